@@ -26,6 +26,7 @@ libbase_la_SOURCES = \
 	%D%/spawn.c %D%/spawn.h \
 	%D%/swar.h \
 	%D%/template.c %D%/template.h \
+	%D%/text.c %D%/text.h \
 	%D%/trust.c %D%/trust.h \
 	%D%/utf8.c %D%/utf8.h
 libbase_la_LIBADD = $(DL_LIBS)

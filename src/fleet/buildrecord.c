@@ -10,6 +10,7 @@
 #include <json-c/json.h>
 
 #include "base/path.h"
+#include "base/text.h"
 #include "proto/json.h"
 
 #define RECORD_MAX (64u << 10)
@@ -46,10 +47,8 @@ hr_build_write(const char *builds, const struct hr_build *one, struct hr_err *er
 	}
 	hr_buf_adds(&t, "]}\n");
 	r = hr_buf_check(&t, err);
-	if (r == 0 && asprintf(&path, "%s/%s/build.json", builds, one->id) < 0) {
-		path = NULL;
-		r = hr_err_nomem(err);
-	}
+	if (r == 0)
+		r = hr_text_setf(&path, err, "%s/%s/build.json", builds, one->id);
 	if (r == 0)
 		r = hr_path_write(path, t.p, t.len, 0600, err);
 	free(path);

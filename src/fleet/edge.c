@@ -21,6 +21,7 @@
 #include "base/path.h"
 #include "base/spawn.h"
 #include "base/template.h"
+#include "base/text.h"
 #include "host/common/strv.h"
 
 #define TEXT_MAX (1u << 20)
@@ -46,10 +47,8 @@ fill(struct hr_buf *out, const struct hr_fleet_edge *e, const char *name,
 	for (i = 0; i < nmore; i++)
 		places[n++] = more[i];
 	hr_buf_init(&text, TEXT_MAX);
-	if (asprintf(&path, "%s/%s", e->data_dir, name) < 0) {
-		path = NULL;
-		r = hr_err_nomem(err);
-	} else if ((r = hr_path_read(path, &text, err)) == 0) {
+	r = hr_text_setf(&path, err, "%s/%s", e->data_dir, name);
+	if (r == 0 && (r = hr_path_read(path, &text, err)) == 0) {
 		r = hr_template_fill(out, hr_buf_str(&text), text.len, places, n, err);
 		if (r != 0)
 			hr_err_prefix(err, "%s", name);
@@ -269,11 +268,10 @@ static int
 compose_file(const struct hr_fleet_edge *e, struct hr_buf *ret, char **ret_path, struct hr_err *err)
 {
 	hr_buf_init(ret, TEXT_MAX);
-	if (asprintf(ret_path, "%s/nginx.conf", e->run_dir) < 0) {
-		*ret_path = NULL;
-		return hr_err_nomem(err);
-	}
-	return hr_fleet_edge_compose(ret, "all", e, err);
+	*ret_path = NULL;
+	return hr_text_setf(ret_path, err, "%s/nginx.conf", e->run_dir) == 0
+		   ? hr_fleet_edge_compose(ret, "all", e, err)
+		   : -1;
 }
 
 static int

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/text.h"
 #include "base/random.h"
 #include "base/spawn.h"
 #include "host/config/settings.h"
@@ -37,9 +38,7 @@ hr_command_key(const char *const *env, char **ret, struct hr_err *err)
 
 	if (given == NULL && hr_random_hex(text, KEY_DIGITS, &e) < 0)
 		return hr_err_from(err, HR_E_SYS, &e);
-	free(*ret);
-	*ret = strdup(given != NULL ? given : text);
-	return *ret != NULL ? 0 : hr_err_nomem(err);
+	return hr_text_set(ret, given != NULL ? given : text, err);
 }
 
 int

@@ -10,6 +10,7 @@
 #include <json-c/json.h>
 
 #include "base/err.h"
+#include "base/text.h"
 #include "host/mask.h"
 #include "host/report.h"
 #include "http/http.h"
@@ -67,9 +68,8 @@ hr_tokens_base(const char *name, const char *host, struct hr_err *err)
 	} else if (*rest == '\0' || strspn(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUV"
 						 "WXYZ0123456789.-:_") != strlen(rest)) {
 		(void)hr_err_set(err, HR_E_INVAL, "%s is no name of a host: %.200s", name, host);
-	} else if (asprintf(&base, "%s%s", plain ? "http://" : "https://", rest) < 0) {
-		base = NULL;
-		(void)hr_err_nomem(err);
+	} else {
+		(void)hr_text_setf(&base, err, "%s%s", plain ? "http://" : "https://", rest);
 	}
 	return base;
 }

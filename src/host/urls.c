@@ -10,6 +10,7 @@
 #include <json-c/json.h>
 
 #include "base/err.h"
+#include "base/text.h"
 #include "host/action.h"
 #include "http/http.h"
 #include "proto/json.h"
@@ -26,12 +27,9 @@ editor_address(struct hr_sandbox *s, char **ret, struct hr_err *err)
 		return 0;
 	if (s->ops->vscode_url != NULL)
 		return s->ops->vscode_url(s->self, ret, err);
-	if (s->endpoint.vscode_port > 0 &&
-	    asprintf(ret, "http://localhost:%d/", s->endpoint.vscode_port) < 0) {
-		*ret = NULL;
-		return hr_err_nomem(err);
-	}
-	return 0;
+	return s->endpoint.vscode_port > 0
+		   ? hr_text_setf(ret, err, "http://localhost:%d/", s->endpoint.vscode_port)
+		   : 0;
 }
 
 /* *ret: the caller's; NULL: there is none. */
@@ -132,10 +130,8 @@ hr_sandbox_web_hosts(struct hr_sandbox *s, char **ret_json, struct hr_err *err)
 	if (s->ops->web_hosts != NULL)
 		return s->ops->web_hosts(s->self, ret_json, err);
 	for (i = 0; i < 2; i++)
-		if (ports[i] > 0 && asprintf(&urls[i], "http://localhost:%d", ports[i]) < 0) {
-			urls[i] = NULL;
-			r = hr_err_nomem(err);
-		}
+		if (ports[i] > 0)
+			r |= hr_text_setf(&urls[i], err, "http://localhost:%d", ports[i]);
 	if (r == 0)
 		r = hr_web_hosts_json(urls, ports, 2, ret_json, err);
 	free(urls[0]);

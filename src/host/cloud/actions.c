@@ -251,11 +251,8 @@ with_copy(struct hr_cloud *c, struct json_object *args, file_fn *fn, bool reads,
 		(void)snprintf(undo, sizeof(undo), "%s/.undo", c->mirror);
 	d.workspace = d.named = c->mirror;
 	d.undo = undo;
-	if (asprintf(&there, "%s%s", c->mirror, all) < 0) {
-		there = NULL;
-		(void)hr_err_nomem(err);
+	if (hr_text_setf(&there, err, "%s%s", c->mirror, all) != 0)
 		goto out;
-	}
 	file = hr_direct_path(&d, there, err);
 	if (file == NULL)
 		goto out;

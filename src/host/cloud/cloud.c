@@ -199,7 +199,7 @@ read_record(struct hr_cloud *c, const char *record, struct hr_err *err)
 	    hr_json_text_at(o, "run") == NULL)
 		r = hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
 	for (i = 0; r == 0 && (at = field(c, i, &name)) != NULL; i++)
-		r = hr_cloud_set(at, hr_json_text_at(o, name), err);
+		r = hr_text_set(at, hr_json_text_at(o, name), err);
 	c->old = hr_json_true_at(o, "old");
 	env = hr_json_at(o, "env");
 	for (i = 0; r == 0 && i < hr_json_count(env); i++)
@@ -216,7 +216,7 @@ read_record(struct hr_cloud *c, const char *record, struct hr_err *err)
 static int
 take_id(void *arg, const struct hr_cloud_found *f)
 {
-	return hr_cloud_set(arg, f->id, NULL) == 0 ? 1 : -1;
+	return hr_text_set(arg, f->id, NULL) == 0 ? 1 : -1;
 }
 
 /* By the label: 1 found, 0 there is none. */
@@ -311,8 +311,8 @@ take_named(void *arg, const struct hr_cloud_found *f)
 	if (f->sid == NULL || strcmp(f->sid, b->c->h->sid) != 0)
 		return 0;
 	b->n++;
-	return hr_cloud_set(&b->c->id, f->id, NULL) == 0 &&
-		       hr_cloud_set(&b->c->run, f->run != NULL ? f->run : "", NULL) == 0
+	return hr_text_set(&b->c->id, f->id, NULL) == 0 &&
+		       hr_text_set(&b->c->run, f->run != NULL ? f->run : "", NULL) == 0
 		   ? 0
 		   : -1;
 }
@@ -355,9 +355,9 @@ hr_cloud_connect(void *self, bool *ret_made, struct hr_err *err)
 		    c->ops->title, c->id, c->h->sid);
 	/* what a record led to and cannot be used again */
 	hr_strv_done(&c->env);
-	if (hr_cloud_set(&c->id, NULL, err) < 0 || hr_uuid(uuid, err) < 0 ||
-	    hr_cloud_set(&c->run, uuid, err) < 0 || hr_uuid(key, err) < 0 ||
-	    hr_cloud_set(&c->key, served ? hr_cloud_env(c, "SESSION_API_KEY", key) : NULL, err) < 0)
+	if (hr_text_set(&c->id, NULL, err) < 0 || hr_uuid(uuid, err) < 0 ||
+	    hr_text_set(&c->run, uuid, err) < 0 || hr_uuid(key, err) < 0 ||
+	    hr_text_set(&c->key, served ? hr_cloud_env(c, "SESSION_API_KEY", key) : NULL, err) < 0)
 		return -1;
 	/* before anything costs */
 	if (hr_cloud_payload_look(c, err) != 0)
@@ -458,7 +458,7 @@ hr_cloud_destroy(void *self, struct hr_err *err)
 	if (c->id != NULL && c->ops->end(c, c->id, err) != 0)
 		return -1;
 	(void)snprintf(c->state, sizeof(c->state), "gone");
-	return hr_cloud_set(&c->id, NULL, err);
+	return hr_text_set(&c->id, NULL, err);
 }
 
 int

@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 
+#include "base/text.h"
 #include "host/cloud/api.h"
 #include "host/common/strv.h"
 #include "host/handrail-backend.h"
@@ -187,10 +188,6 @@ void hr_cloud_mirror_drop(struct hr_cloud *c);
 char *hr_cloud_key(struct hr_cloud *c, const char *name, struct hr_err *err);
 /* An environment variable, or what it is without one. */
 const char *hr_cloud_env(const struct hr_cloud *c, const char *name, const char *otherwise);
-/* *to becomes a copy, or NULL of NULL. */
-int hr_cloud_set(char **to, const char *text, struct hr_err *err);
-int hr_cloud_setf(char **to, struct hr_err *err, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
 /* The labels of what is made now, added to o. */
 struct json_object *hr_cloud_labels(struct hr_cloud *c);
 /* What of them is in o[labels], an object of texts; all NULL where there is none. */

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,35 +78,6 @@ hr_cloud_key(struct hr_cloud *c, const char *name, struct hr_err *err)
 	if (c->h->secret != NULL)
 		c->h->secret(c->h->arg, key);
 	return key;
-}
-
-int
-hr_cloud_set(char **to, const char *text, struct hr_err *err)
-{
-	char *copy = text != NULL ? strdup(text) : NULL;
-
-	if (text != NULL && copy == NULL)
-		return hr_err_nomem(err);
-	free(*to);
-	*to = copy;
-	return 0;
-}
-
-int
-hr_cloud_setf(char **to, struct hr_err *err, const char *fmt, ...)
-{
-	char *text = NULL;
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
-	va_end(ap);
-	if (n < 0)
-		return hr_err_nomem(err);
-	free(*to);
-	*to = text;
-	return 0;
 }
 
 struct json_object *

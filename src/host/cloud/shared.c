@@ -123,10 +123,8 @@ hr_cloud_mirror(struct hr_cloud *c, struct hr_err *err)
 	if (c->mirror != NULL)
 		return 0;
 	hr_detect_from(hr_module_dir());
-	if (asprintf(&c->mirror, "%s/handrail-mirror-XXXXXX", tmp) < 0) {
-		c->mirror = NULL;
-		return hr_err_nomem(err);
-	}
+	if (hr_text_setf(&c->mirror, err, "%s/handrail-mirror-XXXXXX", tmp) != 0)
+		return -1;
 	if (mkdtemp(c->mirror) != NULL)
 		return 0;
 	(void)hr_err_sys(err, errno, "create %s", c->mirror);

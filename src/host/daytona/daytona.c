@@ -40,7 +40,7 @@ authorize(struct hr_cloud *c, struct hr_api *api, const char *key, struct hr_err
 	int r;
 
 	(void)c;
-	if (hr_cloud_setf(&value, err, "Bearer %s", key) != 0)
+	if (hr_text_setf(&value, err, "Bearer %s", key) != 0)
 		return -1;
 	r = hr_api_header(api, "Authorization", value, true, err);
 	if (r == 0)
@@ -88,7 +88,7 @@ d_take(struct hr_cloud *c, struct json_object *o, const char **ret_state, struct
 	const char *id, *url;
 
 	if (hr_field_text(WHO, "a sandbox", o, "id", &id, err) != 0 ||
-	    hr_cloud_set(&c->id, id, err) != 0 ||
+	    hr_text_set(&c->id, id, err) != 0 ||
 	    hr_field_text(WHO, "a sandbox", o, "state", ret_state, err) != 0 ||
 	    hr_field_maybe(WHO, "a sandbox", o, "toolboxProxyUrl", &url, err) != 0)
 		return -1;
@@ -99,9 +99,9 @@ d_take(struct hr_cloud *c, struct json_object *o, const char **ret_state, struct
 
 		while (n > 0 && url[n - 1] == '/')
 			n--;
-		if (hr_cloud_setf(&c->address, err, "%.*s/%s", n, url, c->id) != 0)
+		if (hr_text_setf(&c->address, err, "%.*s/%s", n, url, c->id) != 0)
 			return -1;
-	} else if (hr_cloud_setf(&c->address, err, "%s/toolbox/%s/toolbox",
+	} else if (hr_text_setf(&c->address, err, "%s/toolbox/%s/toolbox",
 		       hr_cloud_env(c, "DAYTONA_API_URL", "https://app.daytona.io/api"),
 		       c->id) != 0) {
 		return -1;
@@ -433,9 +433,9 @@ d_publish(struct hr_cloud *c, int port, struct hr_err *err)
 	if (r == 0)
 		r = hr_field_maybe(WHO, "the preview link", o, "token", &token, err);
 	if (r == 0)
-		r = hr_cloud_set(&c->url, url, err);
+		r = hr_text_set(&c->url, url, err);
 	if (r == 0 && token != NULL) {
-		r = hr_cloud_setf(&c->url_header, err, "x-daytona-preview-token: %s", token);
+		r = hr_text_setf(&c->url_header, err, "x-daytona-preview-token: %s", token);
 		if (c->h->secret != NULL)
 			c->h->secret(c->h->arg, token);
 	}

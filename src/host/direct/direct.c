@@ -21,6 +21,7 @@
 #include "base/path.h"
 #include "files/charset/detect.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "host/common/recordtext.h"
 #include "host/common/exam.h"
 #include "host/common/module.h"
@@ -118,15 +119,10 @@ temporary(const struct hr_direct *c)
 static int
 find_undo(struct hr_direct *c, struct hr_err *err)
 {
-	if (c->h->state_dir != NULL) {
-		if (asprintf(&c->undo, "%s/%s.undo", c->h->state_dir, c->h->sid) < 0)
-			c->undo = NULL;
-		return c->undo != NULL ? 0 : hr_err_nomem(err);
-	}
-	if (asprintf(&c->undo, "%s/handrail-undo-XXXXXX", temporary(c)) < 0) {
-		c->undo = NULL;
-		return hr_err_nomem(err);
-	}
+	if (c->h->state_dir != NULL)
+		return hr_text_setf(&c->undo, err, "%s/%s.undo", c->h->state_dir, c->h->sid);
+	if (hr_text_setf(&c->undo, err, "%s/handrail-undo-XXXXXX", temporary(c)) != 0)
+		return -1;
 	return mkdtemp(c->undo) != NULL ? 0 : hr_err_sys(err, errno, "create %s", c->undo);
 }
 

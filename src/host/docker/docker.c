@@ -20,6 +20,7 @@
 #include "host/command.h"
 #include "host/docker/engine.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "host/common/payload.h"
 #include "host/common/recordtext.h"
 #include "host/portlock.h"
@@ -56,10 +57,9 @@ docker_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err
 	d->h = h;
 	for (i = 0; i < 4; i++)
 		d->locks[i].fd = -1;
-	if (asprintf(&d->name, PREFIX "%s", h->sid) < 0) {
-		d->name = NULL;
+	if (hr_text_setf(&d->name, err, PREFIX "%s", h->sid) != 0) {
 		docker_free(d);
-		return hr_err_nomem(err);
+		return -1;
 	}
 	*ret_self = d;
 	return 0;
@@ -132,12 +132,9 @@ read_env(struct hr_docker *d, struct json_object *o, struct hr_err *err)
 		else if (strncmp(e, "SESSION_API_KEY=", 16) == 0)
 			key = e + 16;
 	}
-	free(d->key);
-	d->key = key != NULL ? strdup(key) : NULL;
-	free(d->id);
-	d->id = strdup(hr_docker_id(o, "Id"));
-	if ((key != NULL && d->key == NULL) || d->id == NULL)
-		return hr_err_nomem(err);
+	if (hr_text_set(&d->key, key, err) != 0 ||
+	    hr_text_set(&d->id, hr_docker_id(o, "Id"), err) != 0)
+		return -1;
 	return hr_docker_set_url(d, err);
 }
 
@@ -224,12 +221,9 @@ docker_web_hosts(void *self, char **ret_json, struct hr_err *err)
 	size_t i;
 
 	for (i = 0; i < 2; i++)
-		if (d->app_ports[i] > 0 &&
-		    asprintf(&urls[i], "http://%s:%d", host != NULL ? host : "localhost",
-			d->app_ports[i]) < 0) {
-			urls[i] = NULL;
-			r = hr_err_nomem(err);
-		}
+		if (d->app_ports[i] > 0)
+			r |= hr_text_setf(&urls[i], err, "http://%s:%d",
+			    host != NULL ? host : "localhost", d->app_ports[i]);
 	if (r == 0)
 		r = hr_web_hosts_json(urls, d->app_ports, 2, ret_json, err);
 	free(urls[0]);
@@ -271,18 +265,12 @@ docker_restore(void *self, const char *record, struct hr_err *err)
 	d->vscode_port = port_of(hr_json_int_at(o, "vscode_port"));
 	d->app_ports[0] = port_of(hr_json_int_at(o, "app_port_1"));
 	d->app_ports[1] = port_of(hr_json_int_at(o, "app_port_2"));
-	free(d->id);
-	d->id = strdup(hr_docker_id(o, "id"));
-	if (hr_json_text_at(o, "key") != NULL) {
-		free(d->key);
-		d->key = strdup(hr_json_text_at(o, "key"));
-		if (d->key == NULL) {
-			json_object_put(o);
-			return hr_err_nomem(err);
-		}
-	}
+	r = hr_text_set(&d->id, hr_docker_id(o, "id"), err);
+	if (r == 0 && hr_json_text_at(o, "key") != NULL)
+		r = hr_text_set(&d->key, hr_json_text_at(o, "key"), err);
 	json_object_put(o);
-	r = d->id != NULL ? hr_docker_set_url(d, err) : hr_err_nomem(err);
+	if (r == 0)
+		r = hr_docker_set_url(d, err);
 	/* whoever wants it running starts it again */
 	return r == 0 && !d->h->attach ? (find(d, err) == 1 ? 0 : -1) : r;
 }

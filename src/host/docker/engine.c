@@ -10,6 +10,7 @@
 #include <json-c/json_object.h>
 
 #include "base/err.h"
+#include "base/text.h"
 #include "host/record.h"
 #include "host/config/settings.h"
 #include "proto/json.h"
@@ -24,23 +25,17 @@
 static int
 address(struct hr_engine *e, const char *host, struct hr_err *err)
 {
-	int n = -1;
-
 	if (host == NULL)
 		host = "unix:///var/run/docker.sock";
-	if (strncmp(host, "unix://", 7) == 0) {
-		e->socket = strdup(host + 7);
-		e->base = strdup("http://localhost");
-		n = e->socket != NULL && e->base != NULL ? 0 : -1;
-	} else if (strncmp(host, "tcp://", 6) == 0) {
-		n = asprintf(&e->base, "http://%s", host + 6);
-	} else if (strncmp(host, "http://", 7) == 0 || strncmp(host, "https://", 8) == 0) {
-		e->base = strdup(host);
-		n = e->base != NULL ? 0 : -1;
-	} else {
-		return hr_err_set(err, HR_E_INVAL, "DOCKER_HOST is no address: %s", host);
-	}
-	return n < 0 ? hr_err_nomem(err) : 0;
+	if (strncmp(host, "unix://", 7) == 0)
+		return hr_text_set(&e->socket, host + 7, err) == 0
+			   ? hr_text_set(&e->base, "http://localhost", err)
+			   : -1;
+	if (strncmp(host, "tcp://", 6) == 0)
+		return hr_text_setf(&e->base, err, "http://%s", host + 6);
+	if (strncmp(host, "http://", 7) == 0 || strncmp(host, "https://", 8) == 0)
+		return hr_text_set(&e->base, host, err);
+	return hr_err_set(err, HR_E_INVAL, "DOCKER_HOST is no address: %s", host);
 }
 
 static int
@@ -101,7 +96,7 @@ hr_engine_init(struct hr_engine *e, const char *const *env, struct hr_err *err)
 	struct hr_err why = {0};
 	struct hr_err he = {0};
 	const char *version;
-	char *base;
+	int r;
 
 	memset(e, 0, sizeof(*e));
 	e->watch_fd = -1;
@@ -115,14 +110,9 @@ hr_engine_init(struct hr_engine *e, const char *const *env, struct hr_err *err)
 		return hr_err_set(err, HR_E_UNAVAILABLE, NO_ANSWER " %s", why.msg);
 	}
 	version = strspn(a.header, "0123456789.") == strlen(a.header) ? a.header : "";
-	if (asprintf(&base, "%s/v%s", e->base, *version != '\0' ? version : "1.24") < 0)
-		base = NULL;
+	r = hr_text_setf(&e->base, err, "%s/v%s", e->base, *version != '\0' ? version : "1.24");
 	hr_http_answer_done(&a);
-	if (base == NULL)
-		return hr_err_nomem(err);
-	free(e->base);
-	e->base = base;
-	return 0;
+	return r;
 }
 
 void

@@ -14,6 +14,7 @@
 #include "host/common/payload.h"
 #include "host/docker/spec.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "proto/json.h"
 
 #define READY_TIMEOUT_S 120
@@ -103,19 +104,12 @@ hr_docker_set_url(struct hr_docker *d, struct hr_err *err)
 {
 	const char *base = hr_config_text(d->h->config, "sandbox.local_runtime_url");
 	const char *host = hr_env_get(d->h->environ, "DOCKER_HOST_ADDR");
-	int n;
 
-	free(d->url);
 	if (host != NULL)
-		n = asprintf(&d->url, "http://%s:%d", host, d->port);
-	else if (base == NULL || strcmp(base, "http://localhost") == 0)
-		n = asprintf(&d->url, "http://127.0.0.1:%d", d->port);
-	else
-		n = asprintf(&d->url, "%s:%d", base, d->port);
-	if (n >= 0)
-		return 0;
-	d->url = NULL;
-	return hr_err_nomem(err);
+		return hr_text_setf(&d->url, err, "http://%s:%d", host, d->port);
+	if (base == NULL || strcmp(base, "http://localhost") == 0)
+		base = "http://127.0.0.1";
+	return hr_text_setf(&d->url, err, "%s:%d", base, d->port);
 }
 
 static int
@@ -181,9 +175,7 @@ create(struct hr_docker *d, const char *image, struct json_object *body, struct 
 	if (r != 0 && err != NULL)
 		*err = why;
 	if (r == 0) {
-		free(d->id);
-		d->id = strdup(hr_docker_id(o, "Id"));
-		r = d->id != NULL ? 0 : hr_err_nomem(err);
+		r = hr_text_set(&d->id, hr_docker_id(o, "Id"), err);
 	}
 	json_object_put(o);
 	return r;

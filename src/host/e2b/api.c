@@ -37,7 +37,7 @@ take_answer(struct hr_cloud *c, const char *what, struct json_object *o, struct 
 	if (hr_field_text(WHO, what, o, "sandboxID", &id, err) != 0)
 		return -1;
 	/* from now on it can be ended, whatever else is wrong */
-	if (hr_cloud_set(&c->id, id, err) != 0 ||
+	if (hr_text_set(&c->id, id, err) != 0 ||
 	    hr_field_text(WHO, what, o, "templateID", &ignored, err) != 0 ||
 	    hr_field_text(WHO, what, o, "clientID", &ignored, err) != 0 ||
 	    hr_field_text(WHO, what, o, "envdVersion", &version, err) != 0 ||
@@ -46,9 +46,9 @@ take_answer(struct hr_cloud *c, const char *what, struct json_object *o, struct 
 		return -1;
 	if (token != NULL && c->h != NULL && c->h->secret != NULL)
 		c->h->secret(c->h->arg, token);
-	if (hr_cloud_set(&c->version, version, err) != 0 ||
-	    hr_cloud_set(&c->token, token, err) != 0 ||
-	    (domain != NULL && hr_cloud_set(&c->address, domain, err) != 0))
+	if (hr_text_set(&c->version, version, err) != 0 ||
+	    hr_text_set(&c->token, token, err) != 0 ||
+	    (domain != NULL && hr_text_set(&c->address, domain, err) != 0))
 		return -1;
 	return hr_e2b_plane(c, err);
 }

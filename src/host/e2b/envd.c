@@ -38,7 +38,7 @@ hr_e2b_url(struct hr_cloud *c, int port, struct hr_err *err)
 {
 	char *url = NULL;
 
-	(void)hr_cloud_setf(&url, err, "https://%d-%s.%s", port, c->id,
+	(void)hr_text_setf(&url, err, "https://%d-%s.%s", port, c->id,
 	    c->address != NULL ? c->address : hr_cloud_env(c, "E2B_DOMAIN", "e2b.app"));
 	return url;
 }
@@ -84,9 +84,9 @@ hr_e2b_at_port(struct hr_cloud *c, int port, struct hr_api *ret, struct hr_err *
 	int r;
 
 	if (given != NULL)
-		r = hr_cloud_set(&url, given, err);
+		r = hr_text_set(&url, given, err);
 	else if (shared)
-		r = hr_cloud_setf(&url, err, "https://sandbox.%s", domain);
+		r = hr_text_setf(&url, err, "https://sandbox.%s", domain);
 	else
 		r = (url = hr_e2b_url(c, port, err)) != NULL ? 0 : -1;
 	if (r == 0)

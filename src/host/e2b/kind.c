@@ -33,8 +33,8 @@ e2b_open_api(struct hr_cloud *c, struct hr_err *err)
 	int r = key != NULL ? 0 : -1;
 
 	if (r == 0)
-		r = given != NULL ? hr_cloud_set(&url, given, err)
-				  : hr_cloud_setf(&url, err, "https://api.%s",
+		r = given != NULL ? hr_text_set(&url, given, err)
+				  : hr_text_setf(&url, err, "https://api.%s",
 					hr_cloud_env(c, "E2B_DOMAIN", "e2b.app"));
 	if (r == 0)
 		r = hr_api_init(&c->api, "E2B", &rule, url, err);
@@ -214,12 +214,12 @@ e2b_publish(struct hr_cloud *c, int port, struct hr_err *err)
 	c->url = url;
 	/* an address for all sandboxes and ports */
 	if (given == NULL)
-		return hr_cloud_set(&c->url_header, NULL, err);
-	return hr_cloud_set(&c->url, given, err) == 0 ? hr_cloud_setf(&c->url_header, err,
-							    "E2b-Sandbox-Id: %s\n"
-							    "E2b-Sandbox-Port: %d",
-							    c->id, port)
-						      : -1;
+		return hr_text_set(&c->url_header, NULL, err);
+	return hr_text_set(&c->url, given, err) == 0 ? hr_text_setf(&c->url_header, err,
+							   "E2b-Sandbox-Id: %s\n"
+							   "E2b-Sandbox-Port: %d",
+							   c->id, port)
+						     : -1;
 }
 
 static const char *const lacks[] = {

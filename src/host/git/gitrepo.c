@@ -11,6 +11,7 @@
 
 #include "base/quote.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "host/tokens.h"
 #include "http/http.h"
 #include "proto/json.h"
@@ -194,13 +195,13 @@ ask(struct hr_gitrepo *repo, const struct hr_git_provider *p, const char *reposi
 	if (name != NULL) {
 		r = 1;
 		if (own != NULL)
-			repo->base = strdup(own);
-		else if (asprintf(&repo->base, "https://%s", p->host) < 0)
-			repo->base = NULL;
-		if (repo->base == NULL || asprintf(&repo->url, "%s/%s.git", repo->base, name) < 0) {
-			repo->url = NULL;
+			(void)hr_text_set(&repo->base, own, NULL);
+		else
+			(void)hr_text_setf(&repo->base, NULL, "https://%s", p->host);
+		if (repo->base == NULL)
 			r = hr_err_nomem(err);
-		}
+		else if (hr_text_setf(&repo->url, err, "%s/%s.git", repo->base, name) != 0)
+			r = -1;
 	}
 	hr_http_answer_done(&a);
 	hr_http_free(http);

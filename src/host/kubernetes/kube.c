@@ -10,6 +10,7 @@
 #include <json-c/json_object.h>
 
 #include "base/err.h"
+#include "base/text.h"
 #include "proto/json.h"
 
 #define CALL_TIMEOUT_S 30
@@ -53,15 +54,14 @@ rename_server(struct hr_kube *k, struct hr_err *err)
 	port = strrchr(host, ':');
 	if (port != NULL && strchr(port, ']') != NULL)
 		port = NULL; /* of an address of IPv6 */
-	if (asprintf(&k->base, "%s%s%s", tls ? "https://" : "http://", k->login.tls_name,
-		port != NULL ? port : "") < 0) {
-		k->base = NULL;
-		return hr_err_nomem(err);
-	}
-	if (asprintf(&k->connect_to, "%s%s", host, port != NULL ? "" : tls ? ":443" : ":80") < 0) {
-		k->connect_to = NULL;
-		return hr_err_nomem(err);
-	}
+	if (hr_text_setf(&k->base, err, "%s%s%s", tls ? "https://" : "http://", k->login.tls_name,
+		port != NULL ? port : "") != 0)
+		return -1;
+	if (hr_text_setf(&k->connect_to, err, "%s%s", host,
+		port != NULL ? ""
+		: tls        ? ":443"
+			     : ":80") != 0)
+		return -1;
 	return 0;
 }
 

@@ -13,6 +13,7 @@
 #include <json-c/json_object.h>
 
 #include "base/err.h"
+#include "base/text.h"
 #include "host/common/recordtext.h"
 #include "host/config/settings.h"
 #include "host/kubernetes/look.h"
@@ -237,11 +238,8 @@ load(struct hr_kubernetes *d, const char *record, struct hr_err *err)
 		r = hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
 	else
 		r = set_name(d, ns, name, err);
-	if (r == 0 && key != NULL) {
-		free(d->key);
-		d->key = strdup(key);
-		r = d->key != NULL ? 0 : hr_err_nomem(err);
-	}
+	if (r == 0 && key != NULL)
+		r = hr_text_set(&d->key, key, err);
 	json_object_put(o);
 	return r;
 }
@@ -446,12 +444,10 @@ kubernetes_vscode_url(void *self, char **ret, struct hr_err *err)
 	*ret = NULL;
 	if (!hr_config_bool(d->h->config, "kubernetes.ingress"))
 		return 0;
-	if (asprintf(ret, "%s://%s.%s/", tls != NULL && *tls != '\0' ? "https" : "http",
+	if (hr_text_setf(ret, err, "%s://%s.%s/", tls != NULL && *tls != '\0' ? "https" : "http",
 		d->name + sizeof(PREFIX) - 1,
-		hr_config_text(d->h->config, "kubernetes.ingress_domain")) < 0) {
-		*ret = NULL;
-		return hr_err_nomem(err);
-	}
+		hr_config_text(d->h->config, "kubernetes.ingress_domain")) != 0)
+		return -1;
 	return 0;
 }
 
@@ -460,13 +456,12 @@ kubernetes_web_hosts(void *self, char **ret_json, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
 
-	if (asprintf(ret_json,
-		"{\"http://%s-svc.%s.svc.cluster.local:%d\":%d,"
-		"\"http://%s-svc.%s.svc.cluster.local:%d\":%d}",
-		d->name, d->ns, HR_KUBERNETES_APP_PORT1, HR_KUBERNETES_APP_PORT1, d->name, d->ns,
-		HR_KUBERNETES_APP_PORT2, HR_KUBERNETES_APP_PORT2) < 0)
-		return hr_err_nomem(err);
-	return 0;
+	*ret_json = NULL;
+	return hr_text_setf(ret_json, err,
+	    "{\"http://%s-svc.%s.svc.cluster.local:%d\":%d,"
+	    "\"http://%s-svc.%s.svc.cluster.local:%d\":%d}",
+	    d->name, d->ns, HR_KUBERNETES_APP_PORT1, HR_KUBERNETES_APP_PORT1, d->name, d->ns,
+	    HR_KUBERNETES_APP_PORT2, HR_KUBERNETES_APP_PORT2);
 }
 
 static int

@@ -17,6 +17,7 @@
 #include "base/path.h"
 #include "base/trust.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "host/config/settings.h"
 #include "host/kubernetes/base64.h"
 #include "host/kubernetes/execcred.h"
@@ -52,18 +53,6 @@ hr_kube_login_done(struct hr_kube_login *l)
 }
 
 static int
-set(char **to, const char *text, struct hr_err *err)
-{
-	char *copy = strdup(text);
-
-	if (copy == NULL)
-		return hr_err_nomem(err);
-	free(*to);
-	*to = copy;
-	return 0;
-}
-
-static int
 read_file(char **to, const char *path, struct hr_err *err)
 {
 	struct hr_err why = {0};
@@ -77,7 +66,7 @@ read_file(char **to, const char *path, struct hr_err *err)
 	else if (memchr(hr_buf_str(&b), '\0', b.len) != NULL)
 		r = hr_err_set(err, HR_E_INVAL, "%s is no text", path);
 	else
-		r = set(to, hr_buf_str(&b), err);
+		r = hr_text_set(to, hr_buf_str(&b), err);
 	hr_buf_done(&b);
 	return r;
 }
@@ -183,7 +172,7 @@ pem(char **to, char **ret_file, struct json_object *o, const char *name, const c
 	if (data != NULL && *data != '\0') {
 		hr_buf_init(&b, FILE_CAP);
 		r = hr_base64_read(&b, data) && hr_buf_check(&b, NULL) == 0
-			? set(to, hr_buf_str(&b), err)
+			? hr_text_set(to, hr_buf_str(&b), err)
 			: hr_err_set(err, HR_E_INVAL, "%s is no base64", field);
 		hr_buf_done(&b);
 		return r;
@@ -221,9 +210,9 @@ take_cluster(struct hr_kube_login *l, struct json_object *entry, struct hr_err *
 	if (strncmp(server, "https://", 8) != 0 && strncmp(server, "http://", 7) != 0)
 		return hr_err_set(err, HR_E_INVAL, "the cluster \"%s\" has no server",
 		    hr_json_text_or(entry, "name", ""));
-	if (set(&l->server, server, err) != 0 ||
-	    (*name != '\0' && set(&l->tls_name, name, err) != 0) ||
-	    (*proxy != '\0' && set(&l->proxy, proxy, err) != 0))
+	if (hr_text_set(&l->server, server, err) != 0 ||
+	    (*name != '\0' && hr_text_set(&l->tls_name, name, err) != 0) ||
+	    (*proxy != '\0' && hr_text_set(&l->proxy, proxy, err) != 0))
 		return -1;
 	for (n = strlen(l->server); n > 0 && l->server[n - 1] == '/'; n--)
 		l->server[n - 1] = '\0';
@@ -246,7 +235,8 @@ take_user(struct hr_kube_login *l, struct json_object *entry, struct hr_err *err
 		    "token, a certificate or exec",
 		    hr_json_text_or(entry, "name", ""),
 		    hr_json_at(o, "username") != NULL ? "username" : "auth-provider");
-	if (set(&l->dir, dir, err) != 0 || (*token != '\0' && set(&l->token, token, err) != 0))
+	if (hr_text_set(&l->dir, dir, err) != 0 ||
+	    (*token != '\0' && hr_text_set(&l->token, token, err) != 0))
 		return -1;
 	/* as kubectl: the file before the text */
 	if (*file != '\0' && (l->token_file = hr_path_join(dir, file)) == NULL)
@@ -335,7 +325,7 @@ from_kubeconfig(struct hr_kube_login *l, const char *files, const char *context,
 	if (r == 0)
 		r = hr_kube_login_choose(l, merged, context, err);
 	if (r == 0)
-		r = set(&l->from, files, err);
+		r = hr_text_set(&l->from, files, err);
 	json_object_put(merged);
 	hr_strv_done(&paths);
 	return r;
@@ -350,8 +340,9 @@ from_variables(struct hr_kube_login *l, const char *url, const char *const *env,
 		   *ca = hr_env_get(env, "OH_K8S_CA_FILE");
 	size_t n;
 
-	if (set(&l->from, "OH_K8S_API_URL", err) != 0 || set(&l->server, url, err) != 0 ||
-	    (token != NULL && set(&l->token, token, err) != 0) ||
+	if (hr_text_set(&l->from, "OH_K8S_API_URL", err) != 0 ||
+	    hr_text_set(&l->server, url, err) != 0 ||
+	    (token != NULL && hr_text_set(&l->token, token, err) != 0) ||
 	    (ca != NULL && read_file(&l->ca, ca, err) != 0))
 		return -1;
 	for (n = strlen(l->server); n > 0 && l->server[n - 1] == '/'; n--)
@@ -365,13 +356,12 @@ from_pod(struct hr_kube_login *l, const char *host, const char *port, struct hr_
 	bool v6 = strchr(host, ':') != NULL;
 	struct hr_err why = {0};
 
-	if (asprintf(&l->server, "https://%s%s%s:%s", v6 ? "[" : "", host, v6 ? "]" : "", port) <
-	    0) {
-		l->server = NULL;
-		return hr_err_nomem(err);
-	}
+	if (hr_text_setf(&l->server, err, "https://%s%s%s:%s", v6 ? "[" : "", host, v6 ? "]" : "",
+		port) != 0)
+		return -1;
 	l->inside = true;
-	if (set(&l->from, POD_DIR, err) != 0 || set(&l->token_file, POD_DIR "/token", err) != 0)
+	if (hr_text_set(&l->from, POD_DIR, err) != 0 ||
+	    hr_text_set(&l->token_file, POD_DIR "/token", err) != 0)
 		return -1;
 	if (read_file(&l->ca, POD_DIR "/ca.crt", &why) != 0)
 		return hr_err_set(err, HR_E_INVAL, NO_CLIENT " %s", why.msg);
@@ -406,9 +396,7 @@ hr_kube_login_init(
 		r = from_pod(l, host, port, err);
 	else if (home == NULL)
 		r = hr_err_set(err, HR_E_INVAL, NO_CLIENT);
-	else if (asprintf(&standard, "%s/.kube/config", home) < 0)
-		standard = NULL, r = hr_err_nomem(err);
-	else
+	else if ((r = hr_text_setf(&standard, err, "%s/.kube/config", home)) == 0)
 		r = from_kubeconfig(l, standard, context, err);
 	free(standard);
 	/* or the first use would take all of them for fresh */
@@ -445,9 +433,9 @@ hr_kube_login_take(
 	else if (*end != '\0' && strptime(end, "%Y-%m-%dT%H:%M:%S", &t) == NULL)
 		r = hr_err_set(err, HR_E_INVAL, "its expirationTimestamp is no time: %s", end);
 	if (r == 0 && *token != '\0')
-		r = set(&l->token, token, err);
+		r = hr_text_set(&l->token, token, err);
 	if (r == 0 && *cert != '\0')
-		r = set(&l->cert, cert, err) == 0 ? set(&l->key, key, err) : -1;
+		r = hr_text_set(&l->cert, cert, err) == 0 ? hr_text_set(&l->key, key, err) : -1;
 	if (r == 0 && *end != '\0')
 		l->expires_in = timegm(&t) > now ? timegm(&t) - now : 1;
 	json_object_put(o);

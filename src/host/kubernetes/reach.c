@@ -10,6 +10,7 @@
 #include <json-c/json_object.h>
 
 #include "base/err.h"
+#include "base/text.h"
 #include "host/config/settings.h"
 #include "host/kubernetes/why.h"
 #include "host/rest.h"
@@ -24,22 +25,17 @@ reach_pod(struct hr_kubernetes *d, struct hr_err *err)
 {
 	struct json_object *pod = NULL;
 	const char *ip;
-	char *url = NULL;
 	int r = hr_kubernetes_get(d, HR_POD, &pod, err);
 
 	ip = hr_json_text_or(hr_json_at(pod, "status"), "podIP", "");
-	if (r < 0) {
+	if (r < 0)
 		r = -1;
-	} else if (*ip == '\0') {
+	else if (*ip == '\0')
 		r = hr_err_set(err, HR_E_DISCONNECTED, "Pod %s has no address", d->name);
-	} else if (asprintf(&url, strchr(ip, ':') != NULL ? "http://[%s]:%d" : "http://%s:%d", ip,
-		       HR_KUBERNETES_PORT) < 0) {
-		r = hr_err_nomem(err);
-	} else {
-		free(d->url);
-		d->url = url;
-		r = 0;
-	}
+	else
+		r = hr_text_setf(&d->url, err,
+		    strchr(ip, ':') != NULL ? "http://[%s]:%d" : "http://%s:%d", ip,
+		    HR_KUBERNETES_PORT);
 	json_object_put(pod);
 	return r;
 }

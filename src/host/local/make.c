@@ -26,6 +26,7 @@
 #include "base/spawn.h"
 #include "host/command.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "host/local/logfile.h"
 #include "host/common/proc.h"
 #include "host/record.h"
@@ -47,14 +48,11 @@ make_workspace(struct hr_local *l, struct hr_err *err)
 			return hr_err_from(err, HR_E_SYS, &e);
 		l->h->log(
 		    l->h->arg, "The workspace is a directory of yours: commands can change it.");
-		l->workspace = strdup(base);
-		return l->workspace != NULL ? 0 : hr_err_nomem(err);
+		return hr_text_set(&l->workspace, base, err);
 	}
-	if (asprintf(&l->workspace, "%s/openhands_workspace_%s_XXXXXX", tmp != NULL ? tmp : "/tmp",
-		l->h->sid) < 0) {
-		l->workspace = NULL;
-		return hr_err_nomem(err);
-	}
+	if (hr_text_setf(&l->workspace, err, "%s/openhands_workspace_%s_XXXXXX",
+		tmp != NULL ? tmp : "/tmp", l->h->sid) != 0)
+		return -1;
 	if (mkdtemp(l->workspace) == NULL)
 		return hr_err_sys(err, errno, "create %s", l->workspace);
 	l->own_workspace = true;
@@ -120,11 +118,7 @@ choose_run_dir(struct hr_local *l, struct hr_err *err)
 		base = "/tmp";
 	if (hr_random_hex(name, NAME_DIGITS, &e) < 0)
 		return hr_err_from(err, HR_E_SYS, &e);
-	if (asprintf(&l->run_dir, "%s/handrail-%s", base, name) < 0) {
-		l->run_dir = NULL;
-		return hr_err_nomem(err);
-	}
-	return 0;
+	return hr_text_setf(&l->run_dir, err, "%s/handrail-%s", base, name);
 }
 
 static int
@@ -231,11 +225,7 @@ set_url(struct hr_local *l, struct hr_err *err)
 	/* a name would be looked up at every connection */
 	if (base == NULL || strcmp(base, "http://localhost") == 0)
 		base = "http://127.0.0.1";
-	if (asprintf(&l->url, "%s:%d", base, l->port) < 0) {
-		l->url = NULL;
-		return hr_err_nomem(err);
-	}
-	return 0;
+	return hr_text_setf(&l->url, err, "%s:%d", base, l->port);
 }
 
 static int

@@ -99,7 +99,7 @@ hr_modal_authorize(struct hr_cloud *c, struct hr_err *err)
 		r = hr_pb_text(
 		    HR_MODAL_WHO, "the answer of AuthTokenGet", "token", a->token, &mine);
 	if (r == 0)
-		r = hr_cloud_set(&m->auth, a->token, &mine);
+		r = hr_text_set(&m->auth, a->token, &mine);
 	if (r == 0 && c->h->secret != NULL)
 		c->h->secret(c->h->arg, m->auth);
 	if (r == 0) {
@@ -152,7 +152,7 @@ hr_modal_app(struct hr_cloud *c, struct hr_err *err)
 		r = hr_pb_text(
 		    HR_MODAL_WHO, "the answer of AppGetOrCreate", "app_id", a->app_id, err);
 	if (r == 0)
-		r = hr_cloud_set(&m->app_id, a->app_id, err);
+		r = hr_text_set(&m->app_id, a->app_id, err);
 	hr_pb_free(a);
 	return r;
 }
@@ -226,7 +226,7 @@ hr_modal_secret(struct hr_cloud *c, const char *const *env, char **ret_id, struc
 		r = hr_pb_text(HR_MODAL_WHO, "the answer of SecretGetOrCreate", "secret_id",
 		    a->secret_id, err);
 	if (r == 0)
-		r = hr_cloud_set(ret_id, a->secret_id, err);
+		r = hr_text_set(ret_id, a->secret_id, err);
 	hr_pb_free(a);
 	hr_modal_texts_done(&t);
 	return r;
@@ -271,7 +271,7 @@ hr_modal_task(struct hr_cloud *c, struct hr_err *err)
 			r = hr_pb_text(HR_MODAL_WHO, "the answer of SandboxGetTaskId", "task_id",
 			    a->task_id, err);
 		if (r == 0)
-			r = hr_cloud_set(&m->task, a->task_id, err);
+			r = hr_text_set(&m->task, a->task_id, err);
 		hr_pb_free(a);
 	}
 	if (r != 0 || c->old || m->router.url != NULL)

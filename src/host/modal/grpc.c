@@ -30,7 +30,7 @@ hr_grpc_init(struct hr_grpc *g, const char *who, const char *url, struct hr_err 
 	*g = (struct hr_grpc){.who = who};
 	if (hr_api_url(who, url, err) != 0)
 		return -1;
-	if (hr_cloud_set(&g->url, url, err) != 0)
+	if (hr_text_set(&g->url, url, err) != 0)
 		return -1;
 	for (n = strlen(g->url); n > 0 && g->url[n - 1] == '/'; n--)
 		g->url[n - 1] = '\0';
@@ -278,7 +278,7 @@ attempt(struct turn *t, const struct hr_strv *headers, const struct hr_buf *body
 	char *url = NULL;
 	int r;
 
-	if (hr_cloud_setf(&url, err, "%s%s", t->g->url, c->path) != 0)
+	if (hr_text_setf(&url, err, "%s%s", t->g->url, c->path) != 0)
 		return -1;
 	q.url = url;
 	hr_connect_init(&t->frames, on_frame, t);

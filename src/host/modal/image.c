@@ -40,7 +40,7 @@ builder_version(struct hr_cloud *c, char **ret, struct hr_err *err)
 		r = hr_pb_text(HR_MODAL_WHO, "the answer of EnvironmentGetOrCreate",
 		    "image_builder_version", text, err);
 	if (r == 0)
-		r = hr_cloud_set(ret, text, err);
+		r = hr_text_set(ret, text, err);
 	hr_pb_free(a);
 	return r;
 }
@@ -62,7 +62,7 @@ on_build(void *arg, const ProtobufCMessage *m, struct hr_err *err)
 	for (i = 0; i < a.n_task_logs; i++)
 		if (a.task_logs[i]->data != NULL && b->c->h->log != NULL)
 			b->c->h->log(b->c->h->arg, a.task_logs[i]->data);
-	if (a.entry_id != NULL && hr_cloud_set(&b->entry, a.entry_id, err) != 0)
+	if (a.entry_id != NULL && hr_text_set(&b->entry, a.entry_id, err) != 0)
 		return -1;
 	b->finished = verdict("building the image", a.result, err);
 	return b->finished;
@@ -127,7 +127,7 @@ hr_modal_image(struct hr_cloud *c, const char *name, char **ret_id, struct hr_er
 			    name);
 	r = builder_version(c, &version, err);
 	if (r == 0)
-		r = hr_cloud_setf(&line, err, "FROM %s", name);
+		r = hr_text_setf(&line, err, "FROM %s", name);
 	image.n_dockerfile_commands = 1;
 	image.dockerfile_commands = &line;
 	image.gpu_config = &empty;
@@ -150,7 +150,7 @@ hr_modal_image(struct hr_cloud *c, const char *name, char **ret_id, struct hr_er
 	if (r == 0 && done == 0)
 		r = wait_built(c, a->image_id, err);
 	if (r == 0)
-		r = hr_cloud_set(ret_id, a->image_id, err);
+		r = hr_text_set(ret_id, a->image_id, err);
 	hr_pb_free(a);
 	free(line);
 	free(version);

@@ -79,7 +79,7 @@ take_created(struct hr_cloud *c, const HrPb__Created *a, struct hr_err *err)
 	const HrPb__RouterAccess *r = a->command_router_access;
 
 	if (hr_pb_text(HR_MODAL_WHO, what, "sandbox_id", a->sandbox_id, err) != 0 ||
-	    hr_cloud_set(&c->id, a->sandbox_id, err) != 0)
+	    hr_text_set(&c->id, a->sandbox_id, err) != 0)
 		return -1;
 	if (c->old)
 		return 0;
@@ -89,7 +89,7 @@ take_created(struct hr_cloud *c, const HrPb__Created *a, struct hr_err *err)
 	if (hr_pb_text(HR_MODAL_WHO, what, "task_id", a->task_id, err) != 0 ||
 	    hr_pb_text(HR_MODAL_WHO, what, "jwt", r->jwt, err) != 0 ||
 	    hr_pb_text(HR_MODAL_WHO, what, "url", r->url, err) != 0 ||
-	    hr_cloud_set(&m->task, a->task_id, err) != 0)
+	    hr_text_set(&m->task, a->task_id, err) != 0)
 		return -1;
 	return hr_modal_route(c, r->url, r->jwt, err);
 }
@@ -341,9 +341,9 @@ hr_modal_publish(struct hr_cloud *c, int port, struct hr_err *err)
 	if (r == 0 && !found->has_port)
 		r = hr_err_set(err, HR_E_PROTO, HR_MODAL_WHO ": %s has no \"port\"", what);
 	if (r == 0 && found->port == 443)
-		r = hr_cloud_setf(&c->url, err, "https://%s", found->host);
+		r = hr_text_setf(&c->url, err, "https://%s", found->host);
 	else if (r == 0)
-		r = hr_cloud_setf(&c->url, err, "https://%s:%u", found->host, found->port);
+		r = hr_text_setf(&c->url, err, "https://%s:%u", found->host, found->port);
 	hr_pb_free(a);
 	return r;
 }

@@ -45,7 +45,7 @@ start(struct hr_cloud *c, const struct hr_modal_exec *e, char **ret_id, struct h
 		r = hr_pb_text(
 		    HR_MODAL_WHO, "the answer of ContainerExec", "exec_id", a->exec_id, err);
 	if (r == 0)
-		r = hr_cloud_set(ret_id, a->exec_id, err);
+		r = hr_text_set(ret_id, a->exec_id, err);
 	hr_pb_free(a);
 	free(secret);
 	return r;

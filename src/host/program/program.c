@@ -145,7 +145,7 @@ p_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 				HR_PROGRAM_WORD_MAX, &id, err),
 			    err);
 		if (r == 0)
-			r = hr_cloud_set(&c->id, id, err);
+			r = hr_text_set(&c->id, id, err);
 	}
 	json_object_put(end.ok);
 	json_object_put(args);

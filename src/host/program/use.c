@@ -166,12 +166,12 @@ hr_program_publish(struct hr_cloud *c, int port, struct hr_err *err)
 	if (r == 0)
 		r = hr_api_url(c->ops->title, url, err);
 	if (r == 0)
-		r = hr_cloud_set(&c->url, url, err);
+		r = hr_text_set(&c->url, url, err);
 	if (r == 0 && hr_json_at(ok, "header") != NULL) {
 		r = hr_program_named(c,
 		    hr_program_word(ok, subject, "header", HR_PROGRAM_WORD_MAX, &header, err), err);
 		if (r == 0)
-			r = hr_cloud_set(&c->url_header, header, err);
+			r = hr_text_set(&c->url_header, header, err);
 		if (r == 0 && c->h->secret != NULL)
 			c->h->secret(c->h->arg, header);
 	}

@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "host/command.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "host/config/settings.h"
 #include "proto/json.h"
 
@@ -65,20 +66,11 @@ vscode_address(struct hr_remote *remote)
 	const char *host = strstr(remote->url, "://") + 3, *path = host + strcspn(host, "/");
 	size_t n = strlen(remote->id);
 
-	free(remote->vscode);
 	if (*path == '/' && strncmp(path + 1, remote->id, n) == 0)
-		return asprintf(&remote->vscode, "%.*s/%s/vscode", (int)(path - remote->url),
-		    remote->url, remote->id);
-	return asprintf(&remote->vscode, "%.*svscode-%.*s/", (int)(host - remote->url), remote->url,
-	    (int)(path - host), host);
-}
-
-static int
-replace(char **to, const char *text)
-{
-	free(*to);
-	*to = text != NULL ? strdup(text) : NULL;
-	return text == NULL || *to != NULL ? 0 : -1;
+		return hr_text_setf(&remote->vscode, NULL, "%.*s/%s/vscode",
+		    (int)(path - remote->url), remote->url, remote->id);
+	return hr_text_setf(&remote->vscode, NULL, "%.*svscode-%.*s/", (int)(host - remote->url),
+	    remote->url, (int)(path - host), host);
 }
 
 /* Takes the sandbox over that an answer tells of. */
@@ -102,9 +94,9 @@ take_over(struct hr_remote *remote, struct json_object *o, struct hr_err *err)
 	hr_buf_init(&b, 1u << 16);
 	if (hr_json_type(hosts) == HR_PY_DICT)
 		bad |= hr_json_put(&b, hosts);
-	bad |= replace(&remote->id, id);
-	bad |= replace(&remote->url, url);
-	bad |= replace(&remote->key, key);
+	bad |= hr_text_set(&remote->id, id, NULL);
+	bad |= hr_text_set(&remote->url, url, NULL);
+	bad |= hr_text_set(&remote->key, key, NULL);
 	free(remote->hosts);
 	remote->hosts = b.len > 0 ? hr_buf_take(&b) : NULL;
 	hr_buf_done(&b);

@@ -17,6 +17,7 @@
 #include "base/path.h"
 #include "base/quote.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "host/config/settings.h"
 #include "host/transfer/tarfile.h"
 #include "image/kit.h"
@@ -254,10 +255,8 @@ repository(struct build *b)
 		(void)hr_err_set(&b->detail, HR_E_BUILD,
 		    "the service has no registry_prefix, so it builds no images; name one in "
 		    "sandbox.runtime_container_image");
-	else if (asprintf(&repo, "%.*s/runtime", (int)n, prefix) < 0) {
-		repo = NULL;
-		(void)hr_err_nomem(&b->detail);
-	}
+	else
+		(void)hr_text_setf(&repo, &b->detail, "%.*s/runtime", (int)n, prefix);
 	json_object_put(o);
 	return repo;
 }

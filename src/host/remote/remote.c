@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "host/common/exam.h"
 #include "host/common/recordtext.h"
 #include "host/common/strv.h"
@@ -93,10 +94,9 @@ remote_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err
 	if (remote == NULL)
 		return hr_err_nomem(err);
 	remote->h = h;
-	if (asprintf(&remote->key_line, "X-API-Key: %s", key) < 0) {
-		remote->key_line = NULL;
+	if (hr_text_setf(&remote->key_line, err, "X-API-Key: %s", key) != 0) {
 		remote_free(remote);
-		return hr_err_nomem(err);
+		return -1;
 	}
 	remote->headers[0] = remote->key_line;
 	remote->api = hr_rest_new(&o, err);
@@ -149,8 +149,7 @@ remote_vscode_url(void *self, char **ret, struct hr_err *err)
 	*ret = NULL;
 	if (!hr_strv_has(remote->h->plugins, "vscode") || remote->vscode == NULL)
 		return 0;
-	*ret = strdup(remote->vscode);
-	return *ret != NULL ? 0 : hr_err_nomem(err);
+	return hr_text_set(ret, remote->vscode, err);
 }
 
 static int
@@ -158,8 +157,8 @@ remote_web_hosts(void *self, char **ret_json, struct hr_err *err)
 {
 	const struct hr_remote *remote = self;
 
-	*ret_json = strdup(remote->hosts != NULL ? remote->hosts : "{}");
-	return *ret_json != NULL ? 0 : hr_err_nomem(err);
+	*ret_json = NULL;
+	return hr_text_set(ret_json, remote->hosts != NULL ? remote->hosts : "{}", err);
 }
 
 /* ---- records ---- */
@@ -201,10 +200,8 @@ remote_restore(void *self, const char *record, struct hr_err *err)
 		text = hr_json_text_at(o, texts[i].name);
 		if (text == NULL && texts[i].needed)
 			r = hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
-		free(*texts[i].to);
-		*texts[i].to = text != NULL ? strdup(text) : NULL;
-		if (text != NULL && *texts[i].to == NULL)
-			r = hr_err_nomem(err);
+		if (hr_text_set(texts[i].to, text, err) != 0)
+			r = -1;
 	}
 	json_object_put(o);
 	return r;

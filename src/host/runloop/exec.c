@@ -199,7 +199,7 @@ begin(struct hr_cloud *c, const char *line, char **ret_id, struct hr_err *err)
 	if (r == 0)
 		r = hr_field_text(HR_RUNLOOP_WHO, "the execution", o, "execution_id", &id, err);
 	if (r == 0)
-		r = hr_cloud_set(ret_id, id, err);
+		r = hr_text_set(ret_id, id, err);
 	json_object_put(o);
 	return r;
 }

@@ -42,7 +42,7 @@ r_open_api(struct hr_cloud *c, struct hr_err *err)
 {
 	const char *url = hr_cloud_env(c, "RUNLOOP_BASE_URL", "https://api.runloop.ai");
 	char *key = hr_cloud_key(c, "RUNLOOP_API_KEY", err), *value = NULL;
-	int r = key != NULL ? hr_cloud_setf(&value, err, "Bearer %s", key) : -1;
+	int r = key != NULL ? hr_text_setf(&value, err, "Bearer %s", key) : -1;
 
 	if (r == 0)
 		r = hr_api_init(&c->api, HR_RUNLOOP_WHO, &rule, url, err);
@@ -97,7 +97,7 @@ r_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 	if (r == 0)
 		r = hr_field_text(HR_RUNLOOP_WHO, "the devbox", a.json, "id", &id, err);
 	if (r == 0)
-		r = hr_cloud_set(&c->id, id, err);
+		r = hr_text_set(&c->id, id, err);
 	hr_api_answer_done(&a);
 	json_object_put(body);
 	return r;
@@ -323,7 +323,7 @@ r_publish(struct hr_cloud *c, int port, struct hr_err *err)
 	if (hr_runloop_post(c, c->id, "/create_tunnel", body, &o, &mine) == 0) {
 		r = hr_field_text(HR_RUNLOOP_WHO, "the tunnel", o, "url", &key, err);
 		if (r == 0)
-			r = hr_cloud_set(&c->url, key, err);
+			r = hr_text_set(&c->url, key, err);
 	} else if (mine.code != HR_E_NO_SANDBOX) {
 		if (err != NULL)
 			*err = mine;
@@ -337,10 +337,10 @@ r_publish(struct hr_cloud *c, int port, struct hr_err *err)
 			r = hr_field_maybe(
 			    HR_RUNLOOP_WHO, "the tunnel", o, "auth_token", &token, err);
 		if (r == 0)
-			r = hr_cloud_setf(
+			r = hr_text_setf(
 			    &c->url, err, "https://%d-%s.tunnel.runloop.ai", port, key);
 		if (r == 0 && token != NULL) {
-			r = hr_cloud_setf(&c->url_header, err,
+			r = hr_text_setf(&c->url_header, err,
 			    "X-Runloop-Tunnel-Authorization: Bearer %s", token);
 			if (c->h->secret != NULL)
 				c->h->secret(c->h->arg, token);

@@ -1,0 +1,38 @@
+/* Texts of the heap. */
+#include "config.h"
+
+#include "base/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int
+hr_text_set(char **to, const char *text, struct hr_err *err)
+{
+	char *copy = text != NULL ? strdup(text) : NULL;
+
+	if (text != NULL && copy == NULL)
+		return hr_err_nomem(err);
+	free(*to);
+	*to = copy;
+	return 0;
+}
+
+int
+hr_text_setf(char **to, struct hr_err *err, const char *fmt, ...)
+{
+	char *text = NULL;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return hr_err_nomem(err);
+	free(*to);
+	*to = text;
+	return 0;
+}
