@@ -107,9 +107,9 @@ hr_fleet_alert_start(struct hr_fleet *f, const struct hr_fleet_key *k,
 static void
 put(struct hr_buf *b, const struct hr_fleet_alert_at *a)
 {
-	hr_buf_addf(b, "%s{\"alert\":\"%s\",\"detail\":", b->p[b->len - 1] == '[' ? "" : ",",
-	    names[a->what]);
-	(void)hr_json_put_str(b, a->detail, strlen(a->detail), HR_JSON_REPLACE);
+	hr_buf_adds(b, b->p[b->len - 1] == '[' ? "{" : ",{");
+	hr_json_put_named(b, "alert", names[a->what]);
+	hr_json_put_named(b, "detail", a->detail);
 }
 
 void

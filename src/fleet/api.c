@@ -20,8 +20,8 @@ hr_fleet_say(struct hr_fleet_answer *a, int status, const char *detail)
 {
 	a->status = status;
 	hr_buf_reset(&a->body);
-	hr_buf_adds(&a->body, "{\"detail\":");
-	(void)hr_json_put_str(&a->body, detail, strlen(detail), HR_JSON_REPLACE);
+	hr_buf_addc(&a->body, '{');
+	hr_json_put_named(&a->body, "detail", detail);
 	hr_buf_addc(&a->body, '}');
 	return -1;
 }

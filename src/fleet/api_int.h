@@ -24,8 +24,6 @@ const char *hr_fleet_query(struct hr_buf *b, const char *query, const char *name
 
 /* ---- objects (object.c) ---- */
 
-/* A member and a comma. */
-void hr_fleet_put(struct hr_buf *b, const char *name, const char *text);
 /* What clients are told of a state. */
 const char *hr_fleet_status(enum hr_fleet_state s);
 /* A sandbox, without its last brace. */

@@ -452,14 +452,11 @@ hr_fleet_build_tell(struct hr_fleet_builds *b, int64_t key, const char *id, bool
 	for (p = b->list; p != NULL && (p->key != key || strcmp(p->id, id) != 0); p = p->next)
 		;
 	if (p != NULL) {
-		hr_buf_addf(to, "{\"build_id\":\"%s\",\"status\":\"%s\",\"image\":", p->id,
-		    hr_build_words[p->status]);
-		(void)hr_json_put_str(to, p->names.v[0], strlen(p->names.v[0]), HR_JSON_REPLACE);
-		hr_buf_adds(to, ",\"error\":");
-		if (p->error[0] != '\0')
-			(void)hr_json_put_str(to, p->error, strlen(p->error), HR_JSON_REPLACE);
-		else
-			hr_buf_adds(to, "null");
+		hr_buf_addc(to, '{');
+		hr_json_put_named(to, "build_id", p->id);
+		hr_json_put_named(to, "status", hr_build_words[p->status]);
+		hr_json_put_named(to, "image", p->names.v[0]);
+		hr_json_put_named(to, "error", p->error[0] != '\0' ? p->error : NULL);
 		if (log)
 			put_log(b, p->id, to);
 		hr_buf_addc(to, '}');

@@ -35,10 +35,9 @@ hr_build_write(const char *builds, const struct hr_build *one, struct hr_err *er
 	size_t i;
 
 	hr_buf_init(&t, RECORD_MAX);
-	hr_buf_addf(&t,
-	    "{\"key\":%lld,\"created\":%lld,\"status\":\"%s\",\"error\":", (long long)one->key,
+	hr_buf_addf(&t, "{\"key\":%lld,\"created\":%lld,\"status\":\"%s\"", (long long)one->key,
 	    (long long)one->created, hr_build_words[one->status]);
-	(void)hr_json_put_str(&t, one->error, strlen(one->error), HR_JSON_REPLACE);
+	hr_json_put_named(&t, "error", one->error);
 	hr_buf_adds(&t, ",\"names\":[");
 	for (i = 0; i < one->names.n; i++) {
 		hr_buf_adds(&t, i > 0 ? "," : "");

@@ -235,13 +235,13 @@ put_me(const struct hr_fleet_api *api, struct hr_fleet_answer *a, const struct h
     const struct hr_signin *s, const char *token)
 {
 	a->status = 200;
-	hr_buf_addf(&a->body, "{\"rights\":\"%s\",\"expires_in\":%" PRId64 ",\"key\":%" PRId64 ",",
+	hr_buf_addf(&a->body, "{\"rights\":\"%s\",\"expires_in\":%" PRId64 ",\"key\":%" PRId64,
 	    s->rights == HR_PAGE_ACT ? "act" : "look", (s->until_ns - hr_now_ns()) / HR_NS_PER_S,
 	    k->id);
 	if (token != NULL)
-		hr_fleet_put(&a->body, "token", token);
-	hr_fleet_put(&a->body, "name", k->name);
-	hr_buf_addf(&a->body, "\"pages\":%s,\"scope\":\"%s\"}",
+		hr_json_put_named(&a->body, "token", token);
+	hr_json_put_named(&a->body, "name", k->name);
+	hr_buf_addf(&a->body, ",\"pages\":%s,\"scope\":\"%s\"}",
 	    api->domain != NULL ? "true" : "false",
 	    (k->scopes & HR_SCOPE_ADMIN) != 0 ? "admin"
 	    : (k->scopes & HR_SCOPE_USE) != 0 ? "use"

@@ -37,14 +37,6 @@ read_all(int fd, struct hr_buf *b)
 	return hr_buf_check(b, NULL);
 }
 
-static void
-put(struct hr_buf *b, const char *name, const char *text)
-{
-	hr_buf_addf(b, "\"%s\":", name);
-	(void)hr_json_put_str(b, text, strlen(text), HR_JSON_REPLACE);
-	hr_buf_addc(b, ',');
-}
-
 /* ---- in the service ---- */
 
 /* A file in memory, which needs nobody who writes while another reads. */
@@ -58,8 +50,9 @@ input(const struct hr_fleet_row *row, struct hr_err *err)
 	hr_buf_init(&b, TEXT_MAX);
 	hr_buf_addc(&b, '{');
 	if (row != NULL)
-		put(&b, "request", row->request);
-	hr_buf_addf(&b, "\"factor\":%lld}", row != NULL ? (long long)row->factor : 0);
+		hr_json_put_named(&b, "request", row->request);
+	hr_buf_addf(&b, "%s\"factor\":%lld}", row != NULL ? "," : "",
+	    row != NULL ? (long long)row->factor : 0);
 	if (fd < 0)
 		(void)hr_err_sys(err, errno, "memfd_create");
 	else if (hr_buf_check(&b, &e) != 0 || hr_fd_write_full(fd, b.p, b.len, &e) != 0 ||
@@ -346,15 +339,15 @@ hr_fleet_helper_main(
 	hr_buf_reset(&b);
 	hr_buf_addc(&b, '{');
 	if (r != 0) {
-		put(&b, "error", err.msg);
+		hr_json_put_named(&b, "error", err.msg);
 	} else {
-		put(&b, "at", row.at);
-		put(&b, "server_key", row.server_key);
+		hr_json_put_named(&b, "at", row.at);
+		hr_json_put_named(&b, "server_key", row.server_key);
 		if (text != NULL)
-			put(&b, "text", text);
+			hr_json_put_named(&b, "text", text);
 	}
 	free(text);
-	hr_buf_addf(&b, "\"vscode\":%d,\"app1\":%d,\"app2\":%d}\n", row.vscode_port,
+	hr_buf_addf(&b, ",\"vscode\":%d,\"app1\":%d,\"app2\":%d}\n", row.vscode_port,
 	    row.app_ports[0], row.app_ports[1]);
 	if (hr_buf_check(&b, NULL) != 0 || hr_fd_write_full(1, b.p, b.len, NULL) != 0)
 		r = -1;

@@ -32,10 +32,8 @@ image_json(struct json_object *image, char **ret_json, struct hr_err *err)
 	if (image == NULL) {
 		hr_buf_adds(&b, "{\"exists\":false}");
 	} else {
-		const char *at = hr_json_text_or(image, "Created", "");
-
-		hr_buf_adds(&b, "{\"exists\":true,\"image\":{\"upload_time\":");
-		(void)hr_json_put_str(&b, at, strlen(at), HR_JSON_REPLACE);
+		hr_buf_adds(&b, "{\"exists\":true,\"image\":{");
+		hr_json_put_named(&b, "upload_time", hr_json_text_or(image, "Created", ""));
 		hr_buf_addf(
 		    &b, ",\"image_size_bytes\":%lld}}", (long long)hr_json_int_at(image, "Size"));
 	}

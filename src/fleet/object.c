@@ -7,14 +7,6 @@
 
 #include "proto/json.h"
 
-void
-hr_fleet_put(struct hr_buf *b, const char *name, const char *text)
-{
-	hr_buf_addf(b, "\"%s\":", name);
-	(void)hr_json_put_str(b, text, strlen(text), HR_JSON_REPLACE);
-	hr_buf_addc(b, ',');
-}
-
 /* What clients know of the states. */
 static const struct {
 	const char *status, *pod;
@@ -57,7 +49,7 @@ put_url(struct hr_buf *b, const struct hr_fleet_api *api, const struct hr_fleet_
 		hr_buf_addf(&url, "%s/%s", api->public_url, id);
 	else
 		hr_buf_addf(&url, "%s://%s/%s", q->scheme, q->host, id);
-	(void)hr_json_put_str(b, hr_buf_str(&url), url.len, HR_JSON_REPLACE);
+	hr_json_put_named(b, "url", hr_buf_str(&url));
 	hr_buf_done(&url);
 }
 
@@ -68,7 +60,7 @@ put_hosts(struct hr_buf *b, const struct hr_fleet_api *api, const struct hr_flee
 	const char *comma = "";
 	int i;
 
-	hr_buf_adds(b, "\"work_hosts\":{");
+	hr_buf_adds(b, ",\"work_hosts\":{");
 	for (i = 0; i < 2 && api->domain != NULL; i++) {
 		if (row->app_ports[i] <= 0)
 			continue;
@@ -90,20 +82,17 @@ hr_fleet_put_object(struct hr_buf *b, const struct hr_fleet_api *api,
     const struct hr_fleet_request *q, const struct hr_fleet_row *row)
 {
 	hr_buf_addc(b, '{');
-	hr_fleet_put(b, "runtime_id", row->id);
-	hr_fleet_put(b, "session_id", row->session);
+	hr_json_put_named(b, "runtime_id", row->id);
+	hr_json_put_named(b, "session_id", row->session);
 	if (q->signed_in == NULL) /* the console has no use for it */
-		hr_fleet_put(b, "session_api_key", row->session_key);
-	hr_fleet_put(b, "status", shown[row->state].status);
-	hr_fleet_put(b, "pod_status", shown[row->state].pod);
-	hr_fleet_put(b, "state", hr_fleet_state_name(row->state));
-	hr_fleet_put(b, "reason", row->reason);
+		hr_json_put_named(b, "session_api_key", row->session_key);
+	hr_json_put_named(b, "status", shown[row->state].status);
+	hr_json_put_named(b, "pod_status", shown[row->state].pod);
+	hr_json_put_named(b, "state", hr_fleet_state_name(row->state));
+	hr_json_put_named(b, "reason", row->reason);
 	/* the console has another address than its sandboxes */
-	if (q->signed_in == NULL || (api->public_url != NULL && !api->by_name)) {
-		hr_buf_adds(b, "\"url\":");
+	if (q->signed_in == NULL || (api->public_url != NULL && !api->by_name))
 		put_url(b, api, q, row->id);
-		hr_buf_addc(b, ',');
-	}
 	put_hosts(b, api, q, row);
 	hr_buf_addf(b,
 	    ",\"resource_factor\":%lld,\"created\":%lld,\"active\":%lld,\"resumed\":%lld,"
@@ -116,10 +105,9 @@ void
 hr_fleet_put_event(
     struct hr_buf *b, int64_t seq, int64_t at, const char *id, const char *what, const char *detail)
 {
-	hr_buf_addf(b, "{\"id\":%lld,\"time\":%lld,", (long long)seq, (long long)at);
-	hr_fleet_put(b, "runtime_id", id);
-	hr_fleet_put(b, "what", what);
-	hr_buf_adds(b, "\"detail\":");
-	(void)hr_json_put_str(b, detail, strlen(detail), HR_JSON_REPLACE);
+	hr_buf_addf(b, "{\"id\":%lld,\"time\":%lld", (long long)seq, (long long)at);
+	hr_json_put_named(b, "runtime_id", id);
+	hr_json_put_named(b, "what", what);
+	hr_json_put_named(b, "detail", detail);
 	hr_buf_addc(b, '}');
 }

@@ -18,9 +18,8 @@ put_key(void *arg, const struct hr_fleet_key *k)
 {
 	struct hr_buf *b = arg;
 
-	hr_buf_addf(
-	    b, "%s{\"id\":%" PRId64 ",\"name\":", b->p[b->len - 1] == '[' ? "" : ",", k->id);
-	(void)hr_json_put_str(b, k->name, strlen(k->name), HR_JSON_REPLACE);
+	hr_buf_addf(b, "%s{\"id\":%" PRId64, b->p[b->len - 1] == '[' ? "" : ",", k->id);
+	hr_json_put_named(b, "name", k->name);
 	hr_buf_addf(b,
 	    ",\"scopes\":[%s%s%s],\"sandboxes\":%" PRId64 ",\"factors\":%" PRId64
 	    ",\"expires\":%" PRId64 ",\"revoked\":%s}",
@@ -106,19 +105,18 @@ put_sandbox(void *arg, const struct hr_fleet_row *row)
 	struct hr_buf *b = arg;
 	const char *image = "";
 
-	hr_buf_addf(b, "%s{\"runtime_id\":\"%s\",\"key\":%" PRId64 ",\"session_id\":",
+	hr_buf_addf(b, "%s{\"runtime_id\":\"%s\",\"key\":%" PRId64,
 	    b->p[b->len - 1] == '[' ? "" : ",", row->id, row->key);
-	(void)hr_json_put_str(b, row->session, strlen(row->session), HR_JSON_REPLACE);
+	hr_json_put_named(b, "session_id", row->session);
 	hr_buf_addf(b,
 	    ",\"state\":\"%s\",\"resource_factor\":%" PRId64 ",\"created\":%" PRId64
-	    ",\"active\":%" PRId64 ",\"resumed\":%" PRId64 ",\"reason\":",
+	    ",\"active\":%" PRId64 ",\"resumed\":%" PRId64,
 	    hr_fleet_state_name(row->state), row->factor, row->created, row->active, row->resumed);
-	(void)hr_json_put_str(b, row->reason, strlen(row->reason), HR_JSON_REPLACE);
+	hr_json_put_named(b, "reason", row->reason);
 	if (row->request != NULL &&
 	    hr_json_decode(row->request, strlen(row->request), &request, NULL) == 0)
 		image = hr_json_text_or(request, "image", "");
-	hr_buf_adds(b, ",\"image\":");
-	(void)hr_json_put_str(b, image, strlen(image), HR_JSON_REPLACE);
+	hr_json_put_named(b, "image", image);
 	hr_buf_addc(b, '}');
 	json_object_put(request);
 }
@@ -229,9 +227,8 @@ list_pools(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer 
 		}
 		if (p->size == 0 && n[0] + n[1] == 0)
 			continue; /* it is gone */
-		hr_buf_adds(&a->body, a->body.p[a->body.len - 1] == '[' ? "" : ",");
-		hr_buf_adds(&a->body, "{\"name\":");
-		(void)hr_json_put_str(&a->body, p->name, strlen(p->name), HR_JSON_REPLACE);
+		hr_buf_adds(&a->body, a->body.p[a->body.len - 1] == '[' ? "{" : ",{");
+		hr_json_put_named(&a->body, "name", p->name);
 		hr_buf_addf(&a->body,
 		    ",\"size\":%" PRId64 ",\"warming\":%" PRId64 ",\"warm\":%" PRId64
 		    ",\"failed\":%u,\"request\":%s}",

@@ -185,11 +185,10 @@ hr_kube_store_event(
 	    "\":\"%s\",\"" KEY_LABEL "\":\"%" PRId64 "\"}},\"type\":\"Normal\","
 	    "\"involvedObject\":{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"name\":\"%s\","
 	    "\"namespace\":\"%s\"},\"source\":{\"component\":\"handrail-fleet\"},\"count\":1,"
-	    "\"firstTimestamp\":\"%s\",\"lastTimestamp\":\"%s\",\"reason\":",
+	    "\"firstTimestamp\":\"%s\",\"lastTimestamp\":\"%s\"",
 	    name, s->ns, id, row.key, object, s->ns, at, at);
-	(void)hr_json_put_str(&b, what, strlen(what), HR_JSON_REPLACE);
-	hr_buf_adds(&b, ",\"message\":");
-	(void)hr_json_put_str(&b, detail, strnlen(detail, DETAIL_MAX), HR_JSON_REPLACE);
+	hr_json_put_named(&b, "reason", what);
+	hr_json_put_member(&b, "message", (struct hr_span){detail, strnlen(detail, DETAIL_MAX)});
 	hr_buf_addc(&b, '}');
 	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/events", s->ns);
 	r = hr_buf_check(&b, err);

@@ -151,19 +151,6 @@ hr_object_read_key(
 
 /* ---- writing ---- */
 
-static void
-str(struct hr_buf *b, const char *text)
-{
-	(void)hr_json_put_str(b, text, strlen(text), HR_JSON_REPLACE);
-}
-
-static void
-field(struct hr_buf *b, const char *name, const char *text)
-{
-	hr_buf_addf(b, ",\"%s\":", name);
-	str(b, text);
-}
-
 void
 hr_object_write(struct hr_buf *b, const char *ns, const char *name, const char *kind,
     const char *owner, const char *version, const char *data)
@@ -175,11 +162,11 @@ hr_object_write(struct hr_buf *b, const char *ns, const char *name, const char *
 	if (owner != NULL)
 		hr_buf_addf(b, ",\"annotations\":{\"" HR_OBJECT_OWNER "\":\"%s\"}", owner);
 	if (version != NULL)
-		field(b, "resourceVersion", version);
+		hr_json_put_named(b, "resourceVersion", version);
 	hr_buf_addf(b, "}%s", version == NULL ? ",\"type\":\"Opaque\"" : "");
 	if (data != NULL) {
-		hr_buf_adds(b, ",\"stringData\":{\"data\":");
-		str(b, data);
+		hr_buf_adds(b, ",\"stringData\":{");
+		hr_json_put_named(b, "data", data);
 		hr_buf_addc(b, '}');
 	}
 	hr_buf_addc(b, '}');
@@ -194,14 +181,14 @@ hr_object_row_data(struct hr_buf *b, const struct hr_fleet_row *r)
 	    ",\"created\":%" PRId64 ",\"active\":%" PRId64 ",\"resumed\":%" PRId64
 	    ",\"vscode\":%d,\"app1\":%d,\"app2\":%d",
 	    r->created, r->active, r->resumed, r->vscode_port, r->app_ports[0], r->app_ports[1]);
-	field(b, "id", r->id);
-	field(b, "session", r->session);
-	field(b, "reason", r->reason);
-	field(b, "shape", r->shape);
-	field(b, "at", r->at);
-	field(b, "server_key", r->server_key);
-	field(b, "session_key", r->session_key);
-	field(b, "request", r->request != NULL ? r->request : "{}");
+	hr_json_put_named(b, "id", r->id);
+	hr_json_put_named(b, "session", r->session);
+	hr_json_put_named(b, "reason", r->reason);
+	hr_json_put_named(b, "shape", r->shape);
+	hr_json_put_named(b, "at", r->at);
+	hr_json_put_named(b, "server_key", r->server_key);
+	hr_json_put_named(b, "session_key", r->session_key);
+	hr_json_put_named(b, "request", r->request != NULL ? r->request : "{}");
 	hr_buf_addc(b, '}');
 }
 
@@ -217,6 +204,6 @@ hr_object_key_data(
 	    ",\"expires\":%" PRId64 ",\"revoked\":%s,\"sum\":\"%s\"",
 	    k->id, k->scopes, k->limits.sandboxes, k->limits.factors, k->expires,
 	    k->revoked ? "true" : "false", digits);
-	field(b, "name", k->name);
+	hr_json_put_named(b, "name", k->name);
 	hr_buf_addc(b, '}');
 }

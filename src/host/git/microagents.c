@@ -43,22 +43,15 @@ struct load {
 };
 
 static void
-put_field(struct hr_buf *b, const char *name, const char *text, size_t len)
-{
-	hr_buf_addf(b, "%s\"%s\":", b->p[b->len - 1] == '{' ? "" : ",", name);
-	(void)hr_json_put_str(b, text, len, HR_JSON_REPLACE);
-}
-
-static void
 put_one(struct load *l, const char *name, const char *path, const struct hr_buf *content)
 {
 	hr_buf_adds(&l->json, l->json.len > 1 ? ",{" : "{");
 	if (l->json.fail != HR_OK)
 		return;
-	put_field(&l->json, "name", name, strlen(name));
-	put_field(&l->json, "source", l->source, strlen(l->source));
-	put_field(&l->json, "path", path, strlen(path));
-	put_field(&l->json, "content", hr_buf_str(content), content->len);
+	hr_json_put_named(&l->json, "name", name);
+	hr_json_put_named(&l->json, "source", l->source);
+	hr_json_put_named(&l->json, "path", path);
+	hr_json_put_member(&l->json, "content", hr_span_of_buf(content));
 	hr_buf_addc(&l->json, '}');
 }
 
