@@ -1,7 +1,6 @@
 /* run, attach, py, read, write, edit: actions in a sandbox. */
 #include "config.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,7 +8,6 @@
 #include <json-c/json_object.h>
 
 #include "base/buf.h"
-#include "base/fd.h"
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/live.h"
@@ -26,19 +24,11 @@
 static int
 read_input(struct hr_buf *b)
 {
-	ssize_t n;
-	char *room;
+	struct hr_err err = {0};
 
-	do {
-		room = hr_buf_reserve(b, 65536);
-		if (room == NULL)
-			return cli_usage("standard input is too long");
-		n = hr_fd_read(0, room, 65536);
-		if (n < 0)
-			return cli_usage("standard input: %s", strerror(errno));
-		hr_buf_grew(b, (size_t)n);
-	} while (n > 0);
-	return CLI_OK;
+	if (hr_path_read_fd(0, "standard input", b, &err) == 0)
+		return CLI_OK;
+	return cli_usage("%s", err.code == HR_E_TOOLARGE ? "standard input is too long" : err.msg);
 }
 
 /* ---- run ---- */

@@ -26,19 +26,13 @@ static int
 read_request(struct json_object **ret)
 {
 	struct hr_buf b;
-	ssize_t n;
-	char *room;
 	int r;
 
 	hr_buf_init(&b, HR_JSON_BODY_MAX);
-	do {
-		room = hr_buf_reserve(&b, 65536);
-		n = room != NULL ? hr_fd_read(STDIN_FILENO, room, 65536) : -1;
-		if (n > 0)
-			hr_buf_grew(&b, (size_t)n);
-	} while (n > 0);
 	*ret = NULL;
-	r = n == 0 ? hr_json_decode(hr_buf_str(&b), b.len, ret, NULL) : -1;
+	r = hr_path_read_fd(STDIN_FILENO, "stdin", &b, NULL);
+	if (r == 0)
+		r = hr_json_decode(hr_buf_str(&b), b.len, ret, NULL);
 	hr_buf_done(&b);
 	if (r == 0 && hr_json_type(*ret) == HR_PY_DICT)
 		return 0;

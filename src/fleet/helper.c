@@ -18,24 +18,13 @@
 #include <json-c/json.h>
 
 #include "base/fd.h"
+#include "base/path.h"
 #include "base/spawn.h"
 #include "base/err.h"
 #include "host/common/strv.h"
 #include "proto/json.h"
 
 #define TEXT_MAX (4u << 20)
-
-static int
-read_all(int fd, struct hr_buf *b)
-{
-	char *p;
-	ssize_t n;
-
-	hr_buf_init(b, TEXT_MAX);
-	while ((p = hr_buf_reserve(b, 16384)) != NULL && (n = hr_fd_read(fd, p, 16384)) > 0)
-		hr_buf_grew(b, (size_t)n);
-	return hr_buf_check(b, NULL);
-}
 
 /* ---- in the service ---- */
 
@@ -181,7 +170,8 @@ call(struct hr_fleet_helper *h, const char *what, const char *id, struct hr_flee
 		(void)hr_err_from(err, HR_E_SYS, &e);
 		goto out;
 	}
-	(void)read_all(out[0], &b);
+	hr_buf_init(&b, TEXT_MAX);
+	(void)hr_path_read_fd(out[0], "its answer", &b, NULL);
 	end(&helper, &status);
 	r = understand(&b, status, row, ret_text, err);
 out:
@@ -327,7 +317,9 @@ hr_fleet_helper_main(
 	int r = -1;
 
 	(void)snprintf(row.id, sizeof(row.id), "%s", id);
-	if (read_all(0, &b) != 0 || hr_json_decode(hr_buf_str(&b), b.len, &o, NULL) != 0)
+	hr_buf_init(&b, TEXT_MAX);
+	if (hr_path_read_fd(0, "stdin", &b, NULL) != 0 ||
+	    hr_json_decode(hr_buf_str(&b), b.len, &o, NULL) != 0)
 		(void)hr_err_set(&err, HR_E_INVAL, "stdin is no call of an engine");
 	else if ((row.request = strdup(hr_json_text_or(o, "request", "{}"))) == NULL)
 		(void)hr_err_nomem(&err);

@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/path.h"
 #include "base/spawn.h"
 #include "base/utf8.h"
 
 #define ARGS_MAX 16
-#define CHUNK (64u << 10)
 
 static void
 strip(struct hr_buf *b)
@@ -30,23 +30,6 @@ strip(struct hr_buf *b)
 	hr_buf_drop_front(b, (size_t)(p - b->p));
 	b->len = len;
 	b->p[len] = '\0';
-}
-
-static int
-read_all(int fd, struct hr_buf *b)
-{
-	ssize_t n;
-	char *p;
-
-	do {
-		p = hr_buf_reserve(b, CHUNK);
-		if (p == NULL)
-			return -1;
-		n = hr_fd_read(fd, p, CHUNK);
-		if (n > 0)
-			hr_buf_grew(b, (size_t)n);
-	} while (n > 0);
-	return n < 0 ? -1 : 0;
 }
 
 static int
@@ -76,7 +59,7 @@ conclude(pid_t pid, int errors, struct hr_buf *out)
 	hr_buf_addf(&text, "error_running_cmd:%d:", status);
 	if (lseek(errors, 0, SEEK_END) > 0) {
 		(void)lseek(errors, 0, SEEK_SET); /* a memory file: cannot fail */
-		(void)read_all(errors, &text);
+		(void)hr_path_read_fd(errors, "git", &text, NULL);
 	} else {
 		hr_buf_add(&text, hr_buf_str(out), out->len);
 	}
@@ -119,7 +102,7 @@ hr_gitrun(const char *directory, const char *const *args, struct hr_buf *out)
 		hr_buf_adds(out, err.msg);
 		r = -1;
 	} else {
-		(void)read_all(pair[0], out);
+		(void)hr_path_read_fd(pair[0], "git", out, NULL);
 		full = out->fail;
 		hr_fd_close(&pair[0]); /* git ends if it has more to say */
 		r = conclude(pid, errors, out);

@@ -156,7 +156,6 @@ write_dockerfile(int kit, int folder, const struct hr_dockerfile *d, struct hr_e
 {
 	int in = openat(kit, HR_KIT_TEMPLATE, O_RDONLY | O_CLOEXEC), out = -1, r = -1;
 	struct hr_buf text, b;
-	ssize_t n;
 
 	hr_buf_init(&text, TEMPLATE_MAX);
 	hr_buf_init(&b, TEMPLATE_MAX);
@@ -164,19 +163,8 @@ write_dockerfile(int kit, int folder, const struct hr_dockerfile *d, struct hr_e
 		(void)hr_err_sys(err, errno, "open " HR_KIT_TEMPLATE);
 		goto out;
 	}
-	do {
-		char *room = hr_buf_reserve(&text, 8192);
-
-		if (room == NULL)
-			break;
-		n = hr_fd_read(in, room, 8192);
-		if (n < 0) {
-			(void)hr_err_sys(err, errno, "read " HR_KIT_TEMPLATE);
-			goto out;
-		}
-		hr_buf_grew(&text, (size_t)n);
-	} while (n > 0);
-	if (hr_buf_check(&text, err) < 0 || hr_dockerfile_put(&b, text.p, text.len, d, err) < 0)
+	if (hr_path_read_fd(in, "read " HR_KIT_TEMPLATE, &text, err) < 0 ||
+	    hr_dockerfile_put(&b, text.p, text.len, d, err) < 0)
 		goto out;
 	out = openat(folder, "Dockerfile", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	if (out < 0) {
