@@ -225,7 +225,7 @@ other_pools(struct cli *c, const char *name, bool *ret_found)
 		for (m = 0; copy != NULL && m < 3; m++)
 			bad |= json_object_object_add(copy, members[m],
 				   json_object_get(hr_json_at(p, members[m]))) != 0;
-		bad |= copy == NULL || json_object_array_add(list, copy) != 0;
+		bad |= hr_json_append(list, copy, NULL) != 0;
 	}
 	body = bad ? NULL : hr_json_object(NULL, "pools", json_object_get(list), NULL);
 	if (body != NULL && json_object_object_add(body, "version",

@@ -294,15 +294,9 @@ is_of_kind(const struct hr_config *c, const char *key)
 static int
 set_later(struct hr_config *c, const char *key, const char *value, struct hr_err *err)
 {
-	struct json_object *v = json_object_new_string(value);
-
 	if (c->set == NULL)
 		c->set = json_object_new_object();
-	if (v == NULL || c->set == NULL || json_object_object_add(c->set, key, v) != 0) {
-		json_object_put(v);
-		return hr_err_nomem(err);
-	}
-	return 0;
+	return hr_json_set(c->set, key, json_object_new_string(value), err);
 }
 
 int

@@ -10,6 +10,7 @@
 #include <json-c/json.h>
 
 #include "base/utf8.h"
+#include "proto/json.h"
 
 #define KEY_MAX 1024
 
@@ -117,12 +118,7 @@ step(struct toml *t, struct json_object *in, const char *name, enum toml_mark ma
 
 	if (!json_object_object_get_ex(in, name, &v)) {
 		v = toml_new_table(t, make);
-		if (v != NULL && json_object_object_add(in, name, v) != 0) {
-			json_object_put(v);
-			(void)hr_err_nomem(t->err);
-			v = NULL;
-		}
-		return v;
+		return hr_json_set(in, name, v, t->err) == 0 ? v : NULL;
 	}
 	if (json_object_is_type(v, json_type_array) && make == TOML_IMPLICIT &&
 	    json_object_get_userdata(v) != NULL)
@@ -173,14 +169,8 @@ toml_pair(struct toml *t, struct json_object *table)
 		(void)toml_fail(t, "a key is used twice");
 		goto out;
 	}
-	if (toml_value(t, &v) != 0)
-		goto out;
-	if (json_object_object_add(table, hr_buf_str(&key), v) != 0) {
-		json_object_put(v);
-		(void)hr_err_nomem(t->err);
-		goto out;
-	}
-	r = 0;
+	if (toml_value(t, &v) == 0)
+		r = hr_json_set(table, hr_buf_str(&key), v, t->err);
 out:
 	hr_buf_done(&key);
 	return r;
@@ -211,11 +201,8 @@ open_element(struct toml *t, struct json_object *in, const char *name)
 
 	if (!json_object_object_get_ex(in, name, &list)) {
 		list = json_object_new_array();
-		if (list == NULL || json_object_object_add(in, name, list) != 0) {
-			json_object_put(list);
-			(void)hr_err_nomem(t->err);
+		if (hr_json_set(in, name, list, t->err) != 0)
 			return NULL;
-		}
 		toml_set_mark(list, TOML_HEADER);
 	} else if (!json_object_is_type(list, json_type_array) ||
 		   json_object_get_userdata(list) == NULL) {
@@ -223,12 +210,7 @@ open_element(struct toml *t, struct json_object *in, const char *name)
 		return NULL;
 	}
 	v = toml_new_table(t, TOML_HEADER);
-	if (v != NULL && json_object_array_add(list, v) != 0) {
-		json_object_put(v);
-		(void)hr_err_nomem(t->err);
-		v = NULL;
-	}
-	return v;
+	return hr_json_append(list, v, t->err) == 0 ? v : NULL;
 }
 
 static struct json_object *

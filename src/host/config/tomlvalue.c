@@ -12,6 +12,7 @@
 #include <json-c/json.h>
 
 #include "base/utf8.h"
+#include "proto/json.h"
 
 #define NUMBER_MAX 512
 
@@ -309,12 +310,7 @@ array_value(struct toml *t, struct json_object **ret)
 		v = NULL;
 		if (toml_value(t, &v) != 0)
 			goto fail;
-		if (json_object_array_add(list, v) != 0) {
-			json_object_put(v);
-			(void)hr_err_nomem(t->err);
-			goto fail;
-		}
-		if (toml_space(t) != 0)
+		if (hr_json_append(list, v, t->err) != 0 || toml_space(t) != 0)
 			goto fail;
 		if (toml_at(t, ']'))
 			break;

@@ -30,29 +30,23 @@ struct spec {
 static void
 put(struct spec *s, struct json_object *o, const char *name, struct json_object *v)
 {
-	if (v == NULL || json_object_object_add(o, name, v) != 0) {
-		json_object_put(v);
-		s->bad = 1;
-	}
+	s->bad |= hr_json_set(o, name, v, NULL);
 }
 
 static void
 add(struct spec *s, struct json_object *list, struct json_object *v)
 {
-	if (v == NULL || json_object_array_add(list, v) != 0) {
-		json_object_put(v);
-		s->bad = 1;
-	}
+	s->bad |= hr_json_append(list, v, NULL);
 }
 
-static void
-put_texts(struct spec *s, struct json_object *o, const char *name, const char *const *v)
+/* A list with o alone, which is taken. */
+static struct json_object *
+list_of(struct spec *s, struct json_object *o)
 {
 	struct json_object *list = json_object_new_array();
 
-	for (; list != NULL && *v != NULL; v++)
-		add(s, list, json_object_new_string(*v));
-	put(s, o, name, list);
+	add(s, list, o);
+	return list;
 }
 
 static void
@@ -91,7 +85,7 @@ environment(struct spec *s)
 	for (i = 0; i < extra.n; i++)
 		hr_strv_set_env(&v, extra.v[i]);
 	s->bad |= v.failed || extra.failed;
-	put_texts(s, s->body, "Env", hr_strv_list(&v));
+	put(s, s->body, "Env", hr_json_list(NULL, hr_strv_list(&v)));
 	hr_strv_done(&v);
 	hr_strv_done(&extra);
 }
@@ -100,22 +94,14 @@ static void
 one_port(struct spec *s, struct json_object *exposed, struct json_object *bound, int port)
 {
 	const char *ip = hr_config_text(s->d->host->config, "sandbox.runtime_binding_address");
-	struct json_object *list = json_object_new_array(), *o = json_object_new_object();
 	char name[32], number[16];
 
 	(void)snprintf(name, sizeof(name), "%d/tcp", port);
 	(void)snprintf(number, sizeof(number), "%d", port);
 	put(s, exposed, name, json_object_new_object());
-	if (list == NULL || o == NULL) {
-		json_object_put(list);
-		json_object_put(o);
-		s->bad = 1;
-		return;
-	}
-	put(s, o, "HostIp", json_object_new_string(ip != NULL ? ip : "0.0.0.0"));
-	put(s, o, "HostPort", json_object_new_string(number));
-	add(s, list, o);
-	put(s, bound, name, list);
+	put(s, bound, name,
+	    list_of(s, hr_json_texts(
+			   NULL, "HostIp", ip != NULL ? ip : "0.0.0.0", "HostPort", number, NULL)));
 }
 
 static void
@@ -123,12 +109,6 @@ ports(struct spec *s)
 {
 	struct json_object *exposed = json_object_new_object(), *bound = json_object_new_object();
 
-	if (exposed == NULL || bound == NULL) {
-		json_object_put(exposed);
-		json_object_put(bound);
-		s->bad = 1;
-		return;
-	}
 	one_port(s, exposed, bound, s->d->port);
 	if (hr_strv_has(s->d->host->plugins, "vscode"))
 		one_port(s, exposed, bound, s->d->vscode_port);
@@ -214,27 +194,21 @@ mounts(struct spec *s)
 	const char *mount = hr_config_text(c, "core.workspace_mount_path");
 	struct hr_volumes v = {0};
 	struct json_object *binds, *volumes;
+	size_t i;
 
 	if (text != NULL && hr_volumes_parse(text, &v, s->err) != 0)
 		return -1;
 	binds = json_object_new_array();
 	volumes = json_object_new_object();
-	if (binds == NULL || volumes == NULL) {
-		s->bad = 1;
-	} else {
-		size_t i;
-
-		if (text == NULL && mount != NULL)
-			own_volume(s, mount,
-			    hr_config_text(c, "core.workspace_mount_path_in_sandbox"), "rw", binds,
-			    volumes);
-		for (i = 0; i < v.n; i++)
-			one_volume(s, &v.v[i], binds, volumes);
-		if (s->d->payload != NULL)
-			own_volume(s, s->d->payload, HR_PAYLOAD_PLACE, "ro", binds, volumes);
-	}
+	if (text == NULL && mount != NULL)
+		own_volume(s, mount, hr_config_text(c, "core.workspace_mount_path_in_sandbox"),
+		    "rw", binds, volumes);
+	for (i = 0; i < v.n; i++)
+		one_volume(s, &v.v[i], binds, volumes);
+	if (s->d->payload != NULL)
+		own_volume(s, s->d->payload, HR_PAYLOAD_PLACE, "ro", binds, volumes);
 	hr_volumes_done(&v);
-	if (binds != NULL && json_object_array_length(binds) > 0) {
+	if (hr_json_count(binds) > 0) {
 		put(s, s->host, "Binds", binds);
 		put(s, s->body, "Volumes", volumes);
 	} else {
@@ -258,7 +232,7 @@ number_limit(struct spec *s, const char *key, const char *field, long long stand
 	const struct hr_config *c = s->d->host->config;
 	const char *profile = hr_config_text(c, "sandbox.limits.profile");
 	char full[64], shown[32];
-	struct json_object *v, *list, *o;
+	struct json_object *v;
 	long long n = 0;
 
 	(void)snprintf(full, sizeof(full), "sandbox.%s", key);
@@ -276,19 +250,9 @@ number_limit(struct spec *s, const char *key, const char *field, long long stand
 		put(s, s->host, field, json_object_new_int64(n));
 		return 0;
 	}
-	list = json_object_new_array();
-	o = json_object_new_object();
-	if (list == NULL || o == NULL) {
-		json_object_put(list);
-		json_object_put(o);
-		s->bad = 1;
-		return 0;
-	}
-	put(s, o, "Name", json_object_new_string("nofile"));
-	put(s, o, "Soft", json_object_new_int64(n));
-	put(s, o, "Hard", json_object_new_int64(n));
-	add(s, list, o);
-	put(s, s->host, "Ulimits", list);
+	put(s, s->host, field,
+	    list_of(s, hr_json_object(NULL, "Name", json_object_new_string("nofile"), "Soft",
+			   json_object_new_int64(n), "Hard", json_object_new_int64(n), NULL)));
 	return 0;
 }
 
@@ -338,14 +302,14 @@ static int
 devices(struct spec *s)
 {
 	struct json_object *v = hr_config_value(s->d->host->config, "sandbox.security.devices");
-	struct json_object *list, *o;
+	struct json_object *list;
 	size_t n = hr_json_count(v);
 	size_t i;
 
 	if (n == 0)
 		return 0;
 	list = json_object_new_array();
-	for (i = 0; i < n && list != NULL; i++) {
+	for (i = 0; i < n; i++) {
 		const char *text = hr_json_text(hr_json_entry(v, i));
 		char host[256], inside[256], perm[16];
 		int parts =
@@ -355,15 +319,10 @@ devices(struct spec *s)
 			json_object_put(list);
 			return invalid(s, "security.devices", text != NULL ? text : "no text");
 		}
-		o = json_object_new_object();
-		if (o == NULL) {
-			s->bad = 1;
-			break;
-		}
-		put(s, o, "PathOnHost", json_object_new_string(host));
-		put(s, o, "PathInContainer", json_object_new_string(parts > 1 ? inside : host));
-		put(s, o, "CgroupPermissions", json_object_new_string(parts > 2 ? perm : "rwm"));
-		add(s, list, o);
+		add(s, list,
+		    hr_json_texts(NULL, "PathOnHost", host, "PathInContainer",
+			parts > 1 ? inside : host, "CgroupPermissions", parts > 2 ? perm : "rwm",
+			NULL));
 	}
 	put(s, s->host, "Devices", list);
 	return 0;
@@ -386,7 +345,7 @@ read_only_root(struct spec *s)
 	size_t i;
 
 	put(s, s->host, "ReadonlyRootfs", json_object_new_boolean(true));
-	for (i = 0; tmpfs != NULL && i < sizeof(places) / sizeof(*places); i++)
+	for (i = 0; i < sizeof(places) / sizeof(*places); i++)
 		put(s, tmpfs, places[i][0], json_object_new_string(places[i][1]));
 	put(s, s->host, "Tmpfs", tmpfs);
 }
@@ -409,7 +368,7 @@ limits(struct spec *s)
 	if (hr_config_bool(c, "sandbox.security.readonly_root_fs"))
 		read_only_root(s);
 	if (hr_config_bool(c, "sandbox.security.no_new_privileges"))
-		put_texts(s, s->host, "SecurityOpt", no_new);
+		put(s, s->host, "SecurityOpt", hr_json_list(NULL, no_new));
 	copy_list(s, "sandbox.security.cap_drop", "CapDrop");
 	copy_list(s, "sandbox.security.cap_add", "CapAdd");
 	if (user != NULL) {
@@ -527,15 +486,11 @@ label(struct spec *s)
 	if (s->d->owner == NULL || (given != NULL && !json_object_is_type(given, json_type_object)))
 		return;
 	all = json_object_new_object();
-	if (all == NULL) {
-		s->bad = 1;
-		return;
-	}
-	if (given != NULL) {
+	if (given != NULL && all != NULL) {
 		json_object_object_foreach(given, name, value)
 		{
-			if (json_object_object_add(all, name, json_object_get(value)) != 0)
-				s->bad = 1;
+			/* null stays null */
+			s->bad |= json_object_object_add(all, name, json_object_get(value));
 		}
 	}
 	put(s, all, HR_CONTAINER_LABEL, json_object_new_string(s->d->owner));
@@ -557,7 +512,7 @@ hr_dockerspec_build(const struct hr_dockerspec *d, struct hr_err *err)
 	}
 	put(&s, s.body, "HostConfig", s.host);
 	put(&s, s.body, "Image", json_object_new_string(d->image));
-	put_texts(&s, s.body, "Cmd", d->command);
+	put(&s, s.body, "Cmd", hr_json_list(NULL, d->command));
 	/* empty, not null: null would keep the image's own */
 	put(&s, s.body, "Entrypoint", json_object_new_array());
 	put(&s, s.body, "WorkingDir", json_object_new_string("/openhands/code/"));

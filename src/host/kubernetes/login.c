@@ -103,21 +103,16 @@ named(struct json_object *o, const char *list, const char *name)
 static int
 append(struct json_object *to, const char *list, struct json_object *entry, const char *dir)
 {
-	struct json_object *v = hr_json_at(to, list), *s = json_object_new_string(dir);
+	struct json_object *v = hr_json_at(to, list);
 
 	if (v == NULL) {
 		v = json_object_new_array();
-		if (v == NULL || json_object_object_add(to, list, v) != 0) {
-			json_object_put(v);
-			json_object_put(s);
+		if (hr_json_set(to, list, v, NULL) != 0)
 			return -1;
-		}
 	}
-	if (s == NULL || json_object_object_add(entry, "_dir", s) != 0) {
-		json_object_put(s);
-		return -1;
-	}
-	return json_object_array_add(v, json_object_get(entry));
+	return hr_json_set(entry, "_dir", json_object_new_string(dir), NULL) == 0
+		   ? hr_json_append(v, json_object_get(entry), NULL)
+		   : -1;
 }
 
 int

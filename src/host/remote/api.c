@@ -154,15 +154,10 @@ hr_remote_find(struct hr_remote *remote, struct hr_err *err)
 int
 hr_remote_post(struct hr_remote *remote, const char *what, struct hr_err *err)
 {
-	struct json_object *body = json_object_new_object();
+	struct json_object *body = hr_json_texts(err, "runtime_id", remote->id, NULL);
 	struct hr_rest_call c = {.method = "POST", .path = what, .json = body, .idempotent = true};
-	int r;
+	int r = body != NULL ? hr_rest_call(remote->api, &c, NULL, err) : -1;
 
-	if (body == NULL ||
-	    json_object_object_add(body, "runtime_id", json_object_new_string(remote->id)) != 0)
-		r = hr_err_nomem(err);
-	else
-		r = hr_rest_call(remote->api, &c, NULL, err);
 	json_object_put(body);
 	return r;
 }
