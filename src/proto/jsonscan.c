@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/percent.h"
 #include "base/swar.h"
 #include "base/utf8.h"
 
@@ -60,28 +61,6 @@ scan_is(const struct scan *sc, char c)
 	return sc->at < sc->len && sc->s[sc->at] == c;
 }
 
-/* Four hex digits at `at`, or -1. The caller made sure that they are there. */
-static int32_t
-hex4(const char *p)
-{
-	int32_t v = 0;
-	int i;
-
-	for (i = 0; i < 4; i++) {
-		char c = p[i];
-
-		if (c >= '0' && c <= '9')
-			v = v << 4 | (c - '0');
-		else if (c >= 'a' && c <= 'f')
-			v = v << 4 | (c - 'a' + 10);
-		else if (c >= 'A' && c <= 'F')
-			v = v << 4 | (c - 'A' + 10);
-		else
-			return -1;
-	}
-	return v;
-}
-
 /* sc->at is on the 'u' of an escape. A pair of surrogates is taken as one. */
 static bool
 scan_unicode_escape(struct scan *sc, bool key)
@@ -89,7 +68,7 @@ scan_unicode_escape(struct scan *sc, bool key)
 	size_t u = sc->at, end = u + 5;
 	int32_t c, low;
 
-	if (end >= sc->len || (c = hex4(sc->s + u + 1)) < 0)
+	if (end >= sc->len || (c = hr_hex4(sc->s + u + 1)) < 0)
 		return scan_fail(sc, "Invalid \\uXXXX escape", u);
 	sc->at = end;
 	if (c == 0 && key)
@@ -98,7 +77,7 @@ scan_unicode_escape(struct scan *sc, bool key)
 		return true;
 	sc->facts.odd = true;
 	if (c < 0xDC00 && sc->len - end > 6 && sc->s[end] == '\\' && sc->s[end + 1] == 'u') {
-		low = hex4(sc->s + end + 2);
+		low = hr_hex4(sc->s + end + 2);
 		if (low < 0)
 			return scan_fail(sc, "Invalid \\uXXXX escape", end + 1);
 		if (low >= 0xDC00 && low <= 0xDFFF)

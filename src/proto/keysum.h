@@ -3,6 +3,7 @@
 #ifndef HR_PROTO_KEYSUM_H
 #define HR_PROTO_KEYSUM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,5 +19,17 @@ struct hr_keysum_head {
 
 void hr_keysum(const unsigned char salt[HR_KEYSUM_SALT], const char *key, size_t len,
     unsigned char ret[HR_KEYSUM]);
+
+/* In the same time whatever they are: the volatile keeps the compiler from leaving early. */
+static inline bool
+hr_keysum_equal(const unsigned char a[HR_KEYSUM], const unsigned char b[HR_KEYSUM])
+{
+	volatile unsigned char diff = 0;
+	size_t i;
+
+	for (i = 0; i < HR_KEYSUM; i++)
+		diff |= a[i] ^ b[i];
+	return diff == 0;
+}
 
 #endif

@@ -92,18 +92,6 @@ hr_signin_add(struct hr_signins *s, const struct hr_signin *what, int64_t now_ns
 	return false;
 }
 
-/* The volatile keeps the compiler from leaving early. */
-static unsigned
-differ(const unsigned char *a, const unsigned char *b)
-{
-	volatile unsigned char diff = 0;
-	size_t i;
-
-	for (i = 0; i < HR_KEYSUM; i++)
-		diff |= a[i] ^ b[i];
-	return diff;
-}
-
 bool
 hr_signin_find(const struct hr_signins *s, const unsigned char cookie[HR_KEYSUM],
     const unsigned char token[HR_KEYSUM], int64_t now_ns, struct hr_signin *ret)
@@ -116,7 +104,7 @@ hr_signin_find(const struct hr_signins *s, const unsigned char cookie[HR_KEYSUM]
 	for (i = 0; i < HR_SIGNINS; i++) {
 		turn = atomic_load(&s->v[i].turn);
 		place_read(&s->v[i], &one);
-		if ((differ(one.cookie, cookie) | differ(one.token, token)) == 0 &&
+		if ((hr_keysum_equal(one.cookie, cookie) & hr_keysum_equal(one.token, token)) &&
 		    one.until_ns > now_ns && (turn & 1) == 0 &&
 		    atomic_load(&s->v[i].turn) == turn) {
 			*ret = one;
@@ -138,7 +126,7 @@ hr_signin_end(struct hr_signins *s, const unsigned char cookie[HR_KEYSUM])
 		turn = atomic_load(&s->v[i].turn);
 		place_read(&s->v[i], &one);
 		/* who changes it at the same time ends it, or makes it another one's */
-		if ((turn & 1) == 0 && differ(one.cookie, cookie) == 0)
+		if ((turn & 1) == 0 && hr_keysum_equal(one.cookie, cookie))
 			(void)place_change(&s->v[i], turn, &none);
 	}
 }

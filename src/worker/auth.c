@@ -67,17 +67,6 @@ hr_auth_done(struct hr_auth *a)
 }
 
 /* Looks at every byte. The volatile keeps the compiler from leaving early. */
-static bool
-sums_equal(const unsigned char *a, const unsigned char *b)
-{
-	volatile unsigned char diff = 0;
-	size_t i;
-
-	for (i = 0; i < HR_KEYSUM; i++)
-		diff |= a[i] ^ b[i];
-	return diff == 0;
-}
-
 bool
 hr_auth_knows(const struct hr_auth *a, const unsigned char sum[HR_KEYSUM])
 {
@@ -85,7 +74,7 @@ hr_auth_knows(const struct hr_auth *a, const unsigned char sum[HR_KEYSUM])
 	size_t i;
 
 	for (i = 0; i < a->head.count; i++)
-		found |= sums_equal(a->sums[i], sum);
+		found |= hr_keysum_equal(a->sums[i], sum);
 	return found;
 }
 

@@ -19,6 +19,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/percent.h"
 #include "files/filebody.h"
 #include "files/place/oserror.h"
 #include "files/place/reach.h"
@@ -29,22 +30,6 @@
 
 #define QUERY_MAX (64u << 10)
 
-/* Python's quote(): letters, digits, "_.-~" and '/' stay. */
-static void
-put_quoted(struct hr_buf *b, const char *p)
-{
-	for (; *p != '\0'; p++) {
-		unsigned char c = (unsigned char)*p;
-
-		if ((c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
-		    strchr("_.-~/", c) != NULL)
-			hr_buf_addc(b, *p);
-		else
-			hr_buf_addf(b, "%%%02X", c);
-	}
-}
-
-/* As Starlette names a file. */
 static void
 add_disposition(struct hr_answer *ret, const char *path, const char *suffix)
 {
@@ -57,7 +42,7 @@ add_disposition(struct hr_answer *ret, const char *path, const char *suffix)
 	hr_buf_init(&value, QUERY_MAX * 4);
 	hr_buf_adds(&plain, name);
 	hr_buf_adds(&plain, suffix);
-	put_quoted(&quoted, hr_buf_str(&plain));
+	hr_percent_encode(&quoted, hr_buf_str(&plain), "_.-~/");
 	if (strcmp(hr_buf_str(&plain), hr_buf_str(&quoted)) == 0)
 		hr_buf_addf(&value, "attachment; filename=\"%s\"", hr_buf_str(&plain));
 	else
@@ -159,7 +144,7 @@ leave_to_nginx(const struct hr_worker *w, int fd, const struct stat *st, struct 
 		return false;
 	hr_buf_init(&uri, sizeof(name) * 3 + 16);
 	hr_buf_adds(&uri, "/-/file");
-	put_quoted(&uri, name);
+	hr_percent_encode(&uri, name, "_.-~/");
 	if (uri.fail == HR_OK) {
 		hr_answer_header(ret, "X-Accel-Redirect", hr_buf_str(&uri));
 		left = true;

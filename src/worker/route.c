@@ -12,6 +12,8 @@
 #include "worker/page.h"
 #include "worker/worker.h"
 
+#define URL_SAFE "_.-~:/%#?=@[]!$&'()*+,;" /* Starlette leaves them alone */
+
 struct route {
 	const char *path;
 	const char *method; /* NULL: any */
@@ -128,22 +130,6 @@ hr_request_query(const struct hr_request *r, const char *name, struct hr_buf *re
 	return found;
 }
 
-/* Python's quote() with the characters that Starlette leaves alone in a URL. */
-static void
-put_quoted(struct hr_buf *b, const char *p)
-{
-	for (; *p != '\0'; p++) {
-		unsigned char c = (unsigned char)*p;
-
-		if ((c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
-		    strchr("_.-~:/%#?=@[]!$&'()*+,;", c) != NULL)
-			hr_buf_addc(b, *p);
-		else
-			hr_buf_addf(b, "%%%02X", c);
-	}
-}
-
-/* "/alive/" and "/alive//" lead to "/alive". */
 static bool
 redirect(const struct hr_request *r, struct hr_answer *ret)
 {
@@ -159,14 +145,14 @@ redirect(const struct hr_request *r, struct hr_answer *ret)
 	ret->status = 307;
 	ret->content_type = NULL;
 	if (r->host[0] != '\0') {
-		put_quoted(&ret->location, r->scheme);
+		hr_percent_encode(&ret->location, r->scheme, URL_SAFE);
 		hr_buf_adds(&ret->location, "://");
-		put_quoted(&ret->location, r->host);
+		hr_percent_encode(&ret->location, r->host, URL_SAFE);
 	}
 	hr_buf_adds(&ret->location, found->path);
 	if (r->query[0] != '\0') {
 		hr_buf_addc(&ret->location, '?');
-		put_quoted(&ret->location, r->query);
+		hr_percent_encode(&ret->location, r->query, URL_SAFE);
 	}
 	hr_answer_settle(ret);
 	return true;

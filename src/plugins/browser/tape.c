@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/percent.h"
 #include "base/utf8.h"
 
 /* What may come where the parser is. */
@@ -57,18 +58,11 @@ push(struct parser *p, enum br_tape_type type, uint32_t at, uint32_t end)
 	return 0;
 }
 
-static bool
-is_hex(char c)
-{
-	return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f');
-}
-
 static int
 read_string(struct parser *p)
 {
 	const char *s = p->t->text;
 	uint32_t from = ++p->at;
-	int i;
 
 	for (; p->at < p->len && s[p->at] != '"'; p->at++) {
 		if ((unsigned char)s[p->at] < 0x20)
@@ -78,10 +72,11 @@ read_string(struct parser *p)
 		if (++p->at == p->len || strchr("\"\\/bfnrtu", s[p->at]) == NULL ||
 		    s[p->at] == '\0')
 			return broken(p, "an escape");
-		for (i = 0; s[p->at] == 'u' && i < 4; i++)
-			if (p->at + 1 + i >= p->len || !is_hex(s[p->at + 1 + i]))
-				return broken(p, "an escape");
-		p->at += (uint32_t)i;
+		if (s[p->at] != 'u')
+			continue;
+		if (p->len - p->at <= 4 || hr_hex4(s + p->at + 1) < 0)
+			return broken(p, "an escape");
+		p->at += 4;
 	}
 	if (p->at == p->len)
 		return broken(p, "a string without an end");
@@ -294,14 +289,6 @@ br_tape_raw(const struct br_tape *t, uint32_t i, size_t *ret_len)
 	return i < t->n ? t->text + t->v[i].at : "";
 }
 
-static uint32_t
-hex4(const char *p)
-{
-	char four[5] = {p[0], p[1], p[2], p[3], '\0'};
-
-	return (uint32_t)strtoul(four, NULL, 16);
-}
-
 /* An escape at p, behind its backslash; returns its end. Two halves make one character. */
 static const char *
 put_escape(struct hr_buf *b, const char *p, const char *end)
@@ -315,10 +302,10 @@ put_escape(struct hr_buf *b, const char *p, const char *end)
 		hr_buf_addc(b, at != NULL ? to[at - from] : *p);
 		return p + 1;
 	}
-	cp = hex4(p + 1);
+	cp = (uint32_t)hr_hex4(p + 1);
 	p += 5;
 	if (cp >= 0xD800 && cp < 0xDC00 && end - p >= 6 && p[0] == '\\' && p[1] == 'u') {
-		low = hex4(p + 2);
+		low = (uint32_t)hr_hex4(p + 2);
 		if (low >= 0xDC00 && low < 0xE000) {
 			cp = 0x10000 + ((cp - 0xD800) << 10) + (low - 0xDC00);
 			p += 6;
