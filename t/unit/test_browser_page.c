@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugins/browser/axtree.h"
+#include "plugins/browser/axtree_int.h"
 #include "plugins/browser/html.h"
 #include "plugins/browser/pagetext.h"
 #include "plugins/browser/props.h"
@@ -188,16 +188,18 @@ check_nodes(const struct br_ax *ax, uint32_t expect)
 {
 	uint32_t order = br_tape_at(&line, expect, "node_order"), o = br_tape_first(&line, order);
 	uint32_t bids = br_tape_at(&line, expect, "bids"), b = br_tape_first(&line, bids);
+	const struct br_tape *t;
 	size_t i;
 	char *want;
 
-	ck_assert_uint_eq(br_ax_count(ax), br_tape_count(&line, order));
-	for (i = 0; i < br_ax_count(ax); i++) {
+	ck_assert_uint_eq(ax->n, br_tape_count(&line, order));
+	for (i = 0; i < ax->n; i++) {
+		t = &ax->frames[ax->nodes[i].frame].tape;
 		hr_buf_reset(&text);
-		br_ax_id(ax, i, &text);
+		br_tape_str(t, br_tape_at(t, ax->nodes[i].value, "nodeId"), &text);
 		ck_assert(br_tape_is(&line, o, hr_buf_str(&text)));
 		want = br_tape_strdup(&line, b);
-		ck_assert_pstr_eq(br_ax_bid(ax, i), want);
+		ck_assert_pstr_eq(ax->nodes[i].bid, want);
 		free(want);
 		o = br_tape_next(&line, order, o);
 		b = br_tape_next(&line, bids, b);

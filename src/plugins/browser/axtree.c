@@ -306,23 +306,3 @@ br_ax_join(struct br_ax *ax, size_t i, const char *frame_id)
 		    ax->frames[k].n > 0)
 			ax->nodes[ax->iframes[i]].child = ax->frames[k].first + 1;
 }
-
-size_t
-br_ax_count(const struct br_ax *ax)
-{
-	return ax->n;
-}
-
-const char *
-br_ax_bid(const struct br_ax *ax, size_t i)
-{
-	return ax->nodes[i].bid;
-}
-
-void
-br_ax_id(const struct br_ax *ax, size_t i, struct hr_buf *b)
-{
-	const struct br_tape *t = &ax->frames[ax->nodes[i].frame].tape;
-
-	br_tape_str(t, br_tape_at(t, ax->nodes[i].value, "nodeId"), b);
-}

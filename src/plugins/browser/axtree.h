@@ -31,10 +31,6 @@ br_ax_add_take(struct br_ax *ax, const char *frame_id, char *json, size_t len, s
 int64_t br_ax_iframe(const struct br_ax *ax, size_t i);
 void br_ax_join(struct br_ax *ax, size_t i, const char *frame_id);
 
-size_t br_ax_count(const struct br_ax *ax);
-const char *br_ax_bid(const struct br_ax *ax, size_t i);           /* NULL: none */
-void br_ax_id(const struct br_ax *ax, size_t i, struct hr_buf *b); /* nodeId */
-
 /* The text of the tree. 0; 1: Python raises *why ("KeyError: 'nodes'"; clients are shown what
  * is behind the colon); -1: no memory
  * or too large: see b. */
