@@ -85,7 +85,7 @@ set_state(struct hr_cloud *c, struct json_object *q, struct hr_err *err)
 
 	for (i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		if (hr_json_text_at(q, texts[i].name) != NULL &&
-		    hr_cloud_set(texts[i].to, hr_json_text_at(q, texts[i].name), err) != 0)
+		    hr_text_set(texts[i].to, hr_json_text_at(q, texts[i].name), err) != 0)
 			return -1;
 	if (hr_json_at(q, "old") != NULL)
 		c->old = hr_json_true_at(q, "old");
