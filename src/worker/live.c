@@ -21,12 +21,6 @@
 #define KEYS_MAX 1000
 #define COMMENT_MS 15000
 
-static void
-put_str(struct hr_buf *b, const char *p, size_t len)
-{
-	(void)hr_json_put_str(b, p, len, HR_JSON_REPLACE); /* cannot refuse */
-}
-
 static const char *
 name_of(const struct hr_shell_place *place)
 {
@@ -52,9 +46,9 @@ hr_live_place(struct hr_worker *w, const struct hr_request *r, struct hr_shell_p
 void
 hr_live_put_state(struct hr_buf *b, const char *name, const struct hr_session_state *s)
 {
-	hr_buf_addf(b, "{\"name\":\"%s\",\"ready\":%s,\"running\":%s,\"working_dir\":", name,
+	hr_buf_addf(b, "{\"name\":\"%s\",\"ready\":%s,\"running\":%s", name,
 	    s->ready ? "true" : "false", s->running ? "true" : "false");
-	put_str(b, s->working_dir.p, s->working_dir.len);
+	hr_json_put_member(b, "working_dir", s->working_dir);
 	hr_buf_addf(b,
 	    ",\"output\":{\"start\":%" PRIu64 ",\"end\":%" PRIu64
 	    "},\"terminal\":{\"rows\":%" PRId64 ",\"columns\":%" PRId64 "}}",
@@ -133,10 +127,9 @@ hr_live_put_command(struct hr_buf *b, const char *session, const struct hr_comma
 {
 	static const char *const states[] = {"running", "completed", "shell ended"};
 
-	hr_buf_addf(b, "{\"id\":%" PRId64 ",\"session\":\"%s\",\"key\":", c->id, session);
-	put_str(b, c->key.p, c->key.len);
-	hr_buf_adds(b, ",\"command\":");
-	put_str(b, c->text.p, c->text.len);
+	hr_buf_addf(b, "{\"id\":%" PRId64 ",\"session\":\"%s\"", c->id, session);
+	hr_json_put_member(b, "key", c->key);
+	hr_json_put_member(b, "command", c->text);
 	hr_buf_addf(b, ",\"length\":%" PRId64 ",\"state\":\"%s\",\"exit_code\":", c->length,
 	    c->end >= 0 && c->end <= HR_COMMAND_SHELL_ENDED ? states[c->end] : "unknown");
 	if (c->end == HR_COMMAND_RUNNING)
@@ -215,8 +208,8 @@ press(struct hr_worker *w, const struct hr_request *r, const struct hr_press_req
 		hr_live_refuse(ret, &err);
 	} else if (state.reason.len > 0) {
 		ret->status = 409;
-		hr_buf_adds(&ret->body, "{\"detail\":");
-		put_str(&ret->body, state.reason.p, state.reason.len);
+		hr_buf_addc(&ret->body, '{');
+		hr_json_put_member(&ret->body, "detail", state.reason);
 		hr_buf_addc(&ret->body, '}');
 	} else {
 		hr_live_put_state(&ret->body, name_of(&place), &state);

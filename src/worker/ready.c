@@ -123,9 +123,8 @@ put_answer(const struct hr_worker *w, const struct hr_channel_answer *a, struct 
 static void
 refuse(struct hr_answer *ret, const struct hr_err *why)
 {
-	hr_buf_adds(&ret->body, "{\"status\":\"not ready\",\"reason\":");
-	(void)hr_json_put_str(
-	    &ret->body, why->msg, strlen(why->msg), HR_JSON_REPLACE); /* cannot refuse */
+	hr_buf_adds(&ret->body, "{\"status\":\"not ready\"");
+	hr_json_put_named(&ret->body, "reason", why->msg);
 	hr_buf_addc(&ret->body, '}');
 	ret->status = 503;
 }

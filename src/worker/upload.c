@@ -482,12 +482,9 @@ place(struct upload *u, bool *ret_too_large, struct hr_buf *why)
 static void
 answer_done(struct upload *u, struct hr_answer *ret)
 {
-	hr_buf_adds(&ret->body, "{\"filename\":");
-	(void)hr_json_put_str(&ret->body, hr_buf_str(&u->last.name), u->last.name.len,
-	    HR_JSON_REPLACE); /* was decoded: nothing to replace */
-	hr_buf_adds(&ret->body, ",\"destination\":");
-	(void)hr_json_put_str(
-	    &ret->body, hr_buf_str(&u->destination), u->destination.len, HR_JSON_REPLACE);
+	hr_buf_addc(&ret->body, '{');
+	hr_json_put_member(&ret->body, "filename", hr_span_of_buf(&u->last.name));
+	hr_json_put_member(&ret->body, "destination", hr_span_of_buf(&u->destination));
 	hr_buf_addf(&ret->body, ",\"recursive\":%s}", u->recursive ? "true" : "false");
 }
 

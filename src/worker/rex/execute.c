@@ -330,10 +330,9 @@ answer(struct hr_rex_call *c, const struct execution *x, int64_t code)
 	} else if (code != 0 && hr_rex_true(c, "check")) {
 		raise_status(c, code, &out, &err);
 	} else {
-		hr_buf_adds(b, "{\"stdout\":");
-		(void)hr_json_put_str(b, hr_buf_str(&out), out.len, HR_JSON_REPLACE);
-		hr_buf_adds(b, ",\"stderr\":");
-		(void)hr_json_put_str(b, hr_buf_str(&err), err.len, HR_JSON_REPLACE);
+		hr_buf_addc(b, '{');
+		hr_json_put_member(b, "stdout", hr_span_of_buf(&out));
+		hr_json_put_member(b, "stderr", hr_span_of_buf(&err));
 		hr_buf_addf(b, ",\"exit_code\":%lld}", (long long)code);
 	}
 	if (out.fail != HR_OK || err.fail != HR_OK)

@@ -232,13 +232,8 @@ hr_v1_start(struct hr_rex_call *c)
 	if (begin(c, &m, command, cwd, limit, false)) {
 		hr_buf_addf(b, "{\"id\":\"%s\",", m.id);
 		hr_v1_put_time(b, hr_wall_ms());
-		hr_buf_adds(b, ",\"command\":");
-		(void)hr_json_put_str(b, command.p, command.len, HR_JSON_REPLACE);
-		hr_buf_adds(b, ",\"cwd\":");
-		if (cwd.p != NULL)
-			(void)hr_json_put_str(b, cwd.p, cwd.len, HR_JSON_REPLACE);
-		else
-			hr_buf_adds(b, "null");
+		hr_json_put_member(b, "command", command);
+		hr_json_put_member(b, "cwd", cwd);
 		hr_buf_addf(b, ",\"timeout\":%.0f,\"kind\":\"BashCommand\"}", limit);
 	}
 	hr_rex_leave(c);
