@@ -81,8 +81,7 @@ static int
 open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine **ret, void **ret_self,
     struct hr_err *err)
 {
-	static const struct hr_fleet_engine engine = {.name = "made up",
-	    .start = fake_start,
+	static const struct hr_fleet_engine engine = {.start = fake_start,
 	    .pause = fake_end,
 	    .resume = fake_start,
 	    .stop = fake_end,
