@@ -99,8 +99,10 @@ class Server:
                         HANDRAIL_VIEWER_URL_FILE=os.path.join(self.top, "viewer-url"),
                         HANDRAIL_DATADIR=os.path.join(SRCDIR, "conf"),
                         HANDRAIL_WWWDIR=os.path.join(SRCDIR, "www"), HOME=self.work_dir)
-        self.env.update(env or {})
         me = name or user or ("root" if os.geteuid() == 0 else "tester")
+        if me == "root":
+            self.env["SU_TO_USER"] = "false"  # else the shell has root's own start-up files, whatever they do
+        self.env.update(env or {})
         if me != "root":
             self.env["USER"] = me  # its own account: nothing is made or changed
         self.args = [str(self.port), "--working-dir", self.work_dir, "--run-dir", self.run_dir,
