@@ -39,10 +39,12 @@ hr_path_leaf(const char *path)
 }
 
 bool
-hr_path_climbs(const char *path)
+hr_path_leads_out(const char *path)
 {
 	size_t n;
 
+	if (*path == '/')
+		return true;
 	for (; *path != '\0'; path += n + (path[n] == '/')) {
 		n = strcspn(path, "/");
 		if (n == 2 && memcmp(path, "..", 2) == 0)

@@ -17,8 +17,8 @@
 char *hr_path_join(const char *dir, const char *name);
 /* What is behind the last slash; borrowed. */
 const char *hr_path_leaf(const char *path);
-/* Whether a component is "..". */
-bool hr_path_climbs(const char *path);
+/* Whether a name below a directory may lead out of it: it is absolute, or has a component "..". */
+bool hr_path_leads_out(const char *path);
 /* An absolute form of path without looking at the disk ("." and ".." stay); the caller frees. */
 char *hr_path_absolute(const char *path, struct hr_err *err);
 

@@ -73,9 +73,9 @@ def life():
         h.ok("get", "sub", "back-sub")
         equal(os.listdir(h.path("cwd", "back-sub")), ["f.txt"], "a directory is one, too")
         h.ok("run", "ln -s sub/f.txt link; ln -s sub away; mkdir -p twice/twice")
-        for path in ("link", h.work + "/link"):
-            h.ok("get", path, h.path("cwd", "linked"))
-            with open(h.path("cwd", "linked")) as f:
+        for path, to in (("link", "linked"), (h.work + "/link", "linked2")):
+            h.ok("get", path, h.path("cwd", to))
+            with open(h.path("cwd", to)) as f:
                 equal(f.read(), "one\n2\n", "a link to a file is that file")
         for path, inside in (("away", ["f.txt"]), ("twice", [])):
             h.ok("get", path, h.path("cwd", "got-" + path))
@@ -253,6 +253,30 @@ def no_server():
         equal(("create" in h.asked(), os.listdir(h.path("state"))), (False, []), "nothing was made")
 
 
+def names_that_lead_out():
+    """What find(1) of the sandbox says is in a directory makes no file elsewhere, and empties none."""
+    with PlayHost() as h:
+        victim, beside = h.path("cwd", "victim"), h.path("cwd", "made")
+        with open(victim, "w") as f:
+            f.write("mine")
+        os.mkdir(h.path("lies"))
+        with open(h.path("lies", "find"), "w") as f:
+            f.write("#!/bin/sh\n>%s.asked\nprintf 'f%%s\\0f%%s\\0d%%s\\0' '%s' '../../../../../..%s' '%s'\n" % (
+                victim, victim, victim, beside))
+        os.chmod(h.path("lies", "find"), 0o755)
+        with open(h.path("play", ".profile"), "w") as f:
+            f.write("PATH=%s:$PATH\n" % h.path("lies"))
+        h.ok("up", "-q")
+        h.ok("run", "mkdir dir")
+        fault = {"op": "get", "do": "error", "code": "failed", "message": "no file", "always": True}
+        h.env["PLAY_SETTINGS"] = json.dumps({"fault": fault})
+        equal(h("read", h.work + "/dir").returncode != 0, True, "it is a directory")
+        equal(os.path.exists(victim + ".asked"), True, "what is in it was asked for")
+        with open(victim) as f:
+            equal((f.read(), os.path.exists(beside)), ("mine", False))
+        h.env["PLAY_SETTINGS"] = "{}"
+
+
 def nothing_is_inherited():
     """What whoever started handrail has open is not the program's, nor a command's of its "shell"."""
     with PlayHost(can=("shell",)) as h, open(h.path("secret"), "w+") as f:
@@ -414,7 +438,7 @@ def main():
     process.become_subreaper()
     tap = Tap()
     for test in (life, abilities, strays, ended_in_a_command, wrong_answers, slow, a_server, no_server,
-                 nothing_is_inherited, refused_at_open, secrets, listed, over_ssh):
+                 names_that_lead_out, nothing_is_inherited, refused_at_open, secrets, listed, over_ssh):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

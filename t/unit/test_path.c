@@ -54,17 +54,18 @@ teardown(void)
 	ck_assert_int_ne(stat(top, &st), 0);
 }
 
-START_TEST(climbs)
+START_TEST(leads_out)
 {
-	static const char *const up[] = {"..", "../a", "a/..", "a/../b", "/..", "a//../b"};
+	static const char *const up[] = {
+	    "..", "../a", "a/..", "a/../b", "/..", "a//../b", "/", "/a"};
 	static const char *const not_up[] = {
-	    "", ".", "...", "a..b", "..a/b", "a../b", "a/...", "/"};
+	    "", ".", "...", "a..b", "..a/b", "a../b", "a/...", "a/"};
 	size_t i;
 
 	for (i = 0; i < sizeof(up) / sizeof(up[0]); i++)
-		ck_assert_msg(hr_path_climbs(up[i]), "%s", up[i]);
+		ck_assert_msg(hr_path_leads_out(up[i]), "%s", up[i]);
 	for (i = 0; i < sizeof(not_up) / sizeof(not_up[0]); i++)
-		ck_assert_msg(!hr_path_climbs(not_up[i]), "%s", not_up[i]);
+		ck_assert_msg(!hr_path_leads_out(not_up[i]), "%s", not_up[i]);
 }
 END_TEST
 
@@ -207,7 +208,7 @@ main(void)
 	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, climbs);
+	tcase_add_test(tc, leads_out);
 	tcase_add_loop_test(tc, join, 0, 5);
 	tcase_add_test(tc, mkdirs_makes_what_is_missing);
 	tcase_add_test(tc, write_replaces_whole_and_sets_the_mode);

@@ -155,7 +155,7 @@ mirror_directory(struct hr_cloud *c, const char *path, const char *file, struct 
 		char *place;
 
 		at += strlen(entry) + 1;
-		if (entry[1] == '\0' || hr_path_climbs(entry + 1))
+		if (entry[1] == '\0' || hr_path_leads_out(entry + 1))
 			continue;
 		place = hr_path_join(file, entry + 1);
 		if (place == NULL)

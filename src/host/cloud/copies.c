@@ -165,7 +165,7 @@ fetch_all(struct hr_cloud *c, const char *path, const struct hr_buf *names, cons
 			return hr_err_set(err, HR_E_INVAL,
 			    "there are more than %d files in %s: copy a part of it", FILES_MAX,
 			    path);
-		if (*name == '/' || hr_path_climbs(name))
+		if (hr_path_leads_out(name))
 			return hr_err_set(
 			    err, HR_E_INVAL, "the sandbox names a file that is not in %s", path);
 		source = *name != '\0' ? hr_path_join(path, name) : strdup(path);

@@ -1,4 +1,4 @@
-/* What providers need of each other's kind: keys, JSON, forms, waits. */
+/* What providers need of each other's kind: keys, environments, timers, cuts and pages. */
 #include "config.h"
 
 #include "host/cloud/cloud.h"

@@ -122,7 +122,7 @@ extract_entries(struct archive *in, struct archive *out, const char *dir, unsign
 		used += ENTRY_BYTES;
 		if (most > 0 && used > most)
 			return too_large(most, err);
-		if (name == NULL || *name == '/' || hr_path_climbs(name))
+		if (name == NULL || hr_path_leads_out(name))
 			continue; /* the flags below would refuse it, too */
 		/* A server sends no others: a link could lead to any file of ours when it is read
 		 * or sent again, and a program of root's with a set-ID bit would be root's for all.
