@@ -121,24 +121,33 @@ has_none(const struct hr_sandbox *s)
 	return s->ops->copy_from != NULL && !s->endpoint.serves;
 }
 
+/* NULL with *err: it is no list. */
+static struct json_object *
+list_of(const char *text, const char *path, struct hr_err *err)
+{
+	struct json_object *list = NULL;
+
+	(void)hr_json_decode(text, strlen(text), &list, NULL);
+	if (json_object_is_type(list, json_type_array))
+		return list;
+	json_object_put(list);
+	(void)hr_err_set(err, HR_E_PROTO, "the list of %s is no JSON list", path);
+	return NULL;
+}
+
 /* By names alone: where that which is above a path is a directory, the path is a file if it is the
  * one entry of its own list. Above a file there is nothing, or the directory that it is in. */
 static bool
-is_above_file(const char *text, const char *only)
+is_above_file(struct json_object *list, const char *only)
 {
-	struct json_object *list = NULL;
 	const char *entry;
-	bool is;
+	bool is = hr_json_count(list) == 0;
 	size_t i;
 
-	if (hr_json_decode(text, strlen(text), &list, NULL) < 0)
-		return false;
-	is = hr_json_count(list) == 0;
 	for (i = 0; !is && i < hr_json_count(list); i++) {
 		entry = hr_json_text(hr_json_entry(list, i));
 		is = entry != NULL && strcmp(entry, only) == 0;
 	}
-	json_object_put(list);
 	return is;
 }
 
@@ -148,7 +157,7 @@ static int
 look_at_list(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struct hr_err *err)
 {
 	char *above = hr_path_join(path, ".."), *text = NULL, *more = NULL, *zip = NULL;
-	struct json_object *list = NULL;
+	struct json_object *list = NULL, *those = NULL;
 	struct hr_err e = {0};
 	const char *only;
 	int r = -1;
@@ -158,16 +167,19 @@ look_at_list(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struc
 		(void)hr_err_nomem(err);
 		goto out;
 	}
-	if (hr_sandbox_list_files(s, path, &text, err) != 0)
+	if (hr_sandbox_list_files(s, path, &text, err) != 0 ||
+	    (list = list_of(text, path, err)) == NULL)
 		goto out;
-	if (hr_json_decode(text, strlen(text), &list, NULL) < 0) {
-		(void)hr_err_set(err, HR_E_PROTO, "the list of %s is no JSON", path);
-		goto out;
-	}
 	r = 0;
 	only = hr_json_count(list) == 1 ? hr_json_text(hr_json_entry(list, 0)) : NULL;
 	if (only != NULL && *only == '/') {
-		if (hr_sandbox_list_files(s, above, &more, NULL) == 0 && is_above_file(more, only))
+		/* what is above all that may be seen is not to be had: no file is there */
+		r = hr_sandbox_list_files(s, above, &more, &e);
+		if (r != 0 && e.code == HR_E_PERMISSION)
+			r = 0;
+		else if (r != 0 || (those = list_of(more, above, &e)) == NULL)
+			r = hr_err_pass(err, &e);
+		else if (is_above_file(those, only))
 			*ret = HR_CP_FILE;
 	} else if (hr_json_count(list) == 0 && hr_sandbox_copy_from(s, path, &zip, &e) != 0) {
 		*ret = HR_CP_NOTHING;
@@ -177,6 +189,7 @@ out:
 	if (zip != NULL)
 		(void)unlink(zip);
 	json_object_put(list);
+	json_object_put(those);
 	free(zip);
 	free(text);
 	free(more);
@@ -357,21 +370,24 @@ get_directory(struct hr_sandbox *s, const char *path, const char *to, struct hr_
 	return r;
 }
 
-/* Moves what is alone in a directory. */
+/* Moves the file that is alone in a directory. */
 static int
 take_out(const char *dir, const char *to, struct hr_err *err)
 {
 	DIR *d = opendir(dir);
 	const struct dirent *e = d != NULL ? hr_dir_next(d) : NULL;
 	char *from = e != NULL ? hr_path_join(dir, e->d_name) : NULL;
+	struct stat st;
 	int r = 0;
 
 	if (d == NULL)
 		r = hr_err_sys(err, errno, "%s", dir);
-	else if (e == NULL)
-		r = hr_err_set(err, HR_E_PROTO, "the sandbox sent an archive without the file");
-	else if (from == NULL)
+	else if (e != NULL && from == NULL)
 		r = hr_err_nomem(err);
+	else if (e == NULL || hr_dir_next(d) != NULL || lstat(from, &st) != 0 ||
+		 !S_ISREG(st.st_mode))
+		r = hr_err_set(
+		    err, HR_E_PROTO, "the sandbox sent something else than that file alone");
 	else if (rename(from, to) != 0)
 		r = hr_err_sys(err, errno, "rename to %s", to);
 	if (d != NULL)
