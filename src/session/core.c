@@ -367,10 +367,11 @@ command_over(struct hr_core *c)
 }
 
 bool
-hr_core_withdraw(struct hr_core *c, int exit_code)
+hr_core_withdraw(struct hr_core *c, int exit_code, bool *ret_busy)
 {
 	if (c->phase != PHASE_TYPED || !c->takes_lines || !c->ops.take_back(c->arg))
 		return false;
+	*ret_busy = (c->ops.away != NULL && c->ops.away(c->arg)) || core_works(c);
 	core_set_phase(c, PHASE_READY, INT64_MAX);
 	tell_over(c, exit_code, false);
 	c->exit_code = exit_code;

@@ -101,8 +101,10 @@ hr_core_typed(const struct hr_core *c); /* readline was given a command and may 
 bool hr_core_edits(const struct hr_core *c); /* ... and draws it on the terminal meanwhile */
 /* To interrupt or end a command that the shell was given and has not taken: a signal would come to
  * the shell at rest, and the command run after it. It is over, with this exit code, and was never
- * run. False: the shell has it, or there is none. */
-bool hr_core_withdraw(struct hr_core *c, int exit_code);
+ * run. *ret_busy, where true is returned: the shell has not taken it since it works, or since what
+ * it runs has the terminal (a trap), and the signal is for that, too. False: the shell has it, or
+ * there is none. */
+bool hr_core_withdraw(struct hr_core *c, int exit_code, bool *ret_busy);
 const char *hr_core_working_dir(const struct hr_core *c);
 bool hr_core_application_cursor(const struct hr_core *c); /* how arrows are to be typed */
 

@@ -202,7 +202,7 @@ press_keys(struct hr_keeper *k, const struct hr_press_request *r)
 	const char *why;
 	struct hr_buf all;
 	size_t len;
-	bool app;
+	bool app, busy;
 
 	app = hr_core_application_cursor(k->core);
 	hr_buf_init(&all, HR_KEY_MAX * (r->text.len + 1));
@@ -215,7 +215,8 @@ press_keys(struct hr_keeper *k, const struct hr_press_request *r)
 		hr_buf_add(&all, bytes, len);
 	}
 	/* C-c alone, before the shell has taken the command */
-	if (all.len == 1 && all.p[0] == '\003' && hr_core_withdraw(k->core, 128 + SIGINT))
+	if (all.len == 1 && all.p[0] == '\003' && hr_core_withdraw(k->core, 128 + SIGINT, &busy) &&
+	    !busy)
 		hr_buf_reset(&all);
 	if (all.fail == HR_OK && all.len > 0)
 		shell_ops.type(k, all.p, all.len, false);
@@ -227,18 +228,18 @@ press_keys(struct hr_keeper *k, const struct hr_press_request *r)
 static const char *
 press_signal(struct hr_keeper *k, int signo)
 {
+	bool ends = signo == SIGINT || signo == SIGHUP || signo == SIGTERM || signo == SIGQUIT ||
+		    signo == SIGKILL;
+	bool busy = false, back = ends && hr_core_withdraw(k->core, 128 + signo, &busy);
 	pid_t group = 0;
 
+	if (back && !busy)
+		return NULL;
 	if (ioctl(k->shell.master, TIOCGPGRP, &group) < 0 || group <= 1)
 		return "no command is running in the foreground";
-	if (group == k->shell.pid &&
-	    (signo == SIGINT || signo == SIGHUP || signo == SIGTERM || signo == SIGQUIT ||
-		signo == SIGKILL) &&
-	    hr_core_withdraw(k->core, 128 + signo))
-		return NULL;
 	/* the shell itself runs it: the others bash ignores, or would die of for nothing */
 	if (group == k->shell.pid && signo != SIGINT && signo != SIGHUP && signo != SIGKILL)
-		return "no command but the shell is running in the foreground";
+		return back ? NULL : "no command but the shell is running in the foreground";
 	return kill(-group, signo) < 0 ? strerror(errno) : NULL;
 }
 

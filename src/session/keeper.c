@@ -141,7 +141,6 @@ keeper_request(struct hr_keeper *k, const struct hr_run_request *r)
 	k->hidden = r->hidden;
 	if (hr_core_running(k->core))
 		hr_shellproc_flow(&k->shell);
-	shell_suspect(k, r->command.p, r->command.len);
 	/* the clock's milliseconds are rounded down: no time-out may come early */
 	hr_core_request(k->core, r, hr_now_ms() + 1);
 }

@@ -150,9 +150,7 @@ void shell_unanswer(struct hr_keeper *k);
 /* What the last command did not read is not for the shell. Of its own shell the terminal is emptied
  * by the ack. */
 void shell_drop_input(struct hr_keeper *k, bool own);
-void shell_end(struct hr_keeper *k); /* with what runs in the foreground; another one starts */
-/* A text after which line editing, the hook or exported variables may be other than they were. */
-void shell_suspect(struct hr_keeper *k, const char *p, size_t len);
+void shell_end(struct hr_keeper *k);      /* with what runs in the foreground; another one starts */
 bool shell_has_line(struct hr_keeper *k); /* asked at the first prompt: the builtin is there */
 void shell_on_child(void *arg);
 /* Of a shell that there is. `other`: it is not our child. */

@@ -4,6 +4,7 @@
 
 #include "session/keeper_int.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <string.h>
 
@@ -166,7 +167,8 @@ prompt_last(struct hr_keeper *k)
 	int64_t end = hr_now_ms() + LAST_MS, left;
 	struct pollfd in = {.fd = k->exports_fd, .events = POLLIN};
 
-	while (k->exports_due > 0 && (left = end - hr_now_ms()) > 0 && poll(&in, 1, (int)left) > 0)
+	while (k->exports_due > 0 && (left = end - hr_now_ms()) > 0 &&
+	       (poll(&in, 1, (int)left) > 0 || errno == EINTR))
 		on_exports(k);
 	prompt_read(k);
 }

@@ -138,6 +138,19 @@ on_master(void *arg)
 
 /* ---- typing ---- */
 
+/* A text after which line editing, the hook or exported variables may be other than they were. */
+static void
+suspect(struct hr_keeper *k, const char *p, size_t len)
+{
+	static const char *const words[] = {"bind", "inputrc", "INPUTRC", "set ", "TERM", "export",
+	    "declare", "typeset", "source", ". ", "unset", "eval", "exec", "exit", "readonly",
+	    "PROMPT_COMMAND", "PS0"};
+	size_t i;
+
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		k->suspicious |= memmem(p, len, words[i], strlen(words[i])) != NULL;
+}
+
 void
 shell_drop_input(struct hr_keeper *k, bool own)
 {
@@ -200,6 +213,7 @@ op_type(void *arg, const char *p, size_t len, bool literal)
 	struct hr_err err = {0};
 
 	resume_unsure(k);
+	suspect(k, p, len);
 	k->literal = literal;
 	hr_buf_add(&k->typed, p, len);
 	if (k->typed.fail != HR_OK)
@@ -369,6 +383,7 @@ op_give(void *arg, const char *p, size_t len)
 		return false;
 	}
 	k->quick = len <= QUICK_BYTES;
+	suspect(k, p, len);
 	if (len == 0)
 		return true;
 	k->given = k->given < INT_MAX ? k->given + 1 : 0;
@@ -553,24 +568,11 @@ shell_on_child(void *arg)
 	keeper_arm(k);
 }
 
-void
-shell_suspect(struct hr_keeper *k, const char *p, size_t len)
-{
-	static const char *const words[] = {"bind", "inputrc", "INPUTRC", "set ", "TERM", "export",
-	    "declare", "typeset", "source", ". ", "unset", "eval", "exec", "exit", "readonly",
-	    "PROMPT_COMMAND", "PS0"};
-	size_t i;
-
-	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		k->suspicious |= memmem(p, len, words[i], strlen(words[i])) != NULL;
-}
-
 static void
 op_began(void *arg, const char *p, size_t len)
 {
 	struct hr_keeper *k = arg;
 
-	shell_suspect(k, p, len); /* the shell may have been answered since it was asked for */
 	/* while it reports all is redirected; and what exec changes now is seen the next time */
 	if (!k->tells_hides)
 		k->hides = memmem(p, len, "exec", 4) == NULL ? look_hides(k, k->said_pid) : 0;

@@ -285,7 +285,7 @@ void
 core_type_input(struct hr_core *c, int64_t now)
 {
 	const char *p = hr_buf_str(&c->command);
-	bool unfinished = c->phase == PHASE_TYPED && hr_view_readline(c->view);
+	bool unfinished = c->phase == PHASE_TYPED && hr_view_readline(c->view), busy;
 
 	c->again = 0;
 	if (c->key_len > 0 && c->key[0] == '\003') {
@@ -307,7 +307,7 @@ core_type_input(struct hr_core *c, int64_t now)
 		return;
 	}
 	if (c->key_len > 0) {
-		if (c->key[0] != '\003' || !hr_core_withdraw(c, 128 + SIGINT))
+		if (c->key[0] != '\003' || !hr_core_withdraw(c, 128 + SIGINT, &busy) || busy)
 			c->ops.type(c->arg, c->key, c->key_len, false);
 		return;
 	}

@@ -76,11 +76,13 @@ END_TEST
 
 START_TEST(interrupted_before_it_is_taken)
 {
+	bool busy = true;
+
 	ASK(&f, "sleep 1000", .timeout = 1);
-	ck_assert(hr_core_withdraw(f.core, 143));
+	ck_assert(hr_core_withdraw(f.core, 143, &busy) && !busy);
 	ck_assert_uint_eq(f.given.len, 0);
 	check_completed(2, "", 143);
-	ck_assert(!hr_core_withdraw(f.core, 143));
+	ck_assert(!hr_core_withdraw(f.core, 143, &busy));
 	fake_forget(&f);
 	ASK(&f, "sleep 1000", .timeout = 1);
 	fake_wait(&f, 1100);
@@ -91,8 +93,28 @@ START_TEST(interrupted_before_it_is_taken)
 	ASK(&f, "echo hi"); /* the shell still waits for it */
 	check_given("echo hi|");
 	fake_take_given(&f);
-	ck_assert(!hr_core_withdraw(f.core, 130));
+	ck_assert(!hr_core_withdraw(f.core, 130, &busy));
 	fake_report(&f, 0);
+}
+END_TEST
+
+/* What a trap runs has the terminal, or the shell runs it itself: it gets the key, too. */
+START_TEST(interrupted_in_a_trap)
+{
+	bool busy = false;
+
+	f.away = _i == 0;
+	f.works = _i == 0 ? 0 : 10;
+	ASK(&f, "sleep 1000", .timeout = 1);
+	ck_assert(hr_core_withdraw(f.core, 130, &busy) && busy);
+	check_completed(2, "", 130);
+	fake_forget(&f);
+	ASK(&f, "sleep 1000", .timeout = 1);
+	fake_wait(&f, 1100);
+	ASK(&f, "C-c", .is_input = true);
+	ck_assert_uint_eq(f.given.len, 0);
+	ck_assert_str_eq(hr_buf_str(&f.typed), "\003");
+	check_result(4, "", "", "\n[The command completed with exit code 130. CTRL+C was sent.]");
 }
 END_TEST
 
@@ -347,6 +369,7 @@ suite(void)
 	tcase_add_test(tc, output_before_and_after);
 	tcase_add_test(tc, keys_go_to_the_terminal);
 	tcase_add_test(tc, interrupted_before_it_is_taken);
+	tcase_add_loop_test(tc, interrupted_in_a_trap, 0, 2);
 	tcase_add_test(tc, a_long_text_goes_to_the_terminal);
 	tcase_add_test(tc, a_shell_that_does_not_take_after_all);
 	tcase_add_test(tc, a_command_that_is_not_whole);
