@@ -66,7 +66,6 @@ hr_auth_done(struct hr_auth *a)
 	memset(a, 0, sizeof(*a));
 }
 
-/* Looks at every byte. The volatile keeps the compiler from leaving early. */
 bool
 hr_auth_knows(const struct hr_auth *a, const unsigned char sum[HR_KEYSUM])
 {

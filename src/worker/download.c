@@ -30,6 +30,7 @@
 
 #define QUERY_MAX (64u << 10)
 
+/* As Starlette names a file. */
 static void
 add_disposition(struct hr_answer *ret, const char *path, const char *suffix)
 {

@@ -130,6 +130,7 @@ hr_request_query(const struct hr_request *r, const char *name, struct hr_buf *re
 	return found;
 }
 
+/* "/alive/" and "/alive//" lead to "/alive". */
 static bool
 redirect(const struct hr_request *r, struct hr_answer *ret)
 {
