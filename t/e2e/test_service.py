@@ -323,6 +323,9 @@ def idle():
     """Asleep: no wake-up of any of our processes while nothing is asked."""
     with Server() as s:
         s.run("true")
+        # the first of each pool are ready before the others begin, and one that gets ready wakes the supervisor
+        s.until("all workers are ready", lambda: all(
+            s.pool(name)["workers"] >= n for name, n in (("control", 2), ("files", 2), ("action", 2), ("live", 1))))
         ours = [s.pid] + s.pids("handrail-") + s.pids("nginx") + process.children(s.pids("nginx")[0])
         fds = [os.pidfd_open(p) for p in ours]
         # what the last request left to be done is over when two looks agree
