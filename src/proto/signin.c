@@ -97,15 +97,16 @@ hr_signin_find(const struct hr_signins *s, const unsigned char cookie[HR_KEYSUM]
     const unsigned char token[HR_KEYSUM], int64_t now_ns, struct hr_signin *ret)
 {
 	struct hr_signin one;
-	bool found = false;
+	bool found = false, same;
 	uint32_t turn;
 	size_t i;
 
 	for (i = 0; i < HR_SIGNINS; i++) {
 		turn = atomic_load(&s->v[i].turn);
 		place_read(&s->v[i], &one);
-		if ((hr_keysum_equal(one.cookie, cookie) & hr_keysum_equal(one.token, token)) &&
-		    one.until_ns > now_ns && (turn & 1) == 0 &&
+		same = hr_keysum_equal(one.cookie, cookie);
+		same &= hr_keysum_equal(one.token, token); /* both, whatever the first is */
+		if (same && one.until_ns > now_ns && (turn & 1) == 0 &&
 		    atomic_load(&s->v[i].turn) == turn) {
 			*ret = one;
 			found = true;
