@@ -4,7 +4,9 @@
 
 #include "base/err.h"
 
-/* *to becomes a copy of text, or NULL of NULL; what it was is freed, if there is memory for it. */
+/* *to, NULL or a text that the caller owns, becomes a copy of text (NULL of NULL), or what fmt
+ * makes of its values; what it was is freed last, so it may be one of them. -1: no memory, and it
+ * stays. */
 int hr_text_set(char **to, const char *text, struct hr_err *err);
 int hr_text_setf(char **to, struct hr_err *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
