@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/loglines.h"
 #include "base/quote.h"
@@ -107,39 +107,25 @@ hr_log_child_level(const char *line, size_t len, size_t *ret_skip)
 	return line[1] <= '3' ? HR_LOG_ERROR : (enum hr_log_level)(line[1] - '0');
 }
 
-/* RFC 3339 in UTC with milliseconds: sorts as text, means the same on every machine. */
-static void
-log_add_time(struct hr_buf *b)
-{
-	struct timespec now;
-	struct tm tm;
-	char text[32];
-
-	if (clock_gettime(CLOCK_REALTIME, &now) != 0 || gmtime_r(&now.tv_sec, &tm) == NULL ||
-	    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm) == 0) {
-		hr_buf_adds(b, "-");
-		return;
-	}
-	hr_buf_addf(b, "%s.%03ldZ", text, now.tv_nsec / 1000000);
-}
-
 static void
 log_compose(struct hr_buf *b, enum hr_log_format format, const char *module, pid_t pid,
     enum hr_log_level level, const char *text, size_t len)
 {
+	char now[HR_WALL_TEXT] = "";
+
+	if (format != HR_LOG_CHILD)
+		hr_wall_text(hr_wall_ms(), now);
 	switch (format) {
 	case HR_LOG_JSON:
-		hr_buf_adds(b, "{\"time\":\"");
-		log_add_time(b);
-		hr_buf_addf(b, "\",\"level\":\"%s\",\"module\":", hr_log_level_name(level));
+		hr_buf_addf(b, "{\"time\":\"%s\",\"level\":\"%s\",\"module\":", now,
+		    hr_log_level_name(level));
 		hr_quote_json(b, module, strlen(module));
 		hr_buf_addf(b, ",\"pid\":%ld,\"message\":", (long)pid);
 		hr_quote_json(b, text, len);
 		hr_buf_adds(b, "}");
 		break;
 	case HR_LOG_TEXT:
-		log_add_time(b);
-		hr_buf_addf(b, " %s %s[%ld] ", hr_log_level_name(level), module, (long)pid);
+		hr_buf_addf(b, "%s %s %s[%ld] ", now, hr_log_level_name(level), module, (long)pid);
 		hr_quote_text(b, text, len);
 		break;
 	case HR_LOG_CHILD:
