@@ -57,21 +57,6 @@ connection_token(struct hr_sandbox *s, char **ret, struct hr_err *err)
 	return r;
 }
 
-/* A path with everything but its slashes as hr_http_escape() has it. */
-static void
-put_path(struct hr_buf *b, const char *path)
-{
-	char one[2] = "";
-
-	for (; *path != '\0'; path++) {
-		one[0] = *path;
-		if (*path == '/')
-			hr_buf_addc(b, '/');
-		else
-			hr_http_escape(b, one);
-	}
-}
-
 int
 hr_sandbox_vscode_url(struct hr_sandbox *s, char **ret_url, struct hr_err *err)
 {
@@ -89,7 +74,8 @@ hr_sandbox_vscode_url(struct hr_sandbox *s, char **ret_url, struct hr_err *err)
 		hr_buf_addf(&b, "%s?tkn=", address);
 		hr_http_escape(&b, token);
 		hr_buf_adds(&b, "&folder=");
-		put_path(&b, hr_sandbox_workspace(s));
+		hr_percent_encode(
+		    &b, hr_sandbox_workspace(s), "-_.~/"); /* a path: with its slashes */
 		url = hr_buf_take(&b);
 		hr_buf_done(&b);
 		r = url != NULL ? 0 : hr_err_nomem(err);

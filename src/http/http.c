@@ -423,19 +423,6 @@ hr_http_answer_done(struct hr_http_answer *a)
 	hr_buf_done(&a->body);
 }
 
-void
-hr_http_escape(struct hr_buf *b, const char *s)
-{
-	for (; *s != '\0'; s++) {
-		unsigned char c = (unsigned char)*s;
-
-		if (c < 0x80 && (isalnum(c) || strchr("-_.~", c) != NULL))
-			hr_buf_addc(b, (char)c);
-		else
-			hr_buf_addf(b, "%%%02X", c);
-	}
-}
-
 long
 hr_http_seconds(const char *retry_after)
 {

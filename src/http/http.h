@@ -5,6 +5,7 @@
 #ifndef HR_HTTP_HTTP_H
 #define HR_HTTP_HTTP_H
 
+#include "base/percent.h"
 #include "http/request.h"
 
 struct hr_http; /* connections that are kept for the next request; one user at a time */
@@ -21,7 +22,11 @@ int hr_http_do(struct hr_http *h, const struct hr_http_request *r, struct hr_htt
 void hr_http_answer_done(struct hr_http_answer *a);
 
 /* Appends s with everything but letters, digits and -_.~ as %XX. */
-void hr_http_escape(struct hr_buf *b, const char *s);
+static inline void
+hr_http_escape(struct hr_buf *b, const char *s)
+{
+	hr_percent_encode(b, s, "-_.~");
+}
 
 /* Seconds of a Retry-After header, as a number or a date; -1: it has none. */
 long hr_http_seconds(const char *retry_after);

@@ -54,13 +54,6 @@ hr_http_answer_done(struct hr_http_answer *a)
 	hr_buf_done(&a->body);
 }
 
-void
-hr_http_escape(struct hr_buf *b, const char *s)
-{
-	for (; *s != '\0'; s++)
-		hr_buf_addf(b, "%%%02X", (unsigned char)*s);
-}
-
 long
 hr_http_seconds(const char *retry_after)
 {
