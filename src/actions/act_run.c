@@ -9,6 +9,7 @@
 #include "actions/action.h"
 #include "actions/shell.h"
 #include "base/fd.h"
+#include "files/charset/charset.h"
 #include "proto/channel.h"
 #include "proto/obs.h"
 #include "proto/pyrepr.h"
@@ -17,35 +18,6 @@
 #define TRIES 32                /* keepers that die over it */
 #define STATIC_TIMEOUT_MS 60000 /* for the supervisor to start a shell, not for its command */
 
-/* UnicodeEncodeError's text for the first lone surrogate, if there is one. */
-static int
-check_encodable(const char *p, size_t len, struct hr_buf *why)
-{
-	const char *end = p + len;
-	size_t n, at = 0, run;
-	int32_t cp;
-
-	for (; p < end; p += n, at++) {
-		cp = hr_utf8_next(p, end, &n);
-		if (!hr_utf8_is_surrogate(cp))
-			continue;
-		for (run = 0; p < end && hr_utf8_is_surrogate(hr_utf8_next(p, end, &n)); p += n)
-			run++;
-		if (run == 1)
-			hr_buf_addf(why,
-			    "'utf-8' codec can't encode character '\\u%04x' in position %zu: "
-			    "surrogates not allowed",
-			    (unsigned)cp, at);
-		else
-			hr_buf_addf(why,
-			    "'utf-8' codec can't encode characters in position %zu-%zu: "
-			    "surrogates not allowed",
-			    at, at + run - 1);
-		return -1;
-	}
-	return 0;
-}
-
 static int
 check_text(struct hr_span s, struct hr_buf *why)
 {
@@ -53,7 +25,7 @@ check_text(struct hr_span s, struct hr_buf *why)
 		hr_buf_adds(why, "embedded null byte");
 		return -1;
 	}
-	return check_encodable(s.p, s.len, why);
+	return hr_charset_check_text(s.p, s.len, why);
 }
 
 /* The contract wants the type of the command looked at before the limit's. */

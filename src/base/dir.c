@@ -4,7 +4,9 @@
 #include "base/dir.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/fd.h"
 
@@ -28,4 +30,14 @@ hr_dir_next(DIR *d)
 		e = readdir(d);
 	} while (e != NULL && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0));
 	return e;
+}
+
+bool
+hr_dir_is_directory(int dir, const struct dirent *e)
+{
+	struct stat st;
+
+	if (e->d_type != DT_UNKNOWN)
+		return e->d_type == DT_DIR;
+	return fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }

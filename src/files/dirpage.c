@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/quote.h"
 #include "base/utf8.h"
@@ -82,17 +83,6 @@ heap_add(struct page *p, const struct entry *e)
 	}
 }
 
-static bool
-is_directory(const struct page *p, const struct dirent *d)
-{
-	struct stat st;
-
-	if (d->d_type != DT_UNKNOWN)
-		return d->d_type == DT_DIR;
-	return fstatat(dirfd(p->dir), d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       S_ISDIR(st.st_mode);
-}
-
 static void
 take(struct page *p, const struct dirent *d)
 {
@@ -106,7 +96,7 @@ take(struct page *p, const struct dirent *d)
 		return;
 	}
 	memcpy(e.name, d->d_name, len + 1);
-	e.is_dir = is_directory(p, d);
+	e.is_dir = hr_dir_is_directory(dirfd(p->dir), d);
 	if (p->from_start || compare(&e, &p->after) > 0)
 		heap_add(p, &e);
 }

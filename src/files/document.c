@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/account.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/spawn.h"
 #include "files/charset/charset.h"
@@ -54,17 +54,17 @@ is_installed(const char *name)
 
 /* Until fd can be read, or says that its process has ended; false: not before the deadline. */
 static bool
-wait_for(int fd, time_t deadline)
+wait_for(int fd, int64_t deadline)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
-	struct timespec now;
+	int64_t left;
 	int r;
 
 	do {
-		(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail */
-		if (now.tv_sec >= deadline)
+		left = deadline - hr_now_ms();
+		if (left <= 0)
 			return false;
-		r = poll(&p, 1, (int)(deadline - now.tv_sec) * 1000);
+		r = poll(&p, 1, (int)left);
 	} while (r == 0 || (r < 0 && errno == EINTR));
 	return r > 0;
 }
@@ -74,15 +74,12 @@ wait_for(int fd, time_t deadline)
 static int
 collect(pid_t pid, int from, struct hr_buf *out)
 {
-	struct timespec now;
-	time_t deadline;
+	int64_t deadline = hr_now_ms() + 1000 * (int64_t)PATIENCE;
 	ssize_t n = -1;
 	char *room;
 	int status = -1, end = hr_pidfd_open(pid);
 	bool in_time;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	deadline = now.tv_sec + PATIENCE;
 	while ((in_time = wait_for(from, deadline))) {
 		room = hr_buf_reserve(out, 65536);
 		n = room != NULL ? hr_fd_read(from, room, 65536) : -1;

@@ -97,9 +97,7 @@ hr_purepath_bytes(const char *p, size_t len, struct hr_buf *why)
 			return NULL;
 		}
 	}
-	if (b.len == 0)
-		hr_buf_adds(&b, ""); /* a string all the same */
-	bytes = b.fail == HR_OK && b.p == NULL ? strdup("") : hr_buf_take(&b);
+	bytes = hr_buf_take(&b);
 	if (bytes == NULL && why != NULL)
 		why->fail = HR_E_NOMEM;
 	hr_buf_done(&b);

@@ -10,6 +10,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/quote.h"
 #include "proto/pylower.h"
 
 #define PART_MAX (1u << 20)
@@ -21,9 +22,8 @@
 struct viewpage {
 	int fd;
 	off_t size;
-	struct hr_buf head, foot;
+	struct hr_buf head, foot, out;
 	unsigned char in[BLOCK];
-	char out[BLOCK / 3 * 4];
 };
 
 static const struct {
@@ -155,6 +155,7 @@ hr_viewpage_new(int fd, off_t size, const char *path, const char *type, int64_t 
 	v->size = size;
 	hr_buf_init(&v->head, PART_MAX);
 	hr_buf_init(&v->foot, PART_MAX);
+	hr_buf_init(&v->out, BLOCK / 3 * 4);
 	put_head(&v->head, hr_path_leaf(path), type, pdf, here);
 	put_foot(&v->foot, pdf, here);
 	if (v->head.fail != HR_OK || v->foot.fail != HR_OK) {
@@ -166,30 +167,6 @@ hr_viewpage_new(int fd, off_t size, const char *path, const char *type, int64_t 
 }
 
 /* ---- sending it ---- */
-
-/* RFC 4648, with padding at the end; the blocks before the last are multiples of 3. */
-static size_t
-encode(char *out, const unsigned char *in, size_t len)
-{
-	static const char digits[] =
-	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	char *at = out;
-	uint32_t v;
-	size_t i;
-
-	for (i = 0; i < len; i += 3) {
-		v = (uint32_t)in[i] << 16;
-		if (i + 1 < len)
-			v |= (uint32_t)in[i + 1] << 8;
-		if (i + 2 < len)
-			v |= in[i + 2];
-		*at++ = digits[v >> 18];
-		*at++ = digits[v >> 12 & 63];
-		*at++ = i + 1 < len ? digits[v >> 6 & 63] : '=';
-		*at++ = i + 2 < len ? digits[v & 63] : '=';
-	}
-	return (size_t)(at - out);
-}
 
 static int
 send_file(struct viewpage *v, struct hr_sink *sink, struct hr_err *err)
@@ -207,7 +184,9 @@ send_file(struct viewpage *v, struct hr_sink *sink, struct hr_err *err)
 			if (n == 0)
 				return hr_err_set(err, HR_E_GONE, "the file has become shorter");
 		}
-		if (sink->write(sink, v->out, encode(v->out, v->in, got)) < 0)
+		hr_buf_reset(&v->out);
+		hr_quote_base64(&v->out, v->in, got); /* padded at the end alone */
+		if (hr_buf_check(&v->out, err) != 0 || sink->write(sink, v->out.p, v->out.len) < 0)
 			return -1;
 		at += (off_t)got;
 	}
@@ -234,5 +213,6 @@ hr_viewpage_free(void *page)
 	hr_fd_close(&v->fd);
 	hr_buf_done(&v->head);
 	hr_buf_done(&v->foot);
+	hr_buf_done(&v->out);
 	free(v);
 }

@@ -434,28 +434,13 @@ lit_value(struct lit *l, struct json_object **ret)
 	return lit_number(l, ret);
 }
 
-static bool
-is_source(const char *p, size_t len)
-{
-	const char *end = p + len;
-	size_t n;
-	int32_t cp;
-
-	for (; p < end; p += n) {
-		cp = hr_utf8_next(p, end, &n);
-		if (cp <= 0 || hr_utf8_is_surrogate(cp))
-			return false;
-	}
-	return true;
-}
-
 int
 hr_pyliteral(const char *p, size_t len, struct json_object **ret)
 {
 	struct lit l = {.p = p, .end = p + len};
 	struct json_object *v;
 
-	if (!is_source(p, len) || lit_value(&l, &v) < 0)
+	if (memchr(p, '\0', len) != NULL || !hr_utf8_strict(p, len) || lit_value(&l, &v) < 0)
 		return -1;
 	lit_space(&l);
 	if (l.p != l.end) {

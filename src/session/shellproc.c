@@ -24,9 +24,9 @@
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/spawn.h"
 #include "session/confine.h"
@@ -485,20 +485,16 @@ signal_session(pid_t sid, int signo, struct pollfd *ret_fds)
 static void
 wait_for_ends(struct pollfd *fds, size_t n)
 {
-	struct timespec now, until;
+	int64_t until = hr_now_ms() + GRACE_MS, ms = GRACE_MS;
 	size_t i, left = n;
-	int64_t ms = GRACE_MS;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &until);
 	while (left > 0 && ms > 0 && (poll(fds, n, (int)ms) > 0 || errno == EINTR)) {
 		for (i = left = 0; i < n; i++) {
 			if (fds[i].revents != 0)
 				hr_fd_close(&fds[i].fd); /* poll passes over -1 */
 			left += fds[i].fd >= 0;
 		}
-		(void)clock_gettime(CLOCK_MONOTONIC, &now);
-		ms = GRACE_MS - (now.tv_sec - until.tv_sec) * 1000 -
-		     (now.tv_nsec - until.tv_nsec) / 1000000;
+		ms = until - hr_now_ms();
 	}
 	for (i = 0; i < n; i++)
 		hr_fd_close(&fds[i].fd);

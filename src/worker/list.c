@@ -13,7 +13,9 @@
 
 #include "base/dir.h"
 #include "base/fd.h"
+#include "base/path.h"
 #include "files/place/reach.h"
+#include "files/purepath.h"
 #include "proto/json.h"
 #include "proto/pylower.h"
 #include "base/utf8.h"
@@ -21,6 +23,7 @@
 
 /* All names of a directory together: 10 million files of 25 letters. */
 #define NAMES_MAX (512u << 20)
+#define WHY_MAX 512
 
 struct entry {
 	size_t name, name_len; /* in names; directories with their '/' */
@@ -34,29 +37,6 @@ struct listing {
 	struct hr_buf entries; /* struct entry */
 	bool bad_name;
 };
-
-/* The path's bytes: Python encodes lone surrogates U+DC80..U+DCFF as the bytes they stand for and
- * fails for others. false: no such path can exist. */
-static bool
-path_encode(struct hr_buf *b, const char *p, size_t len)
-{
-	const char *end = p + len;
-	size_t n;
-	int32_t cp;
-
-	for (; p < end; p += n) {
-		cp = hr_utf8_next(p, end, &n);
-		if (cp == 0)
-			return false;
-		if (!hr_utf8_is_surrogate(cp))
-			hr_buf_add(b, p, n);
-		else if (cp >= 0xDC80 && cp <= 0xDCFF)
-			hr_buf_addc(b, (char)(cp - 0xDC00));
-		else
-			return false;
-	}
-	return true;
-}
 
 static bool
 entry_is(int dirfd, const struct dirent *d, bool searchable, bool *ret_is_dir)
@@ -173,26 +153,25 @@ list_directory(const char *path, struct hr_answer *ret)
 static void
 list_path(const char *work_dir, struct json_object *path, struct hr_answer *ret)
 {
-	struct hr_buf full;
 	const char *s = "";
+	struct hr_buf why;
+	char *bytes, *full;
 	size_t len = 0;
-	bool fine = true;
 
-	hr_buf_init(&full, HR_JSON_BODY_MAX);
 	if (path != NULL)
 		s = hr_json_str(path, &len);
-	if (len == 0 || s[0] != '/') {
-		hr_buf_adds(&full, work_dir);
-		hr_buf_addc(&full, '/');
-	}
-	fine = path_encode(&full, s, len);
-	if (full.fail != HR_OK)
+	hr_buf_init(&why, WHY_MAX);
+	bytes = hr_purepath_bytes(s, len, &why);
+	full = bytes != NULL ? hr_path_join(work_dir, bytes) : NULL;
+	if (full != NULL)
+		list_directory(full, ret);
+	else if (bytes != NULL || why.fail == HR_E_NOMEM)
 		hr_answer_generic(ret);
-	else if (fine)
-		list_directory(hr_buf_str(&full), ret);
 	else
-		hr_buf_adds(&ret->body, "[]");
-	hr_buf_done(&full);
+		hr_buf_adds(&ret->body, "[]"); /* no such path can exist */
+	free(full);
+	free(bytes);
+	hr_buf_done(&why);
 }
 
 void

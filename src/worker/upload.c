@@ -176,17 +176,10 @@ upload_done(struct upload *u)
 static void
 put_decoded(struct hr_buf *b, const char *p, size_t len)
 {
-	const char *q = p, *end = p + len;
-	size_t n;
-	int32_t cp;
+	const char *end = p + len;
 	char utf8[4];
 
-	for (; q < end; q += n) {
-		cp = hr_utf8_next(q, end, &n);
-		if (cp < 0 || hr_utf8_is_surrogate(cp))
-			break;
-	}
-	if (q == end) {
+	if (hr_utf8_strict(p, len)) {
 		hr_buf_add(b, p, len);
 		return;
 	}

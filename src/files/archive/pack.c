@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/dir.h"
 #include "base/fd.h"
 #include "base/path.h"
@@ -37,7 +38,7 @@ struct hr_pack {
 	/* looking through it */
 	bool looking;
 	unsigned seen;
-	struct timespec end;
+	int64_t end; /* of looking, by hr_now_ns() */
 
 	/* packing it */
 	struct archive *a;
@@ -110,21 +111,6 @@ fail_name(struct hr_pack *p, const char *way, size_t len)
 	return -1;
 }
 
-static bool
-is_text(const char *s, size_t len)
-{
-	const char *end = s + len;
-	size_t n;
-	int32_t cp;
-
-	for (; s < end; s += n) {
-		cp = hr_utf8_next(s, end, &n);
-		if (cp < 0 || hr_utf8_is_surrogate(cp))
-			return false;
-	}
-	return true;
-}
-
 /* What a file must be like to be packed. */
 static int
 check_file(struct hr_pack *p, const char *name, const struct stat *st)
@@ -140,6 +126,16 @@ check_file(struct hr_pack *p, const char *name, const struct stat *st)
 
 /* ---- one file ---- */
 
+/* Back to what it was before a name was added. */
+static void
+way_cut(struct hr_pack *p, size_t len)
+{
+	if (p->way.fail != HR_OK)
+		return;
+	p->way.len = len;
+	p->way.p[len] = '\0';
+}
+
 static int
 put_entry(struct hr_pack *p, const char *name, const struct stat *st)
 {
@@ -149,15 +145,14 @@ put_entry(struct hr_pack *p, const char *name, const struct stat *st)
 	hr_buf_adds(&p->way, name);
 	if (p->way.fail != HR_OK)
 		return hr_oserror_put(p->why, ENAMETOOLONG, NULL);
-	if (!is_text(p->way.p, p->way.len))
+	if (!hr_utf8_strict(p->way.p, p->way.len))
 		return fail_name(p, p->way.p, p->way.len);
 	archive_entry_clear(p->e);
 	archive_entry_set_pathname(p->e, p->way.p);
 	archive_entry_set_mode(p->e, S_IFREG | (st->st_mode & 07777));
 	archive_entry_set_size(p->e, S_ISREG(st->st_mode) ? st->st_size : 0);
 	archive_entry_set_mtime(p->e, st->st_mtime, 0);
-	p->way.len = way;
-	p->way.p[way] = '\0';
+	way_cut(p, way);
 	r = archive_write_header(p->a, p->e);
 	if (r == ARCHIVE_OK || r == ARCHIVE_WARN)
 		return p->gone ? -1 : 0;
@@ -197,10 +192,7 @@ open_entry(struct hr_pack *p, int dir, const char *name)
 	hr_buf_adds(&p->way, name);
 	if (p->way.fail == HR_OK)
 		fd = hr_reach_check(hr_beneath_open(p->top, hr_buf_str(&p->way), flags, true));
-	if (p->way.fail == HR_OK) {
-		p->way.len = way;
-		p->way.p[way] = '\0';
-	}
+	way_cut(p, way);
 	return fd >= 0 ? fd : hr_reach_open_as(dir, name, flags, false);
 }
 
@@ -232,7 +224,6 @@ pack_special(struct hr_pack *p, const char *name, const struct stat *st)
 static int
 look_at(struct hr_pack *p, int dir, const char *name, const struct stat *known)
 {
-	struct timespec now;
 	struct stat st;
 	size_t len = strlen(name);
 
@@ -240,12 +231,12 @@ look_at(struct hr_pack *p, int dir, const char *name, const struct stat *known)
 		return fail(p, name, errno);
 	if (check_file(p, name, known != NULL ? known : &st) < 0)
 		return -1;
-	if (!is_text(name, len)) {
+	if (!hr_utf8_strict(name, len)) {
 		size_t way = p->way.len;
 
 		hr_buf_adds(&p->way, name);
 		(void)fail_name(p, hr_buf_str(&p->way), p->way.len);
-		p->way.len = way;
+		way_cut(p, way);
 		return -1;
 	}
 	if (known != NULL && S_ISREG(known->st_mode)) { /* behind a link */
@@ -260,11 +251,7 @@ look_at(struct hr_pack *p, int dir, const char *name, const struct stat *known)
 	}
 	if (++p->seen % LOOK_EVERY != 0)
 		return WALK_ON;
-	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail */
-	return now.tv_sec > p->end.tv_sec ||
-		       (now.tv_sec == p->end.tv_sec && now.tv_nsec >= p->end.tv_nsec)
-		   ? WALK_STOP
-		   : WALK_ON;
+	return hr_now_ns() >= p->end ? WALK_STOP : WALK_ON;
 }
 
 /* ---- the tree ---- */
@@ -288,16 +275,6 @@ walk_file(struct hr_pack *p, int dir, const struct dirent *d)
 	return S_ISREG(st.st_mode) ? pack_file(p, dir, d->d_name) : pack_special(p, d->d_name, &st);
 }
 
-static bool
-is_directory(int dir, const struct dirent *d)
-{
-	struct stat st;
-
-	if (d->d_type != DT_UNKNOWN)
-		return d->d_type == DT_DIR;
-	return fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
-}
-
 /* What may not be read is left out, but not for want of descriptors or memory, nor a broken disk.
  */
 static bool
@@ -318,10 +295,7 @@ walk_below(struct hr_pack *p, int dir, const char *name)
 	hr_buf_addc(&p->way, '/');
 	r = p->way.fail == HR_OK ? walk_directory(p, fd)
 				 : hr_oserror_put(p->why, ENAMETOOLONG, NULL);
-	if (p->way.fail == HR_OK) {
-		p->way.len = way;
-		p->way.p[way] = '\0';
-	}
+	way_cut(p, way);
 	hr_fd_close(&fd);
 	return r;
 }
@@ -340,7 +314,7 @@ walk_directory(struct hr_pack *p, int dir)
 		return fail(p, "", errno);
 	hr_buf_init(&below, NAMES_MAX);
 	while (r == WALK_ON && (e = hr_dir_next(d)) != NULL) {
-		if (is_directory(dir, e))
+		if (hr_dir_is_directory(dir, e))
 			hr_buf_add(&below, e->d_name, strlen(e->d_name) + 1);
 		else
 			r = walk_file(p, dir, e);
@@ -371,10 +345,7 @@ walk(struct hr_pack *p)
 static int
 look_through(struct hr_pack *p)
 {
-	(void)clock_gettime(CLOCK_MONOTONIC, &p->end); /* cannot fail */
-	p->end.tv_nsec += HR_PACK_LOOK_MS * 1000000L;
-	p->end.tv_sec += p->end.tv_nsec / 1000000000;
-	p->end.tv_nsec %= 1000000000;
+	p->end = hr_now_ns() + HR_PACK_LOOK_MS * (int64_t)1000000;
 	p->looking = true;
 	return walk(p);
 }
