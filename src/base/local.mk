@@ -24,6 +24,7 @@ libbase_la_SOURCES = \
 	%D%/tempfiles.c %D%/tempfiles.h \
 	%D%/span.h \
 	%D%/spawn.c %D%/spawn.h \
+	%D%/strv.c %D%/strv.h \
 	%D%/swar.h \
 	%D%/template.c %D%/template.h \
 	%D%/text.c %D%/text.h \

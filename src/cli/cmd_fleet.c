@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/spawn.h"
 #include "cli/commands.h"
-#include "host/common/strv.h"
+#include "base/strv.h"
 #include "host/config/settings.h"
 #include "host/rest.h"
 #include "proto/json.h"

@@ -13,7 +13,7 @@
 #include "cli/observation.h"
 #include "cli/progress.h"
 #include "host/config/settings.h"
-#include "host/common/strv.h"
+#include "base/strv.h"
 #include "host/handle.h"
 #include "proto/json.h"
 

@@ -22,7 +22,7 @@
 #include "cli/commands.h"
 #include "cli/mcp.h"
 #include "cli/progress.h"
-#include "host/common/strv.h"
+#include "base/strv.h"
 #include "host/config/settings.h"
 #include "host/handle.h"
 #include "mcp/env.h"

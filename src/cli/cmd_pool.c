@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
-#include "host/common/strv.h"
+#include "base/strv.h"
 
 #define POOL_MAX 64
 

@@ -18,7 +18,7 @@
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "base/err.h"
-#include "host/common/strv.h"
+#include "base/strv.h"
 #include "proto/json.h"
 
 #define OPTIONS_MAX 40

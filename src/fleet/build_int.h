@@ -3,7 +3,7 @@
 #define HR_FLEET_BUILD_INT_H
 
 #include "fleet/build.h"
-#include "host/common/strv.h"
+#include "base/strv.h"
 
 enum hr_build_status {
 	HR_BUILD_QUEUED,

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "files/multipart.h"
-#include "host/common/strv.h"
+#include "base/strv.h"
 
 #define HR_FLEET_CONTEXT_MAX (512u << 20) /* bytes of the file */
 #define HR_FLEET_NAMES_MAX 16

@@ -22,7 +22,7 @@
 #include "base/spawn.h"
 #include "base/template.h"
 #include "base/text.h"
-#include "host/common/strv.h"
+#include "base/strv.h"
 
 #define TEXT_MAX (1u << 20)
 #define FILES_MOST 8500 /* of an nginx worker: worker_connections, twice */

@@ -21,7 +21,7 @@
 #include "base/path.h"
 #include "base/spawn.h"
 #include "base/err.h"
-#include "host/common/strv.h"
+#include "base/strv.h"
 #include "proto/json.h"
 
 #define TEXT_MAX (4u << 20)

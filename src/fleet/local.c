@@ -18,7 +18,7 @@
 
 #include "base/log.h"
 #include "base/err.h"
-#include "host/common/strv.h"
+#include "base/strv.h"
 #include "host/config/settings.h"
 #include "host/kind.h"
 #include "host/handle.h"

@@ -14,7 +14,7 @@
 
 #include "base/fd.h"
 #include "fleet/build.h"
-#include "host/common/strv.h"
+#include "base/strv.h"
 #include "host/config/settings.h"
 #include "host/docker/engine.h"
 #include "host/docker/progress.h"

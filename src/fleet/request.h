@@ -3,7 +3,7 @@
 #define HR_FLEET_REQUEST_H
 
 #include "fleet/engine.h"
-#include "host/common/strv.h"
+#include "base/strv.h"
 
 struct json_object;
 

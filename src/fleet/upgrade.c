@@ -10,7 +10,7 @@
 
 #include "base/spawn.h"
 #include "fleet/helper.h"
-#include "host/common/strv.h"
+#include "base/strv.h"
 
 #define NGINX "nginx/"
 #define HELPER "helper/"

@@ -3,7 +3,7 @@
 #define HR_HOST_COMMAND_H
 
 #include "host/handrail-backend.h"
-#include "host/common/strv.h"
+#include "base/strv.h"
 
 struct hr_command {
 	const char *const *prefix; /* the program and what stands before the port */

@@ -4,7 +4,7 @@
 
 #include "host/client.h"
 #include "host/common/module.h"
-#include "host/common/strv.h"
+#include "base/strv.h"
 #include "host/config/settings.h"
 #include "host/handrail-backend.h"
 

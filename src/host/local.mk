@@ -34,7 +34,6 @@ libhost_la_SOURCES = \
 	%D%/common/proc.c %D%/common/proc.h \
 	%D%/common/recordtext.c %D%/common/recordtext.h \
 	%D%/common/statedir.c %D%/common/statedir.h \
-	%D%/common/strv.c %D%/common/strv.h \
 	%D%/config/dotenv.c %D%/config/dotenv.h \
 	%D%/config/finish.c \
 	%D%/config/load.c \
@@ -101,7 +100,7 @@ modules_LTLIBRARIES += handrail-cli.la
 handrail_cli_la_SOURCES = \
 	%D%/transfer/archives.c %D%/transfer/archives.h \
 	%D%/direct/direct.c %D%/direct/direct_int.h %D%/direct/copy.c %D%/direct/file.c %D%/direct/path.c %D%/direct/run.c %D%/direct/said.c \
-	%D%/common/exam.c %D%/config/mcpconf.c %D%/common/module.c %D%/common/recordtext.c %D%/config/schema.c %D%/config/settings.c %D%/common/strv.c
+	%D%/common/exam.c %D%/config/mcpconf.c %D%/common/module.c %D%/common/recordtext.c %D%/config/schema.c %D%/config/settings.c
 handrail_cli_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_LIBEXECDIR='"$(pkglibexecdir)"'
 handrail_cli_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 # Only what is used of these: libtool would put all of each in, and what several hold more than once.
@@ -135,7 +134,7 @@ libclouds_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 libclouds_la_LIBADD =
 modules_LTLIBRARIES += handrail-clouds.la
 handrail_clouds_la_SOURCES = \
-	%D%/command.c %D%/common/exam.c %D%/common/module.c %D%/common/owner.c %D%/common/payload.c %D%/common/strv.c \
+	%D%/command.c %D%/common/exam.c %D%/common/module.c %D%/common/owner.c %D%/common/payload.c \
 	%D%/config/mcpconf.c %D%/config/schema.c %D%/config/settings.c %D%/rest.c %D%/resttry.c \
 	%D%/transfer/archives.c
 handrail_clouds_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_LIBEXECDIR='"$(pkglibexecdir)"' -DHR_PAYLOADDIR='"$(pkglibdir)/payload"'

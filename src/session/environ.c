@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -73,71 +72,21 @@ choose_term(void)
 	return "vt100";
 }
 
-/* Appends NAME=value, replacing an earlier entry of the name. Room is there. */
-static int
-put(char **list, size_t *n, const char *name, const char *value)
+int
+hr_environ_for_shell(struct hr_strv *list, char *const *ours, const struct hr_shell_user *user,
+    const char *bash, struct hr_err *err)
 {
-	size_t len = strlen(name), i;
-	char *entry;
-
-	if (asprintf(&entry, "%s=%s", name, value) < 0)
-		return -1;
-	for (i = 0; i < *n; i++) {
-		if (strncmp(list[i], name, len) == 0 && list[i][len] == '=') {
-			free(list[i]);
-			list[i] = entry;
-			return 0;
-		}
-	}
-	list[(*n)++] = entry;
-	return 0;
-}
-
-char **
-hr_environ_for_shell(
-    char *const *ours, const struct hr_shell_user *user, const char *bash, struct hr_err *err)
-{
-	size_t n = 0, count = 0;
-	char **list;
-
-	while (ours[count] != NULL)
-		count++;
-	list = calloc(count + 8, sizeof(*list));
-	if (list == NULL)
-		goto nomem;
-	for (; *ours != NULL; ours++) {
-		if (is_removed(*ours))
-			continue;
-		list[n] = strdup(*ours);
-		if (list[n] == NULL)
-			goto nomem;
-		n++;
-	}
-	if (put(list, &n, "TERM", choose_term()) < 0)
-		goto nomem;
+	for (; *ours != NULL; ours++)
+		if (!is_removed(*ours))
+			hr_strv_add(list, *ours);
+	hr_strv_set_envf(list, "TERM=%s", choose_term());
 	if (user->login) {
-		if (put(list, &n, "HOME", user->home) < 0 || put(list, &n, "SHELL", bash) < 0)
-			goto nomem;
+		hr_strv_set_envf(list, "HOME=%s", user->home);
+		hr_strv_set_envf(list, "SHELL=%s", bash);
 	}
 	if (user->login && user->uid != 0) {
-		if (put(list, &n, "USER", user->name) < 0 ||
-		    put(list, &n, "LOGNAME", user->name) < 0)
-			goto nomem;
+		hr_strv_set_envf(list, "USER=%s", user->name);
+		hr_strv_set_envf(list, "LOGNAME=%s", user->name);
 	}
-	return list;
-nomem:
-	hr_environ_free(list);
-	return hr_err_null(err);
-}
-
-void
-hr_environ_free(char **list)
-{
-	size_t i;
-
-	if (list == NULL)
-		return;
-	for (i = 0; list[i] != NULL; i++)
-		free(list[i]);
-	free(list);
+	return list->failed ? hr_err_nomem(err) : 0;
 }

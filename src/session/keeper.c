@@ -253,9 +253,9 @@ keeper_open(struct hr_keeper *k, struct hr_err *err)
 	/* without it nobody could know later what was begun */
 	if (k->config->journal != NULL && hr_journal_open(&k->journal, k->config->journal, err) < 0)
 		return -1;
-	k->environ = hr_environ_for_shell(environ, &k->user, k->config->bash, err);
-	if (k->environ == NULL || open_loop(k, err) < 0 || files_open(k, err) < 0 ||
-	    prompt_open(k, err) < 0 || open_core(k, err) < 0)
+	if (hr_environ_for_shell(&k->environ, environ, &k->user, k->config->bash, err) < 0 ||
+	    open_loop(k, err) < 0 || files_open(k, err) < 0 || prompt_open(k, err) < 0 ||
+	    open_core(k, err) < 0)
 		return -1;
 	if (resume_shell(k, err) < 0)
 		return -1;
@@ -283,7 +283,7 @@ keeper_done(struct hr_keeper *k)
 	hr_buf_done(&k->exports);
 	hr_buf_done(&k->exports_in);
 	hr_buf_done(&k->py_path);
-	hr_environ_free(k->environ);
+	hr_strv_done(&k->environ);
 	hr_shell_user_done(&k->user);
 	free(k->known_name);
 	free(k->dir);

@@ -7,6 +7,7 @@
 #include "base/account.h"
 #include "base/buf.h"
 #include "base/loop.h"
+#include "base/strv.h"
 #include "proto/journal.h"
 #include "session/commands.h"
 #include "session/core.h"
@@ -67,7 +68,7 @@ struct hr_keeper {
 	struct hr_shellproc shell;
 	int shell_fd;                /* a handle of its process; -1: none */
 	struct hr_watch *shell_ends; /* where it is not our child */
-	char **environ;
+	struct hr_strv environ;
 	char *dir; /* in which the shell was started last */
 	struct hr_statedir state;
 	char *rcfile, *exports_path;

@@ -465,8 +465,8 @@ shell_start(struct hr_keeper *k, const char *dir, struct hr_err *err)
 	k->given = 0;
 	k->hides = 0;
 	k->starts++;
-	if (hr_shellproc_start(
-		&k->shell, k->config->bash, k->rcfile, &k->user, k->environ, dir, &where, err) < 0)
+	if (hr_shellproc_start(&k->shell, k->config->bash, k->rcfile, &k->user, k->environ.v, dir,
+		&where, err) < 0)
 		return -1;
 	free(k->dir);
 	k->dir = where;

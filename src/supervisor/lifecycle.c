@@ -417,7 +417,7 @@ start_parts(struct hr_server *s, struct hr_err *err)
 	s->patience = hr_loop_timer(s->ctx.loop, patience_over, s, err);
 	if (s->patience == NULL || watch_signals(s, err) < 0 ||
 	    hr_alerts_open(&s->alerts, s->ctx.loop, &s->kids, &s->ctx.settings,
-		&s->ctx.board->metrics, s->ctx.child_env, err) < 0 ||
+		&s->ctx.board->metrics, (char *const *)hr_strv_list(&s->ctx.child_env), err) < 0 ||
 	    hr_session_open(&s->session, err) < 0)
 		return -1;
 	/* the shell takes longest: what it does not need is made while it starts */

@@ -296,8 +296,7 @@ prepare(struct hr_server *s, struct hr_err *err)
 	    hr_rundir_make_journal(s->ctx.journal, err) < 0 ||
 	    hr_token_show(&s->plugins.token, &s->ctx.run, false, err) != 0)
 		return -1;
-	s->ctx.child_env = hr_childenv_new(environ, err);
-	if (s->ctx.child_env == NULL)
+	if (hr_childenv_fill(&s->ctx.child_env, environ, err) < 0)
 		return -1;
 	return open_board(s, err);
 }
@@ -413,7 +412,7 @@ hr_server_release(struct hr_server *s)
 	hr_scoreboard_detach(s->ctx.board);
 	hr_fd_close(&s->ctx.board_fd);
 	hr_fd_close(&s->pools.image);
-	hr_childenv_free(s->ctx.child_env);
+	hr_strv_done(&s->ctx.child_env);
 	hr_identity_done(&s->ctx.id);
 	hr_keys_done(&s->site.keys);
 	hr_cgroup_close(&s->ctx.cgroup);

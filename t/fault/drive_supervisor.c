@@ -138,14 +138,15 @@ child_environment(struct hr_err *err)
 {
 	char a[] = "PATH=/bin", b[] = "SESSION_API_KEY=x", c[] = "HOME=/";
 	char *env[] = {a, b, c, NULL};
-	char **made = hr_childenv_new(env, err), *cd = hr_keeper_cd("it's");
-	int r = made != NULL && cd != NULL ? 0 : -1;
+	struct hr_strv made = {0};
+	int r = hr_childenv_fill(&made, env, err);
+	char *cd = hr_keeper_cd("it's");
 
 	if (cd == NULL)
-		(void)hr_err_nomem(err);
+		r = hr_err_nomem(err);
 	if (r == 0)
-		fault_tell("%s %s", made[0], cd);
-	hr_childenv_free(made);
+		fault_tell("%s %s", made.v[0], cd);
+	hr_strv_done(&made);
 	free(cd);
 	return r;
 }

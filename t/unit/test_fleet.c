@@ -783,7 +783,8 @@ START_TEST(what_is_wrong_is_told_until_it_is_over)
 	/* a start of its shape is given none that waits, for as long as there is none */
 	world->hold = 1;
 	ck_assert_int_eq(start_image(&key, "one", &row), HR_FLEET_OK);
-	until(row.id, HR_FLEET_RUNNING); /* its end is a success, which a count of failures ends at */
+	until(
+	    row.id, HR_FLEET_RUNNING); /* its end is a success, which a count of failures ends at */
 	hr_fleet_row_done(&row);
 	ck_assert_int_eq(start_image(&key, "two", &row), HR_FLEET_OK);
 	until_told(3, HR_ALERT_POOL_EMPTY, true, "pool p");

@@ -401,14 +401,15 @@ START_TEST(commands_do_not_see_what_is_ours)
 	    (char[]){"HANDRAIL_LIBEXECDIR=/y"}, (char[]){"SESSION_API_KEY=k"},
 	    (char[]){"LISTEN_PID=1"}, (char[]){"HOME=/root"}, (char[]){"SESSION_API_KEYS=kept"},
 	    NULL};
-	char **copy = hr_childenv_new(env, &err);
+	struct hr_strv copy = {0};
 
-	ck_assert_str_eq(copy[0], "PATH=/bin");
-	ck_assert_str_eq(copy[1], "HOME=/root");
-	ck_assert_str_eq(copy[2], "SESSION_API_KEYS=kept");
-	ck_assert_ptr_null(copy[3]);
-	hr_childenv_free(copy);
-	hr_childenv_free(NULL);
+	ck_assert_int_eq(hr_childenv_fill(&copy, env, &err), 0);
+	ck_assert_uint_eq(copy.n, 3);
+	ck_assert_str_eq(copy.v[0], "PATH=/bin");
+	ck_assert_str_eq(copy.v[1], "HOME=/root");
+	ck_assert_str_eq(copy.v[2], "SESSION_API_KEYS=kept");
+	ck_assert_ptr_null(copy.v[3]);
+	hr_strv_done(&copy);
 }
 END_TEST
 

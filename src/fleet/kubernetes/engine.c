@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "fleet/request.h"
 #include "base/err.h"
-#include "host/common/strv.h"
+#include "base/strv.h"
 #include "host/config/settings.h"
 #include "host/kubernetes/agents.h"
 #include "host/kubernetes/kube.h"

@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "host/cloud/api.h"
-#include "host/common/strv.h"
+#include "base/strv.h"
 #include "host/handrail-backend.h"
 
 #define HR_CLOUD_PORT 4444 /* of the server in a sandbox */

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
-#include "host/common/strv.h"
+#include "base/strv.h"
 
 void hr_record_put_text(struct hr_buf *b, const char *name, const char *value); /* NULL: null */
 void hr_record_put_int(struct hr_buf *b, const char *name, long long value);

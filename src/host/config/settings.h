@@ -2,7 +2,7 @@
 #ifndef HR_HOST_CONFIG_SETTINGS_H
 #define HR_HOST_CONFIG_SETTINGS_H
 
-#include "host/common/strv.h"
+#include "base/strv.h"
 #include "host/config/schema.h"
 #include "host/handrail-backend.h"
 

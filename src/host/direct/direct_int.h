@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "host/handrail-backend.h"
-#include "host/common/strv.h"
+#include "base/strv.h"
 
 #define HR_DIRECT_TEXT_MAX (300u << 20) /* of an observation */
 

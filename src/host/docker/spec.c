@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "host/config/settings.h"
 #include "host/config/size.h"
-#include "host/common/strv.h"
+#include "base/strv.h"
 #include "host/docker/engine.h"
 #include "host/common/payload.h"
 #include "host/config/volumes.h"

@@ -74,15 +74,9 @@ hr_execcred_run(struct json_object *exec, const char *dir, const struct hr_strv 
 			hr_strv_add(&argv, hr_json_text(hr_json_entry(args, i)));
 	hr_strv_add_all(&env, hr_strv_list(own_env));
 	for (i = 0; i < hr_json_count(more); i++) {
-		struct hr_strv one = {0};
-
 		o = hr_json_entry(more, i);
-		hr_strv_addf(
-		    &one, "%s=%s", hr_json_text_or(o, "name", ""), hr_json_text_or(o, "value", ""));
-		if (one.n == 1)
-			hr_strv_set_env(&env, one.v[0]);
-		env.failed |= one.failed;
-		hr_strv_done(&one);
+		hr_strv_set_envf(
+		    &env, "%s=%s", hr_json_text_or(o, "name", ""), hr_json_text_or(o, "value", ""));
 	}
 	hr_strv_unset_env(&env, "KUBERNETES_EXEC_INFO");
 	hr_strv_addf(&env,

@@ -3,7 +3,7 @@
 #define HR_HOST_KUBERNETES_EXECCRED_H
 
 #include "base/buf.h"
-#include "host/common/strv.h"
+#include "base/strv.h"
 #include "host/handrail.h"
 
 struct json_object;

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "host/common/strv.h"
+#include "base/strv.h"
 #include "host/handrail.h"
 #include "host/rest.h"
 

@@ -12,7 +12,7 @@
 
 #include "host/command.h"
 #include "base/err.h"
-#include "host/common/strv.h"
+#include "base/strv.h"
 #include "host/config/settings.h"
 #include "host/config/size.h"
 #include "host/kubernetes/yaml.h"

@@ -81,7 +81,6 @@ choose_ports(struct hr_local *l, struct hr_strv *env, struct hr_err *err)
 {
 	const char *const *e = l->h->environ;
 	const char *app1 = hr_env_get(e, "WORK_PORT_1"), *app2 = hr_env_get(e, "WORK_PORT_2");
-	char entry[64];
 
 	if (choose_port(l, HR_PORT_SERVER, NULL, &l->port, err) < 0 ||
 	    choose_port(l, HR_PORT_VSCODE, hr_env_get(e, "VSCODE_PORT"), &l->vscode_port, err) !=
@@ -91,12 +90,9 @@ choose_ports(struct hr_local *l, struct hr_strv *env, struct hr_err *err)
 	    choose_port(l, HR_PORT_APP2, app2 != NULL ? app2 : hr_env_get(e, "APP_PORT_2"),
 		&l->app_ports[1], err) < 0)
 		return -1;
-	(void)snprintf(entry, sizeof(entry), "VSCODE_PORT=%d", l->vscode_port);
-	hr_strv_set_env(env, entry);
-	(void)snprintf(entry, sizeof(entry), "APP_PORT_1=%d", l->app_ports[0]);
-	hr_strv_set_env(env, entry);
-	(void)snprintf(entry, sizeof(entry), "APP_PORT_2=%d", l->app_ports[1]);
-	hr_strv_set_env(env, entry);
+	hr_strv_set_envf(env, "VSCODE_PORT=%d", l->vscode_port);
+	hr_strv_set_envf(env, "APP_PORT_1=%d", l->app_ports[0]);
+	hr_strv_set_envf(env, "APP_PORT_2=%d", l->app_ports[1]);
 	return 0;
 }
 
@@ -138,7 +134,6 @@ static void
 child_environment(struct hr_local *l, struct hr_strv *env, const char *user, const char *notify)
 {
 	long long gb = hr_config_int(l->h->config, "sandbox.limits.max_memory_gb");
-	char entry[USER_MAX + 32];
 
 	hr_strv_add_all(env, l->h->environ);
 	hr_strv_unset_env(env, "SESSION_API_KEY");
@@ -146,14 +141,12 @@ child_environment(struct hr_local *l, struct hr_strv *env, const char *user, con
 	hr_strv_set_env(env, "LOCAL_RUNTIME_MODE=1");
 	/* the shell is the caller's as it is: no login, which would find another home */
 	hr_strv_set_env(env, "SU_TO_USER=false");
-	(void)snprintf(entry, sizeof(entry), "USER=%s", user);
-	hr_strv_set_env(env, entry);
+	hr_strv_set_envf(env, "USER=%s", user);
 	hr_strv_unset_env(env, "NOTIFY_SOCKET");
 	hr_strv_addf(env, "NOTIFY_SOCKET=%s", notify);
 	hr_strv_unset_env(env, "WATCHDOG_USEC");
 	if (gb > 0) {
-		(void)snprintf(entry, sizeof(entry), "RUNTIME_MAX_MEMORY_GB=%lld", gb);
-		hr_strv_set_env(env, entry);
+		hr_strv_set_envf(env, "RUNTIME_MAX_MEMORY_GB=%lld", gb);
 	}
 }
 

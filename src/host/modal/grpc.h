@@ -5,7 +5,7 @@
 
 #include <protobuf-c/protobuf-c.h>
 
-#include "host/common/strv.h"
+#include "base/strv.h"
 #include "host/handrail.h"
 #include "http/http.h"
 

@@ -6,7 +6,7 @@
 
 #include <sys/types.h>
 
-#include "host/common/strv.h"
+#include "base/strv.h"
 #include "host/program/answer.h"
 
 struct hr_child {

@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "host/common/exam.h"
 #include "host/common/recordtext.h"
-#include "host/common/strv.h"
+#include "base/strv.h"
 #include "host/config/settings.h"
 #include "host/backends.h"
 #include "proto/json.h"

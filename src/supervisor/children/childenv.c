@@ -4,7 +4,6 @@
 #include "supervisor/children/childenv.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 static bool
@@ -21,35 +20,11 @@ is_ours(const char *entry)
 	return false;
 }
 
-char **
-hr_childenv_new(char *const *env, struct hr_err *err)
+int
+hr_childenv_fill(struct hr_strv *list, char *const *env, struct hr_err *err)
 {
-	size_t n = 0, i;
-	char **copy;
-
-	while (env[n] != NULL)
-		n++;
-	copy = calloc(n + 1, sizeof(*copy));
-	for (i = n = 0; copy != NULL && env[i] != NULL; i++) {
-		if (is_ours(env[i]))
-			continue;
-		copy[n] = strdup(env[i]);
-		if (copy[n++] == NULL) {
-			hr_childenv_free(copy);
-			copy = NULL;
-		}
-	}
-	return copy != NULL ? copy : hr_err_null(err);
-}
-
-void
-hr_childenv_free(char **env)
-{
-	size_t i;
-
-	if (env == NULL)
-		return;
-	for (i = 0; env[i] != NULL; i++)
-		free(env[i]);
-	free(env);
+	for (; *env != NULL; env++)
+		if (!is_ours(*env))
+			hr_strv_add(list, *env);
+	return list->failed ? hr_err_nomem(err) : 0;
 }

@@ -2,11 +2,10 @@
 #ifndef HR_SUPERVISOR_CHILDREN_CHILDENV_H
 #define HR_SUPERVISOR_CHILDREN_CHILDENV_H
 
-#include "base/err.h"
+#include "base/strv.h"
 
-/* A copy of env without what is meant for us alone: the key, the service manager's socket, our own
- * HANDRAIL_*. The caller frees with hr_childenv_free. */
-char **hr_childenv_new(char *const *env, struct hr_err *err);
-void hr_childenv_free(char **env);
+/* Adds env without what is meant for us alone: the key, the service manager's socket, our own
+ * HANDRAIL_*. */
+int hr_childenv_fill(struct hr_strv *list, char *const *env, struct hr_err *err);
 
 #endif

@@ -151,7 +151,7 @@ hr_keeper_spawn(const struct hr_context *ctx, struct hr_child *c, const struct h
 	return hr_child_start(c,
 	    &(const struct hr_spawn){.path = a->path,
 		.argv = a->v,
-		.envp = ctx->child_env,
+		.envp = (char *const *)hr_strv_list(&ctx->child_env),
 		.fds = fds,
 		.nfds = store != NULL ? 4 : 2,
 		.setsid = true,

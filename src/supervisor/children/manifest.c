@@ -10,6 +10,7 @@
 #include <json-c/json.h>
 
 #include "base/path.h"
+#include "base/text.h"
 #include "base/trust.h"
 
 #define MANIFEST_MAX (256u << 10)
@@ -44,18 +45,6 @@ prefix_ok(const char *prefix)
 	return prefix[0] == '/' && prefix[1] != '\0' && prefix[1] != '-' &&
 	       made_of(prefix, "/._-") && strstr(prefix, "//") == NULL &&
 	       strstr(prefix, "..") == NULL;
-}
-
-static void
-list_free(struct hr_manifest_list *l)
-{
-	size_t i;
-
-	for (i = 0; i < l->n; i++)
-		free(l->v[i]);
-	free(l->v);
-	l->v = NULL;
-	l->n = 0;
 }
 
 static const char *
@@ -139,24 +128,20 @@ take_text(char **ret, const char *key, struct json_object *v, struct hr_err *err
 
 	if (text == NULL)
 		return -1;
-	free(*ret);
-	*ret = strdup(text);
-	return *ret != NULL ? 0 : hr_err_nomem(err);
+	return hr_text_set(ret, text, err);
 }
 
 static int
-list_reserve(struct hr_manifest_list *l, const char *key, size_t n, struct hr_err *err)
+list_begin(struct hr_strv *l, const char *key, size_t n, struct hr_err *err)
 {
-	list_free(l);
+	hr_strv_done(l);
 	if (n > WORDS_MAX)
 		return hr_err_set(err, HR_E_TOOLARGE, "%s: more than %d entries", key, WORDS_MAX);
-	l->v = calloc(n + 1, sizeof(char *));
-	return l->v != NULL ? 0 : hr_err_nomem(err);
+	return 0;
 }
 
 static int
-take_list(struct hr_manifest_list *l, const char *key, bool names, struct json_object *v,
-    struct hr_err *err)
+take_list(struct hr_strv *l, const char *key, bool names, struct json_object *v, struct hr_err *err)
 {
 	const char *text;
 	size_t i, n;
@@ -164,7 +149,7 @@ take_list(struct hr_manifest_list *l, const char *key, bool names, struct json_o
 	if (!json_object_is_type(v, json_type_array))
 		return hr_err_set(err, HR_E_INVAL, "%s: must be a list", key);
 	n = json_object_array_length(v);
-	if (list_reserve(l, key, n, err) < 0)
+	if (list_begin(l, key, n, err) < 0)
 		return -1;
 	for (i = 0; i < n; i++) {
 		text = text_of(key, json_object_array_get_idx(v, i), err);
@@ -172,23 +157,17 @@ take_list(struct hr_manifest_list *l, const char *key, bool names, struct json_o
 			return -1;
 		if (names && !hr_manifest_name_ok(text))
 			return hr_err_set(err, HR_E_INVAL, "%s: \"%.64s\" is no name", key, text);
-		l->v[i] = strdup(text);
-		if (l->v[i] == NULL)
-			return hr_err_nomem(err);
-		l->n++;
+		hr_strv_add(l, text);
 	}
-	return 0;
+	return l->failed ? hr_err_nomem(err) : 0;
 }
 
 static int
-take_variables(
-    struct hr_manifest_list *l, const char *key, struct json_object *v, struct hr_err *err)
+take_variables(struct hr_strv *l, const char *key, struct json_object *v, struct hr_err *err)
 {
-	struct hr_buf b;
-
 	if (!json_object_is_type(v, json_type_object))
 		return hr_err_set(err, HR_E_INVAL, "%s: must be an object", key);
-	if (list_reserve(l, key, (size_t)json_object_object_length(v), err) < 0)
+	if (list_begin(l, key, (size_t)json_object_object_length(v), err) < 0)
 		return -1;
 	json_object_object_foreach(v, name, value)
 	{
@@ -199,15 +178,9 @@ take_variables(
 		if (!made_of(name, "_"))
 			return hr_err_set(
 			    err, HR_E_INVAL, "%s: \"%.64s\" is no name of a variable", key, name);
-		hr_buf_init(&b, MANIFEST_MAX);
-		hr_buf_addf(&b, "%s=%s", name, text);
-		l->v[l->n] = hr_buf_take(&b);
-		hr_buf_done(&b);
-		if (l->v[l->n] == NULL)
-			return hr_err_nomem(err);
-		l->n++;
+		hr_strv_addf(l, "%s=%s", name, text);
 	}
-	return 0;
+	return l->failed ? hr_err_nomem(err) : 0;
 }
 
 /* One of a few words: *ret is its place among them. */
@@ -336,7 +309,7 @@ take_member(struct hr_manifest *m, const char *key, struct json_object *v, struc
 {
 	const struct {
 		const char *key;
-		struct hr_manifest_list *list;
+		struct hr_strv *list;
 		bool names;
 	} lists[] = {{"exec", &m->exec, false}, {"needs", &m->needs, false},
 	    {"requires", &m->requires, true}, {"after", &m->after, true},
@@ -455,12 +428,12 @@ hr_manifest_read(struct hr_manifest *m, const char *dir, struct hr_err *err)
 void
 hr_manifest_done(struct hr_manifest *m)
 {
-	struct hr_manifest_list *const lists[] = {&m->exec, &m->needs, &m->requires, &m->after,
-	    &m->pass_env, &m->actions, &m->env, &m->provides};
+	struct hr_strv *const lists[] = {&m->exec, &m->needs, &m->requires, &m->after, &m->pass_env,
+	    &m->actions, &m->env, &m->provides};
 	size_t i;
 
 	for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
-		list_free(lists[i]);
+		hr_strv_done(lists[i]);
 	for (i = 0; i < m->nhttp; i++) {
 		free(m->http[i].prefix);
 		free(m->http[i].port);

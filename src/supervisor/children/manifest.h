@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/strv.h"
 
 #define HR_MANIFEST_API 1
 
@@ -16,11 +17,6 @@ struct hr_manifest_vars {
 	const char *plugin_dir, *state_dir, *workspace, *username, *user_id, *runtime_id;
 	const char *libexecdir, *datadir, *vscode_port;
 	const char *session_username, *runtime_username;
-};
-
-struct hr_manifest_list {
-	char **v; /* NULL-terminated; NULL: none */
-	size_t n;
 };
 
 enum hr_manifest_auth {
@@ -45,9 +41,9 @@ enum hr_manifest_start {
 
 struct hr_manifest {
 	char *name, *version, *dir;
-	struct hr_manifest_list exec; /* empty: there is no process */
-	struct hr_manifest_list needs, requires, after, pass_env, actions;
-	struct hr_manifest_list env, provides; /* "NAME=text" */
+	struct hr_strv exec; /* empty: there is no process */
+	struct hr_strv needs, requires, after, pass_env, actions;
+	struct hr_strv env, provides; /* "NAME=text" */
 	struct hr_manifest_http *http;
 	size_t nhttp;
 	bool as_server; /* runs as we do, not as the user of the shell */

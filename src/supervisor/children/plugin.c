@@ -253,7 +253,7 @@ plugin_launch(struct hr_plugin *p)
 static int
 follows_ready(struct hr_plugin *p)
 {
-	const struct hr_manifest_list *const lists[] = {&p->m.requires, &p->m.after};
+	const struct hr_strv *const lists[] = {&p->m.requires, &p->m.after};
 	struct hr_plugin *other;
 	size_t i, k;
 	int r = 1;

@@ -96,74 +96,17 @@ account_done(struct account *a)
 
 /* ---- words and variables ---- */
 
-struct words {
-	char **v; /* NULL-terminated */
-	size_t n;
-	bool failed;
-};
-
 static void
-words_free(struct words *w)
-{
-	size_t i;
-
-	for (i = 0; i < w->n; i++)
-		free(w->v[i]);
-	free(w->v);
-}
-
-static void
-words_take(struct words *w, char *text)
-{
-	char **more = text != NULL ? reallocarray(w->v, w->n + 2, sizeof(char *)) : NULL;
-
-	if (more == NULL) {
-		free(text);
-		w->failed = true;
-		return;
-	}
-	w->v = more;
-	w->v[w->n++] = text;
-	w->v[w->n] = NULL;
-}
-
-/* "NAME=text"; a later one takes the place of an earlier one. */
-static void
-variable_take(struct words *w, char *text)
-{
-	size_t i, len = text != NULL ? strcspn(text, "=") + 1 : 0;
-
-	for (i = 0; text != NULL && i < w->n; i++)
-		if (strncmp(w->v[i], text, len) == 0) {
-			free(w->v[i]);
-			w->v[i] = text;
-			return;
-		}
-	words_take(w, text);
-}
-
-static void
-variable_set(struct words *w, const char *name, const char *value)
-{
-	struct hr_buf b;
-
-	hr_buf_init(&b, TEXT_MAX_BYTES);
-	hr_buf_addf(&b, "%s=%s", name, value);
-	variable_take(w, hr_buf_take(&b));
-	hr_buf_done(&b);
-}
-
-static void
-variable_pass(struct words *w, const char *name)
+variable_pass(struct hr_strv *w, const char *name)
 {
 	const char *value = getenv(name);
 
 	if (value != NULL && strcmp(name, "SESSION_API_KEY") != 0)
-		variable_set(w, name, value);
+		hr_strv_set_envf(w, "%s=%s", name, value);
 }
 
 static int
-expand_all(struct words *w, const struct hr_manifest_list *l, const struct hr_manifest_vars *vars,
+expand_all(struct hr_strv *w, const struct hr_strv *l, const struct hr_manifest_vars *vars,
     bool variables, struct hr_err *err)
 {
 	struct hr_buf b;
@@ -176,9 +119,9 @@ expand_all(struct words *w, const struct hr_manifest_list *l, const struct hr_ma
 			return -1;
 		}
 		if (variables)
-			variable_take(w, hr_buf_take(&b));
+			hr_strv_set_env(w, hr_buf_str(&b));
 		else
-			words_take(w, hr_buf_take(&b));
+			hr_strv_add(w, hr_buf_str(&b));
 		hr_buf_done(&b);
 	}
 	return w->failed ? hr_err_nomem(err) : 0;
@@ -209,7 +152,7 @@ vars_fill(struct hr_manifest_vars *v, struct numbers *n, const struct hr_plugin 
 }
 
 static int
-variables_fill(struct words *w, const struct hr_plugin *p, const struct account *a,
+variables_fill(struct hr_strv *w, const struct hr_plugin *p, const struct account *a,
     const struct hr_manifest_vars *vars, struct hr_err *err)
 {
 	static const char *const passed[] = {"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ"};
@@ -218,22 +161,22 @@ variables_fill(struct words *w, const struct hr_plugin *p, const struct account 
 	struct numbers n;
 	size_t i;
 
-	variable_set(w, "PATH", DEFAULT_PATH);
+	hr_strv_set_env(w, "PATH=" DEFAULT_PATH);
 	for (i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
 		variable_pass(w, passed[i]);
-	variable_set(w, "HOME", a->home);
-	variable_set(w, "USER", a->name);
-	variable_set(w, "LOGNAME", a->name);
-	variable_set(w, "SHELL", a->shell);
-	variable_set(w, "HANDRAIL_PLUGIN_NAME", p->m.name);
-	variable_set(w, "HANDRAIL_STATE_DIR", p->state_dir);
-	variable_set(w, "HANDRAIL_WORKSPACE", vars->workspace);
-	variable_set(w, "HANDRAIL_USERNAME", vars->username);
-	variable_set(w, "HANDRAIL_USER_ID", vars->user_id);
+	hr_strv_set_envf(w, "HOME=%s", a->home);
+	hr_strv_set_envf(w, "USER=%s", a->name);
+	hr_strv_set_envf(w, "LOGNAME=%s", a->name);
+	hr_strv_set_envf(w, "SHELL=%s", a->shell);
+	hr_strv_set_envf(w, "HANDRAIL_PLUGIN_NAME=%s", p->m.name);
+	hr_strv_set_envf(w, "HANDRAIL_STATE_DIR=%s", p->state_dir);
+	hr_strv_set_envf(w, "HANDRAIL_WORKSPACE=%s", vars->workspace);
+	hr_strv_set_envf(w, "HANDRAIL_USERNAME=%s", vars->username);
+	hr_strv_set_envf(w, "HANDRAIL_USER_ID=%s", vars->user_id);
 	if (p->lost)
-		variable_set(w, "HANDRAIL_STATE_LOST", "1");
+		hr_strv_set_env(w, "HANDRAIL_STATE_LOST=1");
 	if (p->m.token)
-		variable_set(w, "HANDRAIL_CONNECTION_TOKEN", p->all->token.text);
+		hr_strv_set_envf(w, "HANDRAIL_CONNECTION_TOKEN=%s", p->all->token.text);
 	for (i = 0; i < p->m.pass_env.n; i++)
 		variable_pass(w, p->m.pass_env.v[i]);
 	TAILQ_FOREACH(other, &p->all->list, entry)
@@ -272,20 +215,19 @@ program_found(const char *name)
 static int
 check_needs(const struct hr_plugin *p, const struct hr_manifest_vars *vars, struct hr_err *err)
 {
-	struct words w = {NULL, 0, false};
+	struct hr_strv w = {0};
 	int r = expand_all(&w, &p->m.needs, vars, false, err);
 	size_t i;
 
 	for (i = 0; r == 0 && i < w.n; i++)
 		if (!program_found(w.v[i]))
 			r = hr_err_set(err, HR_E_NOTFOUND, "%.160s is not installed", w.v[i]);
-	words_free(&w);
-	w = (struct words){NULL, 0, false};
+	hr_strv_done(&w);
 	if (r == 0 && p->m.exec.n > 0) {
 		r = expand_all(&w, &p->m.exec, vars, false, err);
 		if (r == 0 && !program_found(w.v[0]))
 			r = hr_err_set(err, HR_E_NOTFOUND, "there is no program %.160s", w.v[0]);
-		words_free(&w);
+		hr_strv_done(&w);
 	}
 	return r;
 }
@@ -443,8 +385,8 @@ hr_plugin_prepare(struct hr_plugin *p, struct hr_err *err)
 }
 
 static int
-spawn_as(struct hr_plugin *p, const struct account *a, const struct words *exec,
-    const struct words *env, int ready, struct hr_err *err)
+spawn_as(struct hr_plugin *p, const struct account *a, const struct hr_strv *exec,
+    const struct hr_strv *env, int ready, struct hr_err *err)
 {
 	const struct hr_context *ctx = p->all->ctx;
 	struct hr_spawn_fd fds[3] = {{ready, HR_PLUGIN_READY_FD}};
@@ -486,7 +428,7 @@ check_program(const char *path, struct hr_err *err)
 int
 hr_plugin_spawn(struct hr_plugin *p, int ready, struct hr_err *err)
 {
-	struct words exec = {NULL, 0, false}, env = {NULL, 0, false};
+	struct hr_strv exec = {0}, env = {0};
 	struct hr_manifest_vars vars;
 	struct account a;
 	struct numbers n;
@@ -502,8 +444,8 @@ hr_plugin_spawn(struct hr_plugin *p, int ready, struct hr_err *err)
 		r = check_program(exec.v[0], err);
 	if (r == 0)
 		r = spawn_as(p, &a, &exec, &env, ready, err);
-	words_free(&exec);
-	words_free(&env);
+	hr_strv_done(&exec);
+	hr_strv_done(&env);
 	account_done(&a);
 	return r;
 }

@@ -154,7 +154,7 @@ load_implied(struct hr_plugins *ps, const char *dir, void *arg, struct hr_err *e
 static int
 check_circle(struct hr_plugins *ps, struct hr_plugin *p, struct hr_err *err)
 {
-	const struct hr_manifest_list *const lists[] = {&p->m.requires, &p->m.after};
+	const struct hr_strv *const lists[] = {&p->m.requires, &p->m.after};
 	struct hr_plugin *other;
 	size_t i, k;
 
@@ -177,7 +177,7 @@ check_circle(struct hr_plugins *ps, struct hr_plugin *p, struct hr_err *err)
 int
 hr_plugins_load(struct hr_plugins *ps, struct hr_err *err)
 {
-	const struct hr_words *names = &ps->ctx->settings.plugins;
+	const struct hr_strv *names = &ps->ctx->settings.plugins;
 	struct hr_plugin *p;
 	size_t i;
 	int r;

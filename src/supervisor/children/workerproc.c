@@ -79,7 +79,7 @@ hr_pool_spawn_worker(struct hr_pool_worker *w, int channel, struct hr_err *err)
 	    &(const struct hr_spawn){.path = path,
 		.image = worker_image(w->pool->all, path),
 		.argv = argv.v,
-		.envp = ctx->child_env,
+		.envp = (char *const *)hr_strv_list(&ctx->child_env),
 		.fds = fds,
 		.nfds = sizeof(fds) / sizeof(fds[0]),
 		.setsid = true,

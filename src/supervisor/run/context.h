@@ -10,6 +10,7 @@
 #include "proto/scoreboard.h"
 #include "supervisor/run/cgroup.h"
 #include "base/handover.h"
+#include "base/strv.h"
 #include "supervisor/run/identity.h"
 #include "supervisor/run/rundir.h"
 #include "supervisor/settings/settings.h"
@@ -29,7 +30,7 @@ struct hr_context {
 	char *journal; /* its directory */
 	const char *libexecdir, *datadir;
 	char *www;                  /* directory of the page; NULL: there is none */
-	char **child_env;           /* what commands see: ours without what is ours alone */
+	struct hr_strv child_env;   /* what commands see: ours without what is ours alone */
 	struct rlimit nofile_given; /* as we were started; ours is raised */
 	int umask_given;
 	struct hr_handover handed; /* by the image before us */

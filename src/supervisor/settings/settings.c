@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/nearest.h"
+#include "base/text.h"
 #include "base/trust.h"
 
 #define SETTINGS_FILE_MAX (1u << 20)
@@ -138,35 +139,28 @@ setting_of(const struct hr_settings *c, const struct setting *s)
 	return (char *)(uintptr_t)c + s->at;
 }
 
-static void
-words_free(struct hr_words *w)
+/* w becomes what `from` holds; from is empty afterwards. */
+static int
+words_become(struct hr_strv *w, struct hr_strv *from, struct hr_err *err)
 {
-	size_t i;
-
-	for (i = 0; i < w->n; i++)
-		free(w->v[i]);
-	free(w->v);
-	w->v = NULL;
-	w->n = 0;
+	if (from->failed) {
+		hr_strv_done(from);
+		return hr_err_nomem(err);
+	}
+	hr_strv_done(w);
+	*w = *from;
+	return 0;
 }
 
 int
-hr_words_copy(struct hr_words *w, char *const *v, size_t n, struct hr_err *err)
+hr_words_copy(struct hr_strv *w, char *const *v, size_t n, struct hr_err *err)
 {
-	struct hr_words copy = {calloc(n + 1, sizeof(char *)), 0};
+	struct hr_strv copy = {0};
+	size_t i;
 
-	if (copy.v == NULL)
-		return hr_err_nomem(err);
-	for (; copy.n < n; copy.n++) {
-		copy.v[copy.n] = strdup(v[copy.n]);
-		if (copy.v[copy.n] == NULL) {
-			words_free(&copy);
-			return hr_err_nomem(err);
-		}
-	}
-	words_free(w);
-	*w = copy;
-	return 0;
+	for (i = 0; i < n; i++)
+		hr_strv_add(&copy, v[i]);
+	return words_become(w, &copy, err);
 }
 
 bool
@@ -237,24 +231,12 @@ set_int(struct hr_settings *c, const struct setting *s, long long n, struct hr_e
 }
 
 static int
-set_text(struct hr_settings *c, const struct setting *s, const char *text, struct hr_err *err)
-{
-	char **at = setting_of(c, s), *copy = strdup(text);
-
-	if (copy == NULL)
-		return hr_err_nomem(err);
-	free(*at);
-	*at = copy;
-	return 0;
-}
-
-static int
 set_from_text(struct hr_settings *c, const struct setting *s, const char *text, struct hr_err *err)
 {
 	long long n;
 
 	switch (s->type) {
-	case TEXT: return set_text(c, s, text, err);
+	case TEXT: return hr_text_set(setting_of(c, s), text, err);
 	case INT:
 		if (hr_settings_parse_int(text, &n) != 0)
 			return hr_err_set(
@@ -323,7 +305,7 @@ hr_settings_done(struct hr_settings *c)
 		if (settings[i].type == TEXT)
 			free(*(char **)setting_of(c, &settings[i]));
 		else if (settings[i].type == WORDS)
-			words_free(setting_of(c, &settings[i]));
+			hr_strv_done(setting_of(c, &settings[i]));
 	}
 	memset(c, 0, sizeof(*c));
 }
@@ -348,24 +330,19 @@ set_words_json(
     struct hr_settings *c, const struct setting *s, struct json_object *list, struct hr_err *err)
 {
 	size_t n = json_object_array_length(list), i;
-	char **v = calloc(n + 1, sizeof(char *));
-	int r = 0;
+	struct hr_strv words = {0};
 
-	if (v == NULL)
-		return hr_err_nomem(err);
-	for (i = 0; r == 0 && i < n; i++) {
+	for (i = 0; i < n; i++) {
 		struct json_object *word = json_object_array_get_idx(list, i);
 
-		if (!json_object_is_type(word, json_type_string))
-			r = hr_err_set(
+		if (!json_object_is_type(word, json_type_string)) {
+			hr_strv_done(&words);
+			return hr_err_set(
 			    err, HR_E_INVAL, "%s: entry %zu is not a string", s->key, i + 1);
-		else
-			v[i] = (char *)(uintptr_t)json_object_get_string(word);
+		}
+		hr_strv_add(&words, json_object_get_string(word));
 	}
-	if (r == 0)
-		r = hr_words_copy(setting_of(c, s), v, n, err);
-	free(v);
-	return r;
+	return words_become(setting_of(c, s), &words, err);
 }
 
 static int
@@ -377,7 +354,7 @@ set_from_json(
 	if (s->type == TEXT && json_object_is_type(v, json_type_string)) {
 		if (strlen(json_object_get_string(v)) != (size_t)json_object_get_string_len(v))
 			return hr_err_set(err, HR_E_INVAL, "%s: holds a NUL", s->key);
-		return set_text(c, s, json_object_get_string(v), err);
+		return hr_text_set(setting_of(c, s), json_object_get_string(v), err);
 	}
 	if (s->type == INT && json_object_is_type(v, json_type_int))
 		return set_int(c, s, json_object_get_int64(v), err);
@@ -473,7 +450,7 @@ hr_settings_read(struct hr_settings *c, const char *path, struct hr_err *err)
 static bool
 setting_equal(const struct setting *s, const struct hr_settings *a, const struct hr_settings *b)
 {
-	const struct hr_words *wa, *wb;
+	const struct hr_strv *wa, *wb;
 	size_t i;
 
 	switch (s->type) {

@@ -10,11 +10,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-
-struct hr_words {
-	char **v; /* NULL-terminated; NULL: none */
-	size_t n;
-};
+#include "base/strv.h"
 
 /* Strings are never NULL; "" means "not given, choose". Times in seconds, 0: without limit
  * where the manual says so. */
@@ -24,7 +20,7 @@ struct hr_settings {
 	char *working_dir, *username, *browsergym_eval_env;
 	long long user_id;
 	bool enable_browser;
-	struct hr_words plugins;
+	struct hr_strv plugins;
 	/* the original's environment */
 	char *runtime_username, *sandbox_group;
 	bool su_to_user;
@@ -96,7 +92,7 @@ int hr_settings_set(struct hr_settings *c, const char *key, const char *text, st
 const char *hr_settings_adopt(struct hr_settings *c, struct hr_settings *from);
 
 /* The old words are freed; on an error they stay. */
-int hr_words_copy(struct hr_words *w, char *const *v, size_t n, struct hr_err *err);
+int hr_words_copy(struct hr_strv *w, char *const *v, size_t n, struct hr_err *err);
 
 const char *hr_settings_name(size_t i); /* of the i-th setting; NULL behind the last */
 

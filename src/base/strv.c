@@ -1,14 +1,13 @@
 /* Lists of texts. */
 #include "config.h"
 
-#include "host/common/strv.h"
+#include "base/strv.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/err.h"
 #include "base/grow.h"
 
 void
@@ -22,9 +21,8 @@ hr_strv_done(struct hr_strv *s)
 	memset(s, 0, sizeof(*s));
 }
 
-/* Takes text; NULL is a failure. */
-static void
-strv_take(struct hr_strv *s, char *text)
+void
+hr_strv_take(struct hr_strv *s, char *text)
 {
 	if (text == NULL || s->failed || hr_grow(&s->v, s->n + 1, &s->room, sizeof(*s->v)) < 0) {
 		s->failed = true;
@@ -38,20 +36,26 @@ strv_take(struct hr_strv *s, char *text)
 void
 hr_strv_add(struct hr_strv *s, const char *text)
 {
-	strv_take(s, strdup(text));
+	hr_strv_take(s, strdup(text));
+}
+
+/* NULL: no memory. */
+static char *
+format(const char *fmt, va_list ap)
+{
+	char *text;
+
+	return vasprintf(&text, fmt, ap) < 0 ? NULL : text;
 }
 
 void
 hr_strv_addf(struct hr_strv *s, const char *fmt, ...)
 {
-	char *text = NULL;
 	va_list ap;
 
 	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) < 0)
-		text = NULL;
+	hr_strv_take(s, format(fmt, ap));
 	va_end(ap);
-	strv_take(s, text);
 }
 
 void
@@ -68,7 +72,7 @@ hr_strv_add_words(struct hr_strv *s, const char *text)
 
 	for (;; text = end + 1) {
 		end = strchr(text, ' ');
-		strv_take(s, end != NULL ? strndup(text, (size_t)(end - text)) : strdup(text));
+		hr_strv_take(s, end != NULL ? strndup(text, (size_t)(end - text)) : strdup(text));
 		if (end == NULL)
 			return;
 	}
@@ -80,27 +84,36 @@ names(const char *entry, const char *name, size_t len)
 	return strncmp(entry, name, len) == 0 && entry[len] == '=';
 }
 
+/* As hr_strv_take(), in the place of an earlier one of its name. */
+static void
+take_env(struct hr_strv *s, char *entry)
+{
+	size_t i;
+
+	for (i = 0; entry != NULL && i < s->n; i++) {
+		if (!names(s->v[i], entry, strcspn(entry, "=")))
+			continue;
+		free(s->v[i]);
+		s->v[i] = entry;
+		return;
+	}
+	hr_strv_take(s, entry);
+}
+
 void
 hr_strv_set_env(struct hr_strv *s, const char *entry)
 {
-	const char *eq = strchr(entry, '=');
-	size_t len = eq != NULL ? (size_t)(eq - entry) : strlen(entry);
-	char *copy;
-	size_t i;
+	take_env(s, strdup(entry));
+}
 
-	for (i = 0; i < s->n; i++) {
-		if (!names(s->v[i], entry, len))
-			continue;
-		copy = strdup(entry);
-		if (copy == NULL) {
-			s->failed = true;
-			return;
-		}
-		free(s->v[i]);
-		s->v[i] = copy;
-		return;
-	}
-	hr_strv_add(s, entry);
+void
+hr_strv_set_envf(struct hr_strv *s, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	take_env(s, format(fmt, ap));
+	va_end(ap);
 }
 
 int
