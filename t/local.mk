@@ -43,7 +43,7 @@ TESTS += %D%/unit/test_act_run %D%/unit/test_dirpage %D%/unit/test_event %D%/uni
 	%D%/unit/test_slots %D%/unit/test_slots_dead
 EXTRA_DIST += %D%/corpus/http/requests.jsonl %D%/corpus/json/decode.txt \
 	%D%/corpus/json/literal.txt
-t_unit_test_act_run_SOURCES = %D%/unit/test_act_run.c %D%/unit/handle.h %D%/unit/keysums.h %D%/unit/lines.h
+t_unit_test_act_run_SOURCES = %D%/unit/test_act_run.c %D%/unit/handle.h %D%/unit/request.h %D%/unit/keysums.h %D%/unit/lines.h
 t_unit_test_act_run_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_act_run_LDADD = libworker.la libdetect.la $(CHECK_LIBS) -lpthread
 t_unit_test_dirpage_SOURCES = %D%/unit/test_dirpage.c %D%/unit/scratch.h
@@ -55,7 +55,7 @@ t_unit_test_event_LDADD = libprotojson.la libbase.la $(CHECK_LIBS)
 t_unit_test_frame_SOURCES = %D%/unit/test_frame.c %D%/unit/lines.h
 t_unit_test_frame_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_frame_LDADD = libproto.la libbase.la $(CHECK_LIBS)
-t_unit_test_handle_SOURCES = %D%/unit/test_handle.c %D%/unit/handle.h %D%/unit/keysums.h %D%/unit/lines.h
+t_unit_test_handle_SOURCES = %D%/unit/test_handle.c %D%/unit/handle.h %D%/unit/request.h %D%/unit/keysums.h %D%/unit/lines.h
 t_unit_test_handle_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_handle_LDADD = libworker.la libdetect.la $(CHECK_LIBS)
 t_unit_test_hub_SOURCES = %D%/unit/test_hub.c

@@ -223,13 +223,11 @@ hr_shell_piece(
 }
 
 bool
-hr_shell_has_piece(const struct hr_buf *frame)
+hr_shell_is_there(const struct hr_shell_place *at)
 {
-	struct hr_err none = {0};
-	const char *payload;
-	size_t len, used, need;
-	uint32_t type;
+	struct hr_err err = {0};
+	int fd = hr_shell_connect(at, &err);
 
-	return frame->len >= HR_FRAME_HEADER &&
-	       hr_frame_get(frame->p, frame->len, &type, &payload, &len, &used, &need, &none) != 0;
+	hr_fd_close(&fd);
+	return err.code != HR_E_NOTFOUND;
 }

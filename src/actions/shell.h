@@ -48,7 +48,8 @@ int hr_shell_follow(
  * 1: a piece; 0: the end; -1: an error. */
 int hr_shell_piece(int fd, struct hr_buf *frame, struct hr_output_piece *ret, size_t *ret_used,
     struct hr_err *err);
-/* It is there already, and is not waited for. */
-bool hr_shell_has_piece(const struct hr_buf *frame);
+
+/* There is a shell, or it is being replaced. */
+bool hr_shell_is_there(const struct hr_shell_place *at);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 int
 hr_text_set(char **to, const char *text, struct hr_err *err)
@@ -35,4 +36,17 @@ hr_text_setf(char **to, struct hr_err *err, const char *fmt, ...)
 	free(*to);
 	*to = text;
 	return 0;
+}
+
+int
+hr_text_truth(const char *p, size_t len)
+{
+	static const char *const words[] = {
+	    "0", "off", "f", "false", "n", "no", "1", "on", "t", "true", "y", "yes"};
+	size_t i;
+
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (len == strlen(words[i]) && strncasecmp(p, words[i], len) == 0)
+			return i >= 6;
+	return -1;
 }

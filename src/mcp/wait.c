@@ -421,7 +421,7 @@ follow(struct waiting *w, const struct hr_shell_place *place)
 		return KEEPER_CLOSED;
 	hr_buf_init(&frame, FRAME_MAX);
 	for (;;) {
-		if (!hr_shell_has_piece(&frame)) {
+		if (!hr_frame_waits(&frame)) {
 			how = wait_piece(w, fd);
 			if (how != KEEPER_CLOSED)
 				break;

@@ -387,6 +387,17 @@ hr_frame_get(const void *p, size_t len, uint32_t *ret_type, const char **ret_pay
 	return 1;
 }
 
+bool
+hr_frame_waits(const struct hr_buf *b)
+{
+	struct hr_err none = {0};
+	const char *payload;
+	size_t len, used, need;
+	uint32_t type;
+
+	return hr_frame_get(hr_buf_str(b), b->len, &type, &payload, &len, &used, &need, &none) != 0;
+}
+
 int
 hr_frame_read(int fd, struct hr_buf *b, uint32_t *ret_type, const char **ret_payload,
     size_t *ret_len, size_t *ret_used, struct hr_err *err)

@@ -166,6 +166,9 @@ int hr_frame_get(const void *p, size_t len, uint32_t *ret_type, const char **ret
 int hr_frame_read(int fd, struct hr_buf *b, uint32_t *ret_type, const char **ret_payload,
     size_t *ret_len, size_t *ret_used, struct hr_err *err);
 
+/* A whole frame, or what is none, stands at the beginning of b: nothing is waited for. */
+bool hr_frame_waits(const struct hr_buf *b);
+
 /* Decoders of a payload; results borrow from it. Missing numbers are 0 and missing texts "". After
  * -1 nothing in *ret may be used. */
 int hr_frame_get_run(const void *p, size_t len, struct hr_run_request *ret, struct hr_err *err);

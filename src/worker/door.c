@@ -45,21 +45,9 @@ perform(void *arg, const char *session, struct json_object *action, struct hr_sp
 static bool
 enter(void *arg, struct hr_answer *ret)
 {
-	static const struct hr_event none;
 	struct door *d = arg;
-	struct hr_buf key;
-	bool r = false;
 
-	hr_buf_init(&key, HR_KEY_MAX);
-	hr_key_make(&key, d->r, &none, &d->w->body);
-	if (hr_buf_check(&key, NULL) < 0)
-		hr_answer_generic(ret);
-	else
-		r = hr_once_enter(d->w, hr_span_of_buf(&key), ret);
-	if (r)
-		hr_journal_mark(&d->w->journal, &d->w->once);
-	hr_buf_done(&key);
-	return r;
+	return hr_once_begin(d->w, d->r, NULL, ret);
 }
 
 static void
@@ -74,19 +62,11 @@ leave(void *arg, const struct hr_answer *ret)
 static bool
 create(void *arg, const char *name, struct hr_answer *ret)
 {
-	struct door *d = arg;
-
+	const struct door *d = arg;
 	const struct hr_shell_place place = {.run_dir = d->w->run_dir, .session = name};
-	struct hr_err err = {0};
-	int fd;
 
-	if (hr_live_make(d->w, name, ret))
-		return true;
-	if (ret->status != 409)
-		return false;
-	fd = hr_shell_connect(&place, &err); /* it is there, or there are as many as may be */
-	hr_fd_close(&fd);
-	return err.code != HR_E_NOTFOUND;
+	/* 409: it is there, or there are as many as may be */
+	return hr_live_make(d->w, name, ret) || (ret->status == 409 && hr_shell_is_there(&place));
 }
 
 /* ---- who may come in ---- */
@@ -94,12 +74,8 @@ create(void *arg, const char *name, struct hr_answer *ret)
 static bool
 has_key(const struct hr_worker *w, const struct hr_request *r)
 {
-	static const char scheme[] = "Bearer ";
-	const char *value = r->authorization != NULL ? r->authorization : "";
-
 	return hr_auth_passes(&w->auth, r->session_key) ||
-	       (strncasecmp(value, scheme, sizeof(scheme) - 1) == 0 &&
-		   hr_auth_passes(&w->auth, value + sizeof(scheme) - 1));
+	       hr_auth_passes(&w->auth, hr_request_bearer(r));
 }
 
 void
@@ -120,8 +96,6 @@ accepts(const char *accept, const char *type, const char *family)
 static bool
 check(const struct hr_worker *w, const struct hr_request *r, struct hr_answer *ret)
 {
-	const char *accept = r->accept != NULL ? r->accept : "";
-
 	if (!has_key(w, r))
 		hr_answer_detail(ret, 403, "Invalid API Key");
 	else if (!r->mcp)
@@ -131,18 +105,12 @@ check(const struct hr_worker *w, const struct hr_request *r, struct hr_answer *r
 	else if (r->content_type[0] != '\0' &&
 		 !hr_body_is_type(r->content_type, "application/json"))
 		hr_answer_detail(ret, 415, "The body has to be application/json");
-	else if (accept[0] != '\0' && !accepts(accept, "application/json", "application/*"))
+	else if (r->accept[0] != '\0' && !accepts(r->accept, "application/json", "application/*"))
 		hr_answer_detail(
 		    ret, 406, "Accept has to name application/json and text/event-stream");
 	else
 		return true;
 	return false;
-}
-
-static const char *
-text(const char *s)
-{
-	return s != NULL ? s : "";
 }
 
 void
@@ -157,10 +125,10 @@ hr_handle_door(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 	    .leave = leave,
 	    .create = create,
 	    .arg = &d};
-	struct hr_mcp_request q = {.version = text(r->mcp_version),
-	    .method = text(r->mcp_method),
-	    .name = text(r->mcp_name),
-	    .events = r->accept != NULL && strstr(r->accept, "text/event-stream") != NULL};
+	struct hr_mcp_request q = {.version = r->mcp_version,
+	    .method = r->mcp_method,
+	    .name = r->mcp_name,
+	    .events = strstr(r->accept, "text/event-stream") != NULL};
 
 	if (!check(w, r, ret) || hr_worker_body(w, r, HR_MCP_BODY_MAX, ret) < 0)
 		return;

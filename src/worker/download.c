@@ -154,12 +154,6 @@ leave_to_nginx(const struct hr_worker *w, int fd, const struct stat *st, struct 
 	return left;
 }
 
-static const char *
-text(const char *header)
-{
-	return header != NULL ? header : "";
-}
-
 /* Takes fd. */
 static void
 send_ourselves(const struct hr_request *r, int fd, const struct stat *st, struct hr_answer *ret)
@@ -177,10 +171,10 @@ send_ourselves(const struct hr_request *r, int fd, const struct stat *st, struct
 	hr_answer_header(ret, "ETag", hr_buf_str(&etag));
 	hr_answer_header(ret, "Last-Modified", hr_buf_str(&date));
 	hr_answer_header(ret, "Accept-Ranges", "bytes");
-	if (text(r->if_range)[0] == '\0' || strcmp(r->if_range, hr_buf_str(&etag)) == 0 ||
+	if (r->if_range[0] == '\0' || strcmp(r->if_range, hr_buf_str(&etag)) == 0 ||
 	    strcmp(r->if_range, hr_buf_str(&date)) == 0)
-		range = hr_range_parse(text(r->range), st->st_size, &from, &len);
-	if (hr_filebody_matches(text(r->if_none_match), hr_buf_str(&etag))) {
+		range = hr_range_parse(r->range, st->st_size, &from, &len);
+	if (hr_filebody_matches(r->if_none_match, hr_buf_str(&etag))) {
 		ret->status = 304;
 		ret->content_type = NULL;
 		hr_fd_close(&fd);

@@ -13,35 +13,24 @@
 
 #define TAIL (256u << 10)
 
-/* Up to 2^63; false for what is no number. */
-static bool
-number_of(const char *text, uint64_t *ret)
-{
-	char *end;
-
-	errno = 0;
-	*ret = strtoull(text, &end, 10);
-	return errno == 0 && *end == '\0' && text[0] >= '0' && text[0] <= '9' && *ret <= INT64_MAX;
-}
-
 /* NULL, or what is wrong. */
 static const char *
 parse(const struct hr_request *r, struct hr_hub_wish *ret)
 {
-	const char *id = r->last_event_id != NULL ? r->last_event_id : "", *wrong = NULL;
+	const char *id = r->last_event_id, *wrong = NULL;
 	struct hr_buf text;
 
 	hr_buf_init(&text, 4096);
 	ret->tail = TAIL;
-	if (hr_request_query(r, "tail", &text) && !number_of(hr_buf_str(&text), &ret->tail))
+	if (hr_request_query(r, "tail", &text) && !hr_live_number(hr_buf_str(&text), &ret->tail))
 		wrong = "tail is not a number";
 	hr_buf_reset(&text);
 	ret->has_offset = hr_request_query(r, "offset", &text);
-	if (ret->has_offset && !number_of(hr_buf_str(&text), &ret->offset))
+	if (ret->has_offset && !hr_live_number(hr_buf_str(&text), &ret->offset))
 		wrong = "offset is not a number";
 	if (id[0] != '\0') {
 		ret->has_offset = true;
-		if (!number_of(id, &ret->offset))
+		if (!hr_live_number(id, &ret->offset))
 			wrong = "Last-Event-ID is not a number";
 	}
 	hr_buf_done(&text);

@@ -132,19 +132,14 @@ hr_source_read(struct hr_source *s)
 {
 	struct hr_output_piece piece;
 	struct hr_err err = {0};
-	size_t len, used;
-	const char *payload;
-	uint32_t type;
+	size_t used;
 	int r;
 
 	for (;;) {
-		r = hr_frame_read(s->keeper, &s->frame, &type, &payload, &len, &used, &err);
+		r = hr_shell_piece(s->keeper, &s->frame, &piece, &used, &err);
 		if (r < 0 && err.sys == EAGAIN)
 			return 0;
-		if (r <= 0 || type != HR_FRAME_OUTPUT ||
-		    hr_frame_get_output(payload, len, &piece, &err) < 0)
-			return -1;
-		if (hr_source_take(s, &piece) < 0)
+		if (r <= 0 || hr_source_take(s, &piece) < 0)
 			return -1;
 		hr_buf_drop_front(&s->frame, used);
 	}

@@ -66,6 +66,16 @@ hr_live_refuse(struct hr_answer *ret, const struct hr_err *err)
 	ret->retry_after_s = 1;
 }
 
+bool
+hr_live_number(const char *text, uint64_t *ret)
+{
+	char *end;
+
+	errno = 0;
+	*ret = strtoull(text, &end, 10);
+	return errno == 0 && *end == '\0' && text[0] >= '0' && text[0] <= '9' && *ret <= INT64_MAX;
+}
+
 int
 hr_live_signals(struct hr_err *err)
 {

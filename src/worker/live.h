@@ -40,6 +40,8 @@ void hr_live_refuse(struct hr_answer *ret, const struct hr_err *err);
 
 /* A descriptor that tells of the end of this worker; -1. */
 int hr_live_signals(struct hr_err *err);
+/* An offset, or the id of a command: up to 2^63; false for what is no number. */
+bool hr_live_number(const char *text, uint64_t *ret);
 /* Whom it is for, and what ends it. */
 struct hr_live_end {
 	const struct hr_worker *w;

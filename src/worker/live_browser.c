@@ -100,19 +100,6 @@ next(struct watching *v, struct hr_err *err)
 	return hr_buf_check(&v->event, err) < 0 ? -1 : 1;
 }
 
-/* A whole frame may be there already, behind the last one. */
-static bool
-has_more(const struct watching *v)
-{
-	struct hr_err none = {0};
-	const char *payload;
-	size_t len, used, need;
-	uint32_t type;
-
-	return hr_frame_get(hr_buf_str(&v->frame), v->frame.len, &type, &payload, &len, &used,
-		   &need, &none) != 0;
-}
-
 static int
 send_events(void *arg, struct hr_sink *sink, struct hr_err *err)
 {
@@ -124,7 +111,7 @@ send_events(void *arg, struct hr_sink *sink, struct hr_err *err)
 			return 0;
 		if (sink->write(sink, v->event.p, v->event.len) < 0)
 			return -1;
-		if (!has_more(v) && !hr_live_wait(v->plugin, &v->end, sink))
+		if (!hr_frame_waits(&v->frame) && !hr_live_wait(v->plugin, &v->end, sink))
 			return 0;
 		r = next(v, err);
 	} while (r > 0);
@@ -169,7 +156,7 @@ hr_handle_live_browser(struct hr_worker *w, struct hr_request *r, struct hr_answ
 	v->plugin = v->end.signals = -1;
 	v->end.w = w;
 	hr_page_enter(w, r, &v->end.stay);
-	v->end.events = r->accept != NULL && strstr(r->accept, "text/event-stream") != NULL;
+	v->end.events = strstr(r->accept, "text/event-stream") != NULL;
 	hr_buf_init(&v->frame, EVENT_MAX);
 	hr_buf_init(&v->event, EVENT_MAX);
 	if (begin(w, v, &err) < 0) {

@@ -170,7 +170,7 @@ send_output(void *arg, struct hr_sink *sink, struct hr_err *err)
 	int r;
 
 	for (;;) {
-		while (hr_shell_has_piece(&f->frame)) {
+		while (hr_frame_waits(&f->frame)) {
 			r = hr_shell_piece(f->keeper, &f->frame, &piece, &used, err);
 			if (r > 0 && !hr_stay_lasts(f->end.w, &f->end.stay))
 				return 0;
@@ -194,19 +194,6 @@ send_output(void *arg, struct hr_sink *sink, struct hr_err *err)
 }
 
 /* ---- beginning ---- */
-
-/* Up to 2^63; -1 for what is no number: an offset, or the id of a command. */
-static int
-number_of(const char *text, uint64_t *ret)
-{
-	char *end;
-
-	errno = 0;
-	*ret = strtoull(text, &end, 10);
-	return errno == 0 && *end == '\0' && text[0] >= '0' && text[0] <= '9' && *ret <= INT64_MAX
-		   ? 0
-		   : -1;
-}
 
 static int
 first_piece(struct following *f, struct hr_err *err)
@@ -255,21 +242,21 @@ begin(struct following *f, bool resumed, struct hr_err *err)
 static const char *
 parse(const struct hr_request *r, struct following *f, bool *ret_resumed)
 {
-	const char *id = r->last_event_id != NULL ? r->last_event_id : "", *wrong = NULL;
+	const char *id = r->last_event_id, *wrong = NULL;
 	struct hr_buf text;
 	uint64_t command = 0;
 
 	hr_buf_init(&text, 4096);
 	f->req.offset = 0;
-	if (r->accept != NULL && strstr(r->accept, "text/event-stream") != NULL)
+	if (strstr(r->accept, "text/event-stream") != NULL)
 		f->form = FORM_BASE64;
 	f->req.stays = f->form != FORM_BYTES;
 	if (hr_request_query(r, "offset", &text) &&
-	    number_of(hr_buf_str(&text), &f->req.offset) < 0)
+	    !hr_live_number(hr_buf_str(&text), &f->req.offset))
 		wrong = "offset is not a number";
 	if (f->form != FORM_BYTES && id[0] != '\0') {
 		*ret_resumed = true;
-		if (number_of(id, &f->req.offset) < 0)
+		if (!hr_live_number(id, &f->req.offset))
 			wrong = "Last-Event-ID is not a number";
 	}
 	hr_buf_reset(&text);
@@ -277,7 +264,7 @@ parse(const struct hr_request *r, struct following *f, bool *ret_resumed)
 		f->req.stays = strcmp(hr_buf_str(&text), "true") == 0;
 	hr_buf_reset(&text);
 	if (hr_request_query(r, "command", &text)) {
-		if (number_of(hr_buf_str(&text), &command) < 0)
+		if (!hr_live_number(hr_buf_str(&text), &command))
 			wrong = "command is not a number";
 		f->req.command = (int64_t)command;
 	}

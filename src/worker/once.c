@@ -87,6 +87,28 @@ hr_once_enter(struct hr_worker *w, struct hr_span key, struct hr_answer *ret)
 	return false;
 }
 
+bool
+hr_once_begin(
+    struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_answer *ret)
+{
+	static const struct hr_event none;
+	struct hr_buf key;
+	bool entered = false;
+
+	hr_buf_init(&key, HR_KEY_MAX);
+	hr_key_make(&key, r, &none, &w->body);
+	if (path != NULL)
+		hr_buf_addf(&key, ">%s", path);
+	if (hr_buf_check(&key, NULL) < 0)
+		hr_answer_generic(ret);
+	else
+		entered = hr_once_enter(w, hr_span_of_buf(&key), ret);
+	if (entered)
+		hr_journal_mark(&w->journal, &w->once);
+	hr_buf_done(&key);
+	return entered;
+}
+
 /* 503 with Retry-After says that nothing was done and that one may try again; or, of what has
  * begun, that it will be known later. Without, it is the answer of a plugin. The entry stays as it
  * is: a request of an earlier attempt may still be on its way to a shell, and would take the entry

@@ -4,6 +4,7 @@
 
 #include "actions/action.h"
 
+struct hr_request;
 struct hr_worker;
 
 /* Performs the action, unless it was performed before: then its answer is given again, or one that
@@ -16,6 +17,10 @@ void hr_once_perform(struct hr_worker *w, struct hr_action_env *env, const struc
  * False: answered. Between the two hr_journal_mark(&w->journal, &w->once) says that it has begun.
  */
 bool hr_once_enter(struct hr_worker *w, struct hr_span key, struct hr_answer *ret);
+/* Enters, by the name that the client gave the request or else by nginx's, and marks. path: NULL,
+ * or what tells it from an action of that name and body. */
+bool hr_once_begin(
+    struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_answer *ret);
 void hr_once_leave(struct hr_worker *w, const struct hr_answer *ret);
 
 /* After the answer: `sent` if all of it is in nginx's hands. */

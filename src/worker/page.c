@@ -35,17 +35,11 @@ rights_name(uint32_t rights)
 
 /* ---- who asks ---- */
 
-static const char *
-text(const char *header)
-{
-	return header != NULL ? header : "";
-}
-
 static bool
 find(const struct hr_worker *w, const struct hr_request *r, struct hr_signin *ret)
 {
-	return hr_signin_by(&w->board->signins, w->auth.head.salt, text(r->cookie),
-		   text(r->page_token), hr_now_ns(), ret) &&
+	return hr_signin_by(&w->board->signins, w->auth.head.salt, r->cookie, r->page_token,
+		   hr_now_ns(), ret) &&
 	       hr_auth_knows(&w->auth, ret->key);
 }
 
@@ -86,11 +80,11 @@ bool
 hr_page_passes(const struct hr_worker *w, const struct hr_request *r)
 {
 	bool asked = strcmp(hr_buf_str(r->path), "/-/auth") == 0;
-	const char *uri = asked ? text(r->asked_uri) : r->uri;
-	const char *method = asked ? text(r->asked_method) : r->method;
+	const char *uri = asked ? r->asked_uri : r->uri;
+	const char *method = asked ? r->asked_method : r->method;
 	struct hr_signin s;
 
-	if (text(r->page_token)[0] == '\0' || !is_below(uri) || !find(w, r, &s))
+	if (r->page_token[0] == '\0' || !is_below(uri) || !find(w, r, &s))
 		return false;
 	return rights_of(w, &s) == HR_PAGE_ACT ||
 	       (rights_of(w, &s) == HR_PAGE_LOOK && only_looks(method, uri));

@@ -24,32 +24,32 @@ struct hr_request {
 	const char *method;
 	const char *uri; /* as the client sent it: percent-encoded, with its query */
 	const char *content_type;
-	const char *session_key;     /* X-Session-API-Key; the first one if repeated */
-	const char *authorization;   /* NULL as well: absent */
+	const char *session_key; /* X-Session-API-Key; the first one if repeated */
+	const char *authorization;
 	const char *host;            /* Host */
 	const char *scheme;          /* "http" or "https" */
 	const char *client_id;       /* X-Request-ID */
 	const char *idempotency_key; /* Idempotency-Key */
 	const char *request_id;      /* nginx's own */
 	const char *traceparent;     /* of W3C Trace Context */
-	/* of /download_file; NULL as well: absent */
+	/* of /download_file */
 	const char *range, *if_range, *if_none_match;
-	/* of /handrail/v1/output; NULL as well: absent */
+	/* of /handrail/v1/output */
 	const char *accept, *last_event_id;
-	/* of a browser that has signed in to the page; NULL as well: absent */
+	/* of a browser that has signed in to the page */
 	const char *cookie, *page_token;
 	const char *asked_method, *asked_uri; /* of /-/auth: what it is asked about */
-	/* of /handrail/mcp; NULL as well: absent */
+	/* of /handrail/mcp */
 	const char *mcp_version, *mcp_method, *mcp_name;
-	const char *rex_key;      /* X-API-Key, of /swerex/; NULL as well: absent */
-	const char *origin;       /* NULL as well: absent */
+	const char *rex_key; /* X-API-Key, of /swerex/ */
+	const char *origin;
 	bool mcp;                 /* the door is open */
 	bool rex;                 /* and that of SWE-ReX */
 	bool v1;                  /* and that of OpenHands V1 */
 	bool direct;              /* nginx could not send the file */
 	bool viewer;              /* came to the file viewer, which is another server */
-	const char *action_limit; /* how many actions at a time; of /-/refused, NULL: absent */
-	const char *remote; /* address of the client; of the viewer alone, NULL as well: absent */
+	const char *action_limit; /* how many actions at a time; of /-/refused */
+	const char *remote;       /* address of the client; of the viewer alone */
 	struct hr_body body;
 
 	/* set by hr_handle() */
@@ -59,6 +59,9 @@ struct hr_request {
 
 /* Answers the request; ret is filled whatever happens. Blocks as long as the answer takes. */
 void hr_handle(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret);
+
+/* The token of RFC 6750 in Authorization; "": there is none. */
+const char *hr_request_bearer(const struct hr_request *r);
 
 /* The decoded path and the query of a target; 0 or -1 for memory. */
 int hr_request_split(struct hr_request *r);

@@ -176,12 +176,22 @@ is_this_machine(const char *host)
 	return false;
 }
 
+const char *
+hr_request_bearer(const struct hr_request *r)
+{
+	static const char scheme[] = "Bearer ";
+
+	return strncasecmp(r->authorization, scheme, sizeof(scheme) - 1) == 0
+		   ? r->authorization + sizeof(scheme) - 1
+		   : "";
+}
+
 bool
 hr_request_from_here(const struct hr_request *r)
 {
 	const char *host;
 
-	if (r->origin == NULL || r->origin[0] == '\0')
+	if (r->origin[0] == '\0')
 		return true;
 	host = strstr(r->origin, "://");
 	if (host == NULL)

@@ -39,15 +39,8 @@ hr_handle_auth(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 void
 hr_handle_bearer(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
-	static const char scheme[] = "Bearer ";
-	const char *value = r->authorization != NULL ? r->authorization : "";
-
-	if (strncasecmp(value, scheme, sizeof(scheme) - 1) == 0)
-		value += sizeof(scheme) - 1;
-	else
-		value = "";
 	hr_handle_auth(w, r, ret);
-	if (!hr_auth_passes(&w->auth, value))
+	if (!hr_auth_passes(&w->auth, hr_request_bearer(r)))
 		ret->status = 401;
 }
 
@@ -56,7 +49,7 @@ hr_handle_bearer(struct hr_worker *w, struct hr_request *r, struct hr_answer *re
 void
 hr_handle_refused(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
-	unsigned long limit = strtoul(r->action_limit != NULL ? r->action_limit : "", NULL, 10);
+	unsigned long limit = strtoul(r->action_limit, NULL, 10);
 	uint32_t busy = atomic_load(&w->board->pools[HR_SCOREBOARD_ACTION].busy);
 
 	ret->status = limit > 0 && busy >= limit ? 403 : 401;

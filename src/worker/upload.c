@@ -24,6 +24,7 @@
 #include "files/archive/zip.h"
 #include "proto/json.h"
 #include "proto/pyrepr.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "worker/body.h"
 #include "worker/invalid.h"
@@ -68,21 +69,15 @@ struct upload {
 
 /* ---- parameters ---- */
 
-/* pydantic's booleans. */
+/* False: it is none. */
 static bool
 parse_bool(const struct hr_buf *text, bool *ret)
 {
-	static const char *const words[] = {
-	    "0", "off", "f", "false", "n", "no", "1", "on", "t", "true", "y", "yes"};
-	size_t i;
+	int truth = hr_text_truth(hr_buf_str(text), text->len);
 
-	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (text->len == strlen(words[i]) && strcasecmp(hr_buf_str(text), words[i]) == 0) {
-			*ret = i >= 6;
-			return true;
-		}
-	}
-	return false;
+	if (truth >= 0)
+		*ret = truth == 1;
+	return truth >= 0;
 }
 
 static void

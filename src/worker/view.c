@@ -156,7 +156,7 @@ hr_handle_view(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 		    "\"msg\":\"Field required\",\"input\":null}]}");
 	} else if (path.fail != HR_OK) {
 		hr_answer_generic(ret);
-	} else if (!is_local(r->remote != NULL ? r->remote : "")) {
+	} else if (!is_local(r->remote)) {
 		ret->status = 403;
 		ret->content_type = html;
 		hr_buf_adds(&ret->body, "<h1>Access Denied</h1><p>This endpoint is only accessible "

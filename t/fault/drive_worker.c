@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "../unit/keysums.h"
+#include "../unit/request.h"
 #include "fault.h"
 #include "worker/worker.h"
 
@@ -40,19 +41,13 @@ ask(struct hr_worker *w, const char *method, const char *uri, const char *body, 
     struct hr_err *err)
 {
 	struct source s = {body, strlen(body)};
-	struct hr_request r = {.method = method,
-	    .uri = uri,
-	    .content_type = "application/json",
-	    .session_key = "k1",
-	    .host = "h",
-	    .scheme = "http",
-	    .client_id = "",
-	    .idempotency_key = "",
-	    .request_id = "r1",
-	    .body = {source_read, &s}};
+	struct hr_request r = request_blank(method, uri);
 	struct hr_answer a;
 	int ret = 0;
 
+	r.content_type = "application/json";
+	r.session_key = "k1";
+	r.body = (struct hr_body){source_read, &s};
 	hr_answer_init(&a);
 	hr_handle(w, &r, &a);
 	fault_tell("%d ", a.status);

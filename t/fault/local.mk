@@ -41,6 +41,6 @@ t_fault_drive_text_SOURCES = %D%/drive_text.c $(fault_engine)
 t_fault_drive_text_LDADD = libterm.la libshell.la libbase.la
 t_fault_drive_transfer_SOURCES = %D%/drive_transfer.c %D%/tree.c %D%/tree.h $(fault_engine)
 t_fault_drive_transfer_LDADD = libarchives.la libfiles.la libdetect.la
-t_fault_drive_worker_SOURCES = %D%/drive_worker.c %D%/../unit/keysums.h $(fault_engine)
+t_fault_drive_worker_SOURCES = %D%/drive_worker.c %D%/../unit/keysums.h %D%/../unit/request.h $(fault_engine)
 t_fault_drive_worker_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 t_fault_drive_worker_LDADD = libworker.la libdetect.la

@@ -13,6 +13,7 @@
 #include "proto/json.h"
 #include "proto/pyliteral.h"
 #include "proto/pyrepr.h"
+#include "../unit/request.h"
 #include "base/utf8.h"
 #include "worker/worker.h"
 #include "fuzz.h"
@@ -97,13 +98,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct hr_worker w;
 	static struct hr_answer answer;
 	static bool begun;
-	struct hr_request r = {.method = "POST",
-	    .session_key = "",
-	    .host = "h",
-	    .scheme = "http",
-	    .client_id = "",
-	    .idempotency_key = "",
-	    .request_id = ""};
+	struct hr_request r = request_blank("POST", "");
 	struct body body;
 
 	if (!begun) {

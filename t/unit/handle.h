@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "worker/worker.h"
 #include "keysums.h"
+#include "request.h"
 
 struct handle_body {
 	const char *p;
@@ -82,18 +83,8 @@ handle_done(struct handle *h)
 static inline void
 handle_begin(struct handle *h, const char *method, const char *uri)
 {
-	static const char none[] = "";
-
-	h->r = (struct hr_request){.method = method,
-	    .uri = uri,
-	    .content_type = none,
-	    .session_key = none,
-	    .host = "box:8000",
-	    .scheme = "http",
-	    .client_id = none,
-	    .idempotency_key = none,
-	    .request_id = "req1",
-	    .body = {handle_read, &h->body}};
+	h->r = request_blank(method, uri);
+	h->r.body = (struct hr_body){handle_read, &h->body};
 	h->body = (struct handle_body){"", 0, false};
 }
 

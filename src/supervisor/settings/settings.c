@@ -207,17 +207,12 @@ hr_settings_parse_int(const char *text, long long *ret)
 int
 hr_settings_parse_bool(const char *text, bool *ret)
 {
-	static const char *const yes[] = {"1", "true", "t", "yes", "y", "on"};
-	static const char *const no[] = {"0", "false", "f", "no", "n", "off"};
-	size_t i;
+	int truth = hr_text_truth(text, strlen(text));
 
-	for (i = 0; i < sizeof(yes) / sizeof(yes[0]); i++) {
-		if (strcasecmp(text, yes[i]) == 0 || strcasecmp(text, no[i]) == 0) {
-			*ret = strcasecmp(text, yes[i]) == 0;
-			return 0;
-		}
-	}
-	return -1;
+	if (truth < 0)
+		return -1;
+	*ret = truth == 1;
+	return 0;
 }
 
 static int

@@ -297,17 +297,11 @@ static void
 raise_status(
     struct hr_rex_call *c, int64_t code, const struct hr_buf *out, const struct hr_buf *err)
 {
-	struct hr_span said = hr_rex_str(c, "error_msg");
 	struct hr_buf text;
 
 	hr_buf_init(&text, HR_ANSWER_MAX);
-	if (said.len > 0) {
-		hr_buf_add(&text, said.p, said.len);
-		hr_buf_adds(&text, ": ");
-	}
-	hr_buf_adds(&text, "Command ");
-	hr_pyrepr(&text, hr_json_at(c->body, "command"));
-	hr_buf_addf(&text, " failed with exit code %lld. Stdout:\n", (long long)code);
+	hr_rex_put_failed(&text, c, code);
+	hr_buf_adds(&text, "Stdout:\n");
 	hr_pyrepr_str(&text, hr_buf_str(out), out->len);
 	hr_buf_adds(&text, "\nStderr:\n");
 	hr_pyrepr_str(&text, hr_buf_str(err), err->len);

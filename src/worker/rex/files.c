@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "files/archive/zip.h"
 #include "files/charset/charset.h"
@@ -490,7 +491,7 @@ static void
 put(struct hr_rex_call *c, struct upload *u)
 {
 	char *path = path_of(c, hr_span_of_buf(&u->target));
-	int yes = u->unzip.len > 0 ? hr_rex_bool_of(u->unzip.p, u->unzip.len) : 0;
+	int yes = u->unzip.len > 0 ? hr_text_truth(u->unzip.p, u->unzip.len) : 0;
 
 	if (path == NULL)
 		return;

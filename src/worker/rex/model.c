@@ -11,6 +11,7 @@
 
 #include <json-c/json.h>
 
+#include "base/text.h"
 #include "base/utf8.h"
 #include "proto/pyrepr.h"
 
@@ -122,19 +123,6 @@ hr_rex_refuse(struct hr_answer *ret, const char *type, const char *where, const 
 
 /* ---- values ---- */
 
-int
-hr_rex_bool_of(const char *p, size_t len)
-{
-	static const char *const words[] = {
-	    "0", "off", "f", "false", "n", "no", "1", "on", "t", "true", "y", "yes"};
-	size_t i;
-
-	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (len == strlen(words[i]) && strncasecmp(p, words[i], len) == 0)
-			return i >= 6;
-	return -1;
-}
-
 static int
 bool_of(struct json_object *v)
 {
@@ -147,7 +135,7 @@ bool_of(struct json_object *v)
 		return json_object_get_boolean(v);
 	if (type == HR_PY_STR) {
 		p = hr_json_str(v, &len);
-		return hr_rex_bool_of(p, len);
+		return hr_text_truth(p, len);
 	}
 	d = json_object_get_double(v);
 	return type != HR_PY_INT && type != HR_PY_FLOAT ? -1 : d == 0 ? 0 : d == 1 ? 1 : -1;

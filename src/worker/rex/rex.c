@@ -125,22 +125,7 @@ hr_rex_pass(struct hr_answer *ret, const struct hr_answer *inner)
 bool
 hr_rex_enter(struct hr_rex_call *c)
 {
-	static const struct hr_event none;
-	struct hr_buf key;
-	bool r = false;
-
-	hr_buf_init(&key, HR_KEY_MAX);
-	hr_key_make(&key, c->r, &none, &c->w->body);
-	/* not the same request as an action of that name and body */
-	hr_buf_addf(&key, ">%s", hr_buf_str(c->r->path));
-	if (hr_buf_check(&key, NULL) < 0)
-		hr_answer_generic(c->ret);
-	else
-		r = hr_once_enter(c->w, hr_span_of_buf(&key), c->ret);
-	if (r)
-		hr_journal_mark(&c->w->journal, &c->w->once);
-	hr_buf_done(&key);
-	return r;
+	return hr_once_begin(c->w, c->r, hr_buf_str(c->r->path), c->ret);
 }
 
 void
@@ -187,8 +172,7 @@ static const struct {
 static bool
 has_key(const struct hr_worker *w, const struct hr_request *r)
 {
-	return hr_auth_passes(&w->auth, r->session_key) ||
-	       (r->rex_key != NULL && hr_auth_passes(&w->auth, r->rex_key));
+	return hr_auth_passes(&w->auth, r->session_key) || hr_auth_passes(&w->auth, r->rex_key);
 }
 
 void
@@ -235,7 +219,7 @@ hr_handle_rex(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 	size_t i = 0, n = sizeof(routes) / sizeof(routes[0]);
 
 	if (!has_key(w, r)) {
-		if (r->rex_key == NULL || r->rex_key[0] == '\0')
+		if (r->rex_key[0] == '\0')
 			hr_answer_detail(ret, 403, "Not authenticated");
 		else
 			hr_answer_detail(ret, 401, "Invalid API Key");

@@ -64,8 +64,6 @@ void hr_rex_refuse(struct hr_answer *ret, const char *type, const char *where, c
 struct hr_span hr_rex_str(const struct hr_rex_call *c, const char *name);
 double hr_rex_number(const struct hr_rex_call *c, const char *name, double otherwise);
 bool hr_rex_true(const struct hr_rex_call *c, const char *name);
-/* What pydantic takes for a boolean: 1, 0; -1: none. */
-int hr_rex_bool_of(const char *p, size_t len);
 
 /* ---- rex.c ---- */
 
@@ -120,6 +118,8 @@ void hr_rex_decode(struct hr_buf *out, const char *p, size_t len);
 /* {"output":...} of an observation. */
 void hr_rex_observe(
     struct hr_rex_call *c, struct hr_span output, const int64_t *exit_code, struct hr_span expect);
+/* "Command '…' failed with exit code N. ", behind what the request says of an error. */
+void hr_rex_put_failed(struct hr_buf *b, const struct hr_rex_call *c, int64_t exit_code);
 void hr_rex_run_in_session(struct hr_rex_call *c);
 /* Where the output of the command begins: behind its echo, if it is there as it ought to be, or at
  * the first byte that is still kept. */

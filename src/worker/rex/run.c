@@ -247,9 +247,22 @@ hr_rex_observe(
 }
 
 void
+hr_rex_put_failed(struct hr_buf *b, const struct hr_rex_call *c, int64_t exit_code)
+{
+	struct hr_span said = hr_rex_str(c, "error_msg");
+
+	if (said.len > 0) {
+		hr_buf_add(b, said.p, said.len);
+		hr_buf_adds(b, ": ");
+	}
+	hr_buf_adds(b, "Command ");
+	hr_pyrepr(b, hr_json_at(c->body, "command"));
+	hr_buf_addf(b, " failed with exit code %lld. ", (long long)exit_code);
+}
+
+void
 hr_rex_completed(struct hr_rex_call *c, struct hr_span output, int64_t exit_code)
 {
-	struct hr_span command = hr_rex_str(c, "command"), said = hr_rex_str(c, "error_msg");
 	struct json_object *check = hr_json_at(c->body, "check");
 	struct hr_buf text;
 
@@ -259,14 +272,8 @@ hr_rex_completed(struct hr_rex_call *c, struct hr_span output, int64_t exit_code
 		return;
 	}
 	hr_buf_init(&text, HR_ANSWER_MAX);
-	if (said.len > 0) {
-		hr_buf_add(&text, said.p, said.len);
-		hr_buf_adds(&text, ": ");
-	}
-	hr_buf_adds(&text, "Command ");
-	hr_pyrepr_str(&text, command.p, command.len);
-	hr_buf_addf(
-	    &text, " failed with exit code %lld. Here is the output:\n", (long long)exit_code);
+	hr_rex_put_failed(&text, c, exit_code);
+	hr_buf_adds(&text, "Here is the output:\n");
 	hr_pyrepr_str(&text, output.p, output.len);
 	hr_rex_raise(c->ret, "swerex.exceptions.NonZeroExitCodeError", &text, "");
 	hr_buf_done(&text);

@@ -30,16 +30,6 @@ shell_name(const struct hr_rex_call *c, char *name)
 		    hr_hash(HR_HASH, given.p, given.len));
 }
 
-static bool
-is_there(const struct hr_shell_place *place)
-{
-	struct hr_err err = {0};
-	int fd = hr_shell_connect(place, &err);
-
-	hr_fd_close(&fd);
-	return err.code != HR_E_NOTFOUND; /* or it is being replaced */
-}
-
 /* `said` with the name in its place: %s is it, %r its repr. */
 static void
 raise_session(struct hr_rex_call *c, const char *class, const char *said, bool repr)
@@ -76,7 +66,7 @@ hr_rex_place(struct hr_rex_call *c, char *name, struct hr_shell_place *ret_place
 {
 	shell_name(c, name);
 	*ret_place = (struct hr_shell_place){.run_dir = c->w->run_dir, .session = name};
-	if (is_there(ret_place))
+	if (hr_shell_is_there(ret_place))
 		return true;
 	raise_session(c, "swerex.exceptions.SessionDoesNotExistError", " does not exist", true);
 	return false;
@@ -131,12 +121,12 @@ create(struct hr_rex_call *c)
 	shell_name(c, name);
 	hr_answer_init(&inner);
 	hr_buf_init(&out, HR_ANSWER_MAX);
-	made = !is_there(&place) && hr_live_make(c->w, name, &inner);
+	made = !hr_shell_is_there(&place) && hr_live_make(c->w, name, &inner);
 	if (made && source(c, &place, &out)) {
 		hr_buf_adds(&c->ret->body, "{\"output\":");
 		(void)hr_json_put_str(&c->ret->body, hr_buf_str(&out), out.len, HR_JSON_REPLACE);
 		hr_buf_adds(&c->ret->body, ",\"session_type\":\"bash\"}");
-	} else if (!made && is_there(&place)) {
+	} else if (!made && hr_shell_is_there(&place)) {
 		raise_session(c, "swerex.exceptions.SessionExistsError", " already exists", false);
 	} else if (!made) {
 		hr_rex_pass(c->ret, &inner);

@@ -108,7 +108,7 @@ follow_once(struct follow *f)
 	while (r == MET_ERROR) {
 		/* also of a program that never stops printing */
 		if ((f->until_ms != 0 && hr_now_ms() >= f->until_ms) ||
-		    (!hr_shell_has_piece(&frame) && !wait_for(fd, f->until_ms))) {
+		    (!hr_frame_waits(&frame) && !wait_for(fd, f->until_ms))) {
 			r = MET_TIME;
 			break;
 		}
