@@ -17,6 +17,7 @@ libbase_la_SOURCES = \
 	%D%/notify.c %D%/notify.h \
 	%D%/path.c %D%/path.h \
 	%D%/percent.c %D%/percent.h \
+	%D%/pid.c %D%/pid.h \
 	%D%/plain.c %D%/plain.h \
 	%D%/quote.c %D%/quote.h \
 	%D%/random.c %D%/random.h \

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/pid.h"
 #include "base/plain.h"
 #include "session/python.h"
 
@@ -32,20 +33,10 @@ claims_open(struct hr_keeper *k)
 static bool
 uids_of(pid_t pid, uid_t ret[4])
 {
-	char name[64], text[4096];
+	char text[4096];
 	const char *at;
-	ssize_t n;
-	int fd;
 
-	(void)snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
-	fd = open(name, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = hr_fd_read(fd, text, sizeof(text) - 1);
-	hr_fd_close(&fd);
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
+	hr_pid_read(pid, "status", text, sizeof(text));
 	at = strstr(text, "\nUid:");
 	return at != NULL &&
 	       sscanf(at, "\nUid: %u %u %u %u", &ret[0], &ret[1], &ret[2], &ret[3]) == 4;

@@ -13,34 +13,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/path.h"
+#include "base/pid.h"
 
 /* How much bash 5.2 reads at once where it does without readline; `read` asks for another number.
  */
 #define PLAIN_READ 1024
-
-/* One line of a file of the process; "" if it cannot be had. */
-static void
-read_line(pid_t pid, const char *what, char *ret, size_t cap)
-{
-	char name[64];
-	ssize_t n = -1;
-	int fd;
-
-	(void)snprintf(name, sizeof(name), "/proc/%d/%s", (int)pid, what);
-	fd = open(name, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0)
-		n = hr_fd_read(fd, ret, cap - 1);
-	hr_fd_close(&fd);
-	ret[n > 0 ? n : 0] = '\0';
-}
 
 /* Whether the process still is the bash that we started, or another one in its place. */
 static bool
 is_bash(const struct hr_keeper *k)
 {
 	static const char deleted[] = " (deleted)";
-	const char *ours = strrchr(k->config->bash, '/'), *base;
+	const char *base;
 	char name[64], link[4096];
 	ssize_t n;
 
@@ -52,10 +37,8 @@ is_bash(const struct hr_keeper *k)
 	if ((size_t)n >= sizeof(deleted) &&
 	    strcmp(link + n + 1 - sizeof(deleted), deleted) == 0) /* upgraded meanwhile */
 		link[n + 1 - (ssize_t)sizeof(deleted)] = '\0';
-	base = strrchr(link, '/');
-	return base != NULL &&
-	       (strcmp(base + 1, "bash") == 0 ||
-		   strcmp(base + 1, ours != NULL ? ours + 1 : k->config->bash) == 0);
+	base = hr_path_leaf(link);
+	return strcmp(base, "bash") == 0 || strcmp(base, hr_path_leaf(k->config->bash)) == 0;
 }
 
 bool
@@ -87,7 +70,7 @@ look_waits(struct hr_keeper *k)
 	if (k->typed.len > 0 || k->shell.pid <= 0 ||
 	    !hr_shellproc_foreground(&k->shell, k->shell.pid))
 		return HR_SEEN_NOTHING;
-	read_line(k->shell.pid, "syscall", line, sizeof(line));
+	hr_pid_read(k->shell.pid, "syscall", line, sizeof(line));
 	if (sscanf(line, "%lu %lx %lx %lx %lx %lx", &call, &arg[0], &arg[1], &arg[2], &arg[3],
 		&arg[4]) != 6 ||
 	    !is_bash(k))
@@ -103,22 +86,21 @@ int64_t
 look_works(void *arg)
 {
 	const struct hr_keeper *k = arg;
-	unsigned long user, kernel;
 	int unread = 0;
-	char line[512], state;
-	const char *at;
+	char text[HR_PID_STAT];
+	const char *stat;
 
 	if (k->shell.pid <= 0)
 		return -1;
-	read_line(k->shell.pid, "stat", line, sizeof(line));
-	at = strrchr(line, ')'); /* the name before it may hold anything */
-	if (at == NULL || sscanf(at, ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &state,
-			      &user, &kernel) != 3)
+	stat = hr_pid_stat(k->shell.pid, text);
+	if (*stat == '\0')
 		return -1;
-	if (state != 'R' && state != 'D' &&
+	if (*stat != 'R' && *stat != 'D' &&
 	    (ioctl(k->shell.master, FIONREAD, &unread) != 0 || unread == 0))
 		return -1;
-	return (int64_t)(user + kernel) * 1000 / sysconf(_SC_CLK_TCK);
+	return (int64_t)(hr_pid_field(stat, HR_PID_USER_TIME) +
+			 hr_pid_field(stat, HR_PID_SYSTEM_TIME)) *
+	       1000 / sysconf(_SC_CLK_TCK);
 }
 
 unsigned
@@ -149,19 +131,16 @@ look_hides(const struct hr_keeper *k, pid_t pid)
 const char *
 look_held(const struct hr_keeper *k)
 {
-	char line[256];
-	const char *at;
+	char line[256], text[HR_PID_STAT];
 
 	if (k->shell.pid <= 0)
 		return NULL; /* the next request starts one */
-	read_line(k->shell.pid, "wchan", line, sizeof(line));
+	hr_pid_read(k->shell.pid, "wchan", line, sizeof(line));
 	if (strstr(line, "freezer") != NULL || strstr(line, "refrigerator") != NULL)
 		return "the shell does not answer: its control group is frozen";
-	read_line(k->shell.pid, "stat", line, sizeof(line));
-	at = strrchr(line, ')');
-	if (at != NULL && at[1] == ' ' && at[2] == 't')
-		return "the shell does not answer: a process that traces it holds it";
-	if (at != NULL && at[1] == ' ' && at[2] == 'T')
-		return "the shell does not answer: it is stopped";
-	return NULL;
+	switch (*hr_pid_stat(k->shell.pid, text)) {
+	case 't': return "the shell does not answer: a process that traces it holds it";
+	case 'T': return "the shell does not answer: it is stopped";
+	default: return NULL;
+	}
 }

@@ -28,6 +28,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/pid.h"
 #include "base/spawn.h"
 #include "session/confine.h"
 
@@ -413,18 +414,9 @@ hr_shellproc_foreground(const struct hr_shellproc *s, pid_t pid)
 bool
 hr_shellproc_stopped(const struct hr_shellproc *s)
 {
-	char path[64], text[512];
-	const char *at;
-	ssize_t n;
-	int fd;
+	char text[HR_PID_STAT];
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)s->pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd >= 0 ? hr_fd_read(fd, text, sizeof(text) - 1) : -1;
-	hr_fd_close(&fd);
-	text[n > 0 ? n : 0] = '\0';
-	at = strrchr(text, ')'); /* the name before it may hold anything */
-	return at != NULL && strncmp(at, ") T", 3) == 0;
+	return *hr_pid_stat(s->pid, text) == 'T';
 }
 
 /* ---- the end ---- */

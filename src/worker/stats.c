@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/pid.h"
 
 #define NS 1000000000
 #define WINDOW_NS (NS / 10)
@@ -23,26 +24,6 @@ struct sums {
 	uint64_t rss, vms, read_bytes, write_bytes;
 	int64_t cpu_ns;
 };
-
-/* The text of /proc/<pid>/<name>, "" if it cannot be read. */
-static void
-proc_read(int32_t pid, const char *name, char *buf, size_t cap)
-{
-	char path[64];
-	ssize_t n;
-	int fd;
-
-	buf[0] = '\0';
-	(void)snprintf(path, sizeof(path), "/proc/%" PRId32 "/%s", pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	do
-		n = read(fd, buf, cap - 1); /* these files come in one piece */
-	while (n < 0 && errno == EINTR);
-	buf[n > 0 ? n : 0] = '\0';
-	(void)close(fd); /* only read from */
-}
 
 static uint64_t
 line_value(const char *text, const char *name)
@@ -54,19 +35,14 @@ line_value(const char *text, const char *name)
 
 /* utime and stime are the 12th and 13th field behind the name, which may hold anything. */
 static int64_t
-cpu_of(const char *stat)
+cpu_of(pid_t pid)
 {
-	const char *p = strrchr(stat, ')');
-	unsigned long long utime, stime;
-	int i;
+	char text[HR_PID_STAT];
+	const char *stat = hr_pid_stat(pid, text);
 
-	if (p == NULL)
-		return 0;
-	for (i = 0; i < 12 && p != NULL; i++)
-		p = strchr(p + 1, ' ');
-	if (p == NULL || sscanf(p, " %llu %llu", &utime, &stime) != 2)
-		return 0;
-	return (int64_t)((utime + stime) * (NS / (unsigned long)sysconf(_SC_CLK_TCK)));
+	return (int64_t)((hr_pid_field(stat, HR_PID_USER_TIME) +
+			     hr_pid_field(stat, HR_PID_SYSTEM_TIME)) *
+			 (NS / (unsigned long)sysconf(_SC_CLK_TCK)));
 }
 
 static void
@@ -78,14 +54,13 @@ sums_add(struct sums *s, int32_t pid)
 
 	if (pid <= 0)
 		return;
-	proc_read(pid, "statm", buf, sizeof(buf));
+	hr_pid_read(pid, "statm", buf, sizeof(buf));
 	if (sscanf(buf, "%llu %llu", &pages, &resident) == 2) {
 		s->vms += pages * page;
 		s->rss += resident * page;
 	}
-	proc_read(pid, "stat", buf, sizeof(buf));
-	s->cpu_ns += cpu_of(buf);
-	proc_read(pid, "io", buf, sizeof(buf));
+	s->cpu_ns += cpu_of(pid);
+	hr_pid_read(pid, "io", buf, sizeof(buf));
 	s->read_bytes += line_value(buf, "\nread_bytes: ");
 	s->write_bytes += line_value(buf, "\nwrite_bytes: ");
 }
@@ -103,12 +78,12 @@ resident(int32_t pid, int depth)
 
 	if (pid <= 0 || depth > DEPTH_MAX)
 		return 0;
-	proc_read(pid, "statm", buf, sizeof(buf));
+	hr_pid_read(pid, "statm", buf, sizeof(buf));
 	if (sscanf(buf, "%llu %llu", &pages, &in) != 2)
 		return 0;
 	sum = in * (uint64_t)sysconf(_SC_PAGESIZE);
 	(void)snprintf(name, sizeof(name), "task/%" PRId32 "/children", pid);
-	proc_read(pid, name, buf, sizeof(buf));
+	hr_pid_read(pid, name, buf, sizeof(buf));
 	for (at = buf; (child = strtol(at, &end, 10)) > 0 && end != at; at = end)
 		sum += resident((int32_t)child, depth + 1);
 	return sum;

@@ -17,39 +17,25 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/path.h"
+#include "base/pid.h"
 #include "base/spawn.h"
 
-#define STAT_MAX 4096
 #define CHILDREN_MAX 256
-
-enum { PARENT = 2, STARTED = 20 }; /* fields behind the name */
 
 /* 0: there is no such process, or it has ended, as a zombie has. */
 static unsigned long long
 stat_field(pid_t pid, int field)
 {
-	unsigned long long value = 0;
-	char path[64], *p;
-	struct hr_buf b;
+	char text[HR_PID_STAT];
+	const char *stat = hr_pid_stat(pid, text);
 
-	(void)snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
-	hr_buf_init(&b, STAT_MAX);
-	if (hr_path_read(path, &b, NULL) == 0 && (p = strrchr(b.p, ')')) != NULL &&
-	    strncmp(p, ") Z", 3) != 0) {
-		for (; field > 0 && p != NULL; field--)
-			p = strchr(p + 1, ' ');
-		if (p != NULL)
-			value = strtoull(p + 1, NULL, 10);
-	}
-	hr_buf_done(&b);
-	return value;
+	return *stat == 'Z' ? 0 : hr_pid_field(stat, field);
 }
 
 unsigned long long
 hr_proc_started(pid_t pid)
 {
-	return stat_field(pid, STARTED);
+	return stat_field(pid, HR_PID_STARTED);
 }
 
 int
@@ -85,7 +71,7 @@ send_signal(int watch_fd, int signo)
 static bool
 is_child(pid_t pid, pid_t of)
 {
-	return stat_field(pid, PARENT) == (unsigned long long)of;
+	return stat_field(pid, HR_PID_PARENT) == (unsigned long long)of;
 }
 
 /* Asked again with the descriptor: what had the number before may have ended. */

@@ -3,7 +3,6 @@
 
 #include "supervisor/children/child.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +18,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/path.h"
+#include "base/pid.h"
 #include "base/spawn.h"
 
 #define LOG_LINE_MAX 4096 /* longer ones are cut in pieces */
@@ -265,22 +265,12 @@ hr_children_reap(struct hr_children *kids)
 	}
 }
 
-/* The parent in /proc/PID/stat: the name in it is in parentheses and may hold any byte. */
 static pid_t
-parent_of(const char *pid)
+parent_of(pid_t pid)
 {
-	char path[48];
-	struct hr_buf b;
-	pid_t parent = 0;
-	const char *at;
+	char stat[HR_PID_STAT];
 
-	(void)snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
-	hr_buf_init(&b, 4096);
-	if (hr_path_read(path, &b, NULL) == 0 && (at = strrchr(hr_buf_str(&b), ')')) != NULL &&
-	    strlen(at) > 4)
-		parent = (pid_t)strtol(at + 4, NULL, 10);
-	hr_buf_done(&b);
-	return parent;
+	return (pid_t)hr_pid_field(hr_pid_stat(pid, stat), HR_PID_PARENT);
 }
 
 static bool
@@ -318,7 +308,7 @@ signal_known(int sig, unsigned *ret_n)
 unsigned
 hr_children_signal_all(int sig)
 {
-	pid_t self = getpid();
+	pid_t self = getpid(), pid;
 	struct dirent *e;
 	unsigned n = 0;
 	DIR *d;
@@ -327,8 +317,9 @@ hr_children_signal_all(int sig)
 		return n;
 	d = opendir("/proc");
 	while (d != NULL && (e = readdir(d)) != NULL) {
-		if (isdigit((unsigned char)e->d_name[0]) && parent_of(e->d_name) == self)
-			n += signal_one((pid_t)strtol(e->d_name, NULL, 10), sig);
+		pid = (pid_t)strtol(e->d_name, NULL, 10); /* 0: it names none */
+		if (pid > 0 && parent_of(pid) == self)
+			n += signal_one(pid, sig);
 	}
 	if (d != NULL)
 		(void)closedir(d);
