@@ -20,6 +20,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/pid.h"
 #include "base/spawn.h"
 #include "supervisor/run/rundir.h"
 
@@ -35,70 +36,55 @@ hr_adopt_digest(const char *const *argv)
 	return h;
 }
 
-unsigned long long
-hr_adopt_start_time(pid_t pid)
+static unsigned long long
+start_time(pid_t pid)
 {
-	unsigned long long start = 0;
-	struct hr_buf b;
-	char path[48];
-	const char *at;
-	int field;
+	char stat[HR_PID_STAT];
 
-	(void)snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
-	hr_buf_init(&b, 4096);
-	if (hr_path_read(path, &b, NULL) == 0) {
-		at = strrchr(hr_buf_str(&b), ')'); /* the name before it may hold anything */
-		for (field = 2; at != NULL && field < 22; field++)
-			at = strchr(at + 1, ' ');
-		if (at != NULL)
-			start = strtoull(at, NULL, 10);
-	}
-	hr_buf_done(&b);
-	return start;
+	return hr_pid_field(hr_pid_stat(pid, stat), HR_PID_STARTED);
+}
+
+int
+hr_adopt_open(pid_t pid, unsigned long long start)
+{
+	int fd = pid > 1 && start > 0 ? hr_pidfd_open(pid) : -1;
+
+	/* after that: from now on it cannot be another */
+	if (fd >= 0 && start_time(pid) != start)
+		hr_fd_close(&fd);
+	return fd;
 }
 
 int
 hr_adopt_record(
     const struct hr_rundir *r, const char *file, pid_t pid, uint64_t digest, struct hr_err *err)
 {
-	char *path = hr_rundir_file(r, file);
+	char *path = hr_rundir_file(r, "%s", file);
 	char text[96];
 	int n, ok;
 
 	if (path == NULL)
 		return hr_err_nomem(err);
-	n = snprintf(text, sizeof(text), "%ld %llu %016" PRIx64 "\n", (long)pid,
-	    hr_adopt_start_time(pid), digest);
+	n = snprintf(
+	    text, sizeof(text), "%ld %llu %016" PRIx64 "\n", (long)pid, start_time(pid), digest);
 	ok = hr_path_write(path, text, (size_t)n, 0600, err);
 	free(path);
 	return ok;
 }
 
-void
-hr_adopt_forget(const struct hr_rundir *r, const char *file)
+bool
+hr_adopt_read(char *path, pid_t *ret_pid, unsigned long long *ret_start, uint64_t *ret_digest)
 {
-	char *path = hr_rundir_file(r, file);
-
-	if (path != NULL)
-		(void)unlink(path); /* ENOENT: it was never ready */
-	free(path);
-}
-
-static bool
-record_read(const struct hr_rundir *r, const char *file, long *ret_pid,
-    unsigned long long *ret_start, uint64_t *ret_digest)
-{
-	char *path = hr_rundir_file(r, file);
 	struct hr_buf b;
 	bool ok = false;
 	char *at;
 
 	hr_buf_init(&b, 128);
 	if (path != NULL && hr_path_read(path, &b, NULL) == 0 && b.len > 0) {
-		*ret_pid = strtol(b.p, &at, 10);
+		*ret_pid = (pid_t)strtol(b.p, &at, 10);
 		*ret_start = strtoull(at, &at, 10);
 		*ret_digest = strtoull(at, &at, 16);
-		ok = *at == '\n' && *ret_pid > 1;
+		ok = *at == '\n';
 	}
 	hr_buf_done(&b);
 	free(path);
@@ -141,28 +127,27 @@ hr_adopt_find(struct hr_adopt *a, const struct hr_rundir *r, const char *file, u
 {
 	unsigned long long start;
 	uint64_t its_digest;
-	long pid;
+	pid_t pid;
 
 	a->pid = 0;
 	a->pidfd = -1;
-	if (!record_read(r, file, &pid, &start, &its_digest))
+	if (!hr_adopt_read(hr_rundir_file(r, "%s", file), &pid, &start, &its_digest))
 		return;
-	/* first the handle, then the question who it is: it cannot change under us any more */
-	a->pidfd = hr_pidfd_open((pid_t)pid);
+	a->pidfd = hr_adopt_open(pid, start);
 	if (a->pidfd < 0)
 		return;
-	if (start == 0 || hr_adopt_start_time((pid_t)pid) != start || has_ended(a)) {
+	if (has_ended(a)) {
 		hr_adopt_done(a);
 		return;
 	}
 	if (its_digest == digest) {
-		a->pid = (pid_t)pid;
+		a->pid = pid;
 		return;
 	}
 	hr_log(HR_LOG_NOTICE,
 	    "the shell of a killed predecessor (process %ld) was started with other "
 	    "settings: it is ended",
-	    pid);
+	    (long)pid);
 	end_it(a);
 	hr_adopt_done(a);
 }

@@ -21,9 +21,6 @@ struct hr_adopt {
 	int pidfd; /* readable when it has ended; -1 */
 };
 
-/* Field 22 of /proc/PID/stat, 0 if there is no such process. */
-unsigned long long hr_adopt_start_time(pid_t pid);
-
 /* Of a NULL-terminated list of words. Not cryptographic: nobody forges our own file. */
 uint64_t hr_adopt_digest(const char *const *argv);
 
@@ -31,7 +28,10 @@ uint64_t hr_adopt_digest(const char *const *argv);
  * that lives is ready. A failure only costs the successor its session. */
 int hr_adopt_record(
     const struct hr_rundir *r, const char *file, pid_t pid, uint64_t digest, struct hr_err *err);
-void hr_adopt_forget(const struct hr_rundir *r, const char *file);
+/* What such a file says; pid 0: of nobody. Takes path, which may be NULL. */
+bool hr_adopt_read(char *path, pid_t *ret_pid, unsigned long long *ret_start, uint64_t *ret_digest);
+/* A handle of the process if it is the one that started then; else -1. */
+int hr_adopt_open(pid_t pid, unsigned long long start);
 
 /* The recorded keeper if it lives and has that digest. One that lives but was started otherwise is
  * ended first (waits up to 5 s, then kills). a->pid is 0 if there is none. */

@@ -49,13 +49,10 @@ static int
 args_strings(struct hr_keeper_args *a, const struct hr_context *ctx, const char *name,
     const char *dir, struct hr_err *err)
 {
-	char *below = hr_path_join("shell", name);
-
 	a->path = hr_path_join(ctx->libexecdir, "handrail-session");
-	a->state_dir = below != NULL ? hr_rundir_file(&ctx->run, below) : NULL;
+	a->state_dir = hr_rundir_file(&ctx->run, "shell/%s", name);
 	a->cd = hr_keeper_cd(dir);
 	a->line = hr_path_join(ctx->libexecdir, "handrail-line.so");
-	free(below);
 	if (a->path == NULL || a->state_dir == NULL || a->cd == NULL || a->line == NULL)
 		return hr_err_nomem(err);
 	return 0;

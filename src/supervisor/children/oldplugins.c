@@ -31,93 +31,48 @@
 #define PIDFD_SIGNAL_PROCESS_GROUP 4u /* <linux/pidfd.h> of Linux 6.9 */
 #endif
 
-struct old {
-	pid_t pid;
-	int pidfd;
-};
-
-static char *
-note_path(const struct hr_rundir *r, const char *name)
-{
-	char text[96];
-
-	(void)snprintf(text, sizeof(text), "plugin/%s.pid", name);
-	return hr_rundir_file(r, text);
-}
-
 int
 hr_oldplugins_note(
     const struct hr_rundir *r, const char *name, pid_t pid, bool keeps, struct hr_err *err)
 {
-	char *path = note_path(r, name), text[64];
-	int n, ok;
+	char file[96];
 
-	if (path == NULL)
-		return hr_err_nomem(err);
-	n = snprintf(text, sizeof(text), "%ld %llu %d\n", (long)pid, hr_adopt_start_time(pid),
-	    keeps ? 1 : 0);
-	ok = hr_path_write(path, text, (size_t)n, 0600, err);
-	free(path);
-	return ok;
+	(void)snprintf(file, sizeof(file), "plugin/%s.pid", name);
+	return hr_adopt_record(r, file, pid, keeps, err);
 }
 
 void
 hr_oldplugins_forget(const struct hr_rundir *r, const char *name)
 {
-	char *path = note_path(r, name);
-
-	if (path != NULL)
-		(void)unlink(path);
-	free(path);
-}
-
-/* Takes path, which may be NULL. */
-static bool
-read_note(char *path, pid_t *ret_pid, unsigned long long *ret_start, bool *ret_keeps)
-{
-	struct hr_buf b;
-	bool ok = false;
-	char *at;
-
-	hr_buf_init(&b, 128);
-	if (path != NULL && hr_path_read(path, &b, NULL) == 0 && b.len > 0) {
-		*ret_pid = (pid_t)strtol(b.p, &at, 10);
-		*ret_start = strtoull(at, &at, 10);
-		*ret_keeps = strtol(at, &at, 10) == 1;
-		ok = *at == '\n';
-	}
-	hr_buf_done(&b);
-	free(path);
-	return ok;
+	hr_rundir_remove(r, "plugin/%s.pid", name);
 }
 
 bool
 hr_oldplugins_lost(const struct hr_rundir *r, const char *name)
 {
 	unsigned long long start;
-	bool keeps;
+	uint64_t keeps;
 	pid_t pid;
 
-	return r->inherited && read_note(note_path(r, name), &pid, &start, &keeps) && keeps;
+	return r->inherited &&
+	       hr_adopt_read(hr_rundir_file(r, "plugin/%s.pid", name), &pid, &start, &keeps) &&
+	       keeps == 1;
 }
 
 static bool
-find(struct old *o, const char *dir, const char *file)
+find(struct hr_adopt *o, const char *dir, const char *file)
 {
 	unsigned long long start;
-	bool keeps;
+	uint64_t keeps;
 
 	o->pidfd = -1;
-	if (read_note(hr_path_join(dir, file), &o->pid, &start, &keeps) && o->pid > 1)
-		o->pidfd = hr_pidfd_open(o->pid);
-	/* after that: from now on it cannot be another */
-	if (o->pidfd >= 0 && (start == 0 || hr_adopt_start_time(o->pid) != start))
-		hr_fd_close(&o->pidfd);
+	if (hr_adopt_read(hr_path_join(dir, file), &o->pid, &start, &keeps))
+		o->pidfd = hr_adopt_open(o->pid, start);
 	return o->pidfd >= 0;
 }
 
 static size_t
-find_all(struct old *all, const char *dir)
+find_all(struct hr_adopt *all, const char *dir)
 {
 	DIR *d = opendir(dir);
 	struct dirent *e;
@@ -137,7 +92,7 @@ find_all(struct old *all, const char *dir)
 /* What it started ends with it. By the number alone it is the group of whoever has that now: Linux
  * 6.9 and later take the group that was this process's, ended or not. */
 static void
-end_group(const struct old *o)
+end_group(const struct hr_adopt *o)
 {
 	long r =
 	    syscall(SYS_pidfd_send_signal, o->pidfd, SIGKILL, NULL, PIDFD_SIGNAL_PROCESS_GROUP);
@@ -149,7 +104,7 @@ end_group(const struct old *o)
 /* Until all have ended or the moment has come; each one's group ends at once with it. p has an
  * entry for each, its fd -1 once that is done. */
 static void
-wait_until(const struct old *all, struct pollfd *p, size_t n, int64_t end_ms)
+wait_until(const struct hr_adopt *all, struct pollfd *p, size_t n, int64_t end_ms)
 {
 	size_t i, left = 0;
 	int64_t ms;
@@ -180,12 +135,12 @@ hr_oldplugins_end(const struct hr_rundir *r)
 {
 	char *dir = hr_rundir_file(r, "plugin");
 	struct pollfd p[OLD_MAX];
-	struct old all[OLD_MAX];
+	struct hr_adopt all[OLD_MAX];
 	size_t n = dir != NULL && r->inherited ? find_all(all, dir) : 0, i;
 
 	for (i = 0; i < n; i++) {
 		p[i] = (struct pollfd){.fd = all[i].pidfd, .events = POLLIN};
-		(void)syscall(SYS_pidfd_send_signal, all[i].pidfd, SIGTERM, NULL, 0u);
+		hr_adopt_signal(&all[i], SIGTERM);
 	}
 	wait_until(all, p, n, hr_now_ms() + TERM_MS);
 	for (i = 0; i < n; i++) {

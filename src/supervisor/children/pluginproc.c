@@ -257,10 +257,8 @@ static int
 make_state_dir(struct hr_plugin *p, struct hr_err *err)
 {
 	const struct hr_context *ctx = p->all->ctx;
-	char name[96];
 
-	(void)snprintf(name, sizeof(name), "plugin/%s", p->m.name);
-	p->state_dir = hr_rundir_file(&ctx->run, name);
+	p->state_dir = hr_rundir_file(&ctx->run, "plugin/%s", p->m.name);
 	if (p->state_dir == NULL)
 		return hr_err_nomem(err);
 	if (mkdir(p->state_dir, 0700) != 0 && errno != EEXIST)
@@ -318,12 +316,10 @@ hr_plugin_owns_link(const struct hr_plugins *ps, int dir, const char *type)
 static int
 link_action(const struct hr_plugin *p, const char *type, struct hr_err *err)
 {
-	char name[96], target[96], *path;
+	char target[96], *path = hr_rundir_file(&p->all->ctx->run, "action/%s", type);
 	int r = 0;
 
-	(void)snprintf(name, sizeof(name), "action/%s", type);
 	(void)snprintf(target, sizeof(target), "../plugin/%s.sock", p->m.name);
-	path = hr_rundir_file(&p->all->ctx->run, name);
 	if (path == NULL)
 		return hr_err_nomem(err);
 	if (symlink(target, path) != 0 && !(errno == EEXIST && leads_to(p, AT_FDCWD, path)))

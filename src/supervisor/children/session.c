@@ -71,7 +71,7 @@ keeper_ended(struct hr_service *svc, const struct hr_exit *how)
 	struct hr_session *k = keeper_of(svc);
 
 	(void)how;
-	hr_adopt_forget(&k->ctx->run, k->record);
+	hr_rundir_remove(&k->ctx->run, "%s", k->record);
 	if (svc->state == HR_SERVICE_STOPPING)
 		store_close(k); /* the last hold on a shell whose keeper was killed */
 }

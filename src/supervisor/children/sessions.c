@@ -71,30 +71,19 @@ tell(
 
 /* ---- its files ---- */
 
-static char *
-file_of(const struct hr_named *n, const char *folder, const char *suffix)
-{
-	char below[HR_SESSION_NAME_MAX + 24];
-
-	(void)snprintf(below, sizeof(below), "%s/%s%s", folder, n->session.name, suffix);
-	return hr_rundir_file(&n->all->ctx->run, below);
-}
-
 static void
-remove_file(const struct hr_named *n, const char *folder, const char *suffix)
+remove_files(const struct hr_sessions *all, const char *name)
 {
-	char *path = file_of(n, folder, suffix);
-
-	if (path != NULL)
-		(void)hr_path_remove(path, NULL); /* what is left goes with the run directory */
-	free(path);
+	hr_rundir_remove(&all->ctx->run, "session/%s.sock", name);
+	hr_rundir_remove(&all->ctx->run, "session/%s.keeper", name);
+	hr_rundir_remove(&all->ctx->run, "session/%s" DIR_SUFFIX, name);
 }
 
 /* Empty until it is ready: a successor ends one that never was, as nobody was told of it. */
 static int
 write_dir(const struct hr_named *n, struct hr_err *err)
 {
-	char *path = file_of(n, "session", DIR_SUFFIX);
+	char *path = hr_rundir_file(&n->all->ctx->run, "session/%s" DIR_SUFFIX, n->session.name);
 	size_t len = n->was_ready ? strlen(n->dir) : 0;
 	int r = path != NULL ? hr_path_write(path, n->dir, len, 0600, err) : hr_err_nomem(err);
 
@@ -125,10 +114,8 @@ named_free(struct hr_named *n)
 static void
 named_end(struct hr_named *n)
 {
-	remove_file(n, "session", ".sock");
-	remove_file(n, "session", ".keeper");
-	remove_file(n, "session", DIR_SUFFIX);
-	remove_file(n, "shell", "");
+	remove_files(n->all, n->session.name);
+	hr_rundir_remove(&n->all->ctx->run, "shell/%s", n->session.name);
 	tell(n, &n->maker, HR_SESSION_FAILED,
 	    n->session.svc.reason[0] != '\0' ? n->session.svc.reason
 					     : "it was ended before it was ready");
@@ -345,29 +332,21 @@ hr_sessions_list(const struct hr_sessions *all, struct hr_buf *ret)
 static void
 give_up(struct hr_sessions *all, const char *name, const char *why)
 {
-	static const char *const suffixes[] = {".keeper", ".sock", DIR_SUFFIX};
-	char below[HR_SESSION_NAME_MAX + 24], *path;
+	char record[HR_SESSION_NAME_MAX + 24];
 	struct hr_adopt keeper;
-	unsigned i;
 
 	hr_log(HR_LOG_ERROR, "session %s of a predecessor is given up: %s", name, why);
-	(void)snprintf(below, sizeof(below), "session/%s.keeper", name);
-	hr_adopt_find(&keeper, &all->ctx->run, below, 0); /* no command line has this digest */
+	(void)snprintf(record, sizeof(record), "session/%s.keeper", name);
+	hr_adopt_find(&keeper, &all->ctx->run, record, 0); /* no command line has this digest */
 	hr_adopt_done(&keeper);
-	for (i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
-		(void)snprintf(below, sizeof(below), "session/%s%s", name, suffixes[i]);
-		path = hr_rundir_file(&all->ctx->run, below);
-		if (path != NULL)
-			(void)hr_path_remove(path, NULL); /* else with the run directory */
-		free(path);
-	}
+	remove_files(all, name);
 }
 
 static void
 find_one(struct hr_sessions *all, const char *file)
 {
 	size_t len = strlen(file), suffix = sizeof(DIR_SUFFIX) - 1;
-	char name[HR_SESSION_NAME_MAX + 1], below[HR_SESSION_NAME_MAX + 24], *path;
+	char name[HR_SESSION_NAME_MAX + 1], *path;
 	struct hr_named *n = NULL;
 	struct hr_err err = {0};
 	struct hr_buf dir;
@@ -377,8 +356,7 @@ find_one(struct hr_sessions *all, const char *file)
 		return; /* goes with what it belongs to */
 	memcpy(name, file, len - suffix);
 	name[len - suffix] = '\0';
-	(void)snprintf(below, sizeof(below), "session/%s%s", name, DIR_SUFFIX);
-	path = hr_rundir_file(&all->ctx->run, below);
+	path = hr_rundir_file(&all->ctx->run, "session/%s" DIR_SUFFIX, name);
 	hr_buf_init(&dir, DIR_MAX);
 	if (path == NULL) {
 		(void)hr_err_nomem(&err);

@@ -106,14 +106,13 @@ static void
 static_name(struct hr_static_session *t)
 {
 	struct hr_static_sessions *all = t->all;
-	char below[80], *path;
+	char *path;
 	bool taken;
 
 	do {
 		(void)snprintf(
 		    t->svc.child.name, sizeof(t->svc.child.name), "static-%u", ++all->serial);
-		(void)snprintf(below, sizeof(below), "shell/%s", t->svc.child.name);
-		path = hr_rundir_file(&all->ctx->run, below);
+		path = hr_rundir_file(&all->ctx->run, "shell/%s", t->svc.child.name);
 		taken = path != NULL && access(path, F_OK) == 0;
 		free(path);
 	} while (taken);

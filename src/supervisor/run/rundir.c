@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,10 +56,42 @@ static const struct part {
 
 #define PARTS (sizeof(parts) / sizeof(parts[0]))
 
-char *
-hr_rundir_file(const struct hr_rundir *r, const char *name)
+static char *
+file_of(const struct hr_rundir *r, const char *fmt, va_list ap)
 {
-	return hr_path_join(r->path, name);
+	char *name, *path = NULL;
+
+	if (vasprintf(&name, fmt, ap) < 0)
+		return NULL;
+	path = hr_path_join(r->path, name);
+	free(name);
+	return path;
+}
+
+char *
+hr_rundir_file(const struct hr_rundir *r, const char *fmt, ...)
+{
+	va_list ap;
+	char *path;
+
+	va_start(ap, fmt);
+	path = file_of(r, fmt, ap);
+	va_end(ap);
+	return path;
+}
+
+void
+hr_rundir_remove(const struct hr_rundir *r, const char *fmt, ...)
+{
+	va_list ap;
+	char *path;
+
+	va_start(ap, fmt);
+	path = file_of(r, fmt, ap);
+	va_end(ap);
+	if (path != NULL)
+		(void)hr_path_remove(path, NULL);
+	free(path);
 }
 
 static char *
@@ -258,7 +291,7 @@ fail:
 static int
 make_part(const struct hr_rundir *r, const char *name, mode_t mode, struct hr_err *err)
 {
-	char *path = hr_rundir_file(r, name);
+	char *path = hr_rundir_file(r, "%s", name);
 	int ok = -1;
 
 	if (path == NULL)
@@ -332,7 +365,7 @@ remove_parts(const struct hr_rundir *r, unsigned stays, struct hr_err *err)
 
 		if ((parts[i].stays & stays) != 0)
 			continue;
-		path = hr_rundir_file(r, parts[i].name);
+		path = hr_rundir_file(r, "%s", parts[i].name);
 		if (path == NULL)
 			return hr_err_nomem(err);
 		if (strcmp(parts[i].name, "plugin") == 0 && (stays & (KILLED | UPGRADED)) != 0)
@@ -519,17 +552,14 @@ void
 hr_rundir_close(struct hr_rundir *r)
 {
 	struct hr_err err = {0};
-	char *path, *slash;
+	char *slash;
 
 	if (r->path == NULL)
 		return;
 	if (r->lock >= 0) {
 		if (remove_parts(r, 0, &err) != 0)
 			hr_log(HR_LOG_WARNING, "%s", err.msg);
-		path = hr_rundir_file(r, "lock");
-		if (path != NULL)
-			(void)unlink(path);
-		free(path);
+		hr_rundir_remove(r, "lock");
 		if (r->made && rmdir(r->path) != 0)
 			hr_log(HR_LOG_WARNING, "%s: %s", r->path, strerror(errno));
 		/* ".../handrail" above ".../handrail/PORT", if nobody else is in it */

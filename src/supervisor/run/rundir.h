@@ -58,8 +58,12 @@ int hr_rundir_open(struct hr_rundir *r, const struct hr_rundir_place *where, str
  * nginx and the workers of the image before us may still look for. */
 int hr_rundir_prepare(struct hr_rundir *r, uid_t nginx_uid, bool keep_session, struct hr_err *err);
 
-/* "DIR/name"; the caller frees. NULL: no memory. */
-char *hr_rundir_file(const struct hr_rundir *r, const char *name);
+/* "DIR/" and the name that fmt makes; the caller frees. NULL: no memory. */
+char *hr_rundir_file(const struct hr_rundir *r, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Removes that, if it is there. What cannot be goes with the directory. */
+void hr_rundir_remove(const struct hr_rundir *r, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* A listening Unix socket at DIR/name, mode 0600, owned by uid; close-on-exec. -1 with *err. The
  * one that was handed over, or a new one in the place of whatever is there: at no moment is there
