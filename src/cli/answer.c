@@ -9,7 +9,6 @@
 #include <json-c/json_object.h>
 
 #include "base/buf.h"
-#include "base/err.h"
 #include "proto/json.h"
 
 #define LINE_MAX_BYTES (1u << 20)

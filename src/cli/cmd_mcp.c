@@ -21,7 +21,6 @@
 #include "base/random.h"
 #include "cli/commands.h"
 #include "cli/mcp.h"
-#include "cli/progress.h"
 #include "base/strv.h"
 #include "host/config/settings.h"
 #include "host/handle.h"

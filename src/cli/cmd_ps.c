@@ -2,7 +2,6 @@
  * Engine takes a second to say what a container uses. */
 #include "config.h"
 
-#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -3,7 +3,6 @@
  * functions (handrail-jupyter(8)), which runs in a kernel of the sandbox's user. */
 #include "config.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

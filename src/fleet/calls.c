@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <json-c/json.h>
 
 #include "base/log.h"
 #include "base/percent.h"

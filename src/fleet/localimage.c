@@ -15,7 +15,6 @@
 #include "base/fd.h"
 #include "fleet/build.h"
 #include "base/strv.h"
-#include "host/config/settings.h"
 #include "host/docker/engine.h"
 #include "host/docker/progress.h"
 #include "proto/json.h"

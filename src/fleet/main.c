@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,7 +31,6 @@
 #include "fleet/serve.h"
 #include "fleet/upgrade.h"
 #include "host/common/exam.h"
-#include "host/config/settings.h"
 
 #define NGINX_AGAIN_MS 200
 #define LEAVE_S 10

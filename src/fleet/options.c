@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "fleet/build.h"
-#include "host/config/settings.h"
 
 enum { NUMBER, TEXT, SWITCH, SETTING };
 

@@ -15,7 +15,6 @@
 #include "base/path.h"
 #include "base/trust.h"
 #include "base/err.h"
-#include "base/strv.h"
 #include "host/config/settings.h"
 
 #define PATH_TEXT_MAX 4096

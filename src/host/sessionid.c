@@ -2,7 +2,6 @@
  * name. */
 #include "config.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

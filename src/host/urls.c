@@ -3,7 +3,6 @@
 
 #include "host/urls.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 
 #include "mcp/call.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +11,6 @@
 #include <json-c/json_object.h>
 
 #include "actions/shell.h"
-#include "base/log.h"
 
 #define SAY_MAX 4096
 

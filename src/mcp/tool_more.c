@@ -1,7 +1,6 @@
 /* ipython, browse: where a plugin takes them. ports: what listens in the sandbox. */
 #include "config.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
  * end. */
 #include "config.h"
 
-#include <inttypes.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,6 @@
 #include "base/clock.h"
 #include "files/search/search.h"
 #include "mcp/call.h"
-#include "base/utf8.h"
 
 #define TIME_MS 10000
 #define LIMIT 200

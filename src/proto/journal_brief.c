@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/fd.h"
 #include "proto/journal_int.h"
 
 static bool

@@ -14,7 +14,6 @@
 #include "session/view.h"
 #include "shell/keys.h"
 #include "shell/split.h"
-#include "shell/text.h"
 
 /* A shell that shows a prompt reports before it does; only a lost hook makes this pass. */
 #define SUSPECT_MS 60

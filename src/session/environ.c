@@ -4,7 +4,6 @@
 
 #include "session/environ.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

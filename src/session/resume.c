@@ -3,8 +3,6 @@
 
 #include "session/keeper_int.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

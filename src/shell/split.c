@@ -10,7 +10,6 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "shell/parse.h"
-#include "shell/text.h"
 
 struct span {
 	size_t start, end;

@@ -3,7 +3,6 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/log.h"

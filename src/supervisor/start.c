@@ -2,7 +2,6 @@
  * whatever refuses us does so before work is done. */
 #include "config.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -12,7 +11,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"

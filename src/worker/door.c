@@ -4,7 +4,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "actions/action.h"
 #include "actions/shell.h"
 #include "base/fd.h"
 #include "mcp/mcp.h"

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fd.h"
 #include "base/quote.h"
 #include "files/dirpage.h"
 #include "files/place/oserror.h"

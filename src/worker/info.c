@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/floatrepr.h"
-#include "proto/json.h"
 #include "worker/worker.h"
 
 static void

@@ -12,7 +12,6 @@
 #include <json-c/json.h>
 
 #include "base/dir.h"
-#include "base/fd.h"
 #include "base/path.h"
 #include "files/place/reach.h"
 #include "files/purepath.h"

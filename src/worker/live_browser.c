@@ -10,7 +10,6 @@
 
 #include "actions/plugin.h"
 #include "base/fd.h"
-#include "proto/json.h"
 #include "worker/live.h"
 #include "worker/page.h"
 #include "worker/worker.h"

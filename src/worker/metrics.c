@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "proto/channel.h"
 #include "proto/evclass.h"
 #include "worker/ready.h"

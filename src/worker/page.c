@@ -6,7 +6,6 @@
 #include "worker/page.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <json-c/json.h>

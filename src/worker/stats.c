@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/statvfs.h>
 #include <sys/sysinfo.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"

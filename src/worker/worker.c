@@ -4,7 +4,6 @@
 #include "worker/worker.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/fd.h"

@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 
 #include "base/dir.h"
-#include "base/fd.h"
 #include "files/editor/editor_int.h"
 #include "files/purepath.h"
 #include "files/pytext.h"

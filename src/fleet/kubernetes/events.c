@@ -21,7 +21,6 @@
 #include "base/grow.h"
 #include "base/log.h"
 #include "base/random.h"
-#include "host/rest.h"
 #include "proto/json.h"
 
 #define DETAIL_MAX 16384

@@ -3,7 +3,6 @@
 
 #include "fleet/kubernetes/store_int.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,6 @@
 
 #include "base/log.h"
 #include "base/random.h"
-#include "host/config/settings.h"
 #include "host/rest.h"
 #include "proto/json.h"
 

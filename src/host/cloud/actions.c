@@ -13,7 +13,6 @@
 
 #include "base/path.h"
 #include "base/err.h"
-#include "host/config/settings.h"
 #include "host/direct/direct_int.h"
 #include "proto/json.h"
 #include "proto/obs.h"

@@ -12,12 +12,9 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "host/command.h"
 #include "base/err.h"
 #include "host/common/owner.h"
-#include "host/config/settings.h"
 #include "proto/json.h"
-#include "shell/quote.h"
 
 #define ENTRY "a sandbox of the list"
 #define LOST_TRIES 3      /* to find what a lost answer told of */

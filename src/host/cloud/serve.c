@@ -15,7 +15,6 @@
 #include "host/cloud/actions_int.h"
 #include "host/command.h"
 #include "host/common/payload.h"
-#include "host/config/settings.h"
 #include "host/transfer/tarfile.h"
 #include "shell/quote.h"
 

@@ -4,17 +4,14 @@
 #include "host/cloud/actions_int.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/path.h"
 #include "files/charset/detect.h"
 #include "base/err.h"
 #include "host/common/module.h"
-#include "host/config/settings.h"
 #include "shell/quote.h"
 
 #define KEEP_EVERY_MS 60000

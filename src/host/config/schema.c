@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "base/err.h"
 #include "base/nearest.h"
 
 #define TEXT(section, name, fallback)                                                              \

@@ -10,7 +10,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +26,6 @@
 #include "host/common/module.h"
 #include "host/config/settings.h"
 #include "proto/json.h"
-#include "proto/obs.h"
 
 #define PREFIX "openhands_workspace_"
 #define RANDOM_LEN 6 /* of mkdtemp */

@@ -4,10 +4,8 @@
 
 #include "host/docker/docker_int.h"
 
-#include <errno.h>
 #include <math.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +14,6 @@
 
 #include <json-c/json.h>
 
-#include "host/client.h"
 #include "host/command.h"
 #include "host/docker/engine.h"
 #include "base/err.h"

@@ -13,7 +13,6 @@
 #include "base/err.h"
 #include "host/common/owner.h"
 #include "host/common/statedir.h"
-#include "host/config/settings.h"
 #include "host/docker/docker_int.h"
 #include "host/pool.h"
 #include "host/record.h"

@@ -1,7 +1,6 @@
 /* Runtime images that an Engine has. */
 #include "config.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +8,6 @@
 
 #include "host/docker/docker_int.h"
 #include "base/err.h"
-#include "host/config/settings.h"
 #include "proto/json.h"
 
 #define LIST_MAX (64u << 20)

@@ -4,12 +4,10 @@
 
 #include "host/docker/docker_int.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/client.h"
 #include "host/command.h"
 #include "host/common/payload.h"
 #include "host/docker/spec.h"

@@ -3,12 +3,10 @@
 
 #include "host/e2b/e2b.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
-#include "proto/json.h"
 
 #define WHO "E2B's daemon"
 

@@ -1,7 +1,6 @@
 /* A repository for a sandbox (doc/host.md, "Repositories"). */
 #include "config.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,11 +2,9 @@
  * "Repositories"). */
 #include "config.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/err.h"
 #include "host/action.h"
 #include "host/report.h"
 

@@ -11,7 +11,6 @@
 #include <json-c/json_object.h>
 
 #include "base/err.h"
-#include "host/config/settings.h"
 #include "host/kubernetes/kubernetes_int.h"
 #include "proto/json.h"
 

@@ -26,7 +26,6 @@
 #include "base/err.h"
 #include "host/kubernetes/kube.h"
 #include "host/kubernetes/why.h"
-#include "proto/json.h"
 
 #define CONNECTIONS 16
 #define PIECE 32768

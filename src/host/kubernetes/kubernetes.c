@@ -15,7 +15,6 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "host/common/recordtext.h"
-#include "host/config/settings.h"
 #include "host/kubernetes/look.h"
 #include "host/kubernetes/why.h"
 #include "proto/json.h"

@@ -3,7 +3,6 @@
 
 #include "host/kubernetes/kubernetes_int.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +10,6 @@
 
 #include "base/err.h"
 #include "base/text.h"
-#include "host/config/settings.h"
 #include "host/kubernetes/why.h"
 #include "host/rest.h"
 #include "proto/json.h"

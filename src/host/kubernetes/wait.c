@@ -21,7 +21,6 @@
 #include "base/fd.h"
 #include "base/quote.h"
 #include "base/err.h"
-#include "host/config/settings.h"
 #include "host/kubernetes/why.h"
 #include "proto/json.h"
 

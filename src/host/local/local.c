@@ -19,7 +19,6 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "base/spawn.h"
 #include "base/err.h"
 #include "host/command.h"
 #include "host/common/recordtext.h"

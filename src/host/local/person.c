@@ -2,7 +2,6 @@
  * a browser, also from elsewhere (doc/host.md, "Addresses for people"). */
 #include "config.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -3,7 +3,6 @@
 
 #include "host/modal/modal.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 
 #include "host/program/program_int.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

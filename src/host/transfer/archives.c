@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/fd.h"
 #include "base/err.h"
 #include "host/common/module.h"
 #include "host/transfer/tarfile.h"

@@ -5,13 +5,11 @@
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <archive.h>
 #include <archive_entry.h>
 
-#include "base/fd.h"
 #include "base/path.h"
 #include "host/transfer/archives.h"
 #include "base/err.h"

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugins/browser/pychars.h"
 #include "base/grow.h"
 #include "base/utf8.h"
 

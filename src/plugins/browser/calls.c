@@ -5,7 +5,6 @@
 
 #include "plugins/browser/calls.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>

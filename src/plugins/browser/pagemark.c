@@ -4,7 +4,6 @@
 
 #include "plugins/browser/pagemark_int.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

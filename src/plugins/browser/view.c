@@ -2,14 +2,12 @@
 
 #include "plugins/browser/view.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/quote.h"
 #include "plugins/browser/element.h"
-#include "plugins/browser/picture.h"
 #include "plugins/browser/snapshot.h"
 
 #define TRIES 5

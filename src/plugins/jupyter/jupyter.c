@@ -5,7 +5,6 @@
 #include "plugins/jupyter/jupyter.h"
 
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,6 @@
 #include "base/clock.h"
 #include "base/floatrepr.h"
 #include "base/log.h"
-#include "base/loop.h"
 #include "base/spawn.h"
 #include "plugins/jupyter/answer.h"
 #include "proto/json.h"

@@ -17,8 +17,6 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/log.h"
-#include "base/loop.h"
 #include "proto/actin.h"
 
 #define CLIENTS_MAX 512 /* as many as there may be workers, and more */

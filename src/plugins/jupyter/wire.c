@@ -4,7 +4,6 @@
 
 #include "plugins/jupyter/wire.h"
 
-#include <errno.h>
 #include <string.h>
 #include <time.h>
 

@@ -1,12 +1,10 @@
 /* handrail-mcp: the plugin that offers the tools of MCP servers (handrail-plugin(5)). */
 #include "config.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include <event2/event.h>
 #include <event2/http.h>

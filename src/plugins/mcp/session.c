@@ -1,7 +1,6 @@
 /* Clients of the proxy, and the helpers that all parts use. */
 #include "config.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -3,8 +3,6 @@
  * fail, since it is the only place where a host looks. */
 #include "config.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>

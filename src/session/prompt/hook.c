@@ -4,15 +4,12 @@
 
 #include "session/prompt/hook.h"
 
-#include <errno.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/path.h"
 #include "base/random.h"
-#include "session/prompt/report.h"
 
 #define TEXT_CAP (1u << 20)
 

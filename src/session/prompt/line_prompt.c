@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "session/prompt/hook.h"
-#include "session/prompt/report.h"
 
 #define ACK_ROOM 4096           /* the keeper writes no more */
 #define STATE_COMPLETING 0x4000 /* readline's: a word may name the variable */

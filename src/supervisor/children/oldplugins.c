@@ -18,7 +18,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "base/loop.h"
 #include "base/path.h"
 #include "base/spawn.h"
 #include "supervisor/children/adopt.h"

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/log.h"
 #include "base/path.h"
 #include "base/spawn.h"
 #include "base/trust.h"

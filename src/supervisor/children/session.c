@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/loop.h"

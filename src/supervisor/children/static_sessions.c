@@ -14,7 +14,6 @@
 
 #include "base/fd.h"
 #include "base/log.h"
-#include "base/loop.h"
 #include "base/path.h"
 #include "supervisor/children/keeperargs.h"
 #include "supervisor/children/service.h"

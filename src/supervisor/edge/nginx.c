@@ -12,8 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/fd.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/path.h"

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/log.h"
 #include "base/loop.h"
 
 static void

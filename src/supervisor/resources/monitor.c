@@ -16,7 +16,6 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/log.h"
 #include "base/loop.h"
 #include "base/path.h"
 #include "supervisor/resources/alert.h"

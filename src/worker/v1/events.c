@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "proto/channel.h"
-#include "worker/live.h"
 #include "worker/v1/command.h"
 
 #define PIECE ((uint64_t)1 << 20) /* of output, in one event */
