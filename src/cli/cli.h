@@ -74,6 +74,8 @@ int cli_fail(const struct hr_err *err);
 int cli_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* to stderr */
 
+/* What every sandbox is opened with; what it says is noted. */
+struct hr_sandbox_options cli_sandbox(struct cli *c, const char *sid);
 /* The named sandbox, connected; NULL: *ret_status is the exit status, all is said. */
 struct hr_sandbox *cli_attach(struct cli *c, int *ret_status);
 

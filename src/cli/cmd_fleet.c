@@ -41,7 +41,8 @@ service(struct cli *c)
 	return NULL;
 }
 
-/* One call; what is answered is shown as JSON, or by show. */
+/* One call; what is answered is shown as JSON, or by show, unless it is NULL.
+ */
 static int
 call(struct cli *c, const char *method, const char *path, struct json_object *body,
     void (*show)(struct hr_buf *b, struct json_object *o))
@@ -63,7 +64,7 @@ call(struct cli *c, const char *method, const char *path, struct json_object *bo
 		if (c->json) {
 			(void)hr_json_put(&b, o);
 			hr_buf_addc(&b, '\n');
-		} else {
+		} else if (show != NULL) {
 			show(&b, o);
 		}
 		r = cli_out(hr_buf_str(&b), b.len);
@@ -104,13 +105,6 @@ static void
 show_key(struct hr_buf *b, struct json_object *o)
 {
 	hr_buf_addf(b, "%s\n", hr_json_text_or(o, "key", "-"));
-}
-
-static void
-show_nothing(struct hr_buf *b, struct json_object *o)
-{
-	(void)b;
-	(void)o;
 }
 
 static void
@@ -167,7 +161,7 @@ keys(struct cli *c, const struct cli_args *a)
 		if (end == a->argv[2] || *end != '\0')
 			return cli_usage("fleet keys revoke: \"%s\" is no number", a->argv[2]);
 		return call(c, "POST", "/handrail/v1/keys/revoke",
-		    hr_json_object(NULL, "id", json_object_new_int64(id), NULL), show_nothing);
+		    hr_json_object(NULL, "id", json_object_new_int64(id), NULL), NULL);
 	}
 	return cli_usage("usage: handrail fleet keys [make NAME | revoke ID]");
 }
@@ -267,7 +261,7 @@ set_pool(struct cli *c, const struct cli_args *a)
 			return cli_usage("out of memory");
 		}
 	}
-	return call(c, "POST", "/handrail/v1/pools", body, show_nothing);
+	return call(c, "POST", "/handrail/v1/pools", body, NULL);
 }
 
 static int
@@ -335,7 +329,7 @@ drain(struct cli *c, const struct cli_args *a)
 	if (a->argc > 1 && !off)
 		return cli_usage("usage: handrail fleet drain [off]");
 	return call(c, "POST", "/handrail/v1/drain",
-	    hr_json_object(NULL, "off", json_object_new_boolean(off), NULL), show_nothing);
+	    hr_json_object(NULL, "off", json_object_new_boolean(off), NULL), NULL);
 }
 
 static int

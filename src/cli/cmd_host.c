@@ -62,11 +62,7 @@ list_images(struct cli *c)
 
 	if (hr_image_list(c->env, &json, &err) < 0)
 		return cli_fail(&err);
-	if (c->json) {
-		r = cli_out_line(json);
-	} else {
-		r = show_images(json);
-	}
+	r = c->json ? cli_out_line(json) : show_images(json);
 	free(json);
 	return r;
 }
@@ -118,34 +114,42 @@ on_finding(void *arg, bool ok, const char *what, const char *text)
 	}
 }
 
-static int
-show_findings(struct findings *f, bool well)
+static struct findings
+begin_findings(const struct cli *c)
 {
-	int r;
+	struct findings f = {.json = c->json};
 
+	hr_buf_init(&f.b, 1 << 20);
+	if (f.json)
+		hr_buf_addc(&f.b, '[');
+	return f;
+}
+
+/* r: of what found them; err: its error. */
+static int
+show_findings(struct findings *f, int r, bool well, const struct hr_err *err)
+{
 	if (f->json)
 		hr_buf_adds(&f->b, "]\n");
-	r = cli_out(hr_buf_str(&f->b), f->b.len);
+	if (r != 0)
+		hr_buf_done(&f->b);
+	r = r == 0 ? cli_out_buf(&f->b) : cli_fail(err);
 	return r == CLI_OK && !well ? CLI_ERROR : r;
 }
 
 static int
 doctor(struct cli *c, const struct cli_args *a)
 {
-	struct findings f = {.json = c->json};
+	struct findings f;
 	struct hr_err err = {0};
 	bool well = false;
 	int r;
 
 	if (a->argc > 0 && hr_config_set(c->config, "core.runtime", a->argv[0], &err) < 0)
 		return cli_fail(&err);
-	hr_buf_init(&f.b, 1 << 20);
-	if (c->json)
-		hr_buf_addc(&f.b, '[');
+	f = begin_findings(c);
 	r = hr_doctor(c->config, c->env, c->state_dir, on_finding, &f, &well, &err);
-	r = r == 0 ? show_findings(&f, well) : cli_fail(&err);
-	hr_buf_done(&f.b);
-	return r;
+	return show_findings(&f, r, well, &err);
 }
 
 const struct cli_command cli_doctor = {"doctor", "[KIND]",
@@ -159,7 +163,7 @@ static const struct cli_option preflight_options[] = {
 static int
 preflight(struct cli *c, const struct cli_args *a)
 {
-	struct findings f = {.json = c->json};
+	struct findings f;
 	const char *payload = cli_value(a, 1);
 	struct hr_err err = {0};
 	bool well = false;
@@ -167,13 +171,9 @@ preflight(struct cli *c, const struct cli_args *a)
 
 	if (payload != NULL && hr_config_set(c->config, "sandbox.payload", payload, &err) != 0)
 		return cli_fail(&err);
-	hr_buf_init(&f.b, 1 << 20);
-	if (c->json)
-		hr_buf_addc(&f.b, '[');
+	f = begin_findings(c);
 	r = hr_image_preflight(c->config, c->env, a->argv[0], on_finding, &f, &well, &err);
-	r = r == 0 ? show_findings(&f, well) : cli_fail(&err);
-	hr_buf_done(&f.b);
-	return r;
+	return show_findings(&f, r, well, &err);
 }
 
 const struct cli_command cli_preflight = {"preflight", "IMAGE",
@@ -182,18 +182,12 @@ const struct cli_command cli_preflight = {"preflight", "IMAGE",
 static int
 backends(struct cli *c, const struct cli_args *a)
 {
-	struct findings f = {.json = c->json};
+	struct findings f = begin_findings(c);
 	struct hr_err err = {0};
-	int r;
+	int r = hr_backend_list(c->env, on_finding, &f, &err);
 
 	(void)a;
-	hr_buf_init(&f.b, 1 << 20);
-	if (c->json)
-		hr_buf_addc(&f.b, '[');
-	r = hr_backend_list(c->env, on_finding, &f, &err);
-	r = r == 0 ? show_findings(&f, true) : cli_fail(&err);
-	hr_buf_done(&f.b);
-	return r;
+	return show_findings(&f, r, true, &err);
 }
 
 const struct cli_command cli_backends = {"backends", "",

@@ -191,17 +191,7 @@ static int
 up(struct cli *c, const struct cli_args *a)
 {
 	struct hr_strv env = {0}, plugins = {0};
-	struct hr_sandbox_options o = {
-	    .sid = c->name,
-	    .environ = c->env,
-	    .headless = true,
-	    .detach = true,
-	    .state_dir = c->state_dir,
-	    .log = cli_note,
-	    .log_arg = c,
-	    .progress = cli_progress,
-	    .progress_arg = c,
-	};
+	struct hr_sandbox_options o = cli_sandbox(c, c->name);
 	char *action = NULL;
 	int r;
 
@@ -213,6 +203,9 @@ up(struct cli *c, const struct cli_args *a)
 	if (r == CLI_OK)
 		r = first_command(a, &action);
 	if (r == CLI_OK) {
+		o.detach = true;
+		o.progress = cli_progress;
+		o.progress_arg = c;
 		o.env = hr_strv_list(&env);
 		o.plugins = hr_strv_list(&plugins);
 		r = start(c, a, &o, action);
@@ -325,17 +318,13 @@ static const struct cli_option down_options[] = {
 static int
 down_one(struct cli *c, const char *sid)
 {
-	struct hr_sandbox_options o = {.sid = sid,
-	    .environ = c->env,
-	    .attach = true,
-	    .headless = true,
-	    .state_dir = c->state_dir,
-	    .log = cli_note,
-	    .log_arg = c};
+	struct hr_sandbox_options o = cli_sandbox(c, sid);
 	struct hr_err err = {0};
-	struct hr_sandbox *s = hr_sandbox_open(c->config, &o, &err);
+	struct hr_sandbox *s;
 	int r = CLI_OK;
 
+	o.attach = true;
+	s = hr_sandbox_open(c->config, &o, &err);
 	if (s == NULL) {
 		r = cli_fail(&err);
 	} else if (hr_sandbox_connect(s, &err) < 0 && err.code == HR_E_NO_SANDBOX) {
@@ -402,11 +391,7 @@ down_strays(struct cli *c)
 static int
 end_pool(struct cli *c)
 {
-	struct hr_sandbox_options o = {.environ = c->env,
-	    .headless = true,
-	    .state_dir = c->state_dir,
-	    .log = cli_note,
-	    .log_arg = c};
+	const struct hr_sandbox_options o = cli_sandbox(c, NULL);
 	struct hr_err err = {0};
 	char *text = hr_sandbox_list(c->state_dir, &err);
 	unsigned n;

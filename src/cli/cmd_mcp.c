@@ -392,15 +392,6 @@ serve(struct bridge *b)
 
 /* ---- the sandbox ---- */
 
-static void
-note(void *arg, const char *text)
-{
-	struct cli *c = arg;
-
-	if (!c->quiet)
-		cli_say("%s", text);
-}
-
 /* One that is made has the door, wherever it listens. */
 static int
 open_door(struct hr_config *c, struct hr_err *err)
@@ -430,13 +421,7 @@ static struct hr_sandbox *
 start(struct cli *c, const struct cli_args *a, int *ret_status)
 {
 	struct hr_strv plugins = {0}, env = {0};
-	struct hr_sandbox_options o = {.sid = c->name,
-	    .environ = c->env,
-	    .headless = true,
-	    .detach = true,
-	    .state_dir = c->state_dir,
-	    .log = note,
-	    .log_arg = c};
+	struct hr_sandbox_options o = cli_sandbox(c, c->name);
 	struct hr_sandbox *s = NULL;
 	struct hr_err err = {0};
 	const char *text;
@@ -446,6 +431,7 @@ start(struct cli *c, const struct cli_args *a, int *ret_status)
 	while ((text = cli_next(a, 'e', &at)) != NULL)
 		hr_strv_set_env(&env, text);
 	if (*ret_status == CLI_OK) {
+		o.detach = true;
 		o.plugins = hr_strv_list(&plugins);
 		o.env = hr_strv_list(&env);
 		s = open_door(c->config, &err) == 0 ? hr_sandbox_open(c->config, &o, &err) : NULL;

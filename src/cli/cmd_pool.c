@@ -31,14 +31,7 @@ static int
 pool(struct cli *c, const struct cli_args *a)
 {
 	struct hr_strv plugins = {0};
-	struct hr_sandbox_options o = {.environ = c->env,
-	    .headless = true,
-	    .while_used = cli_value(a, 'w') != NULL,
-	    .state_dir = c->state_dir,
-	    .log = cli_note,
-	    .log_arg = c,
-	    .progress = cli_progress,
-	    .progress_arg = c};
+	struct hr_sandbox_options o = cli_sandbox(c, NULL);
 	struct hr_err err = {0};
 	unsigned done = 0;
 	char *stop;
@@ -52,6 +45,9 @@ pool(struct cli *c, const struct cli_args *a)
 		    "pool takes a number from 0 to %d, not \"%s\"", POOL_MAX, a->argv[0]);
 	r = cli_plugins(a, &plugins);
 	o.plugins = hr_strv_list(&plugins);
+	o.while_used = cli_value(a, 'w') != NULL;
+	o.progress = cli_progress;
+	o.progress_arg = c;
 	if (r != CLI_OK)
 		;
 	else if (n == 0)

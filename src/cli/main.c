@@ -266,23 +266,28 @@ hint(const struct cli *c, struct hr_err *err)
 	    other ? " -n " : "", other ? c->name : "");
 }
 
-struct hr_sandbox *
-cli_attach(struct cli *c, int *ret_status)
+struct hr_sandbox_options
+cli_sandbox(struct cli *c, const char *sid)
 {
-	struct hr_sandbox_options o = {
-	    .sid = c->name,
+	return (struct hr_sandbox_options){.sid = sid,
 	    .environ = c->env,
-	    .attach = true,
 	    .headless = true,
 	    .state_dir = c->state_dir,
 	    .log = cli_note,
-	    .log_arg = c,
-	    .progress = cli_progress,
-	    .progress_arg = c,
-	};
-	struct hr_err err = {0};
-	struct hr_sandbox *s = hr_sandbox_open(c->config, &o, &err);
+	    .log_arg = c};
+}
 
+struct hr_sandbox *
+cli_attach(struct cli *c, int *ret_status)
+{
+	struct hr_sandbox_options o = cli_sandbox(c, c->name);
+	struct hr_err err = {0};
+	struct hr_sandbox *s;
+
+	o.attach = true;
+	o.progress = cli_progress;
+	o.progress_arg = c;
+	s = hr_sandbox_open(c->config, &o, &err);
 	if (s != NULL && hr_sandbox_connect(s, &err) == 0)
 		return s;
 	if (err.code == HR_E_NO_SANDBOX)
@@ -438,7 +443,7 @@ help(void)
 /* ---- the way to a subcommand ---- */
 
 static char *
-state_directory(const char *const *env)
+state_directory(void)
 {
 	static const char *const places[][2] = {{"HANDRAIL_STATE_DIR", ""},
 	    {"XDG_STATE_HOME", "/handrail"}, {"HOME", "/.local/state/handrail"}};
@@ -446,7 +451,6 @@ state_directory(const char *const *env)
 	char *dir = NULL;
 	size_t i;
 
-	(void)env;
 	for (i = 0; i < sizeof(places) / sizeof(*places); i++) {
 		base = getenv(places[i][0]);
 		if (base != NULL && *base != '\0')
@@ -521,7 +525,7 @@ run_command(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 	c->name = cli_value(a, 'n') != NULL ? cli_value(a, 'n') : "default";
 	c->json = cli_value(a, 'j') != NULL;
 	c->quiet = cli_value(a, 'q') != NULL;
-	c->state_dir = state_directory(c->env);
+	c->state_dir = state_directory();
 	if (c->state_dir == NULL)
 		return cli_usage("out of memory");
 	r = load_config(c, a);
