@@ -51,12 +51,7 @@ hr_mcp_fail(struct hr_mcp_call *c, const char *fmt, ...)
 struct hr_span
 hr_mcp_arg(const struct hr_mcp_call *c, const char *name)
 {
-	struct json_object *v = hr_json_typed_at(c->args, name, HR_PY_STR);
-	struct hr_span s = {NULL, 0};
-
-	if (v != NULL)
-		s.p = hr_json_str(v, &s.len);
-	return s;
+	return hr_json_span_or(c->args, name, NULL);
 }
 
 double
@@ -174,14 +169,12 @@ hr_mcp_perform(struct hr_mcp_call *c, const char *session, const char *type,
 bool
 hr_mcp_is_error(struct hr_mcp_call *c, struct json_object *observation)
 {
-	struct json_object *content = hr_json_typed_at(observation, "content", HR_PY_STR);
-	size_t len = 0;
-	const char *p = content != NULL ? hr_json_str(content, &len) : "";
+	struct hr_span content = hr_json_span_or(observation, "content", "");
 
 	if (!hr_json_str_is(hr_json_at(observation, "observation"), "error"))
 		return false;
 	hr_mcp_fail(c, "%s", "");
-	hr_buf_add(&c->text, p, len);
+	hr_buf_add(&c->text, content.p, content.len);
 	return true;
 }
 

@@ -29,17 +29,6 @@ args_add(struct hr_mcp_call *c, struct json_object *o, const char *name, struct 
 	return false;
 }
 
-static struct hr_span
-content_of(struct json_object *o)
-{
-	struct json_object *v = hr_json_typed_at(o, "content", HR_PY_STR);
-	struct hr_span s = {"", 0};
-
-	if (v != NULL)
-		s.p = hr_json_str(v, &s.len);
-	return s;
-}
-
 /* The editor says of itself whether it could, in its text. */
 static void
 put_edited(struct hr_mcp_call *c, struct json_object *o)
@@ -49,7 +38,7 @@ put_edited(struct hr_mcp_call *c, struct json_object *o)
 
 	if (o == NULL || hr_mcp_is_error(c, o))
 		return;
-	s = content_of(o);
+	s = hr_json_span_or(o, "content", "");
 	if (s.len >= sizeof(failed) - 1 && memcmp(s.p, failed, sizeof(failed) - 1) == 0) {
 		hr_mcp_fail(c, "%s", "");
 		s.p += sizeof(failed) - 1;
@@ -98,7 +87,7 @@ read_file(struct hr_mcp_call *c, struct hr_span path)
 		return;
 	o = hr_mcp_perform(c, NULL, "read", args, 0, no_key);
 	if (o != NULL && media && !hr_mcp_is_error(c, o)) {
-		if (hr_mcp_put_data(c, content_of(o), path))
+		if (hr_mcp_put_data(c, hr_json_span_or(o, "content", ""), path))
 			hr_mcp_say(c, "%.*s", path.len < 2000 ? (int)path.len : 2000, path.p);
 		else
 			put_edited(c, o);

@@ -15,11 +15,9 @@ static const struct hr_span no_key = {"", 0};
 static void
 put_content(struct hr_mcp_call *c, struct json_object *o)
 {
-	struct json_object *v = hr_json_typed_at(o, "content", HR_PY_STR);
-	size_t len = 0;
-	const char *p = v != NULL ? hr_json_str(v, &len) : "";
+	struct hr_span content = hr_json_span_or(o, "content", "");
 
-	hr_buf_add(&c->text, p, len);
+	hr_buf_add(&c->text, content.p, content.len);
 }
 
 static void

@@ -193,24 +193,13 @@ say_busy(struct hr_mcp_call *c, const struct hr_shell_place *place, struct hr_sp
 	hr_buf_done(&handle);
 }
 
-static struct hr_span
-str_at(struct json_object *o, const char *name)
-{
-	struct json_object *v = hr_json_typed_at(o, name, HR_PY_STR);
-	struct hr_span s = {"", 0};
-
-	if (v != NULL)
-		s.p = hr_json_str(v, &s.len);
-	return s;
-}
-
 /* From the observation: it is over, or it is to be waited for. */
 static void
 take(struct hr_mcp_call *c, struct json_object *o, struct hr_span text)
 {
 	struct json_object *meta = hr_json_at(hr_json_at(o, "extras"), "metadata");
 	const struct hr_shell_place place = hr_mcp_place(c, &c->wait);
-	struct hr_span content = str_at(o, "content"), key = hr_span_of_buf(&c->key);
+	struct hr_span content = hr_json_span_or(o, "content", ""), key = hr_span_of_buf(&c->key);
 	int64_t exit_code = meta != NULL ? hr_json_int_at(meta, "exit_code") : -1;
 	struct hr_command_state s;
 	struct hr_buf frame, handle;
@@ -226,8 +215,8 @@ take(struct hr_mcp_call *c, struct json_object *o, struct hr_span text)
 	if (exit_code >= 0) {
 		if (found)
 			hr_mcp_handle_put(&handle, &c->wait);
-		hr_mcp_put_done(
-		    c, content, exit_code, str_at(meta, "working_dir"), hr_buf_str(&handle));
+		hr_mcp_put_done(c, content, exit_code, hr_json_span_or(meta, "working_dir", ""),
+		    hr_buf_str(&handle));
 	} else if (found) {
 		c->waits = true;
 	} else {

@@ -368,6 +368,17 @@ hr_json_typed_at(struct json_object *o, const char *name, enum hr_py_type type)
 	return hr_json_type(v) == type ? v : NULL;
 }
 
+struct hr_span
+hr_json_span_or(struct json_object *o, const char *name, const char *otherwise)
+{
+	struct json_object *v = hr_json_typed_at(o, name, HR_PY_STR);
+	struct hr_span s = {otherwise, 0};
+
+	if (v != NULL)
+		s.p = hr_json_str(v, &s.len);
+	return s;
+}
+
 const char *
 hr_json_text(struct json_object *v)
 {

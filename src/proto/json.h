@@ -92,6 +92,8 @@ struct json_object *hr_json_typed_at(struct json_object *o, const char *name, en
 const char *hr_json_text(struct json_object *v);
 const char *hr_json_text_at(struct json_object *o, const char *name);
 const char *hr_json_text_or(struct json_object *o, const char *name, const char *otherwise);
+/* All of a string, null characters as well. otherwise: "" or NULL, where it is none. */
+struct hr_span hr_json_span_or(struct json_object *o, const char *name, const char *otherwise);
 /* An integer; 0: it is none. One that does not fit is the nearest that does. */
 int64_t hr_json_int_at(struct json_object *o, const char *name);
 /* A number, always finite; 0: it is none. */

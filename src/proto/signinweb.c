@@ -48,21 +48,13 @@ member(struct json_object *body, const char *name, size_t *ret_len)
 	return v != NULL ? hr_json_str(v, ret_len) : "";
 }
 
-static bool
-is_true(struct json_object *body, const char *name)
-{
-	struct json_object *v = hr_json_typed_at(body, name, HR_PY_BOOL);
-
-	return v != NULL && json_object_get_boolean(v);
-}
-
 bool
 hr_signin_asked(struct json_object *body, bool over_tls, struct hr_signin_asked *ret)
 {
 	ret->path = member(body, "path", &ret->path_len);
 	ret->port = member(body, "port", &ret->port_len);
-	ret->secure = over_tls || is_true(body, "secure");
-	ret->look = is_true(body, "look");
+	ret->secure = over_tls || hr_json_true_at(body, "secure");
+	ret->look = hr_json_true_at(body, "look");
 	return path_fits(ret->path, ret->path_len) && is_port(ret->port, ret->port_len);
 }
 

@@ -130,13 +130,10 @@ add_error(struct hr_cell *c, struct json_object *content)
 void
 hr_cell_output(struct hr_cell *c, const struct hr_wire_message *m)
 {
-	struct json_object *state;
-
 	if (!is_mine(c, m))
 		return;
 	if (strcmp(m->type, "status") == 0) {
-		state = hr_json_typed_at(m->content, "execution_state", HR_PY_STR);
-		c->idle = c->idle || (state != NULL && hr_json_str_is(state, "idle"));
+		c->idle |= hr_json_str_is(hr_json_at(m->content, "execution_state"), "idle");
 	} else if (c->failed) {
 		return;
 	} else if (strcmp(m->type, "stream") == 0) {
@@ -152,16 +149,13 @@ hr_cell_output(struct hr_cell *c, const struct hr_wire_message *m)
 static bool
 asks_exit(struct json_object *content)
 {
-	struct json_object *payload = hr_json_typed_at(content, "payload", HR_PY_LIST), *p, *source,
-			   *keep;
+	struct json_object *payload = hr_json_typed_at(content, "payload", HR_PY_LIST), *p;
 	size_t i;
 
 	for (i = 0; payload != NULL && i < json_object_array_length(payload); i++) {
 		p = json_object_array_get_idx(payload, i);
-		source = hr_json_typed_at(p, "source", HR_PY_STR);
-		keep = hr_json_typed_at(p, "keepkernel", HR_PY_BOOL);
-		if (source != NULL && hr_json_str_is(source, "ask_exit") &&
-		    (keep == NULL || !json_object_get_boolean(keep)))
+		if (hr_json_str_is(hr_json_at(p, "source"), "ask_exit") &&
+		    !hr_json_true_at(p, "keepkernel"))
 			return true;
 	}
 	return false;
@@ -170,12 +164,9 @@ asks_exit(struct json_object *content)
 void
 hr_cell_reply(struct hr_cell *c, const struct hr_wire_message *m)
 {
-	struct json_object *status;
-
 	if (!is_mine(c, m))
 		return;
-	status = hr_json_typed_at(m->content, "status", HR_PY_STR);
-	c->aborted = status != NULL && hr_json_str_is(status, "aborted");
+	c->aborted = hr_json_str_is(hr_json_at(m->content, "status"), "aborted");
 	c->exiting = asks_exit(m->content);
 	c->replied = true;
 }

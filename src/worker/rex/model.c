@@ -428,12 +428,7 @@ hr_rex_check(const struct hr_rex_model *m, struct json_object *body, struct hr_a
 struct hr_span
 hr_rex_str(const struct hr_rex_call *c, const char *name)
 {
-	struct json_object *v = hr_json_typed_at(c->body, name, HR_PY_STR);
-	struct hr_span s = {NULL, 0};
-
-	if (v != NULL)
-		s.p = hr_json_str(v, &s.len);
-	return s;
+	return hr_json_span_or(c->body, name, NULL);
 }
 
 double

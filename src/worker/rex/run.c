@@ -153,9 +153,8 @@ begins(struct hr_span s, const char *with)
 static bool
 take(struct hr_rex_call *c, const struct hr_answer *inner, struct hr_rex_result *ret)
 {
-	struct json_object *meta, *content, *suffix;
+	struct json_object *meta;
 	struct hr_buf text;
-	struct hr_span said = {"", 0};
 
 	*ret = (struct hr_rex_result){.exit_code = -1};
 	if (hr_json_decode(hr_buf_str(&inner->body), inner->body.len, &ret->o, NULL) < 0 ||
@@ -164,10 +163,7 @@ take(struct hr_rex_call *c, const struct hr_answer *inner, struct hr_rex_result 
 		hr_rex_raisef(c->ret, "builtins.RuntimeError", "the shell's answer cannot be read");
 		return false;
 	}
-	content = hr_json_typed_at(ret->o, "content", HR_PY_STR);
-	ret->content = (struct hr_span){"", 0};
-	if (content != NULL)
-		ret->content.p = hr_json_str(content, &ret->content.len);
+	ret->content = hr_json_span_or(ret->o, "content", "");
 	if (hr_json_str_is(hr_json_at(ret->o, "observation"), "error")) {
 		hr_buf_init(&text, HR_ANSWER_MAX);
 		hr_buf_add(&text, ret->content.p, ret->content.len);
@@ -180,10 +176,8 @@ take(struct hr_rex_call *c, const struct hr_answer *inner, struct hr_rex_result 
 	}
 	meta = hr_json_at(hr_json_at(ret->o, "extras"), "metadata");
 	ret->exit_code = meta != NULL ? hr_json_int_at(meta, "exit_code") : -1;
-	suffix = hr_json_typed_at(meta, "suffix", HR_PY_STR);
-	if (suffix != NULL)
-		said.p = hr_json_str(suffix, &said.len);
-	ret->refused = ret->exit_code < 0 && begins(said, "\n[Your command \"");
+	ret->refused =
+	    ret->exit_code < 0 && begins(hr_json_span_or(meta, "suffix", ""), "\n[Your command \"");
 	return true;
 }
 

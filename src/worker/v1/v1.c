@@ -114,18 +114,17 @@ word_of(const char *status)
 static void
 put_changes(struct hr_buf *b, struct json_object *list)
 {
-	struct json_object *one, *path;
-	size_t i, len;
-	const char *p;
+	struct json_object *one;
+	struct hr_span path;
+	size_t i;
 
 	hr_buf_addc(b, '[');
 	for (i = 0; hr_json_type(list) == HR_PY_LIST && i < hr_json_count(list); i++) {
 		one = hr_json_entry(list, i);
-		path = hr_json_typed_at(one, "path", HR_PY_STR);
-		p = path != NULL ? hr_json_str(path, &len) : NULL;
+		path = hr_json_span_or(one, "path", "");
 		hr_buf_addf(b, "%s{\"status\":\"%s\",\"path\":", i > 0 ? "," : "",
 		    word_of(hr_json_text_at(one, "status")));
-		(void)hr_json_put_str(b, p != NULL ? p : "", p != NULL ? len : 0, HR_JSON_REPLACE);
+		(void)hr_json_put_str(b, path.p, path.len, HR_JSON_REPLACE);
 		hr_buf_addc(b, '}');
 	}
 	hr_buf_addc(b, ']');
