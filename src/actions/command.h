@@ -3,8 +3,6 @@
 #ifndef HR_ACTIONS_COMMAND_H
 #define HR_ACTIONS_COMMAND_H
 
-#include <stdbool.h>
-
 #include "actions/shell.h"
 
 #define HR_COMMAND_KEY_MAX 256 /* so much of an action's key a keeper notes */

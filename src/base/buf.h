@@ -6,7 +6,6 @@
 #ifndef HR_BASE_BUF_H
 #define HR_BASE_BUF_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"

@@ -5,7 +5,6 @@
 #include "handrail-error.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 
 /* Fills *err (which may be NULL) and returns -1, so that one writes
  * `return hr_err_set(err, HR_E_INVAL, "...");`. Text that does not fit is cut at a character. */

@@ -7,7 +7,6 @@
 #ifndef HR_BASE_HANDOVER_H
 #define HR_BASE_HANDOVER_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"

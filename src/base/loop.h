@@ -5,7 +5,6 @@
 #ifndef HR_BASE_LOOP_H
 #define HR_BASE_LOOP_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"

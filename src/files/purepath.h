@@ -4,7 +4,6 @@
 #ifndef HR_FILES_PUREPATH_H
 #define HR_FILES_PUREPATH_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"

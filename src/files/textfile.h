@@ -3,12 +3,9 @@
 #define HR_FILES_TEXTFILE_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <sys/types.h>
 
 #include "base/buf.h"
 #include "files/charset/encoding.h"
-#include "base/span.h"
 
 /* Appends all bytes of path, at most the cap of b. 0; -1: err->sys is the errno, EFBIG for a file
  * that is longer, HR_E_NOMEM. Never waits for a FIFO: without a writer it is empty. */

@@ -2,8 +2,6 @@
 #ifndef HR_FLEET_DOCTOR_H
 #define HR_FLEET_DOCTOR_H
 
-#include <sys/types.h>
-
 #include "fleet/edge.h"
 #include "fleet/engine.h"
 #include "fleet/fleet.h"

@@ -5,9 +5,6 @@
 #ifndef HR_HOST_TOKENS_H
 #define HR_HOST_TOKENS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "host/handle.h"
 
 enum { HR_GITHUB, HR_GITLAB, HR_BITBUCKET, HR_ENTERPRISE_SSO, HR_PROVIDERS };

@@ -2,8 +2,6 @@
 #ifndef HR_MCP_RPC_H
 #define HR_MCP_RPC_H
 
-#include <stdbool.h>
-
 #include "base/buf.h"
 #include "base/span.h"
 

@@ -4,7 +4,6 @@
 #define HR_PROTO_EVENT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/buf.h"

@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/clock.h"
 #include "base/err.h"
 #include "proto/frame.h"
 

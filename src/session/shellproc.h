@@ -4,7 +4,6 @@
 #define HR_SESSION_SHELLPROC_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
 #include "base/err.h"

@@ -3,7 +3,6 @@
 #define HR_WORKER_BODY_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 /* FastAPI parses a body as JSON if the header is absent or empty, or its media type is
  * application/json or application/<anything>+json, in any case (doc/http.md, "POST

@@ -5,7 +5,6 @@
 #define HR_WORKER_HUB_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"

@@ -3,7 +3,6 @@
 #define HR_WORKER_KEY_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "proto/event.h"
 #include "worker/request.h"

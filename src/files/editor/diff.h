@@ -3,8 +3,6 @@
 #ifndef HR_FILES_EDITOR_DIFF_H
 #define HR_FILES_EDITOR_DIFF_H
 
-#include <stddef.h>
-
 #include "base/buf.h"
 #include "base/span.h"
 

@@ -9,7 +9,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 #include "base/span.h"
 

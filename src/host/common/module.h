@@ -3,7 +3,6 @@
 #define HR_HOST_COMMON_MODULE_H
 
 #include "base/module.h"
-#include "host/handrail.h"
 
 /* $HANDRAIL_LIBEXECDIR, or where they were installed. Borrowed. */
 const char *hr_module_dir(void);

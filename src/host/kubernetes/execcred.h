@@ -4,7 +4,6 @@
 
 #include "base/buf.h"
 #include "base/strv.h"
-#include "host/handrail.h"
 
 struct json_object;
 

@@ -7,7 +7,6 @@
 #include "host/handrail.h"
 #include "host/kubernetes/login.h"
 #include "host/kubernetes/status.h"
-#include "http/http.h"
 #include "http/ws.h"
 
 struct json_object;

@@ -7,7 +7,6 @@
 
 #include "base/strv.h"
 #include "host/handrail.h"
-#include "http/http.h"
 
 /* Of a call that failed, as gRPC numbers them. */
 enum {

@@ -3,7 +3,6 @@
 #ifndef HR_HOST_PROGRAM_ANSWER_H
 #define HR_HOST_PROGRAM_ANSWER_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include <json-c/json_object.h>

@@ -6,7 +6,6 @@
 
 #include <sys/types.h>
 
-#include "base/strv.h"
 #include "host/program/answer.h"
 
 struct hr_child {

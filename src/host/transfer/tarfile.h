@@ -4,8 +4,6 @@
 
 #include <stdbool.h>
 
-#include "host/handrail.h"
-
 /* A descriptor of a file without a name, at its start, with all below dir: sorted, owner 0, time 0;
  * gzip: compressed; links: one to a file is stored as that file, others are left out; not set: a
  * link is an error. The caller closes it. -1 with *err. */

@@ -5,7 +5,6 @@
 #ifndef HR_PLUGINS_BROWSER_ELEMENT_H
 #define HR_PLUGINS_BROWSER_ELEMENT_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "plugins/browser/browser.h"

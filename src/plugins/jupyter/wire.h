@@ -2,7 +2,6 @@
 #ifndef HR_PLUGINS_JUPYTER_WIRE_H
 #define HR_PLUGINS_JUPYTER_WIRE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"

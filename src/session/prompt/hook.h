@@ -15,7 +15,6 @@
 #define HR_SESSION_PROMPT_HOOK_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "base/buf.h"
 #include "base/err.h"

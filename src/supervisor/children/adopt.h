@@ -8,7 +8,6 @@
 #ifndef HR_SUPERVISOR_CHILDREN_ADOPT_H
 #define HR_SUPERVISOR_CHILDREN_ADOPT_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 

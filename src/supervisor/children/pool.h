@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <sys/queue.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 #include "proto/scoreboard.h"
 #include "supervisor/children/channel.h"

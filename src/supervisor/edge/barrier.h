@@ -6,8 +6,6 @@
 #ifndef HR_SUPERVISOR_EDGE_BARRIER_H
 #define HR_SUPERVISOR_EDGE_BARRIER_H
 
-#include <stdbool.h>
-
 #include "base/err.h"
 
 /* What the configuration ends with, to be held or not. */

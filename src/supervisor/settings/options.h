@@ -6,7 +6,6 @@
 #ifndef HR_SUPERVISOR_SETTINGS_OPTIONS_H
 #define HR_SUPERVISOR_SETTINGS_OPTIONS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 

@@ -3,7 +3,6 @@
 #ifndef HR_WORKER_REX_EXPECT_H
 #define HR_WORKER_REX_EXPECT_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
