@@ -231,7 +231,7 @@ static const struct hr_mcp_param grep_params[] = {
 struct matches {
 	struct hr_mcp_call *c;
 	size_t shown, last_line;
-	bool first, context;
+	bool context;
 };
 
 /* Cut at a character. */

@@ -253,7 +253,6 @@ fits(struct hr_kube_store *s, const struct hr_fleet_row *row, const struct hr_fl
 
 struct warm {
 	const char *shape;
-	unsigned skip;
 	char id[HR_FLEET_ID];
 };
 
@@ -262,7 +261,7 @@ on_warm(void *arg, const struct hr_fleet_row *row)
 {
 	struct warm *w = arg;
 
-	if (row->state != HR_FLEET_WARM || strcmp(row->shape, w->shape) != 0 || w->skip-- > 0)
+	if (row->state != HR_FLEET_WARM || strcmp(row->shape, w->shape) != 0)
 		return 0;
 	memcpy(w->id, row->id, sizeof(w->id));
 	return 1;
@@ -283,7 +282,6 @@ take_warm(struct hr_kube_store *s, struct hr_fleet_row *row, struct hr_fleet_row
 		return 0;
 	for (i = 0; r == 0 && i < TRIES; i++) {
 		w.id[0] = '\0';
-		w.skip = 0;
 		if (hr_cache_each(s->cache, on_warm, &w, err) != 0)
 			return -1;
 		if (w.id[0] == '\0')

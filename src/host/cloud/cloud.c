@@ -296,7 +296,6 @@ give_up(struct hr_cloud *c, struct hr_err *err)
 /* Of nobody's record: by its name, where somebody attaches. */
 struct by_name {
 	struct hr_cloud *c;
-	char who[48];
 	int n;
 };
 

@@ -13,7 +13,6 @@
 #include "base/err.h"
 #include "proto/json.h"
 
-#define RETRY_MAX_S 120
 #define PART 200
 
 /* One line without anything that a terminal would obey. */
@@ -31,7 +30,6 @@ keep(char *to, size_t cap, const char *text, size_t len)
 bool
 hr_kube_status_of(struct hr_kube_status *ret, struct json_object *o)
 {
-	int64_t after = hr_json_int_at(hr_json_at(o, "details"), "retryAfterSeconds");
 	const char *text = hr_json_text_or(o, "message", "");
 	const char *reason = hr_json_text_or(o, "reason", "");
 	int64_t code = hr_json_int_at(o, "code");
@@ -42,8 +40,6 @@ hr_kube_status_of(struct hr_kube_status *ret, struct json_object *o)
 		ret->code = (int)code;
 	keep(ret->reason, sizeof(ret->reason), reason, strlen(reason));
 	keep(ret->message, sizeof(ret->message), text, strlen(text));
-	if (after > 0)
-		ret->retry_after_s = after < RETRY_MAX_S ? (int)after : RETRY_MAX_S;
 	return true;
 }
 

@@ -10,7 +10,6 @@ struct hr_kube_status {
 	int code;          /* of HTTP, or of an event of a watch; 0: nobody answered */
 	char reason[48];   /* "AlreadyExists", "NotFound", ...; "" */
 	char message[800]; /* the server's */
-	int retry_after_s; /* 0: it does not say */
 };
 
 /* From a body, which may be anything. */

@@ -76,7 +76,6 @@ struct watcher {
 	int stop_fd, news_fd;
 	pthread_t thread;
 	bool started;
-	unsigned patience_s; /* for a node that takes it */
 	/* below the lock */
 	pthread_mutex_t lock;
 	struct hr_kube_why why; /* the last one */

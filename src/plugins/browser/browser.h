@@ -103,7 +103,6 @@ struct browser {
 	bool skipping;        /* a message that is too long */
 	bool gone;            /* no more than br_stop() helps */
 	char why[200];
-	bool rung; /* the timer */
 
 	int64_t next_id;
 	TAILQ_HEAD(, br_asking) asking;

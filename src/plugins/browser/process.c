@@ -177,7 +177,6 @@ on_timer(void *arg)
 {
 	struct browser *b = arg;
 
-	b->rung = true;
 	hr_loop_stop(b->loop);
 }
 

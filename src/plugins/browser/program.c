@@ -439,7 +439,6 @@ list_strings(struct br_program *p, const struct br_value *v, size_t step, struct
 	}
 	ret->list = list;
 	ret->nlist = v->n / step;
-	ret->is_list = true;
 	return 0;
 }
 
@@ -465,7 +464,6 @@ take_options(struct br_program *p, const struct br_value *v, struct br_call *ret
 
 	if (v->kind == BR_V_STR)
 		return list_of_one(p, v, ret);
-	ret->is_list = true;
 	if (v->kind == BR_V_NONE)
 		return 0; /* as an empty list */
 	if (v->kind < BR_V_LIST) {
@@ -493,7 +491,6 @@ take_files(struct br_program *p, const struct br_value *v, struct br_call *ret)
 
 	if (v->kind == BR_V_STR)
 		return list_of_one(p, v, ret);
-	ret->is_list = true;
 	if (is_list(v) && list_strings(p, v, 1, ret, &other, &at) < 0)
 		return -1;
 	if (other == NULL)

@@ -52,7 +52,6 @@ struct br_call {
 	unsigned modifiers;
 	const struct hr_span *list; /* select_option: options; upload_file: files */
 	size_t nlist;
-	bool is_list; /* a list was given, not one string */
 	/* What the driver answers once the element was found ("Error: Locator.click: button:
 	 * expected one of (left|right|middle)"), instead of doing anything; NULL: nothing wrong.
 	 * For functions without an element: at once; upload_file: once the page asked for files. */

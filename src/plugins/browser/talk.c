@@ -372,7 +372,6 @@ sleep_until(struct browser *b, int64_t until_ms)
 		return hr_err_set(&b->err, HR_E_GONE, "the browser is being ended");
 	if (left <= 0)
 		return 1;
-	b->rung = false;
 	if (hr_watch_arm(b->timer, left, &b->err) != 0)
 		return -1;
 	r = hr_loop_run(b->loop, &b->err);
