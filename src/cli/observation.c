@@ -62,8 +62,17 @@ is_traceback(const char *text, const char *p)
 	return p - dash > DASHES_MIN;
 }
 
-/* Of a cell: the answer does not tell one that raised an exception from another one. What IPython
- * says of it does, which ends the cell's text. */
+/* A kind that is told so by its interpreter says it; a server of the sandbox never does. */
+static bool
+is_failed(struct json_object *obs)
+{
+	struct json_object *v = hr_json_at(obs, "success");
+
+	return json_object_is_type(v, json_type_boolean) && !json_object_get_boolean(v);
+}
+
+/* Of a cell: a server's answer does not tell one that raised an exception from another one. What
+ * IPython says of it does, which ends the cell's text. */
 static int
 cell_status(const char *text)
 {
@@ -105,7 +114,8 @@ status_of(struct json_object *obs)
 	if (is_error(obs))
 		return CLI_ERROR;
 	if (strcmp(hr_json_text_or(obs, "observation", ""), "run_ipython") == 0)
-		return cell_status(hr_json_text_or(obs, "content", ""));
+		return is_failed(obs) ? CLI_ERROR
+				      : cell_status(hr_json_text_or(obs, "content", ""));
 	if (!json_object_is_type(v, json_type_int))
 		return CLI_OK;
 	code = json_object_get_int(v);

@@ -92,6 +92,24 @@ def actions():
               "no copies are left on this machine")
 
 
+def cells():
+    """Their status is what the interpreter says, with a traceback and without one."""
+    rule = "-" * 75 + "\nValueError      Traceback (most recent call last)\nValueError: bad"
+    with CloudHost() as h:
+        h.ok("up", "-q")
+        for n, (said, status, printed) in enumerate((
+                ([{"type": "stdout", "text": "hi\n"}, {"type": "result", "text": "42"}], 0, "hi\n42\n"),
+                ([{"type": "error", "name": "ValueError", "value": "bad", "traceback": rule}], 1, rule + "\n"),
+                ([{"type": "stdout", "text": "hi"}, {"type": "error", "name": "ValueError", "value": "bad"},
+                  {"type": "number_of_executions", "execution_count": 1}], 1, "hi\nValueError: bad\n"),
+                ([{"type": "error", "name": "ValueError", "value": "", "traceback": ""}], 1, "ValueError: \n"),
+                ([{"type": "error", "name": "SystemExit", "value": "0"}], 0, "SystemExit: 0\n"),
+                ([{"type": "error", "name": "SystemExit", "value": "3"}], 1, "SystemExit: 3\n"))):
+            h.at.cells[str(n)] = said
+            done = h("py", str(n))
+            equal((done.returncode, done.stdout), (status, printed), "%s: %s" % (said, done.stderr))
+
+
 def time_limits():
     with CloudHost() as h:
         h.ok("up", "-q")
@@ -236,8 +254,8 @@ def secrets():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (life, actions, time_limits, limits_and_faults, lost_answers, killed_makers, strays, older_routes,
-                 secrets):
+    for test in (life, actions, cells, time_limits, limits_and_faults, lost_answers, killed_makers, strays,
+                 older_routes, secrets):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

@@ -153,7 +153,7 @@ perform(struct hr_cloud *c, const char *op, struct json_object *q, struct json_o
 		r = hr_e2b_code(c, hr_json_text_or(q, "code", ""), &b, err);
 		play_put(o, "text", json_object_new_string(hr_buf_str(&b)));
 		hr_buf_done(&b);
-		return r;
+		return r < 0 ? -1 : 0;
 	}
 	if (strcmp(op, "get") == 0) {
 		hr_buf_init(&b, HR_CLOUD_FILE_MAX);

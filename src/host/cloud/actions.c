@@ -112,7 +112,6 @@ cell(struct hr_cloud *c, struct json_object *args, struct hr_err *err)
 	    .extras = extras,
 	    .extras_n = 2,
 	    .has_success = true,
-	    .success = true,
 	    .bad = HR_JSON_REPLACE};
 	struct hr_err e = {0};
 	struct hr_buf content, b;
@@ -124,10 +123,11 @@ cell(struct hr_cloud *c, struct json_object *args, struct hr_err *err)
 	if (r == 0)
 		r = c->ops->code(c, code, &content, &e);
 	o.content = hr_span_of_buf(&content);
-	if (r == 0 && hr_obs_put(&b, &o) != 0)
+	o.success = r == 0;
+	if (r >= 0 && hr_obs_put(&b, &o) != 0)
 		b.fail = HR_E_NOMEM;
 	hr_buf_done(&content);
-	if (r == 0)
+	if (r >= 0)
 		return hr_buf_end(&b, err);
 	hr_buf_done(&b);
 	return hr_direct_error("", err, "IPython error: %s", e.msg);

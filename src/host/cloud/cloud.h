@@ -74,7 +74,7 @@ struct hr_cloud_ops {
 	/* Parents are made. */
 	int (*put)(
 	    struct hr_cloud *c, const char *path, const char *p, size_t len, struct hr_err *err);
-	/* Runs a cell of Python; NULL: it has no such thing. */
+	/* Runs a cell of Python, 1: it raised an exception; NULL: it has no such thing. */
 	int (*code)(struct hr_cloud *c, const char *code, struct hr_buf *out, struct hr_err *err);
 	/* Starts what goes on by itself; NULL: create() has done it. */
 	int (*launch)(struct hr_cloud *c, const char *line, struct hr_err *err);

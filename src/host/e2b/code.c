@@ -40,6 +40,7 @@ on_result(struct json_object *o, struct hr_buf *out, struct hr_err *err)
 	return 0;
 }
 
+/* 1, but of the exception that ends a program with success. */
 static int
 on_error(struct json_object *o, struct hr_buf *out, struct hr_err *err)
 {
@@ -52,10 +53,11 @@ on_error(struct json_object *o, struct hr_buf *out, struct hr_err *err)
 	add(out, text != NULL && *text != '\0' ? text : name);
 	if (text == NULL || *text == '\0')
 		hr_buf_addf(out, ": %s", value != NULL ? value : "");
-	return 0;
+	return strcmp(name, "SystemExit") != 0 ||
+	       (value != NULL && *value != '\0' && strcmp(value, "0") != 0);
 }
 
-/* One line; kinds that are not known are left out. */
+/* One line, 1: an exception; kinds that are not known are left out. */
 static int
 on_line(struct json_object *o, struct hr_buf *out, struct hr_err *err)
 {
@@ -80,9 +82,9 @@ on_line(struct json_object *o, struct hr_buf *out, struct hr_err *err)
 static int
 read_lines(const char *p, size_t len, struct hr_buf *out, struct hr_err *err)
 {
-	int r = 0;
+	int r = 0, raised = 0;
 
-	while (r == 0 && len > 0) {
+	while (r >= 0 && len > 0) {
 		const char *end = memchr(p, '\n', len);
 		size_t n = end != NULL ? (size_t)(end - p) : len;
 		struct json_object *o = NULL;
@@ -92,11 +94,14 @@ read_lines(const char *p, size_t len, struct hr_buf *out, struct hr_err *err)
 		else if (n > 0)
 			r = on_line(o, out, err);
 		json_object_put(o);
+		raised |= r > 0;
 		n += end != NULL;
 		p += n;
 		len -= n;
 	}
-	return r == 0 && hr_buf_check(out, NULL) != 0 ? hr_err_nomem(err) : r;
+	if (r >= 0 && hr_buf_check(out, NULL) != 0)
+		return hr_err_nomem(err);
+	return r < 0 ? -1 : raised;
 }
 
 int

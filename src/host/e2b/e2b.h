@@ -37,7 +37,8 @@ hr_e2b_metrics(struct hr_cloud *c, const char *id, struct json_object **ret, str
 
 /* ---- code.c ---- */
 
-/* Runs a cell with E2B's code interpreter: what it printed and gave, as text. */
+/* Runs a cell with E2B's code interpreter: what it printed and gave, as text. 1: it raised an
+ * exception. */
 int hr_e2b_code(struct hr_cloud *c, const char *code, struct hr_buf *out, struct hr_err *err);
 
 /* ---- envd.c ---- */
