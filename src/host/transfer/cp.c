@@ -121,80 +121,63 @@ has_none(const struct hr_sandbox *s)
 	return s->ops->copy_from != NULL && !s->endpoint.serves;
 }
 
-/* NULL with *err: it is no list. */
-static struct json_object *
-list_of(const char *text, const char *path, struct hr_err *err)
+/* What is there: 1; what is not: 0. *ret: its list, the caller's. That of an empty directory has
+ * nothing either, but a copy can be made of it. */
+static int
+is_there(struct hr_sandbox *s, const char *path, struct json_object **ret, struct hr_err *err)
 {
-	struct json_object *list = NULL;
+	char *text = NULL, *zip = NULL;
+	struct hr_err e = {0};
+	int r = hr_sandbox_list_files(s, path, &text, err);
 
-	(void)hr_json_decode(text, strlen(text), &list, NULL);
-	if (json_object_is_type(list, json_type_array))
-		return list;
-	json_object_put(list);
-	(void)hr_err_set(err, HR_E_PROTO, "the list of %s is no JSON list", path);
-	return NULL;
+	if (r == 0 && hr_json_decode(text, strlen(text), ret, NULL) == 0 &&
+	    json_object_is_type(*ret, json_type_array))
+		r = hr_json_count(*ret) > 0;
+	else if (r == 0)
+		r = hr_err_set(err, HR_E_PROTO, "the list of %s is no JSON list", path);
+	if (r == 0 && hr_sandbox_copy_from(s, path, &zip, &e) == 0)
+		r = 1;
+	else if (r == 0 && e.code != HR_E_NOTFOUND)
+		r = hr_err_pass(err, &e);
+	if (zip != NULL)
+		(void)unlink(zip);
+	free(zip);
+	free(text);
+	return r;
 }
 
-/* By names alone: where that which is above a path is a directory, the path is a file if it is the
- * one entry of its own list. Above a file there is nothing, or the directory that it is in. */
+/* A link that leads nowhere, or what may not be entered, is there all the same. */
 static bool
-is_above_file(struct json_object *list, const char *only)
+is_shut(const struct hr_err *e)
 {
-	const char *entry;
-	bool is = hr_json_count(list) == 0;
-	size_t i;
-
-	for (i = 0; !is && i < hr_json_count(list); i++) {
-		entry = hr_json_text(hr_json_entry(list, i));
-		is = entry != NULL && strcmp(entry, only) == 0;
-	}
-	return is;
+	return e->code == HR_E_PERMISSION || (e->code == HR_E_SYS && e->sys == ELOOP);
 }
 
-/* Of a file there is one, its own path; of a directory they may be paths as well. Nothing is in one
- * that is empty, or not there. */
+/* Of a file there is one, its own path; of a directory they may be paths as well, but that is below
+ * it then. (What is above it may be closed to its user.) */
 static int
 look_at_list(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struct hr_err *err)
 {
-	char *above = hr_path_join(path, ".."), *text = NULL, *more = NULL, *zip = NULL;
 	struct json_object *list = NULL, *those = NULL;
-	struct hr_err e = {0};
 	const char *only;
-	int r = -1;
+	struct hr_err e = {0};
+	char *below;
+	int r = is_there(s, path, &list, err);
 
-	*ret = HR_CP_DIRECTORY;
-	if (above == NULL) {
-		(void)hr_err_nomem(err);
-		goto out;
-	}
-	if (hr_sandbox_list_files(s, path, &text, err) != 0 ||
-	    (list = list_of(text, path, err)) == NULL)
-		goto out;
-	r = 0;
+	*ret = r > 0 ? HR_CP_DIRECTORY : HR_CP_NOTHING;
 	only = hr_json_count(list) == 1 ? hr_json_text(hr_json_entry(list, 0)) : NULL;
-	if (only != NULL && *only == '/') {
-		/* what is above all that may be seen is not to be had: no file is there */
-		r = hr_sandbox_list_files(s, above, &more, &e);
-		if (r != 0 && e.code == HR_E_PERMISSION)
-			r = 0;
-		else if (r != 0 || (those = list_of(more, above, &e)) == NULL)
-			r = hr_err_pass(err, &e);
-		else if (is_above_file(those, only))
+	if (r > 0 && only != NULL && *only == '/') {
+		below = hr_path_join(path, hr_path_leaf(only));
+		r = below != NULL ? is_there(s, below, &those, &e) : hr_err_nomem(&e);
+		if (r == 0)
 			*ret = HR_CP_FILE;
-	} else if (hr_json_count(list) == 0 && hr_sandbox_copy_from(s, path, &zip, &e) != 0) {
-		*ret = HR_CP_NOTHING;
-		r = e.code == HR_E_NOTFOUND ? 0 : hr_err_pass(err, &e);
+		else if (r < 0)
+			r = is_shut(&e) ? 0 : hr_err_pass(err, &e);
+		free(below);
 	}
-out:
-	if (zip != NULL)
-		(void)unlink(zip);
 	json_object_put(list);
 	json_object_put(those);
-	free(zip);
-	free(text);
-	free(more);
-	free(above);
-	return r;
+	return r < 0 ? -1 : 0;
 }
 
 int
