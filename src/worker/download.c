@@ -86,13 +86,17 @@ hr_handle_download(struct hr_worker *w, struct hr_request *r, struct hr_answer *
 	struct hr_stream s = {.length = -1};
 	struct hr_err err = {.code = HR_OK};
 	const struct hr_zip *zip;
-	struct hr_buf path, why;
+	struct hr_buf path, why, empty;
 
 	hr_buf_init(&path, QUERY_MAX);
 	hr_buf_init(&why, HR_TARGET_TEXT_MAX);
+	hr_buf_init(&empty, QUERY_MAX);
+	(void)hr_request_query(r, "empty", &empty);
 	if (wanted_path(r, &path, ret)) {
 		zip = hr_zip_load(w->libexec_dir, &err);
-		s.arg = zip != NULL ? zip->pack_open(hr_buf_str(&path), &why) : NULL;
+		s.arg = zip != NULL ? zip->pack_open(hr_buf_str(&path),
+					  strcmp(hr_buf_str(&empty), "true") == 0, &why)
+				    : NULL;
 		if (zip == NULL) {
 			hr_log(HR_LOG_ERROR, "%s", err.msg);
 			hr_answer_detail(ret, 500, err.msg);
@@ -110,6 +114,7 @@ hr_handle_download(struct hr_worker *w, struct hr_request *r, struct hr_answer *
 	}
 	hr_buf_done(&path);
 	hr_buf_done(&why);
+	hr_buf_done(&empty);
 }
 
 /* ---- one file ---- */

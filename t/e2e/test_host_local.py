@@ -712,6 +712,18 @@ def copies_as_cp_has_them():
         equal(there("new/sub/b"), "two", "a directory under another name")
         h.ok("put", "d", "made/")
         equal(there("made/d/sub/b"), "two", "into a directory that is made for it")
+        os.makedirs(h.path("cwd", "hollow/in"))
+        os.makedirs(h.path("cwd", "d/sub/none"))
+        for what, to in (("d", "made"), ("hollow", "made"), ("hollow/in", "alone"), ("hollow/in", "made")):
+            h.ok("put", what, to)
+        equal(h.ok("run", "find made alone -type d -empty | LC_ALL=C sort").split(),
+              ["alone", "made/d/sub/none", "made/hollow/in", "made/in"], "empty directories")
+        h.ok("get", "made", "unmade")
+        top = h.path("cwd", "unmade")
+        equal(sorted(d[len(top):] for d, below, files in os.walk(top) if not below and not files),
+              ["/d/sub/none", "/hollow/in", "/in"], "and back")
+        h.ok("get", "made/in", "unmade/in")
+        equal(os.listdir(h.path("cwd", "unmade/in")), ["in"], "into an empty one, one that is empty")
         h.ok("put", "x.zip")
         equal(there("x.zip"), "no archive", "what only looks like one is not unpacked")
         h.fails(1, "x.zip cannot be called y.zip on its way", "put", "x.zip", "y.zip")

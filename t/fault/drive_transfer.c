@@ -224,7 +224,7 @@ pack(const char *name, struct kept *k, struct hr_err *err)
 
 	need(setlocale(LC_CTYPE, "C.UTF-8") != NULL, "C.UTF-8"); /* names are UTF-8 */
 	hr_buf_init(&why, WHY_MAX);
-	p = hr_pack_open(tree_path(name), &why);
+	p = hr_pack_open(tree_path(name), true, &why);
 	if (p == NULL)
 		(void)say(&why, err);
 	else

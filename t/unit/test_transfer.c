@@ -769,7 +769,10 @@ memory_write(struct hr_sink *sink, const void *p, size_t len)
 	return 0;
 }
 
-/* The archive of ws in packed.zip; the error or "". */
+#define WITH_EMPTY (SIZE_MAX - 1)
+
+/* The archive of ws in packed.zip, with empty directories where there is WITH_EMPTY room; the error
+ * or "". */
 static const char *
 pack(const char *name, size_t room)
 {
@@ -781,7 +784,7 @@ pack(const char *name, size_t room)
 	hr_buf_done(&why);
 	hr_buf_init(&why, 1 << 16);
 	hr_buf_init(&m.b, 1 << 24);
-	p = hr_pack_open(in_top(name), &why);
+	p = hr_pack_open(in_top(name), room == WITH_EMPTY, &why);
 	if (p == NULL)
 		return hr_buf_str(&why);
 	if (hr_pack_send(p, &m.sink, &err) < 0)
@@ -819,6 +822,33 @@ START_TEST(pack_and_back)
 	ck_assert_str_eq(get("ws/dest/dest/fifo"), "");
 	ck_assert_str_eq(get("ws/dest/dest/big"), big);
 	ck_assert_str_eq(get("ws/dest/dest/sub/\xC3\xBC"), "u");
+}
+END_TEST
+
+/* The contract's archive has files alone. */
+START_TEST(empty_directories)
+{
+	struct stat st;
+
+	make_dir("ws/dest/sub/none");
+	make_dir("ws/dest/last");
+	ck_assert_str_eq(pack("ws/dest", SIZE_MAX), "");
+	ck_assert_int_eq(rename(in_top("ws/dest"), in_top("was")), 0);
+	make_dir("ws/dest");
+	ck_assert_str_eq(unpack("packed.zip", 0, 0), "");
+	ck_assert_uint_eq(entries("ws/dest"), 1);
+	ck_assert_str_eq(pack("was", WITH_EMPTY), "");
+	ck_assert_str_eq(unpack("packed.zip", 0, 0), "");
+	ck_assert_uint_eq(entries("ws/dest"), 3);
+	ck_assert_uint_eq(entries("ws/dest/sub"), 1);
+	ck_assert_int_eq(stat(in_top("ws/dest/sub/none"), &st), 0);
+	ck_assert(S_ISDIR(st.st_mode));
+	ck_assert_uint_eq(entries("ws/dest/last"), 0);
+	ck_assert_str_eq(pack("was/last", WITH_EMPTY), "");
+	make_dir("was/\xFF");
+	ck_assert_str_eq(pack("was", SIZE_MAX), "");
+	ck_assert_str_eq(pack("was", WITH_EMPTY),
+	    "'utf-8' codec can't encode character '\\udcff' in position 0: surrogates not allowed");
 }
 END_TEST
 
@@ -876,7 +906,7 @@ START_TEST(module)
 	ck_assert_uint_eq(zip->version, HR_ZIP_VERSION);
 	ck_assert_ptr_eq(hr_zip_load("", &err), zip);
 	hr_buf_init(&why, 1 << 16);
-	p = zip->pack_open(in_top("ws"), &why);
+	p = zip->pack_open(in_top("ws"), false, &why);
 	ck_assert_ptr_nonnull(p);
 	zip->pack_free(p);
 	hr_buf_done(&why);
@@ -913,6 +943,7 @@ main(void)
 	tcase_add_test(tc, names_of_entries);
 	tcase_add_test(tc, what_is_a_zip);
 	tcase_add_test(tc, pack_and_back);
+	tcase_add_test(tc, empty_directories);
 	tcase_add_test(tc, pack_refuses);
 	tcase_add_test(tc, module);
 	suite_add_tcase(s, tc);

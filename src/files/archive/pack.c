@@ -41,6 +41,7 @@ struct hr_pack {
 	int64_t end; /* of looking, by hr_now_ns() */
 
 	/* packing it */
+	bool empty; /* directories with nothing in them, too */
 	struct archive *a;
 	struct archive_entry *e;
 	struct hr_sink *sink;
@@ -149,7 +150,8 @@ put_entry(struct hr_pack *p, const char *name, const struct stat *st)
 		return fail_name(p, p->way.p, p->way.len);
 	archive_entry_clear(p->e);
 	archive_entry_set_pathname(p->e, p->way.p);
-	archive_entry_set_mode(p->e, S_IFREG | (st->st_mode & 07777));
+	archive_entry_set_mode(
+	    p->e, (S_ISDIR(st->st_mode) ? S_IFDIR : S_IFREG) | (st->st_mode & 07777));
 	archive_entry_set_size(p->e, S_ISREG(st->st_mode) ? st->st_size : 0);
 	archive_entry_set_mtime(p->e, st->st_mtime, 0);
 	way_cut(p, way);
@@ -300,6 +302,21 @@ walk_below(struct hr_pack *p, int dir, const char *name)
 	return r;
 }
 
+/* The directory in hand, with nothing in it; the top needs no entry. */
+static int
+pack_empty(struct hr_pack *p, int dir)
+{
+	struct stat st;
+
+	if (!p->empty || p->way.len == 0)
+		return WALK_ON;
+	if (!hr_utf8_strict(p->way.p, p->way.len))
+		return fail_name(p, p->way.p, p->way.len);
+	if (p->looking)
+		return WALK_ON;
+	return fstat(dir, &st) < 0 ? fail(p, "", errno) : put_entry(p, "", &st);
+}
+
 /* First its files, then its directories, whose names are kept meanwhile. dir stays open. */
 static int
 walk_directory(struct hr_pack *p, int dir)
@@ -308,12 +325,14 @@ walk_directory(struct hr_pack *p, int dir)
 	struct hr_buf below;
 	struct dirent *e;
 	const char *name;
+	bool any = false;
 	int r = WALK_ON;
 
 	if (d == NULL)
 		return fail(p, "", errno);
 	hr_buf_init(&below, NAMES_MAX);
 	while (r == WALK_ON && (e = hr_dir_next(d)) != NULL) {
+		any = true;
 		if (hr_dir_is_directory(dir, e))
 			hr_buf_add(&below, e->d_name, strlen(e->d_name) + 1);
 		else
@@ -321,6 +340,8 @@ walk_directory(struct hr_pack *p, int dir)
 	}
 	if (r == WALK_ON && (errno == ENOMEM || below.fail != HR_OK))
 		r = hr_oserror_put(p->why, ENOMEM, NULL);
+	else if (!any)
+		r = pack_empty(p, dir);
 	(void)closedir(d); /* only read from */
 	for (name = below.p; r == WALK_ON && name != NULL && name < below.p + below.len;
 	     name += strlen(name) + 1)
@@ -351,7 +372,7 @@ look_through(struct hr_pack *p)
 }
 
 struct hr_pack *
-hr_pack_open(const char *path, struct hr_buf *why)
+hr_pack_open(const char *path, bool empty, struct hr_buf *why)
 {
 	struct hr_pack *p;
 	struct stat st;
@@ -364,6 +385,7 @@ hr_pack_open(const char *path, struct hr_buf *why)
 	if (p != NULL) {
 		p->top = -1;
 		p->why = why;
+		p->empty = empty;
 		hr_buf_init(&p->way, WAY_MAX);
 		p->path = strdup(path);
 		p->buffer = malloc(BUFFER);

@@ -20,9 +20,10 @@
 
 struct hr_pack;
 
-/* path is absolute. NULL with the text of the contract in why. Memory is used for the archive's
- * directory, about 150 bytes and the name of each file. */
-struct hr_pack *hr_pack_open(const char *path, struct hr_buf *why);
+/* path is absolute. empty: directories with nothing in them are entries, too. NULL with the text of
+ * the contract in why. Memory is used for the archive's directory, about 150 bytes and the name of
+ * each file. */
+struct hr_pack *hr_pack_open(const char *path, bool empty, struct hr_buf *why);
 
 /* For hr_answer_stream(). Needs a locale with UTF-8 names. */
 int hr_pack_send(void *pack, struct hr_sink *sink, struct hr_err *err);

@@ -8,12 +8,12 @@
 #include "files/archive/unpack.h"
 
 #define HR_ZIP_FILE "handrail-zip.so"
-#define HR_ZIP_VERSION 3 /* of the struct below and of what its functions take */
+#define HR_ZIP_VERSION 4 /* of the struct below and of what its functions take */
 
 struct hr_zip {
 	unsigned version; /* first: it is looked at before anything else */
 	void (*rules)(const struct hr_reach *rules); /* of its own copy, see reach.h */
-	struct hr_pack *(*pack_open)(const char *path, struct hr_buf *why);
+	struct hr_pack *(*pack_open)(const char *path, bool empty, struct hr_buf *why);
 	int (*pack_send)(void *pack, struct hr_sink *sink, struct hr_err *err);
 	void (*pack_free)(void *pack);
 	bool (*is_zip)(int fd);

@@ -22,8 +22,15 @@
 struct sending {
 	struct hr_cloud *c;
 	unsigned n;
-	struct hr_buf programs; /* words: what is to be executable */
+	struct hr_buf programs, empty; /* words: what is to be executable, directories */
 };
+
+static void
+add_word(struct hr_buf *words, const char *word)
+{
+	hr_buf_addc(words, ' ');
+	hr_shell_quote(words, word, strlen(word));
+}
 
 static int
 send_file(struct sending *s, const char *from, const char *to, struct hr_err *err)
@@ -46,10 +53,8 @@ send_file(struct sending *s, const char *from, const char *to, struct hr_err *er
 		r = hr_err_from(err, HR_E_SYS, &e);
 	else
 		r = s->c->ops->put(s->c, to, hr_buf_str(&b), b.len, err);
-	if (r == 0 && (st.st_mode & 0111) != 0) {
-		hr_buf_addc(&s->programs, ' ');
-		hr_shell_quote(&s->programs, to, strlen(to));
-	}
+	if (r == 0 && (st.st_mode & 0111) != 0)
+		add_word(&s->programs, to);
 	hr_buf_done(&b);
 	return r;
 }
@@ -60,6 +65,7 @@ send_tree(struct sending *s, const char *from, const char *to, int depth, struct
 	DIR *dir = depth < 100 ? opendir(from) : NULL;
 	struct dirent *e;
 	struct stat st;
+	bool any = false;
 	int r = 0;
 
 	if (dir == NULL)
@@ -67,6 +73,7 @@ send_tree(struct sending *s, const char *from, const char *to, int depth, struct
 	while (r == 0 && (e = hr_dir_next(dir)) != NULL) {
 		char *source, *target;
 
+		any = true;
 		source = hr_path_join(from, e->d_name);
 		target = hr_path_join(to, e->d_name);
 		if (source == NULL || target == NULL)
@@ -80,6 +87,8 @@ send_tree(struct sending *s, const char *from, const char *to, int depth, struct
 	}
 	if (r == 0 && errno != 0)
 		r = hr_err_sys(err, errno, "read %s", from);
+	if (r == 0 && !any)
+		add_word(&s->empty, to);
 	(void)closedir(dir);
 	return r;
 }
@@ -93,20 +102,21 @@ base_name(const char *path)
 }
 
 static int
-make_executable(struct sending *s, struct hr_err *err)
+on_words(struct sending *s, const char *command, const struct hr_buf *words, const char *failed,
+    struct hr_err *err)
 {
 	struct hr_buf b;
 	int status = 0, r = 0;
 
-	if (s->programs.len == 0)
-		return hr_buf_check(&s->programs, NULL) == 0 ? 0 : hr_err_nomem(err);
+	if (words->len == 0)
+		return hr_buf_check(words, NULL) == 0 ? 0 : hr_err_nomem(err);
 	hr_buf_init(&b, HR_CLOUD_LINE_MAX);
-	hr_buf_addf(&b, "chmod +x --%s", hr_buf_str(&s->programs));
+	hr_buf_addf(&b, "%s --%s", command, hr_buf_str(words));
 	r = hr_buf_check(&b, NULL) == 0 ? hr_cloud_helper(s->c, b.p, NULL, &status, err)
 					: hr_err_nomem(err);
 	hr_buf_done(&b);
 	if (r == 0 && status != 0)
-		r = hr_err_set(err, HR_E_RUNTIME, "programs could not be made executable");
+		r = hr_err_set(err, HR_E_RUNTIME, "%s", failed);
 	return r;
 }
 
@@ -135,18 +145,24 @@ hr_cloud_copy_to(void *self, const char *from, const char *to, bool recursive, s
 	if (r == 0 && into && (target = hr_path_join(place, base_name(from))) == NULL)
 		r = hr_err_nomem(err);
 	hr_buf_init(&s.programs, HR_CLOUD_LINE_MAX - 100);
+	hr_buf_init(&s.empty, HR_CLOUD_LINE_MAX - 100);
 	if (r == 0)
 		r = S_ISDIR(st.st_mode) ? send_tree(&s, from, target, 0, err)
 					: send_file(&s, from, into ? target : place, err);
 	if (r == 0)
-		r = make_executable(&s, err);
+		r = on_words(&s, "mkdir -p", &s.empty, "empty directories could not be made", err);
+	if (r == 0)
+		r = on_words(
+		    &s, "chmod +x", &s.programs, "programs could not be made executable", err);
 	hr_buf_done(&s.programs);
+	hr_buf_done(&s.empty);
 	free(target);
 	free(place);
 	return r;
 }
 
-/* Each file below path into the directory; names are the sandbox's, so none leaves it. */
+/* Each file below path into the directory, and what ends in a slash as an empty directory; names
+ * are the sandbox's, so none leaves it. */
 static int
 fetch_all(struct hr_cloud *c, const char *path, const struct hr_buf *names, const char *dir,
     struct hr_err *err)
@@ -158,6 +174,7 @@ fetch_all(struct hr_cloud *c, const char *path, const struct hr_buf *names, cons
 	for (at = 0; r == 0 && at < names->len;) {
 		const char *name = names->p + at;
 		char *source, *target;
+		struct hr_err e = {0};
 		struct hr_buf b;
 
 		at += strlen(name) + 1;
@@ -173,6 +190,10 @@ fetch_all(struct hr_cloud *c, const char *path, const struct hr_buf *names, cons
 		hr_buf_init(&b, HR_CLOUD_FILE_MAX);
 		if (source == NULL || target == NULL)
 			r = hr_err_nomem(err);
+		else if (*name != '\0' && names->p[at - 2] == '/')
+			r = hr_path_mkdirs(target, 0755, NULL, &e) < 0
+				? hr_err_from(err, HR_E_SYS, &e)
+				: 0;
 		else if ((r = c->ops->get(c, source, &b, err)) == 0)
 			r = hr_cloud_save(target, hr_buf_str(&b), b.len, err);
 		hr_buf_done(&b);
@@ -195,8 +216,9 @@ hr_cloud_copy_from(void *self, const char *path, char **ret_file, struct hr_err 
 		free(all);
 		return -1;
 	}
-	r = hr_cloud_helper_on(
-	    c, "find -H ", all, " -type f -printf '%P\\0'", &names, &status, err);
+	r = hr_cloud_helper_on(c, "find -H ", all,
+	    " \\( -type f -printf '%P\\0' -o -type d -empty -printf './%P/\\0' \\)", &names,
+	    &status, err);
 	if (r == 0 && status != 0)
 		r = hr_err_set(err, HR_E_NOTFOUND, "Path not found: %s", path);
 	if (r == 0 && (dir = hr_path_join(c->mirror, ".copy")) == NULL)

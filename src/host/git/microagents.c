@@ -186,7 +186,7 @@ load_from(struct load *l, const char *source, const char *folder, struct hr_err 
 		return 0;
 	l->source = source;
 	l->where = folder;
-	r = hr_sandbox_copy_some(l->s, folder, ALL_MAX, &zip, err);
+	r = hr_sandbox_copy_some(l->s, folder, ALL_MAX, false, &zip, err);
 	if (r == 0)
 		r = load_archive(l, zip, err);
 	if (zip != NULL)

@@ -37,8 +37,9 @@ struct hr_arc {
 	/* A link to a file is stored as that file, one to a directory or to nothing left out. Not
 	 * set: a link is an error. */
 	bool links;
-	/* Directories are entries, too; owner, time and all of a mode but "executable" count for
-	 * nothing, so that the same content makes the same bytes. */
+	/* All directories are entries and not only those with nothing in them; owner, time and all
+	 * of a mode but "executable" count for nothing, so that the same content makes the same
+	 * bytes. */
 	bool plain;
 };
 /* All below the directory `path`, sorted, each name behind "prefix/" (if that is not empty); or the

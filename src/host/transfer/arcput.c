@@ -120,6 +120,7 @@ static int
 put_below(const struct hr_arc *to, int dirfd, const char *prefix, int depth, struct hr_err *err)
 {
 	struct dirent **list = NULL;
+	struct stat st;
 	char *name;
 	int n, r = 0;
 	int i;
@@ -129,6 +130,9 @@ put_below(const struct hr_arc *to, int dirfd, const char *prefix, int depth, str
 	n = scandirat(dirfd, ".", &list, no_dots, by_name);
 	if (n < 0)
 		return hr_err_sys(err, errno, "read %s", prefix);
+	if (n == 0 && !to->plain && *prefix != '\0')
+		r = fstat(dirfd, &st) == 0 ? put_entry(to, dirfd, &st, prefix, err)
+					   : hr_err_sys(err, errno, "%s", prefix);
 	for (i = 0; i < n; i++) {
 		const char *file = list[i]->d_name;
 

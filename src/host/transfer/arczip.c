@@ -108,6 +108,7 @@ extract_entries(struct archive *in, struct archive *out, const char *dir, unsign
 {
 	unsigned long long used = 0;
 	struct archive_entry *e;
+	struct stat st;
 	const void *p;
 	size_t len;
 	la_int64_t at;
@@ -132,6 +133,12 @@ extract_entries(struct archive *in, struct archive *out, const char *dir, unsign
 		path = hr_path_join(dir, name);
 		if (path == NULL)
 			return hr_err_nomem(err);
+		/* its mode is not the sandbox's to change */
+		if (archive_entry_filetype(e) == AE_IFDIR && stat(path, &st) == 0 &&
+		    S_ISDIR(st.st_mode)) {
+			free(path);
+			continue;
+		}
 		archive_entry_set_pathname(e, path);
 		free(path);
 		if (archive_write_header(out, e) < ARCHIVE_WARN)

@@ -343,7 +343,7 @@ static int
 get_directory(struct hr_sandbox *s, const char *path, const char *to, struct hr_err *err)
 {
 	char *zip = NULL;
-	int r = hr_sandbox_copy_from(s, path, &zip, err);
+	int r = hr_sandbox_copy_some(s, path, 0, true, &zip, err);
 
 	if (r == 0)
 		r = hr_zip_extract(zip, to, 0, err);

@@ -117,7 +117,7 @@ to_file(void *arg, const char *p, size_t len)
 }
 
 static int
-download(struct hr_sandbox *s, const char *path, struct into *to, struct hr_err *err)
+download(struct hr_sandbox *s, const char *path, bool empty, struct into *to, struct hr_err *err)
 {
 	struct hr_http_request req = {
 	    .method = "GET",
@@ -136,6 +136,7 @@ download(struct hr_sandbox *s, const char *path, struct into *to, struct hr_err 
 	hr_buf_init(&url, URL_PART_MAX);
 	hr_buf_adds(&url, "/download_files?path=");
 	hr_http_escape(&url, path);
+	hr_buf_adds(&url, empty ? "&empty=true" : "");
 	if (hr_buf_check(&url, NULL) != 0) {
 		hr_buf_done(&url);
 		return hr_err_nomem(err);
@@ -154,7 +155,7 @@ download(struct hr_sandbox *s, const char *path, struct into *to, struct hr_err 
 
 int
 hr_sandbox_copy_some(struct hr_sandbox *s, const char *sandbox_path, unsigned long long most,
-    char **ret_file, struct hr_err *err)
+    bool empty, char **ret_file, struct hr_err *err)
 {
 	struct into to = {.most = most};
 	char *file;
@@ -167,7 +168,7 @@ hr_sandbox_copy_some(struct hr_sandbox *s, const char *sandbox_path, unsigned lo
 	file = hr_zip_temporary(&to.fd, hr_env_get(s->host.environ, "TMPDIR"), err);
 	if (file == NULL)
 		return -1;
-	r = download(s, sandbox_path, &to, err);
+	r = download(s, sandbox_path, empty, &to, err);
 	if (close(to.fd) != 0 && r == 0)
 		r = hr_err_sys(err, errno, "write %s", file);
 	if (r != 0) {
@@ -183,7 +184,7 @@ int
 hr_sandbox_copy_from(
     struct hr_sandbox *s, const char *sandbox_path, char **ret_file, struct hr_err *err)
 {
-	return hr_sandbox_copy_some(s, sandbox_path, 0, ret_file, err);
+	return hr_sandbox_copy_some(s, sandbox_path, 0, false, ret_file, err);
 }
 
 int

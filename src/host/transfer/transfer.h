@@ -11,7 +11,8 @@ int hr_transfer_upload(struct hr_sandbox *s, const char *file, const char *name,
 void hr_transfer_down(void *arg, unsigned long long done, unsigned long long total);
 
 /* hr_sandbox_copy_from() of an archive that takes `most` bytes at most; 0: of any size. The archive
- * of a kind that makes it by itself is not bounded. */
+ * of a kind that makes it by itself is not bounded. empty: with empty directories, which a server
+ * of the original's does not send. */
 int hr_sandbox_copy_some(struct hr_sandbox *s, const char *sandbox_path, unsigned long long most,
-    char **ret_file, struct hr_err *err);
+    bool empty, char **ret_file, struct hr_err *err);
 #endif
