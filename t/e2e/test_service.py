@@ -446,11 +446,27 @@ def another_nginx():
         equal(s.stop(), -signal.SIGTERM)
 
 
+def one_that_is_not_ready():
+    """Nothing of it is left by these tests."""
+    before = process.children(os.getpid())
+    with tempfile.TemporaryDirectory() as top:
+        tempfile.tempdir = top
+        try:
+            Server(prefix=["sh", "-c", "echo said >&2; exec sleep 1000 2>&-"])
+        except AssertionError as why:
+            equal(str(why), "not ready\nsaid")
+        else:
+            raise AssertionError("a server was ready that is none")
+        finally:
+            tempfile.tempdir = None
+        equal((process.children(os.getpid()), os.listdir(top)), (before, []))
+
+
 TESTS = [pool_grows_and_shrinks, one_client_grows_no_pool, too_many_actions, static_session,
          max_requests, reload, reload_refused, reload_keys, many_reloads, last_request_of_a_worker,
          reopen_logs, log_is_clean,
          deaf_reader_of_the_log, service_manager, terminal, process_one, idle, descriptors,
-         sandbox_user_cannot_reach_us, not_root, another_nginx]
+         sandbox_user_cannot_reach_us, not_root, another_nginx, one_that_is_not_ready]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))

@@ -133,7 +133,9 @@ class Server:
         self.reader = threading.Thread(target=self._read, args=(self.popen.stderr, self.lines), daemon=True)
         self.reader.start()
         if ready and not self.wait_log(r" ready: "):
-            raise AssertionError("not ready\n" + self.log())
+            why = AssertionError("not ready\n" + self.log())
+            self.__exit__(type(why), why, None)  # nobody else may have a hold of it
+            raise why
 
     def _read(self, stderr, lines):
         for line in stderr:

@@ -400,14 +400,7 @@ ENDS = [
     Wedge("the shell traced for a moment", Step("(" + _python(
           "c = ctypes.CDLL(None)\nc.ptrace(16, int(sys.argv[1]), 0, 0)\ntime.sleep(0.3)") + " $$ & disown); sleep 0.1",
           code_any=True), needs=_needs_program("python3", "python3"), seconds=4),
-    Wedge("a child that keeps the terminal",
-          goes_on("bash -c 'trap \"\" INT TERM HUP QUIT TSTP; while :; do sleep 0.2; done'"),
-          key("C-c", going=True), Step("pkill -9 -f 'while :; do sleep 0.2; done'", going=True,
-                                      code_any=True), key("C-\\", going=True),
-          Step("echo refused", going=True), kept=False, shows=None, code=None, undo=[]),
 ]
-# the last one cannot be ended from inside: it is played by its own test
-ENDS.pop()
 
 NAMES = [
     Wedge("PATH empty", "PATH=", undo=["export PATH=$E2E_PATH"]),
