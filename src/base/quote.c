@@ -4,6 +4,7 @@
 #include "base/quote.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/utf8.h"
 
@@ -144,4 +145,23 @@ hr_quote_unbase64(struct hr_buf *b, const char *s, size_t len)
 		}
 	}
 	return true;
+}
+
+void
+hr_quote_shell(struct hr_buf *b, const char *s, size_t len)
+{
+	hr_buf_addc(b, '\'');
+	while (len > 0) {
+		const char *q = memchr(s, '\'', len);
+		size_t n = q ? (size_t)(q - s) : len;
+
+		hr_buf_add(b, s, n);
+		if (q) {
+			hr_buf_adds(b, "'\\''");
+			n++;
+		}
+		s += n;
+		len -= n;
+	}
+	hr_buf_addc(b, '\'');
 }

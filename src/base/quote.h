@@ -1,4 +1,4 @@
-/* hr_quote: bytes of unknown origin made safe for a log line, a JSON text or a message. */
+/* hr_quote: bytes of unknown origin made safe for a log line, a JSON text, a shell or a message. */
 #ifndef HR_BASE_QUOTE_H
 #define HR_BASE_QUOTE_H
 
@@ -18,6 +18,9 @@ void hr_quote_json(struct hr_buf *b, const char *s, size_t len);
 void hr_quote_base64(struct hr_buf *b, const void *data, size_t len);
 /* The way back, appended; false: it is none, and b has what came before. */
 bool hr_quote_unbase64(struct hr_buf *b, const char *s, size_t len);
+
+/* A word of a shell's, in single quotes. */
+void hr_quote_shell(struct hr_buf *b, const char *s, size_t len);
 
 /* Two lower-case hexadecimal digits for each byte, and a NUL. */
 void hr_quote_hex(char *to, const void *data, size_t len);

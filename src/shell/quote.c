@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/quote.h"
+
 static bool
 is_plain(char c)
 {
@@ -22,18 +24,5 @@ hr_shell_quote(struct hr_buf *b, const char *s, size_t len)
 		hr_buf_add(b, s, len);
 		return;
 	}
-	hr_buf_addc(b, '\'');
-	while (len > 0) {
-		const char *q = memchr(s, '\'', len);
-		size_t n = q ? (size_t)(q - s) : len;
-
-		hr_buf_add(b, s, n);
-		if (q) {
-			hr_buf_adds(b, "'\\''");
-			n++;
-		}
-		s += n;
-		len -= n;
-	}
-	hr_buf_addc(b, '\'');
+	hr_quote_shell(b, s, len);
 }

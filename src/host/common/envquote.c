@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "base/quote.h"
+
 size_t
 hr_env_name(const char *entry)
 {
@@ -45,12 +47,5 @@ hr_env_quote(struct hr_buf *b, const char *value)
 			return;
 		}
 	}
-	hr_buf_addc(b, '\'');
-	for (p = value; *p != '\0'; p++) {
-		if (*p == '\'')
-			hr_buf_adds(b, "'\\''");
-		else
-			hr_buf_addc(b, *p);
-	}
-	hr_buf_addc(b, '\'');
+	hr_quote_shell(b, value, strlen(value));
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "base/quote.h"
 #include "base/random.h"
 
 #define TEXT_CAP (1u << 20)
@@ -16,14 +17,7 @@
 static void
 add_quoted(struct hr_buf *b, const char *s)
 {
-	hr_buf_addc(b, '\'');
-	for (; *s != '\0'; s++) {
-		if (*s == '\'')
-			hr_buf_adds(b, "'\\''");
-		else
-			hr_buf_addc(b, *s);
-	}
-	hr_buf_addc(b, '\'');
+	hr_quote_shell(b, s, strlen(s));
 }
 
 /* The text that is read and run at every prompt, so it is short: the rest is in a file, or in the
@@ -33,17 +27,12 @@ static char *
 prompt_command(const struct hr_hook *h, struct hr_err *err)
 {
 	struct hr_buf b;
-	char *text;
 
 	hr_buf_init(&b, TEXT_CAP);
 	hr_buf_adds(&b, "{ \\builtin \"${__hr_b-.}\" ");
 	add_quoted(&b, h->script_path);
 	hr_buf_adds(&b, "; } >/dev/null 2>&1 || \\builtin :");
-	text = hr_buf_take(&b);
-	if (text == NULL)
-		(void)hr_buf_check(&b, err);
-	hr_buf_done(&b);
-	return text;
+	return hr_buf_end(&b, err);
 }
 
 #define FIELD_WORD(name, word) " " word
@@ -57,7 +46,6 @@ static char *
 prompt_script(const struct hr_hook *h, struct hr_err *err)
 {
 	struct hr_buf b;
-	char *text;
 
 	hr_buf_init(&b, TEXT_CAP);
 	hr_buf_adds(&b, "{ \\builtin printf '%s\\0'" HR_REPORT_FIELDS(FIELD_WORD) " >>");
@@ -69,11 +57,7 @@ prompt_script(const struct hr_hook *h, struct hr_err *err)
 	add_quoted(&b, h->ack_path);
 	hr_buf_adds(&b, "; \\builtin eval \"${__hr_a-}\"; }; };"
 			" \\builtin test -z \"${PS1-}${PS2-}\" || PS1= PS2=; } || \\builtin :\n");
-	text = hr_buf_take(&b);
-	if (text == NULL)
-		(void)hr_buf_check(&b, err);
-	hr_buf_done(&b);
-	return text;
+	return hr_buf_end(&b, err);
 }
 
 /* A FIFO that everybody may write to has a name that cannot be guessed, and so has the file that

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/path.h"
+#include "base/quote.h"
 #include "base/spawn.h"
 #include "supervisor/children/child.h"
 #include "supervisor/run/context.h"
@@ -24,14 +25,8 @@ hr_keeper_cd(const char *dir)
 	struct hr_buf b;
 
 	hr_buf_init(&b, 8 + 4 * strlen(dir));
-	hr_buf_adds(&b, dir[0] == '-' ? "cd -- '" : "cd '");
-	for (; *dir != '\0'; dir++) {
-		if (*dir == '\'')
-			hr_buf_adds(&b, "'\\''");
-		else
-			hr_buf_addc(&b, *dir);
-	}
-	hr_buf_addc(&b, '\'');
+	hr_buf_adds(&b, dir[0] == '-' ? "cd -- " : "cd ");
+	hr_quote_shell(&b, dir, strlen(dir));
 	return hr_buf_end(&b, NULL);
 }
 
