@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -285,4 +286,18 @@ bool
 hr_fd_may_run(int fd)
 {
 	return faccessat(fd, "", X_OK, AT_EACCESS | AT_EMPTY_PATH) == 0;
+}
+
+int
+hr_fd_of_bytes(const void *p, size_t len, struct hr_err *err)
+{
+	int fd = memfd_create("handrail", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return hr_err_sys(err, errno, "memfd_create");
+	if (hr_fd_write_full(fd, p, len, err) != 0)
+		hr_fd_close(&fd);
+	else
+		(void)lseek(fd, 0, SEEK_SET); /* cannot fail */
+	return fd;
 }

@@ -42,6 +42,9 @@ int hr_fd_send(int sock, const void *p, size_t len, int pass, struct hr_err *err
  * A packet longer than cap is HR_E_TOOLARGE, its descriptor closed. */
 ssize_t hr_fd_recv(int sock, void *p, size_t cap, int *ret_pass, struct hr_err *err);
 
+/* A file in memory that reads as these bytes from its start, for a child's stdin; -1. */
+int hr_fd_of_bytes(const void *p, size_t len, struct hr_err *err);
+
 /* Whether our effective identity may run that, or enter the directory. */
 bool hr_fd_may_run(int fd);
 

@@ -8,8 +8,8 @@
 /* What one read of /proc/PID/NAME gives; "" if it cannot be had. */
 void hr_pid_read(pid_t pid, const char *name, char *ret, size_t cap);
 
-/* /proc/PID/stat from its third field on, the state; the name before it may hold any byte. "": there
- * is no such process. Borrowed from text. */
+/* /proc/PID/stat from its third field on, the state; the name before it may hold any byte. "":
+ * there is no such process. Borrowed from text. */
 #define HR_PID_STAT 2048
 const char *hr_pid_stat(pid_t pid, char text[HR_PID_STAT]);
 

@@ -32,9 +32,9 @@
 static int
 input(const struct hr_fleet_row *row, struct hr_err *err)
 {
-	int fd = memfd_create("request", MFD_CLOEXEC);
 	struct hr_err e = {0};
 	struct hr_buf b;
+	int fd = -1;
 
 	hr_buf_init(&b, TEXT_MAX);
 	hr_buf_addc(&b, '{');
@@ -42,13 +42,10 @@ input(const struct hr_fleet_row *row, struct hr_err *err)
 		hr_json_put_named(&b, "request", row->request);
 	hr_buf_addf(&b, "%s\"factor\":%lld}", row != NULL ? "," : "",
 	    row != NULL ? (long long)row->factor : 0);
+	if (hr_buf_check(&b, &e) == 0)
+		fd = hr_fd_of_bytes(b.p, b.len, &e);
 	if (fd < 0)
-		(void)hr_err_sys(err, errno, "memfd_create");
-	else if (hr_buf_check(&b, &e) != 0 || hr_fd_write_full(fd, b.p, b.len, &e) != 0 ||
-		 lseek(fd, 0, SEEK_SET) != 0) {
 		(void)hr_err_from(err, HR_E_SYS, &e);
-		hr_fd_close(&fd);
-	}
 	hr_buf_done(&b);
 	return fd;
 }

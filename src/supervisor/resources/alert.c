@@ -82,22 +82,6 @@ put_alert(struct hr_buf *b, const struct hr_alerts *a, unsigned kind)
 
 /* ---- the command ---- */
 
-/* Where it can be read from the start; -1 with *err. */
-static int
-text_fd(const struct hr_buf *text, struct hr_err *err)
-{
-	int fd = memfd_create("alert", MFD_CLOEXEC);
-
-	if (fd < 0)
-		return hr_err_sys(err, errno, "memfd_create");
-	if (hr_fd_write_full(fd, text->p, text->len, err) == 0 && lseek(fd, 0, SEEK_SET) == 0)
-		return fd;
-	if (err->code == HR_OK)
-		(void)hr_err_sys(err, errno, "lseek");
-	hr_fd_close(&fd);
-	return -1;
-}
-
 /* What it prints goes to the log with what it complains of. */
 static int
 command_start(struct hr_alerts *a, unsigned kind, struct hr_err *err)
@@ -111,7 +95,7 @@ command_start(struct hr_alerts *a, unsigned kind, struct hr_err *err)
 	put_alert(&text, a, kind);
 	hr_buf_addc(&text, '\n');
 	if (hr_buf_check(&text, err) == 0)
-		in.from = text_fd(&text, err);
+		in.from = hr_fd_of_bytes(text.p, text.len, err);
 	if (in.from >= 0)
 		r = hr_child_start(&a->command,
 		    &(const struct hr_spawn){.path = "/bin/sh",

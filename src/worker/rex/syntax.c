@@ -18,18 +18,6 @@
 #define PATIENCE_MS 10000
 #define SAID_MAX (64u << 10)
 
-/* A file without a name; -1. */
-static int
-file_of(struct hr_span text)
-{
-	int fd = memfd_create("handrail", MFD_CLOEXEC);
-
-	if (fd >= 0 &&
-	    (hr_fd_write_full(fd, text.p, text.len, NULL) < 0 || lseek(fd, 0, SEEK_SET) < 0))
-		hr_fd_close(&fd);
-	return fd;
-}
-
 /* The status of its end, as shells number it; -1: it did not end. */
 static int
 collect(pid_t pid)
@@ -56,7 +44,8 @@ ask_bash(const struct hr_worker *w, struct hr_span text, struct hr_buf *said, st
 	char *const envp[] = {path, locale, NULL};
 	struct hr_account shell;
 	struct hr_spawn_user user;
-	int in = file_of(text), out = memfd_create("handrail", MFD_CLOEXEC), code = -1;
+	int in = hr_fd_of_bytes(text.p, text.len, NULL),
+	    out = memfd_create("handrail", MFD_CLOEXEC), code = -1;
 	struct hr_spawn_fd fds[2] = {{in, STDIN_FILENO}, {out, STDERR_FILENO}};
 	struct hr_spawn s = {.path = argv[0],
 	    .argv = argv,
