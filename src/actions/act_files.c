@@ -68,13 +68,8 @@ raise_attribute(struct hr_answer *ret, enum hr_py_type t, const char *attribute)
 static int64_t
 arg_int(const struct hr_arg *a)
 {
-	bool negative = false;
-	size_t len;
-
-	if (a->given != NULL && hr_json_type(a->given) == HR_PY_INT &&
-	    hr_json_big_int(a->given, &negative, &len) != NULL)
-		return negative ? INT64_MIN : INT64_MAX;
-	return a->number;
+	return a->given != NULL && hr_json_type(a->given) == HR_PY_INT ? hr_json_int(a->given)
+								       : a->number;
 }
 
 static bool

@@ -400,9 +400,8 @@ hr_json_text_or(struct json_object *o, const char *name, const char *otherwise)
 }
 
 int64_t
-hr_json_int_at(struct json_object *o, const char *name)
+hr_json_int(struct json_object *v)
 {
-	struct json_object *v = hr_json_at(o, name);
 	const char *digits;
 	bool negative;
 	size_t len;
@@ -411,6 +410,12 @@ hr_json_int_at(struct json_object *o, const char *name)
 		return json_object_get_int64(v);
 	digits = hr_json_type(v) == HR_PY_INT ? hr_json_big_int(v, &negative, &len) : NULL;
 	return digits == NULL ? 0 : negative ? INT64_MIN : INT64_MAX;
+}
+
+int64_t
+hr_json_int_at(struct json_object *o, const char *name)
+{
+	return hr_json_int(hr_json_at(o, name));
 }
 
 double

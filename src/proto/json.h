@@ -95,6 +95,7 @@ const char *hr_json_text_or(struct json_object *o, const char *name, const char 
 /* All of a string, null characters as well. otherwise: "" or NULL, where it is none. */
 struct hr_span hr_json_span_or(struct json_object *o, const char *name, const char *otherwise);
 /* An integer; 0: it is none. One that does not fit is the nearest that does. */
+int64_t hr_json_int(struct json_object *v);
 int64_t hr_json_int_at(struct json_object *o, const char *name);
 /* A number, always finite; 0: it is none. */
 double hr_json_number_at(struct json_object *o, const char *name);

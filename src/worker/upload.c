@@ -24,6 +24,7 @@
 #include "files/archive/zip.h"
 #include "proto/json.h"
 #include "proto/pyrepr.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "worker/body.h"
@@ -413,7 +414,7 @@ static int
 place_zip(struct upload *u, bool *ret_too_large, bool *ret_kept, struct hr_buf *why)
 {
 	const char *destination = hr_buf_str(&u->destination);
-	char *name = hr_target_join(destination, hr_buf_str(&u->last.name));
+	char *name = hr_path_join(destination, hr_buf_str(&u->last.name));
 	const struct hr_commit commit = {mark, u};
 	const struct hr_zip *zip;
 	struct hr_err err = {.code = HR_OK};

@@ -215,9 +215,7 @@ line_number(struct edit *e, int64_t *ret)
 {
 	struct json_object *v = e->q->insert_line;
 	enum hr_py_type t = hr_json_type(v);
-	bool negative = false;
 	struct hr_span s;
-	size_t len;
 	double d;
 
 	switch (t) {
@@ -225,12 +223,7 @@ line_number(struct edit *e, int64_t *ret)
 		s.p = hr_json_str(v, &s.len);
 		return hr_pytext_int(s.p, s.len, ret) == 0; /* looked at before */
 	case HR_PY_BOOL: *ret = json_object_get_boolean(v) ? 1 : 0; return true;
-	case HR_PY_INT:
-		if (hr_json_big_int(v, &negative, &len) != NULL)
-			*ret = negative ? INT64_MIN : INT64_MAX;
-		else
-			*ret = json_object_get_int64(v);
-		return true;
+	case HR_PY_INT: *ret = hr_json_int(v); return true;
 	case HR_PY_FLOAT:
 		d = json_object_get_double(v);
 		if (d > -1e15 && d < 1e15 && d == (double)(int64_t)d) {

@@ -13,16 +13,9 @@ static bool
 range_element(struct json_object *v, int64_t *ret)
 {
 	enum hr_py_type t = hr_json_type(v);
-	bool negative = false;
-	size_t len;
 
-	if (t != HR_PY_INT && t != HR_PY_BOOL)
-		return false;
-	if (t == HR_PY_INT && hr_json_big_int(v, &negative, &len) != NULL)
-		*ret = negative ? INT64_MIN : INT64_MAX;
-	else
-		*ret = json_object_get_int64(v);
-	return true;
+	*ret = t == HR_PY_BOOL ? json_object_get_boolean(v) : hr_json_int(v);
+	return t == HR_PY_INT || t == HR_PY_BOOL;
 }
 
 static enum hr_edit_result

@@ -19,12 +19,6 @@
 
 #define LEAVES "400: The name leads out of the destination"
 
-char *
-hr_target_join(const char *directory, const char *name)
-{
-	return hr_path_join(directory, name); /* the same rule */
-}
-
 int
 hr_target_refuses(const struct stat *st)
 {
@@ -144,7 +138,7 @@ settle_elsewhere(
 	if (ws >= 0) {
 		base = real_name(ws);
 		from = name[0] == '/' ? strdup("/") : real_name(root);
-		way = from != NULL ? hr_target_join(from, name) : NULL;
+		way = from != NULL ? hr_path_join(from, name) : NULL;
 		if (base != NULL && way != NULL)
 			rest = below(way, base);
 		if (rest == NULL && name[0] == '/')
@@ -190,7 +184,7 @@ hr_target_open(struct hr_target *t, const char *directory, const char *name, con
 
 	memset(t, 0, sizeof(*t));
 	t->dir = -1;
-	t->text = hr_target_join(directory, name);
+	t->text = hr_path_join(directory, name);
 	if (t->text == NULL)
 		return hr_oserror_put(why, ENOMEM, NULL);
 	root = hr_reach_open_as(AT_FDCWD, directory, O_PATH | O_DIRECTORY, true);

@@ -23,9 +23,6 @@ struct hr_target {
 	char *text;     /* directory and name joined, for messages */
 };
 
-/* "directory/name" as Python's os.path.join; the caller frees. NULL: no memory. */
-char *hr_target_join(const char *directory, const char *name);
-
 /* 0, or -1 with the text of the contract in why. hr_target_close() in any case. */
 int hr_target_open(struct hr_target *t, const char *directory, const char *name,
     const char *work_dir, struct hr_buf *why);

@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "files/archive/zip.h"
@@ -46,7 +47,7 @@ path_of(struct hr_rex_call *c, struct hr_span given)
 		    memchr(given.p, '\0', given.len) != NULL ? "builtins.ValueError"
 							     : "builtins.UnicodeEncodeError",
 		    &why, "");
-	else if (bytes == NULL || (path = hr_target_join(c->w->work_dir, bytes)) == NULL)
+	else if (bytes == NULL || (path = hr_path_join(c->w->work_dir, bytes)) == NULL)
 		hr_answer_generic(c->ret);
 	hr_buf_done(&why);
 	free(bytes);
