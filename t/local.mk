@@ -186,7 +186,7 @@ t_unit_test_browser_picture_LDADD = libbrowserpage.la $(CHECK_LIBS)
 t_unit_test_browser_page_SOURCES = %D%/unit/test_browser_page.c %D%/unit/lines.h
 t_unit_test_browser_page_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_browser_page_LDADD = libbrowserpage.la $(CHECK_LIBS) -lm
-t_unit_test_browser_program_SOURCES = %D%/unit/test_browser_program.c %D%/unit/lines.h
+t_unit_test_browser_program_SOURCES = %D%/unit/test_browser_program.c %D%/unit/found.h %D%/unit/lines.h
 t_unit_test_browser_program_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_browser_program_LDADD = libbrowserpage.la $(CHECK_LIBS)
 endif

@@ -10,6 +10,7 @@
 #include "plugins/browser/calls.h"
 #include "plugins/browser/program.h"
 #include "base/utf8.h"
+#include "../unit/found.h"
 #include "fuzz.h"
 
 /* Such an argument is found where no comma stands before it, which is no Python either. */
@@ -37,13 +38,13 @@ check_again(const struct br_found *f)
 	hr_buf_init(&one, 1u << 26);
 	hr_buf_init(&two, 1u << 26);
 	hr_buf_init(&why, 1u << 26);
-	br_found_python(&one, f);
+	found_python(&one, f);
 	hr_assert(one.fail == HR_OK);
 	/* "inf": a name, as Python writes it */
 	if (strstr(one.p, "inf") == NULL && !is_named_as_literal(f)) {
 		hr_assert(br_calls_find(&c, one.p, one.len, &why) == 0);
 		hr_assert(c.n == 1);
-		br_found_python(&two, &c.v[0]);
+		found_python(&two, &c.v[0]);
 		hr_assert(two.len == one.len && memcmp(one.p, two.p, one.len) == 0);
 		br_calls_done(&c);
 	}

@@ -11,6 +11,7 @@
 #include "plugins/browser/program.h"
 #include "proto/json.h"
 
+#include "found.h"
 #include "lines.h"
 
 static struct hr_buf why, text;
@@ -89,7 +90,7 @@ described(const struct br_found *f)
 		json_object_array_add(kwargs, pair);
 	}
 	hr_buf_reset(&text);
-	br_found_python(&text, f);
+	found_python(&text, f);
 	json_object_object_add(o, "name", json_object_new_string(f->name));
 	json_object_object_add(o, "args", args);
 	json_object_object_add(o, "kwargs", kwargs);

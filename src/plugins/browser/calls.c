@@ -497,18 +497,3 @@ br_calls_done(struct br_calls *c)
 	free(c->v);
 	*c = (struct br_calls){0};
 }
-
-void
-br_found_python(struct hr_buf *b, const struct br_found *f)
-{
-	size_t i;
-
-	hr_buf_addf(b, "%s(", f->name);
-	for (i = 0; i < f->n; i++) {
-		hr_buf_adds(b, i > 0 ? ", " : "");
-		if (f->args[i].name != NULL)
-			hr_buf_addf(b, "%s=", f->args[i].name);
-		br_value_repr(b, &f->args[i].value);
-	}
-	hr_buf_addc(b, ')');
-}

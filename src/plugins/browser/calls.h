@@ -29,7 +29,4 @@ struct br_calls {
 int br_calls_find(struct br_calls *ret, const char *text, size_t len, struct hr_buf *why);
 void br_calls_done(struct br_calls *c);
 
-/* The call as Python writes it: click('1', button='right'). */
-void br_found_python(struct hr_buf *b, const struct br_found *f);
-
 #endif
