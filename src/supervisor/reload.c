@@ -47,6 +47,11 @@ int
 hr_server_load(struct hr_settings *c, const struct hr_options *o, const char *config_file,
     int *ret_status, struct hr_err *err)
 {
+	char **const paths[] = {&c->working_dir, &c->log_file, &c->state_dir,
+	    &c->session_api_key_file, &c->tls_certificate, &c->tls_certificate_key,
+	    &c->tls_client_ca, &c->tls_client_crl};
+	size_t i;
+
 	if (hr_settings_init(c, err) < 0)
 		return load_error(ret_status, HR_EXIT_START);
 	if (config_file != NULL && hr_settings_read(c, config_file, err) != 0)
@@ -56,13 +61,9 @@ hr_server_load(struct hr_settings *c, const struct hr_options *o, const char *co
 		return load_error(ret_status, HR_EXIT_START);
 	if (hr_options_apply(o, c, err) < 0 || hr_settings_check(c, err) < 0)
 		return load_error(ret_status, HR_EXIT_USAGE);
-	if (make_absolute(&c->working_dir, err) < 0 || make_absolute(&c->log_file, err) < 0 ||
-	    make_absolute(&c->state_dir, err) < 0 ||
-	    make_absolute(&c->session_api_key_file, err) < 0 ||
-	    make_absolute(&c->tls_certificate, err) < 0 ||
-	    make_absolute(&c->tls_certificate_key, err) < 0 ||
-	    make_absolute(&c->tls_client_ca, err) < 0 || make_absolute(&c->tls_client_crl, err) < 0)
-		return load_error(ret_status, HR_EXIT_START);
+	for (i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		if (make_absolute(paths[i], err) < 0)
+			return load_error(ret_status, HR_EXIT_START);
 	return 0;
 }
 

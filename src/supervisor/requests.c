@@ -22,17 +22,13 @@ on_full(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len
 
 /* Who asks has hidden itself from the others of its account. */
 static void
-on_keys(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len)
+put_keys(struct hr_server *s, const char *p, size_t len, struct hr_buf *ret)
 {
-	struct hr_buf text;
 	uint32_t from = 0;
 
 	if (len == sizeof(from))
 		memcpy(&from, p, sizeof(from));
-	hr_buf_init(&text, HR_CHANNEL_MAX);
-	hr_keys_tell(&s->site.keys, from, HR_CHANNEL_MAX - 1, &text);
-	hr_channel_say(&w->channel, HR_CHANNEL_KEYS_ANSWER, &text);
-	hr_buf_done(&text);
+	hr_keys_tell(&s->site.keys, from, HR_CHANNEL_MAX - 1, ret);
 }
 
 static void
@@ -62,16 +58,11 @@ on_session_kill(struct hr_server *s, struct hr_pool_worker *w, const char *p, si
 }
 
 static void
-on_sessions(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len)
+put_sessions(struct hr_server *s, const char *p, size_t len, struct hr_buf *ret)
 {
-	struct hr_buf text;
-
 	(void)p;
 	(void)len;
-	hr_buf_init(&text, HR_CHANNEL_ANSWER_MAX);
-	hr_sessions_list(&s->sessions, &text);
-	hr_channel_say(&w->channel, HR_CHANNEL_SESSIONS_ANSWER, &text);
-	hr_buf_done(&text);
+	hr_sessions_list(&s->sessions, ret);
 }
 
 /* A number from 0 to 100, or nothing. */
@@ -88,32 +79,23 @@ percent_of(const char *p, size_t len, unsigned *ret)
 }
 
 static void
-on_ready(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len)
+put_ready(struct hr_server *s, const char *p, size_t len, struct hr_buf *ret)
 {
 	struct hr_monitor *m = &s->monitor;
-	struct hr_buf b;
 	unsigned percent;
 
-	hr_buf_init(&b, HR_CHANNEL_ANSWER_MAX);
 	hr_monitor_look(m);
 	if (percent_of(p, len, &percent))
 		hr_monitor_disk(m, percent);
-	hr_ready_json(&b, s);
-	hr_channel_say(&w->channel, HR_CHANNEL_READY_ANSWER, &b);
-	hr_buf_done(&b);
+	hr_ready_json(ret, s);
 }
 
 static void
-on_alerts(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len)
+put_alerts(struct hr_server *s, const char *p, size_t len, struct hr_buf *ret)
 {
-	struct hr_buf text;
-
 	(void)p;
 	(void)len;
-	hr_buf_init(&text, HR_CHANNEL_ANSWER_MAX);
-	hr_alerts_history(&text, &s->alerts);
-	hr_channel_say(&w->channel, HR_CHANNEL_ALERTS_ANSWER, &text);
-	hr_buf_done(&text);
+	hr_alerts_history(ret, &s->alerts);
 }
 
 /* A number that is none is 0, all lines. Who asks with '!' is told how many there are, and handed
@@ -150,16 +132,19 @@ static const struct message {
 	unsigned pools; /* who may send it */
 	bool has_text;
 	void (*fn)(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len);
+	/* or what it is answered at once with */
+	char answer;
+	void (*put)(struct hr_server *s, const char *p, size_t len, struct hr_buf *ret);
 } messages[] = {
-    {HR_CHANNEL_KEYS, ANY, true, on_keys},
-    {HR_CHANNEL_FULL, ANY, false, on_full},
-    {HR_CHANNEL_STATIC, ACTIONS, true, on_static},
-    {HR_CHANNEL_READY, ANY, true, on_ready},
-    {HR_CHANNEL_SESSION_NEW, ACTIONS, true, on_session_new},
-    {HR_CHANNEL_SESSION_KILL, ACTIONS, true, on_session_kill},
-    {HR_CHANNEL_SESSIONS, ANY, false, on_sessions},
-    {HR_CHANNEL_ALERTS, ANY, false, on_alerts},
-    {HR_CHANNEL_LOG, ANY, true, on_log},
+    {HR_CHANNEL_KEYS, ANY, true, NULL, HR_CHANNEL_KEYS_ANSWER, put_keys},
+    {HR_CHANNEL_FULL, ANY, false, on_full, 0, NULL},
+    {HR_CHANNEL_STATIC, ACTIONS, true, on_static, 0, NULL},
+    {HR_CHANNEL_READY, ANY, true, NULL, HR_CHANNEL_READY_ANSWER, put_ready},
+    {HR_CHANNEL_SESSION_NEW, ACTIONS, true, on_session_new, 0, NULL},
+    {HR_CHANNEL_SESSION_KILL, ACTIONS, true, on_session_kill, 0, NULL},
+    {HR_CHANNEL_SESSIONS, ANY, false, NULL, HR_CHANNEL_SESSIONS_ANSWER, put_sessions},
+    {HR_CHANNEL_ALERTS, ANY, false, NULL, HR_CHANNEL_ALERTS_ANSWER, put_alerts},
+    {HR_CHANNEL_LOG, ANY, true, on_log, 0, NULL},
 };
 
 static const struct message *
@@ -181,8 +166,17 @@ bool
 hr_server_request(void *server, struct hr_pool_worker *w, const char *packet, size_t len)
 {
 	const struct message *m = message_find(w, packet, len);
+	struct hr_buf text;
 
-	if (m != NULL)
+	if (m == NULL)
+		return false;
+	if (m->fn != NULL) {
 		m->fn(server, w, packet + 1, len - 1);
-	return m != NULL;
+		return true;
+	}
+	hr_buf_init(&text, HR_CHANNEL_ANSWER_MAX);
+	m->put(server, packet + 1, len - 1, &text);
+	hr_channel_give(&w->channel, m->answer, &text, -1);
+	hr_buf_done(&text);
+	return true;
 }

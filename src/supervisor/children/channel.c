@@ -83,12 +83,6 @@ hr_channel_give(struct hr_channel *c, char type, const struct hr_buf *text, int 
 }
 
 void
-hr_channel_say(struct hr_channel *c, char type, const struct hr_buf *text)
-{
-	hr_channel_give(c, type, text, -1);
-}
-
-void
 hr_channel_give_static(struct hr_channel *c, int sock, const char *reason)
 {
 	struct hr_buf text;

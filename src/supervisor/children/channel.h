@@ -30,10 +30,8 @@ int hr_channel_open(struct hr_channel *c, struct hr_loop *loop, int *ret_child, 
 int hr_channel_adopt(struct hr_channel *c, struct hr_loop *loop, int fd, struct hr_err *err);
 void hr_channel_close(struct hr_channel *c); /* closed: nothing */
 
-/* text as it is, behind the type; a text that failed to be made is logged. */
-void hr_channel_say(struct hr_channel *c, char type, const struct hr_buf *text);
-
-/* The same with a descriptor, of which the caller keeps its copy; -1: none. */
+/* text as it is, behind the type; a text that failed to be made is logged. With a descriptor, of
+ * which the caller keeps its copy; -1: none. */
 void hr_channel_give(struct hr_channel *c, char type, const struct hr_buf *text, int fd);
 
 /* Answers 'S': socket is passed (the caller keeps its copy), or with reason none is. */

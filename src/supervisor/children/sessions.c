@@ -48,7 +48,7 @@ say(struct hr_pool_worker *w, enum hr_session_verdict verdict, const char *reaso
 	hr_buf_init(&text, HR_CHANNEL_ANSWER_MAX);
 	hr_buf_addc(&text, (char)verdict);
 	hr_buf_adds(&text, reason);
-	hr_channel_say(&w->channel, HR_CHANNEL_SESSION_ANSWER, &text);
+	hr_channel_give(&w->channel, HR_CHANNEL_SESSION_ANSWER, &text, -1);
 	hr_buf_done(&text);
 }
 

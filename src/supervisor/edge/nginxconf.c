@@ -29,8 +29,8 @@ struct values {
 	size_t nnumbers;
 	struct hr_place v[48];
 	size_t n;
-	struct hr_buf user, access_log, http, locations, plugins, site, viewer, www, mcp, swerex,
-	    v1;
+	struct hr_buf parts[16];
+	size_t nparts;
 	struct hr_edge edge;
 };
 
@@ -80,17 +80,6 @@ values_init(struct values *v, const struct hr_site *s, const struct hr_settings 
 	enum hr_log_level level = HR_LOG_INFO;
 
 	memset(v, 0, sizeof(*v));
-	hr_buf_init(&v->user, 256);
-	hr_buf_init(&v->access_log, 4096);
-	hr_buf_init(&v->http, 65536);
-	hr_buf_init(&v->locations, 65536);
-	hr_buf_init(&v->plugins, 65536);
-	hr_buf_init(&v->site, 1 << 18);
-	hr_buf_init(&v->viewer, 65536);
-	hr_buf_init(&v->www, 65536);
-	hr_buf_init(&v->mcp, 65536);
-	hr_buf_init(&v->swerex, 65536);
-	hr_buf_init(&v->v1, 65536);
 	values_add(v, "run_dir", s->ctx->run.path, false);
 	values_add(v, "listen", s->listen.text, false);
 	values_number(v, "nginx_workers", c->nginx_workers);
@@ -109,83 +98,6 @@ values_init(struct values *v, const struct hr_site *s, const struct hr_settings 
 	(void)hr_log_level_parse(c->log_level, &level); /* was checked */
 	/* never "info": there it quotes lines of a client's head that it refuses, with the key */
 	values_add(v, "error_level", level == HR_LOG_DEBUG ? "notice" : "warn", false);
-}
-
-static int
-values_edge(struct values *v, const struct hr_site *s, const struct hr_settings *c,
-    const struct hr_keys *keys, struct hr_err *err)
-{
-	if (hr_edge_compose(&v->edge, c, keys, err) < 0)
-		return -1;
-	hr_nginx_plugins(
-	    &v->plugins, s->plugins, s->ctx->run.path, hr_buf_str(&v->edge.live_limits));
-	if (hr_buf_check(&v->plugins, err) < 0)
-		return -1;
-	values_add(v, "plugins", hr_buf_str(&v->plugins), true);
-	values_add(v, "gate", hr_buf_str(&v->edge.gate), true);
-	values_add(v, "known_key", hr_buf_str(&v->edge.known_key), true);
-	values_add(v, "listen_more", hr_buf_str(&v->edge.listen), true);
-	values_add(v, "tls", hr_buf_str(&v->edge.tls), true);
-	values_add(v, "limit_zones", hr_buf_str(&v->edge.zones), true);
-	values_add(v, "limits", hr_buf_str(&v->edge.limits), true);
-	values_add(v, "action_limits", hr_buf_str(&v->edge.action_limits), true);
-	values_add(v, "live_limits", hr_buf_str(&v->edge.live_limits), true);
-	return 0;
-}
-
-static int fill(struct hr_buf *out, const struct hr_site *s, const char *file,
-    const struct values *v, struct hr_err *err);
-
-/* The door for agents: where it was asked for, or nobody from elsewhere comes to it. */
-static int
-values_mcp(
-    struct values *v, const struct hr_site *s, const struct hr_settings *c, struct hr_err *err)
-{
-	bool open = !s->listen.public;
-
-	if (c->mcp[0] != '\0')
-		(void)hr_settings_parse_bool(c->mcp, &open); /* was checked */
-	values_add(v, "mcp_gate", v->edge.gate.len > 0 ? "\tauth_request /-/door;\n" : "", true);
-	if (open && fill(&v->mcp, s, "handrail-mcp.conf.in", v, err) != 0)
-		return -1;
-	if (!open) /* a worker says that there is no such path */
-		hr_buf_addf(&v->mcp,
-		    "location = /handrail/mcp {\n%s\tfastcgi_pass handrail_control;\n}\n",
-		    hr_buf_str(&v->edge.gate));
-	if (hr_buf_check(&v->mcp, err) < 0)
-		return -1;
-	values_add(v, "mcp", hr_buf_str(&v->mcp), true);
-	return 0;
-}
-
-/* That of SWE-ReX: only where it was asked for. */
-static int
-values_swerex(
-    struct values *v, const struct hr_site *s, const struct hr_settings *c, struct hr_err *err)
-{
-	values_add(v, "swerex_open", c->swerex ? "1" : "", true);
-	values_add(
-	    v, "swerex_gate", v->edge.gate.len > 0 ? "\tauth_request /-/swerex;\n" : "", true);
-	if (c->swerex && fill(&v->swerex, s, "handrail-swerex.conf.in", v, err) != 0)
-		return -1;
-	if (hr_buf_check(&v->swerex, err) < 0)
-		return -1;
-	values_add(v, "swerex", hr_buf_str(&v->swerex), true);
-	return 0;
-}
-
-/* That of OpenHands V1, as well. */
-static int
-values_v1(
-    struct values *v, const struct hr_site *s, const struct hr_settings *c, struct hr_err *err)
-{
-	values_add(v, "openhands_open", c->openhands_v1 ? "1" : "", true);
-	if (c->openhands_v1 && fill(&v->v1, s, "handrail-v1.conf.in", v, err) != 0)
-		return -1;
-	if (hr_buf_check(&v->v1, err) < 0)
-		return -1;
-	values_add(v, "openhands", hr_buf_str(&v->v1), true);
-	return 0;
 }
 
 static int
@@ -210,17 +122,95 @@ fill(struct hr_buf *out, const struct hr_site *s, const char *file, const struct
 	return r;
 }
 
+/* A text that becomes a value, empty still; it lasts as long as v. */
+static struct hr_buf *
+part_new(struct values *v)
+{
+	hr_assert(v->nparts < sizeof(v->parts) / sizeof(v->parts[0]));
+	hr_buf_init(&v->parts[v->nparts], 1 << 18);
+	return &v->parts[v->nparts++];
+}
+
+/* The value `name`: what is in part, and the file that is filled, unless it is NULL. */
+static int
+part_add(struct values *v, const char *name, struct hr_buf *part, const struct hr_site *s,
+    const char *file, struct hr_err *err)
+{
+	if ((file != NULL && fill(part, s, file, v, err) != 0) || hr_buf_check(part, err) < 0)
+		return -1;
+	values_add(v, name, hr_buf_str(part), true);
+	return 0;
+}
+
+static int
+values_edge(struct values *v, const struct hr_site *s, const struct hr_settings *c,
+    const struct hr_keys *keys, struct hr_err *err)
+{
+	struct hr_buf *plugins = part_new(v);
+
+	if (hr_edge_compose(&v->edge, c, keys, err) < 0)
+		return -1;
+	hr_nginx_plugins(plugins, s->plugins, s->ctx->run.path, hr_buf_str(&v->edge.live_limits));
+	if (part_add(v, "plugins", plugins, s, NULL, err) < 0)
+		return -1;
+	values_add(v, "gate", hr_buf_str(&v->edge.gate), true);
+	values_add(v, "known_key", hr_buf_str(&v->edge.known_key), true);
+	values_add(v, "listen_more", hr_buf_str(&v->edge.listen), true);
+	values_add(v, "tls", hr_buf_str(&v->edge.tls), true);
+	values_add(v, "limit_zones", hr_buf_str(&v->edge.zones), true);
+	values_add(v, "limits", hr_buf_str(&v->edge.limits), true);
+	values_add(v, "action_limits", hr_buf_str(&v->edge.action_limits), true);
+	values_add(v, "live_limits", hr_buf_str(&v->edge.live_limits), true);
+	return 0;
+}
+
+/* The door for agents: where it was asked for, or nobody from elsewhere comes to it. */
+static int
+values_mcp(
+    struct values *v, const struct hr_site *s, const struct hr_settings *c, struct hr_err *err)
+{
+	struct hr_buf *part = part_new(v);
+	bool open = c->mcp[0] != '\0' ? hr_settings_truth(c->mcp) == 1 : !s->listen.public;
+
+	values_add(v, "mcp_gate", v->edge.gate.len > 0 ? "\tauth_request /-/door;\n" : "", true);
+	if (!open) /* a worker says that there is no such path */
+		hr_buf_addf(part,
+		    "location = /handrail/mcp {\n%s\tfastcgi_pass handrail_control;\n}\n",
+		    hr_buf_str(&v->edge.gate));
+	return part_add(v, "mcp", part, s, open ? "handrail-mcp.conf.in" : NULL, err);
+}
+
+/* That of SWE-ReX: only where it was asked for. */
+static int
+values_swerex(
+    struct values *v, const struct hr_site *s, const struct hr_settings *c, struct hr_err *err)
+{
+	values_add(v, "swerex_open", c->swerex ? "1" : "", true);
+	values_add(
+	    v, "swerex_gate", v->edge.gate.len > 0 ? "\tauth_request /-/swerex;\n" : "", true);
+	return part_add(
+	    v, "swerex", part_new(v), s, c->swerex ? "handrail-swerex.conf.in" : NULL, err);
+}
+
+/* That of OpenHands V1, as well. */
+static int
+values_v1(
+    struct values *v, const struct hr_site *s, const struct hr_settings *c, struct hr_err *err)
+{
+	values_add(v, "openhands_open", c->openhands_v1 ? "1" : "", true);
+	return part_add(
+	    v, "openhands", part_new(v), s, c->openhands_v1 ? "handrail-v1.conf.in" : NULL, err);
+}
+
 static int
 values_www(
     struct values *v, const struct hr_site *s, const struct hr_settings *c, struct hr_err *err)
 {
-	if (s->ctx->www != NULL && strcmp(c->page_rights, "none") != 0) {
+	bool shown = s->ctx->www != NULL && strcmp(c->page_rights, "none") != 0;
+
+	if (shown)
 		values_add(v, "www_dir", s->ctx->www, false);
-		if (fill(&v->www, s, "handrail-www.conf.in", v, err) != 0)
-			return -1;
-	}
-	values_add(v, "www", hr_buf_str(&v->www), true);
-	return 0;
+	return part_add(v, "www", part_new(v), s, shown ? "handrail-www.conf.in" : NULL, err);
 }
 
 /* The site holds the other two and the log as whole directives. */
@@ -228,25 +218,21 @@ static int
 fill_site(struct hr_buf *out, const struct hr_site *s, const struct hr_settings *c,
     struct values *v, struct hr_err *err)
 {
-	if (strcmp(c->access_log, "off") != 0) {
-		const struct hr_place path = {"access_log", c->access_log, false};
+	const struct hr_place path = {"access_log", c->access_log, false};
+	struct hr_buf *log = part_new(v);
+	bool viewer = s->viewer.fd >= 0;
 
-		if (hr_template_fill(
-			&v->access_log, "access_log @access_log@ handrail;", 33, &path, 1, err) < 0)
-			return -1;
-	}
-	values_add(v, "access_log", hr_buf_str(&v->access_log), true);
-	if (s->viewer.fd >= 0) {
-		values_number(v, "viewer_port", s->viewer.port);
-		if (fill(&v->viewer, s, "handrail-viewer.conf.in", v, err) != 0)
-			return -1;
-	}
-	values_add(v, "viewer", hr_buf_str(&v->viewer), true);
-	if (fill(&v->http, s, "handrail-http.conf.in", v, err) != 0 ||
-	    fill(&v->locations, s, "handrail-locations.conf.in", v, err) != 0)
+	if (strcmp(c->access_log, "off") != 0 &&
+	    hr_template_fill(log, "access_log @access_log@ handrail;", 33, &path, 1, err) < 0)
 		return -1;
-	values_add(v, "http", hr_buf_str(&v->http), true);
-	values_add(v, "locations", hr_buf_str(&v->locations), true);
+	if (viewer)
+		values_number(v, "viewer_port", s->viewer.port);
+	if (part_add(v, "access_log", log, s, NULL, err) < 0 ||
+	    part_add(v, "viewer", part_new(v), s, viewer ? "handrail-viewer.conf.in" : NULL, err) <
+		0 ||
+	    part_add(v, "http", part_new(v), s, "handrail-http.conf.in", err) < 0 ||
+	    part_add(v, "locations", part_new(v), s, "handrail-locations.conf.in", err) < 0)
+		return -1;
 	return fill(out, s, "handrail-site.conf.in", v, err);
 }
 
@@ -255,12 +241,13 @@ static int
 fill_all(struct hr_buf *out, const struct hr_site *s, const struct hr_settings *c, struct values *v,
     struct hr_err *err)
 {
+	struct hr_buf *user = part_new(v), *site = part_new(v);
+
 	if (s->ctx->id.nginx_user != NULL)
-		hr_buf_addf(&v->user, "user %s %s;", s->ctx->id.nginx_user, s->ctx->id.nginx_group);
-	if (hr_buf_check(&v->user, err) < 0 || fill_site(&v->site, s, c, v, err) != 0)
+		hr_buf_addf(user, "user %s %s;", s->ctx->id.nginx_user, s->ctx->id.nginx_group);
+	if (part_add(v, "user", user, s, NULL, err) < 0 || fill_site(site, s, c, v, err) != 0 ||
+	    part_add(v, "site", site, s, NULL, err) < 0)
 		return -1;
-	values_add(v, "user", hr_buf_str(&v->user), true);
-	values_add(v, "site", hr_buf_str(&v->site), true);
 	return fill(out, s, "nginx.conf.in", v, err);
 }
 
@@ -269,6 +256,7 @@ hr_nginx_compose(struct hr_buf *out, const char *part, const struct hr_site *s,
     const struct hr_settings *c, const struct hr_keys *keys, struct hr_err *err)
 {
 	struct values v;
+	size_t i;
 	int r;
 
 	values_init(&v, s, c);
@@ -286,17 +274,8 @@ hr_nginx_compose(struct hr_buf *out, const char *part, const struct hr_site *s,
 	else
 		r = fill_all(out, s, c, &v, err);
 	hr_edge_done(&v.edge);
-	hr_buf_done(&v.user);
-	hr_buf_done(&v.access_log);
-	hr_buf_done(&v.http);
-	hr_buf_done(&v.locations);
-	hr_buf_done(&v.plugins);
-	hr_buf_done(&v.site);
-	hr_buf_done(&v.viewer);
-	hr_buf_done(&v.www);
-	hr_buf_done(&v.mcp);
-	hr_buf_done(&v.swerex);
-	hr_buf_done(&v.v1);
+	for (i = 0; i < v.nparts; i++)
+		hr_buf_done(&v.parts[i]);
 	return r;
 }
 

@@ -205,14 +205,9 @@ hr_settings_parse_int(const char *text, long long *ret)
 }
 
 int
-hr_settings_parse_bool(const char *text, bool *ret)
+hr_settings_truth(const char *text)
 {
-	int truth = hr_text_truth(text, strlen(text));
-
-	if (truth < 0)
-		return -1;
-	*ret = truth == 1;
-	return 0;
+	return hr_text_truth(text, strlen(text));
 }
 
 static int
@@ -238,9 +233,10 @@ set_from_text(struct hr_settings *c, const struct setting *s, const char *text, 
 			    err, HR_E_INVAL, "%s: \"%.64s\" is not an integer", s->key, text);
 		return set_int(c, s, n, err);
 	case BOOL:
-		if (hr_settings_parse_bool(text, setting_of(c, s)) != 0)
+		if (hr_settings_truth(text) < 0)
 			return hr_err_set(err, HR_E_INVAL,
 			    "%s: \"%.64s\" is neither true nor false", s->key, text);
+		*(bool *)setting_of(c, s) = hr_settings_truth(text) == 1;
 		return 0;
 	case WORDS: break;
 	}

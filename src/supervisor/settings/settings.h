@@ -98,7 +98,7 @@ const char *hr_settings_name(size_t i); /* of the i-th setting; NULL behind the 
 
 /* Python's int(): blanks around it, a sign, digits with single underscores between. 0 or -1. */
 int hr_settings_parse_int(const char *text, long long *ret);
-/* "1", "true", "t", "yes", "y", "on" and their opposites, in any case. 0 or -1. */
-int hr_settings_parse_bool(const char *text, bool *ret);
+/* "1", "true", "t", "yes", "y", "on" and their opposites, in any case: 1 or 0; -1: neither. */
+int hr_settings_truth(const char *text);
 
 #endif

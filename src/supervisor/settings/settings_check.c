@@ -42,11 +42,10 @@ int
 hr_settings_check(const struct hr_settings *c, struct hr_err *err)
 {
 	enum hr_log_level level;
-	bool yes;
 
 	if (c->port == 0)
 		return hr_err_set(err, HR_E_INVAL, "the following arguments are required: port");
-	if (c->mcp[0] != '\0' && hr_settings_parse_bool(c->mcp, &yes) != 0)
+	if (c->mcp[0] != '\0' && hr_settings_truth(c->mcp) < 0)
 		return hr_err_set(
 		    err, HR_E_INVAL, "mcp: \"%.64s\" is neither true nor false", c->mcp);
 	if (c->cpu_quota > 0 && c->cpu_quota < 1000)

@@ -26,7 +26,6 @@ hr_settings_environment(
 	};
 	enum hr_log_level level;
 	const char *v;
-	bool yes;
 	size_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -39,17 +38,17 @@ hr_settings_environment(
 	/* as the contract: whatever is not in the list of truths is false */
 	v = get("SU_TO_USER");
 	if (v != NULL)
-		c->su_to_user = hr_settings_parse_bool(v, &yes) == 0 && yes;
+		c->su_to_user = hr_settings_truth(v) == 1;
 	v = get("LOG_JSON");
-	if (v != NULL && hr_settings_parse_bool(v, &yes) == 0 &&
-	    hr_settings_set(c, "log_format", yes ? "json" : "text", err) < 0)
+	if (v != NULL && hr_settings_truth(v) >= 0 &&
+	    hr_settings_set(c, "log_format", hr_settings_truth(v) == 1 ? "json" : "text", err) < 0)
 		return -1;
 	v = get("LOG_LEVEL");
 	if (v != NULL && hr_log_level_parse(v, &level) == 0 &&
 	    hr_settings_set(c, "log_level", v, err) < 0)
 		return -1;
 	v = get("DEBUG");
-	if (v != NULL && hr_settings_parse_bool(v, &yes) == 0 && yes)
+	if (v != NULL && hr_settings_truth(v) == 1)
 		return hr_settings_set(c, "log_level", "debug", err);
 	return 0;
 }
