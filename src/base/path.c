@@ -30,6 +30,23 @@ hr_path_join(const char *dir, const char *name)
 	return hr_buf_end(&b, NULL);
 }
 
+char *
+hr_path_which(const char *dirs, const char *name)
+{
+	const char *end;
+	char *path;
+
+	for (; dirs != NULL && *dirs != '\0'; dirs = *end == ':' ? end + 1 : end) {
+		end = strchrnul(dirs, ':');
+		if (asprintf(&path, "%.*s/%s", (int)(end - dirs), dirs, name) < 0)
+			return NULL;
+		if (end > dirs && access(path, X_OK) == 0)
+			return path;
+		free(path);
+	}
+	return NULL;
+}
+
 const char *
 hr_path_leaf(const char *path)
 {

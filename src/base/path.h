@@ -15,6 +15,8 @@
 /* "dir/name" with one slash between; an absolute name replaces dir. The caller frees; NULL: no
  * memory. */
 char *hr_path_join(const char *dir, const char *name);
+/* The first "dir/name" that can be run, of a list as PATH is one (NULL: none); the caller frees. */
+char *hr_path_which(const char *dirs, const char *name);
 /* What is behind the last slash; borrowed. */
 const char *hr_path_leaf(const char *path);
 /* Whether a name below a directory may lead out of it: it is absolute, or has a component "..". */

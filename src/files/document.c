@@ -18,6 +18,7 @@
 #include "base/account.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/path.h"
 #include "base/spawn.h"
 #include "files/charset/charset.h"
 #include "files/charset/detect.h"
@@ -36,20 +37,10 @@
 static bool
 is_installed(const char *name)
 {
-	const char *p = getenv("PATH"), *end;
-	struct hr_buf b;
-	bool found = false;
+	char *path = hr_path_which(getenv("PATH"), name);
 
-	for (; p != NULL && !found; p = *end == ':' ? end + 1 : NULL) {
-		end = strchrnul(p, ':');
-		hr_buf_init(&b, (size_t)(end - p) + strlen(name) + 2);
-		hr_buf_add(&b, p, (size_t)(end - p));
-		hr_buf_addc(&b, '/');
-		hr_buf_adds(&b, name);
-		found = b.fail == HR_OK && end > p && access(b.p, X_OK) == 0;
-		hr_buf_done(&b);
-	}
-	return found;
+	free(path);
+	return path != NULL;
 }
 
 /* Until fd can be read, or says that its process has ended; false: not before the deadline. */

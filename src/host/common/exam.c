@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/path.h"
 #include "base/quote.h"
 
 #define TEXT_MAX_LEN 700
@@ -34,24 +35,6 @@ hr_exam_line(struct hr_buf *b, bool ok, const char *what, const char *text)
 	hr_buf_addc(b, '\n');
 }
 
-/* The caller frees. */
-static char *
-which(const char *dirs, const char *name)
-{
-	const char *end;
-	char *path;
-
-	for (; dirs != NULL && *dirs != '\0'; dirs = *end == ':' ? end + 1 : end) {
-		end = strchrnul(dirs, ':');
-		if (asprintf(&path, "%.*s/%s", (int)(end - dirs), dirs, name) < 0)
-			return NULL;
-		if (end > dirs && access(path, X_OK) == 0)
-			return path;
-		free(path);
-	}
-	return NULL;
-}
-
 void
 hr_exam_program(
     hr_finding_fn *fn, void *arg, const char *const *env, const char *name, const char *hint)
@@ -62,7 +45,7 @@ hr_exam_program(
 	for (; env != NULL && *env != NULL; env++)
 		if (strncmp(*env, "PATH=", 5) == 0)
 			dirs = *env + 5;
-	path = which(dirs, name);
+	path = hr_path_which(dirs, name);
 	hr_exam_file(fn, arg, name, path, hint);
 	free(path);
 }

@@ -193,22 +193,14 @@ variables_fill(struct hr_strv *w, const struct hr_plugin *p, const struct accoun
 static bool
 program_found(const char *name)
 {
-	const char *path = getenv("PATH"), *end;
-	struct hr_buf b;
-	bool found = false;
+	const char *dirs = getenv("PATH");
+	char *path;
 
 	if (strchr(name, '/') != NULL)
 		return access(name, F_OK) == 0;
-	for (path = path != NULL ? path : DEFAULT_PATH; !found && *path != '\0';
-	     path = *end == ':' ? end + 1 : end) {
-		end = strchrnul(path, ':');
-		hr_buf_init(&b, 4096);
-		hr_buf_add(&b, path, (size_t)(end - path));
-		hr_buf_addf(&b, "/%s", name);
-		found = b.fail == HR_OK && access(hr_buf_str(&b), X_OK) == 0;
-		hr_buf_done(&b);
-	}
-	return found;
+	path = hr_path_which(dirs != NULL ? dirs : DEFAULT_PATH, name);
+	free(path);
+	return path != NULL;
 }
 
 static int
