@@ -4,6 +4,7 @@
 
 #include "files/charset/charset.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -465,7 +466,8 @@ hr_charset_find(const char *name, size_t len, bool *ret_text)
 	*ret_text = false;
 	if (len >= sizeof(key))
 		return NULL;
-	memcpy(key, name, len);
+	for (i = 0; i < len; i++)
+		key[i] = name[i] == '-' ? '_' : (char)tolower((unsigned char)name[i]);
 	key[len] = '\0';
 	alias = bsearch(
 	    key, aliases, sizeof(aliases) / sizeof(aliases[0]), sizeof(aliases[0]), compare_alias);

@@ -57,8 +57,7 @@ find_declared(const char *p, size_t len)
 {
 	const char *end = p + len, *name = NULL;
 	const struct hr_charset *c;
-	char key[64];
-	size_t n, i;
+	size_t n;
 	bool is_text;
 
 	while (p < end) {
@@ -68,11 +67,7 @@ find_declared(const char *p, size_t len)
 			continue;
 		}
 		p = name + n;
-		if (n >= sizeof(key))
-			continue;
-		for (i = 0; i < n; i++)
-			key[i] = name[i] == '-' ? '_' : (char)tolower((unsigned char)name[i]);
-		c = hr_charset_find(key, n, &is_text);
+		c = hr_charset_find(name, n, &is_text);
 		if (c != NULL)
 			return is_text ? c : NULL;
 	}

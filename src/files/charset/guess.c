@@ -3,7 +3,6 @@
 
 #include "files/charset/guess.h"
 
-#include <ctype.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -23,12 +22,9 @@ ask(const char *p, size_t len)
 	const struct hr_charset *c = NULL;
 	bool is_text = false;
 	struct hr_buf name;
-	size_t i;
 
 	hr_buf_init(&name, NAME_MAX_LEN);
 	hr_detect_charset(&name, p, len);
-	for (i = 0; i < name.len; i++)
-		name.p[i] = name.p[i] == '-' ? '_' : (char)tolower((unsigned char)name.p[i]);
 	if (name.fail == HR_OK && name.len > 0)
 		c = hr_charset_find(name.p, name.len, &is_text);
 	hr_buf_done(&name);

@@ -126,27 +126,40 @@ put_snippet(struct edit *e, const char *what, bool with_path, const struct hr_bu
 	edit_put_block(e, what, with_path, p + begin, end - begin, first);
 }
 
+/* The file, which held text, is to hold `after`: *now is what it holds then. */
+static enum hr_edit_result
+change(struct edit *e, const struct hr_encoding *enc, bool added, const struct hr_buf *text,
+    const struct hr_buf *after, struct hr_buf *now)
+{
+	enum hr_edit_result r = HR_EDIT_ERROR;
+
+	if (after->fail != HR_OK)
+		e->text->fail = after->fail;
+	else
+		r = edit_store(e, enc, added, after, now);
+	if (r == HR_EDIT_DONE) {
+		remember(e, hr_span_of_buf(text));
+		put_diff(e, hr_span_of_buf(text), hr_span_of_buf(after));
+	}
+	return r;
+}
+
 static enum hr_edit_result
 replace_at(struct edit *e, const struct hr_encoding *enc, const struct hr_buf *text, size_t at,
     size_t len, struct hr_span new)
 {
 	size_t row = hr_pytext_newlines(text->p, at) + 1; /* from 1 */
 	size_t from = row > LINES_BEFORE ? row - LINES_BEFORE : 0;
-	enum hr_edit_result r = HR_EDIT_ERROR;
 	struct hr_buf after, now;
+	enum hr_edit_result r;
 
 	hr_buf_init(&after, HR_EDIT_TEXT_MAX);
 	hr_buf_init(&now, HR_EDIT_TEXT_MAX);
 	hr_buf_add(&after, hr_buf_str(text), at);
 	hr_buf_add(&after, new.p, new.len);
 	hr_buf_add(&after, hr_buf_str(text) + at + len, text->len - at - len);
-	if (after.fail != HR_OK)
-		e->text->fail = after.fail;
-	else
-		r = edit_store(e, enc, false, &after, &now);
+	r = change(e, enc, false, text, &after, &now);
 	if (r == HR_EDIT_DONE) {
-		remember(e, hr_span_of_buf(text));
-		put_diff(e, hr_span_of_buf(text), hr_span_of_buf(&after));
 		put_snippet(e, "a snippet of ", true, &now, from,
 		    row + LINES_AFTER + hr_pytext_newlines(new.p, new.len), from + 1);
 		hr_buf_adds(e->text, "Review the changes and make sure they are as expected. Edit "
@@ -284,14 +297,8 @@ insert_at(struct edit *e, const struct hr_encoding *enc, const struct hr_buf *te
 	hr_buf_add(&after, new.p, new.len);
 	hr_buf_addc(&after, '\n');
 	hr_buf_add(&after, hr_buf_str(text) + at, text->len - at);
-	r = HR_EDIT_ERROR;
-	if (after.fail != HR_OK)
-		e->text->fail = after.fail;
-	else
-		r = edit_store(e, enc, true, &after, &now);
+	r = change(e, enc, true, text, &after, &now);
 	if (r == HR_EDIT_DONE) {
-		remember(e, hr_span_of_buf(text));
-		put_diff(e, hr_span_of_buf(text), hr_span_of_buf(&after));
 		from = line > LINES_BEFORE ? (size_t)line - LINES_BEFORE : 0;
 		to = (size_t)line + LINES_AFTER + pieces;
 		if (to > lines + pieces)
