@@ -32,6 +32,14 @@ hr_utf8_put(char out[4], uint32_t cp)
 	return 4;
 }
 
+void
+hr_utf8_add(struct hr_buf *b, uint32_t cp)
+{
+	char out[4];
+
+	hr_buf_add(b, out, hr_utf8_put(out, cp));
+}
+
 size_t
 hr_utf8_count(const char *p, size_t len)
 {

@@ -56,6 +56,7 @@ hr_utf8_next(const char *p, const char *end, size_t *ret_len)
 }
 
 size_t hr_utf8_put(char out[4], uint32_t cp); /* bytes written: 1 to 4; surrogates are written */
+void hr_utf8_add(struct hr_buf *b, uint32_t cp);
 
 static inline bool
 hr_utf8_is_surrogate(int32_t cp)

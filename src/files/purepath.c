@@ -108,7 +108,6 @@ void
 hr_purepath_text(struct hr_buf *b, const char *bytes, size_t len)
 {
 	const char *end = bytes + len;
-	char out[4];
 	size_t n;
 	int32_t cp;
 
@@ -118,7 +117,7 @@ hr_purepath_text(struct hr_buf *b, const char *bytes, size_t len)
 			hr_buf_add(b, bytes, n);
 		} else {
 			n = 1;
-			hr_buf_add(b, out, hr_utf8_put(out, 0xDC00u + (unsigned char)*bytes));
+			hr_utf8_add(b, 0xDC00u + (unsigned char)*bytes);
 		}
 	}
 }

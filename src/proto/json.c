@@ -12,6 +12,7 @@
 
 #include <json-c/json.h>
 
+#include "base/percent.h"
 #include "base/utf8.h"
 
 /* How a number that needs more than 64 bits is handed to json-c: with a leading zero and ".0", a
@@ -116,16 +117,6 @@ text_decode(struct text *t, const void *p, size_t len)
 	return HR_JSON_OK;
 }
 
-static int32_t
-escape_value(const char *p) /* p is behind "\u" of a checked text */
-{
-	char hex[5];
-
-	memcpy(hex, p, 4);
-	hex[4] = '\0';
-	return (int32_t)strtol(hex, NULL, 16);
-}
-
 /* Length of the string token at p (on its opening quote) of a checked text. */
 static size_t
 string_token(const char *p)
@@ -149,14 +140,13 @@ is_key(const char *p, const char *end) /* p: behind a string token */
 static size_t
 rewrite_escape(struct hr_buf *b, const char *p, bool key)
 {
-	char raw[4];
 	int32_t c, low;
 
 	if (p[1] != 'u') {
 		hr_buf_add(b, p, 2);
 		return 2;
 	}
-	c = escape_value(p + 2);
+	c = hr_hex4(p + 2);
 	if (c == 0 && key) {
 		hr_buf_add(b, "\xC0\x80", 2);
 		return 6;
@@ -166,15 +156,15 @@ rewrite_escape(struct hr_buf *b, const char *p, bool key)
 		return 6;
 	}
 	if (c < 0xDC00 && p[6] == '\\' && p[7] == 'u') {
-		low = escape_value(p + 8);
+		low = hr_hex4(p + 8);
 		if (low >= 0xDC00 && low <= 0xDFFF) {
 			/* json-c 0.16 makes U+FFFD of pairs for U+?D800..U+?DFFF (U+1D800) */
 			c = 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00);
-			hr_buf_add(b, raw, hr_utf8_put(raw, (uint32_t)c));
+			hr_utf8_add(b, (uint32_t)c);
 			return 12;
 		}
 	}
-	hr_buf_add(b, raw, hr_utf8_put(raw, (uint32_t)c));
+	hr_utf8_add(b, (uint32_t)c);
 	return 6;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "proto/json.h"
+#include "base/percent.h"
 #include "base/utf8.h"
 
 struct lit {
@@ -48,29 +49,14 @@ static int
 hex_digits(struct lit *l, int n, uint32_t *ret)
 {
 	uint32_t v = 0;
-	char c;
 
-	while (n-- > 0) {
-		if (l->p == l->end)
+	for (; n > 0; n--, l->p++) {
+		if (l->p == l->end || hr_hex_value(*l->p) < 0)
 			return -1;
-		c = *l->p++;
-		if (c >= '0' && c <= '9')
-			v = v << 4 | (uint32_t)(c - '0');
-		else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-			v = v << 4 | (uint32_t)((c | 0x20) - 'a' + 10);
-		else
-			return -1;
+		v = v << 4 | (uint32_t)hr_hex_value(*l->p);
 	}
 	*ret = v;
 	return v <= 0x10FFFF ? 0 : -1;
-}
-
-static void
-add_code_point(struct hr_buf *b, uint32_t cp)
-{
-	char out[4];
-
-	hr_buf_add(b, out, hr_utf8_put(out, cp));
 }
 
 static void
@@ -81,7 +67,7 @@ octal_escape(struct lit *l, struct hr_buf *b)
 
 	for (n = 0; n < 3 && l->p < l->end && *l->p >= '0' && *l->p <= '7'; n++)
 		v = v << 3 | (uint32_t)(*l->p++ - '0');
-	add_code_point(b, v);
+	hr_utf8_add(b, v);
 }
 
 /* l->p is behind a backslash. */
@@ -111,7 +97,7 @@ lit_escape(struct lit *l, struct hr_buf *b)
 	if (c == 'x' || c == 'u' || c == 'U') {
 		if (hex_digits(l, c == 'x' ? 2 : c == 'u' ? 4 : 8, &cp) < 0)
 			return -1;
-		add_code_point(b, cp);
+		hr_utf8_add(b, cp);
 		return 0;
 	}
 	if (c == 'N')

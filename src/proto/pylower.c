@@ -91,14 +91,6 @@ cased_after(const char *p, const char *end)
 	return false;
 }
 
-static void
-put(struct hr_buf *b, int32_t cp)
-{
-	char out[4];
-
-	hr_buf_add(b, out, hr_utf8_put(out, (uint32_t)cp));
-}
-
 void
 hr_pylower(struct hr_buf *b, const char *p, size_t len)
 {
@@ -111,13 +103,14 @@ hr_pylower(struct hr_buf *b, const char *p, size_t len)
 		if (cp < 0x80) {
 			hr_buf_addc(b, (char)(cp >= 'A' && cp <= 'Z' ? cp + 32 : cp));
 		} else if (cp == 0x130) {
-			put(b, 'i');
-			put(b, 0x307);
+			hr_utf8_add(b, 'i');
+			hr_utf8_add(b, 0x307);
 		} else if (cp == 0x3A3) {
-			put(b, cased_before(start, p, end) && !cased_after(p + n, end) ? 0x3C2
-										       : 0x3C3);
+			hr_utf8_add(b, cased_before(start, p, end) && !cased_after(p + n, end)
+					   ? 0x3C2
+					   : 0x3C3);
 		} else {
-			put(b, utf8proc_tolower(cp));
+			hr_utf8_add(b, (uint32_t)utf8proc_tolower(cp));
 		}
 	}
 }

@@ -173,14 +173,13 @@ static void
 put_decoded(struct hr_buf *b, const char *p, size_t len)
 {
 	const char *end = p + len;
-	char utf8[4];
 
 	if (hr_utf8_strict(p, len)) {
 		hr_buf_add(b, p, len);
 		return;
 	}
 	for (; p < end; p++)
-		hr_buf_add(b, utf8, hr_utf8_put(utf8, (unsigned char)*p));
+		hr_utf8_add(b, (unsigned char)*p);
 }
 
 /* An old browser's name with all its directories. */

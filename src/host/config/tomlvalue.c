@@ -20,7 +20,6 @@ static int
 unicode_escape(struct toml *t, int digits, struct hr_buf *b)
 {
 	uint32_t cp = 0;
-	char out[4];
 	int i;
 
 	for (i = 0; i < digits; i++) {
@@ -31,7 +30,7 @@ unicode_escape(struct toml *t, int digits, struct hr_buf *b)
 	}
 	if (cp > 0x10FFFF || hr_utf8_is_surrogate((int32_t)cp))
 		return toml_fail(t, "a \\u escape is no character");
-	hr_buf_add(b, out, hr_utf8_put(out, cp));
+	hr_utf8_add(b, cp);
 	return 0;
 }
 

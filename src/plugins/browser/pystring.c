@@ -42,14 +42,6 @@ put_plain(struct literal *l)
 	l->p += n;
 }
 
-static void
-put_code_point(struct literal *l, uint32_t cp)
-{
-	char out[4];
-
-	hr_buf_add(&l->out, out, hr_utf8_put(out, cp));
-}
-
 /* \xXX, \uXXXX, \UXXXXXXXX: l->p is behind the letter. */
 static int
 put_hex(struct literal *l, char letter)
@@ -64,7 +56,7 @@ put_hex(struct literal *l, char letter)
 		cp = cp << 4 | (uint32_t)hr_hex_value(*l->p++);
 	l->pos += 2 + (size_t)n;
 	if (n == want && cp <= 0x10FFFF) {
-		put_code_point(l, cp);
+		hr_utf8_add(&l->out, cp);
 		return 0;
 	}
 	say_escape(l, from, l->pos - 1,
@@ -84,7 +76,7 @@ put_octal(struct literal *l)
 	for (n = 0; n < 3 && l->p < l->end && *l->p >= '0' && *l->p <= '7'; n++)
 		cp = cp << 3 | (uint32_t)(*l->p++ - '0');
 	l->pos += 1 + (size_t)n;
-	put_code_point(l, cp);
+	hr_utf8_add(&l->out, cp);
 }
 
 /* \N{NAME}: l->p is behind the letter. */
@@ -110,7 +102,7 @@ put_named(struct literal *l)
 		say_escape(l, l->pos, l->pos + upto, "unknown Unicode character name");
 		return 1;
 	}
-	put_code_point(l, (uint32_t)cp);
+	hr_utf8_add(&l->out, (uint32_t)cp);
 	l->p = close + 1;
 	l->pos += upto + 1;
 	return 0;

@@ -296,7 +296,6 @@ put_escape(struct hr_buf *b, const char *p, const char *end)
 	static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
 	const char *at = strchr(from, *p);
 	uint32_t cp, low;
-	char out[4];
 
 	if (*p != 'u') {
 		hr_buf_addc(b, at != NULL ? to[at - from] : *p);
@@ -311,7 +310,7 @@ put_escape(struct hr_buf *b, const char *p, const char *end)
 			p += 6;
 		}
 	}
-	hr_buf_add(b, out, hr_utf8_put(out, cp));
+	hr_utf8_add(b, cp);
 	return p;
 }
 
