@@ -40,7 +40,7 @@ struct header {
 
 struct hr_rest {
 	struct hr_http *http;
-	char *url, *unix_socket, *ca_file, *cert_file, *key_file;
+	char *url, *unix_socket;
 	struct hr_rest_options o;
 	struct hr_rest_peer peer;
 	struct header headers[HEADERS_MAX];
@@ -66,9 +66,7 @@ hr_rest_new(const struct hr_rest_options *o, struct hr_err *err)
 	rest->o = *o;
 	rest->http = hr_http_new(&he);
 	if (!copy(&rest->url, o->url != NULL ? o->url : "") ||
-	    !copy(&rest->unix_socket, o->unix_socket) || !copy(&rest->ca_file, o->ca_file) ||
-	    !copy(&rest->cert_file, o->cert_file) || !copy(&rest->key_file, o->key_file) ||
-	    rest->http == NULL) {
+	    !copy(&rest->unix_socket, o->unix_socket) || rest->http == NULL) {
 		hr_rest_free(rest);
 		return hr_err_null(err);
 	}
@@ -101,9 +99,6 @@ hr_rest_free(struct hr_rest *rest)
 	hr_http_free(rest->http);
 	free(rest->url);
 	free(rest->unix_socket);
-	free(rest->ca_file);
-	free(rest->cert_file);
-	free(rest->key_file);
 	free(rest);
 }
 
@@ -333,7 +328,7 @@ idempotent(const struct hr_rest_call *c)
 static bool
 may_repeat(const struct hr_rest_call *c, const struct hr_rest_rule *rule, const struct turn *t)
 {
-	return (rule->all || idempotent(c)) && c->source == NULL && !t->begun;
+	return (rule->all || idempotent(c)) && !t->begun;
 }
 
 static int
@@ -417,7 +412,7 @@ judged(struct hr_rest *rest, const struct hr_rest_call *c, const struct turn *t,
 {
 	long ms;
 
-	if (t->begun || t->enough || c->source != NULL)
+	if (t->begun || t->enough)
 		return false;
 	ms = c->judge(c->judge_arg, failure, status, p->attempts);
 	return ms >= 0 && !hr_rest_wait(rest->o.watch_fd, (unsigned)ms);
@@ -461,8 +456,6 @@ hr_rest_call(struct hr_rest *rest, const struct hr_rest_call *c, struct hr_rest_
 	    .headers = headers,
 	    .body = c->body,
 	    .body_len = c->body_len,
-	    .source = c->source,
-	    .source_arg = c->source_arg,
 	    .timeout_s = c->endless         ? 0
 			 : c->timeout_s > 0 ? c->timeout_s
 					    : rest->o.timeout_s,
@@ -472,15 +465,12 @@ hr_rest_call(struct hr_rest *rest, const struct hr_rest_call *c, struct hr_rest_
 	    .on_header = c->on_header,
 	    .header_arg = c->header_arg,
 	    .fresh = !idempotent(c),
-	    .insecure = rest->o.insecure || rest->peer.insecure,
+	    .insecure = rest->peer.insecure,
 	    .ca_pem = rest->peer.ca_pem,
 	    .cert_pem = rest->peer.cert_pem,
 	    .key_pem = rest->peer.key_pem,
 	    .proxy = rest->peer.proxy,
 	    .connect_to = rest->peer.connect_to,
-	    .ca_file = rest->ca_file,
-	    .cert_file = rest->cert_file,
-	    .key_file = rest->key_file,
 	};
 	struct turn t = {.c = c};
 	struct hr_rest_answer mine = {0};

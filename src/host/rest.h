@@ -39,22 +39,20 @@ extern const struct hr_rest_rule hr_rest_rules[];
 struct hr_rest_options {
 	const char *url;         /* what paths are put behind; a slash at its end is left out */
 	const char *unix_socket; /* NULL: TCP */
-	const char *ca_file, *cert_file, *key_file; /* NULL: the system's, none */
-	bool insecure;                              /* the server's certificate is not looked at */
-	const struct hr_rest_rule *rules;           /* NULL: hr_rest_rules */
-	unsigned timeout_s;                         /* to connect, and without progress; 0: 60 */
-	unsigned total_s; /* for one attempt; 0: no bound; streams have none */
+	const struct hr_rest_rule *rules; /* NULL: hr_rest_rules */
+	unsigned timeout_s;               /* to connect, and without progress; 0: 60 */
+	unsigned total_s;                 /* for one attempt; 0: no bound; streams have none */
 	unsigned
 	    patience_ms;   /* all waits of a call; 0: two minutes. What is to wait longer fails */
 	size_t answer_max; /* 0: 16 MiB */
 	int watch_fd;      /* readable: calls and waits are given up; -1: none */
 };
 
-/* In place of the options' files and of the system's ways; NULL where nothing is said. */
+/* In place of the system's ways; NULL where nothing is said. */
 struct hr_rest_peer {
 	const char *ca_pem, *cert_pem, *key_pem; /* texts */
 	const char *proxy, *connect_to;          /* as hr_http_request has them */
-	bool insecure;
+	bool insecure;                           /* the server's certificate is not looked at */
 };
 
 struct hr_rest;
@@ -79,8 +77,6 @@ struct hr_rest_call {
 	struct json_object *json;   /* the body; or: */
 	const void *body;           /* with a Content-Type among the headers */
 	size_t body_len;
-	hr_http_source_fn *source; /* in place of a body: sent in pieces, never repeated */
-	void *source_arg;
 	bool idempotent; /* a POST or PATCH that may be done twice; other methods are so anyway */
 	bool raw;        /* the answer is not JSON: it is in ret->body */
 	unsigned timeout_s; /* 0: as of the service */

@@ -238,12 +238,6 @@ hr_http_set_peer(CURL *e, const struct hr_http_request *req, struct curl_slist *
 		bad |= hr_curl.easy_setopt(e, CURLOPT_SSL_VERIFYPEER, 0L) != CURLE_OK;
 		bad |= hr_curl.easy_setopt(e, CURLOPT_SSL_VERIFYHOST, 0L) != CURLE_OK;
 	}
-	if (req->ca_file != NULL)
-		bad |= hr_curl.easy_setopt(e, CURLOPT_CAINFO, req->ca_file) != CURLE_OK;
-	if (req->cert_file != NULL)
-		bad |= hr_curl.easy_setopt(e, CURLOPT_SSLCERT, req->cert_file) != CURLE_OK;
-	if (req->key_file != NULL)
-		bad |= hr_curl.easy_setopt(e, CURLOPT_SSLKEY, req->key_file) != CURLE_OK;
 	bad |= !set_pem(e, CURLOPT_CAINFO_BLOB, req->ca_pem) ||
 	       !set_pem(e, CURLOPT_SSLCERT_BLOB, req->cert_pem) ||
 	       !set_pem(e, CURLOPT_SSLKEY_BLOB, req->key_pem);

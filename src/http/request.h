@@ -43,8 +43,7 @@ struct hr_http_request {
 	int watch_fd;  /* readable: give up with HR_HTTP_CANCELLED; -1: none */
 	bool fresh;    /* no kept connection: on one libcurl may send a request twice */
 	bool insecure; /* a server's certificate is not looked at */
-	const char *ca_file, *cert_file, *key_file; /* TLS; NULL: the system's, none */
-	const char *ca_pem, *cert_pem, *key_pem;    /* the same as texts, before the files */
+	const char *ca_pem, *cert_pem, *key_pem; /* TLS, texts; NULL: the system's, none */
 	const char *proxy;      /* its URL; "": none; NULL: what the environment says */
 	const char *connect_to; /* "HOST:PORT" in place of the URL's, whose name TLS has; or NULL */
 };
