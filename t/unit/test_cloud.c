@@ -140,6 +140,34 @@ START_TEST(fields)
 }
 END_TEST
 
+static int
+count(void *arg, const struct hr_cloud_found *f)
+{
+	(void)f;
+	++*(int *)arg;
+	return 0;
+}
+
+/* Where there is no id there is no list of sandboxes, whoever has made them. */
+START_TEST(entries)
+{
+	static const struct hr_cloud_shape shape = {
+	    .id = "id", .labels = "labels", .state = "state", .otherwise = "running"};
+	struct json_object *ours = parsed("[{\"id\":\"a\",\"labels\":{\"handrail_run\":\"r\"}},"
+					  "{\"id\":\"b\",\"labels\":{}},{\"id\":\"c\"}]");
+	struct json_object *other = parsed("[{\"id\":5,\"labels\":{}},{\"id\":\"c\"}]");
+	struct hr_err err = {0};
+	int n = 0;
+
+	ck_assert_int_eq(hr_cloud_entries("W", &shape, ours, NULL, count, &n, &err), 0);
+	ck_assert_int_eq(n, 1);
+	ck_assert_int_eq(hr_cloud_entries("W", &shape, other, NULL, count, &n, &err), -1);
+	ck_assert_str_eq(err.msg, "W: \"id\" of a sandbox of the list is a number, not a text");
+	json_object_put(ours);
+	json_object_put(other);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -152,6 +180,7 @@ main(void)
 	tcase_add_test(tc, cuts);
 	tcase_add_test(tc, pages);
 	tcase_add_test(tc, fields);
+	tcase_add_test(tc, entries);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);

@@ -13,6 +13,7 @@
 
 #include "base/path.h"
 #include "base/err.h"
+#include "base/random.h"
 #include "host/direct/direct_int.h"
 #include "proto/json.h"
 #include "proto/obs.h"
@@ -67,7 +68,7 @@ run(struct hr_cloud *c, struct json_object *action, struct hr_err *err)
 		    "%s: each command has a shell of its own, so there is none that input such as "
 		    "'%s' could go to. It was not sent.",
 		    c->ops->title, line);
-	if (hr_uuid(mark, err) < 0)
+	if (hr_random_uuid(mark, err) < 0)
 		return NULL;
 	hr_strv_add_all(&env, hr_strv_list(&c->env));
 	hr_strv_addf(&env, MARK "=%s", mark);

@@ -79,14 +79,6 @@ hr_api_answer_done(struct hr_api_answer *a)
 	memset(a, 0, sizeof(*a));
 }
 
-int
-hr_uuid(char text[37], struct hr_err *err)
-{
-	struct hr_err e = {0};
-
-	return hr_random_uuid(text, &e) == 0 ? 0 : hr_err_from(err, HR_E_SYS, &e);
-}
-
 /* ---- fields ---- */
 
 static const char *
@@ -398,7 +390,7 @@ compose(const struct hr_api_call *c, struct hr_rest_call *q, struct hr_buf *path
 		(void)snprintf(type, 200, "Content-Type: %s", c->type);
 	if (c->parts == NULL)
 		return 0;
-	if (hr_uuid(boundary, err) < 0)
+	if (hr_random_uuid(boundary, err) < 0)
 		return -1;
 	(void)snprintf(type, 200, "Content-Type: multipart/form-data; boundary=%s", boundary);
 	if (put_form(form, c, boundary, err) < 0)
@@ -443,7 +435,7 @@ hr_api_do(
 	if (*type != '\0')
 		headers[n++] = type;
 	if (r == 0 && api->rule->key != NULL && strcmp(c->method, "POST") == 0) {
-		r = hr_uuid(uuid, &mine);
+		r = hr_random_uuid(uuid, &mine);
 		(void)snprintf(key, sizeof(key), "%s%s", api->rule->key, uuid);
 		headers[n++] = key;
 	}

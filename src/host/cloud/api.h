@@ -112,7 +112,4 @@ int hr_field_number(const char *who, const char *subject, struct json_object *o,
 int hr_field_of(const char *who, const char *subject, struct json_object *o, const char *name,
     enum json_type type, struct json_object **ret, struct hr_err *err);
 
-/* 16 random bytes as a UUID of version 4; text has room for 37. */
-int hr_uuid(char text[37], struct hr_err *err);
-
 #endif

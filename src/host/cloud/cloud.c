@@ -13,6 +13,7 @@
 
 #include "base/path.h"
 #include "base/err.h"
+#include "base/random.h"
 #include "host/common/owner.h"
 #include "proto/json.h"
 
@@ -76,13 +77,16 @@ hr_cloud_entries(const char *who, const struct hr_cloud_shape *s, struct json_ob
 	for (i = 0; r == 0 && i < hr_json_count(list); i++) {
 		struct json_object *o = hr_json_entry(list, i);
 		struct hr_cloud_found f;
+		const char *id;
 
-		if (hr_cloud_found_in(who, o, s->labels, &f, err) != 0)
+		/* also of one that is not ours: what has none is no list of sandboxes */
+		if (hr_field_text(who, ENTRY, o, s->id, &id, err) != 0 ||
+		    hr_cloud_found_in(who, o, s->labels, &f, err) != 0)
 			return -1;
 		if (f.run == NULL || (run != NULL && strcmp(run, f.run) != 0))
 			continue;
-		if (hr_field_text(who, ENTRY, o, s->id, &f.id, err) != 0 ||
-		    hr_field_maybe(who, ENTRY, o, s->state, &f.state, err) != 0)
+		f.id = id;
+		if (hr_field_maybe(who, ENTRY, o, s->state, &f.state, err) != 0)
 			return -1;
 		f.state = hr_cloud_word(s, f.state != NULL ? f.state : s->otherwise);
 		if (strcmp(f.state, "gone") != 0 && (r = fn(arg, &f)) < 0)
@@ -351,8 +355,8 @@ hr_cloud_connect(void *self, bool *ret_made, struct hr_err *err)
 		    c->ops->title, c->id, c->h->sid);
 	/* what a record led to and cannot be used again */
 	hr_strv_done(&c->env);
-	if (hr_text_set(&c->id, NULL, err) < 0 || hr_uuid(uuid, err) < 0 ||
-	    hr_text_set(&c->run, uuid, err) < 0 || hr_uuid(key, err) < 0 ||
+	if (hr_text_set(&c->id, NULL, err) < 0 || hr_random_uuid(uuid, err) < 0 ||
+	    hr_text_set(&c->run, uuid, err) < 0 || hr_random_uuid(key, err) < 0 ||
 	    hr_text_set(&c->key, served ? hr_cloud_env(c, "SESSION_API_KEY", key) : NULL, err) < 0)
 		return -1;
 	/* before anything costs */

@@ -11,6 +11,7 @@
 #include "base/percent.h"
 #include "host/cloud/cloud.h"
 #include "base/err.h"
+#include "base/random.h"
 #include "host/cloud/connect.h"
 #include "host/modal/pb.h"
 
@@ -386,7 +387,7 @@ hr_grpc_do(struct hr_grpc *g, const struct hr_grpc_call *c, void *ret, struct hr
 	if (r == 0 && hr_buf_check(&body, NULL) != 0)
 		r = hr_err_nomem(&mine);
 	if (r == 0 && c->key)
-		r = hr_uuid(key, &mine);
+		r = hr_random_uuid(key, &mine);
 	if (r == 0)
 		r = call(g, c, &body, key, &answer, end, &mine);
 	hr_buf_done(&message);

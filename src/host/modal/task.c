@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/err.h"
+#include "base/random.h"
 #include "host/modal/pb.h"
 
 #define ROUTER "/modal.task_command_router.TaskCommandRouter/"
@@ -197,7 +198,7 @@ run(struct hr_cloud *c, const struct hr_modal_exec *e, int timer, struct hr_clou
 	char id[37];
 	int r;
 
-	if (hr_uuid(id, err) != 0 || start(c, e, id, err) != 0)
+	if (hr_random_uuid(id, err) != 0 || start(c, e, id, err) != 0)
 		return -1;
 	if (e->leave)
 		return 0;

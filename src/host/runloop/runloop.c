@@ -192,21 +192,18 @@ one_page(struct json_object *page, const char *run, char last[256], hr_cloud_fou
     void *arg, struct hr_err *err)
 {
 	struct json_object *list;
-	const char *id = "";
 	bool more;
 	int r =
 	    hr_field_of(HR_RUNLOOP_WHO, "the list", page, "devboxes", json_type_array, &list, err);
-	size_t n;
 
 	if (r == 0)
 		r = hr_field_flag(HR_RUNLOOP_WHO, "the list", page, "has_more", &more, err);
-	n = r == 0 ? hr_json_count(list) : 0;
-	if (n > 0)
-		r = hr_field_text(HR_RUNLOOP_WHO, "a sandbox of the list",
-		    hr_json_entry(list, n - 1), "id", &id, err);
 	if (r == 0)
 		r = hr_cloud_entries(HR_RUNLOOP_WHO, &shape, list, run, fn, arg, err);
-	(void)snprintf(last, 256, "%s", r == 0 && more ? id : "");
+	*last = '\0';
+	if (r == 0 && more && hr_json_count(list) > 0)
+		(void)snprintf(last, 256, "%s",
+		    hr_json_text_or(hr_json_entry(list, hr_json_count(list) - 1), "id", ""));
 	return r;
 }
 
