@@ -34,10 +34,9 @@ hr_command_key(const char *const *env, char **ret, struct hr_err *err)
 {
 	const char *given = hr_env_get(env, "SESSION_API_KEY");
 	char text[KEY_DIGITS + 1];
-	struct hr_err e = {0};
 
-	if (given == NULL && hr_random_hex(text, KEY_DIGITS, &e) < 0)
-		return hr_err_from(err, HR_E_SYS, &e);
+	if (given == NULL && hr_random_hex(text, KEY_DIGITS, err) < 0)
+		return -1;
 	return hr_text_set(ret, given != NULL ? given : text, err);
 }
 

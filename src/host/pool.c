@@ -136,24 +136,45 @@ claim(const char *path)
 	return fd;
 }
 
+/* One that is recorded. */
+static int
+end_recorded(const struct hr_config *c, struct hr_sandbox_options o, struct hr_err *err)
+{
+	struct hr_sandbox *s;
+	int r;
+
+	o.attach = true;
+	s = hr_sandbox_open(c, &o, err);
+	if (s == NULL)
+		return -1;
+	/* one that is dead, or not ready, is cleared away as well */
+	(void)hr_sandbox_connect(s, NULL);
+	r = hr_sandbox_delete(s, err);
+	hr_sandbox_free(s);
+	return r;
+}
+
 /* Of one that the caller has. o: state_dir is that of the pool. */
 static int
 end_it(const struct hr_config *c, struct hr_sandbox_options o, const char *file, struct hr_err *err)
 {
 	char sid[NAME_MAX + 1];
-	struct hr_sandbox *s;
-	int r;
 
 	(void)snprintf(sid, sizeof(sid), "%.*s", (int)strcspn(file, "."), file);
 	o.sid = sid;
-	o.attach = true;
-	s = hr_sandbox_open(c, &o, err);
-	if (s == NULL)
-		return -1;
-	(void)hr_sandbox_connect(s, NULL); /* a dead one is cleared away as well */
-	r = hr_sandbox_delete(s, err);
-	hr_sandbox_free(s);
-	return r;
+	return end_recorded(c, o, err);
+}
+
+/* What sandboxes beside s are opened with. */
+static struct hr_sandbox_options
+options_of(const struct hr_sandbox *s, const char *state_dir)
+{
+	return (struct hr_sandbox_options){.sid = s->sid,
+	    .environ = s->host.environ,
+	    .headless = true,
+	    .state_dir = state_dir,
+	    .log = s->log,
+	    .log_arg = s->log_arg};
 }
 
 /* ---- taking one ---- */
@@ -167,14 +188,9 @@ struct taking {
 static void
 clear_away(struct hr_sandbox *s, const char *dir, const char *file)
 {
-	struct hr_sandbox_options o = {.environ = s->host.environ,
-	    .headless = true,
-	    .state_dir = dir,
-	    .log = s->log,
-	    .log_arg = s->log_arg};
 	struct hr_err e = {0};
 
-	if (end_it(s->config, o, file, &e) != 0)
+	if (end_it(s->config, options_of(s, dir), file, &e) != 0)
 		hr_sandbox_log(s, "%s", e.msg);
 }
 
@@ -249,28 +265,6 @@ hr_pool_taken(struct hr_sandbox *s)
 	hr_fd_close(&s->taken_fd);
 }
 
-/* The sandbox that the record of s names, which is not ready. */
-static int
-end_taken(struct hr_sandbox *s, struct hr_err *err)
-{
-	struct hr_sandbox_options o = {.sid = s->sid,
-	    .environ = s->host.environ,
-	    .attach = true,
-	    .headless = true,
-	    .state_dir = s->state_dir,
-	    .log = s->log,
-	    .log_arg = s->log_arg};
-	struct hr_sandbox *dead = hr_sandbox_open(s->config, &o, err);
-	int r;
-
-	if (dead == NULL)
-		return -1;
-	(void)hr_sandbox_connect(dead, NULL); /* says that it is not ready */
-	r = hr_sandbox_delete(dead, err);
-	hr_sandbox_free(dead);
-	return r;
-}
-
 int
 hr_pool_settle(struct hr_sandbox *s, const char *taking, struct hr_err *err)
 {
@@ -289,7 +283,7 @@ hr_pool_settle(struct hr_sandbox *s, const char *taking, struct hr_err *err)
 	/* without the file: whoever took it is done, or it was ended with the pool */
 	if (r == 0 && (r = hr_record_load(s->state_dir, s->sid, &now, err)) == 0) {
 		if (now.taking != NULL && strcmp(now.taking, taking) == 0) {
-			r = end_taken(s, err);
+			r = end_recorded(s->config, options_of(s, s->state_dir), err);
 			if (r == 0)
 				(void)unlink(path);
 		}
@@ -325,10 +319,9 @@ static int
 random_name(char name[NAME_ROOM], struct hr_err *err)
 {
 	char hex[13];
-	struct hr_err e = {0};
 
-	if (hr_random_hex(hex, sizeof(hex) - 1, &e) < 0)
-		return hr_err_from(err, HR_E_SYS, &e);
+	if (hr_random_hex(hex, sizeof(hex) - 1, err) < 0)
+		return -1;
 	(void)snprintf(name, NAME_ROOM, "warm-%s", hex);
 	return 0;
 }

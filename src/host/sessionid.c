@@ -25,10 +25,8 @@ hr_session_id(const struct hr_config *c, const char *name, struct hr_err *err)
 	char *copy;
 	int r;
 
-	if (name == NULL && hr_random_uuid(random, &e) < 0) {
-		(void)hr_err_from(err, HR_E_SYS, &e);
+	if (name == NULL && hr_random_uuid(random, err) < 0)
 		return NULL;
-	}
 	name = name != NULL ? name : random;
 	if (!hr_sid_valid(name)) {
 		(void)hr_err_set(err, HR_E_INVAL,

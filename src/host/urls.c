@@ -87,39 +87,41 @@ hr_sandbox_vscode_url(struct hr_sandbox *s, char **ret_url, struct hr_err *err)
 }
 
 int
-hr_web_hosts_json(char *const *urls, const int *ports, size_t n, char **ret, struct hr_err *err)
+hr_web_hosts_json(char *const urls[2], const int ports[2], char **ret, struct hr_err *err)
 {
-	struct json_object *o = json_object_new_object(), *port;
-	int bad = o == NULL;
+	struct json_object *o = json_object_new_object();
+	int r = 0;
 	size_t i;
 
-	for (i = 0; i < n && bad == 0; i++) {
-		if (urls[i] == NULL)
-			continue;
-		port = json_object_new_int(ports[i]);
-		bad |= port == NULL || json_object_object_add(o, urls[i], port) != 0;
-	}
-	*ret = bad == 0 ? hr_json_string(o, URL_MAX, err) : hr_err_null(err);
+	for (i = 0; r == 0 && i < 2; i++)
+		if (urls[i] != NULL)
+			r = hr_json_set(o, urls[i], json_object_new_int(ports[i]), err);
+	*ret = r == 0 ? hr_json_string(o, URL_MAX, err) : NULL;
 	json_object_put(o);
 	return *ret != NULL ? 0 : -1;
 }
 
 int
-hr_sandbox_web_hosts(struct hr_sandbox *s, char **ret_json, struct hr_err *err)
+hr_web_hosts_at(const char *host, const int ports[2], char **ret, struct hr_err *err)
 {
-	const int *ports = s->endpoint.app_ports;
 	char *urls[2] = {NULL, NULL};
 	int r = 0;
 	size_t i;
 
-	if (s->ops->web_hosts != NULL)
-		return s->ops->web_hosts(s->self, ret_json, err);
 	for (i = 0; i < 2; i++)
 		if (ports[i] > 0)
-			r |= hr_text_setf(&urls[i], err, "http://localhost:%d", ports[i]);
+			r |= hr_text_setf(&urls[i], err, "http://%s:%d", host, ports[i]);
 	if (r == 0)
-		r = hr_web_hosts_json(urls, ports, 2, ret_json, err);
+		r = hr_web_hosts_json(urls, ports, ret, err);
 	free(urls[0]);
 	free(urls[1]);
 	return r;
+}
+
+int
+hr_sandbox_web_hosts(struct hr_sandbox *s, char **ret_json, struct hr_err *err)
+{
+	return s->ops->web_hosts != NULL
+		   ? s->ops->web_hosts(s->self, ret_json, err)
+		   : hr_web_hosts_at("localhost", s->endpoint.app_ports, ret_json, err);
 }

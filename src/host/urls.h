@@ -2,12 +2,11 @@
 #ifndef HR_HOST_URLS_H
 #define HR_HOST_URLS_H
 
-#include <stddef.h>
-
 #include "host/handrail.h"
 
 /* What ops->web_hosts returns: {"URL": port, ...}; a URL that is NULL is left out. */
-int
-hr_web_hosts_json(char *const *urls, const int *ports, size_t n, char **ret, struct hr_err *err);
+int hr_web_hosts_json(char *const urls[2], const int ports[2], char **ret, struct hr_err *err);
+/* The same, of ports of a host; those that are 0 are left out. */
+int hr_web_hosts_at(const char *host, const int ports[2], char **ret, struct hr_err *err);
 
 #endif

@@ -28,13 +28,20 @@
 #define PREFIX HR_CONTAINER_PREFIX
 
 static void
-docker_free(void *self)
+release(struct hr_docker *d)
 {
-	struct hr_docker *d = self;
 	size_t i;
 
 	for (i = 0; i < 4; i++)
 		hr_portlock_release(&d->locks[i]);
+}
+
+static void
+docker_free(void *self)
+{
+	struct hr_docker *d = self;
+
+	release(d);
 	hr_engine_done(&d->engine);
 	free(d->name);
 	free(d->id);
@@ -213,19 +220,8 @@ docker_web_hosts(void *self, char **ret_json, struct hr_err *err)
 {
 	struct hr_docker *d = self;
 	const char *host = hr_env_get(d->h->environ, "DOCKER_HOST_ADDR");
-	char *urls[2] = {NULL, NULL};
-	int r = 0;
-	size_t i;
 
-	for (i = 0; i < 2; i++)
-		if (d->app_ports[i] > 0)
-			r |= hr_text_setf(&urls[i], err, "http://%s:%d",
-			    host != NULL ? host : "localhost", d->app_ports[i]);
-	if (r == 0)
-		r = hr_web_hosts_json(urls, d->app_ports, 2, ret_json, err);
-	free(urls[0]);
-	free(urls[1]);
-	return r;
+	return hr_web_hosts_at(host != NULL ? host : "localhost", d->app_ports, ret_json, err);
 }
 
 /* ---- records ---- */
@@ -343,15 +339,6 @@ docker_resume(void *self, struct hr_err *err)
 	return r == 0   ? hr_err_set(err, HR_E_NO_SANDBOX, "Container %s not found.", d->name)
 	       : r == 1 ? 0
 			: -1;
-}
-
-static void
-release(struct hr_docker *d)
-{
-	size_t i;
-
-	for (i = 0; i < 4; i++)
-		hr_portlock_release(&d->locks[i]);
 }
 
 static int

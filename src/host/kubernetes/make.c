@@ -218,14 +218,13 @@ hr_kubernetes_make(struct hr_kubernetes *d, struct hr_err *err)
 	struct made m = {.call = ""};
 	enum hr_kubernetes_what maker;
 	struct hr_err e = {0};
-	struct hr_err why = {0};
 
 	warn_ignored(d);
 	if (hr_command_key(d->h->environ, &d->key, err) != 0 || hr_kubernetes_choose(d, err) != 0)
 		return -1;
 	maker = d->agents[0] != '\0' ? HR_SANDBOX : HR_POD;
-	if (hr_random_hex(m.call, KEY_DIGITS, &why) != 0)
-		return hr_err_from(err, HR_E_SYS, &why);
+	if (hr_random_hex(m.call, KEY_DIGITS, err) != 0)
+		return -1;
 	d->h->begun(d->h->arg);
 	if (make_objects(d, &m, maker, &e) != 0) {
 		take_back(d, &m);

@@ -103,7 +103,6 @@ choose_run_dir(struct hr_local *l, struct hr_err *err)
 {
 	const char *base = hr_env_get(l->h->environ, "XDG_RUNTIME_DIR");
 	char name[NAME_DIGITS + 1] = "";
-	struct hr_err e = {0};
 
 	if (geteuid() == 0)
 		base = HR_RUNSTATEDIR;
@@ -111,8 +110,8 @@ choose_run_dir(struct hr_local *l, struct hr_err *err)
 		base = hr_env_get(l->h->environ, "TMPDIR");
 	if (base == NULL || base[0] != '/')
 		base = "/tmp";
-	if (hr_random_hex(name, NAME_DIGITS, &e) < 0)
-		return hr_err_from(err, HR_E_SYS, &e);
+	if (hr_random_hex(name, NAME_DIGITS, err) < 0)
+		return -1;
 	return hr_text_setf(&l->run_dir, err, "%s/handrail-%s", base, name);
 }
 

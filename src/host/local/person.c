@@ -93,7 +93,7 @@ hr_local_web_hosts(void *self, char **ret_json, struct hr_err *err)
 		    (urls[i] = address(l, prefixes[i], l->app_ports[i], "")) == NULL)
 			r = hr_err_nomem(err);
 	if (r == 0)
-		r = hr_web_hosts_json(urls, l->app_ports, 2, ret_json, err);
+		r = hr_web_hosts_json(urls, l->app_ports, ret_json, err);
 	free(urls[0]);
 	free(urls[1]);
 	return r;

@@ -163,8 +163,10 @@ hr_remote_post(struct hr_remote *remote, const char *what, struct hr_err *err)
 }
 
 int
-hr_remote_resume(struct hr_remote *remote, struct hr_err *err)
+hr_remote_resume(void *self, struct hr_err *err)
 {
+	struct hr_remote *remote = self;
+
 	remote->h->status(remote->h->arg, "STATUS$STARTING_RUNTIME");
 	return hr_remote_post(remote, "/resume", err) == 0 ? hr_remote_wait(remote, err) : -1;
 }

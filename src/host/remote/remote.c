@@ -240,12 +240,6 @@ remote_pause(void *self, struct hr_err *err)
 }
 
 static int
-remote_resume(void *self, struct hr_err *err)
-{
-	return hr_remote_resume(self, err);
-}
-
-static int
 remote_destroy(void *self, struct hr_err *err)
 {
 	struct hr_remote *remote = self;
@@ -405,7 +399,7 @@ const struct hr_sandbox_ops hr_backend_remote = {
     .restore = remote_restore,
     .state = remote_state,
     .pause = remote_pause,
-    .resume = remote_resume,
+    .resume = hr_remote_resume,
     .close = remote_close,
     .destroy = remote_destroy,
     .logs = remote_logs,

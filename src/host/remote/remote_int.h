@@ -30,7 +30,7 @@ int hr_remote_start(struct hr_remote *r, struct hr_err *err);
 int hr_remote_wait(struct hr_remote *r, struct hr_err *err);
 /* "/pause" and the like, of this sandbox. */
 int hr_remote_post(struct hr_remote *r, const char *what, struct hr_err *err);
-int hr_remote_resume(struct hr_remote *r, struct hr_err *err);
+int hr_remote_resume(void *remote, struct hr_err *err);
 /* What the service tells of the session; *ret NULL: there is none. */
 int hr_remote_session(struct hr_remote *r, struct json_object **ret, struct hr_err *err);
 
