@@ -15,7 +15,6 @@
 #define HR_FLEET_BUILD_S 1800   /* clients wait no longer */
 
 struct hr_fleet_builds;
-struct hr_fleet_form;
 
 /* Reads what a predecessor left, and starts the threads, which end with the process. engine and
  * self stay the caller's. upload_s: so long a form may come. */

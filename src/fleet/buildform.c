@@ -192,13 +192,12 @@ hr_fleet_form_feed(struct hr_fleet_form *f, const char *p, size_t len, struct hr
 {
 	if (hr_multipart_feed(&f->m, p, len, &f->why) == 0)
 		return 0;
-	if (err != NULL)
-		*err = f->why;
-	return -1;
+	return hr_err_pass(err, &f->why);
 }
 
-bool
-hr_fleet_image_below(const char *name, const char *prefix)
+/* Is it a name of an image, with a tag, below the prefix? */
+static bool
+is_below(const char *name, const char *prefix)
 {
 	size_t n = strlen(prefix);
 	const char *tag;
@@ -221,7 +220,7 @@ hr_fleet_form_check(struct hr_fleet_form *f, const char *prefix, struct hr_err *
 		return hr_err_set(
 		    err, HR_E_INVAL, "a build has the parts context and target_image");
 	for (i = 0; i < f->names.n; i++)
-		if (!hr_fleet_image_below(f->names.v[i], prefix))
+		if (!is_below(f->names.v[i], prefix))
 			return hr_err_set(err, HR_E_INVAL,
 			    "images are built below \"%s\", with a tag; see /registry_prefix",
 			    prefix);

@@ -35,7 +35,4 @@ int hr_fleet_form_feed(struct hr_fleet_form *f, const char *p, size_t len, struc
 int hr_fleet_form_check(struct hr_fleet_form *f, const char *prefix, struct hr_err *err);
 void hr_fleet_form_done(struct hr_fleet_form *f);
 
-/* Is it a name of an image, with a tag, below the prefix? */
-bool hr_fleet_image_below(const char *name, const char *prefix);
-
 #endif

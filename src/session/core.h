@@ -17,7 +17,6 @@
 struct hr_buf;
 struct hr_core;
 struct hr_hook;
-struct hr_session_result;
 
 /* What the shell said at a prompt; borrowed for the call. */
 struct hr_core_prompt {

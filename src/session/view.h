@@ -13,7 +13,6 @@
 #include "base/err.h"
 
 struct hr_view;
-struct hr_term;
 
 struct hr_view *hr_view_new(struct hr_err *err);
 void hr_view_free(struct hr_view *v);

@@ -14,7 +14,6 @@
 #include "shell/heredoc.h"
 
 static int parse_compound_list(struct hr_shell_parser *p);
-static int parse_pipeline_command(struct hr_shell_parser *p);
 
 void
 hr_shell_parser_init(

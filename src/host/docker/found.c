@@ -164,9 +164,7 @@ removed(int r, const struct hr_err *why, struct hr_err *err)
 {
 	if (r == 0 || why->code == HR_E_NO_SANDBOX)
 		return 0;
-	if (err != NULL)
-		*err = *why;
-	return -1;
+	return hr_err_pass(err, why);
 }
 
 int

@@ -476,9 +476,7 @@ conclude(struct stream *s, bool over, struct hr_err *err)
 		return 0;
 	}
 	if (s->err.code != HR_OK) {
-		if (err != NULL)
-			*err = s->err;
-		return -1;
+		return hr_err_pass(err, &s->err);
 	}
 	return hr_err_set(err, HR_E_PROTO,
 	    WHO ": the stream of the command ended without the event \"end\"%s%s: how it ended is "

@@ -18,8 +18,8 @@
 static const char *const versions[] = {"v1beta1", "v1alpha1"};
 #define VERSIONS (sizeof(versions) / sizeof(*versions))
 
-bool
-hr_agents_known(const char *version)
+static bool
+is_known(const char *version)
 {
 	size_t i;
 
@@ -80,7 +80,7 @@ hr_kubernetes_choose(struct hr_kubernetes *d, struct hr_err *err)
 	d->agents[0] = '\0';
 	if (how == NULL || *how == '\0' || strcmp(how, "never") == 0)
 		return 0;
-	if (hr_agents_known(how)) {
+	if (is_known(how)) {
 		(void)snprintf(d->agents, sizeof(d->agents), "%s", how);
 		return 0;
 	}

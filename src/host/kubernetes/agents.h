@@ -8,8 +8,6 @@
 #define HR_AGENTS_GROUP "agents.x-k8s.io"
 #define HR_AGENTS_VERSION 16
 
-/* One of the group's versions that this program speaks. */
-bool hr_agents_known(const char *version);
 /* 1: version is the newest known one that is served, *ret_may (may be NULL): this account may make
  * them in the namespace; 0: none is; -1 *err. */
 int hr_agents_find(struct hr_kube *k, const char *ns, char version[HR_AGENTS_VERSION],

@@ -37,8 +37,8 @@ static const char all_lack[] =
     "browser, editor or live view.";
 
 /* It runs; what its hello said is what people are told from now on. */
-int
-hr_program_meet(struct hr_cloud *c, struct hr_err *err)
+static int
+meet(struct hr_cloud *c, struct hr_err *err)
 {
 	struct program *p = hr_program_of(c);
 
@@ -55,8 +55,7 @@ hr_program_talk(
     struct hr_cloud *c, const struct hr_child_call *q, struct hr_child_end *ret, struct hr_err *err)
 {
 	*ret = (struct hr_child_end){.told = true};
-	return hr_program_meet(c, err) == 0 ? hr_child_ask(&hr_program_of(c)->child, q, ret, err)
-					    : -1;
+	return meet(c, err) == 0 ? hr_child_ask(&hr_program_of(c)->child, q, ret, err) : -1;
 }
 
 /* What is wrong with an answer, with the name of whose it is. */
@@ -107,7 +106,7 @@ hr_program_need(struct hr_cloud *c, enum hr_program_can can, const char *what, s
 {
 	const struct hr_child *child = &hr_program_of(c)->child;
 
-	if (hr_program_meet(c, err) != 0)
+	if (meet(c, err) != 0)
 		return -1;
 	if ((child->about.can & (unsigned)can) != 0)
 		return 0;
@@ -155,7 +154,7 @@ p_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 static int
 p_wait(struct hr_cloud *c, struct hr_err *err)
 {
-	if (hr_program_meet(c, err) != 0)
+	if (meet(c, err) != 0)
 		return -1;
 	if ((hr_program_of(c)->child.about.can & HR_PROGRAM_WAIT) == 0)
 		return 0;
@@ -314,7 +313,7 @@ p_keep(struct hr_cloud *c, unsigned seconds, struct hr_err *err)
 {
 	struct json_object *args;
 
-	if (hr_program_meet(c, err) != 0)
+	if (meet(c, err) != 0)
 		return -1;
 	if ((hr_program_of(c)->child.about.can & HR_PROGRAM_KEEP) == 0)
 		return 0;

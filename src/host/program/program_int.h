@@ -24,8 +24,6 @@ struct json_object *
 hr_program_args(struct hr_cloud *c, const char *name, const char *text, struct hr_err *err);
 /* How long an answer may take, in ms. */
 unsigned hr_program_patience(struct hr_cloud *c, unsigned times);
-/* It runs. */
-int hr_program_meet(struct hr_cloud *c, struct hr_err *err);
 /* It runs, and said that it can. */
 int
 hr_program_need(struct hr_cloud *c, enum hr_program_can can, const char *what, struct hr_err *err);

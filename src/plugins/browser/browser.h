@@ -164,7 +164,6 @@ int br_wait(struct browser *b, int64_t until_ms);
 void br_limit(struct browser *b, int64_t ms);
 /* The same, for who waits for until_ms itself: it is no failure to reach it. */
 int br_pause(struct browser *b, int64_t until_ms);
-void br_fail(struct browser *b, const char *why); /* it is gone */
 
 /* An expression in a context of a session: of ours ("handrail.x()"), or the page's. The answer's
  * result.result holds its value. A promise is awaited. NULL: b->err. */

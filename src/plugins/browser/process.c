@@ -81,8 +81,8 @@ static const char *const usual[] = {
     "--use-mock-keychain",
 };
 
-void
-br_fail(struct browser *b, const char *why)
+static void
+fail(struct browser *b, const char *why)
 {
 	if (b->gone)
 		return;
@@ -108,14 +108,14 @@ on_readable(void *arg)
 		ssize_t n;
 
 		if (p == NULL) {
-			br_fail(b, "out of memory for what Chromium says");
+			fail(b, "out of memory for what Chromium says");
 			return;
 		}
 		n = hr_fd_read(b->from, p, READ_STEP);
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n <= 0) {
-			br_fail(b, "Chromium has ended");
+			fail(b, "Chromium has ended");
 			return;
 		}
 		hr_buf_grew(&b->in, (size_t)n);
@@ -132,7 +132,7 @@ on_writable(void *arg)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n < 0) {
-		br_fail(b, "Chromium has ended");
+		fail(b, "Chromium has ended");
 		return;
 	}
 	b->sent += (size_t)n;
@@ -150,7 +150,7 @@ br_flush(struct browser *b)
 	if (b->gone || b->out.len == 0)
 		return;
 	if (b->out.fail != HR_OK) {
-		br_fail(b, "out of memory for what Chromium is told");
+		fail(b, "out of memory for what Chromium is told");
 		return;
 	}
 	if (b->writing == NULL)
@@ -159,7 +159,7 @@ br_flush(struct browser *b)
 		return;
 	b->writing = hr_loop_writable(b->loop, b->to, on_writable, b, &b->err);
 	if (b->writing == NULL)
-		br_fail(b, "no watch for Chromium's pipe");
+		fail(b, "no watch for Chromium's pipe");
 }
 
 static void
@@ -169,7 +169,7 @@ on_ended(void *arg)
 
 	hr_watch_free(b->ended);
 	b->ended = NULL;
-	br_fail(b, "Chromium has ended");
+	fail(b, "Chromium has ended");
 }
 
 static void

@@ -148,8 +148,9 @@ br_calls_check(const struct br_calls *c, struct hr_buf *why)
 	return c->n == 0 ? -1 : 0;
 }
 
-int
-br_calls_compile(const struct br_calls *c, struct hr_buf *why)
+/* What Python makes of the names of arguments. -1: *why. */
+static int
+compile(const struct br_calls *c, struct hr_buf *why)
 {
 	size_t i;
 
@@ -173,8 +174,7 @@ br_program_parse(const char *text, size_t len, struct hr_buf *why)
 	hr_buf_init(&p->refused, 4096);
 	hr_buf_init(&p->to_refused, SIZE_MAX);
 	done = br_calls_find(&p->calls, text, len, why);
-	if (done == 0 && br_calls_check(&p->calls, why) == 0 &&
-	    br_calls_compile(&p->calls, why) == 0)
+	if (done == 0 && br_calls_check(&p->calls, why) == 0 && compile(&p->calls, why) == 0)
 		return p;
 	if (done < 0)
 		hr_buf_reset(why);

@@ -74,9 +74,8 @@ size_t br_program_calls(const struct br_program *p);
  * valid as long as p. */
 int br_program_bind(struct br_program *p, size_t i, struct br_call *ret, struct hr_buf *why);
 
-/* What is refused of a program as a whole before its first call runs: names that no function has;
- * then what Python makes of the names of arguments. -1: *why. */
+/* What is refused of a program as a whole before its first call runs: names that no function has.
+ * -1: *why. */
 int br_calls_check(const struct br_calls *c, struct hr_buf *why);
-int br_calls_compile(const struct br_calls *c, struct hr_buf *why);
 
 #endif
