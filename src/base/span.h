@@ -27,6 +27,15 @@ hr_span_of_buf(const struct hr_buf *b)
 	return (struct hr_span){hr_buf_str(b), b->len};
 }
 
+/* Is this text in a list that ends with NULL? */
+static inline bool
+hr_is_one_of(const char *text, const char *const *list)
+{
+	while (*list != NULL && strcmp(*list, text) != 0)
+		list++;
+	return *list != NULL;
+}
+
 static inline bool
 hr_span_equal(struct hr_span a, struct hr_span b)
 {

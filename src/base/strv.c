@@ -148,15 +148,6 @@ hr_strv_unset_env(struct hr_strv *s, const char *name)
 		s->v[to] = NULL;
 }
 
-bool
-hr_strv_has(const char *const *texts, const char *text)
-{
-	for (; texts != NULL && *texts != NULL; texts++)
-		if (strcmp(*texts, text) == 0)
-			return true;
-	return false;
-}
-
 const char *const *
 hr_strv_list(const struct hr_strv *s)
 {

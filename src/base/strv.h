@@ -27,7 +27,6 @@ hr_strv_set_envf(struct hr_strv *s, const char *fmt, ...) __attribute__((format(
 /* All of vars, NULL-terminated, or none: HR_E_INVAL where one has no name or no "=". */
 int hr_strv_set_vars(struct hr_strv *s, const char *const *vars, struct hr_err *err);
 void hr_strv_unset_env(struct hr_strv *s, const char *name);
-bool hr_strv_has(const char *const *texts, const char *text); /* NULL: it has nothing */
-const char *const *hr_strv_list(const struct hr_strv *s);     /* never NULL */
+const char *const *hr_strv_list(const struct hr_strv *s); /* never NULL */
 
 #endif

@@ -7,6 +7,7 @@
 #include <json-c/json_object.h>
 
 #include "base/buf.h"
+#include "base/span.h"
 #include "base/spawn.h"
 #include "cli/commands.h"
 #include "cli/live.h"
@@ -60,17 +61,13 @@ static const struct {
 static int
 payload_fits(const struct cli *c)
 {
-	static const char *const without[] = {"cli", "kubernetes", "local", "remote"};
+	static const char *const without[] = {"cli", "kubernetes", "local", "remote", NULL};
 	const char *kind = hr_config_text(c->config, "core.runtime");
-	size_t i;
 
-	for (i = 0; kind != NULL && i < sizeof(without) / sizeof(*without); i++)
-		if (strcmp(kind, without[i]) == 0)
-			return cli_usage(
-			    "--payload is for docker and for providers, not for the kind "
-			    "\"%s\"",
-			    kind);
-	return CLI_OK;
+	if (kind == NULL || !hr_is_one_of(kind, without))
+		return CLI_OK;
+	return cli_usage(
+	    "--payload is for docker and for providers, not for the kind \"%s\"", kind);
 }
 
 static int

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "base/span.h"
 
 #define TEXT(section, name, fallback)                                                              \
 	{                                                                                          \
@@ -211,11 +212,7 @@ bool
 hr_section_foreign(const char *section)
 {
 	static const char *const names[] = {
-	    "llm", "agent", "condenser", "model_routing", "extended", "cli"};
-	size_t i;
+	    "llm", "agent", "condenser", "model_routing", "extended", "cli", NULL};
 
-	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (strcmp(names[i], section) == 0)
-			return true;
-	return false;
+	return hr_is_one_of(section, names);
 }

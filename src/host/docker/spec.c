@@ -11,6 +11,7 @@
 
 #include "base/path.h"
 #include "base/err.h"
+#include "base/span.h"
 #include "host/config/settings.h"
 #include "host/config/size.h"
 #include "base/strv.h"
@@ -110,7 +111,7 @@ ports(struct spec *s)
 	struct json_object *exposed = json_object_new_object(), *bound = json_object_new_object();
 
 	one_port(s, exposed, bound, s->d->port);
-	if (hr_strv_has(s->d->host->plugins, "vscode"))
+	if (hr_is_one_of("vscode", s->d->host->plugins))
 		one_port(s, exposed, bound, s->d->vscode_port);
 	one_port(s, exposed, bound, s->d->app_ports[0]);
 	one_port(s, exposed, bound, s->d->app_ports[1]);

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/quote.h"
 #include "base/err.h"
+#include "base/span.h"
 #include "host/cloud/connect.h"
 #include "proto/json.h"
 
@@ -24,13 +25,10 @@
 static bool
 is_vendor(const char *domain)
 {
-	static const char *const names[] = {"e2b.app", "e2b.dev", "e2b.pro", "e2b-staging.dev"};
-	size_t i;
+	static const char *const names[] = {
+	    "e2b.app", "e2b.dev", "e2b.pro", "e2b-staging.dev", NULL};
 
-	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (strcmp(domain, names[i]) == 0)
-			return true;
-	return false;
+	return hr_is_one_of(domain, names);
 }
 
 char *

@@ -12,6 +12,7 @@
 
 #include "host/command.h"
 #include "base/err.h"
+#include "base/span.h"
 #include "base/strv.h"
 #include "host/config/settings.h"
 #include "host/config/size.h"
@@ -203,7 +204,7 @@ ports(struct spec *s)
 {
 	hr_buf_addf(
 	    &s->b, ",\"ports\":[{\"containerPort\":%d,\"name\":\"http\"}", HR_KUBERNETES_PORT);
-	if (hr_strv_has(s->d->h->plugins, "vscode"))
+	if (hr_is_one_of("vscode", s->d->h->plugins))
 		hr_buf_addf(&s->b, ",{\"containerPort\":%d,\"name\":\"vscode\"}",
 		    HR_KUBERNETES_VSCODE_PORT);
 	hr_buf_addf(&s->b, ",{\"containerPort\":%d},{\"containerPort\":%d}]",

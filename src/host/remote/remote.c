@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/span.h"
 #include "base/text.h"
 #include "host/common/exam.h"
 #include "host/common/recordtext.h"
@@ -147,7 +148,7 @@ remote_vscode_url(void *self, char **ret, struct hr_err *err)
 	struct hr_remote *remote = self;
 
 	*ret = NULL;
-	if (!hr_strv_has(remote->h->plugins, "vscode") || remote->vscode == NULL)
+	if (!hr_is_one_of("vscode", remote->h->plugins) || remote->vscode == NULL)
 		return 0;
 	return hr_text_set(ret, remote->vscode, err);
 }

@@ -285,14 +285,6 @@ page_heading(const char *tag)
 		   : 0;
 }
 
-bool
-page_is_one_of(const char *tag, const char *const *names)
-{
-	while (*names != NULL && strcmp(*names, tag) != 0)
-		names++;
-	return *names != NULL;
-}
-
 static bool
 is_absolute(const char *url)
 {
@@ -319,7 +311,7 @@ needs_blank(const struct page *p, const char *s, size_t len)
 	int32_t cp = hr_utf8_next(s, s + len, &n);
 
 	return !(cp < 0x80 && cp > 0 && strchr("][(){}.!?", (int)cp) != NULL) &&
-	       !hr_utf8_is_space(cp) && page_heading(p->tag) == 0 && !page_is_one_of(p->tag, tags);
+	       !hr_utf8_is_space(cp) && page_heading(p->tag) == 0 && !hr_is_one_of(p->tag, tags);
 }
 
 static int32_t

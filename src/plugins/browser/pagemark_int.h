@@ -65,7 +65,6 @@ void page_paragraph(struct page *p);
 void page_soft_line(struct page *p);
 void page_put_escaped(struct hr_buf *b, const char *s);
 unsigned page_heading(const char *tag);
-bool page_is_one_of(const char *tag, const char *const *names);
 void page_open_bracket(struct page *p);
 
 #endif

@@ -50,7 +50,7 @@ do_blocks(struct page *p, const struct page_tag *t)
 	static const char *const blocks[] = {"p", "div", NULL};
 	static const char *const silent[] = {"head", "style", "script", NULL};
 
-	if (page_is_one_of(t->name, blocks) && p->n_links == 0 && !p->cell)
+	if (hr_is_one_of(t->name, blocks) && p->n_links == 0 && !p->cell)
 		page_paragraph(p);
 	if (strcmp(t->name, "br") == 0 && t->opens)
 		page_mark(p, p->quotes > 0 ? "  \n> " : "  \n");
@@ -59,7 +59,7 @@ do_blocks(struct page *p, const struct page_tag *t)
 		page_mark(p, "* * *");
 		page_paragraph(p);
 	}
-	if (page_is_one_of(t->name, silent))
+	if (hr_is_one_of(t->name, silent))
 		p->quiet += t->opens ? 1 : -1;
 	if (strcmp(t->name, "body") == 0)
 		p->quiet = 0;
@@ -104,13 +104,13 @@ do_emphasis(struct page *p, const struct page_tag *t)
 	static const char *const code[] = {"kbd", "code", "tt", NULL};
 	static const char apart[] = " \t\n\r\v\f!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
 
-	if (page_is_one_of(t->name, slanted))
+	if (hr_is_one_of(t->name, slanted))
 		emphasize(p, t, "_", p->last != 0 && !is_ascii_one_of(p->last, apart));
-	if (page_is_one_of(t->name, strong))
+	if (hr_is_one_of(t->name, strong))
 		emphasize(p, t, "**", p->last == '*');
-	if (page_is_one_of(t->name, struck))
+	if (hr_is_one_of(t->name, struck))
 		emphasize(p, t, "~~", p->last == '~');
-	if (page_is_one_of(t->name, code) && !p->pre) {
+	if (hr_is_one_of(t->name, code) && !p->pre) {
 		page_mark(p, "`");
 		p->code = !p->code;
 	}
@@ -365,7 +365,7 @@ page_tag(struct page *p, const struct page_tag *t)
 	static const char *const open[] = {"p", "div", "style", "dl", "dt", NULL};
 
 	memcpy(p->tag, t->name, sizeof(p->tag));
-	if (t->opens && p->pending != NULL && !page_is_one_of(t->name, open))
+	if (t->opens && p->pending != NULL && !hr_is_one_of(t->name, open))
 		page_open_bracket(p);
 	if (do_heading(p, t))
 		return;

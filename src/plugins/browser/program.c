@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/span.h"
 #include "plugins/browser/calls.h"
 
 #define PARAMS_MAX 3
@@ -71,13 +72,9 @@ is_reserved(const char *name)
 	static const char *const words[] = {"and", "as", "assert", "async", "await", "break",
 	    "class", "continue", "def", "del", "elif", "else", "except", "finally", "for", "from",
 	    "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass",
-	    "raise", "return", "try", "while", "with", "yield"};
-	size_t i;
+	    "raise", "return", "try", "while", "with", "yield", NULL};
 
-	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (strcmp(words[i], name) == 0)
-			return true;
-	return false;
+	return hr_is_one_of(name, words);
 }
 
 static bool

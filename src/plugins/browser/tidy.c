@@ -12,6 +12,7 @@
 
 #include <libxml/HTMLparser.h>
 
+#include "base/span.h"
 #include "base/utf8.h"
 
 struct tidy {
@@ -26,14 +27,6 @@ struct tidy {
 };
 
 static bool
-is_one_of(const char *name, const char *const *names)
-{
-	while (*names != NULL && strcmp(*names, name) != 0)
-		names++;
-	return *names != NULL;
-}
-
-static bool
 is_void(const char *name)
 {
 	static const char *const names[] = {"area", "base", "br", "col", "embed", "hr", "img",
@@ -41,7 +34,7 @@ is_void(const char *name)
 	    "basefont", "bgsound", "command", "frame", "image", "isindex", "nextid", "spacer",
 	    NULL};
 
-	return is_one_of(name, names);
+	return hr_is_one_of(name, names);
 }
 
 static bool
@@ -138,7 +131,7 @@ is_list(const char *tag, const char *name)
 	    {"output", "for"}};
 	size_t i;
 
-	if (is_one_of(name, all))
+	if (hr_is_one_of(name, all))
 		return true;
 	for (i = 0; i < sizeof(some) / sizeof(some[0]); i++)
 		if (strcmp(some[i][0], tag) == 0 && strcmp(some[i][1], name) == 0)

@@ -118,14 +118,6 @@ decode_loosely(struct hr_buf *text, const struct hr_buf *bytes, bool ascii, enum
 	return true;
 }
 
-static bool
-is_one_of(const char *name, const char *const *list)
-{
-	while (*list != NULL && strcmp(*list, name) != 0)
-		list++;
-	return *list != NULL;
-}
-
 /* False: raised. */
 static bool
 decode(struct hr_rex_call *c, const struct hr_buf *bytes, struct hr_buf *text)
@@ -144,7 +136,7 @@ decode(struct hr_rex_call *c, const struct hr_buf *bytes, struct hr_buf *text)
 		name[i] = encoding.p[i] == '-' ? '_' : (char)tolower((unsigned char)encoding.p[i]);
 		name[i + 1] = '\0';
 	}
-	plain = is_one_of(name, utf8) || is_one_of(name, ascii);
+	plain = hr_is_one_of(name, utf8) || hr_is_one_of(name, ascii);
 	if (!plain)
 		charset = encoding.len < sizeof(name)
 			      ? hr_charset_find(name, strlen(name), &is_text)
@@ -166,8 +158,8 @@ decode(struct hr_rex_call *c, const struct hr_buf *bytes, struct hr_buf *text)
 		return false;
 	}
 	hr_buf_init(&why, WHY_MAX);
-	if (is_one_of(name, ascii) || (plain && how != STRICT))
-		ok = decode_loosely(text, bytes, is_one_of(name, ascii), how, &why);
+	if (hr_is_one_of(name, ascii) || (plain && how != STRICT))
+		ok = decode_loosely(text, bytes, hr_is_one_of(name, ascii), how, &why);
 	else
 		ok = hr_charset_decode(charset, hr_buf_str(bytes), bytes->len, text, &why) == 0;
 	if (!ok)
