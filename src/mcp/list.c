@@ -109,26 +109,6 @@ hr_mcp_find(const char *run_dir, const char *name)
 }
 
 static bool
-all_strings(struct json_object *v, bool list)
-{
-	size_t i;
-
-	if (list) {
-		for (i = 0; i < json_object_array_length(v); i++)
-			if (hr_json_type(json_object_array_get_idx(v, i)) != HR_PY_STR)
-				return false;
-		return true;
-	}
-	json_object_object_foreach(v, key, value)
-	{
-		(void)key;
-		if (hr_json_type(value) != HR_PY_STR)
-			return false;
-	}
-	return true;
-}
-
-static bool
 is_of(struct json_object *v, enum hr_mcp_type type)
 {
 	enum hr_py_type t = hr_json_type(v);
@@ -138,8 +118,8 @@ is_of(struct json_object *v, enum hr_mcp_type type)
 	case HR_MCP_INT: return t == HR_PY_INT;
 	case HR_MCP_NUM: return t == HR_PY_INT || t == HR_PY_FLOAT;
 	case HR_MCP_BOOL: return t == HR_PY_BOOL;
-	case HR_MCP_MAP: return t == HR_PY_DICT && all_strings(v, false);
-	case HR_MCP_LIST: return t == HR_PY_LIST && all_strings(v, true);
+	case HR_MCP_MAP: return t == HR_PY_DICT && hr_json_all_strings(v);
+	case HR_MCP_LIST: return t == HR_PY_LIST && hr_json_all_strings(v);
 	}
 	return false;
 }

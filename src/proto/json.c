@@ -429,6 +429,25 @@ hr_json_true_at(struct json_object *o, const char *name)
 	return json_object_is_type(v, json_type_boolean) && json_object_get_boolean(v);
 }
 
+bool
+hr_json_all_strings(struct json_object *v)
+{
+	size_t i;
+
+	for (i = 0; i < hr_json_count(v); i++)
+		if (hr_json_type(hr_json_entry(v, i)) != HR_PY_STR)
+			return false;
+	if (!json_object_is_type(v, json_type_object))
+		return json_object_is_type(v, json_type_array);
+	json_object_object_foreach(v, key, value)
+	{
+		(void)key;
+		if (hr_json_type(value) != HR_PY_STR)
+			return false;
+	}
+	return true;
+}
+
 size_t
 hr_json_count(struct json_object *list)
 {

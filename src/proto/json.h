@@ -101,6 +101,8 @@ int64_t hr_json_int_at(struct json_object *o, const char *name);
 double hr_json_number_at(struct json_object *o, const char *name);
 /* true, and not what Python or C would take for it. */
 bool hr_json_true_at(struct json_object *o, const char *name);
+/* Is it a list or an object that holds nothing but strings? */
+bool hr_json_all_strings(struct json_object *v);
 /* The length of a list; 0: it is none. */
 size_t hr_json_count(struct json_object *list);
 /* An entry of a list; NULL: there is none. */

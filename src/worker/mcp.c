@@ -39,31 +39,12 @@ name_fits(const char *p, size_t len)
 	return true;
 }
 
+/* A text, or many in a list (type) or an object. */
 static bool
-args_fit(struct json_object *args)
+texts_fit(struct json_object *v, enum hr_py_type type)
 {
-	size_t i;
-
-	if (hr_json_type(args) != HR_PY_LIST)
-		return args == NULL || hr_json_type(args) == HR_PY_STR;
-	for (i = 0; i < json_object_array_length(args); i++)
-		if (hr_json_type(json_object_array_get_idx(args, i)) != HR_PY_STR)
-			return false;
-	return true;
-}
-
-static bool
-env_fits(struct json_object *env)
-{
-	if (hr_json_type(env) != HR_PY_DICT)
-		return env == NULL || hr_json_type(env) == HR_PY_STR;
-	json_object_object_foreach(env, key, value)
-	{
-		(void)key;
-		if (hr_json_type(value) != HR_PY_STR)
-			return false;
-	}
-	return true;
+	return v == NULL || hr_json_type(v) == HR_PY_STR ||
+	       (hr_json_type(v) == type && hr_json_all_strings(v));
 }
 
 static bool
@@ -76,7 +57,8 @@ server_fits(struct json_object *server)
 	    !name_fits(p, len) || !text_member(server, "command", &p, &len) ||
 	    memchr(p, ' ', len) != NULL)
 		return false;
-	return args_fit(hr_json_at(server, "args")) && env_fits(hr_json_at(server, "env"));
+	return texts_fit(hr_json_at(server, "args"), HR_PY_LIST) &&
+	       texts_fit(hr_json_at(server, "env"), HR_PY_DICT);
 }
 
 /* {"action": TYPE, "args": {"servers": body}} */

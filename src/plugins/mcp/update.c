@@ -161,18 +161,13 @@ split_variables(const char *text)
 static struct json_object *
 args_of(struct json_object *v)
 {
-	size_t i;
-
 	if (v == NULL)
 		return json_object_new_array();
 	if (json_object_is_type(v, json_type_string))
 		return mcp_split_words(json_object_get_string(v));
-	if (!json_object_is_type(v, json_type_array))
-		return NULL;
-	for (i = 0; i < json_object_array_length(v); i++)
-		if (!json_object_is_type(json_object_array_get_idx(v, i), json_type_string))
-			return NULL;
-	return json_object_get(v);
+	return json_object_is_type(v, json_type_array) && hr_json_all_strings(v)
+		   ? json_object_get(v)
+		   : NULL;
 }
 
 static struct json_object *
@@ -182,15 +177,9 @@ env_of(struct json_object *v)
 		return json_object_new_object();
 	if (json_object_is_type(v, json_type_string))
 		return split_variables(json_object_get_string(v));
-	if (!json_object_is_type(v, json_type_object))
-		return NULL;
-	json_object_object_foreach(v, key, value)
-	{
-		(void)key;
-		if (!json_object_is_type(value, json_type_string))
-			return NULL;
-	}
-	return json_object_get(v);
+	return json_object_is_type(v, json_type_object) && hr_json_all_strings(v)
+		   ? json_object_get(v)
+		   : NULL;
 }
 
 struct json_object *
