@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 #include "base/log.h"
 #include "base/percent.h"
 #include "proto/json.h"

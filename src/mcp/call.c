@@ -55,9 +55,12 @@ hr_mcp_arg(const struct hr_mcp_call *c, const char *name)
 }
 
 double
-hr_mcp_arg_number(const struct hr_mcp_call *c, const char *name, double otherwise)
+hr_mcp_wait_s(const struct hr_mcp_call *c, double least)
 {
-	return hr_json_at(c->args, name) == NULL ? otherwise : hr_json_number_at(c->args, name);
+	double s =
+	    hr_json_at(c->args, "wait_s") == NULL ? 25 : hr_json_number_at(c->args, "wait_s");
+
+	return s < least ? least : s > 300 ? 300 : s;
 }
 
 int64_t

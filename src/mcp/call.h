@@ -71,7 +71,7 @@ void hr_mcp_fail(struct hr_mcp_call *c, const char *fmt, ...) __attribute__((for
 
 /* Arguments, whose types were checked. */
 struct hr_span hr_mcp_arg(const struct hr_mcp_call *c, const char *name); /* p NULL: not given */
-double hr_mcp_arg_number(const struct hr_mcp_call *c, const char *name, double otherwise);
+double hr_mcp_wait_s(const struct hr_mcp_call *c, double least); /* "wait_s", 300 at most */
 int64_t hr_mcp_arg_int(
     const struct hr_mcp_call *c, const char *name, int64_t otherwise, int64_t min, int64_t max);
 bool hr_mcp_arg_true(const struct hr_mcp_call *c, const char *name);

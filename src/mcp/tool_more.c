@@ -40,14 +40,10 @@ static const struct hr_mcp_param ipython_params[] = {
 static void
 call_ipython(struct hr_mcp_call *c)
 {
-	double wait_s = hr_mcp_arg_number(c, "wait_s", 25);
 	struct json_object *o = hr_mcp_perform(c, NULL, "run_ipython",
 			       hr_json_object(
 				   NULL, "code", hr_mcp_json_str(hr_mcp_arg(c, "code")), NULL),
-			       wait_s < 1     ? 1
-			       : wait_s > 300 ? 300
-					      : wait_s,
-			       no_key),
+			       hr_mcp_wait_s(c, 1), no_key),
 			   *images = hr_json_at(hr_json_at(o, "extras"), "image_urls");
 	size_t i;
 

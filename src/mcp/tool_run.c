@@ -272,10 +272,9 @@ static void
 call_run(struct hr_mcp_call *c)
 {
 	struct hr_span command = hr_mcp_arg(c, "command");
-	double wait_s = hr_mcp_arg_number(c, "wait_s", 25);
+	double wait_s = hr_mcp_wait_s(c, 0);
 	struct hr_buf text;
 
-	wait_s = wait_s < 0 ? 0 : wait_s > 300 ? 300 : wait_s;
 	if (is_blank(command)) {
 		hr_mcp_fail(c, "The command is empty. To go on with one that runs, call wait.");
 		return;

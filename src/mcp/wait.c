@@ -490,13 +490,12 @@ static const struct hr_mcp_param wait_params[] = {
 static void
 call_wait(struct hr_mcp_call *c)
 {
-	double wait_s = hr_mcp_arg_number(c, "wait_s", 25);
+	double wait_s = hr_mcp_wait_s(c, 0);
 
 	if (!hr_mcp_handle_read(c, &c->wait))
 		return;
 	if (hr_json_at(c->args, "after") != NULL)
 		c->wait.from = (uint64_t)hr_mcp_arg_int(c, "after", 0, 0, INT64_MAX);
-	wait_s = wait_s < 0 ? 0 : wait_s > 300 ? 300 : wait_s;
 	c->wait.until_ms = hr_now_ms() + (int64_t)(wait_s * 1000);
 	c->wait.sequential = true;
 	c->waits = true;

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 #define LOG_MAX 8192
 #define DEPTH_MAX 64 /* of frames in frames */
 
