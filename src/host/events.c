@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,19 +114,6 @@ listen_to(void *arg)
 	return NULL;
 }
 
-static int
-start_thread(struct teller *t)
-{
-	sigset_t all, before;
-	int r;
-
-	(void)sigfillset(&all); /* signals are the caller's */
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&t->thread, NULL, listen_to, t);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return r;
-}
-
 /* From the first sandbox of a kind on. */
 static void
 start_listening(struct follow *f, const char *runtime)
@@ -146,7 +132,8 @@ start_listening(struct follow *f, const char *runtime)
 	(void)snprintf(t->name, sizeof(t->name), "%s", runtime);
 	t->fd = f->feed[1];
 	t->kind.host.stop_fd = f->stop_fd;
-	t->started = t->kind.ops->events != NULL && start_thread(t) == 0;
+	t->started =
+	    t->kind.ops->events != NULL && hr_thread_start(&t->thread, listen_to, t, NULL) == 0;
 	f->tellers_n++;
 }
 

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "base/fd.h"
 #include "base/quote.h"
 #include "base/err.h"
+#include "host/common/proc.h"
 #include "host/mask.h"
 #include "host/report.h"
 
@@ -99,23 +99,6 @@ open_again(struct hr_log_stream *t, struct hr_sandbox *s, struct hr_err *err)
 	return r;
 }
 
-static int
-start_thread(struct hr_log_stream *t, struct hr_err *err)
-{
-	sigset_t all, before;
-	int r;
-
-	/* signals are for the caller's threads */
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&t->thread, NULL, follow, t);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (r != 0)
-		return hr_err_sys(err, r, "start a thread");
-	t->started = true;
-	return 0;
-}
-
 int
 hr_sandbox_start_log_stream(struct hr_sandbox *s, hr_line_fn *fn, void *arg, struct hr_err *err)
 {
@@ -136,10 +119,11 @@ hr_sandbox_start_log_stream(struct hr_sandbox *s, hr_line_fn *fn, void *arg, str
 	t->arg = arg;
 	t->log = s->log;
 	t->log_arg = s->log_arg;
-	if (open_again(t, s, err) != 0 || start_thread(t, err) != 0) {
+	if (open_again(t, s, err) != 0 || hr_thread_start(&t->thread, follow, t, err) != 0) {
 		free_stream(t);
 		return -1;
 	}
+	t->started = true;
 	s->stream = t;
 	return 0;
 }

@@ -136,3 +136,16 @@ hr_proc_end(pid_t pid, int watch_fd, int patience_ms)
 	while (waitpid(pid, NULL, WNOHANG) < 0 && errno == EINTR)
 		;
 }
+
+int
+hr_thread_start(pthread_t *ret, void *(*fn)(void *arg), void *arg, struct hr_err *err)
+{
+	sigset_t all, before;
+	int r;
+
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = pthread_create(ret, NULL, fn, arg);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return r == 0 ? 0 : hr_err_sys(err, r, "start a thread");
+}

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +23,7 @@
 #include "base/fd.h"
 #include "base/quote.h"
 #include "base/err.h"
+#include "host/common/proc.h"
 #include "host/kubernetes/kube.h"
 #include "host/kubernetes/why.h"
 
@@ -341,23 +341,6 @@ listen_nowhere(struct hr_forward *f, struct hr_err *err)
 	return r;
 }
 
-static int
-start(struct hr_forward *f, struct hr_err *err)
-{
-	sigset_t all, before;
-	int r;
-
-	/* signals are for the caller's threads */
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&f->thread, NULL, carry, f);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (r != 0)
-		return hr_err_sys(err, r, "start a thread");
-	f->started = true;
-	return 0;
-}
-
 struct hr_forward *
 hr_forward_new(const struct hr_config *c, const char *const *env, const char *pod_path, int port,
     bool early, struct hr_err *err)
@@ -384,7 +367,9 @@ hr_forward_new(const struct hr_config *c, const char *const *env, const char *po
 		(void)hr_err_sys(err, errno, "eventfd");
 	if (f->pod_path != NULL && f->stop_fd >= 0) {
 		hr_kube_give_up(&f->kube, f->stop_fd);
-		if (listen_nowhere(f, err) == 0 && start(f, err) == 0)
+		f->started =
+		    listen_nowhere(f, err) == 0 && hr_thread_start(&f->thread, carry, f, err) == 0;
+		if (f->started)
 			return f;
 	}
 	hr_forward_free(f);

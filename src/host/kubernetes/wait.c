@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +20,7 @@
 #include "base/fd.h"
 #include "base/quote.h"
 #include "base/err.h"
+#include "host/common/proc.h"
 #include "host/kubernetes/why.h"
 #include "proto/json.h"
 
@@ -146,8 +146,6 @@ static struct watcher *
 watcher_start(const struct hr_kubernetes *d, struct hr_err *err)
 {
 	struct watcher *w = calloc(1, sizeof(*w));
-	sigset_t all, before;
-	int r;
 
 	if (w == NULL)
 		return hr_err_null(err);
@@ -168,13 +166,8 @@ watcher_start(const struct hr_kubernetes *d, struct hr_err *err)
 		watcher_stop(w);
 		return NULL;
 	}
-	(void)sigfillset(&all); /* signals are for the caller's threads */
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&w->thread, NULL, watch, w);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	w->started = r == 0;
-	if (r != 0) {
-		(void)hr_err_sys(err, r, "start a thread");
+	w->started = hr_thread_start(&w->thread, watch, w, err) == 0;
+	if (!w->started) {
 		watcher_stop(w);
 		return NULL;
 	}
