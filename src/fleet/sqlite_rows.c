@@ -165,10 +165,7 @@ take_warm(struct hr_sqlite *s, struct hr_fleet_row *row, const struct hr_fleet_r
     struct hr_err *err)
 {
 	memcpy(row->id, warm->id, sizeof(row->id));
-	memcpy(row->at, warm->at, sizeof(row->at));
-	memcpy(row->server_key, warm->server_key, sizeof(row->server_key));
-	row->vscode_port = warm->vscode_port;
-	memcpy(row->app_ports, warm->app_ports, sizeof(row->app_ports));
+	hr_fleet_row_place(row, warm);
 	return hr_sqlite_run(s, err,
 	    "UPDATE sandboxes SET key = ?2, session = ?3, state = ?4, request = ?5,"
 	    " session_key = ?6, created = ?7, active = ?8 WHERE id = ?1 AND state = 9",

@@ -35,6 +35,15 @@ hr_fleet_row_done(struct hr_fleet_row *r)
 }
 
 void
+hr_fleet_row_place(struct hr_fleet_row *r, const struct hr_fleet_row *at)
+{
+	memcpy(r->at, at->at, sizeof(r->at));
+	memcpy(r->server_key, at->server_key, sizeof(r->server_key));
+	r->vscode_port = at->vscode_port;
+	memcpy(r->app_ports, at->app_ports, sizeof(r->app_ports));
+}
+
+void
 hr_store_close(struct hr_store *s)
 {
 	if (s != NULL)

@@ -88,6 +88,8 @@ struct hr_fleet_row {
 	int64_t resumed;         /* how often it was moved to HR_FLEET_RESUMING */
 };
 void hr_fleet_row_done(struct hr_fleet_row *r);
+/* Where another one is becomes where this one is. */
+void hr_fleet_row_place(struct hr_fleet_row *r, const struct hr_fleet_row *at);
 
 enum hr_fleet_result {
 	HR_FLEET_OK,

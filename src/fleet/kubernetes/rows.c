@@ -291,10 +291,7 @@ take_warm(struct hr_kube_store *s, struct hr_fleet_row *row, struct hr_fleet_row
 			continue;
 		now = *row;
 		memcpy(now.id, was->id, sizeof(now.id));
-		memcpy(now.at, was->at, sizeof(now.at));
-		memcpy(now.server_key, was->server_key, sizeof(now.server_key));
-		now.vscode_port = was->vscode_port;
-		memcpy(now.app_ports, was->app_ports, sizeof(now.app_ports));
+		hr_fleet_row_place(&now, was);
 		r = write_row(s, &now, known->version, known, err);
 		if (r == 1) {
 			*row = now;
@@ -462,12 +459,8 @@ move_it(void *arg, struct hr_fleet_row *now)
 	now->active = (int64_t)time(NULL);
 	now->resumed += m->to == HR_FLEET_RESUMING;
 	(void)snprintf(now->reason, sizeof(now->reason), "%s", m->reason);
-	if (m->placed) {
-		memcpy(now->at, m->row->at, sizeof(now->at));
-		memcpy(now->server_key, m->row->server_key, sizeof(now->server_key));
-		now->vscode_port = m->row->vscode_port;
-		memcpy(now->app_ports, m->row->app_ports, sizeof(now->app_ports));
-	}
+	if (m->placed)
+		hr_fleet_row_place(now, m->row);
 	return 1;
 }
 
