@@ -9,7 +9,6 @@
 #include <json-c/json_object.h>
 
 #include "base/buf.h"
-#include "base/path.h"
 #include "base/quote.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
@@ -20,16 +19,14 @@
 #define LIST_MAX (64u << 20)
 
 /* The list of a path in *text, which is taken: of one that is not there it is empty, as of a
- * directory. Of a file it becomes its path, as ls(1) has it. */
+ * directory. Of a file it becomes its path, as it was given, as ls(1) has it. */
 static int
-look_at_empty(struct hr_sandbox *s, const char *path, char **text, struct hr_err *err)
+look_at_empty(
+    struct hr_sandbox *s, const char *whole, const char *path, char **text, struct hr_err *err)
 {
-	/* where a server has it from */
-	char *whole =
-	    s->endpoint.url != NULL ? hr_path_join(hr_sandbox_workspace(s), path) : strdup(path);
 	enum hr_cp_what there = HR_CP_UNKNOWN;
 	struct hr_buf b;
-	int r = whole != NULL ? hr_cp_look(s, whole, &there, err) : hr_err_nomem(err);
+	int r = hr_cp_look(s, whole, &there, err);
 
 	if (r == 0 && there == HR_CP_NOTHING)
 		r = hr_err_set(
@@ -43,22 +40,21 @@ look_at_empty(struct hr_sandbox *s, const char *path, char **text, struct hr_err
 		*text = hr_buf_end(&b, err);
 		r = *text != NULL ? 0 : -1;
 	}
-	free(whole);
 	return r;
 }
 
 static int
 ls(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
-	const char *path = a->argc > 0 ? a->argv[0] : NULL;
+	const char *path = a->argc > 0 ? a->argv[0] : ".";
 	struct json_object *list = NULL;
 	struct hr_err err = {0};
 	struct hr_buf b;
-	char *text = NULL;
-	int r = hr_sandbox_list_files(s, path, &text, &err);
+	char *text = NULL, *whole = hr_cp_path(s, path);
+	int r = whole != NULL ? hr_sandbox_list_files(s, whole, &text, &err) : hr_err_nomem(&err);
 
-	if (r == 0 && path != NULL && strcmp(text, "[]") == 0)
-		r = look_at_empty(s, path, &text, &err);
+	if (r == 0 && a->argc > 0 && strcmp(text, "[]") == 0)
+		r = look_at_empty(s, whole, path, &text, &err);
 	if (r != 0) {
 		r = cli_fail(&err);
 	} else if (c->json) {
@@ -82,6 +78,7 @@ ls(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	}
 	json_object_put(list);
 	free(text);
+	free(whole);
 	return r;
 }
 

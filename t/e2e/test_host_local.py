@@ -771,9 +771,10 @@ def listed():
     with Host() as h:
         h.ok("up", "-q")
         h.ok("run", "mkdir -p empty sub && touch sub/f && cd sub")
-        equal([h.ok("ls", path) for path in ("empty", "sub", "sub/f")], ["", "f\n", "sub/f\n"])
-        equal(h.ok("ls", "--json", "sub/f"), '["sub/f"]\n')
-        for path in ("nothing", "sub/nothing", "/no/where"):
+        equal([h.ok("ls", path) for path in ("../empty", "../sub", "../sub/f", "f", ".")],
+              ["", "f\n", "../sub/f\n", "f\n", "f\n"], "from the shell's directory on, as of put and get")
+        equal((h.ok("ls"), h.ok("ls", "--json", "f")), ("f\n", '["f"]\n'))
+        for path in ("nothing", "sub/f", "/no/where"):
             h.fails(3, "there is no file or directory /", "ls", path)
 
 
