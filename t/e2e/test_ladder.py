@@ -148,8 +148,9 @@ def output_flows():
 
 def before_it_is_taken():
     """A command that the shell was given, and cannot take yet, is ended all the same, and never run."""
-    for what, how, code in (("signal", {"signal": "INT"}, 130), ("signal", {"signal": "TERM"}, 143),
-                            ("keys", {"keys": ["C-c"]}, 130)):
+    ways = [("signal", {"signal": name}, 128 + getattr(signal, "SIG" + name))
+            for name in ("INT", "TERM", "HUP", "QUIT", "KILL")]
+    for what, how, code in ways + [("keys", {"keys": ["C-c"]}, 130)]:
         with Server() as s:
             s.run("true")
             holder = hold(s)
