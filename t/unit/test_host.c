@@ -909,6 +909,7 @@ START_TEST(zips)
 	find_module();
 	hr_buf_init(&b, 4096);
 	ck_assert_int_eq(hr_path_mkdirs("d/sub/empty", 0755, NULL, NULL), 0);
+	ck_assert_int_eq(chmod("d/sub/empty", 0755), 0); /* whatever the umask */
 	ck_assert_int_eq(hr_path_write("d/a", "1", 1, 0644, NULL), 0);
 	ck_assert_int_eq(hr_path_write("d/sub/\xC3\xA9", "22", 2, 0755, NULL), 0);
 	ck_assert_int_eq(symlink("a", "d/link"), 0);
@@ -934,6 +935,19 @@ START_TEST(zips)
 	ck_assert_int_eq(hr_zip_extract(zip, "out", 0, NULL), 0);
 	ck_assert_int_eq(stat("out/d/sub/empty", &st), 0);
 	ck_assert_int_eq(st.st_mode, S_IFDIR | 0700); /* as it was */
+	ck_assert_int_eq(rmdir("out/d/sub/empty"), 0);
+	ck_assert_int_eq(hr_path_write("out/d/sub/empty", "mine", 4, 0644, NULL), 0);
+	ck_assert_int_eq(hr_zip_extract(zip, "out", 0, &err), -1);
+	ck_assert_ptr_nonnull(
+	    strstr(err.msg, "/out/d/sub/empty is no directory: a directory cannot take its place"));
+	hr_buf_reset(&b);
+	ck_assert_int_eq(hr_path_read("out/d/sub/empty", &b, NULL), 0);
+	ck_assert_str_eq(hr_buf_str(&b), "mine");
+	ck_assert_int_eq(unlink("out/d/sub/empty"), 0);
+	ck_assert_int_eq(symlink("nothing", "out/d/sub/empty"), 0);
+	ck_assert_int_eq(hr_zip_extract(zip, "out", 0, &err), -1);
+	ck_assert_int_eq(lstat("out/d/sub/empty", &st), 0);
+	ck_assert(S_ISLNK(st.st_mode));
 	ck_assert_int_eq(access("out/d/dangling", F_OK), -1);
 	ck_assert_int_eq(access("out/d/fifo", F_OK), -1);
 	ck_assert_int_eq(access("out/d/round", F_OK), -1);

@@ -102,13 +102,30 @@ too_large(unsigned long long most, struct hr_err *err)
 	return hr_err_set(err, HR_E_INVAL, "the archive holds more than %llu MiB", most >> 20);
 }
 
+/* For a directory of the archive: 1: it is there, and its mode is not the sandbox's to change; 0:
+ * nothing is there; -1: something else is, which libarchive would remove. */
+static int
+is_there(char *path, struct hr_err *err)
+{
+	struct stat st;
+	size_t len = strlen(path);
+
+	while (len > 1 && path[len - 1] == '/') /* behind it, lstat() follows a link */
+		path[--len] = '\0';
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return 1;
+	if (lstat(path, &st) != 0)
+		return 0;
+	return hr_err_set(
+	    err, HR_E_INVAL, "%s is no directory: a directory cannot take its place", path);
+}
+
 static int
 extract_entries(struct archive *in, struct archive *out, const char *dir, unsigned long long most,
     struct hr_err *err)
 {
 	unsigned long long used = 0;
 	struct archive_entry *e;
-	struct stat st;
 	const void *p;
 	size_t len;
 	la_int64_t at;
@@ -133,10 +150,11 @@ extract_entries(struct archive *in, struct archive *out, const char *dir, unsign
 		path = hr_path_join(dir, name);
 		if (path == NULL)
 			return hr_err_nomem(err);
-		/* its mode is not the sandbox's to change */
-		if (archive_entry_filetype(e) == AE_IFDIR && stat(path, &st) == 0 &&
-		    S_ISDIR(st.st_mode)) {
+		r = archive_entry_filetype(e) == AE_IFDIR ? is_there(path, err) : 0;
+		if (r != 0) {
 			free(path);
+			if (r < 0)
+				return -1;
 			continue;
 		}
 		archive_entry_set_pathname(e, path);
