@@ -93,6 +93,10 @@ def actions():
         h.ok("get", "sub/tree/it's empty", h.path("cwd", "nothing"))
         equal(os.listdir(h.path("cwd", "nothing")), [], "itself")
         h.ok("run", "rm -r sub/tree")
+        for i in range(1400):  # more than one argument of a shell can name
+            os.makedirs(h.path("cwd", "many/%s%04d" % ("long-" * 20, i)))
+        h.ok("put", "many", "sub")
+        equal(h.ok("run", "ls sub/many | wc -l; rm -r sub/many"), "1400\n", "many empty ones")
         h.ok("get", "sub", h.path("cwd", "back"))
         found = [os.path.join(d, f) for d, _, fs in os.walk(h.path("cwd", "back")) for f in fs]
         equal([open(f).read() for f in found], ["one\n2\n"], "copied back")

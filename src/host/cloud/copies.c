@@ -18,18 +18,19 @@
 #include "shell/quote.h"
 
 #define FILES_MAX 20000 /* of one copy */
+#define NAMES_MAX (FILES_MAX * 4096u)
+#define LINE_FULL (32u << 10) /* a command is one argument of a shell: Linux allows 128 KiB */
 
 struct sending {
 	struct hr_cloud *c;
 	unsigned n;
-	struct hr_buf programs, empty; /* words: what is to be executable, directories */
+	struct hr_buf programs, empty; /* names, each with its NUL: to be executable, directories */
 };
 
 static void
-add_word(struct hr_buf *words, const char *word)
+add_name(struct hr_buf *names, const char *name)
 {
-	hr_buf_addc(words, ' ');
-	hr_shell_quote(words, word, strlen(word));
+	hr_buf_add(names, name, strlen(name) + 1);
 }
 
 static int
@@ -54,7 +55,7 @@ send_file(struct sending *s, const char *from, const char *to, struct hr_err *er
 	else
 		r = s->c->ops->put(s->c, to, hr_buf_str(&b), b.len, err);
 	if (r == 0 && (st.st_mode & 0111) != 0)
-		add_word(&s->programs, to);
+		add_name(&s->programs, to);
 	hr_buf_done(&b);
 	return r;
 }
@@ -88,7 +89,7 @@ send_tree(struct sending *s, const char *from, const char *to, int depth, struct
 	if (r == 0 && errno != 0)
 		r = hr_err_sys(err, errno, "read %s", from);
 	if (r == 0 && !any)
-		add_word(&s->empty, to);
+		add_name(&s->empty, to);
 	(void)closedir(dir);
 	return r;
 }
@@ -101,22 +102,30 @@ base_name(const char *path)
 	return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
 
+/* The command with all of the names, by as many lines as they fill. */
 static int
-on_words(struct sending *s, const char *command, const struct hr_buf *words, const char *failed,
+on_names(struct sending *s, const char *command, const struct hr_buf *names, const char *failed,
     struct hr_err *err)
 {
+	int status = 0, r = hr_buf_check(names, err);
 	struct hr_buf b;
-	int status = 0, r = 0;
+	size_t at = 0;
 
-	if (words->len == 0)
-		return hr_buf_check(words, NULL) == 0 ? 0 : hr_err_nomem(err);
 	hr_buf_init(&b, HR_CLOUD_LINE_MAX);
-	hr_buf_addf(&b, "%s --%s", command, hr_buf_str(words));
-	r = hr_buf_check(&b, NULL) == 0 ? hr_cloud_helper(s->c, b.p, NULL, &status, err)
-					: hr_err_nomem(err);
+	while (r == 0 && at < names->len) {
+		hr_buf_reset(&b);
+		hr_buf_adds(&b, command);
+		for (; at < names->len && b.len < LINE_FULL; at += strlen(names->p + at) + 1) {
+			hr_buf_addc(&b, ' ');
+			hr_shell_quote(&b, names->p + at, strlen(names->p + at));
+		}
+		r = hr_buf_check(&b, err);
+		if (r == 0)
+			r = hr_cloud_helper(s->c, b.p, NULL, &status, err);
+		if (r == 0 && status != 0)
+			r = hr_err_set(err, HR_E_RUNTIME, "%s", failed);
+	}
 	hr_buf_done(&b);
-	if (r == 0 && status != 0)
-		r = hr_err_set(err, HR_E_RUNTIME, "%s", failed);
 	return r;
 }
 
@@ -144,16 +153,17 @@ hr_cloud_copy_to(void *self, const char *from, const char *to, bool recursive, s
 	}
 	if (r == 0 && into && (target = hr_path_join(place, base_name(from))) == NULL)
 		r = hr_err_nomem(err);
-	hr_buf_init(&s.programs, HR_CLOUD_LINE_MAX - 100);
-	hr_buf_init(&s.empty, HR_CLOUD_LINE_MAX - 100);
+	hr_buf_init(&s.programs, NAMES_MAX);
+	hr_buf_init(&s.empty, NAMES_MAX);
 	if (r == 0)
 		r = S_ISDIR(st.st_mode) ? send_tree(&s, from, target, 0, err)
 					: send_file(&s, from, into ? target : place, err);
 	if (r == 0)
-		r = on_words(&s, "mkdir -p", &s.empty, "empty directories could not be made", err);
+		r = on_names(
+		    &s, "mkdir -p --", &s.empty, "empty directories could not be made", err);
 	if (r == 0)
-		r = on_words(
-		    &s, "chmod +x", &s.programs, "programs could not be made executable", err);
+		r = on_names(
+		    &s, "chmod +x --", &s.programs, "programs could not be made executable", err);
 	hr_buf_done(&s.programs);
 	hr_buf_done(&s.empty);
 	free(target);
