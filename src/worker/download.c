@@ -92,7 +92,9 @@ hr_handle_download(struct hr_worker *w, struct hr_request *r, struct hr_answer *
 	hr_buf_init(&why, HR_TARGET_TEXT_MAX);
 	hr_buf_init(&empty, QUERY_MAX);
 	(void)hr_request_query(r, "empty", &empty);
-	if (wanted_path(r, &path, ret)) {
+	if (empty.fail == HR_E_NOMEM) {
+		hr_answer_generic(ret);
+	} else if (wanted_path(r, &path, ret)) {
 		zip = hr_zip_load(w->libexec_dir, &err);
 		s.arg = zip != NULL ? zip->pack_open(hr_buf_str(&path),
 					  strcmp(hr_buf_str(&empty), "true") == 0, &why)

@@ -32,7 +32,6 @@ line_value(const char *text, const char *name)
 	return p != NULL ? strtoull(p + strlen(name), NULL, 10) : 0;
 }
 
-/* utime and stime are the 12th and 13th field behind the name, which may hold anything. */
 static int64_t
 cpu_of(pid_t pid)
 {
