@@ -98,8 +98,11 @@ def goes_with_the_supervisor():
         s.wait()
         equal(process.wait_gone(pid, PATIENCE), True)
         go()
+        other = os.path.join(s.work_dir, "go")
+        os.unlink(other)  # the shell of before may have it open still
+        os.mkfifo(other)
         s.start(ready=False)
-        with open(os.path.join(s.work_dir, "go"), "w"):
+        with open(other, "w"):
             pass
         is_ready(s)
 
