@@ -901,6 +901,13 @@ END_TEST
 
 START_TEST(zips)
 {
+	/* of one directory, "f/." */
+	static const char dot[] =
+	    "\120\113\003\004\024\000\000\000\000\000\000\000\041\000\000\000\000\000\000\000\000"
+	    "\000\000\000\000\000\003\000\000\000\146\057\056\120\113\001\002\024\003\024\000\000"
+	    "\000\000\000\000\000\041\000\000\000\000\000\000\000\000\000\000\000\000\000\003\000"
+	    "\000\000\000\000\000\000\000\000\020\000\355\101\000\000\000\000\146\057\056\120\113"
+	    "\005\006\000\000\000\000\001\000\001\000\061\000\000\000\041\000\000\000\000\000";
 	struct hr_err err = {0};
 	struct stat st;
 	struct hr_buf b;
@@ -948,6 +955,11 @@ START_TEST(zips)
 	ck_assert_int_eq(hr_zip_extract(zip, "out", 0, &err), -1);
 	ck_assert_int_eq(lstat("out/d/sub/empty", &st), 0);
 	ck_assert(S_ISLNK(st.st_mode));
+	ck_assert_int_eq(hr_path_write("out/f", "mine", 4, 0644, NULL), 0);
+	ck_assert_int_eq(hr_path_write("dot.zip", dot, sizeof(dot) - 1, 0600, NULL), 0);
+	ck_assert_int_eq(hr_zip_extract("dot.zip", "out", 0, &err), -1);
+	ck_assert_int_eq(lstat("out/f", &st), 0);
+	ck_assert(S_ISREG(st.st_mode));
 	ck_assert_int_eq(access("out/d/dangling", F_OK), -1);
 	ck_assert_int_eq(access("out/d/fifo", F_OK), -1);
 	ck_assert_int_eq(access("out/d/round", F_OK), -1);

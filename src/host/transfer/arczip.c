@@ -110,7 +110,8 @@ is_there(char *path, struct hr_err *err)
 	struct stat st;
 	size_t len = strlen(path);
 
-	while (len > 1 && path[len - 1] == '/') /* behind it, lstat() follows a link */
+	/* behind "/" or "/." lstat() follows a link, and libarchive does not */
+	while (len > 1 && (path[len - 1] == '/' || (path[len - 1] == '.' && path[len - 2] == '/')))
 		path[--len] = '\0';
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		return 1;
