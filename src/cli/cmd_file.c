@@ -53,7 +53,7 @@ ls(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	char *text = NULL, *whole = hr_cp_path(s, path);
 	int r = whole != NULL ? hr_sandbox_list_files(s, whole, &text, &err) : hr_err_nomem(&err);
 
-	if (r == 0 && a->argc > 0 && strcmp(text, "[]") == 0)
+	if (r == 0 && strcmp(text, "[]") == 0)
 		r = look_at_empty(s, whole, path, &text, &err);
 	if (r != 0) {
 		r = cli_fail(&err);
