@@ -109,7 +109,7 @@ hr_request_query(const struct hr_request *r, const char *name, struct hr_buf *re
 	bool found = false;
 
 	hr_buf_init(&text, room);
-	for (; *p != '\0'; p += len + (p[len] == '&')) {
+	for (; *p != '\0' && text.fail == HR_OK; p += len + (p[len] == '&')) {
 		len = strcspn(p, "&");
 		equals = memchr(p, '=', len);
 		key_len = equals != NULL ? (size_t)(equals - p) : len;
