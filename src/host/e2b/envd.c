@@ -473,9 +473,8 @@ conclude(struct stream *s, bool over, struct hr_err *err)
 			(void)hr_e2b_signal(s->c, s->p->pid, "SIGNAL_SIGKILL", NULL);
 		return 0;
 	}
-	if (s->err.code != HR_OK) {
+	if (s->err.code != HR_OK)
 		return hr_err_pass(err, &s->err);
-	}
 	return hr_err_set(err, HR_E_PROTO,
 	    WHO ": the stream of the command ended without the event \"end\"%s%s: how it ended is "
 		"not known",

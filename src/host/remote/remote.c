@@ -16,7 +16,6 @@
 #include "base/text.h"
 #include "host/common/exam.h"
 #include "host/common/recordtext.h"
-#include "base/strv.h"
 #include "host/config/settings.h"
 #include "host/backends.h"
 #include "proto/json.h"
