@@ -776,6 +776,8 @@ def listed():
         equal((h.ok("ls"), h.ok("ls", "--json", "f")), ("f\n", '["f"]\n'))
         for path in ("nothing", "sub/f", "/no/where"):
             h.fails(3, "there is no file or directory /", "ls", path)
+        h.ok("run", "mkdir gone && cd gone && rmdir ../gone")
+        h.fails(3, "there is no file or directory /", "ls")
 
 
 def cells():
