@@ -57,12 +57,10 @@ put_read(struct hr_answer *ret, struct hr_span path, const char *impl, const str
 static void
 raise_attribute(struct hr_answer *ret, enum hr_py_type t, const char *attribute)
 {
-	struct hr_buf why;
+	HR_BUF(why, 256);
 
-	hr_buf_init(&why, 256);
 	hr_buf_addf(&why, "'%s' object has no attribute '%s'", hr_py_type_name(t), attribute);
 	hr_answer_internal(ret, &why);
-	hr_buf_done(&why);
 }
 
 static int64_t
@@ -82,9 +80,8 @@ is_int(const struct hr_arg *a)
 static void
 raise_not_int(struct hr_answer *ret, const struct hr_arg *start, const struct hr_arg *end)
 {
-	struct hr_buf why;
+	HR_BUF(why, 256);
 
-	hr_buf_init(&why, 256);
 	if (!is_int(start))
 		hr_buf_addf(&why, "'>' not supported between instances of 'int' and '%s'",
 		    hr_py_type_name(start->type));
@@ -92,7 +89,6 @@ raise_not_int(struct hr_answer *ret, const struct hr_arg *start, const struct hr
 		hr_buf_addf(&why, "'<' not supported between instances of '%s' and 'int'",
 		    hr_py_type_name(end->type));
 	hr_answer_internal(ret, &why);
-	hr_buf_done(&why);
 }
 
 /* ---- paths ---- */
@@ -103,9 +99,8 @@ put_shell_dir(const struct hr_action_env *env, struct hr_buf *dir)
 {
 	struct hr_err err = {.code = HR_OK};
 	struct hr_session_state state;
-	struct hr_buf frame;
+	HR_BUF(frame, HR_FRAME_MAX + HR_FRAME_HEADER + (64u << 10));
 
-	hr_buf_init(&frame, HR_FRAME_MAX + HR_FRAME_HEADER + (64u << 10));
 	if (hr_shell_state(&(const struct hr_shell_place){.run_dir = env->run_dir}, &frame, &state,
 		&err) == 0 &&
 	    state.working_dir.len > 0) {
@@ -115,7 +110,6 @@ put_shell_dir(const struct hr_action_env *env, struct hr_buf *dir)
 			hr_log(HR_LOG_WARNING, "the shell's directory is not known: %s", err.msg);
 		hr_purepath_text(dir, env->work_dir, strlen(env->work_dir));
 	}
-	hr_buf_done(&frame);
 }
 
 /* The normalised absolute path, and the shell's directory if that was needed. */
@@ -160,11 +154,10 @@ refuse_binary(struct hr_answer *ret)
 static bool
 is_text(struct hr_span path, struct hr_answer *ret)
 {
-	struct hr_buf why;
+	HR_BUF(why, 256);
 	bool text = false;
 	char *file;
 
-	hr_buf_init(&why, 256);
 	file = hr_purepath_bytes(path.p, path.len, &why);
 	if (file == NULL)
 		hr_answer_internal(ret, &why);
@@ -173,7 +166,6 @@ is_text(struct hr_span path, struct hr_answer *ret)
 	else
 		text = true;
 	free(file);
-	hr_buf_done(&why);
 	return text;
 }
 
@@ -211,15 +203,14 @@ read_by_editor(const struct hr_action_env *env, const struct hr_event *ev,
     const struct hr_arg *path, struct hr_answer *ret)
 {
 	struct hr_edit q = {.command = HR_OBS_SPAN("view"), .path = path->given};
-	struct hr_buf text, diff, content;
+	HR_BUF(text, HR_EDIT_TEXT_MAX);
+	HR_BUF(diff, HR_EDIT_TEXT_MAX);
+	HR_BUF(content, HR_EDIT_TEXT_MAX + 16);
 	struct hr_arg range;
 	enum hr_edit_result r;
 
 	hr_event_arg(ev, "view_range", &range);
 	q.view_range = range.given;
-	hr_buf_init(&text, HR_EDIT_TEXT_MAX);
-	hr_buf_init(&diff, HR_EDIT_TEXT_MAX);
-	hr_buf_init(&content, HR_EDIT_TEXT_MAX + 16);
 	r = run_editor(env, &q, &text, &diff);
 	if (r == HR_EDIT_RAISED) {
 		hr_answer_internal(ret, &text);
@@ -227,9 +218,6 @@ read_by_editor(const struct hr_action_env *env, const struct hr_event *ev,
 		answer_edit_text(&content, r, &text);
 		put_read(ret, path->text, "oh_aci", &content);
 	}
-	hr_buf_done(&text);
-	hr_buf_done(&diff);
-	hr_buf_done(&content);
 }
 
 static void
@@ -239,7 +227,7 @@ answer_read(const struct hr_action_env *env, const struct hr_event *ev, struct h
 	struct hr_arg start, end;
 	struct hr_read q = {.end = -1};
 	enum hr_rw_result r;
-	struct hr_buf text;
+	HR_BUF(text, HR_ANSWER_MAX);
 	bool numbers;
 
 	hr_event_arg(ev, "start", &start);
@@ -256,7 +244,6 @@ answer_read(const struct hr_action_env *env, const struct hr_event *ev, struct h
 	q.text_only = full->len == path.len && memcmp(hr_buf_str(full), path.p, path.len) == 0;
 	if (!q.text_only && !is_text(path, ret))
 		return;
-	hr_buf_init(&text, HR_ANSWER_MAX);
 	r = hr_rw_read(&q, &text);
 	if (r == HR_RW_CWD) {
 		put_shell_dir(env, cwd);
@@ -275,21 +262,17 @@ answer_read(const struct hr_action_env *env, const struct hr_event *ev, struct h
 		raise_not_int(ret, &start, &end);
 	else
 		put_read(ret, q.path, "default", &text);
-	hr_buf_done(&text);
 }
 
 static void
 read_plainly(const struct hr_action_env *env, const struct hr_event *ev, struct hr_span path,
     struct hr_answer *ret)
 {
-	struct hr_buf full, cwd;
+	HR_BUF(full, PATH_TEXT_MAX);
+	HR_BUF(cwd, PATH_TEXT_MAX);
 
-	hr_buf_init(&full, PATH_TEXT_MAX);
-	hr_buf_init(&cwd, PATH_TEXT_MAX);
 	resolve(env, path, &full, &cwd);
 	answer_read(env, ev, path, &full, &cwd, ret);
-	hr_buf_done(&full);
-	hr_buf_done(&cwd);
 }
 
 static void
@@ -338,7 +321,9 @@ static void
 perform_write(const struct hr_action_env *env, const struct hr_event *ev, struct hr_answer *ret)
 {
 	struct hr_arg path, content, start, end;
-	struct hr_buf full, cwd, text;
+	HR_BUF(full, PATH_TEXT_MAX);
+	HR_BUF(cwd, PATH_TEXT_MAX);
+	HR_BUF(text, PATH_TEXT_MAX);
 	const struct hr_commit commit = {mark, env};
 	struct hr_write q = {.owner = env->user_id, .commit = &commit};
 	enum hr_rw_result r;
@@ -359,9 +344,6 @@ perform_write(const struct hr_action_env *env, const struct hr_event *ev, struct
 		raise_not_int(ret, &start, &end);
 		return;
 	}
-	hr_buf_init(&full, PATH_TEXT_MAX);
-	hr_buf_init(&cwd, PATH_TEXT_MAX);
-	hr_buf_init(&text, PATH_TEXT_MAX);
 	resolve(env, path.text, &full, &cwd);
 	q.path = hr_span_of_buf(&full);
 	q.content = content.text;
@@ -378,9 +360,6 @@ perform_write(const struct hr_action_env *env, const struct hr_event *ev, struct
 		hr_answer_reset(ret);
 		put_done(ret, hr_obs_put_write(&ret->body, q.path, HR_JSON_REFUSE));
 	}
-	hr_buf_done(&full);
-	hr_buf_done(&cwd);
-	hr_buf_done(&text);
 }
 
 /* ---- edit ---- */
@@ -404,14 +383,13 @@ static void
 edit(const struct hr_action_env *env, const struct hr_arg *path, const struct hr_edit *q,
     struct hr_answer *ret)
 {
-	struct hr_buf text, diff, content, shown;
+	HR_BUF(text, HR_EDIT_TEXT_MAX);
+	HR_BUF(diff, HR_EDIT_TEXT_MAX);
+	HR_BUF(content, HR_EDIT_TEXT_MAX + 16);
+	HR_BUF(shown, PATH_TEXT_MAX);
 	struct hr_span name = path->text;
 	enum hr_edit_result r;
 
-	hr_buf_init(&text, HR_EDIT_TEXT_MAX);
-	hr_buf_init(&diff, HR_EDIT_TEXT_MAX);
-	hr_buf_init(&content, HR_EDIT_TEXT_MAX + 16);
-	hr_buf_init(&shown, PATH_TEXT_MAX);
 	r = run_editor(env, q, &text, &diff);
 	if (path->type != HR_PY_STR) {
 		hr_pyrepr(&shown, path->given);
@@ -423,10 +401,6 @@ edit(const struct hr_action_env *env, const struct hr_arg *path, const struct hr
 		answer_edit_text(&content, r, &text);
 		answer_edit(ret, name, q, &content, &diff);
 	}
-	hr_buf_done(&text);
-	hr_buf_done(&diff);
-	hr_buf_done(&content);
-	hr_buf_done(&shown);
 }
 
 static struct json_object *
@@ -449,15 +423,13 @@ perform_edit(const struct hr_action_env *env, const struct hr_event *ev, struct 
 	    .insert_line = given(ev, "insert_line"),
 	    .commit = &commit};
 	struct hr_arg path, command, impl;
-	struct hr_buf name;
+	HR_BUF(name, PATH_TEXT_MAX);
 
 	hr_event_arg(ev, "path", &path);
 	hr_event_arg(ev, "command", &command);
 	hr_event_arg(ev, "impl_source", &impl);
-	hr_buf_init(&name, PATH_TEXT_MAX);
 	if (impl.type != HR_PY_STR || impl.text.len != 6 || memcmp(impl.text.p, "oh_aci", 6) != 0) {
 		hr_answer_internal(ret, &name); /* with no text */
-		hr_buf_done(&name);
 		return;
 	}
 	q.command = command.text;
@@ -466,7 +438,6 @@ perform_edit(const struct hr_action_env *env, const struct hr_event *ev, struct 
 		q.command = hr_span_of_buf(&name);
 	}
 	edit(env, &path, &q, ret);
-	hr_buf_done(&name);
 }
 
 const struct hr_action_ops hr_act_read = {"read", perform_read};

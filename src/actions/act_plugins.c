@@ -37,11 +37,10 @@ ask_plugin(
 	int fd = hr_plugin_connect(env->run_dir, type, strlen(type), NULL);
 	struct json_object *action;
 	double limit_s = 0;
-	struct hr_buf why;
+	HR_BUF(why, HR_JSON_BODY_MAX);
 
 	if (fd < 0)
 		return false;
-	hr_buf_init(&why, HR_JSON_BODY_MAX);
 	action = action_of(ev);
 	if (ev->timeout != NULL && hr_py_float(ev->timeout, &limit_s, &why) < 0)
 		hr_answer_internal(ret, &why);
@@ -50,7 +49,6 @@ ask_plugin(
 	else
 		hr_plugin_perform(env, fd, type, action, keeps ? 0 : limit_s, ret);
 	json_object_put(action);
-	hr_buf_done(&why);
 	hr_fd_close(&fd);
 	return true;
 }

@@ -188,14 +188,13 @@ run(const struct hr_action_env *env, const struct hr_event *ev, const struct hr_
 	struct hr_run_request req = {.key = env->key, .again = env->again};
 	struct hr_err err = {.code = HR_OK};
 	struct hr_run_result result;
-	struct hr_buf frame;
+	HR_BUF(frame, HR_FRAME_MAX + HR_FRAME_HEADER + (64u << 10));
 	int r;
 
 	if (request_fill(ev, &req, why) < 0)
 		return -1;
 	if (env->entry != NULL)
 		req.attempt = env->entry->attempt;
-	hr_buf_init(&frame, HR_FRAME_MAX + HR_FRAME_HEADER + (64u << 10));
 	r = run_somewhere(env, ev, &req, &frame, &result, ret, why, &err);
 	if (r == 0)
 		run_answer(ret, &result,
@@ -209,7 +208,6 @@ run(const struct hr_action_env *env, const struct hr_event *ev, const struct hr_
 		hr_buf_adds(why, "Bash session was likely interrupted...");
 	else
 		hr_buf_adds(why, err.msg);
-	hr_buf_done(&frame);
 	return r == 0 || ret->status != 200 ? 0 : -1;
 }
 
@@ -217,7 +215,7 @@ static void
 perform_run(const struct hr_action_env *env, const struct hr_event *ev, struct hr_answer *ret)
 {
 	struct hr_arg hidden;
-	struct hr_buf why;
+	HR_BUF(why, HR_JSON_BODY_MAX);
 
 	hr_event_arg(ev, "hidden", &hidden);
 	hr_answer_reset(ret);
@@ -226,14 +224,12 @@ perform_run(const struct hr_action_env *env, const struct hr_event *ev, struct h
 		hr_answer_generic(ret);
 		return;
 	}
-	hr_buf_init(&why, HR_JSON_BODY_MAX);
 	if (run(env, ev, &hidden, ret, &why) < 0) {
 		if (why.fail != HR_OK)
 			hr_answer_generic(ret);
 		else
 			hr_action_error(ret, hr_buf_str(&why), why.len);
 	}
-	hr_buf_done(&why);
 }
 
 const struct hr_action_ops hr_act_run = {"run", perform_run};

@@ -36,7 +36,8 @@ hr_command_echo(const struct hr_shell_place *place, uint64_t from, struct hr_spa
 {
 	const struct hr_follow_request req = {.offset = from};
 	struct hr_output_piece piece;
-	struct hr_buf frame, wanted;
+	HR_BUF(frame, 2u << 20);
+	HR_BUF(wanted, 2u << 20);
 	struct hr_err err = {0};
 	size_t used, i;
 	uint64_t len = 0;
@@ -44,8 +45,6 @@ hr_command_echo(const struct hr_shell_place *place, uint64_t from, struct hr_spa
 
 	if (fd < 0)
 		return 0;
-	hr_buf_init(&frame, 2u << 20);
-	hr_buf_init(&wanted, 2u << 20);
 	for (i = 0; i < text.len; i++) {
 		if (text.p[i] == '\n')
 			hr_buf_addc(&wanted, '\r');
@@ -56,8 +55,6 @@ hr_command_echo(const struct hr_shell_place *place, uint64_t from, struct hr_spa
 	    piece.offset == from && piece.bytes.len >= wanted.len &&
 	    memcmp(piece.bytes.p, wanted.p, wanted.len) == 0)
 		len = wanted.len;
-	hr_buf_done(&frame);
-	hr_buf_done(&wanted);
 	hr_fd_close(&fd);
 	return len;
 }
@@ -68,14 +65,13 @@ hr_command_output(const struct hr_shell_place *place, uint64_t *io_from, uint64_
 {
 	const struct hr_follow_request req = {.offset = *io_from};
 	struct hr_output_piece piece;
-	struct hr_buf frame;
+	HR_BUF(frame, FRAME_MAX);
 	size_t used, n;
 	bool first = true;
 	int fd = hr_shell_follow(place, &req, err), r = 1;
 
 	if (fd < 0)
 		return -1;
-	hr_buf_init(&frame, FRAME_MAX);
 	while (ret->len < max && (r = hr_shell_piece(fd, &frame, &piece, &used, err)) > 0) {
 		if (first)
 			*io_from = piece.offset;
@@ -88,7 +84,6 @@ hr_command_output(const struct hr_shell_place *place, uint64_t *io_from, uint64_
 			break;
 		hr_buf_drop_front(&frame, used);
 	}
-	hr_buf_done(&frame);
 	hr_fd_close(&fd);
 	return r < 0 ? -1 : hr_buf_check(ret, err);
 }

@@ -75,12 +75,11 @@ plugin_send(const struct hr_action_env *env, int fd, const char *type, struct js
 	struct hr_act_request req = {
 	    .type = {type, strlen(type)}, .key = env->key, .again = env->again};
 	struct hr_session_state state = {.working_dir = {"", 0}};
-	struct hr_buf json, frame, shell;
+	HR_BUF(json, HR_FRAME_MAX);
+	HR_BUF(frame, HR_FRAME_MAX + HR_FRAME_HEADER);
+	HR_BUF(shell, HR_FRAME_MAX + HR_FRAME_HEADER + FIRST_READ);
 	int r = -1;
 
-	hr_buf_init(&json, HR_FRAME_MAX);
-	hr_buf_init(&frame, HR_FRAME_MAX + HR_FRAME_HEADER);
-	hr_buf_init(&shell, HR_FRAME_MAX + HR_FRAME_HEADER + FIRST_READ);
 	if (hr_json_put(&json, action) < 0) {
 		(void)hr_err_set(err, HR_E_INVAL, "the action has no JSON form");
 	} else if (hr_buf_check(&json, err) == 0) {
@@ -98,9 +97,6 @@ plugin_send(const struct hr_action_env *env, int fd, const char *type, struct js
 	if (r == 0 && hr_fd_write_full(fd, frame.p, frame.len, err) < 0 &&
 	    (err == NULL || err->sys != EPIPE))
 		r = -1;
-	hr_buf_done(&json);
-	hr_buf_done(&frame);
-	hr_buf_done(&shell);
 	return r;
 }
 
@@ -189,13 +185,12 @@ hr_plugin_perform(const struct hr_action_env *env, int fd, const char *type,
 {
 	struct hr_err err = {.code = HR_OK};
 	struct hr_act_answer answer;
-	struct hr_buf frame, why;
+	HR_BUF(frame, HR_FRAME_MAX + HR_FRAME_HEADER + FIRST_READ);
+	HR_BUF(why, sizeof(err.msg) + HR_FRAME_HEADER);
 	uint32_t kind = 0;
 	int r;
 
 	hr_answer_reset(ret);
-	hr_buf_init(&frame, HR_FRAME_MAX + HR_FRAME_HEADER + FIRST_READ);
-	hr_buf_init(&why, sizeof(err.msg) + HR_FRAME_HEADER);
 	set_limit(fd, limit_s);
 	r = plugin_send(env, fd, type, action, &err);
 	if (r == 0)
@@ -211,8 +206,6 @@ hr_plugin_perform(const struct hr_action_env *env, int fd, const char *type,
 		hr_action_error(ret, err.msg, strlen(err.msg));
 	}
 	note_plugin(env->run_dir, type, r < 0 || kind == HR_FRAME_REFUSED, &ret->note);
-	hr_buf_done(&frame);
-	hr_buf_done(&why);
 }
 
 /* The type, if the contract does not know it and a plugin may; NULL. */

@@ -61,10 +61,9 @@ static int
 shell_send(int fd, bool kept, const struct hr_run_request *req, struct hr_err *err)
 {
 	ssize_t first = 0;
-	struct hr_buf b;
+	HR_BUF(b, HR_FRAME_MAX + HR_FRAME_HEADER);
 	int r;
 
-	hr_buf_init(&b, HR_FRAME_MAX + HR_FRAME_HEADER);
 	hr_frame_put_run(&b, req);
 	r = hr_buf_check(&b, err);
 	if (r == 0 && kept) {
@@ -76,7 +75,6 @@ shell_send(int fd, bool kept, const struct hr_run_request *req, struct hr_err *e
 	}
 	if (r == 0 && (size_t)first < b.len)
 		r = hr_fd_write_full(fd, b.p + first, b.len - (size_t)first, err);
-	hr_buf_done(&b);
 	if (r < 0 && (err->sys == EPIPE || err->sys == ECONNRESET))
 		return shell_gone(err);
 	return r;
@@ -149,14 +147,10 @@ int
 hr_shell_state(const struct hr_shell_place *at, struct hr_buf *frame, struct hr_session_state *ret,
     struct hr_err *err)
 {
-	struct hr_buf ask;
-	int r;
+	HR_BUF(ask, HR_FRAME_HEADER);
 
-	hr_buf_init(&ask, HR_FRAME_HEADER);
 	hr_frame_put_empty(&ask, HR_FRAME_STATUS);
-	r = shell_ask_state(at, &ask, frame, ret, err);
-	hr_buf_done(&ask);
-	return r;
+	return shell_ask_state(at, &ask, frame, ret, err);
 }
 
 int
@@ -164,14 +158,12 @@ hr_shell_commands(const struct hr_shell_place *at, struct hr_buf *frame,
     struct hr_command_state ret[HR_COMMANDS_MAX], size_t *ret_n, struct hr_err *err)
 {
 	const char *payload = NULL;
-	struct hr_buf ask;
+	HR_BUF(ask, HR_FRAME_HEADER);
 	size_t len = 0;
 	int r;
 
-	hr_buf_init(&ask, HR_FRAME_HEADER);
 	hr_frame_put_empty(&ask, HR_FRAME_COMMANDS);
 	r = shell_ask(at, &ask, frame, HR_FRAME_LIST, &payload, &len, err);
-	hr_buf_done(&ask);
 	return r == 0 ? hr_frame_get_list(payload, len, ret, ret_n, err) : -1;
 }
 
@@ -179,14 +171,10 @@ int
 hr_shell_press(const struct hr_shell_place *at, const struct hr_press_request *req,
     struct hr_buf *frame, struct hr_session_state *ret, struct hr_err *err)
 {
-	struct hr_buf ask;
-	int r;
+	HR_BUF(ask, HR_FRAME_MAX + HR_FRAME_HEADER);
 
-	hr_buf_init(&ask, HR_FRAME_MAX + HR_FRAME_HEADER);
 	hr_frame_put_press(&ask, req);
-	r = shell_ask_state(at, &ask, frame, ret, err);
-	hr_buf_done(&ask);
-	return r;
+	return shell_ask_state(at, &ask, frame, ret, err);
 }
 
 int
@@ -194,15 +182,13 @@ hr_shell_follow(
     const struct hr_shell_place *at, const struct hr_follow_request *req, struct hr_err *err)
 {
 	int fd = hr_shell_connect(at, err);
-	struct hr_buf ask;
+	HR_BUF(ask, 256);
 
 	if (fd < 0)
 		return -1;
-	hr_buf_init(&ask, 256);
 	hr_frame_put_follow(&ask, req);
 	if (hr_buf_check(&ask, err) < 0 || hr_fd_write_full(fd, ask.p, ask.len, err) < 0)
 		hr_fd_close(&fd);
-	hr_buf_done(&ask);
 	return fd;
 }
 

@@ -34,14 +34,12 @@ hr_action_error(struct hr_answer *ret, const char *text, size_t len)
 static void
 say_no_attribute(struct hr_answer *ret, const char *name, size_t len)
 {
-	struct hr_buf why;
+	HR_BUF(why, len + 128);
 
-	hr_buf_init(&why, len + 128);
 	hr_buf_adds(&why, "'ActionExecutor' object has no attribute '");
 	hr_buf_add(&why, name, len);
 	hr_buf_addc(&why, '\'');
 	hr_answer_internal(ret, &why);
-	hr_buf_done(&why);
 }
 
 /* args.action names another action than the event: the original calls whatever method of its own
@@ -51,7 +49,7 @@ refuse_dispatch(const struct hr_event *ev, struct hr_answer *ret)
 {
 	enum hr_py_type t = hr_json_type(ev->dispatch);
 	const char *name;
-	struct hr_buf why;
+	HR_BUF(why, 256);
 	size_t len;
 
 	if (t == HR_PY_STR && !hr_json_str_is(ev->dispatch, "run")) {
@@ -59,7 +57,6 @@ refuse_dispatch(const struct hr_event *ev, struct hr_answer *ret)
 		say_no_attribute(ret, name, len);
 		return;
 	}
-	hr_buf_init(&why, 256);
 	if (t == HR_PY_STR) {
 		hr_buf_addf(&why, "'%s' object has no attribute 'is_static'", ev->cls->cls);
 		hr_action_error(ret, hr_buf_str(&why), why.len);
@@ -67,7 +64,6 @@ refuse_dispatch(const struct hr_event *ev, struct hr_answer *ret)
 		hr_buf_addf(&why, "attribute name must be string, not '%s'", hr_py_type_name(t));
 		hr_answer_internal(ret, &why);
 	}
-	hr_buf_done(&why);
 }
 
 static bool

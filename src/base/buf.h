@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 
+#include "base/clean.h"
 #include "base/err.h"
 
 struct hr_buf {
@@ -21,7 +22,11 @@ struct hr_buf {
 
 void hr_buf_init(struct hr_buf *b, size_t cap); /* allocates nothing */
 void hr_buf_done(struct hr_buf *b);             /* frees; b may be used again after init */
-void hr_buf_reset(struct hr_buf *b);            /* empty, error cleared, memory kept */
+
+/* A buffer of a block's own, freed where the block is left. */
+#define HR_BUF(name, bytes) HR_CLEAN(hr_buf_done) struct hr_buf name = {.cap = (bytes)}
+
+void hr_buf_reset(struct hr_buf *b); /* empty, error cleared, memory kept */
 
 void hr_buf_add(struct hr_buf *b, const void *p, size_t len);
 void hr_buf_addc(struct hr_buf *b, char c);

@@ -58,18 +58,16 @@ hr_handover_add(struct hr_handover *h, int fd, struct hr_err *err, const char *f
 int
 hr_handover_show(const struct hr_handover *h, struct hr_err *err)
 {
-	struct hr_buf text;
+	HR_BUF(text, TEXT_MAX_BYTES);
 	size_t i;
 	int r;
 
-	hr_buf_init(&text, TEXT_MAX_BYTES);
 	hr_buf_addf(&text, "%ld", (long)getpid());
 	for (i = 0; i < h->n; i++)
 		hr_buf_addf(&text, " %s=%d", h->v[i].name, h->v[i].fd);
 	r = hr_buf_check(&text, err);
 	if (r == 0 && setenv(VARIABLE, hr_buf_str(&text), 1) != 0)
 		r = hr_err_nomem(err);
-	hr_buf_done(&text);
 	return r;
 }
 

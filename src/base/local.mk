@@ -2,7 +2,7 @@ noinst_LTLIBRARIES += libbase.la
 libbase_la_SOURCES = \
 	%D%/account.c %D%/account.h \
 	%D%/err.c %D%/err.h \
-	%D%/buf.c %D%/buf.h \
+	%D%/buf.c %D%/buf.h %D%/clean.h \
 	%D%/clock.c %D%/clock.h \
 	%D%/dir.c %D%/dir.h \
 	%D%/fd.c %D%/fd.h \

@@ -161,25 +161,21 @@ log_fit(struct hr_buf *b, enum hr_log_format format, const char *module, pid_t p
 static void
 log_write(const char *module, pid_t pid, enum hr_log_level level, const char *text, size_t len)
 {
-	struct hr_buf b;
+	HR_BUF(b, LOG_LINE_MAX);
 
-	hr_buf_init(&b, LOG_LINE_MAX);
 	log_fit(&b, log_state.format, module, pid, level, text, len);
 	if (hr_buf_check(&b, NULL) != 0 || hr_fd_write_full(log_state.fd, b.p, b.len, NULL) != 0)
 		log_state.lost++;
-	hr_buf_done(&b);
 }
 
 static void
 log_keep(const char *module, pid_t pid, enum hr_log_level level, const char *text, size_t len)
 {
-	struct hr_buf b;
+	HR_BUF(b, LOG_LINE_MAX);
 
-	hr_buf_init(&b, LOG_LINE_MAX);
 	log_fit(&b, HR_LOG_JSON, module, pid, level, text, len);
 	if (hr_buf_check(&b, NULL) == 0)
 		hr_loglines_add(log_state.kept, b.p, b.len - 1);
-	hr_buf_done(&b);
 }
 
 void

@@ -65,17 +65,14 @@ hr_module_load(const char *directory, const char *file, const char *symbol, unsi
     struct hr_err *err)
 {
 	const unsigned *found = NULL;
-	struct hr_buf path;
+	HR_BUF(path, PATH_MAX);
 	struct hr_module m;
 	int r;
 
-	hr_buf_init(&path, PATH_MAX);
 	/* always with a slash: a bare name would be looked for elsewhere */
 	hr_buf_addf(&path, "%s/%s", directory, file);
-	if (hr_buf_check(&path, err) < 0) {
-		hr_buf_done(&path);
+	if (hr_buf_check(&path, err) < 0)
 		return NULL;
-	}
 	r = hr_module_open(&m, hr_buf_str(&path), hr_trust_program_owner(), err);
 	if (r == 0)
 		found = hr_module_symbol(&m, symbol, err);
@@ -89,6 +86,5 @@ hr_module_load(const char *directory, const char *file, const char *symbol, unsi
 	if (found == NULL)
 		hr_module_close(&m); /* nothing of it is in use */
 	hr_fd_close(&m.dir);
-	hr_buf_done(&path);
 	return found;
 }

@@ -18,11 +18,10 @@ char *
 hr_path_join(const char *dir, const char *name)
 {
 	size_t n = strlen(dir);
-	struct hr_buf b;
+	HR_BUF(b, n + strlen(name) + 1);
 
 	if (name[0] == '/')
 		return strdup(name);
-	hr_buf_init(&b, n + strlen(name) + 1);
 	hr_buf_adds(&b, dir);
 	if (n > 0 && dir[n - 1] != '/')
 		hr_buf_addc(&b, '/');
@@ -156,17 +155,16 @@ hr_path_read(const char *path, struct hr_buf *b, struct hr_err *err)
 int
 hr_path_write(const char *path, const void *p, size_t len, mode_t mode, struct hr_err *err)
 {
-	struct hr_buf tmp;
+	HR_BUF(tmp, strlen(path) + 16);
 	int fd, r = -1;
 
-	hr_buf_init(&tmp, strlen(path) + 16);
 	hr_buf_addf(&tmp, "%s.XXXXXX", path);
 	if (hr_buf_check(&tmp, err) < 0)
-		goto out;
+		return r;
 	fd = mkostemp(tmp.p, O_CLOEXEC);
 	if (fd < 0) {
 		(void)hr_err_sys(err, errno, "%s", path);
-		goto out;
+		return r;
 	}
 	if (hr_fd_write_full(fd, p, len, err) < 0)
 		hr_err_prefix(err, "%s", path);
@@ -177,8 +175,6 @@ hr_path_write(const char *path, const void *p, size_t len, mode_t mode, struct h
 	hr_fd_close(&fd);
 	if (r != 0)
 		(void)unlink(tmp.p);
-out:
-	hr_buf_done(&tmp);
 	return r;
 }
 

@@ -38,7 +38,7 @@ cli_lines(
 {
 	struct json_object *list = NULL;
 	struct hr_err e = {0};
-	struct hr_buf b;
+	HR_BUF(b, LINE_MAX_BYTES);
 	int r = CLI_OK;
 	size_t i;
 
@@ -48,7 +48,6 @@ cli_lines(
 		cli_say("%s cannot be read", name);
 		return CLI_ERROR;
 	}
-	hr_buf_init(&b, LINE_MAX_BYTES);
 	for (i = 0; r == CLI_OK && i < json_object_array_length(list); i++) {
 		hr_buf_reset(&b);
 		line(&b, json_object_array_get_idx(list, i));
@@ -60,7 +59,6 @@ cli_lines(
 			r = cli_out(b.p, b.len);
 		}
 	}
-	hr_buf_done(&b);
 	json_object_put(list);
 	return r;
 }

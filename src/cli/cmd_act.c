@@ -45,10 +45,9 @@ static const struct cli_option run_options[] = {
 static int
 look_at_directory(struct hr_sandbox *s, const char *dir, struct hr_err *err)
 {
-	struct hr_buf b;
+	HR_BUF(b, INPUT_MAX);
 	int status = -1, r;
 
-	hr_buf_init(&b, INPUT_MAX);
 	hr_buf_adds(&b, "[ -x ");
 	hr_shell_quote(&b, dir, strlen(dir));
 	hr_buf_adds(&b, "/ ] || ( ! [ -e ");
@@ -57,7 +56,6 @@ look_at_directory(struct hr_sandbox *s, const char *dir, struct hr_err *err)
 	r = hr_buf_check(&b, err) == 0
 		? hr_sandbox_run_static(s, b.p, LOOK_TIMEOUT_S, &status, NULL, err)
 		: -1;
-	hr_buf_done(&b);
 	if (r != 0 || status == 0)
 		return r;
 	if (status == 3)
@@ -113,7 +111,7 @@ run(struct cli *c, const struct cli_args *a)
 {
 	struct json_object *args;
 	struct hr_sandbox *s;
-	struct hr_buf b;
+	HR_BUF(b, INPUT_MAX);
 	double timeout;
 	char *action;
 	int r = cli_seconds(a, &timeout), bad = 0;
@@ -121,7 +119,6 @@ run(struct cli *c, const struct cli_args *a)
 
 	if (r != CLI_OK)
 		return r;
-	hr_buf_init(&b, INPUT_MAX);
 	/* one word is a line for the shell, several are a command and its arguments */
 	for (i = 0; i < a->argc; i++) {
 		if (i > 0)
@@ -132,7 +129,6 @@ run(struct cli *c, const struct cli_args *a)
 			hr_shell_quote(&b, a->argv[i], strlen(a->argv[i]));
 	}
 	args = cli_run_args(hr_buf_str(&b), timeout);
-	hr_buf_done(&b);
 	if (args != NULL && cli_value(a, 'i') != NULL)
 		bad |= json_object_object_add(args, "is_input", json_object_new_string("true"));
 	if (args == NULL || bad != 0) {
@@ -180,13 +176,12 @@ static const struct cli_option py_options[] = {
 static int
 py(struct cli *c, const struct cli_args *a)
 {
-	struct hr_buf b;
+	HR_BUF(b, INPUT_MAX);
 	double timeout;
 	int r = cli_seconds(a, &timeout);
 
 	if (r != CLI_OK)
 		return r;
-	hr_buf_init(&b, INPUT_MAX);
 	if (a->argc == 1 && strcmp(a->argv[0], "-") != 0)
 		hr_buf_adds(&b, a->argv[0]);
 	else
@@ -194,7 +189,6 @@ py(struct cli *c, const struct cli_args *a)
 	if (r == CLI_OK)
 		r = cli_act(
 		    c, "run_ipython", hr_json_texts(NULL, "code", hr_buf_str(&b), NULL), timeout);
-	hr_buf_done(&b);
 	return r;
 }
 
@@ -216,17 +210,15 @@ const struct cli_command cli_read = {
 static int
 write_file(struct cli *c, const struct cli_args *a)
 {
-	struct hr_buf b;
+	HR_BUF(b, INPUT_MAX);
 	int r;
 
-	hr_buf_init(&b, INPUT_MAX);
 	r = read_input(&b);
 	if (r == CLI_OK && b.len > 0 && memchr(b.p, '\0', b.len) != NULL)
 		r = cli_usage("standard input is not text; \"handrail put\" copies any file");
 	if (r == CLI_OK)
 		r = cli_act(c, "write",
 		    hr_json_texts(NULL, "path", a->argv[0], "content", hr_buf_str(&b), NULL), 0);
-	hr_buf_done(&b);
 	return r;
 }
 

@@ -25,18 +25,16 @@ static void
 on_progress(void *arg, const char *text)
 {
 	struct cli *c = arg;
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 	size_t n = strlen(text);
 
 	while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
 		n--;
 	if (c->quiet || n == 0 || cli_progress_line(c, text, n))
 		return;
-	hr_buf_init(&b, 1 << 20);
 	hr_quote_text(&b, text, n);
 	hr_buf_addc(&b, '\n');
 	(void)hr_fd_write_full(2, hr_buf_str(&b), b.len, NULL);
-	hr_buf_done(&b);
 }
 
 static int
@@ -56,14 +54,13 @@ build(struct cli *c, const struct cli_args *a)
 	};
 	struct hr_err err = {0};
 	char *name = NULL;
-	struct hr_buf b;
+	HR_BUF(b, 1 << 16);
 	int r;
 
 	r = hr_build_image(c->config, &o, &name, &err);
 	cli_progress_end(c);
 	if (r != 0)
 		return cli_fail(&err);
-	hr_buf_init(&b, 1 << 16);
 	hr_buf_addf(&b, c->json ? "{\"image\":\"%s\"}\n" : "%s\n", name);
 	r = cli_out_buf(&b);
 	free(name);

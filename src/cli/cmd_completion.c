@@ -183,13 +183,11 @@ put_bash(struct cli *c, struct hr_buf *b)
 static void
 put_described(struct hr_buf *b, const char *before, const char *name, const char *help)
 {
-	struct hr_buf word;
+	HR_BUF(word, 4096);
 
-	hr_buf_init(&word, 4096);
 	hr_buf_addf(&word, "%s%s:%s", before, name, help);
 	hr_buf_adds(b, "\n\t\t");
 	hr_shell_quote(b, hr_buf_str(&word), word.len);
-	hr_buf_done(&word);
 }
 
 static void
@@ -279,7 +277,7 @@ completion(struct cli *c, const struct cli_args *a)
 {
 	const char *name = a->argc > 0 ? a->argv[0] : "bash";
 	const size_t n = sizeof(kinds) / sizeof(*kinds);
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 	size_t i = 0;
 	int r;
 
@@ -288,11 +286,9 @@ completion(struct cli *c, const struct cli_args *a)
 	if (i == n)
 		return cli_usage(
 		    "completion: there is none for \"%s\"; there are bash, zsh and fish", name);
-	hr_buf_init(&b, 1 << 20);
 	r = kinds[i].put(c, &b);
 	if (r == CLI_OK)
 		return cli_out_buf(&b);
-	hr_buf_done(&b);
 	return r;
 }
 

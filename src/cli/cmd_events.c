@@ -15,12 +15,11 @@ on_event(void *arg, const char *sid, const char *event, const char *detail)
 	struct cli *c = arg;
 	char when[32];
 	struct timespec now;
-	struct hr_buf b;
+	HR_BUF(b, 1 << 16);
 	struct tm tm;
 
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", gmtime_r(&now.tv_sec, &tm));
-	hr_buf_init(&b, 1 << 16);
 	if (c->json) {
 		hr_buf_addf(&b, "{\"time\":\"%s.%03ldZ\"", when, now.tv_nsec / 1000000);
 		hr_json_put_named(&b, "sid", sid);

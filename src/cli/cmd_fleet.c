@@ -50,14 +50,13 @@ call(struct cli *c, const char *method, const char *path, struct json_object *bo
 	struct hr_rest *rest = service(c);
 	struct json_object *o = NULL;
 	struct hr_err err = {0};
-	struct hr_buf b;
+	HR_BUF(b, 64u << 20);
 	int r;
 
 	if (rest == NULL) {
 		json_object_put(body);
 		return CLI_USAGE;
 	}
-	hr_buf_init(&b, 64u << 20);
 	if (hr_rest_send(rest, method, path, body, &o, &err) != 0) {
 		r = cli_fail(&err);
 	} else {
@@ -69,7 +68,6 @@ call(struct cli *c, const char *method, const char *path, struct json_object *bo
 		}
 		r = cli_out(hr_buf_str(&b), b.len);
 	}
-	hr_buf_done(&b);
 	json_object_put(o);
 	json_object_put(body);
 	hr_rest_free(rest);

@@ -87,7 +87,7 @@ show_diff(const char *file, const char *json)
 {
 	struct json_object *o = NULL;
 	int original, modified, r = CLI_ERROR;
-	struct hr_buf name;
+	HR_BUF(name, 1 << 16);
 
 	if (hr_json_decode(json, strlen(json), &o, NULL) < 0) {
 		cli_say("the diff cannot be read");
@@ -95,13 +95,11 @@ show_diff(const char *file, const char *json)
 	}
 	original = as_file(cli_text(o, "original"));
 	modified = as_file(cli_text(o, "modified"));
-	hr_buf_init(&name, 1 << 16);
 	hr_quote_text(&name, file, strlen(file));
 	if (original < 0 || modified < 0)
 		cli_say("a temporary file: %s", strerror(errno));
 	else
 		r = run_diff(hr_buf_str(&name), original, modified);
-	hr_buf_done(&name);
 	hr_fd_close(&original);
 	hr_fd_close(&modified);
 	json_object_put(o);

@@ -20,7 +20,7 @@ show_images(const char *json)
 {
 	struct json_object *list = NULL, *o;
 	char when[32];
-	struct hr_buf b;
+	HR_BUF(b, 64u << 20);
 	struct tm tm;
 	time_t t;
 	int r;
@@ -28,7 +28,6 @@ show_images(const char *json)
 
 	if (hr_json_decode(json, strlen(json), &list, NULL) < 0)
 		return cli_usage("the list of images cannot be read");
-	hr_buf_init(&b, 64u << 20);
 	hr_buf_addf(&b, "%8s  %-16s  %-8s  %s\n", "SIZE", "CREATED", "VERSION", "NAME");
 	for (i = 0; i < hr_json_count(list); i++) {
 		const char *name, *version;

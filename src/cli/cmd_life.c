@@ -36,9 +36,8 @@ static const struct cli_option up_options[] = {
 static int
 show_up(struct cli *c, struct hr_sandbox *s)
 {
-	struct hr_buf b;
+	HR_BUF(b, 1 << 16);
 
-	hr_buf_init(&b, 1 << 16);
 	if (c->json) {
 		hr_buf_addc(&b, '{');
 		hr_json_put_named(&b, "sid", hr_sandbox_id(s));

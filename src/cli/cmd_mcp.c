@@ -83,13 +83,11 @@ say(struct bridge *b, const char *p, size_t len)
 static void
 say_error(struct bridge *b, struct json_object *id, enum hr_rpc_code code, const char *text)
 {
-	struct hr_buf m;
+	HR_BUF(m, HR_MCP_BODY_MAX);
 
-	hr_buf_init(&m, HR_MCP_BODY_MAX);
 	hr_rpc_error(&m, id, code, text);
 	if (m.fail == HR_OK)
 		say(b, m.p, m.len);
-	hr_buf_done(&m);
 }
 
 static bool
@@ -264,17 +262,15 @@ put_id(struct hr_buf *b, struct json_object *id)
 static void
 cancel(struct bridge *b, const struct hr_rpc *m)
 {
-	struct hr_buf id;
+	HR_BUF(id, HR_MCP_BODY_MAX);
 	struct job *j;
 
-	hr_buf_init(&id, HR_MCP_BODY_MAX);
 	put_id(&id, hr_json_at(m->params, "requestId"));
 	(void)pthread_mutex_lock(&b->lock);
 	for (j = b->jobs; j != NULL; j = j->next)
 		if (j->id.len == id.len && memcmp(hr_buf_str(&j->id), hr_buf_str(&id), id.len) == 0)
 			(void)hr_fd_write_full(j->cancel[1], "", 1, NULL); /* it reads none of it */
 	(void)pthread_mutex_unlock(&b->lock);
-	hr_buf_done(&id);
 }
 
 /* Takes m. */
@@ -350,19 +346,17 @@ is_deaf(struct bridge *b)
 static int
 serve(struct bridge *b)
 {
-	struct hr_buf in;
+	HR_BUF(in, HR_MCP_BODY_MAX + 65536);
 	const char *nl;
 	ssize_t n = 1;
 	size_t len;
 	char *room;
 	bool skip = false; /* the rest of a line that is too long */
 
-	hr_buf_init(&in, HR_MCP_BODY_MAX + 65536);
 	while (n > 0 && !is_deaf(b)) {
 		room = hr_buf_reserve(&in, 16384);
 		if (room == NULL) {
 			wait_fewer(b, 1); /* they have b */
-			hr_buf_done(&in);
 			return cli_usage("out of memory");
 		}
 		n = hr_fd_read(0, room, 16384);
@@ -386,7 +380,6 @@ serve(struct bridge *b)
 	if (n == 0 && in.len > 0 && !skip)
 		on_message(b, in.p, in.len);
 	wait_fewer(b, 1);
-	hr_buf_done(&in);
 	return n < 0 ? cli_usage("standard input: %s", strerror(errno)) : CLI_OK;
 }
 
@@ -406,12 +399,10 @@ open_door(struct hr_config *c, struct hr_err *err)
 		map = json_object_new_object();
 	if (map != NULL &&
 	    json_object_object_add(map, "HANDRAIL_MCP", json_object_new_string("true")) == 0) {
-		struct hr_buf text;
+		HR_BUF(text, 1 << 20);
 
-		hr_buf_init(&text, 1 << 20);
 		if (hr_json_put(&text, map) == 0 && text.fail == HR_OK)
 			r = hr_config_set(c, key, hr_buf_str(&text), err);
-		hr_buf_done(&text);
 	}
 	json_object_put(map);
 	return r;

@@ -50,10 +50,9 @@ const struct cli_command cli_id = {"id", "[NAME]",
 static int
 version(struct cli *c, const struct cli_args *a)
 {
-	struct hr_buf b;
+	HR_BUF(b, 4096);
 
 	(void)a;
-	hr_buf_init(&b, 4096);
 	hr_buf_addf(&b, c->json ? "{\"version\":\"%s\"}\n" : "handrail %s\n", hr_version());
 	return cli_out_buf(&b);
 }

@@ -20,9 +20,8 @@ static const struct cli_option pool_options[] = {
 static int
 show(struct cli *c, const char *what, unsigned n)
 {
-	struct hr_buf b;
+	HR_BUF(b, 256);
 
-	hr_buf_init(&b, 256);
 	hr_buf_addf(&b, c->json ? "{\"%s\":%u}\n" : "%s: %u\n", what, n);
 	return cli_out_buf(&b);
 }

@@ -93,7 +93,7 @@ on_info(void *arg, const char *p, size_t len)
 static void
 ask_server(struct row *w, struct hr_sandbox *s)
 {
-	struct hr_buf b;
+	HR_BUF(b, INFO_MAX);
 	struct hr_http_request q = {.method = "GET",
 	    .url = "/server_info",
 	    .timeout_s = ASK_S,
@@ -103,7 +103,6 @@ ask_server(struct row *w, struct hr_sandbox *s)
 	struct json_object *o, *own;
 	struct hr_http_answer a;
 
-	hr_buf_init(&b, INFO_MAX);
 	if (hr_client_send(&s->client, &q, &a, NULL) == 0) {
 		o = decoded(hr_buf_str(&b), b.len);
 		own = hr_json_at(o, "resources");
@@ -115,7 +114,6 @@ ask_server(struct row *w, struct hr_sandbox *s)
 		json_object_put(o);
 	}
 	hr_http_answer_done(&a);
-	hr_buf_done(&b);
 }
 
 static void *
@@ -296,10 +294,9 @@ add_row(struct row **rows, size_t *n, struct cli *c, struct json_object *record,
 static int
 show(struct cli *c, const struct row *rows, size_t n)
 {
-	struct hr_buf b;
+	HR_BUF(b, 16 << 20);
 	size_t i;
 
-	hr_buf_init(&b, 16 << 20);
 	if (c->json)
 		hr_buf_addc(&b, '[');
 	else

@@ -14,12 +14,11 @@ static int
 show(struct cli *c, const char *server, const char *key, const char *vscode, const char *hosts)
 {
 	struct json_object *o = NULL;
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 	int r;
 
 	if (hr_json_decode(hosts, strlen(hosts), &o, NULL) < 0)
 		return cli_usage("the list of addresses cannot be read");
-	hr_buf_init(&b, 1 << 20);
 	if (c->json) {
 		hr_buf_addc(&b, '{');
 		hr_json_put_named(&b, "server", server);

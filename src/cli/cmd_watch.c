@@ -29,9 +29,8 @@ static int
 on_line(void *arg, const char *line, size_t len)
 {
 	struct cli *c = arg;
-	struct hr_buf b;
+	HR_BUF(b, 8u << 20);
 
-	hr_buf_init(&b, 8u << 20);
 	if (c->json) {
 		hr_buf_adds(&b, "{\"line\":");
 		(void)hr_json_put_str(&b, line, len, HR_JSON_REPLACE);
@@ -103,11 +102,10 @@ static int
 show_use(struct cli *c, const char *text)
 {
 	struct json_object *o = NULL;
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 
 	if (c->json)
 		return cli_out_line(text);
-	hr_buf_init(&b, 1 << 20);
 	if (hr_json_decode(text, strlen(text), &o, NULL) == 0 &&
 	    json_object_is_type(o, json_type_object))
 		put_values(&b, "", o);

@@ -41,14 +41,13 @@ void
 cli_say(const char *fmt, ...)
 {
 	char text[SAY_MAX], *line, *next;
-	struct hr_buf b;
+	HR_BUF(b, SAY_MAX * 8);
 	va_list ap;
 
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	/* what a sandbox said may hold escape sequences */
-	hr_buf_init(&b, SAY_MAX * 8);
 	for (line = text; line != NULL; line = next) {
 		next = strchr(line, '\n');
 		if (next != NULL)
@@ -58,7 +57,6 @@ cli_say(const char *fmt, ...)
 	}
 	hr_buf_addc(&b, '\n');
 	(void)hr_fd_write_full(2, hr_buf_str(&b), b.len, NULL); /* nobody is left to be told */
-	hr_buf_done(&b);
 }
 
 int
@@ -239,12 +237,11 @@ int
 cli_done(const struct cli *c, ...)
 {
 	const char *name;
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 	va_list ap;
 
 	if (!c->json)
 		return CLI_OK;
-	hr_buf_init(&b, 1 << 20);
 	hr_buf_addc(&b, '{');
 	va_start(ap, c);
 	while ((name = va_arg(ap, const char *)) != NULL) {
@@ -409,28 +406,25 @@ put_setting(void *arg, const char *key, const char *help)
 static int
 help_of(const struct cli_command *cmd, const struct cli *c)
 {
-	struct hr_buf b, own;
+	HR_BUF(b, 1 << 20);
+	HR_BUF(own, 1 << 20);
 
-	hr_buf_init(&b, 1 << 20);
 	hr_buf_addf(&b, "usage: handrail %s [OPTION]...%s%s\n\n%s\n\n", cmd->name,
 	    *cmd->args != '\0' ? " " : "", cmd->args, cmd->help);
 	put_options(&b, cmd->options);
 	put_options(&b, cli_common);
-	hr_buf_init(&own, 1 << 20);
 	if (c != NULL && hr_config_options(c->config, c->env, put_setting, &own, NULL) == 0 &&
 	    own.len > 0)
 		hr_buf_addf(&b, "\nSettings of this kind (--set KEY=VALUE):\n%s", hr_buf_str(&own));
-	hr_buf_done(&own);
 	return cli_out_buf(&b);
 }
 
 static int
 help(void)
 {
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 	size_t i;
 
-	hr_buf_init(&b, 1 << 20);
 	hr_buf_adds(&b, "usage: handrail [OPTION]... COMMAND [OPTION]... [ARGUMENT]...\n\n");
 	for (i = 0; i < cli_commands_n; i++)
 		hr_buf_addf(&b, "  %-12s%s\n", cli_commands[i]->name, cli_commands[i]->help);

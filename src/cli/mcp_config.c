@@ -26,7 +26,8 @@ static const struct {
 int
 cli_mcp_config(const struct cli *c, const char *client)
 {
-	struct hr_buf name, out;
+	HR_BUF(name, 65536);
+	HR_BUF(out, 65536);
 	const char *rest;
 	size_t i;
 	int r;
@@ -38,8 +39,6 @@ cli_mcp_config(const struct cli *c, const char *client)
 		return cli_usage(
 		    "--print-config knows claude, codex, cursor, goose and vscode, not \"%s\"",
 		    client);
-	hr_buf_init(&name, 65536);
-	hr_buf_init(&out, 65536);
 	(void)hr_json_put_str(&name, c->name, strlen(c->name), HR_JSON_REPLACE);
 	rest = strstr(clients[i].format, "%s");
 	hr_buf_add(&out, clients[i].format, (size_t)(rest - clients[i].format));
@@ -47,7 +46,5 @@ cli_mcp_config(const struct cli *c, const char *client)
 	hr_buf_adds(&out, rest + 2);
 	r = out.fail == HR_OK && name.fail == HR_OK ? cli_out(out.p, out.len)
 						    : cli_usage("out of memory");
-	hr_buf_done(&name);
-	hr_buf_done(&out);
 	return r;
 }

@@ -205,10 +205,9 @@ show(const struct cli *c, const char *text, struct json_object *obs, bool shown)
 char *
 cli_action_text(const char *type, struct json_object *args, double timeout_s)
 {
-	struct hr_buf b;
+	HR_BUF(b, 64u << 20);
 	char *text = NULL;
 
-	hr_buf_init(&b, 64u << 20);
 	hr_buf_addf(&b, "{\"action\":\"%s\",", type);
 	if (timeout_s > 0)
 		hr_buf_addf(&b, "\"timeout\":%.3f,", timeout_s);
@@ -217,7 +216,6 @@ cli_action_text(const char *type, struct json_object *args, double timeout_s)
 		hr_buf_addc(&b, '}');
 		text = hr_buf_take(&b);
 	}
-	hr_buf_done(&b);
 	json_object_put(args);
 	if (text == NULL)
 		(void)cli_usage("what was given is no text, or too long");

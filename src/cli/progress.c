@@ -52,13 +52,11 @@ draw(const struct hr_buf *b)
 {
 	struct winsize size = {0};
 	size_t room = ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1u : 79;
-	struct hr_buf out;
+	HR_BUF(out, LINE_MAX_LEN);
 
-	hr_buf_init(&out, LINE_MAX_LEN);
 	hr_buf_adds(&out, "\r\033[K");
 	hr_buf_add(&out, hr_buf_str(b), b->len < room ? b->len : room);
 	(void)hr_fd_write_full(2, hr_buf_str(&out), out.len, NULL); /* an ornament */
-	hr_buf_done(&out);
 }
 
 void
@@ -66,7 +64,7 @@ cli_progress(void *arg, const char *what, unsigned long long done, unsigned long
 {
 	struct cli *c = arg;
 	unsigned filled = total > 0 ? (unsigned)(done < total ? done * BAR / total : BAR) : 0;
-	struct hr_buf b;
+	HR_BUF(b, LINE_MAX_LEN);
 	double mb_s;
 
 	if (done == 0 || c->quiet || isatty(2) != 1)
@@ -74,7 +72,6 @@ cli_progress(void *arg, const char *what, unsigned long long done, unsigned long
 	mb_s = rate(c, what, done);
 	if (!due(c))
 		return;
-	hr_buf_init(&b, LINE_MAX_LEN);
 	hr_buf_addf(&b, "%s ", what);
 	if (total > 0) {
 		unsigned i;
@@ -90,7 +87,6 @@ cli_progress(void *arg, const char *what, unsigned long long done, unsigned long
 	if (mb_s > 0)
 		hr_buf_addf(&b, ", %.1f MB/s", mb_s);
 	draw(&b);
-	hr_buf_done(&b);
 }
 
 bool

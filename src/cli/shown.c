@@ -38,16 +38,14 @@ write_out(struct cli_shown *w, struct hr_buf *b)
 static void
 show(struct cli_shown *w, const char *p, size_t len)
 {
-	struct hr_buf b;
+	HR_BUF(b, OUT_MAX);
 	size_t n;
 
-	hr_buf_init(&b, OUT_MAX);
 	for (; len > 0; p += n, len -= n) {
 		n = len < OUT_MAX / 8 ? len : OUT_MAX / 8;
 		hr_tame_feed(&w->tame, &b, p, n);
 		write_out(w, &b);
 	}
-	hr_buf_done(&b);
 }
 
 void
@@ -98,10 +96,8 @@ cli_shown_put(struct cli_shown *w, const char *p, size_t len)
 void
 cli_shown_end(struct cli_shown *w)
 {
-	struct hr_buf b;
+	HR_BUF(b, OUT_MAX);
 
-	hr_buf_init(&b, OUT_MAX);
 	hr_tame_end(&w->tame, &b);
 	write_out(w, &b);
-	hr_buf_done(&b);
 }

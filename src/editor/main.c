@@ -24,15 +24,13 @@
 static int
 read_request(struct json_object **ret)
 {
-	struct hr_buf b;
+	HR_BUF(b, HR_JSON_BODY_MAX);
 	int r;
 
-	hr_buf_init(&b, HR_JSON_BODY_MAX);
 	*ret = NULL;
 	r = hr_path_read_fd(STDIN_FILENO, "stdin", &b, NULL);
 	if (r == 0)
 		r = hr_json_decode(hr_buf_str(&b), b.len, ret, NULL);
-	hr_buf_done(&b);
 	if (r == 0 && hr_json_type(*ret) == HR_PY_DICT)
 		return 0;
 	json_object_put(*ret);
@@ -45,14 +43,13 @@ static bool
 read_text(struct json_object *path, struct hr_buf *text)
 {
 	struct hr_encoding encoding;
-	struct hr_buf bytes, why;
+	HR_BUF(bytes, TEXT_MAX);
+	HR_BUF(why, 4096);
 	char *file = NULL;
 	const char *p;
 	size_t len;
 	bool ok;
 
-	hr_buf_init(&bytes, TEXT_MAX);
-	hr_buf_init(&why, 4096);
 	if (hr_json_type(path) == HR_PY_STR) {
 		p = hr_json_str(path, &len);
 		file = hr_purepath_bytes(p, len, &why);
@@ -63,8 +60,6 @@ read_text(struct json_object *path, struct hr_buf *text)
 		ok = hr_textfile_decode(&bytes, &encoding, text, &why) == 0 && text->fail == HR_OK;
 	}
 	free(file);
-	hr_buf_done(&bytes);
-	hr_buf_done(&why);
 	return ok;
 }
 
@@ -86,20 +81,17 @@ put_change(struct hr_buf *b, struct json_object *args, const struct hr_buf *befo
 {
 	struct json_object *command = hr_json_at(args, "command"), *path = hr_json_at(args, "path");
 	bool create = hr_json_str_is(command, "create"), view = hr_json_str_is(command, "view");
-	struct hr_buf after, name;
+	HR_BUF(after, TEXT_MAX);
+	HR_BUF(name, TEXT_MAX);
 	const char *p;
 	size_t len;
 
-	hr_buf_init(&after, TEXT_MAX);
-	hr_buf_init(&name, TEXT_MAX);
 	p = hr_json_str(path, &len);
 	hr_buf_add(&name, p, len);
 	put_text(b, "path", &name);
 	hr_buf_addf(b, ",\"prev_exist\": %s", create ? "false" : "true");
 	put_text(b, "old_content", create || view ? NULL : before);
 	put_text(b, "new_content", !view && read_text(path, &after) ? &after : NULL);
-	hr_buf_done(&after);
-	hr_buf_done(&name);
 }
 
 static int
@@ -107,10 +99,9 @@ answer(struct json_object *args, enum hr_edit_result r, const struct hr_buf *tex
     const struct hr_buf *before)
 {
 	struct hr_err err = {0};
-	struct hr_buf b;
+	HR_BUF(b, (size_t)HR_EDIT_TEXT_MAX * 4);
 	int ok;
 
-	hr_buf_init(&b, (size_t)HR_EDIT_TEXT_MAX * 4);
 	hr_buf_addc(&b, '{');
 	if (r == HR_EDIT_RAISED) {
 		put_text(&b, "raised", text);
@@ -126,7 +117,6 @@ answer(struct json_object *args, enum hr_edit_result r, const struct hr_buf *tex
 		ok = hr_fd_write_full(STDOUT_FILENO, b.p, b.len, &err);
 	if (ok != 0)
 		(void)fprintf(stderr, "handrail-editor: %s\n", err.msg);
-	hr_buf_done(&b);
 	return ok;
 }
 
@@ -140,7 +130,9 @@ run(const struct hr_editor *e, struct json_object *args)
 	    .new_str = hr_json_at(args, "new_str"),
 	    .insert_line = hr_json_at(args, "insert_line"),
 	    .view_range = hr_json_at(args, "view_range")};
-	struct hr_buf text, diff, before;
+	HR_BUF(text, HR_EDIT_TEXT_MAX);
+	HR_BUF(diff, HR_EDIT_TEXT_MAX);
+	HR_BUF(before, TEXT_MAX);
 	enum hr_edit_result r;
 	int ok = -1;
 
@@ -149,18 +141,12 @@ run(const struct hr_editor *e, struct json_object *args)
 		return -1;
 	}
 	q.command.p = hr_json_str(command, &q.command.len);
-	hr_buf_init(&text, HR_EDIT_TEXT_MAX);
-	hr_buf_init(&diff, HR_EDIT_TEXT_MAX);
-	hr_buf_init(&before, TEXT_MAX);
 	(void)read_text(q.path, &before); /* what cannot be read, the editor will say */
 	r = hr_editor_run(e, &q, &text, &diff);
 	if (text.fail == HR_OK && diff.fail == HR_OK)
 		ok = answer(args, r, &text, &before);
 	else
 		(void)fprintf(stderr, "handrail-editor: out of memory\n");
-	hr_buf_done(&text);
-	hr_buf_done(&diff);
-	hr_buf_done(&before);
 	return ok;
 }
 

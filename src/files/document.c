@@ -259,14 +259,12 @@ tidy(struct hr_buf *out, const char *p, size_t len)
 static void
 refuse_kind(const struct hr_buf *bytes, struct hr_buf *why)
 {
-	struct hr_buf kind;
+	HR_BUF(kind, KIND_MAX);
 
-	hr_buf_init(&kind, KIND_MAX);
 	hr_detect_kind(&kind, bytes->p, bytes->len);
 	if (kind.fail == HR_OK && kind.len > 0 &&
 	    hr_charset_check_utf8(kind.p, kind.len, NULL) == 0)
 		hr_buf_addf(why, " but %s", kind.p);
-	hr_buf_done(&kind);
 }
 
 static int
@@ -301,18 +299,15 @@ hr_document_text(const char *office, const char *file, const char *path, size_t 
     struct hr_buf *text, struct hr_buf *why)
 {
 	const struct converter *c = find_converter(path, len);
-	struct hr_buf bytes, raw;
+	HR_BUF(bytes, FILE_MAX + 1);
+	HR_BUF(raw, TEXT_MAX);
 	const struct source d = {office, file, c != NULL ? c->suffix : "", &bytes};
 	int r;
 
-	hr_buf_init(&bytes, FILE_MAX + 1);
-	hr_buf_init(&raw, TEXT_MAX);
 	r = to_markdown(&d, c, &raw, why);
 	if (r == 0)
 		tidy(text, hr_buf_str(&raw), raw.len);
 	if (raw.fail != HR_OK)
 		text->fail = raw.fail;
-	hr_buf_done(&bytes);
-	hr_buf_done(&raw);
 	return r;
 }

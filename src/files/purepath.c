@@ -73,7 +73,7 @@ char *
 hr_purepath_bytes(const char *p, size_t len, struct hr_buf *why)
 {
 	const char *end = p + len;
-	struct hr_buf b;
+	HR_BUF(b, len);
 	size_t n;
 	int32_t cp;
 	char *bytes;
@@ -83,7 +83,6 @@ hr_purepath_bytes(const char *p, size_t len, struct hr_buf *why)
 			hr_buf_adds(why, "embedded null byte");
 		return NULL;
 	}
-	hr_buf_init(&b, len);
 	for (; p < end; p += n) {
 		cp = hr_utf8_next(p, end, &n);
 		if (!hr_utf8_is_surrogate(cp)) {
@@ -93,14 +92,12 @@ hr_purepath_bytes(const char *p, size_t len, struct hr_buf *why)
 		} else {
 			if (why != NULL)
 				(void)hr_charset_check_text(end - len, len, why);
-			hr_buf_done(&b);
 			return NULL;
 		}
 	}
 	bytes = hr_buf_take(&b);
 	if (bytes == NULL && why != NULL)
 		why->fail = HR_E_NOMEM;
-	hr_buf_done(&b);
 	return bytes;
 }
 

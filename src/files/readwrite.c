@@ -63,9 +63,8 @@ ogg_type(void)
 {
 	const char *p, *end;
 	bool listed = false;
-	struct hr_buf b;
+	HR_BUF(b, MIME_TYPES_MAX);
 
-	hr_buf_init(&b, MIME_TYPES_MAX);
 	if (hr_path_read(MIME_TYPES, &b, NULL) == 0) {
 		p = hr_buf_str(&b);
 		end = p + b.len;
@@ -76,7 +75,6 @@ ogg_type(void)
 			p++;
 		}
 	}
-	hr_buf_done(&b);
 	return listed ? "audio/ogg" : "video/mp4";
 }
 
@@ -168,11 +166,10 @@ hr_rw_read(const struct hr_read *q, struct hr_buf *text)
 	enum hr_rw_result r = HR_RW_DONE;
 	struct hr_err err = {.code = HR_OK};
 	bool binary = false;
-	struct hr_buf bytes;
+	HR_BUF(bytes, HR_READ_MAX);
 
 	if (file == NULL)
 		return HR_RW_RAISED;
-	hr_buf_init(&bytes, HR_READ_MAX);
 	if ((q->text_only ? hr_textfile_read_text(file, &bytes, &binary, &err)
 			  : hr_textfile_read(file, &bytes, &err)) < 0) {
 		r = refuse_read(q, &err, text);
@@ -184,7 +181,6 @@ hr_rw_read(const struct hr_read *q, struct hr_buf *text)
 	} else {
 		r = put_text(q, &bytes, text);
 	}
-	hr_buf_done(&bytes);
 	free(file);
 	return r;
 }
@@ -240,11 +236,10 @@ merge(const struct hr_write *q, const char *file, struct hr_buf *after, struct h
 	const struct hr_encoding utf8 = {.charset = &hr_charset_utf8};
 	enum hr_rw_result r = HR_RW_DONE;
 	struct hr_err err = {.code = HR_OK};
-	struct hr_buf bytes, old;
+	HR_BUF(bytes, HR_READ_MAX);
+	HR_BUF(old, HR_READ_MAX);
 	struct hr_span span;
 
-	hr_buf_init(&bytes, HR_READ_MAX);
-	hr_buf_init(&old, HR_READ_MAX);
 	if (hr_textfile_read(file, &bytes, &err) < 0) {
 		if (err.sys == EISDIR)
 			r = say(text, "Path is a directory: ", q->path,
@@ -259,8 +254,6 @@ merge(const struct hr_write *q, const char *file, struct hr_buf *after, struct h
 		span = hr_span_of_buf(&old);
 		hr_rw_insert(after, &span, q->content, q->start, q->end);
 	}
-	hr_buf_done(&bytes);
-	hr_buf_done(&old);
 	return r;
 }
 
@@ -343,12 +336,11 @@ hr_rw_write(const struct hr_write *q, struct hr_buf *text)
 	char *file = hr_purepath_bytes(q->path.p, q->path.len, text);
 	enum hr_rw_result r = HR_RW_DONE;
 	struct hr_err err = {.code = HR_OK};
-	struct hr_buf after;
+	HR_BUF(after, TEXT_MAX);
 	int existed;
 
 	if (file == NULL)
 		return HR_RW_RAISED;
-	hr_buf_init(&after, TEXT_MAX);
 	existed = exists(file);
 	if (existed < 0)
 		(void)hr_err_sys(&err, errno, "%s", file);
@@ -362,7 +354,6 @@ hr_rw_write(const struct hr_write *q, struct hr_buf *text)
 		hr_rw_insert(&after, NULL, q->content, 0, -1);
 	if (r == HR_RW_DONE)
 		r = store(q, file, &after, text);
-	hr_buf_done(&after);
 	free(file);
 	return r;
 }

@@ -45,7 +45,7 @@ is_connected(const struct hr_fleet_row *row)
 	const char *colon = strrchr(row->at, ':');
 	char host[sizeof(row->at)], text[32];
 	bool found = false;
-	struct hr_buf b;
+	HR_BUF(b, SOCKETS_MAX);
 	struct in_addr a;
 	size_t i;
 
@@ -53,7 +53,6 @@ is_connected(const struct hr_fleet_row *row)
 	    host, sizeof(host), "%.*s", colon != NULL ? (int)(colon - row->at) : 0, row->at);
 	if (inet_pton(AF_INET, host, &a) != 1)
 		return false;
-	hr_buf_init(&b, SOCKETS_MAX);
 	if (hr_path_read("/proc/net/tcp", &b, NULL) == 0) {
 		const int ports[] = {(int)strtol(colon + 1, NULL, 10), row->vscode_port,
 		    row->app_ports[0], row->app_ports[1]};
@@ -65,7 +64,6 @@ is_connected(const struct hr_fleet_row *row)
 			found = ports[i] > 0 && strstr(hr_buf_str(&b), text) != NULL;
 		}
 	}
-	hr_buf_done(&b);
 	return found;
 }
 

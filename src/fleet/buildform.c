@@ -30,19 +30,17 @@ static int
 decode(struct hr_fleet_form *f, bool last)
 {
 	size_t n = last ? f->rest.len : f->rest.len / 4 * 4;
-	struct hr_buf out;
+	HR_BUF(out, 2 * CHUNK);
 	int r = 0;
 
 	if (n == 0)
 		return 0;
-	hr_buf_init(&out, 2 * CHUNK);
 	if (!hr_quote_unbase64(&out, hr_buf_str(&f->rest), n))
 		r = hr_err_set(&f->why, HR_E_INVAL, "the build folder is no base64");
 	else if (hr_buf_check(&out, &f->why) != 0)
 		r = -1;
 	else
 		r = write_bytes(f, out.p, out.len);
-	hr_buf_done(&out);
 	hr_buf_drop_front(&f->rest, n);
 	return r;
 }
@@ -99,9 +97,8 @@ on_begin(void *arg, const char *disposition, size_t len)
 {
 	struct hr_fleet_form *f = arg;
 	const char *name;
-	struct hr_buf b;
+	HR_BUF(b, HR_MULTIPART_HEADERS_MAX);
 
-	hr_buf_init(&b, HR_MULTIPART_HEADERS_MAX);
 	f->part = HR_FORM_OTHER;
 	hr_buf_reset(&f->name);
 	if (disposition != NULL && hr_params_get(disposition, len, "name", &b)) {
@@ -112,7 +109,6 @@ on_begin(void *arg, const char *disposition, size_t len)
 		else if (f->target || strcmp(name, "tags") == 0)
 			f->part = HR_FORM_NAME;
 	}
-	hr_buf_done(&b);
 	if ((f->part == HR_FORM_CONTEXT && f->has_context) ||
 	    (f->part == HR_FORM_NAME && f->target && f->has_target))
 		return hr_err_set(
@@ -170,18 +166,16 @@ static const struct hr_multipart_ops ops = {on_begin, on_data, on_end};
 int
 hr_fleet_form_init(struct hr_fleet_form *f, const char *type, int fd, struct hr_err *err)
 {
-	struct hr_buf boundary;
+	HR_BUF(boundary, HR_MULTIPART_HEADERS_MAX);
 	int r = -1;
 
 	memset(f, 0, sizeof(*f));
 	f->fd = fd;
 	hr_buf_init(&f->rest, 2 * CHUNK);
 	hr_buf_init(&f->name, NAME_MAX_BYTES + 1);
-	hr_buf_init(&boundary, HR_MULTIPART_HEADERS_MAX);
 	if (strncasecmp(type, "multipart/form-data", 19) == 0 &&
 	    hr_params_get(type, strlen(type), "boundary", &boundary))
 		r = hr_multipart_init(&f->m, hr_buf_str(&boundary), boundary.len, &ops, f);
-	hr_buf_done(&boundary);
 	return r == 0 ? 0
 		      : hr_err_set(err, HR_E_INVAL,
 			    "a build is sent as multipart/form-data with a boundary");

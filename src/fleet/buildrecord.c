@@ -29,12 +29,11 @@ hr_build_free(struct hr_build *b)
 int
 hr_build_write(const char *builds, const struct hr_build *one, struct hr_err *err)
 {
-	struct hr_buf t;
+	HR_BUF(t, RECORD_MAX);
 	char *path = NULL;
 	int r;
 	size_t i;
 
-	hr_buf_init(&t, RECORD_MAX);
 	hr_buf_addf(&t, "{\"key\":%lld,\"created\":%lld,\"status\":\"%s\"", (long long)one->key,
 	    (long long)one->created, hr_build_words[one->status]);
 	hr_json_put_named(&t, "error", one->error);
@@ -51,7 +50,6 @@ hr_build_write(const char *builds, const struct hr_build *one, struct hr_err *er
 	if (r == 0)
 		r = hr_path_write(path, t.p, t.len, 0600, err);
 	free(path);
-	hr_buf_done(&t);
 	return r;
 }
 
@@ -59,15 +57,13 @@ static int
 read_record(const char *dir, struct json_object **ret, struct hr_err *err)
 {
 	char *path = hr_path_join(dir, "build.json");
-	struct hr_buf t;
+	HR_BUF(t, RECORD_MAX);
 	int r;
 
-	hr_buf_init(&t, RECORD_MAX);
 	r = path != NULL ? hr_path_read(path, &t, err) : hr_err_nomem(err);
 	if (r == 0 && hr_json_decode(hr_buf_str(&t), t.len, ret, NULL) != 0)
 		r = hr_err_set(err, HR_E_INVAL, "%s is damaged", path);
 	free(path);
-	hr_buf_done(&t);
 	return r;
 }
 

@@ -77,7 +77,8 @@ hr_fleet_call_start(struct hr_fleet_call *c)
 	struct hr_fleet_row row = {.request = NULL};
 	enum hr_fleet_result r;
 	struct hr_err err = {0};
-	struct hr_buf text, wait;
+	struct hr_buf wait;
+	HR_BUF(text, 2 * HR_FLEET_BODY_MAX);
 	char shape[HR_FLEET_SHAPE];
 	char id[HR_FLEET_ID];
 	bool ready;
@@ -90,16 +91,13 @@ hr_fleet_call_start(struct hr_fleet_call *c)
 		(void)hr_fleet_say(c->a, 400, "the image is none of this key's");
 		return;
 	}
-	hr_buf_init(&text, 2 * HR_FLEET_BODY_MAX);
 	if (hr_fleet_request_shape(c->body, c->api->fleet->set.image, shape, &err) != 0 ||
 	    hr_json_put(&text, c->body) != 0 || hr_buf_check(&text, NULL) != 0) {
 		(void)hr_fleet_say(c->a, 400, "the body has no JSON form");
-		hr_buf_done(&text);
 		return;
 	}
 	r = hr_fleet_start(c->api->fleet, &c->key, hr_json_text_at(c->body, "session_id"),
 	    hr_buf_str(&text), hr_fleet_request_factor(c->body), shape, &row, &err);
-	hr_buf_done(&text);
 	ready = strcmp(hr_fleet_query(&wait, c->query, "wait"), "ready") == 0;
 	hr_buf_done(&wait);
 	if (r == HR_FLEET_OK && ready) {
@@ -205,14 +203,12 @@ look(struct hr_fleet_call *c, bool by_session)
 	struct hr_buf *b = &c->a->body;
 	struct events e = {.b = b};
 	struct hr_err err = {0};
-	struct hr_buf name;
+	HR_BUF(name, 1024);
 	bool now;
 	int found;
 
 	now = strcmp(hr_fleet_query(&name, c->query, "logs"), "true") == 0;
-	hr_buf_done(&name);
 	hr_buf_init(&e.logs, 4 * HR_FLEET_LOGS);
-	hr_buf_init(&name, 1024);
 	hr_percent_decode(&name, c->rest, strlen(c->rest), false);
 	(void)pthread_mutex_lock(&f->lock);
 	found = by_session ? f->store->ops->find_session(
@@ -243,7 +239,6 @@ look(struct hr_fleet_call *c, bool by_session)
 		hr_fleet_refuse(c->a, found < 0 ? HR_FLEET_BROKEN : HR_FLEET_NOT_FOUND, &row, &err);
 	hr_fleet_row_done(&row);
 	hr_buf_done(&e.logs);
-	hr_buf_done(&name);
 }
 
 void

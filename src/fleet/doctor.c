@@ -227,7 +227,7 @@ try_nginx(struct hr_fleet_exam *x)
 	    HR_NGINX_PATH, "-t", "-q", "-p", dir, "-e", "stderr", "-c", conf, NULL};
 	struct hr_fleet_edge edge = *x->edge;
 	struct hr_err e = {0};
-	struct hr_buf b;
+	HR_BUF(b, TEXT_MAX);
 	int status = -1;
 
 	if (mkdtemp(dir) == NULL) {
@@ -236,11 +236,9 @@ try_nginx(struct hr_fleet_exam *x)
 	}
 	edge.run_dir = dir;
 	(void)snprintf(conf, sizeof(conf), "%s/nginx.conf", dir);
-	hr_buf_init(&b, TEXT_MAX);
 	if (hr_fleet_edge_compose(&b, "all", &edge, &e) == 0 &&
 	    hr_path_write(conf, b.p, b.len, 0600, &e) == 0)
 		status = hr_spawn_wait(argv, said, sizeof(said), &e);
-	hr_buf_done(&b);
 	(void)hr_path_remove(dir, NULL);
 	if (status == 0)
 		SAY(x, true, "nginx", "%s takes the configuration", HR_NGINX_PATH);
@@ -256,10 +254,9 @@ static void
 included(struct hr_fleet_exam *x, const struct hr_buf *there, const char *part)
 {
 	struct hr_err e = {0};
-	struct hr_buf b;
+	HR_BUF(b, TEXT_MAX);
 	bool ok;
 
-	hr_buf_init(&b, TEXT_MAX);
 	if (hr_fleet_edge_compose(&b, part, x->edge, &e) != 0) {
 		SAY(x, false, "nginx", "%s", e.msg);
 	} else {
@@ -268,7 +265,6 @@ included(struct hr_fleet_exam *x, const struct hr_buf *there, const char *part)
 		    ok ? "included" : "not included, or made with other options; ",
 		    ok ? "" : "print it with --print-nginx, include it, and nginx -s reload");
 	}
-	hr_buf_done(&b);
 }
 
 /* nginx's workers are to connect to the socket. */
@@ -304,10 +300,9 @@ foreign_nginx(struct hr_fleet_exam *x)
 {
 	static const char *const argv[] = {HR_NGINX_PATH, "-T", "-q", NULL};
 	struct hr_err e = {0};
-	struct hr_buf b;
+	HR_BUF(b, TEXT_MAX);
 	int status;
 
-	hr_buf_init(&b, TEXT_MAX);
 	status = output_of(argv, &b, &e);
 	if (status != 0) {
 		SAY(x, false, "nginx", "its configuration cannot be read (%s); nginx -T says why",
@@ -319,7 +314,6 @@ foreign_nginx(struct hr_fleet_exam *x)
 			included(x, &b, "routes");
 		workers_group(x, hr_buf_str(&b));
 	}
-	hr_buf_done(&b);
 }
 
 static bool

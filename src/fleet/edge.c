@@ -37,7 +37,7 @@ fill(struct hr_buf *out, const struct hr_fleet_edge *e, const char *name,
 	struct hr_place places[12] = {{"run_dir", e->run_dir, false}, {"listen", e->listen, false},
 	    {"fastcgi_timeout", NULL, false}};
 	char *path = NULL, seconds[16];
-	struct hr_buf text;
+	HR_BUF(text, TEXT_MAX);
 	size_t n = 3;
 	int r;
 	size_t i;
@@ -46,14 +46,12 @@ fill(struct hr_buf *out, const struct hr_fleet_edge *e, const char *name,
 	places[2].value = seconds;
 	for (i = 0; i < nmore; i++)
 		places[n++] = more[i];
-	hr_buf_init(&text, TEXT_MAX);
 	r = hr_text_setf(&path, err, "%s/%s", e->data_dir, name);
 	if (r == 0 && (r = hr_path_read(path, &text, err)) == 0) {
 		r = hr_template_fill(out, hr_buf_str(&text), text.len, places, n, err);
 		if (r != 0)
 			hr_err_prefix(err, "%s", name);
 	}
-	hr_buf_done(&text);
 	free(path);
 	return r;
 }
@@ -69,15 +67,13 @@ static int
 compose_server(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err *err)
 {
 	struct hr_place routes = {"routes", NULL, true};
-	struct hr_buf b;
+	HR_BUF(b, TEXT_MAX);
 	int r;
 
-	hr_buf_init(&b, TEXT_MAX);
 	r = compose_routes(&b, e, err);
 	routes.value = hr_buf_str(&b);
 	if (r == 0)
 		r = fill(out, e, "handrail-fleet-server.conf.in", &routes, 1, err);
-	hr_buf_done(&b);
 	return r;
 }
 
@@ -142,16 +138,15 @@ compose_console_server(struct hr_buf *out, const struct hr_fleet_edge *e, struct
 static int
 compose_all(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err *err)
 {
-	struct hr_buf http, server, wildcard;
+	HR_BUF(http, TEXT_MAX);
+	HR_BUF(server, TEXT_MAX);
+	HR_BUF(wildcard, TEXT_MAX);
 	struct hr_place places[5] = {{"http", NULL, true}, {"server", NULL, true},
 	    {"wildcard", NULL, true}, {"user", "", true}, {"files", NULL, false}};
 	char user[80] = "", files[24];
 	struct rlimit most = {.rlim_max = FILES_MOST};
 	int r;
 
-	hr_buf_init(&http, TEXT_MAX);
-	hr_buf_init(&server, TEXT_MAX);
-	hr_buf_init(&wildcard, TEXT_MAX);
 	if (e->user != NULL) {
 		(void)snprintf(user, sizeof(user), "user %s;", e->user);
 		places[3].value = user;
@@ -173,9 +168,6 @@ compose_all(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err *er
 	places[2].value = hr_buf_str(&wildcard);
 	if (r == 0)
 		r = fill(out, e, "handrail-fleet.conf.in", places, 5, err);
-	hr_buf_done(&http);
-	hr_buf_done(&server);
-	hr_buf_done(&wildcard);
 	return r;
 }
 
@@ -379,11 +371,11 @@ hr_fleet_edge_start(const struct hr_fleet_edge *e, int lock,
 int
 hr_fleet_edge_reload(const struct hr_fleet_edge *e, pid_t nginx, struct hr_err *err)
 {
-	struct hr_buf conf, there;
+	struct hr_buf conf;
+	HR_BUF(there, TEXT_MAX);
 	char *path = NULL;
 	int r;
 
-	hr_buf_init(&there, TEXT_MAX);
 	r = compose_file(e, &conf, &path, err);
 	if (r == 0 && (hr_path_read(path, &there, NULL) != 0 || there.len != conf.len ||
 			  memcmp(there.p, conf.p, conf.len) != 0)) {
@@ -391,7 +383,6 @@ hr_fleet_edge_reload(const struct hr_fleet_edge *e, pid_t nginx, struct hr_err *
 		if (r == 0 && kill(nginx, SIGHUP) != 0)
 			r = hr_err_sys(err, errno, "nginx");
 	}
-	hr_buf_done(&there);
 	hr_buf_done(&conf);
 	free(path);
 	return r;

@@ -32,10 +32,9 @@ static int
 input(const struct hr_fleet_row *row, struct hr_err *err)
 {
 	struct hr_err e = {0};
-	struct hr_buf b;
+	HR_BUF(b, TEXT_MAX);
 	int fd = -1;
 
-	hr_buf_init(&b, TEXT_MAX);
 	hr_buf_addc(&b, '{');
 	if (row != NULL)
 		hr_json_put_named(&b, "request", row->request);
@@ -45,7 +44,6 @@ input(const struct hr_fleet_row *row, struct hr_err *err)
 		fd = hr_fd_of_bytes(b.p, b.len, &e);
 	if (fd < 0)
 		(void)hr_err_from(err, HR_E_SYS, &e);
-	hr_buf_done(&b);
 	return fd;
 }
 
@@ -308,12 +306,11 @@ hr_fleet_helper_main(
 	struct hr_fleet_row row = {.request = NULL};
 	struct json_object *o = NULL;
 	struct hr_err err = {0};
-	struct hr_buf b;
+	HR_BUF(b, TEXT_MAX);
 	char *text = NULL;
 	int r = -1;
 
 	(void)snprintf(row.id, sizeof(row.id), "%s", id);
-	hr_buf_init(&b, TEXT_MAX);
 	if (hr_path_read_fd(0, "stdin", &b, NULL) != 0 ||
 	    hr_json_decode(hr_buf_str(&b), b.len, &o, NULL) != 0)
 		(void)hr_err_set(&err, HR_E_INVAL, "stdin is no call of an engine");
@@ -341,7 +338,6 @@ hr_fleet_helper_main(
 		r = -1;
 	else
 		r = 0; /* it is told */
-	hr_buf_done(&b);
 	hr_fleet_row_done(&row);
 	return r == 0 ? 0 : 1;
 }

@@ -45,19 +45,17 @@ say(void *arg, const char *text)
 static int
 set_member(struct hr_config *c, const char *key, struct json_object *value, struct hr_err *err)
 {
-	struct hr_buf b;
+	HR_BUF(b, 1u << 20);
 	int r = 0;
 
 	if (value == NULL)
 		return 0;
-	hr_buf_init(&b, 1u << 20);
 	if (hr_json_type(value) == HR_PY_STR)
 		hr_buf_adds(&b, hr_json_text(value));
 	else
 		(void)hr_json_put(&b, value);
 	r = hr_buf_check(&b, NULL) == 0 ? hr_config_set(c, key, hr_buf_str(&b), err)
 					: hr_err_nomem(err);
-	hr_buf_done(&b);
 	return r;
 }
 

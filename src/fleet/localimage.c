@@ -25,9 +25,8 @@
 static int
 image_json(struct json_object *image, char **ret_json, struct hr_err *err)
 {
-	struct hr_buf b;
+	HR_BUF(b, 4096);
 
-	hr_buf_init(&b, 4096);
 	if (image == NULL) {
 		hr_buf_adds(&b, "{\"exists\":false}");
 	} else {
@@ -46,12 +45,11 @@ hr_local_image(
 	struct hr_engine docker = {0};
 	struct json_object *image = NULL;
 	struct hr_err why = {0};
-	struct hr_buf path;
+	HR_BUF(path, 4096);
 	int r;
 
 	if (strcmp(hr_config_text(o->config, "core.runtime"), "docker") != 0)
 		return image_json(NULL, ret_json, err);
-	hr_buf_init(&path, 4096);
 	hr_buf_adds(&path, "/images/");
 	hr_http_escape(&path, name);
 	hr_buf_adds(&path, "/json");
@@ -68,7 +66,6 @@ hr_local_image(
 		r = image_json(image, ret_json, err);
 	json_object_put(image);
 	hr_engine_done(&docker);
-	hr_buf_done(&path);
 	return r;
 }
 
@@ -107,11 +104,10 @@ build_it(const struct hr_fleet_options *o, const struct hr_strv *names, int *con
     struct log *log, struct hr_err *err)
 {
 	struct hr_engine docker = {0};
-	struct hr_buf path;
+	HR_BUF(path, 16384);
 	int r;
 	size_t i;
 
-	hr_buf_init(&path, 16384);
 	hr_buf_adds(&path, "/build?dockerfile=Dockerfile&rm=1&forcerm=1");
 	for (i = 0; i < names->n; i++) {
 		hr_buf_adds(&path, "&t=");
@@ -129,7 +125,6 @@ build_it(const struct hr_fleet_options *o, const struct hr_strv *names, int *con
 	if (r == 0)
 		r = hr_engine_progress(&docker, path.p, from_file, context, add_line, log, err);
 	hr_engine_done(&docker);
-	hr_buf_done(&path);
 	return r;
 }
 

@@ -72,12 +72,10 @@ static int
 check(const struct hr_fleetd_options *o)
 {
 	struct hr_err err = {0};
-	struct hr_buf b;
+	HR_BUF(b, 1u << 20);
 	int r;
 
-	hr_buf_init(&b, 1u << 20);
 	r = o->no_nginx ? 0 : hr_fleet_edge_compose(&b, "all", &o->edge, &err);
-	hr_buf_done(&b);
 	return r == 0 && o->backing->check(&o->of_engine, &err) == 0 ? 0 : fail(&err);
 }
 
@@ -85,16 +83,14 @@ static int
 print_nginx(const struct hr_fleetd_options *o)
 {
 	struct hr_err err = {0};
-	struct hr_buf b;
+	HR_BUF(b, 1u << 20);
 	int r;
 
-	hr_buf_init(&b, 1u << 20);
 	r = hr_fleet_edge_compose(&b, o->print, &o->edge, &err);
 	if (r == 0)
 		r = fwrite(b.p, 1, b.len, stdout) == b.len && fflush(stdout) == 0
 			? 0
 			: hr_err_set(&err, HR_E_SYS, "stdout cannot be written");
-	hr_buf_done(&b);
 	return r == 0 ? 0 : fail(&err);
 }
 
@@ -123,15 +119,11 @@ doctor(const struct hr_fleetd_options *o)
 	    .group = o->group,
 	    .own_nginx = !o->no_nginx,
 	    .fn = on_finding};
-	struct hr_buf b;
-	int r;
+	HR_BUF(b, 1u << 20);
 
-	hr_buf_init(&b, 1u << 20);
 	x.arg = &b;
 	hr_fleet_doctor(&x);
-	r = fwrite(b.p, 1, b.len, stdout) == b.len && fflush(stdout) == 0 && !x.bad ? 0 : 1;
-	hr_buf_done(&b);
-	return r;
+	return fwrite(b.p, 1, b.len, stdout) == b.len && fflush(stdout) == 0 && !x.bad ? 0 : 1;
 }
 
 /* The service, as long as it runs. */

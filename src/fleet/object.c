@@ -40,9 +40,8 @@ static void
 put_url(struct hr_buf *b, const struct hr_fleet_api *api, const struct hr_fleet_request *q,
     const char *id)
 {
-	struct hr_buf url;
+	HR_BUF(url, 4096);
 
-	hr_buf_init(&url, 4096);
 	if (api->by_name && api->domain != NULL)
 		hr_buf_addf(&url, "%s://%s.%s%s", q->scheme, id, api->domain, port_of(q));
 	else if (api->public_url != NULL)
@@ -50,7 +49,6 @@ put_url(struct hr_buf *b, const struct hr_fleet_api *api, const struct hr_fleet_
 	else
 		hr_buf_addf(&url, "%s://%s/%s", q->scheme, q->host, id);
 	hr_json_put_named(b, "url", hr_buf_str(&url));
-	hr_buf_done(&url);
 }
 
 static void

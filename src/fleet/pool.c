@@ -42,7 +42,7 @@ read_pool(
 {
 	struct json_object *request = hr_json_at(o, "request");
 	const char *name = hr_json_text_or(o, "name", "");
-	struct hr_buf b;
+	HR_BUF(b, 1u << 20);
 	int r;
 
 	p->size = hr_json_int_at(o, "size");
@@ -60,13 +60,11 @@ read_pool(
 		    "environment",
 		    name);
 	(void)snprintf(p->name, sizeof(p->name), "%s", name);
-	hr_buf_init(&b, 1u << 20);
 	r = hr_fleet_request_shape(request, f->set.image, p->shape, err);
 	if (r == 0 && (hr_json_put(&b, request) != 0 || hr_buf_check(&b, NULL) != 0))
 		r = hr_err_set(err, HR_E_INVAL, "pool %s: its request is too long", name);
 	if (r == 0 && (p->request = hr_buf_take(&b)) == NULL)
 		r = hr_err_nomem(err);
-	hr_buf_done(&b);
 	return r;
 }
 
@@ -132,17 +130,15 @@ int
 hr_fleet_set_pools(struct hr_fleet *f, struct json_object *pools, struct hr_err *err)
 {
 	struct hr_fleet_pool *new = NULL, *old;
-	struct hr_buf b;
+	HR_BUF(b, 4u << 20);
 	int r;
 
 	if (read_pools(f, pools, &new, err) != 0)
 		return -1;
-	hr_buf_init(&b, 4u << 20);
 	r = hr_json_put(&b, pools) != 0 ? hr_err_set(err, HR_E_INVAL, "pools have no JSON form")
 					: hr_buf_check(&b, err);
 	if (r == 0)
 		r = f->store->ops->note_set(f->store, "pools", hr_buf_str(&b), err);
-	hr_buf_done(&b);
 	if (r != 0) {
 		free_pools(new);
 		return -1;

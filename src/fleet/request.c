@@ -191,11 +191,10 @@ hr_fleet_request_shape(
 	const char *named = hr_json_text_or(request, "image", "");
 	unsigned char sum[SHA256_DIGEST_LENGTH];
 	struct hr_strv plugins = {0};
-	struct hr_buf b;
+	HR_BUF(b, SHAPE_MAX);
 	int v1 = hr_fleet_request_is_v1(request), r;
 	size_t i;
 
-	hr_buf_init(&b, SHAPE_MAX);
 	put(&b, *named == '\0' && image != NULL ? image : named);
 	hr_buf_addf(&b, "%lld,", (long long)hr_fleet_request_factor(request));
 	for (i = 0; i < sizeof(members) / sizeof(*members); i++) {
@@ -215,6 +214,5 @@ hr_fleet_request_shape(
 			(void)snprintf(ret + 2 * i, 3, "%02x", sum[i]);
 	}
 	hr_strv_done(&plugins);
-	hr_buf_done(&b);
 	return r;
 }

@@ -206,10 +206,9 @@ serve_one(struct hr_fleet_server *s, FCGX_Request *fcgi)
 						     : HR_FLEET_ROUTE_NONE,
 	};
 	struct hr_fleet_answer a = {.status = 0};
-	struct hr_buf body;
+	HR_BUF(body, HR_FLEET_BODY_MAX);
 	bool replaced = false, whole = false;
 
-	hr_buf_init(&body, HR_FLEET_BODY_MAX);
 	/* A body that nginx passes on as it comes is read by who asked for it, once the key is
 	 * known: which these are is nginx's word alone, since paths have many spellings. That of a
 	 * request which was refused is not read: it is anybody's, and may never end. */
@@ -240,7 +239,6 @@ serve_one(struct hr_fleet_server *s, FCGX_Request *fcgi)
 	if (replaced)
 		send_stream(fcgi, &a);
 	hr_fleet_answer_done(&a);
-	hr_buf_done(&body);
 	return replaced;
 }
 

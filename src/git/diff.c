@@ -43,12 +43,11 @@ join_lines(struct hr_buf *b, const char *p, size_t len)
 static bool
 closest_repository(char *path, const char **ret_rest)
 {
-	struct hr_buf git;
+	HR_BUF(git, PATH_MAX + 8);
 	struct stat st;
 	char *slash;
 	bool found = false;
 
-	hr_buf_init(&git, PATH_MAX + 8);
 	for (slash = strrchr(path, '/'); slash != NULL && !found;) {
 		hr_buf_reset(&git);
 		hr_buf_add(&git, path, (size_t)(slash - path));
@@ -61,7 +60,6 @@ closest_repository(char *path, const char **ret_rest)
 			slash = memrchr(path, '/', (size_t)(slash - path));
 		}
 	}
-	hr_buf_done(&git);
 	return found;
 }
 
@@ -87,13 +85,11 @@ static int
 show(
     const char *repo, const char *commit, const char *file, struct hr_buf *text, struct hr_buf *why)
 {
-	struct hr_buf name;
+	HR_BUF(name, HR_GIT_OUTPUT_MAX);
 
-	hr_buf_init(&name, HR_GIT_OUTPUT_MAX);
 	hr_buf_addf(&name, "%s:%s", commit, file);
 	if (HR_GIT_RUN(text, repo, "show", hr_buf_str(&name)) < 0 && text->fail == HR_OK)
 		hr_buf_reset(text);
-	hr_buf_done(&name);
 	if (text->fail != HR_OK)
 		return hr_git_fail(why, too_large);
 	if (!hr_utf8_valid(hr_buf_str(text), text->len))
@@ -106,16 +102,13 @@ static int
 show_file(const char *repo, const char *commit, const char *file, struct hr_buf *text,
     bool *ret_directory, struct hr_buf *why)
 {
-	struct hr_buf name, type;
+	HR_BUF(name, HR_GIT_OUTPUT_MAX);
+	HR_BUF(type, HR_GIT_OUTPUT_MAX);
 	bool directory;
 
-	hr_buf_init(&name, HR_GIT_OUTPUT_MAX);
-	hr_buf_init(&type, HR_GIT_OUTPUT_MAX);
 	hr_buf_addf(&name, "%s:%s", commit, file);
 	directory = HR_GIT_RUN(&type, repo, "cat-file", "-t", hr_buf_str(&name)) == 0 &&
 		    strcmp(hr_buf_str(&type), "tree") == 0;
-	hr_buf_done(&name);
-	hr_buf_done(&type);
 	*ret_directory |= directory;
 	return directory ? 0 : show(repo, commit, file, text, why);
 }
@@ -140,14 +133,13 @@ cut_name(const char *path)
 static int
 put_diff(char *path, const char *wanted, struct hr_buf *json, struct hr_buf *why)
 {
-	struct hr_buf modified, original, ref, lines;
+	HR_BUF(modified, HR_GIT_FILE_MAX);
+	HR_BUF(original, HR_GIT_OUTPUT_MAX);
+	HR_BUF(ref, HR_GIT_OUTPUT_MAX);
+	HR_BUF(lines, HR_GIT_FILE_MAX);
 	const char *rest = NULL;
 	int r = -1;
 
-	hr_buf_init(&modified, HR_GIT_FILE_MAX);
-	hr_buf_init(&original, HR_GIT_OUTPUT_MAX);
-	hr_buf_init(&ref, HR_GIT_OUTPUT_MAX);
-	hr_buf_init(&lines, HR_GIT_FILE_MAX);
 	if (read_text(path, &modified, why) < 0) {
 		/* said */
 	} else if (!closest_repository(path, &rest)) {
@@ -159,10 +151,6 @@ put_diff(char *path, const char *wanted, struct hr_buf *json, struct hr_buf *why
 		put_sides(json, &lines, &original);
 		r = 0;
 	}
-	hr_buf_done(&modified);
-	hr_buf_done(&original);
-	hr_buf_done(&ref);
-	hr_buf_done(&lines);
 	return r;
 }
 
@@ -206,15 +194,14 @@ int
 hr_git_commit_diff(const char *path, const char *commit, struct hr_buf *json, struct hr_buf *why)
 {
 	char *real = real_of_gone(path);
-	struct hr_buf sha, parent, before, after;
+	HR_BUF(sha, HR_GIT_OUTPUT_MAX);
+	HR_BUF(parent, HR_GIT_OUTPUT_MAX);
+	HR_BUF(before, 2 * HR_GIT_FILE_MAX);
+	HR_BUF(after, 2 * HR_GIT_FILE_MAX);
 	const char *rest = NULL;
 	bool directory = false;
 	int r = -1;
 
-	hr_buf_init(&sha, HR_GIT_OUTPUT_MAX);
-	hr_buf_init(&parent, HR_GIT_OUTPUT_MAX);
-	hr_buf_init(&before, 2 * HR_GIT_FILE_MAX);
-	hr_buf_init(&after, 2 * HR_GIT_FILE_MAX);
 	if (real == NULL || !closest_repository(real, &rest)) {
 		(void)hr_git_fail(why, "no_repository");
 	} else if (!hr_git_is_commit(cut_name(real), commit, &sha)) {
@@ -236,9 +223,5 @@ hr_git_commit_diff(const char *path, const char *commit, struct hr_buf *json, st
 			put_sides(json, &after, &before);
 	}
 	free(real);
-	hr_buf_done(&sha);
-	hr_buf_done(&parent);
-	hr_buf_done(&before);
-	hr_buf_done(&after);
 	return r;
 }

@@ -29,11 +29,10 @@ void
 hr_git_put_ascii(struct hr_buf *json, const char *p, size_t len)
 {
 	const char *end;
-	struct hr_buf raw;
+	HR_BUF(raw, HR_GIT_OUTPUT_MAX);
 	size_t n;
 	int32_t cp;
 
-	hr_buf_init(&raw, HR_GIT_OUTPUT_MAX);
 	(void)hr_json_put_str(&raw, p, len, HR_JSON_REPLACE); /* cannot fail so */
 	p = hr_buf_str(&raw);
 	for (end = p + raw.len; p < end; p += n) {
@@ -48,7 +47,6 @@ hr_git_put_ascii(struct hr_buf *json, const char *p, size_t len)
 	}
 	if (raw.fail != HR_OK)
 		json->fail = raw.fail;
-	hr_buf_done(&raw);
 }
 
 /* ---- the revision to compare with ---- */
@@ -57,11 +55,10 @@ hr_git_put_ascii(struct hr_buf *json, const char *p, size_t len)
 static bool
 default_branch(const char *repo, struct hr_buf *name)
 {
-	struct hr_buf out;
+	HR_BUF(out, HR_GIT_OUTPUT_MAX);
 	const char *line, *word;
 	size_t n;
 
-	hr_buf_init(&out, HR_GIT_OUTPUT_MAX);
 	hr_buf_reset(name);
 	if (HR_GIT_RUN(&out, repo, "remote", "show", "origin") == 0) {
 		line = strstr(hr_buf_str(&out), "HEAD branch");
@@ -73,70 +70,58 @@ default_branch(const char *repo, struct hr_buf *name)
 		if (n > 0)
 			hr_buf_add(name, word, (size_t)(line + n - word));
 	}
-	hr_buf_done(&out);
 	return name->len > 0;
 }
 
 bool
 hr_git_is_ref(const char *repo, const char *prefix, const char *name, struct hr_buf *ref)
 {
-	struct hr_buf full;
+	HR_BUF(full, PATH_MAX);
 	bool found;
 
-	hr_buf_init(&full, PATH_MAX);
 	hr_buf_adds(&full, prefix);
 	hr_buf_adds(&full, name);
 	found = full.fail == HR_OK &&
 		HR_GIT_RUN(ref, repo, "rev-parse", "--verify", hr_buf_str(&full)) == 0 &&
 		ref->len > 0;
-	hr_buf_done(&full);
 	return found;
 }
 
 bool
 hr_git_is_commit(const char *repo, const char *name, struct hr_buf *ref)
 {
-	struct hr_buf full;
-	bool found;
+	HR_BUF(full, PATH_MAX);
 
 	if (name[0] == '^') /* git would say what is left out, "^" and the commit */
 		return false;
-	hr_buf_init(&full, PATH_MAX);
 	hr_buf_addf(&full, "%s^{commit}", name);
-	found = full.fail == HR_OK && hr_git_is_ref(repo, "", hr_buf_str(&full), ref);
-	hr_buf_done(&full);
-	return found;
+	return full.fail == HR_OK && hr_git_is_ref(repo, "", hr_buf_str(&full), ref);
 }
 
 /* The default branch costs a question to the remote side, so it is asked for only if it decides. */
 bool
 hr_git_reference(const char *repo, const char *wanted, struct hr_buf *ref)
 {
-	struct hr_buf name, base;
+	HR_BUF(name, HR_GIT_OUTPUT_MAX);
+	HR_BUF(base, HR_GIT_OUTPUT_MAX);
 	bool found;
 
 	if (wanted != NULL)
 		return hr_git_is_commit(repo, wanted, ref);
-	hr_buf_init(&name, HR_GIT_OUTPUT_MAX);
-	hr_buf_init(&base, HR_GIT_OUTPUT_MAX);
 	found = HR_GIT_RUN(&name, repo, "rev-parse", "--abbrev-ref", "HEAD") == 0 && name.len > 0 &&
 		hr_git_is_ref(repo, "origin/", name.p, ref);
 	if (!found && default_branch(repo, &name)) {
-		struct hr_buf remote;
+		HR_BUF(remote, PATH_MAX);
 
-		hr_buf_init(&remote, PATH_MAX);
 		hr_buf_addf(&remote, "origin/%s", name.p);
 		found = remote.fail == HR_OK &&
 			HR_GIT_RUN(&base, repo, "merge-base", "HEAD", hr_buf_str(&remote)) == 0 &&
 			base.len > 0 && hr_git_is_ref(repo, "", base.p, ref);
-		hr_buf_done(&remote);
 		if (!found)
 			found = hr_git_is_ref(repo, "origin/", name.p, ref);
 	}
 	if (!found)
 		found = hr_git_is_ref(repo, "", HR_GIT_EMPTY_TREE, ref);
-	hr_buf_done(&name);
-	hr_buf_done(&base);
 	return found;
 }
 
@@ -156,14 +141,12 @@ static void
 changes_add(struct changes *c, char status, const char *prefix, const char *path, size_t len)
 {
 	struct change one = {status, NULL};
-	struct hr_buf full;
+	HR_BUF(full, HR_GIT_OUTPUT_MAX);
 
-	hr_buf_init(&full, HR_GIT_OUTPUT_MAX);
 	if (prefix != NULL)
 		hr_buf_addf(&full, "%s/", prefix);
 	hr_buf_add(&full, path, len);
 	one.path = hr_buf_take(&full);
-	hr_buf_done(&full);
 	if (one.path == NULL) {
 		c->list.fail = HR_E_NOMEM;
 		return;
@@ -255,12 +238,11 @@ parse_line(struct changes *c, const char *prefix, const char *p, size_t len, con
 static void
 changes_of(struct changes *c, const char *repo, const char *prefix, const char *wanted)
 {
-	struct hr_buf ref, out;
+	HR_BUF(ref, HR_GIT_OUTPUT_MAX);
+	HR_BUF(out, HR_GIT_OUTPUT_MAX);
 	const char *p;
 	size_t n;
 
-	hr_buf_init(&ref, HR_GIT_OUTPUT_MAX);
-	hr_buf_init(&out, HR_GIT_OUTPUT_MAX);
 	if (!hr_git_reference(repo, wanted, &ref))
 		goto done;
 	if (HR_GIT_RUN(&out, repo, "diff", "--name-status", ref.p) < 0)
@@ -280,8 +262,6 @@ changes_of(struct changes *c, const char *repo, const char *prefix, const char *
 failed:
 	hr_buf_add(&c->why, hr_buf_str(&out), out.len);
 done:
-	hr_buf_done(&ref);
-	hr_buf_done(&out);
 }
 
 /* The names of direct, not hidden subdirectories that hold ".git", each with its NUL. */
@@ -291,11 +271,10 @@ repositories(const char *directory, struct hr_buf *names)
 	DIR *d = opendir(directory);
 	struct dirent *e;
 	struct stat st;
-	struct hr_buf path;
+	HR_BUF(path, PATH_MAX);
 
 	if (d == NULL)
 		return;
-	hr_buf_init(&path, PATH_MAX);
 	while ((e = readdir(d)) != NULL) {
 		hr_buf_reset(&path);
 		hr_buf_addf(&path, "%s/.git", e->d_name);
@@ -303,7 +282,6 @@ repositories(const char *directory, struct hr_buf *names)
 		    fstatat(dirfd(d), path.p, &st, AT_SYMLINK_NOFOLLOW) == 0)
 			hr_buf_add(names, e->d_name, strlen(e->d_name) + 1);
 	}
-	hr_buf_done(&path);
 	(void)closedir(d); /* only read from */
 }
 
@@ -359,23 +337,19 @@ put_changes(struct changes *c, struct hr_buf *json)
 static bool
 lacks(const char *repo, const char *wanted)
 {
-	struct hr_buf out;
-	bool r;
+	HR_BUF(out, HR_GIT_OUTPUT_MAX);
 
 	if (wanted == NULL)
 		return false;
-	hr_buf_init(&out, HR_GIT_OUTPUT_MAX);
-	r = HR_GIT_RUN(&out, repo, "rev-parse", "--git-dir") == 0 &&
-	    !hr_git_is_commit(repo, wanted, &out);
-	hr_buf_done(&out);
-	return r;
+	return HR_GIT_RUN(&out, repo, "rev-parse", "--git-dir") == 0 &&
+	       !hr_git_is_commit(repo, wanted, &out);
 }
 
 int
 hr_git_changes(const char *directory, const char *wanted, struct hr_buf *json, struct hr_buf *why)
 {
 	struct changes c;
-	struct hr_buf names;
+	HR_BUF(names, HR_GIT_OUTPUT_MAX);
 	const char *name;
 	char *repo;
 
@@ -384,7 +358,6 @@ hr_git_changes(const char *directory, const char *wanted, struct hr_buf *json, s
 
 	hr_buf_init(&c.list, HR_GIT_OUTPUT_MAX);
 	hr_buf_init(&c.why, HR_GIT_OUTPUT_MAX);
-	hr_buf_init(&names, HR_GIT_OUTPUT_MAX);
 	repositories(directory, &names);
 	changes_of(&c, directory, NULL, wanted);
 	if (names.len > 0 && c.list.len > 0)
@@ -409,7 +382,6 @@ hr_git_changes(const char *directory, const char *wanted, struct hr_buf *json, s
 	} else {
 		put_changes(&c, json);
 	}
-	hr_buf_done(&names);
 	changes_done(&c);
 	return 0;
 }

@@ -44,7 +44,7 @@ fail_text(struct hr_buf *out, const char *what, int sys)
 static int
 conclude(pid_t pid, int errors, struct hr_buf *out)
 {
-	struct hr_buf text;
+	HR_BUF(text, out->cap);
 	int status;
 
 	if (hr_spawn_end(pid, &status) != 0)
@@ -55,7 +55,6 @@ conclude(pid_t pid, int errors, struct hr_buf *out)
 	}
 	/* a shell's numbers for a signal */
 	status = hr_exit_code(status);
-	hr_buf_init(&text, out->cap);
 	hr_buf_addf(&text, "error_running_cmd:%d:", status);
 	if (lseek(errors, 0, SEEK_END) > 0) {
 		(void)lseek(errors, 0, SEEK_SET); /* a memory file: cannot fail */
@@ -65,7 +64,6 @@ conclude(pid_t pid, int errors, struct hr_buf *out)
 	}
 	hr_buf_reset(out);
 	hr_buf_add(out, hr_buf_str(&text), text.len);
-	hr_buf_done(&text);
 	return -1;
 }
 

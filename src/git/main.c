@@ -28,7 +28,8 @@ int
 main(int argc, char **argv)
 {
 	const char *ref = NULL, *commit = NULL;
-	struct hr_buf json, why;
+	HR_BUF(json, OUTPUT_MAX);
+	HR_BUF(why, OUTPUT_MAX);
 	int r, n = 2;
 
 	if (argc == 2 && strcmp(argv[1], "--help") == 0)
@@ -45,8 +46,6 @@ main(int argc, char **argv)
 	/* git would take it for an option */
 	if (n == 4 && (argv[3][0] == '-' || argv[3][0] == '\0'))
 		return usage(2);
-	hr_buf_init(&json, OUTPUT_MAX);
-	hr_buf_init(&why, OUTPUT_MAX);
 	/* a question that nobody hears would wait for ever */
 	(void)setenv("GIT_TERMINAL_PROMPT", "0", 1);
 	if (argc == n)
@@ -62,7 +61,5 @@ main(int argc, char **argv)
 		hr_buf_addc(&why, '\n');
 		(void)hr_fd_write_full(STDERR_FILENO, hr_buf_str(&why), why.len, NULL);
 	}
-	hr_buf_done(&json);
-	hr_buf_done(&why);
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

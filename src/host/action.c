@@ -140,16 +140,12 @@ by_backend(
     struct hr_sandbox *s, struct json_object *action, struct json_object **ret, struct hr_err *err)
 {
 	char *text = NULL;
-	struct hr_buf b;
+	HR_BUF(b, ACTION_MAX);
 	int r;
 
-	hr_buf_init(&b, ACTION_MAX);
-	if (hr_json_put(&b, action) != 0 || hr_buf_check(&b, NULL) != 0) {
-		hr_buf_done(&b);
+	if (hr_json_put(&b, action) != 0 || hr_buf_check(&b, NULL) != 0)
 		return hr_err_set(err, HR_E_INVAL, "the action has no JSON form");
-	}
 	r = s->ops->action(s->self, b.p, &text, err);
-	hr_buf_done(&b);
 	if (r == 0 && (text == NULL || hr_json_decode(text, strlen(text), ret, NULL) < 0 ||
 			  !json_object_is_type(*ret, json_type_object))) {
 		json_object_put(*ret);
@@ -165,14 +161,13 @@ static int
 execute(struct hr_sandbox *s, struct json_object *action, double timeout_s,
     const struct hr_action_way *way, struct json_object **ret, struct hr_err *err)
 {
-	struct hr_buf b;
+	HR_BUF(b, ACTION_MAX);
 	int r;
 
 	if (!s->connected)
 		return hr_err_set(err, HR_E_RUNTIME, "the sandbox is not connected");
 	if (s->ops->action != NULL && !s->endpoint.serves)
 		return by_backend(s, action, ret, err);
-	hr_buf_init(&b, ACTION_MAX);
 	hr_buf_adds(&b, "{\"action\":");
 	r = hr_json_put(&b, action);
 	hr_buf_addc(&b, '}');
@@ -180,7 +175,6 @@ execute(struct hr_sandbox *s, struct json_object *action, double timeout_s,
 		r = hr_err_set(err, HR_E_INVAL, "the action has no JSON form");
 	else
 		r = post_action(s, &b, timeout_s, way, ret, err);
-	hr_buf_done(&b);
 	return r;
 }
 
@@ -206,15 +200,13 @@ complete(struct json_object *obs, struct json_object *a, struct hr_err *err)
 static char *
 text_of(struct json_object *o, struct hr_err *err)
 {
-	struct hr_buf b;
+	HR_BUF(b, ACTION_MAX * 2);
 	char *text = NULL;
 
-	hr_buf_init(&b, ACTION_MAX * 2);
 	if (hr_json_put(&b, o) != 0)
 		(void)hr_err_set(err, HR_E_INVAL, "the observation has no JSON form");
 	else if ((text = hr_buf_take(&b)) == NULL)
 		(void)hr_err_nomem(err);
-	hr_buf_done(&b);
 	return text;
 }
 

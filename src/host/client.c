@@ -107,7 +107,7 @@ send_raw(struct hr_client *c, const struct hr_http_request *req, struct hr_http_
 	const char *headers[HEADERS_MAX];
 	struct hr_http_request whole = *req;
 	struct hr_err he = {0};
-	struct hr_buf url;
+	HR_BUF(url, URL_MAX);
 	size_t n = 0;
 	int r;
 	size_t i;
@@ -120,7 +120,6 @@ send_raw(struct hr_client *c, const struct hr_http_request *req, struct hr_http_
 	}
 	headers[n] = NULL;
 	whole.headers = headers;
-	hr_buf_init(&url, URL_MAX);
 	hr_buf_adds(&url, c->url != NULL ? c->url : "");
 	hr_buf_adds(&url, req->url);
 	whole.url = hr_buf_str(&url);
@@ -130,7 +129,6 @@ send_raw(struct hr_client *c, const struct hr_http_request *req, struct hr_http_
 	r = hr_buf_check(&url, &he);
 	if (r == 0)
 		r = hr_http_do(c->http, &whole, ret, &he);
-	hr_buf_done(&url);
 	return r == 0 ? 0 : hr_rest_fault(ret, &he, err);
 }
 

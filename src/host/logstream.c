@@ -149,21 +149,18 @@ static int
 on_debug_line(void *arg, const char *line, size_t len)
 {
 	struct hr_sandbox *s = arg;
-	struct hr_buf b, masked;
+	HR_BUF(b, LINE_MAX_BYTES);
+	HR_BUF(masked, 2 * LINE_MAX_BYTES);
 
 	while (len > 0 && strchr(" \t\r\n\v\f", line[len - 1]) != NULL)
 		len--;
 	if (len == 0)
 		return 0;
-	hr_buf_init(&b, LINE_MAX_BYTES);
 	hr_buf_adds(&b, s->ops->log_prefix);
 	/* before it is quoted, as a secret may look like something else then */
-	hr_buf_init(&masked, 2 * LINE_MAX_BYTES);
 	hr_mask_add(s, &masked, line, len);
 	hr_quote_text(&b, hr_buf_str(&masked), masked.len);
-	hr_buf_done(&masked);
 	s->log(s->log_arg, hr_buf_str(&b));
-	hr_buf_done(&b);
 	return 0;
 }
 

@@ -106,10 +106,9 @@ post(struct hr_sandbox *s, struct json_object *list, struct hr_err *err)
 	struct json_object *o = NULL;
 	struct hr_http_answer a;
 	const char *log;
-	struct hr_buf b;
+	HR_BUF(b, BODY_MAX);
 	int r;
 
-	hr_buf_init(&b, BODY_MAX);
 	put_servers(&b, list);
 	req.body = hr_buf_str(&b);
 	req.body_len = b.len;
@@ -122,7 +121,6 @@ post(struct hr_sandbox *s, struct json_object *list, struct hr_err *err)
 		json_object_put(o);
 		hr_http_answer_done(&a);
 	}
-	hr_buf_done(&b);
 	return r;
 }
 

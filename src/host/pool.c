@@ -46,10 +46,9 @@ specify(struct hr_sandbox *s, char ret[HR_DIGEST_HEX], struct hr_err *err)
 {
 	const char *const *p;
 	struct hr_err e = {0};
-	struct hr_buf b;
+	HR_BUF(b, RECORD_MAX * 16);
 	int r;
 
-	hr_buf_init(&b, RECORD_MAX * 16);
 	hr_buf_addf(&b, "%s %s ", PACKAGE_VERSION, s->ops->name);
 	/* secrets and all: only its digest is kept */
 	(void)hr_json_put(&b, s->config->values);
@@ -58,7 +57,6 @@ specify(struct hr_sandbox *s, char ret[HR_DIGEST_HEX], struct hr_err *err)
 	r = hr_buf_check(&b, &e);
 	if (r == 0)
 		r = hr_digest_of(HR_DIGEST_MD5, b.p, b.len, ret, &e);
-	hr_buf_done(&b);
 	return r == 0 ? 0 : hr_err_from(err, HR_E_RUNTIME, &e);
 }
 
@@ -102,10 +100,9 @@ fits(const char *path, const char *spec, char **ret_sid, char **ret_backend)
 {
 	struct json_object *o = NULL, *v;
 	const char *name;
-	struct hr_buf b;
+	HR_BUF(b, RECORD_MAX);
 	bool fit = false;
 
-	hr_buf_init(&b, RECORD_MAX);
 	if (hr_path_read(path, &b, NULL) == 0 &&
 	    hr_json_decode(hr_buf_str(&b), b.len, &o, NULL) == 0)
 		fit = strcmp(hr_json_text_or(o, "spec", ""), spec) == 0 &&
@@ -116,7 +113,6 @@ fits(const char *path, const char *spec, char **ret_sid, char **ret_backend)
 	if (fit && ret_backend != NULL && (v = hr_json_at(o, "backend")) != NULL)
 		*ret_backend = hr_json_string(v, RECORD_MAX, NULL);
 	json_object_put(o);
-	hr_buf_done(&b);
 	return fit;
 }
 

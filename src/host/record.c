@@ -41,10 +41,9 @@ hr_record_save_taking(
 	char *path = hr_record_path(s->state_dir, s->sid, SUFFIX);
 	struct hr_err e = {0};
 	const char *image;
-	struct hr_buf b;
+	HR_BUF(b, RECORD_MAX);
 	int r;
 
-	hr_buf_init(&b, RECORD_MAX);
 	hr_buf_addc(&b, '{');
 	hr_json_put_named(&b, "sid", s->sid);
 	hr_json_put_named(&b, "runtime", s->ops->name);
@@ -59,13 +58,11 @@ hr_record_save_taking(
 	hr_buf_addf(&b, ",\"created\":%lld,\"backend\":%s}\n", (long long)time(NULL), backend);
 	r = path == NULL ? hr_err_nomem(&e) : hr_buf_check(&b, &e);
 	if (r == 0 && hr_state_directory(s->state_dir, true, err) < 0) {
-		hr_buf_done(&b);
 		free(path);
 		return -1;
 	}
 	if (r == 0)
 		r = hr_path_write(path, b.p, b.len, 0600, &e);
-	hr_buf_done(&b);
 	free(path);
 	return r == 0 ? 0 : hr_err_from(err, HR_E_SYS, &e);
 }
@@ -98,11 +95,10 @@ read_record(const char *path, struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	struct hr_err e = {0};
-	struct hr_buf b;
+	HR_BUF(b, RECORD_MAX);
 
 	if (err != NULL)
 		err->code = HR_OK;
-	hr_buf_init(&b, RECORD_MAX);
 	if (hr_path_read(path, &b, &e) != 0) {
 		if (e.sys != ENOENT)
 			(void)hr_err_from(err, HR_E_SYS, &e);
@@ -112,7 +108,6 @@ read_record(const char *path, struct hr_err *err)
 		o = NULL;
 		(void)hr_err_set(err, HR_E_INVAL, "%s is damaged; remove it", path);
 	}
-	hr_buf_done(&b);
 	return o;
 }
 
@@ -122,10 +117,9 @@ hr_record_renew(struct hr_sandbox *s, struct hr_err *err)
 	char *path = hr_record_path(s->state_dir, s->sid, SUFFIX), *backend = NULL;
 	struct json_object *o = NULL, *now = NULL;
 	struct hr_err e = {0};
-	struct hr_buf b;
+	HR_BUF(b, RECORD_MAX);
 	int r = path != NULL ? 0 : hr_err_nomem(&e);
 
-	hr_buf_init(&b, RECORD_MAX);
 	if (r == 0 && s->ops->record != NULL && (o = read_record(path, &e)) != NULL) {
 		backend = s->ops->record(s->self, &e);
 		if (backend == NULL || hr_json_decode(backend, strlen(backend), &now, NULL) != 0)
@@ -140,7 +134,6 @@ hr_record_renew(struct hr_sandbox *s, struct hr_err *err)
 		if (r == 0 && (r = hr_buf_check(&b, &e)) == 0)
 			r = hr_path_write(path, b.p, b.len, 0600, &e);
 	}
-	hr_buf_done(&b);
 	json_object_put(now);
 	json_object_put(o);
 	free(backend);
@@ -238,7 +231,7 @@ hr_sandbox_list(const char *state_dir, struct hr_err *err)
 {
 	struct hr_strv files = {0};
 	struct dirent *e;
-	struct hr_buf b;
+	HR_BUF(b, RECORD_MAX * 16);
 	int r = 0;
 	DIR *dir;
 	size_t i;
@@ -262,7 +255,6 @@ hr_sandbox_list(const char *state_dir, struct hr_err *err)
 	}
 	if (files.n > 1)
 		qsort(files.v, files.n, sizeof(*files.v), by_text);
-	hr_buf_init(&b, RECORD_MAX * 16);
 	hr_buf_addc(&b, '[');
 	for (i = 0; i < files.n; i++)
 		put_record(&b, state_dir, files.v[i]);

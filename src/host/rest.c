@@ -216,20 +216,16 @@ say(const struct hr_rest *rest, const struct hr_rest_call *c, struct hr_err *err
     const char *what)
 {
 	bool whole = *c->path != '/';
-	struct hr_buf text, masked, line;
+	HR_BUF(text, TEXT_MAX + URL_MAX);
+	HR_BUF(masked, 2 * (TEXT_MAX + URL_MAX));
+	HR_BUF(line, 8 * (TEXT_MAX + URL_MAX));
 
-	hr_buf_init(&text, TEXT_MAX + URL_MAX);
-	hr_buf_init(&masked, 2 * (TEXT_MAX + URL_MAX));
-	hr_buf_init(&line, 8 * (TEXT_MAX + URL_MAX));
 	hr_buf_addf(&text, "%s %s%.*s: ", c->method, whole ? "" : rest->url,
 	    (int)strcspn(c->path, "?"), c->path);
 	hr_buf_add(&text, what, strnlen(what, TEXT_MAX));
 	mask(rest, &masked, hr_buf_str(&text));
 	hr_quote_text(&line, hr_buf_str(&masked), masked.len);
 	(void)hr_err_set(err, code, "%s", hr_buf_str(&line));
-	hr_buf_done(&text);
-	hr_buf_done(&masked);
-	hr_buf_done(&line);
 	return -1;
 }
 
@@ -476,7 +472,8 @@ hr_rest_call(struct hr_rest *rest, const struct hr_rest_call *c, struct hr_rest_
 	struct hr_rest_answer mine = {0};
 	struct patience p = {0};
 	struct hr_err none;
-	struct hr_buf url, body;
+	HR_BUF(url, URL_MAX);
+	HR_BUF(body, HR_JSON_BODY_MAX);
 	unsigned failure = 0;
 	long wait_s = -1;
 	int r = -1;
@@ -485,8 +482,6 @@ hr_rest_call(struct hr_rest *rest, const struct hr_rest_call *c, struct hr_rest_
 	ret = ret != NULL ? ret : &mine;
 	memset(ret, 0, sizeof(*ret));
 	hr_buf_init(&t.line, LINE_MAX_BYTES);
-	hr_buf_init(&url, URL_MAX);
-	hr_buf_init(&body, HR_JSON_BODY_MAX);
 	hr_buf_addf(&url, "%s%s", *c->path == '/' ? rest->url : "", c->path);
 	q.url = hr_buf_str(&url);
 	if (c->line != NULL || c->sink != NULL) {
@@ -512,8 +507,6 @@ hr_rest_call(struct hr_rest *rest, const struct hr_rest_call *c, struct hr_rest_
 	while (r != 0 && again(rest, c, &t, failure, ret->status, wait_s, &p));
 out:
 	hr_buf_done(&t.line);
-	hr_buf_done(&url);
-	hr_buf_done(&body);
 	hr_rest_answer_done(&mine);
 	return r;
 }

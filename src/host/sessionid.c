@@ -20,7 +20,7 @@ hr_session_id(const struct hr_config *c, const char *name, struct hr_err *err)
 	const char *secret = hr_config_text(c, "core.jwt_secret");
 	char random[HR_UUID_TEXT], hex[HR_DIGEST_HEX], id[ID_LEN + 1];
 	struct hr_err e = {0};
-	struct hr_buf b;
+	HR_BUF(b, TEXT_MAX);
 	size_t n;
 	char *copy;
 	int r;
@@ -33,12 +33,10 @@ hr_session_id(const struct hr_config *c, const char *name, struct hr_err *err)
 		    "\"%.200s\" is no name for a sandbox: letters, digits, '_', '.', '-'", name);
 		return NULL;
 	}
-	hr_buf_init(&b, TEXT_MAX);
 	hr_buf_addf(&b, "%s%s", name, secret != NULL ? secret : "None");
 	r = hr_buf_check(&b, &e);
 	if (r == 0)
 		r = hr_digest_of(HR_DIGEST_SHA256, b.p, b.len, hex, &e);
-	hr_buf_done(&b);
 	if (r != 0) {
 		(void)hr_err_from(err, HR_E_RUNTIME, &e);
 		return NULL;

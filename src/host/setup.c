@@ -61,14 +61,13 @@ env_command(
     struct hr_buf *b, const char *const *env, size_t n, struct hr_buf *names, struct hr_err *err)
 {
 	bool secret = false;
-	struct hr_buf name, line, removals, lines;
+	HR_BUF(name, COMMAND_MAX);
+	HR_BUF(line, COMMAND_MAX);
+	HR_BUF(removals, COMMAND_MAX);
+	HR_BUF(lines, COMMAND_MAX);
 	int r = 0;
 	size_t i;
 
-	hr_buf_init(&name, COMMAND_MAX);
-	hr_buf_init(&line, COMMAND_MAX);
-	hr_buf_init(&removals, COMMAND_MAX);
-	hr_buf_init(&lines, COMMAND_MAX);
 	for (i = 0; i < n && r == 0; i++) {
 		hr_buf_reset(&name);
 		hr_buf_reset(&line);
@@ -87,10 +86,6 @@ env_command(
 	    ">>~/.bashrc || (exit %d); }",
 	    secret ? "chmod go-rwx ~/.bashrc && " : "", hr_buf_str(&removals), hr_buf_str(&lines),
 	    NOT_KEPT);
-	hr_buf_done(&name);
-	hr_buf_done(&line);
-	hr_buf_done(&removals);
-	hr_buf_done(&lines);
 	if (r == 0 && hr_buf_check(b, NULL) != 0)
 		r = hr_err_nomem(err);
 	return r;
@@ -99,12 +94,11 @@ env_command(
 static int
 add_some(struct hr_sandbox *s, const char *const *env, size_t n, struct hr_err *err)
 {
-	struct hr_buf command, names, out;
+	HR_BUF(command, COMMAND_MAX);
+	HR_BUF(names, COMMAND_MAX);
+	HR_BUF(out, COMMAND_MAX);
 	int status = 0, r;
 
-	hr_buf_init(&command, COMMAND_MAX);
-	hr_buf_init(&names, COMMAND_MAX);
-	hr_buf_init(&out, COMMAND_MAX);
 	r = env_command(&command, env, n, &names, err);
 	if (r == 0)
 		r = hr_sandbox_run(s, command.p, SET_UP_TIMEOUT_S, &status, &out, err);
@@ -112,9 +106,6 @@ add_some(struct hr_sandbox *s, const char *const *env, size_t n, struct hr_err *
 		r = hr_mask_err_set(s, err, HR_E_RUNTIME,
 		    "Failed to add env vars [%.300s] to %s: %s", hr_buf_str(&names),
 		    status == NOT_KEPT ? ".bashrc" : "environment", hr_buf_str(&out));
-	hr_buf_done(&command);
-	hr_buf_done(&names);
-	hr_buf_done(&out);
 	return r;
 }
 
@@ -178,15 +169,14 @@ static void
 git_identity(struct hr_sandbox *s)
 {
 	bool own = (s->ops->flags & HR_KIND_HERE) != 0, fresh;
-	struct hr_buf b, out;
+	HR_BUF(b, COMMAND_MAX);
+	HR_BUF(out, COMMAND_MAX);
 	struct hr_err e = {0};
 	int status = 0;
 	size_t i;
 
 	if ((s->ops->flags & HR_KIND_AS_IT_IS) != 0)
 		return;
-	hr_buf_init(&b, COMMAND_MAX);
-	hr_buf_init(&out, COMMAND_MAX);
 	put_fresh_identity(&b, s);
 	fresh = b.len > 0;
 	for (i = 0; i < 2; i++) {
@@ -205,8 +195,6 @@ git_identity(struct hr_sandbox *s)
 		hr_sandbox_log(s, "Git config command failed: %s", e.msg);
 	else if (status != 0)
 		hr_sandbox_log(s, "Git config command failed: %s", hr_buf_str(&out));
-	hr_buf_done(&b);
-	hr_buf_done(&out);
 }
 
 static void

@@ -47,10 +47,9 @@ tasks_path(struct hr_sandbox *s, struct hr_buf *shown)
 {
 	const char *store = hr_config_text(s->config, "core.file_store_path");
 	const char *home = hr_env_get(s->host.environ, "HOME");
-	struct hr_buf b;
+	HR_BUF(b, 1 << 16);
 
 	hr_buf_addf(shown, "sessions/%s/TASKS.md", s->sid);
-	hr_buf_init(&b, 1 << 16);
 	if (store != NULL && store[0] == '~' && home != NULL)
 		hr_buf_addf(&b, "%s%s", home, store + 1);
 	else
@@ -78,13 +77,12 @@ plan(const char *path, const char *shown, struct json_object *list, struct hr_er
 {
 	struct json_object *o;
 	struct hr_err e = {0};
-	struct hr_buf b, say;
+	HR_BUF(b, TASKS_MAX);
+	HR_BUF(say, 4096);
 	size_t n = hr_json_count(list);
 	int r;
 	size_t i;
 
-	hr_buf_init(&b, TASKS_MAX);
-	hr_buf_init(&say, 4096);
 	hr_buf_adds(&b, "# Task List\n\n");
 	for (i = 0; i < n; i++) {
 		struct json_object *t = hr_json_entry(list, i);
@@ -105,19 +103,15 @@ plan(const char *path, const char *shown, struct json_object *list, struct hr_er
 		    shown);
 		o = observation("task_tracking", hr_buf_str(&say), "plan", list, err);
 	}
-	hr_buf_done(&b);
-	hr_buf_done(&say);
 	return o;
 }
 
 static struct json_object *
 view(const char *path, const char *shown, struct hr_err *err)
 {
-	struct json_object *o;
 	struct hr_err e = {0};
-	struct hr_buf b;
+	HR_BUF(b, TASKS_MAX);
 
-	hr_buf_init(&b, TASKS_MAX);
 	if (hr_path_read(path, &b, &e) != 0) {
 		hr_buf_reset(&b);
 		if (e.sys == ENOENT)
@@ -128,9 +122,7 @@ view(const char *path, const char *shown, struct hr_err *err)
 			    "Failed to read the task list from session directory %s. Error: %s",
 			    shown, e.msg);
 	}
-	o = observation("task_tracking", hr_buf_str(&b), "view", NULL, err);
-	hr_buf_done(&b);
-	return o;
+	return observation("task_tracking", hr_buf_str(&b), "view", NULL, err);
 }
 
 struct json_object *
@@ -138,10 +130,10 @@ hr_tasks_act(struct hr_sandbox *s, struct json_object *args, struct hr_err *err)
 {
 	const char *command = hr_json_text_or(args, "command", "");
 	struct json_object *list = NULL, *o = NULL;
-	struct hr_buf shown, say;
+	struct hr_buf say;
+	HR_BUF(shown, 4096);
 	char *path;
 
-	hr_buf_init(&shown, 4096);
 	path = tasks_path(s, &shown);
 	if (path == NULL) {
 		(void)hr_err_nomem(err);
@@ -157,6 +149,5 @@ hr_tasks_act(struct hr_sandbox *s, struct json_object *args, struct hr_err *err)
 		hr_buf_done(&say);
 	}
 	free(path);
-	hr_buf_done(&shown);
 	return o;
 }

@@ -101,12 +101,11 @@ ask(struct hr_sandbox *s, const char *web_host, int provider, char **ret, struct
 	struct hr_http_answer a = {0};
 	struct hr_http *http = NULL;
 	struct hr_err e = {0};
-	struct hr_buf url;
+	HR_BUF(url, URL_MAX);
 	int r = -1;
 
 	if (base == NULL)
 		return -1;
-	hr_buf_init(&url, URL_MAX);
 	hr_buf_addf(&url, "%s/api/refresh-tokens?provider=%s&sid=", base, providers[provider]);
 	hr_http_escape(&url, s->sid);
 	if (key_value != NULL && asprintf(&key, "X-Session-API-Key: %s", key_value) < 0)
@@ -123,7 +122,6 @@ ask(struct hr_sandbox *s, const char *web_host, int provider, char **ret, struct
 		r = read_token(&a.body, hr_token_names[provider], ret, err);
 	hr_http_answer_done(&a);
 	hr_http_free(http);
-	hr_buf_done(&url);
 	free(key);
 	free(base);
 	return r;

@@ -179,17 +179,15 @@ hr_ws_accept(const char *key, char *ret)
 {
 	static const char magic[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 	uint8_t digest[SHA1_DIGEST_LENGTH];
-	struct hr_buf b;
+	HR_BUF(b, 64);
 	SHA1_CTX ctx;
 
 	SHA1Init(&ctx);
 	SHA1Update(&ctx, (const uint8_t *)key, strlen(key));
 	SHA1Update(&ctx, (const uint8_t *)magic, sizeof(magic) - 1);
 	SHA1Final(digest, &ctx);
-	hr_buf_init(&b, 64);
 	hr_quote_base64(&b, digest, sizeof(digest));
 	(void)snprintf(ret, 64, "%s", hr_buf_str(&b));
-	hr_buf_done(&b);
 }
 
 /* Until the connection is ready, `end` comes, or the caller gives up. */
@@ -217,17 +215,15 @@ put_request(struct hr_ws *w, const struct hr_http_request *req, const char *prot
 	const char *host = strstr(req->url, "://");
 	const char *const *h;
 	unsigned char raw[16];
-	struct hr_buf b;
+	HR_BUF(b, 64);
 	size_t n;
 
 	if (host == NULL)
 		return hr_err_set(err, HR_E_INVAL, "no address: %.100s", req->url);
 	if (hr_random(raw, sizeof(raw), err) != 0)
 		return -1;
-	hr_buf_init(&b, 64);
 	hr_quote_base64(&b, raw, sizeof(raw));
 	(void)snprintf(key, 32, "%s", hr_buf_str(&b));
-	hr_buf_done(&b);
 	host += 3;
 	n = strcspn(host, "/");
 	hr_buf_addf(&w->out,
@@ -316,11 +312,10 @@ talk(struct hr_ws *w, const struct hr_http_request *req, const char *key, int64_
     struct hr_ws_refusal *ret, struct hr_err *err)
 {
 	char piece[4096], *stop = NULL;
-	struct hr_buf head;
+	HR_BUF(head, HEAD_MAX);
 	ssize_t n;
 	int r = 0;
 
-	hr_buf_init(&head, HEAD_MAX);
 	ret->fault = HR_HTTP_READ;
 	while (r == 0 && stop == NULL) {
 		r = hr_ws_flush(w, err);
@@ -343,7 +338,6 @@ talk(struct hr_ws *w, const struct hr_http_request *req, const char *key, int64_
 		if (r == 0)
 			r = check_answer(w, req, head.p, key, end, ret, err);
 	}
-	hr_buf_done(&head);
 	return r;
 }
 

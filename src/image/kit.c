@@ -155,10 +155,9 @@ static int
 write_dockerfile(int kit, int folder, const struct hr_dockerfile *d, struct hr_err *err)
 {
 	int in = openat(kit, HR_KIT_TEMPLATE, O_RDONLY | O_CLOEXEC), out = -1, r = -1;
-	struct hr_buf text, b;
+	HR_BUF(text, TEMPLATE_MAX);
+	HR_BUF(b, TEMPLATE_MAX);
 
-	hr_buf_init(&text, TEMPLATE_MAX);
-	hr_buf_init(&b, TEMPLATE_MAX);
 	if (in < 0) {
 		(void)hr_err_sys(err, errno, "open " HR_KIT_TEMPLATE);
 		goto out;
@@ -176,8 +175,6 @@ write_dockerfile(int kit, int folder, const struct hr_dockerfile *d, struct hr_e
 		r = hr_err_sys(err, errno, "write Dockerfile");
 out:
 	hr_fd_close(&in);
-	hr_buf_done(&text);
-	hr_buf_done(&b);
 	return r;
 }
 

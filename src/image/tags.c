@@ -84,11 +84,10 @@ add_replaced(struct hr_buf *b, const char *s, char from, const char *to)
 void
 hr_image_versioned_suffix(const char *base, struct hr_buf *b)
 {
-	struct hr_buf slashes, colons, lower;
+	HR_BUF(slashes, HR_IMAGE_NAME_MAX * 4);
+	HR_BUF(colons, HR_IMAGE_NAME_MAX * 4);
+	HR_BUF(lower, HR_IMAGE_NAME_MAX * 4);
 
-	hr_buf_init(&slashes, HR_IMAGE_NAME_MAX * 4);
-	hr_buf_init(&colons, HR_IMAGE_NAME_MAX * 4);
-	hr_buf_init(&lower, HR_IMAGE_NAME_MAX * 4);
 	add_replaced(&slashes, base, '/', "_s_");
 	add_replaced(&colons, hr_buf_str(&slashes), ':', "_t_");
 	hr_pylower(&lower, hr_buf_str(&colons), colons.len);
@@ -97,9 +96,6 @@ hr_image_versioned_suffix(const char *base, struct hr_buf *b)
 		b->fail = slashes.fail != HR_OK  ? slashes.fail
 			  : colons.fail != HR_OK ? colons.fail
 						 : lower.fail;
-	hr_buf_done(&slashes);
-	hr_buf_done(&colons);
-	hr_buf_done(&lower);
 }
 
 /* Splits "REPO:TAG" in place at its one ':'. */
@@ -142,28 +138,24 @@ descriptive_tag(const char *version, const char *repo, const char *tag, struct h
     struct hr_err *err)
 {
 	char md5[HR_DIGEST_HEX];
-	struct hr_buf t;
+	HR_BUF(t, HR_IMAGE_NAME_MAX * 4);
 	int r = -1;
 
-	hr_buf_init(&t, HR_IMAGE_NAME_MAX * 4);
 	hr_buf_addf(&t, "oh_v%s_image_", version);
 	if (mangle_repo(&t, repo, err) < 0)
-		goto out;
+		return r;
 	hr_buf_adds(&t, "_tag_");
 	hr_buf_adds(&t, tag);
 	if (hr_buf_check(&t, err) < 0)
-		goto out;
+		return r;
 	if (characters(t.p) > TAG_CHARACTERS) {
 		if (hr_digest_of(HR_DIGEST_MD5, t.p, t.len, md5, err) < 0)
-			goto out;
+			return r;
 		hr_buf_addf(ret_tag, "oh_v%s_image_%s", version, md5);
 	} else {
 		hr_buf_add(ret_tag, t.p, t.len);
 	}
-	r = 0;
-out:
-	hr_buf_done(&t);
-	return r;
+	return 0;
 }
 
 static bool
@@ -178,24 +170,23 @@ int
 hr_image_repo_and_tag(const char *base, const char *version, const char *repo, bool registry_port,
     struct hr_buf *ret_repo, struct hr_buf *ret_tag, struct hr_err *err)
 {
-	struct hr_buf name;
+	HR_BUF(name, HR_IMAGE_NAME_MAX);
 	char *tag = NULL;
 	bool ours;
 	int r;
 
 	if (repo == NULL)
 		repo = HR_IMAGE_REPO;
-	hr_buf_init(&name, HR_IMAGE_NAME_MAX);
 	hr_buf_adds(&name, base);
 	if (!has_tag(base, registry_port))
 		hr_buf_adds(&name, ":latest");
 	r = hr_buf_check(&name, err);
 	if (r != 0)
-		goto out;
+		return r;
 	ours = strstr(name.p, repo) != NULL;
 	r = split_name(name.p, registry_port, &tag, err);
 	if (r != 0)
-		goto out;
+		return r;
 	hr_buf_adds(ret_repo, ours ? name.p : repo);
 	if (ours)
 		hr_buf_adds(ret_tag, tag);
@@ -205,8 +196,6 @@ hr_image_repo_and_tag(const char *base, const char *version, const char *repo, b
 		r = hr_buf_check(ret_repo, err);
 	if (r == 0)
 		r = hr_buf_check(ret_tag, err);
-out:
-	hr_buf_done(&name);
 	return r;
 }
 
@@ -271,20 +260,18 @@ int
 hr_image_tags_init(struct hr_image_tags *t, const struct hr_image_inputs *in, struct hr_err *err)
 {
 	char lock[HR_IMAGE_HASH], source[HR_IMAGE_HASH];
-	struct hr_buf repo, tag, name;
+	struct hr_buf name;
+	HR_BUF(repo, HR_IMAGE_NAME_MAX);
+	HR_BUF(tag, HR_IMAGE_NAME_MAX);
 	int r;
 
 	memset(t, 0, sizeof(*t));
 	if (!hr_utf8_valid(in->base, strlen(in->base)))
 		return hr_err_set(err, HR_E_INVAL, "the base image's name is not UTF-8");
-	hr_buf_init(&repo, HR_IMAGE_NAME_MAX);
-	hr_buf_init(&tag, HR_IMAGE_NAME_MAX);
 	r = hr_image_repo_and_tag(
 	    in->base, in->version, in->repo, in->registry_port, &repo, &tag, err);
-	hr_buf_done(&tag);
 	if (r == 0)
 		r = take_name(&repo, &t->repo, err);
-	hr_buf_done(&repo);
 	if (r != 0 ||
 	    hr_image_lock_hash(
 		in->base, in->browser, in->lock_files, in->lock_files_n, NULL, lock, err) < 0 ||

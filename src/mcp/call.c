@@ -89,7 +89,8 @@ hr_mcp_path(struct hr_mcp_call *c, const char *name)
 {
 	struct hr_span given = hr_mcp_arg(c, name);
 	struct hr_session_state state = {.working_dir = {"", 0}};
-	struct hr_buf frame, path;
+	HR_BUF(frame, HR_FRAME_MAX);
+	HR_BUF(path, HR_MCP_BODY_MAX * 2);
 	struct hr_err err = {0};
 	char *ret;
 
@@ -97,8 +98,6 @@ hr_mcp_path(struct hr_mcp_call *c, const char *name)
 		hr_mcp_fail(c, "A path cannot hold a null character.");
 		return NULL;
 	}
-	hr_buf_init(&frame, HR_FRAME_MAX);
-	hr_buf_init(&path, HR_MCP_BODY_MAX * 2);
 	if (given.p == NULL || given.len == 0 || given.p[0] != '/') {
 		if (hr_shell_state(&(const struct hr_shell_place){.run_dir = c->env->run_dir},
 			&frame, &state, &err) == 0 &&
@@ -111,11 +110,9 @@ hr_mcp_path(struct hr_mcp_call *c, const char *name)
 	}
 	if (given.p != NULL)
 		hr_buf_add(&path, given.p, given.len);
-	hr_buf_done(&frame);
 	ret = hr_buf_take(&path);
 	if (ret == NULL)
 		hr_mcp_fail(c, "Out of memory; nothing was done. Try again.");
-	hr_buf_done(&path);
 	return ret;
 }
 

@@ -29,16 +29,12 @@ static const char *const type_names[] = {
 static bool
 is_there(const char *run_dir, const struct hr_mcp_tool *t)
 {
-	struct hr_buf path;
-	bool there;
+	HR_BUF(path, 4096);
 
 	if (t->plugin == NULL)
 		return true;
-	hr_buf_init(&path, 4096);
 	hr_buf_addf(&path, "%s/action/%s", run_dir, t->plugin);
-	there = path.fail == HR_OK && access(hr_buf_str(&path), F_OK) == 0;
-	hr_buf_done(&path);
-	return there;
+	return path.fail == HR_OK && access(hr_buf_str(&path), F_OK) == 0;
 }
 
 static const char *

@@ -102,21 +102,17 @@ header_is(const char *header, struct json_object *v)
 	static const char head[] = "=?base64?", tail[] = "?=";
 	size_t len = strlen(header), text_len;
 	const char *text;
-	struct hr_buf coded;
-	bool same;
+	HR_BUF(coded, HR_MCP_BODY_MAX * 2);
 
 	if (hr_json_type(v) != HR_PY_STR)
 		return false;
 	if (strncmp(header, head, sizeof(head) - 1) != 0)
 		return hr_json_str_is(v, header);
 	text = hr_json_str(v, &text_len);
-	hr_buf_init(&coded, HR_MCP_BODY_MAX * 2);
 	hr_buf_adds(&coded, head);
 	hr_quote_base64(&coded, text, text_len);
 	hr_buf_adds(&coded, tail);
-	same = coded.fail == HR_OK && coded.len == len && memcmp(coded.p, header, len) == 0;
-	hr_buf_done(&coded);
-	return same;
+	return coded.fail == HR_OK && coded.len == len && memcmp(coded.p, header, len) == 0;
 }
 
 /* The newer revision: each request says what it is, in the body and for proxies in headers. */
@@ -292,18 +288,16 @@ static int
 send_rest(void *arg, struct hr_sink *sink, struct hr_err *err)
 {
 	struct hr_mcp_call *c = arg;
-	struct hr_buf b;
+	HR_BUF(b, TEXT_MAX);
 	int r;
 
 	hr_mcp_wait_now(c, sink);
-	hr_buf_init(&b, TEXT_MAX);
 	hr_buf_adds(&b, c->events ? "event: message\ndata: " : "");
 	put_result(c, &b);
 	hr_buf_adds(&b, c->events ? "\n\n" : "");
 	r = hr_buf_check(&b, err);
 	if (r == 0)
 		r = sink->write(sink, b.p, b.len);
-	hr_buf_done(&b);
 	return r;
 }
 

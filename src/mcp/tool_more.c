@@ -130,12 +130,11 @@ parse_line(const char *line, struct port *ret)
 static void
 read_ports(const char *file, struct port *v, size_t *n)
 {
-	struct hr_buf text;
+	HR_BUF(text, 16u << 20);
 	struct port one;
 	const char *line, *nl;
 	size_t i;
 
-	hr_buf_init(&text, 16u << 20);
 	(void)hr_path_read(file, &text, NULL); /* none: nothing listens there */
 	for (line = hr_buf_str(&text); (nl = strchr(line, '\n')) != NULL; line = nl + 1) {
 		if (!parse_line(line, &one))
@@ -147,7 +146,6 @@ read_ports(const char *file, struct port *v, size_t *n)
 		else if (*n < PORTS_MAX)
 			v[(*n)++] = one;
 	}
-	hr_buf_done(&text);
 }
 
 static int

@@ -166,10 +166,9 @@ say_busy(struct hr_mcp_call *c, const struct hr_shell_place *place, struct hr_sp
 {
 	struct hr_mcp_wait other = c->wait;
 	struct hr_command_state s;
-	struct hr_buf frame, handle;
+	HR_BUF(frame, HR_FRAME_MAX);
+	HR_BUF(handle, 256);
 
-	hr_buf_init(&frame, HR_FRAME_MAX);
-	hr_buf_init(&handle, 256);
 	if (find_command(place, (struct hr_span){"", 0}, &other, &s, &frame)) {
 		hr_mcp_handle_put(&handle, &other);
 		if (s.length == (int64_t)command.len && s.text.len <= command.len &&
@@ -189,8 +188,6 @@ say_busy(struct hr_mcp_call *c, const struct hr_shell_place *place, struct hr_sp
 		hr_buf_add(&c->text, said.p, said.len);
 		hr_mcp_say(c, "\nThe command has not completed, and nothing more is known of it.");
 	}
-	hr_buf_done(&frame);
-	hr_buf_done(&handle);
 }
 
 /* From the observation: it is over, or it is to be waited for. */
@@ -202,11 +199,10 @@ take(struct hr_mcp_call *c, struct json_object *o, struct hr_span text)
 	struct hr_span content = hr_json_span_or(o, "content", ""), key = hr_span_of_buf(&c->key);
 	int64_t exit_code = meta != NULL ? hr_json_int_at(meta, "exit_code") : -1;
 	struct hr_command_state s;
-	struct hr_buf frame, handle;
+	HR_BUF(frame, HR_FRAME_MAX);
+	HR_BUF(handle, 256);
 	bool found = false;
 
-	hr_buf_init(&frame, HR_FRAME_MAX);
-	hr_buf_init(&handle, 256);
 	if (exit_code < 0 || content.len > LONG_OUTPUT) {
 		found = key.len > 0 && find_command(&place, key, &c->wait, &s, &frame);
 		if (found)
@@ -222,8 +218,6 @@ take(struct hr_mcp_call *c, struct json_object *o, struct hr_span text)
 	} else {
 		say_busy(c, &place, text, content);
 	}
-	hr_buf_done(&frame);
-	hr_buf_done(&handle);
 }
 
 static void
@@ -250,19 +244,17 @@ run_text(struct hr_mcp_call *c, struct hr_span text, double wait_s)
 	struct json_object *args = hr_json_object(NULL, "command", hr_mcp_json_str(text),
 			       "blocking", json_object_new_boolean(true), NULL),
 			   *o;
-	struct hr_buf key;
+	HR_BUF(key, 256);
 
 	if (args == NULL) {
 		hr_mcp_fail(c, "Out of memory; nothing was run.");
 		return;
 	}
-	hr_buf_init(&key, 256);
 	put_key(c, text, &key);
 	c->wait.until_ms = hr_now_ms() + (int64_t)(wait_s * 1000);
 	/* 0 would be: without limit */
 	o = hr_mcp_perform(c, c->wait.session[0] != '\0' ? c->wait.session : NULL, "run", args,
 	    first_s < 0.05 ? 0.05 : first_s, hr_span_of_buf(&key));
-	hr_buf_done(&key);
 	if (o != NULL && !hr_mcp_is_error(c, o))
 		take(c, o, text);
 	json_object_put(o);
@@ -273,7 +265,7 @@ call_run(struct hr_mcp_call *c)
 {
 	struct hr_span command = hr_mcp_arg(c, "command");
 	double wait_s = hr_mcp_wait_s(c, 0);
-	struct hr_buf text;
+	HR_BUF(text, HR_MCP_BODY_MAX + (1u << 20));
 
 	if (is_blank(command)) {
 		hr_mcp_fail(c, "The command is empty. To go on with one that runs, call wait.");
@@ -281,10 +273,8 @@ call_run(struct hr_mcp_call *c)
 	}
 	while (command.len > 0 && strchr(" \t\r\n", command.p[command.len - 1]) != NULL)
 		command.len--;
-	hr_buf_init(&text, HR_MCP_BODY_MAX + (1u << 20));
 	if (compose(c, command, &text) && find_shell(c, &c->wait))
 		run_text(c, hr_span_of_buf(&text), wait_s);
-	hr_buf_done(&text);
 }
 
 const struct hr_mcp_tool hr_mcp_run = {.name = "run",
@@ -310,13 +300,12 @@ press(struct hr_mcp_call *c, const struct hr_mcp_wait *w, struct hr_press_reques
 	struct hr_command_state known;
 	struct hr_err err = {0};
 	struct hr_answer answer;
-	struct hr_buf frame, handle;
+	HR_BUF(frame, HR_FRAME_MAX);
+	HR_BUF(handle, 256);
 	bool is_there = true;
 
 	req->command = w->id;
 	hr_answer_init(&answer);
-	hr_buf_init(&frame, HR_FRAME_MAX);
-	hr_buf_init(&handle, 256);
 	hr_mcp_handle_put(&handle, w);
 	if (c->env->enter(c->env->arg, &answer)) {
 		hr_answer_reset(&answer);
@@ -347,8 +336,6 @@ press(struct hr_mcp_call *c, const struct hr_mcp_wait *w, struct hr_press_reques
 		    hr_buf_str(&answer.body), hr_buf_str(&handle));
 	}
 	hr_answer_done(&answer);
-	hr_buf_done(&frame);
-	hr_buf_done(&handle);
 }
 
 static const struct hr_mcp_param input_params[] = {
@@ -391,7 +378,7 @@ call_input(struct hr_mcp_call *c)
 	struct json_object *keys = hr_json_at(c->args, "keys");
 	struct hr_press_request req = {.what = HR_PRESS_TEXT, .text = hr_mcp_arg(c, "text")};
 	struct hr_mcp_wait w;
-	struct hr_buf names;
+	HR_BUF(names, HR_MCP_BODY_MAX + KEYS_MAX);
 
 	if (!hr_mcp_handle_read(c, &w))
 		return;
@@ -399,7 +386,6 @@ call_input(struct hr_mcp_call *c)
 		hr_mcp_fail(c, "input takes either text or keys.");
 		return;
 	}
-	hr_buf_init(&names, HR_MCP_BODY_MAX + KEYS_MAX);
 	if (keys == NULL) {
 		press(c, &w, &req);
 	} else if (put_keys(c, keys, &names)) {
@@ -407,7 +393,6 @@ call_input(struct hr_mcp_call *c)
 		req.text = hr_span_of_buf(&names);
 		press(c, &w, &req);
 	}
-	hr_buf_done(&names);
 }
 
 const struct hr_mcp_tool hr_mcp_input = {.name = "input",

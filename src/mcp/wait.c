@@ -133,14 +133,13 @@ static void
 put_seen(struct hr_buf *b, const char *p, size_t len)
 {
 	struct hr_term *t = hr_term_new(&(const struct hr_term_config){.history = 40000});
-	struct hr_buf seen;
+	HR_BUF(seen, SEEN_MAX);
 
 	if (t == NULL) {
 		b->fail = HR_E_NOMEM;
 		return;
 	}
 	hr_term_feed(t, p, len);
-	hr_buf_init(&seen, SEEN_MAX);
 	hr_term_text(t, &seen);
 	hr_term_free(t);
 	hr_buf_add(b, hr_buf_str(&seen), seen.len);
@@ -150,7 +149,6 @@ put_seen(struct hr_buf *b, const char *p, size_t len)
 		b->fail = seen.fail;
 	else if (len > 0 && p[len - 1] == '\n' && seen.len > 0 && seen.p[seen.len - 1] != '\n')
 		hr_buf_addc(b, '\n');
-	hr_buf_done(&seen);
 }
 
 /* A part of the output; *io_to: where it ends, which is less where something is torn there. */
@@ -158,12 +156,11 @@ static int
 put_part(const struct hr_shell_place *place, uint64_t from, uint64_t *io_to, bool whole,
     struct hr_buf *out, struct hr_err *err)
 {
-	struct hr_buf raw;
+	HR_BUF(raw, 4 * PART);
 	uint64_t at = from;
 	size_t cut;
 	int r;
 
-	hr_buf_init(&raw, 4 * PART);
 	r = hr_command_output(place, &at, *io_to, (size_t)(*io_to - from), &raw, err);
 	if (r == 0) {
 		if (at > from)
@@ -173,7 +170,6 @@ put_part(const struct hr_shell_place *place, uint64_t from, uint64_t *io_to, boo
 		*io_to = at + raw.len - cut;
 		put_seen(out, hr_buf_str(&raw), raw.len - cut);
 	}
-	hr_buf_done(&raw);
 	return r;
 }
 
@@ -264,11 +260,10 @@ hr_mcp_look(struct hr_mcp_call *c, const struct hr_shell_place *place, const str
 {
 	struct hr_command_state list[HR_COMMANDS_MAX];
 	struct hr_err err = {0};
-	struct hr_buf frame;
+	HR_BUF(frame, HR_FRAME_MAX);
 	size_t n = 0, i;
 	bool found = false;
 
-	hr_buf_init(&frame, HR_FRAME_MAX);
 	if (hr_shell_commands(place, &frame, list, &n, &err) < 0) {
 		if (err.code == HR_E_NOTFOUND)
 			hr_mcp_fail(c, "The shell of that handle has ended.");
@@ -277,7 +272,6 @@ hr_mcp_look(struct hr_mcp_call *c, const struct hr_shell_place *place, const str
 			    "Not now (%s). The command goes on: call wait with the same "
 			    "handle again.",
 			    err.msg);
-		hr_buf_done(&frame);
 		return false;
 	}
 	for (i = 0; i < n && !found; i++)
@@ -289,7 +283,6 @@ hr_mcp_look(struct hr_mcp_call *c, const struct hr_shell_place *place, const str
 		hr_mcp_fail(c, "Nothing is known of that command any more: the shell has run 64 "
 			       "others since, or the sandbox was started anew.");
 	}
-	hr_buf_done(&frame);
 	return found;
 }
 
@@ -300,33 +293,29 @@ finish(struct hr_mcp_call *c, const struct hr_shell_place *place, struct hr_comm
 {
 	struct hr_session_state state = {.working_dir = {"", 0}};
 	struct hr_err err = {0};
-	struct hr_buf frame, more;
+	HR_BUF(frame, HR_FRAME_MAX);
+	HR_BUF(more, 256);
 
-	hr_buf_init(&frame, HR_FRAME_MAX);
-	hr_buf_init(&more, 256);
 	(void)hr_shell_state(place, &frame, &state, &err); /* then it is not told */
 	if (c->wait.from < s->log_end)
 		hr_mcp_handle_put(&more, &c->wait);
 	hr_mcp_put_done(c, output, s->exit_code, state.working_dir, hr_buf_str(&more));
 	if (s->end == HR_COMMAND_SHELL_ENDED)
 		hr_mcp_say(c, "\n[the shell ended; another one has taken its place]");
-	hr_buf_done(&more);
-	hr_buf_done(&frame);
 }
 
 static void
 put_state(struct hr_mcp_call *c, const struct hr_shell_place *place, const char *why)
 {
 	struct hr_command_state s;
-	struct hr_buf out, handle;
+	HR_BUF(out, 1u << 20);
+	HR_BUF(handle, 256);
 	struct hr_err err = {0};
 	bool over;
 
 	if (!hr_mcp_look(c, place, &c->wait, &s))
 		return;
 	over = s.end != HR_COMMAND_RUNNING;
-	hr_buf_init(&out, 1u << 20);
-	hr_buf_init(&handle, 256);
 	if (put_output(place, &c->wait, s.log_end, over, &out, &err) < 0 ||
 	    hr_buf_check(&out, &err) < 0) {
 		hr_mcp_fail(c, "The output cannot be had now (%s). Call wait again.", err.msg);
@@ -336,8 +325,6 @@ put_state(struct hr_mcp_call *c, const struct hr_shell_place *place, const char 
 		hr_mcp_handle_put(&handle, &c->wait);
 		put_running(c, hr_span_of_buf(&out), hr_buf_str(&handle), why);
 	}
-	hr_buf_done(&out);
-	hr_buf_done(&handle);
 }
 
 /* ---- waiting ---- */
@@ -357,8 +344,8 @@ progress(struct waiting *w, const struct hr_output_piece *piece)
 {
 	struct hr_mcp_call *c = w->call;
 	struct hr_span s = piece->bytes;
-	struct hr_buf b, seen;
-	bool ok;
+	HR_BUF(b, 1u << 20);
+	HR_BUF(seen, 1u << 18);
 
 	if (!c->events || c->token == NULL || s.len == 0 || hr_now_ms() - w->told_ms < PROGRESS_MS)
 		return true;
@@ -367,8 +354,6 @@ progress(struct waiting *w, const struct hr_output_piece *piece)
 		s.p += s.len - PROGRESS_MAX;
 		s.len = PROGRESS_MAX;
 	}
-	hr_buf_init(&b, 1u << 20);
-	hr_buf_init(&seen, 1u << 18);
 	put_seen(&seen, s.p, s.len);
 	hr_buf_adds(&b, "event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":"
 			"\"notifications/progress\",\"params\":{\"progressToken\":");
@@ -377,10 +362,7 @@ progress(struct waiting *w, const struct hr_output_piece *piece)
 	    &b, ",\"progress\":%" PRIu64 ",\"message\":", w->at > w->told ? w->at - w->told : 0);
 	(void)hr_json_put_str(&b, hr_buf_str(&seen), seen.len, HR_JSON_REPLACE);
 	hr_buf_adds(&b, "}}\n\n");
-	ok = b.fail == HR_OK && w->sink->write(w->sink, b.p, b.len) == 0;
-	hr_buf_done(&b);
-	hr_buf_done(&seen);
-	return ok;
+	return b.fail == HR_OK && w->sink->write(w->sink, b.p, b.len) == 0;
 }
 
 enum seen { TIME_IS_OVER, KEEPER_CLOSED, TO_LEAVE };
@@ -412,14 +394,13 @@ follow(struct waiting *w, const struct hr_shell_place *place)
 	    .offset = w->at, .stays = true, .command = w->call->wait.id};
 	struct hr_output_piece piece;
 	struct hr_err err = {0};
-	struct hr_buf frame;
+	HR_BUF(frame, FRAME_MAX);
 	enum seen how = KEEPER_CLOSED;
 	size_t used;
 	int fd = hr_shell_follow(place, &req, &err);
 
 	if (fd < 0)
 		return KEEPER_CLOSED;
-	hr_buf_init(&frame, FRAME_MAX);
 	for (;;) {
 		if (!hr_frame_waits(&frame)) {
 			how = wait_piece(w, fd);
@@ -435,7 +416,6 @@ follow(struct waiting *w, const struct hr_shell_place *place)
 		}
 		hr_buf_drop_front(&frame, used);
 	}
-	hr_buf_done(&frame);
 	hr_fd_close(&fd);
 	return how;
 }

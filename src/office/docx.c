@@ -396,14 +396,13 @@ paragraph_read(struct docx *d, const struct node *p, struct hr_err *err)
 	const char *id = node_attr(node_child(props, "pStyle"), "val"), *shown;
 	unsigned level = heading_level(id);
 	struct list_kind list;
-	struct hr_buf text;
+	HR_BUF(text, HR_OFFICE_TEXT_MAX);
 	int r;
 
 	style =
 	    d->styles != NULL ? find_by_attr(tree_root(d->styles), "style", "styleId", id) : NULL;
 	if (level == 0)
 		level = heading_level(node_attr(node_child(style, "name"), "val"));
-	hr_buf_init(&text, HR_OFFICE_TEXT_MAX);
 	r = paragraph_text(d, p, &text, err);
 	shown = hr_buf_str(&text);
 	shown += strspn(shown, " \n");
@@ -422,7 +421,6 @@ paragraph_read(struct docx *d, const struct node *p, struct hr_err *err)
 			hr_buf_adds(d->out, "\n\n");
 		}
 	}
-	hr_buf_done(&text);
 	return r == 0 ? boxes_read(d, p, err) : r;
 }
 

@@ -18,10 +18,8 @@ static char *
 rel_resolve(const char *part, const char *target)
 {
 	const char *slash = strrchr(part, '/'), *p, *end;
-	struct hr_buf b;
-	char *name;
+	HR_BUF(b, NAME_MAX_LEN);
 
-	hr_buf_init(&b, NAME_MAX_LEN);
 	if (target[0] != '/' && slash != NULL)
 		hr_buf_add(&b, part, (size_t)(slash - part));
 	for (p = target; *p != '\0'; p = *end != '\0' ? end + 1 : end) {
@@ -38,9 +36,7 @@ rel_resolve(const char *part, const char *target)
 		}
 	}
 	hr_buf_addc(&b, '\0');
-	name = b.fail == HR_OK ? hr_buf_take(&b) : NULL;
-	hr_buf_done(&b);
-	return name;
+	return b.fail == HR_OK ? hr_buf_take(&b) : NULL;
 }
 
 static int
@@ -74,15 +70,13 @@ rels_open(struct rels *r, const struct parts *ps, const char *part, struct hr_er
 	const char *last = hr_path_leaf(part);
 	const struct hr_buf *bytes;
 	const struct node *n;
-	struct hr_buf name;
+	HR_BUF(name, NAME_MAX_LEN * 2);
 	int result = 0;
 
 	*r = (struct rels){NULL, NULL};
-	hr_buf_init(&name, NAME_MAX_LEN * 2);
 	hr_buf_add(&name, part, (size_t)(last - part));
 	hr_buf_addf(&name, "_rels/%s.rels", last);
 	bytes = name.fail == HR_OK ? parts_find(ps, hr_buf_str(&name)) : NULL;
-	hr_buf_done(&name);
 	if (bytes == NULL)
 		return 0;
 	r->tree = tree_read(bytes, err);

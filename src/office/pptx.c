@@ -41,10 +41,9 @@ is_title(const struct node *shape)
 static void
 shape_read(const struct node *shape, bool title, struct hr_buf *out)
 {
-	struct hr_buf text;
+	HR_BUF(text, HR_OFFICE_TEXT_MAX);
 	const char *p;
 
-	hr_buf_init(&text, HR_OFFICE_TEXT_MAX);
 	body_text(node_child(shape, "txBody"), &text);
 	p = hr_buf_str(&text);
 	if (title) {
@@ -53,7 +52,6 @@ shape_read(const struct node *shape, bool title, struct hr_buf *out)
 	}
 	hr_buf_adds(out, p);
 	hr_buf_addc(out, '\n');
-	hr_buf_done(&text);
 }
 
 static void

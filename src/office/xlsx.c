@@ -195,10 +195,9 @@ static void
 add_text(const struct node *top, struct hr_buf *out)
 {
 	const struct node *n;
-	struct hr_buf b;
+	HR_BUF(b, HR_OFFICE_TEXT_MAX);
 	size_t from = 0;
 
-	hr_buf_init(&b, HR_OFFICE_TEXT_MAX);
 	for (n = top->first; n != NULL; n = node_next(n, top, !node_is(n, "rPh")))
 		if (n->text != NULL)
 			hr_buf_adds(&b, n->text);
@@ -208,7 +207,6 @@ add_text(const struct node *top, struct hr_buf *out)
 		office_add_flat(out, b.p + from, b.len - from, true);
 	if (b.fail != HR_OK && out->fail == HR_OK)
 		out->fail = b.fail;
-	hr_buf_done(&b);
 }
 
 static bool

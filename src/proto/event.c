@@ -243,10 +243,9 @@ say_unknown_action(struct json_object *type, struct hr_buf *why)
 static int
 decode_args(struct json_object *d, struct hr_event *ev, struct hr_buf *why)
 {
-	struct hr_buf text;
+	HR_BUF(text, HR_JSON_BODY_MAX);
 	int r;
 
-	hr_buf_init(&text, HR_JSON_BODY_MAX);
 	if (ev->args == NULL) {
 		/* no args at all: an empty dictionary that the text does not show */
 		struct json_object *none = json_object_new_object();
@@ -266,7 +265,6 @@ decode_args(struct json_object *d, struct hr_event *ev, struct hr_buf *why)
 		if (text.fail != HR_OK)
 			why->fail = text.fail;
 	}
-	hr_buf_done(&text);
 	return r;
 }
 

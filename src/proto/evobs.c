@@ -15,10 +15,9 @@
 static void
 say_unknown(struct json_object *type, struct hr_buf *why)
 {
-	struct hr_buf text;
+	HR_BUF(text, HR_JSON_BODY_MAX * 4);
 	size_t i;
 
-	hr_buf_init(&text, HR_JSON_BODY_MAX * 4);
 	hr_buf_adds(&text, "'observation['observation']=");
 	hr_pyrepr(&text, type);
 	hr_buf_adds(&text, "' is not defined. Available observations: dict_keys([");
@@ -29,7 +28,6 @@ say_unknown(struct json_object *type, struct hr_buf *why)
 	hr_pyrepr_str(why, hr_buf_str(&text), text.len);
 	if (text.fail != HR_OK)
 		why->fail = text.fail;
-	hr_buf_done(&text);
 }
 
 /* Not a dictionary: the text of the first operation that fails on it. */

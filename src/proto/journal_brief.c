@@ -111,11 +111,10 @@ journal_brief_done(
 	struct hr_journal_entry file;
 	enum hr_journal_found found;
 	uint32_t its_tag;
-	struct hr_buf its;
+	HR_BUF(its, (size_t)j->bytes_max);
 
 	if (journal_slot_done(j, e, tag, p, len))
 		return;
-	hr_buf_init(&its, (size_t)j->bytes_max);
 	if (hr_journal_enter(j, e->key, e->key_len, &file, &found, &its_tag, &its, NULL) == 0) {
 		/* DONE: by one that was killed then; nobody has had either answer */
 		if (found == HR_JOURNAL_NEW || found == HR_JOURNAL_BEGUN)
@@ -124,6 +123,5 @@ journal_brief_done(
 		e->ino = file.ino;
 		e->bytes = file.bytes;
 	}
-	hr_buf_done(&its);
 	journal_slot_filed(j, e);
 }

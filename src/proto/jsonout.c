@@ -184,17 +184,15 @@ static int put_value(struct hr_buf *b, struct json_object *v, struct form form);
 static int
 put_key(struct hr_buf *b, const char *key, enum hr_json_bad bad)
 {
-	struct hr_buf tmp;
+	HR_BUF(tmp, strlen(key));
 	const char *s;
 	size_t len;
 	int r;
 
-	hr_buf_init(&tmp, strlen(key));
 	s = hr_json_key(key, &tmp, &len);
 	r = hr_json_put_str(b, s, len, bad);
 	if (tmp.fail != HR_OK)
 		b->fail = tmp.fail;
-	hr_buf_done(&tmp);
 	return r;
 }
 
@@ -294,9 +292,8 @@ hr_json_put_named(struct hr_buf *b, const char *name, const char *text)
 char *
 hr_json_string(struct json_object *v, size_t most, struct hr_err *err)
 {
-	struct hr_buf b;
+	HR_BUF(b, most);
 
-	hr_buf_init(&b, most);
 	if (hr_json_put(&b, v) != 0)
 		b.fail = HR_E_NOMEM;
 	return hr_buf_end(&b, err);

@@ -153,11 +153,10 @@ string_starts(const struct lit *l, size_t *ret_prefix, bool *ret_raw)
 static int
 lit_string(struct lit *l, struct json_object **ret)
 {
-	struct hr_buf b;
+	HR_BUF(b, (size_t)(l->end - l->p) * 2 + 16);
 	size_t prefix;
 	bool raw, triple, fine = true;
 
-	hr_buf_init(&b, (size_t)(l->end - l->p) * 2 + 16);
 	while (fine && string_starts(l, &prefix, &raw)) {
 		char quote;
 
@@ -171,7 +170,6 @@ lit_string(struct lit *l, struct json_object **ret)
 	*ret = NULL;
 	if (fine && b.fail == HR_OK)
 		*ret = json_object_new_string_len(hr_buf_str(&b), (int)b.len);
-	hr_buf_done(&b);
 	return *ret != NULL ? 0 : -1;
 }
 
@@ -267,14 +265,13 @@ static int
 lit_number(struct lit *l, struct json_object **ret)
 {
 	bool negative = at_char(l, '-');
-	struct hr_buf b;
+	HR_BUF(b, (size_t)(l->end - l->p) + 1);
 	int r = -1;
 
 	if (negative || at_char(l, '+')) {
 		l->p++;
 		lit_space(l);
 	}
-	hr_buf_init(&b, (size_t)(l->end - l->p) + 1);
 	if (number_copy(l, &b)) {
 		if (b.len > 1 && b.p[0] == '0' && strchr("xXoObB", b.p[1]) != NULL) {
 			r = radix_number(b.p, ret);
@@ -284,7 +281,6 @@ lit_number(struct lit *l, struct json_object **ret)
 			r = decimal_number(b.p, negative, ret);
 		}
 	}
-	hr_buf_done(&b);
 	return r;
 }
 

@@ -126,11 +126,10 @@ hr_pyrepr_bytes(struct hr_buf *b, const void *data, size_t len)
 static void
 repr_dict(struct hr_buf *b, struct json_object *v)
 {
-	struct hr_buf tmp;
+	HR_BUF(tmp, HR_JSON_BODY_MAX);
 	const char *sep = "", *s;
 	size_t len;
 
-	hr_buf_init(&tmp, HR_JSON_BODY_MAX);
 	hr_buf_addc(b, '{');
 	json_object_object_foreach(v, key, value)
 	{
@@ -146,7 +145,6 @@ repr_dict(struct hr_buf *b, struct json_object *v)
 	hr_buf_addc(b, '}');
 	if (tmp.fail != HR_OK && b->fail == HR_OK)
 		b->fail = tmp.fail;
-	hr_buf_done(&tmp);
 }
 
 static void

@@ -103,12 +103,11 @@ take(struct hr_core *c, struct hr_buf *content, struct hr_buf *prefix, bool comp
 static void
 answer_run(struct hr_core *c, bool completed, enum hr_clock clock, struct hr_buf *suffix)
 {
-	struct hr_buf content, prefix;
+	HR_BUF(content, CORE_COMMAND_CAP);
+	HR_BUF(prefix, CORE_FIELD_CAP);
 	struct hr_err err = {0};
 	struct hr_run_result r = {.hidden = c->hidden, .exit_code = -1, .pid = -1, .clock = clock};
 
-	hr_buf_init(&content, CORE_COMMAND_CAP);
-	hr_buf_init(&prefix, CORE_FIELD_CAP);
 	if (take(c, &content, &prefix, completed, &err) < 0 || hr_buf_check(suffix, &err) < 0) {
 		core_answer_error(c, err.msg, strlen(err.msg));
 		goto out;
@@ -128,16 +127,13 @@ answer_run(struct hr_core *c, bool completed, enum hr_clock clock, struct hr_buf
 	}
 	give(c, &r);
 out:
-	hr_buf_done(&content);
-	hr_buf_done(&prefix);
 }
 
 void
 core_answer_completed(struct hr_core *c)
 {
-	struct hr_buf suffix;
+	HR_BUF(suffix, CORE_FIELD_CAP);
 
-	hr_buf_init(&suffix, CORE_FIELD_CAP);
 	hr_buf_addf(&suffix, "\n[The command completed with exit code %d.", c->exit_code);
 	if (c->special && c->command.len == 3)
 		hr_buf_addf(&suffix, " CTRL+%c was sent.", toupper((unsigned char)c->command.p[2]));
@@ -152,7 +148,6 @@ core_answer_completed(struct hr_core *c)
 	answer_run(c, true, HR_CLOCK_NONE, &suffix);
 	c->observations = 0;
 	hr_view_reset(c->view, !c->is_session);
-	hr_buf_done(&suffix);
 }
 
 /* The command goes on: what was shown is remembered. clock: why we answer all the same. */
@@ -172,9 +167,8 @@ answer_unfinished(struct hr_core *c, enum hr_clock clock, struct hr_buf *suffix)
 void
 core_answer_no_change(struct hr_core *c)
 {
-	struct hr_buf suffix;
+	HR_BUF(suffix, CORE_FIELD_CAP);
 
-	hr_buf_init(&suffix, CORE_FIELD_CAP);
 	hr_buf_addf(&suffix, "\n[The command has no new output after %lld seconds. " ADVICE "]",
 	    (long long)(c->config.no_change_ms / 1000));
 	answer_unfinished(c, HR_CLOCK_NO_OUTPUT, &suffix);
@@ -183,9 +177,8 @@ core_answer_no_change(struct hr_core *c)
 void
 core_answer_timeout(struct hr_core *c)
 {
-	struct hr_buf suffix;
+	HR_BUF(suffix, CORE_FIELD_CAP);
 
-	hr_buf_init(&suffix, CORE_FIELD_CAP);
 	hr_buf_adds(&suffix, "\n[The command timed out after ");
 	hr_float_repr(&suffix, c->timeout);
 	hr_buf_adds(&suffix, " seconds. " ADVICE "]");
@@ -195,9 +188,8 @@ core_answer_timeout(struct hr_core *c)
 void
 core_answer_refused(struct hr_core *c)
 {
-	struct hr_buf suffix;
+	HR_BUF(suffix, CORE_COMMAND_CAP);
 
-	hr_buf_init(&suffix, CORE_COMMAND_CAP);
 	hr_buf_adds(&suffix, "\n[Your command \"");
 	hr_buf_add(&suffix, hr_buf_str(&c->command), c->command.len);
 	hr_buf_adds(&suffix,

@@ -21,16 +21,14 @@
 int
 files_put_rc(struct hr_keeper *k, bool no_user_files, struct hr_err *err)
 {
-	struct hr_buf text;
+	HR_BUF(text, TEXT_CAP);
 	int result;
 
-	hr_buf_init(&text, TEXT_CAP);
 	hr_hook_rcfile(&k->hook, no_user_files, k->config->line_module, &text);
 	result = hr_buf_check(&text, err);
 	if (result == 0)
 		result = hr_statedir_put(&k->state, RC, text.p, text.len, HR_STATEDIR_USER, err);
 	k->rc_there = result == 0;
-	hr_buf_done(&text);
 	return result;
 }
 
@@ -38,18 +36,16 @@ bool
 files_put_exports(struct hr_keeper *k)
 {
 	struct hr_err err = {0};
-	struct hr_buf kept;
+	HR_BUF(kept, HR_REPORT_MAX);
 
 	if (k->exports.len == 0)
 		return false;
-	hr_buf_init(&kept, HR_REPORT_MAX);
 	hr_exports_keep(k->exports.p, k->exports.len, &kept);
 	k->exports_there =
 	    hr_buf_check(&kept, &err) == 0 && hr_statedir_put(&k->state, EXPORTS, hr_buf_str(&kept),
 						  kept.len, HR_STATEDIR_USER, &err) == 0;
 	if (!k->exports_there)
 		hr_log(HR_LOG_WARNING, "exported variables could not be kept: %s", err.msg);
-	hr_buf_done(&kept);
 	return k->exports_there;
 }
 

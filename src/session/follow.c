@@ -199,17 +199,14 @@ press_keys(struct hr_keeper *k, const struct hr_press_request *r)
 {
 	const char *name = r->text.p, *end = name + r->text.len;
 	char bytes[HR_KEY_MAX];
-	const char *why;
-	struct hr_buf all;
+	HR_BUF(all, HR_KEY_MAX * (r->text.len + 1));
 	size_t len;
 	bool app, busy;
 
 	app = hr_core_application_cursor(k->core);
-	hr_buf_init(&all, HR_KEY_MAX * (r->text.len + 1));
 	for (; name < end; name += strlen(name) + 1) {
 		if (hr_key_bytes(name, strlen(name), app, bytes, sizeof(bytes), &len, NULL) < 0 ||
 		    len == 0) {
-			hr_buf_done(&all);
 			return "no key of that name";
 		}
 		hr_buf_add(&all, bytes, len);
@@ -220,9 +217,7 @@ press_keys(struct hr_keeper *k, const struct hr_press_request *r)
 		hr_buf_reset(&all);
 	if (all.fail == HR_OK && all.len > 0)
 		shell_ops.type(k, all.p, all.len, false);
-	why = all.fail != HR_OK ? "out of memory" : NULL;
-	hr_buf_done(&all);
-	return why;
+	return all.fail != HR_OK ? "out of memory" : NULL;
 }
 
 static const char *

@@ -19,12 +19,11 @@ enum found { NOTHING, A_DIRECTORY, A_FILE, A_PROGRAM };
 static enum found
 look_at(const char *name, const char *cwd)
 {
-	struct hr_buf full;
+	HR_BUF(full, TEXT_CAP);
 	struct stat st;
 	enum found found = NOTHING;
 	int fd = -1;
 
-	hr_buf_init(&full, TEXT_CAP);
 	if (name[0] != '/') {
 		hr_buf_adds(&full, cwd);
 		hr_buf_addc(&full, '/');
@@ -39,7 +38,6 @@ look_at(const char *name, const char *cwd)
 			found = hr_fd_may_run(fd) ? A_PROGRAM : A_FILE;
 	}
 	hr_fd_close(&fd);
-	hr_buf_done(&full);
 	return found;
 }
 

@@ -290,7 +290,7 @@ static void
 op_ack(void *arg, bool careful)
 {
 	struct hr_keeper *k = arg;
-	struct hr_buf line;
+	HR_BUF(line, TEXT_CAP);
 	int64_t now = hr_now_ms();
 	char stale[256];
 	bool snapshot;
@@ -306,7 +306,6 @@ op_ack(void *arg, bool careful)
 	if (k->sent_away)
 		(void)op_take_back(k);
 	k->sent_away = false;
-	hr_buf_init(&line, TEXT_CAP);
 	hr_hook_ack_begin(&line);
 	if (k->restarted) {
 		k->restarted = false;
@@ -339,7 +338,6 @@ op_ack(void *arg, bool careful)
 	k->exports_due += snapshot && n > 0;
 	if (n < 0 && write(k->ack_fd, HR_HOOK_ACK_NOTHING, 2) != 2)
 		hr_log(HR_LOG_ERROR, "cannot answer the shell: %s", strerror(errno));
-	hr_buf_done(&line);
 }
 
 /* ---- commands for readline, past the terminal ---- */

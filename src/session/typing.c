@@ -115,9 +115,8 @@ type_paste(struct hr_core *c, const char *p, size_t len)
 static void
 type_eval(struct hr_core *c, const char *p, size_t len)
 {
-	struct hr_buf line;
+	HR_BUF(line, 2 * CORE_COMMAND_CAP);
 
-	hr_buf_init(&line, 2 * CORE_COMMAND_CAP);
 	hr_buf_adds(&line, "\\builtin eval $'");
 	for (; len > 0; p++, len--) {
 		if (*p == '\r')
@@ -134,7 +133,6 @@ type_eval(struct hr_core *c, const char *p, size_t len)
 		type_paste(c, line.p, line.len);
 	else
 		type_paste(c, "false # out of memory", 21); /* and not half of the text */
-	hr_buf_done(&line);
 }
 
 static int64_t
@@ -319,9 +317,8 @@ core_type_input(struct hr_core *c, int64_t now)
 void
 core_type_heal(struct hr_core *c, bool plain, int64_t now)
 {
-	struct hr_buf line;
+	HR_BUF(line, CORE_COMMAND_CAP);
 
-	hr_buf_init(&line, CORE_COMMAND_CAP);
 	hr_hook_heal(c->config.hook, &line);
 	if (plain)
 		hr_buf_addc(&line, '\n');
@@ -333,21 +330,18 @@ core_type_heal(struct hr_core *c, bool plain, int64_t now)
 	}
 	if (line.fail == HR_OK)
 		core_set_phase(c, PHASE_HEALING, now + HEAL_MS);
-	hr_buf_done(&line);
 }
 
 /* Without readline a command could be no longer than a line of the terminal. */
 void
 core_type_editing(struct hr_core *c, int64_t now)
 {
-	struct hr_buf line;
+	HR_BUF(line, CORE_FIELD_CAP);
 
-	hr_buf_init(&line, CORE_FIELD_CAP);
 	hr_hook_editing(c->exit_code, &line);
 	if (line.fail == HR_OK) {
 		hr_view_expect_line(c->view);
 		c->ops.type(c->arg, line.p, line.len, false);
 		core_set_phase(c, PHASE_EDITING, now + HEAL_MS);
 	}
-	hr_buf_done(&line);
 }

@@ -130,15 +130,13 @@ static void
 show_others(struct hr_view *v)
 {
 	size_t len = v->echoed.len - strlen(HR_READLINE_LEAVES);
-	struct hr_buf rest;
+	HR_BUF(rest, 2 * ECHO_CAP);
 
 	if (v->typed.fail != HR_OK || v->echoed.fail != HR_OK)
 		return;
-	hr_buf_init(&rest, 2 * ECHO_CAP);
 	if (hr_echo_remove(v->echoed.p, len, hr_buf_str(&v->typed), v->typed.len, &rest) &&
 	    rest.len > 0)
 		hr_term_feed(v->term, rest.p, rest.len);
-	hr_buf_done(&rest);
 }
 
 /* The number of new bytes up to the mark's end. Bash that got the rest prints HR_HOOK_STARTED. */
@@ -377,19 +375,18 @@ int
 hr_view_take(struct hr_view *v, const char *echoed, size_t echoed_len, const char *trace,
     struct hr_buf *out, bool *ret_lost, struct hr_err *err)
 {
-	struct hr_buf text;
+	HR_BUF(text, TEXT_CAP);
 	size_t from, len, n;
 	const char *p;
 	int result = -1;
 
 	*ret_lost = false;
-	hr_buf_init(&text, TEXT_CAP);
 	hr_term_text(v->term, &text);
 	strip_end(&text);
 	from = new_from(v, &text, ret_lost);
 	*ret_lost |= v->lost;
 	if (hr_buf_check(&text, err) < 0)
-		goto out;
+		return result;
 	strip_end(&text);
 	from = from < text.len ? from : text.len;
 	p = hr_buf_str(&text) + from;
@@ -408,10 +405,7 @@ hr_view_take(struct hr_view *v, const char *echoed, size_t echoed_len, const cha
 		len -= n;
 	}
 	hr_buf_add(out, p, len);
-	result = hr_buf_check(out, err);
-out:
-	hr_buf_done(&text);
-	return result;
+	return hr_buf_check(out, err);
 }
 
 int

@@ -172,11 +172,10 @@ hr_shell_pieces_refused(const struct hr_shell_pieces *p)
 char *
 hr_shell_refusal_text(const struct hr_shell_pieces *p, size_t *ret_len, struct hr_err *err)
 {
-	struct hr_buf b;
+	HR_BUF(b, (size_t)-1 / 2);
 	size_t len, i;
 	char *s;
 
-	hr_buf_init(&b, (size_t)-1 / 2);
 	hr_buf_adds(&b,
 	    "ERROR: Cannot execute multiple commands at once.\n"
 	    "Please run each command separately OR chain them into a single command via "
@@ -187,10 +186,8 @@ hr_shell_refusal_text(const struct hr_shell_pieces *p, size_t *ret_len, struct h
 		hr_buf_add(&b, p->v[i].text, p->v[i].len);
 	}
 	len = b.len;
-	if (hr_buf_check(&b, err)) {
-		hr_buf_done(&b);
+	if (hr_buf_check(&b, err))
 		return NULL;
-	}
 	s = hr_buf_take(&b);
 	if (ret_len)
 		*ret_len = len;

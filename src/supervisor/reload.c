@@ -101,15 +101,13 @@ hr_server_reopen_logs(struct hr_server *s)
 void
 hr_server_monitor(struct hr_server *s)
 {
-	struct hr_buf missing;
+	HR_BUF(missing, 1024);
 
-	hr_buf_init(&missing, 1024);
 	hr_monitor_close(&s->monitor);
 	hr_monitor_open(&s->monitor, s->ctx.loop, &s->alerts, &s->ctx.settings, &s->ctx.cgroup,
 	    "/proc", &missing);
 	if (missing.len > 0)
 		hr_log(HR_LOG_NOTICE, "no alerts about: %s", hr_buf_str(&missing));
-	hr_buf_done(&missing);
 }
 
 /* The address is the old one; what it asks of a client may not shrink to nothing. */

@@ -105,12 +105,11 @@ on_log(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len)
 {
 	char number[32] = "";
 	struct hr_err err = {0};
-	struct hr_buf text;
+	HR_BUF(text, HR_CHANNEL_ANSWER_MAX);
 	int news = -1;
 
 	if (len < sizeof(number))
 		memcpy(number, p, len);
-	hr_buf_init(&text, HR_CHANNEL_ANSWER_MAX);
 	/* room for what is around them */
 	hr_loglines_put(&s->log_lines, strtoull(number, NULL, 10),
 	    number[0] == '!' ? 0 : HR_CHANNEL_ANSWER_MAX - 256, &text);
@@ -120,7 +119,6 @@ on_log(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len)
 			hr_log(HR_LOG_WARNING, "pages learn late of lines of the log: %s", err.msg);
 	}
 	hr_channel_give(&w->channel, HR_CHANNEL_LOG_ANSWER, &text, news);
-	hr_buf_done(&text);
 }
 
 /* pools, by their index */
@@ -166,7 +164,7 @@ bool
 hr_server_request(void *server, struct hr_pool_worker *w, const char *packet, size_t len)
 {
 	const struct message *m = message_find(w, packet, len);
-	struct hr_buf text;
+	HR_BUF(text, HR_CHANNEL_ANSWER_MAX);
 
 	if (m == NULL)
 		return false;
@@ -174,9 +172,7 @@ hr_server_request(void *server, struct hr_pool_worker *w, const char *packet, si
 		m->fn(server, w, packet + 1, len - 1);
 		return true;
 	}
-	hr_buf_init(&text, HR_CHANNEL_ANSWER_MAX);
 	m->put(server, packet + 1, len - 1, &text);
 	hr_channel_give(&w->channel, m->answer, &text, -1);
-	hr_buf_done(&text);
 	return true;
 }

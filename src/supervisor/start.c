@@ -148,14 +148,12 @@ static int
 old_nginx(const struct hr_server *s)
 {
 	char *path = hr_rundir_file(&s->ctx.run, "nginx/group");
-	struct hr_buf text;
+	HR_BUF(text, 64);
 	pid_t pid = 0;
 	int fd = -1;
 
-	hr_buf_init(&text, 64);
 	if (path != NULL && hr_path_read(path, &text, NULL) == 0)
 		pid = (pid_t)strtol(hr_buf_str(&text), NULL, 10);
-	hr_buf_done(&text);
 	free(path);
 	if (pid > 1) {
 		fd = hr_pidfd_open(pid);
@@ -380,10 +378,9 @@ hr_server_print_nginx(struct hr_server *s)
 {
 	const struct hr_rundir_place where = place(s);
 	struct hr_err err = {0};
-	struct hr_buf text;
+	HR_BUF(text, 1 << 18);
 	int ok;
 
-	hr_buf_init(&text, 1 << 18);
 	s->ctx.run.path = hr_rundir_name(&where, &err);
 	ok = s->ctx.run.path != NULL && hr_plugins_load(&s->plugins, &err) == 0 &&
 	     hr_keys_read_file(&s->site.keys, s->ctx.settings.session_api_key_file, &err) == 0 &&
@@ -393,7 +390,6 @@ hr_server_print_nginx(struct hr_server *s)
 	     hr_nginx_compose(
 		 &text, s->options.nginx_part, &s->site, &s->ctx.settings, NULL, &err) == 0 &&
 	     hr_fd_write_full(STDOUT_FILENO, hr_buf_str(&text), text.len, &err) == 0;
-	hr_buf_done(&text);
 	return ok ? 0 : fail(HR_EXIT_USAGE, &err);
 }
 

@@ -36,11 +36,10 @@ add_disposition(struct hr_answer *ret, const char *path, const char *suffix)
 {
 	const char *slash = strrchr(path, '/');
 	const char *name = slash != NULL ? slash + 1 : path;
-	struct hr_buf plain, quoted, value;
+	HR_BUF(plain, QUERY_MAX);
+	HR_BUF(quoted, QUERY_MAX * 3);
+	HR_BUF(value, QUERY_MAX * 4);
 
-	hr_buf_init(&plain, QUERY_MAX);
-	hr_buf_init(&quoted, QUERY_MAX * 3);
-	hr_buf_init(&value, QUERY_MAX * 4);
 	hr_buf_adds(&plain, name);
 	hr_buf_adds(&plain, suffix);
 	hr_percent_encode(&quoted, hr_buf_str(&plain), "_.-~/");
@@ -52,9 +51,6 @@ add_disposition(struct hr_answer *ret, const char *path, const char *suffix)
 		ret->headers.fail = HR_E_NOMEM;
 	else
 		hr_answer_header(ret, "Content-Disposition", hr_buf_str(&value));
-	hr_buf_done(&plain);
-	hr_buf_done(&quoted);
-	hr_buf_done(&value);
 }
 
 /* The parameter. false: answered. */
@@ -86,11 +82,10 @@ hr_handle_download(struct hr_worker *w, struct hr_request *r, struct hr_answer *
 	struct hr_stream s = {.length = -1};
 	struct hr_err err = {.code = HR_OK};
 	const struct hr_zip *zip;
-	struct hr_buf path, why, empty;
+	HR_BUF(path, QUERY_MAX);
+	HR_BUF(why, HR_TARGET_TEXT_MAX);
+	HR_BUF(empty, QUERY_MAX);
 
-	hr_buf_init(&path, QUERY_MAX);
-	hr_buf_init(&why, HR_TARGET_TEXT_MAX);
-	hr_buf_init(&empty, QUERY_MAX);
 	(void)hr_request_query(r, "empty", &empty);
 	if (empty.fail == HR_E_NOMEM) {
 		hr_answer_generic(ret);
@@ -114,9 +109,6 @@ hr_handle_download(struct hr_worker *w, struct hr_request *r, struct hr_answer *
 			hr_answer_detail(ret, 500, hr_buf_str(&why));
 		}
 	}
-	hr_buf_done(&path);
-	hr_buf_done(&why);
-	hr_buf_done(&empty);
 }
 
 /* ---- one file ---- */
@@ -141,7 +133,7 @@ static bool
 leave_to_nginx(const struct hr_worker *w, int fd, const struct stat *st, struct hr_answer *ret)
 {
 	char name[PATH_MAX];
-	struct hr_buf uri;
+	HR_BUF(uri, sizeof(name) * 3 + 16);
 	struct stat there;
 	bool left = false;
 
@@ -150,14 +142,12 @@ leave_to_nginx(const struct hr_worker *w, int fd, const struct stat *st, struct 
 	    there.st_dev != st->st_dev || there.st_ino != st->st_ino ||
 	    !hr_nginx_account_reads(&w->nginx, name))
 		return false;
-	hr_buf_init(&uri, sizeof(name) * 3 + 16);
 	hr_buf_adds(&uri, "/-/file");
 	hr_percent_encode(&uri, name, "_.-~/");
 	if (uri.fail == HR_OK) {
 		hr_answer_header(ret, "X-Accel-Redirect", hr_buf_str(&uri));
 		left = true;
 	}
-	hr_buf_done(&uri);
 	return left;
 }
 
@@ -166,13 +156,12 @@ static void
 send_ourselves(const struct hr_request *r, int fd, const struct stat *st, struct hr_answer *ret)
 {
 	struct hr_stream s = {.send = hr_filebody_send, .done = hr_filebody_free};
-	struct hr_buf etag, date, part;
+	HR_BUF(etag, 64);
+	HR_BUF(date, 64);
+	HR_BUF(part, 128);
 	off_t from = 0, len = st->st_size;
 	enum hr_range range = HR_RANGE_ALL;
 
-	hr_buf_init(&etag, 64);
-	hr_buf_init(&date, 64);
-	hr_buf_init(&part, 128);
 	hr_filebody_etag(&etag, st->st_mtime, st->st_size);
 	hr_filebody_date(&date, st->st_mtime);
 	hr_answer_header(ret, "ETag", hr_buf_str(&etag));
@@ -204,9 +193,6 @@ send_ourselves(const struct hr_request *r, int fd, const struct stat *st, struct
 		else
 			hr_answer_generic(ret);
 	}
-	hr_buf_done(&etag);
-	hr_buf_done(&date);
-	hr_buf_done(&part);
 }
 
 void
@@ -214,10 +200,9 @@ hr_download_file(
     const struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_answer *ret)
 {
 	int fd = hr_reach_open_as(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, false);
-	struct hr_buf why;
+	HR_BUF(why, HR_TARGET_TEXT_MAX);
 	struct stat st;
 
-	hr_buf_init(&why, HR_TARGET_TEXT_MAX);
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)) {
 		hr_answer_detail(ret, 500, "404: File not found");
 	} else if (fd < 0 || fstat(fd, &st) < 0) {
@@ -238,20 +223,17 @@ hr_download_file(
 		}
 	}
 	hr_fd_close(&fd);
-	hr_buf_done(&why);
 }
 
 void
 hr_handle_download_one(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
-	struct hr_buf path;
+	HR_BUF(path, QUERY_MAX);
 
 	if (strcmp(r->method, "GET") != 0 && strcmp(r->method, "HEAD") != 0) {
 		hr_answer_detail(ret, 405, "Method Not Allowed");
 		return;
 	}
-	hr_buf_init(&path, QUERY_MAX);
 	if (wanted_path(r, &path, ret))
 		hr_download_file(w, r, hr_buf_str(&path), ret);
-	hr_buf_done(&path);
 }

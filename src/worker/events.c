@@ -18,9 +18,8 @@ static const char *
 parse(const struct hr_request *r, struct hr_hub_wish *ret)
 {
 	const char *id = r->last_event_id, *wrong = NULL;
-	struct hr_buf text;
+	HR_BUF(text, 4096);
 
-	hr_buf_init(&text, 4096);
 	ret->tail = TAIL;
 	if (hr_request_query(r, "tail", &text) && !hr_live_number(hr_buf_str(&text), &ret->tail))
 		wrong = "tail is not a number";
@@ -33,7 +32,6 @@ parse(const struct hr_request *r, struct hr_hub_wish *ret)
 		if (!hr_live_number(id, &ret->offset))
 			wrong = "Last-Event-ID is not a number";
 	}
-	hr_buf_done(&text);
 	return wrong;
 }
 

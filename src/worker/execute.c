@@ -27,11 +27,11 @@ static const char not_an_object[] =
 static void
 refuse_syntax(const struct hr_json_error *e, struct hr_answer *ret)
 {
-	struct hr_buf errors, loc, ctx;
+	struct hr_buf errors;
+	HR_BUF(loc, 64);
+	HR_BUF(ctx, 256);
 
 	hr_invalid_init(&errors);
-	hr_buf_init(&loc, 64);
-	hr_buf_init(&ctx, 256);
 	hr_buf_addf(&loc, "'body', %zu", e->pos);
 	hr_invalid_open(&errors, "json_invalid", hr_buf_str(&loc), "JSON decode error");
 	hr_buf_adds(&errors, "{}");
@@ -41,8 +41,6 @@ refuse_syntax(const struct hr_json_error *e, struct hr_answer *ret)
 	hr_invalid_close(&errors, hr_buf_str(&ctx));
 	if (loc.fail != HR_OK || ctx.fail != HR_OK)
 		errors.fail = HR_E_NOMEM;
-	hr_buf_done(&loc);
-	hr_buf_done(&ctx);
 	hr_invalid_answer(&errors, ret);
 }
 
@@ -119,12 +117,11 @@ perform_custom(struct hr_worker *w, const struct hr_request *r, const struct hr_
 	const struct hr_event ev = {
 	    .id = hr_json_at(action, "id"), .timestamp = hr_json_at(action, "timestamp")};
 	struct hr_action_env env = *of;
-	struct hr_buf key;
+	HR_BUF(key, HR_KEY_MAX);
 	bool taken = true;
 
 	if (!hr_plugin_takes(env.run_dir, action))
 		return false;
-	hr_buf_init(&key, HR_KEY_MAX);
 	hr_key_make(&key, r, &ev, &w->body);
 	env.key = hr_span_of_buf(&key);
 	env.journal = &w->journal;
@@ -140,7 +137,6 @@ perform_custom(struct hr_worker *w, const struct hr_request *r, const struct hr_
 	}
 	if (taken)
 		hr_buf_add(&ret->key, env.key.p, env.key.len);
-	hr_buf_done(&key);
 	return taken;
 }
 
@@ -165,22 +161,19 @@ hr_execute_action(struct hr_worker *w, const struct hr_request *r, const char *s
 	    .session = session,
 	    .shell_fd = session == NULL ? &w->shell_fd : NULL,
 	    .user_id = w->user_id};
-	struct hr_buf why, key;
+	HR_BUF(why, WHY_MAX);
+	HR_BUF(key, HR_KEY_MAX);
 	struct hr_event ev;
 
 	if (session == NULL && perform_custom(w, r, &env, action, ret))
 		return;
-	hr_buf_init(&why, WHY_MAX);
 	if (hr_event_decode(action, &ev, &why) < 0) {
 		hr_answer_internal(ret, &why);
-		hr_buf_done(&why);
 		return;
 	}
-	hr_buf_done(&why);
 	if (session != NULL && !fits_session(&ev, ret))
 		return;
 	atomic_store(&w->board->last_execution_ns, hr_wall_ns());
-	hr_buf_init(&key, HR_KEY_MAX);
 	if (name.len > 0)
 		hr_buf_add(&key, name.p, name.len);
 	else
@@ -198,7 +191,6 @@ hr_execute_action(struct hr_worker *w, const struct hr_request *r, const char *s
 		hr_buf_add(&ret->key, env.key.p, env.key.len); /* cut short at worst */
 		hr_trace_next(r->traceparent, r->request_id, ret->trace);
 	}
-	hr_buf_done(&key);
 }
 
 void

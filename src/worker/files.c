@@ -20,11 +20,10 @@
 static size_t
 limit_of(const struct hr_request *r)
 {
-	struct hr_buf text;
+	HR_BUF(text, 64);
 	unsigned long n = LIMIT;
 	char *end;
 
-	hr_buf_init(&text, 64);
 	if (hr_request_query(r, "limit", &text)) {
 		const char *p = hr_buf_str(&text);
 
@@ -32,7 +31,6 @@ limit_of(const struct hr_request *r)
 		if (n == 0 || *end != '\0' || n > HR_DIRPAGE_MAX)
 			n = 0;
 	}
-	hr_buf_done(&text);
 	return n;
 }
 
@@ -43,12 +41,10 @@ refuse(struct hr_answer *ret, int sys, const char *path)
 	int status = sys == ENOENT || sys == ENOTDIR || sys == ELOOP || sys == ENAMETOOLONG ? 404
 		     : sys == EACCES || sys == EPERM                                        ? 403
 											    : 500;
-	struct hr_buf why;
+	HR_BUF(why, QUERY_MAX);
 
-	hr_buf_init(&why, QUERY_MAX);
 	(void)hr_oserror_put(&why, sys, path);
 	hr_answer_detail(ret, status, hr_buf_str(&why));
-	hr_buf_done(&why);
 }
 
 static void
@@ -77,10 +73,9 @@ void
 hr_handle_files(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
 	size_t limit = limit_of(r);
-	struct hr_buf path, after;
+	HR_BUF(path, QUERY_MAX);
+	HR_BUF(after, QUERY_MAX);
 
-	hr_buf_init(&path, QUERY_MAX);
-	hr_buf_init(&after, QUERY_MAX);
 	if (!hr_request_query(r, "path", &path))
 		hr_buf_adds(&path, w->work_dir);
 	(void)hr_request_query(r, "after", &after);
@@ -94,6 +89,4 @@ hr_handle_files(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret
 		hr_answer_detail(ret, 404, "no name has a null in it");
 	else
 		list(hr_buf_str(&path), hr_buf_str(&after), limit, ret);
-	hr_buf_done(&path);
-	hr_buf_done(&after);
 }

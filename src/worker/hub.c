@@ -393,14 +393,13 @@ hr_hub_join(struct hr_hub *h, const struct hr_hub_wish *wish, struct hr_err *err
 	const struct hr_shell_place place = {
 	    .run_dir = h->w->run_dir, .session = wish->session, .limit_s = HR_SOURCE_LIMIT_S};
 	struct hr_session_state state;
-	struct hr_buf frame;
+	HR_BUF(frame, HR_FRAME_MAX);
 	struct hr_source *s = NULL;
 	struct hr_hub_page *p;
 	int r;
 
 	if (h->count >= PAGES_MAX)
 		return hr_err_set(err, HR_E_BUSY, "%d pages look on already", PAGES_MAX);
-	hr_buf_init(&frame, HR_FRAME_MAX);
 	r = hr_shell_state(&place, &frame, &state, err);
 	hr_buf_done(&frame); /* the numbers are not in it */
 	if (r == 0)

@@ -76,10 +76,9 @@ put_output(struct hr_hub_page *p)
 {
 	const struct hr_source *s = p->source;
 	uint64_t end = hr_source_end(s);
-	struct hr_buf b;
+	HR_BUF(b, STEP_TEXT);
 	size_t n;
 
-	hr_buf_init(&b, STEP_TEXT);
 	if (p->anew || p->at < s->start) { /* those are gone, or the count began anew */
 		hr_buf_addf(&b,
 		    "event: gap\nid: %" PRIu64 "\ndata: {\"from\":%" PRIu64 ",\"to\":%" PRIu64
@@ -101,7 +100,6 @@ put_output(struct hr_hub_page *p)
 		put_out(p, hr_buf_str(&b), b.len);
 	else
 		p->out.fail = b.fail;
-	hr_buf_done(&b);
 }
 
 /* One step of what it does not know yet; false: it knows all. */

@@ -154,13 +154,11 @@ hr_source_look(struct hr_source *s, const char *run_dir)
 	struct hr_command_state list[HR_COMMANDS_MAX];
 	struct hr_session_state state;
 	struct hr_err err = {0};
-	struct hr_buf frame, b;
+	HR_BUF(frame, HR_FRAME_MAX);
+	HR_BUF(b, HR_TOLD_MAX);
 	size_t n = 0, i;
 
-	hr_buf_init(&frame, HR_FRAME_MAX);
-	hr_buf_init(&b, HR_TOLD_MAX);
 	if (hr_shell_state(&place, &frame, &state, &err) < 0) {
-		hr_buf_done(&frame);
 		return; /* the keeper's end is seen by itself */
 	}
 	hr_buf_adds(&b, "{\"session\":");
@@ -175,8 +173,6 @@ hr_source_look(struct hr_source *s, const char *run_dir)
 		}
 	hr_buf_adds(&b, "]}");
 	hr_told_set(&s->state, "shell", &b);
-	hr_buf_done(&frame);
-	hr_buf_done(&b);
 }
 
 void

@@ -37,14 +37,12 @@ put_text(struct hr_buf *key, char kind, const char *text, const struct hr_buf *b
 static void
 put_value(struct hr_buf *key, struct json_object *v)
 {
-	struct hr_buf text;
+	HR_BUF(text, HR_JSON_BODY_MAX);
 
-	hr_buf_init(&text, HR_JSON_BODY_MAX);
 	hr_pyrepr(&text, v);
 	if (text.fail != HR_OK)
 		key->fail = text.fail;
 	put_digest(key, hr_buf_str(&text), text.len);
-	hr_buf_done(&text);
 }
 
 bool

@@ -153,13 +153,12 @@ static void
 list_path(const char *work_dir, struct json_object *path, struct hr_answer *ret)
 {
 	const char *s = "";
-	struct hr_buf why;
+	HR_BUF(why, WHY_MAX);
 	char *bytes, *full;
 	size_t len = 0;
 
 	if (path != NULL)
 		s = hr_json_str(path, &len);
-	hr_buf_init(&why, WHY_MAX);
 	bytes = hr_purepath_bytes(s, len, &why);
 	full = bytes != NULL ? hr_path_join(work_dir, bytes) : NULL;
 	if (full != NULL)
@@ -170,7 +169,6 @@ list_path(const char *work_dir, struct json_object *path, struct hr_answer *ret)
 		hr_buf_adds(&ret->body, "[]"); /* no such path can exist */
 	free(full);
 	free(bytes);
-	hr_buf_done(&why);
 }
 
 void

@@ -113,16 +113,14 @@ hr_handle_live_session(struct hr_worker *w, struct hr_request *r, struct hr_answ
 	struct hr_session_state state;
 	struct hr_shell_place place;
 	struct hr_err err = {0};
-	struct hr_buf frame;
+	HR_BUF(frame, HR_FRAME_MAX);
 
 	if (!hr_live_place(w, r, &place, ret))
 		return;
-	hr_buf_init(&frame, HR_FRAME_MAX);
 	if (hr_shell_state(&place, &frame, &state, &err) < 0)
 		hr_live_refuse(ret, &err);
 	else
 		hr_live_put_state(&ret->body, name_of(&place), &state);
-	hr_buf_done(&frame);
 }
 
 static void
@@ -162,12 +160,11 @@ hr_handle_live_commands(struct hr_worker *w, struct hr_request *r, struct hr_ans
 	struct hr_command_state list[HR_COMMANDS_MAX];
 	struct hr_shell_place place;
 	struct hr_err err = {0};
-	struct hr_buf frame;
+	HR_BUF(frame, HR_FRAME_MAX);
 	size_t n = 0, i;
 
 	if (!hr_live_place(w, r, &place, ret))
 		return;
-	hr_buf_init(&frame, HR_FRAME_MAX);
 	if (hr_shell_commands(&place, &frame, list, &n, &err) < 0) {
 		hr_live_refuse(ret, &err);
 	} else {
@@ -179,7 +176,6 @@ hr_handle_live_commands(struct hr_worker *w, struct hr_request *r, struct hr_ans
 		}
 		hr_buf_adds(&ret->body, "]}");
 	}
-	hr_buf_done(&frame);
 }
 
 /* ---- what is pressed ---- */
@@ -209,11 +205,10 @@ press(struct hr_worker *w, const struct hr_request *r, const struct hr_press_req
 	struct hr_shell_place place;
 	struct hr_session_state state;
 	struct hr_err err = {0};
-	struct hr_buf frame;
+	HR_BUF(frame, HR_FRAME_MAX);
 
 	if (!hr_live_place(w, r, &place, ret))
 		return;
-	hr_buf_init(&frame, HR_FRAME_MAX);
 	if (hr_shell_press(&place, req, &frame, &state, &err) < 0) {
 		hr_live_refuse(ret, &err);
 	} else if (state.reason.len > 0) {
@@ -224,7 +219,6 @@ press(struct hr_worker *w, const struct hr_request *r, const struct hr_press_req
 	} else {
 		hr_live_put_state(&ret->body, name_of(&place), &state);
 	}
-	hr_buf_done(&frame);
 }
 
 struct json_object *
@@ -316,10 +310,9 @@ hr_handle_live_keys(struct hr_worker *w, struct hr_request *r, struct hr_answer 
 			   *v = member(body, "keys", HR_PY_LIST, ret);
 	size_t i, len, n = v != NULL ? json_object_array_length(v) : 0;
 	struct hr_press_request req = {.what = HR_PRESS_KEYS};
-	struct hr_buf names;
+	HR_BUF(names, BODY_MAX + KEYS_MAX);
 	const char *name;
 
-	hr_buf_init(&names, BODY_MAX + KEYS_MAX);
 	for (i = 0; i < n && n <= KEYS_MAX; i++) {
 		if (!is_key(json_object_array_get_idx(v, i)))
 			break;
@@ -337,7 +330,6 @@ hr_handle_live_keys(struct hr_worker *w, struct hr_request *r, struct hr_answer 
 		req.text = hr_span_of_buf(&names);
 		press(w, r, &req, ret);
 	}
-	hr_buf_done(&names);
 	json_object_put(body);
 }
 

@@ -44,17 +44,15 @@ ask(struct watching *v, struct hr_err *err)
 	    .action = hr_span_of(v->end.events ? "{\"once\":false}" : "{\"once\":true}"),
 	    .working_dir = hr_span_of(""),
 	    .key = hr_span_of("")};
-	struct hr_buf frame;
+	HR_BUF(frame, 4096);
 	int r;
 
 	(void)setsockopt(v->plugin, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	hr_buf_init(&frame, 4096);
 	hr_frame_put_act(&frame, &req);
 	r = hr_buf_check(&frame, err);
 	/* refused before all of it was read: the reason can be read all the same */
 	if (r == 0 && hr_fd_write_full(v->plugin, frame.p, frame.len, err) < 0 && err->sys != EPIPE)
 		r = -1;
-	hr_buf_done(&frame);
 	return r;
 }
 

@@ -103,10 +103,9 @@ put_gap(struct following *f, uint64_t from, uint64_t to)
 static void
 put_text(struct following *f, struct hr_span s)
 {
-	struct hr_buf whole;
+	HR_BUF(whole, s.len + TORN_MAX);
 	size_t torn;
 
-	hr_buf_init(&whole, s.len + TORN_MAX);
 	hr_buf_add(&whole, f->torn, f->ntorn);
 	hr_buf_add(&whole, s.p, s.len);
 	torn = torn_at_end(hr_buf_str(&whole), whole.len);
@@ -117,7 +116,6 @@ put_text(struct following *f, struct hr_span s)
 	else
 		memcpy(f->torn, hr_buf_str(&whole) + whole.len - torn, torn);
 	f->ntorn = torn;
-	hr_buf_done(&whole);
 }
 
 /* ---- sending ---- */
@@ -243,10 +241,9 @@ static const char *
 parse(const struct hr_request *r, struct following *f, bool *ret_resumed)
 {
 	const char *id = r->last_event_id, *wrong = NULL;
-	struct hr_buf text;
+	HR_BUF(text, 4096);
 	uint64_t command = 0;
 
-	hr_buf_init(&text, 4096);
 	f->req.offset = 0;
 	if (strstr(r->accept, "text/event-stream") != NULL)
 		f->form = FORM_BASE64;
@@ -275,7 +272,6 @@ parse(const struct hr_request *r, struct following *f, bool *ret_resumed)
 		else if (strcmp(hr_buf_str(&text), "base64") != 0)
 			wrong = "encoding is text or base64";
 	}
-	hr_buf_done(&text);
 	return wrong;
 }
 

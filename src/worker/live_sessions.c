@@ -29,13 +29,11 @@ put_one(struct hr_worker *w, struct hr_buf *b, const char *name, bool ready)
 	const struct hr_shell_place place = {
 	    .run_dir = w->run_dir, .session = strcmp(name, "default") == 0 ? NULL : name};
 	struct hr_session_state state = {.working_dir = {"", 0}, .reason = {"", 0}};
-	struct hr_buf frame;
+	HR_BUF(frame, HR_FRAME_MAX);
 
-	hr_buf_init(&frame, HR_FRAME_MAX);
 	if (ready && hr_shell_state(&place, &frame, &state, NULL) < 0)
 		state = (struct hr_session_state){.working_dir = {"", 0}, .reason = {"", 0}};
 	hr_live_put_state(b, name, &state);
-	hr_buf_done(&frame);
 }
 
 /* The next of "NAME STATE" lines; NULL: there is none. */
@@ -218,12 +216,11 @@ void
 hr_handle_live_create(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
 	struct json_object *body = hr_live_object(w, r, ret);
-	struct hr_buf text;
+	HR_BUF(text, 2u << 20);
 	char *blank;
 
 	if (body == NULL)
 		return;
-	hr_buf_init(&text, 2u << 20);
 	if (compose(w, body, &text, ret) && ask(w, HR_CHANNEL_SESSION_NEW, &text, ret)) {
 		blank = memchr(text.p, ' ', text.len);
 		if (blank != NULL)
@@ -231,21 +228,16 @@ hr_handle_live_create(struct hr_worker *w, struct hr_request *r, struct hr_answe
 		ret->status = 201;
 		put_one(w, &ret->body, hr_buf_str(&text), true);
 	}
-	hr_buf_done(&text);
 	json_object_put(body);
 }
 
 static bool
 ask_named(struct hr_worker *w, enum hr_channel_type type, const char *name, struct hr_answer *ret)
 {
-	struct hr_buf text;
-	bool done;
+	HR_BUF(text, 256);
 
-	hr_buf_init(&text, 256);
 	hr_buf_adds(&text, name);
-	done = ask(w, type, &text, ret);
-	hr_buf_done(&text);
-	return done;
+	return ask(w, type, &text, ret);
 }
 
 bool
@@ -267,14 +259,12 @@ end_shell(const struct hr_shell_place *place, struct hr_answer *ret)
 	const struct hr_press_request req = {.what = HR_PRESS_END, .text = {"", 0}};
 	struct hr_session_state state;
 	struct hr_err err = {0};
-	struct hr_buf frame;
+	HR_BUF(frame, HR_FRAME_MAX);
 
-	hr_buf_init(&frame, HR_FRAME_MAX);
 	if (hr_shell_press(place, &req, &frame, &state, &err) < 0)
 		hr_live_refuse(ret, &err);
 	else
 		hr_buf_adds(&ret->body, "{}");
-	hr_buf_done(&frame);
 }
 
 void

@@ -92,10 +92,9 @@ hr_once_begin(
     struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_answer *ret)
 {
 	static const struct hr_event none;
-	struct hr_buf key;
+	HR_BUF(key, HR_KEY_MAX);
 	bool entered = false;
 
-	hr_buf_init(&key, HR_KEY_MAX);
 	hr_key_make(&key, r, &none, &w->body);
 	if (path != NULL)
 		hr_buf_addf(&key, ">%s", path);
@@ -105,7 +104,6 @@ hr_once_begin(
 		entered = hr_once_enter(w, hr_span_of_buf(&key), ret);
 	if (entered)
 		hr_journal_mark(&w->journal, &w->once);
-	hr_buf_done(&key);
 	return entered;
 }
 

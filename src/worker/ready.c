@@ -65,14 +65,12 @@ ask_shell(const struct hr_worker *w, struct hr_buf *why)
 	const struct hr_shell_place place = {.run_dir = w->run_dir};
 	struct hr_session_state state;
 	struct hr_err err = {0};
-	struct hr_buf frame;
+	HR_BUF(frame, HR_FRAME_MAX);
 
-	hr_buf_init(&frame, HR_FRAME_MAX);
 	if (hr_shell_state(&place, &frame, &state, &err) < 0)
 		hr_buf_addf(why, "the keeper of the shell does not answer: %s", err.msg);
 	else if (!state.ready)
 		hr_buf_add(why, state.reason.p, state.reason.len);
-	hr_buf_done(&frame);
 }
 
 static void
@@ -101,10 +99,9 @@ static bool
 put_answer(const struct hr_worker *w, const struct hr_channel_answer *a, struct hr_answer *ret)
 {
 	struct json_object *v = NULL;
-	struct hr_buf why;
+	HR_BUF(why, HR_CHANNEL_MAX);
 	bool ready;
 
-	hr_buf_init(&why, HR_CHANNEL_MAX);
 	ready = hr_json_decode(a->text, a->len, &v, NULL) == 0 && says_ready(v);
 	if (ready)
 		ask_shell(w, &why);
@@ -115,7 +112,6 @@ put_answer(const struct hr_worker *w, const struct hr_channel_answer *a, struct 
 		correct(v, &why);
 		(void)hr_json_put(&ret->body, v); /* ours: cannot refuse */
 	}
-	hr_buf_done(&why);
 	json_object_put(v);
 	return ready;
 }
@@ -168,9 +164,8 @@ hr_handle_log(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
 	struct hr_channel_answer a;
 	struct hr_err err = {.code = HR_OK};
-	struct hr_buf after;
+	HR_BUF(after, 24);
 
-	hr_buf_init(&after, 24);
 	(void)hr_request_query(r, "after", &after);
 	if (after.fail != HR_OK || strspn(hr_buf_str(&after), "0123456789") != after.len) {
 		hr_answer_detail(ret, 400, "after is not a number");
@@ -182,5 +177,4 @@ hr_handle_log(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 		hr_buf_add(&ret->body, a.text, a.len);
 		hr_answer_header(ret, "Cache-Control", "no-store");
 	}
-	hr_buf_done(&after);
 }

@@ -105,10 +105,9 @@ hr_request_query(const struct hr_request *r, const char *name, struct hr_buf *re
 {
 	const char *p = r->query, *equals;
 	size_t len, key_len, room = strlen(r->query) + 1;
-	struct hr_buf text;
+	HR_BUF(text, room);
 	bool found = false;
 
-	hr_buf_init(&text, room);
 	for (; *p != '\0' && text.fail == HR_OK; p += len + (p[len] == '&')) {
 		len = strcspn(p, "&");
 		equals = memchr(p, '=', len);
@@ -126,7 +125,6 @@ hr_request_query(const struct hr_request *r, const char *name, struct hr_buf *re
 	}
 	if (text.fail != HR_OK)
 		ret->fail = text.fail;
-	hr_buf_done(&text);
 	return found;
 }
 

@@ -122,18 +122,16 @@ is_zip(const struct upload *u, const struct hr_buf *name)
 static void
 read_unpack(struct upload *u, const struct hr_request *r)
 {
-	struct hr_buf text;
+	HR_BUF(text, QUERY_MAX);
 	bool unpack = true;
 
 	if (strcmp(hr_buf_str(r->path), "/handrail/v1/upload") != 0)
 		return;
-	hr_buf_init(&text, QUERY_MAX);
 	if (hr_request_query(r, "unpack", &text) && !parse_bool(&text, &unpack))
 		(void)refuse(u, "unpack is neither true nor false");
 	else if (!unpack && u->recursive)
 		(void)refuse(u, "recursive is for zip files that are unpacked");
 	u->as_is = !unpack;
-	hr_buf_done(&text);
 }
 
 static void
@@ -206,12 +204,11 @@ open_spool(struct upload *u, struct incoming *in)
 	const char *destination = hr_buf_str(&u->destination);
 	bool zip = u->recursive || is_zip(u, &in->name);
 	struct hr_target t = {.dir = -1};
-	struct hr_buf why;
+	HR_BUF(why, HR_TARGET_TEXT_MAX);
 
 	in->sys = EIO;
 	if (destination[0] != '/' || in->name.fail != HR_OK)
 		return; /* it will be refused anyway */
-	hr_buf_init(&why, HR_TARGET_TEXT_MAX);
 	errno = 0;
 	if (!zip && !has_null(&in->name) &&
 	    hr_target_open(&t, destination, hr_buf_str(&in->name), u->w->work_dir, &why) == 0)
@@ -222,17 +219,15 @@ open_spool(struct upload *u, struct incoming *in)
 		in->sys = hr_spool_open(&in->spool, destination) < 0 ? errno : 0;
 	if (t.text != NULL)
 		hr_target_close(&t);
-	hr_buf_done(&why);
 }
 
 static int
 part_begin(void *arg, const char *disposition, size_t len)
 {
 	struct upload *u = arg;
-	struct hr_buf value;
+	HR_BUF(value, HR_MULTIPART_HEADERS_MAX);
 	bool named, is_file, wanted;
 
-	hr_buf_init(&value, HR_MULTIPART_HEADERS_MAX);
 	named = disposition != NULL && hr_params_get(disposition, len, "name", &value);
 	wanted = named && value.len == 4 && memcmp(value.p, "file", 4) == 0;
 	is_file = named && hr_params_get(disposition, len, "filename", &value);
@@ -249,7 +244,6 @@ part_begin(void *arg, const char *disposition, size_t len)
 		else
 			put_file_name(&u->now.name, &value);
 	}
-	hr_buf_done(&value);
 	if (!named)
 		return refuse(u, "The Content-Disposition header field \"name\" must be provided.");
 	if (is_file && ++u->files > PARTS_MAX)
@@ -315,23 +309,19 @@ receive_multipart(struct upload *u, const struct hr_request *r)
 	static const struct hr_multipart_ops ops = {part_begin, part_data, part_end};
 	static const char unreadable[] = "There was an error parsing the body";
 	struct hr_multipart m;
-	struct hr_buf boundary;
+	HR_BUF(boundary, HR_MULTIPART_BOUNDARY_MAX + 1);
 	ssize_t n = 0;
 	char *p;
 	int fine;
 
-	hr_buf_init(&boundary, HR_MULTIPART_BOUNDARY_MAX + 1);
-	if (!hr_params_get(r->content_type, strlen(r->content_type), "boundary", &boundary)) {
-		hr_buf_done(&boundary);
+	if (!hr_params_get(r->content_type, strlen(r->content_type), "boundary", &boundary))
 		return refuse(u, "Missing boundary in multipart.");
-	}
 	fine = hr_multipart_init(&m, hr_buf_str(&boundary), boundary.len, &ops, u);
 	hr_buf_reset(&u->w->body);
 	p = hr_buf_reserve(&u->w->body, CHUNK);
 	while (fine == 0 && p != NULL && (n = r->body.read(r->body.ctx, p, CHUNK)) > 0)
 		fine = hr_multipart_feed(&m, p, (size_t)n, NULL);
 	hr_multipart_done(&m);
-	hr_buf_done(&boundary);
 	if (fine == 0 && p != NULL && n == 0)
 		return 0;
 	return refuse(u, u->refused != NULL ? u->refused : unreadable);
@@ -480,9 +470,8 @@ static void
 finish(struct upload *u, struct hr_answer *ret)
 {
 	bool too_large = false;
-	struct hr_buf why;
+	HR_BUF(why, HR_TARGET_TEXT_MAX);
 
-	hr_buf_init(&why, HR_TARGET_TEXT_MAX);
 	if (u->destination.fail != HR_OK || u->last.name.fail != HR_OK)
 		hr_answer_generic(ret);
 	else if (place(u, &too_large, &why) == 0)
@@ -491,17 +480,16 @@ finish(struct upload *u, struct hr_answer *ret)
 		hr_answer_generic(ret);
 	else
 		hr_answer_detail(ret, too_large ? 413 : 500, hr_buf_str(&why));
-	hr_buf_done(&why);
 }
 
 static void
 finish_once(struct upload *u, const struct hr_request *r, struct hr_answer *ret)
 {
-	struct hr_buf what, key;
+	struct hr_buf what;
+	HR_BUF(key, HR_KEY_MAX);
 	struct hr_span span;
 
 	hr_buf_init(&what, QUERY_MAX * 4); /* a name may take two */
-	hr_buf_init(&key, HR_KEY_MAX);
 	hr_buf_adds(&what, "upload");
 	hr_buf_addc(&what, '\0'); /* no body of an action begins like this */
 	hr_buf_add(&what, hr_buf_str(&u->destination), u->destination.len);
@@ -519,7 +507,6 @@ finish_once(struct upload *u, const struct hr_request *r, struct hr_answer *ret)
 	}
 	hr_buf_add(&ret->key, span.p, span.len);
 	hr_buf_done(&what);
-	hr_buf_done(&key);
 }
 
 /* Receives and places it. */

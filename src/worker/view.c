@@ -99,12 +99,11 @@ static void
 view(const struct hr_worker *w, const char *path, struct hr_answer *ret)
 {
 	static const char failed[] = "Error viewing file";
-	struct hr_buf ext, why;
+	HR_BUF(ext, TEXT_MAX);
+	HR_BUF(why, TEXT_MAX);
 	struct found f;
 	const char *type;
 
-	hr_buf_init(&ext, TEXT_MAX);
-	hr_buf_init(&why, TEXT_MAX);
 	type = hr_viewpage_type(path, &ext);
 	look(w, path, type != NULL, &f);
 	if (f.exists < 0) {
@@ -132,8 +131,6 @@ view(const struct hr_worker *w, const char *path, struct hr_answer *ret)
 	if (ext.fail != HR_OK || why.fail != HR_OK)
 		hr_answer_generic(ret);
 	hr_fd_close(&f.fd);
-	hr_buf_done(&ext);
-	hr_buf_done(&why);
 }
 
 static bool
@@ -146,9 +143,8 @@ is_local(const char *remote)
 void
 hr_handle_view(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
-	struct hr_buf path;
+	HR_BUF(path, QUERY_MAX);
 
-	hr_buf_init(&path, QUERY_MAX);
 	if (!hr_request_query(r, "path", &path) && path.fail == HR_OK) {
 		ret->status = 422;
 		hr_buf_adds(&ret->body,
@@ -168,5 +164,4 @@ hr_handle_view(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 	} else {
 		view(w, hr_buf_str(&path), ret);
 	}
-	hr_buf_done(&path);
 }

@@ -322,7 +322,7 @@ static int
 walk_directory(struct hr_pack *p, int dir)
 {
 	DIR *d = hr_dir_take(fcntl(dir, F_DUPFD_CLOEXEC, 0));
-	struct hr_buf below;
+	HR_BUF(below, NAMES_MAX);
 	struct dirent *e;
 	const char *name;
 	bool any = false;
@@ -330,7 +330,6 @@ walk_directory(struct hr_pack *p, int dir)
 
 	if (d == NULL)
 		return fail(p, "", errno);
-	hr_buf_init(&below, NAMES_MAX);
 	while (r == WALK_ON && (e = hr_dir_next(d)) != NULL) {
 		any = true;
 		if (hr_dir_is_directory(dir, e))
@@ -346,7 +345,6 @@ walk_directory(struct hr_pack *p, int dir)
 	for (name = below.p; r == WALK_ON && name != NULL && name < below.p + below.len;
 	     name += strlen(name) + 1)
 		r = walk_below(p, dir, name);
-	hr_buf_done(&below);
 	return r;
 }
 
@@ -445,17 +443,15 @@ int
 hr_pack_send(void *arg, struct hr_sink *sink, struct hr_err *err)
 {
 	struct hr_pack *p = arg;
-	struct hr_buf why;
+	HR_BUF(why, WAY_MAX);
 	int r;
 
-	hr_buf_init(&why, WAY_MAX);
 	p->why = &why;
 	p->sink = sink;
 	p->looking = false;
 	r = pack(p);
 	if (r < 0 && !p->gone)
 		(void)hr_err_set(err, HR_E_SYS, "%.200s", hr_buf_str(&why));
-	hr_buf_done(&why);
 	return r;
 }
 

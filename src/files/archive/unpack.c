@@ -173,13 +173,12 @@ static int
 fail_archive(struct unpack *u)
 {
 	const char *text = archive_error_string(u->a);
-	struct hr_buf safe;
+	HR_BUF(safe, 4096);
 
 	if (text == NULL)
 		text = "The archive is damaged";
 	if (strncmp(text, "ZIP bad CRC", 11) == 0)
 		text = "Bad CRC-32 for file";
-	hr_buf_init(&safe, 4096);
 	/* it may quote bytes of the archive */
 	hr_buf_adds(&safe, hr_utf8_valid(text, strlen(text)) ? text : "The archive is damaged");
 	if (strcmp(hr_buf_str(&safe), "Bad CRC-32 for file") == 0) {
@@ -189,7 +188,6 @@ fail_archive(struct unpack *u)
 	} else {
 		(void)hr_oserror_text(u->why, hr_buf_str(&safe), u->zip_name);
 	}
-	hr_buf_done(&safe);
 	return -1;
 }
 

@@ -95,7 +95,7 @@ declared(const char *p, size_t len)
 	size_t head = len < DECLARED_IN ? len : DECLARED_IN, i, n = 0;
 	const struct hr_charset *c;
 	char ascii[DECLARED_IN];
-	struct hr_buf text;
+	HR_BUF(text, len * 4 + 16);
 	bool good;
 
 	for (i = 0; i < head; i++)
@@ -104,10 +104,8 @@ declared(const char *p, size_t len)
 	c = find_declared(ascii, n);
 	if (c == NULL)
 		return NULL;
-	hr_buf_init(&text, len * 4 + 16);
 	good = hr_charset_decode(c, p, len, &text, NULL) == 0 && text.fail == HR_OK &&
 	       !is_garbage(hr_buf_str(&text), text.len);
-	hr_buf_done(&text);
 	return good ? c : NULL;
 }
 

@@ -21,13 +21,11 @@ ask(const char *p, size_t len)
 {
 	const struct hr_charset *c = NULL;
 	bool is_text = false;
-	struct hr_buf name;
+	HR_BUF(name, NAME_MAX_LEN);
 
-	hr_buf_init(&name, NAME_MAX_LEN);
 	hr_detect_charset(&name, p, len);
 	if (name.fail == HR_OK && name.len > 0)
 		c = hr_charset_find(name.p, name.len, &is_text);
-	hr_buf_done(&name);
 	return is_text ? c : NULL;
 }
 
@@ -88,12 +86,10 @@ static enum looks
 looks_in(const struct hr_charset *c, const char *p, size_t len)
 {
 	enum looks found = LOOKS_WRONG;
-	struct hr_buf text;
+	HR_BUF(text, len * 4 + 16);
 
-	hr_buf_init(&text, len * 4 + 16);
 	if (hr_charset_decode(c, p, len, &text, NULL) == 0 && text.fail == HR_OK)
 		found = look(hr_buf_str(&text), text.len);
-	hr_buf_done(&text);
 	return found;
 }
 

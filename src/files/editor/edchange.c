@@ -43,7 +43,7 @@ edit_create(struct edit *e)
 	const struct hr_encoding utf8 = {.charset = &hr_charset_utf8};
 	enum hr_edit_result r;
 	struct hr_span text;
-	struct hr_buf copy;
+	HR_BUF(copy, HR_EDIT_TEXT_MAX);
 
 	if (e->q->file_text == NULL)
 		return edit_required(e, "file_text");
@@ -53,12 +53,10 @@ edit_create(struct edit *e)
 		hr_buf_adds(e->text, "embedded null byte");
 		return HR_EDIT_ERROR;
 	}
-	hr_buf_init(&copy, HR_EDIT_TEXT_MAX);
 	hr_buf_add(&copy, text.p, text.len);
 	r = copy.fail == HR_OK ? edit_store(e, &utf8, false, &copy, NULL) : HR_EDIT_ERROR;
 	if (copy.fail != HR_OK)
 		e->text->fail = copy.fail;
-	hr_buf_done(&copy);
 	if (r != HR_EDIT_DONE)
 		return r;
 	remember(e, text);
@@ -150,11 +148,10 @@ replace_at(struct edit *e, const struct hr_encoding *enc, const struct hr_buf *t
 {
 	size_t row = hr_pytext_newlines(text->p, at) + 1; /* from 1 */
 	size_t from = row > LINES_BEFORE ? row - LINES_BEFORE : 0;
-	struct hr_buf after, now;
+	HR_BUF(after, HR_EDIT_TEXT_MAX);
+	HR_BUF(now, HR_EDIT_TEXT_MAX);
 	enum hr_edit_result r;
 
-	hr_buf_init(&after, HR_EDIT_TEXT_MAX);
-	hr_buf_init(&now, HR_EDIT_TEXT_MAX);
 	hr_buf_add(&after, hr_buf_str(text), at);
 	hr_buf_add(&after, new.p, new.len);
 	hr_buf_add(&after, hr_buf_str(text) + at + len, text->len - at - len);
@@ -165,8 +162,6 @@ replace_at(struct edit *e, const struct hr_encoding *enc, const struct hr_buf *t
 		hr_buf_adds(e->text, "Review the changes and make sure they are as expected. Edit "
 				     "the file again if necessary.");
 	}
-	hr_buf_done(&after);
-	hr_buf_done(&now);
 	return r;
 }
 
@@ -198,7 +193,7 @@ edit_str_replace(struct edit *e)
 	struct hr_span old, new;
 	struct hr_encoding enc;
 	enum hr_edit_result r;
-	struct hr_buf text;
+	HR_BUF(text, HR_EDIT_TEXT_MAX);
 
 	if (e->q->old_str == NULL)
 		return edit_required(e, "old_str");
@@ -212,11 +207,9 @@ edit_str_replace(struct edit *e)
 	r = edit_validate(e);
 	if (r != HR_EDIT_DONE)
 		return r;
-	hr_buf_init(&text, HR_EDIT_TEXT_MAX);
 	r = edit_load(e, false, &text, &enc);
 	if (r == HR_EDIT_DONE)
 		r = replace_in(e, &enc, &text, old, new);
-	hr_buf_done(&text);
 	return r;
 }
 
@@ -259,11 +252,10 @@ static enum hr_edit_result
 check_pieces(struct edit *e, const struct hr_encoding *enc, struct hr_span new)
 {
 	const char *p = new.p, *end = new.p + new.len, *next;
-	struct hr_buf bytes, why;
+	HR_BUF(bytes, HR_EDIT_TEXT_MAX);
+	HR_BUF(why, HR_EDIT_TEXT_MAX);
 	int r = 0;
 
-	hr_buf_init(&bytes, HR_EDIT_TEXT_MAX);
-	hr_buf_init(&why, HR_EDIT_TEXT_MAX);
 	for (;; p = next + 1) {
 		next = memchr(p, '\n', (size_t)(end - p));
 		r = hr_charset_encode(enc->charset, false, p,
@@ -274,8 +266,6 @@ check_pieces(struct edit *e, const struct hr_encoding *enc, struct hr_span new)
 	}
 	if (r < 0)
 		hr_buf_adds(e->text, hr_buf_str(&why));
-	hr_buf_done(&bytes);
-	hr_buf_done(&why);
 	return r < 0 ? HR_EDIT_RAISED : HR_EDIT_DONE;
 }
 
@@ -287,12 +277,11 @@ insert_at(struct edit *e, const struct hr_encoding *enc, const struct hr_buf *te
 	size_t lines = hr_pytext_lines(hr_buf_str(text), text->len);
 	size_t pieces = hr_pytext_newlines(new.p, new.len) + 1, from, to;
 	enum hr_edit_result r = check_pieces(e, enc, new);
-	struct hr_buf after, now;
+	HR_BUF(after, HR_EDIT_TEXT_MAX);
+	HR_BUF(now, HR_EDIT_TEXT_MAX);
 
 	if (r != HR_EDIT_DONE)
 		return r;
-	hr_buf_init(&after, HR_EDIT_TEXT_MAX);
-	hr_buf_init(&now, HR_EDIT_TEXT_MAX);
 	hr_buf_add(&after, hr_buf_str(text), at);
 	hr_buf_add(&after, new.p, new.len);
 	hr_buf_addc(&after, '\n');
@@ -309,8 +298,6 @@ insert_at(struct edit *e, const struct hr_encoding *enc, const struct hr_buf *te
 		    "(correct indentation, no duplicate lines, etc). Edit the file "
 		    "again if necessary.");
 	}
-	hr_buf_done(&after);
-	hr_buf_done(&now);
 	return r;
 }
 
@@ -341,7 +328,7 @@ edit_insert(struct edit *e)
 	struct hr_encoding enc;
 	enum hr_edit_result r;
 	struct hr_span new;
-	struct hr_buf text;
+	HR_BUF(text, HR_EDIT_TEXT_MAX);
 
 	if (e->q->insert_line == NULL)
 		return edit_required(e, "insert_line");
@@ -352,11 +339,9 @@ edit_insert(struct edit *e)
 	r = edit_validate(e);
 	if (r != HR_EDIT_DONE)
 		return r;
-	hr_buf_init(&text, HR_EDIT_TEXT_MAX);
 	r = edit_load(e, true, &text, &enc);
 	if (r == HR_EDIT_DONE)
 		r = insert_in(e, &enc, &text, new);
-	hr_buf_done(&text);
 	return r;
 }
 
@@ -386,13 +371,12 @@ edit_undo(struct edit *e)
 	struct hr_err err = {.code = HR_OK};
 	enum hr_edit_result r = edit_validate(e);
 	struct hr_encoding enc;
-	struct hr_buf text, old;
+	HR_BUF(text, HR_EDIT_TEXT_MAX);
+	HR_BUF(old, HR_EDIT_TEXT_MAX);
 	int found;
 
 	if (r != HR_EDIT_DONE)
 		return r;
-	hr_buf_init(&text, HR_EDIT_TEXT_MAX);
-	hr_buf_init(&old, HR_EDIT_TEXT_MAX);
 	r = edit_load(e, false, &text, &enc);
 	if (r == HR_EDIT_DONE) {
 		found = hr_history_peek(&e->history, edit_path(e), &old, &err);
@@ -403,7 +387,5 @@ edit_undo(struct edit *e)
 		else
 			r = edit_error(e, "%s", hr_span_of(err.msg));
 	}
-	hr_buf_done(&text);
-	hr_buf_done(&old);
 	return r;
 }

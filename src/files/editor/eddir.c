@@ -131,10 +131,9 @@ static void
 put_lines(struct hr_buf *b, const char *p, size_t len)
 {
 	const char *end = p + len, *next;
-	struct hr_buf why;
+	HR_BUF(why, NAMES_MAX);
 	char *file;
 
-	hr_buf_init(&why, NAMES_MAX);
 	if (len > 0 && end[-1] == '\n')
 		end--;
 	for (;; p = next + 1) {
@@ -152,14 +151,13 @@ put_lines(struct hr_buf *b, const char *p, size_t len)
 	}
 	if (why.fail == HR_E_NOMEM)
 		b->fail = HR_E_NOMEM;
-	hr_buf_done(&why);
 }
 
 enum hr_edit_result
 edit_view_directory(struct edit *e)
 {
 	struct found f = {.top = e->st};
-	struct hr_buf text;
+	HR_BUF(text, NAMES_MAX);
 
 	if (hr_py_truthy(e->q->view_range)) {
 		edit_invalid_range(e, e->q->view_range);
@@ -168,7 +166,6 @@ edit_view_directory(struct edit *e)
 		return HR_EDIT_ERROR;
 	}
 	hr_buf_init(&f.names, NAMES_MAX);
-	hr_buf_init(&text, NAMES_MAX);
 	add_name(&f, e->file, NULL);
 	list(&f, e->file, 1);
 	if (f.names.fail == HR_OK)
@@ -187,6 +184,5 @@ edit_view_directory(struct edit *e)
 	if (f.names.fail != HR_OK || text.fail != HR_OK)
 		e->text->fail = f.names.fail != HR_OK ? f.names.fail : text.fail;
 	hr_buf_done(&f.names);
-	hr_buf_done(&text);
 	return HR_EDIT_DONE;
 }

@@ -15,12 +15,11 @@ static const char clipped[] =
 enum hr_edit_result
 edit_view_document(struct edit *e)
 {
-	struct hr_buf text, why;
+	HR_BUF(text, HR_EDIT_TEXT_MAX);
+	HR_BUF(why, HR_EDIT_TEXT_MAX);
 	size_t shown;
 	int r;
 
-	hr_buf_init(&text, HR_EDIT_TEXT_MAX);
-	hr_buf_init(&why, HR_EDIT_TEXT_MAX);
 	r = hr_document_text(
 	    e->editor->office, e->file, hr_buf_str(&e->path), e->path.len, &text, &why);
 	if (r == 0) {
@@ -39,7 +38,5 @@ edit_view_document(struct edit *e)
 	}
 	if (text.fail != HR_OK || why.fail != HR_OK)
 		e->text->fail = text.fail != HR_OK ? text.fail : why.fail;
-	hr_buf_done(&text);
-	hr_buf_done(&why);
 	return r == 0 ? HR_EDIT_DONE : HR_EDIT_ERROR;
 }

@@ -150,11 +150,10 @@ enum hr_edit_result
 edit_load(struct edit *e, bool counting, struct hr_buf *text, struct hr_encoding *ret)
 {
 	struct hr_err err = {.code = HR_OK};
-	struct hr_buf bytes, why;
+	HR_BUF(bytes, EDIT_FILE_MAX + 1);
+	HR_BUF(why, HR_EDIT_TEXT_MAX);
 	enum hr_edit_result r = HR_EDIT_DONE;
 
-	hr_buf_init(&bytes, EDIT_FILE_MAX + 1);
-	hr_buf_init(&why, HR_EDIT_TEXT_MAX);
 	if (hr_textfile_read(e->file, &bytes, &err) < 0) {
 		if (err.code == HR_E_NOMEM)
 			e->text->fail = HR_E_NOMEM;
@@ -170,8 +169,6 @@ edit_load(struct edit *e, bool counting, struct hr_buf *text, struct hr_encoding
 				(void)say_ran_into(e, hr_buf_str(&why), "read");
 		}
 	}
-	hr_buf_done(&bytes);
-	hr_buf_done(&why);
 	return r;
 }
 
@@ -179,17 +176,15 @@ static enum hr_edit_result
 store_bytes(struct edit *e, const struct hr_buf *bytes)
 {
 	struct hr_err err = {.code = HR_OK};
-	struct hr_buf why;
+	HR_BUF(why, HR_EDIT_TEXT_MAX);
 
 	if (hr_atomic_write_telling(
 		e->file, hr_buf_str(bytes), bytes->len, 0666, e->q->commit, &err) == 0)
 		return HR_EDIT_DONE;
 	if (err.code == HR_E_NOMEM)
 		e->text->fail = HR_E_NOMEM;
-	hr_buf_init(&why, HR_EDIT_TEXT_MAX);
 	hr_oserror_add(&why, err.sys, hr_buf_str(&e->path), e->path.len);
 	(void)say_ran_into(e, hr_buf_str(&why), "write to");
-	hr_buf_done(&why);
 	return HR_EDIT_ERROR;
 }
 
@@ -199,10 +194,9 @@ edit_store(struct edit *e, const struct hr_encoding *enc, bool raises, const str
 {
 	enum hr_edit_result r = HR_EDIT_DONE;
 	struct hr_encoding now;
-	struct hr_buf bytes, why;
+	HR_BUF(bytes, HR_EDIT_TEXT_MAX);
+	HR_BUF(why, HR_EDIT_TEXT_MAX);
 
-	hr_buf_init(&bytes, HR_EDIT_TEXT_MAX);
-	hr_buf_init(&why, HR_EDIT_TEXT_MAX);
 	if (hr_charset_encode(enc->charset, enc->mark, hr_buf_str(text), text->len, &bytes, &why) <
 	    0) {
 		r = raises ? HR_EDIT_RAISED : HR_EDIT_ERROR;
@@ -225,8 +219,6 @@ edit_store(struct edit *e, const struct hr_encoding *enc, bool raises, const str
 				e->text->fail = written->fail;
 		}
 	}
-	hr_buf_done(&bytes);
-	hr_buf_done(&why);
 	return r;
 }
 

@@ -92,7 +92,7 @@ static enum hr_edit_result
 refuse_relative(struct edit *e)
 {
 	enum hr_edit_result r = HR_EDIT_ERROR;
-	struct hr_buf near;
+	HR_BUF(near, PATH_TEXT_MAX);
 	struct stat st;
 	bool exists;
 	char *file;
@@ -101,7 +101,6 @@ refuse_relative(struct edit *e)
 	hr_buf_adds(e->text, "The path should be an absolute path, starting with `/`.");
 	if (e->editor->root.len == 0)
 		return r;
-	hr_buf_init(&near, PATH_TEXT_MAX);
 	hr_purepath_join(&near, e->editor->root, hr_buf_str(&e->path), e->path.len);
 	file = hr_purepath_bytes(hr_buf_str(&near), near.len, NULL);
 	if (look(file, &exists, &st) < 0) {
@@ -111,7 +110,6 @@ refuse_relative(struct edit *e)
 		(void)edit_error(e, " Maybe you meant %s?", hr_span_of_buf(&near));
 	}
 	free(file);
-	hr_buf_done(&near);
 	return r;
 }
 

@@ -78,13 +78,12 @@ view_range(struct edit *e, const char *p, size_t len)
 	size_t from, to;
 	struct range range;
 	enum hr_edit_result r = range_check(e, lines, &range);
-	struct hr_buf part;
+	HR_BUF(part, HR_EDIT_TEXT_MAX);
 
 	if (r != HR_EDIT_DONE)
 		return r;
 	from = hr_pytext_line_at(p, len, (size_t)range.from - 1);
 	to = from + hr_pytext_line_at(p + from, len - from, (size_t)(range.to - range.from) + 1);
-	hr_buf_init(&part, HR_EDIT_TEXT_MAX);
 	hr_pytext_rejoin(&part, p + from, to - from);
 	if (range.clamped)
 		hr_buf_addf(e->text,
@@ -94,7 +93,6 @@ view_range(struct edit *e, const char *p, size_t len)
 	edit_put_block(e, "", true, hr_buf_str(&part), part.len, (uint64_t)range.from);
 	if (part.fail != HR_OK)
 		e->text->fail = part.fail;
-	hr_buf_done(&part);
 	return HR_EDIT_DONE;
 }
 
@@ -103,7 +101,7 @@ edit_view(struct edit *e)
 {
 	struct hr_encoding enc;
 	enum hr_edit_result r;
-	struct hr_buf text;
+	HR_BUF(text, HR_EDIT_TEXT_MAX);
 
 	if (S_ISDIR(e->st.st_mode))
 		return edit_view_directory(e);
@@ -112,7 +110,6 @@ edit_view(struct edit *e)
 		return r;
 	if (edit_is_document(e))
 		return edit_view_document(e);
-	hr_buf_init(&text, HR_EDIT_TEXT_MAX);
 	r = edit_load(e, true, &text, &enc);
 	if (r == HR_EDIT_DONE) {
 		if (hr_py_truthy(e->q->view_range))
@@ -122,6 +119,5 @@ edit_view(struct edit *e)
 	}
 	if (text.fail != HR_OK)
 		e->text->fail = text.fail;
-	hr_buf_done(&text);
 	return r;
 }

@@ -124,14 +124,13 @@ rules_of(struct walk *w, int dir, const char *file, const struct hr_ignore *abov
     struct hr_ignore **ret_own, size_t *ret_held)
 {
 	int fd = openat(dir, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	struct hr_buf text;
+	HR_BUF(text, RULES_ALL - w->rules);
 	struct stat st;
 
 	*ret_own = NULL;
 	*ret_held = 0;
 	if (fd < 0)
 		return above;
-	hr_buf_init(&text, RULES_ALL - w->rules);
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
 		if (hr_path_read_fd(fd, file, &text, NULL) == 0)
 			*ret_own = hr_ignore_new(above, base, hr_buf_str(&text), text.len);
@@ -141,7 +140,6 @@ rules_of(struct walk *w, int dir, const char *file, const struct hr_ignore *abov
 	if (*ret_own != NULL)
 		*ret_held = text.len;
 	w->rules += *ret_held;
-	hr_buf_done(&text);
 	hr_fd_close(&fd);
 	return *ret_own != NULL ? *ret_own : above;
 }

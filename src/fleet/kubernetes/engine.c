@@ -354,14 +354,13 @@ engine_logs(void *self, const char *id, char **ret_text, struct hr_err *err)
 {
 	const struct engine *e = self;
 	struct hr_kube kube;
-	struct hr_buf b;
+	HR_BUF(b, LOG_MAX);
 	char path[256], *end;
 	int r;
 
 	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/pods/" POD "%.32s", e->ns, id);
 	if (hr_kube_init(&kube, e->config, e->o->environ, 0, err) != 0)
 		return -1;
-	hr_buf_init(&b, LOG_MAX);
 	r = hr_kube_logs(&kube, path, false, "&tailLines=" LOG_LINES, on_line, &b, err);
 	/* the last whole lines */
 	if (b.len > HR_FLEET_LOGS) {
@@ -373,7 +372,6 @@ engine_logs(void *self, const char *id, char **ret_text, struct hr_err *err)
 		*ret_text = b.len > 0 ? hr_buf_take(&b) : strdup("");
 		r = *ret_text != NULL ? 0 : hr_err_nomem(err);
 	}
-	hr_buf_done(&b);
 	hr_kube_done(&kube);
 	return r;
 }

@@ -170,14 +170,13 @@ hr_kube_store_event(
 	struct hr_err why = {0};
 	char path[256], name[40], object[HR_OBJECT_NAME], at[32];
 	struct json_object *o = NULL;
-	struct hr_buf b;
+	HR_BUF(b, 65536);
 	int r;
 
 	if (hr_random_hex(name, 24, err) < 0 || hr_cache_find(s->cache, id, &row, NULL, err) < 0)
 		return -1;
 	stamp((int64_t)time(NULL), at);
 	hr_object_row_name(id, object);
-	hr_buf_init(&b, 65536);
 	hr_buf_addf(&b,
 	    "{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"metadata\":{\"name\":\"handrail.%s\","
 	    "\"namespace\":\"%s\",\"labels\":{\"" HR_OBJECT_LABEL "\":\"event\",\"" ID_LABEL
@@ -199,7 +198,6 @@ hr_kube_store_event(
 	if (r == 0)
 		keep_own(&s->events, o);
 	json_object_put(o);
-	hr_buf_done(&b);
 	hr_fleet_row_done(&row);
 	return r;
 }

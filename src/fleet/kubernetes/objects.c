@@ -75,15 +75,13 @@ hr_object_data(struct json_object *o)
 {
 	const char *text = hr_json_text_or(hr_json_at(o, "data"), "data", "");
 	struct json_object *data = NULL;
-	struct hr_buf b;
+	HR_BUF(b, DATA_MAX);
 
-	hr_buf_init(&b, DATA_MAX);
 	if (!hr_base64_read(&b, text) || hr_buf_check(&b, NULL) != 0 ||
 	    hr_json_decode(hr_buf_str(&b), b.len, &data, NULL) != 0)
 		data = NULL;
 	if (b.p != NULL)
 		explicit_bzero(b.p, b.len);
-	hr_buf_done(&b);
 	return data;
 }
 

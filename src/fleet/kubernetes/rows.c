@@ -60,11 +60,10 @@ write_as(struct hr_kube_store *s, const struct hr_fleet_row *row, const char *ow
 {
 	struct json_object *o = NULL;
 	char name[HR_OBJECT_NAME];
-	struct hr_buf data;
+	HR_BUF(data, DATA_MAX);
 	int r;
 
 	hr_object_row_name(row->id, name);
-	hr_buf_init(&data, DATA_MAX);
 	hr_object_row_data(&data, row);
 	r = hr_buf_check(&data, err);
 	if (r == 0)
@@ -74,7 +73,6 @@ write_as(struct hr_kube_store *s, const struct hr_fleet_row *row, const char *ow
 	json_object_put(o);
 	if (data.p != NULL)
 		explicit_bzero(data.p, data.len);
-	hr_buf_done(&data);
 	return r;
 }
 

@@ -74,12 +74,11 @@ hr_kube_store_put(struct hr_kube_store *s, const char *name, const char *kind, c
 {
 	struct json_object *o = NULL;
 	struct hr_err why = {0};
-	struct hr_buf b;
+	HR_BUF(b, 2 * DATA_MAX);
 	char path[256];
 	int r;
 
 	path_of(s, version != NULL ? name : "", path);
-	hr_buf_init(&b, 2 * DATA_MAX);
 	hr_object_write(&b, s->ns, name, kind, owner, version, data);
 	r = hr_buf_check(&b, err);
 	if (r == 0 && hr_kube_call(&s->kube, version != NULL ? HR_KUBE_MERGE : HR_KUBE_CREATE, path,
@@ -93,7 +92,6 @@ hr_kube_store_put(struct hr_kube_store *s, const char *name, const char *kind, c
 		r = -1;
 	if (b.p != NULL)
 		explicit_bzero(b.p, b.len);
-	hr_buf_done(&b);
 	if (ret != NULL && r == 1)
 		*ret = json_object_get(o);
 	json_object_put(o);
@@ -124,16 +122,14 @@ write_key(struct hr_kube_store *s, const struct hr_fleet_key *k,
     const unsigned char sum[HR_FLEET_KEY_SUM], const char *version, struct hr_err *err)
 {
 	char name[HR_OBJECT_NAME];
-	struct hr_buf data;
+	HR_BUF(data, DATA_MAX);
 	int r;
 
 	hr_object_key_name(k->id, name);
-	hr_buf_init(&data, DATA_MAX);
 	hr_object_key_data(&data, k, sum);
 	r = hr_buf_check(&data, err);
 	if (r == 0)
 		r = hr_kube_store_put(s, name, "key", s->me, version, hr_buf_str(&data), NULL, err);
-	hr_buf_done(&data);
 	return r;
 }
 
@@ -320,11 +316,10 @@ note_set(struct hr_store *base, const char *name, const char *value, struct hr_e
 	struct hr_kube_store *s = hr_kube_store_of(base);
 	struct json_object *o = NULL;
 	char object[HR_OBJECT_NAME];
-	struct hr_buf data;
+	HR_BUF(data, DATA_MAX);
 	int r = 0, found;
 
 	(void)snprintf(object, sizeof(object), "handrail-note-%.40s", name);
-	hr_buf_init(&data, DATA_MAX);
 	hr_buf_adds(&data, "{\"value\":");
 	(void)hr_json_put_str(&data, value, strlen(value), HR_JSON_REPLACE);
 	hr_buf_addc(&data, '}');
@@ -338,7 +333,6 @@ note_set(struct hr_store *base, const char *name, const char *value, struct hr_e
 		json_object_put(o);
 		o = NULL;
 	}
-	hr_buf_done(&data);
 	return r < 0 ? -1 : 0;
 }
 

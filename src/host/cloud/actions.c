@@ -115,11 +115,10 @@ cell(struct hr_cloud *c, struct json_object *args, struct hr_err *err)
 	    .has_success = true,
 	    .bad = HR_JSON_REPLACE};
 	struct hr_err e = {0};
-	struct hr_buf content, b;
+	HR_BUF(content, HR_CLOUD_REPLY_MAX);
+	HR_BUF(b, HR_DIRECT_TEXT_MAX);
 	int r;
 
-	hr_buf_init(&content, HR_CLOUD_REPLY_MAX);
-	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
 	r = hr_cloud_keep(c, 0, &e);
 	if (r == 0)
 		r = c->ops->code(c, code, &content, &e);
@@ -127,10 +126,8 @@ cell(struct hr_cloud *c, struct json_object *args, struct hr_err *err)
 	o.success = r == 0;
 	if (r >= 0 && hr_obs_put(&b, &o) != 0)
 		b.fail = HR_E_NOMEM;
-	hr_buf_done(&content);
 	if (r >= 0)
 		return hr_buf_end(&b, err);
-	hr_buf_done(&b);
 	return hr_direct_error("", err, "IPython error: %s", e.msg);
 }
 
@@ -197,19 +194,17 @@ send_back(struct hr_cloud *c, const char *path, const char *file, const struct h
     struct hr_err *err)
 {
 	struct hr_err e = {0};
-	struct hr_buf now;
+	HR_BUF(now, HR_CLOUD_FILE_MAX);
 	struct stat st;
 	int r = 0;
 
 	if (stat(file, &st) != 0 || !S_ISREG(st.st_mode))
 		return 0;
-	hr_buf_init(&now, HR_CLOUD_FILE_MAX);
 	if (hr_path_read(file, &now, &e) != 0)
 		r = hr_err_from(err, HR_E_SYS, &e);
 	else if (b == NULL || b->p == NULL || b->len != now.len ||
 		 memcmp(hr_buf_str(b), hr_buf_str(&now), now.len) != 0)
 		r = c->ops->put(c, path, hr_buf_str(&now), now.len, err);
-	hr_buf_done(&now);
 	return r;
 }
 
@@ -238,11 +233,10 @@ with_copy(struct hr_cloud *c, struct json_object *args, file_fn *fn, bool reads,
 	const char *path = hr_json_text_or(args, "path", "");
 	struct hr_direct d = {.h = c->h};
 	struct hr_err e = {0};
-	struct hr_buf b;
+	HR_BUF(b, HR_CLOUD_FILE_MAX);
 	char *all = hr_cloud_absolute(c, path, err), *there = NULL, *file = NULL, *text = NULL;
 	char undo[PATH_MAX];
 
-	hr_buf_init(&b, HR_CLOUD_FILE_MAX);
 	if (all == NULL || hr_cloud_mirror(c, err) < 0)
 		goto out;
 	if (c->h->state_dir != NULL)
@@ -272,7 +266,6 @@ with_copy(struct hr_cloud *c, struct json_object *args, file_fn *fn, bool reads,
 out:
 	if (file != NULL)
 		(void)hr_path_remove(file, NULL);
-	hr_buf_done(&b);
 	free(file);
 	free(there);
 	free(all);

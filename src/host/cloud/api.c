@@ -422,15 +422,14 @@ hr_api_do(
 	    .on_header = on_header,
 	    .header_arg = &t};
 	char key[200], type[200] = "", uuid[37];
-	struct hr_buf path, form;
+	HR_BUF(path, PATH_MAX_LEN);
+	HR_BUF(form, FORM_MAX);
 	size_t n = 0;
 	int r;
 
 	memset(ret, 0, sizeof(*ret));
 	for (; c->headers != NULL && c->headers[n] != NULL && n < HEADERS_MAX; n++)
 		headers[n] = c->headers[n];
-	hr_buf_init(&path, PATH_MAX_LEN);
-	hr_buf_init(&form, FORM_MAX);
 	r = compose(c, &q, &path, &form, type, &mine);
 	if (*type != '\0')
 		headers[n++] = type;
@@ -443,8 +442,6 @@ hr_api_do(
 	hr_rest_watch(api->rest, c->watch_fd > 0 ? c->watch_fd : -1);
 	if (r == 0)
 		r = hr_rest_call(api->rest, &q, &a, &mine);
-	hr_buf_done(&path);
-	hr_buf_done(&form);
 	ret->status = a.status > 0 ? a.status : t.status;
 	ret->body = a.body;
 	ret->json = a.json;

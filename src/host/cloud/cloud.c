@@ -165,7 +165,7 @@ hr_cloud_record(void *self, struct hr_err *err)
 	struct hr_cloud *c = self;
 	struct json_object *o = json_object_new_object();
 	const char *name;
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 	char **at, *text = NULL;
 	int r = 0;
 	size_t i;
@@ -177,12 +177,10 @@ hr_cloud_record(void *self, struct hr_err *err)
 		r = hr_json_set(o, "old", json_object_new_boolean(c->old), err);
 	if (r == 0)
 		r = hr_json_set(o, "env", hr_json_list(err, hr_strv_list(&c->env)), err);
-	hr_buf_init(&b, 1 << 20);
 	if (r == 0 && hr_json_put(&b, o) != 0)
 		r = hr_err_set(err, HR_E_INVAL, "a variable's value is not UTF-8");
 	if (r == 0 && (text = hr_buf_take(&b)) == NULL)
 		(void)hr_err_nomem(err);
-	hr_buf_done(&b);
 	json_object_put(o);
 	return text;
 }

@@ -37,14 +37,13 @@ static int
 send_file(struct sending *s, const char *from, const char *to, struct hr_err *err)
 {
 	struct hr_err e = {0};
-	struct hr_buf b;
+	HR_BUF(b, HR_CLOUD_FILE_MAX);
 	struct stat st;
 	int r;
 
 	if (++s->n > FILES_MAX)
 		return hr_err_set(err, HR_E_INVAL,
 		    "there are more than %d files: send an archive and unpack it there", FILES_MAX);
-	hr_buf_init(&b, HR_CLOUD_FILE_MAX);
 	if (stat(from, &st) != 0)
 		r = hr_err_sys(err, errno, "%s", from);
 	else if (!S_ISREG(st.st_mode))
@@ -56,7 +55,6 @@ send_file(struct sending *s, const char *from, const char *to, struct hr_err *er
 		r = s->c->ops->put(s->c, to, hr_buf_str(&b), b.len, err);
 	if (r == 0 && (st.st_mode & 0111) != 0)
 		add_name(&s->programs, to);
-	hr_buf_done(&b);
 	return r;
 }
 
@@ -108,10 +106,9 @@ on_names(struct sending *s, const char *command, const struct hr_buf *names, con
     struct hr_err *err)
 {
 	int status = 0, r = hr_buf_check(names, err);
-	struct hr_buf b;
+	HR_BUF(b, HR_CLOUD_LINE_MAX);
 	size_t at = 0;
 
-	hr_buf_init(&b, HR_CLOUD_LINE_MAX);
 	while (r == 0 && at < names->len) {
 		hr_buf_reset(&b);
 		hr_buf_adds(&b, command);
@@ -125,7 +122,6 @@ on_names(struct sending *s, const char *command, const struct hr_buf *names, con
 		if (r == 0 && status != 0)
 			r = hr_err_set(err, HR_E_RUNTIME, "%s", failed);
 	}
-	hr_buf_done(&b);
 	return r;
 }
 
@@ -185,7 +181,7 @@ fetch_all(struct hr_cloud *c, const char *path, const struct hr_buf *names, cons
 		const char *name = names->p + at;
 		char *source, *target;
 		struct hr_err e = {0};
-		struct hr_buf b;
+		HR_BUF(b, HR_CLOUD_FILE_MAX);
 
 		at += strlen(name) + 1;
 		if (++n > FILES_MAX)
@@ -197,7 +193,6 @@ fetch_all(struct hr_cloud *c, const char *path, const struct hr_buf *names, cons
 			    err, HR_E_INVAL, "the sandbox names a file that is not in %s", path);
 		source = *name != '\0' ? hr_path_join(path, name) : strdup(path);
 		target = hr_path_join(dir, *name != '\0' ? name : base_name(path));
-		hr_buf_init(&b, HR_CLOUD_FILE_MAX);
 		if (source == NULL || target == NULL)
 			r = hr_err_nomem(err);
 		else if (*name != '\0' && names->p[at - 2] == '/')
@@ -206,7 +201,6 @@ fetch_all(struct hr_cloud *c, const char *path, const struct hr_buf *names, cons
 				: 0;
 		else if ((r = c->ops->get(c, source, &b, err)) == 0)
 			r = hr_cloud_save(target, hr_buf_str(&b), b.len, err);
-		hr_buf_done(&b);
 		free(source);
 		free(target);
 	}
@@ -255,7 +249,8 @@ hr_cloud_list_files(void *self, const char *path, char **ret_json, struct hr_err
 {
 	struct hr_cloud *c = self;
 	char *all = hr_cloud_absolute(c, path != NULL ? path : ".", err);
-	struct hr_buf names, b;
+	struct hr_buf names;
+	HR_BUF(b, HR_CLOUD_REPLY_MAX);
 	int status = 0, r;
 	size_t at;
 
@@ -267,7 +262,6 @@ hr_cloud_list_files(void *self, const char *path, char **ret_json, struct hr_err
 	    "elif [ -e \"$d\" ]; then printf '%s\\0' \"$d\"; fi",
 	    &names, &status, err);
 	free(all);
-	hr_buf_init(&b, HR_CLOUD_REPLY_MAX);
 	hr_buf_addc(&b, '[');
 	for (at = 0; r == 0 && status == 0 && at < names.len;) {
 		const char *name = names.p + at;
@@ -280,6 +274,5 @@ hr_cloud_list_files(void *self, const char *path, char **ret_json, struct hr_err
 	if (r == 0 && (*ret_json = hr_buf_take(&b)) == NULL)
 		r = hr_err_nomem(err);
 	hr_buf_done(&names);
-	hr_buf_done(&b);
 	return r;
 }

@@ -34,10 +34,9 @@ static char *
 key_of_file(const char *name, const char *path, struct hr_err *err)
 {
 	struct hr_err e = {0};
-	struct hr_buf b;
+	HR_BUF(b, KEY_FILE_MAX);
 	char *text = NULL;
 
-	hr_buf_init(&b, KEY_FILE_MAX);
 	if (hr_path_read(path, &b, &e) != 0) {
 		(void)hr_err_set(err, HR_E_INVAL, "%s_FILE: %s", name, e.msg);
 	} else {
@@ -47,7 +46,6 @@ key_of_file(const char *name, const char *path, struct hr_err *err)
 		if (text == NULL)
 			(void)hr_err_nomem(err);
 	}
-	hr_buf_done(&b);
 	return text;
 }
 

@@ -70,20 +70,18 @@ packed(struct hr_cloud *c, struct hr_buf *archive, struct hr_err *err)
 static int
 carry(struct hr_cloud *c, struct hr_err *err)
 {
-	struct hr_buf archive, line, said;
+	HR_BUF(archive, HR_CLOUD_FILE_MAX);
+	HR_BUF(line, 4096);
+	HR_BUF(said, 1);
 	char file[100];
 	int status = -1, r;
 
 	(void)snprintf(file, sizeof(file), ARCHIVE "%s", c->run);
-	hr_buf_init(&archive, HR_CLOUD_FILE_MAX);
-	hr_buf_init(&line, 4096);
-	hr_buf_init(&said, 1);
 	if (c->h->log != NULL)
 		c->h->log(c->h->arg, "The payload is copied into the sandbox.");
 	r = packed(c, &archive, err);
 	if (r == 0)
 		r = c->ops->put(c, file, hr_buf_str(&archive), archive.len, err);
-	hr_buf_done(&archive);
 	hr_buf_addf(&line,
 	    "exec 2>&1; s=; [ \"$(id -u)\" = 0 ] || s='sudo -n'; $s mkdir -p " PAYLOAD_DIR
 	    " && $s tar -xof %s -C " PAYLOAD_DIR " && rm -f %s",
@@ -95,8 +93,6 @@ carry(struct hr_cloud *c, struct hr_err *err)
 		    "%s: the payload cannot be unpacked to " PAYLOAD_DIR
 		    " in the sandbox (status %d): %.*s",
 		    c->ops->title, status, SAID_MAX, hr_buf_str(&said));
-	hr_buf_done(&line);
-	hr_buf_done(&said);
 	return r;
 }
 
@@ -137,17 +133,15 @@ static int
 launch(struct hr_cloud *c, struct hr_err *err)
 {
 	char file[100];
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 	int r;
 
 	(void)snprintf(file, sizeof(file), KEY_FILE "%s", c->run);
-	hr_buf_init(&b, 1 << 20);
 	r = server_line(c, &b, err);
 	if (r == 0)
 		r = c->ops->put(c, file, c->key, strlen(c->key), err);
 	if (r == 0)
 		r = c->ops->launch(c, hr_buf_str(&b), err);
-	hr_buf_done(&b);
 	return r;
 }
 

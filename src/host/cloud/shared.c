@@ -65,10 +65,9 @@ int
 hr_cloud_helper_on(struct hr_cloud *c, const char *before, const char *path, const char *after,
     struct hr_buf *out, int *ret_status, struct hr_err *err)
 {
-	struct hr_buf b;
+	HR_BUF(b, HR_CLOUD_LINE_MAX);
 	int r;
 
-	hr_buf_init(&b, HR_CLOUD_LINE_MAX);
 	hr_buf_adds(&b, before);
 	hr_shell_quote(&b, path, strlen(path));
 	hr_buf_adds(&b, after);
@@ -76,7 +75,6 @@ hr_cloud_helper_on(struct hr_cloud *c, const char *before, const char *path, con
 					: hr_err_nomem(err);
 	if (b.p == NULL && out != NULL)
 		hr_buf_init(out, 1);
-	hr_buf_done(&b);
 	return r;
 }
 

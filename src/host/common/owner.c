@@ -13,14 +13,12 @@ void
 hr_owner(char ret[HR_OWNER])
 {
 	char id[40] = "";
-	struct hr_buf b;
+	HR_BUF(b, sizeof(id));
 
-	hr_buf_init(&b, sizeof(id));
 	if (hr_path_read("/etc/machine-id", &b, NULL) == 0)
 		(void)snprintf(id, sizeof(id), "%.*s", (int)strcspn(hr_buf_str(&b), "\n"), b.p);
 	if (*id == '\0' && gethostname(id, sizeof(id) - 1) != 0)
 		(void)snprintf(id, sizeof(id), "unknown");
-	hr_buf_done(&b);
 	/* not the whole of it: the number itself is nobody's business */
 	(void)snprintf(ret, HR_OWNER, "%.12s-%u", id, (unsigned)geteuid());
 }

@@ -64,7 +64,7 @@ rewrite(struct hr_config *c, const char *rule, struct hr_err *err)
 	const char *colon = strchr(rule, ':'), *base = hr_config_text(c, BASE), *at;
 	char *cwd = NULL;
 	size_t n;
-	struct hr_buf b;
+	HR_BUF(b, PATH_TEXT_MAX);
 	int r = -1;
 
 	if (colon == NULL || colon == rule)
@@ -73,7 +73,6 @@ rewrite(struct hr_config *c, const char *rule, struct hr_err *err)
 	n = (size_t)(colon - rule);
 	if (base == NULL)
 		base = cwd = getcwd(NULL, 0);
-	hr_buf_init(&b, PATH_TEXT_MAX);
 	for (at = base; at != NULL && *at != '\0';) {
 		if (strncmp(at, rule, n) == 0) {
 			hr_buf_adds(&b, colon + 1);
@@ -86,7 +85,6 @@ rewrite(struct hr_config *c, const char *rule, struct hr_err *err)
 		(void)hr_err_nomem(err);
 	else
 		r = hr_config_put_text(c, MOUNT, hr_buf_str(&b), err);
-	hr_buf_done(&b);
 	free(cwd);
 	return r;
 }

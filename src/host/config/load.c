@@ -185,10 +185,9 @@ load_toml(struct hr_config *c, const char *named, struct hr_err *err)
 	const char *base = hr_path_leaf(file);
 	struct json_object *root = NULL;
 	struct hr_err e = {0};
-	struct hr_buf b;
+	HR_BUF(b, HR_TOML_MAX);
 	int r = 0;
 
-	hr_buf_init(&b, HR_TOML_MAX);
 	if (hr_trust_read(file, HR_TRUST_NOBODY, &b, &e) != 0) {
 		if (named != NULL && e.code == HR_E_UNTRUSTED)
 			r = hr_err_from(err, HR_E_INVAL, &e);
@@ -202,7 +201,6 @@ load_toml(struct hr_config *c, const char *named, struct hr_err *err)
 		r = hr_config_apply(c, root, base, err);
 		json_object_put(root);
 	}
-	hr_buf_done(&b);
 	return r;
 }
 
@@ -279,11 +277,10 @@ hr_config_load(struct hr_config *c, const char *file, const char *const *env, hr
 {
 	const char *kind = hr_config_text(c, "core.runtime");
 	char *before = strdup(kind != NULL ? kind : "");
-	struct hr_buf text;
+	HR_BUF(text, DOTENV_MAX);
 	const char **all;
 	int r;
 
-	hr_buf_init(&text, DOTENV_MAX);
 	c->warn = warn;
 	c->warn_arg = arg;
 	read_dotenv(c, &text);
@@ -293,7 +290,6 @@ hr_config_load(struct hr_config *c, const char *file, const char *const *env, hr
 		c->warn = NULL;
 		free(all);
 		free(before);
-		hr_buf_done(&text);
 		return hr_err_nomem(err);
 	}
 	hr_strv_done(&c->env);
@@ -307,6 +303,5 @@ hr_config_load(struct hr_config *c, const char *file, const char *const *env, hr
 	c->warn = NULL;
 	free(all);
 	free(before);
-	hr_buf_done(&text);
 	return r;
 }

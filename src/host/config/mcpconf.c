@@ -144,10 +144,9 @@ static struct json_object *
 split_args(const char *text, struct hr_err *err)
 {
 	struct json_object *list = json_object_new_array(), *word;
-	struct hr_buf b;
+	HR_BUF(b, TEXT_MAX);
 	int r;
 
-	hr_buf_init(&b, TEXT_MAX);
 	if (list == NULL)
 		(void)hr_err_nomem(err);
 	while (list != NULL && (r = next_word(&text, &b, err)) != 0) {
@@ -163,7 +162,6 @@ split_args(const char *text, struct hr_err *err)
 		}
 		hr_buf_reset(&b);
 	}
-	hr_buf_done(&b);
 	return list;
 }
 

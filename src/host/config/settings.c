@@ -373,10 +373,9 @@ hr_config_json(const struct hr_config *c, struct hr_err *err)
 {
 	const char *section = "";
 	struct json_object *v;
-	struct hr_buf b;
+	HR_BUF(b, JSON_MAX);
 	size_t i;
 
-	hr_buf_init(&b, JSON_MAX);
 	hr_buf_addc(&b, '{');
 	for (i = 0; i < hr_keys_all_n; i++) {
 		const struct hr_key *k = &hr_keys_all[i];

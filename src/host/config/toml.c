@@ -147,32 +147,29 @@ int
 toml_pair(struct toml *t, struct json_object *table)
 {
 	struct json_object *v = NULL;
-	struct hr_buf key;
+	HR_BUF(key, KEY_MAX);
 	int r = -1;
 
-	hr_buf_init(&key, KEY_MAX);
 	if (key_part(t, &key) != 0)
-		goto out;
+		return r;
 	while (dot(t)) {
 		table = step(t, table, hr_buf_str(&key), TOML_DOTTED);
 		hr_buf_reset(&key);
 		if (table == NULL || key_part(t, &key) != 0)
-			goto out;
+			return r;
 	}
 	if (!toml_at(t, '=')) {
 		(void)toml_fail(t, "a key without \"=\"");
-		goto out;
+		return r;
 	}
 	t->p++;
 	toml_blanks(t);
 	if (json_object_object_get_ex(table, hr_buf_str(&key), NULL)) {
 		(void)toml_fail(t, "a key is used twice");
-		goto out;
+		return r;
 	}
 	if (toml_value(t, &v) == 0)
 		r = hr_json_set(table, hr_buf_str(&key), v, t->err);
-out:
-	hr_buf_done(&key);
 	return r;
 }
 
@@ -217,7 +214,7 @@ static struct json_object *
 header(struct toml *t, struct json_object *root)
 {
 	struct json_object *at = root;
-	struct hr_buf key;
+	HR_BUF(key, KEY_MAX);
 	bool element;
 	int i;
 
@@ -225,17 +222,15 @@ header(struct toml *t, struct json_object *root)
 	element = toml_at(t, '[');
 	t->p += element;
 	toml_blanks(t);
-	hr_buf_init(&key, KEY_MAX);
 	if (key_part(t, &key) != 0)
-		goto fail;
+		return NULL;
 	while (dot(t)) {
 		at = step(t, at, hr_buf_str(&key), TOML_IMPLICIT);
 		hr_buf_reset(&key);
 		if (at == NULL || key_part(t, &key) != 0)
-			goto fail;
+			return NULL;
 	}
 	at = element ? open_element(t, at, hr_buf_str(&key)) : open_table(t, at, hr_buf_str(&key));
-	hr_buf_done(&key);
 	for (i = 0; i <= (int)element && at != NULL; i++) {
 		if (!toml_at(t, ']')) {
 			(void)toml_fail(t, "a table's name has no end");
@@ -244,8 +239,6 @@ header(struct toml *t, struct json_object *root)
 		t->p++;
 	}
 	return at;
-fail:
-	hr_buf_done(&key);
 	return NULL;
 }
 

@@ -128,16 +128,14 @@ toml_string(struct toml *t, bool multi, struct hr_buf *ret)
 static int
 string_value(struct toml *t, struct json_object **ret)
 {
-	struct hr_buf b;
+	HR_BUF(b, HR_TOML_MAX);
 	int r;
 
-	hr_buf_init(&b, HR_TOML_MAX);
 	r = toml_string(t, true, &b);
 	if (r == 0) {
 		*ret = json_object_new_string_len(hr_buf_str(&b), (int)b.len);
 		r = *ret != NULL ? 0 : hr_err_nomem(t->err);
 	}
-	hr_buf_done(&b);
 	return r;
 }
 

@@ -252,12 +252,11 @@ d_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, st
 	do {
 		struct hr_api_call q = {.method = "GET"};
 		struct json_object *page;
-		struct hr_buf b, labels;
+		HR_BUF(b, 8192);
+		HR_BUF(labels, 4096);
 
 		if (hr_cloud_page(WHO, &pages, err) != 0)
 			return -1;
-		hr_buf_init(&b, 8192);
-		hr_buf_init(&labels, 4096);
 		hr_buf_adds(&b, "/sandbox");
 		if (run != NULL) {
 			hr_buf_addf(&labels, "{\"handrail_run\": \"%s\"}", run);
@@ -273,8 +272,6 @@ d_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, st
 		if (r == 0)
 			r = one_page(page, run, cursor, fn, arg, err);
 		json_object_put(page);
-		hr_buf_done(&labels);
-		hr_buf_done(&b);
 	} while (r == 0 && *cursor != '\0');
 	return r < 0 ? -1 : 0;
 }

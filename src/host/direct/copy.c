@@ -280,12 +280,11 @@ int
 hr_direct_list(void *self, const char *path, char **ret_json, struct hr_err *err)
 {
 	char *place = hr_direct_path(self, path != NULL ? path : ".", err);
-	struct hr_buf b;
+	HR_BUF(b, HR_DIRECT_TEXT_MAX);
 	int r = 0;
 
 	if (place == NULL)
 		return -1;
-	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
 	hr_buf_addc(&b, '[');
 	if (is_dir(place))
 		r = put_names(&b, place, err);
@@ -294,7 +293,6 @@ hr_direct_list(void *self, const char *path, char **ret_json, struct hr_err *err
 	hr_buf_addc(&b, ']');
 	if (r == 0 && (*ret_json = hr_buf_end(&b, err)) == NULL)
 		r = -1;
-	hr_buf_done(&b);
 	free(place);
 	return r;
 }

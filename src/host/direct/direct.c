@@ -169,9 +169,8 @@ static char *
 direct_record(void *self, struct hr_err *err)
 {
 	struct hr_direct *c = self;
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 
-	hr_buf_init(&b, 1 << 20);
 	hr_record_put_text(&b, "workspace", c->named);
 	hr_record_put_bool(&b, "own_workspace", c->own_workspace);
 	hr_record_put_list(&b, "env", &c->env);

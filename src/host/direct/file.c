@@ -48,9 +48,8 @@ use_editor(struct hr_direct *c, const char *file, struct hr_edit *q, struct hr_b
 	const struct hr_editor editor = {
 	    .root = hr_span_of(c->workspace), .history_dir = c->undo, .office = office};
 	enum hr_edit_result r = HR_EDIT_RAISED;
-	struct hr_buf out;
+	HR_BUF(out, HR_EDIT_TEXT_MAX);
 
-	hr_buf_init(&out, HR_EDIT_TEXT_MAX);
 	q->path = json_object_new_string(file);
 	if (q->path == NULL || office == NULL)
 		text->fail = HR_E_NOMEM;
@@ -61,7 +60,6 @@ use_editor(struct hr_direct *c, const char *file, struct hr_edit *q, struct hr_b
 	hr_buf_add(text, hr_buf_str(&out), out.len);
 	if (out.fail != HR_OK)
 		text->fail = out.fail;
-	hr_buf_done(&out);
 	json_object_put(q->path);
 	free(office);
 	return r;
@@ -78,7 +76,9 @@ hr_direct_edit(struct hr_direct *c, struct json_object *args, struct hr_err *err
 	    .insert_line = hr_json_at(args, "insert_line")};
 	struct hr_obs_edit e = {
 	    .path = hr_span_of(path), .old_str = q.old_str, .new_str = q.new_str};
-	struct hr_buf text, diff, b;
+	HR_BUF(text, HR_EDIT_TEXT_MAX);
+	HR_BUF(diff, HR_EDIT_TEXT_MAX);
+	HR_BUF(b, HR_DIRECT_TEXT_MAX);
 	char *file, *said;
 
 	if (strcmp(hr_json_text_or(args, "impl_source", "oh_aci"), "oh_aci") != 0)
@@ -90,21 +90,16 @@ hr_direct_edit(struct hr_direct *c, struct json_object *args, struct hr_err *err
 		free(file);
 		return hr_direct_error("", err, BINARY);
 	}
-	hr_buf_init(&text, HR_EDIT_TEXT_MAX);
-	hr_buf_init(&diff, HR_EDIT_TEXT_MAX);
 	(void)use_editor(c, file, &q, &text, &diff);
 	free(file);
 	e.content = hr_span_of_buf(&text);
 	e.diff = hr_span_of_buf(&diff);
-	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
 	if (text.fail != HR_OK || diff.fail != HR_OK) {
 		(void)hr_err_nomem(err);
 		said = NULL;
 	} else {
 		said = put_done(&b, hr_obs_put_edit(&b, &e, HR_JSON_REPLACE), err);
 	}
-	hr_buf_done(&text);
-	hr_buf_done(&diff);
 	return said;
 }
 
@@ -128,11 +123,10 @@ plain_ends(struct hr_buf *b)
 static char *
 show(const char *path, const char *impl, const struct hr_buf *text, struct hr_err *err)
 {
-	struct hr_buf b;
+	HR_BUF(b, HR_DIRECT_TEXT_MAX);
 
 	if (text->fail != HR_OK)
 		return hr_err_null(err);
-	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
 	return put_done(&b,
 	    hr_obs_put_read(&b, hr_span_of(path), impl, hr_span_of_buf(text), HR_JSON_REPLACE),
 	    err);
@@ -142,11 +136,10 @@ static char *
 read_whole(const char *file, const char *path, struct hr_err *err)
 {
 	struct hr_err e = {0};
-	struct hr_buf b;
+	HR_BUF(b, FILE_MAX);
 	struct stat st;
 	char *said;
 
-	hr_buf_init(&b, FILE_MAX);
 	if (stat(file, &st) != 0 && errno == ENOENT) {
 		said = hr_direct_error("", err, "File not found: %s", path);
 	} else if (stat(file, &st) == 0 && S_ISDIR(st.st_mode)) {
@@ -158,7 +151,6 @@ read_whole(const char *file, const char *path, struct hr_err *err)
 		plain_ends(&b);
 		said = show(path, "default", &b, err);
 	}
-	hr_buf_done(&b);
 	return said;
 }
 
@@ -212,12 +204,11 @@ hr_direct_write(struct hr_direct *c, struct json_object *args, struct hr_err *er
 	const char *path = hr_json_text_or(args, "path", "");
 	struct json_object *content = hr_json_at(args, "content");
 	struct hr_err e = {0};
-	struct hr_buf b;
+	HR_BUF(b, HR_DIRECT_TEXT_MAX);
 	char *file = hr_direct_path(c, path, err), *said;
 
 	if (file == NULL)
 		return NULL;
-	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
 	if (!json_object_is_type(content, json_type_string))
 		content = NULL;
 	if (write_whole(file, content, &e) != 0)

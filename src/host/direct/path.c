@@ -87,7 +87,7 @@ hr_direct_path(const struct hr_direct *c, const char *path, struct hr_err *err)
 {
 	const char *rest = path;
 	unsigned links = 0;
-	struct hr_buf b;
+	HR_BUF(b, PATH_MAX);
 	char *found = NULL;
 
 	if (path[0] == '/' && !below(path, c->workspace, &rest) && !below(path, c->named, &rest) &&
@@ -96,7 +96,6 @@ hr_direct_path(const struct hr_direct *c, const char *path, struct hr_err *err)
 		    "Invalid path: %s. You can only work with files in %s.", path, c->workspace);
 		return NULL;
 	}
-	hr_buf_init(&b, PATH_MAX);
 	hr_buf_adds(&b, strcmp(c->workspace, "/") == 0 ? "" : c->workspace);
 	if (walk(&b, rest, &links) != 0)
 		(void)hr_err_sys(err, errno, "%s", path);
@@ -108,6 +107,5 @@ hr_direct_path(const struct hr_direct *c, const char *path, struct hr_err *err)
 		    path, b.len > 0 ? b.p : "/", c->workspace);
 	else if (b.len == 0 ? (found = strdup("/")) == NULL : (found = hr_buf_take(&b)) == NULL)
 		(void)hr_err_nomem(err);
-	hr_buf_done(&b);
 	return found;
 }

@@ -55,7 +55,7 @@ hr_direct_error(const char *id, struct hr_err *err, const char *fmt, ...)
 	    {.name = "error_id", .kind = HR_OBS_STR, .str = {id, strlen(id)}}};
 	struct hr_obs o = {
 	    .type = "error", .extras = extras, .extras_n = 1, .bad = HR_JSON_REPLACE};
-	struct hr_buf b;
+	HR_BUF(b, HR_DIRECT_TEXT_MAX);
 	char *text = NULL;
 	va_list ap;
 	int n;
@@ -67,7 +67,6 @@ hr_direct_error(const char *id, struct hr_err *err, const char *fmt, ...)
 		return hr_err_null(err);
 	o.content = (struct hr_span){text, (size_t)n};
 	o.message[0] = o.content;
-	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
 	if (hr_obs_put(&b, &o) != 0)
 		b.fail = HR_E_NOMEM;
 	free(text);
@@ -166,7 +165,8 @@ hr_direct_observe(struct hr_direct_said *s, const char *command, const char *dir
 	    .pid = -1,
 	    .command = hr_span_of(command),
 	    .working_dir = hr_span_of(dir)};
-	struct hr_buf b, content;
+	HR_BUF(b, HR_DIRECT_TEXT_MAX);
+	HR_BUF(content, HR_DIRECT_TEXT_MAX);
 	char suffix[80] = "";
 
 	if (s->line.len > 0 && s->h->output != NULL)
@@ -175,13 +175,10 @@ hr_direct_observe(struct hr_direct_said *s, const char *command, const char *dir
 		(void)snprintf(suffix, sizeof(suffix),
 		    "[The command timed out after %.1f seconds.]", timed_out_s);
 	r.suffix = hr_span_of(suffix);
-	hr_buf_init(&content, HR_DIRECT_TEXT_MAX);
-	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
 	if (shorten(s, hidden, &content) != 0)
 		b.fail = HR_E_NOMEM;
 	r.content = hr_span_of_buf(&content);
 	if (b.fail == HR_OK && hr_obs_put_run(&b, &r, &said) != 0)
 		b.fail = HR_E_NOMEM;
-	hr_buf_done(&content);
 	return hr_buf_end(&b, err);
 }

@@ -151,15 +151,13 @@ build(void *arg, const char *const *names, size_t n, const struct hr_image_reque
     struct hr_err *err)
 {
 	struct build *b = arg;
-	struct hr_buf path;
+	HR_BUF(path, PATH_TEXT_MAX);
 	int fd = hr_tarfile_make(b->folder, false, false, b->err), r = -1;
 
-	hr_buf_init(&path, PATH_TEXT_MAX);
 	build_path(b, &path, names, n, req);
 	if (fd >= 0 && hr_buf_check(&path, NULL) == 0)
 		r = stream(b, path.p, from_file, &fd, b->err);
 	hr_fd_close(&fd);
-	hr_buf_done(&path);
 	return r == 0 ? 0 : hr_err_set(err, HR_E_GONE, "see the Engine's error");
 }
 

@@ -230,9 +230,8 @@ static char *
 docker_record(void *self, struct hr_err *err)
 {
 	struct hr_docker *d = self;
-	struct hr_buf b;
+	HR_BUF(b, 1 << 16);
 
-	hr_buf_init(&b, 1 << 16);
 	hr_record_put_text(&b, "id", d->id);
 	hr_record_put_int(&b, "port", d->port);
 	hr_record_put_int(&b, "vscode_port", d->vscode_port);
@@ -420,7 +419,7 @@ docker_stats(void *self, char **ret_json, struct hr_err *err)
 	struct hr_docker *d = self;
 	struct json_object *o = NULL, *cpu, *before, *mem, *parts;
 	double used, had, bytes, limit;
-	struct hr_buf b;
+	HR_BUF(b, 4096);
 
 	if (hr_docker_call(d, "GET", "/stats?stream=false&one-shot=false", &o, err) < 0)
 		return -1;
@@ -437,7 +436,6 @@ docker_stats(void *self, char **ret_json, struct hr_err *err)
 		     ? hr_json_number_at(parts, "total_inactive_file")
 		     : hr_json_number_at(parts, "inactive_file");
 	limit = hr_json_number_at(mem, "limit");
-	hr_buf_init(&b, 4096);
 	hr_buf_addf(&b,
 	    "{\"cpu_percent\":%.1f,\"mem_bytes\":%.0f,\"mem_limit_bytes\":%.0f,\"mem_percent\":%."
 	    "1f,"

@@ -66,10 +66,9 @@ send_it(struct hr_engine *e, struct hr_http_request *req, const char *path,
     struct hr_http_answer *a, struct hr_err *err)
 {
 	struct hr_err he = {0};
-	struct hr_buf url;
+	HR_BUF(url, URL_TEXT_MAX);
 	int r;
 
-	hr_buf_init(&url, URL_TEXT_MAX);
 	hr_buf_adds(&url, e->base);
 	hr_buf_adds(&url, path);
 	req->url = hr_buf_str(&url);
@@ -77,7 +76,6 @@ send_it(struct hr_engine *e, struct hr_http_request *req, const char *path,
 	req->watch_fd = e->watch_fd;
 	memset(a, 0, sizeof(*a));
 	r = hr_buf_check(&url, &he) == 0 ? hr_http_do(e->http, req, a, &he) : -1;
-	hr_buf_done(&url);
 	/* curl would name a host and a port that nobody meant */
 	if (r != 0 && e->socket != NULL && a->fault == HR_HTTP_CONNECT)
 		return hr_err_set(err, HR_E_UNAVAILABLE, "Nobody answers at %s.", e->socket);
@@ -131,10 +129,9 @@ hr_engine_call(struct hr_engine *e, const char *method, const char *path, struct
 	static const char *const json[] = {"Content-Type: application/json", NULL};
 	struct hr_http_request req = {.method = method, .timeout_s = CALL_TIMEOUT_S};
 	struct hr_http_answer a;
-	struct hr_buf b;
+	HR_BUF(b, 64u << 20);
 	int r = 0;
 
-	hr_buf_init(&b, 64u << 20);
 	if (body != NULL) {
 		req.headers = json;
 		if (hr_json_put(&b, body) != 0 || hr_buf_check(&b, NULL) != 0)
@@ -151,7 +148,6 @@ hr_engine_call(struct hr_engine *e, const char *method, const char *path, struct
 			r = hr_err_set(err, HR_E_RUNTIME, "the Engine's answer is no JSON");
 		hr_http_answer_done(&a);
 	}
-	hr_buf_done(&b);
 	return r;
 }
 

@@ -93,11 +93,10 @@ hr_image_remove(const char *const *env, const char *name, struct hr_err *err)
 {
 	struct hr_engine e = {0};
 	struct json_object *o = NULL;
-	struct hr_buf path, look;
+	HR_BUF(path, 8192);
+	HR_BUF(look, 8192);
 	int r;
 
-	hr_buf_init(&path, 8192);
-	hr_buf_init(&look, 8192);
 	hr_docker_image_path(&path, name);
 	hr_buf_addf(&look, "%s/json", hr_buf_str(&path));
 	r = *name == '\0'                    ? hr_err_set(err, HR_E_INVAL, "an image has a name")
@@ -114,7 +113,5 @@ hr_image_remove(const char *const *env, const char *name, struct hr_err *err)
 		r = hr_engine_call(&e, "DELETE", path.p, NULL, NULL, err);
 	json_object_put(o);
 	hr_engine_done(&e);
-	hr_buf_done(&path);
-	hr_buf_done(&look);
 	return r;
 }

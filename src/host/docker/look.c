@@ -76,7 +76,7 @@ image(struct hr_docker *d, hr_finding_fn *fn, void *arg)
 {
 	const char *name = hr_config_text(d->h->config, "sandbox.runtime_container_image");
 	struct hr_err e = {0};
-	struct hr_buf path;
+	HR_BUF(path, 16384);
 
 	if (name == NULL) {
 		fn(arg, false, "image",
@@ -84,7 +84,6 @@ image(struct hr_docker *d, hr_finding_fn *fn, void *arg)
 		    "image");
 		return;
 	}
-	hr_buf_init(&path, 16384);
 	hr_docker_image_path(&path, name);
 	hr_buf_adds(&path, "/json");
 	if (hr_engine_call(&d->engine, "GET", hr_buf_str(&path), NULL, NULL, &e) == 0)
@@ -94,7 +93,6 @@ image(struct hr_docker *d, hr_finding_fn *fn, void *arg)
 		    "%.400s; \"docker pull %.100s\" asks its registry, \"handrail build\" makes "
 		    "one",
 		    e.msg, name);
-	hr_buf_done(&path);
 }
 
 int

@@ -49,12 +49,11 @@ has_exited(struct hr_docker *d, const struct await *w, struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	unsigned from = w->n > LAST_LINES ? w->n - LAST_LINES : 0;
-	struct hr_buf b;
+	HR_BUF(b, LAST_LINES * LINE_SHOWN + 64);
 	unsigned i;
 
 	if (hr_docker_call(d, "GET", "/json", &o, err) < 0)
 		return hr_err_set(err, HR_E_NO_SANDBOX, "Container %s not found.", d->name);
-	hr_buf_init(&b, LAST_LINES * LINE_SHOWN + 64);
 	for (i = from; i < w->n; i++)
 		hr_buf_addf(&b, "\n%s", w->last[i % LAST_LINES]);
 	if (hr_json_true_at(hr_json_at(o, "State"), "Running"))
@@ -67,7 +66,6 @@ has_exited(struct hr_docker *d, const struct await *w, struct hr_err *err)
 		    hr_json_true_at(hr_json_at(o, "State"), "OOMKilled") ? " It ran out of memory."
 									 : "",
 		    hr_buf_str(&b));
-	hr_buf_done(&b);
 	json_object_put(o);
 	return -1;
 }

@@ -50,17 +50,15 @@ static bool
 has(struct preflight *p, const char *path)
 {
 	struct hr_err e = {0};
-	struct hr_buf b;
+	HR_BUF(b, PATH_TEXT_MAX);
 	int r;
 
 	if (p->err.code != HR_OK)
 		return false;
-	hr_buf_init(&b, PATH_TEXT_MAX);
 	hr_buf_addf(&b, "/containers/%s/archive?path=", p->id);
 	hr_http_escape(&b, path);
 	r = hr_engine_stream(
 	    p->engine, "GET", hr_buf_str(&b), NULL, NULL, on_bytes, NULL, ASK_S, &e);
-	hr_buf_done(&b);
 	if (r != 0 && e.status != 404)
 		p->err = e;
 	return r == 0;
@@ -288,11 +286,10 @@ hr_image_preflight(const struct hr_config *c, const char *const *env, const char
 	struct json_object *o = NULL;
 	struct hr_err why = {0};
 	const char *payload;
-	struct hr_buf path;
+	HR_BUF(path, PATH_TEXT_MAX);
 	int r;
 
 	*ret_well = false;
-	hr_buf_init(&path, PATH_TEXT_MAX);
 	hr_docker_image_path(&path, image);
 	hr_buf_adds(&path, "/json");
 	r = hr_payload_given(c, &payload, &why);
@@ -311,6 +308,5 @@ hr_image_preflight(const struct hr_config *c, const char *const *env, const char
 		*err = why;
 	json_object_put(o);
 	hr_engine_done(&e);
-	hr_buf_done(&path);
 	return r;
 }

@@ -79,11 +79,10 @@ hr_docker_pull(
 	    .arg = arg,
 	    .done = json_object_new_object(),
 	    .total = json_object_new_object()};
-	struct hr_buf path;
+	HR_BUF(path, 8192);
 	int r;
 
 	hr_buf_init(&p.line, 1u << 20);
-	hr_buf_init(&path, 8192);
 	hr_buf_adds(&path, "/images/create?fromImage=");
 	hr_http_escape(&path, image);
 	if (p.done == NULL || p.total == NULL || hr_buf_check(&path, NULL) != 0)
@@ -97,6 +96,5 @@ hr_docker_pull(
 	json_object_put(p.done);
 	json_object_put(p.total);
 	hr_buf_done(&p.line);
-	hr_buf_done(&path);
 	return r;
 }

@@ -232,10 +232,10 @@ static void
 put_metadata(struct hr_buf *b, const char *name, const char *value)
 {
 	const char *const parts[] = {name, value};
-	struct hr_buf pair, once;
+	struct hr_buf once;
+	HR_BUF(pair, PATH_MAX_LEN);
 	size_t i;
 
-	hr_buf_init(&pair, PATH_MAX_LEN);
 	for (i = 0; i < 2; i++) {
 		hr_buf_init(&once, PATH_MAX_LEN);
 		hr_http_escape(&once, parts[i]);
@@ -246,7 +246,6 @@ put_metadata(struct hr_buf *b, const char *name, const char *value)
 	hr_buf_adds(b, "metadata=");
 	hr_http_escape(b, hr_buf_str(&pair));
 	hr_buf_addc(b, '&');
-	hr_buf_done(&pair);
 }
 
 int
@@ -255,10 +254,9 @@ hr_e2b_list(struct hr_cloud *c, const char *name, const char *value, unsigned li
 {
 	struct hr_api_call call = {.method = "GET", .header = "X-Next-Token"};
 	struct hr_api_answer a;
-	struct hr_buf b;
+	HR_BUF(b, PATH_MAX_LEN);
 	int r;
 
-	hr_buf_init(&b, PATH_MAX_LEN);
 	hr_buf_adds(&b, "/v2/sandboxes?");
 	if (name != NULL)
 		put_metadata(&b, name, value);
@@ -277,6 +275,5 @@ hr_e2b_list(struct hr_cloud *c, const char *name, const char *value, unsigned li
 	(void)snprintf(next, 512, "%s", r == 0 ? a.header : "");
 	if (b.p != NULL)
 		hr_api_answer_done(&a);
-	hr_buf_done(&b);
 	return r;
 }

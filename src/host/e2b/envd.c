@@ -125,15 +125,13 @@ static const char *
 user_header(const struct hr_cloud *c, const char *user, char text[200])
 {
 	char plain[100];
-	struct hr_buf b;
+	HR_BUF(b, 160);
 
 	if (user == NULL && !hr_e2b_names_users(c))
 		return NULL;
 	(void)snprintf(plain, sizeof(plain), "%s:", user != NULL ? user : HR_E2B_USER);
-	hr_buf_init(&b, 160);
 	hr_quote_base64(&b, plain, strlen(plain));
 	(void)snprintf(text, 200, "Authorization: Basic %s", hr_buf_str(&b));
-	hr_buf_done(&b);
 	return text;
 }
 
@@ -408,7 +406,8 @@ follow(struct stream *s, const char *path, struct json_object *body, int timer, 
 	    .timeout_s = SILENCE_S,
 	    .watch_fd = timer,
 	    .once = true};
-	struct hr_buf json, frame;
+	HR_BUF(json, HR_CLOUD_REPLY_MAX);
+	HR_BUF(frame, HR_CLOUD_REPLY_MAX);
 	struct hr_api_answer a;
 	size_t n = 3;
 	int r;
@@ -417,8 +416,6 @@ follow(struct stream *s, const char *path, struct json_object *body, int timer, 
 	if (ms > 0)
 		headers[n++] = limit;
 	headers[n] = user_header(s->c, s->p->user, user);
-	hr_buf_init(&json, HR_CLOUD_REPLY_MAX);
-	hr_buf_init(&frame, HR_CLOUD_REPLY_MAX);
 	r = hr_json_put(&json, body);
 	hr_connect_put(&frame, 0, hr_buf_str(&json), json.len);
 	call.bytes = hr_buf_str(&frame);
@@ -436,8 +433,6 @@ follow(struct stream *s, const char *path, struct json_object *body, int timer, 
 			r = 0;
 		hr_api_answer_done(&a);
 	}
-	hr_buf_done(&json);
-	hr_buf_done(&frame);
 	return r;
 }
 

@@ -149,7 +149,7 @@ e2b_stats(struct hr_cloud *c, char **ret_json, struct hr_err *err)
 	static const char *const names[] = {"cpuUsedPct", "memUsed", "memTotal"};
 	struct json_object *list = NULL;
 	double v[3] = {0, 0, 0};
-	struct hr_buf b;
+	HR_BUF(b, 4096);
 	int r = 0;
 	size_t i;
 
@@ -163,7 +163,6 @@ e2b_stats(struct hr_cloud *c, char **ret_json, struct hr_err *err)
 	json_object_put(list);
 	if (r != 0)
 		return -1;
-	hr_buf_init(&b, 4096);
 	hr_buf_addf(&b,
 	    "{\"cpu_percent\":%.1f,\"mem_bytes\":%.0f,\"mem_limit_bytes\":%.0f,\"mem_percent\":%."
 	    "1f}",

@@ -31,34 +31,28 @@ static int
 step(struct clone *c, const struct hr_buf *command, double timeout_s, const char *what, bool strict,
     struct hr_err *err)
 {
-	struct hr_buf out;
+	HR_BUF(out, TEXT_MAX * 16);
 	int status = 0, r;
 
 	if (hr_buf_check(command, NULL) != 0)
 		return hr_err_nomem(err);
-	hr_buf_init(&out, TEXT_MAX * 16);
 	r = hr_sandbox_run(c->s, command->p, timeout_s, &status, &out, err);
 	if (r == 0 && status != 0 && strict)
 		r = hr_mask_err_set(
 		    c->s, err, HR_E_RUNTIME, "%s failed: %s", what, hr_buf_str(&out));
 	else if (r == 0 && status != 0)
 		hr_sandbox_log(c->s, "%s failed: %s", what, hr_buf_str(&out));
-	hr_buf_done(&out);
 	return r;
 }
 
 static int
 clone_it(struct clone *c, bool strict, struct hr_err *err)
 {
-	struct hr_buf b;
-	int r;
+	HR_BUF(b, TEXT_MAX);
 
-	hr_buf_init(&b, TEXT_MAX);
 	hr_gitrepo_put_clone(&b, &c->repo, "");
 	hr_buf_adds(&b, c->path.p);
-	r = step(c, &b, CLONE_TIMEOUT_S, "git clone", strict, err);
-	hr_buf_done(&b);
-	return r;
+	return step(c, &b, CLONE_TIMEOUT_S, "git clone", strict, err);
 }
 
 static int
@@ -66,12 +60,10 @@ check_out(struct clone *c, const char *branch, bool strict, struct hr_err *err)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz012345";
 	unsigned char raw[BRANCH_LETTERS];
-	struct hr_buf b;
-	int r;
+	HR_BUF(b, TEXT_MAX);
 
 	if (hr_random(raw, sizeof(raw), NULL) < 0)
 		return hr_err_set(err, HR_E_SYS, "no random bytes");
-	hr_buf_init(&b, TEXT_MAX);
 	hr_buf_addf(&b, "cd %s && git checkout ", c->path.p);
 	if (branch != NULL) {
 		hr_shell_quote(&b, branch, strlen(branch));
@@ -82,9 +74,7 @@ check_out(struct clone *c, const char *branch, bool strict, struct hr_err *err)
 		for (i = 0; i < sizeof(raw); i++)
 			hr_buf_addc(&b, letters[raw[i] % 32]);
 	}
-	r = step(c, &b, STEP_TIMEOUT_S, "git checkout", strict, err);
-	hr_buf_done(&b);
-	return r;
+	return step(c, &b, STEP_TIMEOUT_S, "git checkout", strict, err);
 }
 
 /* ---- the whole ---- */
@@ -93,15 +83,13 @@ static int
 init_empty(struct clone *c, bool strict, struct hr_err *err)
 {
 	const char *root = hr_sandbox_workspace(c->s);
-	struct hr_buf b;
+	HR_BUF(b, TEXT_MAX);
 	int r = 0;
 
-	hr_buf_init(&b, TEXT_MAX);
 	hr_buf_adds(&b, "git init && git config --global --add safe.directory ");
 	hr_shell_quote(&b, root, strlen(root));
 	if (hr_config_bool(c->s->config, "core.init_git_in_empty_workspace"))
 		r = step(c, &b, STEP_TIMEOUT_S, "git init", strict, err);
-	hr_buf_done(&b);
 	return r;
 }
 
@@ -120,7 +108,7 @@ static int
 find(struct clone *c, const char *repository, struct hr_err *err)
 {
 	const char *root = hr_sandbox_workspace(c->s);
-	struct hr_buf b;
+	HR_BUF(b, TEXT_MAX);
 
 	if (hr_gitrepo_directory(repository, c->directory, sizeof(c->directory), err) < 0)
 		return -1;
@@ -130,10 +118,8 @@ find(struct clone *c, const char *repository, struct hr_err *err)
 			    "STATUS$GIT_PROVIDER_AUTHENTICATION_ERROR", "");
 		return -1;
 	}
-	hr_buf_init(&b, TEXT_MAX);
 	hr_buf_addf(&b, "%s/%s", root, c->directory);
 	hr_shell_quote(&c->path, hr_buf_str(&b), b.len);
-	hr_buf_done(&b);
 	return hr_buf_check(&c->path, NULL) != 0 ? hr_err_nomem(err) : 0;
 }
 

@@ -111,7 +111,7 @@ hr_gitrepo_directory(const char *repository, char *ret, size_t cap, struct hr_er
 static int
 request_headers(const struct hr_git_provider *p, const char *token, struct hr_strv *v)
 {
-	struct hr_buf b;
+	HR_BUF(b, TEXT_MAX);
 
 	hr_strv_add(v, "User-Agent: handrail/" PACKAGE_VERSION);
 	if (p->token == HR_GITHUB)
@@ -121,12 +121,10 @@ request_headers(const struct hr_git_provider *p, const char *token, struct hr_st
 		return v->failed ? -1 : 0;
 	}
 	/* a user and a password of theirs */
-	hr_buf_init(&b, TEXT_MAX);
 	hr_quote_base64(&b, token, strlen(token));
 	hr_strv_addf(v, "Authorization: Basic %s", hr_buf_str(&b));
 	if (hr_buf_check(&b, NULL) != 0)
 		v->failed = true;
-	hr_buf_done(&b);
 	return v->failed ? -1 : 0;
 }
 
@@ -170,12 +168,11 @@ ask(struct hr_gitrepo *repo, const struct hr_git_provider *p, const char *reposi
 	struct hr_http_answer a = {0};
 	struct hr_http *http = NULL;
 	struct hr_err e = {0};
-	struct hr_buf url;
+	HR_BUF(url, TEXT_MAX);
 	int r = 0;
 
 	if (host != NULL && own == NULL)
 		return -1;
-	hr_buf_init(&url, TEXT_MAX);
 	put_api(&url, p, own, repository);
 	q.url = hr_buf_str(&url);
 	if (request_headers(p, hr_token(repo->s, p->token), &headers) != 0 ||
@@ -206,7 +203,6 @@ ask(struct hr_gitrepo *repo, const struct hr_git_provider *p, const char *reposi
 	hr_http_answer_done(&a);
 	hr_http_free(http);
 	hr_strv_done(&headers);
-	hr_buf_done(&url);
 	free(name);
 	free(own);
 	return r;
@@ -270,9 +266,8 @@ static void
 put_helper(struct hr_buf *b, const struct hr_gitrepo *repo)
 {
 	const char *variable = hr_token_names[repo->provider->token];
-	struct hr_buf h;
+	HR_BUF(h, TEXT_MAX);
 
-	hr_buf_init(&h, TEXT_MAX);
 	/* whatever else the machine has is not asked, and does not keep it */
 	hr_buf_addf(&h, "credential.%s.helper=", repo->base);
 	hr_buf_adds(b, " -c ");
@@ -288,7 +283,6 @@ put_helper(struct hr_buf *b, const struct hr_gitrepo *repo)
 	hr_buf_adds(&h, "; }; f");
 	hr_buf_adds(b, " -c ");
 	hr_shell_quote(b, hr_buf_str(&h), h.len);
-	hr_buf_done(&h);
 }
 
 void

@@ -134,11 +134,10 @@ put_uploaded(
     struct hr_buf *b, const struct view *v, enum way way, const char *to, struct hr_err *err)
 {
 	char *helper = hr_module_path(HELPER, err);
-	struct hr_buf dir, quoted;
+	HR_BUF(dir, TEXT_MAX);
+	HR_BUF(quoted, TEXT_MAX);
 	int r = helper != NULL ? 0 : -1;
 
-	hr_buf_init(&dir, TEXT_MAX);
-	hr_buf_init(&quoted, TEXT_MAX);
 	if (r == 0)
 		r = make_temporary(v->s, "mktemp -d", &dir, err);
 	if (r == 0)
@@ -154,8 +153,6 @@ put_uploaded(
 		put_words(b, v, true, to);
 		hr_buf_adds(b, "; s=$?; rm -rf -- \"$d\"; exit $s)");
 	}
-	hr_buf_done(&dir);
-	hr_buf_done(&quoted);
 	free(helper);
 	return r;
 }
@@ -171,10 +168,9 @@ static int
 run(const struct view *v, enum way way, const char *to, int *ret_status, struct hr_buf *out,
     struct hr_err *err)
 {
-	struct hr_buf command;
+	HR_BUF(command, TEXT_MAX);
 	int r;
 
-	hr_buf_init(&command, TEXT_MAX);
 	r = way != KNOWN ? put_uploaded(&command, v, way, to, err)
 			 : put_known(&command, v, to, err);
 	if (r == 0 && hr_buf_check(&command, NULL) != 0)
@@ -182,7 +178,6 @@ run(const struct view *v, enum way way, const char *to, int *ret_status, struct 
 	hr_buf_reset(out);
 	if (r == 0)
 		r = hr_sandbox_run_static(v->s, command.p, TIMEOUT_S, ret_status, out, err);
-	hr_buf_done(&command);
 	return r;
 }
 
@@ -190,12 +185,11 @@ run(const struct view *v, enum way way, const char *to, int *ret_status, struct 
 static int
 run_to_file(const struct view *v, enum way way, struct hr_buf *out, struct hr_err *err)
 {
-	struct hr_buf file, quoted, command;
+	HR_BUF(file, TEXT_MAX);
+	HR_BUF(quoted, TEXT_MAX);
+	HR_BUF(command, TEXT_MAX);
 	int status = 0, r;
 
-	hr_buf_init(&file, TEXT_MAX);
-	hr_buf_init(&quoted, TEXT_MAX);
-	hr_buf_init(&command, TEXT_MAX);
 	r = make_temporary(v->s, "mktemp", &file, err);
 	if (r == 0) {
 		hr_shell_quote(&quoted, file.p, file.len);
@@ -208,9 +202,6 @@ run_to_file(const struct view *v, enum way way, struct hr_buf *out, struct hr_er
 		hr_buf_addf(&command, "rm -f -- %s", hr_buf_str(&quoted));
 		(void)hr_sandbox_run(v->s, hr_buf_str(&command), TIMEOUT_S, &status, NULL, NULL);
 	}
-	hr_buf_done(&file);
-	hr_buf_done(&quoted);
-	hr_buf_done(&command);
 	return r < 0 ? -1 : 0;
 }
 
@@ -232,10 +223,9 @@ ask(const struct view *v, struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	enum way way = KNOWN;
-	struct hr_buf out;
+	HR_BUF(out, OUTPUT_MAX);
 	int status = 0, r;
 
-	hr_buf_init(&out, OUTPUT_MAX);
 	r = run(v, way, NULL, &status, &out, err);
 	while (r == 0 && is_missing(status) && way != WITH_LIBRARIES)
 		r = run(v, ++way, NULL, &status, &out, err);
@@ -253,7 +243,6 @@ ask(const struct view *v, struct hr_err *err)
 		if (r == 0 && (o = parse(&out)) == NULL)
 			(void)hr_err_set(err, HR_E_RUNTIME, "the answer of " HELPER " is no JSON");
 	}
-	hr_buf_done(&out);
 	return o;
 }
 
@@ -302,11 +291,10 @@ hr_sandbox_git_branch(
     struct hr_sandbox *s, const char *directory, char **ret_branch, struct hr_err *err)
 {
 	struct view v = {.s = s, .directory = directory};
-	struct hr_buf command, out;
+	HR_BUF(command, TEXT_MAX);
+	HR_BUF(out, TEXT_MAX);
 	int status = 0, r;
 
-	hr_buf_init(&command, TEXT_MAX);
-	hr_buf_init(&out, TEXT_MAX);
 	put_cd(&command, &v);
 	hr_buf_adds(&command, "git branch --show-current");
 	r = hr_buf_check(&command, NULL) != 0
@@ -317,7 +305,5 @@ hr_sandbox_git_branch(
 	*ret_branch = NULL;
 	if (r == 0 && status == 0 && out.len > 0 && (*ret_branch = strdup(out.p)) == NULL)
 		r = hr_err_nomem(err);
-	hr_buf_done(&command);
-	hr_buf_done(&out);
 	return r;
 }

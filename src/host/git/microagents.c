@@ -62,14 +62,13 @@ static void
 load_file(struct load *l, int dirfd, const char *file, const char *relative)
 {
 	int fd = openat(dirfd, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	struct hr_buf content, path;
+	HR_BUF(content, FILE_MAX);
+	HR_BUF(path, TEXT_MAX);
 	const char *why = NULL;
 	char *name = NULL, *room;
 	struct stat st;
 	ssize_t n = 0;
 
-	hr_buf_init(&content, FILE_MAX);
-	hr_buf_init(&path, TEXT_MAX);
 	hr_buf_addf(&path, "%s/%s", l->where, relative);
 	if (fd < 0 || fstat(fd, &st) != 0)
 		why = strerror(errno);
@@ -92,8 +91,6 @@ load_file(struct load *l, int dirfd, const char *file, const char *relative)
 	else
 		put_one(l, name, hr_buf_str(&path), &content);
 	free(name);
-	hr_buf_done(&content);
-	hr_buf_done(&path);
 	hr_fd_close(&fd);
 }
 
@@ -251,18 +248,16 @@ static int
 step(struct hr_sandbox *s, const struct hr_buf *command, unsigned timeout_s, const char *what,
     struct hr_err *err)
 {
-	struct hr_buf out;
+	HR_BUF(out, TEXT_MAX * 16);
 	int status = 0, r;
 
 	if (hr_buf_check(command, NULL) != 0)
 		return hr_err_nomem(err);
-	hr_buf_init(&out, TEXT_MAX * 16);
 	r = hr_sandbox_run(s, command->p, timeout_s, &status, &out, err);
 	if (r == 0 && status != 0) {
 		hr_sandbox_log(s, "%s: %s", what, hr_buf_str(&out));
 		r = 1;
 	}
-	hr_buf_done(&out);
 	return r;
 }
 
@@ -270,11 +265,10 @@ step(struct hr_sandbox *s, const struct hr_buf *command, unsigned timeout_s, con
 static int
 load_clone(struct load *l, struct hr_gitrepo *repo, const char *to, struct hr_err *err)
 {
-	struct hr_buf command, folder;
+	HR_BUF(command, TEXT_MAX);
+	HR_BUF(folder, TEXT_MAX);
 	int r;
 
-	hr_buf_init(&command, TEXT_MAX);
-	hr_buf_init(&folder, TEXT_MAX);
 	hr_buf_addf(&folder, "%s/microagents", to);
 	r = hr_gitrepo_give_token(repo, err);
 	if (r == 0) {
@@ -292,8 +286,6 @@ load_clone(struct load *l, struct hr_gitrepo *repo, const char *to, struct hr_er
 			r == 0 ? err : NULL) < 0)
 			r = -1;
 	}
-	hr_buf_done(&command);
-	hr_buf_done(&folder);
 	return r < 0 ? -1 : 0;
 }
 
@@ -302,7 +294,8 @@ load_organisation(struct load *l, const char *repository, struct hr_err *err)
 {
 	struct hr_gitrepo repo = {0};
 	struct hr_err e = {0};
-	struct hr_buf all, to;
+	HR_BUF(all, TEXT_MAX);
+	HR_BUF(to, TEXT_MAX);
 	const char *org;
 	size_t len;
 	int r;
@@ -311,8 +304,6 @@ load_organisation(struct load *l, const char *repository, struct hr_err *err)
 		hr_sandbox_log(l->s, "%s is of no organisation", repository);
 		return 0;
 	}
-	hr_buf_init(&all, TEXT_MAX);
-	hr_buf_init(&to, TEXT_MAX);
 	hr_buf_addf(&to, "%s/org_openhands_%.*s", hr_sandbox_workspace(l->s), (int)len, org);
 	r = name_of_all(l->s, repository, (size_t)(org - repository) + len, &all, err);
 	if (r == 0 && hr_buf_check(&to, NULL) != 0)
@@ -320,8 +311,6 @@ load_organisation(struct load *l, const char *repository, struct hr_err *err)
 	if (r == 0 && hr_gitrepo_find(&repo, l->s, all.p, false, &e) == 0)
 		r = load_clone(l, &repo, to.p, err);
 	hr_gitrepo_done(&repo);
-	hr_buf_done(&all);
-	hr_buf_done(&to);
 	return r;
 }
 
@@ -330,18 +319,15 @@ load_organisation(struct load *l, const char *repository, struct hr_err *err)
 static int
 load_legacy(struct load *l, const char *folder, struct hr_err *err)
 {
-	struct hr_buf path, content;
+	HR_BUF(path, TEXT_MAX);
+	HR_BUF(content, ALL_MAX);
 	int r;
 
-	hr_buf_init(&path, TEXT_MAX);
-	hr_buf_init(&content, ALL_MAX);
 	hr_buf_addf(&path, "%s/" LEGACY, folder);
 	r = hr_sandbox_file(l->s, hr_buf_str(&path), NULL, &content, err);
 	l->source = "repository";
 	if (r == 1)
 		put_one(l, LEGACY_NAME, hr_buf_str(&path), &content);
-	hr_buf_done(&path);
-	hr_buf_done(&content);
 	return r;
 }
 
@@ -350,11 +336,10 @@ static int
 load_workspace(struct load *l, const char *directory, struct hr_err *err)
 {
 	const char *root = hr_sandbox_workspace(l->s);
-	struct hr_buf top, folder;
+	HR_BUF(top, TEXT_MAX);
+	HR_BUF(folder, TEXT_MAX);
 	int r;
 
-	hr_buf_init(&top, TEXT_MAX);
-	hr_buf_init(&folder, TEXT_MAX);
 	hr_buf_addf(&top, "%s%s%s", root, *directory != '\0' ? "/" : "", directory);
 	hr_buf_addf(&folder, "%s/" FOLDER, hr_buf_str(&top));
 	r = load_legacy(l, root, err);
@@ -362,8 +347,6 @@ load_workspace(struct load *l, const char *directory, struct hr_err *err)
 		r = load_legacy(l, hr_buf_str(&top), err);
 	if (r >= 0)
 		r = load_from(l, "repository", hr_buf_str(&folder), err);
-	hr_buf_done(&top);
-	hr_buf_done(&folder);
 	return r;
 }
 

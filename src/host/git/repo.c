@@ -45,16 +45,14 @@ hr_sandbox_run_setup_script(struct hr_sandbox *s, int *ret_status, struct hr_err
 static int
 step(struct hr_sandbox *s, const char *command, const char *failure, struct hr_err *err)
 {
-	struct hr_buf b;
+	HR_BUF(b, FILE_MAX);
 	int status = 0, r;
 
-	hr_buf_init(&b, FILE_MAX);
 	r = hr_sandbox_run(s, command, STEP_TIMEOUT_S, &status, &b, err);
 	if (r == 0 && status != 0) {
 		hr_sandbox_log(s, "%s: %s", failure, hr_buf_str(&b));
 		r = 1;
 	}
-	hr_buf_done(&b);
 	return r;
 }
 
@@ -62,10 +60,9 @@ step(struct hr_sandbox *s, const char *command, const char *failure, struct hr_e
 static int
 preserve(struct hr_sandbox *s, struct hr_err *err)
 {
-	struct hr_buf b;
+	HR_BUF(b, FILE_MAX);
 	int r;
 
-	hr_buf_init(&b, FILE_MAX);
 	r = hr_sandbox_file(s, HOOK, NULL, &b, err);
 	if (r == 1 && strstr(hr_buf_str(&b), MARK) == NULL) {
 		hr_sandbox_log(s, "Preserving existing pre-commit hook");
@@ -77,7 +74,6 @@ preserve(struct hr_sandbox *s, struct hr_err *err)
 	} else if (r >= 0) {
 		r = 0;
 	}
-	hr_buf_done(&b);
 	return r;
 }
 

@@ -157,11 +157,10 @@ hr_kubernetes_scale(
 {
 	const char *taken = hr_json_text_or(
 	    hr_json_at(hr_json_at(pod, "metadata"), "labels"), HR_KUBERNETES_TAKEN, NULL);
-	struct hr_buf b;
+	HR_BUF(b, 4096);
 
 	if (know(d, err) != 0)
 		return -1;
-	hr_buf_init(&b, 4096);
 	hr_buf_adds(&b, "{\"metadata\":{\"uid\":");
 	(void)hr_json_put_str(&b, uid, strlen(uid), HR_JSON_REPLACE);
 	hr_buf_adds(&b, "},\"spec\":{");

@@ -53,16 +53,12 @@ static int
 send_size(struct session *s)
 {
 	struct winsize w;
-	struct hr_buf b;
-	int r;
+	HR_BUF(b, 128);
 
 	if (ioctl(0, TIOCGWINSZ, &w) != 0)
 		return 0;
-	hr_buf_init(&b, 128);
 	hr_buf_addf(&b, "%c{\"Width\":%u,\"Height\":%u}", SIZE, w.ws_col, w.ws_row);
-	r = hr_ws_send(s->ws, HR_WS_BINARY, hr_buf_str(&b), b.len, NULL);
-	hr_buf_done(&b);
-	return r;
+	return hr_ws_send(s->ws, HR_WS_BINARY, hr_buf_str(&b), b.len, NULL);
 }
 
 /* In v4 there is no end of input but that of the connection: then the program keeps waiting. */
@@ -166,12 +162,11 @@ hr_kubernetes_exec(
 	bool tty = isatty(0) && isatty(1), raw = false;
 	struct session s = {.in_open = true};
 	struct termios was, now;
-	struct hr_buf url;
+	HR_BUF(url, 1u << 20);
 	char path[512];
 	int r = -1;
 
 	hr_kubernetes_path(d, HR_POD, true, path);
-	hr_buf_init(&url, 1u << 20);
 	hr_buf_addf(&url,
 	    "%s/exec?container=" HR_KUBERNETES_CONTAINER "&stdin=true&stdout=true&stderr=%s&tty=%s",
 	    path, tty ? "false" : "true", tty ? "true" : "false");
@@ -200,6 +195,5 @@ hr_kubernetes_exec(
 	}
 	hr_ws_free(s.ws);
 	hr_buf_done(&s.ended);
-	hr_buf_done(&url);
 	return r;
 }

@@ -73,10 +73,9 @@ drop(struct carried *c)
 static void
 answer_503(struct carried *c, const char *why)
 {
-	struct hr_buf body, text;
+	HR_BUF(body, 65536);
+	HR_BUF(text, 65536);
 
-	hr_buf_init(&body, 65536);
-	hr_buf_init(&text, 65536);
 	hr_buf_adds(&body, "{\"detail\":");
 	hr_quote_json(&body, why, strlen(why));
 	hr_buf_addc(&body, '}');
@@ -86,8 +85,6 @@ answer_503(struct carried *c, const char *why)
 	    body.len, hr_buf_str(&body));
 	hr_buf_reset(&c->to_local);
 	hr_buf_add(&c->to_local, hr_buf_str(&text), text.len);
-	hr_buf_done(&body);
-	hr_buf_done(&text);
 	c->ending = true;
 }
 

@@ -187,11 +187,10 @@ hr_kube_call(struct hr_kube *k, enum hr_kube_verb verb, const char *path, const 
 	    .headers = body != NULL ? headers : NULL,
 	    .idempotent = true};
 	struct hr_rest_answer a;
-	struct hr_buf url;
+	HR_BUF(url, URL_TEXT_MAX);
 	bool lost;
 	int r;
 
-	hr_buf_init(&url, URL_TEXT_MAX);
 	hr_buf_adds(&url, path);
 	hr_buf_adds(&url, verbs[verb].query);
 	c.path = hr_buf_str(&url);
@@ -203,7 +202,6 @@ hr_kube_call(struct hr_kube *k, enum hr_kube_verb verb, const char *path, const 
 		}
 		hr_rest_answer_done(&a);
 	}
-	hr_buf_done(&url);
 	return r;
 }
 
@@ -227,11 +225,10 @@ hr_kube_list(struct hr_kube *k, const char *path, const char *selector, hr_kube_
 {
 	struct json_object *page = NULL, *meta;
 	bool more = true;
-	struct hr_buf url;
+	HR_BUF(url, URL_TEXT_MAX);
 	const char *next;
 	int r = 0, stop = 0;
 
-	hr_buf_init(&url, URL_TEXT_MAX);
 	hr_buf_addf(&url, "%s?limit=%d&%s", path, PAGE, selector);
 	while (r == 0 && stop == 0 && more) {
 		r = hr_buf_check(&url, NULL) == 0 ? 0 : hr_err_nomem(err);
@@ -252,7 +249,6 @@ hr_kube_list(struct hr_kube *k, const char *path, const char *selector, hr_kube_
 		json_object_put(page);
 		page = NULL;
 	}
-	hr_buf_done(&url);
 	return r;
 }
 
@@ -354,11 +350,10 @@ stream(
 {
 	struct hr_rest_call c = {.method = "GET", .line = on_line, .arg = w, .endless = true};
 	struct hr_rest_answer a = {0};
-	struct hr_buf url;
+	HR_BUF(url, URL_TEXT_MAX);
 	bool lost = false;
 	int r;
 
-	hr_buf_init(&url, URL_TEXT_MAX);
 	hr_buf_addf(&url, "%s?watch=true&allowWatchBookmarks=true&resourceVersion=", path);
 	hr_http_escape(&url, w->version);
 	hr_buf_addf(&url, "&%s", selector);
@@ -371,7 +366,6 @@ stream(
 	if (w->stop != 0 || w->forgot || (lost && w->heard))
 		r = 0;
 	hr_rest_answer_done(&a);
-	hr_buf_done(&url);
 	return r;
 }
 
@@ -407,17 +401,15 @@ hr_kube_logs(struct hr_kube *k, const char *pod_path, bool follow, const char *q
 {
 	struct hr_rest_call c = {.method = "GET", .line = fn, .arg = arg, .endless = follow};
 	struct hr_rest_answer a = {0};
-	struct hr_buf url;
+	HR_BUF(url, URL_TEXT_MAX);
 	bool lost;
 	int r;
 
-	hr_buf_init(&url, URL_TEXT_MAX);
 	hr_buf_addf(&url, "%s/log?follow=%s&container=runtime%s", pod_path,
 	    follow ? "true" : "false", query);
 	c.path = hr_buf_str(&url);
 	r = hr_buf_check(&url, NULL) == 0 ? ask(k, &c, &a, &lost, err) : hr_err_nomem(err);
 	hr_rest_answer_done(&a);
-	hr_buf_done(&url);
 	return r;
 }
 
@@ -454,10 +446,9 @@ hr_kube_socket(struct hr_kube *k, const char *path, const char *protocols, struc
 	struct hr_err he = {0};
 	struct hr_ws *w = NULL;
 	char *bearer = NULL;
-	struct hr_buf url;
+	HR_BUF(url, URL_TEXT_MAX);
 	int i;
 
-	hr_buf_init(&url, URL_TEXT_MAX);
 	hr_buf_addf(&url, "%s%s", k->base, path);
 	r.url = hr_buf_str(&url);
 	r.headers = headers;
@@ -494,6 +485,5 @@ hr_kube_socket(struct hr_kube *k, const char *path, const char *protocols, struc
 		hr_ws_refusal_done(&refusal);
 	}
 	free(bearer);
-	hr_buf_done(&url);
 	return w;
 }

@@ -210,9 +210,8 @@ static char *
 kubernetes_record(void *self, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
-	struct hr_buf b;
+	HR_BUF(b, 1 << 16);
 
-	hr_buf_init(&b, 1 << 16);
 	hr_record_put_text(&b, "name", d->name);
 	hr_record_put_text(&b, "namespace", d->ns);
 	hr_record_put_text(&b, "url", d->url);

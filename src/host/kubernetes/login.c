@@ -56,10 +56,9 @@ static int
 read_file(char **to, const char *path, struct hr_err *err)
 {
 	struct hr_err why = {0};
-	struct hr_buf b;
+	HR_BUF(b, FILE_CAP);
 	int r;
 
-	hr_buf_init(&b, FILE_CAP);
 	r = hr_path_read(path, &b, &why);
 	if (r != 0)
 		(void)hr_err_from(err, HR_E_INVAL, &why);
@@ -67,7 +66,6 @@ read_file(char **to, const char *path, struct hr_err *err)
 		r = hr_err_set(err, HR_E_INVAL, "%s is no text", path);
 	else
 		r = hr_text_set(to, hr_buf_str(&b), err);
-	hr_buf_done(&b);
 	return r;
 }
 
@@ -275,11 +273,10 @@ static int
 merge_file(struct json_object **merged, const char *path, struct hr_err *err)
 {
 	struct hr_err why = {0};
-	struct hr_buf b;
+	HR_BUF(b, FILE_CAP);
 	char *whole = hr_path_absolute(path, &why), *slash;
 	int r = -1;
 
-	hr_buf_init(&b, FILE_CAP);
 	if (whole == NULL) {
 		(void)hr_err_from(err, HR_E_INVAL, &why);
 	} else if (hr_trust_read(path, HR_TRUST_NOBODY, &b, &why) != 0) {
@@ -292,7 +289,6 @@ merge_file(struct json_object **merged, const char *path, struct hr_err *err)
 			slash[slash == whole] = '\0';
 		r = hr_kube_login_merge(merged, hr_buf_str(&b), b.len, whole, err);
 	}
-	hr_buf_done(&b);
 	free(whole);
 	return r;
 }
@@ -441,14 +437,12 @@ static int
 run_program(struct hr_kube_login *l, struct hr_err *err)
 {
 	struct hr_err why = {0};
-	struct hr_buf b;
+	HR_BUF(b, FILE_CAP);
 	int r;
 
-	hr_buf_init(&b, FILE_CAP);
 	r = hr_execcred_run(l->exec, l->dir, &l->environ, &b, &why);
 	if (r == 0)
 		r = hr_kube_login_take(l, hr_buf_str(&b), b.len, time(NULL), &why);
-	hr_buf_done(&b);
 	if (r != 0)
 		(void)hr_err_set(err, HR_E_PERMISSION,
 		    "the program that gives credentials, %s of %s: %s",

@@ -28,20 +28,18 @@ hr_kubernetes_read_key(struct hr_kubernetes *d, struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	const char *text;
-	struct hr_buf b;
+	HR_BUF(b, 65536);
 	int r = hr_kubernetes_get(d, HR_SECRET, &o, err);
 
 	if (r < 0)
 		return -1;
 	text = hr_json_text_or(hr_json_at(o, "data"), "SESSION_API_KEY", "");
-	hr_buf_init(&b, 65536);
 	/* one that a client of the original made has none */
 	r = 0;
 	free(d->key);
 	d->key = NULL;
 	if (hr_base64_read(&b, text) && b.len > 0 && (d->key = strdup(hr_buf_str(&b))) == NULL)
 		r = hr_err_nomem(err);
-	hr_buf_done(&b);
 	json_object_put(o);
 	return r;
 }
@@ -65,9 +63,8 @@ hr_kubernetes_merge(
 static int
 note_paused(struct hr_kubernetes *d, const char *text, struct hr_err *err)
 {
-	struct hr_buf b;
+	HR_BUF(b, 8u << 20);
 
-	hr_buf_init(&b, 8u << 20);
 	hr_buf_adds(&b, "{\"metadata\":{\"annotations\":{\"" HR_KUBERNETES_PAUSED "\":");
 	if (text != NULL)
 		(void)hr_json_put_str(&b, text, strlen(text), HR_JSON_REPLACE);
@@ -81,9 +78,8 @@ note_paused(struct hr_kubernetes *d, const char *text, struct hr_err *err)
 static char *
 note_of(const char *owner, struct hr_err *err)
 {
-	struct hr_buf b;
+	HR_BUF(b, 1024);
 
-	hr_buf_init(&b, 1024);
 	hr_buf_adds(&b, "{\"kind\":\"Sandbox\"");
 	hr_json_put_named(&b, "uid", owner);
 	hr_buf_addc(&b, '}');
@@ -96,12 +92,11 @@ pod_again(struct json_object *pod, struct hr_err *err)
 {
 	static const char *const own[] = {"nodeName", "priority", "preemptionPolicy"};
 	struct json_object *meta = hr_json_at(pod, "metadata"), *copy = NULL;
-	struct hr_buf b;
+	HR_BUF(b, POD_MAX);
 	char *text;
 	bool ok;
 	size_t i;
 
-	hr_buf_init(&b, POD_MAX);
 	ok = json_object_deep_copy(hr_json_at(pod, "spec"), &copy, NULL) == 0;
 	for (i = 0; ok && i < sizeof(own) / sizeof(*own); i++)
 		json_object_object_del(copy, own[i]);
@@ -116,7 +111,6 @@ pod_again(struct json_object *pod, struct hr_err *err)
 		ok = false;
 	hr_buf_addc(&b, '}');
 	text = ok ? hr_buf_take(&b) : NULL;
-	hr_buf_done(&b);
 	json_object_put(copy);
 	return text != NULL ? text : hr_err_null(err);
 }

@@ -469,10 +469,9 @@ static int
 ingress(struct spec *s, const char *call)
 {
 	const char *secret = setting(s, "kubernetes.ingress_tls_secret");
-	struct hr_buf host, note;
+	HR_BUF(host, 4096);
+	HR_BUF(note, 8192);
 
-	hr_buf_init(&host, 4096);
-	hr_buf_init(&note, 8192);
 	hr_buf_addf(&host, "%s.%s", s->d->name + sizeof(APP),
 	    hr_config_text(s->c, "kubernetes.ingress_domain"));
 	hr_buf_adds(&note, ",\"external-dns.alpha.kubernetes.io/hostname\":");
@@ -492,8 +491,6 @@ ingress(struct spec *s, const char *call)
 		hr_buf_addc(&s->b, '}');
 	}
 	hr_buf_adds(&s->b, "]}");
-	hr_buf_done(&host);
-	hr_buf_done(&note);
 	return 0;
 }
 

@@ -19,12 +19,10 @@
 static void
 keep(char *to, size_t cap, const char *text, size_t len)
 {
-	struct hr_buf b;
+	HR_BUF(b, 16384);
 
-	hr_buf_init(&b, 16384);
 	hr_quote_text(&b, text, len < 3000 ? len : 3000);
 	(void)snprintf(to, cap, "%s", hr_buf_str(&b));
-	hr_buf_done(&b);
 }
 
 bool

@@ -239,14 +239,12 @@ static int
 failed(struct hr_kubernetes *d, const struct hr_kube_why *why, const char *fallback,
     struct hr_err *err)
 {
-	struct hr_buf b;
+	HR_BUF(b, LAST_MAX);
 
-	hr_buf_init(&b, LAST_MAX);
 	hr_kube_give_up(&d->kube, -1);
 	last_words(d, why, &b);
 	(void)hr_err_set(err, HR_E_DISCONNECTED, "Pod %s: %.560s%.400s", d->name,
 	    why->text[0] != '\0' ? why->text : fallback, hr_buf_str(&b));
-	hr_buf_done(&b);
 	return -1;
 }
 
@@ -371,18 +369,16 @@ static int
 no_pod(const struct waiting *x, const struct owner *w, struct hr_err *err)
 {
 	const char *name = x->d->name;
-	struct hr_buf b;
+	HR_BUF(b, LAST_MAX);
 
 	if (w->gone)
 		return hr_err_set(
 		    err, HR_E_DISCONNECTED, "Sandbox %s is gone: somebody deleted it", name);
-	hr_buf_init(&b, LAST_MAX);
 	hr_quote_text(&b, w->why, strlen(w->why));
 	(void)hr_err_set(err, HR_E_DISCONNECTED, "Sandbox %s has no pod: %.600s", name,
 	    b.len > 0
 		? hr_buf_str(&b)
 		: "nobody has made one in 30 seconds; does the controller of agent-sandbox run?");
-	hr_buf_done(&b);
 	return -1;
 }
 

@@ -15,12 +15,10 @@
 static const char *
 words(char to[SHOWN], const char *text)
 {
-	struct hr_buf b;
+	HR_BUF(b, 16384);
 
-	hr_buf_init(&b, 16384);
 	hr_quote_text(&b, text, strnlen(text, 2000));
 	(void)snprintf(to, SHOWN, "%s", hr_buf_str(&b));
-	hr_buf_done(&b);
 	return to;
 }
 

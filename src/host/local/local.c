@@ -115,9 +115,8 @@ static char *
 local_record(void *self, struct hr_err *err)
 {
 	struct hr_local *l = self;
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 
-	hr_buf_init(&b, 1 << 20);
 	hr_record_put_text(&b, "url", l->url);
 	hr_record_put_text(&b, "key", l->key);
 	hr_record_put_text(&b, "workspace", l->workspace);

@@ -106,12 +106,11 @@ hr_logfile_read(const char *path, int watch_fd, int stop_fd, bool follow, hr_lin
 	int fd = open(path, O_RDONLY | O_CLOEXEC), notes = -1, r;
 	struct pollfd p[3];
 	char events[4096];
-	struct hr_buf b;
+	HR_BUF(b, LINE_MAX_BYTES + PIECE);
 	bool ended = false;
 
 	if (fd < 0)
 		return hr_err_sys(err, errno, "open %s", path);
-	hr_buf_init(&b, LINE_MAX_BYTES + PIECE);
 	if (follow) {
 		notes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 		if (notes < 0 || inotify_add_watch(notes, path, IN_MODIFY) < 0) {
@@ -142,7 +141,6 @@ hr_logfile_read(const char *path, int watch_fd, int stop_fd, bool follow, hr_lin
 		(void)give_lines(&b, true, fn, arg);
 	r = r < 0 ? -1 : 0;
 out:
-	hr_buf_done(&b);
 	hr_fd_close(&notes);
 	hr_fd_close(&fd);
 	return r;

@@ -41,11 +41,9 @@ address(const struct hr_local *l, const char *prefix, int port, const char *end)
 	const char *id = hr_env_get(l->h->environ, "RUNTIME_ID"), *url, *host, *path;
 	const char *base = hr_config_text(l->h->config, "sandbox.local_runtime_url");
 	size_t n = id != NULL ? strlen(id) : 0;
-	struct hr_buf given, b;
-	char *text;
+	HR_BUF(given, URL_MAX);
+	HR_BUF(b, URL_MAX);
 
-	hr_buf_init(&given, URL_MAX);
-	hr_buf_init(&b, URL_MAX);
 	public_url(&given, l);
 	url = hr_buf_str(&given);
 	host = strstr(url, "://");
@@ -62,10 +60,7 @@ address(const struct hr_local *l, const char *prefix, int port, const char *end)
 			hr_buf_addf(&b, "%.*s%s-%.*s%s", (int)(host - url), url, prefix,
 			    (int)(path - host), host, end);
 	}
-	text = hr_buf_check(&given, NULL) == 0 ? hr_buf_take(&b) : NULL;
-	hr_buf_done(&given);
-	hr_buf_done(&b);
-	return text;
+	return hr_buf_check(&given, NULL) == 0 ? hr_buf_take(&b) : NULL;
 }
 
 int

@@ -191,14 +191,12 @@ code_of(int status)
 static int
 explain(const struct turn *t, struct hr_err *err)
 {
-	struct hr_buf said, b;
+	HR_BUF(said, sizeof(t->message));
+	HR_BUF(b, 8 * sizeof(t->message));
 	size_t i;
 
-	hr_buf_init(&said, sizeof(t->message));
-	hr_buf_init(&b, 8 * sizeof(t->message));
 	hr_percent_decode(&said, t->message, strlen(t->message), false);
 	hr_cloud_hide(&b, hr_strv_list(&t->g->secrets), hr_buf_str(&said), said.len);
-	hr_buf_done(&said);
 	for (i = 0; i < b.len; i++)
 		if ((unsigned char)b.p[i] < ' ' || b.p[i] == 0x7f)
 			b.p[i] = ' ';
@@ -209,7 +207,6 @@ explain(const struct turn *t, struct hr_err *err)
 		(void)hr_err_set(err, HR_E_PERMISSION,
 		    "%s: %s: UNAUTHENTICATED%s%.300s; are its tokens still good?", t->g->who,
 		    strrchr(t->c->path, '/') + 1, b.len > 0 ? ": " : "", hr_buf_str(&b));
-	hr_buf_done(&b);
 	return -1;
 }
 
@@ -373,15 +370,14 @@ int
 hr_grpc_do(struct hr_grpc *g, const struct hr_grpc_call *c, void *ret, struct hr_grpc_end *end,
     struct hr_err *err)
 {
-	struct hr_buf message, body;
+	HR_BUF(message, HR_CONNECT_FRAME_MAX);
+	HR_BUF(body, HR_CONNECT_FRAME_MAX + 16);
 	ProtobufCMessage *answer = NULL;
 	struct hr_err mine = {0};
 	char key[37] = "";
 	int r;
 
 	*end = (struct hr_grpc_end){.status = HR_GRPC_LOST};
-	hr_buf_init(&message, HR_CONNECT_FRAME_MAX);
-	hr_buf_init(&body, HR_CONNECT_FRAME_MAX + 16);
 	r = hr_pb_put(&message, c->q, &mine);
 	hr_connect_put(&body, 0, hr_buf_str(&message), message.len);
 	if (r == 0 && hr_buf_check(&body, NULL) != 0)
@@ -390,8 +386,6 @@ hr_grpc_do(struct hr_grpc *g, const struct hr_grpc_call *c, void *ret, struct hr
 		r = hr_random_uuid(key, &mine);
 	if (r == 0)
 		r = call(g, c, &body, key, &answer, end, &mine);
-	hr_buf_done(&message);
-	hr_buf_done(&body);
 	if (r == 0 && ret != NULL)
 		memcpy(ret, &answer, sizeof(answer));
 	else

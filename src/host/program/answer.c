@@ -69,7 +69,8 @@ read_error(struct hr_program_answer *a, struct json_object *o, const char *const
 {
 	struct json_object *message;
 	const char *code, *text;
-	struct hr_buf plain, b;
+	HR_BUF(plain, 3 * HR_PROGRAM_LINE_MAX);
+	HR_BUF(b, 4 * MESSAGE_MAX);
 	size_t len, i;
 
 	if (hr_program_word(o, "its error", "code", 100, &code, err) != 0 ||
@@ -80,14 +81,10 @@ read_error(struct hr_program_answer *a, struct json_object *o, const char *const
 		if (strcmp(codes[i].word, code) == 0)
 			a->error.code = codes[i].code;
 	text = hr_json_str(message, &len);
-	hr_buf_init(&plain, 3 * HR_PROGRAM_LINE_MAX);
-	hr_buf_init(&b, 4 * MESSAGE_MAX);
 	hr_cloud_hide(&plain, secrets, text, len);
 	hr_quote_text(&b, hr_buf_str(&plain), plain.len < MESSAGE_MAX ? plain.len : MESSAGE_MAX);
 	if (hr_buf_check(&plain, err) == 0 && hr_buf_check(&b, err) == 0)
 		(void)hr_err_set(&a->error, a->error.code, "%s", hr_buf_str(&b));
-	hr_buf_done(&plain);
-	hr_buf_done(&b);
 	return a->error.msg[0] != '\0' || len == 0 ? 0 : -1;
 }
 

@@ -182,10 +182,9 @@ spawn(struct hr_child *c, struct hr_err *err)
 static void
 say_line(struct hr_child *c, const char *p, size_t len)
 {
-	struct hr_buf plain, b;
+	HR_BUF(plain, 3 * (SAID_LINE + 3 * SAID_MORE));
+	HR_BUF(b, 4 * SAID_LINE + 200);
 
-	hr_buf_init(&plain, 3 * (SAID_LINE + 3 * SAID_MORE));
-	hr_buf_init(&b, 4 * SAID_LINE + 200);
 	hr_cloud_hide(&plain, c->secrets, p, len);
 	hr_quote_text(&b, hr_buf_str(&plain), plain.len < SAID_LINE ? plain.len : SAID_LINE);
 	if (b.len > 0 && hr_buf_check(&plain, NULL) == 0 && hr_buf_check(&b, NULL) == 0) {
@@ -194,8 +193,6 @@ say_line(struct hr_child *c, const char *p, size_t len)
 			c->say(c->arg, b.p);
 		c->lines++;
 	}
-	hr_buf_done(&plain);
-	hr_buf_done(&b);
 }
 
 /* What is there, but no more than a pipe holds: one that never stops would keep us from the time.

@@ -288,13 +288,12 @@ p_stats(struct hr_cloud *c, char **ret_json, struct hr_err *err)
 	    "cpu_percent", "mem_bytes", "mem_limit_bytes", "mem_percent"};
 	struct json_object *ok = NULL;
 	double v = 0;
-	struct hr_buf b;
+	HR_BUF(b, 1000);
 	int r = hr_program_need(c, HR_PROGRAM_STATS, "stats", err);
 	size_t i;
 
 	if (r == 0)
 		r = hr_program_ask(c, "stats", hr_program_args(c, NULL, NULL, err), 1, &ok, err);
-	hr_buf_init(&b, 1000);
 	for (i = 0; r == 0 && i < sizeof(names) / sizeof(*names); i++) {
 		r = hr_program_named(
 		    c, hr_field_number(WHO, "the answer to \"stats\"", ok, names[i], &v, err), err);
@@ -303,7 +302,6 @@ p_stats(struct hr_cloud *c, char **ret_json, struct hr_err *err)
 	hr_buf_addc(&b, '}');
 	if (r == 0 && (*ret_json = hr_buf_take(&b)) == NULL)
 		r = hr_err_nomem(err);
-	hr_buf_done(&b);
 	json_object_put(ok);
 	return r;
 }

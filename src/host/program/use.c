@@ -35,7 +35,7 @@ read_end(struct hr_cloud *c, struct json_object *ok, struct hr_cloud_end *ret, s
 {
 	static const char subject[] = "the answer to \"exec\"";
 	const char *note;
-	struct hr_buf b;
+	HR_BUF(b, 3 * sizeof(ret->note));
 	int64_t code;
 	int r;
 
@@ -49,11 +49,9 @@ read_end(struct hr_cloud *c, struct json_object *ok, struct hr_cloud_end *ret, s
 		return 0;
 	if (hr_program_word(ok, subject, "note", sizeof(ret->note) - 1, &note, err) != 0)
 		return -1;
-	hr_buf_init(&b, 3 * sizeof(ret->note));
 	hr_cloud_hide(&b, hr_program_of(c)->child.secrets, note, strlen(note));
 	r = hr_buf_check(&b, err);
 	(void)snprintf(ret->note, sizeof(ret->note), "%s", hr_buf_str(&b));
-	hr_buf_done(&b);
 	return r;
 }
 

@@ -80,7 +80,7 @@ take_over(struct hr_remote *remote, struct json_object *o, struct hr_err *err)
 	const char *id = hr_json_text_at(o, "runtime_id"), *url = hr_json_text_at(o, "url");
 	const char *key = hr_json_text_at(o, "session_api_key");
 	struct json_object *hosts = hr_json_at(o, "work_hosts");
-	struct hr_buf b;
+	HR_BUF(b, 1u << 16);
 	int bad = 0;
 	const char *p;
 
@@ -91,7 +91,6 @@ take_over(struct hr_remote *remote, struct json_object *o, struct hr_err *err)
 	for (p = key; p != NULL && *p != '\0'; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
 			return foreign(err, "its session_api_key is no text of a header");
-	hr_buf_init(&b, 1u << 16);
 	if (hr_json_type(hosts) == HR_PY_DICT)
 		bad |= hr_json_put(&b, hosts);
 	bad |= hr_text_set(&remote->id, id, NULL);
@@ -99,7 +98,6 @@ take_over(struct hr_remote *remote, struct json_object *o, struct hr_err *err)
 	bad |= hr_text_set(&remote->key, key, NULL);
 	free(remote->hosts);
 	remote->hosts = b.len > 0 ? hr_buf_take(&b) : NULL;
-	hr_buf_done(&b);
 	return bad != 0 || vscode_address(remote) < 0 ? hr_err_nomem(err) : 0;
 }
 

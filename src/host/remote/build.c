@@ -53,19 +53,17 @@ exists(void *arg, const char *name, bool pull, bool usable, bool *ret, struct hr
 	struct build *b = arg;
 	struct json_object *o = NULL;
 	struct hr_err why = {0};
-	struct hr_buf path;
+	HR_BUF(path, 8192);
 	int r;
 
 	(void)pull;
 	(void)usable;
-	hr_buf_init(&path, 8192);
 	hr_buf_adds(&path, "/image_exists?image=");
 	hr_http_escape(&path, name);
 	if (hr_buf_check(&path, NULL) != 0)
 		r = hr_err_nomem(&why);
 	else
 		r = hr_rest_get(b->remote->api, path.p, &o, &why);
-	hr_buf_done(&path);
 	if (r != 0)
 		(void)hr_err_set(
 		    &b->detail, HR_E_BUILD, "Failed to check image existence: %s", why.msg);
@@ -141,7 +139,7 @@ begin(struct build *b, const char *const *names, size_t n, char **ret)
 	    .method = "POST", .path = "/build", .headers = headers, .timeout_s = BUILD_TIMEOUT_S};
 	struct hr_rest_answer a = {0};
 	unsigned char random[12] = {0};
-	struct hr_buf body;
+	HR_BUF(body, CONTEXT_MAX);
 	size_t i;
 	int r;
 
@@ -150,7 +148,6 @@ begin(struct build *b, const char *const *names, size_t n, char **ret)
 		(void)snprintf(boundary + 9 + 2 * i, 3, "%02x", random[i]);
 	(void)snprintf(
 	    type, sizeof(type), "Content-Type: multipart/form-data; boundary=%s", boundary);
-	hr_buf_init(&body, CONTEXT_MAX);
 	r = put_form(b, &body, boundary, names, n);
 	c.body = hr_buf_str(&body);
 	c.body_len = body.len;
@@ -169,7 +166,6 @@ begin(struct build *b, const char *const *names, size_t n, char **ret)
 	if (r == 0 && (*ret = strdup(hr_json_text_at(a.json, "build_id"))) == NULL)
 		r = hr_err_nomem(&b->detail);
 	hr_rest_answer_done(&a);
-	hr_buf_done(&body);
 	return r;
 }
 
@@ -212,13 +208,12 @@ build(void *arg, const char *const *names, size_t n, const struct hr_image_reque
 	struct build *b = arg;
 	struct timespec from, now;
 	char *id = NULL;
-	struct hr_buf path;
+	HR_BUF(path, 8192);
 	int r = 0;
 
 	(void)req;
 	if (begin(b, names, n, &id) != 0)
 		return see_detail(err);
-	hr_buf_init(&path, 8192);
 	hr_buf_adds(&path, "/build_status?build_id=");
 	hr_http_escape(&path, id);
 	(void)clock_gettime(CLOCK_MONOTONIC, &from);
@@ -232,7 +227,6 @@ build(void *arg, const char *const *names, size_t n, const struct hr_image_reque
 		else
 			(void)hr_rest_wait(-1, STATUS_ROUND_MS);
 	}
-	hr_buf_done(&path);
 	free(id);
 	return r == 1 ? 0 : see_detail(err);
 }

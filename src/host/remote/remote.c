@@ -167,9 +167,8 @@ static char *
 remote_record(void *self, struct hr_err *err)
 {
 	const struct hr_remote *remote = self;
-	struct hr_buf b;
+	HR_BUF(b, 1u << 20);
 
-	hr_buf_init(&b, 1u << 20);
 	hr_record_put_text(&b, "runtime_id", remote->id);
 	hr_record_put_text(&b, "url", remote->url);
 	hr_record_put_text(&b, "key", remote->key);

@@ -256,13 +256,12 @@ hr_runloop_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_
 {
 	struct stream s[2] = {{.q = q, .number = 1}, {.q = q, .number = 2}};
 	char *execution = NULL;
-	struct hr_buf line;
+	HR_BUF(line, LINE_MAX_LEN);
 	int timer = -1, r;
 
 	*ret = (struct hr_cloud_end){.code = -1};
 	if (q->timeout_ms > 0 && (timer = hr_cloud_timer(q->timeout_ms, err)) < 0)
 		return -1;
-	hr_buf_init(&line, LINE_MAX_LEN);
 	hr_buf_init(&s[0].line, LINE_MAX_LEN);
 	hr_buf_init(&s[1].line, LINE_MAX_LEN);
 	r = command_line(c, q, &line, err);
@@ -270,7 +269,6 @@ hr_runloop_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_
 		r = begin(c, hr_buf_str(&line), &execution, err);
 	if (r == 0)
 		r = follow_all(c, execution, s, timer, ret, err);
-	hr_buf_done(&line);
 	hr_buf_done(&s[0].line);
 	hr_buf_done(&s[1].line);
 	hr_fd_close(&timer);

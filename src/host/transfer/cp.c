@@ -93,9 +93,8 @@ ends_in_slash(const char *path)
 static char *
 file_url(const char *path)
 {
-	struct hr_buf url;
+	HR_BUF(url, URL_PART_MAX);
 
-	hr_buf_init(&url, URL_PART_MAX);
 	hr_buf_adds(&url, "/download_file?path=");
 	hr_http_escape(&url, path);
 	return hr_buf_end(&url, NULL);

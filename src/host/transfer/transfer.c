@@ -55,23 +55,19 @@ hr_transfer_upload(struct hr_sandbox *s, const char *file, const char *name, con
 	    .progress_arg = s,
 	    .watch_fd = -1};
 	struct hr_http_answer a;
-	struct hr_buf url;
+	HR_BUF(url, URL_PART_MAX);
 	int r;
 
-	hr_buf_init(&url, URL_PART_MAX);
 	hr_buf_adds(&url, "/upload_file?destination=");
 	hr_http_escape(&url, to);
 	hr_buf_addf(&url, "&recursive=%s", recursive ? "true" : "false");
-	if (hr_buf_check(&url, NULL) != 0) {
-		hr_buf_done(&url);
+	if (hr_buf_check(&url, NULL) != 0)
 		return hr_err_nomem(err);
-	}
 	req.url = url.p;
 	req.file = file;
 	req.file_name = name;
 	r = hr_client_send(&s->client, &req, &a, err);
 	hr_http_answer_done(&a);
-	hr_buf_done(&url);
 	return r;
 }
 
@@ -130,21 +126,17 @@ download(struct hr_sandbox *s, const char *path, bool empty, struct into *to, st
 	};
 	struct hr_err mine = {0};
 	struct hr_http_answer a;
-	struct hr_buf url;
+	HR_BUF(url, URL_PART_MAX);
 	int r;
 
-	hr_buf_init(&url, URL_PART_MAX);
 	hr_buf_adds(&url, "/download_files?path=");
 	hr_http_escape(&url, path);
 	hr_buf_adds(&url, empty ? "&empty=true" : "");
-	if (hr_buf_check(&url, NULL) != 0) {
-		hr_buf_done(&url);
+	if (hr_buf_check(&url, NULL) != 0)
 		return hr_err_nomem(err);
-	}
 	req.url = url.p;
 	r = hr_client_send(&s->client, &req, &a, &mine);
 	hr_http_answer_done(&a);
-	hr_buf_done(&url);
 	if (r != 0 && mine.code == HR_E_HTTP_TIMEOUT)
 		(void)hr_err_set(&mine, HR_E_RUNTIME_TIMEOUT, "Copy operation timed out");
 	if (r != 0 && to->most > 0 && to->came > to->most)
@@ -198,31 +190,27 @@ hr_sandbox_list_files(struct hr_sandbox *s, const char *path, char **ret_json, s
 	    .watch_fd = -1};
 	struct hr_err mine = {0};
 	struct hr_http_answer a;
-	struct hr_buf body;
+	HR_BUF(body, URL_PART_MAX);
 	int r;
 
 	if (ready(s, err) != 0)
 		return -1;
 	if (s->ops->list_files != NULL && !s->endpoint.serves)
 		return s->ops->list_files(s->self, path, ret_json, err);
-	hr_buf_init(&body, URL_PART_MAX);
 	hr_buf_addc(&body, '{');
 	if (path != NULL) {
 		hr_buf_adds(&body, "\"path\":");
 		(void)hr_json_put_str(&body, path, strlen(path), HR_JSON_REPLACE);
 	}
 	hr_buf_addc(&body, '}');
-	if (hr_buf_check(&body, NULL) != 0) {
-		hr_buf_done(&body);
+	if (hr_buf_check(&body, NULL) != 0)
 		return hr_err_nomem(err);
-	}
 	req.body = body.p;
 	req.body_len = body.len;
 	r = hr_client_send(&s->client, &req, &a, &mine);
 	if (r == 0 && (*ret_json = hr_buf_take(&a.body)) == NULL)
 		r = hr_err_nomem(&mine);
 	hr_http_answer_done(&a);
-	hr_buf_done(&body);
 	if (r != 0 && mine.code == HR_E_HTTP_TIMEOUT)
 		(void)hr_err_set(&mine, HR_E_RUNTIME_TIMEOUT, "List files operation timed out");
 	return r != 0 ? hr_err_pass(err, &mine) : 0;

@@ -160,7 +160,7 @@ give_files(struct br_run *run, const struct br_call *c)
 	struct br_element el = {.object = ""};
 	struct br_session *s;
 	int64_t node;
-	struct hr_buf list;
+	HR_BUF(list, 64u << 20);
 	char *said = NULL, args[32];
 	int r;
 
@@ -173,7 +173,6 @@ give_files(struct br_run *run, const struct br_call *c)
 	if (s == NULL || TAILQ_EMPTY(&s->frames))
 		return act_raises(run, "Error: FileChooser.set_files: the element has gone");
 	memcpy(el.session, s->id, sizeof(el.session));
-	hr_buf_init(&list, 64u << 20);
 	r = files_of(run, c, &list);
 	if (r == 0)
 		r = br_element_of_node(run->b, s, TAILQ_FIRST(&s->frames), node, el.object);
@@ -188,7 +187,6 @@ give_files(struct br_run *run, const struct br_call *c)
 		    "{\"files\":$r,\"backendNodeId\":$d}", hr_buf_str(&list), node);
 	}
 	free(said);
-	hr_buf_done(&list);
 	return r < 0 ? act_broken(run, api) : r;
 }
 

@@ -133,11 +133,10 @@ fill_element(struct br_run *run, const struct br_element *el, const struct hr_sp
 {
 	struct br_attempt a = {
 	    .api = api, .doing = "fill", .states = "vew", .words = "visible, enabled and editable"};
-	struct hr_buf args;
+	HR_BUF(args, 4096 + 6 * len);
 	char *said = NULL;
 	int r;
 
-	hr_buf_init(&args, 4096 + 6 * len);
 	br_json(&args, "$b", p, len);
 	br_attempt_begin(&a, run->b, el, bid->p, bid->len);
 	r = hr_buf_check(&args, &run->b->err);
@@ -154,7 +153,6 @@ fill_element(struct br_run *run, const struct br_element *el, const struct hr_sp
 		r = type_text(run, el->session, p, len);
 	free(said);
 	br_attempt_done(&a);
-	hr_buf_done(&args);
 	run->noted = true;
 	return r < 0 ? act_broken(run, api) : r;
 }
@@ -229,21 +227,19 @@ act_select_option(struct br_run *run, const struct br_call *c)
 	    .states = "ve",
 	    .words = "visible and enabled"};
 	struct br_element el;
-	struct hr_buf options;
+	HR_BUF(options, 64u << 20);
 	int r = act_find(run, &c->bid, &el);
 
 	if (r != 0)
 		return r;
 	if (c->refused != NULL)
 		return act_raises(run, c->refused);
-	hr_buf_init(&options, 64u << 20);
 	put_list(&options, c);
 	br_attempt_begin(&a, run->b, &el, c->bid.p, c->bid.len);
 	r = hr_buf_check(&options, &run->b->err);
 	if (r == 0)
 		r = select_options(run, &el, &a, hr_buf_str(&options));
 	br_attempt_done(&a);
-	hr_buf_done(&options);
 	run->noted = true;
 	return r < 0 ? act_broken(run, a.api) : r;
 }
@@ -276,14 +272,13 @@ act_press(struct br_run *run, const struct br_call *c)
 	struct br_attempt a = {.api = "Locator.press", .doing = "", .states = "", .words = ""};
 	struct br_element el;
 	struct br_tab *tab;
-	struct hr_buf wrong;
+	HR_BUF(wrong, 65536);
 	int r = act_find(run, &c->bid, &el);
 
 	if (r != 0)
 		return r;
 	if (c->refused != NULL)
 		return act_raises(run, c->refused);
-	hr_buf_init(&wrong, 65536);
 	br_attempt_begin(&a, run->b, &el, c->bid.p, c->bid.len);
 	r = focus_element(run, &el, true);
 	tab = r == 0 ? act_page(run) : NULL;
@@ -293,6 +288,5 @@ act_press(struct br_run *run, const struct br_call *c)
 	if (r < 0 && br_tab_find(run->b, run->page) == NULL)
 		r = 0; /* the key closed it */
 	br_attempt_done(&a);
-	hr_buf_done(&wrong);
 	return r < 0 ? act_broken(run, a.api) : r;
 }

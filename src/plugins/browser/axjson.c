@@ -27,10 +27,9 @@ static bool
 put_cleaned(struct hr_buf *b, const struct br_tape *t, uint32_t value, bool property)
 {
 	size_t bid, rest = 0;
-	struct hr_buf text;
+	HR_BUF(text, BR_TAPE_TEXT_MAX);
 	bool left;
 
-	hr_buf_init(&text, BR_TAPE_TEXT_MAX);
 	br_tape_str(t, br_tape_at(t, value, "value"), &text);
 	if (!br_ax_marked(hr_buf_str(&text), text.len, &bid, &rest))
 		rest = 0;
@@ -45,7 +44,6 @@ put_cleaned(struct hr_buf *b, const struct br_tape *t, uint32_t value, bool prop
 	}
 	if (text.fail != HR_OK && b->fail == HR_OK)
 		b->fail = text.fail;
-	hr_buf_done(&text);
 	return left;
 }
 

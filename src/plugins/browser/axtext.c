@@ -147,10 +147,9 @@ static int
 put_roledescription(struct writer *w, const struct br_tape *t, uint32_t value)
 {
 	size_t bid, rest = 0;
-	struct hr_buf b;
+	HR_BUF(b, BR_TAPE_TEXT_MAX);
 	int done = 0;
 
-	hr_buf_init(&b, BR_TAPE_TEXT_MAX);
 	br_tape_str(t, value, &b);
 	if (b.fail != HR_OK) {
 		done = -1;
@@ -163,7 +162,6 @@ put_roledescription(struct writer *w, const struct br_tape *t, uint32_t value)
 			hr_pyrepr_str(&w->attributes, b.p + rest, b.len - rest);
 		}
 	}
-	hr_buf_done(&b);
 	return done;
 }
 

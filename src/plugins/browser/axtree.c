@@ -159,16 +159,14 @@ static int
 take_bid(const struct br_tape *t, uint32_t text, char **ret)
 {
 	size_t bid, rest;
-	struct hr_buf b;
+	HR_BUF(b, BR_TAPE_TEXT_MAX);
 	int done = 0;
 
-	hr_buf_init(&b, BR_TAPE_TEXT_MAX);
 	br_tape_str(t, text, &b);
 	if (b.fail == HR_OK && br_ax_marked(hr_buf_str(&b), b.len, &bid, &rest))
 		*ret = strndup(b.p + strlen(BID_MARK), bid);
 	if (b.fail != HR_OK || (b.len > 0 && br_ax_marked(b.p, b.len, &bid, &rest) && *ret == NULL))
 		done = -1;
-	hr_buf_done(&b);
 	return done;
 }
 

@@ -311,10 +311,9 @@ key_of(const char *name)
 {
 	static const char *const from[] = {"\xC2\xAA", "\xC2\xBA", "\xC2\xB5"};
 	static const char *const to[] = {"a", "o", "\xCE\xBC"};
-	struct hr_buf b;
+	HR_BUF(b, strlen(name));
 	size_t i;
 
-	hr_buf_init(&b, strlen(name));
 	while (*name != '\0') {
 		for (i = 0; i < 3 && strncmp(name, from[i], 2) != 0;)
 			i++;
@@ -471,17 +470,15 @@ int
 br_calls_find(struct br_calls *ret, const char *text, size_t len, struct hr_buf *why)
 {
 	struct reader r = {.why = why};
-	struct hr_buf b;
+	HR_BUF(b, len * 8 + 1);
 	int done = BR_NOMEM;
 
 	*ret = (struct br_calls){0};
-	hr_buf_init(&b, len * 8 + 1);
 	expand_tabs(&b, text, len);
 	r.p = hr_buf_str(&b);
 	r.end = r.p + b.len;
 	if (b.fail == HR_OK)
 		done = find_all(&r, ret);
-	hr_buf_done(&b);
 	if (done != BR_READ)
 		br_calls_done(ret);
 	return why->fail != HR_OK ? BR_NOMEM : done;

@@ -34,10 +34,9 @@ static void
 read_state(struct br_desk *d)
 {
 	struct json_object *o = NULL, *seen, *tabs;
-	struct hr_buf text;
+	HR_BUF(text, STATE_MAX);
 	char *path = state_file(d);
 
-	hr_buf_init(&text, STATE_MAX);
 	if (path != NULL && hr_path_read(path, &text, NULL) == 0 &&
 	    hr_json_decode(text.p, text.len, &o, NULL) == 0) {
 		seen = hr_json_at(o, "seen");
@@ -51,7 +50,6 @@ read_state(struct br_desk *d)
 		}
 		json_object_put(o);
 	}
-	hr_buf_done(&text);
 	free(path);
 }
 
@@ -59,10 +57,9 @@ void
 br_desk_save(const struct br_desk *d)
 {
 	struct hr_err err = {0};
-	struct hr_buf text;
+	HR_BUF(text, STATE_MAX);
 	char *path = state_file(d);
 
-	hr_buf_init(&text, STATE_MAX);
 	hr_buf_adds(&text, "{\"seen\":");
 	(void)hr_json_put(&text, d->seen);
 	hr_buf_adds(&text, ",\"tabs\":");
@@ -71,7 +68,6 @@ br_desk_save(const struct br_desk *d)
 	if (path == NULL || hr_buf_check(&text, &err) != 0 ||
 	    hr_path_write(path, text.p, text.len, 0600, &err) != 0)
 		hr_log(HR_LOG_WARNING, "the tabs cannot be written down: %s", err.msg);
-	hr_buf_done(&text);
 	free(path);
 }
 

@@ -48,16 +48,14 @@ find_in(struct browser *b, const char *bid, size_t len, struct br_element *ret)
 	struct br_tab *tab = br_tab_find(b, ret->target);
 	struct br_frame *f = tab != NULL ? br_frame_of(tab, ret->frame, &s) : NULL;
 	struct br_answer *a;
-	struct hr_buf code;
+	HR_BUF(code, 4096 + 6 * len);
 
 	ret->object[0] = '\0';
 	if (f == NULL || f->ours == 0)
 		return 0;
 	memcpy(ret->session, s->id, sizeof(ret->session));
-	hr_buf_init(&code, 4096 + 6 * len);
 	br_json(&code, "handrail.find($b)", bid, len);
 	a = code.fail == HR_OK ? br_eval(b, s->id, f->ours, hr_buf_str(&code), false) : NULL;
-	hr_buf_done(&code);
 	if (a == NULL)
 		return b->err.code == HR_E_PROTO ? 0 : -1;
 	br_copy(&a->tape, br_tape_at(&a->tape, br_at(a, "result"), "objectId"), ret->object,
@@ -334,12 +332,10 @@ offset_of(struct browser *b, const char *session, const char *object, const stru
 static int
 hit(struct browser *b, const struct br_element *el, double x, double y, char **ret)
 {
-	struct hr_buf args;
+	HR_BUF(args, 256);
 
-	hr_buf_init(&args, 256);
 	br_json(&args, "$f,$f", x, y);
 	*ret = br_element_say(b, el, "hit", hr_buf_str(&args));
-	hr_buf_done(&args);
 	return *ret != NULL ? 0 : -1;
 }
 
@@ -518,10 +514,9 @@ int
 br_element_point(struct browser *b, const struct br_element *el, struct br_attempt *a,
     double *ret_x, double *ret_y, struct hr_buf *why)
 {
-	struct hr_buf reason;
+	HR_BUF(reason, LOG_MAX);
 	int r;
 
-	hr_buf_init(&reason, LOG_MAX);
 	for (;;) {
 		r = br_element_ready(b, el, a, why);
 		if (r != 0)
@@ -538,7 +533,6 @@ br_element_point(struct browser *b, const struct br_element *el, struct br_attem
 		if (r != 0)
 			break;
 	}
-	hr_buf_done(&reason);
 	return r;
 }
 
@@ -546,13 +540,11 @@ int
 br_element_still(struct browser *b, const struct br_element *el, struct br_attempt *a, double x,
     double y, struct hr_buf *why)
 {
-	struct hr_buf reason;
+	HR_BUF(reason, LOG_MAX);
 	int r;
 
-	hr_buf_init(&reason, LOG_MAX);
 	r = point_now(b, el, true, &x, &y, &reason);
 	if (r > 0)
 		r = br_attempt_again(b, a, hr_buf_str(&reason), why) == 0 ? 2 : 1;
-	hr_buf_done(&reason);
 	return r;
 }

@@ -275,13 +275,12 @@ put_nodes(struct hr_buf *b, const struct br_snapshot *s, const struct nodes *t, 
 static int
 put_document(struct hr_buf *b, const struct br_snapshot *s, size_t d, unsigned depth)
 {
-	struct hr_buf markup;
+	HR_BUF(markup, b->cap);
 	struct nodes t;
 	int done;
 
 	if (nodes_load(&t, s, br_tape_at(&s->tape, s->documents[d], "nodes")) < 0)
 		return -1;
-	hr_buf_init(&markup, b->cap);
 	done = put_nodes(&markup, s, &t, depth);
 	nodes_done(&t);
 	if (done == 0 && markup.fail == HR_OK)
@@ -290,7 +289,6 @@ put_document(struct hr_buf *b, const struct br_snapshot *s, size_t d, unsigned d
 		done = -1;
 	if (markup.fail != HR_OK && b->fail == HR_OK)
 		b->fail = markup.fail;
-	hr_buf_done(&markup);
 	return done;
 }
 

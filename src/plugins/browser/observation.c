@@ -25,10 +25,9 @@ put_error(struct hr_buf *b, const struct br_observation *o)
 static int
 put_tree(struct hr_buf *b, const struct br_observation *o, struct hr_buf *why)
 {
-	struct hr_buf tree;
+	HR_BUF(tree, TEXT_MAX);
 	int r = 1;
 
-	hr_buf_init(&tree, TEXT_MAX);
 	if (o->ax == NULL)
 		hr_buf_add(why, hr_buf_str(o->no_tree), o->no_tree->len);
 	else
@@ -48,14 +47,13 @@ put_tree(struct hr_buf *b, const struct br_observation *o, struct hr_buf *why)
 		hr_buf_add(b, hr_buf_str(&tree), tree.len);
 		hr_buf_adds(b, "\n============== END accessibility tree ==============\n");
 	}
-	hr_buf_done(&tree);
 	return r;
 }
 
 static void
 put_content(struct hr_buf *b, const struct br_observation *o)
 {
-	struct hr_buf why;
+	HR_BUF(why, 65536);
 
 	hr_buf_addf(b, "[Current URL: %s]\n", o->url);
 	if (!o->interactive) {
@@ -77,13 +75,11 @@ put_content(struct hr_buf *b, const struct br_observation *o)
 		put_error(b, o);
 	else
 		hr_buf_adds(b, "[Action executed successfully.]\n");
-	hr_buf_init(&why, 65536);
 	if (put_tree(b, o, &why) != 0) {
 		hr_buf_adds(b, "\n[Error encountered when processing the accessibility tree: ");
 		hr_buf_add(b, hr_buf_str(&why), why.len);
 		hr_buf_adds(b, "]");
 	}
-	hr_buf_done(&why);
 }
 
 static void
@@ -155,9 +151,8 @@ put_extras(struct hr_buf *b, const struct br_observation *o)
 void
 br_observation_put(struct hr_buf *ret, const struct br_observation *o)
 {
-	struct hr_buf text;
+	HR_BUF(text, TEXT_MAX);
 
-	hr_buf_init(&text, TEXT_MAX);
 	hr_buf_addf(&text, "Visited %s", o->url);
 	hr_buf_adds(ret, "{\"message\":");
 	(void)hr_json_put_str(ret, hr_buf_str(&text), text.len, HR_JSON_REPLACE);
@@ -167,7 +162,6 @@ br_observation_put(struct hr_buf *ret, const struct br_observation *o)
 	(void)hr_json_put_str(ret, hr_buf_str(&text), text.len, HR_JSON_REPLACE);
 	if (text.fail != HR_OK)
 		ret->fail = text.fail;
-	hr_buf_done(&text);
 	hr_buf_adds(ret, ",\"extras\":");
 	put_extras(ret, o);
 	hr_buf_adds(ret, "}");
@@ -176,9 +170,8 @@ br_observation_put(struct hr_buf *ret, const struct br_observation *o)
 void
 br_download_put(struct hr_buf *ret, struct json_object *action, const char *path)
 {
-	struct hr_buf text;
+	HR_BUF(text, TEXT_MAX);
 
-	hr_buf_init(&text, TEXT_MAX);
 	hr_buf_adds(ret, "{\"message\":");
 	hr_buf_addf(&text, "Downloaded the file at location: %s", path);
 	(void)hr_json_put_str(ret, hr_buf_str(&text), text.len, HR_JSON_REPLACE);
@@ -195,5 +188,4 @@ br_download_put(struct hr_buf *ret, struct json_object *action, const char *path
 	hr_buf_adds(ret, ",\"extras\":{\"file_path\":");
 	(void)hr_json_put_str(ret, path, strlen(path), HR_JSON_REPLACE);
 	hr_buf_adds(ret, "}}");
-	hr_buf_done(&text);
 }

@@ -330,11 +330,10 @@ void
 page_data(struct page *p, const char *data, size_t len, bool entity)
 {
 	struct hr_span s = {data, len};
-	struct hr_buf whole;
+	HR_BUF(whole, p->out->cap);
 
 	if (len == 0)
 		return;
-	hr_buf_init(&whole, p->out->cap);
 	if (p->stressed) {
 		hr_utf8_strip(&s.p, &s.len);
 		p->stressed = false;
@@ -349,7 +348,6 @@ page_data(struct page *p, const char *data, size_t len, bool entity)
 		hr_buf_addf(&whole, "<%s>", p->pending);
 		page_write(p, hr_span_of_buf(&whole), false);
 		p->empty_link = false;
-		hr_buf_done(&whole);
 		return;
 	}
 	if (p->pending != NULL)
@@ -363,7 +361,6 @@ page_data(struct page *p, const char *data, size_t len, bool entity)
 	p->last = last_of(s);
 	write_data(p, s.p, s.len);
 	page_reset(p, &whole);
-	hr_buf_done(&whole);
 }
 
 struct page *

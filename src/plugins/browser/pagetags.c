@@ -197,12 +197,11 @@ write_link(struct page *p, const struct link *l)
 {
 	const char *title = l->title != NULL ? l->title : "";
 	size_t len = strlen(title);
-	struct hr_buf b;
+	HR_BUF(b, p->out->cap);
 
 	if (p->empty_link)
 		page_open_bracket(p);
 	p->lines = 0;
-	hr_buf_init(&b, p->out->cap);
 	hr_buf_adds(&b, "](");
 	page_put_escaped(&b, l->href != NULL ? l->href : "");
 	hr_utf8_strip(&title, &len);
@@ -214,7 +213,6 @@ write_link(struct page *p, const struct link *l)
 	hr_buf_addc(&b, ')');
 	page_write(p, hr_span_of_buf(&b), false);
 	page_reset(p, &b);
-	hr_buf_done(&b);
 }
 
 static void

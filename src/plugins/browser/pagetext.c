@@ -172,13 +172,12 @@ br_page_text(struct hr_buf *b, const char *html, size_t len)
 	const char *p = html, *end = html + len, *from;
 	char raw[sizeof(((struct page_tag *)0)->name)] = "";
 	struct page *page = page_new(b);
-	struct hr_buf tmp;
+	HR_BUF(tmp, b->cap);
 
 	if (page == NULL) {
 		b->fail = HR_E_NOMEM;
 		return;
 	}
-	hr_buf_init(&tmp, b->cap);
 	while (p < end && b->fail == HR_OK && tmp.fail == HR_OK) {
 		from = p;
 		if (raw[0] != '\0')
@@ -195,6 +194,5 @@ br_page_text(struct hr_buf *b, const char *html, size_t len)
 	}
 	if (tmp.fail != HR_OK && b->fail == HR_OK)
 		b->fail = tmp.fail;
-	hr_buf_done(&tmp);
 	page_end(page);
 }

@@ -246,12 +246,11 @@ spawn(struct browser *b, int command, int answer, struct hr_err *err)
 	const struct rlimit memory = {most, most};
 	struct rlimit ours = {0, 0};
 	const char *argv[ARGS_MAX], *sandbox = NULL;
-	struct hr_buf profile, env_text;
+	HR_BUF(profile, 8192);
+	HR_BUF(env_text, 16384);
 	size_t n = 0, i;
 	char **env;
 
-	hr_buf_init(&profile, 8192);
-	hr_buf_init(&env_text, 16384);
 	hr_buf_addf(&profile, "--user-data-dir=%s", b->profile);
 	if (!sandbox_works()) {
 		sandbox = "--no-sandbox";
@@ -284,8 +283,6 @@ spawn(struct browser *b, int command, int answer, struct hr_err *err)
 				      .data = most > 0 && most < ours.rlim_max ? &memory : NULL},
 		    err);
 	free(env);
-	hr_buf_done(&profile);
-	hr_buf_done(&env_text);
 	if (b->pid < 0) {
 		b->pid = 0;
 		return -1;
@@ -358,10 +355,9 @@ static int
 clear_profile(struct browser *b, struct hr_err *err)
 {
 	struct hr_err left = {0};
-	struct hr_buf old;
+	HR_BUF(old, 8192);
 	int r = -1;
 
-	hr_buf_init(&old, 8192);
 	hr_buf_addf(&old, "%s.%ld", b->profile, (long)getpid());
 	if (old.fail != HR_OK)
 		(void)hr_err_nomem(err);
@@ -371,7 +367,6 @@ clear_profile(struct browser *b, struct hr_err *err)
 		r = errno == ENOENT ? 0 : hr_err_sys(err, errno, "%s", b->profile);
 	if (r == 0 && hr_path_remove(hr_buf_str(&old), &left) < 0)
 		hr_log(HR_LOG_WARNING, "%s", left.msg);
-	hr_buf_done(&old);
 	return r;
 }
 

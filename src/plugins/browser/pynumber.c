@@ -88,12 +88,11 @@ int
 br_pynumber(const char **p, const char *end, struct br_value *ret, struct hr_buf *why)
 {
 	struct cursor cursor = {*p, end, why}, *r = &cursor;
-	struct hr_buf b;
+	HR_BUF(b, (size_t)(r->end - r->p) + 8);
 	size_t before, behind = 0;
 	bool is_float;
 	int done;
 
-	hr_buf_init(&b, (size_t)(r->end - r->p) + 8);
 	if (*r->p == '-')
 		hr_buf_addc(&b, '-');
 	if (*r->p == '-' || *r->p == '+')
@@ -117,7 +116,6 @@ br_pynumber(const char **p, const char *end, struct br_value *ret, struct hr_buf
 	} else {
 		done = BR_NOT_THERE;
 	}
-	hr_buf_done(&b);
 	if (done == BR_READ)
 		*p = r->p;
 	return done;

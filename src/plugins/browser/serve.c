@@ -142,12 +142,11 @@ tell(struct client *c)
 {
 	struct serve *s = c->s;
 	const struct br_cast *cast = &s->b->cast;
-	struct hr_buf body;
+	HR_BUF(body, HR_FRAME_MAX - 65536);
 
 	if (c->fd < 0 || c->sent < c->out.len ||
 	    (c->seen_state == s->nstates && c->seen_picture == cast->number))
 		return;
-	hr_buf_init(&body, HR_FRAME_MAX - 65536);
 	hr_buf_adds(&body, "{");
 	hr_buf_add(&body, hr_buf_str(&s->state), s->state.len);
 	if (c->seen_picture != cast->number || c->once) {
@@ -159,7 +158,6 @@ tell(struct client *c)
 	c->seen_picture = cast->number;
 	c->answered = c->once;
 	send_body(c, &body, 200);
-	hr_buf_done(&body);
 }
 
 /* Something may have changed. Who wants one picture waits until there is one that can come. */

@@ -43,12 +43,11 @@ page_is_busy(struct browser *b, int64_t limit_ms)
 	struct br_asking timers, players;
 	bool ours = top != NULL && top->ours != 0;
 	double ms, more;
-	struct hr_buf code;
+	HR_BUF(code, 256);
 
 	if (top == NULL || top->main == 0)
 		return 0;
 	br_limit(b, ASK_MS);
-	hr_buf_init(&code, 256);
 	br_json(&code, "(h => h && h.due ? h.due($d) : 0)(globalThis[Symbol.for('handrail')])",
 	    limit_ms);
 	br_eval_begin(b, &timers, br_page(b->active)->id, top->main, hr_buf_str(&code), true);
@@ -61,7 +60,6 @@ page_is_busy(struct browser *b, int64_t limit_ms)
 		wait_viewer(b);
 	if (more > ms && more <= (double)limit_ms)
 		ms = more;
-	hr_buf_done(&code);
 	return ms > 0 ? (int64_t)ms + 1 : 0;
 }
 

@@ -65,10 +65,9 @@ put_failed(struct step *s)
 	    .why = &s->why,
 	    .text = &s->why,
 	    .note = hr_buf_str(&s->note)};
-	struct hr_buf empty, nodes;
+	HR_BUF(empty, 16);
+	HR_BUF(nodes, 16);
 
-	hr_buf_init(&empty, 16);
-	hr_buf_init(&nodes, 16);
 	hr_buf_adds(&nodes, "'nodes'");
 	o.png = o.marked = o.focused = &empty;
 	o.no_tree = &nodes;
@@ -77,8 +76,6 @@ put_failed(struct step *s)
 	hr_buf_reset(&s->reply->body);
 	br_observation_put(&s->reply->body, &o);
 	s->reply->status = 200;
-	hr_buf_done(&empty);
-	hr_buf_done(&nodes);
 }
 
 /* The goal of an evaluation, and its rewards, where there is none. */
@@ -91,13 +88,11 @@ put_no_evaluation(struct step *s)
 	    .no_action = true,
 	    .why = &s->why,
 	    .note = ""};
-	struct hr_buf nodes;
+	HR_BUF(nodes, 16);
 
-	hr_buf_init(&nodes, 16);
 	hr_buf_adds(&nodes, "'nodes'");
 	o.no_tree = &nodes;
 	br_observation_put(&s->reply->body, &o);
-	hr_buf_done(&nodes);
 }
 
 /* ---- tabs that come back ---- */
@@ -378,11 +373,10 @@ put_page(struct step *s, const struct br_view *v)
 	    .no_tree = &v->why_no_tree,
 	    .png = &v->png,
 	    .note = hr_buf_str(&s->note)};
-	struct hr_buf marked, text;
+	HR_BUF(marked, 64u << 20);
+	HR_BUF(text, 192u << 20);
 	char *path = write_picture(s, &v->png);
 
-	hr_buf_init(&marked, 64u << 20);
-	hr_buf_init(&text, 192u << 20);
 	draw_marks(v, &marked);
 	o.marked = &marked;
 	o.png_path = path;
@@ -391,8 +385,6 @@ put_page(struct step *s, const struct br_view *v)
 		br_page_text(&text, hr_buf_str(&v->html), v->html.len);
 	hr_buf_reset(&s->reply->body);
 	br_observation_put(&s->reply->body, &o);
-	hr_buf_done(&marked);
-	hr_buf_done(&text);
 	free(path);
 }
 
@@ -455,7 +447,7 @@ static int
 take_action(struct step *s, const char *type, struct json_object *action)
 {
 	struct json_object *args = hr_json_at(action, "args");
-	struct hr_buf text;
+	HR_BUF(text, PROGRAM_MAX);
 	size_t len = 0;
 	const char *url;
 
@@ -476,14 +468,12 @@ take_action(struct step *s, const char *type, struct json_object *action)
 		return -1;
 	}
 	url = hr_json_str(s->asked, &len);
-	hr_buf_init(&text, PROGRAM_MAX);
 	hr_buf_adds(&text, "goto(\"");
 	if (len < 4 || memcmp(url, "http", 4) != 0)
 		hr_buf_adds(&text, s->d != NULL ? s->d->dir : "");
 	hr_buf_add(&text, url, len);
 	hr_buf_adds(&text, "\")");
 	s->text = json_object_new_string_len(hr_buf_str(&text), (int)text.len);
-	hr_buf_done(&text);
 	return 0;
 }
 

@@ -460,10 +460,9 @@ struct br_answer *
 br_call_on(struct browser *b, const char *session, const char *object, const char *function,
     const char *args)
 {
-	struct hr_buf code;
+	HR_BUF(code, 64u << 20);
 	struct br_answer *a;
 
-	hr_buf_init(&code, 64u << 20);
 	hr_buf_addf(&code, "function(){return handrail.%s(this%s%s)}", function,
 	    args[0] != '\0' ? "," : "", args);
 	if (hr_buf_check(&code, &b->err) != 0)
@@ -474,7 +473,6 @@ br_call_on(struct browser *b, const char *session, const char *object, const cha
 			   "{\"functionDeclaration\":$s,\"objectId\":$s,\"awaitPromise\":true,"
 			   "\"returnByValue\":true,\"objectGroup\":\"handrail\"}",
 			   hr_buf_str(&code), object));
-	hr_buf_done(&code);
 	return a;
 }
 

@@ -353,11 +353,10 @@ br_tape_is(const struct br_tape *t, uint32_t i, const char *text)
 char *
 br_tape_strdup(const struct br_tape *t, uint32_t i)
 {
-	struct hr_buf b;
+	HR_BUF(b, BR_TAPE_TEXT_MAX);
 
 	if (br_tape_type(t, i) != BR_TAPE_STRING)
 		return NULL;
-	hr_buf_init(&b, BR_TAPE_TEXT_MAX);
 	br_tape_str(t, i, &b);
 	return b.p != NULL || b.fail != HR_OK ? hr_buf_take(&b) : calloc(1, 1);
 }

@@ -345,11 +345,10 @@ int
 br_html_tidy(const char *markup, size_t len, struct hr_buf *b, struct hr_err *err)
 {
 	struct tidy t = {.out = b};
-	struct hr_buf cleaned;
+	HR_BUF(cleaned, b->cap);
 
 	hr_buf_init(&t.text, b->cap);
 	hr_buf_init(&t.open, b->cap);
-	hr_buf_init(&cleaned, b->cap);
 	clean(&cleaned, markup, len);
 	if (cleaned.fail == HR_OK && feed(&t, hr_buf_str(&cleaned), cleaned.len) < 0)
 		t.failed = true;
@@ -361,7 +360,6 @@ br_html_tidy(const char *markup, size_t len, struct hr_buf *b, struct hr_err *er
 						 : cleaned.fail;
 	hr_buf_done(&t.text);
 	hr_buf_done(&t.open);
-	hr_buf_done(&cleaned);
 	free(t.open_name);
 	if (hr_buf_check(b, err) < 0)
 		return -1;

@@ -86,12 +86,11 @@ mark_frame(struct browser *b, const char *target, const char *frame)
 	struct br_tab *tab;
 	struct br_session *s = NULL;
 	struct br_frame *f;
-	struct hr_buf prefix, code;
+	HR_BUF(prefix, 4096);
+	HR_BUF(code, 65536);
 	struct br_answer *a = NULL;
 	int r;
 
-	hr_buf_init(&prefix, 4096);
-	hr_buf_init(&code, 65536);
 	r = prefix_of(b, target, frame, &prefix);
 	tab = br_tab_find(b, target);
 	f = r == 0 && tab != NULL ? br_frame_of(tab, frame, &s) : NULL;
@@ -111,8 +110,6 @@ mark_frame(struct browser *b, const char *target, const char *frame)
 		r = a != NULL ? 0 : -1;
 		br_answer_free(a);
 	}
-	hr_buf_done(&prefix);
-	hr_buf_done(&code);
 	return r < 0 ? -1 : 0;
 }
 

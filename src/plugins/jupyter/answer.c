@@ -50,17 +50,15 @@ static struct json_object *
 image_list(const struct hr_cell *cell)
 {
 	struct json_object *list = NULL;
-	struct hr_buf text;
+	HR_BUF(text, cell->images.len + 2);
 
 	if (cell->images.len == 0)
 		return NULL;
-	hr_buf_init(&text, cell->images.len + 2);
 	hr_buf_addc(&text, '[');
 	hr_buf_add(&text, cell->images.p, cell->images.len);
 	hr_buf_addc(&text, ']');
 	if (text.fail == HR_OK && hr_json_decode(text.p, text.len, &list, NULL) < 0)
 		list = NULL;
-	hr_buf_done(&text);
 	return list;
 }
 
@@ -88,10 +86,9 @@ hr_answer_put_cell(struct hr_buf *b, const struct hr_cell_answer *a)
 	    .has_success = true,
 	    .success = true,
 	    .bad = HR_JSON_REPLACE};
-	struct hr_buf content, body;
+	HR_BUF(content, CONTENT_MAX);
+	HR_BUF(body, HR_FRAME_MAX);
 
-	hr_buf_init(&content, CONTENT_MAX);
-	hr_buf_init(&body, HR_FRAME_MAX);
 	put_content(&content, a);
 	o.content = hr_span_of_buf(&content);
 	if (hr_obs_put(&body, &o) != 0 || content.fail != HR_OK || body.fail != HR_OK)
@@ -99,19 +96,15 @@ hr_answer_put_cell(struct hr_buf *b, const struct hr_cell_answer *a)
 	else
 		put_frame(b, 200, &body);
 	json_object_put(images);
-	hr_buf_done(&content);
-	hr_buf_done(&body);
 }
 
 void
 hr_answer_put_error(struct hr_buf *b, const char *why)
 {
-	struct hr_buf body;
+	HR_BUF(body, HR_FRAME_MAX);
 
-	hr_buf_init(&body, HR_FRAME_MAX);
 	hr_obs_put_error(&body, why, strlen(why));
 	put_frame(b, 200, &body);
-	hr_buf_done(&body);
 }
 
 void

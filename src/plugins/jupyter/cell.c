@@ -77,9 +77,8 @@ add_image(struct hr_cell *c, struct json_object *v)
 {
 	size_t len, i, at = c->images.len;
 	const char *p = hr_json_str(v, &len);
-	struct hr_buf url;
+	HR_BUF(url, HR_CELL_TEXT_MAX);
 
-	hr_buf_init(&url, HR_CELL_TEXT_MAX);
 	hr_buf_adds(&url, "data:image/png;base64,");
 	for (i = 0; i < len; i++)
 		if (strchr(" \t\r\n\f\v", p[i]) == NULL || p[i] == '\0')
@@ -94,7 +93,6 @@ add_image(struct hr_cell *c, struct json_object *v)
 		c->images.len = at;
 		c->dropped += len;
 	}
-	hr_buf_done(&url);
 }
 
 static void
@@ -212,13 +210,12 @@ hr_cell_strip_colours(struct hr_buf *b)
 void
 hr_cell_put(struct hr_buf *b, const struct hr_cell *c)
 {
-	struct hr_buf text;
+	HR_BUF(text, HR_CELL_TEXT_MAX);
 
 	if (!c->has_text) {
 		hr_buf_adds(b, "[Code executed successfully with no output]");
 		return;
 	}
-	hr_buf_init(&text, HR_CELL_TEXT_MAX);
 	hr_buf_add(&text, c->text.p, c->text.len);
 	hr_cell_strip_colours(&text);
 	hr_buf_add(b, text.p, text.len);
@@ -226,5 +223,4 @@ hr_cell_put(struct hr_buf *b, const struct hr_cell *c)
 		b->fail = text.fail;
 	if (c->dropped > 0)
 		hr_buf_addf(b, "\n[%zu more bytes of output were not kept]", c->dropped);
-	hr_buf_done(&text);
 }

@@ -141,7 +141,7 @@ static const char *
 job_read(struct hr_job *job, const struct hr_act_request *req)
 {
 	struct json_object *args, *code, *extra = NULL, *timeout;
-	struct hr_buf why;
+	HR_BUF(why, 1024);
 
 	if (hr_json_decode(req->action.p, req->action.len, &job->action, NULL) < 0 ||
 	    (args = hr_json_typed_at(job->action, "args", HR_PY_DICT)) == NULL)
@@ -155,9 +155,7 @@ job_read(struct hr_job *job, const struct hr_act_request *req)
 	timeout = hr_json_at(job->action, "timeout");
 	if (timeout == NULL)
 		return NULL;
-	hr_buf_init(&why, 1024);
 	job->limited = hr_py_float(timeout, &job->timeout_s, &why) == 0;
-	hr_buf_done(&why);
 	return job->limited ? NULL : "the limit of a cell must be a number";
 }
 
@@ -283,11 +281,10 @@ run_cell(struct hr_jupyter *j, struct hr_job *job)
 static void
 run_chdir(struct hr_jupyter *j, struct hr_job *job)
 {
-	struct hr_buf code;
+	HR_BUF(code, DIR_MAX);
 
 	free(j->dir);
 	j->dir = strdup(job->dir);
-	hr_buf_init(&code, DIR_MAX);
 	hr_buf_adds(&code, "import os; os.chdir(");
 	hr_pyrepr_str(&code, job->dir, strlen(job->dir));
 	hr_buf_addc(&code, ')');
@@ -295,7 +292,6 @@ run_chdir(struct hr_jupyter *j, struct hr_job *job)
 		run_cell(j, job); /* tried again with the next one */
 	else
 		run(j, HR_JUPYTER_CHDIR, code.p, code.len, CHDIR_MS);
-	hr_buf_done(&code);
 }
 
 static void
@@ -349,10 +345,9 @@ static void
 timed_out(struct hr_jupyter *j)
 {
 	struct hr_job *job = TAILQ_FIRST(&j->queue);
-	struct hr_buf text;
+	HR_BUF(text, 256);
 
 	hr_kernel_interrupt(&j->kernel);
-	hr_buf_init(&text, 256);
 	hr_buf_adds(&text, "[Execution timed out (");
 	hr_float_repr(&text, job->timeout_s);
 	hr_buf_adds(&text, " seconds).]");
@@ -362,7 +357,6 @@ timed_out(struct hr_jupyter *j)
 	hr_buf_init(&j->kernel.cell.images, HR_CELL_TEXT_MAX);
 	j->kernel.cell.failed = true; /* nor what is still to come */
 	answer(j, job, hr_buf_str(&text));
-	hr_buf_done(&text);
 	set_stage(j, HR_JUPYTER_LATE, -1);
 }
 

@@ -81,10 +81,9 @@ hr_kernel_done(struct hr_kernel *k)
 static int
 write_file(struct hr_kernel *k, struct hr_err *err)
 {
-	struct hr_buf b;
+	HR_BUF(b, 8192);
 	int r;
 
-	hr_buf_init(&b, 8192);
 	hr_buf_adds(&b, "{\"transport\":\"ipc\",\"ip\":");
 	(void)hr_json_put_str(&b, k->dir, strlen(k->dir), HR_JSON_REPLACE);
 	b.len -= b.len > 0; /* into the string again: the sockets are DIR/k-1 ... DIR/k-5 */
@@ -96,7 +95,6 @@ write_file(struct hr_kernel *k, struct hr_err *err)
 	r = hr_buf_check(&b, err);
 	if (r == 0)
 		r = hr_path_write(k->file, b.p, b.len, 0600, err);
-	hr_buf_done(&b);
 	return r;
 }
 
@@ -236,11 +234,10 @@ hr_kernel_ask(struct hr_kernel *k, struct hr_err *err)
 int
 hr_kernel_execute(struct hr_kernel *k, const char *code, size_t len, struct hr_err *err)
 {
-	struct hr_buf b;
+	HR_BUF(b, CODE_MAX);
 	int r = -1;
 
 	hr_cell_begin(&k->cell);
-	hr_buf_init(&b, CODE_MAX);
 	hr_buf_adds(&b, "{\"code\":");
 	(void)hr_json_put_str(&b, code, len, HR_JSON_REPLACE);
 	hr_buf_adds(&b, ",\"silent\":false,\"store_history\":false,\"user_expressions\":{},"
@@ -248,7 +245,6 @@ hr_kernel_execute(struct hr_kernel *k, const char *code, size_t len, struct hr_e
 	if (hr_buf_check(&b, err) == 0)
 		r = hr_wire_send(
 		    &k->wire, k->shell, "execute_request", b.p, b.len, k->cell.id, err);
-	hr_buf_done(&b);
 	k->running = r == 0;
 	return r;
 }

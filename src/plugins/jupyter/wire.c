@@ -78,27 +78,23 @@ hr_wire_send(const struct hr_wire *w, void *sock, const char *type, const char *
 {
 	struct hr_wire_part parts[PARTS] = {{NULL, 0}, {"{}", 2}, {"{}", 2}, {content, len}};
 	char id[HR_WIRE_ID], mac[HR_WIRE_MAC];
-	struct hr_buf header;
+	HR_BUF(header, HEADER_MAX);
 	size_t i;
 	int ok;
 
 	if (hr_random_hex(id, HR_WIRE_ID - 1, err) < 0)
 		return -1;
-	hr_buf_init(&header, HEADER_MAX);
 	put_header(&header, w, type, id);
 	parts[0] = (struct hr_wire_part){header.p, header.len};
 	ok = hr_buf_check(&header, err) == 0 && hr_wire_sign(w->key, parts, PARTS, mac, err) == 0;
-	if (!ok) {
-		hr_buf_done(&header);
+	if (!ok)
 		return -1;
-	}
 	/* the sockets are never full: there is one request at a time */
 	ok = zmq_send(sock, DELIMITER, strlen(DELIMITER), ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0 &&
 	     zmq_send(sock, mac, strlen(mac), ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0;
 	for (i = 0; ok && i < PARTS; i++)
 		ok = zmq_send(sock, parts[i].p, parts[i].len,
 			 ZMQ_DONTWAIT | (i + 1 < PARTS ? ZMQ_SNDMORE : 0)) >= 0;
-	hr_buf_done(&header);
 	if (!ok)
 		return hr_err_set(
 		    err, HR_E_SYS, "a message cannot be sent: %s", zmq_strerror(zmq_errno()));

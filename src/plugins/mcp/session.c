@@ -21,9 +21,8 @@
 char *
 mcp_text(struct json_object *v)
 {
-	struct hr_buf b;
+	HR_BUF(b, TEXT_MAX);
 
-	hr_buf_init(&b, TEXT_MAX);
 	hr_json_put_whole(&b, v);
 	return hr_buf_take(&b);
 }

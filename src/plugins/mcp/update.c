@@ -81,10 +81,9 @@ struct json_object *
 mcp_split_words(const char *text)
 {
 	struct json_object *list = json_object_new_array();
-	struct hr_buf word;
+	HR_BUF(word, strlen(text) + 1);
 	bool whole = list != NULL;
 
-	hr_buf_init(&word, strlen(text) + 1);
 	while (whole) {
 		while (blank(*text))
 			text++;
@@ -100,7 +99,6 @@ mcp_split_words(const char *text)
 		json_object_put(list);
 		list = NULL;
 	}
-	hr_buf_done(&word);
 	return list;
 }
 
@@ -303,9 +301,8 @@ go_on(struct mcp_hub *hub)
 {
 	struct json_object *all = NULL, *configs = NULL;
 	char *path = kept_file();
-	struct hr_buf b;
+	HR_BUF(b, KEPT_MAX);
 
-	hr_buf_init(&b, KEPT_MAX);
 	if (path != NULL && access(path, F_OK) == 0) {
 		if (hr_path_read(path, &b, NULL) == 0 &&
 		    hr_json_decode(hr_buf_str(&b), b.len, &all, NULL) == 0)
@@ -319,7 +316,6 @@ go_on(struct mcp_hub *hub)
 	}
 	json_object_put(configs);
 	json_object_put(all);
-	hr_buf_done(&b);
 	free(path);
 }
 
@@ -329,13 +325,11 @@ static void
 send_answer(struct mcp_update *u, int status, const struct hr_buf *body)
 {
 	const struct hr_act_answer a = {.status = status, .body = {hr_buf_str(body), body->len}};
-	struct hr_buf frame;
+	HR_BUF(frame, LOG_MAX * 2);
 
-	hr_buf_init(&frame, LOG_MAX * 2);
 	hr_frame_put_answer(&frame, &a);
 	if (frame.fail == HR_OK)
 		(void)bufferevent_write(u->peer, frame.p, frame.len);
-	hr_buf_done(&frame);
 	u->answered = true; /* freed when it has gone out */
 }
 
@@ -357,10 +351,9 @@ static void
 answer(struct mcp_update *u)
 {
 	const struct mcp_child *c;
-	struct hr_buf log, body;
+	HR_BUF(log, LOG_MAX);
+	HR_BUF(body, LOG_MAX);
 
-	hr_buf_init(&log, LOG_MAX);
-	hr_buf_init(&body, LOG_MAX);
 	TAILQ_FOREACH(c, &u->hub->children, entry)
 	{
 		/* one that runs but refuses is told of at its first use, as clients know it */
@@ -371,8 +364,6 @@ answer(struct mcp_update *u)
 	(void)hr_json_put_str(&body, hr_buf_str(&log), log.len, HR_JSON_REPLACE);
 	hr_buf_addc(&body, '}');
 	send_answer(u, 200, &body);
-	hr_buf_done(&log);
-	hr_buf_done(&body);
 }
 
 void

@@ -77,10 +77,9 @@ write_settings(struct hr_err *err)
 	char *dir = hr_path_join(
 		 variable("WORKSPACE_BASE", variable("HANDRAIL_WORKSPACE", ".")), ".vscode"),
 	     *path = dir != NULL ? hr_path_join(dir, "settings.json") : NULL;
-	struct hr_buf b;
+	HR_BUF(b, SETTINGS_MAX);
 	int ok = -1;
 
-	hr_buf_init(&b, SETTINGS_MAX);
 	if (path == NULL)
 		(void)hr_err_nomem(err);
 	else if (from == NULL)
@@ -88,7 +87,6 @@ write_settings(struct hr_err *err)
 	else if (hr_path_read(from, &b, err) == 0 && hr_path_mkdirs(dir, 0777, NULL, err) == 0 &&
 		 hr_path_write(path, hr_buf_str(&b), b.len, 0666, err) == 0)
 		ok = chmod(path, 0666) == 0 ? 0 : hr_err_sys(err, errno, "%s", path);
-	hr_buf_done(&b);
 	free(path);
 	free(dir);
 	return ok;
@@ -173,10 +171,9 @@ start_server(struct editor *e, struct hr_err *err)
 	const char *argv[] = {e->server, "--host", "0.0.0.0", "--connection-token", e->token,
 	    "--port", port, "--disable-workspace-trust", NULL, NULL, NULL};
 	struct hr_spawn_fd fds[2];
-	struct hr_buf base;
+	HR_BUF(base, 4096);
 	int p[2];
 
-	hr_buf_init(&base, 4096);
 	hr_vscode_base_path(&base, getenv("OPENVSCODE_SERVER_BASE_PATH"), getenv("RUNTIME_URL"),
 	    getenv("RUNTIME_ID"));
 	if (base.len > 0) {
@@ -188,7 +185,6 @@ start_server(struct editor *e, struct hr_err *err)
 	if (hr_buf_check(&base, err) < 0 || pipe2(p, O_CLOEXEC) != 0) {
 		if (err->code == HR_OK)
 			(void)hr_err_sys(err, errno, "pipe");
-		hr_buf_done(&base);
 		return -1;
 	}
 	fds[0] = (struct hr_spawn_fd){p[1], STDOUT_FILENO};
@@ -204,7 +200,6 @@ start_server(struct editor *e, struct hr_err *err)
 			      .dir = getenv("WORKSPACE_MOUNT_PATH_IN_SANDBOX")},
 	    err);
 	hr_fd_close(&p[1]);
-	hr_buf_done(&base);
 	if (e->pid < 0)
 		e->pid = 0;
 	return e->pid > 0 ? 0 : -1;
@@ -213,17 +208,15 @@ start_server(struct editor *e, struct hr_err *err)
 static void
 end_line(struct editor *e)
 {
-	struct hr_buf b;
+	HR_BUF(b, (size_t)2 * LINE_MAX_BYTES);
 
 	if (e->line.len == 0)
 		return;
-	hr_buf_init(&b, (size_t)2 * LINE_MAX_BYTES);
 	hr_vscode_line(&b, hr_buf_str(&e->line), e->token);
 	hr_log(HR_LOG_INFO, "%s", hr_buf_str(&b));
 	(void)snprintf(e->last, sizeof(e->last), "%s", hr_buf_str(&b));
 	if (strstr(hr_buf_str(&b), READY_LINE) != NULL)
 		say(e, "ready", NULL);
-	hr_buf_done(&b);
 	hr_buf_reset(&e->line);
 }
 

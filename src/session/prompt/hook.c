@@ -26,9 +26,8 @@ add_quoted(struct hr_buf *b, const char *s)
 static char *
 prompt_command(const struct hr_hook *h, struct hr_err *err)
 {
-	struct hr_buf b;
+	HR_BUF(b, TEXT_CAP);
 
-	hr_buf_init(&b, TEXT_CAP);
 	hr_buf_adds(&b, "{ \\builtin \"${__hr_b-.}\" ");
 	add_quoted(&b, h->script_path);
 	hr_buf_adds(&b, "; } >/dev/null 2>&1 || \\builtin :");
@@ -45,9 +44,8 @@ prompt_command(const struct hr_hook *h, struct hr_err *err)
 static char *
 prompt_script(const struct hr_hook *h, struct hr_err *err)
 {
-	struct hr_buf b;
+	HR_BUF(b, TEXT_CAP);
 
-	hr_buf_init(&b, TEXT_CAP);
 	hr_buf_adds(&b, "{ \\builtin printf '%s\\0'" HR_REPORT_FIELDS(FIELD_WORD) " >>");
 	add_quoted(&b, h->report_path);
 	hr_buf_adds(&b, " && { \\builtin test -z \"${__hr_n-}\" ||"

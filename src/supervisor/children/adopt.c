@@ -75,18 +75,16 @@ hr_adopt_record(
 bool
 hr_adopt_read(char *path, pid_t *ret_pid, unsigned long long *ret_start, uint64_t *ret_digest)
 {
-	struct hr_buf b;
+	HR_BUF(b, 128);
 	bool ok = false;
 	char *at;
 
-	hr_buf_init(&b, 128);
 	if (path != NULL && hr_path_read(path, &b, NULL) == 0 && b.len > 0) {
 		*ret_pid = (pid_t)strtol(b.p, &at, 10);
 		*ret_start = strtoull(at, &at, 10);
 		*ret_digest = strtoull(at, &at, 16);
 		ok = *at == '\n';
 	}
-	hr_buf_done(&b);
 	free(path);
 	return ok;
 }

@@ -71,24 +71,20 @@ void
 hr_channel_give(struct hr_channel *c, char type, const struct hr_buf *text, int fd)
 {
 	struct hr_err err = {0};
-	struct hr_buf b;
+	HR_BUF(b, HR_CHANNEL_ANSWER_MAX);
 
-	hr_buf_init(&b, HR_CHANNEL_ANSWER_MAX);
 	hr_buf_addc(&b, type);
 	hr_buf_add(&b, hr_buf_str(text), text->len);
 	if (hr_buf_check(text, &err) < 0 || hr_buf_check(&b, &err) < 0 ||
 	    hr_fd_send(c->fd, b.p, b.len, fd, &err) < 0)
 		hr_log(HR_LOG_WARNING, "%s: answer '%c': %s", c->name, type, err.msg);
-	hr_buf_done(&b);
 }
 
 void
 hr_channel_give_static(struct hr_channel *c, int sock, const char *reason)
 {
-	struct hr_buf text;
+	HR_BUF(text, HR_CHANNEL_ANSWER_MAX);
 
-	hr_buf_init(&text, HR_CHANNEL_ANSWER_MAX);
 	hr_buf_adds(&text, reason != NULL ? reason : "");
 	hr_channel_give(c, HR_CHANNEL_STATIC_ANSWER, &text, reason == NULL ? sock : -1);
-	hr_buf_done(&text);
 }

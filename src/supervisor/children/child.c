@@ -37,13 +37,11 @@
 static int
 oom_score_read(void)
 {
-	struct hr_buf b;
+	HR_BUF(b, 64);
 	int score = 0;
 
-	hr_buf_init(&b, 64);
 	if (hr_path_read("/proc/self/oom_score_adj", &b, NULL) == 0)
 		score = (int)strtol(hr_buf_str(&b), NULL, 10);
-	hr_buf_done(&b);
 	return score;
 }
 
@@ -286,20 +284,18 @@ signal_one(pid_t pid, int sig)
 static int
 signal_known(int sig, unsigned *ret_n)
 {
-	struct hr_buf b;
+	HR_BUF(b, CHILDREN_MAX);
 	const char *at;
 	char *end;
 	unsigned n = 0;
 	long pid;
 	int r;
 
-	hr_buf_init(&b, CHILDREN_MAX);
 	r = hr_path_read("/proc/thread-self/children", &b, NULL);
 	if (r == 0) {
 		for (at = hr_buf_str(&b); (pid = strtol(at, &end, 10)) > 0; at = end)
 			n += signal_one((pid_t)pid, sig);
 	}
-	hr_buf_done(&b);
 	if (r == 0)
 		*ret_n = n;
 	return r;

@@ -22,9 +22,8 @@
 char *
 hr_keeper_cd(const char *dir)
 {
-	struct hr_buf b;
+	HR_BUF(b, 8 + 4 * strlen(dir));
 
-	hr_buf_init(&b, 8 + 4 * strlen(dir));
 	hr_buf_adds(&b, dir[0] == '-' ? "cd -- " : "cd ");
 	hr_quote_shell(&b, dir, strlen(dir));
 	return hr_buf_end(&b, NULL);

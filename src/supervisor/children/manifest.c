@@ -92,12 +92,10 @@ static int
 check_text(const char *key, const char *text, struct hr_err *err)
 {
 	static const struct hr_manifest_vars none = {"", "", "", "", "", "", "", "", "", "", ""};
-	struct hr_buf b;
+	HR_BUF(b, MANIFEST_MAX);
 	int r;
 
-	hr_buf_init(&b, MANIFEST_MAX);
 	r = hr_manifest_expand(&b, text, &none, err);
-	hr_buf_done(&b);
 	if (r != 0)
 		hr_err_prefix(err, "%s", key);
 	return r;
@@ -189,7 +187,7 @@ take_word(int *ret, const char *key, const char *const *words, size_t n, struct 
     struct hr_err *err)
 {
 	const char *text = text_of(key, v, err);
-	struct hr_buf b;
+	HR_BUF(b, 256);
 	size_t i;
 
 	if (text == NULL)
@@ -199,11 +197,9 @@ take_word(int *ret, const char *key, const char *const *words, size_t n, struct 
 			*ret = (int)i;
 			return 0;
 		}
-	hr_buf_init(&b, 256);
 	for (i = 0; i < n; i++)
 		hr_buf_addf(&b, "%s%s", i > 0 ? ", " : "", words[i]);
 	(void)hr_err_set(err, HR_E_INVAL, "%s: \"%.64s\" is none of %s", key, text, hr_buf_str(&b));
-	hr_buf_done(&b);
 	return -1;
 }
 
@@ -407,12 +403,11 @@ int
 hr_manifest_read(struct hr_manifest *m, const char *dir, struct hr_err *err)
 {
 	char *path = hr_path_join(dir, "plugin.json");
-	struct hr_buf b;
+	HR_BUF(b, MANIFEST_MAX);
 	int r;
 
 	if (path == NULL)
 		return hr_err_nomem(err);
-	hr_buf_init(&b, MANIFEST_MAX);
 	/* what came with handraild may belong to whoever installed it */
 	r = hr_trust_read(path, hr_trust_program_owner(), &b, err);
 	if (r == 0) {
@@ -420,7 +415,6 @@ hr_manifest_read(struct hr_manifest *m, const char *dir, struct hr_err *err)
 		if (r != 0)
 			hr_err_prefix(err, "%s", path);
 	}
-	hr_buf_done(&b);
 	free(path);
 	return r;
 }

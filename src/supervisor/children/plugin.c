@@ -99,17 +99,15 @@ refuse_all(struct hr_plugin *p)
 				   "Retry-After: 1\r\nContent-Length: 32\r\n\r\n"
 				   "{\"detail\":\"Service Unavailable\"}";
 	char why[sizeof(p->svc.reason) + 128];
-	struct hr_buf b;
+	HR_BUF(b, 4096);
 
 	(void)snprintf(
 	    why, sizeof(why), "plugin %s is not available: %s", p->m.name, p->svc.reason);
-	hr_buf_init(&b, 4096);
 	hr_frame_put_refused(&b, why);
 	refuse_at(p->action, &b);
 	hr_buf_reset(&b);
 	hr_buf_adds(&b, head);
 	refuse_at(p->http, &b);
-	hr_buf_done(&b);
 }
 
 static void

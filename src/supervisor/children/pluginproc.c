@@ -228,15 +228,13 @@ hr_plugin_port(const struct hr_plugin *p, const struct hr_manifest_http *h)
 {
 	struct hr_manifest_vars vars;
 	struct numbers n;
-	struct hr_buf b;
+	HR_BUF(b, 64);
 	long long port = 0;
 
 	vars_fill(&vars, &n, p);
-	hr_buf_init(&b, 64);
 	if (hr_manifest_expand(&b, h->port, &vars, NULL) != 0 ||
 	    hr_settings_parse_int(hr_buf_str(&b), &port) != 0 || port < 1 || port > 65535)
 		port = 0;
-	hr_buf_done(&b);
 	return (int)port;
 }
 

@@ -43,13 +43,11 @@ struct hr_named {
 static void
 say(struct hr_pool_worker *w, enum hr_session_verdict verdict, const char *reason)
 {
-	struct hr_buf text;
+	HR_BUF(text, HR_CHANNEL_ANSWER_MAX);
 
-	hr_buf_init(&text, HR_CHANNEL_ANSWER_MAX);
 	hr_buf_addc(&text, (char)verdict);
 	hr_buf_adds(&text, reason);
 	hr_channel_give(&w->channel, HR_CHANNEL_SESSION_ANSWER, &text, -1);
-	hr_buf_done(&text);
 }
 
 static void
@@ -349,7 +347,7 @@ find_one(struct hr_sessions *all, const char *file)
 	char name[HR_SESSION_NAME_MAX + 1], *path;
 	struct hr_named *n = NULL;
 	struct hr_err err = {0};
-	struct hr_buf dir;
+	HR_BUF(dir, DIR_MAX);
 
 	if (len <= suffix || strcmp(file + len - suffix, DIR_SUFFIX) != 0 ||
 	    !hr_session_name_fits(file, len - suffix))
@@ -357,7 +355,6 @@ find_one(struct hr_sessions *all, const char *file)
 	memcpy(name, file, len - suffix);
 	name[len - suffix] = '\0';
 	path = hr_rundir_file(&all->ctx->run, "session/%s" DIR_SUFFIX, name);
-	hr_buf_init(&dir, DIR_MAX);
 	if (path == NULL) {
 		(void)hr_err_nomem(&err);
 	} else if (hr_path_read(path, &dir, &err) == 0) {
@@ -367,7 +364,6 @@ find_one(struct hr_sessions *all, const char *file)
 			(void)hr_err_nomem(&err);
 	}
 	free(path);
-	hr_buf_done(&dir);
 	if (n == NULL) {
 		give_up(all, name, err.msg);
 		return;

@@ -105,19 +105,17 @@ fill(struct hr_buf *out, const struct hr_site *s, const char *file, const struct
     struct hr_err *err)
 {
 	char *path = hr_path_join(s->ctx->datadir, file);
-	struct hr_buf text;
+	HR_BUF(text, 65536);
 	int r;
 
 	if (path == NULL)
 		return hr_err_nomem(err);
-	hr_buf_init(&text, 65536);
 	r = hr_path_read(path, &text, err);
 	if (r == 0) {
 		r = hr_template_fill(out, hr_buf_str(&text), text.len, v->v, v->n, err);
 		if (r != 0)
 			hr_err_prefix(err, "%s", path);
 	}
-	hr_buf_done(&text);
 	free(path);
 	return r;
 }
@@ -309,10 +307,9 @@ hr_nginx_configure(const struct hr_site *s, const struct hr_settings *c, const s
     bool test, struct hr_err *err)
 {
 	char *dir = hr_rundir_file(&s->ctx->run, "nginx"), *file = NULL, *fresh = NULL;
-	struct hr_buf text;
+	HR_BUF(text, 1 << 18);
 	int r = -1;
 
-	hr_buf_init(&text, 1 << 18);
 	if (dir != NULL) {
 		file = hr_path_join(dir, "nginx.conf");
 		fresh = hr_path_join(dir, "nginx.conf.new");
@@ -325,7 +322,6 @@ hr_nginx_configure(const struct hr_site *s, const struct hr_settings *c, const s
 		r = rename(fresh, file) == 0 ? 0 : hr_err_sys(err, errno, "%s", file);
 	if (r != 0 && fresh != NULL)
 		(void)unlink(fresh);
-	hr_buf_done(&text);
 	free(dir);
 	free(file);
 	free(fresh);

@@ -31,19 +31,17 @@ digest(const struct hr_site *s)
 {
 	const struct hr_settings *c = &s->ctx->settings;
 	const char *words[] = {c->nginx, NULL, NULL};
-	struct hr_buf text;
+	HR_BUF(text, TEXT_MAX);
 	uint64_t d = 0;
 
 	/* certificates are read at its start, and may be others by now */
 	if (c->tls_certificate[0] != '\0')
 		return 0;
-	hr_buf_init(&text, TEXT_MAX);
 	if (hr_nginx_compose(&text, "all", s, c, &s->keys, NULL) == 0 &&
 	    hr_buf_check(&text, NULL) == 0) {
 		words[1] = hr_buf_str(&text);
 		d = hr_adopt_digest(words);
 	}
-	hr_buf_done(&text);
 	return d;
 }
 
@@ -67,12 +65,11 @@ static bool
 is_current(pid_t pid)
 {
 	char path[48], *line, *save = NULL, *at;
-	struct hr_buf maps;
+	HR_BUF(maps, MAPS_MAX);
 	bool current = true;
 	size_t len;
 
 	(void)snprintf(path, sizeof(path), "/proc/%ld/maps", (long)pid);
-	hr_buf_init(&maps, MAPS_MAX);
 	if (hr_path_read(path, &maps, NULL) != 0 || maps.len == 0)
 		current = false;
 	/* ADDRESSES r-xp OFFSET DEVICE INODE NAME */
@@ -83,7 +80,6 @@ is_current(pid_t pid)
 		current = at == NULL || strlen(at) < 4 || at[3] != 'x' || len < sizeof(GONE) - 1 ||
 			  strcmp(line + len - (sizeof(GONE) - 1), GONE) != 0;
 	}
-	hr_buf_done(&maps);
 	return current;
 }
 

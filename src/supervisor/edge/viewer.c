@@ -82,7 +82,7 @@ void
 hr_viewer_open(struct hr_viewer *v, const struct hr_settings *c, int handed)
 {
 	struct hr_err err = {0};
-	struct hr_buf url;
+	HR_BUF(url, 64);
 
 	v->fd = v->port = -1;
 	take(v, c->port, handed);
@@ -92,13 +92,11 @@ hr_viewer_open(struct hr_viewer *v, const struct hr_settings *c, int handed)
 		hr_log(HR_LOG_WARNING, "no free port for the file viewer");
 	if (c->viewer_url_file[0] == '\0')
 		return;
-	hr_buf_init(&url, 64);
 	hr_buf_addf(&url, "http://localhost:%d", v->port);
 	/* a new file in its place: in /tmp anybody may have put a link there */
 	if (hr_buf_check(&url, &err) < 0 ||
 	    hr_path_write(c->viewer_url_file, hr_buf_str(&url), url.len, 0644, &err) < 0)
 		hr_log(HR_LOG_WARNING, "the file viewer's address: %s", err.msg);
-	hr_buf_done(&url);
 }
 
 void

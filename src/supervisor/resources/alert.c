@@ -87,10 +87,9 @@ command_start(struct hr_alerts *a, unsigned kind, struct hr_err *err)
 {
 	const char *argv[] = {"sh", "-c", "exec \"$0\" >&2", a->settings->alert_command, NULL};
 	struct hr_spawn_fd in = {-1, 0};
-	struct hr_buf text;
+	HR_BUF(text, TEXT_MAX);
 	int r = -1;
 
-	hr_buf_init(&text, TEXT_MAX);
 	put_alert(&text, a, kind);
 	hr_buf_addc(&text, '\n');
 	if (hr_buf_check(&text, err) == 0)
@@ -107,7 +106,6 @@ command_start(struct hr_alerts *a, unsigned kind, struct hr_err *err)
 			.umask = -1},
 		    0, err);
 	hr_fd_close(&in.from);
-	hr_buf_done(&text);
 	return r;
 }
 
@@ -181,7 +179,7 @@ static void
 change(struct hr_alerts *a, unsigned kind, bool firing)
 {
 	struct hr_alert *x = &a->v[kind];
-	struct hr_buf text;
+	HR_BUF(text, TEXT_MAX);
 
 	x->firing = firing;
 	x->since_ns = hr_wall_ns();
@@ -193,11 +191,9 @@ change(struct hr_alerts *a, unsigned kind, bool firing)
 	atomic_store(&a->metrics->alerts[kind].firing, firing);
 	if (firing)
 		atomic_fetch_add(&a->metrics->alerts[kind].total, 1);
-	hr_buf_init(&text, TEXT_MAX);
 	put_alert(&text, a, kind);
 	hr_log_from("alert", getpid(), kinds[kind].critical ? HR_LOG_ERROR : HR_LOG_WARNING,
 	    hr_buf_str(&text), text.len);
-	hr_buf_done(&text);
 	x->untold = true;
 	command_next(a);
 }

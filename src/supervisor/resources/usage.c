@@ -30,9 +30,8 @@ hr_usage_number(const char *dir, const char *name, const char *key, uint64_t *re
 	char *path = hr_path_join(dir, name), *line, *save = NULL, *end;
 	size_t len = strlen(key);
 	bool found = false;
-	struct hr_buf text;
+	HR_BUF(text, FILE_MAX);
 
-	hr_buf_init(&text, FILE_MAX);
 	line = path != NULL && hr_path_read(path, &text, NULL) == 0 && text.len > 0
 		   ? strtok_r(text.p, "\n", &save)
 		   : NULL;
@@ -43,7 +42,6 @@ hr_usage_number(const char *dir, const char *name, const char *key, uint64_t *re
 		*ret = strtoull(line + (len > 0 ? len + 1 : 0), &end, 10);
 		found = errno == 0 && *end == '\0';
 	}
-	hr_buf_done(&text);
 	free(path);
 	return found;
 }

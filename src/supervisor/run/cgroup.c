@@ -86,10 +86,9 @@ own_group(const char *proc, const char *controller, struct hr_err *err)
 	     *info = hr_path_join(proc, "self/mountinfo");
 	char *found = NULL, *save = NULL, *line;
 	const char *path = NULL, *root, *at;
-	struct hr_buf own, mounts;
+	HR_BUF(own, PROC_MAX);
+	HR_BUF(mounts, PROC_MAX);
 
-	hr_buf_init(&own, PROC_MAX);
-	hr_buf_init(&mounts, PROC_MAX);
 	if (cgroup == NULL || info == NULL)
 		(void)hr_err_nomem(err);
 	else if (hr_path_read(cgroup, &own, err) == 0 && hr_path_read(info, &mounts, err) == 0)
@@ -107,8 +106,6 @@ own_group(const char *proc, const char *controller, struct hr_err *err)
 	if (found == NULL && (err == NULL || err->code == HR_OK))
 		(void)hr_err_set(err, HR_E_NOTFOUND, "no control group for %s is mounted",
 		    controller[0] != '\0' ? controller : "version 2");
-	hr_buf_done(&own);
-	hr_buf_done(&mounts);
 	free(cgroup);
 	free(info);
 	return found;
@@ -257,18 +254,16 @@ is_two(const char *proc, const char *controller)
 {
 	struct hr_err none = {0};
 	char *dir = own_group(proc, "", &none), *file;
-	struct hr_buf text;
+	HR_BUF(text, PROC_MAX);
 	char *save = NULL, *word;
 	bool has = false;
 
-	hr_buf_init(&text, PROC_MAX);
 	file = dir != NULL ? hr_path_join(dir, "cgroup.controllers") : NULL;
 	if (file != NULL && hr_path_read(file, &text, NULL) == 0 && text.len > 0) {
 		word = strtok_r(text.p, " \n", &save);
 		for (; word != NULL && !has; word = strtok_r(NULL, " \n", &save))
 			has = strcmp(word, controller) == 0;
 	}
-	hr_buf_done(&text);
 	free(file);
 	free(dir);
 	return has;

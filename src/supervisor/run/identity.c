@@ -58,11 +58,10 @@ static int
 append_sudoer(const char *etc, struct hr_err *err)
 {
 	char *path = hr_path_join(etc, "sudoers");
-	struct hr_buf have;
+	HR_BUF(have, 1 << 20);
 	struct hr_err cause = {0};
 	int fd, ok = -1;
 
-	hr_buf_init(&have, 1 << 20);
 	if (path == NULL)
 		return hr_err_nomem(err);
 	if (hr_path_read(path, &have, &cause) == 0 &&
@@ -76,7 +75,6 @@ append_sudoer(const char *etc, struct hr_err *err)
 			ok = hr_fd_write_full(fd, SUDO_LINE, strlen(SUDO_LINE), &cause);
 		hr_fd_close(&fd);
 	}
-	hr_buf_done(&have);
 	free(path);
 	return ok == 0 ? 0 : hr_err_set(err, HR_E_SYS, "Failed to add sudoer: %s", cause.msg);
 }

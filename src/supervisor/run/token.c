@@ -37,16 +37,14 @@ take_over(struct hr_token *t, const struct hr_rundir *r)
 {
 	const size_t id = sizeof(t->text) - 1;
 	char *path = hr_rundir_file(r, KEPT_FILE);
-	struct hr_buf b;
+	HR_BUF(b, 256);
 	bool found;
 
-	hr_buf_init(&b, 256);
 	found = path != NULL && hr_path_read(path, &b, NULL) == 0 && b.len == id && is_uuid(b.p);
 	if (found) {
 		memcpy(t->text, b.p, id);
 		t->text[id] = '\0';
 	}
-	hr_buf_done(&b);
 	free(path);
 	return found;
 }
@@ -65,17 +63,15 @@ static int
 write_file(const struct hr_rundir *r, const char *path, const char *fresh, bool shown,
     const char *token, struct hr_err *err)
 {
-	struct hr_buf b;
+	HR_BUF(b, 256);
 	int ok;
 
-	hr_buf_init(&b, 256);
 	if (shown)
 		hr_buf_addf(&b, "{\"token\":\"%s\"}", token);
 	else
 		hr_buf_adds(&b, "{\"token\":null}");
 	ok = hr_buf_check(&b, err) == 0 ? hr_path_write(fresh, hr_buf_str(&b), b.len, S_IRUSR, err)
 					: -1;
-	hr_buf_done(&b);
 	if (ok != 0)
 		return -1;
 	if ((r->privileged && chown(fresh, r->nginx_uid, 0) != 0) || rename(fresh, path) != 0) {

@@ -423,10 +423,9 @@ hr_settings_parse(struct hr_settings *c, const char *text, size_t len, struct hr
 int
 hr_settings_read(struct hr_settings *c, const char *path, struct hr_err *err)
 {
-	struct hr_buf b;
+	HR_BUF(b, SETTINGS_FILE_MAX);
 	int r;
 
-	hr_buf_init(&b, SETTINGS_FILE_MAX);
 	/* it names programs that are run with our rights */
 	r = hr_trust_read(path, HR_TRUST_NOBODY, &b, err);
 	if (r == 0) {
@@ -434,7 +433,6 @@ hr_settings_read(struct hr_settings *c, const char *path, struct hr_err *err)
 		if (r != 0)
 			hr_err_prefix(err, "%s", path);
 	}
-	hr_buf_done(&b);
 	return r;
 }
 

@@ -129,12 +129,11 @@ listed(struct json_object *list, size_t i)
 static bool
 put_environment(struct hr_rex_call *c, struct json_object *env, struct hr_buf *text)
 {
-	struct hr_buf word, tmp;
+	HR_BUF(word, HR_JSON_BODY_MAX);
+	HR_BUF(tmp, HR_JSON_BODY_MAX);
 	struct hr_span s;
 	bool ok = true;
 
-	hr_buf_init(&word, HR_JSON_BODY_MAX);
-	hr_buf_init(&tmp, HR_JSON_BODY_MAX);
 	json_object_object_foreach(env, key, value)
 	{
 		s.p = hr_json_key(key, &tmp, &s.len);
@@ -153,8 +152,6 @@ put_environment(struct hr_rex_call *c, struct json_object *env, struct hr_buf *t
 	}
 	if (word.fail != HR_OK || tmp.fail != HR_OK)
 		text->fail = HR_E_NOMEM;
-	hr_buf_done(&word);
-	hr_buf_done(&tmp);
 	return ok;
 }
 
@@ -297,25 +294,23 @@ static void
 raise_status(
     struct hr_rex_call *c, int64_t code, const struct hr_buf *out, const struct hr_buf *err)
 {
-	struct hr_buf text;
+	HR_BUF(text, HR_ANSWER_MAX);
 
-	hr_buf_init(&text, HR_ANSWER_MAX);
 	hr_rex_put_failed(&text, c, code);
 	hr_buf_adds(&text, "Stdout:\n");
 	hr_pyrepr_str(&text, hr_buf_str(out), out->len);
 	hr_buf_adds(&text, "\nStderr:\n");
 	hr_pyrepr_str(&text, hr_buf_str(err), err->len);
 	hr_rex_raise(c->ret, "swerex.exceptions.NonZeroExitCodeError", &text, "");
-	hr_buf_done(&text);
 }
 
 static void
 answer(struct hr_rex_call *c, const struct execution *x, int64_t code)
 {
-	struct hr_buf out, err, *b = &c->ret->body;
+	struct hr_buf *b = &c->ret->body;
+	HR_BUF(out, HR_ANSWER_MAX);
+	HR_BUF(err, HR_ANSWER_MAX);
 
-	hr_buf_init(&out, HR_ANSWER_MAX);
-	hr_buf_init(&err, HR_ANSWER_MAX);
 	if (stream_read(&x->out, &out) < 0 || stream_read(&x->err, &err) < 0) {
 		hr_rex_raisef(c->ret, "builtins.OSError",
 		    "the command was run, but its output cannot be read: %s", strerror(errno));
@@ -331,21 +326,17 @@ answer(struct hr_rex_call *c, const struct execution *x, int64_t code)
 	}
 	if (out.fail != HR_OK || err.fail != HR_OK)
 		hr_answer_generic(c->ret);
-	hr_buf_done(&out);
-	hr_buf_done(&err);
 }
 
 static void
 raise_late(struct hr_rex_call *c)
 {
-	struct hr_buf text;
+	HR_BUF(text, 1024);
 
-	hr_buf_init(&text, 1024);
 	hr_buf_adds(&text, "Timeout (");
 	hr_pyrepr(&text, hr_json_at(c->body, "timeout"));
 	hr_buf_adds(&text, "s) exceeded while running command");
 	hr_rex_raise(c->ret, "swerex.exceptions.CommandTimeoutError", &text, "");
-	hr_buf_done(&text);
 }
 
 static void
@@ -354,9 +345,8 @@ execute(struct hr_rex_call *c)
 	struct hr_span cwd = hr_rex_str(c, "cwd");
 	struct hr_rex_result result;
 	struct execution x;
-	struct hr_buf text;
+	HR_BUF(text, TEXT_MAX);
 
-	hr_buf_init(&text, TEXT_MAX);
 	if (cwd.p != NULL && !check_directory(c, cwd)) {
 		; /* raised */
 	} else if (open_files(&x, c->w->shell_uid) < 0) {
@@ -374,7 +364,6 @@ execute(struct hr_rex_call *c)
 		}
 		close_files(&x);
 	}
-	hr_buf_done(&text);
 }
 
 void

@@ -37,10 +37,9 @@
 static char *
 path_of(struct hr_rex_call *c, struct hr_span given)
 {
-	struct hr_buf why;
+	HR_BUF(why, WHY_MAX);
 	char *bytes, *path = NULL;
 
-	hr_buf_init(&why, WHY_MAX);
 	bytes = hr_purepath_bytes(given.p, given.len, &why);
 	if (bytes == NULL && why.fail == HR_OK)
 		hr_rex_raise(c->ret,
@@ -49,7 +48,6 @@ path_of(struct hr_rex_call *c, struct hr_span given)
 		    &why, "");
 	else if (bytes == NULL || (path = hr_path_join(c->w->work_dir, bytes)) == NULL)
 		hr_answer_generic(c->ret);
-	hr_buf_done(&why);
 	free(bytes);
 	return path;
 }
@@ -129,7 +127,7 @@ decode(struct hr_rex_call *c, const struct hr_buf *bytes, struct hr_buf *text)
 	enum handler how;
 	char name[64] = "utf_8";
 	bool plain, is_text = true, ok;
-	struct hr_buf why;
+	HR_BUF(why, WHY_MAX);
 	size_t i;
 
 	for (i = 0; i < encoding.len && i + 1 < sizeof(name); i++) {
@@ -157,7 +155,6 @@ decode(struct hr_rex_call *c, const struct hr_buf *bytes, struct hr_buf *text)
 		    encoding.p);
 		return false;
 	}
-	hr_buf_init(&why, WHY_MAX);
 	if (hr_is_one_of(name, ascii) || (plain && how != STRICT))
 		ok = decode_loosely(text, bytes, hr_is_one_of(name, ascii), how, &why);
 	else
@@ -167,7 +164,6 @@ decode(struct hr_rex_call *c, const struct hr_buf *bytes, struct hr_buf *text)
 		    how == SURROGATE ? "builtins.UnicodeEncodeError"
 				     : "builtins.UnicodeDecodeError",
 		    &why, "");
-	hr_buf_done(&why);
 	return ok;
 }
 
@@ -176,11 +172,10 @@ hr_rex_read_file(struct hr_rex_call *c)
 {
 	struct hr_span given = hr_rex_str(c, "path");
 	struct hr_err err = {0};
-	struct hr_buf bytes, text;
+	HR_BUF(bytes, FILE_MAX);
+	HR_BUF(text, HR_ANSWER_MAX);
 	char *path = path_of(c, given);
 
-	hr_buf_init(&bytes, FILE_MAX);
-	hr_buf_init(&text, HR_ANSWER_MAX);
 	if (path == NULL) {
 		; /* raised */
 	} else if (hr_textfile_read(path, &bytes, &err) < 0) {
@@ -195,8 +190,6 @@ hr_rex_read_file(struct hr_rex_call *c)
 			hr_answer_generic(c->ret);
 	}
 	free(path);
-	hr_buf_done(&bytes);
-	hr_buf_done(&text);
 }
 
 /* ---- write ---- */
@@ -206,12 +199,11 @@ static bool
 make_parent(struct hr_rex_call *c, const char *path)
 {
 	char *dir = strdup(path), *slash = dir != NULL ? strrchr(dir, '/') : NULL;
-	struct hr_buf why;
+	HR_BUF(why, WHY_MAX);
 	struct stat st;
 	size_t made;
 	bool ok = true;
 
-	hr_buf_init(&why, WHY_MAX);
 	if (dir == NULL) {
 		hr_answer_generic(c->ret);
 		ok = false;
@@ -225,7 +217,6 @@ make_parent(struct hr_rex_call *c, const char *path)
 		ok = ok && c->ret->status == 200;
 	}
 	free(dir);
-	hr_buf_done(&why);
 	return ok;
 }
 
@@ -264,9 +255,8 @@ write_file(struct hr_rex_call *c)
 {
 	struct hr_span given = hr_rex_str(c, "path"), content = hr_rex_str(c, "content");
 	char *path = path_of(c, given);
-	struct hr_buf why;
+	HR_BUF(why, 1024);
 
-	hr_buf_init(&why, 1024);
 	if (path == NULL)
 		; /* raised */
 	else if (hr_charset_check_text(content.p, content.len, &why) < 0)
@@ -274,7 +264,6 @@ write_file(struct hr_rex_call *c)
 	else if (make_parent(c, path) && place(c, path, given.p, content))
 		hr_buf_adds(&c->ret->body, "{}");
 	free(path);
-	hr_buf_done(&why);
 }
 
 void
@@ -306,16 +295,14 @@ part_begin(void *arg, const char *disposition, size_t len)
 		enum part part;
 	} names[] = {{"file", FILE_PART}, {"target_path", TARGET}, {"unzip", UNZIP}};
 	struct upload *u = arg;
-	struct hr_buf value;
+	HR_BUF(value, HR_MULTIPART_HEADERS_MAX);
 	size_t i;
 
 	u->part = OTHER;
-	hr_buf_init(&value, HR_MULTIPART_HEADERS_MAX);
 	if (disposition != NULL && hr_params_get(disposition, len, "name", &value))
 		for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 			if (strcmp(hr_buf_str(&value), names[i].name) == 0)
 				u->part = names[i].part;
-	hr_buf_done(&value);
 	hr_buf_reset(&u->field);
 	if (u->part == FILE_PART) {
 		hr_spool_close(&u->now);
@@ -374,12 +361,11 @@ receive(struct hr_rex_call *c, struct upload *u)
 	static const struct hr_multipart_ops ops = {part_begin, part_data, part_end};
 	const char *type = c->r->content_type;
 	struct hr_multipart m;
-	struct hr_buf boundary;
+	HR_BUF(boundary, HR_MULTIPART_BOUNDARY_MAX + 1);
 	ssize_t n = -1;
 	char *p;
 	int fine = -1;
 
-	hr_buf_init(&boundary, HR_MULTIPART_BOUNDARY_MAX + 1);
 	hr_worker_stage(c->w, HR_STAGE_READING);
 	hr_buf_reset(&c->w->body);
 	p = hr_buf_reserve(&c->w->body, CHUNK);
@@ -391,7 +377,6 @@ receive(struct hr_rex_call *c, struct upload *u)
 		hr_multipart_done(&m);
 	}
 	hr_worker_stage(c->w, HR_STAGE_RUNNING);
-	hr_buf_done(&boundary);
 	if (fine < 0 || n < 0 || u->target.fail != HR_OK || u->unzip.fail != HR_OK)
 		hr_answer_detail(c->ret, 400, "There was an error parsing the body");
 	else if (u->sys < 0)
@@ -409,11 +394,10 @@ unzip(struct hr_rex_call *c, struct upload *u, const char *path)
 {
 	struct hr_err err = {0};
 	const struct hr_zip *zip = hr_zip_load(c->w->libexec_dir, &err);
-	struct hr_buf why;
+	HR_BUF(why, WHY_MAX);
 	bool too_large = false;
 	size_t made = 0;
 
-	hr_buf_init(&why, WHY_MAX);
 	if (zip == NULL) {
 		hr_log(HR_LOG_ERROR, "%s", err.msg);
 		hr_answer_generic(c->ret);
@@ -428,7 +412,6 @@ unzip(struct hr_rex_call *c, struct upload *u, const char *path)
 	} else {
 		hr_buf_adds(&c->ret->body, "{}");
 	}
-	hr_buf_done(&why);
 }
 
 /* All that came, into a new file in that directory. 0 or -1 with errno. */
@@ -460,11 +443,10 @@ place_upload(struct hr_rex_call *c, const struct upload *u, const char *path)
 	char *dir = strndup(path, (size_t)(leaf - path));
 	struct hr_target t = {.dir = -1};
 	struct hr_spool s;
-	struct hr_buf why;
+	HR_BUF(why, WHY_MAX);
 	int r = -1;
 
 	hr_spool_init(&s);
-	hr_buf_init(&why, WHY_MAX);
 	if (dir == NULL)
 		(void)hr_oserror_put(&why, ENOMEM, path);
 	else if (hr_target_open(&t, dir, leaf, c->w->work_dir, &why) == 0)
@@ -474,7 +456,6 @@ place_upload(struct hr_rex_call *c, const struct upload *u, const char *path)
 		hr_rex_raise_os_text(c->ret, &why);
 	hr_spool_close(&s);
 	hr_target_close(&t);
-	hr_buf_done(&why);
 	free(dir);
 	return r == 0;
 }

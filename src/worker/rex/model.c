@@ -167,10 +167,9 @@ number_of(struct json_object *v, double *ret)
 static void
 check_strings(struct errors *e, const char *where, struct json_object *list)
 {
-	struct hr_buf at;
+	HR_BUF(at, 256);
 	size_t i;
 
-	hr_buf_init(&at, 256);
 	for (i = 0; i < json_object_array_length(list); i++) {
 		if (hr_json_type(json_object_array_get_idx(list, i)) == HR_PY_STR)
 			continue;
@@ -179,18 +178,16 @@ check_strings(struct errors *e, const char *where, struct json_object *list)
 		add(e, "string_type", hr_buf_str(&at), "Input should be a valid string",
 		    json_object_array_get_idx(list, i), NULL);
 	}
-	hr_buf_done(&at);
 }
 
 static void
 check_map(struct errors *e, const char *where, struct json_object *map)
 {
-	struct hr_buf at, tmp;
+	HR_BUF(at, HR_JSON_BODY_MAX);
+	HR_BUF(tmp, HR_JSON_BODY_MAX);
 	const char *name;
 	size_t len;
 
-	hr_buf_init(&at, HR_JSON_BODY_MAX);
-	hr_buf_init(&tmp, HR_JSON_BODY_MAX);
 	json_object_object_foreach(map, key, value)
 	{
 		if (hr_json_type(value) == HR_PY_STR)
@@ -202,14 +199,12 @@ check_map(struct errors *e, const char *where, struct json_object *map)
 		add(e, "string_type", hr_buf_str(&at), "Input should be a valid string", value,
 		    NULL);
 	}
-	hr_buf_done(&at);
-	hr_buf_done(&tmp);
 }
 
 static void
 check_command(struct errors *e, const char *where, struct json_object *v)
 {
-	struct hr_buf at;
+	HR_BUF(at, 256);
 	size_t i = 0;
 
 	if (hr_json_type(v) == HR_PY_STR)
@@ -218,7 +213,6 @@ check_command(struct errors *e, const char *where, struct json_object *v)
 		i++;
 	if (hr_json_type(v) == HR_PY_LIST && i == hr_json_count(v))
 		return;
-	hr_buf_init(&at, 256);
 	hr_buf_addf(&at, "%s,\"str\"", where);
 	add(e, "string_type", hr_buf_str(&at), "Input should be a valid string", v, NULL);
 	hr_buf_reset(&at);
@@ -227,7 +221,6 @@ check_command(struct errors *e, const char *where, struct json_object *v)
 		check_strings(e, hr_buf_str(&at), v);
 	else
 		add(e, "list_type", hr_buf_str(&at), "Input should be a valid list", v, NULL);
-	hr_buf_done(&at);
 }
 
 /* 'a', 'b' or 'c' */
@@ -235,15 +228,14 @@ static void
 check_one_of(
     struct errors *e, const char *where, const struct hr_rex_field *f, struct json_object *v)
 {
-	struct hr_buf list, msg, ctx;
+	HR_BUF(list, 256);
+	HR_BUF(msg, 512);
+	HR_BUF(ctx, 512);
 	size_t i;
 
 	for (i = 0; f->values[i] != NULL; i++)
 		if (hr_json_str_is(v, f->values[i]))
 			return;
-	hr_buf_init(&list, 256);
-	hr_buf_init(&msg, 512);
-	hr_buf_init(&ctx, 512);
 	for (i = 0; f->values[i] != NULL; i++)
 		hr_buf_addf(&list, "%s'%s'",
 		    i == 0                     ? ""
@@ -253,9 +245,6 @@ check_one_of(
 	hr_buf_addf(&msg, "Input should be %s", hr_buf_str(&list));
 	hr_buf_addf(&ctx, "\"expected\":\"%s\"", hr_buf_str(&list));
 	add(e, "literal_error", where, hr_buf_str(&msg), v, hr_buf_str(&ctx));
-	hr_buf_done(&list);
-	hr_buf_done(&msg);
-	hr_buf_done(&ctx);
 }
 
 static void
@@ -340,7 +329,10 @@ choose(struct errors *e, const struct hr_rex_model *m, struct json_object *body)
 	const struct hr_rex_model *all = m;
 	struct json_object *tag = NULL;
 	bool has_tag;
-	struct hr_buf list, msg, ctx, said;
+	HR_BUF(list, 256);
+	HR_BUF(msg, HR_JSON_BODY_MAX);
+	HR_BUF(ctx, HR_JSON_BODY_MAX);
+	HR_BUF(said, HR_JSON_BODY_MAX);
 
 	if (m->tag == NULL)
 		return m;
@@ -350,11 +342,7 @@ choose(struct errors *e, const struct hr_rex_model *m, struct json_object *body)
 			hr_buf_addf(&e->where, ",\"%s\"", m->value);
 			return m;
 		}
-	hr_buf_init(&list, 256);
-	hr_buf_init(&msg, HR_JSON_BODY_MAX);
-	hr_buf_init(&ctx, HR_JSON_BODY_MAX);
 	hr_buf_addf(&ctx, "\"discriminator\":\"'%s'\"", all->tag);
-	hr_buf_init(&said, HR_JSON_BODY_MAX);
 	if (!has_tag) {
 		hr_buf_addf(&msg, "Unable to extract tag using discriminator '%s'", all->tag);
 		add(e, "union_tag_not_found", "", hr_buf_str(&msg), body, hr_buf_str(&ctx));
@@ -372,10 +360,6 @@ choose(struct errors *e, const struct hr_rex_model *m, struct json_object *body)
 	}
 	if (msg.fail != HR_OK || ctx.fail != HR_OK || said.fail != HR_OK)
 		e->b.fail = HR_E_NOMEM;
-	hr_buf_done(&list);
-	hr_buf_done(&msg);
-	hr_buf_done(&ctx);
-	hr_buf_done(&said);
 	return NULL;
 }
 
@@ -385,11 +369,10 @@ hr_rex_check(const struct hr_rex_model *m, struct json_object *body, struct hr_a
 	struct errors e = {.n = 0};
 	const struct hr_rex_field *f;
 	struct json_object *v;
-	struct hr_buf at;
+	HR_BUF(at, 128);
 
 	hr_buf_init(&e.b, HR_ANSWER_MAX);
 	hr_buf_init(&e.where, 64);
-	hr_buf_init(&at, 128);
 	if (body == NULL) {
 		add(&e, "missing", "", "Field required", NULL, NULL);
 	} else if (hr_json_type(body) != HR_PY_DICT) {
@@ -419,7 +402,6 @@ hr_rex_check(const struct hr_rex_model *m, struct json_object *body, struct hr_a
 		if (e.b.fail != HR_OK || e.where.fail != HR_OK)
 			hr_answer_generic(ret);
 	}
-	hr_buf_done(&at);
 	hr_buf_done(&e.b);
 	hr_buf_done(&e.where);
 	return e.n == 0;

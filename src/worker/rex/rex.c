@@ -22,11 +22,10 @@ void
 hr_rex_raise(
     struct hr_answer *ret, const char *class, const struct hr_buf *message, const char *extra)
 {
-	struct hr_buf text;
+	HR_BUF(text, HR_ANSWER_MAX);
 	bool failed = message->fail != HR_OK;
 
 	/* the message may have come out of the answer itself */
-	hr_buf_init(&text, HR_ANSWER_MAX);
 	hr_buf_adds(&text, "{\"swerexception\":{\"message\":");
 	(void)hr_json_put_str(&text, hr_buf_str(message), message->len, HR_JSON_REPLACE);
 	hr_buf_addf(&text, ",\"class_path\":\"%s\",\"traceback\":\"\",\"extra_info\":{", class);
@@ -37,23 +36,20 @@ hr_rex_raise(
 	hr_buf_add(&ret->body, hr_buf_str(&text), text.len);
 	if (failed || text.fail != HR_OK)
 		hr_answer_generic(ret);
-	hr_buf_done(&text);
 }
 
 void
 hr_rex_raisef(struct hr_answer *ret, const char *class, const char *fmt, ...)
 {
 	char text[4096];
-	struct hr_buf message;
+	HR_BUF(message, sizeof(text));
 	va_list ap;
 
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap); /* cut short at worst */
 	va_end(ap);
-	hr_buf_init(&message, sizeof(text));
 	hr_buf_adds(&message, text);
 	hr_rex_raise(ret, class, &message, "");
-	hr_buf_done(&message);
 }
 
 static const struct {
@@ -77,12 +73,10 @@ class_of(int sys)
 void
 hr_rex_raise_os(struct hr_answer *ret, int sys, const char *path)
 {
-	struct hr_buf text;
+	HR_BUF(text, WHY_MAX);
 
-	hr_buf_init(&text, WHY_MAX);
 	(void)hr_oserror_put(&text, sys, path);
 	hr_rex_raise(ret, class_of(sys), &text, "");
-	hr_buf_done(&text);
 }
 
 void

@@ -66,10 +66,9 @@ void
 hr_rex_clean(struct hr_buf *out, const char *p, size_t len)
 {
 	const char *end = p + len;
-	struct hr_buf plain;
+	HR_BUF(plain, len + 1);
 	size_t n;
 
-	hr_buf_init(&plain, len + 1);
 	for (; p < end; p += n) {
 		n = escape_length(p, (size_t)(end - p));
 		if (n > 0)
@@ -82,22 +81,19 @@ hr_rex_clean(struct hr_buf *out, const char *p, size_t len)
 	if (plain.fail != HR_OK)
 		out->fail = plain.fail;
 	hr_rex_decode(out, hr_buf_str(&plain), plain.len);
-	hr_buf_done(&plain);
 }
 
 int
 hr_rex_output(const struct hr_shell_place *place, uint64_t from, uint64_t end, struct hr_buf *out,
     struct hr_err *err)
 {
-	struct hr_buf raw;
+	HR_BUF(raw, HR_REX_OUTPUT_MAX + 1);
 	int r = 0;
 
-	hr_buf_init(&raw, HR_REX_OUTPUT_MAX + 1);
 	if (from < end)
 		r = hr_command_output(place, &from, end, HR_REX_OUTPUT_MAX, &raw, err);
 	if (r == 0)
 		hr_rex_clean(out, hr_buf_str(&raw), raw.len);
-	hr_buf_done(&raw);
 	return r < 0 ? -1 : hr_buf_check(out, err);
 }
 
@@ -128,16 +124,14 @@ perform(struct hr_rex_call *c, const char *session, struct json_object *action, 
 	    .key = key,
 	    .user_id = c->w->user_id};
 	struct hr_event ev;
-	struct hr_buf why;
+	HR_BUF(why, TEXT_MAX);
 
-	hr_buf_init(&why, TEXT_MAX);
 	if (hr_event_decode(action, &ev, &why) < 0) {
 		hr_answer_internal(inner, &why);
 	} else {
 		hr_action_perform(&env, &ev, inner);
 		inner->note.cls = ev.cls;
 	}
-	hr_buf_done(&why);
 }
 
 /* Text at the beginning of another. */
@@ -258,19 +252,17 @@ void
 hr_rex_completed(struct hr_rex_call *c, struct hr_span output, int64_t exit_code)
 {
 	struct json_object *check = hr_json_at(c->body, "check");
-	struct hr_buf text;
+	HR_BUF(text, HR_ANSWER_MAX);
 
 	if (exit_code == 0 || hr_json_str_is(check, "silent") || hr_json_str_is(check, "ignore")) {
 		hr_rex_observe(c, output, hr_json_str_is(check, "ignore") ? NULL : &exit_code,
 		    hr_span_of(HR_REX_PROMPT));
 		return;
 	}
-	hr_buf_init(&text, HR_ANSWER_MAX);
 	hr_rex_put_failed(&text, c, exit_code);
 	hr_buf_adds(&text, "Here is the output:\n");
 	hr_pyrepr_str(&text, output.p, output.len);
 	hr_rex_raise(c->ret, "swerex.exceptions.NonZeroExitCodeError", &text, "");
-	hr_buf_done(&text);
 }
 
 void
@@ -278,10 +270,9 @@ hr_rex_late(struct hr_rex_call *c, struct hr_span output)
 {
 	struct hr_span command = hr_rex_str(c, "command");
 	struct json_object *limit = hr_json_at(c->body, "timeout");
-	struct hr_buf text, extra;
+	HR_BUF(text, HR_ANSWER_MAX);
+	HR_BUF(extra, HR_ANSWER_MAX);
 
-	hr_buf_init(&text, HR_ANSWER_MAX);
-	hr_buf_init(&extra, HR_ANSWER_MAX);
 	hr_buf_adds(&text, "timeout after ");
 	hr_pyrepr(&text, limit);
 	hr_buf_adds(&text, " seconds while running command ");
@@ -292,8 +283,6 @@ hr_rex_late(struct hr_rex_call *c, struct hr_span output)
 	if (extra.fail != HR_OK)
 		text.fail = extra.fail;
 	hr_rex_raise(c->ret, "swerex.exceptions.CommandTimeoutError", &text, hr_buf_str(&extra));
-	hr_buf_done(&text);
-	hr_buf_done(&extra);
 }
 
 bool
@@ -302,7 +291,7 @@ hr_rex_begin(const struct hr_shell_place *place, const struct hr_command_state *
 {
 	uint64_t n = hr_command_echo(place, s->log_start, text), echo = text.len + 2;
 	struct hr_session_state state;
-	struct hr_buf frame;
+	HR_BUF(frame, HR_FRAME_MAX);
 	bool r = n > 0;
 	size_t i;
 
@@ -311,14 +300,12 @@ hr_rex_begin(const struct hr_shell_place *place, const struct hr_command_state *
 		return true;
 	for (i = 0; i < text.len; i++)
 		echo += text.p[i] == '\n';
-	hr_buf_init(&frame, HR_FRAME_MAX);
 	/* it is no longer kept: then all that is was printed by the command */
 	if (hr_shell_state(place, &frame, &state, NULL) == 0 &&
 	    state.log_start >= s->log_start + echo) {
 		*ret = state.log_start;
 		r = true;
 	}
-	hr_buf_done(&frame);
 	return r;
 }
 
@@ -381,18 +368,16 @@ put_killed(const struct hr_shell_place *place, int64_t id, struct hr_buf *out)
 {
 	const struct hr_span text = hr_span_of(hr_rex_kill_text);
 	struct hr_command_state list[HR_COMMANDS_MAX];
-	struct hr_buf frame;
+	HR_BUF(frame, HR_FRAME_MAX);
 	uint64_t from;
 	size_t n = 0, i;
 
-	hr_buf_init(&frame, HR_FRAME_MAX);
 	if (hr_shell_commands(place, &frame, list, &n, NULL) < 0)
 		n = 0;
 	for (i = 0; i < n; i++)
 		if (list[i].id == id - 1 && hr_span_equal(list[i].text, text) &&
 		    hr_rex_begin(place, &list[i], text, &from))
 			(void)hr_rex_output(place, from, list[i].log_end, out, NULL);
-	hr_buf_done(&frame);
 }
 
 /* From the observation, and what the keeper knows. */
@@ -402,12 +387,11 @@ finish(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_span
 {
 	struct hr_command_state s = {.exit_code = -1};
 	struct hr_err err = {0};
-	struct hr_buf frame, out;
+	HR_BUF(frame, HR_FRAME_MAX);
+	HR_BUF(out, HR_ANSWER_MAX);
 	uint64_t from;
 	bool exact, found, over;
 
-	hr_buf_init(&frame, HR_FRAME_MAX);
-	hr_buf_init(&out, HR_ANSWER_MAX);
 	found = c->ret->key.len > 0 &&
 		hr_command_find(place, hr_span_of_buf(&c->ret->key), &frame, &s) > 0;
 	over = result->exit_code >= 0 || (found && s.end != HR_COMMAND_RUNNING);
@@ -429,8 +413,6 @@ finish(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_span
 		hr_rex_busy(c);
 	else /* the keeper may have forgotten it since, but the time was over */
 		hr_rex_late(c, hr_span_of_buf(&out));
-	hr_buf_done(&frame);
-	hr_buf_done(&out);
 }
 
 void
@@ -447,7 +429,7 @@ run(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_span co
 {
 	static const int64_t zero = 0;
 	struct hr_rex_result result;
-	struct hr_buf buf;
+	HR_BUF(buf, TEXT_MAX);
 	struct hr_span text;
 
 	if (is_nothing(command)) {
@@ -457,7 +439,6 @@ run(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_span co
 		return;
 	}
 	hr_utf8_strip(&command.p, &command.len); /* as the keeper does */
-	hr_buf_init(&buf, TEXT_MAX);
 	if (compose(c, command, &buf)) {
 		text = hr_span_of_buf(&buf);
 		if (hr_json_count(hr_json_at(c->body, "expect")) > 0) {
@@ -468,7 +449,6 @@ run(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_span co
 			json_object_put(result.o);
 		}
 	}
-	hr_buf_done(&buf);
 }
 
 double

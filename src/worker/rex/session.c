@@ -35,11 +35,10 @@ static void
 raise_session(struct hr_rex_call *c, const char *class, const char *said, bool repr)
 {
 	struct hr_span given = hr_rex_str(c, "session");
-	struct hr_buf text;
+	HR_BUF(text, HR_JSON_BODY_MAX);
 
 	if (given.p == NULL)
 		given = hr_span_of("default");
-	hr_buf_init(&text, HR_JSON_BODY_MAX);
 	hr_buf_adds(&text, "session ");
 	if (repr)
 		hr_pyrepr_str(&text, given.p, given.len);
@@ -47,7 +46,6 @@ raise_session(struct hr_rex_call *c, const char *class, const char *said, bool r
 		hr_buf_add(&text, given.p, given.len);
 	hr_buf_adds(&text, said);
 	hr_rex_raise(c->ret, class, &text, "");
-	hr_buf_done(&text);
 }
 
 /* A name of shell_name(): others that begin like it are not ours. */
@@ -79,14 +77,13 @@ source(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_buf 
 	struct json_object *list = hr_json_at(c->body, "startup_source");
 	double limit_s = hr_rex_number(c, "startup_timeout", 1);
 	struct hr_rex_result result;
-	struct hr_buf text;
+	HR_BUF(text, HR_JSON_BODY_MAX);
 	size_t i, len;
 	const char *p;
 	bool ok;
 
 	if (hr_json_count(list) == 0)
 		return true;
-	hr_buf_init(&text, HR_JSON_BODY_MAX);
 	for (i = 0; i < hr_json_count(list); i++) {
 		p = hr_json_str(hr_json_entry(list, i), &len);
 		hr_buf_adds(&text, i > 0 ? "; source " : "source ");
@@ -105,7 +102,6 @@ source(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_buf 
 		}
 		json_object_put(result.o);
 	}
-	hr_buf_done(&text);
 	return ok;
 }
 
@@ -115,12 +111,11 @@ create(struct hr_rex_call *c)
 	char name[HR_REX_SESSION];
 	const struct hr_shell_place place = {.run_dir = c->w->run_dir, .session = name};
 	struct hr_answer inner;
-	struct hr_buf out;
+	HR_BUF(out, HR_ANSWER_MAX);
 	bool made;
 
 	shell_name(c, name);
 	hr_answer_init(&inner);
-	hr_buf_init(&out, HR_ANSWER_MAX);
 	made = !hr_shell_is_there(&place) && hr_live_make(c->w, name, &inner);
 	if (made && source(c, &place, &out)) {
 		hr_buf_adds(&c->ret->body, "{\"output\":");
@@ -134,7 +129,6 @@ create(struct hr_rex_call *c)
 		hr_answer_reset(&inner); /* said; a shell that is not as it was wanted goes */
 		(void)hr_live_end(c->w, name, &inner);
 	}
-	hr_buf_done(&out);
 	hr_answer_done(&inner);
 }
 
@@ -182,12 +176,11 @@ void
 hr_rex_close_all(struct hr_rex_call *c)
 {
 	struct hr_answer inner;
-	struct hr_buf names;
+	HR_BUF(names, HR_CHANNEL_ANSWER_MAX);
 	const char *p;
 
 	if (hr_worker_body(c->w, c->r, HR_JSON_BODY_MAX, c->ret) < 0)
 		return;
-	hr_buf_init(&names, HR_CHANNEL_ANSWER_MAX);
 	hr_answer_init(&inner);
 	if (!hr_live_names(c->w, &names, &inner)) {
 		hr_rex_pass(c->ret, &inner);
@@ -206,5 +199,4 @@ hr_rex_close_all(struct hr_rex_call *c)
 			hr_rex_pass(c->ret, &inner);
 	}
 	hr_answer_done(&inner);
-	hr_buf_done(&names);
 }

@@ -85,11 +85,10 @@ ask_bash(const struct hr_worker *w, struct hr_span text, struct hr_buf *said, st
 static void
 raise_syntax(struct hr_rex_call *c, struct hr_span command, int code, const struct hr_buf *raw)
 {
-	struct hr_buf said, text, extra;
+	HR_BUF(said, SAID_MAX * 4);
+	HR_BUF(text, HR_ANSWER_MAX);
+	HR_BUF(extra, SAID_MAX * 26);
 
-	hr_buf_init(&said, SAID_MAX * 4);
-	hr_buf_init(&text, HR_ANSWER_MAX);
-	hr_buf_init(&extra, SAID_MAX * 26);
 	hr_rex_decode(&said, hr_buf_str(raw), raw->len);
 	hr_buf_addf(&text, "Error (exit code %d) while checking bash command \n", code);
 	hr_pyrepr_str(&text, command.p, command.len);
@@ -102,9 +101,6 @@ raise_syntax(struct hr_rex_call *c, struct hr_span command, int code, const stru
 		text.fail = HR_E_NOMEM;
 	hr_rex_raise(
 	    c->ret, "swerex.exceptions.BashIncorrectSyntaxError", &text, hr_buf_str(&extra));
-	hr_buf_done(&said);
-	hr_buf_done(&text);
-	hr_buf_done(&extra);
 }
 
 /* A here-document without an end is only a warning to bash, which would wait for the rest of it for
@@ -114,19 +110,16 @@ is_open(const struct hr_worker *w, struct hr_span text, const struct hr_buf *sai
 {
 	static const char open_document[] = "delimited by end-of-file", wrong[] = "\n)\n";
 	struct hr_err err = {0};
-	struct hr_buf more, unused;
+	HR_BUF(more, text.len + sizeof(wrong));
+	HR_BUF(unused, SAID_MAX);
 	int code = 0;
 
 	if (strstr(hr_buf_str(said), open_document) == NULL)
 		return false;
-	hr_buf_init(&more, text.len + sizeof(wrong));
-	hr_buf_init(&unused, SAID_MAX);
 	hr_buf_add(&more, text.p, text.len);
 	hr_buf_adds(&more, wrong);
 	if (hr_buf_check(&more, NULL) == 0)
 		code = ask_bash(w, hr_span_of_buf(&more), &unused, &err);
-	hr_buf_done(&more);
-	hr_buf_done(&unused);
 	return code <= 0;
 }
 
@@ -134,16 +127,14 @@ bool
 hr_rex_syntax(struct hr_rex_call *c, struct hr_span command)
 {
 	struct hr_err err = {0};
-	struct hr_buf said;
+	HR_BUF(said, SAID_MAX);
 	int code;
 
-	hr_buf_init(&said, SAID_MAX);
 	code = ask_bash(c->w, command, &said, &err);
 	if (code < 0)
 		hr_rex_raisef(c->ret, "builtins.RuntimeError",
 		    "the command cannot be checked, nothing was run: %s", err.msg);
 	else if (code > 0 || is_open(c->w, command, &said))
 		raise_syntax(c, command, code, &said);
-	hr_buf_done(&said);
 	return c->ret->status == 200;
 }

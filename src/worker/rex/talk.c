@@ -97,14 +97,13 @@ follow_once(struct follow *f)
 	const struct hr_follow_request req = {
 	    .offset = f->from + f->seen.len, .stays = true, .command = f->command.id};
 	struct hr_output_piece piece;
-	struct hr_buf frame;
+	HR_BUF(frame, FRAME_MAX);
 	enum met r = MET_ERROR;
 	size_t used;
 	int fd = hr_shell_follow(f->place, &req, &f->err);
 
 	if (fd < 0)
 		return MET_ERROR;
-	hr_buf_init(&frame, FRAME_MAX);
 	while (r == MET_ERROR) {
 		/* also of a program that never stops printing */
 		if ((f->until_ms != 0 && hr_now_ms() >= f->until_ms) ||
@@ -124,7 +123,6 @@ follow_once(struct follow *f)
 		hr_buf_drop_front(&frame, used);
 		r = met(f);
 	}
-	hr_buf_done(&frame);
 	hr_fd_close(&fd);
 	return r;
 }
@@ -134,11 +132,10 @@ static bool
 look(struct follow *f)
 {
 	struct hr_command_state list[HR_COMMANDS_MAX];
-	struct hr_buf frame;
+	HR_BUF(frame, HR_FRAME_MAX);
 	size_t n = 0, i;
 	bool found = false;
 
-	hr_buf_init(&frame, HR_FRAME_MAX);
 	if (hr_shell_commands(f->place, &frame, list, &n, &f->err) < 0)
 		n = 0;
 	for (i = 0; i < n && !found; i++)
@@ -147,7 +144,6 @@ look(struct follow *f)
 		f->command = list[i - 1];
 		f->command.key = f->command.text = (struct hr_span){"", 0};
 	}
-	hr_buf_done(&frame);
 	return found;
 }
 
@@ -213,9 +209,8 @@ answer(struct hr_rex_call *c, struct follow *f, enum met how)
 	bool quits = hr_rex_true(c, "is_interactive_quit"),
 	     talks = hr_rex_true(c, "is_interactive_command");
 	struct hr_span text;
-	struct hr_buf out;
+	HR_BUF(out, HR_ANSWER_MAX);
 
-	hr_buf_init(&out, HR_ANSWER_MAX);
 	put_seen(f, how != MET_EXPECT, &out);
 	text = hr_span_of_buf(&out);
 	if (talks && !quits)
@@ -235,7 +230,6 @@ answer(struct hr_rex_call *c, struct follow *f, enum met how)
 		hr_rex_observe(c, text, &zero, hr_span_of(HR_REX_PROMPT));
 	else
 		hr_rex_completed(c, text, f->command.exit_code);
-	hr_buf_done(&out);
 }
 
 /* ---- start, type ---- */
@@ -297,13 +291,12 @@ start(struct hr_rex_call *c, struct follow *f, struct hr_span text)
 {
 	struct hr_rex_result result;
 	char key[KEY_MAX];
-	struct hr_buf frame;
+	HR_BUF(frame, HR_FRAME_MAX);
 
 	set_limit(f, hr_rex_limit_s(c));
 	if (!begin(c, f, text, key, &result))
 		return;
 	json_object_put(result.o);
-	hr_buf_init(&frame, HR_FRAME_MAX);
 	if (result.refused) {
 		hr_rex_busy(c);
 	} else if (hr_command_find(f->place, hr_span_of(key), &frame, &f->command) <= 0) {
@@ -313,7 +306,6 @@ start(struct hr_rex_call *c, struct follow *f, struct hr_span text)
 		(void)hr_rex_begin(f->place, &f->command, text, &f->from);
 		answer(c, f, follow(f));
 	}
-	hr_buf_done(&frame);
 }
 
 /* False: raised. */
@@ -324,16 +316,14 @@ press(struct hr_rex_call *c, struct follow *f, enum hr_press_what what, int64_t 
 	const struct hr_press_request req = {
 	    .what = what, .signal = sig, .command = f->command.id, .text = text};
 	struct hr_session_state state;
-	struct hr_buf frame;
+	HR_BUF(frame, HR_FRAME_MAX);
 	bool ok;
 
-	hr_buf_init(&frame, HR_FRAME_MAX);
 	ok = hr_shell_press(f->place, &req, &frame, &state, &f->err) == 0;
 	if (!ok)
 		hr_rex_raisef(c->ret, "builtins.RuntimeError",
 		    "it is not known whether it was typed: %s", f->err.msg);
 	/* else the reason is that the command has ended meanwhile, which will be seen */
-	hr_buf_done(&frame);
 	return ok;
 }
 
@@ -341,10 +331,9 @@ static void
 type(struct hr_rex_call *c, struct follow *f, struct hr_span command)
 {
 	struct hr_session_state state;
-	struct hr_buf frame, line;
+	HR_BUF(frame, HR_FRAME_MAX);
+	HR_BUF(line, HR_JSON_BODY_MAX + 1);
 
-	hr_buf_init(&frame, HR_FRAME_MAX);
-	hr_buf_init(&line, HR_JSON_BODY_MAX + 1);
 	hr_buf_add(&line, command.p, command.len);
 	hr_buf_addc(&line, '\n');
 	set_limit(f, hr_rex_limit_s(c));
@@ -357,22 +346,18 @@ type(struct hr_rex_call *c, struct follow *f, struct hr_span command)
 		if (press(c, f, HR_PRESS_TEXT, 0, hr_span_of_buf(&line)))
 			answer(c, f, follow(f));
 	}
-	hr_buf_done(&frame);
-	hr_buf_done(&line);
 }
 
 /* False: raised. */
 static bool
 expect_init(struct hr_rex_call *c, struct hr_rex_expect *e)
 {
-	struct hr_buf why;
+	HR_BUF(why, 1024);
 	bool ok;
 
-	hr_buf_init(&why, 1024);
 	ok = hr_rex_expect_init(e, hr_json_at(c->body, "expect"), &why) == 0;
 	if (!ok)
 		hr_rex_raise(c->ret, "re.error", &why, "");
-	hr_buf_done(&why);
 	return ok;
 }
 
@@ -381,11 +366,10 @@ hr_rex_talk(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr
 {
 	struct hr_rex_expect e;
 	struct follow f;
-	struct hr_buf frame;
+	HR_BUF(frame, HR_FRAME_MAX);
 	int runs = 0;
 
 	follow_init(&f, place, &e);
-	hr_buf_init(&frame, HR_FRAME_MAX);
 	if (memchr(text.p, '\0', text.len) != NULL) {
 		hr_rex_raisef(c->ret, "builtins.ValueError", "embedded null byte");
 		memset(&e, 0, sizeof(e));
@@ -401,7 +385,6 @@ hr_rex_talk(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr
 		hr_rex_leave(c);
 	}
 	hr_rex_expect_done(&e);
-	hr_buf_done(&frame);
 	hr_buf_done(&f.seen);
 }
 
@@ -465,7 +448,7 @@ interrupt(struct hr_rex_call *c, struct follow *f)
 	double n = hr_rex_number(c, "n_retry", 3), wait_s = hr_rex_number(c, "timeout", 0.2);
 	enum met how = MET_TIME;
 	struct hr_span text;
-	struct hr_buf out;
+	HR_BUF(out, HR_ANSWER_MAX);
 	int i, tries = n >= RETRIES_MAX ? RETRIES_MAX : n > 0 ? (int)n : 0;
 
 	for (i = 0; i < tries && how == MET_TIME; i++) {
@@ -478,7 +461,6 @@ interrupt(struct hr_rex_call *c, struct follow *f)
 	}
 	if (how == MET_TIME && !kill_it(c, f, &how))
 		return;
-	hr_buf_init(&out, HR_ANSWER_MAX);
 	put_seen(f, how != MET_EXPECT, &out);
 	text = hr_span_of_buf(&out);
 	hr_utf8_strip(&text.p, &text.len);
@@ -491,7 +473,6 @@ interrupt(struct hr_rex_call *c, struct follow *f)
 	else
 		hr_rex_observe(
 		    c, text, &zero, how == MET_EXPECT ? pattern(f) : hr_span_of(HR_REX_PROMPT));
-	hr_buf_done(&out);
 }
 
 void
@@ -500,11 +481,10 @@ hr_rex_interrupt(struct hr_rex_call *c, const struct hr_shell_place *place)
 	static const int64_t zero = 0;
 	struct hr_rex_expect e;
 	struct follow f;
-	struct hr_buf frame;
+	HR_BUF(frame, HR_FRAME_MAX);
 	int runs;
 
 	follow_init(&f, place, &e);
-	hr_buf_init(&frame, HR_FRAME_MAX);
 	if (expect_init(c, &e) && hr_rex_enter(c)) {
 		runs = running(c, place, &f.command, &frame);
 		if (runs > 0) {
@@ -517,6 +497,5 @@ hr_rex_interrupt(struct hr_rex_call *c, const struct hr_shell_place *place)
 		hr_rex_leave(c);
 	}
 	hr_rex_expect_done(&e);
-	hr_buf_done(&frame);
 	hr_buf_done(&f.seen);
 }

@@ -120,9 +120,8 @@ static void
 put_command(const struct hr_rex_call *c, const struct hr_v1_command *m, struct hr_span command,
     struct hr_span cwd, double timeout_s, struct hr_buf *text)
 {
-	struct hr_buf path;
+	HR_BUF(path, 4096);
 
-	hr_buf_init(&path, 4096);
 	hr_buf_addf(&path, "%s/shell/%s/", c->w->run_dir, m->name);
 	hr_buf_addf(text, HR_V1_LIMIT_HEAD, (long long)timeout_s);
 	if (cwd.p != NULL) {
@@ -141,7 +140,6 @@ put_command(const struct hr_rex_call *c, const struct hr_v1_command *m, struct h
 	hr_buf_adds(text, "err");
 	if (path.fail != HR_OK)
 		text->fail = path.fail;
-	hr_buf_done(&path);
 }
 
 /* False: answered. wait: to its end. */
@@ -155,11 +153,10 @@ run_in(struct hr_rex_call *c, const struct hr_v1_command *m, struct hr_span text
 	    .key = hr_span_of(m->id)};
 	struct hr_run_result result;
 	struct hr_err err = {0};
-	struct hr_buf frame;
+	HR_BUF(frame, HR_FRAME_MAX + HR_FRAME_HEADER + (64u << 10));
 	int fd = hr_shell_connect(&place, &err);
 	bool ok = false;
 
-	hr_buf_init(&frame, HR_FRAME_MAX + HR_FRAME_HEADER + (64u << 10));
 	if (fd < 0) {
 		hr_live_refuse(c->ret, &err);
 	} else if (hr_shell_run(fd, false, &req, &frame, &result, &err) < 0) {
@@ -171,7 +168,6 @@ run_in(struct hr_rex_call *c, const struct hr_v1_command *m, struct hr_span text
 		ok = true;
 	}
 	hr_fd_close(&fd);
-	hr_buf_done(&frame);
 	if (!ok)
 		end(c, m);
 	return ok;
@@ -188,7 +184,7 @@ static bool
 begin(struct hr_rex_call *c, struct hr_v1_command *m, struct hr_span command, struct hr_span cwd,
     double timeout_s, bool wait)
 {
-	struct hr_buf text;
+	HR_BUF(text, TEXT_MAX);
 	bool ok;
 
 	if (has_null(command) || has_null(cwd)) {
@@ -197,7 +193,6 @@ begin(struct hr_rex_call *c, struct hr_v1_command *m, struct hr_span command, st
 	}
 	if (!make(c, m))
 		return false;
-	hr_buf_init(&text, TEXT_MAX);
 	put_command(c, m, command, cwd, timeout_s, &text);
 	ok = hr_buf_check(&text, NULL) == 0;
 	if (ok) {
@@ -206,7 +201,6 @@ begin(struct hr_rex_call *c, struct hr_v1_command *m, struct hr_span command, st
 		hr_answer_generic(c->ret);
 		end(c, m);
 	}
-	hr_buf_done(&text);
 	return ok;
 }
 
@@ -243,14 +237,13 @@ execute(struct hr_rex_call *c)
 {
 	struct hr_command_state state;
 	struct hr_v1_streams s;
-	struct hr_buf frame;
+	HR_BUF(frame, HR_FRAME_MAX);
 	struct hr_v1_command m;
 	struct hr_v1_event e = {0};
 	int64_t code;
 
 	if (!begin(c, &m, hr_rex_str(c, "command"), hr_rex_str(c, "cwd"), wanted_limit(c), true))
 		return;
-	hr_buf_init(&frame, HR_FRAME_MAX);
 	if (hr_v1_look(c, m.name, &frame, &state) <= 0) {
 		hr_answer_detail(c->ret, 500, "the command was run, but its result is lost");
 	} else {
@@ -267,7 +260,6 @@ execute(struct hr_rex_call *c)
 			hr_v1_put_event(&c->ret->body, &m, &s, &e, state.started + state.elapsed);
 		hr_v1_streams_close(&s);
 	}
-	hr_buf_done(&frame);
 	end(c, &m);
 }
 
@@ -286,13 +278,12 @@ hr_v1_run(struct hr_rex_call *c, struct hr_span command, struct hr_span cwd, dou
 {
 	struct hr_command_state state;
 	struct hr_v1_streams s;
-	struct hr_buf frame;
+	HR_BUF(frame, HR_FRAME_MAX);
 	struct hr_v1_command m;
 	bool ok = false;
 
 	if (!begin(c, &m, command, cwd, timeout_s, true))
 		return false;
-	hr_buf_init(&frame, HR_FRAME_MAX);
 	if (hr_v1_look(c, m.name, &frame, &state) > 0) {
 		hr_v1_streams_open(c, m.name, &s);
 		*ret_code = hr_v1_exit_code(&state);
@@ -303,7 +294,6 @@ hr_v1_run(struct hr_rex_call *c, struct hr_span command, struct hr_span cwd, dou
 	}
 	if (!ok)
 		hr_answer_detail(c->ret, 500, "the result is lost, or too large");
-	hr_buf_done(&frame);
 	end(c, &m);
 	return ok;
 }
@@ -319,11 +309,10 @@ hr_v1_stop(struct hr_rex_call *c, struct hr_span id)
 	struct hr_command_state state;
 	struct hr_shell_place place;
 	struct hr_err err = {0};
-	struct hr_buf frame;
+	HR_BUF(frame, HR_FRAME_MAX);
 	struct hr_v1_command m;
 	int found = 0;
 
-	hr_buf_init(&frame, HR_FRAME_MAX);
 	if (hr_v1_parse_id(&m, id))
 		found = hr_v1_look(c, m.name, &frame, &state);
 	if (found <= 0) {
@@ -339,5 +328,4 @@ hr_v1_stop(struct hr_rex_call *c, struct hr_span id)
 		else
 			hr_buf_adds(&c->ret->body, "{\"success\":true}");
 	}
-	hr_buf_done(&frame);
 }

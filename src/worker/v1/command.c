@@ -219,13 +219,12 @@ hr_v1_put_part(struct hr_buf *text, int fd, uint64_t from, uint64_t to)
 {
 	uint64_t begin = from < 3 ? 0 : from - 3;
 	size_t head = (size_t)(from - begin), len, back, i;
-	struct hr_buf raw;
+	HR_BUF(raw, (size_t)(to - begin) + 2);
 	ssize_t n = -1;
 	char *p;
 
 	if (fd < 0 || from >= to)
 		return;
-	hr_buf_init(&raw, (size_t)(to - begin) + 2);
 	p = hr_buf_reserve(&raw, (size_t)(to - begin) + 1);
 	if (p != NULL)
 		n = pread(fd, p, (size_t)(to - begin) + 1, (off_t)begin);
@@ -243,7 +242,6 @@ hr_v1_put_part(struct hr_buf *text, int fd, uint64_t from, uint64_t to)
 	}
 	if (i < len)
 		hr_utf8_replace(text, p + i, len - i);
-	hr_buf_done(&raw);
 }
 
 /* ---- events ---- */
@@ -279,9 +277,8 @@ void
 hr_v1_put_event(struct hr_buf *b, const struct hr_v1_command *m, const struct hr_v1_streams *s,
     const struct hr_v1_event *e, int64_t ms)
 {
-	struct hr_buf text;
+	HR_BUF(text, HR_ANSWER_MAX);
 
-	hr_buf_init(&text, HR_ANSWER_MAX);
 	hr_buf_adds(b, "{\"id\":");
 	hr_v1_put_id(b, m, e->order);
 	hr_buf_addc(b, ',');
@@ -297,5 +294,4 @@ hr_v1_put_event(struct hr_buf *b, const struct hr_v1_command *m, const struct hr
 	hr_v1_put_part(&text, s->err, e->err_from, e->err_to);
 	put_text(b, "stderr", &text);
 	hr_buf_adds(b, ",\"kind\":\"BashOutput\"}");
-	hr_buf_done(&text);
 }

@@ -47,17 +47,15 @@ event_at(const struct hr_v1_streams *s, uint64_t order, bool over, const int64_t
 static bool
 number(const struct hr_request *r, const char *name, long long *io)
 {
-	struct hr_buf text;
+	HR_BUF(text, 64);
 	char *end = NULL;
 	bool ok = true;
 
-	hr_buf_init(&text, 64);
 	if (hr_request_query(r, name, &text)) {
 		errno = 0;
 		*io = strtoll(hr_buf_str(&text), &end, 10);
 		ok = text.fail == HR_OK && text.len > 0 && *end == '\0' && errno == 0;
 	}
-	hr_buf_done(&text);
 	return ok;
 }
 
@@ -144,10 +142,9 @@ put_page(struct hr_rex_call *c, const struct hr_v1_command *m, const struct hr_c
 static bool
 read_query(struct hr_rex_call *c, struct hr_v1_command *m, struct wanted *w)
 {
-	struct hr_buf text;
+	HR_BUF(text, 256);
 	bool known, paged, ok = false;
 
-	hr_buf_init(&text, 256);
 	known = hr_request_query(c->r, "command_id__eq", &text);
 	if (known && !hr_v1_parse_id(m, hr_span_of_buf(&text)))
 		m->name[0] = '\0';
@@ -172,7 +169,6 @@ read_query(struct hr_rex_call *c, struct hr_v1_command *m, struct wanted *w)
 			newest(c, m);
 	}
 	w->after = w->after < -1 ? -1 : w->after == LLONG_MAX ? LLONG_MAX - 1 : w->after;
-	hr_buf_done(&text);
 	return ok;
 }
 
@@ -182,12 +178,11 @@ hr_v1_search(struct hr_rex_call *c)
 	struct wanted w = {.after = -1, .limit = 100, .page = -1};
 	struct hr_command_state state;
 	struct hr_v1_command m = {.name = ""};
-	struct hr_buf frame;
+	HR_BUF(frame, HR_FRAME_MAX);
 	int found;
 
 	if (!read_query(c, &m, &w))
 		return;
-	hr_buf_init(&frame, HR_FRAME_MAX);
 	found = m.name[0] != '\0' ? hr_v1_look(c, m.name, &frame, &state) : 0;
 	if (found < 0) {
 		hr_answer_detail(c->ret, 503, "the command's shell cannot be asked now");
@@ -199,5 +194,4 @@ hr_v1_search(struct hr_rex_call *c)
 		else
 			hr_buf_adds(&c->ret->body, "],\"next_page_id\":null}");
 	}
-	hr_buf_done(&frame);
 }

@@ -67,10 +67,9 @@ take_status(struct hr_answer *ret)
 static void
 upload(struct hr_rex_call *c, struct hr_span rest)
 {
-	struct hr_buf path;
+	HR_BUF(path, PATH_MAX_LEN);
 	uint64_t size;
 
-	hr_buf_init(&path, PATH_MAX_LEN);
 	if (absolute_path(c, rest, &path)) {
 		if (path.p[path.len - 1] == '/') {
 			hr_answer_detail(c->ret, 400, "Path is a directory");
@@ -82,20 +81,17 @@ upload(struct hr_rex_call *c, struct hr_span rest)
 			take_status(c->ret);
 		}
 	}
-	hr_buf_done(&path);
 }
 
 static void
 download(struct hr_rex_call *c, struct hr_span rest)
 {
-	struct hr_buf path;
+	HR_BUF(path, PATH_MAX_LEN);
 
-	hr_buf_init(&path, PATH_MAX_LEN);
 	if (absolute_path(c, rest, &path)) {
 		hr_download_file(c->w, c->r, hr_buf_str(&path), c->ret);
 		take_status(c->ret);
 	}
-	hr_buf_done(&path);
 }
 
 /* ---- git, which runs with the rights of the shell's user and not with ours ---- */
@@ -134,11 +130,10 @@ put_changes(struct hr_buf *b, struct json_object *list)
 static bool
 put_commit(struct hr_rex_call *c, bool diff, struct hr_buf *text)
 {
-	struct hr_buf ref, commit;
+	HR_BUF(ref, REF_MAX);
+	HR_BUF(commit, REF_MAX);
 	bool has_ref, has_commit, ok = true;
 
-	hr_buf_init(&ref, REF_MAX);
-	hr_buf_init(&commit, REF_MAX);
 	has_ref = hr_request_query(c->r, "ref", &ref);
 	has_commit = diff && hr_request_query(c->r, "commit", &commit);
 	if (has_ref && has_commit) {
@@ -156,8 +151,6 @@ put_commit(struct hr_rex_call *c, bool diff, struct hr_buf *text)
 		hr_buf_adds(text, has_ref ? " --ref " : " --commit ");
 		hr_shell_quote(text, has_ref ? ref.p : commit.p, has_ref ? ref.len : commit.len);
 	}
-	hr_buf_done(&ref);
-	hr_buf_done(&commit);
 	return ok;
 }
 
@@ -166,14 +159,13 @@ static struct json_object *
 ask_git(struct hr_rex_call *c, struct hr_span rest, bool diff)
 {
 	struct json_object *said = NULL;
-	struct hr_buf path, text, out;
+	HR_BUF(path, PATH_MAX_LEN);
+	HR_BUF(text, PATH_MAX_LEN * 5);
+	HR_BUF(out, GIT_OUTPUT_MAX);
 	struct hr_span cwd = {NULL, 0};
 	int64_t code = -1;
 	size_t bare;
 
-	hr_buf_init(&path, PATH_MAX_LEN);
-	hr_buf_init(&text, PATH_MAX_LEN * 5);
-	hr_buf_init(&out, GIT_OUTPUT_MAX);
 	hr_shell_quote(&text, c->w->libexec_dir, strlen(c->w->libexec_dir));
 	hr_buf_adds(&text, diff ? "/handrail-git diff" : "/handrail-git changes");
 	bare = text.len;
@@ -199,9 +191,6 @@ ask_git(struct hr_rex_call *c, struct hr_span rest, bool diff)
 				 : "git gave no answer for that directory");
 		}
 	}
-	hr_buf_done(&path);
-	hr_buf_done(&text);
-	hr_buf_done(&out);
 	return said;
 }
 
