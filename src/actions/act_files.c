@@ -156,16 +156,14 @@ is_text(struct hr_span path, struct hr_answer *ret)
 {
 	HR_BUF(why, 256);
 	bool text = false;
-	char *file;
+	HR_FREE char *file = hr_purepath_bytes(path.p, path.len, &why);
 
-	file = hr_purepath_bytes(path.p, path.len, &why);
 	if (file == NULL)
 		hr_answer_internal(ret, &why);
 	else if (hr_binary_file(file))
 		refuse_binary(ret);
 	else
 		text = true;
-	free(file);
 	return text;
 }
 

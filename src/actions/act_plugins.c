@@ -34,8 +34,8 @@ ask_plugin(
     const struct hr_action_env *env, const struct hr_event *ev, bool keeps, struct hr_answer *ret)
 {
 	const char *type = ev->cls->type;
-	int fd = hr_plugin_connect(env->run_dir, type, strlen(type), NULL);
-	struct json_object *action;
+	HR_PUT struct json_object *action = NULL;
+	HR_CLOSE int fd = hr_plugin_connect(env->run_dir, type, strlen(type), NULL);
 	double limit_s = 0;
 	HR_BUF(why, HR_JSON_BODY_MAX);
 
@@ -48,8 +48,6 @@ ask_plugin(
 		hr_answer_generic(ret);
 	else
 		hr_plugin_perform(env, fd, type, action, keeps ? 0 : limit_s, ret);
-	json_object_put(action);
-	hr_fd_close(&fd);
 	return true;
 }
 

@@ -41,7 +41,7 @@ hr_command_echo(const struct hr_shell_place *place, uint64_t from, struct hr_spa
 	struct hr_err err = {0};
 	size_t used, i;
 	uint64_t len = 0;
-	int fd = hr_shell_follow(place, &req, &err);
+	HR_CLOSE int fd = hr_shell_follow(place, &req, &err);
 
 	if (fd < 0)
 		return 0;
@@ -55,7 +55,6 @@ hr_command_echo(const struct hr_shell_place *place, uint64_t from, struct hr_spa
 	    piece.offset == from && piece.bytes.len >= wanted.len &&
 	    memcmp(piece.bytes.p, wanted.p, wanted.len) == 0)
 		len = wanted.len;
-	hr_fd_close(&fd);
 	return len;
 }
 
@@ -68,7 +67,8 @@ hr_command_output(const struct hr_shell_place *place, uint64_t *io_from, uint64_
 	HR_BUF(frame, FRAME_MAX);
 	size_t used, n;
 	bool first = true;
-	int fd = hr_shell_follow(place, &req, err), r = 1;
+	int r = 1;
+	HR_CLOSE int fd = hr_shell_follow(place, &req, err);
 
 	if (fd < 0)
 		return -1;
@@ -84,6 +84,5 @@ hr_command_output(const struct hr_shell_place *place, uint64_t *io_from, uint64_
 			break;
 		hr_buf_drop_front(&frame, used);
 	}
-	hr_fd_close(&fd);
 	return r < 0 ? -1 : hr_buf_check(ret, err);
 }

@@ -241,7 +241,7 @@ hr_plugin_custom(const struct hr_action_env *env, struct json_object *action, st
 	const char *name;
 	char text[TYPE_MAX + 1];
 	size_t len;
-	int fd;
+	HR_CLOSE int fd = -1;
 
 	name = custom_type(action, &len);
 	if (name == NULL)
@@ -255,6 +255,5 @@ hr_plugin_custom(const struct hr_action_env *env, struct json_object *action, st
 	if (hr_json_type(timeout) == HR_PY_INT || hr_json_type(timeout) == HR_PY_FLOAT)
 		limit_s = json_object_get_double(timeout);
 	hr_plugin_perform(env, fd, text, action, limit_s, ret);
-	hr_fd_close(&fd);
 	return true;
 }

@@ -120,14 +120,14 @@ shell_ask(const struct hr_shell_place *at, const struct hr_buf *ask, struct hr_b
     uint32_t want, const char **ret_payload, size_t *ret_len, struct hr_err *err)
 {
 	const struct timeval limit = {.tv_sec = at->limit_s > 0 ? at->limit_s : STATE_LIMIT_S};
-	int fd = hr_shell_connect(at, err), r = -1;
+	int r = -1;
+	HR_CLOSE int fd = hr_shell_connect(at, err);
 
 	if (fd < 0)
 		return -1;
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 	if (hr_buf_check(ask, err) == 0 && hr_fd_write_full(fd, ask->p, ask->len, err) == 0)
 		r = shell_receive(fd, frame, want, ret_payload, ret_len, err);
-	hr_fd_close(&fd);
 	return r;
 }
 

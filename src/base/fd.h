@@ -7,6 +7,7 @@
 #include <sys/types.h>
 #include <sys/un.h>
 
+#include "base/clean.h"
 #include "base/err.h"
 
 /* Opens /dev/null on each of 0, 1, 2 that is closed, so that no later descriptor lands there. */
@@ -50,5 +51,8 @@ bool hr_fd_may_run(int fd);
 
 /* Closes *fd unless it is -1, and makes it -1. errno is kept. */
 void hr_fd_close(int *fd);
+
+/* A descriptor of a block's own, closed where the block is left; -1 at the beginning. */
+#define HR_CLOSE HR_CLEAN(hr_fd_close)
 
 #endif

@@ -91,7 +91,8 @@ hr_path_absolute(const char *path, struct hr_err *err)
 int
 hr_path_mkdirs(const char *path, mode_t mode, unsigned *ret_made, struct hr_err *err)
 {
-	char *copy = strdup(path), *at;
+	char *at;
+	HR_FREE char *copy = strdup(path);
 	unsigned made = 0;
 	struct stat st;
 	int r = 0;
@@ -116,7 +117,6 @@ hr_path_mkdirs(const char *path, mode_t mode, unsigned *ret_made, struct hr_err 
 		r = hr_err_sys(err, ENOTDIR, "%s", path);
 	if (ret_made != NULL)
 		*ret_made = made;
-	free(copy);
 	return r;
 }
 
@@ -143,13 +143,11 @@ hr_path_read_fd(int fd, const char *path, struct hr_buf *b, struct hr_err *err)
 int
 hr_path_read(const char *path, struct hr_buf *b, struct hr_err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), r;
+	HR_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
 		return hr_err_sys(err, errno, "%s", path);
-	r = hr_path_read_fd(fd, path, b, err);
-	hr_fd_close(&fd);
-	return r;
+	return hr_path_read_fd(fd, path, b, err);
 }
 
 int
@@ -160,11 +158,11 @@ hr_path_write(const char *path, const void *p, size_t len, mode_t mode, struct h
 
 	hr_buf_addf(&tmp, "%s.XXXXXX", path);
 	if (hr_buf_check(&tmp, err) < 0)
-		return r;
+		return -1;
 	fd = mkostemp(tmp.p, O_CLOEXEC);
 	if (fd < 0) {
 		(void)hr_err_sys(err, errno, "%s", path);
-		return r;
+		return -1;
 	}
 	if (hr_fd_write_full(fd, p, len, err) < 0)
 		hr_err_prefix(err, "%s", path);

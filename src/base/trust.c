@@ -213,7 +213,7 @@ int
 hr_trust_directory(const char *path, struct hr_err *err)
 {
 	struct stat st;
-	int fd, r;
+	HR_CLOSE int fd = -1;
 
 	/* somebody else's link could lead to any directory of the user's */
 	if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && !is_owner(st.st_uid, HR_TRUST_NOBODY))
@@ -224,7 +224,5 @@ hr_trust_directory(const char *path, struct hr_err *err)
 	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return hr_err_sys(err, errno, "%s", path);
-	r = check(fd, path, "it", HR_TRUST_NOBODY, err);
-	hr_fd_close(&fd);
-	return r;
+	return check(fd, path, "it", HR_TRUST_NOBODY, err);
 }

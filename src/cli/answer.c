@@ -19,7 +19,7 @@ cli_answer(struct cli *c, struct hr_sandbox *s, const struct cli_args *a, cli_as
 {
 	const char *what = a->argc > 0 ? a->argv[0] : NULL;
 	struct hr_err err = {0};
-	char *json = NULL;
+	HR_FREE char *json = NULL;
 	int r;
 
 	if (ask(s, what, &json, &err) != 0)
@@ -28,7 +28,6 @@ cli_answer(struct cli *c, struct hr_sandbox *s, const struct cli_args *a, cli_as
 		r = show(what, json);
 	else
 		r = cli_out_line(json);
-	free(json);
 	return r;
 }
 

@@ -77,7 +77,8 @@ run_in(struct cli *c, const char *dir, struct json_object *args, double timeout)
 {
 	struct hr_err err = {0};
 	struct hr_sandbox *s;
-	char *path = NULL, *whole = NULL;
+	HR_FREE char *path = NULL;
+	HR_FREE char *whole = NULL;
 	int r;
 
 	s = cli_attach(c, &r);
@@ -101,8 +102,6 @@ run_in(struct cli *c, const char *dir, struct json_object *args, double timeout)
 		r = cli_fail(&err);
 	}
 	hr_sandbox_free(s);
-	free(path);
-	free(whole);
 	return r;
 }
 
@@ -113,7 +112,7 @@ run(struct cli *c, const struct cli_args *a)
 	struct hr_sandbox *s;
 	HR_BUF(b, INPUT_MAX);
 	double timeout;
-	char *action;
+	HR_FREE char *action = NULL;
 	int r = cli_seconds(a, &timeout), bad = 0;
 	int i;
 
@@ -147,7 +146,6 @@ run(struct cli *c, const struct cli_args *a)
 	if (s != NULL)
 		r = cli_live_run(c, s, action, timeout > 0);
 	hr_sandbox_free(s);
-	free(action);
 	return r;
 }
 
@@ -228,17 +226,14 @@ const struct cli_command cli_write = {"write", "PATH <FILE",
 static int
 edit_file(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
-	char *path = hr_cp_path(s, a->argv[0]);
-	int r;
+	HR_FREE char *path = hr_cp_path(s, a->argv[0]);
 
 	if (path == NULL)
 		return cli_usage("out of memory");
-	r = cli_act_in(c, s, "edit",
+	return cli_act_in(c, s, "edit",
 	    hr_json_texts(NULL, "path", path, "command", "str_replace", "old_str", a->argv[1],
 		"new_str", a->argv[2], "impl_source", "oh_aci", NULL),
 	    0);
-	free(path);
-	return r;
 }
 
 const struct cli_command cli_edit = {"edit", "PATH OLD NEW",

@@ -19,7 +19,7 @@ clone_it(struct cli *c, const struct cli_args *a)
 {
 	struct hr_err err = {0};
 	struct hr_sandbox *s;
-	char *dir = NULL;
+	HR_FREE char *dir = NULL;
 	int r = CLI_ERROR;
 
 	if (a->argc == 0 && hr_config_text(c->config, "sandbox.selected_repo") == NULL &&
@@ -38,7 +38,6 @@ clone_it(struct cli *c, const struct cli_args *a)
 		r = CLI_OK;
 	else
 		r = cli_out_line(dir);
-	free(dir);
 	hr_sandbox_free(s);
 	return r;
 }

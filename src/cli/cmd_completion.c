@@ -138,19 +138,15 @@ static const char fish_completer[] =
 static int
 put_names(struct cli *c, struct hr_buf *b)
 {
-	struct json_object *list = NULL;
+	HR_PUT struct json_object *list = NULL;
 	struct hr_err err = {0};
-	char *text = hr_sandbox_list(c->state_dir, &err);
+	HR_FREE char *text = hr_sandbox_list(c->state_dir, &err);
 	size_t i;
 
-	if (text == NULL || hr_json_decode(text, strlen(text), &list, NULL) < 0) {
-		free(text);
+	if (text == NULL || hr_json_decode(text, strlen(text), &list, NULL) < 0)
 		return cli_fail(&err);
-	}
 	for (i = 0; i < hr_json_count(list); i++)
 		hr_buf_addf(b, "%s\n", hr_json_text_or(hr_json_entry(list, i), "sid", ""));
-	json_object_put(list);
-	free(text);
 	return CLI_OK;
 }
 

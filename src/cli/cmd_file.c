@@ -47,10 +47,11 @@ static int
 ls(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
 	const char *path = a->argc > 0 ? a->argv[0] : ".";
-	struct json_object *list = NULL;
+	HR_PUT struct json_object *list = NULL;
 	struct hr_err err = {0};
 	struct hr_buf b;
-	char *text = NULL, *whole = hr_cp_path(s, path);
+	HR_FREE char *text = NULL;
+	HR_FREE char *whole = hr_cp_path(s, path);
 	int r = whole != NULL ? hr_sandbox_list_files(s, whole, &text, &err) : hr_err_nomem(&err);
 
 	if (r == 0 && strcmp(text, "[]") == 0)
@@ -76,9 +77,6 @@ ls(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 		cli_say("the server's list of files is no JSON");
 		r = CLI_ERROR;
 	}
-	json_object_put(list);
-	free(text);
-	free(whole);
 	return r;
 }
 

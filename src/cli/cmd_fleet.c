@@ -48,7 +48,7 @@ call(struct cli *c, const char *method, const char *path, struct json_object *bo
     void (*show)(struct hr_buf *b, struct json_object *o))
 {
 	struct hr_rest *rest = service(c);
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	struct hr_err err = {0};
 	HR_BUF(b, 64u << 20);
 	int r;
@@ -68,7 +68,6 @@ call(struct cli *c, const char *method, const char *path, struct json_object *bo
 		}
 		r = cli_out(hr_buf_str(&b), b.len);
 	}
-	json_object_put(o);
 	json_object_put(body);
 	hr_rest_free(rest);
 	return r;
@@ -186,7 +185,8 @@ show_pools(struct hr_buf *b, struct json_object *o)
 static struct json_object *
 other_pools(struct cli *c, const char *name, bool *ret_found)
 {
-	struct json_object *there = NULL, *list = json_object_new_array(), *p, *copy, *body;
+	struct json_object *there = NULL, *p, *copy, *body;
+	HR_PUT struct json_object *list = json_object_new_array();
 	static const char *const members[] = {"name", "size", "request"};
 	struct hr_rest *rest = service(c);
 	struct hr_err err = {0};
@@ -198,7 +198,6 @@ other_pools(struct cli *c, const char *name, bool *ret_found)
 		if (rest != NULL)
 			(void)cli_fail(&err);
 		hr_rest_free(rest);
-		json_object_put(list);
 		return NULL;
 	}
 	hr_rest_free(rest);
@@ -226,7 +225,6 @@ other_pools(struct cli *c, const char *name, bool *ret_found)
 		body = NULL;
 	}
 	json_object_put(there);
-	json_object_put(list);
 	if (body == NULL)
 		(void)cli_usage("out of memory");
 	return body;
@@ -278,7 +276,7 @@ static int
 fleetd(struct cli *c, const struct cli_args *a, const char *const *options)
 {
 	const char *given = hr_env_get(c->env, "HANDRAIL_FLEETD");
-	struct hr_strv argv = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv argv = {0};
 	struct hr_spawn sp = {.path = given != NULL ? given : FLEETD, .umask = -1};
 	struct hr_err err = {0};
 	int code = 0, r;
@@ -290,7 +288,6 @@ fleetd(struct cli *c, const struct cli_args *a, const char *const *options)
 		hr_strv_add(&argv, a->argv[i]);
 	sp.argv = hr_strv_list(&argv);
 	r = argv.failed ? hr_err_nomem(&err) : hr_spawn_here(&sp, &code, &err);
-	hr_strv_done(&argv);
 	return r == 0 ? code : cli_usage("%s", err.msg);
 }
 

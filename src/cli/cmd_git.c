@@ -86,8 +86,10 @@ static int
 show_diff(const char *file, const char *json)
 {
 	struct json_object *o = NULL;
-	int original, modified, r = CLI_ERROR;
+	int r = CLI_ERROR;
 	HR_BUF(name, 1 << 16);
+	HR_CLOSE int original = -1;
+	HR_CLOSE int modified = -1;
 
 	if (hr_json_decode(json, strlen(json), &o, NULL) < 0) {
 		cli_say("the diff cannot be read");
@@ -100,8 +102,6 @@ show_diff(const char *file, const char *json)
 		cli_say("a temporary file: %s", strerror(errno));
 	else
 		r = run_diff(hr_buf_str(&name), original, modified);
-	hr_fd_close(&original);
-	hr_fd_close(&modified);
 	json_object_put(o);
 	return r;
 }

@@ -18,12 +18,12 @@
 static int
 show_images(const char *json)
 {
-	struct json_object *list = NULL, *o;
+	struct json_object *o;
+	HR_PUT struct json_object *list = NULL;
 	char when[32];
 	HR_BUF(b, 64u << 20);
 	struct tm tm;
 	time_t t;
-	int r;
 	size_t i;
 
 	if (hr_json_decode(json, strlen(json), &list, NULL) < 0)
@@ -47,23 +47,18 @@ show_images(const char *json)
 		hr_quote_text(&b, name, strlen(name));
 		hr_buf_addc(&b, '\n');
 	}
-	r = cli_out_buf(&b);
-	json_object_put(list);
-	return r;
+	return cli_out_buf(&b);
 }
 
 static int
 list_images(struct cli *c)
 {
 	struct hr_err err = {0};
-	char *json = NULL;
-	int r;
+	HR_FREE char *json = NULL;
 
 	if (hr_image_list(c->env, &json, &err) < 0)
 		return cli_fail(&err);
-	r = c->json ? cli_out_line(json) : show_images(json);
-	free(json);
-	return r;
+	return c->json ? cli_out_line(json) : show_images(json);
 }
 
 static int

@@ -186,9 +186,10 @@ start(
 static int
 up(struct cli *c, const struct cli_args *a)
 {
-	struct hr_strv env = {0}, plugins = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv plugins = {0};
 	struct hr_sandbox_options o = cli_sandbox(c, c->name);
-	char *action = NULL;
+	HR_FREE char *action = NULL;
 	int r;
 
 	r = set_by_options(c, a);
@@ -206,9 +207,6 @@ up(struct cli *c, const struct cli_args *a)
 		o.plugins = hr_strv_list(&plugins);
 		r = start(c, a, &o, action);
 	}
-	free(action);
-	hr_strv_done(&env);
-	hr_strv_done(&plugins);
 	return r;
 }
 
@@ -249,11 +247,10 @@ struct json_object *
 cli_recorded(struct cli *c, struct hr_err *err)
 {
 	struct json_object *list = NULL;
-	char *text = hr_sandbox_list(c->state_dir, err);
+	HR_FREE char *text = hr_sandbox_list(c->state_dir, err);
 
 	if (text != NULL && hr_json_decode(text, strlen(text), &list, NULL) < 0)
 		(void)hr_err_set(err, HR_E_INVAL, "the list of sandboxes is no JSON");
-	free(text);
 	return list;
 }
 
@@ -263,11 +260,10 @@ cli_provided(struct cli *c, struct hr_err *err)
 	const struct hr_sandbox_options o = {
 	    .environ = c->env, .headless = true, .state_dir = c->state_dir};
 	struct json_object *list = NULL;
-	char *text = NULL;
+	HR_FREE char *text = NULL;
 
 	if (hr_sandbox_found(c->config, &o, &text, err) == 0)
 		(void)hr_json_decode(text, strlen(text), &list, NULL);
-	free(text);
 	return list;
 }
 
@@ -340,7 +336,7 @@ static int
 down_all(struct cli *c)
 {
 	struct hr_err err = {0};
-	struct json_object *list = cli_recorded(c, &err);
+	HR_PUT struct json_object *list = cli_recorded(c, &err);
 	int r = CLI_OK, one;
 	size_t i;
 
@@ -350,7 +346,6 @@ down_all(struct cli *c)
 		one = down_one(c, hr_json_text_or(hr_json_entry(list, i), "sid", "-"));
 		r = one != CLI_OK ? one : r;
 	}
-	json_object_put(list);
 	return r;
 }
 
@@ -362,7 +357,7 @@ down_strays(struct cli *c)
 	const struct hr_sandbox_options o = {
 	    .environ = c->env, .headless = true, .state_dir = c->state_dir};
 	struct hr_err err = {0};
-	struct json_object *list = cli_provided(c, &err);
+	HR_PUT struct json_object *list = cli_provided(c, &err);
 	int r = CLI_OK;
 	size_t i;
 
@@ -379,7 +374,6 @@ down_strays(struct cli *c)
 			r = cli_done(c, "sid", hr_json_text_or(s, "sid", "-"), "id",
 			    hr_json_text_or(s, "id", "-"), "state", "gone", NULL);
 	}
-	json_object_put(list);
 	return r;
 }
 
@@ -389,14 +383,13 @@ end_pool(struct cli *c)
 {
 	const struct hr_sandbox_options o = cli_sandbox(c, NULL);
 	struct hr_err err = {0};
-	char *text = hr_sandbox_list(c->state_dir, &err);
+	HR_FREE char *text = hr_sandbox_list(c->state_dir, &err);
 	unsigned n;
 	int r = CLI_OK;
 
 	if (text == NULL ||
 	    (strcmp(text, "[]") == 0 && hr_pool_drain(c->config, &o, &n, &err) != 0))
 		r = cli_fail(&err);
-	free(text);
 	return r;
 }
 

@@ -172,7 +172,7 @@ ask(struct job *j, struct hr_http *http, const struct hr_strv *headers, char *ur
 	    .sink = on_bytes,
 	    .sink_arg = j,
 	    .watch_fd = j->cancel[0]};
-	struct hr_http_answer a = {0};
+	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	struct hr_err err = {0};
 	bool over = true;
 
@@ -196,15 +196,15 @@ ask(struct job *j, struct hr_http *http, const struct hr_strv *headers, char *ur
 				    : "The sandbox answers with HTTP status %ld",
 		    a.status);
 	}
-	hr_http_answer_done(&a);
 	return over;
 }
 
 static void
 job_do(struct job *j)
 {
-	struct hr_strv headers = {0};
-	char why[256] = "Out of memory", *url = NULL;
+	HR_CLEAN(hr_strv_done) struct hr_strv headers = {0};
+	char why[256] = "Out of memory";
+	HR_FREE char *url = NULL;
 	struct hr_http *http = hr_http_new(NULL);
 	int tries = TRIES;
 
@@ -218,8 +218,6 @@ job_do(struct job *j)
 	if (!j->answered && !is_cancelled(j, 0))
 		say_error(j->b, j->m.id, HR_RPC_INTERNAL, why);
 	hr_http_free(http);
-	hr_strv_done(&headers);
-	free(url);
 }
 
 static void *
@@ -390,7 +388,8 @@ static int
 open_door(struct hr_config *c, struct hr_err *err)
 {
 	static const char key[] = "sandbox.runtime_startup_env_vars";
-	struct json_object *map = NULL, *now = hr_config_value(c, key);
+	struct json_object *now = hr_config_value(c, key);
+	HR_PUT struct json_object *map = NULL;
 	int r = -1;
 
 	if (now != NULL)
@@ -404,14 +403,14 @@ open_door(struct hr_config *c, struct hr_err *err)
 		if (hr_json_put(&text, map) == 0 && text.fail == HR_OK)
 			r = hr_config_set(c, key, hr_buf_str(&text), err);
 	}
-	json_object_put(map);
 	return r;
 }
 
 static struct hr_sandbox *
 start(struct cli *c, const struct cli_args *a, int *ret_status)
 {
-	struct hr_strv plugins = {0}, env = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv plugins = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
 	struct hr_sandbox_options o = cli_sandbox(c, c->name);
 	struct hr_sandbox *s = NULL;
 	struct hr_err err = {0};
@@ -432,8 +431,6 @@ start(struct cli *c, const struct cli_args *a, int *ret_status)
 			s = NULL;
 		}
 	}
-	hr_strv_done(&plugins);
-	hr_strv_done(&env);
 	return s;
 }
 

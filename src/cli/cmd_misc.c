@@ -10,16 +10,13 @@ static int
 config(struct cli *c, const struct cli_args *a)
 {
 	struct hr_err err = {0};
-	char *text;
-	int r;
+	HR_FREE char *text = NULL;
 
 	(void)a;
 	text = hr_config_json(c->config, &err);
 	if (text == NULL)
 		return cli_fail(&err);
-	r = cli_out_line(text);
-	free(text);
-	return r;
+	return cli_out_line(text);
 }
 
 const struct cli_command cli_config = {
@@ -30,7 +27,7 @@ id(struct cli *c, const struct cli_args *a)
 {
 	const char *name = a->argc > 0 ? a->argv[0] : NULL;
 	struct hr_err err = {0};
-	char *sid = hr_session_id(c->config, name, &err);
+	HR_FREE char *sid = hr_session_id(c->config, name, &err);
 	int r;
 
 	if (sid == NULL)
@@ -39,7 +36,6 @@ id(struct cli *c, const struct cli_args *a)
 		r = cli_done(c, "sid", sid, NULL);
 	else
 		r = cli_out_line(sid);
-	free(sid);
 	return r;
 }
 

@@ -69,15 +69,13 @@ decoded(const char *text, size_t len)
 static void
 ask_kind(struct row *w, struct hr_sandbox *s)
 {
-	struct json_object *o = NULL;
-	char *text = NULL;
+	HR_FREE char *text = NULL;
+	HR_PUT struct json_object *o = NULL;
 
 	if (hr_sandbox_stats(s, &text, NULL) == 0 && (o = decoded(text, strlen(text))) != NULL) {
 		w->cpu = number_at(o, "cpu_percent");
 		w->memory = number_at(o, "mem_bytes");
 	}
-	json_object_put(o);
-	free(text);
 }
 
 static int
@@ -146,7 +144,7 @@ static void
 ask_all(struct row *rows, size_t n)
 {
 	const struct itimerspec most = {.it_value = {.tv_sec = ASK_S}};
-	int late_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	HR_CLOSE int late_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
 	size_t from;
 
 	for (from = 0; from < n; from += AT_ONCE) {
@@ -165,7 +163,6 @@ ask_all(struct row *rows, size_t n)
 			if (rows[i].asked)
 				(void)pthread_join(rows[i].thread, NULL);
 	}
-	hr_fd_close(&late_fd);
 }
 
 /* ---- what is shown ---- */
@@ -316,7 +313,8 @@ show(struct cli *c, const struct row *rows, size_t n)
 static int
 ps(struct cli *c, const struct cli_args *a)
 {
-	struct json_object *list = NULL, *found = NULL, *o;
+	struct json_object *found = NULL, *o;
+	HR_PUT struct json_object *list = NULL;
 	struct hr_err err = {0};
 	struct row *rows = NULL;
 	size_t n = 0;
@@ -341,7 +339,6 @@ ps(struct cli *c, const struct cli_args *a)
 	shown = show(c, rows, n);
 	free(rows);
 	json_object_put(found);
-	json_object_put(list);
 	return r != CLI_OK ? r : shown;
 }
 

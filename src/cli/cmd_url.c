@@ -13,9 +13,8 @@
 static int
 show(struct cli *c, const char *server, const char *key, const char *vscode, const char *hosts)
 {
-	struct json_object *o = NULL;
 	HR_BUF(b, 1 << 20);
-	int r;
+	HR_PUT struct json_object *o = NULL;
 
 	if (hr_json_decode(hosts, strlen(hosts), &o, NULL) < 0)
 		return cli_usage("the list of addresses cannot be read");
@@ -34,16 +33,15 @@ show(struct cli *c, const char *server, const char *key, const char *vscode, con
 			hr_buf_addf(&b, "%-6d %s\n", json_object_get_int(port), address);
 		}
 	}
-	r = cli_out_buf(&b);
-	json_object_put(o);
-	return r;
+	return cli_out_buf(&b);
 }
 
 static int
 print_urls(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
 	struct hr_err err = {0};
-	char *vscode = NULL, *hosts = NULL;
+	HR_FREE char *vscode = NULL;
+	HR_FREE char *hosts = NULL;
 	int r;
 
 	(void)a;
@@ -53,8 +51,6 @@ print_urls(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	else
 		r = show(c, hr_sandbox_url(s) != NULL ? hr_sandbox_url(s) : "-",
 		    hr_sandbox_session_api_key(s), vscode, hosts);
-	free(vscode);
-	free(hosts);
 	return r;
 }
 

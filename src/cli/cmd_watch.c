@@ -101,8 +101,8 @@ put_values(struct hr_buf *b, const char *prefix, struct json_object *o)
 static int
 show_use(struct cli *c, const char *text)
 {
-	struct json_object *o = NULL;
 	HR_BUF(b, 1 << 20);
+	HR_PUT struct json_object *o = NULL;
 
 	if (c->json)
 		return cli_out_line(text);
@@ -111,7 +111,6 @@ show_use(struct cli *c, const char *text)
 		put_values(&b, "", o);
 	else
 		hr_quote_text(&b, text, strlen(text));
-	json_object_put(o);
 	return cli_out_buf(&b);
 }
 
@@ -147,7 +146,8 @@ top(struct cli *c, const struct cli_args *a)
 	struct hr_sandbox *s;
 	char *text = NULL;
 	unsigned delay_ms = 0;
-	int r = delay_of(c, a, &delay_ms), gone;
+	int r = delay_of(c, a, &delay_ms);
+	HR_CLOSE int gone = -1;
 
 	if (r != CLI_OK)
 		return r;
@@ -164,7 +164,6 @@ top(struct cli *c, const struct cli_args *a)
 		free(text);
 		text = NULL;
 	} while (r == CLI_OK && delay_ms > 0 && !hr_rest_wait(gone, delay_ms));
-	hr_fd_close(&gone);
 	hr_sandbox_free(s);
 	return r;
 }

@@ -225,14 +225,13 @@ cli_action_text(const char *type, struct json_object *args, double timeout_s)
 int
 cli_observed(const struct cli *c, const char *text, bool content)
 {
-	struct json_object *obs = NULL;
+	HR_PUT struct json_object *obs = NULL;
 	int r = CLI_ERROR, shown;
 
 	if (hr_json_decode(text, strlen(text), &obs, NULL) == 0) {
 		shown = show(c, text, obs, content);
 		r = shown != CLI_OK ? shown : status_of(obs);
 	}
-	json_object_put(obs);
 	return r;
 }
 
@@ -241,13 +240,12 @@ static int
 act(struct cli *c, struct hr_sandbox *s, char *action)
 {
 	struct hr_err err = {0};
-	char *text = NULL;
+	HR_FREE char *text = NULL;
 	int r = CLI_USAGE;
 
 	if (action != NULL)
 		r = hr_sandbox_action(s, action, &text, &err) == 0 ? cli_observed(c, text, true)
 								   : cli_fail(&err);
-	free(text);
 	free(action);
 	return r;
 }

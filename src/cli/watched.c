@@ -90,19 +90,19 @@ take(struct cli_watched *k, struct json_object *o)
 static int
 place(struct cli_watched *k, struct hr_err *err)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 
 	if (ask(k, "GET", "/handrail/v1/session", NULL, &o, err) != 0)
 		return -1;
 	k->at = (uint64_t)hr_json_int_at(hr_json_at(o, "output"), "end");
-	json_object_put(o);
 	return 0;
 }
 
 int
 cli_watched_look(struct cli_watched *k, struct hr_err *err)
 {
-	struct json_object *all = NULL, *list, *o;
+	struct json_object *list, *o;
+	HR_PUT struct json_object *all = NULL;
 	size_t i;
 
 	if ((k->id == 0 && place(k, err) != 0) ||
@@ -115,7 +115,6 @@ cli_watched_look(struct cli_watched *k, struct hr_err *err)
 		if (is_it(k, o))
 			take(k, o);
 	}
-	json_object_put(all);
 	return 0;
 }
 
@@ -190,11 +189,10 @@ cli_watched_output(
 static void
 send_to(struct cli_watched *k, const char *path, const char *body)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 
 	/* one that has just ended refuses it */
 	(void)ask(k, "POST", path, body, &o, NULL);
-	json_object_put(o);
 }
 
 void

@@ -45,7 +45,7 @@ read_text(struct json_object *path, struct hr_buf *text)
 	struct hr_encoding encoding;
 	HR_BUF(bytes, TEXT_MAX);
 	HR_BUF(why, 4096);
-	char *file = NULL;
+	HR_FREE char *file = NULL;
 	const char *p;
 	size_t len;
 	bool ok;
@@ -59,7 +59,6 @@ read_text(struct json_object *path, struct hr_buf *text)
 		hr_encoding_detect(hr_buf_str(&bytes), bytes.len, &encoding);
 		ok = hr_textfile_decode(&bytes, &encoding, text, &why) == 0 && text->fail == HR_OK;
 	}
-	free(file);
 	return ok;
 }
 
@@ -155,7 +154,7 @@ main(int argc, char **argv)
 {
 	struct json_object *args = NULL;
 	struct hr_editor e;
-	char *office;
+	HR_FREE char *office = NULL;
 	int ok;
 
 	if (argc != 3) {
@@ -172,7 +171,6 @@ main(int argc, char **argv)
 	office = hr_path_join(argv[1], "handrail-office"); /* NULL for want of memory: none */
 	e = (struct hr_editor){.history_dir = argv[2], .office = office};
 	ok = run(&e, args);
-	free(office);
 	json_object_put(args);
 	return ok == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

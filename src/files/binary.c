@@ -104,13 +104,12 @@ hr_binary_name(const char *path, size_t len)
 bool
 hr_binary_file(const char *path)
 {
-	int fd = hr_reach_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	HR_CLOSE int fd = hr_reach_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	char head[HR_BINARY_HEAD];
 	ssize_t n;
 
 	if (fd < 0)
 		return false;
 	n = hr_fd_read_full(fd, head, sizeof(head), NULL);
-	hr_fd_close(&fd);
 	return n > 0 && hr_binary_head(head, (size_t)n);
 }

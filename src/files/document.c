@@ -68,7 +68,8 @@ collect(pid_t pid, int from, struct hr_buf *out)
 	int64_t deadline = hr_now_ms() + 1000 * (int64_t)PATIENCE;
 	ssize_t n = -1;
 	char *room;
-	int status = -1, end = hr_pidfd_open(pid);
+	int status = -1;
+	HR_CLOSE int end = hr_pidfd_open(pid);
 	bool in_time;
 
 	while ((in_time = wait_for(from, deadline))) {
@@ -82,7 +83,6 @@ collect(pid_t pid, int from, struct hr_buf *out)
 	if (!in_time || n < 0 || (end >= 0 && !wait_for(end, deadline)))
 		(void)kill(-pid, SIGKILL);
 	(void)hr_spawn_end(pid, &status);
-	hr_fd_close(&end);
 	return in_time && n == 0 ? status : -1;
 }
 

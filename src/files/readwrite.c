@@ -161,7 +161,7 @@ refuse_read(const struct hr_read *q, const struct hr_err *err, struct hr_buf *te
 enum hr_rw_result
 hr_rw_read(const struct hr_read *q, struct hr_buf *text)
 {
-	char *file = hr_purepath_bytes(q->path.p, q->path.len, text);
+	HR_FREE char *file = hr_purepath_bytes(q->path.p, q->path.len, text);
 	const char *media = media_type(q->path);
 	enum hr_rw_result r = HR_RW_DONE;
 	struct hr_err err = {.code = HR_OK};
@@ -181,7 +181,6 @@ hr_rw_read(const struct hr_read *q, struct hr_buf *text)
 	} else {
 		r = put_text(q, &bytes, text);
 	}
-	free(file);
 	return r;
 }
 
@@ -214,7 +213,7 @@ make_parents(const char *file, struct hr_err *err)
 {
 	const char *slash = strrchr(file, '/');
 	struct stat st;
-	char *dir;
+	HR_FREE char *dir = NULL;
 	int r = 0;
 
 	if (slash == NULL || slash == file)
@@ -225,7 +224,6 @@ make_parents(const char *file, struct hr_err *err)
 	/* what exists and is no directory is for the open to say */
 	if (stat(dir, &st) < 0)
 		r = hr_path_mkdirs(dir, 0777, NULL, err);
-	free(dir);
 	return r;
 }
 
@@ -333,7 +331,7 @@ exists(const char *file)
 enum hr_rw_result
 hr_rw_write(const struct hr_write *q, struct hr_buf *text)
 {
-	char *file = hr_purepath_bytes(q->path.p, q->path.len, text);
+	HR_FREE char *file = hr_purepath_bytes(q->path.p, q->path.len, text);
 	enum hr_rw_result r = HR_RW_DONE;
 	struct hr_err err = {.code = HR_OK};
 	HR_BUF(after, TEXT_MAX);
@@ -354,6 +352,5 @@ hr_rw_write(const struct hr_write *q, struct hr_buf *text)
 		hr_rw_insert(&after, NULL, q->content, 0, -1);
 	if (r == HR_RW_DONE)
 		r = store(q, file, &after, text);
-	free(file);
 	return r;
 }

@@ -31,7 +31,7 @@ is_binary(const struct hr_buf *b, bool all, bool *looked)
 static int
 read_file(const char *path, struct hr_buf *b, bool *ret_binary, struct hr_err *err)
 {
-	int fd = hr_reach_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	HR_CLOSE int fd = hr_reach_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	bool looked = ret_binary == NULL, sized, ended = false;
 	struct stat st = {0};
 	size_t want = PIECE;
@@ -70,7 +70,6 @@ read_file(const char *path, struct hr_buf *b, bool *ret_binary, struct hr_err *e
 	}
 	if (n < 0)
 		(void)hr_err_sys(err, errno, "%s", path);
-	hr_fd_close(&fd);
 	return n < 0 ? -1 : hr_buf_check(b, err);
 }
 

@@ -71,7 +71,8 @@ int64_t
 hr_fleet_ask_active(const struct hr_fleet_row *row)
 {
 	struct hr_rest *r = hr_fleet_asker(row->at);
-	struct json_object *info = NULL, *session = NULL;
+	HR_PUT struct json_object *info = NULL;
+	HR_PUT struct json_object *session = NULL;
 	int64_t now = (int64_t)time(NULL), active = -1;
 	double idle;
 
@@ -90,8 +91,6 @@ hr_fleet_ask_active(const struct hr_fleet_row *row)
 	    hr_json_true_at(session, "running"))
 		active = now;
 out:
-	json_object_put(info);
-	json_object_put(session);
 	hr_rest_free(r);
 	return active;
 }

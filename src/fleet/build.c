@@ -78,7 +78,8 @@ insert(struct hr_fleet_builds *b, struct hr_build *one)
 static void
 remove_dir(const struct hr_fleet_builds *b, const char *id, const char *what)
 {
-	char *dir = dir_of(b, id), *path = NULL;
+	HR_FREE char *dir = dir_of(b, id);
+	HR_FREE char *path = NULL;
 	struct hr_err err = {0};
 
 	if (dir != NULL)
@@ -86,8 +87,6 @@ remove_dir(const struct hr_fleet_builds *b, const char *id, const char *what)
 	if (path == NULL || hr_path_remove(path, &err) != 0)
 		hr_log(HR_LOG_ERROR, "build %s: what is left of it cannot be removed: %s", id,
 		    path == NULL ? "out of memory" : err.msg);
-	free(path);
-	free(dir);
 }
 
 /* Those of a key that are over longest go. */
@@ -385,7 +384,8 @@ hr_fleet_build(struct hr_fleet_builds *b, const struct hr_fleet_build_form *form
 {
 	struct coming c = {.key = form->key};
 	struct hr_build *one;
-	char *dir = NULL, *path = NULL;
+	HR_FREE char *dir = NULL;
+	HR_FREE char *path = NULL;
 	char id[HR_FLEET_BUILD_ID];
 	int fd = -1, r = -1;
 
@@ -412,8 +412,6 @@ hr_fleet_build(struct hr_fleet_builds *b, const struct hr_fleet_build_form *form
 		if (path != NULL)
 			remove_dir(b, id, NULL);
 	}
-	free(path);
-	free(dir);
 	return r;
 }
 
@@ -424,7 +422,7 @@ put_log(const struct hr_fleet_builds *b, const char *id, struct hr_buf *to)
 {
 	char *dir = dir_of(b, id),
 	     *path = dir != NULL ? hr_path_join(dir, HR_FLEET_BUILD_LOG) : NULL;
-	int fd = path != NULL ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+	HR_CLOSE int fd = path != NULL ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
 	char text[LOG_SHOWN];
 	ssize_t n = 0;
 	off_t len;
@@ -437,7 +435,6 @@ put_log(const struct hr_fleet_builds *b, const char *id, struct hr_buf *to)
 		n = hr_fd_read(fd, text, sizeof(text));
 	hr_buf_adds(to, ",\"log\":");
 	(void)hr_json_put_str(to, text, n > 0 ? (size_t)n : 0, HR_JSON_REPLACE);
-	hr_fd_close(&fd);
 	free(path);
 	free(dir);
 }

@@ -56,14 +56,13 @@ hr_build_write(const char *builds, const struct hr_build *one, struct hr_err *er
 static int
 read_record(const char *dir, struct json_object **ret, struct hr_err *err)
 {
-	char *path = hr_path_join(dir, "build.json");
 	HR_BUF(t, RECORD_MAX);
+	HR_FREE char *path = hr_path_join(dir, "build.json");
 	int r;
 
 	r = path != NULL ? hr_path_read(path, &t, err) : hr_err_nomem(err);
 	if (r == 0 && hr_json_decode(hr_buf_str(&t), t.len, ret, NULL) != 0)
 		r = hr_err_set(err, HR_E_INVAL, "%s is damaged", path);
-	free(path);
 	return r;
 }
 
@@ -85,12 +84,11 @@ take_names(struct json_object *o, struct hr_strv *names, struct hr_err *err)
 int
 hr_fleet_build_names(const char *dir, struct hr_strv *names, struct hr_err *err)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	int r = read_record(dir, &o, err);
 
 	if (r == 0)
 		r = take_names(o, names, err);
-	json_object_put(o);
 	return r;
 }
 
@@ -98,21 +96,19 @@ struct hr_build *
 hr_build_load(const char *builds, const char *id, struct hr_err *err)
 {
 	struct hr_build *one = calloc(1, sizeof(*one));
-	struct json_object *o = NULL;
-	char *dir = hr_path_join(builds, id);
+	HR_FREE char *dir = hr_path_join(builds, id);
+	HR_PUT struct json_object *o = NULL;
 	const char *status;
 	size_t i;
 
 	if (one == NULL || dir == NULL) {
 		(void)hr_err_nomem(err);
 		hr_build_free(one);
-		one = NULL;
-		goto out;
+		return NULL;
 	}
 	if (read_record(dir, &o, err) != 0 || take_names(o, &one->names, err) != 0) {
 		hr_build_free(one);
-		one = NULL;
-		goto out;
+		return NULL;
 	}
 	(void)snprintf(one->id, sizeof(one->id), "%.32s", id);
 	(void)snprintf(one->error, sizeof(one->error), "%s", hr_json_text_or(o, "error", ""));
@@ -122,8 +118,5 @@ hr_build_load(const char *builds, const char *id, struct hr_err *err)
 	for (i = HR_BUILD_SUCCESS; i <= HR_BUILD_INTERNAL_ERROR; i++)
 		if (strcmp(status, hr_build_words[i]) == 0)
 			one->status = (enum hr_build_status)i;
-out:
-	json_object_put(o);
-	free(dir);
 	return one;
 }

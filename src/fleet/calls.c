@@ -180,7 +180,7 @@ ask_logs(struct hr_fleet_call *c, const struct hr_fleet_row *row, struct hr_buf 
 {
 	struct hr_fleet *f = c->api->fleet;
 	struct hr_err err = {0};
-	char *text = NULL;
+	HR_FREE char *text = NULL;
 
 	if (f->engine->logs == NULL || !enter(f))
 		return;
@@ -190,7 +190,6 @@ ask_logs(struct hr_fleet_call *c, const struct hr_fleet_row *row, struct hr_buf 
 	} else {
 		hr_log(HR_LOG_INFO, "sandbox %s: its log: %.400s", row->id, err.msg);
 	}
-	free(text);
 	leave(f);
 }
 
@@ -199,7 +198,7 @@ static void
 look(struct hr_fleet_call *c, bool by_session)
 {
 	struct hr_fleet *f = c->api->fleet;
-	struct hr_fleet_row row = {.request = NULL};
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 	struct hr_buf *b = &c->a->body;
 	struct events e = {.b = b};
 	struct hr_err err = {0};
@@ -237,7 +236,6 @@ look(struct hr_fleet_call *c, bool by_session)
 	}
 	if (found != 1)
 		hr_fleet_refuse(c->a, found < 0 ? HR_FLEET_BROKEN : HR_FLEET_NOT_FOUND, &row, &err);
-	hr_fleet_row_done(&row);
 	hr_buf_done(&e.logs);
 }
 
@@ -339,7 +337,7 @@ hr_fleet_call_image(struct hr_fleet_call *c)
 	struct hr_fleet *f = c->api->fleet;
 	struct hr_err err = {0};
 	struct hr_buf name;
-	char *text = NULL;
+	HR_FREE char *text = NULL;
 	int r;
 
 	if (*hr_fleet_query(&name, c->query, "image") == '\0') {
@@ -362,7 +360,6 @@ hr_fleet_call_image(struct hr_fleet_call *c)
 			c->a->retry_after_s = HR_FLEET_BUSY_S;
 		}
 	}
-	free(text);
 	hr_buf_done(&name);
 }
 

@@ -194,8 +194,8 @@ static void
 open_page(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
     const struct hr_fleet_key *k, struct hr_fleet_answer *a)
 {
-	struct hr_fleet_row row = {.request = NULL};
-	struct json_object *body = NULL;
+	HR_PUT struct json_object *body = NULL;
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 	char ticket[HR_SIGNIN_SECRET + 1];
 	struct hr_err err = {0};
 	const char *id;
@@ -224,8 +224,6 @@ open_page(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
 		hr_log(HR_LOG_NOTICE, "key %" PRId64 " opens the page of sandbox %s", k->id, id);
 	}
 	explicit_bzero(ticket, sizeof(ticket));
-	hr_fleet_row_done(&row);
-	json_object_put(body);
 }
 
 /* ---- signing in ---- */
@@ -293,7 +291,7 @@ static void
 handle_signin(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
     const struct hr_signin *s, struct hr_fleet_answer *a)
 {
-	struct json_object *body = NULL;
+	HR_PUT struct json_object *body = NULL;
 	struct hr_signin_asked asked;
 
 	if (hr_json_decode(q->body, q->body_len, &body, NULL) != 0 ||
@@ -304,7 +302,6 @@ handle_signin(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
 		sign_in(api, q, &asked, a);
 	else
 		sign_out(api, s, &asked, a);
-	json_object_put(body);
 }
 
 /* Who has signed in asks as his key does. */

@@ -29,6 +29,7 @@
 #include "fleet/fleet.h"
 #include "host/common/exam.h"
 #include "host/rest.h"
+#include "proto/json.h"
 
 #define TEXT_MAX (8u << 20) /* of a whole configuration of nginx */
 #define DISK_MB 256
@@ -56,7 +57,8 @@ found(void *arg, bool ok, const char *what, const char *text)
 static bool
 enterable(struct hr_fleet_exam *x, const char *dir)
 {
-	char *path = strdup(dir), *slash;
+	char *slash;
+	HR_FREE char *path = strdup(dir);
 	struct stat st;
 	bool ok = true;
 
@@ -68,7 +70,6 @@ enterable(struct hr_fleet_exam *x, const char *dir)
 			ok = false;
 		}
 	}
-	free(path);
 	return ok;
 }
 
@@ -175,7 +176,8 @@ clock_(struct hr_fleet_exam *x)
 {
 	struct timex t = {.modes = 0};
 	time_t now = time(NULL), last = 0;
-	char *path = NULL, text[64];
+	char text[64];
+	HR_FREE char *path = NULL;
 	struct stat st;
 	struct tm tm;
 
@@ -183,7 +185,6 @@ clock_(struct hr_fleet_exam *x)
 		return;
 	if (stat(path, &st) == 0)
 		last = st.st_mtime;
-	free(path);
 	if (gmtime_r(&now, &tm) == NULL || strftime(text, sizeof(text), "%F %T UTC", &tm) == 0)
 		text[0] = '\0';
 	if (now + CLOCK_SLACK_S < last)
@@ -202,7 +203,8 @@ clock_(struct hr_fleet_exam *x)
 static int
 output_of(const char *const *argv, struct hr_buf *b, struct hr_err *err)
 {
-	int fd = memfd_create("output", MFD_CLOEXEC), status = 0;
+	int status = 0;
+	HR_CLOSE int fd = memfd_create("output", MFD_CLOEXEC);
 	const struct hr_spawn_fd fds[] = {{fd, 1}};
 	struct hr_spawn sp = {.path = argv[0], .argv = argv, .fds = fds, .nfds = 1, .umask = -1};
 	pid_t pid;
@@ -214,7 +216,6 @@ output_of(const char *const *argv, struct hr_buf *b, struct hr_err *err)
 		(void)hr_spawn_end(pid, &status);
 	if (pid > 0 && (lseek(fd, 0, SEEK_SET) != 0 || hr_path_read_fd(fd, argv[0], b, err) != 0))
 		status = -1;
-	hr_fd_close(&fd);
 	return pid > 0 ? status : -1;
 }
 
@@ -320,14 +321,13 @@ static bool
 answers(const char *listen)
 {
 	char at[HR_FLEET_PLACE];
-	struct json_object *said = NULL;
+	HR_PUT struct json_object *said = NULL;
 	struct hr_rest *r;
 	bool ok;
 
 	hr_fleet_edge_reach(listen, at);
 	r = hr_fleet_asker(at);
 	ok = r != NULL && hr_rest_get(r, "/alive", &said, NULL) == 0;
-	json_object_put(said);
 	hr_rest_free(r);
 	return ok;
 }
@@ -373,7 +373,7 @@ static void
 wildcard(struct hr_fleet_exam *x)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *a = NULL;
-	char *name = NULL;
+	HR_FREE char *name = NULL;
 	int why;
 
 	if (asprintf(&name, "handrail.%s", x->edge->domain) < 0)
@@ -384,7 +384,6 @@ wildcard(struct hr_fleet_exam *x)
 	    why == 0 ? "" : "; the DNS needs a record for all names (*.) of the domain");
 	if (why == 0)
 		freeaddrinfo(a);
-	free(name);
 }
 
 void

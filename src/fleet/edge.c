@@ -36,8 +36,9 @@ fill(struct hr_buf *out, const struct hr_fleet_edge *e, const char *name,
 {
 	struct hr_place places[12] = {{"run_dir", e->run_dir, false}, {"listen", e->listen, false},
 	    {"fastcgi_timeout", NULL, false}};
-	char *path = NULL, seconds[16];
+	char seconds[16];
 	HR_BUF(text, TEXT_MAX);
+	HR_FREE char *path = NULL;
 	size_t n = 3;
 	int r;
 	size_t i;
@@ -52,7 +53,6 @@ fill(struct hr_buf *out, const struct hr_fleet_edge *e, const char *name,
 		if (r != 0)
 			hr_err_prefix(err, "%s", name);
 	}
-	free(path);
 	return r;
 }
 
@@ -102,7 +102,8 @@ compose_console(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err
 {
 	const char *given = getenv("HANDRAIL_WWWDIR");
 	struct hr_place place = {"www_dir", given, false};
-	char *www = NULL, *page = NULL;
+	HR_FREE char *www = NULL;
+	HR_FREE char *page = NULL;
 	int r = -1;
 
 	if (given == NULL && asprintf(&www, "%s/www", e->data_dir) < 0)
@@ -118,8 +119,6 @@ compose_console(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err
 	} else {
 		r = fill(out, e, "handrail-fleet-console.conf.in", &place, 1, err);
 	}
-	free(page);
-	free(www);
 	return r;
 }
 
@@ -269,7 +268,7 @@ compose_file(const struct hr_fleet_edge *e, struct hr_buf *ret, char **ret_path,
 static int
 open_lock(const struct hr_fleet_edge *e, int how, struct hr_err *err)
 {
-	char *path = NULL;
+	HR_FREE char *path = NULL;
 	int fd;
 
 	if (asprintf(&path, "%s/nginx.lock", e->run_dir) < 0)
@@ -277,7 +276,6 @@ open_lock(const struct hr_fleet_edge *e, int how, struct hr_err *err)
 	fd = open(path, how | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		(void)hr_err_sys(err, errno, "%s", path);
-	free(path);
 	return fd;
 }
 
@@ -320,9 +318,9 @@ hr_fleet_edge_start(const struct hr_fleet_edge *e, int lock,
 	struct hr_spawn_fd fds[2 + HR_FLEET_LISTENERS] = {{2, 2}};
 	char inherited[sizeof("NGINX=") + HR_FLEET_LISTENERS * sizeof("3;")] = "NGINX=";
 	size_t nfds = 1, n = strlen(inherited);
-	struct hr_strv env = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
 	struct hr_buf conf;
-	char *path = NULL;
+	HR_FREE char *path = NULL;
 	pid_t pid = -1;
 	int note = -1;
 	size_t i;
@@ -340,7 +338,6 @@ hr_fleet_edge_start(const struct hr_fleet_edge *e, int lock,
 	nfds++;
 	if (env.failed) {
 		(void)hr_err_nomem(err);
-		hr_strv_done(&env);
 		return -1;
 	}
 	if (compose_file(e, &conf, &path, err) == 0 &&
@@ -362,8 +359,6 @@ hr_fleet_edge_start(const struct hr_fleet_edge *e, int lock,
 		pid = hr_spawn(&sp, err);
 	}
 	hr_fd_close(&note);
-	hr_strv_done(&env);
-	free(path);
 	hr_buf_done(&conf);
 	return pid;
 }
@@ -373,7 +368,7 @@ hr_fleet_edge_reload(const struct hr_fleet_edge *e, pid_t nginx, struct hr_err *
 {
 	struct hr_buf conf;
 	HR_BUF(there, TEXT_MAX);
-	char *path = NULL;
+	HR_FREE char *path = NULL;
 	int r;
 
 	r = compose_file(e, &conf, &path, err);
@@ -384,6 +379,5 @@ hr_fleet_edge_reload(const struct hr_fleet_edge *e, pid_t nginx, struct hr_err *
 			r = hr_err_sys(err, errno, "nginx");
 	}
 	hr_buf_done(&conf);
-	free(path);
 	return r;
 }

@@ -245,7 +245,7 @@ keep_logs(struct hr_fleet *f, const struct hr_fleet_row *row)
 {
 	struct hr_err why = {0};
 	struct hr_err err = {0};
-	char *text = NULL;
+	HR_FREE char *text = NULL;
 	int r;
 
 	(void)pthread_mutex_unlock(&f->lock);
@@ -257,14 +257,13 @@ keep_logs(struct hr_fleet *f, const struct hr_fleet_row *row)
 		 f->store->ops->event(f->store, row->id, HR_FLEET_EVENT_LOGS, text, &err) != 0)
 		hr_log(HR_LOG_ERROR, "sandbox %s: %s", row->id, err.msg);
 	(void)pthread_cond_broadcast(&f->changed);
-	free(text);
 }
 
 /* true: the job is over. Called with the lock, which is let go for the engine. */
 static bool
 work_on(struct hr_fleet *f, struct hr_fleet_job *j)
 {
-	struct hr_fleet_row row = {.request = NULL};
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 	struct hr_err why = {0};
 	struct hr_err err = {0};
 	int found = f->store->ops->find(f->store, j->id, &row, &err), r;
@@ -274,10 +273,8 @@ work_on(struct hr_fleet *f, struct hr_fleet_job *j)
 		found = f->store->ops->claim(f->store, &row, &mine, &err) == 0 ? 1 : -1;
 	if (found < 0)
 		hr_log(HR_LOG_ERROR, "sandbox %s: %s", j->id, err.msg);
-	if (found < 0 || !mine) {
-		hr_fleet_row_done(&row);
+	if (found < 0 || !mine)
 		return false;
-	}
 	/* what nobody knows, and what died, is only cleared away */
 	if (found == 0)
 		(void)snprintf(row.id, sizeof(row.id), "%s", j->id);
@@ -297,7 +294,6 @@ work_on(struct hr_fleet *f, struct hr_fleet_job *j)
 		else
 			over = r == 0;
 	}
-	hr_fleet_row_done(&row);
 	return over;
 }
 

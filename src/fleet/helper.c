@@ -51,7 +51,7 @@ static int
 understand(const struct hr_buf *b, int status, struct hr_fleet_row *row, char **ret_text,
     struct hr_err *err)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	const char *error;
 	int r = 0;
 
@@ -75,7 +75,6 @@ understand(const struct hr_buf *b, int status, struct hr_fleet_row *row, char **
 		*ret_text = strdup(hr_json_text_or(o, "text", ""));
 		r = *ret_text != NULL ? 0 : hr_err_nomem(err);
 	}
-	json_object_put(o);
 	return r;
 }
 
@@ -131,7 +130,8 @@ static int
 call(struct hr_fleet_helper *h, const char *what, const char *id, struct hr_fleet_row *row,
     char **ret_text, struct hr_err *err)
 {
-	int in = input(row, err), out[2] = {-1, -1}, status = 0, r = -1;
+	int out[2] = {-1, -1}, status = 0, r = -1;
+	HR_CLOSE int in = input(row, err);
 	struct hr_spawn_fd fds[3] = {{in, 0}, {-1, 1}, {2, 2}};
 	struct hr_spawn sp = {.path = "/proc/self/exe",
 	    .fds = fds,
@@ -139,7 +139,7 @@ call(struct hr_fleet_helper *h, const char *what, const char *id, struct hr_flee
 	    .setpgid = true,
 	    .pdeathsig = SIGKILL,
 	    .umask = -1};
-	struct hr_strv argv = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv argv = {0};
 	struct hr_err e = {0};
 	struct under_way helper;
 	struct hr_buf b;
@@ -169,11 +169,9 @@ call(struct hr_fleet_helper *h, const char *what, const char *id, struct hr_flee
 	end(&helper, &status);
 	r = understand(&b, status, row, ret_text, err);
 out:
-	hr_fd_close(&in);
 	hr_fd_close(&out[0]);
 	hr_fd_close(&out[1]);
 	hr_buf_done(&b);
-	hr_strv_done(&argv);
 	return r;
 }
 
@@ -303,11 +301,11 @@ int
 hr_fleet_helper_main(
     const struct hr_fleet_engine *engine, void *self, const char *what, const char *id)
 {
-	struct hr_fleet_row row = {.request = NULL};
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 	struct hr_err err = {0};
 	HR_BUF(b, TEXT_MAX);
-	char *text = NULL;
+	HR_FREE char *text = NULL;
 	int r = -1;
 
 	(void)snprintf(row.id, sizeof(row.id), "%s", id);
@@ -320,7 +318,6 @@ hr_fleet_helper_main(
 		row.factor = hr_json_int_at(o, "factor");
 		r = do_it(engine, self, what, &row, &text, &err);
 	}
-	json_object_put(o);
 	hr_buf_reset(&b);
 	hr_buf_addc(&b, '{');
 	if (r != 0) {
@@ -331,13 +328,11 @@ hr_fleet_helper_main(
 		if (text != NULL)
 			hr_json_put_named(&b, "text", text);
 	}
-	free(text);
 	hr_buf_addf(&b, ",\"vscode\":%d,\"app1\":%d,\"app2\":%d}\n", row.vscode_port,
 	    row.app_ports[0], row.app_ports[1]);
 	if (hr_buf_check(&b, NULL) != 0 || hr_fd_write_full(1, b.p, b.len, NULL) != 0)
 		r = -1;
 	else
 		r = 0; /* it is told */
-	hr_fleet_row_done(&row);
 	return r == 0 ? 0 : 1;
 }

@@ -81,12 +81,11 @@ config_of(const struct local *l, const struct hr_fleet_row *row, struct json_obj
     struct hr_err *err)
 {
 	struct hr_config *c = hr_config_copy(l->o->config, err);
-	char *workspace = hr_local_workspace(l->work, row->id);
+	HR_FREE char *workspace = hr_local_workspace(l->work, row->id);
 	int bad = c == NULL;
 
 	if (!bad && workspace != NULL)
 		bad |= hr_config_set(c, "core.workspace_base", workspace, err);
-	free(workspace);
 	if (!bad)
 		bad |= hr_fleet_request_set(q, l->o, row->factor, c, err);
 	if (!bad && l->work == NULL) /* there it would be a line of the user's own ~/.bashrc */
@@ -183,7 +182,7 @@ local_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	    .state_dir = l->dir,
 	    .log = say,
 	    .log_arg = row->id};
-	struct json_object *q = NULL;
+	HR_PUT struct json_object *q = NULL;
 	struct hr_config *c = NULL;
 	struct hr_sandbox *s = NULL;
 	struct hr_strv plugins = {0};
@@ -207,7 +206,6 @@ local_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	hr_sandbox_free(s);
 	hr_strv_done(&plugins);
 	hr_config_free(c);
-	json_object_put(q);
 	return r;
 }
 
@@ -216,7 +214,7 @@ static int
 local_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
 	struct hr_sandbox *s = NULL;
-	struct json_object *q = NULL;
+	HR_PUT struct json_object *q = NULL;
 	struct hr_strv env = {0};
 	int r = -1;
 
@@ -232,7 +230,6 @@ local_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
 		r = place(s, row, err);
 	hr_sandbox_free(s);
 	hr_strv_done(&env);
-	json_object_put(q);
 	return r;
 }
 

@@ -43,7 +43,7 @@ hr_local_image(
     const struct hr_fleet_options *o, const char *name, char **ret_json, struct hr_err *err)
 {
 	struct hr_engine docker = {0};
-	struct json_object *image = NULL;
+	HR_PUT struct json_object *image = NULL;
 	struct hr_err why = {0};
 	HR_BUF(path, 4096);
 	int r;
@@ -64,7 +64,6 @@ hr_local_image(
 	}
 	if (r == 0)
 		r = image_json(image, ret_json, err);
-	json_object_put(image);
 	hr_engine_done(&docker);
 	return r;
 }
@@ -103,8 +102,8 @@ static int
 build_it(const struct hr_fleet_options *o, const struct hr_strv *names, int *context,
     struct log *log, struct hr_err *err)
 {
-	struct hr_engine docker = {0};
 	HR_BUF(path, 16384);
+	HR_CLEAN(hr_engine_done) struct hr_engine docker = {0};
 	int r;
 	size_t i;
 
@@ -124,7 +123,6 @@ build_it(const struct hr_fleet_options *o, const struct hr_strv *names, int *con
 		r = hr_engine_init(&docker, o->environ, err);
 	if (r == 0)
 		r = hr_engine_progress(&docker, path.p, from_file, context, add_line, log, err);
-	hr_engine_done(&docker);
 	return r;
 }
 
@@ -132,8 +130,10 @@ build_it(const struct hr_fleet_options *o, const struct hr_strv *names, int *con
 int
 hr_local_build(const struct hr_fleet_options *o, const char *id, struct hr_err *err)
 {
-	char *dir = NULL, *context = NULL, *said = NULL;
-	struct hr_strv names = {0};
+	HR_FREE char *dir = NULL;
+	HR_FREE char *context = NULL;
+	HR_FREE char *said = NULL;
+	HR_CLEAN(hr_strv_done) struct hr_strv names = {0};
 	struct log log = {.fd = -1};
 	int fd = -1, r = -1;
 
@@ -155,9 +155,5 @@ hr_local_build(const struct hr_fleet_options *o, const char *id, struct hr_err *
 out:
 	hr_fd_close(&fd);
 	hr_fd_close(&log.fd);
-	hr_strv_done(&names);
-	free(dir);
-	free(context);
-	free(said);
 	return r;
 }

@@ -25,14 +25,13 @@ list_of(char *text, struct hr_err *err)
 int
 hr_local_list_recorded(const char *dir, hr_fleet_id_fn *fn, void *arg, struct hr_err *err)
 {
-	struct json_object *list = list_of(hr_sandbox_list(dir, err), err);
+	HR_PUT struct json_object *list = list_of(hr_sandbox_list(dir, err), err);
 	size_t i;
 
 	if (list == NULL)
 		return -1;
 	for (i = 0; i < hr_json_count(list); i++)
 		fn(arg, hr_json_text_or(hr_json_entry(list, i), "sid", ""));
-	json_object_put(list);
 	return 0;
 }
 
@@ -63,7 +62,7 @@ int
 hr_local_list_strays(const struct hr_fleet_options *o, const char *dir, hr_fleet_id_fn *fn,
     void *arg, struct hr_err *err)
 {
-	struct json_object *list = found(o, dir, err);
+	HR_PUT struct json_object *list = found(o, dir, err);
 	size_t i;
 
 	if (list == NULL)
@@ -71,7 +70,6 @@ hr_local_list_strays(const struct hr_fleet_options *o, const char *dir, hr_fleet
 	for (i = 0; i < hr_json_count(list); i++)
 		if (is_stray(hr_json_entry(list, i)))
 			fn(arg, hr_json_text_or(hr_json_entry(list, i), "sid", ""));
-	json_object_put(list);
 	return 0;
 }
 
@@ -80,7 +78,8 @@ hr_local_end_stray(
     const struct hr_fleet_options *o, const char *dir, const char *id, struct hr_err *err)
 {
 	struct hr_sandbox_options with = options_of(o, dir);
-	struct json_object *list = found(o, dir, err), *it;
+	struct json_object *it;
+	HR_PUT struct json_object *list = found(o, dir, err);
 	int r = list != NULL ? 0 : -1;
 	size_t i;
 
@@ -90,6 +89,5 @@ hr_local_end_stray(
 			r = hr_sandbox_end_found(
 			    o->config, &with, hr_json_text_or(it, "id", ""), err);
 	}
-	json_object_put(list);
 	return r;
 }

@@ -28,13 +28,12 @@ hr_local_workspace(const char *work, const char *id)
 int
 hr_local_remove_workspace(const char *work, const char *id, struct hr_err *err)
 {
-	char *path = hr_local_workspace(work, id);
+	HR_FREE char *path = hr_local_workspace(work, id);
 	struct hr_err e = {0};
 	int r = 0;
 
 	if (path != NULL && access(path, F_OK) == 0 && hr_path_remove(path, &e) != 0)
 		r = hr_err_from(err, HR_E_SYS, &e);
-	free(path);
 	return r;
 }
 
@@ -42,16 +41,13 @@ hr_local_remove_workspace(const char *work, const char *id, struct hr_err *err)
 static bool
 is_free_lock(int dirfd, const char *name)
 {
-	int fd;
-	bool is_free;
+	HR_CLOSE int fd = -1;
 
 	if (*name != '.' || strspn(name + 1, "0123456789abcdef") != HR_FLEET_ID - 1 ||
 	    strcmp(name + HR_FLEET_ID, ".lock") != 0)
 		return false;
 	fd = openat(dirfd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	is_free = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
-	hr_fd_close(&fd);
-	return is_free;
+	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
 static bool

@@ -416,7 +416,7 @@ main(int argc, char **argv)
 	enum hr_log_level level = HR_LOG_INFO;
 	struct hr_err err = {0};
 	const char *wrong;
-	char *run = NULL;
+	HR_FREE char *run = NULL;
 	int r;
 
 	o.config = hr_config_new(&err);
@@ -446,7 +446,6 @@ main(int argc, char **argv)
 	o.edge.run_dir = run;
 	if (r < 0)
 		r = do_it(&o, argv[argc - 1]);
-	free(run);
 	hr_config_free(o.config);
 	return r < 0 ? 1 : r;
 }

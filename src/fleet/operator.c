@@ -101,7 +101,7 @@ revoke_key(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer 
 static void
 put_sandbox(void *arg, const struct hr_fleet_row *row)
 {
-	struct json_object *request = NULL;
+	HR_PUT struct json_object *request = NULL;
 	struct hr_buf *b = arg;
 	const char *image = "";
 
@@ -118,7 +118,6 @@ put_sandbox(void *arg, const struct hr_fleet_row *row)
 		image = hr_json_text_or(request, "image", "");
 	hr_json_put_named(b, "image", image);
 	hr_buf_addc(b, '}');
-	json_object_put(request);
 }
 
 /* Any key's: 0, or -1: no such call. Takes the lock itself. */
@@ -300,15 +299,13 @@ void
 hr_fleet_handle_operator(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
     const char *path, struct hr_fleet_answer *a)
 {
-	struct json_object *body = NULL;
+	HR_PUT struct json_object *body = NULL;
 	size_t i;
 
 	if (q->body_len > 0)
 		(void)hr_json_decode(q->body, q->body_len, &body, NULL); /* it was JSON before */
-	if (change_sandbox(api, q->method, path, body, a) == 0) {
-		json_object_put(body);
+	if (change_sandbox(api, q->method, path, body, a) == 0)
 		return;
-	}
 	(void)pthread_mutex_lock(&api->fleet->lock);
 	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		if (strcmp(rows[i].method, q->method) == 0 && strcmp(rows[i].path, path) == 0)
@@ -316,7 +313,6 @@ hr_fleet_handle_operator(const struct hr_fleet_api *api, const struct hr_fleet_r
 	(void)pthread_mutex_unlock(&api->fleet->lock);
 	if (a->status == 0)
 		(void)hr_fleet_say(a, 404, "Not Found");
-	json_object_put(body);
 }
 
 static void

@@ -178,8 +178,9 @@ hr_fleet_drain(struct hr_fleet *f, bool on, struct hr_err *err)
 int
 hr_fleet_load(struct hr_fleet *f, struct hr_err *err)
 {
-	char *drained = NULL, *pools = NULL;
-	struct json_object *list = NULL;
+	HR_FREE char *drained = NULL;
+	HR_FREE char *pools = NULL;
+	HR_PUT struct json_object *list = NULL;
 	int r = f->store->ops->note_get(f->store, "drained", &drained, err);
 
 	if (r == 0)
@@ -190,9 +191,6 @@ hr_fleet_load(struct hr_fleet *f, struct hr_err *err)
 	    (hr_json_decode(pools, strlen(pools), &list, NULL) != 0 ||
 		read_pools(f, list, &f->pools, err) != 0))
 		hr_log(HR_LOG_ERROR, "the store's pools are not understood, so there are none");
-	json_object_put(list);
-	free(drained);
-	free(pools);
 	return r;
 }
 
@@ -202,7 +200,7 @@ static int
 add_one(struct hr_fleet *f, const struct hr_fleet_pool *p, struct hr_err *err)
 {
 	static const struct hr_fleet_limits none;
-	struct hr_fleet_row row = {.request = NULL};
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 	enum hr_fleet_result r = HR_FLEET_BROKEN;
 
 	hr_fleet_history_keep(f);
@@ -211,20 +209,18 @@ add_one(struct hr_fleet *f, const struct hr_fleet_pool *p, struct hr_err *err)
 	if (r == HR_FLEET_OK && hr_fleet_add_job(f, HR_JOB_WARM, row.id, err) != 0)
 		r = HR_FLEET_BROKEN;
 	(void)pthread_cond_broadcast(&f->changed);
-	hr_fleet_row_done(&row);
 	return r == HR_FLEET_OK ? 1 : r == HR_FLEET_BROKEN ? -1 : 0;
 }
 
 static int
 end_one(struct hr_fleet *f, const char *id, const char *why, struct hr_err *err)
 {
-	struct hr_fleet_row row = {.request = NULL};
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 	bool moved = false;
 	int r = f->store->ops->find(f->store, id, &row, err);
 
 	if (r == 1 && row.state == HR_FLEET_WARM)
 		r = hr_fleet_begin(f, &row, HR_FLEET_STOPPING, HR_JOB_STOP, why, &moved, err);
-	hr_fleet_row_done(&row);
 	return r < 0 ? -1 : 0;
 }
 

@@ -93,7 +93,7 @@ command_words(struct json_object *request, struct hr_strv *words)
 void
 hr_fleet_request_plugins(struct json_object *request, struct hr_strv *v)
 {
-	struct hr_strv words = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv words = {0};
 	bool on = false;
 	size_t i;
 
@@ -105,7 +105,6 @@ hr_fleet_request_plugins(struct json_object *request, struct hr_strv *v)
 			hr_strv_add(v, words.v[i]);
 	}
 	v->failed |= words.failed;
-	hr_strv_done(&words);
 }
 
 void
@@ -156,7 +155,7 @@ hr_fleet_request_set(struct json_object *request, const struct hr_fleet_options 
 int
 hr_fleet_request_is_v1(struct json_object *request)
 {
-	struct hr_strv words = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv words = {0};
 	const char *name;
 	int r = 0;
 	size_t i;
@@ -171,7 +170,6 @@ hr_fleet_request_is_v1(struct json_object *request)
 	}
 	if (words.failed)
 		r = -1;
-	hr_strv_done(&words);
 	return r;
 }
 
@@ -190,8 +188,8 @@ hr_fleet_request_shape(
 	    "runtime_class", "run_as_user", "run_as_group", "fs_group"};
 	const char *named = hr_json_text_or(request, "image", "");
 	unsigned char sum[SHA256_DIGEST_LENGTH];
-	struct hr_strv plugins = {0};
 	HR_BUF(b, SHAPE_MAX);
+	HR_CLEAN(hr_strv_done) struct hr_strv plugins = {0};
 	int v1 = hr_fleet_request_is_v1(request), r;
 	size_t i;
 
@@ -213,6 +211,5 @@ hr_fleet_request_shape(
 		for (i = 0; i < sizeof(sum); i++)
 			(void)snprintf(ret + 2 * i, 3, "%02x", sum[i]);
 	}
-	hr_strv_done(&plugins);
 	return r;
 }

@@ -205,8 +205,8 @@ serve_one(struct hr_fleet_server *s, FCGX_Request *fcgi)
 		     : strcmp(route, "refused") == 0 ? HR_FLEET_ROUTE_REFUSED
 						     : HR_FLEET_ROUTE_NONE,
 	};
-	struct hr_fleet_answer a = {.status = 0};
 	HR_BUF(body, HR_FLEET_BODY_MAX);
+	HR_CLEAN(hr_fleet_answer_done) struct hr_fleet_answer a = {.status = 0};
 	bool replaced = false, whole = false;
 
 	/* A body that nginx passes on as it comes is read by who asked for it, once the key is
@@ -238,7 +238,6 @@ serve_one(struct hr_fleet_server *s, FCGX_Request *fcgi)
 		FCGX_Free(fcgi, 1);
 	if (replaced)
 		send_stream(fcgi, &a);
-	hr_fleet_answer_done(&a);
 	return replaced;
 }
 

@@ -211,14 +211,13 @@ check_version(struct hr_sqlite *s, const char *dir, bool make, struct hr_err *er
 static void
 sqlite_close(struct hr_store *base)
 {
-	struct hr_sqlite *s = (struct hr_sqlite *)(void *)base;
+	HR_FREE struct hr_sqlite *s = (struct hr_sqlite *)(void *)base;
 	size_t i;
 
 	for (i = 0; i < s->n; i++)
 		(void)sqlite3_finalize(s->statements[i].st);
 	(void)sqlite3_close(s->db);
 	hr_fd_close(&s->lock);
-	free(s);
 }
 
 static int
@@ -507,7 +506,8 @@ struct hr_store *
 hr_sqlite_open(const char *dir, bool make, struct hr_err *err)
 {
 	struct hr_sqlite *s = calloc(1, sizeof(*s));
-	char *path = NULL, *lock = NULL;
+	HR_FREE char *path = NULL;
+	HR_FREE char *lock = NULL;
 	int r = -1;
 
 	if (s != NULL) {
@@ -519,8 +519,6 @@ hr_sqlite_open(const char *dir, bool make, struct hr_err *err)
 		(void)hr_err_nomem(err);
 	else
 		r = open_file(s, dir, path, lock, make, err);
-	free(path);
-	free(lock);
 	if (r == 0)
 		return &s->base;
 	if (s != NULL)
@@ -532,7 +530,7 @@ int
 hr_sqlite_check(const char *dir, struct hr_err *err)
 {
 	struct hr_sqlite *s = calloc(1, sizeof(*s));
-	char *path = NULL;
+	HR_FREE char *path = NULL;
 	int64_t version;
 	int r = -1;
 
@@ -542,7 +540,6 @@ hr_sqlite_check(const char *dir, struct hr_err *err)
 		(void)hr_err_nomem(err);
 	else if (open_db(s, path, SQLITE_OPEN_READONLY, err) == 0)
 		r = read_version(s, dir, false, &version, err);
-	free(path);
 	if (s != NULL)
 		sqlite_close(&s->base);
 	return r;

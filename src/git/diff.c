@@ -157,13 +157,12 @@ put_diff(char *path, const char *wanted, struct hr_buf *json, struct hr_buf *why
 int
 hr_git_diff(const char *path, const char *wanted, struct hr_buf *json, struct hr_buf *why)
 {
-	char *real = realpath(path, NULL);
+	HR_FREE char *real = realpath(path, NULL);
 	int r;
 
 	if (real == NULL)
 		return hr_git_fail(why, strerror(errno));
 	r = put_diff(real, wanted, json, why);
-	free(real);
 	if (r == 0 && json->fail != HR_OK)
 		return hr_git_fail(why, "out of memory");
 	return r;
@@ -173,7 +172,8 @@ hr_git_diff(const char *path, const char *wanted, struct hr_buf *json, struct hr
 static char *
 real_of_gone(const char *path)
 {
-	char *text = strdup(path), *slash = text, *real = NULL, *ret = NULL;
+	HR_FREE char *text = strdup(path);
+	char *slash = text, *real = NULL, *ret = NULL;
 	const char *rest = path;
 
 	while (slash != NULL && real == NULL) {
@@ -186,18 +186,17 @@ real_of_gone(const char *path)
 	if (real != NULL)
 		ret = hr_path_join(real, rest);
 	free(real);
-	free(text);
 	return ret;
 }
 
 int
 hr_git_commit_diff(const char *path, const char *commit, struct hr_buf *json, struct hr_buf *why)
 {
-	char *real = real_of_gone(path);
 	HR_BUF(sha, HR_GIT_OUTPUT_MAX);
 	HR_BUF(parent, HR_GIT_OUTPUT_MAX);
 	HR_BUF(before, 2 * HR_GIT_FILE_MAX);
 	HR_BUF(after, 2 * HR_GIT_FILE_MAX);
+	HR_FREE char *real = real_of_gone(path);
 	const char *rest = NULL;
 	bool directory = false;
 	int r = -1;
@@ -222,6 +221,5 @@ hr_git_commit_diff(const char *path, const char *commit, struct hr_buf *json, st
 		if (r == 0)
 			put_sides(json, &after, &before);
 	}
-	free(real);
 	return r;
 }

@@ -71,7 +71,8 @@ int
 hr_gitrun(const char *directory, const char *const *args, struct hr_buf *out)
 {
 	const char *argv[ARGS_MAX] = {"git", "-C", directory, "--no-pager"};
-	int pair[2], errors = memfd_create("git", MFD_CLOEXEC), r;
+	int pair[2], r;
+	HR_CLOSE int errors = memfd_create("git", MFD_CLOEXEC);
 	size_t n = 4;
 	struct hr_err err = {.code = HR_OK};
 	enum hr_errc full;
@@ -85,10 +86,8 @@ hr_gitrun(const char *directory, const char *const *args, struct hr_buf *out)
 	argv[n] = NULL;
 	if (errors < 0)
 		return fail_text(out, "memfd_create", errno);
-	if (pipe2(pair, O_CLOEXEC) < 0) {
-		hr_fd_close(&errors);
+	if (pipe2(pair, O_CLOEXEC) < 0)
 		return fail_text(out, "pipe", errno);
-	}
 	pid = hr_spawn(&(const struct hr_spawn){.path = "git",
 			   .argv = argv,
 			   .fds = (const struct hr_spawn_fd[]){{pair[1], 1}, {errors, 2}},
@@ -112,6 +111,5 @@ hr_gitrun(const char *directory, const char *const *args, struct hr_buf *out)
 		}
 	}
 	hr_fd_close(&pair[0]);
-	hr_fd_close(&errors);
 	return r;
 }

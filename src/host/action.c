@@ -139,8 +139,8 @@ static int
 by_backend(
     struct hr_sandbox *s, struct json_object *action, struct json_object **ret, struct hr_err *err)
 {
-	char *text = NULL;
 	HR_BUF(b, ACTION_MAX);
+	HR_FREE char *text = NULL;
 	int r;
 
 	if (hr_json_put(&b, action) != 0 || hr_buf_check(&b, NULL) != 0)
@@ -152,7 +152,6 @@ by_backend(
 		*ret = NULL;
 		r = hr_err_set(err, HR_E_INVAL, "the backend's answer is no observation");
 	}
-	free(text);
 	return r;
 }
 
@@ -233,7 +232,8 @@ int
 hr_sandbox_action_as(struct hr_sandbox *s, const char *action, const struct hr_action_way *way,
     char **ret_observation, struct hr_err *err)
 {
-	struct json_object *a = NULL, *obs = NULL;
+	HR_PUT struct json_object *a = NULL;
+	HR_PUT struct json_object *obs = NULL;
 	const char *type;
 	double timeout_s;
 	int r = -1;
@@ -242,10 +242,10 @@ hr_sandbox_action_as(struct hr_sandbox *s, const char *action, const struct hr_a
 	    (type = hr_json_text_at(a, "action")) == NULL) {
 		(void)hr_err_set(
 		    err, HR_E_INVAL, "an action is a JSON object with the text \"action\"");
-		goto out;
+		return -1;
 	}
 	if (give_timeout(s, a, &timeout_s, err) < 0)
-		goto out;
+		return -1;
 	r = decide(s, a, type, &obs, err);
 	if (r == 0 && strcmp(type, "run") == 0)
 		refresh_tokens(s, hr_json_at(a, "args"));
@@ -255,9 +255,6 @@ hr_sandbox_action_as(struct hr_sandbox *s, const char *action, const struct hr_a
 		r = complete(obs, a, err);
 	if (r == 0)
 		r = (*ret_observation = text_of(obs, err)) != NULL ? 0 : -1;
-out:
-	json_object_put(obs);
-	json_object_put(a);
 	return r;
 }
 
@@ -271,7 +268,8 @@ run(struct hr_sandbox *s, const char *command, bool own_shell, double timeout_s,
 	    "is_static", own_shell ? json_object_new_boolean(true) : HR_JSON_NONE, NULL);
 	struct json_object *a = hr_json_object(err, "action", json_object_new_string("run"), "args",
 	    args, "timeout", json_object_new_double(timeout_s), NULL);
-	struct json_object *obs = NULL, *metadata;
+	struct json_object *metadata;
+	HR_PUT struct json_object *obs = NULL;
 	const char *content;
 	int r = a != NULL ? execute(s, a, timeout_s, NULL, &obs, err) : -1;
 
@@ -286,7 +284,6 @@ run(struct hr_sandbox *s, const char *command, bool own_shell, double timeout_s,
 		if (b != NULL && content != NULL)
 			hr_buf_adds(b, content);
 	}
-	json_object_put(obs);
 	json_object_put(a);
 	return r;
 }
@@ -312,7 +309,7 @@ hr_sandbox_file(struct hr_sandbox *s, const char *path, const char *content, str
 	const char *type = content != NULL ? "write" : "read";
 	struct json_object *a = hr_json_object(err, "action", json_object_new_string(type), "args",
 	    hr_json_texts(err, "path", path, "content", content, NULL), NULL);
-	struct json_object *obs = NULL;
+	HR_PUT struct json_object *obs = NULL;
 	int r = -1;
 
 	if (a != NULL && execute(s, a, FILE_TIMEOUT_S, NULL, &obs, err) == 0) {
@@ -321,7 +318,6 @@ hr_sandbox_file(struct hr_sandbox *s, const char *path, const char *content, str
 			hr_buf_adds(b, hr_json_text_or(obs, "content", ""));
 	}
 	json_object_put(a);
-	json_object_put(obs);
 	return r;
 }
 

@@ -287,7 +287,7 @@ name_in(const char *file, char name[256])
 static int
 list_in(const struct listing *l, const char *dir, struct hr_err *err)
 {
-	struct dirent **entries = NULL;
+	HR_FREE struct dirent **entries = NULL;
 	int n = scandir(dir, &entries, NULL, alphasort), r = 0;
 	char name[256], *path;
 	int i;
@@ -313,7 +313,6 @@ list_in(const struct listing *l, const char *dir, struct hr_err *err)
 		free(path);
 		free(entries[i]);
 	}
-	free(entries);
 	return r;
 }
 

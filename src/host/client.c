@@ -141,7 +141,8 @@ status_error(const struct hr_client *c, const struct hr_http_request *req,
 			   : a->status >= 400 ? "Client error"
 			   : a->status >= 300 ? "Redirect response"
 					      : "Informational response";
-	struct json_object *o = NULL, *detail;
+	struct json_object *detail;
+	HR_PUT struct json_object *o = NULL;
 	size_t n;
 
 	(void)hr_err_set(err, HR_E_HTTP_STATUS,
@@ -160,7 +161,6 @@ status_error(const struct hr_client *c, const struct hr_http_request *req,
 		(void)snprintf(err->msg + n, sizeof(err->msg) - n, "\nDetails: %s",
 		    json_object_get_string(detail));
 	}
-	json_object_put(o);
 }
 
 unsigned

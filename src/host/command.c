@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clean.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "base/random.h"
@@ -45,7 +46,7 @@ hr_command_here(
     const struct hr_strv *words, const char *const *env, int *ret_status, struct hr_err *err)
 {
 	struct hr_spawn sp = {.argv = hr_strv_list(words), .umask = -1};
-	struct hr_strv own = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv own = {0};
 	struct hr_err e = {0};
 	int r;
 
@@ -57,7 +58,6 @@ hr_command_here(
 		r = hr_err_nomem(err);
 	else if ((r = hr_spawn_here(&sp, ret_status, &e)) != 0)
 		r = hr_err_from(err, HR_E_RUNTIME, &e);
-	hr_strv_done(&own);
 	return r;
 }
 

@@ -195,14 +195,13 @@ forget(struct follow *f, struct watched *w)
 static int
 process_of(const char *record)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	int64_t pid;
 	int fd = -1;
 
 	if (hr_json_decode(record, strlen(record), &o, NULL) == 0 &&
 	    (pid = hr_json_int_at(o, "pid")) > 0 && pid <= INT_MAX)
 		fd = hr_proc_watch((pid_t)pid, (unsigned long long)hr_json_int_at(o, "started"));
-	json_object_put(o);
 	return fd;
 }
 
@@ -287,15 +286,13 @@ from_records(struct follow *f, int in)
 static void
 known_ones(struct follow *f)
 {
-	struct json_object *list = NULL;
-	char *text = hr_sandbox_list(f->state_dir, NULL);
+	HR_FREE char *text = hr_sandbox_list(f->state_dir, NULL);
+	HR_PUT struct json_object *list = NULL;
 	size_t i;
 
 	if (text != NULL && hr_json_decode(text, strlen(text), &list, NULL) == 0)
 		for (i = 0; i < hr_json_count(list); i++)
 			remember(f, hr_json_text_or(hr_json_entry(list, i), "sid", ""), false);
-	json_object_put(list);
-	free(text);
 }
 
 /* ---- waiting ---- */
@@ -353,7 +350,8 @@ hr_sandbox_events(const struct hr_config *c, const char *state_dir, const char *
 	    .feed = {-1, -1},
 	    .stop_fd = -1,
 	    .end_fd = end_fd};
-	int in = -1, r;
+	int r;
+	HR_CLOSE int in = -1;
 
 	if (hr_state_directory(state_dir, true, err) != 0)
 		return -1;
@@ -367,6 +365,5 @@ hr_sandbox_events(const struct hr_config *c, const char *state_dir, const char *
 	while (f.n > 0)
 		forget(&f, &f.v[0]);
 	stop_listening(&f);
-	hr_fd_close(&in);
 	return r;
 }

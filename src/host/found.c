@@ -17,8 +17,8 @@
 static bool
 is_recorded(const char *state_dir, const char *sid, const char *run)
 {
-	struct json_object *o = NULL;
-	struct hr_record r = {0};
+	HR_PUT struct json_object *o = NULL;
+	HR_CLEAN(hr_record_done) struct hr_record r = {0};
 	bool is = false;
 
 	if (state_dir == NULL || !hr_sid_valid(sid) ||
@@ -26,8 +26,6 @@ is_recorded(const char *state_dir, const char *sid, const char *run)
 		return false;
 	if (r.backend != NULL && hr_json_decode(r.backend, strlen(r.backend), &o, NULL) == 0)
 		is = strcmp(hr_json_text_or(o, "run", ""), run) == 0;
-	json_object_put(o);
-	hr_record_done(&r);
 	return is;
 }
 
@@ -49,7 +47,7 @@ is_known(const char *state_dir, const char *sid, const char *run)
 static int
 complete(struct hr_sandbox *s, char **text, struct hr_err *err)
 {
-	struct json_object *list = NULL;
+	HR_PUT struct json_object *list = NULL;
 	int r = 0;
 	size_t i;
 
@@ -66,7 +64,6 @@ complete(struct hr_sandbox *s, char **text, struct hr_err *err)
 	}
 	free(*text);
 	*text = r == 0 ? hr_json_string(list, HR_JSON_BODY_MAX, err) : NULL;
-	json_object_put(list);
 	return *text != NULL ? 0 : -1;
 }
 

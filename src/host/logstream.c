@@ -77,7 +77,7 @@ follow(void *arg)
 static int
 open_again(struct hr_log_stream *t, struct hr_sandbox *s, struct hr_err *err)
 {
-	char *record = s->ops->record(s->self, err);
+	HR_FREE char *record = s->ops->record(s->self, err);
 	int r = -1;
 
 	if (record == NULL)
@@ -95,7 +95,6 @@ open_again(struct hr_log_stream *t, struct hr_sandbox *s, struct hr_err *err)
 		r = t->ops->restore(t->self, record, err);
 	if (r == 0 && t->ops->state != NULL && strcmp(t->ops->state(t->self), "gone") == 0)
 		r = hr_err_set(err, HR_E_NO_SANDBOX, "there is no sandbox \"%s\" any more", s->sid);
-	free(record);
 	return r;
 }
 

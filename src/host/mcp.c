@@ -127,7 +127,8 @@ post(struct hr_sandbox *s, struct json_object *list, struct hr_err *err)
 int
 hr_sandbox_add_mcp(struct hr_sandbox *s, const char *extra, struct hr_err *err)
 {
-	struct json_object *list = json_object_new_array(), *more = NULL;
+	HR_PUT struct json_object *list = json_object_new_array();
+	HR_PUT struct json_object *more = NULL;
 	int added, r = 0;
 
 	if (!s->connected || s->endpoint.url == NULL)
@@ -156,7 +157,5 @@ hr_sandbox_add_mcp(struct hr_sandbox *s, const char *extra, struct hr_err *err)
 			}
 		}
 	}
-	json_object_put(list);
-	json_object_put(more);
 	return r;
 }

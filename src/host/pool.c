@@ -76,7 +76,7 @@ ends_in(const char *name, const char *suffix)
 static int
 visit(const char *state_dir, const char *suffix, pool_visit_fn *fn, void *arg, struct hr_err *err)
 {
-	char *where = pool_directory(state_dir);
+	HR_FREE char *where = pool_directory(state_dir);
 	DIR *dir = where != NULL ? opendir(where) : NULL;
 	struct dirent *e;
 	int r = 0;
@@ -91,14 +91,14 @@ visit(const char *state_dir, const char *suffix, pool_visit_fn *fn, void *arg, s
 		r = hr_err_sys(err, errno, "read %s", where);
 	if (dir != NULL)
 		(void)closedir(dir);
-	free(where);
 	return r;
 }
 
 static bool
 fits(const char *path, const char *spec, char **ret_sid, char **ret_backend)
 {
-	struct json_object *o = NULL, *v;
+	struct json_object *v;
+	HR_PUT struct json_object *o = NULL;
 	const char *name;
 	HR_BUF(b, RECORD_MAX);
 	bool fit = false;
@@ -112,7 +112,6 @@ fits(const char *path, const char *spec, char **ret_sid, char **ret_backend)
 		*ret_sid = strdup(name);
 	if (fit && ret_backend != NULL && (v = hr_json_at(o, "backend")) != NULL)
 		*ret_backend = hr_json_string(v, RECORD_MAX, NULL);
-	json_object_put(o);
 	return fit;
 }
 
@@ -195,7 +194,7 @@ static int
 adopt(struct hr_sandbox *s, const char *sid, const char *backend, const char *mine,
     struct hr_err *err)
 {
-	char *record = hr_record_path(s->state_dir, s->sid, RECORD);
+	HR_FREE char *record = hr_record_path(s->state_dir, s->sid, RECORD);
 	int r;
 
 	if (record == NULL)
@@ -203,7 +202,6 @@ adopt(struct hr_sandbox *s, const char *sid, const char *backend, const char *mi
 	r = hr_record_save_taking(s, backend, hr_path_leaf(mine), err);
 	if (r == 0 && (r = s->ops->adopt(s->self, sid, backend, NULL) == 0) == 0)
 		(void)unlink(record);
-	free(record);
 	return r;
 }
 
@@ -211,7 +209,10 @@ static int
 try_one(const char *dir, const char *file, void *arg, struct hr_err *err)
 {
 	struct taking *t = arg;
-	char *path = hr_path_join(dir, file), *mine = NULL, *sid = NULL, *backend = NULL;
+	char *mine = NULL;
+	HR_FREE char *path = hr_path_join(dir, file);
+	HR_FREE char *sid = NULL;
+	HR_FREE char *backend = NULL;
 	int r = 0, fd = -1;
 
 	if (path == NULL || asprintf(&mine, "%s" TAKEN, path) < 0) {
@@ -230,10 +231,7 @@ try_one(const char *dir, const char *file, void *arg, struct hr_err *err)
 		}
 	}
 	hr_fd_close(&fd);
-	free(path);
 	free(mine);
-	free(sid);
-	free(backend);
 	return r;
 }
 
@@ -265,9 +263,10 @@ int
 hr_pool_settle(struct hr_sandbox *s, const char *taking, struct hr_err *err)
 {
 	char *dir = pool_directory(s->state_dir);
-	char *path = dir != NULL ? hr_path_join(dir, hr_path_leaf(taking)) : NULL;
+	HR_FREE char *path = dir != NULL ? hr_path_join(dir, hr_path_leaf(taking)) : NULL;
 	struct hr_record now;
-	int fd = -1, r = 0;
+	int r = 0;
+	HR_CLOSE int fd = -1;
 
 	if (path == NULL)
 		r = hr_err_nomem(err);
@@ -285,8 +284,6 @@ hr_pool_settle(struct hr_sandbox *s, const char *taking, struct hr_err *err)
 		}
 		hr_record_done(&now);
 	}
-	hr_fd_close(&fd);
-	free(path);
 	free(dir);
 	return r;
 }
@@ -302,12 +299,11 @@ static int
 count_one(const char *dir, const char *file, void *arg, struct hr_err *err)
 {
 	struct filling *f = arg;
-	char *path = hr_path_join(dir, file);
+	HR_FREE char *path = hr_path_join(dir, file);
 
 	if (path == NULL)
 		return hr_err_nomem(err);
 	f->n += fits(path, f->spec, NULL, NULL);
-	free(path);
 	return 0;
 }
 
@@ -366,7 +362,7 @@ plain_environment(struct hr_strv *v, const char *const *env)
 static int
 my_turn(const char *dir, struct hr_err *err)
 {
-	char *path;
+	HR_FREE char *path = NULL;
 	int fd;
 
 	if (hr_state_directory(dir, true, err) < 0)
@@ -379,7 +375,6 @@ my_turn(const char *dir, struct hr_err *err)
 		(void)hr_err_sys(err, errno, "lock %s", path);
 		hr_fd_close(&fd);
 	}
-	free(path);
 	return fd;
 }
 
@@ -403,12 +398,11 @@ struct draining {
 static int
 put_back(const char *dir, const char *path, const char *record, struct hr_err *err)
 {
-	char *to = hr_path_join(dir, record);
+	HR_FREE char *to = hr_path_join(dir, record);
 	int r = to == NULL ? hr_err_nomem(err) : rename(path, to);
 
 	if (to != NULL && r != 0)
 		r = hr_err_sys(err, errno, "rename %s", path);
-	free(to);
 	return r;
 }
 
@@ -417,13 +411,13 @@ end_one(const char *dir, const char *file, void *arg, struct hr_err *err)
 {
 	struct draining *d = arg;
 	struct hr_sandbox_options o = *d->o;
-	char *path = hr_path_join(dir, file), *record = NULL;
-	int r = 0, fd;
+	HR_FREE char *path = hr_path_join(dir, file);
+	HR_FREE char *record = NULL;
+	int r = 0;
+	HR_CLOSE int fd = -1;
 
-	if (path == NULL || asprintf(&record, "%.*s" RECORD, (int)strcspn(file, "."), file) < 0) {
-		free(path);
+	if (path == NULL || asprintf(&record, "%.*s" RECORD, (int)strcspn(file, "."), file) < 0)
 		return hr_err_nomem(err);
-	}
 	o.state_dir = dir;
 	fd = claim(path);
 	/* whoever took it has ended without having it */
@@ -433,9 +427,6 @@ end_one(const char *dir, const char *file, void *arg, struct hr_err *err)
 		r = end_it(d->config, o, record, err);
 		d->n += r == 0;
 	}
-	hr_fd_close(&fd);
-	free(path);
-	free(record);
 	return r;
 }
 
@@ -460,10 +451,11 @@ fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned n, 
 {
 	struct hr_sandbox *s = hr_sandbox_open(c, o, err);
 	struct filling f = {.n = 0};
-	char *dir = pool_directory(o->state_dir);
+	HR_FREE char *dir = pool_directory(o->state_dir);
 	struct hr_sandbox_options mine = *o;
 	struct draining begun = {.config = c, .o = o};
-	int r = s != NULL ? 0 : -1, turn = -1;
+	int r = s != NULL ? 0 : -1;
+	HR_CLOSE int turn = -1;
 
 	if (r == 0 && dir == NULL)
 		r = hr_err_nomem(err);
@@ -485,9 +477,7 @@ fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned n, 
 	for (; r == 0 && f.n < n && wanted(o); f.n++)
 		r = make_one(c, &mine, f.spec, err);
 	*ret_n = r == 0 ? f.n : 0;
-	hr_fd_close(&turn);
 	hr_sandbox_free(s);
-	free(dir);
 	return r;
 }
 
@@ -518,7 +508,8 @@ hr_pool_drain(const struct hr_config *c, const struct hr_sandbox_options *o, uns
 {
 	struct draining d = {.config = c, .o = o};
 	char *dir = o->state_dir != NULL ? pool_directory(o->state_dir) : NULL;
-	int r = 0, turn = -1;
+	int r = 0;
+	HR_CLOSE int turn = -1;
 
 	*ret_n = 0;
 	if (o->state_dir == NULL)
@@ -537,7 +528,6 @@ hr_pool_drain(const struct hr_config *c, const struct hr_sandbox_options *o, uns
 	if (r == 0)
 		r = visit(o->state_dir, RECORD, end_one, &d, err);
 	*ret_n = d.n;
-	hr_fd_close(&turn);
 	free(dir);
 	return r;
 }

@@ -72,15 +72,13 @@ open_lock(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	char where[512];
-	int dir, fd;
+	HR_CLOSE int dir = -1;
 
 	(void)snprintf(where, sizeof(where), "%.*s", (int)(slash - path), path);
 	dir = open(where, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
 		return -1;
-	fd = openat(dir, slash + 1, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-	hr_fd_close(&dir);
-	return fd;
+	return openat(dir, slash + 1, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
 }
 
 /* 1: locked, 0: another has it, -1: error. The file is the one with that name. */

@@ -38,7 +38,7 @@ int
 hr_record_save_taking(
     struct hr_sandbox *s, const char *backend, const char *taking, struct hr_err *err)
 {
-	char *path = hr_record_path(s->state_dir, s->sid, SUFFIX);
+	HR_FREE char *path = hr_record_path(s->state_dir, s->sid, SUFFIX);
 	struct hr_err e = {0};
 	const char *image;
 	HR_BUF(b, RECORD_MAX);
@@ -57,28 +57,22 @@ hr_record_save_taking(
 		hr_json_put_named(&b, "taking", taking);
 	hr_buf_addf(&b, ",\"created\":%lld,\"backend\":%s}\n", (long long)time(NULL), backend);
 	r = path == NULL ? hr_err_nomem(&e) : hr_buf_check(&b, &e);
-	if (r == 0 && hr_state_directory(s->state_dir, true, err) < 0) {
-		free(path);
+	if (r == 0 && hr_state_directory(s->state_dir, true, err) < 0)
 		return -1;
-	}
 	if (r == 0)
 		r = hr_path_write(path, b.p, b.len, 0600, &e);
-	free(path);
 	return r == 0 ? 0 : hr_err_from(err, HR_E_SYS, &e);
 }
 
 int
 hr_record_save(struct hr_sandbox *s, struct hr_err *err)
 {
-	char *backend;
-	int r;
+	HR_FREE char *backend = NULL;
 
 	if (s->ops->record == NULL)
 		return 0;
 	backend = s->ops->record(s->self, err);
-	r = backend != NULL ? hr_record_save_taking(s, backend, NULL, err) : -1;
-	free(backend);
-	return r;
+	return backend != NULL ? hr_record_save_taking(s, backend, NULL, err) : -1;
 }
 
 static char *
@@ -114,8 +108,10 @@ read_record(const char *path, struct hr_err *err)
 int
 hr_record_renew(struct hr_sandbox *s, struct hr_err *err)
 {
-	char *path = hr_record_path(s->state_dir, s->sid, SUFFIX), *backend = NULL;
-	struct json_object *o = NULL, *now = NULL;
+	HR_FREE char *path = hr_record_path(s->state_dir, s->sid, SUFFIX);
+	HR_FREE char *backend = NULL;
+	HR_PUT struct json_object *o = NULL;
+	HR_PUT struct json_object *now = NULL;
 	struct hr_err e = {0};
 	HR_BUF(b, RECORD_MAX);
 	int r = path != NULL ? 0 : hr_err_nomem(&e);
@@ -134,10 +130,6 @@ hr_record_renew(struct hr_sandbox *s, struct hr_err *err)
 		if (r == 0 && (r = hr_buf_check(&b, &e)) == 0)
 			r = hr_path_write(path, b.p, b.len, 0600, &e);
 	}
-	json_object_put(now);
-	json_object_put(o);
-	free(backend);
-	free(path);
 	return e.code == HR_OK ? 0 : hr_err_from(err, e.code, &e);
 }
 
@@ -153,7 +145,7 @@ hr_record_done(struct hr_record *r)
 int
 hr_record_load(const char *state_dir, const char *sid, struct hr_record *ret, struct hr_err *err)
 {
-	char *path = hr_record_path(state_dir, sid, SUFFIX);
+	HR_FREE char *path = hr_record_path(state_dir, sid, SUFFIX);
 	struct json_object *o, *inner;
 	struct hr_err mine = {0};
 
@@ -161,7 +153,6 @@ hr_record_load(const char *state_dir, const char *sid, struct hr_record *ret, st
 	if (path == NULL)
 		return hr_err_nomem(err);
 	o = read_record(path, &mine);
-	free(path);
 	if (o == NULL) {
 		if (mine.code != HR_OK && err != NULL)
 			*err = mine;
@@ -205,13 +196,12 @@ static void
 put_record(struct hr_buf *b, const char *dir, const char *file)
 {
 	static const char *const names[] = {"sid", "runtime", "url", "image", "created"};
-	struct json_object *o, *v;
-	char *path = hr_path_join(dir, file);
+	struct json_object *v;
+	HR_FREE char *path = hr_path_join(dir, file);
 	bool first = true;
 	size_t i;
+	HR_PUT struct json_object *o = path != NULL ? read_record(path, NULL) : NULL;
 
-	o = path != NULL ? read_record(path, NULL) : NULL;
-	free(path);
 	if (o == NULL)
 		return;
 	hr_buf_adds(b, b->len > 1 ? ",{" : "{");
@@ -223,7 +213,6 @@ put_record(struct hr_buf *b, const char *dir, const char *file)
 		first = false;
 	}
 	hr_buf_addc(b, '}');
-	json_object_put(o);
 }
 
 char *

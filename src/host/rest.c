@@ -469,7 +469,7 @@ hr_rest_call(struct hr_rest *rest, const struct hr_rest_call *c, struct hr_rest_
 	    .connect_to = rest->peer.connect_to,
 	};
 	struct turn t = {.c = c};
-	struct hr_rest_answer mine = {0};
+	HR_CLEAN(hr_rest_answer_done) struct hr_rest_answer mine = {0};
 	struct patience p = {0};
 	struct hr_err none;
 	HR_BUF(url, URL_MAX);
@@ -507,7 +507,6 @@ hr_rest_call(struct hr_rest *rest, const struct hr_rest_call *c, struct hr_rest_
 	while (r != 0 && again(rest, c, &t, failure, ret->status, wait_s, &p));
 out:
 	hr_buf_done(&t.line);
-	hr_rest_answer_done(&mine);
 	return r;
 }
 

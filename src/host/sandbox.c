@@ -70,7 +70,7 @@ host_begun(void *arg)
 {
 	struct hr_sandbox *s = arg;
 	struct hr_err e = {0};
-	char *backend;
+	HR_FREE char *backend = NULL;
 
 	if (s->state_dir == NULL || s->ops->record == NULL || !may_record(s))
 		return;
@@ -78,7 +78,6 @@ host_begun(void *arg)
 	s->begun = backend != NULL && hr_record_save_taking(s, backend, BEGUN, &e) == 0;
 	if (!s->begun)
 		hr_sandbox_log(s, "it is not recorded yet: %s", e.msg);
-	free(backend);
 }
 
 static void

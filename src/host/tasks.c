@@ -61,14 +61,13 @@ tasks_path(struct hr_sandbox *s, struct hr_buf *shown)
 static int
 save(const char *path, const struct hr_buf *text, struct hr_err *e)
 {
-	char *dir = strdup(path);
+	HR_FREE char *dir = strdup(path);
 	int r;
 
 	if (dir == NULL)
 		return hr_err_nomem(e);
 	*strrchr(dir, '/') = '\0';
 	r = hr_path_mkdirs(dir, 0755, NULL, e);
-	free(dir);
 	return r == 0 ? hr_path_write(path, hr_buf_str(text), text->len, 0644, e) : -1;
 }
 
@@ -132,9 +131,8 @@ hr_tasks_act(struct hr_sandbox *s, struct json_object *args, struct hr_err *err)
 	struct json_object *list = NULL, *o = NULL;
 	struct hr_buf say;
 	HR_BUF(shown, 4096);
-	char *path;
+	HR_FREE char *path = tasks_path(s, &shown);
 
-	path = tasks_path(s, &shown);
 	if (path == NULL) {
 		(void)hr_err_nomem(err);
 	} else if (strcmp(command, "plan") == 0) {
@@ -148,6 +146,5 @@ hr_tasks_act(struct hr_sandbox *s, struct json_object *args, struct hr_err *err)
 		o = observation("task_tracking", hr_buf_str(&say), command, NULL, err);
 		hr_buf_done(&say);
 	}
-	free(path);
 	return o;
 }

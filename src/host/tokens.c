@@ -78,7 +78,7 @@ hr_tokens_base(const char *name, const char *host, struct hr_err *err)
 static int
 read_token(const struct hr_buf *body, const char *name, char **ret, struct hr_err *err)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	int r = 0;
 
 	if (hr_json_decode(body->len > 0 ? body->p : "", body->len, &o, NULL) < 0 ||
@@ -86,7 +86,6 @@ read_token(const struct hr_buf *body, const char *name, char **ret, struct hr_er
 		r = hr_err_set(err, HR_E_INVAL, "the answer has no token");
 	else if (asprintf(ret, "%s=%s", name, hr_json_text_at(o, "token")) < 0)
 		r = hr_err_nomem(err);
-	json_object_put(o);
 	return r;
 }
 
@@ -94,7 +93,8 @@ static int
 ask(struct hr_sandbox *s, const char *web_host, int provider, char **ret, struct hr_err *err)
 {
 	const char *key_value = hr_sandbox_session_api_key(s);
-	char *base = hr_tokens_base("WEB_HOST", web_host, err), *key = NULL;
+	HR_FREE char *base = hr_tokens_base("WEB_HOST", web_host, err);
+	HR_FREE char *key = NULL;
 	const char *headers[2] = {NULL, NULL};
 	struct hr_http_request req = {
 	    .method = "GET", .headers = headers, .timeout_s = REFRESH_TIMEOUT_S, .watch_fd = -1};
@@ -122,8 +122,6 @@ ask(struct hr_sandbox *s, const char *web_host, int provider, char **ret, struct
 		r = read_token(&a.body, hr_token_names[provider], ret, err);
 	hr_http_answer_done(&a);
 	hr_http_free(http);
-	free(key);
-	free(base);
 	return r;
 }
 
@@ -150,7 +148,7 @@ void
 hr_tokens_refresh(struct hr_sandbox *s, const char *command)
 {
 	struct hr_err e = {0};
-	struct hr_strv env = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
 	int i;
 
 	for (i = 0; i < HR_PROVIDERS; i++)
@@ -160,5 +158,4 @@ hr_tokens_refresh(struct hr_sandbox *s, const char *command)
 		hr_sandbox_log(s, "out of memory");
 	else if (env.n > 0 && hr_sandbox_add_env(s, hr_strv_list(&env), &e) != 0)
 		hr_sandbox_log(s, "tokens were not given to the sandbox: %s", e.msg);
-	hr_strv_done(&env);
 }

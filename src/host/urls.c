@@ -39,7 +39,7 @@ connection_token(struct hr_sandbox *s, char **ret, struct hr_err *err)
 	    .url = "/vscode/connection_token",
 	    .timeout_s = TOKEN_TIMEOUT_S,
 	    .watch_fd = -1};
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	struct hr_http_answer a;
 	const char *token;
 	int r = hr_client_send(&s->client, &req, &a, err);
@@ -51,7 +51,6 @@ connection_token(struct hr_sandbox *s, char **ret, struct hr_err *err)
 	token = hr_json_text_or(o, "token", "");
 	if (r == 0 && *token != '\0' && (*ret = strdup(token)) == NULL)
 		r = hr_err_nomem(err);
-	json_object_put(o);
 	hr_http_answer_done(&a);
 	return r;
 }
@@ -59,7 +58,9 @@ connection_token(struct hr_sandbox *s, char **ret, struct hr_err *err)
 int
 hr_sandbox_vscode_url(struct hr_sandbox *s, char **ret_url, struct hr_err *err)
 {
-	char *token = NULL, *address = NULL, *url = NULL;
+	char *url = NULL;
+	HR_FREE char *token = NULL;
+	HR_FREE char *address = NULL;
 	struct hr_buf b;
 	int r;
 
@@ -79,8 +80,6 @@ hr_sandbox_vscode_url(struct hr_sandbox *s, char **ret_url, struct hr_err *err)
 		hr_buf_done(&b);
 		r = url != NULL ? 0 : hr_err_nomem(err);
 	}
-	free(address);
-	free(token);
 	if (r == 0)
 		*ret_url = url;
 	return r;
@@ -89,7 +88,7 @@ hr_sandbox_vscode_url(struct hr_sandbox *s, char **ret_url, struct hr_err *err)
 int
 hr_web_hosts_json(char *const urls[2], const int ports[2], char **ret, struct hr_err *err)
 {
-	struct json_object *o = json_object_new_object();
+	HR_PUT struct json_object *o = json_object_new_object();
 	int r = 0;
 	size_t i;
 
@@ -97,7 +96,6 @@ hr_web_hosts_json(char *const urls[2], const int ports[2], char **ret, struct hr
 		if (urls[i] != NULL)
 			r = hr_json_set(o, urls[i], json_object_new_int(ports[i]), err);
 	*ret = r == 0 ? hr_json_string(o, URL_MAX, err) : NULL;
-	json_object_put(o);
 	return *ret != NULL ? 0 : -1;
 }
 

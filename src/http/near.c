@@ -311,7 +311,7 @@ static int
 converse(struct talk *t, struct hr_err *err)
 {
 	size_t all = t->head.len + (t->req->body != NULL ? t->req->body_len : 0);
-	char *room = malloc(PIECE);
+	HR_FREE char *room = malloc(PIECE);
 	bool to_write;
 	int r = room != NULL ? 0 : hr_err_nomem(err);
 
@@ -324,7 +324,6 @@ converse(struct talk *t, struct hr_err *err)
 		if (r == 0)
 			r = read_some(t, room, err);
 	}
-	free(room);
 	return r;
 }
 

@@ -58,7 +58,7 @@ hr_digest_add(struct hr_digest *d, const void *p, size_t len)
 static int
 digest_add_fd(struct hr_digest *d, int fd, const char *path, struct hr_err *err)
 {
-	char *piece = malloc(FILE_PIECE);
+	HR_FREE char *piece = malloc(FILE_PIECE);
 	ssize_t n;
 
 	if (piece == NULL)
@@ -67,20 +67,17 @@ digest_add_fd(struct hr_digest *d, int fd, const char *path, struct hr_err *err)
 		hr_digest_add(d, piece, (size_t)n);
 	if (n < 0)
 		(void)hr_err_sys(err, errno, "read %s", path);
-	free(piece);
 	return n < 0 ? -1 : 0;
 }
 
 int
 hr_digest_add_file(struct hr_digest *d, int dirfd, const char *path, struct hr_err *err)
 {
-	int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY), r;
+	HR_CLOSE int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 
 	if (fd < 0)
 		return hr_err_sys(err, errno, "open %s", path);
-	r = digest_add_fd(d, fd, path, err);
-	hr_fd_close(&fd);
-	return r;
+	return digest_add_fd(d, fd, path, err);
 }
 
 void

@@ -24,8 +24,9 @@ int
 hr_kit_tags(const char *kit, const char *base, const char *version, const char *repo, bool browser,
     bool registry_port, struct hr_image_tags *ret, struct hr_err *err)
 {
-	char *conf = hr_path_join(kit, HR_KIT_DEPS), *lock = hr_path_join(kit, HR_KIT_LOCK);
-	char *source = hr_path_join(kit, HR_KIT_SOURCE);
+	HR_FREE char *conf = hr_path_join(kit, HR_KIT_DEPS);
+	HR_FREE char *lock = hr_path_join(kit, HR_KIT_LOCK);
+	HR_FREE char *source = hr_path_join(kit, HR_KIT_SOURCE);
 	const char *files[] = {conf, lock};
 	struct hr_image_inputs in = {
 	    .base = base,
@@ -44,16 +45,13 @@ hr_kit_tags(const char *kit, const char *base, const char *version, const char *
 		(void)hr_err_nomem(err);
 	else
 		r = hr_image_tags_init(ret, &in, err);
-	free(conf);
-	free(lock);
-	free(source);
 	return r;
 }
 
 static int
 copy_bytes(int from, int to, const char *name, struct hr_err *err)
 {
-	char *piece = malloc(COPY_PIECE);
+	HR_FREE char *piece = malloc(COPY_PIECE);
 	ssize_t n;
 	int r = 0;
 
@@ -62,35 +60,33 @@ copy_bytes(int from, int to, const char *name, struct hr_err *err)
 	while (r == 0 && (n = hr_fd_read(from, piece, COPY_PIECE)) != 0)
 		r = n < 0 ? hr_err_sys(err, errno, "read %s", name)
 			  : hr_fd_write_full(to, piece, (size_t)n, err);
-	free(piece);
 	return r;
 }
 
 static int
 copy_file(int from_dir, const char *name, int to_dir, const char *to_name, struct hr_err *err)
 {
-	int from = openat(from_dir, name, O_RDONLY | O_CLOEXEC | O_NOCTTY), to = -1, r = -1;
+	int to = -1, r = -1;
+	HR_CLOSE int from = openat(from_dir, name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	struct stat st;
 
 	if (from < 0)
 		return hr_err_sys(err, errno, "open %s", name);
 	if (fstat(from, &st) != 0) {
 		(void)hr_err_sys(err, errno, "stat %s", name);
-		goto out;
+		return -1;
 	}
 	/* only whether it may be executed comes along: the umask of today makes no other image */
 	to = openat(to_dir, to_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (to < 0) {
 		(void)hr_err_sys(err, errno, "create %s", to_name);
-		goto out;
+		return -1;
 	}
 	r = copy_bytes(from, to, name, err);
 	if (r == 0 && fchmod(to, (st.st_mode & 0100) != 0 ? 0755 : 0644) != 0)
 		r = hr_err_sys(err, errno, "chmod %s", to_name);
 	if (close(to) != 0 && r == 0)
 		r = hr_err_sys(err, errno, "write %s", to_name);
-out:
-	hr_fd_close(&from);
 	return r;
 }
 
@@ -154,27 +150,26 @@ copy_tree(int from_dir, const char *name, int to_dir, int depth, struct hr_err *
 static int
 write_dockerfile(int kit, int folder, const struct hr_dockerfile *d, struct hr_err *err)
 {
-	int in = openat(kit, HR_KIT_TEMPLATE, O_RDONLY | O_CLOEXEC), out = -1, r = -1;
+	int out = -1, r = -1;
 	HR_BUF(text, TEMPLATE_MAX);
 	HR_BUF(b, TEMPLATE_MAX);
+	HR_CLOSE int in = openat(kit, HR_KIT_TEMPLATE, O_RDONLY | O_CLOEXEC);
 
 	if (in < 0) {
 		(void)hr_err_sys(err, errno, "open " HR_KIT_TEMPLATE);
-		goto out;
+		return -1;
 	}
 	if (hr_path_read_fd(in, "read " HR_KIT_TEMPLATE, &text, err) < 0 ||
 	    hr_dockerfile_put(&b, text.p, text.len, d, err) < 0)
-		goto out;
+		return -1;
 	out = openat(folder, "Dockerfile", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	if (out < 0) {
 		(void)hr_err_sys(err, errno, "create Dockerfile");
-		goto out;
+		return -1;
 	}
 	r = hr_fd_write_full(out, b.p, b.len, err);
 	if (close(out) != 0 && r == 0)
 		r = hr_err_sys(err, errno, "write Dockerfile");
-out:
-	hr_fd_close(&in);
 	return r;
 }
 
@@ -205,7 +200,10 @@ hr_kit_prepare(const char *kit, const char *folder, const char *base,
 	    .lock = strrchr(tags->lock, ':') + 1,
 	    .source = strrchr(tags->source, ':') + 1,
 	};
-	int from = open(kit, O_RDONLY | O_DIRECTORY | O_CLOEXEC), to = -1, code = -1, r = -1;
+	int r = -1;
+	HR_CLOSE int from = open(kit, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	HR_CLOSE int to = -1;
+	HR_CLOSE int code = -1;
 
 	if (from < 0)
 		return hr_err_sys(err, errno, "open %s", kit);
@@ -213,13 +211,9 @@ hr_kit_prepare(const char *kit, const char *folder, const char *base,
 	if (to < 0 || (mkdirat(to, "code", 0755) != 0 && errno != EEXIST) ||
 	    (code = openat(to, "code", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
 		(void)hr_err_sys(err, errno, "build folder %s", folder);
-		goto out;
+		return -1;
 	}
 	if (write_dockerfile(from, to, &d, err) == 0 && copy_parts(from, code, err) == 0)
 		r = 0;
-out:
-	hr_fd_close(&from);
-	hr_fd_close(&to);
-	hr_fd_close(&code);
 	return r;
 }

@@ -139,18 +139,17 @@ descriptive_tag(const char *version, const char *repo, const char *tag, struct h
 {
 	char md5[HR_DIGEST_HEX];
 	HR_BUF(t, HR_IMAGE_NAME_MAX * 4);
-	int r = -1;
 
 	hr_buf_addf(&t, "oh_v%s_image_", version);
 	if (mangle_repo(&t, repo, err) < 0)
-		return r;
+		return -1;
 	hr_buf_adds(&t, "_tag_");
 	hr_buf_adds(&t, tag);
 	if (hr_buf_check(&t, err) < 0)
-		return r;
+		return -1;
 	if (characters(t.p) > TAG_CHARACTERS) {
 		if (hr_digest_of(HR_DIGEST_MD5, t.p, t.len, md5, err) < 0)
-			return r;
+			return -1;
 		hr_buf_addf(ret_tag, "oh_v%s_image_%s", version, md5);
 	} else {
 		hr_buf_add(ret_tag, t.p, t.len);

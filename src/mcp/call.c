@@ -120,7 +120,7 @@ hr_mcp_path(struct hr_mcp_call *c, const char *name)
 static void
 fail_status(struct hr_mcp_call *c, const struct hr_answer *a)
 {
-	struct json_object *body = NULL;
+	HR_PUT struct json_object *body = NULL;
 	const char *detail = NULL;
 
 	if (hr_json_decode(hr_buf_str(&a->body), a->body.len, &body, NULL) == 0)
@@ -130,7 +130,6 @@ fail_status(struct hr_mcp_call *c, const struct hr_answer *a)
 		    detail != NULL ? detail : "the sandbox is busy");
 	else
 		hr_mcp_fail(c, "%s", detail != NULL ? detail : "The sandbox could not do that.");
-	json_object_put(body);
 }
 
 struct json_object *

@@ -77,7 +77,8 @@ static void
 read_file(struct hr_mcp_call *c, struct hr_span path)
 {
 	bool media = hr_rw_is_media(path);
-	struct json_object *args = args_new(path, NULL), *range = media ? NULL : range_of(c), *o;
+	struct json_object *args = args_new(path, NULL), *range = media ? NULL : range_of(c);
+	HR_PUT struct json_object *o = NULL;
 
 	if (!media && !args_add(c, args, "impl_source", json_object_new_string("oh_aci"))) {
 		json_object_put(range);
@@ -100,17 +101,15 @@ read_file(struct hr_mcp_call *c, struct hr_span path)
 		else
 			put_edited(c, o);
 	}
-	json_object_put(o);
 }
 
 static void
 call_read(struct hr_mcp_call *c)
 {
-	char *path = hr_mcp_path(c, "path");
+	HR_FREE char *path = hr_mcp_path(c, "path");
 
 	if (path != NULL)
 		read_file(c, hr_span_of(path));
-	free(path);
 }
 
 const struct hr_mcp_tool hr_mcp_read = {.name = "read",
@@ -134,7 +133,7 @@ static const struct hr_mcp_param write_params[] = {
 static void
 call_write(struct hr_mcp_call *c)
 {
-	char *path = hr_mcp_path(c, "path");
+	HR_FREE char *path = hr_mcp_path(c, "path");
 	struct hr_span content = hr_mcp_arg(c, "content");
 	struct json_object *args, *o;
 
@@ -150,7 +149,6 @@ call_write(struct hr_mcp_call *c)
 			hr_mcp_say(c, "Wrote %zu bytes to %.2000s.", content.len + 1, path);
 		json_object_put(o);
 	}
-	free(path);
 }
 
 const struct hr_mcp_tool hr_mcp_write = {.name = "write",
@@ -180,7 +178,7 @@ call_edit(struct hr_mcp_call *c)
 	struct hr_span old = hr_mcp_arg(c, "old");
 	bool insert = hr_json_at(c->args, "after_line") != NULL;
 	struct json_object *args, *o;
-	char *path;
+	HR_FREE char *path = NULL;
 
 	if (insert == (old.p != NULL)) {
 		hr_mcp_fail(c, "edit takes either old or after_line.");
@@ -199,7 +197,6 @@ call_edit(struct hr_mcp_call *c)
 		put_edited(c, o);
 		json_object_put(o);
 	}
-	free(path);
 }
 
 const struct hr_mcp_tool hr_mcp_edit = {.name = "edit",
@@ -219,15 +216,13 @@ static const struct hr_mcp_param undo_params[] = {
 static void
 call_undo(struct hr_mcp_call *c)
 {
-	char *path = hr_mcp_path(c, "path");
-	struct json_object *o;
+	HR_FREE char *path = hr_mcp_path(c, "path");
+	HR_PUT struct json_object *o = NULL;
 
 	if (path == NULL)
 		return;
 	o = hr_mcp_perform(c, NULL, "edit", args_new(hr_span_of(path), "undo_edit"), 0, no_key);
 	put_edited(c, o);
-	json_object_put(o);
-	free(path);
 }
 
 const struct hr_mcp_tool hr_mcp_undo = {.name = "undo",

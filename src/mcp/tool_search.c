@@ -150,7 +150,7 @@ static const struct hr_mcp_param list_params[] = {
 static void
 call_list(struct hr_mcp_call *c)
 {
-	char *top = hr_mcp_path(c, "path");
+	HR_FREE char *top = hr_mcp_path(c, "path");
 	struct hr_search s;
 
 	if (top == NULL)
@@ -158,7 +158,6 @@ call_list(struct hr_mcp_call *c)
 	s = search_of(c, top);
 	s.depth = (unsigned)hr_mcp_arg_int(c, "depth", 1, 1, HR_SEARCH_DEPTH);
 	walk(c, &s, NULL);
-	free(top);
 }
 
 const struct hr_mcp_tool hr_mcp_list = {.name = "list",
@@ -186,7 +185,7 @@ call_glob(struct hr_mcp_call *c)
 {
 	struct hr_err err = {0};
 	struct hr_globs *g = hr_globs_new(hr_mcp_arg(c, "pattern"), &err);
-	char *top = NULL;
+	HR_FREE char *top = NULL;
 	struct hr_search s;
 
 	if (g == NULL) {
@@ -198,7 +197,6 @@ call_glob(struct hr_mcp_call *c)
 		s = search_of(c, top);
 		walk(c, &s, g);
 	}
-	free(top);
 	hr_globs_free(g);
 }
 
@@ -324,7 +322,7 @@ call_grep(struct hr_mcp_call *c)
 	struct hr_globs *globs = NULL;
 	struct hr_err err = {0};
 	struct hr_search s;
-	char *top;
+	HR_FREE char *top = NULL;
 
 	if (glob.p != NULL) {
 		globs = hr_globs_new(glob, &err);
@@ -339,7 +337,6 @@ call_grep(struct hr_mcp_call *c)
 		s = search_of(c, top);
 		grep(c, &s, &g);
 	}
-	free(top);
 	hr_globs_free(globs);
 }
 

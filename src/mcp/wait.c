@@ -397,7 +397,7 @@ follow(struct waiting *w, const struct hr_shell_place *place)
 	HR_BUF(frame, FRAME_MAX);
 	enum seen how = KEEPER_CLOSED;
 	size_t used;
-	int fd = hr_shell_follow(place, &req, &err);
+	HR_CLOSE int fd = hr_shell_follow(place, &req, &err);
 
 	if (fd < 0)
 		return KEEPER_CLOSED;
@@ -416,7 +416,6 @@ follow(struct waiting *w, const struct hr_shell_place *place)
 		}
 		hr_buf_drop_front(&frame, used);
 	}
-	hr_fd_close(&fd);
 	return how;
 }
 

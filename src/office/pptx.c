@@ -156,7 +156,7 @@ static int
 slide_read(const struct parts *ps, const char *part, struct hr_buf *out, struct hr_err *err)
 {
 	struct tree *t = tree_of(ps, part, err);
-	struct rels rels = {NULL, NULL};
+	HR_CLEAN(rels_done) struct rels rels = {NULL, NULL};
 	const struct node *shapes;
 	const char *notes;
 	int r = -1;
@@ -170,7 +170,6 @@ slide_read(const struct parts *ps, const char *part, struct hr_buf *out, struct 
 		r = notes != NULL && parts_find(ps, notes) != NULL ? notes_read(ps, notes, out, err)
 								   : 0;
 	}
-	rels_done(&rels);
 	tree_free(t);
 	return r;
 }
@@ -179,7 +178,7 @@ int
 pptx_convert(const struct parts *ps, const char *part, struct hr_buf *out, struct hr_err *err)
 {
 	struct tree *t = tree_of(ps, part, err);
-	struct rels rels = {NULL, NULL};
+	HR_CLEAN(rels_done) struct rels rels = {NULL, NULL};
 	const struct node *n = NULL;
 	const char *slide;
 	unsigned number = 0;
@@ -199,7 +198,6 @@ pptx_convert(const struct parts *ps, const char *part, struct hr_buf *out, struc
 		number++;
 		r = slide_read(ps, slide, out, err);
 	}
-	rels_done(&rels);
 	tree_free(t);
 	return r;
 }

@@ -500,8 +500,8 @@ int
 xlsx_convert(const struct parts *ps, const char *part, struct hr_buf *out, struct hr_err *err)
 {
 	struct tree *t = tree_of(ps, part, err);
-	struct rels rels = {NULL, NULL};
-	struct book b = {.epoch = EPOCH};
+	HR_CLEAN(rels_done) struct rels rels = {NULL, NULL};
+	HR_CLEAN(book_close) struct book b = {.epoch = EPOCH};
 	const char *old;
 	int r = -1;
 
@@ -512,8 +512,6 @@ xlsx_convert(const struct parts *ps, const char *part, struct hr_buf *out, struc
 			b.epoch = EPOCH_1904;
 		r = sheets_read(ps, &rels, node_child(tree_root(t), "sheets"), &b, out, err);
 	}
-	book_close(&b);
-	rels_done(&rels);
 	tree_free(t);
 	return r;
 }

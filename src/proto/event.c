@@ -108,7 +108,8 @@ rewrite_translated(struct json_object *args, struct hr_buf *why)
 {
 	static const char head[] = "print(file_editor(**", tail[] = "))";
 	const size_t head_len = sizeof(head) - 1, tail_len = sizeof(tail) - 1;
-	struct json_object *code, *literal = NULL;
+	struct json_object *literal = NULL;
+	HR_PUT struct json_object *code = NULL;
 	const char *s;
 	size_t len;
 	int r = 0;
@@ -130,7 +131,6 @@ rewrite_translated(struct json_object *args, struct hr_buf *why)
 			json_object_put(literal);
 		}
 	}
-	json_object_put(code);
 	if (r == 0 && hr_json_str_is(hr_json_at(args, "command"), "view"))
 		json_object_object_del(args, "command");
 	return r;

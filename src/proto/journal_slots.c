@@ -149,7 +149,8 @@ int
 journal_slots_write(int dir, bool existed, struct hr_err *err)
 {
 	struct journal_slots *t = calloc(1, sizeof(*t));
-	int fd, i, r = -1;
+	int i, r = -1;
+	HR_CLOSE int fd = -1;
 
 	if (t == NULL)
 		return hr_err_nomem(err);
@@ -166,7 +167,6 @@ journal_slots_write(int dir, bool existed, struct hr_err *err)
 		(void)hr_err_sys(err, errno, SLOTS_NAME);
 	if (r != 0)
 		(void)unlinkat(dir, SLOTS_HALF, 0);
-	hr_fd_close(&fd);
 	free(t);
 	return r;
 }

@@ -36,7 +36,7 @@ old_compare(const void *a, const void *b)
 static bool
 drop_unlocked(struct hr_journal *j, const char *name)
 {
-	int fd = openat(j->dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	HR_CLOSE int fd = openat(j->dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	bool dropped = false;
 	struct stat st;
 
@@ -44,7 +44,6 @@ drop_unlocked(struct hr_journal *j, const char *name)
 	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 &&
 	    journal_has_name(j, name, st.st_ino))
 		dropped = unlinkat(j->dir, name, 0) == 0;
-	hr_fd_close(&fd);
 	return dropped;
 }
 
@@ -91,7 +90,7 @@ journal_drop_oldest(struct hr_journal *j, int64_t entries_max, int64_t bytes_max
 {
 	int64_t entries = 0, bytes = 0, had_entries = 0, had_bytes = 0, now;
 	char name[JOURNAL_NAME];
-	struct old *v;
+	HR_FREE struct old *v = NULL;
 	size_t n, i;
 
 	now = hr_wall_ms(); /* what files are stamped with */
@@ -114,7 +113,6 @@ journal_drop_oldest(struct hr_journal *j, int64_t entries_max, int64_t bytes_max
 		entries--;
 		bytes -= v[i].bytes;
 	}
-	free(v);
 	/* what others add meanwhile stays counted, perhaps twice until the next time */
 	if (j->counts != NULL) {
 		atomic_fetch_add(&j->counts->entries, entries - had_entries);

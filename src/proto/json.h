@@ -26,6 +26,14 @@
 int hr_json_decode(
     const void *p, size_t len, struct json_object **ret, struct hr_json_error *ret_error);
 
+/* A value of a block's own, put where the block is left; NULL at the beginning. */
+#define HR_PUT HR_CLEAN(hr_json_drop)
+static inline void
+hr_json_drop(struct json_object **v)
+{
+	json_object_put(*v);
+}
+
 /* What a value is in Python. json-c's own types do not tell big integers from floats. */
 enum hr_py_type {
 	HR_PY_NONE,

@@ -333,7 +333,8 @@ fail:
 static int
 lit_member(struct lit *l, struct json_object *dict)
 {
-	struct json_object *key, *v;
+	struct json_object *v;
+	HR_PUT struct json_object *key = NULL;
 	const char *s;
 	size_t len;
 	int r = -1;
@@ -342,16 +343,14 @@ lit_member(struct lit *l, struct json_object *dict)
 		return -1;
 	lit_space(l);
 	if (hr_json_type(key) != HR_PY_STR || !at_char(l, ':'))
-		goto out;
+		return -1;
 	s = hr_json_str(key, &len);
 	l->p++;
 	if (strlen(s) != len || lit_value(l, &v) < 0)
-		goto out;
+		return -1;
 	r = json_object_object_add(dict, s, v);
 	if (r < 0)
 		json_object_put(v);
-out:
-	json_object_put(key);
 	return r;
 }
 

@@ -208,7 +208,7 @@ is_one_command(struct hr_core *c)
 {
 	struct hr_shell_pieces pieces;
 	struct hr_err err = {0};
-	char *refusal = NULL;
+	HR_FREE char *refusal = NULL;
 	size_t len = 0;
 
 	if (hr_shell_split(hr_buf_str(&c->command), c->command.len, &pieces, &err) < 0) {
@@ -226,7 +226,6 @@ is_one_command(struct hr_core *c)
 		core_answer_error(c, refusal, len);
 	else
 		core_answer_error(c, err.msg, strlen(err.msg));
-	free(refusal);
 	return false;
 }
 

@@ -206,9 +206,8 @@ press_keys(struct hr_keeper *k, const struct hr_press_request *r)
 	app = hr_core_application_cursor(k->core);
 	for (; name < end; name += strlen(name) + 1) {
 		if (hr_key_bytes(name, strlen(name), app, bytes, sizeof(bytes), &len, NULL) < 0 ||
-		    len == 0) {
+		    len == 0)
 			return "no key of that name";
-		}
 		hr_buf_add(&all, bytes, len);
 	}
 	/* C-c alone, before the shell has taken the command */

@@ -22,7 +22,7 @@ look_at(const char *name, const char *cwd)
 	HR_BUF(full, TEXT_CAP);
 	struct stat st;
 	enum found found = NOTHING;
-	int fd = -1;
+	HR_CLOSE int fd = -1;
 
 	if (name[0] != '/') {
 		hr_buf_adds(&full, cwd);
@@ -37,7 +37,6 @@ look_at(const char *name, const char *cwd)
 		else
 			found = hr_fd_may_run(fd) ? A_PROGRAM : A_FILE;
 	}
-	hr_fd_close(&fd);
 	return found;
 }
 

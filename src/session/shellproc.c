@@ -201,7 +201,7 @@ hr_shellproc_start(struct hr_shellproc *s, const char *bash, const char *rcfile,
     struct hr_err *err)
 {
 	int tell[2] = {-1, -1};
-	char *at = strdup(dir);
+	HR_FREE char *at = strdup(dir);
 	int result = -1, failed;
 	sigset_t all, was;
 	pid_t pid;
@@ -246,7 +246,6 @@ out:
 		hr_fd_close(&s->master);
 		hr_fd_close(&s->slave);
 	}
-	free(at);
 	return result;
 }
 
@@ -495,7 +494,7 @@ wait_for_ends(struct pollfd *fds, size_t n)
 void
 hr_shellproc_hangup(struct hr_shellproc *s, bool kill_all)
 {
-	struct pollfd *fds = kill_all ? calloc(MEMBERS, sizeof(*fds)) : NULL;
+	HR_FREE struct pollfd *fds = kill_all ? calloc(MEMBERS, sizeof(*fds)) : NULL;
 	size_t n = 0;
 
 	if (s->pid > 0) {
@@ -509,5 +508,4 @@ hr_shellproc_hangup(struct hr_shellproc *s, bool kill_all)
 		wait_for_ends(fds, n);
 	if (s->pid > 0 && kill_all)
 		(void)signal_session(s->pid, SIGKILL, NULL);
-	free(fds);
 }

@@ -378,7 +378,6 @@ hr_view_take(struct hr_view *v, const char *echoed, size_t echoed_len, const cha
 	HR_BUF(text, TEXT_CAP);
 	size_t from, len, n;
 	const char *p;
-	int result = -1;
 
 	*ret_lost = false;
 	hr_term_text(v->term, &text);
@@ -386,7 +385,7 @@ hr_view_take(struct hr_view *v, const char *echoed, size_t echoed_len, const cha
 	from = new_from(v, &text, ret_lost);
 	*ret_lost |= v->lost;
 	if (hr_buf_check(&text, err) < 0)
-		return result;
+		return -1;
 	strip_end(&text);
 	from = from < text.len ? from : text.len;
 	p = hr_buf_str(&text) + from;

@@ -43,14 +43,14 @@ copy_words(struct hr_reexec *r, char *const *argv, struct hr_err *err)
 static int
 inherit_keys(struct hr_server *s, struct hr_handover *h, struct hr_err *err)
 {
-	int sums = hr_handover_take(h, "keys"), text = hr_handover_take(h, "keys-text"), r = 0;
+	int r = 0;
+	HR_CLOSE int sums = hr_handover_take(h, "keys");
+	HR_CLOSE int text = hr_handover_take(h, "keys-text");
 
 	if (sums >= 0)
 		r = hr_keys_inherit(&s->site.keys, sums, err);
 	else if (text >= 0)
 		r = hr_keys_inherit_text(&s->site.keys, text, err);
-	hr_fd_close(&sums);
-	hr_fd_close(&text);
 	return r;
 }
 
@@ -108,26 +108,22 @@ hr_reexec_directory(struct hr_server *s, char *path, size_t size)
 static int
 hand_over_directory(const struct hr_server *s, struct hr_handover *h, struct hr_err *err)
 {
-	int fd = open(s->ctx.run.path, O_PATH | O_DIRECTORY | O_CLOEXEC), r;
+	HR_CLOSE int fd = open(s->ctx.run.path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0)
 		return hr_err_sys(err, errno, "%s", s->ctx.run.path);
-	r = hr_handover_add(h, fd, err, "directory");
-	hr_fd_close(&fd);
-	return r;
+	return hr_handover_add(h, fd, err, "directory");
 }
 
 static int
 hand_over_keys(const struct hr_keys *k, struct hr_handover *h, struct hr_err *err)
 {
-	int fd, r;
+	HR_CLOSE int fd = -1;
 
 	if (!k->from_environment)
 		return 0;
 	fd = hr_keys_hand_over(k, err);
-	r = fd >= 0 ? hr_handover_add(h, fd, err, "keys") : -1;
-	hr_fd_close(&fd);
-	return r;
+	return fd >= 0 ? hr_handover_add(h, fd, err, "keys") : -1;
 }
 
 /* Everything that clients, and those who answer them, would miss. */
@@ -157,7 +153,7 @@ static int
 ask(const struct hr_server *s, struct hr_err *err)
 {
 	size_t n = 0, i;
-	const char **words;
+	HR_FREE const char **words = NULL;
 	char said[1024], *last;
 	int status;
 
@@ -171,7 +167,6 @@ ask(const struct hr_server *s, struct hr_err *err)
 	for (i = 1; i < n; i++)
 		words[i + 1] = s->reexec.argv[i];
 	status = hr_spawn_wait_for(words, ASK_MS, said, sizeof(said), err);
-	free(words);
 	if (status < 0)
 		return -1;
 	n = strlen(said);
@@ -203,7 +198,7 @@ static void
 go(struct hr_server *s, struct hr_err *err)
 {
 	struct rlimit lim = s->ctx.nofile_given;
-	struct hr_handover h = {NULL, 0};
+	HR_CLEAN(hr_handover_done) struct hr_handover h = {NULL, 0};
 
 	(void)getrlimit(RLIMIT_NOFILE, &lim);
 	if (gather(s, &h, err) == 0 && ask(s, err) == 0) {
@@ -219,7 +214,6 @@ go(struct hr_server *s, struct hr_err *err)
 		hr_notify_send(&s->notify, "READY=1\n");
 	}
 	hr_handover_hide();
-	hr_handover_done(&h);
 }
 
 static void

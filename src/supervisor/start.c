@@ -147,14 +147,13 @@ check_request(struct hr_server *s, int *ret_status, struct hr_err *err)
 static int
 old_nginx(const struct hr_server *s)
 {
-	char *path = hr_rundir_file(&s->ctx.run, "nginx/group");
 	HR_BUF(text, 64);
+	HR_FREE char *path = hr_rundir_file(&s->ctx.run, "nginx/group");
 	pid_t pid = 0;
 	int fd = -1;
 
 	if (path != NULL && hr_path_read(path, &text, NULL) == 0)
 		pid = (pid_t)strtol(hr_buf_str(&text), NULL, 10);
-	free(path);
 	if (pid > 1) {
 		fd = hr_pidfd_open(pid);
 		/* the master heard of it by itself, but it may be dead, too */

@@ -154,7 +154,8 @@ list_path(const char *work_dir, struct json_object *path, struct hr_answer *ret)
 {
 	const char *s = "";
 	HR_BUF(why, WHY_MAX);
-	char *bytes, *full;
+	HR_FREE char *bytes = NULL;
+	HR_FREE char *full = NULL;
 	size_t len = 0;
 
 	if (path != NULL)
@@ -167,8 +168,6 @@ list_path(const char *work_dir, struct json_object *path, struct hr_answer *ret)
 		hr_answer_generic(ret);
 	else
 		hr_buf_adds(&ret->body, "[]"); /* no such path can exist */
-	free(full);
-	free(bytes);
 }
 
 void

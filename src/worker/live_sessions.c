@@ -215,8 +215,8 @@ compose(struct hr_worker *w, struct json_object *body, struct hr_buf *text, stru
 void
 hr_handle_live_create(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
-	struct json_object *body = hr_live_object(w, r, ret);
 	HR_BUF(text, 2u << 20);
+	HR_PUT struct json_object *body = hr_live_object(w, r, ret);
 	char *blank;
 
 	if (body == NULL)
@@ -228,7 +228,6 @@ hr_handle_live_create(struct hr_worker *w, struct hr_request *r, struct hr_answe
 		ret->status = 201;
 		put_one(w, &ret->body, hr_buf_str(&text), true);
 	}
-	json_object_put(body);
 }
 
 static bool

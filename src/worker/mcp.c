@@ -77,7 +77,7 @@ forward(const struct hr_worker *w, struct json_object *body, struct hr_answer *r
 	static const char type[] = "update_mcp_server";
 	const struct hr_action_env env = {
 	    .run_dir = w->run_dir, .work_dir = w->work_dir, .channel = w->channel, .key = {"", 0}};
-	int fd = hr_plugin_connect(w->run_dir, type, sizeof(type) - 1, NULL);
+	HR_CLOSE int fd = hr_plugin_connect(w->run_dir, type, sizeof(type) - 1, NULL);
 	struct json_object *action = fd >= 0 ? action_of(type, body) : NULL;
 
 	if (fd < 0)
@@ -90,7 +90,6 @@ forward(const struct hr_worker *w, struct json_object *body, struct hr_answer *r
 	if (ret->status == 200 && strstr(hr_buf_str(&ret->body), "router_error_log") == NULL)
 		hr_answer_generic(ret);
 	json_object_put(action);
-	hr_fd_close(&fd);
 	return true;
 }
 
@@ -120,7 +119,7 @@ update(const struct hr_worker *w, struct json_object *body, struct hr_answer *re
 void
 hr_handle_mcp(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
-	struct json_object *body = NULL;
+	HR_PUT struct json_object *body = NULL;
 
 	if (hr_worker_body(w, r, HR_JSON_BODY_MAX, ret) < 0)
 		return;
@@ -128,5 +127,4 @@ hr_handle_mcp(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 		hr_answer_generic(ret);
 	else
 		update(w, body, ret);
-	json_object_put(body);
 }

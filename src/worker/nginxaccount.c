@@ -15,7 +15,7 @@ hr_nginx_account_reads(const struct hr_nginx_account *e, const char *path)
 	const struct hr_account nginx = {
 	    .uid = e->uid, .gid = e->gid, .groups = {e->gid}, .ngroups = 1};
 	struct hr_account_own own;
-	int fd;
+	HR_CLOSE int fd = -1;
 
 	if (!e->known)
 		return false;
@@ -27,6 +27,5 @@ hr_nginx_account_reads(const struct hr_nginx_account *e, const char *path)
 	hr_account_leave(&own);
 	if (fd < 0)
 		return false;
-	hr_fd_close(&fd);
 	return true;
 }

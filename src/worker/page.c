@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "proto/json.h"
 #include "proto/signinweb.h"
 #include "worker/live.h"
 #include "worker/worker.h"
@@ -170,18 +171,17 @@ sign_in(
 void
 hr_handle_signin(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
-	struct json_object *body = hr_live_object(w, r, ret);
+	HR_PUT struct json_object *body = hr_live_object(w, r, ret);
 	struct hr_signin_asked a;
 
 	if (body != NULL && take_asked(r, body, &a, ret))
 		sign_in(w, r->session_key, &a, ret);
-	json_object_put(body);
 }
 
 void
 hr_handle_signout(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
-	struct json_object *body = hr_live_object(w, r, ret);
+	HR_PUT struct json_object *body = hr_live_object(w, r, ret);
 	struct hr_signin s;
 	struct hr_signin_asked a;
 
@@ -191,7 +191,6 @@ hr_handle_signout(struct hr_worker *w, struct hr_request *r, struct hr_answer *r
 		hr_buf_adds(&ret->body, "{}");
 		set_cookie(ret, &a, "", 0);
 	}
-	json_object_put(body);
 }
 
 void

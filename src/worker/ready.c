@@ -98,8 +98,8 @@ correct(struct json_object *v, const struct hr_buf *why)
 static bool
 put_answer(const struct hr_worker *w, const struct hr_channel_answer *a, struct hr_answer *ret)
 {
-	struct json_object *v = NULL;
 	HR_BUF(why, HR_CHANNEL_MAX);
+	HR_PUT struct json_object *v = NULL;
 	bool ready;
 
 	ready = hr_json_decode(a->text, a->len, &v, NULL) == 0 && says_ready(v);
@@ -112,7 +112,6 @@ put_answer(const struct hr_worker *w, const struct hr_channel_answer *a, struct 
 		correct(v, &why);
 		(void)hr_json_put(&ret->body, v); /* ours: cannot refuse */
 	}
-	json_object_put(v);
 	return ready;
 }
 

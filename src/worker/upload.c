@@ -403,7 +403,7 @@ static int
 place_zip(struct upload *u, bool *ret_too_large, bool *ret_kept, struct hr_buf *why)
 {
 	const char *destination = hr_buf_str(&u->destination);
-	char *name = hr_path_join(destination, hr_buf_str(&u->last.name));
+	HR_FREE char *name = hr_path_join(destination, hr_buf_str(&u->last.name));
 	const struct hr_commit commit = {mark, u};
 	const struct hr_zip *zip;
 	struct hr_err err = {.code = HR_OK};
@@ -425,7 +425,6 @@ place_zip(struct upload *u, bool *ret_too_large, bool *ret_kept, struct hr_buf *
 		hr_buf_adds(why, name);
 		hr_buf_adds(why, " is not a zip file");
 	}
-	free(name);
 	return r;
 }
 

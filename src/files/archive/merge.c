@@ -33,14 +33,13 @@ static int
 fail(const struct level *l, const char *name, int sys)
 {
 	char *way = hr_path_join(l->way, name);
-	char *path = way != NULL ? hr_path_join(l->m->directory, way) : NULL;
+	HR_FREE char *path = way != NULL ? hr_path_join(l->m->directory, way) : NULL;
 
 	if (sys == EXDEV || sys == ELOOP)
 		(void)hr_oserror_text(l->m->why, "400: A link leads out of the destination", path);
 	else
 		(void)hr_oserror_put(l->m->why, path != NULL ? sys : ENOMEM, path);
 	free(way);
-	free(path);
 	return -1;
 }
 
@@ -49,7 +48,7 @@ static int
 descend(struct level *l, const char *name)
 {
 	struct level next = *l;
-	char *way = hr_path_join(l->way, name);
+	HR_FREE char *way = hr_path_join(l->way, name);
 	int r = -1;
 
 	if (way == NULL)
@@ -63,7 +62,6 @@ descend(struct level *l, const char *name)
 		r = merge_level(&next);
 	hr_fd_close(&next.stage);
 	hr_fd_close(&next.dir);
-	free(way);
 	return r;
 }
 

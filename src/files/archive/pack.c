@@ -58,23 +58,20 @@ enum { WALK_ON = 0, WALK_STOP = 1 }; /* -1: failed */
 static char *
 full_name(const struct hr_pack *p, const char *name)
 {
-	char *dir = hr_path_join(p->path, hr_buf_str(&p->way)), *full;
+	HR_FREE char *dir = hr_path_join(p->path, hr_buf_str(&p->way));
 
 	if (dir == NULL)
 		return NULL;
-	full = hr_path_join(dir, name);
-	free(dir);
-	return full;
+	return hr_path_join(dir, name);
 }
 
 static int
 fail(struct hr_pack *p, const char *name, int sys)
 {
-	char *full = full_name(p, name);
+	HR_FREE char *full = full_name(p, name);
 
 	(void)hr_oserror_put(p->why, full != NULL ? sys : ENOMEM,
 	    full != NULL && hr_utf8_valid(full, strlen(full)) ? full : NULL);
-	free(full);
 	return -1;
 }
 
@@ -202,7 +199,8 @@ static int
 pack_file(struct hr_pack *p, int dir, const char *name)
 {
 	struct stat st;
-	int fd = open_entry(p, dir, name), r;
+	int r;
+	HR_CLOSE int fd = open_entry(p, dir, name);
 
 	if (fd < 0)
 		return fail(p, name, errno);
@@ -211,7 +209,6 @@ pack_file(struct hr_pack *p, int dir, const char *name)
 		r = put_entry(p, name, &st);
 	if (r == 0 && S_ISREG(st.st_mode))
 		r = put_data(p, name, fd, st.st_size);
-	hr_fd_close(&fd);
 	return r;
 }
 
@@ -288,7 +285,8 @@ is_skipped(int sys)
 static int
 walk_below(struct hr_pack *p, int dir, const char *name)
 {
-	int fd = hr_reach_open(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), r;
+	int r;
+	HR_CLOSE int fd = hr_reach_open(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 	size_t way = p->way.len;
 
 	if (fd < 0)
@@ -298,7 +296,6 @@ walk_below(struct hr_pack *p, int dir, const char *name)
 	r = p->way.fail == HR_OK ? walk_directory(p, fd)
 				 : hr_oserror_put(p->why, ENAMETOOLONG, NULL);
 	way_cut(p, way);
-	hr_fd_close(&fd);
 	return r;
 }
 

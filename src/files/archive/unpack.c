@@ -54,9 +54,8 @@ hr_unpack_is_zip(int fd)
 	static const char sign[] = {'P', 'K', 5, 6};
 	struct stat st;
 	size_t len;
-	char *tail;
+	HR_FREE char *tail = NULL;
 	ssize_t n;
-	bool found;
 
 	if (fstat(fd, &st) < 0 || st.st_size < 22)
 		return false;
@@ -66,9 +65,7 @@ hr_unpack_is_zip(int fd)
 		return false;
 	n = pread(fd, tail, len, st.st_size - (off_t)len);
 	/* 22 bytes are the least, and the comment fits behind them */
-	found = n == (ssize_t)len && memmem(tail, len - 18, sign, sizeof(sign)) != NULL;
-	free(tail);
-	return found;
+	return n == (ssize_t)len && memmem(tail, len - 18, sign, sizeof(sign)) != NULL;
 }
 
 int
@@ -152,10 +149,9 @@ stage_open(struct unpack *u)
 static int
 fail_entry(struct unpack *u, int sys)
 {
-	char *path = hr_path_join(u->directory, hr_buf_str(&u->name));
+	HR_FREE char *path = hr_path_join(u->directory, hr_buf_str(&u->name));
 
 	(void)hr_oserror_put(u->why, path != NULL ? sys : ENOMEM, path);
-	free(path);
 	return -1;
 }
 
@@ -265,11 +261,10 @@ write_file(struct unpack *u, struct archive_entry *e)
 static int
 write_directory(struct unpack *u)
 {
-	int fd = hr_beneath_mkdirs(u->stage, hr_buf_str(&u->name));
+	HR_CLOSE int fd = hr_beneath_mkdirs(u->stage, hr_buf_str(&u->name));
 
 	if (fd < 0)
 		return fail_entry(u, errno);
-	hr_fd_close(&fd);
 	return 0;
 }
 

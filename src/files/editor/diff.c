@@ -139,17 +139,15 @@ static int
 index_b(struct matcher *m)
 {
 	uint32_t limit = m->b.n >= POPULAR_FROM ? m->b.n / 100 + 1 : NO_LINE, i, n, at = 0;
-	uint32_t *count = calloc((size_t)m->ids + 1, sizeof(*count));
+	HR_FREE uint32_t *count = calloc((size_t)m->ids + 1, sizeof(*count));
 
 	m->first = malloc(((size_t)m->ids + 1) * sizeof(*m->first));
 	m->positions = malloc((size_t)m->b.n * sizeof(*m->positions));
 	m->row = calloc((size_t)m->b.n + 1, sizeof(*m->row));
 	m->before = calloc((size_t)m->b.n + 1, sizeof(*m->before));
 	if (count == NULL || m->first == NULL || m->positions == NULL || m->row == NULL ||
-	    m->before == NULL) {
-		free(count);
+	    m->before == NULL)
 		return -1;
-	}
 	for (i = 0; i < m->b.n; i++)
 		count[m->b.id[i]]++;
 	for (i = 0; i < m->ids; i++) {
@@ -165,7 +163,6 @@ index_b(struct matcher *m)
 		if (count[n] > 0)
 			m->positions[m->first[n] + --count[n]] = i;
 	}
-	free(count);
 	return 0;
 }
 

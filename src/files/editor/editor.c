@@ -95,7 +95,7 @@ refuse_relative(struct edit *e)
 	HR_BUF(near, PATH_TEXT_MAX);
 	struct stat st;
 	bool exists;
-	char *file;
+	HR_FREE char *file = NULL;
 
 	say_path(e);
 	hr_buf_adds(e->text, "The path should be an absolute path, starting with `/`.");
@@ -109,7 +109,6 @@ refuse_relative(struct edit *e)
 	} else if (exists) {
 		(void)edit_error(e, " Maybe you meant %s?", hr_span_of_buf(&near));
 	}
-	free(file);
 	return r;
 }
 

@@ -299,7 +299,8 @@ static int
 push(struct hr_history *h, struct hr_span path, const char *text, size_t len, struct hr_err *err)
 {
 	uint64_t numbers[SEEN_MAX];
-	int place, n, i, r = -1;
+	int n, i, r = -1;
+	HR_CLOSE int place = -1;
 
 	if (size_get(h) + len > h->limit && sweep(h, err) < 0)
 		return -1;
@@ -316,7 +317,6 @@ push(struct hr_history *h, struct hr_span path, const char *text, size_t len, st
 		for (i = 0; i <= n - HR_HISTORY_DEPTH; i++)
 			entry_remove(h, place, numbers[i]);
 	}
-	hr_fd_close(&place);
 	return r;
 }
 
@@ -324,7 +324,7 @@ int
 hr_history_push(
     struct hr_history *h, struct hr_span path, const char *text, size_t len, struct hr_err *err)
 {
-	int place;
+	HR_CLOSE int place = -1;
 
 	if (push(h, path, text, len, err) == 0)
 		return 0;
@@ -332,7 +332,6 @@ hr_history_push(
 	place = place_open(h, path, false, NULL);
 	if (place >= 0)
 		forget(h, place);
-	hr_fd_close(&place);
 	return -1;
 }
 
@@ -365,7 +364,7 @@ entry_read(int place, uint64_t number, struct hr_buf *text, struct hr_err *err)
 {
 	char name[ENTRY_NAME], *room;
 	ssize_t n = 0;
-	int fd;
+	HR_CLOSE int fd = -1;
 
 	entry_name(name, number);
 	fd = openat(place, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -379,7 +378,6 @@ entry_read(int place, uint64_t number, struct hr_buf *text, struct hr_err *err)
 	}
 	if (n < 0)
 		(void)hr_err_sys(err, errno, "undo history");
-	hr_fd_close(&fd);
 	return n < 0 ? -1 : hr_buf_check(text, err);
 }
 
@@ -387,12 +385,12 @@ int
 hr_history_peek(struct hr_history *h, struct hr_span path, struct hr_buf *text, struct hr_err *err)
 {
 	uint64_t number = 0;
-	int place, r = newest(h, path, &place, &number, err);
+	HR_CLOSE int place = -1;
+	int r = newest(h, path, &place, &number, err);
 
 	if (r <= 0)
 		return r;
 	r = entry_read(place, number, text, err);
-	hr_fd_close(&place);
 	return r < 0 ? -1 : 1;
 }
 
@@ -400,11 +398,11 @@ int
 hr_history_drop(struct hr_history *h, struct hr_span path, struct hr_err *err)
 {
 	uint64_t number = 0;
-	int place, r = newest(h, path, &place, &number, err);
+	HR_CLOSE int place = -1;
+	int r = newest(h, path, &place, &number, err);
 
 	if (r <= 0)
 		return r;
 	entry_remove(h, place, number);
-	hr_fd_close(&place);
 	return 0;
 }

@@ -52,7 +52,8 @@ split(const char *path, const char **ret_name)
 static int
 follow(char **path, struct hr_err *err)
 {
-	char target[PATH_MAX], *dir, *next;
+	char target[PATH_MAX], *next;
+	HR_FREE char *dir = NULL;
 	const char *name;
 	ssize_t n = readlink(*path, target, sizeof(target) - 1);
 
@@ -64,7 +65,6 @@ follow(char **path, struct hr_err *err)
 	target[n] = '\0';
 	dir = split(*path, &name);
 	next = dir != NULL ? hr_path_join(dir, target) : NULL;
-	free(dir);
 	if (next == NULL)
 		return hr_err_nomem(err);
 	free(*path);
@@ -76,7 +76,8 @@ follow(char **path, struct hr_err *err)
 static int
 locate(struct hr_atomic *a, const char *path, struct hr_err *err)
 {
-	char *at = strdup(path), *dir;
+	char *at = strdup(path);
+	HR_FREE char *dir = NULL;
 	const char *name;
 	int r = at == NULL ? hr_err_nomem(err) : 1, links = 0;
 
@@ -97,7 +98,6 @@ locate(struct hr_atomic *a, const char *path, struct hr_err *err)
 		if (a->dir < 0)
 			r = hr_err_sys(err, errno, "%s", path);
 	}
-	free(dir);
 	free(at);
 	return r;
 }
@@ -156,14 +156,12 @@ static int
 write_special(
     const char *path, const void *p, size_t len, const struct hr_commit *commit, struct hr_err *err)
 {
-	int fd = hr_reach_open(AT_FDCWD, path, O_WRONLY | O_NONBLOCK | O_NOCTTY), r;
+	HR_CLOSE int fd = hr_reach_open(AT_FDCWD, path, O_WRONLY | O_NONBLOCK | O_NOCTTY);
 
 	if (fd < 0)
 		return hr_err_sys(err, errno, "%s", path);
 	hr_commit_reached(commit);
-	r = hr_fd_write_full(fd, p, len, err);
-	hr_fd_close(&fd);
-	return r;
+	return hr_fd_write_full(fd, p, len, err);
 }
 
 int

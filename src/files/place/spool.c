@@ -146,7 +146,7 @@ hr_spool_open_at(struct hr_spool *s, int dir, mode_t mode, bool over)
 int
 hr_spool_open(struct hr_spool *s, const char *directory)
 {
-	char *path = strdup(directory);
+	HR_FREE char *path = strdup(directory);
 	size_t n;
 	int dir = -1, r;
 
@@ -162,7 +162,6 @@ hr_spool_open(struct hr_spool *s, const char *directory)
 			n--;
 		path[n] = '\0';
 	}
-	free(path);
 	if (dir < 0)
 		return -1;
 	r = hr_spool_open_at(s, dir, 0666, true);
@@ -203,9 +202,9 @@ copy_bytes(int from, int to)
 static bool
 keep_xattr(int from, int to, const char *name)
 {
-	char value[4096], *big = NULL;
+	char value[4096];
+	HR_FREE char *big = NULL;
 	ssize_t n;
-	bool ok;
 
 	/* of programs: writing to a file takes it away as well */
 	if (strcmp(name, "security.capability") == 0)
@@ -215,16 +214,14 @@ keep_xattr(int from, int to, const char *name)
 		big = malloc(XATTR_SIZE_MAX);
 		n = big != NULL ? fgetxattr(from, name, big, XATTR_SIZE_MAX) : -1;
 	}
-	ok = n >= 0 && fsetxattr(to, name, big != NULL ? big : value, (size_t)n, 0) == 0;
-	free(big);
-	return ok;
+	return n >= 0 && fsetxattr(to, name, big != NULL ? big : value, (size_t)n, 0) == 0;
 }
 
 static bool
 keep_xattrs(int from, int to)
 {
 	ssize_t n = flistxattr(from, NULL, 0), at;
-	char *names;
+	HR_FREE char *names = NULL;
 	bool ok = true;
 
 	if (n <= 0)
@@ -233,7 +230,6 @@ keep_xattrs(int from, int to)
 	n = names != NULL ? flistxattr(from, names, XATTR_NAMES_MAX) : -1;
 	for (at = 0; ok && at < n; at += (ssize_t)strlen(names + at) + 1)
 		ok = keep_xattr(from, to, names + at);
-	free(names);
 	return ok && n >= 0;
 }
 
@@ -360,13 +356,11 @@ open_old(int dir, const char *leaf)
 static int
 put_over(struct hr_spool *s, int dir, const char *leaf)
 {
-	int old = open_old(dir, leaf), r;
+	HR_CLOSE int old = open_old(dir, leaf);
 
 	if (old < 0 && errno != ENOENT)
 		return -1;
-	r = put(s, dir, leaf, old);
-	hr_fd_close(&old);
-	return r;
+	return put(s, dir, leaf, old);
 }
 
 int

@@ -71,17 +71,14 @@ settle_leaf(struct hr_target *t, int root, const char *name, bool links, struct 
 {
 	const char *slash = strrchr(name, '/');
 	const char *leaf = slash != NULL ? slash + 1 : name;
-	char *way = strndup(name, slash != NULL ? (size_t)(slash - name) : 0);
+	HR_FREE char *way = strndup(name, slash != NULL ? (size_t)(slash - name) : 0);
 
 	t->leaf = strdup(leaf);
-	if (way == NULL || t->leaf == NULL) {
-		free(way);
+	if (way == NULL || t->leaf == NULL)
 		return fail(t, ENOMEM, why);
-	}
 	/* "sub/", "", "..": opening such for writing is what Python fails at */
 	t->dir = links ? hr_reach_beneath(root, way, O_PATH | O_DIRECTORY)
 		       : hr_beneath_open(root, way, O_PATH | O_DIRECTORY, false);
-	free(way);
 	if (t->dir < 0)
 		return fail(t, errno, why);
 	if (leaf[0] == '\0' || strcmp(leaf, ".") == 0 || strcmp(leaf, "..") == 0)
@@ -106,7 +103,8 @@ static int
 follow_leaf(struct hr_target *t, int root, const char *name, struct hr_buf *why)
 {
 	int fd = hr_reach_beneath(root, name, O_PATH), r;
-	char *end, *base;
+	HR_FREE char *end = NULL;
+	HR_FREE char *base = NULL;
 	const char *rest;
 
 	if (fd < 0)
@@ -121,8 +119,6 @@ follow_leaf(struct hr_target *t, int root, const char *name, struct hr_buf *why)
 	} else {
 		r = fail(t, EXDEV, why);
 	}
-	free(end);
-	free(base);
 	return r;
 }
 
@@ -131,8 +127,11 @@ static int
 settle_elsewhere(
     struct hr_target *t, int root, const char *name, const char *work_dir, struct hr_buf *why)
 {
-	int ws = open(work_dir, O_PATH | O_DIRECTORY | O_CLOEXEC), r = -1;
-	char *base = NULL, *from = NULL, *way = NULL;
+	int r = -1;
+	HR_FREE char *base = NULL;
+	HR_FREE char *from = NULL;
+	HR_FREE char *way = NULL;
+	HR_CLOSE int ws = open(work_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	const char *rest = NULL;
 
 	if (ws >= 0) {
@@ -148,10 +147,6 @@ settle_elsewhere(
 		r = settle_leaf(t, ws, rest, false, why);
 	if (rest == NULL || (r < 0 && t->dir < 0 && errno == ELOOP))
 		r = fail(t, EXDEV, why);
-	hr_fd_close(&ws);
-	free(base);
-	free(from);
-	free(way);
 	return r;
 }
 
@@ -180,7 +175,8 @@ int
 hr_target_open(struct hr_target *t, const char *directory, const char *name, const char *work_dir,
     struct hr_buf *why)
 {
-	int root, r, sys;
+	int r, sys;
+	HR_CLOSE int root = -1;
 
 	memset(t, 0, sizeof(*t));
 	t->dir = -1;
@@ -208,7 +204,6 @@ hr_target_open(struct hr_target *t, const char *directory, const char *name, con
 		else if (faccessat(t->dir, t->leaf, W_OK, AT_EACCESS) < 0)
 			r = fail(t, errno, why);
 	}
-	hr_fd_close(&root);
 	return r;
 }
 
@@ -267,7 +262,7 @@ make_below(int *at, const char *name, bool shells)
 int
 hr_target_mkdirs(const char *path, size_t *ret_made, struct hr_buf *why)
 {
-	char *part = strdup(path);
+	HR_FREE char *part = strdup(path);
 	bool shells = false;
 	int at = part != NULL ? open_there(part, &shells) : -1, r = 0;
 	size_t i, n;
@@ -290,7 +285,6 @@ hr_target_mkdirs(const char *path, size_t *ret_made, struct hr_buf *why)
 	hr_fd_close(&at);
 	if (r < 0)
 		hr_target_rmdirs(path, *ret_made);
-	free(part);
 	return r;
 }
 

@@ -123,8 +123,8 @@ static const struct hr_ignore *
 rules_of(struct walk *w, int dir, const char *file, const struct hr_ignore *above, const char *base,
     struct hr_ignore **ret_own, size_t *ret_held)
 {
-	int fd = openat(dir, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	HR_BUF(text, RULES_ALL - w->rules);
+	HR_CLOSE int fd = openat(dir, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat st;
 
 	*ret_own = NULL;
@@ -140,7 +140,6 @@ rules_of(struct walk *w, int dir, const char *file, const struct hr_ignore *abov
 	if (*ret_own != NULL)
 		*ret_held = text.len;
 	w->rules += *ret_held;
-	hr_fd_close(&fd);
 	return *ret_own != NULL ? *ret_own : above;
 }
 

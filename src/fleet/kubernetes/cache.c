@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "proto/json.h"
 
 #define CHAINS 4096
 
@@ -150,14 +151,13 @@ hr_cache_put(
 	unsigned char sum[HR_FLEET_KEY_SUM];
 	struct hr_fleet_row row = {.request = NULL};
 	struct hr_fleet_key key;
-	struct json_object *data;
+	HR_PUT struct json_object *data = NULL;
 	int r = 0;
 
 	if (!is_row && strcmp(hr_object_kind(o), "key") != 0)
 		return 0;
 	data = hr_object_data(o);
 	r = is_row ? hr_object_read_row(data, &row) : hr_object_read_key(data, &key, sum);
-	json_object_put(data);
 	if (r > 0) {
 		(void)pthread_mutex_lock(&c->lock);
 		if (is_row && ret_id != NULL)

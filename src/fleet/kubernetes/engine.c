@@ -109,7 +109,7 @@ open_one(const struct engine *e, const char *id, struct hr_err *err)
 static int
 place(const struct engine *e, struct hr_fleet_row *row, struct hr_err *err)
 {
-	struct json_object *pod = NULL;
+	HR_PUT struct json_object *pod = NULL;
 	struct hr_kube kube;
 	char path[256];
 	const char *ip;
@@ -130,7 +130,6 @@ place(const struct engine *e, struct hr_fleet_row *row, struct hr_err *err)
 		row->app_ports[0] = APP_PORT1;
 		row->app_ports[1] = APP_PORT2;
 	}
-	json_object_put(pod);
 	hr_kube_done(&kube);
 	return r;
 }
@@ -151,7 +150,7 @@ engine_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	const struct engine *e = self;
 	struct hr_sandbox_options o = {.headless = true, .detach = true, .log = say};
 	struct hr_strv plugins = {0}, environ = {0}, env = {0};
-	struct json_object *q = NULL;
+	HR_PUT struct json_object *q = NULL;
 	struct hr_sandbox *s = NULL;
 	struct hr_config *c = NULL;
 	char sid[SID];
@@ -187,7 +186,6 @@ engine_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	hr_strv_done(&environ);
 	hr_strv_done(&env);
 	hr_config_free(c);
-	json_object_put(q);
 	return r;
 }
 
@@ -195,7 +193,7 @@ static int
 engine_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
 	struct hr_sandbox *s = NULL;
-	struct json_object *q = NULL;
+	HR_PUT struct json_object *q = NULL;
 	struct hr_strv env = {0};
 	int r = -1;
 
@@ -212,7 +210,6 @@ engine_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
 		r = hr_sandbox_add_env(s, hr_strv_list(&env), err);
 	hr_sandbox_free(s);
 	hr_strv_done(&env);
-	json_object_put(q);
 	return r;
 }
 

@@ -166,11 +166,11 @@ hr_kube_store_event(
     struct hr_store *base, const char *id, const char *what, const char *detail, struct hr_err *err)
 {
 	struct hr_kube_store *s = hr_kube_store_of(base);
-	struct hr_fleet_row row = {.request = NULL};
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 	struct hr_err why = {0};
 	char path[256], name[40], object[HR_OBJECT_NAME], at[32];
-	struct json_object *o = NULL;
 	HR_BUF(b, 65536);
+	HR_PUT struct json_object *o = NULL;
 	int r;
 
 	if (hr_random_hex(name, 24, err) < 0 || hr_cache_find(s->cache, id, &row, NULL, err) < 0)
@@ -197,8 +197,6 @@ hr_kube_store_event(
 	}
 	if (r == 0)
 		keep_own(&s->events, o);
-	json_object_put(o);
-	hr_fleet_row_done(&row);
 	return r;
 }
 

@@ -38,7 +38,7 @@ static int
 look(struct hr_kube_store *s, const char *id, struct hr_fleet_row *ret, struct hr_cached *known,
     struct hr_err *err)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	char name[HR_OBJECT_NAME];
 	int r;
 
@@ -50,7 +50,6 @@ look(struct hr_kube_store *s, const char *id, struct hr_fleet_row *ret, struct h
 		r = hr_cache_put(s->cache, o, NULL, err) < 0
 			? -1
 			: hr_cache_find(s->cache, id, ret, known, err);
-	json_object_put(o);
 	return r;
 }
 
@@ -58,7 +57,7 @@ static int
 write_as(struct hr_kube_store *s, const struct hr_fleet_row *row, const char *owner,
     const char *version, struct hr_cached *known, struct hr_err *err)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	char name[HR_OBJECT_NAME];
 	HR_BUF(data, DATA_MAX);
 	int r;
@@ -70,7 +69,6 @@ write_as(struct hr_kube_store *s, const struct hr_fleet_row *row, const char *ow
 		r = hr_kube_store_put(s, name, "row", owner, version, hr_buf_str(&data), &o, err);
 	if (r == 1 && known != NULL)
 		(void)snprintf(known->version, sizeof(known->version), "%s", hr_object_version(o));
-	json_object_put(o);
 	if (data.p != NULL)
 		explicit_bzero(data.p, data.len);
 	return r;
@@ -118,7 +116,8 @@ static int
 session_of(struct hr_kube_store *s, int64_t key, const char *session, char ret_id[HR_FLEET_ID],
     char version[HR_OBJECT_VERSION], struct hr_err *err)
 {
-	struct json_object *o = NULL, *data;
+	struct json_object *data;
+	HR_PUT struct json_object *o = NULL;
 	char name[HR_OBJECT_NAME];
 	int r;
 
@@ -131,7 +130,6 @@ session_of(struct hr_kube_store *s, int64_t key, const char *session, char ret_i
 		(void)snprintf(version, HR_OBJECT_VERSION, "%s", hr_object_version(o));
 		json_object_put(data);
 	}
-	json_object_put(o);
 	return r;
 }
 
@@ -527,7 +525,7 @@ hr_kube_store_claim(
     struct hr_store *base, const struct hr_fleet_row *row, bool *ret_mine, struct hr_err *err)
 {
 	struct hr_kube_store *s = hr_kube_store_of(base);
-	struct hr_fleet_row now = {.request = NULL};
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row now = {.request = NULL};
 	struct hr_cached known;
 	/* not what a watch said, which may be of a moment ago: it may have been taken back */
 	int r = look(s, row->id, &now, &known, err), led = 1;
@@ -556,6 +554,5 @@ hr_kube_store_claim(
 		else
 			*ret_mine = ours && led == 1;
 	}
-	hr_fleet_row_done(&now);
 	return r < 0 ? -1 : 0;
 }

@@ -54,25 +54,23 @@ static int
 is_written(struct hr_kube_store *s, const char *name, const char *owner, const char *data,
     struct json_object **ret, struct hr_err *err)
 {
-	struct json_object *there, *wanted = NULL;
+	HR_PUT struct json_object *there = NULL;
+	HR_PUT struct json_object *wanted = NULL;
 	int r = hr_kube_store_get(s, name, ret, err);
 
 	if (r != 1)
 		return r;
 	there = hr_object_data(*ret);
-	r = hr_json_decode(data, strlen(data), &wanted, NULL) == 0 &&
-	    json_object_equal(there, wanted) &&
-	    (owner == NULL || strcmp(hr_object_owner(*ret), owner) == 0);
-	json_object_put(there);
-	json_object_put(wanted);
-	return r;
+	return hr_json_decode(data, strlen(data), &wanted, NULL) == 0 &&
+	       json_object_equal(there, wanted) &&
+	       (owner == NULL || strcmp(hr_object_owner(*ret), owner) == 0);
 }
 
 int
 hr_kube_store_put(struct hr_kube_store *s, const char *name, const char *kind, const char *owner,
     const char *version, const char *data, struct json_object **ret, struct hr_err *err)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	struct hr_err why = {0};
 	HR_BUF(b, 2 * DATA_MAX);
 	char path[256];
@@ -94,7 +92,6 @@ hr_kube_store_put(struct hr_kube_store *s, const char *name, const char *kind, c
 		explicit_bzero(b.p, b.len);
 	if (ret != NULL && r == 1)
 		*ret = json_object_get(o);
-	json_object_put(o);
 	return r;
 }
 
@@ -295,7 +292,8 @@ pooled(struct hr_store *base, const char *shape, int64_t ret[2], char ret_warm[H
 static int
 note_get(struct hr_store *base, const char *name, char **ret_value, struct hr_err *err)
 {
-	struct json_object *o = NULL, *data;
+	HR_PUT struct json_object *o = NULL;
+	HR_PUT struct json_object *data = NULL;
 	char object[HR_OBJECT_NAME];
 	int r;
 
@@ -305,8 +303,6 @@ note_get(struct hr_store *base, const char *name, char **ret_value, struct hr_er
 	data = r == 1 ? hr_object_data(o) : NULL;
 	if (data != NULL && (*ret_value = strdup(hr_json_text_or(data, "value", ""))) == NULL)
 		r = hr_err_nomem(err);
-	json_object_put(data);
-	json_object_put(o);
 	return r < 0 ? -1 : 0;
 }
 

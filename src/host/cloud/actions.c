@@ -234,7 +234,10 @@ with_copy(struct hr_cloud *c, struct json_object *args, file_fn *fn, bool reads,
 	struct hr_direct d = {.h = c->h};
 	struct hr_err e = {0};
 	HR_BUF(b, HR_CLOUD_FILE_MAX);
-	char *all = hr_cloud_absolute(c, path, err), *there = NULL, *file = NULL, *text = NULL;
+	char *text = NULL;
+	HR_FREE char *all = hr_cloud_absolute(c, path, err);
+	HR_FREE char *there = NULL;
+	HR_FREE char *file = NULL;
 	char undo[PATH_MAX];
 
 	if (all == NULL || hr_cloud_mirror(c, err) < 0)
@@ -266,9 +269,6 @@ with_copy(struct hr_cloud *c, struct json_object *args, file_fn *fn, bool reads,
 out:
 	if (file != NULL)
 		(void)hr_path_remove(file, NULL);
-	free(file);
-	free(there);
-	free(all);
 	return text;
 }
 

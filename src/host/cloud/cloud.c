@@ -163,7 +163,7 @@ char *
 hr_cloud_record(void *self, struct hr_err *err)
 {
 	struct hr_cloud *c = self;
-	struct json_object *o = json_object_new_object();
+	HR_PUT struct json_object *o = json_object_new_object();
 	const char *name;
 	HR_BUF(b, 1 << 20);
 	char **at, *text = NULL;
@@ -181,14 +181,14 @@ hr_cloud_record(void *self, struct hr_err *err)
 		r = hr_err_set(err, HR_E_INVAL, "a variable's value is not UTF-8");
 	if (r == 0 && (text = hr_buf_take(&b)) == NULL)
 		(void)hr_err_nomem(err);
-	json_object_put(o);
 	return text;
 }
 
 static int
 read_record(struct hr_cloud *c, const char *record, struct hr_err *err)
 {
-	struct json_object *o = NULL, *env;
+	struct json_object *env;
+	HR_PUT struct json_object *o = NULL;
 	const char *name;
 	char **at;
 	int r = 0;
@@ -204,7 +204,6 @@ read_record(struct hr_cloud *c, const char *record, struct hr_err *err)
 	for (i = 0; r == 0 && i < hr_json_count(env); i++)
 		if (hr_json_text(hr_json_entry(env, i)) != NULL)
 			hr_strv_add(&c->env, hr_json_text(hr_json_entry(env, i)));
-	json_object_put(o);
 	if (r == 0 && c->env.failed)
 		r = hr_err_nomem(err);
 	if (r == 0 && c->token != NULL && c->h->secret != NULL)

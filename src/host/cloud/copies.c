@@ -130,7 +130,8 @@ hr_cloud_copy_to(void *self, const char *from, const char *to, bool recursive, s
 {
 	struct hr_cloud *c = self;
 	struct sending s = {.c = c};
-	char *place = hr_cloud_absolute(c, to, err), *target = NULL;
+	HR_FREE char *place = hr_cloud_absolute(c, to, err);
+	HR_FREE char *target = NULL;
 	struct stat st;
 	int status = 1, r = place != NULL ? 0 : -1;
 	bool into;
@@ -162,8 +163,6 @@ hr_cloud_copy_to(void *self, const char *from, const char *to, bool recursive, s
 		    &s, "chmod +x --", &s.programs, "programs could not be made executable", err);
 	hr_buf_done(&s.programs);
 	hr_buf_done(&s.empty);
-	free(target);
-	free(place);
 	return r;
 }
 
@@ -211,15 +210,14 @@ int
 hr_cloud_copy_from(void *self, const char *path, char **ret_file, struct hr_err *err)
 {
 	struct hr_cloud *c = self;
-	char *all = hr_cloud_absolute(c, path, err), *dir = NULL;
+	HR_FREE char *all = hr_cloud_absolute(c, path, err);
+	HR_FREE char *dir = NULL;
 	struct hr_err e = {0};
 	struct hr_buf names;
 	int status = 0, r;
 
-	if (all == NULL || hr_cloud_mirror(c, err) < 0) {
-		free(all);
+	if (all == NULL || hr_cloud_mirror(c, err) < 0)
 		return -1;
-	}
 	r = hr_cloud_helper_on(c, "find -H ", all,
 	    " \\( -type f -printf '%P\\0' -o -type d -empty -printf './%P/\\0' \\)", &names,
 	    &status, err);
@@ -238,8 +236,6 @@ hr_cloud_copy_from(void *self, const char *path, char **ret_file, struct hr_err 
 	if (dir != NULL)
 		(void)hr_path_remove(dir, NULL);
 	hr_buf_done(&names);
-	free(dir);
-	free(all);
 	return r;
 }
 
@@ -248,7 +244,7 @@ int
 hr_cloud_list_files(void *self, const char *path, char **ret_json, struct hr_err *err)
 {
 	struct hr_cloud *c = self;
-	char *all = hr_cloud_absolute(c, path != NULL ? path : ".", err);
+	HR_FREE char *all = hr_cloud_absolute(c, path != NULL ? path : ".", err);
 	struct hr_buf names;
 	HR_BUF(b, HR_CLOUD_REPLY_MAX);
 	int status = 0, r;
@@ -261,7 +257,6 @@ hr_cloud_list_files(void *self, const char *path, char **ret_json, struct hr_err
 	    "\\( -type d -printf '%f/\\0' -o -printf '%f\\0' \\) | LC_ALL=C sort -z; "
 	    "elif [ -e \"$d\" ]; then printf '%s\\0' \"$d\"; fi",
 	    &names, &status, err);
-	free(all);
 	hr_buf_addc(&b, '[');
 	for (at = 0; r == 0 && status == 0 && at < names.len;) {
 		const char *name = names.p + at;

@@ -141,14 +141,13 @@ int
 hr_cloud_save(const char *file, const char *p, size_t len, struct hr_err *err)
 {
 	struct hr_err e = {0};
-	char *dir = strdup(file);
+	HR_FREE char *dir = strdup(file);
 	int r;
 
 	if (dir == NULL)
 		return hr_err_nomem(err);
 	*strrchr(dir, '/') = '\0';
 	r = hr_path_mkdirs(dir, 0700, NULL, &e);
-	free(dir);
 	if (r == 0)
 		r = hr_path_write(file, p, len, 0600, &e);
 	return r == 0 ? 0 : hr_err_from(err, HR_E_SYS, &e);

@@ -40,14 +40,13 @@ hr_exam_program(
     hr_finding_fn *fn, void *arg, const char *const *env, const char *name, const char *hint)
 {
 	const char *dirs = NULL;
-	char *path;
+	HR_FREE char *path = NULL;
 
 	for (; env != NULL && *env != NULL; env++)
 		if (strncmp(*env, "PATH=", 5) == 0)
 			dirs = *env + 5;
 	path = hr_path_which(dirs, name);
 	hr_exam_file(fn, arg, name, path, hint);
-	free(path);
 }
 
 void

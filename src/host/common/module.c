@@ -31,7 +31,7 @@ hr_module_path(const char *file, struct hr_err *err)
 int
 hr_module_open_own(struct hr_module *m, const char *file, struct hr_err *err)
 {
-	char *path = hr_module_path(file, err);
+	HR_FREE char *path = hr_module_path(file, err);
 	struct hr_err e = {0};
 	int r;
 
@@ -39,6 +39,5 @@ hr_module_open_own(struct hr_module *m, const char *file, struct hr_err *err)
 	if (path == NULL)
 		return -1;
 	r = hr_module_open(m, path, hr_trust_program_owner(), &e);
-	free(path);
 	return r == 0 ? 0 : hr_err_from(err, HR_E_INVAL, &e);
 }

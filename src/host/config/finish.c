@@ -21,14 +21,11 @@ static int
 put_absolute(struct hr_config *c, const char *key, const char *path, struct hr_err *err)
 {
 	struct hr_err e = {0};
-	char *whole = hr_path_absolute(path, &e);
-	int r;
+	HR_FREE char *whole = hr_path_absolute(path, &e);
 
 	if (whole == NULL)
 		return hr_err_from(err, HR_E_SYS, &e);
-	r = hr_config_put_text(c, key, whole, err);
-	free(whole);
-	return r;
+	return hr_config_put_text(c, key, whole, err);
 }
 
 static int
@@ -62,7 +59,7 @@ static int
 rewrite(struct hr_config *c, const char *rule, struct hr_err *err)
 {
 	const char *colon = strchr(rule, ':'), *base = hr_config_text(c, BASE), *at;
-	char *cwd = NULL;
+	HR_FREE char *cwd = NULL;
 	size_t n;
 	HR_BUF(b, PATH_TEXT_MAX);
 	int r = -1;
@@ -85,7 +82,6 @@ rewrite(struct hr_config *c, const char *rule, struct hr_err *err)
 		(void)hr_err_nomem(err);
 	else
 		r = hr_config_put_text(c, MOUNT, hr_buf_str(&b), err);
-	free(cwd);
 	return r;
 }
 

@@ -276,9 +276,9 @@ hr_config_load(struct hr_config *c, const char *file, const char *const *env, hr
     void *arg, struct hr_err *err)
 {
 	const char *kind = hr_config_text(c, "core.runtime");
-	char *before = strdup(kind != NULL ? kind : "");
 	HR_BUF(text, DOTENV_MAX);
-	const char **all;
+	HR_FREE char *before = strdup(kind != NULL ? kind : "");
+	HR_FREE const char **all = NULL;
 	int r;
 
 	c->warn = warn;
@@ -288,8 +288,6 @@ hr_config_load(struct hr_config *c, const char *file, const char *const *env, hr
 	all = text.p != NULL ? hr_dotenv_merge(env, text.p) : NULL;
 	if (all == NULL || before == NULL) {
 		c->warn = NULL;
-		free(all);
-		free(before);
 		return hr_err_nomem(err);
 	}
 	hr_strv_done(&c->env);
@@ -301,7 +299,5 @@ hr_config_load(struct hr_config *c, const char *file, const char *const *env, hr
 		r = hr_config_finish(c, err);
 	warn_of_sections(c, before, file != NULL ? file : "config.toml");
 	c->warn = NULL;
-	free(all);
-	free(before);
 	return r;
 }

@@ -90,7 +90,7 @@ remote(struct json_object *o, struct json_object *to, bool with_timeout, struct 
 {
 	bool text = json_object_is_type(o, json_type_string);
 	struct json_object *key = hr_json_at(o, "api_key");
-	char *url = trimmed(text ? o : hr_json_at(o, "url"), "URL", err);
+	HR_FREE char *url = trimmed(text ? o : hr_json_at(o, "url"), "URL", err);
 	int r = url != NULL ? check_url(url, err) : -1;
 
 	if (r == 0)
@@ -102,7 +102,6 @@ remote(struct json_object *o, struct json_object *to, bool with_timeout, struct 
 	if (r == 0 && with_timeout)
 		r = text ? hr_json_set(to, "timeout", json_object_new_int(TIMEOUT_S), err)
 			 : check_timeout(o, to, err);
-	free(url);
 	return r;
 }
 
@@ -190,15 +189,14 @@ static int
 add_variable(struct json_object *env, const char *pair, size_t n, struct hr_err *err)
 {
 	struct json_object *v = json_object_new_string_len(pair, (int)n);
-	char *whole = v != NULL ? trimmed(v, "env", err) : NULL, *eq, *value = NULL;
+	char *eq, *value = NULL;
+	HR_FREE char *whole = v != NULL ? trimmed(v, "env", err) : NULL;
 	size_t name;
 	int r = whole != NULL ? 0 : v == NULL ? hr_err_nomem(err) : -1;
 
 	json_object_put(v);
-	if (r != 0 || *whole == '\0') {
-		free(whole);
+	if (r != 0 || *whole == '\0')
 		return r;
-	}
 	eq = strchr(whole, '=');
 	for (name = eq != NULL ? (size_t)(eq - whole) : 0;
 	     name > 0 && isspace((unsigned char)whole[name - 1]); name--)
@@ -222,7 +220,6 @@ add_variable(struct json_object *env, const char *pair, size_t n, struct hr_err 
 		else
 			r = hr_json_set(env, whole, json_object_new_string(value), err);
 	}
-	free(whole);
 	return r;
 }
 
@@ -261,7 +258,8 @@ check_env(struct json_object *v, struct json_object *to, struct hr_err *err)
 static int
 program(struct json_object *o, struct json_object *to, struct hr_err *err)
 {
-	char *name = trimmed(hr_json_at(o, "name"), "Server name", err), *command = NULL;
+	HR_FREE char *name = trimmed(hr_json_at(o, "name"), "Server name", err);
+	HR_FREE char *command = NULL;
 	int r = name != NULL ? 0 : -1;
 
 	if (r == 0 && *name == '\0')
@@ -285,8 +283,6 @@ program(struct json_object *o, struct json_object *to, struct hr_err *err)
 		r = check_args(hr_json_at(o, "args"), to, err);
 	if (r == 0)
 		r = check_env(hr_json_at(o, "env"), to, err);
-	free(name);
-	free(command);
 	return r;
 }
 

@@ -151,7 +151,7 @@ toml_pair(struct toml *t, struct json_object *table)
 	int r = -1;
 
 	if (key_part(t, &key) != 0)
-		return r;
+		return -1;
 	while (dot(t)) {
 		table = step(t, table, hr_buf_str(&key), TOML_DOTTED);
 		hr_buf_reset(&key);

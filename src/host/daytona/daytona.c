@@ -36,7 +36,7 @@ static const struct hr_api_rule rule = {.attempts = 5,
 static int
 authorize(struct hr_cloud *c, struct hr_api *api, const char *key, struct hr_err *err)
 {
-	char *value = NULL;
+	HR_FREE char *value = NULL;
 	int r;
 
 	(void)c;
@@ -48,7 +48,6 @@ authorize(struct hr_cloud *c, struct hr_api *api, const char *key, struct hr_err
 	/* newer daemons tell stdout and stderr of a session apart for whoever is as new */
 	if (r == 0)
 		r = hr_api_header(api, "X-Daytona-SDK-Version", "0.226.1", false, err);
-	free(value);
 	return r;
 }
 
@@ -56,12 +55,11 @@ static int
 d_open_api(struct hr_cloud *c, struct hr_err *err)
 {
 	const char *url = hr_cloud_env(c, "DAYTONA_API_URL", "https://app.daytona.io/api");
-	char *key = hr_cloud_key(c, "DAYTONA_API_KEY", err);
+	HR_FREE char *key = hr_cloud_key(c, "DAYTONA_API_KEY", err);
 	int r = key != NULL ? hr_api_init(&c->api, WHO, &rule, url, err) : -1;
 
 	if (r == 0)
 		r = authorize(c, &c->api, key, err);
-	free(key);
 	return r;
 }
 
@@ -69,7 +67,7 @@ d_open_api(struct hr_cloud *c, struct hr_err *err)
 static int
 d_plane(struct hr_cloud *c, struct hr_err *err)
 {
-	char *key = hr_cloud_key(c, "DAYTONA_API_KEY", err);
+	HR_FREE char *key = hr_cloud_key(c, "DAYTONA_API_KEY", err);
 	int r = key != NULL ? 0 : -1;
 
 	hr_api_done(&c->plane);
@@ -77,7 +75,6 @@ d_plane(struct hr_cloud *c, struct hr_err *err)
 		r = hr_api_init(&c->plane, WHO, &rule, c->address, err);
 	if (r == 0)
 		r = authorize(c, &c->plane, key, err);
-	free(key);
 	return r;
 }
 
@@ -125,7 +122,7 @@ create_body(struct hr_cloud *c, struct hr_err *err)
 static int
 d_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 {
-	struct json_object *body = create_body(c, err);
+	HR_PUT struct json_object *body = create_body(c, err);
 	const struct hr_api_call q = {
 	    .method = "POST", .path = "/sandbox", .body = body, .once = true};
 	struct hr_api_answer a;
@@ -141,7 +138,6 @@ d_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 	if (r == 0)
 		r = d_take(c, a.json, &state, err);
 	hr_api_answer_done(&a);
-	json_object_put(body);
 	return r;
 }
 
@@ -212,7 +208,7 @@ static const struct hr_cloud_shape shape = {
 static int
 d_look(struct hr_cloud *c, struct hr_err *err)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	struct hr_err mine = {0};
 	const char *state = "destroyed";
 	int r = about(c, "GET", c->id, "", &o, &mine);
@@ -222,7 +218,6 @@ d_look(struct hr_cloud *c, struct hr_err *err)
 	r = hr_api_or_gone(r, &mine, err);
 	if (r == 0)
 		(void)snprintf(c->state, sizeof(c->state), "%s", hr_cloud_word(&shape, state));
-	json_object_put(o);
 	return r;
 }
 
@@ -384,7 +379,7 @@ d_put(struct hr_cloud *c, const char *path, const char *p, size_t len, struct hr
 static int
 d_launch(struct hr_cloud *c, const char *line, struct hr_err *err)
 {
-	struct json_object *session = hr_json_texts(err, "sessionId", SESSION, NULL);
+	HR_PUT struct json_object *session = hr_json_texts(err, "sessionId", SESSION, NULL);
 	struct json_object *command = hr_json_object(err, "command", json_object_new_string(line),
 	    "runAsync", json_object_new_boolean(true), NULL);
 	struct hr_api_call q = {
@@ -410,7 +405,6 @@ d_launch(struct hr_cloud *c, const char *line, struct hr_err *err)
 			    WHO, "the answer to a command", a.json, "cmdId", &id, err);
 		hr_api_answer_done(&a);
 	}
-	json_object_put(session);
 	json_object_put(command);
 	return r;
 }
@@ -418,7 +412,7 @@ d_launch(struct hr_cloud *c, const char *line, struct hr_err *err)
 static int
 d_publish(struct hr_cloud *c, int port, struct hr_err *err)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	const char *url, *token;
 	char what[60];
 	int r;
@@ -436,7 +430,6 @@ d_publish(struct hr_cloud *c, int port, struct hr_err *err)
 		if (c->h->secret != NULL)
 			c->h->secret(c->h->arg, token);
 	}
-	json_object_put(o);
 	return r;
 }
 

@@ -54,7 +54,7 @@ static int
 put_file(int in, const struct stat *st, const char *to, struct hr_err *e)
 {
 	struct hr_atomic a;
-	int fd, r;
+	HR_CLOSE int fd = -1;
 	bool over;
 
 	if (hr_atomic_open(&a, to, 0600, e) < 0)
@@ -70,9 +70,7 @@ put_file(int in, const struct stat *st, const char *to, struct hr_err *e)
 	if (!over)
 		return 0;
 	fd = open(to, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	r = fd >= 0 && liken(fd, st) == 0 ? 0 : hr_err_sys(e, errno, "%s", to);
-	hr_fd_close(&fd);
-	return r;
+	return fd >= 0 && liken(fd, st) == 0 ? 0 : hr_err_sys(e, errno, "%s", to);
 }
 
 static int
@@ -80,7 +78,8 @@ copy_file(const char *from, const char *to, struct hr_err *err)
 {
 	struct stat st, there;
 	struct hr_err e = {.code = HR_OK};
-	int in = open(from, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), r = -1;
+	int r = -1;
+	HR_CLOSE int in = open(from, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
 	if (in < 0 || fstat(in, &st) != 0)
 		(void)failed(err, errno, from);
@@ -93,7 +92,6 @@ copy_file(const char *from, const char *to, struct hr_err *err)
 		(void)failed(err, e.code == HR_E_UNSUPPORTED ? EINVAL : e.sys, to);
 	else
 		r = 0;
-	hr_fd_close(&in);
 	return r;
 }
 
@@ -102,7 +100,8 @@ static int copy_tree(const char *from, const char *to, int depth, struct hr_err 
 static int
 copy_entry(const char *from, const char *to, const char *name, int depth, struct hr_err *err)
 {
-	char *source = hr_path_join(from, name), *target = hr_path_join(to, name);
+	HR_FREE char *source = hr_path_join(from, name);
+	HR_FREE char *target = hr_path_join(to, name);
 	struct stat st;
 	int r = 0;
 
@@ -114,8 +113,6 @@ copy_entry(const char *from, const char *to, const char *name, int depth, struct
 		r = copy_tree(source, target, depth + 1, err);
 	else
 		r = copy_file(source, target, err);
-	free(source);
-	free(target);
 	return r;
 }
 
@@ -186,15 +183,14 @@ copy_one(const char *from, const char *to, char *place, struct hr_err *err)
 	const char *last = strrchr(place, '/') + 1;
 	bool into = is_dir(place) || to[strlen(to) - 1] == '/' ||
 		    (access(place, F_OK) != 0 && strchr(last, '.') == NULL);
-	char *name = base_name(from), *target = NULL;
+	HR_FREE char *name = base_name(from);
+	HR_FREE char *target = NULL;
 	int r;
 
 	if (name == NULL || (into && (target = hr_path_join(place, name)) == NULL))
 		r = hr_err_nomem(err);
 	else if ((r = make_dir(place, !into, err)) == 0)
 		r = copy_file(from, into ? target : place, err);
-	free(name);
-	free(target);
 	return r;
 }
 
@@ -231,7 +227,7 @@ hr_direct_copy_to(void *self, const char *from, const char *to, bool recursive, 
 int
 hr_direct_copy_from(void *self, const char *path, char **ret_file, struct hr_err *err)
 {
-	char *place = hr_direct_path(self, path, err);
+	HR_FREE char *place = hr_direct_path(self, path, err);
 	int r = -1;
 
 	if (place == NULL)
@@ -240,7 +236,6 @@ hr_direct_copy_from(void *self, const char *path, char **ret_file, struct hr_err
 		(void)hr_err_set(err, HR_E_NOTFOUND, "Path not found: %s", path);
 	else if ((*ret_file = hr_zip_directory(place, false, true, err)) != NULL)
 		r = 0;
-	free(place);
 	return r;
 }
 
@@ -279,8 +274,8 @@ put_names(struct hr_buf *b, const char *place, struct hr_err *err)
 int
 hr_direct_list(void *self, const char *path, char **ret_json, struct hr_err *err)
 {
-	char *place = hr_direct_path(self, path != NULL ? path : ".", err);
 	HR_BUF(b, HR_DIRECT_TEXT_MAX);
+	HR_FREE char *place = hr_direct_path(self, path != NULL ? path : ".", err);
 	int r = 0;
 
 	if (place == NULL)
@@ -293,6 +288,5 @@ hr_direct_list(void *self, const char *path, char **ret_json, struct hr_err *err
 	hr_buf_addc(&b, ']');
 	if (r == 0 && (*ret_json = hr_buf_end(&b, err)) == NULL)
 		r = -1;
-	free(place);
 	return r;
 }

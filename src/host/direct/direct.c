@@ -180,23 +180,21 @@ direct_record(void *self, struct hr_err *err)
 static int
 direct_restore(void *self, const char *record, struct hr_err *err)
 {
-	struct json_object *o = NULL, *env;
+	struct json_object *env;
+	HR_PUT struct json_object *o = NULL;
 	struct hr_direct *c = self;
 	const char *named;
 	size_t i;
 
 	if (hr_json_decode(record, strlen(record), &o, NULL) < 0 ||
-	    (named = hr_json_text_at(o, "workspace")) == NULL) {
-		json_object_put(o);
+	    (named = hr_json_text_at(o, "workspace")) == NULL)
 		return hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
-	}
 	env = hr_json_at(o, "env");
 	c->own_workspace = hr_json_true_at(o, "own_workspace");
 	c->named = strdup(named);
 	for (i = 0; i < hr_json_count(env); i++)
 		if (hr_json_text(hr_json_entry(env, i)) != NULL)
 			hr_strv_add(&c->env, hr_json_text(hr_json_entry(env, i)));
-	json_object_put(o);
 	if (c->named == NULL || c->env.failed)
 		return hr_err_nomem(err);
 	if (find_undo(c, err) < 0)
@@ -309,13 +307,12 @@ static int
 direct_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 {
 	struct hr_direct *c = self;
-	char *module = hr_module_path("handrail-cli.so", err);
+	HR_FREE char *module = hr_module_path("handrail-cli.so", err);
 
 	if (module == NULL)
 		return -1;
 	hr_exam_program(fn, arg, c->h->environ, "bash", "Debian: apt-get install bash");
 	fn(arg, true, "handrail-cli.so", module); /* this is in it */
-	free(module);
 	return 0;
 }
 

@@ -44,7 +44,7 @@ static enum hr_edit_result
 use_editor(struct hr_direct *c, const char *file, struct hr_edit *q, struct hr_buf *text,
     struct hr_buf *diff)
 {
-	char *office = hr_path_join(hr_module_dir(), "handrail-office");
+	HR_FREE char *office = hr_path_join(hr_module_dir(), "handrail-office");
 	const struct hr_editor editor = {
 	    .root = hr_span_of(c->workspace), .history_dir = c->undo, .office = office};
 	enum hr_edit_result r = HR_EDIT_RAISED;
@@ -61,7 +61,6 @@ use_editor(struct hr_direct *c, const char *file, struct hr_edit *q, struct hr_b
 	if (out.fail != HR_OK)
 		text->fail = out.fail;
 	json_object_put(q->path);
-	free(office);
 	return r;
 }
 
@@ -79,19 +78,17 @@ hr_direct_edit(struct hr_direct *c, struct json_object *args, struct hr_err *err
 	HR_BUF(text, HR_EDIT_TEXT_MAX);
 	HR_BUF(diff, HR_EDIT_TEXT_MAX);
 	HR_BUF(b, HR_DIRECT_TEXT_MAX);
-	char *file, *said;
+	char *said;
+	HR_FREE char *file = NULL;
 
 	if (strcmp(hr_json_text_or(args, "impl_source", "oh_aci"), "oh_aci") != 0)
 		return hr_direct_error("", err, "LLM-based editing is not available.");
 	file = hr_direct_path(c, path, err);
 	if (file == NULL)
 		return NULL;
-	if (is_binary(file)) {
-		free(file);
+	if (is_binary(file))
 		return hr_direct_error("", err, BINARY);
-	}
 	(void)use_editor(c, file, &q, &text, &diff);
-	free(file);
 	e.content = hr_span_of_buf(&text);
 	e.diff = hr_span_of_buf(&diff);
 	if (text.fail != HR_OK || diff.fail != HR_OK) {
@@ -161,7 +158,8 @@ hr_direct_read(struct hr_direct *c, struct json_object *args, struct hr_err *err
 	struct hr_edit q = {
 	    .command = HR_OBS_SPAN("view"), .view_range = hr_json_at(args, "view_range")};
 	struct hr_buf text, diff;
-	char *file = hr_direct_path(c, path, err), *said;
+	char *said;
+	HR_FREE char *file = hr_direct_path(c, path, err);
 
 	if (file == NULL)
 		return NULL;
@@ -177,21 +175,19 @@ hr_direct_read(struct hr_direct *c, struct json_object *args, struct hr_err *err
 	} else {
 		said = read_whole(file, path, err);
 	}
-	free(file);
 	return said;
 }
 
 static int
 write_whole(const char *file, struct json_object *content, struct hr_err *e)
 {
-	char *dir = strdup(file);
+	HR_FREE char *dir = strdup(file);
 	int r;
 
 	if (dir == NULL)
 		return hr_err_nomem(e);
 	*strrchr(dir, '/') = '\0';
 	r = *dir == '\0' ? 0 : hr_path_mkdirs(dir, 0777, NULL, e);
-	free(dir);
 	if (r != 0)
 		return r;
 	return hr_atomic_write(file, hr_json_text(content) != NULL ? hr_json_text(content) : "",
@@ -205,7 +201,8 @@ hr_direct_write(struct hr_direct *c, struct json_object *args, struct hr_err *er
 	struct json_object *content = hr_json_at(args, "content");
 	struct hr_err e = {0};
 	HR_BUF(b, HR_DIRECT_TEXT_MAX);
-	char *file = hr_direct_path(c, path, err), *said;
+	char *said;
+	HR_FREE char *file = hr_direct_path(c, path, err);
 
 	if (file == NULL)
 		return NULL;
@@ -216,6 +213,5 @@ hr_direct_write(struct hr_direct *c, struct json_object *args, struct hr_err *er
 		    e.sys != 0 ? strerror(e.sys) : e.msg);
 	else
 		said = put_done(&b, hr_obs_put_write(&b, hr_span_of(path), HR_JSON_REPLACE), err);
-	free(file);
 	return said;
 }

@@ -23,7 +23,7 @@ int
 hr_direct_act(
     void *self, hr_direct_perform_fn *perform, const char *text, char **ret, struct hr_err *err)
 {
-	struct json_object *action = NULL;
+	HR_PUT struct json_object *action = NULL;
 	struct hr_err mine = {0};
 
 	if (hr_json_decode(text, strlen(text), &action, NULL) < 0)
@@ -32,7 +32,6 @@ hr_direct_act(
 	/* the agent is told what it may not do */
 	if (*ret == NULL && mine.code == HR_E_PERMISSION)
 		*ret = hr_direct_error("", &mine, "%s", mine.msg);
-	json_object_put(action);
 	if (*ret == NULL && err != NULL)
 		*err = mine;
 	return *ret != NULL ? 0 : -1;

@@ -52,7 +52,7 @@ is_ours(struct json_object *image)
 static int
 local(struct build *b, const char *name, bool usable)
 {
-	struct json_object *image = NULL;
+	HR_PUT struct json_object *image = NULL;
 	struct hr_err why = {0};
 	char path[PATH_TEXT_MAX];
 	int r;
@@ -65,7 +65,6 @@ local(struct build *b, const char *name, bool usable)
 		r = 0;
 	else if (b->err != NULL)
 		*b->err = why;
-	json_object_put(image);
 	return r;
 }
 
@@ -152,12 +151,12 @@ build(void *arg, const char *const *names, size_t n, const struct hr_image_reque
 {
 	struct build *b = arg;
 	HR_BUF(path, PATH_TEXT_MAX);
-	int fd = hr_tarfile_make(b->folder, false, false, b->err), r = -1;
+	int r = -1;
+	HR_CLOSE int fd = hr_tarfile_make(b->folder, false, false, b->err);
 
 	build_path(b, &path, names, n, req);
 	if (fd >= 0 && hr_buf_check(&path, NULL) == 0)
 		r = stream(b, path.p, from_file, &fd, b->err);
-	hr_fd_close(&fd);
 	return r == 0 ? 0 : hr_err_set(err, HR_E_GONE, "see the Engine's error");
 }
 

@@ -245,14 +245,12 @@ static int
 docker_restore(void *self, const char *record, struct hr_err *err)
 {
 	struct hr_docker *d = self;
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	int r;
 
 	if (hr_json_decode(record, strlen(record), &o, NULL) < 0 ||
-	    port_of(hr_json_int_at(o, "port")) == 0) {
-		json_object_put(o);
+	    port_of(hr_json_int_at(o, "port")) == 0)
 		return hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
-	}
 	d->port = port_of(hr_json_int_at(o, "port"));
 	d->vscode_port = port_of(hr_json_int_at(o, "vscode_port"));
 	d->app_ports[0] = port_of(hr_json_int_at(o, "app_port_1"));
@@ -260,7 +258,6 @@ docker_restore(void *self, const char *record, struct hr_err *err)
 	r = hr_text_set(&d->id, hr_docker_id(o, "id"), err);
 	if (r == 0 && hr_json_text_at(o, "key") != NULL)
 		r = hr_text_set(&d->key, hr_json_text_at(o, "key"), err);
-	json_object_put(o);
 	if (r == 0)
 		r = hr_docker_set_url(d, err);
 	/* whoever wants it running starts it again */
@@ -298,7 +295,7 @@ docker_state(void *self)
 {
 	static const char *const names[] = {
 	    "running", "paused", "created", "restarting", "exited", "dead"};
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	const char *state = "gone";
 	size_t i;
 
@@ -307,7 +304,6 @@ docker_state(void *self)
 	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (strcmp(hr_json_text_or(hr_json_at(o, "State"), "Status", ""), names[i]) == 0)
 			state = names[i];
-	json_object_put(o);
 	return state;
 }
 
@@ -417,7 +413,8 @@ static int
 docker_stats(void *self, char **ret_json, struct hr_err *err)
 {
 	struct hr_docker *d = self;
-	struct json_object *o = NULL, *cpu, *before, *mem, *parts;
+	struct json_object *cpu, *before, *mem, *parts;
+	HR_PUT struct json_object *o = NULL;
 	double used, had, bytes, limit;
 	HR_BUF(b, 4096);
 
@@ -443,7 +440,6 @@ docker_stats(void *self, char **ret_json, struct hr_err *err)
 	    had > 0 ? finite_or_0(used / had * hr_json_number_at(cpu, "online_cpus") * 100) : 0,
 	    finite_or_0(bytes), limit, limit > 0 ? finite_or_0(bytes / limit * 100) : 0,
 	    hr_json_number_at(hr_json_at(o, "pids_stats"), "current"));
-	json_object_put(o);
 	return (*ret_json = hr_buf_end(&b, err)) != NULL ? 0 : -1;
 }
 
@@ -451,7 +447,8 @@ docker_stats(void *self, char **ret_json, struct hr_err *err)
 static bool
 has_payload(struct hr_docker *d)
 {
-	struct json_object *o = NULL, *mounts;
+	struct json_object *mounts;
+	HR_PUT struct json_object *o = NULL;
 	bool found = false;
 	size_t i;
 
@@ -461,7 +458,6 @@ has_payload(struct hr_docker *d)
 	for (i = 0; i < hr_json_count(mounts) && !found; i++)
 		found = strcmp(hr_json_text_or(hr_json_entry(mounts, i), "Destination", ""),
 			    HR_PAYLOAD_PLACE) == 0;
-	json_object_put(o);
 	return found;
 }
 
@@ -470,7 +466,7 @@ static int
 docker_exec(void *self, const char *const *argv, int *ret_status, struct hr_err *err)
 {
 	struct hr_docker *d = self;
-	struct hr_strv words = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv words = {0};
 	struct hr_err e = {0};
 	int r;
 
@@ -487,7 +483,6 @@ docker_exec(void *self, const char *const *argv, int *ret_status, struct hr_err 
 	if (r != 0)
 		(void)hr_err_set(err, HR_E_RUNTIME,
 		    "a terminal needs the program docker (Debian: docker.io): %s", e.msg);
-	hr_strv_done(&words);
 	return r;
 }
 

@@ -41,7 +41,7 @@ address(struct hr_engine *e, const char *host, struct hr_err *err)
 static int
 status_error(const struct hr_http_answer *a, struct hr_err *err)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	enum hr_errc code = HR_E_RUNTIME;
 	const char *text;
 
@@ -57,7 +57,6 @@ status_error(const struct hr_http_answer *a, struct hr_err *err)
 	(void)hr_err_set(err, code, "%s", text);
 	if (err != NULL)
 		err->status = (int)a->status;
-	json_object_put(o);
 	return -1;
 }
 
@@ -207,7 +206,8 @@ hr_engine_event(struct hr_engine_event *ret, const char *line, size_t len)
 {
 	static const char *const told[] = {
 	    "start", "die", "oom", "pause", "unpause", "destroy", "restart"};
-	struct json_object *o = NULL, *attributes;
+	struct json_object *attributes;
+	HR_PUT struct json_object *o = NULL;
 	const char *name, *status, *code;
 
 	*ret = (struct hr_engine_event){.what = NULL};
@@ -228,7 +228,6 @@ hr_engine_event(struct hr_engine_event *ret, const char *line, size_t len)
 				ret->what = told[i];
 		(void)snprintf(ret->sid, sizeof(ret->sid), "%s", name);
 	}
-	json_object_put(o);
 	return ret->what != NULL;
 }
 

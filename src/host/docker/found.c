@@ -68,7 +68,7 @@ struct owners {
 static int
 name_owners(const struct hr_docker *d, struct owners *ret, struct hr_err *err)
 {
-	char *pool = NULL;
+	HR_FREE char *pool = NULL;
 	int r;
 
 	*ret = (struct owners){{NULL, NULL}};
@@ -78,7 +78,6 @@ name_owners(const struct hr_docker *d, struct owners *ret, struct hr_err *err)
 		return hr_err_nomem(err);
 	r = name_owner(d->h->state_dir, &ret->v[0], err) == 0 ? name_owner(pool, &ret->v[1], err)
 							      : -1;
-	free(pool);
 	return r;
 }
 
@@ -123,7 +122,7 @@ add_found(struct json_object *list, struct json_object *o, const struct owners *
 static int
 find_all(struct hr_docker *d, struct json_object *list, struct hr_err *err)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	struct hr_err why = {0};
 	struct owners owners;
 	int r;
@@ -142,7 +141,6 @@ find_all(struct hr_docker *d, struct json_object *list, struct hr_err *err)
 		r = hr_err_set(err, HR_E_RUNTIME, "the Engine's list of containers is none");
 	for (i = 0; r == 0 && i < hr_json_count(o); i++)
 		r = add_found(list, hr_json_entry(o, i), &owners, err);
-	json_object_put(o);
 	owners_done(&owners);
 	return r;
 }
@@ -150,12 +148,11 @@ find_all(struct hr_docker *d, struct json_object *list, struct hr_err *err)
 int
 hr_docker_found(void *self, char **ret_json, struct hr_err *err)
 {
-	struct json_object *list = json_object_new_array();
+	HR_PUT struct json_object *list = json_object_new_array();
 	int r = list != NULL ? find_all(self, list, err) : hr_err_nomem(err);
 
 	if (r == 0 && (*ret_json = hr_json_string(list, LIST_MAX, err)) == NULL)
 		r = -1;
-	json_object_put(list);
 	return r;
 }
 

@@ -42,8 +42,8 @@ put_image(struct hr_buf *b, struct json_object *image)
 int
 hr_image_list(const char *const *env, char **ret_json, struct hr_err *err)
 {
-	struct hr_engine e = {0};
-	struct json_object *list = NULL;
+	HR_PUT struct json_object *list = NULL;
+	HR_CLEAN(hr_engine_done) struct hr_engine e = {0};
 	struct hr_buf b;
 	int r = hr_engine_init(&e, env, err);
 
@@ -63,8 +63,6 @@ hr_image_list(const char *const *env, char **ret_json, struct hr_err *err)
 		hr_buf_done(&b);
 		r = *ret_json != NULL ? 0 : hr_err_nomem(err);
 	}
-	json_object_put(list);
-	hr_engine_done(&e);
 	return r;
 }
 
@@ -91,10 +89,10 @@ hr_docker_image_path(struct hr_buf *b, const char *name)
 int
 hr_image_remove(const char *const *env, const char *name, struct hr_err *err)
 {
-	struct hr_engine e = {0};
-	struct json_object *o = NULL;
 	HR_BUF(path, 8192);
 	HR_BUF(look, 8192);
+	HR_PUT struct json_object *o = NULL;
+	HR_CLEAN(hr_engine_done) struct hr_engine e = {0};
 	int r;
 
 	hr_docker_image_path(&path, name);
@@ -111,7 +109,5 @@ hr_image_remove(const char *const *env, const char *name, struct hr_err *err)
 		    err, HR_E_INVAL, "%s is no runtime image; \"docker rmi\" removes any", name);
 	if (r == 0)
 		r = hr_engine_call(&e, "DELETE", path.p, NULL, NULL, err);
-	json_object_put(o);
-	hr_engine_done(&e);
 	return r;
 }

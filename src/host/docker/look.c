@@ -98,7 +98,7 @@ image(struct hr_docker *d, hr_finding_fn *fn, void *arg)
 int
 hr_docker_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	struct hr_docker *d = self;
 	struct hr_err e = {0};
 
@@ -116,7 +116,6 @@ hr_docker_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 		    hr_json_text_or(o, "ApiVersion", "unknown"));
 		image(d, fn, arg);
 	}
-	json_object_put(o);
 	hr_portlock_examine("0.0.0.0", fn, arg);
 	return 0;
 }

@@ -47,7 +47,7 @@ await_line(void *arg, const char *line, size_t len)
 static int
 has_exited(struct hr_docker *d, const struct await *w, struct hr_err *err)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	unsigned from = w->n > LAST_LINES ? w->n - LAST_LINES : 0;
 	HR_BUF(b, LAST_LINES * LINE_SHOWN + 64);
 	unsigned i;
@@ -66,7 +66,6 @@ has_exited(struct hr_docker *d, const struct await *w, struct hr_err *err)
 		    hr_json_true_at(hr_json_at(o, "State"), "OOMKilled") ? " It ran out of memory."
 									 : "",
 		    hr_buf_str(&b));
-	json_object_put(o);
 	return -1;
 }
 
@@ -74,7 +73,7 @@ has_exited(struct hr_docker *d, const struct await *w, struct hr_err *err)
 int
 hr_docker_wait_ready(struct hr_docker *d, const char *since, struct hr_err *err)
 {
-	struct await *w = calloc(1, sizeof(*w));
+	HR_FREE struct await *w = calloc(1, sizeof(*w));
 	struct hr_demux demux;
 	char path[640];
 	int r;
@@ -89,7 +88,6 @@ hr_docker_wait_ready(struct hr_docker *d, const char *since, struct hr_err *err)
 	hr_demux_done(&demux);
 	if (!w->ready)
 		r = has_exited(d, w, err);
-	free(w);
 	return r;
 }
 
@@ -155,7 +153,7 @@ ask_to_create(struct hr_docker *d, const char *where, struct json_object *body,
 static int
 create(struct hr_docker *d, const char *image, struct json_object *body, struct hr_err *err)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	struct hr_err why = {0};
 	char where[512];
 	int r;
@@ -173,7 +171,6 @@ create(struct hr_docker *d, const char *image, struct json_object *body, struct 
 	if (r == 0) {
 		r = hr_text_set(&d->id, hr_docker_id(o, "Id"), err);
 	}
-	json_object_put(o);
 	return r;
 }
 
@@ -192,7 +189,7 @@ undo(struct hr_docker *d)
 static int
 begin(struct hr_docker *d, const struct hr_dockerspec *spec, struct hr_err *err)
 {
-	struct json_object *body = hr_dockerspec_build(spec, err);
+	HR_PUT struct json_object *body = hr_dockerspec_build(spec, err);
 	int r = -1;
 
 	free(d->id);
@@ -201,7 +198,6 @@ begin(struct hr_docker *d, const struct hr_dockerspec *spec, struct hr_err *err)
 		d->h->begun(d->h->arg);
 		r = create(d, spec->image, body, err);
 	}
-	json_object_put(body);
 	if (r != 0)
 		return -1;
 	r = hr_docker_call(d, "POST", "/start", NULL, err);
@@ -245,7 +241,7 @@ hr_docker_make(struct hr_docker *d, struct hr_err *err)
 	struct hr_command c = hr_command_in_image(d->h, 0);
 	struct hr_dockerspec spec = {.host = d->h, .image = image};
 	struct hr_strv command = {0};
-	char *owner = NULL;
+	HR_FREE char *owner = NULL;
 	int r = -1;
 
 	if (image == NULL)
@@ -278,7 +274,6 @@ hr_docker_make(struct hr_docker *d, struct hr_err *err)
 		undo(d);
 	}
 out:
-	free(owner);
 	hr_strv_done(&command);
 	return r;
 }

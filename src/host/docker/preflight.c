@@ -205,7 +205,7 @@ machine(struct preflight *p, struct json_object *image)
 {
 	const char *os = hr_json_text_or(image, "Os", ""),
 		   *arch = hr_json_text_or(image, "Architecture", ""), *here;
-	struct json_object *version = NULL;
+	HR_PUT struct json_object *version = NULL;
 	long long bytes = (long long)hr_json_int_at(image, "Size");
 
 	if (hr_engine_call(p->engine, "GET", "/version", NULL, &version, &p->err) != 0)
@@ -221,7 +221,6 @@ machine(struct preflight *p, struct json_object *image)
 		    "--platform linux/%.20s %.100s\"",
 		    p->image, os, arch, here, here, p->image);
 	}
-	json_object_put(version);
 }
 
 /* ---- a container to look into ---- */
@@ -283,7 +282,7 @@ hr_image_preflight(const struct hr_config *c, const char *const *env, const char
 {
 	struct hr_engine e = {0};
 	struct preflight p = {.engine = &e, .image = image, .fn = fn, .arg = arg};
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	struct hr_err why = {0};
 	const char *payload;
 	HR_BUF(path, PATH_TEXT_MAX);
@@ -306,7 +305,6 @@ hr_image_preflight(const struct hr_config *c, const char *const *env, const char
 	*ret_well = r == 0 && !p.bad;
 	if (r != 0 && err != NULL)
 		*err = why;
-	json_object_put(o);
 	hr_engine_done(&e);
 	return r;
 }

@@ -56,7 +56,7 @@ say_step(struct progress *p, const char *text)
 static void
 progress_line(struct progress *p)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	const char *text = NULL;
 
 	if (p->line.len > 0 && hr_json_decode(p->line.p, p->line.len, &o, NULL) == 0) {
@@ -70,7 +70,6 @@ progress_line(struct progress *p)
 	}
 	if (text != NULL)
 		say(p, text);
-	json_object_put(o);
 	hr_buf_reset(&p->line);
 }
 

@@ -34,7 +34,8 @@ sum(struct json_object *layers)
 static void
 pull_line(struct pull *p)
 {
-	struct json_object *o = NULL, *part;
+	struct json_object *part;
+	HR_PUT struct json_object *o = NULL;
 	int64_t now, all;
 	const char *id;
 
@@ -53,7 +54,6 @@ pull_line(struct pull *p)
 		if (p->progress != NULL && json_object_object_length(p->total) > 0)
 			p->progress(p->arg, "pull", sum(p->done), sum(p->total));
 	}
-	json_object_put(o);
 	hr_buf_reset(&p->line);
 }
 

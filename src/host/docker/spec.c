@@ -56,7 +56,8 @@ environment(struct spec *s)
 	const struct hr_config *c = s->d->host->config;
 	struct json_object *map = hr_config_value(c, "sandbox.runtime_startup_env_vars");
 	long long gb = hr_config_int(c, "sandbox.limits.max_memory_gb");
-	struct hr_strv v = {0}, extra = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv v = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv extra = {0};
 	size_t i;
 
 	hr_strv_add_all(&v, s->d->host->env);
@@ -87,8 +88,6 @@ environment(struct spec *s)
 		hr_strv_set_env(&v, extra.v[i]);
 	s->bad |= v.failed || extra.failed;
 	put(s, s->body, "Env", hr_json_list(NULL, hr_strv_list(&v)));
-	hr_strv_done(&v);
-	hr_strv_done(&extra);
 }
 
 static void

@@ -71,7 +71,7 @@ int
 hr_e2b_create(struct hr_cloud *c, const struct hr_e2b_new *q, bool *unsure, struct hr_err *err)
 {
 	const char *path = c->old ? "/sandboxes" : "/v2/sandboxes";
-	struct json_object *body = create_body(c, q, err);
+	HR_PUT struct json_object *body = create_body(c, q, err);
 	struct hr_api_call call = {.method = "POST", .path = path, .body = body, .once = true};
 	struct hr_api_answer a;
 	int r;
@@ -82,7 +82,6 @@ hr_e2b_create(struct hr_cloud *c, const struct hr_e2b_new *q, bool *unsure, stru
 	r = hr_api_do(&c->api, &call, &a, err);
 	*unsure = r != 0 && a.unsure;
 	c->unmade = r != 0 && !a.unsure;
-	json_object_put(body);
 	if (r != 0 && !c->old && unknown_route(&a)) {
 		hr_api_answer_done(&a);
 		c->old = true;
@@ -140,7 +139,7 @@ connect_old(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr_er
 int
 hr_e2b_connect(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr_err *err)
 {
-	struct json_object *body;
+	HR_PUT struct json_object *body = NULL;
 	struct hr_api_call call = {
 	    .method = "POST", .path = "/v2/sandboxes/", .id = id, .rest = "/connect"};
 	struct hr_api_answer a;
@@ -159,7 +158,6 @@ hr_e2b_connect(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr
 	else if (unknown_route(&a))
 		c->old = true;
 	hr_api_answer_done(&a);
-	json_object_put(body);
 	return r != 0 && c->old ? connect_old(c, id, timeout_s > 0 ? timeout_s : 300, err) : r;
 }
 
@@ -187,14 +185,13 @@ hr_e2b_timeout(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr
 int
 hr_e2b_pause(struct hr_cloud *c, const char *id, struct hr_err *err)
 {
-	struct json_object *body = c->old ? NULL : json_object_new_object();
+	HR_PUT struct json_object *body = c->old ? NULL : json_object_new_object();
 	struct hr_err mine = {0};
 	int r;
 
 	if (body == NULL && !c->old)
 		return hr_err_nomem(err);
 	r = post(c, id, "/pause", body, &mine);
-	json_object_put(body);
 	if (r == 0)
 		return 1;
 	if (mine.status == 409 && strstr(mine.msg, "already paused") != NULL)

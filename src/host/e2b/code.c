@@ -107,7 +107,7 @@ read_lines(const char *p, size_t len, struct hr_buf *out, struct hr_err *err)
 int
 hr_e2b_code(struct hr_cloud *c, const char *code, struct hr_buf *out, struct hr_err *err)
 {
-	struct json_object *body = hr_json_texts(err, "code", code, NULL);
+	HR_PUT struct json_object *body = hr_json_texts(err, "code", code, NULL);
 	struct hr_api_call q = {.method = "POST",
 	    .path = "/execute",
 	    .body = body,
@@ -120,10 +120,8 @@ hr_e2b_code(struct hr_cloud *c, const char *code, struct hr_buf *out, struct hr_
 
 	if (body == NULL || json_object_object_add(body, "context_id", NULL) != 0 ||
 	    json_object_object_add(body, "language", NULL) != 0 ||
-	    json_object_object_add(body, "env_vars", NULL) != 0) {
-		json_object_put(body);
+	    json_object_object_add(body, "env_vars", NULL) != 0)
 		return hr_err_nomem(err);
-	}
 	if (hr_e2b_at_port(c, PORT, &api, err) == 0) {
 		r = hr_api_do(&api, &q, &a, err);
 		if (r == 0)
@@ -131,6 +129,5 @@ hr_e2b_code(struct hr_cloud *c, const char *code, struct hr_buf *out, struct hr_
 		hr_api_answer_done(&a);
 	}
 	hr_api_done(&api);
-	json_object_put(body);
 	return r;
 }

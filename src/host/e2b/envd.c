@@ -78,7 +78,8 @@ hr_e2b_at_port(struct hr_cloud *c, int port, struct hr_api *ret, struct hr_err *
 	    c->address != NULL ? c->address : hr_cloud_env(c, "E2B_DOMAIN", "e2b.app");
 	const char *given = hr_cloud_env(c, "E2B_SANDBOX_URL", NULL);
 	bool shared = given != NULL || (!c->old && is_vendor(domain));
-	char *url = NULL, number[16];
+	char number[16];
+	HR_FREE char *url = NULL;
 	int r;
 
 	if (given != NULL)
@@ -89,7 +90,6 @@ hr_e2b_at_port(struct hr_cloud *c, int port, struct hr_api *ret, struct hr_err *
 		r = (url = hr_e2b_url(c, port, err)) != NULL ? 0 : -1;
 	if (r == 0)
 		r = hr_api_init(ret, WHO, &rule, url, err);
-	free(url);
 	if (r != 0)
 		return -1;
 	(void)snprintf(number, sizeof(number), "%d", port);
@@ -192,13 +192,12 @@ selector(int64_t pid, struct hr_err *err)
 int
 hr_e2b_signal(struct hr_cloud *c, int64_t pid, const char *name, struct hr_err *err)
 {
-	struct json_object *o = selector(pid, err);
+	HR_PUT struct json_object *o = selector(pid, err);
 	struct hr_err mine = {0};
 	int r = o != NULL ? hr_json_set(o, "signal", json_object_new_string(name), err) : -1;
 
 	if (r == 0)
 		r = hr_e2b_unary(c, "process.Process/SendSignal", o, NULL, &mine);
-	json_object_put(o);
 	if (r == 0)
 		return 1;
 	if (mine.code == HR_E_NO_SANDBOX)
@@ -353,7 +352,7 @@ on_event(struct stream *s, struct json_object *o)
 static int
 on_frame(void *arg, unsigned flags, const char *p, size_t len)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	struct stream *s = arg;
 	int r;
 
@@ -362,7 +361,6 @@ on_frame(void *arg, unsigned flags, const char *p, size_t len)
 				 WHO ": a frame of the stream is no JSON object"));
 	else
 		r = (flags & HR_CONNECT_END) != 0 ? on_last(s, o) : on_event(s, o);
-	json_object_put(o);
 	return r;
 }
 
@@ -440,7 +438,7 @@ follow(struct stream *s, const char *path, struct json_object *body, int timer, 
 static int
 join(struct stream *s, int timer, struct hr_err *err)
 {
-	struct json_object *body = selector(s->p->pid, err);
+	HR_PUT struct json_object *body = selector(s->p->pid, err);
 	int r = -1;
 
 	(void)snprintf(s->ret->note, sizeof(s->ret->note),
@@ -448,7 +446,6 @@ join(struct stream *s, int timer, struct hr_err *err)
 	    "is missing.]");
 	if (body != NULL)
 		r = follow(s, "/process.Process/Connect", body, timer, err);
-	json_object_put(body);
 	return r;
 }
 
@@ -484,7 +481,8 @@ hr_e2b_run(
 	struct stream s = {.c = c, .p = p, .ret = ret};
 	struct json_object *body;
 	struct hr_err mine = {0};
-	int timer = -1, r;
+	int r;
+	HR_CLOSE int timer = -1;
 	bool over;
 
 	*ret = (struct hr_cloud_end){.code = -1};
@@ -492,10 +490,8 @@ hr_e2b_run(
 	if (p->q->timeout_ms > 0 && (timer = hr_cloud_timer(p->q->timeout_ms + GRACE_MS, err)) < 0)
 		return -1;
 	body = start_body(p, err);
-	if (body == NULL) {
-		hr_fd_close(&timer);
+	if (body == NULL)
 		return -1;
-	}
 	hr_buf_init(&s.bytes, HR_CONNECT_FRAME_MAX);
 	r = follow(&s, "/process.Process/Start", body, timer, &mine);
 	over = hr_cloud_timer_over(timer);
@@ -516,6 +512,5 @@ hr_e2b_run(
 	json_object_put(body);
 	hr_connect_done(&s.frames);
 	hr_buf_done(&s.bytes);
-	hr_fd_close(&timer);
 	return r;
 }

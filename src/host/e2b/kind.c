@@ -29,7 +29,8 @@ e2b_open_api(struct hr_cloud *c, struct hr_err *err)
 	    .should = "should-retry",
 	    .status = repeats};
 	const char *given = hr_cloud_env(c, "E2B_API_URL", NULL);
-	char *key = hr_cloud_key(c, "E2B_API_KEY", err), *url = NULL;
+	HR_FREE char *key = hr_cloud_key(c, "E2B_API_KEY", err);
+	HR_FREE char *url = NULL;
 	int r = key != NULL ? 0 : -1;
 
 	if (r == 0)
@@ -41,8 +42,6 @@ e2b_open_api(struct hr_cloud *c, struct hr_err *err)
 	if (r == 0)
 		r = hr_api_header(&c->api, "X-API-Key", key, true, err);
 	c->old = hr_cloud_env(c, "E2B_OLD_ROUTES", NULL) != NULL;
-	free(url);
-	free(key);
 	return r;
 }
 
@@ -72,7 +71,7 @@ e2b_wait(struct hr_cloud *c, struct hr_err *err)
 static int
 e2b_look(struct hr_cloud *c, struct hr_err *err)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	const char *state;
 	int r = hr_e2b_info(c, c->id, &o, err);
 
@@ -80,7 +79,6 @@ e2b_look(struct hr_cloud *c, struct hr_err *err)
 		(void)snprintf(c->state, sizeof(c->state), "gone");
 	else if (r == 0 && (r = hr_field_text("E2B", "the sandbox", o, "state", &state, err)) == 0)
 		(void)snprintf(c->state, sizeof(c->state), "%s", state);
-	json_object_put(o);
 	if (r == 0 && c->plane.rest == NULL)
 		r = hr_e2b_plane(c, err);
 	return r;
@@ -147,7 +145,7 @@ static int
 e2b_stats(struct hr_cloud *c, char **ret_json, struct hr_err *err)
 {
 	static const char *const names[] = {"cpuUsedPct", "memUsed", "memTotal"};
-	struct json_object *list = NULL;
+	HR_PUT struct json_object *list = NULL;
 	double v[3] = {0, 0, 0};
 	HR_BUF(b, 4096);
 	int r = 0;
@@ -160,7 +158,6 @@ e2b_stats(struct hr_cloud *c, char **ret_json, struct hr_err *err)
 	for (i = 0; r == 0 && i < 3; i++)
 		r = hr_field_number("E2B", "its figures",
 		    hr_json_entry(list, hr_json_count(list) - 1), names[i], &v[i], err);
-	json_object_put(list);
 	if (r != 0)
 		return -1;
 	hr_buf_addf(&b,

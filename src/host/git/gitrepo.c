@@ -132,13 +132,12 @@ request_headers(const struct hr_git_provider *p, const char *token, struct hr_st
 static char *
 name_in(const struct hr_buf *body, const char *member)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	char *name = NULL;
 
 	if (hr_json_decode(body->len > 0 ? body->p : "", body->len, &o, NULL) == 0 &&
 	    is_name(hr_json_text_or(o, member, "")))
 		name = strdup(hr_json_text_at(o, member));
-	json_object_put(o);
 	return name;
 }
 
@@ -162,7 +161,8 @@ ask(struct hr_gitrepo *repo, const struct hr_git_provider *p, const char *reposi
     struct hr_err *err)
 {
 	const char *host = hr_env_get(hr_strv_list(&repo->s->environ), p->host_variable);
-	char *own = host != NULL ? hr_tokens_base(p->host_variable, host, err) : NULL, *name = NULL;
+	HR_FREE char *own = host != NULL ? hr_tokens_base(p->host_variable, host, err) : NULL;
+	HR_FREE char *name = NULL;
 	struct hr_strv headers = {0};
 	struct hr_http_request q = {.method = "GET", .timeout_s = ASK_TIMEOUT_S, .watch_fd = -1};
 	struct hr_http_answer a = {0};
@@ -203,8 +203,6 @@ ask(struct hr_gitrepo *repo, const struct hr_git_provider *p, const char *reposi
 	hr_http_answer_done(&a);
 	hr_http_free(http);
 	hr_strv_done(&headers);
-	free(name);
-	free(own);
 	return r;
 }
 

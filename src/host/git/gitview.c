@@ -67,7 +67,7 @@ put_words(struct hr_buf *b, const struct view *v, bool what, const char *to)
 static int
 put_known(struct hr_buf *b, const struct view *v, const char *to, struct hr_err *err)
 {
-	char *path;
+	HR_FREE char *path = NULL;
 
 	put_cd(b, v);
 	if ((v->s->ops->flags & HR_KIND_HERE) == 0) {
@@ -80,7 +80,6 @@ put_known(struct hr_buf *b, const struct view *v, const char *to, struct hr_err 
 		return -1;
 	hr_shell_quote(b, path, strlen(path));
 	put_words(b, v, true, to);
-	free(path);
 	return 0;
 }
 
@@ -114,7 +113,7 @@ note_library(struct dl_phdr_info *info, size_t size, void *arg)
 static int
 copy_libraries(struct hr_sandbox *s, const char *to, struct hr_err *err)
 {
-	struct hr_strv names = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv names = {0};
 	int r = 0;
 	size_t i;
 
@@ -124,7 +123,6 @@ copy_libraries(struct hr_sandbox *s, const char *to, struct hr_err *err)
 		r = hr_err_nomem(err);
 	for (i = 0; r == 0 && i < names.n; i++)
 		r = hr_sandbox_copy_to(s, names.v[i], to, false, err);
-	hr_strv_done(&names);
 	return r;
 }
 
@@ -133,9 +131,9 @@ static int
 put_uploaded(
     struct hr_buf *b, const struct view *v, enum way way, const char *to, struct hr_err *err)
 {
-	char *helper = hr_module_path(HELPER, err);
 	HR_BUF(dir, TEXT_MAX);
 	HR_BUF(quoted, TEXT_MAX);
+	HR_FREE char *helper = hr_module_path(HELPER, err);
 	int r = helper != NULL ? 0 : -1;
 
 	if (r == 0)
@@ -153,7 +151,6 @@ put_uploaded(
 		put_words(b, v, true, to);
 		hr_buf_adds(b, "; s=$?; rm -rf -- \"$d\"; exit $s)");
 	}
-	free(helper);
 	return r;
 }
 

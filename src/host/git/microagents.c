@@ -61,11 +61,12 @@ put_one(struct load *l, const char *name, const char *path, const struct hr_buf 
 static void
 load_file(struct load *l, int dirfd, const char *file, const char *relative)
 {
-	int fd = openat(dirfd, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	HR_BUF(content, FILE_MAX);
 	HR_BUF(path, TEXT_MAX);
+	HR_CLOSE int fd = openat(dirfd, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	const char *why = NULL;
-	char *name = NULL, *room;
+	char *room;
+	HR_FREE char *name = NULL;
 	struct stat st;
 	ssize_t n = 0;
 
@@ -90,8 +91,6 @@ load_file(struct load *l, int dirfd, const char *file, const char *relative)
 		hr_sandbox_log(l->s, "microagent %s was not loaded: %s", hr_buf_str(&path), why);
 	else
 		put_one(l, name, hr_buf_str(&path), &content);
-	free(name);
-	hr_fd_close(&fd);
 }
 
 static bool
@@ -147,7 +146,7 @@ load_archive(struct load *l, const char *zip, struct hr_err *err)
 {
 	const char *tmp = hr_env_get(l->s->host.environ, "TMPDIR");
 	struct hr_err e = {0};
-	char *dir = NULL;
+	HR_FREE char *dir = NULL;
 	int r = -1;
 
 	if (asprintf(&dir, "%s/handrail-microagents-XXXXXX",
@@ -163,7 +162,6 @@ load_archive(struct load *l, const char *zip, struct hr_err *err)
 			load_folder(l, open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), "", 0);
 		(void)hr_path_remove(dir, NULL); /* of temporary files */
 	}
-	free(dir);
 	return r;
 }
 
@@ -171,14 +169,14 @@ load_archive(struct load *l, const char *zip, struct hr_err *err)
 static int
 load_from(struct load *l, const char *source, const char *folder, struct hr_err *err)
 {
-	char *names = NULL, *zip = NULL;
+	HR_FREE char *names = NULL;
+	HR_FREE char *zip = NULL;
 	bool empty;
 	int r;
 
 	if (hr_sandbox_list_files(l->s, folder, &names, err) != 0)
 		return -1;
 	empty = strcmp(names, "[]") == 0;
-	free(names);
 	if (empty)
 		return 0;
 	l->source = source;
@@ -188,7 +186,6 @@ load_from(struct load *l, const char *source, const char *folder, struct hr_err 
 		r = load_archive(l, zip, err);
 	if (zip != NULL)
 		(void)unlink(zip);
-	free(zip);
 	return r;
 }
 

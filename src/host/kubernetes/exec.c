@@ -82,7 +82,8 @@ from_input(struct session *s, bool v5)
 static int
 status_of(const struct session *s, int *ret_status, struct hr_err *err)
 {
-	struct json_object *o = NULL, *causes;
+	struct json_object *causes;
+	HR_PUT struct json_object *o = NULL;
 	int r = 0, status = 0;
 
 	if (s->ended.len == 0)
@@ -106,7 +107,6 @@ status_of(const struct session *s, int *ret_status, struct hr_err *err)
 	}
 	if (r == 0)
 		*ret_status = status;
-	json_object_put(o);
 	return r;
 }
 

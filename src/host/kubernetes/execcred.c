@@ -61,7 +61,7 @@ hr_execcred_run(struct json_object *exec, const char *dir, const struct hr_strv 
 	struct hr_strv argv = {0}, env = {0};
 	int pipes[2], status = 0, r;
 	struct hr_err why = {0};
-	char *path;
+	HR_FREE char *path = NULL;
 	pid_t pid = -1;
 	size_t i;
 
@@ -112,7 +112,6 @@ hr_execcred_run(struct json_object *exec, const char *dir, const struct hr_strv 
 		if (r == 0 && status != 0)
 			r = hr_err_set(err, HR_E_RUNTIME, "it ended (%s)", hr_exit_words(status));
 	}
-	free(path);
 	hr_strv_done(&argv);
 	hr_strv_done(&env);
 	return r;

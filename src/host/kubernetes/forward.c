@@ -26,6 +26,7 @@
 #include "host/common/proc.h"
 #include "host/kubernetes/kube.h"
 #include "host/kubernetes/why.h"
+#include "proto/json.h"
 
 #define CONNECTIONS 16
 #define PIECE 32768
@@ -93,7 +94,7 @@ static void
 reason(struct hr_forward *f, const struct hr_err *e, char *text, size_t cap)
 {
 	const char *name = strrchr(f->pod_path, '/') + 1;
-	struct json_object *pod = NULL;
+	HR_PUT struct json_object *pod = NULL;
 	struct hr_kube_why why;
 
 	(void)snprintf(text, cap, "%s", e->msg);
@@ -105,7 +106,6 @@ reason(struct hr_forward *f, const struct hr_err *e, char *text, size_t cap)
 		(void)snprintf(text, cap,
 		    "the pod %s is not there: it was paused, or somebody deleted it", name);
 	}
-	json_object_put(pod);
 }
 
 /* ---- the pod's side ---- */

@@ -116,7 +116,7 @@ static int
 present(struct hr_kube *k, bool now, struct hr_err *err)
 {
 	struct hr_rest_peer peer;
-	char *bearer = NULL;
+	HR_FREE char *bearer = NULL;
 	int r;
 
 	if (hr_kube_login_renew(&k->login, now, err) != 0)
@@ -130,7 +130,6 @@ present(struct hr_kube *k, bool now, struct hr_err *err)
 		return hr_err_nomem(err);
 	r = hr_rest_header(k->rest, "Authorization", bearer, true, err);
 	explicit_bzero(bearer, strlen(bearer));
-	free(bearer);
 	return r;
 }
 
@@ -304,7 +303,7 @@ on_line(void *arg, const char *p, size_t len)
 {
 	struct hr_kube_status status;
 	enum hr_kube_event event;
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	struct watch *w = arg;
 	int r;
 
@@ -315,7 +314,6 @@ on_line(void *arg, const char *p, size_t len)
 	w->forgot |= r < 0;
 	if (r == 1)
 		w->stop = w->fn(w->arg, event, o);
-	json_object_put(o);
 	return r < 0 || w->stop != 0;
 }
 
@@ -349,8 +347,8 @@ stream(
     struct hr_kube *k, struct watch *w, const char *path, const char *selector, struct hr_err *err)
 {
 	struct hr_rest_call c = {.method = "GET", .line = on_line, .arg = w, .endless = true};
-	struct hr_rest_answer a = {0};
 	HR_BUF(url, URL_TEXT_MAX);
+	HR_CLEAN(hr_rest_answer_done) struct hr_rest_answer a = {0};
 	bool lost = false;
 	int r;
 
@@ -365,7 +363,6 @@ stream(
 	/* a stream that is cut is as good as one that ends */
 	if (w->stop != 0 || w->forgot || (lost && w->heard))
 		r = 0;
-	hr_rest_answer_done(&a);
 	return r;
 }
 
@@ -400,17 +397,14 @@ hr_kube_logs(struct hr_kube *k, const char *pod_path, bool follow, const char *q
     hr_line_fn *fn, void *arg, struct hr_err *err)
 {
 	struct hr_rest_call c = {.method = "GET", .line = fn, .arg = arg, .endless = follow};
-	struct hr_rest_answer a = {0};
 	HR_BUF(url, URL_TEXT_MAX);
+	HR_CLEAN(hr_rest_answer_done) struct hr_rest_answer a = {0};
 	bool lost;
-	int r;
 
 	hr_buf_addf(&url, "%s/log?follow=%s&container=runtime%s", pod_path,
 	    follow ? "true" : "false", query);
 	c.path = hr_buf_str(&url);
-	r = hr_buf_check(&url, NULL) == 0 ? ask(k, &c, &a, &lost, err) : hr_err_nomem(err);
-	hr_rest_answer_done(&a);
-	return r;
+	return hr_buf_check(&url, NULL) == 0 ? ask(k, &c, &a, &lost, err) : hr_err_nomem(err);
 }
 
 /* ---- sockets ---- */
@@ -419,7 +413,7 @@ int
 hr_kube_may(struct hr_kube *k, const char *ns, const char *verb, const char *group,
     const char *resource, const char *sub, struct hr_err *err)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	char body[512];
 	int r;
 
@@ -432,7 +426,6 @@ hr_kube_may(struct hr_kube *k, const char *ns, const char *verb, const char *gro
 	    "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body, &o, err);
 	if (r == 0)
 		r = hr_json_true_at(hr_json_at(o, "status"), "allowed");
-	json_object_put(o);
 	return r;
 }
 

@@ -134,7 +134,8 @@ on_taken(void *arg, struct json_object *o)
 static int
 find_taken(struct hr_kubernetes *d, struct hr_err *err)
 {
-	char path[512], selector[128], *name = NULL;
+	char path[512], selector[128];
+	HR_FREE char *name = NULL;
 	int r = 0;
 
 	hr_kubernetes_path(d, HR_POD, false, path);
@@ -144,7 +145,6 @@ find_taken(struct hr_kubernetes *d, struct hr_err *err)
 		r = -1;
 	else if (name != NULL && name_valid(name, sizeof(PREFIX) + SID_MAX))
 		r = set_name(d, d->ns, name, err) == 0 ? 1 : -1;
-	free(name);
 	return r;
 }
 
@@ -193,9 +193,8 @@ kubernetes_connect(void *self, bool *ret_made, struct hr_err *err)
 		return hr_err_set(err, HR_E_DISCONNECTED, "Pod %s not found.", d->name);
 	/* one that is paused goes on as what it was */
 	if (r == 0 && hr_kubernetes_resume(d, &was, &e) != 0) {
-		if (was) {
+		if (was)
 			return hr_err_pass(err, &e);
-		}
 		if (hr_kubernetes_make(d, err) != 0)
 			return -1;
 	}
@@ -223,7 +222,7 @@ static int
 load(struct hr_kubernetes *d, const char *record, struct hr_err *err)
 {
 	const char *name, *ns, *key;
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	int r;
 
 	if (hr_json_decode(record, strlen(record), &o, NULL) != 0)
@@ -238,7 +237,6 @@ load(struct hr_kubernetes *d, const char *record, struct hr_err *err)
 		r = set_name(d, ns, name, err);
 	if (r == 0 && key != NULL)
 		r = hr_text_set(&d->key, key, err);
-	json_object_put(o);
 	return r;
 }
 
@@ -279,7 +277,7 @@ static int
 kubernetes_adopt(void *self, const char *sid, const char *record, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
-	struct json_object *pod = NULL;
+	HR_PUT struct json_object *pod = NULL;
 	struct hr_kube_why why;
 	char path[512], body[512];
 
@@ -296,7 +294,6 @@ kubernetes_adopt(void *self, const char *sid, const char *record, struct hr_err 
 	if (hr_kube_call(&d->kube, HR_KUBE_JSON_PATCH, path, body, &pod, err) != 0)
 		return -1;
 	hr_kube_why(&why, pod);
-	json_object_put(pod);
 	return why.progress == HR_KUBE_READY || why.progress == HR_KUBE_RUNNING
 		   ? 0
 		   : hr_err_set(err, HR_E_DISCONNECTED, "Pod %s: %s", d->name,
@@ -309,7 +306,7 @@ static const char *
 kubernetes_state(void *self)
 {
 	struct hr_kubernetes *d = self;
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	const char *state = "unknown";
 	struct hr_kube kube;
 	struct hr_kube_why why;
@@ -334,7 +331,6 @@ kubernetes_state(void *self)
 		else if (kube.status.code == 404)
 			state = "gone";
 	}
-	json_object_put(o);
 	hr_kube_done(&kube);
 	return state;
 }
@@ -355,7 +351,7 @@ static int
 kubernetes_resume(void *self, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
-	struct json_object *pod = NULL;
+	HR_PUT struct json_object *pod = NULL;
 	struct hr_kube_why why = {.progress = HR_KUBE_FAILED};
 	bool was, other;
 	int r = hr_kubernetes_get(d, HR_POD, &pod, err);
@@ -365,7 +361,6 @@ kubernetes_resume(void *self, struct hr_err *err)
 	if (r == 1)
 		hr_kube_why(&why, pod);
 	other = hr_kubernetes_replaced(pod);
-	json_object_put(pod);
 	/* a pause that is under way elsewhere has noted what to make again */
 	if (r == 1 && why.progress == HR_KUBE_ENDING) {
 		if (hr_kubernetes_wait_gone(d, HR_POD, err) != 0)

@@ -118,17 +118,16 @@ hr_kube_login_merge(
     struct json_object **merged, const char *p, size_t len, const char *dir, struct hr_err *err)
 {
 	static const char *const lists[] = {"clusters", "contexts", "users"};
-	struct json_object *o = NULL, *v;
+	struct json_object *v;
+	HR_PUT struct json_object *o = NULL;
 	const char *current, *name;
 	int bad = 0;
 	size_t i;
 
 	if (hr_yaml_read(p, len, &o, err) != 0)
 		return -1;
-	if (o != NULL && !json_object_is_type(o, json_type_object)) {
-		json_object_put(o);
+	if (o != NULL && !json_object_is_type(o, json_type_object))
 		return hr_err_set(err, HR_E_INVAL, "a kubeconfig is a map");
-	}
 	if (*merged == NULL)
 		*merged = json_object_new_object();
 	bad = *merged == NULL;
@@ -146,7 +145,6 @@ hr_kube_login_merge(
 	if (bad == 0 && *current != '\0' && hr_json_at(*merged, "current-context") == NULL)
 		bad = json_object_object_add(
 		    *merged, "current-context", json_object_new_string(current));
-	json_object_put(o);
 	return bad == 0 ? 0 : hr_err_nomem(err);
 }
 
@@ -274,7 +272,8 @@ merge_file(struct json_object **merged, const char *path, struct hr_err *err)
 {
 	struct hr_err why = {0};
 	HR_BUF(b, FILE_CAP);
-	char *whole = hr_path_absolute(path, &why), *slash;
+	char *slash;
+	HR_FREE char *whole = hr_path_absolute(path, &why);
 	int r = -1;
 
 	if (whole == NULL) {
@@ -289,7 +288,6 @@ merge_file(struct json_object **merged, const char *path, struct hr_err *err)
 			slash[slash == whole] = '\0';
 		r = hr_kube_login_merge(merged, hr_buf_str(&b), b.len, whole, err);
 	}
-	free(whole);
 	return r;
 }
 
@@ -297,7 +295,7 @@ static int
 from_kubeconfig(struct hr_kube_login *l, const char *files, const char *context, struct hr_err *err)
 {
 	struct json_object *merged = NULL;
-	struct hr_strv paths = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv paths = {0};
 	const char *end, *p;
 	int r = 0;
 	size_t i;
@@ -318,7 +316,6 @@ from_kubeconfig(struct hr_kube_login *l, const char *files, const char *context,
 	if (r == 0)
 		r = hr_text_set(&l->from, files, err);
 	json_object_put(merged);
-	hr_strv_done(&paths);
 	return r;
 }
 
@@ -368,7 +365,7 @@ hr_kube_login_init(
 	const char *context = hr_config_text(c, "kubernetes.context");
 	const char *host = hr_env_get(env, "KUBERNETES_SERVICE_HOST");
 	const char *port = hr_env_get(env, "KUBERNETES_SERVICE_PORT");
-	char *standard = NULL;
+	HR_FREE char *standard = NULL;
 	int r;
 
 	memset(l, 0, sizeof(*l));
@@ -389,7 +386,6 @@ hr_kube_login_init(
 		r = hr_err_set(err, HR_E_INVAL, NO_CLIENT);
 	else if ((r = hr_text_setf(&standard, err, "%s/.kube/config", home)) == 0)
 		r = from_kubeconfig(l, standard, context, err);
-	free(standard);
 	/* or the first use would take all of them for fresh */
 	l->read_at = -REREAD_S;
 	if (r != 0)
@@ -403,16 +399,15 @@ int
 hr_kube_login_take(
     struct hr_kube_login *l, const char *p, size_t len, int64_t now, struct hr_err *err)
 {
-	struct json_object *o = NULL, *s;
+	struct json_object *s;
+	HR_PUT struct json_object *o = NULL;
 	const char *token, *cert, *key, *end;
 	struct tm t = {0};
 	int r = 0;
 
 	if (hr_json_decode(p, len, &o, NULL) != 0 ||
-	    strcmp(hr_json_text_or(o, "kind", ""), "ExecCredential") != 0) {
-		json_object_put(o);
+	    strcmp(hr_json_text_or(o, "kind", ""), "ExecCredential") != 0)
 		return hr_err_set(err, HR_E_INVAL, "it printed no ExecCredential");
-	}
 	s = hr_json_at(o, "status");
 	token = hr_json_text_or(s, "token", "");
 	cert = hr_json_text_or(s, "clientCertificateData", "");
@@ -429,7 +424,6 @@ hr_kube_login_take(
 		r = hr_text_set(&l->cert, cert, err) == 0 ? hr_text_set(&l->key, key, err) : -1;
 	if (r == 0 && *end != '\0')
 		l->expires_in = timegm(&t) > now ? timegm(&t) - now : 1;
-	json_object_put(o);
 	return r;
 }
 

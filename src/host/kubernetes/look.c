@@ -181,7 +181,8 @@ storage(struct exam *x)
 {
 	const char *name = setting(x, "kubernetes.pvc_storage_class");
 	struct hr_err e = {0};
-	char path[512], *standard = NULL;
+	char path[512];
+	HR_FREE char *standard = NULL;
 
 	if (name != NULL) {
 		(void)snprintf(
@@ -203,7 +204,6 @@ storage(struct exam *x)
 	} else {
 		hr_exam_say(x->fn, x->arg, false, "storage class", "%s", e.msg);
 	}
-	free(standard);
 }
 
 static int

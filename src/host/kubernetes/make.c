@@ -82,7 +82,8 @@ is_handrails(struct json_object *o)
 static int
 create(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct made *m, struct hr_err *err)
 {
-	char *body = hr_kubernetes_body(d, what, m->call, err), path[512];
+	char path[512];
+	HR_FREE char *body = hr_kubernetes_body(d, what, m->call, err);
 	struct json_object *o = NULL;
 	struct hr_err e = {0};
 	int r = -1;
@@ -109,7 +110,6 @@ create(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct made *m, st
 		*err = e;
 	json_object_put(o);
 	explicit_bzero(body, strlen(body)); /* the Secret's */
-	free(body);
 	return r;
 }
 
@@ -118,7 +118,8 @@ create(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct made *m, st
 static int
 apply(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct made *m, struct hr_err *err)
 {
-	char *body, path[512];
+	char path[512];
+	HR_FREE char *body = NULL;
 	int r = create(d, what, m, err);
 
 	if (r != 0 || m->uid[what][0] != '\0')
@@ -129,7 +130,6 @@ apply(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct made *m, str
 	hr_kubernetes_path(d, what, true, path);
 	r = hr_kube_call(&d->kube, HR_KUBE_APPLY, path, body, NULL, err);
 	explicit_bzero(body, strlen(body)); /* the Secret's */
-	free(body);
 	return r;
 }
 
@@ -248,7 +248,7 @@ int
 hr_kubernetes_end_pod(struct hr_kubernetes *d, const char *uid, struct hr_err *err)
 {
 	char owner[HR_KUBERNETES_UID];
-	struct json_object *pod = NULL;
+	HR_PUT struct json_object *pod = NULL;
 	int r = hr_kubernetes_open_kube(d, err) == 0
 		    ? hr_kubernetes_delete(d, HR_POD, uid, &pod, err)
 		    : -1;
@@ -256,7 +256,6 @@ hr_kubernetes_end_pod(struct hr_kubernetes *d, const char *uid, struct hr_err *e
 	/* or it would be made again */
 	if (r == 0 && hr_kubernetes_owner(pod, owner))
 		r = hr_kubernetes_end_owner(d, owner, err);
-	json_object_put(pod);
 	return r == 0 ? hr_kubernetes_wait_gone(d, HR_POD, err) : -1;
 }
 
@@ -264,7 +263,7 @@ hr_kubernetes_end_pod(struct hr_kubernetes *d, const char *uid, struct hr_err *e
 static int
 end_owner(struct hr_kubernetes *d, const char *owner, struct hr_err *err)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	int r;
 
 	if (*owner != '\0')
@@ -277,7 +276,6 @@ end_owner(struct hr_kubernetes *d, const char *owner, struct hr_err *err)
 			? hr_kubernetes_end_owner(
 			      d, hr_json_text_or(hr_json_at(o, "metadata"), "uid", ""), err)
 			: 0;
-	json_object_put(o);
 	return r;
 }
 

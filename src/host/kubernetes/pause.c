@@ -26,7 +26,7 @@ hr_kubernetes_paused(struct json_object *claim)
 int
 hr_kubernetes_read_key(struct hr_kubernetes *d, struct hr_err *err)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	const char *text;
 	HR_BUF(b, 65536);
 	int r = hr_kubernetes_get(d, HR_SECRET, &o, err);
@@ -40,7 +40,6 @@ hr_kubernetes_read_key(struct hr_kubernetes *d, struct hr_err *err)
 	d->key = NULL;
 	if (hr_base64_read(&b, text) && b.len > 0 && (d->key = strdup(hr_buf_str(&b))) == NULL)
 		r = hr_err_nomem(err);
-	json_object_put(o);
 	return r;
 }
 
@@ -91,8 +90,9 @@ static char *
 pod_again(struct json_object *pod, struct hr_err *err)
 {
 	static const char *const own[] = {"nodeName", "priority", "preemptionPolicy"};
-	struct json_object *meta = hr_json_at(pod, "metadata"), *copy = NULL;
+	struct json_object *meta = hr_json_at(pod, "metadata");
 	HR_BUF(b, POD_MAX);
+	HR_PUT struct json_object *copy = NULL;
 	char *text;
 	bool ok;
 	size_t i;
@@ -111,14 +111,13 @@ pod_again(struct json_object *pod, struct hr_err *err)
 		ok = false;
 	hr_buf_addc(&b, '}');
 	text = ok ? hr_buf_take(&b) : NULL;
-	json_object_put(copy);
 	return text != NULL ? text : hr_err_null(err);
 }
 
 int
 hr_kubernetes_pause(struct hr_kubernetes *d, struct hr_err *err)
 {
-	struct json_object *pod = NULL;
+	HR_PUT struct json_object *pod = NULL;
 	char *text = NULL, owner[HR_KUBERNETES_UID];
 	int r = hr_kubernetes_get(d, HR_POD, &pod, err);
 	bool owned;
@@ -139,14 +138,13 @@ hr_kubernetes_pause(struct hr_kubernetes *d, struct hr_err *err)
 		r = hr_kubernetes_end_pod(
 		    d, hr_json_text_or(hr_json_at(pod, "metadata"), "uid", ""), err);
 	free(text);
-	json_object_put(pod);
 	return r == 0 ? 1 : -1;
 }
 
 bool
 hr_kubernetes_paused_owner(const char *text, char uid[HR_KUBERNETES_UID])
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	bool owned;
 
 	if (hr_json_decode(text, strlen(text), &o, NULL) != 0)
@@ -154,7 +152,6 @@ hr_kubernetes_paused_owner(const char *text, char uid[HR_KUBERNETES_UID])
 	owned = hr_json_str_is(hr_json_at(o, "kind"), "Sandbox");
 	if (owned)
 		(void)snprintf(uid, HR_KUBERNETES_UID, "%s", hr_json_text_or(o, "uid", ""));
-	json_object_put(o);
 	return owned;
 }
 
@@ -198,7 +195,7 @@ int
 hr_kubernetes_resume(struct hr_kubernetes *d, bool *ret_was, struct hr_err *err)
 {
 	char owner[HR_KUBERNETES_UID] = "";
-	struct json_object *claim = NULL;
+	HR_PUT struct json_object *claim = NULL;
 	const char *text;
 	int r = hr_kubernetes_get(d, HR_CLAIM, &claim, err);
 
@@ -220,6 +217,5 @@ hr_kubernetes_resume(struct hr_kubernetes *d, bool *ret_was, struct hr_err *err)
 		if (r == 0 && d->key == NULL)
 			r = hr_kubernetes_read_key(d, err);
 	}
-	json_object_put(claim);
 	return r == 0 ? 0 : -1;
 }

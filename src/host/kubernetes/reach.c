@@ -21,7 +21,7 @@
 static int
 reach_pod(struct hr_kubernetes *d, struct hr_err *err)
 {
-	struct json_object *pod = NULL;
+	HR_PUT struct json_object *pod = NULL;
 	const char *ip;
 	int r = hr_kubernetes_get(d, HR_POD, &pod, err);
 
@@ -34,7 +34,6 @@ reach_pod(struct hr_kubernetes *d, struct hr_err *err)
 		r = hr_text_setf(&d->url, err,
 		    strchr(ip, ':') != NULL ? "http://[%s]:%d" : "http://%s:%d", ip,
 		    HR_KUBERNETES_PORT);
-	json_object_put(pod);
 	return r;
 }
 
@@ -67,7 +66,7 @@ void
 hr_kubernetes_failed(void *self, unsigned attempt, bool *ret_again, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
-	struct json_object *pod = NULL;
+	HR_PUT struct json_object *pod = NULL;
 	struct hr_kube_why why;
 
 	if (d->forward != NULL || err->code != HR_E_HTTP_NETWORK || attempt > TRIES)
@@ -86,5 +85,4 @@ hr_kubernetes_failed(void *self, unsigned attempt, bool *ret_again, struct hr_er
 		break;
 	default: break;
 	}
-	json_object_put(pod);
 }

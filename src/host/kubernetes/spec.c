@@ -149,7 +149,7 @@ command(struct spec *s)
 {
 	struct json_object *uid = hr_config_value(s->c, "sandbox.security.run_as_user");
 	struct hr_command c = hr_command_in_image(s->d->h, HR_KUBERNETES_PORT);
-	struct hr_strv words = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv words = {0};
 	int r;
 
 	c.username = uid != NULL ? "openhands" : "root";
@@ -157,7 +157,6 @@ command(struct spec *s)
 	r = hr_command_build(&words, &c, s->c, s->d->h->environ, s->err);
 	hr_buf_adds(&s->b, ",\"command\":");
 	texts(s, hr_strv_list(&words));
-	hr_strv_done(&words);
 	return r;
 }
 
@@ -326,7 +325,8 @@ tolerations(struct spec *s)
 	    {"value", "value"}, {"effect", "effect"}, {"toleration_seconds", "tolerationSeconds"},
 	    {"tolerationSeconds", "tolerationSeconds"}};
 	const char *text = setting(s, "kubernetes.tolerations_yaml"), *v;
-	struct json_object *list = NULL, *one;
+	struct json_object *one;
+	HR_PUT struct json_object *list = NULL;
 	struct hr_err why = {0};
 	char told[512];
 	bool any;
@@ -340,7 +340,6 @@ tolerations(struct spec *s)
 		    "Error parsing tolerations YAML: %.300s; there are none",
 		    why.msg[0] != '\0' ? why.msg : "it is no list");
 		s->d->h->log(s->d->h->arg, told);
-		json_object_put(list);
 		return;
 	}
 	hr_buf_adds(&s->b, ",\"tolerations\":[");
@@ -364,7 +363,6 @@ tolerations(struct spec *s)
 		hr_buf_addc(&s->b, '}');
 	}
 	hr_buf_addc(&s->b, ']');
-	json_object_put(list);
 }
 
 static void

@@ -44,13 +44,12 @@ hr_kube_status_of(struct hr_kube_status *ret, struct json_object *o)
 void
 hr_kube_status_read(struct hr_kube_status *ret, int code, const char *p, size_t len)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 
 	memset(ret, 0, sizeof(*ret));
 	ret->code = code;
 	if (len == 0 || hr_json_decode(p, len, &o, NULL) != 0 || !hr_kube_status_of(ret, o))
 		keep(ret->message, sizeof(ret->message), p != NULL ? p : "", len);
-	json_object_put(o);
 }
 
 bool

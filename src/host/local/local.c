@@ -145,14 +145,12 @@ static int
 local_restore(void *self, const char *record, struct hr_err *err)
 {
 	struct hr_local *l = self;
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	int64_t pid;
 
 	if (hr_json_decode(record, strlen(record), &o, NULL) < 0 ||
-	    !json_object_is_type(o, json_type_object)) {
-		json_object_put(o);
+	    !json_object_is_type(o, json_type_object))
 		return hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
-	}
 	l->url = take_text(o, "url");
 	l->key = take_text(o, "key");
 	l->workspace = take_text(o, "workspace");
@@ -166,7 +164,6 @@ local_restore(void *self, const char *record, struct hr_err *err)
 	pid = hr_json_int_at(o, "pid");
 	l->pid = pid > 0 && pid <= INT_MAX ? (pid_t)pid : 0;
 	l->started = (unsigned long long)hr_json_int_at(o, "started");
-	json_object_put(o);
 	if (l->url == NULL || l->key == NULL || l->workspace == NULL || l->log == NULL)
 		return hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
 	l->watch = hr_proc_watch(l->pid, l->started);
@@ -222,7 +219,8 @@ local_state(void *self)
 static void
 end_keeper(int dir, const char *name, int patience_ms)
 {
-	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), watch;
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	HR_CLOSE int watch = -1;
 	char text[96] = "", *at;
 	long pid;
 
@@ -234,7 +232,6 @@ end_keeper(int dir, const char *name, int patience_ms)
 	watch = pid > 1 ? hr_proc_watch((pid_t)pid, strtoull(at, NULL, 10)) : -1;
 	if (watch >= 0)
 		hr_proc_end((pid_t)pid, watch, patience_ms);
-	hr_fd_close(&watch);
 }
 
 /* Those of sessions that have a name. */
@@ -277,7 +274,8 @@ is_its(int dir, pid_t server)
 static void
 end_left(const struct hr_local *l)
 {
-	int server = l->pid > 0 ? hr_proc_watch(l->pid, l->started) : -1, dir = -1;
+	HR_CLOSE int server = l->pid > 0 ? hr_proc_watch(l->pid, l->started) : -1;
+	HR_CLOSE int dir = -1;
 
 	if (server < 0 && l->run_dir != NULL)
 		dir = open(l->run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -289,8 +287,6 @@ end_left(const struct hr_local *l)
 	}
 	if (dir >= 0)
 		(void)rmdir(l->run_dir); /* of one that was killed before all else */
-	hr_fd_close(&dir);
-	hr_fd_close(&server);
 }
 
 /* ---- the end ---- */
@@ -332,17 +328,14 @@ local_exec(void *self, const char *const *argv, int *ret_status, struct hr_err *
 {
 	static const char go[] = "cd \"$0\" && exec \"$@\"";
 	struct hr_local *l = self;
-	struct hr_strv words = {0};
-	int r;
+	HR_CLEAN(hr_strv_done) struct hr_strv words = {0};
 
 	hr_strv_add(&words, "/bin/sh");
 	hr_strv_add(&words, "-c");
 	hr_strv_add(&words, go);
 	hr_strv_add(&words, l->workspace);
 	hr_strv_add_all(&words, argv);
-	r = hr_command_here(&words, l->h->environ, ret_status, err);
-	hr_strv_done(&words);
-	return r;
+	return hr_command_here(&words, l->h->environ, ret_status, err);
 }
 
 static const char *const heeds[] = {

@@ -103,7 +103,9 @@ int
 hr_logfile_read(const char *path, int watch_fd, int stop_fd, bool follow, hr_line_fn *fn, void *arg,
     struct hr_err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), notes = -1, r;
+	int r;
+	HR_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	HR_CLOSE int notes = -1;
 	struct pollfd p[3];
 	char events[4096];
 	HR_BUF(b, LINE_MAX_BYTES + PIECE);
@@ -113,10 +115,8 @@ hr_logfile_read(const char *path, int watch_fd, int stop_fd, bool follow, hr_lin
 		return hr_err_sys(err, errno, "open %s", path);
 	if (follow) {
 		notes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-		if (notes < 0 || inotify_add_watch(notes, path, IN_MODIFY) < 0) {
-			r = hr_err_sys(err, errno, "watch %s", path);
-			goto out;
-		}
+		if (notes < 0 || inotify_add_watch(notes, path, IN_MODIFY) < 0)
+			return hr_err_sys(err, errno, "watch %s", path);
 	}
 	for (;;) {
 		r = drain(fd, stop_fd, path, &b, fn, arg, err);
@@ -139,9 +139,5 @@ hr_logfile_read(const char *path, int watch_fd, int stop_fd, bool follow, hr_lin
 	}
 	if (r == 0)
 		(void)give_lines(&b, true, fn, arg);
-	r = r < 0 ? -1 : 0;
-out:
-	hr_fd_close(&notes);
-	hr_fd_close(&fd);
-	return r;
+	return r < 0 ? -1 : 0;
 }

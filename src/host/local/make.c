@@ -241,7 +241,8 @@ spawn_server(struct hr_local *l, const char *notify, struct hr_err *err)
 	    .pdeathsig = l->h->detach ? 0 : SIGTERM};
 	struct hr_spawn_fd fds[2];
 	struct hr_err e = {0};
-	int log = -1, r = -1;
+	int r = -1;
+	HR_CLOSE int log = -1;
 	pid_t pid;
 
 	if (access(program, X_OK) != 0)
@@ -278,7 +279,6 @@ spawn_server(struct hr_local *l, const char *notify, struct hr_err *err)
 	l->watch = hr_proc_watch(l->pid, l->started);
 	r = 0;
 out:
-	hr_fd_close(&log);
 	hr_strv_done(&argv);
 	hr_strv_done(&env);
 	return r;
@@ -324,7 +324,8 @@ int
 hr_local_make(struct hr_local *l, struct hr_err *err)
 {
 	char name[32];
-	int notify = notify_socket(name, err), r;
+	int r;
+	HR_CLOSE int notify = notify_socket(name, err);
 
 	if (notify < 0)
 		return -1;
@@ -335,7 +336,6 @@ hr_local_make(struct hr_local *l, struct hr_err *err)
 		r = spawn_server(l, name, err);
 	if (r == 0)
 		r = wait_ready(l, notify, err);
-	hr_fd_close(&notify);
 	hr_fd_close(&l->reserved);
 	return r;
 }

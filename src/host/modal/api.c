@@ -16,8 +16,8 @@
 int
 hr_modal_open(struct hr_cloud *c, struct hr_err *err)
 {
-	char *id = hr_cloud_key(c, "MODAL_TOKEN_ID", err);
-	char *secret = id != NULL ? hr_cloud_key(c, "MODAL_TOKEN_SECRET", err) : NULL;
+	HR_FREE char *id = hr_cloud_key(c, "MODAL_TOKEN_ID", err);
+	HR_FREE char *secret = id != NULL ? hr_cloud_key(c, "MODAL_TOKEN_SECRET", err) : NULL;
 	struct hr_modal *m = secret != NULL ? calloc(1, sizeof(*m)) : NULL;
 	int r = secret == NULL ? -1 : m != NULL ? 0 : hr_err_nomem(err);
 
@@ -35,15 +35,13 @@ hr_modal_open(struct hr_cloud *c, struct hr_err *err)
 		r = m->api.headers.failed || m->api.secrets.failed ? hr_err_nomem(err) : 0;
 	}
 	c->old = hr_cloud_env(c, "MODAL_OLD_ROUTES", NULL) != NULL;
-	free(id);
-	free(secret);
 	return r;
 }
 
 void
 hr_modal_done(struct hr_cloud *c)
 {
-	struct hr_modal *m = c->own;
+	HR_FREE struct hr_modal *m = c->own;
 
 	if (m == NULL)
 		return;
@@ -52,7 +50,6 @@ hr_modal_done(struct hr_cloud *c)
 	free(m->app_id);
 	free(m->auth);
 	free(m->task);
-	free(m);
 	c->own = NULL;
 }
 

@@ -273,7 +273,7 @@ attempt(struct turn *t, const struct hr_strv *headers, const struct hr_buf *body
 	    .watch_fd = c->watch_fd > 0 ? c->watch_fd : -1};
 	struct hr_http_answer a;
 	struct hr_err he = {0};
-	char *url = NULL;
+	HR_FREE char *url = NULL;
 	int r;
 
 	if (hr_text_setf(&url, err, "%s%s", t->g->url, c->path) != 0)
@@ -294,7 +294,6 @@ attempt(struct turn *t, const struct hr_strv *headers, const struct hr_buf *body
 	}
 	hr_connect_done(&t->frames);
 	hr_http_answer_done(&a);
-	free(url);
 	return r;
 }
 

@@ -101,10 +101,10 @@ ask_for_one(struct hr_cloud *c, HrPb__Sandbox *box, struct hr_grpc_end *end, str
 	HrPb__CreateRequest q = HR_PB__CREATE_REQUEST__INIT;
 	HrPb__SecretSource source = HR_PB__SECRET_SOURCE__INIT, *sources[] = {&source};
 	HrPb__Texts texts = HR_PB__TEXTS__INIT;
-	struct hr_modal_texts env = {0};
+	HR_CLEAN(hr_modal_texts_done) struct hr_modal_texts env = {0};
 	HrPb__Created *a = NULL;
 	struct tags tags = {0};
-	char *secret = NULL;
+	HR_FREE char *secret = NULL;
 	int r = labels(c, &tags, err);
 
 	if (r == 0 && c->h->env != NULL && *c->h->env != NULL) {
@@ -134,9 +134,7 @@ ask_for_one(struct hr_cloud *c, HrPb__Sandbox *box, struct hr_grpc_end *end, str
 		r = take_created(c, a, err);
 	box->n_secret_ids = 0;
 	hr_pb_free(a);
-	hr_modal_texts_done(&env);
 	json_object_put(tags.from);
-	free(secret);
 	return r;
 }
 

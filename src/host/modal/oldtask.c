@@ -24,7 +24,7 @@ start(struct hr_cloud *c, const struct hr_modal_exec *e, char **ret_id, struct h
 	    .once = true,
 	    .key = true};
 	struct hr_grpc_end end;
-	char *secret = NULL;
+	HR_FREE char *secret = NULL;
 	HrPb__Exec *a = NULL;
 	int r = 0;
 
@@ -47,7 +47,6 @@ start(struct hr_cloud *c, const struct hr_modal_exec *e, char **ret_id, struct h
 	if (r == 0)
 		r = hr_text_set(ret_id, a->exec_id, err);
 	hr_pb_free(a);
-	free(secret);
 	return r;
 }
 
@@ -190,7 +189,7 @@ hr_modal_run_old(struct hr_cloud *c, const struct hr_modal_exec *e, int timer,
 {
 	struct stream out = {.q = e->q, .number = HR_MODAL_STDOUT},
 		      error = {.q = e->q, .number = HR_MODAL_STDERR};
-	char *id = NULL;
+	HR_FREE char *id = NULL;
 	int r = start(c, e, &id, err);
 
 	if (r == 0 && !e->leave) {
@@ -202,6 +201,5 @@ hr_modal_run_old(struct hr_cloud *c, const struct hr_modal_exec *e, int timer,
 		if (r == 0)
 			r = wait_end(c, id, timer, ret, err);
 	}
-	free(id);
 	return r;
 }

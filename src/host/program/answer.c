@@ -141,7 +141,7 @@ int
 hr_program_read(const char *line, size_t len, const char *const *secrets,
     struct hr_program_answer *ret, struct hr_err *err)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	int r;
 
 	*ret = (struct hr_program_answer){0};
@@ -155,7 +155,6 @@ hr_program_read(const char *line, size_t len, const char *const *secrets,
 		r = read_members(ret, o, secrets, err);
 	else
 		r = hr_err_set(err, HR_E_PROTO, WHO ": what it says is no JSON object");
-	json_object_put(o);
 	return r;
 }
 

@@ -183,7 +183,7 @@ read_state(struct json_object *o, const char *subject, const char **ret, struct 
 static int
 p_look(struct hr_cloud *c, struct hr_err *err)
 {
-	struct json_object *ok = NULL;
+	HR_PUT struct json_object *ok = NULL;
 	const char *state = "gone";
 	struct hr_err mine = {0};
 	int r = hr_program_ask(c, "look", hr_program_args(c, NULL, NULL, &mine), 1, &ok, &mine);
@@ -194,7 +194,6 @@ p_look(struct hr_cloud *c, struct hr_err *err)
 	r = hr_api_or_gone(r, &mine, err);
 	if (r == 0)
 		(void)snprintf(c->state, sizeof(c->state), "%s", state);
-	json_object_put(ok);
 	return r;
 }
 
@@ -286,7 +285,7 @@ p_stats(struct hr_cloud *c, char **ret_json, struct hr_err *err)
 {
 	static const char *const names[] = {
 	    "cpu_percent", "mem_bytes", "mem_limit_bytes", "mem_percent"};
-	struct json_object *ok = NULL;
+	HR_PUT struct json_object *ok = NULL;
 	double v = 0;
 	HR_BUF(b, 1000);
 	int r = hr_program_need(c, HR_PROGRAM_STATS, "stats", err);
@@ -302,7 +301,6 @@ p_stats(struct hr_cloud *c, char **ret_json, struct hr_err *err)
 	hr_buf_addc(&b, '}');
 	if (r == 0 && (*ret_json = hr_buf_take(&b)) == NULL)
 		r = hr_err_nomem(err);
-	json_object_put(ok);
 	return r;
 }
 
@@ -526,7 +524,7 @@ int
 hr_programcheck_entry(
     const char *name, const char *path, const char *const *given, struct hr_err *err)
 {
-	struct hr_strv env = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
 	struct hr_child c;
 	int r;
 
@@ -535,6 +533,5 @@ hr_programcheck_entry(
 	c.greet_ms = CHECK_MS;
 	r = env.failed ? hr_err_nomem(err) : hr_child_start(&c, err);
 	hr_child_done(&c);
-	hr_strv_done(&env);
 	return r;
 }

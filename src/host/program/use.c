@@ -222,8 +222,9 @@ int
 hr_program_shell(void *self, const char *const *argv, int *ret_status, struct hr_err *err)
 {
 	struct hr_cloud *c = self;
-	struct json_object *args, *ok = NULL;
-	struct hr_strv words = {0};
+	struct json_object *args;
+	HR_PUT struct json_object *ok = NULL;
+	HR_CLEAN(hr_strv_done) struct hr_strv words = {0};
 	int r = hr_program_need(c, HR_PROGRAM_SHELL, "a terminal", err);
 
 	if (r == 0) {
@@ -237,7 +238,5 @@ hr_program_shell(void *self, const char *const *argv, int *ret_status, struct hr
 		r = hr_program_named(c, read_words(ok, &words, err), err);
 	if (r == 0)
 		r = run_here(c, &words, ret_status, err);
-	hr_strv_done(&words);
-	json_object_put(ok);
 	return r;
 }

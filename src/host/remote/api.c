@@ -122,7 +122,7 @@ hr_remote_session(struct hr_remote *remote, struct json_object **ret, struct hr_
 int
 hr_remote_find(struct hr_remote *remote, struct hr_err *err)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	struct hr_err why = {0};
 	const char *status;
 	char text[200];
@@ -145,7 +145,6 @@ hr_remote_find(struct hr_remote *remote, struct hr_err *err)
 		remote->h->log(remote->h->arg, why.msg);
 		r = 0;
 	}
-	json_object_put(o);
 	return r;
 }
 
@@ -174,11 +173,10 @@ command_of(struct hr_remote *remote, struct hr_err *err)
 {
 	const struct hr_command c = hr_command_in_image(remote->h, PORT);
 	struct json_object *list = NULL;
-	struct hr_strv words = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv words = {0};
 
 	if (hr_command_build(&words, &c, remote->h->config, remote->h->environ, err) == 0)
 		list = hr_json_list(err, hr_strv_list(&words));
-	hr_strv_done(&words);
 	return list;
 }
 
@@ -246,7 +244,7 @@ may_be_there(const struct hr_err *e)
 static int
 look_for_it(struct hr_remote *remote, const struct hr_err *why, struct hr_err *err)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	const char *status;
 	int r = -1;
 
@@ -255,7 +253,6 @@ look_for_it(struct hr_remote *remote, const struct hr_err *why, struct hr_err *e
 		if (strcmp(status, "stopped") != 0 && strcmp(status, "error") != 0)
 			r = take_over(remote, o, NULL);
 	}
-	json_object_put(o);
 	if (r != 0)
 		(void)hr_err_set(err, why->code == HR_E_HTTP_STATUS ? HR_E_UNAVAILABLE : why->code,
 		    "%s", why->msg);
@@ -267,8 +264,9 @@ hr_remote_start(struct hr_remote *remote, struct hr_err *err)
 {
 	const char *given = hr_config_text(remote->h->config, "sandbox.runtime_container_image");
 	struct hr_build_options build = {.environ = remote->h->environ};
-	char *image = given != NULL ? strdup(given) : hr_remote_build(remote, &build, err);
-	struct json_object *body = NULL, *answer = NULL;
+	HR_FREE char *image = given != NULL ? strdup(given) : hr_remote_build(remote, &build, err);
+	HR_PUT struct json_object *body = NULL;
+	HR_PUT struct json_object *answer = NULL;
 	struct hr_err why = {0};
 	int r = -1;
 
@@ -276,15 +274,12 @@ hr_remote_start(struct hr_remote *remote, struct hr_err *err)
 		return given != NULL ? hr_err_nomem(err) : -1;
 	remote->h->status(remote->h->arg, "STATUS$STARTING_RUNTIME");
 	body = start_body(remote, image, err);
-	free(image);
 	if (body == NULL)
 		return -1;
 	if (hr_rest_send(remote->api, "POST", "/start", body, &answer, &why) != 0)
 		r = look_for_it(remote, &why, err);
 	else
 		r = take_over(remote, answer, err);
-	json_object_put(body);
-	json_object_put(answer);
 	return r;
 }
 
@@ -364,7 +359,7 @@ look_at_pod(struct hr_remote *remote, const char *status, struct hr_err *err)
 static int
 look(struct hr_remote *remote, struct hr_err *err)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	struct hr_err why = {0};
 	const char *status;
 	struct hr_buf path;
@@ -389,7 +384,6 @@ look(struct hr_remote *remote, struct hr_err *err)
 		else
 			r = look_at_pod(remote, status, err);
 	}
-	json_object_put(o);
 	hr_buf_done(&path);
 	return r;
 }

@@ -51,7 +51,7 @@ static int
 exists(void *arg, const char *name, bool pull, bool usable, bool *ret, struct hr_err *err)
 {
 	struct build *b = arg;
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	struct hr_err why = {0};
 	HR_BUF(path, 8192);
 	int r;
@@ -69,7 +69,6 @@ exists(void *arg, const char *name, bool pull, bool usable, bool *ret, struct hr
 		    &b->detail, HR_E_BUILD, "Failed to check image existence: %s", why.msg);
 	else
 		*ret = hr_json_true_at(o, "exists");
-	json_object_put(o);
 	return r == 0 ? 0 : see_detail(err);
 }
 
@@ -87,7 +86,7 @@ static int
 put_context(struct build *b, struct hr_buf *to)
 {
 	unsigned char chunk[3 * 16384]; /* no padding before the end */
-	int fd = hr_tarfile_make(b->folder, true, false, &b->detail);
+	HR_CLOSE int fd = hr_tarfile_make(b->folder, true, false, &b->detail);
 	size_t n;
 	ssize_t got;
 
@@ -99,7 +98,6 @@ put_context(struct build *b, struct hr_buf *to)
 				break;
 		hr_quote_base64(to, chunk, n);
 	} while (n == sizeof(chunk));
-	hr_fd_close(&fd);
 	return 0;
 }
 
@@ -207,8 +205,8 @@ build(void *arg, const char *const *names, size_t n, const struct hr_image_reque
 {
 	struct build *b = arg;
 	struct timespec from, now;
-	char *id = NULL;
 	HR_BUF(path, 8192);
+	HR_FREE char *id = NULL;
 	int r = 0;
 
 	(void)req;
@@ -227,14 +225,13 @@ build(void *arg, const char *const *names, size_t n, const struct hr_image_reque
 		else
 			(void)hr_rest_wait(-1, STATUS_ROUND_MS);
 	}
-	free(id);
 	return r == 1 ? 0 : see_detail(err);
 }
 
 static char *
 repository(struct build *b)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	const char *prefix;
 	char *repo = NULL;
 	size_t n;
@@ -251,7 +248,6 @@ repository(struct build *b)
 		    "sandbox.runtime_container_image");
 	else
 		(void)hr_text_setf(&repo, &b->detail, "%.*s/runtime", (int)n, prefix);
-	json_object_put(o);
 	return repo;
 }
 
@@ -292,7 +288,8 @@ hr_remote_build(struct hr_remote *remote, const struct hr_build_options *o, stru
 	const char *base =
 	    o->base != NULL ? o->base : hr_config_text(c, "sandbox.base_container_image");
 	struct build b = {.remote = remote, .o = o, .kit = kit != NULL ? kit : HR_IMAGE_KIT};
-	char *repo = NULL, *name = NULL;
+	char *name = NULL;
+	HR_FREE char *repo = NULL;
 	struct hr_err e = {0};
 	bool made = false;
 	int r = -1;
@@ -323,6 +320,5 @@ out:
 	else if (r != 0 && err != NULL)
 		*err = b.detail;
 	hr_image_tags_done(&b.tags);
-	free(repo);
 	return name;
 }

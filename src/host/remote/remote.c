@@ -189,7 +189,7 @@ remote_restore(void *self, const char *record, struct hr_err *err)
 	} texts[] = {{"runtime_id", &remote->id, true}, {"url", &remote->url, true},
 	    {"key", &remote->key, false}, {"vscode", &remote->vscode, false},
 	    {"hosts", &remote->hosts, false}};
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	const char *text;
 	int r = 0;
 
@@ -202,7 +202,6 @@ remote_restore(void *self, const char *record, struct hr_err *err)
 		if (hr_text_set(texts[i].to, text, err) != 0)
 			r = -1;
 	}
-	json_object_put(o);
 	return r;
 }
 
@@ -210,7 +209,7 @@ static const char *
 remote_state(void *self)
 {
 	struct hr_remote *remote = self;
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	const char *status, *state = "exited";
 
 	if (hr_remote_session(remote, &o, NULL) != 0)
@@ -226,7 +225,6 @@ remote_state(void *self)
 		state = "paused";
 	else if (strcmp(status, "starting") == 0)
 		state = "starting";
-	json_object_put(o);
 	return state;
 }
 
@@ -272,7 +270,7 @@ static int
 remote_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err)
 {
 	struct hr_remote *remote = self;
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	const char *text, *end;
 	int enough = 0;
 
@@ -287,7 +285,6 @@ remote_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *e
 		end = strchrnul(text, '\n');
 		enough = fn(arg, text, (size_t)(end - text));
 	}
-	json_object_put(o);
 	return 0;
 }
 
@@ -359,7 +356,7 @@ remote_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 {
 	struct hr_remote *remote = self;
 	const char *url = hr_config_text(remote->h->config, "sandbox.remote_runtime_api_url");
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	struct hr_err why = {0};
 
 	(void)err;
@@ -371,7 +368,6 @@ remote_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 		    "where "
 		    "it is and who asks",
 		    why.msg);
-	json_object_put(o);
 	return 0;
 }
 

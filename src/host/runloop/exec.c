@@ -28,7 +28,8 @@ struct stream {
 static int
 on_update(struct stream *s, const char *p, size_t len)
 {
-	struct json_object *o = NULL, *text;
+	struct json_object *text;
+	HR_PUT struct json_object *o = NULL;
 	int64_t offset = 0;
 	size_t n, skip;
 	int r = -1;
@@ -53,7 +54,6 @@ on_update(struct stream *s, const char *p, size_t len)
 			s->have = (unsigned long long)offset + n;
 		s->came = true;
 	}
-	json_object_put(o);
 	return r;
 }
 
@@ -192,7 +192,8 @@ command_line(
 static int
 begin(struct hr_cloud *c, const char *line, char **ret_id, struct hr_err *err)
 {
-	struct json_object *body = hr_json_texts(err, "command", line, NULL), *o = NULL;
+	struct json_object *body = hr_json_texts(err, "command", line, NULL);
+	HR_PUT struct json_object *o = NULL;
 	const char *id;
 	int r = body != NULL ? hr_runloop_post(c, c->id, "/execute_async", body, &o, err) : -1;
 
@@ -200,7 +201,6 @@ begin(struct hr_cloud *c, const char *line, char **ret_id, struct hr_err *err)
 		r = hr_field_text(HR_RUNLOOP_WHO, "the execution", o, "execution_id", &id, err);
 	if (r == 0)
 		r = hr_text_set(ret_id, id, err);
-	json_object_put(o);
 	return r;
 }
 
@@ -255,9 +255,10 @@ hr_runloop_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_
     struct hr_err *err)
 {
 	struct stream s[2] = {{.q = q, .number = 1}, {.q = q, .number = 2}};
-	char *execution = NULL;
 	HR_BUF(line, LINE_MAX_LEN);
-	int timer = -1, r;
+	HR_FREE char *execution = NULL;
+	int r;
+	HR_CLOSE int timer = -1;
 
 	*ret = (struct hr_cloud_end){.code = -1};
 	if (q->timeout_ms > 0 && (timer = hr_cloud_timer(q->timeout_ms, err)) < 0)
@@ -271,8 +272,6 @@ hr_runloop_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_
 		r = follow_all(c, execution, s, timer, ret, err);
 	hr_buf_done(&s[0].line);
 	hr_buf_done(&s[1].line);
-	hr_fd_close(&timer);
-	free(execution);
 	return r;
 }
 

@@ -41,7 +41,8 @@ static int
 r_open_api(struct hr_cloud *c, struct hr_err *err)
 {
 	const char *url = hr_cloud_env(c, "RUNLOOP_BASE_URL", "https://api.runloop.ai");
-	char *key = hr_cloud_key(c, "RUNLOOP_API_KEY", err), *value = NULL;
+	char *key = hr_cloud_key(c, "RUNLOOP_API_KEY", err);
+	HR_FREE char *value = NULL;
 	int r = key != NULL ? hr_text_setf(&value, err, "Bearer %s", key) : -1;
 
 	if (r == 0)
@@ -52,7 +53,6 @@ r_open_api(struct hr_cloud *c, struct hr_err *err)
 		r = hr_api_init(&c->plane, HR_RUNLOOP_WHO, &wait_rule, url, err);
 	if (r == 0)
 		r = hr_api_header(&c->plane, "Authorization", value, true, err);
-	free(value);
 	free(key);
 	return r;
 }
@@ -84,7 +84,7 @@ r_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 	struct json_object *body = hr_json_object(err, "name", json_object_new_string(c->h->sid),
 	    "metadata", hr_cloud_labels(c), "blueprint_name", hr_json_maybe(c->image), NULL);
 	const struct hr_api_call q = {.method = "POST", .path = "/v1/devboxes", .body = body};
-	struct hr_api_answer a = {0};
+	HR_CLEAN(hr_api_answer_done) struct hr_api_answer a = {0};
 	const char *id;
 	int r = body != NULL ? 0 : -1;
 
@@ -98,7 +98,6 @@ r_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 		r = hr_field_text(HR_RUNLOOP_WHO, "the devbox", a.json, "id", &id, err);
 	if (r == 0)
 		r = hr_text_set(&c->id, id, err);
-	hr_api_answer_done(&a);
 	json_object_put(body);
 	return r;
 }
@@ -172,7 +171,7 @@ static int
 r_look(struct hr_cloud *c, struct hr_err *err)
 {
 	const struct hr_api_call q = {.method = "GET", .path = HR_RUNLOOP_PATH, .id = c->id};
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	struct hr_err mine = {0};
 	const char *status = "shutdown";
 	int r = hr_api_json(&c->api, &q, &o, &mine);
@@ -182,7 +181,6 @@ r_look(struct hr_cloud *c, struct hr_err *err)
 	r = hr_api_or_gone(r, &mine, err);
 	if (r == 0)
 		(void)snprintf(c->state, sizeof(c->state), "%s", hr_cloud_word(&shape, status));
-	json_object_put(o);
 	return r;
 }
 
@@ -267,7 +265,7 @@ r_keep(struct hr_cloud *c, unsigned seconds, struct hr_err *err)
 static int
 r_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err *err)
 {
-	struct json_object *body = hr_json_texts(err, "path", path, NULL);
+	HR_PUT struct json_object *body = hr_json_texts(err, "path", path, NULL);
 	const struct hr_api_call q = {.method = "POST",
 	    .path = HR_RUNLOOP_PATH,
 	    .id = c->id,
@@ -281,7 +279,6 @@ r_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err *err
 		return -1;
 	r = hr_api_file(&c->api, &q, path, b, &a, err);
 	hr_api_answer_done(&a);
-	json_object_put(body);
 	return r;
 }
 

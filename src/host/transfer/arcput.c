@@ -29,7 +29,7 @@ hr_arc_failed(struct archive *a, const char *what, struct hr_err *err)
 static int
 put_content(const struct hr_arc *to, int fd, const char *name, struct hr_err *err)
 {
-	char *piece = malloc(PIECE);
+	HR_FREE char *piece = malloc(PIECE);
 	ssize_t n = 0;
 	int r = 0;
 
@@ -40,7 +40,6 @@ put_content(const struct hr_arc *to, int fd, const char *name, struct hr_err *er
 			r = hr_arc_failed(to->a, to->what, err);
 	if (n < 0 && r == 0)
 		r = hr_err_sys(err, errno, "read %s", name);
-	free(piece);
 	return r;
 }
 
@@ -81,7 +80,8 @@ put_one(const struct hr_arc *to, int dirfd, const char *file, const char *name, 
 {
 	struct stat st, own;
 	bool follow;
-	int fd, r = 0;
+	int r = 0;
+	HR_CLOSE int fd = -1;
 
 	if (fstatat(dirfd, file, &own, AT_SYMLINK_NOFOLLOW) != 0)
 		return errno == ENOENT ? 0 : hr_err_sys(err, errno, "%s", name);
@@ -100,7 +100,6 @@ put_one(const struct hr_arc *to, int dirfd, const char *file, const char *name, 
 		r = put_entry(to, fd, &st, name, err);
 	if (r == 0 && S_ISDIR(st.st_mode) && !follow)
 		r = put_below(to, fd, name, depth + 1, err);
-	hr_fd_close(&fd);
 	return r;
 }
 
@@ -152,7 +151,8 @@ int
 hr_arc_put(const struct hr_arc *to, const char *path, const char *name, const char *prefix,
     struct hr_err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), r;
+	int r;
+	HR_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) != 0)
@@ -163,7 +163,6 @@ hr_arc_put(const struct hr_arc *to, const char *path, const char *name, const ch
 		r = put_below(to, fd, prefix, 0, err);
 	else
 		r = put_entry(to, fd, &st, name, err);
-	hr_fd_close(&fd);
 	return r;
 }
 

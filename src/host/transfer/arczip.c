@@ -21,14 +21,13 @@
 static char *
 own_name(const char *path)
 {
-	char *whole = realpath(path, NULL), *slash, *name;
+	char *slash;
+	HR_FREE char *whole = realpath(path, NULL);
 
 	if (whole == NULL)
 		return NULL;
 	slash = strrchr(whole, '/');
-	name = strdup(slash[1] != '\0' ? slash + 1 : "root");
-	free(whole);
-	return name;
+	return strdup(slash[1] != '\0' ? slash + 1 : "root");
 }
 
 static int
@@ -180,7 +179,7 @@ zip_extract(const char *file, const char *dir, unsigned long long most, struct h
 {
 	struct archive *in = archive_read_new(), *out = archive_write_disk_new();
 	struct hr_err e = {0};
-	char *whole = NULL;
+	HR_FREE char *whole = NULL;
 	int r;
 
 	if (in == NULL || out == NULL)
@@ -201,7 +200,6 @@ zip_extract(const char *file, const char *dir, unsigned long long most, struct h
 		(void)archive_read_free(in);
 	if (out != NULL && archive_write_free(out) != ARCHIVE_OK && r == 0)
 		r = hr_err_set(err, HR_E_RUNTIME, "zip: not all of it could be written");
-	free(whole);
 	return r;
 }
 

@@ -39,7 +39,7 @@ shell_directory(struct hr_sandbox *s)
 	    .url = "/handrail/v1/session",
 	    .timeout_s = ASK_TIMEOUT_S,
 	    .watch_fd = -1};
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	struct hr_http_answer a;
 	const char *dir = NULL;
 	char *copy;
@@ -48,7 +48,6 @@ shell_directory(struct hr_sandbox *s)
 	    hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, NULL) == 0)
 		dir = hr_json_text_at(o, "working_dir");
 	copy = strdup(dir != NULL && *dir == '/' ? dir : hr_sandbox_workspace(s));
-	json_object_put(o);
 	hr_http_answer_done(&a);
 	return copy;
 }
@@ -56,15 +55,13 @@ shell_directory(struct hr_sandbox *s)
 char *
 hr_cp_path(struct hr_sandbox *s, const char *path)
 {
-	char *dir, *whole;
+	HR_FREE char *dir = NULL;
 
 	/* without a server the kind knows from where on */
 	if (*path == '/' || s->endpoint.url == NULL)
 		return strdup(path);
 	dir = shell_directory(s);
-	whole = dir != NULL ? hr_path_join(dir, path) : NULL;
-	free(dir);
-	return whole;
+	return dir != NULL ? hr_path_join(dir, path) : NULL;
 }
 
 /* The last component, "" of "/" alone; the caller frees. */
@@ -125,7 +122,8 @@ has_none(const struct hr_sandbox *s)
 static int
 is_there(struct hr_sandbox *s, const char *path, struct json_object **ret, struct hr_err *err)
 {
-	char *text = NULL, *zip = NULL;
+	HR_FREE char *text = NULL;
+	HR_FREE char *zip = NULL;
 	struct hr_err e = {0};
 	int r = hr_sandbox_list_files(s, path, &text, err);
 
@@ -140,8 +138,6 @@ is_there(struct hr_sandbox *s, const char *path, struct json_object **ret, struc
 		r = hr_err_pass(err, &e);
 	if (zip != NULL)
 		(void)unlink(zip);
-	free(zip);
-	free(text);
 	return r;
 }
 
@@ -157,7 +153,8 @@ is_shut(const struct hr_err *e)
 static int
 look_at_list(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struct hr_err *err)
 {
-	struct json_object *list = NULL, *those = NULL;
+	HR_PUT struct json_object *list = NULL;
+	HR_PUT struct json_object *those = NULL;
 	const char *only;
 	struct hr_err e = {0};
 	char *below;
@@ -174,8 +171,6 @@ look_at_list(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struc
 			r = is_shut(&e) ? 0 : hr_err_pass(err, &e);
 		free(below);
 	}
-	json_object_put(list);
-	json_object_put(those);
 	return r < 0 ? -1 : 0;
 }
 
@@ -185,20 +180,17 @@ hr_cp_look(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struct 
 	static const char *const first[] = {"Range: bytes=0-0", NULL};
 	struct hr_http_request req = {
 	    .method = "GET", .headers = first, .timeout_s = ASK_TIMEOUT_S, .watch_fd = -1};
-	char *url = file_url(path);
+	HR_FREE char *url = file_url(path);
 	struct hr_http_answer a;
 	struct hr_err e = {0};
 
-	if (has_none(s)) {
-		free(url);
+	if (has_none(s))
 		return look_at_list(s, path, ret, err);
-	}
 	if (url == NULL)
 		return hr_err_nomem(err);
 	req.url = url;
 	*ret = hr_client_send(&s->client, &req, &a, &e) == 0 ? HR_CP_FILE : meaning(&e);
 	hr_http_answer_done(&a);
-	free(url);
 	if (*ret != HR_CP_UNKNOWN || e.code == HR_E_HTTP_STATUS)
 		return 0;
 	return hr_err_pass(err, &e);
@@ -210,7 +202,8 @@ static int
 put_directory(
     struct hr_sandbox *s, const char *from, const char *to, bool with_name, struct hr_err *err)
 {
-	char *zip = hr_zip_directory(from, with_name, false, err), *name;
+	HR_FREE char *zip = hr_zip_directory(from, with_name, false, err);
+	HR_FREE char *name = NULL;
 	int r;
 
 	if (zip == NULL)
@@ -218,8 +211,6 @@ put_directory(
 	name = base_name(zip);
 	r = name != NULL ? hr_transfer_upload(s, zip, name, to, true, err) : hr_err_nomem(err);
 	(void)unlink(zip);
-	free(zip);
-	free(name);
 	return r;
 }
 
@@ -229,7 +220,7 @@ put_file(
     struct hr_sandbox *s, const char *from, const char *dir, const char *name, struct hr_err *err)
 {
 	size_t n = strlen(name);
-	char *own;
+	HR_FREE char *own = NULL;
 	int r;
 
 	if (n < 4 || strcasecmp(name + n - 4, ".zip") != 0)
@@ -244,7 +235,6 @@ put_file(
 		    from, name);
 	else
 		r = put_directory(s, from, dir, false, err);
-	free(own);
 	return r;
 }
 
@@ -252,7 +242,9 @@ put_file(
 static int
 put_as(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err)
 {
-	char *name = base_name(to), *dir = strdup(to), *slash;
+	char *slash;
+	HR_FREE char *name = base_name(to);
+	HR_FREE char *dir = strdup(to);
 	int r;
 
 	if (name == NULL || dir == NULL) {
@@ -262,8 +254,6 @@ put_as(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *er
 		slash[slash == dir ? 1 : 0] = '\0';
 		r = put_file(s, from, dir, name, err);
 	}
-	free(name);
-	free(dir);
 	return r;
 }
 
@@ -282,7 +272,7 @@ hr_cp_in(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *
 {
 	enum hr_cp_what there = HR_CP_NOTHING;
 	struct stat st;
-	char *whole;
+	HR_FREE char *whole = NULL;
 	int r = 0;
 
 	if (stat(from, &st) != 0)
@@ -303,7 +293,6 @@ hr_cp_in(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *
 		r = put_into(s, from, whole, err);
 	else if (r == 0)
 		r = put_as(s, from, whole, err);
-	free(whole);
 	return r;
 }
 
@@ -325,7 +314,7 @@ fetch(struct hr_sandbox *s, const char *path, int fd, struct hr_err *err)
 	    .progress = s->progress != NULL ? hr_transfer_down : NULL,
 	    .progress_arg = s,
 	    .watch_fd = -1};
-	char *url = file_url(path);
+	HR_FREE char *url = file_url(path);
 	struct hr_http_answer a;
 	int r;
 
@@ -334,21 +323,19 @@ fetch(struct hr_sandbox *s, const char *path, int fd, struct hr_err *err)
 	req.url = url;
 	r = hr_client_send(&s->client, &req, &a, err);
 	hr_http_answer_done(&a);
-	free(url);
 	return r;
 }
 
 static int
 get_directory(struct hr_sandbox *s, const char *path, const char *to, struct hr_err *err)
 {
-	char *zip = NULL;
+	HR_FREE char *zip = NULL;
 	int r = hr_sandbox_copy_some(s, path, 0, true, &zip, err);
 
 	if (r == 0)
 		r = hr_zip_extract(zip, to, 0, err);
 	if (zip != NULL)
 		(void)unlink(zip);
-	free(zip);
 	return r;
 }
 
@@ -358,7 +345,7 @@ take_out(const char *dir, const char *to, struct hr_err *err)
 {
 	DIR *d = opendir(dir);
 	const struct dirent *e = d != NULL ? hr_dir_next(d) : NULL;
-	char *from = e != NULL ? hr_path_join(dir, e->d_name) : NULL;
+	HR_FREE char *from = e != NULL ? hr_path_join(dir, e->d_name) : NULL;
 	struct stat st;
 	int r = 0;
 
@@ -374,7 +361,6 @@ take_out(const char *dir, const char *to, struct hr_err *err)
 		r = hr_err_sys(err, errno, "rename to %s", to);
 	if (d != NULL)
 		(void)closedir(d);
-	free(from);
 	return r;
 }
 
@@ -382,7 +368,7 @@ take_out(const char *dir, const char *to, struct hr_err *err)
 static int
 get_packed(struct hr_sandbox *s, const char *path, const char *to, struct hr_err *err)
 {
-	char *dir = NULL;
+	HR_FREE char *dir = NULL;
 	int r;
 
 	if (asprintf(&dir, "%s.XXXXXX", to) < 0)
@@ -395,7 +381,6 @@ get_packed(struct hr_sandbox *s, const char *path, const char *to, struct hr_err
 			r = take_out(dir, to, err);
 		(void)hr_path_remove(dir, NULL);
 	}
-	free(dir);
 	return r;
 }
 
@@ -404,18 +389,15 @@ static int
 get_file(struct hr_sandbox *s, const char *path, const char *to, struct hr_err *err)
 {
 	mode_t mask = umask(0);
-	char *temporary = NULL;
+	HR_FREE char *temporary = NULL;
 	int fd = -1, r;
 
 	(void)umask(mask);
 	if (asprintf(&temporary, "%s.XXXXXX", to) < 0)
 		return hr_err_nomem(err);
 	fd = mkostemp(temporary, O_CLOEXEC);
-	if (fd < 0) {
-		r = hr_err_sys(err, errno, "create %s", to);
-		free(temporary);
-		return r;
-	}
+	if (fd < 0)
+		return hr_err_sys(err, errno, "create %s", to);
 	r = fetch(s, path, fd, err);
 	if (r == 0 && fchmod(fd, 0666 & ~mask) != 0)
 		r = hr_err_sys(err, errno, "%s", to);
@@ -425,7 +407,6 @@ get_file(struct hr_sandbox *s, const char *path, const char *to, struct hr_err *
 		r = hr_err_sys(err, errno, "rename to %s", to);
 	if (r != 0)
 		(void)unlink(temporary);
-	free(temporary);
 	return r;
 }
 
@@ -434,25 +415,22 @@ static char *
 target(const char *from, const char *to)
 {
 	struct stat st;
-	char *name, *path;
+	HR_FREE char *name = NULL;
 
 	if (!ends_in_slash(to) && (stat(to, &st) != 0 || !S_ISDIR(st.st_mode)))
 		return strdup(to);
 	name = base_name(from);
-	path = name != NULL ? hr_path_join(to, name) : NULL;
-	free(name);
-	return path;
+	return name != NULL ? hr_path_join(to, name) : NULL;
 }
 
 int
 hr_cp_out(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err)
 {
-	char *whole, *place;
 	enum hr_cp_what there;
 	int r;
+	HR_FREE char *whole = hr_cp_path(s, from);
+	HR_FREE char *place = target(from, to);
 
-	whole = hr_cp_path(s, from);
-	place = target(from, to);
 	if (whole == NULL || place == NULL)
 		r = hr_err_nomem(err);
 	else if ((r = hr_cp_look(s, whole, &there, err)) != 0)
@@ -464,7 +442,5 @@ hr_cp_out(struct hr_sandbox *s, const char *from, const char *to, struct hr_err 
 		r = has_none(s) ? get_packed(s, whole, place, err) : get_file(s, whole, place, err);
 	else
 		r = get_directory(s, whole, there == HR_CP_UNKNOWN ? to : place, err);
-	free(whole);
-	free(place);
 	return r;
 }

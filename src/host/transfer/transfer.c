@@ -76,7 +76,7 @@ hr_sandbox_copy_to(struct hr_sandbox *s, const char *host_path, const char *sand
     bool recursive, struct hr_err *err)
 {
 	struct stat st;
-	char *zip = NULL;
+	HR_FREE char *zip = NULL;
 	int r;
 
 	if (ready(s, err) != 0)
@@ -93,7 +93,6 @@ hr_sandbox_copy_to(struct hr_sandbox *s, const char *host_path, const char *sand
 		return -1;
 	r = hr_transfer_upload(s, zip, hr_path_leaf(zip), sandbox_path, true, err);
 	(void)unlink(zip);
-	free(zip);
 	return r;
 }
 

@@ -161,7 +161,8 @@ give_files(struct br_run *run, const struct br_call *c)
 	struct br_session *s;
 	int64_t node;
 	HR_BUF(list, 64u << 20);
-	char *said = NULL, args[32];
+	char args[32];
+	HR_FREE char *said = NULL;
 	int r;
 
 	if (c->refused != NULL)
@@ -186,7 +187,6 @@ give_files(struct br_run *run, const struct br_call *c)
 		r = br_do(run->b, el.session, "DOM.setFileInputFiles",
 		    "{\"files\":$r,\"backendNodeId\":$d}", hr_buf_str(&list), node);
 	}
-	free(said);
 	return r < 0 ? act_broken(run, api) : r;
 }
 

@@ -134,7 +134,7 @@ fill_element(struct br_run *run, const struct br_element *el, const struct hr_sp
 	struct br_attempt a = {
 	    .api = api, .doing = "fill", .states = "vew", .words = "visible, enabled and editable"};
 	HR_BUF(args, 4096 + 6 * len);
-	char *said = NULL;
+	HR_FREE char *said = NULL;
 	int r;
 
 	br_json(&args, "$b", p, len);
@@ -151,7 +151,6 @@ fill_element(struct br_run *run, const struct br_element *el, const struct hr_sp
 		r = br_attempt_fails(&a, run->why, said + 1);
 	else if (r == 0 && strcmp(said, "type") == 0)
 		r = type_text(run, el->session, p, len);
-	free(said);
 	br_attempt_done(&a);
 	run->noted = true;
 	return r < 0 ? act_broken(run, api) : r;

@@ -376,7 +376,7 @@ int
 br_ax_text(
     const struct br_ax *ax, const struct br_props *props, struct hr_buf *b, struct hr_buf *why)
 {
-	struct writer *w = calloc(1, sizeof(*w));
+	HR_FREE struct writer *w = calloc(1, sizeof(*w));
 	int done;
 
 	if (w == NULL)
@@ -400,6 +400,5 @@ br_ax_text(
 	free(w->slots);
 	hr_buf_done(&w->names);
 	hr_buf_done(&w->attributes);
-	free(w);
 	return done;
 }

@@ -35,7 +35,7 @@ read_state(struct br_desk *d)
 {
 	struct json_object *o = NULL, *seen, *tabs;
 	HR_BUF(text, STATE_MAX);
-	char *path = state_file(d);
+	HR_FREE char *path = state_file(d);
 
 	if (path != NULL && hr_path_read(path, &text, NULL) == 0 &&
 	    hr_json_decode(text.p, text.len, &o, NULL) == 0) {
@@ -50,7 +50,6 @@ read_state(struct br_desk *d)
 		}
 		json_object_put(o);
 	}
-	free(path);
 }
 
 void
@@ -58,7 +57,7 @@ br_desk_save(const struct br_desk *d)
 {
 	struct hr_err err = {0};
 	HR_BUF(text, STATE_MAX);
-	char *path = state_file(d);
+	HR_FREE char *path = state_file(d);
 
 	hr_buf_adds(&text, "{\"seen\":");
 	(void)hr_json_put(&text, d->seen);
@@ -68,7 +67,6 @@ br_desk_save(const struct br_desk *d)
 	if (path == NULL || hr_buf_check(&text, &err) != 0 ||
 	    hr_path_write(path, text.p, text.len, 0600, &err) != 0)
 		hr_log(HR_LOG_WARNING, "the tabs cannot be written down: %s", err.msg);
-	free(path);
 }
 
 int
@@ -158,7 +156,8 @@ extension(const unsigned char *p, size_t len)
 static int
 copy_in(const struct br_desk *d, const char *name, size_t number, char **ret, struct hr_err *err)
 {
-	char *from = hr_path_join(d->downloads, name), step[COPY_STEP], target[64];
+	char step[COPY_STEP], target[64];
+	HR_FREE char *from = hr_path_join(d->downloads, name);
 	int in = -1, out = -1, r = -1;
 	ssize_t n = 0;
 
@@ -169,7 +168,6 @@ copy_in(const struct br_desk *d, const char *name, size_t number, char **ret, st
 		n = hr_fd_read_full(in, step, sizeof(step), err);
 	if (in < 0)
 		(void)hr_err_sys(err, errno, "%s", from);
-	free(from);
 	if (in < 0 || n < 0) {
 		hr_fd_close(&in);
 		return -1;

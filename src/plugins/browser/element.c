@@ -89,7 +89,7 @@ static int
 no_frame(struct browser *b, const struct br_element *el, const char *outer, size_t outer_len,
     struct hr_buf *why)
 {
-	char *shown = br_element_say(b, el, "preview", "");
+	HR_FREE char *shown = br_element_say(b, el, "preview", "");
 
 	if (shown == NULL)
 		return -1;
@@ -98,7 +98,6 @@ no_frame(struct browser *b, const struct br_element *el, const char *outer, size
 	hr_buf_adds(why, "\"s] >> :scope\" resolved to ");
 	hr_buf_adds(why, shown);
 	hr_buf_adds(why, ", <iframe> was expected");
-	free(shown);
 	return 1;
 }
 
@@ -160,7 +159,7 @@ void
 br_attempt_begin(struct br_attempt *a, struct browser *b, const struct br_element *el,
     const char *bid, size_t len)
 {
-	char *shown = br_element_say(b, el, "preview", "");
+	HR_FREE char *shown = br_element_say(b, el, "preview", "");
 
 	a->until_ms = hr_now_ms() + BR_ELEMENT_MS;
 	a->n = 0;
@@ -170,7 +169,6 @@ br_attempt_begin(struct br_attempt *a, struct browser *b, const struct br_elemen
 	hr_buf_adds(&a->log, "\")\n");
 	if (shown != NULL)
 		hr_buf_addf(&a->log, "    - locator resolved to %s\n", shown);
-	free(shown);
 	if (a->doing[0] != '\0')
 		hr_buf_addf(&a->log, "  - attempting %s action\n", a->doing);
 }
@@ -425,7 +423,7 @@ point_in_other(struct browser *b, const struct br_element *el, bool given, doubl
     double ox, double oy, double *ret_x, double *ret_y, struct hr_buf *reason)
 {
 	double left, top;
-	char *taker = NULL;
+	HR_FREE char *taker = NULL;
 	int r = corner_of(b, el, &left, &top);
 
 	if (r != 0) {
@@ -442,9 +440,7 @@ point_in_other(struct browser *b, const struct br_element *el, bool given, doubl
 	hr_buf_adds(reason, taker);
 	*ret_x = x + left;
 	*ret_y = y + top;
-	r = taker[0] != '\0';
-	free(taker);
-	return r;
+	return taker[0] != '\0';
 }
 
 /* given: it is that point that is asked about. 0; 1: `reason`; -1. */

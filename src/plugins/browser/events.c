@@ -192,7 +192,9 @@ on_frame_detached(struct br_session *s, const struct br_tape *t, uint32_t params
 static void
 set_url(struct br_tab *tab, const struct br_tape *t, uint32_t url, uint32_t fragment)
 {
-	char *a = br_tape_strdup(t, url), *f = br_tape_strdup(t, fragment), *whole;
+	char *whole;
+	HR_FREE char *a = br_tape_strdup(t, url);
+	HR_FREE char *f = br_tape_strdup(t, fragment);
 	size_t n = a != NULL ? strlen(a) : 0, k = f != NULL ? strlen(f) : 0;
 
 	whole = a != NULL ? malloc(n + k + 1) : NULL;
@@ -204,8 +206,6 @@ set_url(struct br_tab *tab, const struct br_tape *t, uint32_t url, uint32_t frag
 		free(tab->url);
 		tab->url = whole;
 	}
-	free(a);
-	free(f);
 }
 
 static void

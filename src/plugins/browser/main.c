@@ -88,7 +88,8 @@ main(void)
 	struct browser b;
 	struct br_desk d = {.dir = workspace};
 	struct hr_err err = {0};
-	char *profile = NULL, text[400];
+	char text[400];
+	HR_FREE char *profile = NULL;
 	int ready = READY_FD, r = -1;
 
 	hr_log_setup("browser", HR_LOG_CHILD, HR_LOG_INFO);
@@ -125,6 +126,5 @@ main(void)
 	br_done(&b);
 	hr_loop_free(b.loop);
 	br_desk_close(&d);
-	free(profile);
 	return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

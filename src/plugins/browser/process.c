@@ -249,7 +249,7 @@ spawn(struct browser *b, int command, int answer, struct hr_err *err)
 	HR_BUF(profile, 8192);
 	HR_BUF(env_text, 16384);
 	size_t n = 0, i;
-	char **env;
+	HR_FREE char **env = NULL;
 
 	hr_buf_addf(&profile, "--user-data-dir=%s", b->profile);
 	if (!sandbox_works()) {
@@ -282,7 +282,6 @@ spawn(struct browser *b, int command, int answer, struct hr_err *err)
 				      .umask = -1,
 				      .data = most > 0 && most < ours.rlim_max ? &memory : NULL},
 		    err);
-	free(env);
 	if (b->pid < 0) {
 		b->pid = 0;
 		return -1;
@@ -375,7 +374,8 @@ static int
 make_profile(struct browser *b, struct hr_err *err)
 {
 	static const char wishes[] = "{\"plugins\":{\"always_open_pdf_externally\":true}}";
-	char *dir, *path = NULL;
+	HR_FREE char *dir = NULL;
+	HR_FREE char *path = NULL;
 	int r;
 
 	if (clear_profile(b, err) < 0)
@@ -393,8 +393,6 @@ make_profile(struct browser *b, struct hr_err *err)
 		r = hr_err_sys(err, errno, "%s", dir);
 	else
 		r = hr_path_write(path, wishes, sizeof(wishes) - 1, 0600, err);
-	free(dir);
-	free(path);
 	return r;
 }
 

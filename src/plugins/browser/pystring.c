@@ -219,7 +219,7 @@ br_pystring(const char *p, size_t len, struct br_value *ret, struct hr_buf *why)
 {
 	struct literal l = {.line = 1, .why = why};
 	size_t quotes = len >= 6 && p[1] == p[0] && p[2] == p[0] ? 3 : 1, n;
-	char *source;
+	HR_FREE char *source = NULL;
 	int bad;
 
 	if (!is_source(p, len, why))
@@ -231,7 +231,6 @@ br_pystring(const char *p, size_t len, struct br_value *ret, struct hr_buf *why)
 	l.end = source + n - quotes;
 	hr_buf_init(&l.out, len);
 	bad = decode(&l);
-	free(source);
 	if (bad != 0 || l.out.fail != HR_OK || why->fail != HR_OK) {
 		bad = l.out.fail != HR_OK || why->fail != HR_OK ? -1 : 1;
 		hr_buf_done(&l.out);

@@ -374,7 +374,7 @@ collector_done(struct collector *c)
 int
 br_snapshot_props(const struct br_snapshot *s, struct br_props *ret, struct hr_err *err)
 {
-	struct collector c = {.s = s};
+	HR_CLEAN(collector_done) struct collector c = {.s = s};
 	int done = -1;
 
 	hr_buf_init(&c.text, BR_TAPE_TEXT_MAX);
@@ -388,6 +388,5 @@ br_snapshot_props(const struct br_snapshot *s, struct br_props *ret, struct hr_e
 		done = keep(&c, ret);
 	if (c.text.fail != HR_OK)
 		done = -1;
-	collector_done(&c);
 	return done < 0 ? hr_err_nomem(err) : 0;
 }

@@ -307,16 +307,15 @@ look(struct step *s, struct br_view *v)
 static char *
 write_picture(const struct step *s, const struct hr_buf *png)
 {
-	char *dir = hr_path_join(s->d->dir, ".browser_screenshots"), name[96], *path = NULL;
+	char name[96], *path = NULL;
+	HR_FREE char *dir = hr_path_join(s->d->dir, ".browser_screenshots");
 	struct hr_err err = {0};
 	struct timeval now;
 	struct tm tm;
 	size_t n;
 
-	if (png->len == 0 || dir == NULL) {
-		free(dir);
+	if (png->len == 0 || dir == NULL)
 		return NULL;
-	}
 	(void)gettimeofday(&now, NULL);
 	(void)localtime_r(&now.tv_sec, &tm);
 	n = strftime(name, sizeof(name), "screenshot_%Y%m%d_%H%M%S_", &tm);
@@ -325,7 +324,6 @@ write_picture(const struct step *s, const struct hr_buf *png)
 		(void)hr_err_sys(&err, errno, "%s", dir);
 	else
 		path = hr_path_join(dir, name);
-	free(dir);
 	if (path == NULL || hr_path_write(path, png->p, png->len, 0644, &err) != 0) {
 		hr_log(HR_LOG_WARNING, "no picture is kept: %s", err.msg);
 		free(path);
@@ -375,7 +373,7 @@ put_page(struct step *s, const struct br_view *v)
 	    .note = hr_buf_str(&s->note)};
 	HR_BUF(marked, 64u << 20);
 	HR_BUF(text, 192u << 20);
-	char *path = write_picture(s, &v->png);
+	HR_FREE char *path = write_picture(s, &v->png);
 
 	draw_marks(v, &marked);
 	o.marked = &marked;
@@ -385,7 +383,6 @@ put_page(struct step *s, const struct br_view *v)
 		br_page_text(&text, hr_buf_str(&v->html), v->html.len);
 	hr_buf_reset(&s->reply->body);
 	br_observation_put(&s->reply->body, &o);
-	free(path);
 }
 
 /* An action that failed may have ended in a download. true: it did, the answer is there. */

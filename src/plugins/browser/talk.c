@@ -260,7 +260,8 @@ take_message(struct browser *b, const char *text, size_t len)
 	struct br_tape t = {0};
 	struct hr_err err = {0};
 	uint32_t method;
-	char *name, *session;
+	HR_FREE char *name = NULL;
+	HR_FREE char *session = NULL;
 
 	if (br_tape_parse(&t, text, len, &err) != 0) {
 		hr_log(HR_LOG_WARNING, "Chromium says what is no JSON: %s", err.msg);
@@ -282,8 +283,6 @@ take_message(struct browser *b, const char *text, size_t len)
 	session = br_tape_strdup(&t, br_tape_at(&t, 0, "sessionId"));
 	if (name != NULL)
 		br_event(b, session != NULL ? session : "", name, &t, br_tape_at(&t, 0, "params"));
-	free(name);
-	free(session);
 	br_tape_done(&t);
 }
 
@@ -351,11 +350,10 @@ br_text_at(const struct br_answer *a, const char *name, char *ret, size_t cap)
 void
 br_copy(const struct br_tape *t, uint32_t i, char *ret, size_t cap)
 {
-	char *s = br_tape_strdup(t, i);
+	HR_FREE char *s = br_tape_strdup(t, i);
 
 	/* an id that does not fit is none of ours */
 	(void)snprintf(ret, cap, "%s", s != NULL && strlen(s) < cap ? s : "");
-	free(s);
 }
 
 /* ---- waiting ---- */
@@ -412,7 +410,7 @@ static struct br_answer *
 look_for_exception(struct browser *b, struct br_answer *a)
 {
 	uint32_t details;
-	char *text;
+	HR_FREE char *text = NULL;
 
 	if (a == NULL)
 		return NULL;
@@ -422,7 +420,6 @@ look_for_exception(struct browser *b, struct br_answer *a)
 	text = br_tape_strdup(&a->tape,
 	    br_tape_at(&a->tape, br_tape_at(&a->tape, details, "exception"), "description"));
 	(void)hr_err_set(&b->err, HR_E_PROTO, "%s", text != NULL ? text : "a script failed");
-	free(text);
 	br_answer_free(a);
 	return NULL;
 }

@@ -54,7 +54,7 @@ prefix_of(struct browser *b, const char *target, const char *frame, struct hr_bu
 	struct br_answer *a;
 	char content[BR_ID];
 	uint32_t v;
-	char *bid;
+	HR_FREE char *bid = NULL;
 	int r;
 
 	memcpy(in.target, target, BR_ID);
@@ -75,7 +75,6 @@ prefix_of(struct browser *b, const char *target, const char *frame, struct hr_bu
 	r = bid == NULL || br_tape_type(&a->tape, br_tape_at(&a->tape, v, "mute")) == BR_TAPE_TRUE;
 	if (bid != NULL)
 		hr_buf_adds(ret, bid);
-	free(bid);
 	br_answer_free(a);
 	return r;
 }
@@ -190,7 +189,7 @@ take_snapshot(struct browser *b, const char *session, struct br_view *v, bool ht
 	    "{\"computedStyles\":[],\"includeDOMRects\":true,\"includePaintOrder\":true}");
 	struct br_snapshot *s;
 	size_t len = 0;
-	char *text;
+	HR_FREE char *text = NULL;
 	int r;
 
 	if (a == NULL)
@@ -202,7 +201,6 @@ take_snapshot(struct browser *b, const char *session, struct br_view *v, bool ht
 		r = br_snapshot_html(s, &v->html, &b->err);
 	if (s != NULL)
 		br_snapshot_free(s);
-	free(text);
 	return r;
 }
 

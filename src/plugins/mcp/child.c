@@ -181,7 +181,7 @@ answer_request(struct mcp_child *c, struct json_object *id, const char *method)
 			? json_tokener_parse("{\"roots\":[]}")
 			: json_tokener_parse("{\"code\":-32601,\"message\":\"Method not found\"}");
 	const char *key = what != NULL && json_object_object_length(what) == 2 ? "error" : "result";
-	char *text;
+	HR_FREE char *text = NULL;
 
 	answer = hr_json_object(NULL, "jsonrpc", json_object_new_string("2.0"), "id",
 	    json_object_get(id), key, what, NULL);
@@ -190,7 +190,6 @@ answer_request(struct mcp_child *c, struct json_object *id, const char *method)
 		child_write(c, text);
 	else
 		hr_log(HR_LOG_ERROR, "out of memory: MCP server %s is not answered", c->name);
-	free(text);
 	json_object_put(answer);
 }
 
@@ -233,13 +232,12 @@ take_message(struct mcp_child *c, struct json_object *m)
 void
 mcp_child_line(struct mcp_child *c, const char *line, size_t len)
 {
-	struct json_object *m = NULL;
+	HR_PUT struct json_object *m = NULL;
 
 	if (hr_json_decode(line, len, &m, NULL) < 0 || hr_json_type(m) != HR_PY_DICT)
 		hr_log(HR_LOG_WARNING, "MCP server %s wrote a line that is no message", c->name);
 	else
 		take_message(c, m);
-	json_object_put(m);
 }
 
 static void
@@ -386,7 +384,7 @@ child_spawn(struct mcp_child *c, int in, int out, struct hr_err *err)
 	const struct hr_spawn_fd fds[] = {
 	    {in, STDIN_FILENO}, {out, STDOUT_FILENO}, {STDERR_FILENO, STDERR_FILENO}};
 	const char *argv[ARGS_MAX + 2];
-	char **env = environment_of(c);
+	HR_FREE char **env = environment_of(c);
 	size_t n = 0, i;
 	pid_t pid;
 
@@ -407,7 +405,6 @@ child_spawn(struct mcp_child *c, int in, int out, struct hr_err *err)
 	    err);
 	for (i = 0; env[i] != NULL; i++)
 		free(env[i]);
-	free(env);
 	if (pid < 0)
 		return -1;
 	c->pid = pid;

@@ -74,13 +74,12 @@ mcp_http_event(struct evhttp_request *req, const char *event, const char *data)
 void
 mcp_http_message(struct evhttp_request *req, struct json_object *message)
 {
-	char *text = message != NULL ? mcp_text(message) : NULL;
+	HR_FREE char *text = message != NULL ? mcp_text(message) : NULL;
 
 	if (text == NULL)
 		hr_log(HR_LOG_ERROR, "out of memory: a message to a client is lost");
 	else
 		mcp_http_event(req, "message", text);
-	free(text);
 }
 
 void

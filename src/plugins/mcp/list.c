@@ -101,7 +101,7 @@ list_page(void *arg, struct json_object *result, struct json_object *error, cons
 static void
 list_ask(struct mcp_part *part, struct json_object *cursor)
 {
-	struct json_object *params = NULL;
+	HR_PUT struct json_object *params = NULL;
 
 	if (cursor != NULL) {
 		params = hr_json_object(NULL, "cursor", json_object_get(cursor), NULL);
@@ -110,7 +110,6 @@ list_ask(struct mcp_part *part, struct json_object *cursor)
 	}
 	part->pending = mcp_child_request(
 	    part->child, part->call->method->name, params, false, LIST_LIMIT_S, list_page, part);
-	json_object_put(params);
 }
 
 /* The names it has, to know whose a call is. */

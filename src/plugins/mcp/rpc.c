@@ -141,7 +141,8 @@ mcp_call_progress(void *arg, struct json_object *params)
 {
 	struct mcp_part *part = arg;
 	struct mcp_call *call = part->call;
-	struct json_object *m, *copy = NULL;
+	struct json_object *copy = NULL;
+	HR_PUT struct json_object *m = NULL;
 
 	if (call->token == NULL || json_object_deep_copy(params, &copy, NULL) != 0)
 		return;
@@ -155,7 +156,6 @@ mcp_call_progress(void *arg, struct json_object *params)
 		mcp_http_message(call->reply, m);
 	else
 		mcp_session_notify(call->session, m);
-	json_object_put(m);
 }
 
 void

@@ -273,10 +273,10 @@ kept_file(void)
 static void
 keep(struct json_object *configs)
 {
-	struct json_object *all = json_object_new_array();
-	char *path = kept_file();
+	HR_FREE char *path = kept_file();
+	HR_PUT struct json_object *all = json_object_new_array();
 	struct hr_err err = {0};
-	char *text;
+	HR_FREE char *text = NULL;
 	bool whole = all != NULL;
 
 	json_object_object_foreach(configs, name, config)
@@ -289,9 +289,6 @@ keep(struct json_object *configs)
 		hr_log(HR_LOG_WARNING, "the list of MCP servers is not kept: out of memory");
 	else if (path != NULL && hr_path_write(path, text, strlen(text), 0600, &err) < 0)
 		hr_log(HR_LOG_WARNING, "the list of MCP servers is not kept: %s", err.msg);
-	json_object_put(all);
-	free(text);
-	free(path);
 }
 
 /* Those of a process before us that was killed, alone or with the server: clients, which sent the
@@ -299,9 +296,10 @@ keep(struct json_object *configs)
 static void
 go_on(struct mcp_hub *hub)
 {
-	struct json_object *all = NULL, *configs = NULL;
-	char *path = kept_file();
 	HR_BUF(b, KEPT_MAX);
+	HR_FREE char *path = kept_file();
+	HR_PUT struct json_object *all = NULL;
+	HR_PUT struct json_object *configs = NULL;
 
 	if (path != NULL && access(path, F_OK) == 0) {
 		if (hr_path_read(path, &b, NULL) == 0 &&
@@ -314,9 +312,6 @@ go_on(struct mcp_hub *hub)
 		hub->mounted = true;
 		replace(hub, configs);
 	}
-	json_object_put(configs);
-	json_object_put(all);
-	free(path);
 }
 
 /* ---- the answer ---- */
@@ -393,7 +388,8 @@ static void
 apply(struct mcp_update *u, const struct hr_act_request *req)
 {
 	const struct timeval limit = {WAIT_MS / 1000, WAIT_MS % 1000 * 1000};
-	struct json_object *action = NULL, *configs = NULL;
+	HR_PUT struct json_object *action = NULL;
+	HR_PUT struct json_object *configs = NULL;
 	struct hr_buf body;
 
 	if (hr_json_decode(req->action.p, req->action.len, &action, NULL) == 0)
@@ -414,8 +410,6 @@ apply(struct mcp_update *u, const struct hr_act_request *req)
 		else
 			(void)evtimer_add(u->timer, &limit);
 	}
-	json_object_put(configs);
-	json_object_put(action);
 }
 
 static void

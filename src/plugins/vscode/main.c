@@ -96,14 +96,12 @@ static bool
 port_free(int port)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
-	bool is;
+	int on = 1;
+	HR_CLOSE int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	/* connections of the server before us may still be closing */
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	is = bind(fd, (const struct sockaddr *)&a, sizeof(a)) == 0 || errno != EADDRINUSE;
-	hr_fd_close(&fd);
-	return is;
+	return bind(fd, (const struct sockaddr *)&a, sizeof(a)) == 0 || errno != EADDRINUSE;
 }
 
 static bool

@@ -261,7 +261,8 @@ static bool
 make_report(struct text *t, const struct variable *hook)
 {
 	struct field f[REPORT_FIELDS_LOOKED] = {{.text = NULL}};
-	char indices[40], python[PATH_MAX], *flags;
+	char indices[40], python[PATH_MAX];
+	HR_FREE char *flags = NULL;
 
 	if (hook == NULL || hook->value == NULL || (hook->attributes & VARIABLE_ARRAYS) != 0)
 		return false;
@@ -286,7 +287,6 @@ make_report(struct text *t, const struct variable *hook)
 	set_number(&f[REPORT_TAKEN], line_taken);
 	set_number(&f[REPORT_HIDES], hidden());
 	put_fields(t, f);
-	free(flags);
 	return !t->full;
 }
 

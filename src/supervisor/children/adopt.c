@@ -59,17 +59,15 @@ int
 hr_adopt_record(
     const struct hr_rundir *r, const char *file, pid_t pid, uint64_t digest, struct hr_err *err)
 {
-	char *path = hr_rundir_file(r, "%s", file);
+	HR_FREE char *path = hr_rundir_file(r, "%s", file);
 	char text[96];
-	int n, ok;
+	int n;
 
 	if (path == NULL)
 		return hr_err_nomem(err);
 	n = snprintf(
 	    text, sizeof(text), "%ld %llu %016" PRIx64 "\n", (long)pid, start_time(pid), digest);
-	ok = hr_path_write(path, text, (size_t)n, 0600, err);
-	free(path);
-	return ok;
+	return hr_path_write(path, text, (size_t)n, 0600, err);
 }
 
 bool

@@ -115,7 +115,8 @@ static void
 oom_score_write(pid_t pid, int score)
 {
 	char path[48], text[16];
-	int fd, n;
+	int n;
+	HR_CLOSE int fd = -1;
 
 	if (score > 1000)
 		score = 1000;
@@ -127,7 +128,6 @@ oom_score_write(pid_t pid, int score)
 		return;
 	n = snprintf(text, sizeof(text), "%d", score);
 	(void)hr_fd_write_full(fd, text, (size_t)n, NULL); /* advice, not a duty */
-	hr_fd_close(&fd);
 }
 
 void

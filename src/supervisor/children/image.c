@@ -62,13 +62,12 @@ copy(int from, int to, off_t size)
 int
 hr_image_open(const char *path, struct hr_err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), mem, high = -1;
+	int mem, high = -1;
+	HR_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
 	off_t size = fd >= 0 ? loaded_size(fd) : -1;
 
-	if (size < 0) {
-		hr_fd_close(&fd);
+	if (size < 0)
 		return hr_err_set(err, HR_E_UNSUPPORTED, "%s cannot be copied", path);
-	}
 	mem = memfd_create("handrail-worker", MFD_CLOEXEC | MFD_EXEC);
 	if (mem < 0 && errno == EINVAL) /* before Linux 6.3 */
 		mem = memfd_create("handrail-worker", MFD_CLOEXEC);
@@ -77,6 +76,5 @@ hr_image_open(const char *path, struct hr_err *err)
 	if (high < 0)
 		(void)hr_err_sys(err, errno, "a copy of %s", path);
 	hr_fd_close(&mem);
-	hr_fd_close(&fd);
 	return high;
 }

@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "base/trust.h"
+#include "proto/json.h"
 
 #define MANIFEST_MAX (256u << 10)
 #define MANIFEST_DEPTH 8
@@ -372,7 +373,7 @@ hr_manifest_parse(
     struct hr_manifest *m, const char *dir, const char *text, size_t len, struct hr_err *err)
 {
 	struct json_tokener *tok = json_tokener_new_ex(MANIFEST_DEPTH);
-	struct json_object *top = NULL;
+	HR_PUT struct json_object *top = NULL;
 	int r = -1;
 
 	memset(m, 0, sizeof(*m));
@@ -391,7 +392,6 @@ hr_manifest_parse(
 		else
 			r = take_members(m, top, err);
 	}
-	json_object_put(top);
 	if (tok != NULL)
 		json_tokener_free(tok);
 	if (r != 0)
@@ -402,8 +402,8 @@ hr_manifest_parse(
 int
 hr_manifest_read(struct hr_manifest *m, const char *dir, struct hr_err *err)
 {
-	char *path = hr_path_join(dir, "plugin.json");
 	HR_BUF(b, MANIFEST_MAX);
+	HR_FREE char *path = hr_path_join(dir, "plugin.json");
 	int r;
 
 	if (path == NULL)
@@ -415,7 +415,6 @@ hr_manifest_read(struct hr_manifest *m, const char *dir, struct hr_err *err)
 		if (r != 0)
 			hr_err_prefix(err, "%s", path);
 	}
-	free(path);
 	return r;
 }
 

@@ -305,7 +305,8 @@ hr_plugin_owns_link(const struct hr_plugins *ps, int dir, const char *type)
 static int
 link_action(const struct hr_plugin *p, const char *type, struct hr_err *err)
 {
-	char target[96], *path = hr_rundir_file(&p->all->ctx->run, "action/%s", type);
+	char target[96];
+	HR_FREE char *path = hr_rundir_file(&p->all->ctx->run, "action/%s", type);
 	int r = 0;
 
 	(void)snprintf(target, sizeof(target), "../plugin/%s.sock", p->m.name);
@@ -315,7 +316,6 @@ link_action(const struct hr_plugin *p, const char *type, struct hr_err *err)
 		r = errno == EEXIST ? hr_err_set(err, HR_E_BUSY,
 					  "another plugin takes actions of type \"%s\"", type)
 				    : hr_err_sys(err, errno, "%s", path);
-	free(path);
 	return r;
 }
 
@@ -413,7 +413,8 @@ check_program(const char *path, struct hr_err *err)
 int
 hr_plugin_spawn(struct hr_plugin *p, int ready, struct hr_err *err)
 {
-	struct hr_strv exec = {0}, env = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv exec = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
 	struct hr_manifest_vars vars;
 	struct account a;
 	struct numbers n;
@@ -429,8 +430,6 @@ hr_plugin_spawn(struct hr_plugin *p, int ready, struct hr_err *err)
 		r = check_program(exec.v[0], err);
 	if (r == 0)
 		r = spawn_as(p, &a, &exec, &env, ready, err);
-	hr_strv_done(&exec);
-	hr_strv_done(&env);
 	account_done(&a);
 	return r;
 }

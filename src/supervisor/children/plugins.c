@@ -60,7 +60,7 @@ static int
 each_dir(struct hr_plugins *ps, dir_fn *fn, void *arg, struct hr_err *err)
 {
 	const struct hr_context *ctx = ps->ctx;
-	char *ours = hr_path_join(ctx->datadir, "plugins");
+	HR_FREE char *ours = hr_path_join(ctx->datadir, "plugins");
 	int r;
 
 	if (ours == NULL)
@@ -70,7 +70,6 @@ each_dir(struct hr_plugins *ps, dir_fn *fn, void *arg, struct hr_err *err)
 		r = fn(ps, HR_SYSCONFDIR "/handrail/plugins.d", arg, err);
 	if (r == 0)
 		r = fn(ps, ours, arg, err);
-	free(ours);
 	return r;
 }
 
@@ -88,7 +87,7 @@ static int
 plugins_add(struct hr_plugins *ps, const char *dir, bool implied_only, struct hr_err *err)
 {
 	/* its program starts elsewhere */
-	char *whole = hr_path_absolute(dir, err);
+	HR_FREE char *whole = hr_path_absolute(dir, err);
 	struct hr_manifest m;
 	struct hr_plugin *p;
 	int r;
@@ -96,7 +95,6 @@ plugins_add(struct hr_plugins *ps, const char *dir, bool implied_only, struct hr
 	if (whole == NULL)
 		return -1;
 	r = hr_manifest_read(&m, whole, err);
-	free(whole);
 	if (r != 0)
 		return -1;
 	if ((implied_only && !m.implied) || hr_plugins_find(ps, m.name) != NULL) {
@@ -117,14 +115,13 @@ plugins_add(struct hr_plugins *ps, const char *dir, bool implied_only, struct hr
 static int
 load_named(struct hr_plugins *ps, const char *dir, void *arg, struct hr_err *err)
 {
-	char *path = hr_path_join(dir, arg);
+	HR_FREE char *path = hr_path_join(dir, arg);
 	int r = 0;
 
 	if (path == NULL)
 		return hr_err_nomem(err);
 	if (has_manifest(path))
 		r = plugins_add(ps, path, false, err) == 0 ? 1 : -1;
-	free(path);
 	return r;
 }
 

@@ -344,7 +344,8 @@ static void
 find_one(struct hr_sessions *all, const char *file)
 {
 	size_t len = strlen(file), suffix = sizeof(DIR_SUFFIX) - 1;
-	char name[HR_SESSION_NAME_MAX + 1], *path;
+	char name[HR_SESSION_NAME_MAX + 1];
+	HR_FREE char *path = NULL;
 	struct hr_named *n = NULL;
 	struct hr_err err = {0};
 	HR_BUF(dir, DIR_MAX);
@@ -363,7 +364,6 @@ find_one(struct hr_sessions *all, const char *file)
 		else if ((n = named_new(all, name, hr_buf_str(&dir))) == NULL)
 			(void)hr_err_nomem(&err);
 	}
-	free(path);
 	if (n == NULL) {
 		give_up(all, name, err.msg);
 		return;

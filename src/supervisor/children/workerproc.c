@@ -68,14 +68,13 @@ hr_pool_spawn_worker(struct hr_pool_worker *w, int channel, struct hr_err *err)
 {
 	const struct hr_context *ctx = w->pool->ctx;
 	const struct hr_spawn_fd fds[] = {{w->pool->listener, 0}, {channel, 3}, {ctx->board_fd, 4}};
-	char *path = hr_path_join(ctx->libexecdir, "handrail-worker");
+	HR_FREE char *path = hr_path_join(ctx->libexecdir, "handrail-worker");
 	struct hr_worker_argv argv;
-	int r;
 
 	if (path == NULL)
 		return hr_err_nomem(err);
 	worker_args(w, &argv);
-	r = hr_child_start(&w->child,
+	return hr_child_start(&w->child,
 	    &(const struct hr_spawn){.path = path,
 		.image = worker_image(w->pool->all, path),
 		.argv = argv.v,
@@ -85,6 +84,4 @@ hr_pool_spawn_worker(struct hr_pool_worker *w, int channel, struct hr_err *err)
 		.setsid = true,
 		.umask = ctx->umask_given},
 	    OOM_WORKER, err);
-	free(path);
-	return r;
 }

@@ -131,7 +131,7 @@ compares_digests(const char *nginx)
 	bool found = false;
 	struct stat st;
 	char *p;
-	int fd = open(nginx, O_RDONLY | O_CLOEXEC);
+	HR_CLOSE int fd = open(nginx, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
 		return false;
@@ -142,7 +142,6 @@ compares_digests(const char *nginx)
 			(void)munmap(p, (size_t)st.st_size);
 		}
 	}
-	hr_fd_close(&fd);
 	return found;
 }
 

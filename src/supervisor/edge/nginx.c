@@ -221,19 +221,20 @@ nginx_spawn(struct hr_nginx *n, const char *dir, const char *file, struct hr_err
 static void
 note_group(const struct hr_nginx *n, const char *dir)
 {
-	char *path = hr_path_join(dir, "group"), text[24];
+	char text[24];
+	HR_FREE char *path = hr_path_join(dir, "group");
 	struct hr_err err = {0};
 	int len = snprintf(text, sizeof(text), "%ld\n", (long)n->svc.child.pid);
 
 	if (path == NULL || hr_path_write(path, text, (size_t)len, 0600, &err) != 0)
 		hr_log(HR_LOG_WARNING, "nginx's group is not noted: %s", err.msg);
-	free(path);
 }
 
 static int
 nginx_run(struct hr_nginx *n, struct hr_err *err)
 {
-	char *dir = hr_rundir_file(&n->ctx->run, "nginx"), *file = NULL;
+	HR_FREE char *dir = hr_rundir_file(&n->ctx->run, "nginx");
+	HR_FREE char *file = NULL;
 	int r;
 
 	if (dir != NULL)
@@ -241,8 +242,6 @@ nginx_run(struct hr_nginx *n, struct hr_err *err)
 	r = file != NULL ? nginx_spawn(n, dir, file, err) : hr_err_nomem(err);
 	if (r == 0)
 		note_group(n, dir);
-	free(dir);
-	free(file);
 	return r;
 }
 
@@ -282,7 +281,7 @@ hr_nginx_init(struct hr_nginx *n, struct hr_context *ctx, struct hr_site *site)
 int
 hr_nginx_prepare(struct hr_nginx *n, struct hr_err *err)
 {
-	char *dir = hr_rundir_file(&n->ctx->run, "nginx");
+	HR_FREE char *dir = hr_rundir_file(&n->ctx->run, "nginx");
 	struct hr_err why = {0};
 	int r = 0;
 
@@ -297,7 +296,6 @@ hr_nginx_prepare(struct hr_nginx *n, struct hr_err *err)
 		else
 			hr_barrier_done(&n->hold);
 	}
-	free(dir);
 	return r;
 }
 

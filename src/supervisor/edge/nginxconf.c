@@ -104,8 +104,8 @@ static int
 fill(struct hr_buf *out, const struct hr_site *s, const char *file, const struct values *v,
     struct hr_err *err)
 {
-	char *path = hr_path_join(s->ctx->datadir, file);
 	HR_BUF(text, 65536);
+	HR_FREE char *path = hr_path_join(s->ctx->datadir, file);
 	int r;
 
 	if (path == NULL)
@@ -116,7 +116,6 @@ fill(struct hr_buf *out, const struct hr_site *s, const char *file, const struct
 		if (r != 0)
 			hr_err_prefix(err, "%s", path);
 	}
-	free(path);
 	return r;
 }
 
@@ -306,8 +305,10 @@ int
 hr_nginx_configure(const struct hr_site *s, const struct hr_settings *c, const struct hr_keys *keys,
     bool test, struct hr_err *err)
 {
-	char *dir = hr_rundir_file(&s->ctx->run, "nginx"), *file = NULL, *fresh = NULL;
 	HR_BUF(text, 1 << 18);
+	HR_FREE char *dir = hr_rundir_file(&s->ctx->run, "nginx");
+	HR_FREE char *file = NULL;
+	HR_FREE char *fresh = NULL;
 	int r = -1;
 
 	if (dir != NULL) {
@@ -322,8 +323,5 @@ hr_nginx_configure(const struct hr_site *s, const struct hr_settings *c, const s
 		r = rename(fresh, file) == 0 ? 0 : hr_err_sys(err, errno, "%s", file);
 	if (r != 0 && fresh != NULL)
 		(void)unlink(fresh);
-	free(dir);
-	free(file);
-	free(fresh);
 	return r;
 }

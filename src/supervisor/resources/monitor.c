@@ -272,7 +272,8 @@ pressure_open(struct hr_monitor *m, const char *resource, long long percent,
     enum hr_alert_kind kind, struct hr_buf *missing)
 {
 	struct hr_err err = {0};
-	char file[32], *path;
+	char file[32];
+	HR_FREE char *path = NULL;
 	const char *dir;
 
 	if (percent == 0) {
@@ -295,14 +296,13 @@ pressure_open(struct hr_monitor *m, const char *resource, long long percent,
 	} else if (m->alerts->v[kind].firing) {
 		measure_begin(&m->sources[m->n - 1]); /* the kernel does not tell that it is over */
 	}
-	free(path);
 }
 
 /* A file of counters of which the kernel says when one changes. */
 static int
 counter_watch(struct hr_monitor *m, const char *dir, const char *name, struct hr_err *err)
 {
-	char *path = hr_path_join(dir, name);
+	HR_FREE char *path = hr_path_join(dir, name);
 	int fd, r = -1;
 
 	if (path == NULL)
@@ -319,7 +319,6 @@ counter_watch(struct hr_monitor *m, const char *dir, const char *name, struct hr
 		if (r != 0)
 			(void)hr_err_sys(err, errno, "%s", path);
 	}
-	free(path);
 	return r;
 }
 

@@ -27,7 +27,8 @@ hr_usage_has_file(const char *dir, const char *name)
 bool
 hr_usage_number(const char *dir, const char *name, const char *key, uint64_t *ret)
 {
-	char *path = hr_path_join(dir, name), *line, *save = NULL, *end;
+	char *line, *save = NULL, *end;
+	HR_FREE char *path = hr_path_join(dir, name);
 	size_t len = strlen(key);
 	bool found = false;
 	HR_BUF(text, FILE_MAX);
@@ -42,7 +43,6 @@ hr_usage_number(const char *dir, const char *name, const char *key, uint64_t *re
 		*ret = strtoull(line + (len > 0 ? len + 1 : 0), &end, 10);
 		found = errno == 0 && *end == '\0';
 	}
-	free(path);
 	return found;
 }
 

@@ -114,7 +114,7 @@ own_group(const char *proc, const char *controller, struct hr_err *err)
 static int
 put(const char *group, const char *file, const char *text, struct hr_err *err)
 {
-	char *path = hr_path_join(group, file);
+	HR_FREE char *path = hr_path_join(group, file);
 	size_t len = strlen(text);
 	int fd = -1, r = -1;
 
@@ -128,7 +128,6 @@ put(const char *group, const char *file, const char *text, struct hr_err *err)
 		(void)hr_err_sys(err, errno, "%s", path);
 	if (fd >= 0)
 		(void)close(fd);
-	free(path);
 	return r;
 }
 
@@ -163,10 +162,10 @@ static const char *
 add_one(struct hr_cgroup *g, const char *proc, const char *controller, const char *name,
     struct hr_err *err)
 {
-	char *parent = own_group(proc, controller, err), *dir;
+	char *dir;
+	HR_FREE char *parent = own_group(proc, controller, err);
 
 	dir = parent != NULL ? make(parent, name, err) : NULL;
-	free(parent);
 	if (dir != NULL)
 		g->dirs[g->n++] = dir;
 	return dir;
@@ -197,7 +196,7 @@ open_one(struct hr_cgroup *g, const char *proc, const char *name, const struct h
 static int
 share_out(const char *parent, const char *controllers, struct hr_err *err)
 {
-	char *server;
+	HR_FREE char *server = NULL;
 	int r;
 
 	if (put(parent, "cgroup.subtree_control", controllers, err) == 0)
@@ -208,7 +207,6 @@ share_out(const char *parent, const char *controllers, struct hr_err *err)
 	if (server == NULL)
 		return -1;
 	r = put(server, "cgroup.procs", "0", err);
-	free(server);
 	return r == 0 ? put(parent, "cgroup.subtree_control", controllers, err) : -1;
 }
 
@@ -219,7 +217,8 @@ open_two(struct hr_cgroup *g, const char *proc, const char *name, const struct h
 	const char *controllers = l->memory == 0 ? "+pids"
 				  : l->pids == 0 ? "+memory"
 						 : "+memory +pids";
-	char *parent = own_group(proc, "", err), *dir = NULL, text[48];
+	char *dir = NULL, text[48];
+	HR_FREE char *parent = own_group(proc, "", err);
 	int r = 0;
 
 	if (parent != NULL && (l->memory > 0 || l->pids > 0))
@@ -229,7 +228,6 @@ open_two(struct hr_cgroup *g, const char *proc, const char *name, const struct h
 		g->has_cpu = true;
 	if (parent != NULL && (r == 0 || g->has_cpu))
 		dir = make(parent, name, err);
-	free(parent);
 	if (dir == NULL) {
 		g->has_cpu = false;
 		return -1;
@@ -253,19 +251,17 @@ static bool
 is_two(const char *proc, const char *controller)
 {
 	struct hr_err none = {0};
-	char *dir = own_group(proc, "", &none), *file;
 	HR_BUF(text, PROC_MAX);
+	HR_FREE char *dir = own_group(proc, "", &none);
 	char *save = NULL, *word;
 	bool has = false;
+	HR_FREE char *file = dir != NULL ? hr_path_join(dir, "cgroup.controllers") : NULL;
 
-	file = dir != NULL ? hr_path_join(dir, "cgroup.controllers") : NULL;
 	if (file != NULL && hr_path_read(file, &text, NULL) == 0 && text.len > 0) {
 		word = strtok_r(text.p, " \n", &save);
 		for (; word != NULL && !has; word = strtok_r(NULL, " \n", &save))
 			has = strcmp(word, controller) == 0;
 	}
-	free(file);
-	free(dir);
 	return has;
 }
 

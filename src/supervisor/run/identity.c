@@ -57,8 +57,8 @@ user_lookup(const char *name, uid_t *ret_uid, struct hr_err *err)
 static int
 append_sudoer(const char *etc, struct hr_err *err)
 {
-	char *path = hr_path_join(etc, "sudoers");
 	HR_BUF(have, 1 << 20);
+	HR_FREE char *path = hr_path_join(etc, "sudoers");
 	struct hr_err cause = {0};
 	int fd, ok = -1;
 
@@ -75,7 +75,6 @@ append_sudoer(const char *etc, struct hr_err *err)
 			ok = hr_fd_write_full(fd, SUDO_LINE, strlen(SUDO_LINE), &cause);
 		hr_fd_close(&fd);
 	}
-	free(path);
 	return ok == 0 ? 0 : hr_err_set(err, HR_E_SYS, "Failed to add sudoer: %s", cause.msg);
 }
 

@@ -93,7 +93,7 @@ static int
 keys_read(struct hr_keys *k, int fd, const char *name, struct hr_err *err)
 {
 	struct hr_keys fresh = {.count = 0};
-	char *text = malloc(KEYS_MAX);
+	HR_FREE char *text = malloc(KEYS_MAX);
 	ssize_t n = text != NULL ? hr_fd_read_full(fd, text, KEYS_MAX, err) : hr_err_nomem(err);
 	int r = -1;
 
@@ -105,7 +105,6 @@ keys_read(struct hr_keys *k, int fd, const char *name, struct hr_err *err)
 		r = keys_take(&fresh, text, (size_t)n, err);
 	if (text != NULL)
 		explicit_bzero(text, KEYS_MAX);
-	free(text);
 	if (r == 0 && fresh.count == 0)
 		r = hr_err_set(err, HR_E_INVAL, "%s: holds no key", name);
 	if (r == 0)
@@ -118,7 +117,7 @@ keys_read(struct hr_keys *k, int fd, const char *name, struct hr_err *err)
 int
 hr_keys_read_file(struct hr_keys *k, const char *path, struct hr_err *err)
 {
-	int fd, r;
+	HR_CLOSE int fd = -1;
 
 	if (k->from_environment)
 		return 0;
@@ -129,9 +128,7 @@ hr_keys_read_file(struct hr_keys *k, const char *path, struct hr_err *err)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return hr_err_sys(err, errno, "%s", path);
-	r = keys_read(k, fd, path, err);
-	hr_fd_close(&fd);
-	return r;
+	return keys_read(k, fd, path, err);
 }
 
 void

@@ -59,13 +59,11 @@ static const struct part {
 static char *
 file_of(const struct hr_rundir *r, const char *fmt, va_list ap)
 {
-	char *name, *path = NULL;
+	HR_FREE char *name = NULL;
 
 	if (vasprintf(&name, fmt, ap) < 0)
 		return NULL;
-	path = hr_path_join(r->path, name);
-	free(name);
-	return path;
+	return hr_path_join(r->path, name);
 }
 
 char *
@@ -84,14 +82,13 @@ void
 hr_rundir_remove(const struct hr_rundir *r, const char *fmt, ...)
 {
 	va_list ap;
-	char *path;
+	HR_FREE char *path = NULL;
 
 	va_start(ap, fmt);
 	path = file_of(r, fmt, ap);
 	va_end(ap);
 	if (path != NULL)
 		(void)hr_path_remove(path, NULL);
-	free(path);
 }
 
 static char *
@@ -209,7 +206,8 @@ take_lock(struct hr_rundir *r, struct hr_err *err)
 {
 	struct hr_err cause = {0};
 	struct stat mine, there;
-	char text[48], *path = hr_rundir_file(r, "lock");
+	char text[48];
+	HR_FREE char *path = hr_rundir_file(r, "lock");
 	int fd = -1, n, ok = -1;
 	long before;
 	bool its;
@@ -246,7 +244,6 @@ take_lock(struct hr_rundir *r, struct hr_err *err)
 	ok = 0;
 out:
 	hr_fd_close(&fd);
-	free(path);
 	if (ok != 0 && err != NULL)
 		*err = cause;
 	return ok;
@@ -291,7 +288,7 @@ fail:
 static int
 make_part(const struct hr_rundir *r, const char *name, mode_t mode, struct hr_err *err)
 {
-	char *path = hr_rundir_file(r, "%s", name);
+	HR_FREE char *path = hr_rundir_file(r, "%s", name);
 	int ok = -1;
 
 	if (path == NULL)
@@ -304,7 +301,6 @@ make_part(const struct hr_rundir *r, const char *name, mode_t mode, struct hr_er
 		(void)hr_err_sys(err, errno, "%s: mode", path);
 	else
 		ok = 0;
-	free(path);
 	return ok;
 }
 
@@ -382,7 +378,8 @@ remove_parts(const struct hr_rundir *r, unsigned stays, struct hr_err *err)
 static void
 check_way(const struct hr_rundir *r)
 {
-	char *way = realpath(r->path, NULL), *slash;
+	char *slash;
+	HR_FREE char *way = realpath(r->path, NULL);
 	struct stat st;
 
 	while (way != NULL && (slash = strrchr(way, '/')) != NULL && slash != way) {
@@ -393,7 +390,6 @@ check_way(const struct hr_rundir *r)
 			    "does so to our sockets; choose another run directory",
 			    way, (long)r->nginx_uid, (unsigned)st.st_mode & 07777);
 	}
-	free(way);
 }
 
 int

@@ -36,8 +36,8 @@ static bool
 take_over(struct hr_token *t, const struct hr_rundir *r)
 {
 	const size_t id = sizeof(t->text) - 1;
-	char *path = hr_rundir_file(r, KEPT_FILE);
 	HR_BUF(b, 256);
+	HR_FREE char *path = hr_rundir_file(r, KEPT_FILE);
 	bool found;
 
 	found = path != NULL && hr_path_read(path, &b, NULL) == 0 && b.len == id && is_uuid(b.p);
@@ -45,7 +45,6 @@ take_over(struct hr_token *t, const struct hr_rundir *r)
 		memcpy(t->text, b.p, id);
 		t->text[id] = '\0';
 	}
-	free(path);
 	return found;
 }
 

@@ -78,7 +78,7 @@ static int
 stream_read(const struct stream *s, struct hr_buf *text)
 {
 	struct stat st;
-	char *p;
+	HR_FREE char *p = NULL;
 	int r = 0;
 
 	if (fstat(s->fd, &st) < 0)
@@ -93,7 +93,6 @@ stream_read(const struct stream *s, struct hr_buf *text)
 	r = hr_fd_pread_full(s->fd, p, (size_t)st.st_size, 0);
 	if (r == 0)
 		hr_rex_decode(text, p, (size_t)st.st_size);
-	free(p);
 	return r;
 }
 

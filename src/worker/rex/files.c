@@ -38,9 +38,9 @@ static char *
 path_of(struct hr_rex_call *c, struct hr_span given)
 {
 	HR_BUF(why, WHY_MAX);
-	char *bytes, *path = NULL;
+	char *path = NULL;
+	HR_FREE char *bytes = hr_purepath_bytes(given.p, given.len, &why);
 
-	bytes = hr_purepath_bytes(given.p, given.len, &why);
 	if (bytes == NULL && why.fail == HR_OK)
 		hr_rex_raise(c->ret,
 		    memchr(given.p, '\0', given.len) != NULL ? "builtins.ValueError"
@@ -48,7 +48,6 @@ path_of(struct hr_rex_call *c, struct hr_span given)
 		    &why, "");
 	else if (bytes == NULL || (path = hr_path_join(c->w->work_dir, bytes)) == NULL)
 		hr_answer_generic(c->ret);
-	free(bytes);
 	return path;
 }
 
@@ -174,7 +173,7 @@ hr_rex_read_file(struct hr_rex_call *c)
 	struct hr_err err = {0};
 	HR_BUF(bytes, FILE_MAX);
 	HR_BUF(text, HR_ANSWER_MAX);
-	char *path = path_of(c, given);
+	HR_FREE char *path = path_of(c, given);
 
 	if (path == NULL) {
 		; /* raised */
@@ -189,7 +188,6 @@ hr_rex_read_file(struct hr_rex_call *c)
 		if (text.fail != HR_OK)
 			hr_answer_generic(c->ret);
 	}
-	free(path);
 }
 
 /* ---- write ---- */
@@ -198,7 +196,8 @@ hr_rex_read_file(struct hr_rex_call *c)
 static bool
 make_parent(struct hr_rex_call *c, const char *path)
 {
-	char *dir = strdup(path), *slash = dir != NULL ? strrchr(dir, '/') : NULL;
+	HR_FREE char *dir = strdup(path);
+	char *slash = dir != NULL ? strrchr(dir, '/') : NULL;
 	HR_BUF(why, WHY_MAX);
 	struct stat st;
 	size_t made;
@@ -216,7 +215,6 @@ make_parent(struct hr_rex_call *c, const char *path)
 			hr_rex_raise_os(c->ret, EEXIST, dir);
 		ok = ok && c->ret->status == 200;
 	}
-	free(dir);
 	return ok;
 }
 
@@ -254,8 +252,8 @@ static void
 write_file(struct hr_rex_call *c)
 {
 	struct hr_span given = hr_rex_str(c, "path"), content = hr_rex_str(c, "content");
-	char *path = path_of(c, given);
 	HR_BUF(why, 1024);
+	HR_FREE char *path = path_of(c, given);
 
 	if (path == NULL)
 		; /* raised */
@@ -263,7 +261,6 @@ write_file(struct hr_rex_call *c)
 		hr_rex_raise(c->ret, "builtins.UnicodeEncodeError", &why, "");
 	else if (make_parent(c, path) && place(c, path, given.p, content))
 		hr_buf_adds(&c->ret->body, "{}");
-	free(path);
 }
 
 void
@@ -419,7 +416,7 @@ static int
 copy_to(
     struct hr_rex_call *c, const struct upload *u, const struct hr_target *t, struct hr_spool *s)
 {
-	char *room = malloc(CHUNK);
+	HR_FREE char *room = malloc(CHUNK);
 	ssize_t n = -1;
 
 	if (room != NULL && lseek(u->spool.fd, 0, SEEK_SET) == 0 &&
@@ -430,7 +427,6 @@ copy_to(
 				n = -1;
 				break;
 			}
-	free(room);
 	return n < 0 ? -1 : 0;
 }
 
@@ -440,8 +436,8 @@ static bool
 place_upload(struct hr_rex_call *c, const struct upload *u, const char *path)
 {
 	const char *leaf = strrchr(path, '/') + 1;
-	char *dir = strndup(path, (size_t)(leaf - path));
-	struct hr_target t = {.dir = -1};
+	HR_FREE char *dir = strndup(path, (size_t)(leaf - path));
+	HR_CLEAN(hr_target_close) struct hr_target t = {.dir = -1};
 	struct hr_spool s;
 	HR_BUF(why, WHY_MAX);
 	int r = -1;
@@ -455,8 +451,6 @@ place_upload(struct hr_rex_call *c, const struct upload *u, const char *path)
 	if (r < 0)
 		hr_rex_raise_os_text(c->ret, &why);
 	hr_spool_close(&s);
-	hr_target_close(&t);
-	free(dir);
 	return r == 0;
 }
 
@@ -464,7 +458,7 @@ place_upload(struct hr_rex_call *c, const struct upload *u, const char *path)
 static void
 put(struct hr_rex_call *c, struct upload *u)
 {
-	char *path = path_of(c, hr_span_of_buf(&u->target));
+	HR_FREE char *path = path_of(c, hr_span_of_buf(&u->target));
 	int yes = u->unzip.len > 0 ? hr_text_truth(u->unzip.p, u->unzip.len) : 0;
 
 	if (path == NULL)
@@ -478,7 +472,6 @@ put(struct hr_rex_call *c, struct upload *u)
 		unzip(c, u, path);
 	else if (make_parent(c, path) && place_upload(c, u, path))
 		hr_buf_adds(&c->ret->body, "{}");
-	free(path);
 }
 
 void

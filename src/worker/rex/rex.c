@@ -94,7 +94,7 @@ hr_rex_raise_os_text(struct hr_answer *ret, struct hr_buf *text)
 void
 hr_rex_pass(struct hr_answer *ret, const struct hr_answer *inner)
 {
-	struct json_object *body = NULL;
+	HR_PUT struct json_object *body = NULL;
 	struct hr_buf text;
 	const char *detail = NULL;
 
@@ -111,7 +111,6 @@ hr_rex_pass(struct hr_answer *ret, const struct hr_answer *inner)
 		hr_rex_raise(ret, "builtins.RuntimeError", &text, "");
 		hr_buf_done(&text);
 	}
-	json_object_put(body);
 }
 
 /* ---- at most once ---- */

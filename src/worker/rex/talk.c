@@ -100,7 +100,7 @@ follow_once(struct follow *f)
 	HR_BUF(frame, FRAME_MAX);
 	enum met r = MET_ERROR;
 	size_t used;
-	int fd = hr_shell_follow(f->place, &req, &f->err);
+	HR_CLOSE int fd = hr_shell_follow(f->place, &req, &f->err);
 
 	if (fd < 0)
 		return MET_ERROR;
@@ -123,7 +123,6 @@ follow_once(struct follow *f)
 		hr_buf_drop_front(&frame, used);
 		r = met(f);
 	}
-	hr_fd_close(&fd);
 	return r;
 }
 

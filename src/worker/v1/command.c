@@ -194,11 +194,10 @@ open_file(int dir, const char *file, uint64_t most, uint64_t *ret_size)
 void
 hr_v1_streams_open(const struct hr_rex_call *c, const char *name, struct hr_v1_streams *s)
 {
-	int dir = directory(c, name);
+	HR_CLOSE int dir = directory(c, name);
 
 	s->out = open_file(dir, "out", HR_BOUND_BYTES, &s->out_size);
 	s->err = open_file(dir, "err", HR_BOUND_BYTES + sizeof(HR_BOUND_NOTE) - 1, &s->err_size);
-	hr_fd_close(&dir);
 }
 
 void

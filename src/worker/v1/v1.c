@@ -44,7 +44,7 @@ absolute_path(struct hr_rex_call *c, struct hr_span rest, struct hr_buf *path)
 static void
 take_status(struct hr_answer *ret)
 {
-	struct json_object *body = NULL;
+	HR_PUT struct json_object *body = NULL;
 	const char *detail = NULL;
 	char *end;
 	long status;
@@ -59,7 +59,6 @@ take_status(struct hr_answer *ret)
 		    status < 500)
 			hr_answer_detail(ret, (int)status, end + 2);
 	}
-	json_object_put(body);
 }
 
 /* ---- files ---- */
@@ -198,21 +197,19 @@ ask_git(struct hr_rex_call *c, struct hr_span rest, bool diff)
 static void
 changes(struct hr_rex_call *c, struct hr_span rest)
 {
-	struct json_object *said = ask_git(c, rest, false);
+	HR_PUT struct json_object *said = ask_git(c, rest, false);
 
 	if (said != NULL)
 		put_changes(&c->ret->body, said);
-	json_object_put(said);
 }
 
 static void
 diff(struct hr_rex_call *c, struct hr_span rest)
 {
-	struct json_object *said = ask_git(c, rest, true);
+	HR_PUT struct json_object *said = ask_git(c, rest, true);
 
 	if (said != NULL && hr_json_put(&c->ret->body, said) < 0)
 		hr_answer_generic(c->ret);
-	json_object_put(said);
 }
 
 /* ---- routes ---- */
