@@ -20,6 +20,13 @@ hr_dir_take(int fd)
 	return d;
 }
 
+void
+hr_dir_close(DIR **d)
+{
+	if (*d != NULL)
+		(void)closedir(*d);
+}
+
 struct dirent *
 hr_dir_next(DIR *d)
 {

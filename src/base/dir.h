@@ -5,8 +5,14 @@
 #include <dirent.h>
 #include <stdbool.h>
 
+#include "base/clean.h"
+
 /* Takes fd, also where it fails: NULL with errno. fd < 0: NULL, errno stays what it is. */
 DIR *hr_dir_take(int fd);
+
+/* A directory of a block's own, closed where the block is left; NULL at the beginning. */
+#define HR_CLOSEDIR HR_CLEAN(hr_dir_close)
+void hr_dir_close(DIR **d); /* *d may be NULL */
 
 /* The next entry, without "." and "..". NULL: none is left (errno is 0) or reading failed. */
 struct dirent *hr_dir_next(DIR *d);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/loop.h"
@@ -307,7 +308,7 @@ hr_children_signal_all(int sig)
 	pid_t self = getpid(), pid;
 	struct dirent *e;
 	unsigned n = 0;
-	DIR *d;
+	HR_CLOSEDIR DIR *d = NULL;
 
 	if (signal_known(sig, &n) == 0)
 		return n;
@@ -317,8 +318,6 @@ hr_children_signal_all(int sig)
 		if (pid > 0 && parent_of(pid) == self)
 			n += signal_one(pid, sig);
 	}
-	if (d != NULL)
-		(void)closedir(d);
 	return n;
 }
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
@@ -73,7 +74,7 @@ find(struct hr_adopt *o, const char *dir, const char *file)
 static size_t
 find_all(struct hr_adopt *all, const char *dir)
 {
-	DIR *d = opendir(dir);
+	HR_CLOSEDIR DIR *d = opendir(dir);
 	struct dirent *e;
 	const char *dot;
 	size_t n = 0;
@@ -83,8 +84,6 @@ find_all(struct hr_adopt *all, const char *dir)
 		if (dot != NULL && strcmp(dot, ".pid") == 0 && find(&all[n], dir, e->d_name))
 			n++;
 	}
-	if (d != NULL)
-		(void)closedir(d);
 	return n;
 }
 
@@ -132,7 +131,7 @@ wait_until(const struct hr_adopt *all, struct pollfd *p, size_t n, int64_t end_m
 void
 hr_oldplugins_end(const struct hr_rundir *r)
 {
-	char *dir = hr_rundir_file(r, "plugin");
+	HR_FREE char *dir = hr_rundir_file(r, "plugin");
 	struct pollfd p[OLD_MAX];
 	struct hr_adopt all[OLD_MAX];
 	size_t n = dir != NULL && r->inherited ? find_all(all, dir) : 0, i;
@@ -152,5 +151,4 @@ hr_oldplugins_end(const struct hr_rundir *r)
 	wait_until(all, p, n, hr_now_ms() + KILL_MS);
 	for (i = 0; i < n; i++)
 		hr_fd_close(&all[i].pidfd);
-	free(dir);
 }

@@ -108,20 +108,17 @@ static int
 expand_all(struct hr_strv *w, const struct hr_strv *l, const struct hr_manifest_vars *vars,
     bool variables, struct hr_err *err)
 {
-	struct hr_buf b;
 	size_t i;
 
 	for (i = 0; i < l->n; i++) {
-		hr_buf_init(&b, TEXT_MAX_BYTES);
-		if (hr_manifest_expand(&b, l->v[i], vars, err) < 0) {
-			hr_buf_done(&b);
+		HR_BUF(b, TEXT_MAX_BYTES);
+
+		if (hr_manifest_expand(&b, l->v[i], vars, err) < 0)
 			return -1;
-		}
 		if (variables)
 			hr_strv_set_env(w, hr_buf_str(&b));
 		else
 			hr_strv_add(w, hr_buf_str(&b));
-		hr_buf_done(&b);
 	}
 	return w->failed ? hr_err_nomem(err) : 0;
 }
@@ -194,33 +191,31 @@ static bool
 program_found(const char *name)
 {
 	const char *dirs = getenv("PATH");
-	char *path;
+	HR_FREE char *path = NULL;
 
 	if (strchr(name, '/') != NULL)
 		return access(name, F_OK) == 0;
 	path = hr_path_which(dirs != NULL ? dirs : DEFAULT_PATH, name);
-	free(path);
 	return path != NULL;
 }
 
 static int
 check_needs(const struct hr_plugin *p, const struct hr_manifest_vars *vars, struct hr_err *err)
 {
-	struct hr_strv w = {0};
-	int r = expand_all(&w, &p->m.needs, vars, false, err);
+	HR_CLEAN(hr_strv_done) struct hr_strv needs = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv exec = {0};
 	size_t i;
 
-	for (i = 0; r == 0 && i < w.n; i++)
-		if (!program_found(w.v[i]))
-			r = hr_err_set(err, HR_E_NOTFOUND, "%.160s is not installed", w.v[i]);
-	hr_strv_done(&w);
-	if (r == 0 && p->m.exec.n > 0) {
-		r = expand_all(&w, &p->m.exec, vars, false, err);
-		if (r == 0 && !program_found(w.v[0]))
-			r = hr_err_set(err, HR_E_NOTFOUND, "there is no program %.160s", w.v[0]);
-		hr_strv_done(&w);
-	}
-	return r;
+	if (expand_all(&needs, &p->m.needs, vars, false, err) < 0 ||
+	    expand_all(&exec, &p->m.exec, vars, false, err) < 0)
+		return -1;
+	for (i = 0; i < needs.n; i++)
+		if (!program_found(needs.v[i]))
+			return hr_err_set(
+			    err, HR_E_NOTFOUND, "%.160s is not installed", needs.v[i]);
+	if (exec.n > 0 && !program_found(exec.v[0]))
+		return hr_err_set(err, HR_E_NOTFOUND, "there is no program %.160s", exec.v[0]);
+	return 0;
 }
 
 int

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/quote.h"
@@ -40,10 +41,11 @@ static int
 each_in_list(struct hr_plugins *ps, const char *list, dir_fn *fn, void *arg, struct hr_err *err)
 {
 	const char *end;
-	char *dir;
 	int r = 0;
 
 	for (; r == 0 && *list != '\0'; list = *end == ':' ? end + 1 : end) {
+		HR_FREE char *dir = NULL;
+
 		end = strchrnul(list, ':');
 		if (end == list)
 			continue;
@@ -51,7 +53,6 @@ each_in_list(struct hr_plugins *ps, const char *list, dir_fn *fn, void *arg, str
 		if (dir == NULL)
 			return hr_err_nomem(err);
 		r = fn(ps, dir, arg, err);
-		free(dir);
 	}
 	return r;
 }
@@ -76,11 +77,9 @@ each_dir(struct hr_plugins *ps, dir_fn *fn, void *arg, struct hr_err *err)
 static bool
 has_manifest(const char *dir)
 {
-	char *path = hr_path_join(dir, "plugin.json");
-	bool has = path != NULL && access(path, F_OK) == 0;
+	HR_FREE char *path = hr_path_join(dir, "plugin.json");
 
-	free(path);
-	return has;
+	return path != NULL && access(path, F_OK) == 0;
 }
 
 static int
@@ -131,19 +130,17 @@ load_implied(struct hr_plugins *ps, const char *dir, void *arg, struct hr_err *e
 {
 	struct hr_err why = {0};
 	struct dirent *e;
-	DIR *d = opendir(dir);
-	char *path;
+	HR_CLOSEDIR DIR *d = opendir(dir);
 
 	(void)arg;
 	(void)err;
 	while (d != NULL && (e = readdir(d)) != NULL) {
-		path = hr_manifest_name_ok(e->d_name) ? hr_path_join(dir, e->d_name) : NULL;
+		HR_FREE char *path =
+		    hr_manifest_name_ok(e->d_name) ? hr_path_join(dir, e->d_name) : NULL;
+
 		if (path != NULL && has_manifest(path) && plugins_add(ps, path, true, &why) != 0)
 			hr_log(HR_LOG_WARNING, "%s", why.msg);
-		free(path);
 	}
-	if (d != NULL)
-		(void)closedir(d);
 	return 0;
 }
 
@@ -260,12 +257,11 @@ hr_plugins_succeed(struct hr_plugins *ps)
 static int
 remove_old_links(const struct hr_plugins *ps, struct hr_err *err)
 {
-	char *path = hr_rundir_file(&ps->ctx->run, "action");
-	DIR *d = path != NULL ? opendir(path) : NULL;
+	HR_FREE char *path = hr_rundir_file(&ps->ctx->run, "action");
+	HR_CLOSEDIR DIR *d = path != NULL ? opendir(path) : NULL;
 	const struct dirent *e;
 	int r = 0;
 
-	free(path);
 	if (d == NULL)
 		return hr_err_sys(err, errno, "the directory of actions");
 	while (r == 0 && (e = readdir(d)) != NULL) {
@@ -273,7 +269,6 @@ remove_old_links(const struct hr_plugins *ps, struct hr_err *err)
 		    unlinkat(dirfd(d), e->d_name, 0) != 0)
 			r = hr_err_sys(err, errno, "the link of action %s", e->d_name);
 	}
-	(void)closedir(d);
 	return r;
 }
 

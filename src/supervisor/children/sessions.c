@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dir.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/path.h"
@@ -81,12 +82,11 @@ remove_files(const struct hr_sessions *all, const char *name)
 static int
 write_dir(const struct hr_named *n, struct hr_err *err)
 {
-	char *path = hr_rundir_file(&n->all->ctx->run, "session/%s" DIR_SUFFIX, n->session.name);
+	HR_FREE char *path =
+	    hr_rundir_file(&n->all->ctx->run, "session/%s" DIR_SUFFIX, n->session.name);
 	size_t len = n->was_ready ? strlen(n->dir) : 0;
-	int r = path != NULL ? hr_path_write(path, n->dir, len, 0600, err) : hr_err_nomem(err);
 
-	free(path);
-	return r;
+	return path != NULL ? hr_path_write(path, n->dir, len, 0600, err) : hr_err_nomem(err);
 }
 
 /* ---- the end of one ---- */
@@ -375,16 +375,14 @@ find_one(struct hr_sessions *all, const char *file)
 int
 hr_sessions_find(struct hr_sessions *all, struct hr_err *err)
 {
-	char *path = hr_rundir_file(&all->ctx->run, "session");
-	DIR *d = path != NULL ? opendir(path) : NULL;
+	HR_FREE char *path = hr_rundir_file(&all->ctx->run, "session");
+	HR_CLOSEDIR DIR *d = path != NULL ? opendir(path) : NULL;
 	const struct dirent *e;
 
-	free(path);
 	if (d == NULL)
 		return hr_err_sys(err, errno, "the directory of sessions");
 	while ((e = readdir(d)) != NULL)
 		find_one(all, e->d_name);
-	(void)closedir(d);
 	return 0;
 }
 

@@ -105,15 +105,15 @@ static void
 static_name(struct hr_static_session *t)
 {
 	struct hr_static_sessions *all = t->all;
-	char *path;
 	bool taken;
 
 	do {
+		HR_FREE char *path = NULL;
+
 		(void)snprintf(
 		    t->svc.child.name, sizeof(t->svc.child.name), "static-%u", ++all->serial);
 		path = hr_rundir_file(&all->ctx->run, "shell/%s", t->svc.child.name);
 		taken = path != NULL && access(path, F_OK) == 0;
-		free(path);
 	} while (taken);
 }
 

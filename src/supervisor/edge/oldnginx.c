@@ -8,13 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dir.h"
 #include "base/pid.h"
 
 void
 hr_oldnginx_quit(pid_t master)
 {
 	static const char title[] = "nginx: ";
-	DIR *d = opendir("/proc");
+	HR_CLOSEDIR DIR *d = opendir("/proc");
 	char stat[HR_PID_STAT], line[sizeof(title)];
 	struct dirent *e;
 	pid_t pid;
@@ -27,6 +28,4 @@ hr_oldnginx_quit(pid_t master)
 		if (strcmp(line, title) == 0)
 			(void)kill(pid, SIGQUIT);
 	}
-	if (d != NULL)
-		(void)closedir(d);
 }

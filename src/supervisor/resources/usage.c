@@ -17,11 +17,9 @@
 bool
 hr_usage_has_file(const char *dir, const char *name)
 {
-	char *path = hr_path_join(dir, name);
-	bool there = path != NULL && access(path, F_OK) == 0;
+	HR_FREE char *path = hr_path_join(dir, name);
 
-	free(path);
-	return there;
+	return path != NULL && access(path, F_OK) == 0;
 }
 
 bool

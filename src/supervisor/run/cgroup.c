@@ -82,8 +82,8 @@ mount_fits(char *line, const char *controller, const char **ret_root, const char
 static char *
 own_group(const char *proc, const char *controller, struct hr_err *err)
 {
-	char *cgroup = hr_path_join(proc, "self/cgroup"),
-	     *info = hr_path_join(proc, "self/mountinfo");
+	HR_FREE char *cgroup = hr_path_join(proc, "self/cgroup");
+	HR_FREE char *info = hr_path_join(proc, "self/mountinfo");
 	char *found = NULL, *save = NULL, *line;
 	const char *path = NULL, *root, *at;
 	HR_BUF(own, PROC_MAX);
@@ -106,8 +106,6 @@ own_group(const char *proc, const char *controller, struct hr_err *err)
 	if (found == NULL && (err == NULL || err->code == HR_OK))
 		(void)hr_err_set(err, HR_E_NOTFOUND, "no control group for %s is mounted",
 		    controller[0] != '\0' ? controller : "version 2");
-	free(cgroup);
-	free(info);
 	return found;
 }
 

@@ -18,6 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
@@ -308,7 +309,7 @@ make_part(const struct hr_rundir *r, const char *name, mode_t mode, struct hr_er
 static void
 remove_halves(const struct hr_rundir *r)
 {
-	DIR *d = opendir(r->path);
+	HR_CLOSEDIR DIR *d = opendir(r->path);
 	struct dirent *e;
 	size_t i, n;
 
@@ -322,7 +323,6 @@ remove_halves(const struct hr_rundir *r)
 				(void)unlinkat(dirfd(d), e->d_name, 0);
 		}
 	}
-	(void)closedir(d);
 }
 
 /* What plugins keep for themselves is in directories of theirs: one that comes after a killed one
@@ -330,7 +330,7 @@ remove_halves(const struct hr_rundir *r)
 static int
 remove_files(const char *path, struct hr_err *err)
 {
-	DIR *d = opendir(path);
+	HR_CLOSEDIR DIR *d = opendir(path);
 	struct dirent *e;
 	struct stat st;
 	int ok = 0;
@@ -344,7 +344,6 @@ remove_files(const char *path, struct hr_err *err)
 		if (unlinkat(dirfd(d), e->d_name, 0) != 0 && errno != ENOENT)
 			ok = hr_err_sys(err, errno, "%s/%s", path, e->d_name);
 	}
-	(void)closedir(d);
 	return ok;
 }
 
@@ -357,7 +356,7 @@ remove_parts(const struct hr_rundir *r, unsigned stays, struct hr_err *err)
 
 	remove_halves(r);
 	for (i = 0; i < PARTS; i++) {
-		char *path;
+		HR_FREE char *path = NULL;
 
 		if ((parts[i].stays & stays) != 0)
 			continue;
@@ -368,7 +367,6 @@ remove_parts(const struct hr_rundir *r, unsigned stays, struct hr_err *err)
 			ok |= remove_files(path, err);
 		else if (hr_path_remove(path, err) < 0)
 			ok = -1;
-		free(path);
 	}
 	return ok;
 }

@@ -63,15 +63,13 @@ write_file(const struct hr_rundir *r, const char *path, const char *fresh, bool 
     const char *token, struct hr_err *err)
 {
 	HR_BUF(b, 256);
-	int ok;
 
 	if (shown)
 		hr_buf_addf(&b, "{\"token\":\"%s\"}", token);
 	else
 		hr_buf_adds(&b, "{\"token\":null}");
-	ok = hr_buf_check(&b, err) == 0 ? hr_path_write(fresh, hr_buf_str(&b), b.len, S_IRUSR, err)
-					: -1;
-	if (ok != 0)
+	if (hr_buf_check(&b, err) != 0 ||
+	    hr_path_write(fresh, hr_buf_str(&b), b.len, S_IRUSR, err) != 0)
 		return -1;
 	if ((r->privileged && chown(fresh, r->nginx_uid, 0) != 0) || rename(fresh, path) != 0) {
 		(void)hr_err_sys(err, errno, "%s", path);
@@ -84,18 +82,15 @@ write_file(const struct hr_rundir *r, const char *path, const char *fresh, bool 
 int
 hr_token_show(struct hr_token *t, const struct hr_rundir *r, bool shown, struct hr_err *err)
 {
-	char *path = hr_rundir_file(r, TOKEN_FILE), *fresh = hr_rundir_file(r, TOKEN_FILE ".new"),
-	     *kept = hr_rundir_file(r, KEPT_FILE);
-	int ok = -1;
+	HR_FREE char *path = hr_rundir_file(r, TOKEN_FILE);
+	HR_FREE char *fresh = hr_rundir_file(r, TOKEN_FILE ".new");
+	HR_FREE char *kept = hr_rundir_file(r, KEPT_FILE);
 
 	if (path == NULL || fresh == NULL || kept == NULL)
-		(void)hr_err_nomem(err);
-	else if (hr_path_write(kept, t->text, sizeof(t->text) - 1, S_IRUSR, err) == 0)
-		ok = write_file(r, path, fresh, shown, t->text, err);
-	if (ok == 0)
-		t->shown = shown;
-	free(path);
-	free(fresh);
-	free(kept);
-	return ok;
+		return hr_err_nomem(err);
+	if (hr_path_write(kept, t->text, sizeof(t->text) - 1, S_IRUSR, err) != 0 ||
+	    write_file(r, path, fresh, shown, t->text, err) != 0)
+		return -1;
+	t->shown = shown;
+	return 0;
 }
