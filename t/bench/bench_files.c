@@ -44,10 +44,9 @@ edit(const char *command, const char *old, const char *new)
 	const struct hr_editor editor = {{top, strlen(top)}, history, NULL};
 	struct hr_edit q = {
 	    .command = {command, strlen(command)}, .path = json_object_new_string(file)};
-	struct hr_buf text, diff;
+	HR_BUF(text, HR_EDIT_TEXT_MAX);
+	HR_BUF(diff, HR_EDIT_TEXT_MAX);
 
-	hr_buf_init(&text, HR_EDIT_TEXT_MAX);
-	hr_buf_init(&diff, HR_EDIT_TEXT_MAX);
 	if (old != NULL)
 		q.file_text = q.old_str = json_object_new_string(old);
 	if (new != NULL)
@@ -56,8 +55,6 @@ edit(const char *command, const char *old, const char *new)
 	json_object_put(q.path);
 	json_object_put(q.old_str);
 	json_object_put(q.new_str);
-	hr_buf_done(&text);
-	hr_buf_done(&diff);
 }
 
 static void
@@ -70,11 +67,9 @@ static void
 read_file(void)
 {
 	const struct hr_read q = {.path = {file, strlen(file)}, .end = -1};
-	struct hr_buf text;
+	HR_BUF(text, BIG);
 
-	hr_buf_init(&text, BIG);
 	must(hr_rw_read(&q, &text) == HR_RW_DONE, "read");
-	hr_buf_done(&text);
 }
 
 static void
@@ -98,13 +93,11 @@ str_replace(void)
 static void
 diff(void)
 {
-	struct hr_buf d;
+	HR_BUF(d, BIG * 4);
 
-	hr_buf_init(&d, BIG * 4);
 	must(hr_diff(&d, (struct hr_span){big.p, big.len}, (struct hr_span){other.p, other.len},
 		 (struct hr_span){"/p", 2}, NULL) == 0,
 	    "diff");
-	hr_buf_done(&d);
 }
 
 static const struct {

@@ -18,14 +18,13 @@ static struct hr_store *store;
 static int
 fake_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
-	struct json_object *q = NULL;
+	HR_PUT struct json_object *q = NULL;
 	struct hr_json_error why;
 
 	(void)self;
 	if (hr_json_decode(row->request, strlen(row->request), &q, &why) != 0)
 		return hr_err_set(err, HR_E_INVAL, "the request is damaged");
 	(void)snprintf(row->at, sizeof(row->at), "%s", hr_json_text_or(q, "image", ""));
-	json_object_put(q);
 	return 0;
 }
 

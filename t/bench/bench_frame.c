@@ -99,8 +99,8 @@ main(int argc, char **argv)
 	struct hr_run_request request = {.key = {"", 0}};
 	uint64_t begun, at, now, end;
 	struct bench_lat lat;
-	struct hr_buf frame;
-	char *answer;
+	HR_BUF(frame, 1 << 20);
+	HR_FREE char *answer = NULL;
 	int i;
 
 	if (argc != 4) {
@@ -108,7 +108,6 @@ main(int argc, char **argv)
 		return 2;
 	}
 	request.command = hr_span_of(argv[3]);
-	hr_buf_init(&frame, 1 << 20);
 	hr_frame_put_run(&frame, &request);
 	answer = malloc(ANSWER_MAX);
 	if (answer == NULL || hr_buf_check(&frame, NULL) < 0)
@@ -126,7 +125,5 @@ main(int argc, char **argv)
 	}
 	bench_lat_print(&lat, (double)(at - begun) / 1e9, ",\"errors\":0");
 	bench_lat_done(&lat);
-	hr_buf_done(&frame);
-	free(answer);
 	return 0;
 }

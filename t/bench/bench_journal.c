@@ -43,11 +43,10 @@ one(struct hr_journal *worker, struct hr_journal *keeper, const char *key, enum 
 {
 	struct hr_journal_entry e;
 	enum hr_journal_found found;
-	struct hr_buf old;
+	HR_BUF(old, ANSWER);
 	uint32_t tag;
 	int r;
 
-	hr_buf_init(&old, ANSWER);
 	r = (kind == BRIEF ? hr_journal_enter_brief : hr_journal_enter)(
 	    worker, key, strlen(key), &e, &found, &tag, &old, err);
 	if (r == 0 && found != HR_JOURNAL_NEW)
@@ -59,7 +58,6 @@ one(struct hr_journal *worker, struct hr_journal *keeper, const char *key, enum 
 		hr_journal_leave(worker, &e, kind != KEPT);
 		hr_journal_tidy(worker, (int64_t)(now_us() / 1000));
 	}
-	hr_buf_done(&old);
 	return r;
 }
 
@@ -69,7 +67,8 @@ row(const char *dir, const char *name, bool sync, enum kind kind, int n, struct 
 	struct hr_journal_counts counts = {0};
 	struct hr_journal worker, keeper;
 	char key[64], answer[ANSWER];
-	double *us = calloc((size_t)n, sizeof(*us)), sum = 0, began;
+	double sum = 0, began;
+	HR_FREE double *us = calloc((size_t)n, sizeof(*us));
 	int i, r = -1;
 
 	memset(answer, 'x', sizeof(answer));
@@ -98,7 +97,6 @@ row(const char *dir, const char *name, bool sync, enum kind kind, int n, struct 
 	}
 	hr_journal_close(&worker);
 	hr_journal_close(&keeper);
-	free(us);
 	return r;
 }
 

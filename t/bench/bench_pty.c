@@ -346,7 +346,7 @@ main(int argc, char **argv)
 	static const struct argp argp = {
 	    options, parse, NULL, "The floors of a pseudo-terminal.", NULL, NULL, NULL};
 	static struct pty p = {.bash = "/bin/bash", .size = {.ws_row = 1000, .ws_col = 1000}};
-	char *line = NULL;
+	HR_FREE char *line = NULL;
 	size_t cap = 0;
 	ssize_t n;
 	int r = 0;
@@ -362,6 +362,5 @@ main(int argc, char **argv)
 		}
 	}
 	shell_end(&p);
-	free(line);
 	return r;
 }

@@ -51,7 +51,7 @@ void
 bench_target_make(struct bench_target *t, const char *host, int port)
 {
 	const char *method = t->method != NULL ? t->method : t->body_file != NULL ? "POST" : "GET";
-	char *body = NULL;
+	HR_FREE char *body = NULL;
 	size_t body_len = 0, i;
 	FILE *f;
 
@@ -77,7 +77,6 @@ bench_target_make(struct bench_target *t, const char *host, int port)
 		(void)fwrite(body, 1, body_len, f);
 	if (fclose(f) != 0)
 		fail("request");
-	free(body);
 }
 
 void

@@ -124,17 +124,15 @@ lines_of(const char *alert)
 {
 	char path[128], name[64];
 	const char *at;
-	struct hr_buf b;
+	HR_BUF(b, 65536);
 	unsigned n = 0;
 
 	(void)snprintf(path, sizeof(path), "%s/told", fault_dir());
 	(void)snprintf(name, sizeof(name), "{\"alert\":\"%s\",", alert);
-	hr_buf_init(&b, 65536);
 	if (hr_path_read(path, &b, NULL) == 0) {
 		for (at = strstr(hr_buf_str(&b), name); at != NULL; at = strstr(at + 1, name))
 			n++;
 	}
-	hr_buf_done(&b);
 	return n;
 }
 
@@ -214,13 +212,12 @@ make_up(const char *dir, const struct made_up *f, bool later, struct hr_err *err
 static int
 watch(const struct made_up *files, const struct hr_cgroup *groups, struct hr_err *err)
 {
-	struct hr_buf missing;
+	HR_BUF(missing, 4096);
 	unsigned kind;
 	int r;
 
 	if (alerts_open(err) != 0)
 		return -1;
-	hr_buf_init(&missing, 4096);
 	hr_monitor_open(&monitor, loop, &alerts, &settings, groups, fault_dir(), &missing);
 	failcalls_spare(true);
 	r = make_up(groups->dirs[0], files, true, err);

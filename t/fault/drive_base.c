@@ -32,16 +32,14 @@ count_one(int dirfd, const char *name, const struct stat *st, void *arg)
 static int
 write_and_read(const char *path, struct hr_err *err)
 {
-	struct hr_buf b;
+	HR_BUF(b, 4096);
 	int r;
 
-	hr_buf_init(&b, 4096);
 	r = hr_path_write(path, "some text\n", 10, 0640, err);
 	if (r == 0)
 		r = hr_path_read(path, &b, err);
 	if (r == 0)
 		fault_tell_bytes(b.p, b.len);
-	hr_buf_done(&b);
 	return r;
 }
 
@@ -94,22 +92,19 @@ walk(struct hr_err *err)
 static int
 names(struct hr_err *err)
 {
-	char *joined = hr_path_join("/a", "b"), *absolute = hr_path_absolute("x/y", err);
-	struct hr_buf b;
+	HR_BUF(b, 1000);
+	HR_FREE char *joined = hr_path_join("/a", "b");
+	HR_FREE char *absolute = hr_path_absolute("x/y", err);
 	int r = joined != NULL && absolute != NULL ? 0 : -1;
 
 	if (joined == NULL)
 		(void)hr_err_nomem(err);
-	hr_buf_init(&b, 1000);
 	hr_quote_text(&b, "a\033b\xff", 4);
 	hr_quote_json(&b, "\"\n", 2);
 	if (r == 0)
 		r = hr_buf_check(&b, err);
 	if (r == 0)
 		fault_tell("%s %d %s", joined, absolute[0] == '/', hr_buf_str(&b));
-	hr_buf_done(&b);
-	free(joined);
-	free(absolute);
 	return r;
 }
 
@@ -252,7 +247,7 @@ static int
 arrays(struct hr_err *err)
 {
 	size_t n = 0, room = 0, was = 0;
-	long *v = NULL;
+	HR_FREE long *v = NULL;
 
 	while (n < 100 && hr_grow(&v, n, &room, sizeof(*v)) == 0) {
 		v[n++] = 1;
@@ -260,7 +255,6 @@ arrays(struct hr_err *err)
 	}
 	if (room != was)
 		abort();
-	free(v);
 	return n == 100 ? 0 : hr_err_nomem(err);
 }
 

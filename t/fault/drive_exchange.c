@@ -43,14 +43,13 @@ answer(struct hr_buf *out, uint32_t type)
 static void
 keeper(int fd)
 {
-	struct hr_buf in, out;
+	HR_BUF(in, TEXT_MAX);
+	HR_BUF(out, TEXT_MAX);
 	const char *payload;
 	uint32_t type;
 	size_t len;
 	int c;
 
-	hr_buf_init(&in, TEXT_MAX);
-	hr_buf_init(&out, TEXT_MAX);
 	while ((c = accept4(fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
 		type = peer_frame(c, &in, &payload, &len);
 		hr_buf_reset(&out);
@@ -65,10 +64,9 @@ static int
 with_keeper(int (*ask)(struct hr_buf *frame, struct hr_err *err), struct hr_err *err)
 {
 	pid_t pid = peer_start(SOCKET, keeper, NULL);
-	struct hr_buf frame;
+	HR_BUF(frame, TEXT_MAX);
 	int r;
 
-	hr_buf_init(&frame, TEXT_MAX);
 	r = ask(&frame, err);
 	hr_buf_done(&frame);
 	peer_stop(pid);

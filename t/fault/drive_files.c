@@ -50,13 +50,9 @@ read_one(const char *name, int64_t start, int64_t end, struct hr_err *err)
 {
 	const struct hr_read q = {
 	    .path = span(tree_path(name)), .cwd = span("/"), .start = start, .end = end};
-	struct hr_buf text;
-	int r;
+	HR_BUF(text, TEXT_MAX);
 
-	hr_buf_init(&text, TEXT_MAX);
-	r = settle(hr_rw_read(&q, &text) == HR_RW_DONE, &text, err);
-	hr_buf_done(&text);
-	return r;
+	return settle(hr_rw_read(&q, &text) == HR_RW_DONE, &text, err);
 }
 
 static int
@@ -96,13 +92,9 @@ write_one(const char *name, const char *content, int64_t start, int64_t end, str
 	    .start = start,
 	    .end = end,
 	    .owner = getuid()};
-	struct hr_buf text;
-	int r;
+	HR_BUF(text, TEXT_MAX);
 
-	hr_buf_init(&text, TEXT_MAX);
-	r = settle(hr_rw_write(&q, &text) == HR_RW_DONE, &text, err);
-	hr_buf_done(&text);
-	return r;
+	return settle(hr_rw_write(&q, &text) == HR_RW_DONE, &text, err);
 }
 
 static int
@@ -202,7 +194,8 @@ edit(const struct step *s, struct hr_err *err)
 {
 	const struct hr_editor editor = {span(fault_dir()), tree_path("history"), NULL};
 	struct hr_edit q = {.command = span(s->command)};
-	struct hr_buf text, diff;
+	HR_BUF(text, HR_EDIT_TEXT_MAX);
+	HR_BUF(diff, HR_EDIT_TEXT_MAX);
 	int r;
 
 	failcalls_spare(true);
@@ -212,8 +205,6 @@ edit(const struct step *s, struct hr_err *err)
 	q.new_str = string(s->new);
 	q.insert_line = strcmp(s->command, "insert") == 0 ? json_object_new_int64(s->line) : NULL;
 	failcalls_spare(false);
-	hr_buf_init(&text, HR_EDIT_TEXT_MAX);
-	hr_buf_init(&diff, HR_EDIT_TEXT_MAX);
 	r = settle(hr_editor_run(&editor, &q, &text, &diff) == HR_EDIT_DONE, &text, err);
 	if (r == 0)
 		r = settle(true, &diff, err);
@@ -330,7 +321,7 @@ undoing(struct hr_err *err)
 	    {.command = "str_replace", .name = "ws/f", .old = "second", .new = "third"},
 	    {.command = "undo_edit", .name = "ws/f"}};
 	struct hr_err why;
-	struct hr_buf b;
+	HR_BUF(b, TEXT_MAX);
 	bool changed;
 	int r;
 
@@ -342,7 +333,6 @@ undoing(struct hr_err *err)
 		return -1;
 	r = edit(&steps[1], err);
 	failcalls_spare(true);
-	hr_buf_init(&b, TEXT_MAX);
 	changed = hr_path_read(tree_path("ws/f"), &b, NULL) == 0 &&
 		  strcmp(hr_buf_str(&b), "third\n") == 0;
 	hr_buf_done(&b);
@@ -357,14 +347,12 @@ undoing(struct hr_err *err)
 static int
 differing(struct hr_err *err)
 {
-	struct hr_buf b;
+	HR_BUF(b, TEXT_MAX);
 	int r;
 
-	hr_buf_init(&b, TEXT_MAX);
 	r = hr_diff(&b, span("a\nb\nc\nd\ne\n"), span("a\nB\nc\ne\nf\n"), span("/f"), err);
 	if (r == 0)
 		r = settle(true, &b, err);
-	hr_buf_done(&b);
 	return r;
 }
 

@@ -103,11 +103,10 @@ ask_output(struct hr_buf *b)
 static void
 client(int listener)
 {
-	struct hr_buf b;
+	HR_BUF(b, TEXT_MAX);
 	int fd = -1;
 
 	(void)close(listener);
-	hr_buf_init(&b, TEXT_MAX);
 	ask_run(&b, "echo one; (exit 3)", &fd);
 	ask_press(&b);
 	ask_run(&b, "cat <<< 'two\ttwo'", &fd);

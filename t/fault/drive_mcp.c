@@ -34,17 +34,15 @@ mcp_http_end(struct evhttp_request *req)
 static int
 tell(struct json_object *v, struct hr_err *err)
 {
-	struct hr_buf b;
+	HR_BUF(b, 4096);
 	int r;
 
 	if (v == NULL)
 		return hr_err_nomem(err);
-	hr_buf_init(&b, 4096);
 	(void)hr_json_put(&b, v);
 	r = hr_buf_check(&b, err);
 	if (r == 0)
 		fault_tell_bytes(b.p, b.len);
-	hr_buf_done(&b);
 	json_object_put(v);
 	return r;
 }

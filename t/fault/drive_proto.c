@@ -30,13 +30,12 @@ frames(struct hr_err *err)
 	struct hr_run_result result = {
 	    .exit_code = 7, .content = {"text", 4}, .working_dir = {"/w", 2}};
 	struct hr_session_state state = {.ready = true, .reason = {"", 0}};
-	struct hr_buf b;
+	HR_BUF(b, BIG);
 	const char *p;
 	uint32_t type;
 	size_t len, used, need, at = 0;
 	int r;
 
-	hr_buf_init(&b, BIG);
 	hr_frame_put_run(&b, &run);
 	hr_frame_put_result(&b, &result);
 	hr_frame_put_empty(&b, HR_FRAME_STATUS);
@@ -49,7 +48,6 @@ frames(struct hr_err *err)
 		fault_tell("%u %zu\n", type, len);
 		at += used;
 	}
-	hr_buf_done(&b);
 	return r;
 }
 
@@ -75,37 +73,31 @@ decode(const char *text, struct json_object **ret, struct hr_err *err)
 static int
 json(struct hr_err *err)
 {
-	struct json_object *v = NULL;
-	struct hr_buf b;
+	HR_BUF(b, BIG);
+	HR_PUT struct json_object *v = NULL;
 	int r = decode(document, &v, err);
 
-	hr_buf_init(&b, BIG);
 	if (r == 0) {
 		hr_pyrepr(&b, v);
 		r = hr_buf_check(&b, err);
 		fault_tell("%s", hr_buf_str(&b));
 	}
-	json_object_put(v);
-	hr_buf_done(&b);
 	return r;
 }
 
 static int
 json_text(struct hr_err *err)
 {
-	struct json_object *v = NULL;
-	struct hr_buf b;
+	HR_BUF(b, BIG);
+	HR_PUT struct json_object *v = NULL;
 	int r = decode("{\"a\":[1,2.5,\"\\u00e9\\n\"],\"k\":{\"x\":null}}", &v, err);
 
-	hr_buf_init(&b, BIG);
 	if (r == 0) {
 		if (hr_json_put(&b, v) != 0 && b.fail == HR_OK)
 			fault_tell("refused");
 		r = hr_buf_check(&b, err);
 		fault_tell("%s", hr_buf_str(&b));
 	}
-	json_object_put(v);
-	hr_buf_done(&b);
 	return r;
 }
 
@@ -115,18 +107,15 @@ literal(struct hr_err *err)
 {
 	static const char text[] =
 	    "{'a': [1, (2, 3.5)], 'b': u'\\u00e9' \"x\", 'c': {'d': None, 'e': True}, 'f': 0x1f}";
-	struct json_object *v = NULL;
-	struct hr_buf b;
+	HR_BUF(b, BIG);
+	HR_PUT struct json_object *v = NULL;
 	int r = 0;
 
 	if (hr_pyliteral(text, sizeof(text) - 1, &v) != 0)
 		return hr_err_set(err, HR_E_INVAL, "no literal");
-	hr_buf_init(&b, BIG);
 	hr_pyrepr(&b, v);
 	r = hr_buf_check(&b, err);
 	fault_tell("%s", hr_buf_str(&b));
-	hr_buf_done(&b);
-	json_object_put(v);
 	return r;
 }
 
@@ -134,11 +123,10 @@ static int
 event_of(struct json_object *d, struct hr_err *err)
 {
 	struct hr_event ev;
-	struct hr_buf why;
+	HR_BUF(why, BIG);
 	struct hr_arg command;
 	int r;
 
-	hr_buf_init(&why, BIG);
 	if (hr_event_decode(d, &ev, &why) == 0) {
 		hr_event_arg(&ev, "command", &command);
 		fault_tell("%s: ", ev.cls->cls);
@@ -148,19 +136,17 @@ event_of(struct json_object *d, struct hr_err *err)
 		fault_tell("refused: %s", hr_buf_str(&why));
 		r = hr_buf_check(&why, err);
 	}
-	hr_buf_done(&why);
 	return r;
 }
 
 static int
 event_in(const char *text, struct hr_err *err)
 {
-	struct json_object *d = NULL;
+	HR_PUT struct json_object *d = NULL;
 	int r = decode(text, &d, err);
 
 	if (r == 0)
 		r = event_of(d, err);
-	json_object_put(d);
 	return r;
 }
 
@@ -192,16 +178,14 @@ observation(struct hr_err *err)
 	    .working_dir = {"/w", 2},
 	    .suffix = {"\n[x]", 4}};
 	const struct hr_arg hidden = {.type = HR_PY_BOOL};
-	struct hr_buf b;
+	HR_BUF(b, BIG);
 	int r;
 
-	hr_buf_init(&b, BIG);
 	if (hr_obs_put_run(&b, &result, &hidden) != 0)
 		fault_tell("refused");
 	hr_obs_put_error(&b, "it \"failed\"", 11);
 	r = hr_buf_check(&b, err);
 	fault_tell("%s", hr_buf_str(&b));
-	hr_buf_done(&b);
 	return r;
 }
 
@@ -272,11 +256,10 @@ brief(struct hr_journal *j, struct hr_journal *keeper, const char *key, const ch
 {
 	struct hr_journal_entry e;
 	enum hr_journal_found found;
-	struct hr_buf again;
+	HR_BUF(again, BIG);
 	uint32_t tag = 0;
 	int i, r = 0;
 
-	hr_buf_init(&again, BIG);
 	for (i = 0; r == 0 && i < 2; i++) {
 		r = hr_journal_enter_brief(j, key, strlen(key), &e, &found, &tag, &again, err);
 		if (r != 0)
@@ -293,7 +276,6 @@ brief(struct hr_journal *j, struct hr_journal *keeper, const char *key, const ch
 		}
 		hr_journal_leave(j, &e, false);
 	}
-	hr_buf_done(&again);
 	return r;
 }
 

@@ -182,19 +182,17 @@ static int
 hook_texts(struct hr_err *err)
 {
 	struct hr_hook h;
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 	int r;
 
 	if (hr_hook_init(&h, fault_dir(), NULL, err) != 0)
 		return -1;
-	hr_buf_init(&b, 1 << 20);
 	hr_hook_rcfile(&h, false, "/m", &b);
 	hr_hook_heal(&h, &b);
 	hr_hook_ack_readline(&b);
 	hr_hook_ack_snapshot(&h, &b);
 	r = hr_buf_check(&b, err);
 	fault_tell("%d", b.len > 500); /* the nonce and the directory differ each time */
-	hr_buf_done(&b);
 	hr_hook_done(&h);
 	return r;
 }
@@ -257,7 +255,7 @@ kept_output(struct hr_err *err)
 	static char bytes[5000];
 	const size_t total = 30 * sizeof(bytes);
 	struct hr_statedir d;
-	struct hr_outlog o = {0};
+	HR_CLEAN(hr_outlog_done) struct hr_outlog o = {0};
 	uint64_t at = 0, last = 0;
 	const char *p;
 	size_t n, len;
@@ -286,7 +284,6 @@ kept_output(struct hr_err *err)
 	if (at != total)
 		fault_wrong("the end is missing");
 out:
-	hr_outlog_done(&o);
 	hr_statedir_close(&d);
 	return r;
 }

@@ -95,7 +95,7 @@ run_directory(struct hr_err *err)
 	char path[128];
 	const struct hr_rundir_place where = {
 	    .wanted = path, .runstatedir = "/run", .port = 3000, .privileged = false};
-	struct hr_rundir r = {.lock = -1};
+	HR_CLEAN(hr_rundir_close) struct hr_rundir r = {.lock = -1};
 	int sock = -1, ok = -1;
 
 	(void)snprintf(path, sizeof(path), "%s/run", fault_dir());
@@ -105,14 +105,14 @@ run_directory(struct hr_err *err)
 		ok = sock < 0 ? -1 : 0;
 	}
 	hr_fd_close(&sock);
-	hr_rundir_close(&r);
 	return ok;
 }
 
 static int
 key_file(struct hr_err *err)
 {
-	struct hr_keys k = {.count = 0}, next = {.count = 0};
+	HR_CLEAN(hr_keys_done) struct hr_keys k = {.count = 0};
+	HR_CLEAN(hr_keys_done) struct hr_keys next = {.count = 0};
 	char path[128];
 	int fd = -1, r;
 
@@ -128,8 +128,6 @@ key_file(struct hr_err *err)
 	if (r == 0)
 		fault_tell(" %zu", next.count);
 	hr_fd_close(&fd);
-	hr_keys_done(&k);
-	hr_keys_done(&next);
 	return r;
 }
 
@@ -138,16 +136,14 @@ child_environment(struct hr_err *err)
 {
 	char a[] = "PATH=/bin", b[] = "SESSION_API_KEY=x", c[] = "HOME=/";
 	char *env[] = {a, b, c, NULL};
-	struct hr_strv made = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv made = {0};
 	int r = hr_childenv_fill(&made, env, err);
-	char *cd = hr_keeper_cd("it's");
+	HR_FREE char *cd = hr_keeper_cd("it's");
 
 	if (cd == NULL)
 		r = hr_err_nomem(err);
 	if (r == 0)
 		fault_tell("%s %s", made.v[0], cd);
-	hr_strv_done(&made);
-	free(cd);
 	return r;
 }
 
@@ -156,13 +152,12 @@ compose(struct hr_server *s, struct hr_err *err)
 {
 	const char *top = getenv("abs_top_srcdir");
 	char data[512], run[] = "/run/x";
-	struct hr_buf text;
+	HR_BUF(text, 1 << 20);
 	int r;
 
 	(void)snprintf(data, sizeof(data), "%s/conf", top != NULL ? top : ".");
 	s->ctx.datadir = data;
 	s->ctx.run.path = run;
-	hr_buf_init(&text, 1 << 20);
 	r = hr_listen_choose(&s->site.listen, &s->ctx.settings, false, err);
 	if (r == 0)
 		r = hr_nginx_compose(&text, "all", &s->site, &s->ctx.settings, NULL, err);

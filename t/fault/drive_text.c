@@ -17,7 +17,7 @@ static int
 split(struct hr_err *err)
 {
 	struct hr_shell_pieces p = {0};
-	char *refusal;
+	HR_FREE char *refusal = NULL;
 	size_t i;
 	int r = hr_shell_split(script, sizeof(script) - 1, &p, err);
 
@@ -30,7 +30,6 @@ split(struct hr_err *err)
 		r = -1;
 	else
 		fault_tell("%s", refusal);
-	free(refusal);
 	hr_shell_pieces_done(&p);
 	return r;
 }
@@ -38,15 +37,13 @@ split(struct hr_err *err)
 static int
 words(struct hr_err *err)
 {
-	struct hr_buf b;
+	HR_BUF(b, 1000);
 	int r;
 
-	hr_buf_init(&b, 1000);
 	hr_float_repr(&b, -12.5e3);
 	hr_shell_quote(&b, "it's", 4);
 	r = hr_buf_check(&b, err);
 	fault_tell("%s", hr_buf_str(&b));
-	hr_buf_done(&b);
 	return r;
 }
 
@@ -60,7 +57,7 @@ terminal(struct hr_err *err)
 			  escapes[] = "\033[2;3H\xe4\xbd\xa0\xe5\xa5\xbd\033[?1049hxyz"
 				      "\033[?1049l\033[1;31mred\033[K";
 	struct hr_term *t = hr_term_new(&config);
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 	unsigned i;
 	int r;
 
@@ -69,12 +66,10 @@ terminal(struct hr_err *err)
 	for (i = 0; i < 50; i++)
 		hr_term_feed(t, line, sizeof(line) - 1);
 	hr_term_feed(t, escapes, sizeof(escapes) - 1);
-	hr_buf_init(&b, 1 << 20);
 	hr_term_text(t, &b);
 	r = hr_buf_check(&b, err);
 	fault_tell("%s", hr_buf_str(&b));
 	hr_term_reset(t);
-	hr_buf_done(&b);
 	hr_term_free(t);
 	return r;
 }

@@ -92,12 +92,11 @@ upload(struct hr_err *err)
 	static const char body[] =
 	    "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\n"
 	    "new text\r\n--b--\r\n";
-	struct hr_buf why;
+	HR_BUF(why, WHY_MAX);
 	struct upload u = {.target = {.dir = -1}, .why = &why};
 	struct hr_multipart m;
 	int r;
 
-	hr_buf_init(&why, WHY_MAX);
 	hr_spool_init(&u.spool);
 	r = hr_multipart_init(&m, "b", 1, &ops, &u);
 	err->code = HR_OK;
@@ -108,7 +107,6 @@ upload(struct hr_err *err)
 	hr_multipart_done(&m);
 	hr_target_close(&u.target);
 	hr_spool_close(&u.spool);
-	hr_buf_done(&why);
 	return r;
 }
 
@@ -168,11 +166,10 @@ uploading_into_made(struct hr_err *err)
 	static const struct tree_file files[] = {{.name = "up/a/b/c", .new = "text"}};
 	struct hr_target t;
 	struct hr_spool s;
-	struct hr_buf why;
+	HR_BUF(why, WHY_MAX);
 	size_t made = 0;
 	int r;
 
-	hr_buf_init(&why, WHY_MAX);
 	hr_spool_init(&s);
 	memset(&t, 0, sizeof(t));
 	t.dir = -1;
@@ -218,19 +215,17 @@ keep(struct hr_sink *sink, const void *p, size_t len)
 static int
 pack(const char *name, struct kept *k, struct hr_err *err)
 {
-	struct hr_buf why;
+	HR_BUF(why, WHY_MAX);
 	struct hr_pack *p;
 	int r = -1;
 
 	need(setlocale(LC_CTYPE, "C.UTF-8") != NULL, "C.UTF-8"); /* names are UTF-8 */
-	hr_buf_init(&why, WHY_MAX);
 	p = hr_pack_open(tree_path(name), true, &why);
 	if (p == NULL)
 		(void)say(&why, err);
 	else
 		r = hr_pack_send(p, &k->sink, err);
 	hr_pack_free(p);
-	hr_buf_done(&why);
 	return r;
 }
 
@@ -259,7 +254,7 @@ unpacking(struct hr_err *err)
 	const struct hr_unpack_limits limits = {.bytes = 1000, .entries = 10};
 	const struct hr_unpack_limits too_few = {.entries = 1};
 	struct kept k = {.sink = {keep, -1}, .p = room};
-	struct hr_buf why;
+	HR_BUF(why, WHY_MAX);
 	bool too_large;
 	int zip, r;
 
@@ -270,7 +265,6 @@ unpacking(struct hr_err *err)
 	zip = file_of(&k);
 	tree_make(files, COUNT(files));
 	failcalls_spare(false);
-	hr_buf_init(&why, WHY_MAX);
 	r = hr_unpack(zip, "x.zip", tree_path("up"), &limits, NULL, &too_large, &why);
 	if (r != 0)
 		(void)say(&why, err);

@@ -87,7 +87,7 @@ static void
 check_file(const struct tree_file *f)
 {
 	const char *path = tree_path(f->name);
-	struct hr_buf b;
+	HR_BUF(b, 16u << 20);
 	struct stat st;
 
 	if (stat(path, &st) != 0) {
@@ -95,7 +95,6 @@ check_file(const struct tree_file *f)
 			fault_wrong("%s is gone", f->name);
 		return;
 	}
-	hr_buf_init(&b, 16u << 20);
 	if (hr_path_read(path, &b, NULL) != 0)
 		broken(path);
 	if (holds(f, &b, f->new))
@@ -104,7 +103,6 @@ check_file(const struct tree_file *f)
 		fault_wrong("%s is neither old nor new: \"%.80s\"", f->name, hr_buf_str(&b));
 	if (f->old != NULL && (st.st_mode & 07777) != (f->mode != 0 ? f->mode : 0644))
 		fault_wrong("%s has mode %o", f->name, (unsigned)st.st_mode & 07777);
-	hr_buf_done(&b);
 }
 
 struct known {

@@ -17,16 +17,14 @@ static void
 look(void *arg)
 {
 	struct browser *b = arg;
-	struct hr_buf text;
+	HR_BUF(text, 1u << 26);
 
-	hr_buf_init(&text, 1u << 26);
 	hr_buf_adds(&text, "{");
 	br_cast_put_state(b, true, &text);
 	hr_buf_adds(&text, ",");
 	br_cast_put_picture(&b->cast, &text);
 	hr_buf_adds(&text, "}");
 	hr_assert(text.fail == HR_OK && memchr(text.p, '\n', text.len) == NULL);
-	hr_buf_done(&text);
 }
 
 static void

@@ -32,7 +32,7 @@ static void
 frames(const char *p, size_t len)
 {
 	struct hr_err err;
-	char **list;
+	HR_FREE char **list = NULL;
 	size_t n;
 
 	if (br_ax_frames(p, len, &list, &n, &err) < 0)
@@ -40,14 +40,14 @@ frames(const char *p, size_t len)
 	hr_assert(n > 0);
 	while (n > 0)
 		free(list[--n]);
-	free(list);
 }
 
 static void
 tree(const char *p, size_t len, const char *frame, const struct br_props *props)
 {
 	struct br_ax *ax = br_ax_new();
-	struct hr_buf b, why;
+	HR_BUF(b, 1u << 22);
+	HR_BUF(why, 1u << 16);
 	struct hr_err err;
 	char *copy = malloc(len + 1);
 	size_t i;
@@ -55,8 +55,6 @@ tree(const char *p, size_t len, const char *frame, const struct br_props *props)
 
 	hr_assert(ax != NULL && copy != NULL);
 	memcpy(copy, p, len);
-	hr_buf_init(&b, 1u << 22);
-	hr_buf_init(&why, 1u << 16);
 	if (br_ax_add_take(ax, frame, copy, len, &err) == 0) {
 		for (i = 0; br_ax_iframe(ax, i) >= 0; i++)
 			br_ax_join(ax, i, frame); /* a frame in itself */
@@ -67,27 +65,22 @@ tree(const char *p, size_t len, const char *frame, const struct br_props *props)
 		must_be_json(&b);
 	}
 	br_ax_free(ax);
-	hr_buf_done(&b);
-	hr_buf_done(&why);
 }
 
 static void
 page_text(const char *p, size_t len)
 {
-	struct hr_buf b;
+	HR_BUF(b, 1u << 22);
 
-	hr_buf_init(&b, 1u << 22);
 	br_page_text(&b, p, len);
-	hr_buf_done(&b);
 }
 
 static void
 markup(const char *p, size_t len)
 {
-	struct hr_buf b;
+	HR_BUF(b, 1u << 22);
 	struct hr_err err;
 
-	hr_buf_init(&b, 1u << 22);
 	if (br_html_tidy(p, len, &b, &err) == 0)
 		page_text(hr_buf_str(&b), b.len);
 	hr_buf_done(&b);
@@ -121,14 +114,13 @@ snapshot(const char *p, size_t len)
 {
 	struct br_snapshot *s;
 	struct br_props props;
-	struct hr_buf b;
+	HR_BUF(b, 1u << 22);
 	struct hr_err err;
 
 	s = br_snapshot_new(p, len, &err);
 	if (s == NULL)
 		return;
 	br_props_init(&props);
-	hr_buf_init(&b, 1u << 22);
 	if (br_snapshot_props(s, &props, &err) == 0) {
 		br_props_json(&b, &props);
 		must_be_json(&b);
@@ -136,7 +128,6 @@ snapshot(const char *p, size_t len)
 	hr_buf_reset(&b);
 	if (br_snapshot_html(s, &b, &err) == 0)
 		page_text(hr_buf_str(&b), b.len);
-	hr_buf_done(&b);
 	br_props_done(&props);
 	br_snapshot_free(s);
 }

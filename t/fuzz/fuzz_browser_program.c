@@ -32,12 +32,11 @@ is_named_as_literal(const struct br_found *f)
 static void
 check_again(const struct br_found *f)
 {
-	struct hr_buf one, two, why;
+	HR_BUF(one, 1u << 26);
+	HR_BUF(two, 1u << 26);
+	HR_BUF(why, 1u << 26);
 	struct br_calls c;
 
-	hr_buf_init(&one, 1u << 26);
-	hr_buf_init(&two, 1u << 26);
-	hr_buf_init(&why, 1u << 26);
 	found_python(&one, f);
 	hr_assert(one.fail == HR_OK);
 	/* "inf": a name, as Python writes it */
@@ -48,9 +47,6 @@ check_again(const struct br_found *f)
 		hr_assert(two.len == one.len && memcmp(one.p, two.p, one.len) == 0);
 		br_calls_done(&c);
 	}
-	hr_buf_done(&one);
-	hr_buf_done(&two);
-	hr_buf_done(&why);
 }
 
 int
@@ -60,10 +56,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct br_program *p;
 	struct br_calls c;
 	struct br_call call;
-	struct hr_buf why;
+	HR_BUF(why, 1u << 26);
 	size_t i;
 
-	hr_buf_init(&why, 1u << 26);
 	if (br_calls_find(&c, text, size, &why) == 0) {
 		for (i = 0; i < c.n && hr_utf8_valid(text, size); i++)
 			check_again(&c.v[i]);
@@ -79,6 +74,5 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		hr_assert((br_program_bind(p, i, &call, &why) < 0) == (why.len > 0));
 	}
 	br_program_free(p);
-	hr_buf_done(&why);
 	return 0;
 }

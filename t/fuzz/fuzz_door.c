@@ -71,13 +71,12 @@ memory_write(struct hr_sink *sink, const void *p, size_t len)
 static void
 check_json(const char *p, size_t len)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	struct hr_json_error e;
 
 	must(hr_utf8_valid(p, len) && hr_json_decode(p, len, &o, &e) == 0);
 	must(hr_json_str_is(hr_json_at(o, "jsonrpc"), "2.0"));
 	must((hr_json_at(o, "result") != NULL) != (hr_json_at(o, "error") != NULL));
-	json_object_put(o);
 }
 
 /* The last event is the answer; without events it is all there is. */

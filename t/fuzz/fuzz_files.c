@@ -159,9 +159,8 @@ check_diff(struct hr_span old, struct hr_span new)
 {
 	const char *p, *end, *next;
 	size_t minus = 0, plus = 0, a, b;
-	struct hr_buf d;
+	HR_BUF(d, 64u << 20);
 
-	hr_buf_init(&d, 64u << 20);
 	must(hr_diff(&d, old, new, (struct hr_span){"/p", 2}, NULL) == 0 && d.fail == HR_OK);
 	must((d.len == 0) == (old.len == new.len &&memcmp(old.p, new.p, old.len) == 0));
 	for (p = hr_buf_str(&d), end = p + d.len; p < end; p = next + 1) {
@@ -175,7 +174,6 @@ check_diff(struct hr_span old, struct hr_span new)
 	b = hr_pytext_newlines(new.p, new.len) + 1;
 	if (d.len > 0)
 		must(a - (minus - 1) == b - (plus - 1));
-	hr_buf_done(&d);
 }
 
 int

@@ -65,7 +65,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char first[HR_FLEET_SHAPE], again[HR_FLEET_SHAPE];
-	struct json_object *request = NULL;
+	HR_PUT struct json_object *request = NULL;
 	struct hr_json_error why;
 	struct hr_strv plugins = {0};
 	struct hr_err err = {0};
@@ -94,6 +94,5 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must(strlen(first) == sizeof(first) - 1 && strcmp(first, again) == 0);
 	}
 	hr_strv_done(&plugins);
-	json_object_put(request);
 	return 0;
 }

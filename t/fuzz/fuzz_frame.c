@@ -124,7 +124,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct hr_run_request run;
 	struct hr_run_result result;
 	struct hr_session_state state;
-	struct hr_buf b;
+	HR_BUF(b, 1u << 26);
 	const char *p = (const char *)data;
 	uint32_t type;
 	size_t len = size, used, need, n;
@@ -133,7 +133,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		p = (const char *)data; /* as a payload, then */
 		len = size;
 	}
-	hr_buf_init(&b, 1u << 26);
 	if (hr_frame_get_run(p, len, &run, NULL) == 0)
 		run_again(&run, &b);
 	hr_buf_reset(&b);
@@ -145,6 +144,5 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	hr_buf_reset(&b);
 	if (hr_frame_get_list(p, len, list, &n, NULL) == 0)
 		list_again(list, n, &b);
-	hr_buf_done(&b);
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include "host/docker/engine.h"
 #include "host/record.h"
 #include "host/config/toml.h"
+#include "proto/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -111,7 +112,8 @@ static void
 try_value(const char *text)
 {
 	struct hr_config *c = hr_config_new(NULL);
-	char key[160], *json;
+	char key[160];
+	HR_FREE char *json = NULL;
 	size_t i;
 
 	for (i = 0; c != NULL && i < hr_keys_all_n; i++) {
@@ -122,7 +124,6 @@ try_value(const char *text)
 	json = c != NULL ? hr_config_json(c, NULL) : NULL;
 	if (json == NULL)
 		abort();
-	free(json);
 	hr_config_free(c);
 }
 
@@ -130,8 +131,8 @@ static void
 try_config(const char *p, size_t len)
 {
 	struct hr_config *c = hr_config_new(NULL);
-	struct json_object *root = NULL;
-	char *json = NULL;
+	HR_FREE char *json = NULL;
+	HR_PUT struct json_object *root = NULL;
 
 	if (c == NULL)
 		abort();
@@ -141,8 +142,6 @@ try_config(const char *p, size_t len)
 		if (json == NULL)
 			abort();
 	}
-	free(json);
-	json_object_put(root);
 	hr_config_free(c);
 }
 
@@ -184,7 +183,7 @@ try_record(const char *p, size_t len)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *text;
+	HR_FREE char *text = NULL;
 
 	if (size == 0 || size > 100000)
 		return 0;
@@ -201,6 +200,5 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	case 4: try_config(text, size - 1); break;
 	default: try_record(text, size - 1); break;
 	}
-	free(text);
 	return 0;
 }

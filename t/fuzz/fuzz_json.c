@@ -53,14 +53,14 @@ check_answer(const struct hr_answer *a)
 static void
 check_round_trip(const char *p, size_t len)
 {
-	struct json_object *v = NULL, *again = NULL;
-	struct hr_buf one, two;
+	struct json_object *again = NULL;
+	HR_BUF(one, 1u << 26);
+	HR_BUF(two, 1u << 26);
+	HR_PUT struct json_object *v = NULL;
 	struct hr_json_error e;
 
 	if (hr_json_decode(p, len, &v, &e) < 0)
 		return;
-	hr_buf_init(&one, 1u << 26);
-	hr_buf_init(&two, 1u << 26);
 	hr_pyrepr(&one, v);
 	must(one.fail == HR_OK);
 	hr_buf_reset(&one);
@@ -70,23 +70,17 @@ check_round_trip(const char *p, size_t len)
 		must(one.len == two.len && memcmp(one.p, two.p, one.len) == 0);
 		json_object_put(again);
 	}
-	json_object_put(v);
-	hr_buf_done(&one);
-	hr_buf_done(&two);
 }
 
 static void
 check_literal(const char *p, size_t len)
 {
-	struct json_object *v = NULL;
-	struct hr_buf b;
+	HR_BUF(b, 1u << 26);
+	HR_PUT struct json_object *v = NULL;
 
 	if (hr_pyliteral(p, len, &v) < 0)
 		return;
-	hr_buf_init(&b, 1u << 26);
 	hr_pyrepr(&b, v);
-	hr_buf_done(&b);
-	json_object_put(v);
 }
 
 int

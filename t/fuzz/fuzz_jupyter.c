@@ -47,19 +47,17 @@ check_cell(const struct hr_cell *cell)
 	    .include_extra = true,
 	    .dir = "/",
 	    .path = "/p"};
-	struct json_object *list = NULL;
+	HR_PUT struct json_object *list = NULL;
 	struct hr_json_error e;
-	struct hr_buf b;
+	HR_BUF(b, HR_FRAME_MAX);
 	const char *payload;
 	size_t len, used, need;
 	uint32_t type;
 
-	hr_buf_init(&b, HR_FRAME_MAX);
 	hr_buf_addc(&b, '[');
 	hr_buf_add(&b, cell->images.p, cell->images.len);
 	hr_buf_addc(&b, ']');
 	must(hr_json_decode(hr_buf_str(&b), b.len, &list, &e) == 0);
-	json_object_put(list);
 	hr_buf_reset(&b);
 	hr_cell_put(&b, cell);
 	must(b.fail == HR_OK && (b.len > 0 || cell->has_text));
@@ -68,7 +66,6 @@ check_cell(const struct hr_cell *cell)
 	must(b.fail == HR_OK);
 	must(hr_frame_get(b.p, b.len, &type, &payload, &len, &used, &need, NULL) == 1);
 	must(used == b.len);
-	hr_buf_done(&b);
 }
 
 int

@@ -42,7 +42,7 @@ static void
 try_watch(const char *p, size_t len)
 {
 	enum hr_kube_event event = HR_KUBE_LIST;
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	struct hr_kube_status s;
 	struct hr_kube_why why;
 	char version[128] = "";
@@ -54,7 +54,6 @@ try_watch(const char *p, size_t len)
 	hr_kube_why(&why, o);
 	if (strpbrk(why.text, "\n\r\x1b") != NULL)
 		abort();
-	json_object_put(o);
 }
 
 static int
@@ -89,8 +88,8 @@ try_frames(const char *p, size_t len, size_t piece)
 static void
 try_kubeconfig(const char *p, size_t len)
 {
-	struct json_object *merged = NULL;
-	struct hr_kube_login l = {0};
+	HR_PUT struct json_object *merged = NULL;
+	HR_CLEAN(hr_kube_login_done) struct hr_kube_login l = {0};
 	struct hr_err err = {0};
 
 	if (hr_kube_login_merge(&merged, p, len, "/nonexistent", &err) != 0)
@@ -99,21 +98,18 @@ try_kubeconfig(const char *p, size_t len)
 		need_error(&err);
 	else if (l.server == NULL)
 		abort();
-	json_object_put(merged);
-	hr_kube_login_done(&l);
 }
 
 static void
 try_credential(const char *p, size_t len)
 {
-	struct hr_kube_login l = {0};
+	HR_CLEAN(hr_kube_login_done) struct hr_kube_login l = {0};
 	struct hr_err err = {0};
 
 	if (hr_kube_login_take(&l, p, len, 1000, &err) != 0)
 		need_error(&err);
 	else if (l.expires_in < 0)
 		abort();
-	hr_kube_login_done(&l);
 }
 
 int

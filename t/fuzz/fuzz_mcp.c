@@ -45,17 +45,15 @@ mcp_http_event(struct evhttp_request *req, const char *event, const char *data)
 void
 mcp_http_message(struct evhttp_request *req, struct json_object *message)
 {
-	struct json_object *again = NULL;
+	HR_PUT struct json_object *again = NULL;
 	struct hr_json_error e;
-	char *text = mcp_text(message);
+	HR_FREE char *text = mcp_text(message);
 
 	(void)index_of(req);
 	must(text != NULL);
 	must(hr_json_decode(text, strlen(text), &again, &e) == 0);
 	must(hr_json_str_is(hr_json_at(again, "jsonrpc"), "2.0"));
 	must((hr_json_at(again, "id") != NULL) == (hr_json_at(again, "method") == NULL));
-	json_object_put(again);
-	free(text);
 }
 
 void

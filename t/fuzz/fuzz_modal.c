@@ -21,7 +21,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const ProtobufCMessageDescriptor *type;
 	ProtobufCMessage *m, *copy;
 	struct hr_err err = {0};
-	struct hr_buf a, b;
+	HR_BUF(a, 1 << 24);
+	HR_BUF(b, 1 << 24);
 
 	if (size < 1)
 		return 0;
@@ -30,15 +31,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must((m == NULL) == (err.code != HR_OK));
 	if (m == NULL)
 		return 0;
-	hr_buf_init(&a, 1 << 24);
-	hr_buf_init(&b, 1 << 24);
 	must(hr_pb_put(&a, m, &err) == 0);
 	copy = hr_pb_read("X", "it", type, hr_buf_str(&a), a.len, &err);
 	must(copy != NULL);
 	must(hr_pb_put(&b, copy, &err) == 0);
 	must(a.len == b.len && memcmp(hr_buf_str(&a), hr_buf_str(&b), a.len) == 0);
-	hr_buf_done(&a);
-	hr_buf_done(&b);
 	hr_pb_free(m);
 	hr_pb_free(copy);
 	return 0;

@@ -20,16 +20,14 @@ static int
 on_begin(void *arg, const char *disposition, size_t len)
 {
 	struct notes *n = arg;
-	struct hr_buf value;
+	HR_BUF(value, HR_MULTIPART_HEADERS_MAX);
 
 	hr_buf_addc(&n->text, 'B');
 	if (disposition == NULL)
 		return 0;
 	hr_buf_add(&n->text, disposition, len);
-	hr_buf_init(&value, HR_MULTIPART_HEADERS_MAX);
 	if (hr_params_get(disposition, len, "filename", &value))
 		must(value.len <= len);
-	hr_buf_done(&value);
 	return 0;
 }
 

@@ -31,14 +31,12 @@ static void
 check(const char *kind, const void *bytes, size_t len)
 {
 	struct hr_err err = {.code = HR_OK};
-	struct hr_buf text;
+	HR_BUF(text, HR_OFFICE_TEXT_MAX);
 	int r;
 
-	hr_buf_init(&text, HR_OFFICE_TEXT_MAX);
 	r = hr_office_text(kind, bytes, len, &text, &err);
 	must(r == 0 ? text.fail == HR_OK && hr_utf8_valid(hr_buf_str(&text), text.len)
 		    : r == -1 && err.msg[0] != '\0');
-	hr_buf_done(&text);
 }
 
 int
@@ -48,7 +46,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const char *p, *end, *next;
 	unsigned kind;
 	size_t n = 0, room = size + 4096, len;
-	char *archive_bytes;
+	HR_FREE char *archive_bytes = NULL;
 
 	if (size == 0)
 		return 0;
@@ -70,6 +68,5 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	len = office_pack(part, n, archive_bytes, room);
 	must(len > 0);
 	check(kinds[kind], archive_bytes, len);
-	free(archive_bytes);
 	return 0;
 }

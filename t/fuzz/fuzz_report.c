@@ -57,7 +57,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				    "himBs\0"
 				    "emacs:monitor";
 	struct hr_report_reader whole, cut;
-	struct hr_buf kept;
+	HR_BUF(kept, 1u << 20);
 	uint64_t a, b = 0;
 	unsigned n_whole = 0, n_cut = 0, before, i;
 	size_t at, step;
@@ -83,9 +83,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	hr_report_reader_done(&whole);
 	hr_report_reader_done(&cut);
 	/* the other text that the shell may make up */
-	hr_buf_init(&kept, 1u << 20);
 	hr_exports_keep((const char *)data, size, &kept);
 	must(kept.fail != HR_OK || kept.len <= size);
-	hr_buf_done(&kept);
 	return 0;
 }

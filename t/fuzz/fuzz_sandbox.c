@@ -20,12 +20,11 @@ static const char *const env[] = {"DOCKER_HOST=unix:///nonexistent", "GITHUB_TOK
 static void
 need_json(char *text)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	struct hr_json_error why;
 
 	if (text == NULL || hr_json_decode(text, strlen(text), &o, &why) != 0)
 		abort();
-	json_object_put(o);
 	free(text);
 }
 

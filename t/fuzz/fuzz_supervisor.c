@@ -55,7 +55,7 @@ try_options(char *text, size_t len)
 static void
 try_line(const char *text, size_t len)
 {
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 	size_t skip, i;
 
 	(void)hr_nginx_line(text, len, &skip);
@@ -63,7 +63,6 @@ try_line(const char *text, size_t len)
 	hr_assert(skip <= len);
 	(void)hr_log_child_level(text, len, &skip);
 	hr_assert(skip <= len);
-	hr_buf_init(&b, 1 << 20);
 	hr_quote_text(&b, text, len);
 	for (i = 0; i < b.len; i++)
 		hr_assert((unsigned char)b.p[i] >= ' ' && b.p[i] != 0x7F);
@@ -71,27 +70,24 @@ try_line(const char *text, size_t len)
 	hr_quote_json(&b, text, len);
 	for (i = 0; i < b.len; i++)
 		hr_assert((unsigned char)b.p[i] >= ' ');
-	hr_buf_done(&b);
 }
 
 static void
 try_template(const char *text, size_t len)
 {
 	const struct hr_place places[] = {{"run_dir", text, false}, {"listen", "[::1]:1", false}};
-	struct hr_buf b;
-	char *cd;
+	HR_BUF(b, 1 << 16);
+	HR_FREE char *cd = NULL;
 
-	hr_buf_init(&b, 1 << 16);
 	(void)hr_template_fill(&b, text, len, places, 2, NULL);
 	hr_buf_done(&b);
 	cd = hr_keeper_cd(text);
-	free(cd);
 }
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *text;
+	HR_FREE char *text = NULL;
 
 	if (size == 0 || size > 100000)
 		return 0;
@@ -106,6 +102,5 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	case 2: try_line(text, size - 1); break;
 	default: try_template(text, size - 1); break;
 	}
-	free(text);
 	return 0;
 }

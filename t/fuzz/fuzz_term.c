@@ -51,15 +51,14 @@ fuzz_trimmed(const struct hr_buf *b)
 static void
 fuzz_watch(struct hr_term *t, const uint8_t *p, size_t size, size_t cut, size_t limit)
 {
-	struct hr_buf text, before;
+	HR_BUF(text, (size_t)1 << 28);
+	HR_BUF(before, (size_t)1 << 28);
 	uint64_t m = hr_term_cursor_row(t);
 	char replies[64];
 	size_t i, n;
 	uint64_t g;
 	unsigned col, row;
 
-	hr_buf_init(&text, (size_t)1 << 28);
-	hr_buf_init(&before, (size_t)1 << 28);
 	for (i = 0; i < size; i += n) {
 		n = size - i < cut ? size - i : cut;
 		g = hr_term_generation(t);
@@ -84,19 +83,16 @@ fuzz_watch(struct hr_term *t, const uint8_t *p, size_t size, size_t cut, size_t 
 		fuzz_check(m >= hr_term_first_row(t) + row);
 		(void)hr_term_replies(t, replies, sizeof(replies));
 	}
-	hr_buf_done(&text);
-	hr_buf_done(&before);
 }
 
 static void
 fuzz_tame(const uint8_t *p, size_t size, size_t cut)
 {
 	struct hr_tame whole = {.terminal = true, .colours = true}, parts = whole;
-	struct hr_buf a, b;
+	HR_BUF(a, (size_t)1 << 28);
+	HR_BUF(b, (size_t)1 << 28);
 	size_t n, i;
 
-	hr_buf_init(&a, (size_t)1 << 28);
-	hr_buf_init(&b, (size_t)1 << 28);
 	hr_tame_feed(&whole, &a, (const char *)p, size);
 	for (i = 0; i < size; i += n) {
 		n = size - i < cut ? size - i : cut;
@@ -114,8 +110,6 @@ fuzz_tame(const uint8_t *p, size_t size, size_t cut)
 			fuzz_check((uint8_t)a.p[i] >= ' ' || strchr("\r\n\t\b", a.p[i]) != NULL);
 		}
 	}
-	hr_buf_done(&a);
-	hr_buf_done(&b);
 }
 
 int
@@ -125,7 +119,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    {0, 0, 0, 0, true}, {100, 30, 200, 65536, true}};
 	struct hr_term_config config;
 	struct hr_term *watched, *whole;
-	struct hr_buf a, b;
+	HR_BUF(a, (size_t)1 << 28);
+	HR_BUF(b, (size_t)1 << 28);
 	size_t limit, cut;
 
 	if (size < 2)
@@ -141,16 +136,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_watch(watched, data + 1, size - 1, cut, limit);
 	hr_term_feed(whole, data + 1, size - 1);
 	fuzz_tame(data + 1, size - 1, cut);
-	hr_buf_init(&a, (size_t)1 << 28);
-	hr_buf_init(&b, (size_t)1 << 28);
 	hr_term_text(watched, &a);
 	hr_term_text(whole, &b);
 	fuzz_check(hr_term_rows_dropped(watched) == hr_term_rows_dropped(whole));
 	fuzz_check(a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0));
 	hr_term_reset(watched);
 	fuzz_check(hr_term_memory(watched) < 4096);
-	hr_buf_done(&a);
-	hr_buf_done(&b);
 	hr_term_free(watched);
 	hr_term_free(whole);
 	return 0;

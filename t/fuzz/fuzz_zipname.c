@@ -15,11 +15,12 @@
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct hr_buf clean, again;
+	HR_BUF(clean, PATH_MAX + 1);
+	HR_BUF(again, PATH_MAX + 1);
 	const char *p;
 	unsigned depth = 0;
 	size_t n;
-	char *name;
+	HR_FREE char *name = NULL;
 	int r;
 
 	if (memchr(data, '\0', size) != NULL || size > 100000)
@@ -29,8 +30,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size > 0)
 		memcpy(name, data, size);
 	name[size] = '\0';
-	hr_buf_init(&clean, PATH_MAX + 1);
-	hr_buf_init(&again, PATH_MAX + 1);
 	r = hr_unpack_name(name, &clean);
 	must(r == 0 || r == 1 || (r == -1 && (errno == ENAMETOOLONG || errno == ELOOP)));
 	must(r != 0 || clean.fail == HR_OK);
@@ -49,8 +48,5 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must(again.len == clean.len &&
 		     memcmp(hr_buf_str(&again), hr_buf_str(&clean), clean.len) == 0);
 	}
-	hr_buf_done(&clean);
-	hr_buf_done(&again);
-	free(name);
 	return 0;
 }

@@ -52,14 +52,13 @@ on_death(int sig)
 static void
 run(const struct hr_buf *b)
 {
-	uint8_t *copy = malloc(b->len > 0 ? b->len : 1);
+	HR_FREE uint8_t *copy = malloc(b->len > 0 ? b->len : 1);
 
 	if (copy == NULL)
 		give_up("no memory", "replay");
 	if (b->len > 0)
 		memcpy(copy, b->p, b->len);
 	(void)LLVMFuzzerTestOneInput(copy, b->len);
-	free(copy);
 }
 
 static uint64_t
@@ -126,7 +125,8 @@ static void
 run_mutation(uint64_t fuzz_seed, unsigned i, unsigned j)
 {
 	uint64_t state = fuzz_seed * 0x100000001B3U + ((uint64_t)i << 32) + j;
-	struct hr_buf a, b;
+	HR_BUF(a, 2 * INPUT_MAX);
+	HR_BUF(b, 2 * INPUT_MAX);
 	size_t changes;
 
 	at_seed = i;
@@ -135,8 +135,6 @@ run_mutation(uint64_t fuzz_seed, unsigned i, unsigned j)
 		run(&seeds[i]);
 		return;
 	}
-	hr_buf_init(&a, 2 * INPUT_MAX);
-	hr_buf_init(&b, 2 * INPUT_MAX);
 	hr_buf_add(&a, seeds[i].p, seeds[i].len);
 	for (changes = 1 + random_below(&state, STACKED); changes > 0; changes--) {
 		mutate_once(&b, &a, &state);
@@ -145,8 +143,6 @@ run_mutation(uint64_t fuzz_seed, unsigned i, unsigned j)
 	}
 	if (a.fail == HR_OK && b.fail == HR_OK)
 		run(&a);
-	hr_buf_done(&a);
-	hr_buf_done(&b);
 }
 
 /* One line of a seed file: \\, \n, \r, \t, \xNN and plain bytes. */
@@ -197,11 +193,10 @@ seed_add(const char *p, const char *end, bool raw)
 static void
 load(const char *path, bool raw)
 {
-	struct hr_buf text;
+	HR_BUF(text, 16 << 20);
 	struct hr_err err = {0};
 	const char *p, *end, *nl;
 
-	hr_buf_init(&text, 16 << 20);
 	if (hr_path_read(path, &text, &err) != 0)
 		give_up(err.msg, path);
 	p = hr_buf_str(&text);
@@ -214,7 +209,6 @@ load(const char *path, bool raw)
 		if (nl > p && *p != '#')
 			seed_add(p, nl, false);
 	}
-	hr_buf_done(&text);
 }
 
 /* t/fuzz/replay_term: "term", also where libtool put a directory before it or "lt-". */

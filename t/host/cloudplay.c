@@ -21,12 +21,10 @@ extern char **environ;
 void
 play_bytes(struct json_object *o, const char *name, const char *p, size_t len)
 {
-	struct hr_buf b;
+	HR_BUF(b, 512u << 20);
 
-	hr_buf_init(&b, 512u << 20);
 	hr_quote_base64(&b, p, len);
 	play_put(o, name, json_object_new_string(hr_buf_str(&b)));
-	hr_buf_done(&b);
 }
 
 void
@@ -39,16 +37,12 @@ char *
 play_unbase64(struct json_object *o, const char *name, size_t *ret_len)
 {
 	const char *text = hr_json_text_or(o, name, "");
-	struct hr_buf b;
-	char *p;
+	HR_BUF(b, 512u << 20);
 
-	hr_buf_init(&b, 512u << 20);
 	hr_buf_adds(&b, "");
 	hr_assert(hr_quote_unbase64(&b, text, strlen(text)));
 	*ret_len = b.len;
-	p = b.p != NULL ? hr_buf_take(&b) : strdup("");
-	hr_buf_done(&b);
-	return p;
+	return b.p != NULL ? hr_buf_take(&b) : strdup("");
 }
 
 /* "NAME=value" of an object; the caller's. */
@@ -95,7 +89,7 @@ set_state(struct hr_cloud *c, struct json_object *q, struct hr_err *err)
 static void
 answer(int r, struct json_object *o, const struct hr_err *err)
 {
-	struct json_object *all = json_object_new_object();
+	HR_PUT struct json_object *all = json_object_new_object();
 
 	if (r == 0) {
 		play_put(all, "ok", o);
@@ -107,7 +101,6 @@ answer(int r, struct json_object *o, const struct hr_err *err)
 	}
 	(void)puts(json_object_to_json_string_ext(all, JSON_C_TO_STRING_PLAIN));
 	(void)fflush(stdout);
-	json_object_put(all);
 }
 
 /* What its tables have functions for. */

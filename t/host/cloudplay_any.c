@@ -24,7 +24,7 @@ static int
 run(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_err *err)
 {
 	struct play_said said;
-	struct hr_strv env = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
 	struct hr_cloud_command command = {.line = hr_json_text_or(q, "line", ""),
 	    .cwd = hr_json_text_at(q, "cwd"),
 	    .timeout_ms = (unsigned)hr_json_int_at(q, "timeout_ms"),
@@ -45,7 +45,6 @@ run(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_
 	play_bytes(o, "stderr", hr_buf_str(&said.err), said.err.len);
 	hr_buf_done(&said.out);
 	hr_buf_done(&said.err);
-	hr_strv_done(&env);
 	return r;
 }
 
@@ -54,7 +53,7 @@ files(
     struct hr_cloud *c, bool put, struct json_object *q, struct json_object *o, struct hr_err *err)
 {
 	const char *path = hr_json_text_or(q, "path", "");
-	struct hr_buf b;
+	HR_BUF(b, HR_CLOUD_FILE_MAX);
 	size_t len;
 	char *p;
 	int r;
@@ -65,10 +64,8 @@ files(
 		free(p);
 		return r;
 	}
-	hr_buf_init(&b, HR_CLOUD_FILE_MAX);
 	r = c->ops->get(c, path, &b, err);
 	play_bytes(o, "b64", hr_buf_str(&b), b.len);
-	hr_buf_done(&b);
 	return r;
 }
 

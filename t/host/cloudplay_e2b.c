@@ -31,7 +31,7 @@ static int
 run(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_err *err)
 {
 	struct play_said said;
-	struct hr_strv env = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
 	struct hr_cloud_command command = {.line = hr_json_text_or(q, "line", ""),
 	    .cwd = hr_json_text_at(q, "cwd"),
 	    .timeout_ms = (unsigned)hr_json_int_at(q, "timeout_ms"),
@@ -55,7 +55,6 @@ run(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_
 	play_bytes(o, "stderr", hr_buf_str(&said.err), said.err.len);
 	hr_buf_done(&said.out);
 	hr_buf_done(&said.err);
-	hr_strv_done(&env);
 	return r;
 }
 

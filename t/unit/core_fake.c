@@ -305,10 +305,9 @@ fake_bytes(struct fake *f, const char *p, size_t len)
 void
 fake_out(struct fake *f, const char *text)
 {
-	struct hr_buf b;
+	HR_BUF(b, 64u << 20);
 
 	leave(f, true);
-	hr_buf_init(&b, 64u << 20);
 	for (; *text != '\0'; text++) {
 		if (*text == '\n')
 			hr_buf_addc(&b, '\r');
@@ -317,7 +316,6 @@ fake_out(struct fake *f, const char *text)
 	hr_assert(b.fail == HR_OK);
 	leave(f, false);
 	fake_bytes(f, hr_buf_str(&b), b.len);
-	hr_buf_done(&b);
 }
 
 void

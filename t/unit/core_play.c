@@ -100,7 +100,7 @@ print_known(struct play *y)
 	static const char *const texts[] = {"\033[?2004h", "\033[?2004l\r", "\033[?2004l", "\r",
 	    HR_HOOK_STARTED, HR_HOOK_MORE, "\033[?1049h", "\033[?1049l", "\033[2J\033[3J", "text\n",
 	    "text", "\n", "\rprogress", "\033c", "\033[6n", "   \n", "\033[5A\033[J"};
-	struct hr_buf many;
+	HR_BUF(many, 1u << 20);
 	uint8_t which = next(y);
 	unsigned i;
 
@@ -108,13 +108,11 @@ print_known(struct play *y)
 		fake_out(&y->f, texts[which & 15]);
 		return;
 	}
-	hr_buf_init(&many, 1u << 20);
 	for (i = 0; i < 300; i++)
 		hr_buf_addf(&many, "line %u\r\n", i);
 	hr_assert(many.fail == HR_OK);
 	for (i = 0; i <= (which & 15u); i++)
 		fake_bytes(&y->f, many.p, many.len);
-	hr_buf_done(&many);
 }
 
 static void

@@ -75,19 +75,16 @@ do_edit(struct json_object *in, struct hr_buf *out)
 	    .new_str = member(args, "new_str"),
 	    .insert_line = member(args, "insert_line"),
 	    .view_range = member(args, "view_range")};
-	struct hr_buf t, diff;
+	HR_BUF(t, HR_EDIT_TEXT_MAX);
+	HR_BUF(diff, HR_EDIT_TEXT_MAX);
 	const char *r;
 
-	hr_buf_init(&t, HR_EDIT_TEXT_MAX);
-	hr_buf_init(&diff, HR_EDIT_TEXT_MAX);
 	r = results[hr_editor_run(&editor, &q, &t, &diff)];
 	put_text(out, "result", r, strlen(r));
 	put_text(out, "text", hr_buf_str(&t), t.len);
 	put_text(out, "diff", hr_buf_str(&diff), diff.len);
 	if (t.fail != HR_OK || diff.fail != HR_OK)
 		exit(1);
-	hr_buf_done(&t);
-	hr_buf_done(&diff);
 }
 
 static void
@@ -99,17 +96,15 @@ do_action(struct json_object *in, struct hr_buf *out)
 	    .user_id = (uid_t)json_object_get_int64(member(in, "user_id"))};
 	struct hr_answer answer;
 	struct hr_event ev;
-	struct hr_buf why;
+	HR_BUF(why, 1 << 20);
 
 	hr_answer_init(&answer);
-	hr_buf_init(&why, 1 << 20);
 	if (hr_event_decode(member(in, "action"), &ev, &why) < 0)
 		hr_answer_internal(&answer, &why);
 	else
 		hr_action_perform(&env, &ev, &answer);
 	hr_buf_addf(out, "\"status\":%d", answer.status);
 	put_text(out, "body", hr_buf_str(&answer.body), answer.body.len);
-	hr_buf_done(&why);
 	hr_answer_done(&answer);
 }
 
@@ -126,27 +121,23 @@ static void
 do_guess(struct json_object *in, struct hr_buf *out)
 {
 	struct hr_encoding e;
-	struct hr_buf bytes;
+	HR_BUF(bytes, 64u << 20);
 
-	hr_buf_init(&bytes, 64u << 20);
 	if (hr_textfile_read(c_text(in, "path"), &bytes, NULL) < 0)
 		exit(1);
 	hr_encoding_detect(hr_buf_str(&bytes), bytes.len, &e);
 	put_text(out, "charset", e.charset->name, strlen(e.charset->name));
 	hr_buf_addf(out, ",\"mark\":%s", e.mark ? "true" : "false");
-	hr_buf_done(&bytes);
 }
 
 static void
 do_diff(struct json_object *in, struct hr_buf *out)
 {
-	struct hr_buf diff;
+	HR_BUF(diff, 256u << 20);
 
-	hr_buf_init(&diff, 256u << 20);
 	if (hr_diff(&diff, text(in, "old"), text(in, "new"), text(in, "path"), NULL) < 0)
 		exit(1);
 	put_text(out, "diff", hr_buf_str(&diff), diff.len);
-	hr_buf_done(&diff);
 }
 
 static void
@@ -164,13 +155,11 @@ static void
 do_insert_lines(struct json_object *in, struct hr_buf *out)
 {
 	struct hr_span old = text(in, "original");
-	struct hr_buf t;
+	HR_BUF(t, 64u << 20);
 
-	hr_buf_init(&t, 64u << 20);
 	hr_rw_insert(&t, &old, text(in, "content"), json_object_get_int64(member(in, "start")),
 	    json_object_get_int64(member(in, "end")));
 	put_text(out, "text", hr_buf_str(&t), t.len);
-	hr_buf_done(&t);
 }
 
 static const struct {
@@ -190,14 +179,13 @@ static int
 play(const char *line, size_t len)
 {
 	struct hr_json_error e;
-	struct json_object *in = NULL;
-	struct hr_buf out;
+	HR_BUF(out, (size_t)1 << 30);
+	HR_PUT struct json_object *in = NULL;
 	size_t i;
 	int r = -1;
 
 	if (hr_json_decode(line, len, &in, &e) < 0)
 		return -1;
-	hr_buf_init(&out, (size_t)1 << 30);
 	hr_buf_addc(&out, '{');
 	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		if (strcmp(parts[i].name, c_text(in, "do")) == 0) {
@@ -209,21 +197,18 @@ play(const char *line, size_t len)
 	if (out.fail != HR_OK || fwrite(out.p, 1, out.len, stdout) != out.len ||
 	    fflush(stdout) != 0)
 		r = -1;
-	hr_buf_done(&out);
-	json_object_put(in);
 	return r;
 }
 
 int
 main(void)
 {
-	char *line = NULL;
+	HR_FREE char *line = NULL;
 	size_t cap = 0;
 	ssize_t n;
 	int r = 0;
 
 	while (r == 0 && (n = getline(&line, &cap, stdin)) > 0)
 		r = play(line, (size_t)n);
-	free(line);
 	return r == 0 ? 0 : 1;
 }

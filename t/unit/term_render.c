@@ -14,7 +14,7 @@
 static void
 render_case(struct hr_term *t, const char *bytes, size_t len, size_t cut)
 {
-	struct hr_buf out;
+	HR_BUF(out, (size_t)1 << 30);
 	unsigned col, row;
 	size_t i;
 
@@ -22,13 +22,11 @@ render_case(struct hr_term *t, const char *bytes, size_t len, size_t cut)
 		cut = len;
 	for (i = 0; i < len; i += cut)
 		hr_term_feed(t, bytes + i, len - i < cut ? len - i : cut);
-	hr_buf_init(&out, (size_t)1 << 30);
 	hr_term_text(t, &out);
 	hr_term_cursor(t, &col, &row);
 	printf("%u %u %u %d %zu\n", col, row, history_rows(t), hr_term_alternate(t), out.len);
 	fwrite(hr_buf_str(&out), 1, out.len, stdout);
 	fflush(stdout);
-	hr_buf_done(&out);
 }
 
 int

@@ -361,7 +361,7 @@ END_TEST
 
 START_TEST(big_answer)
 {
-	char *big = malloc((16u << 20) + 1);
+	HR_FREE char *big = malloc((16u << 20) + 1);
 
 	ck_assert_ptr_nonnull(big);
 	memset(big, 'x', 16u << 20);
@@ -369,7 +369,6 @@ START_TEST(big_answer)
 	keeper_answers(big);
 	run_with_keeper(RUN("\"command\":\"x\",\"hidden\":true", ""));
 	ck_assert_uint_gt(h.answer.body.len, 16u << 20);
-	free(big);
 	/* its memory goes back */
 	hr_answer_reset(&h.answer);
 	ck_assert_uint_lt(h.answer.body.room, 2u << 20);

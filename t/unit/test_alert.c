@@ -132,15 +132,13 @@ static const char *
 content(const char *name)
 {
 	static char text[8192];
-	struct hr_buf b;
+	HR_BUF(b, sizeof(text) - 1);
 
-	hr_buf_init(&b, sizeof(text) - 1);
 	text[0] = '\0';
 	if (access(name, F_OK) == 0) {
 		ck_assert_int_eq(hr_path_read(name, &b, &err), 0);
 		(void)snprintf(text, sizeof(text), "%s", hr_buf_str(&b));
 	}
-	hr_buf_done(&b);
 	return text;
 }
 
@@ -345,9 +343,8 @@ END_TEST
 
 START_TEST(json)
 {
-	struct hr_buf b;
+	HR_BUF(b, 1024);
 
-	hr_buf_init(&b, 1024);
 	hr_alerts_json(&b, &a);
 	ck_assert_str_eq(hr_buf_str(&b), "[]");
 	hr_buf_reset(&b);
@@ -356,16 +353,14 @@ START_TEST(json)
 	hr_alerts_json(&b, &a);
 	ck_assert_uint_eq(times(hr_buf_str(&b), "\"since\":\"20"), 2);
 	ck_assert_ptr_eq(strstr(hr_buf_str(&b), "[{\"alert\":\"mem_high\""), hr_buf_str(&b));
-	hr_buf_done(&b);
 }
 END_TEST
 
 START_TEST(history)
 {
-	struct hr_buf b;
+	HR_BUF(b, 4096);
 	unsigned i;
 
-	hr_buf_init(&b, 4096);
 	hr_alerts_history(&b, &a);
 	ck_assert_str_eq(hr_buf_str(&b), "{\"alerts\":[],\"history\":[]}");
 	hr_buf_reset(&b);
@@ -383,7 +378,6 @@ START_TEST(history)
 	ck_assert_uint_eq(times(hr_buf_str(&b), "\"state\":\"resolved\""), 4);
 	ck_assert_uint_eq(times(hr_buf_str(&b), "\"since\":\"20"), HR_ALERTS);
 	ck_assert_ptr_nonnull(strstr(hr_buf_str(&b), "\"history\":[{\"alert\":\"mem_pressure\","));
-	hr_buf_done(&b);
 }
 END_TEST
 

@@ -47,12 +47,10 @@ put(const char *name, const char *text)
 static void
 assert_holds(const char *name, const char *text)
 {
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 
-	hr_buf_init(&b, 1 << 20);
 	ck_assert_int_eq(hr_path_read(in_top(name), &b, NULL), 0);
 	ck_assert_str_eq(hr_buf_str(&b), text);
-	hr_buf_done(&b);
 }
 
 static struct stat
@@ -278,7 +276,7 @@ END_TEST
 START_TEST(failing_write_changes_nothing)
 {
 	struct rlimit small = {4096, RLIM_INFINITY}, was;
-	char *text = malloc(8193);
+	HR_FREE char *text = malloc(8193);
 
 	ck_assert_ptr_nonnull(text);
 	memset(text, 'n', 8192);
@@ -297,7 +295,6 @@ START_TEST(failing_write_changes_nothing)
 	assert_holds("a", "old");
 	assert_holds("c", "old");
 	ck_assert_int_eq(entries(), 3);
-	free(text);
 }
 END_TEST
 
@@ -341,13 +338,11 @@ static void
 tell(const void *arg)
 {
 	struct told *const *t = arg;
-	struct hr_buf b;
+	HR_BUF(b, 100);
 
-	hr_buf_init(&b, 100);
 	(*t)->times++;
 	(*t)->was_old =
 	    hr_path_read(in_top("a"), &b, NULL) == 0 && strcmp(hr_buf_str(&b), "old") == 0;
-	hr_buf_done(&b);
 }
 
 /* Who asks is told while nothing has changed, whichever way is taken, and not if nothing will. */

@@ -55,19 +55,18 @@ json_of(uint32_t at, size_t *ret_len)
 static void
 same(const char *what, const char *want, const struct hr_buf *have)
 {
-	char *name = string_at(0, "name");
+	HR_FREE char *name = string_at(0, "name");
 
 	ck_assert_msg(have->fail == HR_OK && strlen(want) == have->len &&
 			  memcmp(want, hr_buf_str(have), have->len) == 0,
 	    "%s of %s:\n--- want\n%s\n--- have\n%s", what, name, want, hr_buf_str(have));
-	free(name);
 }
 
 static void
 each_line(const char *file, int atleast, void (*play)(void))
 {
 	FILE *f = lines_open(file);
-	char *p = NULL;
+	HR_FREE char *p = NULL;
 	size_t cap = 0;
 	int n = 0;
 
@@ -78,7 +77,6 @@ each_line(const char *file, int atleast, void (*play)(void))
 		play();
 		br_tape_done(&line);
 	}
-	free(p);
 	(void)fclose(f);
 	ck_assert_int_ge(n, atleast);
 }
@@ -124,7 +122,9 @@ play_axtree(void)
 {
 	struct br_ax *ax = br_ax_new();
 	struct br_props props;
-	char *json, *want = string_at(0, "text"), *error = string_at(0, "error");
+	char *json;
+	HR_FREE char *want = string_at(0, "text");
+	HR_FREE char *error = string_at(0, "error");
 	size_t len;
 	int done;
 
@@ -140,8 +140,6 @@ play_axtree(void)
 		ck_assert_msg(done == 0, "%s", hr_buf_str(&why));
 		same("text", want, &text);
 	}
-	free(want);
-	free(error);
 	br_props_done(&props);
 	br_ax_free(ax);
 }
@@ -161,7 +159,8 @@ merged(void)
 	struct br_ax *ax = br_ax_new();
 	uint32_t by_frame = br_tape_at(&line, 0, "axtrees"),
 		 describe = br_tape_at(&line, 0, "describe");
-	char **frames, *json, *frame, backend[32];
+	char *json, *frame, backend[32];
+	HR_FREE char **frames = NULL;
 	size_t n, i, len;
 	int64_t id;
 
@@ -173,7 +172,6 @@ merged(void)
 		ck_assert_msg(br_ax_add_take(ax, frames[i], json, len, &err) == 0, "%s", err.msg);
 		free(frames[i]);
 	}
-	free(frames);
 	for (i = 0; (id = br_ax_iframe(ax, i)) >= 0; i++) {
 		(void)snprintf(backend, sizeof(backend), "%lld", (long long)id);
 		frame = string_at(describe, backend);
@@ -251,11 +249,10 @@ static void
 check_json(const struct br_ax *ax, const struct br_props *props, const char *want)
 {
 	struct br_ax *again = br_ax_new();
-	struct hr_buf json;
+	HR_BUF(json, 1 << 26);
 	size_t len;
 	char *copy;
 
-	hr_buf_init(&json, 1 << 26);
 	br_ax_json(ax, &json);
 	len = json.len;
 	copy = hr_buf_take(&json);
@@ -270,7 +267,8 @@ check_json(const struct br_ax *ax, const struct br_props *props, const char *wan
 static void
 check_text(const struct br_snapshot *s, uint32_t expect)
 {
-	char *html = string_at(expect, "html"), *want = string_at(expect, "page_text");
+	HR_FREE char *html = string_at(expect, "html");
+	HR_FREE char *want = string_at(expect, "page_text");
 
 	hr_buf_reset(&text);
 	ck_assert_int_eq(br_snapshot_html(s, &text, &err), 0);
@@ -278,8 +276,6 @@ check_text(const struct br_snapshot *s, uint32_t expect)
 	hr_buf_reset(&text);
 	br_page_text(&text, html, strlen(html));
 	same("page text", want, &text);
-	free(html);
-	free(want);
 }
 
 static void
@@ -289,10 +285,10 @@ play_extract(void)
 	struct br_ax *ax = merged();
 	struct br_snapshot *s;
 	struct br_props props;
-	char *json, *want;
+	HR_FREE char *want = NULL;
 	size_t len;
+	HR_FREE char *json = json_of(br_tape_at(&line, 0, "snapshot"), &len);
 
-	json = json_of(br_tape_at(&line, 0, "snapshot"), &len);
 	s = br_snapshot_new(json, len, &err);
 	ck_assert_msg(s != NULL, "%s", err.msg);
 	br_props_init(&props);
@@ -305,10 +301,8 @@ play_extract(void)
 	same("tree", want, &text);
 	check_json(ax, &props, want);
 	check_text(s, expect);
-	free(want);
 	br_props_done(&props);
 	br_snapshot_free(s);
-	free(json);
 	br_ax_free(ax);
 }
 
@@ -360,17 +354,15 @@ END_TEST
 static void
 play_html(void)
 {
-	char *markup = string_at(0, "markup"), *html = string_at(0, "html");
-	char *want = string_at(0, "text");
+	HR_FREE char *markup = string_at(0, "markup");
+	HR_FREE char *html = string_at(0, "html");
+	HR_FREE char *want = string_at(0, "text");
 
 	ck_assert_int_eq(br_html_tidy(markup, strlen(markup), &text, &err), 0);
 	same("HTML", html, &text);
 	hr_buf_reset(&text);
 	br_page_text(&text, html, strlen(html));
 	same("text", want, &text);
-	free(markup);
-	free(html);
-	free(want);
 }
 
 START_TEST(markup_at_random)
@@ -384,10 +376,9 @@ static const char *
 text_of(const char *nodes, const char *strings)
 {
 	struct br_snapshot *s;
-	struct hr_buf json, page;
+	HR_BUF(json, 1 << 16);
+	HR_BUF(page, 1 << 16);
 
-	hr_buf_init(&json, 1 << 16);
-	hr_buf_init(&page, 1 << 16);
 	hr_buf_addf(&json, "{\"documents\":[{\"nodes\":{%s}}],\"strings\":[%s]}", nodes, strings);
 	s = br_snapshot_new(json.p, json.len, &err);
 	ck_assert_msg(s != NULL, "%s", err.msg);
@@ -395,8 +386,6 @@ text_of(const char *nodes, const char *strings)
 	hr_buf_reset(&text);
 	br_page_text(&text, hr_buf_str(&page), page.len);
 	br_snapshot_free(s);
-	hr_buf_done(&page);
-	hr_buf_done(&json);
 	return hr_buf_str(&text);
 }
 
@@ -416,8 +405,9 @@ END_TEST
 static void
 play_short(void)
 {
-	char *markup = string_at(0, "markup"), *html = string_at(0, "html");
-	char *want = string_at(0, "text");
+	HR_FREE char *markup = string_at(0, "markup");
+	HR_FREE char *html = string_at(0, "html");
+	HR_FREE char *want = string_at(0, "text");
 	struct hr_buf b;
 	size_t cap;
 
@@ -432,9 +422,6 @@ play_short(void)
 			same("text", want, &b);
 		hr_buf_done(&b);
 	}
-	free(markup);
-	free(html);
-	free(want);
 }
 
 START_TEST(short_of_room)

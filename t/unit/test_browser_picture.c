@@ -137,15 +137,13 @@ END_TEST
 /* A picture of 5000 times 5000 pixels is a few kilobytes, and 75 MB once it is read. */
 START_TEST(too_large)
 {
-	struct br_picture large = {calloc(5000 * 5000, 3), 5000, 5000}, p;
-	struct hr_buf b;
+	struct br_picture p;
+	HR_BUF(b, 1 << 28);
+	HR_CLEAN(br_picture_done) struct br_picture large = {calloc(5000 * 5000, 3), 5000, 5000};
 
-	hr_buf_init(&b, 1 << 28);
 	ck_assert_int_eq(br_picture_write(&large, &b, &err), 0);
 	ck_assert_int_eq(br_picture_read(&p, b.p, b.len, &err), -1);
 	ck_assert_int_eq(err.code, HR_E_TOOLARGE);
-	br_picture_done(&large);
-	hr_buf_done(&b);
 }
 END_TEST
 

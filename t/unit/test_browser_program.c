@@ -177,7 +177,7 @@ play_file(const char *name, int atleast)
 	FILE *f = lines_open(name);
 	struct json_object *v;
 	struct hr_json_error e;
-	char *line = NULL;
+	HR_FREE char *line = NULL;
 	size_t cap = 0;
 	int n = 0;
 
@@ -186,7 +186,6 @@ play_file(const char *name, int atleast)
 		play(v);
 		json_object_put(v);
 	}
-	free(line);
 	(void)fclose(f);
 	ck_assert_int_ge(n, atleast);
 }

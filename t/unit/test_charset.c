@@ -74,18 +74,14 @@ START_TEST(cannot_be_decoded)
 	};
 	const struct hr_charset *c =
 	    strcmp(rows[_i].charset, "utf8") == 0 ? &hr_charset_utf8 : named(rows[_i].charset);
-	struct hr_buf bytes, text, why;
+	HR_BUF(bytes, 1000);
+	HR_BUF(text, 1000);
+	HR_BUF(why, 1000);
 
-	hr_buf_init(&bytes, 1000);
-	hr_buf_init(&text, 1000);
-	hr_buf_init(&why, 1000);
 	lines_unhex(&bytes, rows[_i].hex);
 	ck_assert_int_eq(hr_charset_decode(c, bytes.p, bytes.len, &text, &why), -1);
 	ck_assert_str_eq(hr_buf_str(&why), rows[_i].want);
 	ck_assert(!hr_charset_fits(c, bytes.p, bytes.len));
-	hr_buf_done(&bytes);
-	hr_buf_done(&text);
-	hr_buf_done(&why);
 }
 END_TEST
 
@@ -115,29 +111,24 @@ START_TEST(cannot_be_encoded)
 		"'big5' codec can't encode character '\\U0001f600' in position 1: illegal "
 		"multibyte sequence"},
 	};
-	struct hr_buf bytes, why;
+	HR_BUF(bytes, 1000);
+	HR_BUF(why, 1000);
 
-	hr_buf_init(&bytes, 1000);
-	hr_buf_init(&why, 1000);
 	ck_assert_int_eq(hr_charset_encode(named(rows[_i].charset), false, rows[_i].text,
 			     strlen(rows[_i].text), &bytes, &why),
 	    -1);
 	ck_assert_str_eq(hr_buf_str(&why), rows[_i].want);
-	hr_buf_done(&bytes);
-	hr_buf_done(&why);
 }
 END_TEST
 
 START_TEST(surrogates)
 {
-	struct hr_buf why;
+	HR_BUF(why, 1000);
 
-	hr_buf_init(&why, 1000);
 	ck_assert_int_eq(hr_charset_check_text("a\xED\xA0\x80\xED\xB0\x80", 7, &why), -1);
 	ck_assert_str_eq(hr_buf_str(&why), "'utf-8' codec can't encode characters in position 1-2: "
 					   "surrogates not allowed");
 	ck_assert_int_eq(hr_charset_check_text("a\xC3\xA9", 3, NULL), 0);
-	hr_buf_done(&why);
 }
 END_TEST
 
@@ -147,7 +138,9 @@ START_TEST(round_trip)
 	static const char *const charsets[] = {
 	    "cp1251", "koi8_r", "cp866", "latin_1", "iso8859_7", "cp437", "mac_cyrillic"};
 	const struct hr_charset *c = named(charsets[_i]);
-	struct hr_buf text, bytes, why;
+	HR_BUF(text, 4000);
+	HR_BUF(bytes, 4000);
+	HR_BUF(why, 4000);
 	char all[256];
 	size_t i, n = 0;
 
@@ -156,16 +149,10 @@ START_TEST(round_trip)
 		n += hr_charset_fits(c, all + n, 1);
 	}
 	ck_assert_uint_gt(n, 240);
-	hr_buf_init(&text, 4000);
-	hr_buf_init(&bytes, 4000);
-	hr_buf_init(&why, 4000);
 	ck_assert_int_eq(hr_charset_decode(c, all, n, &text, &why), 0);
 	ck_assert_int_eq(hr_charset_encode(c, false, text.p, text.len, &bytes, &why), 0);
 	ck_assert_uint_eq(bytes.len, n);
 	ck_assert_mem_eq(bytes.p, all, n);
-	hr_buf_done(&text);
-	hr_buf_done(&bytes);
-	hr_buf_done(&why);
 }
 END_TEST
 
@@ -176,12 +163,11 @@ START_TEST(long_texts)
 	const struct hr_charset *c =
 	    _i == 3 ? hr_charset_of_bom(HR_BOM_UTF16BE) : named(charsets[_i]);
 	const char *piece = _i == 1 ? "\xE3\x81\x82z" : "\xD0\x96z";
-	struct hr_buf text, bytes, again;
+	HR_BUF(text, 1u << 20);
+	HR_BUF(bytes, 1u << 20);
+	HR_BUF(again, 1u << 20);
 	int i;
 
-	hr_buf_init(&text, 1u << 20);
-	hr_buf_init(&bytes, 1u << 20);
-	hr_buf_init(&again, 1u << 20);
 	for (i = 0; i < 20000; i++)
 		hr_buf_adds(&text, piece);
 	ck_assert_int_eq(hr_charset_encode(c, false, text.p, text.len, &bytes, NULL), 0);
@@ -190,9 +176,6 @@ START_TEST(long_texts)
 	ck_assert_mem_eq(again.p, text.p, text.len);
 	if (_i == 3)
 		ck_assert_mem_eq(bytes.p, "\xFF\xFE", 2);
-	hr_buf_done(&text);
-	hr_buf_done(&bytes);
-	hr_buf_done(&again);
 }
 END_TEST
 
@@ -270,13 +253,12 @@ same_answer(const char *file, const char *symbol,
 	const char *built = getenv("abs_top_builddir");
 	const struct hr_detector *d;
 	struct hr_err err = {0};
-	struct hr_buf linked, loaded;
+	HR_BUF(linked, 4096);
+	HR_BUF(loaded, 4096);
 
 	ck_assert_ptr_nonnull(built);
 	d = hr_module_load(built, file, symbol, HR_DETECT_VERSION, &err);
 	ck_assert_msg(d != NULL, "%s", err.msg);
-	hr_buf_init(&linked, 4096);
-	hr_buf_init(&loaded, 4096);
 	ask(&linked, p, len);
 	d->ask(&loaded, p, len);
 	ck_assert_uint_gt(linked.len, 0);

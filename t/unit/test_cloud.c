@@ -9,6 +9,7 @@
 #include <json-c/json.h>
 
 #include "host/cloud/cloud.h"
+#include "proto/json.h"
 
 static const struct hr_api_rule rule = {
     .attempts = 9, .first_ms = 100, .most_ms = 1000, .after_max_s = 60};
@@ -155,7 +156,7 @@ START_TEST(entries)
 	    .id = "id", .labels = "labels", .state = "state", .otherwise = "running"};
 	struct json_object *ours = parsed("[{\"id\":\"a\",\"labels\":{\"handrail_run\":\"r\"}},"
 					  "{\"id\":\"b\",\"labels\":{}},{\"id\":\"c\"}]");
-	struct json_object *other = parsed("[{\"id\":5,\"labels\":{}},{\"id\":\"c\"}]");
+	HR_PUT struct json_object *other = parsed("[{\"id\":5,\"labels\":{}},{\"id\":\"c\"}]");
 	struct hr_err err = {0};
 	int n = 0;
 
@@ -164,7 +165,6 @@ START_TEST(entries)
 	ck_assert_int_eq(hr_cloud_entries("W", &shape, other, NULL, count, &n, &err), -1);
 	ck_assert_str_eq(err.msg, "W: \"id\" of a sandbox of the list is a number, not a text");
 	json_object_put(ours);
-	json_object_put(other);
 }
 END_TEST
 

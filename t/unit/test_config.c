@@ -17,6 +17,7 @@
 #include "host/handrail.h"
 #include "host/config/mcpconf.h"
 #include "host/config/settings.h"
+#include "proto/json.h"
 #include "lines.h"
 
 #define N(a) (int)(sizeof(a) / sizeof(*(a)))
@@ -84,11 +85,10 @@ START_TEST(every_kubernetes_key)
 	const char *env[] = {variable, NULL};
 	struct hr_err err = {0};
 	struct hr_config *c;
-	struct hr_buf b;
+	HR_BUF(b, 1 << 16);
 	const char *got;
 	int i, k;
 
-	hr_buf_init(&b, 1 << 16);
 	hr_buf_adds(&b, "[core]\n[kubernetes]\nprivileged = true\n");
 	c = load("[core]\n", NULL, 0, &err);
 	for (i = 0; i < N(kubernetes); i++) {
@@ -117,7 +117,6 @@ START_TEST(every_kubernetes_key)
 		}
 		hr_config_free(c);
 	}
-	hr_buf_done(&b);
 }
 END_TEST
 
@@ -230,7 +229,8 @@ static const struct {
 
 START_TEST(mcp_lists)
 {
-	struct json_object *list = json_tokener_parse(mcp[_i].list), *checked;
+	HR_PUT struct json_object *list = json_tokener_parse(mcp[_i].list);
+	HR_PUT struct json_object *checked = NULL;
 	struct hr_err err = {0};
 
 	ck_assert_ptr_nonnull(list);
@@ -242,8 +242,6 @@ START_TEST(mcp_lists)
 		    mcp[_i].want);
 	else
 		ck_assert_str_eq(checked == NULL ? err.msg : "accepted", mcp[_i].want);
-	json_object_put(checked);
-	json_object_put(list);
 }
 END_TEST
 

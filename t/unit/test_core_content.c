@@ -237,20 +237,18 @@ static void
 out_lines(unsigned from, unsigned to)
 {
 	char line[32];
-	struct hr_buf b;
+	HR_BUF(b, 64u << 20);
 
-	hr_buf_init(&b, 64u << 20);
 	for (; from <= to; from++) {
 		(void)snprintf(line, sizeof(line), "Line %u\r\n", from);
 		hr_buf_adds(&b, line);
 	}
 	fake_bytes(&f, b.p, b.len);
-	hr_buf_done(&b);
 }
 
 START_TEST(long_output_is_cut_in_the_middle)
 {
-	char *text = malloc(30002);
+	HR_FREE char *text = malloc(30002);
 
 	ck_assert_ptr_nonnull(text);
 	memset(text, 'x', 30001);
@@ -278,7 +276,6 @@ START_TEST(long_output_is_cut_in_the_middle)
 	fake_out(&f, text + 1);
 	fake_prompt(&f, 0);
 	ck_assert_str_eq(f.last.content, text + 1);
-	free(text);
 }
 END_TEST
 

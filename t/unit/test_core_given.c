@@ -120,7 +120,7 @@ END_TEST
 
 START_TEST(a_long_text_goes_to_the_terminal)
 {
-	char *text = malloc(HR_HOOK_LINE_MAX + 2);
+	HR_FREE char *text = malloc(HR_HOOK_LINE_MAX + 2);
 
 	ck_assert_ptr_nonnull(text);
 	memset(text, 'x', HR_HOOK_LINE_MAX + 1);
@@ -137,7 +137,6 @@ START_TEST(a_long_text_goes_to_the_terminal)
 	hr_buf_reset(&f.given);
 	fake_readline(&f);
 	ck_assert_uint_gt(f.typed.len, HR_HOOK_LINE_MAX);
-	free(text);
 }
 END_TEST
 

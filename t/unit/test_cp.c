@@ -132,15 +132,13 @@ START_TEST(what_is_no_file_alone)
 	answers = file;
 	ck_assert_int_eq(hr_path_write("here/f", "was", 3, 0644, NULL), 0);
 	for (i = 0; i < sizeof(sent) / sizeof(*sent); i++) {
-		struct hr_buf b;
+		HR_BUF(b, 100);
 
 		ck_assert_int_eq(get(sent[i], &err), -1);
 		ck_assert_str_eq(err.msg, "the sandbox sent something else than that file alone");
 		ck_assert_uint_eq(entries("here"), 1);
-		hr_buf_init(&b, 100);
 		ck_assert_int_eq(hr_path_read("here/f", &b, NULL), 0);
 		ck_assert_str_eq(hr_buf_str(&b), "was");
-		hr_buf_done(&b);
 	}
 }
 END_TEST

@@ -47,12 +47,10 @@ page(const char *after, size_t limit)
 {
 	static char text[1u << 20];
 	struct hr_err err = {0};
-	struct hr_buf b;
+	HR_BUF(b, sizeof(text) - 1);
 
-	hr_buf_init(&b, sizeof(text) - 1);
 	ck_assert_msg(hr_dirpage_put(&b, at(), after, limit, &err) == 0, "%s", err.msg);
 	memcpy(text, hr_buf_str(&b), b.len + 1);
-	hr_buf_done(&b);
 	return text;
 }
 
@@ -127,14 +125,12 @@ END_TEST
 START_TEST(what_is_no_directory)
 {
 	struct hr_err err = {0};
-	struct hr_buf b;
+	HR_BUF(b, 100);
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-	hr_buf_init(&b, 100);
 	ck_assert_int_eq(hr_dirpage_put(&b, fd, "", 10, &err), -1);
 	ck_assert_int_eq(err.code, HR_E_SYS);
 	ck_assert_int_eq(fcntl(fd, F_GETFD), -1); /* it was taken */
-	hr_buf_done(&b);
 }
 END_TEST
 

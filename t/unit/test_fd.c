@@ -52,7 +52,8 @@ END_TEST
 START_TEST(a_megabyte_passes_a_pipe_whole)
 {
 	size_t len = 1 << 20, i;
-	unsigned char *out = malloc(len), *in = malloc(len + 1);
+	HR_FREE unsigned char *out = malloc(len);
+	HR_FREE unsigned char *in = malloc(len + 1);
 	int p[2], status;
 	pid_t pid;
 
@@ -70,8 +71,6 @@ START_TEST(a_megabyte_passes_a_pipe_whole)
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
 	hr_fd_close(&p[0]);
-	free(out);
-	free(in);
 }
 END_TEST
 

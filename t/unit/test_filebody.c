@@ -51,9 +51,8 @@ END_TEST
 
 START_TEST(tags)
 {
-	struct hr_buf b;
+	HR_BUF(b, 100);
 
-	hr_buf_init(&b, 100);
 	hr_filebody_etag(&b, 0x5f5e100, 0x1f);
 	ck_assert_str_eq(b.p, "\"5f5e100-1f\"");
 	ck_assert(hr_filebody_matches("\"5f5e100-1f\"", b.p));
@@ -64,7 +63,6 @@ START_TEST(tags)
 	hr_buf_reset(&b);
 	hr_filebody_date(&b, 784111777);
 	ck_assert_str_eq(b.p, "Sun, 06 Nov 1994 08:49:37 GMT");
-	hr_buf_done(&b);
 }
 END_TEST
 

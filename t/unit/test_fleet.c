@@ -593,7 +593,7 @@ END_TEST
 static void
 set_pool(int size, int want)
 {
-	struct json_object *pools;
+	HR_PUT struct json_object *pools = NULL;
 	struct hr_json_error why;
 	struct hr_err err = {0};
 	char text[200];
@@ -604,7 +604,6 @@ set_pool(int size, int want)
 	(void)pthread_mutex_lock(&fleet.lock);
 	ck_assert_int_eq(hr_fleet_set_pools(&fleet, pools, &err), want);
 	(void)pthread_mutex_unlock(&fleet.lock);
-	json_object_put(pools);
 }
 
 /* Until so many wait and none is being made. */
@@ -1098,7 +1097,7 @@ END_TEST
 START_TEST(notes_are_kept)
 {
 	struct hr_store *s = open_store();
-	char *value = NULL;
+	HR_FREE char *value = NULL;
 
 	ck_assert_int_eq(s->ops->note_get(s, "drained", &value, NULL), 0);
 	ck_assert_ptr_null(value);
@@ -1108,7 +1107,6 @@ START_TEST(notes_are_kept)
 	s = open_store();
 	ck_assert_int_eq(s->ops->note_get(s, "drained", &value, NULL), 0);
 	ck_assert_str_eq(value, "true");
-	free(value);
 	hr_store_close(s);
 }
 END_TEST

@@ -71,10 +71,9 @@ START_TEST(there_and_back)
 				.revoked = true},
 			    key_back;
 	struct json_object *o;
-	struct hr_buf b;
+	HR_BUF(b, 1 << 16);
 
 	r.request = strdup("{\"image\":\"i\"}");
-	hr_buf_init(&b, 1 << 16);
 	hr_object_row_data(&b, &r);
 	o = read_json(hr_buf_str(&b));
 	ck_assert_int_eq(hr_object_read_row(o, &back), 1);
@@ -100,7 +99,6 @@ START_TEST(there_and_back)
 	ck_assert_int_eq(key_back.limits.factors, 2);
 	ck_assert(key_back.revoked);
 	json_object_put(o);
-	hr_buf_done(&b);
 }
 END_TEST
 
@@ -112,7 +110,8 @@ static const char *const damaged[] = {"null", "[]", "{}", "{\"id\":\"" ID "\",\"
 
 START_TEST(nothing_of_ours)
 {
-	struct json_object *o = read_json(damaged[_i]), *whole = object("row", "1", "!!!");
+	HR_PUT struct json_object *o = read_json(damaged[_i]);
+	HR_PUT struct json_object *whole = object("row", "1", "!!!");
 	unsigned char sum[HR_FLEET_KEY_SUM];
 	struct hr_fleet_row r;
 	struct hr_fleet_key k;
@@ -120,8 +119,6 @@ START_TEST(nothing_of_ours)
 	ck_assert_int_eq(hr_object_read_row(o, &r), 0);
 	ck_assert_int_eq(hr_object_read_key(o, &k, sum), 0);
 	ck_assert_ptr_null(hr_object_data(whole));
-	json_object_put(whole);
-	json_object_put(o);
 }
 END_TEST
 

@@ -40,11 +40,10 @@ START_TEST(run_round_trip)
 				  .key = {"k\0y", 3}},
 			      out;
 	struct hr_err err = {0};
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 	const char *p;
 	size_t len;
 
-	hr_buf_init(&b, 1 << 20);
 	hr_frame_put_run(&b, &in);
 	frame_whole(&b, HR_FRAME_RUN, &p, &len);
 	ck_assert_int_eq(hr_frame_get_run(p, len, &out, &err), 0);
@@ -61,7 +60,6 @@ START_TEST(run_round_trip)
 	frame_whole(&b, HR_FRAME_RUN, &p, &len);
 	ck_assert_int_eq(hr_frame_get_run(p, len, &out, &err), 0);
 	ck_assert(out.blocking && out.timeout == 0);
-	hr_buf_done(&b);
 }
 END_TEST
 
@@ -82,11 +80,10 @@ START_TEST(result_round_trip)
 				 .suffix = {"\n[s]", 4}},
 			     out;
 	struct hr_err err = {0};
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 	const char *p;
 	size_t len;
 
-	hr_buf_init(&b, 1 << 20);
 	hr_frame_put_result(&b, &in);
 	frame_whole(&b, HR_FRAME_RESULT, &p, &len);
 	ck_assert_int_eq(hr_frame_get_result(p, len, &out, &err), 0);
@@ -109,7 +106,6 @@ START_TEST(result_round_trip)
 	frame_whole(&b, HR_FRAME_RESULT, &p, &len);
 	ck_assert_int_eq(hr_frame_get_result(p, len, &out, &err), -1);
 	ck_assert_int_eq(err.code, HR_E_PROTO);
-	hr_buf_done(&b);
 }
 END_TEST
 
@@ -122,9 +118,8 @@ START_TEST(looking_on)
 	const char *p;
 	size_t len, used, need;
 	uint32_t type;
-	struct hr_buf b;
+	HR_BUF(b, 4096);
 
-	hr_buf_init(&b, 4096);
 	hr_frame_put_follow(&b, &follow);
 	ck_assert_int_eq(hr_frame_get(b.p, b.len, &type, &p, &len, &used, &need, &err), 1);
 	ck_assert_uint_eq(type, HR_FRAME_FOLLOW);
@@ -146,7 +141,6 @@ START_TEST(looking_on)
 	ck_assert(q.what == HR_PRESS_TEXT && q.text.len == 2 && memcmp(q.text.p, "x\n", 2) == 0);
 	ck_assert_int_eq(hr_frame_get_press(p, len - 1, &q, &err), -1);
 	hr_buf_reset(&b);
-	hr_buf_done(&b);
 }
 END_TEST
 
@@ -157,16 +151,14 @@ press_again(const struct hr_press_request *r, struct hr_press_request *ret)
 	const char *p;
 	size_t len, used, need;
 	uint32_t type;
-	struct hr_buf b;
+	HR_BUF(b, 4096);
 	int got;
 
-	hr_buf_init(&b, 4096);
 	hr_frame_put_press(&b, r);
 	ck_assert_int_eq(hr_frame_get(b.p, b.len, &type, &p, &len, &used, &need, &err), 1);
 	ck_assert_uint_eq(type, HR_FRAME_PRESS);
 	got = hr_frame_get_press(p, len, ret, &err);
 	ret->text = (struct hr_span){"", 0}; /* goes with the buffer */
-	hr_buf_done(&b);
 	return got;
 }
 
@@ -202,10 +194,9 @@ START_TEST(commands)
 	struct hr_command_state in[HR_COMMANDS_MAX + 1], out[HR_COMMANDS_MAX];
 	struct hr_err err = {0};
 	const char *p;
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 	size_t len, n, i;
 
-	hr_buf_init(&b, 1 << 20);
 	hr_frame_put_empty(&b, HR_FRAME_COMMANDS);
 	frame_whole(&b, HR_FRAME_COMMANDS, &p, &len);
 	ck_assert_uint_eq(len, 0);
@@ -244,7 +235,6 @@ START_TEST(commands)
 	hr_frame_put_list(&b, in, HR_COMMANDS_MAX + 1);
 	frame_whole(&b, HR_FRAME_LIST, &p, &len);
 	ck_assert_int_eq(hr_frame_get_list(p, len, out, &n, &err), -1);
-	hr_buf_done(&b);
 }
 END_TEST
 
@@ -256,11 +246,10 @@ START_TEST(status_and_state)
 				    .reason = {"r", 1}},
 				out;
 	struct hr_err err = {0};
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 	const char *p;
 	size_t len;
 
-	hr_buf_init(&b, 1 << 20);
 	hr_frame_put_empty(&b, HR_FRAME_STATUS);
 	frame_whole(&b, HR_FRAME_STATUS, &p, &len);
 	ck_assert_uint_eq(len, 0);
@@ -271,7 +260,6 @@ START_TEST(status_and_state)
 	ck_assert(out.ready && out.running);
 	ck_assert_mem_eq(out.working_dir.p, "/x", 2);
 	ck_assert_mem_eq(out.reason.p, "r", 1);
-	hr_buf_done(&b);
 }
 END_TEST
 
@@ -284,11 +272,10 @@ START_TEST(act_and_answers)
 				       .again = true};
 	struct hr_act_answer answer = {.status = 500, .body = {"[]", 2}}, got;
 	struct hr_err err = {0};
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 	const char *p;
 	size_t len;
 
-	hr_buf_init(&b, 1 << 20);
 	hr_frame_put_act(&b, &in);
 	frame_whole(&b, HR_FRAME_ACT, &p, &len);
 	ck_assert_int_eq(hr_frame_get_act(p, len, &out, &err), 0);
@@ -318,7 +305,6 @@ START_TEST(act_and_answers)
 	ck_assert_int_eq(hr_frame_get_answer(p, len, &got, &err), 0);
 	ck_assert_uint_eq(got.reason.len, 7);
 	ck_assert_mem_eq(got.reason.p, "no luck", 7);
-	hr_buf_done(&b);
 }
 END_TEST
 
@@ -408,12 +394,10 @@ END_TEST
 START_TEST(too_big_to_encode)
 {
 	struct hr_run_result r = {.content = {"", (size_t)HR_FRAME_MAX + 1}};
-	struct hr_buf b;
+	HR_BUF(b, (size_t)HR_FRAME_MAX * 2);
 
-	hr_buf_init(&b, (size_t)HR_FRAME_MAX * 2);
 	hr_frame_put_result(&b, &r); /* must look at the length before the bytes */
 	ck_assert_int_eq(b.fail, HR_E_TOOLARGE);
-	hr_buf_done(&b);
 }
 END_TEST
 

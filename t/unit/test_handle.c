@@ -115,13 +115,12 @@ make_file(const char *root, const char *name, struct json_object *content)
 static void
 play_step(struct scenario *s, struct json_object *step)
 {
-	struct hr_buf uri, body, key, want;
+	HR_BUF(uri, 1 << 16);
+	HR_BUF(body, 1 << 20);
+	HR_BUF(key, 1 << 10);
+	HR_BUF(want, 1 << 20);
 	const char *t;
 
-	hr_buf_init(&uri, 1 << 16);
-	hr_buf_init(&body, 1 << 20);
-	hr_buf_init(&key, 1 << 10);
-	hr_buf_init(&want, 1 << 20);
 	t = text_of(step, "uri");
 	put_substituted(&uri, s, t, strlen(t));
 	handle_begin(&s->h, text_of(step, "method"), uri.p);
@@ -155,10 +154,6 @@ play_step(struct scenario *s, struct json_object *step)
 		    "%s %s:\nwant %s\ngot  %s", s->name, uri.p, want.p,
 		    hr_buf_str(&s->h.answer.body));
 	}
-	hr_buf_done(&uri);
-	hr_buf_done(&body);
-	hr_buf_done(&key);
-	hr_buf_done(&want);
 }
 
 static int
@@ -190,7 +185,7 @@ START_TEST(corpus)
 	FILE *f = lines_open("http/requests.jsonl");
 	struct json_object *o = NULL;
 	struct hr_json_error e;
-	char *line = NULL;
+	HR_FREE char *line = NULL;
 	size_t cap = 0;
 	int n = 0;
 
@@ -199,7 +194,6 @@ START_TEST(corpus)
 		n += play(o);
 		json_object_put(o);
 	}
-	free(line);
 	(void)fclose(f);
 	ck_assert_int_gt(n, 180);
 }
@@ -384,7 +378,7 @@ END_TEST
 START_TEST(body_limits)
 {
 	size_t len = HR_JSON_BODY_MAX + 1;
-	char *p = malloc(len);
+	HR_FREE char *p = malloc(len);
 
 	ck_assert_ptr_nonnull(p);
 	memset(p, ' ', len);
@@ -408,7 +402,6 @@ START_TEST(body_limits)
 	handle_body(&h, p, 10);
 	h.body.broken = true;
 	ck_assert_int_eq(handle_perform(&h), 400);
-	free(p);
 }
 END_TEST
 
@@ -492,9 +485,8 @@ END_TEST
 
 START_TEST(query_parameters)
 {
-	struct hr_buf b;
+	HR_BUF(b, 1000);
 
-	hr_buf_init(&b, 1000);
 	handle_begin(&h, "GET", "/x?a=1&b=+%41%c3%a9&a=2&&c&%61b=z&d=%ff&e=%ed%a0%80&=5");
 	h.r.path = &h.w.path;
 	ck_assert_int_eq(hr_request_split(&h.r), 0);
@@ -511,7 +503,6 @@ START_TEST(query_parameters)
 	ck_assert(hr_request_query(&h.r, "e", &b));
 	ck_assert_str_eq(hr_buf_str(&b), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
 	ck_assert(!hr_request_query(&h.r, "f", &b));
-	hr_buf_done(&b);
 }
 END_TEST
 
@@ -634,14 +625,13 @@ marks(const char *type, const char *args, bool ret_error)
 	    .journal = &h.w.journal,
 	    .entry = &h.w.once};
 	enum hr_journal_found found;
-	struct json_object *action;
-	struct hr_buf text, why;
+	HR_BUF(text, 4096);
+	HR_BUF(why, 4096);
+	HR_PUT struct json_object *action = NULL;
 	struct hr_event ev;
 	uint32_t tag;
 	bool begun;
 
-	hr_buf_init(&text, 4096);
-	hr_buf_init(&why, 4096);
 	hr_buf_addf(&text, "{\"action\":\"%s\",\"args\":{%s}}", type, args);
 	action = json_tokener_parse(hr_buf_str(&text));
 	ck_assert_ptr_nonnull(action);
@@ -657,9 +647,6 @@ marks(const char *type, const char *args, bool ret_error)
 	    ret_error);
 	begun = hr_journal_begun(&h.w.once);
 	hr_journal_leave(&h.w.journal, &h.w.once, true);
-	json_object_put(action);
-	hr_buf_done(&text);
-	hr_buf_done(&why);
 	return begun;
 }
 

@@ -78,7 +78,7 @@ takes_both(const void *arg)
 
 START_TEST(what_is_handed_over_arrives)
 {
-	struct hr_handover h = {NULL, 0};
+	HR_CLEAN(hr_handover_done) struct hr_handover h = {NULL, 0};
 	int pipes[2], stray;
 	struct stat st;
 
@@ -94,7 +94,6 @@ START_TEST(what_is_handed_over_arrives)
 	ck_assert_int_eq(in_a_child(takes_both, &st), 0);
 	hr_handover_hide();
 	ck_assert_ptr_null(getenv(VARIABLE));
-	hr_handover_done(&h);
 	hr_fd_close(&pipes[0]);
 	hr_fd_close(&pipes[1]);
 	hr_fd_close(&stray);

@@ -55,15 +55,13 @@ static void
 assert_pop(const char *path, const char *want)
 {
 	struct hr_history h;
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 
-	hr_buf_init(&b, 1 << 20);
 	ck_assert_int_eq(hr_history_open(&h, dir, NULL), 0);
 	ck_assert_int_eq(hr_history_peek(&h, span(path), &b, NULL), want[0] != '\0');
 	ck_assert_str_eq(hr_buf_str(&b), want);
 	ck_assert_int_eq(hr_history_drop(&h, span(path), NULL), 0);
 	hr_history_close(&h);
-	hr_buf_done(&b);
 }
 
 START_TEST(a_stack_for_each_path)
@@ -129,15 +127,13 @@ END_TEST
 START_TEST(an_empty_text_is_one)
 {
 	struct hr_history h;
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 
-	hr_buf_init(&b, 1 << 20);
 	push("/a", "");
 	ck_assert_int_eq(hr_history_open(&h, dir, NULL), 0);
 	ck_assert_int_eq(hr_history_peek(&h, span("/a"), &b, NULL), 1);
 	ck_assert_uint_eq(b.len, 0);
 	hr_history_close(&h);
-	hr_buf_done(&b);
 }
 END_TEST
 

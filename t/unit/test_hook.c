@@ -130,14 +130,12 @@ get_file(const char *name)
 static void
 put_rcfile(const char *bashrc)
 {
-	struct hr_buf b;
+	HR_BUF(b, 1u << 20);
 
 	put_file(".bashrc", bashrc);
-	hr_buf_init(&b, 1u << 20);
 	hr_hook_rcfile(&hook, bashrc[0] == '\0', module, &b);
 	ck_assert_int_eq(b.fail, HR_OK);
 	put_file("rc", b.p);
-	hr_buf_done(&b);
 }
 
 /* What is there of reports; each of a shell that waits is answered, the first one by *ack, which is
@@ -299,9 +297,8 @@ check_syntax(const char *text)
 
 START_TEST(bash_can_parse_all_of_it)
 {
-	struct hr_buf b;
+	HR_BUF(b, 1u << 20);
 
-	hr_buf_init(&b, 1u << 20);
 	hr_hook_rcfile(&hook, false, "/a b/c'd", &b);
 	check_syntax(hr_buf_str(&b));
 	hr_buf_reset(&b);
@@ -321,15 +318,13 @@ START_TEST(bash_can_parse_all_of_it)
 	hr_hook_ack_nonce(&hook, &b);
 	ck_assert_ptr_null(strchr(b.p, '\n'));
 	check_syntax(hr_buf_str(&b));
-	hr_buf_done(&b);
 }
 END_TEST
 
 START_TEST(an_ack_is_one_byte_or_begins_with_a_blank)
 {
-	struct hr_buf b;
+	HR_BUF(b, 1000);
 
-	hr_buf_init(&b, 1000);
 	hr_hook_ack_begin(&b);
 	hr_hook_ack_end(true, &b);
 	ck_assert_str_eq(hr_buf_str(&b), "\n");
@@ -347,7 +342,6 @@ START_TEST(an_ack_is_one_byte_or_begins_with_a_blank)
 	hr_hook_ack_source("/x", &b);
 	hr_hook_ack_end(false, &b);
 	ck_assert_str_eq(hr_buf_str(&b), " \\builtin . '/x'; \n");
-	hr_buf_done(&b);
 }
 END_TEST
 
@@ -433,13 +427,11 @@ static const char *
 rest_ack(void)
 {
 	static char text[1000];
-	struct hr_buf b;
+	HR_BUF(b, 1u << 20);
 
-	hr_buf_init(&b, 1u << 20);
 	hr_hook_ack_restore(&b);
 	hr_hook_ack_unexport(&b);
 	(void)snprintf(text, sizeof(text), "%s\n", hr_buf_str(&b));
-	hr_buf_done(&b);
 	return text;
 }
 
@@ -568,16 +560,14 @@ END_TEST
 static void
 check_heal(const char *broken, const char *want)
 {
-	struct hr_buf b;
+	HR_BUF(b, 1u << 20);
 
 	put_rcfile("");
-	hr_buf_init(&b, 1u << 20);
 	hr_buf_addf(&b, "%s\n", broken);
 	hr_hook_heal(&hook, &b);
 	hr_buf_adds(&b, "\n(exit 3)\n");
 	(void)run(b.p, "\n");
 	ck_assert_msg(strcmp(codes(NULL), want) == 0, "%s: %s", broken, codes(NULL));
-	hr_buf_done(&b);
 }
 
 START_TEST(a_lost_hook_can_be_put_back)
@@ -610,11 +600,10 @@ END_TEST
 
 START_TEST(what_cannot_be_put_back_ends_the_shell)
 {
-	struct hr_buf b;
+	HR_BUF(b, 1u << 20);
 
 	use_module(_i);
 	put_rcfile("");
-	hr_buf_init(&b, 1u << 20);
 	hr_buf_adds(&b, "PROMPT_COMMAND=; readonly PROMPT_COMMAND; (exit 6)\n");
 	hr_hook_heal(&hook, &b);
 	hr_buf_adds(&b, "\n(exit 3)\n");
@@ -624,30 +613,28 @@ START_TEST(what_cannot_be_put_back_ends_the_shell)
 	hr_hook_heal(&hook, &b);
 	hr_buf_adds(&b, "\n(exit 3)\n");
 	ck_assert_int_eq(run(b.p, "\n"), 7);
-	hr_buf_done(&b);
 }
 END_TEST
 
 START_TEST(variables_reach_the_next_shell)
 {
-	struct hr_buf ack, vars, kept;
+	HR_BUF(ack, 1u << 20);
+	HR_BUF(vars, 1u << 20);
+	HR_BUF(kept, 1u << 20);
 	char bytes[8192];
 	ssize_t n;
 
 	use_module(_i);
 	put_rcfile("");
-	hr_buf_init(&ack, 1u << 20);
 	hr_buf_adds(&ack, "export NEW='x y' EMPTY=; export UNSET; readonly FIXED=1; export FIXED; "
 			  "OWN=1; declare -ix NUMBER=7; ");
 	hr_hook_ack_snapshot(&hook, &ack);
 	hr_buf_adds(&ack, "\n");
 	ck_assert_int_eq(run(":\n", ack.p), 0);
-	hr_buf_init(&vars, 1u << 20);
 	while ((n = hr_fd_read(exports_fd, bytes, sizeof(bytes))) > 0)
 		hr_buf_add(&vars, bytes, (size_t)n);
 	ck_assert_uint_gt(vars.len, 0);
 	ck_assert_ptr_eq(memchr(vars.p, '\0', vars.len), vars.p + vars.len - 1);
-	hr_buf_init(&kept, 1u << 20);
 	hr_exports_keep(vars.p, vars.len - 1, &kept);
 	ck_assert_ptr_null(strstr(hr_buf_str(&kept), "PROMPT_COMMAND"));
 	put_file("exports", hr_buf_str(&kept));
@@ -661,9 +648,6 @@ START_TEST(variables_reach_the_next_shell)
 	ck_assert_str_eq(
 	    get_file("out"), "$'a\\nb\\'\"$(false)\\001\\\\e'\nx\\ y\n''\nnone\n8 12\n");
 	ck_assert_str_eq(codes(NULL), "0 0 0 2 ");
-	hr_buf_done(&ack);
-	hr_buf_done(&vars);
-	hr_buf_done(&kept);
 }
 END_TEST
 

@@ -28,6 +28,7 @@
 #include "host/config/volumes.h"
 #include "host/transfer/tarfile.h"
 #include "host/transfer/zip.h"
+#include "proto/json.h"
 #include "lines.h"
 #include "scratch.h"
 
@@ -68,14 +69,13 @@ START_TEST(masking)
 	    "E_TOKEN=default", "f_token=lower", "G_KEY=", "HKEY=nothing", NULL};
 	struct hr_sandbox s = {.host.env = env};
 	struct hr_err e = {.msg = "it was abc"};
-	struct hr_buf b;
+	HR_BUF(b, 64);
 	char out[64];
 
 	hr_strv_add(&s.tokens, "GITHUB_TOKEN=t0ken");
 	hr_mask_text(&s, masks[_i].text, out, sizeof(out));
 	ck_assert_str_eq(out, masks[_i].masked);
 	/* bytes that end without a NUL, and may have one in them */
-	hr_buf_init(&b, 64);
 	hr_mask_add(&s, &b, masks[_i].text, strlen(masks[_i].text));
 	ck_assert_str_eq(hr_buf_str(&b), masks[_i].masked);
 	hr_buf_reset(&b);
@@ -171,15 +171,15 @@ static const struct {
 
 START_TEST(toml)
 {
-	struct json_object *o = NULL, *want;
+	struct json_object *o = NULL;
+	HR_PUT struct json_object *want = NULL;
 	struct hr_err err = {0};
 	size_t n = strlen(tomls[_i].text);
-	char *copy = malloc(n > 0 ? n : 1);
+	HR_FREE char *copy = malloc(n > 0 ? n : 1);
 	int r;
 
 	memcpy(copy, tomls[_i].text, n); /* no NUL: a sanitizer sees reads behind the end */
 	r = hr_toml_parse(copy, n, &o, &err);
-	free(copy);
 	if (tomls[_i].json == NULL) {
 		ck_assert_msg(r == -1, "taken: %s", tomls[_i].text);
 		ck_assert_int_eq(err.code, HR_E_INVAL);
@@ -189,7 +189,6 @@ START_TEST(toml)
 	want = json_tokener_parse(tomls[_i].json);
 	ck_assert_msg(
 	    json_object_equal(o, want), "%s: %s", tomls[_i].text, json_object_to_json_string(o));
-	json_object_put(want);
 	json_object_put(o);
 }
 END_TEST
@@ -207,28 +206,25 @@ END_TEST
 START_TEST(toml_can_be_copied)
 {
 	static const char text[] = "[a.b]\nc = [{d = 1}, {e.f = 2}]\n[[a.g]]\nh = {}\n";
-	struct json_object *o = NULL, *copy = NULL;
+	HR_PUT struct json_object *o = NULL;
+	HR_PUT struct json_object *copy = NULL;
 
 	ck_assert_int_eq(hr_toml_parse(text, sizeof(text) - 1, &o, NULL), 0);
 	ck_assert_int_eq(json_object_deep_copy(o, &copy, NULL), 0);
 	ck_assert_int_eq(json_object_equal(o, copy), 1);
-	json_object_put(o);
-	json_object_put(copy);
 }
 END_TEST
 
 START_TEST(toml_depth)
 {
 	struct json_object *o = NULL;
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 	int i;
 
-	hr_buf_init(&b, 1 << 20);
 	hr_buf_adds(&b, "a = ");
 	for (i = 0; i < 100000; i++)
 		hr_buf_addc(&b, '[');
 	ck_assert_int_eq(hr_toml_parse(b.p, b.len, &o, NULL), -1);
-	hr_buf_done(&b);
 }
 END_TEST
 
@@ -350,17 +346,15 @@ START_TEST(secrets)
 	static const char *const env[] = {"SANDBOX_API_KEY=hunter2", NULL};
 	struct hr_err err = {0};
 	struct hr_config *c = load(NULL, env, HR_OK, &err);
-	char *text = hr_config_json(c, NULL);
-	struct json_object *o;
+	HR_FREE char *text = hr_config_json(c, NULL);
+	HR_PUT struct json_object *o = NULL;
 
 	ck_assert_str_eq(hr_config_text(c, "sandbox.api_key"), "hunter2");
 	ck_assert_ptr_null(strstr(text, "hunter2"));
 	o = json_tokener_parse(text);
 	ck_assert_ptr_nonnull(o);
-	json_object_put(o);
 	ck_assert_int_eq(hr_config_set(c, "sandbox.nothing", "1", &err), -1);
 	ck_assert_int_eq(hr_config_set(c, "sandbox.timeout", "one", &err), -1);
-	free(text);
 	hr_config_free(c);
 }
 END_TEST
@@ -554,7 +548,7 @@ START_TEST(volume_texts)
 {
 	struct hr_err err = {0};
 	struct hr_volumes v;
-	struct hr_buf b;
+	HR_BUF(b, 4096);
 	int r = hr_volumes_parse(volumes[_i].text, &v, &err);
 	size_t i;
 
@@ -564,12 +558,10 @@ START_TEST(volume_texts)
 		return;
 	}
 	ck_assert_int_eq(r, 0);
-	hr_buf_init(&b, 4096);
 	for (i = 0; i < v.n; i++)
 		hr_buf_addf(&b, "%s%s|%s|%s|%s", i > 0 ? " " : "", v.v[i].source, v.v[i].target,
 		    v.v[i].mode, v.v[i].named ? "name" : "path");
 	ck_assert_str_eq(hr_buf_str(&b), volumes[_i].parts);
-	hr_buf_done(&b);
 	hr_volumes_done(&v);
 }
 END_TEST
@@ -690,11 +682,10 @@ START_TEST(quoting)
 {
 	char path[64], text[256] = "";
 	const char *argv[] = {"bash", "-c", NULL, NULL};
-	struct hr_buf b, got;
+	HR_BUF(b, 4096);
+	HR_BUF(got, 4096);
 
 	(void)snprintf(path, sizeof(path), "%s/out", top);
-	hr_buf_init(&b, 4096);
-	hr_buf_init(&got, 4096);
 	hr_buf_adds(&b, "K=");
 	hr_env_quote(&b, values[_i]);
 	ck_assert_ptr_null(strchr(hr_buf_str(&b), '\n'));
@@ -703,8 +694,6 @@ START_TEST(quoting)
 	ck_assert_int_eq(hr_spawn_wait(argv, text, sizeof(text), NULL), 0);
 	ck_assert_int_eq(hr_path_read(path, &got, NULL), 0);
 	ck_assert_str_eq(hr_buf_str(&got), values[_i]);
-	hr_buf_done(&b);
-	hr_buf_done(&got);
 }
 END_TEST
 
@@ -714,17 +703,14 @@ static void
 check_command(
     struct hr_config *c, const struct hr_command *cmd, const char *const *env, const char *want)
 {
-	struct hr_strv v = {0};
-	struct hr_buf b;
+	HR_BUF(b, 4096);
+	HR_CLEAN(hr_strv_done) struct hr_strv v = {0};
 	size_t i;
 
 	ck_assert_int_eq(hr_command_build(&v, cmd, c, env, NULL), 0);
-	hr_buf_init(&b, 4096);
 	for (i = 0; i < v.n; i++)
 		hr_buf_addf(&b, "%s%s", i > 0 ? " " : "", v.v[i]);
 	ck_assert_str_eq(hr_buf_str(&b), want);
-	hr_buf_done(&b);
-	hr_strv_done(&v);
 }
 
 START_TEST(start_command)
@@ -805,7 +791,7 @@ START_TEST(session_ids)
 {
 	struct hr_config *c = hr_config_new(NULL);
 	struct hr_err e = {0};
-	char *id;
+	HR_FREE char *id = NULL;
 
 	if (ids[_i].secret != NULL)
 		ck_assert_int_eq(hr_config_set(c, "core.jwt_secret", ids[_i].secret, NULL), 0);
@@ -814,7 +800,6 @@ START_TEST(session_ids)
 		ck_assert_str_eq(id, ids[_i].id);
 	else
 		ck_assert_int_eq(e.code, HR_E_INVAL);
-	free(id);
 	hr_config_free(c);
 }
 END_TEST
@@ -822,13 +807,12 @@ END_TEST
 START_TEST(random_session_ids)
 {
 	struct hr_config *c = hr_config_new(NULL);
-	char *one = hr_session_id(c, NULL, NULL), *two = hr_session_id(c, NULL, NULL);
+	HR_FREE char *one = hr_session_id(c, NULL, NULL);
+	HR_FREE char *two = hr_session_id(c, NULL, NULL);
 
 	ck_assert_uint_eq(strlen(one), 32);
 	ck_assert_int_eq(one[14], '4'); /* of a UUID */
 	ck_assert_str_ne(one, two);
-	free(one);
-	free(two);
 	hr_config_free(c);
 }
 END_TEST
@@ -910,11 +894,10 @@ START_TEST(zips)
 	    "\005\006\000\000\000\000\001\000\001\000\061\000\000\000\041\000\000\000\000\000";
 	struct hr_err err = {0};
 	struct stat st;
-	struct hr_buf b;
-	char *zip;
+	HR_BUF(b, 4096);
+	HR_FREE char *zip = NULL;
 
 	find_module();
-	hr_buf_init(&b, 4096);
 	ck_assert_int_eq(hr_path_mkdirs("d/sub/empty", 0755, NULL, NULL), 0);
 	ck_assert_int_eq(chmod("d/sub/empty", 0755), 0); /* whatever the umask */
 	ck_assert_int_eq(hr_path_write("d/a", "1", 1, 0644, NULL), 0);
@@ -964,9 +947,7 @@ START_TEST(zips)
 	ck_assert_int_eq(access("out/d/fifo", F_OK), -1);
 	ck_assert_int_eq(access("out/d/round", F_OK), -1);
 	(void)unlink(zip);
-	free(zip);
 	ck_assert_ptr_null(hr_zip_directory("nothing", true, false, NULL));
-	hr_buf_done(&b);
 }
 END_TEST
 

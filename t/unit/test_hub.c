@@ -129,12 +129,10 @@ settle(void)
 static void
 tell(struct hr_told *t, const char *event, const char *data)
 {
-	struct hr_buf b;
+	HR_BUF(b, 1024);
 
-	hr_buf_init(&b, 1024);
 	hr_buf_adds(&b, data);
 	hr_told_set(t, event, &b);
-	hr_buf_done(&b);
 }
 
 static void
@@ -171,11 +169,10 @@ END_TEST
 
 START_TEST(too_much_is_not_told)
 {
-	struct hr_buf b;
+	HR_BUF(b, 8);
 
 	begin(0);
 	tell(&told[HR_HUB_SAMPLE], "sample", "{}");
-	hr_buf_init(&b, 8);
 	hr_buf_adds(&b, "more than that");
 	hr_told_set(&told[HR_HUB_SAMPLE], "sample", &b);
 	hr_buf_done(&b);
@@ -296,8 +293,8 @@ END_TEST
 
 START_TEST(over_with_its_sign_in)
 {
-	struct hr_worker *w = calloc(1, sizeof(*w));
-	struct hr_scoreboard *board = calloc(1, sizeof(*board));
+	HR_FREE struct hr_worker *w = calloc(1, sizeof(*w));
+	HR_FREE struct hr_scoreboard *board = calloc(1, sizeof(*board));
 	struct hr_stay key = {.signed_in = false}, over = {.signed_in = true}, lasts = over;
 
 	ck_assert_ptr_nonnull(w);
@@ -312,8 +309,6 @@ START_TEST(over_with_its_sign_in)
 	ck_assert(hr_stay_lasts(w, &key));
 	ck_assert(hr_stay_lasts(w, &lasts));
 	ck_assert(!hr_stay_lasts(w, &over)); /* nobody ended it but the time */
-	free(board);
-	free(w);
 }
 END_TEST
 

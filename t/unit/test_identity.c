@@ -167,7 +167,7 @@ fake_useradd(int status)
 
 START_TEST(a_missing_user_is_made)
 {
-	struct hr_buf b;
+	HR_BUF(b, 4096);
 	char path[256];
 
 	fake_useradd(0);
@@ -176,7 +176,6 @@ START_TEST(a_missing_user_is_made)
 	ck_assert_int_eq(hr_identity_prepare(&id, &c, "root", top, NULL, &err), 0);
 	ck_assert_uint_eq(id.user_id, 4711);
 	hr_identity_done(&id);
-	hr_buf_init(&b, 4096);
 	(void)snprintf(path, sizeof(path), "%s/words", top);
 	ck_assert_int_eq(hr_path_read(path, &b, &err), 0);
 	ck_assert_str_eq(hr_buf_str(&b),
@@ -190,7 +189,6 @@ START_TEST(a_missing_user_is_made)
 	hr_identity_done(&id);
 	ck_assert_int_eq(hr_path_read(path, &b, &err), 0);
 	ck_assert_str_eq(hr_buf_str(&b), "%sudo ALL=(ALL) NOPASSWD:ALL\n");
-	hr_buf_done(&b);
 }
 END_TEST
 

@@ -428,12 +428,11 @@ END_TEST
 
 START_TEST(too_long_is_dropped)
 {
-	char *big = calloc(1, 1 << 20);
+	HR_FREE char *big = calloc(1, 1 << 20);
 
 	enter("k");
 	hr_journal_done(&j, &e, 1, big, 1 << 20);
 	leave();
-	free(big);
 	enter("k");
 	ck_assert_int_eq(found, HR_JOURNAL_DROPPED);
 	leave();

@@ -29,9 +29,8 @@ verdict(struct hr_buf *b, const char *p, size_t len)
 {
 	struct json_object *v = NULL;
 	struct hr_json_error e;
-	struct hr_buf text;
+	HR_BUF(text, 1 << 20);
 
-	hr_buf_init(&text, 1 << 20);
 	if (hr_json_decode(p, len, &v, &e) < 0) {
 		if (e.verdict == HR_JSON_SYNTAX)
 			hr_buf_addf(b, "syntax %zu %s", e.pos, e.text);
@@ -49,21 +48,20 @@ verdict(struct hr_buf *b, const char *p, size_t len)
 	else
 		put_hex(b, &text);
 	json_object_put(v);
-	hr_buf_done(&text);
 }
 
 START_TEST(corpus_decode)
 {
 	FILE *f = lines_open("json/decode.txt");
-	char *line = NULL, *tab;
+	char *tab;
+	HR_FREE char *line = NULL;
 	size_t cap = 0;
 	int n = 0;
 
 	while (lines_next(f, &line, &cap)) {
-		struct hr_buf body, got;
+		HR_BUF(body, 1 << 20);
+		HR_BUF(got, 1 << 20);
 
-		hr_buf_init(&body, 1 << 20);
-		hr_buf_init(&got, 1 << 20);
 		tab = strchr(line, '\t');
 		ck_assert(tab != NULL);
 		*tab = '\0';
@@ -75,7 +73,6 @@ START_TEST(corpus_decode)
 		hr_buf_done(&got);
 		n++;
 	}
-	free(line);
 	(void)fclose(f);
 	ck_assert_int_gt(n, 800);
 }
@@ -86,16 +83,14 @@ decode_repeated(const char *unit, size_t times, const char *tail)
 {
 	struct json_object *v = NULL;
 	struct hr_json_error e = {.verdict = HR_JSON_OK};
-	struct hr_buf b;
+	HR_BUF(b, 16u << 20);
 	size_t i;
 
-	hr_buf_init(&b, 16u << 20);
 	for (i = 0; i < times; i++)
 		hr_buf_adds(&b, unit);
 	hr_buf_adds(&b, tail);
 	if (hr_json_decode(b.p, b.len, &v, &e) == 0)
 		json_object_put(v);
-	hr_buf_done(&b);
 	return e.verdict;
 }
 
@@ -110,13 +105,12 @@ END_TEST
 
 START_TEST(deepest_is_parsed)
 {
-	struct json_object *v = NULL;
+	HR_PUT struct json_object *v = NULL;
 	struct hr_json_error e;
-	struct hr_buf b, out;
+	HR_BUF(b, 1 << 20);
+	HR_BUF(out, 1 << 20);
 	int i;
 
-	hr_buf_init(&b, 1 << 20);
-	hr_buf_init(&out, 1 << 20);
 	for (i = 0; i < HR_JSON_DEPTH; i++)
 		hr_buf_addc(&b, '[');
 	for (i = 0; i < HR_JSON_DEPTH; i++)
@@ -124,9 +118,6 @@ START_TEST(deepest_is_parsed)
 	ck_assert_int_eq(hr_json_decode(b.p, b.len, &v, &e), 0);
 	ck_assert_int_eq(hr_json_put(&out, v), 0);
 	ck_assert_str_eq(out.p, b.p);
-	json_object_put(v);
-	hr_buf_done(&b);
-	hr_buf_done(&out);
 }
 END_TEST
 
@@ -163,7 +154,7 @@ END_TEST
 
 START_TEST(members_are_set)
 {
-	struct json_object *o = json_object_new_object();
+	HR_PUT struct json_object *o = json_object_new_object();
 	struct hr_err err = {0};
 
 	ck_assert_int_eq(hr_json_set(o, "a", json_object_new_int(1), &err), 0);
@@ -174,7 +165,6 @@ START_TEST(members_are_set)
 	ck_assert_int_eq(err.code, HR_E_NOMEM);
 	ck_assert_int_eq(hr_json_int_at(o, "a"), 2);
 	ck_assert_ptr_null(hr_json_at(o, "b"));
-	json_object_put(o);
 }
 END_TEST
 
@@ -190,27 +180,24 @@ START_TEST(too_many_values)
 {
 	struct json_object *v;
 	struct hr_json_error e;
-	struct hr_buf b;
+	HR_BUF(b, 16u << 20);
 	size_t i;
 
-	hr_buf_init(&b, 16u << 20);
 	hr_buf_adds(&b, "[0");
 	for (i = 1; i < HR_JSON_VALUES_MAX; i++)
 		hr_buf_adds(&b, ",0");
 	hr_buf_adds(&b, "]");
 	ck_assert_int_eq(hr_json_decode(b.p, b.len, &v, &e), -1);
 	ck_assert_int_eq(e.verdict, HR_JSON_LIMIT);
-	hr_buf_done(&b);
 }
 END_TEST
 
 static void
 check_escape(const char *in, size_t len, enum hr_json_bad bad, const char *want)
 {
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 	int r;
 
-	hr_buf_init(&b, 1 << 20);
 	r = hr_json_put_str(&b, in, len, bad);
 	if (want == NULL) {
 		ck_assert_int_eq(r, -1);
@@ -219,7 +206,6 @@ check_escape(const char *in, size_t len, enum hr_json_bad bad, const char *want)
 		ck_assert_int_eq(b.fail, HR_OK);
 		ck_assert_str_eq(hr_buf_str(&b), want);
 	}
-	hr_buf_done(&b);
 }
 
 #define ESCAPE(in, bad, want) check_escape(in, sizeof(in) - 1, bad, want)
@@ -297,12 +283,10 @@ END_TEST
 
 START_TEST(buffer_cap_is_kept)
 {
-	struct hr_buf b;
+	HR_BUF(b, 100);
 
-	hr_buf_init(&b, 100);
 	(void)hr_json_put_str(&b, "0123456789012345678901234567890123456789", 40, HR_JSON_REFUSE);
 	ck_assert_int_eq(b.fail, HR_E_TOOLARGE);
-	hr_buf_done(&b);
 }
 END_TEST
 

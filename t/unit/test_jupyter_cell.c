@@ -41,13 +41,13 @@ parse(const char *text)
 static void
 feed(bool reply, const char *parent, const char *type, const char *content)
 {
+	HR_CLEAN(hr_wire_message_done)
 	struct hr_wire_message m = {NULL, NULL, parse(content), type, parent};
 
 	if (reply)
 		hr_cell_reply(&cell, &m);
 	else
 		hr_cell_output(&cell, &m);
-	hr_wire_message_done(&m);
 }
 
 static void
@@ -59,12 +59,10 @@ output(const char *type, const char *content)
 static void
 shows(const char *want)
 {
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 
-	hr_buf_init(&b, 1 << 20);
 	hr_cell_put(&b, &cell);
 	ck_assert_str_eq(hr_buf_str(&b), want);
-	hr_buf_done(&b);
 }
 
 START_TEST(over_after_reply_and_idle_of_its_own)
@@ -178,19 +176,17 @@ static const struct {
 
 START_TEST(colours_go)
 {
-	struct hr_buf b;
+	HR_BUF(b, 1000);
 
-	hr_buf_init(&b, 1000);
 	hr_buf_adds(&b, colours[_i].text);
 	hr_cell_strip_colours(&b);
 	ck_assert_str_eq(hr_buf_str(&b), colours[_i].want);
-	hr_buf_done(&b);
 }
 END_TEST
 
 START_TEST(a_flood_is_counted)
 {
-	char *line = malloc((1 << 20) + 64);
+	HR_FREE char *line = malloc((1 << 20) + 64);
 	const char head[] = "{\"text\": \"";
 	size_t n = sizeof(head) - 1;
 	int i;
@@ -205,7 +201,6 @@ START_TEST(a_flood_is_counted)
 	ck_assert_uint_eq(cell.dropped, 1 << 20);
 	output("stream", "{\"text\": \"y\"}");
 	ck_assert_uint_eq(cell.dropped, (1 << 20) + 1);
-	free(line);
 }
 END_TEST
 
@@ -220,10 +215,9 @@ START_TEST(the_observation)
 	    .dir = "/w",
 	    .path = "/p"};
 	struct hr_act_answer got;
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 
 	output("stream", "{\"text\": \" 2 \\t\\n\\u2003\\n\"}");
-	hr_buf_init(&b, 1 << 20);
 	hr_answer_put_cell(&b, &a);
 	ck_assert_int_eq(hr_buf_check(&b, NULL), 0);
 	ck_assert_int_eq(
@@ -237,7 +231,6 @@ START_TEST(the_observation)
 		"\"image_urls\":null},\"success\":true}",
 		got.body.len),
 	    0);
-	hr_buf_done(&b);
 }
 END_TEST
 

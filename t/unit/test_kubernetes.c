@@ -16,6 +16,7 @@
 #include "host/kubernetes/status.h"
 #include "host/kubernetes/why.h"
 #include "host/kubernetes/yaml.h"
+#include "proto/json.h"
 #include "http/ws.h"
 
 #define N(a) ((int)(sizeof(a) / sizeof(*(a))))
@@ -41,7 +42,8 @@ static const struct {
 
 START_TEST(yaml_as_json)
 {
-	struct json_object *o = NULL, *want;
+	HR_PUT struct json_object *o = NULL;
+	HR_PUT struct json_object *want = NULL;
 	struct hr_err err = {0};
 	const char *json =
 	    _i == 2 ? "{\"a\":[{\"b\":\"true\",\"c\":null},{\"d\":null}]}" : yamls[_i].json;
@@ -55,8 +57,6 @@ START_TEST(yaml_as_json)
 	}
 	want = json_tokener_parse(json);
 	ck_assert(json_object_equal(o, want) || (o == NULL && want == NULL));
-	json_object_put(o);
-	json_object_put(want);
 }
 END_TEST
 
@@ -67,13 +67,11 @@ static const struct {
 
 START_TEST(base64)
 {
-	struct hr_buf b;
+	HR_BUF(b, 100);
 
-	hr_buf_init(&b, 100);
 	ck_assert_int_eq(hr_base64_read(&b, base64s[_i].text), base64s[_i].bytes != NULL);
 	if (base64s[_i].bytes != NULL)
 		ck_assert_str_eq(hr_buf_str(&b), base64s[_i].bytes);
-	hr_buf_done(&b);
 }
 END_TEST
 
@@ -107,15 +105,12 @@ static const char second[] = "current-context: late\nusers:\n- {name: u, user: {
 static int
 choose(const char *context, struct hr_kube_login *l, struct hr_err *err)
 {
-	struct json_object *merged = NULL;
-	int r;
+	HR_PUT struct json_object *merged = NULL;
 
 	memset(l, 0, sizeof(*l));
 	ck_assert_int_eq(hr_kube_login_merge(&merged, first, sizeof(first) - 1, "/d1", err), 0);
 	ck_assert_int_eq(hr_kube_login_merge(&merged, second, sizeof(second) - 1, "/d2", err), 0);
-	r = hr_kube_login_choose(l, merged, context, err);
-	json_object_put(merged);
-	return r;
+	return hr_kube_login_choose(l, merged, context, err);
 }
 
 START_TEST(contexts)
@@ -203,7 +198,7 @@ static const struct {
 
 START_TEST(exec_credentials)
 {
-	struct hr_kube_login l = {0};
+	HR_CLEAN(hr_kube_login_done) struct hr_kube_login l = {0};
 	struct hr_err err = {0};
 	const char *p = credentials[_i].printed;
 	int r = hr_kube_login_take(&l, p, strlen(p), 1000, &err);
@@ -213,7 +208,6 @@ START_TEST(exec_credentials)
 		ck_assert_msg(strstr(err.msg, credentials[_i].why) != NULL, "%s", err.msg);
 	else
 		ck_assert_int_eq(l.expires_in, credentials[_i].expires_in);
-	hr_kube_login_done(&l);
 }
 END_TEST
 
@@ -226,13 +220,12 @@ START_TEST(exec_program)
 	    "\"apiVersion\":\"client.authentication.k8s.io/v1beta1\"}");
 	struct json_object *fails =
 	    json_tokener_parse("{\"command\":\"sh\",\"args\":[\"-c\",\"exit 3\"]}");
-	struct json_object *missing = json_tokener_parse("{\"command\":\"./not-there\"}");
-	struct hr_strv env = {0};
+	HR_PUT struct json_object *missing = json_tokener_parse("{\"command\":\"./not-there\"}");
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
 	struct hr_err err = {0};
-	struct hr_buf b;
+	HR_BUF(b, 4096);
 
 	hr_strv_addf(&env, "PATH=%s", getenv("PATH"));
-	hr_buf_init(&b, 4096);
 	ck_assert_int_eq(hr_execcred_run(exec, "/", &env, &b, &err), 0);
 	ck_assert_msg(strncmp(hr_buf_str(&b),
 			  "b no {\"apiVersion\":\"client.authentication.k8s.io/"
@@ -243,11 +236,8 @@ START_TEST(exec_program)
 	ck_assert_ptr_nonnull(strstr(err.msg, "it ended (exit 3)"));
 	ck_assert_int_eq(hr_execcred_run(missing, "/nowhere", &env, &b, &err), -1);
 	ck_assert_int_eq(err.code, HR_E_NOTFOUND);
-	hr_buf_done(&b);
-	hr_strv_done(&env);
 	json_object_put(exec);
 	json_object_put(fails);
-	json_object_put(missing);
 }
 END_TEST
 
@@ -339,7 +329,7 @@ static const struct {
 START_TEST(watch_lines)
 {
 	enum hr_kube_event event = 0;
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	struct hr_kube_status s;
 	char version[16] = "1";
 
@@ -350,7 +340,6 @@ START_TEST(watch_lines)
 	ck_assert(lines[_i].r != 1 || event == lines[_i].event);
 	ck_assert_int_eq(o != NULL, lines[_i].r == 1);
 	ck_assert_msg(strstr(s.message, lines[_i].told) != NULL, "%s", s.message);
-	json_object_put(o);
 }
 END_TEST
 
@@ -406,13 +395,12 @@ static const struct {
 
 START_TEST(pods_in_words)
 {
-	struct json_object *o = json_tokener_parse(pods[_i].pod);
+	HR_PUT struct json_object *o = json_tokener_parse(pods[_i].pod);
 	struct hr_kube_why why;
 
 	hr_kube_why(&why, o);
 	ck_assert_int_eq(why.progress, pods[_i].progress);
 	ck_assert_str_eq(why.text, pods[_i].text);
-	json_object_put(o);
 }
 END_TEST
 
@@ -508,7 +496,7 @@ START_TEST(frames_of_ours)
 {
 	static const unsigned char mask[4] = {1, 2, 3, 4};
 	static const size_t lens[] = {0, 1, 125, 126, 65535, 65536};
-	char *p = calloc(1, 65536);
+	HR_FREE char *p = calloc(1, 65536);
 	struct hr_buf b;
 	int i;
 
@@ -527,7 +515,6 @@ START_TEST(frames_of_ours)
 			ck_assert_int_eq(b.p[head + j], mask[j & 3]);
 		hr_buf_done(&b);
 	}
-	free(p);
 }
 END_TEST
 
@@ -537,7 +524,7 @@ START_TEST(frames_end)
 	struct got g = {.stop_at = 1};
 	struct hr_wsframes f;
 	struct hr_err err = {0};
-	char *p = calloc(1, 60000);
+	HR_FREE char *p = calloc(1, 60000);
 	int r = 0, i;
 
 	ck_assert_ptr_nonnull(p);
@@ -558,7 +545,6 @@ START_TEST(frames_end)
 	ck_assert_int_eq(err.code, HR_E_TOOLARGE);
 	hr_wsframes_done(&f);
 	hr_buf_done(&g.b);
-	free(p);
 }
 END_TEST
 

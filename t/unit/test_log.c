@@ -193,7 +193,8 @@ kept(const struct hr_loglines *l, uint64_t from, size_t most)
 START_TEST(last_lines_are_kept_and_numbered)
 {
 	struct hr_loglines l;
-	char text[1000], *p;
+	char text[1000];
+	HR_FREE char *p = NULL;
 	int i;
 
 	hr_loglines_init(&l);
@@ -227,7 +228,6 @@ START_TEST(last_lines_are_kept_and_numbered)
 	hr_loglines_add(&l, p, HR_LOGLINES_KEPT - 1); /* as long */
 	ck_assert_uint_eq(l.next, 1005);
 	ck_assert_uint_eq(l.first, 1004);
-	free(p);
 	hr_loglines_done(&l);
 }
 END_TEST

@@ -118,10 +118,9 @@ END_TEST
 
 START_TEST(too_much)
 {
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 	int i;
 
-	hr_buf_init(&b, 1 << 20);
 	hr_buf_adds(&b, X "\"exec\": [\"0\"");
 	for (i = 0; i < 64; i++)
 		hr_buf_adds(&b, ", \"1\"");
@@ -135,7 +134,6 @@ START_TEST(too_much)
 	hr_buf_adds(&b, "\"}");
 	ck_assert_int_eq(parse(hr_buf_str(&b)), -1);
 	ck_assert_int_eq(err.code, HR_E_TOOLARGE);
-	hr_buf_done(&b);
 }
 END_TEST
 
@@ -143,9 +141,8 @@ START_TEST(expansion)
 {
 	const struct hr_manifest_vars v = {
 	    "/pd", "/sd", "/ws", "u", "7", "", "/le", "/dd", "99", "s", "r"};
-	struct hr_buf b;
+	HR_BUF(b, 1000);
 
-	hr_buf_init(&b, 1000);
 	ck_assert_int_eq(hr_manifest_expand(&b,
 			     "$x ${plugin_dir}${state_dir}:${workspace} ${username}=${user_id} "
 			     "[${runtime_id}] ${libexecdir} ${datadir}$"
@@ -153,7 +150,6 @@ START_TEST(expansion)
 			     &v, &err),
 	    0);
 	ck_assert_str_eq(hr_buf_str(&b), "$x /pd/sd:/ws u=7 [] /le /dd$99sr");
-	hr_buf_done(&b);
 }
 END_TEST
 

@@ -122,10 +122,10 @@ END_TEST
 
 START_TEST(data_of_any_bytes)
 {
-	struct hr_buf body, b;
+	struct hr_buf b;
+	HR_BUF(body, 1 << 20);
 	size_t i, step;
 
-	hr_buf_init(&body, 1 << 20);
 	hr_buf_adds(&body, "--bound" CRLF HEAD);
 	for (i = 0; i < 3000; i++)
 		hr_buf_addc(&body, (char)(i * 7 % 256));
@@ -137,16 +137,15 @@ START_TEST(data_of_any_bytes)
 			ck_assert_int_eq((unsigned char)b.p[3 + i], i * 7 % 256);
 		hr_buf_done(&b);
 	}
-	hr_buf_done(&body);
 }
 END_TEST
 
 START_TEST(headers_have_an_end)
 {
-	struct hr_buf body, b;
+	struct hr_buf b;
+	HR_BUF(body, 1 << 20);
 	size_t i;
 
-	hr_buf_init(&body, 1 << 20);
 	hr_buf_adds(&body, "--B" CRLF);
 	for (i = 0; i <= HR_MULTIPART_HEADERS_MAX / 4; i++)
 		hr_buf_adds(&body, "ab:cd" CRLF);
@@ -158,7 +157,6 @@ START_TEST(headers_have_an_end)
 		hr_buf_addc(&body, 'x');
 	ck_assert_int_eq(parse(&b, "B", body.p, body.len, 1000), -1);
 	hr_buf_done(&b);
-	hr_buf_done(&body);
 }
 END_TEST
 
@@ -177,16 +175,14 @@ START_TEST(a_call_can_stop_it)
 	static const char text[] = "--B" CRLF HEAD "data";
 	struct hr_err err = {0};
 	struct hr_multipart m;
-	struct hr_buf b;
+	HR_BUF(b, 100);
 
-	hr_buf_init(&b, 100);
 	ck_assert_int_eq(hr_multipart_init(&m, "B", 1, &ops, &b), 0);
 	ck_assert_int_eq(hr_multipart_feed(&m, text, strlen(text), &err), -7);
 	ck_assert_int_eq(err.code, HR_OK);
 	hr_multipart_done(&m);
 	ck_assert_int_eq(hr_multipart_init(&m, "", 0, &ops, &b), -1);
 	hr_multipart_done(&m);
-	hr_buf_done(&b);
 }
 END_TEST
 
@@ -214,15 +210,13 @@ static const struct {
 
 START_TEST(parameters)
 {
-	struct hr_buf b;
+	HR_BUF(b, 1000);
 	bool found;
 
-	hr_buf_init(&b, 1000);
 	found = hr_params_get(params[_i].header, strlen(params[_i].header), params[_i].name, &b);
 	ck_assert_int_eq(found, params[_i].value != NULL);
 	if (found)
 		ck_assert_str_eq(hr_buf_str(&b), params[_i].value);
-	hr_buf_done(&b);
 }
 END_TEST
 

@@ -116,22 +116,18 @@ static int
 read_endless(const char *begin, const char *line, struct hr_http_answer *a)
 {
 	size_t n = 10 * HR_HTTP_HEADS_MAX / strlen(line);
-	struct hr_buf b;
-	int r;
+	HR_BUF(b, 100 * HR_HTTP_HEADS_MAX);
 
-	hr_buf_init(&b, 100 * HR_HTTP_HEADS_MAX);
 	hr_buf_adds(&b, begin);
 	while (n-- > 0)
 		hr_buf_adds(&b, line);
-	r = read_answer(hr_buf_str(&b), 1000, "GET", a);
-	hr_buf_done(&b);
-	return r;
+	return read_answer(hr_buf_str(&b), 1000, "GET", a);
 }
 
 START_TEST(too_long)
 {
 	struct hr_http_answer a;
-	char *bytes;
+	HR_FREE char *bytes = NULL;
 	size_t i;
 
 	ck_assert_int_gt(
@@ -139,7 +135,6 @@ START_TEST(too_long)
 	ck_assert_int_eq(read_answer(bytes, 1000, "GET", &a), -1);
 	ck_assert_int_eq(a.fault, HR_HTTP_PROTOCOL);
 	hr_http_answer_done(&a);
-	free(bytes);
 	for (i = 0; i < sizeof(endless) / sizeof(*endless); i++) {
 		ck_assert_int_eq(read_endless(endless[i].begin, endless[i].line, &a), -1);
 		ck_assert_int_eq(a.fault, HR_HTTP_PROTOCOL);
@@ -149,7 +144,6 @@ START_TEST(too_long)
 	ck_assert_int_eq(read_answer(bytes, 1000, "GET", &a), -1);
 	ck_assert_int_eq(a.fault, HR_HTTP_OTHER);
 	hr_http_answer_done(&a);
-	free(bytes);
 }
 END_TEST
 

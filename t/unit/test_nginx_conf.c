@@ -84,13 +84,11 @@ END_TEST
 
 START_TEST(a_small_buffer_is_an_error_not_a_cut)
 {
-	struct hr_buf tiny;
+	HR_BUF(tiny, 5);
 	const struct hr_place place = {"p", "0123456789", false};
 
-	hr_buf_init(&tiny, 5);
 	ck_assert_int_eq(hr_template_fill(&tiny, "@p@", 3, &place, 1, &err), -1);
 	ck_assert_int_eq(err.code, HR_E_TOOLARGE);
-	hr_buf_done(&tiny);
 }
 END_TEST
 

@@ -26,9 +26,8 @@ START_TEST(run_completed)
 	    .py_path = HR_OBS_SPAN("/usr/bin/python"),
 	    .suffix = HR_OBS_SPAN("\n[The command completed with exit code 0.]")};
 	struct hr_arg no = {.type = HR_PY_BOOL}; /* the default: nothing was given */
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 
-	hr_buf_init(&b, 1 << 20);
 	ck_assert_int_eq(hr_obs_put_run(&b, &r, &no), 0);
 	ck_assert_str_eq(b.p,
 	    "{\"message\":\"Command `echo hi` executed with exit code 0.\",\"observation\":\"run\","
@@ -37,7 +36,6 @@ START_TEST(run_completed)
 	    "\"working_dir\":\"/workspace\",\"py_interpreter_path\":\"/usr/bin/python\","
 	    "\"prefix\":\"\",\"suffix\":\"\\n[The command completed with exit code 0.]\"},"
 	    "\"hidden\":false},\"success\":true}");
-	hr_buf_done(&b);
 }
 END_TEST
 
@@ -50,9 +48,8 @@ START_TEST(run_without_metadata)
 	    .command = HR_OBS_SPAN("x \"y\""),
 	    .username = HR_OBS_SPAN("ignored")};
 	struct hr_arg null = {.type = HR_PY_NONE};
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 
-	hr_buf_init(&b, 1 << 20);
 	ck_assert_int_eq(hr_obs_put_run(&b, &r, &null), 0);
 	ck_assert_str_eq(b.p,
 	    "{\"message\":\"Command `x \\\"y\\\"` executed with exit code -1.\","
@@ -62,7 +59,6 @@ START_TEST(run_without_metadata)
 	    "\"username\":null,\"hostname\":null,\"working_dir\":null,"
 	    "\"py_interpreter_path\":null,\"prefix\":\"\",\"suffix\":\"\"},\"hidden\":null},"
 	    "\"success\":false}");
-	hr_buf_done(&b);
 }
 END_TEST
 
@@ -70,13 +66,11 @@ START_TEST(run_error)
 {
 	struct hr_run_result r = {.is_error = true, .content = HR_OBS_SPAN("no \"way\"\n")};
 	struct hr_arg no = {.type = HR_PY_BOOL};
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 
-	hr_buf_init(&b, 1 << 20);
 	ck_assert_int_eq(hr_obs_put_run(&b, &r, &no), 0);
 	ck_assert_str_eq(b.p, "{\"message\":\"no \\\"way\\\"\\n\",\"observation\":\"error\","
 			      "\"content\":\"no \\\"way\\\"\\n\",\"extras\":{\"error_id\":\"\"}}");
-	hr_buf_done(&b);
 }
 END_TEST
 
@@ -84,12 +78,10 @@ START_TEST(hidden_without_json_form)
 {
 	struct hr_run_result r = {.exit_code = 0};
 	struct hr_arg nan = {.type = HR_PY_FLOAT, .given = json_object_new_double(0.0 / 0.0)};
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 
-	hr_buf_init(&b, 1 << 20);
 	ck_assert_int_eq(hr_obs_put_run(&b, &r, &nan), -1);
 	json_object_put(nan.given);
-	hr_buf_done(&b);
 }
 END_TEST
 
@@ -106,9 +98,8 @@ START_TEST(general)
 	    .extras = extras,
 	    .extras_n = 3,
 	    .bad = HR_JSON_REFUSE};
-	struct hr_buf b;
+	HR_BUF(b, 1 << 20);
 
-	hr_buf_init(&b, 1 << 20);
 	ck_assert_int_eq(hr_obs_put(&b, &o), 0);
 	ck_assert_str_eq(b.p, "{\"message\":\"I edited the file /a.\",\"observation\":\"edit\","
 			      "\"content\":\"c\",\"extras\":{\"path\":\"/a\",\"prev_exist\":false,"
@@ -116,7 +107,6 @@ START_TEST(general)
 	hr_buf_reset(&b);
 	o.content = HR_OBS_SPAN("\xED\xB2\x80");
 	ck_assert_int_eq(hr_obs_put(&b, &o), -1);
-	hr_buf_done(&b);
 }
 END_TEST
 
@@ -125,10 +115,9 @@ END_TEST
 START_TEST(answers)
 {
 	struct hr_answer a;
-	struct hr_buf text;
+	HR_BUF(text, 16);
 
 	hr_answer_init(&a);
-	hr_buf_init(&text, 16);
 	hr_answer_detail(&a, 404, "Not Found");
 	ck_assert_int_eq(a.status, 404);
 	ck_assert_str_eq(a.body.p, "{\"detail\":\"Not Found\"}");
@@ -154,7 +143,6 @@ START_TEST(answers)
 	ck_assert_int_eq(a.status, 200);
 	ck_assert_int_eq(a.retry_after_s, 0);
 	ck_assert_uint_eq(a.body.len, 0);
-	hr_buf_done(&text);
 	hr_answer_done(&a);
 }
 END_TEST

@@ -55,8 +55,7 @@ static int
 convert(const char *kind, struct office_part *part, size_t n)
 {
 	size_t i, len;
-	char *exact;
-	int r;
+	HR_FREE char *exact = NULL;
 
 	for (i = 0; i < n; i++)
 		if (part[i].len == 0)
@@ -67,9 +66,7 @@ convert(const char *kind, struct office_part *part, size_t n)
 	ck_assert_ptr_nonnull(exact);
 	memcpy(exact, archive_bytes, len);
 	hr_buf_reset(&text);
-	r = hr_office_text(kind, exact, len, &text, &err);
-	free(exact);
-	return r;
+	return hr_office_text(kind, exact, len, &text, &err);
 }
 
 static void
@@ -325,9 +322,8 @@ refuses(const char *xml, size_t len, const char *why)
 START_TEST(hostile)
 {
 	size_t big = 33u << 20, i;
-	struct hr_buf b;
+	HR_BUF(b, big + 1);
 
-	hr_buf_init(&b, big + 1);
 	while (b.len < big)
 		hr_buf_adds(&b, "                                                                ");
 	refuses(b.p, b.len, "too large");
@@ -372,10 +368,9 @@ END_TEST
 
 START_TEST(long_text_is_cut)
 {
-	struct hr_buf b;
+	HR_BUF(b, 8u << 20);
 	struct office_part part[] = {{"word/document.xml", NULL, 0}};
 
-	hr_buf_init(&b, 8u << 20);
 	hr_buf_adds(&b, W);
 	while (b.len < 4u << 20)
 		hr_buf_adds(&b, P("\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac"));
@@ -384,7 +379,6 @@ START_TEST(long_text_is_cut)
 	ck_assert_int_eq(convert("docx", part, 1), 0);
 	ck_assert_uint_gt(text.len, HR_OFFICE_TEXT_MAX - 64);
 	ck_assert(hr_utf8_valid(text.p, text.len));
-	hr_buf_done(&b);
 }
 END_TEST
 

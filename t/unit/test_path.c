@@ -75,10 +75,9 @@ START_TEST(join)
 		const char *dir, *name, *want;
 	} rows[] = {{"/a", "b", "/a/b"}, {"/a/", "b", "/a/b"}, {"/", "b", "/b"}, {"/a", "/b", "/b"},
 	    {"", "b", "b"}};
-	char *p = hr_path_join(rows[_i].dir, rows[_i].name);
+	HR_FREE char *p = hr_path_join(rows[_i].dir, rows[_i].name);
 
 	ck_assert_str_eq(p, rows[_i].want);
-	free(p);
 }
 END_TEST
 
@@ -100,14 +99,13 @@ END_TEST
 
 START_TEST(write_replaces_whole_and_sets_the_mode)
 {
-	struct hr_buf b;
+	HR_BUF(b, 16);
 	struct stat st;
 
 	ck_assert_int_eq(hr_path_write(in_top("w"), "first", 5, 0600, NULL), 0);
 	ck_assert_int_eq(hr_path_write(in_top("w"), "2nd", 3, 0644, NULL), 0);
 	ck_assert_int_eq(stat(in_top("w"), &st), 0);
 	ck_assert_uint_eq(st.st_mode & 07777, 0644);
-	hr_buf_init(&b, 16);
 	ck_assert_int_eq(hr_path_read(in_top("w"), &b, NULL), 0);
 	ck_assert_str_eq(hr_buf_str(&b), "2nd");
 	hr_buf_done(&b);

@@ -22,28 +22,23 @@ static const struct {
 
 START_TEST(decode)
 {
-	struct hr_buf plain, form;
+	HR_BUF(plain, 64);
+	HR_BUF(form, 64);
 
-	hr_buf_init(&plain, 64);
-	hr_buf_init(&form, 64);
 	hr_percent_decode(&plain, cases[_i].in, strlen(cases[_i].in), false);
 	hr_percent_decode(&form, cases[_i].in, strlen(cases[_i].in), true);
 	ck_assert_str_eq(hr_buf_str(&plain), cases[_i].plain);
 	ck_assert_str_eq(hr_buf_str(&form), cases[_i].form);
-	hr_buf_done(&plain);
-	hr_buf_done(&form);
 }
 END_TEST
 
 START_TEST(a_null_character_is_one)
 {
-	struct hr_buf b;
+	HR_BUF(b, 64);
 
-	hr_buf_init(&b, 64);
 	hr_percent_decode(&b, "a%00b", 5, false);
 	ck_assert_uint_eq(b.len, 3);
 	ck_assert_int_eq(memcmp(b.p, "a\0b", 3), 0);
-	hr_buf_done(&b);
 }
 END_TEST
 

@@ -15,6 +15,7 @@
 #include <json-c/json.h>
 
 #include "host/program/child.h"
+#include "proto/json.h"
 
 static const struct {
 	const char *line, *why;
@@ -75,7 +76,7 @@ END_TEST
 
 START_TEST(wrong_hellos)
 {
-	struct json_object *o = json_tokener_parse(bad_hellos[_i].ok);
+	HR_PUT struct json_object *o = json_tokener_parse(bad_hellos[_i].ok);
 	struct hr_program_about about = {.title = "as it was"};
 	struct hr_err err = {0};
 
@@ -83,7 +84,6 @@ START_TEST(wrong_hellos)
 	ck_assert_str_eq(about.title, "as it was");
 	ck_assert_msg(
 	    strstr(err.msg, bad_hellos[_i].why) != NULL, "%s: %s", bad_hellos[_i].ok, err.msg);
-	json_object_put(o);
 }
 END_TEST
 
@@ -140,14 +140,13 @@ START_TEST(too_long)
 	size_t len = HR_PROGRAM_LINE_MAX + 1;
 	struct hr_program_answer a;
 	struct hr_err err = {0};
-	char *line = malloc(len);
+	HR_FREE char *line = malloc(len);
 
 	ck_assert_ptr_nonnull(line);
 	memset(line, ' ', len);
 	ck_assert_int_eq(hr_program_read(line, len, NULL, &a, &err), -1);
 	ck_assert_int_eq(err.code, HR_E_TOOLARGE);
 	hr_program_answer_done(&a);
-	free(line);
 }
 END_TEST
 

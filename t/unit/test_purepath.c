@@ -20,12 +20,10 @@ START_TEST(normalise)
 	    {"//a", "//a"}, {"///a", "/a"}, {"/a/./b/../c", "/a/b/../c"}, {"a//b/", "a/b"},
 	    {"/..", "/.."}, {"..", ".."}, {" a ", " a "}, {"~/x", "~/x"}, {"/a/", "/a"},
 	    {"./.a/...", ".a/..."}};
-	struct hr_buf b;
+	HR_BUF(b, 1000);
 
-	hr_buf_init(&b, 1000);
 	hr_purepath_put(&b, rows[_i].path, strlen(rows[_i].path));
 	ck_assert_str_eq(hr_buf_str(&b), rows[_i].want);
-	hr_buf_done(&b);
 }
 END_TEST
 
@@ -37,12 +35,10 @@ START_TEST(join)
 	    {"/w/", "./a/", "/w/a"}, {"/w", "/a/", "/a"}, {"/", "a", "/a"}, {"/w", "..", "/w/.."},
 	    {".", "a", "a"}, {"", "", "."}, {"//", "a", "//a"}, {"/w", "//a", "//a"}};
 	struct hr_span base = {rows[_i].base, strlen(rows[_i].base)};
-	struct hr_buf b;
+	HR_BUF(b, 1000);
 
-	hr_buf_init(&b, 1000);
 	hr_purepath_join(&b, base, rows[_i].path, strlen(rows[_i].path));
 	ck_assert_str_eq(hr_buf_str(&b), rows[_i].want);
-	hr_buf_done(&b);
 }
 END_TEST
 
@@ -62,11 +58,10 @@ END_TEST
 START_TEST(bytes_and_back)
 {
 	static const char text[] = "/a/\xED\xB3\xBF\xC3\xA9"; /* U+DCFF, e acute */
-	struct hr_buf b, why;
+	HR_BUF(b, 1000);
+	HR_BUF(why, 1000);
 	char *bytes;
 
-	hr_buf_init(&b, 1000);
-	hr_buf_init(&why, 1000);
 	bytes = hr_purepath_bytes(text, sizeof(text) - 1, &why);
 	ck_assert_str_eq(bytes, "/a/\xFF\xC3\xA9");
 	hr_purepath_text(&b, bytes, strlen(bytes));
@@ -81,22 +76,18 @@ START_TEST(bytes_and_back)
 	ck_assert_ptr_null(hr_purepath_bytes("ab\xED\xA0\x80", 5, &why));
 	ck_assert_str_eq(hr_buf_str(&why), "'utf-8' codec can't encode character '\\ud800' in "
 					   "position 2: surrogates not allowed");
-	hr_buf_done(&b);
-	hr_buf_done(&why);
 }
 END_TEST
 
 START_TEST(os_errors)
 {
-	struct hr_buf b;
+	HR_BUF(b, 1000);
 
-	hr_buf_init(&b, 1000);
 	hr_oserror_add(&b, ENOTDIR, "/a'b", 4);
 	ck_assert_str_eq(hr_buf_str(&b), "[Errno 20] Not a directory: \"/a'b\"");
 	hr_buf_reset(&b);
 	hr_oserror_add(&b, ENOSPC, "/a", 2);
 	ck_assert_str_eq(hr_buf_str(&b), "[Errno 28] No space left on device");
-	hr_buf_done(&b);
 }
 END_TEST
 
@@ -106,14 +97,12 @@ START_TEST(universal_newlines)
 		const char *text, *want;
 	} rows[] = {{"", ""}, {"a\r\nb\rc\n", "a\nb\nc\n"}, {"\r\r\n\r", "\n\n\n"},
 	    {"\n\r", "\n\n"}, {"plain\n", "plain\n"}};
-	struct hr_buf b;
+	HR_BUF(b, 1000);
 
-	hr_buf_init(&b, 1000);
 	hr_buf_adds(&b, rows[_i].text);
 	hr_pytext_universal(&b, 0);
 	ck_assert_str_eq(hr_buf_str(&b), rows[_i].want);
 	ck_assert_uint_eq(b.len, strlen(rows[_i].want));
-	hr_buf_done(&b);
 }
 END_TEST
 
@@ -141,12 +130,10 @@ START_TEST(rejoin)
 	     "d\xE2\x80\xA9",
 		"a\nb\nc\nd"},
 	    {"\x0C", ""}, {"a\xC2\xA0\xE2\x80\xA7", "a\xC2\xA0\xE2\x80\xA7"}};
-	struct hr_buf b;
+	HR_BUF(b, 1000);
 
-	hr_buf_init(&b, 1000);
 	hr_pytext_rejoin(&b, rows[_i].text, strlen(rows[_i].text));
 	ck_assert_str_eq(hr_buf_str(&b), rows[_i].want);
-	hr_buf_done(&b);
 }
 END_TEST
 

@@ -12,6 +12,7 @@
 
 #include "base/floatrepr.h"
 #include "proto/pyliteral.h"
+#include "proto/json.h"
 
 #include "lines.h"
 
@@ -28,14 +29,11 @@ parse(const char *text)
 static void
 check_repr(const char *json, const char *want)
 {
-	struct json_object *v = parse(json);
-	struct hr_buf b;
+	HR_BUF(b, 1 << 16);
+	HR_PUT struct json_object *v = parse(json);
 
-	hr_buf_init(&b, 1 << 16);
 	hr_pyrepr(&b, v);
 	ck_assert_str_eq(hr_buf_str(&b), want);
-	hr_buf_done(&b);
-	json_object_put(v);
 }
 
 START_TEST(reprs)
@@ -56,9 +54,8 @@ END_TEST
 START_TEST(bytes)
 {
 	static const char in[] = "{\"a\": 'x'}\n\x00\xff\\";
-	struct hr_buf b;
+	HR_BUF(b, 1 << 16);
 
-	hr_buf_init(&b, 1 << 16);
 	hr_pyrepr_bytes(&b, "{\"action\":{}}", 13);
 	ck_assert_str_eq(b.p, "b'{\"action\":{}}'");
 	hr_buf_reset(&b);
@@ -67,23 +64,19 @@ START_TEST(bytes)
 	hr_buf_reset(&b);
 	hr_pyrepr_bytes(&b, "it's", 4);
 	ck_assert_str_eq(b.p, "b\"it's\"");
-	hr_buf_done(&b);
 }
 END_TEST
 
 START_TEST(named_int)
 {
-	struct json_object *v = hr_pyrepr_named_int(2, "<Risk.HIGH: 2>");
-	struct hr_buf b;
+	HR_BUF(b, 100);
+	HR_PUT struct json_object *v = hr_pyrepr_named_int(2, "<Risk.HIGH: 2>");
 
-	hr_buf_init(&b, 100);
 	hr_pyrepr(&b, v);
 	ck_assert_str_eq(b.p, "<Risk.HIGH: 2>");
 	hr_buf_reset(&b);
 	ck_assert_int_eq(hr_json_put(&b, v), 0);
 	ck_assert_str_eq(b.p, "2");
-	hr_buf_done(&b);
-	json_object_put(v);
 }
 END_TEST
 
@@ -113,16 +106,13 @@ END_TEST
 static void
 check_float(const char *json, const char *want)
 {
-	struct json_object *v = parse(json);
-	struct hr_buf b;
+	HR_BUF(b, 1 << 16);
+	HR_PUT struct json_object *v = parse(json);
 	double d;
 
-	hr_buf_init(&b, 1 << 16);
 	if (hr_py_float(v, &d, &b) == 0)
 		hr_float_repr(&b, d);
 	ck_assert_str_eq(hr_buf_str(&b), want);
-	hr_buf_done(&b);
-	json_object_put(v);
 }
 
 START_TEST(floats)
@@ -167,17 +157,17 @@ END_TEST
 START_TEST(corpus_literal)
 {
 	FILE *f = lines_open("json/literal.txt");
-	char *line = NULL, *tab;
+	char *tab;
+	HR_FREE char *line = NULL;
 	size_t cap = 0;
 	int n = 0;
 
 	while (lines_next(f, &line, &cap)) {
 		struct json_object *v = NULL;
-		struct hr_buf in, want, got;
+		HR_BUF(in, 1 << 16);
+		HR_BUF(want, 1 << 16);
+		HR_BUF(got, 1 << 16);
 
-		hr_buf_init(&in, 1 << 16);
-		hr_buf_init(&want, 1 << 16);
-		hr_buf_init(&got, 1 << 16);
 		tab = strchr(line, '\t');
 		ck_assert(tab != NULL);
 		*tab = '\0';
@@ -198,7 +188,6 @@ START_TEST(corpus_literal)
 		hr_buf_done(&got);
 		n++;
 	}
-	free(line);
 	(void)fclose(f);
 	ck_assert_int_gt(n, 200);
 }
@@ -207,12 +196,11 @@ END_TEST
 START_TEST(literal_depth)
 {
 	struct json_object *v;
-	char *s = malloc(1 << 20);
+	HR_FREE char *s = malloc(1 << 20);
 
 	ck_assert(s != NULL);
 	memset(s, '[', 1 << 20);
 	ck_assert_int_eq(hr_pyliteral(s, 1 << 20, &v), -1);
-	free(s);
 }
 END_TEST
 

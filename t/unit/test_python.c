@@ -70,16 +70,14 @@ static void
 check_path(const char *path, const char *cwd)
 {
 	char want[1000], home[200];
-	struct hr_buf got;
+	HR_BUF(got, 4096);
 
 	(void)snprintf(home, sizeof(home), "%s/home", top);
 	ask_bash(path, cwd, want, sizeof(want));
-	hr_buf_init(&got, 4096);
 	hr_buf_adds(&got, "x");
 	hr_python_find(path, cwd, home, &got);
 	ck_assert_msg(strcmp(hr_buf_str(&got) + 1, want) == 0, "PATH=%s in %s: \"%s\", not \"%s\"",
 	    path, cwd, hr_buf_str(&got) + 1, want);
-	hr_buf_done(&got);
 }
 
 START_TEST(every_pair_of_entries)
@@ -122,14 +120,13 @@ START_TEST(a_link_to_what_is_open)
 {
 	static const char *const ways[] = {"/proc/self/root%s/good", "/proc/self/cwd", "%s/magic"};
 	char path[200], magic[100];
-	struct hr_buf got;
+	HR_BUF(got, 4096);
 	size_t i;
 
 	(void)snprintf(path, sizeof(path), "%s/good", top);
 	(void)snprintf(magic, sizeof(magic), "%s/magic", top);
 	ck_assert_int_eq(chdir(path), 0);
 	ck_assert_int_eq(symlink("/proc/self/cwd", magic), 0);
-	hr_buf_init(&got, 4096);
 	for (i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		(void)snprintf(path, sizeof(path), ways[i], top);
 		hr_python_find(path, "/", "/", &got);
@@ -146,7 +143,7 @@ END_TEST
 
 START_TEST(a_path_that_is_too_long)
 {
-	char *path = malloc(300001);
+	HR_FREE char *path = malloc(300001);
 	struct hr_buf got;
 
 	ck_assert_ptr_nonnull(path);
@@ -160,7 +157,6 @@ START_TEST(a_path_that_is_too_long)
 	hr_python_find(path, "/", "/", &got);
 	ck_assert_str_eq(hr_buf_str(&got), "");
 	hr_buf_done(&got);
-	free(path);
 }
 END_TEST
 

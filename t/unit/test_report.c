@@ -231,12 +231,10 @@ END_TEST
 static void
 check_kept(const char *exports, const char *want)
 {
-	struct hr_buf out;
+	HR_BUF(out, 4096);
 
-	hr_buf_init(&out, 4096);
 	hr_exports_keep(exports, strlen(exports), &out);
 	ck_assert_str_eq(hr_buf_str(&out), want);
-	hr_buf_done(&out);
 }
 
 START_TEST(variables_of_the_old_shell)

@@ -139,7 +139,8 @@ client(void)
 START_TEST(json_travels_both_ways)
 {
 	static const char *const script[] = {OK};
-	struct json_object *body = json_object_new_object(), *answer = NULL;
+	HR_PUT struct json_object *body = json_object_new_object();
+	HR_PUT struct json_object *answer = NULL;
 	struct hr_rest *rest;
 
 	start(script, COUNT(script));
@@ -153,8 +154,6 @@ START_TEST(json_travels_both_ways)
 	ck_assert_ptr_nonnull(
 	    strstr(service.requests[0], "\r\nContent-Type: application/json\r\n"));
 	ck_assert_ptr_nonnull(strstr(service.requests[0], "\r\n\r\n{\"sid\":\"é\"}"));
-	json_object_put(body);
-	json_object_put(answer);
 	hr_rest_free(rest);
 }
 END_TEST

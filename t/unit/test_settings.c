@@ -310,7 +310,7 @@ END_TEST
 START_TEST(the_sample_file_is_the_defaults)
 {
 	const char *top = getenv("srcdir");
-	char *path = hr_path_join(top != NULL ? top : ".", "conf/handrail.conf.json.in");
+	HR_FREE char *path = hr_path_join(top != NULL ? top : ".", "conf/handrail.conf.json.in");
 	struct hr_settings fresh;
 
 	ck_assert_int_eq(hr_settings_init(&fresh, NULL), 0);
@@ -319,7 +319,6 @@ START_TEST(the_sample_file_is_the_defaults)
 	ck_assert_int_eq(fresh.action_workers_max, c.action_workers_max);
 	ck_assert_ptr_null(hr_settings_adopt(&c, &fresh));
 	hr_settings_done(&fresh);
-	free(path);
 }
 END_TEST
 
@@ -327,20 +326,17 @@ static void
 every_name_is_in(const char *file, const char *form)
 {
 	const char *top = getenv("srcdir"), *name;
-	char *path = hr_path_join(top != NULL ? top : ".", file);
-	struct hr_buf text;
+	HR_BUF(text, 1 << 20);
+	HR_FREE char *path = hr_path_join(top != NULL ? top : ".", file);
 	char want[80];
 	size_t i;
 
-	hr_buf_init(&text, 1 << 20);
 	ck_assert_msg(hr_path_read(path, &text, &err) == 0, "%s", err.msg);
 	for (i = 0; (name = hr_settings_name(i)) != NULL; i++) {
 		(void)snprintf(want, sizeof(want), form, name);
 		ck_assert_msg(
 		    strstr(hr_buf_str(&text), want) != NULL, "%s says nothing of %s", file, name);
 	}
-	hr_buf_done(&text);
-	free(path);
 }
 
 START_TEST(every_setting_is_documented)

@@ -69,12 +69,11 @@ run_split(const char *s, struct hr_err *err)
 static int
 run_refusal(const char *s, struct hr_err *err)
 {
-	struct hr_shell_pieces p = {0};
+	HR_CLEAN(hr_shell_pieces_done) struct hr_shell_pieces p = {0};
 	char *text = NULL;
 
 	if (hr_shell_split(s, strlen(s), &p, err) == 0)
 		text = hr_shell_refusal_text(&p, NULL, err);
-	hr_shell_pieces_done(&p);
 	free(text);
 	return text ? 0 : -1;
 }

@@ -67,12 +67,11 @@ no_output_yet(void)
 static int
 start(const char *bash, const char *dir, struct hr_err *err)
 {
-	char *where = NULL;
+	HR_FREE char *where = NULL;
 	int r = hr_shellproc_start(&s, bash, rcfile, &user, envp, dir, &where, err);
 
 	no_output_yet();
 	ck_assert(r == 0 || where == NULL);
-	free(where);
 	return r;
 }
 
@@ -173,13 +172,12 @@ static void
 check_dir(const char *dir, const char *want)
 {
 	struct hr_err err = {0};
-	char *where = NULL;
+	HR_FREE char *where = NULL;
 
 	ck_assert_msg(
 	    hr_shellproc_start(&s, HR_BASH_PATH, rcfile, &user, envp, dir, &where, &err) == 0,
 	    "%s: %s", dir, err.msg);
 	ck_assert_str_eq(where, want);
-	free(where);
 	no_output_yet();
 	type("echo in $(/bin/pwd).\n");
 	(void)snprintf(err.msg, sizeof(err.msg), "in %s.", want);

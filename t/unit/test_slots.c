@@ -236,12 +236,11 @@ END_TEST
 
 START_TEST(too_long_is_dropped)
 {
-	char *big = calloc(1, 1 << 20);
+	HR_FREE char *big = calloc(1, 1 << 20);
 
 	enter_new("k");
 	hr_journal_done(&j, &e, 1, big, 1 << 20);
 	leave(false);
-	free(big);
 	enter("k");
 	ck_assert_int_eq(found, HR_JOURNAL_DROPPED);
 	leave(false);

@@ -116,7 +116,7 @@ END_TEST
 
 START_TEST(fifos_have_the_right_owners_and_modes)
 {
-	struct hr_statedir d = open_for_other();
+	HR_CLEAN(hr_statedir_close) struct hr_statedir d = open_for_other();
 	struct hr_err err = {0};
 	int read_end, write_end;
 	char c;
@@ -135,14 +135,13 @@ START_TEST(fifos_have_the_right_owners_and_modes)
 	ck_assert_int_eq(fcntl(read_end, F_GETFD), FD_CLOEXEC);
 	hr_fd_close(&read_end);
 	hr_fd_close(&write_end);
-	hr_statedir_close(&d);
 }
 END_TEST
 
 START_TEST(links_in_place_of_files_lead_nowhere)
 {
 	static const char *const names[] = {"soft", "hard"};
-	struct hr_statedir d = open_for_other();
+	HR_CLEAN(hr_statedir_close) struct hr_statedir d = open_for_other();
 	struct hr_err err = {0};
 	char victim[100];
 	struct stat st;
@@ -177,13 +176,12 @@ START_TEST(links_in_place_of_files_lead_nowhere)
 		hr_statedir_remove(&d, names[0]);
 		hr_statedir_remove(&d, names[1]);
 	}
-	hr_statedir_close(&d);
 }
 END_TEST
 
 START_TEST(a_directory_in_place_of_a_file_goes_if_it_is_empty)
 {
-	struct hr_statedir d = open_for_other();
+	HR_CLEAN(hr_statedir_close) struct hr_statedir d = open_for_other();
 	struct hr_err err = {0};
 
 	ck_assert_int_eq(mkdir(at("f"), 0700), 0);
@@ -194,13 +192,12 @@ START_TEST(a_directory_in_place_of_a_file_goes_if_it_is_empty)
 	ck_assert_int_eq(mkdir(at("f/sub"), 0700), 0);
 	ck_assert_int_eq(hr_statedir_put(&d, "f", "a", 1, HR_STATEDIR_USER, &err), -1);
 	ck_assert_int_eq(err.sys, EEXIST);
-	hr_statedir_close(&d);
 }
 END_TEST
 
 START_TEST(a_file_without_a_name)
 {
-	struct hr_statedir d = open_for_other();
+	HR_CLEAN(hr_statedir_close) struct hr_statedir d = open_for_other();
 	struct hr_err err = {0};
 	struct stat st;
 	int fd;
@@ -220,14 +217,13 @@ START_TEST(a_file_without_a_name)
 	ck_assert_int_eq(mkdir(at("log/mine"), 0700), 0);
 	ck_assert_int_eq(hr_statedir_unnamed(&d, "log", &err), -1);
 	ck_assert_int_eq(err.sys, EEXIST);
-	hr_statedir_close(&d);
 }
 END_TEST
 
 START_TEST(sweeping_takes_only_its_own)
 {
 	static const char *const prefixes[] = {"report.", "rc"};
-	struct hr_statedir d = open_for_other();
+	HR_CLEAN(hr_statedir_close) struct hr_statedir d = open_for_other();
 	struct hr_err err = {0};
 
 	ck_assert_int_eq(hr_statedir_put(&d, "report.1", "", 0, HR_STATEDIR_USER, &err), 0);
@@ -239,7 +235,6 @@ START_TEST(sweeping_takes_only_its_own)
 	ck_assert_int_eq(access(at("report.2"), F_OK), -1);
 	ck_assert_int_eq(access(at("rc"), F_OK), -1);
 	ck_assert_int_eq(access(at("mine"), F_OK), 0);
-	hr_statedir_close(&d);
 }
 END_TEST
 

@@ -84,7 +84,7 @@ knows(const struct hr_keys *k, const char *keys)
 
 START_TEST(the_key_leaves_the_environment)
 {
-	struct hr_keys k = {.count = 0};
+	HR_CLEAN(hr_keys_done) struct hr_keys k = {.count = 0};
 	char *there;
 
 	ck_assert_int_eq(setenv("SESSION_API_KEY", "s3cret-value", 1), 0);
@@ -97,7 +97,6 @@ START_TEST(the_key_leaves_the_environment)
 	/* it stays in force over a key file */
 	ck_assert_int_eq(hr_keys_read_file(&k, "/nonexistent", &err), 0);
 	ck_assert_uint_eq(k.count, 1);
-	hr_keys_done(&k);
 }
 END_TEST
 
@@ -126,20 +125,19 @@ START_TEST(key_files)
 		size_t count;
 	} rows[] = {{"one", "one\n", 1}, {"one\n", "one\n", 1}, {"a\r\nb\r\n", "a\nb\n", 2},
 	    {"\n\na\n\nb", "a\nb\n", 2}};
-	struct hr_keys k = {.count = 0};
+	HR_CLEAN(hr_keys_done) struct hr_keys k = {.count = 0};
 
 	ck_assert_int_eq(
 	    hr_path_write(in_top("keys"), rows[_i].text, strlen(rows[_i].text), 0600, &err), 0);
 	ck_assert_int_eq(hr_keys_read_file(&k, in_top("keys"), &err), 0);
 	ck_assert_uint_eq(k.count, rows[_i].count);
 	ck_assert(knows(&k, rows[_i].want));
-	hr_keys_done(&k);
 }
 END_TEST
 
 START_TEST(bad_key_files_change_nothing)
 {
-	struct hr_keys k = {.count = 0};
+	HR_CLEAN(hr_keys_done) struct hr_keys k = {.count = 0};
 
 	ck_assert_int_eq(hr_path_write(in_top("keys"), "good\n", 5, 0600, &err), 0);
 	ck_assert_int_eq(hr_keys_read_file(&k, in_top("keys"), &err), 0);
@@ -151,22 +149,20 @@ START_TEST(bad_key_files_change_nothing)
 	ck_assert_int_eq(hr_keys_read_file(&k, in_top("gone"), &err), -1);
 	ck_assert_uint_eq(k.count, 1);
 	ck_assert(knows(&k, "good\n"));
-	hr_keys_done(&k);
 }
 END_TEST
 
 /* Salted: two servers with one key keep nothing that is the same, and two starts of one. */
 START_TEST(sums_are_salted)
 {
-	struct hr_keys a = {.count = 0}, b = {.count = 0};
+	HR_CLEAN(hr_keys_done) struct hr_keys a = {.count = 0};
+	HR_CLEAN(hr_keys_done) struct hr_keys b = {.count = 0};
 
 	ck_assert_int_eq(hr_path_write(in_top("keys"), "good\n", 5, 0600, &err), 0);
 	ck_assert_int_eq(hr_keys_read_file(&a, in_top("keys"), &err), 0);
 	ck_assert_int_eq(hr_keys_read_file(&b, in_top("keys"), &err), 0);
 	ck_assert_mem_ne(a.salt, b.salt, sizeof(a.salt));
 	ck_assert_mem_ne(a.v[0].sum, b.v[0].sum, HR_KEYSUM);
-	hr_keys_done(&a);
-	hr_keys_done(&b);
 }
 END_TEST
 
@@ -174,13 +170,12 @@ END_TEST
 START_TEST(workers_are_told_in_parts)
 {
 	const size_t room = sizeof(struct hr_keysum_head) + 2 * HR_KEYSUM + 1;
-	struct hr_keys k = {.count = 0};
+	HR_CLEAN(hr_keys_done) struct hr_keys k = {.count = 0};
 	struct hr_keysum_head head;
-	struct hr_buf b;
+	HR_BUF(b, 4096);
 
 	ck_assert_int_eq(hr_path_write(in_top("keys"), "a\nbb\nccc", 8, 0600, &err), 0);
 	ck_assert_int_eq(hr_keys_read_file(&k, in_top("keys"), &err), 0);
-	hr_buf_init(&b, 4096);
 	hr_keys_tell(&k, 0, room, &b);
 	ck_assert_uint_eq(b.len, room - 1);
 	memcpy(&head, b.p, sizeof(head));
@@ -193,14 +188,13 @@ START_TEST(workers_are_told_in_parts)
 	hr_buf_reset(&b);
 	hr_keys_tell(&k, 9, room, &b);
 	ck_assert_uint_eq(b.len, sizeof(head));
-	hr_buf_done(&b);
-	hr_keys_done(&k);
 }
 END_TEST
 
 START_TEST(the_next_image_inherits)
 {
-	struct hr_keys k = {.count = 0}, next = {.count = 0};
+	HR_CLEAN(hr_keys_done) struct hr_keys k = {.count = 0};
+	HR_CLEAN(hr_keys_done) struct hr_keys next = {.count = 0};
 	char text[256];
 	ssize_t n;
 	int fd, old;
@@ -227,8 +221,6 @@ START_TEST(the_next_image_inherits)
 	ck_assert(next.from_environment && knows(&next, "0ld\n"));
 	hr_fd_close(&fd);
 	hr_fd_close(&old);
-	hr_keys_done(&k);
-	hr_keys_done(&next);
 }
 END_TEST
 
@@ -401,7 +393,7 @@ START_TEST(commands_do_not_see_what_is_ours)
 	    (char[]){"HANDRAIL_LIBEXECDIR=/y"}, (char[]){"SESSION_API_KEY=k"},
 	    (char[]){"LISTEN_PID=1"}, (char[]){"HOME=/root"}, (char[]){"SESSION_API_KEYS=kept"},
 	    NULL};
-	struct hr_strv copy = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv copy = {0};
 
 	ck_assert_int_eq(hr_childenv_fill(&copy, env, &err), 0);
 	ck_assert_uint_eq(copy.n, 3);
@@ -409,7 +401,6 @@ START_TEST(commands_do_not_see_what_is_ours)
 	ck_assert_str_eq(copy.v[1], "HOME=/root");
 	ck_assert_str_eq(copy.v[2], "SESSION_API_KEYS=kept");
 	ck_assert_ptr_null(copy.v[3]);
-	hr_strv_done(&copy);
 }
 END_TEST
 
@@ -418,7 +409,8 @@ START_TEST(cd_is_quoted_for_bash)
 {
 	static const char *const names[] = {"plain", "with blank", "it's", "$(touch pwned)", "`x`",
 	    "a\"b", "new\nline", "a\\b", "-dash", "*"};
-	char script[1024], out[512], *cd;
+	char script[1024], out[512];
+	HR_FREE char *cd = NULL;
 	FILE *f;
 	size_t n;
 
@@ -426,7 +418,6 @@ START_TEST(cd_is_quoted_for_bash)
 	ck_assert_int_eq(mkdir(names[_i], 0700), 0);
 	cd = hr_keeper_cd(names[_i]);
 	(void)snprintf(script, sizeof(script), "%s && printf %%s \"${PWD##*/}\"", cd);
-	free(cd);
 	ck_assert_int_eq(setenv("SCRIPT", script, 1), 0);
 	f = popen("bash -c \"$SCRIPT\"", "r");
 	n = fread(out, 1, sizeof(out) - 1, f);
@@ -624,11 +615,10 @@ START_TEST(the_token_file)
 {
 	struct hr_rundir r = {.path = top, .lock = -1};
 	struct hr_token t, other;
-	struct hr_buf b;
+	HR_BUF(b, 1000);
 	char want[64], wrong[64];
 
 	ck_assert_int_eq(mkdir(in_top("www"), 0700), 0);
-	hr_buf_init(&b, 1000);
 	ck_assert_int_eq(hr_token_init(&t, &r, &err), 0);
 	ck_assert_uint_eq(strspn(t.text, "0123456789abcdef-"), 36);
 	ck_assert_int_eq(t.text[14], '4');
@@ -652,7 +642,6 @@ START_TEST(the_token_file)
 	ck_assert_int_eq(hr_path_write(in_top("www/token"), wrong, strlen(wrong), 0600, &err), 0);
 	ck_assert_int_eq(hr_token_init(&other, &r, &err), 0);
 	ck_assert_str_ne(other.text, t.text);
-	hr_buf_done(&b);
 }
 END_TEST
 

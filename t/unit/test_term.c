@@ -490,13 +490,12 @@ START_TEST(pieces_do_not_matter)
 {
 	char stream[4096];
 	size_t len = 0, i, n;
-	struct hr_buf whole;
+	HR_BUF(whole, 1 << 20);
 
 	seed = (uint32_t)_i + 1;
 	while (len < 3000)
 		len += random_piece(stream + len, sizeof(stream) - len);
 	open_term(20, 6, 30, 0);
-	hr_buf_init(&whole, 1 << 20);
 	hr_term_feed(t, stream, len);
 	hr_term_text(t, &whole);
 	hr_term_reset(t);
@@ -505,7 +504,6 @@ START_TEST(pieces_do_not_matter)
 		hr_term_feed(t, stream + i, n < len - i ? n : len - i);
 	}
 	ck_assert_str_eq(now(), hr_buf_str(&whole));
-	hr_buf_done(&whole);
 }
 END_TEST
 
@@ -595,14 +593,13 @@ END_TEST
 
 START_TEST(a_flood_is_rendered_like_single_bytes)
 {
-	struct hr_buf stream, fast;
+	HR_BUF(stream, 1 << 20);
+	HR_BUF(fast, 1 << 20);
 	unsigned cols, rows;
 	char line[64];
 	size_t i;
 
 	seed = (uint32_t)_i + 77;
-	hr_buf_init(&stream, 1 << 20);
-	hr_buf_init(&fast, 1 << 20);
 	for (i = 0; i < 400; i++) {
 		(void)snprintf(line, sizeof(line), "%.*s%s", (int)pick(25),
 		    "0123456789abcdefghijklmno",
@@ -622,8 +619,6 @@ START_TEST(a_flood_is_rendered_like_single_bytes)
 	ck_assert_str_eq(now(), hr_buf_str(&fast));
 	ck_assert_uint_eq(history_rows(t), rows);
 	ck_assert_uint_eq(hr_term_rows_dropped(t), cols);
-	hr_buf_done(&stream);
-	hr_buf_done(&fast);
 }
 END_TEST
 
@@ -638,14 +633,13 @@ trim_end(struct hr_buf *b)
  * no harm (whether a row of blanks at the end continues another one), but they must be few. */
 START_TEST(the_generation_follows_the_text)
 {
-	struct hr_buf before;
+	HR_BUF(before, 1 << 20);
 	char piece[64];
 	uint64_t g;
 	int i, idle = 0;
 
 	seed = (uint32_t)_i + 1000;
 	open_term(20, 6, 12, 0);
-	hr_buf_init(&before, 1 << 20);
 	for (i = 0; i < 600; i++) {
 		bool same;
 
@@ -664,7 +658,6 @@ START_TEST(the_generation_follows_the_text)
 			idle++;
 	}
 	ck_assert_msg(idle <= 6, "%d changes without one", idle);
-	hr_buf_done(&before);
 }
 END_TEST
 

@@ -108,7 +108,8 @@ static bool
 excepted(const char *file, int number, int *ret_count)
 {
 	FILE *f = lines_open("term/exceptions.txt");
-	char *line = NULL, key[64];
+	char key[64];
+	HR_FREE char *line = NULL;
 	size_t cap = 0, file_len = strlen(file);
 	bool found = false;
 
@@ -118,7 +119,6 @@ excepted(const char *file, int number, int *ret_count)
 		found = found || strncmp(line, key, strlen(key)) == 0;
 		*ret_count += strncmp(line, file, file_len) == 0 && line[file_len] == ':';
 	}
-	free(line);
 	fclose(f);
 	return found;
 }
@@ -127,16 +127,16 @@ static void
 run_file(const char *file, int least,
     bool (*fits)(struct json_object *o, struct hr_buf *in, struct hr_buf *out))
 {
-	char *line = NULL, path[64];
+	char path[64];
+	HR_FREE char *line = NULL;
 	size_t cap = 0;
-	struct hr_buf in, out;
+	HR_BUF(in, 1 << 24);
+	HR_BUF(out, 1 << 24);
 	int number = 0, exceptions = 0, found = 0;
 	FILE *f;
 
 	(void)snprintf(path, sizeof(path), "term/%s", file);
 	f = lines_open(path);
-	hr_buf_init(&in, 1 << 24);
-	hr_buf_init(&out, 1 << 24);
 	while (lines_next(f, &line, &cap)) {
 		struct json_object *o = json_tokener_parse(line);
 		bool ok, except;
@@ -156,10 +156,7 @@ run_file(const char *file, int least,
 	ck_assert_int_ge(number, least);
 	ck_assert_int_eq(found, exceptions); /* no line is listed that does not exist */
 	ck_assert_int_le(exceptions, MAX_EXCEPTIONS);
-	free(line);
 	fclose(f);
-	hr_buf_done(&in);
-	hr_buf_done(&out);
 }
 
 START_TEST(screens)

@@ -129,9 +129,8 @@ static char *
 shown(const char *s, size_t len, size_t *ret_len)
 {
 	size_t head = len, tail = len;
-	struct hr_buf b;
+	HR_BUF(b, 8u << 20);
 
-	hr_buf_init(&b, 8u << 20);
 	hr_buf_add(&b, "", 0);
 	if (hr_shell_truncation(s, len, &head, &tail)) {
 		hr_buf_add(&b, s, head);
@@ -186,12 +185,11 @@ END_TEST
 /* The first and the last characters are kept, not just any. */
 START_TEST(truncation_keeps_both_ends)
 {
-	struct hr_buf b;
+	HR_BUF(b, 1u << 20);
 	size_t len;
-	char *cut;
+	HR_FREE char *cut = NULL;
 	int i;
 
-	hr_buf_init(&b, 1u << 20);
 	for (i = 1; i <= 10000; i++)
 		hr_buf_addf(&b, "%05d\xC3\xA9", i); /* 6 characters each */
 	cut = shown(b.p, b.len, &len);
@@ -199,8 +197,6 @@ START_TEST(truncation_keeps_both_ends)
 	ck_assert_ptr_nonnull(strstr(cut, "02500\xC3\xA9\n[... "));
 	ck_assert_ptr_nonnull(strstr(cut, " ...]\n07501"));
 	ck_assert_str_eq(cut + len - 7, "10000\xC3\xA9");
-	free(cut);
-	hr_buf_done(&b);
 }
 END_TEST
 
@@ -223,12 +219,10 @@ START_TEST(quotes_for_sh)
 	};
 
 	for (i = 0; i < sizeof t / sizeof t[0]; i++) {
-		struct hr_buf b;
+		HR_BUF(b, 1000);
 
-		hr_buf_init(&b, 1000);
 		hr_shell_quote(&b, t[i].in, strlen(t[i].in));
 		ck_assert_str_eq(hr_buf_str(&b), t[i].out);
-		hr_buf_done(&b);
 	}
 }
 END_TEST
@@ -270,12 +264,10 @@ START_TEST(writes_floats)
 	};
 
 	for (i = 0; i < sizeof t / sizeof t[0]; i++) {
-		struct hr_buf b;
+		HR_BUF(b, 1000);
 
-		hr_buf_init(&b, 1000);
 		hr_float_repr(&b, t[i].d);
 		ck_assert_str_eq(hr_buf_str(&b), t[i].out);
-		hr_buf_done(&b);
 	}
 }
 END_TEST
@@ -288,17 +280,15 @@ check_tame(bool terminal, bool colours, const char *in, const char *out)
 	/* in one piece, and byte by byte */
 	for (cut = 0; cut < 2; cut++) {
 		struct hr_tame t = {.terminal = terminal, .colours = colours};
-		struct hr_buf b;
+		HR_BUF(b, 1000);
 		const char *p;
 
-		hr_buf_init(&b, 1000);
 		if (cut == 0)
 			hr_tame_feed(&t, &b, in, strlen(in));
 		for (p = in; cut == 1 && *p != '\0'; p++)
 			hr_tame_feed(&t, &b, p, 1);
 		hr_tame_end(&t, &b);
 		ck_assert_str_eq(hr_buf_str(&b), out);
-		hr_buf_done(&b);
 	}
 }
 

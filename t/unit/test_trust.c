@@ -53,27 +53,23 @@ is_root(void)
 static void
 assert_read(const char *path)
 {
-	struct hr_buf b;
+	HR_BUF(b, 100);
 
-	hr_buf_init(&b, 100);
 	ck_assert_msg(hr_trust_read(path, HR_TRUST_NOBODY, &b, &err) == 0, "%s", err.msg);
 	ck_assert_str_eq(hr_buf_str(&b), "text");
-	hr_buf_done(&b);
 }
 
 /* Says why, and nothing of the file is read. */
 static void
 assert_refused(const char *path, const char *why)
 {
-	struct hr_buf b;
+	HR_BUF(b, 100);
 
-	hr_buf_init(&b, 100);
 	ck_assert_int_eq(hr_trust_read(path, HR_TRUST_NOBODY, &b, &err), -1);
 	ck_assert_uint_eq(b.len, 0);
 	ck_assert_int_eq(err.code, HR_E_UNTRUSTED);
 	ck_assert_msg(strstr(err.msg, why) != NULL, "%s", err.msg);
 	ck_assert_msg(strstr(err.msg, path) != NULL, "%s", err.msg);
-	hr_buf_done(&b);
 }
 
 START_TEST(ones_own)

@@ -36,16 +36,14 @@ feed(const char *text)
 static void
 check_take_echo(const char *echoed, const char *trace, const char *want)
 {
-	struct hr_buf out;
+	HR_BUF(out, 64u << 20);
 	bool lost = true;
 
-	hr_buf_init(&out, 64u << 20);
 	ck_assert_int_eq(
 	    hr_view_take(v, echoed, echoed != NULL ? strlen(echoed) : 0, trace, &out, &lost, NULL),
 	    0);
 	ck_assert_str_eq(hr_buf_str(&out), want);
 	ck_assert(!lost);
-	hr_buf_done(&out);
 }
 
 static void
@@ -121,7 +119,7 @@ END_TEST
 
 START_TEST(the_history_limit)
 {
-	struct hr_buf out;
+	HR_BUF(out, 64u << 20);
 	char line[32];
 	bool lost;
 	unsigned i;
@@ -135,7 +133,6 @@ START_TEST(the_history_limit)
 			mark();
 	}
 	/* the rows that fell off had been handed out */
-	hr_buf_init(&out, 64u << 20);
 	ck_assert_int_eq(hr_view_take(v, NULL, 0, NULL, &out, &lost, NULL), 0);
 	ck_assert(!lost);
 	ck_assert_int_eq(strncmp(out.p, "11001\n", 6), 0);
@@ -158,14 +155,12 @@ END_TEST
 START_TEST(what_is_too_much_fails)
 {
 	struct hr_err err = {0};
-	struct hr_buf out;
+	HR_BUF(out, 3);
 	bool lost;
 
 	feed("four");
-	hr_buf_init(&out, 3);
 	ck_assert_int_eq(hr_view_take(v, NULL, 0, NULL, &out, &lost, &err), -1);
 	ck_assert_int_eq(err.code, HR_E_TOOLARGE);
-	hr_buf_done(&out);
 }
 END_TEST
 

@@ -51,26 +51,22 @@ static const struct {
 
 START_TEST(a_base_path)
 {
-	struct hr_buf b;
+	HR_BUF(b, 100);
 
-	hr_buf_init(&b, 100);
 	hr_vscode_base_path(&b, paths[_i].wanted, paths[_i].url, paths[_i].id);
 	ck_assert_str_eq(hr_buf_str(&b), paths[_i].path);
-	hr_buf_done(&b);
 }
 END_TEST
 
 START_TEST(no_token_in_a_line)
 {
-	struct hr_buf b;
+	HR_BUF(b, 100);
 
-	hr_buf_init(&b, 100);
 	hr_vscode_line(&b, "at http://x/?tkn=T-1&a=T-1", "T-1");
 	ck_assert_str_eq(hr_buf_str(&b), "at http://x/?tkn=...&a=...");
 	hr_buf_reset(&b);
 	hr_vscode_line(&b, "plain", "T-1");
 	ck_assert_str_eq(hr_buf_str(&b), "plain");
-	hr_buf_done(&b);
 }
 END_TEST
 
