@@ -110,7 +110,7 @@ answer_run(struct hr_core *c, bool completed, enum hr_clock clock, struct hr_buf
 
 	if (take(c, &content, &prefix, completed, &err) < 0 || hr_buf_check(suffix, &err) < 0) {
 		core_answer_error(c, err.msg, strlen(err.msg));
-		goto out;
+		return;
 	}
 	r.command = hr_span_of_buf(&c->command);
 	r.content = hr_span_of_buf(&content);
@@ -126,7 +126,6 @@ answer_run(struct hr_core *c, bool completed, enum hr_clock clock, struct hr_buf
 		r.py_path = hr_span_of_buf(&c->py_path);
 	}
 	give(c, &r);
-out:
 }
 
 void
@@ -161,7 +160,6 @@ answer_unfinished(struct hr_core *c, enum hr_clock clock, struct hr_buf *suffix)
 	c->observations++;
 	/* without memory for it the next observation repeats text: better than none */
 	(void)hr_view_mark(c->view, &err);
-	hr_buf_done(suffix);
 }
 
 void
