@@ -244,24 +244,24 @@ changes_of(struct changes *c, const char *repo, const char *prefix, const char *
 	size_t n;
 
 	if (!hr_git_reference(repo, wanted, &ref))
-		goto done;
-	if (HR_GIT_RUN(&out, repo, "diff", "--name-status", ref.p) < 0)
-		goto failed;
+		return;
+	if (HR_GIT_RUN(&out, repo, "diff", "--name-status", ref.p) < 0) {
+		hr_buf_add(&c->why, hr_buf_str(&out), out.len);
+		return;
+	}
 	for (p = hr_buf_str(&out); *p != '\0'; p += n + (p[n] == '\n')) {
 		n = strcspn(p, "\n");
 		if (!parse_line(c, prefix, p, n, hr_buf_str(&out)))
-			goto done;
+			return;
 	}
-	if (HR_GIT_RUN(&out, repo, "ls-files", "--others", "--exclude-standard") < 0)
-		goto failed;
+	if (HR_GIT_RUN(&out, repo, "ls-files", "--others", "--exclude-standard") < 0) {
+		hr_buf_add(&c->why, hr_buf_str(&out), out.len);
+		return;
+	}
 	for (p = hr_buf_str(&out); *p != '\0'; p += n + (p[n] == '\n')) {
 		n = strcspn(p, "\n");
 		changes_add(c, 'A', prefix, p, n);
 	}
-	goto done;
-failed:
-	hr_buf_add(&c->why, hr_buf_str(&out), out.len);
-done:
 }
 
 /* The names of direct, not hidden subdirectories that hold ".git", each with its NUL. */
