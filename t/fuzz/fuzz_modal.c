@@ -36,7 +36,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(copy != NULL);
 	must(hr_pb_put(&b, copy, &err) == 0);
 	must(a.len == b.len && memcmp(hr_buf_str(&a), hr_buf_str(&b), a.len) == 0);
-	hr_pb_free(m);
-	hr_pb_free(copy);
+	hr_pb_done(&m);
+	hr_pb_done(&copy);
 	return 0;
 }

@@ -52,14 +52,14 @@ run(struct hr_cloud *c, struct json_object *action, struct hr_err *err)
 	const char *line = hr_json_text_or(args, "command", "");
 	const char *dir = hr_json_text_at(args, "cwd");
 	double seconds = hr_json_number_at(action, "timeout");
-	struct hr_direct_said said;
+	HR_CLEAN(hr_direct_said_done) struct hr_direct_said said = {0};
 	struct hr_cloud_end end = {0};
 	struct hr_err e = {0};
 	struct hr_cloud_command q = {.line = line,
 	    .cwd = dir != NULL && *dir == '/' ? dir : hr_cloud_workspace(c),
 	    .output = on_output,
 	    .arg = &said};
-	struct hr_strv env = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
 	char mark[37], *text;
 	int r;
 
@@ -94,8 +94,6 @@ run(struct hr_cloud *c, struct json_object *action, struct hr_err *err)
 		    (int)(said.text.len < 30000 ? said.text.len : 30000), said.text.p);
 	else
 		text = hr_direct_error("", err, "Failed to execute command: %s", e.msg);
-	hr_direct_said_done(&said);
-	hr_strv_done(&env);
 	return text;
 }
 
@@ -138,7 +136,7 @@ static int
 mirror_directory(struct hr_cloud *c, const char *path, const char *file, struct hr_err *err)
 {
 	struct hr_err e = {0};
-	struct hr_buf out;
+	HR_BUF(out, HR_CLOUD_REPLY_MAX);
 	int status = 0, r;
 	size_t at;
 
@@ -149,7 +147,7 @@ mirror_directory(struct hr_cloud *c, const char *path, const char *file, struct 
 		r = hr_err_from(err, HR_E_SYS, &e);
 	for (at = 0; r == 0 && status == 0 && at + 1 < out.len;) {
 		const char *entry = out.p + at;
-		char *place;
+		HR_FREE char *place = NULL;
 
 		at += strlen(entry) + 1;
 		if (entry[1] == '\0' || hr_path_leads_out(entry + 1))
@@ -163,9 +161,7 @@ mirror_directory(struct hr_cloud *c, const char *path, const char *file, struct 
 				: hr_err_from(err, HR_E_SYS, &e);
 		else
 			r = hr_cloud_save(place, "", 0, err);
-		free(place);
 	}
-	hr_buf_done(&out);
 	return r != 0 ? -1 : status == 0;
 }
 

@@ -463,12 +463,11 @@ int
 hr_api_json(
     struct hr_api *api, const struct hr_api_call *c, struct json_object **ret, struct hr_err *err)
 {
-	struct hr_api_answer a;
+	HR_CLEAN(hr_api_answer_done) struct hr_api_answer a = {0};
 	int r = hr_api_do(api, c, &a, err);
 
 	if (ret != NULL)
 		*ret = r == 0 ? json_object_get(a.json) : NULL;
-	hr_api_answer_done(&a);
 	return r;
 }
 

@@ -70,7 +70,8 @@ send_tree(struct sending *s, const char *from, const char *to, int depth, struct
 	if (dir == NULL)
 		return hr_err_sys(err, depth < 100 ? errno : ELOOP, "%s", from);
 	while (r == 0 && (e = hr_dir_next(dir)) != NULL) {
-		char *source, *target;
+		HR_FREE char *target = NULL;
+		HR_FREE char *source = NULL;
 
 		any = true;
 		source = hr_path_join(from, e->d_name);
@@ -81,8 +82,6 @@ send_tree(struct sending *s, const char *from, const char *to, int depth, struct
 			r = send_tree(s, source, target, depth + 1, err);
 		else
 			r = send_file(s, source, target, err);
-		free(source);
-		free(target);
 	}
 	if (r == 0 && errno != 0)
 		r = hr_err_sys(err, errno, "read %s", from);
@@ -178,7 +177,8 @@ fetch_all(struct hr_cloud *c, const char *path, const struct hr_buf *names, cons
 
 	for (at = 0; r == 0 && at < names->len;) {
 		const char *name = names->p + at;
-		char *source, *target;
+		HR_FREE char *target = NULL;
+		HR_FREE char *source = NULL;
 		struct hr_err e = {0};
 		HR_BUF(b, HR_CLOUD_FILE_MAX);
 
@@ -200,8 +200,6 @@ fetch_all(struct hr_cloud *c, const char *path, const struct hr_buf *names, cons
 				: 0;
 		else if ((r = c->ops->get(c, source, &b, err)) == 0)
 			r = hr_cloud_save(target, hr_buf_str(&b), b.len, err);
-		free(source);
-		free(target);
 	}
 	return r;
 }
@@ -213,7 +211,7 @@ hr_cloud_copy_from(void *self, const char *path, char **ret_file, struct hr_err 
 	HR_FREE char *all = hr_cloud_absolute(c, path, err);
 	HR_FREE char *dir = NULL;
 	struct hr_err e = {0};
-	struct hr_buf names;
+	HR_BUF(names, HR_CLOUD_REPLY_MAX);
 	int status = 0, r;
 
 	if (all == NULL || hr_cloud_mirror(c, err) < 0)
@@ -235,7 +233,6 @@ hr_cloud_copy_from(void *self, const char *path, char **ret_file, struct hr_err 
 		r = -1;
 	if (dir != NULL)
 		(void)hr_path_remove(dir, NULL);
-	hr_buf_done(&names);
 	return r;
 }
 
@@ -245,7 +242,7 @@ hr_cloud_list_files(void *self, const char *path, char **ret_json, struct hr_err
 {
 	struct hr_cloud *c = self;
 	HR_FREE char *all = hr_cloud_absolute(c, path != NULL ? path : ".", err);
-	struct hr_buf names;
+	HR_BUF(names, HR_CLOUD_REPLY_MAX);
 	HR_BUF(b, HR_CLOUD_REPLY_MAX);
 	int status = 0, r;
 	size_t at;
@@ -268,6 +265,5 @@ hr_cloud_list_files(void *self, const char *path, char **ret_json, struct hr_err
 	hr_buf_addc(&b, ']');
 	if (r == 0 && (*ret_json = hr_buf_take(&b)) == NULL)
 		r = hr_err_nomem(err);
-	hr_buf_done(&names);
 	return r;
 }

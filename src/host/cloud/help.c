@@ -86,13 +86,12 @@ hr_cloud_env_object(const char *const *env, struct hr_err *err)
 
 	for (; r == 0 && env != NULL && *env != NULL; env++) {
 		const char *eq = strchr(*env, '=');
-		char *name = eq != NULL ? strndup(*env, (size_t)(eq - *env)) : NULL;
+		HR_FREE char *name = eq != NULL ? strndup(*env, (size_t)(eq - *env)) : NULL;
 
 		if (eq == NULL)
 			continue;
 		r = name != NULL ? hr_json_set(o, name, json_object_new_string(eq + 1), err)
 				 : hr_err_nomem(err);
-		free(name);
 	}
 	if (r == 0)
 		return o;

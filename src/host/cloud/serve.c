@@ -74,26 +74,26 @@ carry(struct hr_cloud *c, struct hr_err *err)
 	HR_BUF(line, 4096);
 	HR_BUF(said, 1);
 	char file[100];
-	int status = -1, r;
+	int status = -1;
 
 	(void)snprintf(file, sizeof(file), ARCHIVE "%s", c->run);
 	if (c->h->log != NULL)
 		c->h->log(c->h->arg, "The payload is copied into the sandbox.");
-	r = packed(c, &archive, err);
-	if (r == 0)
-		r = c->ops->put(c, file, hr_buf_str(&archive), archive.len, err);
+	if (packed(c, &archive, err) != 0 ||
+	    c->ops->put(c, file, hr_buf_str(&archive), archive.len, err) != 0)
+		return -1;
 	hr_buf_addf(&line,
 	    "exec 2>&1; s=; [ \"$(id -u)\" = 0 ] || s='sudo -n'; $s mkdir -p " PAYLOAD_DIR
 	    " && $s tar -xof %s -C " PAYLOAD_DIR " && rm -f %s",
 	    file, file);
-	if (r == 0)
-		r = hr_cloud_helper(c, hr_buf_str(&line), &said, &status, err);
-	if (r == 0 && status != 0)
-		r = hr_err_set(err, HR_E_RUNTIME,
+	if (hr_cloud_helper(c, hr_buf_str(&line), &said, &status, err) != 0)
+		return -1;
+	if (status != 0)
+		return hr_err_set(err, HR_E_RUNTIME,
 		    "%s: the payload cannot be unpacked to " PAYLOAD_DIR
 		    " in the sandbox (status %d): %.*s",
 		    c->ops->title, status, SAID_MAX, hr_buf_str(&said));
-	return r;
+	return 0;
 }
 
 /* ---- the server ---- */
@@ -109,7 +109,7 @@ server_line(struct hr_cloud *c, struct hr_buf *b, struct hr_err *err)
 	    .working_dir = hr_cloud_workspace(c),
 	    .plugins = c->h->plugins,
 	    .user_id = -1};
-	struct hr_strv words = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv words = {0};
 	int r = hr_command_build(&words, &q, c->h->config, c->h->environ, err);
 	size_t i;
 
@@ -123,7 +123,6 @@ server_line(struct hr_cloud *c, struct hr_buf *b, struct hr_err *err)
 		hr_buf_addc(b, ' ');
 		hr_shell_quote(b, words.v[i], strlen(words.v[i]));
 	}
-	hr_strv_done(&words);
 	if (r == 0 && hr_buf_check(b, NULL) != 0)
 		r = hr_err_nomem(err);
 	return r;
@@ -134,15 +133,11 @@ launch(struct hr_cloud *c, struct hr_err *err)
 {
 	char file[100];
 	HR_BUF(b, 1 << 20);
-	int r;
 
 	(void)snprintf(file, sizeof(file), KEY_FILE "%s", c->run);
-	r = server_line(c, &b, err);
-	if (r == 0)
-		r = c->ops->put(c, file, c->key, strlen(c->key), err);
-	if (r == 0)
-		r = c->ops->launch(c, hr_buf_str(&b), err);
-	return r;
+	if (server_line(c, &b, err) != 0 || c->ops->put(c, file, c->key, strlen(c->key), err) != 0)
+		return -1;
+	return c->ops->launch(c, hr_buf_str(&b), err);
 }
 
 const char *const *
@@ -171,7 +166,7 @@ wait_alive(struct hr_cloud *c, int seconds, struct hr_err *err)
 	    .method = "GET", .path = "/alive", .headers = hr_cloud_url_headers(c), .timeout_s = 10};
 	int64_t end = hr_now_ms() + seconds * 1000;
 	struct hr_api_answer a;
-	struct hr_api api;
+	HR_CLEAN(hr_api_done) struct hr_api api = {0};
 	int r;
 
 	if (hr_api_init(&api, "the server", &once, c->url, err) < 0)
@@ -181,7 +176,6 @@ wait_alive(struct hr_cloud *c, int seconds, struct hr_err *err)
 		(void)hr_rest_wait(-1, ALIVE_EVERY_MS);
 	}
 	hr_api_answer_done(&a);
-	hr_api_done(&api);
 	return r;
 }
 

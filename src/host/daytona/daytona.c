@@ -37,18 +37,15 @@ static int
 authorize(struct hr_cloud *c, struct hr_api *api, const char *key, struct hr_err *err)
 {
 	HR_FREE char *value = NULL;
-	int r;
 
 	(void)c;
 	if (hr_text_setf(&value, err, "Bearer %s", key) != 0)
 		return -1;
-	r = hr_api_header(api, "Authorization", value, true, err);
-	if (r == 0)
-		r = hr_api_header(api, "X-Daytona-Source", "handrail", false, err);
+	if (hr_api_header(api, "Authorization", value, true, err) != 0 ||
+	    hr_api_header(api, "X-Daytona-Source", "handrail", false, err) != 0)
+		return -1;
 	/* newer daemons tell stdout and stderr of a session apart for whoever is as new */
-	if (r == 0)
-		r = hr_api_header(api, "X-Daytona-SDK-Version", "0.226.1", false, err);
-	return r;
+	return hr_api_header(api, "X-Daytona-SDK-Version", "0.226.1", false, err);
 }
 
 static int
@@ -56,11 +53,10 @@ d_open_api(struct hr_cloud *c, struct hr_err *err)
 {
 	const char *url = hr_cloud_env(c, "DAYTONA_API_URL", "https://app.daytona.io/api");
 	HR_FREE char *key = hr_cloud_key(c, "DAYTONA_API_KEY", err);
-	int r = key != NULL ? hr_api_init(&c->api, WHO, &rule, url, err) : -1;
 
-	if (r == 0)
-		r = authorize(c, &c->api, key, err);
-	return r;
+	if (key == NULL || hr_api_init(&c->api, WHO, &rule, url, err) != 0)
+		return -1;
+	return authorize(c, &c->api, key, err);
 }
 
 /* Where the toolbox of the sandbox is: c->address. */
@@ -68,14 +64,11 @@ static int
 d_plane(struct hr_cloud *c, struct hr_err *err)
 {
 	HR_FREE char *key = hr_cloud_key(c, "DAYTONA_API_KEY", err);
-	int r = key != NULL ? 0 : -1;
 
 	hr_api_done(&c->plane);
-	if (r == 0)
-		r = hr_api_init(&c->plane, WHO, &rule, c->address, err);
-	if (r == 0)
-		r = authorize(c, &c->plane, key, err);
-	return r;
+	if (key == NULL || hr_api_init(&c->plane, WHO, &rule, c->address, err) != 0)
+		return -1;
+	return authorize(c, &c->plane, key, err);
 }
 
 /* What the API says of a sandbox. *ret_state is borrowed. */
@@ -125,7 +118,7 @@ d_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 	HR_PUT struct json_object *body = create_body(c, err);
 	const struct hr_api_call q = {
 	    .method = "POST", .path = "/sandbox", .body = body, .once = true};
-	struct hr_api_answer a;
+	HR_CLEAN(hr_api_answer_done) struct hr_api_answer a = {0};
 	const char *state;
 	int r;
 
@@ -137,7 +130,6 @@ d_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 	c->unmade = r != 0 && !a.unsure;
 	if (r == 0)
 		r = d_take(c, a.json, &state, err);
-	hr_api_answer_done(&a);
 	return r;
 }
 
@@ -175,7 +167,7 @@ wait_state(struct hr_cloud *c, const char *wanted, struct hr_err *err)
 	int there = 0;
 
 	while (there == 0) {
-		struct json_object *o = NULL;
+		HR_PUT struct json_object *o = NULL;
 		const char *state;
 
 		if (about(c, "GET", c->id, "", &o, err) != 0)
@@ -185,7 +177,6 @@ wait_state(struct hr_cloud *c, const char *wanted, struct hr_err *err)
 			there = hr_err_set(err, HR_E_RUNTIME_TIMEOUT,
 			    WHO ": the sandbox is \"%s\" still, not %s, after %d seconds", state,
 			    wanted, WAIT_S);
-		json_object_put(o);
 		if (there == 0)
 			(void)hr_rest_wait(-1, ms);
 		ms = ms * 11 / 10 < MOST_WAIT_MS ? ms * 11 / 10 : MOST_WAIT_MS;
@@ -246,7 +237,7 @@ d_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, st
 
 	do {
 		struct hr_api_call q = {.method = "GET"};
-		struct json_object *page;
+		HR_PUT struct json_object *page = NULL;
 		HR_BUF(b, 8192);
 		HR_BUF(labels, 4096);
 
@@ -266,7 +257,6 @@ d_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, st
 		r = hr_api_json(&c->api, &q, &page, err);
 		if (r == 0)
 			r = one_page(page, run, cursor, fn, arg, err);
-		json_object_put(page);
 	} while (r == 0 && *cursor != '\0');
 	return r < 0 ? -1 : 0;
 }
@@ -301,8 +291,8 @@ d_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end
 {
 	unsigned seconds = q->timeout_ms / 1000 + (q->timeout_ms % 1000 != 0);
 	bool has_env = q->env != NULL && *q->env != NULL;
-	struct json_object *body = hr_json_object(err, "command", json_object_new_string(q->line),
-	    "cwd", hr_json_maybe(q->cwd), "envs",
+	HR_PUT struct json_object *body = hr_json_object(err, "command",
+	    json_object_new_string(q->line), "cwd", hr_json_maybe(q->cwd), "envs",
 	    has_env ? hr_cloud_env_object(q->env, err) : HR_JSON_NONE, "timeout",
 	    seconds > 0 ? json_object_new_int64(seconds) : HR_JSON_NONE, NULL);
 	struct json_object *v;
@@ -312,7 +302,7 @@ d_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end
 	    .once = true,
 	    .timeout_s = seconds > 0 ? seconds + GRACE_S : FOREVER_S};
 	struct hr_err mine = {0};
-	struct hr_api_answer a = {0};
+	HR_CLEAN(hr_api_answer_done) struct hr_api_answer a = {0};
 	int64_t code = -1;
 	int r;
 
@@ -339,8 +329,6 @@ d_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end
 		    ": the answer to the command was lost, and it is kept nowhere: how it ended, "
 		    "and what it printed, is not known");
 	}
-	hr_api_answer_done(&a);
-	json_object_put(body);
 	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
 
@@ -349,11 +337,9 @@ d_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err *err
 {
 	const struct hr_api_call q = {
 	    .method = "GET", .path = "/files/download?path=", .id = path, .raw = true};
-	struct hr_api_answer a;
-	int r = hr_api_file(&c->plane, &q, path, b, &a, err);
+	HR_CLEAN(hr_api_answer_done) struct hr_api_answer a = {0};
 
-	hr_api_answer_done(&a);
-	return r;
+	return hr_api_file(&c->plane, &q, path, b, &a, err);
 }
 
 static int
@@ -380,8 +366,8 @@ static int
 d_launch(struct hr_cloud *c, const char *line, struct hr_err *err)
 {
 	HR_PUT struct json_object *session = hr_json_texts(err, "sessionId", SESSION, NULL);
-	struct json_object *command = hr_json_object(err, "command", json_object_new_string(line),
-	    "runAsync", json_object_new_boolean(true), NULL);
+	HR_PUT struct json_object *command = hr_json_object(err, "command",
+	    json_object_new_string(line), "runAsync", json_object_new_boolean(true), NULL);
 	struct hr_api_call q = {
 	    .method = "POST", .path = "/process/session", .body = session, .plain = true};
 	struct hr_api_answer a = {0};
@@ -405,7 +391,6 @@ d_launch(struct hr_cloud *c, const char *line, struct hr_err *err)
 			    WHO, "the answer to a command", a.json, "cmdId", &id, err);
 		hr_api_answer_done(&a);
 	}
-	json_object_put(command);
 	return r;
 }
 

@@ -73,7 +73,7 @@ hr_e2b_create(struct hr_cloud *c, const struct hr_e2b_new *q, bool *unsure, stru
 	const char *path = c->old ? "/sandboxes" : "/v2/sandboxes";
 	HR_PUT struct json_object *body = create_body(c, q, err);
 	struct hr_api_call call = {.method = "POST", .path = path, .body = body, .once = true};
-	struct hr_api_answer a;
+	HR_CLEAN(hr_api_answer_done) struct hr_api_answer a = {0};
 	int r;
 
 	*unsure = false;
@@ -83,13 +83,11 @@ hr_e2b_create(struct hr_cloud *c, const struct hr_e2b_new *q, bool *unsure, stru
 	*unsure = r != 0 && a.unsure;
 	c->unmade = r != 0 && !a.unsure;
 	if (r != 0 && !c->old && unknown_route(&a)) {
-		hr_api_answer_done(&a);
 		c->old = true;
 		return hr_e2b_create(c, q, unsure, err);
 	}
 	if (r == 0)
 		r = take_answer(c, "the answer to the request for a sandbox", a.json, err);
-	hr_api_answer_done(&a);
 	return r;
 }
 
@@ -142,7 +140,7 @@ hr_e2b_connect(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr
 	HR_PUT struct json_object *body = NULL;
 	struct hr_api_call call = {
 	    .method = "POST", .path = "/v2/sandboxes/", .id = id, .rest = "/connect"};
-	struct hr_api_answer a;
+	HR_CLEAN(hr_api_answer_done) struct hr_api_answer a = {0};
 	int r;
 
 	if (c->old)
@@ -157,7 +155,6 @@ hr_e2b_connect(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr
 		r = take_answer(c, "the answer to connect", a.json, err);
 	else if (unknown_route(&a))
 		c->old = true;
-	hr_api_answer_done(&a);
 	return r != 0 && c->old ? connect_old(c, id, timeout_s > 0 ? timeout_s : 300, err) : r;
 }
 
@@ -174,12 +171,10 @@ hr_e2b_kill(struct hr_cloud *c, const char *id, struct hr_err *err)
 int
 hr_e2b_timeout(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr_err *err)
 {
-	struct json_object *body =
+	HR_PUT struct json_object *body =
 	    hr_json_object(err, "timeout", json_object_new_int64(timeout_s), NULL);
-	int r = body != NULL ? post(c, id, "/timeout", body, err) : -1;
 
-	json_object_put(body);
-	return r;
+	return body != NULL ? post(c, id, "/timeout", body, err) : -1;
 }
 
 int
@@ -250,7 +245,7 @@ hr_e2b_list(struct hr_cloud *c, const char *name, const char *value, unsigned li
     struct json_object **ret, struct hr_err *err)
 {
 	struct hr_api_call call = {.method = "GET", .header = "X-Next-Token"};
-	struct hr_api_answer a;
+	HR_CLEAN(hr_api_answer_done) struct hr_api_answer a = {0};
 	HR_BUF(b, PATH_MAX_LEN);
 	int r;
 
@@ -270,7 +265,5 @@ hr_e2b_list(struct hr_cloud *c, const char *name, const char *value, unsigned li
 		r = hr_err_set(err, HR_E_PROTO, WHO ": the list of sandboxes is no JSON array");
 	*ret = r == 0 ? json_object_get(a.json) : NULL;
 	(void)snprintf(next, 512, "%s", r == 0 ? a.header : "");
-	if (b.p != NULL)
-		hr_api_answer_done(&a);
 	return r;
 }

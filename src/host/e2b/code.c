@@ -87,13 +87,12 @@ read_lines(const char *p, size_t len, struct hr_buf *out, struct hr_err *err)
 	while (r >= 0 && len > 0) {
 		const char *end = memchr(p, '\n', len);
 		size_t n = end != NULL ? (size_t)(end - p) : len;
-		struct json_object *o = NULL;
+		HR_PUT struct json_object *o = NULL;
 
 		if (n > 0 && hr_json_decode(p, n, &o, NULL) != 0)
 			r = hr_err_set(err, HR_E_PROTO, WHO ": a line of the answer is no JSON");
 		else if (n > 0)
 			r = on_line(o, out, err);
-		json_object_put(o);
 		raised |= r > 0;
 		n += end != NULL;
 		p += n;
@@ -114,8 +113,8 @@ hr_e2b_code(struct hr_cloud *c, const char *code, struct hr_buf *out, struct hr_
 	    .once = true,
 	    .raw = true,
 	    .timeout_s = LIMIT_S};
-	struct hr_api_answer a;
-	struct hr_api api = {0};
+	HR_CLEAN(hr_api_answer_done) struct hr_api_answer a = {0};
+	HR_CLEAN(hr_api_done) struct hr_api api = {0};
 	int r = -1;
 
 	if (body == NULL || json_object_object_add(body, "context_id", NULL) != 0 ||
@@ -126,8 +125,6 @@ hr_e2b_code(struct hr_cloud *c, const char *code, struct hr_buf *out, struct hr_
 		r = hr_api_do(&api, &q, &a, err);
 		if (r == 0)
 			r = read_lines(hr_buf_str(&a.body), a.body.len, out, err);
-		hr_api_answer_done(&a);
 	}
-	hr_api_done(&api);
 	return r;
 }

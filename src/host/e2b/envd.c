@@ -163,7 +163,7 @@ hr_e2b_unary(struct hr_cloud *c, const char *procedure, struct json_object *body
 	const struct hr_api_call call = {
 	    .method = "POST", .path = path, .body = body, .headers = headers, .once = true};
 	struct hr_err mine = {0};
-	struct hr_api_answer a;
+	HR_CLEAN(hr_api_answer_done) struct hr_api_answer a = {0};
 	int r;
 
 	(void)snprintf(path, sizeof(path), "/%s", procedure);
@@ -177,7 +177,6 @@ hr_e2b_unary(struct hr_cloud *c, const char *procedure, struct json_object *body
 		    &mine, HR_E_PROTO, WHO ": the answer to %s is no JSON object", procedure);
 	if (ret != NULL)
 		*ret = r == 0 ? json_object_get(a.json) : NULL;
-	hr_api_answer_done(&a);
 	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
 
@@ -406,7 +405,7 @@ follow(struct stream *s, const char *path, struct json_object *body, int timer, 
 	    .once = true};
 	HR_BUF(json, HR_CLOUD_REPLY_MAX);
 	HR_BUF(frame, HR_CLOUD_REPLY_MAX);
-	struct hr_api_answer a;
+	HR_CLEAN(hr_api_answer_done) struct hr_api_answer a = {0};
 	size_t n = 3;
 	int r;
 
@@ -429,7 +428,6 @@ follow(struct stream *s, const char *path, struct json_object *body, int timer, 
 		/* what came until then counts */
 		if (r != 0 && (s->begun || s->stopped || *s->code != '\0') && a.status < 300)
 			r = 0;
-		hr_api_answer_done(&a);
 	}
 	return r;
 }
@@ -479,7 +477,7 @@ hr_e2b_run(
 {
 	struct hr_cloud_cuts cuts = {.since_ms = hr_now_ms()};
 	struct stream s = {.c = c, .p = p, .ret = ret};
-	struct json_object *body;
+	HR_PUT struct json_object *body = NULL;
 	struct hr_err mine = {0};
 	int r;
 	HR_CLOSE int timer = -1;
@@ -509,7 +507,6 @@ hr_e2b_run(
 		    mine.msg);
 	else if (err != NULL)
 		*err = mine;
-	json_object_put(body);
 	hr_connect_done(&s.frames);
 	hr_buf_done(&s.bytes);
 	return r;

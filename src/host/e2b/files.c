@@ -24,7 +24,7 @@ int
 hr_e2b_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err *err)
 {
 	struct hr_api_call call = {.method = "GET", .raw = true};
-	struct hr_api_answer a;
+	HR_CLEAN(hr_api_answer_done) struct hr_api_answer a = {0};
 	struct hr_err mine = {0};
 	int r;
 
@@ -32,7 +32,6 @@ hr_e2b_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err
 	r = hr_api_file(&c->plane, &call, path, b, &a, &mine);
 	if (r != 0 && mine.code != HR_E_NOTFOUND)
 		(void)hr_e2b_explain(c, &a, &mine);
-	hr_api_answer_done(&a);
 	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
 
@@ -41,7 +40,7 @@ hr_e2b_put_files(struct hr_cloud *c, const struct hr_api_part *files, size_t n,
     struct json_object **ret, struct hr_err *err)
 {
 	struct hr_api_call call = {.method = "POST", .parts = files, .parts_n = n};
-	struct hr_api_answer a;
+	HR_CLEAN(hr_api_answer_done) struct hr_api_answer a = {0};
 	int r;
 
 	set_path(c, &call, n == 1 ? files[0].filename : NULL);
@@ -52,6 +51,5 @@ hr_e2b_put_files(struct hr_cloud *c, const struct hr_api_part *files, size_t n,
 		r = hr_err_set(err, HR_E_PROTO, WHO ": the answer to POST /files is no JSON array");
 	if (ret != NULL)
 		*ret = r == 0 ? json_object_get(a.json) : NULL;
-	hr_api_answer_done(&a);
 	return r;
 }

@@ -31,34 +31,30 @@ e2b_open_api(struct hr_cloud *c, struct hr_err *err)
 	const char *given = hr_cloud_env(c, "E2B_API_URL", NULL);
 	HR_FREE char *key = hr_cloud_key(c, "E2B_API_KEY", err);
 	HR_FREE char *url = NULL;
-	int r = key != NULL ? 0 : -1;
 
-	if (r == 0)
-		r = given != NULL ? hr_text_set(&url, given, err)
-				  : hr_text_setf(&url, err, "https://api.%s",
-					hr_cloud_env(c, "E2B_DOMAIN", "e2b.app"));
-	if (r == 0)
-		r = hr_api_init(&c->api, "E2B", &rule, url, err);
-	if (r == 0)
-		r = hr_api_header(&c->api, "X-API-Key", key, true, err);
+	if (key == NULL ||
+	    (given != NULL ? hr_text_set(&url, given, err)
+			   : hr_text_setf(&url, err, "https://api.%s",
+				 hr_cloud_env(c, "E2B_DOMAIN", "e2b.app"))) != 0 ||
+	    hr_api_init(&c->api, "E2B", &rule, url, err) != 0 ||
+	    hr_api_header(&c->api, "X-API-Key", key, true, err) != 0)
+		return -1;
 	c->old = hr_cloud_env(c, "E2B_OLD_ROUTES", NULL) != NULL;
-	return r;
+	return 0;
 }
 
 static int
 e2b_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 {
-	struct json_object *labels = hr_cloud_labels(c);
+	HR_PUT struct json_object *labels = hr_cloud_labels(c);
 	struct hr_e2b_new q = {.template = c->image, .timeout_s = LIFE_S, .metadata = labels};
-	int r = labels != NULL ? 0 : hr_err_nomem(err);
 
 	*unsure = false;
+	if (labels == NULL)
+		return hr_err_nomem(err);
 	if (q.template == NULL)
 		q.template = hr_cloud_env(c, "E2B_TEMPLATE", "base");
-	if (r == 0)
-		r = hr_e2b_create(c, &q, unsure, err);
-	json_object_put(labels);
-	return r;
+	return hr_e2b_create(c, &q, unsure, err);
 }
 
 /* It runs when it is answered; one that was found by its label tells no token. */

@@ -83,7 +83,7 @@ hr_modal_authorize(struct hr_cloud *c, struct hr_err *err)
 {
 	struct hr_modal *m = hr_modal_of(c);
 	const HrPb__Empty q = HR_PB__EMPTY__INIT;
-	HrPb__AuthToken *a = NULL;
+	HR_CLEAN(hr_pb_done) HrPb__AuthToken *a = NULL;
 	struct hr_grpc_end end;
 	struct hr_err mine = {0};
 	int r;
@@ -104,7 +104,6 @@ hr_modal_authorize(struct hr_cloud *c, struct hr_err *err)
 		hr_strv_addf(&m->api.headers, "x-modal-auth-token: %s", m->auth);
 		r = m->api.headers.failed ? hr_err_nomem(&mine) : 0;
 	}
-	hr_pb_free(a);
 	if (r != 0 && end.status == HR_GRPC_UNIMPLEMENTED) {
 		c->old = true;
 		return 0;
@@ -136,22 +135,17 @@ hr_modal_app(struct hr_cloud *c, struct hr_err *err)
 	struct hr_modal *m = hr_modal_of(c);
 	char name[] = "openhands";
 	HrPb__AppRequest q = HR_PB__APP_REQUEST__INIT;
-	HrPb__App *a = NULL;
-	int r;
+	HR_CLEAN(hr_pb_done) HrPb__App *a = NULL;
 
 	if (m->app_id != NULL)
 		return 0;
 	q.app_name = name;
 	q.has_object_creation_type = 1;
 	q.object_creation_type = HR_MODAL_CREATE_IF_MISSING;
-	r = hr_modal_call(c, "AppGetOrCreate", &q.base, &hr_pb__app__descriptor, &a, err);
-	if (r == 0)
-		r = hr_pb_text(
-		    HR_MODAL_WHO, "the answer of AppGetOrCreate", "app_id", a->app_id, err);
-	if (r == 0)
-		r = hr_text_set(&m->app_id, a->app_id, err);
-	hr_pb_free(a);
-	return r;
+	if (hr_modal_call(c, "AppGetOrCreate", &q.base, &hr_pb__app__descriptor, &a, err) != 0 ||
+	    hr_pb_text(HR_MODAL_WHO, "the answer of AppGetOrCreate", "app_id", a->app_id, err) != 0)
+		return -1;
+	return hr_text_set(&m->app_id, a->app_id, err);
 }
 
 /* ---- lists of texts ---- */
@@ -204,8 +198,8 @@ int
 hr_modal_secret(struct hr_cloud *c, const char *const *env, char **ret_id, struct hr_err *err)
 {
 	HrPb__SecretRequest q = HR_PB__SECRET_REQUEST__INIT;
-	struct hr_modal_texts t;
-	HrPb__Secret *a = NULL;
+	HR_CLEAN(hr_modal_texts_done) struct hr_modal_texts t = {0};
+	HR_CLEAN(hr_pb_done) HrPb__Secret *a = NULL;
 	int r = hr_modal_app(c, err);
 
 	if (r != 0)
@@ -224,8 +218,6 @@ hr_modal_secret(struct hr_cloud *c, const char *const *env, char **ret_id, struc
 		    a->secret_id, err);
 	if (r == 0)
 		r = hr_text_set(ret_id, a->secret_id, err);
-	hr_pb_free(a);
-	hr_modal_texts_done(&t);
 	return r;
 }
 
@@ -251,8 +243,8 @@ hr_modal_task(struct hr_cloud *c, struct hr_err *err)
 {
 	struct hr_modal *m = hr_modal_of(c);
 	HrPb__SandboxRequest q = HR_PB__SANDBOX_REQUEST__INIT;
-	HrPb__RouterAccess *router = NULL;
-	HrPb__TaskId *a = NULL;
+	HR_CLEAN(hr_pb_done) HrPb__RouterAccess *router = NULL;
+	HR_CLEAN(hr_pb_done) HrPb__TaskId *a = NULL;
 	int r = 0;
 
 	q.sandbox_id = c->id;
@@ -269,7 +261,6 @@ hr_modal_task(struct hr_cloud *c, struct hr_err *err)
 			    a->task_id, err);
 		if (r == 0)
 			r = hr_text_set(&m->task, a->task_id, err);
-		hr_pb_free(a);
 	}
 	if (r != 0 || c->old || m->router.url != NULL)
 		return r;
@@ -283,6 +274,5 @@ hr_modal_task(struct hr_cloud *c, struct hr_err *err)
 		    router->url, err);
 	if (r == 0)
 		r = hr_modal_route(c, router->url, router->jwt, err);
-	hr_pb_free(router);
 	return r;
 }

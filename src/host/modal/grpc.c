@@ -124,7 +124,7 @@ on_frame(void *arg, unsigned flags, const char *p, size_t len)
 		return 0;
 	}
 	r = t->c->each(t->c->arg, m, &t->err);
-	hr_pb_free(m);
+	hr_pb_done(&m);
 	t->enough = r > 0;
 	return r != 0;
 }
@@ -271,7 +271,7 @@ attempt(struct turn *t, const struct hr_strv *headers, const struct hr_buf *body
 	    /* libcurl 7.88 fails on a connection of HTTP/2 that it kept */
 	    .fresh = true,
 	    .watch_fd = c->watch_fd > 0 ? c->watch_fd : -1};
-	struct hr_http_answer a;
+	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	struct hr_err he = {0};
 	HR_FREE char *url = NULL;
 	int r;
@@ -293,7 +293,6 @@ attempt(struct turn *t, const struct hr_strv *headers, const struct hr_buf *body
 		r = judge(t, &a, r, &he, undone, err);
 	}
 	hr_connect_done(&t->frames);
-	hr_http_answer_done(&a);
 	return r;
 }
 
@@ -353,7 +352,7 @@ call(struct hr_grpc *g, const struct hr_grpc_call *c, const struct hr_buf *body,
 		end->unsure = r != 0 && !undone;
 		if (r == 0 || n == rule.attempts || headers.failed || !again(&t, undone))
 			break;
-		hr_pb_free(t.first);
+		hr_pb_done(&t.first);
 		waited = hr_api_wait_ms(&rule, n, t.after, "");
 		if (hr_rest_wait(c->watch_fd > 0 ? c->watch_fd : -1, waited))
 			return hr_err_set(err, HR_E_RUNTIME, "%s: given up", g->who);
@@ -361,7 +360,7 @@ call(struct hr_grpc *g, const struct hr_grpc_call *c, const struct hr_buf *body,
 	if (r == 0)
 		*ret = t.first;
 	else
-		hr_pb_free(t.first);
+		hr_pb_done(&t.first);
 	return r;
 }
 
@@ -388,6 +387,6 @@ hr_grpc_do(struct hr_grpc *g, const struct hr_grpc_call *c, void *ret, struct hr
 	if (r == 0 && ret != NULL)
 		memcpy(ret, &answer, sizeof(answer));
 	else
-		hr_pb_free(answer);
+		hr_pb_done(&answer);
 	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }

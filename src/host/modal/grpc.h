@@ -58,7 +58,7 @@ struct hr_grpc_end {
 int hr_grpc_init(struct hr_grpc *g, const char *who, const char *url, struct hr_err *err);
 void hr_grpc_done(struct hr_grpc *g); /* of one that is zeroed or initialised */
 
-/* 0: status 0, and *ret (NULL for streams) the answer, hr_pb_free() it. -1: *err: NOT_FOUND,
+/* 0: status 0, and *ret (NULL for streams) the answer, hr_pb_done() it. -1: *err: NOT_FOUND,
  * PERMISSION, UNAVAILABLE, OSTIMEOUT, RUNTIME by the status, HTTP_PROTOCOL for an answer that is
  * none. end is told in both cases. */
 int hr_grpc_do(struct hr_grpc *g, const struct hr_grpc_call *c, void *ret, struct hr_grpc_end *end,

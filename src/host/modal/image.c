@@ -28,20 +28,18 @@ static int
 builder_version(struct hr_cloud *c, char **ret, struct hr_err *err)
 {
 	const HrPb__Empty q = HR_PB__EMPTY__INIT;
-	HrPb__Environment *a = NULL;
+	HR_CLEAN(hr_pb_done) HrPb__Environment *a = NULL;
 	const char *text = NULL;
-	int r = hr_modal_call(
-	    c, "EnvironmentGetOrCreate", &q.base, &hr_pb__environment__descriptor, &a, err);
 
-	if (r == 0 && a->metadata != NULL && a->metadata->settings != NULL)
+	if (hr_modal_call(c, "EnvironmentGetOrCreate", &q.base, &hr_pb__environment__descriptor, &a,
+		err) != 0)
+		return -1;
+	if (a->metadata != NULL && a->metadata->settings != NULL)
 		text = a->metadata->settings->image_builder_version;
-	if (r == 0)
-		r = hr_pb_text(HR_MODAL_WHO, "the answer of EnvironmentGetOrCreate",
-		    "image_builder_version", text, err);
-	if (r == 0)
-		r = hr_text_set(ret, text, err);
-	hr_pb_free(a);
-	return r;
+	if (hr_pb_text(HR_MODAL_WHO, "the answer of EnvironmentGetOrCreate",
+		"image_builder_version", text, err) != 0)
+		return -1;
+	return hr_text_set(ret, text, err);
 }
 
 struct build {
@@ -113,8 +111,9 @@ hr_modal_image(struct hr_cloud *c, const char *name, char **ret_id, struct hr_er
 	HrPb__ImageRequest q = HR_PB__IMAGE_REQUEST__INIT;
 	HrPb__Image image = HR_PB__IMAGE__INIT;
 	HrPb__Empty empty = HR_PB__EMPTY__INIT;
-	HrPb__ImageAnswer *a = NULL;
-	char *line = NULL, *version = NULL;
+	HR_CLEAN(hr_pb_done) HrPb__ImageAnswer *a = NULL;
+	HR_FREE char *version = NULL;
+	HR_FREE char *line = NULL;
 	int r, done = 0;
 
 	for (p = name; *p != '\0'; p++)
@@ -150,8 +149,5 @@ hr_modal_image(struct hr_cloud *c, const char *name, char **ret_id, struct hr_er
 		r = wait_built(c, a->image_id, err);
 	if (r == 0)
 		r = hr_text_set(ret_id, a->image_id, err);
-	hr_pb_free(a);
-	free(line);
-	free(version);
 	return r;
 }

@@ -102,7 +102,7 @@ ask_for_one(struct hr_cloud *c, HrPb__Sandbox *box, struct hr_grpc_end *end, str
 	HrPb__SecretSource source = HR_PB__SECRET_SOURCE__INIT, *sources[] = {&source};
 	HrPb__Texts texts = HR_PB__TEXTS__INIT;
 	HR_CLEAN(hr_modal_texts_done) struct hr_modal_texts env = {0};
-	HrPb__Created *a = NULL;
+	HR_CLEAN(hr_pb_done) HrPb__Created *a = NULL;
 	struct tags tags = {0};
 	HR_FREE char *secret = NULL;
 	int r = labels(c, &tags, err);
@@ -133,7 +133,6 @@ ask_for_one(struct hr_cloud *c, HrPb__Sandbox *box, struct hr_grpc_end *end, str
 	if (r == 0)
 		r = take_created(c, a, err);
 	box->n_secret_ids = 0;
-	hr_pb_free(a);
 	json_object_put(tags.from);
 	return r;
 }
@@ -150,7 +149,7 @@ hr_modal_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 	char sleep[] = "sleep", forever[] = "infinity", *entry[] = {sleep, forever};
 	struct hr_grpc_end end = {0};
 	struct hr_err mine = {0};
-	char *image = NULL;
+	HR_FREE char *image = NULL;
 	int r;
 
 	*unsure = false;
@@ -160,7 +159,6 @@ hr_modal_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 		c->image != NULL ? c->image : hr_cloud_env(c, "MODAL_IMAGE", BASE_IMAGE), &image,
 		err) != 0 ||
 	    hr_modal_authorize(c, err) != 0) {
-		free(image);
 		c->unmade = true;
 		return -1;
 	}
@@ -188,7 +186,6 @@ hr_modal_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 		      end.status == HR_GRPC_UNAVAILABLE || end.status == HR_GRPC_UNKNOWN ||
 		      end.status == HR_GRPC_INTERNAL || end.status == HR_GRPC_CANCELLED);
 	c->unmade = r != 0 && !end.unsure && c->id == NULL;
-	free(image);
 	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
 
@@ -199,7 +196,7 @@ hr_modal_look(struct hr_cloud *c, struct hr_err *err)
 {
 	HrPb__SandboxRequest q = HR_PB__SANDBOX_REQUEST__INIT;
 	struct hr_err mine = {0};
-	HrPb__Waited *a = NULL;
+	HR_CLEAN(hr_pb_done) HrPb__Waited *a = NULL;
 	int r;
 
 	q.sandbox_id = c->id;
@@ -214,7 +211,6 @@ hr_modal_look(struct hr_cloud *c, struct hr_err *err)
 		(void)snprintf(c->state, sizeof(c->state), "gone");
 		r = 0;
 	}
-	hr_pb_free(a);
 	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
 
@@ -239,7 +235,7 @@ one_page(struct hr_cloud *c, const char *run, double *before, hr_cloud_found_fn 
 	HrPb__ListRequest q = HR_PB__LIST_REQUEST__INIT;
 	HrPb__Tag wanted = HR_PB__TAG__INIT, *tags[] = {&wanted};
 	char name[] = "handrail_run";
-	HrPb__List *a = NULL;
+	HR_CLEAN(hr_pb_done) HrPb__List *a = NULL;
 	double first = *before;
 	int r;
 
@@ -272,7 +268,6 @@ one_page(struct hr_cloud *c, const char *run, double *before, hr_cloud_found_fn 
 		r = hr_err_set(err, HR_E_PROTO, HR_MODAL_WHO ": its list goes round in circles");
 	if (r == 0 && a->n_sandboxes == 0)
 		r = 1;
-	hr_pb_free(a);
 	return r;
 }
 
@@ -297,13 +292,12 @@ hr_modal_end(struct hr_cloud *c, const char *id, struct hr_err *err)
 {
 	HrPb__SandboxRequest q = HR_PB__SANDBOX_REQUEST__INIT;
 	struct hr_err mine = {0};
-	HrPb__Empty *a = NULL;
+	HR_CLEAN(hr_pb_done) HrPb__Empty *a = NULL;
 	int r;
 
 	q.sandbox_id = lent(id);
 	r = hr_modal_sandbox_call(
 	    c, "SandboxTerminate", &q.base, &hr_pb__empty__descriptor, &a, &mine);
-	hr_pb_free(a);
 	return hr_api_or_gone(r, &mine, err);
 }
 
@@ -314,34 +308,30 @@ hr_modal_publish(struct hr_cloud *c, int port, struct hr_err *err)
 	size_t i;
 	HrPb__SandboxRequest q = HR_PB__SANDBOX_REQUEST__INIT;
 	const HrPb__Tunnel *found = NULL;
-	HrPb__Tunnels *a = NULL;
-	int r;
+	HR_CLEAN(hr_pb_done) HrPb__Tunnels *a = NULL;
 
 	q.sandbox_id = c->id;
 	q.has_timeout = 1;
 	q.timeout = HR_MODAL_POLL_S;
-	r = hr_modal_sandbox_call(
-	    c, "SandboxGetTunnels", &q.base, &hr_pb__tunnels__descriptor, &a, err);
-	if (r == 0 && a->result != NULL && a->result->has_status &&
-	    a->result->status != HR_MODAL_SUCCESS)
-		r = hr_err_set(err, HR_E_RUNTIME,
+	if (hr_modal_sandbox_call(
+		c, "SandboxGetTunnels", &q.base, &hr_pb__tunnels__descriptor, &a, err) != 0)
+		return -1;
+	if (a->result != NULL && a->result->has_status && a->result->status != HR_MODAL_SUCCESS)
+		return hr_err_set(err, HR_E_RUNTIME,
 		    HR_MODAL_WHO ": the sandbox has no tunnels (status %d): %.200s",
 		    a->result->status, a->result->exception != NULL ? a->result->exception : "");
-	for (i = 0; r == 0 && i < a->n_tunnels; i++)
+	for (i = 0; i < a->n_tunnels; i++)
 		if (a->tunnels[i]->has_container_port &&
 		    a->tunnels[i]->container_port == (unsigned)port)
 			found = a->tunnels[i];
-	if (r == 0 && found == NULL)
-		r = hr_err_set(err, HR_E_PROTO,
+	if (found == NULL)
+		return hr_err_set(err, HR_E_PROTO,
 		    HR_MODAL_WHO ": %s has no tunnel whose \"container_port\" is %d", what, port);
-	if (r == 0)
-		r = hr_pb_text(HR_MODAL_WHO, what, "host", found->host, err);
-	if (r == 0 && !found->has_port)
-		r = hr_err_set(err, HR_E_PROTO, HR_MODAL_WHO ": %s has no \"port\"", what);
-	if (r == 0 && found->port == 443)
-		r = hr_text_setf(&c->url, err, "https://%s", found->host);
-	else if (r == 0)
-		r = hr_text_setf(&c->url, err, "https://%s:%u", found->host, found->port);
-	hr_pb_free(a);
-	return r;
+	if (hr_pb_text(HR_MODAL_WHO, what, "host", found->host, err) != 0)
+		return -1;
+	if (!found->has_port)
+		return hr_err_set(err, HR_E_PROTO, HR_MODAL_WHO ": %s has no \"port\"", what);
+	return found->port == 443
+		   ? hr_text_setf(&c->url, err, "https://%s", found->host)
+		   : hr_text_setf(&c->url, err, "https://%s:%u", found->host, found->port);
 }

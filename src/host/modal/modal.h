@@ -32,7 +32,7 @@ hr_modal_of(const struct hr_cloud *c)
 
 int hr_modal_open(struct hr_cloud *c, struct hr_err *err);
 void hr_modal_done(struct hr_cloud *c);
-/* A call of the API with one answer, which hr_pb_free() frees; after: "V2" or ""; once: it is not
+/* A call of the API with one answer, which hr_pb_done() frees; after: "V2" or ""; once: it is not
  * sent again where it may have been carried out. */
 int hr_modal_ask(struct hr_cloud *c, const char *method, const char *after,
     const ProtobufCMessage *q, const ProtobufCMessageDescriptor *type, bool once, void *ret,

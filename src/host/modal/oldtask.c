@@ -25,7 +25,7 @@ start(struct hr_cloud *c, const struct hr_modal_exec *e, char **ret_id, struct h
 	    .key = true};
 	struct hr_grpc_end end;
 	HR_FREE char *secret = NULL;
-	HrPb__Exec *a = NULL;
+	HR_CLEAN(hr_pb_done) HrPb__Exec *a = NULL;
 	int r = 0;
 
 	if (e->q->env != NULL && *e->q->env != NULL) {
@@ -46,7 +46,6 @@ start(struct hr_cloud *c, const struct hr_modal_exec *e, char **ret_id, struct h
 		    HR_MODAL_WHO, "the answer of ContainerExec", "exec_id", a->exec_id, err);
 	if (r == 0)
 		r = hr_text_set(ret_id, a->exec_id, err);
-	hr_pb_free(a);
 	return r;
 }
 
@@ -65,7 +64,7 @@ write_input(struct hr_cloud *c, char *id, const char *p, size_t len, struct hr_e
 	in.has_message = in.has_message_index = 1;
 	for (at = 0; r == 0 && !in.has_eof; at += in.message.len) {
 		const char *from = p + at;
-		HrPb__Empty *a = NULL;
+		HR_CLEAN(hr_pb_done) HrPb__Empty *a = NULL;
 
 		in.message.len = len - at < HR_MODAL_CHUNK ? len - at : HR_MODAL_CHUNK;
 		memcpy(&in.message.data, &from, sizeof(from));
@@ -73,7 +72,6 @@ write_input(struct hr_cloud *c, char *id, const char *p, size_t len, struct hr_e
 		in.has_eof = in.eof = at + in.message.len == len;
 		r = hr_modal_call(
 		    c, "ContainerExecPutInput", &q.base, &hr_pb__empty__descriptor, &a, err);
-		hr_pb_free(a);
 	}
 	return r;
 }
@@ -166,7 +164,7 @@ wait_end(struct hr_cloud *c, char *id, int timer, struct hr_cloud_end *ret, stru
 	q.has_timeout = 1;
 	q.timeout = WAIT_S;
 	while (r == 0 && !completed) {
-		HrPb__ExecWaited *a = NULL;
+		HR_CLEAN(hr_pb_done) HrPb__ExecWaited *a = NULL;
 
 		r = hr_modal_call(
 		    c, "ContainerExecWait", &q.base, &hr_pb__exec_waited__descriptor, &a, err);
@@ -176,7 +174,6 @@ wait_end(struct hr_cloud *c, char *id, int timer, struct hr_cloud_end *ret, stru
 			    HR_MODAL_WHO ": the answer of ContainerExecWait has no \"exit_code\"");
 		else if (completed)
 			ret->code = a->exit_code;
-		hr_pb_free(a);
 		if (r == 0 && !completed && hr_cloud_timer_over(timer))
 			return 1;
 	}

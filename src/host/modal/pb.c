@@ -120,8 +120,11 @@ hr_pb_put(struct hr_buf *b, const ProtobufCMessage *m, struct hr_err *err)
 }
 
 void
-hr_pb_free(void *message)
+hr_pb_done(void *at)
 {
+	ProtobufCMessage *message;
+
+	memcpy(&message, at, sizeof(message));
 	if (message != NULL)
 		protobuf_c_message_free_unpacked(message, NULL);
 }

@@ -12,7 +12,7 @@
 ProtobufCMessage *hr_pb_read(const char *who, const char *subject,
     const ProtobufCMessageDescriptor *type, const char *p, size_t len, struct hr_err *err);
 int hr_pb_put(struct hr_buf *b, const ProtobufCMessage *m, struct hr_err *err);
-void hr_pb_free(void *message); /* NULL: nothing */
+void hr_pb_done(void *at); /* of a pointer to a message; of NULL: nothing */
 
 /* A text of an answer that is needed: there, not empty, without control characters, as it becomes
  * part of a request. */

@@ -36,10 +36,10 @@ start(struct hr_cloud *c, const struct hr_modal_exec *e, char *id, struct hr_err
 	HrPb__StartRequest q = HR_PB__START_REQUEST__INIT;
 	const struct hr_grpc_call g = {
 	    .path = ROUTER "TaskExecStart", .q = &q.base, .type = &hr_pb__empty__descriptor};
-	struct hr_modal_texts env;
+	HR_CLEAN(hr_modal_texts_done) struct hr_modal_texts env = {0};
 	struct hr_err mine = {0};
 	struct hr_grpc_end end;
-	HrPb__Empty *a = NULL;
+	HR_CLEAN(hr_pb_done) HrPb__Empty *a = NULL;
 	int r = hr_modal_texts(&env, e->q->env, &mine);
 
 	q.task_id = hr_modal_of(c)->task;
@@ -59,8 +59,6 @@ start(struct hr_cloud *c, const struct hr_modal_exec *e, char *id, struct hr_err
 	/* by an earlier try, whose answer was lost */
 	if (r != 0 && mine.code == HR_E_RUNTIME && end.status == HR_GRPC_EXISTS)
 		r = 0;
-	hr_pb_free(a);
-	hr_modal_texts_done(&env);
 	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
 
@@ -80,7 +78,7 @@ write_input(struct hr_cloud *c, char *id, const char *p, size_t len, struct hr_e
 	q.has_offset = q.has_data = 1;
 	for (at = 0; r == 0 && !q.has_eof; at += q.data.len) {
 		struct hr_grpc_end end;
-		HrPb__Empty *a = NULL;
+		HR_CLEAN(hr_pb_done) HrPb__Empty *a = NULL;
 
 		q.offset = at;
 		q.data.len = len - at < HR_MODAL_CHUNK ? len - at : HR_MODAL_CHUNK;
@@ -91,7 +89,6 @@ write_input(struct hr_cloud *c, char *id, const char *p, size_t len, struct hr_e
 		}
 		q.has_eof = q.eof = at + q.data.len == len;
 		r = ask(c, &g, &a, &end, err);
-		hr_pb_free(a);
 	}
 	return r;
 }
@@ -167,7 +164,7 @@ wait_end(struct hr_cloud *c, char *id, int timer, struct hr_cloud_end *ret, stru
 	    .deadline_s = WAIT_S,
 	    .watch_fd = timer};
 	struct hr_grpc_end end;
-	HrPb__TaskWaited *a = NULL;
+	HR_CLEAN(hr_pb_done) HrPb__TaskWaited *a = NULL;
 	int r;
 
 	q.task_id = hr_modal_of(c)->task;
@@ -185,7 +182,6 @@ wait_end(struct hr_cloud *c, char *id, int timer, struct hr_cloud_end *ret, stru
 	else
 		r = hr_err_set(
 		    err, HR_E_PROTO, HR_MODAL_WHO ": the answer of TaskExecWait has no \"code\"");
-	hr_pb_free(a);
 	return r;
 }
 
@@ -216,7 +212,8 @@ int
 hr_modal_run(
     struct hr_cloud *c, const struct hr_modal_exec *e, struct hr_cloud_end *ret, struct hr_err *err)
 {
-	int timer = -1, r;
+	int r;
+	HR_CLOSE int timer = -1;
 
 	*ret = (struct hr_cloud_end){.code = -1};
 	if (hr_modal_task(c, err) != 0)
@@ -224,7 +221,6 @@ hr_modal_run(
 	if (e->q->timeout_ms > 0 && (timer = hr_cloud_timer(e->q->timeout_ms, err)) < 0)
 		return -1;
 	r = c->old ? hr_modal_run_old(c, e, timer, ret, err) : run(c, e, timer, ret, err);
-	hr_fd_close(&timer);
 	if (r == 1) {
 		ret->timed_out = true;
 		ret->code = -1;

@@ -121,7 +121,7 @@ spawn(struct hr_child *c, struct hr_err *err)
 {
 	int in[2] = {-1, -1}, out[2] = {-1, -1}, said[2] = {-1, -1};
 	const char *const argv[] = {c->path, NULL};
-	struct hr_trusted t;
+	HR_CLEAN(hr_trusted_done) struct hr_trusted t = {.fd = -1, .dir = -1};
 	char path[300];
 	int r;
 
@@ -153,7 +153,6 @@ spawn(struct hr_child *c, struct hr_err *err)
 			? 0
 			: -1;
 	}
-	hr_trusted_done(&t);
 	if (r != 0) {
 		c->pid = 0;
 		close_both(in);
@@ -396,8 +395,8 @@ cancel(struct asked *a, struct hr_err *err)
 static int
 request(struct asked *a, struct hr_err *err)
 {
-	struct json_object *o = hr_json_object(err, "id", json_object_new_int64(++a->c->id), "op",
-	    json_object_new_string(a->q->op), NULL);
+	HR_PUT struct json_object *o = hr_json_object(err, "id", json_object_new_int64(++a->c->id),
+	    "op", json_object_new_string(a->q->op), NULL);
 	int r = o != NULL ? 0 : -1;
 
 	if (r == 0 && a->q->args != NULL) {
@@ -414,7 +413,6 @@ request(struct asked *a, struct hr_err *err)
 		    "the request \"%s\" is longer than a line may be (%u bytes)", a->q->op,
 		    HR_PROGRAM_LINE_MAX);
 	hr_buf_addc(&a->out, '\n');
-	json_object_put(o);
 	return r == 0 ? hr_buf_check(&a->out, err) : -1;
 }
 

@@ -365,7 +365,7 @@ credentials(struct hr_cloud *c, struct json_object *to, struct hr_err *err)
 
 	for (i = 0; i < hr_json_count(list); i++) {
 		const char *name = hr_json_text(hr_json_entry(list, i));
-		char *value = name != NULL ? hr_cloud_key(c, name, err) : NULL;
+		HR_FREE char *value = name != NULL ? hr_cloud_key(c, name, err) : NULL;
 		int r = -1;
 
 		if (name == NULL)
@@ -376,7 +376,6 @@ credentials(struct hr_cloud *c, struct json_object *to, struct hr_err *err)
 			hr_strv_add(&hr_program_of(c)->secrets, value);
 			r = hr_json_set(to, name, json_object_new_string(value), err);
 		}
-		free(value);
 		if (r != 0)
 			return -1;
 	}
@@ -525,13 +524,10 @@ hr_programcheck_entry(
     const char *name, const char *path, const char *const *given, struct hr_err *err)
 {
 	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
-	struct hr_child c;
-	int r;
+	HR_CLEAN(hr_child_done) struct hr_child c = {0};
 
 	plain_env(&env, given);
 	hr_child_init(&c, name, path, hr_strv_list(&env));
 	c.greet_ms = CHECK_MS;
-	r = env.failed ? hr_err_nomem(err) : hr_child_start(&c, err);
-	hr_child_done(&c);
-	return r;
+	return env.failed ? hr_err_nomem(err) : hr_child_start(&c, err);
 }

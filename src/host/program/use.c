@@ -225,18 +225,15 @@ hr_program_shell(void *self, const char *const *argv, int *ret_status, struct hr
 	struct json_object *args;
 	HR_PUT struct json_object *ok = NULL;
 	HR_CLEAN(hr_strv_done) struct hr_strv words = {0};
-	int r = hr_program_need(c, HR_PROGRAM_SHELL, "a terminal", err);
 
-	if (r == 0) {
-		args = hr_json_object(err, "sandbox", json_object_new_string(c->id), "cwd",
-		    json_object_new_string(hr_cloud_workspace(c)), "argv", hr_json_list(err, argv),
-		    "env", hr_cloud_env_object(hr_strv_list(&c->env), err), "terminal",
-		    json_object_new_boolean(isatty(0) && isatty(1)), NULL);
-		r = hr_program_ask(c, "shell", args, 1, &ok, err);
-	}
-	if (r == 0)
-		r = hr_program_named(c, read_words(ok, &words, err), err);
-	if (r == 0)
-		r = run_here(c, &words, ret_status, err);
-	return r;
+	if (hr_program_need(c, HR_PROGRAM_SHELL, "a terminal", err) != 0)
+		return -1;
+	args = hr_json_object(err, "sandbox", json_object_new_string(c->id), "cwd",
+	    json_object_new_string(hr_cloud_workspace(c)), "argv", hr_json_list(err, argv), "env",
+	    hr_cloud_env_object(hr_strv_list(&c->env), err), "terminal",
+	    json_object_new_boolean(isatty(0) && isatty(1)), NULL);
+	if (hr_program_ask(c, "shell", args, 1, &ok, err) != 0 ||
+	    hr_program_named(c, read_words(ok, &words, err), err) != 0)
+		return -1;
+	return run_here(c, &words, ret_status, err);
 }

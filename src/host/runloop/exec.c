@@ -127,7 +127,7 @@ ended(struct hr_cloud *c, const char *execution, int timer, struct hr_cloud_end 
     struct hr_err *err)
 {
 	static const char *const words[] = {"completed", NULL};
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	const char *status;
 	struct hr_buf what;
 	int64_t code;
@@ -146,7 +146,6 @@ ended(struct hr_cloud *c, const char *execution, int timer, struct hr_cloud_end 
 		r = -1;
 	else
 		ret->code = (int)code;
-	json_object_put(o);
 	return r;
 }
 
@@ -195,13 +194,11 @@ begin(struct hr_cloud *c, const char *line, char **ret_id, struct hr_err *err)
 	struct json_object *body = hr_json_texts(err, "command", line, NULL);
 	HR_PUT struct json_object *o = NULL;
 	const char *id;
-	int r = body != NULL ? hr_runloop_post(c, c->id, "/execute_async", body, &o, err) : -1;
 
-	if (r == 0)
-		r = hr_field_text(HR_RUNLOOP_WHO, "the execution", o, "execution_id", &id, err);
-	if (r == 0)
-		r = hr_text_set(ret_id, id, err);
-	return r;
+	if (body == NULL || hr_runloop_post(c, c->id, "/execute_async", body, &o, err) != 0 ||
+	    hr_field_text(HR_RUNLOOP_WHO, "the execution", o, "execution_id", &id, err) != 0)
+		return -1;
+	return hr_text_set(ret_id, id, err);
 }
 
 static void
@@ -278,9 +275,7 @@ hr_runloop_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_
 int
 hr_runloop_launch(struct hr_cloud *c, const char *line, struct hr_err *err)
 {
-	char *execution = NULL;
-	int r = begin(c, line, &execution, err);
+	HR_FREE char *execution = NULL;
 
-	free(execution);
-	return r;
+	return begin(c, line, &execution, err);
 }

@@ -41,20 +41,15 @@ static int
 r_open_api(struct hr_cloud *c, struct hr_err *err)
 {
 	const char *url = hr_cloud_env(c, "RUNLOOP_BASE_URL", "https://api.runloop.ai");
-	char *key = hr_cloud_key(c, "RUNLOOP_API_KEY", err);
+	HR_FREE char *key = hr_cloud_key(c, "RUNLOOP_API_KEY", err);
 	HR_FREE char *value = NULL;
-	int r = key != NULL ? hr_text_setf(&value, err, "Bearer %s", key) : -1;
 
-	if (r == 0)
-		r = hr_api_init(&c->api, HR_RUNLOOP_WHO, &rule, url, err);
-	if (r == 0)
-		r = hr_api_header(&c->api, "Authorization", value, true, err);
-	if (r == 0)
-		r = hr_api_init(&c->plane, HR_RUNLOOP_WHO, &wait_rule, url, err);
-	if (r == 0)
-		r = hr_api_header(&c->plane, "Authorization", value, true, err);
-	free(key);
-	return r;
+	if (key == NULL || hr_text_setf(&value, err, "Bearer %s", key) != 0 ||
+	    hr_api_init(&c->api, HR_RUNLOOP_WHO, &rule, url, err) != 0 ||
+	    hr_api_header(&c->api, "Authorization", value, true, err) != 0 ||
+	    hr_api_init(&c->plane, HR_RUNLOOP_WHO, &wait_rule, url, err) != 0)
+		return -1;
+	return hr_api_header(&c->plane, "Authorization", value, true, err);
 }
 
 /* ---- requests ---- */
@@ -81,8 +76,9 @@ hr_runloop_post(struct hr_cloud *c, const char *id, const char *what, struct jso
 static int
 r_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 {
-	struct json_object *body = hr_json_object(err, "name", json_object_new_string(c->h->sid),
-	    "metadata", hr_cloud_labels(c), "blueprint_name", hr_json_maybe(c->image), NULL);
+	HR_PUT struct json_object *body =
+	    hr_json_object(err, "name", json_object_new_string(c->h->sid), "metadata",
+		hr_cloud_labels(c), "blueprint_name", hr_json_maybe(c->image), NULL);
 	const struct hr_api_call q = {.method = "POST", .path = "/v1/devboxes", .body = body};
 	HR_CLEAN(hr_api_answer_done) struct hr_api_answer a = {0};
 	const char *id;
@@ -98,7 +94,6 @@ r_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 		r = hr_field_text(HR_RUNLOOP_WHO, "the devbox", a.json, "id", &id, err);
 	if (r == 0)
 		r = hr_text_set(&c->id, id, err);
-	json_object_put(body);
 	return r;
 }
 
@@ -135,7 +130,7 @@ wait_status(struct hr_cloud *c, const char *wanted, struct hr_err *err)
 {
 	const char *const words[] = {wanted, "failure", "shutdown", NULL};
 	int64_t end = hr_now_ms() + WAIT_S * 1000;
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	const char *status;
 	int r;
 
@@ -152,7 +147,6 @@ wait_status(struct hr_cloud *c, const char *wanted, struct hr_err *err)
 		    status,
 		    hr_json_text_or(o, "failure_reason",
 			hr_json_text_or(o, "shutdown_reason", "no reason is told")));
-	json_object_put(o);
 	return r;
 }
 
@@ -191,18 +185,17 @@ one_page(struct json_object *page, const char *run, char last[256], hr_cloud_fou
 {
 	struct json_object *list;
 	bool more;
-	int r =
-	    hr_field_of(HR_RUNLOOP_WHO, "the list", page, "devboxes", json_type_array, &list, err);
 
-	if (r == 0)
-		r = hr_field_flag(HR_RUNLOOP_WHO, "the list", page, "has_more", &more, err);
-	if (r == 0)
-		r = hr_cloud_entries(HR_RUNLOOP_WHO, &shape, list, run, fn, arg, err);
+	if (hr_field_of(
+		HR_RUNLOOP_WHO, "the list", page, "devboxes", json_type_array, &list, err) != 0 ||
+	    hr_field_flag(HR_RUNLOOP_WHO, "the list", page, "has_more", &more, err) != 0 ||
+	    hr_cloud_entries(HR_RUNLOOP_WHO, &shape, list, run, fn, arg, err) != 0)
+		return -1;
 	*last = '\0';
-	if (r == 0 && more && hr_json_count(list) > 0)
+	if (more && hr_json_count(list) > 0)
 		(void)snprintf(last, 256, "%s",
 		    hr_json_text_or(hr_json_entry(list, hr_json_count(list) - 1), "id", ""));
-	return r;
+	return 0;
 }
 
 static int
@@ -214,7 +207,7 @@ r_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, st
 
 	do {
 		struct hr_api_call q = {.method = "GET", .path = "/v1/devboxes?limit=100"};
-		struct json_object *page;
+		HR_PUT struct json_object *page = NULL;
 
 		if (hr_cloud_page(HR_RUNLOOP_WHO, &pages, err) != 0)
 			return -1;
@@ -225,7 +218,6 @@ r_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, st
 		r = hr_api_json(&c->api, &q, &page, err);
 		if (r == 0)
 			r = one_page(page, run, last, fn, arg, err);
-		json_object_put(page);
 	} while (r == 0 && *last != '\0');
 	return r < 0 ? -1 : 0;
 }
@@ -272,14 +264,11 @@ r_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err *err
 	    .rest = "/download_file",
 	    .body = body,
 	    .raw = true};
-	struct hr_api_answer a;
-	int r;
+	HR_CLEAN(hr_api_answer_done) struct hr_api_answer a = {0};
 
 	if (body == NULL)
 		return -1;
-	r = hr_api_file(&c->api, &q, path, b, &a, err);
-	hr_api_answer_done(&a);
-	return r;
+	return hr_api_file(&c->api, &q, path, b, &a, err);
 }
 
 int
