@@ -73,16 +73,14 @@ exists(void *arg, const char *name, bool pull, bool usable, bool *ret, struct hr
 {
 	struct build *b = arg;
 	int found = local(b, name, usable);
-	struct hr_buf path;
+	HR_BUF(path, PATH_TEXT_MAX);
 
 	if (found == 0 && pull && b->o->pull) {
-		hr_buf_init(&path, PATH_TEXT_MAX);
 		hr_buf_adds(&path, "/images/create?fromImage=");
 		hr_http_escape(&path, name);
 		/* no such image there, no registry, no network: it is not there for us */
 		if (stream(b, hr_buf_str(&path), NULL, NULL, NULL) == 0)
 			found = local(b, name, usable);
-		hr_buf_done(&path);
 	}
 	if (found < 0)
 		return hr_err_set(err, HR_E_GONE, "see the Engine's error");

@@ -165,7 +165,7 @@ start_again(struct hr_docker *d, struct json_object *o, struct hr_err *err)
 static int
 find(struct hr_docker *d, struct hr_err *err)
 {
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	struct hr_err why = {0};
 	int r;
 
@@ -177,7 +177,6 @@ find(struct hr_docker *d, struct hr_err *err)
 	r = read_env(d, o, err);
 	if (r == 0)
 		r = start_again(d, o, err);
-	json_object_put(o);
 	return r == 0 ? 1 : -1;
 }
 
@@ -381,7 +380,7 @@ docker_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *e
 {
 	struct hr_docker *d = self;
 	struct pollfd stop = {.fd = d->h->stop_fd, .events = POLLIN};
-	struct hr_demux demux;
+	HR_CLEAN(hr_demux_done) struct hr_demux demux = {0};
 	char path[512];
 	int r;
 
@@ -397,7 +396,6 @@ docker_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *e
 		demux.stopped = true;
 		r = 0;
 	}
-	hr_demux_done(&demux);
 	return r;
 }
 

@@ -89,11 +89,10 @@ hr_engine_init(struct hr_engine *e, const char *const *env, struct hr_err *err)
 {
 	struct hr_http_request ping = {
 	    .method = "GET", .timeout_s = CALL_TIMEOUT_S, .header = "Api-Version"};
-	struct hr_http_answer a;
+	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	struct hr_err why = {0};
 	struct hr_err he = {0};
 	const char *version;
-	int r;
 
 	memset(e, 0, sizeof(*e));
 	e->watch_fd = -1;
@@ -102,14 +101,10 @@ hr_engine_init(struct hr_engine *e, const char *const *env, struct hr_err *err)
 	e->http = hr_http_new(&he);
 	if (e->http == NULL)
 		return hr_err_nomem(err);
-	if (send_it(e, &ping, "/_ping", &a, &why) < 0) {
-		hr_http_answer_done(&a);
+	if (send_it(e, &ping, "/_ping", &a, &why) < 0)
 		return hr_err_set(err, HR_E_UNAVAILABLE, NO_ANSWER " %s", why.msg);
-	}
 	version = strspn(a.header, "0123456789.") == strlen(a.header) ? a.header : "";
-	r = hr_text_setf(&e->base, err, "%s/v%s", e->base, *version != '\0' ? version : "1.24");
-	hr_http_answer_done(&a);
-	return r;
+	return hr_text_setf(&e->base, err, "%s/v%s", e->base, *version != '\0' ? version : "1.24");
 }
 
 void
@@ -127,7 +122,7 @@ hr_engine_call(struct hr_engine *e, const char *method, const char *path, struct
 {
 	static const char *const json[] = {"Content-Type: application/json", NULL};
 	struct hr_http_request req = {.method = method, .timeout_s = CALL_TIMEOUT_S};
-	struct hr_http_answer a;
+	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	HR_BUF(b, 64u << 20);
 	int r = 0;
 
@@ -145,7 +140,6 @@ hr_engine_call(struct hr_engine *e, const char *method, const char *path, struct
 		if (r == 0 && ret != NULL && a.body.len > 0 &&
 		    hr_json_decode(a.body.p, a.body.len, ret, NULL) < 0)
 			r = hr_err_set(err, HR_E_RUNTIME, "the Engine's answer is no JSON");
-		hr_http_answer_done(&a);
 	}
 	return r;
 }
@@ -194,10 +188,9 @@ hr_engine_stream(struct hr_engine *e, const char *method, const char *path,
 	    .sink = until_enough,
 	    .sink_arg = &s,
 	};
-	struct hr_http_answer a;
+	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	int r = send_it(e, &req, path, &a, err);
 
-	hr_http_answer_done(&a);
 	return s.stopped ? 0 : r;
 }
 

@@ -69,16 +69,14 @@ static int
 name_owners(const struct hr_docker *d, struct owners *ret, struct hr_err *err)
 {
 	HR_FREE char *pool = NULL;
-	int r;
 
 	*ret = (struct owners){{NULL, NULL}};
 	if (d->h->state_dir == NULL)
 		return 0;
 	if (asprintf(&pool, "%s" HR_POOL_BELOW, d->h->state_dir) < 0)
 		return hr_err_nomem(err);
-	r = name_owner(d->h->state_dir, &ret->v[0], err) == 0 ? name_owner(pool, &ret->v[1], err)
-							      : -1;
-	return r;
+	return name_owner(d->h->state_dir, &ret->v[0], err) == 0 ? name_owner(pool, &ret->v[1], err)
+								 : -1;
 }
 
 static void
@@ -124,8 +122,7 @@ find_all(struct hr_docker *d, struct json_object *list, struct hr_err *err)
 {
 	HR_PUT struct json_object *o = NULL;
 	struct hr_err why = {0};
-	struct owners owners;
-	int r;
+	HR_CLEAN(owners_done) struct owners owners = {0};
 	size_t i;
 
 	if (hr_docker_engine(d, &why) < 0) {
@@ -134,15 +131,15 @@ find_all(struct hr_docker *d, struct json_object *list, struct hr_err *err)
 			return 0;
 		return hr_err_pass(err, &why);
 	}
-	r = name_owners(d, &owners, err);
-	if (r == 0)
-		r = hr_engine_call(&d->engine, "GET", ALL, NULL, &o, err);
-	if (r == 0 && !json_object_is_type(o, json_type_array))
-		r = hr_err_set(err, HR_E_RUNTIME, "the Engine's list of containers is none");
-	for (i = 0; r == 0 && i < hr_json_count(o); i++)
-		r = add_found(list, hr_json_entry(o, i), &owners, err);
-	owners_done(&owners);
-	return r;
+	if (name_owners(d, &owners, err) != 0 ||
+	    hr_engine_call(&d->engine, "GET", ALL, NULL, &o, err) != 0)
+		return -1;
+	if (!json_object_is_type(o, json_type_array))
+		return hr_err_set(err, HR_E_RUNTIME, "the Engine's list of containers is none");
+	for (i = 0; i < hr_json_count(o); i++)
+		if (add_found(list, hr_json_entry(o, i), &owners, err) != 0)
+			return -1;
+	return 0;
 }
 
 int

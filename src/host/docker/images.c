@@ -44,7 +44,7 @@ hr_image_list(const char *const *env, char **ret_json, struct hr_err *err)
 {
 	HR_PUT struct json_object *list = NULL;
 	HR_CLEAN(hr_engine_done) struct hr_engine e = {0};
-	struct hr_buf b;
+	HR_BUF(b, LIST_MAX);
 	int r = hr_engine_init(&e, env, err);
 
 	if (r == 0)
@@ -54,13 +54,11 @@ hr_image_list(const char *const *env, char **ret_json, struct hr_err *err)
 	if (r == 0) {
 		size_t i;
 
-		hr_buf_init(&b, LIST_MAX);
 		hr_buf_addc(&b, '[');
 		for (i = 0; i < json_object_array_length(list); i++)
 			put_image(&b, json_object_array_get_idx(list, i));
 		hr_buf_addc(&b, ']');
 		*ret_json = hr_buf_take(&b);
-		hr_buf_done(&b);
 		r = *ret_json != NULL ? 0 : hr_err_nomem(err);
 	}
 	return r;
@@ -73,13 +71,12 @@ hr_docker_image_path(struct hr_buf *b, const char *name)
 
 	hr_buf_adds(b, "/images/");
 	while ((slash = strchr(name, '/')) != NULL) {
-		char *part = strndup(name, (size_t)(slash - name));
+		HR_FREE char *part = strndup(name, (size_t)(slash - name));
 
 		if (part == NULL)
 			b->fail = HR_E_NOMEM;
 		else
 			hr_http_escape(b, part);
-		free(part);
 		hr_buf_addc(b, '/');
 		name = slash + 1;
 	}

@@ -168,9 +168,8 @@ create(struct hr_docker *d, const char *image, struct json_object *body, struct 
 	}
 	if (r != 0 && err != NULL)
 		*err = why;
-	if (r == 0) {
+	if (r == 0)
 		r = hr_text_set(&d->id, hr_docker_id(o, "Id"), err);
-	}
 	return r;
 }
 
@@ -240,7 +239,7 @@ hr_docker_make(struct hr_docker *d, struct hr_err *err)
 	const char *image = hr_config_text(d->h->config, "sandbox.runtime_container_image");
 	struct hr_command c = hr_command_in_image(d->h, 0);
 	struct hr_dockerspec spec = {.host = d->h, .image = image};
-	struct hr_strv command = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv command = {0};
 	HR_FREE char *owner = NULL;
 	int r = -1;
 
@@ -256,7 +255,7 @@ hr_docker_make(struct hr_docker *d, struct hr_err *err)
 	    hr_payload_given(d->h->config, &spec.payload, err) < 0 ||
 	    /* one of the pool that could not be used had another */
 	    hr_command_key(d->h->environ, &d->key, err) < 0 || choose_ports(d, err) < 0)
-		goto out;
+		return -1;
 	c.port = spec.port = d->port;
 	spec.vscode_port = d->vscode_port;
 	spec.app_ports[0] = d->app_ports[0];
@@ -264,17 +263,15 @@ hr_docker_make(struct hr_docker *d, struct hr_err *err)
 	spec.key = d->key;
 	spec.owner = owner;
 	if (hr_command_build(&command, &c, d->h->config, d->h->environ, err) < 0)
-		goto out;
+		return -1;
 	spec.command = hr_strv_list(&command);
 	if (hr_docker_set_url(d, err) < 0 || begin_somehow(d, &spec, err) < 0)
-		goto out;
+		return -1;
 	r = hr_docker_wait_ready(d, "0", err);
 	if (r != 0) {
 		d->h->log(d->h->arg, "the container could not be started; removing it");
 		undo(d);
 	}
-out:
-	hr_strv_done(&command);
 	return r;
 }
 

@@ -229,10 +229,10 @@ static int
 look_into(struct preflight *p, struct json_object *image, const char *payload, struct hr_err *err)
 {
 	static const char *const command[] = {"never", NULL};
-	struct json_object *body = hr_json_object(err, "Image", json_object_new_string(p->image),
-			       "Entrypoint", json_object_new_array(), "Cmd",
-			       hr_json_list(err, command), NULL),
-			   *made = NULL;
+	HR_PUT struct json_object *made = NULL;
+	HR_PUT struct json_object *body =
+	    hr_json_object(err, "Image", json_object_new_string(p->image), "Entrypoint",
+		json_object_new_array(), "Cmd", hr_json_list(err, command), NULL);
 	char path[200], name[17];
 	int r;
 
@@ -242,7 +242,6 @@ look_into(struct preflight *p, struct json_object *image, const char *payload, s
 		    path, sizeof(path), "/containers/create?name=handrail-preflight-%s", name);
 		r = hr_engine_call(p->engine, "POST", path, body, &made, err);
 	}
-	json_object_put(body);
 	p->id = hr_docker_id(made, "Id");
 	if (r == 0 && *p->id == '\0')
 		r = hr_err_set(err, HR_E_RUNTIME, "the Engine's container has no id");
@@ -256,7 +255,6 @@ look_into(struct preflight *p, struct json_object *image, const char *payload, s
 		if (err != NULL)
 			*err = p->err;
 	}
-	json_object_put(made);
 	return r;
 }
 
@@ -280,7 +278,7 @@ int
 hr_image_preflight(const struct hr_config *c, const char *const *env, const char *image,
     hr_finding_fn *fn, void *arg, bool *ret_well, struct hr_err *err)
 {
-	struct hr_engine e = {0};
+	HR_CLEAN(hr_engine_done) struct hr_engine e = {0};
 	struct preflight p = {.engine = &e, .image = image, .fn = fn, .arg = arg};
 	HR_PUT struct json_object *o = NULL;
 	struct hr_err why = {0};
@@ -305,6 +303,5 @@ hr_image_preflight(const struct hr_config *c, const char *const *env, const char
 	*ret_well = r == 0 && !p.bad;
 	if (r != 0 && err != NULL)
 		*err = why;
-	hr_engine_done(&e);
 	return r;
 }

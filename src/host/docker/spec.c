@@ -147,7 +147,8 @@ one_volume(struct spec *s, const struct hr_volume *v, struct json_object *binds,
     struct json_object *volumes)
 {
 	const char *home = hr_env_get(s->d->host->environ, "HOME");
-	char *source = NULL, *text = NULL;
+	HR_FREE char *text = NULL;
+	HR_FREE char *source = NULL;
 
 	if (strstr(v->mode, "overlay") != NULL) {
 		s->d->host->log(s->d->host->arg, "Overlay mounts are not supported; left out.");
@@ -164,9 +165,7 @@ one_volume(struct spec *s, const struct hr_volume *v, struct json_object *binds,
 	} else {
 		add(s, binds, json_object_new_string(text));
 		put(s, volumes, v->target, json_object_new_object());
-		free(text);
 	}
-	free(source);
 }
 
 /* One that no setting of volumes names. */
@@ -192,7 +191,7 @@ mounts(struct spec *s)
 	const struct hr_config *c = s->d->host->config;
 	const char *text = hr_config_text(c, "sandbox.volumes");
 	const char *mount = hr_config_text(c, "core.workspace_mount_path");
-	struct hr_volumes v = {0};
+	HR_CLEAN(hr_volumes_done) struct hr_volumes v = {0};
 	struct json_object *binds, *volumes;
 	size_t i;
 
@@ -207,7 +206,6 @@ mounts(struct spec *s)
 		one_volume(s, &v.v[i], binds, volumes);
 	if (s->d->payload != NULL)
 		own_volume(s, s->d->payload, HR_PAYLOAD_PLACE, "ro", binds, volumes);
-	hr_volumes_done(&v);
 	if (hr_json_count(binds) > 0) {
 		put(s, s->host, "Binds", binds);
 		put(s, s->body, "Volumes", volumes);

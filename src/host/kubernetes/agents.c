@@ -45,7 +45,7 @@ int
 hr_agents_find(struct hr_kube *k, const char *ns, char version[HR_AGENTS_VERSION], bool *ret_may,
     struct hr_err *err)
 {
-	struct json_object *group = NULL;
+	HR_PUT struct json_object *group = NULL;
 	struct hr_err e = {0};
 	int r = 0;
 	size_t i;
@@ -61,7 +61,6 @@ hr_agents_find(struct hr_kube *k, const char *ns, char version[HR_AGENTS_VERSION
 			(void)snprintf(version, HR_AGENTS_VERSION, "%s", versions[i]);
 			r = 1;
 		}
-	json_object_put(group);
 	if (r == 1 && ret_may != NULL) {
 		int may = hr_kube_may(k, ns, "create", HR_AGENTS_GROUP, "sandboxes", "", err);
 

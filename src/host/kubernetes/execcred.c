@@ -58,7 +58,8 @@ hr_execcred_run(struct json_object *exec, const char *dir, const struct hr_strv 
 {
 	const char *command = hr_json_text_or(exec, "command", "");
 	struct json_object *args = hr_json_at(exec, "args"), *more = hr_json_at(exec, "env"), *o;
-	struct hr_strv argv = {0}, env = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv argv = {0};
 	int pipes[2], status = 0, r;
 	struct hr_err why = {0};
 	HR_FREE char *path = NULL;
@@ -112,7 +113,5 @@ hr_execcred_run(struct json_object *exec, const char *dir, const struct hr_strv 
 		if (r == 0 && status != 0)
 			r = hr_err_set(err, HR_E_RUNTIME, "it ended (%s)", hr_exit_words(status));
 	}
-	hr_strv_done(&argv);
-	hr_strv_done(&env);
 	return r;
 }

@@ -257,7 +257,8 @@ int
 hr_kube_watch_line(const char *p, size_t len, enum hr_kube_event *ret_event,
     struct json_object **ret_object, char *version, size_t cap, struct hr_kube_status *ret)
 {
-	struct json_object *o = NULL, *object;
+	struct json_object *object;
+	HR_PUT struct json_object *o = NULL;
 	const char *type, *at;
 	int r = 1;
 
@@ -285,7 +286,6 @@ hr_kube_watch_line(const char *p, size_t len, enum hr_kube_event *ret_event,
 		(void)snprintf(version, cap, "%s", at);
 	if (r == 1)
 		*ret_object = json_object_get(object);
-	json_object_put(o);
 	return r;
 }
 
@@ -415,18 +415,16 @@ hr_kube_may(struct hr_kube *k, const char *ns, const char *verb, const char *gro
 {
 	HR_PUT struct json_object *o = NULL;
 	char body[512];
-	int r;
 
 	(void)snprintf(body, sizeof(body),
 	    "{\"apiVersion\":\"authorization.k8s.io/v1\",\"kind\":\"SelfSubjectAccessReview\","
 	    "\"spec\":{\"resourceAttributes\":{\"namespace\":\"%s\",\"verb\":\"%s\","
 	    "\"group\":\"%s\",\"resource\":\"%s\",\"subresource\":\"%s\"}}}",
 	    ns, verb, group, resource, sub);
-	r = hr_kube_call(k, HR_KUBE_CREATE,
-	    "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body, &o, err);
-	if (r == 0)
-		r = hr_json_true_at(hr_json_at(o, "status"), "allowed");
-	return r;
+	if (hr_kube_call(k, HR_KUBE_CREATE,
+		"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body, &o, err) != 0)
+		return -1;
+	return hr_json_true_at(hr_json_at(o, "status"), "allowed");
 }
 
 struct hr_ws *

@@ -152,7 +152,7 @@ find_taken(struct hr_kubernetes *d, struct hr_err *err)
 static int
 find(struct hr_kubernetes *d, struct hr_err *err)
 {
-	struct json_object *pod = NULL;
+	HR_PUT struct json_object *pod = NULL;
 	struct hr_kube_why why;
 	const char *uid;
 	int r = hr_kubernetes_get(d, HR_POD, &pod, err);
@@ -174,7 +174,6 @@ find(struct hr_kubernetes *d, struct hr_err *err)
 		   hr_kubernetes_read_key(d, err) != 0) {
 		r = -1;
 	}
-	json_object_put(pod);
 	return r;
 }
 
@@ -308,7 +307,7 @@ kubernetes_state(void *self)
 	struct hr_kubernetes *d = self;
 	HR_PUT struct json_object *o = NULL;
 	const char *state = "unknown";
-	struct hr_kube kube;
+	HR_CLEAN(hr_kube_done) struct hr_kube kube = {0};
 	struct hr_kube_why why;
 	char path[512];
 
@@ -331,7 +330,6 @@ kubernetes_state(void *self)
 		else if (kube.status.code == 404)
 			state = "gone";
 	}
-	hr_kube_done(&kube);
 	return state;
 }
 

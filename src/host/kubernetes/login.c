@@ -155,17 +155,15 @@ pem(char **to, char **ret_file, struct json_object *o, const char *name, const c
 {
 	const char *file = hr_json_text_at(o, name), *data;
 	char field[64], *path;
-	struct hr_buf b;
+	HR_BUF(b, FILE_CAP);
 	int r;
 
 	(void)snprintf(field, sizeof(field), "%s-data", name);
 	data = hr_json_text_at(o, field);
 	if (data != NULL && *data != '\0') {
-		hr_buf_init(&b, FILE_CAP);
 		r = hr_base64_read(&b, data) && hr_buf_check(&b, NULL) == 0
 			? hr_text_set(to, hr_buf_str(&b), err)
 			: hr_err_set(err, HR_E_INVAL, "%s is no base64", field);
-		hr_buf_done(&b);
 		return r;
 	}
 	if (file == NULL || *file == '\0')
@@ -294,7 +292,7 @@ merge_file(struct json_object **merged, const char *path, struct hr_err *err)
 static int
 from_kubeconfig(struct hr_kube_login *l, const char *files, const char *context, struct hr_err *err)
 {
-	struct json_object *merged = NULL;
+	HR_PUT struct json_object *merged = NULL;
 	HR_CLEAN(hr_strv_done) struct hr_strv paths = {0};
 	const char *end, *p;
 	int r = 0;
@@ -315,7 +313,6 @@ from_kubeconfig(struct hr_kube_login *l, const char *files, const char *context,
 		r = hr_kube_login_choose(l, merged, context, err);
 	if (r == 0)
 		r = hr_text_set(&l->from, files, err);
-	json_object_put(merged);
 	return r;
 }
 

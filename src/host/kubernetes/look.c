@@ -317,7 +317,7 @@ int
 hr_kubernetes_look(struct hr_kubernetes *d, hr_finding_fn *fn, void *arg, struct hr_err *err)
 {
 	struct exam x = {.d = d, .c = d->h->config, .fn = fn, .arg = arg};
-	struct json_object *o = NULL;
+	HR_PUT struct json_object *o = NULL;
 	struct hr_err e = {0};
 	const char *name;
 	char path[512];
@@ -335,7 +335,6 @@ hr_kubernetes_look(struct hr_kubernetes *d, hr_finding_fn *fn, void *arg, struct
 	}
 	hr_exam_say(x.fn, x.arg, true, "API server", "version %s at %s",
 	    hr_json_text_or(o, "gitVersion", "unknown"), x.kube.login.server);
-	json_object_put(o);
 	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s", d->ns);
 	exists(&x, "namespace", d->ns, path, "make it, or name another in kubernetes.namespace");
 	all_rights(&x);

@@ -228,9 +228,8 @@ hr_kubernetes_make(struct hr_kubernetes *d, struct hr_err *err)
 	d->h->begun(d->h->arg);
 	if (make_objects(d, &m, maker, &e) != 0) {
 		take_back(d, &m);
-		(void)hr_err_set(err, HR_E_NO_SANDBOX,
+		return hr_err_set(err, HR_E_NO_SANDBOX,
 		    "Failed to initialize kubernetes resources: %.900s", e.msg);
-		return -1;
 	}
 	d->h->status(d->h->arg, "STATUS$RUNTIME_STARTED");
 	if (hr_kubernetes_wait_ready(d, err) == 0 &&

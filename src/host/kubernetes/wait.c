@@ -243,9 +243,8 @@ failed(struct hr_kubernetes *d, const struct hr_kube_why *why, const char *fallb
 
 	hr_kube_give_up(&d->kube, -1);
 	last_words(d, why, &b);
-	(void)hr_err_set(err, HR_E_DISCONNECTED, "Pod %s: %.560s%.400s", d->name,
+	return hr_err_set(err, HR_E_DISCONNECTED, "Pod %s: %.560s%.400s", d->name,
 	    why->text[0] != '\0' ? why->text : fallback, hr_buf_str(&b));
-	return -1;
 }
 
 struct waiting {
@@ -461,7 +460,7 @@ hr_kubernetes_wait_gone(struct hr_kubernetes *d, enum hr_kubernetes_what what, s
 {
 	struct leaving l = {.seen = false};
 	char path[512], one[512], selector[256];
-	struct until until;
+	HR_CLEAN(until_done) struct until until = {.timer = -1, .both = -1};
 	int r;
 
 	hr_kubernetes_path(d, what, false, path);
@@ -477,6 +476,5 @@ hr_kubernetes_wait_gone(struct hr_kubernetes *d, enum hr_kubernetes_what what, s
 		    "the %s %s does not go away: something still holds it",
 		    hr_kubernetes_kind(what), strrchr(one, '/') + 1);
 	hr_kube_give_up(&d->kube, -1);
-	until_done(&until);
 	return r < 0 ? -1 : 0;
 }
