@@ -111,7 +111,7 @@ post_action(struct hr_sandbox *s, const struct hr_buf *body, double timeout_s,
 	    .timeout_s = (unsigned)timeout_s + 5,
 	    .watch_fd = way != NULL ? way->cancel_fd : -1,
 	};
-	struct hr_http_answer a;
+	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	struct hr_err mine = {0};
 	int r;
 
@@ -127,7 +127,6 @@ post_action(struct hr_sandbox *s, const struct hr_buf *body, double timeout_s,
 		*ret = NULL;
 		r = hr_err_set(&mine, HR_E_INVAL, "the server's answer is no observation");
 	}
-	hr_http_answer_done(&a);
 	if (r != 0 && mine.code == HR_E_HTTP_TIMEOUT)
 		(void)hr_err_set(&mine, HR_E_RUNTIME_TIMEOUT,
 		    "Runtime failed to return execute_action before the requested timeout of %.*fs",
@@ -239,11 +238,9 @@ hr_sandbox_action_as(struct hr_sandbox *s, const char *action, const struct hr_a
 	int r = -1;
 
 	if (hr_json_decode(action, strlen(action), &a, NULL) < 0 ||
-	    (type = hr_json_text_at(a, "action")) == NULL) {
-		(void)hr_err_set(
+	    (type = hr_json_text_at(a, "action")) == NULL)
+		return hr_err_set(
 		    err, HR_E_INVAL, "an action is a JSON object with the text \"action\"");
-		return -1;
-	}
 	if (give_timeout(s, a, &timeout_s, err) < 0)
 		return -1;
 	r = decide(s, a, type, &obs, err);
@@ -266,26 +263,23 @@ run(struct hr_sandbox *s, const char *command, bool own_shell, double timeout_s,
 	struct json_object *args = hr_json_object(err, "command", json_object_new_string(command),
 	    "hidden", json_object_new_boolean(true), "blocking", json_object_new_boolean(true),
 	    "is_static", own_shell ? json_object_new_boolean(true) : HR_JSON_NONE, NULL);
-	struct json_object *a = hr_json_object(err, "action", json_object_new_string("run"), "args",
-	    args, "timeout", json_object_new_double(timeout_s), NULL);
+	HR_PUT struct json_object *a = hr_json_object(err, "action", json_object_new_string("run"),
+	    "args", args, "timeout", json_object_new_double(timeout_s), NULL);
 	struct json_object *metadata;
 	HR_PUT struct json_object *obs = NULL;
 	const char *content;
-	int r = a != NULL ? execute(s, a, timeout_s, NULL, &obs, err) : -1;
 
-	if (r == 0) {
-		metadata = hr_json_at(hr_json_at(obs, "extras"), "metadata");
-		*ret_exit =
-		    strcmp(hr_json_text_or(obs, "observation", ""), "run") == 0 &&
+	if (a == NULL || execute(s, a, timeout_s, NULL, &obs, err) != 0)
+		return -1;
+	metadata = hr_json_at(hr_json_at(obs, "extras"), "metadata");
+	*ret_exit = strcmp(hr_json_text_or(obs, "observation", ""), "run") == 0 &&
 			    json_object_is_type(hr_json_at(metadata, "exit_code"), json_type_int)
 			? json_object_get_int(hr_json_at(metadata, "exit_code"))
 			: -1;
-		content = hr_json_text_at(obs, "content");
-		if (b != NULL && content != NULL)
-			hr_buf_adds(b, content);
-	}
-	json_object_put(a);
-	return r;
+	content = hr_json_text_at(obs, "content");
+	if (b != NULL && content != NULL)
+		hr_buf_adds(b, content);
+	return 0;
 }
 
 int
@@ -307,8 +301,8 @@ hr_sandbox_file(struct hr_sandbox *s, const char *path, const char *content, str
     struct hr_err *err)
 {
 	const char *type = content != NULL ? "write" : "read";
-	struct json_object *a = hr_json_object(err, "action", json_object_new_string(type), "args",
-	    hr_json_texts(err, "path", path, "content", content, NULL), NULL);
+	HR_PUT struct json_object *a = hr_json_object(err, "action", json_object_new_string(type),
+	    "args", hr_json_texts(err, "path", path, "content", content, NULL), NULL);
 	HR_PUT struct json_object *obs = NULL;
 	int r = -1;
 
@@ -317,7 +311,6 @@ hr_sandbox_file(struct hr_sandbox *s, const char *path, const char *content, str
 		if (r == 1 && b != NULL)
 			hr_buf_adds(b, hr_json_text_or(obs, "content", ""));
 	}
-	json_object_put(a);
 	return r;
 }
 

@@ -41,7 +41,7 @@ hr_doctor(const struct hr_config *c, const char *const *env, const char *state_d
     hr_finding_fn *fn, void *arg, bool *ret_well, struct hr_err *err)
 {
 	struct exam x = {.fn = fn, .arg = arg};
-	struct hr_kind k;
+	HR_CLEAN(hr_kind_close) struct hr_kind k = {0};
 	int r = 0;
 
 	if (hr_kind_open(&k, NULL, c, env, state_dir, err) < 0)
@@ -50,7 +50,6 @@ hr_doctor(const struct hr_config *c, const char *const *env, const char *state_d
 		state_directory(&x, state_dir);
 	if (k.ops->doctor != NULL)
 		r = k.ops->doctor(k.self, found, &x, err);
-	hr_kind_close(&k);
 	*ret_well = !x.bad;
 	return r;
 }

@@ -78,7 +78,7 @@ hr_config_options(const struct hr_config *c, const char *const *env, hr_option_f
 {
 	const struct hr_backend_option *o;
 	char key[200];
-	struct hr_kind k;
+	HR_CLEAN(hr_kind_close) struct hr_kind k = {0};
 
 	if (hr_kind_open(&k, NULL, c, env, NULL, err) < 0)
 		return -1;
@@ -86,6 +86,5 @@ hr_config_options(const struct hr_config *c, const char *const *env, hr_option_f
 		(void)snprintf(key, sizeof(key), "%s.%s", k.ops->name, o->key);
 		fn(arg, key, o->help != NULL ? o->help : "");
 	}
-	hr_kind_close(&k);
 	return 0;
 }

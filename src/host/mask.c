@@ -112,7 +112,7 @@ int
 hr_mask_err_set(
     const struct hr_sandbox *s, struct hr_err *err, enum hr_errc code, const char *fmt, ...)
 {
-	char *text = NULL;
+	HR_FREE char *text = NULL;
 	va_list ap;
 	int n;
 
@@ -124,7 +124,6 @@ hr_mask_err_set(
 	(void)hr_err_set(err, code, "%s", "");
 	if (err != NULL)
 		hr_mask_text(s, text, err->msg, sizeof(err->msg));
-	free(text);
 	return -1;
 }
 

@@ -262,7 +262,7 @@ hr_pool_taken(struct hr_sandbox *s)
 int
 hr_pool_settle(struct hr_sandbox *s, const char *taking, struct hr_err *err)
 {
-	char *dir = pool_directory(s->state_dir);
+	HR_FREE char *dir = pool_directory(s->state_dir);
 	HR_FREE char *path = dir != NULL ? hr_path_join(dir, hr_path_leaf(taking)) : NULL;
 	struct hr_record now;
 	int r = 0;
@@ -284,7 +284,6 @@ hr_pool_settle(struct hr_sandbox *s, const char *taking, struct hr_err *err)
 		}
 		hr_record_done(&now);
 	}
-	free(dir);
 	return r;
 }
 
@@ -382,11 +381,9 @@ my_turn(const char *dir, struct hr_err *err)
 static bool
 wanted(const struct hr_sandbox_options *o)
 {
-	char *list = o->while_used ? hr_sandbox_list(o->state_dir, NULL) : NULL;
-	bool yes = !o->while_used || (list != NULL && strcmp(list, "[]") != 0);
+	HR_FREE char *list = o->while_used ? hr_sandbox_list(o->state_dir, NULL) : NULL;
 
-	free(list);
-	return yes;
+	return !o->while_used || (list != NULL && strcmp(list, "[]") != 0);
 }
 
 struct draining {
@@ -435,13 +432,12 @@ static int
 end_begun(const char *dir, const char *file, void *arg, struct hr_err *err)
 {
 	char sid[NAME_MAX + 1];
-	struct hr_record rec;
+	HR_CLEAN(hr_record_done) struct hr_record rec = {0};
 	int r = 0;
 
 	(void)snprintf(sid, sizeof(sid), "%.*s", (int)strcspn(file, "."), file);
 	if (hr_record_load(dir, sid, &rec, NULL) == 0 && rec.taking != NULL)
 		r = end_one(dir, file, arg, err);
-	hr_record_done(&rec);
 	return r;
 }
 
@@ -486,8 +482,7 @@ hr_pool_fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsi
     unsigned *ret_n, struct hr_err *err)
 {
 	struct hr_sandbox_options mine = *o;
-	struct hr_strv env = {0};
-	int r;
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
 
 	if (o->state_dir == NULL)
 		return hr_err_set(err, HR_E_INVAL, "a pool needs a state directory");
@@ -497,9 +492,7 @@ hr_pool_fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsi
 	mine.sid = "warm";
 	mine.attach = false;
 	mine.detach = true;
-	r = env.failed ? hr_err_nomem(err) : fill(c, &mine, n, ret_n, err);
-	hr_strv_done(&env);
-	return r;
+	return env.failed ? hr_err_nomem(err) : fill(c, &mine, n, ret_n, err);
 }
 
 int
@@ -507,7 +500,7 @@ hr_pool_drain(const struct hr_config *c, const struct hr_sandbox_options *o, uns
     struct hr_err *err)
 {
 	struct draining d = {.config = c, .o = o};
-	char *dir = o->state_dir != NULL ? pool_directory(o->state_dir) : NULL;
+	HR_FREE char *dir = o->state_dir != NULL ? pool_directory(o->state_dir) : NULL;
 	int r = 0;
 	HR_CLOSE int turn = -1;
 
@@ -516,10 +509,8 @@ hr_pool_drain(const struct hr_config *c, const struct hr_sandbox_options *o, uns
 		return 0;
 	if (dir == NULL)
 		return hr_err_nomem(err);
-	if (hr_state_directory(o->state_dir, false, err) < 0) {
-		free(dir);
+	if (hr_state_directory(o->state_dir, false, err) < 0)
 		return -1;
-	}
 	/* after whoever fills it, who would make more */
 	if (access(dir, F_OK) == 0)
 		r = (turn = my_turn(dir, err)) >= 0 ? 0 : -1;
@@ -528,6 +519,5 @@ hr_pool_drain(const struct hr_config *c, const struct hr_sandbox_options *o, uns
 	if (r == 0)
 		r = visit(o->state_dir, RECORD, end_one, &d, err);
 	*ret_n = d.n;
-	free(dir);
 	return r;
 }

@@ -146,7 +146,8 @@ int
 hr_record_load(const char *state_dir, const char *sid, struct hr_record *ret, struct hr_err *err)
 {
 	HR_FREE char *path = hr_record_path(state_dir, sid, SUFFIX);
-	struct json_object *o, *inner;
+	struct json_object *inner;
+	HR_PUT struct json_object *o = NULL;
 	struct hr_err mine = {0};
 
 	memset(ret, 0, sizeof(*ret));
@@ -164,7 +165,6 @@ hr_record_load(const char *state_dir, const char *sid, struct hr_record *ret, st
 	inner = hr_json_at(o, "backend");
 	if (inner != NULL)
 		ret->backend = hr_json_string(inner, RECORD_MAX, NULL);
-	json_object_put(o);
 	return 0;
 }
 
@@ -218,7 +218,7 @@ put_record(struct hr_buf *b, const char *dir, const char *file)
 char *
 hr_sandbox_list(const char *state_dir, struct hr_err *err)
 {
-	struct hr_strv files = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv files = {0};
 	struct dirent *e;
 	HR_BUF(b, RECORD_MAX * 16);
 	int r = 0;
@@ -238,17 +238,14 @@ hr_sandbox_list(const char *state_dir, struct hr_err *err)
 		r = hr_err_sys(err, errno, "read %s", state_dir);
 	if (dir != NULL)
 		(void)closedir(dir);
-	if (r != 0) {
-		hr_strv_done(&files);
+	if (r != 0)
 		return NULL;
-	}
 	if (files.n > 1)
 		qsort(files.v, files.n, sizeof(*files.v), by_text);
 	hr_buf_addc(&b, '[');
 	for (i = 0; i < files.n; i++)
 		put_record(&b, state_dir, files.v[i]);
 	hr_buf_addc(&b, ']');
-	hr_strv_done(&files);
 	return hr_buf_end(&b, err);
 }
 

@@ -225,8 +225,7 @@ say(const struct hr_rest *rest, const struct hr_rest_call *c, struct hr_err *err
 	hr_buf_add(&text, what, strnlen(what, TEXT_MAX));
 	mask(rest, &masked, hr_buf_str(&text));
 	hr_quote_text(&line, hr_buf_str(&masked), masked.len);
-	(void)hr_err_set(err, code, "%s", hr_buf_str(&line));
-	return -1;
+	return hr_err_set(err, code, "%s", hr_buf_str(&line));
 }
 
 /* ---- one attempt ---- */
@@ -362,7 +361,7 @@ attempt(struct hr_rest *rest, const struct hr_rest_call *c, struct hr_http_reque
     struct turn *t, struct hr_rest_answer *ret, unsigned *ret_failure, long *ret_wait_s,
     struct hr_err *err)
 {
-	struct hr_http_answer a;
+	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	struct hr_err fault = {0};
 	struct hr_err he = {0};
 	const char *cls;
@@ -389,7 +388,6 @@ attempt(struct hr_rest *rest, const struct hr_rest_call *c, struct hr_http_reque
 	}
 	if (r == 0 && c->line != NULL && !t->enough && t->line.len > 0)
 		(void)on_line(t);
-	hr_http_answer_done(&a);
 	return r;
 }
 
@@ -529,7 +527,7 @@ hr_rest_send(struct hr_rest *rest, const char *method, const char *path, struct 
     struct json_object **ret, struct hr_err *err)
 {
 	struct hr_rest_call c = {.method = method, .path = path, .json = body};
-	struct hr_rest_answer a;
+	HR_CLEAN(hr_rest_answer_done) struct hr_rest_answer a = {0};
 	int r = hr_rest_call(rest, &c, &a, err);
 
 	if (ret != NULL) {
@@ -537,6 +535,5 @@ hr_rest_send(struct hr_rest *rest, const char *method, const char *path, struct 
 		if (r == 0)
 			a.json = NULL;
 	}
-	hr_rest_answer_done(&a);
 	return r;
 }

@@ -54,13 +54,12 @@ host_progress(void *arg, const char *what, unsigned long long done, unsigned lon
 static bool
 may_record(struct hr_sandbox *s)
 {
-	struct hr_record rec;
+	HR_CLEAN(hr_record_done) struct hr_record rec = {0};
 	bool may;
 
 	may = hr_record_load(s->state_dir, s->sid, &rec, NULL) == 0 &&
 	      (rec.runtime == NULL || (rec.taking != NULL && strcmp(rec.taking, BEGUN) == 0));
 	s->begun = may && rec.runtime != NULL;
-	hr_record_done(&rec);
 	return may && !s->begun;
 }
 
@@ -172,7 +171,7 @@ hr_sandbox_open(const struct hr_config *c, const struct hr_sandbox_options *o, s
 {
 	struct hr_sandbox *s = calloc(1, sizeof(*s));
 	const char *name = hr_config_text(c, "core.runtime");
-	struct hr_record recorded = {0};
+	HR_CLEAN(hr_record_done) struct hr_record recorded = {0};
 	bool named = c->runtime_named;
 
 	if (s == NULL)
@@ -199,10 +198,8 @@ hr_sandbox_open(const struct hr_config *c, const struct hr_sandbox_options *o, s
 			       s->log_arg, err) < 0) ||
 	    hr_sandbox_check_env(s, err) < 0 || s->ops->open(&s->host, &s->self, err) != 0)
 		goto fail;
-	hr_record_done(&recorded);
 	return s;
 fail:
-	hr_record_done(&recorded);
 	hr_sandbox_free(s);
 	return NULL;
 }
@@ -269,14 +266,13 @@ use_endpoint(struct hr_sandbox *s, struct hr_err *err)
 static int
 settle(struct hr_sandbox *s, struct hr_err *err)
 {
-	struct hr_record rec;
+	HR_CLEAN(hr_record_done) struct hr_record rec = {0};
 	int r = 0;
 
 	if (s->state_dir == NULL || s->attach)
 		return 0;
 	if (hr_record_load(s->state_dir, s->sid, &rec, NULL) == 0 && rec.taking != NULL)
 		r = hr_pool_settle(s, rec.taking, err);
-	hr_record_done(&rec);
 	return r;
 }
 
@@ -284,17 +280,15 @@ settle(struct hr_sandbox *s, struct hr_err *err)
 static int
 restore(struct hr_sandbox *s, struct hr_err *err)
 {
-	struct hr_record rec;
+	HR_CLEAN(hr_record_done) struct hr_record rec = {0};
 	int r;
 
 	if (s->state_dir == NULL || s->ops->restore == NULL)
 		return 0;
 	if (hr_record_load(s->state_dir, s->sid, &rec, err) < 0)
 		return -1;
-	if (rec.backend == NULL) {
-		hr_record_done(&rec);
+	if (rec.backend == NULL)
 		return 0;
-	}
 	r = s->ops->restore(s->self, rec.backend, err);
 	/* so far it can only be ended */
 	if (rec.taking != NULL)
@@ -302,7 +296,6 @@ restore(struct hr_sandbox *s, struct hr_err *err)
 		    "sandbox \"%s\" is not ready yet, or its start was interrupted: \"handrail "
 		    "up\" starts it again, \"handrail down\" clears it away",
 		    s->sid);
-	hr_record_done(&rec);
 	return r == 0 ? 1 : -1;
 }
 

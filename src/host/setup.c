@@ -97,16 +97,16 @@ add_some(struct hr_sandbox *s, const char *const *env, size_t n, struct hr_err *
 	HR_BUF(command, COMMAND_MAX);
 	HR_BUF(names, COMMAND_MAX);
 	HR_BUF(out, COMMAND_MAX);
-	int status = 0, r;
+	int status = 0;
 
-	r = env_command(&command, env, n, &names, err);
-	if (r == 0)
-		r = hr_sandbox_run(s, command.p, SET_UP_TIMEOUT_S, &status, &out, err);
-	if (r == 0 && status != 0)
-		r = hr_mask_err_set(s, err, HR_E_RUNTIME,
+	if (env_command(&command, env, n, &names, err) != 0 ||
+	    hr_sandbox_run(s, command.p, SET_UP_TIMEOUT_S, &status, &out, err) != 0)
+		return -1;
+	if (status != 0)
+		return hr_mask_err_set(s, err, HR_E_RUNTIME,
 		    "Failed to add env vars [%.300s] to %s: %s", hr_buf_str(&names),
 		    status == NOT_KEPT ? ".bashrc" : "environment", hr_buf_str(&out));
-	return r;
+	return 0;
 }
 
 int
@@ -215,7 +215,7 @@ int
 hr_sandbox_check_env(struct hr_sandbox *s, struct hr_err *err)
 {
 	const char *const *given = s->host.env;
-	struct hr_strv v = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv v = {0};
 	int r;
 	size_t i;
 
@@ -228,16 +228,14 @@ hr_sandbox_check_env(struct hr_sandbox *s, struct hr_err *err)
 		r = put_name(NULL, given[i], err);
 	for (i = 0; r == 0 && i < v.n; i++)
 		r = put_name(NULL, v.v[i], err);
-	hr_strv_done(&v);
 	return r;
 }
 
 int
 hr_sandbox_set_up(struct hr_sandbox *s, bool taken, struct hr_err *err)
 {
-	struct hr_strv v = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv v = {0};
 	struct hr_err e = {0};
-	int r;
 
 	if (s->attach)
 		return 0;
@@ -246,17 +244,15 @@ hr_sandbox_set_up(struct hr_sandbox *s, bool taken, struct hr_err *err)
 			   ? hr_sandbox_add_env(s, hr_strv_list(&s->tokens), err)
 			   : -1;
 	startup_env(s, &v);
-	r = v.failed ? hr_err_nomem(err) : hr_sandbox_add_env(s, s->host.env, err);
+	if ((v.failed ? hr_err_nomem(err) : hr_sandbox_add_env(s, s->host.env, err)) != 0)
+		return -1;
 	/* not with the others: those are also the container's, which an inspection shows */
-	if (r == 0)
-		r = hr_sandbox_add_env(s, hr_strv_list(&s->tokens), err);
-	if (r == 0)
-		r = hr_sandbox_add_env(s, hr_strv_list(&v), err);
-	hr_strv_done(&v);
-	if (r == 0)
-		git_identity(s);
+	if (hr_sandbox_add_env(s, hr_strv_list(&s->tokens), err) != 0 ||
+	    hr_sandbox_add_env(s, hr_strv_list(&v), err) != 0)
+		return -1;
+	git_identity(s);
 	/* a sandbox without tools is better than none */
-	if (r == 0 && s->endpoint.url != NULL && hr_sandbox_add_mcp(s, NULL, &e) != 0)
+	if (s->endpoint.url != NULL && hr_sandbox_add_mcp(s, NULL, &e) != 0)
 		hr_sandbox_log(s, "MCP servers were not added: %s", e.msg);
-	return r;
+	return 0;
 }

@@ -98,7 +98,7 @@ ask(struct hr_sandbox *s, const char *web_host, int provider, char **ret, struct
 	const char *headers[2] = {NULL, NULL};
 	struct hr_http_request req = {
 	    .method = "GET", .headers = headers, .timeout_s = REFRESH_TIMEOUT_S, .watch_fd = -1};
-	struct hr_http_answer a = {0};
+	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	struct hr_http *http = NULL;
 	struct hr_err e = {0};
 	HR_BUF(url, URL_MAX);
@@ -120,7 +120,6 @@ ask(struct hr_sandbox *s, const char *web_host, int provider, char **ret, struct
 		(void)hr_err_set(err, HR_E_RUNTIME, "status %ld", a.status);
 	else
 		r = read_token(&a.body, hr_token_names[provider], ret, err);
-	hr_http_answer_done(&a);
 	hr_http_free(http);
 	return r;
 }

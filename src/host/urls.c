@@ -40,7 +40,7 @@ connection_token(struct hr_sandbox *s, char **ret, struct hr_err *err)
 	    .timeout_s = TOKEN_TIMEOUT_S,
 	    .watch_fd = -1};
 	HR_PUT struct json_object *o = NULL;
-	struct hr_http_answer a;
+	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	const char *token;
 	int r = hr_client_send(&s->client, &req, &a, err);
 
@@ -51,7 +51,6 @@ connection_token(struct hr_sandbox *s, char **ret, struct hr_err *err)
 	token = hr_json_text_or(o, "token", "");
 	if (r == 0 && *token != '\0' && (*ret = strdup(token)) == NULL)
 		r = hr_err_nomem(err);
-	hr_http_answer_done(&a);
 	return r;
 }
 

@@ -14,11 +14,9 @@
 bool
 hr_payload_is(const char *dir)
 {
-	char *start = hr_path_join(dir, &HR_PAYLOAD_START[sizeof(HR_PAYLOAD_PLACE)]);
-	bool is = start != NULL && access(start, X_OK) == 0;
+	HR_FREE char *start = hr_path_join(dir, &HR_PAYLOAD_START[sizeof(HR_PAYLOAD_PLACE)]);
 
-	free(start);
-	return is;
+	return start != NULL && access(start, X_OK) == 0;
 }
 
 int

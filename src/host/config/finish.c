@@ -31,7 +31,7 @@ put_absolute(struct hr_config *c, const char *key, const char *path, struct hr_e
 static int
 finish_volumes(struct hr_config *c, const char *text, struct hr_err *err)
 {
-	struct hr_volumes v;
+	HR_CLEAN(hr_volumes_done) struct hr_volumes v = {0};
 	int r = 0;
 	size_t i;
 
@@ -50,7 +50,6 @@ finish_volumes(struct hr_config *c, const char *text, struct hr_err *err)
 			r = hr_config_put_text(c, IN_SANDBOX, "/workspace", err);
 		break;
 	}
-	hr_volumes_done(&v);
 	return r;
 }
 

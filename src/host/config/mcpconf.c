@@ -91,18 +91,18 @@ remote(struct json_object *o, struct json_object *to, bool with_timeout, struct 
 	bool text = json_object_is_type(o, json_type_string);
 	struct json_object *key = hr_json_at(o, "api_key");
 	HR_FREE char *url = trimmed(text ? o : hr_json_at(o, "url"), "URL", err);
-	int r = url != NULL ? check_url(url, err) : -1;
 
-	if (r == 0)
-		r = hr_json_set(to, "url", json_object_new_string(url), err);
-	if (r == 0 && key != NULL && !json_object_is_type(key, json_type_string))
-		r = hr_err_set(err, HR_E_INVAL, "api_key is a text");
-	if (r == 0 && key != NULL)
-		r = hr_json_set(to, "api_key", json_object_get(key), err);
-	if (r == 0 && with_timeout)
-		r = text ? hr_json_set(to, "timeout", json_object_new_int(TIMEOUT_S), err)
-			 : check_timeout(o, to, err);
-	return r;
+	if (url == NULL || check_url(url, err) != 0 ||
+	    hr_json_set(to, "url", json_object_new_string(url), err) != 0)
+		return -1;
+	if (key != NULL && !json_object_is_type(key, json_type_string))
+		return hr_err_set(err, HR_E_INVAL, "api_key is a text");
+	if (key != NULL && hr_json_set(to, "api_key", json_object_get(key), err) != 0)
+		return -1;
+	if (with_timeout && (text ? hr_json_set(to, "timeout", json_object_new_int(TIMEOUT_S), err)
+				  : check_timeout(o, to, err)) != 0)
+		return -1;
+	return 0;
 }
 
 /* ---- servers that are programs ---- */

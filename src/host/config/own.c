@@ -13,6 +13,7 @@
 
 #include "base/nearest.h"
 #include "base/err.h"
+#include "proto/json.h"
 
 /* The types of keys and of options are the same ones. */
 _Static_assert((int)HR_OPTION_TEXT == (int)HR_KEY_TEXT && (int)HR_OPTION_MAP == (int)HR_KEY_MAP,
@@ -184,11 +185,10 @@ static bool
 is_default(const struct hr_config *c, const struct hr_key *k, const char *key)
 {
 	struct json_object *v = hr_config_value(c, key);
-	struct json_object *fallback = k->fallback != NULL ? json_tokener_parse(k->fallback) : NULL;
-	bool same = v == NULL || json_object_equal(v, fallback) != 0;
+	HR_PUT struct json_object *fallback =
+	    k->fallback != NULL ? json_tokener_parse(k->fallback) : NULL;
 
-	json_object_put(fallback);
-	return same;
+	return v == NULL || json_object_equal(v, fallback) != 0;
 }
 
 int

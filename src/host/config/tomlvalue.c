@@ -129,14 +129,11 @@ static int
 string_value(struct toml *t, struct json_object **ret)
 {
 	HR_BUF(b, HR_TOML_MAX);
-	int r;
 
-	r = toml_string(t, true, &b);
-	if (r == 0) {
-		*ret = json_object_new_string_len(hr_buf_str(&b), (int)b.len);
-		r = *ret != NULL ? 0 : hr_err_nomem(t->err);
-	}
-	return r;
+	if (toml_string(t, true, &b) != 0)
+		return -1;
+	*ret = json_object_new_string_len(hr_buf_str(&b), (int)b.len);
+	return *ret != NULL ? 0 : hr_err_nomem(t->err);
 }
 
 /* Copies the digits without their underscores, which stand between digits only. */

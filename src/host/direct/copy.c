@@ -197,7 +197,8 @@ copy_one(const char *from, const char *to, char *place, struct hr_err *err)
 int
 hr_direct_copy_to(void *self, const char *from, const char *to, bool recursive, struct hr_err *err)
 {
-	char *place, *name, *target;
+	char *name, *target;
+	HR_FREE char *place = NULL;
 	struct stat st;
 	int r;
 
@@ -220,7 +221,6 @@ hr_direct_copy_to(void *self, const char *from, const char *to, bool recursive, 
 	} else {
 		r = copy_one(from, to, place, err);
 	}
-	free(place);
 	return r;
 }
 

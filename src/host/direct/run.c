@@ -79,7 +79,7 @@ static int
 start(struct job *j, const char *command, struct hr_err *e)
 {
 	const char *const argv[] = {"bash", "-c", command, NULL};
-	struct hr_strv env = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
 	struct hr_spawn_fd fds[3];
 	struct hr_spawn sp = {.path = "bash",
 	    .argv = argv,
@@ -104,7 +104,6 @@ start(struct job *j, const char *command, struct hr_err *e)
 	hr_strv_unset_env(&env, "PWD");
 	sp.envp = env.v;
 	j->pid = env.failed ? hr_err_nomem(e) : hr_spawn(&sp, e);
-	hr_strv_done(&env);
 	hr_fd_close(&ends[1]);
 	j->out = ends[0];
 	if (j->pid < 0)

@@ -55,7 +55,7 @@ hr_direct_error(const char *id, struct hr_err *err, const char *fmt, ...)
 	struct hr_obs o = {
 	    .type = "error", .extras = extras, .extras_n = 1, .bad = HR_JSON_REPLACE};
 	HR_BUF(b, HR_DIRECT_TEXT_MAX);
-	char *text = NULL;
+	HR_FREE char *text = NULL;
 	va_list ap;
 	int n;
 
@@ -68,7 +68,6 @@ hr_direct_error(const char *id, struct hr_err *err, const char *fmt, ...)
 	o.message[0] = o.content;
 	if (hr_obs_put(&b, &o) != 0)
 		b.fail = HR_E_NOMEM;
-	free(text);
 	return hr_buf_end(&b, err);
 }
 

@@ -163,9 +163,9 @@ ask(struct hr_gitrepo *repo, const struct hr_git_provider *p, const char *reposi
 	const char *host = hr_env_get(hr_strv_list(&repo->s->environ), p->host_variable);
 	HR_FREE char *own = host != NULL ? hr_tokens_base(p->host_variable, host, err) : NULL;
 	HR_FREE char *name = NULL;
-	struct hr_strv headers = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv headers = {0};
 	struct hr_http_request q = {.method = "GET", .timeout_s = ASK_TIMEOUT_S, .watch_fd = -1};
-	struct hr_http_answer a = {0};
+	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	struct hr_http *http = NULL;
 	struct hr_err e = {0};
 	HR_BUF(url, TEXT_MAX);
@@ -200,9 +200,7 @@ ask(struct hr_gitrepo *repo, const struct hr_git_provider *p, const char *reposi
 		else if (hr_text_setf(&repo->url, err, "%s/%s.git", repo->base, name) != 0)
 			r = -1;
 	}
-	hr_http_answer_done(&a);
 	hr_http_free(http);
-	hr_strv_done(&headers);
 	return r;
 }
 
@@ -298,14 +296,12 @@ hr_gitrepo_put_clone(struct hr_buf *b, const struct hr_gitrepo *repo, const char
 int
 hr_gitrepo_give_token(struct hr_gitrepo *repo, struct hr_err *err)
 {
-	struct hr_strv env = {0};
-	int r;
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
 
 	if (repo->provider == NULL)
 		return 0;
 	hr_strv_addf(&env, "%s=%s", hr_token_names[repo->provider->token],
 	    hr_token(repo->s, repo->provider->token));
-	r = env.failed ? hr_err_nomem(err) : hr_sandbox_add_env(repo->s, hr_strv_list(&env), err);
-	hr_strv_done(&env);
-	return r;
+	return env.failed ? hr_err_nomem(err)
+			  : hr_sandbox_add_env(repo->s, hr_strv_list(&env), err);
 }

@@ -134,24 +134,19 @@ put_uploaded(
 	HR_BUF(dir, TEXT_MAX);
 	HR_BUF(quoted, TEXT_MAX);
 	HR_FREE char *helper = hr_module_path(HELPER, err);
-	int r = helper != NULL ? 0 : -1;
 
-	if (r == 0)
-		r = make_temporary(v->s, "mktemp -d", &dir, err);
-	if (r == 0)
-		r = hr_sandbox_copy_to(v->s, helper, dir.p, false, err);
-	if (r == 0 && way == WITH_LIBRARIES)
-		r = copy_libraries(v->s, dir.p, err);
-	if (r == 0) {
-		hr_shell_quote(&quoted, dir.p, dir.len);
-		hr_buf_addf(b, "(d=%s; chmod +x \"$d/" HELPER "\" && ", hr_buf_str(&quoted));
-		put_cd(b, v);
-		hr_buf_addf(
-		    b, "%s\"$d/" HELPER "\"", way == WITH_LIBRARIES ? "LD_LIBRARY_PATH=$d " : "");
-		put_words(b, v, true, to);
-		hr_buf_adds(b, "; s=$?; rm -rf -- \"$d\"; exit $s)");
-	}
-	return r;
+	if (helper == NULL || make_temporary(v->s, "mktemp -d", &dir, err) != 0 ||
+	    hr_sandbox_copy_to(v->s, helper, dir.p, false, err) != 0)
+		return -1;
+	if (way == WITH_LIBRARIES && copy_libraries(v->s, dir.p, err) != 0)
+		return -1;
+	hr_shell_quote(&quoted, dir.p, dir.len);
+	hr_buf_addf(b, "(d=%s; chmod +x \"$d/" HELPER "\" && ", hr_buf_str(&quoted));
+	put_cd(b, v);
+	hr_buf_addf(b, "%s\"$d/" HELPER "\"", way == WITH_LIBRARIES ? "LD_LIBRARY_PATH=$d " : "");
+	put_words(b, v, true, to);
+	hr_buf_adds(b, "; s=$?; rm -rf -- \"$d\"; exit $s)");
+	return 0;
 }
 
 /* One that is not there, or that Python does not find; what the helper says itself is 1. */
@@ -166,16 +161,14 @@ run(const struct view *v, enum way way, const char *to, int *ret_status, struct 
     struct hr_err *err)
 {
 	HR_BUF(command, TEXT_MAX);
-	int r;
 
-	r = way != KNOWN ? put_uploaded(&command, v, way, to, err)
-			 : put_known(&command, v, to, err);
-	if (r == 0 && hr_buf_check(&command, NULL) != 0)
-		r = hr_err_nomem(err);
+	if ((way != KNOWN ? put_uploaded(&command, v, way, to, err)
+			  : put_known(&command, v, to, err)) != 0)
+		return -1;
+	if (hr_buf_check(&command, NULL) != 0)
+		return hr_err_nomem(err);
 	hr_buf_reset(out);
-	if (r == 0)
-		r = hr_sandbox_run_static(v->s, command.p, TIMEOUT_S, ret_status, out, err);
-	return r;
+	return hr_sandbox_run_static(v->s, command.p, TIMEOUT_S, ret_status, out, err);
 }
 
 /* The output of an action is cut where it is long; that of a file is not. */

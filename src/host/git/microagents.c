@@ -112,7 +112,7 @@ by_name(const struct dirent **a, const struct dirent **b)
 static void
 load_folder(struct load *l, int fd, const char *below, unsigned depth)
 {
-	struct dirent **names = NULL;
+	HR_FREE struct dirent **names = NULL;
 	int n = fd >= 0 ? scandirat(fd, ".", &names, NULL, by_name) : -1, inner;
 	struct hr_buf relative;
 	int i;
@@ -136,7 +136,6 @@ load_folder(struct load *l, int fd, const char *below, unsigned depth)
 		hr_buf_done(&relative);
 		free(names[i]);
 	}
-	free(names);
 	hr_fd_close(&fd);
 }
 
@@ -225,14 +224,13 @@ name_of_all(struct hr_sandbox *s, const char *repository, size_t before, struct 
     struct hr_err *err)
 {
 	size_t n = strlen(repository);
-	struct hr_gitrepo repo = {0};
+	HR_CLEAN(hr_gitrepo_done) struct hr_gitrepo repo = {0};
 	struct hr_err e = {0};
 	bool gitlab;
 
 	/* a look-up that fails counts as another provider */
 	gitlab =
 	    hr_gitrepo_find(&repo, s, repository, false, &e) == 0 && hr_gitrepo_is_gitlab(&repo);
-	hr_gitrepo_done(&repo);
 	hr_buf_add(b, repository, before);
 	hr_buf_adds(b, gitlab ? "/openhands-config" : "/.openhands");
 	if (strstr(repository, "://") != NULL && n > 4 && strcmp(repository + n - 4, ".git") == 0)
@@ -289,7 +287,7 @@ load_clone(struct load *l, struct hr_gitrepo *repo, const char *to, struct hr_er
 static int
 load_organisation(struct load *l, const char *repository, struct hr_err *err)
 {
-	struct hr_gitrepo repo = {0};
+	HR_CLEAN(hr_gitrepo_done) struct hr_gitrepo repo = {0};
 	struct hr_err e = {0};
 	HR_BUF(all, TEXT_MAX);
 	HR_BUF(to, TEXT_MAX);
@@ -307,7 +305,6 @@ load_organisation(struct load *l, const char *repository, struct hr_err *err)
 		r = hr_err_nomem(err);
 	if (r == 0 && hr_gitrepo_find(&repo, l->s, all.p, false, &e) == 0)
 		r = load_clone(l, &repo, to.p, err);
-	hr_gitrepo_done(&repo);
 	return r;
 }
 

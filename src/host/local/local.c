@@ -219,7 +219,7 @@ local_state(void *self)
 static void
 end_keeper(int dir, const char *name, int patience_ms)
 {
-	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	HR_CLOSE int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	HR_CLOSE int watch = -1;
 	char text[96] = "", *at;
 	long pid;
@@ -227,7 +227,6 @@ end_keeper(int dir, const char *name, int patience_ms)
 	if (fd < 0)
 		return;
 	(void)hr_fd_read(fd, text, sizeof(text) - 1);
-	hr_fd_close(&fd);
 	pid = strtol(text, &at, 10);
 	watch = pid > 1 ? hr_proc_watch((pid_t)pid, strtoull(at, NULL, 10)) : -1;
 	if (watch >= 0)
@@ -259,15 +258,12 @@ end_named(int dir, int patience_ms)
 static bool
 is_its(int dir, pid_t server)
 {
-	int fd = openat(dir, "lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	HR_CLOSE int fd = openat(dir, "lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	char text[48] = "";
 	struct stat st;
-	bool its = fd >= 0 && fstat(dir, &st) == 0 && st.st_uid == geteuid() &&
-		   hr_fd_read(fd, text, sizeof(text) - 1) > 0 &&
-		   strtol(text, NULL, 10) == (long)server;
 
-	hr_fd_close(&fd);
-	return its;
+	return fd >= 0 && fstat(dir, &st) == 0 && st.st_uid == geteuid() &&
+	       hr_fd_read(fd, text, sizeof(text) - 1) > 0 && strtol(text, NULL, 10) == (long)server;
 }
 
 /* The keepers, and the run directory; of a server that lives nothing. */

@@ -21,7 +21,7 @@
 void
 hr_logfile_tail(const char *path, char *ret, size_t cap)
 {
-	int fd = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	HR_CLOSE int fd = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 	char *first;
 	struct stat st;
 	ssize_t n;
@@ -32,7 +32,6 @@ hr_logfile_tail(const char *path, char *ret, size_t cap)
 	if (fstat(fd, &st) == 0 && st.st_size >= (off_t)cap)
 		(void)lseek(fd, -(off_t)(cap - 1), SEEK_END);
 	n = hr_fd_read_full(fd, ret, cap - 1, NULL);
-	hr_fd_close(&fd);
 	ret[n > 0 ? n : 0] = '\0';
 	if (n == (ssize_t)cap - 1 && (first = strchr(ret, '\n')) != NULL)
 		memmove(ret, first + 1, strlen(first));

@@ -143,9 +143,8 @@ child_environment(struct hr_local *l, struct hr_strv *env, const char *user, con
 	hr_strv_unset_env(env, "NOTIFY_SOCKET");
 	hr_strv_addf(env, "NOTIFY_SOCKET=%s", notify);
 	hr_strv_unset_env(env, "WATCHDOG_USEC");
-	if (gb > 0) {
+	if (gb > 0)
 		hr_strv_set_envf(env, "RUNTIME_MAX_MEMORY_GB=%lld", gb);
-	}
 }
 
 /* A datagram socket with a name of the kernel's choice, written as $NOTIFY_SOCKET has it. */
@@ -225,7 +224,8 @@ spawn_server(struct hr_local *l, const char *notify, struct hr_err *err)
 	const char *program = server_program(l);
 	const char *const prefix[] = {program, NULL};
 	const char *place[] = {"--listen", "127.0.0.1", "--run-dir", NULL, NULL};
-	struct hr_strv argv = {0}, env = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv argv = {0};
 	char user[USER_MAX];
 	struct hr_command c = {.prefix = prefix,
 	    .plugins = l->h->plugins,
@@ -241,7 +241,6 @@ spawn_server(struct hr_local *l, const char *notify, struct hr_err *err)
 	    .pdeathsig = l->h->detach ? 0 : SIGTERM};
 	struct hr_spawn_fd fds[2];
 	struct hr_err e = {0};
-	int r = -1;
 	HR_CLOSE int log = -1;
 	pid_t pid;
 
@@ -252,19 +251,17 @@ spawn_server(struct hr_local *l, const char *notify, struct hr_err *err)
 		return -1;
 	child_environment(l, &env, user, notify);
 	if (choose_ports(l, &env, err) < 0 || choose_run_dir(l, err) < 0)
-		goto out;
+		return -1;
 	c.port = l->port;
 	place[3] = l->run_dir;
 	if (hr_command_build(&argv, &c, l->h->config, l->h->environ, err) < 0)
-		goto out;
+		return -1;
 	hr_strv_add_all(&argv, place);
-	if (argv.failed || env.failed) {
-		(void)hr_err_nomem(err);
-		goto out;
-	}
+	if (argv.failed || env.failed)
+		return hr_err_nomem(err);
 	log = open_log(l, err);
 	if (log < 0 || set_url(l, err) < 0)
-		goto out;
+		return -1;
 	fds[0] = (struct hr_spawn_fd){log, 1};
 	fds[1] = (struct hr_spawn_fd){log, 2};
 	sp.fds = fds;
@@ -273,15 +270,10 @@ spawn_server(struct hr_local *l, const char *notify, struct hr_err *err)
 	pid = hr_spawn(&sp, &e);
 	if (pid < 0) {
 		l->pid = 0;
-		(void)hr_err_from(err, HR_E_RUNTIME, &e);
-		goto out;
+		return hr_err_from(err, HR_E_RUNTIME, &e);
 	}
 	l->watch = hr_proc_watch(l->pid, l->started);
-	r = 0;
-out:
-	hr_strv_done(&argv);
-	hr_strv_done(&env);
-	return r;
+	return 0;
 }
 
 static int

@@ -174,7 +174,7 @@ look(struct build *b, const char *path, const char *id)
 	static const char *const ends[] = {
 	    "FAILURE", "INTERNAL_ERROR", "TIMEOUT", "CANCELLED", "EXPIRED"};
 	struct hr_rest_call c = {.method = "GET", .path = path, .timeout_s = STATUS_TIMEOUT_S};
-	struct hr_rest_answer a;
+	HR_CLEAN(hr_rest_answer_done) struct hr_rest_answer a = {0};
 	struct hr_err why = {0};
 	const char *status, *error;
 	int r = 0;
@@ -195,7 +195,6 @@ look(struct build *b, const char *path, const char *id)
 					      "Build failed with status: %s. Build ID: %.100s",
 					      status, id);
 	}
-	hr_rest_answer_done(&a);
 	return r;
 }
 

@@ -118,7 +118,7 @@ by_name(const struct dirent **a, const struct dirent **b)
 static int
 put_below(const struct hr_arc *to, int dirfd, const char *prefix, int depth, struct hr_err *err)
 {
-	struct dirent **list = NULL;
+	HR_FREE struct dirent **list = NULL;
 	struct stat st;
 	char *name;
 	int n, r = 0;
@@ -143,7 +143,6 @@ put_below(const struct hr_arc *to, int dirfd, const char *prefix, int depth, str
 		free(name);
 		free(list[i]);
 	}
-	free(list);
 	return r;
 }
 

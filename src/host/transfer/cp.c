@@ -40,16 +40,13 @@ shell_directory(struct hr_sandbox *s)
 	    .timeout_s = ASK_TIMEOUT_S,
 	    .watch_fd = -1};
 	HR_PUT struct json_object *o = NULL;
-	struct hr_http_answer a;
+	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	const char *dir = NULL;
-	char *copy;
 
 	if (hr_client_send(&s->client, &req, &a, NULL) == 0 &&
 	    hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, NULL) == 0)
 		dir = hr_json_text_at(o, "working_dir");
-	copy = strdup(dir != NULL && *dir == '/' ? dir : hr_sandbox_workspace(s));
-	hr_http_answer_done(&a);
-	return copy;
+	return strdup(dir != NULL && *dir == '/' ? dir : hr_sandbox_workspace(s));
 }
 
 char *
@@ -181,7 +178,7 @@ hr_cp_look(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struct 
 	struct hr_http_request req = {
 	    .method = "GET", .headers = first, .timeout_s = ASK_TIMEOUT_S, .watch_fd = -1};
 	HR_FREE char *url = file_url(path);
-	struct hr_http_answer a;
+	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	struct hr_err e = {0};
 
 	if (has_none(s))
@@ -190,7 +187,6 @@ hr_cp_look(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struct 
 		return hr_err_nomem(err);
 	req.url = url;
 	*ret = hr_client_send(&s->client, &req, &a, &e) == 0 ? HR_CP_FILE : meaning(&e);
-	hr_http_answer_done(&a);
 	if (*ret != HR_CP_UNKNOWN || e.code == HR_E_HTTP_STATUS)
 		return 0;
 	return hr_err_pass(err, &e);
@@ -260,11 +256,9 @@ put_as(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *er
 static int
 put_into(struct hr_sandbox *s, const char *from, const char *dir, struct hr_err *err)
 {
-	char *name = base_name(from);
-	int r = name != NULL ? put_file(s, from, dir, name, err) : hr_err_nomem(err);
+	HR_FREE char *name = base_name(from);
 
-	free(name);
-	return r;
+	return name != NULL ? put_file(s, from, dir, name, err) : hr_err_nomem(err);
 }
 
 int
@@ -315,15 +309,12 @@ fetch(struct hr_sandbox *s, const char *path, int fd, struct hr_err *err)
 	    .progress_arg = s,
 	    .watch_fd = -1};
 	HR_FREE char *url = file_url(path);
-	struct hr_http_answer a;
-	int r;
+	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 
 	if (url == NULL)
 		return hr_err_nomem(err);
 	req.url = url;
-	r = hr_client_send(&s->client, &req, &a, err);
-	hr_http_answer_done(&a);
-	return r;
+	return hr_client_send(&s->client, &req, &a, err);
 }
 
 static int

@@ -54,9 +54,8 @@ hr_transfer_upload(struct hr_sandbox *s, const char *file, const char *name, con
 	    .progress = s->progress != NULL ? on_upload : NULL,
 	    .progress_arg = s,
 	    .watch_fd = -1};
-	struct hr_http_answer a;
+	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	HR_BUF(url, URL_PART_MAX);
-	int r;
 
 	hr_buf_adds(&url, "/upload_file?destination=");
 	hr_http_escape(&url, to);
@@ -66,9 +65,7 @@ hr_transfer_upload(struct hr_sandbox *s, const char *file, const char *name, con
 	req.url = url.p;
 	req.file = file;
 	req.file_name = name;
-	r = hr_client_send(&s->client, &req, &a, err);
-	hr_http_answer_done(&a);
-	return r;
+	return hr_client_send(&s->client, &req, &a, err);
 }
 
 int
@@ -124,7 +121,7 @@ download(struct hr_sandbox *s, const char *path, bool empty, struct into *to, st
 	    .watch_fd = -1,
 	};
 	struct hr_err mine = {0};
-	struct hr_http_answer a;
+	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	HR_BUF(url, URL_PART_MAX);
 	int r;
 
@@ -135,7 +132,6 @@ download(struct hr_sandbox *s, const char *path, bool empty, struct into *to, st
 		return hr_err_nomem(err);
 	req.url = url.p;
 	r = hr_client_send(&s->client, &req, &a, &mine);
-	hr_http_answer_done(&a);
 	if (r != 0 && mine.code == HR_E_HTTP_TIMEOUT)
 		(void)hr_err_set(&mine, HR_E_RUNTIME_TIMEOUT, "Copy operation timed out");
 	if (r != 0 && to->most > 0 && to->came > to->most)
@@ -188,7 +184,7 @@ hr_sandbox_list_files(struct hr_sandbox *s, const char *path, char **ret_json, s
 	    .timeout_s = LIST_TIMEOUT_S,
 	    .watch_fd = -1};
 	struct hr_err mine = {0};
-	struct hr_http_answer a;
+	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	HR_BUF(body, URL_PART_MAX);
 	int r;
 
@@ -209,7 +205,6 @@ hr_sandbox_list_files(struct hr_sandbox *s, const char *path, char **ret_json, s
 	r = hr_client_send(&s->client, &req, &a, &mine);
 	if (r == 0 && (*ret_json = hr_buf_take(&a.body)) == NULL)
 		r = hr_err_nomem(&mine);
-	hr_http_answer_done(&a);
 	if (r != 0 && mine.code == HR_E_HTTP_TIMEOUT)
 		(void)hr_err_set(&mine, HR_E_RUNTIME_TIMEOUT, "List files operation timed out");
 	return r != 0 ? hr_err_pass(err, &mine) : 0;
@@ -220,7 +215,7 @@ hr_sandbox_stats(struct hr_sandbox *s, char **ret_json, struct hr_err *err)
 {
 	struct hr_http_request req = {
 	    .method = "GET", .url = "/server_info", .timeout_s = LIST_TIMEOUT_S, .watch_fd = -1};
-	struct hr_http_answer a;
+	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	int r;
 
 	if (ready(s, err) != 0)
@@ -233,6 +228,5 @@ hr_sandbox_stats(struct hr_sandbox *s, char **ret_json, struct hr_err *err)
 	r = hr_client_send(&s->client, &req, &a, err);
 	if (r == 0 && (*ret_json = hr_buf_take(&a.body)) == NULL)
 		r = hr_err_nomem(err);
-	hr_http_answer_done(&a);
 	return r;
 }
