@@ -37,9 +37,8 @@
 static bool
 is_installed(const char *name)
 {
-	char *path = hr_path_which(getenv("PATH"), name);
+	HR_FREE char *path = hr_path_which(getenv("PATH"), name);
 
-	free(path);
 	return path != NULL;
 }
 
@@ -94,18 +93,16 @@ run(const char *const *argv, const char *file, struct hr_buf *out, struct hr_err
 	const struct hr_reach *rules = hr_reach_get_rules();
 	struct hr_account shell;
 	struct hr_spawn_user user;
-	int ends[2], status, in = hr_reach_open(AT_FDCWD, file, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	int ends[2], status;
+	HR_CLOSE int in = hr_reach_open(AT_FDCWD, file, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	struct hr_spawn s = {.path = argv[0], .argv = argv, .setsid = true, .umask = -1};
 	struct hr_spawn_fd fds[2] = {{in, STDIN_FILENO}, {-1, STDOUT_FILENO}};
 	pid_t pid;
 
 	if (in < 0)
 		return hr_err_sys(err, errno, "open");
-	if (pipe2(ends, O_CLOEXEC) < 0) {
-		(void)hr_err_sys(err, errno, "pipe");
-		hr_fd_close(&in);
-		return -1;
-	}
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return hr_err_sys(err, errno, "pipe");
 	if (rules != NULL && rules->shell != 0 && geteuid() == 0) {
 		hr_account_find(&shell, rules->shell);
 		user = (struct hr_spawn_user){
@@ -117,7 +114,6 @@ run(const char *const *argv, const char *file, struct hr_buf *out, struct hr_err
 	s.nfds = 2;
 	s.pdeathsig = SIGKILL;
 	pid = hr_spawn(&s, err);
-	hr_fd_close(&in);
 	hr_fd_close(&ends[1]);
 	status = pid >= 0 ? collect(pid, ends[0], out) : -1;
 	hr_fd_close(&ends[0]);

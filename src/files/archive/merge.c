@@ -32,14 +32,13 @@ static int merge_level(struct level *l);
 static int
 fail(const struct level *l, const char *name, int sys)
 {
-	char *way = hr_path_join(l->way, name);
+	HR_FREE char *way = hr_path_join(l->way, name);
 	HR_FREE char *path = way != NULL ? hr_path_join(l->m->directory, way) : NULL;
 
 	if (sys == EXDEV || sys == ELOOP)
 		(void)hr_oserror_text(l->m->why, "400: A link leads out of the destination", path);
 	else
 		(void)hr_oserror_put(l->m->why, path != NULL ? sys : ENOMEM, path);
-	free(way);
 	return -1;
 }
 
@@ -69,8 +68,8 @@ descend(struct level *l, const char *name)
 static int
 put_over(struct level *l, const char *name, const struct stat *there)
 {
-	struct hr_target t = {.dir = -1};
-	char *way;
+	HR_CLEAN(hr_target_close) struct hr_target t = {.dir = -1};
+	HR_FREE char *way = NULL;
 	int sys, r = -1;
 
 	if (S_ISLNK(there->st_mode)) {
@@ -81,8 +80,6 @@ put_over(struct level *l, const char *name, const struct stat *there)
 		r = hr_target_open(&t, l->m->directory, way, l->m->directory, l->m->why);
 		if (r == 0 && l->moving && hr_spool_move(l->stage, name, t.dir, t.leaf) < 0)
 			r = fail(l, name, errno);
-		hr_target_close(&t);
-		free(way);
 		return r;
 	}
 	sys = hr_target_refuses(there);

@@ -70,9 +70,8 @@ fail(struct hr_pack *p, const char *name, int sys)
 {
 	HR_FREE char *full = full_name(p, name);
 
-	(void)hr_oserror_put(p->why, full != NULL ? sys : ENOMEM,
+	return hr_oserror_put(p->why, full != NULL ? sys : ENOMEM,
 	    full != NULL && hr_utf8_valid(full, strlen(full)) ? full : NULL);
-	return -1;
 }
 
 /* Python cannot write such a name, and says where in it the trouble is. */
@@ -239,11 +238,10 @@ look_at(struct hr_pack *p, int dir, const char *name, const struct stat *known)
 		return -1;
 	}
 	if (known != NULL && S_ISREG(known->st_mode)) { /* behind a link */
-		int fd = open_entry(p, dir, name);
+		HR_CLOSE int fd = open_entry(p, dir, name);
 
 		if (fd < 0)
 			return fail(p, name, errno);
-		hr_fd_close(&fd);
 	} else if (geteuid() != 0 && faccessat(dir, name, R_OK, AT_EACCESS) < 0) {
 		/* to root everything is readable */
 		return fail(p, name, errno);

@@ -151,8 +151,7 @@ fail_entry(struct unpack *u, int sys)
 {
 	HR_FREE char *path = hr_path_join(u->directory, hr_buf_str(&u->name));
 
-	(void)hr_oserror_put(u->why, path != NULL ? sys : ENOMEM, path);
-	return -1;
+	return hr_oserror_put(u->why, path != NULL ? sys : ENOMEM, path);
 }
 
 static int

@@ -390,7 +390,7 @@ int
 hr_diff(struct hr_buf *b, struct hr_span old, struct hr_span new, struct hr_span path,
     struct hr_err *err)
 {
-	struct matcher m = {.ids = 0};
+	HR_CLEAN(matcher_done) struct matcher m = {.ids = 0};
 	int r = 0;
 
 	if (old.len == new.len && memcmp(old.p, new.p, old.len) == 0)
@@ -400,6 +400,5 @@ hr_diff(struct hr_buf *b, struct hr_span old, struct hr_span new, struct hr_span
 		r = hr_err_nomem(err);
 	else
 		put_groups(b, &m, path);
-	matcher_done(&m);
 	return r;
 }

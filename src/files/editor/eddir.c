@@ -104,7 +104,8 @@ compare_names(const void *p, const void *q)
 static void
 join_sorted(struct found *f, struct hr_buf *text)
 {
-	const char **sorted = malloc(f->n * sizeof(*sorted)), *p = f->names.p;
+	const char *p = f->names.p;
+	HR_FREE const char **sorted = malloc(f->n * sizeof(*sorted));
 	size_t i;
 
 	if (sorted == NULL) {
@@ -119,7 +120,6 @@ join_sorted(struct found *f, struct hr_buf *text)
 		hr_purepath_text(text, sorted[i], strlen(sorted[i]));
 		hr_buf_addc(text, '\n');
 	}
-	free(sorted);
 	i = hr_pytext_prefix(hr_buf_str(text), text->len, EDIT_SHOWN);
 	if (i < text->len) {
 		text->len = i;

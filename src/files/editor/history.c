@@ -281,12 +281,12 @@ static int
 entry_write(int place, uint64_t number, const char *text, size_t len, struct hr_err *err)
 {
 	char name[ENTRY_NAME];
-	int fd = openat(place, "new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), r;
+	int r;
+	HR_CLOSE int fd = openat(place, "new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
 	if (fd < 0)
 		return hr_err_sys(err, errno, "undo history");
 	r = hr_fd_write_full(fd, text, len, err);
-	hr_fd_close(&fd);
 	entry_name(name, number);
 	if (r == 0 && renameat(place, "new", place, name) < 0)
 		r = hr_err_sys(err, errno, "undo history");

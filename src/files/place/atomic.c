@@ -76,7 +76,7 @@ follow(char **path, struct hr_err *err)
 static int
 locate(struct hr_atomic *a, const char *path, struct hr_err *err)
 {
-	char *at = strdup(path);
+	HR_FREE char *at = strdup(path);
 	HR_FREE char *dir = NULL;
 	const char *name;
 	int r = at == NULL ? hr_err_nomem(err) : 1, links = 0;
@@ -85,10 +85,8 @@ locate(struct hr_atomic *a, const char *path, struct hr_err *err)
 		r = follow(&at, err);
 	if (r == 1)
 		r = hr_err_sys(err, ELOOP, "%s", path);
-	if (r < 0) {
-		free(at);
+	if (r < 0)
 		return -1;
-	}
 	dir = split(at, &name);
 	a->name = strdup(name);
 	if (dir == NULL || a->name == NULL) {
@@ -98,7 +96,6 @@ locate(struct hr_atomic *a, const char *path, struct hr_err *err)
 		if (a->dir < 0)
 			r = hr_err_sys(err, errno, "%s", path);
 	}
-	free(at);
 	return r;
 }
 

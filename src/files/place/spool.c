@@ -148,7 +148,7 @@ hr_spool_open(struct hr_spool *s, const char *directory)
 {
 	HR_FREE char *path = strdup(directory);
 	size_t n;
-	int dir = -1, r;
+	HR_CLOSE int dir = -1;
 
 	if (path == NULL)
 		return -1;
@@ -164,9 +164,7 @@ hr_spool_open(struct hr_spool *s, const char *directory)
 	}
 	if (dir < 0)
 		return -1;
-	r = hr_spool_open_at(s, dir, 0666, true);
-	hr_fd_close(&dir);
-	return r;
+	return hr_spool_open_at(s, dir, 0666, true);
 }
 
 int

@@ -102,7 +102,8 @@ target_forget(struct hr_target *t)
 static int
 follow_leaf(struct hr_target *t, int root, const char *name, struct hr_buf *why)
 {
-	int fd = hr_reach_beneath(root, name, O_PATH), r;
+	int r;
+	HR_CLOSE int fd = hr_reach_beneath(root, name, O_PATH);
 	HR_FREE char *end = NULL;
 	HR_FREE char *base = NULL;
 	const char *rest;
@@ -111,7 +112,6 @@ follow_leaf(struct hr_target *t, int root, const char *name, struct hr_buf *why)
 		return fail(t, errno == ELOOP ? EXDEV : errno, why); /* ELOOP: without openat2 */
 	end = real_name(fd);
 	base = real_name(root);
-	hr_fd_close(&fd);
 	rest = end != NULL && base != NULL ? below(end, base) : NULL;
 	if (rest != NULL) {
 		target_forget(t);
@@ -264,7 +264,8 @@ hr_target_mkdirs(const char *path, size_t *ret_made, struct hr_buf *why)
 {
 	HR_FREE char *part = strdup(path);
 	bool shells = false;
-	int at = part != NULL ? open_there(part, &shells) : -1, r = 0;
+	int r = 0;
+	HR_CLOSE int at = part != NULL ? open_there(part, &shells) : -1;
 	size_t i, n;
 
 	*ret_made = strlen(path);
@@ -282,7 +283,6 @@ hr_target_mkdirs(const char *path, size_t *ret_made, struct hr_buf *why)
 			r = hr_oserror_put(why, errno, part);
 		part[i + n] = path[i + n];
 	}
-	hr_fd_close(&at);
 	if (r < 0)
 		hr_target_rmdirs(path, *ret_made);
 	return r;
@@ -292,25 +292,23 @@ hr_target_mkdirs(const char *path, size_t *ret_made, struct hr_buf *why)
 static bool
 remove_below(int root, const char *way, size_t way_len, const char *name, size_t len)
 {
-	char *dir = strndup(way, way_len), *leaf = strndup(name, len);
-	int at = dir != NULL && leaf != NULL
-		     ? hr_beneath_open(root, dir + strspn(dir, "/"), O_PATH | O_DIRECTORY, false)
-		     : -1;
-	bool done = at >= 0 && (unlinkat(at, leaf, AT_REMOVEDIR) == 0 || errno == ENOENT);
+	HR_FREE char *leaf = strndup(name, len);
+	HR_FREE char *dir = strndup(way, way_len);
+	HR_CLOSE int at =
+	    dir != NULL && leaf != NULL
+		? hr_beneath_open(root, dir + strspn(dir, "/"), O_PATH | O_DIRECTORY, false)
+		: -1;
 
-	hr_fd_close(&at);
-	free(dir);
-	free(leaf);
-	return done;
+	return at >= 0 && (unlinkat(at, leaf, AT_REMOVEDIR) == 0 || errno == ENOENT);
 }
 
 void
 hr_target_rmdirs(const char *path, size_t made)
 {
-	char *top = strndup(path, made);
-	int root = top == NULL ? -1
-			       : hr_reach_open_as(
-				     AT_FDCWD, made > 0 ? top : "/", O_PATH | O_DIRECTORY, true);
+	HR_FREE char *top = strndup(path, made);
+	HR_CLOSE int root = top == NULL ? -1
+					: hr_reach_open_as(AT_FDCWD, made > 0 ? top : "/",
+					      O_PATH | O_DIRECTORY, true);
 	size_t n = strlen(path), end;
 
 	while (root >= 0 && n > made) {
@@ -322,6 +320,4 @@ hr_target_rmdirs(const char *path, size_t made)
 		if (n == end || !remove_below(root, path + made, n - made, path + n, end - n))
 			break;
 	}
-	hr_fd_close(&root);
-	free(top);
 }
