@@ -152,7 +152,7 @@ run(const struct hr_editor *e, struct json_object *args)
 int
 main(int argc, char **argv)
 {
-	struct json_object *args = NULL;
+	HR_PUT struct json_object *args = NULL;
 	struct hr_editor e;
 	HR_FREE char *office = NULL;
 	int ok;
@@ -171,6 +171,5 @@ main(int argc, char **argv)
 	office = hr_path_join(argv[1], "handrail-office"); /* NULL for want of memory: none */
 	e = (struct hr_editor){.history_dir = argv[2], .office = office};
 	ok = run(&e, args);
-	json_object_put(args);
 	return ok == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

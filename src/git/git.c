@@ -77,14 +77,12 @@ bool
 hr_git_is_ref(const char *repo, const char *prefix, const char *name, struct hr_buf *ref)
 {
 	HR_BUF(full, PATH_MAX);
-	bool found;
 
 	hr_buf_adds(&full, prefix);
 	hr_buf_adds(&full, name);
-	found = full.fail == HR_OK &&
-		HR_GIT_RUN(ref, repo, "rev-parse", "--verify", hr_buf_str(&full)) == 0 &&
-		ref->len > 0;
-	return found;
+	return full.fail == HR_OK &&
+	       HR_GIT_RUN(ref, repo, "rev-parse", "--verify", hr_buf_str(&full)) == 0 &&
+	       ref->len > 0;
 }
 
 bool
@@ -348,7 +346,7 @@ lacks(const char *repo, const char *wanted)
 int
 hr_git_changes(const char *directory, const char *wanted, struct hr_buf *json, struct hr_buf *why)
 {
-	struct changes c;
+	HR_CLEAN(changes_done) struct changes c = {0};
 	HR_BUF(names, HR_GIT_OUTPUT_MAX);
 	const char *name;
 	char *repo;
@@ -382,6 +380,5 @@ hr_git_changes(const char *directory, const char *wanted, struct hr_buf *json, s
 	} else {
 		put_changes(&c, json);
 	}
-	changes_done(&c);
 	return 0;
 }

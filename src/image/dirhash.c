@@ -223,7 +223,7 @@ static int
 directory_hash(
     struct walk *w, int fd, const struct level *at, bool *ret_any, char ret[HR_DIGEST_HEX])
 {
-	struct descriptors d = {0};
+	HR_CLEAN(descriptors_done) struct descriptors d = {0};
 	size_t before = w->path.len;
 	DIR *dir = hr_dir_take(fd);
 	struct dirent *e;
@@ -250,7 +250,6 @@ directory_hash(
 	*ret_any = d.n > 0;
 	if (r == 0 && d.n > 0)
 		r = descriptors_hash(&d, ret, w->err);
-	descriptors_done(&d);
 	return r;
 }
 

@@ -72,16 +72,12 @@ copy_file(int from_dir, const char *name, int to_dir, const char *to_name, struc
 
 	if (from < 0)
 		return hr_err_sys(err, errno, "open %s", name);
-	if (fstat(from, &st) != 0) {
-		(void)hr_err_sys(err, errno, "stat %s", name);
-		return -1;
-	}
+	if (fstat(from, &st) != 0)
+		return hr_err_sys(err, errno, "stat %s", name);
 	/* only whether it may be executed comes along: the umask of today makes no other image */
 	to = openat(to_dir, to_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (to < 0) {
-		(void)hr_err_sys(err, errno, "create %s", to_name);
-		return -1;
-	}
+	if (to < 0)
+		return hr_err_sys(err, errno, "create %s", to_name);
 	r = copy_bytes(from, to, name, err);
 	if (r == 0 && fchmod(to, (st.st_mode & 0100) != 0 ? 0755 : 0644) != 0)
 		r = hr_err_sys(err, errno, "chmod %s", to_name);
@@ -155,18 +151,14 @@ write_dockerfile(int kit, int folder, const struct hr_dockerfile *d, struct hr_e
 	HR_BUF(b, TEMPLATE_MAX);
 	HR_CLOSE int in = openat(kit, HR_KIT_TEMPLATE, O_RDONLY | O_CLOEXEC);
 
-	if (in < 0) {
-		(void)hr_err_sys(err, errno, "open " HR_KIT_TEMPLATE);
-		return -1;
-	}
+	if (in < 0)
+		return hr_err_sys(err, errno, "open " HR_KIT_TEMPLATE);
 	if (hr_path_read_fd(in, "read " HR_KIT_TEMPLATE, &text, err) < 0 ||
 	    hr_dockerfile_put(&b, text.p, text.len, d, err) < 0)
 		return -1;
 	out = openat(folder, "Dockerfile", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	if (out < 0) {
-		(void)hr_err_sys(err, errno, "create Dockerfile");
-		return -1;
-	}
+	if (out < 0)
+		return hr_err_sys(err, errno, "create Dockerfile");
 	r = hr_fd_write_full(out, b.p, b.len, err);
 	if (close(out) != 0 && r == 0)
 		r = hr_err_sys(err, errno, "write Dockerfile");
@@ -209,10 +201,8 @@ hr_kit_prepare(const char *kit, const char *folder, const char *base,
 		return hr_err_sys(err, errno, "open %s", kit);
 	to = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (to < 0 || (mkdirat(to, "code", 0755) != 0 && errno != EEXIST) ||
-	    (code = openat(to, "code", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
-		(void)hr_err_sys(err, errno, "build folder %s", folder);
-		return -1;
-	}
+	    (code = openat(to, "code", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+		return hr_err_sys(err, errno, "build folder %s", folder);
 	if (write_dockerfile(from, to, &d, err) == 0 && copy_parts(from, code, err) == 0)
 		r = 0;
 	return r;

@@ -376,7 +376,7 @@ boxes_read(struct docx *d, const struct node *p, struct hr_err *err)
 static int
 paragraph_text(const struct docx *d, const struct node *p, struct hr_buf *text, struct hr_err *err)
 {
-	struct inlines in;
+	HR_CLEAN(inlines_done) struct inlines in = {0};
 	int r = 0;
 
 	inlines_init(&in);
@@ -385,7 +385,6 @@ paragraph_text(const struct docx *d, const struct node *p, struct hr_buf *text, 
 	office_trim(text);
 	if (in.nomem || in.text.fail == HR_E_NOMEM || text->fail == HR_E_NOMEM)
 		r = hr_err_nomem(err);
-	inlines_done(&in);
 	return r;
 }
 
@@ -549,9 +548,9 @@ docx_convert(const struct parts *ps, const char *part, struct hr_buf *out, struc
 		r = body_read(&d, tree_root(d.main), err);
 	end_list(&d);
 	office_trim(out);
-	tree_free(d.main);
-	tree_free(d.styles);
-	tree_free(d.numbering);
+	tree_done(&d.main);
+	tree_done(&d.styles);
+	tree_done(&d.numbering);
 	rels_done(&d.rels);
 	return r;
 }

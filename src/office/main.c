@@ -51,7 +51,8 @@ int
 main(int argc, char **argv)
 {
 	struct hr_err err = {.code = HR_OK};
-	struct hr_buf bytes, text;
+	HR_BUF(text, HR_OFFICE_TEXT_MAX);
+	HR_BUF(bytes, FILE_MAX);
 	int r;
 
 	if (argc != 2) {
@@ -63,8 +64,6 @@ main(int argc, char **argv)
 #ifndef SANITIZED
 	limit(RLIMIT_AS, (rlim_t)1 << 30);
 #endif
-	hr_buf_init(&bytes, FILE_MAX);
-	hr_buf_init(&text, HR_OFFICE_TEXT_MAX);
 	r = read_all(&bytes, &err);
 	if (r == 0)
 		r = hr_office_text(argv[1], bytes.p, bytes.len, &text, &err);
@@ -74,7 +73,5 @@ main(int argc, char **argv)
 	}
 	if (hr_fd_write_full(STDOUT_FILENO, hr_buf_str(&text), text.len, &err) < 0)
 		r = -1;
-	hr_buf_done(&bytes);
-	hr_buf_done(&text);
 	return r == 0 ? 0 : 1;
 }

@@ -38,7 +38,7 @@ struct tree;
 
 /* NULL: not well-formed, has a DOCTYPE (which no such document has), or too large or deep. */
 struct tree *tree_read(const struct hr_buf *part, struct hr_err *err);
-void tree_free(struct tree *t);
+void tree_done(struct tree **t);
 struct node *tree_root(const struct tree *t);
 /* The tree of a part; NULL: there is none, or it cannot be read. */
 struct tree *tree_of(const struct parts *ps, const char *name, struct hr_err *err);

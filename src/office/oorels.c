@@ -100,8 +100,7 @@ rels_done(struct rels *r)
 		free(rel->target);
 		free(rel);
 	}
-	tree_free(r->tree);
-	r->tree = NULL;
+	tree_done(&r->tree);
 }
 
 const char *
@@ -182,7 +181,7 @@ hr_office_text(
     const char *kind, const void *bytes, size_t len, struct hr_buf *text, struct hr_err *err)
 {
 	struct parts *ps = NULL;
-	struct rels rels = {NULL, NULL};
+	HR_CLEAN(rels_done) struct rels rels = {NULL, NULL};
 	const char *part;
 	size_t i = 0;
 	int r = -1;
@@ -196,7 +195,6 @@ hr_office_text(
 		part = rels_of_type(&rels, "officeDocument");
 		r = kinds[i].convert(ps, part != NULL ? part : kinds[i].part, text, err);
 	}
-	rels_done(&rels);
 	parts_free(ps);
 	if (r == 0 && text->fail == HR_E_TOOLARGE) {
 		text->fail = HR_OK; /* nobody sees that far */

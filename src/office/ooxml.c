@@ -196,8 +196,9 @@ on_doctype(void *arg, const char *name, const char *sysid, const char *pubid, in
 }
 
 void
-tree_free(struct tree *t)
+tree_done(struct tree **at)
 {
+	struct tree *t = *at;
 	struct block *b;
 
 	while (t != NULL && (b = t->blocks) != NULL) {
@@ -205,6 +206,7 @@ tree_free(struct tree *t)
 		free(b);
 	}
 	free(t);
+	*at = NULL;
 }
 
 struct tree *
@@ -230,7 +232,7 @@ tree_read(const struct hr_buf *part, struct hr_err *err)
 	if (t->fault == NULL)
 		return t;
 	(void)hr_err_set(err, HR_E_INVAL, "%s", t->fault);
-	tree_free(t);
+	tree_done(&t);
 	return NULL;
 }
 

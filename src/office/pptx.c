@@ -130,7 +130,7 @@ shapes_read(const struct node *tree, struct hr_buf *out)
 static int
 notes_read(const struct parts *ps, const char *part, struct hr_buf *out, struct hr_err *err)
 {
-	struct tree *t = tree_of(ps, part, err);
+	HR_CLEAN(tree_done) struct tree *t = tree_of(ps, part, err);
 	const struct node *n, *root;
 	const char *type;
 
@@ -148,14 +148,13 @@ notes_read(const struct parts *ps, const char *part, struct hr_buf *out, struct 
 		break;
 	}
 	office_trim(out);
-	tree_free(t);
 	return 0;
 }
 
 static int
 slide_read(const struct parts *ps, const char *part, struct hr_buf *out, struct hr_err *err)
 {
-	struct tree *t = tree_of(ps, part, err);
+	HR_CLEAN(tree_done) struct tree *t = tree_of(ps, part, err);
 	HR_CLEAN(rels_done) struct rels rels = {NULL, NULL};
 	const struct node *shapes;
 	const char *notes;
@@ -170,14 +169,13 @@ slide_read(const struct parts *ps, const char *part, struct hr_buf *out, struct 
 		r = notes != NULL && parts_find(ps, notes) != NULL ? notes_read(ps, notes, out, err)
 								   : 0;
 	}
-	tree_free(t);
 	return r;
 }
 
 int
 pptx_convert(const struct parts *ps, const char *part, struct hr_buf *out, struct hr_err *err)
 {
-	struct tree *t = tree_of(ps, part, err);
+	HR_CLEAN(tree_done) struct tree *t = tree_of(ps, part, err);
 	HR_CLEAN(rels_done) struct rels rels = {NULL, NULL};
 	const struct node *n = NULL;
 	const char *slide;
@@ -198,6 +196,5 @@ pptx_convert(const struct parts *ps, const char *part, struct hr_buf *out, struc
 		number++;
 		r = slide_read(ps, slide, out, err);
 	}
-	tree_free(t);
 	return r;
 }

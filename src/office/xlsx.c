@@ -136,8 +136,8 @@ book_close(struct book *b)
 {
 	free(b->string);
 	free(b->is_date);
-	tree_free(b->strings);
-	tree_free(b->styles);
+	tree_done(&b->strings);
+	tree_done(&b->styles);
 }
 
 /* ---- a cell ---- */
@@ -456,7 +456,7 @@ static int
 sheet_read(const struct parts *ps, const char *part, const struct book *b, struct hr_buf *out,
     struct hr_err *err)
 {
-	struct tree *t = tree_of(ps, part, err);
+	HR_CLEAN(tree_done) struct tree *t = tree_of(ps, part, err);
 	struct sheet s = {.data = node_child(t != NULL ? tree_root(t) : NULL, "sheetData")};
 	int r = 0;
 
@@ -470,7 +470,6 @@ sheet_read(const struct parts *ps, const char *part, const struct book *b, struc
 		sheet_write(&s, b, out);
 	free(s.column);
 	free(s.values);
-	tree_free(t);
 	return r;
 }
 
@@ -499,7 +498,7 @@ sheets_read(const struct parts *ps, const struct rels *rels, const struct node *
 int
 xlsx_convert(const struct parts *ps, const char *part, struct hr_buf *out, struct hr_err *err)
 {
-	struct tree *t = tree_of(ps, part, err);
+	HR_CLEAN(tree_done) struct tree *t = tree_of(ps, part, err);
 	HR_CLEAN(rels_done) struct rels rels = {NULL, NULL};
 	HR_CLEAN(book_close) struct book b = {.epoch = EPOCH};
 	const char *old;
@@ -512,6 +511,5 @@ xlsx_convert(const struct parts *ps, const char *part, struct hr_buf *out, struc
 			b.epoch = EPOCH_1904;
 		r = sheets_read(ps, &rels, node_child(tree_root(t), "sheets"), &b, out, err);
 	}
-	tree_free(t);
 	return r;
 }
