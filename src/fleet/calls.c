@@ -202,11 +202,11 @@ look(struct hr_fleet_call *c, bool by_session)
 	struct hr_buf *b = &c->a->body;
 	struct events e = {.b = b};
 	struct hr_err err = {0};
-	HR_BUF(name, 1024);
-	bool now;
+	HR_BUF(name, AT_MAX);
+	bool now = strcmp(hr_fleet_query(&name, c->query, "logs"), "true") == 0;
 	int found;
 
-	now = strcmp(hr_fleet_query(&name, c->query, "logs"), "true") == 0;
+	hr_buf_reset(&name);
 	hr_buf_init(&e.logs, 4 * HR_FLEET_LOGS);
 	hr_percent_decode(&name, c->rest, strlen(c->rest), false);
 	(void)pthread_mutex_lock(&f->lock);

@@ -130,6 +130,8 @@ def what_a_start_gives():
         equal((status, s["status"], s["pod_status"], [e["what"] for e in s["events"]]),
               (200, "running", "ready", ["starting", "running"]))
         equal(f.call("GET", "/runtime/" + o["runtime_id"])[1]["runtime_id"], o["runtime_id"])
+        for path in ("/sessions/s", "/runtime/" + o["runtime_id"]):
+            equal(f.call("GET", path + "?logs=true")[1]["runtime_id"], o["runtime_id"], path)
         equal(f.call("GET", "/sessions/none")[0], 404)
         equal(f.call("POST", "/stop", {"runtime_id": o["runtime_id"]})[0], 200)
         again = f.up("s")
