@@ -97,13 +97,14 @@ hr_answer_reset(struct hr_answer *a)
 	a->replayed = a->held = false;
 }
 
-void
+bool
 hr_answer_generic(struct hr_answer *a)
 {
 	hr_answer_reset(a);
 	a->status = 500;
 	hr_buf_adds(
 	    &a->body, "{\"detail\":\"An unexpected error occurred. Please try again later.\"}");
+	return false;
 }
 
 void
@@ -133,47 +134,52 @@ hr_answer_stream(struct hr_answer *a, const struct hr_stream *s)
 }
 
 /* {"detail":"<prefix><text>"<more>} */
-static void
+static bool
 answer_text(struct hr_answer *a, int status, const char *prefix, const char *text, size_t len)
 {
 	hr_answer_reset(a);
 	a->status = status;
 	hr_buf_adds(&a->body, "{\"detail\":\"");
 	hr_buf_adds(&a->body, prefix);
-	if (hr_json_put_text(&a->body, text, len, HR_JSON_REFUSE) < 0) {
-		hr_answer_generic(a);
-		return;
-	}
+	if (hr_json_put_text(&a->body, text, len, HR_JSON_REFUSE) < 0)
+		return hr_answer_generic(a);
 	hr_buf_adds(&a->body, "\"}");
 	hr_answer_settle(a);
+	return false;
 }
 
-void
+bool
 hr_answer_detail(struct hr_answer *a, int status, const char *text)
 {
-	answer_text(a, status, "", text, strlen(text));
+	return answer_text(a, status, "", text, strlen(text));
 }
 
-void
+bool
+hr_answer_later(struct hr_answer *a, const char *text)
+{
+	(void)hr_answer_detail(a, 503, text);
+	a->retry_after_s = 1;
+	return false;
+}
+
+bool
 hr_answer_internal(struct hr_answer *a, const struct hr_buf *text)
 {
 	if (text->fail != HR_OK)
-		hr_answer_generic(a);
-	else
-		answer_text(a, 500, "Internal server error: ", hr_buf_str(text), text->len);
+		return hr_answer_generic(a);
+	return answer_text(a, 500, "Internal server error: ", hr_buf_str(text), text->len);
 }
 
-void
+bool
 hr_answer_invalid(struct hr_answer *a, const struct hr_buf *errors)
 {
 	hr_answer_reset(a);
 	a->status = 422;
 	hr_buf_adds(&a->body, "{\"detail\":\"Invalid request parameters\",\"errors\":");
 	if (errors->fail != HR_OK ||
-	    hr_json_put_str(&a->body, hr_buf_str(errors), errors->len, HR_JSON_REFUSE) < 0) {
-		hr_answer_generic(a);
-		return;
-	}
+	    hr_json_put_str(&a->body, hr_buf_str(errors), errors->len, HR_JSON_REFUSE) < 0)
+		return hr_answer_generic(a);
 	hr_buf_addc(&a->body, '}');
 	hr_answer_settle(a);
+	return false;
 }

@@ -68,17 +68,19 @@ void hr_answer_done(struct hr_answer *a);
 void hr_answer_reset(struct hr_answer *a);
 
 /* All of these replace whatever the body holds. Text that has no JSON form (a lone surrogate) makes
- * the answer the generic 500, as in the original. */
-void hr_answer_generic(struct hr_answer *a);
+ * the answer the generic 500, as in the original. False, for who returns that it has answered. */
+bool hr_answer_generic(struct hr_answer *a);
 /* {"detail":text}. A client takes 404, 502 and 504 for "gone for good", 503 for "paused" and
  * repeats after 429: none of them may be said for another reason. */
-void hr_answer_detail(struct hr_answer *a, int status, const char *text);
+bool hr_answer_detail(struct hr_answer *a, int status, const char *text);
+/* 503: nothing was done, and in a second it may be. */
+bool hr_answer_later(struct hr_answer *a, const char *text);
 /* Of an action that was begun by who died then: detail of a 500. */
 extern const char hr_answer_unknown[];
 /* 500 "Internal server error: <text>"; takes the text from a buffer that may have failed. */
-void hr_answer_internal(struct hr_answer *a, const struct hr_buf *text);
+bool hr_answer_internal(struct hr_answer *a, const struct hr_buf *text);
 /* 422; errors is the repr of the list. */
-void hr_answer_invalid(struct hr_answer *a, const struct hr_buf *errors);
+bool hr_answer_invalid(struct hr_answer *a, const struct hr_buf *errors);
 
 /* One more header. A control character in the value makes the answer the generic 500 when it is
  * settled: it would be a header of its own. */

@@ -96,20 +96,16 @@ static bool
 check(const struct hr_worker *w, const struct hr_request *r, struct hr_answer *ret)
 {
 	if (!has_key(w, r))
-		hr_answer_detail(ret, 403, "Invalid API Key");
-	else if (!r->mcp)
-		hr_answer_detail(ret, 404, "Not Found");
-	else if (!hr_request_from_here(r))
-		hr_answer_detail(ret, 403, "This origin may not come in");
-	else if (r->content_type[0] != '\0' &&
-		 !hr_body_is_type(r->content_type, "application/json"))
-		hr_answer_detail(ret, 415, "The body has to be application/json");
-	else if (r->accept[0] != '\0' && !accepts(r->accept, "application/json", "application/*"))
-		hr_answer_detail(
-		    ret, 406, "Accept has to name application/json and text/event-stream");
-	else
-		return true;
-	return false;
+		return hr_answer_detail(ret, 403, "Invalid API Key");
+	if (!r->mcp)
+		return hr_answer_detail(ret, 404, "Not Found");
+	if (!hr_request_from_here(r))
+		return hr_answer_detail(ret, 403, "This origin may not come in");
+	if (r->content_type[0] != '\0' && !hr_body_is_type(r->content_type, "application/json"))
+		return hr_answer_detail(ret, 415, "The body has to be application/json");
+	return r->accept[0] == '\0' || accepts(r->accept, "application/json", "application/*") ||
+	       hr_answer_detail(
+		   ret, 406, "Accept has to name application/json and text/event-stream");
 }
 
 void
@@ -129,7 +125,7 @@ hr_handle_door(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 	    .name = r->mcp_name,
 	    .events = strstr(r->accept, "text/event-stream") != NULL};
 
-	if (!check(w, r, ret) || hr_worker_body(w, r, HR_MCP_BODY_MAX, ret) < 0)
+	if (!check(w, r, ret) || !hr_worker_body(w, r, HR_MCP_BODY_MAX, ret))
 		return;
 	q.body = hr_span_of_buf(&w->body);
 	hr_mcp_handle(&env, &q, ret);

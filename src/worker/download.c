@@ -57,23 +57,19 @@ add_disposition(struct hr_answer *ret, const char *path, const char *suffix)
 static bool
 wanted_path(const struct hr_request *r, struct hr_buf *path, struct hr_answer *ret)
 {
-	struct hr_buf errors;
+	HR_BUF(errors, HR_INVALID_MAX);
 	bool found = hr_request_query(r, "path", path);
 
-	if (path->fail != HR_OK) {
-		hr_answer_generic(ret);
-	} else if (!found) {
-		hr_invalid_init(&errors);
+	if (path->fail != HR_OK)
+		return hr_answer_generic(ret);
+	if (!found) {
 		hr_invalid_missing(&errors, "'query', 'path'");
-		hr_invalid_answer(&errors, ret);
-	} else if (hr_buf_str(path)[0] != '/') {
-		hr_answer_detail(ret, 500, "400: Path must be an absolute path");
-	} else if (strlen(hr_buf_str(path)) != path->len) {
-		hr_answer_detail(ret, 500, "404: File not found");
-	} else {
-		return true;
+		return hr_invalid_answer(&errors, ret);
 	}
-	return false;
+	if (hr_buf_str(path)[0] != '/')
+		return hr_answer_detail(ret, 500, "400: Path must be an absolute path");
+	return strlen(hr_buf_str(path)) == path->len ||
+	       hr_answer_detail(ret, 500, "404: File not found");
 }
 
 void
@@ -87,27 +83,27 @@ hr_handle_download(struct hr_worker *w, struct hr_request *r, struct hr_answer *
 	HR_BUF(empty, QUERY_MAX);
 
 	(void)hr_request_query(r, "empty", &empty);
-	if (empty.fail == HR_E_NOMEM) {
+	if (empty.fail == HR_E_NOMEM)
 		hr_answer_generic(ret);
-	} else if (wanted_path(r, &path, ret)) {
-		zip = hr_zip_load(w->libexec_dir, &err);
-		s.arg = zip != NULL ? zip->pack_open(hr_buf_str(&path),
-					  strcmp(hr_buf_str(&empty), "true") == 0, &why)
-				    : NULL;
-		if (zip == NULL) {
-			hr_log(HR_LOG_ERROR, "%s", err.msg);
-			hr_answer_detail(ret, 500, err.msg);
-		} else if (s.arg != NULL) {
-			s.send = zip->pack_send;
-			s.done = zip->pack_free;
-			ret->content_type = "application/zip";
-			add_disposition(ret, hr_buf_str(&path), ".zip");
-			hr_answer_stream(ret, &s);
-		} else if (why.fail != HR_OK) {
-			hr_answer_generic(ret);
-		} else {
-			hr_answer_detail(ret, 500, hr_buf_str(&why));
-		}
+	if (empty.fail == HR_E_NOMEM || !wanted_path(r, &path, ret))
+		return;
+	zip = hr_zip_load(w->libexec_dir, &err);
+	if (zip == NULL) {
+		hr_log(HR_LOG_ERROR, "%s", err.msg);
+		hr_answer_detail(ret, 500, err.msg);
+		return;
+	}
+	s.arg = zip->pack_open(hr_buf_str(&path), strcmp(hr_buf_str(&empty), "true") == 0, &why);
+	if (s.arg != NULL) {
+		s.send = zip->pack_send;
+		s.done = zip->pack_free;
+		ret->content_type = "application/zip";
+		add_disposition(ret, hr_buf_str(&path), ".zip");
+		hr_answer_stream(ret, &s);
+	} else if (why.fail != HR_OK) {
+		hr_answer_generic(ret);
+	} else {
+		hr_answer_detail(ret, 500, hr_buf_str(&why));
 	}
 }
 
@@ -135,7 +131,6 @@ leave_to_nginx(const struct hr_worker *w, int fd, const struct stat *st, struct 
 	char name[PATH_MAX];
 	HR_BUF(uri, sizeof(name) * 3 + 16);
 	struct stat there;
-	bool left = false;
 
 	/* the same file still, not one that was removed and has another in its place */
 	if (!real_name(fd, name, sizeof(name)) || lstat(name, &there) < 0 ||
@@ -144,16 +139,15 @@ leave_to_nginx(const struct hr_worker *w, int fd, const struct stat *st, struct 
 		return false;
 	hr_buf_adds(&uri, "/-/file");
 	hr_percent_encode(&uri, name, "_.-~/");
-	if (uri.fail == HR_OK) {
-		hr_answer_header(ret, "X-Accel-Redirect", hr_buf_str(&uri));
-		left = true;
-	}
-	return left;
+	if (uri.fail != HR_OK)
+		return false;
+	hr_answer_header(ret, "X-Accel-Redirect", hr_buf_str(&uri));
+	return true;
 }
 
-/* Takes fd. */
+/* The body that is sent takes *fd. */
 static void
-send_ourselves(const struct hr_request *r, int fd, const struct stat *st, struct hr_answer *ret)
+send_ourselves(const struct hr_request *r, int *fd, const struct stat *st, struct hr_answer *ret)
 {
 	struct hr_stream s = {.send = hr_filebody_send, .done = hr_filebody_free};
 	HR_BUF(etag, 64);
@@ -173,12 +167,10 @@ send_ourselves(const struct hr_request *r, int fd, const struct stat *st, struct
 	if (hr_filebody_matches(r->if_none_match, hr_buf_str(&etag))) {
 		ret->status = 304;
 		ret->content_type = NULL;
-		hr_fd_close(&fd);
 	} else if (range == HR_RANGE_NONE) {
 		ret->status = 416;
 		hr_buf_addf(&part, "bytes */%lld", (long long)st->st_size);
 		hr_answer_header(ret, "Content-Range", hr_buf_str(&part));
-		hr_fd_close(&fd);
 	} else {
 		if (range == HR_RANGE_PART) {
 			ret->status = 206;
@@ -187,7 +179,8 @@ send_ourselves(const struct hr_request *r, int fd, const struct stat *st, struct
 			hr_answer_header(ret, "Content-Range", hr_buf_str(&part));
 		}
 		s.length = len;
-		s.arg = hr_filebody_new(fd, from, len);
+		s.arg = hr_filebody_new(*fd, from, len);
+		*fd = -1;
 		if (s.arg != NULL)
 			hr_answer_stream(ret, &s);
 		else
@@ -199,7 +192,7 @@ void
 hr_download_file(
     const struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_answer *ret)
 {
-	int fd = hr_reach_open_as(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, false);
+	HR_CLOSE int fd = hr_reach_open_as(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, false);
 	HR_BUF(why, HR_TARGET_TEXT_MAX);
 	struct stat st;
 
@@ -218,11 +211,9 @@ hr_download_file(
 			hr_answer_header(ret, "X-Content-Type-Options", "nosniff");
 			hr_answer_header(
 			    ret, "Content-Security-Policy", "default-src 'none'; sandbox");
-			send_ourselves(r, fd, &st, ret);
-			fd = -1;
+			send_ourselves(r, &fd, &st, ret);
 		}
 	}
-	hr_fd_close(&fd);
 }
 
 void
@@ -230,10 +221,8 @@ hr_handle_download_one(struct hr_worker *w, struct hr_request *r, struct hr_answ
 {
 	HR_BUF(path, QUERY_MAX);
 
-	if (strcmp(r->method, "GET") != 0 && strcmp(r->method, "HEAD") != 0) {
+	if (strcmp(r->method, "GET") != 0 && strcmp(r->method, "HEAD") != 0)
 		hr_answer_detail(ret, 405, "Method Not Allowed");
-		return;
-	}
-	if (wanted_path(r, &path, ret))
+	else if (wanted_path(r, &path, ret))
 		hr_download_file(w, r, hr_buf_str(&path), ret);
 }

@@ -27,11 +27,10 @@ static const char not_an_object[] =
 static void
 refuse_syntax(const struct hr_json_error *e, struct hr_answer *ret)
 {
-	struct hr_buf errors;
+	HR_BUF(errors, HR_INVALID_MAX);
 	HR_BUF(loc, 64);
 	HR_BUF(ctx, 256);
 
-	hr_invalid_init(&errors);
 	hr_buf_addf(&loc, "'body', %zu", e->pos);
 	hr_invalid_open(&errors, "json_invalid", hr_buf_str(&loc), "JSON decode error");
 	hr_buf_adds(&errors, "{}");
@@ -58,9 +57,8 @@ refuse_json(const struct hr_json_error *e, struct hr_answer *ret)
 static void
 refuse_missing(struct hr_answer *ret)
 {
-	struct hr_buf errors;
+	HR_BUF(errors, HR_INVALID_MAX);
 
-	hr_invalid_init(&errors);
 	hr_invalid_missing(&errors, "'body',");
 	hr_invalid_answer(&errors, ret);
 }
@@ -69,9 +67,8 @@ refuse_missing(struct hr_answer *ret)
 static void
 refuse_bytes(const struct hr_buf *body, struct hr_answer *ret)
 {
-	struct hr_buf errors;
+	HR_BUF(errors, HR_INVALID_MAX);
 
-	hr_invalid_init(&errors);
 	hr_invalid_open(&errors, "model_attributes_type", "'body',", not_an_object);
 	hr_pyrepr_bytes(&errors, hr_buf_str(body), body->len);
 	hr_invalid_close(&errors, NULL);
@@ -83,13 +80,12 @@ static struct json_object *
 validate(struct json_object *body, struct hr_answer *ret)
 {
 	struct json_object *action = NULL, *input = body;
-	struct hr_buf errors;
+	HR_BUF(errors, HR_INVALID_MAX);
 
 	if (body == NULL) {
 		refuse_missing(ret);
 		return NULL;
 	}
-	hr_invalid_init(&errors);
 	if (hr_json_type(body) != HR_PY_DICT) {
 		hr_invalid_open(&errors, "model_attributes_type", "'body',", not_an_object);
 	} else if (!json_object_object_get_ex(body, "action", &action)) {
@@ -99,7 +95,6 @@ validate(struct json_object *body, struct hr_answer *ret)
 		    &errors, "dict_type", "'body', 'action'", "Input should be a valid dictionary");
 		input = action;
 	} else {
-		hr_buf_done(&errors);
 		return action;
 	}
 	hr_pyrepr(&errors, input);
@@ -146,8 +141,8 @@ fits_session(const struct hr_event *ev, struct hr_answer *ret)
 {
 	if (strcmp(ev->cls->type, "run") == 0 && !hr_event_truth(ev, "is_static"))
 		return true;
-	hr_answer_detail(ret, 400, "a named session takes run actions only, not static ones");
-	return false;
+	return hr_answer_detail(
+	    ret, 400, "a named session takes run actions only, not static ones");
 }
 
 void
@@ -198,10 +193,11 @@ hr_execute(
     struct hr_worker *w, const struct hr_request *r, const char *session, struct hr_answer *ret)
 {
 	bool json = hr_body_is_json(r->content_type);
-	struct json_object *body = NULL, *action;
+	HR_PUT struct json_object *body = NULL;
+	struct json_object *action;
 	struct hr_json_error e;
 
-	if (hr_worker_body(w, r, json ? HR_JSON_BODY_MAX : OTHER_BODY_MAX, ret) < 0)
+	if (!hr_worker_body(w, r, json ? HR_JSON_BODY_MAX : OTHER_BODY_MAX, ret))
 		return;
 	if (w->body.len == 0) {
 		refuse_missing(ret);
@@ -213,7 +209,6 @@ hr_execute(
 		action = validate(body, ret);
 		if (action != NULL)
 			hr_execute_action(w, r, session, action, (struct hr_span){"", 0}, ret);
-		json_object_put(body);
 	}
 }
 

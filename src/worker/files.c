@@ -21,17 +21,15 @@ static size_t
 limit_of(const struct hr_request *r)
 {
 	HR_BUF(text, 64);
-	unsigned long n = LIMIT;
+	unsigned long n;
+	const char *p;
 	char *end;
 
-	if (hr_request_query(r, "limit", &text)) {
-		const char *p = hr_buf_str(&text);
-
-		n = p[0] >= '0' && p[0] <= '9' ? strtoul(p, &end, 10) : 0;
-		if (n == 0 || *end != '\0' || n > HR_DIRPAGE_MAX)
-			n = 0;
-	}
-	return n;
+	if (!hr_request_query(r, "limit", &text))
+		return LIMIT;
+	p = hr_buf_str(&text);
+	n = p[0] >= '0' && p[0] <= '9' ? strtoul(p, &end, 10) : 0;
+	return n == 0 || *end != '\0' || n > HR_DIRPAGE_MAX ? 0 : n;
 }
 
 /* Why a directory could not be opened, in the status that a client can act on. */

@@ -394,16 +394,14 @@ hr_hub_join(struct hr_hub *h, const struct hr_hub_wish *wish, struct hr_err *err
 	    .run_dir = h->w->run_dir, .session = wish->session, .limit_s = HR_SOURCE_LIMIT_S};
 	struct hr_session_state state;
 	HR_BUF(frame, HR_FRAME_MAX);
-	struct hr_source *s = NULL;
+	struct hr_source *s;
 	struct hr_hub_page *p;
-	int r;
 
 	if (h->count >= PAGES_MAX)
 		return hr_err_set(err, HR_E_BUSY, "%d pages look on already", PAGES_MAX);
-	r = hr_shell_state(&place, &frame, &state, err);
-	hr_buf_done(&frame); /* the numbers are not in it */
-	if (r == 0)
-		s = source_of(h, wish->session, state.log_end, err);
+	if (hr_shell_state(&place, &frame, &state, err) < 0)
+		return -1;
+	s = source_of(h, wish->session, state.log_end, err);
 	if (s == NULL)
 		return -1;
 	p = hr_hub_page_new(s, begin_at(wish, &state));
@@ -471,16 +469,12 @@ hr_hub_new(struct hr_worker *w, struct hr_err *err)
 		hr_told_init(&h->told[i]);
 	h->ep = epoll_create1(EPOLL_CLOEXEC);
 	h->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (h->ep < 0 || h->timer < 0) {
+	if (h->ep < 0 || h->timer < 0)
 		(void)hr_err_sys(err, errno, "cannot hold streams");
-		hr_hub_free(h);
-		return NULL;
-	}
-	if (watch(h, EPOLL_CTL_ADD, h->timer, EPOLLIN, &h->timer_kind, err) < 0) {
-		hr_hub_free(h);
-		return NULL;
-	}
-	return h;
+	else if (watch(h, EPOLL_CTL_ADD, h->timer, EPOLLIN, &h->timer_kind, err) == 0)
+		return h;
+	hr_hub_free(h);
+	return NULL;
 }
 
 void

@@ -158,17 +158,15 @@ hr_source_look(struct hr_source *s, const char *run_dir)
 	HR_BUF(b, HR_TOLD_MAX);
 	size_t n = 0, i;
 
-	if (hr_shell_state(&place, &frame, &state, &err) < 0) {
+	if (hr_shell_state(&place, &frame, &state, &err) < 0)
 		return; /* the keeper's end is seen by itself */
-	}
 	hr_buf_adds(&b, "{\"session\":");
 	hr_live_put_state(&b, s->name, &state);
 	hr_buf_adds(&b, ",\"commands\":[");
 	hr_buf_reset(&frame);
 	if (hr_shell_commands(&place, &frame, list, &n, &err) == 0)
 		for (i = 0; i < n; i++) {
-			if (i > 0)
-				hr_buf_addc(&b, ',');
+			hr_buf_adds(&b, i > 0 ? "," : "");
 			hr_live_put_command(&b, s->name, &list[i]);
 		}
 	hr_buf_adds(&b, "]}");

@@ -8,12 +8,6 @@
 #include "proto/pyrepr.h"
 
 void
-hr_invalid_init(struct hr_buf *errors)
-{
-	hr_buf_init(errors, HR_INVALID_MAX);
-}
-
-void
 hr_invalid_open(struct hr_buf *errors, const char *type, const char *loc, const char *msg)
 {
 	hr_buf_addf(errors, "%s{'type': '%s', 'loc': (%s), 'msg': ", errors->len == 0 ? "[" : ", ",
@@ -38,10 +32,9 @@ hr_invalid_missing(struct hr_buf *errors, const char *loc)
 	hr_invalid_close(errors, NULL);
 }
 
-void
+bool
 hr_invalid_answer(struct hr_buf *errors, struct hr_answer *ret)
 {
 	hr_buf_addc(errors, ']');
-	hr_answer_invalid(ret, errors);
-	hr_buf_done(errors);
+	return hr_answer_invalid(ret, errors);
 }

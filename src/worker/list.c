@@ -123,8 +123,7 @@ listing_put(struct listing *l, struct hr_buf *b)
 		qsort_r(e, n, sizeof(*e), entry_compare, l->names.p);
 	hr_buf_addc(b, '[');
 	for (i = 0; i < n; i++) {
-		if (i > 0)
-			hr_buf_addc(b, ',');
+		hr_buf_adds(b, i > 0 ? "," : "");
 		(void)hr_json_put_str(b, l->names.p + e[i].name, e[i].name_len,
 		    HR_JSON_REFUSE); /* names were checked */
 	}
@@ -134,10 +133,8 @@ listing_put(struct listing *l, struct hr_buf *b)
 static void
 list_directory(const char *path, struct hr_answer *ret)
 {
-	struct listing l = {.bad_name = false};
+	struct listing l = {.names.cap = NAMES_MAX, .entries.cap = NAMES_MAX};
 
-	hr_buf_init(&l.names, NAMES_MAX);
-	hr_buf_init(&l.entries, NAMES_MAX);
 	listing_read(&l, path);
 	if (l.names.fail != HR_OK || l.entries.fail != HR_OK)
 		hr_answer_generic(ret);
@@ -173,18 +170,15 @@ list_path(const char *work_dir, struct json_object *path, struct hr_answer *ret)
 void
 hr_handle_list(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
-	struct json_object *body = NULL, *path;
+	HR_PUT struct json_object *body = NULL;
+	struct json_object *path;
 
-	if (hr_worker_body(w, r, HR_JSON_BODY_MAX, ret) < 0)
+	if (!hr_worker_body(w, r, HR_JSON_BODY_MAX, ret))
 		return;
-	if (hr_json_decode(hr_buf_str(&w->body), w->body.len, &body, NULL) < 0) {
-		hr_answer_generic(ret);
-		return;
-	}
+	(void)hr_json_decode(hr_buf_str(&w->body), w->body.len, &body, NULL); /* else no object */
 	path = hr_json_at(body, "path");
 	if (hr_json_type(body) != HR_PY_DICT || (path != NULL && hr_json_type(path) != HR_PY_STR))
 		hr_answer_generic(ret);
 	else
 		list_path(w->work_dir, path, ret);
-	json_object_put(body);
 }

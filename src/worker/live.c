@@ -39,8 +39,7 @@ hr_live_place(struct hr_worker *w, const struct hr_request *r, struct hr_shell_p
 	ret_place->session = hr_buf_str(&w->session);
 	if (hr_session_name_fits(ret_place->session, w->session.len))
 		return true;
-	hr_answer_detail(ret, 404, "there is no session of that name");
-	return false;
+	return hr_answer_detail(ret, 404, "there is no session of that name");
 }
 
 void
@@ -55,15 +54,11 @@ hr_live_put_state(struct hr_buf *b, const char *name, const struct hr_session_st
 	    s->log_start, s->log_end, s->rows, s->columns);
 }
 
-void
+bool
 hr_live_refuse(struct hr_answer *ret, const struct hr_err *err)
 {
-	if (err->code == HR_E_NOTFOUND) {
-		hr_answer_detail(ret, 404, err->msg);
-		return;
-	}
-	hr_answer_detail(ret, 503, err->msg);
-	ret->retry_after_s = 1;
+	return err->code == HR_E_NOTFOUND ? hr_answer_detail(ret, 404, err->msg)
+					  : hr_answer_later(ret, err->msg);
 }
 
 bool
@@ -167,15 +162,14 @@ hr_handle_live_commands(struct hr_worker *w, struct hr_request *r, struct hr_ans
 		return;
 	if (hr_shell_commands(&place, &frame, list, &n, &err) < 0) {
 		hr_live_refuse(ret, &err);
-	} else {
-		hr_buf_adds(&ret->body, "{\"commands\":[");
-		for (i = 0; i < n; i++) {
-			if (i > 0)
-				hr_buf_addc(&ret->body, ',');
-			hr_live_put_command(&ret->body, name_of(&place), &list[i]);
-		}
-		hr_buf_adds(&ret->body, "]}");
+		return;
 	}
+	hr_buf_adds(&ret->body, "{\"commands\":[");
+	for (i = 0; i < n; i++) {
+		hr_buf_adds(&ret->body, i > 0 ? "," : "");
+		hr_live_put_command(&ret->body, name_of(&place), &list[i]);
+	}
+	hr_buf_adds(&ret->body, "]}");
 }
 
 /* ---- what is pressed ---- */
@@ -226,7 +220,7 @@ hr_live_object(struct hr_worker *w, const struct hr_request *r, struct hr_answer
 {
 	struct json_object *body = NULL;
 
-	if (hr_worker_body(w, r, BODY_MAX, ret) < 0)
+	if (!hr_worker_body(w, r, BODY_MAX, ret))
 		return NULL;
 	if (hr_json_decode(hr_buf_str(&w->body), w->body.len, &body, NULL) < 0 ||
 	    hr_json_type(body) != HR_PY_DICT) {
@@ -255,29 +249,27 @@ read_command(struct json_object *body, int64_t *ret_id, struct hr_answer *ret)
 	*ret_id = hr_json_int_at(body, "command");
 	if (hr_json_at(body, "command") == NULL || *ret_id > 0)
 		return true;
-	hr_answer_detail(ret, 400, "command is the id of one, from 1 on");
-	return false;
+	return hr_answer_detail(ret, 400, "command is the id of one, from 1 on");
 }
 
 void
 hr_handle_live_input(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
 	struct hr_press_request req = {.what = HR_PRESS_TEXT};
-	struct json_object *body = hr_live_object(w, r, ret),
-			   *v = member(body, "text", HR_PY_STR, ret);
+	HR_PUT struct json_object *body = hr_live_object(w, r, ret);
+	struct json_object *v = member(body, "text", HR_PY_STR, ret);
 
-	if (v != NULL) {
-		req.text.p = hr_json_str(v, &req.text.len);
-		press(w, r, &req, ret);
-	}
-	json_object_put(body);
+	if (v == NULL)
+		return;
+	req.text.p = hr_json_str(v, &req.text.len);
+	press(w, r, &req, ret);
 }
 
 void
 hr_handle_live_signal(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
-	struct json_object *body = hr_live_object(w, r, ret),
-			   *v = member(body, "signal", HR_PY_STR, ret);
+	HR_PUT struct json_object *body = hr_live_object(w, r, ret);
+	struct json_object *v = member(body, "signal", HR_PY_STR, ret);
 	struct hr_press_request req = {
 	    .what = HR_PRESS_SIGNAL, .signal = v != NULL ? signal_number(v) : 0, .text = {"", 0}};
 
@@ -285,7 +277,6 @@ hr_handle_live_signal(struct hr_worker *w, struct hr_request *r, struct hr_answe
 		hr_answer_detail(ret, 400, "no signal of that name");
 	else if (v != NULL && read_command(body, &req.command, ret))
 		press(w, r, &req, ret);
-	json_object_put(body);
 }
 
 /* What it sends depends on the terminal, so the keeper looks it up once more. */
@@ -306,51 +297,48 @@ is_key(struct json_object *v)
 void
 hr_handle_live_keys(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
-	struct json_object *body = hr_live_object(w, r, ret),
-			   *v = member(body, "keys", HR_PY_LIST, ret);
-	size_t i, len, n = v != NULL ? json_object_array_length(v) : 0;
+	HR_PUT struct json_object *body = hr_live_object(w, r, ret);
+	struct json_object *v = member(body, "keys", HR_PY_LIST, ret);
+	size_t i, len, n = hr_json_count(v);
 	struct hr_press_request req = {.what = HR_PRESS_KEYS};
 	HR_BUF(names, BODY_MAX + KEYS_MAX);
 	const char *name;
 
+	if (v == NULL)
+		return;
 	for (i = 0; i < n && n <= KEYS_MAX; i++) {
-		if (!is_key(json_object_array_get_idx(v, i)))
+		if (!is_key(hr_json_entry(v, i)))
 			break;
-		name = hr_json_str(json_object_array_get_idx(v, i), &len);
-		hr_buf_add(&names, name, len);
-		hr_buf_addc(&names, '\0');
+		name = hr_json_str(hr_json_entry(v, i), &len);
+		hr_buf_add(&names, name, len + 1); /* with its end */
 	}
-	if (v != NULL && n > KEYS_MAX) {
+	req.text = hr_span_of_buf(&names);
+	if (n > KEYS_MAX)
 		hr_answer_detail(ret, 400, "too many keys");
-	} else if (v != NULL && i < n) {
+	else if (i < n)
 		hr_answer_detail(ret, 400, "no key of that name");
-	} else if (v != NULL && names.fail != HR_OK) {
+	else if (names.fail != HR_OK)
 		hr_answer_generic(ret);
-	} else if (v != NULL) {
-		req.text = hr_span_of_buf(&names);
+	else
 		press(w, r, &req, ret);
-	}
-	json_object_put(body);
 }
 
 void
 hr_handle_live_resize(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
-	struct json_object *body = hr_live_object(w, r, ret),
-			   *rows = member(body, "rows", HR_PY_INT, ret), *columns = NULL;
+	HR_PUT struct json_object *body = hr_live_object(w, r, ret);
+	struct json_object *rows = member(body, "rows", HR_PY_INT, ret), *columns = NULL;
 	struct hr_press_request req = {.what = HR_PRESS_SIZE, .text = {"", 0}};
 
 	if (rows != NULL)
 		columns = member(body, "columns", HR_PY_INT, ret);
-	if (columns != NULL) {
-		req.rows =
-		    json_object_get_int64(rows); /* a bigger one: INT64_MAX, or a string: 0 */
-		req.columns = json_object_get_int64(columns);
-		if (req.rows < 1 || req.rows > HR_TERMINAL_MAX || req.columns < 1 ||
-		    req.columns > HR_TERMINAL_MAX)
-			hr_answer_detail(ret, 400, "rows and columns are numbers from 1 to 1000");
-		else if (read_command(body, &req.command, ret))
-			press(w, r, &req, ret);
-	}
-	json_object_put(body);
+	if (columns == NULL)
+		return;
+	req.rows = json_object_get_int64(rows); /* a bigger one: INT64_MAX, or a string: 0 */
+	req.columns = json_object_get_int64(columns);
+	if (req.rows < 1 || req.rows > HR_TERMINAL_MAX || req.columns < 1 ||
+	    req.columns > HR_TERMINAL_MAX)
+		hr_answer_detail(ret, 400, "rows and columns are numbers from 1 to 1000");
+	else if (read_command(body, &req.command, ret))
+		press(w, r, &req, ret);
 }

@@ -33,8 +33,8 @@ bool hr_live_end(struct hr_worker *w, const char *name, struct hr_answer *ret);
 bool hr_live_names(struct hr_worker *w, struct hr_buf *names, struct hr_answer *ret);
 
 /* 404 if there is no such session. 503: the shell's keeper may be about to be replaced, which is a
- * matter of a moment. */
-void hr_live_refuse(struct hr_answer *ret, const struct hr_err *err);
+ * matter of a moment. False. */
+bool hr_live_refuse(struct hr_answer *ret, const struct hr_err *err);
 
 /* ---- answers without an end ---- */
 

@@ -51,17 +51,6 @@ next_line(char **text, char **ret_state)
 	return line;
 }
 
-static void
-put_named(struct hr_worker *w, struct hr_buf *b, char *text)
-{
-	char *line, *state;
-
-	while ((line = next_line(&text, &state)) != NULL) {
-		hr_buf_addc(b, ',');
-		put_one(w, b, line, strcmp(state, "ready") == 0);
-	}
-}
-
 /* False: answered. */
 static bool
 ask_list(struct hr_worker *w, struct hr_channel_answer *answer, struct hr_answer *ret)
@@ -69,10 +58,8 @@ ask_list(struct hr_worker *w, struct hr_channel_answer *answer, struct hr_answer
 	struct hr_err err = {0};
 
 	if (hr_channel_ask(w->channel, HR_CHANNEL_SESSIONS, "", 0, HR_CHANNEL_SESSIONS_ANSWER,
-		LIST_TIMEOUT_MS, answer, &err) < 0) {
-		hr_live_refuse(ret, &err);
-		return false;
-	}
+		LIST_TIMEOUT_MS, answer, &err) < 0)
+		return hr_live_refuse(ret, &err);
 	hr_fd_close(&answer->fd);
 	return true;
 }
@@ -89,21 +76,24 @@ hr_live_names(struct hr_worker *w, struct hr_buf *names, struct hr_answer *ret)
 		hr_buf_add(names, line, strlen(line) + 1);
 	if (hr_buf_check(names, NULL) == 0)
 		return true;
-	hr_answer_generic(ret);
-	return false;
+	return hr_answer_generic(ret);
 }
 
 void
 hr_handle_live_sessions(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
 	struct hr_channel_answer answer;
+	char *text = answer.text, *line, *state;
 
 	(void)r;
 	if (!ask_list(w, &answer, ret))
 		return;
 	hr_buf_adds(&ret->body, "{\"sessions\":[");
 	put_one(w, &ret->body, "default", true);
-	put_named(w, &ret->body, answer.text);
+	while ((line = next_line(&text, &state)) != NULL) {
+		hr_buf_addc(&ret->body, ',');
+		put_one(w, &ret->body, line, strcmp(state, "ready") == 0);
+	}
 	hr_buf_adds(&ret->body, "]}");
 }
 
@@ -117,31 +107,23 @@ ask(struct hr_worker *w, enum hr_channel_type type, const struct hr_buf *text,
 	struct hr_channel_answer answer;
 	struct hr_err err = {0};
 
-	if (hr_buf_check(text, NULL) < 0) {
-		hr_answer_generic(ret);
-		return false;
-	}
+	if (hr_buf_check(text, NULL) < 0)
+		return hr_answer_generic(ret);
 	if (hr_channel_ask(w->channel, type, text->p, text->len, HR_CHANNEL_SESSION_ANSWER,
 		WORK_TIMEOUT_MS, &answer, &err) < 0) {
-		if (err.code == HR_E_TOOLARGE)
-			hr_answer_detail(ret, 400, "the working directory's name is too long");
-		else
-			hr_live_refuse(ret, &err);
-		return false;
+		if (err.code != HR_E_TOOLARGE)
+			return hr_live_refuse(ret, &err);
+		return hr_answer_detail(ret, 400, "the working directory's name is too long");
 	}
 	hr_fd_close(&answer.fd);
 	switch (answer.text[0]) {
 	case HR_SESSION_OK: return true;
 	case HR_SESSION_EXISTS:
-	case HR_SESSION_FULL: hr_answer_detail(ret, 409, answer.text + 1); break;
-	case HR_SESSION_UNKNOWN: hr_answer_detail(ret, 404, answer.text + 1); break;
-	case HR_SESSION_LATER:
-		hr_answer_detail(ret, 503, answer.text + 1);
-		ret->retry_after_s = 1;
-		break;
-	default: hr_answer_detail(ret, 500, answer.len > 0 ? answer.text + 1 : ""); break;
+	case HR_SESSION_FULL: return hr_answer_detail(ret, 409, answer.text + 1);
+	case HR_SESSION_UNKNOWN: return hr_answer_detail(ret, 404, answer.text + 1);
+	case HR_SESSION_LATER: return hr_answer_later(ret, answer.text + 1);
+	default: return hr_answer_detail(ret, 500, answer.len > 0 ? answer.text + 1 : "");
 	}
-	return false;
 }
 
 /* As the shell's user may see it; the shell itself would begin elsewhere. False: answered. */
@@ -155,17 +137,13 @@ check_dir(const struct hr_worker *w, const char *p, size_t len, struct hr_answer
 	size_t i;
 	int fd, sys = 0;
 
-	for (i = 0; i < len; i++) {
-		if ((unsigned char)p[i] < ' ' || p[i] == 0x7f) {
-			hr_answer_detail(ret, 400, "working_dir holds a control character");
-			return false;
-		}
-	}
+	for (i = 0; i < len; i++)
+		if ((unsigned char)p[i] < ' ' || p[i] == 0x7f)
+			return hr_answer_detail(ret, 400, "working_dir holds a control character");
 	hr_account_find(&shell, w->shell_uid);
 	if (hr_account_enter(&shell, &own) < 0) {
 		hr_log(HR_LOG_ERROR, "cannot look as the shell's user: %s", strerror(errno));
-		hr_answer_generic(ret);
-		return false;
+		return hr_answer_generic(ret);
 	}
 	fd = open(p, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || fstatat(fd, ".", &st, 0) < 0) /* "." asks whether it may be entered */
@@ -175,8 +153,8 @@ check_dir(const struct hr_worker *w, const char *p, size_t len, struct hr_answer
 	if (sys == 0)
 		return true;
 	(void)snprintf(detail, sizeof(detail), "working_dir: %s", strerror(sys));
-	hr_answer_detail(ret, sys == EMFILE || sys == ENFILE || sys == ENOMEM ? 500 : 400, detail);
-	return false;
+	return hr_answer_detail(
+	    ret, sys == EMFILE || sys == ENFILE || sys == ENOMEM ? 500 : 400, detail);
 }
 
 /* NAME, or NAME and DIR. False: answered. */
@@ -188,23 +166,18 @@ compose(struct hr_worker *w, struct json_object *body, struct hr_buf *text, stru
 	const char *p;
 	size_t len;
 
-	if (name == NULL) {
-		hr_answer_detail(ret, 400, "the body lacks a member, or it is of another type");
-		return false;
-	}
+	if (name == NULL)
+		return hr_answer_detail(
+		    ret, 400, "the body lacks a member, or it is of another type");
 	p = hr_json_str(name, &len);
-	if (!hr_session_name_fits(p, len)) {
-		hr_answer_detail(ret, 400, "this cannot be the name of a session");
-		return false;
-	}
+	if (!hr_session_name_fits(p, len))
+		return hr_answer_detail(ret, 400, "this cannot be the name of a session");
 	hr_buf_add(text, p, len);
 	if (dir == NULL)
 		return true;
 	p = hr_json_type(dir) == HR_PY_STR ? hr_json_str(dir, &len) : "";
-	if (p[0] != '/' || memchr(p, '\0', len) != NULL) {
-		hr_answer_detail(ret, 400, "working_dir is no absolute path");
-		return false;
-	}
+	if (p[0] != '/' || memchr(p, '\0', len) != NULL)
+		return hr_answer_detail(ret, 400, "working_dir is no absolute path");
 	if (!check_dir(w, p, len, ret))
 		return false;
 	hr_buf_addc(text, ' ');
@@ -219,15 +192,14 @@ hr_handle_live_create(struct hr_worker *w, struct hr_request *r, struct hr_answe
 	HR_PUT struct json_object *body = hr_live_object(w, r, ret);
 	char *blank;
 
-	if (body == NULL)
+	if (body == NULL || !compose(w, body, &text, ret) ||
+	    !ask(w, HR_CHANNEL_SESSION_NEW, &text, ret))
 		return;
-	if (compose(w, body, &text, ret) && ask(w, HR_CHANNEL_SESSION_NEW, &text, ret)) {
-		blank = memchr(text.p, ' ', text.len);
-		if (blank != NULL)
-			*blank = '\0';
-		ret->status = 201;
-		put_one(w, &ret->body, hr_buf_str(&text), true);
-	}
+	blank = memchr(text.p, ' ', text.len);
+	if (blank != NULL)
+		*blank = '\0';
+	ret->status = 201;
+	put_one(w, &ret->body, hr_buf_str(&text), true);
 }
 
 static bool

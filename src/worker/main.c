@@ -95,7 +95,7 @@ work(const struct hr_worker_args *a, const struct hr_reach *reach, struct hr_wor
     struct hr_err *err)
 {
 	struct hr_scoreboard *board;
-	char *office;
+	HR_FREE char *office = NULL;
 	int r = -1;
 
 	hr_reach_rules(reach);
@@ -128,7 +128,6 @@ work(const struct hr_worker_args *a, const struct hr_reach *reach, struct hr_wor
 		r = hr_fcgi_loop(w, a->max_requests, err);
 	hr_hub_free(w->hub);
 	w->hub = NULL;
-	free(office);
 	return r;
 }
 

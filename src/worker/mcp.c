@@ -78,7 +78,7 @@ forward(const struct hr_worker *w, struct json_object *body, struct hr_answer *r
 	const struct hr_action_env env = {
 	    .run_dir = w->run_dir, .work_dir = w->work_dir, .channel = w->channel, .key = {"", 0}};
 	HR_CLOSE int fd = hr_plugin_connect(w->run_dir, type, sizeof(type) - 1, NULL);
-	struct json_object *action = fd >= 0 ? action_of(type, body) : NULL;
+	HR_PUT struct json_object *action = fd >= 0 ? action_of(type, body) : NULL;
 
 	if (fd < 0)
 		return false;
@@ -89,7 +89,6 @@ forward(const struct hr_worker *w, struct json_object *body, struct hr_answer *r
 	/* a plugin that broke off is an error observation, which nobody looks for here */
 	if (ret->status == 200 && strstr(hr_buf_str(&ret->body), "router_error_log") == NULL)
 		hr_answer_generic(ret);
-	json_object_put(action);
 	return true;
 }
 
@@ -121,7 +120,7 @@ hr_handle_mcp(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
 	HR_PUT struct json_object *body = NULL;
 
-	if (hr_worker_body(w, r, HR_JSON_BODY_MAX, ret) < 0)
+	if (!hr_worker_body(w, r, HR_JSON_BODY_MAX, ret))
 		return;
 	if (hr_json_decode(hr_buf_str(&w->body), w->body.len, &body, NULL) < 0)
 		hr_answer_generic(ret);

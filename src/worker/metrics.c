@@ -207,15 +207,13 @@ put_server(struct hr_buf *b, struct hr_scoreboard *board)
 		    atomic_load(&board->metrics.answers[i]));
 	put_type(b, "workers", "gauge", "Worker processes, by pool.");
 	for (i = 0; i < HR_SCOREBOARD_POOLS; i++)
-		if (pool_names[i] != NULL)
-			put_labelled(b, "workers", "pool", pool_names[i],
-			    atomic_load(&board->pools[i].size));
+		put_labelled(
+		    b, "workers", "pool", pool_names[i], atomic_load(&board->pools[i].size));
 	put_type(b, "requests_in_flight", "gauge",
 	    "Requests that workers are busy with, waiting for the shell included, by pool.");
 	for (i = 0; i < HR_SCOREBOARD_POOLS; i++)
-		if (pool_names[i] != NULL)
-			put_labelled(b, "requests_in_flight", "pool", pool_names[i],
-			    atomic_load(&board->pools[i].busy));
+		put_labelled(b, "requests_in_flight", "pool", pool_names[i],
+		    atomic_load(&board->pools[i].busy));
 	put_type(b, "restarts_total", "counter",
 	    "Processes that ended without being asked to and were replaced.");
 	for (i = 0; i < HR_RESTARTS; i++)

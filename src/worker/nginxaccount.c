@@ -25,7 +25,5 @@ hr_nginx_account_reads(const struct hr_nginx_account *e, const char *path)
 		return false;
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
 	hr_account_leave(&own);
-	if (fd < 0)
-		return false;
-	return true;
+	return fd >= 0;
 }

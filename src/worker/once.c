@@ -28,23 +28,18 @@ answer_again(struct hr_answer *ret, uint32_t tag)
 }
 
 /* The journal cannot be written. That the disk is full must not keep anybody from making room, so
- * the action is done all the same unless the operator wants it otherwise. True: answered. */
+ * the action is done all the same unless the operator wants it otherwise. False: answered. */
 static bool
-refuse_unjournaled(struct hr_worker *w, const struct hr_err *err, struct hr_answer *ret)
+goes_unjournaled(struct hr_worker *w, const struct hr_err *err, struct hr_answer *ret)
 {
-	if (err->code == HR_E_INVAL) {
-		hr_answer_detail(ret, 500, err->msg);
-		return true;
-	}
+	if (err->code == HR_E_INVAL)
+		return hr_answer_detail(ret, 500, err->msg);
 	if (!w->journal.failing)
 		hr_log(HR_LOG_ERROR, "%s; actions are %s until it can be written", err->msg,
 		    w->journal.required ? "refused" : "done without it");
 	w->journal.failing = true;
-	if (!w->journal.required)
-		return false;
-	hr_answer_detail(ret, 503, "The journal of actions cannot be written; nothing was done.");
-	ret->retry_after_s = 1;
-	return true;
+	return !w->journal.required ||
+	       hr_answer_later(ret, "The journal of actions cannot be written; nothing was done.");
 }
 
 /* *ret_found is NEW or BEGUN where it is true. */
@@ -61,7 +56,7 @@ once_enter(struct hr_worker *w, struct hr_span key, enum hr_journal_found *ret_f
 		&w->journal, key.p, key.len, &w->once, ret_found, &tag, &ret->body, &err) < 0) {
 		hr_answer_reset(ret);
 		*ret_found = HR_JOURNAL_NEW;
-		return !refuse_unjournaled(w, &err, ret);
+		return goes_unjournaled(w, &err, ret);
 	}
 	if (*ret_found == HR_JOURNAL_NEW || *ret_found == HR_JOURNAL_BEGUN)
 		return true;
@@ -93,18 +88,16 @@ hr_once_begin(
 {
 	static const struct hr_event none;
 	HR_BUF(key, HR_KEY_MAX);
-	bool entered = false;
 
 	hr_key_make(&key, r, &none, &w->body);
 	if (path != NULL)
 		hr_buf_addf(&key, ">%s", path);
 	if (hr_buf_check(&key, NULL) < 0)
-		hr_answer_generic(ret);
-	else
-		entered = hr_once_enter(w, hr_span_of_buf(&key), ret);
-	if (entered)
-		hr_journal_mark(&w->journal, &w->once);
-	return entered;
+		return hr_answer_generic(ret);
+	if (!hr_once_enter(w, hr_span_of_buf(&key), ret))
+		return false;
+	hr_journal_mark(&w->journal, &w->once);
+	return true;
 }
 
 /* 503 with Retry-After says that nothing was done and that one may try again; or, of what has

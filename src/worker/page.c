@@ -102,10 +102,9 @@ static bool
 take_asked(const struct hr_request *r, struct json_object *body, struct hr_signin_asked *ret,
     struct hr_answer *answer)
 {
-	if (hr_signin_asked(body, strcmp(r->scheme, "https") == 0, ret))
-		return true;
-	hr_answer_detail(answer, 400, "path has to end with /handrail/, port to be a number");
-	return false;
+	return hr_signin_asked(body, strcmp(r->scheme, "https") == 0, ret) ||
+	       hr_answer_detail(
+		   answer, 400, "path has to end with /handrail/, port to be a number");
 }
 
 /* value "": the browser forgets it. */
@@ -153,8 +152,7 @@ sign_in(
 	if (hr_signin_make(
 		&w->board->signins, w->auth.head.salt, &s, hr_now_ns(), cookie, token, &err) < 0 &&
 	    err.code == HR_E_BUSY) {
-		hr_answer_detail(ret, 503, err.msg);
-		ret->retry_after_s = 1;
+		hr_answer_later(ret, err.msg);
 		return;
 	}
 	if (err.code != HR_OK) {
@@ -185,12 +183,12 @@ hr_handle_signout(struct hr_worker *w, struct hr_request *r, struct hr_answer *r
 	struct hr_signin s;
 	struct hr_signin_asked a;
 
-	if (body != NULL && take_asked(r, body, &a, ret)) {
-		if (find(w, r, &s))
-			hr_signin_end(&w->board->signins, s.cookie);
-		hr_buf_adds(&ret->body, "{}");
-		set_cookie(ret, &a, "", 0);
-	}
+	if (body == NULL || !take_asked(r, body, &a, ret))
+		return;
+	if (find(w, r, &s))
+		hr_signin_end(&w->board->signins, s.cookie);
+	hr_buf_adds(&ret->body, "{}");
+	set_cookie(ret, &a, "", 0);
 }
 
 void

@@ -51,13 +51,6 @@ hr_ready_ask(struct hr_worker *w, int timeout_ms, struct hr_channel_answer *ret,
 	    HR_CHANNEL_READY_ANSWER, timeout_ms, ret, err);
 }
 
-/* The supervisor says "status":"ready" when everything answers that it can see. */
-static bool
-says_ready(struct json_object *v)
-{
-	return hr_json_str_is(hr_json_at(v, "status"), "ready");
-}
-
 /* Its keeper says whether the default shell does. Why not; "": it does. */
 static void
 ask_shell(const struct hr_worker *w, struct hr_buf *why)
@@ -102,17 +95,18 @@ put_answer(const struct hr_worker *w, const struct hr_channel_answer *a, struct 
 	HR_PUT struct json_object *v = NULL;
 	bool ready;
 
-	ready = hr_json_decode(a->text, a->len, &v, NULL) == 0 && says_ready(v);
+	/* the supervisor says so when everything answers that it can see */
+	ready = hr_json_decode(a->text, a->len, &v, NULL) == 0 &&
+		hr_json_str_is(hr_json_at(v, "status"), "ready");
 	if (ready)
 		ask_shell(w, &why);
 	if (why.len == 0) {
 		hr_buf_add(&ret->body, a->text, a->len);
-	} else {
-		ready = false;
-		correct(v, &why);
-		(void)hr_json_put(&ret->body, v); /* ours: cannot refuse */
+		return ready;
 	}
-	return ready;
+	correct(v, &why);
+	(void)hr_json_put(&ret->body, v); /* ours: cannot refuse */
+	return false;
 }
 
 static void
@@ -122,6 +116,7 @@ refuse(struct hr_answer *ret, const struct hr_err *why)
 	hr_json_put_named(&ret->body, "reason", why->msg);
 	hr_buf_addc(&ret->body, '}');
 	ret->status = 503;
+	ret->retry_after_s = 1;
 }
 
 void
@@ -133,11 +128,10 @@ hr_handle_ready(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret
 	(void)r;
 	if (hr_ready_ask(w, TIMEOUT_MS, &a, &err) < 0) {
 		refuse(ret, &err);
-	} else {
-		ret->status = put_answer(w, &a, ret) ? 200 : 503;
-	}
-	if (ret->status == 503)
+	} else if (!put_answer(w, &a, ret)) {
+		ret->status = 503;
 		ret->retry_after_s = 1;
+	}
 }
 
 /* The resources are looked at first, and then told of. */
@@ -150,12 +144,10 @@ hr_handle_alerts(struct hr_worker *w, struct hr_request *r, struct hr_answer *re
 	(void)r;
 	if (hr_ready_ask(w, TIMEOUT_MS, &a, &err) < 0 ||
 	    hr_channel_ask(w->channel, HR_CHANNEL_ALERTS, "", 0, HR_CHANNEL_ALERTS_ANSWER,
-		TIMEOUT_MS, &a, &err) < 0) {
+		TIMEOUT_MS, &a, &err) < 0)
 		refuse(ret, &err);
-		ret->retry_after_s = 1;
-		return;
-	}
-	hr_buf_add(&ret->body, a.text, a.len);
+	else
+		hr_buf_add(&ret->body, a.text, a.len);
 }
 
 void
@@ -171,7 +163,6 @@ hr_handle_log(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 	} else if (hr_channel_ask(w->channel, HR_CHANNEL_LOG, hr_buf_str(&after), after.len,
 		       HR_CHANNEL_LOG_ANSWER, TIMEOUT_MS, &a, &err) < 0) {
 		refuse(ret, &err);
-		ret->retry_after_s = 1;
 	} else {
 		hr_buf_add(&ret->body, a.text, a.len);
 		hr_answer_header(ret, "Cache-Control", "no-store");

@@ -203,7 +203,7 @@ open_spool(struct upload *u, struct incoming *in)
 {
 	const char *destination = hr_buf_str(&u->destination);
 	bool zip = u->recursive || is_zip(u, &in->name);
-	struct hr_target t = {.dir = -1};
+	HR_CLEAN(hr_target_close) struct hr_target t = {.dir = -1};
 	HR_BUF(why, HR_TARGET_TEXT_MAX);
 
 	in->sys = EIO;
@@ -217,8 +217,6 @@ open_spool(struct upload *u, struct incoming *in)
 			      : 0;
 	else
 		in->sys = hr_spool_open(&in->spool, destination) < 0 ? errno : 0;
-	if (t.text != NULL)
-		hr_target_close(&t);
 }
 
 static int
@@ -333,7 +331,7 @@ receive_form(struct upload *u, const struct hr_request *r, struct hr_answer *ret
 {
 	struct hr_request as_query = {.query = NULL};
 
-	if (hr_worker_body(u->w, r, FORM_MAX, ret) < 0) {
+	if (!hr_worker_body(u->w, r, FORM_MAX, ret)) {
 		u->refused = "";
 		return;
 	}
@@ -348,9 +346,8 @@ static void
 answer_invalid(struct upload *u, struct hr_answer *ret)
 {
 	static const char message[] = "Value error, Expected UploadFile, received: <class 'str'>";
-	struct hr_buf errors;
+	HR_BUF(errors, HR_INVALID_MAX);
 
-	hr_invalid_init(&errors);
 	if (!u->recursive_fine) {
 		hr_invalid_open(&errors, "bool_parsing", "'query', 'recursive'",
 		    "Input should be a valid boolean, unable to interpret input");
@@ -484,11 +481,10 @@ finish(struct upload *u, struct hr_answer *ret)
 static void
 finish_once(struct upload *u, const struct hr_request *r, struct hr_answer *ret)
 {
-	struct hr_buf what;
+	HR_BUF(what, QUERY_MAX * 4); /* a name may take two */
 	HR_BUF(key, HR_KEY_MAX);
 	struct hr_span span;
 
-	hr_buf_init(&what, QUERY_MAX * 4); /* a name may take two */
 	hr_buf_adds(&what, "upload");
 	hr_buf_addc(&what, '\0'); /* no body of an action begins like this */
 	hr_buf_add(&what, hr_buf_str(&u->destination), u->destination.len);
@@ -505,7 +501,6 @@ finish_once(struct upload *u, const struct hr_request *r, struct hr_answer *ret)
 		hr_once_leave(u->w, ret);
 	}
 	hr_buf_add(&ret->key, span.p, span.len);
-	hr_buf_done(&what);
 }
 
 /* Receives and places it. */

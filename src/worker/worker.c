@@ -52,7 +52,7 @@ hr_worker_stage(struct hr_worker *w, enum hr_worker_stage stage)
 	atomic_store(&w->slot->stage, (uint32_t)stage);
 }
 
-int
+bool
 hr_worker_body(struct hr_worker *w, const struct hr_request *r, size_t cap, struct hr_answer *ret)
 {
 	ssize_t n;
@@ -64,22 +64,16 @@ hr_worker_body(struct hr_worker *w, const struct hr_request *r, size_t cap, stru
 	hr_buf_reset(&w->body);
 	do {
 		p = hr_buf_reserve(&w->body, READ_SIZE);
-		if (p == NULL) {
-			hr_answer_generic(ret);
-			return -1;
-		}
+		if (p == NULL)
+			return hr_answer_generic(ret);
 		n = r->body.read(r->body.ctx, p, READ_SIZE);
 		if (n > 0)
 			hr_buf_grew(&w->body, (size_t)n);
-		if (w->body.len > cap) {
-			hr_answer_detail(ret, 413, "Request Entity Too Large");
-			return -1;
-		}
+		if (w->body.len > cap)
+			return hr_answer_detail(ret, 413, "Request Entity Too Large");
 	} while (n > 0);
-	if (n < 0) {
-		hr_answer_detail(ret, 400, "There was an error parsing the body");
-		return -1;
-	}
+	if (n < 0)
+		return hr_answer_detail(ret, 400, "There was an error parsing the body");
 	hr_worker_stage(w, HR_STAGE_RUNNING);
-	return 0;
+	return true;
 }

@@ -53,9 +53,9 @@ void hr_worker_done(struct hr_worker *w);
 /* Tells the scoreboard. */
 void hr_worker_stage(struct hr_worker *w, enum hr_worker_stage stage);
 
-/* Reads the whole body into w->body (valid until the next request). 0; -1: answered, as it is
+/* Reads the whole body into w->body (valid until the next request). False: answered, as it is
  * longer than cap (413) or there is no memory. */
-int
+bool
 hr_worker_body(struct hr_worker *w, const struct hr_request *r, size_t cap, struct hr_answer *ret);
 
 /* POST /execute_action. session: a named one, for which only `run` is done; NULL: the default. */

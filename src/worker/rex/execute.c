@@ -79,7 +79,6 @@ stream_read(const struct stream *s, struct hr_buf *text)
 {
 	struct stat st;
 	HR_FREE char *p = NULL;
-	int r = 0;
 
 	if (fstat(s->fd, &st) < 0)
 		return -1;
@@ -88,29 +87,20 @@ stream_read(const struct stream *s, struct hr_buf *text)
 		return -1;
 	}
 	p = malloc((size_t)st.st_size + 1);
-	if (p == NULL)
+	if (p == NULL || hr_fd_pread_full(s->fd, p, (size_t)st.st_size, 0) < 0)
 		return -1;
-	r = hr_fd_pread_full(s->fd, p, (size_t)st.st_size, 0);
-	if (r == 0)
-		hr_rex_decode(text, p, (size_t)st.st_size);
-	return r;
+	hr_rex_decode(text, p, (size_t)st.st_size);
+	return 0;
 }
 
 /* ---- the command ---- */
-
-static bool
-raise_value(struct hr_rex_call *c, const char *said)
-{
-	hr_rex_raisef(c->ret, "builtins.ValueError", "%s", said);
-	return false;
-}
 
 /* A word; false: raised. */
 static bool
 put_word(struct hr_rex_call *c, struct hr_buf *text, struct hr_span s)
 {
 	if (memchr(s.p, '\0', s.len) != NULL)
-		return raise_value(c, "embedded null byte");
+		return hr_rex_raisef(c->ret, "builtins.ValueError", "embedded null byte");
 	hr_buf_addc(text, ' ');
 	hr_shell_quote(text, s.p, s.len);
 	return true;
@@ -131,27 +121,24 @@ put_environment(struct hr_rex_call *c, struct json_object *env, struct hr_buf *t
 	HR_BUF(word, HR_JSON_BODY_MAX);
 	HR_BUF(tmp, HR_JSON_BODY_MAX);
 	struct hr_span s;
-	bool ok = true;
 
 	json_object_object_foreach(env, key, value)
 	{
 		s.p = hr_json_key(key, &tmp, &s.len);
-		if (s.len == 0 || memchr(s.p, '=', s.len) != NULL) {
-			ok = raise_value(c, "illegal environment variable name");
-			break;
-		}
+		if (s.len == 0 || memchr(s.p, '=', s.len) != NULL)
+			return hr_rex_raisef(
+			    c->ret, "builtins.ValueError", "illegal environment variable name");
 		hr_buf_reset(&word);
 		hr_buf_add(&word, s.p, s.len);
 		hr_buf_addc(&word, '=');
 		s.p = hr_json_str(value, &s.len);
 		hr_buf_add(&word, s.p, s.len);
-		ok = put_word(c, text, hr_span_of_buf(&word));
-		if (!ok)
-			break;
+		if (!put_word(c, text, hr_span_of_buf(&word)))
+			return false;
 	}
 	if (word.fail != HR_OK || tmp.fail != HR_OK)
 		text->fail = HR_E_NOMEM;
-	return ok;
+	return true;
 }
 
 /* The program as it was named. */
@@ -168,7 +155,6 @@ static bool
 compose(struct hr_rex_call *c, const struct execution *x, struct hr_buf *text)
 {
 	struct json_object *v = hr_json_at(c->body, "command"), *env = hr_json_at(c->body, "env");
-	bool ok = true;
 	size_t i;
 
 	hr_buf_addf(text, "(exec </dev/null >|%s/%s", x->tmp, x->out.name);
@@ -177,23 +163,20 @@ compose(struct hr_rex_call *c, const struct execution *x, struct hr_buf *text)
 	else
 		hr_buf_addf(text, " 2>|%s/%s", x->tmp, x->err.name);
 	hr_buf_addf(text, "; exec env%s --", env != NULL ? " -i" : "");
-	if (env != NULL)
-		ok = put_environment(c, env, text);
+	if (env != NULL && !put_environment(c, env, text))
+		return false;
 	if (hr_rex_true(c, "shell"))
 		hr_buf_adds(text, " /bin/sh -c");
 	else if (memchr(program(c).p, '=', program(c).len) != NULL)
 		hr_buf_adds(
 		    text, " sh -c 'exec \"$0\" \"$@\"'"); /* env would take it for a variable */
-	if (ok && hr_json_type(v) == HR_PY_STR)
-		ok = put_word(c, text, hr_rex_str(c, "command"));
-	for (i = 0; ok && i < hr_json_count(v); i++)
-		ok = put_word(c, text, listed(v, i));
+	if (hr_json_type(v) == HR_PY_STR && !put_word(c, text, hr_rex_str(c, "command")))
+		return false;
+	for (i = 0; i < hr_json_count(v); i++)
+		if (!put_word(c, text, listed(v, i)))
+			return false;
 	hr_buf_addc(text, ')');
-	if (ok && hr_buf_check(text, NULL) < 0) {
-		hr_answer_generic(c->ret);
-		ok = false;
-	}
-	return ok;
+	return hr_buf_check(text, NULL) == 0 || hr_answer_generic(c->ret);
 }
 
 /* As the shell's user may see it. False: raised. */
@@ -205,20 +188,16 @@ check_directory(struct hr_rex_call *c, struct hr_span cwd)
 	int fd, sys = 0;
 
 	if (memchr(cwd.p, '\0', cwd.len) != NULL)
-		return raise_value(c, "embedded null byte");
+		return hr_rex_raisef(c->ret, "builtins.ValueError", "embedded null byte");
 	hr_account_find(&shell, c->w->shell_uid);
-	if (hr_account_enter(&shell, &own) < 0) {
-		hr_rex_raise_os(c->ret, errno, NULL);
-		return false;
-	}
+	if (hr_account_enter(&shell, &own) < 0)
+		return hr_rex_raise_os(c->ret, errno, NULL);
 	fd = open(cwd.p, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || faccessat(fd, ".", X_OK, AT_EACCESS) < 0)
 		sys = errno;
 	hr_fd_close(&fd);
 	hr_account_leave(&own);
-	if (sys != 0)
-		hr_rex_raise_os(c->ret, sys, cwd.p);
-	return sys == 0;
+	return sys == 0 || hr_rex_raise_os(c->ret, sys, cwd.p);
 }
 
 /* ---- the answer ---- */
@@ -342,27 +321,23 @@ static void
 execute(struct hr_rex_call *c)
 {
 	struct hr_span cwd = hr_rex_str(c, "cwd");
-	struct hr_rex_result result;
+	HR_CLEAN(hr_rex_result_done) struct hr_rex_result result = {0};
 	struct execution x;
 	HR_BUF(text, TEXT_MAX);
 
-	if (cwd.p != NULL && !check_directory(c, cwd)) {
-		; /* raised */
-	} else if (open_files(&x, c->w->shell_uid) < 0) {
+	if (cwd.p != NULL && !check_directory(c, cwd))
+		return;
+	if (open_files(&x, c->w->shell_uid) < 0)
 		hr_rex_raise_os(c->ret, errno, x.tmp);
-		close_files(&x);
-	} else {
-		if (compose(c, &x, &text) &&
-		    hr_rex_run(c, NULL, cwd.p, hr_span_of_buf(&text), hr_rex_limit_s(c),
-			hr_span_of("swerex:execute"), &result)) {
-			if (result.exit_code < 0)
-				raise_late(c);
-			else
-				answer(c, &x, result.exit_code);
-			json_object_put(result.o);
-		}
-		close_files(&x);
+	else if (compose(c, &x, &text) &&
+		 hr_rex_run(c, NULL, cwd.p, hr_span_of_buf(&text), hr_rex_limit_s(c),
+		     hr_span_of("swerex:execute"), &result)) {
+		if (result.exit_code < 0)
+			raise_late(c);
+		else
+			answer(c, &x, result.exit_code);
 	}
+	close_files(&x);
 }
 
 void

@@ -138,32 +138,24 @@ decode(struct hr_rex_call *c, const struct hr_buf *bytes, struct hr_buf *text)
 		charset = encoding.len < sizeof(name)
 			      ? hr_charset_find(name, strlen(name), &is_text)
 			      : NULL;
-	if (charset == NULL || !is_text) {
-		hr_rex_raisef(c->ret, "builtins.LookupError", "unknown encoding: %.100s",
+	if (charset == NULL || !is_text)
+		return hr_rex_raisef(c->ret, "builtins.LookupError", "unknown encoding: %.100s",
 		    encoding.p != NULL ? encoding.p : "");
-		return false;
-	}
-	if (!handler_of(errors, &how)) {
-		hr_rex_raisef(c->ret, "builtins.LookupError", "unknown error handler name '%.100s'",
-		    errors.p);
-		return false;
-	}
-	if (!plain && how != STRICT) {
-		hr_rex_raisef(c->ret, "builtins.LookupError",
+	if (!handler_of(errors, &how))
+		return hr_rex_raisef(c->ret, "builtins.LookupError",
+		    "unknown error handler name '%.100s'", errors.p);
+	if (!plain && how != STRICT)
+		return hr_rex_raisef(c->ret, "builtins.LookupError",
 		    "errors='%.100s' is offered for UTF-8 and ASCII only, not for %.100s", errors.p,
 		    encoding.p);
-		return false;
-	}
 	if (hr_is_one_of(name, ascii) || (plain && how != STRICT))
 		ok = decode_loosely(text, bytes, hr_is_one_of(name, ascii), how, &why);
 	else
 		ok = hr_charset_decode(charset, hr_buf_str(bytes), bytes->len, text, &why) == 0;
-	if (!ok)
-		hr_rex_raise(c->ret,
-		    how == SURROGATE ? "builtins.UnicodeEncodeError"
-				     : "builtins.UnicodeDecodeError",
-		    &why, "");
-	return ok;
+	return ok ||
+	       hr_rex_raise(c->ret,
+		   how == SURROGATE ? "builtins.UnicodeEncodeError" : "builtins.UnicodeDecodeError",
+		   &why, "");
 }
 
 void
@@ -201,21 +193,17 @@ make_parent(struct hr_rex_call *c, const char *path)
 	HR_BUF(why, WHY_MAX);
 	struct stat st;
 	size_t made;
-	bool ok = true;
 
-	if (dir == NULL) {
-		hr_answer_generic(c->ret);
-		ok = false;
-	} else if (slash > dir) {
-		*slash = '\0';
-		ok = hr_target_mkdirs(dir, &made, &why) == 0;
-		if (!ok)
-			hr_rex_raise_os_text(c->ret, &why);
-		else if (stat(dir, &st) == 0 && !S_ISDIR(st.st_mode))
-			hr_rex_raise_os(c->ret, EEXIST, dir);
-		ok = ok && c->ret->status == 200;
-	}
-	return ok;
+	if (dir == NULL)
+		return hr_answer_generic(c->ret);
+	if (slash == NULL || slash == dir)
+		return true;
+	*slash = '\0';
+	if (hr_target_mkdirs(dir, &made, &why) < 0)
+		return hr_rex_raise_os_text(c->ret, &why);
+	if (stat(dir, &st) == 0 && !S_ISDIR(st.st_mode))
+		return hr_rex_raise_os(c->ret, EEXIST, dir);
+	return true;
 }
 
 /* A new file's owner is the sandbox's user. 0 or -1 with errno. */
@@ -243,9 +231,7 @@ place(struct hr_rex_call *c, const char *path, const char *given, struct hr_span
 		else
 			hr_atomic_abort(&a);
 	}
-	if (r < 0)
-		hr_rex_raise_os(c->ret, err.sys != 0 ? err.sys : EINVAL, given);
-	return r == 0;
+	return r == 0 || hr_rex_raise_os(c->ret, err.sys != 0 ? err.sys : EINVAL, given);
 }
 
 static void
@@ -375,15 +361,12 @@ receive(struct hr_rex_call *c, struct upload *u)
 	}
 	hr_worker_stage(c->w, HR_STAGE_RUNNING);
 	if (fine < 0 || n < 0 || u->target.fail != HR_OK || u->unzip.fail != HR_OK)
-		hr_answer_detail(c->ret, 400, "There was an error parsing the body");
-	else if (u->sys < 0)
-		hr_rex_refuse(c->ret, "missing", ",\"file\"", "Field required", "null", NULL);
-	else if (!u->has_target)
-		hr_rex_refuse(
-		    c->ret, "missing", ",\"target_path\"", "Field required", "null", NULL);
-	else
-		return true;
-	return false;
+		return hr_answer_detail(c->ret, 400, "There was an error parsing the body");
+	if (u->sys < 0)
+		return hr_rex_refuse(
+		    c->ret, "missing", ",\"file\"", "Field required", "null", NULL);
+	return u->has_target ||
+	       hr_rex_refuse(c->ret, "missing", ",\"target_path\"", "Field required", "null", NULL);
 }
 
 static void
@@ -448,10 +431,8 @@ place_upload(struct hr_rex_call *c, const struct upload *u, const char *path)
 	else if (hr_target_open(&t, dir, leaf, c->w->work_dir, &why) == 0)
 		r = copy_to(c, u, &t, &s) < 0 ? hr_oserror_put(&why, errno, path)
 					      : hr_spool_place(&s, &t, &why);
-	if (r < 0)
-		hr_rex_raise_os_text(c->ret, &why);
 	hr_spool_close(&s);
-	return r == 0;
+	return r == 0 || hr_rex_raise_os_text(c->ret, &why);
 }
 
 /* Putting the same bytes there once more changes nothing, so that no journal is needed. */

@@ -106,7 +106,7 @@ add(struct errors *e, const char *type, const char *where, const char *msg,
 	hr_buf_addc(&e->b, '}');
 }
 
-void
+bool
 hr_rex_refuse(struct hr_answer *ret, const char *type, const char *where, const char *msg,
     const char *input, const char *ctx)
 {
@@ -119,6 +119,7 @@ hr_rex_refuse(struct hr_answer *ret, const char *type, const char *where, const 
 	if (ctx != NULL)
 		hr_buf_addf(&ret->body, ",\"ctx\":{%s}", ctx);
 	hr_buf_adds(&ret->body, "}]}");
+	return false;
 }
 
 /* ---- values ---- */

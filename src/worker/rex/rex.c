@@ -18,7 +18,7 @@
 
 /* ---- answers ---- */
 
-void
+bool
 hr_rex_raise(
     struct hr_answer *ret, const char *class, const struct hr_buf *message, const char *extra)
 {
@@ -36,9 +36,10 @@ hr_rex_raise(
 	hr_buf_add(&ret->body, hr_buf_str(&text), text.len);
 	if (failed || text.fail != HR_OK)
 		hr_answer_generic(ret);
+	return false;
 }
 
-void
+bool
 hr_rex_raisef(struct hr_answer *ret, const char *class, const char *fmt, ...)
 {
 	char text[4096];
@@ -49,7 +50,7 @@ hr_rex_raisef(struct hr_answer *ret, const char *class, const char *fmt, ...)
 	(void)vsnprintf(text, sizeof(text), fmt, ap); /* cut short at worst */
 	va_end(ap);
 	hr_buf_adds(&message, text);
-	hr_rex_raise(ret, class, &message, "");
+	return hr_rex_raise(ret, class, &message, "");
 }
 
 static const struct {
@@ -70,16 +71,16 @@ class_of(int sys)
 	return "builtins.OSError";
 }
 
-void
+bool
 hr_rex_raise_os(struct hr_answer *ret, int sys, const char *path)
 {
 	HR_BUF(text, WHY_MAX);
 
 	(void)hr_oserror_put(&text, sys, path);
-	hr_rex_raise(ret, class_of(sys), &text, "");
+	return hr_rex_raise(ret, class_of(sys), &text, "");
 }
 
-void
+bool
 hr_rex_raise_os_text(struct hr_answer *ret, struct hr_buf *text)
 {
 	static const char head[] = "[Errno ";
@@ -88,29 +89,26 @@ hr_rex_raise_os_text(struct hr_answer *ret, struct hr_buf *text)
 		      ? (int)strtol(p + sizeof(head) - 1, NULL, 10)
 		      : 0;
 
-	hr_rex_raise(ret, class_of(sys), text, "");
+	return hr_rex_raise(ret, class_of(sys), text, "");
 }
 
-void
+bool
 hr_rex_pass(struct hr_answer *ret, const struct hr_answer *inner)
 {
 	HR_PUT struct json_object *body = NULL;
-	struct hr_buf text;
+	HR_BUF(text, WHY_MAX);
 	const char *detail = NULL;
 
 	if (hr_json_decode(hr_buf_str(&inner->body), inner->body.len, &body, NULL) == 0)
 		detail = hr_json_text_at(body, "detail");
 	if (detail == NULL)
 		detail = "the sandbox could not do that";
-	if (inner->status == 503) { /* nothing was done */
-		hr_answer_detail(ret, 503, detail);
-		ret->retry_after_s = inner->retry_after_s;
-	} else {
-		hr_buf_init(&text, WHY_MAX);
-		hr_buf_adds(&text, detail);
-		hr_rex_raise(ret, "builtins.RuntimeError", &text, "");
-		hr_buf_done(&text);
-	}
+	hr_buf_adds(&text, detail);
+	if (inner->status != 503)
+		return hr_rex_raise(ret, "builtins.RuntimeError", &text, "");
+	hr_answer_detail(ret, 503, detail); /* nothing was done */
+	ret->retry_after_s = inner->retry_after_s;
+	return false;
 }
 
 /* ---- at most once ---- */
@@ -179,29 +177,23 @@ bool
 hr_rex_take_body(struct hr_rex_call *c, const struct hr_rex_model *m)
 {
 	struct hr_json_error e;
-	struct hr_buf where, ctx;
+	HR_BUF(where, 64);
+	HR_BUF(ctx, 1024);
 
-	if (hr_worker_body(c->w, c->r, HR_JSON_BODY_MAX, c->ret) < 0)
+	if (!hr_worker_body(c->w, c->r, HR_JSON_BODY_MAX, c->ret))
 		return false;
 	if (c->w->body.len == 0 ||
 	    hr_json_decode(hr_buf_str(&c->w->body), c->w->body.len, &c->body, &e) == 0)
 		return hr_rex_check(m, c->body, c->ret);
-	if (e.verdict == HR_JSON_NOMEM) {
-		hr_answer_generic(c->ret);
-	} else if (e.verdict != HR_JSON_SYNTAX) {
-		hr_answer_detail(c->ret, 400, "There was an error parsing the body");
-	} else {
-		hr_buf_init(&where, 64);
-		hr_buf_init(&ctx, 1024);
-		hr_buf_addf(&where, ",%zu", e.pos);
-		hr_buf_adds(&ctx, "\"error\":");
-		(void)hr_json_put_str(&ctx, e.text, strlen(e.text), HR_JSON_REPLACE);
-		hr_rex_refuse(c->ret, "json_invalid", hr_buf_str(&where), "JSON decode error", "{}",
-		    hr_buf_str(&ctx));
-		hr_buf_done(&where);
-		hr_buf_done(&ctx);
-	}
-	return false;
+	if (e.verdict == HR_JSON_NOMEM)
+		return hr_answer_generic(c->ret);
+	if (e.verdict != HR_JSON_SYNTAX)
+		return hr_answer_detail(c->ret, 400, "There was an error parsing the body");
+	hr_buf_addf(&where, ",%zu", e.pos);
+	hr_buf_adds(&ctx, "\"error\":");
+	(void)hr_json_put_str(&ctx, e.text, strlen(e.text), HR_JSON_REPLACE);
+	return hr_rex_refuse(c->ret, "json_invalid", hr_buf_str(&where), "JSON decode error", "{}",
+	    hr_buf_str(&ctx));
 }
 
 void
@@ -211,21 +203,15 @@ hr_handle_rex(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 	const char *path = hr_buf_str(r->path) + sizeof(PREFIX) - 1;
 	size_t i = 0, n = sizeof(routes) / sizeof(routes[0]);
 
-	if (!has_key(w, r)) {
-		if (r->rex_key[0] == '\0')
-			hr_answer_detail(ret, 403, "Not authenticated");
-		else
-			hr_answer_detail(ret, 401, "Invalid API Key");
-		return;
-	}
-	if (!hr_request_from_here(r)) {
-		hr_answer_detail(ret, 403, "This origin may not come in");
-		return;
-	}
 	while (i < n && (strlen(path) != r->path->len - (sizeof(PREFIX) - 1) ||
 			    strcmp(routes[i].path, path) != 0))
 		i++;
-	if (i == n)
+	if (!has_key(w, r))
+		hr_answer_detail(ret, r->rex_key[0] == '\0' ? 403 : 401,
+		    r->rex_key[0] == '\0' ? "Not authenticated" : "Invalid API Key");
+	else if (!hr_request_from_here(r))
+		hr_answer_detail(ret, 403, "This origin may not come in");
+	else if (i == n)
 		hr_answer_detail(ret, 404, "Not Found");
 	else if (strcmp(routes[i].method, r->method) != 0)
 		hr_answer_detail(ret, 405, "Method Not Allowed");

@@ -56,8 +56,8 @@ extern const struct hr_rex_model hr_rex_create_model, hr_rex_run_model, hr_rex_c
 
 /* False: answered, in FastAPI's words. body NULL: null. */
 bool hr_rex_check(const struct hr_rex_model *m, struct json_object *body, struct hr_answer *ret);
-/* No body, or none that can be read: a 422 of one entry. `where` is behind "body" in loc. */
-void hr_rex_refuse(struct hr_answer *ret, const char *type, const char *where, const char *msg,
+/* No body, or none that can be read: a 422 of one entry. `where` is behind "body" in loc. False. */
+bool hr_rex_refuse(struct hr_answer *ret, const char *type, const char *where, const char *msg,
     const char *input, const char *ctx);
 
 /* Of a body that was checked. p is NULL where it was left out or null. */
@@ -70,16 +70,16 @@ bool hr_rex_true(const struct hr_rex_call *c, const char *name);
 /* The body, checked; false: answered. */
 bool hr_rex_take_body(struct hr_rex_call *c, const struct hr_rex_model *m);
 /* An exception that the client raises again: `class` with its module, message, and extra_info as
- * JSON ("" for none). */
-void hr_rex_raise(
+ * JSON ("" for none). These return false. */
+bool hr_rex_raise(
     struct hr_answer *ret, const char *class, const struct hr_buf *message, const char *extra);
-void hr_rex_raisef(struct hr_answer *ret, const char *class, const char *fmt, ...)
+bool hr_rex_raisef(struct hr_answer *ret, const char *class, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* An OSError; path NULL: without one. text: of hr_oserror_put(), from which the class is taken. */
-void hr_rex_raise_os(struct hr_answer *ret, int sys, const char *path);
-void hr_rex_raise_os_text(struct hr_answer *ret, struct hr_buf *text);
+bool hr_rex_raise_os(struct hr_answer *ret, int sys, const char *path);
+bool hr_rex_raise_os_text(struct hr_answer *ret, struct hr_buf *text);
 /* A status other than 200 of what was asked for inside: 503 as it is, all else is an exception. */
-void hr_rex_pass(struct hr_answer *ret, const struct hr_answer *inner);
+bool hr_rex_pass(struct hr_answer *ret, const struct hr_answer *inner);
 
 /* At most once, by the name that the client gave its request: enter, work, leave. False: answered.
  * What is done by hr_rex_run() under the request's own name must stand outside of the two. A 503
@@ -97,14 +97,15 @@ void hr_rex_close_all(struct hr_rex_call *c);
 
 /* ---- run.c ---- */
 
-/* What came of a `run` action. */
+/* What came of a `run` action; hr_rex_result_done() puts the observation. */
 struct hr_rex_result {
 	int64_t exit_code;      /* -1: it goes on, or was not begun */
 	bool refused;           /* it was not begun, since another one runs */
 	bool not_ready;         /* raised: it was not begun, since the shell is not at its prompt */
-	struct json_object *o;  /* the observation, the caller's */
+	struct json_object *o;  /* the observation */
 	struct hr_span content; /* of it */
 };
+void hr_rex_result_done(struct hr_rex_result *r);
 /* Runs `text` in that shell (NULL: a new one for this alone, in dir). key "" : by the request's
  * name, in the journal; else outside of it. False: raised. */
 bool hr_rex_run(struct hr_rex_call *c, const char *session, const char *dir, struct hr_span text,

@@ -88,13 +88,11 @@ hr_rex_output(const struct hr_shell_place *place, uint64_t from, uint64_t end, s
     struct hr_err *err)
 {
 	HR_BUF(raw, HR_REX_OUTPUT_MAX + 1);
-	int r = 0;
 
-	if (from < end)
-		r = hr_command_output(place, &from, end, HR_REX_OUTPUT_MAX, &raw, err);
-	if (r == 0)
-		hr_rex_clean(out, hr_buf_str(&raw), raw.len);
-	return r < 0 ? -1 : hr_buf_check(out, err);
+	if (from < end && hr_command_output(place, &from, end, HR_REX_OUTPUT_MAX, &raw, err) < 0)
+		return -1;
+	hr_rex_clean(out, hr_buf_str(&raw), raw.len);
+	return hr_buf_check(out, err);
 }
 
 /* ---- the action ---- */
@@ -143,30 +141,29 @@ begins(struct hr_span s, const char *with)
 	return s.len >= n && memcmp(s.p, with, n) == 0;
 }
 
+void
+hr_rex_result_done(struct hr_rex_result *r)
+{
+	json_object_put(r->o);
+	*r = (struct hr_rex_result){.exit_code = -1};
+}
+
 /* Of the answer, which has status 200. False: raised. */
 static bool
 take(struct hr_rex_call *c, const struct hr_answer *inner, struct hr_rex_result *ret)
 {
 	struct json_object *meta;
-	struct hr_buf text;
+	HR_BUF(text, HR_ANSWER_MAX);
 
-	*ret = (struct hr_rex_result){.exit_code = -1};
 	if (hr_json_decode(hr_buf_str(&inner->body), inner->body.len, &ret->o, NULL) < 0 ||
-	    hr_json_type(ret->o) != HR_PY_DICT) {
-		json_object_put(ret->o);
-		hr_rex_raisef(c->ret, "builtins.RuntimeError", "the shell's answer cannot be read");
-		return false;
-	}
+	    hr_json_type(ret->o) != HR_PY_DICT)
+		return hr_rex_raisef(
+		    c->ret, "builtins.RuntimeError", "the shell's answer cannot be read");
 	ret->content = hr_json_span_or(ret->o, "content", "");
 	if (hr_json_str_is(hr_json_at(ret->o, "observation"), "error")) {
-		hr_buf_init(&text, HR_ANSWER_MAX);
 		hr_buf_add(&text, ret->content.p, ret->content.len);
-		hr_rex_raise(c->ret, "builtins.RuntimeError", &text, "");
-		hr_buf_done(&text);
 		ret->not_ready = begins(ret->content, "ERROR: The shell is not ready");
-		json_object_put(ret->o);
-		ret->o = NULL;
-		return false;
+		return hr_rex_raise(c->ret, "builtins.RuntimeError", &text, "");
 	}
 	meta = hr_json_at(hr_json_at(ret->o, "extras"), "metadata");
 	ret->exit_code = meta != NULL ? hr_json_int_at(meta, "exit_code") : -1;
@@ -179,40 +176,30 @@ bool
 hr_rex_run(struct hr_rex_call *c, const char *session, const char *dir, struct hr_span text,
     double timeout_s, struct hr_span key, struct hr_rex_result *ret)
 {
-	struct json_object *action = action_of(dir, session == NULL, text, timeout_s);
-	struct hr_answer inner;
-	bool ok = false;
+	HR_PUT struct json_object *action = action_of(dir, session == NULL, text, timeout_s);
+	HR_CLEAN(hr_answer_done) struct hr_answer inner;
 
+	hr_answer_init(&inner);
+	hr_rex_result_done(ret);
 	/* the answer's note has the name when the call is no more */
-	*ret = (struct hr_rex_result){.exit_code = -1};
 	hr_buf_reset(&c->w->session);
 	hr_buf_adds(&c->w->session, session != NULL ? session : "");
-	if (action == NULL || hr_buf_check(&c->w->session, NULL) < 0) {
-		json_object_put(action);
-		hr_answer_generic(c->ret);
-		return false;
-	}
+	if (action == NULL || hr_buf_check(&c->w->session, NULL) < 0)
+		return hr_answer_generic(c->ret);
 	if (session != NULL)
 		session = hr_buf_str(&c->w->session);
-	hr_answer_init(&inner);
 	if (key.len > 0)
 		perform(c, session, action, key, &inner);
 	else
 		hr_execute_action(c->w, c->r, session, action, key, &inner);
-	json_object_put(action);
 	c->ret->note = inner.note;
 	hr_buf_reset(&c->ret->key);
 	hr_buf_add(&c->ret->key, hr_buf_str(&inner.key), inner.key.len);
 	if (inner.status == 503 && key.len > 0 &&
 	    session != NULL) /* its keeper may be the second */
-		hr_rex_raisef(c->ret, "builtins.RuntimeError",
+		return hr_rex_raisef(c->ret, "builtins.RuntimeError",
 		    "the shell cannot be reached; it is not known whether the command was begun");
-	else if (inner.status != 200)
-		hr_rex_pass(c->ret, &inner);
-	else
-		ok = take(c, &inner, ret);
-	hr_answer_done(&inner);
-	return ok;
+	return inner.status == 200 ? take(c, &inner, ret) : hr_rex_pass(c->ret, &inner);
 }
 
 /* ---- the observation ---- */
@@ -292,21 +279,19 @@ hr_rex_begin(const struct hr_shell_place *place, const struct hr_command_state *
 	uint64_t n = hr_command_echo(place, s->log_start, text), echo = text.len + 2;
 	struct hr_session_state state;
 	HR_BUF(frame, HR_FRAME_MAX);
-	bool r = n > 0;
 	size_t i;
 
 	*ret = s->log_start + n;
-	if (r)
+	if (n > 0)
 		return true;
 	for (i = 0; i < text.len; i++)
 		echo += text.p[i] == '\n';
 	/* it is no longer kept: then all that is was printed by the command */
-	if (hr_shell_state(place, &frame, &state, NULL) == 0 &&
-	    state.log_start >= s->log_start + echo) {
-		*ret = state.log_start;
-		r = true;
-	}
-	return r;
+	if (hr_shell_state(place, &frame, &state, NULL) < 0 ||
+	    state.log_start < s->log_start + echo)
+		return false;
+	*ret = state.log_start;
+	return true;
 }
 
 /* ---- a command ---- */
@@ -319,14 +304,10 @@ compose(struct hr_rex_call *c, struct hr_span command, struct hr_buf *text)
 	size_t slashes = 0;
 	bool several;
 
-	if (memchr(command.p, '\0', command.len) != NULL) {
-		hr_rex_raisef(c->ret, "builtins.ValueError", "embedded null byte");
-		return false;
-	}
-	if (hr_shell_split(command.p, command.len, &pieces, NULL) < 0) {
-		hr_answer_generic(c->ret);
-		return false;
-	}
+	if (memchr(command.p, '\0', command.len) != NULL)
+		return hr_rex_raisef(c->ret, "builtins.ValueError", "embedded null byte");
+	if (hr_shell_split(command.p, command.len, &pieces, NULL) < 0)
+		return hr_answer_generic(c->ret);
 	while (slashes < command.len && command.p[command.len - 1 - slashes] == '\\')
 		slashes++;
 	/* one that ends in a backslash goes on in the next line for bash */
@@ -337,10 +318,8 @@ compose(struct hr_rex_call *c, struct hr_span command, struct hr_buf *text)
 	hr_buf_add(text, command.p, command.len);
 	if (several) /* twice: the first may belong to a backslash */
 		hr_buf_adds(text, "\n\n}");
-	if (hr_buf_check(text, NULL) < 0) {
-		hr_answer_generic(c->ret);
-		return false;
-	}
+	if (hr_buf_check(text, NULL) < 0)
+		return hr_answer_generic(c->ret);
 	return hr_rex_syntax(c, command);
 }
 
@@ -428,7 +407,7 @@ static void
 run(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_span command)
 {
 	static const int64_t zero = 0;
-	struct hr_rex_result result;
+	HR_CLEAN(hr_rex_result_done) struct hr_rex_result result = {0};
 	HR_BUF(buf, TEXT_MAX);
 	struct hr_span text;
 
@@ -439,16 +418,14 @@ run(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_span co
 		return;
 	}
 	hr_utf8_strip(&command.p, &command.len); /* as the keeper does */
-	if (compose(c, command, &buf)) {
-		text = hr_span_of_buf(&buf);
-		if (hr_json_count(hr_json_at(c->body, "expect")) > 0) {
-			hr_rex_talk(c, place, text);
-		} else if (hr_rex_run(c, place->session, NULL, text, hr_rex_limit_s(c),
-			       (struct hr_span){"", 0}, &result)) {
-			finish(c, place, text, &result);
-			json_object_put(result.o);
-		}
-	}
+	if (!compose(c, command, &buf))
+		return;
+	text = hr_span_of_buf(&buf);
+	if (hr_json_count(hr_json_at(c->body, "expect")) > 0)
+		hr_rex_talk(c, place, text);
+	else if (hr_rex_run(c, place->session, NULL, text, hr_rex_limit_s(c),
+		     (struct hr_span){"", 0}, &result))
+		finish(c, place, text, &result);
 }
 
 double

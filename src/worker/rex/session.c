@@ -30,8 +30,8 @@ shell_name(const struct hr_rex_call *c, char *name)
 		    hr_hash(HR_HASH, given.p, given.len));
 }
 
-/* `said` with the name in its place: %s is it, %r its repr. */
-static void
+/* `said` with the name in its place: %s is it, %r its repr. False. */
+static bool
 raise_session(struct hr_rex_call *c, const char *class, const char *said, bool repr)
 {
 	struct hr_span given = hr_rex_str(c, "session");
@@ -45,7 +45,7 @@ raise_session(struct hr_rex_call *c, const char *class, const char *said, bool r
 	else
 		hr_buf_add(&text, given.p, given.len);
 	hr_buf_adds(&text, said);
-	hr_rex_raise(c->ret, class, &text, "");
+	return hr_rex_raise(c->ret, class, &text, "");
 }
 
 /* A name of shell_name(): others that begin like it are not ours. */
@@ -66,8 +66,8 @@ hr_rex_place(struct hr_rex_call *c, char *name, struct hr_shell_place *ret_place
 	*ret_place = (struct hr_shell_place){.run_dir = c->w->run_dir, .session = name};
 	if (hr_shell_is_there(ret_place))
 		return true;
-	raise_session(c, "swerex.exceptions.SessionDoesNotExistError", " does not exist", true);
-	return false;
+	return raise_session(
+	    c, "swerex.exceptions.SessionDoesNotExistError", " does not exist", true);
 }
 
 /* What the files say that are read at first. */
@@ -76,11 +76,10 @@ source(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_buf 
 {
 	struct json_object *list = hr_json_at(c->body, "startup_source");
 	double limit_s = hr_rex_number(c, "startup_timeout", 1);
-	struct hr_rex_result result;
+	HR_CLEAN(hr_rex_result_done) struct hr_rex_result result = {0};
 	HR_BUF(text, HR_JSON_BODY_MAX);
 	size_t i, len;
 	const char *p;
-	bool ok;
 
 	if (hr_json_count(list) == 0)
 		return true;
@@ -89,20 +88,15 @@ source(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_buf 
 		hr_buf_adds(&text, i > 0 ? "; source " : "source ");
 		hr_shell_quote(&text, p, len);
 	}
-	ok = hr_rex_run(c, place->session, NULL, hr_span_of_buf(&text), limit_s,
-	    hr_span_of("swerex:source"), &result);
-	if (ok) {
-		ok = result.exit_code >= 0;
-		if (ok) {
-			hr_buf_add(out, result.content.p, result.content.len);
-			hr_buf_adds(out, out->len > 0 ? "\n" : "");
-		} else {
-			hr_rex_raisef(c->ret, "swerex.exceptions.CommandTimeoutError",
-			    "the startup files took longer than %g seconds", limit_s);
-		}
-		json_object_put(result.o);
-	}
-	return ok;
+	if (!hr_rex_run(c, place->session, NULL, hr_span_of_buf(&text), limit_s,
+		hr_span_of("swerex:source"), &result))
+		return false;
+	if (result.exit_code < 0)
+		return hr_rex_raisef(c->ret, "swerex.exceptions.CommandTimeoutError",
+		    "the startup files took longer than %g seconds", limit_s);
+	hr_buf_add(out, result.content.p, result.content.len);
+	hr_buf_adds(out, out->len > 0 ? "\n" : "");
+	return true;
 }
 
 static void
@@ -110,7 +104,7 @@ create(struct hr_rex_call *c)
 {
 	char name[HR_REX_SESSION];
 	const struct hr_shell_place place = {.run_dir = c->w->run_dir, .session = name};
-	struct hr_answer inner;
+	HR_CLEAN(hr_answer_done) struct hr_answer inner;
 	HR_BUF(out, HR_ANSWER_MAX);
 	bool made;
 
@@ -129,7 +123,6 @@ create(struct hr_rex_call *c)
 		hr_answer_reset(&inner); /* said; a shell that is not as it was wanted goes */
 		(void)hr_live_end(c->w, name, &inner);
 	}
-	hr_answer_done(&inner);
 }
 
 void
@@ -145,18 +138,15 @@ hr_rex_create(struct hr_rex_call *c)
 static bool
 end(struct hr_rex_call *c, const char *name)
 {
-	struct hr_answer inner;
-	bool ok;
+	HR_CLEAN(hr_answer_done) struct hr_answer inner;
 
 	hr_answer_init(&inner);
-	ok = hr_live_end(c->w, name, &inner);
-	if (!ok && inner.status == 404)
-		raise_session(
-		    c, "swerex.exceptions.SessionDoesNotExistError", " does not exist", true);
-	else if (!ok)
-		hr_rex_pass(c->ret, &inner);
-	hr_answer_done(&inner);
-	return ok;
+	if (hr_live_end(c->w, name, &inner))
+		return true;
+	if (inner.status != 404)
+		return hr_rex_pass(c->ret, &inner);
+	return raise_session(
+	    c, "swerex.exceptions.SessionDoesNotExistError", " does not exist", true);
 }
 
 void
@@ -175,28 +165,27 @@ hr_rex_close_one(struct hr_rex_call *c)
 void
 hr_rex_close_all(struct hr_rex_call *c)
 {
-	struct hr_answer inner;
+	HR_CLEAN(hr_answer_done) struct hr_answer inner;
 	HR_BUF(names, HR_CHANNEL_ANSWER_MAX);
 	const char *p;
 
-	if (hr_worker_body(c->w, c->r, HR_JSON_BODY_MAX, c->ret) < 0)
-		return;
 	hr_answer_init(&inner);
+	if (!hr_worker_body(c->w, c->r, HR_JSON_BODY_MAX, c->ret))
+		return;
 	if (!hr_live_names(c->w, &names, &inner)) {
 		hr_rex_pass(c->ret, &inner);
-	} else {
-		for (p = hr_buf_str(&names); p < names.p + names.len; p += strlen(p) + 1) {
-			if (!is_ours(p))
-				continue;
-			hr_answer_reset(&inner);
-			/* one that has gone meanwhile is what was wanted */
-			if (!hr_live_end(c->w, p, &inner) && inner.status != 404)
-				break;
-		}
-		if (inner.status == 200 || inner.status == 404)
-			hr_buf_adds(&c->ret->body, "{}");
-		else
-			hr_rex_pass(c->ret, &inner);
+		return;
 	}
-	hr_answer_done(&inner);
+	for (p = hr_buf_str(&names); p < names.p + names.len; p += strlen(p) + 1) {
+		if (!is_ours(p))
+			continue;
+		hr_answer_reset(&inner);
+		/* one that has gone meanwhile is what was wanted */
+		if (!hr_live_end(c->w, p, &inner) && inner.status != 404)
+			break;
+	}
+	if (inner.status == 200 || inner.status == 404)
+		hr_buf_adds(&c->ret->body, "{}");
+	else
+		hr_rex_pass(c->ret, &inner);
 }

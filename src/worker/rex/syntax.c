@@ -44,8 +44,8 @@ ask_bash(const struct hr_worker *w, struct hr_span text, struct hr_buf *said, st
 	char *const envp[] = {path, locale, NULL};
 	struct hr_account shell;
 	struct hr_spawn_user user;
-	int in = hr_fd_of_bytes(text.p, text.len, NULL),
-	    out = memfd_create("handrail", MFD_CLOEXEC), code = -1;
+	HR_CLOSE int in = hr_fd_of_bytes(text.p, text.len, NULL);
+	HR_CLOSE int out = memfd_create("handrail", MFD_CLOEXEC);
 	struct hr_spawn_fd fds[2] = {{in, STDIN_FILENO}, {out, STDERR_FILENO}};
 	struct hr_spawn s = {.path = argv[0],
 	    .argv = argv,
@@ -55,31 +55,27 @@ ask_bash(const struct hr_worker *w, struct hr_span text, struct hr_buf *said, st
 	    .setsid = true,
 	    .umask = -1,
 	    .pdeathsig = SIGKILL};
-	pid_t pid = -1;
+	pid_t pid;
 	ssize_t n;
 	char *p;
+	int code;
 
 	if (in < 0 || out < 0)
-		(void)hr_err_sys(err, errno, "memfd_create");
+		return hr_err_sys(err, errno, "memfd_create");
 	if (geteuid() == 0) {
 		hr_account_find(&shell, w->shell_uid);
 		user = (struct hr_spawn_user){
 		    shell.uid, shell.gid, shell.groups, (size_t)shell.ngroups};
 		s.user = &user;
 	}
-	if (in >= 0 && out >= 0)
-		pid = hr_spawn(&s, err);
-	if (pid >= 0) {
-		code = collect(pid);
-		p = hr_buf_reserve(said, SAID_MAX);
-		n = p != NULL ? pread(out, p, SAID_MAX, 0) : -1;
-		hr_buf_grew(said, n > 0 ? (size_t)n : 0);
-		if (code < 0)
-			(void)hr_err_set(err, HR_E_TIMEOUT, "bash -n did not end");
-	}
-	hr_fd_close(&in);
-	hr_fd_close(&out);
-	return code;
+	pid = hr_spawn(&s, err);
+	if (pid < 0)
+		return -1;
+	code = collect(pid);
+	p = hr_buf_reserve(said, SAID_MAX);
+	n = p != NULL ? pread(out, p, SAID_MAX, 0) : -1;
+	hr_buf_grew(said, n > 0 ? (size_t)n : 0);
+	return code >= 0 ? code : hr_err_set(err, HR_E_TIMEOUT, "bash -n did not end");
 }
 
 static void

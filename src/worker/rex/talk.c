@@ -58,6 +58,12 @@ follow_init(struct follow *f, const struct hr_shell_place *place, struct hr_rex_
 	hr_buf_init(&f->seen, SEEN_MAX + FRAME_MAX);
 }
 
+static void
+follow_done(struct follow *f)
+{
+	hr_buf_done(&f->seen);
+}
+
 /* True: it is readable; false: the time is over. */
 static bool
 wait_for(int fd, int64_t until_ms)
@@ -242,10 +248,8 @@ running(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_com
 
 	hr_buf_reset(frame);
 	r = hr_command_find(place, (struct hr_span){"", 0}, frame, ret);
-	if (r < 0) {
-		hr_answer_detail(c->ret, 503, "the shell cannot be asked; nothing was done");
-		c->ret->retry_after_s = 1;
-	}
+	if (r < 0)
+		hr_answer_later(c->ret, "the shell cannot be asked; nothing was done");
 	return r;
 }
 
@@ -268,10 +272,8 @@ begin(struct hr_rex_call *c, struct follow *f, struct hr_span text, char *key,
 	bool ok;
 
 	for (;; wait_s *= 2) {
-		if (hr_random_hex(id, sizeof(id) - 1, &f->err) < 0) {
-			hr_answer_generic(c->ret);
-			return false;
-		}
+		if (hr_random_hex(id, sizeof(id) - 1, &f->err) < 0)
+			return hr_answer_generic(c->ret);
 		/* a keeper answers one that it had before as it did then */
 		(void)snprintf(key, KEY_MAX, "swerex:start:%s", id);
 		left_s = (double)(until_ms - hr_now_ms()) / 1000;
@@ -288,14 +290,13 @@ begin(struct hr_rex_call *c, struct follow *f, struct hr_span text, char *key,
 static void
 start(struct hr_rex_call *c, struct follow *f, struct hr_span text)
 {
-	struct hr_rex_result result;
+	HR_CLEAN(hr_rex_result_done) struct hr_rex_result result = {0};
 	char key[KEY_MAX];
 	HR_BUF(frame, HR_FRAME_MAX);
 
 	set_limit(f, hr_rex_limit_s(c));
 	if (!begin(c, f, text, key, &result))
 		return;
-	json_object_put(result.o);
 	if (result.refused) {
 		hr_rex_busy(c);
 	} else if (hr_command_find(f->place, hr_span_of(key), &frame, &f->command) <= 0) {
@@ -316,14 +317,12 @@ press(struct hr_rex_call *c, struct follow *f, enum hr_press_what what, int64_t 
 	    .what = what, .signal = sig, .command = f->command.id, .text = text};
 	struct hr_session_state state;
 	HR_BUF(frame, HR_FRAME_MAX);
-	bool ok;
 
-	ok = hr_shell_press(f->place, &req, &frame, &state, &f->err) == 0;
-	if (!ok)
-		hr_rex_raisef(c->ret, "builtins.RuntimeError",
+	if (hr_shell_press(f->place, &req, &frame, &state, &f->err) < 0)
+		return hr_rex_raisef(c->ret, "builtins.RuntimeError",
 		    "it is not known whether it was typed: %s", f->err.msg);
-	/* else the reason is that the command has ended meanwhile, which will be seen */
-	return ok;
+	/* if there is a reason, the command has ended meanwhile, which will be seen */
+	return true;
 }
 
 static void
@@ -352,26 +351,22 @@ static bool
 expect_init(struct hr_rex_call *c, struct hr_rex_expect *e)
 {
 	HR_BUF(why, 1024);
-	bool ok;
 
-	ok = hr_rex_expect_init(e, hr_json_at(c->body, "expect"), &why) == 0;
-	if (!ok)
-		hr_rex_raise(c->ret, "re.error", &why, "");
-	return ok;
+	return hr_rex_expect_init(e, hr_json_at(c->body, "expect"), &why) == 0 ||
+	       hr_rex_raise(c->ret, "re.error", &why, "");
 }
 
 void
 hr_rex_talk(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_span text)
 {
-	struct hr_rex_expect e;
-	struct follow f;
+	HR_CLEAN(hr_rex_expect_done) struct hr_rex_expect e = {0};
+	HR_CLEAN(follow_done) struct follow f;
 	HR_BUF(frame, HR_FRAME_MAX);
 	int runs = 0;
 
 	follow_init(&f, place, &e);
 	if (memchr(text.p, '\0', text.len) != NULL) {
 		hr_rex_raisef(c->ret, "builtins.ValueError", "embedded null byte");
-		memset(&e, 0, sizeof(e));
 	} else if (expect_init(c, &e) && hr_rex_enter(c)) {
 		/* whether it is typed or begun is a part of what is done once */
 		if (hr_rex_true(c, "is_interactive_command") ||
@@ -383,8 +378,6 @@ hr_rex_talk(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr
 			start(c, &f, text);
 		hr_rex_leave(c);
 	}
-	hr_rex_expect_done(&e);
-	hr_buf_done(&f.seen);
 }
 
 /* ---- interrupt ---- */
@@ -402,16 +395,14 @@ is_stopped(int64_t code)
 static bool
 kill_stopped(struct hr_rex_call *c, struct follow *f)
 {
-	struct hr_rex_result result;
+	HR_CLEAN(hr_rex_result_done) struct hr_rex_result result = {0};
 
 	if (!hr_rex_run(c, f->place->session, NULL, hr_span_of(hr_rex_kill_text), KILL_S,
 		hr_span_of("swerex:kill"), &result))
 		return false;
-	json_object_put(result.o);
-	if (result.exit_code < 0)
-		hr_rex_raisef(c->ret, "pexpect.exceptions.TIMEOUT",
-		    "Failed to interrupt session: what was stopped was not killed");
-	return result.exit_code >= 0;
+	return result.exit_code >= 0 ||
+	       hr_rex_raisef(c->ret, "pexpect.exceptions.TIMEOUT",
+		   "Failed to interrupt session: what was stopped was not killed");
 }
 
 /* Stopped and killed, or killed where it cannot be stopped. False: raised. */
@@ -478,8 +469,8 @@ void
 hr_rex_interrupt(struct hr_rex_call *c, const struct hr_shell_place *place)
 {
 	static const int64_t zero = 0;
-	struct hr_rex_expect e;
-	struct follow f;
+	HR_CLEAN(hr_rex_expect_done) struct hr_rex_expect e = {0};
+	HR_CLEAN(follow_done) struct follow f;
 	HR_BUF(frame, HR_FRAME_MAX);
 	int runs;
 
@@ -495,6 +486,4 @@ hr_rex_interrupt(struct hr_rex_call *c, const struct hr_shell_place *place)
 		}
 		hr_rex_leave(c);
 	}
-	hr_rex_expect_done(&e);
-	hr_buf_done(&f.seen);
 }

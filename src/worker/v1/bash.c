@@ -36,11 +36,10 @@ static bool
 tidy(struct hr_rex_call *c, bool one)
 {
 	struct hr_command_state s;
-	struct hr_answer inner;
-	struct hr_v1_walk w;
+	HR_CLEAN(hr_answer_done) struct hr_answer inner;
+	HR_CLEAN(hr_v1_walk_done) struct hr_v1_walk w;
 	const char *p, *oldest = NULL;
 	int64_t now = hr_wall_ms(), best = INT64_MAX, ended;
-	bool done = false;
 
 	hr_answer_init(&inner);
 	hr_v1_walk_init(&w, c);
@@ -56,63 +55,53 @@ tidy(struct hr_rex_call *c, bool one)
 			(void)hr_live_end(c->w, p, &inner); /* the next one tries again */
 		}
 	}
-	if (oldest != NULL) {
-		hr_answer_reset(&inner);
-		done = hr_live_end(c->w, oldest, &inner);
-	}
-	hr_answer_done(&inner);
-	hr_v1_walk_done(&w);
-	return done;
+	hr_answer_reset(&inner);
+	return oldest != NULL && hr_live_end(c->w, oldest, &inner);
 }
 
 static void
 end(struct hr_rex_call *c, const struct hr_v1_command *m)
 {
-	struct hr_answer inner;
+	HR_CLEAN(hr_answer_done) struct hr_answer inner;
 
 	hr_answer_init(&inner);
 	(void)hr_live_end(c->w, m->name, &inner); /* else tidy() does */
-	hr_answer_done(&inner);
 }
 
 /* A shell with its files. False: answered. */
 static bool
 make(struct hr_rex_call *c, struct hr_v1_command *m)
 {
-	struct hr_answer inner;
+	HR_CLEAN(hr_answer_done) struct hr_answer inner;
 	struct hr_err err = {0};
 	bool ok;
 
+	hr_answer_init(&inner);
 	if (hr_random_uuid(m->id, &err) < 0) {
 		hr_log(HR_LOG_ERROR, "%s", err.msg);
-		hr_answer_generic(c->ret);
-		return false;
+		return hr_answer_generic(c->ret);
 	}
 	memcpy(m->id + HR_V1_ID - 5, "0000", 4);
 	hr_v1_name(m);
 	tidy(c, false);
-	hr_answer_init(&inner);
 	ok = hr_live_make(c->w, m->name, &inner);
 	if (!ok && inner.status == 409 && tidy(c, true)) {
 		hr_answer_reset(&inner);
 		ok = hr_live_make(c->w, m->name, &inner);
 	}
-	if (!ok && inner.status == 409) {
-		hr_answer_detail(c->ret, 503,
+	if (!ok && inner.status == 409)
+		return hr_answer_later(c->ret,
 		    "as many commands run as there may be shells: see the setting "
 		    "named_sessions_max");
-		c->ret->retry_after_s = 1;
-	} else if (!ok) {
+	if (!ok) {
 		hr_rex_pass(c->ret, &inner);
 		if (c->ret->status == 511)
 			c->ret->status = 500;
 	} else if (hr_v1_make_files(c, m->name) < 0) {
 		hr_log(HR_LOG_ERROR, "no files for the output of a command: %s", strerror(errno));
-		hr_answer_generic(c->ret);
 		end(c, m);
-		ok = false;
+		return hr_answer_generic(c->ret);
 	}
-	hr_answer_done(&inner);
 	return ok;
 }
 
@@ -154,23 +143,15 @@ run_in(struct hr_rex_call *c, const struct hr_v1_command *m, struct hr_span text
 	struct hr_run_result result;
 	struct hr_err err = {0};
 	HR_BUF(frame, HR_FRAME_MAX + HR_FRAME_HEADER + (64u << 10));
-	int fd = hr_shell_connect(&place, &err);
-	bool ok = false;
+	HR_CLOSE int fd = hr_shell_connect(&place, &err);
 
-	if (fd < 0) {
-		hr_live_refuse(c->ret, &err);
-	} else if (hr_shell_run(fd, false, &req, &frame, &result, &err) < 0) {
-		hr_answer_detail(c->ret, 500,
+	if (fd < 0)
+		return hr_live_refuse(c->ret, &err);
+	if (hr_shell_run(fd, false, &req, &frame, &result, &err) < 0)
+		return hr_answer_detail(c->ret, 500,
 		    "the shell was lost over it; it is not known whether the command was begun");
-	} else if (result.is_error) {
-		hr_answer_detail(c->ret, 500, "the command was not run: its shell is not ready");
-	} else {
-		ok = true;
-	}
-	hr_fd_close(&fd);
-	if (!ok)
-		end(c, m);
-	return ok;
+	return !result.is_error ||
+	       hr_answer_detail(c->ret, 500, "the command was not run: its shell is not ready");
 }
 
 static bool
@@ -185,23 +166,18 @@ begin(struct hr_rex_call *c, struct hr_v1_command *m, struct hr_span command, st
     double timeout_s, bool wait)
 {
 	HR_BUF(text, TEXT_MAX);
-	bool ok;
 
-	if (has_null(command) || has_null(cwd)) {
-		hr_answer_detail(c->ret, 422, "embedded null byte");
-		return false;
-	}
+	if (has_null(command) || has_null(cwd))
+		return hr_answer_detail(c->ret, 422, "embedded null byte");
 	if (!make(c, m))
 		return false;
 	put_command(c, m, command, cwd, timeout_s, &text);
-	ok = hr_buf_check(&text, NULL) == 0;
-	if (ok) {
-		ok = run_in(c, m, hr_span_of_buf(&text), wait);
-	} else {
+	if (hr_buf_check(&text, NULL) < 0)
 		hr_answer_generic(c->ret);
-		end(c, m);
-	}
-	return ok;
+	else if (run_in(c, m, hr_span_of_buf(&text), wait))
+		return true;
+	end(c, m);
+	return false;
 }
 
 static double
@@ -236,7 +212,7 @@ static void
 execute(struct hr_rex_call *c)
 {
 	struct hr_command_state state;
-	struct hr_v1_streams s;
+	HR_CLEAN(hr_v1_streams_close) struct hr_v1_streams s = {.out = -1, .err = -1};
 	HR_BUF(frame, HR_FRAME_MAX);
 	struct hr_v1_command m;
 	struct hr_v1_event e = {0};
@@ -258,7 +234,6 @@ execute(struct hr_rex_call *c)
 			    "at once: use start_bash_command");
 		else
 			hr_v1_put_event(&c->ret->body, &m, &s, &e, state.started + state.elapsed);
-		hr_v1_streams_close(&s);
 	}
 	end(c, &m);
 }
@@ -277,7 +252,7 @@ hr_v1_run(struct hr_rex_call *c, struct hr_span command, struct hr_span cwd, dou
     struct hr_buf *out, int64_t *ret_code)
 {
 	struct hr_command_state state;
-	struct hr_v1_streams s;
+	HR_CLEAN(hr_v1_streams_close) struct hr_v1_streams s = {.out = -1, .err = -1};
 	HR_BUF(frame, HR_FRAME_MAX);
 	struct hr_v1_command m;
 	bool ok = false;
@@ -290,12 +265,9 @@ hr_v1_run(struct hr_rex_call *c, struct hr_span command, struct hr_span cwd, dou
 		ok = s.out_size < out->cap;
 		if (ok)
 			hr_v1_put_part(out, s.out, 0, s.out_size);
-		hr_v1_streams_close(&s);
 	}
-	if (!ok)
-		hr_answer_detail(c->ret, 500, "the result is lost, or too large");
 	end(c, &m);
-	return ok;
+	return ok || hr_answer_detail(c->ret, 500, "the result is lost, or too large");
 }
 
 /* ---- stop ---- */
@@ -317,15 +289,15 @@ hr_v1_stop(struct hr_rex_call *c, struct hr_span id)
 		found = hr_v1_look(c, m.name, &frame, &state);
 	if (found <= 0) {
 		hr_answer_detail(c->ret, found == 0 ? 404 : 503, "Not Found");
-	} else {
-		place = hr_v1_place(c, m.name);
-		req.command = state.id;
-		hr_buf_reset(&frame); /* an answer goes into an empty one */
-		/* one that has ended meanwhile is what was wanted */
-		if (state.end == HR_COMMAND_RUNNING &&
-		    hr_shell_press(&place, &req, &frame, &ignored, &err) < 0)
-			hr_live_refuse(c->ret, &err);
-		else
-			hr_buf_adds(&c->ret->body, "{\"success\":true}");
+		return;
 	}
+	place = hr_v1_place(c, m.name);
+	req.command = state.id;
+	hr_buf_reset(&frame); /* an answer goes into an empty one */
+	/* one that has ended meanwhile is what was wanted */
+	if (state.end == HR_COMMAND_RUNNING &&
+	    hr_shell_press(&place, &req, &frame, &ignored, &err) < 0)
+		hr_live_refuse(c->ret, &err);
+	else
+		hr_buf_adds(&c->ret->body, "{\"success\":true}");
 }

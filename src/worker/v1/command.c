@@ -83,7 +83,7 @@ hr_v1_look(const struct hr_rex_call *c, const char *name, struct hr_buf *frame,
 void
 hr_v1_walk_init(struct hr_v1_walk *w, struct hr_rex_call *c)
 {
-	struct hr_answer inner;
+	HR_CLEAN(hr_answer_done) struct hr_answer inner;
 
 	w->c = c;
 	w->at = 0;
@@ -92,7 +92,6 @@ hr_v1_walk_init(struct hr_v1_walk *w, struct hr_rex_call *c)
 	hr_answer_init(&inner);
 	if (!hr_live_names(c->w, &w->names, &inner))
 		w->names.len = 0;
-	hr_answer_done(&inner);
 }
 
 void
@@ -156,23 +155,18 @@ directory(const struct hr_rex_call *c, const char *name)
 static int
 make_file(const struct hr_rex_call *c, int dir, const char *file)
 {
-	int fd = openat(dir, file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	int r = fd < 0 || (geteuid() == 0 && fchown(fd, c->w->shell_uid, (gid_t)-1) < 0) ? -1 : 0;
+	HR_CLOSE int fd =
+	    openat(dir, file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
-	hr_fd_close(&fd);
-	return r;
+	return fd < 0 || (geteuid() == 0 && fchown(fd, c->w->shell_uid, (gid_t)-1) < 0) ? -1 : 0;
 }
 
 int
 hr_v1_make_files(const struct hr_rex_call *c, const char *name)
 {
-	int dir = directory(c, name), sys;
-	int r = dir < 0 || make_file(c, dir, "out") < 0 || make_file(c, dir, "err") < 0 ? -1 : 0;
+	HR_CLOSE int dir = directory(c, name);
 
-	sys = errno;
-	hr_fd_close(&dir);
-	errno = sys;
-	return r;
+	return dir < 0 || make_file(c, dir, "out") < 0 || make_file(c, dir, "err") < 0 ? -1 : 0;
 }
 
 static int

@@ -49,14 +49,12 @@ number(const struct hr_request *r, const char *name, long long *io)
 {
 	HR_BUF(text, 64);
 	char *end = NULL;
-	bool ok = true;
 
-	if (hr_request_query(r, name, &text)) {
-		errno = 0;
-		*io = strtoll(hr_buf_str(&text), &end, 10);
-		ok = text.fail == HR_OK && text.len > 0 && *end == '\0' && errno == 0;
-	}
-	return ok;
+	if (!hr_request_query(r, name, &text))
+		return true;
+	errno = 0;
+	*io = strtoll(hr_buf_str(&text), &end, 10);
+	return text.fail == HR_OK && text.len > 0 && *end == '\0' && errno == 0;
 }
 
 /* The newest command, if none is named. */
@@ -64,7 +62,7 @@ static void
 newest(struct hr_rex_call *c, struct hr_v1_command *m)
 {
 	struct hr_command_state s;
-	struct hr_v1_walk w;
+	HR_CLEAN(hr_v1_walk_done) struct hr_v1_walk w;
 	int64_t best = -1;
 
 	m->name[0] = '\0';
@@ -72,13 +70,6 @@ newest(struct hr_rex_call *c, struct hr_v1_command *m)
 	while (hr_v1_walk_next(&w, &s) != NULL)
 		if (s.started > best && hr_v1_parse_id(m, s.key))
 			best = s.started;
-	hr_v1_walk_done(&w);
-}
-
-static void
-refuse_query(struct hr_rex_call *c, const char *said)
-{
-	hr_answer_detail(c->ret, 422, said);
 }
 
 /* Of that page of events, and its order; false: it is none of that command's (m->name "": any). */
@@ -116,7 +107,7 @@ put_page(struct hr_rex_call *c, const struct hr_v1_command *m, const struct hr_c
 	struct hr_buf *b = &c->ret->body;
 	bool over = state->end != HR_COMMAND_RUNNING;
 	int64_t code = hr_v1_exit_code(state), from = w->after + 1, total, order, n = 0;
-	struct hr_v1_streams s;
+	HR_CLEAN(hr_v1_streams_close) struct hr_v1_streams s = {.out = -1, .err = -1};
 	struct hr_v1_event e;
 
 	hr_v1_streams_open(c, m->name, &s);
@@ -128,7 +119,6 @@ put_page(struct hr_rex_call *c, const struct hr_v1_command *m, const struct hr_c
 		hr_v1_put_event(b, m, &s, &e, state->started + state->elapsed);
 		order += w->down ? -1 : 1;
 	}
-	hr_v1_streams_close(&s);
 	if (order >= from && order < total) {
 		hr_buf_adds(b, "],\"next_page_id\":");
 		hr_v1_put_id(b, m, (uint64_t)order);
@@ -143,7 +133,7 @@ static bool
 read_query(struct hr_rex_call *c, struct hr_v1_command *m, struct wanted *w)
 {
 	HR_BUF(text, 256);
-	bool known, paged, ok = false;
+	bool known, paged;
 
 	known = hr_request_query(c->r, "command_id__eq", &text);
 	if (known && !hr_v1_parse_id(m, hr_span_of_buf(&text)))
@@ -153,23 +143,23 @@ read_query(struct hr_rex_call *c, struct hr_v1_command *m, struct wanted *w)
 		  strcmp(hr_buf_str(&text), "TIMESTAMP_DESC") == 0;
 	hr_buf_reset(&text);
 	if (hr_request_query(c->r, "kind__eq", &text) &&
-	    strcmp(hr_buf_str(&text), "BashOutput") != 0) {
-		refuse_query(c, "kind__eq: only events of the kind BashOutput are kept");
-	} else if (!number(c->r, "order__gt", &w->after) || !number(c->r, "limit", &w->limit) ||
-		   w->limit < 1 || w->limit > 100) {
-		refuse_query(c, "order__gt is a number, limit one from 1 to 100");
-	} else {
-		hr_buf_reset(&text);
-		paged = hr_request_query(c->r, "page_id", &text) && text.len > 0;
-		ok = !paged || ((!known || m->name[0] != '\0') &&
-				   parse_page(m, hr_span_of_buf(&text), &w->page));
-		if (!ok)
-			refuse_query(c, "page_id is no next_page_id of that command's");
-		else if (!known && !paged)
-			newest(c, m);
-	}
+	    strcmp(hr_buf_str(&text), "BashOutput") != 0)
+		return hr_answer_detail(
+		    c->ret, 422, "kind__eq: only events of the kind BashOutput are kept");
+	if (!number(c->r, "order__gt", &w->after) || !number(c->r, "limit", &w->limit) ||
+	    w->limit < 1 || w->limit > 100)
+		return hr_answer_detail(
+		    c->ret, 422, "order__gt is a number, limit one from 1 to 100");
 	w->after = w->after < -1 ? -1 : w->after == LLONG_MAX ? LLONG_MAX - 1 : w->after;
-	return ok;
+	hr_buf_reset(&text);
+	paged = hr_request_query(c->r, "page_id", &text) && text.len > 0;
+	if (paged &&
+	    ((known && m->name[0] == '\0') || !parse_page(m, hr_span_of_buf(&text), &w->page)))
+		return hr_answer_detail(
+		    c->ret, 422, "page_id is no next_page_id of that command's");
+	if (!known && !paged)
+		newest(c, m);
+	return true;
 }
 
 void
@@ -185,13 +175,12 @@ hr_v1_search(struct hr_rex_call *c)
 		return;
 	found = m.name[0] != '\0' ? hr_v1_look(c, m.name, &frame, &state) : 0;
 	if (found < 0) {
-		hr_answer_detail(c->ret, 503, "the command's shell cannot be asked now");
-		c->ret->retry_after_s = 1;
-	} else {
-		hr_buf_adds(&c->ret->body, "{\"items\":[");
-		if (found > 0)
-			put_page(c, &m, &state, &w);
-		else
-			hr_buf_adds(&c->ret->body, "],\"next_page_id\":null}");
+		hr_answer_later(c->ret, "the command's shell cannot be asked now");
+		return;
 	}
+	hr_buf_adds(&c->ret->body, "{\"items\":[");
+	if (found > 0)
+		put_page(c, &m, &state, &w);
+	else
+		hr_buf_adds(&c->ret->body, "],\"next_page_id\":null}");
 }

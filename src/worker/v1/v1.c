@@ -28,16 +28,12 @@ absolute_path(struct hr_rex_call *c, struct hr_span rest, struct hr_buf *path)
 		hr_buf_add(path, rest.p, rest.len);
 	}
 	if (path->fail != HR_OK)
-		hr_answer_generic(c->ret);
-	else if (path->len == 0)
-		hr_answer_detail(c->ret, 422, "path: Field required");
-	else if (path->p[0] != '/')
-		hr_answer_detail(c->ret, 400, "Path must be absolute");
-	else if (strlen(path->p) != path->len)
-		hr_answer_detail(c->ret, 404, "File not found");
-	else
-		return true;
-	return false;
+		return hr_answer_generic(c->ret);
+	if (path->len == 0)
+		return hr_answer_detail(c->ret, 422, "path: Field required");
+	if (path->p[0] != '/')
+		return hr_answer_detail(c->ret, 400, "Path must be absolute");
+	return strlen(path->p) == path->len || hr_answer_detail(c->ret, 404, "File not found");
 }
 
 /* Statuses that the other client's words begin with: "404: File not found". */
@@ -53,12 +49,11 @@ take_status(struct hr_answer *ret)
 		return;
 	if (hr_json_decode(hr_buf_str(&ret->body), ret->body.len, &body, NULL) == 0)
 		detail = hr_json_text_at(body, "detail");
-	if (detail != NULL) {
-		status = strtol(detail, &end, 10);
-		if (end == detail + 3 && strncmp(end, ": ", 2) == 0 && status >= 400 &&
-		    status < 500)
-			hr_answer_detail(ret, (int)status, end + 2);
-	}
+	if (detail == NULL)
+		return;
+	status = strtol(detail, &end, 10);
+	if (end == detail + 3 && strncmp(end, ": ", 2) == 0 && status >= 400 && status < 500)
+		hr_answer_detail(ret, (int)status, end + 2);
 }
 
 /* ---- files ---- */
@@ -69,16 +64,16 @@ upload(struct hr_rex_call *c, struct hr_span rest)
 	HR_BUF(path, PATH_MAX_LEN);
 	uint64_t size;
 
-	if (absolute_path(c, rest, &path)) {
-		if (path.p[path.len - 1] == '/') {
-			hr_answer_detail(c->ret, 400, "Path is a directory");
-		} else if (hr_upload_to(c->w, c->r, &path, &size, c->ret)) {
-			hr_buf_reset(&c->ret->body);
-			hr_buf_addf(&c->ret->body, "{\"success\":true,\"file_size\":%llu}",
-			    (unsigned long long)size);
-		} else {
-			take_status(c->ret);
-		}
+	if (!absolute_path(c, rest, &path))
+		return;
+	if (path.p[path.len - 1] == '/') {
+		hr_answer_detail(c->ret, 400, "Path is a directory");
+	} else if (hr_upload_to(c->w, c->r, &path, &size, c->ret)) {
+		hr_buf_reset(&c->ret->body);
+		hr_buf_addf(&c->ret->body, "{\"success\":true,\"file_size\":%llu}",
+		    (unsigned long long)size);
+	} else {
+		take_status(c->ret);
 	}
 }
 
@@ -131,26 +126,23 @@ put_commit(struct hr_rex_call *c, bool diff, struct hr_buf *text)
 {
 	HR_BUF(ref, REF_MAX);
 	HR_BUF(commit, REF_MAX);
-	bool has_ref, has_commit, ok = true;
+	bool has_ref, has_commit;
 
 	has_ref = hr_request_query(c->r, "ref", &ref);
 	has_commit = diff && hr_request_query(c->r, "commit", &commit);
-	if (has_ref && has_commit) {
-		hr_answer_detail(c->ret, 400, "'ref' and 'commit' are mutually exclusive");
-		ok = false;
-	} else if (has_commit && (commit.fail != HR_OK || commit.len < 4 || commit.len > 64 ||
-				     strspn(commit.p, "0123456789abcdefABCDEF") != commit.len)) {
-		hr_answer_detail(c->ret, 422, "commit has to be 4 to 64 hexadecimal digits");
-		ok = false;
-	} else if (has_ref && (ref.fail != HR_OK || ref.len == 0 || ref.p[0] == '-' ||
-				  strlen(ref.p) != ref.len)) {
-		hr_answer_detail(c->ret, 400, "ref has to be the name of a commit");
-		ok = false;
-	} else if (has_ref || has_commit) {
+	if (has_ref && has_commit)
+		return hr_answer_detail(c->ret, 400, "'ref' and 'commit' are mutually exclusive");
+	if (has_commit && (commit.fail != HR_OK || commit.len < 4 || commit.len > 64 ||
+			      strspn(commit.p, "0123456789abcdefABCDEF") != commit.len))
+		return hr_answer_detail(c->ret, 422, "commit has to be 4 to 64 hexadecimal digits");
+	if (has_ref &&
+	    (ref.fail != HR_OK || ref.len == 0 || ref.p[0] == '-' || strlen(ref.p) != ref.len))
+		return hr_answer_detail(c->ret, 400, "ref has to be the name of a commit");
+	if (has_ref || has_commit) {
 		hr_buf_adds(text, has_ref ? " --ref " : " --commit ");
 		hr_shell_quote(text, has_ref ? ref.p : commit.p, has_ref ? ref.len : commit.len);
 	}
-	return ok;
+	return true;
 }
 
 /* What handrail-git says; the caller's. NULL: answered. */
@@ -164,31 +156,28 @@ ask_git(struct hr_rex_call *c, struct hr_span rest, bool diff)
 	struct hr_span cwd = {NULL, 0};
 	int64_t code = -1;
 	size_t bare;
+	bool named;
 
 	hr_shell_quote(&text, c->w->libexec_dir, strlen(c->w->libexec_dir));
 	hr_buf_adds(&text, diff ? "/handrail-git diff" : "/handrail-git changes");
 	bare = text.len;
-	if (put_commit(c, diff, &text) && absolute_path(c, rest, &path)) {
-		bool named = text.len > bare;
-
-		if (diff) {
-			hr_buf_addc(&text, ' ');
-			hr_shell_quote(&text, path.p, path.len);
-		} else {
-			cwd = hr_span_of_buf(&path);
-		}
-		if (hr_buf_check(&text, NULL) < 0) {
-			hr_answer_generic(c->ret);
-		} else if (hr_v1_run(c, hr_span_of_buf(&text), cwd, GIT_LIMIT_S, &out, &code) &&
-			   (code != 0 ||
-			       hr_json_decode(hr_buf_str(&out), out.len, &said, NULL) < 0)) {
-			json_object_put(said);
-			said = NULL;
-			hr_answer_detail(c->ret, named ? 400 : 500,
-			    diff ? "there is no difference of that file: it is not there, is too "
-				   "large, or is in no repository that has such a commit"
-				 : "git gave no answer for that directory");
-		}
+	if (!put_commit(c, diff, &text) || !absolute_path(c, rest, &path))
+		return NULL;
+	named = text.len > bare;
+	if (diff) {
+		hr_buf_addc(&text, ' ');
+		hr_shell_quote(&text, path.p, path.len);
+	} else {
+		cwd = hr_span_of_buf(&path);
+	}
+	if (hr_buf_check(&text, NULL) < 0) {
+		hr_answer_generic(c->ret);
+	} else if (hr_v1_run(c, hr_span_of_buf(&text), cwd, GIT_LIMIT_S, &out, &code) &&
+		   (code != 0 || hr_json_decode(hr_buf_str(&out), out.len, &said, NULL) < 0)) {
+		hr_answer_detail(c->ret, named ? 400 : 500,
+		    diff ? "there is no difference of that file: it is not there, is too "
+			   "large, or is in no repository that has such a commit"
+			 : "git gave no answer for that directory");
 	}
 	return said;
 }
