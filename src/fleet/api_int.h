@@ -19,7 +19,9 @@ struct hr_fleet_call {
 	struct json_object *body; /* of a POST; NULL: it is none, or null */
 };
 
-/* The value of a name in the query, decoded; "" where it is not there. hr_buf_done() afterwards. */
+#define HR_FLEET_QUERY_MAX 16384
+
+/* The value of a name in the query, decoded into b; "" where it is not there. */
 const char *hr_fleet_query(struct hr_buf *b, const char *query, const char *name);
 
 /* ---- objects (object.c) ---- */

@@ -70,27 +70,22 @@ is_connected(const struct hr_fleet_row *row)
 int64_t
 hr_fleet_ask_active(const struct hr_fleet_row *row)
 {
-	struct hr_rest *r = hr_fleet_asker(row->at);
+	HR_CLEAN(hr_rest_clean) struct hr_rest *r = hr_fleet_asker(row->at);
 	HR_PUT struct json_object *info = NULL;
 	HR_PUT struct json_object *session = NULL;
-	int64_t now = (int64_t)time(NULL), active = -1;
+	int64_t now = (int64_t)time(NULL);
 	double idle;
 
 	/* first, since what asks is a connection too */
-	if (is_connected(row)) {
-		active = now;
-		goto out;
-	}
+	if (is_connected(row))
+		return now;
 	if (r == NULL || hr_rest_header(r, "X-Session-API-Key", row->server_key, true, NULL) != 0 ||
 	    hr_rest_get(r, "/server_info", &info, NULL) != 0)
-		goto out;
-	idle = hr_json_number_at(info, "idle_time");
-	active = idle > 0 && idle < (double)now ? now - (int64_t)idle : now;
+		return -1;
 	/* a command that runs is activity; a server of another make may not tell */
 	if (hr_rest_get(r, "/handrail/v1/session", &session, NULL) == 0 &&
 	    hr_json_true_at(session, "running"))
-		active = now;
-out:
-	hr_rest_free(r);
-	return active;
+		return now;
+	idle = hr_json_number_at(info, "idle_time");
+	return idle > 0 && idle < (double)now ? now - (int64_t)idle : now;
 }

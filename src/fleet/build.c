@@ -420,8 +420,8 @@ hr_fleet_build(struct hr_fleet_builds *b, const struct hr_fleet_build_form *form
 static void
 put_log(const struct hr_fleet_builds *b, const char *id, struct hr_buf *to)
 {
-	char *dir = dir_of(b, id),
-	     *path = dir != NULL ? hr_path_join(dir, HR_FLEET_BUILD_LOG) : NULL;
+	HR_FREE char *dir = dir_of(b, id);
+	HR_FREE char *path = dir != NULL ? hr_path_join(dir, HR_FLEET_BUILD_LOG) : NULL;
 	HR_CLOSE int fd = path != NULL ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
 	char text[LOG_SHOWN];
 	ssize_t n = 0;
@@ -435,8 +435,6 @@ put_log(const struct hr_fleet_builds *b, const char *id, struct hr_buf *to)
 		n = hr_fd_read(fd, text, sizeof(text));
 	hr_buf_adds(to, ",\"log\":");
 	(void)hr_json_put_str(to, text, n > 0 ? (size_t)n : 0, HR_JSON_REPLACE);
-	free(path);
-	free(dir);
 }
 
 int

@@ -30,8 +30,7 @@ int
 hr_build_write(const char *builds, const struct hr_build *one, struct hr_err *err)
 {
 	HR_BUF(t, RECORD_MAX);
-	char *path = NULL;
-	int r;
+	HR_FREE char *path = NULL;
 	size_t i;
 
 	hr_buf_addf(&t, "{\"key\":%lld,\"created\":%lld,\"status\":\"%s\"", (long long)one->key,
@@ -44,13 +43,10 @@ hr_build_write(const char *builds, const struct hr_build *one, struct hr_err *er
 		    &t, one->names.v[i], strlen(one->names.v[i]), HR_JSON_REPLACE);
 	}
 	hr_buf_adds(&t, "]}\n");
-	r = hr_buf_check(&t, err);
-	if (r == 0)
-		r = hr_text_setf(&path, err, "%s/%s/build.json", builds, one->id);
-	if (r == 0)
-		r = hr_path_write(path, t.p, t.len, 0600, err);
-	free(path);
-	return r;
+	if (hr_buf_check(&t, err) != 0 ||
+	    hr_text_setf(&path, err, "%s/%s/build.json", builds, one->id) != 0)
+		return -1;
+	return hr_path_write(path, t.p, t.len, 0600, err);
 }
 
 static int
@@ -58,12 +54,14 @@ read_record(const char *dir, struct json_object **ret, struct hr_err *err)
 {
 	HR_BUF(t, RECORD_MAX);
 	HR_FREE char *path = hr_path_join(dir, "build.json");
-	int r;
 
-	r = path != NULL ? hr_path_read(path, &t, err) : hr_err_nomem(err);
-	if (r == 0 && hr_json_decode(hr_buf_str(&t), t.len, ret, NULL) != 0)
-		r = hr_err_set(err, HR_E_INVAL, "%s is damaged", path);
-	return r;
+	if (path == NULL)
+		return hr_err_nomem(err);
+	if (hr_path_read(path, &t, err) != 0)
+		return -1;
+	return hr_json_decode(hr_buf_str(&t), t.len, ret, NULL) == 0
+		   ? 0
+		   : hr_err_set(err, HR_E_INVAL, "%s is damaged", path);
 }
 
 static int
@@ -85,11 +83,8 @@ int
 hr_fleet_build_names(const char *dir, struct hr_strv *names, struct hr_err *err)
 {
 	HR_PUT struct json_object *o = NULL;
-	int r = read_record(dir, &o, err);
 
-	if (r == 0)
-		r = take_names(o, names, err);
-	return r;
+	return read_record(dir, &o, err) == 0 ? take_names(o, names, err) : -1;
 }
 
 struct hr_build *
@@ -101,12 +96,10 @@ hr_build_load(const char *builds, const char *id, struct hr_err *err)
 	const char *status;
 	size_t i;
 
-	if (one == NULL || dir == NULL) {
+	if (one == NULL || dir == NULL)
 		(void)hr_err_nomem(err);
-		hr_build_free(one);
-		return NULL;
-	}
-	if (read_record(dir, &o, err) != 0 || take_names(o, &one->names, err) != 0) {
+	if (one == NULL || dir == NULL || read_record(dir, &o, err) != 0 ||
+	    take_names(o, &one->names, err) != 0) {
 		hr_build_free(one);
 		return NULL;
 	}

@@ -13,7 +13,6 @@
 #include "base/percent.h"
 #include "proto/json.h"
 
-#define AT_MAX 16384
 #define EVENTS_SHOWN 50
 #define BUILDS_S 30 /* Retry-After of a full queue */
 
@@ -22,13 +21,21 @@ hr_fleet_query(struct hr_buf *b, const char *query, const char *name)
 {
 	size_t n = strlen(name), len;
 
-	hr_buf_init(b, AT_MAX);
 	for (; *query != '\0'; query += len + (query[len] != '\0')) {
 		len = strcspn(query, "&");
 		if (len > n && strncmp(query, name, n) == 0 && query[n] == '=')
 			hr_percent_decode(b, query + n + 1, len - n - 1, true);
 	}
 	return hr_buf_str(b);
+}
+
+/* Is that value in the query? */
+static bool
+says(const struct hr_fleet_call *c, const char *name, const char *value)
+{
+	HR_BUF(b, HR_FLEET_QUERY_MAX);
+
+	return strcmp(hr_fleet_query(&b, c->query, name), value) == 0;
 }
 
 static void
@@ -74,14 +81,12 @@ void
 hr_fleet_call_start(struct hr_fleet_call *c)
 {
 	const char *wrong = hr_fleet_request_wrong(c->body);
-	struct hr_fleet_row row = {.request = NULL};
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 	enum hr_fleet_result r;
 	struct hr_err err = {0};
-	struct hr_buf wait;
 	HR_BUF(text, 2 * HR_FLEET_BODY_MAX);
 	char shape[HR_FLEET_SHAPE];
 	char id[HR_FLEET_ID];
-	bool ready;
 
 	if (wrong != NULL) {
 		(void)hr_fleet_say(c->a, 400, wrong);
@@ -98,9 +103,7 @@ hr_fleet_call_start(struct hr_fleet_call *c)
 	}
 	r = hr_fleet_start(c->api->fleet, &c->key, hr_json_text_at(c->body, "session_id"),
 	    hr_buf_str(&text), hr_fleet_request_factor(c->body), shape, &row, &err);
-	ready = strcmp(hr_fleet_query(&wait, c->query, "wait"), "ready") == 0;
-	hr_buf_done(&wait);
-	if (r == HR_FLEET_OK && ready) {
+	if (r == HR_FLEET_OK && says(c, "wait", "ready")) {
 		(void)snprintf(id, sizeof(id), "%s", row.id);
 		hr_fleet_row_done(&row);
 		r = hr_fleet_wait(c->api->fleet, id, &row, &err);
@@ -111,14 +114,13 @@ hr_fleet_call_start(struct hr_fleet_call *c)
 		answer_object(c->api, c->q, &row, c->a);
 	else
 		hr_fleet_refuse(c->a, r, &row, &err);
-	hr_fleet_row_done(&row);
 }
 
 static void
 change(struct hr_fleet_call *c, enum hr_fleet_change what)
 {
 	const char *id = hr_json_text_at(c->body, "runtime_id");
-	struct hr_fleet_row row = {.request = NULL};
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 	enum hr_fleet_result r;
 	struct hr_err err = {0};
 
@@ -131,7 +133,6 @@ change(struct hr_fleet_call *c, enum hr_fleet_change what)
 		answer_object(c->api, c->q, &row, c->a);
 	else
 		hr_fleet_refuse(c->a, r, &row, &err);
-	hr_fleet_row_done(&row);
 }
 
 void
@@ -202,11 +203,9 @@ look(struct hr_fleet_call *c, bool by_session)
 	struct hr_buf *b = &c->a->body;
 	struct events e = {.b = b};
 	struct hr_err err = {0};
-	HR_BUF(name, AT_MAX);
-	bool now = strcmp(hr_fleet_query(&name, c->query, "logs"), "true") == 0;
+	HR_BUF(name, HR_FLEET_QUERY_MAX);
 	int found;
 
-	hr_buf_reset(&name);
 	hr_buf_init(&e.logs, 4 * HR_FLEET_LOGS);
 	hr_percent_decode(&name, c->rest, strlen(c->rest), false);
 	(void)pthread_mutex_lock(&f->lock);
@@ -225,7 +224,7 @@ look(struct hr_fleet_call *c, bool by_session)
 	}
 	(void)pthread_mutex_unlock(&f->lock);
 	if (found == 1) {
-		if (now && hr_fleet_holds_room(row.state))
+		if (says(c, "logs", "true") && hr_fleet_holds_room(row.state))
 			ask_logs(c, &row, &e.logs);
 		/* a container that never ran has left nothing but what the engine said */
 		if (row.state == HR_FLEET_DIED && e.logs.len == 0)
@@ -285,10 +284,11 @@ hr_fleet_call_list(struct hr_fleet_call *c)
 	struct hr_fleet *f = c->api->fleet;
 	struct list l = {.c = c};
 	struct hr_err err = {0};
-	struct hr_buf all, status, after, limit;
-	bool live = strcmp(hr_fleet_query(&all, c->query, "all"), "true") != 0;
+	HR_BUF(status, HR_FLEET_QUERY_MAX);
+	HR_BUF(after, HR_FLEET_QUERY_MAX);
+	HR_BUF(limit, HR_FLEET_QUERY_MAX);
 	char *end;
-	int r = 0;
+	int r;
 
 	l.status = hr_fleet_query(&status, c->query, "status");
 	l.after = hr_fleet_query(&after, c->query, "after");
@@ -298,21 +298,16 @@ hr_fleet_call_list(struct hr_fleet_call *c)
 		l.left = LONG_MAX;
 	if (*end != '\0' || l.left <= 0) {
 		(void)hr_fleet_say(c->a, 400, "limit is a number above 0");
-		goto out;
+		return;
 	}
 	c->a->status = 200;
 	hr_buf_adds(&c->a->body, "{\"runtimes\":[");
 	(void)pthread_mutex_lock(&f->lock);
-	r = f->store->ops->each(f->store, c->key.id, live, put_listed, &l, &err);
+	r = f->store->ops->each(f->store, c->key.id, !says(c, "all", "true"), put_listed, &l, &err);
 	(void)pthread_mutex_unlock(&f->lock);
 	hr_buf_adds(&c->a->body, "]}");
 	if (r != 0)
 		hr_fleet_refuse(c->a, HR_FLEET_BROKEN, NULL, &err);
-out:
-	hr_buf_done(&all);
-	hr_buf_done(&status);
-	hr_buf_done(&after);
-	hr_buf_done(&limit);
 }
 
 void
@@ -336,7 +331,7 @@ hr_fleet_call_image(struct hr_fleet_call *c)
 {
 	struct hr_fleet *f = c->api->fleet;
 	struct hr_err err = {0};
-	struct hr_buf name;
+	HR_BUF(name, HR_FLEET_QUERY_MAX);
 	HR_FREE char *text = NULL;
 	int r;
 
@@ -360,7 +355,6 @@ hr_fleet_call_image(struct hr_fleet_call *c)
 			c->a->retry_after_s = HR_FLEET_BUSY_S;
 		}
 	}
-	hr_buf_done(&name);
 }
 
 static void
@@ -430,22 +424,18 @@ void
 hr_fleet_call_build_status(struct hr_fleet_call *c)
 {
 	struct hr_err err = {0};
-	struct hr_buf id, logs;
-	bool log = strcmp(hr_fleet_query(&logs, c->query, "logs"), "true") == 0;
-	const char *which = hr_fleet_query(&id, c->query, "build_id");
+	HR_BUF(id, HR_FLEET_QUERY_MAX);
 	int found;
 
 	if (c->api->builds == NULL) {
 		no_builds(c);
-	} else {
-		c->a->status = 200;
-		found =
-		    hr_fleet_build_tell(c->api->builds, c->key.id, which, log, &c->a->body, &err);
-		if (found == 0)
-			(void)hr_fleet_say(c->a, 404, "this key has no build of this id");
-		else if (found < 0)
-			hr_fleet_refuse(c->a, HR_FLEET_BROKEN, NULL, &err);
+		return;
 	}
-	hr_buf_done(&id);
-	hr_buf_done(&logs);
+	c->a->status = 200;
+	found = hr_fleet_build_tell(c->api->builds, c->key.id,
+	    hr_fleet_query(&id, c->query, "build_id"), says(c, "logs", "true"), &c->a->body, &err);
+	if (found == 0)
+		(void)hr_fleet_say(c->a, 404, "this key has no build of this id");
+	else if (found < 0)
+		hr_fleet_refuse(c->a, HR_FLEET_BROKEN, NULL, &err);
 }

@@ -322,14 +322,11 @@ answers(const char *listen)
 {
 	char at[HR_FLEET_PLACE];
 	HR_PUT struct json_object *said = NULL;
-	struct hr_rest *r;
-	bool ok;
+	HR_CLEAN(hr_rest_clean) struct hr_rest *r = NULL;
 
 	hr_fleet_edge_reach(listen, at);
 	r = hr_fleet_asker(at);
-	ok = r != NULL && hr_rest_get(r, "/alive", &said, NULL) == 0;
-	hr_rest_free(r);
-	return ok;
+	return r != NULL && hr_rest_get(r, "/alive", &said, NULL) == 0;
 }
 
 static void

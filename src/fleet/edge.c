@@ -40,20 +40,20 @@ fill(struct hr_buf *out, const struct hr_fleet_edge *e, const char *name,
 	HR_BUF(text, TEXT_MAX);
 	HR_FREE char *path = NULL;
 	size_t n = 3;
-	int r;
 	size_t i;
 
 	(void)snprintf(seconds, sizeof(seconds), "%u", e->patience_s + MORE_S);
 	places[2].value = seconds;
 	for (i = 0; i < nmore; i++)
 		places[n++] = more[i];
-	r = hr_text_setf(&path, err, "%s/%s", e->data_dir, name);
-	if (r == 0 && (r = hr_path_read(path, &text, err)) == 0) {
-		r = hr_template_fill(out, hr_buf_str(&text), text.len, places, n, err);
-		if (r != 0)
-			hr_err_prefix(err, "%s", name);
+	if (hr_text_setf(&path, err, "%s/%s", e->data_dir, name) != 0 ||
+	    hr_path_read(path, &text, err) != 0)
+		return -1;
+	if (hr_template_fill(out, hr_buf_str(&text), text.len, places, n, err) != 0) {
+		hr_err_prefix(err, "%s", name);
+		return -1;
 	}
-	return r;
+	return 0;
 }
 
 /* What belongs into a server { } for the names of sandboxes. */
@@ -68,13 +68,11 @@ compose_server(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err 
 {
 	struct hr_place routes = {"routes", NULL, true};
 	HR_BUF(b, TEXT_MAX);
-	int r;
 
-	r = compose_routes(&b, e, err);
+	if (compose_routes(&b, e, err) != 0)
+		return -1;
 	routes.value = hr_buf_str(&b);
-	if (r == 0)
-		r = fill(out, e, "handrail-fleet-server.conf.in", &routes, 1, err);
-	return r;
+	return fill(out, e, "handrail-fleet-server.conf.in", &routes, 1, err);
 }
 
 static int
@@ -104,7 +102,6 @@ compose_console(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err
 	struct hr_place place = {"www_dir", given, false};
 	HR_FREE char *www = NULL;
 	HR_FREE char *page = NULL;
-	int r = -1;
 
 	if (given == NULL && asprintf(&www, "%s/www", e->data_dir) < 0)
 		www = NULL;
@@ -112,14 +109,12 @@ compose_console(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err
 		place.value = www;
 	if (place.value == NULL || asprintf(&page, "%s/console.html", place.value) < 0) {
 		page = NULL;
-		(void)hr_err_nomem(err);
-	} else if (access(page, R_OK) != 0) {
-		(void)hr_err_sys(err, errno,
-		    "%s: the console's pages are missing; --disable-www leaves them out", page);
-	} else {
-		r = fill(out, e, "handrail-fleet-console.conf.in", &place, 1, err);
+		return hr_err_nomem(err);
 	}
-	return r;
+	if (access(page, R_OK) != 0)
+		return hr_err_sys(err, errno,
+		    "%s: the console's pages are missing; --disable-www leaves them out", page);
+	return fill(out, e, "handrail-fleet-console.conf.in", &place, 1, err);
 }
 
 static int
@@ -144,7 +139,6 @@ compose_all(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err *er
 	    {"wildcard", NULL, true}, {"user", "", true}, {"files", NULL, false}};
 	char user[80] = "", files[24];
 	struct rlimit most = {.rlim_max = FILES_MOST};
-	int r;
 
 	if (e->user != NULL) {
 		(void)snprintf(user, sizeof(user), "user %s;", e->user);
@@ -155,19 +149,14 @@ compose_all(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err *er
 	(void)snprintf(files, sizeof(files), "%llu",
 	    (unsigned long long)(most.rlim_max < FILES_MOST ? most.rlim_max : FILES_MOST));
 	places[4].value = files;
-	r = fill(&http, e, "handrail-fleet-http.conf.in", NULL, 0, err);
-	if (r == 0)
-		r = compose_server(&server, e, err);
-	if (r == 0)
-		r = compose_wildcard(&wildcard, e, err);
-	if (r == 0)
-		r = compose_console_server(&wildcard, e, err);
+	if (fill(&http, e, "handrail-fleet-http.conf.in", NULL, 0, err) != 0 ||
+	    compose_server(&server, e, err) != 0 || compose_wildcard(&wildcard, e, err) != 0 ||
+	    compose_console_server(&wildcard, e, err) != 0)
+		return -1;
 	places[0].value = hr_buf_str(&http);
 	places[1].value = hr_buf_str(&server);
 	places[2].value = hr_buf_str(&wildcard);
-	if (r == 0)
-		r = fill(out, e, "handrail-fleet.conf.in", places, 5, err);
-	return r;
+	return fill(out, e, "handrail-fleet.conf.in", places, 5, err);
 }
 
 int
@@ -258,8 +247,6 @@ hr_fleet_edge_listen(const char *at, const char *option, struct hr_err *err)
 static int
 compose_file(const struct hr_fleet_edge *e, struct hr_buf *ret, char **ret_path, struct hr_err *err)
 {
-	hr_buf_init(ret, TEXT_MAX);
-	*ret_path = NULL;
 	return hr_text_setf(ret_path, err, "%s/nginx.conf", e->run_dir) == 0
 		   ? hr_fleet_edge_compose(ret, "all", e, err)
 		   : -1;
@@ -319,10 +306,10 @@ hr_fleet_edge_start(const struct hr_fleet_edge *e, int lock,
 	char inherited[sizeof("NGINX=") + HR_FLEET_LISTENERS * sizeof("3;")] = "NGINX=";
 	size_t nfds = 1, n = strlen(inherited);
 	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
-	struct hr_buf conf;
+	HR_BUF(conf, TEXT_MAX);
 	HR_FREE char *path = NULL;
+	HR_CLOSE int note = -1;
 	pid_t pid = -1;
-	int note = -1;
 	size_t i;
 
 	hr_strv_add_all(&env, (const char *const *)environ);
@@ -336,10 +323,8 @@ hr_fleet_edge_start(const struct hr_fleet_edge *e, int lock,
 		hr_strv_set_env(&env, inherited);
 	fds[nfds] = (struct hr_spawn_fd){lock, LISTEN_FD + (int)nfds - 1};
 	nfds++;
-	if (env.failed) {
-		(void)hr_err_nomem(err);
-		return -1;
-	}
+	if (env.failed)
+		return hr_err_nomem(err);
 	if (compose_file(e, &conf, &path, err) == 0 &&
 	    hr_path_write(path, conf.p, conf.len, 0600, err) == 0 &&
 	    (note = open_lock(e, O_WRONLY, err)) >= 0) {
@@ -358,26 +343,22 @@ hr_fleet_edge_start(const struct hr_fleet_edge *e, int lock,
 
 		pid = hr_spawn(&sp, err);
 	}
-	hr_fd_close(&note);
-	hr_buf_done(&conf);
 	return pid;
 }
 
 int
 hr_fleet_edge_reload(const struct hr_fleet_edge *e, pid_t nginx, struct hr_err *err)
 {
-	struct hr_buf conf;
+	HR_BUF(conf, TEXT_MAX);
 	HR_BUF(there, TEXT_MAX);
 	HR_FREE char *path = NULL;
-	int r;
 
-	r = compose_file(e, &conf, &path, err);
-	if (r == 0 && (hr_path_read(path, &there, NULL) != 0 || there.len != conf.len ||
-			  memcmp(there.p, conf.p, conf.len) != 0)) {
-		r = hr_path_write(path, conf.p, conf.len, 0600, err);
-		if (r == 0 && kill(nginx, SIGHUP) != 0)
-			r = hr_err_sys(err, errno, "nginx");
-	}
-	hr_buf_done(&conf);
-	return r;
+	if (compose_file(e, &conf, &path, err) != 0)
+		return -1;
+	if (hr_path_read(path, &there, NULL) == 0 && there.len == conf.len &&
+	    memcmp(there.p, conf.p, conf.len) == 0)
+		return 0;
+	if (hr_path_write(path, conf.p, conf.len, 0600, err) != 0)
+		return -1;
+	return kill(nginx, SIGHUP) == 0 ? 0 : hr_err_sys(err, errno, "nginx");
 }

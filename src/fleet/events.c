@@ -68,12 +68,14 @@ read_number(const char *text, int64_t *to)
 static int
 choose(struct hr_fleet_call *c, struct choice *ret)
 {
-	struct hr_buf all, after, limit, id;
+	HR_BUF(all, HR_FLEET_QUERY_MAX);
+	HR_BUF(after, HR_FLEET_QUERY_MAX);
+	HR_BUF(limit, HR_FLEET_QUERY_MAX);
+	HR_BUF(id, HR_FLEET_QUERY_MAX);
 	const char *is_all = hr_fleet_query(&all, c->query, "all");
 	const char *is_after = hr_fleet_query(&after, c->query, "after");
 	const char *is_limit = hr_fleet_query(&limit, c->query, "limit");
 	const char *is_id = hr_fleet_query(&id, c->query, "runtime_id");
-	int r = 0;
 
 	*ret = (struct choice){.of = c->key.id, .after = -1, .limit = SHOWN};
 	if (strcmp(is_all, "true") == 0)
@@ -81,20 +83,15 @@ choose(struct hr_fleet_call *c, struct choice *ret)
 	/* a browser that comes again says in its header what it knows by then */
 	if (read_number(is_after, &ret->after) != 0 ||
 	    read_number(c->q->last_event_id, &ret->after) != 0)
-		r = hr_fleet_say(c->a, 400, "after and Last-Event-ID are the id of an event");
-	else if (read_number(is_limit, &ret->limit) != 0 || ret->limit < 1 || ret->limit > PAGE_MAX)
-		r = hr_fleet_say(c->a, 400, "limit is a number from 1 to 1000");
-	else if (strlen(is_id) >= sizeof(ret->id))
-		r = hr_fleet_say(c->a, 404, "Runtime not found");
-	else if (ret->of == 0 && (c->key.scopes & HR_SCOPE_ADMIN) == 0)
-		r = hr_fleet_say(c->a, 403, "this key is not for that");
-	else
-		(void)snprintf(ret->id, sizeof(ret->id), "%s", is_id);
-	hr_buf_done(&all);
-	hr_buf_done(&after);
-	hr_buf_done(&limit);
-	hr_buf_done(&id);
-	return r;
+		return hr_fleet_say(c->a, 400, "after and Last-Event-ID are the id of an event");
+	if (read_number(is_limit, &ret->limit) != 0 || ret->limit < 1 || ret->limit > PAGE_MAX)
+		return hr_fleet_say(c->a, 400, "limit is a number from 1 to 1000");
+	if (strlen(is_id) >= sizeof(ret->id))
+		return hr_fleet_say(c->a, 404, "Runtime not found");
+	if (ret->of == 0 && (c->key.scopes & HR_SCOPE_ADMIN) == 0)
+		return hr_fleet_say(c->a, 403, "this key is not for that");
+	(void)snprintf(ret->id, sizeof(ret->id), "%s", is_id);
+	return 0;
 }
 
 static const char *

@@ -130,8 +130,9 @@ static int
 call(struct hr_fleet_helper *h, const char *what, const char *id, struct hr_fleet_row *row,
     char **ret_text, struct hr_err *err)
 {
-	int out[2] = {-1, -1}, status = 0, r = -1;
+	int out[2], status = 0, r;
 	HR_CLOSE int in = input(row, err);
+	HR_CLOSE int answer = -1;
 	struct hr_spawn_fd fds[3] = {{in, 0}, {-1, 1}, {2, 2}};
 	struct hr_spawn sp = {.path = "/proc/self/exe",
 	    .fds = fds,
@@ -142,7 +143,7 @@ call(struct hr_fleet_helper *h, const char *what, const char *id, struct hr_flee
 	HR_CLEAN(hr_strv_done) struct hr_strv argv = {0};
 	struct hr_err e = {0};
 	struct under_way helper;
-	struct hr_buf b;
+	HR_BUF(b, TEXT_MAX);
 	int i;
 
 	for (i = 0; i < h->argc; i++)
@@ -150,29 +151,20 @@ call(struct hr_fleet_helper *h, const char *what, const char *id, struct hr_flee
 	hr_strv_add(&argv, "--call");
 	hr_strv_add(&argv, what);
 	hr_strv_add(&argv, id);
-	hr_buf_init(&b, TEXT_MAX);
-	if (in < 0 || argv.failed || pipe2(out, O_CLOEXEC) != 0) {
-		if (in >= 0)
-			(void)hr_err_sys(err, errno, "a helper");
-		goto out;
-	}
+	if (in < 0)
+		return -1;
+	if (argv.failed || pipe2(out, O_CLOEXEC) != 0)
+		return hr_err_sys(err, errno, "a helper");
+	answer = out[0];
 	fds[1].from = out[1];
 	sp.argv = (const char *const *)argv.v;
 	r = begin(&sp, &helper, &e);
 	hr_fd_close(&out[1]);
-	if (r != 0) {
-		(void)hr_err_from(err, HR_E_SYS, &e);
-		goto out;
-	}
-	hr_buf_init(&b, TEXT_MAX);
-	(void)hr_path_read_fd(out[0], "its answer", &b, NULL);
+	if (r != 0)
+		return hr_err_from(err, HR_E_SYS, &e);
+	(void)hr_path_read_fd(answer, "its answer", &b, NULL);
 	end(&helper, &status);
-	r = understand(&b, status, row, ret_text, err);
-out:
-	hr_fd_close(&out[0]);
-	hr_fd_close(&out[1]);
-	hr_buf_done(&b);
-	return r;
+	return understand(&b, status, row, ret_text, err);
 }
 
 static int

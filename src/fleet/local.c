@@ -46,7 +46,6 @@ static int
 set_member(struct hr_config *c, const char *key, struct json_object *value, struct hr_err *err)
 {
 	HR_BUF(b, 1u << 20);
-	int r = 0;
 
 	if (value == NULL)
 		return 0;
@@ -54,9 +53,8 @@ set_member(struct hr_config *c, const char *key, struct json_object *value, stru
 		hr_buf_adds(&b, hr_json_text(value));
 	else
 		(void)hr_json_put(&b, value);
-	r = hr_buf_check(&b, NULL) == 0 ? hr_config_set(c, key, hr_buf_str(&b), err)
-					: hr_err_nomem(err);
-	return r;
+	return hr_buf_check(&b, NULL) == 0 ? hr_config_set(c, key, hr_buf_str(&b), err)
+					   : hr_err_nomem(err);
 }
 
 /* What its server is told beside that: whose client will come. */
@@ -128,19 +126,17 @@ static int
 end_recorded(const struct local *l, const char *id, bool *ret_recorded, struct hr_err *err)
 {
 	struct hr_err why = {0};
-	struct hr_sandbox *s = open_one(l, id, err);
-	int r = 0;
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = open_one(l, id, err);
 
 	if (s == NULL)
 		return -1;
 	/* what has ended already is cleared away all the same */
 	*ret_recorded = hr_sandbox_connect(s, &why) == 0 || why.code != HR_E_NO_SANDBOX;
-	if (*ret_recorded)
-		r = hr_sandbox_delete(s, err);
-	if (r == 0) /* of a call that was killed between its last steps */
-		hr_record_remove(s);
-	hr_sandbox_free(s);
-	return r == 0 ? hr_local_remove_workspace(l->work, id, err) : -1;
+	if (*ret_recorded && hr_sandbox_delete(s, err) != 0)
+		return -1;
+	/* of a call that was killed between its last steps */
+	hr_record_remove(s);
+	return hr_local_remove_workspace(l->work, id, err);
 }
 
 static int
@@ -183,67 +179,53 @@ local_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	    .log = say,
 	    .log_arg = row->id};
 	HR_PUT struct json_object *q = NULL;
-	struct hr_config *c = NULL;
-	struct hr_sandbox *s = NULL;
-	struct hr_strv plugins = {0};
+	HR_CLEAN(hr_config_clean) struct hr_config *c = NULL;
+	HR_CLEAN(hr_strv_done) struct hr_strv plugins = {0};
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
 	bool recorded;
-	int r = -1;
 
 	if (end_recorded(l, row->id, &recorded, err) != 0)
 		return -1;
 	if (hr_json_decode(row->request, strlen(row->request), &q, NULL) != 0)
-		(void)hr_err_set(err, HR_E_INVAL, "the request is damaged");
-	else
-		c = config_of(l, row, q, err);
+		return hr_err_set(err, HR_E_INVAL, "the request is damaged");
+	c = config_of(l, row, q, err);
+	if (c == NULL)
+		return -1;
 	hr_fleet_request_plugins(q, &plugins);
 	o.plugins = hr_strv_list(&plugins);
-	if (c != NULL && plugins.failed)
-		(void)hr_err_nomem(err);
-	else if (c != NULL)
-		s = hr_sandbox_open(c, &o, err);
-	if (s != NULL && hr_sandbox_connect(s, err) == 0)
-		r = place(s, row, err);
-	hr_sandbox_free(s);
-	hr_strv_done(&plugins);
-	hr_config_free(c);
-	return r;
+	if (plugins.failed)
+		return hr_err_nomem(err);
+	s = hr_sandbox_open(c, &o, err);
+	return s != NULL && hr_sandbox_connect(s, err) == 0 ? place(s, row, err) : -1;
 }
 
 /* What a fresh one is given by libhandrail, to one that waited. */
 static int
 local_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
-	struct hr_sandbox *s = NULL;
 	HR_PUT struct json_object *q = NULL;
-	struct hr_strv env = {0};
-	int r = -1;
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
 
 	if (hr_json_decode(row->request, strlen(row->request), &q, NULL) != 0)
 		return hr_err_set(err, HR_E_INVAL, "the request is damaged");
 	hr_fleet_request_env(q, &env);
 	if (env.failed)
-		(void)hr_err_nomem(err);
-	else
-		s = open_one(self, row->id, err);
-	if (s != NULL && hr_sandbox_connect(s, err) == 0 &&
-	    hr_sandbox_add_env(s, hr_strv_list(&env), err) == 0)
-		r = place(s, row, err);
-	hr_sandbox_free(s);
-	hr_strv_done(&env);
-	return r;
+		return hr_err_nomem(err);
+	s = open_one(self, row->id, err);
+	return s != NULL && hr_sandbox_connect(s, err) == 0 &&
+		       hr_sandbox_add_env(s, hr_strv_list(&env), err) == 0
+		   ? place(s, row, err)
+		   : -1;
 }
 
 static int
 with_one(const struct local *l, const char *id,
     int (*what)(struct hr_sandbox *s, struct hr_err *err), struct hr_err *err)
 {
-	struct hr_sandbox *s = open_one(l, id, err);
-	int r = s != NULL ? hr_sandbox_connect(s, err) : -1;
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = open_one(l, id, err);
 
-	if (r == 0)
-		r = what(s, err);
-	hr_sandbox_free(s);
-	return r;
+	return s != NULL && hr_sandbox_connect(s, err) == 0 ? what(s, err) : -1;
 }
 
 static int
@@ -262,20 +244,18 @@ resume(struct hr_sandbox *s, struct hr_err *err)
 static int
 local_resume(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
-	struct hr_sandbox *s = open_one(self, row->id, err);
-	int r = s != NULL && hr_sandbox_connect(s, err) == 0 && resume(s, err) == 0
-		    ? place(s, row, err)
-		    : -1;
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = open_one(self, row->id, err);
 
-	hr_sandbox_free(s);
-	return r;
+	return s != NULL && hr_sandbox_connect(s, err) == 0 && resume(s, err) == 0
+		   ? place(s, row, err)
+		   : -1;
 }
 
 static int
 local_state(void *self, const char *id, char ret[32], struct hr_err *err)
 {
 	struct hr_err why = {0};
-	struct hr_sandbox *s = open_one(self, id, err);
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = open_one(self, id, err);
 
 	if (s == NULL)
 		return -1;
@@ -283,7 +263,6 @@ local_state(void *self, const char *id, char ret[32], struct hr_err *err)
 		(void)snprintf(ret, 32, "%s", hr_sandbox_state(s));
 	else
 		(void)snprintf(ret, 32, "%s", why.code == HR_E_NO_SANDBOX ? "gone" : "exited");
-	hr_sandbox_free(s);
 	return 0;
 }
 
@@ -322,25 +301,21 @@ local_watch(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_err *err)
 
 #define LOGS_PATIENCE_S 10 /* a log may be long, and only its end is wanted */
 
-struct tail {
-	struct hr_buf b;
-};
-
 static int
 add_line(void *arg, const char *line, size_t len)
 {
-	struct tail *t = arg;
+	struct hr_buf *b = arg;
 	const char *end;
 
 	if (len > HR_FLEET_LOGS / 2)
 		len = HR_FLEET_LOGS / 2;
-	hr_buf_add(&t->b, line, len);
+	hr_buf_add(b, line, len);
 	if (len == 0 || line[len - 1] != '\n')
-		hr_buf_addc(&t->b, '\n');
-	if (t->b.len <= HR_FLEET_LOGS || hr_buf_check(&t->b, NULL) != 0)
+		hr_buf_addc(b, '\n');
+	if (b->len <= HR_FLEET_LOGS || hr_buf_check(b, NULL) != 0)
 		return 0;
-	end = memchr(t->b.p + t->b.len - HR_FLEET_LOGS, '\n', HR_FLEET_LOGS);
-	hr_buf_drop_front(&t->b, (size_t)(end + 1 - t->b.p));
+	end = memchr(b->p + b->len - HR_FLEET_LOGS, '\n', HR_FLEET_LOGS);
+	hr_buf_drop_front(b, (size_t)(end + 1 - b->p));
 	return 0;
 }
 
@@ -348,23 +323,18 @@ add_line(void *arg, const char *line, size_t len)
 static int
 local_logs(void *self, const char *id, char **ret_text, struct hr_err *err)
 {
-	struct hr_sandbox *s = open_one(self, id, err);
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = open_one(self, id, err);
+	HR_BUF(b, 4 * HR_FLEET_LOGS);
 	struct hr_err why = {0};
-	struct tail t;
-	int r = -1;
 
 	if (s == NULL)
 		return -1;
 	(void)alarm(LOGS_PATIENCE_S);
-	hr_buf_init(&t.b, 4 * HR_FLEET_LOGS);
 	(void)hr_sandbox_connect(s, &why); /* one that has ended has a log as well */
-	if (hr_sandbox_logs(s, false, add_line, &t, err) == 0) {
-		*ret_text = hr_buf_take(&t.b);
-		r = *ret_text != NULL ? 0 : hr_err_nomem(err);
-	}
-	hr_buf_done(&t.b);
-	hr_sandbox_free(s);
-	return r;
+	if (hr_sandbox_logs(s, false, add_line, &b, err) != 0)
+		return -1;
+	*ret_text = hr_buf_take(&b);
+	return *ret_text != NULL ? 0 : hr_err_nomem(err);
 }
 
 static int

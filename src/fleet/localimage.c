@@ -42,30 +42,23 @@ int
 hr_local_image(
     const struct hr_fleet_options *o, const char *name, char **ret_json, struct hr_err *err)
 {
-	struct hr_engine docker = {0};
+	HR_BUF(path, 4096);
+	HR_CLEAN(hr_engine_done) struct hr_engine docker = {0};
 	HR_PUT struct json_object *image = NULL;
 	struct hr_err why = {0};
-	HR_BUF(path, 4096);
-	int r;
 
 	if (strcmp(hr_config_text(o->config, "core.runtime"), "docker") != 0)
 		return image_json(NULL, ret_json, err);
 	hr_buf_adds(&path, "/images/");
 	hr_http_escape(&path, name);
 	hr_buf_adds(&path, "/json");
-	r = hr_engine_init(&docker, o->environ, err);
-	if (r == 0 && hr_buf_check(&path, NULL) != 0)
-		r = hr_err_nomem(err);
-	if (r == 0 && (r = hr_engine_call(&docker, "GET", path.p, NULL, &image, &why)) != 0) {
-		if (why.status == 404)
-			r = 0;
-		else if (err != NULL)
-			*err = why;
-	}
-	if (r == 0)
-		r = image_json(image, ret_json, err);
-	hr_engine_done(&docker);
-	return r;
+	if (hr_engine_init(&docker, o->environ, err) != 0)
+		return -1;
+	if (hr_buf_check(&path, NULL) != 0)
+		return hr_err_nomem(err);
+	if (hr_engine_call(&docker, "GET", path.p, NULL, &image, &why) != 0 && why.status != 404)
+		return hr_err_pass(err, &why);
+	return image_json(image, ret_json, err);
 }
 
 /* ---- a build ---- */
@@ -104,7 +97,6 @@ build_it(const struct hr_fleet_options *o, const struct hr_strv *names, int *con
 {
 	HR_BUF(path, 16384);
 	HR_CLEAN(hr_engine_done) struct hr_engine docker = {0};
-	int r;
 	size_t i;
 
 	hr_buf_adds(&path, "/build?dockerfile=Dockerfile&rm=1&forcerm=1");
@@ -118,12 +110,9 @@ build_it(const struct hr_fleet_options *o, const struct hr_strv *names, int *con
 	if (o->cpu_percent > 0)
 		hr_buf_addf(&path, "&cpuperiod=%d&cpuquota=%lld", CPU_PERIOD_US,
 		    (long long)o->cpu_percent * CPU_PERIOD_US / 100);
-	r = hr_buf_check(&path, err);
-	if (r == 0)
-		r = hr_engine_init(&docker, o->environ, err);
-	if (r == 0)
-		r = hr_engine_progress(&docker, path.p, from_file, context, add_line, log, err);
-	return r;
+	if (hr_buf_check(&path, err) != 0 || hr_engine_init(&docker, o->environ, err) != 0)
+		return -1;
+	return hr_engine_progress(&docker, path.p, from_file, context, add_line, log, err);
 }
 
 /* In a process of its own, which ends with the time that there is for it. */
@@ -134,26 +123,19 @@ hr_local_build(const struct hr_fleet_options *o, const char *id, struct hr_err *
 	HR_FREE char *context = NULL;
 	HR_FREE char *said = NULL;
 	HR_CLEAN(hr_strv_done) struct hr_strv names = {0};
-	struct log log = {.fd = -1};
-	int fd = -1, r = -1;
+	HR_CLOSE int fd = -1;
+	HR_CLOSE int out = -1;
 
 	(void)alarm(HR_FLEET_BUILD_S);
 	if (asprintf(&dir, "%s/builds/%s", o->dir, id) < 0 ||
 	    asprintf(&context, "%s/" HR_FLEET_BUILD_CONTEXT, dir) < 0 ||
-	    asprintf(&said, "%s/" HR_FLEET_BUILD_LOG, dir) < 0) {
-		(void)hr_err_nomem(err);
-		goto out;
-	}
+	    asprintf(&said, "%s/" HR_FLEET_BUILD_LOG, dir) < 0)
+		return hr_err_nomem(err);
 	if (hr_fleet_build_names(dir, &names, err) != 0)
-		goto out;
+		return -1;
 	fd = open(context, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	log.fd = open(said, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0 || log.fd < 0)
-		(void)hr_err_sys(err, errno, "%s", fd < 0 ? context : said);
-	else
-		r = build_it(o, &names, &fd, &log, err);
-out:
-	hr_fd_close(&fd);
-	hr_fd_close(&log.fd);
-	return r;
+	out = open(said, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0 || out < 0)
+		return hr_err_sys(err, errno, "%s", fd < 0 ? context : said);
+	return build_it(o, &names, &fd, &(struct log){.fd = out}, err);
 }

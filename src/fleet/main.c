@@ -164,11 +164,10 @@ static bool
 start_nginx(struct running *r)
 {
 	struct hr_err err = {0};
-	int lock = hr_fleet_edge_lock(&r->o->edge, &err);
+	HR_CLOSE int lock = hr_fleet_edge_lock(&r->o->edge, &err);
 
 	if (lock >= 0 && listen_at(r, &err) == 0)
 		r->nginx = hr_fleet_edge_start(&r->o->edge, lock, r->listeners, &err);
-	hr_fd_close(&lock);
 	if (r->nginx >= 0)
 		hr_log(HR_LOG_NOTICE, "ready: listening at %s", r->o->edge.listen);
 	else if (!r->told)
@@ -222,11 +221,9 @@ end_nginx(struct running *r)
 static bool
 has_terminal(void)
 {
-	int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-	bool has = fd >= 0;
+	HR_CLOSE int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 
-	hr_fd_close(&fd);
-	return has;
+	return fd >= 0;
 }
 
 /* A SIGHUP that nobody sent for an upgrade: the kernel's, or that of a shell whose terminal has

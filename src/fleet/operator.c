@@ -134,7 +134,7 @@ change_sandbox(const struct hr_fleet_api *api, const char *method, const char *p
 	    {"POST", "sandboxes/resume", HR_FLEET_RESUME},
 	};
 	const char *id = hr_json_text_at(body, "runtime_id");
-	struct hr_fleet_row row = {.request = NULL};
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 	enum hr_fleet_result r;
 	struct hr_err err = {0};
 	size_t i = 0;
@@ -157,7 +157,6 @@ change_sandbox(const struct hr_fleet_api *api, const char *method, const char *p
 	} else {
 		hr_fleet_refuse(a, r, &row, &err);
 	}
-	hr_fleet_row_done(&row);
 	return 0;
 }
 

@@ -135,14 +135,13 @@ static void
 on_change(void *arg, const char *id)
 {
 	struct hr_fleet *f = arg;
-	struct hr_fleet_row row = {.request = NULL};
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 	struct hr_err err = {0};
 
 	(void)pthread_mutex_lock(&f->lock);
 	if (f->store->ops->find(f->store, id, &row, &err) < 0 ||
 	    (row.request != NULL && hr_fleet_go_on(f, &row, &err) < 0))
 		hr_log(HR_LOG_ERROR, "sandbox %s: %s", id, err.msg);
-	hr_fleet_row_done(&row);
 	(void)pthread_cond_broadcast(&f->changed);
 	(void)pthread_cond_signal(&f->clock);
 	(void)pthread_mutex_unlock(&f->lock);

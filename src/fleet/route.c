@@ -131,7 +131,7 @@ void
 hr_fleet_handle_route(
     const struct hr_fleet_api *api, const struct hr_fleet_request *q, struct hr_fleet_answer *a)
 {
-	struct hr_fleet_row row = {.request = NULL};
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 	enum hr_fleet_result r;
 	struct hr_err err = {0};
 	struct target t;
@@ -163,5 +163,4 @@ hr_fleet_handle_route(
 		if (hr_buf_check(&a->at, &err) != 0)
 			(void)hr_fleet_say(a, 414, "the URI is too long");
 	}
-	hr_fleet_row_done(&row);
 }

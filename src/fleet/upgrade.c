@@ -65,18 +65,16 @@ hr_fleet_upgrade_nginx(const struct hr_fleet_upgrade *u)
 int
 hr_fleet_upgrade_ask(const struct hr_fleet_upgrade *u, struct hr_err *err)
 {
-	struct hr_strv words = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv words = {0};
 	char said[1024] = "", *end;
-	int status = -1;
+	int status;
 
 	hr_strv_add(&words, u->program);
 	hr_strv_add_all(&words, (const char *const *)u->argv + 1);
 	hr_strv_add(&words, "--check");
 	if (words.failed)
-		(void)hr_err_nomem(err);
-	else
-		status = hr_spawn_wait_for(hr_strv_list(&words), ASK_MS, said, sizeof(said), err);
-	hr_strv_done(&words);
+		return hr_err_nomem(err);
+	status = hr_spawn_wait_for(hr_strv_list(&words), ASK_MS, said, sizeof(said), err);
 	if (status <= 0)
 		return status;
 	end = strchr(said, '\n');

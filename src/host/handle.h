@@ -43,4 +43,11 @@ struct hr_sandbox {
 	struct hr_log_stream *stream; /* NULL: nobody follows the log */
 };
 
+/* For HR_CLEAN(), as those of settings.h and rest.h. */
+static inline void
+hr_sandbox_clean(struct hr_sandbox **s)
+{
+	hr_sandbox_free(*s);
+}
+
 #endif

@@ -61,6 +61,12 @@ struct hr_rest;
 struct hr_rest *hr_rest_new(const struct hr_rest_options *o, struct hr_err *err);
 void hr_rest_free(struct hr_rest *r); /* NULL: nothing */
 
+static inline void
+hr_rest_clean(struct hr_rest **r) /* for HR_CLEAN() */
+{
+	hr_rest_free(*r);
+}
+
 /* A header of each call, in place of an earlier one of that name; value NULL: without it. A secret
  * is replaced by ****** in each error. */
 int hr_rest_header(

@@ -149,7 +149,7 @@ hr_cache_put(
 	uint64_t version = strtoull(hr_object_version(o), NULL, 10);
 	bool is_row = strcmp(hr_object_kind(o), "row") == 0;
 	unsigned char sum[HR_FLEET_KEY_SUM];
-	struct hr_fleet_row row = {.request = NULL};
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 	struct hr_fleet_key key;
 	HR_PUT struct json_object *data = NULL;
 	int r = 0;
@@ -165,7 +165,6 @@ hr_cache_put(
 		r = is_row ? put_row(c, o, &row, version) : put_key(c, &key, sum, version);
 		(void)pthread_mutex_unlock(&c->lock);
 	}
-	hr_fleet_row_done(&row);
 	return r < 0 ? hr_err_nomem(err) : r;
 }
 
@@ -267,7 +266,7 @@ older(const void *a, const void *b)
 int
 hr_cache_each(struct hr_cache *c, hr_cache_fn *fn, void *arg, struct hr_err *err)
 {
-	struct entry **all;
+	HR_FREE struct entry **all = NULL;
 	size_t n = 0;
 
 	(void)pthread_mutex_lock(&c->lock);
@@ -284,7 +283,6 @@ hr_cache_each(struct hr_cache *c, hr_cache_fn *fn, void *arg, struct hr_err *err
 			;
 	}
 	(void)pthread_mutex_unlock(&c->lock);
-	free(all);
 	return all != NULL ? 0 : hr_err_nomem(err);
 }
 

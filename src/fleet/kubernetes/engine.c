@@ -110,38 +110,32 @@ static int
 place(const struct engine *e, struct hr_fleet_row *row, struct hr_err *err)
 {
 	HR_PUT struct json_object *pod = NULL;
-	struct hr_kube kube;
+	HR_CLEAN(hr_kube_done) struct hr_kube kube = {.watch_fd = -1};
 	char path[256];
 	const char *ip;
-	int r;
 
 	(void)snprintf(
 	    path, sizeof(path), "/api/v1/namespaces/%s/pods/" POD "%.32s", e->ns, row->id);
-	if (hr_kube_init(&kube, e->config, e->o->environ, 0, err) != 0)
+	if (hr_kube_init(&kube, e->config, e->o->environ, 0, err) != 0 ||
+	    hr_kube_call(&kube, HR_KUBE_GET, path, NULL, &pod, err) != 0)
 		return -1;
-	r = hr_kube_call(&kube, HR_KUBE_GET, path, NULL, &pod, err);
 	ip = hr_json_text_or(hr_json_at(pod, "status"), "podIP", "");
-	if (r == 0 && (*ip == '\0' || strlen(ip) + 8 >= sizeof(row->at)))
-		r = hr_err_set(err, HR_E_RUNTIME, "its pod has no address");
-	if (r == 0) {
-		(void)snprintf(row->at, sizeof(row->at),
-		    strchr(ip, ':') != NULL ? "[%.56s]:%d" : "%.56s:%d", ip, PORT);
-		row->vscode_port = VSCODE_PORT;
-		row->app_ports[0] = APP_PORT1;
-		row->app_ports[1] = APP_PORT2;
-	}
-	hr_kube_done(&kube);
-	return r;
+	if (*ip == '\0' || strlen(ip) + 8 >= sizeof(row->at))
+		return hr_err_set(err, HR_E_RUNTIME, "its pod has no address");
+	(void)snprintf(row->at, sizeof(row->at),
+	    strchr(ip, ':') != NULL ? "[%.56s]:%d" : "%.56s:%d", ip, PORT);
+	row->vscode_port = VSCODE_PORT;
+	row->app_ports[0] = APP_PORT1;
+	row->app_ports[1] = APP_PORT2;
+	return 0;
 }
 
 static int
 engine_stop(void *self, const char *id, struct hr_err *err)
 {
-	struct hr_sandbox *s = open_one(self, id, err);
-	int r = s != NULL ? hr_sandbox_delete(s, err) : -1;
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = open_one(self, id, err);
 
-	hr_sandbox_free(s);
-	return r;
+	return s != NULL ? hr_sandbox_delete(s, err) : -1;
 }
 
 static int
@@ -149,12 +143,13 @@ engine_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
 	const struct engine *e = self;
 	struct hr_sandbox_options o = {.headless = true, .detach = true, .log = say};
-	struct hr_strv plugins = {0}, environ = {0}, env = {0};
 	HR_PUT struct json_object *q = NULL;
-	struct hr_sandbox *s = NULL;
-	struct hr_config *c = NULL;
+	HR_CLEAN(hr_config_clean) struct hr_config *c = NULL;
+	HR_CLEAN(hr_strv_done) struct hr_strv plugins = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv environ = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
 	char sid[SID];
-	int r = -1;
 
 	/* a warm one that could not be made what was asked for */
 	if (row->state == HR_FLEET_STARTING && row->at[0] != '\0' &&
@@ -163,9 +158,10 @@ engine_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	sid_of(row->id, sid);
 	o.sid = sid;
 	if (hr_json_decode(row->request, strlen(row->request), &q, NULL) != 0)
-		(void)hr_err_set(err, HR_E_INVAL, "the request is damaged");
-	else
-		c = config_of(e, row, q, err);
+		return hr_err_set(err, HR_E_INVAL, "the request is damaged");
+	c = config_of(e, row, q, err);
+	if (c == NULL)
+		return -1;
 	hr_fleet_request_plugins(q, &plugins);
 	hr_fleet_request_env(q, &env);
 	hr_strv_add_all(&environ, e->o->environ);
@@ -175,48 +171,36 @@ engine_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	o.plugins = hr_strv_list(&plugins);
 	o.environ = hr_strv_list(&environ);
 	o.env = hr_strv_list(&env);
-	if (c != NULL && (plugins.failed || environ.failed || env.failed))
-		(void)hr_err_nomem(err);
-	else if (c != NULL)
-		s = hr_sandbox_open(c, &o, err);
-	if (s != NULL && hr_sandbox_connect(s, err) == 0)
-		r = place(e, row, err);
-	hr_sandbox_free(s);
-	hr_strv_done(&plugins);
-	hr_strv_done(&environ);
-	hr_strv_done(&env);
-	hr_config_free(c);
-	return r;
+	if (plugins.failed || environ.failed || env.failed)
+		return hr_err_nomem(err);
+	s = hr_sandbox_open(c, &o, err);
+	return s != NULL && hr_sandbox_connect(s, err) == 0 ? place(e, row, err) : -1;
 }
 
 static int
 engine_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
-	struct hr_sandbox *s = NULL;
 	HR_PUT struct json_object *q = NULL;
-	struct hr_strv env = {0};
-	int r = -1;
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
 
 	if (hr_json_decode(row->request, strlen(row->request), &q, NULL) != 0)
 		return hr_err_set(err, HR_E_INVAL, "the request is damaged");
 	hr_fleet_request_env(q, &env);
 	if (env.failed)
-		(void)hr_err_nomem(err);
-	else if (env.n == 0)
-		r = 0;
-	else
-		s = open_one(self, row->id, err);
-	if (s != NULL && hr_sandbox_connect(s, err) == 0)
-		r = hr_sandbox_add_env(s, hr_strv_list(&env), err);
-	hr_sandbox_free(s);
-	hr_strv_done(&env);
-	return r;
+		return hr_err_nomem(err);
+	if (env.n == 0)
+		return 0;
+	s = open_one(self, row->id, err);
+	return s != NULL && hr_sandbox_connect(s, err) == 0
+		   ? hr_sandbox_add_env(s, hr_strv_list(&env), err)
+		   : -1;
 }
 
 static int
 engine_state(void *self, const char *id, char ret[32], struct hr_err *err)
 {
-	struct hr_sandbox *s = open_one(self, id, err);
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = open_one(self, id, err);
 	const char *state;
 	int r = 0;
 
@@ -227,28 +211,23 @@ engine_state(void *self, const char *id, char ret[32], struct hr_err *err)
 		r = hr_err_set(err, HR_E_UNAVAILABLE, "the API server does not answer");
 	/* a pod that comes after a node was lost is on its way to run */
 	(void)snprintf(ret, 32, "%s", strcmp(state, "created") == 0 ? "running" : state);
-	hr_sandbox_free(s);
 	return r;
 }
 
 static int
 engine_pause(void *self, const char *id, struct hr_err *err)
 {
-	struct hr_sandbox *s = open_one(self, id, err);
-	int r = s == NULL ? -1 : hr_sandbox_pause(s, err);
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = open_one(self, id, err);
 
-	hr_sandbox_free(s);
-	return r;
+	return s != NULL ? hr_sandbox_pause(s, err) : -1;
 }
 
 static int
 engine_resume(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
-	struct hr_sandbox *s = open_one(self, row->id, err);
-	int r = s == NULL ? -1 : hr_sandbox_resume(s, err);
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = open_one(self, row->id, err);
 
-	hr_sandbox_free(s);
-	return r == 0 ? place(self, row, err) : -1;
+	return s != NULL && hr_sandbox_resume(s, err) == 0 ? place(self, row, err) : -1;
 }
 
 /* ---- all of them ---- */
@@ -276,17 +255,14 @@ engine_list(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_err *err)
 {
 	const struct engine *e = self;
 	struct each x = {fn, arg};
-	struct hr_kube kube;
+	HR_CLEAN(hr_kube_done) struct hr_kube kube = {.watch_fd = -1};
 	char path[256];
-	int r;
 
 	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/persistentvolumeclaims", e->ns);
 	if (hr_kube_init(&kube, e->config, e->o->environ, 0, err) != 0)
 		return -1;
-	r = hr_kube_list(
+	return hr_kube_list(
 	    &kube, path, "labelSelector=app%3Dopenhands-runtime", on_claim, &x, NULL, 0, err);
-	hr_kube_done(&kube);
-	return r;
 }
 
 struct news {
@@ -309,20 +285,15 @@ engine_watch(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_err *err)
 {
 	static const char none[HR_FLEET_ID] = "00000000000000000000000000000000";
 	struct news n = {fn, arg};
-	struct hr_sandbox *s = open_one(self, none, err);
-	int r = -1;
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = open_one(self, none, err);
 
 	if (s == NULL)
 		return -1;
-	for (;;) {
-		r = s->ops->events(s->self, on_news, &n, err);
-		if (r == 0)
-			break;
+	while (s->ops->events(s->self, on_news, &n, err) != 0) {
 		hr_log(HR_LOG_WARNING, "sandboxes cannot be watched: %.600s", err->msg);
 		(void)hr_rest_wait(-1, AGAIN_MS);
 	}
-	hr_sandbox_free(s);
-	return r;
+	return 0;
 }
 
 static int
@@ -350,7 +321,7 @@ static int
 engine_logs(void *self, const char *id, char **ret_text, struct hr_err *err)
 {
 	const struct engine *e = self;
-	struct hr_kube kube;
+	HR_CLEAN(hr_kube_done) struct hr_kube kube = {.watch_fd = -1};
 	HR_BUF(b, LOG_MAX);
 	char path[256], *end;
 	int r;
@@ -369,7 +340,6 @@ engine_logs(void *self, const char *id, char **ret_text, struct hr_err *err)
 		*ret_text = b.len > 0 ? hr_buf_take(&b) : strdup("");
 		r = *ret_text != NULL ? 0 : hr_err_nomem(err);
 	}
-	hr_kube_done(&kube);
 	return r;
 }
 
@@ -395,7 +365,7 @@ choose_agents(struct engine *e, struct hr_err *err)
 {
 	const char *how = hr_config_text(e->config, "kubernetes.agent_sandbox");
 	char version[HR_AGENTS_VERSION];
-	struct hr_kube kube;
+	HR_CLEAN(hr_kube_done) struct hr_kube kube = {.watch_fd = -1};
 	bool may = true;
 	int r;
 
@@ -404,7 +374,6 @@ choose_agents(struct engine *e, struct hr_err *err)
 	if (hr_kube_init(&kube, e->config, e->o->environ, 0, err) != 0)
 		return -1;
 	r = hr_agents_find(&kube, e->ns, version, &may, err);
-	hr_kube_done(&kube);
 	if (r == 1)
 		hr_log(may ? HR_LOG_INFO : HR_LOG_WARNING,
 		    may ? "the cluster serves " HR_AGENTS_GROUP
@@ -425,7 +394,7 @@ open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine **ret
 	static struct engine self; /* of threads that end with the process */
 	const char *ns = hr_config_text(o->config, "kubernetes.namespace");
 	struct hr_err why = {0};
-	struct hr_sandbox *s;
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
 
 	self.o = o;
 	(void)snprintf(self.ns, sizeof(self.ns), "%s", ns != NULL ? ns : "");
@@ -441,7 +410,6 @@ open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine **ret
 		return hr_err_set(err, HR_E_UNAVAILABLE, "%.220s", why.msg);
 	/* what is wrong with the settings is told now */
 	s = open_one(&self, "00000000000000000000000000000000", &why);
-	hr_sandbox_free(s);
 	if (s == NULL)
 		return hr_err_set(err, HR_E_INVAL, "%.220s", why.msg);
 	*ret = &engine;

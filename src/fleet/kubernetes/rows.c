@@ -116,8 +116,8 @@ static int
 session_of(struct hr_kube_store *s, int64_t key, const char *session, char ret_id[HR_FLEET_ID],
     char version[HR_OBJECT_VERSION], struct hr_err *err)
 {
-	struct json_object *data;
 	HR_PUT struct json_object *o = NULL;
+	HR_PUT struct json_object *data = NULL;
 	char name[HR_OBJECT_NAME];
 	int r;
 
@@ -128,7 +128,6 @@ session_of(struct hr_kube_store *s, int64_t key, const char *session, char ret_i
 		data = hr_object_data(o);
 		(void)snprintf(ret_id, HR_FLEET_ID, "%s", hr_json_text_or(data, "id", ""));
 		(void)snprintf(version, HR_OBJECT_VERSION, "%s", hr_object_version(o));
-		json_object_put(data);
 	}
 	return r;
 }
@@ -199,8 +198,8 @@ struct count {
 static int
 on_counted(void *arg, struct json_object *o)
 {
-	struct json_object *data = hr_object_data(o);
-	struct hr_fleet_row row;
+	HR_PUT struct json_object *data = hr_object_data(o);
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 	struct count *n = arg;
 	int r = hr_object_read_row(data, &row);
 
@@ -212,9 +211,6 @@ on_counted(void *arg, struct json_object *o)
 			n->of_key.factors += row.factor;
 		}
 	}
-	if (r == 1)
-		hr_fleet_row_done(&row);
-	json_object_put(data);
 	return r < 0;
 }
 
@@ -318,7 +314,8 @@ static enum hr_fleet_result
 reserve(struct hr_kube_store *s, struct hr_fleet_row *row, const struct hr_fleet_limits *of_key,
     const struct hr_fleet_limits *of_all, struct hr_err *err)
 {
-	struct hr_fleet_row was = {.request = NULL}, before = {.request = NULL};
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row was = {.request = NULL};
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row before = {.request = NULL};
 	char id[HR_FLEET_ID] = "", version[HR_OBJECT_VERSION] = "", own[HR_FLEET_ID];
 	struct hr_cached known = {.version = ""};
 	enum hr_fleet_result result;
@@ -328,10 +325,8 @@ reserve(struct hr_kube_store *s, struct hr_fleet_row *row, const struct hr_fleet
 		r = session_of(s, row->key, row->session, id, version, err);
 		if (r == 1)
 			r = look_of(s, id, row->key, row->session, &before, err);
-		if (r == 1 && hr_fleet_has_session(before.state)) {
-			hr_fleet_row_done(&before);
+		if (r == 1 && hr_fleet_has_session(before.state))
 			return HR_FLEET_CONFLICT;
-		}
 		hr_fleet_row_done(&before);
 	}
 	memcpy(own, row->id, sizeof(own));
@@ -361,9 +356,7 @@ reserve(struct hr_kube_store *s, struct hr_fleet_row *row, const struct hr_fleet
 		 * goes when it is (move) */
 		if (!hr_fleet_holds_room(before.state))
 			(void)delete_row(s, id, NULL, NULL);
-		hr_fleet_row_done(&before);
 	}
-	hr_fleet_row_done(&was);
 	return result;
 }
 

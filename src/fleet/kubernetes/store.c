@@ -165,13 +165,14 @@ key_revoke(struct hr_store *base, int64_t id, bool *ret_found, struct hr_err *er
 {
 	struct hr_kube_store *s = hr_kube_store_of(base);
 	unsigned char sum[HR_FLEET_KEY_SUM];
-	struct json_object *o = NULL;
 	char name[HR_OBJECT_NAME];
 	struct hr_fleet_key k;
 	int r = 0, found = 1;
 
 	hr_object_key_name(id, name);
 	while (r == 0 && found == 1) {
+		HR_PUT struct json_object *o = NULL;
+
 		found = hr_kube_store_get(s, name, &o, err);
 		if (found == 1 && hr_cache_put(s->cache, o, NULL, err) < 0)
 			found = -1;
@@ -181,8 +182,6 @@ key_revoke(struct hr_store *base, int64_t id, bool *ret_found, struct hr_err *er
 		} else if (found == 1) {
 			found = 0; /* something else has its name */
 		}
-		json_object_put(o);
-		o = NULL;
 	}
 	*ret_found = found == 1;
 	return r < 0 || found < 0 ? -1 : 0;
@@ -310,7 +309,6 @@ static int
 note_set(struct hr_store *base, const char *name, const char *value, struct hr_err *err)
 {
 	struct hr_kube_store *s = hr_kube_store_of(base);
-	struct json_object *o = NULL;
 	char object[HR_OBJECT_NAME];
 	HR_BUF(data, DATA_MAX);
 	int r = 0, found;
@@ -320,14 +318,14 @@ note_set(struct hr_store *base, const char *name, const char *value, struct hr_e
 	(void)hr_json_put_str(&data, value, strlen(value), HR_JSON_REPLACE);
 	hr_buf_addc(&data, '}');
 	while (r == 0) {
+		HR_PUT struct json_object *o = NULL;
+
 		found = hr_kube_store_get(s, object, &o, err);
 		r = found < 0 || hr_buf_check(&data, err) != 0
 			? -1
 			: hr_kube_store_put(s, object, "note", s->me,
 			      found == 1 ? hr_object_version(o) : NULL, hr_buf_str(&data), NULL,
 			      err);
-		json_object_put(o);
-		o = NULL;
 	}
 	return r < 0 ? -1 : 0;
 }
@@ -340,7 +338,7 @@ on_event(void *arg, enum hr_kube_event event, struct json_object *o)
 	struct hr_kube_store *s = arg;
 	char id[HR_FLEET_ID] = "";
 	struct hr_err err = {0};
-	struct json_object *data;
+	HR_PUT struct json_object *data = NULL;
 
 	switch (event) {
 	case HR_KUBE_LIST: hr_cache_list(s->cache); break;
@@ -350,7 +348,6 @@ on_event(void *arg, enum hr_kube_event event, struct json_object *o)
 			break;
 		data = hr_object_data(o);
 		(void)snprintf(id, sizeof(id), "%s", hr_json_text_or(data, "id", ""));
-		json_object_put(data);
 		hr_cache_drop(s->cache, id);
 		if (s->fn != NULL)
 			s->fn(s->arg, id);

@@ -21,6 +21,12 @@ struct hr_config {
 	void *warn_arg;
 };
 
+static inline void
+hr_config_clean(struct hr_config **c) /* for HR_CLEAN() */
+{
+	hr_config_free(*c);
+}
+
 struct hr_config *hr_config_copy(const struct hr_config *c, struct hr_err *err);
 
 /* Borrowed; NULL: not set. key is "SECTION.KEY". */
