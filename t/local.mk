@@ -114,7 +114,7 @@ t_unit_test_keys_LDADD = libshell.la libbase.la $(CHECK_LIBS)
 t_unit_test_shell_nomem_SOURCES = %D%/unit/test_shell_nomem.c %D%/unit/lines.h
 t_unit_test_shell_nomem_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) -fno-builtin
 t_unit_test_shell_nomem_LDFLAGS = $(AM_LDFLAGS) \
-	-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup
+	-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray,--wrap=strdup
 t_unit_test_shell_nomem_LDADD = libshell.la libbase.la $(CHECK_LIBS)
 t_unit_test_split_SOURCES = %D%/unit/test_split.c %D%/unit/lines.h
 t_unit_test_split_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)

@@ -155,16 +155,14 @@ static bool
 is_text(struct hr_span path, struct hr_answer *ret)
 {
 	HR_BUF(why, 256);
-	bool text = false;
 	HR_FREE char *file = hr_purepath_bytes(path.p, path.len, &why);
 
 	if (file == NULL)
-		hr_answer_internal(ret, &why);
-	else if (hr_binary_file(file))
-		refuse_binary(ret);
-	else
-		text = true;
-	return text;
+		return hr_answer_internal(ret, &why);
+	if (!hr_binary_file(file))
+		return true;
+	refuse_binary(ret);
+	return false;
 }
 
 static void
@@ -181,19 +179,15 @@ static enum hr_edit_result
 run_editor(const struct hr_action_env *env, const struct hr_edit *q, struct hr_buf *text,
     struct hr_buf *diff)
 {
-	struct hr_editor editor = {.root = {env->work_dir, strlen(env->work_dir)}};
-	enum hr_edit_result r = HR_EDIT_ERROR;
-	char *dir = undo_dir(env);
+	HR_FREE char *dir = undo_dir(env);
+	const struct hr_editor editor = {.root = {env->work_dir, strlen(env->work_dir)},
+	    .history_dir = dir,
+	    .office = env->office};
 
-	if (dir == NULL) {
-		text->fail = HR_E_NOMEM;
-		return r;
-	}
-	editor.history_dir = dir;
-	editor.office = env->office;
-	r = hr_editor_run(&editor, q, text, diff);
-	free(dir);
-	return r;
+	if (dir != NULL)
+		return hr_editor_run(&editor, q, text, diff);
+	text->fail = HR_E_NOMEM;
+	return HR_EDIT_ERROR;
 }
 
 static void
@@ -299,7 +293,7 @@ write_in_turn(const struct hr_action_env *env, const struct hr_write *q, struct 
 	struct hr_err err = {.code = HR_OK};
 	enum hr_rw_result r = HR_RW_RAISED;
 	struct hr_history turn;
-	char *dir = undo_dir(env);
+	HR_FREE char *dir = undo_dir(env);
 
 	if (dir == NULL) {
 		text->fail = HR_E_NOMEM;
@@ -311,7 +305,6 @@ write_in_turn(const struct hr_action_env *env, const struct hr_write *q, struct 
 		r = hr_rw_write(q, text);
 		hr_history_close(&turn);
 	}
-	free(dir);
 	return r;
 }
 

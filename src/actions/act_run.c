@@ -56,8 +56,7 @@ request_fill(const struct hr_event *ev, struct hr_run_request *req, struct hr_bu
 static int
 refuse_for_now(struct hr_answer *ret, const struct hr_err *err)
 {
-	hr_answer_detail(ret, 503, err->msg);
-	ret->retry_after_s = 1;
+	hr_answer_later(ret, err->msg);
 	return -1;
 }
 

@@ -36,11 +36,10 @@ hr_command_echo(const struct hr_shell_place *place, uint64_t from, struct hr_spa
 {
 	const struct hr_follow_request req = {.offset = from};
 	struct hr_output_piece piece;
-	HR_BUF(frame, 2u << 20);
-	HR_BUF(wanted, 2u << 20);
+	HR_BUF(frame, FRAME_MAX);
+	HR_BUF(wanted, FRAME_MAX);
 	struct hr_err err = {0};
 	size_t used, i;
-	uint64_t len = 0;
 	HR_CLOSE int fd = hr_shell_follow(place, &req, &err);
 
 	if (fd < 0)
@@ -51,11 +50,11 @@ hr_command_echo(const struct hr_shell_place *place, uint64_t from, struct hr_spa
 		hr_buf_addc(&wanted, text.p[i]);
 	}
 	hr_buf_adds(&wanted, "\r\n");
-	if (wanted.fail == HR_OK && hr_shell_piece(fd, &frame, &piece, &used, &err) > 0 &&
-	    piece.offset == from && piece.bytes.len >= wanted.len &&
-	    memcmp(piece.bytes.p, wanted.p, wanted.len) == 0)
-		len = wanted.len;
-	return len;
+	return wanted.fail == HR_OK && hr_shell_piece(fd, &frame, &piece, &used, &err) > 0 &&
+		       piece.offset == from && piece.bytes.len >= wanted.len &&
+		       memcmp(piece.bytes.p, wanted.p, wanted.len) == 0
+		   ? wanted.len
+		   : 0;
 }
 
 int

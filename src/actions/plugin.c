@@ -78,26 +78,23 @@ plugin_send(const struct hr_action_env *env, int fd, const char *type, struct js
 	HR_BUF(json, HR_FRAME_MAX);
 	HR_BUF(frame, HR_FRAME_MAX + HR_FRAME_HEADER);
 	HR_BUF(shell, HR_FRAME_MAX + HR_FRAME_HEADER + FIRST_READ);
-	int r = -1;
 
-	if (hr_json_put(&json, action) < 0) {
-		(void)hr_err_set(err, HR_E_INVAL, "the action has no JSON form");
-	} else if (hr_buf_check(&json, err) == 0) {
-		/* without it the plugin keeps to the directory it knows */
-		(void)hr_shell_state(
-		    &(const struct hr_shell_place){.run_dir = env->run_dir}, &shell, &state, NULL);
-		req.action = (struct hr_span){json.p, json.len};
-		req.working_dir = state.working_dir;
-		hr_frame_put_act(&frame, &req);
-		r = hr_buf_check(&frame, err);
-	}
-	if (r == 0 && env->journal != NULL)
+	if (hr_json_put(&json, action) < 0)
+		return hr_err_set(err, HR_E_INVAL, "the action has no JSON form");
+	if (hr_buf_check(&json, err) < 0)
+		return -1;
+	/* without it the plugin keeps to the directory it knows */
+	(void)hr_shell_state(
+	    &(const struct hr_shell_place){.run_dir = env->run_dir}, &shell, &state, NULL);
+	req.action = hr_span_of_buf(&json);
+	req.working_dir = state.working_dir;
+	hr_frame_put_act(&frame, &req);
+	if (hr_buf_check(&frame, err) < 0)
+		return -1;
+	if (env->journal != NULL)
 		hr_journal_mark(env->journal, env->entry);
 	/* refused before all of it was read: the reason can be read all the same */
-	if (r == 0 && hr_fd_write_full(fd, frame.p, frame.len, err) < 0 &&
-	    (err == NULL || err->sys != EPIPE))
-		r = -1;
-	return r;
+	return hr_fd_write_full(fd, frame.p, frame.len, err) < 0 && err->sys != EPIPE ? -1 : 0;
 }
 
 static int

@@ -120,15 +120,14 @@ shell_ask(const struct hr_shell_place *at, const struct hr_buf *ask, struct hr_b
     uint32_t want, const char **ret_payload, size_t *ret_len, struct hr_err *err)
 {
 	const struct timeval limit = {.tv_sec = at->limit_s > 0 ? at->limit_s : STATE_LIMIT_S};
-	int r = -1;
 	HR_CLOSE int fd = hr_shell_connect(at, err);
 
 	if (fd < 0)
 		return -1;
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	if (hr_buf_check(ask, err) == 0 && hr_fd_write_full(fd, ask->p, ask->len, err) == 0)
-		r = shell_receive(fd, frame, want, ret_payload, ret_len, err);
-	return r;
+	if (hr_buf_check(ask, err) < 0 || hr_fd_write_full(fd, ask->p, ask->len, err) < 0)
+		return -1;
+	return shell_receive(fd, frame, want, ret_payload, ret_len, err);
 }
 
 static int
@@ -160,11 +159,11 @@ hr_shell_commands(const struct hr_shell_place *at, struct hr_buf *frame,
 	const char *payload = NULL;
 	HR_BUF(ask, HR_FRAME_HEADER);
 	size_t len = 0;
-	int r;
 
 	hr_frame_put_empty(&ask, HR_FRAME_COMMANDS);
-	r = shell_ask(at, &ask, frame, HR_FRAME_LIST, &payload, &len, err);
-	return r == 0 ? hr_frame_get_list(payload, len, ret, ret_n, err) : -1;
+	if (shell_ask(at, &ask, frame, HR_FRAME_LIST, &payload, &len, err) < 0)
+		return -1;
+	return hr_frame_get_list(payload, len, ret, ret_n, err);
 }
 
 int

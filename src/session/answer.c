@@ -26,7 +26,7 @@ give(struct hr_core *c, const struct hr_run_result *r)
 	c->ops.result(c->arg, r);
 }
 
-void
+bool
 core_answer_error(struct hr_core *c, const char *text, size_t len)
 {
 	const struct hr_run_result r = {.is_error = true,
@@ -36,6 +36,7 @@ core_answer_error(struct hr_core *c, const char *text, size_t len)
 	    .content = {text, len}};
 
 	give(c, &r);
+	return false;
 }
 
 void
@@ -63,12 +64,11 @@ count_lines(const struct hr_buf *b)
 static void
 truncate_content(struct hr_buf *content)
 {
-	struct hr_buf cut;
+	struct hr_buf cut = {.cap = content->cap};
 	size_t head, tail;
 
 	if (content->len == 0 || !hr_shell_truncation(content->p, content->len, &head, &tail))
 		return;
-	hr_buf_init(&cut, content->cap);
 	hr_buf_add(&cut, content->p, head);
 	hr_buf_adds(&cut, hr_shell_truncated_mark);
 	hr_buf_add(&cut, content->p + tail, content->len - tail);

@@ -21,12 +21,6 @@
 
 static const char deleted[] = " (deleted)";
 
-void
-claims_open(struct hr_keeper *k)
-{
-	hr_account_find(&k->account, k->user.uid);
-}
-
 /* ---- who ---- */
 
 /* The four numbers of a process: real, effective, saved, of files. */

@@ -64,7 +64,6 @@ hr_confine_enter(const struct hr_confine *c)
 
 	if (c->oom_score > 0)
 		raise_oom_score(c->oom_score);
-
 	for (i = 0; i < c->ngroups; i++)
 		join(c->groups[i]);
 }
@@ -110,11 +109,9 @@ number_in(const char *text, const char *name, uint64_t *ret)
 static int
 open_in(const char *group, const char *file)
 {
-	char *path = hr_path_join(group, file);
-	int fd = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	HR_FREE char *path = hr_path_join(group, file);
 
-	free(path);
-	return fd;
+	return path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 }
 
 static bool
@@ -135,12 +132,11 @@ add_limit(struct hr_buf *out, const char *group, const char *const *files, unsig
 {
 	uint64_t max = 0;
 	bool known = false;
-	int fd;
 
 	for (; *files != NULL && !known; files++) {
-		fd = open_in(group, *files);
+		HR_CLOSE int fd = open_in(group, *files);
+
 		known = read_at(fd, "", &max);
-		hr_fd_close(&fd);
 	}
 	if (known)
 		hr_buf_addf(out, text, max >> shift);

@@ -195,38 +195,27 @@ find_key(struct hr_core *c, bool is_input)
 		return true;
 	found = hr_key_bytes(hr_buf_str(&c->command), c->command.len,
 	    hr_view_application_cursor(c->view), c->key, sizeof(c->key), &c->key_len, &err);
-	if (found < 0) {
-		core_answer_error(c, err.msg, strlen(err.msg));
-		return false;
-	}
-	return true;
+	return found == 0 || core_answer_error(c, err.msg, strlen(err.msg));
 }
 
 /* More than one is refused. False: the answer was given. */
 static bool
 is_one_command(struct hr_core *c)
 {
-	struct hr_shell_pieces pieces;
+	HR_CLEAN(hr_shell_pieces_done) struct hr_shell_pieces pieces = {0};
 	struct hr_err err = {0};
 	HR_FREE char *refusal = NULL;
 	size_t len = 0;
 
-	if (hr_shell_split(hr_buf_str(&c->command), c->command.len, &pieces, &err) < 0) {
-		core_answer_error(c, err.msg, strlen(err.msg));
-		return false;
-	}
+	if (hr_shell_split(hr_buf_str(&c->command), c->command.len, &pieces, &err) < 0)
+		return core_answer_error(c, err.msg, strlen(err.msg));
 	c->whole = pieces.verdict == HR_SHELL_PARSED;
-	if (!hr_shell_pieces_refused(&pieces)) {
-		hr_shell_pieces_done(&pieces);
+	if (!hr_shell_pieces_refused(&pieces))
 		return true;
-	}
 	refusal = hr_shell_refusal_text(&pieces, &len, &err);
-	hr_shell_pieces_done(&pieces);
-	if (refusal != NULL)
-		core_answer_error(c, refusal, len);
-	else
-		core_answer_error(c, err.msg, strlen(err.msg));
-	return false;
+	if (refusal == NULL)
+		return core_answer_error(c, err.msg, strlen(err.msg));
+	return core_answer_error(c, refusal, len);
 }
 
 static void
@@ -354,14 +343,10 @@ tell_over(struct hr_core *c, int exit_code, bool shell_ended)
 static void
 command_over(struct hr_core *c)
 {
-	if (c->active) {
+	if (c->active)
 		core_answer_completed(c);
-	} else if (c->running) {
+	else if (c->running) /* else a prompt of its own (a signal at rest): nobody is told */
 		c->ended = true;
-	} else {
-		/* a prompt of its own (a signal at rest): nobody is told */
-		return;
-	}
 }
 
 bool

@@ -107,6 +107,6 @@ void core_answer_no_change(struct hr_core *c);
 void core_answer_timeout(struct hr_core *c);
 void core_answer_refused(struct hr_core *c);
 void core_answer_nothing(struct hr_core *c, const char *text); /* no command to speak of */
-void core_answer_error(struct hr_core *c, const char *text, size_t len);
+bool core_answer_error(struct hr_core *c, const char *text, size_t len); /* false */
 
 #endif

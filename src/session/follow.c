@@ -278,8 +278,10 @@ follow_began(struct hr_keeper *k, const char *p, size_t len)
 }
 
 void
-follow_over(struct hr_keeper *k, int exit_code, bool shell_ended)
+follow_over(void *arg, int exit_code, bool shell_ended)
 {
+	struct hr_keeper *k = arg;
+
 	hr_commands_end(&k->kept->commands,
 	    shell_ended ? HR_COMMAND_SHELL_ENDED : HR_COMMAND_COMPLETED, exit_code, hr_now_ms(),
 	    k->kept->outlog.end);

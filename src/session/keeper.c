@@ -216,9 +216,9 @@ open_loop(struct hr_keeper *k, struct hr_err *err)
 	k->sigchld = hr_loop_signal(k->loop, SIGCHLD, shell_on_child, k, err);
 	k->sigterm = hr_loop_signal(k->loop, SIGTERM, on_sigterm, k, err);
 	k->sigint = hr_loop_signal(k->loop, SIGINT, on_sigterm, k, err);
-	if (k->timer == NULL || k->sigchld == NULL || k->sigterm == NULL || k->sigint == NULL)
-		return -1;
-	return 0;
+	return k->timer != NULL && k->sigchld != NULL && k->sigterm != NULL && k->sigint != NULL
+		   ? 0
+		   : -1;
 }
 
 static int
@@ -234,9 +234,7 @@ open_core(struct hr_keeper *k, struct hr_err *err)
 		return hr_err_sys(err, errno, "gethostname");
 	k->hostname[strcspn(k->hostname, ".")] = '\0';
 	k->core = hr_core_new(&config, &ops, k, err);
-	if (k->core == NULL)
-		return -1;
-	return 0;
+	return k->core != NULL ? 0 : -1;
 }
 
 static int
@@ -245,7 +243,7 @@ keeper_open(struct hr_keeper *k, struct hr_err *err)
 	if (hr_shell_user_find(&k->user, k->config->user, k->config->change_user, err) < 0)
 		return -1;
 	k->user.confine = k->config->confine;
-	claims_open(k);
+	hr_account_find(&k->account, k->user.uid);
 	if (resume_open(k, err) < 0)
 		return -1;
 	k->user.stays = hr_kept_outlives(&k->store);
@@ -255,9 +253,7 @@ keeper_open(struct hr_keeper *k, struct hr_err *err)
 		return -1;
 	if (hr_environ_for_shell(&k->environ, environ, &k->user, k->config->bash, err) < 0 ||
 	    open_loop(k, err) < 0 || files_open(k, err) < 0 || prompt_open(k, err) < 0 ||
-	    open_core(k, err) < 0)
-		return -1;
-	if (resume_shell(k, err) < 0)
+	    open_core(k, err) < 0 || resume_shell(k, err) < 0)
 		return -1;
 	if (k->config->is_static)
 		return client_add(k, k->config->serve_fd, err);

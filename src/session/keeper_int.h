@@ -167,7 +167,6 @@ void prompt_last(struct hr_keeper *k);                     /* ... of a shell tha
 int prompt_renew(struct hr_keeper *k, struct hr_err *err); /* for another shell */
 
 /* claims.c: how far a report is believed. What is returned is valid until the next one. */
-void claims_open(struct hr_keeper *k);
 const char *claims_name(struct hr_keeper *k, const struct hr_report *r);
 /* In `link`, or the report's own. */
 const char *
@@ -179,9 +178,10 @@ const char *claims_python(struct hr_keeper *k, const struct hr_report *r, const 
 const char *claims_place(struct hr_keeper *k);
 
 /* look.c: the shell's process */
-bool look_in_readline(struct hr_keeper *k);
-enum hr_core_seen look_waits(struct hr_keeper *k);         /* and output flows again */
-int64_t look_works(void *keeper);                          /* hr_core_ops.works */
+/* those of hr_core_ops */
+bool look_in_readline(void *keeper);
+enum hr_core_seen look_waits(void *keeper); /* and output flows again */
+int64_t look_works(void *keeper);
 unsigned look_hides(const struct hr_keeper *k, pid_t pid); /* HR_HIDES_* */
 const char *look_held(const struct hr_keeper *k);
 
@@ -202,7 +202,7 @@ void follow_add(struct hr_keeper *k, int fd, const struct hr_follow_request *r);
 void follow_wake(struct hr_keeper *k); /* there may be new output */
 const char *follow_press(struct hr_keeper *k, const struct hr_press_request *r); /* why not */
 void follow_began(struct hr_keeper *k, const char *p, size_t len);
-void follow_over(struct hr_keeper *k, int exit_code, bool shell_ended);
+void follow_over(void *keeper, int exit_code, bool shell_ended); /* hr_core_ops.over */
 void follow_free_all(struct hr_keeper *k);
 
 /* client.c */

@@ -42,8 +42,10 @@ is_bash(const struct hr_keeper *k)
 }
 
 bool
-look_in_readline(struct hr_keeper *k)
+look_in_readline(void *arg)
 {
+	const struct hr_keeper *k = arg;
+
 	return hr_shellproc_raw(&k->shell) && hr_shellproc_foreground(&k->shell, k->shell.pid) &&
 	       is_bash(k);
 }
@@ -61,8 +63,9 @@ is_select(unsigned long call)
 /* The shell has the terminal and sleeps: readline waits for its input without a limit of time, and
  * bash without readline reads as much as fits. */
 enum hr_core_seen
-look_waits(struct hr_keeper *k)
+look_waits(void *keeper)
 {
+	struct hr_keeper *k = keeper;
 	unsigned long call, arg[5];
 	char line[256];
 

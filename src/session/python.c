@@ -21,7 +21,6 @@ look_at(const char *name, const char *cwd)
 {
 	HR_BUF(full, TEXT_CAP);
 	struct stat st;
-	enum found found = NOTHING;
 	HR_CLOSE int fd = -1;
 
 	if (name[0] != '/') {
@@ -31,13 +30,9 @@ look_at(const char *name, const char *cwd)
 	hr_buf_adds(&full, name);
 	if (full.fail == HR_OK)
 		fd = hr_plain_open(AT_FDCWD, full.p, O_PATH);
-	if (fd >= 0 && fstat(fd, &st) == 0) {
-		if (S_ISDIR(st.st_mode))
-			found = A_DIRECTORY;
-		else
-			found = hr_fd_may_run(fd) ? A_PROGRAM : A_FILE;
-	}
-	return found;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return NOTHING;
+	return S_ISDIR(st.st_mode) ? A_DIRECTORY : hr_fd_may_run(fd) ? A_PROGRAM : A_FILE;
 }
 
 /* "dir/python" for an entry of PATH. */

@@ -396,18 +396,6 @@ shell_has_line(struct hr_keeper *k)
 }
 
 static bool
-op_in_readline(void *arg)
-{
-	return look_in_readline(arg);
-}
-
-static enum hr_core_seen
-op_look(void *arg)
-{
-	return look_waits(arg);
-}
-
-static bool
 op_away(void *arg)
 {
 	const struct hr_keeper *k = arg;
@@ -578,12 +566,6 @@ op_began(void *arg, const char *p, size_t len)
 	follow_began(k, p, len);
 }
 
-static void
-op_over(void *arg, int exit_code, bool shell_ended)
-{
-	follow_over(arg, exit_code, shell_ended);
-}
-
 #define ELSEWHERE(what, how)                                                                       \
 	"\n[The shell's standard " what " not go to its terminal (exec): what is printed there "   \
 	"may not be shown here. To undo it: exec " how "]"
@@ -607,12 +589,12 @@ const struct hr_core_ops shell_ops = {
     .take_back = op_take_back,
     .away = op_away,
     .works = look_works,
-    .look = op_look,
-    .in_readline = op_in_readline,
+    .look = look_waits,
+    .in_readline = look_in_readline,
     .blind = op_blind,
     .echoes = op_echoes,
     .restart = op_restart,
     .began = op_began,
-    .over = op_over,
+    .over = follow_over,
     .why = op_why,
 };

@@ -20,7 +20,6 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -128,17 +127,14 @@ child_run(int slave, int tell, const char *bash, const char *rcfile,
 		child_fail(tell, "standard streams");
 	if (user->confine != NULL)
 		hr_confine_enter(user->confine);
-	if (user->change) {
-		if (setgid(user->gid) < 0 || initgroups(user->name, user->gid) < 0 ||
-		    setuid(user->uid) < 0)
-			child_fail(tell, "cannot become the shell's user");
-	}
+	if (user->change && (setgid(user->gid) < 0 || initgroups(user->name, user->gid) < 0 ||
+				setuid(user->uid) < 0))
+		child_fail(tell, "cannot become the shell's user");
 	if (user->confine != NULL)
 		hr_confine_limit(user->confine);
-	while (chdir(dir) < 0) {
+	while (chdir(dir) < 0)
 		if (!parent_of(dir))
 			child_fail(tell, "no directory to start in");
-	}
 	/* The hang-up of a killed keeper's terminal may come right before bash opens the hook's
 	 * pipe, and then is not looked at while it waits there: this comes once more. Cleared by
 	 * setuid(), so now. */

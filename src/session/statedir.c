@@ -125,21 +125,18 @@ hr_statedir_put(struct hr_statedir *d, const char *name, const void *p, size_t l
     enum hr_statedir_use use, struct hr_err *err)
 {
 	bool theirs = use == HR_STATEDIR_USER;
-	int fd, result = -1;
+	HR_CLOSE int fd = -1;
 
 	hr_statedir_remove(d, name);
 	fd = openat(d->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return hr_err_sys(err, errno, "%s", name);
-	if (hr_fd_write_full(fd, p, len, err) < 0 ||
-	    share(d, fd, d->give && theirs, theirs ? 0400 : 0444, err) < 0)
-		hr_err_prefix(err, "%s", name);
-	else
-		result = 0;
-	hr_fd_close(&fd);
-	if (result < 0)
-		hr_statedir_remove(d, name);
-	return result;
+	if (hr_fd_write_full(fd, p, len, err) == 0 &&
+	    share(d, fd, d->give && theirs, theirs ? 0400 : 0444, err) == 0)
+		return 0;
+	hr_err_prefix(err, "%s", name);
+	hr_statedir_remove(d, name);
+	return -1;
 }
 
 int
@@ -174,13 +171,11 @@ hr_statedir_sweep(struct hr_statedir *d, const char *const *prefixes, size_t n)
 
 	if (dir == NULL)
 		return;
-	while ((e = hr_dir_next(dir)) != NULL) {
-		for (i = 0; i < n; i++) {
+	while ((e = hr_dir_next(dir)) != NULL)
+		for (i = 0; i < n; i++)
 			if (strncmp(e->d_name, prefixes[i], strlen(prefixes[i])) == 0) {
 				hr_statedir_remove(d, e->d_name);
 				break;
 			}
-		}
-	}
 	(void)closedir(dir);
 }

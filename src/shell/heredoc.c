@@ -6,32 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 int
 hr_shell_heredoc_add(struct hr_shell_lex *lx, const struct hr_shell_token *delim, bool strip_tabs)
 {
-	struct hr_shell_heredoc *d;
+	char *copy = malloc(delim->vlen + 1);
 
-	if (lx->n_docs == lx->room_docs) {
-		size_t room = lx->room_docs ? lx->room_docs * 2 : 4;
-		struct hr_shell_heredoc *v = realloc(lx->docs, room * sizeof(*v));
-
-		if (!v)
-			goto nomem;
-		lx->docs = v;
-		lx->room_docs = room;
+	if (!copy || hr_grow(&lx->docs, lx->n_docs, &lx->room_docs, sizeof(*lx->docs))) {
+		free(copy);
+		lx->st->nomem = true;
+		return -1;
 	}
-	d = &lx->docs[lx->n_docs];
-	d->delim = malloc(delim->vlen + 1);
-	if (!d->delim)
-		goto nomem;
-	memcpy(d->delim, delim->val, delim->vlen);
-	d->delim_len = delim->vlen;
-	d->strip_tabs = strip_tabs;
-	lx->n_docs++;
+	memcpy(copy, delim->val, delim->vlen);
+	lx->docs[lx->n_docs++] = (struct hr_shell_heredoc){copy, delim->vlen, strip_tabs};
 	return 0;
-nomem:
-	lx->st->nomem = true;
-	return -1;
 }
 
 /* Reads one line, joined lines counting as one, and compares it on the way. Returns 1 if it is the

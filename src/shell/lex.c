@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "shell/heredoc.h"
 #include "shell/word.h"
 
@@ -58,19 +59,10 @@ lex_at(const struct hr_shell_lex *lx, size_t pos)
 static void
 lex_note_join(struct hr_shell_lex *lx, size_t pos)
 {
-	if (lx->n_joins == lx->room_joins) {
-		size_t room = lx->room_joins ? lx->room_joins * 2 : 16;
-		size_t *v = realloc(lx->joins, room * sizeof(*v));
-
-		if (!v) {
-			lx->st->nomem = true;
-			return;
-		}
-		lx->joins = v;
-		lx->room_joins = room;
-	}
+	if (hr_grow(&lx->joins, lx->n_joins, &lx->room_joins, sizeof(*lx->joins)))
+		lx->st->nomem = true;
 	/* A join can be read twice, after an ungetc. */
-	if (lx->n_joins == 0 || lx->joins[lx->n_joins - 1] < pos)
+	else if (lx->n_joins == 0 || lx->joins[lx->n_joins - 1] < pos)
 		lx->joins[lx->n_joins++] = pos;
 }
 
@@ -377,8 +369,9 @@ lex_ampersand(struct hr_shell_lex *lx, struct hr_shell_token *t)
 	return HR_TOK_REDIR_BOTH;
 }
 
+/* An operator whose first character c has been read. */
 static enum hr_shell_tok
-lex_operator_type(struct hr_shell_lex *lx, int c, struct hr_shell_token *t)
+lex_operator(struct hr_shell_lex *lx, int c, struct hr_shell_token *t)
 {
 	switch (c) {
 	case '<': return lex_less(lx, t);
@@ -394,14 +387,6 @@ lex_operator_type(struct hr_shell_lex *lx, int c, struct hr_shell_token *t)
 	case '(': return HR_TOK_LPAREN;
 	default: return HR_TOK_RPAREN;
 	}
-}
-
-/* An operator whose first character c has been read. */
-static void
-lex_operator(struct hr_shell_lex *lx, int c, struct hr_shell_token *t)
-{
-	t->end = lx->pos;
-	t->type = lex_operator_type(lx, c, t);
 }
 
 /* Passes over blanks and a comment; the next character is returned and counted as read. */
@@ -430,6 +415,7 @@ lex_read(struct hr_shell_lex *lx, struct hr_shell_token *t)
 		return 0;
 	}
 	t->start = lx->pos - 1;
+	t->end = lx->pos;
 	if (c == '\n') {
 		t->type = HR_TOK_NEWLINE;
 		t->end = lx->pos > lx->len ? lx->len : lx->pos;
@@ -437,12 +423,11 @@ lex_read(struct hr_shell_lex *lx, struct hr_shell_token *t)
 	}
 	if (c == '-' && lx->last == HR_TOK_REDIR_DUP) {
 		t->type = HR_TOK_DASH;
-		t->end = lx->pos;
 		return 0;
 	}
 	/* <( and >( begin words. */
 	if (hr_shell_is_break(c) && !((c == '<' || c == '>') && hr_shell_lex_peekc(lx) == '(')) {
-		lex_operator(lx, c, t);
+		t->type = lex_operator(lx, c, t);
 		return 0;
 	}
 	lx->pos = t->start;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/grow.h"
 #include "base/utf8.h"
 #include "shell/parse.h"
 
@@ -20,24 +21,6 @@ struct spans {
 	size_t n, room;
 };
 
-static int
-spans_add(struct spans *sp, size_t start, size_t end, struct hr_shell_state *st)
-{
-	if (sp->n == sp->room) {
-		size_t room = sp->room ? sp->room * 2 : 16;
-		struct span *v = realloc(sp->v, room * sizeof(*v));
-
-		if (!v) {
-			st->nomem = true;
-			return -1;
-		}
-		sp->v = v;
-		sp->room = room;
-	}
-	sp->v[sp->n++] = (struct span){start, end};
-	return 0;
-}
-
 /* All complete commands of a text. -1: unparsable, no command at all, or st->nomem. */
 static int
 spans_read(struct spans *sp, const char *text, size_t len, struct hr_shell_state *st)
@@ -47,9 +30,12 @@ spans_read(struct spans *sp, const char *text, size_t len, struct hr_shell_state
 	int r;
 
 	hr_shell_parser_init(&p, text, len, false, st);
-	while ((r = hr_shell_parse_unit(&p, &u)) == 0 && !u.blank)
-		if ((r = spans_add(sp, u.start, u.end, st)) != 0)
+	while ((r = hr_shell_parse_unit(&p, &u)) == 0 && !u.blank) {
+		st->nomem = hr_grow(&sp->v, sp->n, &sp->room, sizeof(*sp->v)) != 0;
+		if (st->nomem)
 			break;
+		sp->v[sp->n++] = (struct span){u.start, u.end};
+	}
 	hr_shell_parser_done(&p);
 	return r == 0 && sp->n > 0 ? 0 : -1;
 }
@@ -173,8 +159,7 @@ char *
 hr_shell_refusal_text(const struct hr_shell_pieces *p, size_t *ret_len, struct hr_err *err)
 {
 	HR_BUF(b, (size_t)-1 / 2);
-	size_t len, i;
-	char *s;
+	size_t i;
 
 	hr_buf_adds(&b,
 	    "ERROR: Cannot execute multiple commands at once.\n"
@@ -185,11 +170,7 @@ hr_shell_refusal_text(const struct hr_shell_pieces *p, size_t *ret_len, struct h
 		hr_buf_addf(&b, "\n(%zu) ", i + 1);
 		hr_buf_add(&b, p->v[i].text, p->v[i].len);
 	}
-	len = b.len;
-	if (hr_buf_check(&b, err))
-		return NULL;
-	s = hr_buf_take(&b);
 	if (ret_len)
-		*ret_len = len;
-	return s;
+		*ret_len = b.len;
+	return hr_buf_end(&b, err);
 }

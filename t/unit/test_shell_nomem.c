@@ -10,10 +10,12 @@
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *p, size_t size);
+void *__real_reallocarray(void *p, size_t n, size_t size);
 char *__real_strdup(const char *s);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t size);
+void *__wrap_reallocarray(void *p, size_t n, size_t size);
 char *__wrap_strdup(const char *s);
 
 static long fuse = -1; /* allocations until one fails; below 0: none does */
@@ -40,6 +42,12 @@ void *
 __wrap_realloc(void *p, size_t size)
 {
 	return burnt() ? NULL : __real_realloc(p, size);
+}
+
+void *
+__wrap_reallocarray(void *p, size_t n, size_t size)
+{
+	return burnt() ? NULL : __real_reallocarray(p, n, size);
 }
 
 char *

@@ -105,24 +105,19 @@ hr_hook_init(
 	h->script_path = random_path(dir, HR_HOOK_SCRIPT, secrets->names[4]);
 	if (h->report_path == NULL || h->exports_path == NULL || h->ack_path == NULL ||
 	    h->line_path == NULL || h->script_path == NULL) {
-		hr_hook_done(h);
-		return hr_err_nomem(err);
-	}
-	h->prompt_command = prompt_command(h, err);
-	h->script = prompt_script(h, err);
-	if (h->prompt_command == NULL || h->script == NULL) {
-		hr_hook_done(h);
-		return -1;
-	}
-	/* characters are bytes unless the directory's name is special: then it never matches, and
-	 * the shell is always made to compare */
-	if (asprintf(&h->expected, HR_REPORT_HOOK_FORMAT "%s", strlen(h->prompt_command),
-		HR_HOOK_STARTED) < 0) {
+		(void)hr_err_nomem(err);
+	} else if ((h->prompt_command = prompt_command(h, err)) != NULL &&
+		   (h->script = prompt_script(h, err)) != NULL) {
+		/* characters are bytes unless the directory's name is special: then it never
+		 * matches, and the shell is always made to compare */
+		if (asprintf(&h->expected, HR_REPORT_HOOK_FORMAT "%s", strlen(h->prompt_command),
+			HR_HOOK_STARTED) >= 0)
+			return 0;
 		h->expected = NULL;
-		hr_hook_done(h);
-		return hr_err_nomem(err);
+		(void)hr_err_nomem(err);
 	}
-	return 0;
+	hr_hook_done(h);
+	return -1;
 }
 
 void
