@@ -185,17 +185,18 @@ one_page(struct json_object *page, const char *run, char last[256], hr_cloud_fou
 {
 	struct json_object *list;
 	bool more;
+	int r =
+	    hr_field_of(HR_RUNLOOP_WHO, "the list", page, "devboxes", json_type_array, &list, err);
 
-	if (hr_field_of(
-		HR_RUNLOOP_WHO, "the list", page, "devboxes", json_type_array, &list, err) != 0 ||
-	    hr_field_flag(HR_RUNLOOP_WHO, "the list", page, "has_more", &more, err) != 0 ||
-	    hr_cloud_entries(HR_RUNLOOP_WHO, &shape, list, run, fn, arg, err) != 0)
-		return -1;
+	if (r == 0)
+		r = hr_field_flag(HR_RUNLOOP_WHO, "the list", page, "has_more", &more, err);
+	if (r == 0)
+		r = hr_cloud_entries(HR_RUNLOOP_WHO, &shape, list, run, fn, arg, err);
 	*last = '\0';
-	if (more && hr_json_count(list) > 0)
+	if (r == 0 && more && hr_json_count(list) > 0)
 		(void)snprintf(last, 256, "%s",
 		    hr_json_text_or(hr_json_entry(list, hr_json_count(list) - 1), "id", ""));
-	return 0;
+	return r;
 }
 
 static int
