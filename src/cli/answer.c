@@ -20,22 +20,17 @@ cli_answer(struct cli *c, struct hr_sandbox *s, const struct cli_args *a, cli_as
 	const char *what = a->argc > 0 ? a->argv[0] : NULL;
 	struct hr_err err = {0};
 	HR_FREE char *json = NULL;
-	int r;
 
 	if (ask(s, what, &json, &err) != 0)
-		r = cli_fail(&err);
-	else if (!c->json)
-		r = show(what, json);
-	else
-		r = cli_out_line(json);
-	return r;
+		return cli_fail(&err);
+	return c->json ? cli_out_line(json) : show(what, json);
 }
 
 int
 cli_lines(
     const char *json, const char *name, void (*line)(struct hr_buf *b, struct json_object *entry))
 {
-	struct json_object *list = NULL;
+	HR_PUT struct json_object *list = NULL;
 	struct hr_err e = {0};
 	HR_BUF(b, LINE_MAX_BYTES);
 	int r = CLI_OK;
@@ -43,7 +38,6 @@ cli_lines(
 
 	if (hr_json_decode(json, strlen(json), &list, NULL) < 0 ||
 	    !json_object_is_type(list, json_type_array)) {
-		json_object_put(list);
 		cli_say("%s cannot be read", name);
 		return CLI_ERROR;
 	}
@@ -58,7 +52,6 @@ cli_lines(
 			r = cli_out(b.p, b.len);
 		}
 	}
-	json_object_put(list);
 	return r;
 }
 

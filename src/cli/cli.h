@@ -88,8 +88,8 @@ struct json_object *cli_provided(struct cli *c, struct hr_err *err);
 /* Writes all of it to stdout; CLI_ERROR (said) if that fails. */
 int cli_out(const void *p, size_t len);
 int cli_outs(const char *s);
-int cli_out_buf(struct hr_buf *b); /* b is done with */
-int cli_out_line(const char *s);   /* with an end of line */
+int cli_out_buf(const struct hr_buf *b);
+int cli_out_line(const char *s); /* with an end of line */
 /* With --json: what was done, as names and texts that end with NULL; nothing otherwise. CLI_OK, or
  * CLI_ERROR (said). */
 int cli_done(const struct cli *c, ...) __attribute__((sentinel));

@@ -13,6 +13,7 @@
 #include "cli/live.h"
 #include "cli/observation.h"
 #include "host/action.h"
+#include "host/handle.h"
 #include "host/transfer/cp.h"
 #include "shell/quote.h"
 #include "proto/json.h"
@@ -76,12 +77,11 @@ static int
 run_in(struct cli *c, const char *dir, struct json_object *args, double timeout)
 {
 	struct hr_err err = {0};
-	struct hr_sandbox *s;
+	int r;
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = cli_attach(c, &r);
 	HR_FREE char *path = NULL;
 	HR_FREE char *whole = NULL;
-	int r;
 
-	s = cli_attach(c, &r);
 	if (s == NULL) {
 		json_object_put(args);
 		return r;
@@ -95,24 +95,20 @@ run_in(struct cli *c, const char *dir, struct json_object *args, double timeout)
 		r = hr_err_nomem(&err);
 	else
 		r = look_at_directory(s, whole, &err);
-	if (r == 0) {
-		r = cli_act_in(c, s, "run", args, timeout);
-	} else {
-		json_object_put(args);
-		r = cli_fail(&err);
-	}
-	hr_sandbox_free(s);
-	return r;
+	if (r == 0)
+		return cli_act_in(c, s, "run", args, timeout);
+	json_object_put(args);
+	return cli_fail(&err);
 }
 
 static int
 run(struct cli *c, const struct cli_args *a)
 {
 	struct json_object *args;
-	struct hr_sandbox *s;
 	HR_BUF(b, INPUT_MAX);
 	double timeout;
 	HR_FREE char *action = NULL;
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
 	int r = cli_seconds(a, &timeout), bad = 0;
 	int i;
 
@@ -143,10 +139,7 @@ run(struct cli *c, const struct cli_args *a)
 	if (action == NULL)
 		return CLI_USAGE;
 	s = cli_attach(c, &r);
-	if (s != NULL)
-		r = cli_live_run(c, s, action, timeout > 0);
-	hr_sandbox_free(s);
-	return r;
+	return s != NULL ? cli_live_run(c, s, action, timeout > 0) : r;
 }
 
 const struct cli_command cli_run = {"run", "COMMAND [ARGUMENT]...",

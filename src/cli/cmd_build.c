@@ -53,7 +53,7 @@ build(struct cli *c, const struct cli_args *a)
 	    .arg = c,
 	};
 	struct hr_err err = {0};
-	char *name = NULL;
+	HR_FREE char *name = NULL;
 	HR_BUF(b, 1 << 16);
 	int r;
 
@@ -62,9 +62,7 @@ build(struct cli *c, const struct cli_args *a)
 	if (r != 0)
 		return cli_fail(&err);
 	hr_buf_addf(&b, c->json ? "{\"image\":\"%s\"}\n" : "%s\n", name);
-	r = cli_out_buf(&b);
-	free(name);
-	return r;
+	return cli_out_buf(&b);
 }
 
 const struct cli_command cli_build = {"build", "",

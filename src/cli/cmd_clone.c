@@ -8,6 +8,7 @@
 #include "base/quote.h"
 #include "cli/answer.h"
 #include "cli/commands.h"
+#include "host/handle.h"
 
 static const struct cli_option clone_options[] = {
     {'b', "branch", "NAME", "this one [a fresh one]"},
@@ -18,9 +19,9 @@ static int
 clone_it(struct cli *c, const struct cli_args *a)
 {
 	struct hr_err err = {0};
-	struct hr_sandbox *s;
 	HR_FREE char *dir = NULL;
-	int r = CLI_ERROR;
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
+	int r;
 
 	if (a->argc == 0 && hr_config_text(c->config, "sandbox.selected_repo") == NULL &&
 	    !hr_config_bool(c->config, "core.init_git_in_empty_workspace"))
@@ -31,15 +32,10 @@ clone_it(struct cli *c, const struct cli_args *a)
 		return r;
 	if (hr_sandbox_clone(
 		s, a->argc > 0 ? a->argv[0] : NULL, cli_value(a, 'b'), true, &dir, &err) != 0)
-		r = cli_fail(&err);
-	else if (c->json)
-		r = cli_done(c, "sid", c->name, "directory", dir, NULL);
-	else if (*dir == '\0')
-		r = CLI_OK;
-	else
-		r = cli_out_line(dir);
-	hr_sandbox_free(s);
-	return r;
+		return cli_fail(&err);
+	if (c->json)
+		return cli_done(c, "sid", c->name, "directory", dir, NULL);
+	return *dir != '\0' ? cli_out_line(dir) : CLI_OK;
 }
 
 const struct cli_command cli_clone = {"clone", "[REPOSITORY]",

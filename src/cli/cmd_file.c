@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "host/action.h"
+#include "host/handle.h"
 #include "host/transfer/cp.h"
 #include "proto/json.h"
 
@@ -25,22 +26,21 @@ look_at_empty(
     struct hr_sandbox *s, const char *whole, const char *path, char **text, struct hr_err *err)
 {
 	enum hr_cp_what there = HR_CP_UNKNOWN;
-	struct hr_buf b;
-	int r = hr_cp_look(s, whole, &there, err);
+	HR_BUF(b, LIST_MAX);
 
-	if (r == 0 && there == HR_CP_NOTHING)
-		r = hr_err_set(
+	if (hr_cp_look(s, whole, &there, err) != 0)
+		return -1;
+	if (there == HR_CP_NOTHING)
+		return hr_err_set(
 		    err, HR_E_NOTFOUND, "there is no file or directory %s in the sandbox", whole);
-	if (r == 0 && there == HR_CP_FILE) {
-		hr_buf_init(&b, LIST_MAX);
-		hr_buf_addc(&b, '[');
-		(void)hr_json_put_str(&b, path, strlen(path), HR_JSON_REPLACE);
-		hr_buf_addc(&b, ']');
-		free(*text);
-		*text = hr_buf_end(&b, err);
-		r = *text != NULL ? 0 : -1;
-	}
-	return r;
+	if (there != HR_CP_FILE)
+		return 0;
+	hr_buf_addc(&b, '[');
+	(void)hr_json_put_str(&b, path, strlen(path), HR_JSON_REPLACE);
+	hr_buf_addc(&b, ']');
+	free(*text);
+	*text = hr_buf_end(&b, err);
+	return *text != NULL ? 0 : -1;
 }
 
 static int
@@ -49,35 +49,31 @@ ls(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	const char *path = a->argc > 0 ? a->argv[0] : ".";
 	HR_PUT struct json_object *list = NULL;
 	struct hr_err err = {0};
-	struct hr_buf b;
+	HR_BUF(b, LIST_MAX);
 	HR_FREE char *text = NULL;
 	HR_FREE char *whole = hr_cp_path(s, path);
 	int r = whole != NULL ? hr_sandbox_list_files(s, whole, &text, &err) : hr_err_nomem(&err);
+	size_t i;
 
 	if (r == 0 && strcmp(text, "[]") == 0)
 		r = look_at_empty(s, whole, path, &text, &err);
-	if (r != 0) {
-		r = cli_fail(&err);
-	} else if (c->json) {
-		r = cli_out_line(text);
-	} else if (hr_json_decode(text, strlen(text), &list, NULL) == 0) {
-		size_t i;
-
-		hr_buf_init(&b, LIST_MAX);
-		for (i = 0; i < hr_json_count(list); i++) {
-			const char *name = hr_json_text(hr_json_entry(list, i));
-
-			if (name == NULL)
-				continue;
-			hr_quote_text(&b, name, strlen(name));
-			hr_buf_addc(&b, '\n');
-		}
-		r = cli_out_buf(&b);
-	} else {
+	if (r != 0)
+		return cli_fail(&err);
+	if (c->json)
+		return cli_out_line(text);
+	if (hr_json_decode(text, strlen(text), &list, NULL) != 0) {
 		cli_say("the server's list of files is no JSON");
-		r = CLI_ERROR;
+		return CLI_ERROR;
 	}
-	return r;
+	for (i = 0; i < hr_json_count(list); i++) {
+		const char *name = hr_json_text(hr_json_entry(list, i));
+
+		if (name == NULL)
+			continue;
+		hr_quote_text(&b, name, strlen(name));
+		hr_buf_addc(&b, '\n');
+	}
+	return cli_out_buf(&b);
 }
 
 const struct cli_command cli_ls = {
@@ -105,8 +101,8 @@ copy(struct cli *c, struct hr_sandbox *s, const char *from, const char *to,
 static int
 put(struct cli *c, const struct cli_args *a)
 {
-	struct hr_sandbox *s;
-	int r = CLI_ERROR;
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
+	int r;
 
 	/* before a sandbox is asked for */
 	if (access(a->argv[0], F_OK) != 0) {
@@ -114,10 +110,7 @@ put(struct cli *c, const struct cli_args *a)
 		return CLI_NOT_FOUND;
 	}
 	s = cli_attach(c, &r);
-	if (s != NULL)
-		r = copy(c, s, a->argv[0], a->argc > 1 ? a->argv[1] : ".", hr_cp_in);
-	hr_sandbox_free(s);
-	return r;
+	return s != NULL ? copy(c, s, a->argv[0], a->argc > 1 ? a->argv[1] : ".", hr_cp_in) : r;
 }
 
 const struct cli_command cli_put = {"put", "FILE|DIR [PATH]",

@@ -47,30 +47,23 @@ static int
 call(struct cli *c, const char *method, const char *path, struct json_object *body,
     void (*show)(struct hr_buf *b, struct json_object *o))
 {
-	struct hr_rest *rest = service(c);
+	HR_CLEAN(hr_rest_clean) struct hr_rest *rest = service(c);
+	HR_PUT struct json_object *taken = body;
 	HR_PUT struct json_object *o = NULL;
 	struct hr_err err = {0};
 	HR_BUF(b, 64u << 20);
-	int r;
 
-	if (rest == NULL) {
-		json_object_put(body);
+	if (rest == NULL)
 		return CLI_USAGE;
+	if (hr_rest_send(rest, method, path, body, &o, &err) != 0)
+		return cli_fail(&err);
+	if (c->json) {
+		(void)hr_json_put(&b, o);
+		hr_buf_addc(&b, '\n');
+	} else if (show != NULL) {
+		show(&b, o);
 	}
-	if (hr_rest_send(rest, method, path, body, &o, &err) != 0) {
-		r = cli_fail(&err);
-	} else {
-		if (c->json) {
-			(void)hr_json_put(&b, o);
-			hr_buf_addc(&b, '\n');
-		} else if (show != NULL) {
-			show(&b, o);
-		}
-		r = cli_out(hr_buf_str(&b), b.len);
-	}
-	json_object_put(body);
-	hr_rest_free(rest);
-	return r;
+	return cli_out_buf(&b);
 }
 
 /* ---- what is shown ---- */
@@ -185,22 +178,22 @@ show_pools(struct hr_buf *b, struct json_object *o)
 static struct json_object *
 other_pools(struct cli *c, const char *name, bool *ret_found)
 {
-	struct json_object *there = NULL, *p, *copy, *body;
+	struct json_object *p, *copy, *body;
+	HR_PUT struct json_object *there = NULL;
 	HR_PUT struct json_object *list = json_object_new_array();
 	static const char *const members[] = {"name", "size", "request"};
-	struct hr_rest *rest = service(c);
+	HR_CLEAN(hr_rest_clean) struct hr_rest *rest = service(c);
 	struct hr_err err = {0};
 	bool bad = list == NULL;
 	size_t i;
 
 	*ret_found = false;
-	if (rest == NULL || hr_rest_get(rest, "/handrail/v1/pools", &there, &err) != 0) {
-		if (rest != NULL)
-			(void)cli_fail(&err);
-		hr_rest_free(rest);
+	if (rest == NULL)
+		return NULL;
+	if (hr_rest_get(rest, "/handrail/v1/pools", &there, &err) != 0) {
+		(void)cli_fail(&err);
 		return NULL;
 	}
-	hr_rest_free(rest);
 	for (i = 0; !bad && i < hr_json_count(hr_json_at(there, "pools")); i++) {
 		size_t m;
 
@@ -224,7 +217,6 @@ other_pools(struct cli *c, const char *name, bool *ret_found)
 		json_object_put(body);
 		body = NULL;
 	}
-	json_object_put(there);
 	if (body == NULL)
 		(void)cli_usage("out of memory");
 	return body;

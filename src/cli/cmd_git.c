@@ -85,8 +85,7 @@ run_diff(const char *file, int original, int modified)
 static int
 show_diff(const char *file, const char *json)
 {
-	struct json_object *o = NULL;
-	int r = CLI_ERROR;
+	HR_PUT struct json_object *o = NULL;
 	HR_BUF(name, 1 << 16);
 	HR_CLOSE int original = -1;
 	HR_CLOSE int modified = -1;
@@ -98,12 +97,11 @@ show_diff(const char *file, const char *json)
 	original = as_file(cli_text(o, "original"));
 	modified = as_file(cli_text(o, "modified"));
 	hr_quote_text(&name, file, strlen(file));
-	if (original < 0 || modified < 0)
+	if (original < 0 || modified < 0) {
 		cli_say("a temporary file: %s", strerror(errno));
-	else
-		r = run_diff(hr_buf_str(&name), original, modified);
-	json_object_put(o);
-	return r;
+		return CLI_ERROR;
+	}
+	return run_diff(hr_buf_str(&name), original, modified);
 }
 
 static int

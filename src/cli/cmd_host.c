@@ -125,9 +125,8 @@ show_findings(struct findings *f, int r, bool well, const struct hr_err *err)
 {
 	if (f->json)
 		hr_buf_adds(&f->b, "]\n");
-	if (r != 0)
-		hr_buf_done(&f->b);
 	r = r == 0 ? cli_out_buf(&f->b) : cli_fail(err);
+	hr_buf_done(&f->b);
 	return r == CLI_OK && !well ? CLI_ERROR : r;
 }
 

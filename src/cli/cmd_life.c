@@ -95,7 +95,7 @@ refill(struct cli *c, const struct cli_args *a)
 	static const char passed[] = "crsp";
 	const char *number = hr_env_get(c->env, "DESIRED_NUM_WARM_SERVERS");
 	struct hr_spawn sp = {.path = "/proc/self/exe", .setsid = true, .umask = -1};
-	struct hr_strv argv = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv argv = {0};
 	struct hr_err e = {0};
 	size_t i;
 
@@ -117,7 +117,6 @@ refill(struct cli *c, const struct cli_args *a)
 	sp.argv = (const char *const *)argv.v;
 	if (argv.failed || hr_spawn(&sp, &e) < 0)
 		cli_note(c, argv.failed ? "out of memory" : e.msg);
-	hr_strv_done(&argv);
 }
 
 /* The command of --run as an action, looked at before a sandbox is made for it; NULL: none. */
@@ -158,29 +157,21 @@ start(
     struct cli *c, const struct cli_args *a, const struct hr_sandbox_options *o, const char *action)
 {
 	struct hr_err err = {0};
-	struct hr_sandbox *s = hr_sandbox_open(c->config, o, &err);
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = hr_sandbox_open(c->config, o, &err);
 	int r;
 
 	/* a setting of a file is for other kinds; who says it here means this one */
-	if (s != NULL && cli_value(a, 'i') != NULL && (s->ops->flags & HR_KIND_HERE) != 0) {
-		r = cli_usage(
+	if (s != NULL && cli_value(a, 'i') != NULL && (s->ops->flags & HR_KIND_HERE) != 0)
+		return cli_usage(
 		    "--image: the kind \"%s\" has no images, it is this machine", s->ops->name);
-		hr_sandbox_free(s);
-		return r;
-	}
 	r = s != NULL ? hr_sandbox_connect(s, &err) : -1;
 	cli_progress_end(c);
-	if (r != 0) {
-		r = cli_fail(&err);
-	} else {
-		r = action == NULL ? show_up(c, s) : CLI_OK;
-		if (r == CLI_OK)
-			refill(c, a);
-		if (action != NULL)
-			r = cli_live_run(c, s, action, cli_value(a, 't') != NULL);
-	}
-	hr_sandbox_free(s);
-	return r;
+	if (r != 0)
+		return cli_fail(&err);
+	r = action == NULL ? show_up(c, s) : CLI_OK;
+	if (r == CLI_OK)
+		refill(c, a);
+	return action != NULL ? cli_live_run(c, s, action, cli_value(a, 't') != NULL) : r;
 }
 
 static int
@@ -199,15 +190,14 @@ up(struct cli *c, const struct cli_args *a)
 		r = environment(a, &env);
 	if (r == CLI_OK)
 		r = first_command(a, &action);
-	if (r == CLI_OK) {
-		o.detach = true;
-		o.progress = cli_progress;
-		o.progress_arg = c;
-		o.env = hr_strv_list(&env);
-		o.plugins = hr_strv_list(&plugins);
-		r = start(c, a, &o, action);
-	}
-	return r;
+	if (r != CLI_OK)
+		return r;
+	o.detach = true;
+	o.progress = cli_progress;
+	o.progress_arg = c;
+	o.env = hr_strv_list(&env);
+	o.plugins = hr_strv_list(&plugins);
+	return start(c, a, &o, action);
 }
 
 const struct cli_command cli_up = {
@@ -312,24 +302,20 @@ down_one(struct cli *c, const char *sid)
 {
 	struct hr_sandbox_options o = cli_sandbox(c, sid);
 	struct hr_err err = {0};
-	struct hr_sandbox *s;
-	int r = CLI_OK;
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
 
 	o.attach = true;
 	s = hr_sandbox_open(c->config, &o, &err);
-	if (s == NULL) {
-		r = cli_fail(&err);
-	} else if (hr_sandbox_connect(s, &err) < 0 && err.code == HR_E_NO_SANDBOX) {
+	if (s == NULL)
+		return cli_fail(&err);
+	if (hr_sandbox_connect(s, &err) < 0 && err.code == HR_E_NO_SANDBOX) {
 		cli_say("%s; \"handrail ps\" lists those there are", err.msg);
-		r = CLI_NOT_FOUND;
-	} else if (hr_sandbox_delete(s, &err) != 0) {
-		/* what has ended already is cleared away all the same */
-		r = cli_fail(&err);
-	} else {
-		r = cli_done(c, "sid", sid, "state", "gone", NULL);
+		return CLI_NOT_FOUND;
 	}
-	hr_sandbox_free(s);
-	return r;
+	/* what has ended already is cleared away all the same */
+	if (hr_sandbox_delete(s, &err) != 0)
+		return cli_fail(&err);
+	return cli_done(c, "sid", sid, "state", "gone", NULL);
 }
 
 static int
@@ -385,12 +371,11 @@ end_pool(struct cli *c)
 	struct hr_err err = {0};
 	HR_FREE char *text = hr_sandbox_list(c->state_dir, &err);
 	unsigned n;
-	int r = CLI_OK;
 
 	if (text == NULL ||
 	    (strcmp(text, "[]") == 0 && hr_pool_drain(c->config, &o, &n, &err) != 0))
-		r = cli_fail(&err);
-	return r;
+		return cli_fail(&err);
+	return CLI_OK;
 }
 
 static int

@@ -420,18 +420,17 @@ start(struct cli *c, const struct cli_args *a, int *ret_status)
 	*ret_status = cli_plugins(a, &plugins);
 	while ((text = cli_next(a, 'e', &at)) != NULL)
 		hr_strv_set_env(&env, text);
-	if (*ret_status == CLI_OK) {
-		o.detach = true;
-		o.plugins = hr_strv_list(&plugins);
-		o.env = hr_strv_list(&env);
-		s = open_door(c->config, &err) == 0 ? hr_sandbox_open(c->config, &o, &err) : NULL;
-		if (s == NULL || hr_sandbox_connect(s, &err) != 0) {
-			*ret_status = cli_fail(&err);
-			hr_sandbox_free(s);
-			s = NULL;
-		}
-	}
-	return s;
+	if (*ret_status != CLI_OK)
+		return NULL;
+	o.detach = true;
+	o.plugins = hr_strv_list(&plugins);
+	o.env = hr_strv_list(&env);
+	s = open_door(c->config, &err) == 0 ? hr_sandbox_open(c->config, &o, &err) : NULL;
+	if (s != NULL && hr_sandbox_connect(s, &err) == 0)
+		return s;
+	*ret_status = cli_fail(&err);
+	hr_sandbox_free(s);
+	return NULL;
 }
 
 static int
@@ -452,8 +451,8 @@ static int
 mcp(struct cli *c, const struct cli_args *a)
 {
 	struct hr_err err = {0};
-	struct hr_sandbox *s;
-	int r = CLI_ERROR;
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
+	int r;
 
 	if (cli_value(a, PRINT) != NULL)
 		return cli_mcp_config(c, cli_value(a, PRINT));
@@ -464,7 +463,6 @@ mcp(struct cli *c, const struct cli_args *a)
 	r = with_sandbox(s);
 	if (cli_value(a, END) != NULL && hr_sandbox_delete(s, &err) != 0)
 		r = cli_fail(&err);
-	hr_sandbox_free(s);
 	return r;
 }
 

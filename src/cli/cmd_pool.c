@@ -29,7 +29,7 @@ show(struct cli *c, const char *what, unsigned n)
 static int
 pool(struct cli *c, const struct cli_args *a)
 {
-	struct hr_strv plugins = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv plugins = {0};
 	struct hr_sandbox_options o = cli_sandbox(c, NULL);
 	struct hr_err err = {0};
 	unsigned done = 0;
@@ -43,13 +43,13 @@ pool(struct cli *c, const struct cli_args *a)
 		return cli_usage(
 		    "pool takes a number from 0 to %d, not \"%s\"", POOL_MAX, a->argv[0]);
 	r = cli_plugins(a, &plugins);
+	if (r != CLI_OK)
+		return r;
 	o.plugins = hr_strv_list(&plugins);
 	o.while_used = cli_value(a, 'w') != NULL;
 	o.progress = cli_progress;
 	o.progress_arg = c;
-	if (r != CLI_OK)
-		;
-	else if (n == 0)
+	if (n == 0)
 		r = hr_pool_drain(c->config, &o, &done, &err) == 0 ? show(c, "ended", done)
 								   : cli_fail(&err);
 	else
@@ -57,7 +57,6 @@ pool(struct cli *c, const struct cli_args *a)
 			? show(c, "waiting", done)
 			: cli_fail(&err);
 	cli_progress_end(c);
-	hr_strv_done(&plugins);
 	return r;
 }
 

@@ -98,20 +98,19 @@ ask_server(struct row *w, struct hr_sandbox *s)
 	    .watch_fd = w->late_fd,
 	    .sink = on_info,
 	    .sink_arg = &b};
-	struct json_object *o, *own;
-	struct hr_http_answer a;
+	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
+	HR_PUT struct json_object *o = NULL;
+	struct json_object *own;
 
-	if (hr_client_send(&s->client, &q, &a, NULL) == 0) {
-		o = decoded(hr_buf_str(&b), b.len);
-		own = hr_json_at(o, "resources");
-		w->idle = number_at(o, "idle_time");
-		if (s->ops->stats == NULL) {
-			w->cpu = number_at(own, "cpu_percent");
-			w->memory = number_at(hr_json_at(own, "memory"), "rss");
-		}
-		json_object_put(o);
+	if (hr_client_send(&s->client, &q, &a, NULL) != 0)
+		return;
+	o = decoded(hr_buf_str(&b), b.len);
+	own = hr_json_at(o, "resources");
+	w->idle = number_at(o, "idle_time");
+	if (s->ops->stats == NULL) {
+		w->cpu = number_at(own, "cpu_percent");
+		w->memory = number_at(hr_json_at(own, "memory"), "rss");
 	}
-	hr_http_answer_done(&a);
 }
 
 static void *
@@ -123,7 +122,7 @@ ask(void *arg)
 	    .attach = true,
 	    .headless = true,
 	    .state_dir = w->c->state_dir};
-	struct hr_sandbox *s = hr_sandbox_open(w->c->config, &o, NULL);
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = hr_sandbox_open(w->c->config, &o, NULL);
 
 	if (s == NULL)
 		return NULL;
@@ -136,7 +135,6 @@ ask(void *arg)
 		if (s->endpoint.url != NULL)
 			ask_server(w, s);
 	}
-	hr_sandbox_free(s);
 	return NULL;
 }
 
@@ -313,15 +311,15 @@ show(struct cli *c, const struct row *rows, size_t n)
 static int
 ps(struct cli *c, const struct cli_args *a)
 {
-	struct json_object *found = NULL, *o;
-	HR_PUT struct json_object *list = NULL;
+	struct json_object *o;
 	struct hr_err err = {0};
-	struct row *rows = NULL;
+	HR_PUT struct json_object *list = cli_recorded(c, &err);
+	HR_PUT struct json_object *found = NULL;
+	HR_FREE struct row *rows = NULL;
 	size_t n = 0;
 	int r = CLI_OK, shown;
 	size_t i;
 
-	list = cli_recorded(c, &err);
 	if (list == NULL)
 		return cli_fail(&err);
 	for (i = 0; i < hr_json_count(list) && r == CLI_OK; i++)
@@ -337,8 +335,6 @@ ps(struct cli *c, const struct cli_args *a)
 	}
 	ask_all(rows, n);
 	shown = show(c, rows, n);
-	free(rows);
-	json_object_put(found);
 	return r != CLI_OK ? r : shown;
 }
 

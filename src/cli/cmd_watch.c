@@ -143,11 +143,10 @@ top(struct cli *c, const struct cli_args *a)
 {
 	const bool clears = isatty(1) == 1 && !c->json;
 	struct hr_err err = {0};
-	struct hr_sandbox *s;
-	char *text = NULL;
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
+	HR_CLOSE int gone = -1;
 	unsigned delay_ms = 0;
 	int r = delay_of(c, a, &delay_ms);
-	HR_CLOSE int gone = -1;
 
 	if (r != CLI_OK)
 		return r;
@@ -156,15 +155,14 @@ top(struct cli *c, const struct cli_args *a)
 		return r;
 	gone = reader_gone();
 	do {
+		HR_FREE char *text = NULL;
+
 		r = hr_sandbox_stats(s, &text, &err) == 0 ? CLI_OK : cli_fail(&err);
 		if (r == CLI_OK && clears && delay_ms > 0)
 			r = cli_outs("\033[H\033[J");
 		if (r == CLI_OK)
 			r = show_use(c, text);
-		free(text);
-		text = NULL;
 	} while (r == CLI_OK && delay_ms > 0 && !hr_rest_wait(gone, delay_ms));
-	hr_sandbox_free(s);
 	return r;
 }
 

@@ -362,16 +362,13 @@ cli_live_run(struct cli *c, struct hr_sandbox *s, const char *action, bool limit
 	struct live l = {.signals = -1, .sizes = -1, .done = -1, .cancel = -1, .all = -1};
 	const bool shows = isatty(1) == 1 && !c->json;
 	struct hr_err err = {0};
-	char *text = NULL;
+	HR_FREE char *text = NULL;
 	int r;
 
 	/* a kind without a server */
-	if (s->endpoint.url == NULL || (s->ops->action != NULL && !s->endpoint.serves)) {
-		r = hr_sandbox_action(s, action, &text, &err) == 0 ? cli_observed(c, text, true)
-								   : cli_fail(&err);
-		free(text);
-		return r;
-	}
+	if (s->endpoint.url == NULL || (s->ops->action != NULL && !s->endpoint.serves))
+		return hr_sandbox_action(s, action, &text, &err) == 0 ? cli_observed(c, text, true)
+								      : cli_fail(&err);
 	r = open_live(&l, c, s, shows);
 	if (r == CLI_OK)
 		r = perform(&l, action, shows);

@@ -217,12 +217,9 @@ cli_outs(const char *s)
 }
 
 int
-cli_out_buf(struct hr_buf *b)
+cli_out_buf(const struct hr_buf *b)
 {
-	int r = cli_out(hr_buf_str(b), b->len);
-
-	hr_buf_done(b);
-	return r;
+	return cli_out(hr_buf_str(b), b->len);
 }
 
 int
@@ -484,10 +481,8 @@ load_config(struct cli *c, const struct cli_args *a)
 			return cli_usage("--set takes KEY=VALUE, not \"%s\"", pair);
 		memcpy(key, pair, (size_t)(eq - pair));
 		key[eq - pair] = '\0';
-		if (hr_config_set(c->config, key, eq + 1, &err) != 0) {
-			cli_say("%s", err.msg);
-			return CLI_USAGE;
-		}
+		if (hr_config_set(c->config, key, eq + 1, &err) != 0)
+			return cli_usage("%s", err.msg);
 	}
 	return CLI_OK;
 }

@@ -30,7 +30,6 @@ cli_mcp_config(const struct cli *c, const char *client)
 	HR_BUF(out, 65536);
 	const char *rest;
 	size_t i;
-	int r;
 
 	for (i = 0; i < sizeof(clients) / sizeof(clients[0]); i++)
 		if (strcmp(clients[i].name, client) == 0)
@@ -44,7 +43,6 @@ cli_mcp_config(const struct cli *c, const char *client)
 	hr_buf_add(&out, clients[i].format, (size_t)(rest - clients[i].format));
 	hr_buf_add(&out, hr_buf_str(&name), name.len);
 	hr_buf_adds(&out, rest + 2);
-	r = out.fail == HR_OK && name.fail == HR_OK ? cli_out(out.p, out.len)
-						    : cli_usage("out of memory");
-	return r;
+	return out.fail == HR_OK && name.fail == HR_OK ? cli_out_buf(&out)
+						       : cli_usage("out of memory");
 }

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/tame.h"
+#include "host/handle.h"
 #include "proto/json.h"
 
 #define DASHES_MIN 10
@@ -131,16 +132,13 @@ out(const char *p, size_t len)
 {
 	const char *no_color = getenv("NO_COLOR");
 	struct hr_tame t = {.terminal = true, .colours = no_color == NULL || *no_color == '\0'};
-	struct hr_buf b;
+	HR_BUF(b, OUT_MAX);
 	int r;
 
 	if (len > 0 && isatty(1) == 1) {
-		hr_buf_init(&b, OUT_MAX);
 		hr_tame_feed(&t, &b, p, len);
 		hr_tame_end(&t, &b);
-		r = b.fail == HR_OK ? cli_out(hr_buf_str(&b), b.len) : cli_usage("out of memory");
-		hr_buf_done(&b);
-		return r;
+		return b.fail == HR_OK ? cli_out_buf(&b) : cli_usage("out of memory");
 	}
 	r = cli_out(p, len);
 	return r == CLI_OK && len > 0 && p[len - 1] != '\n' ? cli_outs("\n") : r;
@@ -226,52 +224,46 @@ int
 cli_observed(const struct cli *c, const char *text, bool content)
 {
 	HR_PUT struct json_object *obs = NULL;
-	int r = CLI_ERROR, shown;
+	int shown;
 
-	if (hr_json_decode(text, strlen(text), &obs, NULL) == 0) {
-		shown = show(c, text, obs, content);
-		r = shown != CLI_OK ? shown : status_of(obs);
-	}
-	return r;
+	if (hr_json_decode(text, strlen(text), &obs, NULL) != 0)
+		return CLI_ERROR;
+	shown = show(c, text, obs, content);
+	return shown != CLI_OK ? shown : status_of(obs);
 }
 
-/* action is taken; NULL: it was said why there is none. */
+/* NULL: it was said why there is none. */
 static int
-act(struct cli *c, struct hr_sandbox *s, char *action)
+act(struct cli *c, struct hr_sandbox *s, const char *action)
 {
 	struct hr_err err = {0};
 	HR_FREE char *text = NULL;
-	int r = CLI_USAGE;
 
-	if (action != NULL)
-		r = hr_sandbox_action(s, action, &text, &err) == 0 ? cli_observed(c, text, true)
-								   : cli_fail(&err);
-	free(action);
-	return r;
+	if (action == NULL)
+		return CLI_USAGE;
+	return hr_sandbox_action(s, action, &text, &err) == 0 ? cli_observed(c, text, true)
+							      : cli_fail(&err);
 }
 
 int
 cli_act_in(struct cli *c, struct hr_sandbox *s, const char *type, struct json_object *args,
     double timeout_s)
 {
-	return act(c, s, cli_action_text(type, args, timeout_s));
+	HR_FREE char *action = cli_action_text(type, args, timeout_s);
+
+	return act(c, s, action);
 }
 
 int
 cli_act(struct cli *c, const char *type, struct json_object *args, double timeout_s)
 {
-	char *action = cli_action_text(type, args, timeout_s);
-	struct hr_sandbox *s = NULL;
+	HR_FREE char *action = cli_action_text(type, args, timeout_s);
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
 	int r = CLI_USAGE;
 
 	if (action != NULL)
 		s = cli_attach(c, &r);
-	if (s != NULL)
-		r = act(c, s, action);
-	else
-		free(action);
-	hr_sandbox_free(s);
-	return r;
+	return s != NULL ? act(c, s, action) : r;
 }
 
 struct json_object *

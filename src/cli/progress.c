@@ -92,15 +92,13 @@ cli_progress(void *arg, const char *what, unsigned long long done, unsigned long
 bool
 cli_progress_line(struct cli *c, const char *text, size_t len)
 {
-	struct hr_buf b;
+	HR_BUF(b, LINE_MAX_LEN);
 
 	if (!isatty(2))
 		return false;
 	if (due(c)) {
-		hr_buf_init(&b, LINE_MAX_LEN);
 		hr_quote_text(&b, text, len < LINE_MAX_LEN / 8 ? len : LINE_MAX_LEN / 8);
 		draw(&b);
-		hr_buf_done(&b);
 	}
 	return true;
 }

@@ -43,13 +43,13 @@ ask(struct cli_watched *k, const char *method, const char *path, const char *bod
 	    .headers = headers,
 	    .timeout_s = 30,
 	    .watch_fd = k->given_up_fd};
-	struct hr_http_answer a;
-	int r = hr_client_send(&k->client, &q, &a, err);
+	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 
-	if (r == 0 && hr_json_decode(hr_buf_str(&a.body), a.body.len, ret, NULL) < 0)
-		r = hr_err_set(err, HR_E_PROTO, "the server's answer to %s is no JSON", path);
-	hr_http_answer_done(&a);
-	return r;
+	if (hr_client_send(&k->client, &q, &a, err) != 0)
+		return -1;
+	return hr_json_decode(hr_buf_str(&a.body), a.body.len, ret, NULL) == 0
+		   ? 0
+		   : hr_err_set(err, HR_E_PROTO, "the server's answer to %s is no JSON", path);
 }
 
 static bool
@@ -161,7 +161,7 @@ cli_watched_output(
     struct cli_watched *k, int follow_until_fd, cli_watched_fn *fn, void *arg, struct hr_err *err)
 {
 	const bool follow = follow_until_fd >= 0;
-	struct hr_http_answer a;
+	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	struct sink s = {
 	    .k = k, .answer = &a, .fn = fn, .arg = arg, .end = follow ? UINT64_MAX : k->end};
 	struct hr_http_request q = {.method = "GET",
@@ -171,17 +171,14 @@ cli_watched_output(
 	    .watch_fd = follow_until_fd,
 	    .timeout_s = follow ? 0 : 60};
 	char path[128];
-	int r;
 
 	(void)snprintf(path, sizeof(path),
 	    "/handrail/v1/output?offset=%" PRIu64 "&command=%" PRId64 "%s", k->at, k->id,
 	    follow ? "&follow=true" : "");
 	q.url = path;
-	r = hr_client_send(&k->client, &q, &a, err);
-	if (r != 0 && (a.fault == HR_HTTP_CANCELLED || s.enough))
-		r = 1;
-	hr_http_answer_done(&a);
-	return r;
+	if (hr_client_send(&k->client, &q, &a, err) == 0)
+		return 0;
+	return a.fault == HR_HTTP_CANCELLED || s.enough ? 1 : -1;
 }
 
 /* ---- what is sent to it ---- */

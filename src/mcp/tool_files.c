@@ -135,7 +135,8 @@ call_write(struct hr_mcp_call *c)
 {
 	HR_FREE char *path = hr_mcp_path(c, "path");
 	struct hr_span content = hr_mcp_arg(c, "content");
-	struct json_object *args, *o;
+	HR_PUT struct json_object *o = NULL;
+	struct json_object *args;
 
 	if (path == NULL)
 		return;
@@ -143,12 +144,11 @@ call_write(struct hr_mcp_call *c)
 	if (content.len > 0 && content.p[content.len - 1] == '\n')
 		content.len--;
 	args = args_new(hr_span_of(path), NULL);
-	if (args_add(c, args, "content", hr_mcp_json_str(content))) {
-		o = hr_mcp_perform(c, NULL, "write", args, 0, no_key);
-		if (o != NULL && !hr_mcp_is_error(c, o))
-			hr_mcp_say(c, "Wrote %zu bytes to %.2000s.", content.len + 1, path);
-		json_object_put(o);
-	}
+	if (!args_add(c, args, "content", hr_mcp_json_str(content)))
+		return;
+	o = hr_mcp_perform(c, NULL, "write", args, 0, no_key);
+	if (o != NULL && !hr_mcp_is_error(c, o))
+		hr_mcp_say(c, "Wrote %zu bytes to %.2000s.", content.len + 1, path);
 }
 
 const struct hr_mcp_tool hr_mcp_write = {.name = "write",
@@ -177,7 +177,8 @@ call_edit(struct hr_mcp_call *c)
 {
 	struct hr_span old = hr_mcp_arg(c, "old");
 	bool insert = hr_json_at(c->args, "after_line") != NULL;
-	struct json_object *args, *o;
+	struct json_object *args;
+	HR_PUT struct json_object *o = NULL;
 	HR_FREE char *path = NULL;
 
 	if (insert == (old.p != NULL)) {
@@ -195,7 +196,6 @@ call_edit(struct hr_mcp_call *c)
 		    : args_add(c, args, "old_str", hr_mcp_json_str(old)))) {
 		o = hr_mcp_perform(c, NULL, "edit", args, 0, no_key);
 		put_edited(c, o);
-		json_object_put(o);
 	}
 }
 

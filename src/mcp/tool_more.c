@@ -40,19 +40,17 @@ static const struct hr_mcp_param ipython_params[] = {
 static void
 call_ipython(struct hr_mcp_call *c)
 {
-	struct json_object *o = hr_mcp_perform(c, NULL, "run_ipython",
-			       hr_json_object(
-				   NULL, "code", hr_mcp_json_str(hr_mcp_arg(c, "code")), NULL),
-			       hr_mcp_wait_s(c, 1), no_key),
-			   *images = hr_json_at(hr_json_at(o, "extras"), "image_urls");
+	HR_PUT struct json_object *o = hr_mcp_perform(c, NULL, "run_ipython",
+	    hr_json_object(NULL, "code", hr_mcp_json_str(hr_mcp_arg(c, "code")), NULL),
+	    hr_mcp_wait_s(c, 1), no_key);
+	struct json_object *images = hr_json_at(hr_json_at(o, "extras"), "image_urls");
 	size_t i;
 
-	if (o != NULL && !hr_mcp_is_error(c, o)) {
-		put_content(c, o);
-		for (i = 0; i < hr_json_count(images); i++)
-			put_url(c, hr_json_entry(images, i));
-	}
-	json_object_put(o);
+	if (o == NULL || hr_mcp_is_error(c, o))
+		return;
+	put_content(c, o);
+	for (i = 0; i < hr_json_count(images); i++)
+		put_url(c, hr_json_entry(images, i));
 }
 
 const struct hr_mcp_tool hr_mcp_ipython = {.name = "ipython",
@@ -77,16 +75,15 @@ static const struct hr_mcp_param browse_params[] = {
 static void
 call_browse(struct hr_mcp_call *c)
 {
-	struct json_object *o = hr_mcp_perform(c, NULL, "browse_interactive",
+	HR_PUT struct json_object *o = hr_mcp_perform(c, NULL, "browse_interactive",
 	    hr_json_object(
 		NULL, "browser_actions", hr_mcp_json_str(hr_mcp_arg(c, "actions")), NULL),
 	    0, no_key);
 
-	if (o != NULL && !hr_mcp_is_error(c, o)) {
-		put_content(c, o);
-		put_url(c, hr_json_at(hr_json_at(o, "extras"), "screenshot"));
-	}
-	json_object_put(o);
+	if (o == NULL || hr_mcp_is_error(c, o))
+		return;
+	put_content(c, o);
+	put_url(c, hr_json_at(hr_json_at(o, "extras"), "screenshot"));
 }
 
 const struct hr_mcp_tool hr_mcp_browse = {.name = "browse",

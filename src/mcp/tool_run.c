@@ -119,7 +119,7 @@ find_shell(struct hr_mcp_call *c, struct hr_mcp_wait *w)
 	struct hr_err err = {0};
 	struct hr_answer answer;
 	bool made;
-	int fd;
+	HR_CLOSE int fd = -1;
 
 	if (name.p == NULL || name.len == 0 || (name.len == 7 && memcmp(name.p, "default", 7) == 0))
 		return true;
@@ -132,12 +132,9 @@ find_shell(struct hr_mcp_call *c, struct hr_mcp_wait *w)
 	memcpy(w->session, name.p, name.len);
 	place = hr_mcp_place(c, w);
 	fd = hr_shell_connect(&place, &err);
-	if (fd >= 0) {
-		hr_fd_close(&fd);
+	/* being replaced: who runs the command waits for it */
+	if (fd >= 0 || err.code != HR_E_NOTFOUND)
 		return true;
-	}
-	if (err.code != HR_E_NOTFOUND)
-		return true; /* being replaced: who runs the command waits for it */
 	hr_answer_init(&answer);
 	made = c->env->create(c->env->arg, w->session, &answer);
 	if (!made)
@@ -242,8 +239,8 @@ run_text(struct hr_mcp_call *c, struct hr_span text, double wait_s)
 {
 	double first_s = wait_s > FIRST_S ? FIRST_S : wait_s;
 	struct json_object *args = hr_json_object(NULL, "command", hr_mcp_json_str(text),
-			       "blocking", json_object_new_boolean(true), NULL),
-			   *o;
+	    "blocking", json_object_new_boolean(true), NULL);
+	HR_PUT struct json_object *o = NULL;
 	HR_BUF(key, 256);
 
 	if (args == NULL) {
@@ -257,7 +254,6 @@ run_text(struct hr_mcp_call *c, struct hr_span text, double wait_s)
 	    first_s < 0.05 ? 0.05 : first_s, hr_span_of_buf(&key));
 	if (o != NULL && !hr_mcp_is_error(c, o))
 		take(c, o, text);
-	json_object_put(o);
 }
 
 static void
