@@ -110,22 +110,20 @@ server_line(struct hr_cloud *c, struct hr_buf *b, struct hr_err *err)
 	    .plugins = c->h->plugins,
 	    .user_id = -1};
 	HR_CLEAN(hr_strv_done) struct hr_strv words = {0};
-	int r = hr_command_build(&words, &q, c->h->config, c->h->environ, err);
 	size_t i;
 
+	if (hr_command_build(&words, &q, c->h->config, c->h->environ, err) != 0)
+		return -1;
 	/* not on a command line, which others in it can read */
-	if (r == 0)
-		hr_buf_addf(b,
-		    "f=" KEY_FILE "%s; SESSION_API_KEY=$(cat \"$f\"); rm -f \"$f\"; "
-		    "export SESSION_API_KEY; exec",
-		    c->run);
-	for (i = 0; r == 0 && i < words.n; i++) {
+	hr_buf_addf(b,
+	    "f=" KEY_FILE "%s; SESSION_API_KEY=$(cat \"$f\"); rm -f \"$f\"; "
+	    "export SESSION_API_KEY; exec",
+	    c->run);
+	for (i = 0; i < words.n; i++) {
 		hr_buf_addc(b, ' ');
 		hr_shell_quote(b, words.v[i], strlen(words.v[i]));
 	}
-	if (r == 0 && hr_buf_check(b, NULL) != 0)
-		r = hr_err_nomem(err);
-	return r;
+	return hr_buf_check(b, NULL) == 0 ? 0 : hr_err_nomem(err);
 }
 
 static int

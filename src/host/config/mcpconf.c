@@ -260,30 +260,28 @@ program(struct json_object *o, struct json_object *to, struct hr_err *err)
 {
 	HR_FREE char *name = trimmed(hr_json_at(o, "name"), "Server name", err);
 	HR_FREE char *command = NULL;
-	int r = name != NULL ? 0 : -1;
 
-	if (r == 0 && *name == '\0')
-		r = hr_err_set(err, HR_E_INVAL, "Server name cannot be empty");
-	else if (r == 0 && strspn(name, LETTERS DIGITS "_-") != strlen(name))
-		r = hr_err_set(err, HR_E_INVAL,
+	if (name == NULL)
+		return -1;
+	if (*name == '\0')
+		return hr_err_set(err, HR_E_INVAL, "Server name cannot be empty");
+	if (strspn(name, LETTERS DIGITS "_-") != strlen(name))
+		return hr_err_set(err, HR_E_INVAL,
 		    "Server name can only contain letters, numbers, hyphens, and underscores");
-	if (r == 0 && (command = trimmed(hr_json_at(o, "command"), "Command", err)) == NULL)
-		r = -1;
-	if (r == 0 && *command == '\0')
-		r = hr_err_set(err, HR_E_INVAL, "Command cannot be empty");
-	else if (r == 0 && strchr(command, ' ') != NULL)
-		r = hr_err_set(err, HR_E_INVAL,
+	command = trimmed(hr_json_at(o, "command"), "Command", err);
+	if (command == NULL)
+		return -1;
+	if (*command == '\0')
+		return hr_err_set(err, HR_E_INVAL, "Command cannot be empty");
+	if (strchr(command, ' ') != NULL)
+		return hr_err_set(err, HR_E_INVAL,
 		    "Command should be a single executable without spaces (use arguments field "
 		    "for parameters)");
-	if (r == 0)
-		r = hr_json_set(to, "name", json_object_new_string(name), err);
-	if (r == 0)
-		r = hr_json_set(to, "command", json_object_new_string(command), err);
-	if (r == 0)
-		r = check_args(hr_json_at(o, "args"), to, err);
-	if (r == 0)
-		r = check_env(hr_json_at(o, "env"), to, err);
-	return r;
+	if (hr_json_set(to, "name", json_object_new_string(name), err) != 0 ||
+	    hr_json_set(to, "command", json_object_new_string(command), err) != 0 ||
+	    check_args(hr_json_at(o, "args"), to, err) != 0)
+		return -1;
+	return check_env(hr_json_at(o, "env"), to, err);
 }
 
 /* ---- lists ---- */

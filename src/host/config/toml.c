@@ -148,7 +148,6 @@ toml_pair(struct toml *t, struct json_object *table)
 {
 	struct json_object *v = NULL;
 	HR_BUF(key, KEY_MAX);
-	int r = -1;
 
 	if (key_part(t, &key) != 0)
 		return -1;
@@ -156,21 +155,15 @@ toml_pair(struct toml *t, struct json_object *table)
 		table = step(t, table, hr_buf_str(&key), TOML_DOTTED);
 		hr_buf_reset(&key);
 		if (table == NULL || key_part(t, &key) != 0)
-			return r;
+			return -1;
 	}
-	if (!toml_at(t, '=')) {
-		(void)toml_fail(t, "a key without \"=\"");
-		return r;
-	}
+	if (!toml_at(t, '='))
+		return toml_fail(t, "a key without \"=\"");
 	t->p++;
 	toml_blanks(t);
-	if (json_object_object_get_ex(table, hr_buf_str(&key), NULL)) {
-		(void)toml_fail(t, "a key is used twice");
-		return r;
-	}
-	if (toml_value(t, &v) == 0)
-		r = hr_json_set(table, hr_buf_str(&key), v, t->err);
-	return r;
+	if (json_object_object_get_ex(table, hr_buf_str(&key), NULL))
+		return toml_fail(t, "a key is used twice");
+	return toml_value(t, &v) == 0 ? hr_json_set(table, hr_buf_str(&key), v, t->err) : -1;
 }
 
 /* [name]: once for each */
@@ -266,7 +259,8 @@ int
 hr_toml_parse(const char *p, size_t len, struct json_object **ret, struct hr_err *err)
 {
 	struct toml t = {.p = p, .end = p + len, .line = 1, .err = err};
-	struct json_object *root, *table;
+	HR_PUT struct json_object *root = NULL;
+	struct json_object *table;
 
 	if (len > HR_TOML_MAX)
 		return hr_err_set(err, HR_E_TOOLARGE, "longer than %u bytes", HR_TOML_MAX);
@@ -279,23 +273,20 @@ hr_toml_parse(const char *p, size_t len, struct json_object **ret, struct hr_err
 		t.p += 3;
 	for (;;) {
 		if (toml_space(&t) != 0)
-			goto fail;
+			return -1;
 		if (!toml_more(&t))
 			break;
 		if (toml_at(&t, '[')) {
 			table = header(&t, root);
 			if (table == NULL)
-				goto fail;
+				return -1;
 		} else if (toml_pair(&t, table) != 0) {
-			goto fail;
+			return -1;
 		}
 		if (line_end(&t) != 0)
-			goto fail;
+			return -1;
 	}
 	drop_marks(root);
-	*ret = root;
+	*ret = json_object_get(root);
 	return 0;
-fail:
-	json_object_put(root);
-	return -1;
 }

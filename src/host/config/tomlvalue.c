@@ -292,34 +292,29 @@ word_value(struct toml *t, struct json_object **ret)
 static int
 array_value(struct toml *t, struct json_object **ret)
 {
-	struct json_object *list = json_object_new_array(), *v;
+	HR_PUT struct json_object *list = json_object_new_array();
 
 	if (list == NULL)
 		return hr_err_nomem(t->err);
 	for (t->p++;;) {
+		struct json_object *v = NULL;
+
 		if (toml_space(t) != 0)
-			goto fail;
+			return -1;
 		if (toml_at(t, ']'))
 			break;
-		v = NULL;
-		if (toml_value(t, &v) != 0)
-			goto fail;
-		if (hr_json_append(list, v, t->err) != 0 || toml_space(t) != 0)
-			goto fail;
+		if (toml_value(t, &v) != 0 || hr_json_append(list, v, t->err) != 0 ||
+		    toml_space(t) != 0)
+			return -1;
 		if (toml_at(t, ']'))
 			break;
-		if (!toml_at(t, ',')) {
-			(void)toml_fail(t, "an array has no end");
-			goto fail;
-		}
+		if (!toml_at(t, ','))
+			return toml_fail(t, "an array has no end");
 		t->p++;
 	}
 	t->p++;
-	*ret = list;
+	*ret = json_object_get(list);
 	return 0;
-fail:
-	json_object_put(list);
-	return -1;
 }
 
 static void
@@ -337,7 +332,7 @@ close_tables(struct json_object *o)
 static int
 inline_table(struct toml *t, struct json_object **ret)
 {
-	struct json_object *table = toml_new_table(t, TOML_DOTTED);
+	HR_PUT struct json_object *table = toml_new_table(t, TOML_DOTTED);
 	bool first = true;
 
 	if (table == NULL)
@@ -347,23 +342,18 @@ inline_table(struct toml *t, struct json_object **ret)
 		if (toml_at(t, '}') && first)
 			break;
 		if (toml_pair(t, table) != 0)
-			goto fail;
+			return -1;
 		toml_blanks(t);
 		if (toml_at(t, '}'))
 			break;
-		if (!toml_at(t, ',')) {
-			(void)toml_fail(t, "an inline table has no end");
-			goto fail;
-		}
+		if (!toml_at(t, ','))
+			return toml_fail(t, "an inline table has no end");
 		t->p++;
 	}
 	t->p++;
 	close_tables(table);
-	*ret = table;
+	*ret = json_object_get(table);
 	return 0;
-fail:
-	json_object_put(table);
-	return -1;
 }
 
 int

@@ -167,17 +167,10 @@ find(struct hr_docker *d, struct hr_err *err)
 {
 	HR_PUT struct json_object *o = NULL;
 	struct hr_err why = {0};
-	int r;
 
-	if (hr_docker_call(d, "GET", "/json", &o, &why) < 0) {
-		if (why.code == HR_E_NO_SANDBOX)
-			return 0;
-		return hr_err_pass(err, &why);
-	}
-	r = read_env(d, o, err);
-	if (r == 0)
-		r = start_again(d, o, err);
-	return r == 0 ? 1 : -1;
+	if (hr_docker_call(d, "GET", "/json", &o, &why) < 0)
+		return why.code == HR_E_NO_SANDBOX ? 0 : hr_err_pass(err, &why);
+	return read_env(d, o, err) == 0 && start_again(d, o, err) == 0 ? 1 : -1;
 }
 
 static int
@@ -364,14 +357,13 @@ docker_destroy(void *self, struct hr_err *err)
 		if (hr_engine_call(&d->engine, "DELETE", path, NULL, NULL, &why) == 0)
 			return 0;
 		if (why.code != HR_E_NO_SANDBOX)
-			goto out;
+			return hr_err_pass(err, &why);
 	}
 	if (hr_docker_call(d, "DELETE", HR_CONTAINER_REMOVE, NULL, &why) == 0)
 		return 0;
 	/* by a record of the time before it had an id */
 	if (why.code == HR_E_NO_SANDBOX)
 		return d->id != NULL && *d->id == '\0' ? hr_docker_end_late(d, &now, err) : 0;
-out:
 	return hr_err_pass(err, &why);
 }
 

@@ -124,24 +124,21 @@ hr_engine_call(struct hr_engine *e, const char *method, const char *path, struct
 	struct hr_http_request req = {.method = method, .timeout_s = CALL_TIMEOUT_S};
 	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	HR_BUF(b, 64u << 20);
-	int r = 0;
 
 	if (body != NULL) {
 		req.headers = json;
 		if (hr_json_put(&b, body) != 0 || hr_buf_check(&b, NULL) != 0)
-			r = hr_err_set(err, HR_E_INVAL, "a value has no JSON form");
+			return hr_err_set(err, HR_E_INVAL, "a value has no JSON form");
 		req.body = hr_buf_str(&b);
 		req.body_len = b.len;
 	}
-	if (r == 0) {
-		r = send_it(e, &req, path, &a, err);
-		if (ret != NULL)
-			*ret = NULL;
-		if (r == 0 && ret != NULL && a.body.len > 0 &&
-		    hr_json_decode(a.body.p, a.body.len, ret, NULL) < 0)
-			r = hr_err_set(err, HR_E_RUNTIME, "the Engine's answer is no JSON");
-	}
-	return r;
+	if (ret != NULL)
+		*ret = NULL;
+	if (send_it(e, &req, path, &a, err) != 0)
+		return -1;
+	if (ret != NULL && a.body.len > 0 && hr_json_decode(a.body.p, a.body.len, ret, NULL) < 0)
+		return hr_err_set(err, HR_E_RUNTIME, "the Engine's answer is no JSON");
+	return 0;
 }
 
 void

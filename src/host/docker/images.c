@@ -45,23 +45,19 @@ hr_image_list(const char *const *env, char **ret_json, struct hr_err *err)
 	HR_PUT struct json_object *list = NULL;
 	HR_CLEAN(hr_engine_done) struct hr_engine e = {0};
 	HR_BUF(b, LIST_MAX);
-	int r = hr_engine_init(&e, env, err);
+	size_t i;
 
-	if (r == 0)
-		r = hr_engine_call(&e, "GET", FILTER, NULL, &list, err);
-	if (r == 0 && !json_object_is_type(list, json_type_array))
-		r = hr_err_set(err, HR_E_RUNTIME, "the Engine's answer is no list");
-	if (r == 0) {
-		size_t i;
-
-		hr_buf_addc(&b, '[');
-		for (i = 0; i < json_object_array_length(list); i++)
-			put_image(&b, json_object_array_get_idx(list, i));
-		hr_buf_addc(&b, ']');
-		*ret_json = hr_buf_take(&b);
-		r = *ret_json != NULL ? 0 : hr_err_nomem(err);
-	}
-	return r;
+	if (hr_engine_init(&e, env, err) != 0 ||
+	    hr_engine_call(&e, "GET", FILTER, NULL, &list, err) != 0)
+		return -1;
+	if (!json_object_is_type(list, json_type_array))
+		return hr_err_set(err, HR_E_RUNTIME, "the Engine's answer is no list");
+	hr_buf_addc(&b, '[');
+	for (i = 0; i < json_object_array_length(list); i++)
+		put_image(&b, json_object_array_get_idx(list, i));
+	hr_buf_addc(&b, ']');
+	*ret_json = hr_buf_take(&b);
+	return *ret_json != NULL ? 0 : hr_err_nomem(err);
 }
 
 void

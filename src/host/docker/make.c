@@ -278,14 +278,14 @@ hr_docker_make(struct hr_docker *d, struct hr_err *err)
 void
 hr_docker_join_networks(struct hr_docker *d)
 {
-	struct json_object *list = hr_config_value(d->h->config, "sandbox.additional_networks"),
-			   *body;
+	struct json_object *list = hr_config_value(d->h->config, "sandbox.additional_networks");
 	char path[512], text[700];
 	struct hr_err why = {0};
 	size_t i;
 
 	for (i = 0; i < hr_json_count(list); i++) {
 		const char *net = hr_json_text(hr_json_entry(list, i));
+		HR_PUT struct json_object *body = NULL;
 
 		if (net == NULL)
 			continue;
@@ -297,6 +297,5 @@ hr_docker_join_networks(struct hr_docker *d)
 			    "Error: Failed to connect instance %s to network %.300s", d->name, net);
 			d->h->log(d->h->arg, text);
 		}
-		json_object_put(body);
 	}
 }

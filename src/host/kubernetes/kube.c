@@ -185,7 +185,7 @@ hr_kube_call(struct hr_kube *k, enum hr_kube_verb verb, const char *path, const 
 	    .body_len = body != NULL ? strlen(body) : 0,
 	    .headers = body != NULL ? headers : NULL,
 	    .idempotent = true};
-	struct hr_rest_answer a;
+	HR_CLEAN(hr_rest_answer_done) struct hr_rest_answer a = {0};
 	HR_BUF(url, URL_TEXT_MAX);
 	bool lost;
 	int r;
@@ -194,12 +194,9 @@ hr_kube_call(struct hr_kube *k, enum hr_kube_verb verb, const char *path, const 
 	hr_buf_adds(&url, verbs[verb].query);
 	c.path = hr_buf_str(&url);
 	r = hr_buf_check(&url, NULL) == 0 ? ask(k, &c, &a, &lost, err) : hr_err_nomem(err);
-	if (url.fail == HR_OK) {
-		if (ret != NULL && r == 0) {
-			*ret = a.json;
-			a.json = NULL;
-		}
-		hr_rest_answer_done(&a);
+	if (ret != NULL && r == 0) {
+		*ret = a.json;
+		a.json = NULL;
 	}
 	return r;
 }
@@ -222,19 +219,20 @@ int
 hr_kube_list(struct hr_kube *k, const char *path, const char *selector, hr_kube_item_fn *fn,
     void *arg, char *version, size_t cap, struct hr_err *err)
 {
-	struct json_object *page = NULL, *meta;
 	bool more = true;
 	HR_BUF(url, URL_TEXT_MAX);
-	const char *next;
-	int r = 0, stop = 0;
+	int stop = 0;
 
 	hr_buf_addf(&url, "%s?limit=%d&%s", path, PAGE, selector);
-	while (r == 0 && stop == 0 && more) {
-		r = hr_buf_check(&url, NULL) == 0 ? 0 : hr_err_nomem(err);
-		if (r == 0)
-			r = hr_kube_call(k, HR_KUBE_GET, hr_buf_str(&url), NULL, &page, err);
-		if (r != 0)
-			break;
+	while (stop == 0 && more) {
+		HR_PUT struct json_object *page = NULL;
+		struct json_object *meta;
+		const char *next;
+
+		if (hr_buf_check(&url, NULL) != 0)
+			return hr_err_nomem(err);
+		if (hr_kube_call(k, HR_KUBE_GET, hr_buf_str(&url), NULL, &page, err) != 0)
+			return -1;
 		meta = hr_json_at(page, "metadata");
 		next = hr_json_text_or(meta, "continue", "");
 		if (version != NULL)
@@ -245,10 +243,8 @@ hr_kube_list(struct hr_kube *k, const char *path, const char *selector, hr_kube_
 		hr_buf_reset(&url);
 		hr_buf_addf(&url, "%s?limit=%d&%s&continue=", path, PAGE, selector);
 		hr_http_escape(&url, next);
-		json_object_put(page);
-		page = NULL;
 	}
-	return r;
+	return 0;
 }
 
 /* ---- watches ---- */

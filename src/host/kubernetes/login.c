@@ -160,12 +160,10 @@ pem(char **to, char **ret_file, struct json_object *o, const char *name, const c
 
 	(void)snprintf(field, sizeof(field), "%s-data", name);
 	data = hr_json_text_at(o, field);
-	if (data != NULL && *data != '\0') {
-		r = hr_base64_read(&b, data) && hr_buf_check(&b, NULL) == 0
-			? hr_text_set(to, hr_buf_str(&b), err)
-			: hr_err_set(err, HR_E_INVAL, "%s is no base64", field);
-		return r;
-	}
+	if (data != NULL && *data != '\0')
+		return hr_base64_read(&b, data) && hr_buf_check(&b, NULL) == 0
+			   ? hr_text_set(to, hr_buf_str(&b), err)
+			   : hr_err_set(err, HR_E_INVAL, "%s is no base64", field);
 	if (file == NULL || *file == '\0')
 		return 0;
 	path = hr_path_join(dir, file);

@@ -282,7 +282,6 @@ int
 hr_kubernetes_end(struct hr_kubernetes *d, bool claim, struct hr_err *err)
 {
 	char owner[HR_KUBERNETES_UID] = "";
-	struct json_object *was;
 	struct hr_err e = {0};
 	int r = 0;
 	int i;
@@ -291,9 +290,10 @@ hr_kubernetes_end(struct hr_kubernetes *d, bool claim, struct hr_err *err)
 		return -1;
 	/* each by itself: what cannot be deleted keeps nothing else */
 	for (i = 0; i < HR_SANDBOX; i++) {
+		HR_PUT struct json_object *was = NULL;
+
 		if ((i == HR_CLAIM || i == HR_SECRET) && !claim)
 			continue;
-		was = NULL;
 		/* a right that only makes is needed for may be missing here */
 		if (hr_kubernetes_delete(d, (enum hr_kubernetes_what)i, NULL, &was, &e) != 0 &&
 		    !((i == HR_POLICY || i == HR_INGRESS) && d->kube.status.code == 403) &&
@@ -306,7 +306,6 @@ hr_kubernetes_end(struct hr_kubernetes *d, bool claim, struct hr_err *err)
 			(void)hr_kubernetes_owner(was, owner);
 		else if (i == HR_CLAIM && owner[0] == '\0')
 			(void)hr_kubernetes_paused_owner(hr_kubernetes_paused(was), owner);
-		json_object_put(was);
 	}
 	if (end_owner(d, owner, r == 0 ? err : NULL) != 0)
 		r = -1;

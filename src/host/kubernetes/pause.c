@@ -29,18 +29,16 @@ hr_kubernetes_read_key(struct hr_kubernetes *d, struct hr_err *err)
 	HR_PUT struct json_object *o = NULL;
 	const char *text;
 	HR_BUF(b, 65536);
-	int r = hr_kubernetes_get(d, HR_SECRET, &o, err);
 
-	if (r < 0)
+	if (hr_kubernetes_get(d, HR_SECRET, &o, err) < 0)
 		return -1;
 	text = hr_json_text_or(hr_json_at(o, "data"), "SESSION_API_KEY", "");
 	/* one that a client of the original made has none */
-	r = 0;
 	free(d->key);
 	d->key = NULL;
 	if (hr_base64_read(&b, text) && b.len > 0 && (d->key = strdup(hr_buf_str(&b))) == NULL)
-		r = hr_err_nomem(err);
-	return r;
+		return hr_err_nomem(err);
+	return 0;
 }
 
 int
@@ -118,26 +116,22 @@ int
 hr_kubernetes_pause(struct hr_kubernetes *d, struct hr_err *err)
 {
 	HR_PUT struct json_object *pod = NULL;
-	char *text = NULL, owner[HR_KUBERNETES_UID];
+	HR_FREE char *text = NULL;
+	char owner[HR_KUBERNETES_UID];
 	int r = hr_kubernetes_get(d, HR_POD, &pod, err);
 	bool owned;
 
 	if (r <= 0)
 		return r;
 	owned = hr_kubernetes_owner(pod, owner);
+	text = owned ? note_of(owner, err) : pod_again(pod, err);
+	if (text == NULL || note_paused(d, text, err) != 0)
+		return -1;
 	if (!owned)
-		text = pod_again(pod, err);
-	else
-		text = note_of(owner, err);
-	r = text != NULL && note_paused(d, text, err) == 0 ? 0 : -1;
-	if (r == 0 && owned)
-		r = hr_kubernetes_scale(d, owner, false, pod, err) == 0
-			? hr_kubernetes_wait_gone(d, HR_POD, err)
-			: -1;
-	else if (r == 0)
 		r = hr_kubernetes_end_pod(
 		    d, hr_json_text_or(hr_json_at(pod, "metadata"), "uid", ""), err);
-	free(text);
+	else if ((r = hr_kubernetes_scale(d, owner, false, pod, err)) == 0)
+		r = hr_kubernetes_wait_gone(d, HR_POD, err);
 	return r == 0 ? 1 : -1;
 }
 

@@ -150,30 +150,26 @@ int
 hr_program_publish(struct hr_cloud *c, int port, struct hr_err *err)
 {
 	static const char subject[] = "the answer to \"publish\"";
-	struct json_object *args = hr_json_object(err, "sandbox", json_object_new_string(c->id),
-			       "port", json_object_new_int(port), NULL),
-			   *ok = NULL;
+	struct json_object *args = hr_json_object(
+	    err, "sandbox", json_object_new_string(c->id), "port", json_object_new_int(port), NULL);
+	HR_PUT struct json_object *ok = NULL;
 	const char *url, *header;
-	int r;
 
-	r = hr_program_ask(c, "publish", args, 1, &ok, err);
-	if (r == 0)
-		r = hr_program_named(
-		    c, hr_program_word(ok, subject, "url", HR_PROGRAM_WORD_MAX, &url, err), err);
-	if (r == 0)
-		r = hr_api_url(c->ops->title, url, err);
-	if (r == 0)
-		r = hr_text_set(&c->url, url, err);
-	if (r == 0 && hr_json_at(ok, "header") != NULL) {
-		r = hr_program_named(c,
-		    hr_program_word(ok, subject, "header", HR_PROGRAM_WORD_MAX, &header, err), err);
-		if (r == 0)
-			r = hr_text_set(&c->url_header, header, err);
-		if (r == 0 && c->h->secret != NULL)
-			c->h->secret(c->h->arg, header);
-	}
-	json_object_put(ok);
-	return r;
+	if (hr_program_ask(c, "publish", args, 1, &ok, err) != 0 ||
+	    hr_program_named(
+		c, hr_program_word(ok, subject, "url", HR_PROGRAM_WORD_MAX, &url, err), err) != 0 ||
+	    hr_api_url(c->ops->title, url, err) != 0 || hr_text_set(&c->url, url, err) != 0)
+		return -1;
+	if (hr_json_at(ok, "header") == NULL)
+		return 0;
+	if (hr_program_named(c,
+		hr_program_word(ok, subject, "header", HR_PROGRAM_WORD_MAX, &header, err),
+		err) != 0 ||
+	    hr_text_set(&c->url_header, header, err) != 0)
+		return -1;
+	if (c->h->secret != NULL)
+		c->h->secret(c->h->arg, header);
+	return 0;
 }
 
 /* ---- a terminal ---- */
