@@ -184,12 +184,12 @@ look_in(const char *dir, size_t len, const char *name, const struct hr_sandbox_o
 {
 	static const char *const before[] = {"/libhandrail-backend-", "/" PROGRAM};
 	static const char *const after[] = {".so", ""};
-	struct hr_buf path;
 	int r = 0;
 	size_t i;
 
 	for (i = 0; r == 0 && i < sizeof(after) / sizeof(*after); i++) {
-		hr_buf_init(&path, PATH_TEXT_MAX);
+		HR_BUF(path, PATH_TEXT_MAX);
+
 		hr_buf_add(&path, dir, len);
 		hr_buf_adds(&path, before[i]);
 		hr_buf_adds(&path, name);
@@ -198,7 +198,6 @@ look_in(const char *dir, size_t len, const char *name, const struct hr_sandbox_o
 			*ret = load_path(m, path.p, err);
 			r = *ret != NULL ? 1 : -1;
 		}
-		hr_buf_done(&path);
 	}
 	return r;
 }
@@ -321,7 +320,6 @@ hr_backend_list(const char *const *env, hr_finding_fn *fn, void *arg, struct hr_
 {
 	const char *dirs = hr_env_get(env, "OH_RUNTIME_PLUGIN_PATH"), *end;
 	const struct listing l = {fn, arg, env};
-	char *dir;
 	int r = 0;
 	size_t i;
 
@@ -335,12 +333,13 @@ hr_backend_list(const char *const *env, hr_finding_fn *fn, void *arg, struct hr_
 		tell(&l, builtin[i].name, &m, ops, "built in", &why);
 	}
 	for (; r == 0 && dirs != NULL && *dirs != '\0'; dirs = *end == ':' ? end + 1 : end) {
+		HR_FREE char *dir = NULL;
+
 		end = strchrnul(dirs, ':');
 		if (end == dirs)
 			continue;
 		dir = strndup(dirs, (size_t)(end - dirs));
 		r = dir != NULL ? list_in(&l, dir, err) : hr_err_nomem(err);
-		free(dir);
 	}
 	return r == 0 ? list_in(&l, HR_BACKENDDIR, err) : r;
 }

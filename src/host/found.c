@@ -33,13 +33,11 @@ is_recorded(const char *state_dir, const char *sid, const char *run)
 static bool
 is_known(const char *state_dir, const char *sid, const char *run)
 {
-	char *pool = NULL;
+	HR_FREE char *pool = NULL;
 	bool is = is_recorded(state_dir, sid, run);
 
-	if (!is && state_dir != NULL && asprintf(&pool, "%s" HR_POOL_BELOW, state_dir) >= 0) {
+	if (!is && state_dir != NULL && asprintf(&pool, "%s" HR_POOL_BELOW, state_dir) >= 0)
 		is = is_recorded(pool, sid, run);
-		free(pool);
-	}
 	return is;
 }
 
@@ -71,7 +69,7 @@ int
 hr_sandbox_found(const struct hr_config *c, const struct hr_sandbox_options *o, char **ret_json,
     struct hr_err *err)
 {
-	struct hr_sandbox *s = hr_sandbox_open(c, o, err);
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = hr_sandbox_open(c, o, err);
 	int r = 0;
 
 	*ret_json = NULL;
@@ -83,7 +81,6 @@ hr_sandbox_found(const struct hr_config *c, const struct hr_sandbox_options *o, 
 		r = complete(s, ret_json, err);
 	if (r != 0)
 		hr_mask_error(s, err);
-	hr_sandbox_free(s);
 	return r;
 }
 
@@ -91,7 +88,7 @@ int
 hr_sandbox_end_found(const struct hr_config *c, const struct hr_sandbox_options *o, const char *id,
     struct hr_err *err)
 {
-	struct hr_sandbox *s = hr_sandbox_open(c, o, err);
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = hr_sandbox_open(c, o, err);
 	int r;
 
 	if (s == NULL)
@@ -102,6 +99,5 @@ hr_sandbox_end_found(const struct hr_config *c, const struct hr_sandbox_options 
 		      s->ops->name);
 	if (r != 0)
 		hr_mask_error(s, err);
-	hr_sandbox_free(s);
 	return r;
 }

@@ -103,25 +103,22 @@ post(struct hr_sandbox *s, struct json_object *list, struct hr_err *err)
 	    .headers = headers,
 	    .timeout_s = UPDATE_TIMEOUT_S,
 	    .watch_fd = -1};
-	struct json_object *o = NULL;
-	struct hr_http_answer a;
+	HR_PUT struct json_object *o = NULL;
+	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	const char *log;
 	HR_BUF(b, BODY_MAX);
-	int r;
 
 	put_servers(&b, list);
 	req.body = hr_buf_str(&b);
 	req.body_len = b.len;
-	r = hr_buf_check(&b, NULL) == 0 ? 0 : hr_err_nomem(err);
-	if (r == 0) {
-		r = hr_client_send(&s->client, &req, &a, err);
-		if (r == 0 && hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, NULL) == 0 &&
-		    (log = hr_json_text_at(o, "router_error_log")) != NULL && *log != '\0')
-			hr_sandbox_log(s, "Some MCP servers failed to be added: %.1500s", log);
-		json_object_put(o);
-		hr_http_answer_done(&a);
-	}
-	return r;
+	if (hr_buf_check(&b, NULL) != 0)
+		return hr_err_nomem(err);
+	if (hr_client_send(&s->client, &req, &a, err) != 0)
+		return -1;
+	if (hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, NULL) == 0 &&
+	    (log = hr_json_text_at(o, "router_error_log")) != NULL && *log != '\0')
+		hr_sandbox_log(s, "Some MCP servers failed to be added: %.1500s", log);
+	return 0;
 }
 
 int
@@ -129,33 +126,29 @@ hr_sandbox_add_mcp(struct hr_sandbox *s, const char *extra, struct hr_err *err)
 {
 	HR_PUT struct json_object *list = json_object_new_array();
 	HR_PUT struct json_object *more = NULL;
-	int added, r = 0;
+	int first, added;
 
 	if (!s->connected || s->endpoint.url == NULL)
-		r = hr_err_set(
+		return hr_err_set(
 		    err, HR_E_RUNTIME, "%s runtime does not support MCP servers", s->ops->name);
-	else if (extra != NULL && (hr_json_decode(extra, strlen(extra), &more, NULL) < 0 ||
-				      !json_object_is_type(more, json_type_array)))
-		r = hr_err_set(err, HR_E_INVAL, "MCP servers are a JSON array");
-	if (r == 0 && s->mcp == NULL)
+	if (extra != NULL && (hr_json_decode(extra, strlen(extra), &more, NULL) < 0 ||
+				 !json_object_is_type(more, json_type_array)))
+		return hr_err_set(err, HR_E_INVAL, "MCP servers are a JSON array");
+	if (s->mcp == NULL)
 		s->mcp = json_object_new_array();
-	if (r == 0 && (list == NULL || s->mcp == NULL || add_missing(list, s->mcp) < 0))
-		r = hr_err_nomem(err);
-	if (r == 0) {
-		int first = add_missing(list, hr_config_value(s->config, "mcp.stdio_servers"));
-
-		added = first < 0 ? -1 : add_missing(list, more);
-		r = added < 0 ? hr_err_nomem(err) : 0;
-		added += first;
-		/* nothing new: nothing is sent, and nothing is started again */
-		if (r == 0 && added > 0) {
-			json_object_array_sort(list, by_name);
-			r = post(s, list, err);
-			if (r == 0) {
-				json_object_put(s->mcp);
-				s->mcp = json_object_get(list);
-			}
-		}
-	}
-	return r;
+	if (list == NULL || s->mcp == NULL || add_missing(list, s->mcp) < 0)
+		return hr_err_nomem(err);
+	first = add_missing(list, hr_config_value(s->config, "mcp.stdio_servers"));
+	added = first < 0 ? -1 : add_missing(list, more);
+	if (added < 0)
+		return hr_err_nomem(err);
+	/* nothing new: nothing is sent, and nothing is started again */
+	if (first + added == 0)
+		return 0;
+	json_object_array_sort(list, by_name);
+	if (post(s, list, err) != 0)
+		return -1;
+	json_object_put(s->mcp);
+	s->mcp = json_object_get(list);
+	return 0;
 }

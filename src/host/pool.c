@@ -135,8 +135,7 @@ claim(const char *path)
 static int
 end_recorded(const struct hr_config *c, struct hr_sandbox_options o, struct hr_err *err)
 {
-	struct hr_sandbox *s;
-	int r;
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
 
 	o.attach = true;
 	s = hr_sandbox_open(c, &o, err);
@@ -144,9 +143,7 @@ end_recorded(const struct hr_config *c, struct hr_sandbox_options o, struct hr_e
 		return -1;
 	/* one that is dead, or not ready, is cleared away as well */
 	(void)hr_sandbox_connect(s, NULL);
-	r = hr_sandbox_delete(s, err);
-	hr_sandbox_free(s);
-	return r;
+	return hr_sandbox_delete(s, err);
 }
 
 /* Of one that the caller has. o: state_dir is that of the pool. */
@@ -264,27 +261,25 @@ hr_pool_settle(struct hr_sandbox *s, const char *taking, struct hr_err *err)
 {
 	HR_FREE char *dir = pool_directory(s->state_dir);
 	HR_FREE char *path = dir != NULL ? hr_path_join(dir, hr_path_leaf(taking)) : NULL;
-	struct hr_record now;
-	int r = 0;
+	HR_CLEAN(hr_record_done) struct hr_record now = {0};
 	HR_CLOSE int fd = -1;
 
 	if (path == NULL)
-		r = hr_err_nomem(err);
-	else if ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0 && errno != ENOENT)
-		r = hr_err_sys(err, errno, "open %s", path);
-	else if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0)
-		r = hr_err_set(err, HR_E_RUNTIME,
+		return hr_err_nomem(err);
+	if ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0 && errno != ENOENT)
+		return hr_err_sys(err, errno, "open %s", path);
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0)
+		return hr_err_set(err, HR_E_RUNTIME,
 		    "sandbox \"%s\" is being started, or ended, by another process", s->sid);
 	/* without the file: whoever took it is done, or it was ended with the pool */
-	if (r == 0 && (r = hr_record_load(s->state_dir, s->sid, &now, err)) == 0) {
-		if (now.taking != NULL && strcmp(now.taking, taking) == 0) {
-			r = end_recorded(s->config, options_of(s, s->state_dir), err);
-			if (r == 0)
-				(void)unlink(path);
-		}
-		hr_record_done(&now);
-	}
-	return r;
+	if (hr_record_load(s->state_dir, s->sid, &now, err) != 0)
+		return -1;
+	if (now.taking == NULL || strcmp(now.taking, taking) != 0)
+		return 0;
+	if (end_recorded(s->config, options_of(s, s->state_dir), err) != 0)
+		return -1;
+	(void)unlink(path);
+	return 0;
 }
 
 /* ---- making and ending them ---- */
@@ -321,26 +316,23 @@ static int
 make_one(const struct hr_config *c, const struct hr_sandbox_options *o, const char *spec,
     struct hr_err *err)
 {
-	struct hr_sandbox *s = NULL;
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
 	char name[NAME_ROOM];
 	struct hr_sandbox_options mine = *o;
-	int r = random_name(name, err);
 
 	mine.sid = name;
-	if (r == 0)
-		r = (s = hr_sandbox_open(c, &mine, err)) != NULL ? 0 : -1;
-	if (r == 0) {
-		(void)snprintf(s->spec, sizeof(s->spec), "%s", spec);
-		s->fresh = true;
-		r = hr_sandbox_connect(s, err);
-	}
+	if (random_name(name, err) != 0 || (s = hr_sandbox_open(c, &mine, err)) == NULL)
+		return -1;
+	(void)snprintf(s->spec, sizeof(s->spec), "%s", spec);
+	s->fresh = true;
+	if (hr_sandbox_connect(s, err) != 0)
+		return -1;
 	/* a kind that cannot pause uses nothing while nobody asks */
-	if (r == 0 && s->ops->freeze != NULL && s->ops->freeze(s->self, err) != 0) {
-		r = -1;
+	if (s->ops->freeze != NULL && s->ops->freeze(s->self, err) != 0) {
 		(void)hr_sandbox_delete(s, NULL);
+		return -1;
 	}
-	hr_sandbox_free(s);
-	return r;
+	return 0;
 }
 
 /* Variables for sandboxes are given to one when it is taken. */
@@ -445,36 +437,34 @@ static int
 fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned n, unsigned *ret_n,
     struct hr_err *err)
 {
-	struct hr_sandbox *s = hr_sandbox_open(c, o, err);
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = hr_sandbox_open(c, o, err);
 	struct filling f = {.n = 0};
 	HR_FREE char *dir = pool_directory(o->state_dir);
 	struct hr_sandbox_options mine = *o;
 	struct draining begun = {.config = c, .o = o};
-	int r = s != NULL ? 0 : -1;
 	HR_CLOSE int turn = -1;
 
-	if (r == 0 && dir == NULL)
-		r = hr_err_nomem(err);
-	if (r == 0 && s->ops->adopt == NULL)
-		r = hr_err_set(
+	*ret_n = 0;
+	if (s == NULL)
+		return -1;
+	if (dir == NULL)
+		return hr_err_nomem(err);
+	if (s->ops->adopt == NULL)
+		return hr_err_set(
 		    err, HR_E_RUNTIME, "%s runtime does not support a pool", s->ops->name);
-	if (r == 0 && hr_config_text(s->config, "core.workspace_base") != NULL)
-		r = hr_err_set(err, HR_E_INVAL,
+	if (hr_config_text(s->config, "core.workspace_base") != NULL)
+		return hr_err_set(err, HR_E_INVAL,
 		    "a pool is of no use with a workspace of your own (core.workspace_base)");
-	if (r == 0)
-		r = specify(s, f.spec, err);
-	if (r == 0)
-		r = (turn = my_turn(dir, err)) >= 0 ? 0 : -1;
-	if (r == 0)
-		r = visit(o->state_dir, RECORD, end_begun, &begun, err);
-	if (r == 0)
-		r = visit(o->state_dir, RECORD, count_one, &f, err);
+	if (specify(s, f.spec, err) != 0 || (turn = my_turn(dir, err)) < 0 ||
+	    visit(o->state_dir, RECORD, end_begun, &begun, err) != 0 ||
+	    visit(o->state_dir, RECORD, count_one, &f, err) != 0)
+		return -1;
 	mine.state_dir = dir;
-	for (; r == 0 && f.n < n && wanted(o); f.n++)
-		r = make_one(c, &mine, f.spec, err);
-	*ret_n = r == 0 ? f.n : 0;
-	hr_sandbox_free(s);
-	return r;
+	for (; f.n < n && wanted(o); f.n++)
+		if (make_one(c, &mine, f.spec, err) != 0)
+			return -1;
+	*ret_n = f.n;
+	return 0;
 }
 
 int
@@ -501,8 +491,8 @@ hr_pool_drain(const struct hr_config *c, const struct hr_sandbox_options *o, uns
 {
 	struct draining d = {.config = c, .o = o};
 	HR_FREE char *dir = o->state_dir != NULL ? pool_directory(o->state_dir) : NULL;
-	int r = 0;
 	HR_CLOSE int turn = -1;
+	int r;
 
 	*ret_n = 0;
 	if (o->state_dir == NULL)
@@ -512,10 +502,9 @@ hr_pool_drain(const struct hr_config *c, const struct hr_sandbox_options *o, uns
 	if (hr_state_directory(o->state_dir, false, err) < 0)
 		return -1;
 	/* after whoever fills it, who would make more */
-	if (access(dir, F_OK) == 0)
-		r = (turn = my_turn(dir, err)) >= 0 ? 0 : -1;
-	if (r == 0)
-		r = visit(o->state_dir, TAKEN, end_one, &d, err);
+	if (access(dir, F_OK) == 0 && (turn = my_turn(dir, err)) < 0)
+		return -1;
+	r = visit(o->state_dir, TAKEN, end_one, &d, err);
 	if (r == 0)
 		r = visit(o->state_dir, RECORD, end_one, &d, err);
 	*ret_n = d.n;

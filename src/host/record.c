@@ -173,14 +173,13 @@ hr_record_remove(struct hr_sandbox *s)
 {
 	/* the record is what leads to the others */
 	static const char *const suffixes[] = {".log", SUFFIX};
-	char *path;
 	size_t i;
 
 	for (i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
-		path = hr_record_path(s->state_dir, s->sid, suffixes[i]);
+		HR_FREE char *path = hr_record_path(s->state_dir, s->sid, suffixes[i]);
+
 		if (path != NULL)
 			(void)unlink(path); /* there may be none */
-		free(path);
 	}
 	hr_namelock_clear(s->state_dir, s->sid);
 }

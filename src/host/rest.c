@@ -331,7 +331,7 @@ take_answer(const struct hr_rest *rest, const struct hr_rest_call *c, struct hr_
     struct hr_rest_answer *ret, struct hr_err *err)
 {
 	bool good = a->status >= 200 && a->status <= 299;
-	struct hr_buf text;
+	HR_BUF(text, TEXT_MAX);
 	const char *detail;
 	int r = 0;
 
@@ -340,14 +340,12 @@ take_answer(const struct hr_rest *rest, const struct hr_rest_call *c, struct hr_
 	    hr_json_decode(a->body.p, a->body.len, &ret->json, NULL) != 0 && good)
 		r = say(rest, c, err, HR_E_RUNTIME, "the answer is not JSON");
 	if (!good) {
-		hr_buf_init(&text, TEXT_MAX);
 		detail = told(ret->json);
 		hr_buf_addf(&text, "status %ld %s%s%.2000s", a->status, a->reason,
 		    detail != NULL ? ": " : "", detail != NULL ? detail : "");
 		r = say(rest, c, err, HR_E_HTTP_STATUS, hr_buf_str(&text));
 		if (err != NULL)
 			err->status = (int)a->status;
-		hr_buf_done(&text);
 	}
 	hr_buf_done(&ret->body);
 	ret->body = a->body;
@@ -474,36 +472,31 @@ hr_rest_call(struct hr_rest *rest, const struct hr_rest_call *c, struct hr_rest_
 	HR_BUF(body, HR_JSON_BODY_MAX);
 	unsigned failure = 0;
 	long wait_s = -1;
-	int r = -1;
+	int r;
 
 	err = err != NULL ? err : &none;
 	ret = ret != NULL ? ret : &mine;
 	memset(ret, 0, sizeof(*ret));
-	hr_buf_init(&t.line, LINE_MAX_BYTES);
 	hr_buf_addf(&url, "%s%s", *c->path == '/' ? rest->url : "", c->path);
 	q.url = hr_buf_str(&url);
 	if (c->line != NULL || c->sink != NULL) {
 		q.sink = on_bytes;
 		q.sink_arg = &t;
 	}
-	if (hr_buf_check(&url, NULL) != 0 || !plain(q.url) || strchr(q.url, ' ') != NULL) {
-		r = say(rest, c, err, HR_E_INVAL, "this is no URL");
-		goto out;
-	}
+	if (hr_buf_check(&url, NULL) != 0 || !plain(q.url) || strchr(q.url, ' ') != NULL)
+		return say(rest, c, err, HR_E_INVAL, "this is no URL");
 	if (c->json != NULL) {
-		if (hr_json_put(&body, c->json) != 0 || hr_buf_check(&body, NULL) != 0) {
-			r = say(rest, c, err, HR_E_INVAL, "a value has no JSON form");
-			goto out;
-		}
+		if (hr_json_put(&body, c->json) != 0 || hr_buf_check(&body, NULL) != 0)
+			return say(rest, c, err, HR_E_INVAL, "a value has no JSON form");
 		q.body = hr_buf_str(&body);
 		q.body_len = body.len;
 	}
 	if (all_headers(rest, c, headers, err) != 0)
-		goto out;
+		return -1;
+	hr_buf_init(&t.line, LINE_MAX_BYTES);
 	do
 		r = attempt(rest, c, &q, &t, ret, &failure, &wait_s, err);
 	while (r != 0 && again(rest, c, &t, failure, ret->status, wait_s, &p));
-out:
 	hr_buf_done(&t.line);
 	return r;
 }

@@ -129,7 +129,7 @@ hr_tasks_act(struct hr_sandbox *s, struct json_object *args, struct hr_err *err)
 {
 	const char *command = hr_json_text_or(args, "command", "");
 	struct json_object *list = NULL, *o = NULL;
-	struct hr_buf say;
+	HR_BUF(say, 4096);
 	HR_BUF(shown, 4096);
 	HR_FREE char *path = tasks_path(s, &shown);
 
@@ -141,10 +141,8 @@ hr_tasks_act(struct hr_sandbox *s, struct json_object *args, struct hr_err *err)
 	} else if (strcmp(command, "view") == 0) {
 		o = view(path, hr_buf_str(&shown), err);
 	} else {
-		hr_buf_init(&say, 4096);
 		hr_buf_addf(&say, "Unknown command: %.1000s", command);
 		o = observation("task_tracking", hr_buf_str(&say), command, NULL, err);
-		hr_buf_done(&say);
 	}
 	return o;
 }

@@ -129,7 +129,7 @@ refresh_one(struct hr_sandbox *s, int provider, struct hr_strv *out)
 {
 	const char *web_host = hr_env_get(hr_strv_list(&s->environ), "WEB_HOST");
 	struct hr_err e = {0};
-	char *entry = NULL;
+	HR_FREE char *entry = NULL;
 
 	if (web_host == NULL) {
 		hr_strv_addf(out, "%s=%s", hr_token_names[provider], hr_token(s, provider));
@@ -139,7 +139,6 @@ refresh_one(struct hr_sandbox *s, int provider, struct hr_strv *out)
 	} else {
 		hr_mask_token(s, entry);
 		hr_strv_add(out, entry);
-		free(entry);
 	}
 }
 

@@ -57,31 +57,24 @@ connection_token(struct hr_sandbox *s, char **ret, struct hr_err *err)
 int
 hr_sandbox_vscode_url(struct hr_sandbox *s, char **ret_url, struct hr_err *err)
 {
-	char *url = NULL;
 	HR_FREE char *token = NULL;
 	HR_FREE char *address = NULL;
-	struct hr_buf b;
-	int r;
+	HR_BUF(b, URL_MAX);
 
 	if (!s->connected)
 		return hr_err_set(err, HR_E_RUNTIME, "the sandbox is not connected");
-	r = editor_address(s, &address, err);
-	if (r == 0 && address != NULL)
-		r = connection_token(s, &token, err);
-	if (r == 0 && token != NULL) {
-		hr_buf_init(&b, URL_MAX);
-		hr_buf_addf(&b, "%s?tkn=", address);
-		hr_http_escape(&b, token);
-		hr_buf_adds(&b, "&folder=");
-		hr_percent_encode(
-		    &b, hr_sandbox_workspace(s), "-_.~/"); /* a path: with its slashes */
-		url = hr_buf_take(&b);
-		hr_buf_done(&b);
-		r = url != NULL ? 0 : hr_err_nomem(err);
-	}
-	if (r == 0)
-		*ret_url = url;
-	return r;
+	if (editor_address(s, &address, err) != 0 ||
+	    (address != NULL && connection_token(s, &token, err) != 0))
+		return -1;
+	*ret_url = NULL;
+	if (token == NULL)
+		return 0;
+	hr_buf_addf(&b, "%s?tkn=", address);
+	hr_http_escape(&b, token);
+	hr_buf_adds(&b, "&folder=");
+	hr_percent_encode(&b, hr_sandbox_workspace(s), "-_.~/"); /* a path: with its slashes */
+	*ret_url = hr_buf_take(&b);
+	return *ret_url != NULL ? 0 : hr_err_nomem(err);
 }
 
 int

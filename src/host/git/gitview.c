@@ -236,44 +236,32 @@ ask(const struct view *v, struct hr_err *err)
 	return o;
 }
 
-/* o, which is put, as text. */
-static int
-give(struct json_object *o, char **ret_json, struct hr_err *err)
-{
-	*ret_json = hr_json_string(o, OUTPUT_MAX, err);
-	json_object_put(o);
-	return *ret_json != NULL ? 0 : -1;
-}
-
 int
 hr_sandbox_git_changes(
     struct hr_sandbox *s, const char *directory, char **ret_json, struct hr_err *err)
 {
-	struct view v = {.s = s, .what = "changes", .script = "git_changes.py"};
-	struct json_object *o;
+	const struct view v = {
+	    .s = s, .what = "changes", .script = "git_changes.py", .directory = directory};
+	HR_PUT struct json_object *o = ask(&v, err);
 
-	v.directory = directory;
-	o = ask(&v, err);
 	if (o == NULL)
 		return -1;
 	if (json_object_is_type(o, json_type_array))
-		return give(o, ret_json, err);
-	(void)hr_mask_err_set(s, err, HR_E_RUNTIME, "error_in_git_changes: %s",
+		return (*ret_json = hr_json_string(o, OUTPUT_MAX, err)) != NULL ? 0 : -1;
+	return hr_mask_err_set(s, err, HR_E_RUNTIME, "error_in_git_changes: %s",
 	    hr_json_text_or(o, "error", "an answer of another kind"));
-	json_object_put(o);
-	return -1;
 }
 
 int
 hr_sandbox_git_diff(struct hr_sandbox *s, const char *file, char **ret_json, struct hr_err *err)
 {
 	struct view v = {.s = s, .what = "diff", .script = "git_diff.py", .file = file};
-	struct json_object *o;
+	HR_PUT struct json_object *o = NULL;
 
 	if (*file == '\0')
 		return hr_err_set(err, HR_E_INVAL, "a diff is of a file: its name is empty");
 	o = ask(&v, err);
-	return o != NULL ? give(o, ret_json, err) : -1;
+	return o != NULL && (*ret_json = hr_json_string(o, OUTPUT_MAX, err)) != NULL ? 0 : -1;
 }
 
 int

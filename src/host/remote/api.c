@@ -28,7 +28,6 @@
 static bool
 path_of(struct hr_buf *b, const char *what, const char *id)
 {
-	hr_buf_init(b, PATH_MAX_LEN);
 	hr_buf_adds(b, what);
 	hr_http_escape(b, id);
 	return hr_buf_check(b, NULL) == 0;
@@ -105,18 +104,14 @@ int
 hr_remote_session(struct hr_remote *remote, struct json_object **ret, struct hr_err *err)
 {
 	struct hr_err why = {0};
-	struct hr_buf path;
-	int r;
+	HR_BUF(path, PATH_MAX_LEN);
 
 	*ret = NULL;
 	if (!path_of(&path, "/sessions/", remote->h->sid))
-		r = hr_err_nomem(&why);
-	else
-		r = hr_rest_get(remote->api, hr_buf_str(&path), ret, &why);
-	hr_buf_done(&path);
-	if (r != 0 && why.status == 404)
+		return hr_err_nomem(err);
+	if (hr_rest_get(remote->api, hr_buf_str(&path), ret, &why) == 0 || why.status == 404)
 		return 0;
-	return r != 0 ? hr_err_pass(err, &why) : 0;
+	return hr_err_pass(err, &why);
 }
 
 int
@@ -151,12 +146,10 @@ hr_remote_find(struct hr_remote *remote, struct hr_err *err)
 int
 hr_remote_post(struct hr_remote *remote, const char *what, struct hr_err *err)
 {
-	struct json_object *body = hr_json_texts(err, "runtime_id", remote->id, NULL);
+	HR_PUT struct json_object *body = hr_json_texts(err, "runtime_id", remote->id, NULL);
 	struct hr_rest_call c = {.method = "POST", .path = what, .json = body, .idempotent = true};
-	int r = body != NULL ? hr_rest_call(remote->api, &c, NULL, err) : -1;
 
-	json_object_put(body);
-	return r;
+	return body != NULL ? hr_rest_call(remote->api, &c, NULL, err) : -1;
 }
 
 int
@@ -246,17 +239,15 @@ look_for_it(struct hr_remote *remote, const struct hr_err *why, struct hr_err *e
 {
 	HR_PUT struct json_object *o = NULL;
 	const char *status;
-	int r = -1;
 
 	if (may_be_there(why) && hr_remote_session(remote, &o, NULL) == 0 && o != NULL) {
 		status = hr_json_text_or(o, "status", "");
-		if (strcmp(status, "stopped") != 0 && strcmp(status, "error") != 0)
-			r = take_over(remote, o, NULL);
+		if (strcmp(status, "stopped") != 0 && strcmp(status, "error") != 0 &&
+		    take_over(remote, o, NULL) == 0)
+			return 0;
 	}
-	if (r != 0)
-		(void)hr_err_set(err, why->code == HR_E_HTTP_STATUS ? HR_E_UNAVAILABLE : why->code,
-		    "%s", why->msg);
-	return r;
+	return hr_err_set(
+	    err, why->code == HR_E_HTTP_STATUS ? HR_E_UNAVAILABLE : why->code, "%s", why->msg);
 }
 
 int
@@ -362,30 +353,20 @@ look(struct hr_remote *remote, struct hr_err *err)
 	HR_PUT struct json_object *o = NULL;
 	struct hr_err why = {0};
 	const char *status;
-	struct hr_buf path;
-	int r = -1;
+	HR_BUF(path, PATH_MAX_LEN);
 
-	if (!path_of(&path, "/runtime/", remote->id)) {
-		hr_buf_done(&path);
+	if (!path_of(&path, "/runtime/", remote->id))
 		return hr_err_nomem(err);
-	}
 	if (hr_rest_get(remote->api, hr_buf_str(&path), &o, &why) != 0) {
-		if (why.code == HR_E_HTTP_STATUS && why.status < 500 && why.status != 429) {
-			if (err != NULL)
-				*err = why;
-		} else {
-			/* a service that is down for a moment has not lost the sandbox */
-			(void)hr_err_set(err, HR_E_NOT_READY, "%s", why.msg);
-		}
-	} else {
-		status = hr_json_text_at(o, "pod_status");
-		if (status == NULL || strcmp(hr_json_text_or(o, "runtime_id", ""), remote->id) != 0)
-			r = foreign(err, "it tells of another runtime, or has no pod_status");
-		else
-			r = look_at_pod(remote, status, err);
+		if (why.code == HR_E_HTTP_STATUS && why.status < 500 && why.status != 429)
+			return hr_err_pass(err, &why);
+		/* a service that is down for a moment has not lost the sandbox */
+		return hr_err_set(err, HR_E_NOT_READY, "%s", why.msg);
 	}
-	hr_buf_done(&path);
-	return r;
+	status = hr_json_text_at(o, "pod_status");
+	if (status == NULL || strcmp(hr_json_text_or(o, "runtime_id", ""), remote->id) != 0)
+		return foreign(err, "it tells of another runtime, or has no pod_status");
+	return look_at_pod(remote, status, err);
 }
 
 int
