@@ -27,9 +27,9 @@ int hr_json_decode(
     const void *p, size_t len, struct json_object **ret, struct hr_json_error *ret_error);
 
 /* A value of a block's own, put where the block is left; NULL at the beginning. */
-#define HR_PUT HR_CLEAN(hr_json_drop)
+#define HR_PUT HR_CLEAN(hr_json_clean)
 static inline void
-hr_json_drop(struct json_object **v)
+hr_json_clean(struct json_object **v)
 {
 	json_object_put(*v);
 }

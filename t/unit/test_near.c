@@ -140,6 +140,7 @@ START_TEST(too_long)
 		ck_assert_int_eq(a.fault, HR_HTTP_PROTOCOL);
 		hr_http_answer_done(&a);
 	}
+	free(bytes);
 	ck_assert_int_gt(asprintf(&bytes, "HTTP/1.1 200 OK\r\n\r\n%*s", 1001, "y"), 0);
 	ck_assert_int_eq(read_answer(bytes, 1000, "GET", &a), -1);
 	ck_assert_int_eq(a.fault, HR_HTTP_OTHER);

@@ -206,13 +206,14 @@ check_needs(const struct hr_plugin *p, const struct hr_manifest_vars *vars, stru
 	HR_CLEAN(hr_strv_done) struct hr_strv exec = {0};
 	size_t i;
 
-	if (expand_all(&needs, &p->m.needs, vars, false, err) < 0 ||
-	    expand_all(&exec, &p->m.exec, vars, false, err) < 0)
+	if (expand_all(&needs, &p->m.needs, vars, false, err) < 0)
 		return -1;
 	for (i = 0; i < needs.n; i++)
 		if (!program_found(needs.v[i]))
 			return hr_err_set(
 			    err, HR_E_NOTFOUND, "%.160s is not installed", needs.v[i]);
+	if (expand_all(&exec, &p->m.exec, vars, false, err) < 0)
+		return -1;
 	if (exec.n > 0 && !program_found(exec.v[0]))
 		return hr_err_set(err, HR_E_NOTFOUND, "there is no program %.160s", exec.v[0]);
 	return 0;
