@@ -97,41 +97,17 @@ csi_ech(struct hr_term *t, int n)
 }
 
 static void
-csi_cuu(struct hr_term *t, int n)
-{
-	term_up(t, (unsigned)n);
-}
-
-static void
-csi_cud(struct hr_term *t, int n)
-{
-	term_down(t, (unsigned)n);
-}
-
-static void
-csi_cuf(struct hr_term *t, int n)
-{
-	term_right(t, (unsigned)n);
-}
-
-static void
-csi_cub(struct hr_term *t, int n)
-{
-	term_left(t, (unsigned)n);
-}
-
-static void
 csi_cnl(struct hr_term *t, int n)
 {
 	t->cx = 0;
-	term_down(t, (unsigned)n);
+	term_down(t, n);
 }
 
 static void
 csi_cpl(struct hr_term *t, int n)
 {
 	t->cx = 0;
-	term_up(t, (unsigned)n);
+	term_up(t, n);
 }
 
 static void
@@ -153,12 +129,6 @@ csi_cup(struct hr_term *t, int n)
 
 	if (m != -1)
 		term_move(t, m - 1, n - 1, true);
-}
-
-static void
-csi_cbt(struct hr_term *t, int n)
-{
-	term_back_tab(t, (unsigned)n);
 }
 
 static void
@@ -346,10 +316,10 @@ static const struct csi_op {
 } csi_ops[] = {
     {'m', 0, NULL}, /* the most frequent one first */
     {'@', 1, csi_ich},
-    {'A', 1, csi_cuu},
-    {'B', 1, csi_cud},
-    {'C', 1, csi_cuf},
-    {'D', 1, csi_cub},
+    {'A', 1, term_up},
+    {'B', 1, term_down},
+    {'C', 1, term_right},
+    {'D', 1, term_left},
     {'E', 1, csi_cnl},
     {'F', 1, csi_cpl},
     {'G', 1, csi_hpa},
@@ -362,7 +332,7 @@ static const struct csi_op {
     {'S', 1, csi_su},
     {'T', 1, csi_sd},
     {'X', 1, csi_ech},
-    {'Z', 1, csi_cbt},
+    {'Z', 1, term_back_tab},
     {'`', 1, csi_hpa},
     {'b', 1, csi_rep},
     {'c', 0, csi_da},

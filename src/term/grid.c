@@ -61,9 +61,8 @@ term_grid_free(struct hr_term *t, struct term_screen *s)
 	memset(s, 0, sizeof(*s));
 }
 
-/* Rows y to y + n - 1 are about to get other numbers. */
-static void
-grid_forget(struct hr_term *t, unsigned y, unsigned n)
+void
+term_grid_forget(struct hr_term *t, unsigned y, unsigned n)
 {
 	struct term_row *r;
 
@@ -72,9 +71,8 @@ grid_forget(struct hr_term *t, unsigned y, unsigned n)
 			term_change_forget(t, r, term_top(t) + y);
 }
 
-/* They have them now. */
-static void
-grid_renumbered(struct hr_term *t, unsigned y, unsigned n)
+void
+term_grid_renumbered(struct hr_term *t, unsigned y, unsigned n)
 {
 	struct term_row *r;
 
@@ -166,18 +164,15 @@ grid_shift(struct hr_term *t, unsigned to, unsigned from, unsigned n, bool bg)
 
 	if (n == 0 || gap == 0 || (low >= t->screen.room && !bg) || !grid_need(t, high - 1))
 		return;
-	grid_forget(t, low, high - low);
-	if (to < from) {
-		for (i = 0; i < n; i++)
-			grid_swap(t, to + i, from + i);
-	} else {
-		for (i = n; i > 0; i--)
-			grid_swap(t, to + i - 1, from + i - 1);
-	}
+	term_grid_forget(t, low, high - low);
+	for (i = 0; to < from && i < n; i++)
+		grid_swap(t, to + i, from + i);
+	for (i = n; to > from && i > 0; i--)
+		grid_swap(t, to + i - 1, from + i - 1);
 	if (gap > n)
 		gap = n;
 	grid_wipe(t, to < from ? from + n - gap : from, gap, bg);
-	grid_renumbered(t, low, high - low);
+	term_grid_renumbered(t, low, high - low);
 }
 
 /* tmux's grid_move_lines(). */
@@ -279,7 +274,7 @@ grid_scroll_region_history(struct hr_term *t, unsigned n, bool bg)
 
 	if (!grid_need(t, t->lower))
 		return;
-	grid_forget(t, 0, t->rows);
+	term_grid_forget(t, 0, t->rows);
 	for (i = 0; i < n; i++) {
 		r = grid_slot(t, t->upper + i);
 		if (r->used > 0 || r->flags & (ROW_WRAPPED | ROW_DIRTY))
@@ -289,7 +284,7 @@ grid_scroll_region_history(struct hr_term *t, unsigned n, bool bg)
 	grid_shift(t, t->upper, t->upper + n, t->lower + 1 - t->upper - n, bg);
 	if (bg)
 		grid_wipe(t, t->lower + 1 - n, n, true);
-	grid_renumbered(t, 0, t->rows);
+	term_grid_renumbered(t, 0, t->rows);
 }
 
 void

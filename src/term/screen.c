@@ -18,38 +18,38 @@ term_move(struct hr_term *t, int x, int y, bool with_origin)
 }
 
 void
-term_up(struct hr_term *t, unsigned n)
+term_up(struct hr_term *t, int n)
 {
 	unsigned room = t->cy < t->upper ? t->cy : t->cy - t->upper;
 
 	if (t->cx == t->cols)
 		t->cx--;
-	t->cy -= n < room ? n : room;
+	t->cy -= (unsigned)n < room ? (unsigned)n : room;
 }
 
 void
-term_down(struct hr_term *t, unsigned n)
+term_down(struct hr_term *t, int n)
 {
 	unsigned room = (t->cy > t->lower ? t->rows - 1 : t->lower) - t->cy;
 
 	if (t->cx == t->cols)
 		t->cx--;
-	t->cy += n < room ? n : room;
+	t->cy += (unsigned)n < room ? (unsigned)n : room;
 }
 
 void
-term_right(struct hr_term *t, unsigned n)
+term_right(struct hr_term *t, int n)
 {
-	if (t->cx >= t->cols - 1 || n > t->cols - 1 - t->cx)
+	if (t->cx >= t->cols - 1 || (unsigned)n > t->cols - 1 - t->cx)
 		t->cx = t->cols - 1;
 	else
-		t->cx += n;
+		t->cx += (unsigned)n;
 }
 
 void
-term_left(struct hr_term *t, unsigned n)
+term_left(struct hr_term *t, int n)
 {
-	t->cx -= n < t->cx ? n : t->cx;
+	t->cx -= (unsigned)n < t->cx ? (unsigned)n : t->cx;
 }
 
 /* At the start of a row that continues another one it goes back to that one. */
@@ -86,7 +86,7 @@ term_tab(struct hr_term *t)
 }
 
 void
-term_back_tab(struct hr_term *t, unsigned n)
+term_back_tab(struct hr_term *t, int n)
 {
 	if (t->cx > t->cols - 1)
 		t->cx = t->cols - 1;
@@ -228,9 +228,6 @@ term_restore(struct hr_term *t)
 void
 term_alternate_on(struct hr_term *t, bool cursor)
 {
-	unsigned y;
-	struct term_row *r;
-
 	if (t->alternate)
 		return;
 	if (cursor) {
@@ -239,9 +236,7 @@ term_alternate_on(struct hr_term *t, bool cursor)
 		t->alt_saved.valid = true;
 	}
 	t->alt_saved.pen = t->pen;
-	for (y = 0; y < t->rows && (r = term_grid_row(t, y)) != NULL; y++)
-		if (r->flags & ROW_COUNTED)
-			term_change_forget(t, r, term_top(t) + y);
+	term_grid_forget(t, 0, t->rows);
 	t->main = t->screen;
 	memset(&t->screen, 0, sizeof(t->screen));
 	t->alternate = true;
@@ -251,9 +246,6 @@ term_alternate_on(struct hr_term *t, bool cursor)
 void
 term_alternate_off(struct hr_term *t, bool cursor)
 {
-	struct term_row *r;
-	unsigned y;
-
 	if (cursor && t->alt_saved.valid) {
 		t->cx = t->alt_saved.cx;
 		t->cy = t->alt_saved.cy;
@@ -263,16 +255,12 @@ term_alternate_off(struct hr_term *t, bool cursor)
 		t->cx = t->cols - 1;
 	if (!t->alternate)
 		return;
-	for (y = 0; y < t->rows && (r = term_grid_row(t, y)) != NULL; y++)
-		if (r->flags & ROW_COUNTED)
-			term_change_forget(t, r, term_top(t) + y);
+	term_grid_forget(t, 0, t->rows);
 	term_grid_free(t, &t->screen);
 	t->screen = t->main;
 	memset(&t->main, 0, sizeof(t->main));
 	t->alternate = false;
-	for (y = 0; y < t->rows && (r = term_grid_row(t, y)) != NULL; y++)
-		if (r->used > 0 || r->flags & ROW_WRAPPED)
-			term_change_dirty(t, r, term_top(t) + y);
+	term_grid_renumbered(t, 0, t->rows);
 }
 
 void

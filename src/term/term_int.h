@@ -286,6 +286,10 @@ term_row_extra(struct hr_term *t, struct term_row *r, const char *p, unsigned n,
 /* --- grid.c: rows of the screen --- */
 struct term_row *term_grid_row(const struct hr_term *t, unsigned y); /* NULL: empty */
 struct term_row *term_grid_allocate(struct hr_term *t, unsigned y);  /* NULL: no memory */
+/* Rows y to y + n - 1 are about to get other numbers, or to leave the screen; they have them now.
+ */
+void term_grid_forget(struct hr_term *t, unsigned y, unsigned n);
+void term_grid_renumbered(struct hr_term *t, unsigned y, unsigned n);
 void term_grid_unwrap_above(struct hr_term *t, unsigned y);
 void term_grid_clear_part(struct hr_term *t, unsigned y, unsigned x, unsigned n, bool bg);
 void term_grid_clear_rows(struct hr_term *t, unsigned y, unsigned n, bool bg);
@@ -344,13 +348,13 @@ term_grid_write(struct hr_term *t, unsigned y)
 
 /* --- screen.c: what sequences do --- */
 void term_move(struct hr_term *t, int x, int y, bool with_origin); /* -1: keep */
-void term_up(struct hr_term *t, unsigned n);
-void term_down(struct hr_term *t, unsigned n);
-void term_right(struct hr_term *t, unsigned n);
-void term_left(struct hr_term *t, unsigned n);
+void term_up(struct hr_term *t, int n); /* n, here and below: 1 or more */
+void term_down(struct hr_term *t, int n);
+void term_right(struct hr_term *t, int n);
+void term_left(struct hr_term *t, int n);
 void term_backspace(struct hr_term *t);
 void term_tab(struct hr_term *t);
-void term_back_tab(struct hr_term *t, unsigned n);
+void term_back_tab(struct hr_term *t, int n);
 void term_linefeed(struct hr_term *t, bool wrapped, bool bg);
 void term_reverse_index(struct hr_term *t);
 void term_region(struct hr_term *t, unsigned upper, unsigned lower);
