@@ -108,11 +108,9 @@ rewrite_translated(struct json_object *args, struct hr_buf *why)
 {
 	static const char head[] = "print(file_editor(**", tail[] = "))";
 	const size_t head_len = sizeof(head) - 1, tail_len = sizeof(tail) - 1;
-	struct json_object *literal = NULL;
-	HR_PUT struct json_object *code = NULL;
+	HR_PUT struct json_object *literal = NULL, *code = NULL;
 	const char *s;
 	size_t len;
-	int r = 0;
 
 	if (!has(args, "translated_ipython_code"))
 		return 0;
@@ -121,19 +119,19 @@ rewrite_translated(struct json_object *args, struct hr_buf *why)
 	if (code != NULL && hr_json_type(code) != HR_PY_STR) {
 		hr_buf_addf(why, "'%s' object has no attribute 'startswith'",
 		    hr_py_type_name(hr_json_type(code)));
-		r = -1;
-	} else if (code != NULL) {
+		return -1;
+	}
+	if (code != NULL) {
 		s = hr_json_str(code, &len);
 		if (len >= head_len + tail_len && memcmp(s, head, head_len) == 0 &&
 		    memcmp(s + len - tail_len, tail, tail_len) == 0 &&
-		    hr_pyliteral(s + head_len, len - head_len - tail_len, &literal) == 0) {
-			r = args_update(args, literal, why);
-			json_object_put(literal);
-		}
+		    hr_pyliteral(s + head_len, len - head_len - tail_len, &literal) == 0 &&
+		    args_update(args, literal, why) < 0)
+			return -1;
 	}
-	if (r == 0 && hr_json_str_is(hr_json_at(args, "command"), "view"))
+	if (hr_json_str_is(hr_json_at(args, "command"), "view"))
 		json_object_object_del(args, "command");
-	return r;
+	return 0;
 }
 
 /* doc/actions.md, "From JSON to an action", 4. */
@@ -179,7 +177,7 @@ hr_event_bind(
     const struct hr_event_class *c, struct json_object *args, const char *own, struct hr_buf *why)
 {
 	const struct hr_arg_spec *a;
-	struct hr_buf tmp;
+	HR_BUF(tmp, HR_JSON_BODY_MAX);
 	const char *s;
 	size_t len;
 	int missing = 0;
@@ -194,12 +192,10 @@ hr_event_bind(
 		}
 		if (c->open || strcmp(key, own) == 0 || hr_event_class_arg(c, key) != NULL)
 			continue;
-		hr_buf_init(&tmp, HR_JSON_BODY_MAX);
 		s = hr_json_key(key, &tmp, &len);
 		hr_buf_addf(why, "%s.__init__() got an unexpected keyword argument '", c->cls);
 		hr_buf_add(why, s, len);
 		hr_buf_addc(why, '\'');
-		hr_buf_done(&tmp);
 		return -1;
 	}
 	for (a = c->args; a->def != HR_ARG_END; a++)
@@ -244,28 +240,21 @@ static int
 decode_args(struct json_object *d, struct hr_event *ev, struct hr_buf *why)
 {
 	HR_BUF(text, HR_JSON_BODY_MAX);
-	int r;
+	/* no args at all: an empty dictionary that the text does not show */
+	HR_PUT struct json_object *args =
+	    ev->args != NULL ? json_object_get(ev->args) : json_object_new_object();
 
-	if (ev->args == NULL) {
-		/* no args at all: an empty dictionary that the text does not show */
-		struct json_object *none = json_object_new_object();
-
-		r = none != NULL ? hr_event_bind(ev->cls, none, "action", &text) : -1;
-		if (none == NULL)
-			text.fail = HR_E_NOMEM;
-		json_object_put(none);
-	} else {
-		r = hr_event_bind(ev->cls, ev->args, "action", &text);
-	}
-	if (r < 0) {
-		hr_buf_adds(why, "action=");
-		hr_pyrepr(why, d);
-		hr_buf_adds(why, " has the wrong arguments: ");
-		hr_buf_add(why, hr_buf_str(&text), text.len);
-		if (text.fail != HR_OK)
-			why->fail = text.fail;
-	}
-	return r;
+	if (args == NULL)
+		text.fail = HR_E_NOMEM;
+	else if (hr_event_bind(ev->cls, args, "action", &text) == 0)
+		return 0;
+	hr_buf_adds(why, "action=");
+	hr_pyrepr(why, d);
+	hr_buf_adds(why, " has the wrong arguments: ");
+	hr_buf_add(why, hr_buf_str(&text), text.len);
+	if (text.fail != HR_OK)
+		why->fail = text.fail;
+	return -1;
 }
 
 static int
@@ -308,9 +297,7 @@ decode_action(struct json_object *d, struct hr_event *ev, struct hr_buf *why)
 		return -1;
 	if (decode_args(d, ev, why) < 0)
 		return -1;
-	if (strcmp(ev->cls->type, "condensation") == 0)
-		return check_condensation(ev, why);
-	return 0;
+	return strcmp(ev->cls->type, "condensation") == 0 ? check_condensation(ev, why) : 0;
 }
 
 /* Of the metadata only these two can be wrong; tool_call_metadata is taken as it comes, since the

@@ -119,10 +119,10 @@ int
 hr_event_check_observation(struct json_object *d, struct hr_buf *why)
 {
 	struct json_object *type = NULL, *extras = NULL;
+	HR_PUT struct json_object *none = NULL;
 	const struct hr_event_class *c = NULL;
 	const char *s;
 	size_t len;
-	int r;
 
 	(void)json_object_object_get_ex(d, "observation", &type); /* the caller looked */
 	if (hr_json_type(type) == HR_PY_LIST || hr_json_type(type) == HR_PY_DICT) {
@@ -143,12 +143,9 @@ hr_event_check_observation(struct json_object *d, struct hr_buf *why)
 		say_bad_extras(c, extras, why);
 		return -1;
 	}
-	extras = json_object_new_object();
-	if (extras == NULL) {
-		why->fail = HR_E_NOMEM;
-		return -1;
-	}
-	r = check_extras(c, extras, why);
-	json_object_put(extras);
-	return r;
+	none = json_object_new_object();
+	if (none != NULL)
+		return check_extras(c, none, why);
+	why->fail = HR_E_NOMEM;
+	return -1;
 }

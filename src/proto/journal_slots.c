@@ -114,7 +114,6 @@ int
 journal_slots_attach(struct hr_journal *j)
 {
 	void *p = MAP_FAILED;
-	int sys;
 
 	if (j->slots != NULL)
 		return 0;
@@ -128,9 +127,7 @@ journal_slots_attach(struct hr_journal *j)
 		j->slots = p;
 		return 0;
 	}
-	sys = errno;
-	hr_fd_close(&j->slots_fd);
-	errno = sys;
+	hr_fd_close(&j->slots_fd); /* errno stays */
 	return -1;
 }
 
@@ -148,7 +145,7 @@ journal_slots_detach(struct hr_journal *j)
 int
 journal_slots_write(int dir, bool existed, struct hr_err *err)
 {
-	struct journal_slots *t = calloc(1, sizeof(*t));
+	HR_FREE struct journal_slots *t = calloc(1, sizeof(*t));
 	int i, r = -1;
 	HR_CLOSE int fd = -1;
 
@@ -167,7 +164,6 @@ journal_slots_write(int dir, bool existed, struct hr_err *err)
 		(void)hr_err_sys(err, errno, SLOTS_NAME);
 	if (r != 0)
 		(void)unlinkat(dir, SLOTS_HALF, 0);
-	free(t);
 	return r;
 }
 

@@ -14,6 +14,7 @@
 #include "base/dir.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/grow.h"
 #include "proto/journal_int.h"
 
 #define TIDY_MIN_MS 60000 /* age is looked at no more often */
@@ -37,14 +38,11 @@ static bool
 drop_unlocked(struct hr_journal *j, const char *name)
 {
 	HR_CLOSE int fd = openat(j->dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-	bool dropped = false;
 	struct stat st;
 
 	/* meanwhile it may have become another's */
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 &&
-	    journal_has_name(j, name, st.st_ino))
-		dropped = unlinkat(j->dir, name, 0) == 0;
-	return dropped;
+	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 &&
+	       journal_has_name(j, name, st.st_ino) && unlinkat(j->dir, name, 0) == 0;
 }
 
 /* All entries, oldest first; the caller frees. NULL: none, or no memory for them. */
@@ -52,7 +50,7 @@ static struct old *
 list_entries(struct hr_journal *j, size_t *ret_n)
 {
 	DIR *d = hr_dir_take(openat(j->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-	struct old *v = NULL, *more;
+	struct old *v = NULL;
 	size_t n = 0, room = 0;
 	struct dirent *e;
 	struct stat st;
@@ -66,13 +64,8 @@ list_entries(struct hr_journal *j, size_t *ret_n)
 		if (end != e->d_name + 16 || *end != '\0' ||
 		    fstatat(j->dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
 			continue;
-		if (n == room) {
-			room = room > 0 ? 2 * room : 256;
-			more = realloc(v, room * sizeof(*v));
-			if (more == NULL)
-				break; /* those that were seen are some of the old ones */
-			v = more;
-		}
+		if (hr_grow(&v, n, &room, sizeof(*v)) < 0)
+			break; /* those that were seen are some of the old ones */
 		v[n++] =
 		    (struct old){(int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000,
 			(int64_t)st.st_blocks * 512, digest};

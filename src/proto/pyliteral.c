@@ -202,10 +202,9 @@ radix_number(const char *s, struct json_object **ret)
 static int
 decimal_number(const char *s, bool negative, struct json_object **ret)
 {
-	struct hr_buf b;
+	HR_BUF(b, strlen(s) + 2);
 	char *end;
 	double d;
-	int r;
 
 	if (strspn(s, "0123456789") != strlen(s)) {
 		d = strtod(s, &end);
@@ -218,11 +217,8 @@ decimal_number(const char *s, bool negative, struct json_object **ret)
 		return -1;
 	while (s[0] == '0' && s[1] != '\0')
 		s++;
-	hr_buf_init(&b, strlen(s) + 2);
 	hr_buf_addf(&b, "%s%s", negative ? "-" : "", s);
-	r = b.fail == HR_OK ? hr_json_decode(b.p, b.len, ret, NULL) : -1;
-	hr_buf_done(&b);
-	return r;
+	return b.fail == HR_OK ? hr_json_decode(b.p, b.len, ret, NULL) : -1;
 }
 
 static int
@@ -266,22 +262,18 @@ lit_number(struct lit *l, struct json_object **ret)
 {
 	bool negative = at_char(l, '-');
 	HR_BUF(b, (size_t)(l->end - l->p) + 1);
-	int r = -1;
 
 	if (negative || at_char(l, '+')) {
 		l->p++;
 		lit_space(l);
 	}
-	if (number_copy(l, &b)) {
-		if (b.len > 1 && b.p[0] == '0' && strchr("xXoObB", b.p[1]) != NULL) {
-			r = radix_number(b.p, ret);
-			if (r == 0 && negative)
-				r = negate(*ret);
-		} else {
-			r = decimal_number(b.p, negative, ret);
-		}
-	}
-	return r;
+	if (!number_copy(l, &b))
+		return -1;
+	if (b.len <= 1 || b.p[0] != '0' || strchr("xXoObB", b.p[1]) == NULL)
+		return decimal_number(b.p, negative, ret);
+	if (radix_number(b.p, ret) < 0)
+		return -1;
+	return negative ? negate(*ret) : 0;
 }
 
 static bool
@@ -299,35 +291,28 @@ lit_word(struct lit *l, const char *word)
 static int
 lit_sequence(struct lit *l, char close, struct json_object **ret)
 {
-	struct json_object *list = json_object_new_array(), *v;
+	HR_PUT struct json_object *list = json_object_new_array();
+	struct json_object *v;
 	bool comma = false;
 
 	if (list == NULL)
 		return -1;
 	for (lit_space(l); !at_char(l, close); lit_space(l)) {
-		if (json_object_array_length(list) > 0 && !comma)
-			goto fail;
-		if (lit_value(l, &v) < 0)
-			goto fail;
+		if ((json_object_array_length(list) > 0 && !comma) || lit_value(l, &v) < 0)
+			return -1;
 		if (json_object_array_add(list, v) < 0) {
 			json_object_put(v);
-			goto fail;
+			return -1;
 		}
 		lit_space(l);
 		comma = at_char(l, ',');
 		l->p += comma;
 	}
 	l->p++;
-	if (close == ')' && !comma && json_object_array_length(list) == 1) {
-		*ret = json_object_get(json_object_array_get_idx(list, 0));
-		json_object_put(list);
-	} else {
-		*ret = list;
-	}
+	*ret = json_object_get(close == ')' && !comma && json_object_array_length(list) == 1
+				   ? json_object_array_get_idx(list, 0)
+				   : list);
 	return 0;
-fail:
-	json_object_put(list);
-	return -1;
 }
 
 static int
@@ -337,7 +322,6 @@ lit_member(struct lit *l, struct json_object *dict)
 	HR_PUT struct json_object *key = NULL;
 	const char *s;
 	size_t len;
-	int r = -1;
 
 	if (lit_value(l, &key) < 0)
 		return -1;
@@ -348,31 +332,29 @@ lit_member(struct lit *l, struct json_object *dict)
 	l->p++;
 	if (strlen(s) != len || lit_value(l, &v) < 0)
 		return -1;
-	r = json_object_object_add(dict, s, v);
-	if (r < 0)
-		json_object_put(v);
-	return r;
+	if (json_object_object_add(dict, s, v) == 0)
+		return 0;
+	json_object_put(v);
+	return -1;
 }
 
 static int
 lit_dict(struct lit *l, struct json_object **ret)
 {
-	struct json_object *dict = json_object_new_object();
+	HR_PUT struct json_object *dict = json_object_new_object();
 	bool comma = true;
 
 	if (dict == NULL)
 		return -1;
 	for (lit_space(l); !at_char(l, '}'); lit_space(l)) {
-		if (!comma || lit_member(l, dict) < 0) {
-			json_object_put(dict);
+		if (!comma || lit_member(l, dict) < 0)
 			return -1;
-		}
 		lit_space(l);
 		comma = at_char(l, ',');
 		l->p += comma;
 	}
 	l->p++;
-	*ret = dict;
+	*ret = json_object_get(dict);
 	return 0;
 }
 

@@ -301,20 +301,18 @@ float_copy(const char *p, const char *end, struct hr_buf *out)
 static int
 float_of_text(struct json_object *v, double *ret, struct hr_buf *why)
 {
-	struct hr_buf copy;
 	size_t len, full;
 	const char *s = hr_json_str(v, &full), *p = s;
+	HR_BUF(copy, full + 16);
 	bool fine;
 
 	len = full;
 	hr_utf8_strip(&p, &len);
-	hr_buf_init(&copy, len + 16);
 	fine = float_copy(p, p + len, &copy);
 	if (fine)
 		*ret = strtod(hr_buf_str(&copy), NULL);
 	if (copy.fail != HR_OK)
 		why->fail = copy.fail;
-	hr_buf_done(&copy);
 	if (fine)
 		return why->fail == HR_OK ? 0 : -1;
 	hr_buf_adds(why, "could not convert string to float: ");
