@@ -134,7 +134,7 @@ hr_err_pass(struct hr_err *err, const struct hr_err *e)
 	return -1;
 }
 
-void
+int
 hr_err_prefix(struct hr_err *err, const char *fmt, ...)
 {
 	char old[sizeof(err->msg)];
@@ -142,7 +142,7 @@ hr_err_prefix(struct hr_err *err, const char *fmt, ...)
 	size_t n;
 
 	if (err == NULL || err->code == HR_OK)
-		return;
+		return -1;
 	memcpy(old, err->msg, sizeof(old));
 	va_start(ap, fmt);
 	(void)vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
@@ -150,6 +150,7 @@ hr_err_prefix(struct hr_err *err, const char *fmt, ...)
 	n = strlen(err->msg);
 	(void)snprintf(err->msg + n, sizeof(err->msg) - n, ": %s", old);
 	trim_torn_character(err->msg, sizeof(err->msg));
+	return -1;
 }
 
 void

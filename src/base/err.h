@@ -26,7 +26,7 @@ int hr_err_from(struct hr_err *err, enum hr_errc code, const struct hr_err *e);
 int hr_err_pass(struct hr_err *err, const struct hr_err *e);
 
 /* Puts "prefix: " before the message. NULL or an empty error: nothing. */
-void hr_err_prefix(struct hr_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int hr_err_prefix(struct hr_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* A programmer's error: stops the process, in release builds as well. Never on a peer's input. */
 #define hr_assert(cond) ((cond) ? (void)0 : hr_assert_failed(#cond, __FILE__, __LINE__))

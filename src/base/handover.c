@@ -60,15 +60,13 @@ hr_handover_show(const struct hr_handover *h, struct hr_err *err)
 {
 	HR_BUF(text, TEXT_MAX_BYTES);
 	size_t i;
-	int r;
 
 	hr_buf_addf(&text, "%ld", (long)getpid());
 	for (i = 0; i < h->n; i++)
 		hr_buf_addf(&text, " %s=%d", h->v[i].name, h->v[i].fd);
-	r = hr_buf_check(&text, err);
-	if (r == 0 && setenv(VARIABLE, hr_buf_str(&text), 1) != 0)
-		r = hr_err_nomem(err);
-	return r;
+	if (hr_buf_check(&text, err) < 0)
+		return -1;
+	return setenv(VARIABLE, hr_buf_str(&text), 1) == 0 ? 0 : hr_err_nomem(err);
 }
 
 void

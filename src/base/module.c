@@ -15,27 +15,22 @@
 int
 hr_module_open(struct hr_module *m, const char *path, uid_t also, struct hr_err *err)
 {
-	struct hr_trusted t;
-	char *name = NULL;
+	HR_CLEAN(hr_trusted_done) struct hr_trusted t = {.fd = -1, .dir = -1};
+	HR_BUF(name, sizeof(t.name) + 64);
 
 	*m = (struct hr_module)HR_MODULE_NONE;
 	if (hr_trust_open(&t, path, also, err) != 0)
 		return -1;
 	/* By the directory in which nobody else can put another in its place. The loader knows
 	 * objects by their names as well: this one is good as long as the directory is open. */
-	if (asprintf(&name, "/proc/self/fd/%d/%s", t.dir, t.name) < 0) {
-		hr_trusted_done(&t);
-		return hr_err_nomem(err);
-	}
-	m->object = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-	free(name);
-	if (m->object == NULL) {
-		(void)hr_err_set(err, HR_E_SYS, "%.100s: %.130s", path, dlerror());
-		hr_trusted_done(&t);
+	hr_buf_addf(&name, "/proc/self/fd/%d/%s", t.dir, t.name);
+	if (hr_buf_check(&name, err) < 0)
 		return -1;
-	}
+	m->object = dlopen(name.p, RTLD_NOW | RTLD_LOCAL);
+	if (m->object == NULL)
+		return hr_err_set(err, HR_E_SYS, "%.100s: %.130s", path, dlerror());
 	m->dir = t.dir;
-	hr_fd_close(&t.fd);
+	t.dir = -1;
 	return 0;
 }
 

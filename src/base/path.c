@@ -72,19 +72,14 @@ hr_path_leads_out(const char *path)
 char *
 hr_path_absolute(const char *path, struct hr_err *err)
 {
-	char *cwd, *joined;
+	HR_FREE char *cwd = path[0] == '/' ? strdup("/") : getcwd(NULL, 0);
+	char *joined;
 
-	if (path[0] == '/') {
-		joined = strdup(path);
-	} else {
-		cwd = getcwd(NULL, 0);
-		if (cwd == NULL) {
-			(void)hr_err_sys(err, errno, "current directory");
-			return NULL;
-		}
-		joined = hr_path_join(cwd, path);
-		free(cwd);
+	if (cwd == NULL) {
+		(void)hr_err_sys(err, errno, "current directory");
+		return NULL;
 	}
+	joined = hr_path_join(cwd, path);
 	return joined != NULL ? joined : hr_err_null(err);
 }
 
@@ -133,11 +128,7 @@ hr_path_read_fd(int fd, const char *path, struct hr_buf *b, struct hr_err *err)
 	}
 	if (n < 0)
 		return hr_err_sys(err, errno, "%s", path);
-	if (hr_buf_check(b, err) < 0) {
-		hr_err_prefix(err, "%s", path);
-		return -1;
-	}
-	return 0;
+	return hr_buf_check(b, err) == 0 ? 0 : hr_err_prefix(err, "%s", path);
 }
 
 int
@@ -160,10 +151,8 @@ hr_path_write(const char *path, const void *p, size_t len, mode_t mode, struct h
 	if (hr_buf_check(&tmp, err) < 0)
 		return -1;
 	fd = mkostemp(tmp.p, O_CLOEXEC);
-	if (fd < 0) {
-		(void)hr_err_sys(err, errno, "%s", path);
-		return -1;
-	}
+	if (fd < 0)
+		return hr_err_sys(err, errno, "%s", path);
 	if (hr_fd_write_full(fd, p, len, err) < 0)
 		hr_err_prefix(err, "%s", path);
 	else if (fchmod(fd, mode) != 0 || rename(tmp.p, path) != 0)

@@ -87,7 +87,7 @@ step(struct walk *w, int flags, int *ret)
 	size_t skip = strspn(w->rest, "/"), n = strcspn(w->rest + skip, "/"), behind;
 	struct stat st;
 	bool last;
-	int fd, r = 0;
+	HR_CLOSE int fd = -1;
 
 	if (n > NAME_MAX) {
 		errno = ENAMETOOLONG;
@@ -104,21 +104,19 @@ step(struct walk *w, int flags, int *ret)
 	if (last && w->rest[skip + n] == '/')
 		flags |= O_DIRECTORY;
 	fd = openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0) {
-		r = -1;
-	} else if (S_ISLNK(st.st_mode) && !(last && (flags & O_NOFOLLOW) != 0)) {
-		r = follow(w, fd, &st, w->rest + skip + n);
-	} else if (last) {
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -1;
+	if (S_ISLNK(st.st_mode) && !(last && (flags & O_NOFOLLOW) != 0))
+		return follow(w, fd, &st, w->rest + skip + n);
+	if (last) {
 		*ret = openat(w->at, name, flags | O_NOFOLLOW | O_CLOEXEC);
-		r = *ret >= 0 ? 1 : -1;
-	} else {
-		hr_fd_close(&w->at);
-		w->at = fd;
-		fd = -1;
-		memmove(w->rest, w->rest + behind, strlen(w->rest + behind) + 1);
+		return *ret >= 0 ? 1 : -1;
 	}
-	hr_fd_close(&fd);
-	return r;
+	hr_fd_close(&w->at);
+	w->at = fd;
+	fd = -1;
+	memmove(w->rest, w->rest + behind, strlen(w->rest + behind) + 1);
+	return 0;
 }
 
 int

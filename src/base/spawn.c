@@ -56,11 +56,10 @@ child_reset_signals(void)
 	int sig;
 
 	(void)sigemptyset(&sa.sa_mask);
-	for (sig = 1; sig < NSIG; sig++) {
+	for (sig = 1; sig < NSIG; sig++)
 		/* EINVAL: SIGKILL, SIGSTOP and libc's own signals. */
 		if (sigaction(sig, &sa, NULL) != 0 && errno != EINVAL)
 			return -1;
-	}
 	(void)sigemptyset(&none);
 	return sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -122,17 +121,15 @@ child_place_fds(const struct hr_spawn *s, int *report)
 		if (high[i] < 0)
 			return -1;
 	}
-	for (i = 0; i < s->nfds; i++) {
+	for (i = 0; i < s->nfds; i++)
 		if (dup2(high[i], s->fds[i].to) < 0)
 			return -1;
-	}
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null < 0)
 		return -1;
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < 3; i++)
 		if (!std[i] && null != (int)i && dup2(null, (int)i) < 0)
 			return -1;
-	}
 	return null <= STDERR_FILENO ? fcntl(null, F_SETFD, 0) : close(null);
 }
 
@@ -143,9 +140,7 @@ child_limits(const struct hr_spawn *s)
 		(void)umask((mode_t)s->umask);
 	if (s->nofile != NULL && setrlimit(RLIMIT_NOFILE, s->nofile) != 0)
 		return -1;
-	if (s->data != NULL && setrlimit(RLIMIT_DATA, s->data) != 0)
-		return -1;
-	return 0;
+	return s->data != NULL ? setrlimit(RLIMIT_DATA, s->data) : 0;
 }
 
 /* The caller notes who we are: it may have threads, whose locks nobody here would ever give back,

@@ -199,14 +199,9 @@ hr_trusted_done(struct hr_trusted *t)
 int
 hr_trust_read(const char *path, uid_t also, struct hr_buf *b, struct hr_err *err)
 {
-	struct hr_trusted t;
-	int r = hr_trust_open(&t, path, also, err);
+	HR_CLEAN(hr_trusted_done) struct hr_trusted t = {.fd = -1, .dir = -1};
 
-	if (r == 0) {
-		r = hr_path_read_fd(t.fd, path, b, err);
-		hr_trusted_done(&t);
-	}
-	return r;
+	return hr_trust_open(&t, path, also, err) == 0 ? hr_path_read_fd(t.fd, path, b, err) : -1;
 }
 
 int

@@ -45,10 +45,8 @@ take_directory(struct hr_statedir *d, const char *path, struct hr_err *err)
 	if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
 		return hr_err_set(err, HR_E_INVAL, "%s: others may write in it (mode %04o)", path,
 		    (unsigned)(st.st_mode & 07777));
-	if ((st.st_mode & S_IXOTH) == 0 && hr_statedir_pass(d, err) < 0) {
-		hr_err_prefix(err, "%s", path);
-		return -1;
-	}
+	if ((st.st_mode & S_IXOTH) == 0 && hr_statedir_pass(d, err) < 0)
+		return hr_err_prefix(err, "%s", path);
 	return 0;
 }
 
@@ -134,9 +132,8 @@ hr_statedir_put(struct hr_statedir *d, const char *name, const void *p, size_t l
 	if (hr_fd_write_full(fd, p, len, err) == 0 &&
 	    share(d, fd, d->give && theirs, theirs ? 0400 : 0444, err) == 0)
 		return 0;
-	hr_err_prefix(err, "%s", name);
 	hr_statedir_remove(d, name);
-	return -1;
+	return hr_err_prefix(err, "%s", name);
 }
 
 int
