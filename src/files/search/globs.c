@@ -135,7 +135,6 @@ static int
 expand(struct hr_globs *g, char *text, struct hr_err *err)
 {
 	char *open = strchr(text, '{'), *close = open != NULL ? strchr(open, '}') : NULL, *part;
-	struct hr_buf b;
 	size_t len;
 	int r = 0;
 
@@ -152,15 +151,15 @@ expand(struct hr_globs *g, char *text, struct hr_err *err)
 		return 0;
 	}
 	for (part = open + 1; r == 0 && part <= close; part += len + 1) {
+		HR_BUF(b, 1 << 16);
+
 		len = strcspn(part, ",}");
-		hr_buf_init(&b, 1 << 16);
 		hr_buf_add(&b, text, (size_t)(open - text));
 		hr_buf_add(&b, part, len);
 		hr_buf_adds(&b, close + 1);
 		r = hr_buf_check(&b, err);
 		if (r == 0)
 			r = expand(g, hr_buf_take(&b), err);
-		hr_buf_done(&b);
 	}
 	free(text);
 	return r;

@@ -75,37 +75,33 @@ compile(struct grepping *w, struct hr_err *err)
 
 /* A plain file of bearable length, without null characters at its beginning. Takes fd. */
 static bool
-load(struct grepping *w, int fd)
+load(struct grepping *w, int taken)
 {
+	HR_CLOSE int fd = hr_reach_check(taken);
 	struct stat st;
 	ssize_t n = -1;
 	char *more;
 
-	if (hr_reach_check(fd) < 0) {
+	if (fd < 0) {
 		w->end->walk.closed++;
 		return false;
 	}
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-		hr_fd_close(&fd);
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return false;
-	}
 	if (st.st_size > (off_t)HR_SEARCH_FILE_MAX) {
 		w->end->walk.large++;
-		hr_fd_close(&fd);
 		return false;
 	}
 	if (w->room < (size_t)st.st_size + 1) {
 		more = realloc(w->text, (size_t)st.st_size + 65536);
 		if (more == NULL) {
 			w->end->walk.closed++;
-			hr_fd_close(&fd);
 			return false;
 		}
 		w->text = more;
 		w->room = (size_t)st.st_size + 65536;
 	}
 	n = hr_fd_read_full(fd, w->text, (size_t)st.st_size, NULL);
-	hr_fd_close(&fd);
 	if (n < 0) {
 		w->end->walk.closed++;
 		return false;

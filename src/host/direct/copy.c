@@ -197,10 +197,10 @@ copy_one(const char *from, const char *to, char *place, struct hr_err *err)
 int
 hr_direct_copy_to(void *self, const char *from, const char *to, bool recursive, struct hr_err *err)
 {
-	char *name, *target;
 	HR_FREE char *place = NULL;
+	HR_FREE char *name = NULL;
+	HR_FREE char *target = NULL;
 	struct stat st;
-	int r;
 
 	if (stat(from, &st) != 0)
 		return hr_err_set(err, HR_E_NOTFOUND, "Source path '%s' does not exist.", from);
@@ -212,16 +212,11 @@ hr_direct_copy_to(void *self, const char *from, const char *to, bool recursive, 
 	place = hr_direct_path(self, to, err);
 	if (place == NULL)
 		return -1;
-	if (S_ISDIR(st.st_mode)) {
-		name = base_name(from);
-		target = name != NULL ? hr_path_join(place, name) : NULL;
-		r = target != NULL ? copy_tree(from, target, 0, err) : hr_err_nomem(err);
-		free(name);
-		free(target);
-	} else {
-		r = copy_one(from, to, place, err);
-	}
-	return r;
+	if (!S_ISDIR(st.st_mode))
+		return copy_one(from, to, place, err);
+	name = base_name(from);
+	target = name != NULL ? hr_path_join(place, name) : NULL;
+	return target != NULL ? copy_tree(from, target, 0, err) : hr_err_nomem(err);
 }
 
 int
@@ -252,18 +247,17 @@ put_names(struct hr_buf *b, const char *place, struct hr_err *err)
 {
 	DIR *dir = opendir(place);
 	struct dirent *e;
-	char *name;
 	int r = 0;
 
 	if (dir == NULL)
 		return hr_err_sys(err, errno, "list %s", place);
 	while (r == 0 && (e = hr_dir_next(dir)) != NULL) {
-		name = hr_path_join(place, e->d_name);
+		HR_FREE char *name = hr_path_join(place, e->d_name);
+
 		if (name == NULL)
 			r = hr_err_nomem(err);
 		else
 			put_name(b, name);
-		free(name);
 	}
 	if (r == 0 && errno != 0)
 		r = hr_err_sys(err, errno, "list %s", place);

@@ -78,7 +78,6 @@ hr_direct_edit(struct hr_direct *c, struct json_object *args, struct hr_err *err
 	HR_BUF(text, HR_EDIT_TEXT_MAX);
 	HR_BUF(diff, HR_EDIT_TEXT_MAX);
 	HR_BUF(b, HR_DIRECT_TEXT_MAX);
-	char *said;
 	HR_FREE char *file = NULL;
 
 	if (strcmp(hr_json_text_or(args, "impl_source", "oh_aci"), "oh_aci") != 0)
@@ -91,13 +90,9 @@ hr_direct_edit(struct hr_direct *c, struct json_object *args, struct hr_err *err
 	(void)use_editor(c, file, &q, &text, &diff);
 	e.content = hr_span_of_buf(&text);
 	e.diff = hr_span_of_buf(&diff);
-	if (text.fail != HR_OK || diff.fail != HR_OK) {
-		(void)hr_err_nomem(err);
-		said = NULL;
-	} else {
-		said = put_done(&b, hr_obs_put_edit(&b, &e, HR_JSON_REPLACE), err);
-	}
-	return said;
+	if (text.fail != HR_OK || diff.fail != HR_OK)
+		return hr_err_null(err);
+	return put_done(&b, hr_obs_put_edit(&b, &e, HR_JSON_REPLACE), err);
 }
 
 /* ---- read, write ---- */
@@ -135,20 +130,16 @@ read_whole(const char *file, const char *path, struct hr_err *err)
 	struct hr_err e = {0};
 	HR_BUF(b, FILE_MAX);
 	struct stat st;
-	char *said;
 
-	if (stat(file, &st) != 0 && errno == ENOENT) {
-		said = hr_direct_error("", err, "File not found: %s", path);
-	} else if (stat(file, &st) == 0 && S_ISDIR(st.st_mode)) {
-		said = hr_direct_error("", err, "Cannot read directory: %s", path);
-	} else if (hr_textfile_read(file, &b, &e) != 0) {
-		said = hr_direct_error("", err, "Error reading file %s: %s", path,
+	if (stat(file, &st) != 0 && errno == ENOENT)
+		return hr_direct_error("", err, "File not found: %s", path);
+	if (stat(file, &st) == 0 && S_ISDIR(st.st_mode))
+		return hr_direct_error("", err, "Cannot read directory: %s", path);
+	if (hr_textfile_read(file, &b, &e) != 0)
+		return hr_direct_error("", err, "Error reading file %s: %s", path,
 		    e.sys != 0 ? strerror(e.sys) : e.msg);
-	} else {
-		plain_ends(&b);
-		said = show(path, "default", &b, err);
-	}
-	return said;
+	plain_ends(&b);
+	return show(path, "default", &b, err);
 }
 
 char *
@@ -157,25 +148,18 @@ hr_direct_read(struct hr_direct *c, struct json_object *args, struct hr_err *err
 	const char *path = hr_json_text_or(args, "path", "");
 	struct hr_edit q = {
 	    .command = HR_OBS_SPAN("view"), .view_range = hr_json_at(args, "view_range")};
-	struct hr_buf text, diff;
-	char *said;
+	HR_BUF(text, HR_EDIT_TEXT_MAX);
+	HR_BUF(diff, HR_EDIT_TEXT_MAX);
 	HR_FREE char *file = hr_direct_path(c, path, err);
 
 	if (file == NULL)
 		return NULL;
-	if (is_binary(file)) {
-		said = hr_direct_error("", err, BINARY);
-	} else if (strcmp(hr_json_text_or(args, "impl_source", "default"), "oh_aci") == 0) {
-		hr_buf_init(&text, HR_EDIT_TEXT_MAX);
-		hr_buf_init(&diff, HR_EDIT_TEXT_MAX);
-		(void)use_editor(c, file, &q, &text, &diff);
-		said = show(path, "oh_aci", &text, err);
-		hr_buf_done(&text);
-		hr_buf_done(&diff);
-	} else {
-		said = read_whole(file, path, err);
-	}
-	return said;
+	if (is_binary(file))
+		return hr_direct_error("", err, BINARY);
+	if (strcmp(hr_json_text_or(args, "impl_source", "default"), "oh_aci") != 0)
+		return read_whole(file, path, err);
+	(void)use_editor(c, file, &q, &text, &diff);
+	return show(path, "oh_aci", &text, err);
 }
 
 static int
@@ -201,7 +185,6 @@ hr_direct_write(struct hr_direct *c, struct json_object *args, struct hr_err *er
 	struct json_object *content = hr_json_at(args, "content");
 	struct hr_err e = {0};
 	HR_BUF(b, HR_DIRECT_TEXT_MAX);
-	char *said;
 	HR_FREE char *file = hr_direct_path(c, path, err);
 
 	if (file == NULL)
@@ -209,9 +192,7 @@ hr_direct_write(struct hr_direct *c, struct json_object *args, struct hr_err *er
 	if (!json_object_is_type(content, json_type_string))
 		content = NULL;
 	if (write_whole(file, content, &e) != 0)
-		said = hr_direct_error("", err, "Error writing to file %s: %s", path,
+		return hr_direct_error("", err, "Error writing to file %s: %s", path,
 		    e.sys != 0 ? strerror(e.sys) : e.msg);
-	else
-		said = put_done(&b, hr_obs_put_write(&b, hr_span_of(path), HR_JSON_REPLACE), err);
-	return said;
+	return put_done(&b, hr_obs_put_write(&b, hr_span_of(path), HR_JSON_REPLACE), err);
 }

@@ -114,15 +114,14 @@ load_folder(struct load *l, int fd, const char *below, unsigned depth)
 {
 	HR_FREE struct dirent **names = NULL;
 	int n = fd >= 0 ? scandirat(fd, ".", &names, NULL, by_name) : -1, inner;
-	struct hr_buf relative;
 	int i;
 
 	if (n < 0)
 		hr_sandbox_log(l->s, "%s/%s was not read: %s", l->where, below, strerror(errno));
 	for (i = 0; i < n; i++) {
 		const char *name = names[i]->d_name;
+		HR_BUF(relative, TEXT_MAX);
 
-		hr_buf_init(&relative, TEXT_MAX);
 		hr_buf_addf(&relative, "%s%s", below, name);
 		inner = -1;
 		if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && depth < DEPTH_MAX)
@@ -133,7 +132,6 @@ load_folder(struct load *l, int fd, const char *below, unsigned depth)
 		} else if (is_microagent(name)) {
 			load_file(l, fd, name, hr_buf_str(&relative));
 		}
-		hr_buf_done(&relative);
 		free(names[i]);
 	}
 	hr_fd_close(&fd);

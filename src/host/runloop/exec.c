@@ -14,6 +14,7 @@
 
 #define ENV_FILE "/tmp/.handrail-env-"
 #define LINE_MAX_LEN (16u << 20)
+#define REST_MAX 4096 /* of a path */
 
 /* What one of a command's two streams has brought. */
 struct stream {
@@ -83,7 +84,6 @@ on_bytes(void *arg, const char *p, size_t len)
 static const char *
 rest_of(struct hr_buf *b, const char *execution, const char *what)
 {
-	hr_buf_init(b, 4096);
 	hr_buf_adds(b, "/executions/");
 	hr_http_escape(b, execution);
 	hr_buf_adds(b, what);
@@ -102,7 +102,7 @@ follow(struct hr_cloud *c, struct stream *s, const char *execution, int timer, s
 	    .timeout_s = 600,
 	    .watch_fd = timer};
 	struct hr_err mine = {0};
-	struct hr_buf b;
+	HR_BUF(b, REST_MAX);
 	int r;
 
 	(void)rest_of(
@@ -113,7 +113,6 @@ follow(struct hr_cloud *c, struct stream *s, const char *execution, int timer, s
 	hr_buf_reset(&s->line);
 	s->came = false;
 	r = hr_api_json(&c->plane, &q, NULL, &mine);
-	hr_buf_done(&b);
 	if (s->err.code != HR_OK)
 		mine = s->err;
 	else if (r != 0 && mine.status == 0)
@@ -129,13 +128,11 @@ ended(struct hr_cloud *c, const char *execution, int timer, struct hr_cloud_end 
 	static const char *const words[] = {"completed", NULL};
 	HR_PUT struct json_object *o = NULL;
 	const char *status;
-	struct hr_buf what;
+	HR_BUF(what, REST_MAX);
 	int64_t code;
-	int r;
-
-	r = hr_runloop_poll(
+	int r = hr_runloop_poll(
 	    c, rest_of(&what, execution, "/wait_for_status"), words, timer, &o, err);
-	hr_buf_done(&what);
+
 	if (r <= 0)
 		return r;
 	if (hr_field_text(HR_RUNLOOP_WHO, "the execution", o, "status", &status, err) != 0)
@@ -204,11 +201,10 @@ begin(struct hr_cloud *c, const char *line, char **ret_id, struct hr_err *err)
 static void
 end_execution(struct hr_cloud *c, const char *execution)
 {
-	struct hr_buf what;
+	HR_BUF(what, REST_MAX);
 
 	/* it may have ended */
 	(void)hr_runloop_post(c, c->id, rest_of(&what, execution, "/kill"), NULL, NULL, NULL);
-	hr_buf_done(&what);
 }
 
 /* Until it has ended and both streams are at their end. */

@@ -34,12 +34,10 @@ static int
 put_all(struct archive *a, const char *path, bool with_name, struct hr_err *err)
 {
 	const struct hr_arc to = {.a = a, .what = "zip", .links = true};
-	char *name = own_name(path);
-	int r = name == NULL ? hr_err_sys(err, errno, "%s", path)
-			     : hr_arc_put(&to, path, name, with_name ? name : "", err);
+	HR_FREE char *name = own_name(path);
 
-	free(name);
-	return r;
+	return name == NULL ? hr_err_sys(err, errno, "%s", path)
+			    : hr_arc_put(&to, path, name, with_name ? name : "", err);
 }
 
 /* Names in a zip file are UTF-8. libarchive asks the locale, which may know no more than ASCII;

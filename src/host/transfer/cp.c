@@ -154,7 +154,7 @@ look_at_list(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struc
 	HR_PUT struct json_object *those = NULL;
 	const char *only;
 	struct hr_err e = {0};
-	char *below;
+	HR_FREE char *below = NULL;
 	int r = is_there(s, path, &list, err);
 
 	*ret = r > 0 ? HR_CP_DIRECTORY : HR_CP_NOTHING;
@@ -166,7 +166,6 @@ look_at_list(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struc
 			*ret = HR_CP_FILE;
 		else if (r < 0)
 			r = is_shut(&e) ? 0 : hr_err_pass(err, &e);
-		free(below);
 	}
 	return r < 0 ? -1 : 0;
 }
