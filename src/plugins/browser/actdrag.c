@@ -29,7 +29,7 @@ drag_begun(struct br_run *run, struct br_tab *tab, bool *ret)
 	{
 		TAILQ_FOREACH(f, &s->frames, entry)
 		{
-			struct br_answer *a;
+			HR_CLEAN(br_answer_clean) struct br_answer *a = NULL;
 
 			if (f->ours == 0)
 				continue;
@@ -37,7 +37,6 @@ drag_begun(struct br_run *run, struct br_tab *tab, bool *ret)
 			if (a == NULL)
 				return -1;
 			*ret = br_tape_type(&a->tape, br_value(a)) == BR_TAPE_TRUE;
-			br_answer_free(a);
 			/* what was noted may be gone now */
 			return 0;
 		}
@@ -130,10 +129,9 @@ files_of(struct br_run *run, const struct br_call *c, struct hr_buf *ret)
 
 	hr_buf_adds(ret, "[");
 	for (i = 0; i < c->nlist; i++) {
-		char *name = strndup(c->list[i].p, c->list[i].len),
-		     *path = name != NULL ? hr_path_join(run->dir, name) : NULL;
+		HR_FREE char *name = strndup(c->list[i].p, c->list[i].len);
+		HR_FREE char *path = name != NULL ? hr_path_join(run->dir, name) : NULL;
 
-		free(name);
 		if (path == NULL)
 			return hr_err_nomem(&run->b->err);
 		if (access(path, F_OK) != 0) {
@@ -141,12 +139,10 @@ files_of(struct br_run *run, const struct br_call *c, struct hr_buf *ret)
 			    errno == EACCES ? "EACCES: permission denied"
 					    : "ENOENT: no such file or directory",
 			    path);
-			free(path);
 			return 1;
 		}
 		hr_buf_adds(ret, i > 0 ? "," : "");
 		br_json(ret, "$s", path);
-		free(path);
 	}
 	hr_buf_adds(ret, "]");
 	return hr_buf_check(ret, &run->b->err);

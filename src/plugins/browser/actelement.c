@@ -182,10 +182,10 @@ static int
 select_options(
     struct br_run *run, const struct br_element *el, struct br_attempt *a, const char *args)
 {
-	int r;
+	int r = 0;
 
-	for (;;) {
-		char *said;
+	while (r == 0) {
+		HR_FREE char *said = NULL;
 
 		r = br_element_ready(run->b, el, a, run->why);
 		if (r != 0)
@@ -194,15 +194,12 @@ select_options(
 		if (said == NULL)
 			return -1;
 		if (said[0] == '!')
-			r = br_attempt_fails(a, run->why, said + 1);
-		else if (said[0] == '\0')
-			r = br_attempt_again(run->b, a, "did not find some options", run->why);
-		else
-			r = 2;
-		free(said);
-		if (r != 0)
-			return r == 2 ? 0 : r;
+			return br_attempt_fails(a, run->why, said + 1);
+		if (said[0] != '\0')
+			return 0;
+		r = br_attempt_again(run->b, a, "did not find some options", run->why);
 	}
+	return r;
 }
 
 static void
@@ -246,10 +243,10 @@ act_select_option(struct br_run *run, const struct br_call *c)
 static int
 focus_element(struct br_run *run, const struct br_element *el, bool reset)
 {
+	HR_CLEAN(br_answer_clean)
 	struct br_answer *a =
 	    br_call_on(run->b, el->session, el->object, "focus", reset ? "true" : "false");
 
-	br_answer_free(a);
 	run->noted = true;
 	return a != NULL ? 0 : -1;
 }

@@ -82,7 +82,7 @@ act_goto(struct br_run *run, const struct br_call *c)
 	static const char api[] = "Page.goto";
 	const struct hr_span *url = &c->text;
 	struct br_tab *tab = act_page(run);
-	struct br_answer *a;
+	HR_CLEAN(br_answer_clean) struct br_answer *a = NULL;
 	uint64_t commits;
 	int r;
 
@@ -103,7 +103,6 @@ act_goto(struct br_run *run, const struct br_call *c)
 	}
 	if (a != NULL) {
 		r = navigation_begun(run, a, url);
-		br_answer_free(a);
 		if (r != 0)
 			return r == 2 ? 0 : r;
 		r = wait_load(run, commits);
@@ -121,7 +120,7 @@ int
 act_history(struct br_run *run, int step, const char *api)
 {
 	struct br_tab *tab = act_page(run);
-	struct br_answer *a;
+	HR_CLEAN(br_answer_clean) struct br_answer *a = NULL;
 	uint32_t list, i;
 	int64_t at, entry = -1;
 	uint64_t moves, commits;
@@ -139,7 +138,6 @@ act_history(struct br_run *run, int step, const char *api)
 	     i = br_tape_next(&a->tape, list, i))
 		if (at-- == 0)
 			entry = br_tape_int(&a->tape, br_tape_at(&a->tape, i, "id"), -1);
-	br_answer_free(a);
 	if (entry < 0)
 		return 0;
 	tab = act_page(run);

@@ -106,7 +106,7 @@ index_ids(struct writer *w)
 /* ---- a line ---- */
 
 static int
-put_repr(struct writer *w, struct hr_buf *b, const struct br_tape *t, uint32_t i)
+put_repr(struct hr_buf *b, const struct br_tape *t, uint32_t i)
 {
 	struct br_value v;
 
@@ -114,7 +114,6 @@ put_repr(struct writer *w, struct hr_buf *b, const struct br_tape *t, uint32_t i
 		return -1;
 	br_value_repr(b, &v);
 	br_value_done(&v);
-	(void)w;
 	return 0;
 }
 
@@ -142,27 +141,23 @@ is_one_of(const struct br_tape *t, uint32_t i, const char *const *names)
 	return *names != NULL;
 }
 
-/* What the page itself said, behind the mark. -1: no memory; 1: nothing. */
+/* What the page itself said, behind the mark. -1: no memory. */
 static int
 put_roledescription(struct writer *w, const struct br_tape *t, uint32_t value)
 {
 	size_t bid, rest = 0;
 	HR_BUF(b, BR_TAPE_TEXT_MAX);
-	int done = 0;
 
 	br_tape_str(t, value, &b);
-	if (b.fail != HR_OK) {
-		done = -1;
-	} else {
-		if (!br_ax_marked(hr_buf_str(&b), b.len, &bid, &rest))
-			rest = 0;
-		done = rest == b.len;
-		if (done == 0) {
-			hr_buf_adds(&w->attributes, ", roledescription=");
-			hr_pyrepr_str(&w->attributes, b.p + rest, b.len - rest);
-		}
+	if (b.fail != HR_OK)
+		return -1;
+	if (!br_ax_marked(hr_buf_str(&b), b.len, &bid, &rest))
+		rest = 0;
+	if (rest < b.len) {
+		hr_buf_adds(&w->attributes, ", roledescription=");
+		hr_pyrepr_str(&w->attributes, b.p + rest, b.len - rest);
 	}
-	return done;
+	return 0;
 }
 
 static int
@@ -188,11 +183,11 @@ put_property(struct writer *w, const struct br_tape *t, uint32_t p, bool marked)
 		return 0;
 	}
 	if (marked && br_tape_type(t, value) == BR_TAPE_STRING)
-		return put_roledescription(w, t, value) < 0 ? -1 : 0;
+		return put_roledescription(w, t, value);
 	hr_buf_adds(&w->attributes, ", ");
 	br_tape_str(t, name, &w->attributes);
 	hr_buf_addc(&w->attributes, '=');
-	return put_repr(w, &w->attributes, t, value);
+	return put_repr(&w->attributes, t, value);
 }
 
 static int
@@ -247,7 +242,7 @@ put_line(struct writer *w, size_t node, uint32_t role, struct hr_span name, bool
 	}
 	if (br_tape_type(t, value) > BR_TAPE_NULL) {
 		hr_buf_adds(w->out, " value=");
-		if (put_repr(w, w->out, t, value) < 0)
+		if (put_repr(w->out, t, value) < 0)
 			w->out->fail = HR_E_TOOLARGE;
 	}
 	hr_buf_adds(w->out, clickable ? ", clickable" : "");

@@ -160,14 +160,14 @@ take_bid(const struct br_tape *t, uint32_t text, char **ret)
 {
 	size_t bid, rest;
 	HR_BUF(b, BR_TAPE_TEXT_MAX);
-	int done = 0;
 
 	br_tape_str(t, text, &b);
-	if (b.fail == HR_OK && br_ax_marked(hr_buf_str(&b), b.len, &bid, &rest))
-		*ret = strndup(b.p + strlen(BID_MARK), bid);
-	if (b.fail != HR_OK || (b.len > 0 && br_ax_marked(b.p, b.len, &bid, &rest) && *ret == NULL))
-		done = -1;
-	return done;
+	if (b.fail != HR_OK)
+		return -1;
+	if (!br_ax_marked(hr_buf_str(&b), b.len, &bid, &rest))
+		return 0;
+	*ret = strndup(b.p + strlen(BID_MARK), bid);
+	return *ret != NULL ? 0 : -1;
 }
 
 static int
@@ -195,18 +195,11 @@ static int
 add_node(struct br_ax *ax, uint32_t value)
 {
 	struct ax_frame *f = &ax->frames[ax->n_frames - 1];
-	struct ax_node *grown = ax->nodes;
 	struct ax_node n = {.frame = (uint32_t)(ax->n_frames - 1), .value = value};
-	size_t room = ax->room;
 
-	if (ax->n == room) {
-		room = room > 0 ? room + room / 2 : 64;
-		grown = reallocarray(ax->nodes, room, sizeof(*grown));
-	}
-	if (grown == NULL || node_bid(f, value, &n.bid) < 0)
+	if (hr_grow(&ax->nodes, ax->n, &ax->room, sizeof(*ax->nodes)) < 0 ||
+	    node_bid(f, value, &n.bid) < 0)
 		return -1;
-	ax->nodes = grown;
-	ax->room = room;
 	ax->nodes[ax->n++] = n;
 	return 0;
 }

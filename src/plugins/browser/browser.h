@@ -152,6 +152,11 @@ void br_ask_give_up(struct browser *b, struct br_asking *a);
 /* Asks and waits, for who does not look at the answer. */
 int br_do(struct browser *b, const char *session, const char *method, const char *pattern, ...);
 void br_answer_free(struct br_answer *a); /* NULL: nothing */
+static inline void
+br_answer_clean(struct br_answer **a) /* for HR_CLEAN() */
+{
+	br_answer_free(*a);
+}
 /* The message itself, malloc'ed; frees the rest. */
 char *br_answer_take(struct br_answer *a, size_t *ret_len);
 /* Members of the result. */

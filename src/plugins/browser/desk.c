@@ -33,22 +33,22 @@ state_file(const struct br_desk *d)
 static void
 read_state(struct br_desk *d)
 {
-	struct json_object *o = NULL, *seen, *tabs;
+	struct json_object *seen, *tabs;
+	HR_PUT struct json_object *o = NULL;
 	HR_BUF(text, STATE_MAX);
 	HR_FREE char *path = state_file(d);
 
-	if (path != NULL && hr_path_read(path, &text, NULL) == 0 &&
-	    hr_json_decode(text.p, text.len, &o, NULL) == 0) {
-		seen = hr_json_at(o, "seen");
-		tabs = hr_json_at(o, "tabs");
-		if (hr_json_type(seen) == HR_PY_LIST)
-			d->seen = json_object_get(seen);
-		if (hr_json_type(tabs) == HR_PY_LIST && hr_json_count(tabs) > 0) {
-			d->tabs = json_object_get(tabs);
-			d->active = hr_json_int_at(o, "active");
-			d->lost = true;
-		}
-		json_object_put(o);
+	if (path == NULL || hr_path_read(path, &text, NULL) != 0 ||
+	    hr_json_decode(text.p, text.len, &o, NULL) != 0)
+		return;
+	seen = hr_json_at(o, "seen");
+	tabs = hr_json_at(o, "tabs");
+	if (hr_json_type(seen) == HR_PY_LIST)
+		d->seen = json_object_get(seen);
+	if (hr_json_type(tabs) == HR_PY_LIST && hr_json_count(tabs) > 0) {
+		d->tabs = json_object_get(tabs);
+		d->active = hr_json_int_at(o, "active");
+		d->lost = true;
 	}
 }
 
@@ -158,20 +158,19 @@ copy_in(const struct br_desk *d, const char *name, size_t number, char **ret, st
 {
 	char step[COPY_STEP], target[64];
 	HR_FREE char *from = hr_path_join(d->downloads, name);
-	int in = -1, out = -1, r = -1;
-	ssize_t n = 0;
+	HR_CLOSE int in = -1;
+	HR_CLOSE int out = -1;
+	int r = -1;
+	ssize_t n;
 
 	if (from == NULL)
 		return hr_err_nomem(err);
 	in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (in >= 0)
-		n = hr_fd_read_full(in, step, sizeof(step), err);
 	if (in < 0)
-		(void)hr_err_sys(err, errno, "%s", from);
-	if (in < 0 || n < 0) {
-		hr_fd_close(&in);
+		return hr_err_sys(err, errno, "%s", from);
+	n = hr_fd_read_full(in, step, sizeof(step), err);
+	if (n < 0)
 		return -1;
-	}
 	(void)snprintf(target, sizeof(target), "file_%zu%s", number,
 	    extension((const unsigned char *)step, (size_t)n));
 	*ret = hr_path_join(d->dir, target);
@@ -188,8 +187,6 @@ copy_in(const struct br_desk *d, const char *name, size_t number, char **ret, st
 		if (n < 0)
 			r = -1;
 	}
-	hr_fd_close(&in);
-	hr_fd_close(&out);
 	if (r != 0) {
 		free(*ret);
 		*ret = NULL;
@@ -202,8 +199,7 @@ br_desk_download(struct br_desk *d, char **ret, struct hr_err *err)
 {
 	DIR *dir = opendir(d->downloads);
 	struct dirent *e;
-	char *name = NULL;
-	int r = 0;
+	HR_FREE char *name = NULL;
 
 	*ret = NULL;
 	if (dir == NULL)
@@ -224,7 +220,5 @@ br_desk_download(struct br_desk *d, char **ret, struct hr_err *err)
 		return 0;
 	if (json_object_array_length(d->seen) < SEEN_MAX)
 		(void)json_object_array_add(d->seen, json_object_new_string(name));
-	r = copy_in(d, name, json_object_array_length(d->seen), ret, err);
-	free(name);
-	return r;
+	return copy_in(d, name, json_object_array_length(d->seen), ret, err);
 }

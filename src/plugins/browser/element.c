@@ -15,12 +15,12 @@
 int
 br_content_frame(struct browser *b, const char *session, const char *object, char *ret)
 {
+	HR_CLEAN(br_answer_clean)
 	struct br_answer *a = br_ask(b, session, "DOM.describeNode", "{\"objectId\":$s}", object);
 
 	if (a == NULL)
 		return -1;
 	br_copy(&a->tape, br_tape_at(&a->tape, br_at(a, "node"), "frameId"), ret, BR_ID);
-	br_answer_free(a);
 	return 0;
 }
 
@@ -28,6 +28,7 @@ int
 br_element_of_node(struct browser *b, struct br_session *s, const struct br_frame *f, int64_t node,
     char *ret_object)
 {
+	HR_CLEAN(br_answer_clean)
 	struct br_answer *a = br_ask(b, s->id, "DOM.resolveNode",
 	    "{\"backendNodeId\":$d,\"executionContextId\":$d,\"objectGroup\":\"handrail\"}", node,
 	    f->ours);
@@ -36,7 +37,6 @@ br_element_of_node(struct browser *b, struct br_session *s, const struct br_fram
 		return -1;
 	br_copy(
 	    &a->tape, br_tape_at(&a->tape, br_at(a, "object"), "objectId"), ret_object, BR_OBJECT);
-	br_answer_free(a);
 	return 0;
 }
 
@@ -47,7 +47,7 @@ find_in(struct browser *b, const char *bid, size_t len, struct br_element *ret)
 	struct br_session *s = NULL;
 	struct br_tab *tab = br_tab_find(b, ret->target);
 	struct br_frame *f = tab != NULL ? br_frame_of(tab, ret->frame, &s) : NULL;
-	struct br_answer *a;
+	HR_CLEAN(br_answer_clean) struct br_answer *a = NULL;
 	HR_BUF(code, 4096 + 6 * len);
 
 	ret->object[0] = '\0';
@@ -60,7 +60,6 @@ find_in(struct browser *b, const char *bid, size_t len, struct br_element *ret)
 		return b->err.code == HR_E_PROTO ? 0 : -1;
 	br_copy(&a->tape, br_tape_at(&a->tape, br_at(a, "result"), "objectId"), ret->object,
 	    sizeof(ret->object));
-	br_answer_free(a);
 	return 0;
 }
 
@@ -141,13 +140,13 @@ char *
 br_element_say(
     struct browser *b, const struct br_element *el, const char *function, const char *args)
 {
+	HR_CLEAN(br_answer_clean)
 	struct br_answer *a = br_call_on(b, el->session, el->object, function, args);
 	char *text;
 
 	if (a == NULL)
 		return NULL;
 	text = br_tape_strdup(&a->tape, br_value(a));
-	br_answer_free(a);
 	if (text == NULL)
 		(void)hr_err_set(&b->err, HR_E_PROTO, "a script answered with no text");
 	return text;
@@ -212,32 +211,25 @@ br_element_ready(
     struct browser *b, const struct br_element *el, struct br_attempt *a, struct hr_buf *why)
 {
 	char args[32], reason[80];
-	int r;
+	int r = 0;
 
 	(void)snprintf(args, sizeof(args), "\"%s\"", a->states);
-	for (;;) {
-		char *said = br_element_say(b, el, "check", args);
+	while (r == 0) {
+		HR_FREE char *said = br_element_say(b, el, "check", args);
 
 		if (said == NULL)
 			return -1;
-		if (said[0] == '\0') {
-			free(said);
+		if (said[0] == '\0')
 			return 0;
-		}
-		if (said[0] == '!') {
-			r = br_attempt_fails(a, why, said + 1);
-			free(said);
-			return r;
-		}
+		if (said[0] == '!')
+			return br_attempt_fails(a, why, said + 1);
 		if (strcmp(said, "detached") == 0)
 			(void)snprintf(reason, sizeof(reason), "element was detached from the DOM");
 		else
 			(void)snprintf(reason, sizeof(reason), "element is not %s", said);
-		free(said);
 		r = br_attempt_again(b, a, reason, why);
-		if (r != 0)
-			return r;
 	}
+	return r;
 }
 
 /* ---- where ---- */
@@ -252,6 +244,7 @@ static int
 quads_of(struct browser *b, const struct br_element *el, struct quad *ret_first, double *ret_x,
     double *ret_y)
 {
+	HR_CLEAN(br_answer_clean)
 	struct br_answer *a =
 	    br_ask(b, el->session, "DOM.getContentQuads", "{\"objectId\":$s}", el->object);
 	const struct br_tab *tab = br_tab_find(b, el->target);
@@ -292,7 +285,6 @@ quads_of(struct browser *b, const struct br_element *el, struct quad *ret_first,
 			r = 0;
 		}
 	}
-	br_answer_free(a);
 	return first ? 1 : r;
 }
 
@@ -301,7 +293,7 @@ static int
 offset_of(struct browser *b, const char *session, const char *object, const struct quad *q,
     double *ret_x, double *ret_y)
 {
-	struct br_answer *a = br_call_on(b, session, object, "box", "");
+	HR_CLEAN(br_answer_clean) struct br_answer *a = br_call_on(b, session, object, "box", "");
 	uint32_t list, i;
 	double left, top;
 	int k;
@@ -313,7 +305,6 @@ offset_of(struct browser *b, const char *session, const char *object, const stru
 	left = br_tape_number(&a->tape, i, 0);
 	i = br_tape_next(&a->tape, list, i);
 	top = br_tape_number(&a->tape, i, 0);
-	br_answer_free(a);
 	*ret_x = q->x[0];
 	*ret_y = q->y[0];
 	for (k = 1; k < 4; k++) {
@@ -343,7 +334,7 @@ br_element_owner(struct browser *b, const struct br_element *el, struct br_eleme
 	struct br_tab *tab = br_tab_find(b, el->target);
 	struct br_session *s = NULL, *up = NULL;
 	struct br_frame *f = tab != NULL ? br_frame_of(tab, el->frame, &s) : NULL;
-	struct br_answer *a;
+	HR_CLEAN(br_answer_clean) struct br_answer *a = NULL;
 	int64_t node;
 
 	if (f == NULL)
@@ -361,7 +352,6 @@ br_element_owner(struct browser *b, const struct br_element *el, struct br_eleme
 	if (a == NULL)
 		return -1;
 	node = br_tape_int(&a->tape, br_at(a, "backendNodeId"), 0);
-	br_answer_free(a);
 	/* the page may have taken it away meanwhile */
 	tab = br_tab_find(b, el->target);
 	f = tab != NULL ? br_frame_of(tab, ret->frame, &up) : NULL;
@@ -451,7 +441,6 @@ point_now(struct browser *b, const struct br_element *el, bool given, double *re
 	struct br_element at = *el, up;
 	double x = 0, y = 0, ox = 0, oy = 0;
 	struct br_tab *tab = br_tab_find(b, el->target);
-	char *taker = NULL;
 	int r, depth;
 
 	r = place(b, el, &x, &y, &ox, &oy);
@@ -469,14 +458,13 @@ point_now(struct browser *b, const struct br_element *el, bool given, double *re
 	*ret_x = x;
 	*ret_y = y;
 	for (depth = 0; depth < DEPTH_MAX; depth++) {
+		HR_FREE char *taker = NULL;
 		double qx, qy;
 
 		if (hit(b, &at, x - ox, y - oy, &taker) != 0)
 			return -1;
 		hr_buf_adds(reason, taker);
-		r = taker[0] != '\0';
-		free(taker);
-		if (r != 0)
+		if (taker[0] != '\0')
 			return 1;
 		r = br_element_owner(b, &at, &up);
 		if (r != 0)
@@ -493,7 +481,7 @@ static int
 scroll(struct browser *b, const struct br_element *el, unsigned attempt)
 {
 	static const char *const blocks[] = {"\"end\"", "\"center\"", "\"start\""};
-	struct br_answer *a;
+	HR_CLEAN(br_answer_clean) struct br_answer *a = NULL;
 
 	if (attempt == 0) {
 		if (br_do(b, el->session, "DOM.scrollIntoViewIfNeeded", "{\"objectId\":$s}",
@@ -502,7 +490,6 @@ scroll(struct browser *b, const struct br_element *el, unsigned attempt)
 		return b->err.code == HR_E_PROTO ? 0 : -1; /* it has no place: said below */
 	}
 	a = br_call_on(b, el->session, el->object, "scroll", blocks[(attempt - 1) % 3]);
-	br_answer_free(a);
 	return a != NULL ? 0 : -1;
 }
 
@@ -511,23 +498,19 @@ br_element_point(struct browser *b, const struct br_element *el, struct br_attem
     double *ret_x, double *ret_y, struct hr_buf *why)
 {
 	HR_BUF(reason, LOG_MAX);
-	int r;
+	int r = 0;
 
-	for (;;) {
+	while (r == 0) {
 		r = br_element_ready(b, el, a, why);
 		if (r != 0)
-			break;
-		if (scroll(b, el, a->n) != 0) {
-			r = -1;
-			break;
-		}
+			return r;
+		if (scroll(b, el, a->n) != 0)
+			return -1;
 		hr_buf_reset(&reason);
 		r = point_now(b, el, false, ret_x, ret_y, &reason);
 		if (r <= 0)
-			break;
+			return r;
 		r = br_attempt_again(b, a, hr_buf_str(&reason), why);
-		if (r != 0)
-			break;
 	}
 	return r;
 }

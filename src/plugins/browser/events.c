@@ -2,6 +2,7 @@
  * waits. */
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -195,14 +196,8 @@ set_url(struct br_tab *tab, const struct br_tape *t, uint32_t url, uint32_t frag
 	char *whole;
 	HR_FREE char *a = br_tape_strdup(t, url);
 	HR_FREE char *f = br_tape_strdup(t, fragment);
-	size_t n = a != NULL ? strlen(a) : 0, k = f != NULL ? strlen(f) : 0;
 
-	whole = a != NULL ? malloc(n + k + 1) : NULL;
-	if (whole != NULL) {
-		memcpy(whole, a, n);
-		if (k > 0)
-			memcpy(whole + n, f, k);
-		whole[n + k] = '\0';
+	if (a != NULL && asprintf(&whole, "%s%s", a, f != NULL ? f : "") >= 0) {
 		free(tab->url);
 		tab->url = whole;
 	}

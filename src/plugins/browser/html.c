@@ -85,32 +85,25 @@ nodes_load(struct nodes *t, const struct br_snapshot *s, uint32_t nodes)
 {
 	const struct br_tape *tape = &s->tape;
 	size_t n[5] = {0}, k;
-	uint32_t *parents = NULL;
+	HR_FREE uint32_t *parents = NULL;
 
-	*t = (struct nodes){0};
 	if (br_snapshot_column(tape, br_tape_at(tape, nodes, "nodeType"), &t->type, &n[0]) < 0 ||
 	    br_snapshot_column(tape, br_tape_at(tape, nodes, "nodeName"), &t->name, &n[1]) < 0 ||
 	    br_snapshot_column(tape, br_tape_at(tape, nodes, "nodeValue"), &t->value, &n[2]) < 0 ||
 	    br_snapshot_column(tape, br_tape_at(tape, nodes, "attributes"), &t->attributes, &n[3]) <
 		0 ||
-	    br_snapshot_column(tape, br_tape_at(tape, nodes, "parentIndex"), &parents, &n[4]) < 0) {
-		nodes_done(t);
+	    br_snapshot_column(tape, br_tape_at(tape, nodes, "parentIndex"), &parents, &n[4]) < 0)
 		return -1;
-	}
 	for (t->n = n[0], k = 1; k < 5; k++)
 		t->n = n[k] < t->n ? n[k] : t->n;
 	t->parent = calloc(t->n + 1, sizeof(*t->parent));
 	t->child = calloc(t->n + 1, sizeof(*t->child));
 	t->next = calloc(t->n + 1, sizeof(*t->next));
 	t->document = calloc(t->n + 1, sizeof(*t->document));
-	if (t->parent == NULL || t->child == NULL || t->next == NULL || t->document == NULL) {
-		free(parents);
-		nodes_done(t);
+	if (t->parent == NULL || t->child == NULL || t->next == NULL || t->document == NULL)
 		return -1;
-	}
 	link_nodes(t, tape, parents);
 	link_documents(t, s, nodes);
-	free(parents);
 	return 0;
 }
 
@@ -276,13 +269,12 @@ static int
 put_document(struct hr_buf *b, const struct br_snapshot *s, size_t d, unsigned depth)
 {
 	HR_BUF(markup, b->cap);
-	struct nodes t;
+	HR_CLEAN(nodes_done) struct nodes t = {0};
 	int done;
 
 	if (nodes_load(&t, s, br_tape_at(&s->tape, s->documents[d], "nodes")) < 0)
 		return -1;
 	done = put_nodes(&markup, s, &t, depth);
-	nodes_done(&t);
 	if (done == 0 && markup.fail == HR_OK)
 		done = br_html_tidy(hr_buf_str(&markup), markup.len, b, NULL);
 	else

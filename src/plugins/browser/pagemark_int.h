@@ -34,7 +34,7 @@ struct page {
 	/* where we are */
 	int quiet;
 	int quotes; /* <blockquote>s */
-	bool pre, begin_pre, code, in_q;
+	bool pre, begin_pre, code;
 	struct list *lists;
 	size_t n_lists;
 	size_t list_indent; /* of a <pre> in a list item */

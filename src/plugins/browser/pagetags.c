@@ -114,10 +114,8 @@ do_emphasis(struct page *p, const struct page_tag *t)
 		page_mark(p, "`");
 		p->code = !p->code;
 	}
-	if (strcmp(t->name, "q") == 0) {
+	if (strcmp(t->name, "q") == 0)
 		page_mark(p, "\"");
-		p->in_q = !p->in_q;
-	}
 }
 
 static char *

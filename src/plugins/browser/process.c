@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,7 +22,6 @@
 #include "plugins/browser/browser_int.h"
 
 #define START_MS 60000
-#define END_MS 5000
 #define READ_STEP (256u << 10)
 #define READS_A_TURN 16
 #define OUT_MAX (64u << 20)
@@ -286,7 +284,7 @@ spawn(struct browser *b, int command, int answer, struct hr_err *err)
 		b->pid = 0;
 		return -1;
 	}
-	b->pidfd = (int)syscall(SYS_pidfd_open, b->pid, 0u);
+	b->pidfd = hr_pidfd_open(b->pid);
 	return b->pidfd >= 0 || errno == ENOSYS ? 0 : hr_err_sys(err, errno, "pidfd_open");
 }
 
@@ -329,7 +327,7 @@ watch(struct browser *b, struct hr_err *err)
 static int
 set_up(struct browser *b)
 {
-	struct br_answer *a;
+	HR_CLEAN(br_answer_clean) struct br_answer *a = NULL;
 
 	if (br_do(b, "", "Target.setDiscoverTargets", "{\"discover\":true}") != 0)
 		return -1;
@@ -337,7 +335,6 @@ set_up(struct browser *b)
 	if (a == NULL)
 		return -1;
 	br_text_at(a, "browserContextId", b->context, sizeof(b->context));
-	br_answer_free(a);
 	if (br_do(b, "", "Browser.setDownloadBehavior",
 		"{\"behavior\":\"allowAndName\",\"browserContextId\":$s,\"downloadPath\":$s,"
 		"\"eventsEnabled\":true}",
@@ -355,18 +352,15 @@ clear_profile(struct browser *b, struct hr_err *err)
 {
 	struct hr_err left = {0};
 	HR_BUF(old, 8192);
-	int r = -1;
 
 	hr_buf_addf(&old, "%s.%ld", b->profile, (long)getpid());
 	if (old.fail != HR_OK)
-		(void)hr_err_nomem(err);
-	else if (rename(b->profile, hr_buf_str(&old)) == 0)
-		r = 0;
-	else
-		r = errno == ENOENT ? 0 : hr_err_sys(err, errno, "%s", b->profile);
-	if (r == 0 && hr_path_remove(hr_buf_str(&old), &left) < 0)
+		return hr_err_nomem(err);
+	if (rename(b->profile, hr_buf_str(&old)) != 0 && errno != ENOENT)
+		return hr_err_sys(err, errno, "%s", b->profile);
+	if (hr_path_remove(hr_buf_str(&old), &left) < 0)
 		hr_log(HR_LOG_WARNING, "%s", left.msg);
-	return r;
+	return 0;
 }
 
 /* The profile, new. */
@@ -376,7 +370,6 @@ make_profile(struct browser *b, struct hr_err *err)
 	static const char wishes[] = "{\"plugins\":{\"always_open_pdf_externally\":true}}";
 	HR_FREE char *dir = NULL;
 	HR_FREE char *path = NULL;
-	int r;
 
 	if (clear_profile(b, err) < 0)
 		return -1;
@@ -388,12 +381,10 @@ make_profile(struct browser *b, struct hr_err *err)
 	if (dir != NULL)
 		path = hr_path_join(dir, "Preferences");
 	if (path == NULL)
-		r = hr_err_nomem(err);
-	else if (mkdir(dir, 0700) != 0)
-		r = hr_err_sys(err, errno, "%s", dir);
-	else
-		r = hr_path_write(path, wishes, sizeof(wishes) - 1, 0600, err);
-	return r;
+		return hr_err_nomem(err);
+	if (mkdir(dir, 0700) != 0)
+		return hr_err_sys(err, errno, "%s", dir);
+	return hr_path_write(path, wishes, sizeof(wishes) - 1, 0600, err);
 }
 
 int

@@ -15,11 +15,9 @@
 static double
 number_of(struct browser *b, struct br_asking *asking)
 {
-	struct br_answer *a = br_eval_end(b, asking);
-	double ms = a != NULL ? br_tape_number(&a->tape, br_value(a), 0) : 0;
+	HR_CLEAN(br_answer_clean) struct br_answer *a = br_eval_end(b, asking);
 
-	br_answer_free(a);
-	return ms;
+	return a != NULL ? br_tape_number(&a->tape, br_value(a), 0) : 0;
 }
 
 /* A PDF in the active tab. */

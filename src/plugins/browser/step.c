@@ -170,7 +170,7 @@ begin(struct step *s)
 
 /* What is there if the browser ends now. */
 static void
-write_down(struct step *s, bool whole)
+write_down(struct step *s)
 {
 	struct json_object *tabs = json_object_new_array();
 	struct br_tab *tab;
@@ -191,8 +191,7 @@ write_down(struct step *s, bool whole)
 		s->d->tabs = tabs;
 	}
 	s->d->lost = true; /* once this browser has gone */
-	if (whole)
-		s->d->restored = 0;
+	s->d->restored = 0;
 	br_desk_save(s->d);
 }
 
@@ -390,33 +389,30 @@ static bool
 put_download(struct step *s)
 {
 	struct hr_err err = {0};
-	char *path = NULL;
+	HR_FREE char *path = NULL;
 
 	if (!s->interactive || s->why.len == 0)
 		return false;
 	if (br_desk_download(s->d, &path, &err) != 0) {
-		hr_buf_reset(&s->reply->body);
-		s->reply->status = 500;
-		br_json(&s->reply->body, "{\"detail\":$s}", err.msg);
+		internal(s->reply, err.msg);
 		return true;
 	}
 	if (path == NULL)
 		return false;
 	br_download_put(&s->reply->body, s->text, path);
-	free(path);
 	return true;
 }
 
 static int
 perform(struct step *s)
 {
-	struct br_view v;
+	HR_CLEAN(br_view_done) struct br_view v;
 	bool noted = false;
-	int r = begin(s);
+	int r;
 
-	if (r != 0)
-		return -1;
 	br_view_init(&v);
+	if (begin(s) != 0)
+		return -1;
 	r = run_program(s, &noted);
 	if (r == 0)
 		r = br_settle(s->b, noted);
@@ -425,17 +421,16 @@ perform(struct step *s)
 	if (s->b->download_cut)
 		note(s, "A download was broken off: it was too large, or one of too many");
 	s->b->download_cut = false;
-	if (r == 0) {
-		write_down(s, true);
-		if (!put_download(s))
-			put_page(s, &v);
-		br_desk_save(s->d);
-		if (br_page(s->b->active) != NULL)
-			br_tell(s->b, br_page(s->b->active)->id, "Runtime.releaseObjectGroup",
-			    "{\"objectGroup\":\"handrail\"}");
-	}
-	br_view_done(&v);
-	return r;
+	if (r != 0)
+		return r;
+	write_down(s);
+	if (!put_download(s))
+		put_page(s, &v);
+	br_desk_save(s->d);
+	if (br_page(s->b->active) != NULL)
+		br_tell(s->b, br_page(s->b->active)->id, "Runtime.releaseObjectGroup",
+		    "{\"objectGroup\":\"handrail\"}");
+	return 0;
 }
 
 /* ---- the action ---- */
@@ -497,16 +492,14 @@ void
 br_step(struct browser *b, struct br_desk *d, const char *type, struct json_object *action,
     struct br_reply *ret)
 {
-	struct step s;
+	HR_CLEAN(step_done) struct step s;
 
 	step_init(&s, ret);
 	s.b = b;
 	s.d = d;
 	b->err = (struct hr_err){.code = HR_OK};
-	if (take_action(&s, type, action) != 0) {
-		step_done(&s);
+	if (take_action(&s, type, action) != 0)
 		return;
-	}
 	if (s.interactive && (hr_json_str_is(s.text, "GET_EVAL_GOAL") ||
 				 hr_json_str_is(s.text, "GET_EVAL_REWARDS"))) {
 		put_no_evaluation(&s);
@@ -516,18 +509,16 @@ br_step(struct browser *b, struct br_desk *d, const char *type, struct json_obje
 		hr_buf_addf(&s.why, "Error: %s", b->err.msg);
 		put_failed(&s);
 	}
-	step_done(&s);
 }
 
 void
 br_step_late(const char *type, struct json_object *action, struct br_reply *ret)
 {
-	struct step s;
+	HR_CLEAN(step_done) struct step s;
 
 	step_init(&s, ret);
 	if (take_action(&s, type, action) == 0) {
 		hr_buf_adds(&s.why, LATE);
 		put_failed(&s);
 	}
-	step_done(&s);
 }

@@ -167,6 +167,7 @@ br_use(struct browser *b, struct br_tab *tab)
 struct br_tab *
 br_tab_open(struct browser *b)
 {
+	HR_CLEAN(br_answer_clean)
 	struct br_answer *a = br_ask(b, "", "Target.createTarget",
 	    "{\"url\":\"about:blank\",\"browserContextId\":$s}", b->context);
 	struct br_frame *top = NULL;
@@ -176,7 +177,6 @@ br_tab_open(struct browser *b)
 	if (a == NULL)
 		return NULL;
 	br_text_at(a, "targetId", target, sizeof(target));
-	br_answer_free(a);
 	for (;;) {
 		tab = br_tab_find(b, target);
 		top = tab != NULL ? br_top(tab) : NULL;

@@ -228,8 +228,7 @@ copy_answer(const char *text, size_t len)
 		if (br_tape_parse(&a->tape, a->text, len, NULL) == 0)
 			return a;
 	}
-	free(a->text);
-	free(a);
+	br_answer_free(a);
 	return NULL;
 }
 
@@ -257,7 +256,7 @@ take_answer(struct br_asking *asking, const char *text, size_t len, const struct
 static void
 take_message(struct browser *b, const char *text, size_t len)
 {
-	struct br_tape t = {0};
+	HR_CLEAN(br_tape_done) struct br_tape t = {0};
 	struct hr_err err = {0};
 	uint32_t method;
 	HR_FREE char *name = NULL;
@@ -276,14 +275,12 @@ take_message(struct browser *b, const char *text, size_t len)
 			take_answer(a, text, len, &t);
 		else
 			br_told(b, id, &t, br_tape_at(&t, 0, "result"));
-		br_tape_done(&t);
 		return;
 	}
 	name = br_tape_strdup(&t, method);
 	session = br_tape_strdup(&t, br_tape_at(&t, 0, "sessionId"));
 	if (name != NULL)
 		br_event(b, session != NULL ? session : "", name, &t, br_tape_at(&t, 0, "params"));
-	br_tape_done(&t);
 }
 
 /* No more than the head of it is there, which has the number. */
@@ -458,19 +455,16 @@ br_call_on(struct browser *b, const char *session, const char *object, const cha
     const char *args)
 {
 	HR_BUF(code, 64u << 20);
-	struct br_answer *a;
 
 	hr_buf_addf(&code, "function(){return handrail.%s(this%s%s)}", function,
 	    args[0] != '\0' ? "," : "", args);
 	if (hr_buf_check(&code, &b->err) != 0)
-		a = NULL;
-	else
-		a = look_for_exception(
-		    b, br_ask(b, session, "Runtime.callFunctionOn",
-			   "{\"functionDeclaration\":$s,\"objectId\":$s,\"awaitPromise\":true,"
-			   "\"returnByValue\":true,\"objectGroup\":\"handrail\"}",
-			   hr_buf_str(&code), object));
-	return a;
+		return NULL;
+	return look_for_exception(
+	    b, br_ask(b, session, "Runtime.callFunctionOn",
+		   "{\"functionDeclaration\":$s,\"objectId\":$s,\"awaitPromise\":true,"
+		   "\"returnByValue\":true,\"objectGroup\":\"handrail\"}",
+		   hr_buf_str(&code), object));
 }
 
 uint32_t

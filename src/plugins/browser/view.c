@@ -51,7 +51,7 @@ static int
 prefix_of(struct browser *b, const char *target, const char *frame, struct hr_buf *ret)
 {
 	struct br_element in = {.object = ""}, owner;
-	struct br_answer *a;
+	HR_CLEAN(br_answer_clean) struct br_answer *a = NULL;
 	char content[BR_ID];
 	uint32_t v;
 	HR_FREE char *bid = NULL;
@@ -75,7 +75,6 @@ prefix_of(struct browser *b, const char *target, const char *frame, struct hr_bu
 	r = bid == NULL || br_tape_type(&a->tape, br_tape_at(&a->tape, v, "mute")) == BR_TAPE_TRUE;
 	if (bid != NULL)
 		hr_buf_adds(ret, bid);
-	br_answer_free(a);
 	return r;
 }
 
@@ -87,29 +86,26 @@ mark_frame(struct browser *b, const char *target, const char *frame)
 	struct br_frame *f;
 	HR_BUF(prefix, 4096);
 	HR_BUF(code, 65536);
-	struct br_answer *a = NULL;
+	HR_CLEAN(br_answer_clean) struct br_answer *a = NULL;
+	char session[BR_ID];
+	int64_t ours;
 	int r;
 
 	r = prefix_of(b, target, frame, &prefix);
 	tab = br_tab_find(b, target);
 	f = r == 0 && tab != NULL ? br_frame_of(tab, frame, &s) : NULL;
-	if (f != NULL && f->ours != 0) {
-		bool top = f == br_top(tab);
-		int64_t ours = f->ours;
-		char session[BR_ID];
-
-		memcpy(session, s->id, sizeof(session));
-		if (f->main != 0) /* comes before the marks, which are asked for behind it */
-			br_tell(b, session, "Runtime.evaluate",
-			    "{\"expression\":$s,\"contextId\":$d,\"timeout\":$d}", CLICKERS,
-			    f->main, (int64_t)CALL_MS);
-		br_json(&code, "handrail.mark($s,$d)", hr_buf_str(&prefix),
-		    (int64_t)(top ? MARK_MS : MARK_FRAME_MS));
-		a = br_eval(b, session, ours, hr_buf_str(&code), true);
-		r = a != NULL ? 0 : -1;
-		br_answer_free(a);
-	}
-	return r < 0 ? -1 : 0;
+	if (f == NULL || f->ours == 0)
+		return r < 0 ? -1 : 0;
+	ours = f->ours;
+	memcpy(session, s->id, sizeof(session));
+	br_json(&code, "handrail.mark($s,$d)", hr_buf_str(&prefix),
+	    (int64_t)(f == br_top(tab) ? MARK_MS : MARK_FRAME_MS));
+	if (f->main != 0) /* comes before the marks, which are asked for behind it */
+		br_tell(b, session, "Runtime.evaluate",
+		    "{\"expression\":$s,\"contextId\":$d,\"timeout\":$d}", CLICKERS, f->main,
+		    (int64_t)CALL_MS);
+	a = br_eval(b, session, ours, hr_buf_str(&code), true);
+	return a != NULL ? 0 : -1;
 }
 
 /* The ids of all frames of a tab, those above before those below. The caller frees. */
@@ -140,7 +136,7 @@ mark(struct browser *b, const char *target)
 {
 	struct br_tab *tab = br_tab_find(b, target);
 	size_t n = 0, i;
-	char(*ids)[BR_ID];
+	HR_FREE char(*ids)[BR_ID] = NULL;
 	int r = 0;
 
 	if (tab == NULL)
@@ -154,7 +150,6 @@ mark(struct browser *b, const char *target)
 		if (r != 0 && i > 0 && b->err.code == HR_E_PROTO)
 			r = 0;
 	}
-	free(ids);
 	return r;
 }
 
@@ -199,8 +194,7 @@ take_snapshot(struct browser *b, const char *session, struct br_view *v, bool ht
 	r = s != NULL ? br_snapshot_props(s, &v->props, &b->err) : -1;
 	if (r == 0 && html)
 		r = br_snapshot_html(s, &v->html, &b->err);
-	if (s != NULL)
-		br_snapshot_free(s);
+	br_snapshot_free(s);
 	return r;
 }
 
@@ -212,6 +206,7 @@ join_frames(struct browser *b, const char *session, struct br_view *v)
 	size_t i;
 
 	for (i = 0; (node = br_ax_iframe(v->ax, i)) != -1; i++) {
+		HR_CLEAN(br_answer_clean)
 		struct br_answer *a =
 		    br_ask(b, session, "DOM.describeNode", "{\"backendNodeId\":$d}", node);
 
@@ -219,7 +214,6 @@ join_frames(struct browser *b, const char *session, struct br_view *v)
 			return -1;
 		br_copy(&a->tape, br_tape_at(&a->tape, br_at(a, "node"), "frameId"), frame,
 		    sizeof(frame));
-		br_answer_free(a);
 		br_ax_join(v->ax, i, frame[0] != '\0' ? frame : NULL);
 	}
 	return 0;
@@ -265,6 +259,7 @@ take_trees(struct browser *b, const char *session, struct br_view *v)
 static int
 inner_frame(struct browser *b, const char *session, int64_t ours, char *frame)
 {
+	HR_CLEAN(br_answer_clean)
 	struct br_answer *a = br_eval(b, session, ours, "handrail.active()", false);
 	char object[BR_OBJECT];
 
@@ -272,7 +267,6 @@ inner_frame(struct browser *b, const char *session, int64_t ours, char *frame)
 		return -1;
 	br_copy(
 	    &a->tape, br_tape_at(&a->tape, br_at(a, "result"), "objectId"), object, sizeof(object));
-	br_answer_free(a);
 	frame[0] = '\0';
 	return object[0] != '\0' ? br_content_frame(b, session, object, frame) : 0;
 }
@@ -283,18 +277,19 @@ take_focus(struct browser *b, const char *target, struct br_view *v)
 	char frame[BR_ID], session[BR_ID];
 	struct br_session *s = NULL;
 	struct br_frame *f;
-	struct br_answer *a;
 	struct br_tab *tab;
 	uint32_t found;
 	int64_t ours;
 	bool inner = true;
-	char *bid;
 	int depth;
 
 	v->has_focus = true;
 	hr_buf_reset(&v->focused);
 	memcpy(frame, target, sizeof(frame));
 	for (depth = 0; depth < DEPTH_MAX && inner && frame[0] != '\0'; depth++) {
+		HR_CLEAN(br_answer_clean) struct br_answer *a = NULL;
+		HR_FREE char *bid = NULL;
+
 		tab = br_tab_find(b, target);
 		f = tab != NULL ? br_frame_of(tab, frame, &s) : NULL;
 		if (f == NULL || f->ours == 0)
@@ -305,18 +300,14 @@ take_focus(struct browser *b, const char *target, struct br_view *v)
 		if (a == NULL)
 			return -1;
 		found = br_value(a);
-		if (br_tape_type(&a->tape, found) != BR_TAPE_OBJECT) {
-			br_answer_free(a);
+		if (br_tape_type(&a->tape, found) != BR_TAPE_OBJECT)
 			return 0;
-		}
 		bid = br_tape_strdup(&a->tape, br_tape_at(&a->tape, found, "bid"));
 		inner =
 		    br_tape_type(&a->tape, br_tape_at(&a->tape, found, "frame")) == BR_TAPE_TRUE;
-		br_answer_free(a);
 		hr_buf_reset(&v->focused);
 		v->has_focus = bid != NULL;
 		hr_buf_adds(&v->focused, bid != NULL ? bid : "");
-		free(bid);
 		if (inner && inner_frame(b, session, ours, frame) != 0)
 			return -1;
 	}
@@ -336,7 +327,7 @@ begin_picture(struct browser *b, const char *session, struct br_asking *ret)
 static void
 end_picture(struct browser *b, struct br_asking *asking, struct br_view *v)
 {
-	struct br_answer *a;
+	HR_CLEAN(br_answer_clean) struct br_answer *a = NULL;
 	const char *p;
 	size_t len = 0;
 
@@ -345,7 +336,6 @@ end_picture(struct browser *b, struct br_asking *asking, struct br_view *v)
 	p = a != NULL ? br_tape_raw(&a->tape, br_at(a, "data"), &len) : NULL;
 	if (p == NULL || !hr_quote_unbase64(&v->png, p, len))
 		hr_buf_reset(&v->png);
-	br_answer_free(a);
 }
 
 static void
@@ -354,7 +344,6 @@ forget(struct br_view *v)
 	br_ax_free(v->ax);
 	v->ax = NULL;
 	br_props_done(&v->props);
-	br_props_init(&v->props);
 	hr_buf_reset(&v->html);
 }
 
@@ -364,12 +353,11 @@ ping(struct browser *b, const char *target)
 {
 	struct br_tab *tab = br_tab_find(b, target);
 	struct br_frame *top = tab != NULL ? br_top(tab) : NULL;
-	struct br_answer *a;
+	HR_CLEAN(br_answer_clean) struct br_answer *a = NULL;
 
 	if (top == NULL || top->ours == 0)
 		return hr_err_set(&b->err, HR_E_PROTO, "the page has no document yet");
 	a = br_eval(b, br_page(tab)->id, top->ours, "0", true);
-	br_answer_free(a);
 	return a != NULL ? 0 : -1;
 }
 

@@ -75,7 +75,7 @@ put_frame(struct hr_buf *b, int status, const struct hr_buf *body)
 void
 hr_answer_put_cell(struct hr_buf *b, const struct hr_cell_answer *a)
 {
-	struct json_object *images = image_list(a->cell);
+	HR_PUT struct json_object *images = image_list(a->cell);
 	const struct hr_obs_extra extras[] = {
 	    {.name = "code", .kind = HR_OBS_STR, .str = {a->code, a->code_len}},
 	    {.name = "image_urls", .kind = HR_OBS_JSON, .json = images}};
@@ -95,7 +95,6 @@ hr_answer_put_cell(struct hr_buf *b, const struct hr_cell_answer *a)
 		hr_answer_put_error(b, "The output of the cell is too large to be answered.");
 	else
 		put_frame(b, 200, &body);
-	json_object_put(images);
 }
 
 void

@@ -82,7 +82,6 @@ static int
 write_file(struct hr_kernel *k, struct hr_err *err)
 {
 	HR_BUF(b, 8192);
-	int r;
 
 	hr_buf_adds(&b, "{\"transport\":\"ipc\",\"ip\":");
 	(void)hr_json_put_str(&b, k->dir, strlen(k->dir), HR_JSON_REPLACE);
@@ -92,10 +91,7 @@ write_file(struct hr_kernel *k, struct hr_err *err)
 	    "\"hb_port\":%d,\"key\":\"%s\",\"signature_scheme\":\"hmac-sha256\","
 	    "\"kernel_name\":\"python3\"}",
 	    PORT_SHELL, PORT_IOPUB, PORT_STDIN, PORT_CONTROL, PORT_HEARTBEAT, k->wire.key);
-	r = hr_buf_check(&b, err);
-	if (r == 0)
-		r = hr_path_write(k->file, b.p, b.len, 0600, err);
-	return r;
+	return hr_buf_check(&b, err) == 0 ? hr_path_write(k->file, b.p, b.len, 0600, err) : -1;
 }
 
 static void *

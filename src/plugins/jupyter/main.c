@@ -58,7 +58,7 @@ int
 main(void)
 {
 	const char *dir = getenv("HANDRAIL_STATE_DIR"), *init = getenv("HANDRAIL_KERNEL_INIT");
-	char **env = kernel_environment();
+	HR_FREE char **env = kernel_environment();
 	struct hr_jupyter j;
 	struct hr_err err = {0};
 	sigset_t set;
@@ -85,6 +85,5 @@ main(void)
 	if (r != 0)
 		hr_log(HR_LOG_ERROR, "%s", err.msg);
 	hr_jupyter_done(&j);
-	free(env);
 	return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -203,7 +203,7 @@ hr_wire_receive(
     const struct hr_wire *w, void *sock, struct hr_wire_message *ret, struct hr_err *err)
 {
 	struct hr_wire_part parts[FRAMES_MAX];
-	struct frames f;
+	HR_CLEAN(frames_free) struct frames f = {.n = 0};
 	size_t i;
 	int r = frames_receive(&f, sock);
 
@@ -211,7 +211,6 @@ hr_wire_receive(
 		parts[i] = (struct hr_wire_part){zmq_msg_data(&f.v[i]), zmq_msg_size(&f.v[i])};
 	if (r != 0)
 		r = hr_wire_take(w, parts, r > 0 ? f.n : 0, ret, err) < 0 ? -1 : 1;
-	frames_free(&f);
 	return r;
 }
 

@@ -175,11 +175,12 @@ pending_find(struct mcp_child *c, struct json_object *id)
 static void
 answer_request(struct mcp_child *c, struct json_object *id, const char *method)
 {
-	struct json_object *answer,
-	    *what = strcmp(method, "ping") == 0 ? json_tokener_parse("{}")
-		    : strcmp(method, "roots/list") == 0
-			? json_tokener_parse("{\"roots\":[]}")
-			: json_tokener_parse("{\"code\":-32601,\"message\":\"Method not found\"}");
+	HR_PUT struct json_object *answer = NULL;
+	struct json_object *what =
+	    strcmp(method, "ping") == 0 ? json_tokener_parse("{}")
+	    : strcmp(method, "roots/list") == 0
+		? json_tokener_parse("{\"roots\":[]}")
+		: json_tokener_parse("{\"code\":-32601,\"message\":\"Method not found\"}");
 	const char *key = what != NULL && json_object_object_length(what) == 2 ? "error" : "result";
 	HR_FREE char *text = NULL;
 
@@ -190,7 +191,6 @@ answer_request(struct mcp_child *c, struct json_object *id, const char *method)
 		child_write(c, text);
 	else
 		hr_log(HR_LOG_ERROR, "out of memory: MCP server %s is not answered", c->name);
-	json_object_put(answer);
 }
 
 static void
@@ -433,7 +433,7 @@ static void
 send_initialize(struct mcp_child *c)
 {
 	const struct timeval limit = {.tv_sec = START_S};
-	struct json_object *params = json_tokener_parse(
+	HR_PUT struct json_object *params = json_tokener_parse(
 	    "{\"protocolVersion\":\"" PROTOCOL "\",\"capabilities\":{},"
 	    "\"clientInfo\":{\"name\":\"handrail\",\"version\":\"" PACKAGE_VERSION "\"}}");
 	struct mcp_pending *p;
@@ -441,7 +441,6 @@ send_initialize(struct mcp_child *c)
 	c->state = MCP_CHILD_STARTING;
 	(void)evtimer_add(c->timer, &limit);
 	p = mcp_child_request(c, "initialize", params, false, 0, initialized, c);
-	json_object_put(params);
 	if (p != NULL)
 		pending_send(p);
 }

@@ -187,7 +187,7 @@ on_message(struct evhttp_request *req, void *arg)
 	struct mcp_hub *hub = arg;
 	const char *query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(req)), *id;
 	struct mcp_session *s = NULL;
-	struct json_object *m;
+	HR_PUT struct json_object *m = NULL;
 	struct evkeyvalq q;
 
 	if (!hub->mounted) {
@@ -219,7 +219,6 @@ on_message(struct evhttp_request *req, void *arg)
 	}
 	send_plain(req, 202, "Accepted", "Accepted");
 	(void)mcp_rpc_message(s, m, NULL);
-	json_object_put(m);
 }
 
 /* ---- one path for all ---- */
@@ -254,7 +253,7 @@ static void
 shttp_post(struct mcp_hub *hub, struct evhttp_request *req)
 {
 	struct mcp_session *s;
-	struct json_object *m;
+	HR_PUT struct json_object *m = NULL;
 
 	if (!accepts(req, true)) {
 		send_detail(req, 406,
@@ -274,18 +273,16 @@ shttp_post(struct mcp_hub *hub, struct evhttp_request *req)
 	} else {
 		s = session_of(hub, req);
 	}
-	if (s != NULL) {
-		(void)evhttp_add_header(
-		    evhttp_request_get_output_headers(req), "mcp-session-id", s->id);
-		if (hr_json_text_or(m, "method", "")[0] == '\0' || mcp_rpc_id(m) == NULL) {
-			(void)mcp_rpc_message(s, m, NULL);
-			send_plain(req, 202, "Accepted", "");
-		} else {
-			start_stream(hub, req);
-			(void)mcp_rpc_message(s, m, req);
-		}
+	if (s == NULL)
+		return;
+	(void)evhttp_add_header(evhttp_request_get_output_headers(req), "mcp-session-id", s->id);
+	if (hr_json_text_or(m, "method", "")[0] == '\0' || mcp_rpc_id(m) == NULL) {
+		(void)mcp_rpc_message(s, m, NULL);
+		send_plain(req, 202, "Accepted", "");
+	} else {
+		start_stream(hub, req);
+		(void)mcp_rpc_message(s, m, req);
 	}
-	json_object_put(m);
 }
 
 static void

@@ -27,8 +27,7 @@ static struct json_object *
 prefixed(const char *server, const char *label, const char *value)
 {
 	const char *path = strstr(value, "://");
-	struct json_object *v = NULL;
-	char *text = NULL;
+	HR_FREE char *text = NULL;
 	int n;
 
 	if (strncmp(label, "uri", 3) != 0)
@@ -37,10 +36,7 @@ prefixed(const char *server, const char *label, const char *value)
 		n = asprintf(&text, "%.*s%s/%s", (int)(path + 3 - value), value, server, path + 3);
 	else
 		n = asprintf(&text, "%s", value);
-	if (n >= 0)
-		v = json_object_new_string(text);
-	free(n >= 0 ? text : NULL);
-	return v;
+	return n >= 0 ? json_object_new_string(text) : NULL;
 }
 
 /* An item may be null: what a server sent goes on to the client. */
@@ -55,17 +51,17 @@ list_add(struct json_object *list, struct json_object *item)
 static void
 list_finish(struct mcp_call *call)
 {
-	struct json_object *all = json_object_new_array();
+	struct json_object *all;
 	bool prefix = call->n > 1, whole = true;
 	size_t i, k;
 
 	/* one server's failure is the answer only if it is the only one */
 	if (call->n == 1 && call->parts[0].failure[0] != '\0') {
 		mcp_reply_error(call->session, call->reply, call->id, 0, call->parts[0].failure);
-		json_object_put(all);
 		mcp_call_free(call);
 		return;
 	}
+	all = json_object_new_array();
 	for (i = 0; i < call->n; i++) {
 		struct mcp_part *part = &call->parts[i];
 

@@ -235,12 +235,11 @@ owner(struct mcp_hub *hub, const struct mcp_method *method, const char *value,
 		return NULL;
 	len = strlen(best->name) + 1;
 	if (uri) {
-		char *text = NULL;
+		HR_FREE char *text = NULL;
 
 		if (asprintf(&text, "%.*s%s", (int)(from - value), value, from + len) < 0)
 			text = NULL;
 		*ret_value = text != NULL ? json_object_new_string(text) : NULL;
-		free(text);
 	} else {
 		*ret_value = json_object_new_string(from + len);
 	}
@@ -252,7 +251,8 @@ ask_one(struct mcp_session *s, struct evhttp_request *req, struct json_object *i
     const struct mcp_method *method, struct json_object *params)
 {
 	const char *value = hr_json_text_or(params, method->label, "");
-	struct json_object *mine = NULL, *rest = NULL, *meta;
+	struct json_object *rest = NULL, *meta;
+	HR_PUT struct json_object *mine = NULL;
 	struct mcp_child *c = owner(s->hub, method, value, &rest);
 	struct mcp_call *call;
 	bool whole;
@@ -277,18 +277,17 @@ ask_one(struct mcp_session *s, struct evhttp_request *req, struct json_object *i
 	else if (json_object_deep_copy(params, &mine, NULL) != 0)
 		mine = NULL;
 	whole = hr_json_set(mine, method->label, rest, NULL) == 0;
-	if (call != NULL) {
-		meta = hr_json_at(mine, "_meta");
-		call->token = json_object_get(hr_json_at(meta, "progressToken"));
-		call->parts[0].call = call;
-		call->parts[0].child = c;
-		if (whole)
-			call->parts[0].pending = mcp_child_request(c, method->name, mine,
-			    call->token != NULL, 0, answered, &call->parts[0]);
-		if (call->parts[0].pending == NULL)
-			answered(&call->parts[0], NULL, NULL, "out of memory");
-	}
-	json_object_put(mine);
+	if (call == NULL)
+		return;
+	meta = hr_json_at(mine, "_meta");
+	call->token = json_object_get(hr_json_at(meta, "progressToken"));
+	call->parts[0].call = call;
+	call->parts[0].child = c;
+	if (whole)
+		call->parts[0].pending = mcp_child_request(
+		    c, method->name, mine, call->token != NULL, 0, answered, &call->parts[0]);
+	if (call->parts[0].pending == NULL)
+		answered(&call->parts[0], NULL, NULL, "out of memory");
 }
 
 /* ---- what comes ---- */

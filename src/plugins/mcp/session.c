@@ -115,9 +115,9 @@ mcp_session_notify(struct mcp_session *s, struct json_object *message)
 void
 mcp_hub_notify(struct mcp_hub *hub, const char *method, struct json_object *params)
 {
-	struct json_object *m = hr_json_object(NULL, "jsonrpc", json_object_new_string("2.0"),
-	    "method", json_object_new_string(method), params != NULL ? "params" : NULL,
-	    json_object_get(params), NULL);
+	HR_PUT struct json_object *m = hr_json_object(NULL, "jsonrpc",
+	    json_object_new_string("2.0"), "method", json_object_new_string(method),
+	    params != NULL ? "params" : NULL, json_object_get(params), NULL);
 	struct mcp_session *s;
 
 	TAILQ_FOREACH(s, &hub->sessions, entry)
@@ -125,5 +125,4 @@ mcp_hub_notify(struct mcp_hub *hub, const char *method, struct json_object *para
 		if (s->initialized)
 			mcp_session_notify(s, m);
 	}
-	json_object_put(m);
 }

@@ -130,11 +130,14 @@ variable_fits(const char *p)
 static struct json_object *
 split_variables(const char *text)
 {
-	struct json_object *env = json_object_new_object(), *piece, *name;
+	struct json_object *env = json_object_new_object();
 	const char *end, *equals, *p;
 	bool fits = true;
 
 	for (; fits && *text != '\0'; text = *end == ',' ? end + 1 : end) {
+		HR_PUT struct json_object *piece = NULL;
+		HR_PUT struct json_object *name = NULL;
+
 		end = strchrnul(text, ',');
 		piece = stripped(text, (size_t)(end - text));
 		p = hr_json_text(piece);
@@ -144,11 +147,9 @@ split_variables(const char *text)
 			fits = name != NULL && variable_fits(hr_json_text(name)) &&
 			       hr_json_set(env, hr_json_text(name),
 				   json_object_new_string(equals + 1), NULL) == 0;
-			json_object_put(name);
 		} else {
 			fits = p != NULL && p[0] == '\0';
 		}
-		json_object_put(piece);
 	}
 	if (fits)
 		return env;
@@ -212,13 +213,12 @@ find_child(struct mcp_child_list *list, const char *name)
 static struct json_object *
 normal_list(struct json_object *servers)
 {
-	struct json_object *all = json_object_new_object(), *config;
+	struct json_object *all, *config;
 	size_t i;
 
-	if (!json_object_is_type(servers, json_type_array)) {
-		json_object_put(all);
+	if (!json_object_is_type(servers, json_type_array))
 		return NULL;
-	}
+	all = json_object_new_object();
 	for (i = 0; i < json_object_array_length(servers); i++) {
 		config = mcp_normal_config(json_object_array_get_idx(servers, i));
 		if (hr_json_set(all, hr_json_text_or(config, "name", ""), config, NULL) != 0) {
@@ -390,16 +390,14 @@ apply(struct mcp_update *u, const struct hr_act_request *req)
 	const struct timeval limit = {WAIT_MS / 1000, WAIT_MS % 1000 * 1000};
 	HR_PUT struct json_object *action = NULL;
 	HR_PUT struct json_object *configs = NULL;
-	struct hr_buf body;
+	HR_BUF(body, 200);
 
 	if (hr_json_decode(req->action.p, req->action.len, &action, NULL) == 0)
 		configs = normal_list(hr_json_at(hr_json_at(action, "args"), "servers"));
 	if (configs == NULL) {
-		hr_buf_init(&body, 200);
 		hr_buf_adds(&body,
 		    "{\"detail\":\"An unexpected error occurred. Please try again later.\"}");
 		send_answer(u, 500, &body);
-		hr_buf_done(&body);
 	} else {
 		u->applied = true;
 		replace(u->hub, configs);

@@ -74,22 +74,19 @@ static int
 write_settings(struct hr_err *err)
 {
 	const char *from = variable("HANDRAIL_VSCODE_SETTINGS", NULL);
-	char *dir = hr_path_join(
-		 variable("WORKSPACE_BASE", variable("HANDRAIL_WORKSPACE", ".")), ".vscode"),
-	     *path = dir != NULL ? hr_path_join(dir, "settings.json") : NULL;
+	HR_FREE char *dir = hr_path_join(
+	    variable("WORKSPACE_BASE", variable("HANDRAIL_WORKSPACE", ".")), ".vscode");
+	HR_FREE char *path = dir != NULL ? hr_path_join(dir, "settings.json") : NULL;
 	HR_BUF(b, SETTINGS_MAX);
-	int ok = -1;
 
 	if (path == NULL)
-		(void)hr_err_nomem(err);
-	else if (from == NULL)
-		(void)hr_err_set(err, HR_E_NOTFOUND, "HANDRAIL_VSCODE_SETTINGS is not set");
-	else if (hr_path_read(from, &b, err) == 0 && hr_path_mkdirs(dir, 0777, NULL, err) == 0 &&
-		 hr_path_write(path, hr_buf_str(&b), b.len, 0666, err) == 0)
-		ok = chmod(path, 0666) == 0 ? 0 : hr_err_sys(err, errno, "%s", path);
-	free(path);
-	free(dir);
-	return ok;
+		return hr_err_nomem(err);
+	if (from == NULL)
+		return hr_err_set(err, HR_E_NOTFOUND, "HANDRAIL_VSCODE_SETTINGS is not set");
+	if (hr_path_read(from, &b, err) != 0 || hr_path_mkdirs(dir, 0777, NULL, err) != 0 ||
+	    hr_path_write(path, hr_buf_str(&b), b.len, 0666, err) != 0)
+		return -1;
+	return chmod(path, 0666) == 0 ? 0 : hr_err_sys(err, errno, "%s", path);
 }
 
 static bool
