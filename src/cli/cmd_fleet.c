@@ -48,14 +48,14 @@ call(struct cli *c, const char *method, const char *path, struct json_object *bo
     void (*show)(struct hr_buf *b, struct json_object *o))
 {
 	HR_CLEAN(hr_rest_clean) struct hr_rest *rest = service(c);
-	HR_PUT struct json_object *taken = body;
+	HR_PUT struct json_object *sent = body;
 	HR_PUT struct json_object *o = NULL;
 	struct hr_err err = {0};
 	HR_BUF(b, 64u << 20);
 
 	if (rest == NULL)
 		return CLI_USAGE;
-	if (hr_rest_send(rest, method, path, body, &o, &err) != 0)
+	if (hr_rest_send(rest, method, path, sent, &o, &err) != 0)
 		return cli_fail(&err);
 	if (c->json) {
 		(void)hr_json_put(&b, o);
