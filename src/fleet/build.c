@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
@@ -123,7 +124,7 @@ is_lost(const struct hr_err *why)
 static int
 load(struct hr_fleet_builds *b, struct hr_err *err)
 {
-	DIR *dir = opendir(b->dir);
+	HR_CLOSEDIR DIR *dir = opendir(b->dir);
 	struct hr_err why;
 	struct dirent *e;
 	struct hr_build *one;
@@ -143,7 +144,6 @@ load(struct hr_fleet_builds *b, struct hr_err *err)
 		else
 			hr_log(HR_LOG_ERROR, "build %s: it is left alone: %s", e->d_name, why.msg);
 	}
-	(void)closedir(dir);
 	return 0;
 }
 

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "fleet/engine.h"
@@ -76,7 +77,7 @@ is_left(int dirfd, const char *name)
 static int
 tidy_workspaces(const char *work, int records, struct hr_err *err)
 {
-	DIR *dir = work != NULL ? opendir(work) : NULL;
+	HR_CLOSEDIR DIR *dir = work != NULL ? opendir(work) : NULL;
 	struct dirent *e;
 	int r = 0;
 
@@ -84,15 +85,13 @@ tidy_workspaces(const char *work, int records, struct hr_err *err)
 		if (strspn(e->d_name, "0123456789abcdef") == HR_FLEET_ID - 1 &&
 		    !has_record(records, e->d_name))
 			r = hr_local_remove_workspace(work, e->d_name, err);
-	if (dir != NULL)
-		(void)closedir(dir);
 	return r;
 }
 
 int
 hr_local_tidy(const char *records, const char *work, struct hr_err *err)
 {
-	DIR *dir = opendir(records);
+	HR_CLOSEDIR DIR *dir = opendir(records);
 	struct dirent *e;
 	int r = 0;
 
@@ -104,6 +103,5 @@ hr_local_tidy(const char *records, const char *work, struct hr_err *err)
 			r = hr_err_sys(err, errno, "remove %s/%s", records, e->d_name);
 	if (r == 0)
 		r = tidy_workspaces(work, dirfd(dir), err);
-	(void)closedir(dir);
 	return r;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/dir.h"
 #include "base/path.h"
 #include "git/git_int.h"
 #include "proto/json.h"
@@ -266,7 +267,7 @@ changes_of(struct changes *c, const char *repo, const char *prefix, const char *
 static void
 repositories(const char *directory, struct hr_buf *names)
 {
-	DIR *d = opendir(directory);
+	HR_CLOSEDIR DIR *d = opendir(directory);
 	struct dirent *e;
 	struct stat st;
 	HR_BUF(path, PATH_MAX);
@@ -280,7 +281,6 @@ repositories(const char *directory, struct hr_buf *names)
 		    fstatat(dirfd(d), path.p, &st, AT_SYMLINK_NOFOLLOW) == 0)
 			hr_buf_add(names, e->d_name, strlen(e->d_name) + 1);
 	}
-	(void)closedir(d); /* only read from */
 }
 
 /* Drops what lies in a repository of its own; as in the original the name alone decides, so that

@@ -117,7 +117,7 @@ merge_entry(struct level *l, const char *name)
 static int
 merge_level(struct level *l)
 {
-	DIR *d = hr_dir_take(openat(l->stage, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	HR_CLOSEDIR DIR *d = hr_dir_take(openat(l->stage, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	struct dirent *e;
 	int r = 0;
 
@@ -129,7 +129,6 @@ merge_level(struct level *l)
 		r = merge_entry(l, e->d_name);
 	if (r == 0 && errno != 0)
 		r = fail(l, "", errno);
-	(void)closedir(d); /* only read from */
 	return r;
 }
 

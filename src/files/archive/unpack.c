@@ -112,7 +112,7 @@ static void
 stage_sweep(const struct unpack *u)
 {
 	static const char prefix[] = HR_SPOOL_PREFIX STAGE_KIND "-";
-	DIR *d = hr_dir_take(openat(u->root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	HR_CLOSEDIR DIR *d = hr_dir_take(openat(u->root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	struct dirent *e;
 	int old;
 
@@ -126,7 +126,6 @@ stage_sweep(const struct unpack *u)
 			stage_remove(u, e->d_name);
 		hr_fd_close(&old);
 	}
-	(void)closedir(d);
 }
 
 static int

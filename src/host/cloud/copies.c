@@ -61,7 +61,7 @@ send_file(struct sending *s, const char *from, const char *to, struct hr_err *er
 static int
 send_tree(struct sending *s, const char *from, const char *to, int depth, struct hr_err *err)
 {
-	DIR *dir = depth < 100 ? opendir(from) : NULL;
+	HR_CLOSEDIR DIR *dir = depth < 100 ? opendir(from) : NULL;
 	struct dirent *e;
 	struct stat st;
 	bool any = false;
@@ -87,7 +87,6 @@ send_tree(struct sending *s, const char *from, const char *to, int depth, struct
 		r = hr_err_sys(err, errno, "read %s", from);
 	if (r == 0 && !any)
 		add_name(&s->empty, to);
-	(void)closedir(dir);
 	return r;
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/pid.h"
 #include "base/spawn.h"
@@ -78,7 +79,7 @@ is_child(pid_t pid, pid_t of)
 static size_t
 watch_children(pid_t of, int fds[CHILDREN_MAX])
 {
-	DIR *d = opendir("/proc");
+	HR_CLOSEDIR DIR *d = opendir("/proc");
 	const struct dirent *e;
 	size_t n = 0;
 	char *end;
@@ -94,8 +95,6 @@ watch_children(pid_t of, int fds[CHILDREN_MAX])
 		else
 			hr_fd_close(&fds[n]);
 	}
-	if (d != NULL)
-		(void)closedir(d);
 	return n;
 }
 

@@ -120,7 +120,7 @@ copy_entry(const char *from, const char *to, const char *name, int depth, struct
 static int
 copy_tree(const char *from, const char *to, int depth, struct hr_err *err)
 {
-	DIR *dir = depth > DEPTH_MAX ? NULL : opendir(from);
+	HR_CLOSEDIR DIR *dir = depth > DEPTH_MAX ? NULL : opendir(from);
 	struct hr_err e = {0};
 	struct dirent *entry;
 	int r = 0;
@@ -133,7 +133,6 @@ copy_tree(const char *from, const char *to, int depth, struct hr_err *err)
 		r = copy_entry(from, to, entry->d_name, depth, err);
 	if (r == 0 && errno != 0)
 		r = failed(err, errno, from);
-	(void)closedir(dir);
 	return r;
 }
 
@@ -245,7 +244,7 @@ put_name(struct hr_buf *b, const char *path)
 static int
 put_names(struct hr_buf *b, const char *place, struct hr_err *err)
 {
-	DIR *dir = opendir(place);
+	HR_CLOSEDIR DIR *dir = opendir(place);
 	struct dirent *e;
 	int r = 0;
 
@@ -261,7 +260,6 @@ put_names(struct hr_buf *b, const char *place, struct hr_err *err)
 	}
 	if (r == 0 && errno != 0)
 		r = hr_err_sys(err, errno, "list %s", place);
-	(void)closedir(dir);
 	return r;
 }
 

@@ -237,7 +237,7 @@ is_ours(const char *name, const char *sid)
 static int
 remove_workspaces(struct hr_direct *c, struct hr_err *err)
 {
-	DIR *dir = opendir(temporary(c));
+	HR_CLOSEDIR DIR *dir = opendir(temporary(c));
 	struct hr_err e = {0};
 	struct dirent *entry;
 	struct stat st;
@@ -260,7 +260,6 @@ remove_workspaces(struct hr_direct *c, struct hr_err *err)
 	}
 	if (r == 0 && errno != 0)
 		r = hr_err_sys(err, errno, "read %s", temporary(c));
-	(void)closedir(dir);
 	return r;
 }
 

@@ -333,7 +333,7 @@ get_directory(struct hr_sandbox *s, const char *path, const char *to, struct hr_
 static int
 take_out(const char *dir, const char *to, struct hr_err *err)
 {
-	DIR *d = opendir(dir);
+	HR_CLOSEDIR DIR *d = opendir(dir);
 	const struct dirent *e = d != NULL ? hr_dir_next(d) : NULL;
 	HR_FREE char *from = e != NULL ? hr_path_join(dir, e->d_name) : NULL;
 	struct stat st;
@@ -349,8 +349,6 @@ take_out(const char *dir, const char *to, struct hr_err *err)
 		    err, HR_E_PROTO, "the sandbox sent something else than that file alone");
 	else if (rename(from, to) != 0)
 		r = hr_err_sys(err, errno, "rename to %s", to);
-	if (d != NULL)
-		(void)closedir(d);
 	return r;
 }
 
