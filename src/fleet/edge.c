@@ -49,10 +49,8 @@ fill(struct hr_buf *out, const struct hr_fleet_edge *e, const char *name,
 	if (hr_text_setf(&path, err, "%s/%s", e->data_dir, name) != 0 ||
 	    hr_path_read(path, &text, err) != 0)
 		return -1;
-	if (hr_template_fill(out, hr_buf_str(&text), text.len, places, n, err) != 0) {
-		hr_err_prefix(err, "%s", name);
-		return -1;
-	}
+	if (hr_template_fill(out, hr_buf_str(&text), text.len, places, n, err) != 0)
+		return hr_err_prefix(err, "%s", name);
 	return 0;
 }
 

@@ -374,11 +374,10 @@ no_pod(const struct waiting *x, const struct owner *w, struct hr_err *err)
 		return hr_err_set(
 		    err, HR_E_DISCONNECTED, "Sandbox %s is gone: somebody deleted it", name);
 	hr_quote_text(&b, w->why, strlen(w->why));
-	(void)hr_err_set(err, HR_E_DISCONNECTED, "Sandbox %s has no pod: %.600s", name,
+	return hr_err_set(err, HR_E_DISCONNECTED, "Sandbox %s has no pod: %.600s", name,
 	    b.len > 0
 		? hr_buf_str(&b)
 		: "nobody has made one in 30 seconds; does the controller of agent-sandbox run?");
-	return -1;
 }
 
 /* Until there is one. Why there is none says the Sandbox. */

@@ -491,10 +491,8 @@ hr_child_start(struct hr_child *c, struct hr_err *err)
 	}
 	if (c->pid > 0)
 		return 0;
-	if (spawn(c, err) != 0) {
-		hr_err_prefix(err, "back-end %s", c->name);
-		return -1;
-	}
+	if (spawn(c, err) != 0)
+		return hr_err_prefix(err, "back-end %s", c->name);
 	if (greet(c, &mine) == 0)
 		return 0;
 	(void)reap(c);

@@ -173,8 +173,7 @@ hr_child_start(struct hr_child *c, const struct hr_spawn *what, int oom, struct 
 	hr_fd_close(&p[1]);
 	if (c->pid == 0) {
 		child_log_close(c);
-		hr_err_prefix(err, "%s", c->name);
-		return -1;
+		return hr_err_prefix(err, "%s", c->name);
 	}
 	oom_score_write(c->pid, c->kids->oom_base + oom);
 	c->since_ms = hr_now_ms();

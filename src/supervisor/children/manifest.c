@@ -200,8 +200,8 @@ take_word(int *ret, const char *key, const char *const *words, size_t n, struct 
 		}
 	for (i = 0; i < n; i++)
 		hr_buf_addf(&b, "%s%s", i > 0 ? ", " : "", words[i]);
-	(void)hr_err_set(err, HR_E_INVAL, "%s: \"%.64s\" is none of %s", key, text, hr_buf_str(&b));
-	return -1;
+	return hr_err_set(
+	    err, HR_E_INVAL, "%s: \"%.64s\" is none of %s", key, text, hr_buf_str(&b));
 }
 
 static int

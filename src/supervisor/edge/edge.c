@@ -39,8 +39,7 @@ put_value(
 		return 0;
 	if (hr_template_fill(b, line, strlen(line), &place, 1, err) == 0)
 		return 0;
-	hr_err_prefix(err, "%s", key);
-	return -1;
+	return hr_err_prefix(err, "%s", key);
 }
 
 static int

@@ -30,10 +30,8 @@ hr_settings_environment(
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		v = get(names[i].name);
-		if (v != NULL && hr_settings_set(c, names[i].key, v, err) < 0) {
-			hr_err_prefix(err, "environment variable %s", names[i].name);
-			return -1;
-		}
+		if (v != NULL && hr_settings_set(c, names[i].key, v, err) < 0)
+			return hr_err_prefix(err, "environment variable %s", names[i].name);
 	}
 	/* as the contract: whatever is not in the list of truths is false */
 	v = get("SU_TO_USER");
