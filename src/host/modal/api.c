@@ -41,7 +41,7 @@ hr_modal_open(struct hr_cloud *c, struct hr_err *err)
 void
 hr_modal_done(struct hr_cloud *c)
 {
-	HR_FREE struct hr_modal *m = c->own;
+	struct hr_modal *m = c->own;
 
 	if (m == NULL)
 		return;
@@ -50,6 +50,7 @@ hr_modal_done(struct hr_cloud *c)
 	free(m->app_id);
 	free(m->auth);
 	free(m->task);
+	free(m);
 	c->own = NULL;
 }
 
