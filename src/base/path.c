@@ -72,14 +72,14 @@ hr_path_leads_out(const char *path)
 char *
 hr_path_absolute(const char *path, struct hr_err *err)
 {
-	HR_FREE char *cwd = path[0] == '/' ? strdup("/") : getcwd(NULL, 0);
+	HR_FREE char *cwd = NULL;
 	char *joined;
 
-	if (cwd == NULL) {
+	if (path[0] != '/' && (cwd = getcwd(NULL, 0)) == NULL) {
 		(void)hr_err_sys(err, errno, "current directory");
 		return NULL;
 	}
-	joined = hr_path_join(cwd, path);
+	joined = hr_path_join(cwd != NULL ? cwd : "", path);
 	return joined != NULL ? joined : hr_err_null(err);
 }
 

@@ -409,6 +409,10 @@ START_TEST(what_is_a_change)
 	ck_assert(changes("\033[?1049l"));
 	ck_assert(changes("\033[2J\033[3J"));
 	ck_assert(!changes("\033[2J\033[3J"));
+	/* a row that is empty and not yet looked at when the other screen comes */
+	hr_term_reset(t);
+	feed("\033[41m\033[X\033[?1049h");
+	ck_assert(changes("\033[?1049lhello"));
 }
 END_TEST
 
