@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* done is called with the variable's address: one of our _done functions, or hr_fd_close. It may be
- * called on what was never filled, so the variable has a value from the beginning. */
+/* done is called with the variable's address: one of our _done functions, or hr_fd_close. The
+ * variable has a value, or is initialised, before anything may leave the block. */
 #define HR_CLEAN(done) __attribute__((cleanup(done)))
 
 /* free(): what was asked for from the heap; NULL at the beginning */

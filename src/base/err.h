@@ -25,7 +25,7 @@ int hr_err_from(struct hr_err *err, enum hr_errc code, const struct hr_err *e);
 /* *err (which may be NULL) becomes *e. Returns -1. */
 int hr_err_pass(struct hr_err *err, const struct hr_err *e);
 
-/* Puts "prefix: " before the message. NULL or an empty error: nothing. */
+/* Puts "prefix: " before the message; NULL or an empty error stays as it is. -1. */
 int hr_err_prefix(struct hr_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* A programmer's error: stops the process, in release builds as well. Never on a peer's input. */
