@@ -28,7 +28,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import dockerhost, process  # noqa: E402
 from lib.fleet import Fleet  # noqa: E402
 from lib.host import PATIENCE  # noqa: E402
-from lib.tap import Tap, equal, skip_all  # noqa: E402
+from lib.tap import Skip, Tap, equal, skip_all  # noqa: E402
 
 IMAGE, LOCAL = dockerhost.IMAGE, False
 
@@ -81,6 +81,11 @@ def run(c, command, exit_code=0):
     return o.content
 
 
+def need_pause():
+    if LOCAL:
+        raise Skip("the kind local cannot be paused: run it with an Engine, without --local")
+
+
 def conversation():
     """Starts, runs, reads, writes, edits, moves files, and stops."""
     from openhands.events.action import FileEditAction, FileReadAction, FileWriteAction
@@ -116,6 +121,7 @@ def conversation():
 
 def pause_and_attach():
     """A close that pauses; the next client resumes it, one attaches to that, and a request alone wakes it as well."""
+    need_pause()
     with Service("--set", "sandbox.docker_pause_mode=freeze", "--domain", "dom.example") as f:
         a = f.connect("two", keep_runtime_alive=True)
         run(a, "cd /tmp; B=8")
@@ -154,6 +160,7 @@ class Said(logging.Handler):
 def a_resume_that_takes_long():
     """The edge answers 503 after its 30 seconds; the client asks for a resume, waits, and sends the request again. One
     that has started it would wait for itself: it sets the environment anew while its action holds the semaphore."""
+    need_pause()
     said, stopped = Said(), threading.Event()
     with Service() as f:
         f.up("three", image=IMAGE)
