@@ -3,7 +3,10 @@
 
 #include "fleet/engine.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/path.h"
 #include "base/trust.h"
@@ -15,13 +18,18 @@ static const struct hr_fleet_backing *const backings[] = {
 #endif
 };
 
-/* What lies there is believed and holds keys, so that only the user may look at it. */
 int
 hr_fleet_directory(const char *dir, struct hr_err *err)
 {
-	if (hr_path_mkdirs(dir, 0700, NULL, err) != 0)
+	struct stat st;
+
+	if (hr_path_mkdirs(dir, 0700, NULL, err) != 0 || hr_trust_directory(dir, err) != 0)
 		return -1;
-	return hr_trust_directory(dir, err);
+	/* one that another program made, or a version of this one that let nginx through it */
+	if (stat(dir, &st) != 0 ||
+	    ((st.st_mode & 077) != 0 && st.st_uid == geteuid() && chmod(dir, 0700) != 0))
+		return hr_err_sys(err, errno, "%s", dir);
+	return 0;
 }
 
 const struct hr_fleet_backing *

@@ -53,26 +53,6 @@ found(void *arg, bool ok, const char *what, const char *text)
 
 /* ---- what is kept ---- */
 
-/* Root's nginx has workers of another user, who go through all of it. */
-static bool
-enterable(struct hr_fleet_exam *x, const char *dir)
-{
-	char *slash;
-	HR_FREE char *path = strdup(dir);
-	struct stat st;
-	bool ok = true;
-
-	while (ok && path != NULL && (slash = strrchr(path, '/')) != NULL && slash > path) {
-		*slash = '\0';
-		if (stat(path, &st) == 0 && (st.st_mode & S_IXOTH) == 0) {
-			SAY(x, false, "state directory",
-			    "workers of nginx cannot enter %s; chmod o+x %s", path, path);
-			ok = false;
-		}
-	}
-	return ok;
-}
-
 /* true: what is in it may be looked at. */
 static bool
 state_directory(struct hr_fleet_exam *x)
@@ -91,8 +71,7 @@ state_directory(struct hr_fleet_exam *x)
 		    e.msg[0] != '\0' ? e.msg : "it cannot be written", (long)geteuid(), dir, dir);
 		return false;
 	}
-	if (geteuid() != 0 || enterable(x, dir))
-		SAY(x, true, "state directory", "%s", dir);
+	SAY(x, true, "state directory", "%s", dir);
 	return true;
 }
 
@@ -236,6 +215,7 @@ try_nginx(struct hr_fleet_exam *x)
 		return;
 	}
 	edge.run_dir = dir;
+	edge.socket_dir = dir;
 	(void)snprintf(conf, sizeof(conf), "%s/nginx.conf", dir);
 	if (hr_fleet_edge_compose(&b, "all", &edge, &e) == 0 &&
 	    hr_path_write(conf, b.p, b.len, 0600, &e) == 0)

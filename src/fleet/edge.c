@@ -15,19 +15,23 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/path.h"
 #include "base/spawn.h"
 #include "base/template.h"
 #include "base/text.h"
 #include "base/strv.h"
+#include "fleet/store.h"
 
 #define TEXT_MAX (1u << 20)
 #define FILES_MOST 8500 /* of an nginx worker: worker_connections, twice */
 #define LISTEN_FD 3
 #define BACKLOG 4096
+#define SOCKET_DIRS "/run/handrail-fleet"
 #define MORE_S 30 /* than the service lets anybody wait */
 
 static int
@@ -35,11 +39,11 @@ fill(struct hr_buf *out, const struct hr_fleet_edge *e, const char *name,
     const struct hr_place *more, size_t nmore, struct hr_err *err)
 {
 	struct hr_place places[12] = {{"run_dir", e->run_dir, false}, {"listen", e->listen, false},
-	    {"fastcgi_timeout", NULL, false}};
+	    {"fastcgi_timeout", NULL, false}, {"socket_dir", e->socket_dir, false}};
 	char seconds[16];
 	HR_BUF(text, TEXT_MAX);
 	HR_FREE char *path = NULL;
-	size_t n = 3;
+	size_t n = 4;
 	size_t i;
 
 	(void)snprintf(seconds, sizeof(seconds), "%u", e->patience_s + MORE_S);
@@ -239,6 +243,53 @@ hr_fleet_edge_listen(const char *at, const char *option, struct hr_err *err)
 	}
 	freeaddrinfo(a);
 	return fd;
+}
+
+int
+hr_fleet_edge_socket_dir(const char *state_dir, char **ret, struct hr_err *err)
+{
+	unsigned char sum[HR_FLEET_KEY_SUM];
+	HR_FREE char *real = realpath(state_dir, NULL);
+	struct stat st;
+
+	/* also where another account asks, for an nginx that is there */
+	if (real != NULL && stat(real, &st) == 0 ? st.st_uid != 0 : geteuid() != 0)
+		return hr_text_setf(ret, err, "%s/run", state_dir);
+	hr_fleet_key_sum(real != NULL ? real : state_dir, sum);
+	return hr_text_setf(ret, err, SOCKET_DIRS "/%02x%02x%02x%02x%02x%02x", sum[0], sum[1],
+	    sum[2], sum[3], sum[4], sum[5]);
+}
+
+int
+hr_fleet_edge_make_dirs(const struct hr_fleet_edge *e, struct hr_err *err)
+{
+	HR_FREE char *link = NULL;
+	HR_FREE char *sock = NULL;
+
+	if (hr_path_mkdirs(e->run_dir, 0700, NULL, err) != 0)
+		return -1;
+	if (strcmp(e->run_dir, e->socket_dir) == 0)
+		return 0;
+	if (hr_text_setf(&link, err, "%s/fleet.sock", e->run_dir) != 0 ||
+	    hr_text_setf(&sock, err, "%s/fleet.sock", e->socket_dir) != 0 ||
+	    hr_path_mkdirs(e->socket_dir, 0711, NULL, err) != 0)
+		return -1;
+	/* whatever the umask took away */
+	if (chmod(SOCKET_DIRS, 0711) != 0 || chmod(e->socket_dir, 0711) != 0)
+		return hr_err_sys(err, errno, "%s", e->socket_dir);
+	/* so that people find the socket */
+	if ((unlink(link) != 0 && errno != ENOENT) || symlink(sock, link) != 0)
+		return hr_err_sys(err, errno, "%s", link);
+	return 0;
+}
+
+void
+hr_fleet_edge_remove_dirs(const struct hr_fleet_edge *e)
+{
+	struct hr_err err = {0};
+
+	if (strcmp(e->run_dir, e->socket_dir) != 0 && hr_path_remove(e->socket_dir, &err) != 0)
+		hr_log(HR_LOG_WARNING, "%s", err.msg);
 }
 
 /* The text of run/nginx.conf, and its path, which the caller frees. */

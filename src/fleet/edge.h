@@ -8,14 +8,24 @@
 #include "base/err.h"
 
 struct hr_fleet_edge {
-	const char *data_dir; /* of the templates */
-	const char *run_dir;
-	const char *listen;  /* "127.0.0.1:8000" */
-	const char *domain;  /* NULL: none */
-	const char *console; /* "127.0.0.1:8001"; NULL: there is none */
-	const char *user;    /* of nginx's workers, where we are root */
+	const char *data_dir;   /* of the templates */
+	const char *run_dir;    /* this account's alone: the configuration, the lock */
+	const char *socket_dir; /* nginx's workers enter it; for root another one than run_dir */
+	const char *listen;     /* "127.0.0.1:8000" */
+	const char *domain;     /* NULL: none */
+	const char *console;    /* "127.0.0.1:8001"; NULL: there is none */
+	const char *user;       /* of nginx's workers, where we are root */
 	unsigned patience_s;
 };
+
+/* Workers of root's nginx are another account's, and the state directory, which holds secrets, lets
+ * no other account through: so root's socket lies below /run, by a name that follows from
+ * state_dir. */
+int hr_fleet_edge_socket_dir(const char *state_dir, char **ret, struct hr_err *err);
+/* Makes run_dir and socket_dir; the caller has the store. */
+int hr_fleet_edge_make_dirs(const struct hr_fleet_edge *e, struct hr_err *err);
+/* Removes socket_dir at the end of the service, unless it lies in the state directory. */
+void hr_fleet_edge_remove_dirs(const struct hr_fleet_edge *e);
 
 /* part: "http", "server" (what goes into those of an nginx that is there), "routes" (into a server
  * { } of its for *.DOMAIN), "wildcard" (such a server { }, without TLS), "console" (into another

@@ -78,7 +78,8 @@ struct hr_fleet_backing {
 	int (*call)(const struct hr_fleet_options *o, const char *what, const char *id);
 };
 
-/* A directory of ours: made where it is missing, refused where others may write to it. */
+/* Makes a directory for secrets where it is missing, with mode 0700, and gives one that exists that
+ * mode. Refuses a directory that others may write to. */
 int hr_fleet_directory(const char *dir, struct hr_err *err);
 
 /* By its name; NULL: there is none of it. */

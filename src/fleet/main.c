@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/spawn.h"
+#include "base/text.h"
 #include "fleet/api.h"
 #include "fleet/doctor.h"
 #include "fleet/edge.h"
@@ -300,18 +301,15 @@ serve(struct hr_fleetd_options *o)
 {
 	static struct hr_fleet fleet; /* of threads that end with the process */
 	static struct running at;
-	const char *run = o->edge.run_dir;
-	char *sock = NULL;
+	HR_FREE char *sock = NULL;
 	struct hr_err err = {0};
 	const struct hr_fleet_engine *engine;
 	struct hr_store *store;
 	void *self;
+	int r;
 
-	if (asprintf(&sock, "%s/fleet.sock", run) < 0) {
-		(void)hr_err_nomem(&err);
-		return fail(&err);
-	}
-	if (hr_fleet_upgrade_begin(&at.upgrade, o->of_engine.argv, &err) != 0)
+	if (hr_text_setf(&sock, &err, "%s/fleet.sock", o->edge.socket_dir) != 0 ||
+	    hr_fleet_upgrade_begin(&at.upgrade, o->of_engine.argv, &err) != 0)
 		return fail(&err);
 	at.o = o;
 	at.fleet = &fleet;
@@ -321,16 +319,12 @@ serve(struct hr_fleetd_options *o)
 	hr_handover_done(&at.upgrade.handed);
 	at.terminal = has_terminal();
 	at.signals = block_signals(&err);
-	if (at.signals < 0 || hr_fleet_directory(o->of_engine.dir, &err) != 0 ||
-	    hr_path_mkdirs(run, 0755, NULL, &err) != 0)
+	if (at.signals < 0 || hr_fleet_directory(o->of_engine.dir, &err) != 0)
 		return fail(&err);
-	if (geteuid() == 0 && chmod(o->of_engine.dir, 0711) != 0) {
-		(void)hr_err_sys(&err, errno, "%s", o->of_engine.dir);
-		return fail(&err);
-	}
 	o->edge.patience_s = o->set.patience_s;
 	store = o->backing->open_store(&o->of_engine, false, &err);
-	if (store == NULL || o->backing->open_engine(&o->of_engine, &engine, &self, &err) != 0 ||
+	if (store == NULL || hr_fleet_edge_make_dirs(&o->edge, &err) != 0 ||
+	    o->backing->open_engine(&o->of_engine, &engine, &self, &err) != 0 ||
 	    hr_fleet_init(&fleet, &o->set, store, engine, self, &err) != 0)
 		return fail(&err);
 	o->api.fleet = &fleet;
@@ -350,7 +344,6 @@ serve(struct hr_fleetd_options *o)
 		return fail(&err);
 	if (at.requests < 0)
 		at.requests = hr_fleet_listen(sock, socket_group(o), &err);
-	free(sock);
 	at.server = at.requests >= 0 ? hr_fleet_serve(&o->api, at.requests, THREADS, &err) : NULL;
 	if (at.server == NULL)
 		return fail(&err);
@@ -359,7 +352,9 @@ serve(struct hr_fleetd_options *o)
 		    o->no_nginx ? o->edge.run_dir : o->edge.listen);
 		hr_notify_send(&at.upgrade.notify, "READY=1\n");
 	}
-	return look_after(&at);
+	r = look_after(&at);
+	hr_fleet_edge_remove_dirs(&o->edge);
+	return r;
 }
 
 /* The doctor looks at what the engine is made for. */
@@ -414,6 +409,7 @@ main(int argc, char **argv)
 	struct hr_err err = {0};
 	const char *wrong;
 	HR_FREE char *run = NULL;
+	HR_FREE char *sockets = NULL;
 	int r;
 
 	o.config = hr_config_new(&err);
@@ -438,9 +434,11 @@ main(int argc, char **argv)
 		(void)fprintf(stderr, "handrail-fleetd: %s\n", wrong);
 		r = 2;
 	}
-	if (r < 0 && asprintf(&run, "%s/run", o.of_engine.dir) < 0)
-		return 1;
+	if (r < 0 && (hr_text_setf(&run, &err, "%s/run", o.of_engine.dir) != 0 ||
+			 hr_fleet_edge_socket_dir(o.of_engine.dir, &sockets, &err) != 0))
+		r = fail(&err);
 	o.edge.run_dir = run;
+	o.edge.socket_dir = sockets;
 	if (r < 0)
 		r = do_it(&o, argv[argc - 1]);
 	hr_config_free(o.config);

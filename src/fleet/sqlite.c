@@ -11,10 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/text.h"
 
 #define EVENTS_KEPT 20000
 
@@ -229,6 +231,29 @@ open_db(struct hr_sqlite *s, const char *path, int flags, struct hr_err *err)
 		   : failed(s, err);
 }
 
+/* The file holds the keys of all sandboxes, and SQLite would make it by the umask; its log and its
+ * index take their modes from it. Those of an earlier start are repaired. */
+static int
+make_private(const char *path, bool make, struct hr_err *err)
+{
+	static const char *const suffixes[] = {"", "-wal", "-shm"};
+	size_t i;
+
+	for (i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
+		HR_FREE char *name = NULL;
+		HR_CLOSE int fd = -1;
+
+		if (hr_text_setf(&name, err, "%s%s", path, suffixes[i]) != 0)
+			return -1;
+		fd = open(name,
+		    O_RDWR | (make && i == 0 ? O_CREAT : 0) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+		    0600);
+		if (fd < 0 ? errno != ENOENT || i == 0 : fchmod(fd, 0600) != 0)
+			return hr_err_sys(err, errno, "%s", name);
+	}
+	return 0;
+}
+
 static int
 open_file(struct hr_sqlite *s, const char *dir, const char *path, const char *lock, bool make,
     struct hr_err *err)
@@ -245,7 +270,7 @@ open_file(struct hr_sqlite *s, const char *dir, const char *path, const char *lo
 	if (!make && access(path, F_OK) != 0)
 		return hr_err_set(err, HR_E_NOTFOUND,
 		    "there is no fleet in %s; \"handrail fleet init\" makes one", dir);
-	if (open_db(s, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err) != 0)
+	if (make_private(path, make, err) != 0 || open_db(s, path, SQLITE_OPEN_READWRITE, err) != 0)
 		return -1;
 	if (sqlite3_exec(s->db,
 		"PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
