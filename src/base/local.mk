@@ -30,7 +30,8 @@ libbase_la_SOURCES = \
 	%D%/template.c %D%/template.h \
 	%D%/text.c %D%/text.h \
 	%D%/trust.c %D%/trust.h \
-	%D%/utf8.c %D%/utf8.h
+	%D%/utf8.c %D%/utf8.h \
+	%D%/way.c %D%/way.h
 libbase_la_LIBADD = $(DL_LIBS)
 
 # apart: only programs with an event loop need libevent

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/spawn.h"
+#include "base/way.h"
 #include "supervisor/children/childenv.h"
 #include "supervisor/edge/oldnginx.h"
 #include "supervisor/server.h"
@@ -272,6 +273,34 @@ open_board(struct hr_server *s, struct hr_err *err)
 	return 0;
 }
 
+/* The accounts of the shell and of nginx enter the run directory. An nginx of somebody else's may
+ * have another account than the sockets have. */
+static int
+check_ways(const struct hr_server *s, struct hr_err *err)
+{
+	const struct hr_identity *id = &s->ctx.id;
+	struct hr_account nginx;
+	struct hr_err why = {0};
+	char dir[PATH_MAX];
+
+	if (id->shell_changes &&
+	    hr_rundir_check(&s->ctx.run, id->shell_uid, id->shell_user, "the shell", err) < 0)
+		return -1;
+	if (id->nginx_user == NULL)
+		return 0;
+	if (hr_rundir_check(&s->ctx.run, id->nginx_uid, id->nginx_user, "nginx", &why) < 0) {
+		if (s->ctx.settings.start_nginx)
+			return hr_err_from(err, why.code, &why);
+		hr_log(HR_LOG_WARNING, "%s", why.msg);
+	}
+	hr_account_find(&nginx, id->nginx_uid);
+	if (s->ctx.www != NULL && hr_way_barred(s->ctx.www, &nginx, dir))
+		hr_log(HR_LOG_WARNING,
+		    "no web page: nginx's account %s cannot enter %s, which leads to %s",
+		    id->nginx_user, dir, s->ctx.www);
+	return 0;
+}
+
 static int
 prepare(struct hr_server *s, struct hr_err *err)
 {
@@ -287,7 +316,7 @@ prepare(struct hr_server *s, struct hr_err *err)
 	limit_shells(s); /* before a shell is looked for: its command line names the groups */
 	if (hr_rundir_prepare(&s->ctx.run, s->ctx.id.nginx_uid, hr_session_find(&s->session), err) <
 		0 ||
-	    hr_sessions_find(&s->sessions, err) < 0 ||
+	    check_ways(s, err) < 0 || hr_sessions_find(&s->sessions, err) < 0 ||
 	    hr_rundir_make_journal(s->ctx.journal, err) < 0 ||
 	    hr_token_show(&s->plugins.token, &s->ctx.run, false, err) != 0)
 		return -1;

@@ -6,6 +6,7 @@ import http.server
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -55,6 +56,44 @@ def exit_statuses():
         equal(h.ok("run", "echo a  b"), "a b\n", "one word is a line")
         h.ok("down")
         equal(os.listdir(h.path("tmp")), [], "nothing is left among temporary files")
+
+
+def a_way_for_all_accounts():
+    """The run directory is chosen where nginx's account can enter it: never below a directory of root's alone, nor
+    where it cannot be made or its name is too long for sockets. The doctor tells where."""
+    with Host() as h:
+        def tried(prefix, base, what):
+            for words in (("up",), ("doctor",)):
+                done = subprocess.run(prefix + [os.path.join(BUILD, "handrail"), *words], env=h.env, cwd=h.path("cwd"),
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                      universal_newlines=True, timeout=PATIENCE)
+                equal(done.returncode, 0, "%s\n%s%s" % (what, done.stdout, done.stderr))
+            equal(re.findall(r"ok +run directory +in (.*)", done.stdout), [base], what)
+            equal(os.path.dirname(h.record()["backend"]["run_dir"]), base, what)
+            equal(h.ok("run", "echo in"), "in\n", what)
+            h.ok("down")
+
+        if os.geteuid() == 0:
+            with open(os.path.join(BUILD, "Makefile")) as f:
+                values = dict(re.findall(r"^(\w+) = (\S+)$", f.read(), re.M))
+            state = values["runstatedir"]
+            while "$" in state:
+                state = re.sub(r"\$[({](\w+)[)}]", lambda m: values[m.group(1)], state)
+            if os.path.realpath(state).startswith("/run"):
+                raise Skip("this build has its run directories in /run: configure it with a --prefix")
+            while not os.path.isdir(state):
+                state = os.path.dirname(state)
+            barred = 'mount -t tmpfs -o mode=700 none "$0" && exec "$@"'
+            prefix = ["unshare", "-m", "sh", "-c", barred, state]
+            if subprocess.run(prefix + ["true"], stderr=subprocess.DEVNULL).returncode:
+                raise Skip("no name space of mounts and networks can be made here: run it where unshare may, as root")
+            tried(prefix, "/run", "a prefix that root alone enters")
+        else:
+            os.chmod(h.path("run"), 0o500)
+            tried([], h.path("tmp"), "a XDG_RUNTIME_DIR of another account")
+            h.env["XDG_RUNTIME_DIR"] = h.path("r" * 80)
+            os.mkdir(h.env["XDG_RUNTIME_DIR"])
+            tried([], h.path("tmp"), "one that is too long for sockets")
 
 
 def first_command():
@@ -818,13 +857,13 @@ def plugins_at_first_touch():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (life_of_a_sandbox, exit_statuses, first_command, no_first_command, json_observation, variables,
-                 bad_variable_leaves_nothing, git_identity, two_sandboxes, server_that_died,
-                 server_that_does_not_start, server_killed_before_it_is_ready, server_that_does_not_end,
-                 start_that_is_killed, recorded_before_it_runs, own_workspace, files, repository, logs, log_stream,
-                 addresses, resources, terminal, wrong_usage, help_and_completion, settings, mcp_servers,
-                 decisions_without_a_server, loadable_backend, kind_of_ones_own, settings_of_a_kind,
-                 limits_that_do_not_hold, copies_as_cp_has_them, in_a_directory, listed, cells,
+    for test in (life_of_a_sandbox, exit_statuses, a_way_for_all_accounts, first_command, no_first_command,
+                 json_observation, variables, bad_variable_leaves_nothing, git_identity, two_sandboxes,
+                 server_that_died, server_that_does_not_start, server_killed_before_it_is_ready,
+                 server_that_does_not_end, start_that_is_killed, recorded_before_it_runs, own_workspace, files,
+                 repository, logs, log_stream, addresses, resources, terminal, wrong_usage, help_and_completion,
+                 settings, mcp_servers, decisions_without_a_server, loadable_backend, kind_of_ones_own,
+                 settings_of_a_kind, limits_that_do_not_hold, copies_as_cp_has_them, in_a_directory, listed, cells,
                  plugins_at_first_touch):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()

@@ -4,6 +4,8 @@ no socket and no file of the server may be left."""
 
 import itertools
 import os
+import pwd
+import re
 import shutil
 import signal
 import socket
@@ -14,7 +16,6 @@ import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.certs import Authority  # noqa: E402
 from lib.supervised import (  # noqa: E402
     BUILDDIR, HANDRAILD, PATIENCE, ROOT, Libexec, Server, beside, gate, kill_wait,
     marker, run_tests)
@@ -86,35 +87,38 @@ def refusals():
 
 
 def way_barred():
-    """nginx runs, but cannot reach the workers: the start fails once, and nothing is tried again."""
+    """A run directory that an account cannot enter is refused before anything starts; the error names both."""
     if not ROOT:
         raise Skip("needs root: nginx has an account of its own only then")
-    for tls in ("none", "TLS", "client certificates"):
-        barred_with(tls)
+    nobody = {"RUNTIME_USERNAME": "nobody", "USER": "root"}
+    for name, env, role in ((None, {}, "nginx"), ("nobody", nobody, "the shell")):
+        for inner in ("run", "a/b/run"):
+            barred = tempfile.mkdtemp(prefix="e2e-sup-")  # mode 0700
+            try:
+                os.makedirs(os.path.join(barred, os.path.dirname(inner)), exist_ok=True)
+                with Server(run_dir=os.path.join(barred, inner), ready=None, name=name, env=env,
+                            args=["--listen", "127.0.0.1"]) as s:
+                    s.start(ready=False)
+                    equal(s.wait(), 3, s.log())
+                    line = "%s: the account [a-z-]+ of %s cannot enter" % (barred, role)
+                    equal(re.search(line, s.log()) is not None, True, s.log())
+            finally:
+                shutil.rmtree(barred)
 
 
-def barred_with(tls):
-    barred = tempfile.mkdtemp(prefix="e2e-sup-")  # mode 0700
+def way_by_group():
+    """An account that enters by its group or by a list of access rights is not refused, whatever the mode is."""
+    if not ROOT:
+        raise Skip("needs root: nginx has an account of its own only then")
+    nginx = pwd.getpwnam("www-data")
+    way = tempfile.mkdtemp(prefix="e2e-sup-")
     try:
-        s = Server(run_dir=os.path.join(barred, "run"), ready=None, args=["--listen", "127.0.0.1"])
-        with s:
-            settings = {}
-            if tls != "none":
-                authority = Authority(s.top, "authority")
-                settings["tls_certificate"], settings["tls_certificate_key"] = authority.make("server", 1)
-            if tls == "client certificates":
-                settings["tls_client_ca"] = authority.pem
-            s.write_settings(settings)
-            s.args += ["--config", s.settings_file()]
-            s.start(ready=False)
-            equal(s.wait(), 3, s.log())
-            for line in ("%s: nginx .*may not pass" % barred, "start-up failed: the server does not answer"):
-                if not s.wait_log(line, 1):
-                    raise AssertionError("no %r in\n%s" % (line, s.log()))
-            for line in ("starts again", "waited long enough"):
-                equal(line in s.log(), False, s.log())
+        os.chown(way, 0, nginx.pw_gid)
+        os.chmod(way, 0o750)
+        with Server(run_dir=os.path.join(way, "run")) as s:
+            equal(s.run("echo in"), "in")
     finally:
-        os.rmdir(barred)
+        os.rmdir(way)
 
 
 def no_working_dir():
@@ -437,7 +441,7 @@ def storm():
         equal(s.run("echo still here"), "still here")
 
 
-TESTS = [serves, port_opens_last, refusals, way_barred, no_working_dir, one_server_a_directory,
+TESTS = [serves, port_opens_last, refusals, way_barred, way_by_group, no_working_dir, one_server_a_directory,
          help_and_version, request_under_way_is_answered, second_signal_cuts, stop_timeout_cuts,
          stop_while_starting, strays_are_ended, quit_is_at_once, idle_worker, busy_worker,
          nginx_worker, nginx_master, nginx_master_and_stop, keeper, supervisor,

@@ -103,6 +103,41 @@ START_TEST(the_place_is_chosen_by_port)
 }
 END_TEST
 
+/* A directory is passed over that others cannot enter, that the caller cannot write in, or whose
+ * name leaves no room for sockets. */
+START_TEST(a_place_that_the_accounts_enter)
+{
+	struct hr_rundir_place where = at("");
+	char far[256], *name;
+
+	(void)snprintf(far, sizeof(far), "%.60s/%080d", top, 0);
+	ck_assert_int_eq(mkdir(far, 0755), 0);
+	ck_assert_int_eq(mkdir(in_top("barred"), 0700), 0);
+	ck_assert_int_eq(mkdir(in_top("barred/open"), 0755), 0);
+	ck_assert_int_eq(chmod(top, 0755), 0);
+	where.privileged = true;
+	where.runstatedir = in_top("var/run"); /* is made */
+	name = hr_rundir_name(&where, NULL);
+	ck_assert_str_eq(name, in_top("var/run/handrail/3000"));
+	free(name);
+	where.runstatedir = in_top("barred/open/var/run");
+	where.tmpdir = "/tmp";
+	if (access("/run", W_OK) == 0) {
+		name = hr_rundir_name(&where, NULL);
+		ck_assert_str_eq(name, "/run/handrail/3000");
+		free(name);
+	}
+	where.privileged = false;
+	where.xdg_runtime_dir = far;
+	ck_assert_ptr_null(hr_rundir_name(&where, &err)); /* a new one each time */
+	ck_assert_int_eq(chmod(in_top("barred"), 0500), 0);
+	where.xdg_runtime_dir = in_top("barred");
+	name = hr_rundir_name(&where, &err);
+	ck_assert(geteuid() == 0 || name == NULL);
+	free(name);
+}
+END_TEST
+
 START_TEST(without_a_better_place_a_fresh_one)
 {
 	struct hr_rundir_place where = at("");
@@ -371,6 +406,7 @@ main(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, the_place_is_chosen_by_port);
+	tcase_add_test(tc, a_place_that_the_accounts_enter);
 	tcase_add_test(tc, without_a_better_place_a_fresh_one);
 	tcase_add_test(tc, parts_and_their_modes);
 	tcase_add_test(tc, root_lets_others_pass_but_not_look);

@@ -24,6 +24,10 @@ struct hr_local {
 /* Starts a server and waits until it answers; whatever was begun is in *l also after a failure. */
 int hr_local_make(struct hr_local *l, struct hr_err *err);
 
+/* Returns the directory in which a server's run directory is made; borrowed from the list or
+ * static. */
+const char *hr_local_run_base(const char *const *environ);
+
 /* Of the table. */
 int hr_local_vscode_url(void *self, char **ret, struct hr_err *err);
 int hr_local_web_hosts(void *self, char **ret_json, struct hr_err *err);

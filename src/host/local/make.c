@@ -23,6 +23,7 @@
 #include "base/path.h"
 #include "base/random.h"
 #include "base/spawn.h"
+#include "base/way.h"
 #include "host/command.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -31,7 +32,8 @@
 #include "host/record.h"
 
 #define READY_TIMEOUT_MS 120000
-#define NAME_DIGITS 16 /* of a run directory */
+#define NAME_DIGITS 16  /* of a run directory */
+#define RUN_BASE_MAX 62 /* bytes: more is too long for the sockets in a run directory */
 #define LAST_WORDS 600
 #define USER_MAX 256
 
@@ -95,24 +97,31 @@ choose_ports(struct hr_local *l, struct hr_strv *env, struct hr_err *err)
 	return 0;
 }
 
-/* It is told to the server, not asked of it: whoever clears away what was killed at its start has
- * to know it, too. One for each server: at a port there may be one that is not quite at its end.
- * The server makes it, and refuses one that is another user's; nobody guesses its name. */
+/* The directory in which the server's run directory is made. Root's server has an nginx of another
+ * account, which cannot enter a checkout in /root. */
+const char *
+hr_local_run_base(const char *const *environ)
+{
+	const char *tmp = hr_env_get(environ, "TMPDIR");
+	const char *roots[] = {HR_RUNSTATEDIR, "/run", tmp, "/tmp"};
+	const char *users[] = {hr_env_get(environ, "XDG_RUNTIME_DIR"), tmp, "/tmp"};
+
+	return geteuid() == 0 ? hr_way_base(roots, 4, true, RUN_BASE_MAX)
+			      : hr_way_base(users, 3, false, RUN_BASE_MAX);
+}
+
+/* The caller chooses the run directory, so that a later one can clear away what a killed server
+ * left. Each server has one of its own: at a port there may be one that has not quite ended.
+ * The server makes it, and refuses one of another user; nobody can guess its name. */
 static int
 choose_run_dir(struct hr_local *l, struct hr_err *err)
 {
-	const char *base = hr_env_get(l->h->environ, "XDG_RUNTIME_DIR");
 	char name[NAME_DIGITS + 1] = "";
 
-	if (geteuid() == 0)
-		base = HR_RUNSTATEDIR;
-	else if (base == NULL || base[0] != '/')
-		base = hr_env_get(l->h->environ, "TMPDIR");
-	if (base == NULL || base[0] != '/')
-		base = "/tmp";
 	if (hr_random_hex(name, NAME_DIGITS, err) < 0)
 		return -1;
-	return hr_text_setf(&l->run_dir, err, "%s/handrail-%s", base, name);
+	return hr_text_setf(
+	    &l->run_dir, err, "%s/handrail-%s", hr_local_run_base(l->h->environ), name);
 }
 
 static int

@@ -2,11 +2,13 @@
  * a browser, also from elsewhere (doc/host.md, "Addresses for people"). */
 #include "config.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/way.h"
 #include "host/common/exam.h"
 #include "host/local/local_int.h"
 #include "host/urls.h"
@@ -99,7 +101,8 @@ hr_local_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 {
 	struct hr_local *l = self;
 	const char *const *env = l->h->environ;
-	const char *given = hr_env_get(env, "HANDRAIL_SERVER");
+	const char *given = hr_env_get(env, "HANDRAIL_SERVER"), *base;
+	char dir[PATH_MAX];
 
 	(void)err;
 	hr_exam_file(fn, arg, "handraild", given != NULL ? given : HR_SBINDIR "/handraild",
@@ -112,5 +115,14 @@ hr_local_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 	else
 		hr_exam_program(fn, arg, env, "nginx", "Debian: apt-get install nginx-light");
 	hr_portlock_examine("127.0.0.1", fn, arg);
+	base = hr_local_run_base(env);
+	if (access(base, F_OK) == 0 && access(base, W_OK | X_OK) != 0)
+		hr_exam_say(
+		    fn, arg, false, "run directory", "%s: %s; set TMPDIR", base, strerror(errno));
+	else if (geteuid() == 0 && hr_way_barred(base, NULL, dir))
+		hr_exam_say(fn, arg, false, "run directory",
+		    "%s: nginx's account cannot enter it; chmod o+x %s", base, dir);
+	else
+		hr_exam_say(fn, arg, true, "run directory", "in %s", base);
 	return 0;
 }

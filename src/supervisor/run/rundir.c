@@ -22,6 +22,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/way.h"
 #include "proto/journal.h"
 #include "base/handover.h"
 
@@ -30,6 +31,7 @@
 #define LOCK_WAIT_MS 10
 #define FRESH "~" /* behind the name of a socket until it takes its place */
 #define LONGEST_SOCKET "/fcgi/control.sock" FRESH
+#define SOCKET_MAX sizeof(((struct sockaddr_un *)0)->sun_path)
 
 /* For whom a part stays that an earlier server left. */
 #define SESSION                                                                                    \
@@ -101,24 +103,29 @@ port_directory(const char *base, long long port)
 	return hr_path_join(base, name);
 }
 
-/* *ret_fresh: a template for mkdtemp, since there is no better place than TMPDIR. */
+/* Sets *ret_fresh if the name is a template for mkdtemp(): then there is no better place than one
+ * for temporary files. */
 static char *
 choose_name(const struct hr_rundir_place *where, bool *ret_fresh, struct hr_err *err)
 {
-	const char *tmp = where->tmpdir != NULL && where->tmpdir[0] == '/' ? where->tmpdir : "/tmp";
+	const char *best[] = {where->runstatedir, "/run", ""},
+		   *xdg[] = {where->xdg_runtime_dir, ""};
+	const char *tmp[] = {where->tmpdir, "/tmp"}, *base;
+	size_t longest = SOCKET_MAX - strlen(LONGEST_SOCKET) - sizeof("/handrail/12345");
 	char *path;
 
 	*ret_fresh = false;
 	if (where->wanted[0] != '\0')
 		return hr_path_absolute(where->wanted, err);
-	if (where->privileged) {
-		path = port_directory(where->runstatedir, where->port);
-	} else if (where->xdg_runtime_dir != NULL && where->xdg_runtime_dir[0] == '/') {
-		path = port_directory(where->xdg_runtime_dir, where->port);
+	base = where->privileged ? hr_way_base(best, 3, true, longest)
+				 : hr_way_base(xdg, 2, false, longest);
+	if (base[0] != '\0') {
+		path = port_directory(base, where->port);
 	} else if (where->before != NULL) {
 		path = strdup(where->before);
 	} else {
-		path = hr_path_join(tmp, "handrail-XXXXXX");
+		base = hr_way_base(tmp, 2, where->privileged, longest);
+		path = hr_path_join(base, "handrail-XXXXXX");
 		*ret_fresh = true;
 	}
 	return path != NULL ? path : hr_err_null(err);
@@ -267,8 +274,7 @@ hr_rundir_open(struct hr_rundir *r, const struct hr_rundir_place *where, struct 
 		goto fail;
 	}
 	r->made = fresh;
-	if (strlen(r->path) + strlen(LONGEST_SOCKET) >=
-	    sizeof(((struct sockaddr_un *)0)->sun_path)) {
+	if (strlen(r->path) + strlen(LONGEST_SOCKET) >= SOCKET_MAX) {
 		(void)hr_err_set(err, HR_E_TOOLARGE, "%s: too long for the sockets in it", r->path);
 		goto fail;
 	}
@@ -371,23 +377,22 @@ remove_parts(const struct hr_rundir *r, unsigned stays, struct hr_err *err)
 	return ok;
 }
 
-/* nginx reaches our sockets through these; groups and access lists may allow what this cannot see,
- * so nobody is refused. */
-static void
-check_way(const struct hr_rundir *r)
+int
+hr_rundir_check(
+    const struct hr_rundir *r, uid_t uid, const char *name, const char *role, struct hr_err *err)
 {
-	char *slash;
-	HR_FREE char *way = realpath(r->path, NULL);
-	struct stat st;
+	struct hr_account account;
+	char dir[PATH_MAX];
 
-	while (way != NULL && (slash = strrchr(way, '/')) != NULL && slash != way) {
-		*slash = '\0';
-		if (stat(way, &st) == 0 && (st.st_mode & S_IXOTH) == 0 && st.st_uid != r->nginx_uid)
-			hr_log(HR_LOG_WARNING,
-			    "%s: nginx (user id %ld) may not pass this directory (mode %04o), and "
-			    "does so to our sockets; choose another run directory",
-			    way, (long)r->nginx_uid, (unsigned)st.st_mode & 07777);
-	}
+	if (!r->privileged || uid == 0)
+		return 0;
+	hr_account_find(&account, uid);
+	if (!hr_way_barred(r->path, &account, dir))
+		return 0;
+	return hr_err_set(err, HR_E_INVAL,
+	    "%s: the account %s of %s cannot enter this directory, which leads to the run "
+	    "directory %s; choose another one with --run-dir, or let the account pass: chmod o+x",
+	    dir, name, role, r->path);
 }
 
 int
@@ -403,8 +408,6 @@ hr_rundir_prepare(struct hr_rundir *r, uid_t nginx_uid, bool keep_session, struc
 		return -1;
 	if (chmod(r->path, pass) != 0)
 		return hr_err_sys(err, errno, "%s: mode", r->path);
-	if (r->privileged)
-		check_way(r);
 	if (make_part(r, "fcgi", pass, err) < 0 || make_part(r, "nginx", pass, err) < 0 ||
 	    make_part(r, "www", pass, err) < 0 || make_part(r, "plugin", pass, err) < 0 ||
 	    make_part(r, "action", pass, err) < 0 || make_part(r, "session", 0700, err) < 0)

@@ -58,6 +58,11 @@ int hr_rundir_open(struct hr_rundir *r, const struct hr_rundir_place *where, str
  * nginx and the workers of the image before us may still look for. */
 int hr_rundir_prepare(struct hr_rundir *r, uid_t nginx_uid, bool keep_session, struct hr_err *err);
 
+/* Fails if that account cannot enter a directory on the way to DIR, and names both: `role` is the
+ * program that runs as `name`. Only root has other accounts. DIR exists and has its mode. */
+int hr_rundir_check(
+    const struct hr_rundir *r, uid_t uid, const char *name, const char *role, struct hr_err *err);
+
 /* "DIR/" and the name that fmt makes; the caller frees. NULL: no memory. */
 char *hr_rundir_file(const struct hr_rundir *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
