@@ -40,3 +40,16 @@ t_unit_test_history_LDADD = libfiles.la libdetect.la $(CHECK_LIBS)
 t_unit_test_purepath_SOURCES = %D%/unit/test_purepath.c %D%/unit/lines.h
 t_unit_test_purepath_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_purepath_LDADD = libfiles.la libdetect.la $(CHECK_LIBS)
+
+# the tools of the door for agents that show and change files
+TESTS += %D%/e2e/test_door_files.py
+EXTRA_DIST += %D%/e2e/test_door_files.py
+check_PROGRAMS += %D%/fuzz/replay_revise
+TESTS += %D%/fuzz/replay_revise
+EXTRA_PROGRAMS += %D%/fuzz/fuzz_revise
+EXTRA_DIST += %D%/fuzz/seeds/revise.txt
+t_fuzz_replay_revise_SOURCES = %D%/fuzz/fuzz_revise.c %D%/fuzz/replay_main.c
+t_fuzz_replay_revise_LDADD = libfiles.la libdetect.la
+t_fuzz_fuzz_revise_SOURCES = %D%/fuzz/fuzz_revise.c
+t_fuzz_fuzz_revise_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+t_fuzz_fuzz_revise_LDADD = libfiles.la libdetect.la

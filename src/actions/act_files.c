@@ -11,14 +11,13 @@
 #include "base/path.h"
 #include "files/binary.h"
 #include "files/editor/editor.h"
-#include "files/editor/history.h"
+#include "files/history.h"
 #include "files/purepath.h"
 #include "files/readwrite.h"
 #include "proto/obs.h"
 #include "proto/pyrepr.h"
 
 #define PATH_TEXT_MAX (64u << 20)
-#define UNDO "undo" /* in the run directory */
 
 /* ---- answers ---- */
 
@@ -127,7 +126,7 @@ resolve(
 static char *
 undo_dir(const struct hr_action_env *env)
 {
-	return hr_path_join(env->run_dir, UNDO);
+	return hr_path_join(env->run_dir, HR_HISTORY_UNDO);
 }
 
 /* The moment of a change. */

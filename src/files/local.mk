@@ -18,13 +18,16 @@ libfiles_la_SOURCES = \
 	%D%/charset/encoding.c %D%/charset/encoding.h \
 	%D%/filebody.c %D%/filebody.h \
 	%D%/charset/guess.c %D%/charset/guess.h \
-	%D%/editor/history.c %D%/editor/history.h \
+	%D%/history.c %D%/history.h \
 	%D%/place/commit.h \
 	%D%/multipart.c %D%/multipart.h \
 	%D%/params.c %D%/params.h \
+	%D%/picture.c %D%/picture.h \
 	%D%/purepath.c %D%/purepath.h \
 	%D%/pytext.c %D%/pytext.h \
 	%D%/readwrite.c %D%/readwrite.h \
+	%D%/revise/change.c %D%/revise/file.c %D%/revise/revise.h \
+	%D%/revise/plaintext.c %D%/revise/plaintext.h \
 	%D%/textfile.c %D%/textfile.h \
 	%D%/viewpage.c %D%/viewpage.h \
 	%D%/archive/zip.c %D%/archive/zip.h

@@ -116,9 +116,8 @@ hr_mcp_path(struct hr_mcp_call *c, const char *name)
 	return ret;
 }
 
-/* Of a status other than 200. */
-static void
-fail_status(struct hr_mcp_call *c, const struct hr_answer *a)
+void
+hr_mcp_fail_status(struct hr_mcp_call *c, const struct hr_answer *a)
 {
 	HR_PUT struct json_object *body = NULL;
 	const char *detail = NULL;
@@ -153,7 +152,7 @@ hr_mcp_perform(struct hr_mcp_call *c, const char *session, const char *type,
 	hr_buf_reset(&c->key);
 	hr_buf_add(&c->key, hr_buf_str(&answer.key), answer.key.len);
 	if (answer.status != 200)
-		fail_status(c, &answer);
+		hr_mcp_fail_status(c, &answer);
 	else if (hr_json_decode(hr_buf_str(&answer.body), answer.body.len, &observation, NULL) <
 		     0 ||
 		 hr_json_type(observation) != HR_PY_DICT) {

@@ -92,6 +92,22 @@ bool hr_mcp_is_error(struct hr_mcp_call *c, struct json_object *observation);
 /* A data URL as an image, or as a document. False: it is none. */
 bool hr_mcp_put_data(struct hr_mcp_call *c, struct hr_span url, struct hr_span path);
 
+/* The failure of an answer whose status is not 200. */
+void hr_mcp_fail_status(struct hr_mcp_call *c, const struct hr_answer *a);
+
+/* ---- tool_read.c ---- */
+
+/* Appends the lines from `first` to `last` (from 1; those that are there) with their numbers, until
+ * b has more than `max` bytes. Returns the number of the last line that was put; 0: none. */
+struct hr_plaintext;
+size_t hr_mcp_put_lines(
+    struct hr_buf *b, const struct hr_plaintext *t, size_t first, size_t last, size_t max);
+
+/* ---- tool_search.c ---- */
+
+/* The names in that directory, as the tool `list` has them. */
+void hr_mcp_list_names(struct hr_mcp_call *c, const char *path);
+
 /* ---- wait.c ---- */
 
 /* Of a handle, as the tools give it out. False: said. */

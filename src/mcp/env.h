@@ -17,7 +17,9 @@ struct json_object;
 struct hr_mcp_env {
 	const char *run_dir;  /* where shells and plugins are found */
 	const char *work_dir; /* the server's */
+	const char *office;   /* see files/document.h */
 	uid_t shell_uid;      /* with whose rights files are searched */
+	uid_t user_id;        /* owner of the files that are made */
 	/* An action, for the shell `session` (NULL: the default one), at most once by `key`, or by
 	 * the request's own where that is empty. Answered as POST /execute_action; ret->key is the
 	 * key that it has in the end. */
@@ -27,6 +29,12 @@ struct hr_mcp_env {
 	 * do it, fill ret, leave. False: ret holds the answer of the first time. */
 	bool (*enter)(void *arg, struct hr_answer *ret);
 	void (*leave)(void *arg, const struct hr_answer *ret);
+	/* As enter(), but nothing has begun before mark(): until then a worker that dies leaves the
+	 * call to another one. */
+	bool (*begin)(void *arg, struct hr_answer *ret);
+	void (*mark)(void *arg);
+	/* Something was done that counts as use of the sandbox. */
+	void (*active)(void *arg);
 	/* Makes a shell. False: ret says why not. */
 	bool (*create)(void *arg, const char *name, struct hr_answer *ret);
 	void *arg; /* valid while the message is handled, not while an answer is streamed */

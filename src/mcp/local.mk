@@ -8,6 +8,7 @@ libdoor_la_SOURCES = \
 	%D%/runschema.h \
 	%D%/tool_files.c \
 	%D%/tool_more.c \
+	%D%/tool_read.c \
 	%D%/tool_run.c \
 	%D%/tool_search.c \
 	%D%/tools.c \

@@ -1,4 +1,4 @@
-/* read, write, edit, undo: the file actions under short names. */
+/* write, edit, undo: the files are changed by files/revise, each call at most once. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -6,149 +6,132 @@
 
 #include <json-c/json_object.h>
 
-#include "files/readwrite.h"
+#include "files/history.h"
+#include "files/revise/revise.h"
+#include "base/path.h"
 #include "mcp/call.h"
 
-static const struct hr_span no_key = {"", 0};
+#define AROUND 4 /* lines that are shown before and after a change */
+#define SHOWN (16u << 10)
 
-static struct json_object *
-args_new(struct hr_span path, const char *command)
-{
-	return hr_json_object(
-	    NULL, "path", hr_mcp_json_str(path), "command", hr_json_maybe(command), NULL);
-}
+/* ---- what the three have in common ---- */
 
-/* False: o is put, all is said. */
-static bool
-args_add(struct hr_mcp_call *c, struct json_object *o, const char *name, struct json_object *v)
-{
-	if (hr_json_set(o, name, v, NULL) == 0)
-		return true;
-	json_object_put(o);
-	hr_mcp_fail(c, "Out of memory; nothing was done. Try again.");
-	return false;
-}
-
-/* The editor says of itself whether it could, in its text. */
-static void
-put_edited(struct hr_mcp_call *c, struct json_object *o)
-{
-	static const char failed[] = "ERROR:\n";
-	struct hr_span s;
-
-	if (o == NULL || hr_mcp_is_error(c, o))
-		return;
-	s = hr_json_span_or(o, "content", "");
-	if (s.len >= sizeof(failed) - 1 && memcmp(s.p, failed, sizeof(failed) - 1) == 0) {
-		hr_mcp_fail(c, "%s", "");
-		s.p += sizeof(failed) - 1;
-		s.len -= sizeof(failed) - 1;
-	}
-	hr_buf_add(&c->text, s.p, s.len);
-}
-
-/* ---- read ---- */
-
-static const struct hr_mcp_param read_params[] = {
-    {"path", HR_MCP_STR, true, "Absolute, or below the default shell's directory."},
-    {"first", HR_MCP_INT, false, "Number of the first line, from 1."},
-    {"last", HR_MCP_INT, false, "Number of the last line; left out: to the end."},
-    {NULL, HR_MCP_STR, false, NULL},
+/* What a tool was asked for. */
+struct change {
+	struct hr_mcp_call *c;
+	const char *path;
+	struct hr_buf text; /* for the client */
+	bool failed;
 };
 
-static struct json_object *
-range_of(const struct hr_mcp_call *c)
-{
-	struct json_object *range;
+typedef void change_fn(struct change *ch, const struct hr_revise *r);
 
-	if (hr_json_at(c->args, "first") == NULL && hr_json_at(c->args, "last") == NULL)
-		return NULL;
-	range = json_object_new_array();
-	if (range != NULL) {
-		(void)json_object_array_add(
-		    range, json_object_new_int64(hr_mcp_arg_int(c, "first", 1, 1, INT32_MAX)));
-		(void)json_object_array_add(
-		    range, json_object_new_int64(hr_mcp_arg_int(c, "last", -1, -1, INT32_MAX)));
-	}
-	return range;
+static void
+mark(const void *arg)
+{
+	const struct hr_mcp_env *env = arg;
+
+	env->mark(env->arg);
+}
+
+/* The answer that the journal keeps is what the client is told. */
+static void
+perform(struct change *ch, change_fn *fn, struct hr_answer *answer)
+{
+	const struct hr_mcp_env *env = ch->c->env;
+	const struct hr_commit commit = {mark, env};
+	HR_FREE char *history = hr_path_join(env->run_dir, HR_HISTORY_UNDO);
+	const struct hr_revise r = {
+	    .path = ch->path, .history_dir = history, .owner = env->user_id, .commit = &commit};
+
+	if (history == NULL)
+		ch->text.fail = HR_E_NOMEM;
+	else
+		fn(ch, &r);
+	hr_answer_reset(answer);
+	hr_buf_addf(&answer->body, "{\"failed\":%s,\"text\":", ch->failed ? "true" : "false");
+	(void)hr_json_put_str(&answer->body, hr_buf_str(&ch->text), ch->text.len, HR_JSON_REPLACE);
+	hr_buf_addc(&answer->body, '}');
+	if (ch->text.fail != HR_OK)
+		hr_answer_generic(answer);
+	hr_answer_settle(answer);
 }
 
 static void
-read_file(struct hr_mcp_call *c, struct hr_span path)
+tell(struct hr_mcp_call *c, const struct hr_answer *a)
 {
-	bool media = hr_rw_is_media(path);
-	struct json_object *args = args_new(path, NULL), *range = media ? NULL : range_of(c);
-	HR_PUT struct json_object *o = NULL;
+	HR_PUT struct json_object *body = NULL;
+	struct hr_span text;
 
-	if (!media && !args_add(c, args, "impl_source", json_object_new_string("oh_aci"))) {
-		json_object_put(range);
+	if (a->status != 200) {
+		hr_mcp_fail_status(c, a);
 		return;
 	}
-	if (range != NULL && !args_add(c, args, "view_range", range))
+	if (hr_json_decode(hr_buf_str(&a->body), a->body.len, &body, NULL) < 0) {
+		hr_mcp_fail(c, "The sandbox's answer cannot be read.");
 		return;
-	o = hr_mcp_perform(c, NULL, "read", args, 0, no_key);
-	if (o != NULL && media && !hr_mcp_is_error(c, o)) {
-		if (hr_mcp_put_data(c, hr_json_span_or(o, "content", ""), path))
-			hr_mcp_say(c, "%.*s", path.len < 2000 ? (int)path.len : 2000, path.p);
-		else
-			put_edited(c, o);
-	} else if (o != NULL && !media) {
-		if (hr_json_text_at(o, "content") != NULL &&
-		    strcmp(hr_json_text_at(o, "content"), "ERROR_BINARY_FILE") == 0)
-			hr_mcp_fail(c,
-			    "That is a binary file. Look at it with run, by file, xxd or "
-			    "strings.");
-		else
-			put_edited(c, o);
 	}
+	if (hr_json_true_at(body, "failed"))
+		hr_mcp_fail(c, "%s", "");
+	text = hr_json_span_or(body, "text", "");
+	hr_buf_add(&c->text, text.p, text.len);
 }
 
 static void
-call_read(struct hr_mcp_call *c)
+change(struct hr_mcp_call *c, change_fn *fn)
 {
 	HR_FREE char *path = hr_mcp_path(c, "path");
+	struct change ch = {.c = c, .path = path};
+	struct hr_answer answer;
 
-	if (path != NULL)
-		read_file(c, hr_span_of(path));
+	if (path == NULL)
+		return;
+	c->env->active(c->env->arg);
+	hr_buf_init(&ch.text, HR_MCP_BODY_MAX);
+	hr_answer_init(&answer);
+	if (c->env->begin(c->env->arg, &answer)) {
+		perform(&ch, fn, &answer);
+		c->env->leave(c->env->arg, &answer);
+	}
+	tell(c, &answer);
+	hr_answer_done(&answer);
+	hr_buf_done(&ch.text);
 }
 
-const struct hr_mcp_tool hr_mcp_read = {.name = "read",
-    .title = "Read a file",
-    .help = "Shows a file with numbers before its lines, or the names in a directory. Images, and "
-	    "PDF and office documents as text, are shown, too. Waits for no command.",
-    .reads = true,
-    .idempotent = true,
-    .params = read_params,
-    .call = call_read};
+static void
+fail(struct change *ch, const struct hr_buf *why)
+{
+	ch->failed = true;
+	hr_buf_addf(&ch->text, "%s was not changed: ", ch->path);
+	hr_buf_add(&ch->text, hr_buf_str(why), why->len);
+	hr_buf_addc(&ch->text, '.');
+}
 
 /* ---- write ---- */
 
 static const struct hr_mcp_param write_params[] = {
     {"path", HR_MCP_STR, true, "Absolute, or below the default shell's directory."},
     {"content", HR_MCP_STR, true,
-	"All that the file holds then; its last line is ended where it is not."},
+	"All that the file holds then, byte for byte: end the last line with a line feed."},
     {NULL, HR_MCP_STR, false, NULL},
 };
 
 static void
+do_write(struct change *ch, const struct hr_revise *r)
+{
+	struct hr_span content = hr_mcp_arg(ch->c, "content");
+	HR_BUF(why, SHOWN);
+
+	if (hr_revise_file_write(r, content, &why) < 0)
+		fail(ch, &why);
+	else
+		hr_buf_addf(&ch->text, "Wrote %zu bytes to %s.", content.len, ch->path);
+}
+
+static void
 call_write(struct hr_mcp_call *c)
 {
-	HR_FREE char *path = hr_mcp_path(c, "path");
-	struct hr_span content = hr_mcp_arg(c, "content");
-	HR_PUT struct json_object *o = NULL;
-	struct json_object *args;
-
-	if (path == NULL)
-		return;
-	/* the action ends the last line by itself */
-	if (content.len > 0 && content.p[content.len - 1] == '\n')
-		content.len--;
-	args = args_new(hr_span_of(path), NULL);
-	if (!args_add(c, args, "content", hr_mcp_json_str(content)))
-		return;
-	o = hr_mcp_perform(c, NULL, "write", args, 0, no_key);
-	if (o != NULL && !hr_mcp_is_error(c, o))
-		hr_mcp_say(c, "Wrote %zu bytes to %.2000s.", content.len + 1, path);
+	change(c, do_write);
 }
 
 const struct hr_mcp_tool hr_mcp_write = {.name = "write",
@@ -166,44 +149,58 @@ static const struct hr_mcp_param edit_params[] = {
     {"path", HR_MCP_STR, true, "Absolute, or below the default shell's directory."},
     {"old", HR_MCP_STR, false,
 	"Text that occurs exactly once, blanks and line ends among it; take enough lines around "
-	"it."},
-    {"new", HR_MCP_STR, true, "Text in its place."},
-    {"after_line", HR_MCP_INT, false, "Instead of old: put new behind this line; 0: before all."},
+	"it. A line feed fits CR LF, too."},
+    {"new", HR_MCP_STR, true, "Text in its place; its line ends become those of the file."},
+    {"after_line", HR_MCP_INT, false,
+	"Instead of old: put new as lines of its own after this line; 0: before all."},
     {NULL, HR_MCP_STR, false, NULL},
 };
+
+/* The changed lines with some around them. */
+static void
+show(struct change *ch, const struct hr_plaintext *now, const struct hr_revised *done)
+{
+	size_t first = done->line > AROUND ? done->line - AROUND : 1;
+
+	hr_buf_addf(&ch->text, "Changed %s. Its lines from %zu on:\n", ch->path, first);
+	(void)hr_mcp_put_lines(&ch->text, now, first,
+	    done->line + (done->lines > 0 ? done->lines - 1 : 0) + AROUND, SHOWN);
+}
+
+static void
+do_edit(struct change *ch, const struct hr_revise *r)
+{
+	struct hr_span old = hr_mcp_arg(ch->c, "old"), new = hr_mcp_arg(ch->c, "new");
+	HR_CLEAN(hr_plaintext_done) struct hr_plaintext now;
+	struct hr_revised done = {0};
+	HR_BUF(why, SHOWN);
+	int ret;
+
+	hr_plaintext_init(&now);
+	ret = old.p != NULL ? hr_revise_file_replace(r, old, new, &now, &done, &why)
+			    : hr_revise_file_insert(r,
+				  hr_mcp_arg_int(ch->c, "after_line", 0, INT32_MIN, INT32_MAX), new,
+				  &now, &done, &why);
+	if (ret < 0)
+		fail(ch, &why);
+	else
+		show(ch, &now, &done);
+}
 
 static void
 call_edit(struct hr_mcp_call *c)
 {
-	struct hr_span old = hr_mcp_arg(c, "old");
-	bool insert = hr_json_at(c->args, "after_line") != NULL;
-	struct json_object *args;
-	HR_PUT struct json_object *o = NULL;
-	HR_FREE char *path = NULL;
-
-	if (insert == (old.p != NULL)) {
+	if ((hr_json_at(c->args, "after_line") != NULL) == (hr_mcp_arg(c, "old").p != NULL))
 		hr_mcp_fail(c, "edit takes either old or after_line.");
-		return;
-	}
-	path = hr_mcp_path(c, "path");
-	if (path == NULL)
-		return;
-	args = args_new(hr_span_of(path), insert ? "insert" : "str_replace");
-	if (args_add(c, args, "new_str", hr_mcp_json_str(hr_mcp_arg(c, "new"))) &&
-	    (insert ? args_add(c, args, "insert_line",
-			  json_object_new_int64(
-			      hr_mcp_arg_int(c, "after_line", 0, INT32_MIN, INT32_MAX)))
-		    : args_add(c, args, "old_str", hr_mcp_json_str(old)))) {
-		o = hr_mcp_perform(c, NULL, "edit", args, 0, no_key);
-		put_edited(c, o);
-	}
+	else
+		change(c, do_edit);
 }
 
 const struct hr_mcp_tool hr_mcp_edit = {.name = "edit",
     .title = "Change a file",
     .help =
 	"Replaces a text that occurs once in a file by another one, or inserts lines, and shows "
-	"the place. A file is changed whole or not at all.",
+	"the place. Charset and line ends stay. A file is changed whole or not at all.",
     .destroys = true,
     .params = edit_params,
     .call = call_edit};
@@ -214,20 +211,25 @@ static const struct hr_mcp_param undo_params[] = {
 };
 
 static void
+do_undo(struct change *ch, const struct hr_revise *r)
+{
+	HR_BUF(why, SHOWN);
+
+	if (hr_revise_file_undo(r, &why) < 0)
+		fail(ch, &why);
+	else
+		hr_buf_addf(&ch->text, "%s is as it was before its last edit.", ch->path);
+}
+
+static void
 call_undo(struct hr_mcp_call *c)
 {
-	HR_FREE char *path = hr_mcp_path(c, "path");
-	HR_PUT struct json_object *o = NULL;
-
-	if (path == NULL)
-		return;
-	o = hr_mcp_perform(c, NULL, "edit", args_new(hr_span_of(path), "undo_edit"), 0, no_key);
-	put_edited(c, o);
+	change(c, do_undo);
 }
 
 const struct hr_mcp_tool hr_mcp_undo = {.name = "undo",
     .title = "Undo a change",
-    .help = "Takes the last edit of a file back.",
+    .help = "Takes the last edit of a file back, unless the file has changed since.",
     .destroys = true,
     .params = undo_params,
     .call = call_undo};

@@ -160,6 +160,16 @@ call_list(struct hr_mcp_call *c)
 	walk(c, &s, NULL);
 }
 
+void
+hr_mcp_list_names(struct hr_mcp_call *c, const char *path)
+{
+	struct hr_search s = search_of(c, path);
+
+	s.depth = 1;
+	walk(c, &s, NULL);
+	hr_buf_reset(&c->structured); /* of another tool */
+}
+
 const struct hr_mcp_tool hr_mcp_list = {.name = "list",
     .title = "List a directory",
     .help = "The names in a directory, sorted; directories end with /. Leaves out what .gitignore "

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "actions/shell.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "mcp/mcp.h"
 #include "proto/channel.h"
@@ -47,6 +48,30 @@ enter(void *arg, struct hr_answer *ret)
 	struct door *d = arg;
 
 	return hr_once_begin(d->w, d->r, NULL, ret);
+}
+
+static bool
+begin(void *arg, struct hr_answer *ret)
+{
+	struct door *d = arg;
+
+	return hr_once_open(d->w, d->r, NULL, ret);
+}
+
+static void
+mark(void *arg)
+{
+	struct door *d = arg;
+
+	hr_journal_mark(&d->w->journal, &d->w->once);
+}
+
+static void
+active(void *arg)
+{
+	struct door *d = arg;
+
+	atomic_store(&d->w->board->last_execution_ns, hr_wall_ns());
 }
 
 static void
@@ -114,10 +139,15 @@ hr_handle_door(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 	struct door d = {w, r};
 	const struct hr_mcp_env env = {.run_dir = w->run_dir,
 	    .work_dir = w->work_dir,
+	    .office = w->office,
 	    .shell_uid = w->shell_uid,
+	    .user_id = w->user_id,
 	    .perform = perform,
 	    .enter = enter,
 	    .leave = leave,
+	    .begin = begin,
+	    .mark = mark,
+	    .active = active,
 	    .create = create,
 	    .arg = &d};
 	struct hr_mcp_request q = {.version = r->mcp_version,

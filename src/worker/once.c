@@ -83,7 +83,7 @@ hr_once_enter(struct hr_worker *w, struct hr_span key, struct hr_answer *ret)
 }
 
 bool
-hr_once_begin(
+hr_once_open(
     struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_answer *ret)
 {
 	static const struct hr_event none;
@@ -94,7 +94,14 @@ hr_once_begin(
 		hr_buf_addf(&key, ">%s", path);
 	if (hr_buf_check(&key, NULL) < 0)
 		return hr_answer_generic(ret);
-	if (!hr_once_enter(w, hr_span_of_buf(&key), ret))
+	return hr_once_enter(w, hr_span_of_buf(&key), ret);
+}
+
+bool
+hr_once_begin(
+    struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_answer *ret)
+{
+	if (!hr_once_open(w, r, path, ret))
 		return false;
 	hr_journal_mark(&w->journal, &w->once);
 	return true;

@@ -17,8 +17,11 @@ void hr_once_perform(struct hr_worker *w, struct hr_action_env *env, const struc
  * False: answered. Between the two hr_journal_mark(&w->journal, &w->once) says that it has begun.
  */
 bool hr_once_enter(struct hr_worker *w, struct hr_span key, struct hr_answer *ret);
-/* Enters, by the name that the client gave the request or else by nginx's, and marks. path: NULL,
- * or what tells it from an action of that name and body. */
+/* Enters, by the name that the client gave the request or else by nginx's. path: NULL, or what
+ * tells it from an action of that name and body. */
+bool hr_once_open(
+    struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_answer *ret);
+/* The same, and marks. */
 bool hr_once_begin(
     struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_answer *ret);
 void hr_once_leave(struct hr_worker *w, const struct hr_answer *ret);

@@ -379,10 +379,6 @@ def files():
         r = call(s, "edit", path="sub/a.txt", old="nothing", new="x")
         equal((r["isError"], "did not appear" in text(r)), (True, True), r)
         equal(call(s, "edit", path="sub/a.txt", new="x")["isError"], True)
-        with open(s.work_dir + "/p.png", "wb") as f:
-            f.write(bytes.fromhex("89504e470d0a1a0a"))
-        block = call(s, "read", path="p.png")["content"][1]
-        equal((block["type"], block["mimeType"], block["data"]), ("image", "image/png", "iVBORw0KGgo="))
         equal(s.port in [p["port"] for p in structured(call(s, "ports"))["ports"]], True)
         s.stop()
 

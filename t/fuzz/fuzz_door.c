@@ -47,6 +47,12 @@ leave(void *arg, const struct hr_answer *ret)
 	must(ret->status >= 200);
 }
 
+static void
+nothing(void *arg)
+{
+	(void)arg;
+}
+
 static bool
 create(void *arg, const char *name, struct hr_answer *ret)
 {
@@ -109,6 +115,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    .perform = perform,
 	    .enter = enter,
 	    .leave = leave,
+	    .begin = enter,
+	    .mark = nothing,
+	    .active = nothing,
 	    .create = create};
 	struct hr_mcp_request q;
 	struct hr_answer a;

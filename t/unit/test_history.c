@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "files/editor/history.h"
+#include "files/history.h"
 
 #include "lines.h"
 

@@ -10,7 +10,7 @@
 
 struct hr_editor {
 	struct hr_span root;     /* the initial directory, for the suggestion of a path; "": none */
-	const char *history_dir; /* see files/editor/history.h */
+	const char *history_dir; /* see files/history.h */
 	const char *office;      /* see files/document.h */
 };
 

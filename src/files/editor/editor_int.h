@@ -9,7 +9,7 @@
 
 #include "files/editor/editor.h"
 #include "files/charset/encoding.h"
-#include "files/editor/history.h"
+#include "files/history.h"
 
 #define EDIT_FILE_MAX (10u << 20) /* bytes of a file */
 #define EDIT_SHOWN 16000          /* characters of a text that are shown */

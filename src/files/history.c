@@ -4,7 +4,7 @@
  *   …/e<number>        a text; the highest number is the newest */
 #include "config.h"
 
-#include "files/editor/history.h"
+#include "files/history.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -5,8 +5,8 @@
  * It is a directory of the server's own (mode 0700), one file per entry. Holding it open also is
  * the turn of the one editor that the contract describes: whoever changes files by `edit` or
  * `write` does so between open and close, one at a time over all workers. */
-#ifndef HR_FILES_EDITOR_HISTORY_H
-#define HR_FILES_EDITOR_HISTORY_H
+#ifndef HR_FILES_HISTORY_H
+#define HR_FILES_HISTORY_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/span.h"
 
+#define HR_HISTORY_UNDO "undo" /* its name in the run directory */
 #define HR_HISTORY_DEPTH 10
 /* All texts together; beyond it the oldest half goes, of whatever path. */
 #define HR_HISTORY_BYTES (256u << 20)
