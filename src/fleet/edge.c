@@ -1,5 +1,5 @@
-/* nginx: its configuration from the templates of the data directory, and its process, which ends
- * with ours. */
+/* nginx: its configuration from the templates of the data directory, and its process, which
+ * outlives a service that is killed. */
 #include "config.h"
 
 #include "fleet/edge.h"
@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +17,15 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/pid.h"
 #include "base/spawn.h"
 #include "base/template.h"
 #include "base/text.h"
@@ -29,7 +34,10 @@
 
 #define TEXT_MAX (1u << 20)
 #define FILES_MOST 8500 /* of an nginx worker: worker_connections, twice */
+/* in nginx */
 #define LISTEN_FD 3
+#define LOCK_FD (LISTEN_FD + HR_FLEET_LISTENERS)
+#define REQUESTS_FD (LOCK_FD + 1)
 #define BACKLOG 4096
 #define SOCKET_DIRS "/run/handrail-fleet"
 #define MORE_S 30 /* than the service lets anybody wait */
@@ -315,25 +323,140 @@ open_lock(const struct hr_fleet_edge *e, int how, struct hr_err *err)
 	return fd;
 }
 
-/* Whoever holds the lock is of the group that is written there, whose number is no other's as long
- * as one of them lives. They cannot write it: it is what we kill. */
+/* The processes that hold the lock are of the group whose number is written in it, which no other
+ * group gets as long as one of them lives. They cannot write it. 0: no process holds it, and now
+ * the caller does; -1: those that hold it are not known. */
+static pid_t
+holders(int lock)
+{
+	char text[24] = "";
+	long group;
+
+	if (flock(lock, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	group = pread(lock, text, sizeof(text) - 1, 0) > 0 ? strtol(text, NULL, 10) : 0;
+	return group > 1 ? (pid_t)group : -1;
+}
+
+/* The next nginx has a lock file of its own, so that nobody waits for this one. */
+static void
+let_go(const struct hr_fleet_edge *e, pid_t group, int sig)
+{
+	HR_FREE char *path = NULL;
+
+	if (asprintf(&path, "%s/nginx.lock", e->run_dir) < 0)
+		path = NULL;
+	else
+		(void)unlink(path);
+	(void)kill(group, sig);
+}
+
+void
+hr_fleet_edge_end(const struct hr_fleet_edge *e, pid_t nginx)
+{
+	let_go(e, nginx, SIGQUIT);
+}
+
 int
 hr_fleet_edge_lock(const struct hr_fleet_edge *e, struct hr_err *err)
 {
 	int fd = open_lock(e, O_RDONLY | O_CREAT, err);
-	char text[24] = "";
-	long group;
+	pid_t group = fd >= 0 ? holders(fd) : 0;
 
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
-		group = pread(fd, text, sizeof(text) - 1, 0) > 0 ? strtol(text, NULL, 10) : 0;
-		if (group <= 1 || kill((pid_t)-group, SIGKILL) != 0 || flock(fd, LOCK_EX) != 0) {
-			(void)hr_err_set(err, HR_E_BUSY,
-			    "%s/nginx.lock is held by processes of an nginx that cannot be ended",
-			    e->run_dir);
-			hr_fd_close(&fd);
-		}
+	if (group > 0) {
+		let_go(e, -group, SIGQUIT);
+		hr_fd_close(&fd);
+		fd = open_lock(e, O_RDONLY | O_CREAT | O_EXCL, err);
+		group = fd >= 0 ? holders(fd) : 0;
+	}
+	if (group != 0) {
+		(void)hr_err_set(
+		    err, HR_E_BUSY, "%s/nginx.lock is held by another program", e->run_dir);
+		hr_fd_close(&fd);
 	}
 	return fd;
+}
+
+/* A copy of a socket that listens, of nginx's descriptors; -1: it is none, or the kernel, as one
+ * before Linux 5.6, does not give it. */
+static int
+its_socket(int pidfd, int fd)
+{
+	int got = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0u), listens = 0;
+	socklen_t size = sizeof(int);
+
+	if (got >= 0 &&
+	    (getsockopt(got, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0))
+		hr_fd_close(&got);
+	return got;
+}
+
+/* Whether a socket listens there: the service is dead, so it is the one that nginx has from it, and
+ * none that took that one's place. */
+static bool
+is_listened_at(const char *sock)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	HR_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0 || strlen(sock) >= sizeof(a.sun_path))
+		return false;
+	memcpy(a.sun_path, sock, strlen(sock) + 1);
+	return connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0 || errno == EAGAIN;
+}
+
+/* A handle of the process, if it is of that group and has not ended. */
+static int
+open_member(pid_t pid, pid_t group)
+{
+	char text[HR_PID_STAT];
+	int fd = hr_pidfd_open(pid);
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	if (fd >= 0 &&
+	    (hr_pid_field(hr_pid_stat(pid, text), HR_PID_GROUP) != (unsigned long long)group ||
+		poll(&p, 1, 0) != 0))
+		hr_fd_close(&fd);
+	return fd;
+}
+
+/* A worker of a master that was killed has its sockets. */
+static int
+open_any_member(pid_t group)
+{
+	HR_CLOSEDIR DIR *d = opendir("/proc");
+	struct dirent *entry;
+	int fd = -1;
+
+	while (d != NULL && fd < 0 && (entry = hr_dir_next(d)) != NULL)
+		if (strspn(entry->d_name, "0123456789") == strlen(entry->d_name))
+			fd = open_member((pid_t)strtol(entry->d_name, NULL, 10), group);
+	return fd;
+}
+
+pid_t
+hr_fleet_edge_adopt(const struct hr_fleet_edge *e, const char *sock,
+    int ret_listeners[HR_FLEET_LISTENERS], int *ret_requests)
+{
+	HR_CLOSE int lock = open_lock(e, O_RDONLY, NULL);
+	HR_CLOSE int pidfd = -1;
+	pid_t group = lock >= 0 ? holders(lock) : 0;
+	bool lives;
+	int i;
+
+	if (group <= 0)
+		return -1;
+	pidfd = open_member(group, group);
+	lives = pidfd >= 0;
+	if (!lives)
+		pidfd = open_any_member(group);
+	if (pidfd < 0)
+		return -1;
+	if (is_listened_at(sock))
+		*ret_requests = its_socket(pidfd, REQUESTS_FD);
+	for (i = 0; i < HR_FLEET_LISTENERS; i++)
+		ret_listeners[i] = its_socket(pidfd, LISTEN_FD + i);
+	return lives ? group : -1;
 }
 
 /* Before it is nginx. */
@@ -348,30 +471,29 @@ note_group(void *arg, pid_t pid)
 }
 
 pid_t
-hr_fleet_edge_start(const struct hr_fleet_edge *e, int lock,
+hr_fleet_edge_start(const struct hr_fleet_edge *e, int lock, int requests,
     const int listeners[HR_FLEET_LISTENERS], struct hr_err *err)
 {
-	struct hr_spawn_fd fds[2 + HR_FLEET_LISTENERS] = {{2, 2}};
+	struct hr_spawn_fd fds[3 + HR_FLEET_LISTENERS] = {
+	    {2, 2}, {lock, LOCK_FD}, {requests, REQUESTS_FD}};
 	char inherited[sizeof("NGINX=") + HR_FLEET_LISTENERS * sizeof("3;")] = "NGINX=";
-	size_t nfds = 1, n = strlen(inherited);
+	size_t nfds = 3, n = strlen(inherited);
 	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
 	HR_BUF(conf, TEXT_MAX);
 	HR_FREE char *path = NULL;
 	HR_CLOSE int note = -1;
 	pid_t pid = -1;
-	size_t i;
+	int i;
 
 	hr_strv_add_all(&env, (const char *const *)environ);
 	for (i = 0; i < HR_FLEET_LISTENERS; i++) {
 		if (listeners[i] < 0)
 			continue;
-		fds[nfds] = (struct hr_spawn_fd){listeners[i], LISTEN_FD + (int)nfds - 1};
-		n += (size_t)snprintf(inherited + n, sizeof(inherited) - n, "%d;", fds[nfds++].to);
+		fds[nfds++] = (struct hr_spawn_fd){listeners[i], LISTEN_FD + i};
+		n += (size_t)snprintf(inherited + n, sizeof(inherited) - n, "%d;", LISTEN_FD + i);
 	}
-	if (nfds > 1)
+	if (nfds > 3)
 		hr_strv_set_env(&env, inherited);
-	fds[nfds] = (struct hr_spawn_fd){lock, LISTEN_FD + (int)nfds - 1};
-	nfds++;
 	if (env.failed)
 		return hr_err_nomem(err);
 	if (compose_file(e, &conf, &path, err) == 0 &&
@@ -379,13 +501,14 @@ hr_fleet_edge_start(const struct hr_fleet_edge *e, int lock,
 	    (note = open_lock(e, O_WRONLY, err)) >= 0) {
 		const char *const argv[] = {
 		    "nginx", "-p", e->run_dir, "-e", "stderr", "-c", path, NULL};
+		/* it outlives us: requests that sandboxes answer go on, and those for us wait in
+		 * the queue of our socket for the next one */
 		struct hr_spawn sp = {.path = HR_NGINX_PATH,
 		    .argv = argv,
 		    .envp = env.v,
 		    .fds = fds,
 		    .nfds = nfds,
-		    .pdeathsig = SIGTERM,
-		    .setpgid = true,
+		    .setsid = true,
 		    .umask = -1,
 		    .forked = note_group,
 		    .arg = &note};
@@ -409,5 +532,5 @@ hr_fleet_edge_reload(const struct hr_fleet_edge *e, pid_t nginx, struct hr_err *
 		return 0;
 	if (hr_path_write(path, conf.p, conf.len, 0600, err) != 0)
 		return -1;
-	return kill(nginx, SIGHUP) == 0 ? 0 : hr_err_sys(err, errno, "nginx");
+	return nginx < 0 || kill(nginx, SIGHUP) == 0 ? 1 : hr_err_sys(err, errno, "nginx");
 }

@@ -44,14 +44,21 @@ void hr_fleet_edge_reach(const char *at, char ret[HR_FLEET_PLACE]);
 /* The one of an address that was given with --OPTION. -1 without an error (*err is empty): it is no
  * address and port; nginx opens it. */
 int hr_fleet_edge_listen(const char *at, const char *option, struct hr_err *err);
-/* A lock that nginx inherits, the caller's, or -1. Workers whose master was killed, and then the
- * service, would hold the address for ever: they are ended. */
+/* Returns the process of nginx that a service which was killed has left; -1: there is none. Either
+ * way the caller owns copies of the sockets that it or its workers have, where the kernel gives
+ * them (else -1): those it listens at, and the service's own at `sock`. */
+pid_t hr_fleet_edge_adopt(const struct hr_fleet_edge *e, const char *sock,
+    int ret_listeners[HR_FLEET_LISTENERS], int *ret_requests);
+/* A lock that nginx inherits, the caller's, or -1. Workers whose master was killed take no new
+ * connection from then on, and answer what they have. */
 int hr_fleet_edge_lock(const struct hr_fleet_edge *e, struct hr_err *err);
-/* Writes the configuration and starts nginx with it, that lock and those sockets (-1: none): its
- * process, or -1. */
-pid_t hr_fleet_edge_start(const struct hr_fleet_edge *e, int lock,
+/* Writes the configuration and starts nginx with it, that lock, the service's own socket and those
+ * that it listens at (-1: none): its process, or -1. */
+pid_t hr_fleet_edge_start(const struct hr_fleet_edge *e, int lock, int requests,
     const int listeners[HR_FLEET_LISTENERS], struct hr_err *err);
-/* One that runs takes the configuration, if that is another one now. */
+/* It takes no new connection, answers what it has, and ends. */
+void hr_fleet_edge_end(const struct hr_fleet_edge *e, pid_t nginx);
+/* Writes the configuration if it is another one now (1), which an nginx that runs (> 0) takes. */
 int hr_fleet_edge_reload(const struct hr_fleet_edge *e, pid_t nginx, struct hr_err *err);
 
 #endif

@@ -168,7 +168,7 @@ start_nginx(struct running *r)
 	HR_CLOSE int lock = hr_fleet_edge_lock(&r->o->edge, &err);
 
 	if (lock >= 0 && listen_at(r, &err) == 0)
-		r->nginx = hr_fleet_edge_start(&r->o->edge, lock, r->listeners, &err);
+		r->nginx = hr_fleet_edge_start(&r->o->edge, lock, r->requests, r->listeners, &err);
 	if (r->nginx >= 0)
 		hr_log(HR_LOG_NOTICE, "ready: listening at %s", r->o->edge.listen);
 	else if (!r->told)
@@ -202,21 +202,47 @@ upgrade(struct running *r)
 	return fail(&err);
 }
 
-/* Waits for its end. Workers of one that was killed live on and take connections: they end, too, as
- * long as the group's number is theirs. */
+/* nginx takes no new connection; what sandboxes still answer after LEAVE_S it answers without us. A
+ * signal ends the wait. */
 static void
-end_nginx(struct running *r)
+end_nginx(struct running *r, int pidfd)
 {
-	siginfo_t info;
-	int got;
+	struct pollfd p[2] = {
+	    {.fd = pidfd, .events = POLLIN}, {.fd = r->signals, .events = POLLIN}};
 
-	do
-		got = waitid(P_PID, (id_t)r->nginx, &info, WEXITED | WNOWAIT);
-	while (got != 0 && errno == EINTR);
-	if (got == 0)
-		(void)kill(-r->nginx, SIGTERM);
-	(void)hr_spawn_end(r->nginx, NULL);
-	r->nginx = -1;
+	hr_fleet_edge_end(&r->o->edge, r->nginx);
+	hr_fleet_leave(r->fleet); /* streams and those who wait */
+	if (poll(p, 2, LEAVE_S * 1000) <= 0 || p[0].revents == 0)
+		hr_log(HR_LOG_NOTICE, "nginx ends after the requests that it has");
+}
+
+static void
+close_listeners(struct running *r)
+{
+	size_t i;
+
+	for (i = 0; i < HR_FLEET_LISTENERS; i++)
+		hr_fd_close(&r->listeners[i]);
+}
+
+/* nginx, of the image before or of a service that was killed, goes on with this configuration. */
+static int
+go_on_with_nginx(struct running *r, const char *sock, struct hr_err *err)
+{
+	const struct hr_fleet_edge *e = &r->o->edge;
+	bool adopted = r->nginx < 0 && r->requests < 0;
+	int changed;
+
+	if (adopted)
+		r->nginx = hr_fleet_edge_adopt(e, sock, r->listeners, &r->requests);
+	if (r->nginx > 0 && r->o->no_nginx) {
+		hr_fleet_edge_end(e, r->nginx);
+		r->nginx = -1;
+	}
+	changed = r->o->no_nginx ? 1 : hr_fleet_edge_reload(e, r->nginx, err);
+	if (adopted && changed > 0)
+		close_listeners(r); /* of the old addresses, perhaps; nginx has its own */
+	return changed < 0 ? -1 : 0;
 }
 
 static bool
@@ -258,7 +284,8 @@ look_after(struct running *r)
 			return 1;
 		if (p[1].fd >= 0 && p[1].revents != 0) {
 			hr_log(HR_LOG_ERROR, "nginx has ended; it is started again");
-			end_nginx(r);
+			(void)hr_spawn_end(r->nginx, NULL); /* unless a predecessor started it */
+			r->nginx = -1;
 			hr_fd_close(&p[1].fd);
 			/* not at once, for the case that it cannot live */
 			(void)poll(p, 1, NGINX_AGAIN_MS);
@@ -271,10 +298,8 @@ look_after(struct running *r)
 		if (status != 0)
 			break;
 	}
-	if (r->nginx > 0) {
-		(void)kill(r->nginx, SIGTERM);
-		end_nginx(r);
-	}
+	if (r->nginx > 0)
+		end_nginx(r, p[1].fd);
 	return status;
 }
 
@@ -340,7 +365,7 @@ serve(struct hr_fleetd_options *o)
 		if (o->api.builds == NULL)
 			return fail(&err);
 	}
-	if (at.nginx > 0 && hr_fleet_edge_reload(&o->edge, at.nginx, &err) != 0)
+	if (go_on_with_nginx(&at, sock, &err) != 0)
 		return fail(&err);
 	if (at.requests < 0)
 		at.requests = hr_fleet_listen(sock, socket_group(o), &err);
