@@ -3,6 +3,7 @@
 
 #include <check.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,23 +166,40 @@ fake_useradd(int status)
 	ck_assert_int_eq(setenv("PATH", text, 1), 0);
 }
 
+/* Sets user_id to a number that no account has. */
+static uid_t
+set_free_uid(void)
+{
+	char text[24];
+	uid_t uid = 4711;
+
+	while (getpwuid(uid) != NULL)
+		uid++;
+	(void)snprintf(text, sizeof(text), "%u", (unsigned)uid);
+	set("user_id", text);
+	return uid;
+}
+
 START_TEST(a_missing_user_is_made)
 {
 	HR_BUF(b, 4096);
-	char path[256];
+	char path[256], words[200];
+	uid_t uid;
 
 	fake_useradd(0);
 	set("username", "no-such-user-here");
-	set("user_id", "4711");
+	uid = set_free_uid();
 	ck_assert_int_eq(hr_identity_prepare(&id, &c, "root", top, NULL, &err), 0);
-	ck_assert_uint_eq(id.user_id, 4711);
+	ck_assert_uint_eq(id.user_id, uid);
 	hr_identity_done(&id);
 	(void)snprintf(path, sizeof(path), "%s/words", top);
 	ck_assert_int_eq(hr_path_read(path, &b, &err), 0);
-	ck_assert_str_eq(hr_buf_str(&b),
+	(void)snprintf(words, sizeof(words),
 	    "[-rm]\n[-d]\n[/home/no-such-user-here]\n[-s]\n[/bin/bash]\n"
-	    "[-g]\n[root]\n[-G]\n[sudo]\n[-u]\n[4711]\n"
-	    "[no-such-user-here]\n");
+	    "[-g]\n[root]\n[-G]\n[sudo]\n[-u]\n[%u]\n"
+	    "[no-such-user-here]\n",
+	    (unsigned)uid);
+	ck_assert_str_eq(hr_buf_str(&b), words);
 	hr_buf_reset(&b);
 	(void)snprintf(path, sizeof(path), "%s/sudoers", top);
 	/* twice the start, once the line */
@@ -192,13 +210,39 @@ START_TEST(a_missing_user_is_made)
 }
 END_TEST
 
+START_TEST(an_account_of_the_user_id_is_used)
+{
+	fake_useradd(9); /* "UID 65534 is not unique" */
+	set("username", "no-such-user-here");
+	set("runtime_username", "no-such-user-here");
+	set("user_id", "65534");
+	ck_assert_int_eq(hr_identity_prepare(&id, &c, "root", top, NULL, &err), 0);
+	ck_assert_str_eq(id.shell_user, "nobody");
+	ck_assert_uint_eq(id.shell_uid, 65534);
+	ck_assert_uint_eq(id.user_id, 65534);
+	ck_assert(id.shell_changes);
+	if (geteuid() == 0)
+		ck_assert_uint_eq(stat_of("deep/work").st_uid, 65534);
+	hr_identity_done(&id);
+	set("su_to_user", "false");
+	ck_assert_int_eq(hr_identity_prepare(&id, &c, "root", top, NULL, &err), 0);
+	ck_assert(!id.shell_changes);
+	ck_assert_uint_eq(id.shell_uid, geteuid());
+	hr_identity_done(&id);
+}
+END_TEST
+
 START_TEST(failures_to_make_a_user)
 {
+	char said[200];
+
 	fake_useradd(9);
 	set("username", "no-such-user-here");
+	(void)snprintf(said, sizeof(said),
+	    "Failed to create user `no-such-user-here` with UID %u. Output: [broken\n]",
+	    (unsigned)set_free_uid());
 	ck_assert_int_eq(hr_identity_prepare(&id, &c, "root", top, NULL, &err), -1);
-	ck_assert_str_eq(
-	    err.msg, "Failed to create user `no-such-user-here` with UID 1000. Output: [broken\n]");
+	ck_assert_str_eq(err.msg, said);
 	ck_assert_int_eq(hr_identity_prepare(&id, &c, "root", "/nonexistent", NULL, &err), -1);
 	ck_assert_int_eq(strncmp(err.msg, "Failed to add sudoer: ", 22), 0);
 	set("username", "--help");
@@ -281,6 +325,7 @@ main(void)
 	tcase_add_test(tc, an_existing_user_keeps_its_id);
 	tcase_add_test(tc, nobody_becomes_who_he_is);
 	tcase_add_test(tc, a_missing_user_is_made);
+	tcase_add_test(tc, an_account_of_the_user_id_is_used);
 	tcase_add_test(tc, failures_to_make_a_user);
 	tcase_add_test(tc, the_tree_changes_hands_but_not_through_links);
 	tcase_add_test(tc, an_unknown_group_changes_nothing);

@@ -179,6 +179,7 @@ user_and_directory(struct hr_identity *id, const struct hr_settings *c, const ch
 {
 	const char *name = c->username;
 	bool root = strcmp(name, "root") == 0;
+	struct passwd *same;
 	uid_t uid;
 	int known;
 
@@ -191,10 +192,22 @@ user_and_directory(struct hr_identity *id, const struct hr_settings *c, const ch
 			return hr_err_set(
 			    err, HR_E_INVAL, "\"%.64s\" cannot be the name of a user", name);
 		known = user_lookup(name, &uid, err);
-		if (known < 0 || (known == 0 && create_user(name, c->user_id, etc, err) < 0))
+		if (known < 0)
 			return -1;
-		if (known == 1)
+		if (known == 1) {
 			id->user_id = uid;
+		} else if ((same = getpwuid((uid_t)c->user_id)) != NULL) {
+			/* useradd refuses a second account of a user ID */
+			hr_log(HR_LOG_NOTICE,
+			    "the account %s has user ID %lld: the shell uses it in place of %s",
+			    same->pw_name, c->user_id, name);
+			id->shell_user = strdup(same->pw_name);
+			if (id->shell_user == NULL)
+				return hr_err_nomem(err);
+			name = id->shell_user;
+		} else if (create_user(name, c->user_id, etc, err) < 0) {
+			return -1;
+		}
 	}
 	return hr_identity_work_dir(c->working_dir, name, c->sandbox_group, stopped, err);
 }
@@ -212,7 +225,10 @@ shell_user(struct hr_identity *id, const struct hr_settings *c, struct hr_err *e
 
 	id->shell_changes = su;
 	id->shell_uid = geteuid();
-	id->shell_user = strdup(name);
+	if (!su || id->shell_user == NULL) { /* not an account that stands for c->username */
+		free(id->shell_user);
+		id->shell_user = strdup(name);
+	}
 	if (id->shell_user == NULL)
 		return hr_err_nomem(err);
 	if (!su)
