@@ -435,6 +435,20 @@ def faults(old):
               done.stderr)
 
 
+def failed_start(old):
+    """The reason and the status of a server's start that fails are in the error, at once."""
+    with ModalHost(SANDBOX_RUNTIME_CONTAINER_IMAGE="registry.example/image:1") as h:
+        if old:
+            h.at.older()
+        h.at.serving(1)
+        h.at.tunnel = "127.0.0.1"
+        done = h("up")
+        equal((done.returncode, "the server's start in the sandbox ended with status 127: " in done.stderr,
+               "handraild: command not found" in done.stderr, "sandbox.payload" in done.stderr),
+              (1, True, True, True), done.stderr)
+        equal((h.boxes(), os.listdir(h.path("state"))), ([], []), "it is ended, and nothing is recorded")
+
+
 def main():
     # Debian's packages are those of Debian's Python
     if grpcserver.missing and os.path.exists(PYTHON) and os.path.realpath(sys.executable) != os.path.realpath(PYTHON):
@@ -447,7 +461,7 @@ def main():
         tap.run("modal " + s["name"], scenario, s)
     for test in (each_field, wrong_answers, wrong_streams):
         tap.run(test.__name__.replace("_", " "), test)
-    for test in (life, faults):
+    for test in (life, faults, failed_start):
         for old in (False, True):
             tap.run("%s%s" % (test.__name__, ", older routes" if old else ""), test, old)
     return tap.done()

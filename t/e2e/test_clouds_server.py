@@ -71,6 +71,71 @@ def life(kind):
         equal((h.boxes(), [s.args for s in h.at.started if s.poll() is None]), ([], []), "it is ended")
 
 
+def packed(h, script):
+    """A payload whose start is that script."""
+    with tarfile.open(h.path("payload.tar.gz"), "w:gz") as t:
+        i = tarfile.TarInfo("./libexec/handrail/start")
+        i.size, i.mode = len(script), 0o755
+        t.addfile(i, io.BytesIO(script.encode()))
+
+
+def fails(h, text, *argv):
+    done = h(*argv)
+    equal((done.returncode, text in done.stderr), (1, True), done.stderr)
+    return done.stderr
+
+
+def failed_start(kind):
+    """The reason and the status of a start that fails are in the error, and no time is spent on waiting for it."""
+    with kind() as h:
+        serving(h)
+        h.at.tunnel = "127.0.0.1"
+        packed(h, "#!/bin/sh\necho 'to stdout'\nprintf 'useradd: UID 1000 is not unique' >&2\nexit 3\n")
+        said = fails(h, "the server's start in the sandbox ended with status 3: ", "up")
+        equal("to stdout useradd: UID 1000 is not unique" in said, True, said)
+        equal((h.boxes(), os.listdir(h.path("state"))), ([], []), "it is ended, and nothing is recorded")
+        packed(h, "#!/bin/sh\nfor i in $(seq 400); do echo line $i; done\nkill -9 $$\n")
+        said = fails(h, "the server's start in the sandbox ended with status 137: ", "up")
+        equal("line 1" in said, True, "what it printed at first: " + said)
+        packed(h, "#!/bin/sh\nexit 0\n")
+        h.fails(1, "ended with status 0: it printed nothing", "up")
+        del h.env["SANDBOX_PAYLOAD"]
+        h.env["SANDBOX_RUNTIME_CONTAINER_IMAGE"] = "im-1" if h.kind == "modal" else "template"
+        said = fails(h, "the server's start in the sandbox ended with status 127: ", "up")
+        equal("handraild: command not found" in said and "sandbox.payload" in said, True, said)
+        equal((h.boxes(), os.listdir(h.path("state"))), ([], []), "it is ended, and nothing is recorded")
+
+
+def failed_restart():
+    """Also after a pause."""
+    with CloudHost() as h:
+        serving(h)
+        h.ok("up")
+        h.ok("pause")
+        h.at.end_programs()
+        with open(os.path.join(h.at.openhands, "libexec/handrail/start"), "w") as f:
+            f.write("#!/bin/sh\necho no room >&2\nexit 4\n")
+        h.fails(1, "the server's start in the sandbox ended with status 4: no room", "resume")
+        h.ok("down")
+
+
+def off_path():
+    """In an image of "handrail build" handraild is not on PATH."""
+    with CloudHost() as h:
+        serving(h)
+        del h.env["SANDBOX_PAYLOAD"]
+        h.env["SANDBOX_RUNTIME_CONTAINER_IMAGE"] = "template"
+        os.makedirs(os.path.join(h.at.openhands, "sbin"))
+        with open(os.path.join(h.at.openhands, "sbin/handraild"), "w") as f:
+            f.write(START % (BUILD, SRC, BUILD, h.path("server"), h.path("server-state")))
+        os.chmod(f.name, 0o755)
+        h.ok("up", "-q")
+        h.ok("run", "cd /; X=1")
+        equal(h.ok("run", "echo $X; pwd"), "1\n/\n")
+        h.ok("down")
+        equal([s.args for s in h.at.started if s.poll() is None], [], "and it is ended")
+
+
 def refused():
     """What cannot be carried there costs nothing, or is ended."""
     with CloudHost() as h:
@@ -92,6 +157,10 @@ def main():
     tap = Tap()
     for kind in (CloudHost, DaytonaHost, RunloopHost):
         tap.run("a server in a sandbox of " + kind.kind, life, kind)
+    for kind in (CloudHost, DaytonaHost, RunloopHost):
+        tap.run("a start that fails in a sandbox of " + kind.kind, failed_start, kind)
+    tap.run("failed_restart", failed_restart)
+    tap.run("off_path", off_path)
     tap.run("refused", refused)
     return tap.done()
 

@@ -19,10 +19,13 @@
 #include "shell/quote.h"
 
 #define ALIVE_S 120
+#define ALIVE_FIRST_MS 100
 #define ALIVE_EVERY_MS 1000
 #define KEY_FILE "/tmp/.handrail-start-" /* and what nobody guesses */
 #define ARCHIVE "/tmp/.handrail-payload-"
-#define PAYLOAD_DIR "/openhands" /* its programs know no other place */
+#define PAYLOAD_DIR "/openhands"         /* its programs know no other place */
+#define SAID_FILE "/tmp/.handrail-said-" /* the start's output until the server is ready */
+#define MARK "handrail-start-ended:"
 #define SAID_MAX 300
 
 /* ---- the payload ---- */
@@ -98,7 +101,23 @@ carry(struct hr_cloud *c, struct hr_err *err)
 
 /* ---- the server ---- */
 
-/* The words that start it. */
+/* Starts "$@" and passes a TERM on to it. Until the server is ready, each line that it prints goes
+ * into the file $s as well, which ends with MARK and the status when the server has ended: the
+ * provider's own stream of a background command is gone by then. */
+static const char supervise[] =
+    "s=" SAID_FILE "%s; rm -f \"$s\"\n"
+    "exec 3> >(umask 022; n=0; while IFS= read -r l; do printf '%%s\\n' \"$l\"\n"
+    "case $l in *' ready: listening'*) rm -f \"$s\"; exec cat;; " MARK "*) n=0;; esac\n"
+    "[ $((n += 1)) -gt 200 ] || printf '%%s\\n' \"$l\" >>\"$s\"; done)\n"
+    "[ \"$1\" != handraild ] || w=$(PATH=$PATH:" PAYLOAD_DIR "/sbin:/usr/local/sbin:/usr/sbin; "
+    "type -P handraild) && set -- \"${w:-$1}\" \"${@:2}\"\n"
+    "\"$@\" >&3 2>&1 3>&- & p=$!\n"
+    "trap 'kill $p' TERM INT HUP\n"
+    "while wait $p; r=$?; [ $r -gt 128 ] && kill -0 $p 2>/dev/null; do :; done\n"
+    "printf '\\n" MARK " %%s\\n' $r >&3\n";
+
+/* The command that starts the server. The session's key comes in a file: others in the sandbox can
+ * read a command line. */
 static int
 server_line(struct hr_cloud *c, struct hr_buf *b, struct hr_err *err)
 {
@@ -110,20 +129,25 @@ server_line(struct hr_cloud *c, struct hr_buf *b, struct hr_err *err)
 	    .plugins = c->h->plugins,
 	    .user_id = -1};
 	HR_CLEAN(hr_strv_done) struct hr_strv words = {0};
+	HR_BUF(script, 4096);
 	size_t i;
 
 	if (hr_command_build(&words, &q, c->h->config, c->h->environ, err) != 0)
 		return -1;
-	/* not on a command line, which others in it can read */
-	hr_buf_addf(b,
+	hr_buf_addf(&script,
 	    "f=" KEY_FILE "%s; SESSION_API_KEY=$(cat \"$f\"); rm -f \"$f\"; "
-	    "export SESSION_API_KEY; exec",
+	    "export SESSION_API_KEY\n",
 	    c->run);
+	hr_buf_addf(&script, supervise, c->run);
+	hr_buf_adds(b, "exec bash -c ");
+	hr_shell_quote(b, hr_buf_str(&script), script.len);
+	hr_buf_adds(b, " bash");
 	for (i = 0; i < words.n; i++) {
 		hr_buf_addc(b, ' ');
 		hr_shell_quote(b, words.v[i], strlen(words.v[i]));
 	}
-	return hr_buf_check(b, NULL) == 0 ? 0 : hr_err_nomem(err);
+	return hr_buf_check(&script, NULL) == 0 && hr_buf_check(b, NULL) == 0 ? 0
+									      : hr_err_nomem(err);
 }
 
 static int
@@ -136,6 +160,56 @@ launch(struct hr_cloud *c, struct hr_err *err)
 	if (server_line(c, &b, err) != 0 || c->ops->put(c, file, c->key, strlen(c->key), err) != 0)
 		return -1;
 	return c->ops->launch(c, hr_buf_str(&b), err);
+}
+
+/* Appends the end of the start's output to `said`, as one line, and sets *ret_status, which is -1
+ * while the start has not ended. */
+static int
+ask_start(struct hr_cloud *c, struct hr_buf *said, int *ret_status, struct hr_err *err)
+{
+	char line[400];
+	const char *p, *mark = NULL;
+	HR_BUF(all, 1);
+	size_t n, i;
+	int status;
+
+	*ret_status = -1;
+	(void)snprintf(line, sizeof(line),
+	    "exec 2>/dev/null; s=" SAID_FILE "%s; cat $s && grep -q '^" MARK "' $s && rm -f $s",
+	    c->run);
+	if (hr_cloud_helper(c, line, &all, &status, err) != 0)
+		return -1;
+	for (p = hr_buf_str(&all); (p = strstr(p, "\n" MARK)) != NULL; p++)
+		mark = p;
+	if (mark != NULL)
+		*ret_status = (int)strtol(mark + strlen("\n" MARK), NULL, 10);
+	n = mark != NULL ? (size_t)(mark - all.p) : all.len;
+	while (n > 0 && all.p[n - 1] == '\n')
+		n--;
+	i = n > SAID_MAX ? n - SAID_MAX : 0;
+	while (i > 0 && i < n && ((unsigned char)all.p[i] & 0xC0) == 0x80)
+		i++;
+	for (; i < n; i++)
+		hr_buf_addc(said, (unsigned char)all.p[i] < ' ' ? ' ' : all.p[i]);
+	return 0;
+}
+
+/* Returns -1 with *err once the start has ended, 0 while it runs or cannot be asked about. */
+static int
+start_ended(struct hr_cloud *c, struct hr_err *err)
+{
+	HR_BUF(said, 4096);
+	int status;
+
+	if (ask_start(c, &said, &status, NULL) != 0 || status < 0)
+		return 0;
+	return hr_err_set(err, HR_E_RUNTIME,
+	    "%s: the server's start in the sandbox ended with status %d: %s%s", c->ops->title,
+	    status, said.len > 0 ? hr_buf_str(&said) : "it printed nothing",
+	    status == 127 && c->payload == NULL
+		? ": handraild is neither on PATH nor in " PAYLOAD_DIR
+		  "/sbin: name an image that \"handrail build\" made, or set sandbox.payload"
+		: "");
 }
 
 const char *const *
@@ -155,26 +229,45 @@ hr_cloud_url_headers(struct hr_cloud *c)
 	return c->headers;
 }
 
-/* Does it answer, within so many seconds? 0: it is asked once. */
 static int
-wait_alive(struct hr_cloud *c, int seconds, struct hr_err *err)
+ask_alive(struct hr_cloud *c, struct hr_err *err)
 {
 	static const struct hr_api_rule once = {.attempts = 1};
 	const struct hr_api_call q = {
 	    .method = "GET", .path = "/alive", .headers = hr_cloud_url_headers(c), .timeout_s = 10};
-	int64_t end = hr_now_ms() + seconds * 1000;
-	struct hr_api_answer a;
+	HR_CLEAN(hr_api_answer_done) struct hr_api_answer a = {0};
 	HR_CLEAN(hr_api_done) struct hr_api api = {0};
-	int r;
 
-	if (hr_api_init(&api, "the server", &once, c->url, err) < 0)
-		return -1;
-	while ((r = hr_api_do(&api, &q, &a, err)) != 0 && hr_now_ms() < end) {
-		hr_api_answer_done(&a);
-		(void)hr_rest_wait(-1, ALIVE_EVERY_MS);
+	return hr_api_init(&api, "the server", &once, c->url, err) < 0
+		   ? -1
+		   : hr_api_do(&api, &q, &a, err);
+}
+
+/* Waits until the server answers, for at most ALIVE_S, and no longer than its start runs. */
+static int
+wait_alive(struct hr_cloud *c, struct hr_err *err)
+{
+	int64_t end = hr_now_ms() + ALIVE_S * 1000;
+	int wait_ms = ALIVE_FIRST_MS, status, r;
+	struct hr_err mine;
+	HR_BUF(said, 4096);
+
+	for (;;) {
+		mine = (struct hr_err){0};
+		r = ask_alive(c, &mine);
+		if (r != 0 && c->ops->launch != NULL && start_ended(c, err) != 0)
+			return -1;
+		if (r == 0 || hr_now_ms() >= end)
+			break;
+		(void)hr_rest_wait(-1, wait_ms);
+		wait_ms = wait_ms * 2 < ALIVE_EVERY_MS ? wait_ms * 2 : ALIVE_EVERY_MS;
 	}
-	hr_api_answer_done(&a);
-	return r;
+	if (r == 0)
+		return 0;
+	if (c->ops->launch != NULL && ask_start(c, &said, &status, NULL) == 0 && said.len > 0)
+		return hr_err_set(err, mine.code, "%.300s; the server's start printed: %s",
+		    mine.msg, hr_buf_str(&said));
+	return hr_err_pass(err, &mine);
 }
 
 int
@@ -191,7 +284,7 @@ hr_cloud_serve(struct hr_cloud *c, struct hr_err *err)
 	}
 	if (r == 0)
 		r = c->ops->publish(c, HR_CLOUD_PORT, err);
-	return r == 0 ? wait_alive(c, ALIVE_S, err) : -1;
+	return r == 0 ? wait_alive(c, err) : -1;
 }
 
 int
@@ -200,11 +293,11 @@ hr_cloud_serve_again(struct hr_cloud *c, struct hr_err *err)
 	struct hr_err none = {0};
 	int r = c->ops->publish(c, HR_CLOUD_PORT, err);
 
-	if (r != 0 || wait_alive(c, 0, &none) == 0)
+	if (r != 0 || ask_alive(c, &none) == 0)
 		return r;
 	if (c->ops->launch != NULL)
 		r = launch(c, err);
-	return r == 0 ? wait_alive(c, ALIVE_S, err) : -1;
+	return r == 0 ? wait_alive(c, err) : -1;
 }
 
 /* ---- the workspace ---- */

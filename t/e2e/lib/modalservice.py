@@ -63,6 +63,7 @@ class Modal(grpcserver.Server):
     jwt, auth = "jwt-of-the-test", "auth-of-the-test"
     old, builds = False, 1
     openhands = port = None
+    tunnel = "r4444.example"  # the host of port 4444
 
     def __init__(self, directory):
         super().__init__()
@@ -191,7 +192,7 @@ class Modal(grpcserver.Server):
 
     def GetTunnels(self, q):
         self.box(q)
-        yield pb.encode([(1, [(1, 1)]), (2, [(1, "r4444.example"), (2, 443), (5, 4444)])])
+        yield pb.encode([(1, [(1, 1)]), (2, [(1, self.tunnel), (2, 443), (5, 4444)])])
 
     def Terminate(self, q):
         del self.boxes[self.box(q)["id"]]
