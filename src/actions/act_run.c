@@ -48,6 +48,7 @@ request_fill(const struct hr_event *ev, struct hr_run_request *req, struct hr_bu
 	req->is_input = hr_event_truth(ev, "is_input");
 	req->blocking = hr_event_truth(ev, "blocking");
 	req->hidden = hr_event_truth(ev, "hidden");
+	req->whole = ev->whole_output;
 	return ev->timeout == NULL ? 0 : hr_py_float(ev->timeout, &req->timeout, why);
 }
 

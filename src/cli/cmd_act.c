@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/live.h"
 #include "cli/observation.h"
+#include "cli/stdin.h"
 #include "host/action.h"
 #include "host/handle.h"
 #include "host/transfer/cp.h"
@@ -72,6 +73,13 @@ look_at_directory(struct hr_sandbox *s, const char *dir, struct hr_err *err)
 	    "the sandbox does not say whether %s is a directory, so nothing was run", dir);
 }
 
+/* Agents are given a long output without its middle, people all of it. 0 or -1. */
+static int
+add_whole(struct json_object *args)
+{
+	return json_object_object_add(args, "hidden", json_object_new_boolean(true));
+}
+
 /* In a shell of its own; args is taken. */
 static int
 run_in(struct cli *c, const char *dir, struct json_object *args, double timeout)
@@ -86,12 +94,17 @@ run_in(struct cli *c, const char *dir, struct json_object *args, double timeout)
 		json_object_put(args);
 		return r;
 	}
+	if (!cli_is_direct(s) && cli_stdin_has_data()) {
+		json_object_put(args);
+		return cli_stdin_refuse();
+	}
 	path = hr_cp_path(s, dir);
 	/* without a server the path is still relative */
 	whole = path != NULL ? hr_path_join(hr_sandbox_workspace(s), path) : NULL;
 	if (whole == NULL ||
 	    json_object_object_add(args, "cwd", json_object_new_string(whole)) != 0 ||
-	    json_object_object_add(args, "is_static", json_object_new_boolean(true)) != 0)
+	    json_object_object_add(args, "is_static", json_object_new_boolean(true)) != 0 ||
+	    (!c->json && add_whole(args) != 0))
 		r = hr_err_nomem(&err);
 	else
 		r = look_at_directory(s, whole, &err);
@@ -126,6 +139,8 @@ run(struct cli *c, const struct cli_args *a)
 	args = cli_run_args(hr_buf_str(&b), timeout);
 	if (args != NULL && cli_value(a, 'i') != NULL)
 		bad |= json_object_object_add(args, "is_input", json_object_new_string("true"));
+	if (args != NULL && cli_value(a, 'i') != NULL && !c->json)
+		bad |= add_whole(args);
 	if (args == NULL || bad != 0) {
 		json_object_put(args);
 		return cli_usage("out of memory");

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -21,6 +22,7 @@
 #include "base/fd.h"
 #include "base/random.h"
 #include "cli/observation.h"
+#include "cli/stdin.h"
 #include "cli/shown.h"
 #include "cli/watched.h"
 #include "host/action.h"
@@ -39,6 +41,8 @@ struct live {
 	sigset_t before;
 	unsigned interrupts;
 	bool left;            /* by whoever looked on */
+	bool given;           /* standard input has something for the command */
+	bool lost;            /* some of the output was */
 	bool own;             /* begun here: laid out for our terminal */
 	bool sized, told;     /* it was; that another's runs was said */
 	unsigned failures;    /* requests in a row */
@@ -46,7 +50,10 @@ struct live {
 
 	pthread_t thread;
 	const char *action;
-	char *observation; /* the thread's, until it has ended */
+	bool limited;        /* its answer ends the waiting, whether or not the command has ended */
+	atomic_bool streams; /* the command's output is being received */
+	atomic_bool answered; /* the action is */
+	char *observation;    /* the thread's, until it has ended */
 	struct hr_err err;
 	int r;
 };
@@ -66,6 +73,17 @@ resize(struct live *l)
 	l->sized = true;
 }
 
+static int
+look(struct live *l)
+{
+	const bool found = l->of.id != 0;
+	int r = cli_watched_look(&l->of, &l->failed);
+
+	if (r == 0 && !found && l->of.id != 0)
+		cli_shown_expect(&l->shown, &l->of.text, l->of.length);
+	return r;
+}
+
 static void
 leave(struct live *l)
 {
@@ -80,7 +98,7 @@ interrupt(struct live *l)
 {
 	if (l->interrupts++ > 0) {
 		leave(l);
-	} else if (cli_watched_look(&l->of, NULL) != 0) {
+	} else if (look(l) != 0) {
 		/* the server knows no way to it: as without us */
 		(void)signal(SIGINT, SIG_DFL);
 		(void)raise(SIGINT);
@@ -88,8 +106,24 @@ interrupt(struct live *l)
 	} else if (!l->of.listed) {
 		cli_say("the command has not begun; interrupt once more to leave it");
 	} else if (l->of.running) {
+		l->shown.interrupted = true;
 		cli_watched_interrupt(&l->of);
 	}
+}
+
+/* Standard input is not passed to a command, which would wait for it for ever. */
+static void
+refuse_input(struct live *l)
+{
+	(void)epoll_ctl(l->all, EPOLL_CTL_DEL, 0, NULL);
+	if (!cli_stdin_has_data())
+		return;
+	cli_stdin_refuse();
+	l->given = true;
+	if (look(l) == 0 && l->of.running)
+		cli_watched_interrupt(&l->of);
+	else
+		leave(l);
 }
 
 /* Waits until something is to be done: true: the action is answered, or nobody looks on. */
@@ -97,16 +131,18 @@ static bool
 over(struct live *l, int timeout_ms)
 {
 	struct signalfd_siginfo info;
-	struct epoll_event e[4];
+	struct epoll_event e[5];
 	bool over = false;
 	int n, i;
 
 	do {
-		n = epoll_wait(l->all, e, 4, timeout_ms);
+		n = epoll_wait(l->all, e, 5, timeout_ms);
 	} while (n < 0 && errno == EINTR);
 	for (i = 0; i < n; i++) {
 		if (e[i].data.fd == l->done)
 			over = true;
+		else if (e[i].data.fd == 0)
+			refuse_input(l);
 		else if (e[i].data.fd == 1) /* nobody reads what would be shown */
 			l->shown.out = CLI_ERROR;
 		else if (hr_fd_read(e[i].data.fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
@@ -131,20 +167,10 @@ on_output(void *arg, uint64_t lost, const char *p, size_t len)
 	if (lost > 0) {
 		cli_say("%" PRIu64 " bytes of the output are no longer kept", lost);
 		cli_shown_lost(&l->shown);
+		l->lost = true;
 	}
 	cli_shown_put(&l->shown, p, len);
 	return l->shown.out == CLI_OK ? 0 : -1;
-}
-
-static int
-look(struct live *l)
-{
-	const bool found = l->of.id != 0;
-	int r = cli_watched_look(&l->of, &l->failed);
-
-	if (r == 0 && !found && l->of.id != 0)
-		cli_shown_expect(&l->shown, &l->of.text, l->of.length);
-	return r;
 }
 
 /* Shows what comes, until something else is to be done: how long to wait for that; -1: as long as
@@ -163,8 +189,10 @@ step(struct live *l)
 	}
 	if (r == 0 && l->of.id != 0 && !l->sized)
 		resize(l);
+	atomic_store(&l->streams, l->of.id != 0);
 	if (r == 0)
 		r = cli_watched_output(&l->of, l->all, on_output, l, &l->failed);
+	atomic_store(&l->streams, false);
 	if (l->shown.out != CLI_OK)
 		return 0;
 	if (r < 0) { /* a shell is replaced, too many look on, a server is gone */
@@ -195,6 +223,34 @@ wait_for_it(struct live *l)
 
 /* ---- the action ---- */
 
+static void
+say_goes_on(const struct live *l)
+{
+	if (!l->c->quiet && l->shown.tame.terminal)
+		cli_say("the command goes on; ^C interrupts it, ^C twice leaves it, \"handrail run "
+			"-i TEXT\" is input for it");
+}
+
+/* Returns true if the output that is being received comes to its end without more ado. A request
+ * that was given up would lose what is on its way, which may be more than the server keeps. */
+static bool
+comes_to_its_end(struct live *l)
+{
+	struct cli_watched of;
+	bool comes = false;
+
+	if (cli_watched_open(&of, &l->s->endpoint, NULL) == 0) {
+		memcpy(of.request, l->of.request, sizeof(of.request));
+		of.answered = true;
+		comes = l->r == 0 && cli_watched_look(&of, NULL) == 0 && of.listed &&
+			(!of.running || !l->limited);
+		if (comes && of.running)
+			say_goes_on(l);
+	}
+	cli_watched_close(&of);
+	return comes;
+}
+
 static void *
 act(void *arg)
 {
@@ -203,7 +259,9 @@ act(void *arg)
 	const struct hr_action_way way = {.id = l->of.request, .cancel_fd = l->cancel};
 
 	l->r = hr_sandbox_action_as(l->s, l->action, &way, &l->observation, &l->err);
-	(void)hr_fd_write_full(l->done, &one, sizeof(one), NULL);
+	atomic_store(&l->answered, true);
+	if (!atomic_load(&l->streams) || !comes_to_its_end(l))
+		(void)hr_fd_write_full(l->done, &one, sizeof(one), NULL);
 	return NULL;
 }
 
@@ -211,6 +269,7 @@ act(void *arg)
 static int
 perform(struct live *l, const char *action, bool shows)
 {
+	struct epoll_event given = {.events = EPOLLIN, .data.fd = 0};
 	int wait = shows ? QUICK_MS : -1, e;
 	uint64_t n;
 
@@ -218,17 +277,24 @@ perform(struct live *l, const char *action, bool shows)
 		return cli_fail(&l->err);
 	l->action = action;
 	l->own = true;
+	/* a file has been looked at before; nobody waits for what a terminal has */
+	if (isatty(0) != 1)
+		(void)epoll_ctl(l->all, EPOLL_CTL_ADD, 0, &given);
 	e = pthread_create(&l->thread, NULL, act, l);
 	if (e != 0) {
 		cli_say("a thread: %s", strerror(e));
 		return CLI_ERROR;
 	}
 	l->of.given_up_fd = l->signals;
-	while (!over(l, wait))
+	while (!over(l, wait)) {
 		wait = shows ? step(l) : -1;
+		if (atomic_load(&l->answered))
+			break;
+	}
 	l->of.given_up_fd = -1;
 	(void)pthread_join(l->thread, NULL);
 	(void)hr_fd_read(l->done, &n, sizeof(n));
+	l->of.answered = true;
 	return CLI_OK;
 }
 
@@ -249,7 +315,7 @@ open_live(struct live *l, struct cli *c, struct hr_sandbox *s, bool shows)
 	(void)sigemptyset(&sizes);
 	if (shows)
 		(void)sigaddset(&sizes, SIGWINCH);
-	l->done = eventfd(0, EFD_CLOEXEC);
+	l->done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	l->cancel = eventfd(0, EFD_CLOEXEC);
 	l->signals = signalfd(-1, &set, SFD_CLOEXEC);
 	l->sizes = signalfd(-1, &sizes, SFD_CLOEXEC);
@@ -332,7 +398,7 @@ finish(struct live *l)
 }
 
 static int
-run_shown(struct live *l, bool limited)
+run_shown(struct live *l)
 {
 	int r = CLI_OK;
 
@@ -341,43 +407,94 @@ run_shown(struct live *l, bool limited)
 		return cli_fail(&l->err);
 	}
 	/* refused, or of a server that has no list; what was shown is not shown again */
-	if (look(l) != 0 || !l->of.listed || (l->of.running && limited)) {
+	if (look(l) != 0 || !l->of.listed || (l->of.running && l->limited)) {
 		cli_shown_end(&l->shown);
 		return cli_observed(l->c, l->observation, l->of.id == 0);
 	}
-	if (l->of.running && !l->c->quiet)
-		cli_say("the command goes on; ^C interrupts it, ^C twice leaves it, \"handrail run "
-			"-i TEXT\" "
-			"is input for it");
-	if (l->of.running)
+	if (l->of.running) {
+		say_goes_on(l);
 		r = wait_for_it(l);
+	}
 	if (r != CLI_OK)
 		return r;
 	return l->left ? left(l) : finish(l);
 }
 
+/* Returns NULL after it has reported the error. */
+static char *
+with_whole_output(const char *action)
+{
+	char *text = NULL;
+
+	if (asprintf(&text, "{\"whole_output\":true,%s", action + 1) >= 0)
+		return text;
+	(void)cli_usage("out of memory");
+	return NULL;
+}
+
+static void
+on_line(void *arg, const char *line, size_t len)
+{
+	cli_shown_put(arg, line, len);
+}
+
+/* A back-end without a server gives the output as it comes, or at the end. */
+static int
+run_directly(struct cli *c, struct hr_sandbox *s, const char *action)
+{
+	struct cli_shown shown;
+	struct hr_err err = {0};
+	HR_FREE char *text = NULL;
+	bool streams;
+	int r;
+
+	cli_shown_init(&shown, c->json);
+	streams = !c->json && hr_sandbox_subscribe_output(s, on_line, &shown);
+	r = hr_sandbox_action(s, action, &text, &err);
+	cli_shown_end(&shown);
+	r = r == 0 ? cli_observed(c, text, !streams) : cli_fail(&err);
+	if (shown.out != CLI_OK)
+		r = shown.out;
+	if (streams)
+		(void)hr_sandbox_subscribe_output(s, NULL, NULL);
+	cli_shown_done(&shown);
+	return r;
+}
+
+bool
+cli_is_direct(const struct hr_sandbox *s)
+{
+	return s->endpoint.url == NULL || (s->ops->action != NULL && !s->endpoint.serves);
+}
+
 int
 cli_live_run(struct cli *c, struct hr_sandbox *s, const char *action, bool limited)
 {
-	struct live l = {.signals = -1, .sizes = -1, .done = -1, .cancel = -1, .all = -1};
-	const bool shows = isatty(1) == 1 && !c->json;
-	struct hr_err err = {0};
-	HR_FREE char *text = NULL;
+	struct live l = {
+	    .signals = -1, .sizes = -1, .done = -1, .cancel = -1, .all = -1, .limited = limited};
+	const bool shows = !c->json;
+	HR_FREE char *whole = NULL;
 	int r;
 
-	/* a kind without a server */
-	if (s->endpoint.url == NULL || (s->ops->action != NULL && !s->endpoint.serves))
-		return hr_sandbox_action(s, action, &text, &err) == 0 ? cli_observed(c, text, true)
-								      : cli_fail(&err);
+	if (cli_is_direct(s))
+		return run_directly(c, s, action);
+	if (cli_stdin_has_data())
+		return cli_stdin_refuse();
+	if (shows && (whole = with_whole_output(action)) == NULL)
+		return CLI_USAGE;
 	r = open_live(&l, c, s, shows);
 	if (r == CLI_OK)
-		r = perform(&l, action, shows);
+		r = perform(&l, shows ? whole : action, shows);
 	if (r == CLI_OK && l.left)
 		r = left(&l);
 	else if (r == CLI_OK && shows)
-		r = run_shown(&l, limited);
+		r = run_shown(&l);
 	else if (r == CLI_OK)
 		r = l.r == 0 ? cli_observed(c, l.observation, true) : cli_fail(&l.err);
+	if (r == CLI_OK && l.given)
+		r = CLI_USAGE;
+	else if (r == CLI_OK && l.lost && !l.shown.tame.terminal)
+		r = CLI_ERROR; /* a file without them would pass for all that there was */
 	close_live(&l);
 	return r;
 }
@@ -430,7 +547,7 @@ cli_live_attach(struct cli *c, struct hr_sandbox *s)
 	struct live l = {.signals = -1, .sizes = -1, .done = -1, .cancel = -1, .all = -1};
 	int r;
 
-	if (s->endpoint.url == NULL || (s->ops->action != NULL && !s->endpoint.serves)) {
+	if (cli_is_direct(s)) {
 		cli_say(
 		    "a sandbox of the kind %s has no shell to come back to: each \"handrail run\" "
 		    "is one of its own",

@@ -5,9 +5,12 @@
 
 #include "cli/cli.h"
 
-/* Performs a `run` action for the shell that all share, and prints its output: on a terminal as it
- * comes, and until it ends unless a limit of time was given; elsewhere once it is all there.
- * The exit status. */
+/* Returns true if the sandbox has no server: each command has a shell of its own. */
+bool cli_is_direct(const struct hr_sandbox *s);
+
+/* Performs a `run` action in the shell that all share and prints its output as it comes, until the
+ * command ends or the limit of time is over, if there is one. With --json it prints the observation
+ * at the end. Returns the exit status. */
 int cli_live_run(struct cli *c, struct hr_sandbox *s, const char *action, bool limited);
 
 /* The last command of that shell, from its beginning to its end. */

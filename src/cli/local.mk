@@ -11,6 +11,7 @@ handrail_SOURCES = \
 	%D%/observation.c %D%/observation.h \
 	%D%/progress.c %D%/progress.h \
 	%D%/shown.c %D%/shown.h \
+	%D%/stdin.c %D%/stdin.h \
 	%D%/watched.c %D%/watched.h \
 	%D%/words.c
 handrail_CPPFLAGS = $(AM_CPPFLAGS) -DHR_SBINDIR='"$(sbindir)"'

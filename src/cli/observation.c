@@ -13,8 +13,10 @@
 #include "base/tame.h"
 #include "host/handle.h"
 #include "proto/json.h"
+#include "shell/text.h"
 
 #define DASHES_MIN 10
+#define LINES_MAX 10000      /* of a terminal's history */
 #define OUT_MAX (256u << 20) /* three bytes may stand for one */
 
 /* An error observation, or the editor's own way of saying that it did nothing. */
@@ -38,6 +40,23 @@ is_lost(struct json_object *obs)
 	       *hr_json_text_or(metadata, "suffix", "") == '\0' &&
 	       strncmp(hr_json_text_or(obs, "content", ""), "ERROR: No previous running command",
 		   34) == 0;
+}
+
+/* A server leaves out the middle of a longer one, and all but the last lines. */
+static bool
+is_cut(const char *p, size_t len)
+{
+	size_t lines = 0;
+
+	if (len <= HR_SHELL_CONTENT_MAX)
+		return false;
+	if (strstr(p, hr_shell_truncated_mark) != NULL)
+		return true;
+	while (lines < LINES_MAX && (p = strchr(p, '\n')) != NULL) {
+		lines++;
+		p++;
+	}
+	return lines == LINES_MAX;
 }
 
 static bool
@@ -224,12 +243,22 @@ int
 cli_observed(const struct cli *c, const char *text, bool content)
 {
 	HR_PUT struct json_object *obs = NULL;
-	int shown;
+	const char *p;
+	int r;
 
 	if (hr_json_decode(text, strlen(text), &obs, NULL) != 0)
 		return CLI_ERROR;
-	shown = show(c, text, obs, content);
-	return shown != CLI_OK ? shown : status_of(obs);
+	r = show(c, text, obs, content);
+	if (r == CLI_OK)
+		r = status_of(obs);
+	p = hr_json_text_or(obs, "content", "");
+	if (content && !c->json && is_cut(p, strlen(p))) {
+		cli_say(
+		    "a part of the output is missing: this way the sandbox sends no more; redirect "
+		    "it to a file of the sandbox and copy that");
+		r = r == CLI_OK ? CLI_ERROR : r;
+	}
+	return r;
 }
 
 /* NULL: it was said why there is none. */

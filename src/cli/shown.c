@@ -30,6 +30,18 @@ cli_shown_done(struct cli_shown *w)
 static void
 write_out(struct cli_shown *w, struct hr_buf *b)
 {
+	const bool blank =
+	    !w->tame.terminal && !w->begun && !w->blank && b->len == 1 && b->p[0] == '\n';
+
+	if (blank || b->len == 0) {
+		w->blank |= blank;
+		hr_buf_reset(b);
+		return;
+	}
+	if (w->blank && w->out == CLI_OK && !w->silent)
+		w->out = cli_out("\n", 1);
+	w->blank = false;
+	w->begun = true;
 	if (w->out == CLI_OK && !w->silent)
 		w->out = cli_out(hr_buf_str(b), b->len);
 	hr_buf_reset(b);
@@ -100,4 +112,7 @@ cli_shown_end(struct cli_shown *w)
 
 	hr_tame_end(&w->tame, &b);
 	write_out(w, &b);
+	if (w->blank && !w->interrupted && w->out == CLI_OK && !w->silent)
+		w->out = cli_out("\n", 1);
+	w->blank = false;
 }

@@ -11,6 +11,10 @@ struct cli_shown {
 	bool silent; /* with --json nothing is shown */
 	int out;     /* an exit status: CLI_OK while it can be written */
 
+	bool begun;       /* something was written */
+	bool blank;       /* an empty line is held back, which is all that has come */
+	bool interrupted; /* then that line is bash's, of a program that has printed nothing */
+
 	struct hr_tame tame;
 	bool echo;          /* what comes is the echo of: */
 	size_t length;      /* a text of so many bytes, */

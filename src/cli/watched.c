@@ -105,7 +105,7 @@ cli_watched_look(struct cli_watched *k, struct hr_err *err)
 	HR_PUT struct json_object *all = NULL;
 	size_t i;
 
-	if ((k->id == 0 && place(k, err) != 0) ||
+	if ((k->id == 0 && !k->answered && place(k, err) != 0) ||
 	    ask(k, "GET", "/handrail/v1/commands", NULL, &all, err) != 0)
 		return -1;
 	k->listed = k->running = false;

@@ -14,6 +14,7 @@ struct cli_watched {
 	int given_up_fd;  /* the caller's; readable: a request is given up; -1: none */
 	char request[33]; /* the request that began it; "": the shell's last one is meant */
 
+	bool answered;     /* its action is: all that it can be found by is there */
 	int64_t id;        /* in the server's list; 0: it was not found yet */
 	struct hr_buf key; /* of its action: a server that was killed counts from 1 again */
 	bool listed;       /* it was, at the last look */

@@ -336,6 +336,7 @@ hr_event_decode(struct json_object *d, struct hr_event *ret, struct hr_buf *why)
 		if (decode_action(d, &ev, why) < 0 || check_metadata(d, why) < 0)
 			return -1;
 		ev.timeout = hr_json_at(d, "timeout");
+		ev.whole_output = hr_json_true_at(d, "whole_output");
 		ev.id = hr_json_at(d, "id");
 		ev.timestamp = hr_json_at(d, "timestamp");
 		*ret = ev;

@@ -51,6 +51,7 @@ enum tag {
 	TAG_ELAPSED,
 	TAG_SILENT,
 	TAG_CLOCK,
+	TAG_WHOLE,
 	TAG_TYPE = 64, /* these are written down in PROTOCOL: plugins are built elsewhere */
 	TAG_ACTION,
 	TAG_STATUS,
@@ -101,6 +102,7 @@ static const struct field run_fields[] = {
     SELDOM(T, attempt, TAG_ATTEMPT),
     SELDOM(T, again, TAG_AGAIN),
     SELDOM(T, stays, TAG_STAYS),
+    SELDOM(T, whole, TAG_WHOLE),
 };
 static const struct layout run_layout = LAYOUT(T, run_fields);
 #undef T

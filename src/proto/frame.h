@@ -52,6 +52,7 @@ struct hr_run_request {
 	uint32_t attempt;   /* of the journal's entry of that key; 0: it has none */
 	bool again;         /* it was begun before: to be joined or told of, never to be done */
 	bool stays;         /* another RUN may come on this connection */
+	bool whole;         /* its client follows the output and must miss none of it */
 };
 
 /* What came of it: an observation, or an error observation (is_error: content only). */

@@ -1,5 +1,10 @@
-/* Those who look on: each is given the output from an offset, as fast as it reads, and holds up
- * nobody. One that is slower than the log is long misses bytes, which the offsets tell it. */
+/* Followers are given the output from an offset, as fast as they read, and hold up nobody. One that
+ * is slower than the log is long misses bytes, and sees it by the offsets.
+ *
+ * The client of a command may ask that none of its output is lost (hr_run_request, `whole`). Then
+ * the terminal is not read while more than half a log of it has not been passed on, so that the
+ * command waits, as it would for a pipe's reader; but no longer than HOLD_MS for each step, so that
+ * a client that has stopped holds up no shell. */
 #include "config.h"
 
 #include "session/keeper_int.h"
@@ -19,6 +24,7 @@
 
 #define FOLLOWERS_MAX 64
 #define PIECE_MAX (64u << 10)
+#define HOLD_MS 30000
 
 struct follower {
 	TAILQ_ENTRY(follower) link;
@@ -33,9 +39,12 @@ struct follower {
 	size_t sent;
 };
 
+static void hold_move(struct follower *f);
+
 static void
 follower_free(struct follower *f)
 {
+	hold_move(f);
 	TAILQ_REMOVE(&f->keeper->followers, f, link);
 	f->keeper->nfollowers--;
 	hr_watch_free(f->readable);
@@ -76,6 +85,76 @@ follower_end(const struct follower *f)
 	return s != NULL ? s->log_end : 0;
 }
 
+/* ---- a command whose output waits for its reader ---- */
+
+static void
+hold_release(struct hr_keeper *k)
+{
+	if (!k->hold.holds)
+		return;
+	k->hold.holds = false;
+	hr_watch_disarm(k->hold.late);
+	shell_read_again(k);
+}
+
+static void
+on_hold_late(void *arg)
+{
+	struct hr_keeper *k = arg;
+
+	hr_log(
+	    HR_LOG_NOTICE, "the reader of a command's output takes too long: output may be lost");
+	k->hold.command = 0;
+	hold_release(k);
+	keeper_arm(k);
+}
+
+/* Too much of its output has not been passed on. */
+static bool
+hold_due(const struct hr_keeper *k)
+{
+	const struct hr_outlog *o = &k->kept->outlog;
+
+	return k->hold.command != 0 && o->end - k->hold.at > o->cap / 2;
+}
+
+bool
+follow_holds(struct hr_keeper *k)
+{
+	struct hr_err err = {0};
+
+	if (!hold_due(k))
+		return false;
+	if (k->hold.late == NULL)
+		k->hold.late = hr_loop_timer(k->loop, on_hold_late, k, &err);
+	if (k->hold.late == NULL || hr_watch_arm(k->hold.late, HOLD_MS, &err) < 0) {
+		hr_log(HR_LOG_WARNING, "output may be lost: %s", err.msg);
+		k->hold.command = 0;
+		return false;
+	}
+	k->hold.holds = true;
+	return true;
+}
+
+/* The follower has got so far. */
+static void
+hold_move(struct follower *f)
+{
+	struct hr_keeper *k = f->keeper;
+	struct hr_err err = {0};
+
+	if (f->command == 0 || f->command != k->hold.command || f->at < k->hold.at)
+		return;
+	/* each step begins the time again */
+	if (k->hold.holds && f->at > k->hold.at && hr_watch_arm(k->hold.late, HOLD_MS, &err) < 0)
+		hr_log(HR_LOG_ERROR, "timer: %s", err.msg);
+	k->hold.at = f->at;
+	if (!follower_unbound(f) && f->at >= follower_end(f))
+		k->hold.command = 0;
+	if (!hold_due(k))
+		hold_release(k);
+}
+
 /* The next frame, if there is something to say. */
 static bool
 follower_fill(struct follower *f)
@@ -96,6 +175,7 @@ follower_fill(struct follower *f)
 	f->sent = 0;
 	hr_frame_put_output(&f->out, &piece);
 	f->at += piece.bytes.len;
+	hold_move(f);
 	return true;
 }
 
@@ -272,9 +352,15 @@ follow_began(struct hr_keeper *k, const char *p, size_t len)
 {
 	const struct client *c = k->active;
 
-	if (c != NULL) /* else one of our own */
-		hr_commands_begin(&k->kept->commands, (struct hr_span){c->key, c->key_len},
-		    (struct hr_span){p, k->hidden ? 0 : len}, hr_now_ms(), k->kept->outlog.end);
+	if (c == NULL) /* one of our own */
+		return;
+	hr_commands_begin(&k->kept->commands, (struct hr_span){c->key, c->key_len},
+	    (struct hr_span){p, k->hidden ? 0 : len}, hr_now_ms(), k->kept->outlog.end);
+	if (k->hold.command == 0 && k->hold.asked && k->kept->outlog.cap > 0) {
+		k->hold.command = k->kept->commands.begun;
+		k->hold.at = k->kept->outlog.end;
+	}
+	k->hold.asked = false;
 }
 
 void

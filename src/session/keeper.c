@@ -139,6 +139,7 @@ keeper_request(struct hr_keeper *k, const struct hr_run_request *r)
 {
 	shell_unstop(k);
 	k->hidden = r->hidden;
+	k->hold.asked = r->whole && !r->is_input;
 	if (hr_core_running(k->core))
 		hr_shellproc_flow(&k->shell);
 	/* the clock's milliseconds are rounded down: no time-out may come early */
@@ -270,6 +271,7 @@ keeper_done(struct hr_keeper *k)
 	shell_close(k, !k->config->is_static);
 	hr_core_free(k->core);
 	hr_watch_free(k->timer);
+	hr_watch_free(k->hold.late);
 	hr_watch_free(k->sigchld);
 	hr_watch_free(k->sigterm);
 	hr_watch_free(k->sigint);

@@ -87,6 +87,13 @@ struct hr_keeper {
 	int64_t printed_at; /* when the terminal printed last */
 	TAILQ_HEAD(, follower) followers;
 	unsigned nfollowers;
+	struct keeper_hold {
+		bool asked;            /* by the RUN request that is performed now */
+		int64_t command;       /* none of whose output may be lost; 0: there is none */
+		uint64_t at;           /* its output up to here has been passed on */
+		bool holds;            /* the terminal is not read meanwhile */
+		struct hr_watch *late; /* its reader takes too long */
+	} hold;
 
 	/* the terminal */
 	struct hr_watch *master_readable, *master_writable;
@@ -142,8 +149,9 @@ void keeper_arm(struct hr_keeper *k); /* after anything moved the core: what wai
 /* shell.c: the operations of the core on the real shell */
 void shell_close(struct hr_keeper *k, bool kill_all);
 int shell_start(struct hr_keeper *k, const char *dir, struct hr_err *err);
-void shell_drain(struct hr_keeper *k);  /* reads the terminal empty */
-void shell_answer(struct hr_keeper *k); /* the terminal's answers to what was read */
+void shell_drain(struct hr_keeper *k);      /* reads the terminal empty */
+void shell_read_again(struct hr_keeper *k); /* after follow_holds() */
+void shell_answer(struct hr_keeper *k);     /* the terminal's answers to what was read */
 /* The program has ended: answers that it did not read are dropped, and their echo was its own. */
 void shell_unanswer(struct hr_keeper *k);
 /* What the last command did not read is not for the shell. Of its own shell the terminal is emptied
@@ -199,7 +207,8 @@ struct hr_press_request;
 
 /* follow.c */
 void follow_add(struct hr_keeper *k, int fd, const struct hr_follow_request *r); /* takes fd */
-void follow_wake(struct hr_keeper *k); /* there may be new output */
+void follow_wake(struct hr_keeper *k);  /* there may be new output */
+bool follow_holds(struct hr_keeper *k); /* true: the terminal must not be read now */
 const char *follow_press(struct hr_keeper *k, const struct hr_press_request *r); /* why not */
 void follow_began(struct hr_keeper *k, const char *p, size_t len);
 void follow_over(void *keeper, int exit_code, bool shell_ended); /* hr_core_ops.over */

@@ -129,11 +129,28 @@ on_master(void *arg)
 {
 	struct hr_keeper *k = arg;
 
+	if (follow_holds(k)) {
+		hr_watch_free(k->master_readable);
+		k->master_readable = NULL;
+		return;
+	}
 	/* one wake-up for what a busy program has ready; then requests and timers have their turn
 	 */
 	read_master(k, TURN_READS, false);
 	shell_answer(k);
 	keeper_arm(k);
+}
+
+void
+shell_read_again(struct hr_keeper *k)
+{
+	struct hr_err err = {0};
+
+	if (k->shell.master < 0 || k->master_readable != NULL)
+		return;
+	k->master_readable = hr_loop_readable(k->loop, k->shell.master, on_master, k, &err);
+	if (k->master_readable == NULL)
+		hr_log(HR_LOG_ERROR, "the terminal cannot be read: %s", err.msg);
 }
 
 /* ---- typing ---- */

@@ -210,6 +210,75 @@ def nobody_reads():
             p.stderr.close()
 
 
+def seq(last):
+    return "".join("%d\n" % n for n in range(1, last + 1))
+
+
+def whole_output():
+    """On a pipe and in a file all of it, as it comes, however long it is and however slow its reader."""
+    with Host() as h:
+        h.ok("up", "-q")
+        done = h("run", "seq 1 700000; (exit 3)")
+        equal((done.returncode, done.stderr, done.stdout == seq(700000)), (3, "", True), done.stdout[-200:])
+        # the reader takes a little, and the rest when the shell has nothing more to say for now
+        name = gate(h)
+        p = h.popen("run", "echo first; read x < %s; seq 1 700000" % name)
+        equal(p.stdout.readline(), "first\n", "as it comes")
+        opened(name)
+        # the shell has printed more than is kept, were it not for this reader
+        equal(json.loads(h.ok("run", "--json", "--cwd", "/", "echo x"))["content"], "x", "meanwhile")
+        out, err = p.stdout.read(), p.stderr.read()
+        equal((p.wait(PATIENCE), err, out == seq(700000)), (0, "", True), (len(out), err))
+        p.stdout.close()
+        p.stderr.close()
+        done = h("run", "-t", "60", "printf '  x\\n\\n'; seq 1 9000")
+        equal((done.returncode, done.stdout == "  x\n\n" + seq(9000)), (0, True), "with a limit, and its blanks")
+        # what comes without being followed says so where a part of it is missing
+        done = h("run", "--cwd", "/", "seq 1 9000")
+        equal((done.returncode, done.stdout == seq(9000)), (0, True), "--cwd")
+        done = h("run", "--cwd", "/", "seq 1 100000")
+        equal((done.returncode, "a part of the output is missing" in done.stderr), (1, True), done.stderr)
+        said = json.loads(h("run", "--json", "seq 1 100000").stdout)
+        equal("Observation truncated due to length" in said["content"], True, "an agent's observation is cut")
+
+
+def reader_that_stops():
+    """A command does not wait for ever for a reader, nor does the shell once that has gone."""
+    with Host() as h:
+        h.ok("up", "-q")
+        p = h.popen("run", "seq 1 3000000 | tee %s | tail -c 2000000; echo done" % h.path("seen"))
+        equal(p.stdout.readline() != "", True, "it prints")
+        p.stdout.close()
+        equal(p.wait(PATIENCE), 1, "the reader is gone")
+        p.stderr.close()
+        equal(h.ok("attach", "-q")[-5:], "done\n", "the command is not")
+
+
+def standard_input():
+    """What a command cannot be given is refused at once, and leaves no shell that waits for it."""
+    with Host() as h:
+        h.ok("up", "-q")
+        with open(h.path("cwd", "list"), "w") as f:
+            f.write("data\n")
+        refused = "standard input is not passed to commands"
+        for words in (("run", "cat"), ("run", "--cwd", "/", "cat"), ("up", "--run", "cat")):
+            with open(h.path("cwd", "list")) as f:
+                done = h(*words, stdin=f)
+            equal((done.returncode, done.stdout, refused in done.stderr), (2, "", True), (words, done))
+        # when it comes only after the command has begun
+        name = gate(h)
+        p = h.popen("run", "echo x > %s; cat" % name, stdin=subprocess.PIPE)
+        with open(name) as f:
+            equal(f.read(), "x\n", "it runs")
+        out, err = p.communicate("data\n", timeout=PATIENCE)
+        equal((p.returncode, refused in err), (130, True), (out, err))
+        equal(h.ok("run", "echo free"), "free\n", "the shell")
+        with open(h.path("cwd", "list")) as f:
+            f.read()
+            equal(h("run", "echo x", stdin=f).stdout, "x\n", "at its end")
+        equal(h("run", "echo x", stdin=subprocess.DEVNULL).stdout, "x\n", "nothing")
+
+
 def no_server():
     with Host(RUNTIME="cli") as h:
         h.ok("up", "-q")
@@ -217,13 +286,22 @@ def no_server():
         equal(Seat(h, "run", line).end(0), "\033[31mred\033[0m\r\n", "colours alone")
         equal(Seat(h, "run", "echo x").end(0), "x\r\n", "run")
         h.fails(1, "no shell to come back to", "attach")
+        done = h("run", "seq 1 700000; (exit 3)")
+        equal((done.returncode, done.stderr, done.stdout == seq(700000)), (3, "", True), "whole")
+        name = gate(h)
+        p = h.popen("run", "echo first; read x < %s" % name)
+        equal(p.stdout.readline(), "first\n", "as it comes")
+        opened(name)
+        p.communicate(timeout=PATIENCE)
+        equal(p.returncode, 0, "its end")
 
 
 def main():
     process.become_subreaper()
     tap = Tap()
     for test in (as_it_comes, interrupted, left_and_come_back_to, behind_another, before_another,
-                 takes_nothing_from_others, nobody_reads, no_server):
+                 takes_nothing_from_others, nobody_reads, whole_output, reader_that_stops, standard_input,
+                 no_server):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 
