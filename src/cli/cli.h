@@ -22,6 +22,8 @@ struct cli_option {
 	const char *help;
 };
 
+#define CLI_ANY_OWNER 31 /* a letter of cli_common, and of no command's own */
+
 struct cli_args {
 	struct cli_given {
 		char letter;
@@ -35,7 +37,8 @@ struct cli_args {
 /* What every subcommand is given. */
 struct cli {
 	const char *name; /* of the sandbox */
-	bool json, quiet;
+	const char *kind; /* the back-end of --runtime; NULL: not given */
+	bool json, quiet, any_owner;
 	char *state_dir;
 	const char *const *env;
 	struct hr_config *config;
@@ -76,6 +79,8 @@ void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* to 
 
 /* What every sandbox is opened with; what it says is noted. */
 struct hr_sandbox_options cli_sandbox(struct cli *c, const char *sid);
+/* Returns false with *err set if --runtime names another back-end than the sandbox's. */
+bool cli_is_of_kind(const struct cli *c, const struct hr_sandbox *s, struct hr_err *err);
 /* The named sandbox, connected; NULL: *ret_status is the exit status, all is said. */
 struct hr_sandbox *cli_attach(struct cli *c, int *ret_status);
 

@@ -152,6 +152,38 @@ environment(const struct cli_args *a, struct hr_strv *env)
 	return env->failed ? cli_usage("out of memory") : CLI_OK;
 }
 
+/* Settings that count only for a sandbox that is made, by their beginnings. */
+static const char *const of_making[] = {"sandbox.limits.", "sandbox.security.", "sandbox.volumes",
+    "sandbox.runtime_container_image", "sandbox.payload", "sandbox.docker_runtime_kwargs",
+    "sandbox.use_host_network", "sandbox.additional_networks", "sandbox.runtime_binding_address",
+    "sandbox.runtime_startup_env_vars", "sandbox.enable_auto_lint", "sandbox.enable_gpu",
+    "sandbox.cuda_visible_devices", "sandbox.remote_runtime_class",
+    "sandbox.remote_runtime_resource_factor", "core.workspace_", "core.run_as_openhands", NULL};
+
+static void
+add_name(struct hr_buf *b, const char *before, const char *name, size_t len)
+{
+	hr_buf_addf(b, "%s%s%.*s", b->len > 0 ? ", " : "", before, (int)len, name);
+}
+
+/* Names those of the options that a sandbox that is there already would not get. */
+static void
+for_new(const struct cli_args *a, struct hr_buf *b)
+{
+	const struct cli_option *o;
+	const char *pair;
+	size_t at = 0;
+	size_t i;
+
+	for (o = up_options; o->name != NULL; o++)
+		if (o->letter != RUN && o->letter != 't' && cli_value(a, o->letter) != NULL)
+			add_name(b, "--", o->name, strlen(o->name));
+	while ((pair = cli_next(a, 's', &at)) != NULL)
+		for (i = 0; of_making[i] != NULL; i++)
+			if (strncmp(pair, of_making[i], strlen(of_making[i])) == 0)
+				add_name(b, "--set ", pair, strcspn(pair, "="));
+}
+
 static int
 start(
     struct cli *c, const struct cli_args *a, const struct hr_sandbox_options *o, const char *action)
@@ -181,6 +213,7 @@ up(struct cli *c, const struct cli_args *a)
 	HR_CLEAN(hr_strv_done) struct hr_strv plugins = {0};
 	struct hr_sandbox_options o = cli_sandbox(c, c->name);
 	HR_FREE char *action = NULL;
+	HR_BUF(names, 1 << 16);
 	int r;
 
 	r = set_by_options(c, a);
@@ -197,6 +230,10 @@ up(struct cli *c, const struct cli_args *a)
 	o.progress_arg = c;
 	o.env = hr_strv_list(&env);
 	o.plugins = hr_strv_list(&plugins);
+	for_new(a, &names);
+	if (hr_buf_check(&names, NULL) != 0)
+		return cli_usage("out of memory");
+	o.for_new = names.len > 0 ? hr_buf_str(&names) : NULL;
 	return start(c, a, &o, action);
 }
 
@@ -297,25 +334,60 @@ static const struct cli_option down_options[] = {
     {0, NULL, NULL, NULL},
 };
 
+/* Returns the back-end's own name of a sandbox, which the caller frees; NULL: it has none. */
+static char *
+own_name(struct hr_sandbox *s)
+{
+	static const char *const names[] = {"id", "runtime_id", "name"};
+	HR_FREE char *text = s->ops->record != NULL ? s->ops->record(s->self, NULL) : NULL;
+	HR_PUT struct json_object *o = NULL;
+	const char *found = NULL;
+	size_t i;
+
+	if (text == NULL || hr_json_decode(text, strlen(text), &o, NULL) != 0)
+		return NULL;
+	for (i = 0; found == NULL && i < sizeof(names) / sizeof(*names); i++)
+		found = hr_json_text_at(o, names[i]);
+	return found != NULL && *found != '\0' ? strdup(found) : NULL;
+}
+
+/* Reports which sandbox has ended. */
 static int
-down_one(struct cli *c, const char *sid)
+ended(struct cli *c, const struct hr_sandbox *s, const char *own)
+{
+	HR_BUF(b, 4096);
+
+	if (own == NULL)
+		return cli_done(c, "sid", s->sid, "state", "gone", NULL);
+	hr_buf_addf(&b, "ended \"%s\": %s %s", s->sid, s->ops->name, own);
+	cli_note(c, hr_buf_str(&b));
+	return cli_done(c, "sid", s->sid, "id", own, "state", "gone", NULL);
+}
+
+/* all: whatever back-end --runtime names. */
+static int
+down_one(struct cli *c, const char *sid, bool all)
 {
 	struct hr_sandbox_options o = cli_sandbox(c, sid);
 	struct hr_err err = {0};
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
+	HR_FREE char *own = NULL;
 
 	o.attach = true;
 	s = hr_sandbox_open(c->config, &o, &err);
-	if (s == NULL)
+	if (s == NULL || (!all && !cli_is_of_kind(c, s, &err)))
 		return cli_fail(&err);
-	if (hr_sandbox_connect(s, &err) < 0 && err.code == HR_E_NO_SANDBOX) {
-		cli_say("%s; \"handrail ps\" lists those there are", err.msg);
-		return CLI_NOT_FOUND;
+	if (hr_sandbox_connect(s, &err) < 0) {
+		if (err.code == HR_E_NO_SANDBOX) {
+			cli_say("%s; \"handrail ps\" lists those there are", err.msg);
+			return CLI_NOT_FOUND;
+		}
+		/* a recorded one that has ended already is cleared away all the same */
+		if (!s->recorded)
+			return cli_fail(&err);
 	}
-	/* what has ended already is cleared away all the same */
-	if (hr_sandbox_delete(s, &err) != 0)
-		return cli_fail(&err);
-	return cli_done(c, "sid", sid, "state", "gone", NULL);
+	own = own_name(s);
+	return hr_sandbox_delete(s, &err) == 0 ? ended(c, s, own) : cli_fail(&err);
 }
 
 static int
@@ -329,7 +401,7 @@ down_all(struct cli *c)
 	if (list == NULL)
 		return cli_fail(&err);
 	for (i = 0; i < hr_json_count(list); i++) {
-		one = down_one(c, hr_json_text_or(hr_json_entry(list, i), "sid", "-"));
+		one = down_one(c, hr_json_text_or(hr_json_entry(list, i), "sid", "-"), true);
 		r = one != CLI_OK ? one : r;
 	}
 	return r;
@@ -392,9 +464,9 @@ down(struct cli *c, const struct cli_args *a)
 		one = down_strays(c);
 		r = r != CLI_OK ? r : one;
 	} else if (a->argc == 0)
-		r = down_one(c, c->name);
+		r = down_one(c, c->name, false);
 	for (i = 0; i < a->argc && cli_value(a, 'a') == NULL; i++) {
-		one = down_one(c, a->argv[i]);
+		one = down_one(c, a->argv[i], false);
 		r = one != CLI_OK ? one : r;
 	}
 	one = end_pool(c);

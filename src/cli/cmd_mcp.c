@@ -20,6 +20,7 @@
 #include "base/fd.h"
 #include "base/random.h"
 #include "cli/commands.h"
+#include "cli/progress.h"
 #include "cli/mcp.h"
 #include "base/strv.h"
 #include "host/config/settings.h"
@@ -426,8 +427,13 @@ start(struct cli *c, const struct cli_args *a, int *ret_status)
 	o.plugins = hr_strv_list(&plugins);
 	o.env = hr_strv_list(&env);
 	s = open_door(c->config, &err) == 0 ? hr_sandbox_open(c->config, &o, &err) : NULL;
-	if (s != NULL && hr_sandbox_connect(s, &err) == 0)
+	if (s != NULL && hr_sandbox_connect(s, &err) == 0) {
+		/* the same command starts a client's server again and again */
+		if (!s->made && (cli_value(a, 'e') != NULL || cli_value(a, 'p') != NULL))
+			cli_note(c, "the sandbox was there already: --env and --plugin count only "
+				    "for one that is made");
 		return s;
+	}
 	*ret_status = cli_fail(&err);
 	hr_sandbox_free(s);
 	return NULL;

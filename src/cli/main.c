@@ -19,6 +19,7 @@
 #include "cli/progress.h"
 #include "base/err.h"
 #include "base/strv.h"
+#include "host/handle.h"
 #include "proto/json.h"
 
 #define OPTIONS_MAX 40
@@ -31,6 +32,7 @@ const struct cli_option cli_common[] = {
     {'s', "set", "KEY=VALUE", "one setting, as sandbox.timeout=60"},
     {'j', "json", NULL, "answer in JSON"},
     {'q', "quiet", NULL, "no notes on stderr"},
+    {CLI_ANY_OWNER, "any-owner", NULL, "also a sandbox of that name that others have made"},
     {'h', "help", NULL, "this text"},
     {0, NULL, NULL, NULL},
 };
@@ -267,8 +269,20 @@ cli_sandbox(struct cli *c, const char *sid)
 	    .environ = c->env,
 	    .headless = true,
 	    .state_dir = c->state_dir,
+	    .any_owner = c->any_owner,
 	    .log = cli_note,
 	    .log_arg = c};
+}
+
+bool
+cli_is_of_kind(const struct cli *c, const struct hr_sandbox *s, struct hr_err *err)
+{
+	/* a path has a name of its own */
+	if (c->kind == NULL || strchr(c->kind, '/') != NULL || strcmp(c->kind, s->ops->name) == 0)
+		return true;
+	(void)hr_err_set(err, HR_E_RUNTIME, "\"%s\" is a sandbox of the back-end %s, not of %s",
+	    s->sid, s->ops->name, c->kind);
+	return false;
 }
 
 struct hr_sandbox *
@@ -282,7 +296,7 @@ cli_attach(struct cli *c, int *ret_status)
 	o.progress = cli_progress;
 	o.progress_arg = c;
 	s = hr_sandbox_open(c->config, &o, &err);
-	if (s != NULL && hr_sandbox_connect(s, &err) == 0)
+	if (s != NULL && cli_is_of_kind(c, s, &err) && hr_sandbox_connect(s, &err) == 0)
 		return s;
 	if (err.code == HR_E_NO_SANDBOX)
 		hint(c, &err);
@@ -514,6 +528,8 @@ run_command(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 	c->name = cli_value(a, 'n') != NULL ? cli_value(a, 'n') : "default";
 	c->json = cli_value(a, 'j') != NULL;
 	c->quiet = cli_value(a, 'q') != NULL;
+	c->kind = cli_value(a, 'r');
+	c->any_owner = cli_value(a, CLI_ANY_OWNER) != NULL;
 	c->state_dir = state_directory();
 	if (c->state_dir == NULL)
 		return cli_usage("out of memory");

@@ -24,6 +24,9 @@ struct hr_sandbox {
 	struct hr_endpoint endpoint;
 	const char *runtime_status; /* last one reported */
 	bool connected, closed, attach;
+	bool recorded;           /* a record of this machine leads to it */
+	bool made;               /* by the last hr_sandbox_connect() */
+	const char *for_new;     /* of its options; borrowed */
 	struct json_object *mcp; /* servers that were added; NULL: none */
 	bool fresh;              /* not from the pool */
 	bool begun;              /* recorded as one that is not ready */

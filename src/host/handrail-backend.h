@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 /* Goes up when the table changes in a way that older backends cannot know. */
-#define HR_BACKEND_ABI 5
+#define HR_BACKEND_ABI 6
 
 struct hr_sandbox_ops;
 
@@ -50,6 +50,18 @@ struct hr_backend_host {
 	void (*secret)(void *arg, const char *text);
 	/* The table by which open() is called, for one open() of several tables. */
 	const struct hr_sandbox_ops *ops;
+	/* A sandbox that is found by its name may be another owner's. Without it connect() finds
+	 * only those whose label names this user of this machine, and its error names the owner
+	 * of another one. */
+	bool any_owner;
+};
+
+/* How connect() came to its sandbox. Only one that it made is given its variables at its creation,
+ * and only that one is ended where the rest of its start fails. */
+enum hr_connected {
+	HR_SANDBOX_FOUND,   /* it ran already */
+	HR_SANDBOX_RESUMED, /* it was there, paused or stopped, and was started again */
+	HR_SANDBOX_MADE,    /* this call made it */
 };
 
 /* Where the sandbox's server is reached. Everything is the kind's, and stays until the next call of
@@ -123,8 +135,12 @@ struct hr_sandbox_ops {
 
 	int (*open)(const struct hr_backend_host *h, void **ret_self, struct hr_err *err);
 	void (*free)(void *self);
-	/* Makes or finds the sandbox and waits until it answers. *ret_made: it was made now. */
-	int (*connect)(void *self, bool *ret_made, struct hr_err *err);
+	/* Makes or finds the sandbox and waits until it answers. *ret is set before it returns 0.
+	 * Where it fails it ends what it has made itself, and nothing that it found or resumed. */
+	int (*connect)(void *self, enum hr_connected *ret, struct hr_err *err);
+	/* After a connect() with HR_SANDBOX_MADE: ends what that call made and nothing that was
+	 * there before, such as files of an earlier sandbox. NULL: destroy() does it. */
+	int (*undo)(void *self, struct hr_err *err);
 	void (*endpoint)(void *self, struct hr_endpoint *ret);
 
 	/* A request to the server failed with *err, the `attempt`th time (from 1 on). May say it in

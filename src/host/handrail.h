@@ -83,6 +83,13 @@ struct hr_sandbox_options {
 	hr_progress_fn *progress; /* of transfers and pulls; NULL: nobody asks */
 	void *progress_arg;
 	bool while_used; /* hr_pool_fill() makes more only while there is a sandbox */
+	/* A name may lead to a sandbox that another user or machine has made; without it such a
+	 * sandbox is refused unless a record in state_dir leads to it. */
+	bool any_owner;
+	/* Names options that count only for a sandbox that is made, as "--env, --plugin", for the
+	 * error of hr_sandbox_connect() where it finds one instead; borrowed until then; NULL:
+	 * none. */
+	const char *for_new;
 };
 
 /* The backend is the configuration's core.runtime. The configuration is copied. */

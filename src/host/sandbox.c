@@ -133,6 +133,7 @@ sandbox_init(struct hr_sandbox *s, const struct hr_config *c, const struct hr_sa
 	s->progress = o->progress;
 	s->progress_arg = o->progress_arg;
 	s->attach = o->attach;
+	s->for_new = o->for_new;
 	hr_strv_add_all(&s->plugins, o->plugins);
 	if (!o->headless)
 		hr_strv_add(&s->plugins, "vscode");
@@ -162,6 +163,7 @@ sandbox_init(struct hr_sandbox *s, const struct hr_config *c, const struct hr_sa
 	    .stop_fd = -1,
 	    .left = host_left,
 	    .secret = host_secret,
+	    .any_owner = o->any_owner,
 	};
 	return 0;
 }
@@ -276,20 +278,35 @@ settle(struct hr_sandbox *s, struct hr_err *err)
 	return r;
 }
 
-/* By the record of another process: 1 found, 0 there is none. */
+/* A record is replaced only by one of its own back-end. */
 static int
-restore(struct hr_sandbox *s, struct hr_err *err)
+check_kind(const struct hr_sandbox *s, const struct hr_record *rec, struct hr_err *err)
+{
+	if (rec->runtime == NULL || strcmp(rec->runtime, s->ops->name) == 0)
+		return 0;
+	return hr_err_set(err, HR_E_RUNTIME,
+	    "\"%s\" is a sandbox of the back-end %s already: choose another name for one of the "
+	    "back-end %s, or end it first with \"handrail down -n %s\"",
+	    s->sid, rec->runtime, s->ops->name, s->sid);
+}
+
+/* By the record of another process: 1 found, 0 there is none, -1 *err. *ret_useless: it cannot be
+ * used, so that another sandbox may be made in its place. */
+static int
+restore(struct hr_sandbox *s, bool *ret_useless, struct hr_err *err)
 {
 	HR_CLEAN(hr_record_done) struct hr_record rec = {0};
 	int r;
 
-	if (s->state_dir == NULL || s->ops->restore == NULL)
+	if (s->state_dir == NULL)
 		return 0;
-	if (hr_record_load(s->state_dir, s->sid, &rec, err) < 0)
+	if (hr_record_load(s->state_dir, s->sid, &rec, err) < 0 || check_kind(s, &rec, err) != 0)
 		return -1;
-	if (rec.backend == NULL)
+	s->recorded = rec.runtime != NULL;
+	if (rec.backend == NULL || s->ops->restore == NULL)
 		return 0;
 	r = s->ops->restore(s->self, rec.backend, err);
+	*ret_useless = !s->attach && r != 0;
 	/* so far it can only be ended */
 	if (rec.taking != NULL)
 		r = hr_err_set(err, HR_E_DISCONNECTED,
@@ -299,17 +316,52 @@ restore(struct hr_sandbox *s, struct hr_err *err)
 	return r == 0 ? 1 : -1;
 }
 
+/* Options for a sandbox that is made are not passed over where one is found. */
+static int
+check_new(const struct hr_sandbox *s, struct hr_err *err)
+{
+	if (s->for_new == NULL)
+		return 0;
+	return hr_err_set(err, HR_E_INVAL,
+	    "sandbox \"%s\" is there already, and %s %s only when one is made: leave %s out, or "
+	    "end it first with \"handrail down -n %s\"",
+	    s->sid, s->for_new, strchr(s->for_new, ',') != NULL ? "count" : "counts",
+	    strchr(s->for_new, ',') != NULL ? "them" : "it", s->sid);
+}
+
+/* Ends what connect() has made, or the pool, and nothing else. A record that was there before
+ * stays.
+ */
+static void
+undo(struct hr_sandbox *s, bool taken)
+{
+	int (*end)(void *self, struct hr_err *err) =
+	    taken || s->ops->undo == NULL ? s->ops->destroy : s->ops->undo;
+	struct hr_err why = {0};
+
+	s->closed = true;
+	if (end != NULL && end(s->self, &why) != 0)
+		hr_sandbox_log(s, "sandbox \"%s\" could not be ended: %s", s->sid, why.msg);
+	else if (s->state_dir != NULL && !s->recorded)
+		hr_record_remove(s);
+}
+
 static int
 connect_it(struct hr_sandbox *s, struct hr_err *err)
 {
-	bool made = false, taken = false;
+	enum hr_connected how = HR_SANDBOX_FOUND;
+	bool taken = false, found, useless = false;
 	int r;
 
 	if (settle(s, err) != 0)
 		return -1;
-	r = restore(s, err);
-	if (r < 0 && s->attach)
+	r = restore(s, &useless, err);
+	if (r < 0 && !useless)
 		return -1;
+	found = r == 1;
+	if (useless && err != NULL)
+		hr_sandbox_log(
+		    s, "the recorded sandbox \"%s\" cannot be used: %s", s->sid, err->msg);
 	if (r <= 0) {
 		if (s->attach && s->state_dir != NULL && s->ops->restore != NULL && r == 0 &&
 		    (s->ops->flags & HR_KIND_FINDS) == 0)
@@ -318,9 +370,11 @@ connect_it(struct hr_sandbox *s, struct hr_err *err)
 		hr_sandbox_report(s, "STATUS$STARTING_RUNTIME", "");
 		/* what could not be used again may still be there, and its record leads to it */
 		r = s->attach || s->fresh || r < 0 ? 0 : hr_pool_take(s, err);
-		taken = made = r == 1;
+		taken = r == 1;
+		if (taken)
+			how = HR_SANDBOX_MADE;
 		if (r == 0)
-			r = s->ops->connect(s->self, &made, err);
+			r = s->ops->connect(s->self, &how, err);
 		if (r < 0) {
 			/* it was ended */
 			if (s->begun && !s->left)
@@ -328,13 +382,20 @@ connect_it(struct hr_sandbox *s, struct hr_err *err)
 			return -1;
 		}
 	}
-	if (use_endpoint(s, err) < 0)
-		return -1;
-	s->connected = true;
-	if (made && (hr_sandbox_set_up(s, taken, err) != 0 ||
-			(s->state_dir != NULL && hr_record_save(s, err) < 0))) {
-		/* one that nobody could find again is not left behind */
-		(void)hr_sandbox_delete(s, NULL);
+	s->made = how == HR_SANDBOX_MADE;
+	r = s->made ? 0 : check_new(s, err);
+	if (r == 0 && (r = use_endpoint(s, err)) == 0)
+		s->connected = true;
+	/* one that is found without a record of it is recorded now */
+	if (r == 0 && !found && !s->attach &&
+	    (hr_sandbox_set_up(s, taken, err) != 0 ||
+		(s->state_dir != NULL && hr_record_save(s, err) < 0)))
+		r = -1;
+	if (r != 0) {
+		/* one that nobody could find again is not left behind; one that was there is */
+		if (s->made)
+			undo(s, taken);
+		s->connected = false;
 		hr_pool_taken(s);
 		return -1;
 	}
@@ -434,11 +495,24 @@ hr_sandbox_close(struct hr_sandbox *s, struct hr_err *err)
 	return s->ops->close != NULL ? s->ops->close(s->self, err) : 0;
 }
 
+/* Somebody has asked for the end of a name: is it known what it stands for? */
+static bool
+is_known(const struct hr_sandbox *s)
+{
+	HR_CLEAN(hr_record_done) struct hr_record rec = {0};
+
+	return !s->attach || s->state_dir == NULL || s->connected || s->recorded ||
+	       hr_record_load(s->state_dir, s->sid, &rec, NULL) != 0 || rec.runtime != NULL;
+}
+
 int
 hr_sandbox_delete(struct hr_sandbox *s, struct hr_err *err)
 {
 	int r;
 
+	if (!is_known(s))
+		return hr_err_set(err, HR_E_NO_SANDBOX,
+		    "there is no sandbox \"%s\" that is recorded here or was found", s->sid);
 	hr_sandbox_stop_log_stream(s);
 	r = s->ops->destroy != NULL ? s->ops->destroy(s->self, err) : 0;
 	s->closed = true;

@@ -136,10 +136,38 @@ def limits_and_keys():
             h.at.key = KEY
 
 
+def labels_of(box):
+    return next(v for v in box.values() if isinstance(v, dict) and "handrail_owner" in v)
+
+
+def of_other_owners():
+    """A name leads to what this user of this machine has made, or to what a record here names, and to nothing else
+    without --any-owner."""
+    for kind in (CloudHost,) + HOSTS:
+        with kind() as h:
+            h.ok("up", "-q", "-n", "mine")
+            name = h.boxes()[0]
+            box = h.at.boxes[name]
+            os.unlink(h.path("state", "mine.json"))
+            equal(h.ok("run", "-q", "-n", "mine", "echo found"), "found\n", "by its label")
+            owner = labels_of(box)["handrail_owner"]
+            for other in ("colleague-0", owner + "0", owner[:-1], ""):
+                labels_of(box)["handrail_owner"] = other
+                for words in (("down",), ("pause",), ("run", "true"), ("down", "mine")):
+                    done = h(words[0], "-n", "mine", *words[1:])
+                    equal((done.returncode, "--any-owner" in done.stderr, other in done.stderr, name in done.stderr),
+                          (3, True, True, True), h.kind + repr((words, done.stderr)))
+                equal((h.boxes(), json.loads(h.ok("ps", "--all", "--json"))[0]["state"]), ([name], "running"), h.kind)
+            equal(h.ok("run", "-q", "--any-owner", "-n", "mine", "echo theirs"), "theirs\n", "who says so")
+            done = h("down", "--any-owner", "-n", "mine")
+            equal((done.returncode, h.boxes(), 'ended "mine": %s %s' % (h.kind, name) in done.stderr), (0, [], True),
+                  h.kind + done.stderr)
+
+
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (life, faults, limits_and_keys, killed_makers, streams_go_on):
+    for test in (life, faults, limits_and_keys, killed_makers, streams_go_on, of_other_owners):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

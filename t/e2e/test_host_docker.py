@@ -224,6 +224,59 @@ def killed_container():
         equal(h.ok("run", "echo again"), "again\n", "started again")
 
 
+def there():
+    return docker("ps", "-aq", "--no-trunc", "--filter", "name=openhands-runtime-t%d" % os.getpid(),
+                  universal_newlines=True).stdout.split()
+
+
+def only_what_was_made_is_removed():
+    """A container that was found by its name, also a stopped one, is not removed where it cannot be set up."""
+    with DockerHost() as h:
+        h.ok("up")
+        h.ok("run", "rm -f ~/.bashrc && mkdir ~/.bashrc")
+        was = there()
+        for again in (lambda: None, lambda: docker("stop", "-t", "1", was[0])):
+            os.unlink(h.path("state", h.name + ".json"))
+            again()
+            h.env["SANDBOX_ENV_X"] = "1"
+            done = h("up")
+            equal((done.returncode > 0, ".bashrc" in done.stderr, there()), (True, True, was), done.stderr)
+            h.env.pop("SANDBOX_ENV_X")
+            h.fails(1, "--env counts only when one is made", "up", "-e", "A=1")
+            h.ok("up")
+            equal((there(), h.ok("run", "echo well")), (was, "well\n"), "it is as it was")
+
+
+def of_other_owners():
+    """A container of the name that another client or user has made is neither used nor removed."""
+    with DockerHost() as h:
+        name = "openhands-runtime-" + h.name
+        for label, shown in ((("--label", "handrail.owner=other-1-1-1.1"), '"other-1-1-1.1"'), ((), "missing")):
+            equal(docker("create", "--name", name, *label, IMAGE, "true").returncode, 0)
+            was = there()
+            h.fails(1, "the container %s is not yours: its label handrail.owner is %s" % (name, shown), "up")
+            equal((h("down").returncode, there()), (3, was), "it is left alone")
+            docker("rm", "-f", name)
+        h.ok("up")
+        record = h.record(h.name)
+        docker("rm", "-f", name)
+        equal(docker("create", "--name", name, IMAGE, "true").returncode, 0)
+        was = there()
+        for words in (("pause",), ("logs",), ("top",), ("resume",)):
+            equal((h(*words).returncode > 0, there()), (True, was), "another one of the name: " + words[0])
+        h.fails(1, "is not yours", "up")
+        h.ok("down")
+        equal(there(), was, "the end of a recorded one is not that of another one of its name")
+        docker("rm", "-f", name)
+        h.ok("up")
+        with open(h.path("state", h.name + ".json")) as f:
+            text = f.read()
+        equal(record["backend"]["id"] != h.record(h.name)["backend"]["id"], True)
+        equal("handrail.owner" in text, False)
+        os.unlink(h.path("state", h.name + ".json"))
+        h.ok("up", "--any-owner")
+
+
 def start_that_fails():
     with DockerHost(SANDBOX_RUNTIME_STARTUP_ENV_VARS="{'NO_CHANGE_TIMEOUT_SECONDS': 'x'}") as h:
         done = h("up")
@@ -404,7 +457,8 @@ def main():
     try:
         for test in (life_of_a_container, git_views, create_request, pause_and_resume, closing, log_stream, pool,
                      pool_with_a_dead_one, pool_with_a_killed_taker, limits_are_enforced, wrong_values,
-                     killed_container, start_that_fails, start_that_is_killed,
+                     killed_container, only_what_was_made_is_removed, of_other_owners, start_that_fails,
+                     start_that_is_killed,
                      images_of_others, no_engine, four_branches):
             tap.run(test.__name__.replace("_", " "), test)
     finally:

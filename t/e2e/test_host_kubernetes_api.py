@@ -493,6 +493,54 @@ def somebody_else():
         equal(h.api.names(), [], "nothing is left")
 
 
+def of_other_owners():
+    """What another user or machine has made is refused by its annotation, unless a record leads to it."""
+    other = {"handrail/owner": "colleague-0"}
+    with Cluster(server=True) as h:
+        h.ok("up")
+        h.api.change(POD, lambda o: o["metadata"]["annotations"].update(other))
+        h.api.change(CLAIM, lambda o: o["metadata"]["annotations"].update(other))
+        h.ok("run", "true")
+        record = h.path("state", "default.json")
+        os.rename(record, record + ".away")
+        was = h.api.names()
+        for words in (("up",), ("run", "true"), ("pause",), ("down",)):
+            refuses(h, 'its annotation handrail/owner is "colleague-0"', *words)
+            equal(h.api.names(), was, "nothing is ended by " + words[0])
+        equal(h.ok("run", "--any-owner", "echo theirs"), "theirs\n", "who says so")
+        os.rename(record + ".away", record)
+        h.ok("pause")
+        os.rename(record, record + ".away")
+        refuses(h, "is not yours", "up")
+        equal(h.api.names(), ALL[1:], "paused, it stays paused")
+        h.api.change(CLAIM, lambda o: o["metadata"]["annotations"].pop("handrail/paused"))
+        refuses(h, "is not yours", "up")
+        equal(h.api.names(), ALL[1:], "nobody works with the files of another")
+        h.ok("up", "--any-owner")
+        done = h("down", "--any-owner")
+        equal((done.returncode, h.api.names(), 'ended "default": kubernetes openhands-runtime-default' in done.stderr),
+              (0, [], True), done.stderr)
+
+
+def only_what_was_made_is_deleted():
+    """A start that fails deletes no pod that it found, and no claim that was there before."""
+    with Cluster(server=True) as h:
+        h.ok("up")
+        h.ok("run", "rm -f ~/.bashrc && mkdir ~/.bashrc")
+        was = h.api.names()
+        os.unlink(h.path("state", "default.json"))
+        h.env["SANDBOX_ENV_X"] = "1"
+        refuses(h, ".bashrc", "up")
+        equal(h.api.names(), was, "found")
+        h.api.remove(POD)
+        refuses(h, ".bashrc", "up")
+        equal(("openhands-runtime-default-pvc" in h.api.names(), "openhands-runtime-default" in h.api.names()),
+              (True, False), "made, with the files of the one before")
+        h.env.pop("SANDBOX_ENV_X")
+        h.ok("up")
+        h.ok("run", "rmdir ~/.bashrc")
+
+
 def events():
     """One watch for all of them."""
     with Cluster(server=True) as h:
@@ -514,7 +562,8 @@ def events():
 
 
 TESTS = [conversation, agent_sandbox, agent_sandbox_trouble, much_over_tls, objects_as_captured, hardened,
-         passing_trouble, lost_answer, pages, taken, does_not_come, refused, credentials, somebody_else, events]
+         passing_trouble, lost_answer, pages, taken, does_not_come, refused, credentials, somebody_else,
+         of_other_owners, only_what_was_made_is_deleted, events]
 
 if __name__ == "__main__":
     tap = Tap()

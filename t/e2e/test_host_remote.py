@@ -304,6 +304,74 @@ def image():
         h.fails(1, "builds no images", "up")
 
 
+BUSY = (200, {"observation": "run", "content": "busy", "extras": {"metadata": {"exit_code": -1}}})
+EXECUTE = "POST /rid-1/execute_action"
+
+
+def only_what_was_made_is_ended():
+    """What is set up after it was found, resumed or refused as there already, and fails, is left to whoever uses it."""
+    more = {"SANDBOX_ENV_X": "1"}
+    for live, calls in (("running", ["GET /runtime/rid-1"]),
+                        ("paused", ["POST /resume", "GET /runtime/rid-1", "GET /runtime/rid-1"])):
+        for answer in (BUSY, (500, {"detail": "no shell"})):
+            with Service({EXECUTE: [answer]}, **more) as h:
+                h.live = live
+                equal((h("up").returncode > 0, h.asked("GET /sessions/default")), (True, calls), live)
+                equal(os.path.exists(h.path("state", "default.json")), False, "no record")
+    for answer in ((409, {"detail": "exists"}),):
+        with Service({"POST /start": [answer], EXECUTE: [BUSY]}, **more) as h:
+            h.say["GET /sessions/default"] = [(404, {}), (200, h.runtime())]
+            equal((h("up").returncode > 0, "POST /stop" in h.asked()), (True, False), "another one was faster")
+            h.say["GET /sessions/default"] = [(404, {}), (200, h.runtime())]
+            h.say["GET /runtime/rid-1"] = [(200, h.runtime(pod_status="failed"))]
+            equal((h("up").returncode > 0, "POST /stop" in h.asked()), (True, False), "also where it never answers")
+    with Service({EXECUTE: [BUSY]}, **more) as h:
+        equal((h("up").returncode > 0, h.asked()), (True, START + ["POST /stop"]), "one that was made is ended")
+        equal(os.listdir(h.path("state")), [], "with its record")
+
+
+def options_of_a_new_one():
+    """An option that counts only where one is made is an error where one is found, by its record or its name."""
+    given = ((("-e", "A=1"), "--env"), (("-p", "vscode"), "--plugin"), (("-i", "img:2"), "--image"),
+             (("-s", "sandbox.volumes=/a:/b"), "--set sandbox.volumes"),
+             (("-s", "sandbox.security.run_as_user=7"), "--set sandbox.security.run_as_user"))
+    for recorded in (True, False):
+        for options, name in given:
+            with Service() as h:
+                h.live = "running"
+                if recorded:
+                    h.ok("up", "-q")
+                del h.seen[:]
+                h.fails(1, "is there already, and %s counts only when one is made" % name, "up", *options)
+                equal([w for w, _, _, _ in h.seen if "execute" in w or "/stop" in w], [], "nothing is done to it")
+                h.ok("up", "-q")
+    with Service() as h:
+        h.live = "running"
+        h.fails(1, "--env, --plugin count only", "up", "-e", "A=1", "-p", "vscode")
+        h.live = "none"
+        h.ok("up", "-e", "A=1", "-p", "vscode")
+
+
+def records_are_not_replaced():
+    """Another back-end's, or one that cannot be read."""
+    with Service() as h:
+        h.ok("up", "-q", "-n", "leak")
+        before = h.record("leak")
+        del h.seen[:]
+        key = h.env.pop("SANDBOX_API_KEY")
+        for kind in ("local", "cli"):
+            h.fails(1, '"leak" is a sandbox of the back-end remote already', "up", "-r", kind, "-n", "leak")
+        h.env["SANDBOX_API_KEY"] = key
+        for words in (("down",), ("run", "true"), ("pause",)):
+            h.fails(1, '"leak" is a sandbox of the back-end remote, not of local', "-r", "local", "-n", "leak", *words)
+        equal((h.record("leak"), h.seen, sorted(os.listdir(h.path("state")))), (before, [], ["leak.json"]), "as it was")
+        with open(h.path("state", "leak.json"), "w") as f:
+            f.write("{")
+        h.fails(1, "leak.json is damaged", "up", "-n", "leak")
+        equal(h.seen, [], "nothing was asked for")
+        os.unlink(h.path("state", "leak.json"))
+
+
 def doctor():
     with Service() as h:
         equal([x["ok"] for x in json.loads(h.ok("doctor", "--json", "remote"))], [True, True], "all is well")
@@ -316,6 +384,7 @@ def main():
     process.become_subreaper()
     tap = Tap()
     for test in (life, records_hold_no_service_key, one_that_is_there, not_resumed, patience, lost_starts, refusals,
+                 only_what_was_made_is_ended, options_of_a_new_one, records_are_not_replaced,
                  sandbox_that_fails, addresses, image, doctor):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()

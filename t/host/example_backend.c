@@ -48,12 +48,12 @@ example_free(void *self)
 }
 
 static int
-example_connect(void *self, bool *ret_made, struct hr_err *err)
+example_connect(void *self, enum hr_connected *ret, struct hr_err *err)
 {
 	struct example *e = self;
 
 	(void)err;
-	*ret_made = !e->host->attach;
+	*ret = e->host->attach ? HR_SANDBOX_FOUND : HR_SANDBOX_MADE;
 	e->host->log(e->host->arg, "the example is connected");
 	return 0;
 }

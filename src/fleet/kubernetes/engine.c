@@ -96,8 +96,11 @@ config_of(const struct engine *e, const struct hr_fleet_row *row, struct json_ob
 static struct hr_sandbox *
 open_one(const struct engine *e, const char *id, struct hr_err *err)
 {
-	struct hr_sandbox_options o = {
-	    .environ = e->o->environ, .attach = true, .headless = true, .log = say};
+	struct hr_sandbox_options o = {.environ = e->o->environ,
+	    .attach = true,
+	    .headless = true,
+	    .log = say,
+	    .any_owner = true};
 	char sid[SID];
 
 	sid_of(id, sid);
@@ -142,7 +145,9 @@ static int
 engine_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
 	const struct engine *e = self;
-	struct hr_sandbox_options o = {.headless = true, .detach = true, .log = say};
+	/* a sandbox is the fleet's, whichever replica has made it */
+	struct hr_sandbox_options o = {
+	    .headless = true, .detach = true, .log = say, .any_owner = true};
 	HR_PUT struct json_object *q = NULL;
 	HR_CLEAN(hr_config_clean) struct hr_config *c = NULL;
 	HR_CLEAN(hr_strv_done) struct hr_strv plugins = {0};

@@ -18,6 +18,7 @@
 #include "proto/json.h"
 
 #define ENTRY "a sandbox of the list"
+#define OTHER_ID 200
 #define LOST_TRIES 3      /* to find what a lost answer told of */
 #define LOST_WAIT_MS 2000 /* between them */
 
@@ -294,10 +295,13 @@ give_up(struct hr_cloud *c, struct hr_err *err)
 	return -1;
 }
 
-/* Of nobody's record: by its name, where somebody attaches. */
+/* Sandboxes of a name that no record leads to. */
 struct by_name {
 	struct hr_cloud *c;
-	int n;
+	char who[HR_OWNER];
+	int n, others;        /* of those that may be used, and of those that may not */
+	char other[HR_OWNER]; /* the owner of one of the latter */
+	char other_id[OTHER_ID];
 };
 
 static int
@@ -307,6 +311,13 @@ take_named(void *arg, const struct hr_cloud_found *f)
 
 	if (f->sid == NULL || strcmp(f->sid, b->c->h->sid) != 0)
 		return 0;
+	if (!b->c->h->any_owner && (f->owner == NULL || strcmp(f->owner, b->who) != 0)) {
+		b->others++;
+		(void)snprintf(
+		    b->other, sizeof(b->other), "%s", f->owner != NULL ? f->owner : "unknown");
+		(void)snprintf(b->other_id, sizeof(b->other_id), "%s", f->id);
+		return 0;
+	}
 	b->n++;
 	return hr_text_set(&b->c->id, f->id, NULL) == 0 &&
 		       hr_text_set(&b->c->run, f->run != NULL ? f->run : "", NULL) == 0
@@ -319,8 +330,14 @@ attach(struct hr_cloud *c, struct hr_err *err)
 {
 	struct by_name b = {.c = c};
 
+	hr_owner(b.who);
 	if (c->ops->list(c, NULL, take_named, &b, err) != 0)
 		return -1;
+	if (b.n == 0 && b.others > 0)
+		return hr_err_set(err, HR_E_NO_SANDBOX,
+		    "%s has no sandbox \"%s\" of yours; %s of that name belongs to the owner %s: "
+		    "--any-owner takes it all the same",
+		    c->ops->title, c->h->sid, b.other_id, b.other);
 	if (b.n != 1)
 		return hr_err_set(err, HR_E_NO_SANDBOX,
 		    b.n == 0 ? "%s has no sandbox \"%s\""
@@ -330,7 +347,7 @@ attach(struct hr_cloud *c, struct hr_err *err)
 }
 
 int
-hr_cloud_connect(void *self, bool *ret_made, struct hr_err *err)
+hr_cloud_connect(void *self, enum hr_connected *ret, struct hr_err *err)
 {
 	struct hr_cloud *c = self;
 	const bool served = c->image != NULL || c->payload != NULL;
@@ -341,6 +358,7 @@ hr_cloud_connect(void *self, bool *ret_made, struct hr_err *err)
 
 	if (err == NULL)
 		err = &mine;
+	*ret = c->h->attach ? HR_SANDBOX_FOUND : HR_SANDBOX_MADE;
 	if (c->h->attach)
 		return attach(c, err);
 	/* a second one would cost as well, and the record would lead to it alone */
@@ -371,7 +389,6 @@ hr_cloud_connect(void *self, bool *ret_made, struct hr_err *err)
 	if (r != 0)
 		return give_up(c, err);
 	(void)snprintf(c->state, sizeof(c->state), "running");
-	*ret_made = true;
 	return 0;
 }
 

@@ -147,7 +147,7 @@ const struct hr_sandbox_ops *hr_runloop_entry(unsigned abi);
 int hr_cloud_open(const struct hr_cloud_ops *ops, const struct hr_backend_host *h, void **ret_self,
     struct hr_err *err);
 void hr_cloud_free(void *self);
-int hr_cloud_connect(void *self, bool *ret_made, struct hr_err *err);
+int hr_cloud_connect(void *self, enum hr_connected *ret, struct hr_err *err);
 void hr_cloud_endpoint(void *self, struct hr_endpoint *ret);
 char *hr_cloud_record(void *self, struct hr_err *err);
 int hr_cloud_restore(void *self, const char *record, struct hr_err *err);

@@ -147,7 +147,7 @@ make_workspace(struct hr_direct *c, struct hr_err *err)
 }
 
 static int
-direct_connect(void *self, bool *ret_made, struct hr_err *err)
+direct_connect(void *self, enum hr_connected *ret, struct hr_err *err)
 {
 	struct hr_direct *c = self;
 
@@ -161,7 +161,7 @@ direct_connect(void *self, bool *ret_made, struct hr_err *err)
 			(void)hr_path_remove(c->named, NULL);
 		return -1;
 	}
-	*ret_made = true;
+	*ret = HR_SANDBOX_MADE;
 	return 0;
 }
 
@@ -263,17 +263,15 @@ remove_workspaces(struct hr_direct *c, struct hr_err *err)
 	return r;
 }
 
+/* Removes the workspace and the history of this connect() or of its record. */
 static int
-direct_destroy(void *self, struct hr_err *err)
+direct_undo(void *self, struct hr_err *err)
 {
 	struct hr_direct *c = self;
 	struct hr_err e = {0};
 	int r = 0;
 
-	/* with a record the workspace is known; others of that name have records elsewhere */
-	if (c->h->state_dir == NULL)
-		r = remove_workspaces(c, err);
-	else if (c->own_workspace && hr_path_remove(c->named, &e) < 0)
+	if (c->own_workspace && hr_path_remove(c->named, &e) < 0)
 		r = hr_err_from(err, HR_E_SYS, &e);
 	if (c->undo != NULL && hr_path_remove(c->undo, &e) < 0 && r == 0)
 		r = hr_err_from(err, HR_E_SYS, &e);
@@ -281,6 +279,15 @@ direct_destroy(void *self, struct hr_err *err)
 	c->workspace = NULL;
 	c->own_workspace = false;
 	return r;
+}
+
+static int
+direct_destroy(void *self, struct hr_err *err)
+{
+	struct hr_direct *c = self;
+
+	/* with a record the workspace is known; others of that name have records elsewhere */
+	return c->h->state_dir == NULL && remove_workspaces(c, err) != 0 ? -1 : direct_undo(c, err);
 }
 
 static int
@@ -327,6 +334,7 @@ static const struct hr_sandbox_ops direct = {
     .open = direct_open,
     .free = direct_free,
     .connect = direct_connect,
+    .undo = direct_undo,
     .endpoint = direct_endpoint,
     .record = direct_record,
     .restore = direct_restore,

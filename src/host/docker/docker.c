@@ -84,6 +84,12 @@ hr_docker_engine(struct hr_docker *d, struct hr_err *err)
 	return 0;
 }
 
+const char *
+hr_docker_ref(const struct hr_docker *d)
+{
+	return d->id != NULL && *d->id != '\0' ? d->id : d->name;
+}
+
 int
 hr_docker_call(struct hr_docker *d, const char *method, const char *what, struct json_object **ret,
     struct hr_err *err)
@@ -92,7 +98,7 @@ hr_docker_call(struct hr_docker *d, const char *method, const char *what, struct
 
 	if (hr_docker_engine(d, err) < 0)
 		return -1;
-	(void)snprintf(path, sizeof(path), "/containers/%s%s", d->name, what);
+	(void)snprintf(path, sizeof(path), "/containers/%s%s", hr_docker_ref(d), what);
 	return hr_engine_call(&d->engine, method, path, NULL, ret, err);
 }
 
@@ -161,37 +167,59 @@ start_again(struct hr_docker *d, struct json_object *o, struct hr_err *err)
 		   : -1;
 }
 
-/* A container of our name that is there is used: 1 done, 0 there is none. */
+/* A record leads to it, the label is this user's, or any owner's will do. */
 static int
-find(struct hr_docker *d, struct hr_err *err)
+check_owner(struct hr_docker *d, struct json_object *o, struct hr_err *err)
+{
+	const char *label =
+	    hr_json_text_at(hr_json_at(hr_json_at(o, "Config"), "Labels"), HR_CONTAINER_LABEL);
+
+	if (d->recorded || d->h->any_owner || hr_docker_is_users(label))
+		return 0;
+	return hr_err_set(err, HR_E_RUNTIME,
+	    "the container %s is not yours: its label " HR_CONTAINER_LABEL " is %s%.100s%s; choose "
+	    "another name with -n, or use this one with --any-owner",
+	    d->name, label != NULL ? "\"" : "", label != NULL ? label : "missing",
+	    label != NULL ? "\"" : "");
+}
+
+/* A container that the record or the name leads to is used: 1 done, 0 there is none. *ret_how: it
+ * ran, or was started again. */
+static int
+find(struct hr_docker *d, enum hr_connected *ret_how, struct hr_err *err)
 {
 	HR_PUT struct json_object *o = NULL;
 	struct hr_err why = {0};
+	const char *status;
 
 	if (hr_docker_call(d, "GET", "/json", &o, &why) < 0)
 		return why.code == HR_E_NO_SANDBOX ? 0 : hr_err_pass(err, &why);
+	if (check_owner(d, o, err) != 0)
+		return -1;
+	status = hr_json_text_or(hr_json_at(o, "State"), "Status", "");
+	*ret_how = strcmp(status, "running") == 0 ? HR_SANDBOX_FOUND : HR_SANDBOX_RESUMED;
 	return read_env(d, o, err) == 0 && start_again(d, o, err) == 0 ? 1 : -1;
 }
 
 static int
-docker_connect(void *self, bool *ret_made, struct hr_err *err)
+docker_connect(void *self, enum hr_connected *ret, struct hr_err *err)
 {
 	struct hr_docker *d = self;
-	int r = find(d, err);
+	int r;
 
-	if (r < 0)
+	/* the one of a record that could not be used again */
+	if (d->recorded && hr_text_set(&d->id, NULL, err) != 0)
 		return -1;
-	if (r == 1) {
-		/* found without a record of it: it is recorded now */
-		*ret_made = !d->h->attach;
-		return 0;
-	}
+	d->recorded = false;
+	r = find(d, ret, err);
+	if (r != 0)
+		return r < 0 ? -1 : 0;
 	if (d->h->attach)
 		return hr_err_set(err, HR_E_DISCONNECTED, "Container %s not found.", d->name);
 	if (hr_docker_make(d, err) < 0)
 		return -1;
 	hr_docker_join_networks(d);
-	*ret_made = true;
+	*ret = HR_SANDBOX_MADE;
 	return 0;
 }
 
@@ -238,6 +266,7 @@ docker_restore(void *self, const char *record, struct hr_err *err)
 {
 	struct hr_docker *d = self;
 	HR_PUT struct json_object *o = NULL;
+	enum hr_connected how;
 	int r;
 
 	if (hr_json_decode(record, strlen(record), &o, NULL) < 0 ||
@@ -248,12 +277,19 @@ docker_restore(void *self, const char *record, struct hr_err *err)
 	d->app_ports[0] = port_of(hr_json_int_at(o, "app_port_1"));
 	d->app_ports[1] = port_of(hr_json_int_at(o, "app_port_2"));
 	r = hr_text_set(&d->id, hr_docker_id(o, "id"), err);
+	d->recorded = r == 0 && *d->id != '\0';
 	if (r == 0 && hr_json_text_at(o, "key") != NULL)
 		r = hr_text_set(&d->key, hr_json_text_at(o, "key"), err);
 	if (r == 0)
 		r = hr_docker_set_url(d, err);
 	/* whoever wants it running starts it again */
-	return r == 0 && !d->h->attach ? (find(d, err) == 1 ? 0 : -1) : r;
+	if (r != 0 || d->h->attach)
+		return r;
+	r = find(d, &how, err);
+	if (r == 0)
+		(void)hr_err_set(err, HR_E_NO_SANDBOX, "the Engine has no container %.12s (%s)",
+		    hr_docker_ref(d), d->name);
+	return r == 1 ? 0 : -1;
 }
 
 static int
@@ -266,15 +302,17 @@ static int
 docker_adopt(void *self, const char *sid, const char *record, struct hr_err *err)
 {
 	struct hr_docker *d = self;
+	enum hr_connected how;
 	char path[1024];
 
 	(void)record; /* the Engine knows */
-	if (hr_docker_engine(d, err) < 0)
+	d->recorded = false;
+	if (hr_text_set(&d->id, NULL, err) != 0 || hr_docker_engine(d, err) < 0)
 		return -1;
 	(void)snprintf(path, sizeof(path), "/containers/" PREFIX "%s/rename?name=%s", sid, d->name);
 	if (hr_engine_call(&d->engine, "POST", path, NULL, NULL, err) < 0)
 		return -1;
-	if (find(d, err) == 1)
+	if (find(d, &how, err) == 1)
 		return 0;
 	/* whoever clears it away knows it by its old name */
 	(void)snprintf(path, sizeof(path), "/rename?name=" PREFIX "%s", sid);
@@ -321,7 +359,8 @@ static int
 docker_resume(void *self, struct hr_err *err)
 {
 	struct hr_docker *d = self;
-	int r = find(d, err);
+	enum hr_connected how;
+	int r = find(d, &how, err);
 
 	return r == 0   ? hr_err_set(err, HR_E_NO_SANDBOX, "Container %s not found.", d->name)
 	       : r == 1 ? 0
@@ -351,19 +390,13 @@ docker_destroy(void *self, struct hr_err *err)
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	if (hr_docker_engine(d, err) < 0)
 		return -1;
-	/* by its id first: one that was being taken from the pool may not have our name yet */
-	if (d->id != NULL && *d->id != '\0') {
-		(void)snprintf(path, sizeof(path), "/containers/%.80s" HR_CONTAINER_REMOVE, d->id);
-		if (hr_engine_call(&d->engine, "DELETE", path, NULL, NULL, &why) == 0)
-			return 0;
-		if (why.code != HR_E_NO_SANDBOX)
-			return hr_err_pass(err, &why);
-	}
-	if (hr_docker_call(d, "DELETE", HR_CONTAINER_REMOVE, NULL, &why) == 0)
+	/* a record of the time before it had an id leads to a name alone, which may be another's */
+	if (d->id == NULL || *d->id == '\0')
+		return hr_docker_end_named(d, &now, err);
+	(void)snprintf(path, sizeof(path), "/containers/%.80s" HR_CONTAINER_REMOVE, d->id);
+	if (hr_engine_call(&d->engine, "DELETE", path, NULL, NULL, &why) == 0 ||
+	    why.code == HR_E_NO_SANDBOX)
 		return 0;
-	/* by a record of the time before it had an id */
-	if (why.code == HR_E_NO_SANDBOX)
-		return d->id != NULL && *d->id == '\0' ? hr_docker_end_late(d, &now, err) : 0;
 	return hr_err_pass(err, &why);
 }
 
@@ -380,8 +413,8 @@ docker_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *e
 		return -1;
 	d->engine.watch_fd = d->h->stop_fd; /* it may be of this call alone */
 	(void)snprintf(path, sizeof(path),
-	    "/containers/%s/logs?stderr=1&stdout=1&timestamps=0&follow=%d&tail=all", d->name,
-	    follow);
+	    "/containers/%s/logs?stderr=1&stdout=1&timestamps=0&follow=%d&tail=all",
+	    hr_docker_ref(d), follow);
 	hr_demux_init(&demux, fn, arg);
 	r = hr_engine_stream(&d->engine, "GET", path, NULL, NULL, hr_demux_sink, &demux, 0, err);
 	if (d->h->stop_fd >= 0 && poll(&stop, 1, 0) > 0) {
@@ -463,7 +496,7 @@ docker_exec(void *self, const char *const *argv, int *ret_status, struct hr_err 
 	hr_strv_add(&words, "docker");
 	hr_strv_add(&words, "exec");
 	hr_strv_add(&words, isatty(0) && isatty(1) ? "-it" : "-i");
-	hr_strv_add(&words, d->name);
+	hr_strv_add(&words, hr_docker_ref(d));
 	if (strcmp(argv[0], "bash") == 0 && has_payload(d)) {
 		hr_strv_add(&words, HR_PAYLOAD_PLACE "/bin/bash");
 		argv++;

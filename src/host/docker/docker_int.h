@@ -16,13 +16,16 @@ struct hr_docker {
 	struct hr_engine engine;
 	bool engine_there; /* it was asked for its version */
 	char *name, *id, *url, *key;
+	bool recorded; /* id is that of a record of this machine */
 	int port, vscode_port, app_ports[2];
 	struct hr_portlock locks[4];
 };
 
 /* The Engine is looked for at first use. */
 int hr_docker_engine(struct hr_docker *d, struct hr_err *err);
-/* One call about our container: "/containers/NAME" and what follows. ret may be NULL; otherwise the
+/* Returns the container's id where it is known, its name otherwise. */
+const char *hr_docker_ref(const struct hr_docker *d);
+/* One call about the container: "/containers/REF" and what follows. ret may be NULL; otherwise the
  * caller puts it. */
 int hr_docker_call(struct hr_docker *d, const char *method, const char *what,
     struct json_object **ret, struct hr_err *err);
@@ -45,12 +48,15 @@ int hr_docker_pull(struct hr_engine *e, const char *image, hr_progress_fn *progr
 
 #define HR_CONTAINER_REMOVE "?v=true&link=False&force=True"
 
-/* What its label says: whose it is, and by which state directory, which is there afterwards. *ret:
- * the caller's; NULL: there is none. */
+/* Gives the value of a new container's label: this user of this machine, and the state directory,
+ * if there is one; it exists afterwards. *ret is the caller's. */
 int hr_docker_owner(const struct hr_backend_host *h, char **ret, struct hr_err *err);
-/* One that was asked for at that time or before, and whose Engine did not answer, may come late: it
- * is waited for, and removed. */
-int hr_docker_end_late(struct hr_docker *d, const struct timespec *since, struct hr_err *err);
+/* Returns true if a label of that value was given by this user of this machine, with whatever state
+ * directory; NULL: it has none. */
+bool hr_docker_is_users(const char *label);
+/* Ends the container of that name that has this user's label, also one that the Engine makes late:
+ * it was asked for at that time or before, and the Engine did not answer. */
+int hr_docker_end_named(struct hr_docker *d, const struct timespec *since, struct hr_err *err);
 
 /* Of the table. */
 int hr_docker_found(void *self, char **ret_json, struct hr_err *err);

@@ -11,6 +11,7 @@
 #include <json-c/json.h>
 
 #include "base/err.h"
+#include "base/text.h"
 #include "host/common/owner.h"
 #include "host/common/statedir.h"
 #include "host/docker/docker_int.h"
@@ -53,11 +54,27 @@ name_owner(const char *dir, char **ret, struct hr_err *err)
 int
 hr_docker_owner(const struct hr_backend_host *h, char **ret, struct hr_err *err)
 {
+	char who[HR_OWNER];
+
 	*ret = NULL;
-	if (h->state_dir == NULL)
-		return 0;
+	if (h->state_dir == NULL) {
+		hr_owner(who);
+		return hr_text_set(ret, who, err);
+	}
 	return hr_state_directory(h->state_dir, true, err) == 0 ? name_owner(h->state_dir, ret, err)
 								: -1;
+}
+
+bool
+hr_docker_is_users(const char *label)
+{
+	char who[HR_OWNER];
+	size_t n;
+
+	hr_owner(who);
+	n = strlen(who);
+	return label != NULL && strncmp(label, who, n) == 0 &&
+	       (label[n] == '-' || label[n] == '\0');
 }
 
 /* Ours, and those of the pool, whose directory is below ours. NULL: there is none. */
@@ -187,18 +204,48 @@ enough(void *arg, const char *p, size_t len)
 	return -1;
 }
 
+/* 1 it was there and is removed, 0 there is none that this user has made. */
+static int
+end_if_there(struct hr_docker *d, struct hr_err *err)
+{
+	HR_PUT struct json_object *o = NULL;
+	struct hr_err why = {0};
+	char path[256];
+	int r = 0;
+	size_t i;
+
+	if (hr_engine_call(&d->engine, "GET", ALL, NULL, &o, err) != 0)
+		return -1;
+	for (i = 0; r == 0 && i < hr_json_count(o); i++) {
+		struct json_object *c = hr_json_entry(o, i);
+		const char *name = hr_json_text(hr_json_entry(hr_json_at(c, "Names"), 0));
+		const char *id = hr_docker_id(c, "Id");
+
+		if (name == NULL || *name != '/' || strcmp(name + 1, d->name) != 0 || *id == '\0' ||
+		    !hr_docker_is_users(
+			hr_json_text_at(hr_json_at(c, "Labels"), HR_CONTAINER_LABEL)))
+			continue;
+		(void)snprintf(path, sizeof(path), "/containers/%.80s" HR_CONTAINER_REMOVE, id);
+		r = hr_engine_call(&d->engine, "DELETE", path, NULL, NULL, &why);
+		r = removed(r, &why, err) == 0 ? 1 : -1;
+	}
+	return r;
+}
+
 int
-hr_docker_end_late(struct hr_docker *d, const struct timespec *since, struct hr_err *err)
+hr_docker_end_named(struct hr_docker *d, const struct timespec *since, struct hr_err *err)
 {
 	long long s = (long long)since->tv_sec;
-	struct hr_err why = {0};
 	char path[1024];
+	int r = end_if_there(d, err);
 
+	if (r != 0)
+		return r < 0 ? -1 : 0;
 	/* it tells of those of the meantime, too, and ends by itself */
 	(void)snprintf(path, sizeof(path),
 	    "/events?since=%lld.%09ld&until=%lld.%09ld&filters=%s%.300s%%22%%5D%%7D", s,
 	    since->tv_nsec, s + LATE_S, since->tv_nsec, CREATED, d->name);
 	if (hr_engine_stream(&d->engine, "GET", path, NULL, NULL, enough, NULL, SILENCE_S, err) < 0)
 		return -1;
-	return removed(hr_docker_call(d, "DELETE", HR_CONTAINER_REMOVE, NULL, &why), &why, err);
+	return end_if_there(d, err) < 0 ? -1 : 0;
 }

@@ -81,7 +81,8 @@ hr_docker_wait_ready(struct hr_docker *d, const char *since, struct hr_err *err)
 	if (w == NULL)
 		return hr_err_nomem(err);
 	(void)snprintf(path, sizeof(path),
-	    "/containers/%s/logs?stderr=1&stdout=1&timestamps=0&follow=1&since=%s", d->name, since);
+	    "/containers/%s/logs?stderr=1&stdout=1&timestamps=0&follow=1&since=%s",
+	    hr_docker_ref(d), since);
 	hr_demux_init(&demux, await_line, w);
 	r = hr_engine_stream(
 	    &d->engine, "GET", path, NULL, NULL, hr_demux_sink, &demux, READY_TIMEOUT_S, err);

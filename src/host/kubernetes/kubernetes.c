@@ -161,6 +161,8 @@ find(struct hr_kubernetes *d, struct hr_err *err)
 		r = find_taken(d, err) == 1 ? hr_kubernetes_get(d, HR_POD, &pod, err) : 0;
 	if (r <= 0)
 		return r;
+	if (hr_kubernetes_check_owner(d, pod, err) != 0)
+		return -1;
 	hr_kube_why(&why, pod);
 	uid = hr_json_text_or(hr_json_at(pod, "metadata"), "uid", "");
 	if (why.progress == HR_KUBE_FAILED || why.progress == HR_KUBE_ENDING) {
@@ -178,28 +180,45 @@ find(struct hr_kubernetes *d, struct hr_err *err)
 }
 
 static int
-kubernetes_connect(void *self, bool *ret_made, struct hr_err *err)
+kubernetes_connect(void *self, enum hr_connected *ret, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
 	struct hr_err e = {0};
 	bool was = false;
 	int r;
 
+	*ret = HR_SANDBOX_FOUND;
 	r = hr_kubernetes_open_kube(d, err) == 0 ? find(d, err) : -1;
 	if (r < 0)
 		return -1;
 	if (r == 0 && d->h->attach)
 		return hr_err_set(err, HR_E_DISCONNECTED, "Pod %s not found.", d->name);
 	/* one that is paused goes on as what it was */
-	if (r == 0 && hr_kubernetes_resume(d, &was, &e) != 0) {
+	if (r == 0 && hr_kubernetes_resume(d, &was, &e) == 0) {
+		*ret = HR_SANDBOX_RESUMED;
+	} else if (r == 0) {
 		if (was)
 			return hr_err_pass(err, &e);
-		if (hr_kubernetes_make(d, err) != 0)
+		if (hr_kubernetes_make(d, ret, err) != 0)
 			return -1;
 	}
-	/* found without a record of it: it is recorded now */
-	*ret_made = !d->h->attach;
-	return hr_kubernetes_reach(d, false, err);
+	if (hr_kubernetes_reach(d, false, err) == 0)
+		return 0;
+	hr_kubernetes_take_back(d);
+	return -1;
+}
+
+/* A claim that was there before stays, with the files in it. */
+static int
+kubernetes_undo(void *self, struct hr_err *err)
+{
+	struct hr_kubernetes *d = self;
+
+	(void)err;
+	hr_forward_free(d->forward);
+	d->forward = NULL;
+	hr_kubernetes_take_back(d);
+	return 0;
 }
 
 /* ---- records ---- */
@@ -248,6 +267,7 @@ kubernetes_restore(void *self, const char *record, struct hr_err *err)
 
 	if (load(d, record, err) != 0)
 		return -1;
+	d->own = true;
 	if (d->h->attach)
 		return hr_kubernetes_reach(d, false, err);
 	/* whoever wants it running makes it run again */
@@ -484,6 +504,7 @@ static const struct hr_sandbox_ops kubernetes_ops = {
     .open = kubernetes_open,
     .free = kubernetes_free,
     .connect = kubernetes_connect,
+    .undo = kubernetes_undo,
     .endpoint = kubernetes_endpoint,
     .failed = hr_kubernetes_failed,
     .record = kubernetes_record,

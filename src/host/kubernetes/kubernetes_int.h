@@ -14,25 +14,16 @@
 #define HR_KUBERNETES_APP_PORT2 30083
 #define HR_KUBERNETES_CONTAINER "runtime"
 #define HR_KUBERNETES_UID 64
+#define HR_KUBERNETES_CALL_DIGITS 32
 /* Annotations and labels of ours. */
 #define HR_KUBERNETES_CALL "handrail/call"     /* who made the object: a random word */
 #define HR_KUBERNETES_PAUSED "handrail/paused" /* of a claim: the pod that goes on with it */
 #define HR_KUBERNETES_FIRST "handrail/first"   /* of a Sandbox's pod: we saw it come */
 #define HR_KUBERNETES_POOL "handrail/pool"     /* of a pod that waits in a pool */
 #define HR_KUBERNETES_TAKEN "handrail/sandbox" /* of one that was taken: as what */
+#define HR_KUBERNETES_OWNER "handrail/owner"   /* whose it is, hr_owner() */
 
-struct hr_kubernetes {
-	const struct hr_backend_host *h;
-	struct hr_kube kube;
-	bool kube_there; /* it was looked for */
-	char *name;      /* of the pod, and the beginning of all other names */
-	char *ns, *key, *url;
-	char agents[HR_AGENTS_VERSION]; /* of the Sandbox that makes the pod; "": none does */
-	struct hr_forward
-	    *forward; /* NULL: the cluster's network is ours, or nothing is there yet */
-};
-
-/* Where objects are: "/api/v1/namespaces/NS/pods/NAME" and so on. */
+/* Kinds of objects. */
 enum hr_kubernetes_what {
 	HR_POD,
 	HR_CLAIM,
@@ -45,7 +36,27 @@ enum hr_kubernetes_what {
 	HR_KINDS,
 };
 
-/* The path of one, or of all of its kind; path has room for 512. */
+/* Objects that hr_kubernetes_make() has made. */
+struct hr_kubernetes_made {
+	char call[HR_KUBERNETES_CALL_DIGITS + 1];
+	char uid[HR_KINDS][HR_KUBERNETES_UID]; /* "": it made none */
+};
+
+struct hr_kubernetes {
+	const struct hr_backend_host *h;
+	bool own; /* a record leads to it, or its owner has been looked at */
+	struct hr_kubernetes_made made;
+	struct hr_kube kube;
+	bool kube_there; /* it was looked for */
+	char *name;      /* of the pod, and the beginning of all other names */
+	char *ns, *key, *url;
+	char agents[HR_AGENTS_VERSION]; /* of the Sandbox that makes the pod; "": none does */
+	struct hr_forward
+	    *forward; /* NULL: the cluster's network is ours, or nothing is there yet */
+};
+
+/* The path of an object, "/api/v1/namespaces/NS/pods/NAME", or of all of its kind; path has room
+ * for 512. */
 void hr_kubernetes_path(
     const struct hr_kubernetes *d, enum hr_kubernetes_what what, bool one, char *path);
 const char *hr_kubernetes_kind(enum hr_kubernetes_what what);
@@ -59,7 +70,13 @@ char *hr_kubernetes_body(
 /* ---- make.c ---- */
 
 int hr_kubernetes_open_kube(struct hr_kubernetes *d, struct hr_err *err);
-int hr_kubernetes_make(struct hr_kubernetes *d, struct hr_err *err);
+/* *ret: it made the pod, or found the one of another process. */
+int hr_kubernetes_make(struct hr_kubernetes *d, enum hr_connected *ret, struct hr_err *err);
+/* Deletes what the last hr_kubernetes_make() has made; each failure is logged. */
+void hr_kubernetes_take_back(struct hr_kubernetes *d);
+/* An object of that name may be used: it has this user's annotation, or a record leads to it, or
+ * any owner's will do. -1: *err names its owner. */
+int hr_kubernetes_check_owner(struct hr_kubernetes *d, struct json_object *o, struct hr_err *err);
 /* All of it, or all but the claim; waits until the pod (and the claim) are gone. */
 int hr_kubernetes_end(struct hr_kubernetes *d, bool claim, struct hr_err *err);
 /* Deletes the pod, if its uid is this one (NULL: whatever), and waits until it is gone. */

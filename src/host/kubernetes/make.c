@@ -13,11 +13,10 @@
 
 #include "base/random.h"
 #include "host/command.h"
+#include "host/common/owner.h"
 #include "base/err.h"
 #include "host/config/settings.h"
 #include "proto/json.h"
-
-#define KEY_DIGITS 32
 
 int
 hr_kubernetes_open_kube(struct hr_kubernetes *d, struct hr_err *err)
@@ -49,13 +48,26 @@ hr_kubernetes_get(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct 
 
 /* ---- making ---- */
 
-struct made {
-	char call[KEY_DIGITS + 1];
-	char uid[HR_KINDS][HR_KUBERNETES_UID]; /* of what this call has made; "" */
-};
+int
+hr_kubernetes_check_owner(struct hr_kubernetes *d, struct json_object *o, struct hr_err *err)
+{
+	const char *owner = hr_json_text_at(
+	    hr_json_at(hr_json_at(o, "metadata"), "annotations"), HR_KUBERNETES_OWNER);
+	char who[HR_OWNER];
+
+	hr_owner(who);
+	d->own = d->own || d->h->any_owner || (owner != NULL && strcmp(owner, who) == 0);
+	if (d->own)
+		return 0;
+	return hr_err_set(err, HR_E_RUNTIME,
+	    "%s in the namespace %s is not yours: its annotation " HR_KUBERNETES_OWNER " is "
+	    "%s%.100s%s; choose another name with -n, or use it with --any-owner",
+	    d->name, d->ns, owner != NULL ? "\"" : "", owner != NULL ? owner : "missing",
+	    owner != NULL ? "\"" : "");
+}
 
 static bool
-is_ours(struct json_object *o, const struct made *m)
+is_ours(struct json_object *o, const struct hr_kubernetes_made *m)
 {
 	struct json_object *notes = hr_json_at(hr_json_at(o, "metadata"), "annotations");
 
@@ -63,7 +75,7 @@ is_ours(struct json_object *o, const struct made *m)
 }
 
 static void
-note_uid(struct made *m, enum hr_kubernetes_what what, struct json_object *o)
+note_uid(struct hr_kubernetes_made *m, enum hr_kubernetes_what what, struct json_object *o)
 {
 	(void)snprintf(m->uid[what], HR_KUBERNETES_UID, "%s",
 	    hr_json_text_or(hr_json_at(o, "metadata"), "uid", ""));
@@ -80,7 +92,8 @@ is_handrails(struct json_object *o)
 /* One that is there already, because somebody else made it, is 0 with no uid. Where the answer to
  * our request was lost it is ours. */
 static int
-create(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct made *m, struct hr_err *err)
+create(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct hr_kubernetes_made *m,
+    struct hr_err *err)
 {
 	char path[512];
 	HR_FREE char *body = hr_kubernetes_body(d, what, m->call, err);
@@ -116,7 +129,8 @@ create(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct made *m, st
 /* One of an earlier life is made what it has to be now, by server-side apply; only a new one is
  * ours. */
 static int
-apply(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct made *m, struct hr_err *err)
+apply(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct hr_kubernetes_made *m,
+    struct hr_err *err)
 {
 	char path[512];
 	HR_FREE char *body = NULL;
@@ -153,9 +167,10 @@ hr_kubernetes_delete(struct hr_kubernetes *d, enum hr_kubernetes_what what, cons
 }
 
 /* A claim that is new holds nothing. */
-static void
-take_back(struct hr_kubernetes *d, const struct made *m)
+void
+hr_kubernetes_take_back(struct hr_kubernetes *d)
 {
+	const struct hr_kubernetes_made *m = &d->made;
 	struct hr_err e = {0};
 	char text[1200];
 	int i;
@@ -177,8 +192,8 @@ take_back(struct hr_kubernetes *d, const struct made *m)
 }
 
 static int
-make_objects(
-    struct hr_kubernetes *d, struct made *m, enum hr_kubernetes_what maker, struct hr_err *err)
+make_objects(struct hr_kubernetes *d, struct hr_kubernetes_made *m, enum hr_kubernetes_what maker,
+    struct hr_err *err)
 {
 	const char *policy = hr_config_text(d->h->config, "kubernetes.network_policy");
 	bool ingress = hr_config_bool(d->h->config, "kubernetes.ingress");
@@ -213,9 +228,9 @@ warn_ignored(struct hr_kubernetes *d)
 }
 
 int
-hr_kubernetes_make(struct hr_kubernetes *d, struct hr_err *err)
+hr_kubernetes_make(struct hr_kubernetes *d, enum hr_connected *ret, struct hr_err *err)
 {
-	struct made m = {.call = ""};
+	struct hr_kubernetes_made *m = &d->made;
 	enum hr_kubernetes_what maker;
 	struct hr_err e = {0};
 
@@ -223,21 +238,24 @@ hr_kubernetes_make(struct hr_kubernetes *d, struct hr_err *err)
 	if (hr_command_key(d->h->environ, &d->key, err) != 0 || hr_kubernetes_choose(d, err) != 0)
 		return -1;
 	maker = d->agents[0] != '\0' ? HR_SANDBOX : HR_POD;
-	if (hr_random_hex(m.call, KEY_DIGITS, err) != 0)
+	*m = (struct hr_kubernetes_made){.call = ""};
+	if (hr_random_hex(m->call, HR_KUBERNETES_CALL_DIGITS, err) != 0)
 		return -1;
 	d->h->begun(d->h->arg);
-	if (make_objects(d, &m, maker, &e) != 0) {
-		take_back(d, &m);
+	if (make_objects(d, m, maker, &e) != 0) {
+		hr_kubernetes_take_back(d);
 		return hr_err_set(err, HR_E_NO_SANDBOX,
 		    "Failed to initialize kubernetes resources: %.900s", e.msg);
 	}
 	d->h->status(d->h->arg, "STATUS$RUNTIME_STARTED");
 	if (hr_kubernetes_wait_ready(d, err) == 0 &&
-	    (maker == HR_POD || hr_kubernetes_mark(d, err) == 0))
+	    (maker == HR_POD || hr_kubernetes_mark(d, err) == 0)) {
 		/* of two that make one at a time both wait for the pod that was first */
-		return m.uid[maker][0] != '\0' ? 0 : hr_kubernetes_read_key(d, err);
+		*ret = m->uid[maker][0] != '\0' ? HR_SANDBOX_MADE : HR_SANDBOX_FOUND;
+		return *ret == HR_SANDBOX_MADE ? 0 : hr_kubernetes_read_key(d, err);
+	}
 	d->h->log(d->h->arg, "the pod did not become ready; deleting what was made");
-	take_back(d, &m);
+	hr_kubernetes_take_back(d);
 	return -1;
 }
 

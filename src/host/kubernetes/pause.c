@@ -195,8 +195,15 @@ hr_kubernetes_resume(struct hr_kubernetes *d, bool *ret_was, struct hr_err *err)
 
 	text = hr_kubernetes_paused(claim);
 	*ret_was = r < 0 || *text != '\0';
+	/* files of a sandbox that was closed, which the next one of that name works with */
+	if (r > 0 && !*ret_was && hr_kubernetes_check_owner(d, claim, err) != 0) {
+		*ret_was = true;
+		return -1;
+	}
 	if (r >= 0 && !*ret_was)
 		r = hr_err_set(err, HR_E_NO_SANDBOX, "Pod %s not found, and not paused.", d->name);
+	if (r > 0)
+		r = hr_kubernetes_check_owner(d, claim, err) == 0 ? 1 : -1;
 	if (r > 0) {
 		(void)hr_kubernetes_paused_owner(text, owner);
 		r = begin_again(d, text, owner, ret_was, err);

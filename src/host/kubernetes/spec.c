@@ -11,6 +11,7 @@
 #include <json-c/json.h>
 
 #include "host/command.h"
+#include "host/common/owner.h"
 #include "base/err.h"
 #include "base/span.h"
 #include "base/strv.h"
@@ -110,10 +111,14 @@ setting(const struct spec *s, const char *name)
 static void
 marks(struct spec *s, const char *call, const char *annotations)
 {
+	char who[HR_OWNER];
+
+	hr_owner(who);
 	hr_buf_addf(&s->b,
 	    "\"labels\":{\"app\":\"" APP "\",\"session\":\"%s\"},"
-	    "\"annotations\":{\"" HR_KUBERNETES_CALL "\":\"%s\"%s}}",
-	    s->d->name + sizeof(APP), call, annotations);
+	    "\"annotations\":{\"" HR_KUBERNETES_CALL "\":\"%s\",\"" HR_KUBERNETES_OWNER
+	    "\":\"%s\"%s}}",
+	    s->d->name + sizeof(APP), call, who, annotations);
 }
 
 /* Name, namespace, and the labels by which all that is ours is found. */

@@ -78,7 +78,7 @@ static int local_destroy(void *self, struct hr_err *err);
 static void end_left(const struct hr_local *l);
 
 static int
-local_connect(void *self, bool *ret_made, struct hr_err *err)
+local_connect(void *self, enum hr_connected *ret, struct hr_err *err)
 {
 	struct hr_local *l = self;
 
@@ -95,7 +95,7 @@ local_connect(void *self, bool *ret_made, struct hr_err *err)
 			(void)unlink(l->log); /* its last words are in the error */
 		return -1;
 	}
-	*ret_made = true;
+	*ret = HR_SANDBOX_MADE;
 	return 0;
 }
 

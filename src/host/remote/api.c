@@ -115,7 +115,7 @@ hr_remote_session(struct hr_remote *remote, struct json_object **ret, struct hr_
 }
 
 int
-hr_remote_find(struct hr_remote *remote, struct hr_err *err)
+hr_remote_find(struct hr_remote *remote, enum hr_connected *ret, struct hr_err *err)
 {
 	HR_PUT struct json_object *o = NULL;
 	struct hr_err why = {0};
@@ -126,6 +126,7 @@ hr_remote_find(struct hr_remote *remote, struct hr_err *err)
 	if (hr_remote_session(remote, &o, err) != 0)
 		return -1;
 	status = hr_json_text_or(o, "status", "");
+	*ret = strcmp(status, "paused") == 0 ? HR_SANDBOX_RESUMED : HR_SANDBOX_FOUND;
 	if (strcmp(status, "running") == 0 || strcmp(status, "paused") == 0) {
 		r = take_over(remote, o, err) == 0 ? 1 : -1;
 	} else {
@@ -251,7 +252,7 @@ look_for_it(struct hr_remote *remote, const struct hr_err *why, struct hr_err *e
 }
 
 int
-hr_remote_start(struct hr_remote *remote, struct hr_err *err)
+hr_remote_start(struct hr_remote *remote, enum hr_connected *ret, struct hr_err *err)
 {
 	const char *given = hr_config_text(remote->h->config, "sandbox.runtime_container_image");
 	struct hr_build_options build = {.environ = remote->h->environ};
@@ -267,10 +268,15 @@ hr_remote_start(struct hr_remote *remote, struct hr_err *err)
 	body = start_body(remote, image, err);
 	if (body == NULL)
 		return -1;
-	if (hr_rest_send(remote->api, "POST", "/start", body, &answer, &why) != 0)
-		r = look_for_it(remote, &why, err);
-	else
+	*ret = HR_SANDBOX_MADE;
+	if (hr_rest_send(remote->api, "POST", "/start", body, &answer, &why) == 0) {
 		r = take_over(remote, answer, err);
+	} else {
+		/* it exists: another process was faster */
+		if (why.code == HR_E_HTTP_STATUS && why.status == 409)
+			*ret = HR_SANDBOX_FOUND;
+		r = look_for_it(remote, &why, err);
+	}
 	return r;
 }
 

@@ -109,25 +109,24 @@ remote_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err
 }
 
 static int
-remote_connect(void *self, bool *ret_made, struct hr_err *err)
+remote_connect(void *self, enum hr_connected *ret, struct hr_err *err)
 {
 	struct hr_remote *remote = self;
-	int found = hr_remote_find(remote, err), r;
+	int found = hr_remote_find(remote, ret, err), r;
 
 	if (found < 0)
 		return -1;
 	if (found == 0 && remote->h->attach)
 		return hr_err_set(err, HR_E_NO_SANDBOX,
 		    "Could not find existing runtime for SID: %s", remote->h->sid);
-	r = found == 1 ? 0 : hr_remote_start(remote, err);
-	if (r == 0 && found == 0)
+	r = found == 1 ? 0 : hr_remote_start(remote, ret, err);
+	if (r == 0 && *ret == HR_SANDBOX_MADE)
 		remote->h->begun(remote->h->arg);
 	if (r == 0)
 		r = hr_remote_wait(remote, err);
 	/* one that others use is left to them */
-	if (r != 0 && found == 0 && remote->id != NULL && !remote->h->attach)
+	if (r != 0 && found == 0 && *ret == HR_SANDBOX_MADE && remote->id != NULL)
 		(void)hr_remote_post(remote, "/stop", NULL);
-	*ret_made = r == 0 && !remote->h->attach;
 	return r;
 }
 

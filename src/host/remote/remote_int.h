@@ -21,11 +21,11 @@ struct hr_remote {
 };
 
 /* Is there one of this name at the service? 1: it is used now, and was resumed if it was paused; 0:
- * there is none that can be; -1: *err. */
-int hr_remote_find(struct hr_remote *r, struct hr_err *err);
+ * there is none that can be; -1: *err. *ret: how it came. */
+int hr_remote_find(struct hr_remote *r, enum hr_connected *ret, struct hr_err *err);
 /* Makes one, of an image that the service may build first; or is given the one that a call made
- * whose answer was lost. */
-int hr_remote_start(struct hr_remote *r, struct hr_err *err);
+ * whose answer was lost. *ret: made, or found where the service refused it as there already. */
+int hr_remote_start(struct hr_remote *r, enum hr_connected *ret, struct hr_err *err);
 /* Until the sandbox answers. */
 int hr_remote_wait(struct hr_remote *r, struct hr_err *err);
 /* "/pause" and the like, of this sandbox. */
