@@ -90,9 +90,9 @@ handrail_zip_la_LIBADD = libarchives.la libplace.la
 MODULES = handrail-charset.so handrail-kind.so handrail-zip.so
 noinst_DATA += $(MODULES)
 handrail-charset.so: handrail-charset.la
-	$(AM_V_GEN)cp -f .libs/$@ $@
+	$(AM_V_GEN)$(copy_module)
 handrail-kind.so: handrail-kind.la
-	$(AM_V_GEN)cp -f .libs/$@ $@
+	$(AM_V_GEN)$(copy_module)
 handrail-zip.so: handrail-zip.la
-	$(AM_V_GEN)cp -f .libs/$@ $@
+	$(AM_V_GEN)$(copy_module)
 CLEANFILES += $(MODULES)

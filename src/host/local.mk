@@ -92,7 +92,7 @@ handrail_archives_la_LIBADD = libbase.la $(ARCHIVE_LIBS)
 # where programs that run from the build tree look for it
 noinst_DATA += handrail-archives.so
 handrail-archives.so: handrail-archives.la
-	$(AM_V_GEN)cp -f .libs/handrail-archives.so $@
+	$(AM_V_GEN)$(copy_module)
 CLEANFILES += handrail-archives.so
 
 # the kind "cli": a module, because of the editor and what it needs
@@ -112,7 +112,7 @@ handrail_cli_la_LIBADD =
 EXTRA_handrail_cli_la_DEPENDENCIES = $(CLI_PARTS)
 noinst_DATA += handrail-cli.so
 handrail-cli.so: handrail-cli.la
-	$(AM_V_GEN)cp -f .libs/handrail-cli.so $@
+	$(AM_V_GEN)$(copy_module)
 CLEANFILES += handrail-cli.so
 
 # the kinds that providers run: a module, because of the editor as well; tests link libclouds
@@ -153,7 +153,7 @@ CLEANFILES += %D%/modal/modal.pb-c.c %D%/modal/modal.pb-c.h
 %D%/modal/modal.pb-c.h: %D%/modal/modal.pb-c.c
 noinst_DATA += handrail-clouds.so
 handrail-clouds.so: handrail-clouds.la
-	$(AM_V_GEN)cp -f .libs/handrail-clouds.so $@
+	$(AM_V_GEN)$(copy_module)
 CLEANFILES += handrail-clouds.so
 
 # the kind "kubernetes": a module, because of libyaml
@@ -191,7 +191,7 @@ handrail_kubernetes_la_LIBADD =
 EXTRA_handrail_kubernetes_la_DEPENDENCIES = $(KUBERNETES_PARTS)
 noinst_DATA += handrail-kubernetes.so
 handrail-kubernetes.so: handrail-kubernetes.la
-	$(AM_V_GEN)cp -f .libs/handrail-kubernetes.so $@
+	$(AM_V_GEN)$(copy_module)
 CLEANFILES += handrail-kubernetes.so
 endif
 

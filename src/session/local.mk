@@ -49,5 +49,5 @@ handrail_line_la_LDFLAGS = -module -avoid-version -shared -export-symbols-regex 
 handrail_line_la_LIBADD = $(DL_LIBS)
 noinst_DATA += handrail-line.so
 handrail-line.so: handrail-line.la
-	$(AM_V_GEN)cp -f .libs/handrail-line.so $@
+	$(AM_V_GEN)$(copy_module)
 CLEANFILES += handrail-line.so
