@@ -5,12 +5,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#define ACCEPT_PAUSE_MS 100
 
 int
 hr_fd_open_stdio(struct hr_err *err)
@@ -150,6 +153,23 @@ hr_fd_pwrite_full(int fd, const void *p, size_t len, off_t at)
 		len -= (size_t)n;
 	}
 	return 0;
+}
+
+int
+hr_fd_accept(int listener, int flags, int stop)
+{
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | flags), sys = errno;
+	struct pollfd p = {.fd = stop, .events = POLLIN};
+
+	if (fd >= 0)
+		return fd;
+	if (sys == EINTR || sys == ECONNABORTED)
+		sys = EAGAIN;
+	/* the machine will have again what it lacks now, and nothing reports when */
+	if (sys != EAGAIN)
+		(void)poll(&p, 1, ACCEPT_PAUSE_MS);
+	errno = sys;
+	return -1;
 }
 
 int

@@ -35,6 +35,12 @@ int hr_fd_pwrite_full(int fd, const void *p, size_t len, off_t at);
 /* A connection to the local stream socket of that name, close-on-exec; -1 with errno. */
 int hr_fd_connect(const struct sockaddr_un *to);
 
+/* Accepts a connection of a listener that does not block: close-on-exec, with `flags` of accept4().
+ * -1 with errno, EAGAIN where none waits or it was given up. Any other error, as EMFILE, leaves the
+ * connection in the queue, which would wake the caller again at once: then it blocks for 100 ms, or
+ * until `stop` (-1: none) is readable. */
+int hr_fd_accept(int listener, int flags, int stop);
+
 /* One packet (or the start of a stream) with a descriptor beside it; pass -1: none. The sender
  * keeps `pass`. Never raises SIGPIPE. A short write is an error: packets are whole. */
 int hr_fd_send(int sock, const void *p, size_t len, int pass, struct hr_err *err);

@@ -21,7 +21,6 @@
 #include "base/log.h"
 
 #define BACKLOG 4096 /* or somaxconn: nginx is refused by a full list */
-#define ACCEPT_AGAIN_MS 1000
 
 struct hr_fleet_server {
 	const struct hr_fleet_api *api;
@@ -258,12 +257,9 @@ take(struct hr_fleet_server *s)
 	while (fd < 0) {
 		if (poll(p, 2, -1) > 0 && p[0].revents != 0)
 			break;
-		fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC);
-		if (fd >= 0 || errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
-			continue;
-		hr_log(HR_LOG_ERROR, "requests cannot be taken: %s", strerror(errno));
-		/* what the machine lacks now it will have again, and nothing tells when */
-		(void)poll(p, 1, ACCEPT_AGAIN_MS);
+		fd = hr_fd_accept(s->fd, 0, s->stop);
+		if (fd < 0 && errno != EAGAIN)
+			hr_log(HR_LOG_ERROR, "requests cannot be taken: %s", strerror(errno));
 	}
 	(void)pthread_mutex_unlock(&s->taking);
 	return fd;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Descriptors run out, and very many connections: nothing ends, and all is as before afterwards."""
 
+import json
 import os
 import resource
 import signal
@@ -10,7 +11,7 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import process  # noqa: E402
+from lib import browsing, process  # noqa: E402
 from lib.supervised import PATIENCE, Server, run_tests  # noqa: E402
 from lib.tap import Skip, equal  # noqa: E402
 
@@ -111,16 +112,19 @@ def none_left(pid_of, pool, ask, said, sock=None):
 
 
 def control_worker():
+    process.need_hidden()
     none_left(lambda s: s.workers("control")[0], "control", lambda s: s.get("/server_info"),
               "accept: Too many open files")
 
 
 def action_worker():
+    process.need_hidden()
     none_left(lambda s: s.workers("action")[0], "action", lambda s: s.action("true"),
               "accept: Too many open files")
 
 
 def files_worker():
+    process.need_hidden()
     none_left(lambda s: s.workers("files")[0], "files", lambda s: s.get("/download_files?path=" + s.work_dir),
               "accept: Too many open files")
 
@@ -132,6 +136,7 @@ def keeper():
 
 def supervisor():
     """It cannot start what it is asked for, and says why."""
+    process.need_hidden()
     with Server() as s:
         s.workers("live")  # all there
         at_rest = len(descriptors(s.pid))
@@ -145,6 +150,39 @@ def supervisor():
                 equal((s.get("/alive").status, s.run("echo on")), (200, "on"))
         equal(s.run("echo static", is_static=True), "static")
         equal(s.get("/ready").status, 200)
+
+
+def plugin(name, args, path, body, why):
+    if why:
+        raise Skip(why)
+
+    def ask(s):
+        return s.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+    with Server(args=["--plugins", name] + args) as s:
+        equal(ask(s).status, 200)
+        (pid,) = s.pids("handrail-" + name)
+        listener = os.path.join(s.run_dir, "plugin", name + ".sock")
+        s.until("it has closed the last request's", lambda: connections_of(pid, listener) == 0)
+        with Limited(pid, 0, listener):
+            waiting = Ask(lambda: ask(s))
+            if not s.wait_log("accept: Too many open files"):
+                raise AssertionError(s.log())
+            before = len(s.lines)
+            process.wait_gone(pid, 1.0)
+            equal(len(s.lines) - before < 50, True, s.log()[-2000:])  # it tries ten times a second, and does not spin
+        equal(waiting.status(), 200)
+        equal(s.pids("handrail-" + name), [pid], name + ": the same process\n" + s.log())
+
+
+def plugins():
+    """A plugin that has no descriptor left says so, rests, and takes the request when it has some again."""
+    process.need_hidden()
+    action = {"action": "run_ipython", "args": {"code": "1"}}
+    page = {"action": "browse_interactive", "args": {"browser_actions": "noop()"}}
+    plugin("jupyter", [], "/execute_action", {"action": action},
+           "" if os.path.exists("/usr/share/jupyter/kernels") else "there is no kernel: apt-get install python3-ipykernel")
+    plugin("browser", [], "/execute_action", {"action": page}, browsing.missing())
+    plugin("mcp", [], "/update_mcp_server", [], "")
 
 
 def resident(pids):
@@ -193,7 +231,7 @@ def ten_thousand_connections():
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-TESTS = [control_worker, action_worker, files_worker, keeper, supervisor, ten_thousand_connections]
+TESTS = [control_worker, action_worker, files_worker, keeper, supervisor, plugins, ten_thousand_connections]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))

@@ -7,10 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/dir.h"
 #include "base/fd.h"
 
@@ -195,6 +198,51 @@ START_TEST(a_directory_is_taken)
 }
 END_TEST
 
+/* Without a descriptor the connection stays in the queue: the caller is held up, but not when it is
+ * to stop, and takes the connection when there is a descriptor again. */
+START_TEST(accepting_without_descriptors_does_not_spin)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	socklen_t len = sizeof(sa_family_t);
+	struct rlimit was, none;
+	int stop[2], listener, peer, fd;
+	int64_t began;
+
+	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	ck_assert_int_eq(bind(listener, (struct sockaddr *)&a, len), 0);
+	ck_assert_int_eq(listen(listener, 1), 0);
+	ck_assert_int_eq(pipe(stop), 0);
+	ck_assert_int_eq(hr_fd_accept(listener, 0, stop[0]), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+	len = sizeof(a);
+	ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&a, &len), 0);
+	peer = socket(AF_UNIX, SOCK_STREAM, 0);
+	ck_assert_int_eq(connect(peer, (struct sockaddr *)&a, len), 0);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &was), 0);
+	none = (struct rlimit){0, was.rlim_max};
+	fd = dup(peer); /* the lowest that is free */
+	none.rlim_cur = (rlim_t)fd;
+	hr_fd_close(&fd);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	began = hr_now_ms();
+	ck_assert_int_eq(hr_fd_accept(listener, 0, stop[0]), -1);
+	ck_assert_int_eq(errno, EMFILE);
+	ck_assert_int_ge(hr_now_ms() - began, 90);
+	ck_assert_int_eq(write(stop[1], "x", 1), 1);
+	ck_assert_int_eq(hr_fd_accept(listener, 0, stop[0]), -1);
+	ck_assert_int_eq(errno, EMFILE);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &was), 0);
+	fd = hr_fd_accept(listener, SOCK_NONBLOCK, stop[0]);
+	ck_assert_int_ge(fd, 0);
+	ck_assert(is_cloexec(fd) && (fcntl(fd, F_GETFL) & O_NONBLOCK) != 0);
+	hr_fd_close(&fd);
+	hr_fd_close(&peer);
+	hr_fd_close(&listener);
+	hr_fd_close(&stop[0]);
+	hr_fd_close(&stop[1]);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -211,6 +259,7 @@ main(void)
 	tcase_add_test(tc, sending_to_nobody_is_a_value_not_a_signal);
 	tcase_add_test(tc, closed_stdio_is_filled);
 	tcase_add_test(tc, a_directory_is_taken);
+	tcase_add_test(tc, accepting_without_descriptors_does_not_spin);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);

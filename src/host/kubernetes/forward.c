@@ -230,7 +230,7 @@ to_local(struct carried *c)
 static void
 accept_one(struct hr_forward *f)
 {
-	int fd = accept4(f->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = hr_fd_accept(f->listener, SOCK_NONBLOCK, f->stop_fd);
 	size_t i;
 
 	for (i = 0; fd >= 0 && i < CONNECTIONS; i++) {

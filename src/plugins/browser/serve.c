@@ -297,12 +297,15 @@ static void
 on_accept(void *arg)
 {
 	struct serve *s = arg;
-	int fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = hr_fd_accept(s->listener, SOCK_NONBLOCK, -1);
 	struct client *c;
 	struct hr_err err = {0};
 
-	if (fd < 0)
+	if (fd < 0) {
+		if (errno != EAGAIN)
+			hr_log(HR_LOG_ERROR, "accept: %s", strerror(errno));
 		return;
+	}
 	c = s->nclients < CLIENTS_MAX ? calloc(1, sizeof(*c)) : NULL;
 	if (c == NULL) {
 		hr_log(HR_LOG_WARNING, "too many actions wait for the browser");

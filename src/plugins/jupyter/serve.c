@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "proto/actin.h"
 
 #define CLIENTS_MAX 512 /* as many as there may be workers, and more */
@@ -54,11 +55,14 @@ client_close(struct serve *s, struct client *c)
 static void
 client_accept(struct serve *s)
 {
-	int fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = hr_fd_accept(s->listener, SOCK_NONBLOCK, s->signals);
 	struct client *c;
 
-	if (fd < 0)
+	if (fd < 0) {
+		if (errno != EAGAIN)
+			hr_log(HR_LOG_ERROR, "accept: %s", strerror(errno));
 		return;
+	}
 	hr_assert(s->nclients < CLIENTS_MAX);
 	c = &s->clients[s->nclients++];
 	memset(c, 0, sizeof(*c));

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <stdlib.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -454,12 +455,15 @@ static void
 acceptable(evutil_socket_t listener, short what, void *arg)
 {
 	struct mcp_hub *hub = arg;
-	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = hr_fd_accept(listener, SOCK_NONBLOCK, -1);
 	struct mcp_update *u;
 
 	(void)what;
-	if (fd < 0)
+	if (fd < 0) {
+		if (errno != EAGAIN)
+			hr_log(HR_LOG_ERROR, "accept: %s", strerror(errno));
 		return;
+	}
 	u = calloc(1, sizeof(*u));
 	if (u != NULL) {
 		u->hub = hub;
