@@ -12,6 +12,7 @@ import tempfile
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
 from lib.supervised import (  # noqa: E402
     BUILDDIR, ROOT, SRCDIR, Libexec, Server, beside, gate, kill_wait, marker, need, need_root, run_tests)
 from lib.tap import Skip, equal  # noqa: E402
@@ -303,6 +304,7 @@ def having(s, library, without=None):
 def detectors_by_need():
     """libuchardet and libmagic are in no worker but those that had a question for them; without
     their modules all else is answered, and the log says what is missing."""
+    process.need_hidden()
     text = "Привет, это простой текст на русском языке.\n" * 2
     one = {"action_workers": 1, "action_workers_max": 1}
 

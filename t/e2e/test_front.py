@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.certs import RSA, Authority, serial_served  # noqa: E402
 from lib.supervised import (  # noqa: E402
-    HANDRAILD, PATIENCE, Answer, Server, find_program, gate, marker, need, run_tests)
+    HANDRAILD, PATIENCE, ROOT, Answer, Server, find_program, gate, marker, need, run_tests)
 from lib.tap import Skip, equal  # noqa: E402
 
 
@@ -446,6 +446,8 @@ def one_include():
                          ("include /etc/nginx/modules-enabled/*.conf;", "")):
             equal(old in text, True, "Debian's nginx.conf has " + old)
             text = text.replace(old, new)
+        if not ROOT:
+            text = re.sub(r"^user .*;\n", "", text, flags=re.M)  # nginx warns of it where it cannot be kept
         conf = os.path.join(s.top, "nginx.conf")
         with open(conf, "w") as f:
             f.write(text)

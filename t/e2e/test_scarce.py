@@ -179,8 +179,9 @@ def plugins():
     process.need_hidden()
     action = {"action": "run_ipython", "args": {"code": "1"}}
     page = {"action": "browse_interactive", "args": {"browser_actions": "noop()"}}
+    kernels = os.path.exists("/usr/share/jupyter/kernels")
     plugin("jupyter", [], "/execute_action", {"action": action},
-           "" if os.path.exists("/usr/share/jupyter/kernels") else "there is no kernel: apt-get install python3-ipykernel")
+           "" if kernels else "there is no kernel: apt-get install python3-ipykernel")
     plugin("browser", [], "/execute_action", {"action": page}, browsing.missing())
     plugin("mcp", [], "/update_mcp_server", [], "")
 

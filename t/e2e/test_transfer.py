@@ -666,6 +666,7 @@ def maps_of(s):
 def archives_by_need():
     """libarchive is in no worker but those that packed or unpacked something; without its module
     all else is answered."""
+    process.need_hidden()
     with Server(settings={"files_workers": 1, "files_workers_max": 1}) as s:
         equal(upload(s, s.work_dir, "f", b"x").status, 200)
         equal(maps_of(s)[0], 0)

@@ -188,8 +188,9 @@ def many_pages():
         worker = s.pids("handrail-worker")
         worker = [p for p in worker if " --pool page " in process.command_line(p)]
         equal(len(worker), 1)
-        keeper = set(socket_inodes(s.keeper()[0]))
-        equal(len([i for i in socket_inodes(worker[0]) if peer_in(i, keeper)]), 1, "connections to the keeper")
+        if os.geteuid() == 0:  # they hide their descriptors from others
+            keeper = set(socket_inodes(s.keeper()[0]))
+            equal(len([i for i in socket_inodes(worker[0]) if peer_in(i, keeper)]), 1, "connections to the keeper")
         for c, r in pages:
             r.close()
             c.close()

@@ -8,6 +8,8 @@ import select
 import signal
 import time
 
+from .tap import Skip
+
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -91,6 +93,12 @@ def started_with(pid, name):
 def command_line(pid):
     """Its words, with blanks between; "": it has ended, or is the kernel's."""
     return started_with(pid, "cmdline").replace(b"\0", b" ").decode("utf-8", "replace").strip()
+
+
+def need_hidden():
+    """For descriptors and maps of a process that is not dumpable, which /proc shows to root alone."""
+    if os.geteuid() != 0:
+        raise Skip("needs root: the server hides its descriptors and maps from its own account")
 
 
 def environment(pid):

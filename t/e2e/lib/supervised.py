@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import random
+import pwd
 import re
 import shutil
 import signal
@@ -100,13 +101,14 @@ class Server:
                         HANDRAIL_DATADIR=os.path.join(SRCDIR, "conf"),
                         HANDRAIL_WWWDIR=os.path.join(SRCDIR, "www"), HOME=self.work_dir)
         me = name or user or ("root" if os.geteuid() == 0 else "tester")
+        number = pwd.getpwnam(me).pw_uid if me == "root" or user else 1000 if name else os.geteuid()
         if me == "root":
             self.env["SU_TO_USER"] = "false"  # else the shell has root's own start-up files, whatever they do
         self.env.update(env or {})
         if me != "root":
             self.env["USER"] = me  # its own account: nothing is made or changed
         self.args = [str(self.port), "--working-dir", self.work_dir, "--run-dir", self.run_dir,
-                     "--username", me, "--user-id", "0" if me == "root" else "1000"]
+                     "--username", me, "--user-id", str(number)]
         if settings is not None:
             self.write_settings(settings)
             self.args += ["--config", self.settings_file()]
