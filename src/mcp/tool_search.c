@@ -15,6 +15,7 @@
 #define LIMIT 200
 #define LIMIT_MAX 2000
 #define LINE_MAX_SHOWN 400
+#define LINE_BEFORE 100        /* of them before the match */
 #define TEXT_SHOWN (64u << 10) /* bytes of an answer */
 
 /* As the shell's account, which may be this one already. */
@@ -223,7 +224,7 @@ const struct hr_mcp_tool hr_mcp_glob = {.name = "glob",
 /* ---- grep ---- */
 
 static const struct hr_mcp_param grep_params[] = {
-    {"pattern", HR_MCP_STR, true, "Regular expression of Perl."},
+    {"pattern", HR_MCP_STR, true, "Regular expression of Perl, for one line at a time."},
     {"path", HR_MCP_STR, false, "A directory or a file; left out: the default shell's directory."},
     {"glob", HR_MCP_STR, false, "Only files whose names fit, as *.py or src/**/*.{c,h}."},
     {"ignore_case", HR_MCP_BOOL, false, "Upper and lower case are the same."},
@@ -242,51 +243,76 @@ struct matches {
 	bool context;
 };
 
-/* Cut at a character. */
-static size_t
-shown_of(struct hr_span s)
+static bool
+is_inside(const char *p, size_t at)
 {
-	size_t n = s.len;
+	return ((unsigned char)p[at] & 0xC0) == 0x80;
+}
 
-	if (n > 0 && s.p[n - 1] == '\r')
-		n--;
-	if (n <= LINE_MAX_SHOWN)
-		return n;
-	for (n = LINE_MAX_SHOWN; n > 0 && ((unsigned char)s.p[n] & 0xC0) == 0x80; n--)
-		;
-	return n;
+/* The part of a line that is shown: all, or what is around its match, cut at characters. */
+static void
+put_line(struct hr_buf *b, const struct hr_grep_line *l)
+{
+	size_t len = l->text.len, from = 0, to = len;
+
+	if (len > LINE_MAX_SHOWN) {
+		from = l->from > LINE_BEFORE ? l->from - LINE_BEFORE : 0;
+		if (from > len - LINE_MAX_SHOWN)
+			from = len - LINE_MAX_SHOWN;
+		to = from + LINE_MAX_SHOWN;
+		while (from > 0 && from < to && is_inside(l->text.p, from))
+			from++;
+		while (to < len && is_inside(l->text.p, to) && to > from)
+			to--;
+	}
+	if (from > 0)
+		hr_buf_adds(b, "[...]");
+	hr_buf_add(b, l->text.p + from, to - from);
+	if (to < len)
+		hr_buf_adds(b, "[...]");
 }
 
 static void
-on_line(void *arg, const char *rel, size_t line, struct hr_span text, bool match)
+on_line(void *arg, const char *rel, const struct hr_grep_line *l)
 {
 	struct matches *m = arg;
 	struct hr_mcp_call *c = m->c;
-	size_t n = shown_of(text);
+	HR_BUF(shown, LINE_MAX_SHOWN + 16);
 
 	if (c->text.len >= TEXT_SHOWN)
 		return;
-	if (m->context && line > 0 && m->last_line > 0 && line != m->last_line + 1)
+	if (m->context && l->number > 0 && m->last_line > 0 && l->number != m->last_line + 1)
 		hr_buf_adds(&c->text, "--\n");
-	m->last_line = line;
+	m->last_line = l->number;
+	put_line(&shown, l);
 	hr_buf_adds(&c->text, rel);
-	if (line > 0) {
-		hr_buf_addf(&c->text, "%c%zu%c", match ? ':' : '-', line, match ? ':' : '-');
-		hr_buf_add(&c->text, text.p, n);
-		if (n < text.len && !(n + 1 == text.len && text.p[n] == '\r'))
-			hr_buf_adds(&c->text, "[...]");
+	if (l->number > 0) {
+		hr_buf_addf(
+		    &c->text, "%c%zu%c", l->match ? ':' : '-', l->number, l->match ? ':' : '-');
+		hr_buf_add(&c->text, hr_buf_str(&shown), shown.len);
 	}
 	hr_buf_addc(&c->text, '\n');
-	if (!match)
+	if (!l->match)
 		return;
 	m->shown++;
 	hr_buf_adds(&c->structured, m->shown > 1 ? ",{\"path\":" : "{\"path\":");
 	(void)hr_json_put_str(&c->structured, rel, strlen(rel), HR_JSON_REPLACE);
-	if (line > 0) {
-		hr_buf_addf(&c->structured, ",\"line\":%zu,\"text\":", line);
-		(void)hr_json_put_str(&c->structured, text.p, n, HR_JSON_REPLACE);
+	if (l->number > 0) {
+		hr_buf_addf(&c->structured, ",\"line\":%zu,\"text\":", l->number);
+		(void)hr_json_put_str(
+		    &c->structured, hr_buf_str(&shown), shown.len, HR_JSON_REPLACE);
 	}
 	hr_buf_addc(&c->structured, '}');
+}
+
+static void
+say_no_match(struct hr_mcp_call *c, const struct hr_grep *g, const struct hr_grep_end *end)
+{
+	hr_mcp_say(c, "No match in %zu files.\n", end->searched);
+	if (end->walk.binary > 0)
+		hr_mcp_say(c, "[%zu of them are binary]\n", end->walk.binary);
+	if (g->pattern.len > 1 && memmem(g->pattern.p, g->pattern.len, "\\n", 2) != NULL)
+		hr_mcp_say(c, "[one line at a time is looked at: \\n is in none]\n");
 }
 
 static void
@@ -312,7 +338,7 @@ grep(struct hr_mcp_call *c, const struct hr_search *s, const struct hr_grep *g)
 	    is_whole(&end.walk) && m.shown == (g->files_only ? end.files : end.lines) ? "true"
 										      : "false");
 	if (end.lines == 0)
-		hr_mcp_say(c, "No match in %zu files.\n", end.searched);
+		say_no_match(c, g, &end);
 	else if (g->files_only ? m.shown < end.files : m.shown < end.lines)
 		hr_mcp_say(c, "[%zu of %zu matches, in %zu files]\n", m.shown,
 		    g->files_only ? end.files : end.lines, end.files);

@@ -62,12 +62,10 @@ worked_ms(void)
 }
 
 static void
-on_line(void *arg, const char *rel, size_t line, struct hr_span text, bool match)
+on_line(void *arg, const char *rel, const struct hr_grep_line *l)
 {
 	(void)rel;
-	(void)line;
-	(void)text;
-	*(size_t *)arg += match;
+	*(size_t *)arg += l->match;
 }
 
 static bool

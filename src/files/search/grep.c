@@ -12,10 +12,13 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "files/charset/charset.h"
 #include "files/place/reach.h"
 #include "files/search/search.h"
 
 #define BINARY_LOOK 8192
+#define PIECE (64u << 10)
+#define CLOCK_LINES 256 /* between two looks at the clock */
 #define STEPS_MAX 2000000
 
 struct grepping {
@@ -23,12 +26,15 @@ struct grepping {
 	const struct hr_grep *g;
 	hr_grep_fn *fn;
 	void *arg;
-	struct hr_grep_end *end;
+	struct hr_grep_end *ret;
 	pcre2_code *code;
 	pcre2_match_context *limits;
 	pcre2_match_data *data;
-	char *text; /* of the file in hand */
-	size_t room, len;
+	struct hr_buf bytes, wide; /* of the current file; wide: decoded */
+	const char *text, *end;    /* of one of them, without its mark */
+	bool cr;                   /* lines of this file end with CR */
+	bool keeps_cr;             /* the expression names it */
+	bool plain;                /* the expression is a text that has to be there as it is */
 	size_t told;
 	unsigned steps;
 };
@@ -43,20 +49,56 @@ on_step(pcre2_callout_block *block, void *arg)
 	return ++w->steps % 4 == 0 && hr_now_ms() >= w->s->until_ms ? PCRE2_ERROR_CALLOUT : 0;
 }
 
+/* One that looks for CR must be shown it. */
+static bool
+names_cr(struct hr_span p, bool literal)
+{
+	static const char *const names[] = {"\\r", "\\R", "\\x0d", "\\x0D", "\\x{d}", "\\x{D}"};
+	size_t i;
+
+	if (p.len == 0)
+		return false;
+	if (memchr(p.p, '\r', p.len) != NULL)
+		return true;
+	for (i = 0; !literal && i < sizeof(names) / sizeof(names[0]); i++)
+		if (memmem(p.p, p.len, names[i], strlen(names[i])) != NULL)
+			return true;
+	return false;
+}
+
+static bool
+is_plain(const struct hr_grep *g)
+{
+	const char *p = g->pattern.p, *end = p + g->pattern.len;
+
+	for (; !g->literal && p < end && strchr("\\^$.[|()?*+{", *p) == NULL; p++)
+		;
+	return !g->ignore_case && g->pattern.len > 0 && (g->literal || p == end);
+}
+
 static int
 compile(struct grepping *w, struct hr_err *err)
 {
 	uint32_t flags = PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_AUTO_CALLOUT;
+	pcre2_compile_context *own;
 	unsigned char why[160];
 	PCRE2_SIZE at;
 	int code;
 
 	if (w->g->ignore_case)
 		flags |= PCRE2_CASELESS;
-	/* literal goes with few others */
-	flags |= w->g->literal ? PCRE2_LITERAL : PCRE2_MULTILINE;
+	if (w->g->literal)
+		flags |= PCRE2_LITERAL;
+	w->plain = is_plain(w->g);
+	w->keeps_cr = names_cr(w->g->pattern, w->g->literal);
+	own = pcre2_compile_context_create(NULL);
+	if (own == NULL)
+		return hr_err_nomem(err);
+	/* "$" is right before a last CR as well, where one is shown */
+	(void)pcre2_set_newline(own, PCRE2_NEWLINE_ANYCRLF);
 	w->code = pcre2_compile((PCRE2_SPTR)(w->g->pattern.p != NULL ? w->g->pattern.p : ""),
-	    w->g->pattern.len, flags, &code, &at, NULL);
+	    w->g->pattern.len, flags, &code, &at, w->keeps_cr ? own : NULL);
+	pcre2_compile_context_free(own);
 	if (w->code == NULL) {
 		(void)pcre2_get_error_message(code, why, sizeof(why));
 		return hr_err_set(err, HR_E_INVAL, "the expression is wrong at character %zu: %s",
@@ -73,157 +115,189 @@ compile(struct grepping *w, struct hr_err *err)
 	return 0;
 }
 
-/* A plain file of bearable length, without null characters at its beginning. Takes fd. */
+/* Sets the text of what was read. False: it is none. */
+static bool
+take_text(struct grepping *w)
+{
+	const char *p = hr_buf_str(&w->bytes);
+	enum hr_bom bom = hr_charset_bom(p, w->bytes.len);
+
+	w->text = p;
+	w->end = p + w->bytes.len;
+	if (bom == HR_BOM_UTF8) {
+		w->text += 3;
+	} else if (bom != HR_BOM_NONE && bom != HR_BOM_ODD) {
+		hr_buf_reset(&w->wide);
+		if (hr_charset_decode(hr_charset_of_bom(bom), p, w->bytes.len, &w->wide, NULL) <
+			0 ||
+		    w->wide.fail != HR_OK)
+			return false;
+		w->text = hr_buf_str(&w->wide);
+		w->end = w->text + w->wide.len;
+	}
+	w->cr = memchr(w->text, '\n', (size_t)(w->end - w->text)) == NULL;
+	return memchr(w->text, '\0',
+		   w->end - w->text < BINARY_LOOK ? (size_t)(w->end - w->text) : BINARY_LOOK) ==
+	       NULL;
+}
+
+/* Reads a plain file of bearable length to its end, whatever its size is said to be. Takes fd. */
 static bool
 load(struct grepping *w, int taken)
 {
 	HR_CLOSE int fd = hr_reach_check(taken);
 	struct stat st;
+	char *room;
 	ssize_t n = -1;
-	char *more;
 
 	if (fd < 0) {
-		w->end->walk.closed++;
+		w->ret->walk.closed++;
 		return false;
 	}
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return false;
 	if (st.st_size > (off_t)HR_SEARCH_FILE_MAX) {
-		w->end->walk.large++;
+		w->ret->walk.large++;
 		return false;
 	}
-	if (w->room < (size_t)st.st_size + 1) {
-		more = realloc(w->text, (size_t)st.st_size + 65536);
-		if (more == NULL) {
-			w->end->walk.closed++;
-			return false;
-		}
-		w->text = more;
-		w->room = (size_t)st.st_size + 65536;
-	}
-	n = hr_fd_read_full(fd, w->text, (size_t)st.st_size, NULL);
-	if (n < 0) {
-		w->end->walk.closed++;
+	hr_buf_reset(&w->bytes);
+	while ((room = hr_buf_reserve(&w->bytes, PIECE)) != NULL &&
+	       (n = hr_fd_read(fd, room, PIECE)) > 0)
+		hr_buf_grew(&w->bytes, (size_t)n);
+	if (room == NULL || n < 0) {
+		w->ret->walk.large += room == NULL;
+		w->ret->walk.closed += room != NULL;
 		return false;
 	}
-	w->len = (size_t)n;
-	w->end->searched++;
-	return memchr(w->text, '\0', w->len < BINARY_LOOK ? w->len : BINARY_LOOK) == NULL;
+	w->ret->searched++;
+	if (take_text(w))
+		return true;
+	w->ret->walk.binary++;
+	return false;
 }
 
+/* A line's first byte and its number. */
 struct cursor {
-	size_t at, line; /* a line's first byte, and its number */
+	const char *at;
+	size_t number;
 };
 
-static struct hr_span
-line_at(const struct grepping *w, size_t at)
+/* The line at c, of whose match nothing is known; *ret_next: the one after it. */
+static struct hr_grep_line
+line_at(const struct grepping *w, struct cursor c, struct cursor *ret_next)
 {
-	const char *nl = memchr(w->text + at, '\n', w->len - at);
+	const char *end = memchr(c.at, w->cr ? '\r' : '\n', (size_t)(w->end - c.at));
+	struct hr_grep_line l = {.number = c.number, .text = {c.at, 0}};
 
-	return (struct hr_span){
-	    w->text + at, nl != NULL ? (size_t)(nl - w->text) - at : w->len - at};
+	ret_next->at = end != NULL ? end + 1 : w->end;
+	ret_next->number = c.number + 1;
+	if (end == NULL)
+		end = w->end;
+	l.text.len = (size_t)(end - c.at);
+	return l;
 }
 
+/* One that is shown ends before the CR of its CR LF. */
 static void
-advance(const struct grepping *w, struct cursor *c, size_t to)
+tell(const struct grepping *w, const char *rel, struct hr_grep_line l)
 {
-	const char *nl;
-
-	while (c->at < to && (nl = memchr(w->text + c->at, '\n', to - c->at)) != NULL) {
-		c->at = (size_t)(nl - w->text) + 1;
-		c->line++;
-	}
+	if (l.text.len > 0 && l.text.p[l.text.len - 1] == '\r')
+		l.text.len--;
+	if (l.to > l.text.len)
+		l.to = l.text.len;
+	if (l.from > l.to)
+		l.from = l.to;
+	w->fn(w->arg, rel, &l);
 }
 
-/* Lines of the context behind `from`, up to but not including `to`. */
+/* Lines of the context from `from` on, before `to`. */
 static struct cursor
-tell_after(const struct grepping *w, const char *rel, struct cursor from, size_t to)
+tell_after(const struct grepping *w, const char *rel, struct cursor from, const char *to)
 {
+	struct cursor next;
 	unsigned n;
 
-	for (n = 0; n < w->g->context && from.at < to && from.at < w->len; n++) {
-		struct hr_span s = line_at(w, from.at);
-
-		w->fn(w->arg, rel, from.line, s, false);
-		from.at += s.len + 1;
-		from.line++;
-	}
+	for (n = 0; n < w->g->context && from.at < to; n++, from = next)
+		tell(w, rel, line_at(w, from, &next));
 	return from;
 }
 
+/* Lines of the context before that one, unless they were shown. */
 static void
-tell_before(const struct grepping *w, const char *rel, struct cursor match, size_t shown)
+tell_before(const struct grepping *w, const char *rel, struct cursor match, const char *shown)
 {
-	struct cursor c = match;
-	unsigned n = 0;
+	const char end = w->cr ? '\r' : '\n';
+	struct cursor c = match, next;
+	unsigned n;
 
-	while (n < w->g->context && c.at > shown && c.at > 0) {
-		for (c.at--; c.at > 0 && w->text[c.at - 1] != '\n'; c.at--)
+	for (n = 0; n < w->g->context && c.at > shown; n++) {
+		for (c.at--; c.at > w->text && c.at[-1] != end; c.at--)
 			;
-		c.line--;
-		n++;
+		c.number--;
 	}
-	for (; c.at < match.at; c.line++) {
-		struct hr_span s = line_at(w, c.at);
+	for (; c.at < match.at; c = next)
+		tell(w, rel, line_at(w, c, &next));
+}
 
-		w->fn(w->arg, rel, c.line, s, false);
-		c.at += s.len + 1;
+/* Returns true if the expression is in that line. *ret_give_up: it took too long. */
+static bool
+is_in(struct grepping *w, struct hr_grep_line *l, bool *ret_give_up)
+{
+	size_t n = l->text.len;
+	int r;
+
+	if (!w->keeps_cr && n > 0 && l->text.p[n - 1] == '\r')
+		n--;
+	r = pcre2_match(w->code, (PCRE2_SPTR)l->text.p, n, 0, 0, w->data, w->limits);
+	if (r < 0) {
+		w->ret->walk.late |= r == PCRE2_ERROR_CALLOUT;
+		w->ret->walk.costly += r != PCRE2_ERROR_NOMATCH && r != PCRE2_ERROR_CALLOUT;
+		*ret_give_up = r != PCRE2_ERROR_NOMATCH;
+		return false;
 	}
+	l->match = true;
+	l->from = pcre2_get_ovector_pointer(w->data)[0];
+	l->to = pcre2_get_ovector_pointer(w->data)[1];
+	return true;
 }
 
 static void
 search_text(struct grepping *w, const char *rel)
 {
-	struct cursor c = {0, 1}, after = {0, 1};
-	size_t at = 0, found = 0;
-	bool tell, open = false; /* the context behind a line was not told yet */
-	int r;
+	struct cursor c = {w->text, 1}, after = c, next;
+	size_t found = 0;
+	bool open = false, give_up = false; /* open: the context after a line was not told yet */
+	struct hr_grep_line l;
 
-	while (at <= w->len) {
-		r = pcre2_match(w->code, (PCRE2_SPTR)w->text, w->len, at, 0, w->data, w->limits);
-		if (r < 0) {
-			w->end->walk.late |= r == PCRE2_ERROR_CALLOUT;
-			w->end->walk.costly += r != PCRE2_ERROR_NOMATCH && r != PCRE2_ERROR_CALLOUT;
-			break;
-		}
-		at = pcre2_get_ovector_pointer(w->data)[0];
-		if (at >= w->len && at > 0)
-			break; /* behind the last line's end */
-		advance(w, &c, at);
-		found++;
-		tell = w->told < w->g->max;
-		if (w->g->files_only) {
-			if (tell) {
-				w->told++;
-				w->fn(w->arg, rel, 0, (struct hr_span){"", 0}, true);
-			}
-			break;
-		}
-		if (open) {
-			after = tell_after(w, rel, after, c.at);
+	if (w->plain &&
+	    memmem(w->text, (size_t)(w->end - w->text), w->g->pattern.p, w->g->pattern.len) == NULL)
+		return; /* most files, and much faster than line by line */
+	for (; c.at < w->end && !give_up; c = next) {
+		l = line_at(w, c, &next);
+		if (c.number % CLOCK_LINES == 0 && hr_now_ms() >= w->s->until_ms)
+			give_up = w->ret->walk.late = true;
+		else if (is_in(w, &l, &give_up)) {
+			found++;
+			if (open)
+				after = tell_after(w, rel, after, c.at);
 			open = false;
-		}
-		if (tell) {
-			struct hr_span s = line_at(w, c.at);
-
-			tell_before(w, rel, c, after.at);
-			w->told++;
-			w->fn(w->arg, rel, c.line, s, true);
-			after = (struct cursor){c.at + s.len + 1, c.line + 1};
-			open = w->g->context > 0;
-		}
-		c.at += line_at(w, c.at).len + 1;
-		c.line++;
-		at = c.at;
-		if (hr_now_ms() >= w->s->until_ms) {
-			w->end->walk.late = true;
-			break;
+			if (w->told < w->g->max) {
+				w->told++;
+				if (w->g->files_only)
+					l = (struct hr_grep_line){.text = {"", 0}, .match = true};
+				else
+					tell_before(w, rel, c, after.at);
+				tell(w, rel, l);
+				after = next;
+				open = w->g->context > 0 && !w->g->files_only;
+			}
+			give_up = w->g->files_only;
 		}
 	}
 	if (open)
-		(void)tell_after(w, rel, after, w->len);
-	w->end->lines += found;
-	w->end->files += found > 0;
+		(void)tell_after(w, rel, after, w->end);
+	w->ret->lines += found;
+	w->ret->files += found > 0;
 }
 
 static bool
@@ -236,10 +310,10 @@ on_file(void *arg, int dir, const char *name, const char *rel, bool is_dir)
 		return true;
 	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
-		w->end->walk.closed += errno != ENOENT && errno != ELOOP;
+		w->ret->walk.closed += errno != ENOENT && errno != ELOOP;
 	else if (load(w, fd))
 		search_text(w, rel);
-	return !w->end->walk.late;
+	return !w->ret->walk.late;
 }
 
 /* The top is a file. False: it is not. */
@@ -262,11 +336,13 @@ int
 hr_grep(const struct hr_search *s, const struct hr_grep *g, hr_grep_fn *fn, void *arg,
     struct hr_grep_end *ret, struct hr_err *err)
 {
-	struct grepping w = {.s = s, .g = g, .fn = fn, .arg = arg, .end = ret};
+	struct grepping w = {.s = s, .g = g, .fn = fn, .arg = arg, .ret = ret};
 	struct hr_search_end walked;
 	int r;
 
 	memset(ret, 0, sizeof(*ret));
+	hr_buf_init(&w.bytes, HR_SEARCH_FILE_MAX);
+	hr_buf_init(&w.wide, HR_SEARCH_FILE_MAX * 2);
 	r = compile(&w, err);
 	if (r == 0 && !only_file(&w)) {
 		r = hr_search_walk(s, on_file, &w, &walked, err);
@@ -278,6 +354,7 @@ hr_grep(const struct hr_search *s, const struct hr_grep *g, hr_grep_fn *fn, void
 	pcre2_code_free(w.code);
 	pcre2_match_context_free(w.limits);
 	pcre2_match_data_free(w.data);
-	free(w.text);
+	hr_buf_done(&w.bytes);
+	hr_buf_done(&w.wide);
 	return r;
 }

@@ -31,6 +31,7 @@ struct hr_search_end {
 	size_t
 	    large; /* files that are too long (.gitignore, too), directories with too many names */
 	size_t costly; /* files on which the expression took too many steps */
+	size_t binary; /* files that hold no text, and were not searched for that */
 };
 
 /* name is relative to dir, rel to the top (a directory's without a slash). False: stop. */
@@ -64,7 +65,11 @@ void hr_ignore_free(struct hr_ignore *i); /* not those above */
 /* Not after until_ms, hr_now_ms(): then false. */
 bool hr_ignore_matches(const struct hr_ignore *i, const char *rel, bool is_dir, int64_t until_ms);
 
-/* ---- lines ---- */
+/* ---- lines ----
+ *
+ * An expression sees one line at a time, without its end: LF, CR LF, or CR in a file without any
+ * LF. One that names CR sees that of CR LF, too. Texts in UTF-16 and UTF-32 with a mark are
+ * searched as UTF-8. */
 
 struct hr_grep {
 	struct hr_span pattern; /* of PCRE2 */
@@ -75,8 +80,15 @@ struct hr_grep {
 	bool files_only;
 };
 
-/* Told in order. line: from 1; 0: of files_only. `match`: false for a line of the context. */
-typedef void hr_grep_fn(void *arg, const char *rel, size_t line, struct hr_span text, bool match);
+struct hr_grep_line {
+	size_t number;       /* from 1; 0: of files_only */
+	struct hr_span text; /* without its end */
+	bool match;          /* false for a line of the context */
+	size_t from, to;     /* the bytes of the first match in text */
+};
+
+/* Called in order. */
+typedef void hr_grep_fn(void *arg, const char *rel, const struct hr_grep_line *l);
 
 struct hr_grep_end {
 	size_t lines, files; /* with a match, told or not */
