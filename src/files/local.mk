@@ -37,6 +37,7 @@ libfiles_la_LIBADD = libplace.la libprotojson.la libbase.la $(DL_LIBS)
 # looking through trees, for the door for agents
 noinst_LTLIBRARIES += libsearch.la
 libsearch_la_SOURCES = \
+	%D%/search/above.c \
 	%D%/search/globs.c \
 	%D%/search/grep.c \
 	%D%/search/ignore.c \

@@ -3,8 +3,11 @@
 #include "config.h"
 
 #include <errno.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/account.h"
 #include "base/clock.h"
@@ -31,13 +34,36 @@ enter(struct hr_mcp_call *c, struct hr_account_own *own)
 	return false;
 }
 
+/* Where the shell's account has its settings. */
+static void
+set_home(struct hr_search *s, uid_t shell)
+{
+	const struct passwd *user;
+
+	if (shell == geteuid()) {
+		s->home = getenv("HOME");
+		s->config_home = getenv("XDG_CONFIG_HOME");
+		if (s->config_home != NULL && *s->config_home != '/')
+			s->config_home = NULL;
+	} else {
+		user = getpwuid(shell);
+		s->home = user != NULL ? user->pw_dir : NULL;
+	}
+	if (s->home != NULL && *s->home != '/')
+		s->home = NULL;
+}
+
 static struct hr_search
 search_of(struct hr_mcp_call *c, const char *top)
 {
-	return (struct hr_search){.top = top,
+	struct hr_search s = {.top = top,
 	    .until_ms = hr_now_ms() + TIME_MS,
 	    .hidden = hr_mcp_arg_true(c, "hidden"),
 	    .ignored = hr_mcp_arg_true(c, "ignored")};
+
+	if (!s.ignored)
+		set_home(&s, c->env->shell_uid);
+	return s;
 }
 
 static void
@@ -65,10 +91,68 @@ is_whole(const struct hr_search_end *e)
 	return !e->late && e->closed == 0 && e->deep == 0 && e->large == 0 && e->costly == 0;
 }
 
+/* Nothing was found: is that because of what was left out? */
+static void
+say_left_out(struct hr_mcp_call *c, const struct hr_search_end *e)
+{
+	if (e->ignored > 0)
+		hr_mcp_say(
+		    c, "[%zu ignored names were left out; ignored shows them]\n", e->ignored);
+	if (e->hidden > 0)
+		hr_mcp_say(c, "[%zu hidden names were left out; hidden shows them]\n", e->hidden);
+}
+
+/* ---- where a pattern is looked for ---- */
+
+struct plan {
+	struct hr_glob_plan p;
+	struct hr_globs *globs;
+	struct hr_search s;
+};
+
+static bool
+is_directory(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static void
+plan_done(struct plan *p)
+{
+	hr_glob_plan_done(&p->p);
+	hr_globs_free(p->globs);
+}
+
+/* As the shell's account. A directory of the pattern that is not there is no reason to fail, and
+ * one of "/src" may be meant to be below the top. */
+static int
+plan_make(struct plan *p, const char *top, struct hr_span pattern, struct hr_err *err)
+{
+	if (hr_glob_plan(top, pattern, &p->p, err) < 0)
+		return -1;
+	if (is_directory(hr_buf_str(&p->p.top))) {
+		p->s.top = hr_buf_str(&p->p.top);
+		pattern = hr_span_of_buf(&p->p.pattern);
+		if (p->p.exact)
+			p->s.named = hr_buf_str(&p->p.pattern) + (*p->p.pattern.p == '/');
+	} else {
+		hr_buf_reset(&p->p.shown);
+	}
+	p->globs = hr_globs_new(pattern, top, p->s.hidden, err);
+	if (p->globs == NULL)
+		return -1;
+	p->s.hidden = hr_globs_hidden(p->globs);
+	p->s.depth = hr_globs_depth(p->globs);
+	return 0;
+}
+
 /* ---- list, glob ---- */
 
 struct listing {
 	struct hr_mcp_call *c;
+	const char *shown, *named;    /* before each name; one that may be a directory */
 	const struct hr_globs *globs; /* NULL: all, directories among them */
 	size_t n, max;
 };
@@ -81,7 +165,8 @@ on_name(void *arg, int dir, const char *name, const char *rel, bool is_dir)
 	char last = name[strlen(name) + 1];
 
 	(void)dir;
-	if (l->globs != NULL && (is_dir || !hr_globs_match(l->globs, rel)))
+	if (l->globs != NULL && ((is_dir && (l->named == NULL || strcmp(rel, l->named) != 0)) ||
+				    !hr_globs_match(l->globs, rel)))
 		return true;
 	if (l->n++ >= l->max || c->text.len >= TEXT_SHOWN) {
 		l->max = l->max < l->n ? l->max : l->n - 1; /* all behind it are counted alone */
@@ -89,28 +174,39 @@ on_name(void *arg, int dir, const char *name, const char *rel, bool is_dir)
 	}
 	hr_buf_adds(&c->structured, l->n > 1 ? "," : "");
 	hr_buf_addc(&c->structured, '"');
+	(void)hr_json_put_text(&c->structured, l->shown, strlen(l->shown), HR_JSON_REPLACE);
 	(void)hr_json_put_text(&c->structured, rel, strlen(rel), HR_JSON_REPLACE);
 	hr_buf_adds(&c->structured, is_dir ? "/\"" : "\"");
+	hr_buf_adds(&c->text, l->shown);
 	hr_buf_adds(&c->text, rel);
 	hr_buf_adds(&c->text, is_dir ? "/\n" : last == 'l' ? "@\n" : "\n");
 	return true;
 }
 
+/* pattern: p NULL: all names of the directory. */
 static void
-walk(struct hr_mcp_call *c, const struct hr_search *s, const struct hr_globs *globs)
+walk(struct hr_mcp_call *c, const struct hr_search *s, struct hr_span pattern)
 {
 	struct listing l = {
-	    .c = c, .globs = globs, .max = (size_t)hr_mcp_arg_int(c, "limit", LIMIT, 1, LIMIT_MAX)};
+	    .c = c, .shown = "", .max = (size_t)hr_mcp_arg_int(c, "limit", LIMIT, 1, LIMIT_MAX)};
+	HR_CLEAN(plan_done) struct plan plan = {.s = *s};
 	struct hr_search_end end;
 	struct hr_account_own own;
 	struct hr_err err = {0};
 	size_t shown;
-	int r;
+	int r = 0;
 
 	if (!enter(c, &own))
 		return;
 	hr_buf_adds(&c->structured, "{\"paths\":[");
-	r = hr_search_walk(s, on_name, &l, &end, &err);
+	if (pattern.p != NULL) {
+		r = plan_make(&plan, s->top, pattern, &err);
+		l.globs = plan.globs;
+		l.shown = hr_buf_str(&plan.p.shown);
+		l.named = plan.s.named;
+	}
+	if (r == 0)
+		r = hr_search_walk(&plan.s, on_name, &l, &end, &err);
 	hr_account_leave(&own);
 	if (r < 0) {
 		hr_mcp_fail(c, "%s", err.msg);
@@ -119,8 +215,10 @@ walk(struct hr_mcp_call *c, const struct hr_search *s, const struct hr_globs *gl
 	shown = l.n < l.max ? l.n : l.max;
 	hr_buf_addf(&c->structured, "],\"total\":%zu,\"complete\":%s}", l.n,
 	    is_whole(&end) && shown == l.n ? "true" : "false");
-	if (l.n == 0)
+	if (l.n == 0) {
 		hr_mcp_say(c, "Nothing found.\n");
+		say_left_out(c, &end);
+	}
 	if (shown < l.n)
 		hr_mcp_say(c, "[%zu of %zu]\n", shown, l.n);
 	say_end(c, &end);
@@ -158,7 +256,7 @@ call_list(struct hr_mcp_call *c)
 		return;
 	s = search_of(c, top);
 	s.depth = (unsigned)hr_mcp_arg_int(c, "depth", 1, 1, HR_SEARCH_DEPTH);
-	walk(c, &s, NULL);
+	walk(c, &s, (struct hr_span){NULL, 0});
 }
 
 void
@@ -167,7 +265,7 @@ hr_mcp_list_names(struct hr_mcp_call *c, const char *path)
 	struct hr_search s = search_of(c, path);
 
 	s.depth = 1;
-	walk(c, &s, NULL);
+	walk(c, &s, (struct hr_span){NULL, 0});
 	hr_buf_reset(&c->structured); /* of another tool */
 }
 
@@ -183,7 +281,8 @@ const struct hr_mcp_tool hr_mcp_list = {.name = "list",
 
 static const struct hr_mcp_param glob_params[] = {
     {"pattern", HR_MCP_STR, true,
-	"As **/*.{c,h} or src/**/test_*.py; without a slash it is for the file's name, anywhere."},
+	"As **/*.{c,h} or src/**/test_*.py; without a slash it is for the file's name, anywhere. A "
+	"path that is named is found, hidden or ignored as it may be."},
     {"path", HR_MCP_STR, false, "The directory to look in; left out: the default shell's."},
     {"limit", HR_MCP_INT, false, "How many names at most, 200 if left out, up to 2000."},
     HIDDEN,
@@ -194,21 +293,13 @@ static const struct hr_mcp_param glob_params[] = {
 static void
 call_glob(struct hr_mcp_call *c)
 {
-	struct hr_err err = {0};
-	struct hr_globs *g = hr_globs_new(hr_mcp_arg(c, "pattern"), &err);
-	HR_FREE char *top = NULL;
+	HR_FREE char *top = hr_mcp_path(c, "path");
 	struct hr_search s;
 
-	if (g == NULL) {
-		hr_mcp_fail(c, "%s", err.msg);
+	if (top == NULL)
 		return;
-	}
-	top = hr_mcp_path(c, "path");
-	if (top != NULL) {
-		s = search_of(c, top);
-		walk(c, &s, g);
-	}
-	hr_globs_free(g);
+	s = search_of(c, top);
+	walk(c, &s, hr_mcp_arg(c, "pattern"));
 }
 
 const struct hr_mcp_tool hr_mcp_glob = {.name = "glob",
@@ -239,6 +330,7 @@ static const struct hr_mcp_param grep_params[] = {
 
 struct matches {
 	struct hr_mcp_call *c;
+	const char *prefix; /* before each name */
 	size_t shown, last_line;
 	bool context;
 };
@@ -278,6 +370,7 @@ on_line(void *arg, const char *rel, const struct hr_grep_line *l)
 	struct matches *m = arg;
 	struct hr_mcp_call *c = m->c;
 	HR_BUF(shown, LINE_MAX_SHOWN + 16);
+	HR_BUF(name, 128u << 10);
 
 	if (c->text.len >= TEXT_SHOWN)
 		return;
@@ -285,7 +378,9 @@ on_line(void *arg, const char *rel, const struct hr_grep_line *l)
 		hr_buf_adds(&c->text, "--\n");
 	m->last_line = l->number;
 	put_line(&shown, l);
-	hr_buf_adds(&c->text, rel);
+	hr_buf_adds(&name, m->prefix);
+	hr_buf_adds(&name, rel);
+	hr_buf_add(&c->text, hr_buf_str(&name), name.len);
 	if (l->number > 0) {
 		hr_buf_addf(
 		    &c->text, "%c%zu%c", l->match ? ':' : '-', l->number, l->match ? ':' : '-');
@@ -296,7 +391,7 @@ on_line(void *arg, const char *rel, const struct hr_grep_line *l)
 		return;
 	m->shown++;
 	hr_buf_adds(&c->structured, m->shown > 1 ? ",{\"path\":" : "{\"path\":");
-	(void)hr_json_put_str(&c->structured, rel, strlen(rel), HR_JSON_REPLACE);
+	(void)hr_json_put_str(&c->structured, hr_buf_str(&name), name.len, HR_JSON_REPLACE);
 	if (l->number > 0) {
 		hr_buf_addf(&c->structured, ",\"line\":%zu,\"text\":", l->number);
 		(void)hr_json_put_str(
@@ -309,6 +404,8 @@ static void
 say_no_match(struct hr_mcp_call *c, const struct hr_grep *g, const struct hr_grep_end *end)
 {
 	hr_mcp_say(c, "No match in %zu files.\n", end->searched);
+	if (end->searched == 0)
+		say_left_out(c, &end->walk);
 	if (end->walk.binary > 0)
 		hr_mcp_say(c, "[%zu of them are binary]\n", end->walk.binary);
 	if (g->pattern.len > 1 && memmem(g->pattern.p, g->pattern.len, "\\n", 2) != NULL)
@@ -316,18 +413,25 @@ say_no_match(struct hr_mcp_call *c, const struct hr_grep *g, const struct hr_gre
 }
 
 static void
-grep(struct hr_mcp_call *c, const struct hr_search *s, const struct hr_grep *g)
+grep(struct hr_mcp_call *c, const struct hr_search *s, struct hr_grep *g, struct hr_span glob)
 {
-	struct matches m = {.c = c, .context = g->context > 0};
+	struct matches m = {.c = c, .prefix = "", .context = g->context > 0};
+	HR_CLEAN(plan_done) struct plan plan = {.s = *s};
 	struct hr_grep_end end;
 	struct hr_account_own own;
 	struct hr_err err = {0};
-	int r;
+	int r = 0;
 
 	if (!enter(c, &own))
 		return;
 	hr_buf_adds(&c->structured, "{\"matches\":[");
-	r = hr_grep(s, g, on_line, &m, &end, &err);
+	if (glob.p != NULL && is_directory(s->top)) {
+		r = plan_make(&plan, s->top, glob, &err);
+		g->names = plan.globs;
+		m.prefix = hr_buf_str(&plan.p.shown);
+	}
+	if (r == 0)
+		r = hr_grep(&plan.s, g, on_line, &m, &end, &err);
 	hr_account_leave(&own);
 	if (r < 0) {
 		hr_mcp_fail(c, "%s", err.msg);
@@ -354,26 +458,13 @@ call_grep(struct hr_mcp_call *c)
 	    .files_only = hr_mcp_arg_true(c, "files_only"),
 	    .context = (unsigned)hr_mcp_arg_int(c, "context", 0, 0, 20),
 	    .max = (size_t)hr_mcp_arg_int(c, "limit", LIMIT, 1, LIMIT_MAX)};
-	struct hr_span glob = hr_mcp_arg(c, "glob");
-	struct hr_globs *globs = NULL;
-	struct hr_err err = {0};
+	HR_FREE char *top = hr_mcp_path(c, "path");
 	struct hr_search s;
-	HR_FREE char *top = NULL;
 
-	if (glob.p != NULL) {
-		globs = hr_globs_new(glob, &err);
-		if (globs == NULL) {
-			hr_mcp_fail(c, "glob: %s", err.msg);
-			return;
-		}
-	}
-	g.names = globs;
-	top = hr_mcp_path(c, "path");
-	if (top != NULL) {
-		s = search_of(c, top);
-		grep(c, &s, &g);
-	}
-	hr_globs_free(globs);
+	if (top == NULL)
+		return;
+	s = search_of(c, top);
+	grep(c, &s, &g, hr_mcp_arg(c, "glob"));
 }
 
 const struct hr_mcp_tool hr_mcp_grep = {.name = "grep",

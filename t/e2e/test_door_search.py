@@ -4,6 +4,7 @@ found (doc/agents.md, "Tools")."""
 
 import os
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib.supervised import Server, run_tests  # noqa: E402
@@ -82,5 +83,129 @@ def sizes_of_the_kernel():
         s.stop()
 
 
+def glob(s, pattern, **args):
+    r = structured(call(s, "glob", pattern=pattern, path=args.pop("path", s.work_dir), **args))
+    equal((r["total"], r["complete"]), (len(r["paths"]), True))
+    return r["paths"]
+
+
+def patterns():
+    with Server() as s:
+        for name in ("src/a.ts", "src/b.tsx", "src/sub/c.ts", "src/sub/deep/d.ts", "x.ts", "größe.txt", "文字.md",
+                     "ä/b.c", "lib/a1.js", "lib/b2.js", ".env", ".github/ci.yml", "sub/.env", ".hidden/x.ts",
+                     "a[1].c", "{b}.c"):
+            put(s, name)
+        for pattern, want in (
+                ("src/*.ts", ["src/a.ts"]), ("./src/*.ts", ["src/a.ts"]), ("././src//./*.ts", ["src/a.ts"]),
+                (s.work_dir + "/src/*.ts", ["src/a.ts"]), (s.work_dir + "/x.ts", ["x.ts"]), ("/x.*", ["x.ts"]),
+                (s.work_dir + "/*.ts", ["x.ts"]), ("/src/*.ts", ["src/a.ts"]),
+                ("src/../lib/*1.js", ["src/../lib/a1.js"]),
+                ("{src,{lib,ä}}/*.{js,c}", ["lib/a1.js", "lib/b2.js", "ä/b.c"]), ("src/a.{t{s,x},js}", ["src/a.ts"]),
+                ("{src/{a,b},x}.{ts,tsx}", ["src/a.ts", "src/b.tsx", "x.ts"]), ("{b}.c", ["{b}.c"]),
+                ("a\\[1].c", ["a[1].c"]),
+                ("gr??e.txt", ["größe.txt"]), ("gr[ö-ü]ße.txt", ["größe.txt"]), ("gr[!a-z]?e.txt", ["größe.txt"]),
+                ("??.md", ["文字.md"]), ("?/b.c", ["ä/b.c"]), ("*?文?*", []), ("???.md", []), ("**??.md", ["文字.md"]),
+                ("lib/[[:alpha:]][[:digit:]].js", ["lib/a1.js", "lib/b2.js"]), ("src/sub", ["src/sub/"]),
+                ("src/sub/", ["src/sub/"]), ("src/**/*.ts", ["src/a.ts", "src/sub/c.ts", "src/sub/deep/d.ts"]),
+                ("nowhere/*.ts", []), ("*.tsx", ["src/b.tsx"]), ("sub/**/d.ts", [])):
+            equal(glob(s, pattern), want, pattern)
+        equal(glob(s, "../*.ts", path=s.work_dir + "/src/sub"), ["../a.ts"])
+        other = put(s, "../elsewhere/y.conf")
+        real = os.path.dirname(other.replace("work/../", ""))
+        equal(glob(s, real + "/*.conf"), [real + "/y.conf"])
+        equal(glob(s, real + "/y.conf", path=s.work_dir + "/src"), [real + "/y.conf"])
+        r = structured(call(s, "grep", pattern="needle", glob="./src/*.ts", path=s.work_dir))
+        equal([m["path"] for m in r["matches"]], ["src/a.ts"])
+        r = structured(call(s, "grep", pattern="needle", glob=s.work_dir + "/{src,lib}/a*.{ts,js}", path=s.work_dir))
+        equal([m["path"] for m in r["matches"]], ["lib/a1.js", "src/a.ts"])
+        s.stop()
+
+
+def named():
+    """What a pattern names is found, hidden or ignored as it may be."""
+    with Server() as s:
+        for name in (".env", "sub/.env", ".github/ci.yml", ".github/.x.yml", "build/out.o", "build/sub/out2.o",
+                     "keep.c", "node/m/index.js"):
+            put(s, name)
+        put(s, ".gitignore", b".env\n/build/\n*.o\nnode/\n")
+        for pattern, want in ((".env", [".env"]), ("sub/.env", ["sub/.env"]), (".github/ci.yml", [".github/ci.yml"]),
+                              (".github/*.yml", [".github/ci.yml"]), ("**/.github/*", [".github/ci.yml"]),
+                              ("build/out.o", ["build/out.o"]), ("build/*", ["build/out.o"]), ("*.o", []),
+                              ("node/m/*.js", ["node/m/index.js"]), ("*", ["keep.c"]), ("**/*", ["keep.c"]),
+                              (".gitignore", [".gitignore"]), (".*", [".gitignore"]), (".git*", [".gitignore"])):
+            equal(glob(s, pattern), want, pattern)
+        for g, want in ((".env", [".env"]), ("build/out.o", ["build/out.o"]), (".github/*", [".github/ci.yml"]),
+                        ("node/**", ["node/m/index.js"]), ("*.o", [])):
+            r = structured(call(s, "grep", pattern="needle", glob=g, path=s.work_dir))
+            equal([m["path"] for m in r["matches"]], want, g)
+        said = text(call(s, "glob", pattern="*.o", path=s.work_dir))
+        equal(("Nothing found" in said, "ignored names were left out" in said), (True, True), said)
+        s.stop()
+
+
+def rules_above():
+    with Server() as s:
+        call(s, "run", command="git init -q . && git init -q other && git init -q main && cd main && git -c "
+                               "user.name=x -c user.email=x@x commit -q --allow-empty -m x && "
+                               "git worktree add -q ../tree && cd ..")
+        for name in ("pkg/a.c", "pkg/a.gen", "pkg/sub/b.c", "pkg/sub/b.tmp", "pkg/sub/b.log", "pkg/sub/keep.log",
+                     "pkg/sub/x.local", "out/c.c", "out/sub/d.c", "other/b.tmp", "other/e.c",
+                     "tree/f.c", "tree/f.local", "tree/f.work"):
+            put(s, name)
+        put(s, ".gitignore", b"\xef\xbb\xbf*.tmp\r\n*.log\r\n/out/\r\n/sub/b.c\r\npkg/*.gen\r\n")
+        put(s, "pkg/.gitignore", b"!keep.log\n")
+        put(s, ".git/info/exclude", b"*.local\n")
+        put(s, "main/.git/info/exclude", b"*.work\n")
+        sub = s.work_dir + "/pkg/sub"
+
+        def found(path):
+            paths = structured(call(s, "list", path=path))["paths"]
+            equal(glob(s, "*", path=path), [p for p in paths if not p.endswith("/")])
+            r = structured(call(s, "grep", pattern="needle", path=path))
+            equal([m["path"] for m in r["matches"] if "/" not in m["path"]], [p for p in paths if not p.endswith("/")])
+            return paths
+
+        equal(found(sub), ["b.c", "keep.log"])
+        equal(structured(call(s, "list", path=sub, ignored=True))["total"], 5)
+        equal(structured(call(s, "list", path=s.work_dir + "/pkg"))["paths"], ["a.c", "sub/"])
+        equal(structured(call(s, "glob", pattern="**/*.c", path=s.work_dir))["paths"],
+              ["other/e.c", "pkg/a.c", "pkg/sub/b.c", "tree/f.c"])
+        equal(found(s.work_dir + "/out/sub"), ["d.c"], "who names an ignored directory wants to see it")
+        equal(found(s.work_dir + "/other"), ["b.tmp", "e.c"], "a repository in another one has rules of its own")
+        equal(structured(call(s, "glob", pattern="**/*.tmp", path=s.work_dir))["paths"], ["other/b.tmp"])
+        equal(found(s.work_dir + "/tree"), ["f.c", "f.local"], "a work tree shares them with its repository")
+        # git's settings
+        put(s, ".git/config", b'[user]\n\tname = x\n[core]\n\texcludesFile = "%s" ; mine\n' % put(
+            s, "../all", b"b.*\n").encode())
+        equal(found(sub), ["keep.log"])
+        s.stop()
+
+
+def git_settings():
+    """core.excludesFile of the shell's account."""
+    with tempfile.TemporaryDirectory() as home:
+        os.chmod(home, 0o755)
+        with Server(env={"HOME": home, "XDG_CONFIG_HOME": ""}) as s:
+            for name in ("a.mine", "a.yours", "a.c"):
+                put(s, "r/" + name)
+            top = s.work_dir + "/r"
+            call(s, "run", command="git init -q " + top)
+            equal(glob(s, "*", path=top), ["a.c", "a.mine", "a.yours"])
+            os.makedirs(home + "/.config/git")
+            with open(home + "/.config/git/ignore", "w") as f:
+                f.write("*.mine\n")
+            equal(glob(s, "*", path=top), ["a.c", "a.yours"])
+            with open(home + "/.gitconfig", "w") as f:
+                f.write("[core] excludesfile = ~/my\\ list # here\n")
+            with open(home + "/my list", "w") as f:
+                f.write("*.yours\n")
+            equal(glob(s, "*", path=top), ["a.c", "a.mine"])
+            os.rename(home + "/my list", home + "/real")
+            os.symlink("real", home + "/my list")
+            equal(glob(s, "*", path=top), ["a.c", "a.mine"])
+            s.stop()
+
+
 if __name__ == "__main__":
-    sys.exit(run_tests([line_by_line, line_ends, long_lines, sizes_of_the_kernel]))
+    sys.exit(run_tests([line_by_line, line_ends, long_lines, sizes_of_the_kernel, patterns, named, rules_above,
+                        git_settings]))

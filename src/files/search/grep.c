@@ -350,6 +350,8 @@ hr_grep(const struct hr_search *s, const struct hr_grep *g, hr_grep_fn *fn, void
 		ret->walk.closed += walked.closed;
 		ret->walk.deep += walked.deep;
 		ret->walk.large += walked.large;
+		ret->walk.hidden = walked.hidden;
+		ret->walk.ignored = walked.ignored;
 	}
 	pcre2_code_free(w.code);
 	pcre2_match_context_free(w.limits);

@@ -19,7 +19,7 @@ struct rule {
 
 struct hr_ignore {
 	const struct hr_ignore *above;
-	char *base; /* "" or "a/b/" */
+	char *base; /* "" or "a/b/", as the names that are asked about begin */
 	struct rule *v;
 	size_t n, room;
 };
@@ -75,8 +75,12 @@ hr_ignore_new(const struct hr_ignore *above, const char *base, const char *text,
 		return NULL;
 	}
 	memcpy(g->base, base, n);
-	if (n > 0)
+	if (n > 0 && base[n - 1] != '/')
 		g->base[n] = '/';
+	if (len >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) {
+		text += 3;
+		len -= 3;
+	}
 	while (len > 0) {
 		const char *nl = memchr(text, '\n', len);
 

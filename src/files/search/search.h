@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/span.h"
 
@@ -16,11 +17,14 @@
 #define HR_SEARCH_FILE_MAX ((size_t)32 << 20) /* longer files are not searched */
 
 struct hr_search {
-	const char *top;  /* absolute */
-	int64_t until_ms; /* hr_now_ms() */
-	unsigned depth;   /* 0: as deep as it goes */
-	bool hidden;      /* names that begin with a dot, too; .git never */
-	bool ignored;     /* what .gitignore names, too */
+	const char *top;   /* absolute */
+	int64_t until_ms;  /* hr_now_ms() */
+	unsigned depth;    /* 0: as deep as it goes */
+	bool hidden;       /* names that begin with a dot, too; .git never */
+	bool ignored;      /* what .gitignore names, too */
+	const char *named; /* a name in the top that is neither hidden nor ignored; NULL: none */
+	const char *home;  /* of the shell's account, for git's settings; NULL: none */
+	const char *config_home; /* as $XDG_CONFIG_HOME; NULL: home/.config */
 };
 
 /* Why it is not all. */
@@ -30,8 +34,9 @@ struct hr_search_end {
 	size_t deep;   /* directories beyond the depth */
 	size_t
 	    large; /* files that are too long (.gitignore, too), directories with too many names */
-	size_t costly; /* files on which the expression took too many steps */
-	size_t binary; /* files that hold no text, and were not searched for that */
+	size_t costly;          /* files on which the expression took too many steps */
+	size_t hidden, ignored; /* names that were left out */
+	size_t binary;          /* files that hold no text, and were not searched for that */
 };
 
 /* name is relative to dir, rel to the top (a directory's without a slash). False: stop. */
@@ -42,17 +47,40 @@ typedef bool hr_search_fn(void *arg, int dir, const char *name, const char *rel,
 int hr_search_walk(const struct hr_search *s, hr_search_fn *fn, void *arg,
     struct hr_search_end *ret, struct hr_err *err);
 
-/* ---- patterns of names ---- */
+/* ---- patterns of names ----
+ *
+ * * and ? within a name, ** across, [...], \. Characters count, not bytes. Time is bounded by the
+ * square of the lengths. */
 
-/* Of one pattern: * and ? within a name, ** across, [...], \. Time is bounded by the square of the
- * lengths. Pure. */
+/* Whether one pattern fits a text; a dot is a character as others. Pure. */
 bool hr_glob_match(const char *pattern, const char *text);
 
 struct hr_globs;
-/* With {a,b}; one without a slash is for the last part of a name. NULL: *err. */
-struct hr_globs *hr_globs_new(struct hr_span pattern, struct hr_err *err);
+/* With {a,b}, also nested; one without a slash is for the last part of a name, one that begins with
+ * one or with `top` for names from the top on. `hidden`: a dot at the beginning of a name is fitted
+ * by * and ?, not by a dot alone. NULL: *err. */
+struct hr_globs *
+hr_globs_new(struct hr_span pattern, const char *top, bool hidden, struct hr_err *err);
 void hr_globs_free(struct hr_globs *g);
+/* Whether a name that begins with a dot may fit. */
+bool hr_globs_hidden(const struct hr_globs *g);
+/* How many levels of directories a name that fits may have; 0: any number. */
+unsigned hr_globs_depth(const struct hr_globs *g);
 bool hr_globs_match(const struct hr_globs *g, const char *rel);
+
+/* Where a pattern has to be looked for: what is named in it is found although it is hidden or
+ * ignored. */
+struct hr_glob_plan {
+	struct hr_buf top;     /* the directory to begin with */
+	struct hr_buf shown;   /* to be put before what is found; "", or with a slash at its end */
+	struct hr_buf pattern; /* for hr_globs_new(), from there on */
+	bool absolute, anchored;
+	bool exact; /* nothing in the pattern is special */
+};
+/* `top` is absolute. Returns 0 or -1; free it in both cases. Does not look at the disk. */
+int
+hr_glob_plan(const char *top, struct hr_span pattern, struct hr_glob_plan *ret, struct hr_err *err);
+void hr_glob_plan_done(struct hr_glob_plan *p);
 
 /* ---- .gitignore ---- */
 
@@ -64,6 +92,24 @@ hr_ignore_new(const struct hr_ignore *above, const char *base, const char *text,
 void hr_ignore_free(struct hr_ignore *i); /* not those above */
 /* Not after until_ms, hr_now_ms(): then false. */
 bool hr_ignore_matches(const struct hr_ignore *i, const char *rel, bool is_dir, int64_t until_ms);
+
+/* The rules that hold in a directory because of the repository that it is in, of what lies above it
+ * there and of git's settings. */
+struct hr_ignore_above {
+	struct hr_ignore *v[HR_SEARCH_DEPTH + 2]; /* each on top of the one before */
+	size_t n;
+	struct hr_buf prefix; /* the directory's name in its repository; "", or with a slash */
+	struct hr_buf global; /* the text of core.excludesFile */
+};
+/* Fills ret for the open directory. What cannot be read holds no rules. Where the directory is
+ * ignored itself, who names it wants to see it: then there are no rules from above. */
+void hr_ignore_find(struct hr_ignore_above *ret, int dir, const struct hr_search *s);
+void hr_ignore_above_done(struct hr_ignore_above *a);
+/* Appends the text of info/exclude of the repository in that directory. */
+void hr_ignore_exclude(int dir, struct hr_buf *text);
+/* Appends a regular file's text; one that is named relative to dir is no link. Returns 0; -1: there
+ * is none, or it is too long (text->fail). */
+int hr_ignore_read(int dir, const char *name, struct hr_buf *text);
 
 /* ---- lines ----
  *

@@ -31,8 +31,10 @@ struct walk {
 	hr_search_fn *fn;
 	void *arg;
 	struct hr_search_end *end;
-	struct hr_buf rel;   /* of what is looked at; NUL-terminated */
-	size_t names, rules; /* bytes of those in hand */
+	struct hr_buf rel; /* of what is looked at, from the repository's top on; NUL-terminated */
+	size_t skip;       /* bytes of it above the top of the walk */
+	size_t names, rules; /* bytes of those that are kept */
+	struct hr_ignore_above above;
 	bool stop;
 };
 
@@ -117,30 +119,57 @@ names_done(struct walk *w, struct names *n)
 	hr_buf_done(&n->text);
 }
 
-/* The rules of a file in dir; `above` where there are none. *ret_held: what w->rules counts for it.
- */
+/* The rules of one directory: where a repository begins, those of git's settings and of its
+ * info/exclude; then of its .gitignore. */
+struct own {
+	struct hr_ignore *v[3];
+	size_t n, held; /* held: bytes that the walk counts for them */
+};
+
 static const struct hr_ignore *
-rules_of(struct walk *w, int dir, const char *file, const struct hr_ignore *above, const char *base,
-    struct hr_ignore **ret_own, size_t *ret_held)
+add_rules(struct walk *w, struct own *o, const struct hr_ignore *above, const struct hr_buf *text)
 {
-	HR_BUF(text, RULES_ALL - w->rules);
-	HR_CLOSE int fd = openat(dir, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct hr_ignore *more;
+
+	if (text->fail != HR_OK)
+		w->end->large++;
+	if (text->fail != HR_OK || text->len == 0)
+		return above;
+	more = hr_ignore_new(above, hr_buf_str(&w->rel), text->p, text->len);
+	if (more == NULL)
+		return above;
+	o->v[o->n++] = more;
+	o->held += text->len;
+	w->rules += text->len;
+	return more;
+}
+
+static const struct hr_ignore *
+rules_of(struct walk *w, int dir, unsigned depth, const struct hr_ignore *above, struct own *o)
+{
+	const struct hr_ignore *ig = above;
+	HR_BUF(exclude, RULES_ALL - w->rules);
+	HR_BUF(text, RULES_ALL);
 	struct stat st;
 
-	*ret_own = NULL;
-	*ret_held = 0;
-	if (fd < 0)
-		return above;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-		if (hr_path_read_fd(fd, file, &text, NULL) == 0)
-			*ret_own = hr_ignore_new(above, base, hr_buf_str(&text), text.len);
-		else
-			w->end->large++;
+	*o = (struct own){.n = 0};
+	/* what is in a repository of its own is no matter of the one around it */
+	if (depth > 0 && fstatat(dir, ".git", &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		ig = add_rules(w, o, NULL, &w->above.global);
+		hr_ignore_exclude(dir, &exclude);
+		ig = add_rules(w, o, ig, &exclude);
 	}
-	if (*ret_own != NULL)
-		*ret_held = text.len;
-	w->rules += *ret_held;
-	return *ret_own != NULL ? *ret_own : above;
+	text.cap -= w->rules;
+	(void)hr_ignore_read(dir, ".gitignore", &text);
+	return add_rules(w, o, ig, &text);
+}
+
+static void
+rules_done(struct walk *w, struct own *o)
+{
+	while (o->n > 0)
+		hr_ignore_free(o->v[--o->n]);
+	w->rules -= o->held;
 }
 
 static void walk_dir(struct walk *w, int fd, unsigned depth, const struct hr_ignore *above);
@@ -167,29 +196,43 @@ walk_below(struct walk *w, int dir, const char *name, unsigned depth, const stru
 		walk_dir(w, fd, depth + 1, ig);
 }
 
+/* Counts what is left out. */
+static bool
+is_left_out(struct walk *w, const char *name, unsigned depth, const struct hr_ignore *ig)
+{
+	if (depth == 0 && w->s->named != NULL && strcmp(name, w->s->named) == 0)
+		return false;
+	if (name[0] == '.' && (!w->s->hidden || strcmp(name, ".git") == 0)) {
+		w->end->hidden += strcmp(name, ".git") != 0;
+		return true;
+	}
+	if (w->s->ignored ||
+	    !hr_ignore_matches(ig, w->rel.p, name[strlen(name) + 1] == 'd', w->s->until_ms))
+		return false;
+	w->end->ignored++;
+	return true;
+}
+
 static void
 walk_name(struct walk *w, int dir, const char *name, unsigned depth, const struct hr_ignore *ig)
 {
-	char type = name[strlen(name) + 1];
+	bool is_dir = name[strlen(name) + 1] == 'd', left_out;
 	size_t len = w->rel.len;
-	bool ignored;
 
-	if ((name[0] == '.' && (!w->s->hidden || strcmp(name, ".git") == 0)))
-		return;
-	if (len > 0)
+	if (len > w->skip)
 		hr_buf_addc(&w->rel, '/');
 	hr_buf_adds(&w->rel, name);
 	if (w->rel.fail != HR_OK) {
 		w->stop = true;
 		return;
 	}
-	ignored = !w->s->ignored && hr_ignore_matches(ig, w->rel.p, type == 'd', w->s->until_ms);
+	left_out = is_left_out(w, name, depth, ig);
 	if (hr_now_ms() >= w->s->until_ms)
 		w->end->late = w->stop = true;
-	else if (!ignored) {
-		if (!w->fn(w->arg, dir, name, w->rel.p, type == 'd'))
+	else if (!left_out) {
+		if (!w->fn(w->arg, dir, name, w->rel.p + w->skip, is_dir))
 			w->stop = true;
-		else if (type == 'd')
+		else if (is_dir)
 			walk_below(w, dir, name, depth, ig);
 	}
 	w->rel.len = len;
@@ -200,14 +243,14 @@ walk_name(struct walk *w, int dir, const char *name, unsigned depth, const struc
 static void
 walk_dir(struct walk *w, int fd, unsigned depth, const struct hr_ignore *above)
 {
-	struct hr_ignore *own = NULL;
 	const struct hr_ignore *ig = above;
+	struct own own = {.n = 0};
 	struct names names;
 	int again = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	size_t i, held = 0;
+	size_t i;
 
 	if (!w->s->ignored)
-		ig = rules_of(w, fd, ".gitignore", above, hr_buf_str(&w->rel), &own, &held);
+		ig = rules_of(w, fd, depth, above, &own);
 	if (again >= 0 && names_read(w, &names, again) == 0) {
 		for (i = 0; i < names.n && !w->stop; i++)
 			walk_name(w, fd, names.v[i], depth, ig);
@@ -217,8 +260,7 @@ walk_dir(struct walk *w, int fd, unsigned depth, const struct hr_ignore *above)
 		if (again >= 0)
 			names_done(w, &names);
 	}
-	hr_ignore_free(own);
-	w->rules -= held;
+	rules_done(w, &own);
 	hr_fd_close(&fd);
 }
 
@@ -227,9 +269,6 @@ hr_search_walk(const struct hr_search *s, hr_search_fn *fn, void *arg, struct hr
     struct hr_err *err)
 {
 	struct walk w = {.s = s, .fn = fn, .arg = arg, .end = ret};
-	struct hr_ignore *own = NULL;
-	const struct hr_ignore *ig = NULL;
-	size_t held;
 	int fd;
 
 	memset(ret, 0, sizeof(*ret));
@@ -241,19 +280,21 @@ hr_search_walk(const struct hr_search *s, hr_search_fn *fn, void *arg, struct hr
 		return hr_err_set(
 		    err, HR_E_INVAL, "%s is a file system of the kernel, not of files", s->top);
 	}
+	if (!s->ignored)
+		hr_ignore_find(&w.above, fd, s);
 	hr_buf_init(&w.rel, PATH_MAX_BYTES);
-	hr_buf_adds(&w.rel, "");
+	hr_buf_add(&w.rel, hr_buf_str(&w.above.prefix), w.above.prefix.len);
+	w.skip = w.rel.len;
 	hr_buf_addc(&w.rel, '.'); /* so that it has bytes */
 	if (w.rel.fail != HR_OK) {
 		hr_fd_close(&fd);
+		hr_ignore_above_done(&w.above);
 		return hr_err_nomem(err);
 	}
-	w.rel.len = 0;
-	w.rel.p[0] = '\0';
-	if (!s->ignored)
-		ig = rules_of(&w, fd, ".git/info/exclude", NULL, "", &own, &held);
-	walk_dir(&w, fd, 0, ig);
-	hr_ignore_free(own);
+	w.rel.len = w.skip;
+	w.rel.p[w.skip] = '\0';
+	walk_dir(&w, fd, 0, w.above.n > 0 ? w.above.v[w.above.n - 1] : NULL);
 	hr_buf_done(&w.rel);
+	hr_ignore_above_done(&w.above);
 	return 0;
 }

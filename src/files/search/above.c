@@ -1,0 +1,272 @@
+/* The rules above a directory, by gitignore(5): core.excludesFile, info/exclude, and .gitignore of
+ * the directories from the repository's top on. All with the rights of the caller; within the
+ * repository through no link. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "files/place/reach.h"
+#include "files/search/search.h"
+
+#define RULES_MAX (1u << 20)
+#define CONFIG_MAX (1u << 20)
+
+int
+hr_ignore_read(int dir, const char *name, struct hr_buf *text)
+{
+	const int links = *name == '/' ? 0 : O_NOFOLLOW;
+	HR_CLOSE int fd =
+	    hr_reach_check(openat(dir, name, O_RDONLY | links | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return -1;
+	return hr_path_read_fd(fd, name, text, NULL);
+}
+
+/* ---- info/exclude ---- */
+
+/* The directory that a file names in its first line, after those words, relative to `base`. -1. */
+static int
+open_named(int base, const char *file, const char *words)
+{
+	HR_BUF(text, PATH_MAX);
+	const size_t n = strlen(words);
+
+	if (hr_ignore_read(base, file, &text) < 0 || strncmp(hr_buf_str(&text), words, n) != 0)
+		return -1;
+	text.p[n + strcspn(text.p + n, "\r\n")] = '\0';
+	return hr_reach_open(base, text.p + n, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+}
+
+/* Of a work tree or a submodule .git is a file that names the directory; that of a work tree names
+ * the one with what all of them share. */
+void
+hr_ignore_exclude(int dir, struct hr_buf *text)
+{
+	HR_CLOSE int git = -1;
+	HR_CLOSE int common = -1;
+
+	git = openat(dir, ".git", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (git < 0)
+		git = open_named(dir, ".git", "gitdir: ");
+	if (git < 0)
+		return;
+	common = open_named(git, "commondir", "");
+	(void)hr_ignore_read(common >= 0 ? common : git, "info/exclude", text);
+}
+
+/* ---- core.excludesFile ---- */
+
+/* A value as git reads it: quotes and backslashes, a comment after it. */
+static void
+put_value(struct hr_buf *b, const char *p)
+{
+	bool quoted = false;
+	size_t end = 0;
+
+	hr_buf_reset(b);
+	for (p += strspn(p, " \t"); *p != '\0' && (quoted || (*p != '#' && *p != ';')); p++) {
+		if (*p == '"') {
+			quoted = !quoted;
+			continue;
+		}
+		if (*p == '\\' && p[1] != '\0')
+			p++;
+		hr_buf_addc(b, *p);
+		if (quoted || strchr(" \t\r", *p) == NULL)
+			end = b->len;
+	}
+	b->len = end;
+	hr_buf_addc(b, '\0');
+}
+
+/* The value of core.excludesFile in one file of settings; files that it includes are not read. */
+static void
+look_in(int dir, const char *file, struct hr_buf *value)
+{
+	HR_BUF(text, CONFIG_MAX);
+	bool core = false;
+	char *p, *next;
+
+	if (hr_ignore_read(dir, file, &text) < 0)
+		return;
+	for (p = text.p; p != NULL; p = next) {
+		next = strchr(p, '\n');
+		if (next != NULL)
+			*next++ = '\0';
+		p += strspn(p, " \t");
+		if (*p == '[') {
+			core = strncasecmp(p, "[core]", 6) == 0;
+			if (!core)
+				continue;
+			p += 6 + strspn(p + 6, " \t");
+		}
+		if (!core || strncasecmp(p, "excludesfile", 12) != 0)
+			continue;
+		p += 12 + strspn(p + 12, " \t");
+		if (*p == '=')
+			put_value(value, p + 1);
+	}
+}
+
+static void
+read_global(struct hr_ignore_above *a, int repo, const struct hr_search *s)
+{
+	HR_BUF(config, PATH_MAX);
+	HR_BUF(path, PATH_MAX);
+	HR_BUF(value, PATH_MAX);
+
+	if (s->config_home != NULL)
+		hr_buf_adds(&config, s->config_home);
+	else if (s->home != NULL)
+		hr_buf_addf(&config, "%s/.config", s->home);
+	look_in(AT_FDCWD, "/etc/gitconfig", &value);
+	if (config.len > 0) {
+		hr_buf_addf(&path, "%s/git/config", config.p);
+		look_in(AT_FDCWD, hr_buf_str(&path), &value);
+	}
+	hr_buf_reset(&path);
+	if (s->home != NULL) {
+		hr_buf_addf(&path, "%s/.gitconfig", s->home);
+		look_in(AT_FDCWD, hr_buf_str(&path), &value);
+	}
+	look_in(repo, ".git/config", &value);
+	hr_buf_reset(&path);
+	if (value.len == 0 && config.len > 0)
+		hr_buf_addf(&path, "%s/git/ignore", config.p);
+	else if (strncmp(hr_buf_str(&value), "~/", 2) == 0 && s->home != NULL)
+		hr_buf_addf(&path, "%s%s", s->home, value.p + 1);
+	else if (*hr_buf_str(&value) == '/')
+		hr_buf_adds(&path, value.p);
+	if (path.len > 0 && hr_ignore_read(AT_FDCWD, path.p, &a->global) < 0)
+		hr_buf_reset(&a->global);
+}
+
+/* ---- all of it ---- */
+
+/* On top of those that are there. */
+static void
+add(struct hr_ignore_above *a, const char *base, const struct hr_buf *text)
+{
+	struct hr_ignore *more;
+
+	if (text->len == 0 || a->n == sizeof(a->v) / sizeof(a->v[0]))
+		return;
+	more = hr_ignore_new(a->n > 0 ? a->v[a->n - 1] : NULL, base, text->p, text->len);
+	if (more != NULL)
+		a->v[a->n++] = more;
+}
+
+static void
+drop(struct hr_ignore_above *a)
+{
+	while (a->n > 0)
+		hr_ignore_free(a->v[--a->n]);
+}
+
+static void
+add_file(struct hr_ignore_above *a, int dir, const char *base)
+{
+	HR_BUF(text, RULES_MAX);
+
+	if (hr_ignore_read(dir, ".gitignore", &text) == 0)
+		add(a, base, &text);
+}
+
+/* From the repository's top down to the directory, whose own .gitignore the walk reads. */
+static void
+add_between(struct hr_ignore_above *a, int repo, const struct hr_search *s)
+{
+	HR_CLOSE int dir = fcntl(repo, F_DUPFD_CLOEXEC, 3);
+	HR_BUF(base, PATH_MAX);
+	const char *p = hr_buf_str(&a->prefix);
+	size_t n;
+	int next;
+
+	for (; dir >= 0 && *p != '\0'; p += n + 1) {
+		add_file(a, dir, hr_buf_str(&base));
+		n = strcspn(p, "/");
+		hr_buf_addf(&base, "%s%.*s", base.len > 0 ? "/" : "", (int)n, p);
+		if (hr_ignore_matches(
+			a->n > 0 ? a->v[a->n - 1] : NULL, hr_buf_str(&base), true, s->until_ms)) {
+			drop(a);
+			return;
+		}
+		next = openat(repo, hr_buf_str(&base),
+		    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		hr_fd_close(&dir);
+		dir = next;
+	}
+}
+
+/* Cuts path at the nearest directory with .git in it. False: there is none. */
+static bool
+cut_at_repository(char *path)
+{
+	HR_BUF(git, PATH_MAX + 8);
+	struct stat st;
+	char *slash;
+
+	for (;;) {
+		hr_buf_reset(&git);
+		hr_buf_addf(&git, "%s/.git", path);
+		if (git.fail == HR_OK && lstat(git.p, &st) == 0 && !S_ISLNK(st.st_mode))
+			return true;
+		slash = strrchr(path, '/');
+		if (slash == NULL)
+			return false;
+		*slash = '\0';
+	}
+}
+
+void
+hr_ignore_find(struct hr_ignore_above *ret, int dir, const struct hr_search *s)
+{
+	char self[64], path[PATH_MAX], all[PATH_MAX];
+	HR_BUF(exclude, RULES_MAX);
+	HR_CLOSE int repo = -1;
+	ssize_t n;
+
+	memset(ret, 0, sizeof(*ret));
+	hr_buf_init(&ret->prefix, PATH_MAX);
+	hr_buf_init(&ret->global, RULES_MAX);
+	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", dir);
+	n = readlink(self, path, sizeof(path) - 1);
+	if (n <= 0 || path[0] != '/')
+		return;
+	path[n] = '\0';
+	if (n == 1)
+		path[0] = '\0'; /* the root directory */
+	memcpy(all, path, sizeof(all));
+	if (!cut_at_repository(path))
+		return;
+	if (strlen(path) < strlen(all))
+		hr_buf_addf(&ret->prefix, "%s/", all + strlen(path) + 1);
+	repo = open(path[0] != '\0' ? path : "/", O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
+	if (repo < 0)
+		return;
+	read_global(ret, repo, s);
+	add(ret, "", &ret->global);
+	hr_ignore_exclude(repo, &exclude);
+	add(ret, "", &exclude);
+	add_between(ret, repo, s);
+}
+
+void
+hr_ignore_above_done(struct hr_ignore_above *a)
+{
+	drop(a);
+	hr_buf_done(&a->prefix);
+	hr_buf_done(&a->global);
+}
