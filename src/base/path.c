@@ -13,6 +13,7 @@
 
 #include "base/dir.h"
 #include "base/fd.h"
+#include "base/plain.h"
 
 char *
 hr_path_join(const char *dir, const char *name)
@@ -115,6 +116,86 @@ hr_path_mkdirs(const char *path, mode_t mode, unsigned *ret_made, struct hr_err 
 	return r;
 }
 
+static bool
+is_own_link(int dir, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode) &&
+	       (st.st_uid == 0 || st.st_uid == geteuid());
+}
+
+/* Says why `name` in dir was not passed. */
+static int
+not_passed(int dir, const char *name, const char *path, struct hr_err *err)
+{
+	int sys = errno;
+	struct stat st;
+
+	if (sys == EACCES && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    S_ISLNK(st.st_mode) && !is_own_link(dir, name))
+		return hr_err_set(err, HR_E_UNTRUSTED,
+		    "%.120s is not trusted: %.60s is a link of user %lu, who is neither you nor "
+		    "root; remove it, or name another place",
+		    path, name, (unsigned long)st.st_uid);
+	return hr_err_sys(err, sys, "%s", path);
+}
+
+int
+hr_path_mkdirs_own(const char *path, mode_t mode, unsigned *ret_made, struct hr_err *err)
+{
+	HR_FREE char *copy = strdup(path);
+	unsigned made = 0;
+	char *part, *rest = copy;
+	int at = open(path[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC), next, r = 0;
+
+	if (copy == NULL || at < 0) {
+		hr_fd_close(&at);
+		return copy == NULL ? hr_err_nomem(err) : hr_err_sys(err, errno, "%s", path);
+	}
+	while (r == 0 && (part = strsep(&rest, "/")) != NULL) {
+		if (*part == '\0')
+			continue;
+		next = hr_plain_walk_as(at, part, O_PATH | O_DIRECTORY, geteuid());
+		if (next < 0 && errno == ENOENT) {
+			if (mkdirat(at, part, mode) == 0)
+				made++;
+			next = hr_plain_walk_as(at, part, O_PATH | O_DIRECTORY, geteuid());
+		}
+		if (next < 0)
+			r = not_passed(at, part, path, err);
+		hr_fd_close(&at);
+		at = next;
+	}
+	hr_fd_close(&at);
+	if (ret_made != NULL)
+		*ret_made = made;
+	return r;
+}
+
+int
+hr_path_open_own(const char *path, int flags, mode_t mode, struct hr_err *err)
+{
+	const char *name = hr_path_leaf(path);
+	size_t n = (size_t)(name - path);
+	HR_FREE char *above = n > 0 ? strndup(path, n > 1 ? n - 1 : n) : strdup(".");
+	HR_CLOSE int dir = -1;
+	int fd;
+
+	if (above == NULL)
+		return hr_err_nomem(err);
+	dir = hr_plain_walk_as(AT_FDCWD, above, O_PATH | O_DIRECTORY, geteuid());
+	if (dir < 0)
+		return not_passed(AT_FDCWD, above, path, err);
+	fd = openat(dir, name, flags | O_CREAT | O_NOFOLLOW | O_CLOEXEC, mode);
+	if (fd < 0 && errno == ELOOP) {
+		errno = EACCES;
+		if (is_own_link(dir, name)) /* as /dev/stderr is */
+			fd = openat(dir, name, flags | O_CREAT | O_CLOEXEC, mode);
+	}
+	return fd >= 0 ? fd : not_passed(dir, name, path, err);
+}
+
 int
 hr_path_read_fd(int fd, const char *path, struct hr_buf *b, struct hr_err *err)
 {
@@ -144,6 +225,13 @@ hr_path_read(const char *path, struct hr_buf *b, struct hr_err *err)
 int
 hr_path_write(const char *path, const void *p, size_t len, mode_t mode, struct hr_err *err)
 {
+	return hr_path_write_for(path, p, len, mode, HR_PATH_OWN, err);
+}
+
+int
+hr_path_write_for(
+    const char *path, const void *p, size_t len, mode_t mode, uid_t owner, struct hr_err *err)
+{
 	HR_BUF(tmp, strlen(path) + 16);
 	int fd, r = -1;
 
@@ -155,7 +243,8 @@ hr_path_write(const char *path, const void *p, size_t len, mode_t mode, struct h
 		return hr_err_sys(err, errno, "%s", path);
 	if (hr_fd_write_full(fd, p, len, err) < 0)
 		hr_err_prefix(err, "%s", path);
-	else if (fchmod(fd, mode) != 0 || rename(tmp.p, path) != 0)
+	else if (fchmod(fd, mode) != 0 || fchown(fd, owner, (gid_t)-1) != 0 ||
+		 rename(tmp.p, path) != 0)
 		(void)hr_err_sys(err, errno, "%s", path);
 	else
 		r = 0;

@@ -28,12 +28,26 @@ char *hr_path_absolute(const char *path, struct hr_err *err);
  * were made. An existing last component that is not a directory is an error. */
 int hr_path_mkdirs(const char *path, mode_t mode, unsigned *ret_made, struct hr_err *err);
 
+/* The same for a directory of this program's own, whose name another account could have taken, as
+ * below /tmp: no link is followed but those of root and of this account (HR_E_UNTRUSTED). Returns
+ * 0, or -1 with *err set. */
+int hr_path_mkdirs_own(const char *path, mode_t mode, unsigned *ret_made, struct hr_err *err);
+
+/* Opens a file of this program's own at such a name, for writing, and makes it if it is missing.
+ * Returns a descriptor (close-on-exec), or -1 with *err set. */
+int hr_path_open_own(const char *path, int flags, mode_t mode, struct hr_err *err);
+
 /* The whole file, at most the cap of b. */
 int hr_path_read(const char *path, struct hr_buf *b, struct hr_err *err);
 /* From where fd is; the path is for the error. */
 int hr_path_read_fd(int fd, const char *path, struct hr_buf *b, struct hr_err *err);
 /* Old or new, never half: a temporary beside it, then rename. */
 int hr_path_write(const char *path, const void *p, size_t len, mode_t mode, struct hr_err *err);
+/* The same for a file of another account, which has it before it has its name; HR_PATH_OWN: the
+ * caller's. */
+#define HR_PATH_OWN ((uid_t)-1)
+int hr_path_write_for(
+    const char *path, const void *p, size_t len, mode_t mode, uid_t owner, struct hr_err *err);
 
 /* Called for everything below and for the top itself, after what is in it; a negative return stops
  * the walk. dirfd and name are for the *at() calls with AT_SYMLINK_NOFOLLOW. */

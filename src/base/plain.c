@@ -19,7 +19,8 @@
 #include "base/fd.h"
 
 #define LINKS_MAX 40 /* the kernel's */
-#define PROC_ROOT 1  /* number of the first directory of a procfs */
+#define ALL_LINKS ((uid_t)-1)
+#define PROC_ROOT 1 /* number of the first directory of a procfs */
 
 bool
 hr_plain_is_proc(int fd)
@@ -33,7 +34,7 @@ struct walk {
 	int at;     /* the directory in hand; -1: failed */
 	char *rest; /* of the way, behind links that were followed */
 	unsigned links;
-	bool roots_links;
+	uid_t owner; /* of the links that are followed, beside root's */
 };
 
 static bool
@@ -41,7 +42,7 @@ may_follow(const struct walk *w, int link, const struct stat *st)
 {
 	struct stat dir;
 
-	if (w->roots_links && st->st_uid != 0)
+	if (w->owner != ALL_LINKS && st->st_uid != 0 && st->st_uid != w->owner)
 		return false;
 	/* "self", "mounts" and the like in the first directory are ordinary links */
 	return !hr_plain_is_proc(link) || (fstat(w->at, &dir) == 0 && dir.st_ino == PROC_ROOT);
@@ -122,7 +123,13 @@ step(struct walk *w, int flags, int *ret)
 int
 hr_plain_walk(int dir, const char *path, int flags, bool roots_links)
 {
-	struct walk w = {.roots_links = roots_links, .rest = strdup(path)};
+	return hr_plain_walk_as(dir, path, flags, roots_links ? 0 : ALL_LINKS);
+}
+
+int
+hr_plain_walk_as(int dir, const char *path, int flags, uid_t owner)
+{
+	struct walk w = {.owner = owner, .rest = strdup(path)};
 	int fd = -1, r = 0;
 
 	if (path[0] == '\0' || w.rest == NULL) {

@@ -6,6 +6,7 @@
 #define HR_BASE_PLAIN_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 /* open(2) of what exists, relative to dir (AT_FDCWD, or a directory). EACCES: a magic link is on
  * the way. */
@@ -18,6 +19,9 @@ int hr_plain_openat2(int dir, const char *path, int flags, unsigned resolve);
 /* The same without openat2, one name after the other. With `roots_links` only links that are root's
  * are followed (EACCES). */
 int hr_plain_walk(int dir, const char *path, int flags, bool roots_links);
+
+/* The same, where only links of root and of the account `owner` are followed (EACCES). */
+int hr_plain_walk_as(int dir, const char *path, int flags, uid_t owner);
 
 bool hr_plain_is_proc(int fd); /* of a procfs */
 

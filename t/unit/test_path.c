@@ -197,6 +197,55 @@ START_TEST(magic_links_are_not_followed)
 }
 END_TEST
 
+/* What lies below a directory in which others may write. Root alone can make another one's link. */
+START_TEST(others_links_lead_to_no_place_of_ours)
+{
+	static const uid_t others[] = {65533, 0};
+	struct hr_err err = {0};
+	struct stat st;
+	bool ours;
+	size_t i;
+	int fd;
+
+	ck_assert_int_eq(mkdir(in_top("victim"), 0700) | mkdir(in_top("sticky"), 0777), 0);
+	for (i = 0; i < 2; i++) {
+		ours = others[i] == 0 || geteuid() != 0;
+		ck_assert_int_eq(symlink(in_top("victim"), in_top("sticky/way")), 0);
+		ck_assert_int_eq(symlink(in_top("victim/f"), in_top("sticky/file")), 0);
+		if (geteuid() == 0)
+			ck_assert_int_eq(lchown(in_top("sticky/way"), others[i], 0) |
+					     lchown(in_top("sticky/file"), others[i], 0),
+			    0);
+		err.code = HR_OK;
+		ck_assert_int_eq(
+		    hr_path_mkdirs_own(in_top("sticky/way"), 0755, NULL, &err), ours ? 0 : -1);
+		ck_assert_int_eq(err.code, ours ? HR_OK : HR_E_UNTRUSTED);
+		ck_assert_int_eq(
+		    hr_path_mkdirs_own(in_top("sticky/way/a/b"), 0755, NULL, &err), ours ? 0 : -1);
+		ck_assert_int_eq(stat(in_top("victim/a/b"), &st), ours ? 0 : -1);
+		fd = hr_path_open_own(in_top("sticky/file"), O_WRONLY, 0600, &err);
+		ck_assert_int_eq(fd >= 0, ours);
+		hr_fd_close(&fd);
+		fd = hr_path_open_own(in_top("sticky/way/g"), O_WRONLY, 0600, &err);
+		ck_assert_int_eq(fd >= 0, ours);
+		hr_fd_close(&fd);
+		ck_assert_int_eq(stat(in_top("victim/f"), &st), ours ? 0 : -1);
+		ck_assert_int_eq(stat(in_top("victim/g"), &st), ours ? 0 : -1);
+		ck_assert_int_eq(unlink(in_top("sticky/way")) | unlink(in_top("sticky/file")), 0);
+		if (geteuid() != 0)
+			break;
+	}
+	/* and as mkdir -p */
+	ck_assert_int_eq(hr_path_mkdirs_own(in_top("sticky//x/./y/../z/"), 0755, NULL, &err), 0);
+	ck_assert_int_eq(stat(in_top("sticky/x/z"), &st), 0);
+	fd = hr_path_open_own(in_top("sticky/x/new"), O_WRONLY, 0600, &err);
+	ck_assert_int_eq(fstat(fd, &st), 0);
+	ck_assert_int_eq(st.st_mode & 07777, 0600);
+	hr_fd_close(&fd);
+	ck_assert_int_eq(hr_path_mkdirs_own(in_top("sticky/x/new/dir"), 0755, NULL, &err), -1);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -214,6 +263,7 @@ main(void)
 	tcase_add_test(tc, remove_takes_links_not_their_targets);
 	tcase_add_test(tc, a_visitor_can_stop_the_walk);
 	tcase_add_test(tc, magic_links_are_not_followed);
+	tcase_add_test(tc, others_links_lead_to_no_place_of_ours);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);
