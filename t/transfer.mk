@@ -39,5 +39,5 @@ TESTS += %D%/unit/test_filebody
 t_unit_test_filebody_SOURCES = %D%/unit/test_filebody.c
 t_unit_test_filebody_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_filebody_LDADD = libfiles.la libdetect.la $(CHECK_LIBS)
-TESTS += %D%/e2e/test_viewer.py
-EXTRA_DIST += %D%/e2e/test_viewer.py
+TESTS += %D%/e2e/test_viewer.py %D%/e2e/test_accounts.py
+EXTRA_DIST += %D%/e2e/test_viewer.py %D%/e2e/test_accounts.py

@@ -47,6 +47,23 @@ hr_viewpage_type(const char *path, struct hr_buf *ext)
 	return NULL;
 }
 
+const char *
+hr_viewpage_content(const void *head, size_t len)
+{
+	static const struct {
+		const char *bytes, *type;
+	} marks[] = {{"%PDF-", "application/pdf"}, {"\x89PNG\r\n\x1a\n", "image/png"},
+	    {"\xff\xd8\xff", "image/jpeg"}, {"GIF87a", "image/gif"}, {"GIF89a", "image/gif"}};
+	size_t i, n;
+
+	for (i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+		n = strlen(marks[i].bytes);
+		if (len >= n && memcmp(head, marks[i].bytes, n) == 0)
+			return marks[i].type;
+	}
+	return NULL;
+}
+
 void
 hr_viewpage_escape(struct hr_buf *b, const char *text, bool quotes)
 {

@@ -310,7 +310,8 @@ prepare(struct hr_server *s, struct hr_err *err)
 		return hr_err_nomem(err);
 	if (hr_identity_prepare(
 		&s->ctx.id, &s->ctx.settings, getenv("USER"), "/etc", stop_is_pending, err) < 0 ||
-	    hr_token_init(&s->plugins.token, &s->ctx.run, err) < 0)
+	    hr_token_init(&s->plugins.token, &s->ctx.run, err) < 0 ||
+	    hr_viewer_choose(&s->site.viewer, &s->ctx.run, err) < 0)
 		return -1;
 	hr_plugins_succeed(&s->plugins);
 	limit_shells(s); /* before a shell is looked for: its command line names the groups */
@@ -320,6 +321,9 @@ prepare(struct hr_server *s, struct hr_err *err)
 	    hr_rundir_make_journal(s->ctx.journal, err) < 0 ||
 	    hr_token_show(&s->plugins.token, &s->ctx.run, false, err) != 0)
 		return -1;
+	if (s->ctx.settings.start_nginx)
+		hr_viewer_announce(
+		    &s->site.viewer, &s->ctx.run, &s->ctx.settings, s->ctx.id.shell_uid);
 	if (hr_childenv_fill(&s->ctx.child_env, environ, err) < 0)
 		return -1;
 	return open_board(s, err);

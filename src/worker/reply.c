@@ -68,7 +68,8 @@ hr_reply_request(FCGX_Request *fcgi, struct hr_request *ret)
 	ret->rex = param(fcgi, "HANDRAIL_SWEREX")[0] != '\0';
 	ret->v1 = param(fcgi, "HANDRAIL_OPENHANDS_V1")[0] != '\0';
 	ret->direct = param(fcgi, "HANDRAIL_DIRECT")[0] != '\0';
-	ret->viewer = param(fcgi, "HANDRAIL_VIEWER")[0] != '\0';
+	ret->viewer_base = param(fcgi, "HANDRAIL_VIEWER");
+	ret->viewer = ret->viewer_base[0] != '\0';
 	ret->action_limit = param(fcgi, "HANDRAIL_ACTION_LIMIT");
 	ret->remote = param(fcgi, "REMOTE_ADDR");
 	ret->body.read = body_read;

@@ -48,6 +48,7 @@ struct hr_request {
 	bool v1;                  /* and that of OpenHands V1 */
 	bool direct;              /* nginx could not send the file */
 	bool viewer;              /* came to the file viewer, which is another server */
+	const char *viewer_base;  /* "/SECRET" of the viewer's address; "": not the viewer */
 	const char *action_limit; /* how many actions at a time; of /-/refused */
 	const char *remote;       /* address of the client; of the viewer alone */
 	struct hr_body body;
@@ -55,6 +56,7 @@ struct hr_request {
 	/* set by hr_handle() */
 	struct hr_buf *path; /* decoded; may hold nulls */
 	const char *query;   /* inside uri, behind '?', or "" */
+	bool admitted;       /* the viewer was asked below its base, which path is without */
 };
 
 /* Answers the request; ret is filled whatever happens. Blocks as long as the answer takes. */

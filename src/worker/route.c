@@ -69,7 +69,7 @@ static const struct route routes[] = {
     {"/-/refused", NULL, true, hr_handle_refused},
 };
 
-/* Of the file viewer, which asks nobody for a key. */
+/* Of the file viewer, which asks for no key: its base is one. */
 static const struct route viewer_routes[] = {
     {"/", "GET", true, hr_handle_viewer},
     {"/view", "GET", true, hr_handle_view},
@@ -148,6 +148,8 @@ redirect(const struct hr_request *r, struct hr_answer *ret)
 		hr_buf_adds(&ret->location, "://");
 		hr_percent_encode(&ret->location, r->host, URL_SAFE);
 	}
+	if (r->admitted)
+		hr_buf_adds(&ret->location, r->viewer_base);
 	hr_buf_adds(&ret->location, found->path);
 	if (r->query[0] != '\0') {
 		hr_buf_addc(&ret->location, '?');
@@ -246,14 +248,29 @@ route(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 	}
 }
 
+/* Takes the viewer's base off the path. Returns false if the path is not below it. */
+static bool
+enter_viewer(const struct hr_request *r)
+{
+	size_t n = strlen(r->viewer_base);
+
+	if (n == 0 || r->path->len <= n || r->path->p[n] != '/' ||
+	    memcmp(r->path->p, r->viewer_base, n) != 0)
+		return false;
+	hr_buf_drop_front(r->path, n);
+	return true;
+}
+
 void
 hr_handle(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
 	hr_answer_reset(ret);
 	r->path = &w->path;
-	if (hr_request_split(r) < 0)
+	if (hr_request_split(r) < 0) {
 		hr_answer_generic(ret);
-	else
+	} else {
+		r->admitted = r->viewer && enter_viewer(r);
 		route(w, r, ret);
+	}
 	hr_answer_settle(ret);
 }

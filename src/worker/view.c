@@ -1,17 +1,23 @@
 /* The file viewer (doc/http.md, "The file viewer"): a server of its own, on loopback, that asks for
- * no key. What it shows it opens with the rights of the shell's account: whoever can reach it is in
- * the sandbox, and gets to see no more here than with cat. Texts of the client are shown as text,
- * not as HTML, other than in the original. */
+ * no key: a browser has none to send. Other accounts of the machine reach its port, so that a file
+ * is shown only below the secret base of the address. It is opened with the rights of the shell's
+ * account, and it must be below the workspace or that account's own: nobody gets to see more here
+ * than with cat in the shell. Texts of the client are shown as text, not as HTML, other than in the
+ * original. */
 #include "config.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/account.h"
 #include "base/fd.h"
+#include "base/plain.h"
 #include "files/place/oserror.h"
 #include "files/place/reach.h"
 #include "files/viewpage.h"
@@ -54,12 +60,21 @@ struct found {
 	struct stat st;
 };
 
-/* As the shell's account. A file that it cannot show is not opened at all. */
+/* As the shell's account, along no link but root's and that account's own: another account could
+ * make one lead to a file that only the shell reads. */
+static int
+open_as_shell(const struct hr_worker *w, const char *path, int flags)
+{
+	return hr_reach_check(hr_plain_walk_as(AT_FDCWD, path, flags, w->shell_uid));
+}
+
+/* A file that it cannot show is not opened at all. */
 static void
 look(const struct hr_worker *w, const char *path, bool wanted, struct found *ret)
 {
 	struct hr_account_own own;
 	struct hr_account shell;
+	HR_CLOSE int there = -1;
 
 	*ret = (struct found){.exists = -1, .fd = -1};
 	hr_account_find(&shell, w->shell_uid);
@@ -68,14 +83,43 @@ look(const struct hr_worker *w, const char *path, bool wanted, struct found *ret
 		ret->sys = errno;
 		return;
 	}
-	if (stat(path, &ret->st) == 0)
+	there = hr_plain_walk_as(AT_FDCWD, path, O_PATH, w->shell_uid);
+	if (there >= 0 && fstat(there, &ret->st) == 0)
 		ret->exists = S_ISDIR(ret->st.st_mode) ? 1 : 0;
 	if (ret->exists == 0 && wanted) {
-		ret->fd = hr_reach_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+		ret->fd = open_as_shell(w, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 		if (ret->fd < 0 || fstat(ret->fd, &ret->st) < 0)
 			ret->sys = errno;
 	}
 	hr_account_leave(&own);
+}
+
+/* By the name that the kernel has for the open file. */
+static bool
+is_in_workspace(const struct hr_worker *w, int fd)
+{
+	HR_FREE char *top = realpath(w->work_dir, NULL);
+	char proc[64], name[PATH_MAX];
+	size_t len;
+	ssize_t n;
+
+	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+	n = top != NULL ? readlink(proc, name, sizeof(name) - 1) : -1;
+	if (n <= 0)
+		return false;
+	name[n] = '\0';
+	len = strlen(top);
+	return strncmp(name, top, len) == 0 && (name[len] == '/' || top[len - 1] == '/');
+}
+
+/* The first bytes, which decide on what is shown; the suffix is anybody's choice. */
+static const char *
+content_type(int fd)
+{
+	char head[HR_VIEWPAGE_HEAD];
+	ssize_t n = pread(fd, head, sizeof(head), 0);
+
+	return n > 0 ? hr_viewpage_content(head, (size_t)n) : NULL;
 }
 
 /* Takes f->fd. */
@@ -125,6 +169,12 @@ view(const struct hr_worker *w, const char *path, struct hr_answer *ret)
 		answer_error(ret, 500, failed, path, hr_buf_str(&why));
 	} else if (!S_ISREG(f.st.st_mode)) {
 		answer_error(ret, 500, failed, path, "Not a regular file");
+	} else if (f.st.st_uid != w->shell_uid && !is_in_workspace(w, f.fd)) {
+		answer_error(ret, 500, failed, path,
+		    "The viewer shows files below the workspace and of the shell's own account");
+	} else if ((type = content_type(f.fd)) == NULL) {
+		answer_error(
+		    ret, 500, failed, path, "The content is none of these: PDF, PNG, JPEG, GIF");
 	} else {
 		show(&f, path, type, ret);
 	}
@@ -145,6 +195,15 @@ hr_handle_view(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
 	HR_BUF(path, QUERY_MAX);
 
+	if (!r->admitted) {
+		ret->status = 403;
+		ret->content_type = html;
+		hr_buf_adds(&ret->body, "<h1>Access Denied</h1><p>The address of the file viewer "
+					"has a secret path, which was not given</p>");
+		return;
+	}
+	/* the address is a secret, which a link out of the page must not carry along */
+	hr_answer_header(ret, "Referrer-Policy", "no-referrer");
 	if (!hr_request_query(r, "path", &path) && path.fail == HR_OK) {
 		ret->status = 422;
 		hr_buf_adds(&ret->body,

@@ -67,10 +67,10 @@ class Rooted(Server):
             return a.body, b"ERROR" in a.body or b"error" in a.body or listed.count("\n") == 0 and bool(listed)
         if kind == "viewer":
             with open(self.url_file) as f:
-                port = urllib.parse.urlsplit(f.read().strip()).port
-            here, self.port = self.port, port
+                url = urllib.parse.urlsplit(f.read().strip())
+            here, self.port = self.port, url.port
             try:
-                a = self.get("/view?" + urllib.parse.urlencode({"path": path}))
+                a = self.get(url.path + "/view?" + urllib.parse.urlencode({"path": path}))
             finally:
                 self.port = here
             return a.body, a.status != 200

@@ -10,6 +10,7 @@ import resource
 import socket
 import subprocess
 import sys
+import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
@@ -182,9 +183,11 @@ def viewer_readers():
     """Those who read nothing of what the viewer shows them."""
     with contextlib.ExitStack() as stack, Guarded(dict(ONE_WORKER_EACH, files_workers_max=2)) as s:
         with open(os.path.join(s.top, "viewer-url")) as f:
-            port = int(f.read().rpartition(":")[2])
+            url = urllib.parse.urlsplit(f.read())
+        port, base = url.port, url.path
         path = os.path.join(s.work_dir, "large.png")
         with open(path, "wb") as f:
+            f.write(b"\x89PNG\r\n\x1a\n")
             f.truncate(64 << 20)
         os.chmod(path, 0o644)
         full = 0
@@ -193,12 +196,12 @@ def viewer_readers():
             c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             c.settimeout(PATIENCE)
             c.connect(("127.0.0.1", port))
-            c.sendall(head("/view?path=" + path, method="GET"))
+            c.sendall(head(base + "/view?path=" + path, method="GET"))
             full += c.recv(12) == b"HTTP/1.1 503"
         equal(full, 16, "those who found no place")
         s.serves("slow readers of the viewer")
         # it says so itself, and that it is there
-        for target, status in (("/view?path=" + path, 503), ("/", 200)):
+        for target, status in ((base + "/view?path=" + path, 503), ("/", 200)):
             with s.connect(port) as c:
                 c.sendall(head(target, method="GET"))
                 equal(answer(c)[0], status, target)

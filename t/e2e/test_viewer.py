@@ -8,6 +8,7 @@ import http.client
 import os
 import pwd
 import re
+import shutil
 import socket
 import sys
 import tempfile
@@ -29,14 +30,21 @@ def url_file(s):
     return os.path.join(s.top, "viewer-url")
 
 
-def port_of(s):
+def address(s):
+    """Port and secret path."""
     with open(url_file(s)) as f:
-        return int(re.fullmatch(r"http://localhost:(\d+)", f.read()).group(1))
+        port, base = re.fullmatch(r"http://localhost:(\d+)(/[0-9a-f-]{36})", f.read()).groups()
+    return int(port), base
 
 
-def ask(s, target, method="GET", source="127.0.0.1", headers=None):
-    c = http.client.HTTPConnection("127.0.0.1", port_of(s), timeout=PATIENCE, source_address=(source, 0))
-    c.request(method, target, headers=headers or {})
+def port_of(s):
+    return address(s)[0]
+
+
+def ask(s, target, method="GET", source="127.0.0.1", headers=None, base=None):
+    port, secret = address(s)
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE, source_address=(source, 0))
+    c.request(method, (secret if base is None else base) + target, headers=headers or {})
     r = c.getresponse()
     body = r.read()
     c.close()
@@ -89,7 +97,8 @@ def port_and_file():
     with Server(env={"SESSION_API_KEY": "k"}) as s:
         port = port_of(s)
         equal(s.port < port <= min(s.port + 1024, 65535), True, port)
-        equal(os.stat(url_file(s)).st_mode & 0o777, 0o644)
+        st = os.stat(url_file(s))
+        equal((st.st_mode & 0o777, st.st_uid), (0o600, os.geteuid()))
         # on loopback alone, and without the key
         status, headers, body = ask(s, "/")
         equal((status, headers["content-type"], body),
@@ -103,6 +112,54 @@ def port_and_file():
         equal(s.request("GET", "/view?path=/x.png").status, 403)
         # nor does the viewer answer what the main port does
         equal(ask(s, "/alive", headers={"X-Session-API-Key": "k"})[0], 404)
+        name = url_file(s)
+        s.stop()
+        equal(os.path.lexists(name), False, "it is removed at the end")
+
+
+def only_below_the_secret():
+    """Whoever finds the port by looking for it sees no file, and not whether there is one."""
+    with Server() as s:
+        there = urllib.parse.quote(put(s, "a.png", PNG))
+        base = address(s)[1]
+        equal(ask(s, "/view?path=" + there)[0], 200)
+        refusals = set()
+        for path in (there, there + "x", "/etc/passwd", "/"):
+            for wrong in ("", "/" + base[1:][::-1], base[:-1], base + "x", "/" + base, base + "/..",
+                          "/view" + base):
+                status, _, body = ask(s, "/view?path=" + path, base=wrong)
+                equal(status in (403, 404), True, "%s %s: %d" % (wrong, path, status))
+                equal(b"base64" in body, False)
+                refusals.add((wrong, status, body))
+        equal(len(refusals), 7, "the answer depends on no file")
+        equal(ask(s, "/view?path=" + there, base="")[0], 403)
+        equal(ask(s, "/", base="")[2], b'{"status":"File viewer server is running"}')
+        equal(s.run("cat " + url_file(s)).endswith(base), True, "the shell reads it")
+
+
+def its_usual_place():
+    """Without a setting its address is in the run directory, which goes at the end; /tmp has none of it."""
+    s = Server(ready=None)
+    del s.env["HANDRAIL_VIEWER_URL_FILE"]
+    with s:
+        s.start()
+        name = os.path.join(s.run_dir, "viewer-url")
+        equal(os.stat(name).st_mode & 0o777, 0o600)
+        equal(s.run("cat " + name).startswith("http://localhost:"), True)
+        with open(name) as f:
+            mine = f.read()
+        equal(s.run("cat /tmp/oh-server-url 2>/dev/null") != mine, True)
+
+
+def another_file_stays():
+    """What was put in the place of its file is not removed with it."""
+    with Server() as s:
+        os.unlink(url_file(s))
+        with open(url_file(s), "w") as f:
+            f.write("other")
+        s.stop()
+        with open(url_file(s)) as f:
+            equal(f.read(), "other")
 
 
 def a_link_in_the_files_place():
@@ -135,7 +192,7 @@ def routes():
         equal((status, headers["content-type"]), (422, "application/json"))
         equal(body, b'{"detail":[{"type":"missing","loc":["query","path"],"msg":"Field required","input":null}]}')
         status, headers, _ = ask(s, "/view/?path=/x.png")
-        equal((status, headers["location"]), (307, "http://127.0.0.1:%d/view?path=/x.png" % port_of(s)))
+        equal((status, headers["location"]), (307, "http://127.0.0.1:%d%s/view?path=/x.png" % address(s)))
 
 
 def refusals():
@@ -175,15 +232,27 @@ def refusals():
 
 def images():
     with Server() as s:
-        for name, mime in (("a.png", "image/png"), ("b.JPG", "image/jpeg"), ("c.jpeg", "image/jpeg"),
-                           ("d e.gif", "image/gif"), ("\u00fc.Png", "image/png")):
-            for data in (PNG, b"", b"1", b"12", os.urandom(100003)):
+        for name in ("a.png", "b.JPG", "c.jpeg", "d e.gif", "\u00fc.Png"):
+            for data, kind in ((PNG, "png"), (PNG[:8], "png"), (PNG + os.urandom(100003), "png"),
+                               (b"\xff\xd8\xff\xe0x", "jpeg"), (b"GIF89a", "gif"), (b"GIF87a.", "gif")):
                 status, text = view(s, put(s, name, data))
                 page = Page(text)
                 equal((status, page.title, page.sources), (200, "File Viewer - " + name, []))
                 equal([(i["alt"], i["src"]) for i in page.images],
-                      [(name, "data:%s;base64,%s" % (mime, base64.b64encode(data).decode()))])
+                      [(name, "data:image/%s;base64,%s" % (kind, base64.b64encode(data).decode()))])
                 equal(text.startswith("<!DOCTYPE html>"), True)
+
+
+def false_suffixes():
+    """The content decides: no text, key or program is shown because of its name."""
+    with Server() as s:
+        for name in ("k.png", "k.jpg", "k.gif", "k.pdf"):
+            for data in (b"", b"1", b"root:*:20228:0:99999:7:::\n", b"-----BEGIN OPENSSH PRIVATE KEY-----\n",
+                         b'{"url":"http://127.0.0.1:1","key":"x"}', b"\x7fELF\x02", b" " + PNG, PNG[:7],
+                         b"<svg xmlns='http://www.w3.org/2000/svg'/>", b"%!PS-Adobe", b"GIF90a"):
+                path = put(s, name, data)
+                equal(view(s, path), (500, "<h1>Error viewing file</h1><p>%s</p><p>The content is none of these: "
+                                      "PDF, PNG, JPEG, GIF</p>" % path), data)
 
 
 def pdf():
@@ -199,7 +268,7 @@ def pdf():
         if os.path.exists(PDFJS):
             scripts = ["/pdf.js/pdf.js", "/pdf.js/pdf.worker.js"]
             for url in scripts:
-                status, headers, script = ask(s, url)
+                status, headers, script = ask(s, url, base="")
                 with open(os.path.join(os.path.dirname(PDFJS), os.path.basename(url)), "rb") as f:
                     equal((status, headers["content-type"], script == f.read()), (200, "text/javascript", True), url)
         equal(page.sources, scripts)
@@ -269,6 +338,37 @@ def rights_of_the_shell():
         os.rmdir(secret)
 
 
+def links_of_others():
+    """Another account's links lead nowhere; the shell's own and root's do."""
+    need_root()
+    other = 40000 + os.getpid() % 20000  # an account that nothing else has
+    there = tempfile.mkdtemp(prefix="e2e-viewer-")
+    try:
+        os.chown(there, other, other)
+        os.chmod(there, 0o755)
+        with Server() as s:  # root's, as its shell
+            mine = put(s, "mine.png", PNG)
+            for name, target in (("a.png", mine), ("dir", s.work_dir)):
+                os.symlink(target, os.path.join(there, name))
+                os.lchown(os.path.join(there, name), other, other)
+            os.symlink(there + "/a.png", s.work_dir + "/chain.png")  # by way of the other one's
+            for path in (there + "/a.png", there + "/dir/mine.png", s.work_dir + "/chain.png"):
+                equal(view(s, path)[0], 404, path)
+            for path, target in (("own.png", mine), ("there", s.work_dir)):
+                os.symlink(target, os.path.join(s.work_dir, path))
+            equal(view(s, s.work_dir + "/own.png")[0], 200)
+            equal(view(s, s.work_dir + "/there/mine.png")[0], 200)
+            # what lies elsewhere is shown where it is the shell's account's
+            for owner, status in ((0, 200), (other, 500)):
+                path = os.path.join(there, "%d.png" % owner)
+                with open(path, "wb") as f:
+                    f.write(PNG)
+                os.chown(path, owner, owner)
+                equal(view(s, path)[0], status, path)
+    finally:
+        shutil.rmtree(there)
+
+
 def large_file():
     """The page is made while it is sent: no worker grows by a quarter of the file (a sanitizer keeps some
     MB of what was freed)."""
@@ -282,9 +382,8 @@ def large_file():
         equal(view(s, put(s, "small.png", PNG))[0], 200)
         before = own(s)
         size = 64 << 20
-        path = os.path.join(s.work_dir, "big.png")
-        with open(path, "wb") as f:
-            f.truncate(size)
+        path = put(s, "big.png", PNG[:8])
+        os.truncate(path, size)
         status, headers, body = ask(s, "/view?path=" + path)
         equal((status, int(headers["content-length"])), (200, len(body)))
         equal(body.count(b"A" * 4096) >= size // 3 * 4 // 4096 - 1, True)
@@ -302,8 +401,9 @@ def after_a_death_and_a_reload():
         equal((ask(s, "/")[0], port_of(s)), (200, port))
 
 
-TESTS = [port_and_file, a_link_in_the_files_place, routes, refusals, images, pdf, names_are_text,
-         rights_of_the_shell, large_file, after_a_death_and_a_reload]
+TESTS = [port_and_file, only_below_the_secret, its_usual_place, another_file_stays, a_link_in_the_files_place,
+         routes, refusals, images, false_suffixes, pdf, names_are_text, rights_of_the_shell, links_of_others,
+         large_file, after_a_death_and_a_reload]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))

@@ -222,8 +222,10 @@ fill_site(struct hr_buf *out, const struct hr_site *s, const struct hr_settings 
 	if (strcmp(c->access_log, "off") != 0 &&
 	    hr_template_fill(log, "access_log @access_log@ handrail;", 33, &path, 1, err) < 0)
 		return -1;
-	if (viewer)
+	if (viewer) {
 		values_number(v, "viewer_port", s->viewer.port);
+		values_add(v, "viewer_secret", s->viewer.secret, false);
+	}
 	if (part_add(v, "access_log", log, s, NULL, err) < 0 ||
 	    part_add(v, "viewer", part_new(v), s, viewer ? "handrail-viewer.conf.in" : NULL, err) <
 		0 ||

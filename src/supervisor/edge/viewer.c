@@ -1,21 +1,28 @@
-/* The viewer's port. */
+/* The viewer's port, and the file with its address. */
 #include "config.h"
 
 #include "supervisor/edge/viewer.h"
 
+#include <errno.h>
 #include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/random.h"
+#include "supervisor/run/rundir.h"
 #include "supervisor/settings/settings.h"
 
 #define TRIES 10
 #define RANGE 1024
 #define BACKLOG 128
+#define KEPT_FILE "www/viewer"
 
 /* Without SO_REUSEADDR: a port that somebody has bound, and will listen at soon, is not free. */
 static int
@@ -81,26 +88,73 @@ take(struct hr_viewer *v, long long base, int fd)
 void
 hr_viewer_open(struct hr_viewer *v, const struct hr_settings *c, int handed)
 {
-	struct hr_err err = {0};
-	HR_BUF(url, 64);
-
-	v->fd = v->port = -1;
+	*v = (struct hr_viewer){.fd = -1, .port = -1};
 	take(v, c->port, handed);
 	if (v->fd < 0)
 		choose(v, c->port);
 	if (v->fd < 0)
 		hr_log(HR_LOG_WARNING, "no free port for the file viewer");
-	if (c->viewer_url_file[0] == '\0')
-		return;
+}
+
+int
+hr_viewer_choose(struct hr_viewer *v, const struct hr_rundir *r, struct hr_err *err)
+{
+	return hr_token_take(v->secret, r, KEPT_FILE, err);
+}
+
+/* A new file in the place of another: in /tmp any account may have put a link there. */
+static int
+write_file(struct hr_viewer *v, const struct hr_rundir *r, const char *name, uid_t reader,
+    struct hr_err *err)
+{
+	HR_BUF(url, 128);
+	HR_FREE char *path = hr_rundir_file(r, "%s", name);
+
 	hr_buf_addf(&url, "http://localhost:%d", v->port);
-	/* a new file in its place: in /tmp anybody may have put a link there */
-	if (hr_buf_check(&url, &err) < 0 ||
-	    hr_path_write(c->viewer_url_file, hr_buf_str(&url), url.len, 0644, &err) < 0)
-		hr_log(HR_LOG_WARNING, "the file viewer's address: %s", err.msg);
+	if (v->fd >= 0)
+		hr_buf_addf(&url, "/%s", v->secret);
+	if (path == NULL)
+		return hr_err_nomem(err);
+	if (hr_buf_check(&url, err) < 0 || hr_path_write_for(path, hr_buf_str(&url), url.len, 0600,
+					       r->privileged ? reader : HR_PATH_OWN, err) < 0)
+		return -1;
+	if (lstat(path, &v->written) == 0) {
+		v->file = path;
+		path = NULL;
+	}
+	return 0;
+}
+
+void
+hr_viewer_announce(
+    struct hr_viewer *v, const struct hr_rundir *r, const struct hr_settings *c, uid_t reader)
+{
+	struct hr_err err = {0};
+
+	if (hr_token_keep(v->secret, r, KEPT_FILE, &err) < 0)
+		hr_log(HR_LOG_WARNING, "the file viewer's secret is not kept: %s", err.msg);
+	if (c->viewer_url_file[0] != '\0' && write_file(v, r, c->viewer_url_file, reader, &err) < 0)
+		hr_log(HR_LOG_WARNING,
+		    "the file viewer's address is not written (viewer_url_file): %s", err.msg);
+}
+
+/* A number of a file that is gone may be given again. */
+static bool
+is_there(const struct hr_viewer *v)
+{
+	struct stat st;
+
+	return lstat(v->file, &st) == 0 && st.st_dev == v->written.st_dev &&
+	       st.st_ino == v->written.st_ino && st.st_mtim.tv_sec == v->written.st_mtim.tv_sec &&
+	       st.st_mtim.tv_nsec == v->written.st_mtim.tv_nsec;
 }
 
 void
 hr_viewer_close(struct hr_viewer *v)
 {
 	hr_fd_close(&v->fd);
+	if (v->file != NULL && is_there(v) && unlink(v->file) != 0)
+		hr_log(HR_LOG_WARNING, "%s is left: %s", v->file, strerror(errno));
+	free(v->file);
+	v->file = NULL;
 }

@@ -54,6 +54,7 @@ static const struct part {
     {"action", UPGRADED},
     {"undo", SESSION},
     {"journal", KILLED | UPGRADED},
+    {"viewer-url", UPGRADED},
     {"session", KILLED | UPGRADED},
 };
 
@@ -278,7 +279,7 @@ hr_rundir_open(struct hr_rundir *r, const struct hr_rundir_place *where, struct 
 		(void)hr_err_set(err, HR_E_TOOLARGE, "%s: too long for the sockets in it", r->path);
 		goto fail;
 	}
-	if (!r->made && hr_path_mkdirs(r->path, 0755, &made, err) < 0)
+	if (!r->made && hr_path_mkdirs_own(r->path, 0755, &made, err) < 0)
 		goto fail;
 	r->made = r->made || made > 0;
 	if (check_directory(r, err) < 0 || take_lock(r, err) < 0)
@@ -430,7 +431,7 @@ hr_rundir_make_journal(const char *path, struct hr_err *err)
 	bool existed = access(path, F_OK) == 0;
 	struct hr_err why = {0};
 
-	if (hr_path_mkdirs(path, 0700, NULL, err) < 0)
+	if (hr_path_mkdirs_own(path, 0700, NULL, err) < 0)
 		return -1;
 	if (chmod(path, 0700) != 0)
 		return hr_err_sys(err, errno, "%s: mode", path);

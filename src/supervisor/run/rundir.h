@@ -12,6 +12,7 @@
  *   DIR/nginx/    nginx's configuration and temporary files
  *   DIR/www/      what nginx serves by itself
  *   DIR/undo/     0700: the editor's history (files/history.h); the workers make it
+ *   DIR/viewer-url  where the file viewer is, for the shell's account alone
  *   DIR/journal/  what actions were done (proto/journal.h), unless there is a state directory
  *
  * A command in the sandbox runs as another user than we do (when we are root): it can list and

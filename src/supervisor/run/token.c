@@ -4,12 +4,8 @@
 #include "supervisor/run/token.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/path.h"
@@ -33,63 +29,59 @@ is_uuid(const char *p)
 }
 
 static bool
-take_over(struct hr_token *t, const struct hr_rundir *r)
+take_over(char ret[HR_TOKEN_LEN + 1], const struct hr_rundir *r, const char *file)
 {
-	const size_t id = sizeof(t->text) - 1;
 	HR_BUF(b, 256);
-	HR_FREE char *path = hr_rundir_file(r, KEPT_FILE);
-	bool found;
+	HR_FREE char *path = hr_rundir_file(r, "%s", file);
+	bool found = path != NULL && hr_path_read(path, &b, NULL) == 0 && b.len == HR_TOKEN_LEN &&
+		     is_uuid(b.p);
 
-	found = path != NULL && hr_path_read(path, &b, NULL) == 0 && b.len == id && is_uuid(b.p);
-	if (found) {
-		memcpy(t->text, b.p, id);
-		t->text[id] = '\0';
-	}
+	if (found)
+		memcpy(ret, hr_buf_str(&b), HR_TOKEN_LEN + 1);
 	return found;
+}
+
+int
+hr_token_take(
+    char ret[HR_TOKEN_LEN + 1], const struct hr_rundir *r, const char *file, struct hr_err *err)
+{
+	if (r->inherited && take_over(ret, r, file))
+		return 0;
+	return hr_random_uuid(ret, err);
+}
+
+int
+hr_token_keep(const char *text, const struct hr_rundir *r, const char *file, struct hr_err *err)
+{
+	HR_FREE char *path = hr_rundir_file(r, "%s", file);
+
+	return path != NULL ? hr_path_write(path, text, HR_TOKEN_LEN, S_IRUSR, err)
+			    : hr_err_nomem(err);
 }
 
 int
 hr_token_init(struct hr_token *t, const struct hr_rundir *r, struct hr_err *err)
 {
 	t->shown = false;
-	if (r->inherited && take_over(t, r))
-		return 0;
-	return hr_random_uuid(t->text, err);
-}
-
-/* Under another name until its owner is right: nginx may ask at any time. */
-static int
-write_file(const struct hr_rundir *r, const char *path, const char *fresh, bool shown,
-    const char *token, struct hr_err *err)
-{
-	HR_BUF(b, 256);
-
-	if (shown)
-		hr_buf_addf(&b, "{\"token\":\"%s\"}", token);
-	else
-		hr_buf_adds(&b, "{\"token\":null}");
-	if (hr_buf_check(&b, err) != 0 ||
-	    hr_path_write(fresh, hr_buf_str(&b), b.len, S_IRUSR, err) != 0)
-		return -1;
-	if ((r->privileged && chown(fresh, r->nginx_uid, 0) != 0) || rename(fresh, path) != 0) {
-		(void)hr_err_sys(err, errno, "%s", path);
-		(void)unlink(fresh);
-		return -1;
-	}
-	return 0;
+	return hr_token_take(t->text, r, KEPT_FILE, err);
 }
 
 int
 hr_token_show(struct hr_token *t, const struct hr_rundir *r, bool shown, struct hr_err *err)
 {
+	HR_BUF(b, 256);
 	HR_FREE char *path = hr_rundir_file(r, TOKEN_FILE);
-	HR_FREE char *fresh = hr_rundir_file(r, TOKEN_FILE ".new");
-	HR_FREE char *kept = hr_rundir_file(r, KEPT_FILE);
 
-	if (path == NULL || fresh == NULL || kept == NULL)
+	if (path == NULL)
 		return hr_err_nomem(err);
-	if (hr_path_write(kept, t->text, sizeof(t->text) - 1, S_IRUSR, err) != 0 ||
-	    write_file(r, path, fresh, shown, t->text, err) != 0)
+	if (shown)
+		hr_buf_addf(&b, "{\"token\":\"%s\"}", t->text);
+	else
+		hr_buf_adds(&b, "{\"token\":null}");
+	/* nginx may ask at any time: it has its owner before it has its name */
+	if (hr_token_keep(t->text, r, KEPT_FILE, err) < 0 || hr_buf_check(&b, err) < 0 ||
+	    hr_path_write_for(path, hr_buf_str(&b), b.len, S_IRUSR,
+		r->privileged ? r->nginx_uid : HR_PATH_OWN, err) < 0)
 		return -1;
 	t->shown = shown;
 	return 0;

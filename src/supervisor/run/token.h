@@ -2,7 +2,8 @@
  *
  * The token is one for the life of a run directory, so that clients who keep it may: a server that
  * takes the directory over from a predecessor goes on with that one's (DIR/www/token, for us
- * alone), whether it was shown or not. */
+ * alone), whether it was shown or not. The secret of the file viewer's address is kept in the same
+ * way. */
 #ifndef HR_SUPERVISOR_RUN_TOKEN_H
 #define HR_SUPERVISOR_RUN_TOKEN_H
 
@@ -12,10 +13,20 @@
 
 struct hr_rundir;
 
+#define HR_TOKEN_LEN 36 /* of a UUID */
+
 struct hr_token {
-	char text[37]; /* a random UUID of version 4 */
+	char text[HR_TOKEN_LEN + 1]; /* a random UUID of version 4 */
 	bool shown;
 };
+
+/* Before the directory is made ready: the UUID that a predecessor kept in DIR/file, or a new one.
+ * Nothing is written. Returns 0, or -1 with *err set. */
+int hr_token_take(
+    char ret[HR_TOKEN_LEN + 1], const struct hr_rundir *r, const char *file, struct hr_err *err);
+/* Writes it there for a successor, readable by this process's account only. */
+int
+hr_token_keep(const char *text, const struct hr_rundir *r, const char *file, struct hr_err *err);
 
 /* Before the directory is made ready: the predecessor's token, or a new one. Nothing is written. */
 int hr_token_init(struct hr_token *t, const struct hr_rundir *r, struct hr_err *err);

@@ -33,6 +33,8 @@ static const struct option {
 	"listen on a public address without a session key"},
     {"run-dir", VALUE, false, "run_dir", NULL, "DIR", "sockets and other short-lived files"},
     {"state-dir", VALUE, false, "state_dir", NULL, "DIR", "what survives a restart"},
+    {"viewer-url-file", VALUE, false, "viewer_url_file", NULL, "FILE",
+	"where the shell's account reads the file viewer's address"},
     {"no-nginx", FLAG, false, "start_nginx", "false", NULL, "an nginx of yours is the front"},
     {"log-format", VALUE, false, "log_format", NULL, "text|json", "form of the log lines [text]"},
     {"log-level", VALUE, false, "log_level", NULL, "LEVEL",

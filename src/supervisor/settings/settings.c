@@ -67,7 +67,7 @@ static const struct setting settings[] = {
     {"start_nginx", BOOL, AT(start_nginx), false, 0, 0, "true"},
     {"nginx", TEXT, AT(nginx), false, 0, 0, HR_NGINX_PATH},
     {"nginx_user", TEXT, AT(nginx_user), false, 0, 0, ""},
-    {"viewer_url_file", TEXT, AT(viewer_url_file), false, 0, 0, "/tmp/oh-server-url"},
+    {"viewer_url_file", TEXT, AT(viewer_url_file), false, 0, 0, "viewer-url"},
     {"nginx_workers", INT, AT(nginx_workers), true, 1, 256, "1"},
     {"nginx_connections", INT, AT(nginx_connections), true, 64, 1 << 20, "1024"},
     {"access_log", TEXT, AT(access_log), true, 0, 0, "off"},
