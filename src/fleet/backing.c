@@ -23,7 +23,7 @@ hr_fleet_directory(const char *dir, struct hr_err *err)
 {
 	struct stat st;
 
-	if (hr_path_mkdirs(dir, 0700, NULL, err) != 0 || hr_trust_directory(dir, err) != 0)
+	if (hr_path_mkdirs_own(dir, 0700, NULL, err) != 0 || hr_trust_directory(dir, err) != 0)
 		return -1;
 	/* one that another program made, or a version of this one that let nginx through it */
 	if (stat(dir, &st) != 0 ||

@@ -274,13 +274,13 @@ hr_fleet_edge_make_dirs(const struct hr_fleet_edge *e, struct hr_err *err)
 	HR_FREE char *link = NULL;
 	HR_FREE char *sock = NULL;
 
-	if (hr_path_mkdirs(e->run_dir, 0700, NULL, err) != 0)
+	if (hr_path_mkdirs_own(e->run_dir, 0700, NULL, err) != 0)
 		return -1;
 	if (strcmp(e->run_dir, e->socket_dir) == 0)
 		return 0;
 	if (hr_text_setf(&link, err, "%s/fleet.sock", e->run_dir) != 0 ||
 	    hr_text_setf(&sock, err, "%s/fleet.sock", e->socket_dir) != 0 ||
-	    hr_path_mkdirs(e->socket_dir, 0711, NULL, err) != 0)
+	    hr_path_mkdirs_own(e->socket_dir, 0711, NULL, err) != 0)
 		return -1;
 	/* whatever the umask took away */
 	if (chmod(SOCKET_DIRS, 0711) != 0 || chmod(e->socket_dir, 0711) != 0)

@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -18,12 +17,12 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/path.h"
 #include "base/random.h"
 #include "base/err.h"
 #include "host/common/exam.h"
 
 #define RANDOM_PICKS 10
+#define SHARED "/tmp/openhands_port_locks" /* by the contract with other programs */
 
 void
 hr_port_range(enum hr_port_use use, int *ret_min, int *ret_max)
@@ -43,55 +42,55 @@ hr_port_range(enum hr_port_use use, int *ret_min, int *ret_max)
 	*ret_max = ranges[which][use][1];
 }
 
+/* The shared directory belongs to whichever account was first. It is opened and never found by its
+ * name again: another account's link in its place would lead to a directory of this one. */
 static int
-directory(const char *dir, char *path, size_t cap, struct hr_err *err)
+open_directory(const char *path, bool shared, struct hr_err *err)
 {
-	const char *tmp = dir;
-	struct hr_err e = {0};
-	int n;
-
-	if (dir == NULL)
-		tmp = "/tmp";
-	n = snprintf(path, cap, dir == NULL ? "%s/openhands_port_locks" : "%s", tmp);
-	if (n < 0 || (size_t)n >= cap - 32)
-		return hr_err_set(err, HR_E_INVAL, "the directory's name is too long");
-	if (access(path, F_OK) == 0)
-		return 0;
-	/* others on this machine hand out ports as well */
-	if (hr_path_mkdirs(path, 0777, NULL, &e) < 0)
-		return hr_err_from(err, HR_E_SYS, &e);
-	if (dir == NULL)
-		(void)chmod(path, 01777); /* only its maker may; the umask was in the way */
-	return 0;
-}
-
-/* The directory is everybody's, and somebody else's link is not followed to another: neither for
- * the directory nor for the file. */
-static int
-open_lock(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	char where[512];
 	HR_CLOSE int dir = -1;
+	struct stat st;
+	int fd;
 
-	(void)snprintf(where, sizeof(where), "%.*s", (int)(slash - path), path);
-	dir = open(where, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (dir < 0)
-		return -1;
-	return openat(dir, slash + 1, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+	if (mkdir(path, shared ? 01777 : 0777) != 0 && errno != EEXIST)
+		return hr_err_sys(err, errno, "create %s", path);
+	dir = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0 || fstat(dir, &st) != 0) {
+		if (errno != ENOTDIR && errno != ELOOP)
+			return hr_err_sys(err, errno, "%s", path);
+		return hr_err_set(err, HR_E_UNTRUSTED,
+		    "%s is not a directory but a link or a file, maybe of another account; remove "
+		    "it",
+		    path);
+	}
+	if (shared && st.st_uid == geteuid() && (st.st_mode & 07777) != 01777) {
+		/* the umask was in the way */
+		HR_CLOSE int own = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		if (own < 0 || fchmod(own, 01777) != 0)
+			return hr_err_sys(err, errno, "mode of %s", path);
+	}
+	fd = dir;
+	dir = -1;
+	return fd;
 }
 
 /* 1: locked, 0: another has it, -1: error. The file is the one with that name. */
 static int
-lock_named(const char *path, int *ret_fd)
+lock_named(int dir, const char *name, int *ret_fd)
 {
 	struct stat by_fd, by_name;
 	int fd, e;
 
 	for (;;) {
-		fd = open_lock(path);
-		if (fd < 0)
-			return errno == EACCES ? 0 : -1;
+		fd =
+		    openat(dir, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+		if (fd < 0) {
+			e = errno;
+			if (e == EACCES && fstatat(dir, name, &by_name, AT_SYMLINK_NOFOLLOW) == 0)
+				return 0;
+			errno = e;
+			return -1;
+		}
 		if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
 			e = errno;
 			hr_fd_close(&fd);
@@ -100,7 +99,8 @@ lock_named(const char *path, int *ret_fd)
 			errno = e;
 			return e == EWOULDBLOCK ? 0 : -1;
 		}
-		if (fstat(fd, &by_fd) == 0 && stat(path, &by_name) == 0 &&
+		if (fstat(fd, &by_fd) == 0 &&
+		    fstatat(dir, name, &by_name, AT_SYMLINK_NOFOLLOW) == 0 &&
 		    by_fd.st_ino == by_name.st_ino && by_fd.st_dev == by_name.st_dev) {
 			*ret_fd = fd;
 			return 1;
@@ -120,16 +120,20 @@ hr_portlock_acquire(struct hr_portlock *l, const char *dir, int port, struct hr_
 	if (l->fd >= 0 && l->port == port)
 		return 0;
 	hr_portlock_release(l);
-	if (directory(dir, l->path, sizeof(l->path), err) < 0)
+	(void)snprintf(l->name, sizeof(l->name), "port_%d.lock", port);
+	l->dir = open_directory(dir != NULL ? dir : SHARED, dir == NULL, err);
+	if (l->dir < 0)
 		return -1;
-	n = strlen(l->path);
-	(void)snprintf(l->path + n, sizeof(l->path) - n, "/port_%d.lock", port);
-	r = lock_named(l->path, &l->fd);
-	if (r < 0)
-		return hr_err_sys(err, errno, "lock %s", l->path);
-	if (r == 0)
-		return hr_err_set(
-		    err, HR_E_UNAVAILABLE, "Could not acquire lock for port %d", port);
+	r = lock_named(l->dir, l->name, &l->fd);
+	if (r <= 0)
+		(void)(r == 0 ? hr_err_set(err, HR_E_UNAVAILABLE,
+				    "Could not acquire lock for port %d", port)
+			      : hr_err_sys(
+				    err, errno, "lock %s/%s", dir != NULL ? dir : SHARED, l->name));
+	if (r <= 0) {
+		hr_fd_close(&l->dir);
+		return -1;
+	}
 	l->port = port;
 	n = (size_t)snprintf(text, sizeof(text), "%d\n", port);
 	/* For people; the lock is what counts. One that another made may be a second name of any
@@ -147,8 +151,9 @@ hr_portlock_release(struct hr_portlock *l)
 {
 	if (l->fd < 0)
 		return;
-	(void)unlink(l->path); /* while it is held: see above */
+	(void)unlinkat(l->dir, l->name, 0); /* while it is held: see above */
 	hr_fd_close(&l->fd);
+	hr_fd_close(&l->dir);
 	l->port = 0;
 }
 
@@ -205,17 +210,18 @@ hr_portlock_find(struct hr_portlock *l, const char *dir, int min, int max, int a
     const char *address, int *ret_bound, struct hr_err *err)
 {
 	int picks = attempts / 2 < RANDOM_PICKS ? attempts / 2 : RANDOM_PICKS;
-	int left = attempts - picks, start;
-	int i;
+	int left = attempts - picks, start, port, i;
+	struct hr_err e = {0};
 
-	for (i = 0; i < picks; i++)
-		if (try_port(l, dir, random_in(min, max), address, ret_bound, err) == 0)
-			return 0;
 	start = random_in(min, max - left > min ? max - left : min);
-	for (i = 0; i < left; i++)
-		if (try_port(l, dir, min + (start - min + i) % (max - min + 1), address, ret_bound,
-			err) == 0)
+	for (i = 0; i < attempts; i++) {
+		port = i < picks ? random_in(min, max)
+				 : min + (start - min + i - picks) % (max - min + 1);
+		if (try_port(l, dir, port, address, ret_bound, &e) == 0)
 			return 0;
+		if (e.code != HR_E_UNAVAILABLE) /* the next one would meet it, too */
+			return hr_err_pass(err, &e);
+	}
 	return hr_err_set(err, HR_E_UNAVAILABLE, "no free port from %d to %d", min, max);
 }
 

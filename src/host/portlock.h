@@ -6,14 +6,15 @@
 #include "host/handrail.h"
 
 struct hr_portlock {
-	int fd; /* -1: not held */
+	int fd;  /* -1: not held */
+	int dir; /* where it is; -1: not held */
 	int port;
-	char path[512];
+	char name[32];
 };
 
 #define HR_PORTLOCK_NONE                                                                           \
 	{                                                                                          \
-		.fd = -1                                                                           \
+		.fd = -1, .dir = -1                                                                \
 	}
 
 enum hr_port_use { HR_PORT_SERVER, HR_PORT_VSCODE, HR_PORT_APP1, HR_PORT_APP2 };
@@ -21,8 +22,9 @@ enum hr_port_use { HR_PORT_SERVER, HR_PORT_VSCODE, HR_PORT_APP1, HR_PORT_APP2 };
 /* The range of a use on this machine. */
 void hr_port_range(enum hr_port_use use, int *ret_min, int *ret_max);
 
-/* dir: NULL for the shared one below the temporary directory. Never waits: a port that another has
- * is no port for us. 0: held; HR_E_UNAVAILABLE if another has it. */
+/* dir: NULL for the shared one below the temporary directory, which is made, for all accounts, if
+ * it is missing; a link in its place is refused. Never waits: a port that another has is no port
+ * for us. 0: held; HR_E_UNAVAILABLE if another has it. */
 int hr_portlock_acquire(struct hr_portlock *l, const char *dir, int port, struct hr_err *err);
 void hr_portlock_release(struct hr_portlock *l); /* twice is fine */
 

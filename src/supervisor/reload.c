@@ -75,9 +75,9 @@ hr_server_open_log(struct hr_server *s, struct hr_err *err)
 	int fd = -1;
 
 	if (c->log_file[0] != '\0') {
-		fd = open(c->log_file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0640);
+		fd = hr_path_open_own(c->log_file, O_WRONLY | O_APPEND | O_NOCTTY, 0640, err);
 		if (fd < 0)
-			return hr_err_sys(err, errno, "log file %s", c->log_file);
+			return hr_err_prefix(err, "log file");
 	}
 	hr_log_set_fd(fd >= 0 ? fd : STDERR_FILENO);
 	hr_fd_close(&s->log_fd);

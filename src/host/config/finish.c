@@ -107,7 +107,7 @@ hr_config_finish(struct hr_config *c, struct hr_err *err)
 	int r;
 
 	r = volumes != NULL ? finish_volumes(c, volumes, err) : finish_workspace(c, err);
-	if (r == 0 && cache != NULL && hr_path_mkdirs(cache, 0755, NULL, &e) < 0)
+	if (r == 0 && cache != NULL && hr_path_mkdirs_own(cache, 0755, NULL, &e) < 0)
 		hr_config_warn(c, "%s", e.msg);
 	return r;
 }

@@ -131,7 +131,7 @@ make_workspace(struct hr_direct *c, struct hr_err *err)
 	struct hr_err e = {0};
 
 	if (base != NULL) {
-		if (hr_path_mkdirs(base, 0755, NULL, &e) < 0)
+		if (hr_path_mkdirs_own(base, 0755, NULL, &e) < 0)
 			return hr_err_from(err, HR_E_SYS, &e);
 		c->named = strdup(base);
 	} else if (asprintf(&c->named, "%s/" PREFIX "%s_XXXXXX", temporary(c), c->h->sid) < 0) {

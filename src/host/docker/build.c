@@ -220,7 +220,7 @@ with_folder(struct build *b, struct hr_err *err)
 	int r;
 
 	if (b->o->folder != NULL) {
-		if (hr_path_mkdirs(b->o->folder, 0755, NULL, &e) < 0)
+		if (hr_path_mkdirs_own(b->o->folder, 0755, NULL, &e) < 0)
 			return hr_err_from(err, HR_E_SYS, &e);
 		b->folder = strdup(b->o->folder);
 		return b->folder != NULL ? run_plan(b, err) : hr_err_nomem(err);

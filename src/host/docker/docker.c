@@ -60,7 +60,7 @@ docker_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err
 		return hr_err_nomem(err);
 	d->h = h;
 	for (i = 0; i < 4; i++)
-		d->locks[i].fd = -1;
+		d->locks[i] = (struct hr_portlock)HR_PORTLOCK_NONE;
 	if (hr_text_setf(&d->name, err, PREFIX "%s", h->sid) != 0) {
 		docker_free(d);
 		return -1;

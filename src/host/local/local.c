@@ -69,7 +69,7 @@ local_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 	l->h = h;
 	l->watch = l->reserved = -1;
 	for (i = 0; i < 4; i++)
-		l->locks[i].fd = -1;
+		l->locks[i] = (struct hr_portlock)HR_PORTLOCK_NONE;
 	*ret_self = l;
 	return 0;
 }

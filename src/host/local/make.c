@@ -45,7 +45,7 @@ make_workspace(struct hr_local *l, struct hr_err *err)
 	struct hr_err e = {0};
 
 	if (base != NULL) {
-		if (hr_path_mkdirs(base, 0755, NULL, &e) < 0)
+		if (hr_path_mkdirs_own(base, 0755, NULL, &e) < 0)
 			return hr_err_from(err, HR_E_SYS, &e);
 		l->h->log(
 		    l->h->arg, "The workspace is a directory of yours: commands can change it.");

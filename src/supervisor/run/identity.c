@@ -18,6 +18,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/plain.h"
 #include "base/spawn.h"
 #include "supervisor/settings/settings.h"
 
@@ -162,13 +163,20 @@ hr_identity_work_dir(
 	struct hr_err cause = {0};
 	struct stat st;
 	mode_t old = umask(002);
+	HR_CLOSE int fd = -1;
+	int made = hr_path_mkdirs_own(dir, 0777, NULL, &cause);
 
-	if (hr_path_mkdirs(dir, 0777, NULL, &cause) < 0)
-		hr_log(HR_LOG_WARNING, "working directory: %s", cause.msg);
 	(void)umask(old);
+	if (made < 0) {
+		hr_log(HR_LOG_WARNING, "working directory: %s", cause.msg);
+		return 0;
+	}
+	/* the user, once the directory is his, could put a link in its place */
+	fd = hr_plain_walk_as(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY, geteuid());
 	if (own_tree(dir, user, group, stopped, err) < 0)
 		return -1;
-	if (stat(dir, &st) != 0 || chmod(dir, (st.st_mode & 07777) | S_IRGRP | S_IWGRP) != 0)
+	if (fd < 0 || fstat(fd, &st) != 0 ||
+	    fchmod(fd, (st.st_mode & 07777) | S_IRGRP | S_IWGRP) != 0)
 		hr_log(HR_LOG_WARNING, "working directory: %s: mode: %s", dir, strerror(errno));
 	return 0;
 }
