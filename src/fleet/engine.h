@@ -30,6 +30,9 @@ struct hr_fleet_engine {
 	/* *row's at and ports may be others afterwards. */
 	int (*resume)(void *self, struct hr_fleet_row *row, struct hr_err *err);
 	int (*stop)(void *self, const char *id, struct hr_err *err);
+	/* Clears away a sandbox that has died, but not the files of its workspace, with which a
+	 * start() of the same id continues. NULL: stop() is called, and the files are lost. */
+	int (*clear)(void *self, const char *id, struct hr_err *err);
 	/* "running", "paused", "exited", "gone" */
 	int (*state)(void *self, const char *id, char ret[32], struct hr_err *err);
 	/* Clears away what a process left half done that was killed; before all else. NULL:

@@ -165,6 +165,13 @@ start_it(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 	return 0;
 }
 
+/* Only a client's stop, or the end of its time, may delete the files of a sandbox that has died. */
+static bool
+keeps_files(const struct hr_fleet *f, const struct hr_fleet_row *row)
+{
+	return row->state == HR_FLEET_DIED && row->key != 0 && f->engine->clear != NULL;
+}
+
 static int
 do_it(struct hr_fleet *f, enum hr_job_kind kind, struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -180,7 +187,10 @@ do_it(struct hr_fleet *f, enum hr_job_kind kind, struct hr_fleet_row *row, struc
 	case HR_JOB_WARM: r = f->engine->start(f->engine_self, row, err); break;
 	case HR_JOB_PAUSE: r = f->engine->pause(f->engine_self, row->id, err); break;
 	case HR_JOB_RESUME: r = f->engine->resume(f->engine_self, row, err); break;
-	default: r = f->engine->stop(f->engine_self, row->id, err); break;
+	default:
+		r = keeps_files(f, row) ? f->engine->clear(f->engine_self, row->id, err)
+					: f->engine->stop(f->engine_self, row->id, err);
+		break;
 	}
 	if (r == 0)
 		hr_fleet_took(f, phases[kind], begun);
@@ -457,7 +467,7 @@ static enum hr_fleet_result
 change_it(
     struct hr_fleet *f, struct hr_fleet_row *row, enum hr_fleet_change what, struct hr_err *err)
 {
-	bool moved = false;
+	bool moved = false, ends;
 	unsigned is;
 	int i;
 
@@ -465,9 +475,10 @@ change_it(
 	 * asked of what it is now */
 	for (i = 0; i < TRIES && !moved; i++) {
 		is = 1u << row->state;
-		if ((changes[what].already & is) != 0)
+		ends = what == HR_FLEET_STOP && keeps_files(f, row);
+		if ((changes[what].already & is) != 0 && !ends)
 			return HR_FLEET_OK;
-		if ((changes[what].from & is) == 0)
+		if ((changes[what].from & is) == 0 && !ends)
 			return HR_FLEET_CONFLICT;
 		if (hr_fleet_begin(
 			f, row, changes[what].to, changes[what].job, NULL, &moved, err) != 0 ||
@@ -553,17 +564,43 @@ hr_fleet_wait(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, stru
 	return r;
 }
 
+/* A tenth of the time is exact enough, and most requests write nothing. */
+static int
+note_use(struct hr_fleet *f, const struct hr_fleet_row *row, struct hr_err *err)
+{
+	int64_t now = (int64_t)time(NULL);
+
+	return f->set.idle_pause_s > 0 && now - row->active > f->set.idle_pause_s / 10
+		   ? f->store->ops->active(f->store, row->id, now, err)
+		   : 0;
+}
+
+/* Without the lock, under which others may be waiting for a store that is far away. */
+static bool
+route_known(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, struct hr_err *err)
+{
+	if (f->store->ops->known == NULL || f->store->ops->known(f->store, id, row, err) != 1)
+		return false;
+	if (row->key != 0 && row->state == HR_FLEET_RUNNING && note_use(f, row, err) == 0) {
+		__atomic_add_fetch(&f->counts.routes, 1, __ATOMIC_RELAXED);
+		return true;
+	}
+	hr_fleet_row_done(row);
+	return false;
+}
+
 enum hr_fleet_result
 hr_fleet_route(
     struct hr_fleet *f, const char *id, bool wait, struct hr_fleet_row *row, struct hr_err *err)
 {
 	enum hr_fleet_result r = HR_FLEET_OK;
-	int64_t now = (int64_t)time(NULL), step = f->set.idle_pause_s / 10;
 	int found;
 
 	memset(row, 0, sizeof(*row));
+	if (route_known(f, id, row, err))
+		return HR_FLEET_OK;
 	(void)pthread_mutex_lock(&f->lock);
-	f->counts.routes++;
+	__atomic_add_fetch(&f->counts.routes, 1, __ATOMIC_RELAXED);
 	found = f->store->ops->find(f->store, id, row, err);
 	if (found <= 0 || row->key == 0) { /* nobody has one of the pool */
 		r = found < 0 ? HR_FLEET_BROKEN : HR_FLEET_NOT_FOUND;
@@ -576,9 +613,7 @@ hr_fleet_route(
 			 row->state != HR_FLEET_RUNNING)
 			r = HR_FLEET_CONFLICT;
 	}
-	/* a tenth of the time is exact enough, and most requests write nothing */
-	if (r == HR_FLEET_OK && f->set.idle_pause_s > 0 && now - row->active > step &&
-	    f->store->ops->active(f->store, id, now, err) != 0)
+	if (r == HR_FLEET_OK && note_use(f, row, err) != 0)
 		r = HR_FLEET_BROKEN;
 	(void)pthread_mutex_unlock(&f->lock);
 	return r;

@@ -49,6 +49,7 @@ libfleet_la_SOURCES += \
 	%D%/kubernetes/events.c \
 	%D%/kubernetes/objects.c %D%/kubernetes/objects.h \
 	%D%/kubernetes/rows.c \
-	%D%/kubernetes/store.c %D%/kubernetes/store.h %D%/kubernetes/store_int.h
+	%D%/kubernetes/store.c %D%/kubernetes/store.h %D%/kubernetes/store_int.h \
+	%D%/kubernetes/uses.c
 libfleet_la_LIBADD += libkubernetes.la libws.la $(YAML_LIBS) $(MD_LIBS)
 endif

@@ -137,6 +137,10 @@ struct hr_store_ops {
 	/* 1: *ret; 0: none; -1. */
 	int (*find)(
 	    struct hr_store *s, const char *id, struct hr_fleet_row *ret, struct hr_err *err);
+	/* As this process knows it, of any thread, without waiting for anybody: 1 *ret; 0: not
+	 * known, ask find(); -1. NULL: the store has no such thing. */
+	int (*known)(
+	    struct hr_store *s, const char *id, struct hr_fleet_row *ret, struct hr_err *err);
 	/* The one that has the session; with `last` the newest one of it, whatever became of it. */
 	int (*find_session)(struct hr_store *s, int64_t key, const char *session, bool last,
 	    struct hr_fleet_row *ret, struct hr_err *err);
@@ -149,7 +153,8 @@ struct hr_store_ops {
 	int (*move)(struct hr_store *s, const struct hr_fleet_row *row, enum hr_fleet_state from,
 	    enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved,
 	    struct hr_err *err);
-	/* It was used then, if it was not later. */
+	/* It was used then, if it was not later. Where there is known(): of any thread, and
+	 * without waiting; it is written down afterwards. */
 	int (*active)(struct hr_store *s, const char *id, int64_t when, struct hr_err *err);
 	/* The one in that state that was active first: 1 and both results; 0: there is none. */
 	int (*least_active)(struct hr_store *s, enum hr_fleet_state state, char ret_id[HR_FLEET_ID],

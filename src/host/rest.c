@@ -11,6 +11,7 @@
 
 #include <json-c/json_object.h>
 
+#include "base/clock.h"
 #include "base/quote.h"
 #include "base/err.h"
 #include "proto/json.h"
@@ -395,6 +396,7 @@ struct patience {
 	unsigned used[RULES_MAX]; /* attempts that failed, of each rule */
 	unsigned waited_ms;
 	unsigned attempts;
+	int64_t end_ms; /* by hr_now_ms(); 0: no deadline */
 };
 
 /* The caller's own verdict. */
@@ -431,7 +433,8 @@ again(struct hr_rest *rest, const struct hr_rest_call *c, const struct turn *t, 
 		return false;
 	if (wait_s >= 0)
 		ms = (unsigned)wait_s * 1000;
-	if (ms > rest->o.patience_ms - p->waited_ms)
+	if (ms > rest->o.patience_ms - p->waited_ms ||
+	    (p->end_ms != 0 && hr_now_ms() + ms >= p->end_ms))
 		return false;
 	p->waited_ms += ms;
 	return !hr_rest_wait(rest->o.watch_fd, ms);
@@ -494,6 +497,8 @@ hr_rest_call(struct hr_rest *rest, const struct hr_rest_call *c, struct hr_rest_
 	if (all_headers(rest, c, headers, err) != 0)
 		return -1;
 	hr_buf_init(&t.line, LINE_MAX_BYTES);
+	if (rest->o.deadline_ms > 0)
+		p.end_ms = hr_now_ms() + rest->o.deadline_ms;
 	do
 		r = attempt(rest, c, &q, &t, ret, &failure, &wait_s, err);
 	while (r != 0 && again(rest, c, &t, failure, ret->status, wait_s, &p));

@@ -43,9 +43,10 @@ struct hr_rest_options {
 	unsigned timeout_s;               /* to connect, and without progress; 0: 60 */
 	unsigned total_s;                 /* for one attempt; 0: no bound; streams have none */
 	unsigned
-	    patience_ms;   /* all waits of a call; 0: two minutes. What is to wait longer fails */
-	size_t answer_max; /* 0: 16 MiB */
-	int watch_fd;      /* readable: calls and waits are given up; -1: none */
+	    patience_ms; /* all waits of a call; 0: two minutes. What is to wait longer fails */
+	unsigned deadline_ms; /* for a call with all its attempts and waits; 0: no bound */
+	size_t answer_max;    /* 0: 16 MiB */
+	int watch_fd;         /* readable: calls and waits are given up; -1: none */
 };
 
 /* In place of the system's ways; NULL where nothing is said. */

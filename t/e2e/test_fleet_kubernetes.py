@@ -8,6 +8,7 @@ import os
 import socket
 import sys
 import threading
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib.apiserver import ApiServer, Stub, running  # noqa: E402
@@ -18,11 +19,13 @@ from lib.tap import Tap, equal  # noqa: E402
 
 PODS = "/api/v1/namespaces/default/pods/"
 SECRETS = "/api/v1/namespaces/default/secrets/"
+CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims/"
 SILENT_S = 8  # longer than a replica waits before it does what the other one began and can be done twice
 
 
 class Fleet(Replicas, Host):
     IMAGE = "registry/image:1"
+    KEPT = "openhands-runtime-hrf-%s-pvc"
 
     def __init__(self, *options, agents=None, denied=()):
         Host.__init__(self)
@@ -108,12 +111,15 @@ def agent_sandbox():
         equal(f.one.begin("first")[1]["state"], "running", "resumed by a start")
         f.api.remove(PODS + names[0])
         f.until(lambda: f.two.state("first"), lambda s: s == "died")
-        f.until(f.sandboxes, lambda left: left == f.parts(ids[1]))
+        f.until(lambda: PODS + names[0] in f.api.objects or paths[0] in f.api.objects, lambda there: not there)
+        equal(f.KEPT % ids[0] in f.sandboxes(), True, "its files are kept")
         f.one.kill()
         f.two.kill()
         f.api.remove(PODS + names[1])
         f.begin()
         f.until(lambda: f.two.state("second"), lambda s: s == "died")
+        for id in ids:
+            f.until(lambda: f.two.call("POST", "/stop", {"runtime_id": id})[0], lambda s: s == 200)
         f.until(f.sandboxes, lambda left: left == [])
     with Fleet(agents="v1alpha1", denied=[("create", "sandboxes")]) as f:
         id = f.one.begin("s")[1]["runtime_id"]
@@ -205,7 +211,91 @@ def dies():
         for r in (f.one, f.two):
             f.until(lambda: r.state("second"), lambda s: s == "died")
         equal("out of memory" in f.one.ok("GET", "/sessions/second")["reason"], True, "why")
+        kept = sorted(f.KEPT % id for id in (first, second))
+        f.until(lambda: [n for n in f.sandboxes() if n.endswith("-pvc")], lambda left: left == kept)
+        f.until(lambda: [p for p in f.api.objects if p.startswith(PODS)], lambda left: left == [])
+        claim = f.api.objects[CLAIMS + f.KEPT % first]["metadata"]["uid"]
+        status, again = f.two.begin("first")
+        equal((status, again["state"], again["runtime_id"]), (200, "running", first), again)
+        equal(f.api.objects[CLAIMS + f.KEPT % first]["metadata"]["uid"], claim, "its files")
+        equal(len(f.rows()), 2, "one row for each session")
+        for id, session in ((first, "first"), (second, "second")):
+            f.one.ok("POST", "/stop", {"runtime_id": id})
+            f.until(lambda: f.two.state(session), lambda s: s == "stopped")
         f.until(f.sandboxes, lambda left: left == [])
+        equal(f.two.begin("first")[1]["runtime_id"] != first, True, "a stop ends it with its files")
+
+
+def ended_unseen():
+    """Nor do the files go where nobody served the fleet when it died, or its next start does not succeed."""
+    with Fleet() as f:
+        id = f.one.begin("s")[1]["runtime_id"]
+        claim = f.api.objects[CLAIMS + f.KEPT % id]["metadata"]["uid"]
+        f.one.kill()
+        f.two.kill()
+        f.api.remove(PODS + "openhands-runtime-hrf-" + id)
+        f.begin()
+        f.until(lambda: f.two.state("s"), lambda s: s == "died")
+        f.api.node = lambda o: o.update(status={"phase": "Failed", "reason": "Evicted", "message": "low on memory"})
+        equal(f.one.begin("s")[0] != 200, True, "evicted again")
+        f.until(lambda: f.two.state("s"), lambda s: s == "died")
+        f.api.node = running
+        status, again = f.two.begin("s")
+        equal((status, again["runtime_id"]), (200, id), again)
+        equal(f.api.objects[CLAIMS + f.KEPT % id]["metadata"]["uid"], claim, "its files")
+        # the key may have no second one while the session has its place
+        f.one.ok("POST", "/stop", {"runtime_id": id})
+        f.until(f.sandboxes, lambda left: left == [])
+
+
+def quota_of_a_dead_one():
+    """One that died holds no room, and needs some to be started again."""
+    with Fleet("--max-sandboxes", "1") as f:
+        id = f.one.begin("s")[1]["runtime_id"]
+        f.api.remove(PODS + "openhands-runtime-hrf-" + id)
+        f.until(lambda: f.two.state("s"), lambda s: s == "died")
+        other = f.one.begin("other")[1]["runtime_id"]
+        equal(f.one.begin("s")[0] in (429, 503), True, "there is no room")
+        equal((f.one.state("s"), f.KEPT % id in f.sandboxes()), ("died", True), "it stays, and so do its files")
+        f.one.ok("POST", "/stop", {"runtime_id": other})
+        f.until(lambda: f.one.state("other"), lambda s: s == "stopped")
+        equal(f.one.begin("s")[1]["runtime_id"], id, "now there is")
+
+
+def hanging():
+    """While the API server answers nothing, routes to running sandboxes wait for nothing, and what would change
+    something is refused after some seconds, however many ask."""
+    with Fleet("--idle-pause", "20") as f:
+        ids = [f.one.begin("s%d" % i)[1]["runtime_id"] for i in range(4)]
+
+        def route():
+            # nothing listens at the address of a pod: nginx has been told where to go
+            equal(f.one.call("GET", "/%s/alive" % ids[1])[0], 502, "routed")
+
+        def used():
+            route()
+            return {r["id"]: r["active"] for r in f.rows()}[ids[1]]
+        f.until(used, lambda when, first=used(): when > first)  # a use is written down, some time later
+        plain, gate = f.api.handle, threading.Event()
+        f.api.handle = lambda h: (gate.wait(), plain(h))
+        begun, done = time.monotonic(), []
+        changes = [threading.Thread(target=lambda id=id: done.append(f.one.call("POST", "/pause", {"runtime_id": id})))
+                   for id in ids]
+        try:
+            for t in changes:
+                t.start()
+            for _ in range(50):
+                route()
+            equal(done, [], "the changes wait meanwhile")
+            for t in changes:
+                t.join()
+            took = time.monotonic() - begun
+            equal(([s for s, _ in done], took < 15), ([503] * 4, True), "refused after %.1f s" % took)
+            equal(f.one.call("GET", "/sessions/s0")[0] in (200, 503), True, "and so is a look")
+        finally:
+            gate.set()
+            f.api.handle = plain
+        f.until(lambda: f.one.call("POST", "/pause", {"runtime_id": ids[0]})[0], lambda s: s == 200)
 
 
 def killed_replica():
@@ -364,7 +454,8 @@ def foreign_objects():
 
 
 TESTS = [life, agent_sandbox, events, one_session_once, quota, dies, killed_replica, warm, api_trouble, slow_start,
-         paused_and_resumed, stopped_unseen, lost_answers, foreign_objects]
+         paused_and_resumed, stopped_unseen, lost_answers, foreign_objects,
+         ended_unseen, quota_of_a_dead_one, hanging]
 
 if __name__ == "__main__":
     tap = Tap()

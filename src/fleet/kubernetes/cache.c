@@ -23,6 +23,7 @@ struct entry {
 	struct hr_cached known;
 	uint64_t version;
 	unsigned seen; /* the list in which it was last */
+	int64_t used;  /* as told to this process; it may not be written down yet */
 };
 
 struct key {
@@ -246,11 +247,25 @@ hr_cache_find(struct hr_cache *c, const char *id, struct hr_fleet_row *ret, stru
 	e = *place(c, id);
 	if (e != NULL) {
 		r = copy_row(ret, &e->row, err);
-		if (known != NULL)
+		if (known != NULL) {
 			*known = e->known;
+			known->used = e->used;
+		}
 	}
 	(void)pthread_mutex_unlock(&c->lock);
 	return r;
+}
+
+void
+hr_cache_use(struct hr_cache *c, const char *id, int64_t when)
+{
+	struct entry *e;
+
+	(void)pthread_mutex_lock(&c->lock);
+	e = *place(c, id);
+	if (e != NULL && e->used < when)
+		e->used = when;
+	(void)pthread_mutex_unlock(&c->lock);
 }
 
 static int
@@ -279,8 +294,14 @@ hr_cache_each(struct hr_cache *c, hr_cache_fn *fn, void *arg, struct hr_err *err
 			for (e = c->chains[i]; e != NULL; e = e->next)
 				all[n++] = e;
 		qsort(all, n, sizeof(struct entry *), older);
-		for (i = 0; i < n && fn(arg, &all[i]->row) == 0; i++)
-			;
+		for (i = 0; i < n; i++) {
+			struct hr_fleet_row row = all[i]->row; /* its request is borrowed */
+
+			if (row.active < all[i]->used)
+				row.active = all[i]->used;
+			if (fn(arg, &row) != 0)
+				break;
+		}
 	}
 	(void)pthread_mutex_unlock(&c->lock);
 	return all != NULL ? 0 : hr_err_nomem(err);

@@ -24,7 +24,10 @@ void hr_cache_listed(struct hr_cache *c, void (*fn)(void *arg, const char *id), 
 struct hr_cached {
 	char version[HR_OBJECT_VERSION], owner[40];
 	int64_t since_ms; /* by our clock: it has been as it is at least since then */
+	int64_t used;     /* see hr_cache_use() */
 };
+/* It was used then, if it was not later, though that may not be written down yet. */
+void hr_cache_use(struct hr_cache *c, const char *id, int64_t when);
 /* 1, 0, -1. known may be NULL. */
 int hr_cache_find(struct hr_cache *c, const char *id, struct hr_fleet_row *ret,
     struct hr_cached *known, struct hr_err *err);

@@ -141,6 +141,22 @@ engine_stop(void *self, const char *id, struct hr_err *err)
 	return s != NULL ? hr_sandbox_delete(s, err) : -1;
 }
 
+/* A pod that was evicted, deleted or killed takes no files with it: they are in the claim. */
+static int
+engine_clear(void *self, const char *id, struct hr_err *err)
+{
+	const struct engine *e = self;
+	HR_CLEAN(hr_config_clean) struct hr_config *c = hr_config_copy(e->config, err);
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
+	struct engine with = *e;
+
+	if (c == NULL || hr_config_set(c, "sandbox.keep_runtime_alive", "false", err) != 0)
+		return -1;
+	with.config = c;
+	s = open_one(&with, id, err);
+	return s != NULL ? s->ops->close(s->self, err) : -1;
+}
+
 static int
 engine_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -354,6 +370,7 @@ static const struct hr_fleet_engine engine = {
     .pause = engine_pause,
     .resume = engine_resume,
     .stop = engine_stop,
+    .clear = engine_clear,
     .state = engine_state,
     .list = engine_list,
     .watch = engine_watch,

@@ -190,7 +190,9 @@ hr_kube_store_event(
 	hr_buf_addc(&b, '}');
 	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/events", s->ns);
 	r = hr_buf_check(&b, err);
-	if (r == 0 && hr_kube_call(&s->kube, HR_KUBE_CREATE, path, hr_buf_str(&b), &o, &why) != 0) {
+	if (r == 0 && (hr_kube_store_away(s, &why) != 0 ||
+			  hr_kube_store_heard(s, hr_kube_call(&s->kube, HR_KUBE_CREATE, path,
+						     hr_buf_str(&b), &o, &why)) != 0)) {
 		/* what it is about has happened all the same */
 		hr_log(HR_LOG_WARNING, "sandbox %s: no event can be written: %.400s", id, why.msg);
 		r = hr_kube_store_fail(&why, err);

@@ -7,7 +7,8 @@
  *   takes its row back. A process that dies between leaves a row to which no session leads: whoever
  *   would go on with it (claim) removes it.
  *
- * A warm one of the pool is taken in the place of the first step. */
+ * A warm one of the pool is taken in the place of the first step, and the row of a session's last
+ * life if that died: its id leads to the files. */
 #include "config.h"
 
 #include "fleet/kubernetes/store_int.h"
@@ -95,6 +96,24 @@ delete_row(struct hr_kube_store *s, const char *id, const char *version, struct 
 	return r;
 }
 
+static bool
+is_id(const char *id)
+{
+	return strlen(id) == HR_FLEET_ID - 1 && strspn(id, "0123456789abcdef") == HR_FLEET_ID - 1;
+}
+
+int
+hr_kube_store_known(
+    struct hr_store *base, const char *id, struct hr_fleet_row *ret, struct hr_err *err)
+{
+	struct hr_cached known;
+	int r = is_id(id) ? hr_cache_find(hr_kube_store_of(base)->cache, id, ret, &known, err) : 0;
+
+	if (r == 1 && ret->active < known.used)
+		ret->active = known.used;
+	return r;
+}
+
 int
 hr_kube_store_find(
     struct hr_store *base, const char *id, struct hr_fleet_row *ret, struct hr_err *err)
@@ -103,7 +122,7 @@ hr_kube_store_find(
 	int r;
 
 	/* ids come from clients, and become names */
-	if (strlen(id) != HR_FLEET_ID - 1 || strspn(id, "0123456789abcdef") != HR_FLEET_ID - 1)
+	if (!is_id(id))
 		return 0;
 	r = hr_cache_find(s->cache, id, ret, NULL, err);
 	return r != 0 ? r : look(s, id, ret, NULL, err);
@@ -160,9 +179,9 @@ is_led_to(struct hr_kube_store *s, const struct hr_fleet_row *row, struct hr_err
  * session was not written by us. */
 static int
 look_of(struct hr_kube_store *s, const char *id, int64_t key, const char *session,
-    struct hr_fleet_row *ret, struct hr_err *err)
+    struct hr_fleet_row *ret, struct hr_cached *known, struct hr_err *err)
 {
-	int r = look(s, id, ret, NULL, err);
+	int r = look(s, id, ret, known, err);
 
 	if (r == 1 && (ret->key != key || strcmp(ret->session, session) != 0)) {
 		hr_fleet_row_done(ret);
@@ -180,7 +199,7 @@ hr_kube_store_find_session(struct hr_store *base, int64_t key, const char *sessi
 	int r = session_of(s, key, session, id, version, err);
 
 	if (r == 1)
-		r = look_of(s, id, key, session, ret, err);
+		r = look_of(s, id, key, session, ret, NULL, err);
 	if (r == 1 && !last && !hr_fleet_has_session(ret->state)) {
 		hr_fleet_row_done(ret);
 		r = 0;
@@ -234,7 +253,9 @@ fits(struct hr_kube_store *s, const struct hr_fleet_row *row, const struct hr_fl
 	    of_all->factors == 0)
 		return HR_FLEET_OK;
 	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/secrets", s->ns);
-	if (hr_kube_list(&s->kube, path, ROWS, on_counted, &n, NULL, 0, &why) != 0) {
+	if (hr_kube_store_away(s, &why) != 0 ||
+	    hr_kube_store_heard(
+		s, hr_kube_list(&s->kube, path, ROWS, on_counted, &n, NULL, 0, &why)) != 0) {
 		(void)hr_kube_store_fail(&why, err);
 		return HR_FLEET_BROKEN;
 	}
@@ -324,16 +345,28 @@ reserve(struct hr_kube_store *s, struct hr_fleet_row *row, const struct hr_fleet
 	if (row->key > 0) {
 		r = session_of(s, row->key, row->session, id, version, err);
 		if (r == 1)
-			r = look_of(s, id, row->key, row->session, &before, err);
+			r = look_of(s, id, row->key, row->session, &before, &known, err);
 		if (r == 1 && hr_fleet_has_session(before.state))
 			return HR_FLEET_CONFLICT;
-		hr_fleet_row_done(&before);
 	}
 	memcpy(own, row->id, sizeof(own));
-	if (r >= 0)
-		r = take_warm(s, row, &was, &known, err);
-	if (r == 0)
-		r = write_row(s, row, NULL, &known, err);
+	if (r == 1 && before.state == HR_FLEET_DIED) {
+		/* its files are kept by its id */
+		memcpy(row->id, before.id, sizeof(row->id));
+		r = write_row(s, row, known.version, &known, err);
+		if (r != 1) {
+			memcpy(row->id, own, sizeof(own));
+			return r == 0 ? HR_FLEET_CONFLICT : HR_FLEET_BROKEN;
+		}
+		was = before;
+		before = (struct hr_fleet_row){.request = NULL};
+	} else {
+		hr_fleet_row_done(&before);
+		if (r >= 0)
+			r = take_warm(s, row, &was, &known, err);
+		if (r == 0)
+			r = write_row(s, row, NULL, &known, err);
+	}
 	if (r != 1)
 		return HR_FLEET_BROKEN;
 	result = fits(s, row, of_key, of_all, err);
@@ -351,7 +384,7 @@ reserve(struct hr_kube_store *s, struct hr_fleet_row *row, const struct hr_fleet
 		memcpy(row->id, own, sizeof(own));
 		row->at[0] = row->server_key[0] = '\0';
 	} else if (result == HR_FLEET_OK && *id != '\0' && strcmp(id, row->id) != 0 &&
-		   look_of(s, id, row->key, row->session, &before, NULL) == 1) {
+		   look_of(s, id, row->key, row->session, &before, NULL, NULL) == 1) {
 		/* what became of an earlier life is told no longer; one that is still being stopped
 		 * goes when it is (move) */
 		if (!hr_fleet_holds_room(before.state))
@@ -493,11 +526,11 @@ use_it(void *arg, struct hr_fleet_row *now)
 }
 
 int
-hr_kube_store_active(struct hr_store *base, const char *id, int64_t when, struct hr_err *err)
+hr_kube_store_write_use(struct hr_kube_store *s, const char *id, int64_t when, struct hr_err *err)
 {
 	bool done;
 
-	return change(hr_kube_store_of(base), id, NULL, use_it, &when, &done, err);
+	return change(s, id, NULL, use_it, &when, &done, err);
 }
 
 /* ---- who does it ---- */

@@ -9,6 +9,7 @@
 
 #include <json-c/json_object.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "host/rest.h"
@@ -16,6 +17,7 @@
 
 #define PATIENCE_MS 5000 /* callers hold the fleet's lock */
 #define AGAIN_MS 2000
+#define AWAY_MS 2000
 #define MAKING_S 600        /* waits for what was there to go, for the pod, and for its server */
 #define DATA_MAX (1u << 20) /* of a Secret */
 #define ALL "labelSelector=handrail%2Ffleet"
@@ -26,6 +28,32 @@ int
 hr_kube_store_fail(const struct hr_err *why, struct hr_err *err)
 {
 	return hr_err_set(err, HR_E_SYS, "the fleet's store: %.220s", why->msg);
+}
+
+int
+hr_kube_store_away(const struct hr_kube_store *s, struct hr_err *err)
+{
+	return s->away_ms != 0 && hr_now_ms() - s->away_ms < AWAY_MS
+		   ? hr_err_set(err, HR_E_UNAVAILABLE, "the API server %s did not answer just now",
+			 s->kube.login.server)
+		   : 0;
+}
+
+int
+hr_kube_store_heard(struct hr_kube_store *s, int r)
+{
+	s->away_ms = r != 0 && s->kube.status.code == 0 ? hr_now_ms() : 0;
+	return r;
+}
+
+static int
+call(struct hr_kube_store *s, enum hr_kube_verb verb, const char *path, const char *body,
+    struct json_object **ret, struct hr_err *err)
+{
+	memset(&s->kube.status, 0, sizeof(s->kube.status));
+	return hr_kube_store_away(s, err) == 0
+		   ? hr_kube_store_heard(s, hr_kube_call(&s->kube, verb, path, body, ret, err))
+		   : -1;
 }
 
 static void
@@ -43,7 +71,7 @@ hr_kube_store_get(
 	char path[256];
 
 	path_of(s, name, path);
-	if (hr_kube_call(&s->kube, HR_KUBE_GET, path, NULL, ret, &why) == 0)
+	if (call(s, HR_KUBE_GET, path, NULL, ret, &why) == 0)
 		return 1;
 	return s->kube.status.code == 404 ? 0 : hr_kube_store_fail(&why, err);
 }
@@ -79,7 +107,7 @@ hr_kube_store_put(struct hr_kube_store *s, const char *name, const char *kind, c
 	path_of(s, version != NULL ? name : "", path);
 	hr_object_write(&b, s->ns, name, kind, owner, version, data);
 	r = hr_buf_check(&b, err);
-	if (r == 0 && hr_kube_call(&s->kube, version != NULL ? HR_KUBE_MERGE : HR_KUBE_CREATE, path,
+	if (r == 0 && call(s, version != NULL ? HR_KUBE_MERGE : HR_KUBE_CREATE, path,
 			  hr_buf_str(&b), &o, &why) == 0)
 		r = 1;
 	else if (r == 0 && s->kube.status.code == 409)
@@ -105,8 +133,7 @@ hr_kube_store_delete(
 	path_of(s, name, path);
 	(void)snprintf(body, sizeof(body), "{\"preconditions\":{\"resourceVersion\":\"%s\"}}",
 	    version != NULL ? version : "");
-	if (hr_kube_call(
-		&s->kube, HR_KUBE_DELETE, path, version != NULL ? body : "{}", NULL, &why) == 0 ||
+	if (call(s, HR_KUBE_DELETE, path, version != NULL ? body : "{}", NULL, &why) == 0 ||
 	    s->kube.status.code == 404 || (version != NULL && s->kube.status.code == 409))
 		return 0;
 	return hr_kube_store_fail(&why, err);
@@ -408,7 +435,7 @@ watch(struct hr_store *base, void (*fn)(void *arg, const char *id), void *arg, s
 
 	s->fn = fn;
 	s->arg = arg;
-	if (hr_kube_store_watch_events(s, err) != 0)
+	if (hr_kube_store_watch_events(s, err) != 0 || hr_kube_store_write_uses(s, err) != 0)
 		return -1;
 	return hr_kube_store_thread(s, watch_thread, err);
 }
@@ -427,6 +454,10 @@ close_it(struct hr_store *base)
 	hr_kube_done(&s->watch_kube);
 	hr_kube_done(&s->events.kube);
 	hr_kube_events_done(&s->events);
+	hr_kube_uses_done(&s->uses);
+	if (s->writer != NULL)
+		hr_kube_done(&s->writer->kube);
+	free(s->writer);
 	hr_cache_free(s->cache);
 	free(s);
 }
@@ -439,6 +470,7 @@ static const struct hr_store_ops ops = {
     .keys = keys,
     .reserve = hr_kube_store_reserve,
     .find = hr_kube_store_find,
+    .known = hr_kube_store_known,
     .find_session = hr_kube_store_find_session,
     .each = each,
     .move = hr_kube_store_move,
@@ -475,6 +507,7 @@ hr_kube_store_open(const struct hr_fleet_options *o, struct hr_err *err)
 		return hr_err_null(err);
 	s->base.ops = &ops;
 	hr_kube_events_init(&s->events);
+	hr_kube_uses_init(&s->uses);
 	s->making_ms = 1000 * (MAKING_S + hr_config_int(o->config, "kubernetes.schedule_timeout"));
 	/* it becomes part of paths; what else may be wrong with it the API server says */
 	ns = ns != NULL ? ns : "default";
@@ -486,10 +519,15 @@ hr_kube_store_open(const struct hr_fleet_options *o, struct hr_err *err)
 	}
 	(void)snprintf(s->ns, sizeof(s->ns), "%s", ns);
 	s->cache = hr_cache_new(err);
+	s->writer = calloc(1, sizeof(*s->writer));
 	r = s->cache != NULL && hr_random_hex(s->me, 32, err) >= 0 ? 0 : -1;
-	if (r == 0 && (hr_kube_init(&s->kube, o->config, o->environ, PATIENCE_MS, &why) != 0 ||
-			  hr_kube_init(&s->watch_kube, o->config, o->environ, 0, &why) != 0 ||
-			  hr_kube_init(&s->events.kube, o->config, o->environ, 0, &why) != 0))
+	if (r == 0 && s->writer == NULL)
+		r = hr_err_nomem(err);
+	if (r == 0 &&
+	    (hr_kube_init(&s->kube, o->config, o->environ, PATIENCE_MS, &why) != 0 ||
+		hr_kube_init(&s->writer->kube, o->config, o->environ, PATIENCE_MS, &why) != 0 ||
+		hr_kube_init(&s->watch_kube, o->config, o->environ, 0, &why) != 0 ||
+		hr_kube_init(&s->events.kube, o->config, o->environ, 0, &why) != 0))
 		r = hr_kube_store_fail(&why, err);
 	path_of(s, "", path);
 	if (r == 0 && hr_kube_list(&s->kube, path, ALL, on_item, s, NULL, 0, &why) != 0)

@@ -22,13 +22,27 @@ struct hr_kube_events {
 	struct hr_kube kube; /* of the thread that watches */
 };
 
+/* Uses that are not written down yet (uses.c). */
+struct hr_kube_uses {
+	pthread_mutex_t lock;
+	pthread_cond_t more;
+	struct hr_kube_use {
+		char id[HR_FLEET_ID];
+		int64_t when;
+	} * v;
+	size_t n, room;
+};
+
 struct hr_kube_store {
 	struct hr_store base;
 	struct hr_kube kube; /* of whoever calls */
+	int64_t away_ms;     /* when no answer came last, hr_now_ms(); 0: one came */
 	char ns[64], me[40]; /* me: this process, among those that serve the store */
 	int64_t making_ms;   /* a start takes less, however it ends */
 	struct hr_cache *cache;
 	struct hr_kube_events events;
+	struct hr_kube_uses uses;
+	struct hr_kube_store *writer; /* of the thread that writes uses: with a kube of its own */
 	/* of the thread that watches the rows */
 	struct hr_kube watch_kube;
 	void (*fn)(void *arg, const char *id);
@@ -43,6 +57,11 @@ hr_kube_store_of(struct hr_store *base)
 
 /* The API server's word as an error of ours: -1. */
 int hr_kube_store_fail(const struct hr_err *why, struct hr_err *err);
+/* Callers hold the fleet's lock one after the other: where no answer came within the last seconds
+ * the next ones do not wait for one as well. 0, or -1 with *err; before each request. */
+int hr_kube_store_away(const struct hr_kube_store *s, struct hr_err *err);
+/* After each request, which returned r: returns r. */
+int hr_kube_store_heard(struct hr_kube_store *s, int r);
 /* 1 *ret (may be NULL) is the caller's; 0 there is none; -1. */
 int hr_kube_store_get(
     struct hr_kube_store *s, const char *name, struct json_object **ret, struct hr_err *err);
@@ -74,9 +93,21 @@ int hr_kube_store_find_session(struct hr_store *base, int64_t key, const char *s
 int
 hr_kube_store_move(struct hr_store *base, const struct hr_fleet_row *row, enum hr_fleet_state from,
     enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err);
-int hr_kube_store_active(struct hr_store *base, const char *id, int64_t when, struct hr_err *err);
+int hr_kube_store_known(
+    struct hr_store *base, const char *id, struct hr_fleet_row *ret, struct hr_err *err);
+/* Writes down when it was used last. One that is gone is no error. */
+int
+hr_kube_store_write_use(struct hr_kube_store *s, const char *id, int64_t when, struct hr_err *err);
 int hr_kube_store_claim(
     struct hr_store *base, const struct hr_fleet_row *row, bool *ret_mine, struct hr_err *err);
+
+/* ---- uses.c ---- */
+
+void hr_kube_uses_init(struct hr_kube_uses *u); /* of one that is zeroed */
+void hr_kube_uses_done(struct hr_kube_uses *u);
+/* From now on a thread writes down what hr_kube_store_active() was told. */
+int hr_kube_store_write_uses(struct hr_kube_store *s, struct hr_err *err);
+int hr_kube_store_active(struct hr_store *base, const char *id, int64_t when, struct hr_err *err);
 
 /* ---- events.c ---- */
 

@@ -69,8 +69,12 @@ int
 hr_kube_init(struct hr_kube *k, const struct hr_config *c, const char *const *env,
     unsigned patience_ms, struct hr_err *err)
 {
+	/* who gives a time of his own means all of a call, also one that nobody answers */
 	struct hr_rest_options o = {.rules = rules,
-	    .timeout_s = CALL_TIMEOUT_S,
+	    .timeout_s = patience_ms > 0 && patience_ms < CALL_TIMEOUT_S * 1000
+			     ? (patience_ms + 999) / 1000
+			     : CALL_TIMEOUT_S,
+	    .deadline_ms = patience_ms,
 	    .patience_ms = patience_ms > 0 ? patience_ms : PATIENCE_MS,
 	    .answer_max = ANSWER_MAX,
 	    .watch_fd = -1};
