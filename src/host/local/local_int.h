@@ -26,7 +26,7 @@ int hr_local_make(struct hr_local *l, struct hr_err *err);
 
 /* Returns the directory in which a server's run directory is made; borrowed from the list or
  * static. */
-const char *hr_local_run_base(const char *const *environ);
+const char *hr_local_run_base(const char *const *env);
 
 /* Of the table. */
 int hr_local_vscode_url(void *self, char **ret, struct hr_err *err);

@@ -100,11 +100,11 @@ choose_ports(struct hr_local *l, struct hr_strv *env, struct hr_err *err)
 /* The directory in which the server's run directory is made. Root's server has an nginx of another
  * account, which cannot enter a checkout in /root. */
 const char *
-hr_local_run_base(const char *const *environ)
+hr_local_run_base(const char *const *env)
 {
-	const char *tmp = hr_env_get(environ, "TMPDIR");
+	const char *tmp = hr_env_get(env, "TMPDIR");
 	const char *roots[] = {HR_RUNSTATEDIR, "/run", tmp, "/tmp"};
-	const char *users[] = {hr_env_get(environ, "XDG_RUNTIME_DIR"), tmp, "/tmp"};
+	const char *users[] = {hr_env_get(env, "XDG_RUNTIME_DIR"), tmp, "/tmp"};
 
 	return geteuid() == 0 ? hr_way_base(roots, 4, true, RUN_BASE_MAX)
 			      : hr_way_base(users, 3, false, RUN_BASE_MAX);
