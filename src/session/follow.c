@@ -32,7 +32,7 @@ struct follower {
 	int fd;
 	struct hr_watch *readable, *writable;
 	bool stays;      /* waits for more at the end */
-	bool told;       /* where it begins */
+	bool told;       /* where it begins, and that a command is over */
 	int64_t command; /* it ends with that one; 0: with none */
 	uint64_t at;
 	struct hr_buf out;
@@ -367,8 +367,16 @@ void
 follow_over(void *arg, int exit_code, bool shell_ended)
 {
 	struct hr_keeper *k = arg;
+	struct follower *f;
 
 	hr_commands_end(&k->kept->commands,
 	    shell_ended ? HR_COMMAND_SHELL_ENDED : HR_COMMAND_COMPLETED, exit_code, hr_now_ms(),
 	    k->kept->outlog.end);
+	/* a watcher asks for the state when a frame comes, and an end need print nothing */
+	TAILQ_FOREACH(f, &k->followers, link)
+	{
+		if (f->stays && f->command == 0)
+			f->told = false;
+	}
+	follow_wake(k);
 }

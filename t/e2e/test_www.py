@@ -13,7 +13,7 @@ import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.supervised import PATIENCE, SRCDIR, run_tests  # noqa: E402
+from lib.supervised import PATIENCE, SRCDIR, gate, run_tests  # noqa: E402
 from lib.tap import equal  # noqa: E402
 from lib.www import EMPTY_ZIP, KEY, V1, EVIL, Keyed, sign_in  # noqa: E402
 
@@ -310,6 +310,28 @@ def next_event(r):
     raise AssertionError("the stream ended")
 
 
+def ends_that_print_nothing():
+    """A command that outlived its time, or whose client has gone, is told as over when it is, also where nothing is
+    printed then."""
+    with Keyed(env={"NO_CHANGE_TIMEOUT_SECONDS": "1"}) as s:
+        c, r = stream_of(s, "events?tail=0", {"X-Session-API-Key": KEY})
+
+        def until(running, state):
+            while True:
+                kind, data = next_event(r)
+                if kind != "shell" or not data["commands"]:
+                    continue
+                last = data["commands"][-1]
+                if (data["session"]["running"], last["state"]) == (running, state):
+                    return last
+        held, let_go = gate(s)
+        equal(s.action(held + " >/dev/null").json()["extras"]["metadata"]["exit_code"], -1)
+        until(True, "running")
+        let_go()
+        equal(until(False, "completed")["exit_code"], 0)
+        c.close()
+
+
 def lines_are_said_as_they_are_logged():
     """Not with the next look at the server, every 10 s: what tells of a line comes before the next sample does, but
     where ten seconds are just over."""
@@ -332,7 +354,8 @@ def lines_are_said_as_they_are_logged():
         c.close()
 
 
-TESTS = [who_may, a_stream_ends_with_its_sign_in, what_was_before, moved_while_it_is_fetched, looking_on,
+TESTS = [who_may, ends_that_print_nothing,
+         a_stream_ends_with_its_sign_in, what_was_before, moved_while_it_is_fetched, looking_on,
          files_of_the_page, files_and_log, lines_are_said_as_they_are_logged, many_pages]
 
 if __name__ == "__main__":
