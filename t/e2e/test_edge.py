@@ -3,6 +3,7 @@
 
 import os
 import sys
+import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
@@ -39,6 +40,69 @@ def key():
                     pass
         s.stop()
         equal(secret in s.log(), False, "the key in the log")
+
+
+FOREIGN = ("evil.com", "evil.com.", "EVIL.com", "localhost.evil.com", "127.0.0.1.evil.com", "127.0.0.1.nip.io",
+           "evil.localhost.com", "xlocalhost.io", "a.b", "evil.com:80")
+LOOPBACK = ("localhost", "LOCALHOST", "localhost.", "127.0.0.1", "127.1.2.3", "[::1]", "box.localhost")
+NETWORK = ("host.docker.internal", "172.17.0.2", "[fd00::2]", "runtime", "pod.ns.svc.cluster.local")
+
+
+def named(s, host, path="/download_file?path=/etc/hostname", port=None, **headers):
+    here = s.port
+    try:
+        s.port = port or here
+        return s.request("GET", path, headers=dict(headers, Host=host))
+    finally:
+        s.port = here
+
+
+def names_of_others():
+    """DNS rebinding: a name of a public zone that leads here is none of a server that asks for no key."""
+    with Server() as s:
+        viewer = urllib.parse.urlsplit(open(os.path.join(s.top, "viewer-url")).read())
+        for host in FOREIGN + NETWORK[:3]:
+            for name in (host, host + ":%d" % s.port if ":8" not in host else host):
+                for path in ("/alive", "/download_file?path=/etc/hostname", "/handrail/v1/output", "/handrail/",
+                             "/vscode/connection_token", "/nope"):
+                    a = named(s, name, path)
+                    equal((a.status, "allowed_hosts" in a.json()["detail"]), (403, True), name + path)
+                for path in ("/", viewer.path + "/view?path=/x.png", "/pdf.js/pdf.js"):
+                    equal(named(s, name, path, viewer.port).status, 403, "viewer: " + name)
+        for host in LOOPBACK:
+            for name in (host, "%s:%d" % (host, s.port)):
+                equal(named(s, name).status, 200, name)
+                equal(named(s, name, viewer.path + "/view?path=/x.png", viewer.port).status, 404, name)
+        equal(b" 200 OK" in s.raw(b"GET /alive HTTP/1.0\r\n\r\n"), True, "no name at all")
+        equal(b" 403 " in s.raw(b"GET http://evil.com/alive HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+                                b"GET /alive HTTP/1.0\r\n\r\n"), True)
+
+
+def names_that_are_configured():
+    with Server(settings={"allowed_hosts": "box.example.org, *.my.example,[fd00::9]"}) as s:
+        for host, status in (("box.example.org", 200), ("Box.Example.org:80", 200), ("x.my.example", 200),
+                             ("my.example", 403), ("other.example.org", 403), ("[fd00::9]", 200), ("localhost", 200)):
+            equal(named(s, host).status, status, host)
+        s.write_settings({"allowed_hosts": "*"})
+        s.send(1)
+        s.until("nginx has the new settings", lambda: named(s, "evil.com").status == 200)
+    with Server(env={"HANDRAIL_ALLOWED_HOSTS": "one.example"}) as s:
+        equal([named(s, h).status for h in ("one.example", "evil.com")], [200, 403])
+    for bad in ("http://x", "a:80", "a;b", "a{", '"'):
+        s = Server(ready=None, settings={"allowed_hosts": bad})
+        with s:
+            s.start(ready=False)
+            equal((s.wait() != 0, "allowed_hosts" in s.log()), (True, True), s.log())
+
+
+def names_in_a_network():
+    """Unmodified clients of a container that has no key reach it by these; a key is worth any name."""
+    with Server(args=["--listen", "0.0.0.0", "--allow-unauthenticated"]) as s:
+        equal([named(s, h).status for h in NETWORK + LOOPBACK], [200] * len(NETWORK + LOOPBACK))
+        equal([named(s, h).status for h in FOREIGN], [403] * len(FOREIGN))
+    with Server(env={"SESSION_API_KEY": "k"}, args=["--listen", "127.0.0.1"]) as s:
+        equal([named(s, h, X_Session_API_Key="k").status for h in FOREIGN], [403] * len(FOREIGN), "no such header")
+        equal([named(s, h, **{"X-Session-API-Key": "k"}).status for h in FOREIGN], [200] * len(FOREIGN))
 
 
 def public_needs_a_key():
@@ -121,7 +185,8 @@ def workers_gone_is_503():
             a.json()
 
 
-TESTS = [key, public_needs_a_key, edge_answers, only_named_headers_pass, workers_gone_is_503]
+TESTS = [key, names_of_others, names_that_are_configured, names_in_a_network,
+         public_needs_a_key, edge_answers, only_named_headers_pass, workers_gone_is_503]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))

@@ -16,6 +16,8 @@ from lib.browser import Browser  # noqa: E402
 from lib.supervised import (  # noqa: E402
     BUILDDIR, PATIENCE, ROOT, SRCDIR, Server, free_port, kill_wait, need_root, run_tests)
 from lib.tap import Skip, equal  # noqa: E402
+from lib.webdriver import Window  # noqa: E402
+from lib.www import KEY as WWW_KEY, enter, live, need_browser  # noqa: E402
 
 STAND_IN = os.path.join(SRCDIR, "t", "e2e", "vscode_server.py")
 KEY = {"X-Session-API-Key": "k1"}
@@ -352,6 +354,90 @@ def as_the_user():
               "Permission denied")
 
 
+# A program of the sandbox in the editor's place: its page is after the sign-in to the sandbox's page.
+HOSTILE = r"""
+import http.server, sys
+class H(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/javascript" if self.path.endswith(".js") else "text/html")
+        self.send_header("Service-Worker-Allowed", "/")
+        self.end_headers()
+        self.wfile.write(PAGE.encode())
+    def log_message(self, *unused):
+        pass
+PAGE = '''<!DOCTYPE html><title>wait</title><p id="seen"></p><script>
+(async () => {
+    const seen = {origin: self.origin};
+    try { seen.stored = Object.values(localStorage).join(); } catch (e) { seen.stored = ""; }
+    const home = "http://" + location.hostname + ":" + (new URLSearchParams(location.search).get("home"));
+    const token = (seen.stored.match(/[0-9a-f]{64}/) || [""])[0];
+    for (const base of [home, location.origin])
+        for (const credentials of ["include", "omit"])
+            try {
+                const r = await fetch(base + "/handrail/v1/me", {credentials, headers: {"X-Handrail-Page": token}});
+                seen[base + credentials] = r.status + await r.text();
+            } catch (e) { }
+    try { await navigator.serviceWorker.register("x.js", {scope: "/"}); seen.worker = 1; } catch (e) { }
+    document.querySelector("#seen").textContent = JSON.stringify(seen);
+})();
+</script>'''
+http.server.ThreadingHTTPServer(("0.0.0.0", int(sys.argv[sys.argv.index("--port") + 1])), H).serve_forever()
+"""
+
+
+def a_hostile_program():
+    """What stands at the editor's port is not of the page's origin, whichever way it is opened, and takes nothing of
+    who has signed in there."""
+    need_browser()
+    with Editor(env={"SESSION_API_KEY": WWW_KEY}, args=["--listen", "127.0.0.1"], start=False) as s, Window() as w:
+        path = os.path.join(s.top, "code", "hostile.py")
+        with open(path, "w") as f:
+            f.write(HOSTILE)
+        s.write_program('echo Web UI available at x; exec env python3 "%s" "$@"\n' % path)
+        s.start()
+        key = {"X-Session-API-Key": WWW_KEY}
+        s.until("it is there", lambda: s.request("GET", "/ready", headers=key).json()["components"]["plugins"]["vscode"]
+                == {"state": "ready"} and s.visit("/vscode/").status == 200)
+        s.page = lambda: "http://127.0.0.1:%d/handrail/" % s.port
+        enter(w, s)
+        stored = w.js("return Object.values(localStorage).join()")
+        equal(re.search("[0-9a-f]{64}", stored) is not None, True, "the page's half of the sign-in is there")
+        for path in ("/vscode/?home=%d" % s.port, "/vscode/a%%2fb/evil.html?home=%d" % s.port):
+            w.open("http://127.0.0.1:%d%s" % (s.port, path))
+            seen = json.loads(w.until("it has tried", "return document.querySelector('#seen').textContent"))
+            equal((seen["origin"], seen["stored"]), ("http://127.0.0.1:%d" % s.vscode_port, ""))
+            equal([k for k in seen if k.startswith("http://127.0.0.1:%d" % s.port)], [],
+                  "no answer of the sandbox")
+        equal(s.visit("/vscode/x").headers["Content-Security-Policy"],
+              "sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads")
+        w.open(s.page())
+        live(w)
+
+
+def navigations_go_to_its_port():
+    """Where there is a page; requests of programs, WebSockets and what comes by a path of others stay."""
+    html = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    with Editor() as s:
+        _, token = s.up_with_token()
+        for path, want in (("/vscode/?tkn=a&folder=/w%20x", "/?tkn=a&folder=/w%20x"), ("/vscode/", "/"),
+                           ("/vscode/a%2Fb/c;d", "/a%2Fb/c;d")):
+            a = s.visit(path, **html)
+            equal((a.status, a.headers["Location"]), (302, "http://127.0.0.1:%d%s" % (s.vscode_port, want)))
+        for host in ("localhost", "[::1]"):
+            a = s.visit("/vscode/", **dict(html, Host="%s:%d" % (host, s.port)))
+            equal(a.headers["Location"], "http://%s:%d/" % (host, s.vscode_port))
+        a = s.request("GET", "/vscode/", headers=dict(html, **{"X-Forwarded-Prefix": "/r", "Cookie":
+                                                               "vscode-tkn=" + token}))
+        equal((a.status, "sandbox" in a.headers["Content-Security-Policy"]), (200, True))
+        a = s.visit("/vscode/", token)
+        equal((a.status, "allow-same-origin" in a.headers["Content-Security-Policy"]), (200, False))
+    with Editor(settings={"page_rights": "none"}) as s:
+        _, token = s.up_with_token()
+        a = s.visit("/vscode/", token, **html)
+        equal((a.status, "Content-Security-Policy" in a.headers), (200, False), "there is no page to protect")
+
+
 HOW = ("npm install --ignore-scripts code-server@4.99.4; in node_modules/code-server/lib/vscode "
        "npm install --omit=dev --ignore-scripts, there and in extensions, and npm rebuild; then set "
        "HANDRAIL_TEST_CODE_SERVER to that lib/vscode")
@@ -387,7 +473,8 @@ def a_real_one_in_a_browser():
 
 if __name__ == "__main__":
     sys.exit(run_tests([
-        as_the_contract_says, the_base_path, directories_of_the_contract, through_nginx,
+        as_the_contract_says, a_hostile_program, navigations_go_to_its_port,
+        the_base_path, directories_of_the_contract, through_nginx,
         websockets_pass, it_comes_back, no_token_before_it_is_ready, the_token_outlives_an_upgrade,
         the_token_outlives_a_kill, cannot_be_had, other_users,
         without_the_plugin, beside_the_others, a_taken_port, one_that_ends_at_once,

@@ -19,10 +19,16 @@
 #include "supervisor/edge/edge.h"
 #include "supervisor/edge/nginxplugins.h"
 #include "supervisor/run/context.h"
+#include "supervisor/run/keys.h"
 
 /* Of a head, beyond the kilobyte that nginx reads first: what is passed on of it goes into one
  * record of FastCGI, 65535 bytes with the names of its parts. */
 #define HEAD_MAX (62 << 10)
+
+#define FOREIGN_HOST                                                                               \
+	"\tif ($handrail_foreign_host) {\n"                                                        \
+	"\t\treturn 403 '{\"detail\":\"This server asks for no key and has no such name: use "     \
+	"localhost, or add the name in the header Host to allowed_hosts\"}';\n\t}\n"
 
 struct values {
 	char numbers[16][24];
@@ -139,6 +145,63 @@ part_add(struct values *v, const char *name, struct hr_buf *part, const struct h
 	return 0;
 }
 
+static bool
+has_page(const struct hr_site *s, const struct hr_settings *c)
+{
+	return s->ctx->www != NULL && strcmp(c->page_rights, "none") != 0;
+}
+
+/* Names by which a browser on this machine or in its network finds this server. Anybody can have a
+ * public name lead here ("DNS rebinding"), and a page of that name would be of this server's
+ * origin; names without a dot and of these zones are not public. */
+static const char own_hosts[] = "\t\"~^(_|localhost|127(\\.[0-9]+){3}|\\[::1\\]|[^.:]+)$\" \"\";\n"
+				"\t\"~\\.localhost$\" \"\";\n";
+static const char network_hosts[] = "\t\"~^[0-9.]+$\" \"\";\n"
+				    "\t\"~^\\[\" \"\";\n"
+				    "\t\"~\\.(internal|local)$\" \"\";\n";
+
+static int
+put_host(struct hr_buf *b, const char *name, size_t len, struct hr_err *err)
+{
+	static const char good[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.*:[]";
+
+	if (strspn(name, good) < len || (name[0] != '[' && memchr(name, ':', len) != NULL))
+		return hr_err_set(err, HR_E_INVAL,
+		    "allowed_hosts: \"%.*s\" is no name of a host (without a port), no address and "
+		    "not \"*\"",
+		    (int)len, name);
+	hr_buf_addf(b, "\t%.*s \"\";\n", (int)len, name);
+	return 0;
+}
+
+/* Who has to show a key is no page that found a name for this server. */
+static int
+values_hosts(struct values *v, const struct hr_site *s, const struct hr_settings *c,
+    const struct hr_keys *keys, struct hr_err *err)
+{
+	struct hr_buf *map = part_new(v), *check = part_new(v);
+	const char *at = c->allowed_hosts;
+	bool any = false;
+	size_t len;
+
+	hr_buf_addf(map, "map $host $handrail_foreign_host {\n\thostnames;\n\tdefault 1;\n%s%s",
+	    own_hosts, s->listen.public ? network_hosts : "");
+	for (at += strspn(at, ", \t"); *at != '\0'; at += len, at += strspn(at, ", \t")) {
+		len = strcspn(at, ", \t");
+		any = any || (len == 1 && *at == '*');
+		if ((len != 1 || *at != '*') && put_host(map, at, len, err) < 0)
+			return -1;
+	}
+	hr_buf_adds(map, any ? "\t~. \"\";\n}\n" : "}\n");
+	if (keys != NULL && keys->count == 0)
+		hr_buf_adds(check, FOREIGN_HOST);
+	if (part_add(v, "host_check", check, s, NULL, err) < 0)
+		return -1;
+	values_add(v, "viewer_host_check", FOREIGN_HOST, true);
+	return part_add(v, "hosts", map, s, NULL, err);
+}
+
 static int
 values_edge(struct values *v, const struct hr_site *s, const struct hr_settings *c,
     const struct hr_keys *keys, struct hr_err *err)
@@ -147,7 +210,8 @@ values_edge(struct values *v, const struct hr_site *s, const struct hr_settings 
 
 	if (hr_edge_compose(&v->edge, c, keys, err) < 0)
 		return -1;
-	hr_nginx_plugins(plugins, s->plugins, s->ctx->run.path, hr_buf_str(&v->edge.live_limits));
+	hr_nginx_plugins(plugins, s->plugins, s->ctx->run.path, hr_buf_str(&v->edge.live_limits),
+	    has_page(s, c));
 	if (part_add(v, "plugins", plugins, s, NULL, err) < 0)
 		return -1;
 	values_add(v, "gate", hr_buf_str(&v->edge.gate), true);
@@ -203,7 +267,7 @@ static int
 values_www(
     struct values *v, const struct hr_site *s, const struct hr_settings *c, struct hr_err *err)
 {
-	bool shown = s->ctx->www != NULL && strcmp(c->page_rights, "none") != 0;
+	bool shown = has_page(s, c);
 
 	if (shown)
 		values_add(v, "www_dir", s->ctx->www, false);
@@ -259,7 +323,8 @@ hr_nginx_compose(struct hr_buf *out, const char *part, const struct hr_site *s,
 	int r;
 
 	values_init(&v, s, c);
-	if (values_edge(&v, s, c, keys, err) < 0 || values_www(&v, s, c, err) < 0)
+	if (values_edge(&v, s, c, keys, err) < 0 || values_hosts(&v, s, c, keys, err) < 0 ||
+	    values_www(&v, s, c, err) < 0)
 		r = -1;
 	else if (values_mcp(&v, s, c, err) < 0 || values_swerex(&v, s, c, err) < 0 ||
 		 values_v1(&v, s, c, err) < 0)

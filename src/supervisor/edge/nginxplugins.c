@@ -46,11 +46,32 @@ pass_to(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifest_ht
 		hr_buf_adds(b, "\treturn 503;\n");
 }
 
+/* Commands of the sandbox can take a plugin's place, and what needs no key is opened in a browser
+ * that has signed in to the page: a script of the page's origin has its token. The editor's page is
+ * shown at its own port, which clients reach as well and which is another origin; whatever else
+ * comes from here has none. */
+static void
+keep_from_page(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifest_http *h)
+{
+	int port = p->m.token && h->strip && h->port != NULL ? hr_plugin_port(p, h) : 0;
+
+	if (port > 0)
+		hr_buf_addf(b,
+		    "\tif ($handrail_navigates ~ \"^\\Q%s\\E(.*)$\") {\n"
+		    "\t\treturn 302 http://$host:%d/$1;\n\t}\n",
+		    h->prefix, port);
+	hr_buf_adds(b,
+	    "\tadd_header Content-Security-Policy \"sandbox allow-scripts allow-forms allow-popups "
+	    "allow-modals allow-downloads\" always;\n"
+	    "\tproxy_hide_header Service-Worker-Allowed;\n"
+	    "\tproxy_hide_header Clear-Site-Data;\n");
+}
+
 #define KEYLESS_MAX 256 /* requests at a time, to all plugins that want no key */
 
 static void
 one_location(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifest_http *h,
-    const char *run_dir, const char *limits)
+    const char *run_dir, const char *limits, bool page)
 {
 	static const char *const uris[] = {"/-/auth", "/-/bearer"};
 	const char *last = strrchr(h->prefix, '/');
@@ -75,13 +96,15 @@ one_location(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manife
 		       "\terror_page 429 = @handrail_too_many;\n"
 		       "\terror_page 500 = @handrail_failed;\n"
 		       "\terror_page 502 503 504 = @handrail_unavailable;\n");
+	if (page && h->auth == HR_MANIFEST_NONE)
+		keep_from_page(b, p, h);
 	pass_to(b, p, h, run_dir);
 	hr_buf_adds(b, "}\n");
 }
 
 void
-hr_nginx_plugins(
-    struct hr_buf *b, const struct hr_plugins *ps, const char *run_dir, const char *limits)
+hr_nginx_plugins(struct hr_buf *b, const struct hr_plugins *ps, const char *run_dir,
+    const char *limits, bool page)
 {
 	const struct hr_plugin *p;
 	size_t i;
@@ -89,6 +112,6 @@ hr_nginx_plugins(
 	TAILQ_FOREACH(p, &ps->list, entry)
 	{
 		for (i = 0; i < p->m.nhttp; i++)
-			one_location(b, p, &p->m.http[i], run_dir, limits);
+			one_location(b, p, &p->m.http[i], run_dir, limits, page);
 	}
 }

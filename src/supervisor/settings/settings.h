@@ -37,6 +37,7 @@ struct hr_settings {
 	char *log_format, *log_level, *log_file, *access_log;
 	char *nginx, *nginx_user;
 	char *viewer_url_file;
+	char *allowed_hosts;
 	long long nginx_workers, nginx_connections, client_max_body_bytes;
 	long long client_header_timeout, client_body_timeout, keepalive_timeout, fastcgi_timeout;
 	long long client_send_timeout, client_max_header_bytes;

@@ -20,6 +20,7 @@ hr_settings_environment(
 	    {"VSCODE_PORT", "vscode_port"},
 	    {"HANDRAIL_PLUGIN_PATH", "plugin_path"},
 	    {"HANDRAIL_VIEWER_URL_FILE", "viewer_url_file"},
+	    {"HANDRAIL_ALLOWED_HOSTS", "allowed_hosts"},
 	    {"HANDRAIL_MCP", "mcp"},
 	    {"HANDRAIL_SWEREX", "swerex"},
 	    {"HANDRAIL_OPENHANDS_V1", "openhands_v1"},
