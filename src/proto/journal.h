@@ -74,6 +74,8 @@ struct hr_journal {
 };
 
 void hr_journal_init(struct hr_journal *j);
+/* The file of the slots: no name of an entry, so that tidying leaves it. */
+#define HR_JOURNAL_SLOTS ".slots"
 /* For those who will open it: makes the slots, if there are none that fit. `existed`: the journal
  * may be older than they. None are made on file systems of which it is not known that a page that
  * was written once can always be written again; all works without. */

@@ -20,7 +20,7 @@
 #include "base/path.h"
 #include "proto/journal_int.h"
 
-#define SLOTS_NAME ".slots" /* no name of an entry, so that tidying leaves it */
+#define SLOTS_NAME HR_JOURNAL_SLOTS
 #define SLOTS_HALF ".slots.new"
 #define SLOTS_MAGIC 0x48533031u /* "HS01": name and version */
 #define SLOTS 128

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -14,6 +15,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/loop.h"
+#include "base/path.h"
 #include "supervisor/ready.h"
 #include "supervisor/server.h"
 
@@ -21,6 +23,9 @@
 #define STRAYS_KILL_MS 2000 /* then it is left alone: somebody else's setuid program */
 #define REST_MS 50          /* from readiness to what nobody waits for */
 #define EDGE_FAST_MS 2000   /* for nginx, between SIGTERM and SIGKILL */
+
+static void end_press(struct hr_server *s);
+static void server_changed(struct hr_server *s);
 
 static void
 stage_set(struct hr_server *s, enum hr_server_stage stage)
@@ -80,6 +85,46 @@ open_port(struct hr_server *s)
 		hr_pool_start_on_demand(&s->pools.v[i]);
 }
 
+/* The next image of this program makes everything that is missing, and serves with it. */
+static void
+run_directory_damaged(void *arg, const char *path)
+{
+	struct hr_server *s = arg;
+	struct hr_err err = {0};
+	unsigned i;
+
+	if (s->stage != HR_SERVER_RUNNING)
+		return;
+	hr_log(HR_LOG_ERROR, "%s was removed or damaged: starting again in place", path);
+	if (hr_rundir_restore(&s->ctx.run, &err) < 0 ||
+	    hr_rundir_make_journal(s->ctx.journal, &err) < 0 ||
+	    hr_path_mkdirs(s->ctx.settings.working_dir, 0755, NULL, &err) < 0 ||
+	    (s->ctx.settings.start_nginx &&
+		hr_nginx_configure(&s->site, &s->ctx.settings, &s->site.keys, false, &err) < 0) ||
+	    hr_session_renew(&s->session, &err) < 0) {
+		hr_log(HR_LOG_ERROR, "the run directory cannot be restored: %s", err.msg);
+		return;
+	}
+	hr_sessions_renew(&s->sessions);
+	for (i = 0; i < HR_POOLS; i++) /* those that run may have a journal that is gone */
+		hr_pool_recycle(&s->pools.v[i]);
+	s->upgrade = true;
+	server_changed(s);
+}
+
+/* Only commands of our own account can remove what is there. */
+static void
+open_guard(struct hr_server *s)
+{
+	struct hr_err err = {0};
+
+	if (s->ctx.id.shell_uid != geteuid() ||
+	    hr_guard_open(&s->guard, &s->ctx, run_directory_damaged, s, &err) == 0)
+		return;
+	hr_log(HR_LOG_INFO, "damage to the run directory is not noticed: %s", err.msg);
+	hr_guard_close(&s->guard);
+}
+
 static void
 step_starting(struct hr_server *s)
 {
@@ -95,6 +140,7 @@ step_starting(struct hr_server *s)
 	if (s->ctx.settings.start_nginx && s->nginx.svc.state != HR_SERVICE_READY)
 		return;
 	stage_set(s, HR_SERVER_RUNNING);
+	open_guard(s);
 	atomic_store(&s->ctx.board->ready, 1);
 	for (i = 0; i < HR_POOLS; i++)
 		hr_pool_relieve(&s->pools.v[i]);
@@ -138,13 +184,30 @@ arm_stop_timeout(struct hr_server *s)
 		(void)hr_watch_arm(s->patience, s->ctx.settings.stop_timeout * 1000, NULL);
 }
 
+/* Requests that nobody takes are not waited for. */
+static void
+press_for_nobody(struct hr_server *s)
+{
+	unsigned i;
+
+	for (i = 0; i < HR_POOLS && s->urgency == 0; i++) {
+		if (!hr_service_failing(&s->pools.v[i].svc))
+			continue;
+		hr_log(HR_LOG_WARNING, "pool %s takes no requests: what waits for it is cut",
+		    s->pools.v[i].name);
+		end_press(s);
+	}
+}
+
 static void
 step_ending(struct hr_server *s)
 {
 	switch (s->stage) {
 	case HR_SERVER_ENDING_EDGE:
-		if (!hr_nginx_gone(&s->nginx))
+		if (!hr_nginx_gone(&s->nginx)) {
+			press_for_nobody(s);
 			return;
+		}
 		stage_set(s, HR_SERVER_ENDING_WORKERS);
 		arm_stop_timeout(s);
 		stop_workers(s);
@@ -211,6 +274,7 @@ end_begin(struct hr_server *s)
 	s->ctx.ending = true;
 	atomic_store(&s->ctx.board->ready, 0);
 	hr_notify_send(&s->notify, "STOPPING=1\nSTATUS=waiting for requests under way\n");
+	hr_guard_close(&s->guard);
 	hr_fd_close(&s->site.listener); /* from now on a connect is refused */
 	hr_viewer_close(&s->site.viewer);
 	hr_alerts_close(&s->alerts);
@@ -469,6 +533,7 @@ free_parts(struct hr_server *s)
 	hr_session_done(&s->session);
 	hr_monitor_close(&s->monitor);
 	hr_alerts_close(&s->alerts);
+	hr_guard_close(&s->guard);
 	hr_watch_free(s->patience);
 	for (i = 0; i < sizeof(s->signals) / sizeof(s->signals[0]); i++)
 		hr_watch_free(s->signals[i]);
@@ -487,6 +552,7 @@ hr_server_init(struct hr_server *s)
 	s->ctx.start_failed = context_start_failed;
 	hr_loglines_init(&s->log_lines);
 	hr_monitor_init(&s->monitor);
+	hr_guard_init(&s->guard);
 	hr_session_init(&s->session, &s->ctx);
 	hr_sessions_init(&s->sessions, &s->ctx, &s->pools);
 	hr_static_sessions_init(&s->static_sessions, &s->ctx, &s->pools);

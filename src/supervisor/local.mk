@@ -11,6 +11,7 @@ libsupervisor_la_SOURCES = \
 	%D%/run/cgroup.c %D%/run/cgroup.h \
 	%D%/run/context.h \
 	%D%/run/edgekey.c %D%/run/edgekey.h \
+	%D%/run/guard.c %D%/run/guard.h \
 	%D%/run/identity.c %D%/run/identity.h \
 	%D%/run/keys.c %D%/run/keys.h \
 	%D%/run/rundir.c %D%/run/rundir.h \

@@ -189,8 +189,9 @@ bool
 hr_reexec_may(const struct hr_server *s)
 {
 	return (!s->ctx.settings.start_nginx || s->nginx.svc.state == HR_SERVICE_READY) &&
-	       s->session.svc.state != HR_SERVICE_STARTING && s->alerts.command.pid == 0 &&
-	       !hr_static_sessions_asked(&s->static_sessions) && !hr_sessions_asked(&s->sessions);
+	       s->session.svc.state != HR_SERVICE_STARTING && !s->session.renewed &&
+	       s->alerts.command.pid == 0 && !hr_static_sessions_asked(&s->static_sessions) &&
+	       !hr_sessions_asked(&s->sessions);
 }
 
 /* Returns only if it stays as it was. */

@@ -20,6 +20,7 @@
 #include "supervisor/resources/alert.h"
 #include "supervisor/resources/monitor.h"
 #include "supervisor/run/context.h"
+#include "supervisor/run/guard.h"
 #include "base/notify.h"
 #include "supervisor/settings/options.h"
 
@@ -55,6 +56,7 @@ struct hr_server {
 	struct hr_alerts alerts;
 	struct hr_monitor monitor;
 	struct hr_notify notify;
+	struct hr_guard guard;
 
 	struct hr_pools pools;
 	struct hr_session session;

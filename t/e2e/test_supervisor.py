@@ -2,6 +2,7 @@
 """handraild with its real children: start, end, and every kind of death. After each test no process,
 no socket and no file of the server may be left."""
 
+import http.client
 import itertools
 import os
 import pwd
@@ -441,12 +442,60 @@ def storm():
         equal(s.run("echo still here"), "still here")
 
 
-TESTS = [serves, port_opens_last, refusals, way_barred, way_by_group, no_working_dir, one_server_a_directory,
-         help_and_version, request_under_way_is_answered, second_signal_cuts, stop_timeout_cuts,
-         stop_while_starting, strays_are_ended, quit_is_at_once, idle_worker, busy_worker,
-         nginx_worker, nginx_master, nginx_master_and_stop, keeper, supervisor,
-         supervisor_with_requests_in_the_queue, supervisor_and_stop,
-         supervisor_with_other_settings, upgrade, upgrade_refused, storm]
+# ---- damage ----
+
+# what a command of the server's own account does to what the server keeps on the disk
+DAMAGE = ("rm -rf {run}", "rm -rf {run}/*", "rm -rf {run} {work}", "truncate -s 0 {run}/journal/.slots",
+          "echo truncated >{run}/journal/.slots", "rm -rf {run}/journal", "rm -f {run}/fcgi/*",
+          "rm -f {run}/session.sock",
+          "rm -f {run}/fcgi/action.sock; echo x >{run}/fcgi/action.sock", "rm -rf {run}/shell", "chmod 0 {run}/fcgi",
+          "rm -rf {run}/nginx/* {run}/fcgi",
+          "mv {run}/fcgi {run}/nginx {run}/www {run}/plugin {top}/work")
+
+
+def damaged():
+    """What a command removes or damages is made again by itself: the same server answers, and ends when told."""
+    for damage in DAMAGE:
+        with Server() as s:
+            command = damage.format(run=s.run_dir, work=s.work_dir, top=s.top)
+            try:
+                s.action(command)
+            except (http.client.HTTPException, OSError):
+                pass  # it cut the way of its own answer
+            equal(s.wait_log(" was removed or damaged: starting again in place") is not None, True, command + s.log())
+            equal(s.wait_log(" ready: ", count=2) is not None, True, command + s.log())
+            equal(s.run("echo back"), "back", command)
+            equal((s.get("/alive").status, s.get("/ready").status), (200, 200), command)
+            # whoever has a file mapped that is shorter now is ended by the kernel, and replaced
+            s.lines[:] = [line for line in s.lines if line is None or "truncate" not in command or
+                          "signal 7 (Bus error)" not in line]
+            equal(s.stop(), -signal.SIGTERM, command)
+
+
+def nobody_takes_requests():
+    """A request that waits for workers which end as soon as they start does not keep the server."""
+    script = '[ ! -e "$HOME/bad" ] || exit 1; exec "%s/handrail-worker" "$@"\n' % BUILDDIR
+    with Libexec(handrail_worker=script) as lib:
+        with Server(libexec=lib, settings={"action_workers": 1}) as s:
+            s.workers("action")  # all there
+            with open(os.path.join(s.work_dir, "bad"), "w"):
+                pass
+            for pid in s.pids("handrail-worker"):
+                if " --pool action " in process.command_line(pid):
+                    os.kill(pid, signal.SIGKILL)
+            waiting = s.in_background("true")
+            equal(s.wait_log("pool action: workers end at once") is not None, True, s.log())
+            equal(s.stop(), -signal.SIGTERM, s.log())
+            equal("takes no requests" in s.log(), True, s.log())
+            waiting.join()
+
+
+TESTS = [damaged, nobody_takes_requests, serves, port_opens_last, refusals, way_barred, way_by_group,
+         no_working_dir, one_server_a_directory, help_and_version, request_under_way_is_answered,
+         second_signal_cuts, stop_timeout_cuts, stop_while_starting, strays_are_ended, quit_is_at_once,
+         idle_worker, busy_worker, nginx_worker, nginx_master, nginx_master_and_stop, keeper, supervisor,
+         supervisor_with_requests_in_the_queue, supervisor_and_stop, supervisor_with_other_settings, upgrade,
+         upgrade_refused, storm]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))

@@ -53,6 +53,7 @@ default_failed(struct hr_session *k, const char *why)
 static void
 keeper_ready(struct hr_service *svc)
 {
+	keeper_of(svc)->renewed = false;
 	hr_log(HR_LOG_INFO, "%s: the shell is ready (process %ld)", svc->child.name,
 	    (long)svc->child.pid);
 }
@@ -197,6 +198,13 @@ store_end(struct hr_session *k, int end)
 }
 
 static int
+keeper_listen_anew(struct hr_session *k, struct hr_err *err)
+{
+	k->listener = hr_rundir_listen(&k->ctx->run, k->socket, 0, err);
+	return k->listener >= 0 ? 0 : -1;
+}
+
+static int
 keeper_listen(struct hr_session *k, struct hr_err *err)
 {
 	if (k->listener < 0 && k->adopted.pid != 0) {
@@ -215,15 +223,27 @@ keeper_listen(struct hr_session *k, struct hr_err *err)
 		}
 		return 0;
 	}
-	if (k->listener < 0)
-		k->listener = hr_rundir_listen(&k->ctx->run, k->socket, 0, err);
-	return k->listener >= 0 ? 0 : -1;
+	return k->listener < 0 ? keeper_listen_anew(k, err) : 0;
 }
 
 int
 hr_session_open(struct hr_session *k, struct hr_err *err)
 {
 	return hr_service_open(&k->svc, err) == 0 ? keeper_listen(k, err) : -1;
+}
+
+int
+hr_session_renew(struct hr_session *k, struct hr_err *err)
+{
+	if (hr_service_ends(&k->svc))
+		return 0;
+	hr_fd_close(&k->listener);
+	if (keeper_listen_anew(k, err) < 0)
+		return -1;
+	k->renewed = k->svc.state == HR_SERVICE_READY;
+	hr_child_signal(&k->svc.child, SIGKILL);
+	hr_adopt_signal(&k->adopted, SIGKILL);
+	return 0;
 }
 
 /* Before it is one: we might be killed after it is ready and before we noted it, and nobody would

@@ -25,6 +25,7 @@ struct hr_session {
 	void (*changed)(struct hr_session *k);
 	void (*failed)(struct hr_session *k, const char *why);
 	struct hr_service svc;
+	bool renewed; /* its keeper was killed for another one, which is not ready yet */
 	int listener; /* stays while keepers come and go: requests wait in its queue */
 	/* Both ends of a socket in which a keeper lays by what its successor needs
 	 * (session/kept.h): we only hold them. -1: none. */
@@ -40,6 +41,9 @@ void hr_session_init(struct hr_session *k, struct hr_context *ctx);
  * uses in the run directory must stay. */
 bool hr_session_find(struct hr_session *k);
 int hr_session_open(struct hr_session *k, struct hr_err *err); /* makes the socket */
+/* After damage to the run directory: makes the socket again, and has another keeper go on with the
+ * shell, since the present one may use files that are gone. */
+int hr_session_renew(struct hr_session *k, struct hr_err *err);
 int hr_session_start(struct hr_session *k, struct hr_err *err);
 void hr_session_stop(struct hr_session *k, bool fast); /* ends in HR_SERVICE_STOPPED */
 /* Its socket and the store, for the next image of us. */

@@ -412,6 +412,19 @@ hr_sessions_open(struct hr_sessions *all, struct hr_err *err)
 /* ---- all of them ---- */
 
 void
+hr_sessions_renew(struct hr_sessions *all)
+{
+	struct hr_err err = {0};
+	struct hr_named *n;
+
+	LIST_FOREACH(n, &all->list, entry)
+	{
+		if (hr_session_renew(&n->session, &err) < 0)
+			hr_log(HR_LOG_ERROR, "%s: %s", n->session.svc.child.name, err.msg);
+	}
+}
+
+void
 hr_sessions_init(struct hr_sessions *all, struct hr_context *ctx, const struct hr_pools *pools)
 {
 	memset(all, 0, sizeof(*all));
@@ -439,7 +452,7 @@ hr_sessions_asked(const struct hr_sessions *all)
 
 	LIST_FOREACH(n, &all->list, entry)
 	{
-		if (n->maker.waits || n->killer.waits)
+		if (n->maker.waits || n->killer.waits || n->session.renewed)
 			return true;
 	}
 	return false;

@@ -34,6 +34,8 @@ hr_sessions_init(struct hr_sessions *all, struct hr_context *ctx, const struct h
 /* Those of a predecessor; before anything else is made in the run directory. */
 int hr_sessions_find(struct hr_sessions *all, struct hr_err *err);
 /* Goes on with those that were found, with a new shell where the old one is gone. */
+/* As hr_session_renew(), of each; one that cannot be renewed is reported to the log. */
+void hr_sessions_renew(struct hr_sessions *all);
 int hr_sessions_open(struct hr_sessions *all, struct hr_err *err);
 
 /* Text of a message of w (proto/PROTOCOL), which is answered at once or when it is done. */

@@ -396,24 +396,52 @@ hr_rundir_check(
 	    dir, name, role, r->path);
 }
 
+static int
+make_parts(const struct hr_rundir *r, struct hr_err *err)
+{
+	static const char *const names[] = {"fcgi", "nginx", "www", "plugin", "action", "shell"};
+	mode_t pass = r->privileged ? 0711 : 0700;
+	size_t i;
+
+	if (chmod(r->path, pass) != 0)
+		return hr_err_sys(err, errno, "%s: mode", r->path);
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (make_part(r, names[i], pass, err) < 0)
+			return -1;
+	}
+	return make_part(r, "session", 0700, err);
+}
+
 int
 hr_rundir_prepare(struct hr_rundir *r, uid_t nginx_uid, bool keep_session, struct hr_err *err)
 {
-	mode_t pass = r->privileged ? 0711 : 0700;
 	unsigned stays = (keep_session ? SESSION : 0) | (r->inherited ? KILLED : 0);
 
 	if (r->handed != NULL && r->handed->n > 0)
 		stays |= UPGRADED;
 	r->nginx_uid = nginx_uid;
-	if (remove_parts(r, stays, err) != 0)
+	return remove_parts(r, stays, err) == 0 ? make_parts(r, err) : -1;
+}
+
+int
+hr_rundir_restore(struct hr_rundir *r, struct hr_err *err)
+{
+	struct stat mine, there;
+	HR_FREE char *path = hr_rundir_file(r, "lock");
+	int old = r->lock;
+
+	if (path == NULL)
+		return hr_err_nomem(err);
+	if (hr_path_mkdirs(r->path, 0755, NULL, err) < 0 || check_directory(r, err) < 0)
 		return -1;
-	if (chmod(r->path, pass) != 0)
-		return hr_err_sys(err, errno, "%s: mode", r->path);
-	if (make_part(r, "fcgi", pass, err) < 0 || make_part(r, "nginx", pass, err) < 0 ||
-	    make_part(r, "www", pass, err) < 0 || make_part(r, "plugin", pass, err) < 0 ||
-	    make_part(r, "action", pass, err) < 0 || make_part(r, "session", 0700, err) < 0)
-		return -1;
-	return make_part(r, "shell", pass, err);
+	if (fstat(old, &mine) != 0)
+		return hr_err_sys(err, errno, "%s", path);
+	if (lstat(path, &there) != 0 || there.st_ino != mine.st_ino) {
+		if (take_lock(r, err) < 0)
+			return -1;
+		hr_fd_close(&old);
+	}
+	return make_parts(r, err);
 }
 
 char *

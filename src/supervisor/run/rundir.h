@@ -59,6 +59,9 @@ int hr_rundir_open(struct hr_rundir *r, const struct hr_rundir_place *where, str
  * nginx and the workers of the image before us may still look for. */
 int hr_rundir_prepare(struct hr_rundir *r, uid_t nginx_uid, bool keep_session, struct hr_err *err);
 
+/* Makes what is missing of the directory, its lock and its parts while the server runs. */
+int hr_rundir_restore(struct hr_rundir *r, struct hr_err *err);
+
 /* Fails if that account cannot enter a directory on the way to DIR, and names both: `role` is the
  * program that runs as `name`. Only root has other accounts. DIR exists and has its mode. */
 int hr_rundir_check(

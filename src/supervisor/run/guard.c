@@ -1,0 +1,195 @@
+/* The kernel reports changes by inotify, so nothing is looked at while nothing happens. A look
+ * follows after a pause: what removes one file mostly removes others, too. */
+#include "config.h"
+
+#include "supervisor/run/guard.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+
+#include "base/dir.h"
+#include "base/fd.h"
+#include "base/grow.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/path.h"
+#include "proto/journal.h"
+#include "supervisor/run/context.h"
+
+#define PAUSE_MS 200  /* from a change to the look */
+#define AGAIN_MS 5000 /* from a look that found damage to the next one */
+#define FILES_MAX 1024
+#define GONE (IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF | IN_ATTRIB)
+
+void
+hr_guard_init(struct hr_guard *g)
+{
+	memset(g, 0, sizeof(*g));
+	g->fd = -1;
+}
+
+static int
+remember(struct hr_guard *g, const char *path, struct hr_err *err)
+{
+	struct hr_guard_file *more;
+	struct stat st = {0}; /* one that is gone already is seen by the first look */
+
+	if (lstat(path, &st) != 0 && errno != ENOENT)
+		return hr_err_sys(err, errno, "%s", path);
+	if (g->n == FILES_MAX)
+		return 0;
+	more = realloc(g->files, (g->n + 1) * sizeof(*more));
+	if (more == NULL)
+		return hr_err_nomem(err);
+	g->files = more;
+	more[g->n].path = strdup(path);
+	if (more[g->n].path == NULL)
+		return hr_err_nomem(err);
+	more[g->n].mode = st.st_mode;
+	more[g->n++].size = S_ISREG(st.st_mode) ? st.st_size : 0;
+	return 0;
+}
+
+/* A directory and the sockets and directories in it; a socket that takes another's place has "~"
+ * behind its name. */
+static int
+remember_directory(struct hr_guard *g, const char *path, bool below, struct hr_err *err)
+{
+	HR_CLOSEDIR DIR *d = opendir(path);
+	const struct dirent *e;
+	struct stat st;
+
+	if (d == NULL && errno == ENOENT)
+		return remember(g, path, err);
+	if (d == NULL)
+		return hr_err_sys(err, errno, "%s", path);
+	if (inotify_add_watch(g->fd, path, GONE | IN_ONLYDIR) < 0)
+		return hr_err_sys(err, errno, "inotify: %s", path);
+	if (remember(g, path, err) < 0)
+		return -1;
+	while ((e = hr_dir_next(d)) != NULL) {
+		HR_FREE char *name = hr_path_join(path, e->d_name);
+
+		if (name == NULL)
+			return hr_err_nomem(err);
+		if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+		    e->d_name[strlen(e->d_name) - 1] == '~')
+			continue;
+		if ((S_ISSOCK(st.st_mode) || (below && S_ISDIR(st.st_mode))) &&
+		    remember(g, name, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* The first that is missing or another one; NULL: none. */
+static const char *
+changed(const struct hr_guard *g)
+{
+	struct stat st;
+	size_t i;
+
+	for (i = 0; i < g->n; i++) {
+		if (lstat(g->files[i].path, &st) != 0 || st.st_mode != g->files[i].mode ||
+		    (S_ISREG(st.st_mode) && st.st_size != g->files[i].size))
+			return g->files[i].path;
+	}
+	return g->damaged ? g->files[g->n - 1].path : NULL;
+}
+
+static void
+look(void *arg)
+{
+	struct hr_guard *g = arg;
+	const char *path = changed(g);
+
+	g->pending = path != NULL && hr_watch_arm(g->timer, AGAIN_MS, NULL) == 0;
+	if (path != NULL)
+		g->fn(g->arg, path);
+}
+
+/* Nobody writes to the slots by a call: they are mapped. */
+static void
+happened(void *arg)
+{
+	struct hr_guard *g = arg;
+	_Alignas(struct inotify_event) char text[4096];
+	const struct inotify_event *e;
+	ssize_t n, at;
+
+	while ((n = hr_fd_read(g->fd, text, sizeof(text))) > 0) {
+		for (at = 0; at < n; at += (ssize_t)(sizeof(*e) + e->len)) {
+			e = (const void *)(text + at);
+			g->damaged = g->damaged || (e->mask & IN_MODIFY) != 0;
+		}
+	}
+	if (g->pending)
+		return;
+	g->pending = hr_watch_arm(g->timer, PAUSE_MS, NULL) == 0;
+	if (!g->pending)
+		look(g);
+}
+
+static int
+remember_all(struct hr_guard *g, const struct hr_context *ctx, struct hr_err *err)
+{
+	static const char *const names[] = {"fcgi", "plugin", "shell"};
+	HR_FREE char *shell = hr_rundir_file(&ctx->run, "shell/default");
+	HR_FREE char *slots = hr_path_join(ctx->journal, HR_JOURNAL_SLOTS);
+	size_t i;
+
+	if (shell == NULL || slots == NULL)
+		return hr_err_nomem(err);
+	if (remember_directory(g, ctx->run.path, true, err) < 0)
+		return -1;
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		HR_FREE char *path = hr_rundir_file(&ctx->run, "%s", names[i]);
+
+		if (path == NULL)
+			return hr_err_nomem(err);
+		if (remember_directory(g, path, false, err) < 0)
+			return -1;
+	}
+	if (remember(g, shell, err) < 0 || remember(g, ctx->journal, err) < 0)
+		return -1;
+	if (inotify_add_watch(g->fd, slots, GONE | IN_MODIFY) >= 0)
+		return remember(g, slots, err);
+	return errno == ENOENT ? 0 : hr_err_sys(err, errno, "inotify: %s", slots);
+}
+
+int
+hr_guard_open(struct hr_guard *g, const struct hr_context *ctx,
+    void (*fn)(void *arg, const char *path), void *arg, struct hr_err *err)
+{
+	g->fn = fn;
+	g->arg = arg;
+	g->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (g->fd < 0)
+		return hr_err_sys(err, errno, "inotify");
+	if (remember_all(g, ctx, err) < 0)
+		return -1;
+	g->timer = hr_loop_timer(ctx->loop, look, g, err);
+	if (g->timer == NULL)
+		return -1;
+	g->events = hr_loop_readable(ctx->loop, g->fd, happened, g, err);
+	g->pending = g->events != NULL && hr_watch_arm(g->timer, PAUSE_MS, err) == 0;
+	return g->pending ? 0 : -1;
+}
+
+void
+hr_guard_close(struct hr_guard *g)
+{
+	hr_watch_free(g->events);
+	hr_watch_free(g->timer);
+	hr_fd_close(&g->fd);
+	while (g->n > 0)
+		free(g->files[--g->n].path);
+	free(g->files);
+	hr_guard_init(g);
+}
