@@ -185,7 +185,8 @@ static int
 run(const struct hr_action_env *env, const struct hr_event *ev, const struct hr_arg *hidden,
     struct hr_answer *ret, struct hr_buf *why)
 {
-	struct hr_run_request req = {.key = env->key, .again = env->again};
+	struct hr_run_request req = {
+	    .key = env->key, .again = env->again, .exact = env->rules == HR_RULES_OWN};
 	struct hr_err err = {.code = HR_OK};
 	struct hr_run_result result;
 	HR_BUF(frame, HR_FRAME_MAX + HR_FRAME_HEADER + (64u << 10));

@@ -9,6 +9,12 @@
 #include "proto/httperr.h"
 #include "proto/journal.h"
 
+/* Which client an action is done for. */
+enum hr_rules {
+	HR_RULES_V0,  /* OpenHands: with all accidents of the original server, byte for byte */
+	HR_RULES_OWN, /* one of handrail's interfaces: output and files as they are */
+};
+
 /* What an action may need of its worker. All borrowed. */
 struct hr_action_env {
 	const char *run_dir;  /* session.sock is in it, and the undo history */
@@ -20,6 +26,7 @@ struct hr_action_env {
 	int *shell_fd;        /* a connection to the default one, kept for the next request; -1:
 				 none yet. NULL: none is kept */
 	uid_t user_id;        /* owner of the files that `write` makes */
+	enum hr_rules rules;
 
 	/* the entry of that key in the journal; NULL: none */
 	struct hr_journal *journal;

@@ -31,32 +31,6 @@ hr_command_find(const struct hr_shell_place *place, struct hr_span key, struct h
 	return 0;
 }
 
-uint64_t
-hr_command_echo(const struct hr_shell_place *place, uint64_t from, struct hr_span text)
-{
-	const struct hr_follow_request req = {.offset = from};
-	struct hr_output_piece piece;
-	HR_BUF(frame, FRAME_MAX);
-	HR_BUF(wanted, FRAME_MAX);
-	struct hr_err err = {0};
-	size_t used, i;
-	HR_CLOSE int fd = hr_shell_follow(place, &req, &err);
-
-	if (fd < 0)
-		return 0;
-	for (i = 0; i < text.len; i++) {
-		if (text.p[i] == '\n')
-			hr_buf_addc(&wanted, '\r');
-		hr_buf_addc(&wanted, text.p[i]);
-	}
-	hr_buf_adds(&wanted, "\r\n");
-	return wanted.fail == HR_OK && hr_shell_piece(fd, &frame, &piece, &used, &err) > 0 &&
-		       piece.offset == from && piece.bytes.len >= wanted.len &&
-		       memcmp(piece.bytes.p, wanted.p, wanted.len) == 0
-		   ? wanted.len
-		   : 0;
-}
-
 int
 hr_command_output(const struct hr_shell_place *place, uint64_t *io_from, uint64_t end, size_t max,
     struct hr_buf *ret, struct hr_err *err)

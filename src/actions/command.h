@@ -12,10 +12,6 @@
 int hr_command_find(const struct hr_shell_place *place, struct hr_span key, struct hr_buf *frame,
     struct hr_command_state *ret);
 
-/* The terminal shows a command first, as it was given: how many bytes of that are at the offset.
- * 0: it is not there in that form. */
-uint64_t hr_command_echo(const struct hr_shell_place *place, uint64_t from, struct hr_span text);
-
 /* Of the output from *io_from on, to `end` and `max` bytes at most. *io_from: where the first byte
  * is that was still kept. 0 or -1. */
 int hr_command_output(const struct hr_shell_place *place, uint64_t *io_from, uint64_t end,

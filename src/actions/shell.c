@@ -177,6 +177,18 @@ hr_shell_press(const struct hr_shell_place *at, const struct hr_press_request *r
 }
 
 int
+hr_shell_returned(const struct hr_shell_place *at, uint64_t offset)
+{
+	struct hr_session_state state;
+	struct hr_err err = {0};
+	HR_BUF(ask, 256);
+	HR_BUF(frame, HR_FRAME_MAX);
+
+	hr_frame_put_returned(&ask, offset);
+	return shell_ask_state(at, &ask, &frame, &state, &err);
+}
+
+int
 hr_shell_follow(
     const struct hr_shell_place *at, const struct hr_follow_request *req, struct hr_err *err)
 {

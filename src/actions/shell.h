@@ -40,6 +40,10 @@ int hr_shell_commands(const struct hr_shell_place *at, struct hr_buf *frame,
 int hr_shell_press(const struct hr_shell_place *at, const struct hr_press_request *req,
     struct hr_buf *frame, struct hr_session_state *ret, struct hr_err *err);
 
+/* Tells the keeper that a client has been given the output before that offset: the result of no
+ * later action repeats it. Returns 0 or -1; then it may be repeated. */
+int hr_shell_returned(const struct hr_shell_place *at, uint64_t offset);
+
 /* A connection on which OUTPUT frames come; -1 on failure. The caller reads and closes it. */
 int hr_shell_follow(
     const struct hr_shell_place *at, const struct hr_follow_request *req, struct hr_err *err);

@@ -76,12 +76,7 @@ resize(struct live *l)
 static int
 look(struct live *l)
 {
-	const bool found = l->of.id != 0;
-	int r = cli_watched_look(&l->of, &l->failed);
-
-	if (r == 0 && !found && l->of.id != 0)
-		cli_shown_expect(&l->shown, &l->of.text, l->of.length);
-	return r;
+	return cli_watched_look(&l->of, &l->failed);
 }
 
 static void
@@ -166,7 +161,6 @@ on_output(void *arg, uint64_t lost, const char *p, size_t len)
 
 	if (lost > 0) {
 		cli_say("%" PRIu64 " bytes of the output are no longer kept", lost);
-		cli_shown_lost(&l->shown);
 		l->lost = true;
 	}
 	cli_shown_put(&l->shown, p, len);
@@ -348,7 +342,6 @@ close_live(struct live *l)
 	hr_fd_close(&l->done);
 	hr_fd_close(&l->cancel);
 	cli_watched_close(&l->of);
-	cli_shown_done(&l->shown);
 	free(l->observation);
 }
 
@@ -457,7 +450,6 @@ run_directly(struct cli *c, struct hr_sandbox *s, const char *action)
 		r = shown.out;
 	if (streams)
 		(void)hr_sandbox_subscribe_output(s, NULL, NULL);
-	cli_shown_done(&shown);
 	return r;
 }
 

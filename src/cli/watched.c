@@ -80,7 +80,6 @@ take(struct cli_watched *k, struct json_object *o)
 		return;
 	k->id = hr_json_int_at(o, "id");
 	k->at = (uint64_t)hr_json_int_at(span, "start");
-	k->length = (size_t)hr_json_int_at(o, "length");
 	hr_buf_adds(&k->key, hr_json_text_or(o, "key", ""));
 	hr_buf_adds(&k->text, hr_json_text_or(o, "command", ""));
 }
@@ -173,8 +172,8 @@ cli_watched_output(
 	char path[128];
 
 	(void)snprintf(path, sizeof(path),
-	    "/handrail/v1/output?offset=%" PRIu64 "&command=%" PRId64 "%s", k->at, k->id,
-	    follow ? "&follow=true" : "");
+	    "/handrail/v1/output?offset=%" PRIu64 "&command=%" PRId64 "&returned=true%s", k->at,
+	    k->id, follow ? "&follow=true" : "");
 	q.url = path;
 	if (hr_client_send(&k->client, &q, &a, err) == 0)
 		return 0;

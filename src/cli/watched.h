@@ -21,8 +21,7 @@ struct cli_watched {
 	bool running;
 	int exit_code;      /* -1: it ended the shell, or it is not known */
 	uint64_t end;       /* the offset behind its output; of what there is while it runs */
-	struct hr_buf text; /* the beginning of its text, */
-	size_t length;      /* which is so long */
+	struct hr_buf text; /* the beginning of its text */
 	uint64_t at;        /* its next byte that was not given to anybody */
 };
 

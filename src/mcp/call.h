@@ -123,6 +123,10 @@ void hr_mcp_wait_now(struct hr_mcp_call *c, struct hr_sink *sink);
 /* The result of a command that has completed, `handle` "" unless there is more of it. */
 void hr_mcp_put_done(struct hr_mcp_call *c, struct hr_span output, int64_t exit_code,
     struct hr_span directory, const char *handle);
+/* Appends the output from w->from to `end` as text, of a long one the head and the tail, and moves
+ * w->from after it. over: the command has ended. Returns 0, or -1 with *err set. */
+int hr_mcp_put_output(const struct hr_shell_place *place, struct hr_mcp_wait *w, uint64_t end,
+    bool over, struct hr_buf *out, struct hr_err *err);
 void hr_mcp_handle_put(struct hr_buf *b, const struct hr_mcp_wait *w);
 
 #endif

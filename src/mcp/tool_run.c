@@ -19,8 +19,8 @@
 #include "shell/quote.h"
 #include "shell/split.h"
 
-#define FIRST_S 1.0       /* so long the shell itself is waited for; then its output is followed */
-#define LONG_OUTPUT 20000 /* what is longer may have been cut */
+#define FIRST_S 1.0 /* so long the shell itself is waited for; then its output is followed */
+#define LONG_OUTPUT (32u << 10) /* the head and the tail of what is longer are returned */
 #define KEYS_MAX 1000
 
 /* ---- run ---- */
@@ -187,6 +187,23 @@ say_busy(struct hr_mcp_call *c, const struct hr_shell_place *place, struct hr_sp
 	}
 }
 
+/* Of a long output the head and the tail, and a handle for all of it. False: that cannot be. */
+static bool
+put_long(struct hr_mcp_call *c, const struct hr_shell_place *place, struct hr_command_state *s,
+    struct hr_span directory)
+{
+	struct hr_mcp_wait w = c->wait;
+	struct hr_err err = {0};
+	HR_BUF(out, 1u << 20);
+	HR_BUF(handle, 256);
+
+	hr_mcp_handle_put(&handle, &w);
+	if (hr_mcp_put_output(place, &w, s->log_end, true, &out, &err) < 0 || out.fail != HR_OK)
+		return false;
+	hr_mcp_put_done(c, hr_span_of_buf(&out), s->exit_code, directory, hr_buf_str(&handle));
+	return true;
+}
+
 /* From the observation: it is over, or it is to be waited for. */
 static void
 take(struct hr_mcp_call *c, struct json_object *o, struct hr_span text)
@@ -194,26 +211,24 @@ take(struct hr_mcp_call *c, struct json_object *o, struct hr_span text)
 	struct json_object *meta = hr_json_at(hr_json_at(o, "extras"), "metadata");
 	const struct hr_shell_place place = hr_mcp_place(c, &c->wait);
 	struct hr_span content = hr_json_span_or(o, "content", ""), key = hr_span_of_buf(&c->key);
+	struct hr_span directory = hr_json_span_or(meta, "working_dir", "");
 	int64_t exit_code = meta != NULL ? hr_json_int_at(meta, "exit_code") : -1;
+	bool is_long = content.len > LONG_OUTPUT, found = false;
 	struct hr_command_state s;
 	HR_BUF(frame, HR_FRAME_MAX);
-	HR_BUF(handle, 256);
-	bool found = false;
 
-	if (exit_code < 0 || content.len > LONG_OUTPUT) {
+	if (exit_code < 0 || is_long)
 		found = key.len > 0 && find_command(&place, key, &c->wait, &s, &frame);
-		if (found)
-			c->wait.from += hr_command_echo(&place, c->wait.from, text);
-	}
-	if (exit_code >= 0) {
-		if (found)
-			hr_mcp_handle_put(&handle, &c->wait);
-		hr_mcp_put_done(c, content, exit_code, hr_json_span_or(meta, "working_dir", ""),
-		    hr_buf_str(&handle));
-	} else if (found) {
+	if (exit_code < 0 && found) {
 		c->waits = true;
-	} else {
+	} else if (exit_code < 0) {
 		say_busy(c, &place, text, content);
+	} else if (!is_long || !found || s.end == HR_COMMAND_RUNNING ||
+		   !put_long(c, &place, &s, directory)) {
+		/* the line feed that ends the last line says nothing */
+		if (content.len > 0 && content.p[content.len - 1] == '\n')
+			content.len--;
+		hr_mcp_put_done(c, content, exit_code, directory, "");
 	}
 }
 

@@ -173,10 +173,9 @@ put_part(const struct hr_shell_place *place, uint64_t from, uint64_t *io_to, boo
 	return r;
 }
 
-/* [w->from, end) as text, and w->from behind what was shown. */
-static int
-put_output(const struct hr_shell_place *place, struct hr_mcp_wait *w, uint64_t end, bool over,
-    struct hr_buf *out, struct hr_err *err)
+int
+hr_mcp_put_output(const struct hr_shell_place *place, struct hr_mcp_wait *w, uint64_t end,
+    bool over, struct hr_buf *out, struct hr_err *err)
 {
 	uint64_t head, tail;
 
@@ -316,10 +315,13 @@ put_state(struct hr_mcp_call *c, const struct hr_shell_place *place, const char 
 	if (!hr_mcp_look(c, place, &c->wait, &s))
 		return;
 	over = s.end != HR_COMMAND_RUNNING;
-	if (put_output(place, &c->wait, s.log_end, over, &out, &err) < 0 ||
+	if (hr_mcp_put_output(place, &c->wait, s.log_end, over, &out, &err) < 0 ||
 	    hr_buf_check(&out, &err) < 0) {
 		hr_mcp_fail(c, "The output cannot be had now (%s). Call wait again.", err.msg);
-	} else if (over) {
+		return;
+	}
+	(void)hr_shell_returned(place, c->wait.from); /* else another answer repeats it */
+	if (over) {
 		finish(c, place, &s, hr_span_of_buf(&out));
 	} else {
 		hr_mcp_handle_put(&handle, &c->wait);

@@ -52,6 +52,7 @@ enum tag {
 	TAG_SILENT,
 	TAG_CLOCK,
 	TAG_WHOLE,
+	TAG_EXACT,
 	TAG_TYPE = 64, /* these are written down in PROTOCOL: plugins are built elsewhere */
 	TAG_ACTION,
 	TAG_STATUS,
@@ -103,6 +104,7 @@ static const struct field run_fields[] = {
     SELDOM(T, again, TAG_AGAIN),
     SELDOM(T, stays, TAG_STAYS),
     SELDOM(T, whole, TAG_WHOLE),
+    SELDOM(T, exact, TAG_EXACT),
 };
 static const struct layout run_layout = LAYOUT(T, run_fields);
 #undef T
@@ -334,6 +336,14 @@ hr_frame_put_follow(struct hr_buf *b, const struct hr_follow_request *r)
 }
 
 void
+hr_frame_put_returned(struct hr_buf *b, uint64_t offset)
+{
+	const struct hr_follow_request r = {.offset = offset};
+
+	put(b, HR_FRAME_RETURNED, &follow_layout, &r);
+}
+
+void
 hr_frame_put_output(struct hr_buf *b, const struct hr_output_piece *o)
 {
 	put(b, HR_FRAME_OUTPUT, &output_layout, o);
@@ -373,7 +383,7 @@ hr_frame_get(const void *p, size_t len, uint32_t *ret_type, const char **ret_pay
 	memcpy(&size, s + 8, 4);
 	if (magic != HR_FRAME_MAGIC)
 		return hr_err_set(err, HR_E_PROTO, "not a frame of this version");
-	if (type < HR_FRAME_RUN || (type > HR_FRAME_LIST && type < HR_FRAME_ACT) ||
+	if (type < HR_FRAME_RUN || (type > HR_FRAME_LIST && type < HR_FRAME_RETURNED) ||
 	    type > HR_FRAME_REFUSED)
 		return hr_err_set(err, HR_E_PROTO, "unknown frame type %u", type);
 	if (size > HR_FRAME_MAX)

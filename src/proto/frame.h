@@ -20,22 +20,24 @@
 #define HR_FRAME_MAX (256u << 20) /* no payload may be longer: a hidden observation is not cut */
 
 enum hr_frame_type {
-	HR_FRAME_RUN = 1,      /* worker -> keeper: run or input, see hr_run_request */
-	HR_FRAME_RESULT = 2,   /* keeper -> worker: hr_run_result; the keeper then closes, unless
-				  the connection stays */
-	HR_FRAME_STATUS = 3,   /* worker -> keeper: empty */
-	HR_FRAME_STATE = 4,    /* keeper -> worker: hr_session_state */
-	HR_FRAME_FOLLOW = 5,   /* worker -> keeper: hr_follow_request */
-	HR_FRAME_OUTPUT = 6,   /* keeper -> worker: hr_output_piece, many of them; the end of the
-				  connection is the end */
-	HR_FRAME_PRESS = 7,    /* worker -> keeper: hr_press_request; answered with a STATE */
-	HR_FRAME_UNKNOWN = 8,  /* keeper -> worker: empty; nothing is known of a RUN that came
-				  `again` */
-	HR_FRAME_COMMANDS = 9, /* worker -> keeper: empty */
-	HR_FRAME_LIST = 10,    /* keeper -> worker: hr_command_state, oldest first */
-	HR_FRAME_ACT = 16,     /* worker -> plugin: hr_act_request */
-	HR_FRAME_ANSWER = 17,  /* plugin -> worker: hr_act_answer; the plugin then closes */
-	HR_FRAME_REFUSED = 18, /* supervisor -> worker, for a plugin that cannot start: reason */
+	HR_FRAME_RUN = 1,       /* worker -> keeper: run or input, see hr_run_request */
+	HR_FRAME_RESULT = 2,    /* keeper -> worker: hr_run_result; the keeper then closes, unless
+				   the connection stays */
+	HR_FRAME_STATUS = 3,    /* worker -> keeper: empty */
+	HR_FRAME_STATE = 4,     /* keeper -> worker: hr_session_state */
+	HR_FRAME_FOLLOW = 5,    /* worker -> keeper: hr_follow_request */
+	HR_FRAME_OUTPUT = 6,    /* keeper -> worker: hr_output_piece, many of them; the end of the
+				   connection is the end */
+	HR_FRAME_PRESS = 7,     /* worker -> keeper: hr_press_request; answered with a STATE */
+	HR_FRAME_UNKNOWN = 8,   /* keeper -> worker: empty; nothing is known of a RUN that came
+				   `again` */
+	HR_FRAME_COMMANDS = 9,  /* worker -> keeper: empty */
+	HR_FRAME_LIST = 10,     /* keeper -> worker: hr_command_state, oldest first */
+	HR_FRAME_RETURNED = 15, /* worker -> keeper: hr_follow_request, of which the offset counts:
+				  a client has the output before it; answered with a STATE */
+	HR_FRAME_ACT = 16,      /* worker -> plugin: hr_act_request */
+	HR_FRAME_ANSWER = 17,   /* plugin -> worker: hr_act_answer; the plugin then closes */
+	HR_FRAME_REFUSED = 18,  /* supervisor -> worker, for a plugin that cannot start: reason */
 };
 
 /* Of a command: which one ended the waiting for it. */
@@ -53,6 +55,7 @@ struct hr_run_request {
 	bool again;         /* it was begun before: to be joined or told of, never to be done */
 	bool stays;         /* another RUN may come on this connection */
 	bool whole;         /* its client follows the output and must miss none of it */
+	bool exact;         /* the output as it was printed; else by the rules of V0 */
 };
 
 /* What came of it: an observation, or an error observation (is_error: content only). */
@@ -106,7 +109,7 @@ struct hr_command_state {
 	int64_t length;              /* of the whole text */
 	int64_t end;                 /* enum hr_command_end */
 	int64_t exit_code;           /* -1 while it runs */
-	uint64_t log_start, log_end; /* offsets of its output, its echo among it */
+	uint64_t log_start, log_end; /* offsets of its output, which the echo stands before */
 	int64_t started;             /* wall clock, since 1970 */
 	int64_t elapsed;
 	int64_t silent; /* since it printed last; 0 when it has ended */
@@ -147,6 +150,7 @@ void hr_frame_put_empty(struct hr_buf *b, enum hr_frame_type type); /* one witho
 void hr_frame_put_run(struct hr_buf *b, const struct hr_run_request *r);
 void hr_frame_put_result(struct hr_buf *b, const struct hr_run_result *r);
 void hr_frame_put_follow(struct hr_buf *b, const struct hr_follow_request *r);
+void hr_frame_put_returned(struct hr_buf *b, uint64_t offset);
 void hr_frame_put_output(struct hr_buf *b, const struct hr_output_piece *o);
 void hr_frame_put_press(struct hr_buf *b, const struct hr_press_request *r);
 void hr_frame_put_state(struct hr_buf *b, const struct hr_session_state *s);

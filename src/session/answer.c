@@ -83,10 +83,15 @@ take(struct hr_core *c, struct hr_buf *content, struct hr_buf *prefix, bool comp
 {
 	const char *echoed = c->echoed ? hr_buf_str(&c->command) : NULL;
 	const char *trace = completed && c->traced ? c->config.hook->prompt_command : NULL;
+	const size_t echoed_len = c->echoed ? c->command.len : 0;
 	bool lost;
+	int r;
 
-	if (hr_view_take(
-		c->view, echoed, c->echoed ? c->command.len : 0, trace, content, &lost, err) < 0)
+	if (c->exact)
+		r = hr_view_take_exact(c->view, echoed, echoed_len, trace, content, &lost, err);
+	else
+		r = hr_view_take(c->view, echoed, echoed_len, trace, content, &lost, err);
+	if (r < 0)
 		return -1;
 	if (lost)
 		hr_buf_addf(prefix,
@@ -95,7 +100,7 @@ take(struct hr_core *c, struct hr_buf *content, struct hr_buf *prefix, bool comp
 		    count_lines(content));
 	if (!completed && c->observations > 0)
 		hr_buf_adds(prefix, CONTINUED);
-	if (!c->hidden)
+	if (!c->hidden && !c->exact)
 		truncate_content(content);
 	return hr_buf_check(content, err) < 0 ? -1 : hr_buf_check(prefix, err);
 }

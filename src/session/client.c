@@ -407,6 +407,13 @@ client_dispatch(struct client *c, uint32_t type, const char *payload, size_t len
 		c->fd = -1;
 		client_over(c);
 		return;
+	case HR_FRAME_RETURNED:
+		if (hr_frame_get_follow(payload, len, &follow, NULL) < 0)
+			break;
+		if (follow.offset > k->kept->returned)
+			k->kept->returned = follow.offset;
+		answer_state(c, true, NULL);
+		return;
 	case HR_FRAME_PRESS:
 		if (hr_frame_get_press(payload, len, &press, NULL) < 0)
 			break;

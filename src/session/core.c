@@ -259,6 +259,7 @@ hr_core_request(struct hr_core *c, const struct hr_run_request *r, int64_t now)
 	c->active = true;
 	c->requests++;
 	c->hidden = r->hidden;
+	c->exact = r->exact;
 	c->echoed = c->retyped = false;
 	hr_utf8_strip(&p, &len);
 	hr_buf_reset(&c->command);
@@ -486,6 +487,19 @@ hr_core_exited(struct hr_core *c, int exit_code, int64_t now)
 		core_answer_completed(c);
 	else if (c->running)
 		c->ended = true;
+}
+
+size_t
+hr_core_echo_bytes(const struct hr_core *c, const char *p, size_t len, bool *ret_over)
+{
+	*ret_over = false;
+	return c->phase == PHASE_STARTING ? 0 : hr_view_echo_bytes(c->view, p, len, ret_over);
+}
+
+void
+hr_core_place(struct hr_core *c, uint64_t at)
+{
+	hr_view_place(c->view, at);
 }
 
 void

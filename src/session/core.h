@@ -107,6 +107,11 @@ bool hr_core_withdraw(struct hr_core *c, int exit_code, bool *ret_busy);
 const char *hr_core_working_dir(const struct hr_core *c);
 bool hr_core_application_cursor(const struct hr_core *c); /* how arrows are to be typed */
 
+/* Makes `at` the offset of the next byte of output. */
+void hr_core_place(struct hr_core *c, uint64_t at);
+/* See hr_view_echo_bytes(). */
+size_t hr_core_echo_bytes(const struct hr_core *c, const char *p, size_t len, bool *ret_over);
+
 void hr_core_output(struct hr_core *c, const char *p, size_t len, int64_t now);
 void hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now);
 /* The shell's process ended: its exit code, or 128 + signal. All its output was given before. */
@@ -121,7 +126,7 @@ hr_core_deadline(const struct hr_core *c); /* when hr_core_timer() is due; INT64
 #define HR_CORE_KEPT_COMMAND 32768
 struct hr_core_kept {
 	int phase;
-	bool running, ended, begun, active, hidden, blocking, special, echoed, reads_line,
+	bool running, ended, begun, active, hidden, blocking, exact, special, echoed, reads_line,
 	    is_session, marked, traced, takes_lines, whole, tracing;
 	unsigned observations;
 	int exit_code, job;
@@ -145,7 +150,13 @@ bool hr_core_keep(const struct hr_core *c, struct hr_core_kept *to);
 #define HR_CORE_ALL UINT64_MAX
 void hr_core_replay(struct hr_core *c, const struct hr_core_kept *from,
     void (*feed)(void *arg, struct hr_view *v, uint64_t fed), void *arg);
-/* After it. */
+/* A client has been given, by another way than a result, the output before byte `at`, as
+ * hr_core_place() counts them: no result will have it again. Only of a command that goes on after
+ * its result. `feed` and `arg` as for hr_core_replay(), where more has come since. *scratch is
+ * filled. */
+void hr_core_returned(struct hr_core *c, uint64_t at, struct hr_core_kept *scratch,
+    void (*feed)(void *arg, struct hr_view *v, uint64_t fed), void *arg);
+/* After hr_core_replay(). */
 void hr_core_resume(struct hr_core *c, const struct hr_core_kept *from);
 /* As far as it can be where the shell had to be replaced: hr_core_started() comes next. */
 void hr_core_succeed(struct hr_core *c, const struct hr_core_kept *from);

@@ -35,7 +35,7 @@ struct hr_core {
 	unsigned observations; /* given for the running command */
 
 	/* the request in hand */
-	bool active, hidden, blocking;
+	bool active, hidden, blocking, exact;
 	bool to_type;          /* waits for readline */
 	bool special;          /* the text is a special key: C-x */
 	bool echoed;           /* the terminal may show the input */

@@ -84,6 +84,7 @@ hr_core_keep(const struct hr_core *c, struct hr_core_kept *to)
 	to->active = c->active;
 	to->hidden = c->hidden;
 	to->blocking = c->blocking;
+	to->exact = c->exact;
 	to->special = c->special;
 	to->echoed = c->echoed;
 	to->reads_line = c->reads_line;
@@ -200,6 +201,72 @@ hr_core_replay(struct hr_core *c, const struct hr_core_kept *from,
 		;
 }
 
+/* The mark at `at`, in its place among the other events. */
+static void
+put_mark(struct hr_view_points *p, uint64_t at)
+{
+	uint32_t before = 0, *number;
+	unsigned i;
+
+	p->events[HR_VIEW_MARK].number = p->events[HR_VIEW_MARK_MAIN].number = 0;
+	for (i = 0; i < HR_VIEW_EVENTS; i++) {
+		number = &p->events[i].number;
+		if (p->events[i].at <= at && *number > before)
+			before = *number;
+	}
+	for (i = 0; i < HR_VIEW_EVENTS; i++) {
+		number = &p->events[i].number;
+		*number += *number > before;
+	}
+	p->events[HR_VIEW_MARK].at = at;
+	p->events[HR_VIEW_MARK].number = before + 1;
+}
+
+static bool
+is_marked_after(const struct hr_view_points *p, uint64_t at)
+{
+	return at <= p->reset ||
+	       (p->events[HR_VIEW_MARK].number > 0 && p->events[HR_VIEW_MARK].at >= at) ||
+	       (p->events[HR_VIEW_MARK_MAIN].number > 0 && p->events[HR_VIEW_MARK_MAIN].at >= at);
+}
+
+/* A view that stopped at `at` to be marked. False: the old one stays. */
+static bool
+mark_at(struct hr_core *c, uint64_t at, struct hr_core_kept *scratch,
+    void (*feed)(void *arg, struct hr_view *v, uint64_t fed), void *arg)
+{
+	struct hr_view *old = c->view, *v;
+
+	if (!put_command(c, scratch) || (v = hr_view_new(NULL)) == NULL)
+		return false;
+	put_mark(&scratch->points, at);
+	hr_view_begin(v, scratch->points.reset);
+	c->view = v;
+	hr_core_replay(c, scratch, feed, arg);
+	hr_view_free(old);
+	return true;
+}
+
+void
+hr_core_returned(struct hr_core *c, uint64_t at, struct hr_core_kept *scratch,
+    void (*feed)(void *arg, struct hr_view *v, uint64_t fed), void *arg)
+{
+	struct hr_view_points now;
+	HR_BUF(rest, CORE_COMMAND_CAP);
+	struct hr_err err = {0};
+	bool lost;
+
+	hr_view_points(c->view, &now);
+	if (!c->running || c->active || is_marked_after(&now, at))
+		return;
+	if (at >= now.fed || !mark_at(c, at, scratch, feed, arg))
+		(void)hr_view_mark(c->view, &err); /* else the next result repeats output */
+	/* of a command that ended nothing is needed any more once all was returned */
+	if (c->ended && hr_view_take(c->view, NULL, 0, NULL, &rest, &lost, &err) == 0 &&
+	    rest.len == 0)
+		hr_view_reset(c->view, true);
+}
+
 void
 hr_core_resume(struct hr_core *c, const struct hr_core_kept *from)
 {
@@ -214,6 +281,7 @@ hr_core_resume(struct hr_core *c, const struct hr_core_kept *from)
 	c->active = from->active;
 	c->hidden = from->hidden;
 	c->blocking = from->blocking;
+	c->exact = from->exact;
 	c->special = from->special;
 	c->echoed = from->echoed;
 	c->reads_line = from->reads_line;

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "session/environ.h"
 
 #define INIT_TIMEOUT_S 300.0
@@ -137,11 +138,17 @@ keeper_step(struct hr_keeper *k)
 void
 keeper_request(struct hr_keeper *k, const struct hr_run_request *r)
 {
+	const char *p = r->command.p;
+	size_t len = r->command.len;
+
 	shell_unstop(k);
 	k->hidden = r->hidden;
 	k->hold.asked = r->whole && !r->is_input;
 	if (hr_core_running(k->core))
 		hr_shellproc_flow(&k->shell);
+	hr_utf8_strip(&p, &len);
+	if (len > 0 && !r->is_input)
+		resume_returned(k);
 	/* the clock's milliseconds are rounded down: no time-out may come early */
 	hr_core_request(k->core, r, hr_now_ms() + 1);
 }

@@ -240,6 +240,10 @@ void resume_note(struct hr_keeper *k);
 void resume_note_report(struct hr_keeper *k);
 void resume_note_answer(struct hr_keeper *k);
 void resume_note_exports(struct hr_keeper *k);
+/* Another command follows the one that goes on or whose end no client was told. What clients were
+ * given of that by other ways than results is not repeated: see hr_core_returned(). */
+void resume_returned(struct hr_keeper *k);
+void resume_log_given(struct hr_keeper *k, const char *p, size_t len);
 void resume_note_result(struct hr_keeper *k, const struct client *c);
 
 #endif

@@ -25,6 +25,7 @@
 #define HR_KEPT_RESULT 16384   /* of the last command, as it is sent */
 #define HR_KEPT_EXPORTS 262144 /* longer ones are not kept */
 #define HR_KEPT_CRASH 8
+#define HR_KEPT_GIVEN 8
 #define HR_KEPT_READ 8192 /* what is read from the terminal at once: it gives 4 kB */
 
 enum hr_kept_fd {
@@ -75,8 +76,10 @@ struct hr_kept {
 	size_t result_len;
 	char result[HR_KEPT_RESULT];
 
-	/* what was given to the shell past the terminal, as it stands in the log */
-	uint64_t given_from, given_to;
+	/* the commands since the screen was emptied, as they stand in the log */
+	uint64_t given_from[HR_KEPT_GIVEN], given_to[HR_KEPT_GIVEN];
+	unsigned ngiven;
+	uint64_t returned; /* a client has the output before that */
 	/* the same of a report, see below */
 	size_t report_len;
 	char report[HR_KEPT_READ];
@@ -84,7 +87,6 @@ struct hr_kept {
 	uint64_t read_at;
 	size_t read_len;
 	char read[HR_KEPT_READ];
-	uint64_t noted_at; /* the end of the log when the rest was noted */
 	struct hr_outlog outlog;
 	struct hr_commands commands;
 	size_t exports_len;

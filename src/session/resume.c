@@ -111,7 +111,6 @@ resume_note(struct hr_keeper *k)
 	p->sent_away = k->sent_away;
 	p->suspicious = k->suspicious;
 	p->resized = k->resized;
-	p->noted_at = p->outlog.end;
 	p->ready = true;
 	hr_kept_stage(p, HR_KEPT_NO_REPORT);
 	hr_kept_sure(p, sure);
@@ -300,19 +299,27 @@ resume_open(struct hr_keeper *k, struct hr_err *err)
 
 /* ---- its screen ---- */
 
-/* Where a byte that the view was fed stands in the log. */
-static uint64_t
-log_of(const struct hr_kept *p, uint64_t fed)
-{
-	uint64_t at = p->noted_at - (p->core.points.fed - fed);
-
-	return p->given_to > at ? at - (p->given_to - p->given_from) : at;
-}
-
 struct replay {
 	struct hr_keeper *k;
 	uint64_t at;
 };
+
+/* The end of the command that stands in the log at `at`; 0: none does. *ret_next: where the next
+ * one begins. */
+static uint64_t
+given_at(const struct hr_kept *p, uint64_t at, uint64_t *ret_next)
+{
+	unsigned i;
+
+	*ret_next = UINT64_MAX;
+	for (i = 0; i < p->ngiven && i < HR_KEPT_GIVEN; i++) {
+		if (at >= p->given_from[i] && at < p->given_to[i])
+			return p->given_to[i];
+		if (p->given_from[i] > at && p->given_from[i] < *ret_next)
+			*ret_next = p->given_from[i];
+	}
+	return 0;
+}
 
 /* For hr_core_replay(). The commands in the log are no output. */
 static void
@@ -320,38 +327,99 @@ feed(void *arg, struct hr_view *v, uint64_t fed)
 {
 	struct replay *r = arg;
 	struct hr_kept *p = r->k->kept;
-	uint64_t to = fed == HR_CORE_ALL ? p->outlog.end : log_of(p, fed), limit;
+	uint64_t to = fed == HR_CORE_ALL ? p->outlog.end : fed, limit, next;
 	const char *bytes;
 	size_t len;
 
 	while (r->at < to) {
-		if (r->at >= p->given_from && r->at < p->given_to) {
-			r->at = p->given_to;
+		limit = given_at(p, r->at, &next);
+		if (limit > 0) {
+			r->at = limit;
 			continue;
 		}
-		limit = r->at < p->given_from && p->given_from < to ? p->given_from : to;
+		limit = next < to ? next : to;
 		bytes = hr_outlog_read(&p->outlog, &r->at, &len);
 		if (len == 0)
-			return;
+			break;
 		if (r->at >= limit)
 			continue;
 		len = len < limit - r->at ? len : (size_t)(limit - r->at);
+		hr_view_place(v, r->at);
 		hr_view_feed(v, bytes, len);
 		r->at += len;
 	}
+	hr_view_place(v, r->at);
+}
+
+/* From the last time the screen was emptied on. */
+static struct replay
+replay_from(struct hr_keeper *k, uint64_t reset)
+{
+	struct replay r = {.k = k, .at = reset};
+
+	if (r.at < hr_outlog_start(&k->kept->outlog))
+		r.at = hr_outlog_start(&k->kept->outlog);
+	return r;
 }
 
 static void
 replay(struct hr_keeper *k)
 {
 	struct hr_kept *p = k->kept;
-	struct replay r = {.k = k, .at = log_of(p, p->core.points.reset)};
+	struct replay r = replay_from(k, p->core.points.reset);
 
-	if (r.at < hr_outlog_start(&p->outlog)) {
-		r.at = hr_outlog_start(&p->outlog);
+	hr_view_begin(hr_core_view(k->core), p->core.points.reset);
+	if (r.at > p->core.points.reset)
 		hr_view_lose(hr_core_view(k->core));
-	}
 	hr_core_replay(k->core, &p->core, feed, &r);
+}
+
+void
+resume_returned(struct hr_keeper *k)
+{
+	struct hr_view_points points;
+	struct replay r;
+
+	hr_view_points(hr_core_view(k->core), &points);
+	if (k->kept->returned <= points.reset)
+		return;
+	r = replay_from(k, points.reset);
+	resume_unsure(k);
+	hr_core_returned(k->core, k->kept->returned, &k->kept->core, feed, &r);
+}
+
+/* Puts a command into the log as a terminal would have shown it. What a terminal does show of it is
+ * another thing: readline draws it, for the view alone. */
+void
+resume_log_given(struct hr_keeper *k, const char *p, size_t len)
+{
+	struct hr_kept *kept = k->kept;
+	struct hr_view_points points;
+	const char *nl;
+	unsigned i, n = 0;
+
+	hr_view_points(hr_core_view(k->core), &points);
+	for (i = 0; i < kept->ngiven; i++) {
+		if (kept->given_to[i] <= points.reset)
+			continue;
+		kept->given_from[n] = kept->given_from[i];
+		kept->given_to[n++] = kept->given_to[i];
+	}
+	if (n == HR_KEPT_GIVEN) /* then what lies between two of them is lost with this keeper */
+		n--;
+	else
+		kept->given_from[n] = kept->outlog.end;
+	while ((nl = memchr(p, '\n', len)) != NULL) {
+		hr_outlog_add(&kept->outlog, p, (size_t)(nl - p));
+		hr_outlog_add(&kept->outlog, "\r\n", 2);
+		len -= (size_t)(nl + 1 - p);
+		p = nl + 1;
+	}
+	hr_outlog_add(&kept->outlog, p, len);
+	hr_outlog_add(&kept->outlog, "\r\n", 2);
+	kept->given_to[n] = kept->outlog.end;
+	kept->ngiven = n + 1;
+	hr_core_place(k->core, kept->outlog.end);
 }
 
 /* ---- going on ---- */
@@ -393,10 +461,12 @@ go_on(struct hr_keeper *k, struct hr_err *err)
 		return hr_err_nomem(err);
 	if (shell_watch(k, true, err) < 0)
 		return -1;
-	if (atomic_load(&p->tries) > HR_KEPT_CRASH) /* it may be what they died of */
+	if (atomic_load(&p->tries) > HR_KEPT_CRASH) { /* it may be what they died of */
+		hr_view_begin(hr_core_view(k->core), p->outlog.end);
 		hr_view_lose(hr_core_view(k->core));
-	else
+	} else {
 		replay(k);
+	}
 	hr_core_resume(k->core, &p->core);
 	if (hr_core_busy(k->core) &&
 	    client_resume(

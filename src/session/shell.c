@@ -84,6 +84,30 @@ shell_unanswer(struct hr_keeper *k)
 	shell_drain(k);
 }
 
+/* Bytes of the terminal: to the log, but for the echo of a command, which stands there already, and
+ * to the core. */
+static void
+take_read(struct hr_keeper *k, size_t n)
+{
+	struct hr_kept *p = k->kept;
+	bool over;
+	size_t echo = hr_core_echo_bytes(k->core, p->read, n, &over);
+
+	p->read_len = n;
+	if (over)
+		hr_outlog_add(&p->outlog, HR_READLINE_LEAVES, strlen(HR_READLINE_LEAVES));
+	hr_outlog_add(&p->outlog, p->read + echo, n - echo);
+	resume_lay_log(k);
+	k->printed_at = hr_now_ms();
+	hr_core_place(k->core, p->outlog.end - n);
+	hr_core_output(k->core, p->read, n, k->printed_at);
+	hr_core_place(k->core, p->outlog.end);
+	if (echo > 0) { /* a successor would take it for a read that is not in the log */
+		memset(p->read, 0, n);
+		p->read_len = 0;
+	}
+}
+
 /* Reads at most `turns` times. `all`: until nothing is there, in the terminal's queue either. */
 static void
 read_master(struct hr_keeper *k, int turns, bool all)
@@ -99,11 +123,7 @@ read_master(struct hr_keeper *k, int turns, bool all)
 		atomic_signal_fence(memory_order_seq_cst);
 		n = hr_fd_read(k->shell.master, p->read, sizeof(p->read));
 		if (n > 0) {
-			p->read_len = (size_t)n;
-			hr_outlog_add(&p->outlog, p->read, (size_t)n);
-			resume_lay_log(k);
-			k->printed_at = hr_now_ms();
-			hr_core_output(k->core, p->read, (size_t)n, k->printed_at);
+			take_read(k, (size_t)n);
 			if (!all && n < FULL_SIZE)
 				break;
 			continue;
@@ -359,24 +379,6 @@ op_ack(void *arg, bool careful)
 
 /* ---- commands for readline, past the terminal ---- */
 
-/* What a terminal would have shown, for those who look on. */
-static void
-log_given(struct hr_keeper *k, const char *p, size_t len)
-{
-	const char *nl;
-
-	k->kept->given_from = k->kept->outlog.end;
-	while ((nl = memchr(p, '\n', len)) != NULL) {
-		hr_outlog_add(&k->kept->outlog, p, (size_t)(nl - p));
-		hr_outlog_add(&k->kept->outlog, "\r\n", 2);
-		len -= (size_t)(nl + 1 - p);
-		p = nl + 1;
-	}
-	hr_outlog_add(&k->kept->outlog, p, len);
-	hr_outlog_add(&k->kept->outlog, "\r\n", 2);
-	k->kept->given_to = k->kept->outlog.end;
-}
-
 static bool
 op_give(void *arg, const char *p, size_t len)
 {
@@ -402,7 +404,6 @@ op_give(void *arg, const char *p, size_t len)
 	if (len == 0)
 		return true;
 	k->given = k->given < INT_MAX ? k->given + 1 : 0;
-	log_given(k, p, k->hidden ? 0 : len);
 	return true;
 }
 
@@ -580,6 +581,8 @@ op_began(void *arg, const char *p, size_t len)
 	if (!k->tells_hides)
 		k->hides = memmem(p, len, "exec", 4) == NULL ? look_hides(k, k->said_pid) : 0;
 	hr_confine_begin(k->config->confine);
+	resume_unsure(k);
+	resume_log_given(k, p, k->hidden ? 0 : len);
 	follow_began(k, p, len);
 }
 

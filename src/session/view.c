@@ -199,6 +199,30 @@ hr_view_feed(struct hr_view *v, const char *p, size_t len)
 	hr_term_feed(v->term, p, len);
 }
 
+size_t
+hr_view_echo_bytes(const struct hr_view *v, const char *p, size_t len, bool *ret_over)
+{
+	struct hr_buf held = {.cap = 64};
+	const char *nl = v->echo_line ? memchr(p, '\n', len) : NULL;
+	size_t line = !v->echo_line ? 0 : nl != NULL ? (size_t)(nl + 1 - p) : len;
+	ssize_t n;
+
+	*ret_over = false;
+	if (!v->echo)
+		return line;
+	hr_buf_add(&held, hr_buf_str(&v->held), v->held.len);
+	n = find_word(&held, HR_READLINE_LEAVES, p + line, len - line);
+	hr_buf_done(&held);
+	*ret_over = n >= 0;
+	return n >= 0 ? line + (size_t)n : len;
+}
+
+void
+hr_view_place(struct hr_view *v, uint64_t at)
+{
+	v->points.fed = at;
+}
+
 static void
 note(struct hr_view *v, enum hr_view_event event)
 {
@@ -323,7 +347,8 @@ first_changed_line(const char *text, size_t len, const char *old, size_t old_len
 
 /* Rows were dropped since the mark: only what stands from the marked row on can be compared. */
 static void
-new_after_drop(struct hr_view *v, struct hr_buf *text, size_t *ret_from, bool *ret_lost)
+new_after_drop(
+    struct hr_view *v, struct hr_buf *text, uint64_t *ret_row, size_t *ret_from, bool *ret_lost)
 {
 	uint64_t first = hr_term_first_row(v->term);
 
@@ -334,15 +359,17 @@ new_after_drop(struct hr_view *v, struct hr_buf *text, size_t *ret_from, bool *r
 	}
 	hr_buf_reset(text);
 	hr_term_text_from(v->term, v->mark_row, text);
+	*ret_row = v->mark_row;
 	*ret_from = 0;
 	if (text->len >= v->row_text.len && v->row_text.len > 0 &&
 	    memcmp(text->p, v->row_text.p, v->row_text.len) == 0)
 		*ret_from = v->row_text.len;
 }
 
-/* Where the text that was not handed out begins in *text (which may be taken anew). */
+/* Where the text that was not handed out begins in *text, which may be taken again: from another
+ * row, *ret_row, on. */
 static size_t
-new_from(struct hr_view *v, struct hr_buf *text, bool *ret_lost)
+new_from(struct hr_view *v, struct hr_buf *text, uint64_t *ret_row, bool *ret_lost)
 {
 	size_t from;
 
@@ -360,7 +387,7 @@ new_from(struct hr_view *v, struct hr_buf *text, bool *ret_lost)
 		return 0;
 	}
 	if (hr_term_rows_dropped(v->term) > v->mark_dropped) {
-		new_after_drop(v, text, &from, ret_lost);
+		new_after_drop(v, text, ret_row, &from, ret_lost);
 		return from;
 	}
 	if (text->len >= v->shown.len &&
@@ -371,27 +398,47 @@ new_from(struct hr_view *v, struct hr_buf *text, bool *ret_lost)
 	return first_changed_line(text->p, text->len, v->shown.p, v->shown.len);
 }
 
+/* The new text in *text from *ret_from on; *ret_row: the row that *text begins with. */
+static int
+take_new(struct hr_view *v, struct hr_buf *text, uint64_t *ret_row, size_t *ret_from,
+    bool *ret_lost, struct hr_err *err)
+{
+	*ret_lost = false;
+	*ret_row = 0;
+	hr_term_text(v->term, text);
+	strip_end(text);
+	*ret_from = new_from(v, text, ret_row, ret_lost);
+	*ret_lost |= v->lost;
+	if (hr_buf_check(text, err) < 0)
+		return -1;
+	strip_end(text);
+	if (*ret_from > text->len)
+		*ret_from = text->len;
+	return 0;
+}
+
+/* The length without the text that set -v printed at the end. */
+static size_t
+without_trace(const char *p, size_t len, const char *trace)
+{
+	size_t n = trace != NULL ? strlen(trace) : 0, end = n > 0 ? hr_utf8_rstrip(p, len) : 0;
+
+	return n > 0 && n <= end && memcmp(p + end - n, trace, n) == 0 ? end - n : len;
+}
+
 int
 hr_view_take(struct hr_view *v, const char *echoed, size_t echoed_len, const char *trace,
     struct hr_buf *out, bool *ret_lost, struct hr_err *err)
 {
 	HR_BUF(text, TEXT_CAP);
 	size_t from, len, n;
+	uint64_t row;
 	const char *p;
 
-	*ret_lost = false;
-	hr_term_text(v->term, &text);
-	strip_end(&text);
-	from = new_from(v, &text, ret_lost);
-	*ret_lost |= v->lost;
-	if (hr_buf_check(&text, err) < 0)
+	if (take_new(v, &text, &row, &from, ret_lost, err) < 0)
 		return -1;
-	strip_end(&text);
-	from = from < text.len ? from : text.len;
 	p = hr_buf_str(&text) + from;
-	len = text.len - from;
-	if (trace != NULL && (n = strlen(trace)) <= len && memcmp(p + len - n, trace, n) == 0)
-		len = hr_utf8_rstrip(p, len - n);
+	len = hr_utf8_rstrip(p, without_trace(p, text.len - from, trace));
 	n = hr_utf8_lstrip(p, len);
 	p += n;
 	len -= n;
@@ -405,6 +452,57 @@ hr_view_take(struct hr_view *v, const char *echoed, size_t echoed_len, const cha
 	}
 	hr_buf_add(out, p, len);
 	return hr_buf_check(out, err);
+}
+
+/* The place in `exact` that stands for `from` in `text`: each line of `text` is the beginning of
+ * one line of `exact`. After the end of a line the next one begins. */
+static size_t
+same_place(const struct hr_buf *text, size_t from, const struct hr_buf *exact)
+{
+	const char *t = hr_buf_str(text), *p = hr_buf_str(exact), *end = p + exact->len, *nl;
+	size_t line = 0, i;
+
+	if (from == 0)
+		return 0;
+	for (i = 0; i < from; i++) {
+		if (t[i] != '\n')
+			continue;
+		line = i + 1;
+		nl = memchr(p, '\n', (size_t)(end - p));
+		p = nl != NULL ? nl + 1 : end;
+	}
+	p += from - line < (size_t)(end - p) ? from - line : (size_t)(end - p);
+	if (from == line || (from < text->len && t[from] != '\n'))
+		return (size_t)(p - hr_buf_str(exact));
+	while (p < end && *p != '\n' && hr_utf8_lstrip(p, 1) == 1)
+		p++;
+	return (size_t)(p - hr_buf_str(exact)) + (p < end && *p == '\n');
+}
+
+int
+hr_view_take_exact(struct hr_view *v, const char *echoed, size_t echoed_len, const char *trace,
+    struct hr_buf *out, bool *ret_lost, struct hr_err *err)
+{
+	HR_BUF(text, TEXT_CAP);
+	HR_BUF(exact, TEXT_CAP);
+	size_t from, len, n;
+	uint64_t row;
+	const char *p;
+
+	if (take_new(v, &text, &row, &from, ret_lost, err) < 0)
+		return -1;
+	if (hr_term_alternate(v->term))
+		hr_buf_add(&exact, hr_buf_str(&text), text.len);
+	else
+		hr_term_text_exact(v->term, row, &exact);
+	from = same_place(&text, from, &exact);
+	p = hr_buf_str(&exact) + from;
+	len = without_trace(p, exact.len - from, trace);
+	n = echoed_len > 0 ? hr_echo_length(p, len, echoed, echoed_len) : 0;
+	if (n > 0 && n < len && p[n] == '\n')
+		n++;
+	hr_buf_add(out, p + n, len - n);
+	return hr_buf_check(&exact, err) < 0 ? -1 : hr_buf_check(out, err);
 }
 
 int
@@ -469,6 +567,13 @@ hr_view_reset(struct hr_view *v, bool keep_readline)
 	v->mark_row = v->mark_dropped = 0;
 	if (large)
 		give_back();
+}
+
+void
+hr_view_begin(struct hr_view *v, uint64_t at)
+{
+	hr_view_place(v, at);
+	hr_view_reset(v, false);
 }
 
 void

@@ -48,6 +48,21 @@ int hr_view_take(struct hr_view *v, const char *echoed, size_t echoed_len, const
     struct hr_buf *out, bool *ret_lost, struct hr_err *err);
 int hr_view_mark(struct hr_view *v, struct hr_err *err);
 
+/* The same text as it was printed: white space at both ends stays, and so does the line feed that
+ * ends it. */
+int hr_view_take_exact(struct hr_view *v, const char *echoed, size_t echoed_len, const char *trace,
+    struct hr_buf *out, bool *ret_lost, struct hr_err *err);
+
+/* The echo of a command is known by its place: it begins where readline was given the command, and
+ * ends with the sequence with which readline leaves the terminal. Returns how many of these bytes,
+ * which are about to be fed, belong to it; *ret_over: it ends with them, that sequence included. */
+size_t hr_view_echo_bytes(const struct hr_view *v, const char *p, size_t len, bool *ret_over);
+/* Makes `at` the offset of the next byte, for struct hr_view_points: where the caller keeps other
+ * bytes than it feeds. */
+void hr_view_place(struct hr_view *v, uint64_t at);
+/* An empty terminal whose next byte has that offset. */
+void hr_view_begin(struct hr_view *v, uint64_t at);
+
 /* An empty terminal; everything counts as handed out. keep_readline: readline may wait already. */
 void hr_view_reset(struct hr_view *v, bool keep_readline);
 
@@ -60,7 +75,7 @@ void hr_view_shell_ended(struct hr_view *v);
 /* What another view must be fed to be as this one is, without what was handed out before: all from
  * byte `reset` on, and at these points what was called here, in the order of their numbers. Of each
  * kind there is the last since the reset: the echo of an earlier line may be seen. Counted from the
- * first byte that was fed. */
+ * first byte that was fed, unless hr_view_place() was called. */
 enum hr_view_event {
 	HR_VIEW_LINE, /* hr_view_expect_line() */
 	HR_VIEW_ECHO,

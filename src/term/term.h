@@ -55,6 +55,10 @@ void hr_term_text_screen(const struct hr_term *t, struct hr_buf *out); /* the sc
  * mid-line. */
 void hr_term_text_from(const struct hr_term *t, uint64_t row, struct hr_buf *out);
 
+/* The same from a row on, but with the white space at the ends of lines that was written there, and
+ * with an LF for each row up to the cursor's: the text as it was printed. */
+void hr_term_text_exact(const struct hr_term *t, uint64_t row, struct hr_buf *out);
+
 /* --- change ---
  *
  * A number that is one more than at the last call if the text of hr_term_text() is not what it was

@@ -14,6 +14,7 @@ struct text_sink {
 	size_t line;   /* where it begins in out */
 	size_t breaks; /* LFs owed before it */
 	bool open;     /* its LFs are paid: it is not raw-empty */
+	bool exact;    /* white space at the end of a line stays */
 };
 
 static void
@@ -49,7 +50,7 @@ text_end_line(struct text_sink *s)
 {
 	struct hr_buf *b = s->out;
 
-	if (s->open && b->p != NULL && b->len > s->line) {
+	if (s->open && !s->exact && b->p != NULL && b->len > s->line) {
 		b->len = s->line + hr_utf8_rstrip(b->p + s->line, b->len - s->line);
 		b->p[b->len] = '\0';
 	}
@@ -93,17 +94,40 @@ text_row(struct text_sink *s, const struct term_row *r)
 		text_end_line(s);
 }
 
+static void
+text_rows(const struct hr_term *t, struct text_sink *s, uint64_t from, uint64_t to)
+{
+	uint64_t top = term_top(t), i;
+
+	for (i = from < t->base ? t->base : from; i < top && i < to; i++)
+		text_row(s, term_history_row(t, (unsigned)(i - t->base)));
+	for (; i < top + t->screen.room && i < to; i++)
+		text_row(s, term_grid_row(t, (unsigned)(i - top)));
+}
+
 void
 hr_term_text_from(const struct hr_term *t, uint64_t from, struct hr_buf *out)
 {
 	struct text_sink s = {.out = out};
-	uint64_t top = term_top(t), i;
 
-	for (i = from < t->base ? t->base : from; i < top; i++)
-		text_row(&s, term_history_row(t, (unsigned)(i - t->base)));
-	for (; i < top + t->screen.room; i++)
-		text_row(&s, term_grid_row(t, (unsigned)(i - top)));
+	text_rows(t, &s, from, UINT64_MAX);
 	text_end_line(&s);
+}
+
+void
+hr_term_text_exact(const struct hr_term *t, uint64_t from, struct hr_buf *out)
+{
+	struct text_sink s = {.out = out, .exact = true};
+	uint64_t cursor = hr_term_cursor_row(t);
+	size_t breaks, len;
+
+	text_rows(t, &s, from, cursor);
+	breaks = s.open ? 0 : s.breaks;
+	len = out->len;
+	text_rows(t, &s, from > cursor ? from : cursor, UINT64_MAX);
+	text_end_line(&s);
+	for (; out->len == len && breaks > 0; breaks--, len++)
+		hr_buf_addc(out, '\n');
 }
 
 void

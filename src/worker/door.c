@@ -38,7 +38,7 @@ perform(void *arg, const char *session, struct json_object *action, struct hr_sp
 		}
 		session = hr_buf_str(&d->w->session);
 	}
-	hr_execute_action(d->w, d->r, session, action, key, ret);
+	hr_execute_action(d->w, d->r, session, action, key, HR_RULES_OWN, ret);
 }
 
 /* By the name that the client gave the request, or by nginx's for a second try. */

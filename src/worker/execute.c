@@ -147,9 +147,10 @@ fits_session(const struct hr_event *ev, struct hr_answer *ret)
 
 void
 hr_execute_action(struct hr_worker *w, const struct hr_request *r, const char *session,
-    struct json_object *action, struct hr_span name, struct hr_answer *ret)
+    struct json_object *action, struct hr_span name, enum hr_rules rules, struct hr_answer *ret)
 {
 	struct hr_action_env env = {.run_dir = w->run_dir,
+	    .rules = rules,
 	    .work_dir = w->work_dir,
 	    .office = w->office,
 	    .channel = w->channel,
@@ -208,7 +209,8 @@ hr_execute(
 	} else {
 		action = validate(body, ret);
 		if (action != NULL)
-			hr_execute_action(w, r, session, action, (struct hr_span){"", 0}, ret);
+			hr_execute_action(
+			    w, r, session, action, (struct hr_span){"", 0}, HR_RULES_V0, ret);
 	}
 }
 

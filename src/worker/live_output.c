@@ -30,8 +30,9 @@ struct following {
 	enum form form;
 	struct hr_shell_place place;
 	struct hr_follow_request req;
-	uint64_t at;  /* the next byte's offset */
-	size_t ntorn; /* text: bytes before `at` that wait for the rest of their character */
+	uint64_t at;   /* the next byte's offset */
+	bool returned; /* the client takes it as its command's result */
+	size_t ntorn;  /* text: bytes before `at` that wait for the rest of their character */
 	char torn[TORN_MAX];
 };
 
@@ -186,6 +187,8 @@ send_output(void *arg, struct hr_sink *sink, struct hr_err *err)
 		if (r == 0)
 			break;
 	}
+	if (f->returned) /* before the client sees the end, and may run another command */
+		(void)hr_shell_returned(&f->place, f->at);
 	if (!f->req.stays) /* else the rest of it may come on the next connection */
 		put_torn(f);
 	return flush_event(f, sink, err);
@@ -265,6 +268,9 @@ parse(const struct hr_request *r, struct following *f, bool *ret_resumed)
 			wrong = "command is not a number";
 		f->req.command = (int64_t)command;
 	}
+	hr_buf_reset(&text);
+	if (hr_request_query(r, "returned", &text))
+		f->returned = strcmp(hr_buf_str(&text), "true") == 0;
 	hr_buf_reset(&text);
 	if (f->form != FORM_BYTES && hr_request_query(r, "encoding", &text)) {
 		if (strcmp(hr_buf_str(&text), "text") == 0)

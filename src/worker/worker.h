@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "actions/action.h"
 #include "base/buf.h"
 #include "base/span.h"
 #include "files/archive/unpack.h"
@@ -62,10 +63,11 @@ hr_worker_body(struct hr_worker *w, const struct hr_request *r, size_t cap, stru
 void hr_execute(
     struct hr_worker *w, const struct hr_request *r, const char *session, struct hr_answer *ret);
 
-/* One action; `session` as above. key: its name for "at most once"; "": as the request has it. */
+/* One action, by the rules of whoever asks; `session` as above. key: its name for "at most once";
+ * "": as the request has it. */
 struct json_object;
 void hr_execute_action(struct hr_worker *w, const struct hr_request *r, const char *session,
-    struct json_object *action, struct hr_span key, struct hr_answer *ret);
+    struct json_object *action, struct hr_span key, enum hr_rules rules, struct hr_answer *ret);
 
 /* The handlers, one a file; the table is in route.c. */
 typedef void hr_handler_fn(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret);

@@ -122,10 +122,6 @@ void hr_rex_observe(
 /* "Command '…' failed with exit code N. ", behind what the request says of an error. */
 void hr_rex_put_failed(struct hr_buf *b, const struct hr_rex_call *c, int64_t exit_code);
 void hr_rex_run_in_session(struct hr_rex_call *c);
-/* Where the output of the command begins: behind its echo, if it is there as it ought to be, or at
- * the first byte that is still kept. */
-bool hr_rex_begin(const struct hr_shell_place *place, const struct hr_command_state *s,
-    struct hr_span text, uint64_t *ret);
 double hr_rex_limit_s(const struct hr_rex_call *c); /* of the request; 0: none */
 /* The answers to a command that has completed, still runs, was not begun. */
 void hr_rex_completed(struct hr_rex_call *c, struct hr_span output, int64_t exit_code);

@@ -120,6 +120,7 @@ perform(struct hr_rex_call *c, const char *session, struct json_object *action, 
 	    .channel = c->w->channel,
 	    .session = session,
 	    .key = key,
+	    .rules = HR_RULES_OWN,
 	    .user_id = c->w->user_id};
 	struct hr_event ev;
 	HR_BUF(why, TEXT_MAX);
@@ -191,7 +192,7 @@ hr_rex_run(struct hr_rex_call *c, const char *session, const char *dir, struct h
 	if (key.len > 0)
 		perform(c, session, action, key, &inner);
 	else
-		hr_execute_action(c->w, c->r, session, action, key, &inner);
+		hr_execute_action(c->w, c->r, session, action, key, HR_RULES_OWN, &inner);
 	c->ret->note = inner.note;
 	hr_buf_reset(&c->ret->key);
 	hr_buf_add(&c->ret->key, hr_buf_str(&inner.key), inner.key.len);
@@ -272,28 +273,6 @@ hr_rex_late(struct hr_rex_call *c, struct hr_span output)
 	hr_rex_raise(c->ret, "swerex.exceptions.CommandTimeoutError", &text, hr_buf_str(&extra));
 }
 
-bool
-hr_rex_begin(const struct hr_shell_place *place, const struct hr_command_state *s,
-    struct hr_span text, uint64_t *ret)
-{
-	uint64_t n = hr_command_echo(place, s->log_start, text), echo = text.len + 2;
-	struct hr_session_state state;
-	HR_BUF(frame, HR_FRAME_MAX);
-	size_t i;
-
-	*ret = s->log_start + n;
-	if (n > 0)
-		return true;
-	for (i = 0; i < text.len; i++)
-		echo += text.p[i] == '\n';
-	/* it is no longer kept: then all that is was printed by the command */
-	if (hr_shell_state(place, &frame, &state, NULL) < 0 ||
-	    state.log_start < s->log_start + echo)
-		return false;
-	*ret = state.log_start;
-	return true;
-}
-
 /* ---- a command ---- */
 
 /* Several commands are made one, as a shell takes one at a time. False: answered. */
@@ -348,27 +327,24 @@ put_killed(const struct hr_shell_place *place, int64_t id, struct hr_buf *out)
 	const struct hr_span text = hr_span_of(hr_rex_kill_text);
 	struct hr_command_state list[HR_COMMANDS_MAX];
 	HR_BUF(frame, HR_FRAME_MAX);
-	uint64_t from;
 	size_t n = 0, i;
 
 	if (hr_shell_commands(place, &frame, list, &n, NULL) < 0)
 		n = 0;
 	for (i = 0; i < n; i++)
-		if (list[i].id == id - 1 && hr_span_equal(list[i].text, text) &&
-		    hr_rex_begin(place, &list[i], text, &from))
-			(void)hr_rex_output(place, from, list[i].log_end, out, NULL);
+		if (list[i].id == id - 1 && hr_span_equal(list[i].text, text))
+			(void)hr_rex_output(place, list[i].log_start, list[i].log_end, out, NULL);
 }
 
 /* From the observation, and what the keeper knows. */
 static void
-finish(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_span text,
-    const struct hr_rex_result *result)
+finish(
+    struct hr_rex_call *c, const struct hr_shell_place *place, const struct hr_rex_result *result)
 {
 	struct hr_command_state s = {.exit_code = -1};
 	struct hr_err err = {0};
 	HR_BUF(frame, HR_FRAME_MAX);
 	HR_BUF(out, HR_ANSWER_MAX);
-	uint64_t from;
 	bool exact, found, over;
 
 	found = c->ret->key.len > 0 &&
@@ -376,12 +352,12 @@ finish(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_span
 	over = result->exit_code >= 0 || (found && s.end != HR_COMMAND_RUNNING);
 	if (found)
 		put_killed(place, s.id, &out);
-	exact = found && hr_rex_begin(place, &s, text, &from) &&
-		hr_rex_output(place, from, s.log_end, &out, &err) == 0;
+	exact = found && hr_rex_output(place, s.log_start, s.log_end, &out, &err) == 0;
+	if (exact && !over)
+		(void)hr_shell_returned(place, s.log_end);
 	if (!exact) {
 		hr_buf_reset(&out);
 		hr_buf_add(&out, result->content.p, result->content.len);
-		hr_buf_adds(&out, out.len > 0 ? "\n" : "");
 	}
 	if (out.fail != HR_OK)
 		hr_answer_generic(c->ret);
@@ -425,7 +401,7 @@ run(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_span co
 		hr_rex_talk(c, place, text);
 	else if (hr_rex_run(c, place->session, NULL, text, hr_rex_limit_s(c),
 		     (struct hr_span){"", 0}, &result))
-		finish(c, place, text, &result);
+		finish(c, place, &result);
 }
 
 double

@@ -95,7 +95,6 @@ source(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_buf 
 		return hr_rex_raisef(c->ret, "swerex.exceptions.CommandTimeoutError",
 		    "the startup files took longer than %g seconds", limit_s);
 	hr_buf_add(out, result.content.p, result.content.len);
-	hr_buf_adds(out, out->len > 0 ? "\n" : "");
 	return true;
 }
 

@@ -217,6 +217,7 @@ answer(struct hr_rex_call *c, struct follow *f, enum met how)
 	HR_BUF(out, HR_ANSWER_MAX);
 
 	put_seen(f, how != MET_EXPECT, &out);
+	(void)hr_shell_returned(f->place, f->from + f->seen.len);
 	text = hr_span_of_buf(&out);
 	if (talks && !quits)
 		text = bare(text, hr_rex_str(c, "command"));
@@ -303,7 +304,7 @@ start(struct hr_rex_call *c, struct follow *f, struct hr_span text)
 		hr_rex_raisef(c->ret, "builtins.RuntimeError",
 		    "the command was begun, but nothing more is known of it");
 	} else {
-		(void)hr_rex_begin(f->place, &f->command, text, &f->from);
+		f->from = f->command.log_start;
 		answer(c, f, follow(f));
 	}
 }
@@ -452,6 +453,7 @@ interrupt(struct hr_rex_call *c, struct follow *f)
 	if (how == MET_TIME && !kill_it(c, f, &how))
 		return;
 	put_seen(f, how != MET_EXPECT, &out);
+	(void)hr_shell_returned(f->place, f->from + f->seen.len);
 	text = hr_span_of_buf(&out);
 	hr_utf8_strip(&text.p, &text.len);
 	if (how == MET_TIME || how == MET_ERROR)
@@ -478,7 +480,7 @@ hr_rex_interrupt(struct hr_rex_call *c, const struct hr_shell_place *place)
 	if (expect_init(c, &e) && hr_rex_enter(c)) {
 		runs = running(c, place, &f.command, &frame);
 		if (runs > 0) {
-			(void)hr_rex_begin(place, &f.command, f.command.text, &f.from);
+			f.from = f.command.log_start;
 			interrupt(c, &f);
 		} else if (runs == 0) {
 			hr_rex_observe(

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""What a command printed, as each interface returns it: once, without the text of the command, and as it was printed.
+V0's own rules hold for its wire alone (doc/architecture.md, "The rules of V0")."""
+
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib.host import Host  # noqa: E402
+from lib.supervised import Server, gate, marker, run_tests  # noqa: E402
+from lib.tap import equal  # noqa: E402
+from test_door import call, handle_in, structured, text  # noqa: E402
+
+
+def output(s, command, **args):
+    return structured(call(s, "run", command=command, **args))["output"]
+
+
+def waited(s, answer, want):
+    """The output of a command that goes on, until so much is there; and the last answer."""
+    seen = structured(answer)["output"]
+    while not seen.endswith(want):
+        answer = call(s, "wait", handle=structured(answer)["handle"], wait_s=0.1)
+        seen += structured(answer)["output"]
+    return seen, answer
+
+
+def returned_once():
+    """In the next run, whose ever it is, nothing is repeated that wait has returned."""
+    with Server() as s:
+        number = 0
+        for again in (lambda: output(s, "echo second"), lambda: s.run("echo second")):
+            for how in ("wait", "input", "key", "parts"):
+                number += 1
+                door, open_it = gate(s, "g%d" % number)
+                key = {"key": "k%d" % number} if how == "key" else {}
+                command = "%s; echo first" % door
+                if how == "input":
+                    command += "; read x; echo $x"
+                if how == "parts":
+                    command = "echo zero; " + command
+                r = call(s, "run", command=command, wait_s=0, **key)
+                equal(structured(r)["running"], True, how)
+                if how == "parts":
+                    seen, r = waited(s, r, "zero\n")
+                    equal(seen, "zero\n")
+                open_it()
+                if how == "input":
+                    seen, r = waited(s, r, "first\n")
+                    equal(seen, "first\n")
+                    equal(call(s, "input", handle=handle_in(r), text="typed\n")["isError"], False)
+                    equal("typed\ntyped\n" in structured(call(s, "wait", handle=handle_in(r)))["output"], True)
+                elif how == "key":
+                    r = call(s, "run", command=command, **key)
+                    equal(structured(r)["output"], "first\n")
+                else:
+                    equal(structured(call(s, "wait", handle=handle_in(r)))["output"], "first\n")
+                equal(again(), "second", how)
+        s.stop()
+
+
+def not_returned_is_not_lost():
+    """No interface has returned it: the next run does, after what was returned."""
+    with Server() as s:
+        for number, again in enumerate((lambda: output(s, "echo next"), lambda: s.run("echo next"))):
+            door, open_it = gate(s, "a%d" % number)
+            ended, wait_ended = marker(s, "b%d" % number)
+            r = call(s, "run", command="echo one; %s; seq 3000; %s" % (door, ended), wait_s=0)
+            seen, r = waited(s, r, "one\n")
+            equal(seen, "one\n")
+            open_it()
+            wait_ended()
+            s.until("it has ended", lambda: not s.get("/handrail/v1/session").json()["running"])
+            equal(again(), "\n".join(str(n) for n in range(1, 3001)) + "\nnext")
+            equal(again(), "next")
+        s.stop()
+
+
+def attached_once():
+    """The same of the command handrail: attach has shown it."""
+    with Host() as h:
+        h.ok("up", "-q")
+        name = h.path("tmp", "gate")
+        os.mkfifo(name)
+        first = h("run", "-t", "0.2", "read x < %s; echo first" % name)
+        equal((first.returncode, first.stdout), (124, ""))
+        p = h.popen("attach")
+        with open(name, "w") as f:
+            f.write("x\n")
+        equal((p.communicate()[0], p.returncode), ("first\n", 0))
+        equal(h.ok("run", "echo second"), "second\n")
+
+
+LONG = "".join("%05d a line of a here-document that is long\n" % i for i in range(1000))
+
+
+def no_echo():
+    """However long the command, however it came to the shell, and whatever the terminal's mode: its text is no output."""
+    with Server() as s:
+        for number, prepare in enumerate(("true", "export E=1", "stty -echo", "stty raw", "set -o vi", "PS2='> '")):
+            for size in (40, 500, 24000, len(LONG)):
+                door, open_it = gate(s, "g%d-%d" % (number, size))
+                s.run(prepare)
+                body = LONG[:size].rpartition("\n")[0]
+                command = "cat >/dev/null <<'END'\n%s\nEND\n%s; echo done" % (body, door)
+                r = call(s, "run", command=command, wait_s=0.1, env={"SECRET": "s3cret" * 300})
+                equal(structured(r)["output"], "", (prepare, size))
+                open_it()
+                r = structured(call(s, "wait", handle=handle_in(r)))
+                equal((r["output"], r["exit_code"]), ("done\n", 0), (prepare, size))
+                last = s.get("/handrail/v1/commands").json()["commands"][-1]
+                log = s.get("/handrail/v1/output?offset=%d&command=%d" % (last["output"]["start"], last["id"])).body
+                equal(re.sub(rb"\x1b\[\?2004l\r|\x1b\][^\a]*\a", b"", log), b"done\r\n", (prepare, size))
+        # one line that the terminal wraps, and an output that begins as its command does
+        command = "echo %s" % ("x" * 5000)
+        equal(output(s, command), "x" * 5000)
+        with open(s.work_dir + "/f", "w") as f:
+            f.write("cat f\n")
+        equal(output(s, "cat f", cwd=s.work_dir), "cat f")
+        s.stop()
+
+
+def as_it_was_printed():
+    with Server() as s:
+        with open(s.work_dir + "/f", "w") as f:
+            f.write("one\n    two\n\tthree  \n\n   \n")
+        s.run("cd " + s.work_dir)
+        equal(output(s, "sed -n 2,3p f"), "    two\n        three  ")
+        equal(output(s, "sed -n 3,9p f"), "        three  \n\n   ")
+        equal(output(s, "printf '\\n\\n  a\\n\\n\\n'"), "\n\n  a\n\n")
+        equal(output(s, "printf '  '"), "  ")
+        s.run("git init -q && touch g && git add g && rm g")
+        equal(output(s, "git status -s").split("\n")[0], "AD g")
+        s.run("git -c user.name=n -c user.email=e commit -qm x && touch g && git add g && git commit -qm y; rm -f g")
+        equal(output(s, "git status -s g"), " D g")
+        # by V0's rules
+        equal(s.run("sed -n 2,3p f"), "two\n        three")
+        equal(s.run("printf '\\n\\n  a\\n\\n\\n'"), "a")
+        # what of a command that goes on is new begins a line
+        door, open_it = gate(s)
+        ended, wait_ended = marker(s)
+        r = call(s, "run", command="printf '  one  '; %s; printf '  1\\n  two  '; %s" % (door, ended), wait_s=0)
+        seen, r = waited(s, r, "one")
+        open_it()
+        wait_ended()
+        equal(structured(call(s, "wait", handle=structured(r)["handle"]))["output"].endswith("  two"), True, seen)
+        equal("    x" in text(call(s, "run", command="echo '    x'")), True)
+        s.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests((returned_once, not_returned_is_not_lost, attached_once, no_echo, as_it_was_printed)))
