@@ -17,6 +17,7 @@
 #include "host/handle.h"
 #include "host/transfer/cp.h"
 #include "shell/quote.h"
+#include "shell/split.h"
 #include "proto/json.h"
 
 #define INPUT_MAX (32u << 20)
@@ -119,6 +120,7 @@ run(struct cli *c, const struct cli_args *a)
 {
 	struct json_object *args;
 	HR_BUF(b, INPUT_MAX);
+	HR_BUF(unix_lines, INPUT_MAX);
 	double timeout;
 	HR_FREE char *action = NULL;
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
@@ -136,7 +138,12 @@ run(struct cli *c, const struct cli_args *a)
 		else
 			hr_shell_quote(&b, a->argv[i], strlen(a->argv[i]));
 	}
-	args = cli_run_args(hr_buf_str(&b), timeout);
+	if (cli_value(a, 'i') == NULL) { /* a script with the line ends of Windows */
+		hr_shell_add_unix(&unix_lines, hr_buf_str(&b), b.len);
+		args = cli_run_args(hr_buf_str(&unix_lines), timeout);
+	} else {
+		args = cli_run_args(hr_buf_str(&b), timeout);
+	}
 	if (args != NULL && cli_value(a, 'i') != NULL)
 		bad |= json_object_object_add(args, "is_input", json_object_new_string("true"));
 	if (args != NULL && cli_value(a, 'i') != NULL && !c->json)

@@ -61,6 +61,7 @@ extern const struct hr_mcp_tool *const hr_mcp_tools[];
 extern const size_t hr_mcp_tools_n;
 
 extern const struct hr_mcp_tool hr_mcp_run, hr_mcp_wait, hr_mcp_input, hr_mcp_interrupt;
+extern const struct hr_mcp_tool hr_mcp_sessions, hr_mcp_end;
 extern const struct hr_mcp_tool hr_mcp_read, hr_mcp_write, hr_mcp_edit, hr_mcp_undo;
 extern const struct hr_mcp_tool hr_mcp_list, hr_mcp_glob, hr_mcp_grep;
 extern const struct hr_mcp_tool hr_mcp_ipython, hr_mcp_browse, hr_mcp_ports;
@@ -107,6 +108,10 @@ size_t hr_mcp_put_lines(
 
 /* The names in that directory, as the tool `list` has them. */
 void hr_mcp_list_names(struct hr_mcp_call *c, const char *path);
+
+/* The session that an argument names, "" for the default one, into a room of HR_MCP_SESSION bytes.
+ * Returns false after hr_mcp_fail(). */
+bool hr_mcp_session(struct hr_mcp_call *c, char ret[HR_MCP_SESSION]);
 
 /* ---- wait.c ---- */
 

@@ -8,6 +8,7 @@
 #include "base/span.h"
 #include "proto/httperr.h"
 
+struct hr_buf;
 struct json_object;
 
 #define HR_MCP_BODY_MAX (16u << 20)
@@ -37,6 +38,11 @@ struct hr_mcp_env {
 	void (*active)(void *arg);
 	/* Makes a shell. False: ret says why not. */
 	bool (*create)(void *arg, const char *name, struct hr_answer *ret);
+	/* Ends one with what runs in it; NULL: the default one's shell, which is replaced. False:
+	 * ret says why not. */
+	bool (*end)(void *arg, const char *name, struct hr_answer *ret);
+	/* Appends the names of all but the default one, each with its NUL. False: as above. */
+	bool (*names)(void *arg, struct hr_buf *names, struct hr_answer *ret);
 	void *arg; /* valid while the message is handled, not while an answer is streamed */
 };
 

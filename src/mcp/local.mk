@@ -10,7 +10,7 @@ libdoor_la_SOURCES = \
 	%D%/tool_more.c \
 	%D%/tool_read.c \
 	%D%/tool_run.c \
-	%D%/tool_search.c \
+	%D%/tool_search.c %D%/tool_sessions.c \
 	%D%/tools.c \
 	%D%/wait.c
 libdoor_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)

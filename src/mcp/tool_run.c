@@ -114,22 +114,16 @@ compose(struct hr_mcp_call *c, struct hr_span command, struct hr_buf *text)
 static bool
 find_shell(struct hr_mcp_call *c, struct hr_mcp_wait *w)
 {
-	struct hr_span name = hr_mcp_arg(c, "session");
 	struct hr_shell_place place;
 	struct hr_err err = {0};
 	struct hr_answer answer;
 	bool made;
 	HR_CLOSE int fd = -1;
 
-	if (name.p == NULL || name.len == 0 || (name.len == 7 && memcmp(name.p, "default", 7) == 0))
-		return true;
-	if (name.len >= sizeof(w->session) || !hr_session_name_fits(name.p, name.len)) {
-		hr_mcp_fail(c,
-		    "A session's name has up to 32 letters, digits, _ . and - and begins "
-		    "with a letter or a digit.");
+	if (!hr_mcp_session(c, w->session))
 		return false;
-	}
-	memcpy(w->session, name.p, name.len);
+	if (w->session[0] == '\0')
+		return true;
 	place = hr_mcp_place(c, w);
 	fd = hr_shell_connect(&place, &err);
 	/* being replaced: who runs the command waits for it */
@@ -137,7 +131,11 @@ find_shell(struct hr_mcp_call *c, struct hr_mcp_wait *w)
 		return true;
 	hr_answer_init(&answer);
 	made = c->env->create(c->env->arg, w->session, &answer);
-	if (!made)
+	if (!made && answer.status == 409)
+		hr_mcp_fail(c, "There are as many sessions as may be. Call sessions to see them, "
+			       "and end for one "
+			       "that is not needed any more.");
+	else if (!made)
 		hr_mcp_fail(c, "The session cannot be made: %s", hr_buf_str(&answer.body));
 	hr_answer_done(&answer);
 	return made;
@@ -277,6 +275,7 @@ call_run(struct hr_mcp_call *c)
 	struct hr_span command = hr_mcp_arg(c, "command");
 	double wait_s = hr_mcp_wait_s(c, 0);
 	HR_BUF(text, HR_MCP_BODY_MAX + (1u << 20));
+	HR_BUF(plain, HR_MCP_BODY_MAX);
 
 	if (is_blank(command)) {
 		hr_mcp_fail(c, "The command is empty. To go on with one that runs, call wait.");
@@ -284,7 +283,11 @@ call_run(struct hr_mcp_call *c)
 	}
 	while (command.len > 0 && strchr(" \t\r\n", command.p[command.len - 1]) != NULL)
 		command.len--;
-	if (compose(c, command, &text) && find_shell(c, &c->wait))
+	hr_shell_add_unix(&plain, command.p, command.len);
+	command = hr_span_of_buf(&plain);
+	if (plain.fail != HR_OK)
+		hr_mcp_fail(c, "The command is too long.");
+	else if (compose(c, command, &text) && find_shell(c, &c->wait))
 		run_text(c, hr_span_of_buf(&text), wait_s);
 }
 

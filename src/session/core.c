@@ -309,7 +309,7 @@ core_restart(struct hr_core *c, int64_t now)
 }
 
 void
-core_begun(struct hr_core *c)
+core_begun(struct hr_core *c, const char *p, size_t len)
 {
 	bool again = c->retyped;
 
@@ -318,7 +318,7 @@ core_begun(struct hr_core *c)
 		return;
 	c->begun = true;
 	if (c->ops.began != NULL)
-		c->ops.began(c->arg, hr_buf_str(&c->command), c->command.len);
+		c->ops.began(c->arg, p, len);
 }
 
 void

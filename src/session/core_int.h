@@ -72,7 +72,8 @@ struct hr_core {
 void core_set_phase(struct hr_core *c, enum phase phase, int64_t deadline);
 void core_notice(struct hr_core *c, const char *how); /* a new shell took the old one's place */
 void core_restart(struct hr_core *c, int64_t now);
-void core_begun(struct hr_core *c); /* the command in hand is about to be typed */
+/* The command in hand is about to be given to bash, in that form. */
+void core_begun(struct hr_core *c, const char *p, size_t len);
 void core_await_readline(struct hr_core *c, int64_t now); /* it must take the terminal soon */
 
 /* clocks.c */

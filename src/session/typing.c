@@ -9,6 +9,7 @@
 
 #include "session/prompt/hook.h"
 #include "session/view.h"
+#include "shell/split.h"
 
 #define PASTE_BEGIN "\033[200~"
 #define PASTE_END "\033[201~"
@@ -202,11 +203,11 @@ uses_readline(const char *p, size_t len)
 
 /* To a readline that waits for us. Keys and long texts are for the terminal. */
 static void
-give_command(struct hr_core *c, int64_t now)
+give_command(struct hr_core *c, const char *p, size_t len, int64_t now)
 {
-	if (c->key_len == 0 && c->command.len <= HR_HOOK_LINE_MAX) {
-		core_begun(c);
-		if (c->ops.give(c->arg, hr_buf_str(&c->command), c->command.len)) {
+	if (c->key_len == 0 && len <= HR_HOOK_LINE_MAX) {
+		core_begun(c, p, len);
+		if (c->ops.give(c->arg, p, len)) {
 			hr_view_expect_more(c->view);
 			core_set_phase(c, PHASE_TYPED, now + TAKE_MS);
 			return;
@@ -223,9 +224,18 @@ give_command(struct hr_core *c, int64_t now)
 void
 core_type_command(struct hr_core *c, int64_t now)
 {
-	const char *p = hr_buf_str(&c->command);
-	size_t len = c->command.len;
+	HR_BUF(text, CORE_COMMAND_CAP);
+	const char *p;
+	size_t len;
 
+	if (c->exact) /* V0's wire has its bytes as they are */
+		hr_shell_add_unix(&text, hr_buf_str(&c->command), c->command.len);
+	if (text.fail != HR_OK) {
+		core_answer_error(c, "out of memory", 13);
+		return;
+	}
+	p = c->exact ? hr_buf_str(&text) : hr_buf_str(&c->command);
+	len = c->exact ? text.len : c->command.len;
 	c->to_type = false;
 	c->last_change = now;
 	core_watch(c, now);
@@ -233,14 +243,14 @@ core_type_command(struct hr_core *c, int64_t now)
 	c->again = 0;
 	if (c->takes_lines) {
 		c->reads_line = uses_readline(p, len);
-		give_command(c, now);
+		give_command(c, p, len, now);
 		return;
 	}
 	if (c->key_len > 0) {
 		type_key(c, now);
 		return;
 	}
-	core_begun(c);
+	core_begun(c, p, len);
 	c->reads_line = uses_readline(p, len);
 	if (c->marked) {
 		hr_view_expect_echo(c->view, p, len);

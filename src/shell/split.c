@@ -145,6 +145,18 @@ hr_shell_split(const char *text, size_t len, struct hr_shell_pieces *ret, struct
 	return r;
 }
 
+void
+hr_shell_add_unix(struct hr_buf *b, const char *p, size_t len)
+{
+	const char *end = p + len, *cr;
+
+	while ((cr = memmem(p, (size_t)(end - p), "\r\n", 2)) != NULL) {
+		hr_buf_add(b, p, (size_t)(cr - p));
+		p = cr + 1;
+	}
+	hr_buf_add(b, p, (size_t)(end - p));
+}
+
 bool
 hr_shell_pieces_refused(const struct hr_shell_pieces *p)
 {

@@ -93,6 +93,23 @@ create(void *arg, const char *name, struct hr_answer *ret)
 	return hr_live_make(d->w, name, ret) || (ret->status == 409 && hr_shell_is_there(&place));
 }
 
+static bool
+end(void *arg, const char *name, struct hr_answer *ret)
+{
+	const struct door *d = arg;
+	const struct hr_shell_place place = {.run_dir = d->w->run_dir};
+
+	return name != NULL ? hr_live_end(d->w, name, ret) : hr_live_end_shell(&place, ret);
+}
+
+static bool
+names(void *arg, struct hr_buf *names, struct hr_answer *ret)
+{
+	const struct door *d = arg;
+
+	return hr_live_names(d->w, names, ret);
+}
+
 /* ---- who may come in ---- */
 
 static bool
@@ -149,6 +166,8 @@ hr_handle_door(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 	    .mark = mark,
 	    .active = active,
 	    .create = create,
+	    .end = end,
+	    .names = names,
 	    .arg = &d};
 	struct hr_mcp_request q = {.version = r->mcp_version,
 	    .method = r->mcp_method,

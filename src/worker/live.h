@@ -23,11 +23,17 @@ void hr_live_put_state(struct hr_buf *b, const char *name, const struct hr_sessi
 /* One of GET /handrail/v1/commands. */
 void hr_live_put_command(struct hr_buf *b, const char *session, const struct hr_command_state *c);
 
-/* Makes a session of that name, in the server's directory. False: answered why not. */
+/* Makes a session of that name, in the server's directory. Where there are as many as may be, one
+ * whose shell was ended by its last command and that is idle makes room. False: answered why not.
+ */
 bool hr_live_make(struct hr_worker *w, const char *name, struct hr_answer *ret);
 
 /* Ends it, with all that runs on its terminal. False: answered, 404 if there is none. */
 bool hr_live_end(struct hr_worker *w, const char *name, struct hr_answer *ret);
+
+/* Ends the shell of the default session, which stays: its keeper replaces the shell. False:
+ * answered. */
+bool hr_live_end_shell(const struct hr_shell_place *place, struct hr_answer *ret);
 
 /* The names of all but the default one, each with its NUL. False: answered. */
 bool hr_live_names(struct hr_worker *w, struct hr_buf *names, struct hr_answer *ret);

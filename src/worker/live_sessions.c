@@ -99,6 +99,38 @@ hr_handle_live_sessions(struct hr_worker *w, struct hr_request *r, struct hr_ans
 
 /* ---- making and ending ---- */
 
+/* Whether the shell of that session was ended by its last command, as by `exit`, so that nobody
+ * misses what it had, and runs nothing. */
+static bool
+is_left(struct hr_worker *w, const char *name)
+{
+	const struct hr_shell_place place = {.run_dir = w->run_dir, .session = name};
+	struct hr_command_state list[HR_COMMANDS_MAX];
+	HR_BUF(frame, HR_FRAME_MAX);
+	size_t n = 0;
+
+	return hr_shell_commands(&place, &frame, list, &n, NULL) == 0 && n > 0 &&
+	       list[n - 1].end == HR_COMMAND_SHELL_ENDED;
+}
+
+/* Ends a session that nobody uses any more. False: there is none. */
+static bool
+make_room(struct hr_worker *w)
+{
+	HR_CLEAN(hr_answer_done) struct hr_answer inner;
+	HR_BUF(names, HR_CHANNEL_ANSWER_MAX);
+	size_t at;
+
+	hr_answer_init(&inner);
+	if (!hr_live_names(w, &names, &inner))
+		return false;
+	for (at = 0; at < names.len; at += strlen(names.p + at) + 1) {
+		if (is_left(w, names.p + at) && hr_live_end(w, names.p + at, &inner))
+			return true;
+	}
+	return false;
+}
+
 /* Asks the supervisor. False: answered. */
 static bool
 ask(struct hr_worker *w, enum hr_channel_type type, const struct hr_buf *text,
@@ -118,8 +150,11 @@ ask(struct hr_worker *w, enum hr_channel_type type, const struct hr_buf *text,
 	hr_fd_close(&answer.fd);
 	switch (answer.text[0]) {
 	case HR_SESSION_OK: return true;
-	case HR_SESSION_EXISTS:
-	case HR_SESSION_FULL: return hr_answer_detail(ret, 409, answer.text + 1);
+	case HR_SESSION_FULL:
+		if (make_room(w))
+			return ask(w, type, text, ret);
+		return hr_answer_detail(ret, 409, answer.text + 1);
+	case HR_SESSION_EXISTS: return hr_answer_detail(ret, 409, answer.text + 1);
 	case HR_SESSION_UNKNOWN: return hr_answer_detail(ret, 404, answer.text + 1);
 	case HR_SESSION_LATER: return hr_answer_later(ret, answer.text + 1);
 	default: return hr_answer_detail(ret, 500, answer.len > 0 ? answer.text + 1 : "");
@@ -223,19 +258,15 @@ hr_live_end(struct hr_worker *w, const char *name, struct hr_answer *ret)
 	return ask_named(w, HR_CHANNEL_SESSION_KILL, name, ret);
 }
 
-/* The default session stays: its shell is replaced by its keeper. */
-static void
-end_shell(const struct hr_shell_place *place, struct hr_answer *ret)
+bool
+hr_live_end_shell(const struct hr_shell_place *place, struct hr_answer *ret)
 {
 	const struct hr_press_request req = {.what = HR_PRESS_END, .text = {"", 0}};
 	struct hr_session_state state;
 	struct hr_err err = {0};
 	HR_BUF(frame, HR_FRAME_MAX);
 
-	if (hr_shell_press(place, &req, &frame, &state, &err) < 0)
-		hr_live_refuse(ret, &err);
-	else
-		hr_buf_adds(&ret->body, "{}");
+	return hr_shell_press(place, &req, &frame, &state, &err) == 0 || hr_live_refuse(ret, &err);
 }
 
 void
@@ -245,9 +276,8 @@ hr_handle_live_kill(struct hr_worker *w, struct hr_request *r, struct hr_answer 
 
 	if (!hr_live_place(w, r, &place, ret))
 		return;
-	if (place.session == NULL)
-		end_shell(&place, ret);
-	else if (ask(w, HR_CHANNEL_SESSION_KILL, &w->session, ret))
+	if (place.session == NULL ? hr_live_end_shell(&place, ret)
+				  : ask(w, HR_CHANNEL_SESSION_KILL, &w->session, ret))
 		hr_buf_adds(&ret->body, "{}");
 }
 

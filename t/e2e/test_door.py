@@ -241,6 +241,49 @@ def commands():
         s.stop()
 
 
+def sessions():
+    """Which there are, and room for another one: by `end`, or where a shell ended itself and is idle."""
+    def listed(s):
+        return [(x["name"], x["running"]) for x in structured(call(s, "sessions"))["sessions"]]
+    with Server(settings={"named_sessions_max": 2}) as s:
+        equal(listed(s), [("default", False)])
+        for name in ("one", "two"):
+            equal(structured(call(s, "run", command="cd /usr; pwd", session=name))["output"], "/usr")
+        r = call(s, "run", command="echo three", session="three")
+        equal((r["isError"], "Call sessions" in text(r)), (True, True), r)
+        busy = structured(call(s, "run", command="sleep 1000", session="two", wait_s=0))
+        equal(sorted(listed(s)), [("default", False), ("one", False), ("two", True)])
+        equal(structured(call(s, "sessions"))["sessions"][1]["working_dir"], "/usr")
+        equal(call(s, "end", session="none")["isError"], True)
+        equal(call(s, "end", session="a b")["isError"], True)
+        equal(call(s, "end", session="two")["isError"], False, "with what runs in it")
+        equal("has ended" in text(call(s, "wait", handle=busy["handle"])), True)
+        equal(structured(call(s, "run", command="echo three", session="three"))["output"], "three")
+        # one that ended itself makes room, but not while it runs something
+        call(s, "run", command="exit", session="one")
+        door, open_it = gate(s)
+        waits = call(s, "run", command=door, session="one", wait_s=0)
+        equal(call(s, "run", command="echo four", session="four")["isError"], True)
+        open_it()
+        equal(structured(call(s, "wait", handle=handle_in(waits)))["exit_code"], 0)
+        call(s, "run", command="exit 3", session="one")
+        equal(structured(call(s, "run", command="echo four", session="four"))["output"], "four")
+        equal(sorted(n for n, _ in listed(s)), ["default", "four", "three"])
+        call(s, "run", command="exit", session="four")
+        equal(s.request("POST", "/handrail/v1/create", '{"name": "five"}',
+                        {"Content-Type": "application/json"}).status, 201)
+        # the default one stays, with another shell
+        shell = structured(call(s, "run", command="X=1; echo $$"))["output"]
+        equal(call(s, "end", session="default")["isError"], False)
+        equal(structured(call(s, "run", command="[ $$ != %s ] && echo [$X]" % shell))["output"].endswith("[]"), True)
+        # repeated under the same name it is done once
+        a = call(s, "end", headers={"X_Request_ID": "e"}, session="three")
+        structured(call(s, "run", command="echo three", session="three"))
+        equal((a["isError"], call(s, "end", headers={"X_Request_ID": "e"}, session="three")), (False, a))
+        equal(("three", False) in listed(s), True)
+        s.stop()
+
+
 def progress():
     with Server() as s:
         door, open_it = gate(s)
@@ -484,5 +527,5 @@ def stdio():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([two_revisions, refused, only_where_it_is_wanted, commands, progress, once, killed, upgraded,
+    sys.exit(run_tests([two_revisions, refused, only_where_it_is_wanted, commands, sessions, progress, once, killed, upgraded,
                         files, searching, shells_rights, stdio]))

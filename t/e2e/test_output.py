@@ -149,5 +149,31 @@ def as_it_was_printed():
         s.stop()
 
 
+LOOP = "for i in 1 2\r\ndo\r\n  echo $i\r\ndone"
+DOCUMENT = "cat <<E\r\na $((1 + 1))\r\nE\r\n"
+
+
+def line_ends():
+    """CR LF at the ends of lines is what a terminal would make of it; a CR elsewhere stays."""
+    with Server() as s:
+        equal(output(s, LOOP), "1\n2")
+        equal(output(s, DOCUMENT), "a 2")
+        equal(output(s, "cd /usr\r\npwd\r\n"), "/usr")
+        equal(output(s, DOCUMENT, session="other"), "a 2")
+        equal(output(s, "printf %s 'a\rb' | od -An -c | tr -d ' '"), "a\\rb")
+        equal(s.run("printf %s 'a\r\nb' | od -An -c | tr -d ' '"), "a\\r\\nb", "V0's wire")
+        for prepare in ("true", "export E=1"):  # given to readline, and typed
+            s.run(prepare)
+            equal(output(s, "printf '%s\\n' a \\\r\n  b"), "a\nb", prepare)
+            s.run(prepare)
+            equal(output(s, "{ x=%s\r\necho ${#x}\r\n}" % ("y" * 40000)), "40000", prepare)
+        s.stop()
+    with Host() as h:
+        h.ok("up", "-q")
+        equal(h.ok("run", LOOP), "1\n2\n")
+        equal(h.ok("run", DOCUMENT), "a 2\n")
+
+
 if __name__ == "__main__":
-    sys.exit(run_tests((returned_once, not_returned_is_not_lost, attached_once, no_echo, as_it_was_printed)))
+    sys.exit(run_tests((returned_once, not_returned_is_not_lost, attached_once, no_echo, as_it_was_printed,
+                        line_ends)))

@@ -119,6 +119,8 @@ def commands():
         equal(s.output("cat <<'EOF'\n  a\n\nb\nEOF\necho c"), "  a\n\nb\nc\n")
         equal(s.output("cat <<A; cat <<B\na\nA\nb\nB"), "a\nb\n")
         equal(s.output("printf '  x'"), "  x")
+        for text in ("for i in 1 2\r\ndo\r\n  echo $i\r\ndone\r\n", "cat <<E\r\n1\r\n2\r\nE\r\n"):
+            equal(s.output(text), "1\n2\n")
         equal(s.output("echo SHELLPS1PREFIX; echo UNIQUESTRING29234; echo EXITCODESTART0EXITCODEEND"),
               "SHELLPS1PREFIX\nUNIQUESTRING29234\nEXITCODESTART0EXITCODEEND\n")
         equal(s.output("seq 100000"), "".join("%d\n" % i for i in range(1, 100001)))

@@ -385,6 +385,7 @@ run(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_span co
 	static const int64_t zero = 0;
 	HR_CLEAN(hr_rex_result_done) struct hr_rex_result result = {0};
 	HR_BUF(buf, TEXT_MAX);
+	HR_BUF(plain, TEXT_MAX);
 	struct hr_span text;
 
 	if (is_nothing(command)) {
@@ -394,7 +395,12 @@ run(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_span co
 		return;
 	}
 	hr_utf8_strip(&command.p, &command.len); /* as the keeper does */
-	if (!compose(c, command, &buf))
+	hr_shell_add_unix(&plain, command.p, command.len);
+	if (hr_buf_check(&plain, NULL) < 0) {
+		hr_answer_generic(c->ret);
+		return;
+	}
+	if (!compose(c, hr_span_of_buf(&plain), &buf))
 		return;
 	text = hr_span_of_buf(&buf);
 	if (hr_json_count(hr_json_at(c->body, "expect")) > 0)
