@@ -241,4 +241,5 @@ t_e2e_mcp_worker_SOURCES = %D%/e2e/mcp_worker.c src/worker/accept.c src/worker/h
 t_e2e_mcp_worker_CFLAGS = $(handrail_worker_CFLAGS)
 t_e2e_mcp_worker_LDADD = $(handrail_worker_LDADD)
 TESTS += %D%/e2e/test_swerex.py
-EXTRA_DIST += %D%/e2e/test_swerex.py %D%/e2e/swerex_suite.py %D%/corpus/swerex/swerex.jsonl
+EXTRA_DIST += %D%/e2e/test_swerex.py %D%/e2e/swerex_suite.py %D%/corpus/swerex/swerex.jsonl \
+	%D%/corpus/v1/README %D%/corpus/v1/git.jsonl

@@ -15,10 +15,8 @@
 
 static const char too_large[] = "the original is too large";
 
-/* Text with Python's universal line ends, split with str.splitlines() and joined by newlines: pure.
- */
-static void
-join_lines(struct hr_buf *b, const char *p, size_t len)
+void
+hr_git_join_lines(struct hr_buf *b, const char *p, size_t len)
 {
 	const char *end = p + len;
 	size_t n;
@@ -38,10 +36,8 @@ join_lines(struct hr_buf *b, const char *p, size_t len)
 	}
 }
 
-/* The nearest directory above the file with a directory ".git" in it; *ret_rest: the file's name
- * from there. path is cut at the place. */
-static bool
-closest_repository(char *path, const char **ret_rest)
+bool
+hr_git_closest(char *path, bool any, const char **ret_rest)
 {
 	HR_BUF(git, PATH_MAX + 8);
 	struct stat st;
@@ -52,7 +48,7 @@ closest_repository(char *path, const char **ret_rest)
 		hr_buf_reset(&git);
 		hr_buf_add(&git, path, (size_t)(slash - path));
 		hr_buf_adds(&git, "/.git");
-		found = git.fail == HR_OK && stat(git.p, &st) == 0 && S_ISDIR(st.st_mode);
+		found = git.fail == HR_OK && stat(git.p, &st) == 0 && (any || S_ISDIR(st.st_mode));
 		if (found) {
 			*slash = '\0';
 			*ret_rest = slash + 1;
@@ -142,12 +138,12 @@ put_diff(char *path, const char *wanted, struct hr_buf *json, struct hr_buf *why
 
 	if (read_text(path, &modified, why) < 0) {
 		/* said */
-	} else if (!closest_repository(path, &rest)) {
+	} else if (!hr_git_closest(path, false, &rest)) {
 		(void)hr_git_fail(why, "no_repository");
 	} else if (!hr_git_reference(cut_name(path), wanted, &ref) && wanted != NULL) {
 		(void)hr_git_fail(why, HR_GIT_NO_COMMIT);
 	} else if (show(cut_name(path), ref.len > 0 ? ref.p : "None", rest, &original, why) == 0) {
-		join_lines(&lines, hr_buf_str(&modified), modified.len);
+		hr_git_join_lines(&lines, hr_buf_str(&modified), modified.len);
 		put_sides(json, &lines, &original);
 		r = 0;
 	}
@@ -168,9 +164,8 @@ hr_git_diff(const char *path, const char *wanted, struct hr_buf *json, struct hr
 	return r;
 }
 
-/* As realpath(), of a file that need not be there, nor its directories. */
-static char *
-real_of_gone(const char *path)
+char *
+hr_git_real(const char *path)
 {
 	HR_FREE char *text = strdup(path);
 	char *slash = text, *real = NULL, *ret = NULL;
@@ -196,13 +191,16 @@ hr_git_commit_diff(const char *path, const char *commit, struct hr_buf *json, st
 	HR_BUF(parent, HR_GIT_OUTPUT_MAX);
 	HR_BUF(before, 2 * HR_GIT_FILE_MAX);
 	HR_BUF(after, 2 * HR_GIT_FILE_MAX);
-	HR_FREE char *real = real_of_gone(path);
+	HR_FREE char *real = hr_git_real(path);
 	const char *rest = NULL;
 	bool directory = false;
 	int r = -1;
 
-	if (real == NULL || !closest_repository(real, &rest)) {
-		(void)hr_git_fail(why, "no_repository");
+	if (real == NULL) {
+		(void)hr_git_fail(why, strerror(errno));
+	} else if (!hr_git_closest(real, true, &rest)) {
+		hr_buf_adds(json, "{\"modified\": null, \"original\": null}");
+		r = 0;
 	} else if (!hr_git_is_commit(cut_name(real), commit, &sha)) {
 		(void)hr_git_fail(why, HR_GIT_NO_COMMIT);
 	} else {

@@ -16,6 +16,11 @@ hr_git_changes(const char *directory, const char *wanted, struct hr_buf *json, s
 
 /* {"modified","original"} for a file. 0, or -1 with the reason in why. */
 int hr_git_diff(const char *path, const char *wanted, struct hr_buf *json, struct hr_buf *why);
+/* Both as the agent server of OpenHands V1 answers: with null for the two sides outside of any
+ * repository, and the old side of a file that is gone. */
+int hr_git_v1_changes(
+    const char *directory, const char *wanted, struct hr_buf *json, struct hr_buf *why);
+int hr_git_v1_diff(const char *path, const char *wanted, struct hr_buf *json, struct hr_buf *why);
 /* The same of what a commit changed; the file need not be there any more. */
 int
 hr_git_commit_diff(const char *path, const char *commit, struct hr_buf *json, struct hr_buf *why);

@@ -14,6 +14,19 @@
 #define HR_GIT_RUN(out, directory, ...)                                                            \
 	hr_gitrun(directory, (const char *const[]){__VA_ARGS__, NULL}, out)
 
+#define HR_GIT_RUN_EXACT(out, directory, ...)                                                      \
+	hr_gitrun_exact(directory, (const char *const[]){__VA_ARGS__, NULL}, out)
+
+/* Cuts `path` at the nearest directory above that has a .git, a directory or, if `any`, a file as
+ * in a work tree of `git worktree`; *ret_rest: the rest of the name. Returns false if there is
+ * none. */
+bool hr_git_closest(char *path, bool any, const char **ret_rest);
+/* As realpath(), of a file that need not be there, nor its directories. The caller frees; NULL with
+ * errno. */
+char *hr_git_real(const char *path);
+/* Appends text with Python's universal line ends, split by str.splitlines() and joined by LF. Pure.
+ */
+void hr_git_join_lines(struct hr_buf *b, const char *p, size_t len);
 /* The reason, and -1. */
 int hr_git_fail(struct hr_buf *why, const char *text);
 /* JSON as json.dumps() prints it: ASCII only. */

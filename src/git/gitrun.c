@@ -49,10 +49,8 @@ conclude(pid_t pid, int errors, struct hr_buf *out)
 
 	if (hr_spawn_end(pid, &status) != 0)
 		return fail_text(out, "git", errno);
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-		strip(out);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
-	}
 	/* a shell's numbers for a signal */
 	status = hr_exit_code(status);
 	hr_buf_addf(&text, "error_running_cmd:%d:", status);
@@ -69,6 +67,16 @@ conclude(pid_t pid, int errors, struct hr_buf *out)
 
 int
 hr_gitrun(const char *directory, const char *const *args, struct hr_buf *out)
+{
+	int r = hr_gitrun_exact(directory, args, out);
+
+	if (r == 0)
+		strip(out);
+	return r;
+}
+
+int
+hr_gitrun_exact(const char *directory, const char *const *args, struct hr_buf *out)
 {
 	const char *argv[ARGS_MAX] = {"git", "-C", directory, "--no-pager"};
 	int pair[2], r;

@@ -8,5 +8,7 @@
  * stdout, white space at both ends removed; -1: it failed, out holds the text of the contract. What
  * does not fit into out is no answer either: out->fail says so. */
 int hr_gitrun(const char *directory, const char *const *args, struct hr_buf *out);
+/* The same with all white space. */
+int hr_gitrun_exact(const char *directory, const char *const *args, struct hr_buf *out);
 
 #endif

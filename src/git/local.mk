@@ -4,6 +4,7 @@ handrail_git_SOURCES = \
 	%D%/diff.c \
 	%D%/git.c %D%/git.h %D%/git_int.h \
 	%D%/gitrun.c %D%/gitrun.h \
-	%D%/main.c
+	%D%/main.c \
+	%D%/v1.c
 handrail_git_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 handrail_git_LDADD = libprotojson.la libbase.la

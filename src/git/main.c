@@ -17,7 +17,9 @@ usage(int status)
 {
 	static const char text[] =
 	    "usage: handrail-git changes [--ref COMMIT]\n"
-	    "       handrail-git diff [--ref COMMIT | --commit COMMIT] FILE\n";
+	    "       handrail-git diff [--ref COMMIT | --commit COMMIT] FILE\n"
+	    "       handrail-git v1-changes [--ref COMMIT]\n"
+	    "       handrail-git v1-diff [--ref COMMIT | --commit COMMIT] FILE\n";
 
 	(void)hr_fd_write_full(status == 0 ? STDOUT_FILENO : STDERR_FILENO, text, sizeof(text) - 1,
 	    NULL); /* nobody to tell */
@@ -27,21 +29,23 @@ usage(int status)
 int
 main(int argc, char **argv)
 {
-	const char *ref = NULL, *commit = NULL;
+	const char *ref = NULL, *commit = NULL, *what = argc > 1 ? argv[1] : "";
+	const bool v1 = strncmp(what, "v1-", 3) == 0;
 	HR_BUF(json, OUTPUT_MAX);
 	HR_BUF(why, OUTPUT_MAX);
 	int r, n = 2;
 
-	if (argc == 2 && strcmp(argv[1], "--help") == 0)
+	if (argc == 2 && strcmp(what, "--help") == 0)
 		return usage(0);
+	what += v1 ? 3 : 0;
 	if (argc > 3 && strcmp(argv[2], "--ref") == 0)
 		ref = argv[3];
-	else if (argc > 3 && strcmp(argv[1], "diff") == 0 && strcmp(argv[2], "--commit") == 0)
+	else if (argc > 3 && strcmp(what, "diff") == 0 && strcmp(argv[2], "--commit") == 0)
 		commit = argv[3];
 	if (ref != NULL || commit != NULL)
 		n = 4;
-	if (!(argc == n && strcmp(argv[1], "changes") == 0) &&
-	    !(argc == n + 1 && strcmp(argv[1], "diff") == 0))
+	if (!(argc == n && strcmp(what, "changes") == 0) &&
+	    !(argc == n + 1 && strcmp(what, "diff") == 0))
 		return usage(2);
 	/* git would take it for an option */
 	if (n == 4 && (argv[3][0] == '-' || argv[3][0] == '\0'))
@@ -49,11 +53,11 @@ main(int argc, char **argv)
 	/* a question that nobody hears would wait for ever */
 	(void)setenv("GIT_TERMINAL_PROMPT", "0", 1);
 	if (argc == n)
-		r = hr_git_changes(".", ref, &json, &why);
+		r = (v1 ? hr_git_v1_changes : hr_git_changes)(".", ref, &json, &why);
 	else if (commit != NULL)
 		r = hr_git_commit_diff(argv[n], commit, &json, &why);
 	else
-		r = hr_git_diff(argv[n], ref, &json, &why);
+		r = (v1 ? hr_git_v1_diff : hr_git_diff)(argv[n], ref, &json, &why);
 	if (r == 0) {
 		hr_buf_addc(&json, '\n');
 		r = hr_fd_write_full(STDOUT_FILENO, hr_buf_str(&json), json.len, NULL);

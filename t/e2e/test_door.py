@@ -527,5 +527,5 @@ def stdio():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([two_revisions, refused, only_where_it_is_wanted, commands, sessions, progress, once, killed, upgraded,
-                        files, searching, shells_rights, stdio]))
+    sys.exit(run_tests([two_revisions, refused, only_where_it_is_wanted, commands, sessions, progress, once, killed,
+                        upgraded, files, searching, shells_rights, stdio]))

@@ -96,7 +96,7 @@ LONG = "".join("%05d a line of a here-document that is long\n" % i for i in rang
 
 
 def no_echo():
-    """However long the command, however it came to the shell, and whatever the terminal's mode: its text is no output."""
+    """However long the command, however it came to the shell, whatever the terminal's mode: its text is no output."""
     with Server() as s:
         for number, prepare in enumerate(("true", "export E=1", "stty -echo", "stty raw", "set -o vi", "PS2='> '")):
             for size in (40, 500, 24000, len(LONG)):

@@ -10,7 +10,7 @@ import sys
 from urllib.parse import quote, urlencode
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib.supervised import BUILDDIR, PATIENCE, Server, kill_together, marker, run_tests  # noqa: E402
+from lib.supervised import BUILDDIR, PATIENCE, SRCDIR, Server, kill_together, marker, run_tests  # noqa: E402
 from lib.tap import equal  # noqa: E402
 
 KEY = "a-key-that-nobody-guesses"
@@ -83,7 +83,7 @@ def door():
                              ("GET", "git/changes?path=/"), ("GET", "nothing")):
             for key in (None, "wrong"):
                 a = s.ask(method, "/api/" + path, "{}" if method == "POST" else None, key=key)
-                equal((a.status, a.json()), (403, {"detail": "Invalid API Key"}), path)
+                equal((a.status, a.json()), (401, {"detail": "Unauthorized"}), path)
         equal(s.ask("GET", "/api/nothing").status, 404)
         equal(s.ask("GET", "/api/bash/start_bash_command").status, 405)
         equal(s.begin("id", headers={"Origin": "http://evil.example"}).status, 403)
@@ -256,10 +256,15 @@ def git():
         subprocess.run("git init -q . && echo a >f && git add f && "
                        "git -c user.name=a -c user.email=a@b commit -qm a && "
                        "echo b >>f && chown -R --reference=.. .", shell=True, cwd=repo, check=True)
-        equal(s.ask("GET", "/api/git/changes?path=" + repo).json(), [{"status": "ADDED", "path": "f"}])
+        equal(s.ask("GET", "/api/git/changes?path=" + repo).json(), [{"status": "UPDATED", "path": "f"}])
         for target in ("diff?path=%s/f" % repo, "diff/%s/f" % repo):
-            equal(s.ask("GET", "/api/git/" + target).json(), {"modified": "a\nb", "original": ""})
-        equal(s.ask("GET", "/api/git/diff?path=%s/none" % repo).status, 500)
+            equal(s.ask("GET", "/api/git/" + target).json(), {"modified": "a\nb", "original": "a"})
+        equal(s.ask("GET", "/api/git/diff?path=%s/none" % repo).status, 400)
+        with open(s.work_dir + "/outside", "w") as f:
+            f.write("x\n")
+        for query in ("", "&ref=HEAD", "&commit=beef"):
+            equal(s.ask("GET", "/api/git/diff?path=%s/outside%s" % (s.work_dir, query)).json(),
+                  {"modified": None, "original": None}, query)
         equal(s.ask("GET", "/api/git/changes?ref=HEAD&path=" + repo).json(),
               [{"status": "UPDATED", "path": "f"}])
         equal(s.ask("GET", "/api/git/diff?ref=HEAD&path=%s/f" % repo).json(),
@@ -278,5 +283,58 @@ def git():
         equal(s.shells(), [])
 
 
+WORDS = {"A": "ADDED", "D": "DELETED", "M": "UPDATED"}
+IDENTITY = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b",
+            "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
+
+
+def git_recorded():
+    """What the original (1.58.2) answers for many states of a repository."""
+    with open(os.path.join(SRCDIR, "t", "corpus", "v1", "git.jsonl")) as f:
+        cases = [json.loads(line) for line in f]
+    env = dict(os.environ, **IDENTITY)
+    with V1() as s:
+        asked = []
+        for c in cases:
+            if "script" in c:
+                top = os.path.join(s.work_dir, c["state"])
+                os.mkdir(top)
+                subprocess.run(["bash", "-ec", c["script"]], cwd=top, env=env, check=True, stdout=subprocess.DEVNULL)
+            directory = os.path.join(top, "r")
+            path = os.path.join(directory, c["path"])
+            argv = [os.path.join(BUILDDIR, "handrail-git"), "v1-" + c["ask"]]
+            argv += ["--ref", c["query"][4:]] if c["query"] else []
+            argv += [path] if c["ask"] == "diff" else []
+            p = subprocess.run(argv, cwd=directory, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            got = json.loads(p.stdout) if p.returncode == 0 else None
+            if got is not None and c["ask"] == "changes":
+                got = [{"status": WORDS[x["status"]], "path": x["path"]} for x in got]
+            equal((p.returncode == 0, got), (c["status"] == 200, c.get("answer")), c)
+            if (c["ask"], c["query"]) == ("changes", "") or c["state"] in ("deleted", "no_repository"):
+                asked.append((c, path.rstrip("/")))
+        subprocess.run("chown -R --reference=. .", shell=True, cwd=s.work_dir, check=True)
+        for c, path in asked:
+            query = "&" + c["query"] if c["query"] else ""
+            a = s.ask("GET", "/api/git/%s?path=%s%s" % (c["ask"], quote(path), query))
+            equal((a.status, a.json() if a.status == 200 else None), (c["status"], c.get("answer")), c)
+        equal(len(asked) > 30, True)
+
+
+def events_are_cleared():
+    """DELETE drops the results of commands that have ended, and counts what the original counts."""
+    with V1() as s:
+        clear = "/api/bash/bash_events"
+        equal(s.ask("DELETE", clear).json(), {"cleared_count": 0})
+        equal(s.run("echo a"), (0, "a\n", ""))
+        id = s.begin("sleep 600").json()["id"]
+        equal(s.ask("DELETE", clear).json(), {"cleared_count": 2})
+        equal(s.search(None), [])
+        equal(s.ask("DELETE", clear).json(), {"cleared_count": 0}, "what runs stays")
+        equal(s.ask("POST", "/api/bash/bash_commands/%s/stop" % id).json(), {"success": True})
+        equal(s.ask("PUT", clear).status, 405)
+        equal(s.ask("DELETE", clear, key="wrong").status, 401)
+
+
 if __name__ == "__main__":
-    sys.exit(run_tests([door, commands, output_is_bounded, nobody_looks_on, shells_of_others, once, pages, files, git]))
+    sys.exit(run_tests([door, commands, output_is_bounded, nobody_looks_on, shells_of_others, once, pages, files, git,
+                        git_recorded, events_are_cleared]))

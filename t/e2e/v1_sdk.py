@@ -69,9 +69,9 @@ def work(s, w, local):
     equal(w.git_changes("."), [])
     subprocess.run("git init -q . && git add bytes && git -c user.name=a -c user.email=a@b commit -qm a && "
                    "echo more >>bytes && chown -R --reference=. .", shell=True, cwd=s.work_dir, check=True)
-    equal([c.status.value for c in w.git_changes(".") if str(c.path) == "bytes"], ["ADDED"])
+    equal([c.status.value for c in w.git_changes(".") if str(c.path) == "bytes"], ["UPDATED"])
     d = w.git_diff("bytes")
-    equal((d.modified, d.original), ("bytesmore", ""), d)
+    equal((d.modified, d.original), ("bytesmore", "bytes"), d)
     print(w.get_server_info())
 
 

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -270,6 +271,30 @@ hr_v1_run(struct hr_rex_call *c, struct hr_span command, struct hr_span cwd, dou
 	return ok || hr_answer_detail(c->ret, 500, "the result is lost, or too large");
 }
 
+/* ---- clear ---- */
+
+void
+hr_v1_clear(struct hr_rex_call *c)
+{
+	struct hr_command_state s;
+	HR_CLEAN(hr_answer_done) struct hr_answer inner;
+	HR_CLEAN(hr_v1_walk_done) struct hr_v1_walk w;
+	uint64_t cleared = 0, events;
+	const char *p;
+
+	hr_answer_init(&inner);
+	hr_v1_walk_init(&w, c);
+	while ((p = hr_v1_walk_next(&w, &s)) != NULL) {
+		if (s.end == HR_COMMAND_RUNNING)
+			continue;
+		hr_answer_reset(&inner);
+		events = 1 + hr_v1_outputs(c, p); /* and the command itself */
+		if (hr_live_end(c->w, p, &inner))
+			cleared += events;
+	}
+	hr_buf_addf(&c->ret->body, "{\"cleared_count\":%" PRIu64 "}", cleared);
+}
+
 /* ---- stop ---- */
 
 /* timeout(1) passes it on, and kills a second later. */
@@ -287,8 +312,12 @@ hr_v1_stop(struct hr_rex_call *c, struct hr_span id)
 
 	if (hr_v1_parse_id(&m, id))
 		found = hr_v1_look(c, m.name, &frame, &state);
-	if (found <= 0) {
-		hr_answer_detail(c->ret, found == 0 ? 404 : 503, "Not Found");
+	if (found == 0) {
+		hr_answer_detail(c->ret, 404, "Not Found");
+		return;
+	}
+	if (found < 0) {
+		hr_answer_later(c->ret, "the command's shell cannot be asked now");
 		return;
 	}
 	place = hr_v1_place(c, m.name);

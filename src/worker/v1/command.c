@@ -76,8 +76,10 @@ hr_v1_look(const struct hr_rex_call *c, const char *name, struct hr_buf *frame,
 	hr_buf_reset(frame);
 	if (hr_shell_commands(&place, frame, list, &n, &err) < 0)
 		return err.code == HR_E_NOTFOUND ? 0 : -1;
+	if (n == 0)
+		return 0;
 	*ret = list[0];
-	return n > 0 && hr_v1_parse_id(&m, list[0].key) && strcmp(m.name, name) == 0;
+	return hr_v1_parse_id(&m, list[0].key) && strcmp(m.name, name) == 0;
 }
 
 void

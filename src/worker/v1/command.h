@@ -59,6 +59,8 @@ struct hr_v1_event {
 	const int64_t *code;
 };
 
+/* How many events of output a command that has ended has. */
+uint64_t hr_v1_outputs(const struct hr_rex_call *c, const char *name);
 void hr_v1_put_time(struct hr_buf *b, int64_t ms);
 /* Another id for each of a command's outputs, and the same one whenever it is asked for. */
 void hr_v1_put_id(struct hr_buf *b, const struct hr_v1_command *m, uint64_t order);

@@ -19,6 +19,15 @@ pieces(uint64_t size)
 	return size > 0 ? (size - 1) / PIECE : 0;
 }
 
+uint64_t
+hr_v1_outputs(const struct hr_rex_call *c, const char *name)
+{
+	HR_CLEAN(hr_v1_streams_close) struct hr_v1_streams s = {.out = -1, .err = -1};
+
+	hr_v1_streams_open(c, name, &s);
+	return pieces(s.out_size) + pieces(s.err_size) + 1;
+}
+
 /* Whole pieces of stdout, then those of stderr, then the rest of both with the code. While the
  * command runs there are only the first. */
 static struct hr_v1_event

@@ -155,15 +155,11 @@ ask_git(struct hr_rex_call *c, struct hr_span rest, bool diff)
 	HR_BUF(out, GIT_OUTPUT_MAX);
 	struct hr_span cwd = {NULL, 0};
 	int64_t code = -1;
-	size_t bare;
-	bool named;
 
 	hr_shell_quote(&text, c->w->libexec_dir, strlen(c->w->libexec_dir));
-	hr_buf_adds(&text, diff ? "/handrail-git diff" : "/handrail-git changes");
-	bare = text.len;
+	hr_buf_adds(&text, diff ? "/handrail-git v1-diff" : "/handrail-git v1-changes");
 	if (!put_commit(c, diff, &text) || !absolute_path(c, rest, &path))
 		return NULL;
-	named = text.len > bare;
 	if (diff) {
 		hr_buf_addc(&text, ' ');
 		hr_shell_quote(&text, path.p, path.len);
@@ -174,9 +170,9 @@ ask_git(struct hr_rex_call *c, struct hr_span rest, bool diff)
 		hr_answer_generic(c->ret);
 	} else if (hr_v1_run(c, hr_span_of_buf(&text), cwd, GIT_LIMIT_S, &out, &code) &&
 		   (code != 0 || hr_json_decode(hr_buf_str(&out), out.len, &said, NULL) < 0)) {
-		hr_answer_detail(c->ret, named ? 400 : 500,
+		hr_answer_detail(c->ret, 400,
 		    diff ? "there is no difference of that file: it is not there, is too "
-			   "large, or is in no repository that has such a commit"
+			   "large, or its repository has no such commit"
 			 : "git gave no answer for that directory");
 	}
 	return said;
@@ -226,6 +222,13 @@ search(struct hr_rex_call *c, struct hr_span rest)
 	hr_v1_search(c);
 }
 
+static void
+clear(struct hr_rex_call *c, struct hr_span rest)
+{
+	(void)rest;
+	hr_v1_clear(c);
+}
+
 /* .../ID/stop */
 static void
 stop(struct hr_rex_call *c, struct hr_span rest)
@@ -258,6 +261,7 @@ static const struct {
     {"/api/bash/start_bash_command", "POST", false, false, start},
     {"/api/bash/execute_bash_command", "POST", false, false, execute},
     {"/api/bash/bash_events/search", "GET", false, false, search},
+    {"/api/bash/bash_events", "DELETE", false, false, clear},
     {"/api/bash/bash_commands", "POST", true, false, stop},
     {"/api/file/upload", "POST", true, false, upload},
     {"/api/file/download", "GET", true, false, download},
@@ -290,7 +294,7 @@ hr_handle_v1(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 			break;
 	}
 	if ((i == n || !routes[i].open) && !hr_auth_passes(&w->auth, r->session_key))
-		hr_answer_detail(ret, 403, "Invalid API Key");
+		hr_answer_detail(ret, 401, "Unauthorized");
 	else if (!hr_request_from_here(r))
 		hr_answer_detail(ret, 403, "This origin may not come in");
 	else if (i == n)

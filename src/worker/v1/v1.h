@@ -13,6 +13,8 @@ extern const struct hr_rex_model hr_v1_bash_model;
 /* ---- bash.c; the body is checked by that model ---- */
 void hr_v1_start(struct hr_rex_call *c);
 void hr_v1_execute(struct hr_rex_call *c);
+/* Drops the results of all commands that have ended. */
+void hr_v1_clear(struct hr_rex_call *c);
 /* id: as the path has it */
 void hr_v1_stop(struct hr_rex_call *c, struct hr_span id);
 

@@ -1,0 +1,381 @@
+/* The changes and the two sides of a file as the agent server of OpenHands V1 (1.58.2) shows them:
+ * the base is the one by which work stays visible that is committed, or even pushed. */
+#include "config.h"
+
+#include "git/git.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/dir.h"
+#include "base/path.h"
+#include "base/utf8.h"
+#include "git/git_int.h"
+
+/* ---- the base ---- */
+
+/* The name of origin's default branch. */
+static bool
+default_branch(const char *repo, struct hr_buf *name)
+{
+	static const char prefix[] = "origin/", head[] = "HEAD branch:";
+	HR_BUF(out, HR_GIT_OUTPUT_MAX);
+	const char *line, *p;
+	size_t n;
+
+	hr_buf_reset(name);
+	if (HR_GIT_RUN(&out, repo, "rev-parse", "--abbrev-ref", "origin/HEAD") == 0 &&
+	    strncmp(hr_buf_str(&out), prefix, sizeof(prefix) - 1) == 0 &&
+	    out.len > sizeof(prefix) - 1) {
+		hr_buf_adds(name, out.p + sizeof(prefix) - 1);
+		return true;
+	}
+	if (HR_GIT_RUN(&out, repo, "remote", "show", "origin") < 0)
+		return false;
+	line = strstr(hr_buf_str(&out), head);
+	if (line == NULL)
+		return false;
+	p = line + sizeof(head) - 1;
+	n = strcspn(p, "\n");
+	hr_utf8_strip(&p, &n);
+	if (n > 0 && !(n == 9 && memcmp(p, "(unknown)", 9) == 0))
+		hr_buf_add(name, p, n);
+	return name->len > 0;
+}
+
+static bool
+has_tracked_changes(const char *repo)
+{
+	HR_BUF(out, HR_GIT_OUTPUT_MAX);
+
+	return HR_GIT_RUN(&out, repo, "status", "--porcelain", "--untracked-files=no") < 0 ||
+	       out.len > 0;
+}
+
+/* The fork point from origin's default branch, or that branch. */
+static bool
+default_base(const char *repo, const char *branch, struct hr_buf *ret)
+{
+	HR_BUF(name, HR_GIT_OUTPUT_MAX);
+
+	hr_buf_addf(&name, "origin/%s", branch);
+	return name.fail == HR_OK &&
+	       ((HR_GIT_RUN(ret, repo, "merge-base", "HEAD", name.p) == 0 && ret->len > 0) ||
+		   hr_git_is_ref(repo, "", name.p, ret));
+}
+
+/* Without an origin: a local main or master that HEAD was forked from. */
+static bool
+local_base(const char *repo, const char *branch, struct hr_buf *ret)
+{
+	static const char *const names[] = {"main", "master"};
+	HR_BUF(tip, HR_GIT_OUTPUT_MAX);
+	size_t i = 0;
+
+	while (i < 2 && !hr_git_is_ref(repo, "", names[i], &tip))
+		i++;
+	return i < 2 && strcmp(names[i], branch) != 0 &&
+	       HR_GIT_RUN(ret, repo, "merge-base", "HEAD", names[i]) == 0 && ret->len > 0 &&
+	       strcmp(ret->p, hr_buf_str(&tip)) == 0;
+}
+
+static void
+display_base(const char *repo, struct hr_buf *ret)
+{
+	HR_BUF(head, HR_GIT_OUTPUT_MAX);
+	HR_BUF(branch, HR_GIT_OUTPUT_MAX);
+	HR_BUF(name, HR_GIT_OUTPUT_MAX);
+	bool has_head = hr_git_is_ref(repo, "", "HEAD", &head);
+
+	/* a detached HEAD has no branch, and one without a commit is asked for in vain */
+	if (HR_GIT_RUN(&branch, repo, "rev-parse", "--abbrev-ref", "HEAD") < 0 ||
+	    strcmp(hr_buf_str(&branch), "HEAD") == 0)
+		hr_buf_reset(&branch);
+	if (branch.len > 0 && hr_git_is_ref(repo, "origin/", branch.p, ret) &&
+	    (!has_head || strcmp(hr_buf_str(ret), head.p) != 0 || has_tracked_changes(repo)))
+		return;
+	if (default_branch(repo, &name) ? default_base(repo, name.p, ret)
+					: local_base(repo, hr_buf_str(&branch), ret))
+		return;
+	hr_buf_reset(ret);
+	hr_buf_adds(ret, has_head ? head.p : HR_GIT_EMPTY_TREE);
+}
+
+/* False: `wanted` names no commit. HEAD may have none yet. */
+static bool
+find_base(const char *repo, const char *wanted, struct hr_buf *ret)
+{
+	HR_BUF(count, HR_GIT_OUTPUT_MAX);
+
+	if (wanted != NULL && hr_git_is_commit(repo, wanted, ret))
+		return true;
+	if (wanted != NULL && strcmp(wanted, "HEAD") != 0)
+		return false;
+	hr_buf_reset(ret);
+	if (wanted != NULL || HR_GIT_RUN(&count, repo, "rev-list", "--count", "--all") < 0 ||
+	    strcmp(hr_buf_str(&count), "0") == 0)
+		hr_buf_adds(ret, HR_GIT_EMPTY_TREE);
+	else
+		display_base(repo, ret);
+	return true;
+}
+
+/* ---- changes ---- */
+
+struct change {
+	char status;
+	char *path;
+};
+
+struct changes {
+	struct hr_buf list;          /* struct change */
+	const struct hr_buf *nested; /* names, each with its NUL */
+};
+
+static void
+changes_done(struct changes *c)
+{
+	struct change *one = (struct change *)(void *)c->list.p;
+	size_t i;
+
+	for (i = 0; i < c->list.len / sizeof(*one); i++)
+		free(one[i].path);
+	hr_buf_done(&c->list);
+}
+
+static bool
+is_below(const char *path, const char *directory)
+{
+	size_t n = strlen(directory);
+
+	return strncmp(path, directory, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+/* What lies in a repository of its own is that one's change. */
+static void
+add(struct changes *c, char status, const char *prefix, const char *path)
+{
+	struct change one = {status, NULL};
+	HR_BUF(full, HR_GIT_OUTPUT_MAX);
+	const char *name;
+
+	for (name = hr_buf_str(c->nested); prefix == NULL && name < c->nested->p + c->nested->len;
+	     name += strlen(name) + 1) {
+		if (is_below(path, name))
+			return;
+	}
+	if (prefix != NULL)
+		hr_buf_addf(&full, "%s/", prefix);
+	hr_buf_adds(&full, path);
+	one.path = hr_buf_take(&full);
+	if (one.path == NULL) {
+		c->list.fail = HR_E_NOMEM;
+		return;
+	}
+	hr_buf_add(&c->list, &one, sizeof(one));
+	if (c->list.fail != HR_OK)
+		free(one.path);
+}
+
+/* "M\0path\0R100\0old\0new\0": a renamed file is one that is gone and a new one. */
+static void
+add_diff(struct changes *c, const char *prefix, const struct hr_buf *out)
+{
+	const char *p = hr_buf_str(out), *end = p + out->len, *path;
+	char status;
+
+	while (p < end) {
+		status = *p;
+		path = p + strlen(p) + 1;
+		if (path >= end)
+			return;
+		p = path + strlen(path) + 1;
+		if (status != 'R' && status != 'C') {
+			add(c, status == 'A' || status == 'D' ? status : 'M', prefix, path);
+			continue;
+		}
+		if (status == 'R')
+			add(c, 'D', prefix, path);
+		if (p >= end)
+			return;
+		add(c, 'A', prefix, p);
+		p += strlen(p) + 1;
+	}
+}
+
+/* 1; 0: this is no repository; -1 with the reason in why. */
+static int
+changes_of(
+    struct changes *c, const char *repo, const char *prefix, const char *wanted, struct hr_buf *why)
+{
+	HR_BUF(base, HR_GIT_OUTPUT_MAX);
+	HR_BUF(out, HR_GIT_OUTPUT_MAX);
+	const char *p;
+
+	if (HR_GIT_RUN(&out, repo, "rev-parse", "--git-dir") < 0)
+		return 0;
+	if (!find_base(repo, wanted, &base))
+		return hr_git_fail(why, HR_GIT_NO_COMMIT);
+	if (HR_GIT_RUN_EXACT(
+		&out, repo, "diff", "--name-status", "--relative", "-z", hr_buf_str(&base)) < 0)
+		return hr_git_fail(why, hr_buf_str(&out));
+	add_diff(c, prefix, &out);
+	if (HR_GIT_RUN_EXACT(&out, repo, "ls-files", "--others", "--exclude-standard", "-z") < 0)
+		return 1; /* as the original, which lists what it has */
+	for (p = hr_buf_str(&out); p < out.p + out.len; p += strlen(p) + 1)
+		add(c, 'A', prefix, p);
+	return 1;
+}
+
+static void
+find_nested(const char *directory, struct hr_buf *names)
+{
+	HR_CLOSEDIR DIR *d = opendir(directory);
+	const struct dirent *e;
+	HR_BUF(path, PATH_MAX);
+	struct stat st;
+
+	while (d != NULL && (e = readdir(d)) != NULL) {
+		hr_buf_reset(&path);
+		hr_buf_addf(&path, "%s/.git", e->d_name);
+		if (e->d_name[0] != '.' && path.fail == HR_OK &&
+		    fstatat(dirfd(d), path.p, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			hr_buf_add(names, e->d_name, strlen(e->d_name) + 1);
+	}
+}
+
+static int
+by_path(const void *a, const void *b)
+{
+	const struct change *x = a, *y = b;
+
+	return strcmp(x->path, y->path);
+}
+
+int
+hr_git_v1_changes(
+    const char *directory, const char *wanted, struct hr_buf *json, struct hr_buf *why)
+{
+	HR_BUF(nested, HR_GIT_OUTPUT_MAX);
+	HR_BUF(ignored, HR_GIT_OUTPUT_MAX);
+	HR_CLEAN(changes_done) struct changes c = {.nested = &nested};
+	struct change *one;
+	const char *name;
+	size_t i, n;
+
+	hr_buf_init(&c.list, HR_GIT_OUTPUT_MAX);
+	find_nested(directory, &nested);
+	if (changes_of(&c, directory, NULL, wanted, why) < 0)
+		return -1;
+	for (name = hr_buf_str(&nested); name < nested.p + nested.len; name += strlen(name) + 1) {
+		HR_FREE char *repo = hr_path_join(directory, name);
+
+		if (repo == NULL)
+			return hr_git_fail(why, "out of memory");
+		(void)changes_of(
+		    &c, repo, name, wanted, &ignored); /* one that is broken has none */
+	}
+	if (c.list.fail != HR_OK || nested.fail != HR_OK)
+		return hr_git_fail(why, "out of memory");
+	one = (struct change *)(void *)c.list.p;
+	n = c.list.len / sizeof(*one);
+	if (n > 0)
+		qsort(one, n, sizeof(*one), by_path);
+	hr_buf_addc(json, '[');
+	for (i = 0; i < n; i++) {
+		hr_buf_addf(
+		    json, "%s{\"status\": \"%c\", \"path\": ", i > 0 ? ", " : "", one[i].status);
+		hr_git_put_ascii(json, one[i].path, strlen(one[i].path));
+		hr_buf_addc(json, '}');
+	}
+	hr_buf_addc(json, ']');
+	return json->fail == HR_OK ? 0 : hr_git_fail(why, "out of memory");
+}
+
+/* ---- the two sides of a file ---- */
+
+/* The file at the base, byte for byte. False: there is none. */
+static bool
+read_base(const char *repo, const char *base, const char *file, struct hr_buf *ret)
+{
+	HR_BUF(name, HR_GIT_OUTPUT_MAX);
+	HR_BUF(type, HR_GIT_OUTPUT_MAX);
+
+	hr_buf_addf(&name, "%s:%s", base, file);
+	return name.fail == HR_OK && HR_GIT_RUN(&type, repo, "cat-file", "-t", name.p) == 0 &&
+	       strcmp(hr_buf_str(&type), "blob") == 0 &&
+	       HR_GIT_RUN_EXACT(ret, repo, "show", name.p) == 0;
+}
+
+static void
+put_lines(struct hr_buf *json, const struct hr_buf *text)
+{
+	HR_BUF(lines, HR_GIT_OUTPUT_MAX);
+
+	hr_git_join_lines(&lines, hr_buf_str(text), text->len);
+	hr_git_put_ascii(json, hr_buf_str(&lines), lines.len);
+	if (lines.fail != HR_OK)
+		json->fail = lines.fail;
+}
+
+/* The modified side: "" of a file that is gone or is no text. */
+static int
+read_work(const char *path, bool *ret_gone, struct hr_buf *ret, struct hr_buf *why)
+{
+	struct hr_err err = {.code = HR_OK};
+	struct stat st;
+
+	*ret_gone = stat(path, &st) < 0 && (errno == ENOENT || errno == ENOTDIR);
+	if (*ret_gone)
+		return 0;
+	if (stat(path, &st) < 0)
+		return hr_git_fail(why, strerror(errno));
+	if (st.st_size > (off_t)HR_GIT_FILE_MAX)
+		return hr_git_fail(why, "the file is too large");
+	if (hr_path_read(path, ret, &err) < 0 || !hr_utf8_valid(hr_buf_str(ret), ret->len)) {
+		hr_buf_done(ret);
+		hr_buf_init(ret, HR_GIT_FILE_MAX);
+	}
+	return 0;
+}
+
+int
+hr_git_v1_diff(const char *path, const char *wanted, struct hr_buf *json, struct hr_buf *why)
+{
+	HR_BUF(modified, HR_GIT_FILE_MAX);
+	HR_BUF(original, HR_GIT_OUTPUT_MAX);
+	HR_BUF(base, HR_GIT_OUTPUT_MAX);
+	HR_FREE char *real = hr_git_real(path);
+	const char *rest = NULL, *repo;
+	bool gone, found;
+
+	if (real == NULL)
+		return hr_git_fail(why, strerror(errno));
+	if (read_work(real, &gone, &modified, why) < 0)
+		return -1;
+	if (!hr_git_closest(real, true, &rest)) {
+		if (gone)
+			return hr_git_fail(why, "there is no such file");
+		hr_buf_adds(json, "{\"modified\": null, \"original\": null}");
+		return 0;
+	}
+	repo = real[0] != '\0' ? real : "/";
+	if (!find_base(repo, wanted, &base))
+		return hr_git_fail(why, HR_GIT_NO_COMMIT);
+	found = read_base(repo, hr_buf_str(&base), rest, &original);
+	if (gone && !found)
+		return hr_git_fail(why, "there is no such file, nor was there");
+	if (gone && original.len > HR_GIT_FILE_MAX)
+		return hr_git_fail(why, "the file was too large");
+	hr_buf_adds(json, "{\"modified\": ");
+	put_lines(json, &modified);
+	hr_buf_adds(json, ", \"original\": ");
+	put_lines(json, &original);
+	hr_buf_addc(json, '}');
+	return json->fail == HR_OK ? 0 : hr_git_fail(why, "out of memory");
+}
