@@ -176,6 +176,58 @@ hr_shell_press(const struct hr_shell_place *at, const struct hr_press_request *r
 	return shell_ask_state(at, &ask, frame, ret, err);
 }
 
+/* 1: more is to come; 0: that was the result; -1. */
+static int
+take_exec(int fd, struct hr_buf *frame, struct hr_buf *const streams[2], int64_t *ret_code,
+    struct hr_err *err)
+{
+	struct hr_output_piece piece;
+	struct hr_run_result result;
+	const char *payload;
+	struct hr_buf *to;
+	uint32_t type;
+	size_t len, used;
+	int r = hr_frame_read(fd, frame, &type, &payload, &len, &used, err);
+
+	if (r <= 0)
+		return r < 0 ? -1 : shell_gone(err);
+	if (type == HR_FRAME_RESULT) {
+		if (hr_frame_get_result(payload, len, &result, err) < 0)
+			return -1;
+		*ret_code = result.exit_code;
+		return 0;
+	}
+	if (type != HR_FRAME_OUTPUT)
+		return hr_err_set(err, HR_E_PROTO, "a frame of type %u", type);
+	if (hr_frame_get_output(payload, len, &piece, err) < 0)
+		return -1;
+	to = streams[piece.offset == 2];
+	hr_buf_add(to, piece.bytes.p, piece.bytes.len);
+	hr_buf_drop_front(frame, used);
+	return hr_buf_check(to, err) < 0 ? -1 : 1;
+}
+
+int
+hr_shell_exec(const struct hr_shell_place *at, const struct hr_exec_request *req,
+    struct hr_buf *out, struct hr_buf *errors, int64_t *ret_code, struct hr_err *err)
+{
+	struct hr_buf *const streams[2] = {out, errors};
+	HR_BUF(ask, HR_FRAME_MAX);
+	HR_BUF(frame, 1u << 20);
+	HR_CLOSE int fd = hr_shell_connect(at, err);
+	int r;
+
+	if (fd < 0)
+		return -1;
+	hr_frame_put_exec(&ask, req);
+	if (hr_buf_check(&ask, err) < 0 || hr_fd_write_full(fd, ask.p, ask.len, err) < 0)
+		return -1;
+	do
+		r = take_exec(fd, &frame, streams, ret_code, err);
+	while (r > 0);
+	return r;
+}
+
 int
 hr_shell_returned(const struct hr_shell_place *at, uint64_t offset)
 {

@@ -174,6 +174,15 @@ static const struct field follow_fields[] = {
 static const struct layout follow_layout = LAYOUT(T, follow_fields);
 #undef T
 
+#define T struct hr_exec_request
+static const struct field exec_fields[] = {
+    FIELD(T, command, TAG_COMMAND),
+    FIELD(T, working_dir, TAG_WORKING_DIR),
+    FIELD(T, limit_s, TAG_LENGTH),
+};
+static const struct layout exec_layout = LAYOUT(T, exec_fields);
+#undef T
+
 #define T struct hr_output_piece
 static const struct field output_fields[] = {
     FIELD(T, offset, TAG_OFFSET),
@@ -336,6 +345,12 @@ hr_frame_put_follow(struct hr_buf *b, const struct hr_follow_request *r)
 }
 
 void
+hr_frame_put_exec(struct hr_buf *b, const struct hr_exec_request *r)
+{
+	put(b, HR_FRAME_EXEC, &exec_layout, r);
+}
+
+void
 hr_frame_put_returned(struct hr_buf *b, uint64_t offset)
 {
 	const struct hr_follow_request r = {.offset = offset};
@@ -383,7 +398,7 @@ hr_frame_get(const void *p, size_t len, uint32_t *ret_type, const char **ret_pay
 	memcpy(&size, s + 8, 4);
 	if (magic != HR_FRAME_MAGIC)
 		return hr_err_set(err, HR_E_PROTO, "not a frame of this version");
-	if (type < HR_FRAME_RUN || (type > HR_FRAME_LIST && type < HR_FRAME_RETURNED) ||
+	if (type < HR_FRAME_RUN || (type > HR_FRAME_LIST && type < HR_FRAME_EXEC) ||
 	    type > HR_FRAME_REFUSED)
 		return hr_err_set(err, HR_E_PROTO, "unknown frame type %u", type);
 	if (size > HR_FRAME_MAX)
@@ -559,6 +574,17 @@ int
 hr_frame_get_follow(const void *p, size_t len, struct hr_follow_request *ret, struct hr_err *err)
 {
 	return get(&follow_layout, p, len, ret, err);
+}
+
+int
+hr_frame_get_exec(const void *p, size_t len, struct hr_exec_request *ret, struct hr_err *err)
+{
+	if (get(&exec_layout, p, len, ret, err) < 0)
+		return -1;
+	if (memchr(ret->command.p, '\0', ret->command.len) != NULL ||
+	    memchr(ret->working_dir.p, '\0', ret->working_dir.len) != NULL)
+		return hr_err_set(err, HR_E_PROTO, "a command with a null byte");
+	return 0;
 }
 
 int

@@ -33,6 +33,8 @@ enum hr_frame_type {
 				   `again` */
 	HR_FRAME_COMMANDS = 9,  /* worker -> keeper: empty */
 	HR_FRAME_LIST = 10,     /* keeper -> worker: hr_command_state, oldest first */
+	HR_FRAME_EXEC = 14,     /* worker -> keeper: hr_exec_request; answered with OUTPUT frames,
+				   whose offset is the number of the stream, and a RESULT */
 	HR_FRAME_RETURNED = 15, /* worker -> keeper: hr_follow_request, of which the offset counts:
 				  a client has the output before it; answered with a STATE */
 	HR_FRAME_ACT = 16,      /* worker -> plugin: hr_act_request */
@@ -121,6 +123,13 @@ struct hr_follow_request {
 	int64_t command; /* of one that stays: until that command is over; 0: none */
 };
 
+/* A command beside the shell, in a process of its own. */
+struct hr_exec_request {
+	struct hr_span command;     /* bash; without NUL */
+	struct hr_span working_dir; /* "": that of the keeper; without NUL */
+	int64_t limit_s;            /* then it is ended: 124, or 137 where it had to be killed */
+};
+
 /* Bytes of output. Those between two pieces were too old to be kept. */
 struct hr_output_piece {
 	uint64_t offset;
@@ -150,6 +159,7 @@ void hr_frame_put_empty(struct hr_buf *b, enum hr_frame_type type); /* one witho
 void hr_frame_put_run(struct hr_buf *b, const struct hr_run_request *r);
 void hr_frame_put_result(struct hr_buf *b, const struct hr_run_result *r);
 void hr_frame_put_follow(struct hr_buf *b, const struct hr_follow_request *r);
+void hr_frame_put_exec(struct hr_buf *b, const struct hr_exec_request *r);
 void hr_frame_put_returned(struct hr_buf *b, uint64_t offset);
 void hr_frame_put_output(struct hr_buf *b, const struct hr_output_piece *o);
 void hr_frame_put_press(struct hr_buf *b, const struct hr_press_request *r);
@@ -180,6 +190,7 @@ int hr_frame_get_run(const void *p, size_t len, struct hr_run_request *ret, stru
 int hr_frame_get_result(const void *p, size_t len, struct hr_run_result *ret, struct hr_err *err);
 int
 hr_frame_get_follow(const void *p, size_t len, struct hr_follow_request *ret, struct hr_err *err);
+int hr_frame_get_exec(const void *p, size_t len, struct hr_exec_request *ret, struct hr_err *err);
 int hr_frame_get_output(const void *p, size_t len, struct hr_output_piece *ret, struct hr_err *err);
 int hr_frame_get_press(const void *p, size_t len, struct hr_press_request *ret, struct hr_err *err);
 int hr_frame_get_state(const void *p, size_t len, struct hr_session_state *ret, struct hr_err *err);

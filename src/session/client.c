@@ -395,6 +395,7 @@ client_dispatch(struct client *c, uint32_t type, const char *payload, size_t len
 	struct hr_keeper *k = c->keeper;
 	struct hr_follow_request follow;
 	struct hr_press_request press;
+	struct hr_exec_request exec;
 	struct hr_run_request run;
 
 	switch (type) {
@@ -404,6 +405,13 @@ client_dispatch(struct client *c, uint32_t type, const char *payload, size_t len
 		if (hr_frame_get_follow(payload, len, &follow, NULL) < 0)
 			break;
 		follow_add(k, c->fd, &follow);
+		c->fd = -1;
+		client_over(c);
+		return;
+	case HR_FRAME_EXEC:
+		if (hr_frame_get_exec(payload, len, &exec, NULL) < 0)
+			break;
+		exec_add(k, c->fd, &exec);
 		c->fd = -1;
 		client_over(c);
 		return;

@@ -274,6 +274,7 @@ keeper_done(struct hr_keeper *k)
 	k->leaves = k->after == KEEPER_RESUMES && !k->is_ready;
 	client_free_all(k);
 	follow_free_all(k);
+	exec_free_all(k);
 	hr_journal_close(&k->journal);
 	shell_close(k, !k->config->is_static);
 	hr_core_free(k->core);
@@ -318,6 +319,7 @@ hr_keeper_run(const struct hr_keeper_config *config, struct hr_err *err)
 
 	TAILQ_INIT(&k.clients);
 	TAILQ_INIT(&k.followers);
+	TAILQ_INIT(&k.execs);
 	hr_journal_init(&k.journal);
 	hr_shellproc_init(&k.shell);
 	hr_statedir_init(&k.state);

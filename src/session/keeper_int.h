@@ -87,6 +87,9 @@ struct hr_keeper {
 	int64_t printed_at; /* when the terminal printed last */
 	TAILQ_HEAD(, follower) followers;
 	unsigned nfollowers;
+
+	TAILQ_HEAD(, exec) execs; /* commands beside the shell */
+	unsigned nexecs;
 	struct keeper_hold {
 		bool asked;            /* by the RUN request that is performed now */
 		int64_t command;       /* none of whose output may be lost; 0: there is none */
@@ -213,6 +216,13 @@ const char *follow_press(struct hr_keeper *k, const struct hr_press_request *r);
 void follow_began(struct hr_keeper *k, const char *p, size_t len);
 void follow_over(void *keeper, int exit_code, bool shell_ended); /* hr_core_ops.over */
 void follow_free_all(struct hr_keeper *k);
+
+struct hr_exec_request;
+
+/* exec.c */
+void exec_add(struct hr_keeper *k, int fd, const struct hr_exec_request *r); /* takes fd */
+bool exec_ended(struct hr_keeper *k, pid_t pid, int exit_code); /* false: it is none of them */
+void exec_free_all(struct hr_keeper *k);                        /* and ends them */
 
 /* client.c */
 int client_listen(struct hr_keeper *k, struct hr_err *err);

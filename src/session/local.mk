@@ -21,6 +21,7 @@ libkeeper_la_SOURCES = \
 	%D%/commands.c %D%/commands.h \
 	%D%/confine.c %D%/confine.h \
 	%D%/environ.c %D%/environ.h \
+	%D%/exec.c \
 	%D%/files.c \
 	%D%/follow.c \
 	%D%/keeper.c %D%/keeper.h %D%/keeper_int.h \

@@ -561,8 +561,11 @@ shell_on_child(void *arg)
 	int status;
 
 	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
-		if (pid != k->shell.pid)
+		if (pid != k->shell.pid) {
+			if (!WIFSTOPPED(status))
+				(void)exec_ended(k, pid, hr_exit_code(status));
 			continue;
+		}
 		if (WIFSTOPPED(status)) {
 			(void)kill(pid, SIGCONT); /* `kill -STOP $$`: nobody else would */
 			continue;

@@ -99,8 +99,8 @@ child_fail(int fd, const char *step)
 	_exit(126);
 }
 
-static void
-child_reset_signals(void)
+void
+hr_shellproc_reset_signals(void)
 {
 	static const unsigned long dfl[4]; /* the kernel's struct sigaction, all zero: SIG_DFL */
 	sigset_t none;
@@ -120,7 +120,7 @@ child_run(int slave, int tell, const char *bash, const char *rcfile,
 {
 	const char *const argv[] = {"bash", "--noprofile", "--rcfile", rcfile, "-i", NULL};
 
-	child_reset_signals();
+	hr_shellproc_reset_signals();
 	if (setsid() < 0 || ioctl(slave, TIOCSCTTY, 0) < 0)
 		child_fail(tell, "controlling terminal");
 	if (dup2(slave, 0) < 0 || dup2(slave, 1) < 0 || dup2(slave, 2) < 0)

@@ -35,6 +35,9 @@ struct hr_shellproc {
 
 void hr_shellproc_init(struct hr_shellproc *s);
 
+/* Between fork and exec: all signals as a program expects them. */
+void hr_shellproc_reset_signals(void);
+
 /* bash, interactive, with the given start-up file, in `dir` or the nearest directory above it that
  * the user can enter. NULL environment entries end the list; it is used as it is. *ret_dir: the
  * directory (the caller frees). */

@@ -7,9 +7,11 @@ import pty
 import select
 import subprocess
 import sys
+import threading
 from urllib.parse import quote, urlencode
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
 from lib.supervised import BUILDDIR, PATIENCE, SRCDIR, Server, kill_together, marker, run_tests  # noqa: E402
 from lib.tap import equal  # noqa: E402
 
@@ -128,6 +130,54 @@ def commands():
         equal(s.search(None, sort_order="TIMESTAMP_DESC", limit=1)[0]["exit_code"], 143)
         for id in ("00000000-0000-4000-8000-000000000000", "x", ids[0]):
             equal(s.ask("POST", "/api/bash/bash_commands/%s/stop" % id).status, 404)
+
+
+def beside_the_shell():
+    """execute_bash_command is a process of its own: no shell is made for it, and none is needed."""
+    with V1(named_sessions_max=1) as s:
+        def done(command, **more):
+            a = s.execute(command, **more)
+            equal(a.status, 200, a)
+            return tuple(a.json()[x] for x in ("exit_code", "stdout", "stderr"))
+        s.begin("sleep 600")  # takes the only shell that may be
+        path = s.work_dir + "/gate"
+        os.mkfifo(path)
+        os.chmod(path, 0o666)
+        answers = []
+        threads = [threading.Thread(target=lambda n=n: answers.append(done("cat %s; echo %d" % (path, n))))
+                   for n in range(3)]
+        for t in threads:
+            t.start()
+        s.until("all three read it", lambda: len([p for p in process.all_pids()
+                                                  if process.command_line(p) == "cat " + path]) == 3)
+        equal(len(s.shells()), 1)
+        with open(path, "w"):
+            for t in threads:
+                equal(t.is_alive(), True)
+        for t in threads:
+            t.join(PATIENCE)
+        equal(sorted(answers), [(0, "%d\n" % n, None) for n in range(3)])
+        equal(done("pwd; test -t 0 || echo none; read x; echo $?"), (0, s.work_dir + "\nnone\n1\n", None))
+        equal(done("pwd", cwd="/usr"), (0, "/usr\n", None))
+        code, out, err = done("echo not", cwd="/nowhere")
+        equal((code, out, "/nowhere" in err), (1, None, True), err)
+        equal(done("kill -9 $$")[0], 137)
+        equal(done("printf '\\377a'; printf '\\303' >&2"), (0, "\ufffda", "\ufffd"))
+        code, out, err = done("seq 200000; seq 200000 >&2")
+        equal((code, out == err, out), (0, True, "".join("%d\n" % i for i in range(1, 200001))))
+        # what it leaves in the background holds up nothing, and lives on
+        code, out, err = done("sleep 600 & echo $!")
+        equal((code, process.command_line(int(out))), (0, "sleep 600"))
+        done("kill " + out)
+        # a time-out, and too much, end it with what it has started
+        for limit, command in ((1, "echo $$ >%s; sleep 600; :"), (300, "echo $$ >%s; yes; :")):
+            a = s.execute(command % (s.work_dir + "/pid"), timeout=limit)
+            equal((a.status, a.json().get("exit_code")), (200, -1) if limit == 1 else (500, None), a)
+            with open(s.work_dir + "/pid") as f:
+                equal(process.wait_gone(int(f.read()), PATIENCE), True, command)
+        # the shell that all share knows nothing of it
+        body = json.dumps({"action": {"action": "run", "args": {"command": "echo [$!]; jobs; wait; echo $?"}}})
+        equal(s.ask("POST", "/execute_action", body).json()["content"], "[]\n0")
 
 
 def output_is_bounded():
@@ -336,5 +386,5 @@ def events_are_cleared():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([door, commands, output_is_bounded, nobody_looks_on, shells_of_others, once, pages, files, git,
-                        git_recorded, events_are_cleared]))
+    sys.exit(run_tests([door, commands, beside_the_shell, output_is_bounded, nobody_looks_on, shells_of_others, once,
+                        pages, files, git, git_recorded, events_are_cleared]))

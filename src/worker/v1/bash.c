@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/utf8.h"
 #include "proto/channel.h"
 #include "shell/quote.h"
 #include "worker/live.h"
@@ -69,21 +70,30 @@ end(struct hr_rex_call *c, const struct hr_v1_command *m)
 	(void)hr_live_end(c->w, m->name, &inner); /* else tidy() does */
 }
 
+static bool
+new_id(struct hr_v1_command *m)
+{
+	struct hr_err err = {0};
+
+	if (hr_random_uuid(m->id, &err) < 0) {
+		hr_log(HR_LOG_ERROR, "%s", err.msg);
+		return false;
+	}
+	memcpy(m->id + HR_V1_ID - 5, "0000", 4);
+	hr_v1_name(m);
+	return true;
+}
+
 /* A shell with its files. False: answered. */
 static bool
 make(struct hr_rex_call *c, struct hr_v1_command *m)
 {
 	HR_CLEAN(hr_answer_done) struct hr_answer inner;
-	struct hr_err err = {0};
 	bool ok;
 
 	hr_answer_init(&inner);
-	if (hr_random_uuid(m->id, &err) < 0) {
-		hr_log(HR_LOG_ERROR, "%s", err.msg);
+	if (!new_id(m))
 		return hr_answer_generic(c->ret);
-	}
-	memcpy(m->id + HR_V1_ID - 5, "0000", 4);
-	hr_v1_name(m);
 	tidy(c, false);
 	ok = hr_live_make(c->w, m->name, &inner);
 	if (!ok && inner.status == 409 && tidy(c, true)) {
@@ -132,15 +142,13 @@ put_command(const struct hr_rex_call *c, const struct hr_v1_command *m, struct h
 		text->fail = path.fail;
 }
 
-/* False: answered. wait: to its end. */
+/* False: answered. */
 static bool
-run_in(struct hr_rex_call *c, const struct hr_v1_command *m, struct hr_span text, bool wait)
+run_in(struct hr_rex_call *c, const struct hr_v1_command *m, struct hr_span text)
 {
 	const struct hr_shell_place place = hr_v1_place(c, m->name);
-	const struct hr_run_request req = {.command = text,
-	    .blocking = true,
-	    .timeout = wait ? 0 : SOON_S,
-	    .key = hr_span_of(m->id)};
+	const struct hr_run_request req = {
+	    .command = text, .blocking = true, .timeout = SOON_S, .key = hr_span_of(m->id)};
 	struct hr_run_result result;
 	struct hr_err err = {0};
 	HR_BUF(frame, HR_FRAME_MAX + HR_FRAME_HEADER + (64u << 10));
@@ -164,7 +172,7 @@ has_null(struct hr_span s)
 /* False: answered. */
 static bool
 begin(struct hr_rex_call *c, struct hr_v1_command *m, struct hr_span command, struct hr_span cwd,
-    double timeout_s, bool wait)
+    double timeout_s)
 {
 	HR_BUF(text, TEXT_MAX);
 
@@ -175,7 +183,7 @@ begin(struct hr_rex_call *c, struct hr_v1_command *m, struct hr_span command, st
 	put_command(c, m, command, cwd, timeout_s, &text);
 	if (hr_buf_check(&text, NULL) < 0)
 		hr_answer_generic(c->ret);
-	else if (run_in(c, m, hr_span_of_buf(&text), wait))
+	else if (run_in(c, m, hr_span_of_buf(&text)))
 		return true;
 	end(c, m);
 	return false;
@@ -199,7 +207,7 @@ hr_v1_start(struct hr_rex_call *c)
 
 	if (!hr_rex_enter(c))
 		return;
-	if (begin(c, &m, command, cwd, limit, false)) {
+	if (begin(c, &m, command, cwd, limit)) {
 		hr_buf_addf(b, "{\"id\":\"%s\",", m.id);
 		hr_v1_put_time(b, hr_wall_ms());
 		hr_json_put_member(b, "command", command);
@@ -209,34 +217,59 @@ hr_v1_start(struct hr_rex_call *c)
 	hr_rex_leave(c);
 }
 
+/* To its end, in a process beside the default shell. False: answered. */
+static bool
+run_beside(struct hr_rex_call *c, struct hr_span command, struct hr_span cwd, double limit_s,
+    struct hr_buf *out, struct hr_buf *errors, int64_t *ret_code)
+{
+	const struct hr_shell_place place = {.run_dir = c->w->run_dir};
+	const struct hr_exec_request req = {.command = command,
+	    .working_dir = cwd.p != NULL ? cwd : (struct hr_span){"", 0},
+	    .limit_s = (int64_t)limit_s};
+	int64_t began = hr_now_ms();
+	struct hr_err err = {0};
+
+	if (has_null(command) || has_null(cwd))
+		return hr_answer_detail(c->ret, 422, "embedded null byte");
+	if (hr_shell_exec(&place, &req, out, errors, ret_code, &err) == 0) {
+		/* timeout(1) says 124, or 137 where it had to kill */
+		if (hr_now_ms() - began >= req.limit_s * 1000 &&
+		    (*ret_code == 124 || *ret_code == 137))
+			*ret_code = -1;
+		return true;
+	}
+	if (err.code == HR_E_TOOLARGE)
+		return hr_answer_detail(c->ret, 500,
+		    "the command was ended, as more than 16 MiB of output are not answered at "
+		    "once: use start_bash_command");
+	if (err.code == HR_E_GONE)
+		return hr_answer_detail(c->ret, 500,
+		    "the shell's keeper was lost over it; it is not known how the command ended");
+	return hr_live_refuse(c->ret, &err);
+}
+
 static void
 execute(struct hr_rex_call *c)
 {
-	struct hr_command_state state;
-	HR_CLEAN(hr_v1_streams_close) struct hr_v1_streams s = {.out = -1, .err = -1};
-	HR_BUF(frame, HR_FRAME_MAX);
+	HR_BUF(out, WHOLE_MAX);
+	HR_BUF(errors, WHOLE_MAX);
+	HR_BUF(out_text, HR_ANSWER_MAX);
+	HR_BUF(errors_text, HR_ANSWER_MAX);
 	struct hr_v1_command m;
-	struct hr_v1_event e = {0};
-	int64_t code;
+	struct hr_err err = {0};
+	int64_t code = -1;
 
-	if (!begin(c, &m, hr_rex_str(c, "command"), hr_rex_str(c, "cwd"), wanted_limit(c), true))
-		return;
-	if (hr_v1_look(c, m.name, &frame, &state) <= 0) {
-		hr_answer_detail(c->ret, 500, "the command was run, but its result is lost");
-	} else {
-		hr_v1_streams_open(c, m.name, &s);
-		code = hr_v1_exit_code(&state);
-		e.out_to = s.out_size;
-		e.err_to = s.err_size;
-		e.code = &code;
-		if (s.out_size > WHOLE_MAX || s.err_size > WHOLE_MAX)
-			hr_answer_detail(c->ret, 500,
-			    "the command was run, but more than 16 MiB of output are not answered "
-			    "at once: use start_bash_command");
-		else
-			hr_v1_put_event(&c->ret->body, &m, &s, &e, state.started + state.elapsed);
+	if (!new_id(&m)) {
+		hr_answer_generic(c->ret);
+	} else if (run_beside(c, hr_rex_str(c, "command"), hr_rex_str(c, "cwd"), wanted_limit(c),
+		       &out, &errors, &code)) {
+		hr_utf8_replace(&out_text, hr_buf_str(&out), out.len);
+		hr_utf8_replace(&errors_text, hr_buf_str(&errors), errors.len);
+		hr_v1_put_output(
+		    &c->ret->body, &m, 0, &code, &out_text, &errors_text, hr_wall_ms());
+		if (hr_buf_check(&c->ret->body, &err) < 0)
+			hr_answer_generic(c->ret);
 	}
-	end(c, &m);
 }
 
 void
@@ -252,23 +285,9 @@ bool
 hr_v1_run(struct hr_rex_call *c, struct hr_span command, struct hr_span cwd, double timeout_s,
     struct hr_buf *out, int64_t *ret_code)
 {
-	struct hr_command_state state;
-	HR_CLEAN(hr_v1_streams_close) struct hr_v1_streams s = {.out = -1, .err = -1};
-	HR_BUF(frame, HR_FRAME_MAX);
-	struct hr_v1_command m;
-	bool ok = false;
+	HR_BUF(errors, WHOLE_MAX);
 
-	if (!begin(c, &m, command, cwd, timeout_s, true))
-		return false;
-	if (hr_v1_look(c, m.name, &frame, &state) > 0) {
-		hr_v1_streams_open(c, m.name, &s);
-		*ret_code = hr_v1_exit_code(&state);
-		ok = s.out_size < out->cap;
-		if (ok)
-			hr_v1_put_part(out, s.out, 0, s.out_size);
-	}
-	end(c, &m);
-	return ok || hr_answer_detail(c->ret, 500, "the result is lost, or too large");
+	return run_beside(c, command, cwd, timeout_s, out, &errors, ret_code);
 }
 
 /* ---- clear ---- */

@@ -269,24 +269,31 @@ hr_v1_put_id(struct hr_buf *b, const struct hr_v1_command *m, uint64_t order)
 }
 
 void
+hr_v1_put_output(struct hr_buf *b, const struct hr_v1_command *m, uint64_t order,
+    const int64_t *code, const struct hr_buf *out, const struct hr_buf *err, int64_t ms)
+{
+	hr_buf_adds(b, "{\"id\":");
+	hr_v1_put_id(b, m, order);
+	hr_buf_addc(b, ',');
+	hr_v1_put_time(b, ms);
+	hr_buf_addf(b, ",\"command_id\":\"%s\",\"order\":%" PRIu64, m->id, order);
+	if (code != NULL)
+		hr_buf_addf(b, ",\"exit_code\":%" PRId64, *code);
+	else
+		hr_buf_adds(b, ",\"exit_code\":null");
+	put_text(b, "stdout", out);
+	put_text(b, "stderr", err);
+	hr_buf_adds(b, ",\"kind\":\"BashOutput\"}");
+}
+
+void
 hr_v1_put_event(struct hr_buf *b, const struct hr_v1_command *m, const struct hr_v1_streams *s,
     const struct hr_v1_event *e, int64_t ms)
 {
-	HR_BUF(text, HR_ANSWER_MAX);
+	HR_BUF(out, HR_ANSWER_MAX);
+	HR_BUF(err, HR_ANSWER_MAX);
 
-	hr_buf_adds(b, "{\"id\":");
-	hr_v1_put_id(b, m, e->order);
-	hr_buf_addc(b, ',');
-	hr_v1_put_time(b, ms);
-	hr_buf_addf(b, ",\"command_id\":\"%s\",\"order\":%" PRIu64, m->id, e->order);
-	if (e->code != NULL)
-		hr_buf_addf(b, ",\"exit_code\":%" PRId64, *e->code);
-	else
-		hr_buf_adds(b, ",\"exit_code\":null");
-	hr_v1_put_part(&text, s->out, e->out_from, e->out_to);
-	put_text(b, "stdout", &text);
-	hr_buf_reset(&text);
-	hr_v1_put_part(&text, s->err, e->err_from, e->err_to);
-	put_text(b, "stderr", &text);
-	hr_buf_adds(b, ",\"kind\":\"BashOutput\"}");
+	hr_v1_put_part(&out, s->out, e->out_from, e->out_to);
+	hr_v1_put_part(&err, s->err, e->err_from, e->err_to);
+	hr_v1_put_output(b, m, e->order, e->code, &out, &err, ms);
 }

@@ -64,6 +64,8 @@ uint64_t hr_v1_outputs(const struct hr_rex_call *c, const char *name);
 void hr_v1_put_time(struct hr_buf *b, int64_t ms);
 /* Another id for each of a command's outputs, and the same one whenever it is asked for. */
 void hr_v1_put_id(struct hr_buf *b, const struct hr_v1_command *m, uint64_t order);
+void hr_v1_put_output(struct hr_buf *b, const struct hr_v1_command *m, uint64_t order,
+    const int64_t *code, const struct hr_buf *out, const struct hr_buf *err, int64_t ms);
 void hr_v1_put_event(struct hr_buf *b, const struct hr_v1_command *m, const struct hr_v1_streams *s,
     const struct hr_v1_event *e, int64_t ms);
 

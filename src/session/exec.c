@@ -1,0 +1,305 @@
+/* Commands beside the shell: processes of the shell's account without a terminal, whose two streams
+ * go to the client apart. They have the shell's limits and none of its state. A client that leaves
+ * ends its command. */
+#include "config.h"
+
+#include "session/keeper_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "proto/frame.h"
+#include "session/confine.h"
+
+#define EXECS_MAX 64
+#define PIECE_MAX (64u << 10)
+#define NO_DIRECTORY 1 /* exit code, as of a shell's cd */
+#define NO_PROGRAM 127
+
+struct exec {
+	TAILQ_ENTRY(exec) link;
+	struct hr_keeper *keeper;
+	int fd; /* of the client */
+	struct hr_watch *gone, *writable;
+	pid_t pid; /* leader of a session; 0: it has ended, with */
+	int exit_code;
+	bool told; /* the result stands in out */
+	struct exec_stream {
+		int fd; /* -1: its end was read */
+		struct hr_watch *readable;
+	} streams[2];
+	struct hr_buf out;
+	size_t sent;
+};
+
+static void pump(struct exec *e);
+
+static void
+exec_free(struct exec *e)
+{
+	size_t i;
+
+	TAILQ_REMOVE(&e->keeper->execs, e, link);
+	e->keeper->nexecs--;
+	if (e->pid > 0)
+		(void)kill(-e->pid, SIGKILL); /* shell_on_child() reaps it */
+	for (i = 0; i < 2; i++) {
+		hr_watch_free(e->streams[i].readable);
+		hr_fd_close(&e->streams[i].fd);
+	}
+	hr_watch_free(e->gone);
+	hr_watch_free(e->writable);
+	hr_fd_close(&e->fd);
+	hr_buf_done(&e->out);
+	free(e);
+}
+
+void
+exec_free_all(struct hr_keeper *k)
+{
+	struct exec *e;
+
+	while ((e = TAILQ_FIRST(&k->execs)) != NULL)
+		exec_free(e);
+}
+
+static void
+on_event(void *arg)
+{
+	pump(arg);
+}
+
+static void
+on_gone(void *arg)
+{
+	exec_free(arg);
+}
+
+/* Reads both streams as far as there is something. Returns whether there was. */
+static bool
+read_streams(struct exec *e)
+{
+	struct hr_output_piece piece;
+	HR_BUF(raw, PIECE_MAX);
+	bool any = false;
+	ssize_t n;
+	size_t i;
+	char *room = hr_buf_reserve(&raw, PIECE_MAX - 1);
+
+	for (i = 0; i < 2 && room != NULL; i++) {
+		if (e->streams[i].fd < 0)
+			continue;
+		n = hr_fd_read(e->streams[i].fd, room, PIECE_MAX - 1);
+		if (n > 0) {
+			piece =
+			    (struct hr_output_piece){.offset = i + 1, .bytes = {room, (size_t)n}};
+			hr_frame_put_output(&e->out, &piece);
+			any = true;
+		} else if (n == 0 || errno != EAGAIN) {
+			hr_watch_free(e->streams[i].readable);
+			e->streams[i].readable = NULL;
+			hr_fd_close(&e->streams[i].fd);
+		}
+	}
+	if (room == NULL)
+		e->out.fail = HR_E_NOMEM;
+	return any;
+}
+
+/* 1: all is sent; 0: the client is slow; -1: it is gone. */
+static int
+flush(struct exec *e)
+{
+	ssize_t n;
+
+	while (e->sent < e->out.len) {
+		n = send(
+		    e->fd, e->out.p + e->sent, e->out.len - e->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n >= 0)
+			e->sent += (size_t)n;
+		else if (errno == EAGAIN)
+			return 0;
+		else if (errno != EINTR)
+			return -1;
+	}
+	hr_buf_reset(&e->out);
+	e->sent = 0;
+	return 1;
+}
+
+/* Waits for the client, or for the command. Returns 0 or -1. */
+static int
+wait_for(struct exec *e, bool client)
+{
+	struct hr_loop *loop = e->keeper->loop;
+	size_t i;
+
+	if (!client) {
+		hr_watch_free(e->writable);
+		e->writable = NULL;
+	} else if (e->writable == NULL) {
+		e->writable = hr_loop_writable(loop, e->fd, on_event, e, NULL);
+		if (e->writable == NULL)
+			return -1;
+	}
+	for (i = 0; i < 2; i++) {
+		if (client) {
+			hr_watch_free(e->streams[i].readable);
+			e->streams[i].readable = NULL;
+		} else if (e->streams[i].fd >= 0 && e->streams[i].readable == NULL) {
+			e->streams[i].readable =
+			    hr_loop_readable(loop, e->streams[i].fd, on_event, e, NULL);
+			if (e->streams[i].readable == NULL)
+				return -1;
+		}
+	}
+	return 0;
+}
+
+static void
+put_result(struct exec *e)
+{
+	const struct hr_run_result r = {.has_metadata = true, .exit_code = e->exit_code, .pid = -1};
+
+	hr_frame_put_result(&e->out, &r);
+	e->told = true;
+}
+
+/* What the command printed before its end comes before its result; what it has left in the
+ * background prints to nobody. */
+static void
+pump(struct exec *e)
+{
+	int r;
+
+	while ((r = flush(e)) > 0) {
+		if (e->told)
+			break;
+		if (!read_streams(e)) {
+			if (e->pid > 0)
+				break;
+			put_result(e);
+		}
+		if (e->out.fail != HR_OK)
+			r = -1;
+		if (r < 0)
+			break;
+	}
+	if (r < 0 || (r > 0 && e->told) || wait_for(e, r == 0) < 0)
+		exec_free(e);
+}
+
+bool
+exec_ended(struct hr_keeper *k, pid_t pid, int exit_code)
+{
+	struct exec *e;
+
+	TAILQ_FOREACH(e, &k->execs, link)
+	{
+		if (e->pid != pid)
+			continue;
+		e->pid = 0;
+		e->exit_code = exit_code;
+		pump(e);
+		return true;
+	}
+	return false;
+}
+
+/* ---- the process ---- */
+
+static _Noreturn void
+child_run(const struct hr_keeper *k, const struct hr_exec_request *r, const char *dir,
+    const char *const *argv, const int fds[2])
+{
+	const struct hr_shell_user *user = &k->user;
+	int null;
+
+	hr_shellproc_reset_signals();
+	null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (setsid() < 0 || null < 0 || dup2(null, 0) < 0 || dup2(fds[0], 1) < 0 ||
+	    dup2(fds[1], 2) < 0)
+		_exit(NO_PROGRAM);
+	if (user->confine != NULL)
+		hr_confine_enter(user->confine);
+	if (user->change && (setgid(user->gid) < 0 || initgroups(user->name, user->gid) < 0 ||
+				setuid(user->uid) < 0))
+		_exit(NO_PROGRAM);
+	if (user->confine != NULL)
+		hr_confine_limit(user->confine);
+	if (chdir(dir) < 0 && r->working_dir.len > 0) {
+		(void)dprintf(2, "bash: line 0: cd: %s: %s\n", dir, strerror(errno));
+		_exit(NO_DIRECTORY);
+	}
+	(void)execvpe(argv[0], (char *const *)argv, k->environ.v);
+	(void)dprintf(2, "%s: %s\n", argv[0], strerror(errno));
+	_exit(NO_PROGRAM);
+}
+
+static pid_t
+start(struct hr_keeper *k, const struct hr_exec_request *r, const int fds[2])
+{
+	char limit[32];
+	HR_FREE char *text = strndup(r->command.p, r->command.len);
+	HR_FREE char *dir = r->working_dir.len > 0 ? strndup(r->working_dir.p, r->working_dir.len)
+						   : strdup(k->config->work_dir);
+	const char *const argv[] = {"timeout", "-k", "1", limit, k->config->bash, "-c", text, NULL};
+	sigset_t all, was;
+	pid_t pid;
+
+	(void)snprintf(limit, sizeof(limit), "%lld", (long long)r->limit_s);
+	if (text == NULL || dir == NULL)
+		return -1;
+	/* a handler of ours must not run in the child */
+	(void)sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, &was);
+	pid = fork();
+	if (pid == 0)
+		child_run(k, r, dir, argv, fds);
+	(void)sigprocmask(SIG_SETMASK, &was, NULL);
+	return pid;
+}
+
+void
+exec_add(struct hr_keeper *k, int fd, const struct hr_exec_request *r)
+{
+	struct exec *e = k->nexecs < EXECS_MAX ? calloc(1, sizeof(*e)) : NULL;
+	int out[2] = {-1, -1}, err[2] = {-1, -1};
+
+	if (e == NULL) {
+		hr_log(HR_LOG_WARNING, "too many commands beside the shell, or no memory is left");
+		hr_fd_close(&fd);
+		return;
+	}
+	e->keeper = k;
+	e->fd = fd;
+	hr_buf_init(&e->out, HR_FRAME_MAX);
+	e->streams[0].fd = e->streams[1].fd = -1;
+	TAILQ_INSERT_TAIL(&k->execs, e, link);
+	k->nexecs++;
+	if (pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC) == 0 &&
+	    hr_fd_nonblock(out[0], true, NULL) == 0 && hr_fd_nonblock(err[0], true, NULL) == 0)
+		e->pid = start(k, r, (const int[]){out[1], err[1]});
+	e->streams[0].fd = out[0];
+	e->streams[1].fd = err[0];
+	hr_fd_close(&out[1]);
+	hr_fd_close(&err[1]);
+	if (e->pid > 0)
+		e->gone = hr_loop_readable(k->loop, fd, on_gone, e, NULL);
+	if (e->gone == NULL) {
+		hr_log(HR_LOG_ERROR, "a command beside the shell cannot be started: %s",
+		    strerror(errno));
+		exec_free(e);
+		return;
+	}
+	pump(e);
+}
