@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import threading
@@ -385,6 +386,18 @@ def events_are_cleared():
         equal(s.ask("DELETE", clear, key="wrong").status, 401)
 
 
+def cannot_be_asked():
+    """A keeper that does not answer is a matter of a moment, and no command that is not there."""
+    with V1() as s:
+        stop = "/api/bash/bash_commands/%s/stop" % s.begin("sleep 600").json()["id"]
+        keeper, = [pid for pid in s.keeper() if "--name v1-" in process.command_line(pid)]
+        os.kill(keeper, signal.SIGSTOP)
+        a = s.ask("POST", stop)
+        os.kill(keeper, signal.SIGCONT)
+        equal((a.status, "cannot be asked" in a.json()["detail"]), (503, True), a)
+        equal(s.ask("POST", stop).json(), {"success": True})
+
+
 if __name__ == "__main__":
     sys.exit(run_tests([door, commands, beside_the_shell, output_is_bounded, nobody_looks_on, shells_of_others, once,
-                        pages, files, git, git_recorded, events_are_cleared]))
+                        pages, files, git, git_recorded, events_are_cleared, cannot_be_asked]))
