@@ -26,6 +26,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "base/clean.h"
 #include "lat.h"
 
 #define MARK "@@bench-prompt@@"

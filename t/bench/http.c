@@ -14,6 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clean.h"
+
 static void
 fail(const char *what)
 {

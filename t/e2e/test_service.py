@@ -5,6 +5,7 @@ surroundings."""
 import http.client
 import json
 import os
+import pwd
 import pty
 import select
 import signal
@@ -396,6 +397,20 @@ def sandbox_user_cannot_reach_us():
         equal(s.run("ls %s/shell/default 2>&1 >/dev/null | grep -c denied" % s.run_dir), "1")
 
 
+def any_user_id():
+    """A container may have any user ID, whatever accounts its image has: none of it, and none of the name."""
+    if not ROOT:
+        raise Skip("needs root: only it becomes another user")
+    need_entrance()
+    taken = {p.pw_uid for p in pwd.getpwall()}
+    uid = next(n for n in range(10001, 60000) if n not in taken)
+    for name in ("openhands", "nobody"):
+        with Server(user=uid, name=name, env={"RUNTIME_USERNAME": name}) as s:
+            equal(s.run("id -u"), str(uid))
+            equal(s.run("echo x >f && cat f"), "x")
+            equal(s.stop(), -signal.SIGTERM)
+
+
 def not_root():
     """Somebody's own account, with TMPDIR as the only place."""
     if not ROOT:
@@ -470,7 +485,7 @@ TESTS = [pool_grows_and_shrinks, one_client_grows_no_pool, too_many_actions, sta
          max_requests, reload, reload_refused, reload_keys, many_reloads, last_request_of_a_worker,
          reopen_logs, log_is_clean,
          deaf_reader_of_the_log, service_manager, terminal, process_one, idle, descriptors,
-         sandbox_user_cannot_reach_us, not_root, another_nginx, one_that_is_not_ready]
+         sandbox_user_cannot_reach_us, any_user_id, not_root, another_nginx, one_that_is_not_ready]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))

@@ -210,6 +210,65 @@ START_TEST(a_missing_user_is_made)
 }
 END_TEST
 
+/* sudo refuses a file in which two rules are on one line. */
+START_TEST(a_last_line_without_line_feed)
+{
+	static const char rule[] = "%sudo ALL=(ALL) NOPASSWD:ALL\n";
+	static const char *const had[] = {"", "root ALL=(ALL) ALL\n", "root ALL=(ALL) ALL", "\n",
+	    "# %sudo ALL=(ALL) NOPASSWD:ALL\n", "%sudo ALL=(ALL) NOPASSWD:ALL"};
+	HR_BUF(b, 4096);
+	char path[256], want[256];
+	size_t i, len;
+
+	fake_useradd(0);
+	set("username", "no-such-user-here");
+	(void)set_free_uid();
+	(void)snprintf(path, sizeof(path), "%s/sudoers", top);
+	for (i = 0; i < sizeof(had) / sizeof(had[0]); i++) {
+		len = strlen(had[i]);
+		ck_assert_int_eq(hr_path_write(path, had[i], len, 0600, &err), 0);
+		ck_assert_int_eq(hr_identity_prepare(&id, &c, "root", top, NULL, &err), 0);
+		hr_identity_done(&id);
+		(void)snprintf(want, sizeof(want), "%s%s%s", had[i],
+		    len > 0 && had[i][len - 1] != '\n' ? "\n" : "", rule);
+		hr_buf_reset(&b);
+		ck_assert_int_eq(hr_path_read(path, &b, &err), 0);
+		ck_assert_str_eq(hr_buf_str(&b), want);
+	}
+}
+END_TEST
+
+/* A container may have any user ID, and its image neither an account of it nor the one asked for.
+ * In a child: there is no way back from another user. */
+START_TEST(a_user_id_without_an_account)
+{
+	static const char *const users[] = {"no-such-user-here", "root", "nobody"};
+	pid_t pid;
+	size_t i;
+	int status;
+
+	if (geteuid() != 0)
+		return;
+	fake_useradd(9);
+	ck_assert_int_eq(chmod(top, 0755), 0);
+	for (i = 0; i < sizeof(users) / sizeof(users[0]); i++) {
+		set("username", users[i]);
+		set("runtime_username", users[i]);
+		pid = fork();
+		if (pid == 0) {
+			uid_t uid = set_free_uid();
+
+			if (setgid(uid) != 0 || setuid(uid) != 0 ||
+			    hr_identity_prepare(&id, &c, NULL, top, NULL, &err) != 0)
+				_exit(2);
+			_exit(id.shell_changes || id.shell_uid != uid ? 1 : 0);
+		}
+		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+		ck_assert_int_eq(status, 0);
+	}
+}
+END_TEST
+
 START_TEST(an_account_of_the_user_id_is_used)
 {
 	fake_useradd(9); /* "UID 65534 is not unique" */
@@ -218,9 +277,9 @@ START_TEST(an_account_of_the_user_id_is_used)
 	set("user_id", "65534");
 	ck_assert_int_eq(hr_identity_prepare(&id, &c, "root", top, NULL, &err), 0);
 	ck_assert_str_eq(id.shell_user, "nobody");
-	ck_assert_uint_eq(id.shell_uid, 65534);
+	ck_assert_uint_eq(id.shell_uid, geteuid() == 0 ? 65534 : geteuid());
 	ck_assert_uint_eq(id.user_id, 65534);
-	ck_assert(id.shell_changes);
+	ck_assert(id.shell_changes == (geteuid() == 0));
 	if (geteuid() == 0)
 		ck_assert_uint_eq(stat_of("deep/work").st_uid, 65534);
 	hr_identity_done(&id);
@@ -325,6 +384,8 @@ main(void)
 	tcase_add_test(tc, an_existing_user_keeps_its_id);
 	tcase_add_test(tc, nobody_becomes_who_he_is);
 	tcase_add_test(tc, a_missing_user_is_made);
+	tcase_add_test(tc, a_last_line_without_line_feed);
+	tcase_add_test(tc, a_user_id_without_an_account);
 	tcase_add_test(tc, an_account_of_the_user_id_is_used);
 	tcase_add_test(tc, failures_to_make_a_user);
 	tcase_add_test(tc, the_tree_changes_hands_but_not_through_links);

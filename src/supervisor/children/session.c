@@ -80,6 +80,7 @@ static void
 keeper_lost(struct hr_service *svc, const struct hr_exit *exited, bool worked, int64_t delay)
 {
 	struct hr_session *k = keeper_of(svc);
+	char why[sizeof(svc->reason) + 64];
 	const char *how =
 	    exited != NULL ? hr_exit_text(exited) : "how, only its first parent could know";
 
@@ -93,8 +94,10 @@ keeper_lost(struct hr_service *svc, const struct hr_exit *exited, bool worked, i
 	if (svc->reason[0] == '\0')
 		(void)snprintf(svc->reason, sizeof(svc->reason), "the keeper ended: %s", how);
 	hr_service_down(svc, HR_SERVICE_DOWN, delay);
-	if (exited != NULL) /* an inherited one may have been killed with its supervisor */
-		k->failed(k, "the keeper of the shell ended");
+	if (exited == NULL) /* an inherited one may have been killed with its supervisor */
+		return;
+	(void)snprintf(why, sizeof(why), "the keeper of the shell ended: %s", svc->reason);
+	k->failed(k, why);
 }
 
 static void

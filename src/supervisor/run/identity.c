@@ -55,9 +55,25 @@ user_lookup(const char *name, uid_t *ret_uid, struct hr_err *err)
 	return hr_err_sys(err, errno, "user %s", name);
 }
 
+/* Whether a file has that line, as a whole one; it ends in a line feed. */
+static bool
+has_line(const char *text, const char *line)
+{
+	const char *at = text;
+
+	while ((at = strstr(at, line)) != NULL) {
+		if (at == text || at[-1] == '\n')
+			return true;
+		at++;
+	}
+	return false;
+}
+
+/* A last line without a line feed would be one with ours, and sudo would refuse the whole file. */
 static int
 append_sudoer(const char *etc, struct hr_err *err)
 {
+	const char *line = "\n" SUDO_LINE;
 	HR_BUF(have, 1 << 20);
 	HR_FREE char *path = hr_path_join(etc, "sudoers");
 	struct hr_err cause = {0};
@@ -65,15 +81,17 @@ append_sudoer(const char *etc, struct hr_err *err)
 
 	if (path == NULL)
 		return hr_err_nomem(err);
-	if (hr_path_read(path, &have, &cause) == 0 &&
-	    strstr(hr_buf_str(&have), SUDO_LINE) != NULL) {
+	if (hr_path_read(path, &have, &cause) == 0 && has_line(hr_buf_str(&have), SUDO_LINE)) {
 		ok = 0; /* a second start must not add a second line */
 	} else {
+		if ((cause.code == HR_OK || cause.sys == ENOENT) &&
+		    (have.len == 0 || have.p[have.len - 1] == '\n'))
+			line = SUDO_LINE;
 		fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0440);
 		if (fd < 0)
 			(void)hr_err_sys(&cause, errno, "%s", path);
 		else
-			ok = hr_fd_write_full(fd, SUDO_LINE, strlen(SUDO_LINE), &cause);
+			ok = hr_fd_write_full(fd, line, strlen(line), &cause);
 		hr_fd_close(&fd);
 	}
 	return ok == 0 ? 0 : hr_err_set(err, HR_E_SYS, "Failed to add sudoer: %s", cause.msg);
@@ -214,7 +232,11 @@ user_and_directory(struct hr_identity *id, const struct hr_settings *c, const ch
 				return hr_err_nomem(err);
 			name = id->shell_user;
 		} else if (create_user(name, c->user_id, etc, err) < 0) {
-			return -1;
+			/* a container of any user ID runs without an account */
+			if (geteuid() == 0 || getpwuid(geteuid()) != NULL)
+				return -1;
+			hr_log(HR_LOG_NOTICE, "no account is made: %s", err->msg);
+			*err = (struct hr_err){0};
 		}
 	}
 	return hr_identity_work_dir(c->working_dir, name, c->sandbox_group, stopped, err);
@@ -242,11 +264,18 @@ shell_user(struct hr_identity *id, const struct hr_settings *c, struct hr_err *e
 	if (!su)
 		return 0;
 	known = user_lookup(id->shell_user, &id->shell_uid, err);
+	if (known >= 0 && geteuid() != 0) {
+		/* su would ask for a password, also of the account itself */
+		if (known == 0 || id->shell_uid != geteuid())
+			hr_log(HR_LOG_NOTICE,
+			    "the shell stays user ID %ld, as only root becomes %s", (long)geteuid(),
+			    id->shell_user);
+		id->shell_changes = false;
+		id->shell_uid = geteuid();
+		return 0;
+	}
 	if (known == 0)
 		return hr_err_set(err, HR_E_NOTFOUND, "there is no user \"%s\"", id->shell_user);
-	/* nobody has to become who he is; su would ask him for his password */
-	if (known == 1 && geteuid() != 0 && id->shell_uid == geteuid())
-		id->shell_changes = false;
 	return known < 0 ? -1 : 0;
 }
 

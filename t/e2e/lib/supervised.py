@@ -101,7 +101,10 @@ class Server:
                         HANDRAIL_DATADIR=os.path.join(SRCDIR, "conf"),
                         HANDRAIL_WWWDIR=os.path.join(SRCDIR, "www"), HOME=self.work_dir)
         me = name or user or ("root" if os.geteuid() == 0 else "tester")
-        number = pwd.getpwnam(me).pw_uid if me == "root" or user else 1000 if name else os.geteuid()
+        if isinstance(user, int):
+            number = user
+        else:
+            number = pwd.getpwnam(me).pw_uid if me == "root" or user else 1000 if name else os.geteuid()
         if me == "root":
             self.env["SU_TO_USER"] = "false"  # else the shell has root's own start-up files, whatever they do
         self.env.update(env or {})
