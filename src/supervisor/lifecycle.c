@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -366,6 +367,7 @@ hr_server_start_failed(struct hr_server *s, int status, const char *why)
 	if (s->stage != HR_SERVER_STARTING)
 		return;
 	hr_log(HR_LOG_ERROR, "start-up failed: %s", why);
+	(void)snprintf(s->failure, sizeof(s->failure), "%s", why);
 	s->exit_status = status;
 	end_begin(s);
 }
@@ -576,5 +578,8 @@ hr_server_run(struct hr_server *s, struct hr_err *err)
 	server_changed(s);
 	r = hr_loop_run(s->ctx.loop, err);
 	free_parts(s);
+	/* again, since a log is often shown by its end */
+	if (s->failure[0] != '\0')
+		hr_log(HR_LOG_ERROR, "handraild ends without having started: %s", s->failure);
 	return r;
 }

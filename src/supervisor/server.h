@@ -76,8 +76,9 @@ struct hr_server {
 	bool advancing, again; /* see server_changed() in lifecycle.c */
 	unsigned urgency;      /* 0: every request is answered; 1: at once; 2: kill */
 	bool strays_killed;
-	bool upgrade;    /* as soon as hr_reexec_may() */
-	int exit_status; /* with which to end; 0: by the signal, if there was one */
+	bool upgrade;      /* as soon as hr_reexec_may() */
+	char failure[256]; /* why the start failed; "": it did not */
+	int exit_status;   /* with which to end; 0: by the signal, if there was one */
 	int exit_signal;
 	struct hr_watch *signals[8];
 	struct hr_watch *patience; /* how long the present stage may take */

@@ -63,6 +63,18 @@ def start_fails(status, pattern, **kw):
             raise AssertionError("no %r in\n%s" % (pattern, s.log()))
 
 
+def reason_at_the_end():
+    """A log is often shown by its end: there the reason is, too, behind the ends of all processes."""
+    with Libexec(handrail_session="echo no shell here >&2; exit 7\n") as lib:
+        s = Server(ready=None, libexec=lib)
+        with s:
+            s.start(ready=False)
+            equal(s.wait(), 3, s.log())
+            last = [line for line in s.lines if line is not None][-1]
+            equal("handraild ends without having started: the keeper of the shell ended: " in last, True, s.log())
+            equal("exit 7" in last, True, last)
+
+
 def refusals():
     busy = socket.socket()
     busy.bind(("127.0.0.1", 0))
@@ -490,7 +502,7 @@ def nobody_takes_requests():
             waiting.join()
 
 
-TESTS = [damaged, nobody_takes_requests, serves, port_opens_last, refusals, way_barred, way_by_group,
+TESTS = [damaged, nobody_takes_requests, serves, port_opens_last, refusals, reason_at_the_end, way_barred, way_by_group,
          no_working_dir, one_server_a_directory, help_and_version, request_under_way_is_answered,
          second_signal_cuts, stop_timeout_cuts, stop_while_starting, strays_are_ended, quit_is_at_once,
          idle_worker, busy_worker, nginx_worker, nginx_master, nginx_master_and_stop, keeper, supervisor,
