@@ -430,6 +430,8 @@ def navigations_go_to_its_port():
         a = s.request("GET", "/vscode/", headers=dict(html, **{"X-Forwarded-Prefix": "/r", "Cookie":
                                                                "vscode-tkn=" + token}))
         equal((a.status, "sandbox" in a.headers["Content-Security-Policy"]), (200, True))
+        a = s.visit("/x/../vscode/", token, **html)
+        equal((a.status, "sandbox" in a.headers["Content-Security-Policy"]), (200, True), "a path in another form")
         a = s.visit("/vscode/", token)
         equal((a.status, "allow-same-origin" in a.headers["Content-Security-Policy"]), (200, False))
     with Editor(settings={"page_rights": "none"}) as s:

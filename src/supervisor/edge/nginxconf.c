@@ -25,8 +25,16 @@
  * record of FastCGI, 65535 bytes with the names of its parts. */
 #define HEAD_MAX (62 << 10)
 
-#define FOREIGN_HOST                                                                               \
-	"\tif ($handrail_foreign_host) {\n"                                                        \
+/* Names by which a browser on this machine or in its network finds this server. Anybody can have a
+ * public name lead here ("DNS rebinding"), and a page of that name would be of this server's
+ * origin; names without a dot and of these zones are not public. nginx has checked and lowered
+ * $host. */
+#define OWN_HOSTS "_|localhost|[^.:]+|.+[.]localhost|127([.][0-9]+){3}|\\[::1\\]"
+#define NETWORK_HOSTS "|[0-9.]+|\\[[0-9a-f:.]+\\]|.+[.]internal|.+[.]local"
+#define CHECK_HOST                                                                                 \
+	"\tset $handrail_host $handrail_allowed_host;\n"                                           \
+	"\tif ($host ~ \"^(%s%s)$\") {\n\t\tset $handrail_host 1;\n\t}\n"                          \
+	"\tif ($handrail_host = \"\") {\n"                                                         \
 	"\t\treturn 403 '{\"detail\":\"This server asks for no key and has no such name: use "     \
 	"localhost, or add the name in the header Host to allowed_hosts\"}';\n\t}\n"
 
@@ -151,15 +159,6 @@ has_page(const struct hr_site *s, const struct hr_settings *c)
 	return s->ctx->www != NULL && strcmp(c->page_rights, "none") != 0;
 }
 
-/* Names by which a browser on this machine or in its network finds this server. Anybody can have a
- * public name lead here ("DNS rebinding"), and a page of that name would be of this server's
- * origin; names without a dot and of these zones are not public. */
-static const char own_hosts[] = "\t\"~^(_|localhost|127(\\.[0-9]+){3}|\\[::1\\]|[^.:]+)$\" \"\";\n"
-				"\t\"~\\.localhost$\" \"\";\n";
-static const char network_hosts[] = "\t\"~^[0-9.]+$\" \"\";\n"
-				    "\t\"~^\\[\" \"\";\n"
-				    "\t\"~\\.(internal|local)$\" \"\";\n";
-
 static int
 put_host(struct hr_buf *b, const char *name, size_t len, struct hr_err *err)
 {
@@ -171,34 +170,35 @@ put_host(struct hr_buf *b, const char *name, size_t len, struct hr_err *err)
 		    "allowed_hosts: \"%.*s\" is no name of a host (without a port), no address and "
 		    "not \"*\"",
 		    (int)len, name);
-	hr_buf_addf(b, "\t%.*s \"\";\n", (int)len, name);
+	hr_buf_addf(b, "\t%.*s 1;\n", (int)len, name);
 	return 0;
 }
 
-/* Who has to show a key is no page that found a name for this server. */
+/* A page cannot show a key, under whatever name it found this server. */
 static int
 values_hosts(struct values *v, const struct hr_site *s, const struct hr_settings *c,
     const struct hr_keys *keys, struct hr_err *err)
 {
-	struct hr_buf *map = part_new(v), *check = part_new(v);
+	struct hr_buf *map = part_new(v), *check = part_new(v), *viewer = part_new(v);
 	const char *at = c->allowed_hosts;
 	bool any = false;
 	size_t len;
 
-	hr_buf_addf(map, "map $host $handrail_foreign_host {\n\thostnames;\n\tdefault 1;\n%s%s",
-	    own_hosts, s->listen.public ? network_hosts : "");
+	hr_buf_adds(map, "map $host $handrail_allowed_host {\n\thostnames;\n");
 	for (at += strspn(at, ", \t"); *at != '\0'; at += len, at += strspn(at, ", \t")) {
 		len = strcspn(at, ", \t");
-		any = any || (len == 1 && *at == '*');
-		if ((len != 1 || *at != '*') && put_host(map, at, len, err) < 0)
+		if (len == 1 && *at == '*')
+			any = true;
+		else if (put_host(map, at, len, err) < 0)
 			return -1;
 	}
-	hr_buf_adds(map, any ? "\t~. \"\";\n}\n" : "}\n");
+	hr_buf_addf(map, "\tdefault \"%s\";\n}\n", any ? "1" : "");
+	hr_buf_addf(viewer, CHECK_HOST, OWN_HOSTS, s->listen.public ? NETWORK_HOSTS : "");
 	if (keys != NULL && keys->count == 0)
-		hr_buf_adds(check, FOREIGN_HOST);
-	if (part_add(v, "host_check", check, s, NULL, err) < 0)
+		hr_buf_adds(check, hr_buf_str(viewer));
+	if (part_add(v, "host_check", check, s, NULL, err) < 0 ||
+	    part_add(v, "viewer_host_check", viewer, s, NULL, err) < 0)
 		return -1;
-	values_add(v, "viewer_host_check", FOREIGN_HOST, true);
 	return part_add(v, "hosts", map, s, NULL, err);
 }
 

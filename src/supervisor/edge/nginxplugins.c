@@ -57,7 +57,11 @@ keep_from_page(struct hr_buf *b, const struct hr_plugin *p, const struct hr_mani
 
 	if (port > 0)
 		hr_buf_addf(b,
-		    "\tif ($handrail_navigates ~ \"^\\Q%s\\E(.*)$\") {\n"
+		    "\tset $handrail_shown "
+		    "\"$request_method:$http_upgrade:$http_x_forwarded_prefix:$http_accept\";\n"
+		    "\tif ($handrail_shown ~ \"^GET:::.*text/html\") {\n"
+		    "\t\tset $handrail_shown $request_uri;\n\t}\n"
+		    "\tif ($handrail_shown ~ \"^\\Q%s\\E(.*)$\") {\n"
 		    "\t\treturn 302 http://$host:%d/$1;\n\t}\n",
 		    h->prefix, port);
 	hr_buf_adds(b,
