@@ -195,6 +195,8 @@ def client_certificates():
                 equal((a.status, a.body), (403, b'{"detail":"Invalid client certificate"}'), path)
         for pem, key in (good, bad):
             equal(s.curl("/ready", "--cert", pem, "--key", key).status, 200, pem)
+        # no page of another name gets so far
+        equal(s.curl("/ready", "--cert", good[0], "--key", good[1], "-H", "Host: box.example.com").status, 200)
         s.settings["tls_client_crl"] = s.clients.revoke(bad[0])
         s.write_settings(s.settings)
         reload(s)

@@ -41,7 +41,7 @@
 struct values {
 	char numbers[16][24];
 	size_t nnumbers;
-	struct hr_place v[48];
+	struct hr_place v[64];
 	size_t n;
 	struct hr_buf parts[16];
 	size_t nparts;
@@ -174,7 +174,8 @@ put_host(struct hr_buf *b, const char *name, size_t len, struct hr_err *err)
 	return 0;
 }
 
-/* A page cannot show a key, under whatever name it found this server. */
+/* A page cannot show a key, under whatever name it found this server, and has no certificate for
+ * another one's name. */
 static int
 values_hosts(struct values *v, const struct hr_site *s, const struct hr_settings *c,
     const struct hr_keys *keys, struct hr_err *err)
@@ -194,7 +195,7 @@ values_hosts(struct values *v, const struct hr_site *s, const struct hr_settings
 	}
 	hr_buf_addf(map, "\tdefault \"%s\";\n}\n", any ? "1" : "");
 	hr_buf_addf(viewer, CHECK_HOST, OWN_HOSTS, s->listen.public ? NETWORK_HOSTS : "");
-	if (keys != NULL && keys->count == 0)
+	if (keys != NULL && keys->count == 0 && c->tls_certificate[0] == '\0')
 		hr_buf_adds(check, hr_buf_str(viewer));
 	if (part_add(v, "host_check", check, s, NULL, err) < 0 ||
 	    part_add(v, "viewer_host_check", viewer, s, NULL, err) < 0)
