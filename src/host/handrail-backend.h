@@ -74,7 +74,12 @@ struct hr_endpoint {
 	 * At most HR_ENDPOINT_HEADERS. They are as secret as the key. */
 	const char *const *headers;
 	const char *workspace; /* its first directory; NULL: as configured */
-	int vscode_port;       /* where an editor and two programs of people are; 0: nowhere */
+	/* The home directory of its shells where it shares the caller's account (HR_KIND_HERE) and
+	 * has one of its own; NULL with that flag: it is the caller's, and nothing is written
+	 * there.
+	 */
+	const char *home;
+	int vscode_port; /* where an editor and two programs of people are; 0: nowhere */
 	int app_ports[2];
 	bool serves; /* the server does what the table has functions for, too */
 };

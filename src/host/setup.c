@@ -9,10 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include <json-c/json.h>
 
 #include "base/err.h"
+#include "base/path.h"
 #include "host/action.h"
 #include "host/mask.h"
 #include "host/report.h"
@@ -55,10 +57,11 @@ is_token(const char *entry)
 	return false;
 }
 
-/* Exports and keeps up to AT_ONCE variables by one command. A token is for nobody else to read. */
+/* Exports up to AT_ONCE variables by one command, and with `keep` adds them to ~/.bashrc. A token
+ * is for nobody else to read. */
 static int
-env_command(
-    struct hr_buf *b, const char *const *env, size_t n, struct hr_buf *names, struct hr_err *err)
+env_command(struct hr_buf *b, const char *const *env, size_t n, bool keep, struct hr_buf *names,
+    struct hr_err *err)
 {
 	bool secret = false;
 	HR_BUF(name, COMMAND_MAX);
@@ -81,11 +84,13 @@ env_command(
 		hr_shell_quote(&lines, hr_buf_str(&line), line.len);
 		hr_buf_addf(names, "%s'%s'", names->len > 0 ? ", " : "", hr_buf_str(&name));
 	}
-	hr_buf_addf(b,
-	    " && { (umask 077; touch ~/.bashrc) && %ssed -i%s ~/.bashrc && printf '%%s\\n'%s "
-	    ">>~/.bashrc || (exit %d); }",
-	    secret ? "chmod go-rwx ~/.bashrc && " : "", hr_buf_str(&removals), hr_buf_str(&lines),
-	    NOT_KEPT);
+	if (keep)
+		hr_buf_addf(b,
+		    " && { (umask 077; touch ~/.bashrc) && %ssed -i%s ~/.bashrc && printf "
+		    "'%%s\\n'%s "
+		    ">>~/.bashrc || (exit %d); }",
+		    secret ? "chmod go-rwx ~/.bashrc && " : "", hr_buf_str(&removals),
+		    hr_buf_str(&lines), NOT_KEPT);
 	if (r == 0 && hr_buf_check(b, NULL) != 0)
 		r = hr_err_nomem(err);
 	return r;
@@ -97,9 +102,11 @@ add_some(struct hr_sandbox *s, const char *const *env, size_t n, struct hr_err *
 	HR_BUF(command, COMMAND_MAX);
 	HR_BUF(names, COMMAND_MAX);
 	HR_BUF(out, COMMAND_MAX);
+	/* an account of somebody's is not the sandbox's to set up */
+	bool keep = (s->ops->flags & HR_KIND_HERE) == 0;
 	int status = 0;
 
-	if (env_command(&command, env, n, &names, err) != 0 ||
+	if (env_command(&command, env, n, keep, &names, err) != 0 ||
 	    hr_sandbox_run(s, command.p, SET_UP_TIMEOUT_S, &status, &out, err) != 0)
 		return -1;
 	if (status != 0)
@@ -164,30 +171,52 @@ put_fresh_identity(struct hr_buf *b, const struct hr_sandbox *s)
 	    identity_text(s, 0), identity_text(s, 1));
 }
 
-/* A failure is a warning. On somebody's own machine an identity that is there stays. */
+/* Does the caller's account say who git's user is? Files elsewhere are git's to find. */
+static bool
+caller_has_git(const char *home)
+{
+	static const char *const files[] = {".gitconfig", ".config/git/config"};
+	bool has = false;
+	size_t i;
+
+	for (i = 0; home != NULL && i < sizeof(files) / sizeof(*files); i++) {
+		HR_FREE char *path = hr_path_join(home, files[i]);
+
+		has = has || path == NULL || access(path, F_OK) == 0;
+	}
+	return has;
+}
+
+/* A failure is a warning. A sandbox in the caller's account has the caller's identity, where there
+ * is one, in a home directory of its own; in the caller's nothing is changed. */
 static void
 git_identity(struct hr_sandbox *s)
 {
-	bool own = (s->ops->flags & HR_KIND_HERE) != 0, fresh;
+	const char *home = hr_env_get(s->host.environ, "HOME");
+	bool here = (s->ops->flags & HR_KIND_HERE) != 0, own = here && caller_has_git(home), fresh;
 	HR_BUF(b, COMMAND_MAX);
 	HR_BUF(out, COMMAND_MAX);
 	struct hr_err e = {0};
 	int status = 0;
 	size_t i;
 
-	if ((s->ops->flags & HR_KIND_AS_IT_IS) != 0)
+	if ((s->ops->flags & HR_KIND_AS_IT_IS) != 0 || (here && s->endpoint.home == NULL))
 		return;
-	put_fresh_identity(&b, s);
+	if (!own)
+		put_fresh_identity(&b, s);
 	fresh = b.len > 0;
 	for (i = 0; i < 2; i++) {
 		hr_buf_adds(&b, i > 0 ? " && " : "");
-		if (own)
-			hr_buf_addf(
-			    &b, "{ git config --global --get %s >/dev/null || ", identity[i][0]);
 		hr_buf_addf(&b, "git config --global %s ", identity[i][0]);
+		if (own) {
+			hr_buf_adds(&b, "\"$(HOME=");
+			hr_shell_quote(&b, home, strlen(home));
+			hr_buf_addf(&b, " git config --global --includes --get %s || printf %%s ",
+			    identity[i][0]);
+		}
 		hr_env_quote(&b, identity_text(s, i));
 		if (own)
-			hr_buf_adds(&b, "; }");
+			hr_buf_adds(&b, ")\"");
 	}
 	if (fresh)
 		hr_buf_adds(&b, "; fi");

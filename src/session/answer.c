@@ -76,6 +76,19 @@ truncate_content(struct hr_buf *content)
 	*content = cut; /* with its error, if any */
 }
 
+/* The command as it was asked for, without the blank of hr_core_request(). */
+static struct hr_span
+command_text(const struct hr_core *c)
+{
+	struct hr_span command = hr_span_of_buf(&c->command);
+
+	if (command.len > 0 && command.p[0] == ' ') {
+		command.p++;
+		command.len--;
+	}
+	return command;
+}
+
 /* Content and prefix of every run observation. */
 static int
 take(struct hr_core *c, struct hr_buf *content, struct hr_buf *prefix, bool completed,
@@ -117,7 +130,7 @@ answer_run(struct hr_core *c, bool completed, enum hr_clock clock, struct hr_buf
 		core_answer_error(c, err.msg, strlen(err.msg));
 		return;
 	}
-	r.command = hr_span_of_buf(&c->command);
+	r.command = command_text(c);
 	r.content = hr_span_of_buf(&content);
 	r.prefix = hr_span_of_buf(&prefix);
 	r.suffix = hr_span_of_buf(suffix);
@@ -191,10 +204,11 @@ core_answer_timeout(struct hr_core *c)
 void
 core_answer_refused(struct hr_core *c)
 {
+	const struct hr_span command = command_text(c);
 	HR_BUF(suffix, CORE_COMMAND_CAP);
 
 	hr_buf_adds(&suffix, "\n[Your command \"");
-	hr_buf_add(&suffix, hr_buf_str(&c->command), c->command.len);
+	hr_buf_add(&suffix, command.p, command.len);
 	hr_buf_adds(&suffix,
 	    "\" is NOT executed. The previous command is still running - You CANNOT send new "
 	    "commands until the previous command is completed. By setting `is_input` to `true`, "

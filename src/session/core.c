@@ -278,6 +278,12 @@ hr_core_request(struct hr_core *c, const struct hr_run_request *r, int64_t now)
 		return;
 	if (!r->is_input && !c->special && c->command.len > 0 && !is_one_command(c))
 		return;
+	/* bash keeps no line that begins with a blank in its history (hr_hook_rcfile()) */
+	if (c->hidden && !r->is_input && !c->special && c->command.len > 0) {
+		hr_buf_reset(&c->command);
+		hr_buf_addc(&c->command, ' ');
+		hr_buf_add(&c->command, p, len);
+	}
 	if (c->running)
 		request_running(c, r, now);
 	else

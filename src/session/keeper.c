@@ -86,7 +86,7 @@ keeper_ready(struct hr_keeper *k)
 static void
 init_next(struct hr_keeper *k)
 {
-	struct hr_run_request r = {.blocking = true, .timeout = INIT_TIMEOUT_S};
+	struct hr_run_request r = {.blocking = true, .hidden = true, .timeout = INIT_TIMEOUT_S};
 
 	if (k->init_next < k->config->n_init_commands) {
 		r.command = hr_span_of(k->config->init_commands[k->init_next]);

@@ -9,6 +9,8 @@ import pty
 import re
 import select
 import signal
+import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -116,8 +118,8 @@ def no_first_command():
     """Where a sandbox cannot be made nothing is run, late as that may be known."""
     with Host() as h:
         made = h.path("cwd", "made")
-        os.mkdir(h.path("home", ".bashrc"))
-        h.fails(1, "Failed to add env vars ['A'] to .bashrc", "up", "-q", "-e", "a=b", "--run", "touch " + made)
+        h.env["SANDBOX_ENV_BASHOPTS"] = "x"  # read-only in bash
+        h.fails(1, "Failed to add env vars ['BASHOPTS'] to environment", "up", "-q", "--run", "touch " + made)
         equal((os.path.exists(made), os.listdir(h.path("state"))), (False, []), "nothing was run, nothing is left")
     with Host(HANDRAIL_SERVER="/nonexistent/handraild") as h:
         h.fails(1, "handraild is not properly installed", "up", "-q", "--run", "true")
@@ -140,12 +142,9 @@ def variables():
         for name, value in values.items():
             obs = json.loads(h.ok("run", "--json", 'printf "%%s|" "$%s"' % name))
             equal(obs["content"], value + "|", name)
-        with open(h.path("home", ".bashrc")) as f:
-            lines = f.read().splitlines()
-        equal(len([x for x in lines if x.startswith("export A_QUOTE=")]), 1, "kept once")
-        later = subprocess.run(["bash", "-c", '. ~/.bashrc; printf "%s|" "$A_LINE" "$A_SINGLE" "$FOOBAR"'], env=h.env,
-                               stdout=subprocess.PIPE, universal_newlines=True).stdout
-        equal(later, "one\ntwo|it's|BAZ|", "a later shell")
+        h("run", "kill -9 $$")
+        equal(h.ok("run", 'printf "%s|" "$A_LINE" "$A_SINGLE" "$FOOBAR"'), "one\ntwo|it's|BAZ|\n", "a later shell")
+        equal(h.ok("sh", "bash", "-ic", "cat ~/.bashrc 2>&1; true").count("A_QUOTE"), 0, "in no file")
 
 
 def bad_variable_leaves_nothing():
@@ -183,8 +182,80 @@ def git_identity():
         equal(h.ok("run", show), "Mine\nopenhands@all-hands.dev\n", "one that is elsewhere, too")
         equal(os.path.exists(h.path("home", ".gitconfig")), False, "it is not hidden")
     with Host() as h:
-        os.mkdir(h.path("home", ".gitconfig"))
+        os.makedirs(h.path("state", "default.home", ".gitconfig"))
+        os.chmod(h.path("state"), 0o700)
         equal("Git config command failed: " in h("up").stderr, True, "one that cannot be written is told of")
+    with Host(LOCAL_HOME="caller") as h:
+        h.ok("up")
+        equal((h("run", show).stdout, os.listdir(h.path("home"))), ("", []), "in the caller's nothing is set")
+
+
+def tree(top):
+    """Every name below a directory with its kind, mode, times and content."""
+    found = {}
+    for where, dirs, files in os.walk(top):
+        for name in dirs + files + ["."]:
+            path = os.path.join(where, name)
+            st = os.lstat(path)
+            text = None
+            if stat.S_ISREG(st.st_mode):
+                with open(path, "rb") as f:
+                    text = f.read()
+            found[os.path.relpath(path, top)] = (stat.S_IFMT(st.st_mode), st.st_mode, st.st_mtime_ns, text)
+    return found
+
+
+KNOWN = {".bashrc": "export MINE=1\n", ".bash_history": "my line\n", ".profile": "\n", ".bash_logout": "\n",
+         ".gitconfig": "[user]\n\tname = Mine\n", ".inputrc": "\n", ".python_history": "1\n", ".config/x": "x"}
+
+
+def used(h, more=()):
+    h.ok("up", "-q", "-e", "API_TOKEN=s3cret-value", *more)
+    equal(h.ok("run", "echo $API_TOKEN $GITHUB_TOKEN $SOME"), "s3cret-value ghp_s3cret some\n", "variables")
+    h.ok("run", "cd ~ && git config --global alias.x y; python3 -c 1; echo agents >> .note; history -a")
+    h("py", "1 + 1")
+    h.ok("write", "f", input="x")
+    h("run", "exit")
+    h.ok("run", "echo $API_TOKEN; history -a")
+
+
+def the_callers_home():
+    """Nothing that a sandbox does of itself is in its caller's home directory, and no line of handrail's in a
+    history."""
+    for how in ("own", "caller"):
+        with Host(GITHUB_TOKEN="ghp_s3cret", SANDBOX_ENV_SOME="some", LOCAL_HOME=how) as h:
+            for name, text in KNOWN.items():
+                os.makedirs(os.path.dirname(h.path("home", name)), exist_ok=True)
+                with open(h.path("home", name), "w") as f:
+                    f.write(text)
+            before = tree(h.path("home"))
+            if how == "own":
+                h.env.update(XDG_CONFIG_HOME=h.path("home", ".config"), XDG_DATA_HOME=h.path("home", ".data"),
+                             XDG_CACHE_HOME=h.path("home", ".cache"), HISTFILE=h.path("home", ".bash_history"),
+                             IPYTHONDIR=h.path("home", ".ipython"))
+                used(h)
+                equal(h.ok("run", "cd; pwd"), h.path("state", "default.home") + "\n", "its own")
+                equal(h.ok("sh", "sh", "-c", "echo $HOME"), h.path("state", "default.home") + "\n", "of a terminal")
+                equal(h("py", "import os; print(os.environ['HOME'])").stdout.split("\n")[0],
+                      h.path("state", "default.home"), "of a notebook")
+                equal(stat.S_IMODE(os.stat(h.path("state", "default.home")).st_mode), 0o700, "for nobody else")
+            else:
+                done = h("up", "-e", "API_TOKEN=s3cret-value")
+                equal((done.returncode, "home directory is your own" in done.stderr), (0, True), done.stderr)
+                equal(h.ok("run", "echo $MINE; cd; pwd; history -a"), "1\n%s\n" % h.path("home"), "the caller's")
+                h("run", "exit")
+                h.ok("run", "true")
+            history = b"".join(v[3] for n, v in tree(h.path("state", "default.home")).items() if n.endswith("history"))
+            equal(b"history -a" in history, True, "a history of its own")
+            for text in (b"git config --global user", b"alias git", b"s3cret", b"GITHUB_TOKEN=", b"__hr", b"printf"):
+                equal(text in history, False, "%r in %r" % (text, history))
+            for name, value in tree(h.path("state", "default.home")).items():
+                equal(b"s3cret" in (value[3] or b""), False, name)
+            h.ok("down", "-q")
+            equal(tree(h.path("home")), before, "byte for byte")
+            equal(os.listdir(h.path("state")), [], "nothing is left of it")
+    with Host(LOCAL_HOME="mine") as h:
+        h.fails(1, 'local.home is "mine": it can be own or caller', "up")
 
 
 def two_sandboxes():
@@ -854,11 +925,33 @@ def plugins_at_first_touch():
         h.fails(1, "started without the plugin jupyter", "py", "-n", "bare", "1+2")
 
 
+def forged_readiness():
+    """Anybody may send to the socket of readiness; only the server's word counts."""
+    with Host() as h:
+        fifo = h.path("started")
+        os.mkfifo(fifo)
+        with open(h.path("server"), "w") as f:
+            f.write("#!/bin/bash\nwhile (($# > 0)); do [[ $1 == --run-dir ]] && dir=$2; shift; done\n"
+                    "echo \"$NOTIFY_SOCKET\" >%s\nexec sleep 1000\n" % fifo)
+        os.chmod(h.path("server"), 0o755)
+        h.env["HANDRAIL_SERVER"] = h.path("server")
+        p = h.popen("up")
+        with open(fifo) as f:
+            name = f.read().strip()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+            s.sendto(b"READY=1", "\0" + name[1:])
+        # what was sent before the server's end is read before it
+        os.kill(h.record()["backend"]["pid"], signal.SIGKILL)
+        out, err = p.communicate(timeout=PATIENCE)
+        equal((p.returncode > 0, "Server process died" in err, out), (True, True, ""), err)
+
+
 def main():
     process.become_subreaper()
     tap = Tap()
     for test in (life_of_a_sandbox, exit_statuses, a_way_for_all_accounts, first_command, no_first_command,
-                 json_observation, variables, bad_variable_leaves_nothing, git_identity, two_sandboxes,
+                 json_observation, variables, bad_variable_leaves_nothing, git_identity, the_callers_home,
+                 forged_readiness, two_sandboxes,
                  server_that_died, server_that_does_not_start, server_killed_before_it_is_ready,
                  server_that_does_not_end, start_that_is_killed, recorded_before_it_runs, own_workspace, files,
                  repository, logs, log_stream, addresses, resources, terminal, wrong_usage, help_and_completion,

@@ -41,8 +41,9 @@ forget(struct hr_local *l)
 	free(l->workspace);
 	free(l->log);
 	free(l->run_dir);
-	l->url = l->key = l->workspace = l->log = l->run_dir = NULL;
-	l->own_workspace = false;
+	free(l->home);
+	l->url = l->key = l->workspace = l->log = l->run_dir = l->home = NULL;
+	l->own_workspace = l->new_home = false;
 	l->pid = 0;
 }
 
@@ -61,9 +62,14 @@ local_free(void *self)
 static int
 local_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 {
-	struct hr_local *l = calloc(1, sizeof(*l));
+	const char *home = hr_config_text(h->config, "local.home");
+	struct hr_local *l;
 	size_t i;
 
+	if (home != NULL && strcmp(home, "own") != 0 && strcmp(home, "caller") != 0)
+		return hr_err_set(
+		    err, HR_E_INVAL, "local.home is \"%.40s\": it can be own or caller", home);
+	l = calloc(1, sizeof(*l));
 	if (l == NULL)
 		return hr_err_nomem(err);
 	l->h = h;
@@ -74,23 +80,26 @@ local_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 	return 0;
 }
 
-static int local_destroy(void *self, struct hr_err *err);
+static int local_undo(void *self, struct hr_err *err);
 static void end_left(const struct hr_local *l);
 
 static int
 local_connect(void *self, enum hr_connected *ret, struct hr_err *err)
 {
 	struct hr_local *l = self;
+	const char *home;
 
 	if (l->h->attach)
 		return hr_err_set(
 		    err, HR_E_DISCONNECTED, "No existing server found for session %s", l->h->sid);
 	end_left(l); /* of one that has ended; its files stay */
 	forget(l);
+	home = hr_config_text(l->h->config, "local.home");
+	l->in_home = home == NULL || strcmp(home, "own") == 0;
 	l->h->log(l->h->arg,
 	    "The local runtime isolates nothing: commands run with your rights on this machine.");
 	if (hr_local_make(l, err) != 0) {
-		(void)local_destroy(l, NULL);
+		(void)local_undo(l, NULL);
 		if (l->log != NULL)
 			(void)unlink(l->log); /* its last words are in the error */
 		return -1;
@@ -107,6 +116,7 @@ local_endpoint(void *self, struct hr_endpoint *ret)
 	ret->url = l->url;
 	ret->key = l->key;
 	ret->workspace = l->workspace;
+	ret->home = l->in_home ? l->home : NULL;
 	ret->vscode_port = l->vscode_port;
 	memcpy(ret->app_ports, l->app_ports, sizeof(ret->app_ports));
 }
@@ -123,6 +133,9 @@ local_record(void *self, struct hr_err *err)
 	hr_record_put_text(&b, "log", l->log);
 	if (l->run_dir != NULL)
 		hr_record_put_text(&b, "run_dir", l->run_dir);
+	if (l->home != NULL)
+		hr_record_put_text(&b, "home", l->home);
+	hr_record_put_bool(&b, "in_home", l->in_home);
 	hr_record_put_bool(&b, "own_workspace", l->own_workspace);
 	hr_record_put_int(&b, "port", l->port);
 	hr_record_put_int(&b, "vscode_port", l->vscode_port);
@@ -156,6 +169,8 @@ local_restore(void *self, const char *record, struct hr_err *err)
 	l->workspace = take_text(o, "workspace");
 	l->log = take_text(o, "log");
 	l->run_dir = take_text(o, "run_dir");
+	l->home = take_text(o, "home");
+	l->in_home = hr_json_true_at(o, "in_home");
 	l->own_workspace = hr_json_true_at(o, "own_workspace");
 	l->port = (int)hr_json_int_at(o, "port");
 	l->vscode_port = (int)hr_json_int_at(o, "vscode_port");
@@ -288,9 +303,8 @@ end_left(const struct hr_local *l)
 /* ---- the end ---- */
 
 static int
-local_destroy(void *self, struct hr_err *err)
+end_it(struct hr_local *l, bool with_home, struct hr_err *err)
 {
-	struct hr_local *l = self;
 	struct hr_err e = {0};
 	int r = 0;
 	size_t i;
@@ -304,10 +318,27 @@ local_destroy(void *self, struct hr_err *err)
 		hr_portlock_release(&l->locks[i]);
 	if (l->own_workspace && l->workspace != NULL && hr_path_remove(l->workspace, &e) < 0)
 		r = hr_err_from(err, HR_E_SYS, &e);
-	l->own_workspace = false;
+	if (with_home && l->home != NULL && hr_path_remove(l->home, &e) < 0)
+		r = hr_err_from(err, HR_E_SYS, &e);
+	l->own_workspace = l->new_home = false;
 	if (l->h->state_dir == NULL && l->log != NULL)
 		(void)unlink(l->log);
 	return r;
+}
+
+static int
+local_destroy(void *self, struct hr_err *err)
+{
+	return end_it(self, true, err);
+}
+
+/* The home directory of one that has ended before stays. */
+static int
+local_undo(void *self, struct hr_err *err)
+{
+	struct hr_local *l = self;
+
+	return end_it(l, l->new_home, err);
 }
 
 static int
@@ -325,14 +356,24 @@ local_exec(void *self, const char *const *argv, int *ret_status, struct hr_err *
 	static const char go[] = "cd \"$0\" && exec \"$@\"";
 	struct hr_local *l = self;
 	HR_CLEAN(hr_strv_done) struct hr_strv words = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
 
+	hr_strv_add_all(&env, l->h->environ);
+	hr_local_set_home(l, &env);
+	if (env.failed)
+		return hr_err_nomem(err);
 	hr_strv_add(&words, "/bin/sh");
 	hr_strv_add(&words, "-c");
 	hr_strv_add(&words, go);
 	hr_strv_add(&words, l->workspace);
 	hr_strv_add_all(&words, argv);
-	return hr_command_here(&words, l->h->environ, ret_status, err);
+	return hr_command_here(&words, hr_strv_list(&env), ret_status, err);
 }
+
+static const struct hr_backend_option options[] = {
+    {"home", HR_OPTION_TEXT, "\"own\"", false,
+	"own: its home directory is below the state directory; caller: it is yours"},
+    {0}};
 
 static const char *const heeds[] = {
     "sandbox.limits.max_memory_gb", "sandbox.security.network_mode=host", NULL};
@@ -342,6 +383,8 @@ const struct hr_sandbox_ops hr_backend_local = {
     .name = "local",
     .flags = HR_KIND_HERE,
     .heeds = heeds,
+    .options = options,
+    .undo = local_undo,
     .open = local_open,
     .free = local_free,
     .connect = local_connect,

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/strv.h"
 #include "host/portlock.h"
 #include "host/handle.h"
 
@@ -18,6 +19,9 @@ struct hr_local {
 	char *url, *key, *workspace, *log;
 	char *run_dir;      /* the server's; NULL: none was chosen yet */
 	bool own_workspace; /* made here: removed at the end */
+	char *home;         /* of its own, removed by its end; NULL: none was made yet */
+	bool new_home;      /* by this process: removed where its start fails */
+	bool in_home;       /* it is also $HOME, and not only the place of the shell's history */
 	struct hr_portlock locks[4];
 };
 
@@ -27,6 +31,10 @@ int hr_local_make(struct hr_local *l, struct hr_err *err);
 /* Returns the directory in which a server's run directory is made; borrowed from the list or
  * static. */
 const char *hr_local_run_base(const char *const *env);
+
+/* Changes the caller's environment to one whose programs write nothing into the caller's home
+ * directory. */
+void hr_local_set_home(const struct hr_local *l, struct hr_strv *env);
 
 /* Of the table. */
 int hr_local_vscode_url(void *self, char **ret, struct hr_err *err);

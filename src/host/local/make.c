@@ -2,9 +2,11 @@
  * "The kind local"). */
 #include "config.h"
 
+#include "host/common/envquote.h"
 #include "host/common/statedir.h"
 #include "host/local/local_int.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -58,6 +61,66 @@ make_workspace(struct hr_local *l, struct hr_err *err)
 		return hr_err_sys(err, errno, "create %s", l->workspace);
 	l->own_workspace = true;
 	return 0;
+}
+
+/* The sandbox's own directory for what programs keep in a home directory. */
+static int
+make_home(struct hr_local *l, struct hr_err *err)
+{
+	const char *tmp = hr_env_get(l->h->environ, "TMPDIR");
+	struct stat st;
+
+	if (!l->in_home)
+		l->h->log(l->h->arg, "The home directory is your own: commands can change what is "
+				     "in it.");
+	if (l->h->state_dir == NULL) {
+		if (hr_text_setf(
+			&l->home, err, "%s/handrail-home-XXXXXX", tmp != NULL ? tmp : "/tmp") != 0)
+			return -1;
+		if (mkdtemp(l->home) == NULL)
+			return hr_err_sys(err, errno, "create %s", l->home);
+		l->new_home = true;
+		return 0;
+	}
+	if (hr_state_directory(l->h->state_dir, true, err) < 0)
+		return -1;
+	l->home = hr_record_path(l->h->state_dir, l->h->sid, ".home");
+	if (l->home == NULL)
+		return hr_err_nomem(err);
+	l->new_home = mkdir(l->home, 0700) == 0;
+	if (l->new_home)
+		return 0;
+	/* of one that has ended, and was not cleared away */
+	if (errno != EEXIST || lstat(l->home, &st) != 0)
+		return hr_err_sys(err, errno, "create %s", l->home);
+	return S_ISDIR(st.st_mode) && st.st_uid == geteuid()
+		   ? 0
+		   : hr_err_set(err, HR_E_INVAL, "%s is no directory of yours", l->home);
+}
+
+void
+hr_local_set_home(const struct hr_local *l, struct hr_strv *env)
+{
+	/* They name directories of a home directory, or files in it. */
+	static const char *const names[] = {"XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME",
+	    "XDG_STATE_HOME", "GIT_CONFIG_GLOBAL", "PYTHONUSERBASE", "PIP_CACHE_DIR",
+	    "PIP_CONFIG_FILE", "PYTHON_HISTORY", "IPYTHONDIR", "JUPYTER_CONFIG_DIR",
+	    "JUPYTER_DATA_DIR", "NPM_CONFIG_CACHE", "npm_config_cache", "NPM_CONFIG_USERCONFIG",
+	    "npm_config_userconfig", "LESSHISTFILE", "NODE_REPL_HISTORY", "SQLITE_HISTORY",
+	    "MYSQL_HISTFILE", "PSQL_HISTORY", "ZDOTDIR"};
+	size_t i;
+
+	/* of a sandbox of an earlier version */
+	if (l->home == NULL)
+		return;
+	hr_strv_unset_env(env, "HISTFILE");
+	hr_strv_addf(env, "HISTFILE=%s/.bash_history", l->home);
+	if (!l->in_home)
+		return;
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
+		hr_strv_unset_env(env, names[i]);
+	hr_strv_unset_env(env, "HOME");
+	hr_strv_addf(env, "HOME=%s", l->home);
 }
 
 /* A port by variable, or a free one that nobody else is given. */
@@ -137,12 +200,41 @@ user_name(char name[USER_MAX], struct hr_err *err)
 	return 0;
 }
 
+/* A variable for the sandbox, but for those that would change the server itself. */
+static void
+give(struct hr_strv *env, const char *entry)
+{
+	static const char *const kept[] = {"PATH=", "HOME=", "HANDRAIL_", "LD_",
+	    "NOTIFY_SOCKET=", "LISTEN_",
+	    "SESSION_API_KEY=", "TMPDIR=", "XDG_RUNTIME_DIR=", "GLIBC_TUNABLES=", "MALLOC_"};
+	size_t n = hr_env_name(entry);
+	HR_FREE char *own = strdup(entry);
+	size_t i;
+
+	if (own == NULL) {
+		env->failed = true;
+		return;
+	}
+	for (i = 0; i < n; i++)
+		own[i] = (char)toupper((unsigned char)own[i]);
+	for (i = 0; i < sizeof(kept) / sizeof(*kept); i++)
+		if (strncmp(own, kept[i], strlen(kept[i])) == 0)
+			return;
+	hr_strv_set_env(env, own);
+}
+
 static void
 child_environment(struct hr_local *l, struct hr_strv *env, const char *user, const char *notify)
 {
 	long long gb = hr_config_int(l->h->config, "sandbox.limits.max_memory_gb");
 
+	const char *const *e;
+
 	hr_strv_add_all(env, l->h->environ);
+	/* for named shells and kernels; the first shell is given all of them, exactly */
+	for (e = l->h->env; *e != NULL; e++)
+		give(env, *e);
+	hr_local_set_home(l, env);
 	hr_strv_unset_env(env, "SESSION_API_KEY");
 	hr_strv_addf(env, "SESSION_API_KEY=%s", l->key);
 	hr_strv_set_env(env, "LOCAL_RUNTIME_MODE=1");
@@ -163,8 +255,10 @@ notify_socket(char name[32], struct hr_err *err)
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	socklen_t len = sizeof(a);
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	const int yes = 1;
 
-	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(sa_family_t)) != 0 ||
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) != 0 ||
+	    bind(fd, (struct sockaddr *)&a, sizeof(sa_family_t)) != 0 ||
 	    getsockname(fd, (struct sockaddr *)&a, &len) != 0) {
 		(void)hr_err_sys(err, errno, "a socket for readiness");
 		hr_fd_close(&fd);
@@ -295,25 +389,52 @@ died(struct hr_local *l, struct hr_err *err)
 	    tail[0] != '\0' ? "; its last words:\n" : "", tail);
 }
 
+/* Returns true if the next datagrams have the server's "READY=1". Any account may send one, so the
+ * kernel's word on its sender counts: the server itself, whose pid is not reused while it is
+ * watched.
+ */
+static bool
+read_ready(const struct hr_local *l, int notify)
+{
+	char text[512], room[CMSG_SPACE(sizeof(struct ucred))];
+	struct iovec part = {.iov_base = text, .iov_len = sizeof(text) - 1};
+	struct cmsghdr *c;
+	struct ucred who;
+	ssize_t n;
+
+	for (;;) {
+		struct msghdr m = {.msg_iov = &part,
+		    .msg_iovlen = 1,
+		    .msg_control = room,
+		    .msg_controllen = sizeof(room)};
+
+		n = recvmsg(notify, &m, MSG_CMSG_CLOEXEC);
+		if (n < 0)
+			return false;
+		text[n] = '\0';
+		c = CMSG_FIRSTHDR(&m);
+		if (c == NULL || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_CREDENTIALS)
+			continue;
+		memcpy(&who, CMSG_DATA(c), sizeof(who));
+		if (who.pid == l->pid && who.uid == geteuid() && strstr(text, "READY=1") != NULL)
+			return true;
+	}
+}
+
 /* Until "READY=1" comes, or the process ends. */
 static int
 wait_ready(struct hr_local *l, int notify, struct hr_err *err)
 {
 	struct pollfd p[2] = {{.fd = notify, .events = POLLIN}, {.fd = l->watch, .events = POLLIN}};
 	int64_t end = hr_now_ms() + READY_TIMEOUT_MS, left;
-	char text[512];
-	ssize_t n;
 
 	if (l->watch < 0)
 		return died(l, err);
 	while ((left = end - hr_now_ms()) > 0) {
 		if (poll(p, 2, (int)left) < 0 && errno != EINTR)
 			return hr_err_sys(err, errno, "wait for the server");
-		while ((n = recv(notify, text, sizeof(text) - 1, 0)) > 0) {
-			text[n] = '\0';
-			if (strstr(text, "READY=1") != NULL)
-				return 0;
-		}
+		if (read_ready(l, notify))
+			return 0;
 		if (p[1].revents != 0)
 			return died(l, err);
 	}
@@ -331,6 +452,8 @@ hr_local_make(struct hr_local *l, struct hr_err *err)
 	if (notify < 0)
 		return -1;
 	r = make_workspace(l, err);
+	if (r == 0)
+		r = make_home(l, err);
 	if (r == 0)
 		r = hr_command_key(l->h->environ, &l->key, err);
 	if (r == 0)

@@ -151,8 +151,12 @@ hr_hook_rcfile(const struct hr_hook *h, bool no_user_files, const char *module, 
 {
 	if (!no_user_files)
 		hr_buf_adds(out, "[[ ! -f ~/.bashrc ]] || . ~/.bashrc\n");
-	/* History expansion rewrites commands such as echo "a!b". */
-	hr_buf_adds(out, "set +H -o emacs\nunset -v PROMPT_COMMAND TMOUT\n");
+	/* History expansion rewrites commands such as echo "a!b". Handrail's own lines begin with a
+	 * blank, so that they are not in the history; an assignment to what is read-only would end
+	 * the file. */
+	hr_buf_adds(out, "set +H -o emacs\nunset -v PROMPT_COMMAND TMOUT\n"
+			 "\\builtin printf -v HISTCONTROL %s "
+			 "\"${HISTCONTROL:+$HISTCONTROL:}ignorespace\" 2>/dev/null\n");
 	hr_hook_ack_readline(out);
 	hr_buf_adds(out, "\n");
 	add_setup(h, out);

@@ -63,6 +63,7 @@ static int
 account_init(struct account *a, const struct hr_plugin *p, struct hr_err *err)
 {
 	const struct hr_context *ctx = p->all->ctx;
+	const char *home = getenv("HOME");
 	const struct passwd *pw;
 	int n = GROUPS_MAX;
 
@@ -73,7 +74,10 @@ account_init(struct account *a, const struct hr_plugin *p, struct hr_err *err)
 		return hr_err_set(
 		    err, HR_E_NOTFOUND, "there is no user \"%.64s\"", ctx->id.shell_user);
 	a->name = strdup(pw != NULL ? pw->pw_name : "");
-	a->home = strdup(pw != NULL ? pw->pw_dir : "/");
+	/* the server's own account has the home directory that the server was given */
+	if (a->changes || home == NULL || home[0] != '/')
+		home = pw != NULL ? pw->pw_dir : "/";
+	a->home = strdup(home);
 	a->shell = strdup(pw != NULL && pw->pw_shell[0] != '\0' ? pw->pw_shell : "/bin/sh");
 	if (a->name == NULL || a->home == NULL || a->shell == NULL)
 		return hr_err_nomem(err);
