@@ -27,7 +27,6 @@
 #include "host/record.h"
 
 #define SUFFIX ".json"
-#define WATCHED_MAX 256
 #define TELLERS_MAX 16
 #define FIXED 3 /* descriptors that are always watched */
 #define AGAIN_MS 1000
@@ -56,8 +55,9 @@ struct follow {
 	hr_event_fn *fn;
 	void *arg;
 	int stop; /* what fn answered */
-	struct watched v[WATCHED_MAX];
-	size_t n;
+	struct watched *v;
+	size_t n, room;
+	struct pollfd *polled; /* room for FIXED and all of v */
 	struct teller tellers[TELLERS_MAX];
 	size_t tellers_n;
 	int feed[2]; /* messages from their threads */
@@ -191,17 +191,22 @@ forget(struct follow *f, struct watched *w)
 	*w = f->v[--f->n];
 }
 
-/* -1: its process cannot be watched, or there is none. */
+/* -1: it has no process, or that has ended. *ret_why: an errno if it cannot be watched, or 0. */
 static int
-process_of(const char *record)
+process_of(const char *record, int *ret_why)
 {
 	HR_PUT struct json_object *o = NULL;
-	int64_t pid;
+	int64_t pid = 0;
 	int fd = -1;
 
-	if (hr_json_decode(record, strlen(record), &o, NULL) == 0 &&
-	    (pid = hr_json_int_at(o, "pid")) > 0 && pid <= INT_MAX)
+	*ret_why = 0;
+	if (hr_json_decode(record, strlen(record), &o, NULL) == 0)
+		pid = hr_json_int_at(o, "pid");
+	if (pid > 0 && pid <= INT_MAX) {
 		fd = hr_proc_watch((pid_t)pid, (unsigned long long)hr_json_int_at(o, "started"));
+		if (fd < 0 && errno != ESRCH)
+			*ret_why = errno;
+	}
 	return fd;
 }
 
@@ -215,12 +220,30 @@ is_known(const struct watched *w, const struct hr_record *r)
 	       strcmp(w->record.backend, r->backend) == 0;
 }
 
+static int
+make_room(struct follow *f)
+{
+	size_t room = f->room > 0 ? f->room * 2 : 64;
+	struct pollfd *polled = reallocarray(f->polled, room + FIXED, sizeof(*polled));
+	struct watched *v;
+
+	if (polled == NULL)
+		return -1;
+	f->polled = polled;
+	v = reallocarray(f->v, room, sizeof(*v));
+	if (v == NULL)
+		return -1;
+	f->v = v;
+	f->room = room;
+	return 0;
+}
+
 static struct watched *
 watch_new(struct follow *f, const char *sid)
 {
-	struct watched w = {.sid = f->n < WATCHED_MAX ? strdup(sid) : NULL, .fd = -1};
+	struct watched w = {.fd = -1};
 
-	if (w.sid == NULL)
+	if ((f->n == f->room && make_room(f) != 0) || (w.sid = strdup(sid)) == NULL)
 		return NULL;
 	f->v[f->n] = w;
 	return &f->v[f->n++];
@@ -231,21 +254,34 @@ remember(struct follow *f, const char *sid, bool is_new)
 {
 	struct hr_record record;
 	struct watched *w = find(f, sid);
+	struct hr_err e = {0};
+	int why;
 
+	if (hr_record_load(f->state_dir, sid, &record, &e) != 0) {
+		report(f, sid, "unwatched", e.msg);
+		return;
+	}
 	/* one that is not ready yet will be recorded again */
-	if (hr_record_load(f->state_dir, sid, &record, NULL) != 0 || record.runtime == NULL ||
-	    record.backend == NULL || record.taking != NULL || is_known(w, &record) ||
-	    (w == NULL && (w = watch_new(f, sid)) == NULL)) {
+	if (record.runtime == NULL || record.backend == NULL || record.taking != NULL ||
+	    is_known(w, &record)) {
 		hr_record_done(&record);
+		return;
+	}
+	if (w == NULL && (w = watch_new(f, sid)) == NULL) {
+		hr_record_done(&record);
+		report(f, sid, "unwatched", "out of memory");
 		return;
 	}
 	start_listening(f, record.runtime);
 	hr_fd_close(&w->fd);
 	hr_record_done(&w->record);
 	w->record = record;
-	w->fd = process_of(record.backend);
+	w->fd = process_of(record.backend, &why);
 	if (is_new)
 		report(f, sid, "up", record.runtime);
+	/* its end would come without a word */
+	if (why != 0)
+		report(f, sid, "unwatched", strerror(why));
 }
 
 static void
@@ -267,6 +303,26 @@ record_changed(struct follow *f, const char *file, bool gone)
 	}
 }
 
+static void known_ones(struct follow *f, bool is_new);
+
+/* Notices were lost: looks at all records again. */
+static void
+look_again(struct follow *f)
+{
+	size_t i;
+
+	for (i = f->n; i-- > 0;) {
+		HR_FREE char *path = hr_record_path(f->state_dir, f->v[i].sid, SUFFIX);
+		HR_FREE char *sid = strdup(f->v[i].sid);
+
+		if (path == NULL || sid == NULL || access(path, F_OK) == 0)
+			continue;
+		forget(f, &f->v[i]);
+		report(f, sid, "down", "");
+	}
+	known_ones(f, true);
+}
+
 static void
 from_records(struct follow *f, int in)
 {
@@ -278,13 +334,15 @@ from_records(struct follow *f, int in)
 
 	for (p = room; n > 0 && p < room + n; p += sizeof(e) + e.len) {
 		memcpy(&e, p, sizeof(e));
-		if (e.len > 0)
+		if ((e.mask & IN_Q_OVERFLOW) != 0)
+			look_again(f);
+		else if (e.len > 0)
 			record_changed(f, p + sizeof(e), (e.mask & IN_DELETE) != 0);
 	}
 }
 
 static void
-known_ones(struct follow *f)
+known_ones(struct follow *f, bool is_new)
 {
 	HR_FREE char *text = hr_sandbox_list(f->state_dir, NULL);
 	HR_PUT struct json_object *list = NULL;
@@ -292,7 +350,7 @@ known_ones(struct follow *f)
 
 	if (text != NULL && hr_json_decode(text, strlen(text), &list, NULL) == 0)
 		for (i = 0; i < hr_json_count(list); i++)
-			remember(f, hr_json_text_or(hr_json_entry(list, i), "sid", ""), false);
+			remember(f, hr_json_text_or(hr_json_entry(list, i), "sid", ""), is_new);
 }
 
 /* ---- waiting ---- */
@@ -300,19 +358,21 @@ known_ones(struct follow *f)
 static int
 wait_once(struct follow *f, int in, struct hr_err *err)
 {
-	struct pollfd p[WATCHED_MAX + FIXED];
-	size_t n = f->n;
+	struct pollfd *p = f->polled;
+	size_t n = FIXED;
 	size_t i;
 
 	p[0] = (struct pollfd){.fd = in, .events = POLLIN};
 	p[1] = (struct pollfd){.fd = f->feed[0], .events = POLLIN};
 	p[2] = (struct pollfd){.fd = f->end_fd}; /* errors alone */
-	for (i = 0; i < n; i++)
-		p[i + FIXED] = (struct pollfd){.fd = f->v[i].fd, .events = POLLIN};
-	if (poll(p, n + FIXED, -1) < 0)
+	/* no more of them than the process may have descriptors */
+	for (i = 0; i < f->n; i++)
+		if (f->v[i].fd >= 0)
+			p[n++] = (struct pollfd){.fd = f->v[i].fd, .events = POLLIN};
+	if (poll(p, n, -1) < 0)
 		return errno == EINTR ? 0 : hr_err_sys(err, errno, "wait for events");
-	for (i = 0; i < n; i++)
-		if (p[i + FIXED].revents != 0) {
+	for (i = 0, n = FIXED; i < f->n; i++)
+		if (f->v[i].fd >= 0 && p[n++].revents != 0) {
 			hr_fd_close(&f->v[i].fd);
 			report(f, f->v[i].sid, "exited", "");
 		}
@@ -356,14 +416,18 @@ hr_sandbox_events(const struct hr_config *c, const char *state_dir, const char *
 	if (hr_state_directory(state_dir, true, err) != 0)
 		return -1;
 	r = open_all(&f, &in, err);
+	if (r == 0 && make_room(&f) != 0)
+		r = hr_err_nomem(err);
 	if (r == 0) {
-		known_ones(&f);
+		known_ones(&f, false);
 		report(&f, "", "watching", "");
 	}
 	while (r == 0 && f.stop == 0)
 		r = wait_once(&f, in, err);
 	while (f.n > 0)
 		forget(&f, &f.v[0]);
+	free(f.v);
+	free(f.polled);
 	stop_listening(&f);
 	return r;
 }

@@ -131,7 +131,8 @@ struct hr_sandbox_ops {
 	 * "; NULL: that shows none. */
 	const char *log_prefix;
 	const struct hr_backend_option *options; /* ends with a key of NULL; NULL: none */
-	/* Which settings of [sandbox.limits] and [sandbox.security] it does, as "sandbox.limits."
+	/* Which settings of containers, [sandbox.limits] and [sandbox.security] it does, as
+	 * "sandbox.enable_gpu", "sandbox.limits."
 	 * for all of them, "sandbox.security.network_mode=host" for one value; ends with NULL;
 	 * NULL: none. Whoever sets another is told: with a limit
 	 * that does not hold a sandbox is made, with a promise of security that does not it is not.

@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import resource
 import select
 import signal
 import socket
@@ -925,6 +926,40 @@ def plugins_at_first_touch():
         h.fails(1, "started without the plugin jupyter", "py", "-n", "bare", "1+2")
 
 
+def many_are_watched():
+    """However many there are, the end of each is told; one whose end cannot be told is named."""
+    for files, n, what in ((None, 300, "exited"), (64, 300, "unwatched")):
+        with Host() as h:
+            p = subprocess.Popen(["sleep", "1000"])
+            with open("/proc/%d/stat" % p.pid) as f:
+                started = int(f.read().rsplit(")", 1)[1].split()[19])
+            os.mkdir(h.path("state"), 0o700)
+            for i in range(n):
+                with open(h.path("state", "s%d.json" % i), "w") as f:
+                    json.dump({"sid": "s%d" % i, "runtime": "cli", "created": 1,
+                               "backend": {"pid": p.pid, "started": started}}, f)
+            more = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))} if files else {}
+            events = h.popen("events", "--json", **more)
+            late = threading.Timer(PATIENCE, events.kill)
+            late.start()
+            told, name = {"exited": set(), "unwatched": set()}, ""
+            while name != "watching":
+                line = json.loads(events.stdout.readline())
+                name = line["event"]
+                told.get(name, set()).add(line["sid"])
+            p.kill()
+            p.wait()
+            while len(told["exited"]) + len(told["unwatched"]) < n:
+                line = json.loads(events.stdout.readline())
+                told.get(line["event"], set()).add(line["sid"])
+            equal((len(told["exited"] | told["unwatched"]), len(told[what]) > n // 2), (n, True), what)
+            late.cancel()
+            events.terminate()
+            events.communicate()
+            for i in range(n):
+                os.unlink(h.path("state", "s%d.json" % i))
+
+
 def forged_readiness():
     """Anybody may send to the socket of readiness; only the server's word counts."""
     with Host() as h:
@@ -951,7 +986,7 @@ def main():
     tap = Tap()
     for test in (life_of_a_sandbox, exit_statuses, a_way_for_all_accounts, first_command, no_first_command,
                  json_observation, variables, bad_variable_leaves_nothing, git_identity, the_callers_home,
-                 forged_readiness, two_sandboxes,
+                 many_are_watched, forged_readiness, two_sandboxes,
                  server_that_died, server_that_does_not_start, server_killed_before_it_is_ready,
                  server_that_does_not_end, start_that_is_killed, recorded_before_it_runs, own_workspace, files,
                  repository, logs, log_stream, addresses, resources, terminal, wrong_usage, help_and_completion,

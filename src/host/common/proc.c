@@ -42,13 +42,22 @@ hr_proc_started(pid_t pid)
 int
 hr_proc_watch(pid_t pid, unsigned long long started)
 {
-	int fd = hr_pidfd_open(pid);
+	char text[HR_PID_STAT];
+	int fd = hr_pidfd_open(pid), why = ESRCH;
+	const char *stat;
 
-	if (fd >= 0 && hr_proc_started(pid) != started) {
-		hr_fd_close(&fd);
-		errno = ESRCH;
-	}
-	return fd;
+	if (fd < 0)
+		return -1;
+	errno = 0;
+	stat = hr_pid_stat(pid, text);
+	/* without a descriptor for its file nothing is known of it */
+	if (*stat == '\0' && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+		why = errno;
+	else if (*stat != 'Z' && hr_pid_field(stat, HR_PID_STARTED) == started)
+		return fd;
+	hr_fd_close(&fd);
+	errno = why;
+	return -1;
 }
 
 bool

@@ -235,6 +235,9 @@ child_environment(struct hr_local *l, struct hr_strv *env, const char *user, con
 	for (e = l->h->env; *e != NULL; e++)
 		give(env, *e);
 	hr_local_set_home(l, env);
+	hr_strv_unset_env(env, "HANDRAIL_HOME");
+	if (l->in_home)
+		hr_strv_addf(env, "HANDRAIL_HOME=%s", l->home);
 	hr_strv_unset_env(env, "SESSION_API_KEY");
 	hr_strv_addf(env, "SESSION_API_KEY=%s", l->key);
 	hr_strv_set_env(env, "LOCAL_RUNTIME_MODE=1");

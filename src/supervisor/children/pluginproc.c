@@ -63,7 +63,7 @@ static int
 account_init(struct account *a, const struct hr_plugin *p, struct hr_err *err)
 {
 	const struct hr_context *ctx = p->all->ctx;
-	const char *home = getenv("HOME");
+	const char *home = getenv("HANDRAIL_HOME");
 	const struct passwd *pw;
 	int n = GROUPS_MAX;
 
@@ -74,7 +74,7 @@ account_init(struct account *a, const struct hr_plugin *p, struct hr_err *err)
 		return hr_err_set(
 		    err, HR_E_NOTFOUND, "there is no user \"%.64s\"", ctx->id.shell_user);
 	a->name = strdup(pw != NULL ? pw->pw_name : "");
-	/* the server's own account has the home directory that the server was given */
+	/* a sandbox in its caller's account has a home directory that is not the account's */
 	if (a->changes || home == NULL || home[0] != '/')
 		home = pw != NULL ? pw->pw_dir : "/";
 	a->home = strdup(home);
