@@ -216,6 +216,27 @@ def refused(h, engine):
 
 
 @around(user)
+def gpus(h, engine):
+    """As the original's client asks an Engine for them; other kinds say that they have none."""
+    engine.how = "refused"
+    for named, count, ids in ((None, -1, []), ("0,2", 0, ["0", "2"]), ("0, 2,", 0, ["0", " 2"]), ("", -1, [])):
+        more = ["-s", "sandbox.cuda_visible_devices=" + named] if named is not None else []
+        done = h("up", "-s", "sandbox.enable_gpu=true", *more)
+        equal(engine.bodies[-1]["HostConfig"]["DeviceRequests"],
+              [{"Driver": "", "Count": count, "DeviceIDs": ids, "Capabilities": [["gpu"]], "Options": {}}])
+        equal("has no effect" in done.stderr, False, done.stderr)
+    done = h("up", "-s", "sandbox.cuda_visible_devices=0")
+    equal(("DeviceRequests" in engine.bodies[-1]["HostConfig"], "without sandbox.enable_gpu" in done.stderr),
+          (False, True), done.stderr)
+    for key, value in (("enable_gpu", "true"), ("cuda_visible_devices", "0"), ("use_host_network", "true"),
+                       ("additional_networks", "['n']"), ("docker_runtime_kwargs", "{'init': True}")):
+        done = h("up", "-r", "cli", "-n", "c", "-s", "sandbox.%s=%s" % (key, value))
+        equal('sandbox.%s is set, and has no effect: the kind "cli" does not do it' % key in done.stderr, True,
+              done.stderr)
+        h.ok("down", "-n", "c")
+
+
+@around(user)
 def listed(h, engine):
     """By the label: those that this state directory made, or its pool; the others are only shown."""
     engine.how = "refused"
@@ -282,7 +303,7 @@ def of_a_service(f, engine):
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (killed, an_answer_that_is_cut, a_stream_that_ends, refused, listed, no_engine, of_a_service):
+    for test in (killed, an_answer_that_is_cut, a_stream_that_ends, refused, gpus, listed, no_engine, of_a_service):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

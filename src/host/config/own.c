@@ -12,6 +12,7 @@
 #include <json-c/json.h>
 
 #include "base/nearest.h"
+#include "base/span.h"
 #include "base/err.h"
 #include "proto/json.h"
 
@@ -171,14 +172,21 @@ static bool
 is_undone(const struct hr_key *k)
 {
 	static const char *const names[] = {"rm_all_containers", "user_id", "initialize_plugins",
-	    "close_delay", "enable_gpu", "cuda_visible_devices", "trusted_dirs", "unix_socket",
-	    "auto_restart", "max_restarts"};
-	bool sandbox = strcmp(k->section, "sandbox") == 0, found = false;
-	size_t i;
+	    "close_delay", "trusted_dirs", "unix_socket", "auto_restart", "max_restarts", NULL};
 
-	for (i = 0; sandbox && i < sizeof(names) / sizeof(names[0]); i++)
-		found = found || strcmp(k->name, names[i]) == 0;
-	return found || strcmp(k->section, "monitoring") == 0;
+	return (strcmp(k->section, "sandbox") == 0 && hr_is_one_of(k->name, names)) ||
+	       strcmp(k->section, "monitoring") == 0;
+}
+
+/* Settings of containers, which a kind without them passes over. */
+static bool
+is_of_containers(const struct hr_key *k)
+{
+	static const char *const names[] = {"enable_gpu", "cuda_visible_devices",
+	    "additional_networks", "docker_runtime_kwargs", "use_host_network",
+	    "runtime_binding_address", NULL};
+
+	return strcmp(k->section, "sandbox") == 0 && hr_is_one_of(k->name, names);
 }
 
 static bool
@@ -201,9 +209,10 @@ hr_config_heeded(const struct hr_config *c, const char *kind, const char *const 
 	for (i = 0; i < hr_keys_all_n; i++) {
 		const struct hr_key *k = &hr_keys_all[i];
 		bool security = strcmp(k->section, "sandbox.security") == 0;
-		bool undone = is_undone(k);
+		bool undone = is_undone(k), of_containers = is_of_containers(k);
 
-		if (!security && !undone && strcmp(k->section, "sandbox.limits") != 0)
+		if (!security && !undone && !of_containers &&
+		    strcmp(k->section, "sandbox.limits") != 0)
 			continue;
 		(void)snprintf(key, sizeof(key), "%s.%s", k->section, k->name);
 		if (is_heeded(c, heeds, key) || is_default(c, k, key))
@@ -218,11 +227,15 @@ hr_config_heeded(const struct hr_config *c, const char *kind, const char *const 
 			    "%s is set, and has no effect: no kind of sandbox does it", key);
 		else
 			(void)snprintf(text, sizeof(text),
-			    "%s is set, and has no effect: the kind \"%s\" does not have this "
-			    "limit",
-			    key, kind);
+			    "%s is set, and has no effect: the kind \"%s\" does not %s", key, kind,
+			    of_containers ? "do it" : "have this limit");
 		if (warn != NULL)
 			warn(arg, text);
 	}
+	if (warn != NULL && hr_config_text(c, "sandbox.cuda_visible_devices") != NULL &&
+	    !hr_config_bool(c, "sandbox.enable_gpu") &&
+	    is_heeded(c, heeds, "sandbox.cuda_visible_devices"))
+		warn(arg, "sandbox.cuda_visible_devices is set, and has no effect without "
+			  "sandbox.enable_gpu");
 	return 0;
 }

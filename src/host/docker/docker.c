@@ -509,7 +509,9 @@ docker_exec(void *self, const char *const *argv, int *ret_status, struct hr_err 
 	return r;
 }
 
-static const char *const heeds[] = {"sandbox.limits.", "sandbox.security.", NULL};
+static const char *const heeds[] = {"sandbox.limits.", "sandbox.security.", "sandbox.enable_gpu",
+    "sandbox.cuda_visible_devices", "sandbox.additional_networks", "sandbox.docker_runtime_kwargs",
+    "sandbox.use_host_network", "sandbox.runtime_binding_address", NULL};
 
 const struct hr_sandbox_ops hr_backend_docker = {
     .abi = HR_BACKEND_ABI,

@@ -379,6 +379,32 @@ limits(struct spec *s)
 	return 0;
 }
 
+/* As the original's client asks for them: all GPUs, or those that are named. */
+static void
+gpus(struct spec *s)
+{
+	static const char *const gpu[] = {"gpu", NULL};
+	const char *named = hr_config_text(s->d->host->config, "sandbox.cuda_visible_devices");
+	struct json_object *ids, *request;
+	size_t n;
+
+	if (!hr_config_bool(s->d->host->config, "sandbox.enable_gpu"))
+		return;
+	ids = json_object_new_array();
+	request = json_object_new_object();
+	put(s, request, "Driver", json_object_new_string(""));
+	put(s, request, "Count", json_object_new_int(named != NULL && *named != '\0' ? 0 : -1));
+	while (named != NULL && *named != '\0') {
+		n = strcspn(named, ",");
+		add(s, ids, json_object_new_string_len(named, (int)n));
+		named += n + (named[n] == ',');
+	}
+	put(s, request, "DeviceIDs", ids);
+	put(s, request, "Capabilities", list_of(s, hr_json_list(NULL, gpu)));
+	put(s, request, "Options", json_object_new_object());
+	put(s, s->host, "DeviceRequests", list_of(s, request));
+}
+
 /* ---- docker_runtime_kwargs: names of the Engine's fields by Python's ---- */
 
 enum kwarg_form { AS_IS, SIZE, IN_BODY };
@@ -520,8 +546,10 @@ hr_dockerspec_build(const struct hr_dockerspec *d, struct hr_err *err)
 		r = mounts(&s);
 	if (r == 0)
 		r = limits(&s);
-	if (r == 0)
+	if (r == 0) {
+		gpus(&s);
 		r = all_kwargs(&s);
+	}
 	if (r == 0)
 		label(&s);
 	if (r == 0 && s.bad != 0)

@@ -493,7 +493,9 @@ static const char *const heeds[] = {"sandbox.limits.profile", "sandbox.limits.cp
     "sandbox.limits.cpu_quota", "sandbox.limits.mem_limit", "sandbox.limits.max_memory_gb",
     "sandbox.security.run_as_user", "sandbox.security.run_as_group",
     "sandbox.security.readonly_root_fs", "sandbox.security.no_new_privileges",
-    "sandbox.security.cap_drop", "sandbox.security.cap_add", NULL};
+    "sandbox.security.cap_drop", "sandbox.security.cap_add",
+    /* it reports these by itself */
+    "sandbox.additional_networks", "sandbox.docker_runtime_kwargs", NULL};
 
 static const struct hr_sandbox_ops kubernetes_ops = {
     .abi = HR_BACKEND_ABI,
