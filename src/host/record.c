@@ -173,7 +173,12 @@ hr_record_remove(struct hr_sandbox *s)
 {
 	/* the record is what leads to the others */
 	static const char *const suffixes[] = {".log", SUFFIX};
+	HR_FREE char *home = hr_record_path(s->state_dir, s->sid, HR_RECORD_HOME);
 	size_t i;
+
+	/* of one that was ended by somebody who died over it */
+	if (home != NULL)
+		(void)hr_path_remove(home, NULL);
 
 	for (i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
 		HR_FREE char *path = hr_record_path(s->state_dir, s->sid, suffixes[i]);

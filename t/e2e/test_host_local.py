@@ -784,8 +784,8 @@ def limits_that_do_not_hold():
         with open(h.path("cwd", "config.toml"), "w") as f:
             f.write("[sandbox]\nenable_gpu = true\nclose_delay = 3600\n[core]\nmax_iterations = 5\n")
         said = h("up", "-n", "g", "-r", "local")
-        equal((said.returncode, said.stderr.count("no effect"), "sandbox.enable_gpu is set, and has no effect: no "
-               "kind of sandbox does it" in said.stderr), (0, 1, True), said.stderr)
+        equal((said.returncode, said.stderr.count("no effect"), "sandbox.enable_gpu is set, and has no effect: the "
+               'kind "local" does not do it' in said.stderr), (0, 1, True), said.stderr)
         equal("no effect" in h("run", "-n", "g", "true").stderr, False, "once")
         os.unlink(h.path("cwd", "config.toml"))
         said = h("up", "-n", "m", "-r", "local", "-s", "sandbox.limits.max_memory_gb=1")

@@ -84,7 +84,7 @@ make_home(struct hr_local *l, struct hr_err *err)
 	}
 	if (hr_state_directory(l->h->state_dir, true, err) < 0)
 		return -1;
-	l->home = hr_record_path(l->h->state_dir, l->h->sid, ".home");
+	l->home = hr_record_path(l->h->state_dir, l->h->sid, HR_RECORD_HOME);
 	if (l->home == NULL)
 		return hr_err_nomem(err);
 	l->new_home = mkdir(l->home, 0700) == 0;
