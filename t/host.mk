@@ -9,10 +9,10 @@ t_unit_test_image_LDADD = libimagekit.la libprotojson.la libbase.la $(CHECK_LIBS
 # host
 check_PROGRAMS += %D%/unit/test_config %D%/unit/test_host %D%/host/branch %D%/host/program %D%/host/streamer
 TESTS += %D%/unit/test_config %D%/unit/test_host %D%/e2e/test_host_cli.py %D%/e2e/test_host_command.py \
-	%D%/e2e/test_host_git.py %D%/e2e/test_host_gitview.py %D%/e2e/test_host_live.py %D%/e2e/test_host_local.py %D%/e2e/test_host_microagents.py %D%/e2e/test_host_pool.py %D%/e2e/test_host_remote.py %D%/e2e/test_host_docker.py \
+	%D%/e2e/test_host_copies.py %D%/e2e/test_host_git.py %D%/e2e/test_host_gitview.py %D%/e2e/test_host_live.py %D%/e2e/test_host_local.py %D%/e2e/test_host_microagents.py %D%/e2e/test_host_pool.py %D%/e2e/test_host_remote.py %D%/e2e/test_host_docker.py \
 	%D%/e2e/test_host_hostile.py %D%/e2e/test_host_sent.py %D%/e2e/test_host_strays.py %D%/e2e/test_host_trust.py %D%/e2e/test_stranger.py
 EXTRA_DIST += %D%/e2e/docker-engine %D%/e2e/lib/dockerhost.py %D%/e2e/lib/gitserver.py %D%/e2e/lib/host.py %D%/e2e/test_host_cli.py %D%/e2e/test_host_command.py \
-	%D%/e2e/test_host_docker.py %D%/e2e/test_host_git.py %D%/e2e/test_host_gitview.py %D%/e2e/test_host_live.py %D%/e2e/test_host_local.py %D%/e2e/test_host_microagents.py %D%/e2e/test_host_pool.py %D%/e2e/test_host_remote.py \
+	%D%/e2e/test_host_docker.py %D%/e2e/test_host_copies.py %D%/e2e/test_host_git.py %D%/e2e/test_host_gitview.py %D%/e2e/test_host_live.py %D%/e2e/test_host_local.py %D%/e2e/test_host_microagents.py %D%/e2e/test_host_pool.py %D%/e2e/test_host_remote.py \
 	%D%/e2e/test_host_hostile.py %D%/e2e/test_host_sent.py %D%/e2e/test_host_strays.py %D%/e2e/test_host_trust.py %D%/e2e/test_stranger.py
 # the client of contrib/python; its harnesses by hand
 TESTS += %D%/e2e/test_host_python.py

@@ -1,14 +1,18 @@
 /* run, attach, py, read, write, edit: actions in a sandbox. */
 #include "config.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <json-c/json_object.h>
 
 #include "base/buf.h"
+#include "base/fd.h"
 #include "base/path.h"
+#include "base/quote.h"
 #include "cli/commands.h"
 #include "cli/live.h"
 #include "cli/observation.h"
@@ -220,23 +224,71 @@ read_file(struct cli *c, const struct cli_args *a)
 const struct cli_command cli_read = {
     "read", "PATH", "Print a file of the sandbox.", NULL, 1, 1, read_file, NULL};
 
+/* A copy of standard input, so that a request can be repeated. -1: said. */
 static int
-write_file(struct cli *c, const struct cli_args *a)
+keep_input(struct hr_err *err)
+{
+	char piece[65536];
+	int fd = memfd_create("handrail-input", MFD_CLOEXEC);
+	ssize_t n = 0;
+	int r = fd >= 0 ? 0 : hr_err_sys(err, errno, "memfd_create");
+
+	while (r == 0 && (n = hr_fd_read(0, piece, sizeof(piece))) > 0)
+		r = hr_fd_write_full(fd, piece, (size_t)n, err);
+	if (r == 0 && n < 0)
+		r = hr_err_sys(err, errno, "standard input");
+	if (r != 0)
+		hr_fd_close(&fd);
+	return fd;
+}
+
+/* The observation of the action that it would be. */
+static int
+say_written(const char *path)
 {
 	HR_BUF(b, INPUT_MAX);
-	int r;
+	HR_BUF(text, INPUT_MAX);
 
-	r = read_input(&b);
+	hr_buf_adds(&b, "{\"observation\":\"write\",\"content\":\"\",\"message\":");
+	hr_buf_addf(&text, "I wrote to the file %s.", path);
+	hr_quote_json(&b, hr_buf_str(&text), text.len);
+	hr_buf_adds(&b, ",\"extras\":{\"path\":");
+	hr_quote_json(&b, path, strlen(path));
+	hr_buf_adds(&b, "}}\n");
+	return cli_out_buf(&b);
+}
+
+/* Without a server: by the back-end's action, which takes text. */
+static int
+write_directly(struct cli *c, struct hr_sandbox *s, const char *path)
+{
+	HR_BUF(b, INPUT_MAX);
+	int r = read_input(&b);
+
 	if (r == CLI_OK && b.len > 0 && memchr(b.p, '\0', b.len) != NULL)
 		r = cli_usage("standard input is not text; \"handrail put\" copies any file");
-	if (r == CLI_OK)
-		r = cli_act(c, "write",
-		    hr_json_texts(NULL, "path", a->argv[0], "content", hr_buf_str(&b), NULL), 0);
-	return r;
+	if (r != CLI_OK)
+		return r;
+	return cli_act_in(
+	    c, s, "write", hr_json_texts(NULL, "path", path, "content", hr_buf_str(&b), NULL), 0);
+}
+
+static int
+write_file(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
+{
+	struct hr_err err = {0};
+	HR_CLOSE int fd = -1;
+
+	if (hr_cp_is_direct(s))
+		return write_directly(c, s, a->argv[0]);
+	fd = keep_input(&err);
+	if (fd < 0 || hr_cp_write(s, a->argv[0], fd, &err) != 0)
+		return cli_fail(&err);
+	return c->json ? say_written(a->argv[0]) : CLI_OK;
 }
 
 const struct cli_command cli_write = {"write", "PATH <FILE",
-    "Write standard input to a file of the sandbox.", NULL, 1, 1, write_file, NULL};
+    "Write standard input to a file of the sandbox, as it is.", NULL, 1, 1, NULL, write_file};
 
 static int
 edit_file(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)

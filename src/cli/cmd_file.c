@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <json-c/json_object.h>
@@ -79,9 +80,17 @@ ls(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 const struct cli_command cli_ls = {
     "ls", "[PATH]", "List a directory of the sandbox.", NULL, 0, 1, NULL, ls};
 
+/* ---- put and get ---- */
+
+static const struct cli_option copy_options[] = {
+    {'o', "owner", NULL, "keep owners and groups, as numbers"},
+    {0, NULL, NULL, NULL},
+};
+
 /* One copy of a sandbox's file or directory, one way. */
 static int
-copy(struct cli *c, struct hr_sandbox *s, const char *from, const char *to,
+copy(struct cli *c, struct hr_sandbox *s, const struct cli_args *a, const char *from,
+    const char *to,
     int (*way)(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err))
 {
 	struct hr_err err = {0};
@@ -93,6 +102,7 @@ copy(struct cli *c, struct hr_sandbox *s, const char *from, const char *to,
 	if (strncmp(inside, c->name, n) == 0 && inside[n] == ':')
 		return cli_usage("\"%s\": leave out \"%.*s\", as -n chooses the sandbox", inside,
 		    (int)n + 1, inside);
+	s->keep_owner = cli_value(a, 'o') != NULL;
 	r = way(s, from, to, &err);
 	cli_progress_end(c);
 	return r == 0 ? cli_done(c, "from", from, "to", to, NULL) : cli_fail(&err);
@@ -102,25 +112,43 @@ static int
 put(struct cli *c, const struct cli_args *a)
 {
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
+	struct stat st;
 	int r;
 
 	/* before a sandbox is asked for */
-	if (access(a->argv[0], F_OK) != 0) {
+	if (lstat(a->argv[0], &st) != 0) {
 		cli_say("%s: %s", a->argv[0], strerror(errno));
 		return CLI_NOT_FOUND;
 	}
 	s = cli_attach(c, &r);
-	return s != NULL ? copy(c, s, a->argv[0], a->argc > 1 ? a->argv[1] : ".", hr_cp_in) : r;
+	return s != NULL ? copy(c, s, a, a->argv[0], a->argc > 1 ? a->argv[1] : ".", hr_cp_in) : r;
 }
 
 const struct cli_command cli_put = {"put", "FILE|DIR [PATH]",
-    "Copy a file or a directory into the sandbox, as cp has it.", NULL, 1, 2, put, NULL};
+    "Copy a file or a directory into the sandbox, as cp -R has it, with modes and times.",
+    copy_options, 1, 2, put, NULL};
+
+static int
+to_stdout(struct cli *c, struct hr_sandbox *s, const char *path)
+{
+	struct hr_err err = {0};
+
+	(void)c;
+	if (!hr_cp_is_direct(s))
+		return hr_cp_read(s, path, 1, &err) == 0 ? CLI_OK : cli_fail(&err);
+	return cli_usage("\"-\": a sandbox of the back-end %s has no server to send the file; "
+			 "\"handrail run cat FILE\" prints it",
+	    s->ops->name);
+}
 
 static int
 get(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
-	return copy(c, s, a->argv[0], a->argc > 1 ? a->argv[1] : ".", hr_cp_out);
+	if (a->argc > 1 && strcmp(a->argv[1], "-") == 0)
+		return to_stdout(c, s, a->argv[0]);
+	return copy(c, s, a, a->argv[0], a->argc > 1 ? a->argv[1] : ".", hr_cp_out);
 }
 
-const struct cli_command cli_get = {"get", "PATH [FILE|DIR]",
-    "Copy a file or a directory out of the sandbox, as cp has it.", NULL, 1, 2, NULL, get};
+const struct cli_command cli_get = {"get", "PATH [FILE|DIR|-]",
+    "Copy a file or a directory out of the sandbox, as cp -R has it; \"-\" is standard output.",
+    copy_options, 1, 2, NULL, get};

@@ -62,6 +62,7 @@ noinst_LTLIBRARIES += libarchives.la
 libarchives_la_SOURCES = \
 	%D%/archive/merge.c \
 	%D%/archive/pack.c %D%/archive/pack.h \
+	%D%/archive/tree.h %D%/archive/treepack.c %D%/archive/treeunpack.c \
 	%D%/archive/unpack.c %D%/archive/unpack.h %D%/archive/unpack_int.h
 libarchives_la_CFLAGS = $(AM_CFLAGS) $(ARCHIVE_CFLAGS) $(JSONC_CFLAGS)
 libarchives_la_LIBADD = $(ARCHIVE_LIBS)

@@ -28,6 +28,7 @@ struct hr_sandbox {
 	bool made;               /* by the last hr_sandbox_connect() */
 	const char *for_new;     /* of its options; borrowed */
 	struct json_object *mcp; /* servers that were added; NULL: none */
+	bool keep_owner;         /* by copies, as numbers */
 	bool fresh;              /* not from the pool */
 	bool begun;              /* recorded as one that is not ready */
 	bool left;               /* and it stays so, though connect() failed */

@@ -73,6 +73,7 @@ libhost_la_SOURCES = \
 	%D%/transfer/cp.c %D%/transfer/cp.h \
 	%D%/transfer/tarfile.h \
 	%D%/transfer/transfer.c %D%/transfer/transfer.h \
+	%D%/transfer/tree.c %D%/transfer/tree.h %D%/transfer/what.h \
 	%D%/transfer/zip.h
 libhost_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_SBINDIR='"$(sbindir)"' -DHR_BACKENDDIR='"$(pkglibdir)/backends"' -DHR_PAYLOADDIR='"$(pkglibdir)/payload"' \
 	-DHR_IMAGE_KIT='"$(pkgdatadir)/image"' -DHR_LIBEXECDIR='"$(pkglibexecdir)"' \
@@ -85,10 +86,10 @@ HOST_PARTS = libhost.la libimagekit.la libhttp.la libshell.la libprotojson.la li
 # what needs libarchive: a module, for the few commands that need it
 modules_LTLIBRARIES += handrail-archives.la
 handrail_archives_la_SOURCES = \
-	%D%/transfer/archives.h %D%/transfer/arcput.c %D%/transfer/arctar.c %D%/transfer/arczip.c
-handrail_archives_la_CFLAGS = $(AM_CFLAGS) $(ARCHIVE_CFLAGS)
+	%D%/transfer/archives.h %D%/transfer/arcput.c %D%/transfer/arctar.c %D%/transfer/arctree.c %D%/transfer/arczip.c
+handrail_archives_la_CFLAGS = $(AM_CFLAGS) $(ARCHIVE_CFLAGS) $(JSONC_CFLAGS)
 handrail_archives_la_LDFLAGS = $(module_flags) '^hr_archives_module$$'
-handrail_archives_la_LIBADD = libbase.la $(ARCHIVE_LIBS)
+handrail_archives_la_LIBADD = libarchives.la libplace.la
 # where programs that run from the build tree look for it
 noinst_DATA += handrail-archives.so
 handrail-archives.so: handrail-archives.la

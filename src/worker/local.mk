@@ -48,6 +48,7 @@ libworker_la_SOURCES = \
 	%D%/v1/command.c %D%/v1/command.h \
 	%D%/v1/events.c \
 	%D%/v1/v1.c %D%/v1/v1.h \
+	%D%/tree.c \
 	%D%/view.c \
 	%D%/worker.c %D%/worker.h
 libworker_la_CFLAGS = $(AM_CFLAGS) $(FCGI_CFLAGS) $(JSONC_CFLAGS) $(PCRE2_CFLAGS)

@@ -75,5 +75,7 @@ bool hr_request_from_here(const struct hr_request *r);
 /* The value of a query parameter, form-decoded, appended to ret; the last one counts if repeated.
  * false: there is none. */
 bool hr_request_query(const struct hr_request *r, const char *name, struct hr_buf *ret);
+/* The same with bytes that are no UTF-8, which names of files may have. */
+bool hr_request_query_bytes(const struct hr_request *r, const char *name, struct hr_buf *ret);
 
 #endif

@@ -56,6 +56,9 @@ static const struct route routes[] = {
     {"/handrail/v1/metrics", "GET", false, hr_handle_metrics},
     {"/handrail/v1/upload", "POST", false, hr_handle_upload},
     {"/handrail/v1/download", "GET", false, hr_handle_download_one},
+    {"/handrail/v1/stat", "GET", false, hr_handle_stat},
+    {"/handrail/v1/pack", "GET", false, hr_handle_pack},
+    {"/handrail/v1/unpack", "POST", false, hr_handle_unpack},
     {"/handrail/v1/log", "GET", false, hr_handle_log},
     {"/handrail/v1/files", "GET", false, hr_handle_files},
     /* doc/agents.md; asks for the key itself */
@@ -100,8 +103,8 @@ hr_request_split(struct hr_request *r)
 	return r->path->fail == HR_OK ? 0 : -1;
 }
 
-bool
-hr_request_query(const struct hr_request *r, const char *name, struct hr_buf *ret)
+static bool
+query(const struct hr_request *r, const char *name, bool bytes, struct hr_buf *ret)
 {
 	const char *p = r->query, *equals;
 	size_t len, key_len, room = strlen(r->query) + 1;
@@ -121,11 +124,26 @@ hr_request_query(const struct hr_request *r, const char *name, struct hr_buf *re
 		if (equals != NULL)
 			hr_percent_decode(&text, equals + 1, len - key_len - 1, true);
 		hr_buf_reset(ret);
-		hr_utf8_replace(ret, hr_buf_str(&text), text.len);
+		if (bytes)
+			hr_buf_add(ret, hr_buf_str(&text), text.len);
+		else
+			hr_utf8_replace(ret, hr_buf_str(&text), text.len);
 	}
 	if (text.fail != HR_OK)
 		ret->fail = text.fail;
 	return found;
+}
+
+bool
+hr_request_query(const struct hr_request *r, const char *name, struct hr_buf *ret)
+{
+	return query(r, name, false, ret);
+}
+
+bool
+hr_request_query_bytes(const struct hr_request *r, const char *name, struct hr_buf *ret)
+{
+	return query(r, name, true, ret);
 }
 
 /* "/alive/" and "/alive//" lead to "/alive". */

@@ -100,13 +100,16 @@ hr_handler_fn hr_handle_log;
 hr_handler_fn hr_handle_mcp;
 hr_handler_fn hr_handle_me;
 hr_handler_fn hr_handle_metrics;
+hr_handler_fn hr_handle_pack;
 hr_handler_fn hr_handle_ready;
 hr_handler_fn hr_handle_refused;
 hr_handler_fn hr_handle_rex; /* all below /swerex/ */
 hr_handler_fn hr_handle_rex_key;
 hr_handler_fn hr_handle_signin;
 hr_handler_fn hr_handle_signout;
+hr_handler_fn hr_handle_stat;
 hr_handler_fn hr_handle_token;
+hr_handler_fn hr_handle_unpack;
 hr_handler_fn hr_handle_upload;
 hr_handler_fn hr_handle_v1; /* all of which hr_v1_is() is true */
 hr_handler_fn hr_handle_view;

@@ -4,11 +4,12 @@
 #define HR_FILES_ARCHIVE_ZIP_H
 
 #include "files/archive/pack.h"
+#include "files/archive/tree.h"
 #include "files/place/reach.h"
 #include "files/archive/unpack.h"
 
 #define HR_ZIP_FILE "handrail-zip.so"
-#define HR_ZIP_VERSION 4 /* of the struct below and of what its functions take */
+#define HR_ZIP_VERSION 5 /* of the struct below and of what its functions take */
 
 struct hr_zip {
 	unsigned version; /* first: it is looked at before anything else */
@@ -20,6 +21,13 @@ struct hr_zip {
 	int (*unpack)(int zip, const char *zip_name, const char *directory,
 	    const struct hr_unpack_limits *limits, const struct hr_commit *commit,
 	    bool *ret_too_large, struct hr_buf *why);
+	struct hr_tree *(*tree_open)(
+	    const char *path, const struct hr_tree_options *o, struct hr_err *err);
+	int (*tree_send)(struct hr_tree *t, hr_tree_write_fn *fn, void *arg,
+	    struct hr_tree_report *r, struct hr_err *err);
+	void (*tree_free)(struct hr_tree *t);
+	int (*tree_unpack)(const char *path, const struct hr_tree_options *o, hr_tree_read_fn *fn,
+	    void *arg, struct hr_tree_report *r, struct hr_err *err);
 };
 
 /* The module in directory. NULL: it cannot be loaded, or is of another version. What was loaded

@@ -11,4 +11,8 @@ const struct hr_zip hr_zip_module = {
     .pack_free = hr_pack_free,
     .is_zip = hr_unpack_is_zip,
     .unpack = hr_unpack,
+    .tree_open = hr_tree_open,
+    .tree_send = hr_tree_send,
+    .tree_free = hr_tree_free,
+    .tree_unpack = hr_tree_unpack,
 };

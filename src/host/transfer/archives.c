@@ -78,3 +78,21 @@ hr_tarfile_make(const char *dir, bool gzip, bool links, struct hr_err *err)
 
 	return a != NULL ? a->tar(dir, gzip, links, err) : -1;
 }
+
+int
+hr_treefile_pack(
+    int fd, const char *path, bool owner, struct hr_tree_report *report, struct hr_err *err)
+{
+	const struct hr_archives *a = archives_load(err);
+
+	return a != NULL ? a->tree_pack(fd, path, owner, report, err) : -1;
+}
+
+int
+hr_treefile_unpack(
+    int fd, const char *path, bool owner, struct hr_tree_report *report, struct hr_err *err)
+{
+	const struct hr_archives *a = archives_load(err);
+
+	return a != NULL ? a->tree_unpack(fd, path, owner, report, err) : -1;
+}

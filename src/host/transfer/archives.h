@@ -6,10 +6,11 @@
 
 #include <stdbool.h>
 
+#include "files/archive/tree.h"
 #include "host/handrail.h"
 
 #define HR_ARCHIVES_FILE "handrail-archives.so"
-#define HR_ARCHIVES_VERSION 4 /* of the struct below and of what its functions take */
+#define HR_ARCHIVES_VERSION 5 /* of the struct below and of what its functions take */
 
 struct hr_archives {
 	unsigned version; /* first: it is looked at before anything else */
@@ -18,7 +19,17 @@ struct hr_archives {
 	int (*unzip)(
 	    const char *file, const char *dir, unsigned long long most, struct hr_err *err);
 	int (*tar)(const char *dir, bool gzip, bool links, struct hr_err *err);
+	int (*tree_pack)(int fd, const char *path, bool owner, struct hr_tree_report *report,
+	    struct hr_err *err);
+	int (*tree_unpack)(int fd, const char *path, bool owner, struct hr_tree_report *report,
+	    struct hr_err *err);
 };
+
+/* hr_tree of files/archive into a file, and from its beginning. */
+int hr_treefile_pack(
+    int fd, const char *path, bool owner, struct hr_tree_report *report, struct hr_err *err);
+int hr_treefile_unpack(
+    int fd, const char *path, bool owner, struct hr_tree_report *report, struct hr_err *err);
 
 /* The only symbol of the module. */
 extern const struct hr_archives hr_archives_module;
@@ -28,6 +39,10 @@ int hr_arczip_make(int fd, const char *path, bool with_name, bool deflate, struc
 int
 hr_arczip_extract(const char *file, const char *dir, unsigned long long most, struct hr_err *err);
 int hr_arctar_make(const char *dir, bool gzip, bool links, struct hr_err *err);
+int hr_arctree_pack(
+    int fd, const char *path, bool owner, struct hr_tree_report *report, struct hr_err *err);
+int hr_arctree_unpack(
+    int fd, const char *path, bool owner, struct hr_tree_report *report, struct hr_err *err);
 
 struct archive;
 /* An archive that is written. */

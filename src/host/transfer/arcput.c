@@ -170,4 +170,6 @@ const struct hr_archives hr_archives_module = {
     .zip = hr_arczip_make,
     .unzip = hr_arczip_extract,
     .tar = hr_arctar_make,
+    .tree_pack = hr_arctree_pack,
+    .tree_unpack = hr_arctree_unpack,
 };

@@ -22,6 +22,7 @@
 #include "base/err.h"
 #include "host/action.h"
 #include "host/transfer/transfer.h"
+#include "host/transfer/tree.h"
 #include "host/transfer/zip.h"
 #include "proto/json.h"
 
@@ -107,9 +108,8 @@ meaning(const struct hr_err *e)
 									     : HR_CP_UNKNOWN;
 }
 
-/* Its kind does with files what a server would. */
-static bool
-has_none(const struct hr_sandbox *s)
+bool
+hr_cp_is_direct(const struct hr_sandbox *s)
 {
 	return s->ops->copy_from != NULL && !s->endpoint.serves;
 }
@@ -170,8 +170,9 @@ look_at_list(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struc
 	return r < 0 ? -1 : 0;
 }
 
-int
-hr_cp_look(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struct hr_err *err)
+/* Of a server that has no other way to say what is there. */
+static int
+look_at_first(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struct hr_err *err)
 {
 	static const char *const first[] = {"Range: bytes=0-0", NULL};
 	struct hr_http_request req = {
@@ -180,8 +181,6 @@ hr_cp_look(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struct 
 	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	struct hr_err e = {0};
 
-	if (has_none(s))
-		return look_at_list(s, path, ret, err);
 	if (url == NULL)
 		return hr_err_nomem(err);
 	req.url = url;
@@ -189,6 +188,31 @@ hr_cp_look(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struct 
 	if (*ret != HR_CP_UNKNOWN || e.code == HR_E_HTTP_STATUS)
 		return 0;
 	return hr_err_pass(err, &e);
+}
+
+/* *ret_ours: its server has /handrail/v1/pack. */
+static int
+look(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, bool *ret_ours,
+    struct hr_err *err)
+{
+	int r;
+
+	*ret_ours = false;
+	if (hr_cp_is_direct(s))
+		return look_at_list(s, path, ret, err);
+	r = hr_treecopy_look(s, path, ret, err);
+	*ret_ours = r > 0;
+	if (r == 0)
+		r = look_at_first(s, path, ret, err);
+	return r < 0 ? -1 : 0;
+}
+
+int
+hr_cp_look(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struct hr_err *err)
+{
+	bool ours;
+
+	return look(s, path, ret, &ours, err);
 }
 
 /* ---- in ---- */
@@ -260,33 +284,109 @@ put_into(struct hr_sandbox *s, const char *from, const char *dir, struct hr_err 
 	return name != NULL ? put_file(s, from, dir, name, err) : hr_err_nomem(err);
 }
 
+/* "dir/." and ".." mean what is in the directory, as cp(1) has it. */
+static bool
+is_content(const char *name)
+{
+	return *name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* A path without slashes and "/." at its end; the caller frees. NULL: no memory. */
+static char *
+tidy(const char *path)
+{
+	size_t n = strlen(path);
+
+	while (n > 1 && (path[n - 1] == '/' || (path[n - 1] == '.' && path[n - 2] == '/')))
+		n--;
+	return strndup(path, n);
+}
+
+/* To a server that has /handrail/v1/pack. into: a directory that takes it under its own name. */
+static int
+put_tree(struct hr_sandbox *s, const char *from, const char *to, bool into, struct hr_err *err)
+{
+	HR_FREE char *name = base_name(from);
+	HR_FREE char *whole = NULL;
+	HR_FREE char *end = NULL;
+
+	if (name == NULL)
+		return hr_err_nomem(err);
+	whole = into && !is_content(name) ? hr_path_join(to, name) : strdup(to);
+	end = whole != NULL ? tidy(whole) : NULL;
+	return end != NULL ? hr_treecopy_in(s, from, end, err) : hr_err_nomem(err);
+}
+
+/* As a server of the original's takes them: contents alone. */
+static int
+put_old(struct hr_sandbox *s, const char *from, const char *to, bool is_dir, bool into,
+    struct hr_err *err)
+{
+	if (is_dir)
+		return put_directory(s, from, to, into, err);
+	return into ? put_into(s, from, to, err) : put_as(s, from, to, err);
+}
+
 int
 hr_cp_in(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err)
 {
 	enum hr_cp_what there = HR_CP_NOTHING;
+	bool ours, into, is_dir;
 	struct stat st;
 	HR_FREE char *whole = NULL;
-	int r = 0;
 
-	if (stat(from, &st) != 0)
+	if (lstat(from, &st) != 0 || (S_ISLNK(st.st_mode) && stat(from, &st) != 0 &&
+					 (errno != ENOENT || hr_cp_is_direct(s))))
 		return hr_err_set(err, HR_E_NOTFOUND, "%s: %s", from, strerror(errno));
-	if (s->ops->copy_to != NULL)
-		return hr_sandbox_copy_to(s, from, to, S_ISDIR(st.st_mode), err);
+	is_dir = S_ISDIR(st.st_mode);
+	if (hr_cp_is_direct(s))
+		return hr_sandbox_copy_to(s, from, to, is_dir, err);
 	whole = hr_cp_path(s, to);
 	if (whole == NULL)
 		return hr_err_nomem(err);
-	r = hr_cp_look(s, whole, &there, err);
-	if (r == 0 && S_ISDIR(st.st_mode) && there == HR_CP_FILE)
-		r = hr_err_set(
+	if (look(s, whole, &there, &ours, err) != 0)
+		return -1;
+	if (is_dir && there == HR_CP_FILE)
+		return hr_err_set(
 		    err, HR_E_INVAL, "%s is a file: a directory cannot take its place", to);
-	else if (r == 0 && S_ISDIR(st.st_mode))
-		r = put_directory(s, from, whole, there != HR_CP_NOTHING || ends_in_slash(to), err);
-	else if (r == 0 &&
-		 (there == HR_CP_DIRECTORY || there == HR_CP_UNKNOWN || ends_in_slash(to)))
-		r = put_into(s, from, whole, err);
-	else if (r == 0)
-		r = put_as(s, from, whole, err);
-	return r;
+	into = there == HR_CP_DIRECTORY || there == HR_CP_UNKNOWN || ends_in_slash(to);
+	return ours ? put_tree(s, from, whole, into, err)
+		    : put_old(s, from, whole, is_dir, into, err);
+}
+
+/* The parts of a path of the sandbox; the caller frees both. */
+static int
+split(const char *path, char **ret_dir, char **ret_name, struct hr_err *err)
+{
+	char *slash;
+
+	*ret_name = base_name(path);
+	*ret_dir = strdup(path);
+	if (*ret_name == NULL || *ret_dir == NULL)
+		return hr_err_nomem(err);
+	slash = strrchr(*ret_dir, '/');
+	slash[slash == *ret_dir ? 1 : 0] = '\0';
+	return 0;
+}
+
+int
+hr_cp_write(struct hr_sandbox *s, const char *path, int fd, struct hr_err *err)
+{
+	HR_FREE char *whole = hr_cp_path(s, path);
+	enum hr_cp_what there = HR_CP_NOTHING;
+	HR_FREE char *dir = NULL;
+	HR_FREE char *name = NULL;
+	char file[64];
+	bool ours;
+
+	if (whole == NULL)
+		return hr_err_nomem(err);
+	if (look(s, whole, &there, &ours, err) != 0 || split(whole, &dir, &name, err) != 0)
+		return -1;
+	if (there == HR_CP_DIRECTORY || ends_in_slash(path))
+		return hr_err_set(err, HR_E_INVAL, "%s is a directory", path);
+	(void)snprintf(file, sizeof(file), "/proc/self/fd/%d", fd);
+	return hr_transfer_upload_as(s, file, name, dir, ours, err);
 }
 
 /* ---- out ---- */
@@ -398,6 +498,25 @@ get_file(struct hr_sandbox *s, const char *path, const char *to, struct hr_err *
 	return r;
 }
 
+int
+hr_cp_read(struct hr_sandbox *s, const char *path, int fd, struct hr_err *err)
+{
+	HR_FREE char *whole = hr_cp_path(s, path);
+	enum hr_cp_what there = HR_CP_NOTHING;
+	bool ours;
+
+	if (whole == NULL)
+		return hr_err_nomem(err);
+	if (look(s, whole, &there, &ours, err) != 0)
+		return -1;
+	if (there == HR_CP_NOTHING)
+		return hr_err_set(
+		    err, HR_E_NOTFOUND, "there is no file or directory %s in the sandbox", whole);
+	if (there == HR_CP_DIRECTORY)
+		return hr_err_set(err, HR_E_INVAL, "%s is a directory", whole);
+	return fetch(s, whole, fd, err);
+}
+
 /* What it is called here; the caller frees; NULL: no memory. */
 static char *
 target(const char *from, const char *to)
@@ -408,26 +527,33 @@ target(const char *from, const char *to)
 	if (!ends_in_slash(to) && (stat(to, &st) != 0 || !S_ISDIR(st.st_mode)))
 		return strdup(to);
 	name = base_name(from);
-	return name != NULL ? hr_path_join(to, name) : NULL;
+	if (name == NULL)
+		return NULL;
+	return is_content(name) ? realpath(to, NULL) : hr_path_join(to, name);
 }
 
 int
 hr_cp_out(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err)
 {
 	enum hr_cp_what there;
+	bool ours;
 	int r;
 	HR_FREE char *whole = hr_cp_path(s, from);
 	HR_FREE char *place = target(from, to);
+	HR_FREE char *end = place != NULL ? tidy(place) : NULL;
 
-	if (whole == NULL || place == NULL)
+	if (whole == NULL || end == NULL)
 		r = hr_err_nomem(err);
-	else if ((r = hr_cp_look(s, whole, &there, err)) != 0)
+	else if ((r = look(s, whole, &there, &ours, err)) != 0)
 		;
 	else if (there == HR_CP_NOTHING)
 		r = hr_err_set(
 		    err, HR_E_NOTFOUND, "there is no file or directory %s in the sandbox", whole);
+	else if (ours)
+		r = hr_treecopy_out(s, whole, end, err);
 	else if (there == HR_CP_FILE)
-		r = has_none(s) ? get_packed(s, whole, place, err) : get_file(s, whole, place, err);
+		r = hr_cp_is_direct(s) ? get_packed(s, whole, place, err)
+				       : get_file(s, whole, place, err);
 	else
 		r = get_directory(s, whole, there == HR_CP_UNKNOWN ? to : place, err);
 	return r;

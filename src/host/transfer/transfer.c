@@ -45,9 +45,9 @@ hr_transfer_down(void *arg, unsigned long long done, unsigned long long total)
 	s->progress(s->progress_arg, "download", done, total);
 }
 
-int
-hr_transfer_upload(struct hr_sandbox *s, const char *file, const char *name, const char *to,
-    bool recursive, struct hr_err *err)
+static int
+upload(struct hr_sandbox *s, const char *file, const char *name, const char *to,
+    const char *endpoint, const char *more, struct hr_err *err)
 {
 	struct hr_http_request req = {.method = "POST",
 	    .timeout_s = UPLOAD_TIMEOUT_S,
@@ -57,15 +57,31 @@ hr_transfer_upload(struct hr_sandbox *s, const char *file, const char *name, con
 	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	HR_BUF(url, URL_PART_MAX);
 
-	hr_buf_adds(&url, "/upload_file?destination=");
+	hr_buf_addf(&url, "%s?destination=", endpoint);
 	hr_http_escape(&url, to);
-	hr_buf_addf(&url, "&recursive=%s", recursive ? "true" : "false");
+	hr_buf_adds(&url, more);
 	if (hr_buf_check(&url, NULL) != 0)
 		return hr_err_nomem(err);
 	req.url = url.p;
 	req.file = file;
 	req.file_name = name;
 	return hr_client_send(&s->client, &req, &a, err);
+}
+
+int
+hr_transfer_upload(struct hr_sandbox *s, const char *file, const char *name, const char *to,
+    bool recursive, struct hr_err *err)
+{
+	return upload(s, file, name, to, "/upload_file",
+	    recursive ? "&recursive=true" : "&recursive=false", err);
+}
+
+int
+hr_transfer_upload_as(struct hr_sandbox *s, const char *file, const char *name, const char *to,
+    bool as_is, struct hr_err *err)
+{
+	return as_is ? upload(s, file, name, to, "/handrail/v1/upload", "&unpack=false", err)
+		     : hr_transfer_upload(s, file, name, to, false, err);
 }
 
 int

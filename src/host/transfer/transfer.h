@@ -7,6 +7,9 @@
 /* The file as DIR/NAME of the sandbox, or the archive that it is below DIR, which is made. */
 int hr_transfer_upload(struct hr_sandbox *s, const char *file, const char *name, const char *to,
     bool recursive, struct hr_err *err);
+/* As a file in any case, to DIR/NAME; as_is: by /handrail/v1/upload, which takes any name. */
+int hr_transfer_upload_as(struct hr_sandbox *s, const char *file, const char *name, const char *to,
+    bool as_is, struct hr_err *err);
 /* For a request's progress, with the sandbox, whose caller asks for it. */
 void hr_transfer_down(void *arg, unsigned long long done, unsigned long long total);
 

@@ -1,0 +1,429 @@
+/* Walking and packing. Invariant: below the top directories are entered by descriptor, and no link
+ * is followed. */
+#include "config.h"
+
+#include "files/archive/tree.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/quote.h"
+#include "files/place/reach.h"
+
+#define BUFFER (256u << 10)
+#define UNSIZED_MAX (64u << 20) /* of a file that does not say how long it is, as in /proc */
+#define WAY_MAX (1u << 20)
+#define REPORT_MAX (1u << 20)
+
+struct hr_tree {
+	struct hr_tree_options o;
+	int top;           /* a file or directory; -1: it is a link */
+	char *link;        /* where that leads */
+	struct stat st;    /* of the top */
+	struct hr_buf way; /* the name of the current entry */
+	char *buffer;
+	struct archive *a;
+	struct archive_entry *e;
+	struct hr_tree_report *r;
+	hr_tree_write_fn *fn;
+	void *arg;
+	bool gone; /* nobody takes the stream */
+};
+
+/* ---- the report ---- */
+
+void
+hr_tree_report_add(struct hr_tree_report *r, const char *path, const char *reason)
+{
+	r->failed++;
+	if (r->list.len > REPORT_MAX / 2)
+		return;
+	hr_buf_adds(&r->list, r->list.len > 0 ? ",{\"path\":" : "{\"path\":");
+	hr_quote_json(&r->list, path, strlen(path));
+	hr_buf_adds(&r->list, ",\"reason\":");
+	hr_quote_json(&r->list, reason, strlen(reason));
+	hr_buf_addc(&r->list, '}');
+}
+
+/* The current entry is left out. Never fails. */
+static int
+leave_out(struct hr_tree *t, const char *reason)
+{
+	const char *way = hr_buf_str(&t->way) + strlen(HR_TREE_TOP);
+
+	hr_tree_report_add(t->r, way + (*way == '/'), reason);
+	return 0;
+}
+
+static int
+fail(struct hr_tree *t, struct hr_err *err)
+{
+	if (t->gone)
+		return hr_err_set(err, HR_E_GONE, "nobody takes the archive");
+	return hr_err_set(err, HR_E_RUNTIME, "tar: %s", archive_error_string(t->a));
+}
+
+/* ---- entries ---- */
+
+static void
+put_header(struct hr_tree *t, const struct stat *st, off_t size, const char *link)
+{
+	archive_entry_clear(t->e);
+	archive_entry_set_pathname(t->e, hr_buf_str(&t->way));
+	archive_entry_set_filetype(t->e, st->st_mode & S_IFMT);
+	archive_entry_set_perm(t->e, st->st_mode & 01777);
+	archive_entry_set_mtime(t->e, st->st_mtim.tv_sec, st->st_mtim.tv_nsec);
+	archive_entry_set_uid(t->e, st->st_uid);
+	archive_entry_set_gid(t->e, st->st_gid);
+	archive_entry_set_size(t->e, size);
+	if (link != NULL)
+		archive_entry_set_symlink(t->e, link);
+}
+
+static int
+write_header(struct hr_tree *t, struct hr_err *err)
+{
+	return archive_write_header(t->a, t->e) < ARCHIVE_WARN || t->gone ? fail(t, err) : 0;
+}
+
+static int
+write_data(struct hr_tree *t, const char *p, size_t len, struct hr_err *err)
+{
+	la_ssize_t n = 0;
+
+	for (; len > 0; p += n, len -= (size_t)n) {
+		n = archive_write_data(t->a, p, len);
+		if (n <= 0 || t->gone)
+			return fail(t, err);
+	}
+	return 0;
+}
+
+/* The parts with data of a file with holes. */
+static void
+put_holes(struct hr_tree *t, int fd, const struct stat *st)
+{
+	off_t data = 0, hole = 0;
+
+	if ((off_t)st->st_blocks * 512 >= st->st_size)
+		return;
+	while ((data = lseek(fd, hole, SEEK_DATA)) >= 0 && data < st->st_size &&
+	       (hole = lseek(fd, data, SEEK_HOLE)) > data)
+		archive_entry_sparse_add_entry(
+		    t->e, data, (hole < st->st_size ? hole : st->st_size) - data);
+	/* nothing but a hole */
+	if (archive_entry_sparse_count(t->e) == 0)
+		archive_entry_sparse_add_entry(t->e, st->st_size, 0);
+}
+
+/* A file that is read to its end first: it may be longer or shorter than it says. */
+static int
+put_short(struct hr_tree *t, const struct stat *st, const char *p, size_t len, struct hr_err *err)
+{
+	put_header(t, st, (off_t)len, NULL);
+	return write_header(t, err) < 0 ? -1 : write_data(t, p, len, err);
+}
+
+static int
+put_unsized(struct hr_tree *t, int fd, const struct stat *st, size_t begun, struct hr_err *err)
+{
+	HR_BUF(all, UNSIZED_MAX);
+	char *piece;
+	ssize_t n;
+
+	hr_buf_add(&all, t->buffer, begun);
+	do {
+		piece = hr_buf_reserve(&all, BUFFER);
+		n = piece != NULL ? hr_fd_read(fd, piece, BUFFER) : 0;
+		if (n > 0)
+			all.len += (size_t)n;
+	} while (n > 0);
+	if (piece == NULL)
+		return leave_out(t, "it does not say how long it is, and is too long to be kept");
+	if (n < 0)
+		return leave_out(t, strerror(errno));
+	return put_short(t, st, hr_buf_str(&all), all.len, err);
+}
+
+/* As long as it was at the beginning. */
+static int
+put_long(struct hr_tree *t, int fd, const struct stat *st, struct hr_err *err)
+{
+	off_t at = 0;
+	ssize_t n = 0;
+	int sys = 0;
+
+	put_header(t, st, st->st_size, NULL);
+	put_holes(t, fd, st);
+	if (write_header(t, err) < 0)
+		return -1;
+	for (; at < st->st_size; at += n) {
+		n = pread(fd, t->buffer,
+		    st->st_size - at < (off_t)BUFFER ? (size_t)(st->st_size - at) : BUFFER, at);
+		if (n < 0)
+			sys = errno;
+		if (n <= 0)
+			break;
+		if (write_data(t, t->buffer, (size_t)n, err) < 0)
+			return -1;
+	}
+	/* the rest of the entry becomes zeros */
+	return at == st->st_size
+		   ? 0
+		   : leave_out(t, sys != 0 ? strerror(sys) : "it became shorter meanwhile");
+}
+
+static int
+put_file(struct hr_tree *t, int fd, const struct stat *st, struct hr_err *err)
+{
+	ssize_t n, more;
+
+	n = hr_fd_read(fd, t->buffer, BUFFER);
+	if (n < 0)
+		return leave_out(t, strerror(errno));
+	/* files of the kernel come in pieces */
+	while ((size_t)n < BUFFER && (more = hr_fd_read(fd, t->buffer + n, BUFFER - (size_t)n)) > 0)
+		n += more;
+	if ((size_t)n < BUFFER)
+		return put_short(t, st, t->buffer, (size_t)n, err);
+	return st->st_size > n ? put_long(t, fd, st, err) : put_unsized(t, fd, st, (size_t)n, err);
+}
+
+static int
+put_link(struct hr_tree *t, const struct stat *st, const char *target, struct hr_err *err)
+{
+	put_header(t, st, 0, target);
+	return write_header(t, err);
+}
+
+/* ---- the tree ---- */
+
+static int put_below(struct hr_tree *t, int dir, unsigned depth, struct hr_err *err);
+
+static const char *
+kind_of(mode_t mode)
+{
+	return S_ISSOCK(mode)   ? "a socket is not copied"
+	       : S_ISFIFO(mode) ? "a FIFO is not copied"
+				: "a device is not copied";
+}
+
+static int
+put_directory(struct hr_tree *t, int fd, const struct stat *st, unsigned depth, struct hr_err *err)
+{
+	put_header(t, st, 0, NULL);
+	return write_header(t, err) < 0 ? -1 : put_below(t, fd, depth, err);
+}
+
+static int
+put_entry(struct hr_tree *t, int dir, const char *name, unsigned depth, struct hr_err *err)
+{
+	char target[PATH_MAX];
+	struct stat st;
+	ssize_t n;
+	HR_CLOSE int fd = -1;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		return errno == ENOENT ? 0 : leave_out(t, strerror(errno));
+	if (S_ISLNK(st.st_mode)) {
+		n = readlinkat(dir, name, target, sizeof(target) - 1);
+		if (n < 0)
+			return leave_out(t, strerror(errno));
+		target[n] = '\0';
+		return put_link(t, &st, target, err);
+	}
+	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return leave_out(t, kind_of(st.st_mode));
+	/* another one may have taken its place, and opening it may do something */
+	fd = hr_reach_open(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0 || fstat(fd, &st) != 0)
+		return leave_out(t, strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return put_directory(t, fd, &st, depth + 1, err);
+	return S_ISREG(st.st_mode) ? put_file(t, fd, &st, err) : leave_out(t, kind_of(st.st_mode));
+}
+
+static int
+no_dots(const struct dirent *e)
+{
+	return strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+}
+
+static int
+by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int
+put_below(struct hr_tree *t, int dir, unsigned depth, struct hr_err *err)
+{
+	HR_FREE struct dirent **list = NULL;
+	const size_t len = t->way.len;
+	int n, r = 0;
+	int i;
+
+	if (depth > HR_TREE_DEPTH)
+		return leave_out(t, "it is nested too deep");
+	n = scandirat(dir, ".", &list, no_dots, by_name);
+	if (n < 0)
+		return leave_out(t, strerror(errno));
+	for (i = 0; i < n; i++) {
+		hr_buf_addc(&t->way, '/');
+		hr_buf_adds(&t->way, list[i]->d_name);
+		if (r == 0)
+			r = hr_buf_check(&t->way, err);
+		if (r == 0)
+			r = put_entry(t, dir, list[i]->d_name, depth, err);
+		if (t->way.fail == HR_OK) {
+			t->way.len = len;
+			t->way.p[len] = '\0';
+		}
+		free(list[i]);
+	}
+	return r;
+}
+
+/* ---- outside ---- */
+
+static int
+refuse(struct hr_err *err, int sys, const char *path)
+{
+	const enum hr_errc code = sys == ENOENT || sys == ENOTDIR || sys == ELOOP ? HR_E_NOTFOUND
+				  : sys == EACCES || sys == EPERM                 ? HR_E_PERMISSION
+										  : HR_E_SYS;
+
+	return hr_err_set(err, code, "%s: %s", path, strerror(sys));
+}
+
+static int
+open_top(struct hr_tree *t, const char *path, struct hr_err *err)
+{
+	char target[PATH_MAX];
+	ssize_t n;
+	int sys;
+
+	if (stat(path, &t->st) == 0) {
+		if (!S_ISREG(t->st.st_mode) && !S_ISDIR(t->st.st_mode))
+			return hr_err_set(err, HR_E_INVAL, "%s: %s", path, kind_of(t->st.st_mode));
+		t->top = hr_reach_open_as(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, false);
+		return t->top >= 0 && fstat(t->top, &t->st) == 0 ? 0 : refuse(err, errno, path);
+	}
+	sys = errno;
+	n = readlink(path, target, sizeof(target) - 1);
+	if (n < 0 || lstat(path, &t->st) != 0 || !S_ISLNK(t->st.st_mode))
+		return refuse(err, sys, path);
+	target[n] = '\0';
+	t->link = strdup(target);
+	return t->link != NULL ? 0 : hr_err_nomem(err);
+}
+
+struct hr_tree *
+hr_tree_open(const char *path, const struct hr_tree_options *o, struct hr_err *err)
+{
+	struct hr_tree *t = calloc(1, sizeof(*t));
+
+	if (t == NULL) {
+		(void)hr_err_nomem(err);
+		return NULL;
+	}
+	t->o = *o;
+	t->top = -1;
+	hr_buf_init(&t->way, WAY_MAX);
+	t->buffer = malloc(BUFFER);
+	if (t->buffer == NULL)
+		(void)hr_err_nomem(err);
+	if (t->buffer != NULL && open_top(t, path, err) == 0)
+		return t;
+	hr_tree_free(t);
+	return NULL;
+}
+
+void
+hr_tree_free(struct hr_tree *t)
+{
+	if (t == NULL)
+		return;
+	if (t->a != NULL) {
+		t->gone = true; /* if it is not whole nothing more must be written */
+		(void)archive_write_free(t->a);
+	}
+	archive_entry_free(t->e);
+	hr_fd_close(&t->top);
+	hr_buf_done(&t->way);
+	free(t->buffer);
+	free(t->link);
+	free(t);
+}
+
+static la_ssize_t
+on_block(struct archive *a, void *arg, const void *p, size_t len)
+{
+	struct hr_tree *t = arg;
+
+	(void)a;
+	/* never a failure: libarchive 3.6 loses its buffer of such an archive */
+	if (!t->gone && t->fn(t->arg, p, len) != 0)
+		t->gone = true;
+	return (la_ssize_t)len;
+}
+
+static int
+begin(struct hr_tree *t, struct hr_err *err)
+{
+	t->a = archive_write_new();
+	t->e = archive_entry_new();
+	if (t->a == NULL || t->e == NULL)
+		return hr_err_nomem(err);
+	if (archive_write_set_format_pax(t->a) != ARCHIVE_OK ||
+	    archive_write_set_bytes_per_block(t->a, BUFFER) != ARCHIVE_OK ||
+	    archive_write_set_bytes_in_last_block(t->a, 1) != ARCHIVE_OK ||
+	    archive_write_open(t->a, t, NULL, on_block, NULL) != ARCHIVE_OK)
+		return fail(t, err);
+	return 0;
+}
+
+static int
+put_report(struct hr_tree *t, struct hr_err *err)
+{
+	const struct stat st = {.st_mode = S_IFREG | 0600};
+	const struct hr_buf *list = &t->r->list;
+
+	hr_buf_reset(&t->way);
+	hr_buf_adds(&t->way, HR_TREE_REPORT);
+	if (hr_buf_check(&t->way, err) < 0 || hr_buf_check(list, err) < 0)
+		return -1;
+	return put_short(t, &st, hr_buf_str(list), list->len, err);
+}
+
+int
+hr_tree_send(struct hr_tree *t, hr_tree_write_fn *fn, void *arg, struct hr_tree_report *r,
+    struct hr_err *err)
+{
+	struct hr_tree_locale l = hr_tree_locale();
+	int done = -1;
+
+	t->fn = fn;
+	t->arg = arg;
+	t->r = r;
+	hr_buf_adds(&t->way, HR_TREE_TOP);
+	if (begin(t, err) == 0 && hr_buf_check(&t->way, err) == 0)
+		done = t->link != NULL          ? put_link(t, &t->st, t->link, err)
+		       : S_ISDIR(t->st.st_mode) ? put_directory(t, t->top, &t->st, 0, err)
+						: put_file(t, t->top, &t->st, err);
+	if (done == 0)
+		done = put_report(t, err);
+	if (done == 0 && (archive_write_close(t->a) != ARCHIVE_OK || t->gone))
+		done = fail(t, err);
+	hr_tree_locale_end(&l);
+	return done;
+}
