@@ -20,7 +20,7 @@ from lib.tap import equal  # noqa: E402
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(SRC, "contrib", "python"))
-from handrail_env import HandrailError, Sandbox  # noqa: E402
+from handrail_env import BusyError, HandrailError, Sandbox  # noqa: E402
 
 
 class User(Host):
@@ -80,6 +80,52 @@ def commands():
         equal(done, {i: "%d\n" % i for i in range(4)})
 
 
+def busy():
+    """A command that was not run is an error, and never an answer that looks like that of one which runs."""
+    with User(), Sandbox.up("local") as box:
+        equal(box.run("read x; echo got $x", timeout=0.2).exit_code, -1)
+        for timeout in (None, 0.2, 5):
+            raises(BusyError, "not run", box.run, "echo x >>ran", timeout)
+        raises(FileNotFoundError, "ran", box.read, "ran")
+        equal(box.execute(["echo", "beside"]).stdout, "beside\n", "what has no shell")
+        equal(isinstance(BusyError(), HandrailError), True)
+
+
+def the_first_error_counts():
+    """What fails while it cleans up does not take the place of what went wrong."""
+    with User() as h:
+        box = Sandbox.up("local", "gone")
+        box.down()
+        try:
+            box.execute(["cat"], input="x")
+        except OSError as e:
+            equal(e.__context__, None, "the first request's")
+        else:
+            raise AssertionError("it is gone")
+        box = Sandbox.up("local", "here")
+        calls, real = [], box._execute
+
+        def fails(words, *more):
+            calls.append(words[0])
+            if words[0] == "/bin/rm":
+                raise HandrailError("the removal")
+            return real(words, *more)
+        with mock.patch.object(box, "_execute", fails):
+            raises(FileNotFoundError, "no-such", box.execute, ["no-such"], cwd="/no-such", input="x")
+            raises(HandrailError, "the removal", box.execute, ["cat"], input="x")
+        equal(calls.count("/bin/rm"), 2, "it is tried")
+        try:
+            with box:
+                box.down()
+                raise KeyError("of the body")
+        except KeyError:
+            pass
+        with open(h.path("cwd", "handrail"), "w") as f:
+            f.write('#!/bin/sh\ncase $1 in up) exit 0;; *) echo "handrail: $1 failed" >&2; exit 1;; esac\n')
+        os.chmod(f.name, 0o755)
+        raises(HandrailError, "url failed", Sandbox.up, "local", program=f.name)
+
+
 def files():
     with User() as h, Sandbox.up("local") as box:
         data = bytes(range(256)) * 5000
@@ -105,6 +151,18 @@ def files():
         box.get("up/tree", h.path("down"))
         with open(h.path("down", "tree", "sub", "f"), "rb") as f:
             equal(f.read() == data, True)
+        # from the shell's directory on, as of the command
+        box.run("mkdir -p in && cd in")
+        with open(h.path("-f"), "wb") as f:
+            f.write(b"1")
+        os.chmod(f.name, 0o700)
+        box.put(f.name)
+        box.put(f.name, "-g")
+        equal(box.run("ls; stat -c %a -- -f -g").output.split(), ["-f", "-g", "700", "700"])
+        box.get("-f", h.path("down"))
+        equal(os.path.exists(h.path("down", "-f")), True)
+        os.mkfifo(h.path("tree", "fifo"))
+        raises(HandrailError, "fifo: a FIFO is not copied", box.put, h.path("tree"), "odd")
 
 
 def variables():
@@ -274,4 +332,4 @@ def harbor():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([commands, files, variables, sandboxes, foreign_answers, harbor]))
+    sys.exit(run_tests([commands, busy, the_first_error_counts, files, variables, sandboxes, foreign_answers, harbor]))

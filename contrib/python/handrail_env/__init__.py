@@ -1,9 +1,9 @@
 """handrail's sandboxes for Python: a client for scripts (Sandbox), an environment of Harbor (Handrail) and, by its
 entry point, a sandbox provider of Inspect AI ("handrail"). The last two are loaded when they are asked for."""
 
-from .client import Executed, HandrailError, Sandbox
+from .client import BusyError, Executed, HandrailError, Sandbox
 
-__all__ = ["Executed", "HandrailError", "Sandbox", "Handrail"]
+__all__ = ["BusyError", "Executed", "HandrailError", "Sandbox", "Handrail"]
 __version__ = "0.1"
 
 

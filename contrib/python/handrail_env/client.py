@@ -16,11 +16,16 @@ DOOR = "HANDRAIL_SWEREX"  # what execute() goes through
 RAISED = {"builtins." + c.__name__: c for c in (FileExistsError, FileNotFoundError, IsADirectoryError,
                                                 NotADirectoryError, PermissionError, ValueError, OSError)}
 RAISED["swerex.exceptions.CommandTimeoutError"] = TimeoutError
+NOT_RUN = '\n[Your command "'  # what the server says of a command while another one runs
 ERRNO = {13: PermissionError, 2: FileNotFoundError, 20: NotADirectoryError, 21: IsADirectoryError}
 
 
 class HandrailError(Exception):
     """What the command or the sandbox said."""
+
+
+class BusyError(HandrailError):
+    """The shell runs another command, so this one was not run."""
 
 
 class Executed(NamedTuple):
@@ -30,7 +35,7 @@ class Executed(NamedTuple):
 
 
 class Ran(NamedTuple):
-    exit_code: int  # -1: it still runs
+    exit_code: int  # -1: it still runs, and the shell is busy until it ends
     output: str
     directory: str
 
@@ -73,6 +78,15 @@ def handrail(*words, program=None, env=None):
     return done.stdout
 
 
+def _afterwards(fine, call, *args, **more):
+    """Cleans up. Where something went wrong before (not fine) that is the error which counts: it stays the one."""
+    try:
+        call(*args, **more)
+    except (HandrailError, OSError):
+        if fine:
+            raise
+
+
 class Sandbox:
     """with Sandbox.up("local") as box: print(box.run("ls").output)"""
 
@@ -102,7 +116,7 @@ class Sandbox:
             return cls.attach(name, program)
         except BaseException:
             if own:
-                handrail("down", "-q", name, program=program)
+                _afterwards(False, handrail, "down", "-q", name, program=program)
             raise
 
     @staticmethod
@@ -124,8 +138,8 @@ class Sandbox:
     def __enter__(self):
         return self
 
-    def __exit__(self, *unused):
-        self.down()
+    def __exit__(self, kind, *unused):
+        _afterwards(kind is None, self.down)
 
     # ---- HTTP ----
 
@@ -173,7 +187,8 @@ class Sandbox:
     # ---- commands ----
 
     def run(self, command, timeout=None):
-        """In the shell that all share: directory and variables stay."""
+        """In the shell that all share: directory and variables stay. A command that outlives its timeout goes on, with
+        exit_code -1; BusyError: the shell still runs such a one, and this command was not run."""
         action = {"action": "run", "args": {"command": command, "blocking": True}}
         if timeout is not None:
             action["timeout"] = timeout
@@ -184,6 +199,9 @@ class Sandbox:
         if o["observation"] != "run":
             raise HandrailError(o["content"])
         at = o["extras"]["metadata"]
+        if at["exit_code"] == -1 and str(at.get("suffix", "")).startswith(NOT_RUN):
+            raise BusyError("not run: the shell is busy with another command; wait for its end, or interrupt it by "
+                            '"handrail run -i C-c"')
         return Ran(at["exit_code"], o["content"], at["working_dir"])
 
     def execute(self, words, input=None, cwd=None, env=None, user=None, timeout=None):
@@ -199,15 +217,18 @@ class Sandbox:
         names = ["/tmp/handrail-input-" + uuid.uuid4().hex for _ in files]
         if not files:
             return self._execute(words, cwd, timeout)
+        fine = False
         try:
             # nobody else's to read: a file that is there keeps its mode
             self._execute(["/bin/sh", "-c", 'umask 077; for f; do : >"$f"; done', "sh", *names], None, None)
             for name, (number, data) in zip(names, files):
                 self.write(name, data)
                 words = ["/bin/sh", "-c", 'exec %s<"$0"; exec "$@"' % number, name, *words]
-            return self._execute(words, cwd, timeout)
+            done = self._execute(words, cwd, timeout)
+            fine = True
+            return done
         finally:
-            self._execute(["/bin/rm", "-f", "--", *names], None, None)
+            _afterwards(fine, self._execute, ["/bin/rm", "-f", "--", *names], None, None)
 
     def _execute(self, words, cwd, timeout):
         message = {"command": words, "cwd": self.path(cwd) if cwd else None, "timeout": timeout}
@@ -239,12 +260,14 @@ class Sandbox:
         type = "multipart/form-data; boundary=" + mark
         self._taken("/swerex/upload", bool, *self.ask("POST", "/swerex/upload", body, type))
 
-    def put(self, source, path):
-        """A file or a directory of this machine, as `handrail put` does."""
-        handrail("put", "-q", "-n", self.name, os.fspath(source), self.path(path), program=self.program)
+    def put(self, source, path="."):
+        """A file or a directory of this machine, as `handrail put` does: a relative path is from the shell's directory
+        on. HandrailError names what could not be copied."""
+        handrail("put", "-q", "-n", self.name, "--", os.fspath(source), os.fspath(path), program=self.program)
 
-    def get(self, path, target):
-        handrail("get", "-q", "-n", self.name, self.path(path), os.fspath(target), program=self.program)
+    def get(self, path, target="."):
+        """The same the other way, as `handrail get` does."""
+        handrail("get", "-q", "-n", self.name, "--", os.fspath(path), os.fspath(target), program=self.program)
 
     @staticmethod
     def _fail(source, body, path):

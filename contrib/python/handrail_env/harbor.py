@@ -120,7 +120,7 @@ class Handrail(BaseEnvironment):
     def _put_all(self, source, target):
         self._made(target)
         for each in sorted(Path(source).iterdir()):
-            self.box.put(each, target.rstrip("/") + "/")
+            self.box.put(each, self.box.path(target).rstrip("/") + "/")
 
     async def upload_dir(self, source_dir, target_dir):
         await asyncio.to_thread(self._put_all, source_dir, target_dir)
@@ -128,7 +128,7 @@ class Handrail(BaseEnvironment):
     def _get_all(self, source, target):
         Path(target).mkdir(parents=True, exist_ok=True)
         for name in self.box.execute(["/bin/ls", "-A", "--zero", "--", source]).stdout.split("\0")[:-1]:
-            self.box.get(source.rstrip("/") + "/" + name, str(target) + "/")
+            self.box.get(self.box.path(source).rstrip("/") + "/" + name, str(target) + "/")
 
     async def download_dir(self, source_dir, target_dir):
         await asyncio.to_thread(self._get_all, source_dir, target_dir)
