@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import urllib.parse
 import zipfile
@@ -22,7 +23,8 @@ from lib.supervised import (  # noqa: E402
 from lib.tap import Skip, equal  # noqa: E402
 
 USER = "nobody"
-READERS = ("read", "view", "download_file", "download_files", "list_files", "viewer")
+PACK = "handrail/v1/pack"
+READERS = ("read", "view", "download_file", "download_files", PACK, "list_files", "viewer")
 
 
 class Rooted(Server):
@@ -121,7 +123,7 @@ def no_process_is_reached():
                 equal(s.secret.encode() in body, False, "the key by %s of %s" % (kind, name))
                 if kind == "download_files":
                     refused = not (body.startswith(b"PK") and zipfile.ZipFile(io.BytesIO(body)).namelist())
-                if not name.startswith("/proc/%d/" % s.popen.pid) and kind == "list_files":
+                if not name.startswith("/proc/%d/" % s.popen.pid) and kind in ("list_files", PACK):
                     continue  # a directory's names are no secret where everybody may list it
                 equal(refused, True, "%s of %s: %r" % (kind, name, body[:200]))
         for kind in ("read", "view", "download_file"):  # what everybody may read stays readable
@@ -145,6 +147,8 @@ def no_process_is_reached_by_links():
                 if kind in ("list_files", "download_files"):
                     continue
                 body, refused = s.reached("%s/%d.%s" % (base, i, "png" if kind == "viewer" else "txt"), kind)
+                if kind == PACK and not refused:  # the link itself is no secret
+                    refused = not [m for m in tarfile.open(fileobj=io.BytesIO(body)) if m.isreg() and m.size]
                 equal((refused, s.secret.encode() in body), (True, False), "%s of a link to %s" % (kind, target))
         for name in ("fds/3", "fds/4", "r/etc/shadow", "r/proc/self/environ"):
             equal(s.reached(os.path.join(base, name), "download_file")[1], True, name)
@@ -182,7 +186,10 @@ def the_key_file():
     need_root()
     with Rooted(action_workers_max=4) as s:  # at a reload nginx still counts the request before
         os.link(s.key_file, os.path.join(s.work_dir, "other.txt"))
-        s.as_user("ln -s %s link.txt" % s.key_file)
+        s.as_user("ln -s %s link.txt && mkdir only" % s.key_file)
+        os.link(s.key_file, os.path.join(s.work_dir, "only/other.txt"))
+        with open(os.path.join(s.work_dir, "only/fine.txt"), "w") as f:
+            f.write("fine")
         for turn in range(2):
             for name in (s.key_file, os.path.join(s.work_dir, "other.txt"), os.path.join(s.work_dir, "link.txt")):
                 for kind in ("read", "view", "download_file", "viewer"):
@@ -192,6 +199,12 @@ def the_key_file():
                 equal(a.status != 200 or a.json()["observation"] == "error", True, "write to %s: %r" % (name, a))
             body, _ = s.reached(s.work_dir, "download_files")
             equal(s.secret.encode() in body, False, "archive")
+            # a refused file alone: an answer, and no connection that is broken off
+            a = forms.download(s, os.path.join(s.work_dir, "only"), "/download_files", **s.header_args())
+            equal((a.status, "[Errno 13]" in a.json()["detail"]), (500, True), a)
+            body, refused = s.reached(os.path.join(s.work_dir, "only"), PACK)
+            equal((refused, s.secret.encode() in body, b"fine" in body, b"other.txt\",\"reason" in body),
+                  (False, False, True, True), "the rest, and the name of what is left out")
             with open(s.key_file) as f:
                 equal(f.read(), s.secret + "\n", "as it was")
             s.send(signal.SIGHUP)

@@ -242,9 +242,15 @@ look_at(struct hr_pack *p, int dir, const char *name, const struct stat *known)
 
 		if (fd < 0)
 			return fail(p, name, errno);
-	} else if (geteuid() != 0 && faccessat(dir, name, R_OK, AT_EACCESS) < 0) {
-		/* to root everything is readable */
-		return fail(p, name, errno);
+	} else if (geteuid() != 0) {
+		if (faccessat(dir, name, R_OK, AT_EACCESS) < 0)
+			return fail(p, name, errno);
+	} else {
+		/* to root everything is readable but what files/place/reach refuses */
+		HR_CLOSE int fd = hr_reach_open(dir, name, O_PATH | O_NOFOLLOW);
+
+		if (fd < 0)
+			return fail(p, name, errno);
 	}
 	if (++p->seen % LOOK_EVERY != 0)
 		return WALK_ON;
