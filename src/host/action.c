@@ -255,6 +255,19 @@ hr_sandbox_action_as(struct hr_sandbox *s, const char *action, const struct hr_a
 	return r;
 }
 
+/* Why a command has no exit status, where it has printed nothing that says so. */
+static void
+put_why(struct hr_buf *b, const char *suffix)
+{
+	static const char not_run[] = "\n[Your command \"";
+	const char *p = suffix + strspn(suffix, "\n[");
+
+	if (strncmp(suffix, not_run, sizeof(not_run) - 1) == 0)
+		hr_buf_adds(b, "the shell is busy with another command, so it was not run");
+	else
+		hr_buf_add(b, p, strcspn(p, "]"));
+}
+
 /* own_shell: in one that begins and ends with it. */
 static int
 run(struct hr_sandbox *s, const char *command, bool own_shell, double timeout_s, int *ret_exit,
@@ -279,6 +292,8 @@ run(struct hr_sandbox *s, const char *command, bool own_shell, double timeout_s,
 	content = hr_json_text_at(obs, "content");
 	if (b != NULL && content != NULL)
 		hr_buf_adds(b, content);
+	if (b != NULL && b->len == 0 && *ret_exit < 0)
+		put_why(b, hr_json_text_or(metadata, "suffix", ""));
 	return 0;
 }
 
