@@ -453,15 +453,25 @@ with_sandbox(struct hr_sandbox *s)
 	return serve(&b);
 }
 
+static const struct cli_option options[] = {
+    {UP, "up", NULL, "start a sandbox of that name, or find it running"},
+    {'e', "env", "NAME=VALUE", "with --up, a variable for the sandbox; may be repeated"},
+    {'p', "plugin", "NAME", "with --up: vscode, none, ...; repeatable [agent_skills, jupyter]"},
+    {END, "end", NULL, "end the sandbox when the client closes standard input"},
+    {PRINT, "print-config", "CLIENT", "what to paste for claude, codex, cursor, goose or vscode"},
+    {0, NULL, NULL, NULL},
+};
+
 static int
 mcp(struct cli *c, const struct cli_args *a)
 {
+	static const char once[] = {UP, PRINT, 'n', 'h', 'j', '\0'};
 	struct hr_err err = {0};
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
 	int r;
 
 	if (cli_value(a, PRINT) != NULL)
-		return cli_mcp_config(c, cli_value(a, PRINT));
+		return cli_mcp_config(c, a, options, once, cli_value(a, PRINT));
 	(void)signal(SIGPIPE, SIG_IGN);
 	s = cli_value(a, UP) != NULL ? start(c, a, &r) : cli_attach(c, &r);
 	if (s == NULL)
@@ -471,15 +481,6 @@ mcp(struct cli *c, const struct cli_args *a)
 		r = cli_fail(&err);
 	return r;
 }
-
-static const struct cli_option options[] = {
-    {UP, "up", NULL, "start a sandbox of that name, or find it running"},
-    {'e', "env", "NAME=VALUE", "with --up, a variable for the sandbox; may be repeated"},
-    {'p', "plugin", "NAME", "with --up: vscode, none, ...; repeatable [agent_skills, jupyter]"},
-    {END, "end", NULL, "end the sandbox when the client closes standard input"},
-    {PRINT, "print-config", "CLIENT", "what to paste for claude, codex, cursor, goose or vscode"},
-    {0, NULL, NULL, NULL},
-};
 
 const struct cli_command cli_mcp = {"mcp", "",
     "Serve a client of the Model Context Protocol on standard input and output.", options, 0, 0,

@@ -1,6 +1,8 @@
 /* handrail mcp --print-config: five lines for each client. */
 #include "config.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -9,25 +11,88 @@
 #include "proto/json.h"
 
 static const struct {
-	const char *name, *format; /* %s: the sandbox's name, as JSON */
+	const char *name, *format; /* %s: the further arguments, as JSON */
 } clients[] = {
     {"claude", "{\n  \"mcpServers\": {\n    \"sandbox\": {\"command\": \"handrail\", \"args\": "
-	       "[\"mcp\", \"--up\", \"-n\", %s]}\n  }\n}\n"},
+	       "[\"mcp\", \"--up\", %s]}\n  }\n}\n"},
     {"cursor", "{\n  \"mcpServers\": {\n    \"sandbox\": {\"command\": \"handrail\", \"args\": "
-	       "[\"mcp\", \"--up\", \"-n\", %s]}\n  }\n}\n"},
+	       "[\"mcp\", \"--up\", %s]}\n  }\n}\n"},
     {"vscode", "{\n  \"servers\": {\n    \"sandbox\": {\"type\": \"stdio\", \"command\": "
-	       "\"handrail\", \"args\": [\"mcp\", \"--up\", \"-n\", %s]}\n  }\n}\n"},
-    {"codex", "[mcp_servers.sandbox]\ncommand = \"handrail\"\nargs = [\"mcp\", \"--up\", \"-n\", "
+	       "\"handrail\", \"args\": [\"mcp\", \"--up\", %s]}\n  }\n}\n"},
+    {"codex", "[mcp_servers.sandbox]\ncommand = \"handrail\"\nargs = [\"mcp\", \"--up\", "
 	      "%s]\nstartup_timeout_sec = 60\ntool_timeout_sec = 320\n"},
     {"goose", "extensions:\n  sandbox:\n    {type: stdio, enabled: true, name: sandbox, cmd: "
-	      "handrail,\n     args: [mcp, --up, -n, %s],\n     timeout: 320}\n"},
+	      "handrail,\n     args: [mcp, --up, %s],\n     timeout: 320}\n"},
 };
 
+static void
+put_word(struct hr_buf *b, const char *word)
+{
+	if (b->len > 0)
+		hr_buf_adds(b, ", ");
+	(void)hr_json_put_str(b, word, strlen(word), HR_JSON_REPLACE);
+}
+
+/* The option of that letter, of the command or of every one. */
+static const struct cli_option *
+find_option(const struct cli_option *own, char letter)
+{
+	const struct cli_option *lists[] = {own, cli_common}, *o;
+	size_t i;
+
+	for (i = 0; i < 2; i++)
+		for (o = lists[i]; o->name != NULL; o++)
+			if (o->letter == letter)
+				return o;
+	return NULL;
+}
+
+/* A file is named from the root on: the client starts the command in a directory of its own. */
+static int
+put_option(struct hr_buf *b, const struct cli_option *o, const char *value)
+{
+	HR_BUF(name, 128);
+	HR_FREE char *whole = NULL;
+
+	hr_buf_addf(&name, "--%s", o->name);
+	put_word(b, hr_buf_str(&name));
+	if (o->arg == NULL)
+		return 0;
+	if (o->letter == 'c') {
+		whole = realpath(value, NULL);
+		if (whole == NULL) {
+			cli_say("--%s %s: %s", o->name, value, strerror(errno));
+			return -1;
+		}
+		value = whole;
+	}
+	put_word(b, value);
+	return 0;
+}
+
+/* All options that were given, but for those that are about this call alone. */
+static int
+put_options(
+    struct hr_buf *b, const struct cli_args *a, const struct cli_option *own, const char *not_these)
+{
+	size_t i;
+
+	for (i = 0; i < a->n; i++) {
+		const struct cli_option *o = find_option(own, a->given[i].letter);
+
+		if (o != NULL && strchr(not_these, o->letter) == NULL &&
+		    put_option(b, o, a->given[i].value) != 0)
+			return -1;
+	}
+	return 0;
+}
+
 int
-cli_mcp_config(const struct cli *c, const char *client)
+cli_mcp_config(const struct cli *c, const struct cli_args *a, const struct cli_option *own,
+    const char *not_these, const char *client)
 {
 	HR_BUF(name, 65536);
-	HR_BUF(out, 65536);
+	HR_BUF(out, 131072);
 	const char *rest;
 	size_t i;
 
@@ -38,7 +103,10 @@ cli_mcp_config(const struct cli *c, const char *client)
 		return cli_usage(
 		    "--print-config knows claude, codex, cursor, goose and vscode, not \"%s\"",
 		    client);
-	(void)hr_json_put_str(&name, c->name, strlen(c->name), HR_JSON_REPLACE);
+	put_word(&name, "-n");
+	put_word(&name, c->name);
+	if (put_options(&name, a, own, not_these) != 0)
+		return CLI_USAGE;
 	rest = strstr(clients[i].format, "%s");
 	hr_buf_add(&out, clients[i].format, (size_t)(rest - clients[i].format));
 	hr_buf_add(&out, hr_buf_str(&name), name.len);

@@ -523,6 +523,22 @@ def stdio():
             equal(("handrail" in text, '"n1"' in text, "mcp" in text), (True, True, True), client)
             if client in ("claude", "cursor", "vscode"):
                 json.loads(text)
+        # every option that was given: what is pasted starts the same
+        with open(h.path("cwd", "own.toml"), "w") as f:
+            f.write("[core]\n")
+        words = ["-s", "sandbox.timeout=7", "-e", "A=b c", "-e", "B=", "-p", "none", "-c", "own.toml", "-r", "local"]
+        for before in (True, False):
+            early = ["-r", "local", "-q"] if before else []
+            text = h.ok(*early, "mcp", *words, "--end", "--print-config", "claude")
+            args = json.loads(text)["mcpServers"]["sandbox"]["args"]
+            equal(args[:4], ["mcp", "--up", "-n", "default"])
+            for option in (["--runtime", "local"], ["--set", "sandbox.timeout=7"], ["--env", "A=b c"], ["--env", "B="],
+                           ["--plugin", "none"], ["--config-file", h.path("cwd", "own.toml")], ["--end"]):
+                equal(any(args[i:i + len(option)] == option for i in range(len(args))), True, (option, args))
+            equal(("--quiet" in args, "--print-config" in args), (before, False), args)
+            p = h.popen(*args, stdin=subprocess.DEVNULL)
+            p.communicate(timeout=PATIENCE)
+            equal(p.returncode, 0, "it can be started")
         h.fails(2, "--print-config knows", "mcp", "--print-config", "emacs")
 
 
