@@ -892,6 +892,35 @@ def listed():
         h.fails(3, "there is no file or directory /", "ls")
 
 
+def reasons_of_a_clone():
+    """What git said, or why git was not asked."""
+    with Host() as h:
+        h.ok("up", "-q")
+        h.fails(1, "fatal: ", "clone", "http://127.0.0.1:1/x.git")
+        h("run", "-t", "0.3", "read x")
+        h.fails(1, "git clone failed: the shell is busy with another command, so it was not run", "clone",
+                "http://127.0.0.1:1/x.git")
+
+
+def mistakes_in_the_file():
+    """An unknown key stops nobody; a file of which nothing would hold does."""
+    with Host() as h:
+        for text, status, said in (
+                ("[core]\n[sandbox]\ntimout = 3\n", 0, 'Unknown config key "timout" in [sandbox] section; did you mean '
+                                                        '"timeout"?'),
+                ("[core]\n[sandbox.limits]\nmem_limt = '1g'\n", 0, 'did you mean "mem_limit"?'),
+                ("[core]\n[sandbox]\ntimeout = 'x'\n", 1, "Error in [sandbox] section in config.toml"),
+                ("[core]\n[sandbox\n", 1, "Cannot parse config.toml: "),
+                ("[core]\na = \n", 1, "Cannot parse config.toml: ")):
+            for command in (("ps",), ("up", "-q")):
+                with open(h.path("cwd", "config.toml"), "w") as f:
+                    f.write(text)
+                done = h(*command)
+                os.unlink(f.name)
+                equal((done.returncode, said in done.stderr or (command[-1] == "-q" and status == 0)), (status, True),
+                      (text, command, done.stderr))
+
+
 def cells():
     """A cell that raised an exception is no success; one that prints the like is."""
     with Host() as h:
@@ -992,7 +1021,8 @@ def main():
                  server_that_does_not_end, start_that_is_killed, recorded_before_it_runs, own_workspace, files,
                  repository, logs, log_stream, addresses, resources, terminal, wrong_usage, help_and_completion,
                  settings, mcp_servers, decisions_without_a_server, loadable_backend, kind_of_ones_own,
-                 settings_of_a_kind, limits_that_do_not_hold, copies_as_cp_has_them, in_a_directory, listed, cells,
+                 settings_of_a_kind, limits_that_do_not_hold, copies_as_cp_has_them, in_a_directory, listed,
+                 reasons_of_a_clone, mistakes_in_the_file, cells,
                  plugins_at_first_touch):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()

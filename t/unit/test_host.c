@@ -310,12 +310,11 @@ END_TEST
 static const struct {
 	const char *toml, *error, *warning;
 } mistakes[] = {
-    {"[core]\n[sandbox]\ntimeot = 1\n", "Error in [sandbox] section in config.toml",
+    {"[core]\n[sandbox]\ntimeot = 1\n", NULL,
 	"Unknown config key \"timeot\" in [sandbox] section; did you mean \"timeout\"?"},
-    {"[core]\n[security]\nx = 1\n", "Error in [security] section in config.toml", "Unknown config"},
-    {"[core]\n[mcp]\nservers = 1\n", "Error in MCP sections in config.toml", "Unknown config key"},
-    {"[core]\n[kubernetes]\nnope = 1\n", "Invalid kubernetes configuration: unknown key \"nope\"",
-	""},
+    {"[core]\n[security]\nx = 1\n", NULL, "Unknown config"},
+    {"[core]\n[mcp]\nservers = 1\n", NULL, "Unknown config key"},
+    {"[core]\n[kubernetes]\nnope = 1\n", NULL, "Unknown config key \"nope\" in [kubernetes]"},
     {"[core]\n[sandbox]\ntimeout = \"x\"\n", "Error in [sandbox] section in config.toml",
 	"of another type"},
     {"[core]\nruntme = \"x\"\n", NULL,
@@ -323,7 +322,7 @@ static const struct {
     {"[core]\n[sandboxes]\nx = 1\n", NULL, "Unknown section [sandboxes] in config.toml"},
     {"[core]\n[llm]\nmodel = \"x\"\n", NULL, ""},
     {"[sandbox]\ntimeout = 1\n", NULL, "No [core] section"},
-    {"[core\n", NULL, "Cannot parse config from toml, toml values have not been applied."},
+    {"[core\n", "Cannot parse config.toml: ", ""},
 };
 
 START_TEST(wrong_files)
@@ -333,7 +332,8 @@ START_TEST(wrong_files)
 	    load(mistakes[_i].toml, NULL, mistakes[_i].error != NULL ? HR_E_INVAL : HR_OK, &err);
 
 	if (mistakes[_i].error != NULL)
-		ck_assert_str_eq(err.msg, mistakes[_i].error);
+		ck_assert_msg(strncmp(err.msg, mistakes[_i].error, strlen(mistakes[_i].error)) == 0,
+		    "%s", err.msg);
 	ck_assert_msg(strstr(warned, mistakes[_i].warning) != NULL, "warned: %s", warned);
 	if (mistakes[_i].warning[0] == '\0' && mistakes[_i].error == NULL)
 		ck_assert_str_eq(warned, "");

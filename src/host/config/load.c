@@ -92,8 +92,7 @@ apply_key(struct hr_config *c, const char *section, const char *name, struct jso
 		hr_config_warn(c, "Unknown config key \"%s\" in [%s] section%s%s%s", name, section,
 		    near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
 		    near != NULL ? "\"?" : "");
-		(void)snprintf(why, sizeof(why), "unknown key \"%.100s\"", name);
-		return lax ? 0 : section_error(section, file, why, err);
+		return 0;
 	}
 	if (!hr_config_fits(k, v)) {
 		hr_config_warn(c, "The value of \"%s\" in [%s] is of another type", name, section);
@@ -176,8 +175,9 @@ hr_config_apply(struct hr_config *c, struct json_object *root, const char *file,
 	return 0;
 }
 
-/* What nobody named and is not trusted is left out, so that whoever can write in a directory can
- * stop nobody who works there; what was named is an error. */
+/* A file that nobody named and that is not trusted is left out, so that whoever can write in a
+ * directory can stop nobody who works there; what was named is an error, and so is a trusted file
+ * that cannot be parsed. */
 static int
 load_toml(struct hr_config *c, const char *named, struct hr_err *err)
 {
@@ -194,9 +194,8 @@ load_toml(struct hr_config *c, const char *named, struct hr_err *err)
 		else if (e.sys != ENOENT)
 			hr_config_warn(c, "%s", e.msg);
 	} else if (hr_toml_parse(hr_buf_str(&b), b.len, &root, &e) < 0) {
-		hr_config_warn(c,
-		    "Cannot parse config from toml, toml values have not been applied. %s: %s",
-		    file, e.msg);
+		/* none of its limits would hold */
+		r = hr_err_set(err, HR_E_INVAL, "Cannot parse %s: %s", file, e.msg);
 	} else {
 		r = hr_config_apply(c, root, base, err);
 		json_object_put(root);
