@@ -91,6 +91,7 @@ endif
 noinst_LTLIBRARIES += libmcp.la
 libmcp_la_SOURCES = \
 	%D%/mcp/child.c \
+	%D%/mcp/ending.c \
 	%D%/mcp/hub.h \
 	%D%/mcp/list.c \
 	%D%/mcp/rpc.c %D%/mcp/rpc_int.h \

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """An MCP server for tests, over stdin and stdout: does what it is told, also what no server should.
-Its arguments are NAME and any of: two-pages, endless, no-prompts, refuse, silent, die-at-start, noisy."""
+Its arguments are NAME and any of: two-pages, endless, no-prompts, refuse, silent, die-at-start, noisy, saves (some
+time after its input has ended), terms (it goes by SIGTERM alone, and saves then), stays (neither ends it), old (its
+version is nobody's). What it saves is in the file CANCELLED."""
 
 import json
 import os
 import signal
 import sys
+import threading
 
 NAME, WAYS = sys.argv[1], sys.argv[2:]
 TOOLS = ["echo", "fail", "error", "die", "hang", "progress", "changed", "env"]
@@ -41,6 +44,12 @@ def call(ident, params):
         return say(id=ident, result=text("told"))
     if tool == "env":
         return say(id=ident, result=text(json.dumps(dict(os.environ))))
+    if tool == "close":
+        os.close(1)
+        while True:
+            signal.pause()
+    if tool == "args":
+        return say(id=ident, result=text(str(len(sys.argv))))
     if tool == "hang":
         with open(args["mark"], "a") as f:
             f.write("hanging\n")
@@ -59,7 +68,19 @@ def listed(key, items, params):
     return {key: items[:half], "nextCursor": "second"}
 
 
+def save(*unused):
+    # also what a server says last is no reason for it to die
+    say(method="notifications/message", params={"level": "info", "data": "the end"})
+    with open(os.environ["CANCELLED"], "a") as f:
+        f.write("saved by %s\n" % NAME)
+    os._exit(0)
+
+
 def main():
+    if "terms" in WAYS:
+        signal.signal(signal.SIGTERM, save)
+    if "stays" in WAYS:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if "die-at-start" in WAYS:
         sys.exit(3)
     if "noisy" in WAYS:
@@ -73,7 +94,7 @@ def main():
             if "refuse" in WAYS:
                 say(id=ident, error={"code": 1, "message": "not today"})
             else:
-                say(id=ident, result={"protocolVersion": params["protocolVersion"],
+                say(id=ident, result={"protocolVersion": "1999-01-01" if "old" in WAYS else params["protocolVersion"],
                                       "capabilities": {"tools": {}},
                                       "serverInfo": {"name": NAME, "version": "1"}})
         elif method == "tools/list":
@@ -91,6 +112,11 @@ def main():
                 f.write("%s\n" % params["requestId"])
         elif ident is not None:
             say(id=ident, error={"code": -32601, "message": "Method not found"})
+    if "saves" in WAYS:
+        threading.Event().wait(0.3)
+        save()
+    while "terms" in WAYS or "stays" in WAYS:
+        signal.pause()
 
 
 main()

@@ -323,6 +323,65 @@ def updates_replace():
             equal(s.servers(), [])
 
 
+def saved(s):
+    try:
+        with open(os.path.join(s.work_dir, "cancelled")) as f:
+            return f.read().split("\n")[:-1]
+    except FileNotFoundError:
+        return []
+
+
+def time_to_save():
+    """A server that is removed ends as MCP has it: without stdin, then by SIGTERM, then by SIGKILL; nothing waits."""
+    with Mcp() as s:
+        s.update(s.config("kept"), s.config("eof", "saves"), s.config("term", "terms"), s.config("no", "stays"))
+        with Session(s) as c:
+            equal(len(c.tools()), 4 * len(TOOLS))
+            old = s.servers()
+            equal(s.update(s.config("kept")).json(), OK)
+            equal(c.message()["method"], "notifications/tools/list_changed")
+            equal(c.tool("echo", say=1)["content"][0]["text"], "kept: 1")
+            s.until("the others end", lambda: len([p for p in old if not process.has_ended(p)]) == 1)
+        equal(sorted(saved(s)), ["saved by eof", "saved by term"])
+    with Mcp() as s:
+        s.update(s.config("eof", "saves"), s.config("term", "terms"), s.config("no", "stays"))
+        with Session(s) as c:
+            c.tools()
+        left = s.servers()
+        s.stop()
+        equal([process.wait_gone(p, PATIENCE) for p in left], [True] * 3, "each of them ended")
+        equal(sorted(saved(s)), ["saved by eof", "saved by term"], "also with the sandbox")
+
+
+def one_that_closes_its_output():
+    """Whether it ends as well is waited for, but holds nobody up."""
+    with Mcp() as s:
+        s.update(s.config("one"), s.config("two"))
+        with Session(s) as c:
+            c.tools()
+            c.send("tools/call", name="two_close", arguments={})
+            s.until("its output is closed", lambda: not any(
+                os.readlink("/proc/%d/fd/1" % p).startswith("pipe:") for p in s.servers()
+                if process.command_line(p).endswith("two") and os.path.exists("/proc/%d/fd/1" % p)))
+            equal(c.tool("one_echo", say=1)["content"][0]["text"], "one: 1", "before the other one is given up")
+            equal("it closed its output" in json.dumps(c.message()), True)
+
+
+def many_arguments():
+    with Mcp() as s:
+        s.update(s.config("one", *["word"] * 1000))
+        with Session(s) as c:
+            equal(c.tool("args")["content"][0]["text"], "1002")
+
+
+def another_version():
+    with Mcp() as s:
+        s.update(s.config("good"), s.config("past", "old"))
+        with Session(s) as c:
+            equal(c.tools(), ["good_" + t for t in TOOLS], "it is left out")
+            equal("it speaks version \"1999-01-01\"" in c.tool("past_echo")["content"][0]["text"], True)
+
+
 def forms_of_an_entry():
     with Mcp() as s:
         entry = {"name": " one ", "command": " %s " % sys.executable, "other": 1,
@@ -469,5 +528,6 @@ if __name__ == "__main__":
         posts_that_are_refused, keys, a_server_that_dies, servers_that_do_not_start,
         a_program_that_is_no_server,
         one_that_hangs_is_cancelled, a_silent_one_holds_up_no_update, progress_and_changes,
-        updates_replace, forms_of_an_entry, streamable, streams_hold_no_worker, pings, never_ready,
+        updates_replace, time_to_save, one_that_closes_its_output, many_arguments, another_version,
+        forms_of_an_entry, streamable, streams_hold_no_worker, pings, never_ready,
         a_killed_proxy_harms_nothing, the_list_outlives_the_supervisor]))

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +21,8 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/spawn.h"
+#include "base/strv.h"
+#include "base/span.h"
 #include "plugins/mcp/hub.h"
 #include "proto/json.h"
 
@@ -30,7 +31,6 @@
 #define END_MS 1000
 #define AGAIN_MS 1000 /* no new start so soon after one that failed */
 #define LINE_MAX_BYTES (64u << 20)
-#define ARGS_MAX 256
 
 struct mcp_pending {
 	TAILQ_ENTRY(mcp_pending) entry;
@@ -140,18 +140,26 @@ child_ready(struct mcp_child *c)
 static void
 initialized(void *arg, struct json_object *result, struct json_object *error, const char *failure)
 {
+	/* a server chooses; what handrail sends is the same in all of them */
+	static const char *const versions[] = {
+	    "2025-11-25", PROTOCOL, "2025-03-26", "2024-11-05", NULL};
 	struct mcp_child *c = arg;
 	char why[sizeof(c->reason)];
+	const char *version;
 
-	(void)result;
 	if (failure != NULL) /* it is being told elsewhere */
 		return;
-	if (error == NULL) {
+	version = hr_json_text_or(result, "protocolVersion", PROTOCOL);
+	if (error == NULL && hr_is_one_of(version, versions)) {
 		child_ready(c);
 		return;
 	}
-	(void)snprintf(
-	    why, sizeof(why), "it refuses to start: %.120s", hr_json_text_or(error, "message", ""));
+	if (error == NULL)
+		(void)snprintf(why, sizeof(why),
+		    "it speaks version \"%.60s\" of the protocol, which is not supported", version);
+	else
+		(void)snprintf(why, sizeof(why), "it refuses to start: %.120s",
+		    hr_json_text_or(error, "message", ""));
 	c->refused = true;
 	child_failed(c, why);
 }
@@ -261,25 +269,20 @@ child_readable(struct bufferevent *b, void *arg)
 /* ---- its process ---- */
 
 static void
-close_pipes(struct mcp_child *c)
-{
-	if (c->in != NULL)
-		bufferevent_free(c->in);
-	if (c->out != NULL)
-		bufferevent_free(c->out);
-	c->in = c->out = NULL;
-}
-
-/* stdin was closed: a good server ends by itself; the others are in its group. */
-static void
 end_process(struct mcp_child *c)
 {
-	close_pipes(c);
-	if (c->pid > 1) {
-		(void)kill(-c->pid, SIGTERM);
-		(void)kill(-c->pid, SIGKILL);
-		(void)hr_spawn_end(c->pid, NULL);
-	}
+	if (c->ended != NULL)
+		event_free(c->ended);
+	c->ended = NULL;
+	hr_fd_close(&c->pidfd);
+	if (c->in != NULL)
+		bufferevent_free(c->in);
+	c->in = NULL;
+	if (c->pid > 1)
+		mcp_end_process(c->hub, c->pid, c->out);
+	else if (c->out != NULL)
+		bufferevent_free(c->out);
+	c->out = NULL;
 	c->pid = 0;
 	c->state = MCP_CHILD_OFF;
 }
@@ -307,20 +310,14 @@ child_failed(struct mcp_child *c, const char *why)
 }
 
 static void
-child_event(struct bufferevent *b, short what, void *arg)
+child_ended(evutil_socket_t fd, short what, void *arg)
 {
 	struct mcp_child *c = arg;
-	struct pollfd p = {.fd = -1, .events = POLLIN};
 	char why[100];
 	int status = 0;
 
-	(void)b;
-	if ((what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) == 0)
-		return;
-	/* an ending process closes its pipes a moment before it can be waited for */
-	p.fd = hr_pidfd_open(c->pid);
-	(void)poll(&p, p.fd >= 0, END_MS);
-	hr_fd_close(&p.fd);
+	(void)fd;
+	(void)what;
 	if (waitpid(c->pid, &status, WNOHANG) == c->pid) {
 		(void)kill(-c->pid, SIGKILL);
 		c->pid = 0;
@@ -329,6 +326,23 @@ child_event(struct bufferevent *b, short what, void *arg)
 	} else {
 		child_failed(c, "it closed its output");
 	}
+}
+
+/* An ending process closes its pipes a moment before it can be waited for. */
+static void
+child_event(struct bufferevent *b, short what, void *arg)
+{
+	const struct timeval limit = {.tv_sec = END_MS / 1000};
+	struct mcp_child *c = arg;
+
+	if ((what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) == 0 || c->ended != NULL)
+		return;
+	(void)bufferevent_disable(b, EV_READ | EV_WRITE);
+	c->pidfd = hr_pidfd_open(c->pid);
+	if (c->pidfd >= 0)
+		c->ended = event_new(c->hub->base, c->pidfd, EV_READ, child_ended, c);
+	if (c->ended == NULL || event_add(c->ended, &limit) != 0)
+		child_ended(-1, 0, c);
 }
 
 static void
@@ -347,64 +361,51 @@ child_late(evutil_socket_t fd, short what, void *arg)
 		child_failed(c, c->reason);
 }
 
-static char **
-environment_of(const struct mcp_child *c)
+static void
+environment_of(const struct mcp_child *c, struct hr_strv *ret)
 {
 	static const char *const passed[] = {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"};
 	struct json_object *env = hr_json_at(c->config, "env");
-	size_t room = sizeof(passed) / sizeof(passed[0]), n = 0, i;
-	char **list;
+	size_t i;
 
-	if (env != NULL)
-		room += (size_t)json_object_object_length(env);
-	list = calloc(room + 1, sizeof(*list));
-	for (i = 0; list != NULL && i < sizeof(passed) / sizeof(passed[0]); i++) {
-		const char *value = getenv(passed[i]);
-
-		if (value != NULL && hr_json_at(env, passed[i]) == NULL &&
-		    asprintf(&list[n], "%s=%s", passed[i], value) >= 0)
-			n++;
-	}
-	if (list == NULL || env == NULL)
-		return list;
+	for (i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
+		if (getenv(passed[i]) != NULL && hr_json_at(env, passed[i]) == NULL)
+			hr_strv_addf(ret, "%s=%s", passed[i], getenv(passed[i]));
+	if (env == NULL)
+		return;
 	json_object_object_foreach(env, key, value)
 	{
-		if (asprintf(&list[n], "%s=%s", key, json_object_get_string(value)) >= 0)
-			n++;
-		else
-			list[n] = NULL;
+		hr_strv_addf(ret, "%s=%s", key, json_object_get_string(value));
 	}
-	return list;
 }
 
 static int
 child_spawn(struct mcp_child *c, int in, int out, struct hr_err *err)
 {
+	static char *none[] = {NULL}; /* not the environment of this process */
 	struct json_object *args = hr_json_at(c->config, "args");
 	const struct hr_spawn_fd fds[] = {
 	    {in, STDIN_FILENO}, {out, STDOUT_FILENO}, {STDERR_FILENO, STDERR_FILENO}};
-	const char *argv[ARGS_MAX + 2];
-	HR_FREE char **env = environment_of(c);
-	size_t n = 0, i;
+	HR_CLEAN(hr_strv_done) struct hr_strv argv = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
+	size_t i;
 	pid_t pid;
 
-	if (env == NULL)
+	hr_strv_add(&argv, hr_json_text_or(c->config, "command", ""));
+	for (i = 0; i < hr_json_count(args); i++)
+		hr_strv_add(&argv, json_object_get_string(hr_json_entry(args, i)));
+	environment_of(c, &env);
+	if (argv.failed || env.failed)
 		return hr_err_nomem(err);
-	argv[n++] = hr_json_text_or(c->config, "command", "");
-	for (i = 0; args != NULL && i < json_object_array_length(args) && i < ARGS_MAX; i++)
-		argv[n++] = json_object_get_string(json_object_array_get_idx(args, i));
-	argv[n] = NULL;
-	pid = hr_spawn(&(const struct hr_spawn){.path = argv[0],
-			   .argv = argv,
-			   .envp = env,
+	pid = hr_spawn(&(const struct hr_spawn){.path = argv.v[0],
+			   .argv = hr_strv_list(&argv),
+			   .envp = env.v != NULL ? env.v : none,
 			   .fds = fds,
 			   .nfds = 3,
 			   .setsid = true,
 			   .pdeathsig = SIGKILL,
 			   .umask = -1},
 	    err);
-	for (i = 0; env[i] != NULL; i++)
-		free(env[i]);
 	if (pid < 0)
 		return -1;
 	c->pid = pid;
@@ -531,6 +532,7 @@ mcp_child_new(struct mcp_hub *hub, struct json_object *config)
 		return NULL;
 	TAILQ_INIT(&c->pending);
 	c->hub = hub;
+	c->pidfd = -1;
 	c->config = config;
 	c->name = hr_json_text_or(config, "name", "");
 	c->timer = evtimer_new(hub->base, child_late, c);

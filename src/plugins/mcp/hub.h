@@ -45,6 +45,8 @@ struct mcp_child {
 	enum mcp_child_state state;
 	pid_t pid; /* 0: none; it leads its process group */
 	struct bufferevent *in, *out;
+	struct event *ended; /* its output is closed: does it end? NULL: nobody waits for that */
+	int pidfd;           /* of that */
 	struct mcp_pending_list pending;
 	struct event *timer;
 	int64_t next_id, failed_ms;
@@ -56,7 +58,7 @@ TAILQ_HEAD(mcp_child_list, mcp_child);
 
 /* Takes config over. NULL: no memory. */
 struct mcp_child *mcp_child_new(struct mcp_hub *hub, struct json_object *config);
-void mcp_child_free(struct mcp_child *c); /* ends its process; what is pending fails */
+void mcp_child_free(struct mcp_child *c); /* begins to end its process; what is pending fails */
 void mcp_child_start(struct mcp_child *c);
 
 /* Starts it if need be. fn is called once, never from within; params may be NULL. limit_s 0: none.
@@ -68,6 +70,17 @@ struct mcp_pending *mcp_child_request(struct mcp_child *c, const char *method,
 void mcp_child_line(struct mcp_child *c, const char *line, size_t len);
 /* fn is not called any more; the server is told. */
 void mcp_pending_cancel(struct mcp_pending *p);
+
+/* ---- ending.c: a server's end ---- */
+
+struct mcp_ending;
+LIST_HEAD(mcp_ending_list, mcp_ending);
+
+/* Ends the leader of a process group, whose stdin is closed, and takes over its stdout (NULL: that
+ * is closed as well). Blocks only without memory: then it is killed at once. */
+void mcp_end_process(struct mcp_hub *hub, pid_t pid, struct bufferevent *out);
+/* Runs the loop until all of them have ended. */
+void mcp_end_wait(struct mcp_hub *hub);
 
 /* ---- rpc.c: what a client asks ---- */
 
@@ -139,7 +152,7 @@ int mcp_http_open(struct mcp_hub *hub, int listener, struct hr_err *err);
 
 /* What POST /update_mcp_server asks, in frames (handrail-plugin(5)). */
 int mcp_update_open(struct mcp_hub *hub, int listener, struct hr_err *err);
-void mcp_update_changed(struct mcp_hub *hub); /* a server has started, or not */
+void mcp_update_changed(struct mcp_hub *hub); /* a server has started, or not, or has ended */
 void mcp_update_done(struct mcp_hub *hub);
 
 /* Words as a POSIX shell would split them: an array of strings; NULL: a quote is open, or no
@@ -154,6 +167,7 @@ LIST_HEAD(mcp_update_list, mcp_update);
 struct mcp_hub {
 	struct event_base *base;
 	struct mcp_child_list children;
+	struct mcp_ending_list ending;
 	struct mcp_session_list sessions;
 	struct evhttp *http;
 	struct event *accepts; /* updates */

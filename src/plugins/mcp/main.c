@@ -60,6 +60,7 @@ close_hub(struct mcp_hub *hub, struct event *term)
 	mcp_update_done(hub);
 	if (hub->http != NULL)
 		evhttp_free(hub->http);
+	mcp_end_wait(hub);
 	if (term != NULL)
 		event_free(term);
 	if (hub->base != NULL)
@@ -97,6 +98,7 @@ main(void)
 	(void)signal(SIGPIPE, SIG_IGN);
 	hub.ping_s = ping_seconds();
 	TAILQ_INIT(&hub.children);
+	LIST_INIT(&hub.ending);
 	TAILQ_INIT(&hub.sessions);
 	LIST_INIT(&hub.updating);
 	r = open_hub(&hub, &term, &err);

@@ -340,7 +340,7 @@ settled(const struct mcp_hub *hub)
 		    (c->state != MCP_CHILD_OFF || evtimer_pending(c->timer, NULL)))
 			return false;
 	}
-	return true;
+	return LIST_EMPTY(&hub->ending);
 }
 
 static void
