@@ -3,6 +3,7 @@
 and what becomes of answers that are late, refused, cut or forgotten. The server in the pod is a local one."""
 
 import base64
+import datetime
 import json
 import os
 import ssl
@@ -41,7 +42,7 @@ class Cluster(Host):
         if tls:
             authority = Authority(self.top, "authority")
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(*authority.make("api.example", 1))
+            context.load_cert_chain(*authority.make("api.example", 1, names="IP:127.0.0.1,DNS:api.example"))
             self.cluster = {"certificate-authority": authority.pem}
         self.api = ApiServer(tls=context)
         self.kubeconfig(user)
@@ -221,6 +222,32 @@ def much_over_tls():
         h.ok("down")
 
 
+def behind_a_proxy():
+    """A server's URL with a path, as proxies of many clusters have it, and the name that its certificate is for."""
+    path = "/k8s/clusters/c-1"
+    with Cluster(server=True, tls=True) as h:
+        plain = h.api.handle
+
+        def handle(handler):
+            if not handler.path.startswith(path + "/"):
+                return h.api.refuse(handler, 404, "NotFound", "this is no cluster: " + handler.path)
+            handler.path = handler.path[len(path):]
+            return plain(handler)
+        h.api.handle = handle
+        h.api.url += path
+        for name in (None, "api.example"):
+            h.cluster.update({"tls-server-name": name} if name else {})
+            h.kubeconfig({"token": "good"})
+            h.ok("up")
+            equal(h.ok("run", "echo there"), "there\n", "by a port-forward, too")
+            h.ok("down")
+        h.cluster["tls-server-name"] = "another.example"
+        h.kubeconfig({"token": "good"})
+        refuses(h, "cannot be reached", "up", "-n", "other")
+        h.cluster["tls-server-name"] = "api.example"
+        h.kubeconfig({"token": "good"})
+
+
 def objects_as_captured():
     """Of an unmodified client's objects nothing is missing, and what is more is known."""
     env = {"KUBERNETES_NAMESPACE": "n", "KUBERNETES_PVC_STORAGE_CLASS": "fast", "KUBERNETES_IMAGE_PULL_SECRET": "pull",
@@ -248,7 +275,7 @@ def objects_as_captured():
             "imagePullSecrets": [{"name": "pull"}], "nodeSelector": {"key": "val"},
             "tolerations": [{"key": "k", "operator": "Equal", "value": "v", "effect": "NoSchedule",
                              "tolerationSeconds": 30}, {"key": "a", "tolerationSeconds": 5}],
-            "automountServiceAccountToken": False}, "pod")
+            "automountServiceAccountToken": False, "enableServiceLinks": False}, "pod")
         equal(c, {
             "name": "runtime", "image": "registry/image:1",
             "command": "/openhands/micromamba/bin/micromamba run -n openhands poetry run python -u -m "
@@ -469,6 +496,14 @@ def credentials():
         h.ok("doctor")
         with open(h.path("cwd", "runs")) as f:
             equal(f.read(), "run\nrun\n", "once for the answer that was refused, and no more")
+    # a short life, in another time zone
+    ends = datetime.datetime.now(datetime.timezone(datetime.timedelta(hours=5))) + datetime.timedelta(seconds=50)
+    script = ("echo run >>runs; echo '{\"kind\":\"ExecCredential\",\"status\":{\"token\":\"good\","
+              "\"expirationTimestamp\":\"%s\"}}'" % ends.isoformat(timespec="seconds"))
+    with Cluster(user={"exec": {"command": "sh", "args": ["-c", script]}}) as h:
+        h.ok("doctor")
+        with open(h.path("cwd", "runs")) as f:
+            equal(f.read(), "run\n", "once for all requests")
     with Cluster(user={"exec": {"command": "sh", "args": ["-c", "exit 4"]}}) as h:
         refuses(h, "it ended (exit 4)", "up")
     with Cluster() as h:
@@ -561,8 +596,8 @@ def events():
         h.ok("down")
 
 
-TESTS = [conversation, agent_sandbox, agent_sandbox_trouble, much_over_tls, objects_as_captured, hardened,
-         passing_trouble, lost_answer, pages, taken, does_not_come, refused, credentials, somebody_else,
+TESTS = [conversation, agent_sandbox, agent_sandbox_trouble, much_over_tls, behind_a_proxy,
+         objects_as_captured, hardened, passing_trouble, lost_answer, pages, taken, does_not_come, refused, credentials, somebody_else,
          of_other_owners, only_what_was_made_is_deleted, events]
 
 if __name__ == "__main__":

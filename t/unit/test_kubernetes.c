@@ -3,13 +3,26 @@
 #include "config.h"
 
 #include <check.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <json-c/json.h>
 
 #include "host/kubernetes/base64.h"
+#include "host/handrail.h"
 #include "host/kubernetes/execcred.h"
+#include "host/kubernetes/forward.h"
 #include "host/kubernetes/kube.h"
 #include "host/kubernetes/login.h"
 #include "host/kubernetes/quantity.h"
@@ -191,6 +204,15 @@ static const struct {
     {"{\"kind\":\"ExecCredential\",\"status\":{\"clientKeyData\":\"k\"}}", "neither", 0},
     {"{\"kind\":\"ExecCredential\",\"status\":{\"token\":\"t\",\"expirationTimestamp\":\"soon\"}}",
 	"no time", 0},
+    {"{\"kind\":\"ExecCredential\",\"status\":{\"token\":\"t\",\"expirationTimestamp\":"
+     "\"1970-01-01T02:30:00+02:00\"}}",
+	NULL, 800},
+    {"{\"kind\":\"ExecCredential\",\"status\":{\"token\":\"t\",\"expirationTimestamp\":"
+     "\"1969-12-31T19:00:00.125-05:30\"}}",
+	NULL, 800},
+    {"{\"kind\":\"ExecCredential\",\"status\":{\"token\":\"t\",\"expirationTimestamp\":"
+     "\"1970-01-01T02:30:00+0200\"}}",
+	"no time", 0},
     {"{\"kind\":\"Other\"}", "no ExecCredential", 0},
     {"token", "no ExecCredential", 0},
     {"", "no ExecCredential", 0},
@@ -238,6 +260,131 @@ START_TEST(exec_program)
 	ck_assert_int_eq(err.code, HR_E_NOTFOUND);
 	json_object_put(exec);
 	json_object_put(fails);
+}
+END_TEST
+
+/* What it leaves behind may keep its output open; what is killed is all that it started. */
+START_TEST(exec_leaves_something)
+{
+	HR_PUT struct json_object *leaves =
+	    json_tokener_parse("{\"command\":\"sh\",\"args\":[\"-c\",\"sleep 1000 & echo $!\"]}");
+	HR_PUT struct json_object *floods = json_tokener_parse(
+	    "{\"command\":\"sh\",\"args\":[\"-c\",\"exec 3>there; sleep 1000 & yes\"]}");
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
+	struct hr_err err = {0};
+	struct pollfd gone = {.events = POLLIN};
+	char dir[] = "/tmp/test_kubernetes.XXXXXX", fifo[64], was[4096];
+	HR_BUF(b, 4096);
+	pid_t pid;
+
+	ck_assert_ptr_nonnull(getcwd(was, sizeof(was)));
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	ck_assert_int_eq(chdir(dir), 0);
+	(void)snprintf(fifo, sizeof(fifo), "%s/there", dir);
+	ck_assert_int_eq(mkfifo(fifo, 0600), 0);
+	gone.fd = open(fifo, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	hr_strv_addf(&env, "PATH=%s", getenv("PATH"));
+	/* in less than the minute for which its output would be waited for */
+	ck_assert_int_eq(hr_execcred_run(leaves, "/", &env, &b, &err), 0);
+	pid = (pid_t)strtol(hr_buf_str(&b), NULL, 10);
+	ck_assert_int_gt(pid, 1);
+	ck_assert_int_eq(kill(pid, SIGKILL), 0); /* it is left alone */
+	ck_assert_int_eq(hr_execcred_run(floods, "/", &env, &b, &err), -1);
+	ck_assert_ptr_nonnull(strstr(err.msg, "it prints too much"));
+	ck_assert_int_eq(poll(&gone, 1, 30000), 1);
+	ck_assert_int_ne(gone.revents & POLLHUP, 0);
+	(void)close(gone.fd);
+	(void)unlink(fifo);
+	ck_assert_int_eq(chdir(was), 0);
+	(void)rmdir(dir);
+}
+END_TEST
+
+/* ---- port-forward ---- */
+
+struct slow_server {
+	int listener, held_fd; /* held_fd: readable once the first request is there, unanswered */
+	unsigned n;
+};
+
+static void *
+serve_slowly(void *arg)
+{
+	static const char refusal[] = "HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\n"
+				      "Content-Length: 2\r\nConnection: close\r\n\r\n{}";
+	struct slow_server *x = arg;
+	char piece[4096];
+	int kept = -1, fd;
+
+	while ((fd = accept(x->listener, NULL, NULL)) >= 0) {
+		if (read(fd, piece, sizeof(piece)) > 0 && kept < 0) {
+			kept = fd;
+			(void)eventfd_write(x->held_fd, 1);
+			continue;
+		}
+		(void)send(fd, refusal, strlen(refusal), MSG_NOSIGNAL);
+		(void)close(fd);
+	}
+	(void)close(kept);
+	return NULL;
+}
+
+static int
+connect_to(const char *path)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	(void)snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	return fd;
+}
+
+/* A connection for which the API server takes its time holds up no other one. */
+START_TEST(forward_one_is_slow)
+{
+	struct slow_server x = {.held_fd = eventfd(0, EFD_CLOEXEC)};
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(a);
+	char url[64], said[512];
+	const char *env[] = {url, NULL};
+	struct hr_config *c = hr_config_new(NULL);
+	struct pollfd p = {.events = POLLIN};
+	struct hr_err err = {0};
+	struct hr_forward *f;
+	pthread_t t;
+	int slow, other;
+	ssize_t n;
+
+	x.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(bind(x.listener, (struct sockaddr *)&a, sizeof(a)), 0);
+	ck_assert_int_eq(listen(x.listener, 16), 0);
+	ck_assert_int_eq(getsockname(x.listener, (struct sockaddr *)&a, &len), 0);
+	ck_assert_int_eq(pthread_create(&t, NULL, serve_slowly, &x), 0);
+	(void)snprintf(url, sizeof(url), "OH_K8S_API_URL=http://127.0.0.1:%d", ntohs(a.sin_port));
+	f = hr_forward_new(c, env, "/api/v1/namespaces/n/pods/it", 8080, false, &err);
+	ck_assert_msg(f != NULL, "%s", err.msg);
+	slow = connect_to(hr_forward_socket(f));
+	p.fd = x.held_fd;
+	ck_assert_int_eq(poll(&p, 1, 20000), 1);
+	other = connect_to(hr_forward_socket(f));
+	p.fd = other;
+	ck_assert_int_eq(poll(&p, 1, 20000), 1);
+	n = read(other, said, sizeof(said) - 1);
+	ck_assert_int_gt((int)n, 0);
+	said[n] = '\0';
+	ck_assert_msg(
+	    strstr(said, "503") != NULL && strstr(said, "is not there") != NULL, "%s", said);
+	p.fd = slow;
+	ck_assert_int_eq(poll(&p, 1, 0), 0); /* it still waits */
+	hr_forward_free(f);                  /* and its thread ends with it */
+	(void)close(slow);
+	(void)close(other);
+	(void)shutdown(x.listener, SHUT_RDWR);
+	(void)pthread_join(t, NULL);
+	(void)close(x.listener);
+	(void)close(x.held_fd);
+	hr_config_free(c);
 }
 END_TEST
 
@@ -573,6 +720,8 @@ main(void)
 	tcase_add_test(t, no_kubeconfig);
 	tcase_add_loop_test(t, exec_credentials, 0, N(credentials));
 	tcase_add_test(t, exec_program);
+	tcase_add_test(t, exec_leaves_something);
+	tcase_add_test(t, forward_one_is_slow);
 	tcase_add_loop_test(t, status_in_words, 0, N(statuses));
 	tcase_add_loop_test(t, watch_lines, 0, N(lines));
 	tcase_add_loop_test(t, pods_in_words, 0, N(pods));

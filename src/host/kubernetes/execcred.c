@@ -20,28 +20,38 @@
 
 #define PATIENCE_MS 60000
 
-/* All that it prints, until it closes its output. */
+/* All that it prints, until it closes its output or ends: what it left behind, such as an agent of
+ * its own, may keep the output open. end_fd: readable when it has ended; -1: nothing tells. */
 static int
-drain(int fd, struct hr_buf *out, struct hr_err *err)
+drain(int fd, int end_fd, struct hr_buf *out, struct hr_err *err)
 {
-	struct pollfd p = {.fd = fd, .events = POLLIN};
+	struct pollfd p[2] = {{.fd = fd, .events = POLLIN}, {.fd = end_fd, .events = POLLIN}};
 	int64_t end = hr_now_ms() + PATIENCE_MS, left;
 	char piece[4096];
 	ssize_t n;
+	int r;
 
+	if (hr_fd_nonblock(fd, true, err) != 0)
+		return -1;
 	for (;;) {
 		left = end - hr_now_ms();
-		if (left <= 0 || (poll(&p, 1, (int)left) == 0 && p.revents == 0))
-			return hr_err_set(err, HR_E_RUNTIME_TIMEOUT, "it took more than a minute");
-		n = p.revents != 0 ? hr_fd_read(fd, piece, sizeof(piece)) : 0;
-		if (p.revents != 0 && n == 0)
+		r = left > 0 ? poll(p, 2, (int)left) : 0;
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r <= 0)
+			return r < 0 ? hr_err_sys(err, errno, "poll")
+				     : hr_err_set(
+					   err, HR_E_RUNTIME_TIMEOUT, "it took more than a minute");
+		n = hr_fd_read(fd, piece, sizeof(piece));
+		if (n == 0 || (n < 0 && errno == EAGAIN && p[1].revents != 0))
 			return 0;
+		if (n < 0 && errno == EAGAIN)
+			continue;
 		if (n < 0)
 			return hr_err_sys(err, errno, "read what it prints");
 		hr_buf_add(out, piece, (size_t)n);
 		if (hr_buf_check(out, NULL) != 0)
 			return hr_err_set(err, HR_E_INVAL, "it prints too much");
-		p.revents = 0;
 	}
 }
 
@@ -64,6 +74,7 @@ hr_execcred_run(struct json_object *exec, const char *dir, const struct hr_strv 
 	struct hr_err why = {0};
 	HR_FREE char *path = NULL;
 	pid_t pid = -1;
+	HR_CLOSE int end_fd = -1;
 	size_t i;
 
 	if (*command == '\0')
@@ -98,17 +109,20 @@ hr_execcred_run(struct json_object *exec, const char *dir, const struct hr_strv 
 		    .fds = fds,
 		    .nfds = 2,
 		    .alone = true,
+		    .setpgid = true,
+		    .pdeathsig = SIGTERM,
 		    .umask = -1};
 
 		pid = hr_spawn(&sp, &why);
 		hr_fd_close(&pipes[1]);
-		r = pid >= 0 ? drain(pipes[0], out, err)
+		end_fd = pid >= 0 ? hr_pidfd_open(pid) : -1;
+		r = pid >= 0 ? drain(pipes[0], end_fd, out, err)
 			     : hr_err_set(err, HR_E_NOTFOUND, "%s", why.msg);
 		hr_fd_close(&pipes[0]);
 	}
 	if (pid >= 0) {
 		if (r != 0)
-			(void)kill(pid, SIGKILL);
+			(void)kill(-pid, SIGKILL);
 		(void)hr_spawn_end(pid, &status);
 		if (r == 0 && status != 0)
 			r = hr_err_set(err, HR_E_RUNTIME, "it ended (%s)", hr_exit_words(status));

@@ -34,11 +34,20 @@
 #define TO_LOCAL_MAX (8u << 20)
 #define PATIENCE_MS 60000
 #define WAIT_MS 500
+#define CALL_MS 5000
 #define AHEAD_MS 5000 /* a server ends a connection on which nothing is asked */
 #define PROTOCOL "v4.channel.k8s.io"
 
 struct carried {
 	int local; /* -1: free */
+	/* a thread opens the pod's side, or asks why it ended, and has this slot until it is done
+	 */
+	bool busy, done;
+	struct hr_forward *f;
+	pthread_t thread;
+	struct hr_err why;    /* what is to be explained; HR_OK: it is to be opened */
+	struct hr_ws *opened; /* by that thread; NULL: text says why not */
+	char text[1200];
 	struct hr_ws *ws;
 	struct hr_buf to_local;
 	bool named[2]; /* the first message of a channel came */
@@ -47,7 +56,11 @@ struct carried {
 };
 
 struct hr_forward {
-	struct hr_kube kube; /* the thread's */
+	const struct hr_config *config;
+	const char *const *environ;
+	struct hr_kube kube;  /* of who has the lock; */
+	pthread_mutex_t lock; /* who does not get it makes one of his own */
+	int news_fd;          /* a thread of a slot is done */
 	char *pod_path;
 	int port, listener, at; /* at: where the socket is, which has no name any more */
 	int stop_fd;
@@ -91,18 +104,18 @@ answer_503(struct carried *c, const char *why)
 
 /* What the pod itself says; NULL text: nothing. */
 static void
-reason(struct hr_forward *f, const struct hr_err *e, char *text, size_t cap)
+reason(struct hr_forward *f, struct hr_kube *k, const struct hr_err *e, char *text, size_t cap)
 {
 	const char *name = strrchr(f->pod_path, '/') + 1;
 	HR_PUT struct json_object *pod = NULL;
 	struct hr_kube_why why;
 
 	(void)snprintf(text, cap, "%s", e->msg);
-	if (hr_kube_call(&f->kube, HR_KUBE_GET, f->pod_path, NULL, &pod, NULL) == 0) {
+	if (hr_kube_call(k, HR_KUBE_GET, f->pod_path, NULL, &pod, NULL) == 0) {
 		hr_kube_why(&why, pod);
 		if (why.text[0] != '\0')
 			(void)snprintf(text, cap, "the pod %s: %s", name, why.text);
-	} else if (f->kube.status.code == 404) {
+	} else if (k->status.code == 404) {
 		(void)snprintf(text, cap,
 		    "the pod %s is not there: it was paused, or somebody deleted it", name);
 	}
@@ -111,39 +124,67 @@ reason(struct hr_forward *f, const struct hr_err *e, char *text, size_t cap)
 /* ---- the pod's side ---- */
 
 static struct hr_ws *
-socket_of_pod(struct hr_forward *f, struct hr_err *err)
+socket_of_pod(struct hr_forward *f, struct hr_kube *k, struct hr_err *err)
 {
 	char path[640];
 
 	(void)snprintf(path, sizeof(path), "%s/portforward?ports=%d", f->pod_path, f->port);
-	return hr_kube_socket(&f->kube, path, PROTOCOL, err);
+	return hr_kube_socket(k, path, PROTOCOL, err);
 }
 
 static void
-open_pod(struct hr_forward *f, struct carried *c)
+open_pod(struct hr_forward *f, struct hr_kube *k, struct carried *c)
 {
 	int64_t end = hr_now_ms() + PATIENCE_MS;
-	struct hr_err e = {0};
-	char text[1200];
+	struct hr_err e = c->why;
 
-	if (f->ahead != NULL && hr_now_ms() - f->ahead_ms < AHEAD_MS)
-		c->ws = f->ahead;
-	else
-		hr_ws_free(f->ahead);
-	f->ahead = NULL;
-	if (c->ws != NULL)
-		return;
-	do {
-		c->ws = socket_of_pod(f, &e);
-		if (c->ws != NULL)
-			return;
-		/* nobody answered, or somebody who cannot now */
-	} while ((f->kube.status.code == 0 || f->kube.status.code == 429 ||
-		     f->kube.status.code == 503) &&
-		 e.code == HR_E_UNAVAILABLE && hr_now_ms() < end &&
-		 !hr_rest_wait(f->stop_fd, WAIT_MS));
-	reason(f, &e, text, sizeof(text));
-	answer_503(c, text);
+	if (e.code == HR_OK) {
+		do {
+			c->opened = socket_of_pod(f, k, &e);
+			if (c->opened != NULL)
+				return;
+			/* nobody answered, or somebody who cannot now */
+		} while ((k->status.code == 0 || k->status.code == 429 || k->status.code == 503) &&
+			 e.code == HR_E_UNAVAILABLE && hr_now_ms() < end &&
+			 !hr_rest_wait(f->stop_fd, WAIT_MS));
+	}
+	reason(f, k, &e, c->text, sizeof(c->text));
+}
+
+static void *
+slot_thread(void *arg)
+{
+	struct carried *c = arg;
+	struct hr_forward *f = c->f;
+	HR_CLEAN(hr_kube_done) struct hr_kube own = {.watch_fd = -1};
+	struct hr_err e = {0};
+
+	if (pthread_mutex_trylock(&f->lock) == 0) {
+		open_pod(f, &f->kube, c);
+		(void)pthread_mutex_unlock(&f->lock);
+	} else if (hr_kube_init(&own, f->config, f->environ, CALL_MS, &e) == 0) {
+		hr_kube_give_up(&own, f->stop_fd);
+		open_pod(f, &own, c);
+	} else {
+		(void)snprintf(c->text, sizeof(c->text), "%s", e.msg);
+	}
+	__atomic_store_n(&c->done, true, __ATOMIC_RELEASE);
+	(void)eventfd_write(f->news_fd, 1);
+	return NULL;
+}
+
+/* The API server may take its time, which is not that of the other connections. why: what is to be
+ * explained; NULL: the pod's side is to be opened. */
+static void
+ask_beside(struct hr_forward *f, struct carried *c, const struct hr_err *why)
+{
+	struct hr_err e = {0};
+
+	c->f = f;
+	c->why = why != NULL ? *why : (struct hr_err){0};
+	c->busy = hr_thread_start(&c->thread, slot_thread, c, &e) == 0;
+	if (!c->busy)
+		answer_503(c, e.msg);
 }
 
 struct inbox {
@@ -158,7 +199,6 @@ on_message(void *arg, enum hr_ws_op op, const char *p, size_t len)
 	struct carried *c = in->c;
 	struct hr_err e = {0};
 	unsigned channel;
-	char text[1200];
 
 	(void)op;
 	if (len == 0 || (unsigned char)*p > 1)
@@ -174,12 +214,11 @@ on_message(void *arg, enum hr_ws_op op, const char *p, size_t len)
 		hr_buf_add(&c->to_local, p, len);
 		return hr_buf_check(&c->to_local, NULL) != 0;
 	}
+	c->ending = c->answered;
 	if (!c->answered) {
 		(void)hr_err_set(&e, HR_E_UNAVAILABLE, "%.*s", (int)len, p);
-		reason(in->f, &e, text, sizeof(text));
-		answer_503(c, text);
+		ask_beside(in->f, c, &e);
 	}
-	c->ending = true;
 	return 1;
 }
 
@@ -192,7 +231,30 @@ from_pod(struct hr_forward *f, struct carried *c)
 		return;
 	hr_ws_free(c->ws);
 	c->ws = NULL;
-	c->ending = true;
+	c->ending |= !c->busy;
+}
+
+/* Takes over what the threads of the slots have done. */
+static void
+take_over(struct hr_forward *f)
+{
+	struct carried *c;
+	eventfd_t n;
+
+	(void)eventfd_read(f->news_fd, &n);
+	for (c = f->v; c < f->v + CONNECTIONS; c++) {
+		if (!c->busy || !__atomic_load_n(&c->done, __ATOMIC_ACQUIRE))
+			continue;
+		(void)pthread_join(c->thread, NULL);
+		c->busy = c->done = false;
+		c->ws = c->opened;
+		c->opened = NULL;
+		/* what came with the head of the answer is not told by poll */
+		if (c->ws != NULL)
+			from_pod(f, c);
+		else
+			answer_503(c, c->text);
+	}
 }
 
 /* ---- our side ---- */
@@ -240,10 +302,15 @@ accept_one(struct hr_forward *f)
 			continue;
 		*c = (struct carried){.local = fd};
 		hr_buf_init(&c->to_local, TO_LOCAL_MAX);
-		open_pod(f, c);
-		/* what came with the head of the answer is not told by poll */
+		if (f->ahead != NULL && hr_now_ms() - f->ahead_ms < AHEAD_MS)
+			c->ws = f->ahead;
+		else
+			hr_ws_free(f->ahead);
+		f->ahead = NULL;
 		if (c->ws != NULL)
 			from_pod(f, c);
+		else
+			ask_beside(f, c, NULL);
 		return;
 	}
 	hr_fd_close(&fd);
@@ -252,7 +319,7 @@ accept_one(struct hr_forward *f)
 static void
 settle(struct carried *c)
 {
-	if (c->local < 0)
+	if (c->local < 0 || c->busy)
 		return;
 	if (!to_local(c) || (c->ending && c->to_local.len == 0) ||
 	    (c->ws != NULL && hr_ws_flush(c->ws, NULL) != 0))
@@ -263,26 +330,27 @@ static void *
 carry(void *arg)
 {
 	struct hr_forward *f = arg;
-	struct pollfd p[2 + 2 * CONNECTIONS];
+	struct pollfd p[3 + 2 * CONNECTIONS];
 	struct carried *c;
 	struct hr_err e = {0};
 	size_t room;
 
 	/* what keeps it from being opened keeps the next one, which says so */
 	if (f->early)
-		f->ahead = socket_of_pod(f, &e);
+		f->ahead = socket_of_pod(f, &f->kube, &e);
 	f->ahead_ms = hr_now_ms();
 	for (;;) {
 		size_t i;
 
 		p[0] = (struct pollfd){.fd = f->stop_fd, .events = POLLIN};
+		p[2 + 2 * CONNECTIONS] = (struct pollfd){.fd = f->news_fd, .events = POLLIN};
 		room = 0;
 		for (i = 0; i < CONNECTIONS; i++) {
 			c = &f->v[i];
-			p[2 + 2 * i] = (struct pollfd){.fd = c->local};
+			p[2 + 2 * i] = (struct pollfd){.fd = c->busy ? -1 : c->local};
 			p[3 + 2 * i] = (struct pollfd){.fd = c->ws != NULL ? hr_ws_fd(c->ws) : -1};
 			room += c->local < 0;
-			if (c->local < 0)
+			if (c->local < 0 || c->busy)
 				continue;
 			if (c->ws != NULL && hr_ws_backlog(c->ws) < BACKLOG)
 				p[2 + 2 * i].events |= POLLIN;
@@ -294,10 +362,12 @@ carry(void *arg)
 				p[3 + 2 * i].events &= ~POLLIN;
 		}
 		p[1] = (struct pollfd){.fd = room > 0 ? f->listener : -1, .events = POLLIN};
-		if (poll(p, 2 + 2 * CONNECTIONS, -1) < 0 && errno != EINTR)
+		if (poll(p, 3 + 2 * CONNECTIONS, -1) < 0 && errno != EINTR)
 			return NULL;
 		if (p[0].revents != 0)
 			return NULL;
+		if (p[2 + 2 * CONNECTIONS].revents != 0)
+			take_over(f);
 		for (i = 0; i < CONNECTIONS; i++) {
 			c = &f->v[i];
 			if (c->ws != NULL && (p[3 + 2 * i].revents & ~POLLOUT) != 0)
@@ -347,22 +417,26 @@ hr_forward_new(const struct hr_config *c, const char *const *env, const char *po
 
 	if (f == NULL)
 		return hr_err_null(err);
-	f->listener = f->at = f->stop_fd = -1;
+	f->listener = f->at = f->stop_fd = f->news_fd = -1;
+	f->config = c;
+	f->environ = env;
+	(void)pthread_mutex_init(&f->lock, NULL);
 	f->port = port;
 	f->early = early;
 	for (i = 0; i < CONNECTIONS; i++)
 		f->v[i].local = -1;
-	if (hr_kube_init(&f->kube, c, env, 5000, err) != 0) {
+	if (hr_kube_init(&f->kube, c, env, CALL_MS, err) != 0) {
 		hr_forward_free(f);
 		return NULL;
 	}
 	f->pod_path = strdup(pod_path);
 	f->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	f->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (f->pod_path == NULL)
 		(void)hr_err_nomem(err);
-	else if (f->stop_fd < 0)
+	else if (f->stop_fd < 0 || f->news_fd < 0)
 		(void)hr_err_sys(err, errno, "eventfd");
-	if (f->pod_path != NULL && f->stop_fd >= 0) {
+	if (f->pod_path != NULL && f->stop_fd >= 0 && f->news_fd >= 0) {
 		hr_kube_give_up(&f->kube, f->stop_fd);
 		f->started =
 		    listen_nowhere(f, err) == 0 && hr_thread_start(&f->thread, carry, f, err) == 0;
@@ -385,8 +459,14 @@ hr_forward_free(struct hr_forward *f)
 		(void)eventfd_write(f->stop_fd, 1);
 		(void)pthread_join(f->thread, NULL);
 	}
-	for (i = 0; i < CONNECTIONS; i++)
+	for (i = 0; i < CONNECTIONS; i++) {
+		if (f->v[i].busy)
+			(void)pthread_join(f->v[i].thread, NULL);
+		hr_ws_free(f->v[i].opened);
 		drop(&f->v[i]);
+	}
+	(void)pthread_mutex_destroy(&f->lock);
+	hr_fd_close(&f->news_fd);
 	hr_ws_free(f->ahead);
 	hr_kube_done(&f->kube);
 	hr_fd_close(&f->listener);

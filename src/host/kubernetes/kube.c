@@ -43,26 +43,30 @@ static const struct {
     [HR_KUBE_DELETE] = {"DELETE", "Content-Type: application/json", ""},
 };
 
-/* TLS is to have another name than the address: curl connects to the one and asks for the other. */
+/* With tls-server-name curl connects to the server's address and asks for the other name; a path of
+ * the URL, as proxies of clusters have it, stays. */
 static int
 rename_server(struct hr_kube *k, struct hr_err *err)
 {
-	const char *server = k->login.server, *host, *port;
+	const char *server = k->login.server, *path, *port;
 	bool tls = strncmp(server, "https://", 8) == 0;
+	HR_FREE char *host = NULL;
 
-	host = server + (tls ? 8 : 7);
+	server += tls ? 8 : 7;
+	path = server + strcspn(server, "/?#");
+	host = strndup(server, (size_t)(path - server));
+	if (host == NULL)
+		return hr_err_nomem(err);
 	port = strrchr(host, ':');
 	if (port != NULL && strchr(port, ']') != NULL)
 		port = NULL; /* of an address of IPv6 */
-	if (hr_text_setf(&k->base, err, "%s%s%s", tls ? "https://" : "http://", k->login.tls_name,
-		port != NULL ? port : "") != 0)
+	if (hr_text_setf(&k->base, err, "%s%s%s%s", tls ? "https://" : "http://", k->login.tls_name,
+		port != NULL ? port : "", path) != 0)
 		return -1;
-	if (hr_text_setf(&k->connect_to, err, "%s%s", host,
-		port != NULL ? ""
-		: tls        ? ":443"
-			     : ":80") != 0)
-		return -1;
-	return 0;
+	return hr_text_setf(&k->connect_to, err, "%s%s", host,
+	    port != NULL ? ""
+	    : tls        ? ":443"
+			 : ":80");
 }
 
 int

@@ -26,7 +26,7 @@
 
 #define FILE_CAP (1u << 20)
 #define REREAD_S 60
-#define EARLY_S 60 /* credentials are renewed so long before they run out */
+#define EARLY_S 60 /* credentials are renewed so long before they run out, at most */
 #define POD_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
 #define NO_CLIENT                                                                                  \
 	"Failed to initialize Kubernetes client. Make sure you have kubectl configured correctly " \
@@ -390,14 +390,36 @@ hr_kube_login_init(
 
 /* ---- what changes ---- */
 
+/* What follows the seconds of a time of RFC 3339: seconds east of UTC; without anything it is UTC.
+ * -1: it is none. */
+static int
+zone_of(const char *p, long *ret)
+{
+	int hours, minutes, n = 0;
+
+	*ret = 0;
+	if (*p == '.')
+		p += 1 + strspn(p + 1, "0123456789");
+	if (*p == '\0' || strcmp(p, "Z") == 0 || strcmp(p, "z") == 0)
+		return 0;
+	if ((*p != '+' && *p != '-') || strspn(p + 1, "0123456789:") != strlen(p + 1) ||
+	    sscanf(p + 1, "%2d:%2d%n", &hours, &minutes, &n) != 2 || p[1 + n] != '\0' || n != 5 ||
+	    hours > 23 || minutes > 59)
+		return -1;
+	*ret = (*p == '-' ? -1L : 1L) * (hours * 3600L + minutes * 60L);
+	return 0;
+}
+
 int
 hr_kube_login_take(
     struct hr_kube_login *l, const char *p, size_t len, int64_t now, struct hr_err *err)
 {
 	struct json_object *s;
 	HR_PUT struct json_object *o = NULL;
-	const char *token, *cert, *key, *end;
+	const char *token, *cert, *key, *end, *rest;
 	struct tm t = {0};
+	int64_t ends;
+	long zone = 0;
 	int r = 0;
 
 	if (hr_json_decode(p, len, &o, NULL) != 0 ||
@@ -411,14 +433,17 @@ hr_kube_login_take(
 	l->expires_in = 0;
 	if (*token == '\0' && (*cert == '\0' || *key == '\0'))
 		r = hr_err_set(err, HR_E_INVAL, "it gave neither a token nor a certificate");
-	else if (*end != '\0' && strptime(end, "%Y-%m-%dT%H:%M:%S", &t) == NULL)
+	else if (*end != '\0' && ((rest = strptime(end, "%Y-%m-%dT%H:%M:%S", &t)) == NULL ||
+				     zone_of(rest, &zone) != 0))
 		r = hr_err_set(err, HR_E_INVAL, "its expirationTimestamp is no time: %s", end);
 	if (r == 0 && *token != '\0')
 		r = hr_text_set(&l->token, token, err);
 	if (r == 0 && *cert != '\0')
 		r = hr_text_set(&l->cert, cert, err) == 0 ? hr_text_set(&l->key, key, err) : -1;
-	if (r == 0 && *end != '\0')
-		l->expires_in = timegm(&t) > now ? timegm(&t) - now : 1;
+	if (r == 0 && *end != '\0') {
+		ends = (int64_t)timegm(&t) - zone;
+		l->expires_in = ends > now ? ends - now : 1;
+	}
 	return r;
 }
 
@@ -443,10 +468,12 @@ int
 hr_kube_login_renew(struct hr_kube_login *l, bool now, struct hr_err *err)
 {
 	int64_t age = hr_now_ms() / 1000 - l->read_at;
+	/* of short ones a quarter, or their program would run for each request */
+	int64_t early = l->expires_in / 4 < EARLY_S ? l->expires_in / 4 : EARLY_S;
 	bool first = l->token == NULL && l->cert == NULL, old = now || first || age >= REREAD_S;
 
 	if (l->exec != NULL) {
-		if (!now && !first && (l->expires_in == 0 || age < l->expires_in - EARLY_S))
+		if (!now && !first && (l->expires_in == 0 || age < l->expires_in - early))
 			return 0;
 		if (run_program(l, err) != 0)
 			return -1;

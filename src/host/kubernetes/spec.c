@@ -418,7 +418,8 @@ pod(struct spec *s)
 	}
 	tolerations(s);
 	identity(s);
-	hr_buf_adds(&s->b, ",\"automountServiceAccountToken\":false");
+	hr_buf_adds(&s->b, ",\"automountServiceAccountToken\":false,"
+			   "\"enableServiceLinks\":false");
 	field(s, "serviceAccountName", setting(s, "kubernetes.service_account"));
 	field(s, "runtimeClassName", setting(s, "kubernetes.runtime_class"));
 	hr_buf_addc(&s->b, '}');
