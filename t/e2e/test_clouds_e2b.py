@@ -84,6 +84,15 @@ def actions():
         os.chmod(h.path("cwd", "a program"), 0o755)
         h.ok("put", "a program", h.work + "/")
         equal(h.ok("run", "'./a program'"), "ran\n", "what is executable stays so")
+        h.ok("run", "mkdir -p modes/shut && echo x >modes/shut/f && chmod 640 modes/shut/f && "
+                    "cp 'a program' modes/ && chmod 604 \"$(mktemp modes/aXXXXXX)\"")
+        h.ok("get", "modes", h.path("cwd", "modes back"))
+        equal(sorted(stat.S_IMODE(os.stat(os.path.join(d, n)).st_mode)
+                     for d, _, fs in os.walk(h.path("cwd", "modes back")) for n in fs),
+              [0o604, 0o640, 0o755], "and what comes back has its mode")
+        h.ok("get", "a program", h.path("cwd", "program back"))
+        equal(stat.S_IMODE(os.stat(h.path("cwd", "program back")).st_mode), 0o755, "a single one, too")
+        h.ok("run", "rm -r modes")
         equal(h.ok("ls").split("\n")[:2], ["a program", "sub/"])
         os.makedirs(h.path("cwd", "tree/it's empty"))
         h.ok("put", "tree", "sub")
@@ -102,6 +111,17 @@ def actions():
         equal([open(f).read() for f in found], ["one\n2\n"], "copied back")
         equal(os.listdir(h.path("tmp")), [n for n in os.listdir(h.path("tmp")) if not n.startswith("handrail-")],
               "no copies are left on this machine")
+
+
+def cut_while_it_prints():
+    """However often its stream is cut: it is followed for as long as each one brings something."""
+    with CloudHost() as h:
+        h.ok("up", "-q")
+        h.at.fault("POST", "Process/Start$", cut=2)
+        h.at.fault("POST", "Process/Connect$", times=30, cut=2)
+        done = h("run", "head -c 60000 /dev/zero | tr '\\0' x; exit 3")
+        equal((done.returncode, done.stdout.count("x") > 20000, h.at.count("POST", "/process.Process/Connect") > 30),
+              (3, True, True), done.stderr)
 
 
 def cells():
@@ -266,8 +286,8 @@ def secrets():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (life, actions, cells, time_limits, limits_and_faults, lost_answers, killed_makers, strays,
-                 older_routes, secrets):
+    for test in (life, actions, cut_while_it_prints, cells, time_limits, limits_and_faults, lost_answers,
+                 killed_makers, strays, older_routes, secrets):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

@@ -435,6 +435,19 @@ def faults(old):
               done.stderr)
 
 
+def unavailable(old):
+    """A request for a sandbox is sent again where the service is not available, with the key by which the service knows
+    whether it has made one."""
+    with ModalHost() as h:
+        if old:
+            h.at.older()
+        create = "SandboxCreate$" if old else "SandboxCreateV2$"
+        h.at.fault(create, "status", code=14)
+        h.at.fault(create, "status", code=14, after=True)
+        done = h("up")
+        equal((done.returncode, len(h.boxes()), "by its label" in done.stderr), (0, 1, False), done.stderr)
+
+
 def failed_start(old):
     """The reason and the status of a server's start that fails are in the error, at once."""
     with ModalHost(SANDBOX_RUNTIME_CONTAINER_IMAGE="registry.example/image:1") as h:
@@ -461,7 +474,7 @@ def main():
         tap.run("modal " + s["name"], scenario, s)
     for test in (each_field, wrong_answers, wrong_streams):
         tap.run(test.__name__.replace("_", " "), test)
-    for test in (life, faults, failed_start):
+    for test in (life, faults, unavailable, failed_start):
         for old in (False, True):
             tap.run("%s%s" % (test.__name__, ", older routes" if old else ""), test, old)
     return tap.done()

@@ -164,6 +164,17 @@ hr_cloud_copy_to(void *self, const char *from, const char *to, bool recursive, s
 	return r;
 }
 
+/* The mode before a name, and the name. */
+static const char *
+mode_of(const char *entry, mode_t *ret)
+{
+	char *end;
+	const unsigned long mode = strtoul(entry, &end, 8);
+
+	*ret = (mode_t)mode & 0777;
+	return *end == ' ' ? end + 1 : end;
+}
+
 /* Each file below path into the directory, and what ends in a slash as an empty directory; names
  * are the sandbox's, so none leaves it. */
 static int
@@ -175,13 +186,14 @@ fetch_all(struct hr_cloud *c, const char *path, const struct hr_buf *names, cons
 	size_t at;
 
 	for (at = 0; r == 0 && at < names->len;) {
-		const char *name = names->p + at;
+		mode_t mode;
+		const char *name = mode_of(names->p + at, &mode);
 		HR_FREE char *target = NULL;
 		HR_FREE char *source = NULL;
 		struct hr_err e = {0};
 		HR_BUF(b, HR_CLOUD_FILE_MAX);
 
-		at += strlen(name) + 1;
+		at += strlen(names->p + at) + 1;
 		if (++n > FILES_MAX)
 			return hr_err_set(err, HR_E_INVAL,
 			    "there are more than %d files in %s: copy a part of it", FILES_MAX,
@@ -197,8 +209,10 @@ fetch_all(struct hr_cloud *c, const char *path, const struct hr_buf *names, cons
 			r = hr_path_mkdirs(target, 0755, NULL, &e) < 0
 				? hr_err_from(err, HR_E_SYS, &e)
 				: 0;
-		else if ((r = c->ops->get(c, source, &b, err)) == 0)
-			r = hr_cloud_save(target, hr_buf_str(&b), b.len, err);
+		else if ((r = c->ops->get(c, source, &b, err)) == 0 &&
+			 (r = hr_cloud_save(target, hr_buf_str(&b), b.len, err)) == 0 &&
+			 chmod(target, mode | 0400) != 0)
+			r = hr_err_sys(err, errno, "%s", target);
 	}
 	return r;
 }
@@ -216,7 +230,7 @@ hr_cloud_copy_from(void *self, const char *path, char **ret_file, struct hr_err 
 	if (all == NULL || hr_cloud_mirror(c, err) < 0)
 		return -1;
 	r = hr_cloud_helper_on(c, "find -H ", all,
-	    " \\( -type f -printf '%P\\0' -o -type d -empty -printf './%P/\\0' \\)", &names,
+	    " \\( -type f -printf '%m %P\\0' -o -type d -empty -printf '%m ./%P/\\0' \\)", &names,
 	    &status, err);
 	if (r == 0 && status != 0)
 		r = hr_err_set(err, HR_E_NOTFOUND, "Path not found: %s", path);

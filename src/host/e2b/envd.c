@@ -216,6 +216,7 @@ struct stream {
 	struct hr_connect frames;
 	struct hr_buf bytes; /* of one piece */
 	bool begun, ended, stopped;
+	bool came;         /* the connection brought output */
 	char code[64];     /* of an end with an error; "" for none */
 	struct hr_err err; /* with that, or with what could not be read */
 	struct hr_err broken;
@@ -247,6 +248,7 @@ on_data(struct stream *s, struct json_object *o)
 					    WHO ": \"%s\" of an event is no base64", names[i]));
 		if (hr_buf_check(&s->bytes, NULL) != 0)
 			return wrong(s, hr_err_nomem(&s->err));
+		s->came |= s->bytes.len > 0;
 		if (q->output != NULL && s->bytes.len > 0)
 			q->output(q->arg, i == 1 ? 2 : 1, s->bytes.p, s->bytes.len);
 	}
@@ -419,6 +421,7 @@ follow(struct stream *s, const char *path, struct json_object *body, int timer, 
 	call.bytes_len = frame.len;
 	hr_connect_done(&s->frames);
 	hr_connect_init(&s->frames, on_frame, s);
+	s->came = false;
 	if (r != 0 || hr_buf_check(&frame, NULL) != 0) {
 		r = hr_err_set(err, HR_E_INVAL, "the command is no UTF-8, or too long");
 	} else {
@@ -494,7 +497,7 @@ hr_e2b_run(
 	r = follow(&s, "/process.Process/Start", body, timer, &mine);
 	over = hr_cloud_timer_over(timer);
 	while (r == 0 && s.begun && !s.ended && !s.stopped && *s.code == '\0' && !over &&
-	       s.broken.code == HR_OK && hr_cloud_goes_on(&cuts, false, hr_now_ms())) {
+	       s.broken.code == HR_OK && hr_cloud_goes_on(&cuts, s.came, hr_now_ms())) {
 		r = join(&s, timer, &mine);
 		over = hr_cloud_timer_over(timer);
 	}

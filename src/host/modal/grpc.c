@@ -322,7 +322,9 @@ add_headers(struct hr_strv *v, const struct hr_grpc *g, const struct hr_grpc_cal
 static bool
 again(const struct turn *t, bool undone)
 {
-	if (undone)
+	/* the service knows by the key whether it has carried it out */
+	if (undone || (t->c->key && t->status == HR_GRPC_UNAVAILABLE && t->err.code == HR_OK &&
+			  t->c->each == NULL))
 		return true;
 	if (t->c->once || (t->c->each != NULL && t->n > 0) || t->err.code != HR_OK)
 		return false;

@@ -44,8 +44,10 @@ struct hr_grpc_call {
 	void *arg;
 	unsigned deadline_s; /* 0: 60, of a stream none */
 	int watch_fd;        /* readable: give up; 0: none */
-	bool once;           /* it is not sent again once it may have been carried out */
-	bool key;            /* x-idempotency-key, the same of all attempts */
+	/* It is not sent again once it may have been carried out; with a key it is, where the
+	 * service answers that it is not available. */
+	bool once;
+	bool key; /* x-idempotency-key, the same of all attempts */
 };
 
 struct hr_grpc_end {
