@@ -18,7 +18,7 @@ endif
 if KUBERNETES
 kubernetesdir = $(pkgdatadir)/kubernetes
 dist_kubernetes_DATA = \
-	%D%/kubernetes/deployment.yaml %D%/kubernetes/disruption.yaml %D%/kubernetes/kustomization.yaml \
+	%D%/kubernetes/Dockerfile %D%/kubernetes/deployment.yaml %D%/kubernetes/disruption.yaml %D%/kubernetes/kustomization.yaml \
 	%D%/kubernetes/namespace.yaml %D%/kubernetes/network.yaml %D%/kubernetes/rbac.yaml \
 	%D%/kubernetes/sandboxes-role.yaml %D%/kubernetes/service.yaml
 endif

@@ -120,6 +120,7 @@ def out_of_memory():
             f.until(lambda: r.state("s"), lambda s: s == "died")
         reason = f.two.ok("GET", "/sessions/s")["reason"]
         equal("it ran out of memory and was killed" in reason, True, reason)
+        f.one.ok("POST", "/stop", {"runtime_id": f.one.ok("GET", "/sessions/s")["runtime_id"]})
         f.until(left, lambda there: there == [])
 
 
@@ -127,11 +128,13 @@ def dies():
     """A pod that somebody deletes."""
     with Fleet() as f:
         o = f.one.begin("s")[1]
+        run(f.one, o, "printf kept >/workspace/precious")
         kubectl("delete", "pod", POD + o["runtime_id"], "--wait=false")
         for r in (f.one, f.two):
             f.until(lambda: r.state("s"), lambda s: s == "died")
         again = f.two.begin("s")[1]
-        equal((again["state"], again["runtime_id"] != o["runtime_id"]), ("running", True), again)
+        equal((again["state"], again["runtime_id"]), ("running", o["runtime_id"]), again)
+        equal(run(f.one, again, "cat /workspace/precious"), "kept", "its files")
 
 
 def warm():

@@ -597,7 +597,8 @@ def events():
 
 
 TESTS = [conversation, agent_sandbox, agent_sandbox_trouble, much_over_tls, behind_a_proxy,
-         objects_as_captured, hardened, passing_trouble, lost_answer, pages, taken, does_not_come, refused, credentials, somebody_else,
+         objects_as_captured, hardened, passing_trouble, lost_answer, pages, taken, does_not_come, refused,
+         credentials, somebody_else,
          of_other_owners, only_what_was_made_is_deleted, events]
 
 if __name__ == "__main__":
