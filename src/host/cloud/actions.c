@@ -81,10 +81,12 @@ run(struct hr_cloud *c, struct json_object *action, struct hr_err *err)
 		r = c->ops->exec(c, &q, &end, &e);
 	if (r == 0 && end.timed_out)
 		end_rest(c, mark);
-	if (r == 0 && *end.note != '\0')
-		hr_buf_addf(&said.text, "%s%s",
-		    said.text.len > 0 && said.text.p[said.text.len - 1] != '\n' ? "\n" : "",
-		    end.note);
+	if (r == 0 && *end.note != '\0') {
+		/* as output, so that who is shown that as it comes is shown this, too */
+		if (said.text.len > 0 && said.text.p[said.text.len - 1] != '\n')
+			hr_direct_said_add(&said, "\n", 1);
+		hr_direct_said_add(&said, end.note, strlen(end.note));
+	}
 	if (r == 0)
 		text = hr_direct_observe(&said, line, q.cwd, end.code, end.timed_out ? seconds : -1,
 		    hr_direct_is_true(args, "hidden"), err);
