@@ -1,12 +1,17 @@
 /* up, ps, pause, resume, down: the life of sandboxes. */
 #include "config.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
 
 #include <json-c/json_object.h>
 
 #include "base/buf.h"
+#include "base/fd.h"
 #include "base/span.h"
 #include "base/spawn.h"
 #include "cli/commands.h"
@@ -184,6 +189,38 @@ for_new(const struct cli_args *a, struct hr_buf *b)
 				add_name(b, "--set ", pair, strcspn(pair, "="));
 }
 
+/* Where its kind can, what is begun is cleared away at SIGINT and SIGTERM, and then they do what
+ * they do. */
+static int
+connect_or_stop(struct cli *c, struct hr_sandbox *s, struct hr_err *err)
+{
+	struct signalfd_siginfo info;
+	HR_CLOSE int fd = -1;
+	sigset_t set, before;
+	int r, stopped = 0;
+
+	if ((s->ops->flags & HR_KIND_STOPS) == 0)
+		return hr_sandbox_connect(s, err);
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGTERM);
+	(void)pthread_sigmask(SIG_BLOCK, &set, &before);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	s->host.stop_fd = fd;
+	r = hr_sandbox_connect(s, err);
+	s->host.stop_fd = -1;
+	if (r != 0 && fd >= 0 && read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		stopped = (int)info.ssi_signo;
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (stopped != 0) {
+		cli_progress_end(c);
+		(void)cli_fail(err);
+		(void)signal(stopped, SIG_DFL);
+		(void)raise(stopped);
+	}
+	return r;
+}
+
 static int
 start(
     struct cli *c, const struct cli_args *a, const struct hr_sandbox_options *o, const char *action)
@@ -196,7 +233,7 @@ start(
 	if (s != NULL && cli_value(a, 'i') != NULL && (s->ops->flags & HR_KIND_HERE) != 0)
 		return cli_usage(
 		    "--image: the kind \"%s\" has no images, it is this machine", s->ops->name);
-	r = s != NULL ? hr_sandbox_connect(s, &err) : -1;
+	r = s != NULL ? connect_or_stop(c, s, &err) : -1;
 	cli_progress_end(c);
 	if (r != 0)
 		return cli_fail(&err);

@@ -32,6 +32,7 @@ struct row {
 	pthread_t thread;
 	char state[32];
 	double idle, cpu, memory; /* seconds, percent, bytes; -1: it cannot be said */
+	char why[300];            /* the state is not known; "" where it is */
 };
 
 static const struct cli_option ps_options[] = {
@@ -113,6 +114,14 @@ ask_server(struct row *w, struct hr_sandbox *s)
 	}
 }
 
+static void
+on_log(void *arg, const char *text)
+{
+	struct row *w = arg;
+
+	(void)snprintf(w->why, sizeof(w->why), "%.290s", text);
+}
+
 static void *
 ask(void *arg)
 {
@@ -121,14 +130,23 @@ ask(void *arg)
 	    .environ = w->c->env,
 	    .attach = true,
 	    .headless = true,
+	    .log = on_log,
+	    .log_arg = w,
 	    .state_dir = w->c->state_dir};
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = hr_sandbox_open(w->c->config, &o, NULL);
+	struct hr_err err = {0};
 
 	if (s == NULL)
 		return NULL;
 	s->host.stop_fd = w->late_fd; /* an Engine that hangs is not waited for either */
-	if (hr_sandbox_connect(s, NULL) == 0)
+	if (hr_sandbox_connect(s, &err) == 0) {
 		(void)snprintf(w->state, sizeof(w->state), "%s", hr_sandbox_state(s));
+	} else if (err.code == HR_E_PERMISSION || err.code == HR_E_UNAVAILABLE) {
+		(void)snprintf(w->state, sizeof(w->state), "unknown");
+		on_log(w, err.msg);
+	}
+	if (strcmp(w->state, "unknown") != 0)
+		w->why[0] = '\0';
 	if (strcmp(w->state, "running") == 0) {
 		if (s->ops->stats != NULL)
 			ask_kind(w, s);
@@ -335,6 +353,13 @@ ps(struct cli *c, const struct cli_args *a)
 	}
 	ask_all(rows, n);
 	shown = show(c, rows, n);
+	for (i = 0; i < n; i++) {
+		if (strcmp(rows[i].state, "unknown") != 0 || rows[i].why[0] == '\0')
+			continue;
+		(void)hr_err_set(&err, HR_E_UNAVAILABLE, "%.100s: %s",
+		    hr_json_text_or(rows[i].record, "sid", "-"), rows[i].why);
+		r = r != CLI_OK ? r : cli_fail(&err);
+	}
 	return r != CLI_OK ? r : shown;
 }
 

@@ -99,6 +99,8 @@ enum hr_kind_flags {
 	/* What found() says to be ours was made with this state directory, not only by this user.
 	 */
 	HR_KIND_OF_STATE = 16,
+	/* connect() clears away what it has made and fails when host->stop_fd is readable. */
+	HR_KIND_STOPS = 32,
 };
 
 /* A setting that only this kind has: [NAME] of config.toml, NAME_KEY of the environment, and

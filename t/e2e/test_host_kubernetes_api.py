@@ -6,6 +6,7 @@ import base64
 import datetime
 import json
 import os
+import signal
 import ssl
 import sys
 import threading
@@ -246,6 +247,55 @@ def behind_a_proxy():
         refuses(h, "cannot be reached", "up", "-n", "other")
         h.cluster["tls-server-name"] = "api.example"
         h.kubeconfig({"token": "good"})
+
+
+def stopped_while_it_waits():
+    """SIGINT and SIGTERM in up clear away what it has made, say so, and end it."""
+    for sig in (signal.SIGINT, signal.SIGTERM):
+        with Cluster() as h:
+            h.api.node = None
+            p = h.popen("up", "-s", "kubernetes.schedule_timeout=600")
+            pod = "/api/v1/namespaces/default/pods/openhands-runtime-default"
+            with h.api.lock:
+                h.api.lock.wait_for(lambda: pod in h.api.objects and any(
+                    "watch=true" in path for _, path, _, _ in h.api.requests), PATIENCE)
+            p.send_signal(sig)
+            _, err = p.communicate(timeout=PATIENCE)
+            equal((p.returncode, "stopped while Pod" in err), (-sig, True), err)
+            equal((h.api.names(), os.listdir(h.path("state"))), ([], []), "nothing is left")
+
+
+def unknown_states():
+    """A state that cannot be known is told with its reason, and is no success."""
+    with Cluster(server=True) as h:
+        h.ok("up")
+        h.api.tokens = {"another"}
+        done = h("ps", "--json")
+        states = {r["sid"]: r["state"] for r in json.loads(done.stdout)}
+        equal((done.returncode, states), (1, {"default": "unknown", "server": "running"}), done.stderr)
+        equal("default: " in done.stderr and "(401)" in done.stderr, True, done.stderr)
+        h.api.tokens = {"good"}
+        equal(h("ps").returncode, 0)
+        h.ok("down")
+
+
+def no_such_class():
+    """A storage class that is not there is told before anything waits for it."""
+    with Cluster(server=True) as h:
+        done = h("up", "-s", "kubernetes.pvc_storage_class=nothere")
+        equal('there is no storage class "nothere"' in done.stderr, True, done.stderr)
+        h.ok("down")
+        done = h("up", "-s", "kubernetes.pvc_storage_class=s")
+        equal((done.returncode, "storage class" in done.stderr), (0, False), done.stderr)
+        h.ok("down")
+
+        def unbound(o):
+            o.update(status={"phase": "Pending", "conditions": [{
+                "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+                "message": "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."}]})
+        h.api.node = unbound
+        refuses(h, "unbound immediate PersistentVolumeClaims", "up", "-s", "kubernetes.schedule_timeout=600",
+                "-s", "kubernetes.pvc_storage_class=nothere")
 
 
 def objects_as_captured():
@@ -596,7 +646,8 @@ def events():
         h.ok("down")
 
 
-TESTS = [conversation, agent_sandbox, agent_sandbox_trouble, much_over_tls, behind_a_proxy,
+TESTS = [conversation, agent_sandbox, agent_sandbox_trouble, much_over_tls, behind_a_proxy, stopped_while_it_waits,
+         unknown_states, no_such_class,
          objects_as_captured, hardened, passing_trouble, lost_answer, pages, taken, does_not_come, refused,
          credentials, somebody_else,
          of_other_owners, only_what_was_made_is_deleted, events]

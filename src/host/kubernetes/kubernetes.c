@@ -329,13 +329,16 @@ kubernetes_state(void *self)
 	const char *state = "unknown";
 	HR_CLEAN(hr_kube_done) struct hr_kube kube = {0};
 	struct hr_kube_why why;
-	char path[512];
+	struct hr_err e = {0};
+	char path[512], text[700];
 
 	/* who looks at a list does not wait for a minute */
-	if (hr_kube_init(&kube, d->h->config, d->h->environ, STATE_PATIENCE_MS, NULL) != 0)
+	if (hr_kube_init(&kube, d->h->config, d->h->environ, STATE_PATIENCE_MS, &e) != 0) {
+		d->h->log(d->h->arg, e.msg);
 		return state;
+	}
 	hr_kubernetes_path(d, HR_POD, true, path);
-	if (hr_kube_call(&kube, HR_KUBE_GET, path, NULL, &o, NULL) == 0) {
+	if (hr_kube_call(&kube, HR_KUBE_GET, path, NULL, &o, &e) == 0) {
 		hr_kube_why(&why, o);
 		if (why.progress == HR_KUBE_READY || why.progress == HR_KUBE_RUNNING)
 			state = hr_kubernetes_replaced(o) ? "exited" : "running";
@@ -345,10 +348,14 @@ kubernetes_state(void *self)
 				    : "created";
 	} else if (kube.status.code == 404) {
 		hr_kubernetes_path(d, HR_CLAIM, true, path);
-		if (hr_kube_call(&kube, HR_KUBE_GET, path, NULL, &o, NULL) == 0)
+		if (hr_kube_call(&kube, HR_KUBE_GET, path, NULL, &o, &e) == 0)
 			state = *hr_kubernetes_paused(o) != '\0' ? "paused" : "gone";
 		else if (kube.status.code == 404)
 			state = "gone";
+	}
+	if (strcmp(state, "unknown") == 0) {
+		(void)snprintf(text, sizeof(text), "the state of %.100s: %.500s", d->name, e.msg);
+		d->h->log(d->h->arg, text);
 	}
 	return state;
 }
@@ -500,7 +507,7 @@ static const char *const heeds[] = {"sandbox.limits.profile", "sandbox.limits.cp
 static const struct hr_sandbox_ops kubernetes_ops = {
     .abi = HR_BACKEND_ABI,
     .name = "kubernetes",
-    .flags = HR_KIND_FINDS,
+    .flags = HR_KIND_FINDS | HR_KIND_STOPS,
     .log_prefix = "[inside pod] ",
     .heeds = heeds,
     .open = kubernetes_open,

@@ -50,6 +50,7 @@ struct hr_kubernetes {
 	bool kube_there; /* it was looked for */
 	char *name;      /* of the pod, and the beginning of all other names */
 	char *ns, *key, *url;
+	bool no_class;                  /* there is no storage class of the name in the settings */
 	char agents[HR_AGENTS_VERSION]; /* of the Sandbox that makes the pod; "": none does */
 	struct hr_forward
 	    *forward; /* NULL: the cluster's network is ours, or nothing is there yet */

@@ -227,6 +227,28 @@ warn_ignored(struct hr_kubernetes *d)
 	}
 }
 
+/* Volumes that somebody made may have the name of a class that is not there, so it is no error yet;
+ * an account of a namespace may not look. */
+static void
+look_for_class(struct hr_kubernetes *d)
+{
+	const char *name = hr_config_text(d->h->config, "kubernetes.pvc_storage_class");
+	char path[300], text[400];
+
+	if (name == NULL || *name == '\0' || hr_kubernetes_open_kube(d, NULL) != 0)
+		return;
+	(void)snprintf(path, sizeof(path), "/apis/storage.k8s.io/v1/storageclasses/%.200s", name);
+	d->no_class = hr_kube_call(&d->kube, HR_KUBE_GET, path, NULL, NULL, NULL) != 0 &&
+		      d->kube.status.code == 404;
+	if (!d->no_class)
+		return;
+	(void)snprintf(text, sizeof(text),
+	    "there is no storage class \"%.200s\" (kubernetes.pvc_storage_class): the pod waits "
+	    "for a volume that somebody makes for it",
+	    name);
+	d->h->log(d->h->arg, text);
+}
+
 int
 hr_kubernetes_make(struct hr_kubernetes *d, enum hr_connected *ret, struct hr_err *err)
 {
@@ -237,6 +259,7 @@ hr_kubernetes_make(struct hr_kubernetes *d, enum hr_connected *ret, struct hr_er
 	warn_ignored(d);
 	if (hr_command_key(d->h->environ, &d->key, err) != 0 || hr_kubernetes_choose(d, err) != 0)
 		return -1;
+	look_for_class(d);
 	maker = d->agents[0] != '\0' ? HR_SANDBOX : HR_POD;
 	*m = (struct hr_kubernetes_made){.call = ""};
 	if (hr_random_hex(m->call, HR_KUBERNETES_CALL_DIGITS, err) != 0)

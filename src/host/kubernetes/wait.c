@@ -6,6 +6,7 @@
 #include "host/kubernetes/kubernetes_int.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +45,7 @@ until_done(struct until *u)
 }
 
 static int
-until_init(struct until *u, int fd, unsigned seconds, struct hr_err *err)
+until_init(struct until *u, int fd, int stop_fd, unsigned seconds, struct hr_err *err)
 {
 	struct itimerspec in = {.it_value.tv_sec = seconds};
 	struct epoll_event e = {.events = EPOLLIN};
@@ -53,11 +54,20 @@ until_init(struct until *u, int fd, unsigned seconds, struct hr_err *err)
 	u->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (u->both >= 0 && u->timer >= 0 && timerfd_settime(u->timer, 0, &in, NULL) == 0 &&
 	    epoll_ctl(u->both, EPOLL_CTL_ADD, u->timer, &e) == 0 &&
-	    (fd < 0 || epoll_ctl(u->both, EPOLL_CTL_ADD, fd, &e) == 0))
+	    (fd < 0 || epoll_ctl(u->both, EPOLL_CTL_ADD, fd, &e) == 0) &&
+	    (stop_fd < 0 || epoll_ctl(u->both, EPOLL_CTL_ADD, stop_fd, &e) == 0))
 		return 0;
 	(void)hr_err_sys(err, errno, "make a timer");
 	until_done(u);
 	return -1;
+}
+
+static bool
+is_stopped(const struct hr_kubernetes *d)
+{
+	struct pollfd p = {.fd = d->h->stop_fd, .events = POLLIN};
+
+	return p.fd >= 0 && poll(&p, 1, 0) > 0;
 }
 
 static bool
@@ -287,7 +297,8 @@ step(struct waiting *x, struct hr_err *err)
 	case HR_KUBE_ENDING:
 	case HR_KUBE_FAILED: return failed(x->d, &why, "it has failed", err);
 	case HR_KUBE_STUCK:
-		if (x->place_s == 0)
+		if (x->place_s == 0 ||
+		    (x->d->no_class && strstr(why.text, "PersistentVolumeClaim") != NULL))
 			return failed(x->d, &why, "", err);
 		if (!x->told) {
 			(void)snprintf(text, sizeof(text), "the pod waits: %s", why.text);
@@ -327,6 +338,9 @@ wait_all(struct waiting *x, struct hr_err *err)
 			(void)pthread_mutex_unlock(&x->w->lock);
 			return failed(x->d, &why, "it is not ready after 300 seconds", err);
 		}
+		if (is_stopped(x->d))
+			return hr_err_set(
+			    err, HR_E_RUNTIME, "stopped while Pod %s was not ready", x->d->name);
 		r = step(x, err);
 	}
 	return r == 1 ? 0 : -1;
@@ -391,7 +405,7 @@ wait_pod(struct waiting *x, struct hr_err *err)
 	bool coming, over;
 	int r;
 
-	if (until_init(&x->until, w->news_fd, POD_TIMEOUT_S, err) != 0)
+	if (until_init(&x->until, w->news_fd, d->h->stop_fd, POD_TIMEOUT_S, err) != 0)
 		return -1;
 	hr_kubernetes_path(d, HR_SANDBOX, false, path);
 	(void)snprintf(selector, sizeof(selector), "fieldSelector=metadata.name%%3D%s", d->name);
@@ -405,6 +419,8 @@ wait_pod(struct waiting *x, struct hr_err *err)
 	/* a pod that came is told by its own state; a watch that failed by wait_all() */
 	if (!coming || over)
 		r = 0;
+	else if (is_stopped(d))
+		r = hr_err_set(err, HR_E_RUNTIME, "stopped while there was no pod %s", d->name);
 	else if (r > 0 || until_over(&x->until))
 		r = no_pod(x, &owner, err);
 	until_done(&x->until);
@@ -424,7 +440,8 @@ hr_kubernetes_wait_ready(struct hr_kubernetes *d, struct hr_err *err)
 	if (x.w == NULL)
 		return -1;
 	if ((d->agents[0] == '\0' || wait_pod(&x, err) == 0) &&
-	    until_init(&x.until, x.w->news_fd, READY_TIMEOUT_S + x.place_s, err) == 0) {
+	    until_init(&x.until, x.w->news_fd, d->h->stop_fd, READY_TIMEOUT_S + x.place_s, err) ==
+		0) {
 		hr_kube_give_up(&d->kube, x.until.both);
 		r = wait_all(&x, err);
 		hr_kube_give_up(&d->kube, -1);
@@ -466,7 +483,7 @@ hr_kubernetes_wait_gone(struct hr_kubernetes *d, enum hr_kubernetes_what what, s
 	hr_kubernetes_path(d, what, true, one);
 	(void)snprintf(
 	    selector, sizeof(selector), "fieldSelector=metadata.name%%3D%s", strrchr(one, '/') + 1);
-	if (until_init(&until, -1, GONE_TIMEOUT_S, err) != 0)
+	if (until_init(&until, -1, -1, GONE_TIMEOUT_S, err) != 0)
 		return -1;
 	hr_kube_give_up(&d->kube, until.both);
 	r = hr_kube_watch(&d->kube, path, selector, on_leaving, &l, err);

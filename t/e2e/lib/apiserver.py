@@ -248,7 +248,9 @@ class ApiServer:
             return
         with self.lock:
             o = copy.deepcopy(self.objects.get(path))
-            if h.command == "GET" and (len(parts) == 2 or parts[0] == ""):
+            if h.command == "GET" and o is None and "/storageclasses/" in path:
+                self.refuse(h, 404, "NotFound", "storageclasses not found")
+            elif h.command == "GET" and (len(parts) == 2 or parts[0] == ""):
                 self.listing(h, path, q)
             elif h.command == "GET" and len(parts) == 1:
                 self.answer(h, 200, {"kind": "Namespace"})
