@@ -136,6 +136,20 @@ make_key(struct cli *c, const struct cli_args *a)
 			 : cli_usage("out of memory");
 }
 
+static void
+show_revoked(struct hr_buf *b, struct json_object *o)
+{
+	long long n = (long long)hr_json_int_at(o, "sandboxes");
+
+	if (n > 0 && hr_json_true_at(o, "stopped"))
+		hr_buf_addf(b, "%lld sandboxes of the key are stopped\n", n);
+	else if (n > 0)
+		hr_buf_addf(b,
+		    "%lld sandboxes of the key go on, and their own keys open them; --stop ends "
+		    "them\n",
+		    n);
+}
+
 static int
 keys(struct cli *c, const struct cli_args *a)
 {
@@ -151,9 +165,11 @@ keys(struct cli *c, const struct cli_args *a)
 		if (end == a->argv[2] || *end != '\0')
 			return cli_usage("fleet keys revoke: \"%s\" is no number", a->argv[2]);
 		return call(c, "POST", "/handrail/v1/keys/revoke",
-		    hr_json_object(NULL, "id", json_object_new_int64(id), NULL), NULL);
+		    hr_json_object(NULL, "id", json_object_new_int64(id), "stop",
+			json_object_new_boolean(cli_value(a, 'S') != NULL), NULL),
+		    show_revoked);
 	}
-	return cli_usage("usage: handrail fleet keys [make NAME | revoke ID]");
+	return cli_usage("usage: handrail fleet keys [make NAME | revoke ID] [OPTION]...");
 }
 
 static void
@@ -346,6 +362,7 @@ static const struct cli_option fleet_options[] = {
     {'i', "image", "NAME", "of pools set: what they are made of [the service's]"},
     {'m', "most", "N", "of keys make: sandboxes at once [no bound]"},
     {'o', "scope", "SCOPE", "of keys make: read, use, admin [use]"},
+    {'S', "stop", NULL, "of keys revoke: its sandboxes are stopped"},
     {0, NULL, NULL, NULL},
 };
 

@@ -361,9 +361,9 @@ no_option(const struct cli_command *cmd, const char *word, const struct option *
 	return CLI_USAGE;
 }
 
-/* Options stand before the first argument, so that a command's own are its own. */
+/* Up to the first argument, or with permute all of them; the others are behind optind then. */
 static int
-read_options(const struct cli_command *cmd, int argc, char **argv, struct cli_args *a)
+take_options(const struct cli_command *cmd, bool permute, int argc, char **argv, struct cli_args *a)
 {
 	char shorts[3 * OPTIONS_MAX] = "+:";
 	struct option longs[OPTIONS_MAX] = {0};
@@ -373,7 +373,7 @@ read_options(const struct cli_command *cmd, int argc, char **argv, struct cli_ar
 	n = add_options(cmd->options, longs, n, shorts);
 	opterr = 0;
 	optind = 0; /* from the start, also of a second list */
-	while ((c = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, shorts + permute, longs, NULL)) != -1) {
 		if (c == ':')
 			return cli_usage(
 			    "%s: option \"%s\" needs a value", cmd->name, argv[optind - 1]);
@@ -387,9 +387,33 @@ read_options(const struct cli_command *cmd, int argc, char **argv, struct cli_ar
 		if (add_given(a, (char)c, optarg != NULL ? optarg : "") != 0)
 			return cli_usage("out of memory");
 	}
+	return CLI_OK;
+}
+
+/* The words of fleet are no command of the sandbox; those of its doctor are handrail-fleetd's. */
+static bool
+takes_options_behind(const struct cli_command *cmd, const char *first)
+{
+	return cmd == &cli_fleet && strcmp(first, "doctor") != 0;
+}
+
+/* Options stand before the first argument, so that a command's own are its own. */
+static int
+read_options(const struct cli_command *cmd, int argc, char **argv, struct cli_args *a)
+{
+	int r = take_options(cmd, false, argc, argv, a);
+	char *first;
+
 	a->argc = argc - optind;
 	a->argv = argv + optind;
-	return CLI_OK;
+	if (r == CLI_OK && a->argc > 1 && takes_options_behind(cmd, a->argv[0])) {
+		first = a->argv[0];
+		r = take_options(cmd, true, a->argc, a->argv, a);
+		a->argc -= optind - 1;
+		a->argv += optind - 1;
+		a->argv[0] = first;
+	}
+	return r;
 }
 
 static void

@@ -65,6 +65,13 @@ hr_fleet_refuse(struct hr_fleet_answer *a, enum hr_fleet_result r, const struct 
 	}
 }
 
+void
+hr_fleet_refuse_crowd(struct hr_fleet_answer *a)
+{
+	(void)hr_fleet_say(a, 429, "many requests of this key wait already");
+	a->retry_after_s = HR_FLEET_BUSY_S;
+}
+
 static void
 handle_operator(struct hr_fleet_call *c)
 {

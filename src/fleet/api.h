@@ -12,6 +12,7 @@ struct hr_fleet_api {
 	struct hr_fleet *fleet;
 	const char *public_url;           /* before "/ID"; NULL: as the request came */
 	const char *domain;               /* of names like PORT-ID.DOMAIN; NULL: none */
+	bool wakes;                       /* also what comes without a key of the sandbox */
 	bool by_name;                     /* clients are told "ID.DOMAIN" and not ".../ID" */
 	const char *registry_prefix;      /* "" for none */
 	struct hr_fleet_builds *builds;   /* NULL: images are not built here */
@@ -89,7 +90,7 @@ void hr_fleet_handle_call(
  * long. */
 bool hr_fleet_console_opens(const struct hr_fleet_api *api, const char *text, const char *id);
 /* Whether that sign-in lasts. */
-bool hr_fleet_console_knows(const struct hr_fleet_console *c, const struct hr_signin *s);
+bool hr_fleet_console_knows(struct hr_fleet_console *c, const struct hr_signin *s);
 void hr_fleet_stream_end(struct hr_fleet_stream *s); /* NULL: nothing */
 void hr_fleet_handle_metrics(const struct hr_fleet_api *api, struct hr_fleet_answer *a);
 

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "fleet/api_int.h"
+#include "fleet/fleet_int.h"
 #include "fleet/request.h"
 
 #include <limits.h>
@@ -23,15 +24,16 @@ hr_fleet_query(struct hr_buf *b, const char *query, const char *name)
 
 	for (; *query != '\0'; query += len + (query[len] != '\0')) {
 		len = strcspn(query, "&");
-		if (len > n && strncmp(query, name, n) == 0 && query[n] == '=')
-			hr_percent_decode(b, query + n + 1, len - n - 1, true);
+		if (len <= n || strncmp(query, name, n) != 0 || query[n] != '=')
+			continue;
+		hr_buf_reset(b);
+		hr_percent_decode(b, query + n + 1, len - n - 1, true);
 	}
 	return hr_buf_str(b);
 }
 
-/* Is that value in the query? */
-static bool
-says(const struct hr_fleet_call *c, const char *name, const char *value)
+bool
+hr_fleet_query_says(const struct hr_fleet_call *c, const char *name, const char *value)
 {
 	HR_BUF(b, HR_FLEET_QUERY_MAX);
 
@@ -103,7 +105,7 @@ hr_fleet_call_start(struct hr_fleet_call *c)
 	}
 	r = hr_fleet_start(c->api->fleet, &c->key, hr_json_text_at(c->body, "session_id"),
 	    hr_buf_str(&text), hr_fleet_request_factor(c->body), shape, &row, &err);
-	if (r == HR_FLEET_OK && says(c, "wait", "ready")) {
+	if (r == HR_FLEET_OK && hr_fleet_query_says(c, "wait", "ready")) {
 		(void)snprintf(id, sizeof(id), "%s", row.id);
 		hr_fleet_row_done(&row);
 		r = hr_fleet_wait(c->api->fleet, id, &row, &err);
@@ -156,22 +158,22 @@ hr_fleet_call_resume(struct hr_fleet_call *c)
 /* Who asks the engine waits like those who wait for a sandbox: so many at most, so that there are
  * threads for others. true: leave() afterwards. */
 static bool
-enter(struct hr_fleet *f)
+enter(struct hr_fleet_call *c, struct hr_fleet_place *p)
 {
+	struct hr_fleet *f = c->api->fleet;
 	bool may;
 
 	(void)pthread_mutex_lock(&f->lock);
-	may = f->waiting < f->set.waiting;
-	f->waiting += may;
+	may = hr_fleet_place_take(f, p, c->key.id);
 	(void)pthread_mutex_unlock(&f->lock);
 	return may;
 }
 
 static void
-leave(struct hr_fleet *f)
+leave(struct hr_fleet *f, struct hr_fleet_place *p)
 {
 	(void)pthread_mutex_lock(&f->lock);
-	f->waiting--;
+	hr_fleet_place_give(f, p);
 	(void)pthread_mutex_unlock(&f->lock);
 }
 
@@ -180,10 +182,11 @@ static void
 ask_logs(struct hr_fleet_call *c, const struct hr_fleet_row *row, struct hr_buf *logs)
 {
 	struct hr_fleet *f = c->api->fleet;
+	struct hr_fleet_place place;
 	struct hr_err err = {0};
 	HR_FREE char *text = NULL;
 
-	if (f->engine->logs == NULL || !enter(f))
+	if (f->engine->logs == NULL || !enter(c, &place))
 		return;
 	if (f->engine->logs(f->engine_self, row->id, &text, &err) == 0) {
 		hr_buf_reset(logs);
@@ -191,7 +194,7 @@ ask_logs(struct hr_fleet_call *c, const struct hr_fleet_row *row, struct hr_buf 
 	} else {
 		hr_log(HR_LOG_INFO, "sandbox %s: its log: %.400s", row->id, err.msg);
 	}
-	leave(f);
+	leave(f, &place);
 }
 
 /* One sandbox with all that is told of it, by its id or its session's. */
@@ -224,7 +227,7 @@ look(struct hr_fleet_call *c, bool by_session)
 	}
 	(void)pthread_mutex_unlock(&f->lock);
 	if (found == 1) {
-		if (says(c, "logs", "true") && hr_fleet_holds_room(row.state))
+		if (hr_fleet_query_says(c, "logs", "true") && hr_fleet_holds_room(row.state))
 			ask_logs(c, &row, &e.logs);
 		/* a container that never ran has left nothing but what the engine said */
 		if (row.state == HR_FLEET_DIED && e.logs.len == 0)
@@ -250,66 +253,6 @@ hr_fleet_call_runtime(struct hr_fleet_call *c)
 	look(c, false);
 }
 
-struct list {
-	struct hr_fleet_call *c;
-	bool any, begun;            /* begun: behind `after` */
-	const char *status, *after; /* "": any, from the first one on */
-	long left;
-};
-
-static void
-put_listed(void *arg, const struct hr_fleet_row *row)
-{
-	struct list *l = arg;
-
-	if (!l->begun) {
-		l->begun = strcmp(row->id, l->after) == 0;
-		return;
-	}
-	if (l->left == 0 ||
-	    (*l->status != '\0' && strcmp(l->status, hr_fleet_status(row->state)) != 0 &&
-		strcmp(l->status, hr_fleet_state_name(row->state)) != 0))
-		return;
-	l->left--;
-	if (l->any)
-		hr_buf_addc(&l->c->a->body, ',');
-	l->any = true;
-	hr_fleet_put_object(&l->c->a->body, l->c->api, l->c->q, row);
-	hr_buf_addc(&l->c->a->body, '}');
-}
-
-void
-hr_fleet_call_list(struct hr_fleet_call *c)
-{
-	struct hr_fleet *f = c->api->fleet;
-	struct list l = {.c = c};
-	struct hr_err err = {0};
-	HR_BUF(status, HR_FLEET_QUERY_MAX);
-	HR_BUF(after, HR_FLEET_QUERY_MAX);
-	HR_BUF(limit, HR_FLEET_QUERY_MAX);
-	char *end;
-	int r;
-
-	l.status = hr_fleet_query(&status, c->query, "status");
-	l.after = hr_fleet_query(&after, c->query, "after");
-	l.begun = *l.after == '\0';
-	l.left = strtol(hr_fleet_query(&limit, c->query, "limit"), &end, 10);
-	if (end == hr_buf_str(&limit) && *end == '\0')
-		l.left = LONG_MAX;
-	if (*end != '\0' || l.left <= 0) {
-		(void)hr_fleet_say(c->a, 400, "limit is a number above 0");
-		return;
-	}
-	c->a->status = 200;
-	hr_buf_adds(&c->a->body, "{\"runtimes\":[");
-	(void)pthread_mutex_lock(&f->lock);
-	r = f->store->ops->each(f->store, c->key.id, !says(c, "all", "true"), put_listed, &l, &err);
-	(void)pthread_mutex_unlock(&f->lock);
-	hr_buf_adds(&c->a->body, "]}");
-	if (r != 0)
-		hr_fleet_refuse(c->a, HR_FLEET_BROKEN, NULL, &err);
-}
-
 void
 hr_fleet_call_prefix(struct hr_fleet_call *c)
 {
@@ -333,6 +276,7 @@ hr_fleet_call_image(struct hr_fleet_call *c)
 	struct hr_err err = {0};
 	HR_BUF(name, HR_FLEET_QUERY_MAX);
 	HR_FREE char *text = NULL;
+	struct hr_fleet_place place;
 	int r;
 
 	if (*hr_fleet_query(&name, c->query, "image") == '\0') {
@@ -340,12 +284,12 @@ hr_fleet_call_image(struct hr_fleet_call *c)
 	} else if (!may_use(c, hr_buf_str(&name))) {
 		c->a->status = 200;
 		hr_buf_adds(&c->a->body, "{\"exists\":false}");
-	} else if (!enter(f)) {
+	} else if (!enter(c, &place)) {
 		(void)hr_fleet_say(c->a, 503, "many wait for the engine now");
 		c->a->retry_after_s = HR_FLEET_BUSY_S;
 	} else {
 		r = f->engine->image(f->engine_self, hr_buf_str(&name), &text, &err);
-		leave(f);
+		leave(f, &place);
 		if (r == 0) {
 			c->a->status = 200;
 			hr_buf_adds(&c->a->body, text);
@@ -433,7 +377,8 @@ hr_fleet_call_build_status(struct hr_fleet_call *c)
 	}
 	c->a->status = 200;
 	found = hr_fleet_build_tell(c->api->builds, c->key.id,
-	    hr_fleet_query(&id, c->query, "build_id"), says(c, "logs", "true"), &c->a->body, &err);
+	    hr_fleet_query(&id, c->query, "build_id"), hr_fleet_query_says(c, "logs", "true"),
+	    &c->a->body, &err);
 	if (found == 0)
 		(void)hr_fleet_say(c->a, 404, "this key has no build of this id");
 	else if (found < 0)

@@ -23,22 +23,30 @@
 #define BELOW "/handrail/v1/"
 #define RUNTIME_API "/handrail/v1/api" /* and a path of the Runtime API */
 #define LIFETIME_S INT64_C(43200)
-#define TICKETS 64 /* at once: the oldest gives way */
+#define TICKETS 16 /* of a key at once: the oldest gives way */
 #define TICKET_S INT64_C(60)
 #define KEY_BEGIN "hrk_"
 #define KEY_BYTES 24
 #define KEY_TEXT (sizeof(KEY_BEGIN) + 2 * (size_t)KEY_BYTES)
 
-/* In memory alone: a key is nowhere else, and all sign-ins end with the process. */
-struct hr_fleet_console {
+/* Each key's own, so that none ends those of another key. */
+struct of_key {
+	struct of_key *next;
+	int64_t key;
 	struct hr_signins signins; /* key: the bytes of the key itself */
-	unsigned char salt[HR_KEYSUM_SALT];
-	struct ticket { /* one sign-in to the page of one sandbox; with the fleet's lock */
+	struct ticket {            /* one sign-in to the page of one sandbox */
 		unsigned char sum[HR_KEYSUM];
 		char id[HR_FLEET_ID];
 		int64_t until_ns; /* 0: used */
 	} tickets[TICKETS];
-	size_t next; /* its place */
+	size_t next_ticket; /* its place */
+};
+
+/* In memory alone: a key is nowhere else, and all sign-ins end with the process. */
+struct hr_fleet_console {
+	unsigned char salt[HR_KEYSUM_SALT];
+	pthread_mutex_t lock; /* of what follows; the last one that is taken */
+	struct of_key *keys;
 };
 
 struct hr_fleet_console *
@@ -48,10 +56,27 @@ hr_fleet_console_open(struct hr_err *err)
 
 	if (c == NULL)
 		return hr_err_null(err);
+	(void)pthread_mutex_init(&c->lock, NULL);
 	if (hr_random(c->salt, sizeof(c->salt), err) == 0)
 		return c;
 	free(c);
 	return NULL;
+}
+
+/* With the console's lock. NULL: no memory. */
+static struct of_key *
+of_key(struct hr_fleet_console *c, int64_t key)
+{
+	struct of_key *k = c->keys;
+
+	while (k != NULL && k->key != key)
+		k = k->next;
+	if (k == NULL && (k = calloc(1, sizeof(*k))) != NULL) {
+		k->key = key;
+		k->next = c->keys;
+		c->keys = k;
+	}
+	return k;
 }
 
 /* ---- keys as bytes ---- */
@@ -99,11 +124,31 @@ is_from_here(const struct hr_fleet_request *q)
 }
 
 bool
-hr_fleet_console_knows(const struct hr_fleet_console *c, const struct hr_signin *s)
+hr_fleet_console_knows(struct hr_fleet_console *c, const struct hr_signin *s)
 {
+	const struct of_key *k;
 	struct hr_signin now;
+	bool found = false;
 
-	return hr_signin_find(&c->signins, s->cookie, s->token, hr_now_ns(), &now);
+	(void)pthread_mutex_lock(&c->lock);
+	for (k = c->keys; k != NULL && !found; k = k->next)
+		found = hr_signin_find(&k->signins, s->cookie, s->token, hr_now_ns(), &now);
+	(void)pthread_mutex_unlock(&c->lock);
+	return found;
+}
+
+static bool
+find_signin(struct hr_fleet_console *c, const struct hr_fleet_request *q, struct hr_signin *ret)
+{
+	const struct of_key *k;
+	bool found = false;
+
+	(void)pthread_mutex_lock(&c->lock);
+	for (k = c->keys; k != NULL && !found; k = k->next)
+		found =
+		    hr_signin_by(&k->signins, c->salt, q->cookie, q->page_token, hr_now_ns(), ret);
+	(void)pthread_mutex_unlock(&c->lock);
+	return found;
 }
 
 static int
@@ -123,20 +168,42 @@ find_key(const struct hr_fleet_api *api, const char *text, struct hr_fleet_key *
 /* ---- pages of sandboxes ---- */
 
 static int
-give_ticket(struct hr_fleet *f, struct hr_fleet_console *c, const char *id,
-    char ret[HR_SIGNIN_SECRET + 1], struct hr_err *err)
+give_ticket(struct hr_fleet_console *c, int64_t key, const char *id, char ret[HR_SIGNIN_SECRET + 1],
+    struct hr_err *err)
 {
+	struct of_key *k;
 	struct ticket *t;
 
 	if (hr_random_hex(ret, HR_SIGNIN_SECRET, err) < 0)
 		return -1;
-	(void)pthread_mutex_lock(&f->lock);
-	t = &c->tickets[c->next++ % TICKETS];
-	hr_keysum(c->salt, ret, HR_SIGNIN_SECRET, t->sum);
-	(void)snprintf(t->id, sizeof(t->id), "%s", id);
-	t->until_ns = hr_now_ns() + TICKET_S * HR_NS_PER_S;
-	(void)pthread_mutex_unlock(&f->lock);
-	return 0;
+	(void)pthread_mutex_lock(&c->lock);
+	k = of_key(c, key);
+	if (k != NULL) {
+		t = &k->tickets[k->next_ticket++ % TICKETS];
+		hr_keysum(c->salt, ret, HR_SIGNIN_SECRET, t->sum);
+		(void)snprintf(t->id, sizeof(t->id), "%s", id);
+		t->until_ns = hr_now_ns() + TICKET_S * HR_NS_PER_S;
+	}
+	(void)pthread_mutex_unlock(&c->lock);
+	return k != NULL ? 0 : hr_err_nomem(err);
+}
+
+/* Uses it up. */
+static bool
+take_ticket(struct of_key *k, const unsigned char sum[HR_KEYSUM], const char *id)
+{
+	bool opens = false;
+	size_t i;
+
+	for (i = 0; i < TICKETS && !opens; i++) {
+		struct ticket *t = &k->tickets[i];
+
+		opens = t->until_ns > hr_now_ns() && strcmp(t->id, id) == 0 &&
+			CRYPTO_memcmp(t->sum, sum, HR_KEYSUM) == 0;
+		if (opens)
+			t->until_ns = 0;
+	}
+	return opens;
 }
 
 bool
@@ -144,22 +211,16 @@ hr_fleet_console_opens(const struct hr_fleet_api *api, const char *text, const c
 {
 	struct hr_fleet_console *c = api->console;
 	unsigned char sum[HR_KEYSUM];
+	struct of_key *k;
 	bool opens = false;
-	size_t i;
 
 	if (strlen(text) != HR_SIGNIN_SECRET)
 		return false;
 	hr_keysum(c->salt, text, HR_SIGNIN_SECRET, sum);
-	(void)pthread_mutex_lock(&api->fleet->lock);
-	for (i = 0; i < TICKETS && !opens; i++) {
-		struct ticket *t = &c->tickets[i];
-
-		opens = t->until_ns > hr_now_ns() && strcmp(t->id, id) == 0 &&
-			CRYPTO_memcmp(t->sum, sum, sizeof(sum)) == 0;
-		if (opens)
-			t->until_ns = 0;
-	}
-	(void)pthread_mutex_unlock(&api->fleet->lock);
+	(void)pthread_mutex_lock(&c->lock);
+	for (k = c->keys; k != NULL && !opens; k = k->next)
+		opens = take_ticket(k, sum, id);
+	(void)pthread_mutex_unlock(&c->lock);
 	return opens;
 }
 
@@ -212,7 +273,7 @@ open_page(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
 	else if (api->domain == NULL)
 		(void)hr_fleet_say(a, 409, "pages of sandboxes need names of their own: --domain");
 	else if (found < 0 || (found == 1 && row.key == k->id &&
-				  give_ticket(api->fleet, api->console, id, ticket, &err) != 0))
+				  give_ticket(api->console, k->id, id, ticket, &err) != 0))
 		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
 	else if (found == 0 || row.key != k->id)
 		hr_fleet_refuse(a, HR_FLEET_NOT_FOUND, NULL, &err);
@@ -246,6 +307,24 @@ put_me(const struct hr_fleet_api *api, struct hr_fleet_answer *a, const struct h
 					      : "read");
 }
 
+/* Of the key's own some give way to it. */
+static int
+keep_signin(struct hr_fleet_console *c, int64_t key, struct hr_signin *s,
+    char cookie[HR_SIGNIN_SECRET + 1], char token[HR_SIGNIN_SECRET + 1], struct hr_err *err)
+{
+	struct of_key *k;
+	int r = -1;
+
+	(void)pthread_mutex_lock(&c->lock);
+	k = of_key(c, key);
+	if (k == NULL)
+		(void)hr_err_nomem(err);
+	else
+		r = hr_signin_make(&k->signins, c->salt, s, hr_now_ns(), cookie, token, err);
+	(void)pthread_mutex_unlock(&c->lock);
+	return r;
+}
+
 static void
 sign_in(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
     const struct hr_signin_asked *asked, struct hr_fleet_answer *a)
@@ -258,8 +337,7 @@ sign_in(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
 
 	if (!key_bytes(q->api_key, s.key) || find_key(api, q->api_key, &k) != 1) {
 		(void)hr_fleet_say(a, 403, "that is no key of this service");
-	} else if (hr_signin_make(&api->console->signins, api->console->salt, &s, hr_now_ns(),
-		       cookie, token, &err) < 0) {
+	} else if (keep_signin(api->console, k.id, &s, cookie, token, &err) < 0) {
 		hr_log(HR_LOG_ERROR, "signing in to the console: %s", err.msg);
 		(void)hr_fleet_say(a, 503, "nobody can sign in now; see the service's log");
 		a->retry_after_s = HR_FLEET_BUSY_S;
@@ -278,8 +356,12 @@ static void
 sign_out(const struct hr_fleet_api *api, const struct hr_signin *s,
     const struct hr_signin_asked *asked, struct hr_fleet_answer *a)
 {
-	if (s != NULL)
-		hr_signin_end(&api->console->signins, s->cookie);
+	struct of_key *k;
+
+	(void)pthread_mutex_lock(&api->console->lock);
+	for (k = api->console->keys; k != NULL && s != NULL; k = k->next)
+		hr_signin_end(&k->signins, s->cookie);
+	(void)pthread_mutex_unlock(&api->console->lock);
 	(void)pthread_cond_broadcast(&api->fleet->changed);
 	a->status = 200;
 	hr_buf_adds(&a->body, "{}");
@@ -344,8 +426,7 @@ hr_fleet_handle_console(
 		(void)hr_fleet_say(a, 404, "this service has no console");
 		return;
 	}
-	found = hr_signin_by(
-	    &api->console->signins, api->console->salt, q->cookie, q->page_token, hr_now_ns(), &s);
+	found = find_signin(api->console, q, &s);
 	if (strcmp(q->method, "GET") != 0 && !is_from_here(q))
 		(void)hr_fleet_say(a, 403, "a page from elsewhere asks");
 	else if (is_call(q, "POST", "signin") || is_call(q, "POST", "signout"))

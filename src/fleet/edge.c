@@ -21,6 +21,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/dir.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -39,6 +40,7 @@
 #define LOCK_FD (LISTEN_FD + HR_FLEET_LISTENERS)
 #define REQUESTS_FD (LOCK_FD + 1)
 #define BACKLOG 4096
+#define AWAIT_MS 300
 #define SOCKET_DIRS "/run/handrail-fleet"
 #define MORE_S 30 /* than the service lets anybody wait */
 
@@ -357,26 +359,6 @@ hr_fleet_edge_end(const struct hr_fleet_edge *e, pid_t nginx)
 	let_go(e, nginx, SIGQUIT);
 }
 
-int
-hr_fleet_edge_lock(const struct hr_fleet_edge *e, struct hr_err *err)
-{
-	int fd = open_lock(e, O_RDONLY | O_CREAT, err);
-	pid_t group = fd >= 0 ? holders(fd) : 0;
-
-	if (group > 0) {
-		let_go(e, -group, SIGQUIT);
-		hr_fd_close(&fd);
-		fd = open_lock(e, O_RDONLY | O_CREAT | O_EXCL, err);
-		group = fd >= 0 ? holders(fd) : 0;
-	}
-	if (group != 0) {
-		(void)hr_err_set(
-		    err, HR_E_BUSY, "%s/nginx.lock is held by another program", e->run_dir);
-		hr_fd_close(&fd);
-	}
-	return fd;
-}
-
 /* A copy of a socket that listens, of nginx's descriptors; -1: it is none, or the kernel, as one
  * before Linux 5.6, does not give it. */
 static int
@@ -431,6 +413,41 @@ open_any_member(pid_t group)
 	while (d != NULL && fd < 0 && (entry = hr_dir_next(d)) != NULL)
 		if (strspn(entry->d_name, "0123456789") == strlen(entry->d_name))
 			fd = open_member((pid_t)strtol(entry->d_name, NULL, 10), group);
+	return fd;
+}
+
+/* Most have nothing to answer and end at once; those that have go on beside the next nginx. */
+static void
+await_group(pid_t group)
+{
+	int64_t until = hr_now_ms() + AWAIT_MS, left = AWAIT_MS;
+	struct pollfd p = {.events = POLLIN};
+
+	while (left > 0 && (p.fd = open_any_member(group)) >= 0) {
+		(void)poll(&p, 1, (int)left);
+		hr_fd_close(&p.fd);
+		left = until - hr_now_ms();
+	}
+}
+
+int
+hr_fleet_edge_lock(const struct hr_fleet_edge *e, struct hr_err *err)
+{
+	int fd = open_lock(e, O_RDONLY | O_CREAT, err);
+	pid_t group = fd >= 0 ? holders(fd) : 0;
+
+	if (group > 0) {
+		let_go(e, -group, SIGQUIT);
+		await_group(group);
+		hr_fd_close(&fd);
+		fd = open_lock(e, O_RDONLY | O_CREAT | O_EXCL, err);
+		group = fd >= 0 ? holders(fd) : 0;
+	}
+	if (group != 0) {
+		(void)hr_err_set(
+		    err, HR_E_BUSY, "%s/nginx.lock is held by another program", e->run_dir);
+		hr_fd_close(&fd);
+	}
 	return fd;
 }
 

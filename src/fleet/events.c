@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include "fleet/api_int.h"
+#include "fleet/fleet_int.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -32,10 +33,11 @@ struct hr_fleet_stream {
 	int64_t of;      /* whose sandboxes; 0: all */
 	int64_t after;   /* up to there all was told; -1: the last ones are to be */
 	bool probe;      /* is there anybody? */
+	bool over;       /* another key has its place */
 	uint64_t alerts; /* of its changes were told */
 	char id[HR_FLEET_ID];
 	char api_key[128];
-	const struct hr_fleet_console *console; /* NULL: it was asked for with the key itself */
+	struct hr_fleet_console *console; /* NULL: it was asked for with the key itself */
 	struct hr_signin signed_in;
 };
 
@@ -118,15 +120,21 @@ static void
 page(struct hr_fleet_call *c, const struct choice *q)
 {
 	struct hr_fleet *f = c->api->fleet;
+	struct hr_fleet_place turn;
 	struct hr_err err = {0};
 	int r;
 
+	if (!hr_fleet_turn_take(f, &turn, c->key.id)) {
+		hr_fleet_refuse_crowd(c->a);
+		return;
+	}
 	c->a->status = 200;
 	hr_buf_adds(&c->a->body, "{\"events\":[");
 	(void)pthread_mutex_lock(&f->lock);
 	r = f->store->ops->events(f->store, q->of, id_or_all(q->id), q->after, (unsigned)q->limit,
 	    put_paged, &c->a->body, &err);
 	(void)pthread_mutex_unlock(&f->lock);
+	hr_fleet_turn_give(f, &turn);
 	hr_buf_adds(&c->a->body, "]}");
 	if (r != 0)
 		hr_fleet_refuse(c->a, HR_FLEET_BROKEN, NULL, &err);
@@ -134,22 +142,53 @@ page(struct hr_fleet_call *c, const struct choice *q)
 
 /* ---- a stream ---- */
 
-/* Another one of this key? Of those that are there some may have been left: they look. With the
- * lock. */
+static unsigned
+count_of(const struct hr_fleet *f, int64_t owner)
+{
+	const struct hr_fleet_stream *s;
+	unsigned n = 0;
+
+	for (s = f->streams; s != NULL; s = s->next)
+		n += !s->over && (owner == 0 || s->owner == owner);
+	return n;
+}
+
+/* The oldest one of the key that has most. */
+static struct hr_fleet_stream *
+find_one_too_many(const struct hr_fleet *f)
+{
+	struct hr_fleet_stream *s, *found = NULL;
+	unsigned most = 0, n;
+
+	for (s = f->streams; s != NULL; s = s->next) {
+		n = !s->over ? count_of(f, s->owner) : 0;
+		if (n > 0 && n >= most) {
+			most = n;
+			found = s;
+		}
+	}
+	return found;
+}
+
+/* Another one of this key? Of its own some may have been left: they look. Where the service has as
+ * many as it may, a key that has fewer than another one takes a place of that, whose client goes on
+ * with a stream behind its last event. With the lock. */
 static bool
 is_room(struct hr_fleet *f, int64_t owner)
 {
-	unsigned all = 0, of_key = 0;
-	struct hr_fleet_stream *s;
+	unsigned of_key = count_of(f, owner);
+	struct hr_fleet_stream *s = find_one_too_many(f);
+	bool full = count_of(f, 0) >= STREAMS_MAX;
 
-	for (s = f->streams; s != NULL; s = s->next) {
-		all++;
-		of_key += s->owner == owner;
+	if (of_key < STREAMS_OF_KEY && full && s != NULL && count_of(f, s->owner) > of_key + 1) {
+		s->over = true;
+		full = false;
+		(void)pthread_cond_broadcast(&f->changed);
 	}
-	if (all < STREAMS_MAX && of_key < STREAMS_OF_KEY)
+	if (of_key < STREAMS_OF_KEY && !full)
 		return true;
 	for (s = f->streams; s != NULL; s = s->next)
-		s->probe |= s->owner == owner || all >= STREAMS_MAX;
+		s->probe |= s->owner == owner || full;
 	(void)pthread_cond_broadcast(&f->changed);
 	return false;
 }
@@ -267,7 +306,7 @@ hr_fleet_stream_next(struct hr_fleet_stream *s, struct hr_buf *b)
 
 	(void)pthread_mutex_lock(&f->lock);
 	for (;;) {
-		goes_on = !f->leaving && may_listen(s) && tell(s, late, b) == 0;
+		goes_on = !f->leaving && !s->over && may_listen(s) && tell(s, late, b) == 0;
 		if (!goes_on || b->len > 0)
 			break;
 		if (s->probe || late) {

@@ -522,13 +522,13 @@ wait_for(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 {
 	struct timespec until = {.tv_sec = hr_now_ms() / 1000 + f->set.patience_s};
 	enum hr_fleet_result r = HR_FLEET_OK;
+	struct hr_fleet_place place;
 
 	if (is_settled(row->state))
 		return HR_FLEET_OK;
 	/* those who wait leave threads for those who need not */
-	if (f->waiting >= f->set.waiting)
+	if (!hr_fleet_place_take(f, &place, row->key))
 		return HR_FLEET_LATE;
-	f->waiting++;
 	while (r == HR_FLEET_OK && !is_settled(row->state)) {
 		if (f->leaving)
 			r = HR_FLEET_LEAVING;
@@ -537,7 +537,7 @@ wait_for(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 		if (hr_fleet_look_again(f, row, err) < 0)
 			r = HR_FLEET_BROKEN;
 	}
-	f->waiting--;
+	hr_fleet_place_give(f, &place);
 	return r == HR_FLEET_LATE && is_settled(row->state) ? HR_FLEET_OK : r;
 }
 

@@ -26,6 +26,7 @@ struct hr_fleet_settings {
 #define HR_FLEET_EVENT_LOGS "logs" /* what one that died said last */
 
 struct hr_fleet_job;
+struct hr_fleet_place; /* fleet_int.h */
 struct hr_rest;
 struct json_object;
 
@@ -97,6 +98,8 @@ struct hr_fleet {
 	pthread_cond_t clock;   /* something that can be idle */
 	struct hr_fleet_job *jobs;
 	unsigned waiting;
+	struct hr_fleet_place *waiters, *turns; /* turns.c */
+	pthread_cond_t turned;
 	struct hr_fleet_stream *streams; /* of events (events.c) */
 	bool leaving;                    /* another image takes over */
 	bool drained;                    /* nothing new is started; also a note of the store */
@@ -145,6 +148,11 @@ hr_fleet_wait(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, stru
 /* Where a request for it goes: it is resumed, and waited for if `wait`, if need be. */
 enum hr_fleet_result hr_fleet_route(
     struct hr_fleet *f, const char *id, bool wait, struct hr_fleet_row *row, struct hr_err *err);
+
+/* The same for a request that has no key of the sandbox: it wakes nothing, waits for nothing and is
+ * no activity. HR_FLEET_CONFLICT, _LATE: the sandbox does not run. */
+enum hr_fleet_result
+hr_fleet_look(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, struct hr_err *err);
 
 /* Nobody waits any more, and nothing is begun, in this process. */
 void hr_fleet_leave(struct hr_fleet *f);

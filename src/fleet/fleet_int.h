@@ -47,6 +47,25 @@ void hr_fleet_alert_start(struct hr_fleet *f, const struct hr_fleet_key *k,
 /* Before anything that it shows changes. */
 void hr_fleet_history_keep(struct hr_fleet *f);
 
+/* ---- so that one key takes nothing from the others (turns.c) ---- */
+
+/* On the stack of the thread that has it. */
+struct hr_fleet_place {
+	struct hr_fleet_place *next;
+	int64_t key;
+};
+
+/* A place among those who wait at the same time (hr_fleet_settings). A key has at most half of the
+ * places that the others leave, so that there is always one for the next key. Returns false if
+ * there is none. With the lock. */
+bool hr_fleet_place_take(struct hr_fleet *f, struct hr_fleet_place *p, int64_t key);
+void hr_fleet_place_give(struct hr_fleet *f, struct hr_fleet_place *p);
+
+/* Waits until no other request of this key makes a long answer: those of one key come one after the
+ * other. Returns false if too many of this key wait. Without the lock. */
+bool hr_fleet_turn_take(struct hr_fleet *f, struct hr_fleet_place *p, int64_t key);
+void hr_fleet_turn_give(struct hr_fleet *f, struct hr_fleet_place *p);
+
 /* Threads, of pthread_create(). */
 void *hr_fleet_job_thread(void *fleet);
 void *hr_fleet_clock_thread(void *fleet); /* pauses and stops what is idle */

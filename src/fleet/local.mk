@@ -10,7 +10,7 @@ libfleet_la_SOURCES = \
 	%D%/buildform.c %D%/buildform.h \
 	%D%/buildname.c \
 	%D%/buildrecord.c \
-	%D%/calls.c \
+	%D%/calls.c %D%/list.c %D%/turns.c \
 	%D%/clock.c \
 	%D%/console.c \
 	%D%/doctor.c %D%/doctor.h \

@@ -35,7 +35,7 @@
 
 #define NGINX_AGAIN_MS 200
 #define LEAVE_S 10
-#define THREADS 32
+#define THREADS 64
 
 /* ---- parts ---- */
 

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "fleet/api.h"
+#include "fleet/fleet_int.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include <json-c/json_object.h>
 
 #include "base/hash.h"
+#include "base/strv.h"
 #include "proto/json.h"
 
 static void
@@ -82,19 +84,57 @@ make_key(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a
 }
 
 static void
+add_live(void *arg, const struct hr_fleet_row *row)
+{
+	struct hr_strv *ids = arg;
+
+	if (hr_fleet_has_session(row->state))
+		hr_strv_add(ids, row->id);
+}
+
+/* They go on without their key, by their session keys, or are stopped now. */
+static int
+stop_those(struct hr_fleet *f, const struct hr_strv *ids, struct hr_err *err)
+{
+	bool moved;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < ids->n && r == 0; i++) {
+		HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
+
+		r = f->store->ops->find(f->store, ids->v[i], &row, err);
+		if (r == 1)
+			r = hr_fleet_begin(f, &row, HR_FLEET_STOPPING, HR_JOB_STOP,
+			    "its key was revoked", &moved, err);
+	}
+	return r;
+}
+
+static void
 revoke_key(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a)
 {
+	HR_CLEAN(hr_strv_done) struct hr_strv ids = {0};
+	int64_t id = hr_json_int_at(body, "id");
+	bool stop = hr_json_true_at(body, "stop");
 	struct hr_err err = {0};
 	bool found = false;
 
-	if (f->store->ops->key_revoke(f->store, hr_json_int_at(body, "id"), &found, &err) != 0) {
+	if (f->store->ops->key_revoke(f->store, id, &found, &err) != 0) {
 		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
 	} else if (!found) {
 		(void)hr_fleet_say(a, 404, "no key has this id");
 	} else {
-		a->status = 200;
 		(void)pthread_cond_broadcast(&f->changed); /* its streams end */
-		hr_buf_adds(&a->body, "{\"revoked\":true}");
+		if (f->store->ops->each(f->store, id, true, add_live, &ids, &err) != 0 ||
+		    (ids.failed && hr_err_nomem(&err) != 0) ||
+		    (stop && stop_those(f, &ids, &err) != 0)) {
+			hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
+			return;
+		}
+		a->status = 200;
+		hr_buf_addf(&a->body, "{\"revoked\":true,\"sandboxes\":%zu,\"stopped\":%s}", ids.n,
+		    stop ? "true" : "false");
 	}
 }
 

@@ -53,6 +53,8 @@ static const struct row {
 	"SECONDS     of a pause until the end [never]"},
     {"keep-ended", NUMBER, AT(set.keep_ended_s), 0, 1 << 30,
 	"SECONDS     what stopped or died is told of; 0: for good [2592000]"},
+    {"wake-without-key", SWITCH, AT(api.wakes), 0, 0,
+	"            a request that has no key of its sandbox wakes it, too"},
     {"no-nginx", SWITCH, AT(no_nginx), 0, 0, "            an nginx that is there is used"},
     {"socket-group", TEXT, AT(group), 0, 0, "GROUP       may connect to the socket"},
     {"log-level", TEXT, AT(level), 0, 0, "LEVEL       error, warning, notice, info, debug"},

@@ -186,6 +186,7 @@ hr_fleet_init(struct hr_fleet *f, const struct hr_fleet_settings *set, struct hr
 	(void)pthread_cond_init(&f->changed, &attr);
 	(void)pthread_cond_init(&f->work, &attr);
 	(void)pthread_cond_init(&f->clock, &attr);
+	(void)pthread_cond_init(&f->turned, &attr);
 	(void)pthread_condattr_destroy(&attr);
 	r = hr_fleet_load(f, err);
 	hr_fleet_history_keep(f);

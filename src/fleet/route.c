@@ -127,6 +127,49 @@ is_let_in(const struct hr_fleet_api *api, const struct hr_fleet_request *q, cons
 		   hr_fleet_console_opens(api, q->session_key, row->id));
 }
 
+enum hr_fleet_result
+hr_fleet_look(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, struct hr_err *err)
+{
+	const struct hr_store_ops *ops = f->store->ops;
+	int found = 0;
+
+	memset(row, 0, sizeof(*row));
+	/* without the lock, under which others may be waiting for a store that is far away */
+	if (ops->known != NULL)
+		found = ops->known(f->store, id, row, err);
+	if (found != 1) {
+		(void)pthread_mutex_lock(&f->lock);
+		found = ops->find(f->store, id, row, err);
+		(void)pthread_mutex_unlock(&f->lock);
+	}
+	if (found <= 0 || row->key == 0) /* nobody has one of the pool */
+		return found < 0 ? HR_FLEET_BROKEN : HR_FLEET_NOT_FOUND;
+	if (row->state == HR_FLEET_RUNNING)
+		return HR_FLEET_OK;
+	return row->state == HR_FLEET_STARTING || row->state == HR_FLEET_RESUMING
+		   ? HR_FLEET_LATE
+		   : HR_FLEET_CONFLICT;
+}
+
+/* Who has no key wakes nothing and is no activity. The key is looked at before anything is done. */
+static enum hr_fleet_result
+find(const struct hr_fleet_api *api, const struct hr_fleet_request *q, const struct target *t,
+    struct hr_fleet_row *row, bool *ret_in, struct hr_err *err)
+{
+	enum hr_fleet_result r = hr_fleet_look(api->fleet, t->id, row, err);
+
+	if (r == HR_FLEET_BROKEN || r == HR_FLEET_NOT_FOUND)
+		return r;
+	*ret_in = is_let_in(api, q, t, row);
+	if (q->route == HR_FLEET_ROUTE_ASK && (*ret_in || api->wakes)) {
+		hr_fleet_row_done(row);
+		r = hr_fleet_route(api->fleet, t->id, true, row, err);
+	} else {
+		__atomic_add_fetch(&api->fleet->counts.routes, 1, __ATOMIC_RELAXED);
+	}
+	return r;
+}
+
 void
 hr_fleet_handle_route(
     const struct hr_fleet_api *api, const struct hr_fleet_request *q, struct hr_fleet_answer *a)
@@ -136,15 +179,24 @@ hr_fleet_handle_route(
 	struct hr_err err = {0};
 	struct target t;
 	const char *colon;
+	bool is_in = false;
 	int port;
 
 	if (!find_target(api, q, &t)) {
 		(void)hr_fleet_say(a, 404, "Not Found");
 		return;
 	}
-	r = hr_fleet_route(api->fleet, t.id, q->route == HR_FLEET_ROUTE_ASK, &row, &err);
+	r = find(api, q, &t, &row, &is_in, &err);
 	port = r == HR_FLEET_OK ? port_of(&row, t.port) : 0;
-	if (r != HR_FLEET_OK) {
+	colon = strrchr(row.at, ':');
+	if (r == HR_FLEET_OK && colon == NULL) /* an engine gave no port */
+		port = 0;
+	if (r == HR_FLEET_CONFLICT &&
+	    (row.state == HR_FLEET_PAUSED || row.state == HR_FLEET_PAUSING)) {
+		(void)hr_fleet_say(a, 409,
+		    "the sandbox is paused; a request with its X-Session-API-Key wakes it, or "
+		    "/resume");
+	} else if (r != HR_FLEET_OK) {
 		hr_fleet_refuse(a, r, &row, &err);
 	} else if (port <= 0) {
 		(void)hr_fleet_say(a, 404, "the sandbox has no such port");
@@ -153,12 +205,11 @@ hr_fleet_handle_route(
 		hr_fleet_refuse(a, HR_FLEET_LATE, &row, &err);
 	} else {
 		a->status = 200;
-		colon = strrchr(row.at, ':');
 		hr_buf_addf(&a->at, "%.*s:%d%s%s", (int)(colon - row.at), row.at, port,
 		    *t.rest == '/' ? "" : "/", rest_of(&t));
 		if (t.rest != q->uri)
 			(void)snprintf(a->prefix, sizeof(a->prefix), "/%s", t.id);
-		if (is_let_in(api, q, &t, &row))
+		if (is_in)
 			(void)snprintf(a->server_key, sizeof(a->server_key), "%s", row.server_key);
 		if (hr_buf_check(&a->at, &err) != 0)
 			(void)hr_fleet_say(a, 414, "the URI is too long");

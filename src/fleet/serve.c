@@ -18,12 +18,15 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/hash.h"
 #include "base/log.h"
 
 #define BACKLOG 4096 /* or somaxconn: nginx is refused by a full list */
 
 struct hr_fleet_server {
 	const struct hr_fleet_api *api;
+	unsigned most;                 /* threads of one key at the same time */
+	struct place *served, *parked; /* with `counting` */
 	int fd;
 	int stop;                 /* an eventfd: readable when no request is to be taken ... */
 	bool stopped;             /* ... and the same, to be looked at without a call */
@@ -33,9 +36,11 @@ struct hr_fleet_server {
 	unsigned threads;
 };
 
-/* A thread's. */
+/* A thread's, or of a request that waits for those of its key that are served. */
 struct place {
 	struct hr_fleet_server *server;
+	struct place *next;
+	uint64_t key; /* a digest of the key that it came with; 0: with none */
 	FCGX_Request fcgi;
 };
 
@@ -131,6 +136,99 @@ reply(const FCGX_Request *fcgi, const struct hr_fleet_request *q, const struct h
 		(void)FCGX_PutStr(a->body.p, (int)a->body.len, fcgi->out);
 }
 
+/* ---- so that one key's requests leave threads to the others ---- */
+
+static bool
+has_room(const struct hr_fleet_server *s, uint64_t key)
+{
+	const struct place *p;
+	unsigned n = 0;
+
+	for (p = s->served; p != NULL; p = p->next)
+		n += p->key == key;
+	return key == 0 || n < s->most;
+}
+
+static void
+move_to(struct place **list, struct place *p)
+{
+	while (*list != NULL)
+		list = &(*list)->next;
+	p->next = NULL;
+	*list = p;
+}
+
+static bool
+drop(struct place **list, const struct place *p)
+{
+	while (*list != NULL && *list != p)
+		list = &(*list)->next;
+	if (*list == NULL)
+		return false;
+	*list = p->next;
+	return true;
+}
+
+static struct place *
+new_place(struct hr_fleet_server *s)
+{
+	struct place *p = calloc(1, sizeof(*p));
+
+	if (p == NULL || FCGX_InitRequest(&p->fcgi, s->fd, 0) != 0) {
+		free(p);
+		return NULL;
+	}
+	p->server = s;
+	return p;
+}
+
+/* NULL: it is served now. Else another thread serves it later, and the caller gets another place;
+ * without memory for one a key may have more. */
+static struct place *
+park(struct place *p)
+{
+	const char *key = param(&p->fcgi, "HTTP_X_API_KEY");
+	struct hr_fleet_server *s = p->server;
+	struct place *other = NULL;
+
+	if (*key == '\0') /* or a sign-in to the console */
+		key = param(&p->fcgi, "HTTP_X_HANDRAIL_PAGE");
+	p->key = *key != '\0' ? hr_hash(HR_HASH, key, strlen(key)) | 1 : 0;
+	(void)pthread_mutex_lock(&s->counting);
+	if (!has_room(s, p->key))
+		other = new_place(s);
+	move_to(other != NULL ? &s->parked : &s->served, p);
+	(void)pthread_mutex_unlock(&s->counting);
+	return other;
+}
+
+/* It is not counted any more. */
+static void
+release(struct place *p)
+{
+	(void)pthread_mutex_lock(&p->server->counting);
+	(void)drop(&p->server->served, p);
+	(void)pthread_mutex_unlock(&p->server->counting);
+}
+
+/* The first one that waits and may be served now; NULL: none. */
+static struct place *
+unpark(struct hr_fleet_server *s)
+{
+	struct place *p;
+
+	(void)pthread_mutex_lock(&s->counting);
+	p = s->parked;
+	while (p != NULL && !has_room(s, p->key))
+		p = p->next;
+	if (p != NULL) {
+		(void)drop(&s->parked, p);
+		move_to(&s->served, p);
+	}
+	(void)pthread_mutex_unlock(&s->counting);
+	return p;
+}
+
 static void *serve_thread(void *arg);
 
 static void
@@ -146,16 +244,14 @@ count(struct hr_fleet_server *s, int change)
 static int
 add_thread(struct hr_fleet_server *s)
 {
-	struct place *p = malloc(sizeof(*p));
+	struct place *p = new_place(s);
 	pthread_t t;
 	int r;
 
 	if (p == NULL)
 		return ENOMEM;
-	p->server = s;
 	count(s, 1);
-	r = FCGX_InitRequest(&p->fcgi, s->fd, 0) == 0 ? pthread_create(&t, NULL, serve_thread, p)
-						      : ENOMEM;
+	r = pthread_create(&t, NULL, serve_thread, p);
 	if (r == 0)
 		(void)pthread_detach(t);
 	if (r != 0) {
@@ -181,8 +277,9 @@ send_stream(const FCGX_Request *fcgi, struct hr_fleet_answer *a)
 
 /* true: the thread is to end, since another one has its place. */
 static bool
-serve_one(struct hr_fleet_server *s, FCGX_Request *fcgi)
+serve_one(struct hr_fleet_server *s, struct place *p)
 {
+	FCGX_Request *fcgi = &p->fcgi;
 	const char *route = param(fcgi, "HANDRAIL_ROUTE");
 	struct hr_fleet_request q = {
 	    .method = param(fcgi, "REQUEST_METHOD"),
@@ -235,8 +332,10 @@ serve_one(struct hr_fleet_server *s, FCGX_Request *fcgi)
 		reply(fcgi, &q, &a);
 	else /* nginx asks once more, and who comes behind us answers */
 		FCGX_Free(fcgi, 1);
-	if (replaced)
+	if (replaced) {
+		release(p);
 		send_stream(fcgi, &a);
+	}
 	return replaced;
 }
 
@@ -265,6 +364,28 @@ take(struct hr_fleet_server *s)
 	return fd;
 }
 
+/* Serves it, and those that wait for its end. Returns the thread's place afterwards. */
+static struct place *
+serve_all(struct place *p, bool *replaced)
+{
+	struct hr_fleet_server *s = p->server;
+	struct place *other = park(p);
+
+	if (other != NULL)
+		return other;
+	for (;;) {
+		*replaced |= serve_one(s, p);
+		FCGX_Finish_r(&p->fcgi);
+		FCGX_Free(&p->fcgi, 1); /* nginx has one connection for a request */
+		release(p);
+		other = *replaced ? NULL : unpark(s);
+		if (other == NULL)
+			return p;
+		free(p);
+		p = other;
+	}
+}
+
 static void *
 serve_thread(void *arg)
 {
@@ -280,10 +401,10 @@ serve_thread(void *arg)
 		if (FCGX_Accept_r(&p->fcgi) == 0) {
 			/* it may have taken another one, after one that was cut */
 			(void)fcntl(p->fcgi.ipcFd, F_SETFD, FD_CLOEXEC);
-			replaced = serve_one(s, &p->fcgi);
-			FCGX_Finish_r(&p->fcgi);
+			p = serve_all(p, &replaced);
+		} else {
+			FCGX_Free(&p->fcgi, 1);
 		}
-		FCGX_Free(&p->fcgi, 1); /* nginx has one connection for a request */
 	}
 	free(p);
 	count(s, -1);
@@ -302,6 +423,7 @@ hr_fleet_serve(const struct hr_fleet_api *api, int fd, unsigned threads, struct 
 		return hr_err_null(err);
 	s->api = api;
 	s->fd = fd;
+	s->most = threads * 3 / 8 + 1;
 	s->stop = eventfd(0, EFD_CLOEXEC);
 	if (s->stop < 0 || pthread_mutex_init(&s->taking, NULL) != 0 ||
 	    pthread_mutex_init(&s->counting, NULL) != 0 || pthread_condattr_init(&a) != 0 ||

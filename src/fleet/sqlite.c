@@ -45,6 +45,7 @@ static const char *const versions[] = {
     "ALTER TABLE sandboxes ADD COLUMN shape TEXT NOT NULL DEFAULT '';"
     "CREATE INDEX pool ON sandboxes (shape, created) WHERE state IN (8, 9);"
     "CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;",
+    "CREATE INDEX of_key ON sandboxes (key, created, id);",
 };
 #define STORE_VERSION ((int64_t)(sizeof(versions) / sizeof(*versions)))
 
@@ -515,6 +516,7 @@ static const struct hr_store_ops ops = {
     .find = hr_sqlite_find,
     .find_session = hr_sqlite_find_session,
     .each = hr_sqlite_each,
+    .page = hr_sqlite_page,
     .move = hr_sqlite_move,
     .active = hr_sqlite_active,
     .least_active = hr_sqlite_least_active,

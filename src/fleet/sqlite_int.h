@@ -44,6 +44,8 @@ int hr_sqlite_find_session(struct hr_store *base, int64_t key, const char *sessi
     struct hr_fleet_row *ret, struct hr_err *err);
 int hr_sqlite_each(
     struct hr_store *base, int64_t key, bool live, hr_row_fn *fn, void *arg, struct hr_err *err);
+int hr_sqlite_page(struct hr_store *base, int64_t key, bool live, const char *after, unsigned most,
+    hr_row_fn *fn, void *arg, struct hr_err *err);
 int hr_sqlite_move(struct hr_store *base, const struct hr_fleet_row *row, enum hr_fleet_state from,
     enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err);
 int hr_sqlite_active(struct hr_store *base, const char *id, int64_t when, struct hr_err *err);

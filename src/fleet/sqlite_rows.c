@@ -116,6 +116,27 @@ hr_sqlite_each(
 	return f.nomem ? hr_err_nomem(err) : n < 0 ? -1 : 0;
 }
 
+int
+hr_sqlite_page(struct hr_store *base, int64_t key, bool live, const char *after, unsigned most,
+    hr_row_fn *fn, void *arg, struct hr_err *err)
+{
+	struct found_row f = {.fn = fn, .arg = arg};
+	int n;
+
+	if (*after == '\0')
+		n = hr_sqlite_rows(of(base), err, read_row, &f,
+		    FROM "WHERE key = ? AND (? = 0 OR " HOLDS_ROOM ") ORDER BY created, id LIMIT ?",
+		    "iii", key, (int64_t)live, (int64_t)most);
+	else
+		n = hr_sqlite_rows(of(base), err, read_row, &f,
+		    FROM
+		    "WHERE key = ? AND (created, id) > (SELECT created, id FROM sandboxes WHERE"
+		    " id = ?) AND (? = 0 OR " HOLDS_ROOM ") ORDER BY created, id LIMIT ?",
+		    "isii", key, after, (int64_t)live, (int64_t)most);
+	hr_fleet_row_done(&f.row);
+	return f.nomem ? hr_err_nomem(err) : n < 0 ? -1 : 0;
+}
+
 /* ---- a new one ---- */
 
 static void

@@ -148,6 +148,10 @@ struct hr_store_ops {
 	 * of the store. */
 	int (*each)(struct hr_store *s, int64_t key, bool live, hr_row_fn *fn, void *arg,
 	    struct hr_err *err);
+	/* NULL: there are no pages. As each, but only up to `most` rows, those behind the one whose
+	 * id is `after`; "": from the first one on. */
+	int (*page)(struct hr_store *s, int64_t key, bool live, const char *after, unsigned most,
+	    hr_row_fn *fn, void *arg, struct hr_err *err);
 	/* From `from` to `to`, if it is in that; *ret_moved tells. placed: with its at, server_key
 	 * and ports, which are now what *row says. Writes an event and a line of the log. */
 	int (*move)(struct hr_store *s, const struct hr_fleet_row *row, enum hr_fleet_state from,

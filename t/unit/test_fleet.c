@@ -1386,6 +1386,85 @@ START_TEST(who_asks_for_images_is_bounded)
 }
 END_TEST
 
+static int
+ask_route(const char *id, const char *session_key, struct hr_fleet_answer *ret)
+{
+	struct hr_fleet_api api = {.fleet = &fleet, .registry_prefix = ""};
+	struct hr_fleet_request q = {.method = "GET",
+	    .host = "h",
+	    .scheme = "http",
+	    .api_key = "",
+	    .session_key = session_key,
+	    .sandbox_id = id,
+	    .sandbox_port = "",
+	    .uri = "/alive",
+	    .route = HR_FLEET_ROUTE_ASK};
+	int status;
+
+	api.wakes = *session_key == '*';
+	hr_fleet_handle(&api, &q, ret);
+	status = ret->status;
+	hr_fleet_answer_done(ret);
+	return status;
+}
+
+/* Neither no key nor a wrong one; and what is there is reached without one, as a page is. */
+START_TEST(without_its_key_nothing_is_woken)
+{
+	struct hr_fleet_answer a;
+	struct hr_fleet_row row;
+	char id[HR_FLEET_ID], key_of_it[65];
+	struct hr_err err = {0};
+
+	begin(&few);
+	up("s", id);
+	ck_assert_int_eq(hr_fleet_look(&fleet, id, &row, &err), HR_FLEET_OK);
+	(void)snprintf(key_of_it, sizeof(key_of_it), "%s", row.session_key);
+	hr_fleet_row_done(&row);
+	ck_assert_int_eq(ask_route(id, "", &a), 200);
+	ck_assert_str_eq(a.server_key, "");
+	change(id, HR_FLEET_PAUSE, HR_FLEET_OK);
+	until(id, HR_FLEET_PAUSED);
+	ck_assert_int_eq(ask_route(id, "", &a), 409);
+	ck_assert_int_eq(ask_route(id, "0123456789abcdef", &a), 409);
+	until(id, HR_FLEET_PAUSED);
+	ck_assert_uint_eq(fleet.counts.resumed, 0);
+	ck_assert_int_eq(ask_route(id, key_of_it, &a), 200);
+	ck_assert_str_ne(a.server_key, "");
+	until(id, HR_FLEET_RUNNING);
+	change(id, HR_FLEET_PAUSE, HR_FLEET_OK);
+	until(id, HR_FLEET_PAUSED);
+	/* where the operator says so */
+	ck_assert_int_eq(ask_route(id, "*", &a), 200);
+	ck_assert_str_eq(a.server_key, "");
+	until(id, HR_FLEET_RUNNING);
+	ck_assert_int_eq(ask_route("00000000000000000000000000000000", "", &a), 404);
+}
+END_TEST
+
+START_TEST(who_waits_leaves_places_to_other_keys)
+{
+	struct hr_fleet_place p[16];
+	unsigned i, n = 0;
+
+	begin(&few);
+	fleet.set.waiting = 8;
+	for (i = 0; i < 8; i++)
+		n += hr_fleet_place_take(&fleet, &p[n], 1);
+	ck_assert_uint_eq(n, 4);
+	for (i = 2; i < 6; i++)
+		ck_assert(hr_fleet_place_take(&fleet, &p[n++], i));
+	ck_assert_uint_eq(fleet.waiting, 8);
+	ck_assert(!hr_fleet_place_take(&fleet, &p[n], 7));
+	hr_fleet_place_give(&fleet, &p[0]);
+	ck_assert(!hr_fleet_place_take(&fleet, &p[0], 1)); /* two of the four that others leave */
+	ck_assert(hr_fleet_place_take(&fleet, &p[0], 7));
+	for (i = 0; i < n; i++)
+		hr_fleet_place_give(&fleet, &p[i]);
+	ck_assert_uint_eq(fleet.waiting, 0);
+}
+END_TEST
+
 #define COUNT(list) (int)(sizeof(list) / sizeof(*(list)))
 
 int
@@ -1433,6 +1512,8 @@ main(void)
 	tcase_add_test(tc, a_page_of_events_has_bounds);
 	tcase_add_test(tc, a_shared_store_may_know_less_for_a_moment);
 	tcase_add_test(tc, who_asks_for_images_is_bounded);
+	tcase_add_test(tc, without_its_key_nothing_is_woken);
+	tcase_add_test(tc, who_waits_leaves_places_to_other_keys);
 	suite_add_tcase(s, tc);
 	suite_add_tcase(s, store);
 	sr = srunner_create(s);

@@ -1,0 +1,154 @@
+/* GET /list: a page of a key's sandboxes. It is made a part at a time, and nothing is composed
+ * while others wait for the lock. */
+#include "config.h"
+
+#include "fleet/api_int.h"
+#include "fleet/fleet_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/json.h"
+
+#define PAGE_MOST 1000
+#define PART 100
+
+struct part {
+	struct hr_fleet_row rows[PART];
+	size_t n;
+	const char *after; /* of a store that has no pages; NULL: it is behind us */
+};
+
+static void
+keep(void *arg, const struct hr_fleet_row *row)
+{
+	struct part *p = arg;
+
+	if (p->after != NULL) {
+		if (strcmp(row->id, p->after) == 0)
+			p->after = NULL;
+	} else if (p->n < PART) {
+		p->rows[p->n] = *row;
+		p->rows[p->n++].request = NULL; /* is the store's, and not shown */
+	}
+}
+
+/* The rows behind `after` ("": from the first one on). */
+static int
+read_part(
+    const struct hr_fleet_call *c, bool live, const char *after, struct part *p, struct hr_err *err)
+{
+	struct hr_fleet *f = c->api->fleet;
+	const struct hr_store_ops *ops = f->store->ops;
+	int r;
+
+	p->n = 0;
+	p->after = NULL;
+	(void)pthread_mutex_lock(&f->lock);
+	if (ops->page != NULL) {
+		r = ops->page(f->store, c->key.id, live, after, PART, keep, p, err);
+	} else {
+		if (*after != '\0')
+			p->after = after;
+		r = ops->each(f->store, c->key.id, live, keep, p, err);
+	}
+	(void)pthread_mutex_unlock(&f->lock);
+	return r;
+}
+
+struct choice {
+	struct hr_buf *status; /* "": any */
+	bool live;
+	long left; /* of the page */
+};
+
+static bool
+is_chosen(const struct choice *q, const struct hr_fleet_row *row)
+{
+	const char *status = hr_buf_str(q->status);
+
+	return *status == '\0' || strcmp(status, hr_fleet_status(row->state)) == 0 ||
+	       strcmp(status, hr_fleet_state_name(row->state)) == 0;
+}
+
+/* Adds those that are chosen. *ret_last: the last one that was looked at. */
+static void
+put_part(const struct hr_fleet_call *c, struct choice *q, const struct part *p, char *ret_last)
+{
+	struct hr_buf *b = &c->a->body;
+	size_t i;
+
+	for (i = 0; i < p->n && q->left > 0; i++) {
+		(void)snprintf(ret_last, HR_FLEET_ID, "%s", p->rows[i].id);
+		if (!is_chosen(q, &p->rows[i]))
+			continue;
+		if (b->p[b->len - 1] != '[')
+			hr_buf_addc(b, ',');
+		hr_fleet_put_object(b, c->api, c->q, &p->rows[i]);
+		hr_buf_addc(b, '}');
+		q->left--;
+	}
+}
+
+static int
+put_page(const struct hr_fleet_call *c, struct choice *q, const char *after, struct hr_err *err)
+{
+	HR_FREE struct part *p = malloc(sizeof(*p));
+	char last[HR_FLEET_ID];
+	bool more = false;
+	int r;
+
+	if (p == NULL)
+		return hr_err_nomem(err);
+	(void)snprintf(last, sizeof(last), "%s", after);
+	do {
+		r = read_part(c, q->live, last, p, err);
+		if (r == 0)
+			put_part(c, q, p, last);
+	} while (r == 0 && q->left > 0 && p->n == PART);
+	if (r == 0 && q->left == 0) {
+		more = strcmp(last, p->rows[p->n - 1].id) != 0;
+		if (!more)
+			r = read_part(c, q->live, last, p, err);
+		more |= r == 0 && p->n > 0;
+	}
+	hr_buf_addc(&c->a->body, ']');
+	if (more)
+		hr_json_put_named(&c->a->body, "next", last);
+	hr_buf_addc(&c->a->body, '}');
+	return r;
+}
+
+void
+hr_fleet_call_list(struct hr_fleet_call *c)
+{
+	struct hr_fleet *f = c->api->fleet;
+	struct hr_fleet_place turn;
+	struct hr_err err = {0};
+	HR_BUF(status, HR_FLEET_QUERY_MAX);
+	HR_BUF(after, HR_FLEET_QUERY_MAX);
+	HR_BUF(limit, HR_FLEET_QUERY_MAX);
+	struct choice q = {.status = &status, .live = !hr_fleet_query_says(c, "all", "true")};
+	const char *last = hr_fleet_query(&after, c->query, "after");
+	const char *most = hr_fleet_query(&limit, c->query, "limit");
+	char *end;
+
+	(void)hr_fleet_query(&status, c->query, "status");
+	q.left = *most != '\0' ? strtol(most, &end, 10) : PAGE_MOST;
+	if (*most != '\0' && (*end != '\0' || q.left <= 0)) {
+		(void)hr_fleet_say(c->a, 400, "limit is a number above 0");
+		return;
+	}
+	if (q.left > PAGE_MOST)
+		q.left = PAGE_MOST;
+	if (!hr_fleet_turn_take(f, &turn, c->key.id)) {
+		hr_fleet_refuse_crowd(c->a);
+		return;
+	}
+	c->a->status = 200;
+	hr_buf_adds(&c->a->body, "{\"runtimes\":[");
+	if (put_page(c, &q, strlen(last) < HR_FLEET_ID ? last : "-", &err) != 0)
+		hr_fleet_refuse(c->a, HR_FLEET_BROKEN, NULL, &err);
+	hr_fleet_turn_give(f, &turn);
+}
