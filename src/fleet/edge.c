@@ -49,11 +49,15 @@ fill(struct hr_buf *out, const struct hr_fleet_edge *e, const char *name,
     const struct hr_place *more, size_t nmore, struct hr_err *err)
 {
 	struct hr_place places[12] = {{"run_dir", e->run_dir, false}, {"listen", e->listen, false},
-	    {"fastcgi_timeout", NULL, false}, {"socket_dir", e->socket_dir, false}};
+	    {"fastcgi_timeout", NULL, false}, {"socket_dir", e->socket_dir, false},
+	    /* with names of their own sandboxes have cookies; those that come by a path as well
+	     * are of programs */
+	    {"path_cookie", e->domain != NULL ? "$http_cookie" : "''", true},
+	    {"hide_cookies", e->domain != NULL ? "" : "proxy_hide_header Set-Cookie;", true}};
 	char seconds[16];
 	HR_BUF(text, TEXT_MAX);
 	HR_FREE char *path = NULL;
-	size_t n = 4;
+	size_t n = 6;
 	size_t i;
 
 	(void)snprintf(seconds, sizeof(seconds), "%u", e->patience_s + MORE_S);
