@@ -40,6 +40,10 @@ hr_fleet_refuse(struct hr_fleet_answer *a, enum hr_fleet_result r, const struct 
 		    row->reason);
 		(void)hr_fleet_say(a, 409, text);
 		break;
+	case HR_FLEET_UNABLE:
+		(void)hr_fleet_say(a, 501,
+		    "sandboxes of this kind cannot be paused; stop it, or leave it running");
+		break;
 	case HR_FLEET_QUOTA:
 		(void)hr_fleet_say(a, 429,
 		    "the quota of this key is used up; stop a sandbox, or ask for a larger one");
@@ -88,6 +92,7 @@ static const struct {
     {"POST", "/stop", HR_SCOPE_USE, hr_fleet_call_stop},
     {"POST", "/pause", HR_SCOPE_USE, hr_fleet_call_pause},
     {"POST", "/resume", HR_SCOPE_USE, hr_fleet_call_resume},
+    {"GET", "/sessions/batch", HR_SCOPE_READ, hr_fleet_call_batch}, /* before the next one */
     {"GET", "/sessions/", HR_SCOPE_READ, hr_fleet_call_session},
     {"GET", "/runtime/", HR_SCOPE_READ, hr_fleet_call_runtime},
     {"GET", "/list", HR_SCOPE_READ, hr_fleet_call_list},
@@ -143,8 +148,10 @@ handle_row(struct hr_fleet_call *c, size_t i, const char *path)
 	if (who(c->api, c->q, rows[i].scope, &c->key, c->a) != 0)
 		return;
 	if (strcmp(c->q->method, "POST") == 0 && rows[i].handle != hr_fleet_call_build &&
-	    c->q->body_len > 0 && hr_json_decode(c->q->body, c->q->body_len, &c->body, NULL) != 0) {
-		(void)hr_fleet_say(c->a, 400, "the body is no JSON");
+	    c->q->body_len > 0 &&
+	    (hr_json_decode(c->q->body, c->q->body_len, &c->body, NULL) != 0 ||
+		hr_json_has_null(c->body))) {
+		(void)hr_fleet_say(c->a, 400, "the body is no JSON, or has a null character");
 		return;
 	}
 	c->rest = rows[i].path[n - 1] == '/' ? path + n : "";

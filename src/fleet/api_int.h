@@ -21,6 +21,9 @@ struct hr_fleet_call {
 
 #define HR_FLEET_QUERY_MAX 16384
 
+/* The next value of a name in the query, decoded into b; *query goes on behind it. false: no more.
+ */
+bool hr_fleet_query_next(struct hr_buf *b, const char **query, const char *name);
 /* The value of a name in the query, the last one of several, decoded into b; "" where it is not
  * there. */
 const char *hr_fleet_query(struct hr_buf *b, const char *query, const char *name);
@@ -45,7 +48,8 @@ void hr_fleet_put_event(struct hr_buf *b, int64_t seq, int64_t at, const char *i
 typedef void hr_fleet_call_fn(struct hr_fleet_call *c);
 hr_fleet_call_fn hr_fleet_call_start, hr_fleet_call_stop, hr_fleet_call_pause, hr_fleet_call_resume,
     hr_fleet_call_session, hr_fleet_call_runtime, hr_fleet_call_prefix, hr_fleet_call_image,
-    hr_fleet_call_build, hr_fleet_call_build_status, hr_fleet_call_list, /* list.c */
-    hr_fleet_call_events;                                                /* events.c */
+    hr_fleet_call_build, hr_fleet_call_build_status, hr_fleet_call_list,
+    hr_fleet_call_batch,  /* list.c */
+    hr_fleet_call_events; /* events.c */
 
 #endif

@@ -17,18 +17,40 @@
 #define EVENTS_SHOWN 50
 #define BUILDS_S 30 /* Retry-After of a full queue */
 
+/* A text as C has it: one with a null character in it is no name of anything. */
+static void
+decode(struct hr_buf *b, const char *text, size_t len, bool plus)
+{
+	hr_buf_reset(b);
+	hr_percent_decode(b, text, len, plus);
+	if (b->len > 0 && memchr(b->p, '\0', b->len) != NULL) {
+		hr_buf_reset(b);
+		hr_buf_adds(b, "\\0");
+	}
+}
+
+bool
+hr_fleet_query_next(struct hr_buf *b, const char **query, const char *name)
+{
+	size_t n = strlen(name), len;
+	const char *at;
+
+	while (*(at = *query) != '\0') {
+		len = strcspn(at, "&");
+		*query = at + len + (at[len] != '\0');
+		if (len > n && strncmp(at, name, n) == 0 && at[n] == '=') {
+			decode(b, at + n + 1, len - n - 1, true);
+			return true;
+		}
+	}
+	return false;
+}
+
 const char *
 hr_fleet_query(struct hr_buf *b, const char *query, const char *name)
 {
-	size_t n = strlen(name), len;
-
-	for (; *query != '\0'; query += len + (query[len] != '\0')) {
-		len = strcspn(query, "&");
-		if (len <= n || strncmp(query, name, n) != 0 || query[n] != '=')
-			continue;
-		hr_buf_reset(b);
-		hr_percent_decode(b, query + n + 1, len - n - 1, true);
-	}
+	while (hr_fleet_query_next(b, &query, name))
+		;
 	return hr_buf_str(b);
 }
 
@@ -210,7 +232,7 @@ look(struct hr_fleet_call *c, bool by_session)
 	int found;
 
 	hr_buf_init(&e.logs, 4 * HR_FLEET_LOGS);
-	hr_percent_decode(&name, c->rest, strlen(c->rest), false);
+	decode(&name, c->rest, strlen(c->rest), false);
 	(void)pthread_mutex_lock(&f->lock);
 	found = by_session ? f->store->ops->find_session(
 				 f->store, c->key.id, hr_buf_str(&name), true, &row, &err)

@@ -50,6 +50,7 @@ struct hr_fleet_engine {
 	/* Makes an image of what is in the directory of that build (build.h), for HR_FLEET_BUILD_S
 	 * seconds at most. NULL: it makes none. */
 	int (*build)(void *self, const char *id, struct hr_err *err);
+	bool stays; /* none of its sandboxes can be paused */
 };
 
 /* What an engine and its store are opened with: options of the service. */

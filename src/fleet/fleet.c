@@ -480,6 +480,8 @@ change_it(
 			return HR_FLEET_OK;
 		if ((changes[what].from & is) == 0 && !ends)
 			return HR_FLEET_CONFLICT;
+		if (what == HR_FLEET_PAUSE && f->engine->stays)
+			return HR_FLEET_UNABLE;
 		if (hr_fleet_begin(
 			f, row, changes[what].to, changes[what].job, NULL, &moved, err) != 0 ||
 		    hr_fleet_look_again(f, row, err) < 0)

@@ -1,5 +1,5 @@
-/* GET /list: a page of a key's sandboxes. It is made a part at a time, and nothing is composed
- * while others wait for the lock. */
+/* GET /list, a page of a key's sandboxes, and /sessions/batch. A page is made a part at a time, and
+ * nothing is composed while others wait for the lock. */
 #include "config.h"
 
 #include "fleet/api_int.h"
@@ -151,4 +151,43 @@ hr_fleet_call_list(struct hr_fleet_call *c)
 	if (put_page(c, &q, strlen(last) < HR_FLEET_ID ? last : "-", &err) != 0)
 		hr_fleet_refuse(c->a, HR_FLEET_BROKEN, NULL, &err);
 	hr_fleet_turn_give(f, &turn);
+}
+
+/* Those of several sessions, as a list; what there is none of is left out. */
+void
+hr_fleet_call_batch(struct hr_fleet_call *c)
+{
+	struct hr_fleet *f = c->api->fleet;
+	const char *query = c->query;
+	struct hr_err err = {0};
+	HR_BUF(session, HR_FLEET_QUERY_MAX);
+	bool any = false;
+	int found = 0;
+
+	c->a->status = 200;
+	hr_buf_addc(&c->a->body, '[');
+	while (found >= 0 && hr_fleet_query_next(&session, &query, "ids")) {
+		HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
+
+		any = true;
+		(void)pthread_mutex_lock(&f->lock);
+		found = f->store->ops->find_session(
+		    f->store, c->key.id, hr_buf_str(&session), true, &row, &err);
+		(void)pthread_mutex_unlock(&f->lock);
+		if (found != 1)
+			continue;
+		if (c->a->body.p[c->a->body.len - 1] != '[')
+			hr_buf_addc(&c->a->body, ',');
+		hr_fleet_put_object(&c->a->body, c->api, c->q, &row);
+		hr_buf_addc(&c->a->body, '}');
+	}
+	hr_buf_addc(&c->a->body, ']');
+	if (found < 0)
+		hr_fleet_refuse(c->a, HR_FLEET_BROKEN, NULL, &err);
+	if (any)
+		return;
+	/* a session may have that name */
+	hr_buf_reset(&c->a->body);
+	c->rest = "batch";
+	hr_fleet_call_session(c);
 }

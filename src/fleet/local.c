@@ -32,6 +32,7 @@ struct local {
 	char *dir;  /* where they are recorded */
 	char *work; /* of kinds on this machine's files: their workspaces; NULL: of others */
 	bool tells; /* the kind says what it has that was made with this directory */
+	bool stays; /* the kind cannot pause */
 };
 
 static void
@@ -400,6 +401,7 @@ open_it(struct local *l, const struct hr_fleet_options *o, struct hr_err *err)
 		(void)hr_err_nomem(err);
 	}
 	l->tells = (kind.ops->flags & HR_KIND_OF_STATE) != 0;
+	l->stays = kind.ops->pause == NULL;
 	hr_kind_close(&kind);
 	return l->dir != NULL ? 0 : -1;
 }
@@ -410,6 +412,7 @@ local_open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine
 {
 	static struct local self; /* of threads that end with the process */
 	static struct hr_fleet_helper helper = {.engine = &engine, .self = &self};
+	static struct hr_fleet_engine here;
 
 	if (open_it(&self, o, err) != 0)
 		return -1;
@@ -425,7 +428,9 @@ local_open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine
 		    hr_config_text(o->config, "core.runtime"));
 	helper.argv = o->argv;
 	helper.argc = o->argc;
-	*ret = &hr_fleet_helper;
+	here = hr_fleet_helper;
+	here.stays = self.stays;
+	*ret = &here;
 	*ret_self = &helper;
 	return 0;
 }

@@ -99,6 +99,7 @@ enum hr_fleet_result {
 	HR_FLEET_NO_ROOM,  /* the machine is full, or drained */
 	HR_FLEET_LATE,     /* it takes longer than anybody waits */
 	HR_FLEET_LEAVING,  /* who comes behind us is to be asked */
+	HR_FLEET_UNABLE,   /* the engine cannot do that with any sandbox */
 	HR_FLEET_BROKEN,   /* *err */
 };
 

@@ -372,7 +372,28 @@ hr_json_span_or(struct json_object *o, const char *name, const char *otherwise)
 const char *
 hr_json_text(struct json_object *v)
 {
-	return json_object_is_type(v, json_type_string) ? json_object_get_string(v) : NULL;
+	size_t len = 0;
+	const char *s = json_object_is_type(v, json_type_string) ? hr_json_str(v, &len) : NULL;
+
+	return s != NULL && strlen(s) == len ? s : NULL;
+}
+
+bool
+hr_json_has_null(struct json_object *v)
+{
+	bool found = json_object_is_type(v, json_type_string) && hr_json_text(v) == NULL;
+	size_t i;
+
+	for (i = 0; i < hr_json_count(v) && !found; i++)
+		found = hr_json_has_null(hr_json_entry(v, i));
+	if (!found && json_object_is_type(v, json_type_object)) {
+		json_object_object_foreach(v, name, member)
+		{
+			(void)name; /* the library ends it there */
+			found |= hr_json_has_null(member);
+		}
+	}
+	return found;
 }
 
 const char *

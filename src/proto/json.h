@@ -96,10 +96,12 @@ struct json_object *hr_json_at(struct json_object *o, const char *name);
 /* The same, of that type. */
 struct json_object *hr_json_typed_at(struct json_object *o, const char *name, enum hr_py_type type);
 
-/* A string, which ends at its first null character; NULL: it is none. */
+/* A string; NULL: it is none, or has a null character, at which C would end it. */
 const char *hr_json_text(struct json_object *v);
 const char *hr_json_text_at(struct json_object *o, const char *name);
 const char *hr_json_text_or(struct json_object *o, const char *name, const char *otherwise);
+/* Whether there is a null character in any string or name of a member. */
+bool hr_json_has_null(struct json_object *v);
 /* All of a string, null characters as well. otherwise: "" or NULL, where it is none. */
 struct hr_span hr_json_span_or(struct json_object *o, const char *name, const char *otherwise);
 /* An integer; 0: it is none. One that does not fit is the nearest that does. */

@@ -34,7 +34,8 @@ hr_live_place(struct hr_worker *w, const struct hr_request *r, struct hr_shell_p
 	*ret_place = (struct hr_shell_place){.run_dir = w->run_dir};
 	hr_buf_reset(&w->session);
 	if (!hr_request_query(r, "session", &w->session) ||
-	    strcmp(hr_buf_str(&w->session), "default") == 0)
+	    (strcmp(hr_buf_str(&w->session), "default") == 0 &&
+		w->session.len == strlen("default")))
 		return true;
 	ret_place->session = hr_buf_str(&w->session);
 	if (hr_session_name_fits(ret_place->session, w->session.len))

@@ -131,6 +131,60 @@ def by_the_command():
         f.fails(2, "usage", "fleet", "keys", "make", "behind", "another")
 
 
+def cannot_pause():
+    """The kind local says so at once, and is not told to be paused for a moment."""
+    with Fleet("--image", "i:1") as f:
+        o = f.up("s")
+        its = {"runtime_id": o["runtime_id"]}
+        for path in ("/pause", "/handrail/v1/sandboxes/pause"):
+            status, answer = f.call("POST", path, its)
+            equal((status, "cannot be paused" in answer["detail"]), (501, True), path)
+        s = f.call("GET", "/sessions/s")[1]
+        equal((s["state"], [e["what"] for e in s["events"]]), ("running", ["starting", "running"]))
+        equal(f.call("POST", "/pause", {"runtime_id": "0" * 32})[0], 404)
+        equal(f.call("POST", "/resume", its)[0], 200, "it runs")
+        f.call("POST", "/stop", its)
+        f.until(lambda: f.call("GET", "/sessions/s")[1]["state"], lambda state: state == "stopped")
+        equal(f.call("POST", "/pause", its)[0], 409, "one that ended")
+
+
+def batch():
+    """As openhands-ai 1.11 asks: ids, each a session's name, and a list."""
+    with Fleet("--image", "i:1") as f:
+        other = f.make_key("other")
+        a, b, c = f.up("a.b:c"), f.up("b"), f.up("its", key=other)
+        f.up("batch")
+        status, found = f.call("GET", "/sessions/batch?ids=a.b%3Ac&ids=none&ids=its&ids=b")
+        equal((status, [(s["session_id"], s["runtime_id"], s["session_api_key"], s["status"]) for s in found]),
+              (200, [(o["session_id"], o["runtime_id"], o["session_api_key"], "running") for o in (a, b)]))
+        equal(f.call("GET", "/sessions/batch?ids=none"), (200, []))
+        equal(f.call("GET", "/sessions/batch?ids=its", key=other)[1][0]["runtime_id"], c["runtime_id"])
+        equal(f.call("GET", "/sessions/batch?ids=b", key="x")[0], 401)
+        equal(f.call("GET", "/sessions/batch")[1]["session_id"], "batch", "a session of that name")
+
+
+def nulls_and_doubles():
+    """No text with a null character is the one before it; of a parameter that comes twice the last one counts."""
+    with Fleet("--image", "i:1") as f:
+        o = f.up("a")
+        for body in ({"session_id": "a\0b"}, {"session_id": "n", "image": "i\0:1"},
+                     {"session_id": "n", "environment": {"X": "a\0b"}},
+                     {"session_id": "n", "command": ["a", "b\0c"]}):
+            equal(f.call("POST", "/start", body)[0], 400, repr(body))
+        for path in ("/stop", "/pause", "/resume"):
+            equal(f.call("POST", path, {"runtime_id": o["runtime_id"] + "\0"})[0], 400, path)
+        equal(f.call("POST", "/handrail/v1/keys", {"name": "n", "scope": "read\0"})[0], 400)
+        equal(f.call("POST", "/handrail/v1/pools", {"pools": [{"name": "p\0q", "size": 0, "request": {}}]})[0], 400)
+        for path in ("/sessions/a%00b", "/runtime/" + o["runtime_id"] + "%00"):
+            equal(f.call("GET", path)[0] in (400, 404), True, path)  # 400 is nginx's
+        equal(f.call("GET", "/sessions/batch?ids=a%00b"), (200, []))
+        equal(f.call("GET", "/image_exists?image=none&image=i%3A1")[0] in (200, 503), True)
+        query = "?runtime_id=%s&runtime_id=%s" % ("0" * 32, o["runtime_id"])
+        equal({e["runtime_id"] for e in f.call("GET", "/handrail/v1/events" + query)[1]["events"]}, {o["runtime_id"]})
+        equal(len(f.call("GET", "/handrail/v1/events?limit=9&limit=1")[1]["events"]), 1)
+        equal([r["session_id"] for r in f.call("GET", "/list")[1]["runtimes"]], ["a"])
+
+
 def revoked():
     """A key's sandboxes go on without it, or are stopped with it; those of others are left alone."""
     with Fleet("--image", "i:1") as f:
@@ -906,7 +960,8 @@ def main():
     return tap.done()
 
 
-TESTS = [by_the_command, revoked, what_a_start_gives, wrong_requests, lists, hostile_sandbox, clients_that_vanish,
+TESTS = [by_the_command, revoked, cannot_pause, batch, nulls_and_doubles, what_a_start_gives,
+         wrong_requests, lists, hostile_sandbox, clients_that_vanish,
          slow_bodies, no_descriptors, keys_and_tenants, routes_of_the_document, tenants, events, routes,
          editor, many_at_once, sample_site, names_in_urls, one_that_dies, one_half_cleared_away, idle,
          open_stream, one_service, doctor, first_store, full_disk, pool]

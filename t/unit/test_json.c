@@ -315,6 +315,24 @@ START_TEST(strips_unicode_space)
 }
 END_TEST
 
+START_TEST(a_text_with_a_null_character_is_none)
+{
+	static const char whole[] = "{\"a\":\"b\\u0000c\",\"d\":\"e\",\"f\":[{\"g\":\"\\u0000\"}]}";
+	struct json_object *o = NULL;
+	struct hr_json_error err = {0};
+
+	ck_assert_int_eq(hr_json_decode(whole, strlen(whole), &o, &err), 0);
+	ck_assert_ptr_null(hr_json_text_at(o, "a"));
+	ck_assert_str_eq(hr_json_text_or(o, "a", "none"), "none");
+	ck_assert_str_eq(hr_json_text_at(o, "d"), "e");
+	ck_assert(hr_json_has_null(o));
+	ck_assert(hr_json_has_null(hr_json_at(o, "f")));
+	ck_assert(!hr_json_has_null(hr_json_at(o, "d")));
+	ck_assert(!hr_json_has_null(NULL));
+	json_object_put(o);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -335,6 +353,7 @@ main(void)
 	tcase_add_test(c, chunk_border);
 	tcase_add_test(c, buffer_cap_is_kept);
 	tcase_add_test(c, strips_unicode_space);
+	tcase_add_test(c, a_text_with_a_null_character_is_none);
 	suite_add_tcase(s, c);
 	return lines_run(s);
 }
