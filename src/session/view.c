@@ -491,6 +491,13 @@ hr_view_take_exact(struct hr_view *v, const char *echoed, size_t echoed_len, con
 
 	if (take_new(v, &text, &row, &from, ret_lost, err) < 0)
 		return -1;
+	/* blank rows were handed out, too: `shown` ends before them, the marked row after them */
+	if (v->marked && row == 0 && from == v->shown.len && !hr_term_alternate(v->term)) {
+		row = v->mark_row;
+		hr_buf_reset(&text);
+		hr_term_text_from(v->term, row, &text);
+		from = v->row_text.len < text.len ? v->row_text.len : text.len;
+	}
 	if (hr_term_alternate(v->term))
 		hr_buf_add(&exact, hr_buf_str(&text), text.len);
 	else

@@ -113,6 +113,7 @@ START_TEST(looking_on)
 {
 	struct hr_follow_request follow = {.offset = 1ULL << 40, .stays = true}, f;
 	struct hr_output_piece piece = {.offset = 77, .bytes = {"a\0b", 3}}, o;
+	struct hr_exec_request exec = {{"ls", 2}, {"/", 1}, 300}, x;
 	struct hr_press_request press = {.what = HR_PRESS_TEXT, .text = {"x\n", 2}}, q;
 	struct hr_err err = {0};
 	const char *p;
@@ -125,6 +126,13 @@ START_TEST(looking_on)
 	ck_assert_uint_eq(type, HR_FRAME_FOLLOW);
 	ck_assert_int_eq(hr_frame_get_follow(p, len, &f, &err), 0);
 	ck_assert(f.offset == follow.offset && f.stays);
+
+	hr_buf_reset(&b);
+	hr_frame_put_exec(&b, &exec);
+	frame_whole(&b, HR_FRAME_EXEC, &p, &len);
+	ck_assert_int_eq(hr_frame_get_exec(p, len, &x, &err), 0);
+	ck_assert(hr_span_equal(x.command, exec.command) && x.limit_s == exec.limit_s);
+	ck_assert(hr_span_equal(x.working_dir, exec.working_dir));
 	hr_buf_reset(&b);
 	hr_frame_put_output(&b, &piece);
 	ck_assert_int_eq(hr_frame_get(b.p, b.len, &type, &p, &len, &used, &need, &err), 1);

@@ -72,6 +72,62 @@ START_TEST(taking_does_not_hand_out)
 }
 END_TEST
 
+static void
+check_exact(const char *want)
+{
+	HR_BUF(out, 64u << 20);
+	bool lost = true;
+
+	ck_assert_int_eq(hr_view_take_exact(v, NULL, 0, NULL, &out, &lost, NULL), 0);
+	ck_assert_str_eq(hr_buf_str(&out), want);
+	ck_assert(!lost);
+}
+
+START_TEST(exact_text_is_as_it_was_printed)
+{
+	check_exact("");
+	feed("    a  \r\n\r\n \tb\r\n\r\n");
+	check_exact("    a  \n\n        b\n\n");
+	check_take("a\n\n        b");
+	mark();
+	check_exact("");
+	feed("  c");
+	check_exact("  c");
+	mark();
+	/* what ends the line that was handed out is nothing new */
+	feed("  \r\n  d ");
+	check_exact("  d ");
+	feed("\r\n");
+	check_exact("  d \n");
+	/* one that was handed out and has changed since comes again, as a whole */
+	mark();
+	feed("\033[A\r  D");
+	check_exact("  D ");
+	hr_view_reset(v, false);
+	check_exact("");
+	feed("\r\n\r\n");
+	check_exact("\n\n");
+}
+END_TEST
+
+START_TEST(echo_is_known_by_its_place)
+{
+	bool over = true;
+
+	ck_assert_uint_eq(hr_view_echo_bytes(v, "ls\r\n", 4, &over), 0);
+	ck_assert(!over);
+	hr_view_expect_echo(v, "ls", 2);
+	ck_assert_uint_eq(hr_view_echo_bytes(v, "ls\r\n\033[?20", 9, &over), 9);
+	ck_assert(!over);
+	feed("ls\r\n\033[?20");
+	ck_assert_uint_eq(hr_view_echo_bytes(v, "04l\rls\r\n", 8, &over), 4);
+	ck_assert(over);
+	feed("04l\rls\r\n");
+	ck_assert_uint_eq(hr_view_echo_bytes(v, "ls", 2, &over), 0);
+	check_exact("ls\n");
+}
+END_TEST
+
 START_TEST(blanks_at_both_ends)
 {
 	feed("\r\n\r\n   x\r\n  y   \r\n\r\n");
@@ -469,6 +525,8 @@ main(void)
 	tcase_add_test(tc, the_line_of_a_terminal_without_readline);
 	tcase_add_test(tc, readline_comes_and_goes);
 	tcase_add_test(tc, the_trace_of_the_hook);
+	tcase_add_test(tc, exact_text_is_as_it_was_printed);
+	tcase_add_test(tc, echo_is_known_by_its_place);
 	tcase_add_test(tc, generations);
 	tcase_add_test(tc, answers_to_queries);
 	tcase_add_test(tc, echo_as_it_looks);
