@@ -94,7 +94,8 @@ text_row(struct text_sink *s, const struct term_row *r)
 		text_end_line(s);
 }
 
-static void
+/* Returns the number of rows before `to` that are below all that was written to. */
+static uint64_t
 text_rows(const struct hr_term *t, struct text_sink *s, uint64_t from, uint64_t to)
 {
 	uint64_t top = term_top(t), i;
@@ -103,6 +104,7 @@ text_rows(const struct hr_term *t, struct text_sink *s, uint64_t from, uint64_t 
 		text_row(s, term_history_row(t, (unsigned)(i - t->base)));
 	for (; i < top + t->screen.room && i < to; i++)
 		text_row(s, term_grid_row(t, (unsigned)(i - top)));
+	return i < to ? to - i : 0;
 }
 
 void
@@ -110,7 +112,7 @@ hr_term_text_from(const struct hr_term *t, uint64_t from, struct hr_buf *out)
 {
 	struct text_sink s = {.out = out};
 
-	text_rows(t, &s, from, UINT64_MAX);
+	(void)text_rows(t, &s, from, UINT64_MAX);
 	text_end_line(&s);
 }
 
@@ -120,11 +122,12 @@ hr_term_text_exact(const struct hr_term *t, uint64_t from, struct hr_buf *out)
 	struct text_sink s = {.out = out, .exact = true};
 	uint64_t cursor = hr_term_cursor_row(t);
 	size_t breaks, len;
+	uint64_t below;
 
-	text_rows(t, &s, from, cursor);
-	breaks = s.open ? 0 : s.breaks;
+	below = text_rows(t, &s, from, cursor);
+	breaks = (s.open ? 0 : s.breaks) + (size_t)below;
 	len = out->len;
-	text_rows(t, &s, from > cursor ? from : cursor, UINT64_MAX);
+	(void)text_rows(t, &s, from > cursor ? from : cursor, UINT64_MAX);
 	text_end_line(&s);
 	for (; out->len == len && breaks > 0; breaks--, len++)
 		hr_buf_addc(out, '\n');
