@@ -153,6 +153,16 @@ def start_command_without_key():
               ["--listen", "127.0.0.1"] + list(ARGS) + ["--allow-unauthenticated"], "what handraild sees")
 
 
+def the_viewers_address():
+    """Clients look for it there in a container; a container may say otherwise."""
+    with Shims() as p:
+        os.unlink(p.path("sbin/handraild"))
+        p.program("sbin/handraild", '#!/bin/sh\nprintf "%s\\n" "$HANDRAIL_VIEWER_URL_FILE"\n')
+        for env, want in (({}, "/tmp/oh-server-url"), ({"HANDRAIL_VIEWER_URL_FILE": "/run/v"}, "/run/v"),
+                          ({"HANDRAIL_VIEWER_URL_FILE": ""}, "")):
+            equal(p.start(*CLIENT, *ARGS, **env).stdout, want + "\n", env)
+
+
 def start_command_by_each_way():
     """That of every client is known as a whole; another one goes from stand-in to stand-in."""
     with Shims() as p:
@@ -314,7 +324,7 @@ def preflight_of_a_runtime():
 def main():
     tap = Tap()
     for test in (kit_is_whole_and_the_same, kit_can_be_built, lock_file_fits_the_recipe,
-                 image_has_what_configure_needs, start_command_with_key, start_command_without_key,
+                 image_has_what_configure_needs, start_command_with_key, start_command_without_key, the_viewers_address,
                  start_command_by_each_way, other_python, no_python, shims_refuse, distributions, default_python,
                  accounts_of_the_payload, no_distribution, preflight_of_a_runtime):
         tap.run(test.__name__.replace("_", " "), test)
