@@ -6,7 +6,7 @@
 
 /* "STATE_DIR/SID.json" and the like; the caller frees; NULL: no memory. */
 char *hr_record_path(const char *state_dir, const char *sid, const char *suffix);
-#define HR_RECORD_HOME ".home" /* suffix of a home directory beside the record */
+#define HR_RECORD_HOME ".own" /* suffix of a home directory beside the record */
 int hr_record_save(struct hr_sandbox *s, struct hr_err *err);
 /* Before it is the sandbox's: what the backend recorded of the one that is taken from the pool, and
  * the name of the pool's file, which is locked until hr_record_save(). */

@@ -183,7 +183,7 @@ def git_identity():
         equal(h.ok("run", show), "Mine\nopenhands@all-hands.dev\n", "one that is elsewhere, too")
         equal(os.path.exists(h.path("home", ".gitconfig")), False, "it is not hidden")
     with Host() as h:
-        os.makedirs(h.path("state", "default.home", ".gitconfig"))
+        os.makedirs(h.path("state", "default.own", ".gitconfig"))
         os.chmod(h.path("state"), 0o700)
         equal("Git config command failed: " in h("up").stderr, True, "one that cannot be written is told of")
     with Host(LOCAL_HOME="caller") as h:
@@ -235,22 +235,22 @@ def the_callers_home():
                              XDG_CACHE_HOME=h.path("home", ".cache"), HISTFILE=h.path("home", ".bash_history"),
                              IPYTHONDIR=h.path("home", ".ipython"))
                 used(h)
-                equal(h.ok("run", "cd; pwd"), h.path("state", "default.home") + "\n", "its own")
-                equal(h.ok("sh", "sh", "-c", "echo $HOME"), h.path("state", "default.home") + "\n", "of a terminal")
+                equal(h.ok("run", "cd; pwd"), h.path("state", "default.own") + "\n", "its own")
+                equal(h.ok("sh", "sh", "-c", "echo $HOME"), h.path("state", "default.own") + "\n", "of a terminal")
                 equal(h("py", "import os; print(os.environ['HOME'])").stdout.split("\n")[0],
-                      h.path("state", "default.home"), "of a notebook")
-                equal(stat.S_IMODE(os.stat(h.path("state", "default.home")).st_mode), 0o700, "for nobody else")
+                      h.path("state", "default.own"), "of a notebook")
+                equal(stat.S_IMODE(os.stat(h.path("state", "default.own")).st_mode), 0o700, "for nobody else")
             else:
                 done = h("up", "-e", "API_TOKEN=s3cret-value")
                 equal((done.returncode, "home directory is your own" in done.stderr), (0, True), done.stderr)
                 equal(h.ok("run", "echo $MINE; cd; pwd; history -a"), "1\n%s\n" % h.path("home"), "the caller's")
                 h("run", "exit")
                 h.ok("run", "true")
-            history = b"".join(v[3] for n, v in tree(h.path("state", "default.home")).items() if n.endswith("history"))
+            history = b"".join(v[3] for n, v in tree(h.path("state", "default.own")).items() if n.endswith("history"))
             equal(b"history -a" in history, True, "a history of its own")
             for text in (b"git config --global user", b"alias git", b"s3cret", b"GITHUB_TOKEN=", b"__hr", b"printf"):
                 equal(text in history, False, "%r in %r" % (text, history))
-            for name, value in tree(h.path("state", "default.home")).items():
+            for name, value in tree(h.path("state", "default.own")).items():
                 equal(b"s3cret" in (value[3] or b""), False, name)
             h.ok("down", "-q")
             equal(tree(h.path("home")), before, "byte for byte")

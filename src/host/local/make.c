@@ -32,6 +32,7 @@
 #include "base/text.h"
 #include "host/local/logfile.h"
 #include "host/common/proc.h"
+#include "host/pool.h"
 #include "host/record.h"
 
 #define READY_TIMEOUT_MS 120000
@@ -63,6 +64,15 @@ make_workspace(struct hr_local *l, struct hr_err *err)
 	return 0;
 }
 
+/* A sandbox of the pool is recorded elsewhere, under another name, once it is taken. */
+static bool
+may_move(const char *state_dir)
+{
+	size_t n = strlen(state_dir), m = strlen(HR_POOL_BELOW);
+
+	return n > m && strcmp(state_dir + n - m, HR_POOL_BELOW) == 0;
+}
+
 /* The sandbox's own directory for what programs keep in a home directory. */
 static int
 make_home(struct hr_local *l, struct hr_err *err)
@@ -73,7 +83,7 @@ make_home(struct hr_local *l, struct hr_err *err)
 	if (!l->in_home)
 		l->h->log(l->h->arg, "The home directory is your own: commands can change what is "
 				     "in it.");
-	if (l->h->state_dir == NULL) {
+	if (l->h->state_dir == NULL || may_move(l->h->state_dir)) {
 		if (hr_text_setf(
 			&l->home, err, "%s/handrail-home-XXXXXX", tmp != NULL ? tmp : "/tmp") != 0)
 			return -1;
