@@ -132,6 +132,7 @@ struct change {
 };
 
 struct changes {
+	bool any;           /* as hr_git_any_changes() has them */
 	struct hr_buf list; /* struct change */
 	struct hr_buf why;  /* not empty: it failed */
 };
@@ -234,6 +235,77 @@ parse_line(struct changes *c, const char *prefix, const char *p, size_t len, con
 	return true;
 }
 
+/* Whether that is in a repository; false with the reason in c->why where git refuses to say. */
+static bool
+is_repository(struct changes *c, const char *repo)
+{
+	HR_BUF(out, HR_GIT_OUTPUT_MAX);
+
+	if (HR_GIT_RUN(&out, repo, "rev-parse", "--is-inside-work-tree") == 0)
+		return strcmp(hr_buf_str(&out), "true") == 0;
+	if (strstr(hr_buf_str(&out), "not a git repository") == NULL)
+		hr_buf_add(&c->why, hr_buf_str(&out), out.len);
+	return false;
+}
+
+/* What diff --name-status -z prints: a status, and one name or two, each with its NUL. */
+static void
+take_names(struct changes *c, const char *prefix, const struct hr_buf *out)
+{
+	const char *p = hr_buf_str(out), *end = p + out->len, *name, *last = "";
+	char status;
+
+	for (; p < end; p = name + strlen(name) + 1) {
+		status = *p;
+		name = p + strlen(p) + 1;
+		if (name >= end)
+			return;
+		if (status == 'R' || status == 'C') {
+			if (status == 'R')
+				changes_add(c, 'D', prefix, name, strlen(name));
+			name += strlen(name) + 1;
+			if (name >= end)
+				return;
+			status = 'A';
+		}
+		/* of a conflict the same name comes again, as changed */
+		if (strcmp(name, last) != 0)
+			changes_add(c, strchr("ADU", status) != NULL ? status : 'M', prefix, name,
+			    strlen(name));
+		last = name;
+	}
+}
+
+static void
+any_changes_of(struct changes *c, const char *repo, const char *prefix, const char *wanted)
+{
+	HR_BUF(ref, HR_GIT_OUTPUT_MAX);
+	HR_BUF(out, HR_GIT_OUTPUT_MAX);
+	const char *p;
+
+	if (!is_repository(c, repo))
+		return;
+	/* the empty tree has another name in a repository of SHA-256 */
+	if (!hr_git_reference(repo, wanted, &ref) &&
+	    (wanted != NULL ||
+		HR_GIT_RUN(&ref, repo, "hash-object", "-t", "tree", "/dev/null") < 0)) {
+		if (wanted == NULL)
+			hr_buf_add(&c->why, hr_buf_str(&ref), ref.len);
+		return;
+	}
+	if (HR_GIT_RUN_EXACT(&out, repo, "diff", "--relative", "--name-status", "-z", ref.p) < 0) {
+		hr_buf_add(&c->why, hr_buf_str(&out), out.len);
+		return;
+	}
+	take_names(c, prefix, &out);
+	if (HR_GIT_RUN_EXACT(&out, repo, "ls-files", "--others", "--exclude-standard", "-z") < 0) {
+		hr_buf_add(&c->why, hr_buf_str(&out), out.len);
+		return;
+	}
+	for (p = hr_buf_str(&out); p < hr_buf_str(&out) + out.len; p += strlen(p) + 1)
+		changes_add(c, 'A', prefix, p, strlen(p));
+}
+
 static void
 changes_of(struct changes *c, const char *repo, const char *prefix, const char *wanted)
 {
@@ -242,6 +314,10 @@ changes_of(struct changes *c, const char *repo, const char *prefix, const char *
 	const char *p;
 	size_t n;
 
+	if (c->any) {
+		any_changes_of(c, repo, prefix, wanted);
+		return;
+	}
 	if (!hr_git_reference(repo, wanted, &ref))
 		return;
 	if (HR_GIT_RUN(&out, repo, "diff", "--name-status", ref.p) < 0) {
@@ -283,8 +359,16 @@ repositories(const char *directory, struct hr_buf *names)
 	}
 }
 
-/* Drops what lies in a repository of its own; as in the original the name alone decides, so that
- * "foo" also hides "foobar.txt". */
+/* Whether a path is below a name; as in the original "foobar.txt" is below "foo", unless `any`. */
+static bool
+is_below(const char *path, const char *name, bool any)
+{
+	size_t n = strlen(name);
+
+	return strncmp(path, name, n) == 0 && (!any || path[n] == '/' || path[n] == '\0');
+}
+
+/* Drops what lies in a repository of its own. */
 static void
 drop_nested(struct changes *c, const struct hr_buf *names)
 {
@@ -294,7 +378,7 @@ drop_nested(struct changes *c, const struct hr_buf *names)
 
 	for (i = 0; i < n; i++) {
 		for (name = names->p; name < names->p + names->len; name += strlen(name) + 1)
-			if (strncmp(one[i].path, name, strlen(name)) == 0)
+			if (is_below(one[i].path, name, c->any))
 				break;
 		if (name < names->p + names->len)
 			free(one[i].path);
@@ -343,10 +427,11 @@ lacks(const char *repo, const char *wanted)
 	       !hr_git_is_commit(repo, wanted, &out);
 }
 
-int
-hr_git_changes(const char *directory, const char *wanted, struct hr_buf *json, struct hr_buf *why)
+static int
+list_changes(
+    const char *directory, const char *wanted, bool any, struct hr_buf *json, struct hr_buf *why)
 {
-	HR_CLEAN(changes_done) struct changes c = {0};
+	HR_CLEAN(changes_done) struct changes c = {.any = any};
 	HR_BUF(names, HR_GIT_OUTPUT_MAX);
 	const char *name;
 	char *repo;
@@ -381,4 +466,17 @@ hr_git_changes(const char *directory, const char *wanted, struct hr_buf *json, s
 		put_changes(&c, json);
 	}
 	return 0;
+}
+
+int
+hr_git_changes(const char *directory, const char *wanted, struct hr_buf *json, struct hr_buf *why)
+{
+	return list_changes(directory, wanted, false, json, why);
+}
+
+int
+hr_git_any_changes(
+    const char *directory, const char *wanted, struct hr_buf *json, struct hr_buf *why)
+{
+	return list_changes(directory, wanted, true, json, why);
 }

@@ -13,6 +13,11 @@
  * reason in why: the directory's repository has no such commit. */
 int
 hr_git_changes(const char *directory, const char *wanted, struct hr_buf *json, struct hr_buf *why);
+/* The same with whatever names and changes there are: names with blanks or in any script, a file
+ * that became a link, conflicts. A repository that git refuses to read is an {"error"}, not an
+ * empty list, and only a directory that is in none has no changes. */
+int hr_git_any_changes(
+    const char *directory, const char *wanted, struct hr_buf *json, struct hr_buf *why);
 
 /* {"modified","original"} for a file. 0, or -1 with the reason in why. */
 int hr_git_diff(const char *path, const char *wanted, struct hr_buf *json, struct hr_buf *why);

@@ -13,7 +13,6 @@
 
 #define HR_GIT_RUN(out, directory, ...)                                                            \
 	hr_gitrun(directory, (const char *const[]){__VA_ARGS__, NULL}, out)
-
 #define HR_GIT_RUN_EXACT(out, directory, ...)                                                      \
 	hr_gitrun_exact(directory, (const char *const[]){__VA_ARGS__, NULL}, out)
 

@@ -16,7 +16,7 @@ static int
 usage(int status)
 {
 	static const char text[] =
-	    "usage: handrail-git changes [--ref COMMIT]\n"
+	    "usage: handrail-git changes [--any] [--ref COMMIT]\n"
 	    "       handrail-git diff [--ref COMMIT | --commit COMMIT] FILE\n"
 	    "       handrail-git v1-changes [--ref COMMIT]\n"
 	    "       handrail-git v1-diff [--ref COMMIT | --commit COMMIT] FILE\n";
@@ -34,10 +34,17 @@ main(int argc, char **argv)
 	HR_BUF(json, OUTPUT_MAX);
 	HR_BUF(why, OUTPUT_MAX);
 	int r, n = 2;
+	bool any;
 
 	if (argc == 2 && strcmp(what, "--help") == 0)
 		return usage(0);
 	what += v1 ? 3 : 0;
+	any = argc > 2 && strcmp(argv[1], "changes") == 0 && strcmp(argv[2], "--any") == 0;
+	if (any) {
+		argv[2] = argv[1];
+		argv++;
+		argc--;
+	}
 	if (argc > 3 && strcmp(argv[2], "--ref") == 0)
 		ref = argv[3];
 	else if (argc > 3 && strcmp(what, "diff") == 0 && strcmp(argv[2], "--commit") == 0)
@@ -52,7 +59,10 @@ main(int argc, char **argv)
 		return usage(2);
 	/* a question that nobody hears would wait for ever */
 	(void)setenv("GIT_TERMINAL_PROMPT", "0", 1);
-	if (argc == n)
+	if (any) {
+		(void)setenv("LC_ALL", "C", 1); /* its errors are looked at */
+		r = hr_git_any_changes(".", ref, &json, &why);
+	} else if (argc == n)
 		r = (v1 ? hr_git_v1_changes : hr_git_changes)(".", ref, &json, &why);
 	else if (commit != NULL)
 		r = hr_git_commit_diff(argv[n], commit, &json, &why);

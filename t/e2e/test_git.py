@@ -10,7 +10,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib.supervised import BUILDDIR, SRCDIR, find_program  # noqa: E402
-from lib.tap import Tap, equal, skip_all  # noqa: E402
+from lib.tap import Skip, Tap, equal, skip_all  # noqa: E402
 
 HELPER = os.path.join(BUILDDIR, "handrail-git")
 ENV = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C.UTF-8",
@@ -41,8 +41,8 @@ class Place:
         return subprocess.run(list(program) + list(args), cwd=self.path(where), env=env,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
-    def changes(self, where="w"):
-        done = self.ask(where, "changes")
+    def changes(self, where="w", *options):
+        done = self.ask(where, "changes", *options)
         equal((done.returncode, done.stderr), (0, b""))
         equal(done.stdout.endswith(b"\n") and done.stdout.isascii(), True, done.stdout)
         return json.loads(done.stdout)
@@ -154,6 +154,61 @@ def odd_changes():
         equal(p.changes()["error"].startswith("error_running_cmd:128:fatal: "), True)
 
 
+def any_changes():
+    """What the list for clients of the original leaves out or fails at, for all others."""
+    names = [" lead", "a\tb", "a b.txt", "line\nfeed", "trail ", "ü/文.txt", '"q"', "\\", "-x", "foo/g", "foobar"]
+    with Place() as p:
+        os.mkdir(p.path("w"))
+        equal(p.changes("w", "--any"), [])
+        p.git("w", "init")
+        for name in names:
+            p.write("w", name, text=name * 20)
+        equal([c["path"] for c in p.changes("w", "--any")], sorted(names, key=str.encode))
+        p.git("w", "add", "--", *names[::2])
+        equal(p.changes("w", "--any"), [{"status": "A", "path": n} for n in sorted(names, key=str.encode)])
+        p.git("w", "init", "foo")
+        equal([c["path"] for c in p.changes("w", "--any")], sorted(names, key=str.encode))
+        shutil.rmtree(p.path("w", "foo", ".git"))
+        p.git("w", "add", "--", *names)
+        p.git("w", "commit", "-m", "one")
+        p.git("w", "mv", names[2], "new name")
+        os.unlink(p.path("w", "foobar"))
+        os.symlink("a b", p.path("w", "foobar"))
+        equal(p.changes("w", "--any", "--ref", "HEAD"), listed("D a b.txt", "M foobar", "A new name"))
+        equal(p.ask("w", "changes", "--any", "--ref", "nothing").returncode, 1)
+        equal(p.changes("w/ü", "--any"), listed("A 文.txt"))
+        # a conflict
+        p.git("w", "checkout", "-f", "-b", "other")
+        p.git("w", "reset", "--hard")
+        for branch in ("other", "main"):
+            p.git("w", "checkout", branch)
+            p.write("w", "foo bar", text=branch)
+            p.git("w", "add", "-A")
+            p.git("w", "commit", "-m", branch)
+        p.ask("w", "merge", "other", program=("git",))
+        equal(p.changes("w", "--any", "--ref", "HEAD"), listed("M foo bar"))
+        p.write("w", ".git/index", text="no index")
+        equal("index file" in p.changes("w", "--any")["error"], True)
+        os.mkdir(p.path("s"))
+        p.git("s", "init", "--object-format=sha256")
+        p.write("s", "x", text="1")
+        p.git("s", "add", "x")
+        equal(p.changes("s", "--any"), listed("A x"))
+
+
+def of_another_owner():
+    with Place() as p:
+        if os.geteuid() != 0:
+            raise Skip("needs root, to give a repository away")
+        p.clone()
+        for name in ("w", "w/.git"):
+            os.chown(p.path(name), 65534, 65534)
+        equal("dubious ownership" in p.changes("w", "--any")["error"], True)
+        p.git("", "init", "outer")
+        os.rename(p.path("w"), p.path("outer", "w"))
+        equal("dubious ownership" in p.changes("outer", "--any")["error"], True, "one below it")
+
+
 def texts():
     with Place() as p:
         os.mkdir(p.path("w"))
@@ -262,8 +317,8 @@ def at_the_clients_paths():
         equal((done.returncode, done.stderr), (127, b"python3: there is no Python in this image\n"))
 
 
-TESTS = [branch_with_everything, unpushed_commit, no_remote_and_no_repository, nested, odd_changes, texts,
-         named_commits, at_the_clients_paths]
+TESTS = [branch_with_everything, unpushed_commit, no_remote_and_no_repository, nested, odd_changes, any_changes,
+         of_another_owner, texts, named_commits, at_the_clients_paths]
 
 
 def main():

@@ -30,6 +30,7 @@ enum way { KNOWN, UPLOADED, WITH_LIBRARIES };
 struct view {
 	struct hr_sandbox *s;
 	const char *what, *script; /* "diff", "git_diff.py" */
+	const char *option;        /* of it, which a script that is not ours ignores; NULL: none */
 	const char *directory;     /* where; NULL: the first one */
 	const char *file;          /* NULL: none */
 };
@@ -55,6 +56,8 @@ put_words(struct hr_buf *b, const struct view *v, bool what, const char *to)
 {
 	if (what)
 		hr_buf_addf(b, " %s", v->what);
+	if (v->option != NULL)
+		hr_buf_addf(b, " %s", v->option);
 	if (v->file != NULL) {
 		hr_buf_addc(b, ' ');
 		hr_shell_quote(b, v->file, strlen(v->file));
@@ -240,8 +243,11 @@ int
 hr_sandbox_git_changes(
     struct hr_sandbox *s, const char *directory, char **ret_json, struct hr_err *err)
 {
-	const struct view v = {
-	    .s = s, .what = "changes", .script = "git_changes.py", .directory = directory};
+	const struct view v = {.s = s,
+	    .what = "changes",
+	    .script = "git_changes.py",
+	    .option = "--any",
+	    .directory = directory};
 	HR_PUT struct json_object *o = ask(&v, err);
 
 	if (o == NULL)
