@@ -53,7 +53,8 @@ libplace_la_SOURCES = \
 	%D%/place/oserror.c %D%/place/oserror.h \
 	%D%/place/reach.c %D%/place/reach.h \
 	%D%/place/spool.c %D%/place/spool.h \
-	%D%/place/target.c %D%/place/target.h
+	%D%/place/target.c %D%/place/target.h \
+	%D%/place/whole.c %D%/place/whole.h
 libplace_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 libplace_la_LIBADD = libprotojson.la libbase.la
 

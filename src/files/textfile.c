@@ -46,7 +46,7 @@ read_file(const char *path, struct hr_buf *b, bool *ret_binary, struct hr_err *e
 	}
 	/* one byte more than there should be, so that the first read also finds the end */
 	sized = n == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size < b->cap;
-	if (sized)
+	if (sized && st.st_size > 0) /* 0 is also what files of the kernel report */
 		want = (size_t)st.st_size + 1;
 	while (n >= 0 && !ended) {
 		if (b->len == b->cap) {

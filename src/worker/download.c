@@ -23,6 +23,7 @@
 #include "files/filebody.h"
 #include "files/place/oserror.h"
 #include "files/place/reach.h"
+#include "files/place/whole.h"
 #include "files/place/target.h"
 #include "files/archive/zip.h"
 #include "worker/invalid.h"
@@ -198,7 +199,7 @@ hr_download_file(
 
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)) {
 		hr_answer_detail(ret, 500, "404: File not found");
-	} else if (fd < 0 || fstat(fd, &st) < 0) {
+	} else if (fd < 0 || fstat(fd, &st) < 0 || hr_whole_take(&fd, &st) < 0) {
 		(void)hr_oserror_put(&why, errno, path);
 		hr_answer_detail(ret, 500, hr_buf_str(&why));
 	} else if (!S_ISREG(st.st_mode)) {

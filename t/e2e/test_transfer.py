@@ -506,6 +506,27 @@ def trees():
         detail(download(s, top), 500, "surrogates not allowed")
 
 
+def sizes_of_the_kernel():
+    """Files of /proc and /sys report another size than they have."""
+    paths = [p for p in ("/proc/version", "/proc/sys/vm/swappiness", "/proc/filesystems", "/sys/kernel/uevent_seqnum")
+             if os.path.exists(p)]
+    with Server() as s:
+        os.mkdir(s.work_dir + "/t")
+        for path in paths:
+            os.symlink(path, s.work_dir + "/t/" + os.path.basename(path))
+        got = {k: v[0] for k, v in entries(download(s, s.work_dir + "/t")).items()}
+        equal(got, {os.path.basename(p): read(p) for p in paths})
+        for path in paths:
+            a = download(s, path, "/download_file")
+            equal((a.status, a.body, a.headers["Content-Length"]), (200, read(path), str(len(read(path)))), path)
+            a = download(s, path, "/download_file", Range="bytes=1-2")
+            equal((a.status, a.body), (206, read(path)[1:3]), path)
+            a = s.request("POST", "/execute_action", json.dumps(
+                {"action": {"action": "read", "args": {"path": path}}}), {"Content-Type": "application/json"})
+            equal(a.json()["content"], read(path).decode(), path)
+        s.stop()
+
+
 def one_file():
     """/download_file: by nginx where its account may read the file, by a worker where only the server
     may; a client cannot tell which."""
@@ -686,8 +707,8 @@ def archives_by_need():
 
 
 TESTS = [forms, names_that_leave, archives_that_leave, link_race, mode_owner_and_links_stay, attributes_stay,
-         broken_off, disk_full, read_only, no_permission, other_file_system_below, trees, one_file,
-         late_failure, constant_memory, beside_a_command, archives_by_need]
+         broken_off, disk_full, read_only, no_permission, other_file_system_below, trees, sizes_of_the_kernel,
+         one_file,         late_failure, constant_memory, beside_a_command, archives_by_need]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))

@@ -22,6 +22,7 @@
 #include "files/place/beneath.h"
 #include "files/place/oserror.h"
 #include "files/place/reach.h"
+#include "files/place/whole.h"
 #include "base/utf8.h"
 
 #define BUFFER (256u << 10) /* read at once, and handed on at once */
@@ -203,7 +204,8 @@ pack_file(struct hr_pack *p, int dir, const char *name)
 
 	if (fd < 0)
 		return fail(p, name, errno);
-	r = fstat(fd, &st) < 0 ? fail(p, name, errno) : check_file(p, name, &st);
+	r = fstat(fd, &st) < 0 || hr_whole_take(&fd, &st) < 0 ? fail(p, name, errno)
+							      : check_file(p, name, &st);
 	if (r == 0)
 		r = put_entry(p, name, &st);
 	if (r == 0 && S_ISREG(st.st_mode))

@@ -5,11 +5,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/dir.h"
@@ -17,14 +15,13 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "files/place/reach.h"
+#include "files/place/whole.h"
 #include "files/search/search.h"
 
 #define NAMES_MAX (32u << 20) /* of one directory */
 #define NAMES_ALL (64u << 20) /* of all directories on the way down */
 #define RULES_ALL (1u << 20)  /* of all .gitignore on the way down, as text */
 #define PATH_MAX_BYTES 8192
-#define SYSFS 0x62656572
-#define CGROUP2 0x63677270
 
 struct walk {
 	const struct hr_search *s;
@@ -37,19 +34,6 @@ struct walk {
 	struct hr_ignore_above above;
 	bool stop;
 };
-
-/* What is read there may wait for ever, or be without an end. */
-static bool
-is_kernels(int fd)
-{
-	struct statfs st;
-
-	if (fstatfs(fd, &st) < 0)
-		return true;
-	return st.f_type == PROC_SUPER_MAGIC || st.f_type == SYSFS || st.f_type == CGROUP2 ||
-	       st.f_type == CGROUP_SUPER_MAGIC || st.f_type == DEBUGFS_MAGIC ||
-	       st.f_type == TRACEFS_MAGIC;
-}
 
 struct names {
 	struct hr_buf text;
@@ -190,7 +174,7 @@ walk_below(struct walk *w, int dir, const char *name, unsigned depth, const stru
 		w->end->closed += errno != ENOENT;
 		return;
 	}
-	if (is_kernels(fd))
+	if (hr_whole_is_kernels(fd))
 		hr_fd_close(&fd);
 	else
 		walk_dir(w, fd, depth + 1, ig);
@@ -275,7 +259,7 @@ hr_search_walk(const struct hr_search *s, hr_search_fn *fn, void *arg, struct hr
 	fd = hr_reach_open_as(AT_FDCWD, s->top, O_RDONLY | O_DIRECTORY | O_NONBLOCK, false);
 	if (fd < 0)
 		return hr_err_sys(err, errno, "%s", s->top);
-	if (is_kernels(fd)) {
+	if (hr_whole_is_kernels(fd)) {
 		hr_fd_close(&fd);
 		return hr_err_set(
 		    err, HR_E_INVAL, "%s is a file system of the kernel, not of files", s->top);
