@@ -20,6 +20,7 @@
 #include "files/editor/diff.h"
 #include "files/editor/editor.h"
 #include "files/readwrite.h"
+#include "files/revise/revise.h"
 #include "tree.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -344,6 +345,69 @@ undoing(struct hr_err *err)
 	return r;
 }
 
+/* ---- files/revise ---- */
+
+static int
+revise_to(const char *old, const char *new, struct hr_err *err)
+{
+	const struct hr_revise r = {
+	    .path = tree_path("ws/f"), .history_dir = tree_path("history"), .owner = getuid()};
+	HR_CLEAN(hr_plaintext_done) struct hr_plaintext now;
+	struct hr_revised done;
+	HR_BUF(why, TEXT_MAX);
+	int ret;
+
+	hr_plaintext_init(&now);
+	ret = old == NULL ? hr_revise_file_undo(&r, &why)
+			  : hr_revise_file_replace(&r, span(old), span(new), &now, &done, &why);
+	return settle(ret == 0, &why, err);
+}
+
+static int
+revising(struct hr_err *err)
+{
+	static const struct tree_file files[] = {
+	    {"ws/f", "one\r\ntwo\r\n", "one\r\n2\r\nx\r\n", 0750, 0}};
+	int r;
+
+	tree_make(files, 1);
+	r = revise_to("two", "2\nx", err);
+	tree_check(files, 1);
+	return r;
+}
+
+static int
+revising_wide(struct hr_err *err)
+{
+	static const struct tree_file files[] = {
+	    {"ws/f", WIDE_OLD, WIDE_NEW, 0, sizeof(WIDE_OLD) - 1}};
+	int r;
+
+	tree_make(files, 1);
+	r = revise_to("one", "two", err);
+	tree_check(files, 1);
+	return r;
+}
+
+/* The text is the old one again, or the new one where the undo failed. */
+static int
+revising_back(struct hr_err *err)
+{
+	static const struct tree_file files[] = {{"ws/f", "two\n", "one\n", 0, 0}},
+				      before[] = {{"ws/f", "one\n", "two\n", 0, 0}};
+	int r;
+
+	tree_make(before, 1);
+	failcalls_spare(true);
+	r = revise_to("one", "two", err);
+	failcalls_spare(false);
+	if (r != 0)
+		return -1;
+	r = revise_to(NULL, NULL, err);
+	tree_check(files, 1);
+	return r;
+}
+
 static int
 differing(struct hr_err *err)
 {
@@ -364,4 +428,5 @@ const struct fault_scenario fault_scenarios[] = {{"read", reading, 0},
     {"view of a directory on a bad disk", viewing_directory, FAULT_LOSSY}, {"create", creating, 0},
     {"str_replace", replacing, 0}, {"insert", inserting, 0}, {"UTF-16", replacing_wide, 0},
     {"Windows-1251", replacing_legacy, 0}, {"undo_edit", undoing, 0}, {"diff", differing, 0},
+    {"revise", revising, 0}, {"revise UTF-16", revising_wide, 0}, {"revise back", revising_back, 0},
     {NULL, NULL, 0}};

@@ -89,10 +89,11 @@ static bool
 decode_as(struct hr_plaintext *t, const struct hr_charset *c, const char *p, size_t len)
 {
 	HR_BUF(again, HR_PLAINTEXT_MAX + 16);
+	HR_BUF(why, 1024);
 
 	hr_buf_reset(&t->text);
 	if (hr_charset_decode(c, p, len, &t->text, NULL) < 0 || t->text.fail != HR_OK ||
-	    hr_charset_encode(c, false, hr_buf_str(&t->text), t->text.len, &again, NULL) < 0 ||
+	    hr_charset_encode(c, false, hr_buf_str(&t->text), t->text.len, &again, &why) < 0 ||
 	    again.len != len || (len > 0 && memcmp(again.p, p, len) != 0))
 		return false;
 	t->charset = c;
