@@ -11,6 +11,7 @@
 #include <json-c/json_object.h>
 
 #include "actions/shell.h"
+#include "proto/evclass.h"
 
 #define SAY_MAX 4096
 
@@ -129,6 +130,14 @@ hr_mcp_fail_status(struct hr_mcp_call *c, const struct hr_answer *a)
 		    detail != NULL ? detail : "the sandbox is busy");
 	else
 		hr_mcp_fail(c, "%s", detail != NULL ? detail : "The sandbox could not do that.");
+}
+
+void
+hr_mcp_count_as(struct hr_mcp_call *c, const char *type)
+{
+	c->note =
+	    (struct hr_note){.cls = hr_action_class(type, strlen(type)), .error = c->is_error};
+	c->env->active(c->env->arg);
 }
 
 struct json_object *

@@ -96,6 +96,9 @@ bool hr_mcp_put_data(struct hr_mcp_call *c, struct hr_span url, struct hr_span p
 /* The failure of an answer whose status is not 200. */
 void hr_mcp_fail_status(struct hr_mcp_call *c, const struct hr_answer *a);
 
+/* What was done without an action is logged and counted as the action of that type: "edit". */
+void hr_mcp_count_as(struct hr_mcp_call *c, const char *type);
+
 /* ---- tool_read.c ---- */
 
 /* Appends the lines from `first` to `last` (from 1; those that are there) with their numbers, until

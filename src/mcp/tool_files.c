@@ -78,7 +78,7 @@ tell(struct hr_mcp_call *c, const struct hr_answer *a)
 }
 
 static void
-change(struct hr_mcp_call *c, change_fn *fn)
+change(struct hr_mcp_call *c, const char *type, change_fn *fn)
 {
 	HR_FREE char *path = hr_mcp_path(c, "path");
 	struct change ch = {.c = c, .path = path};
@@ -86,7 +86,6 @@ change(struct hr_mcp_call *c, change_fn *fn)
 
 	if (path == NULL)
 		return;
-	c->env->active(c->env->arg);
 	hr_buf_init(&ch.text, HR_MCP_BODY_MAX);
 	hr_answer_init(&answer);
 	if (c->env->begin(c->env->arg, &answer)) {
@@ -94,6 +93,8 @@ change(struct hr_mcp_call *c, change_fn *fn)
 		c->env->leave(c->env->arg, &answer);
 	}
 	tell(c, &answer);
+	if (!answer.replayed)
+		hr_mcp_count_as(c, type);
 	hr_answer_done(&answer);
 	hr_buf_done(&ch.text);
 }
@@ -131,7 +132,7 @@ do_write(struct change *ch, const struct hr_revise *r)
 static void
 call_write(struct hr_mcp_call *c)
 {
-	change(c, do_write);
+	change(c, "write", do_write);
 }
 
 const struct hr_mcp_tool hr_mcp_write = {.name = "write",
@@ -193,7 +194,7 @@ call_edit(struct hr_mcp_call *c)
 	if ((hr_json_at(c->args, "after_line") != NULL) == (hr_mcp_arg(c, "old").p != NULL))
 		hr_mcp_fail(c, "edit takes either old or after_line.");
 	else
-		change(c, do_edit);
+		change(c, "edit", do_edit);
 }
 
 const struct hr_mcp_tool hr_mcp_edit = {.name = "edit",
@@ -224,7 +225,7 @@ do_undo(struct change *ch, const struct hr_revise *r)
 static void
 call_undo(struct hr_mcp_call *c)
 {
-	change(c, do_undo);
+	change(c, "edit", do_undo);
 }
 
 const struct hr_mcp_tool hr_mcp_undo = {.name = "undo",

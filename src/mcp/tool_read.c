@@ -201,13 +201,13 @@ call_read(struct hr_mcp_call *c)
 
 	if (path == NULL)
 		return;
-	c->env->active(c->env->arg);
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		hr_mcp_list_names(c, path);
 	else if (hr_revise_load(path, &bytes, &why) < 0)
 		hr_mcp_fail(c, "%.2000s cannot be read: %s.", path, hr_buf_str(&why));
 	else
 		show(c, path, &bytes);
+	hr_mcp_count_as(c, "read");
 }
 
 static const struct hr_mcp_param read_params[] = {

@@ -10,6 +10,7 @@ import sys
 import zlib
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib.metrics import samples  # noqa: E402
 from lib.supervised import Server, run_tests  # noqa: E402
 from lib.tap import Skip, equal  # noqa: E402
 from test_door import call, text  # noqa: E402
@@ -145,6 +146,20 @@ def undone():
         s.stop()
 
 
+def counted():
+    """As the actions of the same types are."""
+    with Server() as s:
+        path = put(s, "c", b"a\n")
+        edit = {"old": "a", "new": "b"}
+        for name, args in (("read", {}), ("edit", edit), ("write", {"content": ""}), ("edit", edit)):
+            call(s, name, path=path, **args)
+        told = samples(s.get("/metrics").body.decode())
+        found = {tuple(v for k, v in labels): n for (name, labels), n in told.items()
+                 if name == "handrail_actions_total"}
+        equal(found, {("read", "ok"): 1, ("edit", "ok"): 1, ("edit", "error"): 1, ("write", "ok"): 1})
+        s.stop()
+
+
 def once():
     """A repetition of the same request is told what came of the first, and changes nothing."""
     with Server() as s:
@@ -241,5 +256,5 @@ def lines_of_a_file():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([line_ends_stay, charsets_stay, places, written, undone, once, shown, documents,
+    sys.exit(run_tests([line_ends_stay, charsets_stay, places, written, undone, counted, once, shown, documents,
                         lines_of_a_file]))
