@@ -185,7 +185,8 @@ hr_git_real(const char *path)
 }
 
 int
-hr_git_commit_diff(const char *path, const char *commit, struct hr_buf *json, struct hr_buf *why)
+hr_git_commit_diff(
+    const char *path, const char *commit, bool v1, struct hr_buf *json, struct hr_buf *why)
 {
 	HR_BUF(sha, HR_GIT_OUTPUT_MAX);
 	HR_BUF(parent, HR_GIT_OUTPUT_MAX);
@@ -199,6 +200,8 @@ hr_git_commit_diff(const char *path, const char *commit, struct hr_buf *json, st
 	if (real == NULL) {
 		(void)hr_git_fail(why, strerror(errno));
 	} else if (!hr_git_closest(real, true, &rest)) {
+		if (!v1)
+			return hr_git_fail(why, "no_repository");
 		hr_buf_adds(json, "{\"modified\": null, \"original\": null}");
 		r = 0;
 	} else if (!hr_git_is_commit(cut_name(real), commit, &sha)) {

@@ -4,6 +4,8 @@
 #ifndef HR_GIT_GIT_H
 #define HR_GIT_GIT_H
 
+#include <stdbool.h>
+
 #include "base/buf.h"
 
 #define HR_GIT_FILE_MAX (1u << 20) /* a larger file has no diff */
@@ -26,8 +28,9 @@ int hr_git_diff(const char *path, const char *wanted, struct hr_buf *json, struc
 int hr_git_v1_changes(
     const char *directory, const char *wanted, struct hr_buf *json, struct hr_buf *why);
 int hr_git_v1_diff(const char *path, const char *wanted, struct hr_buf *json, struct hr_buf *why);
-/* The same of what a commit changed; the file need not be there any more. */
-int
-hr_git_commit_diff(const char *path, const char *commit, struct hr_buf *json, struct hr_buf *why);
+/* The same of what a commit changed; the file need not be there any more. Outside of a repository
+ * both sides are null for v1, which is a failure otherwise. */
+int hr_git_commit_diff(
+    const char *path, const char *commit, bool v1, struct hr_buf *json, struct hr_buf *why);
 
 #endif

@@ -65,7 +65,7 @@ main(int argc, char **argv)
 	} else if (argc == n)
 		r = (v1 ? hr_git_v1_changes : hr_git_changes)(".", ref, &json, &why);
 	else if (commit != NULL)
-		r = hr_git_commit_diff(argv[n], commit, &json, &why);
+		r = hr_git_commit_diff(argv[n], commit, v1, &json, &why);
 	else
 		r = (v1 ? hr_git_v1_diff : hr_git_diff)(argv[n], ref, &json, &why);
 	if (r == 0) {
