@@ -285,6 +285,22 @@ hr_json_decode(const void *p, size_t len, struct json_object **ret, struct hr_js
 	return -1;
 }
 
+int
+hr_json_decode_foreign(
+    const void *p, size_t len, struct json_object **ret, struct hr_json_error *ret_error)
+{
+	HR_BUF(b, 3 * (size_t)HR_JSON_BODY_MAX); /* U+FFFD has three bytes */
+
+	if (hr_utf8_strict(p, len))
+		return hr_json_decode(p, len, ret, ret_error);
+	hr_utf8_replace(&b, p, len);
+	if (hr_buf_check(&b, NULL) == 0)
+		return hr_json_decode(hr_buf_str(&b), b.len, ret, ret_error);
+	if (ret_error != NULL)
+		*ret_error = (struct hr_json_error){.verdict = HR_JSON_NOMEM};
+	return -1;
+}
+
 const char *
 hr_json_big_int(struct json_object *v, bool *ret_negative, size_t *ret_len)
 {

@@ -26,6 +26,11 @@
 int hr_json_decode(
     const void *p, size_t len, struct json_object **ret, struct hr_json_error *ret_error);
 
+/* The same of another program's text, decoded as its clients in Python do: what is not UTF-8
+ * becomes U+FFFD, so that one byte of it does not take the rest along. */
+int hr_json_decode_foreign(
+    const void *p, size_t len, struct json_object **ret, struct hr_json_error *ret_error);
+
 /* A value of a block's own, put where the block is left; NULL at the beginning. */
 #define HR_PUT HR_CLEAN(hr_json_clean)
 static inline void

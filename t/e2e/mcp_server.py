@@ -48,6 +48,11 @@ def call(ident, params):
         os.close(1)
         while True:
             signal.pause()
+    if tool == "latin1":
+        sys.stdout.flush()
+        os.write(1, b'{"jsonrpc": "2.0", "id": %d, "result": {"content": ['
+                    b'{"type": "text", "text": "caf\xe9"}]}}\n' % ident)
+        return None
     if tool == "args":
         return say(id=ident, result=text(str(len(sys.argv))))
     if tool == "hang":

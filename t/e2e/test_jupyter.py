@@ -126,6 +126,16 @@ def texts():
               ["data:image/png;base64,QUJD"])
 
 
+def text_that_is_no_utf8():
+    """It is decoded as jupyter_client does, and takes neither other output nor the next cell along."""
+    say = "import sys; print('before'); sys.stdout.write(b'a\\xff\\xe2\\x82b\\n'.decode('utf8', 'surrogateescape'));"
+    with Jupyter() as s:
+        equal(s.text("x = 1; " + say + "print('after')"), "before\na\ufffd\ufffdb\nafter")
+        equal("ValueError: c\ufffdd" in s.text("raise ValueError(b'c\\xffd'.decode('utf8', 'surrogateescape'))"), True)
+        equal(s.text("b'e\\xfff'.decode('utf8', 'surrogateescape')").startswith("'e"), True)
+        equal(s.text("print(x)"), "1", "the same kernel")
+
+
 def errors():
     with Jupyter() as s:
         text = s.text("1/0")
@@ -559,7 +569,7 @@ if __name__ == "__main__":
     if subprocess.run([PYTHON, "-c", "import ipykernel"], stderr=subprocess.DEVNULL).returncode:
         skip_all("there is no kernel for %s: apt-get install python3-ipykernel" % PYTHON)
     sys.exit(run_tests([
-        the_whole_observation, texts, errors, wrong_arguments, a_plot_is_an_image,
+        the_whole_observation, texts, text_that_is_no_utf8, errors, wrong_arguments, a_plot_is_an_image,
         directory_follows_the_shell, state_and_environment, where_packages_come_from, runs_as_the_user, a_hundred_cells,
         time_is_up, one_that_catches_interrupts, killed_kernel,
         what_has_left_a_killed_kernel_is_kept, killed_plugin, much_output,

@@ -367,6 +367,14 @@ def one_that_closes_its_output():
             equal("it closed its output" in json.dumps(c.message()), True)
 
 
+def text_that_is_no_utf8():
+    """It takes no answer along."""
+    with Mcp() as s:
+        s.update(s.config("one"))
+        with Session(s) as c:
+            equal(c.tool("latin1")["content"][0]["text"], "caf\ufffd")
+
+
 def many_arguments():
     with Mcp() as s:
         s.update(s.config("one", *["word"] * 1000))
@@ -528,6 +536,7 @@ if __name__ == "__main__":
         posts_that_are_refused, keys, a_server_that_dies, servers_that_do_not_start,
         a_program_that_is_no_server,
         one_that_hangs_is_cancelled, a_silent_one_holds_up_no_update, progress_and_changes,
-        updates_replace, time_to_save, one_that_closes_its_output, many_arguments, another_version,
+        updates_replace, time_to_save, one_that_closes_its_output, text_that_is_no_utf8,
+        many_arguments, another_version,
         forms_of_an_entry, streamable, streams_hold_no_worker, pings, never_ready,
         a_killed_proxy_harms_nothing, the_list_outlives_the_supervisor]))

@@ -168,7 +168,7 @@ object_of(const struct hr_wire_part *part)
 {
 	struct json_object *v = NULL;
 
-	if (hr_json_decode(part->p, part->len, &v, NULL) < 0)
+	if (hr_json_decode_foreign(part->p, part->len, &v, NULL) < 0)
 		return NULL;
 	if (hr_json_type(v) == HR_PY_DICT)
 		return v;
