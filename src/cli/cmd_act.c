@@ -1,4 +1,4 @@
-/* run, attach, py, read, write, edit: actions in a sandbox. */
+/* run, attach, py, read, write: actions in a sandbox. */
 #include "config.h"
 
 #include <errno.h>
@@ -289,19 +289,3 @@ write_file(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 
 const struct cli_command cli_write = {"write", "PATH <FILE",
     "Write standard input to a file of the sandbox, as it is.", NULL, 1, 1, NULL, write_file};
-
-static int
-edit_file(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
-{
-	HR_FREE char *path = hr_cp_path(s, a->argv[0]);
-
-	if (path == NULL)
-		return cli_usage("out of memory");
-	return cli_act_in(c, s, "edit",
-	    hr_json_texts(NULL, "path", path, "command", "str_replace", "old_str", a->argv[1],
-		"new_str", a->argv[2], "impl_source", "oh_aci", NULL),
-	    0);
-}
-
-const struct cli_command cli_edit = {"edit", "PATH OLD NEW",
-    "Replace a text that occurs once in a file of the sandbox.", NULL, 3, 3, NULL, edit_file};

@@ -3,7 +3,7 @@ bin_PROGRAMS += handrail
 handrail_SOURCES = \
 	%D%/answer.c %D%/answer.h \
 	%D%/cli.h %D%/main.c \
-	%D%/cmd_act.c %D%/cmd_build.c %D%/cmd_clone.c %D%/cmd_completion.c %D%/cmd_events.c %D%/cmd_file.c %D%/cmd_fleet.c %D%/cmd_git.c %D%/cmd_host.c \
+	%D%/cmd_act.c %D%/cmd_build.c %D%/cmd_clone.c %D%/cmd_completion.c %D%/cmd_edit.c %D%/cmd_events.c %D%/cmd_file.c %D%/cmd_fleet.c %D%/cmd_git.c %D%/cmd_host.c \
 	%D%/cmd_life.c %D%/cmd_mcp.c %D%/cmd_misc.c %D%/cmd_pool.c %D%/cmd_ps.c %D%/cmd_url.c %D%/cmd_watch.c \
 	%D%/commands.c %D%/commands.h \
 	%D%/live.c %D%/live.h \
@@ -16,7 +16,7 @@ handrail_SOURCES = \
 	%D%/words.c
 handrail_CPPFLAGS = $(AM_CPPFLAGS) -DHR_SBINDIR='"$(sbindir)"'
 handrail_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
-handrail_LDADD = librpc.la $(HOST_PARTS)
+handrail_LDADD = librpc.la libdetectload.la libfiles.la $(HOST_PARTS)
 
 # what shells load at the first use: the tables are the program's own. Debian's zsh looks for those of packages in
 # zsh/vendor-completions (debian/rules)

@@ -415,6 +415,21 @@ def files():
         h.ok("edit", whole, "two", "2")
         h.fails(1, "No replacement was performed", "edit", whole, "not in it", "x")
         equal(h.ok("run", "cat a.txt"), "one\n2\n", "edited")
+        for before, old, new, after in ((b"a\r\nb\r\nc", "b\nc", "B\nx\nC", b"a\r\nB\r\nx\r\nC"),
+                                        ("\ufeffä\r\n".encode("utf-16-le"), "ä", "文",
+                                         "\ufeff文\r\n".encode("utf-16-le"))):
+            with open(whole, "wb") as f:
+                f.write(before)
+            os.chmod(whole, 0o751)
+            equal(json.loads(h.ok("edit", "-j", whole, old, new))["observation"], "edit")
+            with open(whole, "rb") as f:
+                equal((f.read(), os.stat(whole).st_mode & 0o777), (after, 0o751), "line ends, charset and mode stay")
+        with open(whole, "w") as f:
+            f.write("aaa\n")
+        h.fails(1, "Multiple occurrences", "edit", whole, "aa", "x")
+        h.fails(1, "did not appear", "edit", whole, " aaa", "x")
+        with open(whole, "w") as f:
+            f.write("one\n2\n")
         h.fails(1, "File not found", "read", "missing.txt")
         os.makedirs(h.path("cwd", "dir", "sub"))
         for name in ("dir/a", "dir/sub/\u00e9"):
