@@ -294,7 +294,7 @@ def no_such_class():
                 "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
                 "message": "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."}]})
         h.api.node = unbound
-        refuses(h, "unbound immediate PersistentVolumeClaims", "up", "-s", "kubernetes.schedule_timeout=600",
+        refuses(h, "its claim is bound to no volume", "up", "-s", "kubernetes.schedule_timeout=600",
                 "-s", "kubernetes.pvc_storage_class=nothere")
 
 

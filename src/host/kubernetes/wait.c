@@ -111,7 +111,8 @@ on_event(void *arg, enum hr_kube_event event, struct json_object *o)
 	case HR_KUBE_DELETED: changed = w->gone = true; break;
 	default:
 		hr_kube_why(&why, o);
-		changed = w->coming || why.progress != w->why.progress;
+		changed =
+		    w->coming || why.progress != w->why.progress || why.unbound != w->why.unbound;
 		w->seen = true;
 		w->coming = false;
 		w->why = why;
@@ -292,13 +293,14 @@ step(struct waiting *x, struct hr_err *err)
 		*err = e;
 		return -1;
 	}
+	if (x->d->no_class && why.unbound)
+		return failed(x->d, &why, "its claim is bound to no volume", err);
 	switch (why.progress) {
 	case HR_KUBE_READY: return 1;
 	case HR_KUBE_ENDING:
 	case HR_KUBE_FAILED: return failed(x->d, &why, "it has failed", err);
 	case HR_KUBE_STUCK:
-		if (x->place_s == 0 ||
-		    (x->d->no_class && strstr(why.text, "PersistentVolumeClaim") != NULL))
+		if (x->place_s == 0)
 			return failed(x->d, &why, "", err);
 		if (!x->told) {
 			(void)snprintf(text, sizeof(text), "the pod waits: %s", why.text);

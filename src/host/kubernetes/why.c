@@ -102,7 +102,8 @@ scheduled(struct hr_kube_why *ret, struct json_object *status)
 	    strcmp(hr_json_text_or(c, "reason", ""), "Unschedulable") != 0)
 		return;
 	/* its volume is being made */
-	if (strcasestr(message, "persistentvolumeclaim") != NULL)
+	ret->unbound = strcasestr(message, "persistentvolumeclaim") != NULL;
+	if (ret->unbound)
 		return;
 	ret->progress = HR_KUBE_STUCK;
 	(void)snprintf(ret->text, sizeof(ret->text), "no node takes it: %s", words(text, message));

@@ -19,6 +19,7 @@ struct hr_kube_why {
 	enum hr_kube_progress progress;
 	bool ran;       /* there may be a log */
 	char text[600]; /* of STUCK, ENDING and FAILED */
+	bool unbound;   /* no node takes it before its claim has a volume */
 };
 
 /* pod: as the server has it, or anything else. */
