@@ -148,6 +148,7 @@ hr_path_mkdirs_own(const char *path, mode_t mode, unsigned *ret_made, struct hr_
 	unsigned made = 0;
 	char *part, *rest = copy;
 	int at = open(path[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC), next, r = 0;
+	int sys;
 
 	if (copy == NULL || at < 0) {
 		hr_fd_close(&at);
@@ -158,9 +159,11 @@ hr_path_mkdirs_own(const char *path, mode_t mode, unsigned *ret_made, struct hr_
 			continue;
 		next = hr_plain_walk_as(at, part, O_PATH | O_DIRECTORY, geteuid());
 		if (next < 0 && errno == ENOENT) {
-			if (mkdirat(at, part, mode) == 0)
-				made++;
+			sys = mkdirat(at, part, mode) == 0 ? 0 : errno;
+			made += sys == 0;
 			next = hr_plain_walk_as(at, part, O_PATH | O_DIRECTORY, geteuid());
+			if (next < 0 && sys != 0 && sys != EEXIST)
+				errno = sys; /* says why it is missing still */
 		}
 		if (next < 0)
 			r = not_passed(at, part, path, err);

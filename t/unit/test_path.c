@@ -246,6 +246,21 @@ START_TEST(others_links_lead_to_no_place_of_ours)
 }
 END_TEST
 
+START_TEST(a_directory_that_may_not_be_made)
+{
+	struct hr_err err = {0};
+
+	if (geteuid() == 0)
+		ck_assert_int_eq(seteuid(65533), 0); /* "/" is root's */
+	ck_assert_int_eq(hr_path_mkdirs_own("/handrail-none/a", 0755, NULL, &err), -1);
+	if (getuid() == 0)
+		ck_assert_int_eq(seteuid(0), 0);
+	ck_assert_msg(
+	    strstr(err.msg, strerror(EACCES)) != NULL || strstr(err.msg, strerror(EROFS)) != NULL,
+	    "%s", err.msg);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -256,6 +271,7 @@ main(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, leads_out);
+	tcase_add_test(tc, a_directory_that_may_not_be_made);
 	tcase_add_loop_test(tc, join, 0, 5);
 	tcase_add_test(tc, mkdirs_makes_what_is_missing);
 	tcase_add_test(tc, write_replaces_whole_and_sets_the_mode);
