@@ -4,6 +4,7 @@
 
 #include "supervisor/edge/nginxconf.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +38,9 @@
 	"\tif ($handrail_host = \"\") {\n"                                                         \
 	"\t\treturn 403 '{\"detail\":\"This server asks for no key and has no such name: use "     \
 	"localhost, or add the name in the header Host to allowed_hosts\"}';\n\t}\n"
+
+/* The longest name that DNS knows; nginx.conf.in makes room for it in a map. */
+#define HOST_MAX 253
 
 struct values {
 	char numbers[16][24];
@@ -159,18 +163,42 @@ has_page(const struct hr_site *s, const struct hr_settings *c)
 	return s->ctx->www != NULL && strcmp(c->page_rights, "none") != 0;
 }
 
+/* Appends a key of the map, in lower case: nginx refuses one that it has already. Names without a
+ * dot are own ones (OWN_HOSTS), and some of them mean something else in a map. */
+static void
+put_key(struct hr_buf *b, const char *before, const char *name, size_t len)
+{
+	char line[HOST_MAX + 16], *p;
+
+	if (memchr(name, '.', len) == NULL && memchr(name, ':', len) == NULL &&
+	    memchr(name, '*', len) == NULL)
+		return;
+	(void)snprintf(line, sizeof(line), "\n\t%s%.*s 1;\n", before, (int)len, name);
+	for (p = line; *p != '\0'; p++)
+		*p = (char)tolower((unsigned char)*p);
+	if (strstr(hr_buf_str(b), line) == NULL)
+		hr_buf_adds(b, line + 1);
+}
+
 static int
 put_host(struct hr_buf *b, const char *name, size_t len, struct hr_err *err)
 {
 	static const char good[] =
 	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.*:[]";
 
-	if (strspn(name, good) < len || (name[0] != '[' && memchr(name, ':', len) != NULL))
+	if (len > HOST_MAX || strspn(name, good) < len ||
+	    (name[0] != '[' && memchr(name, ':', len) != NULL))
 		return hr_err_set(err, HR_E_INVAL,
 		    "allowed_hosts: \"%.*s\" is no name of a host (without a port), no address and "
 		    "not \"*\"",
 		    (int)len, name);
-	hr_buf_addf(b, "\t%.*s 1;\n", (int)len, name);
+	/* nginx takes ".x" for "x" and "*.x" */
+	if (*name == '.') {
+		put_key(b, "*", name, len);
+		name++;
+		len--;
+	}
+	put_key(b, "", name, len);
 	return 0;
 }
 
