@@ -172,6 +172,53 @@ START_TEST(rules_on_the_way_down)
 }
 END_TEST
 
+/* So do those that hold from above, and of all repositories on the way. */
+START_TEST(rules_of_repositories)
+{
+	static const struct {
+		unsigned above, global, inner; /* thousands of rules of 100 bytes and a line feed */
+		size_t seen, large;
+	} rows[] = {
+	    {6, 0, 6, 2, 1},  /* not both */
+	    {6, 0, 2, 1, 0},  /* both */
+	    {2, 0, 30, 2, 1}, /* it alone is too much */
+	    {4, 6, 30, 2, 2}, /* the global ones twice: from above, and in a repository */
+	    {6, 6, 30, 2, 3},
+	    {0, 6, 30, 2, 2},
+	    {0, 12, 2, 1, 1},
+	};
+	static const char *const made[] = {"r", "r/.git", "r/d", "r/d/.git", "home", "home/git"};
+	char home[sizeof(top) + 8], walked[sizeof(top) + 8], path[sizeof(top) + 16];
+	struct hr_search s = {
+	    .top = walked, .config_home = home, .named = "d", .until_ms = hr_now_ms() + 60000};
+	struct hr_search_end end;
+	struct hr_err err = {0};
+	size_t seen = 0, i;
+	FILE *f;
+
+	for (i = 0; i < sizeof(made) / sizeof(*made); i++) {
+		if (i == 3 && rows[_i].global == 0)
+			continue; /* one repository */
+		(void)snprintf(path, sizeof(path), "%s/%s", top, made[i]);
+		ck_assert_int_eq(mkdir(path, 0700), 0);
+	}
+	(void)snprintf(home, sizeof(home), "%s/home", top);
+	(void)snprintf(walked, sizeof(walked), rows[_i].global > 0 ? "%s/r" : "%s/r/d", top);
+	file("r/.gitignore", RULE RULE "\n", rows[_i].above * (size_t)1000);
+	file("home/git/ignore", RULE RULE "\n", rows[_i].global * (size_t)1000);
+	file("r/d/.gitignore", RULE RULE "\n", rows[_i].inner * (size_t)1000);
+	(void)snprintf(path, sizeof(path), "%s/r/d/.gitignore", top);
+	f = fopen(path, "a");
+	ck_assert_ptr_nonnull(f);
+	ck_assert(fputs("gone\n", f) >= 0 && fclose(f) == 0);
+	file("r/d/gone", "", 0);
+	file("r/d/stays", "", 0);
+	ck_assert_int_eq(hr_search_walk(&s, on_name, &seen, &end, &err), 0);
+	ck_assert_uint_eq(seen, rows[_i].seen + (rows[_i].global > 0));
+	ck_assert_uint_eq(end.large, rows[_i].large);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -186,6 +233,7 @@ main(void)
 	tcase_add_loop_test(tc, lines_are_found, 0, 2);
 	tcase_add_test(tc, a_rule_of_a_megabyte);
 	tcase_add_test(tc, rules_on_the_way_down);
+	tcase_add_loop_test(tc, rules_of_repositories, 0, 7);
 	tcase_add_loop_test(tc, an_expression_that_takes_for_ever, 0, 4);
 	tcase_add_test(tc, rules_that_take_for_ever);
 	suite_add_tcase(suite, tc);

@@ -18,7 +18,6 @@
 #include "files/place/reach.h"
 #include "files/search/search.h"
 
-#define RULES_MAX (1u << 20)
 #define CONFIG_MAX (1u << 20)
 
 int
@@ -149,8 +148,10 @@ read_global(struct hr_ignore_above *a, int repo, const struct hr_search *s)
 		hr_buf_addf(&path, "%s%s", s->home, value.p + 1);
 	else if (*hr_buf_str(&value) == '/')
 		hr_buf_adds(&path, value.p);
-	if (path.len > 0 && hr_ignore_read(AT_FDCWD, path.p, &a->global) < 0)
+	if (path.len > 0 && hr_ignore_read(AT_FDCWD, path.p, &a->global) < 0) {
+		a->large += a->global.fail != HR_OK;
 		hr_buf_reset(&a->global);
+	}
 }
 
 /* ---- all of it ---- */
@@ -161,11 +162,14 @@ add(struct hr_ignore_above *a, const char *base, const struct hr_buf *text)
 {
 	struct hr_ignore *more;
 
-	if (text->len == 0 || a->n == sizeof(a->v) / sizeof(a->v[0]))
+	a->large += text->fail != HR_OK;
+	if (text->fail != HR_OK || text->len == 0 || a->n == sizeof(a->v) / sizeof(a->v[0]))
 		return;
 	more = hr_ignore_new(a->n > 0 ? a->v[a->n - 1] : NULL, base, text->p, text->len);
-	if (more != NULL)
-		a->v[a->n++] = more;
+	if (more == NULL)
+		return;
+	a->v[a->n++] = more;
+	a->bytes += text->len;
 }
 
 static void
@@ -173,15 +177,25 @@ drop(struct hr_ignore_above *a)
 {
 	while (a->n > 0)
 		hr_ignore_free(a->v[--a->n]);
+	a->bytes = 0;
 }
 
 static void
 add_file(struct hr_ignore_above *a, int dir, const char *base)
 {
-	HR_BUF(text, RULES_MAX);
+	HR_BUF(text, hr_ignore_room(a->bytes));
 
-	if (hr_ignore_read(dir, ".gitignore", &text) == 0)
-		add(a, base, &text);
+	(void)hr_ignore_read(dir, ".gitignore", &text);
+	add(a, base, &text);
+}
+
+static void
+add_exclude(struct hr_ignore_above *a, int repo)
+{
+	HR_BUF(text, hr_ignore_room(a->bytes));
+
+	hr_ignore_exclude(repo, &text);
+	add(a, "", &text);
 }
 
 /* From the repository's top down to the directory, whose own .gitignore the walk reads. */
@@ -234,13 +248,12 @@ void
 hr_ignore_find(struct hr_ignore_above *ret, int dir, const struct hr_search *s)
 {
 	char self[64], path[PATH_MAX], all[PATH_MAX];
-	HR_BUF(exclude, RULES_MAX);
 	HR_CLOSE int repo = -1;
 	ssize_t n;
 
 	memset(ret, 0, sizeof(*ret));
 	hr_buf_init(&ret->prefix, PATH_MAX);
-	hr_buf_init(&ret->global, RULES_MAX);
+	hr_buf_init(&ret->global, HR_IGNORE_ALL);
 	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", dir);
 	n = readlink(self, path, sizeof(path) - 1);
 	if (n <= 0 || path[0] != '/')
@@ -258,8 +271,7 @@ hr_ignore_find(struct hr_ignore_above *ret, int dir, const struct hr_search *s)
 		return;
 	read_global(ret, repo, s);
 	add(ret, "", &ret->global);
-	hr_ignore_exclude(repo, &exclude);
-	add(ret, "", &exclude);
+	add_exclude(ret, repo);
 	add_between(ret, repo, s);
 }
 

@@ -93,6 +93,14 @@ void hr_ignore_free(struct hr_ignore *i); /* not those above */
 /* Not after until_ms, hr_now_ms(): then false. */
 bool hr_ignore_matches(const struct hr_ignore *i, const char *rel, bool is_dir, int64_t until_ms);
 
+#define HR_IGNORE_ALL ((size_t)1 << 20) /* bytes of all rules that hold somewhere, as text */
+/* The room that is left for more of them. */
+static inline size_t
+hr_ignore_room(size_t used)
+{
+	return used < HR_IGNORE_ALL ? HR_IGNORE_ALL - used : 0;
+}
+
 /* The rules that hold in a directory because of the repository that it is in, of what lies above it
  * there and of git's settings. */
 struct hr_ignore_above {
@@ -100,6 +108,8 @@ struct hr_ignore_above {
 	size_t n;
 	struct hr_buf prefix; /* the directory's name in its repository; "", or with a slash */
 	struct hr_buf global; /* the text of core.excludesFile */
+	size_t bytes;         /* of the rules in v, as text */
+	size_t large;         /* files that had no room */
 };
 /* Fills ret for the open directory. What cannot be read holds no rules. Where the directory is
  * ignored itself, who names it wants to see it: then there are no rules from above. */

@@ -20,7 +20,6 @@
 
 #define NAMES_MAX (32u << 20) /* of one directory */
 #define NAMES_ALL (64u << 20) /* of all directories on the way down */
-#define RULES_ALL (1u << 20)  /* of all .gitignore on the way down, as text */
 #define PATH_MAX_BYTES 8192
 
 struct walk {
@@ -114,10 +113,10 @@ static const struct hr_ignore *
 add_rules(struct walk *w, struct own *o, const struct hr_ignore *above, const struct hr_buf *text)
 {
 	struct hr_ignore *more;
+	const bool large = text->fail != HR_OK || text->len > hr_ignore_room(w->rules);
 
-	if (text->fail != HR_OK)
-		w->end->large++;
-	if (text->fail != HR_OK || text->len == 0)
+	w->end->large += large;
+	if (large || text->len == 0)
 		return above;
 	more = hr_ignore_new(above, hr_buf_str(&w->rel), text->p, text->len);
 	if (more == NULL)
@@ -129,23 +128,36 @@ add_rules(struct walk *w, struct own *o, const struct hr_ignore *above, const st
 }
 
 static const struct hr_ignore *
+add_exclude(struct walk *w, struct own *o, const struct hr_ignore *above, int dir)
+{
+	HR_BUF(text, hr_ignore_room(w->rules));
+
+	hr_ignore_exclude(dir, &text);
+	return add_rules(w, o, above, &text);
+}
+
+static const struct hr_ignore *
+add_own(struct walk *w, struct own *o, const struct hr_ignore *above, int dir)
+{
+	HR_BUF(text, hr_ignore_room(w->rules));
+
+	(void)hr_ignore_read(dir, ".gitignore", &text);
+	return add_rules(w, o, above, &text);
+}
+
+static const struct hr_ignore *
 rules_of(struct walk *w, int dir, unsigned depth, const struct hr_ignore *above, struct own *o)
 {
 	const struct hr_ignore *ig = above;
-	HR_BUF(exclude, RULES_ALL - w->rules);
-	HR_BUF(text, RULES_ALL);
 	struct stat st;
 
 	*o = (struct own){.n = 0};
 	/* what is in a repository of its own is no matter of the one around it */
 	if (depth > 0 && fstatat(dir, ".git", &st, AT_SYMLINK_NOFOLLOW) == 0) {
 		ig = add_rules(w, o, NULL, &w->above.global);
-		hr_ignore_exclude(dir, &exclude);
-		ig = add_rules(w, o, ig, &exclude);
+		ig = add_exclude(w, o, ig, dir);
 	}
-	text.cap -= w->rules;
-	(void)hr_ignore_read(dir, ".gitignore", &text);
-	return add_rules(w, o, ig, &text);
+	return add_own(w, o, ig, dir);
 }
 
 static void
@@ -266,6 +278,8 @@ hr_search_walk(const struct hr_search *s, hr_search_fn *fn, void *arg, struct hr
 	}
 	if (!s->ignored)
 		hr_ignore_find(&w.above, fd, s);
+	w.rules = w.above.bytes;
+	ret->large = w.above.large;
 	hr_buf_init(&w.rel, PATH_MAX_BYTES);
 	hr_buf_add(&w.rel, hr_buf_str(&w.above.prefix), w.above.prefix.len);
 	w.skip = w.rel.len;
