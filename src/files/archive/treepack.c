@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/quote.h"
 #include "files/place/reach.h"
@@ -23,6 +24,8 @@
 #define UNSIZED_MAX (64u << 20) /* of a file that does not say how long it is, as in /proc */
 #define WAY_MAX (1u << 20)
 #define REPORT_MAX (1u << 20)
+#define HOLES_MAX 65536u      /* of one file */
+#define NAMES_MAX (64u << 20) /* of all directories on the way down */
 
 struct hr_tree {
 	struct hr_tree_options o;
@@ -30,6 +33,7 @@ struct hr_tree {
 	char *link;        /* where that leads */
 	struct stat st;    /* of the top */
 	struct hr_buf way; /* the name of the current entry */
+	size_t names;      /* bytes for those that are kept */
 	char *buffer;
 	struct archive *a;
 	struct archive_entry *e;
@@ -108,20 +112,27 @@ write_data(struct hr_tree *t, const char *p, size_t len, struct hr_err *err)
 	return 0;
 }
 
-/* The parts with data of a file with holes. */
+/* The parts with data of a file with holes; with too many of them it is sent as if it had none. */
 static void
 put_holes(struct hr_tree *t, int fd, const struct stat *st)
 {
 	off_t data = 0, hole = 0;
+	size_t n = 0;
 
 	if ((off_t)st->st_blocks * 512 >= st->st_size)
 		return;
-	while ((data = lseek(fd, hole, SEEK_DATA)) >= 0 && data < st->st_size &&
-	       (hole = lseek(fd, data, SEEK_HOLE)) > data)
+	for (; (data = lseek(fd, hole, SEEK_DATA)) >= 0 && data < st->st_size &&
+	       (hole = lseek(fd, data, SEEK_HOLE)) > data;
+	     n++) {
+		if (n == HOLES_MAX) {
+			archive_entry_sparse_clear(t->e);
+			return;
+		}
 		archive_entry_sparse_add_entry(
 		    t->e, data, (hole < st->st_size ? hole : st->st_size) - data);
+	}
 	/* nothing but a hole */
-	if (archive_entry_sparse_count(t->e) == 0)
+	if (n == 0)
 		archive_entry_sparse_add_entry(t->e, st->st_size, 0);
 }
 
@@ -185,14 +196,16 @@ put_long(struct hr_tree *t, int fd, const struct stat *st, struct hr_err *err)
 static int
 put_file(struct hr_tree *t, int fd, const struct stat *st, struct hr_err *err)
 {
-	ssize_t n, more;
+	ssize_t n = 0, more;
 
-	n = hr_fd_read(fd, t->buffer, BUFFER);
-	if (n < 0)
-		return leave_out(t, strerror(errno));
 	/* files of the kernel come in pieces */
-	while ((size_t)n < BUFFER && (more = hr_fd_read(fd, t->buffer + n, BUFFER - (size_t)n)) > 0)
-		n += more;
+	do {
+		more = hr_fd_read(fd, t->buffer + n, BUFFER - (size_t)n);
+		n += more > 0 ? more : 0;
+	} while (more > 0 && (size_t)n < BUFFER);
+	/* EAGAIN: one of the kernel's that has no more at present */
+	if (more < 0 && (n == 0 || errno != EAGAIN))
+		return leave_out(t, strerror(errno));
 	if ((size_t)n < BUFFER)
 		return put_short(t, st, t->buffer, (size_t)n, err);
 	return st->st_size > n ? put_long(t, fd, st, err) : put_unsized(t, fd, st, (size_t)n, err);
@@ -252,44 +265,89 @@ put_entry(struct hr_tree *t, int dir, const char *name, unsigned depth, struct h
 	return S_ISREG(st.st_mode) ? put_file(t, fd, &st, err) : leave_out(t, kind_of(st.st_mode));
 }
 
+struct names {
+	struct hr_buf text;
+	const char **v;
+	size_t n;
+};
+
 static int
-no_dots(const struct dirent *e)
+by_name(const void *a, const void *b)
 {
-	return strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The names and the pointers to them share the room. 0, or -1 with errno; E2BIG: there is none. */
+static int
+names_read(struct hr_tree *t, struct names *ret, int dir)
+{
+	HR_CLOSEDIR DIR *d = hr_dir_take(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	const size_t room = NAMES_MAX - t->names;
+	const struct dirent *e;
+	const char *p;
+	size_t i;
+
+	if (d == NULL)
+		return -1;
+	while ((e = hr_dir_next(d)) != NULL) {
+		hr_buf_add(&ret->text, e->d_name, strlen(e->d_name) + 1);
+		ret->n++;
+		if (ret->text.fail != HR_OK || ret->text.len + ret->n * sizeof(*ret->v) > room) {
+			errno = ret->text.fail == HR_E_NOMEM ? ENOMEM : E2BIG;
+			return -1;
+		}
+	}
+	if (errno != 0)
+		return -1;
+	ret->v = ret->n > 0 ? calloc(ret->n, sizeof(*ret->v)) : NULL;
+	if (ret->n > 0 && ret->v == NULL)
+		return -1;
+	for (i = 0, p = hr_buf_str(&ret->text); i < ret->n; i++, p += strlen(p) + 1)
+		ret->v[i] = p;
+	if (ret->n > 1)
+		qsort(ret->v, ret->n, sizeof(*ret->v), by_name);
+	return 0;
 }
 
 static int
-by_name(const struct dirent **a, const struct dirent **b)
+put_name(struct hr_tree *t, int dir, const char *name, unsigned depth, struct hr_err *err)
 {
-	return strcmp((*a)->d_name, (*b)->d_name);
+	const size_t len = t->way.len;
+	int r;
+
+	hr_buf_addc(&t->way, '/');
+	hr_buf_adds(&t->way, name);
+	r = hr_buf_check(&t->way, err);
+	if (r == 0)
+		r = put_entry(t, dir, name, depth, err);
+	if (t->way.fail == HR_OK) {
+		t->way.len = len;
+		t->way.p[len] = '\0';
+	}
+	return r;
 }
 
 static int
 put_below(struct hr_tree *t, int dir, unsigned depth, struct hr_err *err)
 {
-	HR_FREE struct dirent **list = NULL;
-	const size_t len = t->way.len;
-	int n, r = 0;
-	int i;
+	struct names names = {.n = 0};
+	size_t held, i;
+	int r = 0;
 
 	if (depth > HR_TREE_DEPTH)
 		return leave_out(t, "it is nested too deep");
-	n = scandirat(dir, ".", &list, no_dots, by_name);
-	if (n < 0)
-		return leave_out(t, strerror(errno));
-	for (i = 0; i < n; i++) {
-		hr_buf_addc(&t->way, '/');
-		hr_buf_adds(&t->way, list[i]->d_name);
-		if (r == 0)
-			r = hr_buf_check(&t->way, err);
-		if (r == 0)
-			r = put_entry(t, dir, list[i]->d_name, depth, err);
-		if (t->way.fail == HR_OK) {
-			t->way.len = len;
-			t->way.p[len] = '\0';
-		}
-		free(list[i]);
+	hr_buf_init(&names.text, NAMES_MAX);
+	if (names_read(t, &names, dir) < 0) {
+		(void)leave_out(t, errno == E2BIG ? "it has too many names" : strerror(errno));
+	} else {
+		held = names.text.len + names.n * sizeof(*names.v);
+		t->names += held;
+		for (i = 0; r == 0 && i < names.n; i++)
+			r = put_name(t, dir, names.v[i], depth, err);
+		t->names -= held;
 	}
+	free(names.v);
+	hr_buf_done(&names.text);
 	return r;
 }
 
