@@ -7,6 +7,13 @@ t_unit_test_multipart_LDADD = libfiles.la libdetect.la $(CHECK_LIBS)
 t_unit_test_transfer_SOURCES = %D%/unit/test_transfer.c %D%/unit/attributes.h
 t_unit_test_transfer_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(ARCHIVE_CFLAGS)
 t_unit_test_transfer_LDADD = libarchives.la libfiles.la libdetect.la $(CHECK_LIBS)
+check_PROGRAMS += %D%/unit/test_tree
+TESTS += %D%/unit/test_tree
+t_unit_test_tree_SOURCES = %D%/unit/test_tree.c %D%/unit/lines.h %D%/unit/scratch.h
+t_unit_test_tree_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(ARCHIVE_CFLAGS)
+t_unit_test_tree_LDADD = libarchives.la libfiles.la libdetect.la $(CHECK_LIBS)
+t_unit_test_tree_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=read,--wrap=readdir,--wrap=lseek,--wrap=mkdirat,--wrap=symlinkat
 TESTS += %D%/e2e/test_transfer.py
 EXTRA_DIST += %D%/e2e/test_transfer.py %D%/e2e/lib/forms.py
 TESTS += %D%/e2e/test_git.py

@@ -6,14 +6,17 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/fd.h"
 #include "files/place/beneath.h"
 #include "files/place/reach.h"
@@ -188,7 +191,7 @@ write_content(struct untree *u, int fd, int *ret_sys, struct hr_err *err)
 /* The new file gets its name, and then what the entry says of it: hr_spool_put() gives it what the
  * old one had. */
 static int
-place_file(struct hr_spool *s, struct archive_entry *e, int dir, const char *leaf)
+place_file(struct untree *u, struct hr_spool *s, struct archive_entry *e, int dir, const char *leaf)
 {
 	struct timespec times[2];
 	struct stat st;
@@ -201,6 +204,9 @@ place_file(struct hr_spool *s, struct archive_entry *e, int dir, const char *lea
 	/* where the old file had to stay (hr_spool) it has the bytes, and is as it was else */
 	if (st.st_nlink == 0)
 		return 0;
+	if (u->o->owner &&
+	    fchown(s->fd, (uid_t)archive_entry_uid(e), (gid_t)archive_entry_gid(e)) != 0)
+		return -1;
 	times_of(e, times);
 	return fchmod(s->fd, archive_entry_perm(e) & 0777) == 0 ? futimens(s->fd, times) : -1;
 }
@@ -220,7 +226,7 @@ make_file_at(struct untree *u, struct archive_entry *e, const char *name, int di
 	}
 	r = write_content(u, s.fd, &sys, err);
 	if (r == 0 && (ftruncate(s.fd, archive_entry_size(e)) != 0 || give(u, s.fd, dir, e) != 0 ||
-			  place_file(&s, e, dir, leaf) != 0)) {
+			  place_file(u, &s, e, dir, leaf) != 0)) {
 		sys = errno;
 		r = 1;
 	}
@@ -263,12 +269,47 @@ make_file(struct untree *u, struct archive_entry *e, const char *name, struct hr
 
 /* ---- links and directories ---- */
 
+/* Opens (O_PATH) the link that was just made: the shell may have put something else in its place.
+ * -1 with errno. */
+static int
+open_link(int dir, const char *leaf, const char *target)
+{
+	char found[PATH_MAX];
+	int fd = openat(dir, leaf, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -1;
+	n = readlinkat(fd, "", found, sizeof(found));
+	if (n >= 0 && (size_t)n == strlen(target) && memcmp(found, target, (size_t)n) == 0)
+		return fd;
+	hr_fd_close(&fd);
+	errno = ESTALE;
+	return -1;
+}
+
+/* By its descriptor, never by its name. 0 or -1 with errno. */
+static int
+settle_link(struct untree *u, struct archive_entry *e, int fd)
+{
+	struct timespec times[2];
+	char proc[64];
+
+	times_of(e, times);
+	if (u->o->owner && fchownat(fd, "", (uid_t)archive_entry_uid(e),
+			       (gid_t)archive_entry_gid(e), AT_EMPTY_PATH) != 0)
+		return -1;
+	/* not AT_EMPTY_PATH, which utimensat() knows since Linux 5.8 */
+	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+	return utimensat(AT_FDCWD, proc, times, 0);
+}
+
 static int
 make_link(struct untree *u, struct archive_entry *e, const char *name)
 {
 	const char *leaf, *target = archive_entry_symlink(e);
 	HR_CLOSE int dir = directory_of(u, name, &leaf);
-	struct timespec times[2];
+	HR_CLOSE int fd = -1;
 	struct stat st;
 	bool there;
 
@@ -277,15 +318,11 @@ make_link(struct untree *u, struct archive_entry *e, const char *name)
 	there = fstatat(dir, leaf, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	if (there && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
 		return leave_out(u, name, "no file or link is in its place");
-	times_of(e, times);
 	if (target == NULL || (there && unlinkat(dir, leaf, 0) != 0) ||
-	    symlinkat(target, dir, leaf) != 0)
+	    hr_reach_symlink(target, dir, leaf, is_shells(dir)) != 0)
 		return leave_out(u, name, target == NULL ? LEAVES : strerror(errno));
-	if ((is_shells(dir) && fchownat(dir, leaf, hr_reach_get_rules()->shell, (gid_t)-1,
-				   AT_SYMLINK_NOFOLLOW) != 0) ||
-	    utimensat(dir, leaf, times, AT_SYMLINK_NOFOLLOW) != 0)
-		return leave_out(u, name, strerror(errno));
-	return 0;
+	fd = open_link(dir, leaf, target);
+	return fd < 0 || settle_link(u, e, fd) != 0 ? leave_out(u, name, strerror(errno)) : 0;
 }
 
 static int
@@ -309,26 +346,39 @@ note_later(struct untree *u, struct archive_entry *e, const char *name, int fd, 
 	return hr_buf_check(&u->later, err);
 }
 
+/* Whether that is the directory that was just made, and not one that somebody put in its place. */
+static bool
+is_fresh(int fd, uid_t maker)
+{
+	HR_CLOSEDIR DIR *d = hr_dir_take(openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	struct stat st;
+
+	return d != NULL && fstat(dirfd(d), &st) == 0 && st.st_uid == maker &&
+	       hr_dir_next(d) == NULL && errno == 0;
+}
+
+/* The directory is never open to anybody to whom its entry does not open it. */
 static int
 make_directory(struct untree *u, struct archive_entry *e, const char *name, struct hr_err *err)
 {
 	const char *leaf;
 	HR_CLOSE int dir = directory_of(u, name, &leaf);
 	HR_CLOSE int fd = -1;
-	bool made;
+	bool made, shells;
 	int r = 0;
 
 	if (dir < 0)
 		return leave_out(u, name, strerror(errno));
-	made = hr_reach_mkdir(dir, leaf, is_shells(dir)) == 0;
+	shells = is_shells(dir);
+	made = hr_reach_mkdir(dir, leaf, (archive_entry_perm(e) & 0777) | 0700, shells) == 0;
 	if (!made && errno != EEXIST)
 		return leave_out(u, name, strerror(errno));
 	fd = openat(dir, leaf, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return leave_out(u, name, "what is there is no directory");
-	if (made)
+	if (made && is_fresh(fd, shells ? hr_reach_get_rules()->shell : geteuid()))
 		r = note_later(u, e, name, fd, err);
-	if (strcmp(name, HR_TREE_TOP) == 0) {
+	if (strcmp(name, HR_TREE_TOP) == 0 && u->top < 0) {
 		u->top = fd;
 		fd = -1;
 	}

@@ -180,9 +180,29 @@ make(int dir, const char *name, int mode)
 }
 
 int
-hr_reach_mkdir(int dir, const char *name, bool shells)
+hr_reach_mkdir(int dir, const char *name, mode_t mode, bool shells)
 {
-	return shells ? open_as_shell(make, dir, name, 0777, false) : make(dir, name, 0777);
+	return shells ? open_as_shell(make, dir, name, (int)mode, false)
+		      : make(dir, name, (int)mode);
+}
+
+int
+hr_reach_symlink(const char *target, int dir, const char *name, bool shells)
+{
+	struct hr_account_own own;
+	struct hr_account shell;
+	int r, sys;
+
+	if (!shells)
+		return symlinkat(target, dir, name);
+	hr_account_find(&shell, rules->shell);
+	if (hr_account_enter(&shell, &own) < 0)
+		return -1;
+	r = symlinkat(target, dir, name);
+	sys = errno;
+	hr_account_leave(&own);
+	errno = sys;
+	return r;
 }
 
 int

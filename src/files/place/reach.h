@@ -34,7 +34,9 @@ int hr_reach_open_as(int dir, const char *path, int flags, bool change);
 /* The same for what is changed, and tells whether it was the account who could open it. */
 int hr_reach_open_whose(int dir, const char *path, int flags, bool *ret_shells);
 /* mkdir of one name below what the account was to open: it is the account who makes it. */
-int hr_reach_mkdir(int dir, const char *name, bool shells);
+int hr_reach_mkdir(int dir, const char *name, mode_t mode, bool shells);
+/* The same for a link. */
+int hr_reach_symlink(const char *target, int dir, const char *name, bool shells);
 /* As hr_beneath_open() with links, for what is changed, with the same rule; the links of root are
  * none of their own. */
 int hr_reach_beneath(int root, const char *path, int flags);

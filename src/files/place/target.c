@@ -245,7 +245,7 @@ make_below(int *at, const char *name, bool shells)
 		return 0;
 	if (strcmp(name, "..") == 0)
 		next = openat(*at, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	else if (hr_reach_mkdir(*at, name, shells) == 0 ||
+	else if (hr_reach_mkdir(*at, name, 0777, shells) == 0 ||
 		 errno == EEXIST) /* somebody was faster */
 		next = openat(*at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (next < 0)
