@@ -2,26 +2,37 @@
 """t/again: which failed cases are flaky, which are red, and that only they are run again."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
-from lib.tap import Tap, equal  # noqa: E402
+from lib.tap import Skip, Tap, equal  # noqa: E402
 
-AGAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "again")
-# A `make` whose test file t/x.py has the cases a, b, c; a word such as a2 is a case that fails so many times more.
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+AGAIN = os.path.join(TOP, "t", "again")
+CI = os.path.join(TOP, ".ci", "run")
+# A `make` whose test file t/x.py has the cases a, b, c; a word such as a2 is a case that fails so many times more, and
+# SKIP-a, XFAIL-a are other results, SKIPALL is that of the file; with STATUS2 make fails in the first two runs.
 MAKE = """#!/bin/sh
 for word; do case $word in TESTS=*) file=${word#TESTS=} ;; esac; done
 echo "run $file [$(printf %%s "$HANDRAIL_TEST_ONLY" | tr '\\n' ' ')]" >>%(top)s/runs
 n=$(grep -c "run $file " %(top)s/runs)
-bad=0
+bad=0 end=0
 for case in %(cases)s; do
     name=${case%%[0-9]} times=${case#?}
+    case $case in
+    SKIPALL) echo "SKIP: $file - nothing here"; continue ;;
+    SKIP-*) echo "SKIP: $file 1 - ${case#SKIP-} # SKIP why"; continue ;;
+    XFAIL-*) echo "XFAIL: $file 1 - ${case#XFAIL-}"; continue ;;
+    STATUS*) [ "$n" -gt "${case#STATUS}" ] || end=2; continue ;;
+    esac
     if [ "$n" -le "$times" ]; then echo "FAIL: $file 1 - $name"; bad=1; else echo "PASS: $file 1 - $name"; fi
 done
 [ $bad -eq 0 ] || echo "ERROR: $file - exited with status 1"
-exit $bad
+[ $bad -eq 0 ] || end=2
+exit $end
 """
 
 
@@ -99,6 +110,103 @@ def breaks_off():
     equal((out.startswith("FLAKY: t/x.py: exited with status 139, "), status), (True, 0), out)
 
 
+def red(cases, log, what, text=""):
+    out, status, _ = again(cases, log)
+    equal((out.splitlines()[-1], status), (what, 1), out)
+    equal(text in out, True, out)
+
+
+def skipped_is_not_passed():
+    """A file that broke off and has nothing but skips now has passed nothing; nor has a case that is skipped."""
+    broken = "ERROR: t/x.py - missing test plan\nERROR: t/x.py - exited with status 1\n"
+    red("SKIPALL", broken, "0 flaky, 1 failed", "FAILED EACH TIME: t/x.py: missing test plan")
+    red("SKIP-a SKIP-b", broken, "0 flaky, 1 failed")
+    red("XFAIL-a", broken, "0 flaky, 1 failed")
+    red("SKIP-a b0", log_of("a"), "0 flaky, 1 failed")
+    red("SKIP-a b0", "FAIL: t/x.py 1 - a\n" + broken, "1 flaky, 1 failed", "FAILED EACH TIME: t/x.py: a")
+    red("b0", "FAIL: t/x.py 1 - a\n" + broken, "1 flaky, 1 failed", "FAILED EACH TIME: t/x.py: a")
+    equal(again("SKIP-a b0", broken)[1], 0, "one skip beside what passes")
+    equal(again("XFAIL-a", log_of("a"))[1], 0, "a case that is expected to fail")
+    equal(again("b0", "SKIP: t/x.py 1 - a # SKIP why\n" + log_of("b"))[2], "run t/x.py [b]\n", "a skip is not repeated")
+
+
+def status_counts():
+    """The repetition with which the last case passes ends well, too."""
+    red("a0 STATUS9", log_of("a"), "0 flaky, 1 failed", "make ended with status 2 although the cases passed")
+    out, status, runs = again("a0 STATUS1", log_of("a"))
+    equal((out.splitlines()[-1], status, runs.count("run")), ("1 flaky, 0 failed", 0, 2), out)
+    out, status, runs = again("a0 b1", log_of("a").replace("status 1", "status 139"))
+    equal((out.splitlines()[-1], status, runs), ("2 flaky, 0 failed", 0, "run t/x.py []\n" * 2), out)
+
+
+SUMMARY = ("Testsuite summary for handrail 1\n# TOTAL: 9\n# PASS:  3\n# SKIP:  0\n# XFAIL: 0\n# FAIL:  %d\n"
+           "# XPASS: %d\n# ERROR: 1\n"
+           "make[3]: *** [Makefile:1: test-suite.log] Error 1\nmake[3]: Leaving directory '/b'\n"
+           "make[2]: *** [Makefile:2: check-TESTS] Error 2\nmake[1]: *** [Makefile:3: check-am] Error 2\n"
+           "make: *** [Makefile:4: check] Error 2\n")
+
+
+def every_result_is_named():
+    """What automake counts and no line names is red; the log of failed tests repeats both lines and numbers."""
+    own = "# FAIL:  7\n# ERROR: 1\n\n"
+    log = log_of("a", "b") + own + log_of("a", "b")
+    equal(again("a0 b0", log + SUMMARY % (2, 0))[1], 0, "all of them")
+    red("a0 b0", log + SUMMARY % (3, 1), "2 flaky, 2 failed", "counts 2 bad results that no line of TOP/log names")
+    red("a0 b0", log_of("a") + "FAPASS: t/y 1 - c\nIL: t/x.py 4 - b\n" + SUMMARY % (2, 0), "1 flaky, 1 failed")
+    red("a0 b0", SUMMARY % (0, 0), "0 flaky, 1 failed")
+    # the same case of two numbers
+    equal(again("a0", log_of("a") + "FAIL: t/x.py 4 - a\n" + SUMMARY % (2, 0))[1], 0, "a name twice")
+
+
+def errors_of_make():
+    """A target that failed beside the tests is red, although what is run again passes."""
+    for line in ("make[1]: *** [Makefile:9: src/x.o] Error 1", "make: *** [Makefile:9: check-local] Error 2",
+                 "make[3]: *** [Makefile:2: check-TESTS] Terminated", "make: *** No rule to make target 'y'.  Stop."):
+        red("a0", line + "\n" + log_of("a") + SUMMARY % (1, 0), "1 flaky, 1 failed", "FAILED: no test: " + line)
+
+
+def in_ci(log="", status=2, again_is=None, phase="distcheck", quickstart="exit 0"):
+    """The last line and the status of .ci/run in a tree whose make prints LOG and whose repetitions pass."""
+    if not os.path.exists(CI):
+        raise Skip("a release has no .ci/run: run this test from a checkout")
+    with tempfile.TemporaryDirectory() as top:
+        for name in (".ci", "t", "build", "bin"):
+            os.mkdir(os.path.join(top, name))
+        shutil.copy(CI, os.path.join(top, ".ci", "run"))
+        for name, text in (
+                ("configure", ""), ("build/Makefile", ""), ("log", log),
+                ("quickstart", "case $1 in packages) exit 0 ;; esac; %s\n" % quickstart),
+                ("t/again", again_is or 'exec %s %s "$@"' % (sys.executable, AGAIN)),
+                ("bin/make", "case \" $* \" in *' distcheck '*) ;; *) exit 0 ;; esac\n"
+                             "echo 'archives ready for distribution'\n"
+                             "case $* in *TESTS=t/x.py*) echo 'PASS: t/x.py 1 - a'; exit 0 ;; esac\n"
+                             "cat log\nexit %d\n" % status)):
+            with open(os.path.join(top, name), "w") as f:
+                f.write("#!/bin/sh\n" * (name not in ("log", "build/Makefile")) + text)
+            os.chmod(os.path.join(top, name), 0o755)
+        done = subprocess.run([os.path.join(top, ".ci", "run"), phase], universal_newlines=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              env=dict(os.environ, PATH=top + "/bin:" + os.environ["PATH"]))
+        return done.stdout.splitlines()[-1], done.returncode, done.stdout
+
+
+def ci_is_red():
+    """.ci/run ends badly where t/again or a phase breaks off, or make fails beside the tests."""
+    log = log_of("a") + SUMMARY % (1, 0)
+    for want, more in (
+            (("5 passed, 0 failed", 0), {"log": log}),
+            (("4 passed, 2 failed", 1), {"log": log, "again_is": "kill -9 $$"}),
+            (("4 passed, 2 failed", 1), {"log": log, "again_is": "exit 1"}),
+            (("4 passed, 2 failed", 1), {"log": log, "again_is": "echo 0 flaky, 0 failed; exit 1"}),
+            (("4 passed, 1 failed", 1), {"log": log_of("a") + SUMMARY % (2, 0)}),
+            (("4 passed, 1 failed", 1), {"log": "make: *** [Makefile:9: src/x.o] Error 1\n" + log}),
+            (("5 passed, 1 failed", 1), {"log": log, "status": 137}),
+            (("7 passed, 0 failed", 0), {"phase": "quickstart", "quickstart": "echo 7 passed, 0 failed"}),
+            (("7 passed, 1 failed", 1), {"phase": "quickstart", "quickstart": "echo 7 passed, 08 failed"})):
+        last, status, out = in_ci(**more)
+        equal((last, status), want, "%r\n%s" % (more, out))
+
+
 def four_are_red():
     files = ["t/%s.py" % c for c in "wxyz"]
     for n, want in ((3, ("3 flaky, 0 failed", 0)), (4, ("4 flaky, 4 failed", 1))):
@@ -120,7 +228,8 @@ def one_by_itself():
 def main():
     tap = Tap()
     for test in (passes_then, passes_at_last, fails_each_time, no_result_is_no_pass, cases_of_check, breaks_off,
-                 four_are_red, one_by_itself):
+                 skipped_is_not_passed, status_counts, every_result_is_named, errors_of_make, ci_is_red, four_are_red,
+                 one_by_itself):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 
