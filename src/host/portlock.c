@@ -74,6 +74,17 @@ open_directory(const char *path, bool shared, struct hr_err *err)
 	return fd;
 }
 
+/* Returns true if `name` could not be opened because another account made it in such a way: without
+ * rights, as a link, a directory, a socket, a program that runs, or under a lease. */
+static bool
+is_of_others(int dir, const char *name, int e)
+{
+	struct stat st;
+
+	return e == ELOOP || e == EISDIR || e == ENXIO || e == ETXTBSY || e == EWOULDBLOCK ||
+	       (e == EACCES && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0);
+}
+
 /* 1: locked, 0: another has it, -1: error. The file is the one with that name. */
 static int
 lock_named(int dir, const char *name, int *ret_fd)
@@ -86,7 +97,7 @@ lock_named(int dir, const char *name, int *ret_fd)
 		    openat(dir, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
 		if (fd < 0) {
 			e = errno;
-			if (e == EACCES && fstatat(dir, name, &by_name, AT_SYMLINK_NOFOLLOW) == 0)
+			if (is_of_others(dir, name, e))
 				return 0;
 			errno = e;
 			return -1;

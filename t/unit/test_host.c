@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -610,9 +612,39 @@ START_TEST(port_locks_of_others)
 	hr_portlock_release(&l);
 	ck_assert_int_eq(symlink("../mine/f", "locks/port_30002.lock"), 0);
 	ck_assert_int_eq(hr_portlock_acquire(&l, "locks", 30002, &err), -1);
+	ck_assert_int_eq(err.code, HR_E_UNAVAILABLE);
 	ck_assert_int_eq(mkfifo("locks/port_30003.lock", 0666), 0);
 	ck_assert_int_eq(hr_portlock_acquire(&l, "locks", 30003, &err), 0);
 	hr_portlock_release(&l);
+}
+END_TEST
+
+/* Whatever another account puts in the place of a lock is that of a port that is taken: the search
+ * tries the next one. */
+START_TEST(port_locks_that_do_not_open)
+{
+	struct hr_portlock l = HR_PORTLOCK_NONE;
+	struct sockaddr_un a = {.sun_family = AF_UNIX, .sun_path = "locks/port_7193.lock"};
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0), leased, port;
+	struct hr_err err;
+
+	ck_assert_int_eq(mkdir("locks", 0777) | mkdir("locks/port_7191.lock", 0777), 0);
+	ck_assert_int_eq(symlink("port_7192.lock", "locks/port_7192.lock"), 0);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	leased = open("locks/port_7194.lock", O_RDONLY | O_CREAT | O_CLOEXEC, 0666);
+	ck_assert_int_ge(leased, 0);
+	ck_assert_ptr_ne(signal(SIGIO, SIG_IGN), SIG_ERR);
+	ck_assert_int_eq(fcntl(leased, F_SETLEASE, F_RDLCK), 0);
+	for (port = 7191; port <= 7194; port++) {
+		err = (struct hr_err){0};
+		ck_assert_int_eq(hr_portlock_acquire(&l, "locks", port, &err), -1);
+		ck_assert_msg(err.code == HR_E_UNAVAILABLE, "port %d: %s", port, err.msg);
+	}
+	ck_assert_int_eq(hr_portlock_find(&l, "locks", 7191, 7199, 80, "127.0.0.1", NULL, &err), 0);
+	ck_assert_int_gt(l.port, 7194);
+	hr_portlock_release(&l);
+	(void)close(leased);
+	(void)close(fd);
 }
 END_TEST
 
@@ -1023,6 +1055,7 @@ main(void)
 	tcase_add_loop_test(tc, no_port_twice, 0, N(crowds));
 	tcase_add_test(tc, port_kept_for_its_server);
 	tcase_add_test(tc, port_locks_of_others);
+	tcase_add_test(tc, port_locks_that_do_not_open);
 	tcase_add_loop_test(tc, quoting, 0, N(values));
 	tcase_add_test(tc, start_command);
 	tcase_add_test(tc, backoff);
