@@ -21,6 +21,7 @@
 #include "host/config/settings.h"
 #include "base/strv.h"
 #include "host/handle.h"
+#include "host/record.h"
 #include "proto/json.h"
 
 #define RUN 1 /* options that have no letter */
@@ -401,6 +402,21 @@ ended(struct cli *c, const struct hr_sandbox *s, const char *own)
 	return cli_done(c, "sid", s->sid, "id", own, "state", "gone", NULL);
 }
 
+/* Reports the error that kept a sandbox from its end. A record that leads nowhere would stay for
+ * ever, so its file is named. */
+static int
+not_ended(const struct cli *c, const char *sid, const struct hr_err *err)
+{
+	HR_CLEAN(hr_record_done) struct hr_record rec = {0};
+	int r = cli_fail(err);
+
+	if (hr_record_load(c->state_dir, sid, &rec, NULL) == 0 && rec.runtime != NULL)
+		cli_say("the %s sandbox \"%s\" was not ended and stays recorded; if it is gone, "
+			"remove %s/%s.json to drop its record",
+		    rec.runtime, sid, c->state_dir, sid);
+	return r;
+}
+
 /* all: whatever back-end --runtime names. */
 static int
 down_one(struct cli *c, const char *sid, bool all)
@@ -412,7 +428,9 @@ down_one(struct cli *c, const char *sid, bool all)
 
 	o.attach = true;
 	s = hr_sandbox_open(c->config, &o, &err);
-	if (s == NULL || (!all && !cli_is_of_kind(c, s, &err)))
+	if (s == NULL)
+		return not_ended(c, sid, &err);
+	if (!all && !cli_is_of_kind(c, s, &err))
 		return cli_fail(&err);
 	if (hr_sandbox_connect(s, &err) < 0) {
 		if (err.code == HR_E_NO_SANDBOX) {
@@ -424,7 +442,7 @@ down_one(struct cli *c, const char *sid, bool all)
 			return cli_fail(&err);
 	}
 	own = own_name(s);
-	return hr_sandbox_delete(s, &err) == 0 ? ended(c, s, own) : cli_fail(&err);
+	return hr_sandbox_delete(s, &err) == 0 ? ended(c, s, own) : not_ended(c, sid, &err);
 }
 
 static int

@@ -150,6 +150,28 @@ def records_hold_no_service_key():
         h.env["SANDBOX_API_KEY"] = KEY
 
 
+def record_that_leads_nowhere():
+    """Where a service cannot be asked to end a sandbox, down says what stays and how to drop it."""
+    with Service() as h:
+        equal("stays recorded" in h("down", "none").stderr, False, "no record")
+        h.ok("up", "-q")
+        record = h.path("state", "default.json")
+        hint = ('handrail: the remote sandbox "default" was not ended and stays recorded; if it is gone, remove %s to '
+                "drop its record\n" % record)
+        for wrong, status, why in (({"SANDBOX_API_KEY": ""}, 1, "API key is required"),
+                                   ({"SANDBOX_REMOTE_RUNTIME_API_URL": "http://127.0.0.1:1"}, 5, "Connection refused")):
+            right = dict(h.env)
+            h.env.update(wrong)
+            for words in (("down",), ("down", "default"), ("down", "--all")):
+                done = h(*words)
+                equal((done.returncode, done.stderr.count(hint)), (status, 1), done.stderr)
+                equal(why in done.stderr.split(hint)[0], True, done.stderr)
+            h.env = right
+        equal(os.path.exists(record), True, "it stays")
+        h.ok("down", "-q")
+        equal(os.listdir(h.path("state")), [], "nothing is left")
+
+
 def one_that_is_there():
     """By the status of a session that the service has."""
     for live, calls in (("running", ["GET /runtime/rid-1"]),
@@ -384,8 +406,8 @@ def doctor():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (life, records_hold_no_service_key, one_that_is_there, not_resumed, patience, lost_starts, refusals,
-                 only_what_was_made_is_ended, options_of_a_new_one, records_are_not_replaced,
+    for test in (life, records_hold_no_service_key, record_that_leads_nowhere, one_that_is_there, not_resumed, patience,
+                 lost_starts, refusals, only_what_was_made_is_ended, options_of_a_new_one, records_are_not_replaced,
                  sandbox_that_fails, addresses, image, doctor):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
