@@ -418,6 +418,9 @@ client_dispatch(struct client *c, uint32_t type, const char *payload, size_t len
 	case HR_FRAME_RETURNED:
 		if (hr_frame_get_follow(payload, len, &follow, NULL) < 0)
 			break;
+		/* one that lies ahead would hide output of later commands */
+		if (follow.offset > k->kept->outlog.end)
+			follow.offset = k->kept->outlog.end;
 		if (follow.offset > k->kept->returned)
 			k->kept->returned = follow.offset;
 		answer_state(c, true, NULL);

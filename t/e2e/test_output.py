@@ -69,6 +69,7 @@ def not_returned_is_not_lost():
             r = call(s, "run", command="echo one; %s; seq 3000; %s" % (door, ended), wait_s=0)
             seen, r = waited(s, r, "one\n")
             equal(seen, "one\n")
+            call(s, "wait", handle=structured(r)["handle"], after=1 << 50, wait_s=0)  # nothing stands there yet
             open_it()
             wait_ended()
             s.until("it has ended", lambda: not s.get("/handrail/v1/session").json()["running"])
