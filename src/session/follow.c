@@ -97,6 +97,14 @@ hold_release(struct hr_keeper *k)
 	shell_read_again(k);
 }
 
+/* No command's output waits any more. */
+static void
+hold_drop(struct hr_keeper *k)
+{
+	k->hold.command = 0;
+	hold_release(k);
+}
+
 static void
 on_hold_late(void *arg)
 {
@@ -104,8 +112,7 @@ on_hold_late(void *arg)
 
 	hr_log(
 	    HR_LOG_NOTICE, "the reader of a command's output takes too long: output may be lost");
-	k->hold.command = 0;
-	hold_release(k);
+	hold_drop(k);
 	keeper_arm(k);
 }
 
@@ -325,7 +332,8 @@ follow_press(struct hr_keeper *k, const struct hr_press_request *r)
 		shell_end(k);
 		return NULL;
 	}
-	shell_drain(k); /* the program may just have begun, or said how it wants its keys */
+	if (!k->hold.holds)
+		shell_drain(k); /* the program may just have begun, or said how it wants its keys */
 	/* at a prompt this would be a command that nobody asked for as one */
 	if (!hr_core_running(k->core) && !hr_core_busy(k->core))
 		return "no command is running";
@@ -347,6 +355,19 @@ follow_press(struct hr_keeper *k, const struct hr_press_request *r)
 
 /* ---- the record of commands ---- */
 
+static bool
+is_followed(const struct hr_keeper *k, int64_t command)
+{
+	const struct follower *f;
+
+	TAILQ_FOREACH(f, &k->followers, link)
+	{
+		if (f->command == command)
+			return true;
+	}
+	return false;
+}
+
 void
 follow_began(struct hr_keeper *k, const char *p, size_t len)
 {
@@ -356,7 +377,11 @@ follow_began(struct hr_keeper *k, const char *p, size_t len)
 		return;
 	hr_commands_begin(&k->kept->commands, (struct hr_span){c->key, c->key_len},
 	    (struct hr_span){p, k->hidden ? 0 : len}, hr_now_ms(), k->kept->outlog.end);
-	if (k->hold.command == 0 && k->hold.asked && k->kept->outlog.cap > 0) {
+	/* a follower of the last command may still read; else nobody would clear this */
+	if (k->hold.command != 0 && !is_followed(k, k->hold.command))
+		hold_drop(k);
+	/* less than twice one read would be lost all the same */
+	if (k->hold.command == 0 && k->hold.asked && k->kept->outlog.cap / 2 >= HR_KEPT_READ) {
 		k->hold.command = k->kept->commands.begun;
 		k->hold.at = k->kept->outlog.end;
 	}
@@ -372,6 +397,9 @@ follow_over(void *arg, int exit_code, bool shell_ended)
 	hr_commands_end(&k->kept->commands,
 	    shell_ended ? HR_COMMAND_SHELL_ENDED : HR_COMMAND_COMPLETED, exit_code, hr_now_ms(),
 	    k->kept->outlog.end);
+	/* it printed nothing, or all of that has been passed on */
+	if (k->hold.command == k->kept->commands.begun && k->hold.at == k->kept->outlog.end)
+		hold_drop(k);
 	/* a watcher asks for the state when a frame comes, and an end need print nothing */
 	TAILQ_FOREACH(f, &k->followers, link)
 	{

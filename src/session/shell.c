@@ -124,7 +124,7 @@ read_master(struct hr_keeper *k, int turns, bool all)
 		n = hr_fd_read(k->shell.master, p->read, sizeof(p->read));
 		if (n > 0) {
 			take_read(k, (size_t)n);
-			if (!all && n < FULL_SIZE)
+			if (!all && (n < FULL_SIZE || follow_holds(k)))
 				break;
 			continue;
 		}
