@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,6 +24,8 @@
 
 #define EXECS_MAX 64
 #define PIECE_MAX (64u << 10)
+#define ROUNDS 8       /* of reading in a turn of the loop */
+#define LATE_S 3       /* timeout(1) has ended it a second after its limit */
 #define NO_DIRECTORY 1 /* exit code, as of a shell's cd */
 #define NO_PROGRAM 127
 
@@ -29,19 +33,30 @@ struct exec {
 	TAILQ_ENTRY(exec) link;
 	struct hr_keeper *keeper;
 	int fd; /* of the client */
-	struct hr_watch *gone, *writable;
+	struct hr_watch *gone, *writable, *late;
 	pid_t pid; /* leader of a session; 0: it has ended, with */
 	int exit_code;
 	bool told; /* the result stands in out */
 	struct exec_stream {
 		int fd; /* -1: its end was read */
 		struct hr_watch *readable;
+		size_t left; /* once the leader has ended: bytes of before that */
 	} streams[2];
 	struct hr_buf out;
 	size_t sent;
 };
 
 static void pump(struct exec *e);
+
+/* shell_on_child() reaps it. */
+static void
+exec_kill(const struct exec *e)
+{
+	if (e->pid <= 0)
+		return;
+	(void)kill(e->pid, SIGKILL); /* it may lead no session yet */
+	hr_shellproc_kill(e->pid);
+}
 
 static void
 exec_free(struct exec *e)
@@ -50,14 +65,14 @@ exec_free(struct exec *e)
 
 	TAILQ_REMOVE(&e->keeper->execs, e, link);
 	e->keeper->nexecs--;
-	if (e->pid > 0)
-		(void)kill(-e->pid, SIGKILL); /* shell_on_child() reaps it */
+	exec_kill(e);
 	for (i = 0; i < 2; i++) {
 		hr_watch_free(e->streams[i].readable);
 		hr_fd_close(&e->streams[i].fd);
 	}
 	hr_watch_free(e->gone);
 	hr_watch_free(e->writable);
+	hr_watch_free(e->late);
 	hr_fd_close(&e->fd);
 	hr_buf_done(&e->out);
 	free(e);
@@ -78,27 +93,40 @@ on_event(void *arg)
 	pump(arg);
 }
 
+/* Nothing that the command does to timeout(1) lets it run for longer. */
+static void
+on_late(void *arg)
+{
+	exec_kill(arg);
+}
+
 static void
 on_gone(void *arg)
 {
 	exec_free(arg);
 }
 
-/* Reads both streams as far as there is something. Returns whether there was. */
+/* Reads from both streams. Returns whether there was something that the result waits for. */
 static bool
 read_streams(struct exec *e)
 {
 	struct hr_output_piece piece;
 	HR_BUF(raw, PIECE_MAX);
 	bool any = false;
+	size_t i, most = PIECE_MAX - 1;
 	ssize_t n;
-	size_t i;
-	char *room = hr_buf_reserve(&raw, PIECE_MAX - 1);
+	char *room = hr_buf_reserve(&raw, most);
 
 	for (i = 0; i < 2 && room != NULL; i++) {
 		if (e->streams[i].fd < 0)
 			continue;
-		n = hr_fd_read(e->streams[i].fd, room, PIECE_MAX - 1);
+		if (e->pid == 0)
+			most =
+			    e->streams[i].left < PIECE_MAX - 1 ? e->streams[i].left : PIECE_MAX - 1;
+		if (most == 0)
+			continue;
+		n = hr_fd_read(e->streams[i].fd, room, most);
+		e->streams[i].left -= n > 0 && e->pid == 0 ? (size_t)n : 0;
 		if (n > 0) {
 			piece =
 			    (struct hr_output_piece){.offset = i + 1, .bytes = {room, (size_t)n}};
@@ -175,14 +203,14 @@ put_result(struct exec *e)
 }
 
 /* What the command printed before its end comes before its result; what it has left in the
- * background prints to nobody. */
+ * background prints to nobody. One that prints without end leaves a turn of the loop to others. */
 static void
 pump(struct exec *e)
 {
-	int r;
+	int r, rounds = ROUNDS;
 
 	while ((r = flush(e)) > 0) {
-		if (e->told)
+		if (e->told || (e->pid > 0 && rounds-- == 0))
 			break;
 		if (!read_streams(e)) {
 			if (e->pid > 0)
@@ -202,6 +230,8 @@ bool
 exec_ended(struct hr_keeper *k, pid_t pid, int exit_code)
 {
 	struct exec *e;
+	size_t i;
+	int n;
 
 	TAILQ_FOREACH(e, &k->execs, link)
 	{
@@ -209,6 +239,10 @@ exec_ended(struct hr_keeper *k, pid_t pid, int exit_code)
 			continue;
 		e->pid = 0;
 		e->exit_code = exit_code;
+		for (i = 0; i < 2; i++) {
+			if (e->streams[i].fd >= 0 && ioctl(e->streams[i].fd, FIONREAD, &n) == 0)
+				e->streams[i].left = (size_t)n;
+		}
 		pump(e);
 		return true;
 	}
@@ -234,6 +268,7 @@ child_run(const struct hr_keeper *k, const struct hr_exec_request *r, const char
 	if (user->change && (setgid(user->gid) < 0 || initgroups(user->name, user->gid) < 0 ||
 				setuid(user->uid) < 0))
 		_exit(NO_PROGRAM);
+	(void)prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0); /* setuid() would undo it */
 	if (user->confine != NULL)
 		hr_confine_limit(user->confine);
 	if (chdir(dir) < 0 && r->working_dir.len > 0) {
@@ -269,14 +304,55 @@ start(struct hr_keeper *k, const struct hr_exec_request *r, const int fds[2])
 	return pid;
 }
 
+/* Sends a result that says why nothing was run. It fits into the socket's buffer. */
+static void
+refuse(int fd, const char *why)
+{
+	struct hr_run_result r = {.is_error = true, .exit_code = -1, .pid = -1};
+	HR_BUF(frame, 4096);
+
+	hr_log(HR_LOG_ERROR, "a command beside the shell cannot be started: %s", why);
+	r.content = hr_span_of(why);
+	hr_frame_put_result(&frame, &r);
+	if (frame.fail == HR_OK)
+		(void)send(fd, frame.p, frame.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Returns 0, or -1 with errno set; then no process was started. */
+static int
+exec_start(struct exec *e, const struct hr_exec_request *r)
+{
+	struct hr_keeper *k = e->keeper;
+	int out[2] = {-1, -1}, err[2] = {-1, -1}, failed;
+	struct hr_err why = {0};
+
+	e->gone = hr_loop_readable(k->loop, e->fd, on_gone, e, &why);
+	e->late = hr_loop_timer(k->loop, on_late, e, &why);
+	if (e->gone == NULL || e->late == NULL ||
+	    hr_watch_arm(e->late, (r->limit_s + LATE_S) * 1000, &why) < 0) {
+		errno = why.sys != 0 ? why.sys : ENOMEM;
+		return -1;
+	}
+	if (pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC) == 0 &&
+	    hr_fd_nonblock(out[0], true, NULL) == 0 && hr_fd_nonblock(err[0], true, NULL) == 0)
+		e->pid = start(k, r, (const int[]){out[1], err[1]});
+	failed = errno;
+	e->streams[0].fd = out[0];
+	e->streams[1].fd = err[0];
+	hr_fd_close(&out[1]);
+	hr_fd_close(&err[1]);
+	errno = failed;
+	return e->pid > 0 ? 0 : -1;
+}
+
 void
 exec_add(struct hr_keeper *k, int fd, const struct hr_exec_request *r)
 {
 	struct exec *e = k->nexecs < EXECS_MAX ? calloc(1, sizeof(*e)) : NULL;
-	int out[2] = {-1, -1}, err[2] = {-1, -1};
 
 	if (e == NULL) {
-		hr_log(HR_LOG_WARNING, "too many commands beside the shell, or no memory is left");
+		refuse(fd, k->nexecs < EXECS_MAX ? "no memory is left"
+						 : "too many of them run: try again later");
 		hr_fd_close(&fd);
 		return;
 	}
@@ -286,18 +362,8 @@ exec_add(struct hr_keeper *k, int fd, const struct hr_exec_request *r)
 	e->streams[0].fd = e->streams[1].fd = -1;
 	TAILQ_INSERT_TAIL(&k->execs, e, link);
 	k->nexecs++;
-	if (pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC) == 0 &&
-	    hr_fd_nonblock(out[0], true, NULL) == 0 && hr_fd_nonblock(err[0], true, NULL) == 0)
-		e->pid = start(k, r, (const int[]){out[1], err[1]});
-	e->streams[0].fd = out[0];
-	e->streams[1].fd = err[0];
-	hr_fd_close(&out[1]);
-	hr_fd_close(&err[1]);
-	if (e->pid > 0)
-		e->gone = hr_loop_readable(k->loop, fd, on_gone, e, NULL);
-	if (e->gone == NULL) {
-		hr_log(HR_LOG_ERROR, "a command beside the shell cannot be started: %s",
-		    strerror(errno));
+	if (exec_start(e, r) < 0) {
+		refuse(fd, strerror(errno));
 		exec_free(e);
 		return;
 	}

@@ -468,6 +468,12 @@ signal_session(pid_t sid, int signo, struct pollfd *ret_fds)
 	return n;
 }
 
+void
+hr_shellproc_kill(pid_t sid)
+{
+	(void)signal_session(sid, SIGKILL, NULL);
+}
+
 /* Until all have ended, but not for long. */
 static void
 wait_for_ends(struct pollfd *fds, size_t n)

@@ -76,6 +76,9 @@ bool hr_shellproc_stopped(const struct hr_shellproc *s);
  * signal. -1: nobody can know, as before Linux 6.15. */
 int hr_shellproc_exit_code(int pidfd);
 
+/* SIGKILL to every process of the session, which need not be a shell's. */
+void hr_shellproc_kill(pid_t sid);
+
 /* Hangs up: SIGHUP and SIGCONT to every process of the session, descriptors closed. With
  * kill_all SIGKILL follows for who has not ended half a second later. Does not reap the shell. */
 void hr_shellproc_hangup(struct hr_shellproc *s, bool kill_all);

@@ -170,6 +170,19 @@ def beside_the_shell():
         code, out, err = done("sleep 600 & echo $!")
         equal((code, process.command_line(int(out))), (0, "sleep 600"))
         done("kill " + out)
+        code, out, err = done("yes & echo $! >&2; exit 3")
+        equal((code, set(out or "y\n")), (3, set("y\n")), "what prints on")
+        equal(process.wait_gone(int(err), PATIENCE), True, "its reader is gone")
+        # neither that it stops timeout(1) holds it up
+        code, out, err = done("echo begun; kill -STOP $PPID; sleep 600", timeout=1)
+        equal((code, out), (-1, "begun\n"))
+        # small pieces without end leave the keeper to others
+        path = s.work_dir + "/endless"
+        endless = threading.Thread(target=s.execute, args=("echo $$ >%s; while :; do echo; done" % path,))
+        endless.start()
+        s.until("it prints", lambda: os.path.exists(path) and os.path.getsize(path) > 0)
+        equal(done("echo meanwhile; kill -9 $(cat %s)" % path), (0, "meanwhile\n", None))
+        endless.join(PATIENCE)
         # a time-out, and too much, end it with what it has started
         for limit, command in ((1, "echo $$ >%s; sleep 600; :"), (300, "echo $$ >%s; yes; :")):
             a = s.execute(command % (s.work_dir + "/pid"), timeout=limit)
