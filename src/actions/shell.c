@@ -179,7 +179,7 @@ hr_shell_press(const struct hr_shell_place *at, const struct hr_press_request *r
 /* 1: more is to come; 0: that was the result; -1. */
 static int
 take_exec(int fd, struct hr_buf *frame, struct hr_buf *const streams[2], int64_t *ret_code,
-    struct hr_err *err)
+    bool *ret_begun, struct hr_err *err)
 {
 	struct hr_output_piece piece;
 	struct hr_run_result result;
@@ -194,6 +194,11 @@ take_exec(int fd, struct hr_buf *frame, struct hr_buf *const streams[2], int64_t
 	if (type == HR_FRAME_RESULT) {
 		if (hr_frame_get_result(payload, len, &result, err) < 0)
 			return -1;
+		if (result.is_error) {
+			*ret_begun = false;
+			return hr_err_set(err, HR_E_BUSY, "the command was not run: %.*s",
+			    (int)result.content.len, result.content.p);
+		}
 		*ret_code = result.exit_code;
 		return 0;
 	}
@@ -209,7 +214,8 @@ take_exec(int fd, struct hr_buf *frame, struct hr_buf *const streams[2], int64_t
 
 int
 hr_shell_exec(const struct hr_shell_place *at, const struct hr_exec_request *req,
-    struct hr_buf *out, struct hr_buf *errors, int64_t *ret_code, struct hr_err *err)
+    struct hr_buf *out, struct hr_buf *errors, int64_t *ret_code, bool *ret_begun,
+    struct hr_err *err)
 {
 	struct hr_buf *const streams[2] = {out, errors};
 	HR_BUF(ask, HR_FRAME_MAX);
@@ -217,13 +223,15 @@ hr_shell_exec(const struct hr_shell_place *at, const struct hr_exec_request *req
 	HR_CLOSE int fd = hr_shell_connect(at, err);
 	int r;
 
+	*ret_begun = false;
 	if (fd < 0)
 		return -1;
 	hr_frame_put_exec(&ask, req);
 	if (hr_buf_check(&ask, err) < 0 || hr_fd_write_full(fd, ask.p, ask.len, err) < 0)
 		return -1;
+	*ret_begun = true;
 	do
-		r = take_exec(fd, &frame, streams, ret_code, err);
+		r = take_exec(fd, &frame, streams, ret_code, ret_begun, err);
 	while (r > 0);
 	return r;
 }

@@ -45,10 +45,11 @@ int hr_shell_press(const struct hr_shell_place *at, const struct hr_press_reques
 int hr_shell_returned(const struct hr_shell_place *at, uint64_t offset);
 
 /* Runs a command beside the shell, to its end. out, errors: what it wrote to its two streams; where
- * one has no room for it the command is ended, -1 with HR_E_TOOLARGE. -1: as hr_shell_run(), and
- * HR_E_GONE if it could not be started. */
+ * one has no room for it the command is ended, -1 with HR_E_TOOLARGE. *ret_begun, on failure too:
+ * the command may have been run. */
 int hr_shell_exec(const struct hr_shell_place *at, const struct hr_exec_request *req,
-    struct hr_buf *out, struct hr_buf *errors, int64_t *ret_code, struct hr_err *err);
+    struct hr_buf *out, struct hr_buf *errors, int64_t *ret_code, bool *ret_begun,
+    struct hr_err *err);
 
 /* A connection on which OUTPUT frames come; -1 on failure. The caller reads and closes it. */
 int hr_shell_follow(

@@ -228,24 +228,27 @@ run_beside(struct hr_rex_call *c, struct hr_span command, struct hr_span cwd, do
 	    .limit_s = (int64_t)limit_s};
 	int64_t began = hr_now_ms();
 	struct hr_err err = {0};
+	bool begun;
 
 	if (has_null(command) || has_null(cwd))
 		return hr_answer_detail(c->ret, 422, "embedded null byte");
-	if (hr_shell_exec(&place, &req, out, errors, ret_code, &err) == 0) {
+	if (hr_shell_exec(&place, &req, out, errors, ret_code, &begun, &err) == 0) {
 		/* timeout(1) says 124, or 137 where it had to kill */
 		if (hr_now_ms() - began >= req.limit_s * 1000 &&
 		    (*ret_code == 124 || *ret_code == 137))
 			*ret_code = -1;
 		return true;
 	}
+	if (!begun)
+		return hr_live_refuse(c->ret, &err);
 	if (err.code == HR_E_TOOLARGE)
 		return hr_answer_detail(c->ret, 500,
 		    "the command was ended, as more than 16 MiB of output are not answered at "
 		    "once: use start_bash_command");
-	if (err.code == HR_E_GONE)
-		return hr_answer_detail(c->ret, 500,
-		    "the shell's keeper was lost over it; it is not known how the command ended");
-	return hr_live_refuse(c->ret, &err);
+	/* no answer that makes a client repeat it */
+	hr_log(HR_LOG_ERROR, "a command beside the shell: %s", err.msg);
+	return hr_answer_detail(c->ret, 500,
+	    "the shell's keeper was lost over it; it is not known how the command ended");
 }
 
 static void
