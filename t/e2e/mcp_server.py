@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """An MCP server for tests, over stdin and stdout: does what it is told, also what no server should.
 Its arguments are NAME and any of: two-pages, endless, no-prompts, refuse, silent, die-at-start, noisy, saves (some
-time after its input has ended), terms (it goes by SIGTERM alone, and saves then), stays (neither ends it), old (its
+time after its input has ended), terms (it goes by SIGTERM alone, and saves then), stays (neither ends it), begins (it saves that), old (its
 version is nobody's). What it saves is in the file CANCELLED."""
 
 import json
@@ -73,11 +73,15 @@ def listed(key, items, params):
     return {key: items[:half], "nextCursor": "second"}
 
 
+def put(what):
+    with open(os.environ["CANCELLED"], "a") as f:
+        f.write("%s by %s\n" % (what, NAME))
+
+
 def save(*unused):
     # also what a server says last is no reason for it to die
     say(method="notifications/message", params={"level": "info", "data": "the end"})
-    with open(os.environ["CANCELLED"], "a") as f:
-        f.write("saved by %s\n" % NAME)
+    put("saved")
     os._exit(0)
 
 
@@ -88,6 +92,8 @@ def main():
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if "die-at-start" in WAYS:
         sys.exit(3)
+    if "begins" in WAYS:
+        put("begun")
     if "noisy" in WAYS:
         print("a line that is no message", flush=True)
     for line in sys.stdin:

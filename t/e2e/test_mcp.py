@@ -351,6 +351,17 @@ def time_to_save():
         s.stop()
         equal([process.wait_gone(p, PATIENCE) for p in left], [True] * 3, "each of them ended")
         equal(sorted(saved(s)), ["saved by eof", "saved by term"], "also with the sandbox")
+    with Mcp() as s:
+        s.update(s.config("a", "saves"))
+        with Session(s) as c:
+            c.tools()
+            old = s.servers()
+            s.update(s.config("a", "saves", "begins"))
+            equal(c.message()["method"], "notifications/tools/list_changed")
+            equal(c.tools(), TOOLS, "it is waited for")
+            new = s.servers()
+            equal((len(new), set(old) & set(new)), (1, set()))
+            equal(saved(s), ["saved by a", "begun by a"])
 
 
 def one_that_closes_its_output():

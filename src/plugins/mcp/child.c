@@ -279,7 +279,7 @@ end_process(struct mcp_child *c)
 		bufferevent_free(c->in);
 	c->in = NULL;
 	if (c->pid > 1)
-		mcp_end_process(c->hub, c->pid, c->out);
+		mcp_end_process(c->hub, c->name, c->pid, c->out);
 	else if (c->out != NULL)
 		bufferevent_free(c->out);
 	c->out = NULL;
@@ -454,6 +454,10 @@ mcp_child_start(struct mcp_child *c)
 	int in[2] = {-1, -1}, out[2] = {-1, -1};
 
 	if (c->state != MCP_CHILD_OFF || evtimer_pending(c->timer, NULL))
+		return;
+	/* both would write into the same files */
+	c->due = mcp_ends(c->hub, c->name);
+	if (c->due)
 		return;
 	/* who asks is told why, and not from below himself */
 	if (c->failed_ms != 0 && hr_now_ms() - c->failed_ms < AGAIN_MS) {

@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -18,6 +19,7 @@
 struct mcp_ending {
 	LIST_ENTRY(mcp_ending) entry;
 	struct mcp_hub *hub;
+	char *name; /* of the server */
 	pid_t pid;
 	int pidfd;
 	bool termed;
@@ -35,6 +37,7 @@ ending_free(struct mcp_ending *e)
 	if (e->timer != NULL)
 		event_free(e->timer);
 	hr_fd_close(&e->pidfd);
+	free(e->name);
 	free(e);
 }
 
@@ -43,6 +46,7 @@ ending_over(evutil_socket_t fd, short what, void *arg)
 {
 	struct mcp_ending *e = arg;
 	struct mcp_hub *hub = e->hub;
+	struct mcp_child *c;
 
 	(void)fd;
 	(void)what;
@@ -51,6 +55,11 @@ ending_over(evutil_socket_t fd, short what, void *arg)
 	(void)hr_spawn_end(e->pid, NULL);
 	LIST_REMOVE(e, entry);
 	ending_free(e);
+	TAILQ_FOREACH(c, &hub->children, entry)
+	{
+		if (c->due)
+			mcp_child_start(c);
+	}
 	mcp_update_changed(hub);
 }
 
@@ -89,7 +98,7 @@ ending_closed(struct bufferevent *b, short what, void *arg)
 }
 
 static bool
-ending_begin(struct mcp_hub *hub, pid_t pid, struct bufferevent *out)
+ending_begin(struct mcp_hub *hub, const char *name, pid_t pid, struct bufferevent *out)
 {
 	const struct timeval limit = {
 	    .tv_sec = STEP_MS / 1000, .tv_usec = (suseconds_t)(STEP_MS % 1000) * 1000};
@@ -99,12 +108,13 @@ ending_begin(struct mcp_hub *hub, pid_t pid, struct bufferevent *out)
 		return false;
 	e->hub = hub;
 	e->pid = pid;
+	e->name = strdup(name);
 	e->pidfd = hr_pidfd_open(pid);
 	e->timer = evtimer_new(hub->base, ending_late, e);
 	if (e->pidfd >= 0)
 		e->ended = event_new(hub->base, e->pidfd, EV_READ, ending_over, e);
-	if (e->timer == NULL || e->ended == NULL || event_add(e->ended, NULL) != 0 ||
-	    evtimer_add(e->timer, &limit) != 0) {
+	if (e->name == NULL || e->timer == NULL || e->ended == NULL ||
+	    event_add(e->ended, NULL) != 0 || evtimer_add(e->timer, &limit) != 0) {
 		ending_free(e);
 		return false;
 	}
@@ -118,15 +128,28 @@ ending_begin(struct mcp_hub *hub, pid_t pid, struct bufferevent *out)
 }
 
 void
-mcp_end_process(struct mcp_hub *hub, pid_t pid, struct bufferevent *out)
+mcp_end_process(struct mcp_hub *hub, const char *name, pid_t pid, struct bufferevent *out)
 {
-	if (ending_begin(hub, pid, out))
+	if (ending_begin(hub, name, pid, out))
 		return;
 	if (out != NULL)
 		bufferevent_free(out);
 	(void)kill(-pid, SIGTERM);
 	(void)kill(-pid, SIGKILL);
 	(void)hr_spawn_end(pid, NULL);
+}
+
+bool
+mcp_ends(const struct mcp_hub *hub, const char *name)
+{
+	const struct mcp_ending *e;
+
+	LIST_FOREACH(e, &hub->ending, entry)
+	{
+		if (strcmp(e->name, name) == 0)
+			return true;
+	}
+	return false;
 }
 
 void

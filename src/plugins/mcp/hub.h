@@ -43,6 +43,7 @@ struct mcp_child {
 	struct json_object *config; /* name, command, args, env: checked and normal */
 	const char *name;           /* in config */
 	enum mcp_child_state state;
+	bool due;  /* is started once its predecessor has ended */
 	pid_t pid; /* 0: none; it leads its process group */
 	struct bufferevent *in, *out;
 	struct event *ended; /* its output is closed: does it end? NULL: nobody waits for that */
@@ -77,8 +78,11 @@ struct mcp_ending;
 LIST_HEAD(mcp_ending_list, mcp_ending);
 
 /* Ends the leader of a process group, whose stdin is closed, and takes over its stdout (NULL: that
- * is closed as well). Blocks only without memory: then it is killed at once. */
-void mcp_end_process(struct mcp_hub *hub, pid_t pid, struct bufferevent *out);
+ * is closed as well). Blocks only without memory: then it is killed at once. name: of the server;
+ * the one of that name that is due is started afterwards. */
+void mcp_end_process(struct mcp_hub *hub, const char *name, pid_t pid, struct bufferevent *out);
+bool
+mcp_ends(const struct mcp_hub *hub, const char *name); /* a server of that name has not ended */
 /* Runs the loop until all of them have ended. */
 void mcp_end_wait(struct mcp_hub *hub);
 
