@@ -94,16 +94,18 @@ static int
 take(struct hr_core *c, struct hr_buf *content, struct hr_buf *prefix, bool completed,
     struct hr_err *err)
 {
-	const char *echoed = c->echoed ? hr_buf_str(&c->command) : NULL;
+	/* the white space before it is taken off for the original's clients alone */
+	const struct hr_span echoed = !c->echoed ? (struct hr_span){NULL, 0}
+				      : c->exact ? hr_span_of_buf(&c->command)
+						 : command_text(c);
 	const char *trace = completed && c->traced ? c->config.hook->prompt_command : NULL;
-	const size_t echoed_len = c->echoed ? c->command.len : 0;
 	bool lost;
 	int r;
 
 	if (c->exact)
-		r = hr_view_take_exact(c->view, echoed, echoed_len, trace, content, &lost, err);
+		r = hr_view_take_exact(c->view, echoed.p, echoed.len, trace, content, &lost, err);
 	else
-		r = hr_view_take(c->view, echoed, echoed_len, trace, content, &lost, err);
+		r = hr_view_take(c->view, echoed.p, echoed.len, trace, content, &lost, err);
 	if (r < 0)
 		return -1;
 	if (lost)

@@ -45,6 +45,21 @@ START_TEST(a_silent_readline)
 }
 END_TEST
 
+/* It is typed behind a blank, for the history. */
+START_TEST(the_echo_of_a_hidden_command)
+{
+	f.blind = true;
+	ASK(&f, "exec 2>/dev/null");
+	fake_begin(&f);
+	silent_prompt(0);
+	f.blind = false;
+	ASK(&f, "echo x", .hidden = true);
+	fake_out(&f, " echo x\nx\n");
+	silent_prompt(0);
+	check_completed(2, "x", 0);
+}
+END_TEST
+
 START_TEST(output_that_begins_like_the_command)
 {
 	f.blind = true;
@@ -286,6 +301,7 @@ main(void)
 
 	tcase_add_checked_fixture(tc, core_setup, core_teardown);
 	tcase_add_test(tc, a_silent_readline);
+	tcase_add_test(tc, the_echo_of_a_hidden_command);
 	tcase_add_test(tc, output_that_begins_like_the_command);
 	tcase_add_test(tc, a_readline_that_marks_nothing);
 	tcase_add_test(tc, looked_for_more_often_next_time);
