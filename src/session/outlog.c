@@ -148,6 +148,7 @@ void
 hr_outlog_resume(struct hr_outlog *o, size_t cap, struct hr_statedir *dir, int fd, int shared)
 {
 	void *p = MAP_FAILED;
+	uint64_t end;
 
 	o->fd = fd;
 	o->shared = shared;
@@ -158,7 +159,10 @@ hr_outlog_resume(struct hr_outlog *o, size_t cap, struct hr_statedir *dir, int f
 	    o->end < o->stored || o->end - o->stored > PIECE || o->first > o->end) {
 		hr_fd_close(&o->fd);
 		hr_fd_close(&o->shared);
+		end = o->end > o->stored ? o->end : o->stored;
 		hr_outlog_init(o, cap, dir);
+		o->end = o->first = end; /* clients have offsets */
+		o->stored = cap > 0 ? end - end % PIECE : 0;
 		return;
 	}
 	if (shared >= 0)

@@ -138,6 +138,29 @@ START_TEST(none_is_kept)
 }
 END_TEST
 
+/* Its length was changed while its keeper was away: what there was is lost, but no offset. */
+START_TEST(another_length)
+{
+	static const size_t lengths[] = {TOTAL / 2, 0, 4096, TOTAL * 2};
+	struct hr_outlog o;
+	uint64_t was;
+
+	hr_outlog_init(&o, TOTAL, NULL);
+	hr_outlog_add(&o, all, 100000);
+	was = o.end;
+	if (o.memory != NULL)
+		ck_assert_int_eq(munmap(o.memory, o.size), 0);
+	hr_outlog_resume(&o, lengths[_i], NULL, o.fd, o.shared);
+	ck_assert_uint_eq(o.end, was);
+	ck_assert_uint_eq(hr_outlog_start(&o), was);
+	hr_outlog_add(&o, all + was, 40000);
+	ck_assert_uint_eq(o.end, was + 40000);
+	if (lengths[_i] > 40000)
+		compare(&o, was);
+	hr_outlog_done(&o);
+}
+END_TEST
+
 /* A full disk looks the same: the last piece is written in part, or not at all. */
 START_TEST(a_file_that_may_not_grow)
 {
@@ -213,6 +236,7 @@ main(void)
 	tcase_add_loop_test(tc, against_a_copy, 0, 20);
 	tcase_add_loop_test(tc, nothing_is_in_the_store_alone_at_once, 0, 2);
 	tcase_add_test(tc, none_is_kept);
+	tcase_add_loop_test(tc, another_length, 0, 4);
 	tcase_add_loop_test(tc, a_file_that_may_not_grow, 0, 5);
 	tcase_add_test(tc, no_directory);
 	tcase_add_test(tc, a_file_that_lost_its_end);
