@@ -259,8 +259,11 @@ hr_core_returned(struct hr_core *c, uint64_t at, struct hr_core_kept *scratch,
 	hr_view_points(c->view, &now);
 	if (!c->running || c->active || is_marked_after(&now, at))
 		return;
-	if (at >= now.fed || !mark_at(c, at, scratch, feed, arg))
-		(void)hr_view_mark(c->view, &err); /* else the next result repeats output */
+	/* what cannot be marked is repeated by the next result */
+	if (at >= (now.whole ? now.fed : now.ended))
+		(void)hr_view_mark(c->view, &err);
+	else if (!now.whole || !mark_at(c, at, scratch, feed, arg))
+		return;
 	/* of a command that ended nothing is needed any more once all was returned */
 	if (c->ended && hr_view_take(c->view, NULL, 0, NULL, &rest, &lost, &err) == 0 &&
 	    rest.len == 0)
@@ -317,5 +320,6 @@ hr_core_succeed(struct hr_core *c, const struct hr_core_kept *from)
 	c->job = -1;
 	c->running = c->ended = from->running;
 	c->exit_code = from->ended ? from->exit_code : 137;
+	hr_view_shell_ended(c->view);
 	core_notice(c, "The shell was lost with its keeper, which had been killed,");
 }

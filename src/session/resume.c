@@ -381,7 +381,9 @@ resume_returned(struct hr_keeper *k)
 	struct replay r;
 
 	hr_view_points(hr_core_view(k->core), &points);
-	if (k->kept->returned <= points.reset)
+	/* without the bytes in between they are repeated rather than lost */
+	if (k->kept->returned <= points.reset ||
+	    k->kept->returned < hr_outlog_start(&k->kept->outlog))
 		return;
 	r = replay_from(k, points.reset);
 	resume_unsure(k);
@@ -497,6 +499,7 @@ resume_shell(struct hr_keeper *k, struct hr_err *err)
 		dir = hr_core_kept_dir(&p->core);
 		hr_commands_end(
 		    &p->commands, HR_COMMAND_SHELL_ENDED, -1, hr_now_ms(), p->outlog.end);
+		hr_view_begin(hr_core_view(k->core), p->outlog.end); /* of none of the old output */
 		hr_core_succeed(k->core, &p->core);
 		k->restarted = true;
 		hr_kept_succeeded(p);

@@ -600,6 +600,7 @@ hr_view_shell_ended(struct hr_view *v)
 	hr_buf_reset(&v->held);
 	watch_nothing(v);
 	v->points.whole = false;
+	v->points.ended = v->points.fed;
 	v->echo_line = false;
 	hr_term_feed(v->term, modes, sizeof(modes) - 1);
 }

@@ -93,6 +93,8 @@ struct hr_view_points {
 	uint32_t last;
 	bool readline; /* the reset kept it */
 	bool whole;    /* the shell has not ended since the reset */
+	uint64_t
+	    ended; /* it has, when so many were fed; what its successor prints first never is */
 };
 void hr_view_points(const struct hr_view *v, struct hr_view_points *ret);
 const struct hr_buf *hr_view_typed(const struct hr_view *v); /* the line of HR_VIEW_ECHO */

@@ -78,6 +78,20 @@ def not_returned_is_not_lost():
         s.stop()
 
 
+def long_command():
+    """Longer than is kept for the next keeper: what was returned may be repeated, and nothing is lost."""
+    with Server() as s:
+        door, open_it = gate(s)
+        ended, wait_ended = marker(s)
+        r = call(s, "run", command="echo one; %s; seq 300; %s; : %s" % (door, ended, "x" * 40000), wait_s=0)
+        equal(waited(s, r, "one\n")[0], "one\n")
+        open_it()
+        wait_ended()
+        s.until("it has ended", lambda: not s.get("/handrail/v1/session").json()["running"])
+        equal(s.run("echo next"), "\n".join(["one"] + [str(n) for n in range(1, 301)] + ["next"]))
+        s.stop()
+
+
 def attached_once():
     """The same of the command handrail: attach has shown it."""
     with Host() as h:
@@ -176,5 +190,5 @@ def line_ends():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests((returned_once, not_returned_is_not_lost, attached_once, no_echo, as_it_was_printed,
-                        line_ends)))
+    sys.exit(run_tests((returned_once, not_returned_is_not_lost, long_command, attached_once, no_echo,
+                        as_it_was_printed, line_ends)))

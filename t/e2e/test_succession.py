@@ -14,6 +14,8 @@ from lib import process  # noqa: E402
 from lib.supervised import (  # noqa: E402
     PATIENCE, Server, gate, kill_keeper, kill_keeper_and_shell, kill_wait, marker, run_tests)
 from lib.tap import equal  # noqa: E402
+from test_door import call  # noqa: E402
+from test_output import waited  # noqa: E402
 
 V1 = "/handrail/v1/"
 LOST = "[The shell was lost with its keeper, which had been killed, and has been restarted in %s."
@@ -257,6 +259,22 @@ def after_it_had_been_told_to_go_on():
         equal(s.run("echo on"), "on")
 
 
+def replaced_repeats_nothing():
+    """Where another shell takes its place, what clients had of the old one's output is not shown again."""
+    with Server() as s:
+        door, open_it = gate(s)
+        ended, wait_ended = marker(s)
+        other, _ = gate(s, "other")
+        r = call(s, "run", command="echo first; %s; echo rest; %s; %s" % (door, ended, other), wait_s=0)
+        equal(waited(s, r, "first\n")[0], "first\n")
+        open_it()
+        wait_ended()
+        before = ready(s)
+        kill(s, None, SURE, bytes(4))
+        s.until("the other shell is ready", lambda: ready(s) > before)
+        equal(s.run("echo on"), "on")
+
+
 def its_end():
     """Of a shell that is not the keeper's child."""
     with Server() as s:
@@ -407,8 +425,8 @@ def many_at_once():
 
 
 TESTS = [at_rest, over_a_command, typed_command, told_to_go_on, interrupted, heavy_output, unread_input,
-         in_the_middle_of_a_step, its_start_fails, after_it_had_been_told_to_go_on, its_end, dies_again_and_again,
-         killed_before_it_is_ready, another_supervisor, upgrade_in_a_container, many_at_once]
+         in_the_middle_of_a_step, its_start_fails, after_it_had_been_told_to_go_on, replaced_repeats_nothing, its_end,
+         dies_again_and_again, killed_before_it_is_ready, another_supervisor, upgrade_in_a_container, many_at_once]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))
