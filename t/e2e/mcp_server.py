@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """An MCP server for tests, over stdin and stdout: does what it is told, also what no server should.
 Its arguments are NAME and any of: two-pages, endless, no-prompts, refuse, silent, die-at-start, noisy, saves (some
-time after its input has ended), terms (it goes by SIGTERM alone, and saves then), stays (neither ends it), begins (it saves that), old (its
-version is nobody's). What it saves is in the file CANCELLED."""
+time after its input has ended), terms (it goes by SIGTERM alone, and saves then), stays (neither ends it), begins (it
+saves that), old (its version is nobody's). What it saves is in the file CANCELLED."""
 
 import json
 import os
