@@ -152,9 +152,8 @@ void hr_core_replay(struct hr_core *c, const struct hr_core_kept *from,
     void (*feed)(void *arg, struct hr_view *v, uint64_t fed), void *arg);
 /* A client has been given, by another way than a result, the output before byte `at`, as
  * hr_core_place() counts them: no result will have it again. Only of a command that goes on after
- * its result. `feed` and `arg` as for hr_core_replay(), where more has come since. *scratch is
- * filled. */
-void hr_core_returned(struct hr_core *c, uint64_t at, struct hr_core_kept *scratch,
+ * its result. `feed` and `arg` as for hr_core_replay(), where more has come since. */
+void hr_core_returned(struct hr_core *c, uint64_t at,
     void (*feed)(void *arg, struct hr_view *v, uint64_t fed), void *arg);
 /* After hr_core_replay(). */
 void hr_core_resume(struct hr_core *c, const struct hr_core_kept *from);

@@ -152,14 +152,14 @@ hr_core_view(struct hr_core *c)
 }
 
 static void
-call_again(struct hr_view *v, enum hr_view_event event, const struct hr_core_kept *from)
+call_again(struct hr_view *v, enum hr_view_event event, struct hr_span typed)
 {
 	switch (event) {
 	case HR_VIEW_LINE: hr_view_expect_line(v); break;
 	case HR_VIEW_MORE: hr_view_expect_more(v); break;
 	case HR_VIEW_ECHO:
-		if (from->typed_len <= sizeof(from->typed))
-			hr_view_expect_echo(v, from->typed, from->typed_len);
+		if (typed.p != NULL)
+			hr_view_expect_echo(v, typed.p, typed.len);
 		break;
 	default: (void)hr_view_mark(v, &(struct hr_err){0}); break; /* else text is repeated */
 	}
@@ -179,13 +179,12 @@ next_event(const struct hr_view_points *p, uint32_t last)
 	return next;
 }
 
-void
-hr_core_replay(struct hr_core *c, const struct hr_core_kept *from,
+/* typed: the line of HR_VIEW_ECHO; NULL: it is not known. */
+static void
+play(struct hr_view *v, const struct hr_view_points *p, struct hr_span typed,
     void (*feed)(void *arg, struct hr_view *v, uint64_t fed), void *arg)
 {
-	const struct hr_view_points *p = &from->points;
 	enum hr_view_event event;
-	struct hr_view *v = c->view;
 	uint32_t last = 0;
 	char replies[256];
 
@@ -194,11 +193,22 @@ hr_core_replay(struct hr_core *c, const struct hr_core_kept *from,
 	while ((event = next_event(p, last)) != HR_VIEW_EVENTS) {
 		last = p->events[event].number;
 		feed(arg, v, p->events[event].at);
-		call_again(v, event, from);
+		call_again(v, event, typed);
 	}
 	feed(arg, v, HR_CORE_ALL);
 	while (hr_view_replies(v, replies, sizeof(replies)) > 0) /* they were given */
 		;
+}
+
+void
+hr_core_replay(struct hr_core *c, const struct hr_core_kept *from,
+    void (*feed)(void *arg, struct hr_view *v, uint64_t fed), void *arg)
+{
+	const bool whole = from->typed_len <= sizeof(from->typed);
+
+	play(c->view, &from->points,
+	    whole ? (struct hr_span){from->typed, from->typed_len} : (struct hr_span){NULL, 0},
+	    feed, arg);
 }
 
 /* The mark at `at`, in its place among the other events. */
@@ -232,23 +242,24 @@ is_marked_after(const struct hr_view_points *p, uint64_t at)
 
 /* A view that stopped at `at` to be marked. False: the old one stays. */
 static bool
-mark_at(struct hr_core *c, uint64_t at, struct hr_core_kept *scratch,
+mark_at(struct hr_core *c, struct hr_view_points points, uint64_t at,
     void (*feed)(void *arg, struct hr_view *v, uint64_t fed), void *arg)
 {
-	struct hr_view *old = c->view, *v;
+	const struct hr_buf *typed = hr_view_typed(c->view);
+	struct hr_view *v = typed->fail == HR_OK ? hr_view_new(NULL) : NULL;
 
-	if (!put_command(c, scratch) || (v = hr_view_new(NULL)) == NULL)
+	if (v == NULL)
 		return false;
-	put_mark(&scratch->points, at);
-	hr_view_begin(v, scratch->points.reset);
+	put_mark(&points, at);
+	hr_view_begin(v, points.reset);
+	play(v, &points, hr_span_of_buf(typed), feed, arg);
+	hr_view_free(c->view);
 	c->view = v;
-	hr_core_replay(c, scratch, feed, arg);
-	hr_view_free(old);
 	return true;
 }
 
 void
-hr_core_returned(struct hr_core *c, uint64_t at, struct hr_core_kept *scratch,
+hr_core_returned(struct hr_core *c, uint64_t at,
     void (*feed)(void *arg, struct hr_view *v, uint64_t fed), void *arg)
 {
 	struct hr_view_points now;
@@ -262,7 +273,7 @@ hr_core_returned(struct hr_core *c, uint64_t at, struct hr_core_kept *scratch,
 	/* what cannot be marked is repeated by the next result */
 	if (at >= (now.whole ? now.fed : now.ended))
 		(void)hr_view_mark(c->view, &err);
-	else if (!now.whole || !mark_at(c, at, scratch, feed, arg))
+	else if (!now.whole || !mark_at(c, now, at, feed, arg))
 		return;
 	/* of a command that ended nothing is needed any more once all was returned */
 	if (c->ended && hr_view_take(c->view, NULL, 0, NULL, &rest, &lost, &err) == 0 &&

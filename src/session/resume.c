@@ -387,7 +387,7 @@ resume_returned(struct hr_keeper *k)
 		return;
 	r = replay_from(k, points.reset);
 	resume_unsure(k);
-	hr_core_returned(k->core, k->kept->returned, &k->kept->core, feed, &r);
+	hr_core_returned(k->core, k->kept->returned, feed, &r);
 }
 
 /* Puts a command into the log as a terminal would have shown it. What a terminal does show of it is
