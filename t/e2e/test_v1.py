@@ -4,6 +4,7 @@
 import json
 import os
 import pty
+import resource
 import select
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from urllib.parse import quote, urlencode
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.supervised import BUILDDIR, PATIENCE, SRCDIR, Server, kill_together, marker, run_tests  # noqa: E402
+from lib.supervised import BUILDDIR, PATIENCE, SRCDIR, Server, kill_together, kill_wait, marker, run_tests  # noqa: E402
 from lib.tap import equal  # noqa: E402
 
 KEY = "a-key-that-nobody-guesses"
@@ -192,6 +193,29 @@ def beside_the_shell():
         # the shell that all share knows nothing of it
         body = json.dumps({"action": {"action": "run", "args": {"command": "echo [$!]; jobs; wait; echo $?"}}})
         equal(s.ask("POST", "/execute_action", body).json()["content"], "[]\n0")
+
+
+def not_started():
+    """A command that was not run may be sent again, and is told apart from one whose end nobody knows."""
+    with V1() as s:
+        keeper = s.keeper()[0]
+        used = {int(fd) for fd in os.listdir("/proc/%d/fd" % keeper)}
+        was = resource.prlimit(keeper, resource.RLIMIT_NOFILE)
+        # for the connection, a timer, and a half of the first pipe
+        free = sorted(set(range(max(used) + 5)) - used)[:3]
+        resource.prlimit(keeper, resource.RLIMIT_NOFILE, (free[-1] + 1, was[1]))
+        a = s.execute("echo x >%s/ran" % s.work_dir)
+        equal((a.status, "was not run" in a.json()["detail"], "Retry-After" in a.headers), (503, True, True), a)
+        equal(os.path.exists(s.work_dir + "/ran"), False)
+        resource.prlimit(keeper, resource.RLIMIT_NOFILE, was)
+        equal(s.execute("echo x").json()["stdout"], "x\n")
+        answers = []
+        t = threading.Thread(target=lambda: answers.append(s.execute("echo >%s/ran; sleep 600" % s.work_dir)))
+        t.start()
+        s.until("it runs", lambda: os.path.exists(s.work_dir + "/ran"))
+        kill_wait(keeper)
+        t.join(PATIENCE)
+        equal((answers[0].status, "not known" in answers[0].json()["detail"]), (500, True), answers[0])
 
 
 def output_is_bounded():
@@ -412,5 +436,5 @@ def cannot_be_asked():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([door, commands, beside_the_shell, output_is_bounded, nobody_looks_on, shells_of_others, once,
-                        pages, files, git, git_recorded, events_are_cleared, cannot_be_asked]))
+    sys.exit(run_tests([door, commands, beside_the_shell, not_started, output_is_bounded, nobody_looks_on, shells_of_others,
+                        once, pages, files, git, git_recorded, events_are_cleared, cannot_be_asked]))
