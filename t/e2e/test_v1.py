@@ -436,5 +436,6 @@ def cannot_be_asked():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([door, commands, beside_the_shell, not_started, output_is_bounded, nobody_looks_on, shells_of_others,
-                        once, pages, files, git, git_recorded, events_are_cleared, cannot_be_asked]))
+    sys.exit(run_tests([door, commands, beside_the_shell, not_started, output_is_bounded, nobody_looks_on,
+                        shells_of_others, once, pages, files, git, git_recorded, events_are_cleared,
+                        cannot_be_asked]))
