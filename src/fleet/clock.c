@@ -71,6 +71,15 @@ pause_if_idle(struct hr_fleet *f, struct hr_fleet_row *row)
 	return -1;
 }
 
+/* How long a sandbox that has died keeps its files; 0: there are none, or they stay. */
+static int64_t
+dead_limit_s(const struct hr_fleet *f)
+{
+	if (f->engine->clear == NULL)
+		return 0;
+	return f->set.idle_stop_s > 0 ? f->set.idle_stop_s : f->set.keep_ended_s;
+}
+
 void *
 hr_fleet_clock_thread(void *arg)
 {
@@ -92,6 +101,9 @@ hr_fleet_clock_thread(void *arg)
 		else if (find_idle(f, HR_FLEET_PAUSED, f->set.idle_stop_s, &row, &due) == 1)
 			r = hr_fleet_begin(f, &row, HR_FLEET_STOPPING, HR_JOB_STOP,
 			    "paused for long", &moved, &err);
+		else if (find_idle(f, HR_FLEET_DIED, dead_limit_s(f), &row, &due) == 1)
+			r = hr_fleet_begin(
+			    f, &row, HR_FLEET_STOPPING, HR_JOB_STOP, "dead for long", &moved, &err);
 		hr_fleet_row_done(&row);
 		hr_fleet_pool_turn(f, &pool_due);
 		if (r == 0)

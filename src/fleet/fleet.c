@@ -166,8 +166,8 @@ start_it(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 }
 
 /* Only a client's stop, or the end of its time, may delete the files of a sandbox that has died. */
-static bool
-keeps_files(const struct hr_fleet *f, const struct hr_fleet_row *row)
+bool
+hr_fleet_keeps_files(const struct hr_fleet *f, const struct hr_fleet_row *row)
 {
 	return row->state == HR_FLEET_DIED && row->key != 0 && f->engine->clear != NULL;
 }
@@ -188,8 +188,8 @@ do_it(struct hr_fleet *f, enum hr_job_kind kind, struct hr_fleet_row *row, struc
 	case HR_JOB_PAUSE: r = f->engine->pause(f->engine_self, row->id, err); break;
 	case HR_JOB_RESUME: r = f->engine->resume(f->engine_self, row, err); break;
 	default:
-		r = keeps_files(f, row) ? f->engine->clear(f->engine_self, row->id, err)
-					: f->engine->stop(f->engine_self, row->id, err);
+		r = hr_fleet_keeps_files(f, row) ? f->engine->clear(f->engine_self, row->id, err)
+						 : f->engine->stop(f->engine_self, row->id, err);
 		break;
 	}
 	if (r == 0)
@@ -464,8 +464,8 @@ static const struct {
 };
 
 static enum hr_fleet_result
-change_it(
-    struct hr_fleet *f, struct hr_fleet_row *row, enum hr_fleet_change what, struct hr_err *err)
+change_it(struct hr_fleet *f, struct hr_fleet_row *row, enum hr_fleet_change what,
+    const char *reason, struct hr_err *err)
 {
 	bool moved = false, ends;
 	unsigned is;
@@ -475,7 +475,7 @@ change_it(
 	 * asked of what it is now */
 	for (i = 0; i < TRIES && !moved; i++) {
 		is = 1u << row->state;
-		ends = what == HR_FLEET_STOP && keeps_files(f, row);
+		ends = what == HR_FLEET_STOP && hr_fleet_keeps_files(f, row);
 		if ((changes[what].already & is) != 0 && !ends)
 			return HR_FLEET_OK;
 		if ((changes[what].from & is) == 0 && !ends)
@@ -483,16 +483,16 @@ change_it(
 		if (what == HR_FLEET_PAUSE && f->engine->stays)
 			return HR_FLEET_UNABLE;
 		if (hr_fleet_begin(
-			f, row, changes[what].to, changes[what].job, NULL, &moved, err) != 0 ||
+			f, row, changes[what].to, changes[what].job, reason, &moved, err) != 0 ||
 		    hr_fleet_look_again(f, row, err) < 0)
 			return HR_FLEET_BROKEN;
 	}
 	return moved ? HR_FLEET_OK : HR_FLEET_CONFLICT;
 }
 
-enum hr_fleet_result
-hr_fleet_change(struct hr_fleet *f, int64_t key, const char *id, enum hr_fleet_change what,
-    struct hr_fleet_row *row, struct hr_err *err)
+static enum hr_fleet_result
+change_for(struct hr_fleet *f, int64_t key, const char *id, enum hr_fleet_change what,
+    const char *reason, struct hr_fleet_row *row, struct hr_err *err)
 {
 	enum hr_fleet_result r;
 	int found;
@@ -505,9 +505,24 @@ hr_fleet_change(struct hr_fleet *f, int64_t key, const char *id, enum hr_fleet_c
 	else if (found == 0 || (key != 0 && row->key != key))
 		r = HR_FLEET_NOT_FOUND;
 	else
-		r = change_it(f, row, what, err);
+		r = change_it(f, row, what, reason, err);
 	(void)pthread_mutex_unlock(&f->lock);
 	return r;
+}
+
+enum hr_fleet_result
+hr_fleet_change(struct hr_fleet *f, int64_t key, const char *id, enum hr_fleet_change what,
+    struct hr_fleet_row *row, struct hr_err *err)
+{
+	return change_for(f, key, id, what, NULL, row, err);
+}
+
+enum hr_fleet_result
+hr_fleet_stop_for(struct hr_fleet *f, const char *id, const char *reason, struct hr_err *err)
+{
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
+
+	return change_for(f, 0, id, HR_FLEET_STOP, reason, &row, err);
 }
 
 /* ---- waiting ---- */

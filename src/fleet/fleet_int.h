@@ -12,6 +12,8 @@ int hr_fleet_add_job(struct hr_fleet *f, enum hr_job_kind kind, const char *id, 
  * then. */
 int hr_fleet_begin(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state to,
     enum hr_job_kind job, const char *reason, bool *ret_moved, struct hr_err *err);
+/* Returns true if the sandbox has died and the engine still has the files of its workspace. */
+bool hr_fleet_keeps_files(const struct hr_fleet *f, const struct hr_fleet_row *row);
 /* A row of that, with a fresh id, for store->ops->reserve(): key 0: for the pool. */
 int hr_fleet_compose(int64_t key, const char *session, const char *request, int64_t factor,
     const char *shape, struct hr_fleet_row *row, struct hr_err *err);

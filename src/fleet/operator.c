@@ -83,59 +83,74 @@ make_key(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a
 	explicit_bzero(text, sizeof(text));
 }
 
-static void
-add_live(void *arg, const struct hr_fleet_row *row)
-{
-	struct hr_strv *ids = arg;
+/* The sandboxes that a key's end is about. */
+struct its {
+	const struct hr_fleet *f;
+	struct hr_strv ids;
+	bool stop; /* those that have died and keep files as well */
+};
 
-	if (hr_fleet_has_session(row->state))
-		hr_strv_add(ids, row->id);
+static void
+add_its(void *arg, const struct hr_fleet_row *row)
+{
+	struct its *its = arg;
+
+	if (hr_fleet_has_session(row->state) || (its->stop && hr_fleet_keeps_files(its->f, row)))
+		hr_strv_add(&its->ids, row->id);
 }
 
-/* They go on without their key, by their session keys, or are stopped now. */
+/* Each is changed by itself, so that others have the lock in between. *ret_all: all of them are
+ * stopped, or gone. Returns 0, or -1 with *err set for one of them. */
 static int
-stop_those(struct hr_fleet *f, const struct hr_strv *ids, struct hr_err *err)
+stop_those(struct hr_fleet *f, const struct hr_strv *ids, bool *ret_all, struct hr_err *err)
 {
-	bool moved;
+	enum hr_fleet_result one;
 	size_t i;
 	int r = 0;
 
-	for (i = 0; i < ids->n && r == 0; i++) {
-		HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
-
-		r = f->store->ops->find(f->store, ids->v[i], &row, err);
-		if (r == 1)
-			r = hr_fleet_begin(f, &row, HR_FLEET_STOPPING, HR_JOB_STOP,
-			    "its key was revoked", &moved, err);
+	*ret_all = true;
+	for (i = 0; i < ids->n; i++) {
+		one = hr_fleet_stop_for(f, ids->v[i], "its key was revoked", err);
+		if (one == HR_FLEET_BROKEN)
+			r = -1;
+		else if (one != HR_FLEET_OK && one != HR_FLEET_NOT_FOUND)
+			*ret_all = false;
 	}
 	return r;
 }
 
+/* They go on without their key, by their session keys, or are stopped now. Takes the lock itself.
+ */
 static void
 revoke_key(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a)
 {
-	HR_CLEAN(hr_strv_done) struct hr_strv ids = {0};
 	int64_t id = hr_json_int_at(body, "id");
-	bool stop = hr_json_true_at(body, "stop");
+	struct its its = {.f = f, .stop = hr_json_true_at(body, "stop")};
 	struct hr_err err = {0};
-	bool found = false;
+	bool found = false, all = false;
+	int r;
 
-	if (f->store->ops->key_revoke(f->store, id, &found, &err) != 0) {
+	(void)pthread_mutex_lock(&f->lock);
+	r = f->store->ops->key_revoke(f->store, id, &found, &err);
+	if (r == 0 && found) {
+		(void)pthread_cond_broadcast(&f->changed); /* its streams end */
+		r = f->store->ops->each(f->store, id, !its.stop, add_its, &its, &err);
+	}
+	(void)pthread_mutex_unlock(&f->lock);
+	if (r == 0 && its.ids.failed)
+		r = hr_err_nomem(&err);
+	if (r == 0 && its.stop)
+		r = stop_those(f, &its.ids, &all, &err);
+	if (r != 0) {
 		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
 	} else if (!found) {
 		(void)hr_fleet_say(a, 404, "no key has this id");
 	} else {
-		(void)pthread_cond_broadcast(&f->changed); /* its streams end */
-		if (f->store->ops->each(f->store, id, true, add_live, &ids, &err) != 0 ||
-		    (ids.failed && hr_err_nomem(&err) != 0) ||
-		    (stop && stop_those(f, &ids, &err) != 0)) {
-			hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
-			return;
-		}
 		a->status = 200;
-		hr_buf_addf(&a->body, "{\"revoked\":true,\"sandboxes\":%zu,\"stopped\":%s}", ids.n,
-		    stop ? "true" : "false");
+		hr_buf_addf(&a->body, "{\"revoked\":true,\"sandboxes\":%zu,\"stopped\":%s}",
+		    its.ids.n, all ? "true" : "false");
 	}
+	hr_strv_done(&its.ids);
 }
 
 static void
@@ -325,7 +340,6 @@ static const struct {
 } rows[] = {
     {"GET", "keys", list_keys},
     {"POST", "keys", make_key},
-    {"POST", "keys/revoke", revoke_key},
     {"GET", "sandboxes", list_sandboxes},
     {"POST", "drain", drain},
     {"GET", "pools", list_pools},
@@ -345,6 +359,10 @@ hr_fleet_handle_operator(const struct hr_fleet_api *api, const struct hr_fleet_r
 		(void)hr_json_decode(q->body, q->body_len, &body, NULL); /* it was JSON before */
 	if (change_sandbox(api, q->method, path, body, a) == 0)
 		return;
+	if (strcmp(q->method, "POST") == 0 && strcmp(path, "keys/revoke") == 0) {
+		revoke_key(api->fleet, body, a);
+		return;
+	}
 	(void)pthread_mutex_lock(&api->fleet->lock);
 	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		if (strcmp(rows[i].method, q->method) == 0 && strcmp(rows[i].path, path) == 0)

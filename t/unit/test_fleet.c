@@ -38,6 +38,7 @@ static struct world {
 	int hold;       /* calls of start() wait for a byte */
 	int fail_start; /* so many */
 	int claims, fail_claim;
+	int clears;
 } * world;
 static int gate[2];
 static pthread_mutex_t world_lock = PTHREAD_MUTEX_INITIALIZER; /* two jobs are done at a time */
@@ -195,6 +196,26 @@ static const struct hr_fleet_engine fake = {
     .list = fake_list,
 };
 
+static int
+fake_clear(void *self, const char *id, struct hr_err *err)
+{
+	(void)self;
+	(void)id;
+	(void)err;
+	__atomic_add_fetch(&world->clears, 1, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+/* It keeps the files of those that died. */
+static const struct hr_fleet_engine keeper = {
+    .start = fake_start,
+    .stop = fake_stop,
+    .clear = fake_clear,
+    .state = fake_state,
+    .list = fake_list,
+};
+static const struct hr_fleet_engine *engine;
+
 static size_t
 made_count(void)
 {
@@ -222,6 +243,7 @@ setup(void)
 	    mmap(NULL, sizeof(*world), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ck_assert(world != MAP_FAILED);
 	ck_assert_int_eq(pipe(gate), 0);
+	engine = &fake;
 }
 
 static void
@@ -261,7 +283,7 @@ begin(const struct hr_fleet_settings *set)
 		ck_assert_int_eq(s->ops->key_make(s, &key, text, &err), 0);
 		ck_assert_int_eq(s->ops->key_make(s, &other, text, &err), 0);
 	}
-	ck_assert_msg(hr_fleet_init(&fleet, set, s, &fake, NULL, &err) == 0, "%s", err.msg);
+	ck_assert_msg(hr_fleet_init(&fleet, set, s, engine, NULL, &err) == 0, "%s", err.msg);
 }
 
 static enum hr_fleet_result
@@ -1239,6 +1261,111 @@ get(const char *uri, const char *accept, struct hr_fleet_answer *ret)
 	hr_fleet_handle(&api, &q, ret);
 }
 
+static void
+post(const char *uri, const char *body, struct hr_fleet_answer *ret)
+{
+	const struct hr_fleet_api api = {.fleet = &fleet, .registry_prefix = ""};
+	struct hr_fleet_request q = {.method = "POST",
+	    .uri = uri,
+	    .host = "h",
+	    .scheme = "http",
+	    .api_key = api_key,
+	    .accept = "",
+	    .last_event_id = "",
+	    .body = body,
+	    .body_len = strlen(body)};
+
+	hr_fleet_handle(&api, &q, ret);
+}
+
+static void
+revoke_key(const char *want)
+{
+	struct hr_fleet_answer a = {.status = 0};
+	char body[64];
+
+	make_key();
+	(void)snprintf(body, sizeof(body), "{\"id\":%lld,\"stop\":true}", (long long)key.id);
+	post("/handrail/v1/keys/revoke", body, &a);
+	ck_assert_int_eq(a.status, 200);
+	ck_assert_str_eq(hr_buf_str(&a.body), want);
+	hr_fleet_answer_done(&a);
+}
+
+static void
+die(char id[HR_FLEET_ID])
+{
+	struct hr_fleet_row row;
+
+	world->fail_start = 1;
+	ck_assert_int_eq(start(&key, "s", &row), HR_FLEET_OK);
+	(void)snprintf(id, HR_FLEET_ID, "%s", row.id);
+	hr_fleet_row_done(&row);
+}
+
+/* Its files are deleted once, when its time is over, and not when it dies. */
+START_TEST(files_of_one_that_died_have_an_end)
+{
+	struct hr_fleet_settings set = few;
+	char id[HR_FLEET_ID];
+
+	engine = &keeper;
+	set.idle_stop_s = 1;
+	begin(&set);
+	die(id);
+	until(id, HR_FLEET_STOPPED);
+	ck_assert_int_eq(world->clears, 1);
+	ck_assert_int_eq(world->stops, 1);
+}
+END_TEST
+
+START_TEST(a_key_takes_the_files_of_those_that_died_with_it)
+{
+	char id[HR_FLEET_ID];
+
+	engine = &keeper;
+	begin(&few);
+	die(id);
+	until(id, HR_FLEET_DIED);
+	revoke_key("{\"revoked\":true,\"sandboxes\":1,\"stopped\":true}");
+	until(id, HR_FLEET_STOPPED);
+	ck_assert_int_eq(world->stops, 1);
+}
+END_TEST
+
+static int
+move_nothing(struct hr_store *s, const struct hr_fleet_row *row, enum hr_fleet_state from,
+    enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err)
+{
+	(void)s;
+	(void)row;
+	(void)from;
+	(void)to;
+	(void)reason;
+	(void)placed;
+	(void)err;
+	*ret_moved = false;
+	return 0;
+}
+
+START_TEST(a_revocation_that_stopped_nothing_says_so)
+{
+	const struct hr_store_ops *ops;
+	struct hr_store_ops others;
+	char id[HR_FLEET_ID];
+
+	begin(&few);
+	up("s", id);
+	ops = fleet.store->ops;
+	others = *ops;
+	others.move = move_nothing;
+	fleet.store->ops = &others;
+	revoke_key("{\"revoked\":true,\"sandboxes\":1,\"stopped\":false}");
+	fleet.store->ops = ops;
+	until(id, HR_FLEET_RUNNING);
+}
+END_TEST
+
 /* What happened to a sandbox of somebody else's: its number. */
 static int64_t
 happens(const char *detail)
@@ -1511,6 +1638,9 @@ main(void)
 	tcase_add_test(tc, a_stream_passes_over_what_is_not_its_own);
 	tcase_add_test(tc, a_page_of_events_has_bounds);
 	tcase_add_test(tc, a_shared_store_may_know_less_for_a_moment);
+	tcase_add_test(tc, files_of_one_that_died_have_an_end);
+	tcase_add_test(tc, a_key_takes_the_files_of_those_that_died_with_it);
+	tcase_add_test(tc, a_revocation_that_stopped_nothing_says_so);
 	tcase_add_test(tc, who_asks_for_images_is_bounded);
 	tcase_add_test(tc, without_its_key_nothing_is_woken);
 	tcase_add_test(tc, who_waits_leaves_places_to_other_keys);
