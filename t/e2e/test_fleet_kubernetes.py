@@ -262,6 +262,35 @@ def quota_of_a_dead_one():
         equal(f.one.begin("s")[1]["runtime_id"], id, "now there is")
 
 
+def dead_ones_are_bounded():
+    """A key's dead sandboxes keep as many claims as its quota has sandboxes, and one more may die; a stop makes room."""
+    with Fleet() as f:
+        made = f.one.ok("POST", "/handrail/v1/keys", {"name": "a", "sandboxes": 1})
+        for r in (f.one, f.two):
+            f.until(lambda: r.call("GET", "/list", key=made["key"])[0], lambda s: s == 200)
+
+        def start(session):
+            return f.two.call("POST", "/start?wait=ready", {
+                "session_id": session, "image": f.IMAGE, "command": []}, key=made["key"])
+
+        def dies(session):
+            status, o = start(session)
+            equal((status, o["state"]), (200, "running"), o)
+            f.api.remove(PODS + "openhands-runtime-hrf-" + o["runtime_id"])
+            f.until(lambda: f.two.call("GET", "/sessions/" + session, key=made["key"])[1]["state"],
+                    lambda s: s == "died")
+            return o["runtime_id"]
+        first, second = dies("first"), dies("second")
+        equal(start("third")[0], 429, "two claims are kept")
+        equal(start("second")[1]["runtime_id"], second, "one of them is started again")
+        f.two.ok("POST", "/stop", {"runtime_id": second}, key=made["key"])
+        f.until(lambda: f.KEPT % second in f.sandboxes(), lambda there: not there)
+        equal(dies("third") != first, True, "there is room")
+        equal(f.two.ok("POST", "/handrail/v1/keys/revoke", {"id": made["id"], "stop": True}),
+              {"revoked": True, "sandboxes": 2, "stopped": True}, "those that died go with their key")
+        f.until(f.sandboxes, lambda left: left == [])
+
+
 def hanging():
     """While the API server answers nothing, routes to running sandboxes wait for nothing, and what would change
     something is refused after some seconds, however many ask."""
@@ -455,7 +484,7 @@ def foreign_objects():
 
 TESTS = [life, agent_sandbox, events, one_session_once, quota, dies, killed_replica, warm, api_trouble, slow_start,
          paused_and_resumed, stopped_unseen, lost_answers, foreign_objects,
-         ended_unseen, quota_of_a_dead_one, hanging]
+         ended_unseen, quota_of_a_dead_one, dead_ones_are_bounded, hanging]
 
 if __name__ == "__main__":
     tap = Tap()

@@ -212,6 +212,7 @@ hr_kube_store_find_session(struct hr_store *base, int64_t key, const char *sessi
 struct count {
 	int64_t key;
 	struct hr_fleet_limits of_key, of_all;
+	struct hr_fleet_limits dead; /* of the key: they hold no room, but their files */
 };
 
 static int
@@ -222,6 +223,10 @@ on_counted(void *arg, struct json_object *o)
 	struct count *n = arg;
 	int r = hr_object_read_row(data, &row);
 
+	if (r == 1 && row.state == HR_FLEET_DIED && row.key == n->key) {
+		n->dead.sandboxes++;
+		n->dead.factors += row.factor;
+	}
 	if (r == 1 && hr_fleet_holds_room(row.state)) {
 		n->of_all.sandboxes++;
 		n->of_all.factors += row.factor;
@@ -259,7 +264,7 @@ fits(struct hr_kube_store *s, const struct hr_fleet_row *row, const struct hr_fl
 		(void)hr_kube_store_fail(&why, err);
 		return HR_FLEET_BROKEN;
 	}
-	if (row->key > 0 && !within(&n.of_key, of_key))
+	if (row->key > 0 && (!within(&n.of_key, of_key) || !within(&n.dead, of_key)))
 		return HR_FLEET_QUOTA;
 	return within(&n.of_all, of_all) ? HR_FLEET_OK : HR_FLEET_NO_ROOM;
 }
