@@ -290,6 +290,16 @@ work_on(struct hr_fleet *f, struct hr_fleet_job *j)
 		(void)snprintf(row.id, sizeof(row.id), "%s", j->id);
 	if (found == 1 && row.state == HR_FLEET_DIED && j->tries == 0 && f->engine->logs != NULL)
 		keep_logs(f, &row);
+	/* another process may have started it again meanwhile: its sandbox has the same names */
+	if (found == 1 && hr_fleet_keeps_files(f, &row) && f->store->ops->claim != NULL) {
+		if (f->store->ops->claim(f->store, &row, &mine, &err) != 0) {
+			hr_log(HR_LOG_ERROR, "sandbox %s: %s", j->id, err.msg);
+			return false;
+		}
+		if (!mine)
+			return hr_fleet_look_again(f, &row, &err) >= 0 &&
+			       row.state != HR_FLEET_DIED;
+	}
 	if (found == 0 ? j->kind == HR_JOB_STOP
 		       : row.state == job_kinds[j->kind].from ||
 			     (j->kind == HR_JOB_STOP && row.state > HR_FLEET_STOPPING &&

@@ -5,6 +5,7 @@
 import base64
 import json
 import os
+import signal
 import socket
 import sys
 import threading
@@ -13,7 +14,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib.apiserver import ApiServer, Stub, running  # noqa: E402
 from lib.fleet import listen  # noqa: E402
-from lib.host import Host  # noqa: E402
+from lib.host import PATIENCE, Host  # noqa: E402
 from lib.replicas import Replicas  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
 
@@ -262,6 +263,40 @@ def quota_of_a_dead_one():
         equal(f.one.begin("s")[1]["runtime_id"], id, "now there is")
 
 
+def started_again_while_cleared():
+    """What one replica clears away of a dead sandbox is nothing that the other one has made of its next life."""
+    with Fleet() as f:
+        id = f.one.begin("s")[1]["runtime_id"]
+        pod = PODS + "openhands-runtime-hrf-" + id
+        asked, go, follow = threading.Event(), threading.Event(), f.api.follow_log
+
+        def held(*args):
+            first = not asked.is_set()
+            asked.set()
+            if first:
+                go.wait(PATIENCE)
+            follow(*args)
+        f.api.follow_log = held
+        # so that the death is the other one's to see
+        f.two.process.send_signal(signal.SIGSTOP)
+        f.api.change(pod, lambda o: o.update(status={"phase": "Failed", "reason": "Evicted"}))
+        equal(asked.wait(PATIENCE), True, "its log is kept first")
+        f.two.process.send_signal(signal.SIGCONT)
+        f.until(lambda: f.two.state("s"), lambda s: s == "died")
+        status, again = f.two.begin("s")
+        equal((status, again.get("runtime_id")), (200, id), again)
+        parts = {n: f.api.objects[n]["metadata"]["uid"] for n in f.api.objects if "openhands-runtime-hrf-" + id in n}
+        equal(pod in parts, True)
+        go.set()
+        # jobs of one sandbox are done in their order: what was begun is over behind this one
+        f.one.ok("POST", "/pause", {"runtime_id": id})
+        f.until(lambda: f.one.state("s"), lambda s: s == "paused")
+        equal({n: f.api.objects.get(n, {"metadata": {"uid": None}})["metadata"]["uid"] for n in parts if n != pod},
+              {n: u for n, u in parts.items() if n != pod})
+        f.one.ok("POST", "/stop", {"runtime_id": id})
+        f.until(f.sandboxes, lambda left: left == [])
+
+
 def dead_ones_are_bounded():
     """A key's dead sandboxes keep as many claims as its quota has sandboxes, and one more may die; a stop makes room."""
     with Fleet() as f:
@@ -484,7 +519,8 @@ def foreign_objects():
 
 TESTS = [life, agent_sandbox, events, one_session_once, quota, dies, killed_replica, warm, api_trouble, slow_start,
          paused_and_resumed, stopped_unseen, lost_answers, foreign_objects,
-         ended_unseen, quota_of_a_dead_one, dead_ones_are_bounded, hanging]
+         ended_unseen, quota_of_a_dead_one, dead_ones_are_bounded,
+         started_again_while_cleared, hanging]
 
 if __name__ == "__main__":
     tap = Tap()
