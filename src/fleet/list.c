@@ -13,6 +13,7 @@
 
 #define PAGE_MOST 1000
 #define PART 100
+#define BATCH_MOST 100
 
 struct part {
 	struct hr_fleet_row rows[PART];
@@ -153,17 +154,37 @@ hr_fleet_call_list(struct hr_fleet_call *c)
 	hr_fleet_turn_give(f, &turn);
 }
 
+static bool
+are_too_many(const char *query)
+{
+	HR_BUF(session, HR_FLEET_QUERY_MAX);
+	unsigned n = 0;
+
+	while (n <= BATCH_MOST && hr_fleet_query_next(&session, &query, "ids"))
+		n++;
+	return n > BATCH_MOST;
+}
+
 /* Those of several sessions, as a list; what there is none of is left out. */
 void
 hr_fleet_call_batch(struct hr_fleet_call *c)
 {
 	struct hr_fleet *f = c->api->fleet;
 	const char *query = c->query;
+	struct hr_fleet_place turn;
 	struct hr_err err = {0};
 	HR_BUF(session, HR_FLEET_QUERY_MAX);
 	bool any = false;
 	int found = 0;
 
+	if (are_too_many(query)) {
+		(void)hr_fleet_say(c->a, 400, "at most 100 ids can be asked for at once");
+		return;
+	}
+	if (!hr_fleet_turn_take(f, &turn, c->key.id)) {
+		hr_fleet_refuse_crowd(c->a);
+		return;
+	}
 	c->a->status = 200;
 	hr_buf_addc(&c->a->body, '[');
 	while (found >= 0 && hr_fleet_query_next(&session, &query, "ids")) {
@@ -181,6 +202,7 @@ hr_fleet_call_batch(struct hr_fleet_call *c)
 		hr_fleet_put_object(&c->a->body, c->api, c->q, &row);
 		hr_buf_addc(&c->a->body, '}');
 	}
+	hr_fleet_turn_give(f, &turn);
 	hr_buf_addc(&c->a->body, ']');
 	if (found < 0)
 		hr_fleet_refuse(c->a, HR_FLEET_BROKEN, NULL, &err);

@@ -161,6 +161,9 @@ def batch():
         equal(f.call("GET", "/sessions/batch?ids=its", key=other)[1][0]["runtime_id"], c["runtime_id"])
         equal(f.call("GET", "/sessions/batch?ids=b", key="x")[0], 401)
         equal(f.call("GET", "/sessions/batch")[1]["session_id"], "batch", "a session of that name")
+        equal([s["session_id"] for s in f.call("GET", "/sessions/batch?ids=b" + "&ids=none" * 99)[1]], ["b"])
+        status, refused = f.call("GET", "/sessions/batch?ids=b" + "&ids=none" * 100)
+        equal((status, "at most 100" in refused["detail"]), (400, True), refused)
 
 
 def nulls_and_doubles():
