@@ -5,6 +5,7 @@
 #include "fleet/api_int.h"
 #include "fleet/fleet_int.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +15,14 @@
 #define PAGE_MOST 1000
 #define PART 100
 #define BATCH_MOST 100
+#define POSITION (HR_FLEET_ID + 24)
 
 struct part {
 	struct hr_fleet_row rows[PART];
 	size_t n;
-	const char *after; /* of a store that has no pages; NULL: it is behind us */
+	/* of a store that has no pages: the place of the last row before this part */
+	int64_t created;
+	char id[HR_FLEET_ID]; /* "": the part is the first one */
 };
 
 static void
@@ -26,13 +30,47 @@ keep(void *arg, const struct hr_fleet_row *row)
 {
 	struct part *p = arg;
 
-	if (p->after != NULL) {
-		if (strcmp(row->id, p->after) == 0)
-			p->after = NULL;
-	} else if (p->n < PART) {
+	if (p->id[0] != '\0' && (row->created < p->created ||
+				    (row->created == p->created && strcmp(row->id, p->id) <= 0)))
+		return;
+	if (p->n < PART) {
 		p->rows[p->n] = *row;
 		p->rows[p->n++].request = NULL; /* is the store's, and not shown */
 	}
+}
+
+/* A row's place in a list; without pages it is one also when the row is no longer there. */
+static void
+put_position(const struct hr_fleet *f, const struct hr_fleet_row *row, char ret[POSITION])
+{
+	if (f->store->ops->page != NULL)
+		(void)snprintf(ret, POSITION, "%s", row->id);
+	else
+		(void)snprintf(ret, POSITION, "%" PRId64 "-%s", row->created, row->id);
+}
+
+/* Reads such a place, or the id of a sandbox of the key's. */
+static int
+read_position(const struct hr_fleet_call *c, const char *after, struct part *p, struct hr_err *err)
+{
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
+	const struct hr_store *s = c->api->fleet->store;
+	char *end;
+	int found;
+
+	p->created = strtoll(after, &end, 10);
+	if (end != after && *end == '-' && strlen(end + 1) == HR_FLEET_ID - 1) {
+		(void)snprintf(p->id, sizeof(p->id), "%s", end + 1);
+		return 0;
+	}
+	found = s->ops->find(c->api->fleet->store, after, &row, err);
+	if (found < 0)
+		return -1;
+	if (found == 0 || row.key != c->key.id)
+		return hr_err_set(err, HR_E_INVAL, "after is the \"next\" of a page");
+	p->created = row.created;
+	(void)snprintf(p->id, sizeof(p->id), "%s", row.id);
+	return 0;
 }
 
 /* The rows behind `after` ("": from the first one on). */
@@ -42,17 +80,18 @@ read_part(
 {
 	struct hr_fleet *f = c->api->fleet;
 	const struct hr_store_ops *ops = f->store->ops;
-	int r;
+	int r = 0;
 
 	p->n = 0;
-	p->after = NULL;
+	p->id[0] = '\0';
 	(void)pthread_mutex_lock(&f->lock);
 	if (ops->page != NULL) {
 		r = ops->page(f->store, c->key.id, live, after, PART, keep, p, err);
 	} else {
 		if (*after != '\0')
-			p->after = after;
-		r = ops->each(f->store, c->key.id, live, keep, p, err);
+			r = read_position(c, after, p, err);
+		if (r == 0)
+			r = ops->each(f->store, c->key.id, live, keep, p, err);
 	}
 	(void)pthread_mutex_unlock(&f->lock);
 	return r;
@@ -81,7 +120,7 @@ put_part(const struct hr_fleet_call *c, struct choice *q, const struct part *p, 
 	size_t i;
 
 	for (i = 0; i < p->n && q->left > 0; i++) {
-		(void)snprintf(ret_last, HR_FLEET_ID, "%s", p->rows[i].id);
+		put_position(c->api->fleet, &p->rows[i], ret_last);
 		if (!is_chosen(q, &p->rows[i]))
 			continue;
 		if (b->p[b->len - 1] != '[')
@@ -96,7 +135,7 @@ static int
 put_page(const struct hr_fleet_call *c, struct choice *q, const char *after, struct hr_err *err)
 {
 	HR_FREE struct part *p = malloc(sizeof(*p));
-	char last[HR_FLEET_ID];
+	char last[POSITION], end[POSITION];
 	bool more = false;
 	int r;
 
@@ -109,7 +148,8 @@ put_page(const struct hr_fleet_call *c, struct choice *q, const char *after, str
 			put_part(c, q, p, last);
 	} while (r == 0 && q->left > 0 && p->n == PART);
 	if (r == 0 && q->left == 0) {
-		more = strcmp(last, p->rows[p->n - 1].id) != 0;
+		put_position(c->api->fleet, &p->rows[p->n - 1], end);
+		more = strcmp(last, end) != 0;
 		if (!more)
 			r = read_part(c, q->live, last, p, err);
 		more |= r == 0 && p->n > 0;
@@ -149,7 +189,11 @@ hr_fleet_call_list(struct hr_fleet_call *c)
 	}
 	c->a->status = 200;
 	hr_buf_adds(&c->a->body, "{\"runtimes\":[");
-	if (put_page(c, &q, strlen(last) < HR_FLEET_ID ? last : "-", &err) != 0)
+	if (put_page(c, &q, strlen(last) < POSITION ? last : "-", &err) == 0)
+		;
+	else if (err.code == HR_E_INVAL)
+		(void)hr_fleet_say(c->a, 400, err.msg);
+	else
 		hr_fleet_refuse(c->a, HR_FLEET_BROKEN, NULL, &err);
 	hr_fleet_turn_give(f, &turn);
 }

@@ -1366,6 +1366,71 @@ START_TEST(a_revocation_that_stopped_nothing_says_so)
 }
 END_TEST
 
+/* Lists the sandbox of a page of one, "" where there is none; ret_next: "" for the last page. */
+static void
+list_one(const char *after, char session[8], char id[HR_FLEET_ID], char ret_next[128])
+{
+	HR_PUT struct json_object *o = NULL;
+	struct json_object *one;
+	struct hr_fleet_answer a = {.status = 0};
+	char uri[256];
+
+	(void)snprintf(uri, sizeof(uri), "/list?limit=1&after=%s", after);
+	get(uri, "", &a);
+	ck_assert_int_eq(a.status, 200);
+	ck_assert_int_eq(hr_json_decode(a.body.p, a.body.len, &o, NULL), 0);
+	one = hr_json_entry(hr_json_at(o, "runtimes"), 0);
+	(void)snprintf(session, 8, "%s", hr_json_text_or(one, "session_id", ""));
+	(void)snprintf(id, HR_FLEET_ID, "%s", hr_json_text_or(one, "runtime_id", ""));
+	(void)snprintf(ret_next, 128, "%s", hr_json_text_or(o, "next", ""));
+	hr_fleet_answer_done(&a);
+}
+
+/* With a store that has pages, and without. */
+START_TEST(a_page_follows_one_that_has_ended)
+{
+	struct hr_store_ops without;
+	struct hr_fleet_answer a = {.status = 0};
+	struct hr_fleet_row row;
+	struct hr_err err = {0};
+	char next[128], last[128], first[8], second[8], id[HR_FLEET_ID], other_id[HR_FLEET_ID];
+	struct hr_fleet_key mine;
+	int i;
+
+	begin(&few);
+	make_key();
+	(void)pthread_mutex_lock(&fleet.lock);
+	ck_assert_int_eq(fleet.store->ops->key_find(fleet.store, api_key, &mine, NULL), 1);
+	without = *fleet.store->ops;
+	without.page = NULL;
+	if (_i == 1)
+		fleet.store->ops = &without;
+	(void)pthread_mutex_unlock(&fleet.lock);
+	for (i = 0; i < 2; i++) {
+		ck_assert_int_eq(start(&mine, i == 0 ? "a" : "b", &row), HR_FLEET_OK);
+		until(row.id, HR_FLEET_RUNNING);
+		hr_fleet_row_done(&row);
+	}
+	list_one("", first, id, next);
+	ck_assert_str_ne(next, "");
+	ck_assert_int_eq(
+	    hr_fleet_change(&fleet, mine.id, id, HR_FLEET_STOP, &row, &err), HR_FLEET_OK);
+	hr_fleet_row_done(&row);
+	until(id, HR_FLEET_STOPPED);
+	list_one(next, second, other_id, last);
+	ck_assert_str_eq(second, strcmp(first, "a") == 0 ? "b" : "a");
+	ck_assert_str_eq(last, "");
+	/* an id is a place as well */
+	list_one(id, second, other_id, last);
+	ck_assert_str_ne(second, "");
+	if (_i == 1) {
+		get("/list?after=nowhere", "", &a);
+		ck_assert_int_eq(a.status, 400);
+		hr_fleet_answer_done(&a);
+	}
+}
+END_TEST
+
 /* What happened to a sandbox of somebody else's: its number. */
 static int64_t
 happens(const char *detail)
@@ -1641,6 +1706,7 @@ main(void)
 	tcase_add_test(tc, files_of_one_that_died_have_an_end);
 	tcase_add_test(tc, a_key_takes_the_files_of_those_that_died_with_it);
 	tcase_add_test(tc, a_revocation_that_stopped_nothing_says_so);
+	tcase_add_loop_test(tc, a_page_follows_one_that_has_ended, 0, 2);
 	tcase_add_test(tc, who_asks_for_images_is_bounded);
 	tcase_add_test(tc, without_its_key_nothing_is_woken);
 	tcase_add_test(tc, who_waits_leaves_places_to_other_keys);
