@@ -298,7 +298,7 @@ def started_again_while_cleared():
 
 
 def dead_ones_are_bounded():
-    """A key's dead sandboxes keep as many claims as its quota has sandboxes, and one more may die; a stop makes room."""
+    """A key may keep about as many dead sandboxes as its quota has living ones; a stop makes room."""
     with Fleet() as f:
         made = f.one.ok("POST", "/handrail/v1/keys", {"name": "a", "sandboxes": 1})
         for r in (f.one, f.two):
