@@ -98,9 +98,9 @@ hr_local_tidy(const char *records, const char *work, struct hr_err *err)
 	if (dir == NULL)
 		return hr_err_sys(err, errno, "%s", records);
 	while (r == 0 && (e = readdir(dir)) != NULL)
-		if ((is_left(dirfd(dir), e->d_name) || is_free_lock(dirfd(dir), e->d_name)) &&
-		    unlinkat(dirfd(dir), e->d_name, 0) != 0 && errno != ENOENT)
-			r = hr_err_sys(err, errno, "remove %s/%s", records, e->d_name);
+		/* the home directory of a sandbox is one of them */
+		if (is_left(dirfd(dir), e->d_name) || is_free_lock(dirfd(dir), e->d_name))
+			r = hr_local_remove_workspace(records, e->d_name, err);
 	if (r == 0)
 		r = tidy_workspaces(work, dirfd(dir), err);
 	return r;

@@ -705,6 +705,17 @@ def one_half_cleared_away():
         f.end_orphans(o["runtime_id"])
 
 
+def home_of_a_start_that_was_killed():
+    """A home directory without a record, which a helper that was killed has made, does not keep the service from
+    starting."""
+    with Fleet() as f:
+        f.kill()
+        left = f.path("fleet", "sandboxes", "0123456789abcdef" * 2 + ".own")
+        os.makedirs(os.path.join(left, ".cache"))
+        f.start()
+        equal(os.path.exists(left), False)
+
+
 def idle():
     """A command that runs is activity; after it the sandbox is to be paused (which this kind cannot)."""
     with Fleet("--idle-pause", "1") as f:
@@ -966,7 +977,8 @@ def main():
 TESTS = [by_the_command, revoked, cannot_pause, batch, nulls_and_doubles, what_a_start_gives,
          wrong_requests, lists, hostile_sandbox, clients_that_vanish,
          slow_bodies, no_descriptors, keys_and_tenants, routes_of_the_document, tenants, events, routes,
-         editor, many_at_once, sample_site, names_in_urls, one_that_dies, one_half_cleared_away, idle,
+         editor, many_at_once, sample_site, names_in_urls, one_that_dies, one_half_cleared_away,
+         home_of_a_start_that_was_killed, idle,
          open_stream, one_service, doctor, first_store, full_disk, pool]
 
 if __name__ == "__main__":
