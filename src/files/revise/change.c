@@ -123,6 +123,26 @@ fail(struct hr_buf *why, const char *text)
 
 /* ---- replace ---- */
 
+#define SHOWN_MAX 60 /* bytes of `old` in an error */
+
+static int
+refuse_absent(struct hr_span old, struct hr_buf *why)
+{
+	const char *end = memchr(old.p, '\n', old.len);
+	size_t n = end != NULL ? (size_t)(end - old.p) : old.len;
+
+	if (n > SHOWN_MAX)
+		/* a whole character */
+		for (n = SHOWN_MAX; n > 0 && ((unsigned char)old.p[n] & 0xC0) == 0x80;)
+			n--;
+	hr_buf_addf(why,
+	    "\"%.*s%s\" did not appear in it: read the place again, and copy it with its blanks "
+	    "and "
+	    "line ends",
+	    (int)n, old.p, n < old.len ? "..." : "");
+	return -1;
+}
+
 static const char *
 find(const struct hr_buf *in, const char *from, struct hr_span what)
 {
@@ -179,8 +199,7 @@ replace_in(const struct hr_plaintext *t, const struct hr_buf *in, bool exact, st
 	size_t prefix, suffix, unused;
 
 	if (found == NULL)
-		return fail(why, "old did not appear in it: read the place again, and copy it with "
-				 "its blanks and line ends");
+		return refuse_absent(old, why);
 	if (find(in, found + 1, old) != NULL)
 		return refuse_many(in, found, old, end, why);
 	ret->line = 1 + count(in->p, (size_t)(found - in->p), end);
