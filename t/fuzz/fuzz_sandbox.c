@@ -77,7 +77,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct hr_sandbox_options o = {
-	    .sid = "x", .environ = env, .attach = true, .headless = true};
+	    .sid = "x", .environ = env, .attach = true, .headless = true, .any_owner = true};
 	struct hr_err err = {0};
 	struct hr_config *c;
 	struct hr_sandbox *s;
