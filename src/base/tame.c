@@ -139,7 +139,7 @@ hr_tame_end(struct hr_tame *t, struct hr_buf *b)
 	if (t->painted)
 		put(t, b, "\033[0m", 4);
 	t->painted = false;
-	if (t->in_line || t->cr)
+	if (t->in_line)
 		hr_buf_adds(b, "\n");
 	t->in_line = t->cr = false;
 }
