@@ -174,8 +174,10 @@ ask_start(struct hr_cloud *c, struct hr_buf *said, int *ret_status, struct hr_er
 	int status;
 
 	*ret_status = -1;
+	/* the end may be written meanwhile: only a look that has seen it removes the file */
 	(void)snprintf(line, sizeof(line),
-	    "exec 2>/dev/null; s=" SAID_FILE "%s; cat $s && grep -q '^" MARK "' $s && rm -f $s",
+	    "exec 2>/dev/null; s=" SAID_FILE "%s; t=$(cat $s) && printf '%%s\\n' \"$t\" && "
+	    "case $t in *" MARK "*) rm -f $s;; esac",
 	    c->run);
 	if (hr_cloud_helper(c, line, &all, &status, err) != 0)
 		return -1;
