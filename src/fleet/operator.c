@@ -337,15 +337,17 @@ tell_alerts(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer
 static const struct {
 	const char *method, *path;
 	void (*handle)(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a);
+	bool locks; /* handle() takes the lock itself, for parts of its work */
 } rows[] = {
-    {"GET", "keys", list_keys},
-    {"POST", "keys", make_key},
-    {"GET", "sandboxes", list_sandboxes},
-    {"POST", "drain", drain},
-    {"GET", "pools", list_pools},
-    {"POST", "pools", set_pools},
-    {"GET", "capacity", tell_capacity},
-    {"GET", "alerts", tell_alerts},
+    {"GET", "keys", list_keys, false},
+    {"POST", "keys", make_key, false},
+    {"POST", "keys/revoke", revoke_key, true},
+    {"GET", "sandboxes", list_sandboxes, false},
+    {"POST", "drain", drain, false},
+    {"GET", "pools", list_pools, false},
+    {"POST", "pools", set_pools, false},
+    {"GET", "capacity", tell_capacity, false},
+    {"GET", "alerts", tell_alerts, false},
 };
 
 void
@@ -359,15 +361,15 @@ hr_fleet_handle_operator(const struct hr_fleet_api *api, const struct hr_fleet_r
 		(void)hr_json_decode(q->body, q->body_len, &body, NULL); /* it was JSON before */
 	if (change_sandbox(api, q->method, path, body, a) == 0)
 		return;
-	if (strcmp(q->method, "POST") == 0 && strcmp(path, "keys/revoke") == 0) {
-		revoke_key(api->fleet, body, a);
-		return;
+	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		if (strcmp(rows[i].method, q->method) != 0 || strcmp(rows[i].path, path) != 0)
+			continue;
+		if (!rows[i].locks)
+			(void)pthread_mutex_lock(&api->fleet->lock);
+		rows[i].handle(api->fleet, body, a);
+		if (!rows[i].locks)
+			(void)pthread_mutex_unlock(&api->fleet->lock);
 	}
-	(void)pthread_mutex_lock(&api->fleet->lock);
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-		if (strcmp(rows[i].method, q->method) == 0 && strcmp(rows[i].path, path) == 0)
-			rows[i].handle(api->fleet, body, a);
-	(void)pthread_mutex_unlock(&api->fleet->lock);
 	if (a->status == 0)
 		(void)hr_fleet_say(a, 404, "Not Found");
 }
