@@ -1,5 +1,5 @@
-/* What a command prints, on the terminal or into the pipe of who looks on, with nothing that a
- * terminal would act upon. */
+/* hr_shown: prints a command's output to a terminal or a pipe. A terminal gets nothing that it
+ * would act upon. */
 #ifndef HR_CLI_SHOWN_H
 #define HR_CLI_SHOWN_H
 

@@ -307,7 +307,7 @@ put_me(const struct hr_fleet_api *api, struct hr_fleet_answer *a, const struct h
 					      : "read");
 }
 
-/* Of the key's own some give way to it. */
+/* Keeps a sign-in; an older one of the same key gives way where the key has too many. */
 static int
 keep_signin(struct hr_fleet_console *c, int64_t key, struct hr_signin *s,
     char cookie[HR_SIGNIN_SECRET + 1], char token[HR_SIGNIN_SECRET + 1], struct hr_err *err)

@@ -151,7 +151,7 @@ hr_fleet_look(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, stru
 		   : HR_FLEET_CONFLICT;
 }
 
-/* Who has no key wakes nothing and is no activity. The key is looked at before anything is done. */
+/* A request without a key wakes nothing and is no activity, so the key is checked first. */
 static enum hr_fleet_result
 find(const struct hr_fleet_api *api, const struct hr_fleet_request *q, const struct target *t,
     struct hr_fleet_row *row, bool *ret_in, struct hr_err *err)

@@ -1,4 +1,4 @@
-/* What keeps one key of the fleet from what all share. */
+/* Turns and bounds for each key, so that one key cannot take what all keys share. */
 #include "config.h"
 
 #include "fleet/fleet_int.h"

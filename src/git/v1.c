@@ -156,7 +156,7 @@ is_below(const char *path, const char *directory)
 	return strncmp(path, directory, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
-/* What lies in a repository of its own is that one's change. */
+/* A file in a nested repository is that repository's change. */
 static void
 add(struct changes *c, char status, const char *prefix, const char *path)
 {

@@ -16,7 +16,7 @@
 
 /* ---- what the three have in common ---- */
 
-/* What a tool was asked for. */
+/* The arguments of one call. */
 struct change {
 	struct hr_mcp_call *c;
 	const char *path;

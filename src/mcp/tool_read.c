@@ -18,7 +18,7 @@
 
 #define TEXT_SHOWN (64u << 10) /* bytes of an answer */
 #define LINE_SHOWN 2000        /* bytes of a line */
-/* What the services of models take: 5 MB in base64, 8,000 pixels. */
+/* The services of models take 5 MB in base64 and 8,000 pixels. */
 #define PICTURE_MAX 3750000
 #define PIXELS_MAX 8000
 #define KIND_MAX 4096

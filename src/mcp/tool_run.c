@@ -185,7 +185,7 @@ say_busy(struct hr_mcp_call *c, const struct hr_shell_place *place, struct hr_sp
 	}
 }
 
-/* Of a long output the head and the tail, and a handle for all of it. False: that cannot be. */
+/* Gives a long output as its head, its tail and a handle. Returns false if that fails. */
 static bool
 put_long(struct hr_mcp_call *c, const struct hr_shell_place *place, struct hr_command_state *s,
     struct hr_span directory)

@@ -72,7 +72,7 @@ static const struct route routes[] = {
     {"/-/refused", NULL, true, hr_handle_refused},
 };
 
-/* Of the file viewer, which asks for no key: its base is one. */
+/* The file viewer asks for no key: its base path is a secret. */
 static const struct route viewer_routes[] = {
     {"/", "GET", true, hr_handle_viewer},
     {"/view", "GET", true, hr_handle_view},

@@ -94,7 +94,7 @@ look(const struct hr_worker *w, const char *path, bool wanted, struct found *ret
 	hr_account_leave(&own);
 }
 
-/* By the name that the kernel has for the open file. */
+/* Asks the kernel for the name of the open file. */
 static bool
 is_in_workspace(const struct hr_worker *w, int fd)
 {

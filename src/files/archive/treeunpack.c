@@ -28,7 +28,7 @@
 #define REPORT_MAX (2u << 20)
 #define LEAVES "the name leads out of the destination"
 
-/* What a directory gets when all in it is there; its name follows. */
+/* The attributes that a directory gets once its entries are there; its name follows. */
 struct later {
 	dev_t dev;
 	ino_t ino;
@@ -288,7 +288,7 @@ open_link(int dir, const char *leaf, const char *target)
 	return -1;
 }
 
-/* By its descriptor, never by its name. 0 or -1 with errno. */
+/* Goes by the link's descriptor, never by its name. Returns 0, or -1 with errno. */
 static int
 settle_link(struct untree *u, struct archive_entry *e, int fd)
 {

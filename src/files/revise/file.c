@@ -82,7 +82,7 @@ hr_revise_load(const char *path, struct hr_buf *b, struct hr_buf *why)
 
 /* ---- changing ---- */
 
-/* What a change works on. */
+/* The file that one change works on. */
 struct revision {
 	const struct hr_revise *r;
 	struct hr_history history;

@@ -48,8 +48,8 @@ open_named(int base, const char *file, const char *words)
 	return hr_reach_open(base, text.p + n, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
 }
 
-/* Of a work tree or a submodule .git is a file that names the directory; that of a work tree names
- * the one with what all of them share. */
+/* In a work tree or a submodule .git is a file that names git's directory. A work tree's directory
+ * names the one that all work trees share. */
 void
 hr_ignore_exclude(int dir, struct hr_buf *text)
 {

@@ -170,7 +170,7 @@ look_at_list(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struc
 	return r < 0 ? -1 : 0;
 }
 
-/* Of a server that has no other way to say what is there. */
+/* For a server that has no endpoint to ask. */
 static int
 look_at_first(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struct hr_err *err)
 {

@@ -1,4 +1,4 @@
-/* What a path of a sandbox is. */
+/* Tells files, directories and links of a sandbox apart. */
 #ifndef HR_HOST_TRANSFER_WHAT_H
 #define HR_HOST_TRANSFER_WHAT_H
 

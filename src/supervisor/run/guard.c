@@ -114,7 +114,7 @@ look(void *arg)
 		g->fn(g->arg, path);
 }
 
-/* Nobody writes to the slots by a call: they are mapped. */
+/* The slots are mapped: no process writes to them by a call. */
 static void
 happened(void *arg)
 {
