@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <link.h>
 #include <malloc.h>
 #include <poll.h>
@@ -268,6 +269,17 @@ char *
 strdup(const char *text)
 {
 	return strndup(text, strlen(text));
+}
+
+char *
+realpath(const char *path, char *ret)
+{
+	char whole[PATH_MAX];
+
+	REAL(realpath);
+	if (ret != NULL)
+		return real(path, ret);
+	return real(path, whole) != NULL ? strdup(whole) : NULL;
 }
 
 /* ---- system calls ---- */
