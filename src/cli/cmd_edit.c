@@ -14,7 +14,7 @@
 #include "cli/commands.h"
 #include "cli/observation.h"
 #include "files/charset/detect.h"
-#include "files/editor/diff.h"
+#include "files/diff.h"
 #include "files/revise/revise.h"
 #include "host/common/module.h"
 #include "host/transfer/cp.h"

@@ -6,7 +6,7 @@ libfiles_la_SOURCES = \
 	%D%/charset/charset.c %D%/charset/charset.h \
 	%D%/charset/charsetname.c \
 	%D%/charset/detect.h \
-	%D%/editor/diff.c %D%/editor/diff.h \
+	%D%/diff.c %D%/diff.h \
 	%D%/dirpage.c %D%/dirpage.h \
 	%D%/document.c %D%/document.h \
 	%D%/editor/edchange.c \

@@ -10,7 +10,7 @@
 
 #include "base/path.h"
 #include "files/binary.h"
-#include "files/editor/diff.h"
+#include "files/diff.h"
 #include "files/editor/editor.h"
 #include "files/readwrite.h"
 #include "lat.h"

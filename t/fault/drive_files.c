@@ -17,7 +17,7 @@
 #include "failcalls.h"
 #include "fault.h"
 #include "files/place/atomic.h"
-#include "files/editor/diff.h"
+#include "files/diff.h"
 #include "files/editor/editor.h"
 #include "files/readwrite.h"
 #include "files/revise/revise.h"

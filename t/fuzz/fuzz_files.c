@@ -15,7 +15,7 @@
 
 #include "base/path.h"
 #include "files/binary.h"
-#include "files/editor/diff.h"
+#include "files/diff.h"
 #include "files/editor/editor.h"
 #include "files/charset/encoding.h"
 #include "files/pytext.h"

@@ -20,7 +20,7 @@
 #include "actions/action.h"
 #include "files/binary.h"
 #include "files/charset/charset.h"
-#include "files/editor/diff.h"
+#include "files/diff.h"
 #include "files/editor/editor.h"
 #include "files/charset/encoding.h"
 #include "files/purepath.h"

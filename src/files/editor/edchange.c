@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "files/charset/charset.h"
-#include "files/editor/diff.h"
+#include "files/diff.h"
 #include "files/editor/editor_int.h"
 #include "files/pytext.h"
 #include "proto/pyrepr.h"

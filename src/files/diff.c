@@ -2,7 +2,7 @@
  * matcher compares integers. */
 #include "config.h"
 
-#include "files/editor/diff.h"
+#include "files/diff.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* hr_diff: the diff text of an edit (doc/files.md, "Diffs"): no context lines, groups by the
  * matcher that the contract describes, which is Python's difflib. */
-#ifndef HR_FILES_EDITOR_DIFF_H
-#define HR_FILES_EDITOR_DIFF_H
+#ifndef HR_FILES_DIFF_H
+#define HR_FILES_DIFF_H
 
 #include "base/buf.h"
 #include "base/span.h"
