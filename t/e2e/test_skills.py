@@ -5,7 +5,7 @@ by way of a real kernel."""
 import contextlib
 import email
 import http.server
-import importlib
+import importlib.util
 import io
 import json
 import os
@@ -151,13 +151,11 @@ def pdf():
     with directory():
         with open("a.pdf", "wb") as f:
             f.write(a_pdf("Hello there", "two"))
-        try:
-            import PyPDF2  # noqa: F401
-        except ImportError:
+        if not any(importlib.util.find_spec(name) for name in ("pypdf", "PyPDF2")):
             equal(printed(fresh().parse_pdf, "a.pdf"),
                   "[Reading PDF file from a.pdf]\nERROR: there is no reader of PDF files: "
-                  "apt-get install python3-pypdf2\n")
-            raise Skip("there is no PyPDF2: apt-get install python3-pypdf2")
+                  "apt-get install python3-pypdf\n")
+            raise Skip("there is no pypdf: apt-get install python3-pypdf")
         equal(printed(fresh().parse_pdf, "a.pdf"),
               "[Reading PDF file from a.pdf]\n@@ Page 1 @@\nHello there\n\n@@ Page 2 @@\ntwo\n")
 

@@ -1,7 +1,7 @@
 """Functions for agents in the kernel of run_ipython: a window on one file, searches, readers of
 documents. They print; they return nothing. A mistake is printed as a line that begins with ERROR.
 
-The readers of PDF and LaTeX need PyPDF2 (or pypdf) and pylatexenc and say so when those are missing;
+The readers of PDF and LaTeX need pypdf (or PyPDF2) and pylatexenc and say so when those are missing;
 everything else needs Python alone. Only file_editor returns something; it needs handrail-editor. The
 readers of sound, pictures and videos ask a model, and are there only when OPENAI_API_KEY (or
 SANDBOX_ENV_OPENAI_API_KEY) is set; that of videos needs ffmpeg.
@@ -225,7 +225,7 @@ def parse_pdf(file_path):
         try:
             from PyPDF2 import PdfReader
         except ImportError:
-            return _fail('there is no reader of PDF files: apt-get install python3-pypdf2')
+            return _fail('there is no reader of PDF files: apt-get install python3-pypdf')
     pages = PdfReader(file_path).pages
     print(''.join('@@ Page %d @@\n%s\n\n' % (number, page.extract_text())
                   for number, page in enumerate(pages, 1)).strip())
