@@ -461,6 +461,7 @@ next_field(const char *p, size_t len, size_t *io_at, struct raw *ret, struct hr_
 {
 	size_t at = *io_at;
 
+	*ret = (struct raw){0}; /* GCC 14 cannot see that hr_err_set() returns -1 */
 	if (at == len)
 		return 0;
 	if (len - at < 8)
