@@ -38,11 +38,11 @@ t_unit_test_trust_LDADD = libbase.la $(CHECK_LIBS)
 
 # proto and worker
 check_PROGRAMS += %D%/unit/test_act_run %D%/unit/test_dirpage %D%/unit/test_event %D%/unit/test_frame \
-	%D%/unit/test_handle %D%/unit/test_hub %D%/unit/test_journal %D%/unit/test_json %D%/unit/test_obs %D%/unit/test_pyrepr \
-	%D%/unit/test_slots %D%/unit/test_slots_dead
+	%D%/unit/test_handle %D%/unit/test_hub %D%/unit/test_journal %D%/unit/test_journal_dead %D%/unit/test_json \
+	%D%/unit/test_obs %D%/unit/test_pyrepr
 TESTS += %D%/unit/test_act_run %D%/unit/test_dirpage %D%/unit/test_event %D%/unit/test_frame \
-	%D%/unit/test_handle %D%/unit/test_hub %D%/unit/test_journal %D%/unit/test_json %D%/unit/test_obs %D%/unit/test_pyrepr \
-	%D%/unit/test_slots %D%/unit/test_slots_dead
+	%D%/unit/test_handle %D%/unit/test_hub %D%/unit/test_journal %D%/unit/test_journal_dead %D%/unit/test_json \
+	%D%/unit/test_obs %D%/unit/test_pyrepr
 EXTRA_DIST += %D%/corpus/http/requests.jsonl %D%/corpus/json/decode.txt \
 	%D%/corpus/json/literal.txt
 t_unit_test_act_run_SOURCES = %D%/unit/test_act_run.c %D%/unit/handle.h %D%/unit/request.h %D%/unit/keysums.h %D%/unit/lines.h
@@ -66,6 +66,9 @@ t_unit_test_hub_LDADD = libworker.la libdetect.la $(CHECK_LIBS)
 t_unit_test_journal_SOURCES = %D%/unit/test_journal.c %D%/unit/lines.h
 t_unit_test_journal_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_journal_LDADD = libproto.la libbase.la $(CHECK_LIBS)
+t_unit_test_journal_dead_SOURCES = %D%/unit/test_journal_dead.c %D%/unit/lines.h
+t_unit_test_journal_dead_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_journal_dead_LDADD = libproto.la libbase.la $(CHECK_LIBS)
 t_unit_test_json_SOURCES = %D%/unit/test_json.c %D%/unit/lines.h
 t_unit_test_json_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_json_LDADD = libprotojson.la libbase.la $(CHECK_LIBS)
@@ -75,12 +78,6 @@ t_unit_test_obs_LDADD = libprotojson.la libbase.la $(CHECK_LIBS)
 t_unit_test_pyrepr_SOURCES = %D%/unit/test_pyrepr.c %D%/unit/lines.h
 t_unit_test_pyrepr_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_pyrepr_LDADD = libprotojson.la libbase.la $(CHECK_LIBS)
-t_unit_test_slots_SOURCES = %D%/unit/test_slots.c %D%/unit/lines.h %D%/unit/slots.h
-t_unit_test_slots_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
-t_unit_test_slots_LDADD = libproto.la libbase.la $(CHECK_LIBS)
-t_unit_test_slots_dead_SOURCES = %D%/unit/test_slots_dead.c %D%/unit/lines.h %D%/unit/slots.h
-t_unit_test_slots_dead_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
-t_unit_test_slots_dead_LDADD = libproto.la libbase.la $(CHECK_LIBS)
 
 # term
 check_PROGRAMS += %D%/unit/term_render %D%/unit/test_term %D%/unit/test_term_corpus

@@ -1,5 +1,5 @@
-/* The journal. Invariant: the byte `state` of a file is written after everything that it stands
- * for, and what is below a page is written whole or not at all, whoever is killed when. */
+/* The journal. Invariant: `state` in a file is written after everything that it stands for, and
+ * what is shorter than a page is written whole or not at all, whoever is killed when. */
 #include "config.h"
 
 #include "proto/journal.h"
@@ -19,8 +19,8 @@
 #include "proto/journal_int.h"
 
 #define MAGIC 0x484a3031u /* "HJ01": name and version */
-#define SPARE_MAX 65536   /* a longer file is not kept for the next entry */
-#define PAGE_BYTES 4096   /* what one call writes whole or not at all */
+#define SPARE_MAX 65536   /* the next entry does not reuse a longer file */
+#define PAGE_BYTES 4096   /* what a file takes at least, and one call writes whole or not at all */
 #define SHARE 8           /* no answer takes more than this part of all the room */
 
 enum state { RESERVED = 1, BEGUN, DONE, DROPPED };
@@ -42,7 +42,7 @@ struct record {
 };
 
 /* The whole key stands in the file. */
-uint64_t
+static uint64_t
 journal_digest(const char *key, size_t len)
 {
 	return hr_hash(HR_HASH, key, len);
@@ -58,7 +58,24 @@ void
 hr_journal_init(struct hr_journal *j)
 {
 	memset(j, 0, sizeof(*j));
-	j->dir = j->spare = j->slots_fd = -1;
+	j->dir = j->spare = -1;
+}
+
+void
+journal_count(struct hr_journal *j, int64_t entries, int64_t bytes)
+{
+	if (j->counts == NULL)
+		return;
+	atomic_fetch_add(&j->counts->entries, entries);
+	atomic_fetch_add(&j->counts->bytes, bytes);
+}
+
+bool
+journal_has_name(const struct hr_journal *j, const char *name, ino_t ino)
+{
+	struct stat st;
+
+	return fstatat(j->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == ino;
 }
 
 int
@@ -73,22 +90,42 @@ hr_journal_open(struct hr_journal *j, const char *path, struct hr_err *err)
 		(void)hr_err_sys(err, errno, "journal %s", path);
 	else if (st.st_uid != geteuid() || (st.st_mode & (S_IRWXG | S_IRWXO)) != 0)
 		(void)hr_err_set(err, HR_E_INVAL, "journal %s: others may reach it", path);
-	else if (journal_slots_attach(j) < 0)
-		(void)hr_err_sys(err, errno, "journal %s: its slots", path);
 	else
 		return 0;
 	hr_journal_close(j);
 	return -1;
 }
 
+/* Locks the spare file, and puts its name into `name`. Returns false if there is none, or if it is
+ * another one's by now: somebody reads its answer, or has dropped it. */
+static bool
+spare_take(struct hr_journal *j, char *name)
+{
+	if (j->spare < 0)
+		return false;
+	journal_name(name, j->spare_digest);
+	if (flock(j->spare, LOCK_EX | LOCK_NB) == 0 && journal_has_name(j, name, j->spare_ino))
+		return true;
+	hr_fd_close(&j->spare);
+	return false;
+}
+
+/* Removes the spare file, which spare_take() has locked. */
+static void
+spare_drop(struct hr_journal *j, const char *name)
+{
+	if (unlinkat(j->dir, name, 0) == 0)
+		journal_count(j, -1, -(PAGE_BYTES + j->spare_more));
+	hr_fd_close(&j->spare);
+}
+
 void
 hr_journal_close(struct hr_journal *j)
 {
-	char spare[JOURNAL_NAME];
+	char name[JOURNAL_NAME];
 
-	if (journal_spare_take(j, spare))
-		journal_spare_drop(j, spare);
-	journal_slots_detach(j);
+	if (spare_take(j, name))
+		spare_drop(j, name);
 	hr_fd_close(&j->dir);
 }
 
@@ -123,30 +160,29 @@ lock_file(int fd)
 	return r;
 }
 
-/* The file of the name, locked and still of that name. -1 with errno: ENOENT if there is none. */
+/* Opens the file of that name, or makes it empty, and locks it. Returns -1 with errno. */
 static int
-open_locked(struct hr_journal *j, const char *name)
+open_locked(struct hr_journal *j, const char *name, struct stat *ret)
 {
-	struct stat mine;
 	int fd;
 
 	for (;;) {
-		fd = openat(j->dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+		fd = openat(j->dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 		if (fd < 0 && errno == EINTR)
 			continue;
 		if (fd < 0)
 			return -1;
-		if (lock_file(fd) != 0 || fstat(fd, &mine) != 0) {
+		if (lock_file(fd) != 0 || fstat(fd, ret) != 0) {
 			hr_fd_close(&fd);
 			return -1;
 		}
-		if (journal_has_name(j, name, mine.st_ino))
+		if (journal_has_name(j, name, ret->st_ino))
 			return fd;
-		hr_fd_close(&fd); /* undone, forgotten or dropped while we waited */
+		hr_fd_close(&fd); /* its holder dropped or renamed the file meanwhile */
 	}
 }
 
-/* A name for a file that has none yet, unless another has the name. -1 with errno (EEXIST). */
+/* Renames a file, unless another one has the name. Returns -1 with errno (EEXIST). */
 static int
 publish(struct hr_journal *j, const char *from, const char *to)
 {
@@ -160,89 +196,82 @@ publish(struct hr_journal *j, const char *from, const char *to)
 	return unlinkat(j->dir, from, 0);
 }
 
-static int
-record_write(struct hr_journal *j, int fd, const struct hr_journal_entry *e)
+static struct head
+head_of(const struct hr_journal_entry *e, enum state state)
 {
-	struct record record;
-	size_t len = sizeof(record.head) + e->key_len;
+	return (struct head){
+	    .magic = MAGIC, .state = state, .attempt = e->attempt, .key_len = (uint32_t)e->key_len};
+}
 
-	memset(&record.head, 0, sizeof(record.head));
-	record.head.magic = MAGIC;
-	record.head.state = RESERVED;
-	record.head.attempt = e->attempt;
-	record.head.key_len = (uint32_t)e->key_len;
-	memcpy(record.key, e->key, e->key_len);
-	if (hr_fd_pwrite_full(fd, &record, len, 0) != 0)
+/* Writes the first page, or the part of it that is used: head, key, and an answer that fits. */
+static int
+page_write(struct hr_journal *j, int fd, const struct head *h, const struct hr_journal_entry *e,
+    const void *answer, size_t len)
+{
+	char page[PAGE_BYTES];
+	size_t at = sizeof(*h) + e->key_len;
+
+	memcpy(page, h, sizeof(*h));
+	memcpy(page + sizeof(*h), e->key, e->key_len);
+	memcpy(page + at, answer, len);
+	if (hr_fd_pwrite_full(fd, page, at + len, 0) != 0)
 		return -1;
 	sync_file(j, fd);
 	return 0;
 }
 
-/* The spare file, which is locked, becomes the entry: whole when others see it. 1: somebody else
- * made one meanwhile. */
 static int
-entry_place(struct hr_journal *j, struct hr_journal_entry *e, const char *spare, const char *name)
+entry_reserve(struct hr_journal *j, int fd, const struct hr_journal_entry *e)
 {
-	if (record_write(j, j->spare, e) < 0)
-		return -1;
-	if (publish(j, spare, name) != 0)
-		return errno == EEXIST ? 1 : -1;
+	struct head h = head_of(e, RESERVED);
+
+	return page_write(j, fd, &h, e, "", 0);
+}
+
+/* Makes a new entry of the file of the last one that is over. An answer so stays for as long as it
+ * is in nobody's way, no room is needed, and some file systems take long for a new file (ext4 the
+ * longer the more were removed in the last seconds). Returns false where that cannot be. */
+static bool
+entry_reuse(struct hr_journal *j, struct hr_journal_entry *e, const char *name)
+{
+	char old[JOURNAL_NAME];
+
+	/* of the same key: its answer is what the caller asks for */
+	if (j->spare_digest == e->digest || !spare_take(j, old))
+		return false;
+	if (entry_reserve(j, j->spare, e) != 0 || publish(j, old, name) != 0) {
+		spare_drop(j, old);
+		return false;
+	}
 	if (j->sync)
 		(void)fsync(j->dir);
 	e->fd = j->spare;
-	j->spare = -1;
-	return 0;
-}
-
-/* A new entry of the file of one that is over, which loses its name only now: one call for two, and
- * an answer stays for as long as it is in nobody's way. 1: there is no such file, or it would not
- * do; or somebody has the name. */
-static int
-entry_reuse(struct hr_journal *j, struct hr_journal_entry *e, const char *name)
-{
-	char spare[JOURNAL_NAME];
-
-	/* of the same key: its answer is what is asked for */
-	if (!j->spare_named || j->spare_digest == e->digest || !journal_spare_take(j, spare))
-		return 1;
-	if (entry_place(j, e, spare, name) != 0) {
-		journal_spare_drop(j, spare);
-		return 1;
-	}
 	e->ino = j->spare_ino;
+	j->spare = -1;
 	if (j->spare_more > 0)
 		journal_count(j, 0, -j->spare_more);
-	return 0;
+	return true;
 }
 
-/* A new entry. 1: somebody else made one meanwhile. Files are used again: some file systems take
- * long for a new one, ext4 the longer the more were removed in the last seconds. */
+/* Makes a new entry of e->fd, which is empty or holds nothing of this version: its maker died, or a
+ * disk or a command damaged it. */
 static int
-entry_make(struct hr_journal *j, struct hr_journal_entry *e, const char *name)
+entry_make(struct hr_journal *j, struct hr_journal_entry *e, const char *name, bool empty)
 {
-	char spare[JOURNAL_NAME];
-	int made;
+	int sys;
 
-	if (j->spare >= 0 && j->spare_named)
-		hr_fd_close(&j->spare); /* an entry as any other from now on */
-	journal_spare_name(spare);
-	if (j->spare < 0) {
-		j->spare_named = false;
-		j->spare = openat(
-		    j->dir, spare, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-		if (j->spare < 0)
-			return -1;
-		if (lock_file(j->spare) != 0) {
-			journal_spare_drop(j, spare);
-			return -1;
-		}
+	if (entry_reserve(j, e->fd, e) == 0) {
+		if (empty)
+			journal_count(j, 1, PAGE_BYTES);
+		if (empty && j->sync)
+			(void)fsync(j->dir);
+		return 0;
 	}
-	made = entry_place(j, e, spare, name);
-	if (made < 0)
-		journal_spare_drop(j, spare);
-	if (made == 0)
-		journal_count(j, 1, JOURNAL_ENTRY_BYTES);
-	return made;
+	sys = errno;
+	if (empty)
+		(void)unlinkat(j->dir, name, 0); /* the next one would find as little room */
+	errno = sys;
+	return -1;
 }
 
 /* Whoever comes between us and our own keeper loses: see hr_journal_begin(). The lock of a range
@@ -321,24 +350,24 @@ enter(struct hr_journal *j, const char *key, size_t key_len, struct hr_journal_e
     enum hr_journal_found *ret_found, uint32_t *ret_tag, struct hr_buf *answer, struct hr_err *err)
 {
 	char name[JOURNAL_NAME], its[HR_JOURNAL_KEY_MAX];
+	struct stat st;
 	struct head h;
-	int made;
 
 	*e = (struct hr_journal_entry){
 	    .fd = -1, .attempt = 1, .digest = journal_digest(key, key_len), .key_len = key_len};
 	memcpy(e->key, key, key_len);
 	journal_name(name, e->digest);
 	*ret_found = HR_JOURNAL_NEW;
-	made = entry_reuse(j, e, name);
-	while (made == 1 && (e->fd = open_locked(j, name)) < 0) {
-		made = errno == ENOENT ? entry_make(j, e, name) : -1;
-		if (made < 0)
-			return hr_err_sys(err, errno, "journal");
-	}
-	if (made == 0)
+	if (entry_reuse(j, e, name))
 		return 0;
-	if (!head_read(e->fd, &h)) /* of another version, or a disk lost it */
-		return record_write(j, e->fd, e) == 0 ? 0 : hr_err_sys(err, errno, "journal");
+	e->fd = open_locked(j, name, &st);
+	if (e->fd < 0)
+		return hr_err_sys(err, errno, "journal");
+	e->ino = st.st_ino;
+	if (!head_read(e->fd, &h))
+		return entry_make(j, e, name, st.st_size == 0) == 0
+			   ? 0
+			   : hr_err_sys(err, errno, "journal");
 	if (h.key_len != key_len || hr_fd_pread_full(e->fd, its, key_len, sizeof(h)) != 0 ||
 	    memcmp(its, key, key_len) != 0)
 		return hr_err_set(err, HR_E_INVAL, "another request has a key of the same digest");
@@ -350,7 +379,7 @@ enter(struct hr_journal *j, const char *key, size_t key_len, struct hr_journal_e
 static int64_t
 beyond_first_page(const struct hr_journal_entry *e)
 {
-	return (int64_t)e->bytes / JOURNAL_ENTRY_BYTES * JOURNAL_ENTRY_BYTES;
+	return (int64_t)e->bytes / PAGE_BYTES * PAGE_BYTES;
 }
 
 /* ---- one action ---- */
@@ -397,9 +426,6 @@ hr_journal_begin(struct hr_journal *j, const char *key, size_t key_len, uint32_t
 	if (j->dir < 0 || key_len == 0 || attempt == 0)
 		return true;
 	hr_assert(key_len <= HR_JOURNAL_KEY_MAX);
-	if ((attempt & JOURNAL_IN_SLOT) != 0) /* made after we looked, perhaps */
-		return journal_slots_attach(j) == 0 &&
-		       journal_slot_begin(j, journal_digest(key, key_len), key, key_len, attempt);
 	journal_name(name, journal_digest(key, key_len));
 	fd = openat(j->dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
@@ -423,9 +449,7 @@ hr_journal_mark(struct hr_journal *j, struct hr_journal_entry *e)
 {
 	static const uint32_t begun = BEGUN;
 
-	if (e->slot != NULL)
-		(void)journal_slot_begin(j, e->digest, e->key, e->key_len, e->attempt);
-	if (e->slot != NULL || e->fd < 0)
+	if (e->fd < 0)
 		return;
 	(void)hr_fd_pwrite_full(e->fd, &begun, sizeof(begun), offsetof(struct head, state));
 	sync_file(j, e->fd);
@@ -436,96 +460,60 @@ hr_journal_begun(const struct hr_journal_entry *e)
 {
 	struct head h;
 
-	if (e->slot != NULL)
-		return journal_slot_begun(e);
 	return e->fd < 0 || !head_read(e->fd, &h) || h.state != RESERVED;
 }
 
-/* Within the first page, which is there: no room is needed, and it is written whole or not at all.
- */
-static void
-done_at_once(const struct hr_journal_entry *e, const struct head *h, const void *p, size_t len)
-{
-	char page[PAGE_BYTES];
-
-	memcpy(page, h, sizeof(*h));
-	memcpy(page + sizeof(*h), e->key, e->key_len);
-	memcpy(page + sizeof(*h) + e->key_len, p, len);
-	(void)hr_fd_pwrite_full(e->fd, page, sizeof(*h) + e->key_len + len, 0);
-}
-
+/* The first page of the file is there: to write it again needs no room. */
 void
 hr_journal_done(
     struct hr_journal *j, struct hr_journal_entry *e, uint32_t tag, const void *p, size_t len)
 {
-	struct head h = {.magic = MAGIC,
-	    .state = DONE,
-	    .attempt = e->attempt,
-	    .key_len = (uint32_t)e->key_len,
-	    .tag = tag,
-	    .answer_len = len};
-	off_t at = (off_t)(sizeof(h) + e->key_len);
+	off_t at = (off_t)(sizeof(struct head) + e->key_len);
+	/* a loss of power may leave a part of a page that is written at once */
+	bool fits = !j->sync && at + (off_t)len <= PAGE_BYTES;
+	struct head h = head_of(e, DONE);
 
-	if (e->slot != NULL)
-		journal_brief_done(j, e, tag, p, len);
-	if (e->slot != NULL || e->fd < 0)
+	if (e->fd < 0)
 		return;
-	e->bytes = at + (off_t)len;
-	if (!j->sync && e->bytes <= PAGE_BYTES && (int64_t)len <= j->bytes_max / SHARE) {
-		done_at_once(e, &h, p, len);
-		(void)flock(e->fd, LOCK_UN);
-		return;
-	}
-	if ((int64_t)len > j->bytes_max / SHARE || hr_fd_pwrite_full(e->fd, p, len, at) != 0) {
+	if ((int64_t)len > j->bytes_max / SHARE ||
+	    (!fits && hr_fd_pwrite_full(e->fd, p, len, at) != 0)) {
 		(void)!ftruncate(e->fd, at); /* nothing is to be read there */
 		h.state = DROPPED;
-		h.answer_len = 0;
-		e->bytes = at;
-	} else {
+		len = 0;
+	}
+	e->bytes = at + (off_t)len;
+	if (!fits && h.state == DONE) {
 		sync_file(j, e->fd);
 		journal_count(j, 0, beyond_first_page(e));
 	}
-	(void)hr_fd_pwrite_full(e->fd, &h, sizeof(h), 0); /* the page is there: no room is needed */
-	sync_file(j, e->fd);
+	h.tag = tag;
+	h.answer_len = len;
+	(void)page_write(j, e->fd, &h, e, p, fits ? len : 0);
 	(void)flock(e->fd, LOCK_UN); /* who waits need not wait until it is sent */
 }
 
-/* Without an answer. Whoever waits for it finds that it lost its name. */
+/* Whoever waits for the entry finds that its file lost its name. */
 void
 hr_journal_undo(struct hr_journal *j, struct hr_journal_entry *e)
 {
-	char name[JOURNAL_NAME], spare[JOURNAL_NAME];
+	char name[JOURNAL_NAME];
 
-	if (e->slot != NULL)
-		journal_slot_undo(j, e);
 	if (e->fd < 0)
 		return;
 	journal_name(name, e->digest);
-	journal_spare_name(spare);
-	if (j->spare < 0 && renameat(j->dir, name, j->dir, spare) == 0) {
-		j->spare = e->fd;
-		j->spare_named = false;
-		e->fd = -1;
-	} else {
-		(void)unlinkat(j->dir, name, 0);
-	}
-	journal_count(j, -1, -JOURNAL_ENTRY_BYTES);
+	if (unlinkat(j->dir, name, 0) == 0)
+		journal_count(j, -1, -PAGE_BYTES);
 	hr_fd_close(&e->fd);
-	journal_brief_over(e);
 }
 
-/* Its file becomes the next entry's. */
+/* Keeps the file for the next entry. */
 static void
 forget(struct hr_journal *j, struct hr_journal_entry *e)
 {
 	char name[JOURNAL_NAME];
-	struct stat st;
 
-	if (e->ino == 0 && fstat(e->fd, &st) == 0)
-		e->ino = st.st_ino;
 	if (j->spare < 0 && e->bytes <= SPARE_MAX) {
 		j->spare = e->fd;
-		j->spare_named = true;
 		j->spare_digest = e->digest;
 		j->spare_ino = e->ino;
 		j->spare_more = beyond_first_page(e);
@@ -536,21 +524,17 @@ forget(struct hr_journal *j, struct hr_journal_entry *e)
 	journal_name(name, e->digest);
 	if (flock(e->fd, LOCK_EX | LOCK_NB) == 0 && journal_has_name(j, name, e->ino) &&
 	    unlinkat(j->dir, name, 0) == 0)
-		journal_count(j, -1, -(JOURNAL_ENTRY_BYTES + beyond_first_page(e)));
+		journal_count(j, -1, -(PAGE_BYTES + beyond_first_page(e)));
 }
 
 void
 hr_journal_leave(struct hr_journal *j, struct hr_journal_entry *e, bool over)
 {
-	if (e->slot != NULL)
-		journal_slot_leave(j, e, over);
 	if (e->fd < 0)
 		return;
 	if (over && e->bytes > 0)
 		forget(j, e);
 	else if (over)
 		hr_journal_undo(j, e);
-	if (over)
-		journal_brief_over(e);
 	hr_fd_close(&e->fd);
 }

@@ -14,22 +14,12 @@
  * All of this outlives the death of any process. Of a machine that loses power only what was
  * written with `sync` survives.
  *
- * Slots. Most requests have no name of their client's. Only nginx can repeat them, when a worker
- * died over one, and nobody once the answer is sent. For those the directory has one more file, of
- * fixed size, that all processes map: to go through the states there takes no system call. The
- * digest of a key says which slot is its; where that is another's, the entry is a file.
+ * Most requests have no name of their client's. Only nginx can repeat them, when a worker died over
+ * one, and nobody once the answer is sent. A worker keeps the file of such an entry and makes the
+ * next one of it; until then it still answers.
  *
- * A slot is a page: a word, the key, and the answer if there is room. The word is the attempt (a
- * number that is given once), the holder and the state; what changes one of them compares and
- * exchanges all, so a keeper that begins for an attempt and a worker that takes its entry over
- * cannot both succeed. A holder is a worker's number, whose lock (a byte of the file that is not
- * there) it has as long as it lives. Who finds a holder in the word says in it that he waits, and
- * does: for that lock. A holder that sees so, and is out of the word, gives its lock up for a
- * moment. So one wait ends with the action and with the death of whoever is at it.
- *
- * Nothing is written to a slot by others than its holder, but the word. An answer that is too long
- * goes to a file, which the state then says. What dead workers leave in slots is forgotten after
- * age_max_ms, as files are. */
+ * A file that a command or a disk has damaged, emptied or removed is an entry that nobody has
+ * begun: it is written anew, by whoever enters it next or by the answer of its holder. */
 #ifndef HR_PROTO_JOURNAL_H
 #define HR_PROTO_JOURNAL_H
 
@@ -41,9 +31,6 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-
-struct journal_slot;
-struct journal_slots;
 
 #define HR_JOURNAL_KEY_MAX 1024
 
@@ -61,25 +48,14 @@ struct hr_journal {
 	int64_t entries_max, bytes_max, age_max_ms; /* what tidying leaves at most */
 	struct hr_journal_counts *counts;           /* NULL: not counted (and so not tidied) */
 	bool failing;                               /* said so in the log */
-	/* a file that is to be the next; -1: none */
+	/* the file of the last entry that is over, for the next one; not locked; -1: none */
 	int spare;
-	bool spare_named; /* it has the name of an action that is over, and is not locked */
 	uint64_t spare_digest;
 	ino_t spare_ino;
 	int64_t spare_more; /* bytes that are counted beyond an entry's least */
-	/* the slots; NULL: none */
-	struct journal_slots *slots;
-	int slots_fd;
-	uint32_t holder; /* our number; 0: none yet */
 };
 
 void hr_journal_init(struct hr_journal *j);
-/* The file of the slots: no name of an entry, so that tidying leaves it. */
-#define HR_JOURNAL_SLOTS ".slots"
-/* For those who will open it: makes the slots, if there are none that fit. `existed`: the journal
- * may be older than they. None are made on file systems of which it is not known that a page that
- * was written once can always be written again; all works without. */
-int hr_journal_make_slots(const char *path, bool existed, struct hr_err *err);
 /* The directory must be ours and nobody else's. */
 int hr_journal_open(struct hr_journal *j, const char *path, struct hr_err *err);
 void hr_journal_close(struct hr_journal *j);
@@ -93,12 +69,10 @@ enum hr_journal_found {
 
 /* One action of one process; locked from enter to leave. */
 struct hr_journal_entry {
-	int fd;                      /* -1: it has no file */
-	struct journal_slot *slot;   /* NULL: it has none; with neither it is not in the journal */
-	_Atomic uint32_t *elsewhere; /* counts it: it has a file although it might have a slot */
+	int fd; /* -1: it is not in the journal */
 	uint32_t attempt;
 	uint64_t digest;
-	ino_t ino;   /* 0: not known */
+	ino_t ino;
 	off_t bytes; /* of its file; 0: not done */
 	size_t key_len;
 	char key[HR_JOURNAL_KEY_MAX];
@@ -108,12 +82,6 @@ struct hr_journal_entry {
  * hr_journal_done() was given. -1: the entry could not be made (HR_E_SYS), or another key has the
  * same digest (HR_E_INVAL). */
 int hr_journal_enter(struct hr_journal *j, const char *key, size_t key_len,
-    struct hr_journal_entry *ret, enum hr_journal_found *ret_found, uint32_t *ret_tag,
-    struct hr_buf *answer, struct hr_err *err);
-
-/* The same for a key that has a meaning only until the answer is sent, and only while this server
- * runs. */
-int hr_journal_enter_brief(struct hr_journal *j, const char *key, size_t key_len,
     struct hr_journal_entry *ret, enum hr_journal_found *ret_found, uint32_t *ret_tag,
     struct hr_buf *answer, struct hr_err *err);
 

@@ -59,8 +59,6 @@ list_entries(struct hr_journal *j, size_t *ret_n)
 	while (d != NULL && (e = hr_dir_next(d)) != NULL) {
 		uint64_t digest = strtoull(e->d_name, &end, 16);
 
-		if (strncmp(e->d_name, JOURNAL_SPARE, sizeof(JOURNAL_SPARE) - 1) == 0)
-			drop_unlocked(j, e->d_name);
 		if (end != e->d_name + 16 || *end != '\0' ||
 		    fstatat(j->dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
 			continue;

@@ -8,8 +8,7 @@ libproto_la_SOURCES = \
 	%D%/actin.c %D%/actin.h \
 	%D%/frame.c %D%/frame.h \
 	%D%/journal.c %D%/journal.h %D%/journal_int.h \
-	%D%/journal_brief.c %D%/journal_slots.c \
-	%D%/journal_spare.c %D%/journal_tidy.c \
+	%D%/journal_tidy.c \
 	%D%/metrics.c %D%/metrics.h \
 	%D%/scoreboard.c %D%/scoreboard.h \
 	%D%/signin.c %D%/signin.h \

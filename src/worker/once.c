@@ -52,7 +52,7 @@ once_enter(struct hr_worker *w, struct hr_span key, enum hr_journal_found *ret_f
 
 	hr_answer_reset(ret);
 	w->once_forget = key.len > 0 && key.p[0] == HR_KEY_OF_NGINX;
-	if ((w->once_forget ? hr_journal_enter_brief : hr_journal_enter)(
+	if (hr_journal_enter(
 		&w->journal, key.p, key.len, &w->once, ret_found, &tag, &ret->body, &err) < 0) {
 		hr_answer_reset(ret);
 		*ret_found = HR_JOURNAL_NEW;

@@ -1,6 +1,5 @@
 /* bench_journal DIR [N]: what the journal costs one action, in microseconds: as an action with a
- * name of its client's leaves it (kept), and as one without (forgotten when its answer is sent), in
- * a slot and as a file. */
+ * name of its client's leaves it (kept), and as one without (forgotten when its answer is sent). */
 #include "config.h"
 
 #include <errno.h>
@@ -17,7 +16,7 @@
 
 #define ANSWER 700 /* bytes of the observation of `true` */
 
-enum kind { BRIEF, FORGOTTEN, KEPT };
+enum kind { FORGOTTEN, KEPT };
 
 static double
 now_us(void)
@@ -47,8 +46,7 @@ one(struct hr_journal *worker, struct hr_journal *keeper, const char *key, enum 
 	uint32_t tag;
 	int r;
 
-	r = (kind == BRIEF ? hr_journal_enter_brief : hr_journal_enter)(
-	    worker, key, strlen(key), &e, &found, &tag, &old, err);
+	r = hr_journal_enter(worker, key, strlen(key), &e, &found, &tag, &old, err);
 	if (r == 0 && found != HR_JOURNAL_NEW)
 		r = hr_err_set(err, HR_E_INVAL, "%s is not new", key);
 	if (r == 0 && !hr_journal_begin(keeper, key, strlen(key), e.attempt))
@@ -116,11 +114,7 @@ main(int argc, char **argv)
 		perror(argv[1]);
 		return 1;
 	}
-	r = hr_journal_make_slots(dir, false, &err);
-	if (r == 0)
-		r = row(dir, "forgotten, a slot", false, BRIEF, n, &err);
-	if (r == 0)
-		r = row(dir, "forgotten, a file", false, FORGOTTEN, n, &err);
+	r = row(dir, "forgotten", false, FORGOTTEN, n, &err);
 	if (r == 0)
 		r = row(dir, "kept", false, KEPT, n, &err);
 	if (r == 0)

@@ -35,11 +35,9 @@ def times(s, name="count"):
 
 
 def keys(s):
-    """Of the files of the journal that are an action's."""
+    """Of the files of the journal."""
     top, found = os.path.join(s.run_dir, "journal"), []
     for name in os.listdir(top):
-        if name == ".slots":
-            continue
         try:
             with open(os.path.join(top, name), "rb") as f:
                 head = f.read(32)
@@ -117,13 +115,8 @@ def nameless():
             for _ in range(10):
                 s.run("echo x >>count")
             equal(times(s), 10)
+            equal(len(s.run("seq 2000").split()), 2000)
             equal(entries(s), 0)
-            if os.path.exists(os.path.join(s.run_dir, "journal", ".slots")):
-                # another worker could find its slot taken: that of the last action is given back
-                # after its answer
-                if alone:
-                    equal(keys(s), [])
-                equal(len(s.run("seq 2000").split()), 2000)  # too long for a slot
             # each worker keeps one file for its next action
             equal(0 < len(keys(s)) <= s.pool("action")["workers"], True)
 
@@ -160,7 +153,7 @@ def nameless_everything_dies():
 
 
 def nameless_after_a_killed_server():
-    """The keeper that outlived it and the new workers have the same slots."""
+    """The keeper that outlived it and the new workers have the same journal."""
     with Server() as s:
         for n in range(2):
             b, go = held(s)
@@ -615,6 +608,27 @@ def switched_off():
         equal(entries(s), 0)
 
 
+def damaged():
+    """A command that empties, overwrites or removes the journal's files, its own too, is done once and answered."""
+    for damage in ("truncate -s 0 $f", "echo x >$f", "head -c 40000 /dev/zero >$f", "rm $f"):
+        for size in ("true", "seq 2000"):
+            with Server(settings={"action_workers": 1, "action_workers_max": 1}) as s:
+                command = "echo x >>count; for f in %s/journal/*; do %s; done; %s; echo $RANDOM" % (
+                    s.run_dir, damage, size)
+                s.run("true")
+                for header in ({}, named("one")):
+                    before, first = times(s), s.action(command, headers=header)
+                    equal((first.status, times(s)), (200, before + 1), first)
+                    again = s.action(command, headers=header)
+                    # where the file is gone the keeper knows
+                    equal((again.status, times(s)), (200, before + (1 if header else 2)), again)
+                    equal(again.body == first.body, bool(header), command)
+                s.run("echo x >>after", headers=named("two"))
+                s.run("echo x >>after", headers=named("two"))
+                equal(times(s, "after"), 1)
+                equal([line for line in s.lines if line and "done without it" in line], [])
+
+
 def disk_full():
     """By default nothing stops; where the journal is required nothing is done."""
     need_root()
@@ -671,7 +685,7 @@ TESTS = [repeated, event, nameless, nameless_worker_dies, nameless_everything_di
          worker_dies, all_workers_die_twice, nginx_dies, supervisor_dies, keeper_dies, keeper_and_shell_die,
          everything_dies, static_session, killed_before_a_change, killed_after_a_change, uploads,
          upload_is_cut, upload_end_not_known, plugin_action, survives_a_restart, ends_with_the_server, bounded,
-         too_long_to_keep, switched_off, disk_full, not_for_the_sandbox]
+         too_long_to_keep, switched_off, damaged, disk_full, not_for_the_sandbox]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))

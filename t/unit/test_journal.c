@@ -4,6 +4,7 @@
 
 #include <check.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -566,6 +567,103 @@ START_TEST(refused_directories)
 }
 END_TEST
 
+static void
+path_of(const char *key, char path[128])
+{
+	enter(key);
+	(void)snprintf(path, 128, "%s/%016llx", top, (unsigned long long)e.digest);
+	leave();
+}
+
+/* Whatever happens to the file of an action under way, its answer is found again. */
+START_TEST(damaged_while_held)
+{
+	static const char nonsense[] = "nonsense, longer than a head is and than its key";
+	char path[128], text[20001];
+	int how, fd, size;
+
+	memset(text, 'x', sizeof(text) - 1);
+	for (how = 0; how < 4; how++) {
+		size = how % 2 == 0 ? 10 : 20000; /* in the first page, and beyond it */
+		text[size] = '\0';
+		enter("k");
+		ck_assert_int_eq(found, HR_JOURNAL_NEW);
+		hr_journal_mark(&j, &e);
+		(void)snprintf(path, sizeof(path), "%s/%016llx", top, (unsigned long long)e.digest);
+		fd = open(path, how < 2 ? O_WRONLY | O_TRUNC : O_WRONLY);
+		if (how >= 2)
+			ck_assert_int_eq(write(fd, nonsense, sizeof(nonsense)), sizeof(nonsense));
+		(void)close(fd);
+		hr_journal_done(&j, &e, 3, text, strlen(text));
+		leave();
+		enter("k");
+		ck_assert_int_eq(found, HR_JOURNAL_DONE);
+		ck_assert_uint_eq(tag, 3);
+		ck_assert_str_eq(hr_buf_str(&answer), text);
+		leave();
+		ck_assert_int_eq(unlink(path), 0);
+		text[size] = 'x';
+	}
+	/* one that is gone is nobody's, and the next one has its own */
+	enter("k");
+	ck_assert_int_eq(unlink(path), 0);
+	ck_assert(!hr_journal_begin(&j, "k", 1, e.attempt));
+	hr_journal_done(&j, &e, 3, "x", 1);
+	hr_journal_leave(&j, &e, true);
+	enter("k");
+	ck_assert_int_eq(found, HR_JOURNAL_NEW);
+	leave();
+}
+END_TEST
+
+/* The file that waits for the next action may have been emptied, overwritten or removed. */
+START_TEST(damaged_while_spare)
+{
+	char path[128];
+	int how, fd;
+
+	for (how = 0; how < 3; how++) {
+		done_and_over("k", "once");
+		path_of("k", path);
+		fd = open(path, how == 0 ? O_WRONLY | O_TRUNC : O_WRONLY);
+		if (how == 1)
+			ck_assert_int_eq(write(fd, "nonsense", 8), 8);
+		if (how == 2)
+			ck_assert_int_eq(unlink(path), 0);
+		(void)close(fd);
+		enter("next");
+		ck_assert_int_eq(found, HR_JOURNAL_NEW);
+		ck_assert(hr_journal_begin(&j, "next", 4, e.attempt));
+		hr_journal_done(&j, &e, 2, "a", 1);
+		leave();
+		enter("next");
+		ck_assert_int_eq(found, HR_JOURNAL_DONE);
+		ck_assert_str_eq(hr_buf_str(&answer), "a");
+		leave();
+		ck_assert_int_eq(files(), 1);
+		path_of("next", path);
+		ck_assert_int_eq(unlink(path), 0);
+	}
+}
+END_TEST
+
+/* Without its directory the journal refuses, and makes nothing elsewhere. */
+START_TEST(directory_is_gone)
+{
+	struct hr_err err = {0};
+
+	done_and_over("k", "once");
+	ck_assert_int_eq(hr_path_remove(top, NULL), 0);
+	ck_assert_int_eq(hr_journal_enter(&j, "l", 1, &e, &found, &tag, &answer, &err), -1);
+	ck_assert_int_eq(err.sys, ENOENT);
+	ck_assert_int_eq(e.fd, -1);
+	ck_assert(!hr_journal_begin(&j, "l", 1, 1));
+	hr_journal_tidy(&j, 1);
+	ck_assert_int_eq(mkdir(top, 0700), 0);
+	ck_assert_int_eq(files(), 0);
+}
+END_TEST
+
 /* Another key of the same digest is told, not answered with what is not its own. */
 START_TEST(same_digest)
 {
@@ -627,6 +725,9 @@ main(void)
 	tcase_add_test(c, refused_directories);
 	tcase_add_test(c, same_digest);
 	tcase_add_test(c, synced);
+	tcase_add_test(c, damaged_while_held);
+	tcase_add_test(c, damaged_while_spare);
+	tcase_add_test(c, directory_is_gone);
 	suite_add_tcase(s, c);
 	return lines_run(s);
 }

@@ -19,7 +19,6 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/path.h"
-#include "proto/journal.h"
 #include "supervisor/run/context.h"
 
 #define PAUSE_MS 200  /* from a change to the look */
@@ -52,7 +51,7 @@ remember(struct hr_guard *g, const char *path, struct hr_err *err)
 	if (more[g->n].path == NULL)
 		return hr_err_nomem(err);
 	more[g->n].mode = st.st_mode;
-	more[g->n++].size = S_ISREG(st.st_mode) ? st.st_size : 0;
+	more[g->n++].ino = S_ISDIR(st.st_mode) ? st.st_ino : 0;
 	return 0;
 }
 
@@ -97,10 +96,10 @@ changed(const struct hr_guard *g)
 
 	for (i = 0; i < g->n; i++) {
 		if (lstat(g->files[i].path, &st) != 0 || st.st_mode != g->files[i].mode ||
-		    (S_ISREG(st.st_mode) && st.st_size != g->files[i].size))
+		    (S_ISDIR(st.st_mode) && st.st_ino != g->files[i].ino))
 			return g->files[i].path;
 	}
-	return g->damaged ? g->files[g->n - 1].path : NULL;
+	return NULL;
 }
 
 static void
@@ -114,21 +113,14 @@ look(void *arg)
 		g->fn(g->arg, path);
 }
 
-/* The slots are mapped: no process writes to them by a call. */
 static void
 happened(void *arg)
 {
 	struct hr_guard *g = arg;
 	_Alignas(struct inotify_event) char text[4096];
-	const struct inotify_event *e;
-	ssize_t n, at;
 
-	while ((n = hr_fd_read(g->fd, text, sizeof(text))) > 0) {
-		for (at = 0; at < n; at += (ssize_t)(sizeof(*e) + e->len)) {
-			e = (const void *)(text + at);
-			g->damaged = g->damaged || (e->mask & IN_MODIFY) != 0;
-		}
-	}
+	while (hr_fd_read(g->fd, text, sizeof(text)) > 0)
+		;
 	if (g->pending)
 		return;
 	g->pending = hr_watch_arm(g->timer, PAUSE_MS, NULL) == 0;
@@ -136,15 +128,27 @@ happened(void *arg)
 		look(g);
 }
 
+/* Entries come and go in the journal: only its parent reports that it was removed. */
+static int
+remember_journal(struct hr_guard *g, const char *path, struct hr_err *err)
+{
+	HR_FREE char *parent = strndup(path, (size_t)(hr_path_leaf(path) - path));
+
+	if (parent == NULL)
+		return hr_err_nomem(err);
+	if (inotify_add_watch(g->fd, parent, GONE | IN_ONLYDIR) < 0)
+		return hr_err_sys(err, errno, "inotify: %s", parent);
+	return remember(g, path, err);
+}
+
 static int
 remember_all(struct hr_guard *g, const struct hr_context *ctx, struct hr_err *err)
 {
 	static const char *const names[] = {"fcgi", "plugin", "shell"};
 	HR_FREE char *shell = hr_rundir_file(&ctx->run, "shell/default");
-	HR_FREE char *slots = hr_path_join(ctx->journal, HR_JOURNAL_SLOTS);
 	size_t i;
 
-	if (shell == NULL || slots == NULL)
+	if (shell == NULL)
 		return hr_err_nomem(err);
 	if (remember_directory(g, ctx->run.path, true, err) < 0)
 		return -1;
@@ -156,11 +160,9 @@ remember_all(struct hr_guard *g, const struct hr_context *ctx, struct hr_err *er
 		if (remember_directory(g, path, false, err) < 0)
 			return -1;
 	}
-	if (remember(g, shell, err) < 0 || remember(g, ctx->journal, err) < 0)
+	if (remember(g, shell, err) < 0)
 		return -1;
-	if (inotify_add_watch(g->fd, slots, GONE | IN_MODIFY) >= 0)
-		return remember(g, slots, err);
-	return errno == ENOENT ? 0 : hr_err_sys(err, errno, "inotify: %s", slots);
+	return remember_journal(g, ctx->journal, err);
 }
 
 int

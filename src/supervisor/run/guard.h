@@ -16,7 +16,7 @@ struct hr_watch;
 struct hr_guard_file {
 	char *path;
 	mode_t mode; /* type and rights */
-	off_t size;  /* of a regular file */
+	ino_t ino;   /* of a directory */
 };
 
 struct hr_guard {
@@ -25,13 +25,12 @@ struct hr_guard {
 	struct hr_guard_file *files;
 	size_t n;
 	bool pending; /* a look follows */
-	bool damaged; /* by an event that a look at the files does not show */
 	void (*fn)(void *arg, const char *path);
 	void *arg;
 };
 
 void hr_guard_init(struct hr_guard *g);
-/* Remembers the directories and sockets that are there now, and the journal's slots. From then on
+/* Remembers the directories and sockets that are there now, and the journal. From then on
  * fn is called with a file that is missing or is another one, some time after it was seen, and
  * again as long as it is so. */
 int hr_guard_open(struct hr_guard *g, const struct hr_context *ctx,

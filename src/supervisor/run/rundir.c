@@ -456,15 +456,10 @@ hr_rundir_journal(const struct hr_rundir *r, const char *state_dir, long long po
 int
 hr_rundir_make_journal(const char *path, struct hr_err *err)
 {
-	bool existed = access(path, F_OK) == 0;
-	struct hr_err why = {0};
-
 	if (hr_path_mkdirs_own(path, 0700, NULL, err) < 0)
 		return -1;
 	if (chmod(path, 0700) != 0)
 		return hr_err_sys(err, errno, "%s: mode", path);
-	if (hr_journal_make_slots(path, existed, &why) != 0)
-		hr_log(HR_LOG_INFO, "the journal has no slots and takes longer: %s", why.msg);
 	return 0;
 }
 

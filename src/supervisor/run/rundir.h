@@ -89,7 +89,7 @@ int hr_rundir_shell(const struct hr_rundir *r, const char *path, struct hr_err *
 /* The name of the journal's directory: below the state directory, for the server at `port`, or,
  * without one (""), DIR/journal. The caller frees; NULL: no memory. */
 char *hr_rundir_journal(const struct hr_rundir *r, const char *state_dir, long long port);
-/* Makes it, reached by nobody but us, and its slots; without those it is slower. */
+/* Makes it, reached by nobody but us. */
 int hr_rundir_make_journal(const char *path, struct hr_err *err);
 
 /* Removes everything that was made and gives the lock up. Also after a failed or no open. */

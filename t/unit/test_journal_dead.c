@@ -1,17 +1,112 @@
-/* proto/journal: slots and several processes. What is found after each way in which a holder can
- * go, and who is waited for. */
+/* proto/journal with several processes: what is found after each way in which a holder can go, and
+ * who is waited for. */
 #include "config.h"
 
+#include <check.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include "base/path.h"
 #include "lines.h"
-#include "slots.h"
+#include "proto/journal.h"
 
-#define CLAIMED 1u /* a state */
+static char top[64];
+static struct hr_journal j, keeper;
+static struct hr_journal_counts counts;
+static struct hr_journal_entry e;
+static enum hr_journal_found found;
+static struct hr_buf answer;
+static uint32_t tag;
+
+static void
+open_journals(void)
+{
+	struct hr_err err = {0};
+
+	hr_journal_init(&j);
+	hr_journal_init(&keeper);
+	j.entries_max = 1000;
+	j.bytes_max = 1 << 20;
+	j.age_max_ms = 3600000;
+	j.counts = &counts;
+	ck_assert_msg(hr_journal_open(&j, top, &err) == 0, "%s", err.msg);
+	ck_assert_msg(hr_journal_open(&keeper, top, &err) == 0, "%s", err.msg);
+}
+
+static void
+setup(void)
+{
+	(void)snprintf(top, sizeof(top), "/tmp/hr-journal-dead-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(top));
+	hr_buf_init(&answer, 1 << 20);
+	e.fd = -1;
+	open_journals();
+}
+
+static void
+teardown(void)
+{
+	hr_journal_close(&j);
+	hr_journal_close(&keeper);
+	hr_buf_done(&answer);
+	ck_assert_int_eq(hr_path_remove(top, NULL), 0);
+}
+
+/* In a process of its own: locks belong to descriptors, and it has copies of ours. */
+static void
+open_again(void)
+{
+	if (e.fd >= 0)
+		(void)close(e.fd);
+	(void)close(j.dir);
+	(void)close(keeper.dir);
+	if (j.spare >= 0)
+		(void)close(j.spare);
+	open_journals();
+}
+
+static void
+enter(const char *key)
+{
+	struct hr_err err = {0};
+
+	hr_buf_reset(&answer);
+	ck_assert_msg(hr_journal_enter(&j, key, strlen(key), &e, &found, &tag, &answer, &err) == 0,
+	    "%s", err.msg);
+	ck_assert_int_ge(e.fd, 0);
+}
+
+static bool
+begin(const char *key, uint32_t attempt)
+{
+	return hr_journal_begin(&keeper, key, strlen(key), attempt);
+}
+
+static void
+leave(bool over)
+{
+	hr_journal_leave(&j, &e, over);
+	ck_assert_int_eq(e.fd, -1);
+}
+
+static void
+expect(const char *key, enum hr_journal_found what)
+{
+	enter(key);
+	ck_assert_int_eq(found, what);
+	if (what == HR_JOURNAL_DONE) {
+		ck_assert_uint_eq(tag, 9);
+		ck_assert_str_eq(hr_buf_str(&answer), "whole");
+	}
+	leave(false);
+}
 
 /* A holder that ends without a word, having done what fn does. */
 static void
@@ -22,8 +117,7 @@ dies_after(const char *key, void (*fn)(const char *key))
 
 	ck_assert_int_ge(pid, 0);
 	if (pid == 0) {
-		hr_journal_close(&j); /* locks belong to descriptors, and ours were copied */
-		open_journal(&j);
+		open_again();
 		enter(key);
 		if (fn != NULL)
 			fn(key);
@@ -61,45 +155,18 @@ answers_and_leaves(const char *key)
 	hr_journal_leave(&j, &e, true);
 }
 
-/* Killed before the key stood there. */
-static void
-claims(const char *key)
-{
-	uint64_t word;
-
-	word_io(key, 0, &word, false);
-	word = (word & ~(uint64_t)0xff) | CLAIMED;
-	word_io(key, 0, &word, true);
-}
-
 START_TEST(dead_holders)
 {
-	struct hr_journal files_only;
-
 	dies_after("a", NULL);
-	enter_new("a");
+	expect("a", HR_JOURNAL_NEW);
 	dies_after("b", begins);
-	enter("b");
-	ck_assert_int_eq(found, HR_JOURNAL_BEGUN);
+	expect("b", HR_JOURNAL_BEGUN);
 	dies_after("c", marks);
-	enter("c");
-	ck_assert_int_eq(found, HR_JOURNAL_BEGUN);
+	expect("c", HR_JOURNAL_BEGUN);
 	dies_after("d", answers);
-	expect_done("d", 9, "whole");
+	expect("d", HR_JOURNAL_DONE);
 	dies_after("e", answers_and_leaves);
-	expect_done("e", 9, "whole");
-	dies_after("f", claims);
-	enter_new("f");
-	dies_after("g", claims);
-	enter_new(neighbour("g", 0));
-	dies_after("h", claims);
-	open_journal(&files_only);
-	files_only.sync = true;
-	enter_of(&files_only, "h");
-	ck_assert_ptr_null(e.slot);
-	ck_assert_int_ge(e.fd, 0);
-	hr_journal_leave(&files_only, &e, true);
-	hr_journal_close(&files_only);
+	expect("e", HR_JOURNAL_DONE);
 }
 END_TEST
 
@@ -113,8 +180,7 @@ waiter(const char *key, int tell)
 	ck_assert_int_ge(pid, 0);
 	if (pid != 0)
 		return pid;
-	hr_journal_close(&j);
-	open_journal(&j);
+	open_again();
 	if (write(tell, "a", 1) != 1)
 		_exit(1);
 	enter(key);
@@ -152,7 +218,8 @@ START_TEST(two_wait)
 	pid_t pid[2];
 
 	ck_assert_int_eq(pipe(tell), 0);
-	enter_new("k");
+	enter("k");
+	ck_assert_int_eq(found, HR_JOURNAL_NEW);
 	for (i = 0; i < 2; i++)
 		pid[i] = waiter("k", tell[1]);
 	for (i = 0; i < 2; i++)
@@ -183,8 +250,7 @@ START_TEST(two_wait_for_a_death)
 	holder = fork();
 	ck_assert_int_ge(holder, 0);
 	if (holder == 0) {
-		hr_journal_close(&j);
-		open_journal(&j);
+		open_again();
 		enter("k");
 		begins("k");
 		if (write(tell[1], "h", 1) != 1)
@@ -213,7 +279,7 @@ END_TEST
 #define STORM_WORKERS 3
 #define STORM_KILLS 30
 
-/* All go through the same keys, at first in slots, then, as those are taken, in files. */
+/* All go through the same keys. */
 static void
 storm_worker(_Atomic uint32_t *begun, _Atomic uint32_t *answered, _Atomic uint32_t *at)
 {
@@ -222,15 +288,11 @@ storm_worker(_Atomic uint32_t *begun, _Atomic uint32_t *answered, _Atomic uint32
 	bool did;
 
 	memset(big, 'y', sizeof(big));
-	hr_journal_close(&j);
-	hr_journal_close(&keeper);
-	open_journal(&j);
-	open_journal(&keeper);
+	open_again();
 	for (i = atomic_load(at) > 2 ? atomic_load(at) - 2 : 0; i < STORM_KEYS; i++) {
 		(void)snprintf(key, sizeof(key), "storm %u", i);
 		hr_buf_reset(&answer);
-		if (hr_journal_enter_brief(&j, key, strlen(key), &e, &found, &tag, &answer, NULL) !=
-		    0)
+		if (hr_journal_enter(&j, key, strlen(key), &e, &found, &tag, &answer, NULL) != 0)
 			_exit(3);
 		did = found == HR_JOURNAL_NEW && begin(key, e.attempt);
 		if (found == HR_JOURNAL_NEW && !did)
@@ -303,8 +365,8 @@ END_TEST
 int
 main(void)
 {
-	Suite *s = suite_create("slots_dead");
-	TCase *c = tcase_create("slots_dead");
+	Suite *s = suite_create("journal_dead");
+	TCase *c = tcase_create("journal_dead");
 
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, dead_holders);
