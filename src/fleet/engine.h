@@ -31,8 +31,11 @@ struct hr_fleet_engine {
 	int (*resume)(void *self, struct hr_fleet_row *row, struct hr_err *err);
 	int (*stop)(void *self, const char *id, struct hr_err *err);
 	/* Clears away a sandbox that has died, but not the files of its workspace, with which a
-	 * start() of the same id continues. NULL: stop() is called, and the files are lost. */
-	int (*clear)(void *self, const char *id, struct hr_err *err);
+	 * start() of the same id continues. It looks first, then calls sure(arg), and deletes only
+	 * what it saw, and nothing where that returns false: another process may have started the
+	 * id again. NULL: stop() is called, and the files are lost. */
+	int (*clear)(
+	    void *self, const char *id, bool (*sure)(void *arg), void *arg, struct hr_err *err);
 	/* "running", "paused", "exited", "gone" */
 	int (*state)(void *self, const char *id, char ret[32], struct hr_err *err);
 	/* Clears away what a process left half done that was killed; before all else. NULL:

@@ -172,6 +172,42 @@ hr_fleet_keeps_files(const struct hr_fleet *f, const struct hr_fleet_row *row)
 	return row->state == HR_FLEET_DIED && row->key != 0 && f->engine->clear != NULL;
 }
 
+struct clearing {
+	struct hr_fleet *f;
+	const struct hr_fleet_row *row;
+	bool mine; /* no other process has started it again */
+};
+
+/* Asks the store; called without the lock, and once the engine has looked at what has died. */
+static bool
+still_dead(void *arg)
+{
+	struct clearing *c = arg;
+	struct hr_fleet *f = c->f;
+	struct hr_err err = {0};
+
+	if (f->store->ops->claim == NULL)
+		return true;
+	(void)pthread_mutex_lock(&f->lock);
+	if (f->store->ops->claim(f->store, c->row, &c->mine, &err) != 0) {
+		c->mine = false;
+		hr_log(HR_LOG_ERROR, "sandbox %s: %s", c->row->id, err.msg);
+	}
+	(void)pthread_mutex_unlock(&f->lock);
+	return c->mine;
+}
+
+/* Fails where another process has started it again, whose sandbox has the same names: nothing of it
+ * is deleted, and the job finds it in another state when it is tried again. */
+static int
+clear(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
+{
+	struct clearing c = {f, row, true};
+	int r = f->engine->clear(f->engine_self, row->id, still_dead, &c, err);
+
+	return r == 0 && !c.mine ? hr_err_set(err, HR_E_BUSY, "another process works on it") : r;
+}
+
 static int
 do_it(struct hr_fleet *f, enum hr_job_kind kind, struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -188,7 +224,7 @@ do_it(struct hr_fleet *f, enum hr_job_kind kind, struct hr_fleet_row *row, struc
 	case HR_JOB_PAUSE: r = f->engine->pause(f->engine_self, row->id, err); break;
 	case HR_JOB_RESUME: r = f->engine->resume(f->engine_self, row, err); break;
 	default:
-		r = hr_fleet_keeps_files(f, row) ? f->engine->clear(f->engine_self, row->id, err)
+		r = hr_fleet_keeps_files(f, row) ? clear(f, row, err)
 						 : f->engine->stop(f->engine_self, row->id, err);
 		break;
 	}
@@ -290,16 +326,6 @@ work_on(struct hr_fleet *f, struct hr_fleet_job *j)
 		(void)snprintf(row.id, sizeof(row.id), "%s", j->id);
 	if (found == 1 && row.state == HR_FLEET_DIED && j->tries == 0 && f->engine->logs != NULL)
 		keep_logs(f, &row);
-	/* another process may have started it again meanwhile: its sandbox has the same names */
-	if (found == 1 && hr_fleet_keeps_files(f, &row) && f->store->ops->claim != NULL) {
-		if (f->store->ops->claim(f->store, &row, &mine, &err) != 0) {
-			hr_log(HR_LOG_ERROR, "sandbox %s: %s", j->id, err.msg);
-			return false;
-		}
-		if (!mine)
-			return hr_fleet_look_again(f, &row, &err) >= 0 &&
-			       row.state != HR_FLEET_DIED;
-	}
 	if (found == 0 ? j->kind == HR_JOB_STOP
 		       : row.state == job_kinds[j->kind].from ||
 			     (j->kind == HR_JOB_STOP && row.state > HR_FLEET_STOPPING &&

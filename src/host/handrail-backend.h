@@ -54,6 +54,9 @@ struct hr_backend_host {
 	 * only those whose label names this user of this machine, and its error names the owner
 	 * of another one. */
 	bool any_owner;
+	/* close() and destroy() end the sandbox that state() saw last, and fail where another one
+	 * has its name since. */
+	bool as_seen;
 };
 
 /* How connect() came to its sandbox. Only one that it made is given its variables at its creation,

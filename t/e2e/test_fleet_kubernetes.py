@@ -297,6 +297,49 @@ def started_again_while_cleared():
         f.until(f.sandboxes, lambda left: left == [])
 
 
+def deleted_late():
+    """A replica that stalls before it deletes the pod of a dead sandbox deletes that one, and not the pod of the same
+    name that the other replica has made since."""
+    with Fleet() as f:
+        id = f.one.begin("s")[1]["runtime_id"]
+        pod = PODS + "openhands-runtime-hrf-" + id
+        asked, go, handled, plain = threading.Event(), threading.Event(), threading.Event(), f.api.handle
+
+        def held(h):
+            first = h.command == "DELETE" and h.path == pod and not asked.is_set()
+            if first:
+                asked.set()
+                go.wait(PATIENCE)
+            plain(h)
+            if first:
+                handled.set()
+        f.api.handle = held
+        # so that the death is the other one's to see
+        f.two.process.send_signal(signal.SIGSTOP)
+        f.api.change(pod, lambda o: o.update(status={"phase": "Failed", "reason": "Evicted"}))
+        equal(asked.wait(PATIENCE), True, "it is cleared away")
+        f.two.process.send_signal(signal.SIGCONT)
+        f.until(lambda: f.two.state("s"), lambda s: s == "died")
+        status, again = f.two.begin("s")
+        equal((status, again.get("runtime_id")), (200, id), again)
+        parts = {n: o["metadata"]["uid"] for n, o in f.api.objects.items() if "openhands-runtime-hrf-" + id in n}
+        equal(pod in parts, True)
+        go.set()
+        equal(handled.wait(PATIENCE), True)
+        equal(f.api.objects.get(pod, {"metadata": {"uid": None}})["metadata"]["uid"], parts[pod], "the new pod")
+        # jobs of one sandbox are done in their order: what was begun is over behind this one
+        f.one.ok("POST", "/pause", {"runtime_id": id})
+        f.until(lambda: f.one.state("s"), lambda s: s == "paused")
+        equal({n: f.api.objects.get(n, {"metadata": {"uid": None}})["metadata"]["uid"] for n in parts if n != pod},
+              {n: u for n, u in parts.items() if n != pod}, "nor what leads to it")
+        f.one.ok("POST", "/stop", {"runtime_id": id})
+        f.until(f.sandboxes, lambda left: left == [])
+        with f.api.lock:
+            bare = [path for m, path, _, body in f.api.requests if m == "DELETE" and "openhands-runtime-" in path and
+                    "uid" not in ((body or {}).get("preconditions") or {})]
+        equal(bare, [], "each delete says which object it means")
+
+
 def dead_ones_are_bounded():
     """A key may keep about as many dead sandboxes as its quota has living ones; a stop makes room."""
     with Fleet() as f:
@@ -520,7 +563,7 @@ def foreign_objects():
 TESTS = [life, agent_sandbox, events, one_session_once, quota, dies, killed_replica, warm, api_trouble, slow_start,
          paused_and_resumed, stopped_unseen, lost_answers, foreign_objects,
          ended_unseen, quota_of_a_dead_one, dead_ones_are_bounded,
-         started_again_while_cleared, hanging]
+         started_again_while_cleared, deleted_late, hanging]
 
 if __name__ == "__main__":
     tap = Tap()

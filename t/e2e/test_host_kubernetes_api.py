@@ -3,6 +3,7 @@
 and what becomes of answers that are late, refused, cut or forgotten. The server in the pod is a local one."""
 
 import base64
+import copy
 import datetime
 import json
 import os
@@ -578,6 +579,29 @@ def somebody_else():
         equal(h.api.names(), [], "nothing is left")
 
 
+def made_again_meanwhile():
+    """A pod of the name that another process has made since "down" looked is not deleted, and "down" says so."""
+    with Cluster(server=True) as h:
+        h.ok("up")
+        plain, late = h.api.handle, []
+
+        def held(request):
+            if request.command == "DELETE" and request.path == POD and not late:
+                late.append(h.api.objects[POD]["metadata"]["uid"])
+                with h.api.lock:
+                    pod = copy.deepcopy(h.api.objects[POD])
+                    h.api.delete(POD)
+                    h.api.new(POD, pod)
+            plain(request)
+        h.api.handle = held
+        refuses(h, "Pod openhands-runtime-default is a new one", "down")
+        equal((h.api.names(), h.api.objects[POD]["metadata"]["uid"] != late[0]), (ALL, True), "all of it is there")
+        h.ok("down")
+        equal(h.api.names(), [], "nothing is left")
+        equal([b for b in h.api.sent("DELETE") if "uid" not in ((b or {}).get("preconditions") or {})], [],
+              "each delete says which object it means")
+
+
 def of_other_owners():
     """What another user or machine has made is refused by its annotation, unless a record leads to it."""
     other = {"handrail/owner": "colleague-0"}
@@ -649,7 +673,7 @@ def events():
 TESTS = [conversation, agent_sandbox, agent_sandbox_trouble, much_over_tls, behind_a_proxy, stopped_while_it_waits,
          unknown_states, no_such_class,
          objects_as_captured, hardened, passing_trouble, lost_answer, pages, taken, does_not_come, refused,
-         credentials, somebody_else,
+         credentials, somebody_else, made_again_meanwhile,
          of_other_owners, only_what_was_made_is_deleted, events]
 
 if __name__ == "__main__":

@@ -197,11 +197,12 @@ static const struct hr_fleet_engine fake = {
 };
 
 static int
-fake_clear(void *self, const char *id, struct hr_err *err)
+fake_clear(void *self, const char *id, bool (*sure)(void *arg), void *arg, struct hr_err *err)
 {
 	(void)self;
 	(void)id;
 	(void)err;
+	ck_assert(sure(arg));
 	__atomic_add_fetch(&world->clears, 1, __ATOMIC_SEQ_CST);
 	return 0;
 }

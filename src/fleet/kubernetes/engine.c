@@ -143,7 +143,7 @@ engine_stop(void *self, const char *id, struct hr_err *err)
 
 /* A pod that was evicted, deleted or killed takes no files with it: they are in the claim. */
 static int
-engine_clear(void *self, const char *id, struct hr_err *err)
+engine_clear(void *self, const char *id, bool (*sure)(void *arg), void *arg, struct hr_err *err)
 {
 	const struct engine *e = self;
 	HR_CLEAN(hr_config_clean) struct hr_config *c = hr_config_copy(e->config, err);
@@ -154,7 +154,12 @@ engine_clear(void *self, const char *id, struct hr_err *err)
 		return -1;
 	with.config = c;
 	s = open_one(&with, id, err);
-	return s != NULL ? s->ops->close(s->self, err) : -1;
+	if (s == NULL)
+		return -1;
+	s->host.as_seen = true;
+	if (strcmp(hr_sandbox_state(s), "unknown") == 0)
+		return hr_err_set(err, HR_E_UNAVAILABLE, "the API server does not answer");
+	return sure(arg) ? s->ops->close(s->self, err) : 0;
 }
 
 static int

@@ -389,11 +389,11 @@ reserve(struct hr_kube_store *s, struct hr_fleet_row *row, const struct hr_fleet
 		memcpy(row->id, own, sizeof(own));
 		row->at[0] = row->server_key[0] = '\0';
 	} else if (result == HR_FLEET_OK && *id != '\0' && strcmp(id, row->id) != 0 &&
-		   look_of(s, id, row->key, row->session, &before, NULL, NULL) == 1) {
+		   look_of(s, id, row->key, row->session, &before, &known, NULL) == 1) {
 		/* what became of an earlier life is told no longer; one that is still being stopped
 		 * goes when it is (move) */
 		if (!hr_fleet_holds_room(before.state))
-			(void)delete_row(s, id, NULL, NULL);
+			(void)delete_row(s, id, known.version, NULL);
 	}
 	return result;
 }

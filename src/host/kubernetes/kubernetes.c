@@ -154,7 +154,7 @@ find(struct hr_kubernetes *d, struct hr_err *err)
 {
 	HR_PUT struct json_object *pod = NULL;
 	struct hr_kube_why why;
-	const char *uid;
+	char uid[HR_KUBERNETES_UID];
 	int r = hr_kubernetes_get(d, HR_POD, &pod, err);
 
 	if (r == 0)
@@ -164,7 +164,7 @@ find(struct hr_kubernetes *d, struct hr_err *err)
 	if (hr_kubernetes_check_owner(d, pod, err) != 0)
 		return -1;
 	hr_kube_why(&why, pod);
-	uid = hr_json_text_or(hr_json_at(pod, "metadata"), "uid", "");
+	hr_kubernetes_uid(pod, uid);
 	if (why.progress == HR_KUBE_FAILED || why.progress == HR_KUBE_ENDING) {
 		if (d->h->attach)
 			r = hr_err_set(err, HR_E_DISCONNECTED, "Pod %s: %s", d->name, why.text);
@@ -338,7 +338,10 @@ kubernetes_state(void *self)
 		return state;
 	}
 	hr_kubernetes_path(d, HR_POD, true, path);
+	d->seen = false;
 	if (hr_kube_call(&kube, HR_KUBE_GET, path, NULL, &o, &e) == 0) {
+		d->seen = true;
+		hr_kubernetes_uid(o, d->seen_pod);
 		hr_kube_why(&why, o);
 		if (why.progress == HR_KUBE_READY || why.progress == HR_KUBE_RUNNING)
 			state = hr_kubernetes_replaced(o) ? "exited" : "running";
@@ -347,6 +350,8 @@ kubernetes_state(void *self)
 				    ? "exited"
 				    : "created";
 	} else if (kube.status.code == 404) {
+		d->seen = true;
+		d->seen_pod[0] = '\0';
 		hr_kubernetes_path(d, HR_CLAIM, true, path);
 		if (hr_kube_call(&kube, HR_KUBE_GET, path, NULL, &o, &e) == 0)
 			state = *hr_kubernetes_paused(o) != '\0' ? "paused" : "gone";

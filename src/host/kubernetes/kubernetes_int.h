@@ -46,6 +46,8 @@ struct hr_kubernetes {
 	const struct hr_backend_host *h;
 	bool own; /* a record leads to it, or its owner has been looked at */
 	struct hr_kubernetes_made made;
+	bool seen;                        /* state() has looked for the pod */
+	char seen_pod[HR_KUBERNETES_UID]; /* uid of the pod that it saw; "": there was none */
 	struct hr_kube kube;
 	bool kube_there; /* it was looked for */
 	char *name;      /* of the pod, and the beginning of all other names */
@@ -78,14 +80,19 @@ void hr_kubernetes_take_back(struct hr_kubernetes *d);
 /* An object of that name may be used: it has this user's annotation, or a record leads to it, or
  * any owner's will do. -1: *err names its owner. */
 int hr_kubernetes_check_owner(struct hr_kubernetes *d, struct json_object *o, struct hr_err *err);
-/* All of it, or all but the claim; waits until the pod (and the claim) are gone. */
+/* Deletes all objects of the sandbox, or all but claim and Secret, as they are when it is called;
+ * waits until the pod (and the claim) are gone. Returns 0, or -1 with *err set, also where
+ * another pod has taken the name, of which nothing is deleted. */
 int hr_kubernetes_end(struct hr_kubernetes *d, bool claim, struct hr_err *err);
-/* Deletes the pod, if its uid is this one (NULL: whatever), and waits until it is gone. */
+/* Deletes the pod of this uid, and waits until it is gone; one that has taken its name stays. */
 int hr_kubernetes_end_pod(struct hr_kubernetes *d, const char *uid, struct hr_err *err);
-/* Deletes one, if its uid is this one (NULL: whatever); what is not there is no error. *ret (may be
- * NULL) is what it was, the caller's. A Sandbox is gone when its pod is. */
+/* Deletes the object of this uid: 0 also if there is none, 1 if another one has its name, which is
+ * left alone, or -1 with *err set. *ret (may be NULL) is the object as it was, the caller's. A
+ * Sandbox is gone when its pod is. */
 int hr_kubernetes_delete(struct hr_kubernetes *d, enum hr_kubernetes_what what, const char *uid,
     struct json_object **ret, struct hr_err *err);
+/* The uid of an object; "": NULL, or it has none. */
+void hr_kubernetes_uid(struct json_object *o, char uid[HR_KUBERNETES_UID]);
 /* Is it there? 1, 0, -1; *ret (may be NULL) is the caller's. */
 int hr_kubernetes_get(struct hr_kubernetes *d, enum hr_kubernetes_what what,
     struct json_object **ret, struct hr_err *err);

@@ -74,11 +74,11 @@ is_ours(struct json_object *o, const struct hr_kubernetes_made *m)
 	return strcmp(hr_json_text_or(notes, HR_KUBERNETES_CALL, ""), m->call) == 0;
 }
 
-static void
-note_uid(struct hr_kubernetes_made *m, enum hr_kubernetes_what what, struct json_object *o)
+void
+hr_kubernetes_uid(struct json_object *o, char uid[HR_KUBERNETES_UID])
 {
-	(void)snprintf(m->uid[what], HR_KUBERNETES_UID, "%s",
-	    hr_json_text_or(hr_json_at(o, "metadata"), "uid", ""));
+	(void)snprintf(
+	    uid, HR_KUBERNETES_UID, "%s", hr_json_text_or(hr_json_at(o, "metadata"), "uid", ""));
 }
 
 /* A Sandbox may be somebody else's, and run anything. */
@@ -118,7 +118,7 @@ create(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct hr_kubernet
 		}
 	}
 	if (r == 0 && o != NULL)
-		note_uid(m, what, o);
+		hr_kubernetes_uid(o, m->uid[what]);
 	else if (r != 0 && err != NULL)
 		*err = e;
 	json_object_put(o);
@@ -155,15 +155,12 @@ hr_kubernetes_delete(struct hr_kubernetes *d, enum hr_kubernetes_what what, cons
 	char path[512], body[200];
 
 	hr_kubernetes_path(d, what, true, path);
-	(void)snprintf(body, sizeof(body), "{%s%s%s%s%s}",
-	    what == HR_SANDBOX ? "\"propagationPolicy\":\"Foreground\"" : "",
-	    what == HR_SANDBOX && uid != NULL ? "," : "",
-	    uid != NULL ? "\"preconditions\":{\"uid\":\"" : "", uid != NULL ? uid : "",
-	    uid != NULL ? "\"}" : "");
+	(void)snprintf(body, sizeof(body), "{%s\"preconditions\":{\"uid\":\"%s\"}}",
+	    what == HR_SANDBOX ? "\"propagationPolicy\":\"Foreground\"," : "", uid);
 	if (hr_kube_call(&d->kube, HR_KUBE_DELETE, path, body, ret, &e) == 0 ||
-	    d->kube.status.code == 404 || (uid != NULL && d->kube.status.code == 409))
+	    d->kube.status.code == 404)
 		return 0;
-	return hr_err_pass(err, &e);
+	return d->kube.status.code == 409 ? 1 : hr_err_pass(err, &e);
 }
 
 /* A claim that is new holds nothing. */
@@ -177,7 +174,7 @@ hr_kubernetes_take_back(struct hr_kubernetes *d)
 
 	for (i = 0; i < HR_KINDS; i++) {
 		if (m->uid[i][0] == '\0' ||
-		    hr_kubernetes_delete(d, (enum hr_kubernetes_what)i, m->uid[i], NULL, &e) == 0)
+		    hr_kubernetes_delete(d, (enum hr_kubernetes_what)i, m->uid[i], NULL, &e) >= 0)
 			continue;
 		(void)snprintf(text, sizeof(text), "the %s of %s could not be deleted: %s",
 		    hr_kubernetes_kind((enum hr_kubernetes_what)i), d->name, e.msg);
@@ -296,10 +293,12 @@ hr_kubernetes_end_pod(struct hr_kubernetes *d, const char *uid, struct hr_err *e
 	/* or it would be made again */
 	if (r == 0 && hr_kubernetes_owner(pod, owner))
 		r = hr_kubernetes_end_owner(d, owner, err);
+	else if (r > 0)
+		return 0; /* another process has ended it, and made the next one */
 	return r == 0 ? hr_kubernetes_wait_gone(d, HR_POD, err) : -1;
 }
 
-/* A Sandbox: by its pod, which was just deleted, by its claim, or by what is made here. */
+/* A Sandbox: by its pod, by its claim, or by what is made here. */
 static int
 end_owner(struct hr_kubernetes *d, const char *owner, struct hr_err *err)
 {
@@ -319,34 +318,74 @@ end_owner(struct hr_kubernetes *d, const char *owner, struct hr_err *err)
 	return r;
 }
 
-int
-hr_kubernetes_end(struct hr_kubernetes *d, bool claim, struct hr_err *err)
+/* A right that only making needs may be missing where a sandbox is ended. */
+static bool
+may_be_denied(const struct hr_kubernetes *d, int what)
 {
-	char owner[HR_KUBERNETES_UID] = "";
+	return (what == HR_POLICY || what == HR_INGRESS) && d->kube.status.code == 403;
+}
+
+static int
+fail_replaced(const struct hr_kubernetes *d, struct hr_err *err)
+{
+	return hr_err_set(err, HR_E_UNAVAILABLE,
+	    "Pod %s is a new one: another process ended the one that was meant and made it; "
+	    "nothing of it is ended",
+	    d->name);
+}
+
+/* Notes which objects have the sandbox's names now, and the Sandbox that owns them. Where the pod
+ * that state() saw is meant (as_seen) and has a successor, it fails. */
+static int
+note_all(struct hr_kubernetes *d, bool claim, char uid[HR_KINDS][HR_KUBERNETES_UID],
+    char owner[HR_KUBERNETES_UID], struct hr_err *err)
+{
 	struct hr_err e = {0};
-	int r = 0;
 	int i;
 
-	if (hr_kubernetes_open_kube(d, err) != 0)
-		return -1;
-	/* each by itself: what cannot be deleted keeps nothing else */
 	for (i = 0; i < HR_SANDBOX; i++) {
-		HR_PUT struct json_object *was = NULL;
+		HR_PUT struct json_object *o = NULL;
 
 		if ((i == HR_CLAIM || i == HR_SECRET) && !claim)
 			continue;
-		/* a right that only makes is needed for may be missing here */
-		if (hr_kubernetes_delete(d, (enum hr_kubernetes_what)i, NULL, &was, &e) != 0 &&
-		    !((i == HR_POLICY || i == HR_INGRESS) && d->kube.status.code == 403) &&
-		    r == 0) {
+		if (hr_kubernetes_get(d, (enum hr_kubernetes_what)i, &o, &e) < 0 &&
+		    !may_be_denied(d, i))
+			return hr_err_pass(err, &e);
+		hr_kubernetes_uid(o, uid[i]);
+		if (i == HR_POD)
+			(void)hr_kubernetes_owner(o, owner);
+		else if (i == HR_CLAIM && owner[0] == '\0')
+			(void)hr_kubernetes_paused_owner(hr_kubernetes_paused(o), owner);
+	}
+	return d->h->as_seen && d->seen && uid[HR_POD][0] != '\0' &&
+		       strcmp(uid[HR_POD], d->seen_pod) != 0
+		   ? fail_replaced(d, err)
+		   : 0;
+}
+
+int
+hr_kubernetes_end(struct hr_kubernetes *d, bool claim, struct hr_err *err)
+{
+	char owner[HR_KUBERNETES_UID] = "", uid[HR_KINDS][HR_KUBERNETES_UID] = {{0}};
+	struct hr_err e = {0};
+	int r = 0, one;
+	int i;
+
+	if (hr_kubernetes_open_kube(d, err) != 0 || note_all(d, claim, uid, owner, err) != 0)
+		return -1;
+	/* each by itself: what cannot be deleted keeps nothing else */
+	for (i = 0; i < HR_SANDBOX; i++) {
+		if (uid[i][0] == '\0')
+			continue;
+		one = hr_kubernetes_delete(d, (enum hr_kubernetes_what)i, uid[i], NULL, &e);
+		/* its successor uses what else there is of these names */
+		if (i == HR_POD && one > 0)
+			return fail_replaced(d, err);
+		if (one < 0 && !may_be_denied(d, i) && r == 0) {
 			r = -1;
 			if (err != NULL)
 				*err = e;
 		}
-		if (i == HR_POD)
-			(void)hr_kubernetes_owner(was, owner);
-		else if (i == HR_CLAIM && owner[0] == '\0')
-			(void)hr_kubernetes_paused_owner(hr_kubernetes_paused(was), owner);
 	}
 	if (end_owner(d, owner, r == 0 ? err : NULL) != 0)
 		r = -1;

@@ -117,7 +117,7 @@ hr_kubernetes_pause(struct hr_kubernetes *d, struct hr_err *err)
 {
 	HR_PUT struct json_object *pod = NULL;
 	HR_FREE char *text = NULL;
-	char owner[HR_KUBERNETES_UID];
+	char owner[HR_KUBERNETES_UID], uid[HR_KUBERNETES_UID];
 	int r = hr_kubernetes_get(d, HR_POD, &pod, err);
 	bool owned;
 
@@ -127,9 +127,9 @@ hr_kubernetes_pause(struct hr_kubernetes *d, struct hr_err *err)
 	text = owned ? note_of(owner, err) : pod_again(pod, err);
 	if (text == NULL || note_paused(d, text, err) != 0)
 		return -1;
+	hr_kubernetes_uid(pod, uid);
 	if (!owned)
-		r = hr_kubernetes_end_pod(
-		    d, hr_json_text_or(hr_json_at(pod, "metadata"), "uid", ""), err);
+		r = hr_kubernetes_end_pod(d, uid, err);
 	else if ((r = hr_kubernetes_scale(d, owner, false, pod, err)) == 0)
 		r = hr_kubernetes_wait_gone(d, HR_POD, err);
 	return r == 0 ? 1 : -1;
@@ -149,19 +149,25 @@ hr_kubernetes_paused_owner(const char *text, char uid[HR_KUBERNETES_UID])
 	return owned;
 }
 
-/* As the claim's note says. owner: of the Sandbox, "": it has none. */
+/* As the claim's note says. owner: of the Sandbox, "": it has none; the pod's uid is in pod then.
+ */
 static int
-begin_again(
-    struct hr_kubernetes *d, const char *note, const char *owner, bool *ret_was, struct hr_err *err)
+begin_again(struct hr_kubernetes *d, const char *note, const char *owner,
+    char pod[HR_KUBERNETES_UID], bool *ret_was, struct hr_err *err)
 {
+	HR_PUT struct json_object *o = NULL;
 	struct hr_err e = {0};
 	char path[512];
+	int r;
 
 	if (*owner == '\0') {
 		hr_kubernetes_path(d, HR_POD, false, path);
-		if (hr_kube_call(&d->kube, HR_KUBE_CREATE, path, note, NULL, &e) == 0 ||
-		    /* another process resumes it as well */
-		    hr_kube_status_is(&d->kube.status, "AlreadyExists"))
+		r = hr_kube_call(&d->kube, HR_KUBE_CREATE, path, note, &o, &e);
+		/* another process resumes it as well, or the first answer was lost */
+		if (r != 0 && hr_kube_status_is(&d->kube.status, "AlreadyExists"))
+			r = hr_kubernetes_get(d, HR_POD, &o, &e) < 0 ? -1 : 0;
+		hr_kubernetes_uid(o, pod);
+		if (r == 0)
 			return 0;
 	} else if (hr_kubernetes_scale(d, owner, true, NULL, &e) == 0) {
 		return 0;
@@ -177,18 +183,18 @@ begin_again(
 
 /* It stays paused: the pod that did not come would be in the way of the next try. */
 static void
-pause_again(struct hr_kubernetes *d, const char *owner)
+pause_again(struct hr_kubernetes *d, const char *owner, const char *pod)
 {
-	if (*owner == '\0')
-		(void)hr_kubernetes_end_pod(d, NULL, NULL);
-	else if (hr_kubernetes_scale(d, owner, false, NULL, NULL) == 0)
+	if (*pod != '\0')
+		(void)hr_kubernetes_end_pod(d, pod, NULL);
+	else if (*owner != '\0' && hr_kubernetes_scale(d, owner, false, NULL, NULL) == 0)
 		(void)hr_kubernetes_wait_gone(d, HR_POD, NULL);
 }
 
 int
 hr_kubernetes_resume(struct hr_kubernetes *d, bool *ret_was, struct hr_err *err)
 {
-	char owner[HR_KUBERNETES_UID] = "";
+	char owner[HR_KUBERNETES_UID] = "", pod[HR_KUBERNETES_UID] = "";
 	HR_PUT struct json_object *claim = NULL;
 	const char *text;
 	int r = hr_kubernetes_get(d, HR_CLAIM, &claim, err);
@@ -206,13 +212,13 @@ hr_kubernetes_resume(struct hr_kubernetes *d, bool *ret_was, struct hr_err *err)
 		r = hr_kubernetes_check_owner(d, claim, err) == 0 ? 1 : -1;
 	if (r > 0) {
 		(void)hr_kubernetes_paused_owner(text, owner);
-		r = begin_again(d, text, owner, ret_was, err);
+		r = begin_again(d, text, owner, pod, ret_was, err);
 		if (r == 0)
 			r = hr_kubernetes_wait_ready(d, err);
 		if (r == 0 && *owner != '\0')
 			r = hr_kubernetes_mark(d, err);
 		if (r != 0 && *ret_was)
-			pause_again(d, owner);
+			pause_again(d, owner, pod);
 		if (r == 0)
 			r = note_paused(d, NULL, err);
 		if (r == 0 && d->key == NULL)
