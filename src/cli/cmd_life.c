@@ -440,6 +440,8 @@ down_one(struct cli *c, const char *sid, bool all)
 		/* a recorded one that has ended already is cleared away all the same */
 		if (!s->recorded)
 			return cli_fail(&err);
+		if (s->elsewhere)
+			return not_ended(c, sid, &err);
 	}
 	own = own_name(s);
 	return hr_sandbox_delete(s, &err) == 0 ? ended(c, s, own) : not_ended(c, sid, &err);

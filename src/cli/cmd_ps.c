@@ -141,7 +141,7 @@ ask(void *arg)
 	s->host.stop_fd = w->late_fd; /* an Engine that hangs is not waited for either */
 	if (hr_sandbox_connect(s, &err) == 0) {
 		(void)snprintf(w->state, sizeof(w->state), "%s", hr_sandbox_state(s));
-	} else if (err.code == HR_E_PERMISSION || err.code == HR_E_UNAVAILABLE) {
+	} else if (err.code == HR_E_PERMISSION || err.code == HR_E_UNAVAILABLE || s->elsewhere) {
 		(void)snprintf(w->state, sizeof(w->state), "unknown");
 		on_log(w, err.msg);
 	}

@@ -262,9 +262,13 @@ local_state(void *self, const char *id, char ret[32], struct hr_err *err)
 		return -1;
 	if (hr_sandbox_connect(s, &why) == 0)
 		(void)snprintf(ret, 32, "%s", hr_sandbox_state(s));
+	else if (s->elsewhere)
+		return hr_err_pass(err, &why);
 	else
 		(void)snprintf(ret, 32, "%s", why.code == HR_E_NO_SANDBOX ? "gone" : "exited");
-	return 0;
+	return strcmp(ret, "unknown") != 0
+		   ? 0
+		   : hr_err_set(err, HR_E_UNAVAILABLE, "nobody answers who knows its state");
 }
 
 /* ---- all of them ---- */

@@ -25,6 +25,7 @@ struct hr_sandbox {
 	const char *runtime_status; /* last one reported */
 	bool connected, closed, attach;
 	bool recorded;           /* a record of this machine leads to it */
+	bool elsewhere;          /* to an Engine or a cluster that the settings do not name */
 	bool made;               /* by the last hr_sandbox_connect() */
 	const char *for_new;     /* of its options; borrowed */
 	struct json_object *mcp; /* servers that were added; NULL: none */

@@ -162,7 +162,9 @@ struct hr_sandbox_ops {
 	/* What to keep so that another process finds it again, as a JSON object (the library
 	 * frees), and the way back, after open and instead of connect. Its members "pid" and
 	 * "started" (field 22 of /proc/PID/stat) name a process whose end is told as an event,
-	 * "url" is shown in lists. */
+	 * "url" is shown in lists. restore() fails with HR_E_UNSUPPORTED where the settings lead
+	 * elsewhere than the record, such as to another cluster: the sandbox is neither replaced
+	 * nor deleted then. */
 	char *(*record)(void *self, struct hr_err *err);
 	int (*restore)(void *self, const char *record, struct hr_err *err);
 

@@ -296,6 +296,7 @@ static int
 restore(struct hr_sandbox *s, bool *ret_useless, struct hr_err *err)
 {
 	HR_CLEAN(hr_record_done) struct hr_record rec = {0};
+	struct hr_err e = {0};
 	int r;
 
 	if (s->state_dir == NULL)
@@ -305,7 +306,12 @@ restore(struct hr_sandbox *s, bool *ret_useless, struct hr_err *err)
 	s->recorded = rec.runtime != NULL;
 	if (rec.backend == NULL || s->ops->restore == NULL)
 		return 0;
-	r = s->ops->restore(s->self, rec.backend, err);
+	r = s->ops->restore(s->self, rec.backend, &e);
+	s->elsewhere = r != 0 && e.code == HR_E_UNSUPPORTED;
+	if (r != 0)
+		(void)hr_err_pass(err, &e);
+	if (s->elsewhere)
+		return -1;
 	*ret_useless = !s->attach && r != 0;
 	/* so far it can only be ended */
 	if (rec.taking != NULL)
@@ -513,6 +519,11 @@ hr_sandbox_delete(struct hr_sandbox *s, struct hr_err *err)
 	if (!is_known(s))
 		return hr_err_set(err, HR_E_NO_SANDBOX,
 		    "there is no sandbox \"%s\" that is recorded here or was found", s->sid);
+	if (s->elsewhere)
+		return hr_err_set(err, HR_E_UNSUPPORTED,
+		    "sandbox \"%s\" is recorded at an Engine or a cluster that the settings do not "
+		    "name",
+		    s->sid);
 	hr_sandbox_stop_log_stream(s);
 	r = s->ops->destroy != NULL ? s->ops->destroy(s->self, err) : 0;
 	s->closed = true;

@@ -377,6 +377,29 @@ def no_engine():
         h.fails(1, "DOCKER_HOST is no address: nonsense", "up")
 
 
+def elsewhere():
+    """A recorded sandbox is looked for at its Engine alone, and at none that does not answer."""
+    first = "unix:///nonexistent/first.sock"
+    with DockerHost(DOCKER_HOST="tcp://127.0.0.1:1") as h:
+        os.mkdir(h.path("state"), 0o700)
+        record = h.path("state", h.name + ".json")
+        with open(record, "w") as f:
+            json.dump({"runtime": "docker", "sid": h.name, "created": 1, "url": "http://127.0.0.1:1", "backend": {
+                "id": "ab" * 32, "port": 1, "engine": first}}, f)
+        os.chmod(record, 0o600)
+        for words in (("up",), ("run", "true"), ("pause",), ("resume",), ("logs",), ("ps",), ("down",)):
+            done = h(*words)
+            equal((done.returncode > 0, first in done.stderr, "tcp://127.0.0.1:1" in done.stderr), (True,) * 3,
+                  "%s: %s" % (words[0], done.stderr))
+            equal(os.path.exists(record), True, "its record stays")
+        h.env["DOCKER_HOST"] = first
+        done = h("ps", "--json")
+        states = [r["state"] for r in json.loads(done.stdout)]
+        equal((done.returncode, states, "/nonexistent/first.sock" in done.stderr), (1, ["unknown"], True),
+              "an Engine that does not answer knows no state: " + done.stderr)
+        os.unlink(record)
+
+
 TEMPLATE = """FROM @from@
 LABEL org.openhands.runtime="c" test.from="@from@"
 @if scratch versioned
@@ -459,7 +482,7 @@ def main():
                      pool_with_a_dead_one, pool_with_a_killed_taker, limits_are_enforced, wrong_values,
                      killed_container, only_what_was_made_is_removed, of_other_owners, start_that_fails,
                      start_that_is_killed,
-                     images_of_others, no_engine, four_branches):
+                     images_of_others, no_engine, elsewhere, four_branches):
             tap.run(test.__name__.replace("_", " "), test)
     finally:
         docker("rmi", "-f", IMAGE)

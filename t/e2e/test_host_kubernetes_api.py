@@ -579,6 +579,34 @@ def somebody_else():
         equal(h.api.names(), [], "nothing is left")
 
 
+def elsewhere():
+    """A recorded sandbox is looked for in its cluster alone, which may have another address."""
+    with Cluster(server=True) as h, ApiServer() as other:
+        h.ok("up")
+        first = h.api
+        h.api = other
+        h.kubeconfig({"token": "good"})
+        try:
+            for words in (("up",), ("run", "true"), ("pause",), ("resume",), ("ps",), ("down",)):
+                done = h(*words)
+                equal((done.returncode > 0, first.url in done.stderr, other.url in done.stderr), (True,) * 3,
+                      "%s: %s" % (words[0], done.stderr))
+                equal((first.names(), other.names()), (ALL, []), words[0])
+            equal(os.path.exists(h.path("state", "default.json")), True, "its record stays")
+        finally:
+            h.api = first
+            h.kubeconfig({"token": "good"})
+        equal(h.ok("run", "echo there"), "there\n")
+        h.ok("down")
+    with Cluster(server=True, tls=True) as h:
+        h.ok("up")
+        h.api.url = h.api.url.replace("127.0.0.1", "localhost")
+        h.cluster["tls-server-name"] = "api.example"
+        h.kubeconfig({"token": "good"})
+        equal(h.ok("run", "echo there"), "there\n", "the same authority: the same cluster")
+        h.ok("down")
+
+
 def made_again_meanwhile():
     """A pod of the name that another process has made since "down" looked is not deleted, and "down" says so."""
     with Cluster(server=True) as h:
@@ -673,7 +701,7 @@ def events():
 TESTS = [conversation, agent_sandbox, agent_sandbox_trouble, much_over_tls, behind_a_proxy, stopped_while_it_waits,
          unknown_states, no_such_class,
          objects_as_captured, hardened, passing_trouble, lost_answer, pages, taken, does_not_come, refused,
-         credentials, somebody_else, made_again_meanwhile,
+         credentials, somebody_else, elsewhere, made_again_meanwhile,
          of_other_owners, only_what_was_made_is_deleted, events]
 
 if __name__ == "__main__":

@@ -253,12 +253,28 @@ docker_record(void *self, struct hr_err *err)
 	HR_BUF(b, 1 << 16);
 
 	hr_record_put_text(&b, "id", d->id);
+	hr_record_put_text(&b, "engine", hr_engine_at(d->h->environ));
 	hr_record_put_int(&b, "port", d->port);
 	hr_record_put_int(&b, "vscode_port", d->vscode_port);
 	hr_record_put_int(&b, "app_port_1", d->app_ports[0]);
 	hr_record_put_int(&b, "app_port_2", d->app_ports[1]);
 	hr_record_put_text(&b, "key", d->key);
 	return hr_record_take(&b, err);
+}
+
+/* Another Engine may have a container of that name, and says nothing of this one. */
+static int
+check_engine(const struct hr_docker *d, struct json_object *record, struct hr_err *err)
+{
+	const char *now = hr_engine_at(d->h->environ);
+	const char *was = hr_json_text_or(record, "engine", now);
+
+	if (strcmp(was, now) == 0)
+		return 0;
+	return hr_err_set(err, HR_E_UNSUPPORTED,
+	    "sandbox \"%s\" is at the Engine %.300s, and DOCKER_HOST names %.300s: set it to the "
+	    "first one, or choose another name with -n",
+	    d->h->sid, was, now);
 }
 
 static int
@@ -272,6 +288,8 @@ docker_restore(void *self, const char *record, struct hr_err *err)
 	if (hr_json_decode(record, strlen(record), &o, NULL) < 0 ||
 	    port_of(hr_json_int_at(o, "port")) == 0)
 		return hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
+	if (check_engine(d, o, err) != 0)
+		return -1;
 	d->port = port_of(hr_json_int_at(o, "port"));
 	d->vscode_port = port_of(hr_json_int_at(o, "vscode_port"));
 	d->app_ports[0] = port_of(hr_json_int_at(o, "app_port_1"));
@@ -326,11 +344,17 @@ docker_state(void *self)
 	static const char *const names[] = {
 	    "running", "paused", "created", "restarting", "exited", "dead"};
 	HR_PUT struct json_object *o = NULL;
+	const struct hr_docker *d = self;
 	const char *state = "gone";
+	struct hr_err err = {0};
 	size_t i;
 
-	if (hr_docker_call(self, "GET", "/json", &o, NULL) != 0)
-		return "gone";
+	if (hr_docker_call(self, "GET", "/json", &o, &err) != 0) {
+		if (err.code == HR_E_NO_SANDBOX)
+			return "gone";
+		d->h->log(d->h->arg, err.msg);
+		return "unknown";
+	}
 	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (strcmp(hr_json_text_or(hr_json_at(o, "State"), "Status", ""), names[i]) == 0)
 			state = names[i];

@@ -22,11 +22,17 @@
 	"Launch docker client failed. Please make sure you have installed docker and started "     \
 	"docker desktop/daemon."
 
+const char *
+hr_engine_at(const char *const *env)
+{
+	const char *host = hr_env_get(env, "DOCKER_HOST");
+
+	return host != NULL ? host : "unix:///var/run/docker.sock";
+}
+
 static int
 address(struct hr_engine *e, const char *host, struct hr_err *err)
 {
-	if (host == NULL)
-		host = "unix:///var/run/docker.sock";
 	if (strncmp(host, "unix://", 7) == 0)
 		return hr_text_set(&e->socket, host + 7, err) == 0
 			   ? hr_text_set(&e->base, "http://localhost", err)
@@ -96,7 +102,7 @@ hr_engine_init(struct hr_engine *e, const char *const *env, struct hr_err *err)
 
 	memset(e, 0, sizeof(*e));
 	e->watch_fd = -1;
-	if (address(e, hr_env_get(env, "DOCKER_HOST"), err) < 0)
+	if (address(e, hr_engine_at(env), err) < 0)
 		return -1;
 	e->http = hr_http_new(&he);
 	if (e->http == NULL)

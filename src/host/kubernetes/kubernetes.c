@@ -5,6 +5,7 @@
 #include "host/kubernetes/kubernetes_int.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include <json-c/json_object.h>
 
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "host/common/recordtext.h"
 #include "host/kubernetes/look.h"
@@ -223,17 +225,58 @@ kubernetes_undo(void *self, struct hr_err *err)
 
 /* ---- records ---- */
 
+#define CA_TEXT 17
+
+/* A hash of the certificates that the API server's are checked by; "": none are named. */
+static void
+write_ca(const struct hr_kube_login *l, char text[CA_TEXT])
+{
+	text[0] = '\0';
+	if (l->ca != NULL)
+		(void)snprintf(
+		    text, CA_TEXT, "%016" PRIx64, hr_hash(HR_HASH, l->ca, strlen(l->ca)));
+}
+
 static char *
 kubernetes_record(void *self, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
+	char ca[CA_TEXT];
 	HR_BUF(b, 1 << 16);
+
+	if (hr_kubernetes_open_kube(d, NULL) == 0) {
+		write_ca(&d->kube.login, ca);
+		hr_record_put_text(&b, "cluster", d->kube.login.server);
+		hr_record_put_text(&b, "ca", ca);
+	}
 
 	hr_record_put_text(&b, "name", d->name);
 	hr_record_put_text(&b, "namespace", d->ns);
 	hr_record_put_text(&b, "url", d->url);
 	hr_record_put_text(&b, "key", d->key);
 	return hr_record_take(&b, err);
+}
+
+/* Another cluster may have a pod of that name, and says nothing of this one. One cluster may have
+ * several addresses, but not several authorities. */
+static int
+check_cluster(struct hr_kubernetes *d, struct json_object *record, struct hr_err *err)
+{
+	const char *server = hr_json_text_at(record, "cluster");
+	const char *was = hr_json_text_or(record, "ca", "");
+	char ca[CA_TEXT];
+
+	/* without credentials each call fails with the reason */
+	if (server == NULL || hr_kubernetes_open_kube(d, NULL) != 0 ||
+	    strcmp(server, d->kube.login.server) == 0)
+		return 0;
+	write_ca(&d->kube.login, ca);
+	if (*was != '\0' && strcmp(was, ca) == 0)
+		return 0;
+	return hr_err_set(err, HR_E_UNSUPPORTED,
+	    "sandbox \"%s\" is in the cluster of %.300s, and %.200s names %.300s: choose the first "
+	    "one with KUBECONFIG or kubernetes.context, or another name with -n",
+	    d->h->sid, server, d->kube.login.from, d->kube.login.server);
 }
 
 static int
@@ -252,7 +295,7 @@ load(struct hr_kubernetes *d, const char *record, struct hr_err *err)
 	    !name_valid(name, sizeof(PREFIX) + SID_MAX) || !name_valid(ns, 63))
 		r = hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
 	else
-		r = set_name(d, ns, name, err);
+		r = check_cluster(d, o, err) == 0 ? set_name(d, ns, name, err) : -1;
 	if (r == 0 && key != NULL)
 		r = hr_text_set(&d->key, key, err);
 	return r;
