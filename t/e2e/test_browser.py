@@ -176,7 +176,8 @@ def starts_where_it_was_named():
     with Browsing(args=["--plugins", "browser"]) as s:
         s.until("the plugin is ready", lambda: s.get("/ready").json()["components"]["plugins"]["browser"]
                 == {"state": "ready"})
-        equal(os.path.isdir(os.path.join(s.work_dir, ".downloads")), True)
+        equal(s.act("noop(0)")["extras"]["error"], False)
+        equal(os.path.exists(os.path.join(s.work_dir, ".downloads")), False, "before the first download")
 
 
 # ---- what is left, and what is open ----
@@ -628,15 +629,48 @@ def overwritten_functions():
         equal(("RootWebArea 'pressed'" in a["content"], a["extras"]["error"]), (True, False), a["content"])
 
 
+# with frames of other sites in processes of their own, and with all in one; not every Chromium has the same by itself
+ISOLATION = ("--site-per-process", "--disable-site-isolation-trials")
+
+
 def frames_in_frames():
-    """Of three processes, the innermost one of the same site as the page: it is clicked and typed into."""
+    """Of three sites, the innermost one that of the page: it is clicked and typed into."""
+    for flags in ISOLATION:
+        with Site() as site, Browsing(flags=flags) as s:
+            s.act('goto("%s")' % site.url("nested.html"))
+            a = s.act('click("aa4")\nfill("aa5", "deep")')
+            equal(a["extras"]["last_browser_action_error"], "", flags)
+            equal(a["extras"]["focused_element_bid"], "aa5")
+            s.until("it was pressed and typed into", lambda: site.counts.get("/pressed") == 1
+                    and site.counts.get("/typed_deep") == 1)
+
+
+def frame_of_another_site():
+    """It is empty at first, and then of the other site."""
+    for flags in ISOLATION:
+        with Site() as site, Browsing(flags=flags) as s:
+            a = good(s, 'goto("%s")' % site.url("iframe_cross.html"))
+            if flags == ISOLATION[1]:
+                equal("Inner button" in elements(a["content"]).get("a6", ""), True, a["content"])
+            a = good(s, 'click("a6")\nfill("a7", "typed")')
+            equal(a["extras"]["focused_element_bid"], "a7", flags)
+            goes_on(s, site)
+
+
+def frame_that_navigates():
+    """What is in it has bids, whatever was in it before."""
     with Site() as site, Browsing() as s:
-        s.act('goto("%s")' % site.url("nested.html"))
-        a = s.act('click("aa4")\nfill("aa5", "deep")')
-        equal(a["extras"]["last_browser_action_error"], "")
-        equal(a["extras"]["focused_element_bid"], "aa5")
-        s.until("it was pressed and typed into", lambda: site.counts.get("/pressed") == 1
-                and site.counts.get("/typed_deep") == 1)
+        a = good(s, 'goto("%s")' % site.url("iframe_same.html"))
+        for name in ("to links", "two", "to links", "two"):
+            link = [bid for bid, line in elements(a["content"]).items()
+                    if bid[0] == "b" and line.startswith("link '%s'" % name)]
+            equal(len(link), 1, a["content"])
+            a = good(s, 'click("%s")' % link[0])
+        a = good(s, 'click("a6")\nfill("a7", "typed")')
+        found = elements(a["content"])
+        equal(("clicked" in found["a6"], "typed" in found["a7"], a["extras"]["focused_element_bid"]),
+              (True, True, "a7"), a["content"])
+        equal("Error encountered" in a["content"], False, a["content"])
 
 
 def frames_that_vanish():
@@ -705,8 +739,8 @@ TESTS = [
     chromium_killed_at_rest, plugin_killed_at_rest, killed_at_work, looking_on, last_picture,
     nobody_looks_without_a_key,
     endless_alerts, endless_script, storm_of_windows, endless_downloads, opened_before_a_key_is_up,
-    crashed_page, large_page, much_memory, overwritten_functions, frames_in_frames, frames_that_vanish, out_of_reach,
-    as_another_user,
+    crashed_page, large_page, much_memory, overwritten_functions, frames_in_frames, frame_of_another_site,
+    frame_that_navigates, frames_that_vanish, out_of_reach, as_another_user,
 ]
 
 if __name__ == "__main__":

@@ -163,6 +163,23 @@ def the_viewers_address():
             equal(p.start(*CLIENT, *ARGS, **env).stdout, want + "\n", env)
 
 
+def directory_of_downloads():
+    """It is there from the start on where there is a browser, as with the original."""
+    with Shims() as p:
+        def made(name, *args):
+            work = p.path(name)
+            args = [arg.replace("DIR", work) for arg in args]
+            done = p.start(*CLIENT, "30131", *args, HANDRAIL_BROWSER_CHROMIUM="/bin/true")
+            equal((done.returncode, done.stderr, done.stdout.splitlines()[4:]),
+                  (0, "", ["30131"] + args + ["--allow-unauthenticated"]))
+            return os.listdir(work) if os.path.isdir(work) else None
+
+        equal(made("a", "--working-dir", "DIR"), [".downloads"])
+        equal(made("a", "--working-dir", "DIR"), [".downloads"], "once more")
+        equal(made("b c", "--working-dir=DIR", "--plugins", "vscode"), [".downloads"])
+        equal(made("d", "--working-dir", "DIR", "--no-enable-browser"), None)
+
+
 def start_command_by_each_way():
     """That of every client is known as a whole; another one goes from stand-in to stand-in."""
     with Shims() as p:
@@ -325,6 +342,7 @@ def main():
     tap = Tap()
     for test in (kit_is_whole_and_the_same, kit_can_be_built, lock_file_fits_the_recipe,
                  image_has_what_configure_needs, start_command_with_key, start_command_without_key, the_viewers_address,
+                 directory_of_downloads,
                  start_command_by_each_way, other_python, no_python, shims_refuse, distributions, default_python,
                  accounts_of_the_payload, no_distribution, preflight_of_a_runtime):
         tap.run(test.__name__.replace("_", " "), test)

@@ -78,8 +78,6 @@ br_desk_open(struct br_desk *d, const char *dir, const char *state_dir, struct h
 	d->downloads = hr_path_join(dir, ".downloads");
 	if (d->downloads == NULL)
 		return hr_err_nomem(err);
-	if (mkdir(d->downloads, 0755) != 0 && errno != EEXIST)
-		return hr_err_sys(err, errno, "%s", d->downloads);
 	read_state(d);
 	if (d->seen == NULL)
 		d->seen = json_object_new_array();
@@ -202,6 +200,8 @@ br_desk_download(struct br_desk *d, char **ret, struct hr_err *err)
 	HR_FREE char *name = NULL;
 
 	*ret = NULL;
+	if (dir == NULL && errno == ENOENT)
+		return 0; /* Chromium makes it at the first download */
 	if (dir == NULL)
 		return hr_err_sys(err, errno, "%s", d->downloads);
 	while (name == NULL && (e = readdir(dir)) != NULL) {

@@ -48,8 +48,11 @@ set_up(struct browser *b, struct br_session *s, const struct br_tab *page)
 	    "{\"name\":\"handrail_active\",\"executionContextName\":\"" WORLD "\"}");
 	br_tell(b, id, "Page.addScriptToEvaluateOnNewDocument",
 	    "{\"source\":$s,\"runImmediately\":true}", br_world_js);
+	/* a frame has no document of its own yet while it waits for its debugger: Chromium 140 ends
+	 * the process of one in which a world is made then */
 	br_tell(b, id, "Page.addScriptToEvaluateOnNewDocument",
-	    "{\"source\":$s,\"worldName\":\"" WORLD "\",\"runImmediately\":true}", br_page_js);
+	    "{\"source\":$s,\"worldName\":\"" WORLD "\",\"runImmediately\":$r}", br_page_js,
+	    page != NULL ? "true" : "false");
 	br_tell(b, id, "DOM.enable", "{}");
 	br_tell(b, id, "Network.enable",
 	    "{\"maxTotalBufferSize\":0,\"maxResourceBufferSize\":0,\"maxPostDataSize\":0}");
@@ -91,6 +94,27 @@ tab_add(struct browser *b, const char *session, const char *target)
 	return tab;
 }
 
+/* Adds the session of a frame in another process. Chromium 140 does not report the frame
+ * above it, but has reported it when the frame was still in the process of `outer`. */
+static struct br_session *
+frame_session_add(struct browser *b, const char *outer, const char *id, const char *target,
+    const struct br_tape *t, uint32_t info)
+{
+	struct br_tab *tab = NULL;
+	struct br_session *s = br_session_find(b, outer, &tab), *ret;
+	const struct br_frame *f = s != NULL ? br_frame_find(s, target) : NULL;
+
+	ret = s != NULL ? session_add(tab, id, target) : NULL;
+	if (ret == NULL)
+		return NULL;
+	br_copy(t, br_tape_at(t, info, "parentFrameId"), ret->above, sizeof(ret->above));
+	if (ret->above[0] == '\0' && f != NULL)
+		memcpy(ret->above, f->parent, sizeof(ret->above));
+	if (ret->above[0] == '\0' && !TAILQ_EMPTY(&s->frames))
+		memcpy(ret->above, TAILQ_FIRST(&s->frames)->id, sizeof(ret->above));
+	return ret;
+}
+
 static void
 on_attached(struct browser *b, const char *session, const struct br_tape *t, uint32_t params)
 {
@@ -111,11 +135,7 @@ on_attached(struct browser *b, const char *session, const struct br_tape *t, uin
 		}
 		set_up(b, br_page(tab), tab);
 	} else if (br_tape_is(t, br_tape_at(t, info, "type"), "iframe") &&
-		   br_session_find(b, session, &tab) != NULL &&
-		   (s = session_add(tab, id, target)) != NULL) {
-		br_copy(t, br_tape_at(t, info, "parentFrameId"), s->above, sizeof(s->above));
-		if (s->above[0] == '\0' && br_top(tab) != NULL)
-			memcpy(s->above, br_top(tab)->id, sizeof(s->above));
+		   (s = frame_session_add(b, session, id, target, t, info)) != NULL) {
 		set_up(b, s, NULL);
 	} else {
 		br_tell(b, id, "Runtime.runIfWaitingForDebugger", "{}");
@@ -352,9 +372,12 @@ on_context(struct br_session *s, const struct br_tape *t, uint32_t params)
 
 	if (f == NULL)
 		return;
-	if (br_tape_is(t, br_tape_at(t, context, "name"), WORLD))
-		f->ours = id;
-	else if (br_tape_type(t, br_tape_at(t, aux, "isDefault")) == BR_TAPE_TRUE)
+	if (br_tape_is(t, br_tape_at(t, context, "name"), WORLD)) {
+		/* Chromium 140 makes the worlds of earlier documents again after that of this one,
+		 * and no script runs in them */
+		if (f->ours == 0)
+			f->ours = id;
+	} else if (br_tape_type(t, br_tape_at(t, aux, "isDefault")) == BR_TAPE_TRUE)
 		f->main = id;
 }
 

@@ -19,7 +19,7 @@ from .tap import equal
 
 CORPUS = os.path.join(SRCDIR, "t", "corpus", "browser")
 HOSTILE = os.path.join(SRCDIR, "t", "e2e", "pages", "hostile")
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = os.environ.get("HANDRAIL_TEST_CHROMIUM", "/usr/bin/chromium")
 FONTS = "/usr/share/fonts/truetype/dejavu"
 JSON = {"Content-Type": "application/json"}
 TIME = re.compile(r"screenshot_\d{8}_\d{6}_\d{6}\.png")
@@ -76,7 +76,7 @@ class Site:
 class Browsing(Server):
     """With the fonts of the recordings and no others: places and broken lines depend on them."""
 
-    def __init__(self, args=(), env=None, program=None, **kw):
+    def __init__(self, args=(), env=None, program=None, flags="", **kw):
         self.place = tempfile.mkdtemp(prefix="e2e-fonts-")
         os.chmod(self.place, 0o755)
         fonts = os.path.join(self.place, "fonts")
@@ -89,8 +89,8 @@ class Browsing(Server):
                     '<include ignore_missing="yes">/etc/fonts/conf.d</include></fontconfig>' % fonts)
         script = os.path.join(self.place, "chromium")
         with open(script, "w") as f:
-            f.write('#!/bin/sh\nexport FONTCONFIG_FILE="%s/fonts.conf"\nexec %s "$@"\n'
-                    % (self.place, CHROMIUM))
+            f.write('#!/bin/sh\nexport FONTCONFIG_FILE="%s/fonts.conf"\nexec %s "$@" %s\n'
+                    % (self.place, CHROMIUM, flags))
         os.chmod(script, 0o755)
         super().__init__(args=args, env=dict(env or {}, HANDRAIL_BROWSER_CHROMIUM=program or script), **kw)
 
