@@ -19,9 +19,15 @@ from test_clouds_others import DaytonaHost, RunloopHost  # noqa: E402
 
 # in place of the one that packaging/payload makes: it starts the programs of the build
 START = """#!/bin/sh
-export SU_TO_USER=false HANDRAIL_LIBEXECDIR='%s' HANDRAIL_DATADIR='%s/conf'
+printf %%s "$HANDRAIL_VIEWER_URL_FILE" >'%s'
+export SU_TO_USER=false HANDRAIL_LIBEXECDIR='%s' HANDRAIL_DATADIR='%s/conf' HANDRAIL_VIEWER_URL_FILE=
 exec '%s/handraild' --listen 127.0.0.1 --run-dir '%s' --state-dir '%s' "$@"
 """
+
+
+def start_of(h):
+    """What starts the server; viewer-url-file gets the name that the sandbox's command has given."""
+    return START % (h.path("viewer-url-file"), BUILD, SRC, BUILD, h.path("server"), h.path("server-state"))
 
 
 def serving(h, directory=False):
@@ -30,7 +36,7 @@ def serving(h, directory=False):
     h.at.serving(free_port())
     h.env.update(RUNTIME_USERNAME=me.pw_name, RUNTIME_UID=str(me.pw_uid),
                  SANDBOX_PAYLOAD=h.path("payload" if directory else "payload.tar.gz"))
-    text = (START % (BUILD, SRC, BUILD, h.path("server"), h.path("server-state"))).encode()
+    text = start_of(h).encode()
     if directory:
         os.makedirs(h.path("payload", "libexec", "handrail"))
         os.makedirs(h.path("payload", "micromamba", "bin"))
@@ -127,11 +133,13 @@ def off_path():
         h.env["SANDBOX_RUNTIME_CONTAINER_IMAGE"] = "template"
         os.makedirs(os.path.join(h.at.openhands, "sbin"))
         with open(os.path.join(h.at.openhands, "sbin/handraild"), "w") as f:
-            f.write(START % (BUILD, SRC, BUILD, h.path("server"), h.path("server-state")))
+            f.write(start_of(h))
         os.chmod(f.name, 0o755)
         h.ok("up", "-q")
         h.ok("run", "cd /; X=1")
         equal(h.ok("run", "echo $X; pwd"), "1\n/\n")
+        with open(h.path("viewer-url-file")) as f:
+            equal(f.read(), "/tmp/oh-server-url", "where clients of the file viewer look for its address")
         h.ok("down")
         equal([s.args for s in h.at.started if s.poll() is None], [], "and it is ended")
 

@@ -25,6 +25,7 @@
 #define ARCHIVE "/tmp/.handrail-payload-"
 #define PAYLOAD_DIR "/openhands"         /* its programs know no other place */
 #define SAID_FILE "/tmp/.handrail-said-" /* the start's output until the server is ready */
+#define VIEWER_URL "/tmp/oh-server-url"  /* as runtime-image/start.sh.in has it */
 #define MARK "handrail-start-ended:"
 #define SAID_MAX 300
 
@@ -136,7 +137,8 @@ server_line(struct hr_cloud *c, struct hr_buf *b, struct hr_err *err)
 		return -1;
 	hr_buf_addf(&script,
 	    "f=" KEY_FILE "%s; SESSION_API_KEY=$(cat \"$f\"); rm -f \"$f\"; "
-	    "export SESSION_API_KEY\n",
+	    "HANDRAIL_VIEWER_URL_FILE=${HANDRAIL_VIEWER_URL_FILE-" VIEWER_URL "}; "
+	    "export SESSION_API_KEY HANDRAIL_VIEWER_URL_FILE\n",
 	    c->run);
 	hr_buf_addf(&script, supervise, c->run);
 	hr_buf_adds(b, "exec bash -c ");
