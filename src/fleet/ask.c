@@ -4,13 +4,16 @@
 #include "fleet/fleet.h"
 
 #include <arpa/inet.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include <json-c/json_object.h>
 
+#include "base/fd.h"
 #include "base/path.h"
 #include "fleet/edge.h"
 #include "host/rest.h"
@@ -18,6 +21,12 @@
 
 #define PATIENCE_S 5
 #define SOCKETS_MAX (64u << 20)
+/* of the IPv6 form of an IPv4 address, as the kernel prints its words in the machine's order */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define MAPPED " 0000000000000000FFFF0000"
+#else
+#define MAPPED " 00000000000000000000FFFF"
+#endif
 
 struct hr_rest *
 hr_fleet_asker(const char *at)
@@ -37,32 +46,68 @@ hr_fleet_asker(const char *at)
 	return hr_rest_new(&o, NULL);
 }
 
-/* Does this machine's table of sockets have an open connection to one of its ports? nginx has one
- * for each request, as long as that lasts, and none besides. */
+/* ---- connections ---- */
+
+static bool has_ipv6;
+
+static void
+look_for_ipv6(void)
+{
+	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	has_ipv6 = fd >= 0;
+	hr_fd_close(&fd);
+}
+
+/* Splits a sandbox's address, and whether a connection to it can be marked: by the IPv6 form of an
+ * IPv4 address it is in another table of the kernel than all others. */
+static bool
+can_mark(const char *at, struct in_addr *ret)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	const char *colon = strrchr(at, ':');
+	char host[INET_ADDRSTRLEN];
+
+	(void)pthread_once(&once, look_for_ipv6);
+	(void)snprintf(host, sizeof(host), "%.*s", colon != NULL ? (int)(colon - at) : 0, at);
+	return inet_pton(AF_INET, host, ret) == 1 && has_ipv6;
+}
+
+void
+hr_fleet_put_way(struct hr_buf *b, const char *at, int port, bool counts)
+{
+	const char *colon = strrchr(at, ':');
+	bool marked;
+	struct in_addr a;
+
+	hr_assert(colon != NULL);
+	marked = counts && can_mark(at, &a);
+	hr_buf_addf(b, "%s%.*s%s:%d", marked ? "[::ffff:" : "", (int)(colon - at), at,
+	    marked ? "]" : "", port);
+}
+
+/* Does this machine's table of sockets have an open connection to one of its ports that counts?
+ * nginx has one for each request, as long as that lasts, and none besides. */
 static bool
 is_connected(const struct hr_fleet_row *row)
 {
 	const char *colon = strrchr(row->at, ':');
-	char host[sizeof(row->at)], text[32];
-	bool found = false;
+	struct in_addr a = {0};
+	bool marked = can_mark(row->at, &a), found = false;
+	int ports[] = {0, row->vscode_port, row->app_ports[0], row->app_ports[1]};
+	char text[64];
 	HR_BUF(b, SOCKETS_MAX);
-	struct in_addr a;
 	size_t i;
 
-	(void)snprintf(
-	    host, sizeof(host), "%.*s", colon != NULL ? (int)(colon - row->at) : 0, row->at);
-	if (inet_pton(AF_INET, host, &a) != 1)
+	if (a.s_addr == 0 ||
+	    hr_path_read(marked ? "/proc/net/tcp6" : "/proc/net/tcp", &b, NULL) != 0)
 		return false;
-	if (hr_path_read("/proc/net/tcp", &b, NULL) == 0) {
-		const int ports[] = {(int)strtol(colon + 1, NULL, 10), row->vscode_port,
-		    row->app_ports[0], row->app_ports[1]};
-
-		for (i = 0; !found && i < sizeof(ports) / sizeof(*ports); i++) {
-			/* the other end, and "established" */
-			(void)snprintf(
-			    text, sizeof(text), " %08X:%04X 01 ", a.s_addr, (unsigned)ports[i]);
-			found = ports[i] > 0 && strstr(hr_buf_str(&b), text) != NULL;
-		}
+	ports[0] = (int)strtol(colon + 1, NULL, 10);
+	for (i = 0; !found && i < sizeof(ports) / sizeof(*ports); i++) {
+		/* the other end, and "established" */
+		(void)snprintf(text, sizeof(text), "%s%08X:%04X 01 ", marked ? MAPPED : " ",
+		    a.s_addr, (unsigned)ports[i]);
+		found = ports[i] > 0 && strstr(hr_buf_str(&b), text) != NULL;
 	}
 	return found;
 }

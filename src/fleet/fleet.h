@@ -184,5 +184,8 @@ struct hr_rest *hr_fleet_asker(const char *at);
 /* When was it used last, in seconds since 1970? Now, if a connection to it is open on this machine;
  * else what it says of its commands. -1: it does not say. */
 int64_t hr_fleet_ask_active(const struct hr_fleet_row *row);
+/* Appends the address of a sandbox with that port as nginx connects to it. A connection that counts
+ * keeps the sandbox from being idle; `at` has a port. */
+void hr_fleet_put_way(struct hr_buf *b, const char *at, int port, bool counts);
 
 #endif

@@ -205,8 +205,8 @@ hr_fleet_handle_route(
 		hr_fleet_refuse(a, HR_FLEET_LATE, &row, &err);
 	} else {
 		a->status = 200;
-		hr_buf_addf(&a->at, "%.*s:%d%s%s", (int)(colon - row.at), row.at, port,
-		    *t.rest == '/' ? "" : "/", rest_of(&t));
+		hr_fleet_put_way(&a->at, row.at, port, is_in || api->wakes);
+		hr_buf_addf(&a->at, "%s%s", *t.rest == '/' ? "" : "/", rest_of(&t));
 		if (t.rest != q->uri)
 			(void)snprintf(a->prefix, sizeof(a->prefix), "/%s", t.id);
 		if (is_in)

@@ -757,6 +757,38 @@ def open_stream():
         f.until(its, lambda s: pauses(s["events"]) != before)
 
 
+def held_without_a_key():
+    """A connection that is held open without the sandbox's key keeps it from nothing."""
+    with Fleet("--idle-pause", "1") as f:
+        o = f.up("s")
+        port = int(f.run(o, "echo $APP_PORT_1"))
+        silent = socket.socket()
+        silent.bind(("127.0.0.1", port))  # an application that never answers
+        silent.listen()
+        held = []
+        for request in ("POST /%s/alive HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\nx" % o["runtime_id"],
+                        "GET /x HTTP/1.1\r\nHost: h\r\nX-Sandbox-ID: %s\r\nX-Sandbox-Port: %d\r\n\r\n" % (
+                            o["runtime_id"], port)):
+            held.append(socket.create_connection(("127.0.0.1", f.port), PATIENCE))
+            held[-1].sendall(request.encode())
+        silent.settimeout(PATIENCE)
+        held += [silent.accept()[0], silent]
+
+        def pauses():
+            return [e["id"] for e in f.call("GET", "/sessions/s")[1]["events"] if e["what"] == "pausing"]
+
+        # a first one may have begun before
+        before = pauses()
+        f.until(pauses, lambda now: len(now) >= len(before) + 2)
+        held[1].setblocking(False)
+        try:
+            equal(held[1].recv(1), "nothing: it is still held")
+        except BlockingIOError:
+            pass
+        for c in held:
+            c.close()
+
+
 def one_service():
     with Fleet() as f:
         p = f.spawn()
@@ -979,7 +1011,7 @@ TESTS = [by_the_command, revoked, cannot_pause, batch, nulls_and_doubles, what_a
          slow_bodies, no_descriptors, keys_and_tenants, routes_of_the_document, tenants, events, routes,
          editor, many_at_once, sample_site, names_in_urls, one_that_dies, one_half_cleared_away,
          home_of_a_start_that_was_killed, idle,
-         open_stream, one_service, doctor, first_store, full_disk, pool]
+         open_stream, held_without_a_key, one_service, doctor, first_store, full_disk, pool]
 
 if __name__ == "__main__":
     sys.exit(main())

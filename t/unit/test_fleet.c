@@ -541,28 +541,40 @@ END_TEST
 /* As a request through nginx that lasts: two ends of a connection to a port where nobody listens
  * any more. */
 static int
-open_stream(int ret[2])
+open_stream(int ret[2], bool counts)
 {
 	struct sockaddr_in a = {
 	    .sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+	struct sockaddr_in6 mapped = {.sin6_family = AF_INET6};
 	socklen_t len = sizeof(a);
-	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), port;
+	char want[64];
+	HR_BUF(way, 64);
 
 	ck_assert_int_eq(bind(listener, (struct sockaddr *)&a, len), 0);
 	ck_assert_int_eq(listen(listener, 1), 0);
 	ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&a, &len), 0);
-	ret[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	ck_assert_int_eq(connect(ret[0], (struct sockaddr *)&a, len), 0);
+	port = ntohs(a.sin_port);
+	hr_fleet_put_way(&way, "127.0.0.1:1", port, counts);
+	(void)snprintf(want, sizeof(want), counts ? "[::ffff:127.0.0.1]:%d" : "127.0.0.1:%d", port);
+	ck_assert_str_eq(hr_buf_str(&way), want);
+	ck_assert_int_eq(inet_pton(AF_INET6, "::ffff:127.0.0.1", &mapped.sin6_addr), 1);
+	mapped.sin6_port = a.sin_port;
+	ret[0] = socket(counts ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(
+	    connect(ret[0], counts ? (struct sockaddr *)&mapped : (struct sockaddr *)&a,
+		counts ? sizeof(mapped) : sizeof(a)),
+	    0);
 	ret[1] = accept(listener, NULL, NULL);
 	ck_assert_int_ge(ret[1], 0);
 	(void)close(listener);
-	return ntohs(a.sin_port);
+	return port;
 }
 
 START_TEST(an_open_stream_is_activity)
 {
 	struct hr_fleet_row row = {.request = NULL};
-	int stream[2], port = open_stream(stream);
+	int stream[2], keyless[2], port = open_stream(stream, true);
 
 	(void)snprintf(row.at, sizeof(row.at), "127.0.0.1:%d", port);
 	ck_assert_int_gt(hr_fleet_ask_active(&row), 0);
@@ -573,6 +585,11 @@ START_TEST(an_open_stream_is_activity)
 	(void)close(stream[0]);
 	ck_assert_int_eq(hr_fleet_ask_active(&row), -1);
 	(void)close(stream[1]);
+	/* one without a key */
+	row.app_ports[0] = open_stream(keyless, false);
+	ck_assert_int_eq(hr_fleet_ask_active(&row), -1);
+	(void)close(keyless[0]);
+	(void)close(keyless[1]);
 }
 END_TEST
 
