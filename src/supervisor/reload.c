@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/trust.h"
 #include "supervisor/server.h"
 
 static const char *
@@ -67,6 +68,29 @@ hr_server_load(struct hr_settings *c, const struct hr_options *o, const char *co
 	return 0;
 }
 
+/* nginx opens its log by name, with this process's rights and along every link: nobody else may
+ * choose where the name leads. */
+static int
+check_access_log(const struct hr_settings *c, struct hr_err *err)
+{
+	HR_FREE char *dir = NULL;
+	int fd = -1;
+
+	if (strcmp(c->access_log, "off") == 0)
+		return 0;
+	/* the setting is an absolute path */
+	dir = strndup(c->access_log, (size_t)(strrchr(c->access_log, '/') - c->access_log) + 1);
+	if (dir == NULL)
+		return hr_err_nomem(err);
+	if (hr_trust_directory(dir, err) != 0)
+		return hr_err_prefix(err, "access log");
+	fd = hr_path_open_own(c->access_log, O_WRONLY | O_APPEND | O_NOCTTY, 0640, err);
+	if (fd < 0)
+		return hr_err_prefix(err, "access log");
+	(void)close(fd);
+	return 0;
+}
+
 int
 hr_server_open_log(struct hr_server *s, struct hr_err *err)
 {
@@ -78,6 +102,10 @@ hr_server_open_log(struct hr_server *s, struct hr_err *err)
 		fd = hr_path_open_own(c->log_file, O_WRONLY | O_APPEND | O_NOCTTY, 0640, err);
 		if (fd < 0)
 			return hr_err_prefix(err, "log file");
+	}
+	if (check_access_log(c, err) != 0) {
+		hr_fd_close(&fd);
+		return -1;
 	}
 	hr_log_set_fd(fd >= 0 ? fd : STDERR_FILENO);
 	hr_fd_close(&s->log_fd);
@@ -94,8 +122,9 @@ hr_server_reopen_logs(struct hr_server *s)
 	struct hr_err err = {0};
 
 	if (hr_server_open_log(s, &err) < 0)
-		hr_log(HR_LOG_ERROR, "%s", err.msg); /* the old file stays open */
-	hr_nginx_reopen_logs(&s->nginx);
+		hr_log(HR_LOG_ERROR, "%s", err.msg); /* the old files stay open */
+	else
+		hr_nginx_reopen_logs(&s->nginx);
 }
 
 void

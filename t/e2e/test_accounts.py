@@ -264,6 +264,8 @@ def names_below_tmp():
         server(h, "--run-dir", sticky + "/run", said="Not a directory|" + refused)
         server(h, "--config", settings(h, log_file=sticky + "/log"), said=refused)
         server(h, "--config", settings(h, log_file=sticky + "/way/log"), said=refused)
+        for log in (sticky + "/log", sticky + "/way/log", sticky + "/new"):
+            server(h, "--config", settings(h, access_log=log), said="access log: .*(%s|others may write it)" % refused)
         with Server(work_dir=h.path("own")) as s:
             equal(s.run("echo up"), "up")
         equal((os.stat(victim).st_mode & 0o7777, os.listdir(victim)), (0o700, []))

@@ -137,6 +137,30 @@ def only_below_the_secret():
         equal(s.run("cat " + url_file(s)).endswith(base), True, "the shell reads it")
 
 
+def secret_in_no_log():
+    """Neither errors of nginx, which quote the request, nor its access log name the secret."""
+    s = Server(ready=None)
+    with s:
+        access = os.path.join(s.top, "access.log")
+        s.write_settings({"access_log": access})
+        s.args += ["--config", s.settings_file()]
+        s.start()
+        secret = address(s)[1].strip("/")
+        path = urllib.parse.quote(put(s, "a.png", PNG))
+        port = port_of(s)
+        for target, method in (("/view?path=" + path, "GET"), ("/view", "GET"), ("/view", "PUT"), ("/other", "GET")):
+            ask(s, target, method)
+        with socket.create_connection(("127.0.0.1", port), PATIENCE) as c:
+            c.sendall(("POST /%s/view HTTP/1.1\r\nHost: localhost:%d\r\nReferer: http://localhost/%s/view\r\n"
+                       "Content-Length: 1000\r\n\r\n" % (secret, port, secret)).encode())
+            equal(b" 413 " in c.recv(65536), True)
+        equal(s.get("/alive").status, 200)
+        s.until("it is logged", lambda: '"/alive"' in open(access).read())
+        s.until("nginx reports it", lambda: "too large body" in s.log())
+        with open(access) as f:
+            equal((secret in f.read(), secret in s.log()), (False, False), s.log())
+
+
 def its_usual_place():
     """Without a setting its address is in the run directory, which goes at the end; /tmp has none of it."""
     s = Server(ready=None)
@@ -401,9 +425,9 @@ def after_a_death_and_a_reload():
         equal((ask(s, "/")[0], port_of(s)), (200, port))
 
 
-TESTS = [port_and_file, only_below_the_secret, its_usual_place, another_file_stays, a_link_in_the_files_place,
-         routes, refusals, images, false_suffixes, pdf, names_are_text, rights_of_the_shell, links_of_others,
-         large_file, after_a_death_and_a_reload]
+TESTS = [port_and_file, only_below_the_secret, secret_in_no_log, its_usual_place, another_file_stays,
+         a_link_in_the_files_place, routes, refusals, images, false_suffixes, pdf, names_are_text,
+         rights_of_the_shell, links_of_others, large_file, after_a_death_and_a_reload]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))

@@ -47,11 +47,14 @@ oom_score_read(void)
 }
 
 static void
-child_log_line(struct hr_child *c, const char *line, size_t len)
+child_log_line(struct hr_child *c)
 {
+	char *line = c->log_line.p;
+	size_t len = c->log_line.len, skip = 0;
 	enum hr_log_level level;
-	size_t skip = 0;
 
+	if (len == 0)
+		return;
 	if (c->on_line != NULL)
 		level = (enum hr_log_level)c->on_line(c->arg, line, len, &skip);
 	else
@@ -69,7 +72,7 @@ child_log_bytes(struct hr_child *c, const char *p, size_t len)
 		if (p[i] != '\n')
 			hr_buf_addc(&c->log_line, p[i]);
 		if (p[i] == '\n' || c->log_line.len == LOG_LINE_MAX) {
-			child_log_line(c, hr_buf_str(&c->log_line), c->log_line.len);
+			child_log_line(c);
 			hr_buf_reset(&c->log_line);
 		}
 	}
@@ -81,8 +84,7 @@ child_log_close(struct hr_child *c)
 	hr_watch_free(c->log_watch);
 	c->log_watch = NULL;
 	hr_fd_close(&c->log_fd);
-	if (c->log_line.len > 0)
-		child_log_line(c, hr_buf_str(&c->log_line), c->log_line.len);
+	child_log_line(c);
 	hr_buf_done(&c->log_line);
 }
 

@@ -27,8 +27,8 @@ struct hr_exit {
  * somebody else's. The child may be freed or started again from here. */
 typedef void hr_child_exit_fn(void *arg, const struct hr_exit *how);
 /* Takes a line apart that is not of our own form; may be NULL. Returns the level, sets the part of
- * the line that is worth keeping. */
-typedef int hr_child_line_fn(void *arg, const char *line, size_t len, size_t *ret_skip);
+ * the line that is worth keeping, and may overwrite what is not to be logged. */
+typedef int hr_child_line_fn(void *arg, char *line, size_t len, size_t *ret_skip);
 
 struct hr_children {
 	struct hr_loop *loop;

@@ -179,12 +179,24 @@ nginx_grow(struct hr_nginx *n, long long full)
 		hr_log(HR_LOG_ERROR, "nginx: %s", err.msg);
 }
 
+/* An error of nginx quotes the request, which may name the file viewer's secret. */
+static void
+hide_secret(const struct hr_viewer *v, char *line, size_t len)
+{
+	size_t n = strlen(v->secret);
+	char *p = line;
+
+	while (n > 0 && (p = memmem(p, len - (size_t)(p - line), v->secret, n)) != NULL)
+		p = memset(p, '*', n);
+}
+
 static int
-nginx_line(void *arg, const char *line, size_t len, size_t *ret_skip)
+nginx_line(void *arg, char *line, size_t len, size_t *ret_skip)
 {
 	int level = hr_nginx_line(line, len, ret_skip);
 	long long full = hr_nginx_line_full(line + *ret_skip, len - *ret_skip);
 
+	hide_secret(&nginx_of(arg)->site->viewer, line, len);
 	if (full > 0)
 		nginx_grow(nginx_of(arg), full);
 	return level;

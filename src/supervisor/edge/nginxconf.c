@@ -309,17 +309,21 @@ fill_site(struct hr_buf *out, const struct hr_site *s, const struct hr_settings 
     struct values *v, struct hr_err *err)
 {
 	const struct hr_place path = {"access_log", c->access_log, false};
-	struct hr_buf *log = part_new(v);
+	static const char whole[] = "access_log @access_log@ handrail;",
+			  some[] = "access_log @access_log@ handrail if=$handrail_viewer_logged;";
+	struct hr_buf *log = part_new(v), *viewer_log = part_new(v);
 	bool viewer = s->viewer.fd >= 0;
 
 	if (strcmp(c->access_log, "off") != 0 &&
-	    hr_template_fill(log, "access_log @access_log@ handrail;", 33, &path, 1, err) < 0)
+	    (hr_template_fill(log, whole, strlen(whole), &path, 1, err) < 0 ||
+		hr_template_fill(viewer_log, some, strlen(some), &path, 1, err) < 0))
 		return -1;
 	if (viewer) {
 		values_number(v, "viewer_port", s->viewer.port);
 		values_add(v, "viewer_secret", s->viewer.secret, false);
 	}
 	if (part_add(v, "access_log", log, s, NULL, err) < 0 ||
+	    part_add(v, "viewer_log", viewer_log, s, NULL, err) < 0 ||
 	    part_add(v, "viewer", part_new(v), s, viewer ? "handrail-viewer.conf.in" : NULL, err) <
 		0 ||
 	    part_add(v, "http", part_new(v), s, "handrail-http.conf.in", err) < 0 ||
