@@ -338,7 +338,7 @@ take_answer(const struct hr_rest *rest, const struct hr_rest_call *c, struct hr_
 
 	ret->status = a->status;
 	if (a->body.len > 0 && (!good || !c->raw) &&
-	    hr_json_decode(a->body.p, a->body.len, &ret->json, NULL) != 0 && good)
+	    hr_json_decode_foreign(a->body.p, a->body.len, &ret->json, NULL) != 0 && good)
 		r = say(rest, c, err, HR_E_RUNTIME, "the answer is not JSON");
 	if (!good) {
 		detail = told(ret->json);

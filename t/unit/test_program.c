@@ -92,6 +92,9 @@ START_TEST(right_ones)
 	static const char error[] =
 	    "{\"id\":3,\"error\":{\"code\":\"gone\",\"message\":\"no \\u001b[31mbox\"}}";
 	static const char out[] = "{\"id\":2,\"err\":\"YWI=\",\"more\":1}";
+	/* of a program's own words one byte is no UTF-8 */
+	static const char latin[] =
+	    "{\"id\":3,\"error\":{\"code\":\"gone\",\"message\":\"no \xe9tat\"}}";
 	static const char ok[] =
 	    "{\"id\":1,\"ok\":{\"protocol\":1,\"can\":[\"shell\",\"later\"],\"title\":\"T\"}}";
 	struct hr_program_about about;
@@ -110,6 +113,9 @@ START_TEST(right_ones)
 	ck_assert_int_eq(hr_program_read(error, strlen(error), NULL, &a, &err), 0);
 	ck_assert(a.kind == HR_PROGRAM_ERROR && a.error.code == HR_E_NO_SANDBOX);
 	ck_assert_str_eq(a.error.msg, "no \\x1b[31mbox");
+	hr_program_answer_done(&a);
+	ck_assert_int_eq(hr_program_read(latin, strlen(latin), NULL, &a, &err), 0);
+	ck_assert_str_eq(a.error.msg, "no \xef\xbf\xbdtat");
 	hr_program_answer_done(&a);
 }
 END_TEST

@@ -184,6 +184,27 @@ static const struct {
     {"GET", false, {ANSWER("204 No Content", "", "")}, 1, HR_OK, 0},
 };
 
+START_TEST(text_that_is_not_utf8_is_replaced)
+{
+	static const char *const script[] = {
+	    ANSWER("200 OK", "", "{\"log\": \"\xe9tat\", \"a\": 1}"),
+	    ANSWER("409 Conflict", "", "{\"detail\": \"caf\xe9\"}")};
+	HR_PUT struct json_object *answer = NULL;
+	struct hr_err err = {0};
+	struct hr_rest *rest;
+
+	start(script, COUNT(script));
+	rest = client();
+	ck_assert_int_eq(hr_rest_get(rest, "/x", &answer, NULL), 0);
+	ck_assert_str_eq(hr_json_text_at(answer, "log"), "\xef\xbf\xbdtat");
+	ck_assert_int_eq(hr_json_int_at(answer, "a"), 1);
+	ck_assert_int_eq(hr_rest_get(rest, "/x", NULL, &err), -1);
+	ck_assert_ptr_nonnull(strstr(err.msg, "caf\xef\xbf\xbd"));
+	ck_assert_uint_eq(stop(), 2);
+	hr_rest_free(rest);
+}
+END_TEST
+
 START_TEST(is_repeated_where_nothing_is_done_twice)
 {
 	struct hr_rest_call c = {
@@ -421,6 +442,7 @@ main(void)
 	int failed;
 
 	tcase_add_test(tc, json_travels_both_ways);
+	tcase_add_test(tc, text_that_is_not_utf8_is_replaced);
 	tcase_add_loop_test(tc, is_repeated_where_nothing_is_done_twice, 0, (int)COUNT(repeats));
 	tcase_add_test(tc, nobody_there_is_asked_again);
 	tcase_add_test(tc, a_long_retry_after_is_an_error_now);

@@ -149,7 +149,7 @@ hr_program_read(const char *line, size_t len, const char *const *secrets,
 	if (len > HR_PROGRAM_LINE_MAX)
 		return hr_err_set(err, HR_E_TOOLARGE, WHO ": a line of its has more than %u bytes",
 		    HR_PROGRAM_LINE_MAX);
-	if (hr_json_decode(line, len, &o, NULL) < 0)
+	if (hr_json_decode_foreign(line, len, &o, NULL) < 0)
 		return hr_err_set(err, HR_E_PROTO, WHO ": what it says is no JSON");
 	if (json_object_is_type(o, json_type_object))
 		r = read_members(ret, o, secrets, err);
