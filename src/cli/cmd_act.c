@@ -215,15 +215,6 @@ const struct cli_command cli_py = {"py", "[CODE|-]",
 
 /* ---- files ---- */
 
-static int
-read_file(struct cli *c, const struct cli_args *a)
-{
-	return cli_act(c, "read", hr_json_texts(NULL, "path", a->argv[0], NULL), 0);
-}
-
-const struct cli_command cli_read = {
-    "read", "PATH", "Print a file of the sandbox.", NULL, 1, 1, read_file, NULL};
-
 /* A copy of standard input, so that a request can be repeated. -1: said. */
 static int
 keep_input(struct hr_err *err)

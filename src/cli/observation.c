@@ -189,6 +189,26 @@ say_unfinished(const struct cli *c, const char *suffix)
 	}
 }
 
+/* The length of a cell's text without the two lines by which an agent is told where it was run. */
+static size_t
+without_place(const char *p, size_t len)
+{
+	static const char *const lines[] = {
+	    "[Jupyter Python interpreter: ", "[Jupyter current working directory: "};
+	const char *line;
+	size_t i;
+
+	for (i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+		line = memrchr(p, '\n', len);
+		line = line != NULL ? line + 1 : p;
+		if (len == 0 || p[len - 1] != ']' || !begins_with(line, lines[i]))
+			break;
+		len = (size_t)(line - p);
+		len -= len > 0;
+	}
+	return len;
+}
+
 static int
 show(const struct cli *c, const char *text, struct json_object *obs, bool shown)
 {
@@ -213,6 +233,8 @@ show(const struct cli *c, const char *text, struct json_object *obs, bool shown)
 		return CLI_OK;
 	}
 	n = shown ? json_object_get_string_len(content) : 0;
+	if (strcmp(hr_json_text_or(obs, "observation", ""), "run_ipython") == 0)
+		n = (int)without_place(p, (size_t)n);
 	r = out(p, (size_t)n);
 	if (hr_json_int_at(metadata, "exit_code") < 0 && suffix != NULL && !c->quiet)
 		say_unfinished(c, suffix);
@@ -228,6 +250,9 @@ cli_action_text(const char *type, struct json_object *args, double timeout_s)
 	hr_buf_addf(&b, "{\"action\":\"%s\",", type);
 	if (timeout_s > 0)
 		hr_buf_addf(&b, "\"timeout\":%.3f,", timeout_s);
+	/* not by the rules of V0's wire */
+	if (strcmp(type, "run") == 0 || strcmp(type, "edit") == 0 || strcmp(type, "read") == 0)
+		hr_buf_adds(&b, "\"exact\":true,");
 	hr_buf_adds(&b, "\"args\":");
 	if (args != NULL && hr_json_put(&b, args) == 0) {
 		hr_buf_addc(&b, '}');

@@ -20,7 +20,8 @@ struct hr_event {
 	struct json_object *timestamp; /* NULL: none */
 	struct json_object *dispatch;  /* args.action; meaningful if has_dispatch */
 	bool has_dispatch;
-	bool whole_output; /* a member of handrail's own: see hr_run_request */
+	/* members of handrail's own: see hr_run_request; exact: by the rules of our interfaces */
+	bool whole_output, exact;
 };
 
 /* d must be an object. It is changed: args are rewritten in place, as the original does (the error

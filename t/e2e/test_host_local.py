@@ -428,9 +428,16 @@ def files():
             f.write("aaa\n")
         h.fails(1, "Multiple occurrences", "edit", whole, "aa", "x")
         h.fails(1, "did not appear", "edit", whole, " aaa", "x")
+        h.fails(3, "there is no file", "edit", "nothing", "a", "b")
+        h.fails(3, "there is no file", "read", "nothing")
+        with open(whole, "w") as f:
+            f.write("".join("line %d\n" % n for n in range(20)))
+        at_once = [h.popen("edit", whole, "line %d\n" % n, "changed %d\n" % n) for n in range(20)]
+        equal([p.communicate()[1] for p in at_once], [""] * 20)
+        with open(whole) as f:
+            equal(f.read(), "".join("changed %d\n" % n for n in range(20)), "none of them is lost")
         with open(whole, "w") as f:
             f.write("one\n2\n")
-        h.fails(1, "File not found", "read", "missing.txt")
         os.makedirs(h.path("cwd", "dir", "sub"))
         for name in ("dir/a", "dir/sub/\u00e9"):
             with open(h.path("cwd", name), "w") as f:
@@ -594,7 +601,7 @@ def wrong_usage():
                 (("up", "--set", "sandbox.timeout=x"), "sandbox.timeout: not of the right type: x"),
                 (("up", "--json=1"), "takes no value")):
             h.fails(2, text, *argv)
-        h.fails(1, "is no name for a sandbox", "up", "-n", "../x")
+        h.fails(2, "is no name for a sandbox", "up", "-n", "../x")
         h.fails(1, "Runtime nonexistent not supported", "up", "-r", "nonexistent")
         equal(os.path.exists(h.path("state")) and os.listdir(h.path("state")), False, "nothing was made")
 
@@ -951,6 +958,7 @@ def cells():
                              (0, "print('a SyntaxError: x')"), (0, "2")):
             equal(h("py", code).returncode, status, code)
         equal("ZeroDivisionError" in h("py", "1/0").stdout, True, "what was printed stays output")
+        equal([h.ok("py", code) for code in ("print(1)", "x = 1", "print('[Jupyter')")], ["1\n", "", "[Jupyter\n"])
         equal(h("py", "--json", "1/0").returncode, 1, "in JSON as well")
         for again in ("the time is over", "also where the kernel's loss is told first"):
             equal(h("py", "-t", "1", "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"

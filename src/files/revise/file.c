@@ -175,6 +175,8 @@ conclude(struct revision *v, struct hr_buf *text, struct hr_plaintext *now, stru
 	if (store(v, hr_span_of_buf(&v->after), why) < 0)
 		return -1;
 	remember(v);
+	if (v->r->before != NULL)
+		hr_buf_add(v->r->before, hr_buf_str(&v->text.text), v->text.text.len);
 	hr_buf_done(&v->text.text);
 	v->text.text = *text;
 	hr_buf_init(text, 0);

@@ -37,6 +37,7 @@ struct hr_revise {
 	const char *history_dir;        /* see files/history.h */
 	uid_t owner;                    /* of a new file, user and group, where we are root */
 	const struct hr_commit *commit; /* of the change; NULL: none */
+	struct hr_buf *before;          /* gets the text before the change; NULL: nobody asks */
 };
 
 /* Each changes the file whole or not at all. Returns 0, or -1 with the reason in why. Waits while
