@@ -425,40 +425,6 @@ with_whole_output(const char *action)
 	return NULL;
 }
 
-static void
-on_line(void *arg, const char *line, size_t len)
-{
-	cli_shown_put(arg, line, len);
-}
-
-/* A back-end without a server gives the output as it comes, or at the end. */
-static int
-run_directly(struct cli *c, struct hr_sandbox *s, const char *action)
-{
-	struct cli_shown shown;
-	struct hr_err err = {0};
-	HR_FREE char *text = NULL;
-	bool streams;
-	int r;
-
-	cli_shown_init(&shown, c->json);
-	streams = !c->json && hr_sandbox_subscribe_output(s, on_line, &shown);
-	r = hr_sandbox_action(s, action, &text, &err);
-	cli_shown_end(&shown);
-	r = r == 0 ? cli_observed(c, text, !streams) : cli_fail(&err);
-	if (shown.out != CLI_OK)
-		r = shown.out;
-	if (streams)
-		(void)hr_sandbox_subscribe_output(s, NULL, NULL);
-	return r;
-}
-
-bool
-cli_is_direct(const struct hr_sandbox *s)
-{
-	return s->endpoint.url == NULL || (s->ops->action != NULL && !s->endpoint.serves);
-}
-
 int
 cli_live_run(struct cli *c, struct hr_sandbox *s, const char *action, bool limited)
 {
@@ -469,7 +435,7 @@ cli_live_run(struct cli *c, struct hr_sandbox *s, const char *action, bool limit
 	int r;
 
 	if (cli_is_direct(s))
-		return run_directly(c, s, action);
+		return cli_direct_run(c, s, action);
 	if (cli_stdin_has_data())
 		return cli_stdin_refuse();
 	if (shows && (whole = with_whole_output(action)) == NULL)

@@ -13,6 +13,10 @@ bool cli_is_direct(const struct hr_sandbox *s);
  * at the end. Returns the exit status. */
 int cli_live_run(struct cli *c, struct hr_sandbox *s, const char *action, bool limited);
 
+/* The same in a sandbox without a server: an interrupt is for the command, a second one kills what
+ * it has started, a third one leaves it. */
+int cli_direct_run(struct cli *c, struct hr_sandbox *s, const char *action);
+
 /* The last command of that shell, from its beginning to its end. */
 int cli_live_attach(struct cli *c, struct hr_sandbox *s);
 

@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 /* Goes up when the table changes in a way that older backends cannot know. */
-#define HR_BACKEND_ABI 6
+#define HR_BACKEND_ABI 7
 
 struct hr_sandbox_ops;
 
@@ -172,6 +172,9 @@ struct hr_sandbox_ops {
 	const char *(*state)(void *self);
 
 	int (*action)(void *self, const char *action, char **ret, struct hr_err *err);
+	/* Of the command of a `run` action, which another thread is in action() with: that signal
+	 * to all that it has started. *ret: there was something. NULL: it cannot be reached. */
+	int (*interrupt)(void *self, int number, bool *ret, struct hr_err *err);
 	int (*copy_to)(
 	    void *self, const char *from, const char *to, bool recursive, struct hr_err *err);
 	int (*copy_from)(void *self, const char *path, char **ret_file, struct hr_err *err);

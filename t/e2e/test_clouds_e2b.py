@@ -152,6 +152,48 @@ def time_limits():
         equal(max(b["timeout"] for b in h.at.boxes.values()) >= 300, True, "it lives on while it is used")
 
 
+def begun(h, command):
+    """`handrail run` of a command that has begun, and the number of its shell; {} tells it."""
+    name = h.path("tmp", "begun")
+    if not os.path.exists(name):
+        os.mkfifo(name)
+    p = h.popen("run", command.format("echo $$ >%s" % name))
+    with open(name) as f:
+        return p, int(f.read())
+
+
+def interrupted(h):
+    """An interrupt ends the command; a second one ends what goes on after it, whatever that has started."""
+    for again, command, status in ((False, "{0}; sleep 1000; echo not reached", 130),
+                                   (True, "trap '{0}' INT; {0}; sleep 1000; sleep 1000; echo not reached", 137)):
+        p, shell = begun(h, command)
+        p.send_signal(signal.SIGINT)
+        if again:
+            with open(h.path("tmp", "begun")) as f:
+                equal(int(f.read()), shell, "it was interrupted")
+            p.send_signal(signal.SIGINT)
+        out, err = p.communicate(timeout=PATIENCE)
+        equal(process.wait_gone(shell, PATIENCE), True, "it is ended: " + err)
+        equal((p.returncode, "not reached" in out), (status, False), (command, out, err))
+    equal(h.ok("run", "echo goes on"), "goes on\n")
+
+
+def interrupts():
+    with CloudHost() as h:
+        h.ok("up", "-q")
+        interrupted(h)
+        # where the signal cannot be sent that is said, and a third one leaves
+        p, shell = begun(h, "{}; exec sleep 1000")
+        h.at.fault("GET", "^/sandboxes/", times=1000, status=401)
+        p.send_signal(signal.SIGINT)
+        for _ in range(2):
+            equal("the command was not interrupted: " in p.stderr.readline(), True)
+            p.send_signal(signal.SIGINT)
+        out, err = p.communicate(timeout=PATIENCE)
+        equal((p.returncode, "may run on in the sandbox" in err), (-signal.SIGINT, True), err)
+        equal(process.has_ended(shell), False, "as was said")
+
+
 def limits_and_faults():
     with CloudHost() as h:
         h.at.fault("POST", "^/v2/sandboxes$", status=429, headers={"Retry-After": "1"})
@@ -286,7 +328,7 @@ def secrets():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (life, actions, cut_while_it_prints, cells, time_limits, limits_and_faults, lost_answers,
+    for test in (life, actions, cut_while_it_prints, cells, time_limits, interrupts, limits_and_faults, lost_answers,
                  killed_makers, strays, older_routes, secrets):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()

@@ -13,7 +13,7 @@ from lib import clouds, grpcserver, modalservice, process  # noqa: E402
 from lib import protobuf as pb  # noqa: E402
 from lib.host import PATIENCE  # noqa: E402
 from lib.tap import Tap, equal, skip_all  # noqa: E402
-from test_clouds_e2b import CloudHost  # noqa: E402
+from test_clouds_e2b import CloudHost, interrupted  # noqa: E402
 from test_clouds_scenarios import Mutations  # noqa: E402
 
 PYTHON = "/usr/bin/python3"
@@ -386,6 +386,14 @@ def life(old):
         equal(h.boxes(), [], "it is ended")
 
 
+def interrupts(old):
+    with ModalHost() as h:
+        if old:
+            h.at.older()
+        h.ok("up", "-q")
+        interrupted(h)
+
+
 def faults(old):
     with ModalHost() as h:
         if old:
@@ -474,7 +482,7 @@ def main():
         tap.run("modal " + s["name"], scenario, s)
     for test in (each_field, wrong_answers, wrong_streams):
         tap.run(test.__name__.replace("_", " "), test)
-    for test in (life, faults, unavailable, failed_start):
+    for test in (life, interrupts, faults, unavailable, failed_start):
         for old in (False, True):
             tap.run("%s%s" % (test.__name__, ", older routes" if old else ""), test, old)
     return tap.done()

@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process, standin  # noqa: E402
 from lib.host import PATIENCE  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
-from test_clouds_e2b import KEY, CloudHost  # noqa: E402
+from test_clouds_e2b import KEY, CloudHost, interrupted  # noqa: E402
 
 
 class DaytonaHost(CloudHost):
@@ -52,6 +52,13 @@ def life():
             equal(h.ok("run", "echo again"), "again\n")
             h.ok("down")
             equal(h.boxes(), [], "it is ended")
+
+
+def interrupts():
+    for kind in HOSTS:
+        with kind() as h:
+            h.ok("up", "-q")
+            interrupted(h)
 
 
 def faults():
@@ -167,7 +174,7 @@ def of_other_owners():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (life, faults, limits_and_keys, killed_makers, streams_go_on, of_other_owners):
+    for test in (life, interrupts, faults, limits_and_keys, killed_makers, streams_go_on, of_other_owners):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

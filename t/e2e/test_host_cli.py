@@ -11,6 +11,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.host import BUILD, PATIENCE, Host  # noqa: E402
 from lib.tap import Skip, Tap, equal  # noqa: E402
+from test_clouds_e2b import interrupted  # noqa: E402
 
 
 class CliHost(Host):
@@ -95,6 +96,11 @@ def time_limits():
         left = int(h.ok("run", long + " & echo $!"))
         equal(process.has_ended(left), False, "something in the background went on")
         os.kill(left, 9)
+
+
+def interrupts():
+    with CliHost() as h:
+        interrupted(h)
 
 
 def variables():
@@ -291,8 +297,8 @@ def program():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (life, commands, long_output, time_limits, variables, paths, files, copies, copies_over_files,
-                 what_it_cannot, program):
+    for test in (life, commands, long_output, time_limits, interrupts, variables, paths, files, copies,
+                 copies_over_files, what_it_cannot, program):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

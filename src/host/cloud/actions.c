@@ -5,6 +5,8 @@
 #include "host/cloud/actions_int.h"
 
 #include <limits.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,20 +31,74 @@ on_output(void *arg, int stream, const char *p, size_t len)
 	hr_direct_said_add(arg, p, len);
 }
 
-/* What a command whose time was over has started: the provider ends the shell alone. */
+/* All that a command has started: the provider knows the shell alone. *ret: there was something. */
+static int
+signal_all(struct hr_cloud *c, const char *mark, const char *name, bool *ret, struct hr_err *err)
+{
+	char line[300];
+	int status = 1, r;
+
+	(void)snprintf(line, sizeof(line),
+	    "r=1; for p in $(grep -lsz '^" MARK "=%s$' /proc/[0-9]*/environ); do p=${p#/proc/}; "
+	    "kill -%s \"${p%%/environ}\" 2>/dev/null && r=0; done; exit $r",
+	    mark, name);
+	r = hr_cloud_helper(c, line, NULL, &status, err);
+	*ret = r == 0 && status == 0;
+	return r;
+}
+
+/* What a command whose time was over has left. */
 static void
 end_rest(struct hr_cloud *c, const char *mark)
 {
 	struct hr_err e = {0};
-	char line[300];
-	int status;
+	bool some;
 
-	(void)snprintf(line, sizeof(line),
-	    "for p in $(grep -lsz '^" MARK "=%s$' /proc/[0-9]*/environ); do p=${p#/proc/}; "
-	    "kill -KILL \"${p%%/environ}\" 2>/dev/null; done; true",
-	    mark);
-	if (hr_cloud_helper(c, line, NULL, &status, &e) != 0 && c->h->log != NULL)
+	if (signal_all(c, mark, "KILL", &some, &e) != 0 && c->h->log != NULL)
 		c->h->log(c->h->arg, e.msg);
+}
+
+/* From now on interrupt() finds it; mark NULL: no more. */
+static void
+set_running(struct hr_cloud *c, const char *mark)
+{
+	char *record = mark != NULL ? hr_cloud_record(c, NULL) : NULL;
+
+	(void)pthread_mutex_lock(&c->lock);
+	free(c->running);
+	c->running = record;
+	(void)snprintf(c->mark, sizeof(c->mark), "%s", mark != NULL ? mark : "");
+	(void)pthread_mutex_unlock(&c->lock);
+}
+
+/* By connections of its own: those of *self wait for the command. */
+int
+hr_cloud_interrupt(void *self, int number, bool *ret, struct hr_err *err)
+{
+	struct hr_cloud *c = self;
+	HR_FREE char *record = NULL;
+	char mark[sizeof(c->mark)];
+	void *other = NULL;
+	int r;
+
+	*ret = false;
+	(void)pthread_mutex_lock(&c->lock);
+	if (c->running != NULL)
+		record = strdup(c->running);
+	(void)snprintf(mark, sizeof(mark), "%s", c->mark);
+	(void)pthread_mutex_unlock(&c->lock);
+	if (*mark == '\0')
+		return 0;
+	if (record == NULL)
+		return hr_err_nomem(err);
+	r = hr_cloud_open(c->ops, c->h, &other, err);
+	if (r == 0)
+		r = hr_cloud_restore(other, record, err);
+	if (r == 0)
+		r = signal_all(other, mark, number == SIGKILL ? "KILL" : "INT", ret, err);
+	if (other != NULL)
+		hr_cloud_free(other);
+	return r;
 }
 
 static char *
@@ -77,8 +133,10 @@ run(struct hr_cloud *c, struct json_object *action, struct hr_err *err)
 		q.timeout_ms = seconds < 4e6 ? (unsigned)(seconds * 1000) : 4000000000u;
 	hr_direct_said_init(&said, c->h);
 	r = env.failed ? hr_err_nomem(&e) : hr_cloud_keep(c, seconds, &e);
+	set_running(c, mark);
 	if (r == 0)
 		r = c->ops->exec(c, &q, &end, &e);
+	set_running(c, NULL);
 	if (r == 0 && end.timed_out)
 		end_rest(c, mark);
 	if (r == 0 && *end.note != '\0') {

@@ -113,6 +113,7 @@ hr_cloud_open(const struct hr_cloud_ops *ops, const struct hr_backend_host *h, v
 	c->image = image != NULL && *image != '\0' ? image : NULL;
 	c->payload = payload != NULL && *payload != '\0' ? payload : NULL;
 	(void)snprintf(c->state, sizeof(c->state), "gone");
+	(void)pthread_mutex_init(&c->lock, NULL);
 	if (ops->open(c, err) != 0) {
 		hr_cloud_free(c);
 		return -1;
@@ -134,6 +135,7 @@ hr_cloud_free(void *self)
 	if (c->ops->done != NULL)
 		c->ops->done(c);
 	hr_cloud_mirror_drop(c);
+	(void)pthread_mutex_destroy(&c->lock);
 	hr_api_done(&c->api);
 	hr_api_done(&c->plane);
 	hr_strv_done(&c->env);

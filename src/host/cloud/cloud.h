@@ -4,6 +4,7 @@
 #ifndef HR_HOST_CLOUD_CLOUD_H
 #define HR_HOST_CLOUD_CLOUD_H
 
+#include <pthread.h>
 #include <stdint.h>
 
 #include "base/text.h"
@@ -107,11 +108,14 @@ struct hr_cloud {
 	char *url_lines; /* url_header, cut into what headers names */
 	const char *headers[HR_ENDPOINT_HEADERS + 1];
 	char state[24];
-	bool unmade;    /* create() failed, and nothing was made */
-	bool lost;      /* it may have been made, and was not found */
-	bool unreached; /* the one of the record could not be asked about */
-	char *mirror;   /* directory with copies of files at work, "": none yet */
-	int64_t kept;   /* when ops->keep() was called last, hr_now_ms(); 0: never */
+	bool unmade;          /* create() failed, and nothing was made */
+	bool lost;            /* it may have been made, and was not found */
+	bool unreached;       /* the one of the record could not be asked about */
+	char *mirror;         /* directory with copies of files at work, "": none yet */
+	pthread_mutex_t lock; /* of what interrupt() reads */
+	char *running;        /* the record while a command runs; NULL: none does */
+	char mark[37];        /* of what that has started */
+	int64_t kept;         /* when ops->keep() was called last, hr_now_ms(); 0: never */
 };
 
 /* What the module "handrail-clouds.so" exports of a kind: one table of functions, of which only
@@ -122,11 +126,11 @@ struct hr_cloud {
 		.open = (open_fn), .free = hr_cloud_free, .connect = hr_cloud_connect,             \
 		.endpoint = hr_cloud_endpoint, .record = hr_cloud_record,                          \
 		.restore = hr_cloud_restore, .state = hr_cloud_state, .action = hr_cloud_action,   \
-		.copy_to = hr_cloud_copy_to, .copy_from = hr_cloud_copy_from,                      \
-		.list_files = hr_cloud_list_files, .add_env = hr_cloud_add_env,                    \
-		.pause = hr_cloud_pause, .resume = hr_cloud_resume, .close = hr_cloud_close,       \
-		.destroy = hr_cloud_destroy, .stats = hr_cloud_stats, .found = hr_cloud_all,       \
-		.end_found = hr_cloud_end_one                                                      \
+		.interrupt = hr_cloud_interrupt, .copy_to = hr_cloud_copy_to,                      \
+		.copy_from = hr_cloud_copy_from, .list_files = hr_cloud_list_files,                \
+		.add_env = hr_cloud_add_env, .pause = hr_cloud_pause, .resume = hr_cloud_resume,   \
+		.close = hr_cloud_close, .destroy = hr_cloud_destroy, .stats = hr_cloud_stats,     \
+		.found = hr_cloud_all, .end_found = hr_cloud_end_one                               \
 	}
 #define HR_CLOUD_KIND(entry, kind, cloud_ops)                                                      \
 	static int kind_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err) \
@@ -174,6 +178,7 @@ const char *const *hr_cloud_url_headers(struct hr_cloud *c);
 
 /* direct.c */
 int hr_cloud_action(void *self, const char *action, char **ret, struct hr_err *err);
+int hr_cloud_interrupt(void *self, int number, bool *ret, struct hr_err *err);
 int
 hr_cloud_copy_to(void *self, const char *from, const char *to, bool recursive, struct hr_err *err);
 int hr_cloud_copy_from(void *self, const char *path, char **ret_file, struct hr_err *err);

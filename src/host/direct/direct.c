@@ -85,6 +85,7 @@ direct_free(void *self)
 	/* where nothing is recorded nobody else could use it */
 	if (c->undo != NULL && c->h->state_dir == NULL)
 		(void)hr_path_remove(c->undo, NULL);
+	(void)pthread_mutex_destroy(&c->lock);
 	hr_strv_done(&c->env);
 	free(c->undo);
 	free(c->workspace);
@@ -100,6 +101,7 @@ direct_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err
 	if (c == NULL)
 		return hr_err_nomem(err);
 	c->h = h;
+	(void)pthread_mutex_init(&c->lock, NULL);
 	hr_detect_from(hr_module_dir());
 	*ret_self = c;
 	return 0;
@@ -340,6 +342,7 @@ static const struct hr_sandbox_ops direct = {
     .restore = direct_restore,
     .state = direct_state,
     .action = direct_action,
+    .interrupt = hr_direct_interrupt,
     .copy_to = hr_direct_copy_to,
     .copy_from = hr_direct_copy_from,
     .list_files = hr_direct_list,

@@ -3,7 +3,9 @@
 #ifndef HR_HOST_DIRECT_DIRECT_INT_H
 #define HR_HOST_DIRECT_DIRECT_INT_H
 
+#include <pthread.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include <json-c/json_object.h>
 
@@ -20,6 +22,8 @@ struct hr_direct {
 	bool own_workspace;
 	char *undo;         /* directory of the editor's history */
 	struct hr_strv env; /* variables that were added */
+	pthread_mutex_t lock;
+	pid_t running; /* the command's, and its group; 0: none */
 };
 
 /* ---- clipath.c ---- */
@@ -45,6 +49,7 @@ char *hr_direct_error(const char *id, struct hr_err *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 char *hr_direct_run(struct hr_direct *c, struct json_object *action, struct hr_err *err);
+int hr_direct_interrupt(void *self, int number, bool *ret, struct hr_err *err);
 char *hr_direct_read(struct hr_direct *c, struct json_object *args, struct hr_err *err);
 char *hr_direct_write(struct hr_direct *c, struct json_object *args, struct hr_err *err);
 char *hr_direct_edit(struct hr_direct *c, struct json_object *args, struct hr_err *err);

@@ -69,8 +69,31 @@ take(struct job *j)
 /* ---- the process ---- */
 
 static void
+set_running(struct hr_direct *c, pid_t pid)
+{
+	(void)pthread_mutex_lock(&c->lock);
+	c->running = pid;
+	(void)pthread_mutex_unlock(&c->lock);
+}
+
+int
+hr_direct_interrupt(void *self, int number, bool *ret, struct hr_err *err)
+{
+	struct hr_direct *c = self;
+	int r = 0;
+
+	(void)pthread_mutex_lock(&c->lock);
+	*ret = c->running > 0 && kill(-c->running, number) == 0;
+	if (c->running > 0 && !*ret && errno != ESRCH)
+		r = hr_err_sys(err, errno, "kill");
+	(void)pthread_mutex_unlock(&c->lock);
+	return r;
+}
+
+static void
 reap(struct job *j)
 {
+	set_running(j->c, 0); /* from now on the number may be another one's */
 	hr_fd_close(&j->watch);
 	j->lost = hr_spawn_end(j->pid, &j->status) != 0 ? errno : 0;
 }
@@ -110,6 +133,7 @@ start(struct job *j, const char *command, struct hr_err *e)
 		return -1;
 	/* a child that nobody has waited for: the number is its own */
 	j->watch = hr_pidfd_open(j->pid);
+	set_running(j->c, j->pid);
 	if (j->watch >= 0 && hr_fd_nonblock(j->out, true, e) == 0)
 		return 0;
 	if (j->watch < 0)

@@ -344,7 +344,8 @@ class E2B(StandIn):
         self.processes.pop(p.pid, None)
         end = {"status": "exit status %d" % code, "exited": True}
         if code < 0:
-            end = {"exitCode": -1, "status": "signal: killed", "error": "signal: killed"}
+            said = {signal.SIGINT: "signal: interrupt"}.get(-code, "signal: killed")  # of those that tests send
+            end = {"exitCode": -1, "status": said, "error": said}
         elif code > 0:
             end["exitCode"] = code
         put({"event": {"end": end}})
