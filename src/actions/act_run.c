@@ -14,6 +14,7 @@
 #include "proto/obs.h"
 #include "proto/pyrepr.h"
 #include "base/utf8.h"
+#include "shell/split.h"
 
 #define TRIES 32                /* keepers that die over it */
 #define STATIC_TIMEOUT_MS 60000 /* for the supervisor to start a shell, not for its command */
@@ -28,11 +29,14 @@ check_text(struct hr_span s, struct hr_buf *why)
 	return hr_charset_check_text(s.p, s.len, why);
 }
 
-/* The contract wants the type of the command looked at before the limit's. */
+/* The contract wants the type of the command looked at before the limit's. text: room for the
+ * command of an interface of ours. */
 static int
-request_fill(const struct hr_event *ev, struct hr_run_request *req, struct hr_buf *why)
+request_fill(
+    const struct hr_event *ev, struct hr_run_request *req, struct hr_buf *text, struct hr_buf *why)
 {
 	struct hr_arg command;
+	struct hr_span given;
 
 	hr_event_arg(ev, "command", &command);
 	if (command.type != HR_PY_STR) {
@@ -41,11 +45,19 @@ request_fill(const struct hr_event *ev, struct hr_run_request *req, struct hr_bu
 		return -1;
 	}
 	/* the keeper strips it as well; positions in error texts count from here */
+	given = command.text;
 	hr_utf8_strip(&command.text.p, &command.text.len);
 	if (check_text(command.text, why) < 0)
 		return -1;
-	req->command = command.text;
 	req->is_input = hr_event_truth(ev, "is_input");
+	if (ev->exact && !req->is_input) { /* else whoever asks has made one command of it */
+		if (hr_shell_add_one(text, given.p, given.len, false) < 0) {
+			why->fail = text->fail != HR_OK ? text->fail : HR_E_NOMEM;
+			return -1;
+		}
+		command.text = hr_span_of_buf(text);
+	}
+	req->command = command.text;
 	req->blocking = hr_event_truth(ev, "blocking");
 	req->hidden = hr_event_truth(ev, "hidden");
 	req->whole = ev->whole_output;
@@ -186,13 +198,14 @@ run(const struct hr_action_env *env, const struct hr_event *ev, const struct hr_
     struct hr_answer *ret, struct hr_buf *why)
 {
 	struct hr_run_request req = {
-	    .key = env->key, .again = env->again, .exact = env->rules == HR_RULES_OWN};
+	    .key = env->key, .again = env->again, .exact = env->rules == HR_RULES_OWN || ev->exact};
 	struct hr_err err = {.code = HR_OK};
 	struct hr_run_result result;
 	HR_BUF(frame, HR_FRAME_MAX + HR_FRAME_HEADER + (64u << 10));
+	HR_BUF(text, HR_FRAME_MAX);
 	int r;
 
-	if (request_fill(ev, &req, why) < 0)
+	if (request_fill(ev, &req, &text, why) < 0)
 		return -1;
 	if (env->entry != NULL)
 		req.attempt = env->entry->attempt;

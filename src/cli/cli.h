@@ -74,6 +74,7 @@ int cli_plugins(const struct cli_args *a, struct hr_strv *ret);
 
 /* "handrail: text" on stderr, and the exit status that fits the error. */
 int cli_fail(const struct hr_err *err);
+int cli_no_name(const char *name); /* of what cannot be a sandbox's: CLI_USAGE */
 int cli_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* to stderr */
 

@@ -473,11 +473,15 @@ down_strays(struct cli *c)
 	    .environ = c->env, .headless = true, .state_dir = c->state_dir};
 	struct hr_err err = {0};
 	HR_PUT struct json_object *list = cli_provided(c, &err);
+	const char *kind = hr_config_text(c->config, "core.runtime");
 	int r = CLI_OK;
 	size_t i;
 
-	if (list == NULL)
+	if (list == NULL) {
+		(void)hr_err_prefix(
+		    &err, "what the kind \"%s\" has without a record was not looked for", kind);
 		return cli_fail(&err);
+	}
 	for (i = 0; i < hr_json_count(list); i++) {
 		struct json_object *s = hr_json_entry(list, i);
 
@@ -516,6 +520,9 @@ down(struct cli *c, const struct cli_args *a)
 	if (cli_value(a, 'a') != NULL && a->argc > 0)
 		return cli_usage(
 		    "down: --all is every sandbox; \"%s\" is not to be named as well", a->argv[0]);
+	for (i = 0; i < a->argc; i++)
+		if (!hr_sid_valid(a->argv[i]))
+			return cli_no_name(a->argv[i]);
 	if (cli_value(a, 'a') != NULL) {
 		r = down_all(c);
 		one = down_strays(c);

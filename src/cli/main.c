@@ -20,6 +20,7 @@
 #include "base/err.h"
 #include "base/strv.h"
 #include "host/handle.h"
+#include "host/record.h"
 #include "proto/json.h"
 
 #define OPTIONS_MAX 40
@@ -537,6 +538,13 @@ run_attached(struct cli *c, const struct cli_command *cmd, const struct cli_args
 	return r;
 }
 
+int
+cli_no_name(const char *name)
+{
+	return cli_usage(
+	    "\"%.200s\" is no name for a sandbox: letters, digits, '_', '.', '-'", name);
+}
+
 static int
 run_command(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 {
@@ -550,6 +558,8 @@ run_command(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 	if (cmd->max >= 0 && a->argc > cmd->max)
 		return cli_surplus(cmd, a->argv[cmd->max]);
 	c->name = cli_value(a, 'n') != NULL ? cli_value(a, 'n') : "default";
+	if (!hr_sid_valid(c->name))
+		return cli_no_name(c->name);
 	c->json = cli_value(a, 'j') != NULL;
 	c->quiet = cli_value(a, 'q') != NULL;
 	c->kind = cli_value(a, 'r');

@@ -66,15 +66,7 @@ compose(struct hr_mcp_call *c, struct hr_span command, struct hr_buf *text)
 {
 	struct json_object *env = hr_json_at(c->args, "env");
 	struct hr_span cwd = hr_mcp_arg(c, "cwd");
-	struct hr_shell_pieces pieces = {0};
-	bool several;
 
-	if (hr_shell_split(command.p, command.len, &pieces, NULL) < 0) {
-		hr_mcp_fail(c, "Out of memory; nothing was run.");
-		return false;
-	}
-	several = hr_shell_pieces_refused(&pieces);
-	hr_shell_pieces_done(&pieces);
 	if (cwd.p != NULL) {
 		if (memchr(cwd.p, '\0', cwd.len) != NULL) {
 			hr_mcp_fail(c, "cwd cannot hold a null character.");
@@ -99,15 +91,11 @@ compose(struct hr_mcp_call *c, struct hr_span command, struct hr_buf *text)
 			hr_buf_adds(text, " && ");
 		}
 	}
-	if (several || text->len > 0)
-		hr_buf_adds(text, "{\n");
-	several |= text->len > 0;
-	hr_buf_add(text, command.p, command.len);
-	if (several)
-		hr_buf_adds(text, "\n}");
-	if (text->fail != HR_OK)
-		hr_mcp_fail(c, "The command is too long.");
-	return text->fail == HR_OK;
+	if (hr_shell_add_one(text, command.p, command.len, text->len > 0) == 0)
+		return true;
+	hr_mcp_fail(c, text->fail == HR_E_TOOLARGE ? "The command is too long."
+						   : "Out of memory; nothing was run.");
+	return false;
 }
 
 /* A shell of that name is there. False: said. */
@@ -275,19 +263,12 @@ call_run(struct hr_mcp_call *c)
 	struct hr_span command = hr_mcp_arg(c, "command");
 	double wait_s = hr_mcp_wait_s(c, 0);
 	HR_BUF(text, HR_MCP_BODY_MAX + (1u << 20));
-	HR_BUF(plain, HR_MCP_BODY_MAX);
 
 	if (is_blank(command)) {
 		hr_mcp_fail(c, "The command is empty. To go on with one that runs, call wait.");
 		return;
 	}
-	while (command.len > 0 && strchr(" \t\r\n", command.p[command.len - 1]) != NULL)
-		command.len--;
-	hr_shell_add_unix(&plain, command.p, command.len);
-	command = hr_span_of_buf(&plain);
-	if (plain.fail != HR_OK)
-		hr_mcp_fail(c, "The command is too long.");
-	else if (compose(c, command, &text) && find_shell(c, &c->wait))
+	if (compose(c, command, &text) && find_shell(c, &c->wait))
 		run_text(c, hr_span_of_buf(&text), wait_s);
 }
 

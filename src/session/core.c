@@ -261,7 +261,10 @@ hr_core_request(struct hr_core *c, const struct hr_run_request *r, int64_t now)
 	c->hidden = r->hidden;
 	c->exact = r->exact;
 	c->echoed = c->retyped = false;
-	hr_utf8_strip(&p, &len);
+	if (r->exact)
+		hr_shell_trim(&p, &len);
+	else
+		hr_utf8_strip(&p, &len);
 	hr_buf_reset(&c->command);
 	hr_buf_add(&c->command, p, len);
 	if (c->command.fail != HR_OK) {

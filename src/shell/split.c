@@ -157,6 +157,50 @@ hr_shell_add_unix(struct hr_buf *b, const char *p, size_t len)
 	hr_buf_add(b, p, (size_t)(end - p));
 }
 
+/* At the end. */
+static size_t
+count_slashes(const char *p, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && p[len - 1 - n] == '\\')
+		n++;
+	return n;
+}
+
+void
+hr_shell_trim(const char **p, size_t *len)
+{
+	const char *end = *p + *len;
+
+	hr_utf8_strip(p, len);
+	if (count_slashes(*p, *len) % 2 != 0 && *p + *len < end &&
+	    ((*p)[*len] == ' ' || (*p)[*len] == '\t'))
+		(*len)++;
+}
+
+int
+hr_shell_add_one(struct hr_buf *b, const char *p, size_t len, bool braces)
+{
+	struct hr_shell_pieces pieces = {0};
+	HR_BUF(text, len + 1);
+	bool goes_on;
+
+	hr_shell_trim(&p, &len);
+	hr_shell_add_unix(&text, p, len);
+	if (text.fail != HR_OK || hr_shell_split(hr_buf_str(&text), text.len, &pieces, NULL) < 0)
+		return -1;
+	goes_on = count_slashes(p, len) % 2 != 0; /* in the next line, for bash */
+	braces |= goes_on || hr_shell_pieces_refused(&pieces);
+	hr_shell_pieces_done(&pieces);
+	if (braces)
+		hr_buf_adds(b, "{\n");
+	hr_buf_add(b, hr_buf_str(&text), text.len);
+	if (braces)
+		hr_buf_adds(b, goes_on ? "\n\n}" : "\n}");
+	return b->fail == HR_OK ? 0 : -1;
+}
+
 bool
 hr_shell_pieces_refused(const struct hr_shell_pieces *p)
 {

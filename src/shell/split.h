@@ -42,10 +42,18 @@ bool hr_shell_pieces_refused(const struct hr_shell_pieces *p);
  * memory. *ret_len may be NULL. */
 char *hr_shell_refusal_text(const struct hr_shell_pieces *p, size_t *ret_len, struct hr_err *err);
 
+/* Leaves out the blanks around a command, but one that a backslash makes a part of it. */
+void hr_shell_trim(const char **p, size_t *len);
+
+/* Appends a command as handrail's own interfaces give it to bash: as hr_shell_add_unix(), trimmed,
+ * and several commands as one, in braces. `braces`: also around a single one. 0, or -1: no memory.
+ */
+struct hr_buf;
+int hr_shell_add_one(struct hr_buf *b, const char *p, size_t len, bool braces);
+
 /* Appends a command with LF in place of each CR LF, as a person's terminal would hand it to bash: a
  * CR at the end of a line would become a part of the last word, and `do` or the end of a
  * here-document would not be found. */
-struct hr_buf;
 void hr_shell_add_unix(struct hr_buf *b, const char *p, size_t len);
 
 #endif

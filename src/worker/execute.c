@@ -190,8 +190,8 @@ hr_execute_action(struct hr_worker *w, const struct hr_request *r, const char *s
 }
 
 void
-hr_execute(
-    struct hr_worker *w, const struct hr_request *r, const char *session, struct hr_answer *ret)
+hr_execute(struct hr_worker *w, const struct hr_request *r, const char *session,
+    enum hr_rules rules, struct hr_answer *ret)
 {
 	bool json = hr_body_is_json(r->content_type);
 	HR_PUT struct json_object *body = NULL;
@@ -208,14 +208,17 @@ hr_execute(
 		refuse_json(&e, ret);
 	} else {
 		action = validate(body, ret);
-		if (action != NULL)
+		if (action != NULL && rules == HR_RULES_OWN &&
+		    json_object_object_add(action, "exact", json_object_new_boolean(true)) != 0)
+			hr_answer_generic(ret);
+		else if (action != NULL)
 			hr_execute_action(
-			    w, r, session, action, (struct hr_span){"", 0}, HR_RULES_V0, ret);
+			    w, r, session, action, (struct hr_span){"", 0}, rules, ret);
 	}
 }
 
 void
 hr_handle_execute(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
-	hr_execute(w, r, NULL, ret);
+	hr_execute(w, r, NULL, HR_RULES_V0, ret);
 }

@@ -299,5 +299,5 @@ hr_handle_live_run(struct hr_worker *w, struct hr_request *r, struct hr_answer *
 		return;
 	}
 	hr_fd_close(&fd);
-	hr_execute(w, r, place.session, ret);
+	hr_execute(w, r, place.session, HR_RULES_OWN, ret);
 }

@@ -59,9 +59,10 @@ void hr_worker_stage(struct hr_worker *w, enum hr_worker_stage stage);
 bool
 hr_worker_body(struct hr_worker *w, const struct hr_request *r, size_t cap, struct hr_answer *ret);
 
-/* POST /execute_action. session: a named one, for which only `run` is done; NULL: the default. */
-void hr_execute(
-    struct hr_worker *w, const struct hr_request *r, const char *session, struct hr_answer *ret);
+/* The body of POST /execute_action, by the rules of whoever asks. session: a named one, for which
+ * only `run` is done; NULL: the default. */
+void hr_execute(struct hr_worker *w, const struct hr_request *r, const char *session,
+    enum hr_rules rules, struct hr_answer *ret);
 
 /* One action, by the rules of whoever asks; `session` as above. key: its name for "at most once";
  * "": as the request has it. */

@@ -54,7 +54,8 @@ def wrong_values():
     """Every option that takes a value, with one that cannot be."""
     with Host() as h:
         for status, text, argv in (
-                (1, "is no name for a sandbox", ("up", "-n", "a/b")),
+                (2, "is no name for a sandbox", ("up", "-n", "a/b")),
+                (2, "is no name for a sandbox", ("down", "a/b")),
                 (1, "Runtime nonexistent not supported", ("up", "-r", "nonexistent")),
                 (1, "core.runtime is empty: it is the kind", ("up", "-s", "core.runtime=")),
                 (2, "--config-file missing.toml: No such file", ("up", "-c", "missing.toml")),

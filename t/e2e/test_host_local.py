@@ -958,7 +958,8 @@ def cells():
                              (0, "print('a SyntaxError: x')"), (0, "2")):
             equal(h("py", code).returncode, status, code)
         equal("ZeroDivisionError" in h("py", "1/0").stdout, True, "what was printed stays output")
-        equal([h.ok("py", code) for code in ("print(1)", "x = 1", "print('[Jupyter')")], ["1\n", "", "[Jupyter\n"])
+        equal([h.ok("py", code) for code in ("print(1)", "x = 1", "print('[Jupyter')")],
+              ["1\n", "[Code executed successfully with no output]\n", "[Jupyter\n"], "not where it ran")
         equal(h("py", "--json", "1/0").returncode, 1, "in JSON as well")
         for again in ("the time is over", "also where the kernel's loss is told first"):
             equal(h("py", "-t", "1", "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"

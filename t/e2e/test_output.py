@@ -2,6 +2,7 @@
 """What a command printed, as each interface returns it: once, without the text of the command, and as it was printed.
 V0's own rules hold for its wire alone (doc/architecture.md, "The rules of V0")."""
 
+import json
 import os
 import re
 import sys
@@ -189,6 +190,39 @@ def line_ends():
         equal(h.ok("run", DOCUMENT), "a 2\n")
 
 
+def own_interfaces():
+    """The page's way, the client's and contrib's: as of the tools for agents, and unlike V0's wire."""
+    cases = (("sed -n 2,3p f", "  two\n        three\n"), (LOOP, "1\n2\n"), (DOCUMENT, "a 2\n"),
+             ("printf '  a\\n'\necho b", "  a\nb\n"), ("printf '[%s]\\n' a\\ ", "[a ]\n"), ("echo b \\", "b\n"))
+
+    def page(s, command, session=None):
+        a = s.request("POST", "/handrail/v1/run" + ("?session=" + session if session else ""),
+                      json.dumps({"action": {"action": "run", "args": {"command": command}}}))
+        return json.loads(a.body)["content"]
+
+    with Server() as s:
+        text = "one\n  two\n        three\nfour\n"
+        s.run("printf %s '" + text + "' >f")
+        s.request("POST", "/handrail/v1/create", json.dumps({"name": "named"}))
+        s.run("true")
+        equal(page(s, "cd %s" % s.work_dir, "named"), "")
+        for command, printed in cases:
+            for session in (None, "named"):
+                equal(page(s, command, session), printed, (command, session))
+        equal(s.run("sed -n 2,3p f"), "two\n        three", "V0's wire")
+        equal(s.run("echo a\necho b").startswith("ERROR: Cannot execute multiple commands"), True, "V0's wire")
+        s.stop()
+    with Host() as h:
+        h.ok("up", "-q")
+        h.ok("write", "f", input=text)
+        for command, printed in cases:
+            equal(h.ok("run", command), printed, command)
+            equal(json.loads(h.ok("run", "-j", command))["content"], printed, command)
+            equal(h.ok("run", "--cwd", ".", command), printed, command)
+        h.ok("write", "f", input="a\r\nb\r\n")
+        equal(json.loads(h.ok("read", "-j", "f"))["content"], "a\r\nb\r\n", "a file with its line ends")
+
+
 if __name__ == "__main__":
     sys.exit(run_tests((returned_once, not_returned_is_not_lost, long_command, attached_once, no_echo,
-                        as_it_was_printed, line_ends)))
+                        as_it_was_printed, line_ends, own_interfaces)))

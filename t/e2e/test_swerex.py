@@ -176,6 +176,8 @@ def waiting():
         equal((a["expect_string"], a["exit_code"]), ("na[m]e\\? $", 0))
         a = s.bash("Ann", is_interactive_command=True, expect=["name\\? ", "never"], timeout=30).json()
         equal(a["output"], "<Ann>")
+        a = s.bash("Bob\r\nEve", is_interactive_command=True, expect=["<Eve>"], timeout=30).json()
+        equal(("<Bob>" in a["output"], "<>" in a["output"]), (True, False), a)
         a = s.bash("\x04", is_interactive_quit=True, timeout=30).json()
         equal((a["expect_string"], "over" in a["output"]), (PROMPT, True), a)
         equal(raised(s.bash("true", expect=["("]))[0], "error")

@@ -104,6 +104,11 @@ def commands():
         equal(s.run("pwd; cat <<'E'\na 'b' \"c\" $d\nE\ntest -t 1 || echo no", cwd="/tmp"),
               (0, "/tmp\na 'b' \"c\" $d\nno\n", ""))
         equal(s.run("echo not", cwd="/nowhere")[:2], (1, ""))
+        for text in ("for i in 1 2\r\ndo\r\n  echo $i\r\ndone\r\n", "cat <<E\r\n1\r\n2\r\nE\r\n"):
+            equal(s.run(text), (0, "1\n2\n", ""), text)
+            a = s.execute(text).json()
+            equal((a["exit_code"], a["stdout"]), (0, "1\n2\n"), text)
+        equal(s.run("printf %s 'a\rb' | od -An -c | tr -d ' '"), (0, "a\\rb\n", ""), "one that is no line end")
         equal(s.run("read x; echo $?"), (0, "1\n", ""))
         equal(s.run("printf '\\377a'"), (0, "\ufffda", ""))
         # characters of three bytes stand on the borders of the pieces

@@ -6,6 +6,7 @@
 
 #include <json-c/json.h>
 
+#include "base/buf.h"
 #include "lines.h"
 
 static const char *const verdicts[] = {
@@ -253,6 +254,28 @@ START_TEST(bulk_is_linear)
 END_TEST
 
 /* Nesting that people write is understood, to a limit. */
+START_TEST(one_of_our_interfaces)
+{
+	static const struct {
+		const char *text, *want;
+		bool braces;
+	} cases[] = {{"  echo a \r\n", "echo a", false}, {"a\r\nb", "{\na\nb\n}", false},
+	    {"a", "{\na\n}", true}, {"a\\ ", "a\\ ", false}, {"a\\\\ ", "a\\\\", false},
+	    {"a \\\n", "{\na \\\n\n}", false}, {"a\rb", "a\rb", false}, {"", "", false},
+	    {"cat <<E\r\n\r\nE\r\n", "cat <<E\n\nE", false}};
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		HR_BUF(b, 4096);
+
+		hr_buf_adds(&b, "&& ");
+		ck_assert_int_eq(
+		    hr_shell_add_one(&b, cases[i].text, strlen(cases[i].text), cases[i].braces), 0);
+		ck_assert_str_eq(hr_buf_str(&b) + 3, cases[i].want);
+	}
+}
+END_TEST
+
 START_TEST(nesting)
 {
 	size_t i;
@@ -307,6 +330,7 @@ main(void)
 	tcase_add_test(c, refusal);
 	tcase_add_test(c, odd_bytes);
 	tcase_add_loop_test(c, bulk_is_linear, 0, (int)(sizeof bulk / sizeof bulk[0]));
+	tcase_add_test(c, one_of_our_interfaces);
 	tcase_add_test(c, nesting);
 	suite_add_tcase(s, c);
 	return lines_run(s);

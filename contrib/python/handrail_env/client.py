@@ -189,7 +189,7 @@ class Sandbox:
     def run(self, command, timeout=None):
         """In the shell that all share: directory and variables stay. A command that outlives its timeout goes on, with
         exit_code -1; BusyError: the shell still runs such a one, and this command was not run."""
-        action = {"action": "run", "args": {"command": command, "blocking": True}}
+        action = {"action": "run", "exact": True, "args": {"command": command, "blocking": True}}
         if timeout is not None:
             action["timeout"] = timeout
         return self._post("/execute_action", {"action": action}, self._ran)

@@ -279,25 +279,9 @@ hr_rex_late(struct hr_rex_call *c, struct hr_span output)
 static bool
 compose(struct hr_rex_call *c, struct hr_span command, struct hr_buf *text)
 {
-	struct hr_shell_pieces pieces = {0};
-	size_t slashes = 0;
-	bool several;
-
 	if (memchr(command.p, '\0', command.len) != NULL)
 		return hr_rex_raisef(c->ret, "builtins.ValueError", "embedded null byte");
-	if (hr_shell_split(command.p, command.len, &pieces, NULL) < 0)
-		return hr_answer_generic(c->ret);
-	while (slashes < command.len && command.p[command.len - 1 - slashes] == '\\')
-		slashes++;
-	/* one that ends in a backslash goes on in the next line for bash */
-	several = hr_shell_pieces_refused(&pieces) || slashes % 2 != 0;
-	hr_shell_pieces_done(&pieces);
-	if (several)
-		hr_buf_adds(text, "{\n");
-	hr_buf_add(text, command.p, command.len);
-	if (several) /* twice: the first may belong to a backslash */
-		hr_buf_adds(text, "\n\n}");
-	if (hr_buf_check(text, NULL) < 0)
+	if (hr_shell_add_one(text, command.p, command.len, false) < 0)
 		return hr_answer_generic(c->ret);
 	return hr_rex_syntax(c, command);
 }
@@ -385,7 +369,6 @@ run(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_span co
 	static const int64_t zero = 0;
 	HR_CLEAN(hr_rex_result_done) struct hr_rex_result result = {0};
 	HR_BUF(buf, TEXT_MAX);
-	HR_BUF(plain, TEXT_MAX);
 	struct hr_span text;
 
 	if (is_nothing(command)) {
@@ -394,13 +377,8 @@ run(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_span co
 		    hr_span_of(HR_REX_PROMPT));
 		return;
 	}
-	hr_utf8_strip(&command.p, &command.len); /* as the keeper does */
-	hr_shell_add_unix(&plain, command.p, command.len);
-	if (hr_buf_check(&plain, NULL) < 0) {
-		hr_answer_generic(c->ret);
-		return;
-	}
-	if (!compose(c, hr_span_of_buf(&plain), &buf))
+	hr_shell_trim(&command.p, &command.len); /* as the keeper does */
+	if (!compose(c, command, &buf))
 		return;
 	text = hr_span_of_buf(&buf);
 	if (hr_json_count(hr_json_at(c->body, "expect")) > 0)
@@ -423,15 +401,26 @@ hr_rex_limit_s(const struct hr_rex_call *c)
 void
 hr_rex_run_in_session(struct hr_rex_call *c)
 {
+	struct hr_span command = hr_rex_str(c, "command");
 	struct hr_shell_place place;
 	char name[HR_REX_SESSION];
+	HR_BUF(plain, TEXT_MAX);
 
 	if (!hr_rex_place(c, name, &place))
 		return;
+	/* a terminal would take CR LF of what is typed for two line ends */
+	if (command.len > 0)
+		hr_shell_add_unix(&plain, command.p, command.len);
+	if (hr_buf_check(&plain, NULL) < 0) {
+		hr_answer_generic(c->ret);
+		return;
+	}
+	if (command.len > 0)
+		command = hr_span_of_buf(&plain);
 	if (hr_json_str_is(hr_json_at(c->body, "action_type"), "bash_interrupt"))
 		hr_rex_interrupt(c, &place);
 	else if (hr_rex_true(c, "is_interactive_command") || hr_rex_true(c, "is_interactive_quit"))
-		hr_rex_talk(c, &place, hr_rex_str(c, "command"));
+		hr_rex_talk(c, &place, command);
 	else
-		run(c, &place, hr_rex_str(c, "command"));
+		run(c, &place, command);
 }

@@ -14,6 +14,7 @@
 #include "base/utf8.h"
 #include "proto/channel.h"
 #include "shell/quote.h"
+#include "shell/split.h"
 #include "worker/live.h"
 #include "worker/v1/command.h"
 
@@ -121,7 +122,9 @@ put_command(const struct hr_rex_call *c, const struct hr_v1_command *m, struct h
     struct hr_span cwd, double timeout_s, struct hr_buf *text)
 {
 	HR_BUF(path, 4096);
+	HR_BUF(plain, HR_JSON_BODY_MAX);
 
+	hr_shell_add_unix(&plain, command.p, command.len);
 	hr_buf_addf(&path, "%s/shell/%s/", c->w->run_dir, m->name);
 	hr_buf_addf(text, HR_V1_LIMIT_HEAD, (long long)timeout_s);
 	if (cwd.p != NULL) {
@@ -132,14 +135,14 @@ put_command(const struct hr_rex_call *c, const struct hr_v1_command *m, struct h
 	hr_buf_adds(text, "exec ");
 	hr_shell_quote(text, c->w->libexec_dir, strlen(c->w->libexec_dir));
 	hr_buf_adds(text, "/handrail-bound timeout -k 1 $limit bash -c ");
-	hr_shell_quote(text, command.p, command.len);
+	hr_shell_quote(text, hr_buf_str(&plain), plain.len);
 	hr_buf_adds(text, ") </dev/null >|");
 	hr_shell_quote(text, path.p, path.len);
 	hr_buf_adds(text, "out 2>|");
 	hr_shell_quote(text, path.p, path.len);
 	hr_buf_adds(text, "err");
-	if (path.fail != HR_OK)
-		text->fail = path.fail;
+	if (path.fail != HR_OK || plain.fail != HR_OK)
+		text->fail = HR_E_NOMEM;
 }
 
 /* False: answered. */
@@ -258,13 +261,16 @@ execute(struct hr_rex_call *c)
 	HR_BUF(errors, WHOLE_MAX);
 	HR_BUF(out_text, HR_ANSWER_MAX);
 	HR_BUF(errors_text, HR_ANSWER_MAX);
+	HR_BUF(plain, HR_JSON_BODY_MAX);
+	struct hr_span command = hr_rex_str(c, "command");
 	struct hr_v1_command m;
 	struct hr_err err = {0};
 	int64_t code = -1;
 
-	if (!new_id(&m)) {
+	hr_shell_add_unix(&plain, command.p, command.len);
+	if (plain.fail != HR_OK || !new_id(&m)) {
 		hr_answer_generic(c->ret);
-	} else if (run_beside(c, hr_rex_str(c, "command"), hr_rex_str(c, "cwd"), wanted_limit(c),
+	} else if (run_beside(c, hr_span_of_buf(&plain), hr_rex_str(c, "cwd"), wanted_limit(c),
 		       &out, &errors, &code)) {
 		hr_utf8_replace(&out_text, hr_buf_str(&out), out.len);
 		hr_utf8_replace(&errors_text, hr_buf_str(&errors), errors.len);
