@@ -2,7 +2,8 @@
 check_PROGRAMS += %D%/host/cloudplay %D%/fuzz/replay_connect %D%/fuzz/replay_modal
 # programs as back-ends
 check_PROGRAMS += %D%/unit/test_program %D%/fuzz/replay_program
-TESTS += %D%/unit/test_program %D%/fuzz/replay_program %D%/e2e/test_programs.py
+TESTS += %D%/unit/test_program %D%/fuzz/replay_program
+LONG_TESTS += %D%/e2e/test_programs.py
 EXTRA_DIST += %D%/e2e/test_programs.py %D%/e2e/lib/playback.py %D%/fuzz/seeds/program.txt %D%/fuzz/fuzz_program.c
 t_unit_test_program_SOURCES = %D%/unit/test_program.c
 t_unit_test_program_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
@@ -14,9 +15,10 @@ t_fuzz_fuzz_program_SOURCES = %D%/fuzz/fuzz_program.c
 t_fuzz_fuzz_program_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 t_fuzz_fuzz_program_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 t_fuzz_fuzz_program_LDADD = $(CLOUD_TEST_LIBS)
-TESTS += %D%/fuzz/replay_connect %D%/fuzz/replay_modal %D%/e2e/test_clouds_replay.py %D%/e2e/test_clouds_e2b.py \
-	%D%/e2e/test_clouds_others.py %D%/e2e/test_clouds_modal.py %D%/e2e/test_clouds_scenarios.py \
-	%D%/e2e/test_clouds_server.py %D%/e2e/test_clouds_faults.py %D%/e2e/test_clouds_names.py
+TESTS += %D%/fuzz/replay_connect %D%/fuzz/replay_modal
+LONG_TESTS += %D%/e2e/test_clouds_e2b.py %D%/e2e/test_clouds_others.py %D%/e2e/test_clouds_modal.py \
+	%D%/e2e/test_clouds_scenarios.py %D%/e2e/test_clouds_server.py %D%/e2e/test_clouds_faults.py \
+	%D%/e2e/test_clouds_names.py
 EXTRA_DIST += %D%/corpus/clouds/README %D%/corpus/clouds/e2b.jsonl %D%/corpus/clouds/daytona.jsonl \
 	%D%/corpus/clouds/runloop.jsonl %D%/corpus/clouds/modal.jsonl %D%/corpus/clouds/modal_messages.62.json \
 	%D%/corpus/clouds/modal_messages.new.json %D%/fuzz/seeds/connect.txt \

@@ -26,7 +26,6 @@ t_unit_test_office_CFLAGS = $(AM_CFLAGS) $(ARCHIVE_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_office_LDADD = liboffice.la libprotojson.la libbase.la $(CHECK_LIBS)
 
 # read, write and edit through the whole server; some need root and mount
-TESTS += %D%/e2e/test_files.py
 EXTRA_DIST += %D%/e2e/test_files.py
 
 check_PROGRAMS += %D%/unit/test_charset %D%/unit/test_history %D%/unit/test_purepath
@@ -42,7 +41,7 @@ t_unit_test_purepath_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_purepath_LDADD = libfiles.la libdetect.la $(CHECK_LIBS)
 
 # the tools of the door for agents that show and change files
-TESTS += %D%/e2e/test_door_files.py %D%/e2e/test_door_search.py
+LONG_TESTS += %D%/e2e/test_door_files.py %D%/e2e/test_door_search.py
 EXTRA_DIST += %D%/e2e/test_door_files.py %D%/e2e/test_door_search.py
 check_PROGRAMS += %D%/fuzz/replay_revise
 TESTS += %D%/fuzz/replay_revise

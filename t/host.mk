@@ -1,6 +1,7 @@
 # image
 check_PROGRAMS += %D%/unit/test_image
-TESTS += %D%/unit/test_image %D%/e2e/test_image_kit.py
+TESTS += %D%/unit/test_image
+LONG_TESTS += %D%/e2e/test_image_kit.py
 EXTRA_DIST += %D%/corpus/image/README %D%/corpus/image/image_tags.jsonl %D%/e2e/test_image_kit.py
 t_unit_test_image_SOURCES = %D%/unit/test_image.c %D%/unit/lines.h
 t_unit_test_image_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
@@ -8,14 +9,17 @@ t_unit_test_image_LDADD = libimagekit.la libprotojson.la libbase.la $(CHECK_LIBS
 
 # host
 check_PROGRAMS += %D%/unit/test_config %D%/unit/test_host %D%/host/branch %D%/host/program %D%/host/streamer
-TESTS += %D%/unit/test_config %D%/unit/test_host %D%/e2e/test_host_cli.py %D%/e2e/test_host_command.py \
-	%D%/e2e/test_host_copies.py %D%/e2e/test_host_git.py %D%/e2e/test_host_gitview.py %D%/e2e/test_host_live.py %D%/e2e/test_host_local.py %D%/e2e/test_host_microagents.py %D%/e2e/test_host_pool.py %D%/e2e/test_host_remote.py %D%/e2e/test_host_docker.py \
-	%D%/e2e/test_host_hostile.py %D%/e2e/test_host_sent.py %D%/e2e/test_host_strays.py %D%/e2e/test_host_trust.py %D%/e2e/test_stranger.py
+TESTS += %D%/unit/test_config %D%/unit/test_host
+LONG_TESTS += %D%/e2e/test_host_cli.py %D%/e2e/test_host_command.py %D%/e2e/test_host_copies.py \
+	%D%/e2e/test_host_git.py %D%/e2e/test_host_gitview.py %D%/e2e/test_host_live.py \
+	%D%/e2e/test_host_microagents.py %D%/e2e/test_host_pool.py %D%/e2e/test_host_docker.py \
+	%D%/e2e/test_host_hostile.py %D%/e2e/test_host_sent.py %D%/e2e/test_host_strays.py %D%/e2e/test_host_trust.py \
+	%D%/e2e/test_stranger.py
 EXTRA_DIST += %D%/e2e/docker-engine %D%/e2e/lib/dockerhost.py %D%/e2e/lib/gitserver.py %D%/e2e/lib/host.py %D%/e2e/test_host_cli.py %D%/e2e/test_host_command.py \
 	%D%/e2e/test_host_docker.py %D%/e2e/test_host_copies.py %D%/e2e/test_host_git.py %D%/e2e/test_host_gitview.py %D%/e2e/test_host_live.py %D%/e2e/test_host_local.py %D%/e2e/test_host_microagents.py %D%/e2e/test_host_pool.py %D%/e2e/test_host_remote.py \
 	%D%/e2e/test_host_hostile.py %D%/e2e/test_host_sent.py %D%/e2e/test_host_strays.py %D%/e2e/test_host_trust.py %D%/e2e/test_stranger.py
 # the client of contrib/python; its harnesses by hand
-TESTS += %D%/e2e/test_host_python.py
+LONG_TESTS += %D%/e2e/test_host_python.py
 EXTRA_DIST += %D%/e2e/test_host_python.py %D%/e2e/harbor_check.py %D%/e2e/inspect_check.py \
 	contrib/python/README contrib/python/pyproject.toml contrib/python/handrail_env/__init__.py \
 	contrib/python/handrail_env/client.py contrib/python/handrail_env/harbor.py \
@@ -43,8 +47,8 @@ t_unit_test_near_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_near_LDADD = libhttp.la libbase.la $(CHECK_LIBS) -lpthread
 if KUBERNETES
 check_PROGRAMS += %D%/unit/test_kubernetes
-TESTS += %D%/unit/test_kubernetes %D%/e2e/test_host_kubernetes.py %D%/e2e/test_host_kubernetes_api.py \
-	%D%/e2e/test_host_kubernetes_faults.py
+TESTS += %D%/unit/test_kubernetes
+LONG_TESTS += %D%/e2e/test_host_kubernetes.py %D%/e2e/test_host_kubernetes_faults.py
 t_unit_test_kubernetes_SOURCES = %D%/unit/test_kubernetes.c
 t_unit_test_kubernetes_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_kubernetes_LDADD = $(KUBERNETES_TESTED) $(CHECK_LIBS) $(JSONC_LIBS)
@@ -53,7 +57,7 @@ EXTRA_DIST += %D%/unit/test_kubernetes.c %D%/e2e/lib/apiserver.py %D%/e2e/test_h
 	%D%/e2e/test_host_kubernetes_api.py %D%/e2e/test_host_kubernetes_faults.py %D%/e2e/lib/cluster.py \
 	%D%/e2e/kubernetes_openhands.py
 # what documents show: the commands, the programs, the metrics
-TESTS += %D%/e2e/test_documents.py %D%/e2e/test_examples.py %D%/e2e/test_monitoring.py
+LONG_TESTS += %D%/e2e/test_documents.py %D%/e2e/test_examples.py %D%/e2e/test_monitoring.py
 EXTRA_DIST += %D%/e2e/test_documents.py %D%/e2e/test_examples.py %D%/e2e/test_monitoring.py
 check_PROGRAMS += doc/examples/run doc/examples/visit
 doc_examples_run_SOURCES = doc/examples/run.c

@@ -1,3 +1,16 @@
+# Tests of whole programs that `make check` runs: one of each kind. LONG_TESTS has the others, for `make check-all`.
+# The server: its wire, edge, workers and upgrades; files; the shell; plugins; the protocols of other clients.
+TESTS += %D%/e2e/test_conversations.py %D%/e2e/test_edge.py %D%/e2e/test_service.py %D%/e2e/test_once.py \
+	%D%/e2e/test_files.py %D%/e2e/test_transfer.py %D%/e2e/test_git.py %D%/e2e/test_viewer.py %D%/e2e/test_www.py \
+	%D%/e2e/test_keeper.py %D%/e2e/test_plugins.py %D%/e2e/test_jupyter.py \
+	%D%/e2e/test_door.py %D%/e2e/test_mcp.py %D%/e2e/test_v1.py %D%/e2e/test_swerex.py
+if HOST
+# The command and the fleet, with sandboxes of this machine and of services that the tests stand in for.
+TESTS += %D%/e2e/test_host_local.py %D%/e2e/test_host_remote.py %D%/e2e/test_clouds_replay.py %D%/e2e/test_fleet_paths.py
+if KUBERNETES
+TESTS += %D%/e2e/test_host_kubernetes_api.py
+endif
+endif
 
 # base
 check_PROGRAMS += %D%/unit/test_fd %D%/unit/test_log %D%/unit/test_loop %D%/unit/test_path \
@@ -137,7 +150,6 @@ include %D%/fuzz/local.mk
 include %D%/fault/local.mk
 
 # the recorded conversations, against the whole server
-TESTS += %D%/e2e/test_conversations.py
 EXTRA_DIST += %D%/e2e/test_conversations.py %D%/corpus/actions/actions.jsonl
 
 # what the black-box tests share, and those that are started by hand
@@ -147,17 +159,18 @@ EXTRA_DIST += %D%/corpus/actions/README %D%/e2e/lib/__init__.py %D%/e2e/lib/comp
 	%D%/e2e/lib/wedges.py
 
 # the session keeper alone
-TESTS += %D%/e2e/test_keeper.py %D%/e2e/test_reports.py %D%/e2e/test_ladder.py
+LONG_TESTS += %D%/e2e/test_reports.py %D%/e2e/test_ladder.py
 EXTRA_DIST += %D%/e2e/test_keeper.py %D%/e2e/test_reports.py %D%/e2e/test_ladder.py
 
 # whatever a command does to its shell, the next one is answered
-TESTS += %D%/e2e/test_wedges.py %D%/e2e/test_wedges_typed.py
+LONG_TESTS += %D%/e2e/test_wedges.py %D%/e2e/test_wedges_typed.py
 EXTRA_DIST += %D%/e2e/test_wedges.py %D%/e2e/test_wedges_typed.py %D%/e2e/wedge.py
 
 # plugins: the mechanism with the example and with broken ones
-TESTS += %D%/e2e/test_plugins.py %D%/e2e/test_vscode.py
+LONG_TESTS += %D%/e2e/test_vscode.py
 check_PROGRAMS += %D%/unit/test_mcp
-TESTS += %D%/unit/test_mcp %D%/e2e/test_mcp.py %D%/e2e/test_mcp_npm.py
+TESTS += %D%/unit/test_mcp
+LONG_TESTS += %D%/e2e/test_mcp_npm.py
 t_unit_test_mcp_SOURCES = %D%/unit/test_mcp.c
 t_unit_test_mcp_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS) $(EVHTTP_CFLAGS)
 t_unit_test_mcp_LDADD = libmcp.la $(CHECK_LIBS) $(JSONC_LIBS)
@@ -167,7 +180,7 @@ EXTRA_DIST += %D%/e2e/test_plugins.py %D%/example-plugin/greeter/plugin.json \
 	%D%/example-plugin/greeter/greeter
 
 # what several parts do together, where no other test has it
-TESTS += %D%/e2e/test_together.py
+LONG_TESTS += %D%/e2e/test_together.py
 EXTRA_DIST += %D%/e2e/test_together.py
 
 # browser: what asks no browser
@@ -196,7 +209,7 @@ EXTRA_DIST += %D%/unit/test_browser_cast.c %D%/unit/test_browser_page.c %D%/unit
 	%D%/corpus/browser/html_more.jsonl %D%/corpus/browser/program_more.jsonl
 
 # and with one (skipped where there is none)
-TESTS += %D%/e2e/test_browser.py
+LONG_TESTS += %D%/e2e/test_browser.py
 EXTRA_DIST += %D%/e2e/test_browser.py %D%/e2e/lib/browsing.py %D%/e2e/lib/browsersite.py \
 	%D%/corpus/browser/browse.jsonl %D%/corpus/browser/pages.jsonl \
 	%D%/e2e/pages/hostile/alerts.html %D%/e2e/pages/hostile/colours.html \
@@ -215,14 +228,12 @@ t_unit_test_jupyter_cell_SOURCES = %D%/unit/test_jupyter_cell.c
 t_unit_test_jupyter_cell_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_jupyter_cell_LDADD = libjupyter.la $(CHECK_LIBS)
 endif
-TESTS += %D%/e2e/test_jupyter.py
 EXTRA_DIST += %D%/e2e/test_jupyter.py
-TESTS += %D%/e2e/test_skills.py
+LONG_TESTS += %D%/e2e/test_skills.py
 EXTRA_DIST += %D%/e2e/test_skills.py %D%/corpus/skills/file_ops.jsonl
 
 # at most once, whatever dies or is replaced
-TESTS += %D%/e2e/test_kills.py %D%/e2e/test_once.py %D%/e2e/test_reloads.py \
-	%D%/e2e/test_upgrades.py
+LONG_TESTS += %D%/e2e/test_kills.py %D%/e2e/test_reloads.py %D%/e2e/test_upgrades.py
 EXTRA_DIST += %D%/e2e/test_kills.py %D%/e2e/test_once.py %D%/e2e/test_reloads.py \
 	%D%/e2e/test_upgrades.py
 
@@ -233,12 +244,10 @@ t_unit_test_vscode_SOURCES = %D%/unit/test_vscode.c
 t_unit_test_vscode_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_vscode_LDADD = libvscode.la $(CHECK_LIBS)
 
-TESTS += %D%/e2e/test_v1.py
 EXTRA_DIST += %D%/e2e/test_v1.py %D%/e2e/v1_sdk.py %D%/e2e/mcp_cuts.py %D%/e2e/mcp_conformance.py %D%/e2e/mcp_clients.py
 EXTRA_PROGRAMS += %D%/e2e/mcp_worker
 t_e2e_mcp_worker_SOURCES = %D%/e2e/mcp_worker.c src/worker/accept.c src/worker/harden.c src/worker/main.c src/worker/reply.c
 t_e2e_mcp_worker_CFLAGS = $(handrail_worker_CFLAGS)
 t_e2e_mcp_worker_LDADD = $(handrail_worker_LDADD)
-TESTS += %D%/e2e/test_swerex.py
 EXTRA_DIST += %D%/e2e/test_swerex.py %D%/e2e/swerex_suite.py %D%/corpus/swerex/swerex.jsonl \
 	%D%/corpus/v1/README %D%/corpus/v1/git.jsonl

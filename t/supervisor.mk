@@ -56,8 +56,9 @@ EXTRA_DIST += %D%/lint/conf %D%/e2e/test_edge.py %D%/e2e/test_front.py %D%/e2e/t
 	%D%/e2e/lib/attacker.py %D%/e2e/lib/certs.py %D%/e2e/test_alerts.py %D%/e2e/test_attacks.py %D%/e2e/lib/newborn.py %D%/e2e/test_secrets.py %D%/e2e/test_reach.py \
 	%D%/e2e/test_held.py %D%/e2e/test_metrics.py %D%/e2e/test_service.py \
 	%D%/e2e/test_supervisor.py %D%/e2e/lib/supervised.py %D%/e2e/lib/fcgi_echo.py
-TESTS += %D%/lint/conf %D%/e2e/test_alerts.py %D%/e2e/test_attacks.py %D%/e2e/test_secrets.py %D%/e2e/test_reach.py %D%/e2e/test_edge.py %D%/e2e/test_front.py %D%/e2e/test_unkeyed.py \
-	%D%/e2e/test_held.py %D%/e2e/test_metrics.py %D%/e2e/test_service.py \
+TESTS += %D%/lint/conf
+LONG_TESTS += %D%/e2e/test_alerts.py %D%/e2e/test_attacks.py %D%/e2e/test_secrets.py %D%/e2e/test_reach.py \
+	%D%/e2e/test_front.py %D%/e2e/test_unkeyed.py %D%/e2e/test_held.py %D%/e2e/test_metrics.py \
 	%D%/e2e/test_supervisor.py
 
 # See fuzz/local.mk.
@@ -99,7 +100,7 @@ t_unit_test_cgroup_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_cgroup_LDADD = libsupervisor.la libkeeper.la $(CHECK_LIBS)
 
 EXTRA_DIST += %D%/e2e/test_limits.py
-TESTS += %D%/e2e/test_limits.py
+LONG_TESTS += %D%/e2e/test_limits.py
 
 check_PROGRAMS += %D%/unit/test_commands
 TESTS += %D%/unit/test_commands
@@ -120,5 +121,5 @@ t_unit_test_outlog_LDADD = libkeeper.la $(CHECK_LIBS)
 
 EXTRA_DIST += %D%/e2e/test_door.py %D%/e2e/test_live.py %D%/e2e/test_output.py %D%/e2e/test_scarce.py %D%/e2e/test_sessions.py \
 	%D%/e2e/test_succession.py %D%/e2e/test_stops.py
-TESTS += %D%/e2e/test_door.py %D%/e2e/test_live.py %D%/e2e/test_output.py %D%/e2e/test_scarce.py %D%/e2e/test_sessions.py \
+LONG_TESTS += %D%/e2e/test_live.py %D%/e2e/test_output.py %D%/e2e/test_scarce.py %D%/e2e/test_sessions.py \
 	%D%/e2e/test_succession.py %D%/e2e/test_stops.py

@@ -14,9 +14,7 @@ t_unit_test_tree_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(ARCHIVE_CFLAGS)
 t_unit_test_tree_LDADD = libarchives.la libfiles.la libdetect.la $(CHECK_LIBS)
 t_unit_test_tree_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=read,--wrap=readdir,--wrap=lseek,--wrap=mkdirat,--wrap=symlinkat
-TESTS += %D%/e2e/test_transfer.py
 EXTRA_DIST += %D%/e2e/test_transfer.py %D%/e2e/lib/forms.py
-TESTS += %D%/e2e/test_git.py
 EXTRA_DIST += %D%/e2e/test_git.py
 
 # see fuzz/local.mk
@@ -46,5 +44,5 @@ TESTS += %D%/unit/test_filebody
 t_unit_test_filebody_SOURCES = %D%/unit/test_filebody.c
 t_unit_test_filebody_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_filebody_LDADD = libfiles.la libdetect.la $(CHECK_LIBS)
-TESTS += %D%/e2e/test_viewer.py %D%/e2e/test_accounts.py
+LONG_TESTS += %D%/e2e/test_accounts.py
 EXTRA_DIST += %D%/e2e/test_viewer.py %D%/e2e/test_accounts.py

@@ -154,6 +154,9 @@ def every_result_is_named():
     red("a0 b0", log + SUMMARY % (3, 1), "2 flaky, 2 failed", "counts 2 bad results that no line of TOP/log names")
     red("a0 b0", log_of("a") + "FAPASS: t/y 1 - c\nIL: t/x.py 4 - b\n" + SUMMARY % (2, 0), "1 flaky, 1 failed")
     red("a0 b0", SUMMARY % (0, 0), "0 flaky, 1 failed")
+    for target in ("check-all", "check-long"):
+        equal(again("a0", log_of("a") + SUMMARY % (1, 0)
+                    + "make: *** [Makefile:9: %s] Error 2\n" % target)[1], 0, target)
     # the same case of two numbers
     equal(again("a0", log_of("a") + "FAIL: t/x.py 4 - a\n" + SUMMARY % (2, 0))[1], 0, "a name twice")
 
@@ -165,8 +168,9 @@ def errors_of_make():
         red("a0", line + "\n" + log_of("a") + SUMMARY % (1, 0), "1 flaky, 1 failed", "FAILED: no test: " + line)
 
 
-def in_ci(log="", status=2, again_is=None, phase="distcheck", quickstart="exit 0"):
-    """The last line and the status of .ci/run in a tree whose make prints LOG and whose repetitions pass."""
+def in_ci(log="", status=2, again_is=None, phase="distcheck", quickstart="exit 0", long_ones=""):
+    """The last line and the status of .ci/run in a tree whose make prints LOG, LONG_ONES for check-long, and whose
+    repetitions pass."""
     if not os.path.exists(CI):
         raise Skip("a release has no .ci/run: run this test from a checkout")
     with tempfile.TemporaryDirectory() as top:
@@ -174,15 +178,16 @@ def in_ci(log="", status=2, again_is=None, phase="distcheck", quickstart="exit 0
             os.mkdir(os.path.join(top, name))
         shutil.copy(CI, os.path.join(top, ".ci", "run"))
         for name, text in (
-                ("configure", ""), ("build/Makefile", ""), ("log", log),
+                ("configure", ""), ("build/Makefile", ""), ("log", log), ("long", long_ones),
                 ("quickstart", "case $1 in packages) exit 0 ;; esac; %s\n" % quickstart),
                 ("t/again", again_is or 'exec %s %s "$@"' % (sys.executable, AGAIN)),
-                ("bin/make", "case \" $* \" in *' distcheck '*) ;; *) exit 0 ;; esac\n"
+                ("bin/make", "case \" $* \" in *' check-long '*) cat long ;; esac\n"
+                             "case \" $* \" in *' distcheck '*) ;; *) exit 0 ;; esac\n"
                              "echo 'archives ready for distribution'\n"
                              "case $* in *TESTS=t/x.py*) echo 'PASS: t/x.py 1 - a'; exit 0 ;; esac\n"
                              "cat log\nexit %d\n" % status)):
             with open(os.path.join(top, name), "w") as f:
-                f.write("#!/bin/sh\n" * (name not in ("log", "build/Makefile")) + text)
+                f.write("#!/bin/sh\n" * (name not in ("log", "long", "build/Makefile")) + text)
             os.chmod(os.path.join(top, name), 0o755)
         done = subprocess.run([os.path.join(top, ".ci", "run"), phase], universal_newlines=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -201,7 +206,9 @@ def ci_is_red():
             (("4 passed, 1 failed", 1), {"log": log_of("a") + SUMMARY % (2, 0)}),
             (("4 passed, 1 failed", 1), {"log": "make: *** [Makefile:9: src/x.o] Error 1\n" + log}),
             (("5 passed, 1 failed", 1), {"log": log, "status": 137}),
-            (("7 passed, 0 failed", 0), {"phase": "quickstart", "quickstart": "echo 7 passed, 0 failed"}),
+            (("9 passed, 0 failed", 0), {"phase": "quickstart", "quickstart": "echo 7 passed, 0 failed",
+                                         "long_ones": "Testsuite summary for handrail 1\n# PASS:  2\n"}),
+            (("7 passed, 1 failed", 1), {"phase": "quickstart", "quickstart": "echo 7 passed, 0 failed"}),
             (("7 passed, 1 failed", 1), {"phase": "quickstart", "quickstart": "echo 7 passed, 08 failed"})):
         last, status, out = in_ci(**more)
         equal((last, status), want, "%r\n%s" % (more, out))
