@@ -94,6 +94,10 @@ def places():
         for old in ("  x = 1\n", "x = 1  ", "\n\nx", " x", "X"):
             said = changed(s, b"if a:\n\tx = 1\n", None, old=old, new="x = 2")
             equal("did not appear" in said, True, said)
+        # an error with which of several edits it was: the first line, and whole characters of at most 60 bytes
+        for old, shown in (("y = 1", "y = 1"), ("y = 1\nx = 1", "y = 1..."), ("x" + "ß" * 40, "x%s..." % ("ß" * 29))):
+            said = changed(s, b"if a:\n\tx = 1\n", None, old=old, new="x = 2")
+            equal('"%s" did not appear in it' % shown in said, True, said)
         changed(s, b"a", b"a\nb", after_line=1, new="b")
         changed(s, b"a", b"a\nb\n", after_line=1, new="b\n")
         changed(s, b"a\r\nb", b"a\r\nb\r\nc", after_line=2, new="c")

@@ -362,6 +362,14 @@ def time_to_save():
             new = s.servers()
             equal((len(new), set(old) & set(new)), (1, set()))
             equal(saved(s), ["saved by a", "begun by a"])
+    with Mcp() as s:
+        s.update(s.config("a", "stays"))
+        with Session(s) as c:
+            c.tools()
+            old = s.servers()
+            s.update(s.config("a", "stays", "begins"))
+            new = set(s.servers()) - set(old)
+            equal(bool(new) and not process.has_ended(old[0]), False, "one that takes long has no other beside it")
 
 
 def one_that_closes_its_output():
