@@ -21,7 +21,7 @@ from lib import process, supervised  # noqa: E402
 from lib.browsersite import load_pages  # noqa: E402
 from lib.browsing import (  # noqa: E402
     CORPUS, PATIENCE, Browsing, Site, Tokens, brief, differences, forget, missing, scenarios)
-from lib.supervised import Background, kill_wait, need_root, run_tests  # noqa: E402
+from lib.supervised import Background, kill_wait, need_entrance, need_root, run_tests  # noqa: E402
 from lib.tap import Skip, equal, skip_all  # noqa: E402
 
 OFF = "Browser functionality is not supported or disabled."
@@ -721,6 +721,7 @@ def as_another_user():
     """Root's server, the shell's user: Chromium and its files are that user's, who may not raise a bound on memory that
     the server has."""
     need_root()
+    need_entrance()
     with open(supervised.HANDRAILD, "rb") as f:
         bound = [] if b"__asan_init" in f.read() else ["prlimit", "--data=%d" % (3 << 30)]  # its shadow is data, too
     with Site() as site, Browsing(name="nobody", env={"RUNTIME_USERNAME": "nobody", "USER": "root"},

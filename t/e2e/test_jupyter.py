@@ -13,7 +13,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.supervised import (  # noqa: E402
-    BUILDDIR, PATIENCE, SRCDIR, Background, Server, kill_wait, need_root, run_tests)
+    BUILDDIR, PATIENCE, SRCDIR, Background, Server, kill_wait, need_entrance, need_root, run_tests)
 from lib.tap import Skip, equal, skip_all  # noqa: E402
 
 PYTHON = "/usr/bin/python3"
@@ -222,6 +222,7 @@ def where_packages_come_from():
 
 def runs_as_the_user():
     need_root()
+    need_entrance()
     s = Jupyter(name="nobody", ready=None, env={"RUNTIME_USERNAME": "nobody"})
     with s:
         s.env["USER"] = "root"  # else it would be somebody's own account

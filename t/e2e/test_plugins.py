@@ -13,7 +13,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.supervised import (  # noqa: E402
-    PATIENCE, SRCDIR, Server, kill_wait, need_root, run_tests)
+    PATIENCE, SRCDIR, Server, kill_wait, need_entrance, need_root, run_tests)
 from lib.tap import Skip, equal  # noqa: E402
 
 EXAMPLES = os.path.join(SRCDIR, "t", "example-plugin")
@@ -131,6 +131,7 @@ def the_secret_is_nowhere():
 
 def runs_as_the_user():
     need_root()
+    need_entrance()
     need_python()
     s = Plugins("greeter", name="nobody", start=False, env={"RUNTIME_USERNAME": "nobody"})
     with s:

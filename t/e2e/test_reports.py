@@ -10,7 +10,7 @@ import tempfile
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process, shells  # noqa: E402
 from lib.keeper import Keeper  # noqa: E402
-from lib.supervised import BUILDDIR, need_root, run_tests  # noqa: E402
+from lib.supervised import BUILDDIR, need_entrance, need_root, run_tests  # noqa: E402
 from lib.tap import Skip, equal  # noqa: E402
 
 # as any command finds the FIFO; the report is told apart from the shell's own by its exit code
@@ -31,6 +31,7 @@ class Forged:
 
     def __init__(self, cwd=None):
         need_root()
+        need_entrance()  # to handrail-line.so, which the shell loads
         self.secret = tempfile.mkdtemp(prefix="e2e-secret-")
         with open(os.path.join(self.secret, "python"), "w") as f:
             f.write("#!/bin/sh\n")

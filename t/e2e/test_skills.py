@@ -18,7 +18,7 @@ import threading
 import zipfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib.supervised import BUILDDIR, SRCDIR, Server, find_program, need_root  # noqa: E402
+from lib.supervised import BUILDDIR, SRCDIR, Server, find_program, need_entrance, need_root  # noqa: E402
 from lib.tap import Skip, Tap, equal  # noqa: E402
 from lib import process  # noqa: E402
 
@@ -400,6 +400,7 @@ def edits_with_the_rights_of_the_user():
     """test_ipython_file_editor_permissions_as_openhands, with another name."""
     need_kernel()
     need_root()
+    need_entrance()
     with Server(args=["--plugins", "agent_skills", "jupyter"], name="nobody", ready=None,
                 env={"RUNTIME_USERNAME": "nobody"}) as s:
         s.env["USER"] = "root"

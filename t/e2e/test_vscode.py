@@ -14,7 +14,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.browser import Browser  # noqa: E402
 from lib.supervised import (  # noqa: E402
-    BUILDDIR, PATIENCE, ROOT, SRCDIR, Server, free_port, kill_wait, need_root, run_tests)
+    BUILDDIR, PATIENCE, ROOT, SRCDIR, Server, free_port, kill_wait, need_entrance, need_root,
+    run_tests)
 from lib.tap import Skip, equal  # noqa: E402
 from lib.webdriver import Window  # noqa: E402
 from lib.www import KEY as WWW_KEY, enter, live, need_browser  # noqa: E402
@@ -344,6 +345,7 @@ def one_that_is_never_ready():
 
 def as_the_user():
     need_root()
+    need_entrance()
     with Editor(name="nobody", start=False) as s:
         s.env["USER"] = "root"
         s.start()

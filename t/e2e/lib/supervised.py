@@ -82,6 +82,8 @@ class Server:
 
     def __init__(self, args=(), env=None, settings=None, user=None, libexec=None, prefix=(),
                  ready=True, port=None, run_dir=None, work_dir=None, name=None):
+        if user is not None:
+            need_entrance()
         self.top = tempfile.mkdtemp(prefix="e2e-sup-")
         os.chmod(self.top, 0o755)
         self.work_dir = work_dir or os.path.join(self.top, "work")
