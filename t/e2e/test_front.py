@@ -450,6 +450,9 @@ def one_include():
             text = text.replace(old, new)
         if not ROOT:
             text = re.sub(r"^user .*;\n", "", text, flags=re.M)  # nginx warns of it where it cannot be kept
+            with open(os.path.join(s.top, "conf.d", "temporary.conf"), "w") as f:  # /var/lib/nginx is root's
+                for what in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"):
+                    f.write("%s_temp_path %s/%s;\n" % (what, s.top, what))
         conf = os.path.join(s.top, "nginx.conf")
         with open(conf, "w") as f:
             f.write(text)

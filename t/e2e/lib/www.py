@@ -2,7 +2,7 @@
 
 import json
 
-from .supervised import PATIENCE, Server
+from .supervised import PATIENCE, Server, need_entrance
 from .tap import Skip, equal
 from .webdriver import missing
 
@@ -34,6 +34,7 @@ class Keyed(Server):
         return super().request(method, path, body, dict({"X-Session-API-Key": KEY}, **(headers or {})), timeout)
 
     def page(self):
+        need_entrance()  # nginx's account reads the page's files
         return "http://127.0.0.1:%d/handrail/" % self.port
 
 
