@@ -394,43 +394,22 @@ term_csi(struct hr_term *t, uint8_t final)
 		csi_run(t, final | (p->interm_len > 0 ? p->interm[0] << 8 : 0));
 }
 
-/* Where the final byte is of ESC [ numbers and that byte, all of it at b, once its parameters are
- * cut; 0: it is something else. */
-static size_t
-csi_whole(struct term_parser *p, const uint8_t *b, size_t len)
+size_t
+term_csi_whole(struct hr_term *t, const uint8_t *b, size_t len, uint64_t fed)
 {
 	size_t reach = len < TERM_PARAM_BYTES + 3 ? len : TERM_PARAM_BYTES + 3, end;
 	ssize_t n;
 
 	if (len < 3 || b[1] != '[')
 		return 0;
-	n = csi_split(p, (const char *)b + 2, reach - 2);
+	n = csi_split(&t->parser, (const char *)b + 2, reach - 2);
 	if (n < 0)
 		return 0;
 	end = (size_t)n + 2;
-	return end < reach && b[end] >= 0x40 && b[end] < TERM_DEL ? end : 0;
-}
-
-size_t
-term_csi_whole(struct hr_term *t, const uint8_t *b, size_t len, uint64_t fed)
-{
-	size_t end = csi_whole(&t->parser, b, len);
-
-	if (end == 0)
+	if (end == reach || b[end] < 0x40 || b[end] >= TERM_DEL)
 		return 0;
 	t->fed = fed + end;
 	csi_run(t, b[end]);
-	return end + 1;
-}
-
-size_t
-term_sgr_whole(struct hr_term *t, const uint8_t *b, size_t len)
-{
-	size_t end = csi_whole(&t->parser, b, len);
-
-	if (end == 0 || b[end] != 'm')
-		return 0;
-	term_sgr(t);
 	return end + 1;
 }
 

@@ -270,9 +270,6 @@ term_parse(struct hr_term *t, const uint8_t *b, size_t len)
 			p->utf8_want = 0;
 			p->last = -1;
 			i += n;
-		} else if (p->state == ST_GROUND && b[i] >= 0x20 && b[i] < CH_DEL &&
-			   (n = term_put_coloured(t, b + i, len - i)) > 0) {
-			i += n;
 		} else if (p->state == ST_GROUND && b[i] >= 0x20 && b[i] < CH_DEL) {
 			n = term_ascii_run(b + i, len - i);
 			t->fed = before + i;

@@ -372,11 +372,8 @@ void term_full_reset(struct hr_term *t); /* RIS */
 void term_put_ascii(struct hr_term *t, const uint8_t *p, size_t n);
 void term_put(struct hr_term *t, uint32_t cp, int width);
 
-/* --- flood.c: each returns how many bytes it took --- */
+/* --- flood.c: returns how many bytes it took --- */
 size_t term_flood(struct hr_term *t, const uint8_t *b, size_t len);
-/* Text that begins with printable ASCII, and the SGRs, ELs and line ends between it, as far as it
- * is simple: the same as one after the other. */
-size_t term_put_coloured(struct hr_term *t, const uint8_t *b, size_t len);
 
 /* --- parser.c, csi.c, sgr.c --- */
 void term_parse(struct hr_term *t, const uint8_t *p, size_t len);
@@ -385,7 +382,6 @@ void term_csi(struct hr_term *t, uint8_t final);
 /* ESC [ numbers and the final byte, all of it at b, which nearly every sequence is: done, and its
  * length; 0: it is something else. fed: offset of b in the input. */
 size_t term_csi_whole(struct hr_term *t, const uint8_t *b, size_t len, uint64_t fed);
-size_t term_sgr_whole(struct hr_term *t, const uint8_t *b, size_t len); /* SGR alone */
 void term_sgr(struct hr_term *t);
 int term_arg(const struct hr_term *t, unsigned i, int least, int absent);
 
