@@ -36,7 +36,7 @@ class Executed(NamedTuple):
 
 class Ran(NamedTuple):
     exit_code: int  # -1: it still runs, and the shell is busy until it ends
-    output: str
+    output: str  # without its last line end
     directory: str
 
 
@@ -202,7 +202,7 @@ class Sandbox:
         if at["exit_code"] == -1 and str(at.get("suffix", "")).startswith(NOT_RUN):
             raise BusyError("not run: the shell is busy with another command; wait for its end, or interrupt it by "
                             '"handrail run -i C-c"')
-        return Ran(at["exit_code"], o["content"], at["working_dir"])
+        return Ran(at["exit_code"], o["content"].removesuffix("\n"), at["working_dir"])
 
     def execute(self, words, input=None, cwd=None, env=None, user=None, timeout=None):
         """A program beside all shells, with its two streams apart. TimeoutError: it was ended after so many seconds."""
