@@ -35,12 +35,18 @@ on_output(void *arg, int stream, const char *p, size_t len)
 static int
 signal_all(struct hr_cloud *c, const char *mark, const char *name, bool *ret, struct hr_err *err)
 {
-	char line[300];
+	char line[500];
 	int status = 1, r;
 
+	/* stopped first, as a terminal gives a signal to all at once: what is begun meanwhile would
+	 * not get it, and a shell that waits for that would not end */
 	(void)snprintf(line, sizeof(line),
-	    "r=1; for p in $(grep -lsz '^" MARK "=%s$' /proc/[0-9]*/environ); do p=${p#/proc/}; "
-	    "kill -%s \"${p%%/environ}\" 2>/dev/null && r=0; done; exit $r",
+	    "s=; n=1; while [ $n = 1 ]; do n=0; "
+	    "for p in $(grep -lsz '^" MARK "=%s$' /proc/[0-9]*/environ); do "
+	    "p=${p#/proc/}; p=${p%%/environ}; case \"$s \" in *\" $p \"*) ;; "
+	    "*) s=\"$s $p\"; n=1; kill -STOP \"$p\" 2>/dev/null ;; esac; done; done; "
+	    "[ -n \"$s\" ] || exit 1; kill -%s $s 2>/dev/null; r=$?; "
+	    "kill -CONT $s 2>/dev/null; exit $r",
 	    mark, name);
 	r = hr_cloud_helper(c, line, NULL, &status, err);
 	*ret = r == 0 && status == 0;
