@@ -135,14 +135,20 @@ perform_custom(struct hr_worker *w, const struct hr_request *r, const struct hr_
 	return taken;
 }
 
+static bool
+refuse_other(struct hr_answer *ret)
+{
+	return hr_answer_detail(
+	    ret, 400, "a named session takes run actions only, not static ones");
+}
+
 /* Another session is for commands alone: all else is about no shell, or about the default one. */
 static bool
 fits_session(const struct hr_event *ev, struct hr_answer *ret)
 {
 	if (strcmp(ev->cls->type, "run") == 0 && !hr_event_truth(ev, "is_static"))
 		return true;
-	return hr_answer_detail(
-	    ret, 400, "a named session takes run actions only, not static ones");
+	return refuse_other(ret);
 }
 
 void
@@ -189,6 +195,14 @@ hr_execute_action(struct hr_worker *w, const struct hr_request *r, const char *s
 	}
 }
 
+/* Of /handrail/v1/run, also in the default session. */
+static bool
+is_plain_run(struct json_object *action)
+{
+	return hr_json_str_is(hr_json_at(action, "action"), "run") &&
+	       !hr_json_true_at(hr_json_at(action, "args"), "is_static");
+}
+
 void
 hr_execute(struct hr_worker *w, const struct hr_request *r, const char *session,
     enum hr_rules rules, struct hr_answer *ret)
@@ -208,8 +222,11 @@ hr_execute(struct hr_worker *w, const struct hr_request *r, const char *session,
 		refuse_json(&e, ret);
 	} else {
 		action = validate(body, ret);
-		if (action != NULL && rules == HR_RULES_OWN &&
-		    json_object_object_add(action, "exact", json_object_new_boolean(true)) != 0)
+		if (action != NULL && rules == HR_RULES_OWN && !is_plain_run(action))
+			refuse_other(ret);
+		else if (action != NULL && rules == HR_RULES_OWN &&
+			 json_object_object_add(action, "exact", json_object_new_boolean(true)) !=
+			     0)
 			hr_answer_generic(ret);
 		else if (action != NULL)
 			hr_execute_action(

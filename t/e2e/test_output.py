@@ -209,6 +209,9 @@ def own_interfaces():
         for command, printed in cases:
             for session in (None, "named"):
                 equal(page(s, command, session), printed, (command, session))
+        for action in ({"action": "read", "args": {"path": "f"}},
+                       {"action": "run", "args": {"command": "true", "is_static": True}}):
+            equal(s.request("POST", "/handrail/v1/run", json.dumps({"action": action})).status, 400, action)
         equal(s.run("sed -n 2,3p f"), "two\n        three", "V0's wire")
         equal(s.run("echo a\necho b").startswith("ERROR: Cannot execute multiple commands"), True, "V0's wire")
         s.stop()

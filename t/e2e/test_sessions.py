@@ -34,9 +34,12 @@ def action(s, name, command, headers=None, **args):
 
 
 def run(s, name, command, **args):
+    """The output, whose last line has an end."""
     a = action(s, name, command, **args)
     equal(a.status, 200, a)
-    return a.json()["content"]
+    content = a.json()["content"]
+    equal(content[-1:] in ("", "\n"), True, a)
+    return content[:-1]
 
 
 def names(s):
@@ -85,7 +88,7 @@ def made_used_and_ended():
         count = "echo x >>count; wc -l <count"
         same = {"X-Request-ID": "count"}
         equal([action(s, n, "cd %s; %s" % (s.work_dir, count), same).json()["content"]
-               for n in ("watch", "watch", "build.1", "watch")], ["1", "1", "2", "1"])
+               for n in ("watch", "watch", "build.1", "watch")], ["1\n", "1\n", "2\n", "1\n"])
         # ended with all that is in it
         began, wait = marker(s)
         run(s, "watch", "sleep 1000 & echo $! >pid")
@@ -188,7 +191,7 @@ def supervisor_dies():
         s.wait()
         open_it()
         t.join(PATIENCE)
-        equal(done, ["result"], "the request under way")
+        equal(done, ["result\n"], "the request under way")
         kill_wait(b)
         s.start()
         equal(run(s, "a", "echo $X; pwd"), "kept\n/tmp")

@@ -371,7 +371,7 @@ def upgrade_in_a_container():
             for keeper in s.keeper():
                 kill(s, keeper)
             equal(s.run("echo $X"), "kept")
-            equal(s.request("POST", V1 + "run?session=a", get_it, head).json()["content"], "kept")
+            equal(s.request("POST", V1 + "run?session=a", get_it, head).json()["content"], "kept\n")
         equal("cannot be had" in s.log(), False)
 
 
