@@ -108,7 +108,7 @@ def first_command():
             equal(h("up", "--run", command).returncode, status, command)
         equal(h.ok("up", "--run", "echo a  b; pwd"), "a b\n/\n", "in one that is there")
         obs = json.loads(h.ok("up", "--json", "--run", "echo hi"))
-        equal((obs["observation"], obs["content"], obs["extras"]["metadata"]["exit_code"]), ("run", "hi\n", 0), "answer")
+        equal((obs["observation"], obs["content"], obs["extras"]["metadata"]["exit_code"]), ("run", "hi\n", 0), "said")
         done = h("up", "-t", "1", "--run", "sleep 60")
         equal((done.returncode, "still runs after 1.0 seconds" in done.stderr), (124, True), repr(done.stderr))
         h.ok("up", "-n", "other", "-r", "cli", "--run", "test -d .")
@@ -130,7 +130,7 @@ def json_observation():
     with Host() as h:
         h.ok("up")
         obs = json.loads(h.ok("run", "--json", "echo hi"))
-        equal((obs["observation"], obs["content"], obs["extras"]["metadata"]["exit_code"]), ("run", "hi\n", 0), "answer")
+        equal((obs["observation"], obs["content"], obs["extras"]["metadata"]["exit_code"]), ("run", "hi\n", 0), "said")
 
 
 def variables():
