@@ -53,9 +53,12 @@ static bool has_ipv6;
 static void
 look_for_ipv6(void)
 {
-	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), only = 1;
+	socklen_t len = sizeof(only);
 
-	has_ipv6 = fd >= 0;
+	/* net.ipv6.bindv6only=1 forbids the IPv6 form of an IPv4 address */
+	has_ipv6 =
+	    fd >= 0 && getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &len) == 0 && only == 0;
 	hr_fd_close(&fd);
 }
 

@@ -87,8 +87,11 @@ check_alive(struct recovery *rec, const struct hr_fleet_row *row, struct hr_err 
 	bool moved;
 
 	if (has(&rec->there, row->id) &&
-	    rec->f->engine->state(rec->f->engine_self, row->id, state, &why) != 0)
-		return hr_err_set(err, HR_E_SYS, "sandbox %s: %.150s", row->id, why.msg);
+	    rec->f->engine->state(rec->f->engine_self, row->id, state, &why) != 0) {
+		/* one that cannot be asked keeps nobody else from being served */
+		hr_log(HR_LOG_ERROR, "sandbox %s: its state is unknown: %.400s", row->id, why.msg);
+		return 0;
+	}
 	/* a container that was stopped for a pause is "exited" to its engine */
 	if (row->state == HR_FLEET_WARM && !hr_fleet_pool_wants(rec->f, row->shape))
 		return hr_fleet_begin(

@@ -382,6 +382,8 @@ struct draining {
 	const struct hr_config *config;
 	const struct hr_sandbox_options *o;
 	unsigned n;
+	bool failed;
+	struct hr_err why; /* the first failure */
 };
 
 static int
@@ -399,6 +401,7 @@ static int
 end_one(const char *dir, const char *file, void *arg, struct hr_err *err)
 {
 	struct draining *d = arg;
+	struct hr_err why = {0};
 	struct hr_sandbox_options o = *d->o;
 	HR_FREE char *path = hr_path_join(dir, file);
 	HR_FREE char *record = NULL;
@@ -411,12 +414,17 @@ end_one(const char *dir, const char *file, void *arg, struct hr_err *err)
 	fd = claim(path);
 	/* whoever took it has ended without having it */
 	if (fd >= 0 && ends_in(file, TAKEN))
-		r = put_back(dir, path, record, err);
+		r = put_back(dir, path, record, &why);
 	if (fd >= 0 && r == 0) {
-		r = end_it(d->config, o, record, err);
+		r = end_it(d->config, o, record, &why);
 		d->n += r == 0;
 	}
-	return r;
+	/* one that cannot be reached keeps no other one running */
+	if (r != 0 && !d->failed) {
+		d->failed = true;
+		d->why = why;
+	}
+	return 0;
 }
 
 /* Of one that was never ready: whoever makes them has died, or this would not be our turn. */
@@ -508,5 +516,5 @@ hr_pool_drain(const struct hr_config *c, const struct hr_sandbox_options *o, uns
 	if (r == 0)
 		r = visit(o->state_dir, RECORD, end_one, &d, err);
 	*ret_n = d.n;
-	return r;
+	return r == 0 && d.failed ? hr_err_pass(err, &d.why) : r;
 }

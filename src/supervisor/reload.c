@@ -76,7 +76,7 @@ check_access_log(const struct hr_settings *c, struct hr_err *err)
 	HR_FREE char *dir = NULL;
 	int fd = -1;
 
-	if (strcmp(c->access_log, "off") == 0)
+	if (!c->start_nginx || strcmp(c->access_log, "off") == 0)
 		return 0;
 	/* the setting is an absolute path */
 	dir = strndup(c->access_log, (size_t)(strrchr(c->access_log, '/') - c->access_log) + 1);
@@ -162,7 +162,9 @@ apply(struct hr_server *s, struct hr_settings *fresh, struct hr_err *err)
 	const struct hr_keys *now = keys.from_environment ? &s->site.keys : &keys;
 	const char *stays;
 
-	if (hr_keys_read_file(&keys, fresh->session_api_key_file, err) < 0)
+	/* nginx opens the log when it tests its configuration */
+	if (check_access_log(fresh, err) < 0 ||
+	    hr_keys_read_file(&keys, fresh->session_api_key_file, err) < 0)
 		return -1;
 	s->site.grown = 0;
 	if (s->ctx.settings.start_nginx &&

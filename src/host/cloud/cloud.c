@@ -241,6 +241,9 @@ hr_cloud_restore(void *self, const char *record, struct hr_err *err)
 		return 0;
 	if (c->ops->look(c, err) != 0) {
 		c->unreached = true;
+		/* a provider's own word, which does not mean that the record is of another place */
+		if (err != NULL && err->code == HR_E_UNSUPPORTED)
+			err->code = HR_E_RUNTIME;
 		return -1;
 	}
 	if (strcmp(c->state, "gone") == 0)
