@@ -16,6 +16,7 @@ libbase_la_SOURCES = \
 	%D%/nearest.c %D%/nearest.h \
 	%D%/notify.c %D%/notify.h \
 	%D%/path.c %D%/path.h \
+	%D%/peer.c %D%/peer.h \
 	%D%/percent.c %D%/percent.h \
 	%D%/pid.c %D%/pid.h \
 	%D%/plain.c %D%/plain.h \

@@ -12,6 +12,7 @@ libproto_la_SOURCES = \
 	%D%/metrics.c %D%/metrics.h \
 	%D%/scoreboard.c %D%/scoreboard.h \
 	%D%/signin.c %D%/signin.h \
+	%D%/unread.c %D%/unread.h \
 	%D%/workerargs.c %D%/workerargs.h
 libkeysum_la_SOURCES = %D%/keysum.c %D%/keysum.h
 libkeysum_la_CFLAGS = $(AM_CFLAGS) $(MD_CFLAGS)

@@ -12,8 +12,9 @@
 #include "proto/metrics.h"
 #include "proto/journal.h"
 #include "proto/signin.h"
+#include "proto/unread.h"
 
-#define HR_SCOREBOARD_VERSION 6u
+#define HR_SCOREBOARD_VERSION 7u
 #define HR_SCOREBOARD_SLOTS 1024 /* workers of all pools together */
 #define HR_SCOREBOARD_POOLS 5
 #define HR_SCOREBOARD_ACTION 2 /* the pool of actions */
@@ -58,6 +59,7 @@ struct hr_scoreboard {
 	struct hr_metrics metrics;
 	struct hr_journal_counts journal; /* workers */
 	struct hr_signins signins;        /* workers */
+	struct hr_unread unread;          /* workers; the supervisor for those that died */
 	struct hr_pool_counts pools[HR_SCOREBOARD_POOLS];
 	struct hr_worker_slot slots[HR_SCOREBOARD_SLOTS];
 	/* workers: pages of slots that never wrote a file take no memory */

@@ -23,6 +23,7 @@
 #include "worker/hub.h"
 #include "worker/metrics.h"
 #include "worker/once.h"
+#include "worker/repeat.h"
 #include "worker/reply.h"
 #include "worker/worker.h"
 
@@ -224,6 +225,7 @@ serve(struct hr_worker *w, FCGX_Request *fcgi, struct hr_answer *answer)
 	at_once = answer->stream.send == NULL && answer->body.len <= AT_ONCE;
 	if (at_once)
 		count_idle(w);
+	hr_repeat_answering(w);
 	whole = hr_reply_send(fcgi, answer, &sent);
 	if (whole && answer->status >= 500)
 		hr_log(HR_LOG_INFO, "%s %s %s: %d", r.request_id, r.method, hr_buf_str(r.path),

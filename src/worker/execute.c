@@ -15,6 +15,7 @@
 #include "worker/key.h"
 #include "worker/trace.h"
 #include "worker/once.h"
+#include "worker/repeat.h"
 #include "worker/worker.h"
 
 /* The answer repeats a body that is not JSON, four characters a byte: no need to take much. */
@@ -118,6 +119,7 @@ perform_custom(struct hr_worker *w, const struct hr_request *r, const struct hr_
 	if (!hr_plugin_takes(env.run_dir, action))
 		return false;
 	hr_key_make(&key, r, &ev, &w->body);
+	hr_repeat_enter(w, r, NULL, &key);
 	env.key = hr_span_of_buf(&key);
 	env.journal = &w->journal;
 	env.entry = &w->once;
@@ -180,6 +182,8 @@ hr_execute_action(struct hr_worker *w, const struct hr_request *r, const char *s
 		hr_buf_add(&key, name.p, name.len);
 	else
 		hr_key_make(&key, r, &ev, &w->body);
+	if (name.len == 0 && hr_action_repeat(&ev) != HR_REPEAT_FREE)
+		hr_repeat_enter(w, r, session, &key);
 	if (session != NULL && key.len > 0) /* the same in another shell is another action */
 		hr_buf_addf(&key, "@%s", session);
 	if (hr_buf_check(&key, NULL) < 0) {

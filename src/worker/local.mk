@@ -28,6 +28,7 @@ libworker_la_SOURCES = \
 	%D%/once.c %D%/once.h \
 	%D%/page.c %D%/page.h \
 	%D%/ready.c %D%/ready.h \
+	%D%/repeat.c %D%/repeat.h \
 	%D%/request.h \
 	%D%/rex/execute.c \
 	%D%/rex/expect.c %D%/rex/expect.h \

@@ -136,7 +136,7 @@ main(int argc, char **argv)
 {
 	struct hr_worker_args a = HR_WORKER_ARGS_NONE; /* the shell: nobody, unless we are told */
 	struct hr_reach reach = {0};
-	struct hr_worker w = {.channel = -1, .shell_fd = -1};
+	struct hr_worker w = {.channel = -1, .shell_fd = -1, .peers = -1};
 	struct hr_err err = {.code = HR_OK};
 	int r;
 

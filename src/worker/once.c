@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "worker/key.h"
+#include "worker/repeat.h"
 #include "worker/worker.h"
 
 #define TAG_STATUS 0xffffu
@@ -152,6 +153,8 @@ hr_once_perform(struct hr_worker *w, struct hr_action_env *env, const struct hr_
 void
 hr_once_sent(struct hr_worker *w, bool sent)
 {
-	hr_journal_leave(&w->journal, &w->once, sent && w->once_forget);
+	bool was_read = hr_repeat_sent(w, sent);
+
+	hr_journal_leave(&w->journal, &w->once, was_read && w->once_forget);
 	hr_journal_tidy(&w->journal, hr_now_ms());
 }

@@ -50,6 +50,9 @@ hr_reply_request(FCGX_Request *fcgi, struct hr_request *ret)
 	ret->idempotency_key = param(fcgi, "HTTP_IDEMPOTENCY_KEY");
 	ret->request_id = param(fcgi, "REQUEST_ID");
 	ret->traceparent = param(fcgi, "HTTP_TRACEPARENT");
+	ret->connection = param(fcgi, "HANDRAIL_CONNECTION");
+	ret->forwarded_for = param(fcgi, "HTTP_X_FORWARDED_FOR");
+	ret->user_agent = param(fcgi, "HTTP_USER_AGENT");
 	ret->range = param(fcgi, "HTTP_RANGE");
 	ret->if_range = param(fcgi, "HTTP_IF_RANGE");
 	ret->if_none_match = param(fcgi, "HTTP_IF_NONE_MATCH");

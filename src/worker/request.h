@@ -32,6 +32,9 @@ struct hr_request {
 	const char *idempotency_key; /* Idempotency-Key */
 	const char *request_id;      /* nginx's own */
 	const char *traceparent;     /* of W3C Trace Context */
+	const char *connection;      /* the client's, as hr_peer_parse() takes it */
+	const char *forwarded_for;   /* X-Forwarded-For */
+	const char *user_agent;      /* User-Agent */
 	/* of /download_file */
 	const char *range, *if_range, *if_none_match;
 	/* of /handrail/v1/output */

@@ -38,7 +38,12 @@ struct hr_worker {
 	struct hr_journal journal;
 	struct hr_journal_entry once; /* of the request in hand, see worker/once.h */
 	bool once_forget;
-	uid_t shell_uid; /* whose rights count for the file viewer */
+	struct hr_unread_hold unread; /* and see worker/repeat.h */
+	struct hr_peer peer;          /* its client's connection */
+	bool cut;                     /* which has ended */
+	char repeat_id[HR_UNREAD_ID]; /* of the request that began its action */
+	int peers;                    /* for hr_peer_look() */
+	uid_t shell_uid;              /* whose rights count for the file viewer */
 
 	/* kept from request to request, so that none of them allocates what the last one had */
 	struct hr_buf body;

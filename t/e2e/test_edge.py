@@ -173,11 +173,14 @@ def only_named_headers_pass():
                 "X-Forwarded-For": "1.2.3.4", "Content-Type": "text/x"}).json()
             request_id = got.pop("REQUEST_ID")
             equal(len(request_id), 32)
+            remote, port, *local = got.pop("HANDRAIL_CONNECTION").split()
+            equal((remote, local), ("127.0.0.1", ["127.0.0.1", str(s.port)]), port)
             equal(got, {"REQUEST_METHOD": "POST", "REQUEST_URI": "/nowhere/a%20b?q=1",
                         "CONTENT_TYPE": "text/x", "CONTENT_LENGTH": "4",
                         "REQUEST_SCHEME": "http", "HTTP_HOST": "127.0.0.1:%d" % s.port,
                         "HTTP_X_SESSION_API_KEY": "yes", "HTTP_X_REQUEST_ID": "r1",
-                        "HTTP_IDEMPOTENCY_KEY": "i1", "HTTP_TRACEPARENT": "t1", "body": "body"})
+                        "HTTP_X_FORWARDED_FOR": "1.2.3.4", "HTTP_IDEMPOTENCY_KEY": "i1", "HTTP_TRACEPARENT": "t1",
+                        "body": "body"})
 
 
 def workers_gone_is_503():

@@ -147,6 +147,7 @@ worker_ended(void *arg, const struct hr_exit *how)
 
 	worker_repair_busy(w);
 	worker_repair_looker(w, how->pid);
+	hr_unread_bury(&p->ctx->board->unread, how->pid, hr_now_ms());
 	hr_tempfiles_remove(&p->ctx->board->scraps[w->slot]);
 	if (crashed && !asked)
 		atomic_fetch_add(&p->ctx->board->metrics.restarts[HR_RESTART_WORKER], 1);

@@ -1,0 +1,106 @@
+/* One connection is looked up by its four numbers: no list is read, however many there are. */
+#include "config.h"
+
+#include "base/peer.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/fd.h"
+
+#define ADDRESS INET6_ADDRSTRLEN
+#define ANSWER 512 /* one message and its attributes, of which none is asked for */
+
+struct question {
+	struct nlmsghdr head;
+	struct inet_diag_req_v2 req;
+};
+
+bool
+hr_peer_parse(const char *text, struct hr_peer *ret)
+{
+	char remote[ADDRESS], local[ADDRESS];
+	unsigned remote_port, local_port;
+
+	memset(ret, 0, sizeof(*ret));
+	if (sscanf(text, "%45s %5u %45s %5u", remote, &remote_port, local, &local_port) != 4 ||
+	    remote_port > UINT16_MAX || local_port > UINT16_MAX)
+		return false;
+	ret->family = strchr(remote, ':') != NULL ? AF_INET6 : AF_INET;
+	ret->remote_port = htons((uint16_t)remote_port);
+	ret->local_port = htons((uint16_t)local_port);
+	return inet_pton(ret->family, remote, ret->remote) == 1 &&
+	       inet_pton(ret->family, local, ret->local) == 1;
+}
+
+static void
+question_fill(struct question *q, const struct hr_peer *p)
+{
+	memset(q, 0, sizeof(*q));
+	q->head.nlmsg_len = sizeof(*q);
+	q->head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+	q->head.nlmsg_flags = NLM_F_REQUEST;
+	q->req.sdiag_family = p->family;
+	q->req.sdiag_protocol = IPPROTO_TCP;
+	q->req.idiag_states = UINT32_MAX;
+	q->req.id.idiag_sport = p->local_port;
+	q->req.id.idiag_dport = p->remote_port;
+	memcpy(q->req.id.idiag_src, p->local, sizeof(p->local));
+	memcpy(q->req.id.idiag_dst, p->remote, sizeof(p->remote));
+	q->req.id.idiag_cookie[0] = INET_DIAG_NOCOOKIE;
+	q->req.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+}
+
+static int
+answer_read(const void *answer, size_t len, struct hr_peer *p)
+{
+	const struct nlmsghdr *head = answer;
+	struct inet_diag_msg m;
+	struct nlmsgerr e;
+	uint64_t cookie;
+
+	if (!NLMSG_OK(head, len))
+		return -1;
+	if (head->nlmsg_type == NLMSG_ERROR && head->nlmsg_len >= NLMSG_LENGTH(sizeof(e))) {
+		memcpy(&e, NLMSG_DATA(head), sizeof(e));
+		return e.error == -ENOENT ? 0 : -1;
+	}
+	if (head->nlmsg_type != SOCK_DIAG_BY_FAMILY || head->nlmsg_len < NLMSG_LENGTH(sizeof(m)))
+		return -1;
+	memcpy(&m, NLMSG_DATA(head), sizeof(m));
+	cookie = (uint64_t)m.id.idiag_cookie[1] << 32 | m.id.idiag_cookie[0];
+	if (p->cookie != 0 && p->cookie != cookie)
+		return 0;
+	p->cookie = cookie;
+	return m.idiag_state == TCP_ESTABLISHED;
+}
+
+int
+hr_peer_look(int *sock, struct hr_peer *p)
+{
+	_Alignas(struct nlmsghdr) char answer[ANSWER];
+	struct question q;
+	ssize_t n;
+	int r = -1;
+
+	if (*sock < 0)
+		*sock = socket(
+		    AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG);
+	if (*sock < 0)
+		return -1;
+	question_fill(&q, p);
+	/* the kernel has answered when send() is back */
+	if (send(*sock, &q, sizeof(q), 0) == (ssize_t)sizeof(q) &&
+	    (n = recv(*sock, answer, sizeof(answer), 0)) > 0)
+		r = answer_read(answer, (size_t)n, p);
+	if (r < 0)
+		hr_fd_close(sock); /* a later answer would be taken for another question's */
+	return r;
+}

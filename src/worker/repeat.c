@@ -1,0 +1,150 @@
+/* nginx goes on with an action whose client has left, and takes its answer. So the worker asks the
+ * kernel whether the client's connection still stands. Where it never saw that connection (another
+ * proxy's address, a Unix socket, a kernel that does not tell) all stays as nginx says. */
+#include "config.h"
+
+#include "worker/repeat.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "worker/key.h"
+#include "worker/worker.h"
+
+static uint64_t
+mix(uint64_t h, const char *text)
+{
+	return hr_hash(h, text, strlen(text) + 1);
+}
+
+/* A client is believed who it is: that only keeps its own requests apart. */
+static uint64_t
+client_of(const struct hr_worker *w, const struct hr_request *r)
+{
+	uint64_t h = HR_HASH;
+
+	if (r->forwarded_for[0] != '\0')
+		h = mix(h, r->forwarded_for);
+	else
+		h = hr_hash(h, w->peer.remote, sizeof(w->peer.remote));
+	h = mix(h, r->user_agent);
+	h = mix(h, r->session_key);
+	return mix(h, r->authorization);
+}
+
+static uint64_t
+digest_of(
+    const struct hr_worker *w, const struct hr_request *r, const char *session, uint64_t client)
+{
+	uint64_t h = mix(client, session != NULL ? session : "");
+
+	h = mix(h, r->uri);
+	h = hr_hash(h, hr_buf_str(&w->body), w->body.len);
+	h = hr_hash(h, &w->body.len, sizeof(w->body.len));
+	return h != 0 ? h : 1;
+}
+
+static void
+become(struct hr_buf *key, const char id[HR_UNREAD_ID])
+{
+	hr_buf_reset(key);
+	hr_buf_addf(key, "%c:%.*s", HR_KEY_OF_NGINX, HR_UNREAD_ID, id);
+}
+
+/* Takes over the place of the first such request that has lost its client, or that nginx itself
+ * sends again: *mine gets its id. A place that changes meanwhile is looked at again. */
+static bool
+join(struct hr_worker *w, struct hr_unread_action *mine, int64_t now_ms)
+{
+	struct hr_unread *u = &w->board->unread;
+	struct hr_unread_action its, next;
+	size_t i = 0;
+
+	while (hr_unread_find(u, mine->client, now_ms, &i, &its, &w->unread)) {
+		if (its.digest != mine->digest || (memcmp(its.id, mine->id, HR_UNREAD_ID) != 0 &&
+						      hr_peer_look(&w->peers, &its.peer) != 0)) {
+			i++; /* both clients wait for their answers */
+			continue;
+		}
+		next = *mine;
+		memcpy(next.id, its.id, HR_UNREAD_ID);
+		if (!hr_unread_take(u, &w->unread, &next))
+			continue;
+		if (memcmp(its.id, mine->id, HR_UNREAD_ID) != 0)
+			hr_log(HR_LOG_INFO,
+			    "%.*s is sent again as %.*s: it gets the first one's answer",
+			    HR_UNREAD_ID, its.id, HR_UNREAD_ID, mine->id);
+		*mine = next;
+		return true;
+	}
+	return false;
+}
+
+/* The client does something else: what it has left behind is not sent again, and an equal request
+ * from now on is meant as another one. */
+static void
+give_up(struct hr_worker *w, uint64_t client, int64_t now_ms)
+{
+	struct hr_unread_action its;
+	struct hr_unread_hold left;
+	size_t i;
+
+	for (i = 0; hr_unread_find(&w->board->unread, client, now_ms, &i, &its, &left); i++) {
+		if (hr_peer_look(&w->peers, &its.peer) == 0)
+			(void)hr_unread_free(&left);
+	}
+}
+
+void
+hr_repeat_enter(
+    struct hr_worker *w, const struct hr_request *r, const char *session, struct hr_buf *key)
+{
+	struct hr_unread_action mine = {.pid = getpid()};
+	int64_t now_ms = hr_now_ms();
+
+	if (w->unread.place != NULL) { /* the plugin that was asked first does not take it */
+		become(key, w->repeat_id);
+		return;
+	}
+	if (key->len == 0 || key->p[0] != HR_KEY_OF_NGINX ||
+	    strlen(r->request_id) != HR_UNREAD_ID || !hr_peer_parse(r->connection, &mine.peer) ||
+	    hr_peer_look(&w->peers, &mine.peer) != 1)
+		return;
+	memcpy(mine.id, r->request_id, HR_UNREAD_ID);
+	w->peer = mine.peer;
+	mine.client = client_of(w, r);
+	mine.digest = digest_of(w, r, session, mine.client);
+	if (join(w, &mine, now_ms)) {
+		become(key, mine.id);
+	} else {
+		give_up(w, mine.client, now_ms);
+		(void)hr_unread_add(&w->board->unread, &mine, now_ms, &w->unread);
+	}
+	memcpy(w->repeat_id, mine.id, HR_UNREAD_ID);
+}
+
+void
+hr_repeat_answering(struct hr_worker *w)
+{
+	w->cut = w->unread.place != NULL && hr_peer_look(&w->peers, &w->peer) == 0;
+	if (!w->cut)
+		hr_unread_answering(&w->unread);
+}
+
+bool
+hr_repeat_sent(struct hr_worker *w, bool sent)
+{
+	bool was_read = sent && !w->cut;
+
+	/* another worker that has the place since needs the answer in the journal */
+	if (was_read && w->unread.place != NULL)
+		was_read = hr_unread_free(&w->unread);
+	else if (!was_read)
+		hr_unread_keep(&w->unread, hr_now_ms());
+	w->unread = (struct hr_unread_hold){NULL, 0};
+	w->cut = false;
+	return was_read;
+}

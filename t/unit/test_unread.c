@@ -1,0 +1,226 @@
+/* base/peer and proto/unread: whether a client still waits, and which answers wait for theirs. */
+#include "config.h"
+
+#include <arpa/inet.h>
+#include <check.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/peer.h"
+#include "lines.h"
+#include "proto/unread.h"
+
+/* ---- peer ---- */
+
+static int looker = -1;
+
+/* A connection: *client, and the server's end, which is returned; `text` as nginx would say. */
+static int
+connection(int listener, int *client, char text[128])
+{
+	struct sockaddr_in here, there;
+	socklen_t len = sizeof(here);
+	char a[INET_ADDRSTRLEN], b[INET_ADDRSTRLEN];
+	int fd;
+
+	*client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&here, &len), 0);
+	ck_assert_int_eq(connect(*client, (struct sockaddr *)&here, len), 0);
+	fd = accept(listener, (struct sockaddr *)&there, &len);
+	ck_assert_int_ge(fd, 0);
+	(void)snprintf(text, 128, "%s %u %s %u", inet_ntop(AF_INET, &there.sin_addr, a, sizeof(a)),
+	    ntohs(there.sin_port), inet_ntop(AF_INET, &here.sin_addr, b, sizeof(b)),
+	    ntohs(here.sin_port));
+	return fd;
+}
+
+static int
+listener_open(void)
+{
+	struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&any, sizeof(any)), 0);
+	ck_assert_int_eq(listen(fd, 4), 0);
+	return fd;
+}
+
+START_TEST(a_client_that_left)
+{
+	int listener = listener_open(), client, other, fd, second;
+	struct hr_peer p, q;
+	char text[128];
+
+	fd = connection(listener, &client, text);
+	ck_assert(hr_peer_parse(text, &p));
+	ck_assert_int_eq(hr_peer_look(&looker, &p), 1);
+	ck_assert_int_eq(hr_peer_look(&looker, &p), 1);
+	second = connection(listener, &other, text);
+	ck_assert(hr_peer_parse(text, &q));
+	(void)close(client);
+	ck_assert_int_eq(hr_peer_look(&looker, &p), 0);
+	ck_assert_int_eq(hr_peer_look(&looker, &q), 1);
+	(void)close(fd);
+	ck_assert_int_eq(hr_peer_look(&looker, &p), 0);
+	q.cookie++; /* of an earlier one with the same addresses */
+	ck_assert_int_eq(hr_peer_look(&looker, &q), 0);
+	(void)close(second); /* the server was killed */
+	ck_assert_int_eq(hr_peer_look(&looker, &q), 0);
+	(void)close(other);
+	(void)close(listener);
+}
+END_TEST
+
+START_TEST(addresses)
+{
+	struct hr_peer p;
+
+	ck_assert(hr_peer_parse("::1 65535 ::1 1", &p));
+	ck_assert_int_eq(p.family, AF_INET6);
+	ck_assert(!hr_peer_parse("", &p));
+	ck_assert(!hr_peer_parse("unix:  unix:/run/nginx.sock ", &p));
+	ck_assert(!hr_peer_parse("127.0.0.1 65536 127.0.0.1 80", &p));
+	ck_assert(!hr_peer_parse("127.0.0.1 1 127.0.0 80", &p));
+	ck_assert(!hr_peer_parse("127.0.0.1 1 ::1 80", &p));
+}
+END_TEST
+
+/* ---- unread ---- */
+
+static struct hr_unread u;
+
+static struct hr_unread_action
+action(uint64_t digest, const char *id, pid_t pid)
+{
+	struct hr_unread_action a = {.client = digest, .digest = digest, .pid = pid};
+
+	(void)snprintf(a.id, sizeof(a.id), "%s", id);
+	return a;
+}
+
+static struct hr_unread_hold
+add(uint64_t digest, const char *id, pid_t pid)
+{
+	struct hr_unread_action a = action(digest, id, pid);
+	struct hr_unread_hold h;
+
+	ck_assert(hr_unread_add(&u, &a, 0, &h));
+	return h;
+}
+
+/* The ids of that digest at that time. */
+static const char *
+found(uint64_t digest, int64_t now_ms)
+{
+	static char ids[256];
+	struct hr_unread_action a;
+	struct hr_unread_hold h;
+	size_t i;
+
+	ids[0] = '\0';
+	for (i = 0; hr_unread_find(&u, digest, now_ms, &i, &a, &h); i++)
+		(void)snprintf(ids + strlen(ids), sizeof(ids) - strlen(ids), "%s ", a.id);
+	return ids;
+}
+
+static void
+setup(void)
+{
+	memset(&u, 0, sizeof(u));
+}
+
+START_TEST(read_ones_are_forgotten)
+{
+	struct hr_unread_hold a = add(1, "a", 1), b = add(1, "b", 2), c = add(2, "c", 3);
+
+	ck_assert_str_eq(found(1, 0), "a b ");
+	ck_assert_str_eq(found(3, 0), "");
+	hr_unread_answering(&a);
+	ck_assert_str_eq(found(1, 0), "a b ");
+	ck_assert(hr_unread_free(&a));
+	ck_assert_str_eq(found(1, 0), "b ");
+	hr_unread_keep(&b, 1000);
+	ck_assert_str_eq(found(1, 1000 + HR_UNREAD_MS), "b ");
+	ck_assert_str_eq(found(1, 1001 + HR_UNREAD_MS), "");
+	ck_assert_str_eq(found(2, INT64_MAX), "c ");
+	ck_assert(hr_unread_free(&c));
+	ck_assert(!hr_unread_free(&c));
+	ck_assert_str_eq(found(2, 0), "");
+}
+END_TEST
+
+/* A repetition has the first one's name, and what becomes of the first is nothing to the place. */
+START_TEST(taken_by_a_repetition)
+{
+	struct hr_unread_hold first = add(1, "a", 1), again, late;
+	struct hr_unread_action its, mine = action(1, "a", 2);
+	size_t i = 0;
+
+	ck_assert(hr_unread_find(&u, 1, 0, &i, &its, &again));
+	late = again;
+	ck_assert(hr_unread_take(&u, &again, &mine));
+	ck_assert(!hr_unread_take(&u, &late, &mine));
+	hr_unread_answering(&first);
+	ck_assert(!hr_unread_free(&first));
+	hr_unread_keep(&first, 5);
+	hr_unread_bury(&u, 1, 5);
+	ck_assert_str_eq(found(1, INT64_MAX), "a ");
+	ck_assert(hr_unread_free(&again));
+	ck_assert_str_eq(found(1, 0), "");
+}
+END_TEST
+
+START_TEST(dead_workers)
+{
+	struct hr_unread_hold b;
+
+	(void)add(1, "a", 1);
+	b = add(2, "b", 1);
+	(void)add(3, "c", 2);
+	hr_unread_answering(&b);
+	hr_unread_bury(&u, 1, 1000);
+	ck_assert_str_eq(found(1, 1000), "a ");
+	ck_assert_str_eq(found(1, 1001 + HR_UNREAD_MS), "");
+	ck_assert_str_eq(found(2, 1000), "");
+	ck_assert_str_eq(found(3, INT64_MAX), "c ");
+}
+END_TEST
+
+START_TEST(full)
+{
+	struct hr_unread_action a = action(7, "late", 9);
+	struct hr_unread_hold h[HR_UNREAD], more;
+	int i;
+
+	for (i = 0; i < HR_UNREAD; i++)
+		h[i] = add(1, "a", 1);
+	ck_assert(!hr_unread_add(&u, &a, 0, &more));
+	hr_unread_answering(&more); /* of none */
+	hr_unread_keep(&more, 0);
+	ck_assert(!hr_unread_free(&more));
+	hr_unread_keep(&h[3], 1000);
+	ck_assert(!hr_unread_add(&u, &a, 1000 + HR_UNREAD_MS, &more));
+	ck_assert(hr_unread_add(&u, &a, 1001 + HR_UNREAD_MS, &more));
+	ck_assert_str_eq(found(7, INT64_MAX), "late ");
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("unread");
+	TCase *c = tcase_create("unread");
+
+	tcase_add_checked_fixture(c, setup, NULL);
+	tcase_add_test(c, a_client_that_left);
+	tcase_add_test(c, addresses);
+	tcase_add_test(c, read_ones_are_forgotten);
+	tcase_add_test(c, taken_by_a_repetition);
+	tcase_add_test(c, dead_workers);
+	tcase_add_test(c, full);
+	suite_add_tcase(s, c);
+	return lines_run(s);
+}
