@@ -117,24 +117,6 @@ parse_one(struct hr_handover *h, const char **at, struct hr_err *err)
 	return append(h, strndup(name, (size_t)(eq - name)), (int)fd, err);
 }
 
-/* "PID LISTENER KEYS" or "PID LISTENER KEYS sums" of versions before there were names. */
-static int
-parse_old(struct hr_handover *h, const char *text, struct hr_err *err)
-{
-	int listener, keys, n, r = 0;
-	char what[8] = "", fresh[96];
-	const char *at = fresh;
-
-	n = sscanf(text, " %d %d %7s", &listener, &keys, what);
-	if (n < 2 || (n == 3 && strcmp(what, "sums") != 0))
-		return wrong_form(err);
-	(void)snprintf(fresh, sizeof(fresh), " listener=%d %s=%d", listener,
-	    n == 3 ? "keys" : "keys-text", keys);
-	while (r == 0 && *at != '\0')
-		r = parse_one(h, &at, err);
-	return r;
-}
-
 static void
 close_others(const struct hr_handover *h)
 {
@@ -163,10 +145,6 @@ hr_handover_read(struct hr_handover *h, struct hr_err *err)
 		at = end;
 		if (pid != (long)getpid() && pid != (long)getppid())
 			at = "";
-		if (*at != '\0' && strchr(at, '=') == NULL) {
-			r = parse_old(h, at, err);
-			at = "";
-		}
 		while (r == 0 && *at != '\0')
 			r = parse_one(h, &at, err);
 	}

@@ -293,18 +293,14 @@ int
 hr_fleet_edge_link(const struct hr_fleet_edge *e, struct hr_err *err)
 {
 	HR_FREE char *link = NULL;
-	HR_FREE char *fresh = NULL;
 	HR_FREE char *sock = NULL;
 
 	if (strcmp(e->run_dir, e->socket_dir) == 0)
 		return 0;
 	if (hr_text_setf(&link, err, "%s/fleet.sock", e->run_dir) != 0 ||
-	    hr_text_setf(&fresh, err, "%s/fleet.sock.new", e->run_dir) != 0 ||
 	    hr_text_setf(&sock, err, "%s/fleet.sock", e->socket_dir) != 0)
 		return -1;
-	/* at no moment is there no such name: an earlier version's nginx connects to it */
-	if ((unlink(fresh) != 0 && errno != ENOENT) || symlink(sock, fresh) != 0 ||
-	    rename(fresh, link) != 0)
+	if ((unlink(link) != 0 && errno != ENOENT) || symlink(sock, link) != 0)
 		return hr_err_sys(err, errno, "%s", link);
 	return 0;
 }

@@ -24,8 +24,7 @@ struct hr_fleet_edge {
 int hr_fleet_edge_socket_dir(const char *state_dir, char **ret, struct hr_err *err);
 /* Makes run_dir and socket_dir; the caller has the store. */
 int hr_fleet_edge_make_dirs(const struct hr_fleet_edge *e, struct hr_err *err);
-/* Makes run_dir/fleet.sock, where people and the nginx of an earlier version look for the socket,
- * lead to the one in socket_dir. The caller listens at that already. */
+/* Makes run_dir/fleet.sock lead to the socket in socket_dir, for people who look for it there. */
 int hr_fleet_edge_link(const struct hr_fleet_edge *e, struct hr_err *err);
 /* Removes socket_dir at the end of the service, unless it lies in the state directory. */
 void hr_fleet_edge_remove_dirs(const struct hr_fleet_edge *e);

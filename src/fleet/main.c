@@ -13,9 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -137,10 +135,9 @@ struct running {
 	struct hr_fleet_upgrade upgrade;
 	int signals;
 	int requests, listeners[HR_FLEET_LISTENERS];
-	int old_requests; /* the socket of an earlier version; -1: none */
-	pid_t nginx;      /* -1: none */
-	bool terminal;    /* we were started from one */
-	bool told;        /* why there is none */
+	pid_t nginx;   /* -1: none */
+	bool terminal; /* we were started from one */
+	bool told;     /* why there is none */
 };
 
 static int
@@ -228,31 +225,6 @@ close_listeners(struct running *r)
 		hr_fd_close(&r->listeners[i]);
 }
 
-static bool
-is_bound_at(int fd, const char *sock)
-{
-	struct sockaddr_un a = {.sun_family = AF_UNSPEC};
-	socklen_t len = sizeof(a);
-
-	return getsockname(fd, (struct sockaddr *)&a, &len) == 0 && a.sun_family == AF_UNIX &&
-	       strncmp(a.sun_path, sock, sizeof(a.sun_path)) == 0;
-}
-
-/* Listens at `sock` before nginx is sent there. A socket of another name, as an earlier version
- * hands it over, gets no new connection from then on: the caller serves those that it has. */
-static int
-listen_for_requests(struct running *r, const char *sock, struct hr_err *err)
-{
-	if (r->requests >= 0 && !is_bound_at(r->requests, sock)) {
-		hr_fd_close(&r->old_requests);
-		r->old_requests = r->requests;
-		r->requests = -1;
-	}
-	if (r->requests < 0)
-		r->requests = hr_fleet_listen(sock, socket_group(r->o), err);
-	return r->requests >= 0 ? hr_fleet_edge_link(&r->o->edge, err) : -1;
-}
-
 /* nginx, of the image before or of a service that was killed, goes on with this configuration. */
 static int
 go_on_with_nginx(struct running *r, const char *sock, struct hr_err *err)
@@ -267,7 +239,9 @@ go_on_with_nginx(struct running *r, const char *sock, struct hr_err *err)
 		hr_fleet_edge_end(e, r->nginx);
 		r->nginx = -1;
 	}
-	if (listen_for_requests(r, sock, err) != 0)
+	if (r->requests < 0)
+		r->requests = hr_fleet_listen(sock, socket_group(r->o), err);
+	if (r->requests < 0 || hr_fleet_edge_link(e, err) != 0)
 		return -1;
 	changed = r->o->no_nginx ? 1 : hr_fleet_edge_reload(e, r->nginx, err);
 	if (adopted && changed > 0)
@@ -370,7 +344,6 @@ serve(struct hr_fleetd_options *o)
 	at.fleet = &fleet;
 	at.nginx = hr_fleet_upgrade_nginx(&at.upgrade);
 	at.requests = hr_handover_take(&at.upgrade.handed, "requests");
-	at.old_requests = -1;
 	hr_fleet_upgrade_listeners(&at.upgrade, at.listeners);
 	hr_handover_done(&at.upgrade.handed);
 	at.terminal = has_terminal();
@@ -380,7 +353,6 @@ serve(struct hr_fleetd_options *o)
 	o->edge.patience_s = o->set.patience_s;
 	store = o->backing->open_store(&o->of_engine, false, &err);
 	if (store == NULL || hr_fleet_edge_make_dirs(&o->edge, &err) != 0 ||
-	    (at.requests >= 0 && listen_for_requests(&at, sock, &err) != 0) ||
 	    o->backing->open_engine(&o->of_engine, &engine, &self, &err) != 0 ||
 	    hr_fleet_init(&fleet, &o->set, store, engine, self, &err) != 0)
 		return fail(&err);
@@ -400,8 +372,7 @@ serve(struct hr_fleetd_options *o)
 	if (go_on_with_nginx(&at, sock, &err) != 0)
 		return fail(&err);
 	at.server = hr_fleet_serve(&o->api, at.requests, THREADS, &err);
-	if (at.server == NULL || (at.old_requests >= 0 && hr_fleet_serve(&o->api, at.old_requests,
-							      THREADS, &err) == NULL))
+	if (at.server == NULL)
 		return fail(&err);
 	if (o->no_nginx || at.nginx > 0) {
 		hr_log(HR_LOG_NOTICE, "ready: listening at %s",

@@ -20,9 +20,13 @@
 
 #define EVENTS_KEPT 20000
 
-/* What makes a store of each version from the one before it: a new version is a row more. state is
- * one of enum hr_fleet_state; those below 5 have their session. */
-static const char *const versions[] = {
+#define STORE_VERSION 3
+#define TEXT(x) #x
+#define NUMBER(x) TEXT(x)
+
+/* state is one of enum hr_fleet_state; those below 5 have their session, but for sandboxes of the
+ * pool: these have neither a key nor a session, and there may be many of them. */
+static const char schema[] =
     "CREATE TABLE keys (id INTEGER PRIMARY KEY, name TEXT NOT NULL, sum BLOB NOT NULL UNIQUE,"
     " scopes INTEGER NOT NULL, sandboxes INTEGER NOT NULL, factors INTEGER NOT NULL,"
     " expires INTEGER NOT NULL, revoked INTEGER NOT NULL DEFAULT 0, created INTEGER NOT NULL);"
@@ -31,23 +35,18 @@ static const char *const versions[] = {
     " factor INTEGER NOT NULL, at TEXT NOT NULL DEFAULT '', server_key TEXT NOT NULL DEFAULT '',"
     " session_key TEXT NOT NULL, vscode INTEGER NOT NULL DEFAULT 0,"
     " app1 INTEGER NOT NULL DEFAULT 0, app2 INTEGER NOT NULL DEFAULT 0,"
-    " created INTEGER NOT NULL, active INTEGER NOT NULL, resumed INTEGER NOT NULL DEFAULT 0)"
-    " WITHOUT ROWID;"
-    "CREATE UNIQUE INDEX one_life ON sandboxes (key, session) WHERE state < 5;"
+    " created INTEGER NOT NULL, active INTEGER NOT NULL, resumed INTEGER NOT NULL DEFAULT 0,"
+    " shape TEXT NOT NULL DEFAULT '') WITHOUT ROWID;"
+    "CREATE UNIQUE INDEX one_life ON sandboxes (key, session) WHERE state < 5 AND key > 0;"
     "CREATE INDEX of_session ON sandboxes (key, session, created);"
     "CREATE INDEX idle ON sandboxes (state, active);"
+    "CREATE INDEX of_key ON sandboxes (key, created, id);"
+    "CREATE INDEX pool ON sandboxes (shape, created) WHERE state IN (8, 9);"
     "CREATE TABLE events (seq INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL,"
     " id TEXT NOT NULL, what TEXT NOT NULL, detail TEXT NOT NULL);"
-    "CREATE INDEX of_sandbox ON events (id, seq);",
-    /* those of the pool have neither a key nor a session, so that many may have none */
-    "DROP INDEX one_life;"
-    "CREATE UNIQUE INDEX one_life ON sandboxes (key, session) WHERE state < 5 AND key > 0;"
-    "ALTER TABLE sandboxes ADD COLUMN shape TEXT NOT NULL DEFAULT '';"
-    "CREATE INDEX pool ON sandboxes (shape, created) WHERE state IN (8, 9);"
-    "CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;",
-    "CREATE INDEX of_key ON sandboxes (key, created, id);",
-};
-#define STORE_VERSION ((int64_t)(sizeof(versions) / sizeof(*versions)))
+    "CREATE INDEX of_sandbox ON events (id, seq);"
+    "CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
+    "PRAGMA user_version = " NUMBER(STORE_VERSION);
 
 /* ---- statements ---- */
 
@@ -154,17 +153,13 @@ first_number(void *arg, sqlite3_stmt *st)
 	*(int64_t *)arg = sqlite3_column_int64(st, 0);
 }
 
-/* One step, whole or not at all. */
+/* Whole or not at all. */
 static int
-next_version(struct hr_sqlite *s, int64_t version, struct hr_err *err)
+make_tables(struct hr_sqlite *s, struct hr_err *err)
 {
-	char text[64];
-
-	(void)snprintf(text, sizeof(text), "PRAGMA user_version = %lld", (long long)version + 1);
 	if (sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
 		return failed(s, err);
-	if (sqlite3_exec(s->db, versions[version], NULL, NULL, NULL) == SQLITE_OK &&
-	    sqlite3_exec(s->db, text, NULL, NULL, NULL) == SQLITE_OK &&
+	if (sqlite3_exec(s->db, schema, NULL, NULL, NULL) == SQLITE_OK &&
 	    sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK)
 		return 0;
 	(void)failed(s, err);
@@ -172,10 +167,9 @@ next_version(struct hr_sqlite *s, int64_t version, struct hr_err *err)
 	return -1;
 }
 
-/* Its version, if it is one that this program knows; 0: an empty one. */
+/* Returns 1 for a store that this program knows, 0 for an empty one. */
 static int
-read_version(
-    struct hr_sqlite *s, const char *dir, bool make, int64_t *ret_version, struct hr_err *err)
+read_version(struct hr_sqlite *s, const char *dir, bool make, struct hr_err *err)
 {
 	int64_t version = 0, tables = 0;
 
@@ -184,31 +178,25 @@ read_version(
 		s, err, first_number, &tables, "SELECT count(*) FROM sqlite_master", "") < 0)
 		return -1;
 	/* what was killed before its first transaction has left an empty one */
-	if (version == 0 && tables == 0 && !make)
-		return hr_err_set(err, HR_E_NOTFOUND,
-		    "there is no fleet in %s; \"handrail fleet init\" makes one", dir);
-	if (version > STORE_VERSION || version < 0 || (version == 0 && tables > 0))
+	if (version == 0 && tables == 0)
+		return make
+			   ? 0
+			   : hr_err_set(err, HR_E_NOTFOUND,
+				 "there is no fleet in %s; \"handrail fleet init\" makes one", dir);
+	if (version != STORE_VERSION)
 		return hr_err_set(err, HR_E_UNSUPPORTED,
-		    "the fleet's store has version %lld, and this program knows versions 1 to "
-		    "%lld; "
+		    "the fleet's store has version %lld, and this program knows version %d; "
 		    "use the program that wrote it",
-		    (long long)version, (long long)STORE_VERSION);
-	*ret_version = version;
-	return 0;
+		    (long long)version, STORE_VERSION);
+	return 1;
 }
 
-/* An older one becomes ours; a newer one stays as it is. */
 static int
 check_version(struct hr_sqlite *s, const char *dir, bool make, struct hr_err *err)
 {
-	int64_t version = 0;
+	int r = read_version(s, dir, make, err);
 
-	if (read_version(s, dir, make, &version, err) != 0)
-		return -1;
-	for (; version < STORE_VERSION; version++)
-		if (next_version(s, version, err) != 0)
-			return -1;
-	return 0;
+	return r == 0 ? make_tables(s, err) : r > 0 ? 0 : -1;
 }
 
 static void
@@ -558,7 +546,6 @@ hr_sqlite_check(const char *dir, struct hr_err *err)
 {
 	struct hr_sqlite *s = calloc(1, sizeof(*s));
 	HR_FREE char *path = NULL;
-	int64_t version;
 	int r = -1;
 
 	if (s != NULL)
@@ -566,7 +553,7 @@ hr_sqlite_check(const char *dir, struct hr_err *err)
 	if (s == NULL || asprintf(&path, "%s/fleet.db", dir) < 0)
 		(void)hr_err_nomem(err);
 	else if (open_db(s, path, SQLITE_OPEN_READONLY, err) == 0)
-		r = read_version(s, dir, false, &version, err);
+		r = read_version(s, dir, false, err) > 0 ? 0 : -1;
 	if (s != NULL)
 		sqlite_close(&s->base);
 	return r;

@@ -39,19 +39,12 @@ copy_words(struct hr_reexec *r, char *const *argv, struct hr_err *err)
 	return 0;
 }
 
-/* "keys": their sums; older versions handed over the keys themselves. */
 static int
 inherit_keys(struct hr_server *s, struct hr_handover *h, struct hr_err *err)
 {
-	int r = 0;
 	HR_CLOSE int sums = hr_handover_take(h, "keys");
-	HR_CLOSE int text = hr_handover_take(h, "keys-text");
 
-	if (sums >= 0)
-		r = hr_keys_inherit(&s->site.keys, sums, err);
-	else if (text >= 0)
-		r = hr_keys_inherit_text(&s->site.keys, text, err);
-	return r;
+	return sums >= 0 ? hr_keys_inherit(&s->site.keys, sums, err) : 0;
 }
 
 int

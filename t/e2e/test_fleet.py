@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """handrail-fleetd as its clients and operators meet it: real nginx, real sandboxes of the kind local."""
 
-import hashlib
 import http.client
 import json
 import os
@@ -32,24 +31,6 @@ from lib.tap import Skip, Tap, equal  # noqa: E402
 STAND_IN = os.path.join(SRC, "t", "e2e", "vscode_server.py")
 
 # What the first version of the store was made by.
-FIRST_STORE = """
-CREATE TABLE keys (id INTEGER PRIMARY KEY, name TEXT NOT NULL, sum BLOB NOT NULL UNIQUE, scopes INTEGER NOT NULL,
-    sandboxes INTEGER NOT NULL, factors INTEGER NOT NULL, expires INTEGER NOT NULL, revoked INTEGER NOT NULL DEFAULT 0,
-    created INTEGER NOT NULL);
-CREATE TABLE sandboxes (id TEXT PRIMARY KEY, key INTEGER NOT NULL, session TEXT NOT NULL, state INTEGER NOT NULL,
-    reason TEXT NOT NULL DEFAULT '', request TEXT NOT NULL, factor INTEGER NOT NULL, at TEXT NOT NULL DEFAULT '',
-    server_key TEXT NOT NULL DEFAULT '', session_key TEXT NOT NULL, vscode INTEGER NOT NULL DEFAULT 0,
-    app1 INTEGER NOT NULL DEFAULT 0, app2 INTEGER NOT NULL DEFAULT 0, created INTEGER NOT NULL, active INTEGER NOT NULL,
-    resumed INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
-CREATE UNIQUE INDEX one_life ON sandboxes (key, session) WHERE state < 5;
-CREATE INDEX of_session ON sandboxes (key, session, created);
-CREATE INDEX idle ON sandboxes (state, active);
-CREATE TABLE events (seq INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, id TEXT NOT NULL, what TEXT NOT NULL,
-    detail TEXT NOT NULL);
-CREATE INDEX of_sandbox ON events (id, seq);
-PRAGMA user_version = 1;
-"""
-
 SERVER = """
 import socket, sys
 s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -887,26 +868,6 @@ def doctor():
         equal(f("fleet", "doctor", "--nonsense").returncode, 2)
 
 
-def first_store():
-    """A store of the first version becomes one of ours, with what is in it."""
-    f = Fleet()
-    for name in os.listdir(f.dir):
-        if name.startswith("fleet.db"):
-            os.unlink(os.path.join(f.dir, name))
-    db = sqlite3.connect(os.path.join(f.dir, "fleet.db"))
-    db.executescript(FIRST_STORE)
-    db.execute("INSERT INTO keys VALUES (1, 'operator', ?, 7, 0, 0, 0, 0, 1)",
-               (hashlib.sha256(f.key.encode()).digest(),))
-    db.execute("INSERT INTO sandboxes (id, key, session, state, request, factor, session_key, created, active) "
-               "VALUES (?, 1, 's', 1, '{}', 1, 'k', 1, 1)", ("0" * 32,))
-    db.commit()
-    db.close()
-    with f:
-        o = f.call("GET", "/sessions/s")[1]
-        equal((o["runtime_id"], o["state"], o["reason"]), ("0" * 32, "died", "ended while nobody served the fleet"))
-        f.up("s")
-
-
 def full_disk():
     """What cannot be written down is refused and not begun; what runs goes on; later all is well again."""
     if os.getuid() != 0:
@@ -1011,7 +972,7 @@ TESTS = [by_the_command, revoked, cannot_pause, batch, nulls_and_doubles, what_a
          slow_bodies, no_descriptors, keys_and_tenants, routes_of_the_document, tenants, events, routes,
          editor, many_at_once, sample_site, names_in_urls, one_that_dies, one_half_cleared_away,
          home_of_a_start_that_was_killed, idle,
-         open_stream, held_without_a_key, one_service, doctor, first_store, full_disk, pool]
+         open_stream, held_without_a_key, one_service, doctor, full_disk, pool]
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -8,10 +8,7 @@ import pty
 import select
 import shutil
 import signal
-import socket
 import sqlite3
-import struct
-import subprocess
 import sys
 import threading
 
@@ -212,48 +209,6 @@ def hangups():
         equal(process.wait_gone(fleet[0], PATIENCE), True)
 
 
-# takes the part of an image that hands over its socket and its nginx
-EARLIER = """import os, sys
-os.environ["HANDRAIL_HANDOVER"] = "%d requests=%s nginx/%s=-1" % ((os.getpid(),) + tuple(sys.argv[1:3]))
-os.execv(sys.argv[3], sys.argv[3:])
-"""
-
-
-def socket_elsewhere():
-    """An earlier version listened for nginx at another path: the service is reached, and answers what waits there."""
-    with Fleet() as f:
-        with open(os.path.join(f.dir, "run", "nginx.lock")) as lock:
-            nginx = int(lock.read())
-        now = os.path.join(f.dir, "run", "fleet.sock")
-        f.kill()
-        # root's lay there before it got a directory below /run
-        path = now if os.path.islink(now) else now + ".earlier"
-        with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as waits:
-            if os.path.islink(path):
-                os.unlink(path)
-            listener.bind(path)
-            listener.listen()
-            waits.settimeout(PATIENCE)
-            waits.connect(path)
-            waits.sendall(struct.pack(">BBHHBBHB5x", 1, 1, 1, 8, 0, 0, 1, 0) +
-                          struct.pack(">BBHHBB", 1, 4, 1, 0, 0, 0) + struct.pack(">BBHHBB", 1, 5, 1, 0, 0, 0))
-            words = [sys.executable, "-c", EARLIER, str(listener.fileno()), str(nginx)] + f.words()
-            f.spawn = lambda: subprocess.Popen(words, env=f.its_environment(), stderr=subprocess.PIPE,
-                                               stdin=subprocess.DEVNULL, universal_newlines=True,
-                                               pass_fds=[listener.fileno()])
-            try:
-                f.start()
-            finally:
-                del f.spawn
-            answer = b""
-            while b"Status: " not in answer:
-                part = waits.recv(65536)
-                equal(part != b"", True, "it is answered")
-                answer += part
-        equal(f.call("GET", "/alive", key="")[0], 200)
-        os.kill(nginx, 0)  # it goes on
-
-
 def main():
     process.become_subreaper()
     tap = Tap()
@@ -263,7 +218,7 @@ def main():
     return tap.done()
 
 
-TESTS = [upgrades, socket_elsewhere, refused, pools_reread, while_one_is_made, hangups]
+TESTS = [upgrades, refused, pools_reread, while_one_is_made, hangups]
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -135,35 +135,6 @@ START_TEST(another_form_is_refused)
 }
 END_TEST
 
-static int
-takes_old_ones(const void *arg)
-{
-	const char *keys = arg;
-	struct hr_handover h = {NULL, 0};
-
-	return hr_handover_read(&h, &err) == 0 && hr_handover_take(&h, "listener") == 3 &&
-		       hr_handover_take(&h, keys) == -1 && h.n == 2 &&
-		       strcmp(h.v[1].name, keys) == 0
-		   ? 0
-		   : 1;
-}
-
-START_TEST(of_a_version_without_names)
-{
-	char text[64];
-	int fd = dup(STDERR_FILENO);
-
-	ck_assert_int_ge(fd, 3); /* 3 is open */
-	(void)snprintf(text, sizeof(text), "%ld 3 -1", (long)getpid());
-	ck_assert_int_eq(setenv(VARIABLE, text, 1), 0);
-	ck_assert_int_eq(in_a_child(takes_old_ones, "keys-text"), 0);
-	(void)snprintf(text, sizeof(text), "%ld 3 -1 sums", (long)getpid());
-	ck_assert_int_eq(setenv(VARIABLE, text, 1), 0);
-	ck_assert_int_eq(in_a_child(takes_old_ones, "keys"), 0);
-	hr_fd_close(&fd);
-}
-END_TEST
-
 START_TEST(of_another_process_it_is_nothing)
 {
 	char text[64];
@@ -188,7 +159,6 @@ main(void)
 
 	tcase_add_test(t, what_is_handed_over_arrives);
 	tcase_add_loop_test(t, another_form_is_refused, 0, (int)(sizeof(wrong) / sizeof(wrong[0])));
-	tcase_add_test(t, of_a_version_without_names);
 	tcase_add_test(t, of_another_process_it_is_nothing);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);

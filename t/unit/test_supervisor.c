@@ -197,7 +197,7 @@ START_TEST(the_next_image_inherits)
 	HR_CLEAN(hr_keys_done) struct hr_keys next = {.count = 0};
 	char text[256];
 	ssize_t n;
-	int fd, old;
+	int fd;
 
 	ck_assert_int_eq(setenv("SESSION_API_KEY", "s3cret-value", 1), 0);
 	ck_assert_int_eq(hr_keys_take_environment(&k, &err), 0);
@@ -213,14 +213,8 @@ START_TEST(the_next_image_inherits)
 	ck_assert_int_eq(hr_keys_inherit(&next, fd, &err), -1);
 	ck_assert_int_eq(ftruncate(fd, 0), 0); /* not: no key, no check */
 	ck_assert_int_eq(hr_keys_inherit(&next, fd, &err), -1);
-	ck_assert_int_eq(hr_keys_inherit_text(&next, fd, &err), -1);
 	ck_assert(knows(&next, "s3cret-value\n"));
-	old = memfd_create("handrail-keys", MFD_CLOEXEC); /* as versions before had it */
-	ck_assert_int_eq(write(old, "0ld\n", 4), 4);
-	ck_assert_int_eq(hr_keys_inherit_text(&next, old, &err), 0);
-	ck_assert(next.from_environment && knows(&next, "0ld\n"));
 	hr_fd_close(&fd);
-	hr_fd_close(&old);
 }
 END_TEST
 

@@ -131,10 +131,8 @@ local_record(void *self, struct hr_err *err)
 	hr_record_put_text(&b, "key", l->key);
 	hr_record_put_text(&b, "workspace", l->workspace);
 	hr_record_put_text(&b, "log", l->log);
-	if (l->run_dir != NULL)
-		hr_record_put_text(&b, "run_dir", l->run_dir);
-	if (l->home != NULL)
-		hr_record_put_text(&b, "home", l->home);
+	hr_record_put_text(&b, "run_dir", l->run_dir);
+	hr_record_put_text(&b, "home", l->home);
 	hr_record_put_bool(&b, "in_home", l->in_home);
 	hr_record_put_bool(&b, "own_workspace", l->own_workspace);
 	hr_record_put_int(&b, "port", l->port);
@@ -179,7 +177,8 @@ local_restore(void *self, const char *record, struct hr_err *err)
 	pid = hr_json_int_at(o, "pid");
 	l->pid = pid > 0 && pid <= INT_MAX ? (pid_t)pid : 0;
 	l->started = (unsigned long long)hr_json_int_at(o, "started");
-	if (l->url == NULL || l->key == NULL || l->workspace == NULL || l->log == NULL)
+	if (l->url == NULL || l->key == NULL || l->workspace == NULL || l->log == NULL ||
+	    l->run_dir == NULL || l->home == NULL)
 		return hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
 	l->watch = hr_proc_watch(l->pid, l->started);
 	if (l->watch < 0)

@@ -120,9 +120,6 @@ hr_local_set_home(const struct hr_local *l, struct hr_strv *env)
 	    "MYSQL_HISTFILE", "PSQL_HISTORY", "ZDOTDIR"};
 	size_t i;
 
-	/* of a sandbox of an earlier version */
-	if (l->home == NULL)
-		return;
 	hr_strv_unset_env(env, "HISTFILE");
 	hr_strv_addf(env, "HISTFILE=%s/.bash_history", l->home);
 	if (!l->in_home)

@@ -189,17 +189,6 @@ hr_keys_inherit(struct hr_keys *k, int fd, struct hr_err *err)
 	return 0;
 }
 
-int
-hr_keys_inherit_text(struct hr_keys *k, int fd, struct hr_err *err)
-{
-	if (lseek(fd, 0, SEEK_SET) != 0)
-		return hr_err_sys(err, errno, "the keys that were handed over");
-	if (keys_read(k, fd, "the memory file that was handed over", err) < 0)
-		return -1;
-	k->from_environment = true;
-	return 0;
-}
-
 void
 hr_keys_done(struct hr_keys *k)
 {

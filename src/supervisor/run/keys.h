@@ -45,8 +45,6 @@ void hr_keys_tell(const struct hr_keys *k, size_t from, size_t room, struct hr_b
  * key either. `fd` stays open. */
 int hr_keys_hand_over(const struct hr_keys *k, struct hr_err *err);
 int hr_keys_inherit(struct hr_keys *k, int fd, struct hr_err *err);
-/* The same of a memory file with the keys themselves, which older versions handed over. */
-int hr_keys_inherit_text(struct hr_keys *k, int fd, struct hr_err *err);
 
 void hr_keys_done(struct hr_keys *k);
 
