@@ -3,14 +3,10 @@
 
 #include "git/git.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "base/dir.h"
 #include "base/path.h"
 #include "git/git_int.h"
 #include "proto/json.h"
@@ -126,45 +122,16 @@ hr_git_reference(const char *repo, const char *wanted, struct hr_buf *ref)
 
 /* ---- changes ---- */
 
-struct change {
-	char status;
-	char *path;
-};
-
 struct changes {
 	bool any;           /* as hr_git_any_changes() has them */
-	struct hr_buf list; /* struct change */
+	struct hr_buf list; /* hr_git_changes */
 	struct hr_buf why;  /* not empty: it failed */
 };
 
 static void
-changes_add(struct changes *c, char status, const char *prefix, const char *path, size_t len)
-{
-	struct change one = {status, NULL};
-	HR_BUF(full, HR_GIT_OUTPUT_MAX);
-
-	if (prefix != NULL)
-		hr_buf_addf(&full, "%s/", prefix);
-	hr_buf_add(&full, path, len);
-	one.path = hr_buf_take(&full);
-	if (one.path == NULL) {
-		c->list.fail = HR_E_NOMEM;
-		return;
-	}
-	hr_buf_add(&c->list, &one, sizeof(one));
-	if (c->list.fail != HR_OK)
-		free(one.path);
-}
-
-static void
 changes_done(struct changes *c)
 {
-	struct change *one = (struct change *)(void *)c->list.p;
-	size_t i;
-
-	for (i = 0; i < c->list.len / sizeof(*one); i++)
-		free(one[i].path);
-	hr_buf_done(&c->list);
+	hr_git_changes_done(&c->list);
 	hr_buf_done(&c->why);
 }
 
@@ -213,8 +180,8 @@ parse_line(struct changes *c, const char *prefix, const char *p, size_t len, con
 
 	if (n == 3 && (w[0][0] == 'R' || w[0][0] == 'C')) {
 		if (w[0][0] == 'R')
-			changes_add(c, 'D', prefix, w[1], l[1]);
-		changes_add(c, 'A', prefix, w[2], l[2]);
+			hr_git_changes_add(&c->list, 'D', prefix, w[1], l[1]);
+		hr_git_changes_add(&c->list, 'A', prefix, w[2], l[2]);
 		return true;
 	}
 	if (n != 2) {
@@ -231,11 +198,11 @@ parse_line(struct changes *c, const char *prefix, const char *p, size_t len, con
 		fail_lines(c, "unexpected_status_in_git_diff", all);
 		return false;
 	}
-	changes_add(c, status, prefix, w[1], l[1]);
+	hr_git_changes_add(&c->list, status, prefix, w[1], l[1]);
 	return true;
 }
 
-/* Whether that is in a repository; false with the reason in c->why where git refuses to say. */
+/* Returns true within a repository; false with the reason in c->why where git refuses to say. */
 static bool
 is_repository(struct changes *c, const char *repo)
 {
@@ -246,34 +213,6 @@ is_repository(struct changes *c, const char *repo)
 	if (strstr(hr_buf_str(&out), "not a git repository") == NULL)
 		hr_buf_add(&c->why, hr_buf_str(&out), out.len);
 	return false;
-}
-
-/* What diff --name-status -z prints: a status, and one name or two, each with its NUL. */
-static void
-take_names(struct changes *c, const char *prefix, const struct hr_buf *out)
-{
-	const char *p = hr_buf_str(out), *end = p + out->len, *name, *last = "";
-	char status;
-
-	for (; p < end; p = name + strlen(name) + 1) {
-		status = *p;
-		name = p + strlen(p) + 1;
-		if (name >= end)
-			return;
-		if (status == 'R' || status == 'C') {
-			if (status == 'R')
-				changes_add(c, 'D', prefix, name, strlen(name));
-			name += strlen(name) + 1;
-			if (name >= end)
-				return;
-			status = 'A';
-		}
-		/* of a conflict the same name comes again, as changed */
-		if (strcmp(name, last) != 0)
-			changes_add(c, strchr("ADU", status) != NULL ? status : 'M', prefix, name,
-			    strlen(name));
-		last = name;
-	}
 }
 
 static void
@@ -297,13 +236,13 @@ any_changes_of(struct changes *c, const char *repo, const char *prefix, const ch
 		hr_buf_add(&c->why, hr_buf_str(&out), out.len);
 		return;
 	}
-	take_names(c, prefix, &out);
+	hr_git_changes_take(&c->list, true, prefix, &out);
 	if (HR_GIT_RUN_EXACT(&out, repo, "ls-files", "--others", "--exclude-standard", "-z") < 0) {
 		hr_buf_add(&c->why, hr_buf_str(&out), out.len);
 		return;
 	}
 	for (p = hr_buf_str(&out); p < hr_buf_str(&out) + out.len; p += strlen(p) + 1)
-		changes_add(c, 'A', prefix, p, strlen(p));
+		hr_git_changes_add(&c->list, 'A', prefix, p, strlen(p));
 }
 
 static void
@@ -335,87 +274,27 @@ changes_of(struct changes *c, const char *repo, const char *prefix, const char *
 	}
 	for (p = hr_buf_str(&out); *p != '\0'; p += n + (p[n] == '\n')) {
 		n = strcspn(p, "\n");
-		changes_add(c, 'A', prefix, p, n);
+		hr_git_changes_add(&c->list, 'A', prefix, p, n);
 	}
 }
 
-/* The names of direct, not hidden subdirectories that hold ".git", each with its NUL. */
-static void
-repositories(const char *directory, struct hr_buf *names)
-{
-	HR_CLOSEDIR DIR *d = opendir(directory);
-	struct dirent *e;
-	struct stat st;
-	HR_BUF(path, PATH_MAX);
-
-	if (d == NULL)
-		return;
-	while ((e = readdir(d)) != NULL) {
-		hr_buf_reset(&path);
-		hr_buf_addf(&path, "%s/.git", e->d_name);
-		if (e->d_name[0] != '.' && path.fail == HR_OK &&
-		    fstatat(dirfd(d), path.p, &st, AT_SYMLINK_NOFOLLOW) == 0)
-			hr_buf_add(names, e->d_name, strlen(e->d_name) + 1);
-	}
-}
-
-/* Whether a path is below a name; as in the original "foobar.txt" is below "foo", unless `any`. */
+/* As in the original "foobar.txt" is below "foo". */
 static bool
-is_below(const char *path, const char *name, bool any)
+begins_with(const char *path, const char *name)
 {
-	size_t n = strlen(name);
-
-	return strncmp(path, name, n) == 0 && (!any || path[n] == '/' || path[n] == '\0');
-}
-
-/* Drops what lies in a repository of its own. */
-static void
-drop_nested(struct changes *c, const struct hr_buf *names)
-{
-	struct change *one = (struct change *)(void *)c->list.p;
-	size_t n = c->list.len / sizeof(*one), i, kept = 0;
-	const char *name;
-
-	for (i = 0; i < n; i++) {
-		for (name = names->p; name < names->p + names->len; name += strlen(name) + 1)
-			if (is_below(one[i].path, name, c->any))
-				break;
-		if (name < names->p + names->len)
-			free(one[i].path);
-		else
-			one[kept++] = one[i];
-	}
-	c->list.len = kept * sizeof(*one);
+	return strncmp(path, name, strlen(name)) == 0;
 }
 
 static int
 compare(const void *a, const void *b)
 {
-	const struct change *x = a, *y = b;
+	const struct hr_git_change *x = a, *y = b;
 	int c = strcmp(x->path, y->path);
 
 	return c != 0 ? c : (x->status > y->status) - (x->status < y->status);
 }
 
-static void
-put_changes(struct changes *c, struct hr_buf *json)
-{
-	struct change *one = (struct change *)(void *)c->list.p;
-	size_t n = c->list.len / sizeof(*one), i;
-
-	if (n > 0)
-		qsort(one, n, sizeof(*one), compare);
-	hr_buf_addc(json, '[');
-	for (i = 0; i < n; i++) {
-		hr_buf_addf(
-		    json, "%s{\"status\": \"%c\", \"path\": ", i > 0 ? ", " : "", one[i].status);
-		hr_git_put_ascii(json, one[i].path, strlen(one[i].path));
-		hr_buf_addc(json, '}');
-	}
-	hr_buf_addc(json, ']');
-}
-
-/* A repository that has not the commit that is asked for. */
+/* Returns true for a repository that has not the commit that is asked for. */
 static bool
 lacks(const char *repo, const char *wanted)
 {
@@ -441,10 +320,9 @@ list_changes(
 
 	hr_buf_init(&c.list, HR_GIT_OUTPUT_MAX);
 	hr_buf_init(&c.why, HR_GIT_OUTPUT_MAX);
-	repositories(directory, &names);
+	hr_git_nested(directory, &names);
 	changes_of(&c, directory, NULL, wanted);
-	if (names.len > 0 && c.list.len > 0)
-		drop_nested(&c, &names);
+	hr_git_changes_drop(&c.list, &names, any ? hr_git_is_below : begins_with);
 	for (name = names.p; c.why.len == 0 && name != NULL && name < names.p + names.len;
 	     name += strlen(name) + 1) {
 		repo = hr_path_join(directory, name);
@@ -463,7 +341,7 @@ list_changes(
 		hr_git_put_ascii(json, c.why.p, c.why.len);
 		hr_buf_addc(json, '}');
 	} else {
-		put_changes(&c, json);
+		hr_git_changes_put(&c.list, compare, json);
 	}
 	return 0;
 }

@@ -1,4 +1,4 @@
-/* What the changes (git.c) and the two sides of a file (diff.c) share. */
+/* hr_git_int: shared by the changes (git.c, v1.c) and the two sides of a file (diff.c). */
 #ifndef HR_GIT_GIT_INT_H
 #define HR_GIT_GIT_INT_H
 
@@ -39,5 +39,33 @@ bool hr_git_is_commit(const char *repo, const char *name, struct hr_buf *ref);
 /* wanted, or, where that is NULL, what the work tree is compared with: the first that exists.
  * False also where this is no repository. */
 bool hr_git_reference(const char *repo, const char *wanted, struct hr_buf *ref);
+
+/* ---- changes.c: a list of changes in a buffer, whose `fail` says that memory is lacking ---- */
+
+struct hr_git_change {
+	char status;
+	char *path; /* owned by the list */
+};
+
+/* Adds "prefix/path"; prefix may be NULL. */
+void hr_git_changes_add(
+    struct hr_buf *list, char status, const char *prefix, const char *path, size_t len);
+/* Adds the output of diff --name-status -z: a status, and one name or two, each with its NUL. A
+ * renamed file is one that is gone and a new one. A conflict is listed once, as 'U', if `conflicts`
+ * is set; else as changes. */
+void hr_git_changes_take(
+    struct hr_buf *list, bool conflicts, const char *prefix, const struct hr_buf *out);
+/* Drops each change that is_below() finds below one of `names`, which end with a NUL each. */
+void hr_git_changes_drop(struct hr_buf *list, const struct hr_buf *names,
+    bool (*is_below)(const char *path, const char *name));
+/* Sorts the list by order(), which compares two struct hr_git_change, and appends it as JSON. */
+void hr_git_changes_put(
+    const struct hr_buf *list, int (*order)(const void *, const void *), struct hr_buf *json);
+void hr_git_changes_done(struct hr_buf *list);
+
+/* Returns true for `name` itself and all below it. */
+bool hr_git_is_below(const char *path, const char *name);
+/* Appends the names of direct, not hidden subdirectories that hold ".git", each with its NUL. */
+void hr_git_nested(const char *directory, struct hr_buf *names);
 
 #endif

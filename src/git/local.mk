@@ -1,6 +1,7 @@
 # the "changes" view of a client; run by commands of the sandbox
 pkglibexec_PROGRAMS += handrail-git
 handrail_git_SOURCES = \
+	%D%/changes.c \
 	%D%/diff.c \
 	%D%/git.c %D%/git.h %D%/git_int.h \
 	%D%/gitrun.c %D%/gitrun.h \

@@ -1,5 +1,5 @@
-/* handrail-git: the "changes" view of a client, for sandboxes with and without Python. What the
- * original's clients call (git_changes.py, git_diff.py) leads here, see runtime-image. */
+/* handrail-git: the "changes" view of a client, for sandboxes with and without Python. The scripts
+ * that the original's clients call (git_changes.py, git_diff.py) lead here, see runtime-image. */
 #include "config.h"
 
 #include <stdio.h>
@@ -26,48 +26,69 @@ usage(int status)
 	return status;
 }
 
+struct order {
+	bool diff, v1, any;
+	const char *ref, *commit, *file; /* NULL: not given */
+};
+
+/* Returns false for what usage() does not show. */
+static bool
+parse(struct order *o, int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+	int n = 2;
+
+	*o = (struct order){.v1 = strncmp(what, "v1-", 3) == 0};
+	what += o->v1 ? 3 : 0;
+	o->diff = strcmp(what, "diff") == 0;
+	if (!o->diff && strcmp(what, "changes") != 0)
+		return false;
+	o->any = !o->diff && !o->v1 && argc > n && strcmp(argv[n], "--any") == 0;
+	n += o->any;
+	if (argc > n + 1 && strcmp(argv[n], "--ref") == 0)
+		o->ref = argv[n + 1];
+	else if (argc > n + 1 && o->diff && strcmp(argv[n], "--commit") == 0)
+		o->commit = argv[n + 1];
+	if (o->ref != NULL || o->commit != NULL) {
+		/* git would take it for an option */
+		if (argv[n + 1][0] == '-' || argv[n + 1][0] == '\0')
+			return false;
+		n += 2;
+	}
+	if (o->diff && n < argc)
+		o->file = argv[n++];
+	return n == argc && o->diff == (o->file != NULL);
+}
+
+static int
+perform(const struct order *o, struct hr_buf *json, struct hr_buf *why)
+{
+	/* a question that nobody hears would wait for ever */
+	(void)setenv("GIT_TERMINAL_PROMPT", "0", 1);
+	if (o->any) {
+		(void)setenv("LC_ALL", "C", 1); /* its errors are looked at */
+		return hr_git_any_changes(".", o->ref, json, why);
+	}
+	if (!o->diff)
+		return (o->v1 ? hr_git_v1_changes : hr_git_changes)(".", o->ref, json, why);
+	if (o->commit != NULL)
+		return hr_git_commit_diff(o->file, o->commit, o->v1, json, why);
+	return (o->v1 ? hr_git_v1_diff : hr_git_diff)(o->file, o->ref, json, why);
+}
+
 int
 main(int argc, char **argv)
 {
-	const char *ref = NULL, *commit = NULL, *what = argc > 1 ? argv[1] : "";
-	const bool v1 = strncmp(what, "v1-", 3) == 0;
+	struct order o;
 	HR_BUF(json, OUTPUT_MAX);
 	HR_BUF(why, OUTPUT_MAX);
-	int r, n = 2;
-	bool any;
+	int r;
 
-	if (argc == 2 && strcmp(what, "--help") == 0)
+	if (argc == 2 && strcmp(argv[1], "--help") == 0)
 		return usage(0);
-	what += v1 ? 3 : 0;
-	any = argc > 2 && strcmp(argv[1], "changes") == 0 && strcmp(argv[2], "--any") == 0;
-	if (any) {
-		argv[2] = argv[1];
-		argv++;
-		argc--;
-	}
-	if (argc > 3 && strcmp(argv[2], "--ref") == 0)
-		ref = argv[3];
-	else if (argc > 3 && strcmp(what, "diff") == 0 && strcmp(argv[2], "--commit") == 0)
-		commit = argv[3];
-	if (ref != NULL || commit != NULL)
-		n = 4;
-	if (!(argc == n && strcmp(what, "changes") == 0) &&
-	    !(argc == n + 1 && strcmp(what, "diff") == 0))
+	if (!parse(&o, argc, argv))
 		return usage(2);
-	/* git would take it for an option */
-	if (n == 4 && (argv[3][0] == '-' || argv[3][0] == '\0'))
-		return usage(2);
-	/* a question that nobody hears would wait for ever */
-	(void)setenv("GIT_TERMINAL_PROMPT", "0", 1);
-	if (any) {
-		(void)setenv("LC_ALL", "C", 1); /* its errors are looked at */
-		r = hr_git_any_changes(".", ref, &json, &why);
-	} else if (argc == n)
-		r = (v1 ? hr_git_v1_changes : hr_git_changes)(".", ref, &json, &why);
-	else if (commit != NULL)
-		r = hr_git_commit_diff(argv[n], commit, v1, &json, &why);
-	else
-		r = (v1 ? hr_git_v1_diff : hr_git_diff)(argv[n], ref, &json, &why);
+	r = perform(&o, &json, &why);
 	if (r == 0) {
 		hr_buf_addc(&json, '\n');
 		r = hr_fd_write_full(STDOUT_FILENO, hr_buf_str(&json), json.len, NULL);

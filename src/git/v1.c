@@ -4,15 +4,12 @@
 
 #include "git/git.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/dir.h"
 #include "base/path.h"
 #include "base/utf8.h"
 #include "git/git_int.h"
@@ -127,91 +124,10 @@ find_base(const char *repo, const char *wanted, struct hr_buf *ret)
 
 /* ---- changes ---- */
 
-struct change {
-	char status;
-	char *path;
-};
-
-struct changes {
-	struct hr_buf list;          /* struct change */
-	const struct hr_buf *nested; /* names, each with its NUL */
-};
-
-static void
-changes_done(struct changes *c)
-{
-	struct change *one = (struct change *)(void *)c->list.p;
-	size_t i;
-
-	for (i = 0; i < c->list.len / sizeof(*one); i++)
-		free(one[i].path);
-	hr_buf_done(&c->list);
-}
-
-static bool
-is_below(const char *path, const char *directory)
-{
-	size_t n = strlen(directory);
-
-	return strncmp(path, directory, n) == 0 && (path[n] == '/' || path[n] == '\0');
-}
-
-/* A file in a nested repository is that repository's change. */
-static void
-add(struct changes *c, char status, const char *prefix, const char *path)
-{
-	struct change one = {status, NULL};
-	HR_BUF(full, HR_GIT_OUTPUT_MAX);
-	const char *name;
-
-	for (name = hr_buf_str(c->nested); prefix == NULL && name < c->nested->p + c->nested->len;
-	     name += strlen(name) + 1) {
-		if (is_below(path, name))
-			return;
-	}
-	if (prefix != NULL)
-		hr_buf_addf(&full, "%s/", prefix);
-	hr_buf_adds(&full, path);
-	one.path = hr_buf_take(&full);
-	if (one.path == NULL) {
-		c->list.fail = HR_E_NOMEM;
-		return;
-	}
-	hr_buf_add(&c->list, &one, sizeof(one));
-	if (c->list.fail != HR_OK)
-		free(one.path);
-}
-
-/* "M\0path\0R100\0old\0new\0": a renamed file is one that is gone and a new one. */
-static void
-add_diff(struct changes *c, const char *prefix, const struct hr_buf *out)
-{
-	const char *p = hr_buf_str(out), *end = p + out->len, *path;
-	char status;
-
-	while (p < end) {
-		status = *p;
-		path = p + strlen(p) + 1;
-		if (path >= end)
-			return;
-		p = path + strlen(path) + 1;
-		if (status != 'R' && status != 'C') {
-			add(c, status == 'A' || status == 'D' ? status : 'M', prefix, path);
-			continue;
-		}
-		if (status == 'R')
-			add(c, 'D', prefix, path);
-		if (p >= end)
-			return;
-		add(c, 'A', prefix, p);
-		p += strlen(p) + 1;
-	}
-}
-
 /* 1; 0: this is no repository; -1 with the reason in why. */
 static int
-changes_of(
-    struct changes *c, const char *repo, const char *prefix, const char *wanted, struct hr_buf *why)
+changes_of(struct hr_buf *list, const char *repo, const char *prefix, const char *wanted,
+    struct hr_buf *why)
 {
 	HR_BUF(base, HR_GIT_OUTPUT_MAX);
 	HR_BUF(out, HR_GIT_OUTPUT_MAX);
@@ -224,37 +140,22 @@ changes_of(
 	if (HR_GIT_RUN_EXACT(
 		&out, repo, "diff", "--name-status", "--relative", "-z", hr_buf_str(&base)) < 0)
 		return hr_git_fail(why, hr_buf_str(&out));
-	add_diff(c, prefix, &out);
+	hr_git_changes_take(list, false, prefix, &out);
 	if (HR_GIT_RUN_EXACT(&out, repo, "ls-files", "--others", "--exclude-standard", "-z") < 0)
 		return 1; /* as the original, which lists what it has */
 	for (p = hr_buf_str(&out); p < out.p + out.len; p += strlen(p) + 1)
-		add(c, 'A', prefix, p);
+		hr_git_changes_add(list, 'A', prefix, p, strlen(p));
 	return 1;
 }
 
-static void
-find_nested(const char *directory, struct hr_buf *names)
-{
-	HR_CLOSEDIR DIR *d = opendir(directory);
-	const struct dirent *e;
-	HR_BUF(path, PATH_MAX);
-	struct stat st;
-
-	while (d != NULL && (e = readdir(d)) != NULL) {
-		hr_buf_reset(&path);
-		hr_buf_addf(&path, "%s/.git", e->d_name);
-		if (e->d_name[0] != '.' && path.fail == HR_OK &&
-		    fstatat(dirfd(d), path.p, &st, AT_SYMLINK_NOFOLLOW) == 0)
-			hr_buf_add(names, e->d_name, strlen(e->d_name) + 1);
-	}
-}
-
+/* A file that is gone from the index and lies there untracked is a change of each sort. */
 static int
-by_path(const void *a, const void *b)
+compare(const void *a, const void *b)
 {
-	const struct change *x = a, *y = b;
+	const struct hr_git_change *x = a, *y = b;
+	int c = strcmp(x->path, y->path);
 
-	return strcmp(x->path, y->path);
+	return c != 0 ? c : (x->status < y->status) - (x->status > y->status);
 }
 
 int
@@ -263,37 +164,26 @@ hr_git_v1_changes(
 {
 	HR_BUF(nested, HR_GIT_OUTPUT_MAX);
 	HR_BUF(ignored, HR_GIT_OUTPUT_MAX);
-	HR_CLEAN(changes_done) struct changes c = {.nested = &nested};
-	struct change *one;
+	HR_CLEAN(hr_git_changes_done) struct hr_buf list = {NULL};
 	const char *name;
-	size_t i, n;
 
-	hr_buf_init(&c.list, HR_GIT_OUTPUT_MAX);
-	find_nested(directory, &nested);
-	if (changes_of(&c, directory, NULL, wanted, why) < 0)
+	hr_buf_init(&list, HR_GIT_OUTPUT_MAX);
+	hr_git_nested(directory, &nested);
+	if (changes_of(&list, directory, NULL, wanted, why) < 0)
 		return -1;
+	/* a file in a nested repository is that repository's change */
+	hr_git_changes_drop(&list, &nested, hr_git_is_below);
 	for (name = hr_buf_str(&nested); name < nested.p + nested.len; name += strlen(name) + 1) {
 		HR_FREE char *repo = hr_path_join(directory, name);
 
 		if (repo == NULL)
 			return hr_git_fail(why, "out of memory");
 		(void)changes_of(
-		    &c, repo, name, wanted, &ignored); /* one that is broken has none */
+		    &list, repo, name, wanted, &ignored); /* one that is broken has none */
 	}
-	if (c.list.fail != HR_OK || nested.fail != HR_OK)
+	if (list.fail != HR_OK || nested.fail != HR_OK)
 		return hr_git_fail(why, "out of memory");
-	one = (struct change *)(void *)c.list.p;
-	n = c.list.len / sizeof(*one);
-	if (n > 0)
-		qsort(one, n, sizeof(*one), by_path);
-	hr_buf_addc(json, '[');
-	for (i = 0; i < n; i++) {
-		hr_buf_addf(
-		    json, "%s{\"status\": \"%c\", \"path\": ", i > 0 ? ", " : "", one[i].status);
-		hr_git_put_ascii(json, one[i].path, strlen(one[i].path));
-		hr_buf_addc(json, '}');
-	}
-	hr_buf_addc(json, ']');
+	hr_git_changes_put(&list, compare, json);
 	return json->fail == HR_OK ? 0 : hr_git_fail(why, "out of memory");
 }
 
