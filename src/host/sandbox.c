@@ -290,8 +290,8 @@ check_kind(const struct hr_sandbox *s, const struct hr_record *rec, struct hr_er
 	    s->sid, rec->runtime, s->ops->name, s->sid);
 }
 
-/* By the record of another process: 1 found, 0 there is none, -1 *err. *ret_useless: it cannot be
- * used, so that another sandbox may be made in its place. */
+/* Restores the sandbox from the record of another process: 1 found, 0 there is none, -1 *err.
+ * *ret_useless: it cannot be used, so that another sandbox may be made in its place. */
 static int
 restore(struct hr_sandbox *s, bool *ret_useless, struct hr_err *err)
 {
@@ -352,60 +352,82 @@ undo(struct hr_sandbox *s, bool taken)
 		hr_record_remove(s);
 }
 
+/* With a record of each sandbox of this kind, one that has none is not there. */
+static bool
+needs_record(const struct hr_sandbox *s)
+{
+	return s->attach && s->state_dir != NULL && s->ops->restore != NULL &&
+	       (s->ops->flags & HR_KIND_FINDS) == 0;
+}
+
+/* Gets the sandbox without a record: from the pool, where may_take allows it (*ret_taken), or as
+ * the back-end finds or makes it. */
+static int
+find_or_make(struct hr_sandbox *s, bool may_take, bool *ret_taken, struct hr_err *err)
+{
+	enum hr_connected how = HR_SANDBOX_FOUND;
+	int r;
+
+	hr_sandbox_report(s, "STATUS$STARTING_RUNTIME", "");
+	r = may_take && !s->attach && !s->fresh ? hr_pool_take(s, err) : 0;
+	*ret_taken = r == 1;
+	if (r == 0)
+		r = s->ops->connect(s->self, &how, err);
+	if (r < 0) {
+		/* it was ended */
+		if (s->begun && !s->left)
+			hr_record_remove(s);
+		return -1;
+	}
+	s->made = *ret_taken || how == HR_SANDBOX_MADE;
+	return 0;
+}
+
+/* Lets a sandbox that was found or made be used. One that no record led to is set up and recorded.
+ */
+static int
+make_ready(struct hr_sandbox *s, bool recorded, bool taken, struct hr_err *err)
+{
+	if ((!s->made && check_new(s, err) != 0) || use_endpoint(s, err) != 0)
+		return -1;
+	s->connected = true;
+	if (recorded || s->attach)
+		return 0;
+	if (hr_sandbox_set_up(s, taken, err) != 0)
+		return -1;
+	return s->state_dir != NULL ? hr_record_save(s, err) : 0;
+}
+
 static int
 connect_it(struct hr_sandbox *s, struct hr_err *err)
 {
-	enum hr_connected how = HR_SANDBOX_FOUND;
-	bool taken = false, found, useless = false;
-	int r;
+	bool taken = false, useless = false;
+	int found, r;
 
+	s->made = false;
 	if (settle(s, err) != 0)
 		return -1;
-	r = restore(s, &useless, err);
-	if (r < 0 && !useless)
+	found = restore(s, &useless, err);
+	if (found < 0 && !useless)
 		return -1;
-	found = r == 1;
 	if (useless && err != NULL)
 		hr_sandbox_log(
 		    s, "the recorded sandbox \"%s\" cannot be used: %s", s->sid, err->msg);
-	if (r <= 0) {
-		if (s->attach && s->state_dir != NULL && s->ops->restore != NULL && r == 0 &&
-		    (s->ops->flags & HR_KIND_FINDS) == 0)
-			return hr_err_set(
-			    err, HR_E_NO_SANDBOX, "there is no sandbox \"%s\"", s->sid);
-		hr_sandbox_report(s, "STATUS$STARTING_RUNTIME", "");
-		/* what could not be used again may still be there, and its record leads to it */
-		r = s->attach || s->fresh || r < 0 ? 0 : hr_pool_take(s, err);
-		taken = r == 1;
-		if (taken)
-			how = HR_SANDBOX_MADE;
-		if (r == 0)
-			r = s->ops->connect(s->self, &how, err);
-		if (r < 0) {
-			/* it was ended */
-			if (s->begun && !s->left)
-				hr_record_remove(s);
-			return -1;
-		}
-	}
-	s->made = how == HR_SANDBOX_MADE;
-	r = s->made ? 0 : check_new(s, err);
-	if (r == 0 && (r = use_endpoint(s, err)) == 0)
-		s->connected = true;
-	/* one that is found without a record of it is recorded now */
-	if (r == 0 && !found && !s->attach &&
-	    (hr_sandbox_set_up(s, taken, err) != 0 ||
-		(s->state_dir != NULL && hr_record_save(s, err) < 0)))
-		r = -1;
+	if (found == 0 && needs_record(s))
+		return hr_err_set(err, HR_E_NO_SANDBOX, "there is no sandbox \"%s\"", s->sid);
+	/* one that is useless may still be there, and its record leads to it */
+	if (found != 1 && find_or_make(s, !useless, &taken, err) != 0)
+		return -1;
+	r = make_ready(s, found == 1, taken, err);
 	if (r != 0) {
 		/* one that nobody could find again is not left behind; one that was there is */
 		if (s->made)
 			undo(s, taken);
 		s->connected = false;
-		hr_pool_taken(s);
-		return -1;
 	}
 	hr_pool_taken(s);
+	if (r != 0)
+		return -1;
 	hr_logstream_debug(s);
 	hr_sandbox_report(
 	    s, s->ops->ready_status != NULL ? s->ops->ready_status : "STATUS$READY", "");
