@@ -11,7 +11,7 @@
 
 #define HR_MCP_SESSION 33 /* a shell's name */
 
-/* What is waited for: a command of a shell, by the number that its keeper gave it. */
+/* A command of a shell that is waited for, by the number that its keeper gave it. */
 struct hr_mcp_wait {
 	char session[HR_MCP_SESSION]; /* "": the default one */
 	int64_t id, started;          /* of the command; started: tells those of another server */
@@ -87,7 +87,7 @@ struct json_object *hr_mcp_json_str(struct hr_span s);
  * it has failed and all is said; else the observation, which the caller puts. */
 struct json_object *hr_mcp_perform(struct hr_mcp_call *c, const char *session, const char *type,
     struct json_object *args, double timeout_s, struct hr_span key);
-/* What an error observation says becomes the failure. */
+/* Returns true for an error observation, whose text becomes the failure. */
 bool hr_mcp_is_error(struct hr_mcp_call *c, struct json_object *observation);
 
 /* A data URL as an image, or as a document. False: it is none. */
@@ -96,7 +96,7 @@ bool hr_mcp_put_data(struct hr_mcp_call *c, struct hr_span url, struct hr_span p
 /* The failure of an answer whose status is not 200. */
 void hr_mcp_fail_status(struct hr_mcp_call *c, const struct hr_answer *a);
 
-/* What was done without an action is logged and counted as the action of that type: "edit". */
+/* Logs and counts a change that was made without an action as the action of that type: "edit". */
 void hr_mcp_count_as(struct hr_mcp_call *c, const char *type);
 
 /* ---- tool_read.c ---- */
@@ -118,11 +118,11 @@ bool hr_mcp_session(struct hr_mcp_call *c, char ret[HR_MCP_SESSION]);
 
 /* ---- wait.c ---- */
 
-/* Of a handle, as the tools give it out. False: said. */
+/* Reads a handle, as the tools give it out. Returns false after hr_mcp_fail(). */
 bool hr_mcp_handle_read(struct hr_mcp_call *c, struct hr_mcp_wait *ret);
 struct hr_shell_place;
 struct hr_shell_place hr_mcp_place(const struct hr_mcp_call *c, const struct hr_mcp_wait *w);
-/* The command of that handle. False: said. */
+/* Finds the command of that handle. Returns false after hr_mcp_fail(). */
 struct hr_command_state;
 bool hr_mcp_look(struct hr_mcp_call *c, const struct hr_shell_place *place,
     const struct hr_mcp_wait *w, struct hr_command_state *ret);

@@ -202,8 +202,9 @@ put_result(struct exec *e)
 	e->told = true;
 }
 
-/* What the command printed before its end comes before its result; what it has left in the
- * background prints to nobody. One that prints without end leaves a turn of the loop to others. */
+/* Sends the output that the command printed before its end before its result; processes that it has
+ * left in the background print to nobody. One that prints without end leaves a turn of the loop to
+ * others. */
 static void
 pump(struct exec *e)
 {

@@ -983,7 +983,7 @@ START_TEST(zips)
 }
 END_TEST
 
-/* Of t, and of u with links as their files. */
+/* Archives of t, and of u with links as their files, are the same. */
 static void
 same_archives(void)
 {

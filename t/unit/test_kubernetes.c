@@ -233,7 +233,7 @@ START_TEST(exec_credentials)
 }
 END_TEST
 
-/* What it prints is all that counts; the key of the sandbox is nothing for it. */
+/* The program's output alone counts; the sandbox's key is kept from the program. */
 START_TEST(exec_program)
 {
 	struct json_object *exec = json_tokener_parse(
@@ -263,7 +263,8 @@ START_TEST(exec_program)
 }
 END_TEST
 
-/* What it leaves behind may keep its output open; what is killed is all that it started. */
+/* A process that keeps the program's output open holds nobody up, and is left alone. A program that
+ * is killed takes all that it started with it. */
 START_TEST(exec_leaves_something)
 {
 	HR_PUT struct json_object *leaves =

@@ -197,7 +197,8 @@ START_TEST(magic_links_are_not_followed)
 }
 END_TEST
 
-/* What lies below a directory in which others may write. Root alone can make another one's link. */
+/* Links of other accounts, in a directory in which others may write, are not followed. Root alone
+ * can make one. */
 START_TEST(others_links_lead_to_no_place_of_ours)
 {
 	static const uid_t others[] = {65533, 0};

@@ -390,8 +390,8 @@ hr_kube_login_init(
 
 /* ---- what changes ---- */
 
-/* What follows the seconds of a time of RFC 3339: seconds east of UTC; without anything it is UTC.
- * -1: it is none. */
+/* Reads the zone of a time of RFC 3339, behind the seconds: *ret is seconds east of UTC, 0 without
+ * a zone. Returns -1 for anything else. */
 static int
 zone_of(const char *p, long *ret)
 {
