@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "proto/frame_int.h"
 
 /* What is read at once before the length of a frame is known. */
 #define FIRST_READ (64u << 10)
@@ -62,38 +63,10 @@ enum tag {
 _Static_assert(
     TAG_KEY == 6 && TAG_WORKING_DIR == 14 && TAG_REASON == 20 && TAG_AGAIN == 27, "see PROTOCOL");
 
-struct field {
-	uint8_t tag;
-	bool is_span, is_bool;
-	bool seldom;   /* written only where it is not 0 or empty */
-	uint16_t at;   /* of the member in its struct */
-	uint16_t size; /* of a number: on the wire as in the struct */
-};
-
-struct layout {
-	size_t n, size;
-	const struct field *fields;
-};
-
-#define MEMBER(type, member) ((type *)0)->member
-#define IS(what, type, member) __builtin_types_compatible_p(typeof(MEMBER(type, member)), what)
-#define ROW(type, member, number, rare)                                                            \
-	{                                                                                          \
-		.tag = (number), .seldom = (rare), .at = offsetof(type, member),                   \
-		.size = sizeof(MEMBER(type, member)), .is_span = IS(struct hr_span, type, member), \
-		.is_bool = IS(bool, type, member)                                                  \
-	}
-#define FIELD(type, member, number) ROW(type, member, number, false)
-#define SELDOM(type, member, number) ROW(type, member, number, true)
-#define LAYOUT(type, rows)                                                                         \
-	{                                                                                          \
-		.n = sizeof(rows) / sizeof((rows)[0]), .size = sizeof(type), .fields = (rows)      \
-	}
-
 /* ---- the messages ---- */
 
 #define T struct hr_run_request
-static const struct field run_fields[] = {
+static const struct hr_frame_field run_fields[] = {
     FIELD(T, command, TAG_COMMAND),
     FIELD(T, is_input, TAG_IS_INPUT),
     FIELD(T, blocking, TAG_BLOCKING),
@@ -106,11 +79,11 @@ static const struct field run_fields[] = {
     SELDOM(T, whole, TAG_WHOLE),
     SELDOM(T, exact, TAG_EXACT),
 };
-static const struct layout run_layout = LAYOUT(T, run_fields);
+static const struct hr_frame_layout run_layout = LAYOUT(T, run_fields);
 #undef T
 
 #define T struct hr_run_result
-static const struct field result_fields[] = {
+static const struct hr_frame_field result_fields[] = {
     FIELD(T, is_error, TAG_IS_ERROR),
     FIELD(T, hidden, TAG_HIDDEN),
     FIELD(T, has_metadata, TAG_HAS_METADATA),
@@ -126,33 +99,33 @@ static const struct field result_fields[] = {
     FIELD(T, prefix, TAG_PREFIX),
     FIELD(T, suffix, TAG_SUFFIX),
 };
-static const struct layout result_layout = LAYOUT(T, result_fields);
+static const struct hr_frame_layout result_layout = LAYOUT(T, result_fields);
 #undef T
 
 #define T struct hr_act_request
-static const struct field act_fields[] = {
+static const struct hr_frame_field act_fields[] = {
     FIELD(T, type, TAG_TYPE),
     FIELD(T, action, TAG_ACTION),
     FIELD(T, working_dir, TAG_WORKING_DIR),
     FIELD(T, key, TAG_KEY),
     SELDOM(T, again, TAG_AGAIN),
 };
-static const struct layout act_layout = LAYOUT(T, act_fields);
+static const struct hr_frame_layout act_layout = LAYOUT(T, act_fields);
 #undef T
 
 #define T struct hr_act_answer
-static const struct field answer_fields[] = {
+static const struct hr_frame_field answer_fields[] = {
     FIELD(T, status, TAG_STATUS),
     FIELD(T, body, TAG_BODY),
     SELDOM(T, reason, TAG_REASON),
 };
-static const struct field refused_fields[] = {FIELD(T, reason, TAG_REASON)};
-static const struct layout answer_layout = LAYOUT(T, answer_fields);
-static const struct layout refused_layout = LAYOUT(T, refused_fields);
+static const struct hr_frame_field refused_fields[] = {FIELD(T, reason, TAG_REASON)};
+static const struct hr_frame_layout answer_layout = LAYOUT(T, answer_fields);
+static const struct hr_frame_layout refused_layout = LAYOUT(T, refused_fields);
 #undef T
 
 #define T struct hr_session_state
-static const struct field state_fields[] = {
+static const struct hr_frame_field state_fields[] = {
     FIELD(T, ready, TAG_READY),
     FIELD(T, running, TAG_RUNNING),
     FIELD(T, working_dir, TAG_WORKING_DIR),
@@ -162,37 +135,37 @@ static const struct field state_fields[] = {
     FIELD(T, rows, TAG_ROWS),
     FIELD(T, columns, TAG_COLUMNS),
 };
-static const struct layout state_layout = LAYOUT(T, state_fields);
+static const struct hr_frame_layout state_layout = LAYOUT(T, state_fields);
 #undef T
 
 #define T struct hr_follow_request
-static const struct field follow_fields[] = {
+static const struct hr_frame_field follow_fields[] = {
     FIELD(T, offset, TAG_OFFSET),
     FIELD(T, stays, TAG_STAYS),
     SELDOM(T, command, TAG_ID),
 };
-static const struct layout follow_layout = LAYOUT(T, follow_fields);
+static const struct hr_frame_layout follow_layout = LAYOUT(T, follow_fields);
 #undef T
 
 #define T struct hr_exec_request
-static const struct field exec_fields[] = {
+static const struct hr_frame_field exec_fields[] = {
     FIELD(T, command, TAG_COMMAND),
     FIELD(T, working_dir, TAG_WORKING_DIR),
     FIELD(T, limit_s, TAG_LENGTH),
 };
-static const struct layout exec_layout = LAYOUT(T, exec_fields);
+static const struct hr_frame_layout exec_layout = LAYOUT(T, exec_fields);
 #undef T
 
 #define T struct hr_output_piece
-static const struct field output_fields[] = {
+static const struct hr_frame_field output_fields[] = {
     FIELD(T, offset, TAG_OFFSET),
     FIELD(T, bytes, TAG_CONTENT),
 };
-static const struct layout output_layout = LAYOUT(T, output_fields);
+static const struct hr_frame_layout output_layout = LAYOUT(T, output_fields);
 #undef T
 
 #define T struct hr_press_request
-static const struct field press_fields[] = {
+static const struct hr_frame_field press_fields[] = {
     FIELD(T, what, TAG_WHAT),
     SELDOM(T, signal, TAG_SIGNAL),
     SELDOM(T, rows, TAG_ROWS),
@@ -200,11 +173,11 @@ static const struct field press_fields[] = {
     SELDOM(T, command, TAG_ID),
     SELDOM(T, text, TAG_CONTENT),
 };
-static const struct layout press_layout = LAYOUT(T, press_fields);
+static const struct hr_frame_layout press_layout = LAYOUT(T, press_fields);
 #undef T
 
 #define T struct hr_command_state
-static const struct field command_fields[] = {
+static const struct hr_frame_field command_fields[] = {
     FIELD(T, id, TAG_ID),
     FIELD(T, key, TAG_KEY),
     FIELD(T, text, TAG_COMMAND),
@@ -217,111 +190,39 @@ static const struct field command_fields[] = {
     FIELD(T, elapsed, TAG_ELAPSED),
     FIELD(T, silent, TAG_SILENT),
 };
-static const struct layout command_layout = LAYOUT(T, command_fields);
+static const struct hr_frame_layout command_layout = LAYOUT(T, command_fields);
 #undef T
 
 /* ---- writing ---- */
 
-static void
-put_u32(struct hr_buf *b, uint32_t v)
-{
-	hr_buf_add(b, &v, sizeof(v));
-}
-
-/* Returns where the header begins; end() fills the length in. */
-static size_t
-begin(struct hr_buf *b, uint32_t type)
-{
-	size_t at = b->len;
-
-	put_u32(b, HR_FRAME_MAGIC);
-	put_u32(b, type);
-	put_u32(b, 0);
-	return at;
-}
-
-static void
-end(struct hr_buf *b, size_t at)
-{
-	size_t len;
-	uint32_t v;
-
-	if (b->fail != HR_OK)
-		return;
-	len = b->len - at - HR_FRAME_HEADER;
-	if (len > HR_FRAME_MAX) {
-		b->fail = HR_E_TOOLARGE;
-		return;
-	}
-	v = (uint32_t)len;
-	memcpy(b->p + at + 8, &v, sizeof(v));
-}
-
-static void
-put_field(struct hr_buf *b, const struct field *f, const void *object)
-{
-	static const char zeros[sizeof(int64_t)];
-	struct hr_span s = {(const char *)object + f->at, f->size};
-
-	if (f->is_span)
-		memcpy(&s, s.p, sizeof(s));
-	if (f->seldom && (f->is_span ? s.len == 0 : memcmp(s.p, zeros, s.len) == 0))
-		return;
-	if (s.len > HR_FRAME_MAX) {
-		b->fail = b->fail == HR_OK ? HR_E_TOOLARGE : b->fail;
-		return;
-	}
-	put_u32(b, f->tag);
-	put_u32(b, (uint32_t)s.len);
-	hr_buf_add(b, s.p, s.len);
-}
-
-static void
-put_fields(struct hr_buf *b, const struct layout *l, const void *object)
-{
-	size_t i;
-
-	for (i = 0; i < l->n; i++)
-		put_field(b, &l->fields[i], object);
-}
-
-static void
-put(struct hr_buf *b, uint32_t type, const struct layout *l, const void *object)
-{
-	size_t at = begin(b, type);
-
-	put_fields(b, l, object);
-	end(b, at);
-}
-
 void
 hr_frame_put_empty(struct hr_buf *b, enum hr_frame_type type)
 {
-	end(b, begin(b, type));
+	hr_frame_end(b, hr_frame_begin(b, type));
 }
 
 void
 hr_frame_put_run(struct hr_buf *b, const struct hr_run_request *r)
 {
-	put(b, HR_FRAME_RUN, &run_layout, r);
+	hr_frame_put(b, HR_FRAME_RUN, &run_layout, r);
 }
 
 void
 hr_frame_put_result(struct hr_buf *b, const struct hr_run_result *r)
 {
-	put(b, HR_FRAME_RESULT, &result_layout, r);
+	hr_frame_put(b, HR_FRAME_RESULT, &result_layout, r);
 }
 
 void
 hr_frame_put_act(struct hr_buf *b, const struct hr_act_request *r)
 {
-	put(b, HR_FRAME_ACT, &act_layout, r);
+	hr_frame_put(b, HR_FRAME_ACT, &act_layout, r);
 }
 
 void
 hr_frame_put_answer(struct hr_buf *b, const struct hr_act_answer *a)
 {
-	put(b, HR_FRAME_ANSWER, &answer_layout, a);
+	hr_frame_put(b, HR_FRAME_ANSWER, &answer_layout, a);
 }
 
 void
@@ -329,25 +230,25 @@ hr_frame_put_refused(struct hr_buf *b, const char *reason)
 {
 	const struct hr_act_answer a = {.reason = hr_span_of(reason)};
 
-	put(b, HR_FRAME_REFUSED, &refused_layout, &a);
+	hr_frame_put(b, HR_FRAME_REFUSED, &refused_layout, &a);
 }
 
 void
 hr_frame_put_state(struct hr_buf *b, const struct hr_session_state *s)
 {
-	put(b, HR_FRAME_STATE, &state_layout, s);
+	hr_frame_put(b, HR_FRAME_STATE, &state_layout, s);
 }
 
 void
 hr_frame_put_follow(struct hr_buf *b, const struct hr_follow_request *r)
 {
-	put(b, HR_FRAME_FOLLOW, &follow_layout, r);
+	hr_frame_put(b, HR_FRAME_FOLLOW, &follow_layout, r);
 }
 
 void
 hr_frame_put_exec(struct hr_buf *b, const struct hr_exec_request *r)
 {
-	put(b, HR_FRAME_EXEC, &exec_layout, r);
+	hr_frame_put(b, HR_FRAME_EXEC, &exec_layout, r);
 }
 
 void
@@ -355,29 +256,29 @@ hr_frame_put_returned(struct hr_buf *b, uint64_t offset)
 {
 	const struct hr_follow_request r = {.offset = offset};
 
-	put(b, HR_FRAME_RETURNED, &follow_layout, &r);
+	hr_frame_put(b, HR_FRAME_RETURNED, &follow_layout, &r);
 }
 
 void
 hr_frame_put_output(struct hr_buf *b, const struct hr_output_piece *o)
 {
-	put(b, HR_FRAME_OUTPUT, &output_layout, o);
+	hr_frame_put(b, HR_FRAME_OUTPUT, &output_layout, o);
 }
 
 void
 hr_frame_put_press(struct hr_buf *b, const struct hr_press_request *r)
 {
-	put(b, HR_FRAME_PRESS, &press_layout, r);
+	hr_frame_put(b, HR_FRAME_PRESS, &press_layout, r);
 }
 
 void
 hr_frame_put_list(struct hr_buf *b, const struct hr_command_state *v, size_t n)
 {
-	size_t at = begin(b, HR_FRAME_LIST);
+	size_t at = hr_frame_begin(b, HR_FRAME_LIST);
 
 	for (; n > 0; n--, v++)
-		put_fields(b, &command_layout, v);
-	end(b, at);
+		hr_frame_put_fields(b, &command_layout, v);
+	hr_frame_end(b, at);
 }
 
 /* ---- reading ---- */
@@ -450,85 +351,11 @@ hr_frame_read(int fd, struct hr_buf *b, uint32_t *ret_type, const char **ret_pay
 	return r;
 }
 
-struct raw {
-	uint32_t tag, len;
-	const char *p;
-};
-
-/* 1: *ret is the next field and *io_at is behind it; 0: no more; -1: a field passes the end. */
 static int
-next_field(const char *p, size_t len, size_t *io_at, struct raw *ret, struct hr_err *err)
+get(const struct hr_frame_layout *l, const void *p, size_t len, void *object, struct hr_err *err)
 {
-	size_t at = *io_at;
-
-	*ret = (struct raw){0}; /* GCC 14 cannot see that hr_err_set() returns -1 */
-	if (at == len)
-		return 0;
-	if (len - at < 8)
-		return hr_err_set(err, HR_E_PROTO, "a field header is cut");
-	memcpy(&ret->tag, p + at, 4);
-	memcpy(&ret->len, p + at + 4, 4);
-	at += 8;
-	if (ret->len > len - at)
-		return hr_err_set(err, HR_E_PROTO, "field %u passes the end", ret->tag);
-	ret->p = p + at;
-	*io_at = at + ret->len;
-	return 1;
-}
-
-static int
-get_field(const struct layout *l, const struct raw *raw, void *object, struct hr_err *err)
-{
-	const struct field *f;
-
-	for (f = l->fields; f < l->fields + l->n && f->tag != raw->tag; f++)
-		;
-	if (f == l->fields + l->n)
-		return 0; /* unknown */
-	if (f->is_span) {
-		*(struct hr_span *)((char *)object + f->at) = (struct hr_span){raw->p, raw->len};
-		return 0;
-	}
-	if (raw->len != f->size)
-		return hr_err_set(err, HR_E_PROTO, "field %u has %u bytes, not %u", raw->tag,
-		    raw->len, (unsigned)f->size);
-	if (f->is_bool)
-		*(bool *)((char *)object + f->at) = raw->p[0] != 0;
-	else
-		memcpy((char *)object + f->at, raw->p, f->size);
-	return 0;
-}
-
-/* All numbers 0 and all spans "". */
-static void
-clear(const struct layout *l, void *object)
-{
-	size_t i;
-
-	memset(object, 0, l->size);
-	for (i = 0; i < l->n; i++)
-		if (l->fields[i].is_span)
-			((struct hr_span *)((char *)object + l->fields[i].at))->p = "";
-}
-
-static int
-get_fields(const struct layout *l, const void *p, size_t len, void *object, struct hr_err *err)
-{
-	struct raw raw;
-	size_t at = 0;
-	int more;
-
-	while ((more = next_field(p, len, &at, &raw, err)) > 0)
-		if (get_field(l, &raw, object, err) < 0)
-			return -1;
-	return more;
-}
-
-static int
-get(const struct layout *l, const void *p, size_t len, void *object, struct hr_err *err)
-{
-	clear(l, object);
-	return get_fields(l, p, len, object, err);
+	hr_frame_clear(l, object);
+	return hr_frame_get_fields(l, p, len, object, err);
 }
 
 int
@@ -560,9 +387,9 @@ hr_frame_get_act(const void *p, size_t len, struct hr_act_request *ret, struct h
 int
 hr_frame_get_answer(const void *p, size_t len, struct hr_act_answer *ret, struct hr_err *err)
 {
-	clear(&answer_layout, ret);
+	hr_frame_clear(&answer_layout, ret);
 	ret->status = 200;
-	return get_fields(&answer_layout, p, len, ret, err);
+	return hr_frame_get_fields(&answer_layout, p, len, ret, err);
 }
 
 int
@@ -619,17 +446,17 @@ int
 hr_frame_get_list(const void *p, size_t len, struct hr_command_state ret[HR_COMMANDS_MAX],
     size_t *ret_n, struct hr_err *err)
 {
-	struct raw raw;
+	struct hr_frame_raw raw;
 	size_t at = 0, n = 0;
 	int more;
 
-	while ((more = next_field(p, len, &at, &raw, err)) > 0) {
+	while ((more = hr_frame_next_field(p, len, &at, &raw, err)) > 0) {
 		if (raw.tag == TAG_ID) {
 			if (n == HR_COMMANDS_MAX)
 				return hr_err_set(err, HR_E_PROTO, "too many commands");
-			clear(&command_layout, &ret[n++]);
+			hr_frame_clear(&command_layout, &ret[n++]);
 		}
-		if (n > 0 && get_field(&command_layout, &raw, &ret[n - 1], err) < 0)
+		if (n > 0 && hr_frame_get_field(&command_layout, &raw, &ret[n - 1], err) < 0)
 			return -1;
 	}
 	*ret_n = n;

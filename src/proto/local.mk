@@ -7,6 +7,7 @@ libproto_la_SOURCES = \
 	%D%/channel.c %D%/channel.h \
 	%D%/actin.c %D%/actin.h \
 	%D%/frame.c %D%/frame.h \
+	%D%/frame_fields.c %D%/frame_int.h \
 	%D%/journal.c %D%/journal.h %D%/journal_int.h \
 	%D%/journal_tidy.c \
 	%D%/metrics.c %D%/metrics.h \
