@@ -412,6 +412,8 @@ hr_frame_get_exec(const void *p, size_t len, struct hr_exec_request *ret, struct
 	if (memchr(ret->command.p, '\0', ret->command.len) != NULL ||
 	    memchr(ret->working_dir.p, '\0', ret->working_dir.len) != NULL)
 		return hr_err_set(err, HR_E_PROTO, "a command with a null byte");
+	if (ret->limit_s < 1 || ret->limit_s > HR_EXEC_LIMIT_MAX)
+		return hr_err_set(err, HR_E_PROTO, "a command with a limit that is none");
 	return 0;
 }
 

@@ -123,11 +123,14 @@ struct hr_follow_request {
 	int64_t command; /* of one that stays: until that command is over; 0: none */
 };
 
+#define HR_EXEC_LIMIT_MAX 2000000000 /* seconds */
+
 /* A command beside the shell, in a process of its own. */
 struct hr_exec_request {
 	struct hr_span command;     /* bash; without NUL */
 	struct hr_span working_dir; /* "": that of the keeper; without NUL */
-	int64_t limit_s;            /* then it is ended: 124, or 137 where it had to be killed */
+	int64_t limit_s;            /* 1 to HR_EXEC_LIMIT_MAX; then it is ended: 124, or 137 where
+				       it had to be killed */
 };
 
 /* Bytes of output. Those between two pieces were too old to be kept. */

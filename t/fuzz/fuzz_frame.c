@@ -60,7 +60,25 @@ result_again(const struct hr_run_result *r, struct hr_buf *b)
 	must(r->exit_code == again.exit_code && r->pid == again.pid);
 }
 
-/* What one decoder took must come out of its encoder the same. */
+/* The keeper makes strings of both texts, and a timer of the limit. */
+static void
+exec_again(const struct hr_exec_request *r, struct hr_buf *b)
+{
+	struct hr_exec_request again;
+	const char *p;
+	size_t len;
+
+	must(memchr(r->command.p, '\0', r->command.len) == NULL);
+	must(memchr(r->working_dir.p, '\0', r->working_dir.len) == NULL);
+	must(r->limit_s >= 1 && r->limit_s <= HR_EXEC_LIMIT_MAX);
+	hr_frame_put_exec(b, r);
+	p = payload_of(b, &len);
+	must(hr_frame_get_exec(p, len, &again, NULL) == 0);
+	must(same(r->command, again.command) && same(r->working_dir, again.working_dir));
+	must(r->limit_s == again.limit_s);
+}
+
+/* Each request, piece and press that a decoder took comes out of its encoder the same. */
 static void
 look_on_again(const char *p, size_t len, struct hr_buf *b)
 {
@@ -123,6 +141,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct hr_command_state list[HR_COMMANDS_MAX];
 	struct hr_run_request run;
 	struct hr_run_result result;
+	struct hr_exec_request exec;
 	struct hr_session_state state;
 	HR_BUF(b, 1u << 26);
 	const char *p = (const char *)data;
@@ -138,6 +157,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	hr_buf_reset(&b);
 	if (hr_frame_get_result(p, len, &result, NULL) == 0)
 		result_again(&result, &b);
+	hr_buf_reset(&b);
+	if (hr_frame_get_exec(p, len, &exec, NULL) == 0)
+		exec_again(&exec, &b);
 	(void)hr_frame_get_state(p, len, &state, NULL); /* either way: no crash */
 	hr_buf_reset(&b);
 	look_on_again(p, len, &b);

@@ -111,13 +111,15 @@ END_TEST
 
 START_TEST(looking_on)
 {
+	/* the keeper makes milliseconds of it */
+	static const int64_t no_limits[] = {0, -1, HR_EXEC_LIMIT_MAX + 1LL, INT64_MAX};
 	struct hr_follow_request follow = {.offset = 1ULL << 40, .stays = true}, f;
 	struct hr_output_piece piece = {.offset = 77, .bytes = {"a\0b", 3}}, o;
 	struct hr_exec_request exec = {{"ls", 2}, {"/", 1}, 300}, x;
 	struct hr_press_request press = {.what = HR_PRESS_TEXT, .text = {"x\n", 2}}, q;
 	struct hr_err err = {0};
 	const char *p;
-	size_t len, used, need;
+	size_t len, used, need, i;
 	uint32_t type;
 	HR_BUF(b, 4096);
 
@@ -133,6 +135,14 @@ START_TEST(looking_on)
 	ck_assert_int_eq(hr_frame_get_exec(p, len, &x, &err), 0);
 	ck_assert(hr_span_equal(x.command, exec.command) && x.limit_s == exec.limit_s);
 	ck_assert(hr_span_equal(x.working_dir, exec.working_dir));
+	for (i = 0; i < sizeof(no_limits) / sizeof(*no_limits); i++) {
+		hr_buf_reset(&b);
+		exec.limit_s = no_limits[i];
+		hr_frame_put_exec(&b, &exec);
+		frame_whole(&b, HR_FRAME_EXEC, &p, &len);
+		ck_assert_int_eq(hr_frame_get_exec(p, len, &x, &err), -1);
+		ck_assert_int_eq(err.code, HR_E_PROTO);
+	}
 	hr_buf_reset(&b);
 	hr_frame_put_output(&b, &piece);
 	ck_assert_int_eq(hr_frame_get(b.p, b.len, &type, &p, &len, &used, &need, &err), 1);

@@ -21,7 +21,6 @@
 #define KEPT_MS 60000 /* so long a result is kept, and longer where there is room */
 #define WHOLE_MAX ((uint64_t)16 << 20)   /* of each stream in the answer of execute_bash_command */
 #define TEXT_MAX (HR_JSON_BODY_MAX * 5u) /* a command in quotes */
-#define LIMIT_MAX 2000000000.0           /* seconds */
 #define SOON_S 0.001                     /* the answer to "start" is not waited for */
 
 static const struct hr_rex_field bash_fields[] = {
@@ -197,7 +196,7 @@ wanted_limit(const struct hr_rex_call *c)
 {
 	double s = hr_rex_number(c, "timeout", 300);
 
-	return s < 1 ? 1 : s > LIMIT_MAX ? LIMIT_MAX : s;
+	return s < 1 ? 1 : s > HR_EXEC_LIMIT_MAX ? HR_EXEC_LIMIT_MAX : s;
 }
 
 void
