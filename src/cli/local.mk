@@ -11,6 +11,7 @@ handrail_SOURCES = \
 	%D%/mcp.h %D%/mcp_config.c \
 	%D%/observation.c %D%/observation.h \
 	%D%/progress.c %D%/progress.h \
+	%D%/say.c \
 	%D%/shown.c %D%/shown.h \
 	%D%/stdin.c %D%/stdin.h \
 	%D%/watched.c %D%/watched.h \

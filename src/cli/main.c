@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,17 +13,14 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/nearest.h"
-#include "base/quote.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "base/err.h"
 #include "base/strv.h"
 #include "host/handle.h"
 #include "host/record.h"
-#include "proto/json.h"
 
 #define OPTIONS_MAX 40
-#define SAY_MAX 4096
 
 const struct cli_option cli_common[] = {
     {'n', "name", "NAME", "the sandbox [default]"},
@@ -39,129 +35,6 @@ const struct cli_option cli_common[] = {
 };
 
 /* ---- what subcommands use ---- */
-
-void
-cli_say(const char *fmt, ...)
-{
-	char text[SAY_MAX], *line, *next;
-	HR_BUF(b, SAY_MAX * 8);
-	va_list ap;
-
-	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	/* what a sandbox said may hold escape sequences */
-	for (line = text; line != NULL; line = next) {
-		next = strchr(line, '\n');
-		if (next != NULL)
-			*next++ = '\0';
-		hr_buf_adds(&b, b.len == 0 ? "handrail: " : "\n    ");
-		hr_quote_text(&b, line, strlen(line));
-	}
-	hr_buf_addc(&b, '\n');
-	(void)hr_fd_write_full(2, hr_buf_str(&b), b.len, NULL); /* nobody is left to be told */
-}
-
-int
-cli_usage(const char *fmt, ...)
-{
-	char text[SAY_MAX];
-	va_list ap;
-
-	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	cli_say("%s", text);
-	return CLI_USAGE;
-}
-
-/* The library's texts of a status that the sandbox's server gave are those of the original's
- * client; what the server said of it is behind "Details: ", and there may be a status in front of
- * it. Those of a service that runs sandboxes are in our words. */
-static void
-say_status(const struct hr_err *err)
-{
-	static const char before[] = "\nDetails: ", internal[] = "Internal server error: ";
-	const char *text = strstr(err->msg, before);
-
-	if (strstr(err->msg, "\nFor more information check: ") == NULL) {
-		cli_say("%s", err->msg);
-		return;
-	}
-	if (text == NULL) {
-		cli_say(
-		    "the sandbox's server answered with status %d; \"handrail logs\" may say more",
-		    err->status);
-		return;
-	}
-	text += sizeof(before) - 1;
-	if (strspn(text, "0123456789") == 3 && strncmp(text + 3, ": ", 2) == 0)
-		text += 5;
-	if (strncmp(text, internal, sizeof(internal) - 1) == 0)
-		text += sizeof(internal) - 1;
-	if (strstr(text, "JupyterRequirement not found") != NULL)
-		cli_say(
-		    "the sandbox has no notebook: it was started without the plugin jupyter; "
-		    "\"handrail up\" starts one that has it, where the package python3-ipykernel "
-		    "(Debian) is installed");
-	else
-		cli_say("%s", text);
-}
-
-static const char of_git[] = "error_in_git_";
-
-/* "error_in_git_diff: no_repository", "error_in_git_changes: error_running_cmd:128:fatal: ...": the
- * words of programs that agents use. */
-static void
-say_git(const char *msg)
-{
-	static const char failed[] = "error_running_cmd:";
-	const char *text = strstr(msg, ": ");
-
-	text = text != NULL ? text + 2 : msg;
-	if (strncmp(text, failed, sizeof(failed) - 1) == 0) {
-		text += sizeof(failed) - 1;
-		text += strspn(text, "0123456789:");
-		cli_say("git in the sandbox: %s", text);
-	} else if (strncmp(text, "no_repository", 13) == 0) {
-		cli_say(
-		    "it is in no git repository that has a commit; \"handrail clone\" brings one");
-	} else {
-		cli_say("%s", text);
-	}
-}
-
-/* The original's words, behind which ours say what is wrong. */
-static const char no_engine[] = "Launch docker client failed. Please make sure you have installed "
-				"docker and started docker desktop/daemon. ";
-
-int
-cli_fail(const struct hr_err *err)
-{
-	if (err->code == HR_E_HTTP_STATUS)
-		say_status(err);
-	else if (strncmp(err->msg, of_git, sizeof(of_git) - 1) == 0)
-		say_git(err->msg);
-	else if (strncmp(err->msg, no_engine, sizeof(no_engine) - 1) == 0)
-		cli_say(
-		    "there is no Docker Engine that can be used. %s \"handrail up -r local\" needs "
-		    "none; \"handrail doctor docker\" says what mends it",
-		    err->msg + sizeof(no_engine) - 1);
-	else
-		cli_say("%s", err->msg);
-	switch (err->code) {
-	case HR_E_NO_SANDBOX:
-	case HR_E_NOTFOUND: return CLI_NOT_FOUND;
-	case HR_E_SYS: return err->sys == ENOENT ? CLI_NOT_FOUND : CLI_ERROR;
-	case HR_E_RUNTIME_TIMEOUT:
-	case HR_E_HTTP_TIMEOUT:
-	case HR_E_TIMEOUT: return CLI_TIMEOUT;
-	case HR_E_DISCONNECTED:
-	case HR_E_HTTP_NETWORK:
-	case HR_E_PROTO: return CLI_DISCONNECTED;
-	default: return CLI_ERROR;
-	}
-}
 
 const char *
 cli_value(const struct cli_args *a, char letter)
@@ -201,58 +74,7 @@ cli_plugins(const struct cli_args *a, struct hr_strv *ret)
 	return ret->failed ? cli_usage("out of memory") : CLI_OK;
 }
 
-int
-cli_out(const void *p, size_t len)
-{
-	struct hr_err e = {0};
-
-	if (hr_fd_write_full(1, p, len, &e) == 0)
-		return CLI_OK;
-	if (e.sys != EPIPE) /* "| head" has what it wants */
-		cli_say("standard output: %s", e.msg);
-	return CLI_ERROR;
-}
-
-int
-cli_outs(const char *s)
-{
-	return cli_out(s, strlen(s));
-}
-
-int
-cli_out_buf(const struct hr_buf *b)
-{
-	return cli_out(hr_buf_str(b), b->len);
-}
-
-int
-cli_out_line(const char *s)
-{
-	int r = cli_outs(s);
-
-	return r == CLI_OK ? cli_outs("\n") : r;
-}
-
-int
-cli_done(const struct cli *c, ...)
-{
-	const char *name;
-	HR_BUF(b, 1 << 20);
-	va_list ap;
-
-	if (!c->json)
-		return CLI_OK;
-	hr_buf_addc(&b, '{');
-	va_start(ap, c);
-	while ((name = va_arg(ap, const char *)) != NULL) {
-		hr_json_put_named(&b, name, va_arg(ap, const char *));
-	}
-	va_end(ap);
-	hr_buf_adds(&b, "}\n");
-	return cli_out_buf(&b);
-}
-
-/* Of a sandbox that is not there. */
+/* Appends how a sandbox that is not there is started. */
 static void
 hint(const struct cli *c, struct hr_err *err)
 {
