@@ -160,8 +160,11 @@ void shell_unanswer(struct hr_keeper *k);
 /* What the last command did not read is not for the shell. Of its own shell the terminal is emptied
  * by the ack. */
 void shell_drop_input(struct hr_keeper *k, bool own);
-void shell_end(struct hr_keeper *k);      /* with what runs in the foreground; another one starts */
-bool shell_has_line(struct hr_keeper *k); /* asked at the first prompt: the builtin is there */
+void shell_end(struct hr_keeper *k); /* with what runs in the foreground; another one starts */
+/* Takes lines back that the shell did not read. Returns true if there were any, as at the first
+ * prompt where the builtin is there. Both are operations of the core: arg is the keeper. */
+bool shell_take_back(void *arg);
+void shell_ack(void *arg, bool careful); /* shell_ack.c */
 void shell_on_child(void *arg);
 /* Of a shell that there is. `other`: it is not our child. */
 int shell_watch(struct hr_keeper *k, bool other, struct hr_err *err);

@@ -10,7 +10,7 @@ libsession_la_SOURCES = \
 	%D%/prompt/hook.c %D%/prompt/hook.h \
 	%D%/prompt/report.c %D%/prompt/report.h \
 	%D%/typing.c \
-	%D%/view.c %D%/view.h \
+	%D%/view.c %D%/view.h %D%/view_int.h %D%/view_take.c \
 	%D%/watch.c
 libsession_la_LIBADD = libterm.la libshell.la libbase.la
 
@@ -31,7 +31,7 @@ libkeeper_la_SOURCES = \
 	%D%/prompt.c \
 	%D%/python.c %D%/python.h \
 	%D%/resume.c \
-	%D%/shell.c \
+	%D%/shell.c %D%/shell_ack.c \
 	%D%/shellproc.c %D%/shellproc.h \
 	%D%/statedir.c %D%/statedir.h
 libkeeper_la_LIBADD = libsession.la libproto.la libloop.la -lutil

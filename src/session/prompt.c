@@ -49,7 +49,7 @@ at_prompt(struct hr_keeper *k, const struct hr_report *r)
 	if (p.is_session)
 		files_forget(k);
 	if (known && k->starts > 0)
-		k->has_line = shell_has_line(k);
+		k->has_line = shell_take_back(k);
 	/* what comes behind the hook may not end; nor is it sure that the terminal is still read */
 	p.takes_lines =
 	    known && k->has_line && !k->rehook && !k->suspicious && has_option(r->options, "emacs");

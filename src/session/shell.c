@@ -3,7 +3,6 @@
 
 #include "session/keeper_int.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -23,13 +22,9 @@
 #include "base/spawn.h"
 #include "session/confine.h"
 
-/* A snapshot of the exported variables costs some 50 us: at most one a second in a fast series. */
-#define SNAPSHOT_MS 1000
-#define TEXT_CAP (8u << 20)
 #define TURN_READS 8    /* a terminal gives 4 kB in each */
 #define FULL_SIZE 1024  /* after a shorter read there is nearly always nothing */
 #define QUICK_BYTES 512 /* readline takes them in a millisecond */
-#define ACK_MAX 4096    /* PIPE_BUF: written whole or not at all */
 
 static void
 drop_master(struct hr_keeper *k)
@@ -266,8 +261,8 @@ op_type(void *arg, const char *p, size_t len, bool literal)
 		hr_log(HR_LOG_ERROR, "input for the shell waits for ever: %s", err.msg);
 }
 
-static bool
-op_take_back(void *arg)
+bool
+shell_take_back(void *arg)
 {
 	struct hr_keeper *k = arg;
 	static char text[HR_HOOK_LINE_MAX + 1]; /* in one piece: the shell may read, too */
@@ -282,101 +277,6 @@ op_take_back(void *arg)
 	return any;
 }
 
-/* ---- the ack ---- */
-
-static void
-add_init_commands(struct hr_keeper *k, struct hr_buf *line)
-{
-	size_t i;
-
-	for (i = 0; i < k->config->n_init_commands; i++) {
-		/* the directory was kept */
-		if (strncmp(k->config->init_commands[i], "cd ", 3) == 0)
-			continue;
-		hr_buf_adds(line, k->config->init_commands[i]);
-		hr_buf_adds(line, "; ");
-	}
-}
-
-/* Whether the shell still waits: it has the FIFO open, and there is nothing in it. */
-static bool
-waits_for_ack(const struct hr_keeper *k)
-{
-	char top[64], path[512];
-	const struct dirent *e;
-	struct stat fifo, is;
-	bool waits = false;
-	int waiting = 0;
-	DIR *d;
-
-	if (fstat(k->ack_fd, &fifo) < 0 || ioctl(k->ack_fd, FIONREAD, &waiting) < 0 || waiting > 0)
-		return false;
-	(void)snprintf(top, sizeof(top), "/proc/%d/fd", (int)k->shell.pid);
-	d = opendir(top);
-	while (d != NULL && !waits && (e = readdir(d)) != NULL) {
-		(void)snprintf(path, sizeof(path), "%s/%s", top, e->d_name);
-		waits =
-		    stat(path, &is) == 0 && is.st_dev == fifo.st_dev && is.st_ino == fifo.st_ino;
-	}
-	if (d != NULL)
-		(void)closedir(d);
-	return waits;
-}
-
-static void
-op_ack(void *arg, bool careful)
-{
-	struct hr_keeper *k = arg;
-	HR_BUF(line, TEXT_CAP);
-	int64_t now = hr_now_ms();
-	char stale[256];
-	bool snapshot;
-	ssize_t n = -1;
-
-	if (k->answered_before && !waits_for_ack(k)) {
-		k->suspicious = k->sent_away = k->answered_before = false;
-		return;
-	}
-	resume_note_answer(k);
-	k->answered_before = false;
-	hr_shellproc_tidy(&k->shell);
-	if (k->sent_away)
-		(void)op_take_back(k);
-	k->sent_away = false;
-	hr_hook_ack_begin(&line);
-	if (k->restarted) {
-		k->restarted = false;
-		if (files_put_exports(k))
-			hr_hook_ack_source(k->exports_path, &line);
-		add_init_commands(k, &line);
-	}
-	if (careful || k->suspicious)
-		hr_hook_ack_readline(&line);
-	snapshot = k->suspicious || now - k->exports_at >= SNAPSHOT_MS;
-	/* another text of the same length is not seen at once */
-	if (careful || k->rehook || snapshot)
-		hr_hook_ack_restore(&line);
-	if (k->allexport)
-		hr_hook_ack_unexport(&line);
-	if (snapshot) {
-		k->exports_at = now;
-		hr_hook_ack_snapshot(&k->hook, &line);
-	}
-	k->suspicious = false;
-	if (k->renonce)
-		hr_hook_ack_nonce(&k->hook, &line);
-	hr_hook_ack_end(k->from_us && !careful, &line);
-	/* an interrupted shell may have left one unread */
-	while (hr_fd_read(k->ack_fd, stale, sizeof(stale)) > 0)
-		k->exports_due = 0;
-	/* more than a pipe holds would stop the shell in the middle of it */
-	if (line.fail == HR_OK && line.len <= ACK_MAX)
-		n = write(k->ack_fd, line.p, line.len);
-	k->exports_due += snapshot && n > 0;
-	if (n < 0 && write(k->ack_fd, HR_HOOK_ACK_NOTHING, 2) != 2)
-		hr_log(HR_LOG_ERROR, "cannot answer the shell: %s", strerror(errno));
-}
-
 /* ---- commands for readline, past the terminal ---- */
 
 static bool
@@ -389,14 +289,14 @@ op_give(void *arg, const char *p, size_t len)
 		return false;
 	resume_unsure(k);
 	if (k->sent_away) /* it did not wait there, so that one is unread */
-		(void)op_take_back(k);
+		(void)shell_take_back(k);
 	k->sent_away = len == 0;
 	/* a user of very many pipes has small ones: the shell could read a part, and run it */
 	if (len >= PIPE_BUF && fcntl(k->line_fd, F_GETPIPE_SZ) <= (int)len)
 		return false;
 	/* an empty pipe takes it whole */
 	if (writev(k->line_fd, parts, 2) != (ssize_t)len + 1) {
-		(void)op_take_back(k);
+		(void)shell_take_back(k);
 		return false;
 	}
 	k->quick = len <= QUICK_BYTES;
@@ -405,12 +305,6 @@ op_give(void *arg, const char *p, size_t len)
 		return true;
 	k->given = k->given < INT_MAX ? k->given + 1 : 0;
 	return true;
-}
-
-bool
-shell_has_line(struct hr_keeper *k)
-{
-	return op_take_back(k);
 }
 
 static bool
@@ -465,7 +359,7 @@ shell_start(struct hr_keeper *k, const char *dir, struct hr_err *err)
 	if (files_put_rc(k, k->starts > 0, err) < 0)
 		return -1;
 	k->has_line = false;
-	(void)op_take_back(k); /* of the shell before */
+	(void)shell_take_back(k); /* of the shell before */
 	k->given = 0;
 	k->hides = 0;
 	k->starts++;
@@ -607,9 +501,9 @@ op_why(void *arg, int exit_code, struct hr_buf *out)
 
 const struct hr_core_ops shell_ops = {
     .type = op_type,
-    .ack = op_ack,
+    .ack = shell_ack,
     .give = op_give,
-    .take_back = op_take_back,
+    .take_back = shell_take_back,
     .away = op_away,
     .works = look_works,
     .look = look_waits,

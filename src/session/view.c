@@ -1,8 +1,7 @@
-/* Invariant: shown is the whole text as of the last mark, empty if there was none since the reset;
- * mark_row is the absolute row of the cursor then, and row_text what stood from that row on. */
+/* The bytes of the terminal: the echo of commands is kept out, the rest fed to the screen. */
 #include "config.h"
 
-#include "session/view.h"
+#include "session/view_int.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +9,6 @@
 #include <malloc.h>
 #endif
 
-#include "base/utf8.h"
 #include "session/echo.h"
 #include "session/prompt/hook.h"
 #include "term/term.h"
@@ -19,9 +17,6 @@
  * 40000 of 50000). The terminal drops a tenth of the limit at a time, so with 10 300 at least
  * 10 270 and at most 11 299 are there. */
 #define HISTORY_ROWS 10300
-/* 11 300 rows of 1000 columns of 4 bytes, and the scratch of one copy */
-#define TEXT_CAP (64u << 20)
-
 #define ECHO_CAP (64u << 10) /* a longer line's echo is dropped with all that comes with it */
 
 /* Rows that took more, some 2000 lines, are given back to the system, which takes 0.1 ms. */
@@ -29,26 +24,6 @@
 
 /* Before it wants more of a command bash prints nothing: only others may. */
 #define MORE_WITHIN (1u << 20)
-
-struct hr_view {
-	struct hr_term *term;
-	struct hr_buf
-	    held;  /* the tail that may begin HR_READLINE_LEAVES, HR_HOOK_STARTED or HR_HOOK_MORE */
-	bool echo; /* dropping */
-	bool echo_line;              /* dropping, up to a newline */
-	struct hr_buf typed, echoed; /* the line, and what came since; void once it failed */
-	bool watch_start;            /* looking for HR_HOOK_STARTED */
-	bool started;
-	size_t watch_more; /* bytes in which to look for HR_HOOK_MORE */
-	bool more;
-	struct hr_buf shown;
-	struct hr_buf shown_screen; /* the alternate screen at the last mark */
-	struct hr_buf row_text;
-	uint64_t mark_row, mark_dropped;
-	bool marked;
-	struct hr_view_points points;
-	bool lost;
-};
 
 struct hr_view *
 hr_view_new(struct hr_err *err)
@@ -223,8 +198,8 @@ hr_view_place(struct hr_view *v, uint64_t at)
 	v->points.fed = at;
 }
 
-static void
-note(struct hr_view *v, enum hr_view_event event)
+void
+view_note(struct hr_view *v, enum hr_view_event event)
 {
 	v->points.events[event].at = v->points.fed;
 	v->points.events[event].number = ++v->points.last;
@@ -264,7 +239,7 @@ hr_view_expect_echo(struct hr_view *v, const char *p, size_t len)
 	hr_buf_reset(&v->typed);
 	hr_buf_add(&v->typed, p, len);
 	watch_nothing(v);
-	note(v, HR_VIEW_ECHO);
+	view_note(v, HR_VIEW_ECHO);
 	v->echo = true;
 }
 
@@ -273,14 +248,14 @@ hr_view_expect_more(struct hr_view *v)
 {
 	begin_row(v);
 	watch_nothing(v);
-	note(v, HR_VIEW_MORE);
+	view_note(v, HR_VIEW_MORE);
 	v->watch_more = MORE_WITHIN;
 }
 
 void
 hr_view_expect_line(struct hr_view *v)
 {
-	note(v, HR_VIEW_LINE);
+	view_note(v, HR_VIEW_LINE);
 	v->echo_line = true;
 }
 
@@ -321,225 +296,6 @@ uint64_t
 hr_view_generation(struct hr_view *v)
 {
 	return hr_term_generation(v->term);
-}
-
-static void
-strip_end(struct hr_buf *text)
-{
-	if (text->len > 0)
-		text->len = hr_utf8_rstrip(text->p, text->len);
-}
-
-/* First byte of the first line of text that differs from `old`; its end if nothing was added. */
-static size_t
-first_changed_line(const char *text, size_t len, const char *old, size_t old_len)
-{
-	size_t i, line = 0, n = len < old_len ? len : old_len;
-
-	for (i = 0; i < n && text[i] == old[i]; i++) {
-		if (text[i] == '\n')
-			line = i + 1;
-	}
-	if (i == len && (i == old_len || old[i] == '\n'))
-		return len; /* lines were taken back */
-	return line;
-}
-
-/* Rows were dropped since the mark: only what stands from the marked row on can be compared. */
-static void
-new_after_drop(
-    struct hr_view *v, struct hr_buf *text, uint64_t *ret_row, size_t *ret_from, bool *ret_lost)
-{
-	uint64_t first = hr_term_first_row(v->term);
-
-	if (v->mark_row < first) {
-		*ret_lost = v->mark_row + 1 < first || v->row_text.len > 0;
-		*ret_from = 0;
-		return;
-	}
-	hr_buf_reset(text);
-	hr_term_text_from(v->term, v->mark_row, text);
-	*ret_row = v->mark_row;
-	*ret_from = 0;
-	if (text->len >= v->row_text.len && v->row_text.len > 0 &&
-	    memcmp(text->p, v->row_text.p, v->row_text.len) == 0)
-		*ret_from = v->row_text.len;
-}
-
-/* Where the text that was not handed out begins in *text, which may be taken again: from another
- * row, *ret_row, on. */
-static size_t
-new_from(struct hr_view *v, struct hr_buf *text, uint64_t *ret_row, bool *ret_lost)
-{
-	size_t from;
-
-	if (!v->marked) {
-		*ret_lost = hr_term_rows_dropped(v->term) > 0;
-		return 0;
-	}
-	if (hr_term_alternate(v->term)) {
-		hr_buf_reset(text);
-		hr_term_text_screen(v->term, text);
-		strip_end(text);
-		if (text->len == v->shown_screen.len && text->len > 0 &&
-		    memcmp(text->p, v->shown_screen.p, text->len) == 0)
-			return text->len;
-		return 0;
-	}
-	if (hr_term_rows_dropped(v->term) > v->mark_dropped) {
-		new_after_drop(v, text, ret_row, &from, ret_lost);
-		return from;
-	}
-	if (text->len >= v->shown.len &&
-	    (v->shown.len == 0 || memcmp(text->p, v->shown.p, v->shown.len) == 0))
-		return v->shown.len;
-	if (text->len == 0)
-		return 0;
-	return first_changed_line(text->p, text->len, v->shown.p, v->shown.len);
-}
-
-/* The new text in *text from *ret_from on; *ret_row: the row that *text begins with. */
-static int
-take_new(struct hr_view *v, struct hr_buf *text, uint64_t *ret_row, size_t *ret_from,
-    bool *ret_lost, struct hr_err *err)
-{
-	*ret_lost = false;
-	*ret_row = 0;
-	hr_term_text(v->term, text);
-	strip_end(text);
-	*ret_from = new_from(v, text, ret_row, ret_lost);
-	*ret_lost |= v->lost;
-	if (hr_buf_check(text, err) < 0)
-		return -1;
-	strip_end(text);
-	if (*ret_from > text->len)
-		*ret_from = text->len;
-	return 0;
-}
-
-/* The length without the text that set -v printed at the end. */
-static size_t
-without_trace(const char *p, size_t len, const char *trace)
-{
-	size_t n = trace != NULL ? strlen(trace) : 0, end = n > 0 ? hr_utf8_rstrip(p, len) : 0;
-
-	return n > 0 && n <= end && memcmp(p + end - n, trace, n) == 0 ? end - n : len;
-}
-
-int
-hr_view_take(struct hr_view *v, const char *echoed, size_t echoed_len, const char *trace,
-    struct hr_buf *out, bool *ret_lost, struct hr_err *err)
-{
-	HR_BUF(text, TEXT_CAP);
-	size_t from, len, n;
-	uint64_t row;
-	const char *p;
-
-	if (take_new(v, &text, &row, &from, ret_lost, err) < 0)
-		return -1;
-	p = hr_buf_str(&text) + from;
-	len = hr_utf8_rstrip(p, without_trace(p, text.len - from, trace));
-	n = hr_utf8_lstrip(p, len);
-	p += n;
-	len -= n;
-	n = echoed_len > 0 ? hr_echo_length(p, len, echoed, echoed_len) : 0;
-	if (n > 0) {
-		p += n;
-		len -= n;
-		n = hr_utf8_lstrip(p, len);
-		p += n;
-		len -= n;
-	}
-	hr_buf_add(out, p, len);
-	return hr_buf_check(out, err);
-}
-
-/* The place in `exact` that stands for `from` in `text`: each line of `text` is the beginning of
- * one line of `exact`. After the end of a line the next one begins. */
-static size_t
-same_place(const struct hr_buf *text, size_t from, const struct hr_buf *exact)
-{
-	const char *t = hr_buf_str(text), *p = hr_buf_str(exact), *end = p + exact->len, *nl;
-	size_t line = 0, i;
-
-	if (from == 0)
-		return 0;
-	for (i = 0; i < from; i++) {
-		if (t[i] != '\n')
-			continue;
-		line = i + 1;
-		nl = memchr(p, '\n', (size_t)(end - p));
-		p = nl != NULL ? nl + 1 : end;
-	}
-	p += from - line < (size_t)(end - p) ? from - line : (size_t)(end - p);
-	if (from == line || (from < text->len && t[from] != '\n'))
-		return (size_t)(p - hr_buf_str(exact));
-	while (p < end && *p != '\n' && hr_utf8_lstrip(p, 1) == 1)
-		p++;
-	return (size_t)(p - hr_buf_str(exact)) + (p < end && *p == '\n');
-}
-
-int
-hr_view_take_exact(struct hr_view *v, const char *echoed, size_t echoed_len, const char *trace,
-    struct hr_buf *out, bool *ret_lost, struct hr_err *err)
-{
-	HR_BUF(text, TEXT_CAP);
-	HR_BUF(exact, TEXT_CAP);
-	size_t from, len, n;
-	uint64_t row;
-	const char *p;
-
-	if (take_new(v, &text, &row, &from, ret_lost, err) < 0)
-		return -1;
-	/* blank rows were handed out, too: `shown` ends before them, the marked row after them */
-	if (v->marked && row == 0 && from == v->shown.len && !hr_term_alternate(v->term)) {
-		row = v->mark_row;
-		hr_buf_reset(&text);
-		hr_term_text_from(v->term, row, &text);
-		from = v->row_text.len < text.len ? v->row_text.len : text.len;
-	}
-	if (hr_term_alternate(v->term))
-		hr_buf_add(&exact, hr_buf_str(&text), text.len);
-	else
-		hr_term_text_exact(v->term, row, &exact);
-	from = same_place(&text, from, &exact);
-	p = hr_buf_str(&exact) + from;
-	len = without_trace(p, exact.len - from, trace);
-	n = echoed_len > 0 ? hr_echo_length(p, len, echoed, echoed_len) : 0;
-	if (n > 0 && n < len && p[n] == '\n')
-		n++;
-	hr_buf_add(out, p + n, len - n);
-	return hr_buf_check(&exact, err) < 0 ? -1 : hr_buf_check(out, err);
-}
-
-int
-hr_view_mark(struct hr_view *v, struct hr_err *err)
-{
-	uint64_t row = hr_term_cursor_row(v->term);
-
-	v->lost = false;
-	note(v, hr_term_alternate(v->term) ? HR_VIEW_MARK : HR_VIEW_MARK_MAIN);
-	if (hr_term_alternate(v->term)) {
-		/* the main screen is as it was when last marked */
-		hr_buf_reset(&v->shown_screen);
-		hr_term_text_screen(v->term, &v->shown_screen);
-		strip_end(&v->shown_screen);
-		v->marked = true;
-		return hr_buf_check(&v->shown_screen, err);
-	}
-	hr_buf_reset(&v->shown);
-	hr_buf_reset(&v->row_text);
-	hr_buf_reset(&v->shown_screen);
-	hr_term_text(v->term, &v->shown);
-	strip_end(&v->shown);
-	hr_term_text_from(v->term, row, &v->row_text);
-	strip_end(&v->row_text);
-	v->mark_row = row;
-	v->mark_dropped = hr_term_rows_dropped(v->term);
-	v->marked = true;
-	if (hr_buf_check(&v->shown, err) < 0)
-		return -1;
-	return hr_buf_check(&v->row_text, err);
 }
 
 /* Small blocks that stay lie behind what was freed, so that the library keeps all of it. */
