@@ -66,8 +66,9 @@ simple_run(const char *p, size_t len)
 	return n;
 }
 
-void
-hr_pyrepr_str(struct hr_buf *b, const char *p, size_t len)
+/* text: characters of UTF-8; else each byte by itself. */
+static void
+put_repr(struct hr_buf *b, const char *p, size_t len, bool text)
 {
 	const char *end = p + len;
 	char quote = quote_for(p, len);
@@ -75,52 +76,37 @@ hr_pyrepr_str(struct hr_buf *b, const char *p, size_t len)
 	int32_t cp;
 
 	hr_buf_addc(b, quote);
-	while (p < end && b->fail == HR_OK) {
+	for (; p < end && b->fail == HR_OK; p += n) {
 		n = simple_run(p, (size_t)(end - p));
 		if (n > 0) {
 			hr_buf_add(b, p, n);
-			p += n;
 			continue;
 		}
-		cp = hr_utf8_next(p, end, &n);
+		n = 1;
+		cp = text ? hr_utf8_next(p, end, &n) : (unsigned char)*p;
 		if (cp < 0)
 			hr_buf_addf(b, "\\x%02x", (unsigned char)*p); /* cannot be in a request */
 		else if (cp == quote || cp == '\\')
 			hr_buf_addf(b, "\\%c", (char)cp);
-		else if (is_printable(cp))
+		else if (text ? is_printable(cp) : cp == '\'' || cp == '"')
 			hr_buf_add(b, p, n);
 		else
 			put_escaped(b, (uint32_t)cp);
-		p += n;
 	}
 	hr_buf_addc(b, quote);
 }
 
 void
+hr_pyrepr_str(struct hr_buf *b, const char *p, size_t len)
+{
+	put_repr(b, p, len, true);
+}
+
+void
 hr_pyrepr_bytes(struct hr_buf *b, const void *data, size_t len)
 {
-	const char *p = data, *end = p + len;
-	char quote = quote_for(p, len);
-	size_t n;
-
 	hr_buf_addc(b, 'b');
-	hr_buf_addc(b, quote);
-	while (p < end && b->fail == HR_OK) {
-		n = simple_run(p, (size_t)(end - p));
-		if (n > 0) {
-			hr_buf_add(b, p, n);
-			p += n;
-			continue;
-		}
-		if (*p == quote || *p == '\\')
-			hr_buf_addf(b, "\\%c", *p);
-		else if (*p == '\'' || *p == '"')
-			hr_buf_addc(b, *p);
-		else
-			put_escaped(b, (unsigned char)*p);
-		p++;
-	}
-	hr_buf_addc(b, quote);
+	put_repr(b, data, len, false);
 }
 
 static void
