@@ -1,4 +1,4 @@
-/* The clocks of a request. */
+/* Time: the clocks of a request, and how long the shell may take for each of its parts. */
 #include "config.h"
 
 #include <math.h>
@@ -10,6 +10,19 @@
  * hundredth of the time that may pass without a change, and a change in it may be taken for so much
  * later. */
 #define CHANGE_LOOKS 100
+
+/* On Linux 6.18 an epoll on a PTY master was seen to miss the shell's last bytes, about once in 300
+ * starts under load; a read finds them. The caller reads before each hr_core_timer(). */
+#define LOOK_MS 30
+#define BLIND_LOOK_MS 1 /* readline does not print to the terminal */
+#define LOOKS_MS 900    /* the longest pause between two looks, which are a second in all */
+#define READY_MS 2000
+#define AGAIN_MAX 20 /* times C-c is repeated */
+
+#define NOT_READY                                                                                  \
+	"ERROR: The shell is not ready: it is still busy with its start-up files. The command "    \
+	"was "                                                                                     \
+	"NOT executed; send it again."
 
 void
 core_start_clocks(struct hr_core *c, const struct hr_run_request *r, int64_t now)
@@ -62,4 +75,122 @@ core_feed(struct hr_core *c, const char *p, size_t len, int64_t now)
 		c->unseen_from = now;
 	c->unseen = true;
 	c->unseen_to = now;
+}
+
+/* ---- deadlines ---- */
+
+int64_t
+hr_core_deadline(const struct hr_core *c)
+{
+	int64_t at = c->phase_deadline < c->suspect_at ? c->phase_deadline : c->suspect_at;
+
+	if (core_watch_at(c) < at)
+		at = core_watch_at(c);
+	if (c->active) {
+		if (c->hard_at < at)
+			at = c->hard_at;
+		if (!c->to_type && core_no_change_at(c) < at)
+			at = core_no_change_at(c);
+	}
+	return at;
+}
+
+/* Readline must take the terminal soon; if its mark is missed, a look at the terminal tells. */
+void
+core_look_again(struct hr_core *c, int64_t now)
+{
+	c->look_ms = c->marked ? LOOK_MS : BLIND_LOOK_MS;
+	c->phase_deadline = now + c->look_ms;
+}
+
+void
+core_await_readline(struct hr_core *c, int64_t now)
+{
+	core_set_phase(c, PHASE_PREPARING, INT64_MAX);
+	core_look_again(c, now);
+}
+
+/* Readline was not seen after the hook was left. */
+static void
+prepare_overdue(struct hr_core *c, int64_t now)
+{
+	c->look_ms *= 2;
+	if (c->ops.in_readline(c->arg)) {
+		core_become_ready(c, false, now);
+		return;
+	}
+	if (c->ops.give != NULL)
+		(void)c->ops.give(c->arg, "", 0); /* should it wait for us */
+	if (c->look_ms < LOOKS_MS) {
+		c->phase_deadline = now + c->look_ms;
+	} else if (!c->to_type) {
+		c->phase_deadline = INT64_MAX; /* nobody waits for it */
+	} else if (c->again++ == 0) {
+		/* something in PROMPT_COMMAND behind the hook; or that the trace of it runs, and
+		 * would run for every command */
+		if (!c->tracing) {
+			hr_view_expect_line(c->view);
+			c->ops.type(c->arg, "\003", 1, false);
+		}
+		c->phase_deadline = now + READY_MS;
+	} else if (core_works(c)) {
+		c->phase_deadline = now + READY_MS;
+	} else {
+		hr_core_exited(c, 137, now);
+	}
+}
+
+/* The shell does not do its part. What it runs in the foreground is never judged here. */
+static void
+phase_overdue(struct hr_core *c, int64_t now)
+{
+	if (c->interrupting) {
+		if (c->again++ < AGAIN_MAX)
+			core_type_interrupt(c, now);
+		else
+			core_set_phase(c, c->phase, INT64_MAX); /* it ignores them */
+		return;
+	}
+	switch (c->phase) {
+	case PHASE_PREPARING: prepare_overdue(c, now); break;
+	case PHASE_TYPED:
+		if ((c->takes_lines && c->ops.away != NULL && c->ops.away(c->arg)) ||
+		    core_works(c)) {
+			c->phase_deadline = now + READY_MS; /* a trap that came first */
+			break;
+		}
+		if (c->takes_lines ? c->ops.take_back(c->arg) : c->ops.in_readline(c->arg)) {
+			hr_core_exited(c, 137, now); /* its keys do not do what they should */
+			break;
+		}
+		hr_view_end_echo(c->view); /* the mark was missed */
+		core_set_phase(c, PHASE_BUSY, INT64_MAX);
+		break;
+	case PHASE_STARTING:
+	case PHASE_HEALING:
+	case PHASE_EDITING: hr_core_exited(c, 137, now); break;
+	default: c->phase_deadline = INT64_MAX; break;
+	}
+}
+
+void
+hr_core_timer(struct hr_core *c, int64_t now)
+{
+	if (now >= c->suspect_at)
+		core_suspect(c, now);
+	if (now >= c->phase_deadline)
+		phase_overdue(c, now);
+	core_look(c, now);
+	if (!c->active)
+		return;
+	if (!c->to_type && now >= core_no_change_at(c))
+		core_see_change(c);
+	if (c->to_type) {
+		if (now >= c->hard_at)
+			core_answer_error(c, NOT_READY, sizeof(NOT_READY) - 1);
+	} else if (now >= core_no_change_at(c)) {
+		core_answer_no_change(c);
+	} else if (now >= c->hard_at) {
+		core_answer_timeout(c);
+	}
 }

@@ -17,23 +17,11 @@
 
 /* A shell that shows a prompt reports before it does; only a lost hook makes this pass. */
 #define SUSPECT_MS 60
-/* On Linux 6.18 an epoll on a PTY master was seen to miss the shell's last bytes, about once in 300
- * starts under load; a read finds them. The caller reads before each hr_core_timer(). */
-#define LOOK_MS 30
-#define BLIND_LOOK_MS 1 /* readline does not print to the terminal */
-#define LOOKS_MS 900    /* the longest pause between two looks, which are a second in all */
-#define READY_MS 2000
 #define START_MS 20000
-#define AGAIN_MAX 20 /* times C-c is repeated */
 
 /* nobody is told of the end of a process that is not his child */
 #define HOW_EXITED_SOMEHOW                                                                         \
 	"The shell, whose first keeper had been killed, exited, with a status that nobody knows,"
-
-#define NOT_READY                                                                                  \
-	"ERROR: The shell is not ready: it is still busy with its start-up files. The command "    \
-	"was "                                                                                     \
-	"NOT executed; send it again."
 
 struct hr_core *
 hr_core_new(const struct hr_core_config *config, const struct hr_core_ops *ops, void *arg,
@@ -134,39 +122,6 @@ core_set_phase(struct hr_core *c, enum phase phase, int64_t deadline)
 	c->interrupting = false;
 }
 
-/* ---- the clocks of a request ---- */
-
-int64_t
-hr_core_deadline(const struct hr_core *c)
-{
-	int64_t at = c->phase_deadline < c->suspect_at ? c->phase_deadline : c->suspect_at;
-
-	if (core_watch_at(c) < at)
-		at = core_watch_at(c);
-	if (c->active) {
-		if (c->hard_at < at)
-			at = c->hard_at;
-		if (!c->to_type && core_no_change_at(c) < at)
-			at = core_no_change_at(c);
-	}
-	return at;
-}
-
-/* Readline must take the terminal soon; if its mark is missed, a look at the terminal tells. */
-static void
-look_again(struct hr_core *c, int64_t now)
-{
-	c->look_ms = c->marked ? LOOK_MS : BLIND_LOOK_MS;
-	c->phase_deadline = now + c->look_ms;
-}
-
-void
-core_await_readline(struct hr_core *c, int64_t now)
-{
-	core_set_phase(c, PHASE_PREPARING, INT64_MAX);
-	look_again(c, now);
-}
-
 /* ---- requests ---- */
 
 static void
@@ -179,7 +134,7 @@ execute(struct hr_core *c, int64_t now)
 	if (c->phase == PHASE_READY)
 		core_type_command(c, now);
 	else if (c->phase == PHASE_PREPARING && c->phase_deadline == INT64_MAX)
-		look_again(c, now);
+		core_look_again(c, now);
 }
 
 /* Finds the key that the text stands for, if it is one. False: the answer was given. */
@@ -389,8 +344,8 @@ accept_prompt(struct hr_core *c, const struct hr_core_prompt *p)
 		set_text(c, &c->cwd, p->working_dir);
 }
 
-static void
-become_ready(struct hr_core *c, bool marked, int64_t now)
+void
+core_become_ready(struct hr_core *c, bool marked, int64_t now)
 {
 	core_set_phase(c, PHASE_READY, INT64_MAX);
 	c->marked = marked;
@@ -404,7 +359,7 @@ notice_output(struct hr_core *c, int64_t now)
 	bool readline = hr_view_readline(c->view);
 
 	if (c->phase == PHASE_PREPARING && readline) {
-		become_ready(c, true, now);
+		core_become_ready(c, true, now);
 		return;
 	}
 	if (c->takes_lines && readline) {
@@ -455,7 +410,7 @@ hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now)
 	}
 	accept_prompt(c, p);
 	core_set_phase(c, PHASE_PREPARING, INT64_MAX);
-	look_again(c, now);
+	core_look_again(c, now);
 	if (was == PHASE_STARTING) {
 		/* but what an old shell left unread may be seen */
 		if (!c->ended || has_shown_all(c))
@@ -538,91 +493,4 @@ hr_core_replies(struct hr_core *c, char *buf, size_t cap)
 
 	/* at a prompt nobody asked: they would be typed into the shell */
 	return c->phase == PHASE_BUSY || c->phase == PHASE_TYPED ? n : 0;
-}
-
-/* ---- time ---- */
-
-/* The hook was left, readline was not seen. */
-static void
-prepare_overdue(struct hr_core *c, int64_t now)
-{
-	c->look_ms *= 2;
-	if (c->ops.in_readline(c->arg)) {
-		become_ready(c, false, now);
-		return;
-	}
-	if (c->ops.give != NULL)
-		(void)c->ops.give(c->arg, "", 0); /* should it wait for us */
-	if (c->look_ms < LOOKS_MS) {
-		c->phase_deadline = now + c->look_ms;
-	} else if (!c->to_type) {
-		c->phase_deadline = INT64_MAX; /* nobody waits for it */
-	} else if (c->again++ == 0) {
-		/* something in PROMPT_COMMAND behind the hook; or that the trace of it runs, and
-		 * would run for every command */
-		if (!c->tracing) {
-			hr_view_expect_line(c->view);
-			c->ops.type(c->arg, "\003", 1, false);
-		}
-		c->phase_deadline = now + READY_MS;
-	} else if (core_works(c)) {
-		c->phase_deadline = now + READY_MS;
-	} else {
-		hr_core_exited(c, 137, now);
-	}
-}
-
-/* The shell does not do its part. What it runs in the foreground is never judged here. */
-static void
-phase_overdue(struct hr_core *c, int64_t now)
-{
-	if (c->interrupting) {
-		if (c->again++ < AGAIN_MAX)
-			core_type_interrupt(c, now);
-		else
-			core_set_phase(c, c->phase, INT64_MAX); /* it ignores them */
-		return;
-	}
-	switch (c->phase) {
-	case PHASE_PREPARING: prepare_overdue(c, now); break;
-	case PHASE_TYPED:
-		if ((c->takes_lines && c->ops.away != NULL && c->ops.away(c->arg)) ||
-		    core_works(c)) {
-			c->phase_deadline = now + READY_MS; /* a trap that came first */
-			break;
-		}
-		if (c->takes_lines ? c->ops.take_back(c->arg) : c->ops.in_readline(c->arg)) {
-			hr_core_exited(c, 137, now); /* its keys do not do what they should */
-			break;
-		}
-		hr_view_end_echo(c->view); /* the mark was missed */
-		core_set_phase(c, PHASE_BUSY, INT64_MAX);
-		break;
-	case PHASE_STARTING:
-	case PHASE_HEALING:
-	case PHASE_EDITING: hr_core_exited(c, 137, now); break;
-	default: c->phase_deadline = INT64_MAX; break;
-	}
-}
-
-void
-hr_core_timer(struct hr_core *c, int64_t now)
-{
-	if (now >= c->suspect_at)
-		core_suspect(c, now);
-	if (now >= c->phase_deadline)
-		phase_overdue(c, now);
-	core_look(c, now);
-	if (!c->active)
-		return;
-	if (!c->to_type && now >= core_no_change_at(c))
-		core_see_change(c);
-	if (c->to_type) {
-		if (now >= c->hard_at)
-			core_answer_error(c, NOT_READY, sizeof(NOT_READY) - 1);
-	} else if (now >= core_no_change_at(c)) {
-		core_answer_no_change(c);
-	} else if (now >= c->hard_at) {
-		core_answer_timeout(c);
-	}
 }

@@ -74,9 +74,12 @@ void core_notice(struct hr_core *c, const char *how); /* a new shell took the ol
 void core_restart(struct hr_core *c, int64_t now);
 /* The command in hand is about to be given to bash, in that form. */
 void core_begun(struct hr_core *c, const char *p, size_t len);
-void core_await_readline(struct hr_core *c, int64_t now); /* it must take the terminal soon */
+void core_become_ready(struct hr_core *c, bool marked, int64_t now); /* readline waits */
 
 /* clocks.c */
+/* If the mark of readline is missed, a look at the terminal tells. */
+void core_look_again(struct hr_core *c, int64_t now);
+void core_await_readline(struct hr_core *c, int64_t now); /* it must take the terminal soon */
 void core_start_clocks(struct hr_core *c, const struct hr_run_request *r, int64_t now);
 int64_t core_no_change_at(const struct hr_core *c); /* a look may put it off */
 void core_see_change(struct hr_core *c);            /* looks whether the output was a change */
