@@ -13,7 +13,7 @@
 #include "proto/channel.h"
 #include "proto/obs.h"
 #include "proto/pyrepr.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "shell/split.h"
 
 #define TRIES 32                /* keepers that die over it */

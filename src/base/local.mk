@@ -6,32 +6,32 @@ libbase_la_SOURCES = \
 	%D%/clock.c %D%/clock.h \
 	%D%/dir.c %D%/dir.h \
 	%D%/fd.c %D%/fd.h \
-	%D%/floatrepr.c %D%/floatrepr.h \
+	%D%/text/floatrepr.c %D%/text/floatrepr.h \
 	%D%/grow.c %D%/grow.h \
-	%D%/handover.c %D%/handover.h \
+	%D%/process/handover.c %D%/process/handover.h \
 	%D%/hash.h \
 	%D%/log.c %D%/log.h \
 	%D%/loglines.c %D%/loglines.h \
 	%D%/module.c %D%/module.h \
-	%D%/nearest.c %D%/nearest.h \
-	%D%/notify.c %D%/notify.h \
+	%D%/text/nearest.c %D%/text/nearest.h \
+	%D%/process/notify.c %D%/process/notify.h \
 	%D%/path.c %D%/path.h \
 	%D%/peer.c %D%/peer.h \
-	%D%/percent.c %D%/percent.h \
-	%D%/pid.c %D%/pid.h \
+	%D%/text/percent.c %D%/text/percent.h \
+	%D%/process/pid.c %D%/process/pid.h \
 	%D%/plain.c %D%/plain.h \
-	%D%/quote.c %D%/quote.h \
+	%D%/text/quote.c %D%/text/quote.h \
 	%D%/random.c %D%/random.h \
-	%D%/tame.c %D%/tame.h \
+	%D%/text/tame.c %D%/text/tame.h \
 	%D%/tempfiles.c %D%/tempfiles.h \
 	%D%/span.h \
-	%D%/spawn.c %D%/spawn.h \
+	%D%/process/spawn.c %D%/process/spawn.h \
 	%D%/strv.c %D%/strv.h \
-	%D%/swar.h \
-	%D%/template.c %D%/template.h \
-	%D%/text.c %D%/text.h \
+	%D%/text/swar.h \
+	%D%/text/template.c %D%/text/template.h \
+	%D%/text/text.c %D%/text/text.h \
 	%D%/trust.c %D%/trust.h \
-	%D%/utf8.c %D%/utf8.h \
+	%D%/text/utf8.c %D%/text/utf8.h \
 	%D%/way.c %D%/way.h
 libbase_la_LIBADD = $(DL_LIBS)
 

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/loglines.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 
 /* A pipe that is writable takes PIPE_BUF bytes at once: no line is longer, so none blocks. */
 #define LOG_LINE_MAX PIPE_BUF

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/random.h>
 
-#include "base/quote.h"
+#include "base/text/quote.h"
 
 int
 hr_random(void *p, size_t len, struct hr_err *err)

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 
 /* A child becomes the account and tries: lists of access rights and groups count, too. An attempt
  * that cannot be made refuses nobody. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "base/buf.h"
 #include "base/fd.h"
 #include "cli/commands.h"

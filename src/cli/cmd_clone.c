@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "cli/answer.h"
 #include "cli/commands.h"
 #include "host/handle.h"

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/buf.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "cli/commands.h"
 #include "proto/json.h"
 

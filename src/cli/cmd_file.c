@@ -10,10 +10,10 @@
 #include <json-c/json_object.h>
 
 #include "base/buf.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
-#include "host/action.h"
+#include "host/life/action.h"
 #include "host/handle.h"
 #include "host/transfer/cp.h"
 #include "proto/json.h"

@@ -8,11 +8,11 @@
 #include <json-c/json.h>
 
 #include "base/buf.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "cli/commands.h"
 #include "base/strv.h"
 #include "host/config/settings.h"
-#include "host/rest.h"
+#include "host/client/rest.h"
 #include "proto/json.h"
 
 #define FLEETD HR_SBINDIR "/handrail-fleetd"

@@ -10,8 +10,8 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "base/quote.h"
-#include "base/spawn.h"
+#include "base/text/quote.h"
+#include "base/process/spawn.h"
 #include "cli/answer.h"
 #include "cli/commands.h"
 #include "proto/json.h"

@@ -8,7 +8,7 @@
 #include <json-c/json_object.h>
 
 #include "base/buf.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "cli/commands.h"
 #include "host/common/exam.h"
 #include "proto/json.h"

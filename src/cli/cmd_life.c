@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/span.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "cli/commands.h"
 #include "cli/live.h"
 #include "cli/observation.h"
@@ -21,7 +21,7 @@
 #include "host/config/settings.h"
 #include "base/strv.h"
 #include "host/handle.h"
-#include "host/record.h"
+#include "host/records/record.h"
 #include "proto/json.h"
 
 #define RUN 1 /* options that have no letter */

@@ -14,7 +14,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "cli/commands.h"
 #include "host/handle.h"
 #include "proto/json.h"

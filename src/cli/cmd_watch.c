@@ -12,10 +12,10 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "cli/commands.h"
 #include "host/handle.h"
-#include "host/rest.h"
+#include "host/client/rest.h"
 #include "proto/json.h"
 
 #define TOP_S 2

@@ -16,7 +16,7 @@
 #include "base/fd.h"
 #include "cli/observation.h"
 #include "cli/shown.h"
-#include "host/action.h"
+#include "host/life/action.h"
 
 /* One thread and what came of it; `done` is readable then. */
 struct task {

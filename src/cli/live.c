@@ -25,7 +25,7 @@
 #include "cli/stdin.h"
 #include "cli/shown.h"
 #include "cli/watched.h"
-#include "host/action.h"
+#include "host/life/action.h"
 
 #define QUICK_MS 100   /* what is over by then is shown as a whole */
 #define LOOK_MS 200    /* between two looks at what a shell does that is busy with another's */

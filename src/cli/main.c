@@ -12,13 +12,13 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "base/err.h"
 #include "base/strv.h"
 #include "host/handle.h"
-#include "host/record.h"
+#include "host/records/record.h"
 
 #define OPTIONS_MAX 40
 

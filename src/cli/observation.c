@@ -10,7 +10,7 @@
 #include <json-c/json_object.h>
 
 #include "base/buf.h"
-#include "base/tame.h"
+#include "base/text/tame.h"
 #include "host/handle.h"
 #include "proto/json.h"
 #include "shell/text.h"

@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 
 #define BAR 30
 #define EVERY_MS 100

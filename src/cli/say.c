@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "proto/json.h"
 
 #define SAY_MAX 4096

@@ -4,7 +4,7 @@
 #define HR_CLI_SHOWN_H
 
 #include "base/buf.h"
-#include "base/tame.h"
+#include "base/text/tame.h"
 #include "cli/cli.h"
 
 struct cli_shown {

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "host/client.h"
+#include "host/client/client.h"
 
 struct cli_watched {
 	struct hr_client client;

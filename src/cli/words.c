@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "cli/commands.h"
-#include "host/record.h"
+#include "host/records/record.h"
 
 /* Words of other programs, and what is meant here. */
 static const struct {

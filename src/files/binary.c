@@ -13,7 +13,7 @@
 #include "files/charset/charset.h"
 #include "files/charset/guess.h"
 #include "files/place/reach.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 enum byte_class {
 	IS_PRINTABLE = 1, /* counts as text in p */

@@ -15,8 +15,8 @@
 
 #include "base/dir.h"
 #include "base/fd.h"
-#include "base/quote.h"
-#include "base/utf8.h"
+#include "base/text/quote.h"
+#include "base/text/utf8.h"
 
 /* A file system of the agent's own may name entries for ever. */
 #define READ_MAX 5000000

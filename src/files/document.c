@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "files/charset/charset.h"
 #include "files/charset/detect.h"
 #include "files/purepath.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/percent.h"
+#include "base/text/percent.h"
 
 static bool
 is_blank(char c)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "files/charset/charset.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 /* Appends the parts of p behind what b holds since `root`. */
 static void

@@ -1,5 +1,5 @@
 /* hr_purepath: names of files as texts, by the rules of doc/files.md, "Paths": nothing looks at the
- * disk. Texts are generalised UTF-8 (base/utf8.h); a name on the disk that is no UTF-8 has its
+ * disk. Texts are generalised UTF-8 (base/text/utf8.h); a name on the disk that is no UTF-8 has its
  * bytes as U+DC80..U+DCFF. */
 #ifndef HR_FILES_PUREPATH_H
 #define HR_FILES_PUREPATH_H

@@ -13,7 +13,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "files/place/atomic.h"
 #include "files/charset/charset.h"
 #include "files/place/oserror.h"

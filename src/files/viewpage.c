@@ -10,7 +10,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "proto/pylower.h"
 
 #define PART_MAX (1u << 20)

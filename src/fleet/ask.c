@@ -16,7 +16,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "fleet/edge.h"
-#include "host/rest.h"
+#include "host/client/rest.h"
 #include "proto/json.h"
 
 #define PATIENCE_S 5

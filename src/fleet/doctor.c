@@ -24,11 +24,11 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "base/trust.h"
 #include "fleet/fleet.h"
 #include "host/common/exam.h"
-#include "host/rest.h"
+#include "host/client/rest.h"
 #include "proto/json.h"
 
 #define TEXT_MAX (8u << 20) /* of a whole configuration of nginx */

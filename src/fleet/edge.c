@@ -26,12 +26,12 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "base/pid.h"
-#include "base/spawn.h"
-#include "base/template.h"
-#include "base/text.h"
+#include "base/process/pid.h"
+#include "base/process/spawn.h"
+#include "base/text/template.h"
+#include "base/text/text.h"
 #include "base/strv.h"
-#include "fleet/store.h"
+#include "fleet/store/store.h"
 
 #define TEXT_MAX (1u << 20)
 #define FILES_MOST 8500 /* of an nginx worker: worker_connections, twice */

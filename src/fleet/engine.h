@@ -9,7 +9,7 @@
 #ifndef HR_FLEET_ENGINE_H
 #define HR_FLEET_ENGINE_H
 
-#include "fleet/store.h"
+#include "fleet/store/store.h"
 #include "host/handrail.h"
 
 #define HR_FLEET_LOGS 8192

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "fleet/engine.h"
-#include "fleet/store.h"
+#include "fleet/store/store.h"
 
 struct hr_fleet_settings {
 	struct hr_fleet_limits limits; /* of all keys together */

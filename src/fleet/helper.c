@@ -18,7 +18,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "base/err.h"
 #include "base/strv.h"
 #include "proto/json.h"

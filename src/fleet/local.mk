@@ -3,36 +3,36 @@ sbin_PROGRAMS += handrail-fleetd
 noinst_LTLIBRARIES += libfleet.la
 libfleet_la_SOURCES = \
 	%D%/alerts.c \
-	%D%/api.c %D%/api.h %D%/api_int.h \
+	%D%/api/api.c %D%/api/api.h %D%/api/api_int.h \
 	%D%/ask.c \
 	%D%/backing.c \
-	%D%/build.c %D%/build.h %D%/build_int.h \
-	%D%/buildform.c %D%/buildform.h \
-	%D%/buildname.c \
-	%D%/buildrecord.c \
-	%D%/calls.c %D%/list.c %D%/turns.c \
+	%D%/build/build.c %D%/build/build.h %D%/build/build_int.h \
+	%D%/build/buildform.c %D%/build/buildform.h \
+	%D%/build/buildname.c \
+	%D%/build/buildrecord.c \
+	%D%/api/calls.c %D%/api/list.c %D%/turns.c \
 	%D%/clock.c \
-	%D%/console.c \
+	%D%/api/console.c \
 	%D%/doctor.c %D%/doctor.h \
 	%D%/edge.c %D%/edge.h \
 	%D%/engine.h \
-	%D%/events.c \
+	%D%/api/events.c \
 	%D%/fleet.c %D%/fleet.h %D%/fleet_int.h \
 	%D%/helper.c %D%/helper.h \
 	%D%/history.c \
-	%D%/local.c \
-	%D%/localimage.c %D%/localimage.h \
-	%D%/localstray.c %D%/localstray.h \
-	%D%/localwork.c %D%/localwork.h \
-	%D%/object.c \
-	%D%/operator.c \
+	%D%/local/local.c \
+	%D%/local/localimage.c %D%/local/localimage.h \
+	%D%/local/localstray.c %D%/local/localstray.h \
+	%D%/local/localwork.c %D%/local/localwork.h \
+	%D%/api/object.c \
+	%D%/api/operator.c \
 	%D%/pool.c \
 	%D%/recover.c \
 	%D%/request.c %D%/request.h \
-	%D%/route.c \
-	%D%/sqlite.c %D%/sqlite.h %D%/sqlite_int.h \
-	%D%/sqlite_rows.c \
-	%D%/store.c %D%/store.h \
+	%D%/api/route.c \
+	%D%/store/sqlite.c %D%/store/sqlite.h %D%/store/sqlite_int.h \
+	%D%/store/sqlite_rows.c \
+	%D%/store/store.c %D%/store/store.h \
 	%D%/times.c
 libfleet_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(SQLITE_CFLAGS) $(CRYPTO_CFLAGS)
 libfleet_la_LIBADD = libsigninweb.la libfiles.la $(SQLITE_LIBS) $(CRYPTO_LIBS) $(JSONC_LIBS)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fleet/build.h"
+#include "fleet/build/build.h"
 
 enum { NUMBER, TEXT, SWITCH, SETTING };
 

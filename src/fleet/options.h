@@ -2,7 +2,7 @@
 #ifndef HR_FLEET_OPTIONS_H
 #define HR_FLEET_OPTIONS_H
 
-#include "fleet/api.h"
+#include "fleet/api/api.h"
 #include "fleet/edge.h"
 #include "fleet/engine.h"
 #include "fleet/fleet.h"

@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "fleet/api.h"
+#include "fleet/api/api.h"
 
 /* A listening Unix socket that nginx may use: the group's (-1: the caller's alone). An old one is
  * replaced. The descriptor, or -1. */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "fleet/helper.h"
 #include "base/strv.h"
 

@@ -7,8 +7,8 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "base/handover.h"
-#include "base/notify.h"
+#include "base/process/handover.h"
+#include "base/process/notify.h"
 #include "fleet/edge.h"
 
 struct hr_fleet_upgrade {

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "git/git_int.h"
 
 static const char too_large[] = "the original is too large";

@@ -11,7 +11,7 @@
 #include "git/git_int.h"
 #include "proto/json.h"
 #include "proto/pyrepr.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 int
 hr_git_fail(struct hr_buf *why, const char *text)

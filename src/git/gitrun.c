@@ -13,8 +13,8 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "base/spawn.h"
-#include "base/utf8.h"
+#include "base/process/spawn.h"
+#include "base/text/utf8.h"
 
 #define ARGS_MAX 16
 

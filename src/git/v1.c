@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "git/git_int.h"
 
 /* ---- the base ---- */

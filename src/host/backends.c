@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "base/path.h"
 #include "base/trust.h"
 #include "base/err.h"

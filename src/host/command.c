@@ -9,9 +9,9 @@
 
 #include "base/clean.h"
 #include "base/err.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "base/random.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "host/config/settings.h"
 
 #define KEY_DIGITS 32

@@ -2,7 +2,7 @@
 #ifndef HR_HOST_HANDLE_H
 #define HR_HOST_HANDLE_H
 
-#include "host/client.h"
+#include "host/client/client.h"
 #include "host/common/module.h"
 #include "base/strv.h"
 #include "host/config/settings.h"

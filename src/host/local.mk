@@ -2,30 +2,30 @@
 noinst_LTLIBRARIES += libhost.la
 # a line for each module, so that additions do not meet
 libhost_la_SOURCES = \
-	%D%/action.c %D%/action.h \
+	%D%/life/action.c %D%/life/action.h \
 	%D%/backends.c %D%/backends.h \
 	%D%/build.c \
-	%D%/client.c %D%/client.h \
+	%D%/client/client.c %D%/client/client.h \
 	%D%/command.c %D%/command.h \
 	%D%/doctor.c \
-	%D%/events.c %D%/found.c \
+	%D%/records/events.c %D%/life/found.c \
 	%D%/handle.h \
 	%D%/kind.c %D%/kind.h \
-	%D%/logstream.c %D%/logstream.h \
+	%D%/life/logstream.c %D%/life/logstream.h \
 	%D%/mask.c %D%/mask.h \
-	%D%/mcp.c \
-	%D%/namelock.c %D%/namelock.h \
-	%D%/pool.c %D%/pool.h \
-	%D%/portlock.c %D%/portlock.h \
-	%D%/record.c %D%/record.h \
+	%D%/life/mcp.c \
+	%D%/records/namelock.c %D%/records/namelock.h \
+	%D%/life/pool.c %D%/life/pool.h \
+	%D%/records/portlock.c %D%/records/portlock.h \
+	%D%/records/record.c %D%/records/record.h \
 	%D%/report.c %D%/report.h \
-	%D%/rest.c %D%/rest.h %D%/resttry.c \
-	%D%/sandbox.c \
-	%D%/sessionid.c \
-	%D%/setup.c %D%/setup.h \
-	%D%/tasks.c %D%/tasks.h \
-	%D%/tokens.c %D%/tokens.h \
-	%D%/urls.c %D%/urls.h \
+	%D%/client/rest.c %D%/client/rest.h %D%/client/resttry.c \
+	%D%/life/sandbox.c \
+	%D%/records/sessionid.c \
+	%D%/life/setup.c %D%/life/setup.h \
+	%D%/life/tasks.c %D%/life/tasks.h \
+	%D%/life/tokens.c %D%/life/tokens.h \
+	%D%/life/urls.c %D%/life/urls.h \
 	%D%/common/envquote.c %D%/common/envquote.h \
 	%D%/common/exam.c %D%/common/exam.h \
 	%D%/common/module.c %D%/common/module.h \
@@ -136,7 +136,7 @@ libclouds_la_LIBADD =
 modules_LTLIBRARIES += handrail-clouds.la
 handrail_clouds_la_SOURCES = \
 	%D%/command.c %D%/common/exam.c %D%/common/module.c %D%/common/owner.c %D%/common/payload.c \
-	%D%/config/mcpconf.c %D%/config/schema.c %D%/config/settings.c %D%/rest.c %D%/resttry.c \
+	%D%/config/mcpconf.c %D%/config/schema.c %D%/config/settings.c %D%/client/rest.c %D%/client/resttry.c \
 	%D%/transfer/archives.c
 handrail_clouds_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_LIBEXECDIR='"$(pkglibexecdir)"' -DHR_PAYLOADDIR='"$(pkglibdir)/payload"'
 handrail_clouds_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)

@@ -5,7 +5,7 @@
 #ifndef HR_HTTP_HTTP_H
 #define HR_HTTP_HTTP_H
 
-#include "base/percent.h"
+#include "base/text/percent.h"
 #include "http/request.h"
 
 struct hr_http; /* connections that are kept for the next request; one user at a time */

@@ -13,7 +13,7 @@
 #include <strings.h>
 
 #include "base/clock.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "base/random.h"
 #include "http/http_int.h"
 

@@ -13,7 +13,7 @@
 #include <sha2.h>
 
 #include "base/fd.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 
 #define FILE_PIECE 65536
 

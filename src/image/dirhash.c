@@ -16,7 +16,7 @@
 #include "base/dir.h"
 #include "base/fd.h"
 #include "base/grow.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 #define PATH_TEXT_MAX 65536 /* of one relative path */
 

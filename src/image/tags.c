@@ -9,8 +9,8 @@
 
 #include "image/dirhash.h"
 #include "proto/pylower.h"
-#include "base/utf8.h"
-#include "base/percent.h"
+#include "base/text/utf8.h"
+#include "base/text/percent.h"
 
 #define REPO_CHARACTERS 32   /* longer ones are cut to their end, with a hash in front */
 #define REPO_KEPT 24         /* characters at the end */

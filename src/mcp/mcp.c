@@ -9,7 +9,7 @@
 
 #include <json-c/json_object.h>
 
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "mcp/call.h"
 #include "mcp/list.h"
 #include "mcp/rpc.h"

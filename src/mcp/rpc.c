@@ -9,7 +9,7 @@
 
 #include "mcp/env.h"
 #include "proto/json.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 static bool
 is_id(struct json_object *id)

@@ -17,7 +17,7 @@
 #include "mcp/call.h"
 #include "mcp/runschema.h"
 #include "proto/channel.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "term/term.h"
 
 #define PART ((size_t)16 << 10) /* bytes of output: the head of a long one, and its tail */

@@ -23,36 +23,36 @@ if BROWSER
 # what of the browser plugin asks no browser
 noinst_LTLIBRARIES += libbrowserpage.la
 libbrowserpage_la_SOURCES = \
-	%D%/browser/axjson.c %D%/browser/axtext.c \
-	%D%/browser/axtree.c %D%/browser/axtree.h %D%/browser/axtree_int.h \
-	%D%/browser/calls.c %D%/browser/calls.h \
-	%D%/browser/html.c %D%/browser/html.h \
-	%D%/browser/pagemark.c %D%/browser/pagemark.h %D%/browser/pagemark_int.h \
-	%D%/browser/pagetags.c \
-	%D%/browser/pagetext.c %D%/browser/pagetext.h \
-	%D%/browser/pictmark.c %D%/browser/picture.c %D%/browser/picture.h \
-	%D%/browser/program.c %D%/browser/program.h \
-	%D%/browser/props.c %D%/browser/props.h \
-	%D%/browser/pychars.c %D%/browser/pychars.h \
-	%D%/browser/pyliterals.h %D%/browser/pynumber.c %D%/browser/pystring.c \
-	%D%/browser/snapshot.c %D%/browser/snapshot.h %D%/browser/snapshot_int.h \
-	%D%/browser/tape.c %D%/browser/tape.h %D%/browser/tapevalue.c \
-	%D%/browser/tidy.c \
-	%D%/browser/value.c %D%/browser/value.h
+	%D%/browser/page/axjson.c %D%/browser/page/axtext.c \
+	%D%/browser/page/axtree.c %D%/browser/page/axtree.h %D%/browser/page/axtree_int.h \
+	%D%/browser/program/calls.c %D%/browser/program/calls.h \
+	%D%/browser/page/html.c %D%/browser/page/html.h \
+	%D%/browser/page/pagemark.c %D%/browser/page/pagemark.h %D%/browser/page/pagemark_int.h \
+	%D%/browser/page/pagetags.c \
+	%D%/browser/page/pagetext.c %D%/browser/page/pagetext.h \
+	%D%/browser/page/pictmark.c %D%/browser/page/picture.c %D%/browser/page/picture.h \
+	%D%/browser/program/program.c %D%/browser/program/program.h \
+	%D%/browser/page/props.c %D%/browser/page/props.h \
+	%D%/browser/program/pychars.c %D%/browser/program/pychars.h \
+	%D%/browser/program/pyliterals.h %D%/browser/program/pynumber.c %D%/browser/program/pystring.c \
+	%D%/browser/page/snapshot.c %D%/browser/page/snapshot.h %D%/browser/page/snapshot_int.h \
+	%D%/browser/page/tape.c %D%/browser/page/tape.h %D%/browser/program/tapevalue.c \
+	%D%/browser/page/tidy.c \
+	%D%/browser/program/value.c %D%/browser/program/value.h
 libbrowserpage_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(ICU_CFLAGS) $(PNG_CFLAGS) $(UTF8PROC_CFLAGS) $(XML_CFLAGS)
 libbrowserpage_la_LIBADD = libprotojson.la libbase.la $(ICU_LIBS) $(PNG_LIBS) $(UTF8PROC_LIBS) $(XML_LIBS) -lm
 
 noinst_LTLIBRARIES += libbrowser.la
 libbrowser_la_SOURCES = \
-	%D%/browser/act.c %D%/browser/act.h %D%/browser/act_int.h \
-	%D%/browser/actdrag.c %D%/browser/actelement.c %D%/browser/actgoto.c \
+	%D%/browser/act/act.c %D%/browser/act/act.h %D%/browser/act/act_int.h \
+	%D%/browser/act/actdrag.c %D%/browser/act/actelement.c %D%/browser/act/actgoto.c \
 	%D%/browser/browser.h %D%/browser/browser_int.h \
 	%D%/browser/cast.c %D%/browser/cast.h \
 	%D%/browser/desk.c %D%/browser/desk.h \
-	%D%/browser/element.c %D%/browser/element.h \
+	%D%/browser/act/element.c %D%/browser/act/element.h \
 	%D%/browser/events.c \
-	%D%/browser/input.c %D%/browser/input.h \
-	%D%/browser/keys.c %D%/browser/keys.h \
+	%D%/browser/act/input.c %D%/browser/act/input.h \
+	%D%/browser/act/keys.c %D%/browser/act/keys.h \
 	%D%/browser/observation.c %D%/browser/observation.h \
 	%D%/browser/process.c \
 	%D%/browser/scripts.h \

@@ -12,8 +12,8 @@
 
 #include <json-c/json.h>
 
-#include "base/percent.h"
-#include "base/utf8.h"
+#include "base/text/percent.h"
+#include "base/text/utf8.h"
 
 /* How a number that needs more than 64 bits is handed to json-c: with a leading zero and ".0", a
  * form that JSON forbids and json-c takes for a double whose source text it keeps. */

@@ -10,9 +10,9 @@
 
 #include <json-c/json.h>
 
-#include "base/floatrepr.h"
-#include "base/swar.h"
-#include "base/utf8.h"
+#include "base/text/floatrepr.h"
+#include "base/text/swar.h"
+#include "base/text/utf8.h"
 
 #define CHUNK 4096 /* input bytes per reservation */
 #define WORST 6    /* output bytes for one input byte: \u00XX */

@@ -8,9 +8,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/percent.h"
-#include "base/swar.h"
-#include "base/utf8.h"
+#include "base/text/percent.h"
+#include "base/text/swar.h"
+#include "base/text/utf8.h"
 
 struct scan {
 	const char *s;

@@ -12,8 +12,8 @@
 
 #include "base/buf.h"
 #include "proto/json.h"
-#include "base/percent.h"
-#include "base/utf8.h"
+#include "base/text/percent.h"
+#include "base/text/utf8.h"
 
 struct lit {
 	const char *p;

@@ -8,7 +8,7 @@
 
 #include <utf8proc.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 /* Word_Break MidLetter, MidNumLet and Single_Quote, which are Case_Ignorable beside the categories.
  */

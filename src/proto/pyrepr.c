@@ -10,9 +10,9 @@
 #include <json-c/json.h>
 #include <utf8proc.h>
 
-#include "base/floatrepr.h"
-#include "base/swar.h"
-#include "base/utf8.h"
+#include "base/text/floatrepr.h"
+#include "base/text/swar.h"
+#include "base/text/utf8.h"
 
 /* Python's str.isprintable(): categories C* and Z* are not, but for the blank. */
 static bool

@@ -7,7 +7,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "base/floatrepr.h"
+#include "base/text/floatrepr.h"
 #include "session/prompt/hook.h"
 #include "session/view.h"
 #include "shell/text.h"

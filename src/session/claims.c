@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/pid.h"
+#include "base/process/pid.h"
 #include "base/plain.h"
 #include "session/python.h"
 

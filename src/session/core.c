@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "session/core_int.h"
 #include "session/view.h"
 #include "shell/keys.h"

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "session/environ.h"
 
 #define INIT_TIMEOUT_S 300.0

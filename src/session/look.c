@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "base/pid.h"
+#include "base/process/pid.h"
 
 /* How much bash 5.2 reads at once where it does without readline; `read` asks for another number.
  */

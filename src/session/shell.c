@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "session/confine.h"
 
 #define TURN_READS 8    /* a terminal gives 4 kB in each */

@@ -27,8 +27,8 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/pid.h"
-#include "base/spawn.h"
+#include "base/process/pid.h"
+#include "base/process/spawn.h"
 #include "session/confine.h"
 
 void

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "session/echo.h"
 
 static void

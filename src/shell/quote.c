@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/quote.h"
+#include "base/text/quote.h"
 
 static bool
 is_plain(char c)

@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "base/grow.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "shell/parse.h"
 
 struct span {

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/swar.h"
-#include "base/utf8.h"
+#include "base/text/swar.h"
+#include "base/text/utf8.h"
 
 const char hr_shell_truncated_mark[] = "\n[... Observation truncated due to length ...]\n";
 

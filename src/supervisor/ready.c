@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "supervisor/server.h"
 
 static const char *

@@ -16,7 +16,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/loop.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "supervisor/server.h"
 
 #define ASK_MS 10000

@@ -21,7 +21,7 @@
 #include "supervisor/resources/monitor.h"
 #include "supervisor/run/context.h"
 #include "supervisor/run/guard.h"
-#include "base/notify.h"
+#include "base/process/notify.h"
 #include "supervisor/settings/options.h"
 
 /* Exit statuses; the first three are the original's. */

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 #define HASH_BASE 0x9e3779b97f4a7c15u
 #define HASH_BASE_INVERSE 0xf1de83e19937733du /* product 1 modulo 2^64 */

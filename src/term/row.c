@@ -4,7 +4,7 @@
 #include "config.h"
 
 #include "term/term_int.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 /* One extraction: lines so far, and the line that is being put together at the end of *out. */
 struct text_sink {

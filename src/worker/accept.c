@@ -3,7 +3,7 @@
  * socket is non-blocking and every worker is woken exclusively. */
 #include "config.h"
 
-#include "worker/fcgi.h"
+#include "worker/request/fcgi.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 #include "worker/metrics.h"
 #include "worker/once.h"
 #include "worker/repeat.h"
-#include "worker/reply.h"
+#include "worker/request/reply.h"
 #include "worker/worker.h"
 
 #define LISTEN_FD 0

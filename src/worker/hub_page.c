@@ -10,7 +10,7 @@
 #include <fastcgi.h>
 
 #include "base/fd.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 
 #define STEP (24u << 10) /* bytes of output in one event */
 #define STEP_TEXT (2 * STEP)

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
-#include "base/floatrepr.h"
+#include "base/text/floatrepr.h"
 #include "worker/worker.h"
 
 static void

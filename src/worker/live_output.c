@@ -9,9 +9,9 @@
 
 #include "actions/shell.h"
 #include "base/fd.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "proto/json.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "worker/live.h"
 #include "worker/page.h"
 #include "worker/worker.h"

@@ -4,21 +4,21 @@ include src/mcp/local.mk
 # everything but the edge to libfcgi, so that tests and fuzzers need no server
 noinst_LTLIBRARIES += libworker.la
 libworker_la_SOURCES = \
-	%D%/auth.c %D%/auth.h \
-	%D%/body.c %D%/body.h \
+	%D%/request/auth.c %D%/request/auth.h \
+	%D%/request/body.c %D%/request/body.h \
 	%D%/door.c \
 	%D%/events.c \
-	%D%/execute.c \
-	%D%/files.c \
+	%D%/v0/execute.c \
+	%D%/v0/files.c \
 	%D%/hub.c %D%/hub.h \
 	%D%/hub_page.c %D%/hub_page.h \
 	%D%/hub_source.c %D%/hub_source.h \
-	%D%/download.c \
-	%D%/nginxaccount.c %D%/nginxaccount.h \
+	%D%/v0/download.c \
+	%D%/request/nginxaccount.c %D%/request/nginxaccount.h \
 	%D%/info.c \
-	%D%/invalid.c %D%/invalid.h \
-	%D%/key.c %D%/key.h \
-	%D%/list.c \
+	%D%/request/invalid.c %D%/request/invalid.h \
+	%D%/request/key.c %D%/request/key.h \
+	%D%/v0/list.c \
 	%D%/live.c %D%/live.h \
 	%D%/live_browser.c \
 	%D%/live_output.c \
@@ -29,7 +29,7 @@ libworker_la_SOURCES = \
 	%D%/page.c %D%/page.h \
 	%D%/ready.c %D%/ready.h \
 	%D%/repeat.c %D%/repeat.h \
-	%D%/request.h \
+	%D%/request/request.h \
 	%D%/rex/execute.c \
 	%D%/rex/expect.c %D%/rex/expect.h \
 	%D%/rex/files.c \
@@ -40,17 +40,17 @@ libworker_la_SOURCES = \
 	%D%/rex/syntax.c \
 	%D%/rex/talk.c \
 	%D%/route.c \
-	%D%/simple.c \
+	%D%/v0/simple.c \
 	%D%/stats.c %D%/stats.h \
 	%D%/stay.c %D%/stay.h \
-	%D%/trace.c %D%/trace.h \
-	%D%/upload.c \
+	%D%/request/trace.c %D%/request/trace.h \
+	%D%/v0/upload.c \
 	%D%/v1/bash.c \
 	%D%/v1/command.c %D%/v1/command.h \
 	%D%/v1/events.c \
 	%D%/v1/v1.c %D%/v1/v1.h \
-	%D%/tree.c \
-	%D%/view.c \
+	%D%/v0/tree.c \
+	%D%/v0/view.c \
 	%D%/worker.c %D%/worker.h
 libworker_la_CFLAGS = $(AM_CFLAGS) $(FCGI_CFLAGS) $(JSONC_CFLAGS) $(PCRE2_CFLAGS)
 libworker_la_LIBADD = \
@@ -59,9 +59,9 @@ libworker_la_LIBADD = \
 pkglibexec_PROGRAMS += handrail-worker handrail-bound
 handrail_bound_SOURCES = %D%/v1/bound.c %D%/v1/bound.h
 handrail_worker_SOURCES = \
-	%D%/accept.c %D%/fcgi.h \
+	%D%/accept.c %D%/request/fcgi.h \
 	%D%/harden.c %D%/harden.h \
 	%D%/main.c \
-	%D%/reply.c %D%/reply.h
+	%D%/request/reply.c %D%/request/reply.h
 handrail_worker_CFLAGS = $(AM_CFLAGS) $(FCGI_CFLAGS) $(JSONC_CFLAGS)
 handrail_worker_LDADD = libworker.la libdetectload.la $(FCGI_LIBS)

@@ -14,7 +14,7 @@
 #include "files/charset/detect.h"
 #include "files/place/reach.h"
 #include "proto/workerargs.h"
-#include "worker/fcgi.h"
+#include "worker/request/fcgi.h"
 #include "worker/harden.h"
 #include "worker/hub.h"
 #include "worker/page.h"

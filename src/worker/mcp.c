@@ -9,7 +9,7 @@
 #include "actions/plugin.h"
 #include "base/fd.h"
 #include "proto/json.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "worker/worker.h"
 
 #define UPDATE_LIMIT_S 30

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "worker/key.h"
+#include "worker/request/key.h"
 #include "worker/repeat.h"
 #include "worker/worker.h"
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "proto/signin.h"
-#include "worker/request.h"
+#include "worker/request/request.h"
 #include "worker/stay.h"
 
 /* "none", "look", "act"; NULL: as "none". */

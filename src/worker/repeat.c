@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "worker/key.h"
+#include "worker/request/key.h"
 #include "worker/worker.h"
 
 static uint64_t

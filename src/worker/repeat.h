@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
-#include "worker/request.h"
+#include "worker/request/request.h"
 
 struct hr_worker;
 

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/percent.h"
-#include "base/utf8.h"
+#include "base/text/percent.h"
+#include "base/text/utf8.h"
 #include "worker/page.h"
 #include "worker/worker.h"
 

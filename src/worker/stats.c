@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/pid.h"
+#include "base/process/pid.h"
 
 #define NS 1000000000
 #define WINDOW_NS (NS / 10)

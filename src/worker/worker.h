@@ -12,9 +12,9 @@
 #include "files/archive/unpack.h"
 #include "proto/journal.h"
 #include "proto/scoreboard.h"
-#include "worker/auth.h"
-#include "worker/nginxaccount.h"
-#include "worker/request.h"
+#include "worker/request/auth.h"
+#include "worker/request/nginxaccount.h"
+#include "worker/request/request.h"
 #include "worker/stats.h"
 
 struct hr_worker {

@@ -10,7 +10,7 @@
 #include "base/path.h"
 #include "base/trust.h"
 #include "fleet/engine.h"
-#include "fleet/sqlite.h"
+#include "fleet/store/sqlite.h"
 #include "proto/json.h"
 
 static struct hr_store *store;

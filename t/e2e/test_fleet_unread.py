@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A command whose answer its client could not read, since what carries it was killed, runs once when the client sends
-it again; one whose answer was read runs again. The requests have no name, and are the same bytes, so that one run too few
-shows as well as one too many. E2E_UNREAD_KILLS: how many kills, 18 otherwise."""
+it again; one whose answer was read runs again. The requests have no name, and are the same bytes, so that one run too
+few shows as well as one too many. E2E_UNREAD_KILLS: how many kills, 18 otherwise."""
 
 import http.client
 import json

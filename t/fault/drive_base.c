@@ -15,8 +15,8 @@
 #include "base/grow.h"
 #include "base/loop.h"
 #include "base/path.h"
-#include "base/quote.h"
-#include "base/spawn.h"
+#include "base/text/quote.h"
+#include "base/process/spawn.h"
 #include "fault.h"
 
 static int

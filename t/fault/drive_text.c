@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fault.h"
-#include "base/floatrepr.h"
+#include "base/text/floatrepr.h"
 #include "shell/quote.h"
 #include "shell/split.h"
 #include "term/term.h"

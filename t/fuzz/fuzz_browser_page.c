@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugins/browser/axtree.h"
-#include "plugins/browser/html.h"
-#include "plugins/browser/pagetext.h"
-#include "plugins/browser/picture.h"
-#include "plugins/browser/props.h"
-#include "plugins/browser/snapshot.h"
-#include "plugins/browser/tape.h"
+#include "plugins/browser/page/axtree.h"
+#include "plugins/browser/page/html.h"
+#include "plugins/browser/page/pagetext.h"
+#include "plugins/browser/page/picture.h"
+#include "plugins/browser/page/props.h"
+#include "plugins/browser/page/snapshot.h"
+#include "plugins/browser/page/tape.h"
 #include "fuzz.h"
 
 static void

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugins/browser/calls.h"
-#include "plugins/browser/program.h"
-#include "base/utf8.h"
+#include "plugins/browser/program/calls.h"
+#include "plugins/browser/program/program.h"
+#include "base/text/utf8.h"
 #include "../unit/found.h"
 #include "fuzz.h"
 

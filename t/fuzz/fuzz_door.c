@@ -12,7 +12,7 @@
 
 #include "mcp/mcp.h"
 #include "proto/json.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "fuzz.h"
 
 static void

@@ -20,7 +20,7 @@
 #include "files/charset/encoding.h"
 #include "files/pytext.h"
 #include "files/textfile.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "fuzz.h"
 
 #define ARGUMENTS 4

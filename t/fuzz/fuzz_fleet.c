@@ -12,7 +12,7 @@
 
 #include <json-c/json.h>
 
-#include "fleet/buildform.h"
+#include "fleet/build/buildform.h"
 #include "fleet/request.h"
 #include "proto/json.h"
 #include "fuzz.h"

@@ -12,7 +12,7 @@
 #include "base/path.h"
 #include "host/config/dotenv.h"
 #include "host/docker/engine.h"
-#include "host/record.h"
+#include "host/records/record.h"
 #include "host/config/toml.h"
 #include "proto/json.h"
 

@@ -14,7 +14,7 @@
 #include "proto/pyliteral.h"
 #include "proto/pyrepr.h"
 #include "../unit/request.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "worker/worker.h"
 #include "fuzz.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "office/office.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "../unit/office_pack.h"
 #include "fuzz.h"
 

@@ -10,7 +10,7 @@
 #include <json-c/json_object.h>
 
 #include "fake_http.h"
-#include "host/rest.h"
+#include "host/client/rest.h"
 #include "fuzz.h"
 
 #define SECRET "s3cret-of-ours"

@@ -10,7 +10,7 @@
 
 #include <json-c/json.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "worker/v1/v1.h"
 #include "fuzz.h"
 

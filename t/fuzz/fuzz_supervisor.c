@@ -7,13 +7,13 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "supervisor/children/keeperargs.h"
 #include "supervisor/edge/nginx.h"
 #include "supervisor/edge/nginxline.h"
 #include "supervisor/settings/options.h"
 #include "supervisor/settings/settings.h"
-#include "base/template.h"
+#include "base/text/template.h"
 #include "fuzz.h"
 
 #define WORDS 64

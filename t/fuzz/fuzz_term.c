@@ -6,7 +6,7 @@
 
 #include "term/term.h"
 
-#include "base/tame.h"
+#include "base/text/tame.h"
 #include "fuzz.h"
 
 #include <stdint.h>

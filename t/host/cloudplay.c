@@ -10,7 +10,7 @@
 
 #include <json-c/json.h>
 
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "cloudplay.h"
 #include "proto/json.h"
 

@@ -2,7 +2,7 @@
 #ifndef FOUND_H
 #define FOUND_H
 
-#include "plugins/browser/calls.h"
+#include "plugins/browser/program/calls.h"
 
 /* As Python writes it: click('1', button='right'). */
 static inline void

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "worker/auth.h"
+#include "worker/request/auth.h"
 
 #define KEYSUMS_MAX 8
 

@@ -2,7 +2,7 @@
 #ifndef REQUEST_H
 #define REQUEST_H
 
-#include "worker/request.h"
+#include "worker/request/request.h"
 
 static inline struct hr_request
 request_blank(const char *method, const char *uri)

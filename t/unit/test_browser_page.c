@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugins/browser/axtree_int.h"
-#include "plugins/browser/html.h"
-#include "plugins/browser/pagetext.h"
-#include "plugins/browser/props.h"
-#include "plugins/browser/snapshot.h"
-#include "plugins/browser/tape.h"
+#include "plugins/browser/page/axtree_int.h"
+#include "plugins/browser/page/html.h"
+#include "plugins/browser/page/pagetext.h"
+#include "plugins/browser/page/props.h"
+#include "plugins/browser/page/snapshot.h"
+#include "plugins/browser/page/tape.h"
 
 #include "lines.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugins/browser/picture.h"
+#include "plugins/browser/page/picture.h"
 
 #include "lines.h"
 

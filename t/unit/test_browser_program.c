@@ -7,8 +7,8 @@
 
 #include <json-c/json.h>
 
-#include "plugins/browser/calls.h"
-#include "plugins/browser/program.h"
+#include "plugins/browser/program/calls.h"
+#include "plugins/browser/program/program.h"
 #include "proto/json.h"
 
 #include "found.h"

@@ -15,11 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fleet/api.h"
+#include "fleet/api/api.h"
 #include "fleet/fleet_int.h"
 #include "fleet/request.h"
-#include "fleet/sqlite.h"
-#include "fleet/sqlite_int.h"
+#include "fleet/store/sqlite.h"
+#include "fleet/store/sqlite_int.h"
 #include "base/err.h"
 #include "proto/json.h"
 

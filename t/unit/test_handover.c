@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/handover.h"
+#include "base/process/handover.h"
 
 #define VARIABLE "HANDRAIL_HANDOVER"
 

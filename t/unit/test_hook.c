@@ -18,7 +18,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "shell/exports.h"
 #include "session/prompt/hook.h"
 #include "session/prompt/report.h"

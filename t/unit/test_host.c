@@ -13,17 +13,17 @@
 
 #include <json-c/json.h>
 
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "base/path.h"
-#include "base/spawn.h"
-#include "host/client.h"
+#include "base/process/spawn.h"
+#include "host/client/client.h"
 #include "host/command.h"
 #include "host/common/envquote.h"
 #include "base/err.h"
 #include "host/common/recordtext.h"
-#include "host/portlock.h"
+#include "host/records/portlock.h"
 #include "host/mask.h"
-#include "host/record.h"
+#include "host/records/record.h"
 #include "host/report.h"
 #include "host/config/settings.h"
 #include "host/config/toml.h"

@@ -10,7 +10,7 @@
 #include <json-c/json.h>
 
 #include "proto/pyrepr.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 #include "lines.h"
 

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "proto/evclass.h"
 #include "worker/metrics.h"
-#include "worker/trace.h"
+#include "worker/request/trace.h"
 #include "worker/worker.h"
 
 #define ID "0123456789abcdef0123456789abcdef"

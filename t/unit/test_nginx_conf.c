@@ -13,7 +13,7 @@
 #include "supervisor/edge/nginxconf.h"
 #include "supervisor/edge/nginxline.h"
 #include "supervisor/server.h"
-#include "base/template.h"
+#include "base/text/template.h"
 
 static struct hr_err err;
 static struct hr_buf out;

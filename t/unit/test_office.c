@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "office/office.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 #include "lines.h"
 #include "office_pack.h"

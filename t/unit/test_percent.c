@@ -1,7 +1,7 @@
 /* Percent-decoding: the cases are what urllib.parse.unquote() and unquote_plus() answer. */
 #include "config.h"
 
-#include "base/percent.h"
+#include "base/text/percent.h"
 
 #include <string.h>
 

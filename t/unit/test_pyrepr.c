@@ -10,7 +10,7 @@
 
 #include <json-c/json.h>
 
-#include "base/floatrepr.h"
+#include "base/text/floatrepr.h"
 #include "proto/pyliteral.h"
 #include "proto/json.h"
 

@@ -14,7 +14,7 @@
 
 #include <json-c/json_object.h>
 
-#include "host/rest.h"
+#include "host/client/rest.h"
 #include "proto/json.h"
 
 #define REQUESTS_MAX 16

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/loop.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "supervisor/children/service.h"
 
 static struct hr_loop *loop;

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 
 static char said[4096];
 

@@ -6,9 +6,9 @@
 #include <math.h>
 
 #include "lines.h"
-#include "base/floatrepr.h"
-#include "base/tame.h"
-#include "base/utf8.h"
+#include "base/text/floatrepr.h"
+#include "base/text/tame.h"
+#include "base/text/utf8.h"
 #include "shell/quote.h"
 
 /* All of Python's white space. */

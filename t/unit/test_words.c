@@ -3,11 +3,11 @@
 
 #include "base/grow.h"
 #include "base/hash.h"
-#include "base/nearest.h"
-#include "base/quote.h"
+#include "base/text/nearest.h"
+#include "base/text/quote.h"
 #include "base/random.h"
 #include "base/span.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 
 #include <signal.h>
 #include <stdlib.h>

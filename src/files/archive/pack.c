@@ -23,7 +23,7 @@
 #include "files/place/oserror.h"
 #include "files/place/reach.h"
 #include "files/place/whole.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 #define BUFFER (256u << 10) /* read at once, and handed on at once */
 #define WAY_MAX (1u << 20)

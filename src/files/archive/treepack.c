@@ -17,7 +17,7 @@
 
 #include "base/dir.h"
 #include "base/fd.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "files/place/reach.h"
 
 #define BUFFER (256u << 10)

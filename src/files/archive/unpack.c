@@ -27,7 +27,7 @@
 #include "files/place/spool.h"
 #include "files/archive/unpack_int.h"
 #include "proto/pyrepr.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 #define STAGE_KIND "unpack"
 #define BLOCK (64u << 10)

@@ -9,8 +9,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/swar.h"
-#include "base/utf8.h"
+#include "base/text/swar.h"
+#include "base/text/utf8.h"
 
 #define CHUNK 8192
 

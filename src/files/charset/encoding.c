@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "files/charset/charset.h"
 #include "files/charset/guess.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 #define DECLARED_IN 8192
 #define SEPARATORS_MAX 10

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "files/charset/charset.h"
 #include "files/charset/detect.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 #define NAME_MAX_LEN 64
 #define SCRIPT_SHARE 80   /* percent of what is not ASCII */

@@ -11,7 +11,7 @@
 #include "files/editor/editor_int.h"
 #include "files/pytext.h"
 #include "proto/pyrepr.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 #define LINES_BEFORE 4 /* the snippet begins that many lines above, this one included */
 #define LINES_AFTER 4

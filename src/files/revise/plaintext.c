@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "files/charset/charset.h"
 #include "files/charset/encoding.h"
 

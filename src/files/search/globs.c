@@ -7,7 +7,7 @@
 
 #include "base/grow.h"
 #include "base/path.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "files/search/search.h"
 
 #define PATTERNS_MAX 256

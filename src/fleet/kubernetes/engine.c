@@ -19,7 +19,7 @@
 #include "host/config/settings.h"
 #include "host/kubernetes/agents.h"
 #include "host/kubernetes/kube.h"
-#include "host/rest.h"
+#include "host/client/rest.h"
 #include "host/handle.h"
 #include "proto/json.h"
 

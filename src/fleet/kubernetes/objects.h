@@ -3,7 +3,7 @@
 #ifndef HR_FLEET_KUBERNETES_OBJECTS_H
 #define HR_FLEET_KUBERNETES_OBJECTS_H
 
-#include "fleet/store.h"
+#include "fleet/store/store.h"
 
 struct json_object;
 

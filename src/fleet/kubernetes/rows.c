@@ -22,7 +22,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "host/rest.h"
+#include "host/client/rest.h"
 #include "proto/json.h"
 
 #define TAKE_OVER_MS                                                                               \

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
-#include "host/rest.h"
+#include "host/client/rest.h"
 #include "proto/json.h"
 
 #define PATIENCE_MS 5000 /* callers hold the fleet's lock */

@@ -10,7 +10,7 @@
 
 #include "base/grow.h"
 #include "base/log.h"
-#include "host/rest.h"
+#include "host/client/rest.h"
 
 #define AGAIN_MS 2000
 

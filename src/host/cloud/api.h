@@ -5,7 +5,7 @@
 
 #include <json-c/json_object.h>
 
-#include "host/rest.h"
+#include "host/client/rest.h"
 
 /* When a request is sent again. */
 struct hr_api_rule {

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "host/cloud/api.h"
 #include "base/strv.h"
 #include "host/handrail-backend.h"

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "base/quote.h"
+#include "base/text/quote.h"
 
 size_t
 hr_env_name(const char *entry)

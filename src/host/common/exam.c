@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "base/path.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 
 #define TEXT_MAX_LEN 700
 

@@ -18,8 +18,8 @@
 #include "base/clock.h"
 #include "base/dir.h"
 #include "base/fd.h"
-#include "base/pid.h"
-#include "base/spawn.h"
+#include "base/process/pid.h"
+#include "base/process/spawn.h"
 
 #define CHILDREN_MAX 256
 

@@ -11,7 +11,7 @@
 
 #include <json-c/json.h>
 
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "base/span.h"
 #include "base/err.h"
 #include "proto/json.h"

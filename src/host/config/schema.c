@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "base/span.h"
 
 #define TEXT(section, name, fallback)                                                              \

@@ -9,7 +9,7 @@
 
 #include <json-c/json.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "proto/json.h"
 
 #define KEY_MAX 1024

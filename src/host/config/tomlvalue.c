@@ -11,7 +11,7 @@
 
 #include <json-c/json.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "proto/json.h"
 
 #define NUMBER_MAX 512

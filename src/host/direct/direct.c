@@ -20,7 +20,7 @@
 #include "base/path.h"
 #include "files/charset/detect.h"
 #include "base/err.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "host/common/recordtext.h"
 #include "host/common/exam.h"
 #include "host/common/module.h"

@@ -17,12 +17,12 @@
 #include "host/command.h"
 #include "host/docker/engine.h"
 #include "base/err.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "host/common/payload.h"
 #include "host/common/recordtext.h"
-#include "host/portlock.h"
+#include "host/records/portlock.h"
 #include "host/backends.h"
-#include "host/urls.h"
+#include "host/life/urls.h"
 #include "proto/json.h"
 
 #define PREFIX HR_CONTAINER_PREFIX

@@ -8,7 +8,7 @@
 #include <json-c/json.h>
 
 #include "host/docker/engine.h"
-#include "host/portlock.h"
+#include "host/records/portlock.h"
 #include "host/handle.h"
 
 struct hr_docker {

@@ -10,8 +10,8 @@
 #include <json-c/json_object.h>
 
 #include "base/err.h"
-#include "base/text.h"
-#include "host/record.h"
+#include "base/text/text.h"
+#include "host/records/record.h"
 #include "host/config/settings.h"
 #include "proto/json.h"
 

@@ -11,12 +11,12 @@
 #include <json-c/json.h>
 
 #include "base/err.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "host/common/owner.h"
 #include "host/common/statedir.h"
 #include "host/docker/docker_int.h"
-#include "host/pool.h"
-#include "host/record.h"
+#include "host/life/pool.h"
+#include "host/records/record.h"
 #include "proto/json.h"
 
 #define LIST_MAX (64u << 20)

@@ -12,7 +12,7 @@
 #include "host/common/payload.h"
 #include "host/docker/spec.h"
 #include "base/err.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "proto/json.h"
 
 #define READY_TIMEOUT_S 120

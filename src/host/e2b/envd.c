@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "base/err.h"
 #include "base/span.h"
 #include "host/cloud/connect.h"

@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "host/git/gitrepo.h"
 #include "shell/quote.h"
-#include "host/action.h"
+#include "host/life/action.h"
 #include "host/mask.h"
 #include "host/report.h"
 

@@ -9,10 +9,10 @@
 
 #include <json-c/json.h>
 
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "base/err.h"
-#include "base/text.h"
-#include "host/tokens.h"
+#include "base/text/text.h"
+#include "host/life/tokens.h"
 #include "http/http.h"
 #include "proto/json.h"
 #include "shell/quote.h"

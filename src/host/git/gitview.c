@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "host/common/module.h"
-#include "host/action.h"
+#include "host/life/action.h"
 #include "host/mask.h"
 #include "proto/json.h"
 #include "shell/quote.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/action.h"
+#include "host/life/action.h"
 #include "host/report.h"
 
 #define SETUP "chmod +x .openhands/setup.sh && source .openhands/setup.sh"

@@ -1,4 +1,4 @@
-/* Base64 of RFC 4648, the other way than base/quote.h. */
+/* Base64 of RFC 4648, the other way than base/text/quote.h. */
 #include "config.h"
 
 #include "host/kubernetes/base64.h"

@@ -21,7 +21,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "base/err.h"
 #include "host/common/proc.h"
 #include "host/kubernetes/kube.h"

@@ -10,7 +10,7 @@
 #include <json-c/json_object.h>
 
 #include "base/err.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "proto/json.h"
 
 #define CALL_TIMEOUT_S 30

@@ -15,7 +15,7 @@
 
 #include "base/err.h"
 #include "base/hash.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "host/common/recordtext.h"
 #include "host/kubernetes/look.h"
 #include "host/kubernetes/why.h"

@@ -17,7 +17,7 @@
 #include "base/path.h"
 #include "base/trust.h"
 #include "base/err.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "host/config/settings.h"
 #include "host/kubernetes/base64.h"
 #include "host/kubernetes/execcred.h"

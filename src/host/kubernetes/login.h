@@ -6,7 +6,7 @@
 
 #include "base/strv.h"
 #include "host/handrail.h"
-#include "host/rest.h"
+#include "host/client/rest.h"
 
 struct json_object;
 

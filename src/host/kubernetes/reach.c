@@ -9,9 +9,9 @@
 #include <json-c/json_object.h>
 
 #include "base/err.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "host/kubernetes/why.h"
-#include "host/rest.h"
+#include "host/client/rest.h"
 #include "proto/json.h"
 
 #define TRIES 9 /* 13 seconds in all */

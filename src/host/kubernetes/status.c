@@ -9,7 +9,7 @@
 
 #include <json-c/json_object.h>
 
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "base/err.h"
 #include "proto/json.h"
 

@@ -19,7 +19,7 @@
 #include <json-c/json_object.h>
 
 #include "base/fd.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "base/err.h"
 #include "host/common/proc.h"
 #include "host/kubernetes/why.h"

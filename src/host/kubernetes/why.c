@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "proto/json.h"
 
 #define SHOWN 360

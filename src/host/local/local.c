@@ -26,7 +26,7 @@
 #include "host/common/proc.h"
 #include "proto/json.h"
 #include "host/backends.h"
-#include "host/record.h"
+#include "host/records/record.h"
 
 #define END_PATIENCE_MS 5000
 #define KEEPER ".keeper"

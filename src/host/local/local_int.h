@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 #include "base/strv.h"
-#include "host/portlock.h"
+#include "host/records/portlock.h"
 #include "host/handle.h"
 
 struct hr_local {

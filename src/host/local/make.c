@@ -25,15 +25,15 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/random.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "base/way.h"
 #include "host/command.h"
 #include "base/err.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "host/local/logfile.h"
 #include "host/common/proc.h"
-#include "host/pool.h"
-#include "host/record.h"
+#include "host/life/pool.h"
+#include "host/records/record.h"
 
 #define READY_TIMEOUT_MS 120000
 #define NAME_DIGITS 16  /* of a run directory */

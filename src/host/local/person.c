@@ -11,7 +11,7 @@
 #include "base/way.h"
 #include "host/common/exam.h"
 #include "host/local/local_int.h"
-#include "host/urls.h"
+#include "host/life/urls.h"
 
 #define URL_MAX 65536
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/percent.h"
+#include "base/text/percent.h"
 #include "host/cloud/cloud.h"
 #include "base/err.h"
 #include "base/random.h"

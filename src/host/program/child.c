@@ -20,8 +20,8 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/quote.h"
-#include "base/spawn.h"
+#include "base/text/quote.h"
+#include "base/process/spawn.h"
 #include "base/trust.h"
 #include "host/cloud/cloud.h"
 #include "proto/json.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "host/cloud/actions_int.h"
 #include "proto/json.h"
 

@@ -15,7 +15,7 @@
 #include "base/buf.h"
 #include "host/command.h"
 #include "base/err.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "host/config/settings.h"
 #include "proto/json.h"
 

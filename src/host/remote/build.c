@@ -15,9 +15,9 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "base/err.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "host/config/settings.h"
 #include "host/transfer/tarfile.h"
 #include "image/kit.h"

@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/span.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "host/common/exam.h"
 #include "host/common/recordtext.h"
 #include "host/config/settings.h"

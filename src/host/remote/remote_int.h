@@ -4,7 +4,7 @@
 #define HR_HOST_REMOTE_REMOTE_INT_H
 
 #include "host/handrail-backend.h"
-#include "host/rest.h"
+#include "host/client/rest.h"
 
 struct json_object;
 

@@ -20,7 +20,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/err.h"
-#include "host/action.h"
+#include "host/life/action.h"
 #include "host/transfer/transfer.h"
 #include "host/transfer/tree.h"
 #include "host/transfer/zip.h"

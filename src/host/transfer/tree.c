@@ -15,7 +15,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "host/handle.h"
 #include "host/transfer/archives.h"
 #include "host/transfer/transfer.h"

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/loop.h"
 #include "plugins/browser/cast.h"
-#include "plugins/browser/tape.h"
+#include "plugins/browser/page/tape.h"
 
 #define BR_ID 64       /* of targets, sessions, frames: 32 hexadecimal digits, so far */
 #define BR_OBJECT 128  /* of a remote object */

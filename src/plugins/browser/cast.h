@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "plugins/browser/tape.h"
+#include "plugins/browser/page/tape.h"
 
 struct browser;
 struct hr_watch;

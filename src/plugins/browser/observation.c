@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "proto/json.h"
 #include "proto/pyrepr.h"
 

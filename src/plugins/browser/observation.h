@@ -8,8 +8,8 @@
 #include <json-c/json_object.h>
 
 #include "base/buf.h"
-#include "plugins/browser/axtree.h"
-#include "plugins/browser/props.h"
+#include "plugins/browser/page/axtree.h"
+#include "plugins/browser/page/props.h"
 
 struct br_observation {
 	bool interactive;

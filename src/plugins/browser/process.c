@@ -17,7 +17,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "plugins/browser/browser.h"
 #include "plugins/browser/browser_int.h"
 

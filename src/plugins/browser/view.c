@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/quote.h"
-#include "plugins/browser/element.h"
-#include "plugins/browser/snapshot.h"
+#include "base/text/quote.h"
+#include "plugins/browser/act/element.h"
+#include "plugins/browser/page/snapshot.h"
 
 #define TRIES 5
 #define AGAIN_MS 500

@@ -2,9 +2,9 @@
 #ifndef HR_PLUGINS_BROWSER_VIEW_H
 #define HR_PLUGINS_BROWSER_VIEW_H
 
-#include "plugins/browser/axtree.h"
+#include "plugins/browser/page/axtree.h"
 #include "plugins/browser/browser.h"
-#include "plugins/browser/props.h"
+#include "plugins/browser/page/props.h"
 
 struct br_view {
 	struct br_ax *ax; /* NULL: there is no tree, why_no_tree says it */

@@ -11,7 +11,7 @@
 #include "proto/httperr.h"
 #include "proto/json.h"
 #include "proto/obs.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 #define CONTENT_MAX (HR_CELL_TEXT_MAX + (1u << 20))
 

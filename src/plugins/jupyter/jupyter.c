@@ -12,9 +12,9 @@
 #include <json-c/json.h>
 
 #include "base/clock.h"
-#include "base/floatrepr.h"
+#include "base/text/floatrepr.h"
 #include "base/log.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "plugins/jupyter/answer.h"
 #include "proto/json.h"
 #include "proto/pyrepr.h"

@@ -16,7 +16,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "proto/json.h"
 
 #define CODE_MAX (128u << 20)

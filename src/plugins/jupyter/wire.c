@@ -14,7 +14,7 @@
 #include <zmq.h>
 
 #include "base/buf.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "base/random.h"
 #include "proto/json.h"
 

@@ -20,7 +20,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/loop.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "base/strv.h"
 #include "base/span.h"
 #include "plugins/mcp/hub.h"

@@ -11,7 +11,7 @@
 #include <event2/event.h>
 
 #include "base/fd.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "plugins/mcp/hub.h"
 
 #define STEP_MS 1500 /* to end without stdin, and again after SIGTERM */

@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/path.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "plugins/vscode/words.h"
 
 #define READY_FD 3

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "base/random.h"
 
 #define TEXT_CAP (1u << 20)

@@ -20,8 +20,8 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "base/pid.h"
-#include "base/spawn.h"
+#include "base/process/pid.h"
+#include "base/process/spawn.h"
 #include "supervisor/run/rundir.h"
 
 #define END_MS 5000

@@ -19,8 +19,8 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/path.h"
-#include "base/pid.h"
-#include "base/spawn.h"
+#include "base/process/pid.h"
+#include "base/process/spawn.h"
 
 #define LOG_LINE_MAX 4096 /* longer ones are cut in pieces */
 #define READS_A_TURN 16   /* a flood from one child must not keep the others waiting */

@@ -11,8 +11,8 @@
 
 #include "base/buf.h"
 #include "base/path.h"
-#include "base/quote.h"
-#include "base/spawn.h"
+#include "base/text/quote.h"
+#include "base/process/spawn.h"
 #include "supervisor/children/child.h"
 #include "supervisor/run/context.h"
 

@@ -30,7 +30,7 @@ int hr_keeper_args_init(struct hr_keeper_args *a, const struct hr_context *ctx, 
 void hr_keeper_args_done(struct hr_keeper_args *a);
 
 /* Makes the state directory and starts the program with these descriptors. store: NULL: none.
- * forked(): as in base/spawn.h. */
+ * forked(): as in base/process/spawn.h. */
 int hr_keeper_spawn(const struct hr_context *ctx, struct hr_child *c,
     const struct hr_keeper_args *a, int ready, int sock, const int store[2],
     void (*forked)(void *arg, pid_t pid), void *arg, struct hr_err *err);

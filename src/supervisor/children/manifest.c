@@ -10,7 +10,7 @@
 #include <json-c/json.h>
 
 #include "base/path.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "base/trust.h"
 #include "proto/json.h"
 

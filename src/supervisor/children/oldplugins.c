@@ -20,7 +20,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "supervisor/children/adopt.h"
 #include "supervisor/run/rundir.h"
 

@@ -18,7 +18,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "base/trust.h"
 #include "supervisor/run/context.h"
 

@@ -15,7 +15,7 @@
 #include "base/dir.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "supervisor/children/oldplugins.h"
 #include "supervisor/children/plugin.h"
 #include "supervisor/children/pluginproc.h"

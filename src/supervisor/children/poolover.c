@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "supervisor/children/pool_int.h"
 #include "supervisor/run/context.h"
-#include "base/handover.h"
+#include "base/process/handover.h"
 
 void
 hr_pool_socket_name(const struct hr_pool *p, char ret[64])

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "base/path.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "proto/workerargs.h"
 #include "supervisor/children/image.h"
 #include "supervisor/children/pool.h"

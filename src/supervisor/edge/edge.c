@@ -14,7 +14,7 @@
 #include "supervisor/run/edgekey.h"
 #include "supervisor/run/keys.h"
 #include "supervisor/settings/settings.h"
-#include "base/template.h"
+#include "base/text/template.h"
 
 #define PART_MAX 8192
 

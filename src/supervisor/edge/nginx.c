@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/path.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "supervisor/edge/nginxconf.h"
 #include "supervisor/edge/nginxline.h"
 #include "supervisor/run/context.h"

@@ -14,8 +14,8 @@
 
 #include "base/log.h"
 #include "base/path.h"
-#include "base/spawn.h"
-#include "base/template.h"
+#include "base/process/spawn.h"
+#include "base/text/template.h"
 #include "supervisor/edge/barrier.h"
 #include "supervisor/edge/edge.h"
 #include "supervisor/edge/nginxplugins.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/dir.h"
-#include "base/pid.h"
+#include "base/process/pid.h"
 
 void
 hr_oldnginx_quit(pid_t master)

@@ -16,7 +16,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/loop.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "supervisor/settings/settings.h"
 
 #define COMMAND_MS 10000

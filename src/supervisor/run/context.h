@@ -9,7 +9,7 @@
 
 #include "proto/scoreboard.h"
 #include "supervisor/run/cgroup.h"
-#include "base/handover.h"
+#include "base/process/handover.h"
 #include "base/strv.h"
 #include "supervisor/run/identity.h"
 #include "supervisor/run/rundir.h"

@@ -9,7 +9,7 @@
 
 #include <md5.h>
 
-#include "base/quote.h"
+#include "base/text/quote.h"
 
 #define SALT_TEXT (2 * HR_KEYSUM_SALT)
 

@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/plain.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "supervisor/settings/settings.h"
 
 #define SUDO_LINE "%sudo ALL=(ALL) NOPASSWD:ALL\n"

@@ -24,7 +24,7 @@
 #include "base/path.h"
 #include "base/way.h"
 #include "proto/journal.h"
-#include "base/handover.h"
+#include "base/process/handover.h"
 
 #define LISTEN_BACKLOG 4096 /* a full one is EAGAIN at once for nginx, not a queue */
 #define LOCK_TRIES 100

@@ -13,8 +13,8 @@
 #include <json-c/json.h>
 
 #include "base/buf.h"
-#include "base/nearest.h"
-#include "base/text.h"
+#include "base/text/nearest.h"
+#include "base/text/text.h"
 #include "base/trust.h"
 
 #define SETTINGS_FILE_MAX (1u << 20)

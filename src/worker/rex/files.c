@@ -13,8 +13,8 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "base/text.h"
-#include "base/utf8.h"
+#include "base/text/text.h"
+#include "base/text/utf8.h"
 #include "files/archive/zip.h"
 #include "files/charset/charset.h"
 #include "files/multipart.h"
@@ -25,7 +25,7 @@
 #include "files/purepath.h"
 #include "files/pytext.h"
 #include "files/textfile.h"
-#include "worker/body.h"
+#include "worker/request/body.h"
 #include "worker/rex/rex.h"
 
 #define FILE_MAX (256u << 20)

@@ -11,8 +11,8 @@
 
 #include <json-c/json.h>
 
-#include "base/text.h"
-#include "base/utf8.h"
+#include "base/text/text.h"
+#include "base/text/utf8.h"
 #include "proto/pyrepr.h"
 
 static const char *const checks[] = {"silent", "raise", "ignore", NULL};

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "files/place/oserror.h"
-#include "worker/key.h"
+#include "worker/request/key.h"
 #include "worker/once.h"
 
 #define PREFIX "/swerex"

@@ -7,7 +7,7 @@
 
 #include "actions/action.h"
 #include "actions/command.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "proto/pyrepr.h"
 #include "shell/split.h"
 #include "worker/rex/rex.h"

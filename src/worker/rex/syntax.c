@@ -11,7 +11,7 @@
 
 #include "base/account.h"
 #include "base/fd.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "proto/pyrepr.h"
 #include "worker/rex/rex.h"
 

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/random.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "worker/rex/expect.h"
 #include "worker/rex/rex.h"
 

@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/random.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "proto/channel.h"
 #include "shell/quote.h"
 #include "shell/split.h"

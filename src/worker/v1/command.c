@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "proto/channel.h"
 #include "worker/live.h"
 #include "worker/v1/bound.h"

@@ -1,0 +1,44 @@
+#include "config.h"
+
+#include "base/process/pid.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+
+void
+hr_pid_read(pid_t pid, const char *name, char *ret, size_t cap)
+{
+	char path[64];
+	ssize_t n;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/%ld/%s", (long)pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd >= 0 ? hr_fd_read(fd, ret, cap - 1) : -1;
+	hr_fd_close(&fd);
+	ret[n > 0 ? n : 0] = '\0';
+}
+
+const char *
+hr_pid_stat(pid_t pid, char text[HR_PID_STAT])
+{
+	const char *end;
+
+	hr_pid_read(pid, "stat", text, HR_PID_STAT);
+	end = strrchr(text, ')');
+	return end != NULL && end[1] == ' ' ? end + 2 : "";
+}
+
+unsigned long long
+hr_pid_field(const char *stat, int field)
+{
+	for (; field > 3 && stat != NULL; field--) {
+		stat = strchr(stat, ' ');
+		stat = stat != NULL ? stat + 1 : NULL;
+	}
+	return stat != NULL ? strtoull(stat, NULL, 10) : 0;
+}

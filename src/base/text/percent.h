@@ -1,0 +1,23 @@
+/* Percent-encoding, as in URIs and forms. */
+#ifndef HR_BASE_TEXT_PERCENT_H
+#define HR_BASE_TEXT_PERCENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+/* -1: it is no hexadecimal digit. */
+int hr_hex_value(char c);
+/* Of four; -1: not all of them are digits. */
+int32_t hr_hex4(const char *p);
+
+/* Appends p as Python's quote(): letters, digits and the others of `safe` stay. */
+void hr_percent_encode(struct hr_buf *b, const char *p, const char *safe);
+
+/* Appends the bytes that p stands for, as Python's unquote: a broken escape stays as it is.
+ * form: '+' stands for a blank. */
+void hr_percent_decode(struct hr_buf *b, const char *p, size_t len, bool form);
+
+#endif

@@ -1,0 +1,105 @@
+/* hr_utf8: code points, and what Python says of them.
+ *
+ * A Python string may hold lone surrogates and JSON can express them, so inside the programs text
+ * is "generalised UTF-8": valid UTF-8 in which U+D800..U+DFFF may also occur, three bytes each. The
+ * two bytes C0 80 stand for U+0000 in the keys of objects, which json-c keeps as C strings; they
+ * occur nowhere else. */
+#ifndef HR_BASE_TEXT_UTF8_H
+#define HR_BASE_TEXT_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+/* First continuation byte allowed after each lead, so that overlong forms and values beyond
+ * U+10FFFF are refused at the second byte (Unicode table 3-7, but for surrogates). */
+static inline bool
+hr_utf8_second_fits(unsigned char lead, unsigned char second)
+{
+	switch (lead) {
+	case 0xE0: return second >= 0xA0 && second <= 0xBF;
+	case 0xF0: return second >= 0x90 && second <= 0xBF;
+	case 0xF4: return second >= 0x80 && second <= 0x8F;
+	default: return second >= 0x80 && second <= 0xBF;
+	}
+}
+
+/* The code point at p (p < end) and its length. -1: malformed, *ret_len is then the number of bytes
+ * that one U+FFFD stands for (the maximal subpart, at least 1). Surrogates are code points here. */
+static inline int32_t
+hr_utf8_next(const char *p, const char *end, size_t *ret_len)
+{
+	const unsigned char *s = (const unsigned char *)p;
+	size_t room = (size_t)(end - p), want, i;
+	int32_t cp;
+
+	*ret_len = 1;
+	if (s[0] < 0x80)
+		return s[0];
+	if (s[0] < 0xC2 || s[0] > 0xF4)
+		return -1;
+	want = s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
+	if (room < 2 || !hr_utf8_second_fits(s[0], s[1]))
+		return -1;
+	cp = s[0] & (0xFF >> (want + 1));
+	cp = cp << 6 | (s[1] & 0x3F);
+	for (i = 2; i < want; i++) {
+		*ret_len = i;
+		if (i >= room || (s[i] & 0xC0) != 0x80)
+			return -1;
+		cp = cp << 6 | (s[i] & 0x3F);
+	}
+	*ret_len = want;
+	return cp;
+}
+
+size_t hr_utf8_put(char out[4], uint32_t cp); /* bytes written: 1 to 4; surrogates are written */
+void hr_utf8_add(struct hr_buf *b, uint32_t cp);
+
+static inline bool
+hr_utf8_is_surrogate(int32_t cp)
+{
+	return cp >= 0xD800 && cp <= 0xDFFF;
+}
+
+/* Length of the character at s (1 to 4) as RFC 3629 has it, 0: it is none, or a surrogate. len
+ * >= 1. */
+static inline size_t
+hr_utf8_len(const char *s, size_t len)
+{
+	size_t n;
+	int32_t cp = hr_utf8_next(s, s + len, &n);
+
+	return cp < 0 || hr_utf8_is_surrogate(cp) ? 0 : n;
+}
+
+/* Characters in the first len bytes of well-formed text. */
+size_t hr_utf8_count(const char *p, size_t len);
+
+/* True if all of it is generalised UTF-8. */
+bool hr_utf8_valid(const char *p, size_t len);
+
+/* True if all of it is UTF-8 as RFC 3629 has it: no surrogates. */
+bool hr_utf8_strict(const char *p, size_t len);
+
+/* Appended as Python's decode(errors="replace") has it: bytes that are not UTF-8 become U+FFFD. */
+void hr_utf8_replace(struct hr_buf *b, const char *p, size_t len);
+
+/* str.isspace() of Python; false for -1. */
+static inline bool
+hr_utf8_is_space(int32_t cp)
+{
+	if (cp < 0x80)
+		return cp == ' ' || (cp >= 0x09 && cp <= 0x0D) || (cp >= 0x1C && cp <= 0x1F);
+	return cp == 0x85 || cp == 0xA0 || cp == 0x1680 || (cp >= 0x2000 && cp <= 0x200A) ||
+	       cp == 0x2028 || cp == 0x2029 || cp == 0x202F || cp == 0x205F || cp == 0x3000;
+}
+
+/* Its strip(), lstrip() and rstrip(). Bytes that are no UTF-8 are never white space. */
+void hr_utf8_strip(const char **p, size_t *len);
+size_t hr_utf8_lstrip(const char *s, size_t len); /* bytes of white space at the start */
+size_t hr_utf8_rstrip(const char *s, size_t len); /* length without white space at the end */
+
+#endif

@@ -1,0 +1,217 @@
+/* Where a client's request goes: to an address that the engine gave, at one of the sandbox's own
+ * ports. Three forms: "/ID/...", "PORT-ID.DOMAIN" and "vscode-ID.DOMAIN", and the header
+ * X-Sandbox-ID with X-Sandbox-Port. The rest of the URI stays as it was sent. */
+#include "config.h"
+
+#include "fleet/api/api.h"
+
+#include <openssl/crypto.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define ID_LEN (HR_FLEET_ID - 1)
+
+struct target {
+	char id[HR_FLEET_ID];
+	char port[16]; /* "": the server's */
+	const char *rest;
+};
+
+static bool
+take_id(struct target *t, const char *p)
+{
+	if (strspn(p, "0123456789abcdef") != ID_LEN)
+		return false;
+	memcpy(t->id, p, ID_LEN);
+	t->id[ID_LEN] = '\0';
+	return true;
+}
+
+static bool
+take_port(struct target *t, const char *p, size_t len)
+{
+	if (len == 0 || len >= sizeof(t->port))
+		return false;
+	memcpy(t->port, p, len);
+	t->port[len] = '\0';
+	return true;
+}
+
+/* "ID.DOMAIN", "PORT-ID.DOMAIN", with a port behind it or not. */
+static bool
+by_name(const struct hr_fleet_api *api, const char *host, struct target *t)
+{
+	const char *dash = strchr(host, '-'), *dot;
+	size_t n = api->domain != NULL ? strlen(api->domain) : 0;
+
+	/* "ID.DOMAIN" is the server */
+	if (n > 0 && take_id(t, host))
+		return host[ID_LEN] == '.' && strncasecmp(host + ID_LEN + 1, api->domain, n) == 0 &&
+		       (host[ID_LEN + 1 + n] == '\0' || host[ID_LEN + 1 + n] == ':');
+	/* "work-1-ID.DOMAIN" */
+	if (dash != NULL && strncmp(host, "work-", 5) == 0)
+		dash = strchr(dash + 1, '-');
+	if (n == 0 || dash == NULL || !take_id(t, dash + 1))
+		return false;
+	dot = dash + 1 + ID_LEN;
+	return *dot == '.' && strncasecmp(dot + 1, api->domain, n) == 0 &&
+	       (dot[1 + n] == '\0' || dot[1 + n] == ':') &&
+	       take_port(t, host, (size_t)(dash - host));
+}
+
+static bool
+find_target(const struct hr_fleet_api *api, const struct hr_fleet_request *q, struct target *t)
+{
+	memset(t, 0, sizeof(*t));
+	t->rest = q->uri;
+	if (*q->sandbox_id != '\0')
+		return strlen(q->sandbox_id) == ID_LEN && take_id(t, q->sandbox_id) &&
+		       (*q->sandbox_port == '\0' ||
+			   take_port(t, q->sandbox_port, strlen(q->sandbox_port)));
+	if (by_name(api, q->host, t))
+		return true;
+	if (*q->uri != '/' || !take_id(t, q->uri + 1))
+		return false;
+	t->rest = q->uri + 1 + ID_LEN;
+	return *t->rest == '/' || *t->rest == '?' || *t->rest == '\0';
+}
+
+/* 0: the sandbox has no such port. */
+static int
+port_of(const struct hr_fleet_row *row, const char *name)
+{
+	const char *colon = strrchr(row->at, ':');
+	int server = colon != NULL ? (int)strtol(colon + 1, NULL, 10) : 0;
+	size_t i;
+	const struct {
+		const char *name;
+		int port;
+	} ports[] = {{"", server}, {"vscode", row->vscode_port}, {"work-1", row->app_ports[0]},
+	    {"work-2", row->app_ports[1]}};
+	char number[16];
+
+	for (i = 0; i < sizeof(ports) / sizeof(*ports); i++) {
+		(void)snprintf(number, sizeof(number), "%d", ports[i].port);
+		if (strcmp(name, ports[i].name) == 0 || strcmp(name, number) == 0)
+			return ports[i].port;
+	}
+	return 0;
+}
+
+/* Clients of the V1 kind ask a server's health without a key, by a name that ours has not. */
+static const char *
+rest_of(const struct target *t)
+{
+	return t->port[0] == '\0' && strcmp(t->rest, "/health") == 0 ? "/alive" : t->rest;
+}
+
+/* Texts of one length each, in a time that tells nothing. */
+static bool
+same_key(const char *a, const char *b)
+{
+	size_t n = strlen(a);
+
+	return n > 0 && n == strlen(b) && CRYPTO_memcmp(a, b, n) == 0;
+}
+
+/* A client's key of the sandbox, or at a sign-in to its page what the console gave out. */
+static bool
+is_let_in(const struct hr_fleet_api *api, const struct hr_fleet_request *q, const struct target *t,
+    const struct hr_fleet_row *row)
+{
+	return same_key(q->session_key, row->session_key) ||
+	       (api->console != NULL && t->port[0] == '\0' && t->rest == q->uri &&
+		   strcmp(q->method, "POST") == 0 && strcmp(q->uri, "/handrail/v1/signin") == 0 &&
+		   hr_fleet_console_opens(api, q->session_key, row->id));
+}
+
+enum hr_fleet_result
+hr_fleet_look(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, struct hr_err *err)
+{
+	const struct hr_store_ops *ops = f->store->ops;
+	int found = 0;
+
+	memset(row, 0, sizeof(*row));
+	/* without the lock, under which others may be waiting for a store that is far away */
+	if (ops->known != NULL)
+		found = ops->known(f->store, id, row, err);
+	if (found != 1) {
+		(void)pthread_mutex_lock(&f->lock);
+		found = ops->find(f->store, id, row, err);
+		(void)pthread_mutex_unlock(&f->lock);
+	}
+	if (found <= 0 || row->key == 0) /* nobody has one of the pool */
+		return found < 0 ? HR_FLEET_BROKEN : HR_FLEET_NOT_FOUND;
+	if (row->state == HR_FLEET_RUNNING)
+		return HR_FLEET_OK;
+	return row->state == HR_FLEET_STARTING || row->state == HR_FLEET_RESUMING
+		   ? HR_FLEET_LATE
+		   : HR_FLEET_CONFLICT;
+}
+
+/* A request without a key wakes nothing and is no activity, so the key is checked first. */
+static enum hr_fleet_result
+find(const struct hr_fleet_api *api, const struct hr_fleet_request *q, const struct target *t,
+    struct hr_fleet_row *row, bool *ret_in, struct hr_err *err)
+{
+	enum hr_fleet_result r = hr_fleet_look(api->fleet, t->id, row, err);
+
+	if (r == HR_FLEET_BROKEN || r == HR_FLEET_NOT_FOUND)
+		return r;
+	*ret_in = is_let_in(api, q, t, row);
+	if (q->route == HR_FLEET_ROUTE_ASK && (*ret_in || api->wakes)) {
+		hr_fleet_row_done(row);
+		r = hr_fleet_route(api->fleet, t->id, true, row, err);
+	} else {
+		__atomic_add_fetch(&api->fleet->counts.routes, 1, __ATOMIC_RELAXED);
+	}
+	return r;
+}
+
+void
+hr_fleet_handle_route(
+    const struct hr_fleet_api *api, const struct hr_fleet_request *q, struct hr_fleet_answer *a)
+{
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
+	enum hr_fleet_result r;
+	struct hr_err err = {0};
+	struct target t;
+	const char *colon;
+	bool is_in = false;
+	int port;
+
+	if (!find_target(api, q, &t)) {
+		(void)hr_fleet_say(a, 404, "Not Found");
+		return;
+	}
+	r = find(api, q, &t, &row, &is_in, &err);
+	port = r == HR_FLEET_OK ? port_of(&row, t.port) : 0;
+	colon = strrchr(row.at, ':');
+	if (r == HR_FLEET_OK && colon == NULL) /* an engine gave no port */
+		port = 0;
+	if (r == HR_FLEET_CONFLICT &&
+	    (row.state == HR_FLEET_PAUSED || row.state == HR_FLEET_PAUSING)) {
+		(void)hr_fleet_say(a, 409,
+		    "the sandbox is paused; a request with its X-Session-API-Key wakes it, or "
+		    "/resume");
+	} else if (r != HR_FLEET_OK) {
+		hr_fleet_refuse(a, r, &row, &err);
+	} else if (port <= 0) {
+		(void)hr_fleet_say(a, 404, "the sandbox has no such port");
+	} else if (q->route == HR_FLEET_ROUTE_REFUSED) {
+		/* it is there by now: the client is to come again */
+		hr_fleet_refuse(a, HR_FLEET_LATE, &row, &err);
+	} else {
+		a->status = 200;
+		hr_fleet_put_way(&a->at, row.at, port, is_in || api->wakes);
+		hr_buf_addf(&a->at, "%s%s", *t.rest == '/' ? "" : "/", rest_of(&t));
+		if (t.rest != q->uri)
+			(void)snprintf(a->prefix, sizeof(a->prefix), "/%s", t.id);
+		if (is_in)
+			(void)snprintf(a->server_key, sizeof(a->server_key), "%s", row.server_key);
+		if (hr_buf_check(&a->at, &err) != 0)
+			(void)hr_fleet_say(a, 414, "the URI is too long");
+	}
+}

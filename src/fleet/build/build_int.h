@@ -1,0 +1,34 @@
+/* hr_build: what is known of a build; buildrecord.c has its record. */
+#ifndef HR_FLEET_BUILD_BUILD_INT_H
+#define HR_FLEET_BUILD_BUILD_INT_H
+
+#include "fleet/build/build.h"
+#include "base/strv.h"
+
+enum hr_build_status {
+	HR_BUILD_QUEUED,
+	HR_BUILD_WORKING,
+	HR_BUILD_SUCCESS, /* from here on it is over */
+	HR_BUILD_FAILURE,
+	HR_BUILD_TIMEOUT,
+	HR_BUILD_INTERNAL_ERROR,
+};
+extern const char *const hr_build_words[]; /* of each status */
+
+struct hr_build {
+	struct hr_build *next; /* a later one */
+	char id[HR_FLEET_BUILD_ID];
+	int64_t key, created;
+	enum hr_build_status status;
+	struct hr_strv names;
+	char error[sizeof(((struct hr_err *)NULL)->msg)];
+};
+
+void hr_build_free(struct hr_build *b);
+
+/* builds: the directory that has a directory for each. One that is not over is loaded as QUEUED.
+ * HR_E_INVAL: the record is damaged. NULL: *err. */
+struct hr_build *hr_build_load(const char *builds, const char *id, struct hr_err *err);
+int hr_build_write(const char *builds, const struct hr_build *one, struct hr_err *err);
+
+#endif

@@ -1,0 +1,475 @@
+/* The engine "local": each sandbox is one of libhandrail's, named by the id of its incarnation and
+ * recorded in the fleet's directory, so that it is found again by whoever comes after a crash. */
+#include "config.h"
+
+#include "fleet/helper.h"
+#include "fleet/local/localimage.h"
+#include "fleet/local/localstray.h"
+#include "fleet/local/localwork.h"
+#include "fleet/request.h"
+#include "fleet/store/sqlite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+
+#include "base/log.h"
+#include "base/err.h"
+#include "base/strv.h"
+#include "host/config/settings.h"
+#include "host/kind.h"
+#include "host/handle.h"
+#include "host/records/record.h"
+#include "proto/json.h"
+
+#define V1_DOOR "HANDRAIL_OPENHANDS_V1" /* of handraild(8) */
+
+struct local {
+	const struct hr_fleet_options *o;
+	char *dir;  /* where they are recorded */
+	char *work; /* of kinds on this machine's files: their workspaces; NULL: of others */
+	bool tells; /* the kind says what it has that was made with this directory */
+	bool stays; /* the kind cannot pause */
+};
+
+static void
+say(void *arg, const char *text)
+{
+	hr_log(HR_LOG_DEBUG, "sandbox %s: %s", (const char *)arg, text);
+}
+
+/* ---- what a request asks for ---- */
+
+static int
+set_member(struct hr_config *c, const char *key, struct json_object *value, struct hr_err *err)
+{
+	HR_BUF(b, 1u << 20);
+
+	if (value == NULL)
+		return 0;
+	if (hr_json_type(value) == HR_PY_STR)
+		hr_buf_adds(&b, hr_json_text(value));
+	else
+		(void)hr_json_put(&b, value);
+	return hr_buf_check(&b, NULL) == 0 ? hr_config_set(c, key, hr_buf_str(&b), err)
+					   : hr_err_nomem(err);
+}
+
+/* What its server is told beside that: whose client will come. */
+static int
+add_v1(struct json_object *q, struct hr_err *err)
+{
+	struct json_object *env = hr_json_at(q, "environment");
+	int v1 = hr_fleet_request_is_v1(q);
+
+	if (v1 <= 0)
+		return v1 < 0 ? hr_err_nomem(err) : 0;
+	if (hr_json_type(env) != HR_PY_DICT) {
+		env = json_object_new_object();
+		if (hr_json_set(q, "environment", env, err) != 0)
+			return -1;
+	}
+	return hr_json_set(env, V1_DOOR, json_object_new_string("true"), err);
+}
+
+static struct hr_config *
+config_of(const struct local *l, const struct hr_fleet_row *row, struct json_object *q,
+    struct hr_err *err)
+{
+	struct hr_config *c = hr_config_copy(l->o->config, err);
+	HR_FREE char *workspace = hr_local_workspace(l->work, row->id);
+	int bad = c == NULL;
+
+	if (!bad && workspace != NULL)
+		bad |= hr_config_set(c, "core.workspace_base", workspace, err);
+	if (!bad)
+		bad |= hr_fleet_request_set(q, l->o, row->factor, c, err);
+	if (!bad && l->work == NULL) /* there it would be a line of the user's own ~/.bashrc */
+		bad |= add_v1(q, err);
+	if (!bad)
+		bad |= set_member(
+		    c, "sandbox.runtime_startup_env_vars", hr_json_at(q, "environment"), err);
+	if (!bad)
+		bad |= set_member(
+		    c, "sandbox.security.run_as_user", hr_json_at(q, "run_as_user"), err);
+	if (!bad)
+		bad |= set_member(
+		    c, "sandbox.security.run_as_group", hr_json_at(q, "run_as_group"), err);
+	if (bad) {
+		hr_config_free(c);
+		return NULL;
+	}
+	return c;
+}
+
+/* ---- one sandbox ---- */
+
+/* One that is recorded, without asking whether it still answers. */
+static struct hr_sandbox *
+open_one(const struct local *l, const char *id, struct hr_err *err)
+{
+	struct hr_sandbox_options o = {.sid = id,
+	    .environ = l->o->environ,
+	    .attach = true,
+	    .headless = true,
+	    .state_dir = l->dir,
+	    .log = say,
+	    .log_arg = (void *)(uintptr_t)id};
+
+	return hr_sandbox_open(l->o->config, &o, err);
+}
+
+/* *ret_recorded: there was a record of it. */
+static int
+end_recorded(const struct local *l, const char *id, bool *ret_recorded, struct hr_err *err)
+{
+	struct hr_err why = {0};
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = open_one(l, id, err);
+
+	if (s == NULL)
+		return -1;
+	/* what has ended already is cleared away all the same */
+	*ret_recorded = hr_sandbox_connect(s, &why) == 0 || why.code != HR_E_NO_SANDBOX;
+	if (*ret_recorded && hr_sandbox_delete(s, err) != 0)
+		return -1;
+	/* of a call that was killed between its last steps */
+	hr_record_remove(s);
+	return hr_local_remove_workspace(l->work, id, err);
+}
+
+static int
+local_stop(void *self, const char *id, struct hr_err *err)
+{
+	const struct local *l = self;
+	bool recorded;
+
+	if (end_recorded(l, id, &recorded, err) != 0)
+		return -1;
+	return recorded || !l->tells ? 0 : hr_local_end_stray(l->o, l->dir, id, err);
+}
+
+static int
+place(struct hr_sandbox *s, struct hr_fleet_row *row, struct hr_err *err)
+{
+	const char *url = hr_sandbox_url(s), *key = hr_sandbox_session_api_key(s);
+
+	if (url == NULL || strncmp(url, "http://", 7) != 0 || strlen(url + 7) >= sizeof(row->at) ||
+	    strchr(url + 7, '/') != NULL)
+		return hr_err_set(err, HR_E_RUNTIME, "a sandbox without an address");
+	if (key != NULL && strlen(key) >= sizeof(row->server_key))
+		return hr_err_set(err, HR_E_RUNTIME, "a sandbox with a key that is too long");
+	(void)snprintf(row->at, sizeof(row->at), "%s", url + 7);
+	(void)snprintf(row->server_key, sizeof(row->server_key), "%s", key != NULL ? key : "");
+	row->vscode_port = s->endpoint.vscode_port;
+	memcpy(row->app_ports, s->endpoint.app_ports, sizeof(row->app_ports));
+	return 0;
+}
+
+static int
+local_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
+{
+	const struct local *l = self;
+	struct hr_sandbox_options o = {.sid = row->id,
+	    .environ = l->o->environ,
+	    .headless = true,
+	    .detach = true,
+	    .state_dir = l->dir,
+	    .log = say,
+	    .log_arg = row->id};
+	HR_PUT struct json_object *q = NULL;
+	HR_CLEAN(hr_config_clean) struct hr_config *c = NULL;
+	HR_CLEAN(hr_strv_done) struct hr_strv plugins = {0};
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
+	bool recorded;
+
+	if (end_recorded(l, row->id, &recorded, err) != 0)
+		return -1;
+	if (hr_json_decode(row->request, strlen(row->request), &q, NULL) != 0)
+		return hr_err_set(err, HR_E_INVAL, "the request is damaged");
+	c = config_of(l, row, q, err);
+	if (c == NULL)
+		return -1;
+	hr_fleet_request_plugins(q, &plugins);
+	o.plugins = hr_strv_list(&plugins);
+	if (plugins.failed)
+		return hr_err_nomem(err);
+	s = hr_sandbox_open(c, &o, err);
+	return s != NULL && hr_sandbox_connect(s, err) == 0 ? place(s, row, err) : -1;
+}
+
+/* What a fresh one is given by libhandrail, to one that waited. */
+static int
+local_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
+{
+	HR_PUT struct json_object *q = NULL;
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
+
+	if (hr_json_decode(row->request, strlen(row->request), &q, NULL) != 0)
+		return hr_err_set(err, HR_E_INVAL, "the request is damaged");
+	hr_fleet_request_env(q, &env);
+	if (env.failed)
+		return hr_err_nomem(err);
+	s = open_one(self, row->id, err);
+	return s != NULL && hr_sandbox_connect(s, err) == 0 &&
+		       hr_sandbox_add_env(s, hr_strv_list(&env), err) == 0
+		   ? place(s, row, err)
+		   : -1;
+}
+
+static int
+with_one(const struct local *l, const char *id,
+    int (*what)(struct hr_sandbox *s, struct hr_err *err), struct hr_err *err)
+{
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = open_one(l, id, err);
+
+	return s != NULL && hr_sandbox_connect(s, err) == 0 ? what(s, err) : -1;
+}
+
+static int
+local_pause(void *self, const char *id, struct hr_err *err)
+{
+	return with_one(self, id, hr_sandbox_pause, err);
+}
+
+/* One that runs would be waited for as if it had just been started. */
+static int
+resume(struct hr_sandbox *s, struct hr_err *err)
+{
+	return strcmp(hr_sandbox_state(s), "running") == 0 ? 0 : hr_sandbox_resume(s, err);
+}
+
+static int
+local_resume(void *self, struct hr_fleet_row *row, struct hr_err *err)
+{
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = open_one(self, row->id, err);
+
+	return s != NULL && hr_sandbox_connect(s, err) == 0 && resume(s, err) == 0
+		   ? place(s, row, err)
+		   : -1;
+}
+
+static int
+local_state(void *self, const char *id, char ret[32], struct hr_err *err)
+{
+	struct hr_err why = {0};
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = open_one(self, id, err);
+
+	if (s == NULL)
+		return -1;
+	if (hr_sandbox_connect(s, &why) == 0)
+		(void)snprintf(ret, 32, "%s", hr_sandbox_state(s));
+	else if (s->elsewhere)
+		return hr_err_pass(err, &why);
+	else
+		(void)snprintf(ret, 32, "%s", why.code == HR_E_NO_SANDBOX ? "gone" : "exited");
+	return strcmp(ret, "unknown") != 0
+		   ? 0
+		   : hr_err_set(err, HR_E_UNAVAILABLE, "nobody answers who knows its state");
+}
+
+/* ---- all of them ---- */
+
+static int
+local_tidy(void *self, struct hr_err *err)
+{
+	const struct local *l = self;
+
+	return hr_local_tidy(l->dir, l->work, err);
+}
+
+static int
+local_list(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_err *err)
+{
+	const struct local *l = self;
+	struct hr_err why = {0};
+
+	if (hr_local_list_recorded(l->dir, fn, arg, err) != 0)
+		return -1;
+	if (l->tells && hr_local_list_strays(l->o, l->dir, fn, arg, &why) != 0)
+		hr_log(HR_LOG_WARNING, "whether there are sandboxes without a record: %s", why.msg);
+	return 0;
+}
+
+static int
+local_watch(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_err *err)
+{
+	const struct local *l = self;
+
+	return hr_sandbox_events(l->o->config, l->dir, l->o->environ, -1, fn, arg, err);
+}
+
+/* ---- what it said last ---- */
+
+#define LOGS_PATIENCE_S 10 /* a log may be long, and only its end is wanted */
+
+static int
+add_line(void *arg, const char *line, size_t len)
+{
+	struct hr_buf *b = arg;
+	const char *end;
+
+	if (len > HR_FLEET_LOGS / 2)
+		len = HR_FLEET_LOGS / 2;
+	hr_buf_add(b, line, len);
+	if (len == 0 || line[len - 1] != '\n')
+		hr_buf_addc(b, '\n');
+	if (b->len <= HR_FLEET_LOGS || hr_buf_check(b, NULL) != 0)
+		return 0;
+	end = memchr(b->p + b->len - HR_FLEET_LOGS, '\n', HR_FLEET_LOGS);
+	hr_buf_drop_front(b, (size_t)(end + 1 - b->p));
+	return 0;
+}
+
+/* In a process of its own, which ends with its patience. */
+static int
+local_logs(void *self, const char *id, char **ret_text, struct hr_err *err)
+{
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = open_one(self, id, err);
+	HR_BUF(b, 4 * HR_FLEET_LOGS);
+	struct hr_err why = {0};
+
+	if (s == NULL)
+		return -1;
+	(void)alarm(LOGS_PATIENCE_S);
+	(void)hr_sandbox_connect(s, &why); /* one that has ended has a log as well */
+	if (hr_sandbox_logs(s, false, add_line, &b, err) != 0)
+		return -1;
+	*ret_text = hr_buf_take(&b);
+	return *ret_text != NULL ? 0 : hr_err_nomem(err);
+}
+
+static int
+local_image(void *self, const char *name, char **ret_json, struct hr_err *err)
+{
+	return hr_local_image(((const struct local *)self)->o, name, ret_json, err);
+}
+
+static int
+local_build(void *self, const char *id, struct hr_err *err)
+{
+	return hr_local_build(((const struct local *)self)->o, id, err);
+}
+
+static const struct hr_fleet_engine engine = {
+    .start = local_start,
+    .claim = local_claim,
+    .pause = local_pause,
+    .resume = local_resume,
+    .stop = local_stop,
+    .state = local_state,
+    .tidy = local_tidy,
+    .list = local_list,
+    .watch = local_watch,
+    .image = local_image,
+    .logs = local_logs,
+    .build = local_build,
+};
+
+/* ---- the service's side ---- */
+
+static struct hr_store *
+local_open_store(const struct hr_fleet_options *o, bool make, struct hr_err *err)
+{
+	return hr_sqlite_open(o->dir, make, err);
+}
+
+static void
+close_it(struct local *l)
+{
+	free(l->dir);
+	free(l->work);
+	memset(l, 0, sizeof(*l));
+}
+
+/* Sandboxes that live on this machine's files have their workspaces with us. */
+static int
+open_it(struct local *l, const struct hr_fleet_options *o, struct hr_err *err)
+{
+	struct hr_err why = {0};
+	struct hr_kind kind;
+
+	memset(l, 0, sizeof(*l));
+	l->o = o;
+	if (hr_kind_open(&kind, NULL, o->config, o->environ, NULL, &why) != 0)
+		return hr_err_set(err, HR_E_INVAL, "%.200s", why.msg);
+	if (asprintf(&l->dir, "%s/sandboxes", o->dir) < 0)
+		l->dir = NULL;
+	else if ((kind.ops->flags & HR_KIND_HERE) != 0 && asprintf(&l->work, "%s/work", o->dir) < 0)
+		l->work = NULL;
+	if (l->dir == NULL || (l->work == NULL && (kind.ops->flags & HR_KIND_HERE) != 0)) {
+		close_it(l);
+		(void)hr_err_nomem(err);
+	}
+	l->tells = (kind.ops->flags & HR_KIND_OF_STATE) != 0;
+	l->stays = kind.ops->pause == NULL;
+	hr_kind_close(&kind);
+	return l->dir != NULL ? 0 : -1;
+}
+
+static int
+local_open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine **ret,
+    void **ret_self, struct hr_err *err)
+{
+	static struct local self; /* of threads that end with the process */
+	static struct hr_fleet_helper helper = {.engine = &engine, .self = &self};
+	static struct hr_fleet_engine here;
+
+	if (open_it(&self, o, err) != 0)
+		return -1;
+	if (hr_fleet_directory(self.dir, err) != 0 ||
+	    (self.work != NULL && hr_fleet_directory(self.work, err) != 0)) {
+		close_it(&self);
+		return -1;
+	}
+	if (self.work != NULL)
+		hr_log(HR_LOG_WARNING,
+		    "sandboxes of the kind %s are not isolated: whoever has a key runs commands "
+		    "as this user, on this machine",
+		    hr_config_text(o->config, "core.runtime"));
+	helper.argv = o->argv;
+	helper.argc = o->argc;
+	here = hr_fleet_helper;
+	here.stays = self.stays;
+	*ret = &here;
+	*ret_self = &helper;
+	return 0;
+}
+
+static int
+local_check(const struct hr_fleet_options *o, struct hr_err *err)
+{
+	struct local l;
+
+	if (open_it(&l, o, err) != 0)
+		return -1;
+	close_it(&l);
+	return hr_sqlite_check(o->dir, err);
+}
+
+static int
+local_call(const struct hr_fleet_options *o, const char *what, const char *id)
+{
+	struct hr_err err = {0};
+	struct local self;
+	int r;
+
+	if (open_it(&self, o, &err) != 0) {
+		(void)fprintf(stderr, "handrail-fleetd: %s\n", err.msg);
+		return 1;
+	}
+	r = hr_fleet_helper_main(&engine, &self, what, id);
+	close_it(&self);
+	return r;
+}
+
+const struct hr_fleet_backing hr_fleet_local = {
+    .name = "local",
+    .open_store = local_open_store,
+    .open_engine = local_open_engine,
+    .check = local_check,
+    .call = local_call,
+};

@@ -1,0 +1,107 @@
+/* Workspaces, and what calls that were killed left beside records. */
+#include "config.h"
+
+#include "fleet/local/localwork.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/dir.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "fleet/engine.h"
+
+char *
+hr_local_workspace(const char *work, const char *id)
+{
+	char *path = NULL;
+
+	return work == NULL || asprintf(&path, "%s/%s", work, id) < 0 ? NULL : path;
+}
+
+int
+hr_local_remove_workspace(const char *work, const char *id, struct hr_err *err)
+{
+	HR_FREE char *path = hr_local_workspace(work, id);
+	struct hr_err e = {0};
+	int r = 0;
+
+	if (path != NULL && access(path, F_OK) == 0 && hr_path_remove(path, &e) != 0)
+		r = hr_err_from(err, HR_E_SYS, &e);
+	return r;
+}
+
+/* A lock on a name, ".ID.lock", that nobody holds. */
+static bool
+is_free_lock(int dirfd, const char *name)
+{
+	HR_CLOSE int fd = -1;
+
+	if (*name != '.' || strspn(name + 1, "0123456789abcdef") != HR_FLEET_ID - 1 ||
+	    strcmp(name + HR_FLEET_ID, ".lock") != 0)
+		return false;
+	fd = openat(dirfd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+static bool
+has_record(int dirfd, const char *id)
+{
+	char record[HR_FLEET_ID + 8];
+	struct stat st;
+
+	(void)snprintf(record, sizeof(record), "%.*s.json", HR_FLEET_ID - 1, id);
+	return fstatat(dirfd, record, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
+/* "ID.json" is a record; what else there is belongs to one, or to nobody. */
+static bool
+is_left(int dirfd, const char *name)
+{
+	if (strspn(name, "0123456789abcdef") != HR_FLEET_ID - 1 || name[HR_FLEET_ID - 1] != '.' ||
+	    strcmp(name + HR_FLEET_ID - 1, ".json") == 0)
+		return false;
+	/* a record that was being written */
+	if (strncmp(name + HR_FLEET_ID - 1, ".json.", 6) == 0)
+		return true;
+	return !has_record(dirfd, name);
+}
+
+static int
+tidy_workspaces(const char *work, int records, struct hr_err *err)
+{
+	HR_CLOSEDIR DIR *dir = work != NULL ? opendir(work) : NULL;
+	struct dirent *e;
+	int r = 0;
+
+	while (r == 0 && dir != NULL && (e = readdir(dir)) != NULL)
+		if (strspn(e->d_name, "0123456789abcdef") == HR_FLEET_ID - 1 &&
+		    !has_record(records, e->d_name))
+			r = hr_local_remove_workspace(work, e->d_name, err);
+	return r;
+}
+
+int
+hr_local_tidy(const char *records, const char *work, struct hr_err *err)
+{
+	HR_CLOSEDIR DIR *dir = opendir(records);
+	struct dirent *e;
+	int r = 0;
+
+	if (dir == NULL)
+		return hr_err_sys(err, errno, "%s", records);
+	while (r == 0 && (e = readdir(dir)) != NULL)
+		/* the home directory of a sandbox is one of them */
+		if (is_left(dirfd(dir), e->d_name) || is_free_lock(dirfd(dir), e->d_name))
+			r = hr_local_remove_workspace(records, e->d_name, err);
+	if (r == 0)
+		r = tidy_workspaces(work, dirfd(dir), err);
+	return r;
+}

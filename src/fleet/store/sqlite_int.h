@@ -1,0 +1,60 @@
+/* The statements of hr_sqlite, for its files. */
+#ifndef HR_FLEET_STORE_SQLITE_INT_H
+#define HR_FLEET_STORE_SQLITE_INT_H
+
+#include <sqlite3.h>
+
+#include "fleet/store/sqlite.h"
+
+#define STATEMENTS_MAX 48
+
+struct hr_sqlite {
+	struct hr_store base; /* the first member */
+	sqlite3 *db;
+	int lock;
+	struct hr_statement {
+		const char *sql;
+		sqlite3_stmt *st;
+	} statements[STATEMENTS_MAX];
+	size_t n;
+};
+
+/* sql is a constant, by whose address it is prepared once. types says what follows: i an int64_t, s
+ * a text, b a SHA-256. Nothing of a caller's is ever part of a statement's text. */
+
+/* One that gives no rows. */
+int hr_sqlite_run(struct hr_sqlite *s, struct hr_err *err, const char *sql, const char *types, ...);
+/* fn gets each row. The number of rows, or -1. */
+int hr_sqlite_rows(struct hr_sqlite *s, struct hr_err *err, void (*fn)(void *arg, sqlite3_stmt *st),
+    void *arg, const char *sql, const char *types, ...);
+void hr_sqlite_copy(char *to, size_t cap, sqlite3_stmt *st, int column);
+
+/* Between them all is one transaction. hr_sqlite_end() keeps it if ok, and takes it back otherwise
+ * or if it cannot be kept. */
+int hr_sqlite_begin(struct hr_sqlite *s, struct hr_err *err);
+int hr_sqlite_end(struct hr_sqlite *s, bool ok, struct hr_err *err);
+
+/* ---- sandboxes (sqlite_rows.c), events (sqlite.c) ---- */
+
+enum hr_fleet_result hr_sqlite_reserve(struct hr_store *base, struct hr_fleet_row *row,
+    const struct hr_fleet_limits *of_key, const struct hr_fleet_limits *of_all, struct hr_err *err);
+int
+hr_sqlite_find(struct hr_store *base, const char *id, struct hr_fleet_row *ret, struct hr_err *err);
+int hr_sqlite_find_session(struct hr_store *base, int64_t key, const char *session, bool last,
+    struct hr_fleet_row *ret, struct hr_err *err);
+int hr_sqlite_each(
+    struct hr_store *base, int64_t key, bool live, hr_row_fn *fn, void *arg, struct hr_err *err);
+int hr_sqlite_page(struct hr_store *base, int64_t key, bool live, const char *after, unsigned most,
+    hr_row_fn *fn, void *arg, struct hr_err *err);
+int hr_sqlite_move(struct hr_store *base, const struct hr_fleet_row *row, enum hr_fleet_state from,
+    enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err);
+int hr_sqlite_active(struct hr_store *base, const char *id, int64_t when, struct hr_err *err);
+int hr_sqlite_least_active(struct hr_store *base, enum hr_fleet_state state,
+    char ret_id[HR_FLEET_ID], int64_t *ret_active, struct hr_err *err);
+int hr_sqlite_forget(struct hr_store *base, int64_t before, struct hr_err *err);
+int hr_sqlite_pooled(struct hr_store *base, const char *shape, int64_t ret[2],
+    char ret_warm[HR_FLEET_ID], struct hr_err *err);
+int hr_sqlite_event(struct hr_store *base, const char *id, const char *what, const char *detail,
+    struct hr_err *err);
+
+#endif

@@ -1,0 +1,259 @@
+/* Requests with patience. */
+#include "config.h"
+
+#include "host/client/client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json_object.h>
+
+#include "base/err.h"
+#include "host/client/rest.h"
+#include "proto/json.h"
+
+#define HEADERS_MAX (HR_ENDPOINT_HEADERS + 8)
+#define TOO_MANY 429
+#define ATTEMPTS_429 3
+#define ATTEMPTS_BROKEN 5
+#define URL_MAX 65536
+
+static void
+forget(struct hr_client *c)
+{
+	char **h;
+
+	for (h = c->headers; *h != NULL; h++) {
+		free(*h);
+		*h = NULL;
+	}
+	free(c->url);
+	free(c->unix_socket);
+	c->url = c->unix_socket = NULL;
+}
+
+/* 0, or -1: no memory. */
+static int
+add_header(struct hr_client *c, const char *before, const char *text)
+{
+	size_t n = 0;
+
+	while (c->headers[n] != NULL)
+		n++;
+	hr_assert(n < HR_ENDPOINT_HEADERS + 1);
+	if (asprintf(&c->headers[n], "%s%s", before, text) >= 0)
+		return 0;
+	c->headers[n] = NULL;
+	return -1;
+}
+
+int
+hr_client_point(struct hr_client *c, const struct hr_endpoint *e, struct hr_err *err)
+{
+	size_t n = 0;
+	int bad;
+	size_t i;
+
+	forget(c);
+	while (e->headers != NULL && e->headers[n] != NULL)
+		n++;
+	if (n > HR_ENDPOINT_HEADERS)
+		return hr_err_set(err, HR_E_INVAL,
+		    "the sandbox's kind asks for %zu headers of each request; %d are possible", n,
+		    HR_ENDPOINT_HEADERS);
+	c->url = strdup(e->url != NULL ? e->url : "");
+	bad =
+	    c->url == NULL || (e->key != NULL && add_header(c, "X-Session-API-Key: ", e->key) != 0);
+	if (e->unix_socket != NULL)
+		bad |= (c->unix_socket = strdup(e->unix_socket)) == NULL;
+	for (i = 0; i < n; i++)
+		bad |= add_header(c, "", e->headers[i]) != 0;
+	if (bad) {
+		forget(c);
+		return hr_err_nomem(err);
+	}
+	for (n = strlen(c->url); n > 0 && c->url[n - 1] == '/'; n--)
+		c->url[n - 1] = '\0';
+	return 0;
+}
+
+int
+hr_client_init(struct hr_client *c, const struct hr_endpoint *e, struct hr_err *err)
+{
+	memset(c, 0, sizeof(*c));
+	c->wait_unit_ms = 1000;
+	c->http = hr_http_new(NULL);
+	if (c->http == NULL)
+		return hr_err_nomem(err);
+	if (hr_client_point(c, e, err) == 0)
+		return 0;
+	hr_client_done(c);
+	return -1;
+}
+
+void
+hr_client_done(struct hr_client *c)
+{
+	forget(c);
+	hr_http_free(c->http);
+	memset(c, 0, sizeof(*c));
+}
+
+static int
+send_raw(struct hr_client *c, const struct hr_http_request *req, struct hr_http_answer *ret,
+    struct hr_err *err)
+{
+	const char *headers[HEADERS_MAX];
+	struct hr_http_request whole = *req;
+	struct hr_err he = {0};
+	HR_BUF(url, URL_MAX);
+	size_t n = 0;
+	int r;
+	size_t i;
+
+	for (i = 0; c->headers[i] != NULL; i++)
+		headers[n++] = c->headers[i];
+	for (i = 0; req->headers != NULL && req->headers[i] != NULL; i++) {
+		hr_assert(n < HEADERS_MAX - 1);
+		headers[n++] = req->headers[i];
+	}
+	headers[n] = NULL;
+	whole.headers = headers;
+	hr_buf_adds(&url, c->url != NULL ? c->url : "");
+	hr_buf_adds(&url, req->url);
+	whole.url = hr_buf_str(&url);
+	whole.unix_socket = c->unix_socket;
+	whole.watch_fd = req->watch_fd;
+	memset(ret, 0, sizeof(*ret));
+	r = hr_buf_check(&url, &he);
+	if (r == 0)
+		r = hr_http_do(c->http, &whole, ret, &he);
+	return r == 0 ? 0 : hr_rest_fault(ret, &he, err);
+}
+
+/* The text of a status that is no success. */
+static void
+status_error(const struct hr_client *c, const struct hr_http_request *req,
+    const struct hr_http_answer *a, struct hr_err *err)
+{
+	const char *kind = a->status >= 500   ? "Server error"
+			   : a->status >= 400 ? "Client error"
+			   : a->status >= 300 ? "Redirect response"
+					      : "Informational response";
+	struct json_object *detail;
+	HR_PUT struct json_object *o = NULL;
+	size_t n;
+
+	(void)hr_err_set(err, HR_E_HTTP_STATUS,
+	    "%s '%ld %s' for url '%s%s'\nFor more information check: "
+	    "https://developer.mozilla.org/en-US/docs/Web/HTTP/Status/%ld",
+	    kind, a->status, a->reason, c->url, req->url, a->status);
+	if (err == NULL)
+		return;
+	err->status = (int)a->status;
+	if (a->body.len > 0)
+		(void)hr_json_decode(a->body.p, a->body.len, &o, NULL); /* else it is NULL */
+	detail = hr_json_at(o, "detail");
+	if (detail != NULL) {
+		/* as the original does: of a list or a number its JSON */
+		n = strlen(err->msg);
+		(void)snprintf(err->msg + n, sizeof(err->msg) - n, "\nDetails: %s",
+		    json_object_get_string(detail));
+	}
+}
+
+unsigned
+hr_client_backoff(unsigned k, unsigned min_s, unsigned max_s)
+{
+	unsigned wait = k > 16 ? max_s : 1u << (k - 1);
+
+	wait = wait < max_s ? wait : max_s;
+	return wait > min_s ? wait : min_s;
+}
+
+static int
+exhausted(struct hr_err *err)
+{
+	enum hr_errc last;
+	char cls[64];
+	int status;
+
+	if (err == NULL)
+		return -1;
+	last = err->code;
+	status = err->status;
+	(void)snprintf(cls, sizeof(cls), "%s", hr_err_class(err));
+	(void)hr_err_set(err, HR_E_RETRY, "RetryError[<Future state=finished raised %s>]", cls);
+	err->last = last;
+	err->status = status;
+	return -1;
+}
+
+static bool
+may_repeat(const struct hr_http_request *req)
+{
+	return req->source == NULL && req->sink == NULL;
+}
+
+/* 429 is asked again, everything else is not. */
+static int
+send_status(struct hr_client *c, const struct hr_http_request *req, struct hr_http_answer *ret,
+    struct hr_err *err)
+{
+	unsigned k;
+
+	for (k = 1;; k++) {
+		if (send_raw(c, req, ret, err) < 0)
+			return -1;
+		if (ret->status >= 200 && ret->status < 300)
+			return 0;
+		status_error(c, req, ret, err);
+		if (ret->status != TOO_MANY || !may_repeat(req))
+			return -1;
+		if (k == ATTEMPTS_429)
+			return exhausted(err);
+		if (hr_rest_wait(req->watch_fd, hr_client_backoff(k, 4, 60) * c->wait_unit_ms))
+			return -1;
+		hr_http_answer_done(ret);
+	}
+}
+
+/* With the patience that the original has. */
+static int
+send_patiently(struct hr_client *c, const struct hr_http_request *req, struct hr_http_answer *ret,
+    struct hr_err *err)
+{
+	unsigned k;
+
+	for (k = 1;; k++) {
+		if (send_status(c, req, ret, err) == 0)
+			return 0;
+		if (err->code != HR_E_PROTO || !may_repeat(req))
+			return -1;
+		if (k == ATTEMPTS_BROKEN)
+			return exhausted(err);
+		if (hr_rest_wait(req->watch_fd, hr_client_backoff(k, 4, 15) * c->wait_unit_ms))
+			return -1;
+		hr_http_answer_done(ret);
+	}
+}
+
+int
+hr_client_send(struct hr_client *c, const struct hr_http_request *req, struct hr_http_answer *ret,
+    struct hr_err *err)
+{
+	struct hr_err mine;
+	unsigned k;
+
+	if (err == NULL)
+		err = &mine;
+	for (k = 1;; k++) {
+		if (send_patiently(c, req, ret, err) == 0)
+			return 0;
+		if (ret->fault == HR_HTTP_CANCELLED || c->failed == NULL ||
+		    !c->failed(c->failed_arg, k, err) || !may_repeat(req))
+			return -1;
+		hr_http_answer_done(ret);
+	}
+}

@@ -1,0 +1,18 @@
+/* br_input: mouse and keyboard. 0; -1: b->err; br_press: 1: `why` says which key is unknown. */
+#ifndef HR_PLUGINS_BROWSER_ACT_INPUT_H
+#define HR_PLUGINS_BROWSER_ACT_INPUT_H
+
+#include "plugins/browser/browser.h"
+
+int br_mouse_move(struct browser *b, struct br_tab *tab, double x, double y, const char *held,
+    unsigned modifiers);
+int br_mouse_button(
+    struct browser *b, struct br_tab *tab, bool down, const char *button, unsigned modifiers);
+int br_wheel(struct browser *b, struct br_tab *tab, double dx, double dy);
+/* "Control+a" */
+int
+br_press(struct browser *b, struct br_tab *tab, const char *keys, size_t len, struct hr_buf *why);
+/* Modifiers (keys.h) as keys that are held, or let go. */
+int br_keys_down(struct browser *b, struct br_tab *tab, unsigned modifiers, bool down);
+
+#endif

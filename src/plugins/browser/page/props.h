@@ -1,0 +1,34 @@
+/* br_props: what is known of the elements of a page beside the accessibility tree, by bid. */
+#ifndef HR_PLUGINS_BROWSER_PAGE_PROPS_H
+#define HR_PLUGINS_BROWSER_PAGE_PROPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+
+struct br_prop {
+	char *bid;
+	double visibility; /* NAN: null */
+	double bbox[4];    /* x, y, width, height in the viewport's coordinates */
+	bool has_bbox;
+	bool clickable;
+	signed char marked; /* set_of_marks: 0, 1; -1: null */
+};
+
+struct br_props {
+	struct br_prop *v; /* in the order of the documents */
+	size_t n, room;
+	size_t *slots; /* by hash of the bid: index + 1 */
+	size_t n_slots;
+};
+
+void br_props_init(struct br_props *p);
+void br_props_done(struct br_props *p);
+const struct br_prop *br_props_find(const struct br_props *p, const char *bid); /* or NULL */
+/* The entry of this bid, new with nothing known or the one that is there. NULL: no memory. */
+struct br_prop *br_props_put(struct br_props *p, const char *bid);
+/* extra_element_properties of an observation. */
+void br_props_json(struct hr_buf *b, const struct br_props *p);
+
+#endif

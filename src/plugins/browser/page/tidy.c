@@ -1,0 +1,367 @@
+/* Markup in, tidy markup out: libxml2's parser mends what browsers would and what they would not,
+ * and each tag and each text gets a line of its own, indented by its depth, but for what is in
+ * <pre> and <textarea>. No tree is kept: a tag is written once it is known whether anything is in
+ * it. */
+#include "config.h"
+
+#include "plugins/browser/page/html.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <libxml/HTMLparser.h>
+
+#include "base/span.h"
+#include "base/text/utf8.h"
+
+struct tidy {
+	struct hr_buf *out;
+	struct hr_buf text; /* of the element, until a tag comes */
+	struct hr_buf open; /* a start tag without its end, until something comes */
+	char *open_name;    /* "": none; of it */
+	size_t depth;
+	size_t literal; /* depth of the <pre> that we are in, + 1; 0: none */
+	unsigned raw;   /* in so many <script> and <style> */
+	bool failed;
+};
+
+static bool
+is_void(const char *name)
+{
+	static const char *const names[] = {"area", "base", "br", "col", "embed", "hr", "img",
+	    "input", "keygen", "link", "menuitem", "meta", "param", "source", "track", "wbr",
+	    "basefont", "bgsound", "command", "frame", "image", "isindex", "nextid", "spacer",
+	    NULL};
+
+	return hr_is_one_of(name, names);
+}
+
+static bool
+is_literal(const char *name)
+{
+	return strcmp(name, "pre") == 0 || strcmp(name, "textarea") == 0;
+}
+
+static bool
+is_raw(const char *name)
+{
+	return strcmp(name, "script") == 0 || strcmp(name, "style") == 0;
+}
+
+static void
+indent(struct tidy *t, size_t depth)
+{
+	while (depth-- > 0 && t->out->fail == HR_OK)
+		hr_buf_addc(t->out, ' ');
+}
+
+static void
+put_escaped(struct hr_buf *b, const char *p, size_t len, bool quote)
+{
+	size_t i;
+
+	for (i = 0; i < len && b->fail == HR_OK; i++)
+		switch (p[i]) {
+		case '&': hr_buf_adds(b, "&amp;"); break;
+		case '<': hr_buf_adds(b, "&lt;"); break;
+		case '>': hr_buf_adds(b, "&gt;"); break;
+		case '"': hr_buf_adds(b, quote ? "&quot;" : "\""); break;
+		default: hr_buf_addc(b, p[i]);
+		}
+}
+
+/* Empties one of t's buffers; that it failed is not forgotten. */
+static void
+empty(struct tidy *t, struct hr_buf *b)
+{
+	if (b->fail != HR_OK && t->out->fail == HR_OK)
+		t->out->fail = b->fail;
+	hr_buf_reset(b);
+}
+
+/* The start tag that waited: something is in its element. */
+static void
+flush_open(struct tidy *t)
+{
+	if (t->open.len == 0)
+		return;
+	if (t->literal == 0)
+		indent(t, t->depth - 1);
+	hr_buf_add(t->out, t->open.p, t->open.len);
+	hr_buf_addc(t->out, '>');
+	if (t->literal == 0 && is_literal(t->open_name))
+		t->literal = t->depth;
+	if (t->literal == 0)
+		hr_buf_addc(t->out, '\n');
+	empty(t, &t->open);
+}
+
+static void
+flush_text(struct tidy *t)
+{
+	const char *p = hr_buf_str(&t->text);
+	size_t len = t->text.len;
+
+	if (len == 0)
+		return;
+	if (t->literal == 0)
+		hr_utf8_strip(&p, &len);
+	if (len > 0 && t->literal == 0)
+		indent(t, t->depth);
+	if (t->raw > 0)
+		hr_buf_add(t->out, p, len);
+	else
+		put_escaped(t->out, p, len, false);
+	if (len > 0 && t->literal == 0)
+		hr_buf_addc(t->out, '\n');
+	empty(t, &t->text);
+}
+
+/* ---- attributes ---- */
+
+/* Lists of words, whose blanks are not kept. */
+static bool
+is_list(const char *tag, const char *name)
+{
+	static const char *const all[] = {"class", "accesskey", "dropzone", NULL};
+	static const char *const some[][2] = {{"a", "rel"}, {"a", "rev"}, {"link", "rel"},
+	    {"link", "rev"}, {"td", "headers"}, {"th", "headers"}, {"form", "accept-charset"},
+	    {"object", "archive"}, {"area", "rel"}, {"icon", "sizes"}, {"iframe", "sandbox"},
+	    {"output", "for"}};
+	size_t i;
+
+	if (hr_is_one_of(name, all))
+		return true;
+	for (i = 0; i < sizeof(some) / sizeof(some[0]); i++)
+		if (strcmp(some[i][0], tag) == 0 && strcmp(some[i][1], name) == 0)
+			return true;
+	return false;
+}
+
+static void
+put_words(struct hr_buf *b, const char *p, bool quote)
+{
+	const char *sep = "";
+	size_t n;
+
+	for (p += strspn(p, " \t\n\r\f\v"); *p != '\0'; p += n + strspn(p + n, " \t\n\r\f\v")) {
+		n = strcspn(p, " \t\n\r\f\v");
+		hr_buf_adds(b, sep);
+		put_escaped(b, p, n, quote);
+		sep = " ";
+	}
+}
+
+static void
+put_attribute(struct hr_buf *b, const char *tag, const char *name, const char *value)
+{
+	bool twice = strchr(value, '"') != NULL, both = twice && strchr(value, '\'') != NULL;
+	char quote = twice && !both ? '\'' : '"';
+
+	if (strcmp(tag, "meta") == 0 && strcmp(name, "charset") == 0)
+		value = "utf-8";
+	hr_buf_addf(b, " %s=%c", name, quote);
+	if (is_list(tag, name))
+		put_words(b, value, both);
+	else
+		put_escaped(b, value, strlen(value), both);
+	hr_buf_addc(b, quote);
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+	const xmlChar *const *l = a, *const *r = b;
+
+	return strcmp((const char *)*l, (const char *)*r);
+}
+
+static void
+put_attributes(struct tidy *t, const char *tag, const xmlChar **given)
+{
+	const xmlChar **sorted;
+	size_t n = 0, i;
+
+	while (given != NULL && given[n] != NULL)
+		n += 2;
+	if (n == 0)
+		return;
+	sorted = reallocarray(NULL, n, sizeof(*sorted));
+	if (sorted == NULL) {
+		t->failed = true;
+		return;
+	}
+	memcpy(sorted, given, n * sizeof(*sorted));
+	qsort(sorted, n / 2, 2 * sizeof(*sorted), by_name);
+	for (i = 0; i < n; i += 2)
+		put_attribute(&t->open, tag, (const char *)sorted[i],
+		    sorted[i + 1] != NULL ? (const char *)sorted[i + 1] : "");
+	free(sorted);
+}
+
+/* ---- what the parser tells ---- */
+
+static const char *
+tag_name(const xmlChar *name)
+{
+	const char *tag = (const char *)name;
+	size_t n = strlen(BR_HTML_KEPT);
+
+	return strncmp(tag, BR_HTML_KEPT, n) == 0 && tag[n] != '\0' ? tag + n : tag;
+}
+
+static void
+on_start(void *ctx, const xmlChar *name, const xmlChar **attributes)
+{
+	const char *tag = tag_name(name);
+	struct tidy *t = ctx;
+
+	flush_open(t);
+	flush_text(t);
+	free(t->open_name);
+	t->open_name = strdup(tag);
+	if (t->open_name == NULL) {
+		t->failed = true;
+		return;
+	}
+	hr_buf_addf(&t->open, "<%s", tag);
+	put_attributes(t, tag, attributes);
+	t->depth++;
+	t->raw += is_raw(tag);
+}
+
+static void
+on_end(void *ctx, const xmlChar *name)
+{
+	const char *tag = tag_name(name);
+	struct tidy *t = ctx;
+	bool was_literal;
+
+	if (t->depth == 0 || t->failed)
+		return;
+	if (t->open.len > 0 && is_void(tag)) {
+		t->depth--;
+		if (t->literal == 0)
+			indent(t, t->depth);
+		hr_buf_add(t->out, t->open.p, t->open.len);
+		hr_buf_adds(t->out, t->literal == 0 ? "/>\n" : "/>");
+		empty(t, &t->open);
+		return;
+	}
+	flush_open(t);
+	flush_text(t);
+	was_literal = t->literal > 0;
+	if (t->literal == t->depth)
+		t->literal = 0;
+	t->depth--;
+	t->raw -= is_raw(tag) && t->raw > 0;
+	if (!was_literal)
+		indent(t, t->depth);
+	hr_buf_addf(t->out, "</%s>%s", tag, t->literal == 0 ? "\n" : "");
+}
+
+static void
+on_text(void *ctx, const xmlChar *p, int len)
+{
+	struct tidy *t = ctx;
+
+	flush_open(t);
+	hr_buf_add(&t->text, p, (size_t)len);
+}
+
+/* A comment is none in a snapshot: a text that looks like one. */
+static void
+on_comment(void *ctx, const xmlChar *p)
+{
+	struct tidy *t = ctx;
+
+	flush_open(t);
+	flush_text(t);
+	if (t->literal == 0)
+		indent(t, t->depth);
+	hr_buf_addf(t->out, "<!--%s-->%s", (const char *)p, t->literal == 0 ? "\n" : "");
+}
+
+static void __attribute__((format(printf, 2, 3))) on_fault(void *ctx, const char *fmt, ...)
+{
+	(void)ctx; /* markup has faults */
+	(void)fmt;
+}
+
+static int
+feed(struct tidy *t, const char *p, size_t len)
+{
+	htmlSAXHandler sax = {.startElement = on_start,
+	    .endElement = on_end,
+	    .characters = on_text,
+	    .ignorableWhitespace = on_text,
+	    .cdataBlock = on_text,
+	    .comment = on_comment,
+	    .warning = on_fault,
+	    .error = on_fault,
+	    .fatalError = on_fault};
+	htmlParserCtxtPtr parser;
+
+	if (len > INT_MAX)
+		return -1;
+	parser = htmlCreatePushParserCtxt(&sax, t, NULL, 0, NULL, XML_CHAR_ENCODING_UTF8);
+	if (parser == NULL)
+		return -1;
+	(void)htmlCtxtUseOptions(parser, HTML_PARSE_RECOVER | HTML_PARSE_NONET |
+					     HTML_PARSE_NOERROR | HTML_PARSE_NOWARNING |
+					     HTML_PARSE_IGNORE_ENC | HTML_PARSE_COMPACT);
+	/* what is wrong with the markup is mended, and told nobody */
+	(void)htmlParseChunk(parser, p, (int)len, 0);
+	(void)htmlParseChunk(parser, NULL, 0, 1);
+	if (parser->errNo == XML_ERR_NO_MEMORY)
+		t->failed = true;
+	if (parser->myDoc != NULL)
+		xmlFreeDoc(parser->myDoc);
+	htmlFreeParserCtxt(parser);
+	return 0;
+}
+
+/* Without what the parser ends at or takes for another encoding. */
+static void
+clean(struct hr_buf *b, const char *p, size_t len)
+{
+	const char *end = p + len, *from = p;
+	size_t n;
+	int32_t cp;
+
+	for (; p < end; p += n) {
+		cp = hr_utf8_next(p, end, &n);
+		if (cp > 0 && !hr_utf8_is_surrogate(cp))
+			continue;
+		hr_buf_add(b, from, (size_t)(p - from));
+		hr_buf_adds(b, cp == 0 ? "" : "\xEF\xBF\xBD");
+		from = p + n;
+	}
+	hr_buf_add(b, from, (size_t)(end - from));
+}
+
+int
+br_html_tidy(const char *markup, size_t len, struct hr_buf *b, struct hr_err *err)
+{
+	struct tidy t = {.out = b};
+	HR_BUF(cleaned, b->cap);
+
+	hr_buf_init(&t.text, b->cap);
+	hr_buf_init(&t.open, b->cap);
+	clean(&cleaned, markup, len);
+	if (cleaned.fail == HR_OK && feed(&t, hr_buf_str(&cleaned), cleaned.len) < 0)
+		t.failed = true;
+	flush_open(&t);
+	flush_text(&t);
+	if (b->fail == HR_OK)
+		b->fail = t.text.fail != HR_OK   ? t.text.fail
+			  : t.open.fail != HR_OK ? t.open.fail
+						 : cleaned.fail;
+	hr_buf_done(&t.text);
+	hr_buf_done(&t.open);
+	free(t.open_name);
+	if (hr_buf_check(b, err) < 0)
+		return -1;
+	return t.failed ? hr_err_nomem(err) : 0;
+}

@@ -1,0 +1,32 @@
+/* br_calls: the calls in the text of a program, found as the original's grammar finds them:
+ * whatever does not read as a call with literal arguments is skipped. Pure. */
+#ifndef HR_PLUGINS_BROWSER_PROGRAM_CALLS_H
+#define HR_PLUGINS_BROWSER_PROGRAM_CALLS_H
+
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "plugins/browser/program/value.h"
+
+struct br_argument {
+	char *name; /* NULL: positional */
+	char *key;  /* the name as Python compares it */
+	struct br_value value;
+};
+
+struct br_found {
+	char *name;
+	struct br_argument *args; /* positional first */
+	size_t n;
+};
+
+struct br_calls {
+	struct br_found *v;
+	size_t n;
+};
+
+/* 0; 1: the text raises *why while it is read, and nothing is in *ret; -1: no memory. */
+int br_calls_find(struct br_calls *ret, const char *text, size_t len, struct hr_buf *why);
+void br_calls_done(struct br_calls *c);
+
+#endif

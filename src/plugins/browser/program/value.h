@@ -1,0 +1,40 @@
+/* br_value: a literal in a program, as Python has it, and its repr(). */
+#ifndef HR_PLUGINS_BROWSER_PROGRAM_VALUE_H
+#define HR_PLUGINS_BROWSER_PROGRAM_VALUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+
+enum br_kind {
+	BR_V_NONE,
+	BR_V_FALSE,
+	BR_V_TRUE,
+	BR_V_INT,   /* text: decimal digits, a minus before them */
+	BR_V_FLOAT, /* number */
+	BR_V_STR,   /* text: generalised UTF-8, may hold nulls */
+	BR_V_LIST,
+	BR_V_TUPLE,
+	BR_V_DICT, /* item 2i is the key of item 2i + 1; keys are strings and differ */
+};
+
+struct br_value {
+	enum br_kind kind;
+	double number; /* of a BR_V_INT the nearest */
+	char *text;
+	size_t len;
+	struct br_value *items;
+	size_t n;
+};
+
+void br_value_done(struct br_value *v);
+/* Moves *item behind the items of v. -1: no memory, and *item is freed. */
+int br_value_push(struct br_value *v, struct br_value *item);
+void br_value_repr(struct hr_buf *b, const struct br_value *v);
+const char *br_value_type(const struct br_value *v);          /* "int", "str", ... */
+bool br_value_is(const struct br_value *v, const char *text); /* this very string? */
+/* A float that Python's repr() writes as a name in it? */
+bool br_value_has_inf(const struct br_value *v);
+
+#endif

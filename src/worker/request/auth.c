@@ -1,0 +1,104 @@
+/* Session keys. Invariant: all sums are there, or the one who asked was told that they are not. */
+#include "config.h"
+
+#include "worker/request/auth.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "proto/channel.h"
+
+#define ASK_MS 10000 /* a supervisor that is busy with a start of its own */
+
+int
+hr_auth_take(struct hr_auth *a, const char *p, size_t len, struct hr_err *err)
+{
+	struct hr_keysum_head head;
+	size_t n;
+
+	if (len < sizeof(head))
+		return hr_err_set(err, HR_E_PROTO, "an answer of %zu bytes about the keys", len);
+	memcpy(&head, p, sizeof(head));
+	p += sizeof(head);
+	n = (len - sizeof(head)) / HR_KEYSUM;
+	if (a->have == 0) {
+		hr_auth_done(a);
+		a->sums = calloc(head.count > 0 ? head.count : 1, sizeof(*a->sums));
+		if (a->sums == NULL)
+			return hr_err_nomem(err);
+		a->head = head;
+	}
+	/* other keys after half an answer: who is started next learns them */
+	if (memcmp(&head, &a->head, sizeof(head)) != 0 || n > head.count - a->have ||
+	    (n == 0 && a->have < head.count))
+		return hr_err_set(err, HR_E_PROTO, "the keys have changed meanwhile");
+	memcpy(a->sums + a->have, p, n * HR_KEYSUM);
+	a->have += n;
+	return a->have == head.count ? 1 : 0;
+}
+
+int
+hr_auth_ask(struct hr_auth *a, int channel, struct hr_err *err)
+{
+	struct hr_channel_answer answer;
+	uint32_t from;
+	int r = 0;
+
+	while (r == 0) {
+		from = (uint32_t)a->have;
+		r = hr_channel_ask(channel, HR_CHANNEL_KEYS, (const char *)&from, sizeof(from),
+		    HR_CHANNEL_KEYS_ANSWER, ASK_MS, &answer, err);
+		if (r == 0) {
+			hr_fd_close(&answer.fd);
+			r = hr_auth_take(a, answer.text, answer.len, err);
+		}
+	}
+	if (r < 0)
+		hr_err_prefix(err, "keys");
+	return r < 0 ? -1 : 0;
+}
+
+void
+hr_auth_done(struct hr_auth *a)
+{
+	free(a->sums);
+	memset(a, 0, sizeof(*a));
+}
+
+bool
+hr_auth_knows(const struct hr_auth *a, const unsigned char sum[HR_KEYSUM])
+{
+	bool found = a->head.count == 0;
+	size_t i;
+
+	for (i = 0; i < a->head.count; i++)
+		found |= hr_keysum_equal(a->sums[i], sum);
+	return found;
+}
+
+bool
+hr_auth_passes(const struct hr_auth *a, const char *value)
+{
+	unsigned char sum[HR_KEYSUM];
+
+	return hr_auth_sum(a, value, sum);
+}
+
+bool
+hr_auth_sum(const struct hr_auth *a, const char *value, unsigned char ret_sum[HR_KEYSUM])
+{
+	size_t len = strlen(value);
+
+	memset(ret_sum, 0, HR_KEYSUM);
+	if (a->head.count == 0)
+		return true;
+	while (len > 0 && (value[len - 1] == ' ' || value[len - 1] == '\t'))
+		len--;
+	for (; len > 0 && (*value == ' ' || *value == '\t'); len--)
+		value++;
+	if (len > a->head.longest) /* its length is no secret, and hashing it is work */
+		return false;
+	hr_keysum(a->head.salt, value, len, ret_sum);
+	return hr_auth_knows(a, ret_sum);
+}

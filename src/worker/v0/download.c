@@ -1,0 +1,229 @@
+/* GET /download_files (doc/http.md, "GET /download_files"): a tree as an archive. GET
+ * /download_file, of our own: one file as it is, with Range and ETag.
+ *
+ * Who may read what: the request has passed the key, and the file is opened here, as the server's
+ * identity. If nginx's account may read it as well, nginx is told to send it (sendfile): by a
+ * header that it takes from this program for this path alone, with the name that the open file has
+ * in the kernel, on which it follows no link. What only the server may read is sent from here, in
+ * the same form. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/text/percent.h"
+#include "files/filebody.h"
+#include "files/place/oserror.h"
+#include "files/place/reach.h"
+#include "files/place/whole.h"
+#include "files/place/target.h"
+#include "files/archive/zip.h"
+#include "worker/request/invalid.h"
+#include "worker/worker.h"
+
+#define QUERY_MAX (64u << 10)
+
+/* As Starlette names a file. */
+static void
+add_disposition(struct hr_answer *ret, const char *path, const char *suffix)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash != NULL ? slash + 1 : path;
+	HR_BUF(plain, QUERY_MAX);
+	HR_BUF(quoted, QUERY_MAX * 3);
+	HR_BUF(value, QUERY_MAX * 4);
+
+	hr_buf_adds(&plain, name);
+	hr_buf_adds(&plain, suffix);
+	hr_percent_encode(&quoted, hr_buf_str(&plain), "_.-~/");
+	if (strcmp(hr_buf_str(&plain), hr_buf_str(&quoted)) == 0)
+		hr_buf_addf(&value, "attachment; filename=\"%s\"", hr_buf_str(&plain));
+	else
+		hr_buf_addf(&value, "attachment; filename*=utf-8''%s", hr_buf_str(&quoted));
+	if (plain.fail != HR_OK || quoted.fail != HR_OK || value.fail != HR_OK)
+		ret->headers.fail = HR_E_NOMEM;
+	else
+		hr_answer_header(ret, "Content-Disposition", hr_buf_str(&value));
+}
+
+/* The parameter. false: answered. */
+static bool
+wanted_path(const struct hr_request *r, struct hr_buf *path, struct hr_answer *ret)
+{
+	HR_BUF(errors, HR_INVALID_MAX);
+	bool found = hr_request_query(r, "path", path);
+
+	if (path->fail != HR_OK)
+		return hr_answer_generic(ret);
+	if (!found) {
+		hr_invalid_missing(&errors, "'query', 'path'");
+		return hr_invalid_answer(&errors, ret);
+	}
+	if (hr_buf_str(path)[0] != '/')
+		return hr_answer_detail(ret, 500, "400: Path must be an absolute path");
+	return strlen(hr_buf_str(path)) == path->len ||
+	       hr_answer_detail(ret, 500, "404: File not found");
+}
+
+void
+hr_handle_download(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	struct hr_stream s = {.length = -1};
+	struct hr_err err = {.code = HR_OK};
+	const struct hr_zip *zip;
+	HR_BUF(path, QUERY_MAX);
+	HR_BUF(why, HR_TARGET_TEXT_MAX);
+	HR_BUF(empty, QUERY_MAX);
+
+	(void)hr_request_query(r, "empty", &empty);
+	if (empty.fail == HR_E_NOMEM)
+		hr_answer_generic(ret);
+	if (empty.fail == HR_E_NOMEM || !wanted_path(r, &path, ret))
+		return;
+	zip = hr_zip_load(w->libexec_dir, &err);
+	if (zip == NULL) {
+		hr_log(HR_LOG_ERROR, "%s", err.msg);
+		hr_answer_detail(ret, 500, err.msg);
+		return;
+	}
+	s.arg = zip->pack_open(hr_buf_str(&path), strcmp(hr_buf_str(&empty), "true") == 0, &why);
+	if (s.arg != NULL) {
+		s.send = zip->pack_send;
+		s.done = zip->pack_free;
+		ret->content_type = "application/zip";
+		add_disposition(ret, hr_buf_str(&path), ".zip");
+		hr_answer_stream(ret, &s);
+	} else if (why.fail != HR_OK) {
+		hr_answer_generic(ret);
+	} else {
+		hr_answer_detail(ret, 500, hr_buf_str(&why));
+	}
+}
+
+/* ---- one file ---- */
+
+/* The name that the kernel has for an open file, if it is an ordinary one. */
+static bool
+real_name(int fd, char *name, size_t cap)
+{
+	char proc[64];
+	ssize_t n;
+
+	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+	n = readlink(proc, name, cap - 1);
+	if (n <= 0 || name[0] != '/')
+		return false;
+	name[n] = '\0';
+	return true;
+}
+
+/* true: nginx sends it. */
+static bool
+leave_to_nginx(const struct hr_worker *w, int fd, const struct stat *st, struct hr_answer *ret)
+{
+	char name[PATH_MAX];
+	HR_BUF(uri, sizeof(name) * 3 + 16);
+	struct stat there;
+
+	/* the same file still, not one that was removed and has another in its place */
+	if (!real_name(fd, name, sizeof(name)) || lstat(name, &there) < 0 ||
+	    there.st_dev != st->st_dev || there.st_ino != st->st_ino ||
+	    !hr_nginx_account_reads(&w->nginx, name))
+		return false;
+	hr_buf_adds(&uri, "/-/file");
+	hr_percent_encode(&uri, name, "_.-~/");
+	if (uri.fail != HR_OK)
+		return false;
+	hr_answer_header(ret, "X-Accel-Redirect", hr_buf_str(&uri));
+	return true;
+}
+
+/* The body that is sent takes *fd. */
+static void
+send_ourselves(const struct hr_request *r, int *fd, const struct stat *st, struct hr_answer *ret)
+{
+	struct hr_stream s = {.send = hr_filebody_send, .done = hr_filebody_free};
+	HR_BUF(etag, 64);
+	HR_BUF(date, 64);
+	HR_BUF(part, 128);
+	off_t from = 0, len = st->st_size;
+	enum hr_range range = HR_RANGE_ALL;
+
+	hr_filebody_etag(&etag, st->st_mtime, st->st_size);
+	hr_filebody_date(&date, st->st_mtime);
+	hr_answer_header(ret, "ETag", hr_buf_str(&etag));
+	hr_answer_header(ret, "Last-Modified", hr_buf_str(&date));
+	hr_answer_header(ret, "Accept-Ranges", "bytes");
+	if (r->if_range[0] == '\0' || strcmp(r->if_range, hr_buf_str(&etag)) == 0 ||
+	    strcmp(r->if_range, hr_buf_str(&date)) == 0)
+		range = hr_range_parse(r->range, st->st_size, &from, &len);
+	if (hr_filebody_matches(r->if_none_match, hr_buf_str(&etag))) {
+		ret->status = 304;
+		ret->content_type = NULL;
+	} else if (range == HR_RANGE_NONE) {
+		ret->status = 416;
+		hr_buf_addf(&part, "bytes */%lld", (long long)st->st_size);
+		hr_answer_header(ret, "Content-Range", hr_buf_str(&part));
+	} else {
+		if (range == HR_RANGE_PART) {
+			ret->status = 206;
+			hr_buf_addf(&part, "bytes %lld-%lld/%lld", (long long)from,
+			    (long long)(from + len - 1), (long long)st->st_size);
+			hr_answer_header(ret, "Content-Range", hr_buf_str(&part));
+		}
+		s.length = len;
+		s.arg = hr_filebody_new(*fd, from, len);
+		*fd = -1;
+		if (s.arg != NULL)
+			hr_answer_stream(ret, &s);
+		else
+			hr_answer_generic(ret);
+	}
+}
+
+void
+hr_download_file(
+    const struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_answer *ret)
+{
+	HR_CLOSE int fd = hr_reach_open_as(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, false);
+	HR_BUF(why, HR_TARGET_TEXT_MAX);
+	struct stat st;
+
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)) {
+		hr_answer_detail(ret, 500, "404: File not found");
+	} else if (fd < 0 || fstat(fd, &st) < 0 || hr_whole_take(&fd, &st) < 0) {
+		(void)hr_oserror_put(&why, errno, path);
+		hr_answer_detail(ret, 500, hr_buf_str(&why));
+	} else if (!S_ISREG(st.st_mode)) {
+		hr_answer_detail(ret, 500,
+		    S_ISDIR(st.st_mode) ? "400: Path is a directory" : "400: Not a regular file");
+	} else {
+		ret->content_type = "application/octet-stream";
+		add_disposition(ret, path, "");
+		if (r->direct || !leave_to_nginx(w, fd, &st, ret)) {
+			hr_answer_header(ret, "X-Content-Type-Options", "nosniff");
+			hr_answer_header(
+			    ret, "Content-Security-Policy", "default-src 'none'; sandbox");
+			send_ourselves(r, &fd, &st, ret);
+		}
+	}
+}
+
+void
+hr_handle_download_one(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	HR_BUF(path, QUERY_MAX);
+
+	if (strcmp(r->method, "GET") != 0 && strcmp(r->method, "HEAD") != 0)
+		hr_answer_detail(ret, 405, "Method Not Allowed");
+	else if (wanted_path(r, &path, ret))
+		hr_download_file(w, r, hr_buf_str(&path), ret);
+}

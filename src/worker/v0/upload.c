@@ -1,0 +1,558 @@
+/* POST /upload_file (doc/http.md, "POST /upload_file"). The body is written to disk as it arrives,
+ * so the checks that the original makes before it looks at the file come here after it was
+ * received: a request that fails leaves nothing, and is read to its end so that the answer is the
+ * same.
+ *
+ * At most once, where the client names its request: the journal is asked when all has come, since
+ * only then it is known what the request is, and since until then nothing was done. The name goes
+ * with the file's name, size and digest and where it is to go, not with the bytes of the body: a
+ * client that sends its request again makes a new boundary. */
+#include "config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "files/multipart.h"
+#include "files/place/oserror.h"
+#include "files/params.h"
+#include "files/place/spool.h"
+#include "files/archive/zip.h"
+#include "proto/json.h"
+#include "proto/pyrepr.h"
+#include "base/path.h"
+#include "base/text/text.h"
+#include "base/text/utf8.h"
+#include "worker/request/body.h"
+#include "worker/request/invalid.h"
+#include "worker/request/key.h"
+#include "worker/once.h"
+#include "worker/worker.h"
+
+#define QUERY_MAX (64u << 10)
+#define CHUNK (128u << 10)
+/* Starlette's */
+#define PARTS_MAX 1000
+#define FIELD_MAX (1024u * 1024u)
+#define FORM_MAX (16u << 20) /* of a form that is not multipart */
+
+enum part { PART_OTHER_FILE, PART_OTHER_FIELD, PART_FILE, PART_FIELD };
+enum got { GOT_NOTHING, GOT_FILE, GOT_FIELD };
+
+/* A part named "file" with a file name. */
+struct incoming {
+	struct hr_spool spool;
+	struct hr_buf name;
+	int sys;               /* why its bytes are not on the disk */
+	uint64_t size, digest; /* of what came; the digest: if the request has a name */
+};
+
+struct upload {
+	struct hr_worker *w;
+	bool named; /* by the client, see worker/request/key.h */
+	struct hr_buf destination, recursive_text;
+	bool recursive, recursive_fine;
+	bool as_is;     /* a zip file as well is but a file */
+	const char *as; /* its name is this one, whatever it was; NULL: its own */
+
+	enum part part;
+	struct incoming now, last; /* being received; complete */
+	struct hr_buf field, last_field;
+	size_t field_len; /* of a field whose text is not wanted */
+	unsigned files, fields;
+	enum got got;
+	const char *refused; /* the text of a 400; NULL: none */
+};
+
+/* ---- parameters ---- */
+
+/* False: it is none. */
+static bool
+parse_bool(const struct hr_buf *text, bool *ret)
+{
+	int truth = hr_text_truth(hr_buf_str(text), text->len);
+
+	if (truth >= 0)
+		*ret = truth == 1;
+	return truth >= 0;
+}
+
+static void
+incoming_init(struct incoming *in)
+{
+	hr_spool_init(&in->spool);
+	hr_buf_init(&in->name, HR_MULTIPART_HEADERS_MAX * 2);
+	in->sys = 0;
+	in->size = 0;
+	in->digest = HR_HASH;
+}
+
+static void
+incoming_done(struct incoming *in)
+{
+	hr_spool_close(&in->spool);
+	hr_buf_done(&in->name);
+	in->sys = 0;
+}
+
+static int
+refuse(struct upload *u, const char *text)
+{
+	u->refused = text;
+	return -1;
+}
+
+static bool
+has_null(const struct hr_buf *b)
+{
+	return memchr(hr_buf_str(b), '\0', b->len) != NULL;
+}
+
+static bool
+is_zip(const struct upload *u, const struct hr_buf *name)
+{
+	return !u->as_is && name->len >= 4 && memcmp(name->p + name->len - 4, ".zip", 4) == 0;
+}
+
+/* Of /handrail/v1/upload alone: the original knows no such parameter. */
+static void
+read_unpack(struct upload *u, const struct hr_request *r)
+{
+	HR_BUF(text, QUERY_MAX);
+	bool unpack = true;
+
+	if (strcmp(hr_buf_str(r->path), "/handrail/v1/upload") != 0)
+		return;
+	if (hr_request_query(r, "unpack", &text) && !parse_bool(&text, &unpack))
+		(void)refuse(u, "unpack is neither true nor false");
+	else if (!unpack && u->recursive)
+		(void)refuse(u, "recursive is for zip files that are unpacked");
+	u->as_is = !unpack;
+}
+
+static void
+upload_init(struct upload *u, struct hr_worker *w, const struct hr_request *r)
+{
+	memset(u, 0, sizeof(*u));
+	u->w = w;
+	u->named = hr_key_is_named(r);
+	hr_buf_init(&u->destination, QUERY_MAX);
+	hr_buf_init(&u->recursive_text, QUERY_MAX);
+	hr_buf_init(&u->field, FIELD_MAX);
+	hr_buf_init(&u->last_field, FIELD_MAX * 4);
+	incoming_init(&u->now);
+	incoming_init(&u->last);
+	if (!hr_request_query(r, "destination", &u->destination))
+		hr_buf_adds(&u->destination, "/");
+	u->recursive_fine = !hr_request_query(r, "recursive", &u->recursive_text) ||
+			    parse_bool(&u->recursive_text, &u->recursive);
+	read_unpack(u, r);
+}
+
+static void
+upload_done(struct upload *u)
+{
+	hr_buf_done(&u->destination);
+	hr_buf_done(&u->recursive_text);
+	hr_buf_done(&u->field);
+	hr_buf_done(&u->last_field);
+	incoming_done(&u->now);
+	incoming_done(&u->last);
+}
+
+/* ---- parts ---- */
+
+/* UTF-8, or else the bytes as Latin-1 has them. */
+static void
+put_decoded(struct hr_buf *b, const char *p, size_t len)
+{
+	const char *end = p + len;
+
+	if (hr_utf8_strict(p, len)) {
+		hr_buf_add(b, p, len);
+		return;
+	}
+	for (; p < end; p++)
+		hr_utf8_add(b, (unsigned char)*p);
+}
+
+/* An old browser's name with all its directories. */
+static void
+put_file_name(struct hr_buf *b, const struct hr_buf *value)
+{
+	const char *p = hr_buf_str(value), *slash;
+	size_t len = value->len;
+
+	if ((len >= 3 && p[1] == ':' && p[2] == '\\') ||
+	    (len >= 2 && p[0] == '\\' && p[1] == '\\')) {
+		slash = memrchr(p, '\\', len);
+		len -= (size_t)(slash + 1 - p);
+		p = slash + 1;
+	}
+	put_decoded(b, p, len);
+}
+
+/* Where the bytes go until it is known that all have come: the directory of the file, so that it
+ * need only be named. Failures are told when the part is complete. */
+static void
+open_spool(struct upload *u, struct incoming *in)
+{
+	const char *destination = hr_buf_str(&u->destination);
+	bool zip = u->recursive || is_zip(u, &in->name);
+	HR_CLEAN(hr_target_close) struct hr_target t = {.dir = -1};
+	HR_BUF(why, HR_TARGET_TEXT_MAX);
+
+	in->sys = EIO;
+	if (destination[0] != '/' || in->name.fail != HR_OK)
+		return; /* it will be refused anyway */
+	errno = 0;
+	if (!zip && !has_null(&in->name) &&
+	    hr_target_open(&t, destination, hr_buf_str(&in->name), u->w->work_dir, &why) == 0)
+		in->sys = hr_spool_open_at(&in->spool, t.dir, t.exists ? 0600 : 0666, t.exists) < 0
+			      ? errno
+			      : 0;
+	else
+		in->sys = hr_spool_open(&in->spool, destination) < 0 ? errno : 0;
+}
+
+static int
+part_begin(void *arg, const char *disposition, size_t len)
+{
+	struct upload *u = arg;
+	HR_BUF(value, HR_MULTIPART_HEADERS_MAX);
+	bool named, is_file, wanted;
+
+	named = disposition != NULL && hr_params_get(disposition, len, "name", &value);
+	wanted = named && value.len == 4 && memcmp(value.p, "file", 4) == 0;
+	is_file = named && hr_params_get(disposition, len, "filename", &value);
+	u->part = wanted    ? (is_file ? PART_FILE : PART_FIELD)
+		  : is_file ? PART_OTHER_FILE
+			    : PART_OTHER_FIELD;
+	hr_buf_reset(&u->field);
+	u->field_len = 0;
+	if (u->part == PART_FILE) {
+		incoming_done(&u->now);
+		incoming_init(&u->now);
+		if (u->as != NULL)
+			hr_buf_adds(&u->now.name, u->as);
+		else
+			put_file_name(&u->now.name, &value);
+	}
+	if (!named)
+		return refuse(u, "The Content-Disposition header field \"name\" must be provided.");
+	if (is_file && ++u->files > PARTS_MAX)
+		return refuse(u, "Too many files. Maximum number of files is 1000.");
+	if (!is_file && ++u->fields > PARTS_MAX)
+		return refuse(u, "Too many fields. Maximum number of fields is 1000.");
+	if (u->part == PART_FILE)
+		open_spool(u, &u->now);
+	return 0;
+}
+
+static int
+part_data(void *arg, const char *p, size_t len)
+{
+	struct upload *u = arg;
+
+	switch (u->part) {
+	case PART_OTHER_FILE: return 0;
+	case PART_FILE:
+		u->now.size += len;
+		if (u->named)
+			u->now.digest = hr_hash(u->now.digest, p, len);
+		if (u->now.sys == 0 && hr_spool_write(&u->now.spool, p, len) < 0) {
+			u->now.sys = errno;
+			hr_spool_close(&u->now.spool); /* gives the disk its space back */
+		}
+		return 0;
+	case PART_OTHER_FIELD:
+	case PART_FIELD: break;
+	}
+	u->field_len += len;
+	if (u->field_len > FIELD_MAX)
+		return refuse(u, "Part exceeded maximum size of 1024KB.");
+	if (u->part == PART_FIELD)
+		hr_buf_add(&u->field, p, len);
+	return 0;
+}
+
+static int
+part_end(void *arg)
+{
+	struct upload *u = arg;
+
+	if (u->part == PART_FILE) {
+		incoming_done(&u->last);
+		u->last = u->now;
+		incoming_init(&u->now);
+		u->got = GOT_FILE;
+	} else if (u->part == PART_FIELD) {
+		hr_buf_reset(&u->last_field);
+		put_decoded(&u->last_field, hr_buf_str(&u->field), u->field.len);
+		if (u->field.fail != HR_OK)
+			u->last_field.fail = u->field.fail;
+		u->got = GOT_FIELD;
+	}
+	return 0;
+}
+
+/* 0, or -1 with the text of the 400 in u->refused. */
+static int
+receive_multipart(struct upload *u, const struct hr_request *r)
+{
+	static const struct hr_multipart_ops ops = {part_begin, part_data, part_end};
+	static const char unreadable[] = "There was an error parsing the body";
+	struct hr_multipart m;
+	HR_BUF(boundary, HR_MULTIPART_BOUNDARY_MAX + 1);
+	ssize_t n = 0;
+	char *p;
+	int fine;
+
+	if (!hr_params_get(r->content_type, strlen(r->content_type), "boundary", &boundary))
+		return refuse(u, "Missing boundary in multipart.");
+	fine = hr_multipart_init(&m, hr_buf_str(&boundary), boundary.len, &ops, u);
+	hr_buf_reset(&u->w->body);
+	p = hr_buf_reserve(&u->w->body, CHUNK);
+	while (fine == 0 && p != NULL && (n = r->body.read(r->body.ctx, p, CHUNK)) > 0)
+		fine = hr_multipart_feed(&m, p, (size_t)n, NULL);
+	hr_multipart_done(&m);
+	if (fine == 0 && p != NULL && n == 0)
+		return 0;
+	return refuse(u, u->refused != NULL ? u->refused : unreadable);
+}
+
+/* application/x-www-form-urlencoded can hold a field "file", but no file. */
+static void
+receive_form(struct upload *u, const struct hr_request *r, struct hr_answer *ret)
+{
+	struct hr_request as_query = {.query = NULL};
+
+	if (!hr_worker_body(u->w, r, FORM_MAX, ret)) {
+		u->refused = "";
+		return;
+	}
+	as_query.query = hr_buf_str(&u->w->body);
+	if (hr_request_query(&as_query, "file", &u->last_field))
+		u->got = GOT_FIELD;
+}
+
+/* ---- when all has come ---- */
+
+static void
+answer_invalid(struct upload *u, struct hr_answer *ret)
+{
+	static const char message[] = "Value error, Expected UploadFile, received: <class 'str'>";
+	HR_BUF(errors, HR_INVALID_MAX);
+
+	if (!u->recursive_fine) {
+		hr_invalid_open(&errors, "bool_parsing", "'query', 'recursive'",
+		    "Input should be a valid boolean, unable to interpret input");
+		hr_pyrepr_str(&errors, hr_buf_str(&u->recursive_text), u->recursive_text.len);
+		hr_invalid_close(&errors, NULL);
+	}
+	if (u->got == GOT_NOTHING) {
+		hr_invalid_missing(&errors, "'body', 'file'");
+	} else if (u->got == GOT_FIELD) {
+		hr_invalid_open(&errors, "value_error", "'body', 'file'", message);
+		hr_pyrepr_str(&errors, hr_buf_str(&u->last_field), u->last_field.len);
+		hr_invalid_close(&errors, ", 'ctx': {'error': ValueError(\"Expected UploadFile, "
+					  "received: <class 'str'>\")}");
+	}
+	if (u->recursive_text.fail != HR_OK || u->last_field.fail != HR_OK)
+		errors.fail = HR_E_NOMEM;
+	hr_invalid_answer(&errors, ret);
+}
+
+/* Nothing of it can be seen yet. */
+static void
+mark(const void *arg)
+{
+	const struct upload *u = arg;
+
+	hr_journal_mark(&u->w->journal, &u->w->once);
+}
+
+/* A file with its own name. */
+static int
+place_file(struct upload *u, struct hr_buf *why)
+{
+	struct hr_target t;
+	int r = hr_target_open(
+	    &t, hr_buf_str(&u->destination), hr_buf_str(&u->last.name), u->w->work_dir, why);
+
+	if (r == 0 && u->last.sys != 0)
+		r = hr_oserror_put(why, u->last.sys, t.text);
+	if (r == 0)
+		mark(u);
+	if (r == 0)
+		r = hr_spool_place(&u->last.spool, &t, why);
+	hr_target_close(&t);
+	return r;
+}
+
+/* The archive itself is never seen in the directory, but for one that is none: that is kept as the
+ * file it is, as in the original. */
+static int
+place_zip(struct upload *u, bool *ret_too_large, bool *ret_kept, struct hr_buf *why)
+{
+	const char *destination = hr_buf_str(&u->destination);
+	HR_FREE char *name = hr_path_join(destination, hr_buf_str(&u->last.name));
+	const struct hr_commit commit = {mark, u};
+	const struct hr_zip *zip;
+	struct hr_err err = {.code = HR_OK};
+	int r = -1;
+
+	if (name == NULL) {
+		(void)hr_oserror_put(why, ENOMEM, NULL);
+	} else if (u->last.sys != 0) {
+		(void)hr_oserror_put(why, u->last.sys, name);
+	} else if ((zip = hr_zip_load(u->w->libexec_dir, &err)) == NULL) {
+		hr_log(HR_LOG_ERROR, "%s", err.msg);
+		(void)hr_oserror_text(why, err.msg, NULL);
+	} else if (zip->is_zip(u->last.spool.fd)) {
+		r = zip->unpack(u->last.spool.fd, name, destination, &u->w->unpack_limits, &commit,
+		    ret_too_large, why);
+	} else if (place_file(u, why) == 0) {
+		*ret_kept = true;
+		hr_buf_reset(why);
+		hr_buf_adds(why, name);
+		hr_buf_adds(why, " is not a zip file");
+	}
+	return r;
+}
+
+/* 0, or -1 with the text of the answer. */
+static int
+place(struct upload *u, bool *ret_too_large, struct hr_buf *why)
+{
+	const char *destination = hr_buf_str(&u->destination);
+	bool zip = is_zip(u, &u->last.name), kept = false;
+	size_t made = 0;
+	int r;
+
+	if (destination[0] != '/')
+		return hr_oserror_text(why, "400: Destination must be an absolute path", NULL);
+	if (has_null(&u->destination))
+		return hr_oserror_text(why, "mkdir: embedded null character in path", NULL);
+	if (hr_target_mkdirs(destination, &made, why) < 0)
+		return -1;
+	if (u->recursive && !zip)
+		r = hr_oserror_text(why, "400: Recursive uploads must be zip files", NULL);
+	else if (has_null(&u->last.name))
+		r = hr_oserror_text(why, "embedded null byte", NULL);
+	else if (zip)
+		r = place_zip(u, ret_too_large, &kept, why);
+	else
+		r = place_file(u, why);
+	if (r < 0 && !kept)
+		hr_target_rmdirs(destination, made);
+	return r;
+}
+
+static void
+answer_done(struct upload *u, struct hr_answer *ret)
+{
+	hr_buf_addc(&ret->body, '{');
+	hr_json_put_member(&ret->body, "filename", hr_span_of_buf(&u->last.name));
+	hr_json_put_member(&ret->body, "destination", hr_span_of_buf(&u->destination));
+	hr_buf_addf(&ret->body, ",\"recursive\":%s}", u->recursive ? "true" : "false");
+}
+
+static void
+finish(struct upload *u, struct hr_answer *ret)
+{
+	bool too_large = false;
+	HR_BUF(why, HR_TARGET_TEXT_MAX);
+
+	if (u->destination.fail != HR_OK || u->last.name.fail != HR_OK)
+		hr_answer_generic(ret);
+	else if (place(u, &too_large, &why) == 0)
+		answer_done(u, ret);
+	else if (why.fail != HR_OK)
+		hr_answer_generic(ret);
+	else
+		hr_answer_detail(ret, too_large ? 413 : 500, hr_buf_str(&why));
+}
+
+static void
+finish_once(struct upload *u, const struct hr_request *r, struct hr_answer *ret)
+{
+	HR_BUF(what, QUERY_MAX * 4); /* a name may take two */
+	HR_BUF(key, HR_KEY_MAX);
+	struct hr_span span;
+
+	hr_buf_adds(&what, "upload");
+	hr_buf_addc(&what, '\0'); /* no body of an action begins like this */
+	hr_buf_add(&what, hr_buf_str(&u->destination), u->destination.len);
+	hr_buf_addc(&what, '\0');
+	hr_buf_add(&what, hr_buf_str(&u->last.name), u->last.name.len);
+	hr_buf_addf(&what, "%c%d %" PRIu64 " %016" PRIx64, '\0', u->recursive | u->as_is << 1,
+	    u->last.size, u->last.digest);
+	hr_key_named(&key, r, &what);
+	span = hr_span_of_buf(&key);
+	if (hr_buf_check(&what, NULL) < 0 || hr_buf_check(&key, NULL) < 0) {
+		hr_answer_generic(ret);
+	} else if (hr_once_enter(u->w, span, ret)) {
+		finish(u, ret);
+		hr_once_leave(u->w, ret);
+	}
+	hr_buf_add(&ret->key, span.p, span.len);
+}
+
+/* Receives and places it. */
+static void
+upload(struct upload *u, const struct hr_request *r, struct hr_answer *ret)
+{
+	hr_worker_stage(u->w, HR_STAGE_READING);
+	if (u->refused != NULL) {
+		hr_answer_detail(ret, 400, u->refused);
+	} else if (hr_body_is_type(r->content_type, "multipart/form-data")) {
+		if (receive_multipart(u, r) < 0)
+			hr_answer_detail(ret, 400, u->refused);
+	} else if (hr_body_is_type(r->content_type, "application/x-www-form-urlencoded")) {
+		receive_form(u, r, ret);
+	}
+	hr_worker_stage(u->w, HR_STAGE_RUNNING);
+	if (u->refused == NULL) {
+		if (!u->recursive_fine || u->got != GOT_FILE)
+			answer_invalid(u, ret);
+		else if (u->named)
+			finish_once(u, r, ret);
+		else
+			finish(u, ret);
+	}
+}
+
+void
+hr_handle_upload(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	struct upload u;
+
+	upload_init(&u, w, r);
+	upload(&u, r, ret);
+	upload_done(&u);
+}
+
+bool
+hr_upload_to(struct hr_worker *w, const struct hr_request *r, const struct hr_buf *path,
+    uint64_t *ret_size, struct hr_answer *ret)
+{
+	const char *slash = memrchr(path->p, '/', path->len);
+	struct upload u;
+
+	upload_init(&u, w, r);
+	u.as = slash + 1;
+	u.as_is = true;
+	u.recursive = false;
+	u.recursive_fine = true;
+	hr_buf_reset(&u.destination);
+	hr_buf_add(&u.destination, path->p, slash > path->p ? (size_t)(slash - path->p) : 1);
+	upload(&u, r, ret);
+	*ret_size = u.last.size;
+	upload_done(&u);
+	return ret->status == 200;
+}
