@@ -4,14 +4,18 @@ on a machine that reaches the addresses of pods, such as a node:
 
     KUBECONFIG=... E2E_KUBERNETES_IMAGE=registry/image:1 ../t/e2e/fleet_cluster.py [TEST...]
 
-E2E_POOL is how many sandboxes wait to be claimed (6), E2E_KILLS how often a replica is killed (6), and
+E2E_POOL is how many sandboxes wait to be claimed (6), E2E_KILLS how often a replica is killed (6), E2E_REQUESTS and
+E2E_RATE how many requests a rollout is tried with (5000) and how many of them a second (50), and
 E2E_KUBERNETES_FLEET_IMAGE an image with handrail-fleetd and nginx, for the manifests of conf/kubernetes.
 test_fleet_kubernetes.py needs no cluster."""
 
+import collections
 import http.client
+import json
 import os
 import random
 import re
+import select
 import sys
 import threading
 import time
@@ -25,6 +29,7 @@ from lib.tap import Skip, Tap, equal, skip_all  # noqa: E402
 
 POOL, KILLS = int(os.environ.get("E2E_POOL", "6")), int(os.environ.get("E2E_KILLS", "6"))
 FLEET_IMAGE = os.environ.get("E2E_KUBERNETES_FLEET_IMAGE")
+REQUESTS, RATE = int(os.environ.get("E2E_REQUESTS", "5000")), float(os.environ.get("E2E_RATE", "50"))
 POD = "openhands-runtime-hrf-"
 ENDED = ("stopped", "died")
 
@@ -213,8 +218,10 @@ def kills():
         f.until(left, lambda there: there == [])
 
 
-def deployed():
-    """The manifests: two replicas in pods, with their service account's rights."""
+def service(made=[]):
+    """The manifests' Service, as a replica, after one sign of life."""
+    if made:
+        return made[0]
     if not FLEET_IMAGE:
         raise Skip("set E2E_KUBERNETES_FLEET_IMAGE to an image with handrail-fleetd and nginx in it")
     text = kubectl("kustomize", os.path.join(SRC, "conf", "kubernetes"))
@@ -237,7 +244,16 @@ def deployed():
             return name
     r = Replica(Deployed(), "service")
     r.address = (kubectl("get", "service/handrail-fleet", "-o", "jsonpath={.spec.clusterIP}"), 80)
-    status, o = Replicas.until(lambda: r.begin("s"), lambda a: a[0] != 401)
+    # each replica hears of the key
+    Replicas.until(lambda: {r.call("GET", "/list")[0] for _ in range(20)}, lambda got: got == {200})
+    made.append(r)
+    return r
+
+
+def deployed():
+    """The manifests: two replicas in pods, with their service account's rights."""
+    r = service()
+    status, o = r.begin("s")
     equal((status, o.get("state")), (200, "running"), o)
     equal(run(r, o, "echo in a cluster | tee /workspace/kept"), "in a cluster")
     pod = kubectl("get", "pods", "-l", "app=handrail-fleet", "-o", "name").split()[0]
@@ -250,7 +266,80 @@ def deployed():
     Replicas.until(left, lambda there: there == [])
 
 
-TESTS = [life, idle, dies, out_of_memory, warm, kills, deployed]
+class Client(threading.Thread):
+    """Sends its part of the requests, each at its time; kept: by one connection as long as it lasts."""
+
+    def __init__(self, replica, kept, words, begun, every):
+        super().__init__()
+        self.replica, self.kept, self.words, self.begun, self.every = replica, kept, words, begun, every
+        self.connection, self.failures, self.worst, self.sent = None, collections.Counter(), 0, 0
+
+    def one(self):
+        # as urllib3, curl and Go do, nothing is sent by one that was closed
+        if self.connection is not None and select.select([self.connection.sock], [], [], 0)[0]:
+            self.connection.close()
+            self.connection = None
+        if self.connection is None:
+            self.connection = http.client.HTTPConnection(*self.replica.address, timeout=PATIENCE)
+        method, path, body, headers = self.words
+        self.connection.request(method, path, body, dict(headers, **{"X-API-Key": self.replica.fleet.key}))
+        answer = self.connection.getresponse()
+        answer.read()
+        return answer.status, self.kept and not answer.will_close
+
+    def run(self):
+        pause = threading.Event()
+        for i in range(REQUESTS * self.every // 1000):
+            at = self.begun + i * 1000.0 / self.every / RATE
+            pause.wait(max(0, at - time.monotonic()))
+            begun, keep = time.monotonic(), False
+            try:
+                status, keep = self.one()
+                if status != 200:
+                    self.failures[status] += 1
+            except (OSError, http.client.HTTPException) as e:
+                self.failures[repr(e)] += 1
+            self.sent += 1
+            self.worst = max(self.worst, time.monotonic() - begun)
+            if not keep:
+                self.connection.close()
+                self.connection = None
+
+
+def rollout():
+    """The Deployment is rolled out again and again while requests come at a steady rate through its Service: to the
+    service and to a sandbox behind it, by new connections and by kept ones. Each is answered with 200."""
+    r = service()
+    status, o = r.begin("rolled")
+    equal((status, o.get("state")), (200, "running"), o)
+    run = ("POST", "/%s/execute_action" % o["runtime_id"], json.dumps({"action": {
+        "action": "run", "args": {"command": "true"}}}),
+        {"X-Session-API-Key": o["session_api_key"], "Content-Type": "application/json"})
+    begun, rollouts = time.monotonic(), 0
+    # thousandths of the requests; a sandbox runs one command at a time
+    clients = [Client(r, kept, words, begun, every) for words, every in ((("GET", "/list", None, {}), 400), (run, 100))
+               for kept in (False, True)]
+    for c in clients:
+        c.start()
+    while any(c.is_alive() for c in clients):
+        kubectl("rollout", "restart", "deployment/handrail-fleet")
+        kubectl("rollout", "status", "deployment/handrail-fleet", "--timeout=300s")
+        # the last of the old ones ends under load, too
+        Replicas.until(lambda: kubectl("get", "pods", "-l", "app=handrail-fleet", "-o", "name").split(),
+                       lambda pods: len(pods) == 2, 300)
+        rollouts += any(c.is_alive() for c in clients)
+    for c in clients:
+        c.join()
+        print("# %s, %s connections: %d requests, failed %r, the slowest took %.1f s" % (
+            c.words[1].split("/")[-1], "kept" if c.kept else "new", c.sent, dict(c.failures), c.worst))
+    print("# %d rollouts in %.0f s" % (rollouts, time.monotonic() - begun))
+    equal(sum((c.failures for c in clients), collections.Counter()), collections.Counter(), "all were answered")
+    equal(rollouts > 0, True, "a whole rollout within the requests: raise E2E_REQUESTS")
+    r.ok("POST", "/stop", {"runtime_id": o["runtime_id"]})
+    Replicas.until(left, lambda there: there == [])
+
+
+TESTS = [life, idle, dies, out_of_memory, warm, kills, deployed, rollout]
 
 
 def needs():
