@@ -101,6 +101,12 @@ hr_unread_answering(struct hr_unread_hold *h)
 	(void)move(h, with_state(h->word, ANSWERING));
 }
 
+bool
+hr_unread_is_answering(const struct hr_unread_hold *h)
+{
+	return h->place != NULL && state_of(h->word) == ANSWERING;
+}
+
 void
 hr_unread_keep(struct hr_unread_hold *h, int64_t now_ms)
 {

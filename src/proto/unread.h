@@ -51,6 +51,8 @@ struct hr_unread_hold {
  * hr_unread_take() needs. Passes over those whose time is over. Returns false if there is none. */
 bool hr_unread_find(struct hr_unread *u, uint64_t client, int64_t now_ms, size_t *i,
     struct hr_unread_action *ret_action, struct hr_unread_hold *ret);
+/* Returns true if the place's worker is giving the answer to a client that was there. */
+bool hr_unread_is_answering(const struct hr_unread_hold *h);
 /* Makes the place that was found this worker's, for `action`. Returns false if the place has
  * changed since. */
 bool hr_unread_take(

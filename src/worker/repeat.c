@@ -54,6 +54,14 @@ become(struct hr_buf *key, const char id[HR_UNREAD_ID])
 	hr_buf_addf(key, "%c:%.*s", HR_KEY_OF_NGINX, HR_UNREAD_ID, id);
 }
 
+/* Returns true if the client of that action has left without an answer. One that has its answer
+ * may have closed its connection before the worker frees the place. */
+static bool
+is_left(struct hr_worker *w, const struct hr_unread_hold *h, struct hr_peer *client)
+{
+	return !hr_unread_is_answering(h) && hr_peer_look(&w->peers, client) == 0;
+}
+
 /* Takes over the place of the first such request that has lost its client, or that nginx itself
  * sends again: *mine gets its id. A place that changes meanwhile is looked at again. */
 static bool
@@ -65,8 +73,8 @@ join(struct hr_worker *w, struct hr_unread_action *mine, int64_t now_ms)
 
 	while (hr_unread_find(u, mine->client, now_ms, &i, &its, &w->unread)) {
 		if (its.digest != mine->digest || (memcmp(its.id, mine->id, HR_UNREAD_ID) != 0 &&
-						      hr_peer_look(&w->peers, &its.peer) != 0)) {
-			i++; /* both clients wait for their answers */
+						      !is_left(w, &w->unread, &its.peer))) {
+			i++; /* both clients wait for their answers, or one has it */
 			continue;
 		}
 		next = *mine;
@@ -93,7 +101,7 @@ give_up(struct hr_worker *w, uint64_t client, int64_t now_ms)
 	size_t i;
 
 	for (i = 0; hr_unread_find(&w->board->unread, client, now_ms, &i, &its, &left); i++) {
-		if (hr_peer_look(&w->peers, &its.peer) == 0)
+		if (is_left(w, &left, &its.peer))
 			(void)hr_unread_free(&left);
 	}
 }

@@ -117,6 +117,20 @@ def nameless():
             equal(times(s), 10)
             equal(len(s.run("seq 2000").split()), 2000)
             equal(entries(s), 0)
+            # a client that closes its connection with the answer in hand, and sends the same at once
+            for _ in range(500):
+                with socket.create_connection(("127.0.0.1", s.port), PATIENCE) as c:
+                    body = json.dumps({"action": {"action": "run", "args": {"command": "echo x >>count"}}}).encode()
+                    c.sendall(b"POST /execute_action HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                              b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+                    answer = c.recv(65536)
+                    while b"\r\n\r\n" not in answer or answer.split(b"\r\n\r\n", 1)[1].count(b"}") < 2:
+                        more = c.recv(65536)
+                        if not more:
+                            break
+                        answer += more
+                equal(answer[:12], b"HTTP/1.1 200")
+            equal(times(s), 510)
             # each worker keeps one file for its next action
             equal(0 < len(keys(s)) <= s.pool("action")["workers"], True)
 
