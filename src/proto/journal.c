@@ -142,6 +142,18 @@ head_read(int fd, struct head *h)
 	return hr_fd_pread_full(fd, h, sizeof(*h), 0) == 0 && head_fits(h);
 }
 
+/* Returns 1 if a file of that size has a head of this version, 0 if not, -1 with errno if it cannot
+ * be read: what it holds is not lost then. */
+static int
+entry_look(int fd, off_t size, struct head *h)
+{
+	if (size < (off_t)sizeof(*h))
+		return 0;
+	if (hr_fd_pread_full(fd, h, sizeof(*h), 0) != 0)
+		return -1;
+	return head_fits(h);
+}
+
 static void
 sync_file(const struct hr_journal *j, int fd)
 {
@@ -352,6 +364,7 @@ enter(struct hr_journal *j, const char *key, size_t key_len, struct hr_journal_e
 	char name[JOURNAL_NAME], its[HR_JOURNAL_KEY_MAX];
 	struct stat st;
 	struct head h;
+	int there;
 
 	*e = (struct hr_journal_entry){
 	    .fd = -1, .attempt = 1, .digest = journal_digest(key, key_len), .key_len = key_len};
@@ -364,10 +377,11 @@ enter(struct hr_journal *j, const char *key, size_t key_len, struct hr_journal_e
 	if (e->fd < 0)
 		return hr_err_sys(err, errno, "journal");
 	e->ino = st.st_ino;
-	if (!head_read(e->fd, &h))
-		return entry_make(j, e, name, st.st_size == 0) == 0
-			   ? 0
-			   : hr_err_sys(err, errno, "journal");
+	there = entry_look(e->fd, st.st_size, &h);
+	if (there < 0 || (there == 0 && entry_make(j, e, name, st.st_size == 0) != 0))
+		return hr_err_sys(err, errno, "journal");
+	if (there == 0)
+		return 0;
 	if (h.key_len != key_len || hr_fd_pread_full(e->fd, its, key_len, sizeof(h)) != 0 ||
 	    memcmp(its, key, key_len) != 0)
 		return hr_err_set(err, HR_E_INVAL, "another request has a key of the same digest");
