@@ -478,9 +478,9 @@ down_strays(struct cli *c)
 	size_t i;
 
 	if (list == NULL) {
-		(void)hr_err_prefix(
-		    &err, "what the kind \"%s\" has without a record was not looked for", kind);
-		return cli_fail(&err);
+		r = cli_fail(&err);
+		cli_say("sandboxes of the kind \"%s\" without a record were not looked for", kind);
+		return r;
 	}
 	for (i = 0; i < hr_json_count(list); i++) {
 		struct json_object *s = hr_json_entry(list, i);
