@@ -396,13 +396,13 @@ def routes_of_the_document():
     """Each row of the service's tables is in the document, with its scope, and each of that is a row."""
     rows = {}
     for name, top in (("api.c", ""), ("operator.c", "/handrail/v1/")):
-        with open(os.path.join(SRC, "src", "fleet", name)) as f:
+        with open(os.path.join(SRC, "src", "fleet", "api", name)) as f:
             for method, path, scope in re.findall(r'{"(GET|POST)", "([^"]+)",(?: HR_SCOPE_(\w+),)?', f.read()):
                 rows[method.lower(), top + path] = (scope or "admin").lower()
     del rows["get", "/handrail/v1/"], rows["post", "/handrail/v1/"]  # what the second table has
     rows.update({("get", "/" + name): None for name in ("health", "alive", "ready", "metrics")})
     paths = document()["paths"]
-    with open(os.path.join(SRC, "src", "fleet", "console.c")) as f:
+    with open(os.path.join(SRC, "src", "fleet", "api", "console.c")) as f:
         ours = {(method.lower(), "/handrail/v1/" + name)
                 for method, name in re.findall(r'is_call\(q, "(\w+)", "(\w+)"\)', f.read())}
     equal({(method, path) for path in paths for method, op in paths[path].items() if "x-server" in op}, ours)

@@ -59,6 +59,7 @@ class Stand(Host):
         os.mkdir(self.path("work"))
         backend = dict({"url": "http://127.0.0.1:%d" % self.http.server_address[1], "key": "k",
                         "workspace": self.path("work"), "log": self.path("state", "default.log"),
+                        "run_dir": self.path("run"), "home": self.path("home"),
                         "own_workspace": False, "port": 1, "vscode_port": 0, "app_port_1": 0, "app_port_2": 0,
                         "pid": self.process.pid, "started": started}, **ports)
         with open(self.path("state", "default.json"), "w") as f:

@@ -1,8 +1,13 @@
 """Test results as TAP (https://testanything.org), for automake's driver and for people."""
 
 import os
+import signal
 import sys
 import traceback
+
+# A shell that runs the tests in the background has SIGINT ignored, and what the tests start would have it, too.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Skip(Exception):
