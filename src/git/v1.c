@@ -164,7 +164,7 @@ hr_git_v1_changes(
 {
 	HR_BUF(nested, HR_GIT_OUTPUT_MAX);
 	HR_BUF(ignored, HR_GIT_OUTPUT_MAX);
-	HR_CLEAN(hr_git_changes_done) struct hr_buf list = {NULL};
+	HR_CLEAN(hr_git_changes_done) struct hr_buf list = {0};
 	const char *name;
 
 	hr_buf_init(&list, HR_GIT_OUTPUT_MAX);
