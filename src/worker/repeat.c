@@ -91,21 +91,6 @@ join(struct hr_worker *w, struct hr_unread_action *mine, int64_t now_ms)
 	return false;
 }
 
-/* The client does something else: what it has left behind is not sent again, and an equal request
- * from now on is meant as another one. */
-static void
-give_up(struct hr_worker *w, uint64_t client, int64_t now_ms)
-{
-	struct hr_unread_action its;
-	struct hr_unread_hold left;
-	size_t i;
-
-	for (i = 0; hr_unread_find(&w->board->unread, client, now_ms, &i, &its, &left); i++) {
-		if (is_left(w, &left, &its.peer))
-			(void)hr_unread_free(&left);
-	}
-}
-
 void
 hr_repeat_enter(
     struct hr_worker *w, const struct hr_request *r, const char *session, struct hr_buf *key)
@@ -125,12 +110,10 @@ hr_repeat_enter(
 	w->peer = mine.peer;
 	mine.client = client_of(w, r);
 	mine.digest = digest_of(w, r, session, mine.client);
-	if (join(w, &mine, now_ms)) {
+	if (join(w, &mine, now_ms))
 		become(key, mine.id);
-	} else {
-		give_up(w, mine.client, now_ms);
+	else
 		(void)hr_unread_add(&w->board->unread, &mine, now_ms, &w->unread);
-	}
 	memcpy(w->repeat_id, mine.id, HR_UNREAD_ID);
 }
 

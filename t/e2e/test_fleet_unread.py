@@ -163,7 +163,7 @@ def other_clients():
         command, top = gates(f)
         body = json.dumps({"action": {"action": "run", "args": {"command": command}}}).encode()
 
-        def send(agent, body=body):
+        def send(agent):
             s = socket.create_connection(("127.0.0.1", f.port))
             s.sendall(b"POST /%s/execute_action HTTP/1.1\r\nHost: x\r\nUser-Agent: %s\r\nX-Session-API-Key: %s\r\n"
                       b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (
@@ -190,23 +190,6 @@ def other_clients():
             gate.write("b\n")
         equal(json.loads(answer(asked[b"two"]))["content"], "b", "another program's is its own")
         equal(lines(top), 2)
-        # a client that goes on with something else has given up what was cut
-        given_up = send(b"one")
-        with open(top + "/began") as began:
-            began.read()
-        Killer(f).its_nginx()
-        given_up.close()
-        f.until_answered()
-        with open(top + "/gate", "w") as gate:
-            gate.write("c\n")
-        other = json.dumps({"action": {"action": "run", "args": {"command": "echo else"}}}).encode()
-        equal(json.loads(answer(send(b"one", other)))["content"], "else")
-        later = send(b"one")
-        with open(top + "/began") as began:
-            began.read()
-        with open(top + "/gate", "w") as gate:
-            gate.write("d\n")
-        equal((json.loads(answer(later))["content"], lines(top)), ("d", 4), "it runs again")
 
 
 def main():
