@@ -429,7 +429,7 @@ edit(const struct hr_action_env *env, const struct hr_arg *path, const struct hr
 	}
 }
 
-/* By the rules of our own interfaces, in its turn: what another one changes meanwhile stays. */
+/* Edits under the history's lock, by the rules of our own interfaces: a concurrent change stays. */
 static void
 edit_exactly(const struct hr_action_env *env, const struct hr_arg *path, const struct hr_edit *q,
     struct hr_answer *ret)

@@ -172,8 +172,8 @@ struct hr_sandbox_ops {
 	const char *(*state)(void *self);
 
 	int (*action)(void *self, const char *action, char **ret, struct hr_err *err);
-	/* Of the command of a `run` action, which another thread is in action() with: that signal
-	 * to all that it has started. *ret: there was something. NULL: it cannot be reached. */
+	/* Sends the signal to every process that the current `run` action has started, while
+	 * another thread waits in action(). Sets *ret if there was one. NULL: not supported. */
 	int (*interrupt)(void *self, int number, bool *ret, struct hr_err *err);
 	int (*copy_to)(
 	    void *self, const char *from, const char *to, bool recursive, struct hr_err *err);

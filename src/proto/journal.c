@@ -506,7 +506,7 @@ hr_journal_done(
 	(void)flock(e->fd, LOCK_UN); /* who waits need not wait until it is sent */
 }
 
-/* Whoever waits for the entry finds that its file lost its name. */
+/* Removes the file: a waiter finds that it lost its name, and makes another one. */
 void
 hr_journal_undo(struct hr_journal *j, struct hr_journal_entry *e)
 {

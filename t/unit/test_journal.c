@@ -575,7 +575,7 @@ path_of(const char *key, char path[128])
 	leave();
 }
 
-/* Whatever happens to the file of an action under way, its answer is found again. */
+/* The answer of a running action is found again after its file was damaged. */
 START_TEST(damaged_while_held)
 {
 	static const char nonsense[] = "nonsense, longer than a head is and than its key";

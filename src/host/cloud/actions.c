@@ -53,7 +53,7 @@ signal_all(struct hr_cloud *c, const char *mark, const char *name, bool *ret, st
 	return r;
 }
 
-/* What a command whose time was over has left. */
+/* Kills the processes that a command left when its time was over. */
 static void
 end_rest(struct hr_cloud *c, const char *mark)
 {
@@ -77,7 +77,7 @@ set_running(struct hr_cloud *c, const char *mark)
 	(void)pthread_mutex_unlock(&c->lock);
 }
 
-/* By connections of its own: those of *self wait for the command. */
+/* Uses connections of its own, since those of *self wait for the command. */
 int
 hr_cloud_interrupt(void *self, int number, bool *ret, struct hr_err *err)
 {

@@ -17,7 +17,7 @@ struct hr_engine {
 
 /* Returns the Engine's address: $DOCKER_HOST, or that of /var/run/docker.sock; borrowed. */
 const char *hr_engine_at(const char *const *env);
-/* By that address; asks for its version. */
+/* Connects to the Engine at that address and asks for its version. */
 int hr_engine_init(struct hr_engine *e, const char *const *env, struct hr_err *err);
 /* A line of a pull or a build that tells of its failure: the error's text is put into told. */
 void hr_engine_told_error(struct json_object *line, char *told, size_t cap);

@@ -199,7 +199,7 @@ hr_execute_action(struct hr_worker *w, const struct hr_request *r, const char *s
 	}
 }
 
-/* Of /handrail/v1/run, also in the default session. */
+/* Returns true for the only action that /handrail/v1/run takes, in any session. */
 static bool
 is_plain_run(struct json_object *action)
 {
