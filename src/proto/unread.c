@@ -5,7 +5,10 @@
 
 #include "proto/unread.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 enum state { WRITING, HELD, ANSWERING, KEPT };
 
@@ -21,6 +24,26 @@ static uint64_t
 with_state(uint64_t word, enum state state)
 {
 	return (word & ~(uint64_t)STATE) | state;
+}
+
+/* Each number has its own byte of the file. Where the lock cannot be had nobody waits for it. */
+static void
+lock(int board, int how, short type, uint64_t word)
+{
+	struct flock l = {
+	    .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)(word >> 2), .l_len = 1};
+	int r;
+
+	do
+		r = board < 0 ? 0 : fcntl(board, how, &l);
+	while (r != 0 && errno == EINTR);
+}
+
+void
+hr_unread_wait(int board, const struct hr_unread_hold *found)
+{
+	lock(board, F_SETLKW, F_RDLCK, found->word);
+	lock(board, F_SETLK, F_UNLCK, found->word);
 }
 
 static bool
@@ -53,14 +76,15 @@ hr_unread_find(struct hr_unread *u, uint64_t client, int64_t now_ms, size_t *i,
 }
 
 bool
-hr_unread_take(
-    struct hr_unread *u, struct hr_unread_hold *found, const struct hr_unread_action *action)
+hr_unread_take(struct hr_unread *u, int board, struct hr_unread_hold *found,
+    const struct hr_unread_action *action)
 {
 	uint64_t mine = (atomic_fetch_add(&u->numbers, 1) + 1) << 2 | WRITING;
 	struct hr_unread_place *p = found->place;
 
 	if (!atomic_compare_exchange_strong(&p->word, &(uint64_t){found->word}, mine))
 		return false;
+	lock(board, F_SETLK, F_WRLCK, mine);
 	p->action = *action;
 	found->word = with_state(mine, HELD);
 	atomic_store(&p->word, found->word);
@@ -68,7 +92,7 @@ hr_unread_take(
 }
 
 bool
-hr_unread_add(struct hr_unread *u, const struct hr_unread_action *action, int64_t now_ms,
+hr_unread_add(struct hr_unread *u, int board, const struct hr_unread_action *action, int64_t now_ms,
     struct hr_unread_hold *ret)
 {
 	size_t i;
@@ -77,7 +101,7 @@ hr_unread_add(struct hr_unread *u, const struct hr_unread_action *action, int64_
 		ret->place = &u->v[i];
 		ret->word = atomic_load(&ret->place->word);
 		if ((ret->word == 0 || is_over(ret->place, ret->word, now_ms)) &&
-		    hr_unread_take(u, ret, action))
+		    hr_unread_take(u, board, ret, action))
 			return true;
 	}
 	*ret = (struct hr_unread_hold){NULL, 0};
@@ -108,18 +132,25 @@ hr_unread_is_answering(const struct hr_unread_hold *h)
 }
 
 void
-hr_unread_keep(struct hr_unread_hold *h, int64_t now_ms)
+hr_unread_keep(int board, struct hr_unread_hold *h, int64_t now_ms)
 {
 	/* means nothing in a place that another worker has taken */
 	if (h->place != NULL)
 		atomic_store(&h->place->ended_ms, now_ms);
 	(void)move(h, with_state(h->word, KEPT));
+	if (h->place != NULL)
+		lock(board, F_SETLK, F_UNLCK, h->word);
 }
 
 bool
-hr_unread_free(struct hr_unread_hold *h)
+hr_unread_free(int board, struct hr_unread_hold *h)
 {
-	return h->word != 0 && move(h, 0);
+	uint64_t word = h->word;
+	bool freed = word != 0 && move(h, 0);
+
+	if (word != 0)
+		lock(board, F_SETLK, F_UNLCK, word);
+	return freed;
 }
 
 void
@@ -134,8 +165,8 @@ hr_unread_bury(struct hr_unread *u, pid_t pid, int64_t now_ms)
 		if (h.word == 0 || h.place->action.pid != pid)
 			continue;
 		if (state_of(h.word) == HELD)
-			hr_unread_keep(&h, now_ms);
+			hr_unread_keep(-1, &h, now_ms);
 		else if (state_of(h.word) == ANSWERING)
-			(void)hr_unread_free(&h);
+			(void)hr_unread_free(-1, &h);
 	}
 }

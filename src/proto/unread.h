@@ -4,7 +4,11 @@
  *
  * A place is taken when the action begins. It becomes free when the answer is in the hands of an
  * nginx that still has the client's connection. Otherwise the place is kept for HR_UNREAD_MS. With
- * all places taken an action has none, and a repetition of it is another action. */
+ * all places taken an action has none, and a repetition of it is another action.
+ *
+ * `board` is the scoreboard's descriptor, -1: there is none and nobody waits. The worker that has a
+ * place holds a lock of that file, which its death ends: fcntl(2), so the process must not close
+ * another descriptor of the file meanwhile. */
 #ifndef HR_PROTO_UNREAD_H
 #define HR_PROTO_UNREAD_H
 
@@ -55,17 +59,20 @@ bool hr_unread_find(struct hr_unread *u, uint64_t client, int64_t now_ms, size_t
 bool hr_unread_is_answering(const struct hr_unread_hold *h);
 /* Makes the place that was found this worker's, for `action`. Returns false if the place has
  * changed since. */
-bool hr_unread_take(
-    struct hr_unread *u, struct hr_unread_hold *found, const struct hr_unread_action *action);
+bool hr_unread_take(struct hr_unread *u, int board, struct hr_unread_hold *found,
+    const struct hr_unread_action *action);
 /* Takes a free place. Returns false if there is none. */
-bool hr_unread_add(struct hr_unread *u, const struct hr_unread_action *action, int64_t now_ms,
-    struct hr_unread_hold *ret);
+bool hr_unread_add(struct hr_unread *u, int board, const struct hr_unread_action *action,
+    int64_t now_ms, struct hr_unread_hold *ret);
+/* Blocks until the worker that has the place has kept or freed it, or is dead. */
+void hr_unread_wait(int board, const struct hr_unread_hold *found);
 
 /* Each does nothing where another worker has taken the place since. */
 void hr_unread_answering(struct hr_unread_hold *h); /* the client is there and gets the answer */
-void hr_unread_keep(struct hr_unread_hold *h, int64_t now_ms); /* the answer was not read */
+/* The answer was not read. */
+void hr_unread_keep(int board, struct hr_unread_hold *h, int64_t now_ms);
 /* The answer was read. Returns false if another worker has taken the place since. */
-bool hr_unread_free(struct hr_unread_hold *h);
+bool hr_unread_free(int board, struct hr_unread_hold *h);
 
 /* The worker is dead: keeps what it was doing. What it was answering counts as read, since nginx
  * itself asks another worker where it was not. */

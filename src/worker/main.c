@@ -68,18 +68,6 @@ parse(int argc, char **argv, struct hr_worker_args *a)
 }
 
 static int
-take_board(struct hr_scoreboard **ret, struct hr_err *err)
-{
-	int fd = BOARD_FD;
-
-	*ret = hr_scoreboard_attach(fd, err);
-	if (*ret == NULL)
-		return -1;
-	hr_fd_close(&fd);
-	return 0;
-}
-
-static int
 take_journal(struct hr_journal *j, const struct hr_worker_args *a, struct hr_err *err)
 {
 	j->entries_max = (int64_t)a->journal_entries;
@@ -99,9 +87,11 @@ work(const struct hr_worker_args *a, const struct hr_reach *reach, struct hr_wor
 	int r = -1;
 
 	hr_reach_rules(reach);
-	if (take_board(&board, err) < 0)
+	board = hr_scoreboard_attach(BOARD_FD, err);
+	if (board == NULL || hr_fd_cloexec(BOARD_FD, err) < 0)
 		return -1;
 	hr_worker_init(w, a->run_dir, a->work_dir, board, &board->slots[a->slot]);
+	w->board_fd = BOARD_FD;
 	hr_tempfiles_use(&board->scraps[a->slot]);
 	w->libexec_dir = a->libexec_dir;
 	office = hr_path_join(a->libexec_dir, "handrail-office");
@@ -136,7 +126,7 @@ main(int argc, char **argv)
 {
 	struct hr_worker_args a = HR_WORKER_ARGS_NONE; /* the shell: nobody, unless we are told */
 	struct hr_reach reach = {0};
-	struct hr_worker w = {.channel = -1, .shell_fd = -1, .peers = -1};
+	struct hr_worker w = {.channel = -1, .shell_fd = -1, .board_fd = -1, .peers = -1};
 	struct hr_err err = {.code = HR_OK};
 	int r;
 

@@ -63,23 +63,34 @@ is_left(struct hr_worker *w, const struct hr_unread_hold *h, struct hr_peer *cli
 }
 
 /* Takes over the place of the first such request that has lost its client, or that nginx itself
- * sends again: *mine gets its id. A place that changes meanwhile is looked at again. */
+ * sends again: *mine gets its id. A place that changes meanwhile is looked at again. The kernel
+ * may take long to close the connections of a process that was killed, so a client that seems to be
+ * there is looked at again when its action is over. *waited: the last place's word. */
 static bool
-join(struct hr_worker *w, struct hr_unread_action *mine, int64_t now_ms)
+join(struct hr_worker *w, struct hr_unread_action *mine, uint64_t *waited)
 {
 	struct hr_unread *u = &w->board->unread;
 	struct hr_unread_action its, next;
 	size_t i = 0;
 
-	while (hr_unread_find(u, mine->client, now_ms, &i, &its, &w->unread)) {
-		if (its.digest != mine->digest || (memcmp(its.id, mine->id, HR_UNREAD_ID) != 0 &&
-						      !is_left(w, &w->unread, &its.peer))) {
-			i++; /* both clients wait for their answers, or one has it */
+	while (hr_unread_find(u, mine->client, hr_now_ms(), &i, &its, &w->unread)) {
+		if (its.digest != mine->digest) {
+			i++;
+			continue;
+		}
+		if (memcmp(its.id, mine->id, HR_UNREAD_ID) != 0 &&
+		    !is_left(w, &w->unread, &its.peer)) {
+			if (*waited == w->unread.word) {
+				i++; /* the worker is dead; nginx sends the action again */
+				continue;
+			}
+			*waited = w->unread.word;
+			hr_unread_wait(w->board_fd, &w->unread);
 			continue;
 		}
 		next = *mine;
 		memcpy(next.id, its.id, HR_UNREAD_ID);
-		if (!hr_unread_take(u, &w->unread, &next))
+		if (!hr_unread_take(u, w->board_fd, &w->unread, &next))
 			continue;
 		if (memcmp(its.id, mine->id, HR_UNREAD_ID) != 0)
 			hr_log(HR_LOG_INFO,
@@ -91,30 +102,37 @@ join(struct hr_worker *w, struct hr_unread_action *mine, int64_t now_ms)
 	return false;
 }
 
-void
-hr_repeat_enter(
-    struct hr_worker *w, const struct hr_request *r, const char *session, struct hr_buf *key)
+bool
+hr_repeat_enter(struct hr_worker *w, const struct hr_request *r, const char *session,
+    struct hr_buf *key, struct hr_answer *ret)
 {
 	struct hr_unread_action mine = {.pid = getpid()};
-	int64_t now_ms = hr_now_ms();
+	uint64_t waited = 0;
 
 	if (w->unread.place != NULL) { /* the plugin that was asked first does not take it */
 		become(key, w->repeat_id);
-		return;
+		return true;
 	}
 	if (key->len == 0 || key->p[0] != HR_KEY_OF_NGINX ||
 	    strlen(r->request_id) != HR_UNREAD_ID || !hr_peer_parse(r->connection, &mine.peer) ||
 	    hr_peer_look(&w->peers, &mine.peer) != 1)
-		return;
+		return true;
 	memcpy(mine.id, r->request_id, HR_UNREAD_ID);
 	w->peer = mine.peer;
 	mine.client = client_of(w, r);
 	mine.digest = digest_of(w, r, session, mine.client);
-	if (join(w, &mine, now_ms))
+	if (join(w, &mine, &waited)) {
 		become(key, mine.id);
-	else
-		(void)hr_unread_add(&w->board->unread, &mine, now_ms, &w->unread);
+	} else {
+		w->unread = (struct hr_unread_hold){NULL, 0};
+		/* it may have sent the action again, and that one may be done by now */
+		if (waited != 0 && hr_peer_look(&w->peers, &w->peer) == 0)
+			return hr_answer_later(
+			    ret, "The client left before the action began; nothing was done.");
+		(void)hr_unread_add(&w->board->unread, w->board_fd, &mine, hr_now_ms(), &w->unread);
+	}
 	memcpy(w->repeat_id, mine.id, HR_UNREAD_ID);
+	return true;
 }
 
 void
@@ -132,9 +150,9 @@ hr_repeat_sent(struct hr_worker *w, bool sent)
 
 	/* another worker that has the place since needs the answer in the journal */
 	if (was_read && w->unread.place != NULL)
-		was_read = hr_unread_free(&w->unread);
+		was_read = hr_unread_free(w->board_fd, &w->unread);
 	else if (!was_read)
-		hr_unread_keep(&w->unread, hr_now_ms());
+		hr_unread_keep(w->board_fd, &w->unread, hr_now_ms());
 	w->unread = (struct hr_unread_hold){NULL, 0};
 	w->cut = false;
 	return was_read;

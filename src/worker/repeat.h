@@ -12,9 +12,11 @@ struct hr_worker;
 
 /* For an action that must not be done twice. Where `key` is nginx' name of the request, and the
  * same client has sent the same body before, to the same session (NULL: the default one), by a
- * connection that has ended without an answer, `key` becomes the key of that first request. */
-void hr_repeat_enter(
-    struct hr_worker *w, const struct hr_request *r, const char *session, struct hr_buf *key);
+ * connection that has ended without an answer, `key` becomes the key of that first request. While
+ * that connection still stands, waits until its action is over. Returns false if this request's own
+ * client has left meanwhile, with an answer that says that nothing was done. */
+bool hr_repeat_enter(struct hr_worker *w, const struct hr_request *r, const char *session,
+    struct hr_buf *key, struct hr_answer *ret);
 
 /* Before the answer is sent, and after it: `sent` if all of it is in nginx' hands. Returns whether
  * the answer has reached the client, as far as the worker can know. */

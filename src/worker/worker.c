@@ -23,6 +23,7 @@ hr_worker_init(struct hr_worker *w, const char *run_dir, const char *work_dir,
 	w->libexec_dir = "";
 	w->channel = -1;
 	w->shell_fd = -1;
+	w->board_fd = -1;
 	w->peers = -1;
 	w->shell_uid = 65534; /* nobody */
 	w->board = board;
@@ -44,6 +45,7 @@ hr_worker_done(struct hr_worker *w)
 	hr_auth_done(&w->auth);
 	hr_journal_close(&w->journal);
 	hr_fd_close(&w->shell_fd);
+	hr_fd_close(&w->board_fd);
 	hr_fd_close(&w->peers);
 }
 

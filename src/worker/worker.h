@@ -26,6 +26,7 @@ struct hr_worker {
 	int channel;             /* to the supervisor, -1: none (tests) */
 	int shell_fd;            /* to the default session's keeper, -1: not yet */
 	struct hr_scoreboard *board;
+	int board_fd; /* its descriptor, -1: none (tests) */
 	struct hr_worker_slot *slot;
 	struct hr_auth auth;
 	struct hr_stats stats;

@@ -3,10 +3,12 @@
 it again; one whose answer was read runs again. The requests have no name, and are the same bytes, so that one run too
 few shows as well as one too many. E2E_UNREAD_KILLS: how many kills, 18 otherwise."""
 
+import contextlib
 import http.client
 import json
 import os
 import random
+import select
 import signal
 import socket
 import sys
@@ -16,6 +18,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.fleet import Fleet  # noqa: E402
 from lib.remoteruntime import Background, RemoteRuntime  # noqa: E402
+from lib.supervised import PATIENCE  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
 
 KILLS = int(os.environ.get("E2E_UNREAD_KILLS", "18"))
@@ -53,11 +56,16 @@ class Killer:
                 if all(w in process.command_line(pid) for w in words) and not process.has_ended(pid)]
 
     def end(self, pids):
-        for pid in pids:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        """Until they have closed what they had: an answer that goes to one which is still dying counts as read."""
+        with contextlib.ExitStack() as stack:
+            ends = []
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    ends.append(os.pidfd_open(pid))
+                    stack.callback(os.close, ends[-1])
+                    signal.pidfd_send_signal(ends[-1], signal.SIGKILL)
+            for fd in ends:
+                equal(select.select([fd], [], [], PATIENCE)[0], [fd], "a killed process has ended")
 
     def with_children(self, pids):
         return pids + [c for pid in pids for c in process.children(pid)]

@@ -151,6 +151,77 @@ def nameless_worker_dies():
         equal(times(s, "behind"), 2)
 
 
+class Nameless:
+    """A request without a name on a connection of its own: other ones of the same text are the same bytes."""
+
+    def __init__(self, s, command):
+        body = json.dumps({"action": {"action": "run", "args": {"command": command}}}).encode()
+        self.socket = socket.create_connection(("127.0.0.1", s.port), PATIENCE)
+        self.socket.sendall(b"POST /execute_action HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                            b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+
+    def answer(self):
+        """(content, whether it is that of another request)"""
+        a = http.client.HTTPResponse(self.socket)
+        a.begin()
+        with self.socket, a:
+            return json.load(a).get("content"), REPLAYED in a.headers
+
+
+def seems_to_stand():
+    """An equal request waits while the first one's client seems to be there, and is joined to it if that has left by
+    the end: the kernel may close the connections of a killed process late."""
+    with Server() as s:
+        for name in ("began", "gate"):
+            os.mkfifo(os.path.join(s.work_dir, name))
+        command = "echo x >>count; echo >began; cat gate; echo result"
+
+        def wait():
+            with open(os.path.join(s.work_dir, "began")) as f:
+                f.read()
+
+        def go():
+            with open(os.path.join(s.work_dir, "gate"), "w"):
+                pass
+
+        def two():
+            first = Nameless(s, command)
+            wait()
+            second = Nameless(s, command)
+            s.until("it waits", lambda: len(waiting(s, "action")) == 1)
+            return first, second
+
+        first, second = two()
+        first.socket.close()
+        go()
+        equal(second.answer(), ("result", True), "the first one's client had left")
+        equal(times(s), 1)
+
+        first, second = two()
+        go()
+        equal(first.answer(), ("result", False))
+        wait()
+        go()
+        equal(second.answer(), ("result", False), "an action of its own")
+        equal(times(s), 3)
+
+        first, second = two()
+        second.socket.close()
+        go()
+        equal(first.answer(), ("result", False))
+        s.until("the second one is over", lambda: s.pool("action")["busy"] == 0)
+        equal(times(s), 4, "nothing is done for a client that left while it waited")
+
+        first, second = two()
+        kill_together(waited_for(s, "action"))
+        go()
+        equal(first.answer(), ("result", False))
+        wait()
+        go()
+        equal(second.answer(), ("result", False))
+        equal(times(s), 6)
+
+
 def nameless_everything_dies():
     with Server(settings={"action_workers": 1, "action_workers_max": 1}) as s:
         b, _ = held(s)
@@ -694,7 +765,7 @@ def not_for_the_sandbox():
         equal(entries(s), 1)
 
 
-TESTS = [repeated, event, nameless, nameless_worker_dies, nameless_everything_dies,
+TESTS = [repeated, event, nameless, nameless_worker_dies, seems_to_stand, nameless_everything_dies,
          nameless_after_a_killed_server, errors_are_answers_too, waits_for_the_first, client_left,
          worker_dies, all_workers_die_twice, nginx_dies, supervisor_dies, keeper_dies, keeper_and_shell_die,
          everything_dies, static_session, killed_before_a_change, killed_after_a_change, uploads,

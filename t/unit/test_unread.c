@@ -4,9 +4,13 @@
 #include <arpa/inet.h>
 #include <check.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/peer.h"
@@ -107,7 +111,7 @@ add(uint64_t digest, const char *id, pid_t pid)
 	struct hr_unread_action a = action(digest, id, pid);
 	struct hr_unread_hold h;
 
-	ck_assert(hr_unread_add(&u, &a, 0, &h));
+	ck_assert(hr_unread_add(&u, -1, &a, 0, &h));
 	return h;
 }
 
@@ -140,14 +144,14 @@ START_TEST(read_ones_are_forgotten)
 	ck_assert_str_eq(found(3, 0), "");
 	hr_unread_answering(&a);
 	ck_assert_str_eq(found(1, 0), "a b ");
-	ck_assert(hr_unread_free(&a));
+	ck_assert(hr_unread_free(-1, &a));
 	ck_assert_str_eq(found(1, 0), "b ");
-	hr_unread_keep(&b, 1000);
+	hr_unread_keep(-1, &b, 1000);
 	ck_assert_str_eq(found(1, 1000 + HR_UNREAD_MS), "b ");
 	ck_assert_str_eq(found(1, 1001 + HR_UNREAD_MS), "");
 	ck_assert_str_eq(found(2, INT64_MAX), "c ");
-	ck_assert(hr_unread_free(&c));
-	ck_assert(!hr_unread_free(&c));
+	ck_assert(hr_unread_free(-1, &c));
+	ck_assert(!hr_unread_free(-1, &c));
 	ck_assert_str_eq(found(2, 0), "");
 }
 END_TEST
@@ -161,14 +165,14 @@ START_TEST(taken_by_a_repetition)
 
 	ck_assert(hr_unread_find(&u, 1, 0, &i, &its, &again));
 	late = again;
-	ck_assert(hr_unread_take(&u, &again, &mine));
-	ck_assert(!hr_unread_take(&u, &late, &mine));
+	ck_assert(hr_unread_take(&u, -1, &again, &mine));
+	ck_assert(!hr_unread_take(&u, -1, &late, &mine));
 	hr_unread_answering(&first);
-	ck_assert(!hr_unread_free(&first));
-	hr_unread_keep(&first, 5);
+	ck_assert(!hr_unread_free(-1, &first));
+	hr_unread_keep(-1, &first, 5);
 	hr_unread_bury(&u, 1, 5);
 	ck_assert_str_eq(found(1, INT64_MAX), "a ");
-	ck_assert(hr_unread_free(&again));
+	ck_assert(hr_unread_free(-1, &again));
 	ck_assert_str_eq(found(1, 0), "");
 }
 END_TEST
@@ -189,6 +193,76 @@ START_TEST(dead_workers)
 }
 END_TEST
 
+static int tell[2]; /* the other worker how its action ends */
+static char end;
+
+static void
+over(int sig)
+{
+	(void)sig;
+	(void)!write(tell[1], &end, 1);
+}
+
+/* Another worker: does one action. */
+static void
+work(struct hr_unread *shared, int board, int began)
+{
+	struct hr_unread_action a = action(1, "a", 1);
+	struct hr_unread_hold h;
+	char c = (char)hr_unread_add(shared, board, &a, 0, &h);
+
+	(void)!write(began, &c, 1);
+	(void)!read(tell[0], &c, 1);
+	if (c == 'k')
+		hr_unread_keep(board, &h, 5);
+	else if (c == 'f')
+		(void)hr_unread_free(board, &h);
+	if (c != 'd')
+		(void)pause();
+	_exit(0);
+}
+
+/* Until the action is kept or freed, or its worker dead; a signal does not end the wait. */
+START_TEST(waited_for)
+{
+	static const char ends[] = "kfd";
+	static const struct itimerval soon = {.it_value.tv_usec = 10000};
+	const struct sigaction sa = {.sa_handler = over};
+	int board = memfd_create("board", MFD_CLOEXEC), began[2];
+	struct hr_unread_hold h;
+	struct hr_unread *shared;
+	pid_t pid;
+	char c;
+
+	end = ends[_i];
+	ck_assert_int_eq(ftruncate(board, sizeof(u)), 0);
+	shared = mmap(NULL, sizeof(u), PROT_READ | PROT_WRITE, MAP_SHARED, board, 0);
+	ck_assert_ptr_ne(shared, MAP_FAILED);
+	ck_assert_int_eq(pipe(began), 0);
+	ck_assert_int_eq(pipe(tell), 0);
+	ck_assert_int_eq(sigaction(SIGALRM, &sa, NULL), 0);
+	pid = fork();
+	if (pid == 0)
+		work(shared, board, began[1]);
+	ck_assert_int_eq(read(began[0], &c, 1), 1);
+	ck_assert_int_eq(c, 1);
+	h.place = &shared->v[0];
+	h.word = atomic_load(&h.place->word);
+	ck_assert_uint_ne(h.word, 0);
+	ck_assert_int_eq(setitimer(ITIMER_REAL, &soon, NULL), 0);
+	hr_unread_wait(board, &h);
+	if (end != 'd')
+		ck_assert_uint_ne(atomic_load(&h.place->word), h.word);
+	hr_unread_wait(board, &h); /* does not block */
+	hr_unread_wait(-1, &h);
+	if (end != 'd')
+		ck_assert_int_eq(kill(pid, SIGKILL), 0);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+	(void)munmap(shared, sizeof(u));
+	(void)close(board);
+}
+END_TEST
+
 START_TEST(full)
 {
 	struct hr_unread_action a = action(7, "late", 9);
@@ -197,13 +271,13 @@ START_TEST(full)
 
 	for (i = 0; i < HR_UNREAD; i++)
 		h[i] = add(1, "a", 1);
-	ck_assert(!hr_unread_add(&u, &a, 0, &more));
+	ck_assert(!hr_unread_add(&u, -1, &a, 0, &more));
 	hr_unread_answering(&more); /* of none */
-	hr_unread_keep(&more, 0);
-	ck_assert(!hr_unread_free(&more));
-	hr_unread_keep(&h[3], 1000);
-	ck_assert(!hr_unread_add(&u, &a, 1000 + HR_UNREAD_MS, &more));
-	ck_assert(hr_unread_add(&u, &a, 1001 + HR_UNREAD_MS, &more));
+	hr_unread_keep(-1, &more, 0);
+	ck_assert(!hr_unread_free(-1, &more));
+	hr_unread_keep(-1, &h[3], 1000);
+	ck_assert(!hr_unread_add(&u, -1, &a, 1000 + HR_UNREAD_MS, &more));
+	ck_assert(hr_unread_add(&u, -1, &a, 1001 + HR_UNREAD_MS, &more));
 	ck_assert_str_eq(found(7, INT64_MAX), "late ");
 }
 END_TEST
@@ -220,6 +294,7 @@ main(void)
 	tcase_add_test(c, read_ones_are_forgotten);
 	tcase_add_test(c, taken_by_a_repetition);
 	tcase_add_test(c, dead_workers);
+	tcase_add_loop_test(c, waited_for, 0, 3);
 	tcase_add_test(c, full);
 	suite_add_tcase(s, c);
 	return lines_run(s);

@@ -119,7 +119,8 @@ perform_custom(struct hr_worker *w, const struct hr_request *r, const struct hr_
 	if (!hr_plugin_takes(env.run_dir, action))
 		return false;
 	hr_key_make(&key, r, &ev, &w->body);
-	hr_repeat_enter(w, r, NULL, &key);
+	if (!hr_repeat_enter(w, r, NULL, &key, ret))
+		return true;
 	env.key = hr_span_of_buf(&key);
 	env.journal = &w->journal;
 	env.entry = &w->once;
@@ -182,8 +183,9 @@ hr_execute_action(struct hr_worker *w, const struct hr_request *r, const char *s
 		hr_buf_add(&key, name.p, name.len);
 	else
 		hr_key_make(&key, r, &ev, &w->body);
-	if (name.len == 0 && hr_action_repeat(&ev) != HR_REPEAT_FREE)
-		hr_repeat_enter(w, r, session, &key);
+	if (name.len == 0 && hr_action_repeat(&ev) != HR_REPEAT_FREE &&
+	    !hr_repeat_enter(w, r, session, &key, ret))
+		return;
 	if (session != NULL && key.len > 0) /* the same in another shell is another action */
 		hr_buf_addf(&key, "@%s", session);
 	if (hr_buf_check(&key, NULL) < 0) {
