@@ -62,7 +62,7 @@ ls(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 		return cli_fail(&err);
 	if (c->json)
 		return cli_out_line(text);
-	if (hr_json_decode(text, strlen(text), &list, NULL) != 0) {
+	if (hr_json_decode_foreign(text, strlen(text), &list, NULL) != 0) {
 		cli_say("the server's list of files is no JSON");
 		return CLI_ERROR;
 	}

@@ -59,7 +59,8 @@ decoded(const char *text, size_t len)
 {
 	struct json_object *o = NULL;
 
-	if (hr_json_decode(text, len, &o, NULL) < 0 || !json_object_is_type(o, json_type_object)) {
+	if (hr_json_decode_foreign(text, len, &o, NULL) < 0 ||
+	    !json_object_is_type(o, json_type_object)) {
 		json_object_put(o);
 		return NULL;
 	}

@@ -47,7 +47,7 @@ ask(struct cli_watched *k, const char *method, const char *path, const char *bod
 
 	if (hr_client_send(&k->client, &q, &a, err) != 0)
 		return -1;
-	return hr_json_decode(hr_buf_str(&a.body), a.body.len, ret, NULL) == 0
+	return hr_json_decode_foreign(hr_buf_str(&a.body), a.body.len, ret, NULL) == 0
 		   ? 0
 		   : hr_err_set(err, HR_E_PROTO, "the server's answer to %s is no JSON", path);
 }

@@ -381,6 +381,20 @@ def plugin_killed_at_rest():
         equal(process.has_ended(chromium), True, "the other one went with its plugin")
 
 
+def a_name_that_is_not_utf8():
+    """A download of that name is told of once, and what was open is not forgotten for it."""
+    with Site() as site, Browsing() as s:
+        s.act('goto("%s")' % site.url("two.html"))
+        os.makedirs(os.path.join(s.work_dir, ".downloads"), exist_ok=True)
+        with open(os.path.join(os.fsencode(s.work_dir), b".downloads", b"caf\xe9"), "wb") as f:
+            f.write(b"%PDF")
+        a = s.act('click("none")')  # after one that failed it is looked for
+        equal((a["observation"], a["extras"].get("file_path")), ("download", os.path.join(s.work_dir, "file_1.pdf")))
+        kill_wait(s.plugin())
+        come_back(s, [site.url("two.html")])
+        equal(s.act('click("none")')["observation"], "browse", "told of once")
+
+
 def killed_at_work():
     """What was begun is not begun again."""
     for whom in ("chromium", "plugin"):
@@ -737,7 +751,7 @@ def as_another_user():
 TESTS = [
     as_recorded, no_chromium, switched_off, evaluations, starts_where_it_was_named, nothing_is_open_or_left,
     a_form, keys, viewed_picture, viewed_pdf, saved_pdf,
-    chromium_killed_at_rest, plugin_killed_at_rest, killed_at_work, looking_on, last_picture,
+    chromium_killed_at_rest, plugin_killed_at_rest, a_name_that_is_not_utf8, killed_at_work, looking_on, last_picture,
     nobody_looks_without_a_key,
     endless_alerts, endless_script, storm_of_windows, endless_downloads, opened_before_a_key_is_up,
     crashed_page, large_page, much_memory, overwritten_functions, frames_in_frames, frame_of_another_site,

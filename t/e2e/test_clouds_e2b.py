@@ -135,11 +135,21 @@ def cells():
                 ([{"type": "stdout", "text": "hi"}, {"type": "error", "name": "ValueError", "value": "bad"},
                   {"type": "number_of_executions", "execution_count": 1}], 1, "hi\nValueError: bad\n"),
                 ([{"type": "error", "name": "ValueError", "value": "", "traceback": ""}], 1, "ValueError: \n"),
+                ([{"type": "stdout", "text": "caf\udce9\n"}, {"type": "result", "text": "1"}], 0, "caf\ufffd\n1\n"),
                 ([{"type": "error", "name": "SystemExit", "value": "0"}], 0, "SystemExit: 0\n"),
                 ([{"type": "error", "name": "SystemExit", "value": "3"}], 1, "SystemExit: 3\n"))):
             h.at.cells[str(n)] = said
             done = h("py", str(n))
             equal((done.returncode, done.stdout), (status, printed), "%s: %s" % (said, done.stderr))
+
+
+def not_utf8():
+    """A byte that is no UTF-8 in an event of a command's stream."""
+    with CloudHost() as h:
+        h.ok("up", "-q")
+        h.at.last_words = "caf\udce9"
+        done = h("run", "echo out; exit 3")
+        equal((done.returncode, done.stdout), (3, "out\n"), done.stderr)
 
 
 def time_limits():
@@ -328,7 +338,8 @@ def secrets():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (life, actions, cut_while_it_prints, cells, time_limits, interrupts, limits_and_faults, lost_answers,
+    for test in (life, actions, cut_while_it_prints, cells, not_utf8, time_limits, interrupts, limits_and_faults,
+                 lost_answers,
                  killed_makers, strays, older_routes, secrets):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()

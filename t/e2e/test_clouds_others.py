@@ -96,6 +96,16 @@ def streams_go_on():
         equal((done.returncode, done.stdout), (5, "one\ntwo\nthree\n"), done.stderr)
 
 
+def not_utf8():
+    """A byte that is no UTF-8 in an update, which counts for one where the stream goes on after it."""
+    with RunloopHost() as h:
+        h.ok("up", "-q")
+        h.at.fault("GET", "stream_stdout", times=2, cut=1)
+        done = h("run", "printf 'caf\\351 one\\n'; read -t 1 < <(sleep 5); printf 'two \\351\\n'; "
+                 "read -t 1 < <(sleep 5); echo three; exit 5")
+        equal((done.returncode, done.stdout), (5, "caf\ufffd one\ntwo \ufffd\nthree\n"), done.stderr)
+
+
 def killed_makers():
     """kill -9 between the making and its record: the next command names it, and ends it."""
     for kind in HOSTS:
@@ -174,7 +184,8 @@ def of_other_owners():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (life, interrupts, faults, limits_and_keys, killed_makers, streams_go_on, of_other_owners):
+    for test in (life, interrupts, faults, limits_and_keys, killed_makers, streams_go_on, not_utf8,
+                 of_other_owners):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

@@ -213,13 +213,17 @@ def pulls():
                 h.survives(said, "up")
 
 
+def with_kit(h):
+    h.env["HANDRAIL_IMAGE_KIT"] = h.path("kit")
+    subprocess.run([os.path.join(SRC, "runtime-image/mkkit"), SRC, h.path("kit")], check=True)
+    for name in ("src", "t", "doc", "man", "www", "packaging"):  # a build reads them all, to no end here
+        shutil.rmtree(h.path("kit", "runtime", name))
+
+
 def builds():
     lines = ({"stream": "step\n"}, {"status": "some"}, {"error": "some"})
     with Hostile() as h:
-        h.env["HANDRAIL_IMAGE_KIT"] = h.path("kit")
-        subprocess.run([os.path.join(SRC, "runtime-image/mkkit"), SRC, h.path("kit")], check=True)
-        for name in ("src", "t", "doc", "man", "www", "packaging"):  # a build reads them all, to no end here
-            shutil.rmtree(h.path("kit", "runtime", name))
+        with_kit(h)
         for line in lines:
             for said in [line] + list(wrong(line)):
                 # the base is not here, and its registry says this
@@ -250,6 +254,32 @@ def answers_of_the_server():
         for said in [{"detail": "some"}] + list(wrong({"detail": "some"})):
             h.answers = [("/", (500, said))]
             h.survives(said, "run", "x")
+
+
+def not_utf8():
+    """One byte of another program's text that is no UTF-8 takes neither the text nor what comes with it along."""
+    latin, shown = b"caf\xe9", "caf\ufffd"
+    with Hostile() as h:
+        h.answers = [("/images/json", (500, b'{"message":"%s"}' % latin))]
+        h.fails(1, shown, "image", "ls")
+        h.answers = [("/images/json", (200, json.dumps([IMAGE]).encode().replace(b"}}]", b',"by":"%s"}}]' % latin)))]
+        equal("one" in h.ok("image", "ls"), True)
+        h.answers = [("/execute_action", (200, json.dumps(RAN).encode().replace(b"text", latin)))]
+        equal((h("run", "x").stdout, h("run", "x").returncode), (shown + "\n", 3))
+        h.answers = [("/execute_action", (500, b'{"detail":"%s"}' % latin))]
+        h.fails(1, shown, "run", "x")
+        h.answers = [("/list_files", (200, b'["%s"]' % latin))]
+        equal(h.ok("ls"), shown + "\n")
+        h.answers = [("/vscode/connection_token", (200, b'{"token":"t","by":"%s"}' % latin))]
+        equal("tkn=t" in h.ok("url"), True)
+    with Hostile() as h:
+        os.unlink(h.path("state", "default.json"))
+        h.env["SANDBOX_VSCODE_PORT"] = "40001"
+        h.answers = [("/images/create", (200, b'{"error":"%s"}\n' % latin)),
+                     ("/containers/create", (404, {"message": "No such image: r/x:one"}))]
+        h.fails(3, shown, "up")
+        with_kit(h)
+        equal(shown in h("build", "-b", "x:1", "-d").stderr, True)
 
 
 def git_views():
@@ -312,7 +342,7 @@ def main():
     process.become_subreaper()
     tap = Tap()
     for test in (errors, images, versions, containers, lists, logs, pulls, builds, observations, answers_of_the_server,
-                 git_views, archives, records):
+                 not_utf8, git_views, archives, records):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

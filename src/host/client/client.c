@@ -153,7 +153,8 @@ status_error(const struct hr_client *c, const struct hr_http_request *req,
 		return;
 	err->status = (int)a->status;
 	if (a->body.len > 0)
-		(void)hr_json_decode(a->body.p, a->body.len, &o, NULL); /* else it is NULL */
+		(void)hr_json_decode_foreign(
+		    a->body.p, a->body.len, &o, NULL); /* else it is NULL */
 	detail = hr_json_at(o, "detail");
 	if (detail != NULL) {
 		/* as the original does: of a list or a number its JSON */

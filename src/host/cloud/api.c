@@ -446,7 +446,7 @@ hr_api_do(
 	ret->body = a.body;
 	ret->json = a.json;
 	if ((!c->raw || r != 0) && ret->json == NULL && ret->body.len > 0 &&
-	    hr_json_decode(ret->body.p, ret->body.len, &ret->json, NULL) < 0) {
+	    hr_json_decode_foreign(ret->body.p, ret->body.len, &ret->json, NULL) < 0) {
 		json_object_put(ret->json);
 		ret->json = NULL;
 	}

@@ -52,7 +52,8 @@ status_error(const struct hr_http_answer *a, struct hr_err *err)
 	const char *text;
 
 	if (a->body.len > 0)
-		(void)hr_json_decode(a->body.p, a->body.len, &o, NULL); /* else it is NULL */
+		(void)hr_json_decode_foreign(
+		    a->body.p, a->body.len, &o, NULL); /* else it is NULL */
 	text = hr_json_text_or(o, "message", a->reason);
 	if (a->status == 404)
 		code = strcasestr(text, "no such image") != NULL ||
@@ -142,7 +143,8 @@ hr_engine_call(struct hr_engine *e, const char *method, const char *path, struct
 		*ret = NULL;
 	if (send_it(e, &req, path, &a, err) != 0)
 		return -1;
-	if (ret != NULL && a.body.len > 0 && hr_json_decode(a.body.p, a.body.len, ret, NULL) < 0)
+	if (ret != NULL && a.body.len > 0 &&
+	    hr_json_decode_foreign(a.body.p, a.body.len, ret, NULL) < 0)
 		return hr_err_set(err, HR_E_RUNTIME, "the Engine's answer is no JSON");
 	return 0;
 }
@@ -207,7 +209,7 @@ hr_engine_event(struct hr_engine_event *ret, const char *line, size_t len)
 	const char *name, *status, *code;
 
 	*ret = (struct hr_engine_event){.what = NULL};
-	if (hr_json_decode(line, len, &o, NULL) < 0)
+	if (hr_json_decode_foreign(line, len, &o, NULL) < 0)
 		return false;
 	attributes = hr_json_at(hr_json_at(o, "Actor"), "Attributes");
 	name = hr_json_text_or(attributes, "name", "");

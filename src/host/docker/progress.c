@@ -59,7 +59,7 @@ progress_line(struct progress *p)
 	HR_PUT struct json_object *o = NULL;
 	const char *text = NULL;
 
-	if (p->line.len > 0 && hr_json_decode(p->line.p, p->line.len, &o, NULL) == 0) {
+	if (p->line.len > 0 && hr_json_decode_foreign(p->line.p, p->line.len, &o, NULL) == 0) {
 		hr_engine_told_error(o, p->failed, sizeof(p->failed));
 		if (hr_json_at(o, "error") != NULL)
 			text = p->failed;

@@ -39,7 +39,7 @@ pull_line(struct pull *p)
 	int64_t now, all;
 	const char *id;
 
-	if (p->line.len > 0 && hr_json_decode(p->line.p, p->line.len, &o, NULL) == 0) {
+	if (p->line.len > 0 && hr_json_decode_foreign(p->line.p, p->line.len, &o, NULL) == 0) {
 		id = hr_json_text_or(o, "id", "");
 		part = hr_json_at(o, "progressDetail");
 		now = hr_json_int_at(part, "current");

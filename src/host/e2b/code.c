@@ -89,7 +89,7 @@ read_lines(const char *p, size_t len, struct hr_buf *out, struct hr_err *err)
 		size_t n = end != NULL ? (size_t)(end - p) : len;
 		HR_PUT struct json_object *o = NULL;
 
-		if (n > 0 && hr_json_decode(p, n, &o, NULL) != 0)
+		if (n > 0 && hr_json_decode_foreign(p, n, &o, NULL) != 0)
 			r = hr_err_set(err, HR_E_PROTO, WHO ": a line of the answer is no JSON");
 		else if (n > 0)
 			r = on_line(o, out, err);

@@ -357,7 +357,8 @@ on_frame(void *arg, unsigned flags, const char *p, size_t len)
 	struct stream *s = arg;
 	int r;
 
-	if (hr_json_decode(p, len, &o, NULL) != 0 || !json_object_is_type(o, json_type_object))
+	if (hr_json_decode_foreign(p, len, &o, NULL) != 0 ||
+	    !json_object_is_type(o, json_type_object))
 		r = wrong(s, hr_err_set(&s->err, HR_E_PROTO,
 				 WHO ": a frame of the stream is no JSON object"));
 	else

@@ -135,7 +135,7 @@ name_in(const struct hr_buf *body, const char *member)
 	HR_PUT struct json_object *o = NULL;
 	char *name = NULL;
 
-	if (hr_json_decode(body->len > 0 ? body->p : "", body->len, &o, NULL) == 0 &&
+	if (hr_json_decode_foreign(body->len > 0 ? body->p : "", body->len, &o, NULL) == 0 &&
 	    is_name(hr_json_text_or(o, member, "")))
 		name = strdup(hr_json_text_at(o, member));
 	return name;

@@ -267,7 +267,7 @@ hr_kube_watch_line(const char *p, size_t len, enum hr_kube_event *ret_event,
 	int r = 1;
 
 	memset(ret, 0, sizeof(*ret));
-	if (hr_json_decode(p, len, &o, NULL) != 0) {
+	if (hr_json_decode_foreign(p, len, &o, NULL) != 0) {
 		(void)snprintf(ret->message, sizeof(ret->message), "an event that is no JSON");
 		return -1;
 	}

@@ -422,7 +422,7 @@ hr_kube_login_take(
 	long zone = 0;
 	int r = 0;
 
-	if (hr_json_decode(p, len, &o, NULL) != 0 ||
+	if (hr_json_decode_foreign(p, len, &o, NULL) != 0 ||
 	    strcmp(hr_json_text_or(o, "kind", ""), "ExecCredential") != 0)
 		return hr_err_set(err, HR_E_INVAL, "it printed no ExecCredential");
 	s = hr_json_at(o, "status");

@@ -48,7 +48,7 @@ hr_kube_status_read(struct hr_kube_status *ret, int code, const char *p, size_t 
 
 	memset(ret, 0, sizeof(*ret));
 	ret->code = code;
-	if (len == 0 || hr_json_decode(p, len, &o, NULL) != 0 || !hr_kube_status_of(ret, o))
+	if (len == 0 || hr_json_decode_foreign(p, len, &o, NULL) != 0 || !hr_kube_status_of(ret, o))
 		keep(ret->message, sizeof(ret->message), p != NULL ? p : "", len);
 }
 

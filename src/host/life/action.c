@@ -121,7 +121,7 @@ post_action(struct hr_sandbox *s, const struct hr_buf *body, double timeout_s,
 	else
 		request_id(id, sizeof(id));
 	r = hr_client_send(&s->client, &req, &a, &mine);
-	if (r == 0 && (hr_json_decode(hr_buf_str(&a.body), a.body.len, ret, NULL) < 0 ||
+	if (r == 0 && (hr_json_decode_foreign(hr_buf_str(&a.body), a.body.len, ret, NULL) < 0 ||
 			  hr_json_text_at(*ret, "observation") == NULL)) {
 		json_object_put(*ret);
 		*ret = NULL;

@@ -115,7 +115,7 @@ post(struct hr_sandbox *s, struct json_object *list, struct hr_err *err)
 		return hr_err_nomem(err);
 	if (hr_client_send(&s->client, &req, &a, err) != 0)
 		return -1;
-	if (hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, NULL) == 0 &&
+	if (hr_json_decode_foreign(hr_buf_str(&a.body), a.body.len, &o, NULL) == 0 &&
 	    (log = hr_json_text_at(o, "router_error_log")) != NULL && *log != '\0')
 		hr_sandbox_log(s, "Some MCP servers failed to be added: %.1500s", log);
 	return 0;

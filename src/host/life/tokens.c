@@ -81,7 +81,7 @@ read_token(const struct hr_buf *body, const char *name, char **ret, struct hr_er
 	HR_PUT struct json_object *o = NULL;
 	int r = 0;
 
-	if (hr_json_decode(body->len > 0 ? body->p : "", body->len, &o, NULL) < 0 ||
+	if (hr_json_decode_foreign(body->len > 0 ? body->p : "", body->len, &o, NULL) < 0 ||
 	    hr_json_text_at(o, "token") == NULL)
 		r = hr_err_set(err, HR_E_INVAL, "the answer has no token");
 	else if (asprintf(ret, "%s=%s", name, hr_json_text_at(o, "token")) < 0)

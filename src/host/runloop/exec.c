@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/text/utf8.h"
 #include "host/runloop/runloop.h"
 #include "proto/json.h"
 #include "shell/quote.h"
@@ -31,28 +32,34 @@ on_update(struct stream *s, const char *p, size_t len)
 {
 	struct json_object *text;
 	HR_PUT struct json_object *o = NULL;
+	HR_BUF(line, 3 * (size_t)LINE_MAX_LEN);
 	int64_t offset = 0;
-	size_t n, skip;
+	size_t n, skip, whole;
 	int r = -1;
 
-	if (hr_json_decode(p, len, &o, NULL) != 0)
+	hr_utf8_replace(&line, p, len);
+	if (hr_buf_check(&line, &s->err) == 0 &&
+	    hr_json_decode(hr_buf_str(&line), line.len, &o, NULL) != 0)
 		(void)hr_err_set(
 		    &s->err, HR_E_PROTO, HR_RUNLOOP_WHO ": an update of a command is no JSON");
-	else if (hr_field_int(HR_RUNLOOP_WHO, "an update of a command", o, "offset", &offset,
+	else if (s->err.code == HR_OK &&
+		 hr_field_int(HR_RUNLOOP_WHO, "an update of a command", o, "offset", &offset,
 		     &s->err) == 0 &&
 		 hr_field_of(HR_RUNLOOP_WHO, "an update of a command", o, "output",
 		     json_type_string, &text, &s->err) == 0)
 		r = 0;
 	if (r == 0) {
 		n = (size_t)json_object_get_string_len(text);
+		/* offsets count what was sent, of which U+FFFD may have taken the place */
+		whole = n > line.len - len ? n - (line.len - len) : 0;
 		s->gap = s->gap || (unsigned long long)offset > s->have;
 		/* what came before the cut comes again where an update is told from its start on */
 		skip = (unsigned long long)offset < s->have ? s->have - (size_t)offset : 0;
-		if (skip < n && s->q->output != NULL)
+		if (skip < whole && s->q->output != NULL)
 			s->q->output(
 			    s->q->arg, s->number, json_object_get_string(text) + skip, n - skip);
-		if ((unsigned long long)offset + n > s->have)
-			s->have = (unsigned long long)offset + n;
+		if ((unsigned long long)offset + whole > s->have)
+			s->have = (unsigned long long)offset + whole;
 		s->came = true;
 	}
 	return r;

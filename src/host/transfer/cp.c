@@ -45,7 +45,7 @@ shell_directory(struct hr_sandbox *s)
 	const char *dir = NULL;
 
 	if (hr_client_send(&s->client, &req, &a, NULL) == 0 &&
-	    hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, NULL) == 0)
+	    hr_json_decode_foreign(hr_buf_str(&a.body), a.body.len, &o, NULL) == 0)
 		dir = hr_json_text_at(o, "working_dir");
 	return strdup(dir != NULL && *dir == '/' ? dir : hr_sandbox_workspace(s));
 }
@@ -124,7 +124,7 @@ is_there(struct hr_sandbox *s, const char *path, struct json_object **ret, struc
 	struct hr_err e = {0};
 	int r = hr_sandbox_list_files(s, path, &text, err);
 
-	if (r == 0 && hr_json_decode(text, strlen(text), ret, NULL) == 0 &&
+	if (r == 0 && hr_json_decode_foreign(text, strlen(text), ret, NULL) == 0 &&
 	    json_object_is_type(*ret, json_type_array))
 		r = hr_json_count(*ret) > 0;
 	else if (r == 0)

@@ -58,7 +58,7 @@ hr_treecopy_look(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, s
 		return e.code == HR_E_HTTP_STATUS && (e.status == 404 || e.status == 405)
 			   ? 0
 			   : hr_err_pass(err, &e);
-	if (hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, NULL) != 0)
+	if (hr_json_decode_foreign(hr_buf_str(&a.body), a.body.len, &o, NULL) != 0)
 		return 0;
 	type = hr_json_text_or(o, "type", "");
 	*ret = *type == '\0'                    ? HR_CP_NOTHING
@@ -182,7 +182,7 @@ post(struct hr_sandbox *s, int fd, const char *to, struct hr_err *err)
 	(void)munmap(p, (size_t)st.st_size);
 	if (r != 0)
 		return -1;
-	if (hr_json_decode(hr_buf_str(&a.body), a.body.len, &answer, NULL) != 0)
+	if (hr_json_decode_foreign(hr_buf_str(&a.body), a.body.len, &answer, NULL) != 0)
 		return hr_err_set(err, HR_E_PROTO, "the server's answer to a copy is no JSON");
 	return tell(s, to, hr_json_at(answer, "failed"), err);
 }

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/text/percent.h"
 #include "proto/json.h"
 
 #define STATE_MAX (8u << 20)
@@ -198,6 +200,7 @@ br_desk_download(struct br_desk *d, char **ret, struct hr_err *err)
 	DIR *dir = opendir(d->downloads);
 	struct dirent *e;
 	HR_FREE char *name = NULL;
+	HR_BUF(seen, 3 * NAME_MAX); /* a name in ASCII, since it need not be UTF-8 */
 
 	*ret = NULL;
 	if (dir == NULL && errno == ENOENT)
@@ -208,8 +211,10 @@ br_desk_download(struct br_desk *d, char **ret, struct hr_err *err)
 		size_t len = strlen(e->d_name);
 		struct stat st;
 
+		hr_buf_reset(&seen);
+		hr_percent_encode(&seen, e->d_name, " ");
 		if (fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-		    !S_ISREG(st.st_mode) || was_seen(d, e->d_name))
+		    !S_ISREG(st.st_mode) || was_seen(d, hr_buf_str(&seen)))
 			continue;
 		if (len > 11 && strcmp(e->d_name + len - 11, ".crdownload") == 0)
 			continue; /* not all of it is there */
@@ -219,6 +224,6 @@ br_desk_download(struct br_desk *d, char **ret, struct hr_err *err)
 	if (name == NULL)
 		return 0;
 	if (json_object_array_length(d->seen) < SEEN_MAX)
-		(void)json_object_array_add(d->seen, json_object_new_string(name));
+		(void)json_object_array_add(d->seen, json_object_new_string(hr_buf_str(&seen)));
 	return copy_in(d, name, json_object_array_length(d->seen), ret, err);
 }

@@ -486,7 +486,9 @@ class ApiServer:
         ws.send(b"\1" + " ".join(words).encode() + b"\n" + text)
         ws.send(b"\2told\n")
         code = int(words[-1]) if words[-1].isdigit() else 0
-        status = {"status": "Success"} if code == 0 else {"status": "Failure", "reason": "NonZeroExitCode", "details": {
-            "causes": [{"reason": "ExitCode", "message": str(code)}]}}
-        ws.send(b"\3" + json.dumps(status).encode())
+        status = {"status": "Success"} if code == 0 else {
+            "status": "Failure", "reason": "NonZeroExitCode", "message": "caf\xe9", "details": {
+                "causes": [{"reason": "ExitCode", "message": str(code)}]}}
+        # a text of the runtime's need not be UTF-8
+        ws.send(b"\3" + json.dumps(status, ensure_ascii=False).encode("latin-1"))
         ws.send(struct.pack(">H", 1000), 8)

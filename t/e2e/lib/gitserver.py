@@ -49,7 +49,8 @@ class GitServer:
                 pass
 
             def answer(self, status, value=None, **headers):
-                body = b"" if value is None else json.dumps(value).encode()
+                # descriptions of others need not be UTF-8
+                body = b"" if value is None else json.dumps(value, ensure_ascii=False).encode("latin-1")
                 self.send_response(status)
                 for name, text in headers.items():
                     self.send_header(name.replace("_", "-"), text)
@@ -79,7 +80,7 @@ class GitServer:
                 given = self.headers.get("Authorization", "")
                 if self.path.startswith("/api/refresh-tokens?"):
                     outer.refreshed.append((self.path, self.headers.get("X-Session-API-Key")))
-                    self.answer(200, {"token": new_token})
+                    self.answer(200, {"token": new_token, "by": "caf\xe9"})
                 elif self.path.startswith(("/api/", "/2.0/")):
                     outer.api(self, given)
                 elif given not in outer.basic():
@@ -108,7 +109,7 @@ class GitServer:
                                ("/2.0/repositories/", "full_name")):
             name = path[len(prefix):]
             if known and path.startswith(prefix) and os.path.isdir(os.path.join(handler.directory, name + ".git")):
-                handler.answer(200, {member: name})
+                handler.answer(200, {member: name, "description": "caf\xe9"})
                 return
         handler.answer(404 if known else 401, {"message": "no"})
 

@@ -186,6 +186,11 @@ def put_sudo(directory):
         f.write("PATH=%s:$PATH\n" % os.path.join(directory, "bin"))
 
 
+def encoded(o):
+    """Its JSON; a surrogate of Python's "surrogateescape" stands for a byte that is no UTF-8."""
+    return json.dumps(o, ensure_ascii=False).encode("utf-8", "surrogateescape")
+
+
 def drain(f):
     with f:
         while f.read(65536):
@@ -193,7 +198,7 @@ def drain(f):
 
 
 def frame(o, flags=0):
-    b = json.dumps(o).encode()
+    b = encoded(o)
     return struct.pack(">BI", flags, len(b)) + b
 
 
@@ -205,13 +210,14 @@ class E2B(StandIn):
     def __init__(self, directory):
         super().__init__(directory)
         self.processes = {}
+        self.last_words = ""  # the end of a command has them in it
         self.cells = {}  # what the code interpreter answers, lines, by the cell's text
 
     def answer(self, r):
         if r.headers.get("e2b-sandbox-port") == "4444":
             return self.forward(r)
         if r.headers.get("e2b-sandbox-port") == "49999" and r.path == "/execute":
-            return 200, {}, b"".join(json.dumps(o).encode() + b"\n" for o in self.cells[r.json()["code"]])
+            return 200, {}, b"".join(encoded(o) + b"\n" for o in self.cells[r.json()["code"]])
         if r.path.startswith(("/process.", "/files", "/health", "/filesystem.")):
             return self.plane(r)
         if not self.keyed(r):
@@ -342,7 +348,7 @@ class E2B(StandIn):
             return None
         code = p.wait()
         self.processes.pop(p.pid, None)
-        end = {"status": "exit status %d" % code, "exited": True}
+        end = {"status": "exit status %d" % code, "exited": True, "error": self.last_words}
         if code < 0:
             said = {signal.SIGINT: "signal: interrupt"}.get(-code, "signal: killed")  # of those that tests send
             end = {"exitCode": -1, "status": said, "error": said}
@@ -552,7 +558,8 @@ class Runloop(StandIn):
         at, left = int(r.query.get("offset", 0)), r.fault.cut if r.fault and r.fault.cut is not None else 1 << 30
 
         def tell(b, offset):
-            r.h.wfile.write(b"data: " + json.dumps({"output": b.decode(), "offset": offset}).encode() + b"\n\n")
+            text = b.decode("utf-8", "surrogateescape")
+            r.h.wfile.write(b"data: " + encoded({"output": text, "offset": offset}) + b"\n\n")
 
         if at < len(kept[name]):
             tell(kept[name][at:], at)
