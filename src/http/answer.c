@@ -89,8 +89,8 @@ number(const char *p, size_t len, int base, char stop, uint64_t *ret)
 	return i == len || (stop != '\0' && p[i] == stop) ? 0 : -1;
 }
 
-static bool
-is_named(const char *p, size_t len, const char *name, char *value, size_t cap)
+bool
+hr_http_field(const char *p, size_t len, const char *name, char *value, size_t cap)
 {
 	size_t n = strlen(name);
 
@@ -106,16 +106,16 @@ head_line(struct hr_http_reader *h, const char *p, size_t len, struct hr_err *er
 	char value[64];
 	uint64_t n;
 
-	if (h->r->header != NULL && is_named(p, len, h->r->header, value, sizeof(value)))
+	if (h->r->header != NULL && hr_http_field(p, len, h->r->header, value, sizeof(value)))
 		memcpy(h->a->header, value, sizeof(value));
-	if (is_named(p, len, "Content-Length", value, sizeof(value))) {
+	if (hr_http_field(p, len, "Content-Length", value, sizeof(value))) {
 		if (strlen(value) == sizeof(value) - 1 ||
 		    number(value, strlen(value), 10, '\0', &n) != 0 ||
 		    (h->has_length && n != h->length))
 			return broken(h, err, "the answer's Content-Length is no number");
 		h->has_length = true;
 		h->length = n;
-	} else if (is_named(p, len, "Transfer-Encoding", value, sizeof(value))) {
+	} else if (hr_http_field(p, len, "Transfer-Encoding", value, sizeof(value))) {
 		if (strcasecmp(value, "chunked") != 0)
 			return broken(h, err, "the answer's Transfer-Encoding is not known");
 		h->chunked = true;

@@ -42,5 +42,7 @@ int hr_http_reader_end(struct hr_http_reader *h, struct hr_err *err);
 
 /* At most so many bytes of a header's value, without blanks around it. */
 void hr_http_keep(char *to, size_t cap, const char *p, size_t len);
+/* True: the line of a head is a header of this name; its value is kept so. */
+bool hr_http_field(const char *line, size_t len, const char *name, char *value, size_t cap);
 
 #endif

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
 
 #include "http/answer.h"
@@ -91,13 +90,12 @@ static size_t
 on_header(char *p, size_t size, size_t n, void *arg)
 {
 	struct turn *t = arg;
-	const char *name = t->req->header;
-	size_t skip = 0, len = name != NULL ? strlen(name) : 0;
+	size_t skip = 0;
 	unsigned blanks = 0;
 
 	n *= size;
-	if (len > 0 && n > len && p[len] == ':' && strncasecmp(p, name, len) == 0)
-		hr_http_keep(t->a->header, sizeof(t->a->header), p + len + 1, n - len - 1);
+	if (t->req->header != NULL)
+		(void)hr_http_field(p, n, t->req->header, t->a->header, sizeof(t->a->header));
 	if (t->req->on_header != NULL)
 		t->req->on_header(t->req->header_arg, p, n);
 	if (n < 5 || memcmp(p, "HTTP/", 5) != 0)

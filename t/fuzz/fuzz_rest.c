@@ -33,27 +33,21 @@ on_piece(void *arg, const char *p, size_t len)
 	return --*left == 0 ? -1 : 0;
 }
 
-static void
-on_header(void *arg, const char *line, size_t len)
-{
-	(void)arg;
-	must(line != NULL || len == 0);
-}
-
-/* The rules are the service's; nobody waits. */
-static long
-judge(void *arg, unsigned failure, long status, unsigned attempts)
-{
-	(void)arg;
-	must(failure == 0 || status == 0 || status >= 400);
-	return failure != 0 && attempts < 4 ? 0 : -1;
-}
+/* Nobody waits. */
+static const struct hr_rest_rule rules[] = {
+    {.failures = HR_REST_UNSENT | HR_REST_UNSURE | HR_REST_UNDONE, .attempts = 4},
+    {0},
+};
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct hr_rest_options o = {.url = "http://127.0.0.1:1/", .watch_fd = -1};
-	struct hr_rest_call c = {.path = "/x", .judge = judge, .on_header = on_header};
+	struct hr_rest_options o = {.url = "http://127.0.0.1:1/",
+	    .rules = rules,
+	    .patience_ms = 1,
+	    .should = "X-Should",
+	    .watch_fd = -1};
+	struct hr_rest_call c = {.path = "/x", .header = "X-Next"};
 	struct hr_rest_answer a;
 	struct hr_err err = {0};
 	struct hr_rest *r;

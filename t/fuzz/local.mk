@@ -117,7 +117,7 @@ if FUZZERS
 noinst_PROGRAMS += $(FUZZ_HOST_TARGETS)
 endif
 # answers come from the input, not over HTTP
-FUZZ_ANSWERED = libhost.la libimagekit.la libshell.la libprotojson.la libbase.la
+FUZZ_ANSWERED = libhost.la libhttp.la libimagekit.la libshell.la libprotojson.la libbase.la
 fuzz_answers = %D%/fake_http.c %D%/fake_http.h
 t_fuzz_replay_answer_SOURCES = %D%/fuzz_answer.c %D%/replay_main.c
 t_fuzz_replay_answer_LDADD = libhttp.la libbase.la

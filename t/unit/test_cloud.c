@@ -1,60 +1,14 @@
-/* What the kinds of providers share and no request is needed for: waits, cuts, pages, fields. */
+/* What the kinds of providers share and no request is needed for: cuts, pages, fields. */
 #include "config.h"
 
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <json-c/json.h>
 
 #include "host/cloud/cloud.h"
 #include "proto/json.h"
-
-static const struct hr_api_rule rule = {
-    .attempts = 9, .first_ms = 100, .most_ms = 1000, .after_max_s = 60};
-
-static const char *
-date_in(long seconds, char text[64])
-{
-	time_t t = time(NULL) + seconds;
-	struct tm tm;
-
-	ck_assert_ptr_nonnull(gmtime_r(&t, &tm));
-	ck_assert_uint_gt(strftime(text, 64, "%a, %d %b %Y %H:%M:%S GMT", &tm), 0);
-	return text;
-}
-
-START_TEST(waits)
-{
-	struct hr_api_rule shaken = rule;
-	char text[64];
-	int i;
-
-	ck_assert_uint_eq(hr_api_wait_ms(&rule, 1, "", ""), 100);
-	ck_assert_uint_eq(hr_api_wait_ms(&rule, 3, "", ""), 400);
-	ck_assert_uint_eq(hr_api_wait_ms(&rule, 60, "", ""), 1000);
-	ck_assert_uint_eq(hr_api_wait_ms(&rule, 1, "7", ""), 7000);
-	ck_assert_uint_eq(hr_api_wait_ms(&rule, 1, "0", ""), 0);
-	ck_assert_uint_eq(hr_api_wait_ms(&rule, 1, "1.5", ""), 1500);
-	ck_assert_uint_eq(hr_api_wait_ms(&rule, 1, "7", "250"), 250);
-	/* what is too long, or none, does not count */
-	ck_assert_uint_eq(hr_api_wait_ms(&rule, 1, "61", ""), 100);
-	ck_assert_uint_eq(hr_api_wait_ms(&rule, 1, "-1", ""), 100);
-	ck_assert_uint_eq(hr_api_wait_ms(&rule, 1, "nan", ""), 100);
-	ck_assert_uint_eq(hr_api_wait_ms(&rule, 1, "soon", "later"), 100);
-	/* a date: what is left of the time; one of a clock that is far off does not count */
-	ck_assert_uint_le(hr_api_wait_ms(&rule, 1, date_in(40, text), ""), 40000);
-	ck_assert_uint_ge(hr_api_wait_ms(&rule, 1, text, ""), 10000);
-	ck_assert_uint_eq(hr_api_wait_ms(&rule, 1, date_in(4000, text), ""), 100);
-	ck_assert_uint_eq(hr_api_wait_ms(&rule, 1, date_in(-4000, text), ""), 100);
-	shaken.jitter_percent = 50;
-	for (i = 0; i < 100; i++) {
-		ck_assert_uint_ge(hr_api_wait_ms(&shaken, 2, "", ""), 100);
-		ck_assert_uint_le(hr_api_wait_ms(&shaken, 2, "", ""), 200);
-	}
-}
-END_TEST
 
 /* A command may print nothing for as long as it likes; a stream that ends at once for ever may not.
  */
@@ -176,7 +130,6 @@ main(void)
 	SRunner *sr;
 	int failed;
 
-	tcase_add_test(tc, waits);
 	tcase_add_test(tc, cuts);
 	tcase_add_test(tc, pages);
 	tcase_add_test(tc, fields);

@@ -785,17 +785,6 @@ END_TEST
 
 /* ---- small things ---- */
 
-START_TEST(backoff)
-{
-	static const unsigned want[] = {4, 4, 4, 8, 15, 15};
-	unsigned k;
-
-	for (k = 1; k <= 6; k++)
-		ck_assert_uint_eq(hr_client_backoff(k, 4, 15), want[k - 1]);
-	ck_assert_uint_eq(hr_client_backoff(40, 4, 60), 60);
-}
-END_TEST
-
 START_TEST(sids)
 {
 	ck_assert(hr_sid_valid("a1-b_c.d"));
@@ -1058,7 +1047,6 @@ main(void)
 	tcase_add_test(tc, port_locks_that_do_not_open);
 	tcase_add_loop_test(tc, quoting, 0, N(values));
 	tcase_add_test(tc, start_command);
-	tcase_add_test(tc, backoff);
 	tcase_add_test(tc, sids);
 	tcase_add_loop_test(tc, session_ids, 0, N(ids));
 	tcase_add_test(tc, random_session_ids);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <json-c/json_object.h>
@@ -111,8 +112,16 @@ stop(void)
 
 /* Waits of one millisecond. */
 static const struct hr_rest_rule quick[] = {
-    {.failures = HR_REST_UNSENT, .all = true, .attempts = 3, .first_ms = 1, .most_ms = 1},
-    {.failures = HR_REST_LIMITED, .all = true, .attempts = 3, .first_ms = 1, .most_ms = 1},
+    {.failures = HR_REST_UNSENT,
+	.always = HR_REST_UNSENT,
+	.attempts = 3,
+	.first_ms = 1,
+	.most_ms = 1},
+    {.failures = HR_REST_LIMITED,
+	.always = HR_REST_LIMITED,
+	.attempts = 3,
+	.first_ms = 1,
+	.most_ms = 1},
     {.failures = HR_REST_LOST | HR_REST_FAILED, .attempts = 3, .first_ms = 1, .most_ms = 1},
     {0},
 };
@@ -420,6 +429,108 @@ START_TEST(calls_and_waits_are_given_up)
 }
 END_TEST
 
+static const char *
+date_in(long seconds, char text[64])
+{
+	time_t t = time(NULL) + seconds;
+	struct tm tm;
+
+	ck_assert_ptr_nonnull(gmtime_r(&t, &tm));
+	ck_assert_uint_gt(strftime(text, 64, "%a, %d %b %Y %H:%M:%S GMT", &tm), 0);
+	return text;
+}
+
+static unsigned long
+wait_ms(const struct hr_rest_rule *rule, unsigned k, const char *after, const char *after_ms)
+{
+	struct hr_rest_failure f = {0};
+
+	(void)snprintf(f.after, sizeof(f.after), "%s", after);
+	(void)snprintf(f.after_ms, sizeof(f.after_ms), "%s", after_ms);
+	return hr_rest_wait_ms(rule, k, &f);
+}
+
+START_TEST(waits)
+{
+	static const struct hr_rest_rule rule = {
+	    .first_ms = 100, .most_ms = 1000, .after_max_s = 60};
+	static const struct hr_rest_rule original = {
+	    .first_ms = 1000, .least_ms = 4000, .most_ms = 15000};
+	static const unsigned seconds[] = {4, 4, 4, 8, 15, 15};
+	struct hr_rest_rule shaken = rule;
+	char text[64];
+	int i;
+
+	ck_assert_uint_eq(wait_ms(&rule, 1, "", ""), 100);
+	ck_assert_uint_eq(wait_ms(&rule, 3, "", ""), 400);
+	ck_assert_uint_eq(wait_ms(&rule, 60, "", ""), 1000);
+	ck_assert_uint_eq(wait_ms(&rule, 1, "7", ""), 7000);
+	ck_assert_uint_eq(wait_ms(&rule, 1, "0", ""), 0);
+	ck_assert_uint_eq(wait_ms(&rule, 1, "1.5", ""), 1500);
+	ck_assert_uint_eq(wait_ms(&rule, 1, "7", "250"), 250);
+	/* what is too long, or none, does not count */
+	ck_assert_uint_eq(wait_ms(&rule, 1, "61", ""), 100);
+	ck_assert_uint_eq(wait_ms(&rule, 1, "-1", ""), 100);
+	ck_assert_uint_eq(wait_ms(&rule, 1, "nan", ""), 100);
+	ck_assert_uint_eq(wait_ms(&rule, 1, "soon", "later"), 100);
+	/* a date: what is left of the time; one of a clock that is far off does not count */
+	ck_assert_uint_le(wait_ms(&rule, 1, date_in(40, text), ""), 40000);
+	ck_assert_uint_ge(wait_ms(&rule, 1, text, ""), 10000);
+	ck_assert_uint_eq(wait_ms(&rule, 1, date_in(4000, text), ""), 100);
+	ck_assert_uint_eq(wait_ms(&rule, 1, date_in(-4000, text), ""), 100);
+	for (i = 0; i < 6; i++)
+		ck_assert_uint_eq(wait_ms(&original, (unsigned)i + 1, "", ""), seconds[i] * 1000);
+	ck_assert_uint_eq(wait_ms(&original, 40, "3600", ""), 3600000);
+	shaken.jitter_percent = 50;
+	for (i = 0; i < 100; i++) {
+		ck_assert_uint_ge(wait_ms(&shaken, 2, "", ""), 100);
+		ck_assert_uint_le(wait_ms(&shaken, 2, "", ""), 200);
+	}
+}
+END_TEST
+
+/* What is repeated after which failure: a row is the failure, the header that decides, whether the
+ * call may be done twice, and the number of attempts. */
+static const struct {
+	unsigned bit;
+	const char *should;
+	bool idempotent;
+	unsigned attempts;
+} decisions[] = {
+    {HR_REST_UNSENT, "", false, 3},
+    {HR_REST_BUSY, "", false, 3},
+    {HR_REST_GATEWAY, "", false, 1},
+    {HR_REST_GATEWAY, "", true, 3},
+    {HR_REST_LOST, "", true, 1},
+    {HR_REST_BROKEN, "", true, 1},
+    {HR_REST_BROKEN, "True", true, 3},
+    {HR_REST_BROKEN, "true", false, 1},
+    {HR_REST_REFUSED, "true", false, 3},
+    {HR_REST_BUSY, "false", true, 1},
+    {HR_REST_BUSY, "perhaps", true, 3},
+    {HR_REST_LOST, "true", true, 1},
+    {HR_REST_UNSENT, "false", true, 3},
+    {0, "", true, 1},
+};
+
+START_TEST(rules_decide)
+{
+	static const struct hr_rest_rule rules[] = {
+	    {.failures = HR_REST_UNSENT | HR_REST_BUSY | HR_REST_GATEWAY,
+		.always = HR_REST_UNDONE,
+		.attempts = 3},
+	    {0}};
+	struct hr_rest_tries tries = {.rules = rules, .watch_fd = -1};
+	struct hr_rest_failure f = {.bit = decisions[_i].bit};
+
+	(void)snprintf(f.should, sizeof(f.should), "%s", decisions[_i].should);
+	while (hr_rest_again(&tries, &f, decisions[_i].idempotent))
+		;
+	ck_assert_uint_eq(tries.failed, decisions[_i].attempts);
+	ck_assert(tries.spent == (decisions[_i].attempts == 3));
+}
+END_TEST
+
 START_TEST(retry_after_is_a_number_or_a_date)
 {
 	ck_assert_int_eq(hr_http_seconds("17"), 17);
@@ -452,6 +563,8 @@ main(void)
 	tcase_add_test(tc, a_stream_comes_by_lines);
 	tcase_add_test(tc, an_answer_has_a_limit);
 	tcase_add_test(tc, calls_and_waits_are_given_up);
+	tcase_add_test(tc, waits);
+	tcase_add_loop_test(tc, rules_decide, 0, (int)COUNT(decisions));
 	tcase_add_test(tc, retry_after_is_a_number_or_a_date);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);

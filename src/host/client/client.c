@@ -1,4 +1,4 @@
-/* Requests with patience. */
+/* Requests with patience: resttry.c has it. */
 #include "config.h"
 
 #include "host/client/client.h"
@@ -15,9 +15,18 @@
 
 #define HEADERS_MAX (HR_ENDPOINT_HEADERS + 8)
 #define TOO_MANY 429
-#define ATTEMPTS_429 3
-#define ATTEMPTS_BROKEN 5
 #define URL_MAX 65536
+
+/* As the original's client, which repeats whatever it sends: 429, and an answer that is broken. */
+static const struct hr_rest_rule rules[] = {
+    {.failures = HR_REST_LIMITED,
+	.attempts = 3,
+	.first_ms = 1000,
+	.least_ms = 4000,
+	.most_ms = 60000},
+    {.failures = HR_REST_LOST, .attempts = 5, .first_ms = 1000, .least_ms = 4000, .most_ms = 15000},
+    {0},
+};
 
 static void
 forget(struct hr_client *c)
@@ -82,7 +91,6 @@ int
 hr_client_init(struct hr_client *c, const struct hr_endpoint *e, struct hr_err *err)
 {
 	memset(c, 0, sizeof(*c));
-	c->wait_unit_ms = 1000;
 	c->http = hr_http_new(NULL);
 	if (c->http == NULL)
 		return hr_err_nomem(err);
@@ -149,8 +157,6 @@ status_error(const struct hr_client *c, const struct hr_http_request *req,
 	    "%s '%ld %s' for url '%s%s'\nFor more information check: "
 	    "https://developer.mozilla.org/en-US/docs/Web/HTTP/Status/%ld",
 	    kind, a->status, a->reason, c->url, req->url, a->status);
-	if (err == NULL)
-		return;
 	err->status = (int)a->status;
 	if (a->body.len > 0)
 		(void)hr_json_decode_foreign(
@@ -164,97 +170,55 @@ status_error(const struct hr_client *c, const struct hr_http_request *req,
 	}
 }
 
-unsigned
-hr_client_backoff(unsigned k, unsigned min_s, unsigned max_s)
-{
-	unsigned wait = k > 16 ? max_s : 1u << (k - 1);
-
-	wait = wait < max_s ? wait : max_s;
-	return wait > min_s ? wait : min_s;
-}
-
-static int
+static void
 exhausted(struct hr_err *err)
 {
-	enum hr_errc last;
+	const enum hr_errc last = err->code;
+	const int status = err->status;
 	char cls[64];
-	int status;
 
-	if (err == NULL)
-		return -1;
-	last = err->code;
-	status = err->status;
 	(void)snprintf(cls, sizeof(cls), "%s", hr_err_class(err));
 	(void)hr_err_set(err, HR_E_RETRY, "RetryError[<Future state=finished raised %s>]", cls);
 	err->last = last;
 	err->status = status;
+}
+
+/* One attempt at the whole; a status outside of 2xx is an error. */
+static int
+attempt(struct hr_client *c, const struct hr_http_request *req, struct hr_http_answer *ret,
+    unsigned *failure, struct hr_err *err)
+{
+	int r = send_raw(c, req, ret, err);
+
+	*failure = r != 0 && err->code == HR_E_PROTO ? HR_REST_LOST : 0;
+	if (r != 0 || (ret->status >= 200 && ret->status < 300))
+		return r;
+	status_error(c, req, ret, err);
+	*failure = ret->status == TOO_MANY ? HR_REST_LIMITED : 0;
 	return -1;
-}
-
-static bool
-may_repeat(const struct hr_http_request *req)
-{
-	return req->source == NULL && req->sink == NULL;
-}
-
-/* 429 is asked again, everything else is not. */
-static int
-send_status(struct hr_client *c, const struct hr_http_request *req, struct hr_http_answer *ret,
-    struct hr_err *err)
-{
-	unsigned k;
-
-	for (k = 1;; k++) {
-		if (send_raw(c, req, ret, err) < 0)
-			return -1;
-		if (ret->status >= 200 && ret->status < 300)
-			return 0;
-		status_error(c, req, ret, err);
-		if (ret->status != TOO_MANY || !may_repeat(req))
-			return -1;
-		if (k == ATTEMPTS_429)
-			return exhausted(err);
-		if (hr_rest_wait(req->watch_fd, hr_client_backoff(k, 4, 60) * c->wait_unit_ms))
-			return -1;
-		hr_http_answer_done(ret);
-	}
-}
-
-/* With the patience that the original has. */
-static int
-send_patiently(struct hr_client *c, const struct hr_http_request *req, struct hr_http_answer *ret,
-    struct hr_err *err)
-{
-	unsigned k;
-
-	for (k = 1;; k++) {
-		if (send_status(c, req, ret, err) == 0)
-			return 0;
-		if (err->code != HR_E_PROTO || !may_repeat(req))
-			return -1;
-		if (k == ATTEMPTS_BROKEN)
-			return exhausted(err);
-		if (hr_rest_wait(req->watch_fd, hr_client_backoff(k, 4, 15) * c->wait_unit_ms))
-			return -1;
-		hr_http_answer_done(ret);
-	}
 }
 
 int
 hr_client_send(struct hr_client *c, const struct hr_http_request *req, struct hr_http_answer *ret,
     struct hr_err *err)
 {
+	struct hr_rest_tries tries = {.rules = rules, .watch_fd = req->watch_fd};
+	bool may_repeat = req->source == NULL && req->sink == NULL, again;
+	struct hr_rest_failure failure = {0};
 	struct hr_err mine;
-	unsigned k;
+	unsigned k = 1;
 
-	if (err == NULL)
-		err = &mine;
-	for (k = 1;; k++) {
-		if (send_patiently(c, req, ret, err) == 0)
-			return 0;
-		if (ret->fault == HR_HTTP_CANCELLED || c->failed == NULL ||
-		    !c->failed(c->failed_arg, k, err) || !may_repeat(req))
+	err = err != NULL ? err : &mine;
+	while (attempt(c, req, ret, &failure.bit, err) != 0) {
+		again = may_repeat && hr_rest_again(&tries, &failure, true);
+		if (!again && tries.spent)
+			exhausted(err);
+		if (!again && (ret->fault == HR_HTTP_CANCELLED || c->failed == NULL ||
+				  !c->failed(c->failed_arg, k++, err) || !may_repeat))
 			return -1;
+		if (!again)
+			tries = (struct hr_rest_tries){.rules = rules, .watch_fd = req->watch_fd};
 		hr_http_answer_done(ret);
 	}
+	return 0;
 }

@@ -12,7 +12,6 @@ struct hr_client {
 	char *unix_socket;
 	/* "X-Session-API-Key: ..." and the endpoint's own; they end with NULL */
 	char *headers[HR_ENDPOINT_HEADERS + 2];
-	unsigned wait_unit_ms; /* what the formulas call a second: 1000, but for tests */
 	/* Of a request that failed for good: true: it is sent once more. May change *err, and
 	 * where the server is. NULL: nobody mends anything. */
 	bool (*failed)(void *arg, unsigned attempt, struct hr_err *err);
@@ -29,8 +28,5 @@ void hr_client_done(struct hr_client *c); /* of one that is zeroed or initialise
  * is HR_E_RETRY. The caller frees the answer's body in both cases. */
 int hr_client_send(struct hr_client *c, const struct hr_http_request *r, struct hr_http_answer *ret,
     struct hr_err *err);
-
-/* The wait before attempt k + 1, in seconds. */
-unsigned hr_client_backoff(unsigned k, unsigned min_s, unsigned max_s);
 
 #endif

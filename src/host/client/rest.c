@@ -1,5 +1,5 @@
-/* Calls of services. Each attempt is one hr_http_do(); what came of it is told by one bit, and the
- * rules say what that leads to. */
+/* Calls of services. Each attempt is one hr_http_do(), whose failure is one bit; resttry.c decides
+ * by it. */
 #include "config.h"
 
 #include "host/client/rest.h"
@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/text/quote.h"
 #include "base/err.h"
+#include "http/answer.h"
 #include "proto/json.h"
 
 #define URL_MAX 65536
@@ -23,15 +24,27 @@
 #define ANSWER_MAX (16u << 20)
 #define TIMEOUT_S 60
 #define PATIENCE_MS 120000
-#define JITTER_PERCENT 50
 
 const struct hr_rest_rule hr_rest_rules[] = {
-    {.failures = HR_REST_UNSENT, .all = true, .attempts = 4, .first_ms = 500, .most_ms = 8000},
-    {.failures = HR_REST_LIMITED, .all = true, .attempts = 5, .first_ms = 1000, .most_ms = 30000},
-    {.failures = HR_REST_LOST | HR_REST_FAILED, .attempts = 4, .first_ms = 500, .most_ms = 8000},
+    {.failures = HR_REST_UNSENT,
+	.always = HR_REST_UNSENT,
+	.attempts = 4,
+	.first_ms = 500,
+	.most_ms = 8000,
+	.jitter_percent = 50},
+    {.failures = HR_REST_LIMITED,
+	.always = HR_REST_LIMITED,
+	.attempts = 5,
+	.first_ms = 1000,
+	.most_ms = 30000,
+	.jitter_percent = 50},
+    {.failures = HR_REST_LOST | HR_REST_FAILED,
+	.attempts = 4,
+	.first_ms = 500,
+	.most_ms = 8000,
+	.jitter_percent = 50},
     {0},
 };
-#define RULES_MAX 8
 
 struct header {
 	char *line; /* "Name: value" */
@@ -233,6 +246,9 @@ say(const struct hr_rest *rest, const struct hr_rest_call *c, struct hr_err *err
 
 struct turn {
 	const struct hr_rest_call *c;
+	struct hr_rest_answer *ret;
+	const char *should;
+	struct hr_rest_failure failure;
 	struct hr_buf line;
 	bool begun, enough, too_long;
 };
@@ -298,21 +314,28 @@ all_headers(
 	return 0;
 }
 
-/* The failure's bit, 0 for an answer of another kind. */
+/* The failure's bit; 0: none of them. */
 static unsigned
 failure_of(const struct hr_http_answer *a)
 {
-	if (a->untrusted)
-		return 0;
-	if (a->fault == HR_HTTP_CONNECT || a->fault == HR_HTTP_CONNECT_TIMEOUT)
-		return HR_REST_UNSENT;
-	if (a->fault == HR_HTTP_CANCELLED || a->fault == HR_HTTP_OTHER)
-		return 0;
-	if (a->fault != HR_HTTP_NONE)
-		return HR_REST_LOST;
-	if (a->status == 429)
-		return HR_REST_LIMITED;
-	return a->status == 500 || (a->status >= 502 && a->status <= 504) ? HR_REST_FAILED : 0;
+	switch (a->untrusted ? HR_HTTP_OTHER : a->fault) {
+	case HR_HTTP_NONE: break;
+	case HR_HTTP_CONNECT:
+	case HR_HTTP_CONNECT_TIMEOUT: return HR_REST_UNSENT;
+	case HR_HTTP_CANCELLED:
+	case HR_HTTP_OTHER: return 0;
+	default: return HR_REST_LOST;
+	}
+	switch (a->status) {
+	case 408: return HR_REST_SLOW;
+	case 409: return HR_REST_CONFLICT;
+	case 429: return HR_REST_LIMITED;
+	case 500: return HR_REST_BROKEN;
+	case 502: return HR_REST_GATEWAY;
+	case 503: return HR_REST_BUSY;
+	case 504: return HR_REST_LATE;
+	default: return a->status >= 500 ? HR_REST_ODD : a->status >= 300 ? HR_REST_REFUSED : 0;
+	}
 }
 
 static bool
@@ -321,10 +344,20 @@ idempotent(const struct hr_rest_call *c)
 	return c->idempotent || (strcmp(c->method, "POST") != 0 && strcmp(c->method, "PATCH") != 0);
 }
 
-static bool
-may_repeat(const struct hr_rest_call *c, const struct hr_rest_rule *rule, const struct turn *t)
+/* Keeps what the head of the attempt's last answer says. */
+static void
+on_header(void *arg, const char *line, size_t len)
 {
-	return (rule->all || idempotent(c)) && !t->begun;
+	struct turn *t = arg;
+	const char *name = t->c->header;
+
+	if (len > 5 && memcmp(line, "HTTP/", 5) == 0) {
+		t->failure = (struct hr_rest_failure){0};
+		*t->ret->header = '\0';
+	}
+	hr_rest_heed(&t->failure, t->should, line, len);
+	if (name != NULL)
+		(void)hr_http_field(line, len, name, t->ret->header, sizeof(t->ret->header));
 }
 
 static int
@@ -354,11 +387,10 @@ take_answer(const struct hr_rest *rest, const struct hr_rest_call *c, struct hr_
 	return r;
 }
 
-/* 0 or -1 with *err, and *ret_failure as to what came of it. */
+/* 0 or -1 with *err, and t->failure. */
 static int
 attempt(struct hr_rest *rest, const struct hr_rest_call *c, struct hr_http_request *q,
-    struct turn *t, struct hr_rest_answer *ret, unsigned *ret_failure, long *ret_wait_s,
-    struct hr_err *err)
+    struct turn *t, struct hr_rest_answer *ret, struct hr_err *err)
 {
 	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	struct hr_err fault = {0};
@@ -367,14 +399,14 @@ attempt(struct hr_rest *rest, const struct hr_rest_call *c, struct hr_http_reque
 	int r;
 
 	hr_rest_answer_done(ret);
+	t->failure = (struct hr_rest_failure){0};
 	q->watch_fd = rest->o.watch_fd;
 	r = hr_http_do(rest->http, q, &a, &he);
-	*ret_failure = failure_of(&a);
-	*ret_wait_s = hr_http_seconds(a.header);
-	if (t->enough) {
-		ret->status = a.status;
+	ret->status = a.status;
+	ret->failure = t->failure.bit = failure_of(&a);
+	if (t->enough)
 		r = 0;
-	} else if (t->too_long)
+	else if (t->too_long)
 		r = say(rest, c, err, HR_E_RUNTIME, "a line of the answer is too long");
 	else if (r == 0)
 		r = take_answer(rest, c, &a, ret, err);
@@ -388,56 +420,6 @@ attempt(struct hr_rest *rest, const struct hr_rest_call *c, struct hr_http_reque
 	if (r == 0 && c->line != NULL && !t->enough && t->line.len > 0)
 		(void)on_line(t);
 	return r;
-}
-
-/* ---- repetition ---- */
-
-struct patience {
-	unsigned used[RULES_MAX]; /* attempts that failed, of each rule */
-	unsigned waited_ms;
-	unsigned attempts;
-	int64_t end_ms; /* by hr_now_ms(); 0: no deadline */
-};
-
-/* The caller's own verdict. */
-static bool
-judged(struct hr_rest *rest, const struct hr_rest_call *c, const struct turn *t, unsigned failure,
-    long status, const struct patience *p)
-{
-	long ms;
-
-	if (t->begun || t->enough)
-		return false;
-	ms = c->judge(c->judge_arg, failure, status, p->attempts);
-	return ms >= 0 && !hr_rest_wait(rest->o.watch_fd, (unsigned)ms);
-}
-
-/* Waits for the next attempt; false: there is none. */
-static bool
-again(struct hr_rest *rest, const struct hr_rest_call *c, const struct turn *t, unsigned failure,
-    long status, long wait_s, struct patience *p)
-{
-	const struct hr_rest_rule *rule = rest->o.rules;
-	unsigned i = 0, ms;
-
-	p->attempts++;
-	if (c->judge != NULL)
-		return judged(rest, c, t, failure, status, p);
-	while (i < RULES_MAX && rule[i].failures != 0 && (rule[i].failures & failure) == 0)
-		i++;
-	if (failure == 0 || i == RULES_MAX || rule[i].failures == 0 ||
-	    !may_repeat(c, &rule[i], t) || ++p->used[i] >= rule[i].attempts)
-		return false;
-	ms = hr_rest_back_off(rule[i].first_ms, rule[i].most_ms, JITTER_PERCENT, p->used[i]);
-	if (wait_s > (long)(rest->o.patience_ms / 1000))
-		return false;
-	if (wait_s >= 0)
-		ms = (unsigned)wait_s * 1000;
-	if (ms > rest->o.patience_ms - p->waited_ms ||
-	    (p->end_ms != 0 && hr_now_ms() + ms >= p->end_ms))
-		return false;
-	p->waited_ms += ms;
-	return !hr_rest_wait(rest->o.watch_fd, ms);
 }
 
 int
@@ -456,9 +438,7 @@ hr_rest_call(struct hr_rest *rest, const struct hr_rest_call *c, struct hr_rest_
 					    : rest->o.timeout_s,
 	    .total_s = c->line == NULL && c->sink == NULL ? rest->o.total_s : 0,
 	    .answer_max = rest->o.answer_max,
-	    .header = "Retry-After",
-	    .on_header = c->on_header,
-	    .header_arg = c->header_arg,
+	    .on_header = on_header,
 	    .fresh = !idempotent(c),
 	    .insecure = rest->peer.insecure,
 	    .ca_pem = rest->peer.ca_pem,
@@ -467,19 +447,21 @@ hr_rest_call(struct hr_rest *rest, const struct hr_rest_call *c, struct hr_rest_
 	    .proxy = rest->peer.proxy,
 	    .connect_to = rest->peer.connect_to,
 	};
-	struct turn t = {.c = c};
+	struct turn t = {.c = c, .should = rest->o.should};
+	struct hr_rest_tries tries = {.rules = rest->o.rules,
+	    .patience_ms = rest->o.patience_ms,
+	    .watch_fd = rest->o.watch_fd};
 	HR_CLEAN(hr_rest_answer_done) struct hr_rest_answer mine = {0};
-	struct patience p = {0};
 	struct hr_err none;
 	HR_BUF(url, URL_MAX);
 	HR_BUF(body, HR_JSON_BODY_MAX);
-	unsigned failure = 0;
-	long wait_s = -1;
 	int r;
 
 	err = err != NULL ? err : &none;
 	ret = ret != NULL ? ret : &mine;
 	memset(ret, 0, sizeof(*ret));
+	t.ret = ret;
+	q.header_arg = &t;
 	hr_buf_addf(&url, "%s%s", *c->path == '/' ? rest->url : "", c->path);
 	q.url = hr_buf_str(&url);
 	if (c->line != NULL || c->sink != NULL) {
@@ -498,10 +480,10 @@ hr_rest_call(struct hr_rest *rest, const struct hr_rest_call *c, struct hr_rest_
 		return -1;
 	hr_buf_init(&t.line, LINE_MAX_BYTES);
 	if (rest->o.deadline_ms > 0)
-		p.end_ms = hr_now_ms() + rest->o.deadline_ms;
+		tries.end_ms = hr_now_ms() + rest->o.deadline_ms;
 	do
-		r = attempt(rest, c, &q, &t, ret, &failure, &wait_s, err);
-	while (r != 0 && again(rest, c, &t, failure, ret->status, wait_s, &p));
+		r = attempt(rest, c, &q, &t, ret, err);
+	while (r != 0 && !t.begun && hr_rest_again(&tries, &t.failure, idempotent(c)));
 	hr_buf_done(&t.line);
 	return r;
 }

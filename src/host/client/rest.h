@@ -14,22 +14,37 @@
 
 struct json_object;
 
-/* What a call can fail with, and be made again. */
+/* What an attempt can fail with. */
 enum {
-	HR_REST_UNSENT = 1,  /* no connection: nobody has seen the call */
-	HR_REST_LOST = 2,    /* the answer did not come, or not whole */
-	HR_REST_LIMITED = 4, /* 429 */
-	HR_REST_FAILED = 8,  /* 500, 502, 503, 504 */
+	HR_REST_UNSENT = 1 << 0,   /* no connection: nobody has seen the call */
+	HR_REST_LOST = 1 << 1,     /* the answer did not come, or not whole */
+	HR_REST_LIMITED = 1 << 2,  /* 429 */
+	HR_REST_BUSY = 1 << 3,     /* 503 */
+	HR_REST_CONFLICT = 1 << 4, /* 409 */
+	HR_REST_REFUSED = 1 << 5,  /* another status below 500 */
+	HR_REST_SLOW = 1 << 6,     /* 408 */
+	HR_REST_GATEWAY = 1 << 7,  /* 502 */
+	HR_REST_LATE = 1 << 8,     /* 504 */
+	HR_REST_BROKEN = 1 << 9,   /* 500 */
+	HR_REST_ODD = 1 << 10,     /* another status from 500 up */
+	HR_REST_FAILED = HR_REST_BUSY | HR_REST_GATEWAY | HR_REST_LATE | HR_REST_BROKEN,
+	/* the call was not carried out, and: it may have been */
+	HR_REST_UNDONE =
+	    HR_REST_UNSENT | HR_REST_LIMITED | HR_REST_BUSY | HR_REST_CONFLICT | HR_REST_REFUSED,
+	HR_REST_UNSURE = HR_REST_LOST | HR_REST_SLOW | HR_REST_GATEWAY | HR_REST_LATE |
+			 HR_REST_BROKEN | HR_REST_ODD,
 };
 
-/* The first rule that fits a failure is the one; it counts for itself. The wait before attempt k +
- * 1 is first_ms * 2^(k - 1), at most most_ms, of which a random half is left out. A Retry-After of
- * the answer takes its place. */
+/* The first rule that has a failure decides, and counts its own attempts. The wait before attempt
+ * k + 1 is first_ms * 2^(k - 1), at least least_ms, at most most_ms, without a random part of it.
+ * The time that the answer asks for (Retry-After) takes its place. */
 struct hr_rest_rule {
 	unsigned failures;
-	bool all; /* also calls that are not idempotent */
-	unsigned attempts;
-	unsigned first_ms, most_ms;
+	unsigned always;   /* those after which a call that is not idempotent is repeated, too */
+	unsigned attempts; /* in all */
+	unsigned first_ms, least_ms, most_ms;
+	unsigned jitter_percent;
+	unsigned after_max_s; /* a longer Retry-After is ignored; 0: it ends the call */
 };
 
 /* For services: UNSENT and LIMITED for all calls, LOST and FAILED for idempotent ones. Like each
@@ -47,6 +62,8 @@ struct hr_rest_options {
 	unsigned deadline_ms; /* for a call with all its attempts and waits; 0: no bound */
 	size_t answer_max;    /* 0: 16 MiB */
 	int watch_fd;         /* readable: calls and waits are given up; -1: none */
+	/* A header whose "true" or "false" decides instead of the rules; borrowed; NULL: none. */
+	const char *should;
 };
 
 /* In place of the system's ways; NULL where nothing is said. */
@@ -94,19 +111,15 @@ struct hr_rest_call {
 	hr_line_fn *line;
 	hr_http_sink_fn *sink;
 	void *arg;
-	/* In place of the rules, after an attempt that failed with one of the bits above (0: none
-	 * of them): the wait in ms before the next one; -1: there is none. NULL: by the rules. */
-	long (*judge)(void *arg, unsigned failure, long status, unsigned attempts);
-	void *judge_arg;
-	/* Told each line of each answer's head; NULL: nobody asks. */
-	void (*on_header)(void *arg, const char *line, size_t len);
-	void *header_arg;
+	const char *header; /* one of the answer's that is kept; NULL: none */
 };
 
 struct hr_rest_answer {
 	long status;              /* 0: none came */
 	struct json_object *json; /* NULL: none, or null; of an error as well, where it is JSON */
 	struct hr_buf body;
+	char header[512]; /* the one that was asked for, "" for none */
+	unsigned failure; /* of the last attempt: one of the bits above, or 0 */
 };
 
 /* 0: a status of 2xx, and what was asked for; -1: *err: HR_E_HTTP_STATUS with err->status for
@@ -125,10 +138,33 @@ int hr_rest_send(struct hr_rest *r, const char *method, const char *path, struct
 
 /* The error of a request without an answer; returns -1. */
 int hr_rest_fault(const struct hr_http_answer *a, const struct hr_err *he, struct hr_err *err);
-/* The wait before attempt k + 1: first_ms * 2^(k - 1), at most most_ms, of which up to so many
- * percent are left out at random. */
-unsigned hr_rest_back_off(unsigned first_ms, unsigned most_ms, unsigned percent, unsigned k);
 /* Sleeps; true: watch_fd (-1: none) became readable before. */
 bool hr_rest_wait(int watch_fd, unsigned ms);
+
+/* ---- repetition, for the clients that speak something else than JSON, too ---- */
+
+struct hr_rest_failure {
+	unsigned bit;                            /* 0: none of them */
+	char after[64], after_ms[32], should[8]; /* the answer's headers; "": none */
+};
+
+struct hr_rest_tries {
+	const struct hr_rest_rule *rules; /* at most 8 */
+	unsigned patience_ms;             /* all waits together; 0: no bound */
+	int64_t end_ms;                   /* no attempt starts after it (hr_now_ms()); 0: none */
+	int watch_fd;                     /* readable: no further attempt; -1: none */
+	unsigned failed;                  /* attempts so far */
+	unsigned waited_ms, last_ms;      /* in all, and before the next attempt */
+	unsigned used[8];                 /* attempts that failed, of each rule */
+	bool spent;                       /* the rule had another attempt, but for its number */
+};
+
+/* Keeps a line of an answer's head, where it says when the call may be repeated. */
+void hr_rest_heed(struct hr_rest_failure *f, const char *should, const char *line, size_t len);
+/* The wait in ms after the k-th failure of a rule. Pure but for the jitter. */
+unsigned long
+hr_rest_wait_ms(const struct hr_rest_rule *rule, unsigned k, const struct hr_rest_failure *f);
+/* Waits for the next attempt; false: there is none. */
+bool hr_rest_again(struct hr_rest_tries *t, const struct hr_rest_failure *f, bool idempotent);
 
 #endif

@@ -1,13 +1,17 @@
-/* What attempts at calls need of each other, whoever makes them: waits, and errors of requests
- * without an answer. */
+/* Repetition: whether an attempt that failed is made again, and when. Every client of the host asks
+ * here. */
 #include "config.h"
 
+#include <limits.h>
 #include <poll.h>
+#include <stdlib.h>
+#include <strings.h>
 #include <sys/random.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "host/client/rest.h"
+#include "http/answer.h"
 
 bool
 hr_rest_wait(int watch_fd, unsigned ms)
@@ -21,17 +25,92 @@ hr_rest_wait(int watch_fd, unsigned ms)
 	return false;
 }
 
-unsigned
-hr_rest_back_off(unsigned first_ms, unsigned most_ms, unsigned percent, unsigned k)
+void
+hr_rest_heed(struct hr_rest_failure *f, const char *should, const char *line, size_t len)
 {
-	unsigned ms = first_ms, random = 0;
+	(void)hr_http_field(line, len, "retry-after", f->after, sizeof(f->after));
+	(void)hr_http_field(line, len, "retry-after-ms", f->after_ms, sizeof(f->after_ms));
+	if (should != NULL)
+		(void)hr_http_field(line, len, should, f->should, sizeof(f->should));
+}
 
-	while (--k > 0 && ms < most_ms)
+/* A number of `unit` ms; -1: it is none. */
+static double
+asked_ms(const char *text, double unit)
+{
+	char *end;
+	double n = strtod(text, &end);
+
+	return end != text && *end == '\0' && n >= 0 && n * unit <= UINT_MAX ? n * unit : -1;
+}
+
+static unsigned
+back_off(const struct hr_rest_rule *rule, unsigned k)
+{
+	unsigned ms = rule->first_ms, random = 0;
+
+	while (--k > 0 && ms < rule->most_ms)
 		ms *= 2;
-	ms = ms < most_ms ? ms : most_ms;
-	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random))
+	ms = ms < rule->most_ms ? ms : rule->most_ms;
+	ms = ms > rule->least_ms ? ms : rule->least_ms;
+	if (rule->jitter_percent == 0 ||
+	    getrandom(&random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random))
 		return ms;
-	return ms - random % (unsigned)((unsigned long long)ms * percent / 100 + 1);
+	return ms - random % (unsigned)((unsigned long long)ms * rule->jitter_percent / 100 + 1);
+}
+
+unsigned long
+hr_rest_wait_ms(const struct hr_rest_rule *rule, unsigned k, const struct hr_rest_failure *f)
+{
+	double ms = asked_ms(f->after_ms, 1);
+	long seconds;
+
+	if (ms < 0)
+		ms = asked_ms(f->after, 1000);
+	/* a date, unless one of the clocks is far off */
+	if (ms < 0 && (seconds = hr_http_seconds(f->after)) > 0)
+		ms = (double)seconds * 1000;
+	if (rule->after_max_s > 0 && ms > rule->after_max_s * 1000.0)
+		ms = -1;
+	return ms >= 0 ? (unsigned long)ms : back_off(rule, k);
+}
+
+/* The index of the rule that decides; -1: none does. */
+static int
+rule_for(const struct hr_rest_tries *t, const struct hr_rest_failure *f)
+{
+	bool told = (f->bit & (HR_REST_UNSENT | HR_REST_LOST)) == 0;
+	int i;
+
+	if (told && strcasecmp(f->should, "false") == 0)
+		return -1;
+	for (i = 0; t->rules[i].failures != 0; i++)
+		if ((t->rules[i].failures & f->bit) != 0)
+			return i;
+	return told && i > 0 && strcasecmp(f->should, "true") == 0 ? 0 : -1;
+}
+
+bool
+hr_rest_again(struct hr_rest_tries *t, const struct hr_rest_failure *f, bool idempotent)
+{
+	int i = rule_for(t, f);
+	const struct hr_rest_rule *rule = &t->rules[i];
+	unsigned long ms;
+
+	t->failed++;
+	if (i < 0 || ((rule->always & f->bit) == 0 && !idempotent))
+		return false;
+	t->spent = ++t->used[i] >= rule->attempts;
+	if (t->spent)
+		return false;
+	ms = hr_rest_wait_ms(rule, t->used[i], f);
+	if (t->patience_ms > 0 && ms > t->patience_ms - t->waited_ms)
+		return false;
+	if (t->end_ms != 0 && hr_now_ms() + (int64_t)ms >= t->end_ms)
+		return false;
+	t->last_ms = (unsigned)ms;
+	t->waited_ms += t->last_ms;
+	return !hr_rest_wait(t->watch_fd, t->last_ms);
 }
 
 int

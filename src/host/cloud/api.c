@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/random.h"
 #include "base/err.h"
@@ -17,6 +16,7 @@
 #define ANSWER_MAX (256u << 20)
 #define FORM_MAX (257u << 20)
 #define PATH_MAX_LEN 65536
+#define PATIENCE_MS 3600000 /* the rules' attempts end first */
 
 static bool
 is_this_machine(const char *host)
@@ -48,7 +48,12 @@ int
 hr_api_init(struct hr_api *api, const char *who, const struct hr_api_rule *rule, const char *base,
     struct hr_err *err)
 {
-	const struct hr_rest_options o = {.url = base, .answer_max = ANSWER_MAX, .watch_fd = -1};
+	const struct hr_rest_options o = {.url = base,
+	    .rules = rule->again,
+	    .should = rule->should,
+	    .patience_ms = PATIENCE_MS,
+	    .answer_max = ANSWER_MAX,
+	    .watch_fd = -1};
 
 	*api = (struct hr_api){.who = who, .rule = rule};
 	if (hr_api_url(who, base, err) != 0)
@@ -216,52 +221,9 @@ hr_field_int(const char *who, const char *subject, struct json_object *o, const 
 /* ---- requests ---- */
 
 struct turn {
-	const struct hr_api *api;
 	const struct hr_api_call *c;
-	struct hr_api_answer *ret;
-	long status; /* of the head that comes */
-	char after[32], after_ms[32], should[16];
 	bool gave_up;
 };
-
-static void
-take(char *to, size_t room, const char *p, size_t len)
-{
-	for (; len > 0 && (*p == ' ' || *p == '\t'); p++)
-		len--;
-	for (; len > 0 && strchr(" \t\r\n", p[len - 1]) != NULL; len--)
-		;
-	(void)snprintf(to, room, "%.*s", (int)(len < room ? len : room - 1), p);
-}
-
-static void
-on_header(void *arg, const char *line, size_t len)
-{
-	struct turn *t = arg;
-	size_t i;
-	const struct {
-		const char *name;
-		char *to;
-		size_t room;
-	} names[] = {
-	    {t->c->header, t->ret->header, sizeof(t->ret->header)},
-	    {"retry-after", t->after, sizeof(t->after)},
-	    {"retry-after-ms", t->after_ms, sizeof(t->after_ms)},
-	    {t->api->rule->should, t->should, sizeof(t->should)},
-	};
-	const char *blank = memchr(line, ' ', len);
-
-	if (len > 5 && strncmp(line, "HTTP/", 5) == 0 && blank != NULL) {
-		t->status = strtol(blank + 1, NULL, 10);
-		*t->after = *t->after_ms = *t->should = *t->ret->header = '\0';
-	}
-	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		size_t n = names[i].name != NULL ? strlen(names[i].name) : 0;
-
-		if (n > 0 && len > n && line[n] == ':' && strncasecmp(line, names[i].name, n) == 0)
-			take(names[i].to, names[i].room, line + n + 1, len - n - 1);
-	}
-}
 
 static int
 on_sink(void *arg, const char *p, size_t len)
@@ -270,54 +232,6 @@ on_sink(void *arg, const char *p, size_t len)
 
 	t->gave_up = t->c->sink(t->c->sink_arg, p, len) < 0;
 	return t->gave_up ? 1 : 0;
-}
-
-/* A number of `unit` ms that is not longer than most_s; -1: none that counts. */
-static double
-asked_ms(const char *text, double unit, unsigned most_s)
-{
-	char *end;
-	double n = strtod(text, &end);
-
-	return end != text && *end == '\0' && n >= 0 && n * unit <= most_s * 1000.0 ? n * unit : -1;
-}
-
-unsigned
-hr_api_wait_ms(const struct hr_api_rule *rule, unsigned n, const char *after, const char *after_ms)
-{
-	double ms = asked_ms(after_ms, 1, rule->after_max_s);
-	long seconds;
-
-	if (ms < 0)
-		ms = asked_ms(after, 1000, rule->after_max_s);
-	/* a date, which counts unless one of the clocks is far off */
-	if (ms < 0 && (seconds = hr_http_seconds(after)) > 0 && seconds <= rule->after_max_s)
-		ms = (double)seconds * 1000;
-	return ms >= 0 ? (unsigned)ms
-		       : hr_rest_back_off(rule->first_ms, rule->most_ms, rule->jitter_percent, n);
-}
-
-/* Is there to be another attempt? */
-static long
-judge(void *arg, unsigned failure, long status, unsigned attempts)
-{
-	struct turn *t = arg;
-	const struct hr_api_rule *rule = t->api->rule;
-	bool again;
-
-	t->ret->unsure =
-	    (failure & HR_REST_LOST) != 0 || status == 408 || (status >= 500 && status != 503);
-	if (failure == HR_REST_UNSENT)
-		again = true;
-	else if (failure == HR_REST_LOST)
-		again = rule->lost;
-	else if (strcasecmp(t->should, "true") == 0 || strcasecmp(t->should, "false") == 0)
-		again = strcasecmp(t->should, "true") == 0;
-	else
-		again = status >= 400 && rule->status != NULL && rule->status(status);
-	if (!again || attempts >= rule->attempts || (t->c->once && t->ret->unsure))
-		return -1;
-	return (long)hr_api_wait_ms(rule, attempts, t->after, t->after_ms);
 }
 
 /* What a status means here. */
@@ -404,7 +318,7 @@ int
 hr_api_do(
     struct hr_api *api, const struct hr_api_call *c, struct hr_api_answer *ret, struct hr_err *err)
 {
-	struct turn t = {.api = api, .c = c, .ret = ret};
+	struct turn t = {.c = c};
 	struct hr_rest_answer a = {0};
 	struct hr_err mine = {0};
 	const char *headers[HEADERS_MAX + 4];
@@ -417,10 +331,8 @@ hr_api_do(
 	    .timeout_s = c->timeout_s,
 	    .sink = c->sink != NULL ? on_sink : NULL,
 	    .arg = &t,
-	    .judge = judge,
-	    .judge_arg = &t,
-	    .on_header = on_header,
-	    .header_arg = &t};
+	    .idempotent = !c->once,
+	    .header = c->header};
 	char key[200], type[200] = "", uuid[37];
 	HR_BUF(path, PATH_MAX_LEN);
 	HR_BUF(form, FORM_MAX);
@@ -442,7 +354,9 @@ hr_api_do(
 	hr_rest_watch(api->rest, c->watch_fd > 0 ? c->watch_fd : -1);
 	if (r == 0)
 		r = hr_rest_call(api->rest, &q, &a, &mine);
-	ret->status = a.status > 0 ? a.status : t.status;
+	ret->status = a.status;
+	ret->unsure = (a.failure & HR_REST_UNSURE) != 0;
+	memcpy(ret->header, a.header, sizeof(a.header));
 	ret->body = a.body;
 	ret->json = a.json;
 	if ((!c->raw || r != 0) && ret->json == NULL && ret->body.len > 0 &&

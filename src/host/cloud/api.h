@@ -7,15 +7,11 @@
 
 #include "host/client/rest.h"
 
-/* When a request is sent again. */
+/* When a request is sent again: all failures of one request count together, so that a table has one
+ * row. */
 struct hr_api_rule {
-	unsigned attempts;           /* in all */
-	unsigned first_ms, most_ms;  /* the wait between them, doubled each time */
-	unsigned jitter_percent;     /* of it are left out at random */
-	unsigned after_max_s;        /* a longer Retry-After does not count */
-	const char *should;          /* a header that decides, "true" or "false"; NULL: none */
-	bool (*status)(long status); /* is one with this answer sent again? NULL: never */
-	bool lost;                   /* one that got no answer, too */
+	struct hr_rest_rule again[2]; /* the second is zeroed */
+	const char *should;           /* a header that decides, "true" or "false"; NULL: none */
 	/* "x-request-id: prefix-": a header whose value is the same for all attempts at one POST,
 	 * with something random behind it; NULL: none. */
 	const char *key;
@@ -86,11 +82,6 @@ int hr_api_or_gone(int r, const struct hr_err *mine, struct hr_err *err);
 /* A file: what the answer brings is put behind b. HR_E_NOTFOUND: there is no such one. */
 int hr_api_file(struct hr_api *r, const struct hr_api_call *c, const char *path, struct hr_buf *b,
     struct hr_api_answer *ret, struct hr_err *err);
-
-/* The wait before attempt n + 1, in ms; after is the value of Retry-After ("": none), after_ms of
- * retry-after-ms. Pure but for the jitter. */
-unsigned
-hr_api_wait_ms(const struct hr_api_rule *rule, unsigned n, const char *after, const char *after_ms);
 
 /* Fields of what a provider said: -1 with "WHO: SUBJECT has no NAME" or with what it is instead of
  * what it ought to be. Results are borrowed; of hr_field_maybe() NULL where it is missing or null.

@@ -236,7 +236,7 @@ hr_cloud_url_headers(struct hr_cloud *c)
 static int
 ask_alive(struct hr_cloud *c, struct hr_err *err)
 {
-	static const struct hr_api_rule once = {.attempts = 1};
+	static const struct hr_api_rule once = {0};
 	const struct hr_api_call q = {
 	    .method = "GET", .path = "/alive", .headers = hr_cloud_url_headers(c), .timeout_s = 10};
 	HR_CLEAN(hr_api_answer_done) struct hr_api_answer a = {0};

@@ -20,18 +20,15 @@
 #define GRACE_S 30
 #define SESSION "action-execution-server"
 
-static bool
-repeats(long status)
-{
-	return status == 429 || (status >= 502 && status <= 504);
-}
-
-static const struct hr_api_rule rule = {.attempts = 5,
-    .first_ms = 200,
-    .most_ms = 8000,
-    .jitter_percent = 50,
-    .after_max_s = 60,
-    .status = repeats};
+static const struct hr_api_rule rule = {
+    .again = {{.failures =
+		   HR_REST_UNSENT | HR_REST_LIMITED | HR_REST_BUSY | HR_REST_GATEWAY | HR_REST_LATE,
+	.always = HR_REST_UNDONE,
+	.attempts = 5,
+	.first_ms = 200,
+	.most_ms = 8000,
+	.jitter_percent = 50,
+	.after_max_s = 60}}};
 
 static int
 authorize(struct hr_cloud *c, struct hr_api *api, const char *key, struct hr_err *err)

@@ -76,4 +76,13 @@ int hr_e2b_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr
 int hr_e2b_put_files(struct hr_cloud *c, const struct hr_api_part *files, size_t n,
     struct json_object **ret, struct hr_err *err);
 
+/* The requests' repetitions (struct hr_rest_rule), also after `more`: some seconds without a
+ * network do not matter. */
+#define HR_E2B_AGAIN(more)                                                                         \
+	{                                                                                          \
+		.failures = HR_REST_UNSENT | HR_REST_LIMITED | HR_REST_BUSY | (more),              \
+		.always = HR_REST_UNDONE, .attempts = 6, .first_ms = 100, .most_ms = 10000,        \
+		.jitter_percent = 50, .after_max_s = 60                                            \
+	}
+
 #endif

@@ -58,22 +58,11 @@ hr_e2b_plane(struct hr_cloud *c, struct hr_err *err)
 	return hr_e2b_at_port(c, HR_E2B_ENVD_PORT, &c->plane, err);
 }
 
-/* Not after 502: that is how the proxy says that there is no sandbox. */
-static bool
-repeats(long status)
-{
-	return status == 429 || status == 503 || status == 504;
-}
-
 int
 hr_e2b_at_port(struct hr_cloud *c, int port, struct hr_api *ret, struct hr_err *err)
 {
-	static const struct hr_api_rule rule = {.attempts = 6, /* some seconds without a network */
-	    .first_ms = 100,
-	    .most_ms = 10000,
-	    .jitter_percent = 50,
-	    .after_max_s = 60,
-	    .status = repeats};
+	/* not after 502: that is how the proxy says that there is no sandbox */
+	static const struct hr_api_rule rule = {.again = {HR_E2B_AGAIN(HR_REST_LATE)}};
 	const char *domain =
 	    c->address != NULL ? c->address : hr_cloud_env(c, "E2B_DOMAIN", "e2b.app");
 	const char *given = hr_cloud_env(c, "E2B_SANDBOX_URL", NULL);

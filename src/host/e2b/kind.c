@@ -12,22 +12,11 @@
 
 #define LIFE_S 300 /* at first; what uses it makes it live on */
 
-static bool
-repeats(long status)
-{
-	return status == 429 || (status >= 502 && status <= 504);
-}
-
 static int
 e2b_open_api(struct hr_cloud *c, struct hr_err *err)
 {
-	static const struct hr_api_rule rule = {.attempts = 6,
-	    .first_ms = 100,
-	    .most_ms = 10000,
-	    .jitter_percent = 50,
-	    .after_max_s = 60,
-	    .should = "should-retry",
-	    .status = repeats};
+	static const struct hr_api_rule rule = {
+	    .again = {HR_E2B_AGAIN(HR_REST_GATEWAY | HR_REST_LATE)}, .should = "should-retry"};
 	const char *given = hr_cloud_env(c, "E2B_API_URL", NULL);
 	HR_FREE char *key = hr_cloud_key(c, "E2B_API_KEY", err);
 	HR_FREE char *url = NULL;

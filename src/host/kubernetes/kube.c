@@ -26,8 +26,13 @@ static const struct hr_rest_rule rules[] = {
     {.failures = HR_REST_UNSENT | HR_REST_LOST | HR_REST_FAILED,
 	.attempts = ATTEMPTS,
 	.first_ms = 250,
-	.most_ms = 4000},
-    {.failures = HR_REST_LIMITED, .attempts = ATTEMPTS, .first_ms = 1000, .most_ms = 8000},
+	.most_ms = 4000,
+	.jitter_percent = 50},
+    {.failures = HR_REST_LIMITED,
+	.attempts = ATTEMPTS,
+	.first_ms = 1000,
+	.most_ms = 8000,
+	.jitter_percent = 50},
     {0},
 };
 

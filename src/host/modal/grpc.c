@@ -14,14 +14,23 @@
 #include "base/random.h"
 #include "host/cloud/connect.h"
 #include "host/modal/pb.h"
+#include "http/answer.h"
 
 #define DEADLINE_S 60
 #define LATE_S 5      /* after which a deadline is ours to keep */
 #define SILENT_S 3600 /* of a stream */
 
 /* As Modal's client: 0.1 s, doubled. */
-static const struct hr_api_rule rule = {
-    .attempts = 4, .first_ms = 100, .most_ms = 10000, .jitter_percent = 20, .after_max_s = 60};
+static const struct hr_rest_rule rules[] = {
+    {.failures = HR_REST_UNSENT | HR_REST_BUSY | HR_REST_LOST,
+	.always = HR_REST_UNSENT,
+	.attempts = 4,
+	.first_ms = 100,
+	.most_ms = 10000,
+	.jitter_percent = 20,
+	.after_max_s = 60},
+    {0},
+};
 
 int
 hr_grpc_init(struct hr_grpc *g, const char *who, const char *url, struct hr_err *err)
@@ -59,24 +68,10 @@ struct turn {
 	unsigned n;              /* messages that came */
 	int status;              /* HR_GRPC_LOST until it is told */
 	bool http2, grpc, enough;
-	char message[4096], after[32];
+	char message[4096];
+	struct hr_rest_failure failure;
 	struct hr_err err; /* of what came */
 };
-
-static bool
-header_is(const char *line, size_t len, const char *name, char *to, size_t room)
-{
-	size_t n = strlen(name);
-
-	if (len <= n || line[n] != ':' || strncasecmp(line, name, n) != 0)
-		return false;
-	for (line += n + 1, len -= n + 1; len > 0 && *line == ' '; line++)
-		len--;
-	for (; len > 0 && strchr(" \r\n", line[len - 1]) != NULL; len--)
-		;
-	(void)snprintf(to, room, "%.*s", (int)(len < room ? len : room - 1), line);
-	return true;
-}
 
 /* Of the head and of what follows the body. */
 static void
@@ -88,15 +83,15 @@ on_header(void *arg, const char *line, size_t len)
 
 	if (len > 5 && memcmp(line, "HTTP/", 5) == 0)
 		t->http2 = line[5] == '2';
-	if (header_is(line, len, "content-type", text, sizeof(text)))
+	if (hr_http_field(line, len, "content-type", text, sizeof(text)))
 		t->grpc = strncasecmp(text, "application/grpc", 16) == 0;
-	if (header_is(line, len, "grpc-status", text, sizeof(text))) {
+	if (hr_http_field(line, len, "grpc-status", text, sizeof(text))) {
 		n = strtol(text, &end, 10);
 		t->status =
 		    end != text && *end == '\0' && n >= 0 && n <= 16 ? (int)n : HR_GRPC_UNKNOWN;
 	}
-	(void)header_is(line, len, "grpc-message", t->message, sizeof(t->message));
-	(void)header_is(line, len, "retry-after", t->after, sizeof(t->after));
+	(void)hr_http_field(line, len, "grpc-message", t->message, sizeof(t->message));
+	hr_rest_heed(&t->failure, NULL, line, len);
 }
 
 static int
@@ -210,24 +205,25 @@ explain(const struct turn *t, struct hr_err *err)
 	return -1;
 }
 
-/* The end of an attempt, when it was not an error of ours: 0, or -1. *undone: it was not carried
- * out. */
+/* The end of an attempt without an error of this process: 0, or -1 with *err, and the failure's bit
+ * if the service did not carry it out. */
 static int
 judge(struct turn *t, const struct hr_http_answer *a, int http_rc, const struct hr_err *he,
-    bool *undone, struct hr_err *err)
+    struct hr_err *err)
 {
 	bool told = t->status != HR_GRPC_LOST && t->frames.part.len == 0;
 
-	*undone = false;
 	if (http_rc == 0 && a->status != 200) {
 		t->status = status_of_http(a->status);
 		/* by what stands before the service, as these are no gRPC */
-		*undone = a->status == 429 || a->status == 503;
+		if (a->status == 429 || a->status == 503)
+			t->failure.bit = HR_REST_UNSENT;
 		(void)snprintf(t->message, sizeof(t->message), "HTTP status %ld", a->status);
 		return explain(t, err);
 	}
 	if (http_rc != 0 && !told) {
-		*undone = a->fault == HR_HTTP_CONNECT || a->fault == HR_HTTP_CONNECT_TIMEOUT;
+		if (a->fault == HR_HTTP_CONNECT || a->fault == HR_HTTP_CONNECT_TIMEOUT)
+			t->failure.bit = HR_REST_UNSENT;
 		t->status = a->fault == HR_HTTP_READ_TIMEOUT ? HR_GRPC_DEADLINE : HR_GRPC_LOST;
 		return hr_rest_fault(a, he, err);
 	}
@@ -251,8 +247,8 @@ judge(struct turn *t, const struct hr_http_answer *a, int http_rc, const struct 
 }
 
 static int
-attempt(struct turn *t, const struct hr_strv *headers, const struct hr_buf *body, bool *undone,
-    struct hr_err *err)
+attempt(
+    struct turn *t, const struct hr_strv *headers, const struct hr_buf *body, struct hr_err *err)
 {
 	const struct hr_grpc_call *c = t->c;
 	unsigned deadline = c->deadline_s > 0 ? c->deadline_s : c->each == NULL ? DEADLINE_S : 0;
@@ -290,7 +286,7 @@ attempt(struct turn *t, const struct hr_strv *headers, const struct hr_buf *body
 			*err = t->err;
 		r = -1;
 	} else {
-		r = judge(t, &a, r, &he, undone, err);
+		r = judge(t, &a, r, &he, err);
 	}
 	hr_connect_done(&t->frames);
 	return r;
@@ -300,7 +296,7 @@ attempt(struct turn *t, const struct hr_strv *headers, const struct hr_buf *body
 
 static int
 add_headers(struct hr_strv *v, const struct hr_grpc *g, const struct hr_grpc_call *c,
-    const char *key, unsigned n, unsigned waited)
+    const char *key, const struct hr_rest_tries *tries)
 {
 	unsigned deadline = c->deadline_s > 0 ? c->deadline_s : c->each == NULL ? DEADLINE_S : 0;
 
@@ -311,54 +307,49 @@ add_headers(struct hr_strv *v, const struct hr_grpc *g, const struct hr_grpc_cal
 		hr_strv_addf(v, "grpc-timeout: %uS", deadline);
 	if (c->key) {
 		hr_strv_addf(v, "x-idempotency-key: %s", key);
-		hr_strv_addf(v, "x-retry-attempt: %u", n - 1);
+		hr_strv_addf(v, "x-retry-attempt: %u", tries->failed);
 	}
-	if (c->key && n > 1)
-		hr_strv_addf(v, "x-retry-delay: %u.%03u", waited / 1000, waited % 1000);
+	if (c->key && tries->failed > 0)
+		hr_strv_addf(
+		    v, "x-retry-delay: %u.%03u", tries->last_ms / 1000, tries->last_ms % 1000);
 	return v->failed ? -1 : 0;
 }
 
-/* Is there to be another attempt after this one? */
-static bool
-again(const struct turn *t, bool undone)
+/* The bit of a failure that the service, or nobody, answered. By the key the service knows whether
+ * it has carried the call out. */
+static unsigned
+failure_of(const struct turn *t)
 {
-	/* the service knows by the key whether it has carried it out */
-	if (undone || (t->c->key && t->status == HR_GRPC_UNAVAILABLE && t->err.code == HR_OK &&
-			  t->c->each == NULL))
-		return true;
-	if (t->c->once || (t->c->each != NULL && t->n > 0) || t->err.code != HR_OK)
-		return false;
-	return t->status == HR_GRPC_LOST || t->status == HR_GRPC_UNAVAILABLE ||
-	       t->status == HR_GRPC_CANCELLED;
+	if (t->failure.bit != 0 || t->err.code != HR_OK || (t->c->each != NULL && t->n > 0))
+		return t->failure.bit;
+	if (t->status == HR_GRPC_UNAVAILABLE)
+		return t->c->key && t->c->each == NULL ? HR_REST_UNSENT : HR_REST_BUSY;
+	return t->status == HR_GRPC_LOST || t->status == HR_GRPC_CANCELLED ? HR_REST_LOST : 0;
 }
 
 static int
 call(struct hr_grpc *g, const struct hr_grpc_call *c, const struct hr_buf *body, const char *key,
     ProtobufCMessage **ret, struct hr_grpc_end *end, struct hr_err *err)
 {
+	struct hr_rest_tries tries = {
+	    .rules = rules, .watch_fd = c->watch_fd > 0 ? c->watch_fd : -1};
 	struct hr_strv headers = {0};
-	unsigned waited = 0;
-	bool undone = false;
-	struct turn t;
+	struct turn t = {0};
 	int r;
-	unsigned n;
 
-	for (n = 1;; n++) {
-		t = (struct turn){.g = g, .c = c, .status = HR_GRPC_LOST};
-		r = add_headers(&headers, g, c, key, n, waited) == 0 ? 0 : hr_err_nomem(err);
-		if (r == 0)
-			r = attempt(&t, &headers, body, &undone, err);
-		hr_strv_done(&headers);
-		end->messages = t.n;
-		end->status = t.status;
-		end->unsure = r != 0 && !undone;
-		if (r == 0 || n == rule.attempts || headers.failed || !again(&t, undone))
-			break;
+	do {
 		hr_pb_done(&t.first);
-		waited = hr_api_wait_ms(&rule, n, t.after, "");
-		if (hr_rest_wait(c->watch_fd > 0 ? c->watch_fd : -1, waited))
-			return hr_err_set(err, HR_E_RUNTIME, "%s: given up", g->who);
-	}
+		t = (struct turn){.g = g, .c = c, .status = HR_GRPC_LOST};
+		r = add_headers(&headers, g, c, key, &tries);
+		if (r == 0)
+			r = attempt(&t, &headers, body, err);
+		hr_strv_done(&headers);
+		if (headers.failed)
+			return hr_err_nomem(err);
+		*end = (struct hr_grpc_end){
+		    .status = t.status, .unsure = r != 0 && t.failure.bit == 0, .messages = t.n};
+		t.failure.bit = r != 0 ? failure_of(&t) : 0;
+	} while (r != 0 && hr_rest_again(&tries, &t.failure, !c->once));
 	if (r == 0)
 		*ret = t.first;
 	else

@@ -27,11 +27,16 @@
 /* As the original asks again: 429 only. What may be done twice is asked again for other reasons,
  * too. */
 static const struct hr_rest_rule rules[] = {
-    {.failures = HR_REST_LIMITED, .all = true, .attempts = 3, .first_ms = 4000, .most_ms = 4000},
+    {.failures = HR_REST_LIMITED,
+	.always = HR_REST_LIMITED,
+	.attempts = 3,
+	.first_ms = 4000,
+	.most_ms = 4000},
     {.failures = HR_REST_UNSENT | HR_REST_LOST | HR_REST_FAILED,
 	.attempts = 4,
 	.first_ms = 500,
-	.most_ms = 4000},
+	.most_ms = 4000,
+	.jitter_percent = 50},
     {0},
 };
 

@@ -15,26 +15,20 @@
 #define WAIT_S 300
 #define POLL_S 25 /* of one long poll */
 
-static bool
-repeats(long status)
-{
-	return status == 408 || status == 409 || status == 429 || status >= 500;
-}
-
-static bool
-repeats_waits(long status)
-{
-	return status == 429 || status >= 500;
-}
-
-#define RULE(fn)                                                                                   \
+#define RULE(more)                                                                                 \
 	{                                                                                          \
-		.attempts = 6, .first_ms = 1000, .most_ms = 60000, .jitter_percent = 25,           \
-		.after_max_s = 60, .should = "x-should-retry", .status = (fn), .lost = true,       \
-		.key = "x-request-id: handrail-retry-"                                             \
+		.again = {{.failures = HR_REST_UNSENT | HR_REST_LOST | HR_REST_LIMITED |           \
+				       HR_REST_FAILED | HR_REST_ODD | (more),                      \
+		    .always = HR_REST_UNDONE,                                                      \
+		    .attempts = 6,                                                                 \
+		    .first_ms = 1000,                                                              \
+		    .most_ms = 60000,                                                              \
+		    .jitter_percent = 25,                                                          \
+		    .after_max_s = 60}},                                                           \
+		.should = "x-should-retry", .key = "x-request-id: handrail-retry-"                 \
 	}
 
-static const struct hr_api_rule rule = RULE(repeats), wait_rule = RULE(repeats_waits);
+static const struct hr_api_rule rule = RULE(HR_REST_SLOW | HR_REST_CONFLICT), wait_rule = RULE(0);
 
 /* The second is for long polls, whose 408 is no failure. */
 static int
