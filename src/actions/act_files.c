@@ -17,7 +17,7 @@
 #include "files/readwrite.h"
 #include "files/revise/revise.h"
 #include "proto/obs.h"
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 
 #define PATH_TEXT_MAX (64u << 20)
 

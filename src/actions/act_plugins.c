@@ -9,7 +9,7 @@
 #include "actions/action.h"
 #include "actions/plugin.h"
 #include "base/fd.h"
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 
 static struct json_object *
 action_of(const struct hr_event *ev)

@@ -12,7 +12,7 @@
 #include "files/charset/charset.h"
 #include "proto/channel.h"
 #include "proto/obs.h"
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 #include "base/text/utf8.h"
 #include "shell/split.h"
 

@@ -5,7 +5,7 @@
 
 #include "actions/action.h"
 #include "proto/obs.h"
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 
 static const struct {
 	const struct hr_action_ops *ops;

@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/text/quote.h"
-#include "proto/pylower.h"
+#include "proto/python/lower.h"
 
 #define PART_MAX (1u << 20)
 #define BLOCK (48u << 10) /* of the file; a multiple of 3 */

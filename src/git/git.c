@@ -10,7 +10,7 @@
 #include "base/path.h"
 #include "git/git_int.h"
 #include "proto/json.h"
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 #include "base/text/utf8.h"
 
 int

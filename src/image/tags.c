@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "image/dirhash.h"
-#include "proto/pylower.h"
+#include "proto/python/lower.h"
 #include "base/text/utf8.h"
 #include "base/text/percent.h"
 

@@ -8,8 +8,8 @@
 
 #include <json-c/json.h>
 
-#include "proto/pyliteral.h"
-#include "proto/pyrepr.h"
+#include "proto/python/literal.h"
+#include "proto/python/repr.h"
 
 static bool
 has(struct json_object *d, const char *key)

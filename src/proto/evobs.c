@@ -9,7 +9,7 @@
 #include <json-c/json.h>
 
 #include "proto/event.h"
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 
 /* KeyError's text is the repr of its message. */
 static void

@@ -30,9 +30,9 @@ libprotojson_la_SOURCES = \
 	%D%/jsonout.c \
 	%D%/jsonscan.c %D%/jsonscan.h \
 	%D%/obs.c %D%/obs.h \
-	%D%/pyliteral.c %D%/pyliteral.h \
-	%D%/pylower.c %D%/pylower.h \
-	%D%/pyrepr.c %D%/pyrepr.h
+	%D%/python/literal.c %D%/python/literal.h \
+	%D%/python/lower.c %D%/python/lower.h \
+	%D%/python/repr.c %D%/python/repr.h
 libprotojson_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(UTF8PROC_CFLAGS)
 libprotojson_la_LIBADD = $(JSONC_LIBS) $(UTF8PROC_LIBS) -lm
 EXTRA_DIST += %D%/PROTOCOL

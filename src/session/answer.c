@@ -9,7 +9,7 @@
 
 #include "base/text/floatrepr.h"
 #include "session/prompt/hook.h"
-#include "session/view.h"
+#include "session/view/view.h"
 #include "shell/text.h"
 
 #define ADVICE                                                                                     \

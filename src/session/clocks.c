@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "session/core_int.h"
-#include "session/view.h"
+#include "session/view/view.h"
 
 /* To see whether the text has changed takes as long as to print it: a flood is looked at once in a
  * hundredth of the time that may pass without a change, and a change in it may be taken for so much

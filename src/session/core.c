@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/text/utf8.h"
 #include "session/core_int.h"
-#include "session/view.h"
+#include "session/view/view.h"
 #include "shell/keys.h"
 #include "shell/split.h"
 

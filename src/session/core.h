@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "proto/frame.h"
-#include "session/view.h"
+#include "session/view/view.h"
 
 struct hr_buf;
 struct hr_core;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "session/core_int.h"
-#include "session/view.h"
+#include "session/view/view.h"
 
 static bool
 put_text(struct hr_core_kept *to, size_t *io_at, const struct hr_buf *b)

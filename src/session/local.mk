@@ -5,12 +5,12 @@ libsession_la_SOURCES = \
 	%D%/clocks.c \
 	%D%/core.c %D%/core.h %D%/core_int.h \
 	%D%/core_kept.c \
-	%D%/echo.c %D%/echo.h \
+	%D%/view/echo.c %D%/view/echo.h \
 	%D%/prompt/fields.h \
 	%D%/prompt/hook.c %D%/prompt/hook.h \
 	%D%/prompt/report.c %D%/prompt/report.h \
 	%D%/typing.c \
-	%D%/view.c %D%/view.h %D%/view_int.h %D%/view_take.c \
+	%D%/view/view.c %D%/view/view.h %D%/view/view_int.h %D%/view/view_take.c \
 	%D%/watch.c
 libsession_la_LIBADD = libterm.la libshell.la libbase.la
 

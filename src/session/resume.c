@@ -14,7 +14,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "session/confine.h"
-#include "session/view.h"
+#include "session/view/view.h"
 
 /* ---- noting ---- */
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "session/prompt/hook.h"
-#include "session/view.h"
+#include "session/view/view.h"
 #include "shell/split.h"
 
 #define PASTE_BEGIN "\033[200~"

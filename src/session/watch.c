@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "session/core_int.h"
-#include "session/view.h"
+#include "session/view/view.h"
 
 /* A command that goes on is looked at less and less often, and then
  * only when somebody asks. */

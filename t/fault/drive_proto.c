@@ -17,8 +17,8 @@
 #include "proto/journal.h"
 #include "proto/json.h"
 #include "proto/obs.h"
-#include "proto/pyliteral.h"
-#include "proto/pyrepr.h"
+#include "proto/python/literal.h"
+#include "proto/python/repr.h"
 #include "proto/scoreboard.h"
 
 #define BIG (1u << 24)

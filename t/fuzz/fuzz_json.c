@@ -11,8 +11,8 @@
 #include <json-c/json.h>
 
 #include "proto/json.h"
-#include "proto/pyliteral.h"
-#include "proto/pyrepr.h"
+#include "proto/python/literal.h"
+#include "proto/python/repr.h"
 #include "../unit/request.h"
 #include "base/text/utf8.h"
 #include "worker/worker.h"

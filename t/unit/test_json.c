@@ -9,7 +9,7 @@
 
 #include <json-c/json.h>
 
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 #include "base/text/utf8.h"
 
 #include "lines.h"

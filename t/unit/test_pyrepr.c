@@ -1,7 +1,7 @@
 /* Python's texts of values: repr, float(), truth, and literals. */
 #include "config.h"
 
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 
 #include <check.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 #include <json-c/json.h>
 
 #include "base/text/floatrepr.h"
-#include "proto/pyliteral.h"
+#include "proto/python/literal.h"
 #include "proto/json.h"
 
 #include "lines.h"

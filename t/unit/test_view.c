@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "session/echo.h"
+#include "session/view/echo.h"
 #include "session/prompt/hook.h"
-#include "session/view.h"
+#include "session/view/view.h"
 
 #define LEAVE "\033[?2004l\r"
 

@@ -26,7 +26,7 @@
 #include "files/place/reach.h"
 #include "files/place/spool.h"
 #include "files/archive/unpack_int.h"
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 #include "base/text/utf8.h"
 
 #define STAGE_KIND "unpack"

@@ -10,7 +10,7 @@
 #include "files/diff.h"
 #include "files/editor/editor_int.h"
 #include "files/pytext.h"
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 #include "base/text/utf8.h"
 
 #define LINES_BEFORE 4 /* the snippet begins that many lines above, this one included */

@@ -13,7 +13,7 @@
 #include "files/purepath.h"
 #include "files/pytext.h"
 #include "files/place/reach.h"
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 
 #define DEPTH 2
 #define NAMES_MAX (256u << 20) /* paths of all entries together */

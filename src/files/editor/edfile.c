@@ -17,7 +17,7 @@
 #include "files/place/oserror.h"
 #include "files/pytext.h"
 #include "files/textfile.h"
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 
 static const char clipped[] =
     "<response clipped><NOTE>Due to the max output limit, only part of this file has been shown to "

@@ -11,7 +11,7 @@
 #include "files/purepath.h"
 #include "files/place/oserror.h"
 #include "files/pytext.h"
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 
 #define PATH_TEXT_MAX (64u << 20)
 

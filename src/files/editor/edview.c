@@ -6,7 +6,7 @@
 
 #include "files/editor/editor_int.h"
 #include "files/pytext.h"
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 
 /* Integers, and true and false, which are integers to Python. */
 static bool

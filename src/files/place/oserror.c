@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 
 /* What open() hardly ever says, and write() and close() do. */
 static bool

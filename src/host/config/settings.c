@@ -16,7 +16,7 @@
 #include "base/err.h"
 #include "host/config/mcpconf.h"
 #include "proto/json.h"
-#include "proto/pyliteral.h"
+#include "proto/python/literal.h"
 
 #define JSON_MAX (16u << 20)
 #define WARNING_MAX 500

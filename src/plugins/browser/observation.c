@@ -6,7 +6,7 @@
 
 #include "base/text/quote.h"
 #include "proto/json.h"
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 
 #define TEXT_MAX (192u << 20)
 

@@ -19,7 +19,7 @@
 #include "proto/actin.h"
 #include "proto/frame.h"
 #include "proto/json.h"
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 
 #define CLIENTS_MAX 512 /* as many as there may be workers, and more */
 #define PICTURE_MS 2000 /* for the first picture, where one is all that is asked for */

@@ -24,7 +24,7 @@
 #include "plugins/browser/view.h"
 #include "proto/frame.h"
 #include "proto/json.h"
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 
 #define PROGRAM_MAX (64u << 20)
 #define RUN_MS 300000 /* nobody listens any more, but the next action waits for it */

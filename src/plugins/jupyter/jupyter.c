@@ -17,7 +17,7 @@
 #include "base/process/spawn.h"
 #include "plugins/jupyter/answer.h"
 #include "proto/json.h"
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 
 #define START_MS 60000 /* for the kernel and its prologue */
 #define ASK_MS 1000    /* until an answer without its status is asked for again */

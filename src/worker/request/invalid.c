@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 
 void
 hr_invalid_open(struct hr_buf *errors, const char *type, const char *loc, const char *msg)

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 #include "base/hash.h"
 
 #define PLAIN_MAX 200

@@ -16,7 +16,7 @@
 #include "base/account.h"
 #include "base/fd.h"
 #include "files/place/spool.h"
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 #include "shell/quote.h"
 #include "worker/rex/rex.h"
 

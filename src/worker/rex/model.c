@@ -13,7 +13,7 @@
 
 #include "base/text/text.h"
 #include "base/text/utf8.h"
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 
 static const char *const checks[] = {"silent", "raise", "ignore", NULL};
 

@@ -8,7 +8,7 @@
 #include "actions/action.h"
 #include "actions/command.h"
 #include "base/text/utf8.h"
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 #include "shell/split.h"
 #include "worker/rex/rex.h"
 

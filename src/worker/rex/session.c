@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "base/hash.h"
 #include "proto/channel.h"
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 #include "shell/quote.h"
 #include "worker/live.h"
 #include "worker/rex/rex.h"

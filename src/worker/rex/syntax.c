@@ -12,7 +12,7 @@
 #include "base/account.h"
 #include "base/fd.h"
 #include "base/process/spawn.h"
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 #include "worker/rex/rex.h"
 
 #define PATIENCE_MS 10000

@@ -9,7 +9,7 @@
 #include "actions/plugin.h"
 #include "base/clock.h"
 #include "proto/json.h"
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 #include "worker/request/body.h"
 #include "worker/request/invalid.h"
 #include "worker/request/key.h"

@@ -16,7 +16,7 @@
 #include "files/place/reach.h"
 #include "files/purepath.h"
 #include "proto/json.h"
-#include "proto/pylower.h"
+#include "proto/python/lower.h"
 #include "base/text/utf8.h"
 #include "worker/worker.h"
 

@@ -23,7 +23,7 @@
 #include "files/place/spool.h"
 #include "files/archive/zip.h"
 #include "proto/json.h"
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 #include "base/path.h"
 #include "base/text/text.h"
 #include "base/text/utf8.h"

@@ -11,7 +11,7 @@
 
 #include "base/span.h"
 #include "plugins/browser/program/value.h"
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 #include "base/text/utf8.h"
 
 /* Python's 1000 frames without those of its callers, about. */

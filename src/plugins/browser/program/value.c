@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/text/floatrepr.h"
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 
 void
 br_value_done(struct br_value *v)

@@ -1,7 +1,7 @@
 /* The bytes of the terminal: the echo of commands is kept out, the rest fed to the screen. */
 #include "config.h"
 
-#include "session/view_int.h"
+#include "session/view/view_int.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include <malloc.h>
 #endif
 
-#include "session/echo.h"
+#include "session/view/echo.h"
 #include "session/prompt/hook.h"
 #include "term/term.h"
 

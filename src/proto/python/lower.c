@@ -2,7 +2,7 @@
  * (CPython's do_lower() and handle_capital_sigma()). */
 #include "config.h"
 
-#include "proto/pylower.h"
+#include "proto/python/lower.h"
 
 #include <stdbool.h>
 

@@ -3,12 +3,12 @@
  * row_text the text from that row on. */
 #include "config.h"
 
-#include "session/view_int.h"
+#include "session/view/view_int.h"
 
 #include <string.h>
 
 #include "base/text/utf8.h"
-#include "session/echo.h"
+#include "session/view/echo.h"
 
 static void
 strip_end(struct hr_buf *text)

@@ -1,8 +1,8 @@
 /* hr_view, for its files: view.c feeds it, view_take.c finds what is new in it. */
-#ifndef HR_SESSION_VIEW_INT_H
-#define HR_SESSION_VIEW_INT_H
+#ifndef HR_SESSION_VIEW_VIEW_INT_H
+#define HR_SESSION_VIEW_VIEW_INT_H
 
-#include "session/view.h"
+#include "session/view/view.h"
 #include "term/term.h"
 
 /* 11 300 rows of 1000 columns of 4 bytes, and the scratch of one copy */

@@ -2,8 +2,8 @@
  * value is Python source (doc/actions.md, "From JSON to an action"). Strings, numbers, True, False,
  * None, lists, tuples (as lists) and dictionaries with string keys. Bytes, sets, complex numbers
  * and \N{...} are refused: they have no JSON form, or need the names of all characters. */
-#ifndef HR_PROTO_PYLITERAL_H
-#define HR_PROTO_PYLITERAL_H
+#ifndef HR_PROTO_PYTHON_LITERAL_H
+#define HR_PROTO_PYTHON_LITERAL_H
 
 #include <stddef.h>
 

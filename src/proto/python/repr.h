@@ -1,8 +1,8 @@
 /* hr_pyrepr: Python's repr(), which the original puts into its error texts (doc/actions.md,
  * "repr"). All append; the caller checks the buffer. Results are ASCII where a character is not
  * printable, so a lone surrogate of the input comes out as text ('\udc80'). */
-#ifndef HR_PROTO_PYREPR_H
-#define HR_PROTO_PYREPR_H
+#ifndef HR_PROTO_PYTHON_REPR_H
+#define HR_PROTO_PYTHON_REPR_H
 
 #include <stddef.h>
 

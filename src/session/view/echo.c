@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "session/echo.h"
+#include "session/view/echo.h"
 
 #include <string.h>
 #include <sys/types.h>

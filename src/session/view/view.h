@@ -2,8 +2,8 @@
  *
  * Takes the bytes of the PTY, keeps the echo of commands out of them, and gives the text of each
  * observation: everything not handed out before. Pure. */
-#ifndef HR_SESSION_VIEW_H
-#define HR_SESSION_VIEW_H
+#ifndef HR_SESSION_VIEW_VIEW_H
+#define HR_SESSION_VIEW_VIEW_H
 
 #include <stdbool.h>
 #include <stddef.h>

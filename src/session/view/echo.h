@@ -1,6 +1,6 @@
 /* hr_echo: what a terminal, or readline, makes of typed text. */
-#ifndef HR_SESSION_ECHO_H
-#define HR_SESSION_ECHO_H
+#ifndef HR_SESSION_VIEW_ECHO_H
+#define HR_SESSION_VIEW_ECHO_H
 
 #include <stdbool.h>
 #include <stddef.h>

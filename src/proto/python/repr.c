@@ -1,7 +1,7 @@
 /* repr(), float() and truth of values that came as JSON. Recursion is bounded by HR_JSON_DEPTH. */
 #include "config.h"
 
-#include "proto/pyrepr.h"
+#include "proto/python/repr.h"
 
 #include <math.h>
 #include <stdlib.h>

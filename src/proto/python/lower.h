@@ -1,7 +1,7 @@
 /* hr_pylower: Python's str.lower(), by which lists of files are sorted (doc/http.md, "POST
  * /list_files"). */
-#ifndef HR_PROTO_PYLOWER_H
-#define HR_PROTO_PYLOWER_H
+#ifndef HR_PROTO_PYTHON_LOWER_H
+#define HR_PROTO_PYTHON_LOWER_H
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* Recursive descent over the text; depth bounded as for JSON. */
 #include "config.h"
 
-#include "proto/pyliteral.h"
+#include "proto/python/literal.h"
 
 #include <stdbool.h>
 #include <stdint.h>
