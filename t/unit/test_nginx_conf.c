@@ -257,9 +257,42 @@ START_TEST(what_one_client_may_ask_for)
 }
 END_TEST
 
+/* From 1.25.1 on nginx warns about the parameter of listen; its program contains the warning. */
+START_TEST(http2_as_nginx_wants_it)
+{
+	static const char warning[] = "\1the \"listen ... http2\" directive is deprecated, use "
+				      "the \"http2\" directive instead";
+	char program[] = "/tmp/test-nginx-XXXXXX";
+	int fd = mkstemp(program);
+
+	ck_assert_int_ge(fd, 0);
+	server_like_one("/run/handrail/3000", "127.0.0.1");
+	set("nginx", program);
+	set("tls_certificate", "/etc/a.pem");
+	set("tls_certificate_key", "/etc/a.key");
+	ck_assert_int_eq(
+	    hr_nginx_compose(&out, "site", &server.site, &server.ctx.settings, NULL, &err), 0);
+	ck_assert(has("default_server ssl http2;") && !has("http2 on;"));
+	ck_assert_int_eq(hr_fd_write_full(fd, warning, sizeof(warning), NULL), 0);
+	(void)close(fd);
+	hr_buf_reset(&out);
+	ck_assert_int_eq(
+	    hr_nginx_compose(&out, "site", &server.site, &server.ctx.settings, NULL, &err), 0);
+	ck_assert(has("default_server ssl;") && has("\thttp2 on;\n"));
+	set("http2", "false");
+	hr_buf_reset(&out);
+	ck_assert_int_eq(
+	    hr_nginx_compose(&out, "site", &server.site, &server.ctx.settings, NULL, &err), 0);
+	ck_assert(has("default_server ssl;") && !has("http2"));
+	ck_assert_int_eq(unlink(program), 0);
+	hr_settings_done(&server.ctx.settings);
+}
+END_TEST
+
 START_TEST(certificates)
 {
 	server_like_one("/run/handrail/3000", "127.0.0.1");
+	set("nginx", "/nonexistent/nginx");
 	set("tls_certificate", "/etc/a.pem");
 	set("tls_certificate_key", "/etc/a.key");
 	ck_assert_int_eq(
@@ -352,6 +385,7 @@ main(void)
 	tcase_add_test(tc, who_gets_in);
 	tcase_add_test(tc, all_connections_are_taken);
 	tcase_add_test(tc, what_one_client_may_ask_for);
+	tcase_add_test(tc, http2_as_nginx_wants_it);
 	tcase_add_test(tc, certificates);
 	tcase_add_test(tc, an_impossible_run_directory);
 	tcase_add_loop_test(tc, levels_of_nginx_lines, 0, 11);

@@ -18,6 +18,12 @@
 
 #define PART_MAX 8192
 
+/* The program nginx contains these strings: the name of a directive of the module that compares
+ * digests, which not every nginx has, and the warning about `listen ... http2` of 1.25.1 and later
+ * versions, which have the directive `http2` instead. */
+#define DIGEST_DIRECTIVE "secure_link_md5"
+#define LISTEN_HTTP2_WARNING "\"listen ... http2\" directive is deprecated"
+
 /* Mozilla's "intermediate" list without finite-field DHE, for which no parameters are set: what has
  * forward secrecy and an AEAD. Others cost the server a multiple of what they cost a client, or
  * have been broken before. The groups are named as well: OpenSSL's own choice in TLS 1.3 goes up to
@@ -27,6 +33,28 @@
 	"ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"                               \
 	"ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305"
 #define GROUPS "X25519:prime256v1:secp384r1"
+
+/* Returns whether the program nginx contains the string `text`, which shows what it was built with.
+ * Returns false for a wrapper. */
+static bool
+nginx_contains(const char *nginx, const char *text)
+{
+	bool found = false;
+	struct stat st;
+	char *p;
+	HR_CLOSE int fd = open(nginx, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return false;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0) {
+		p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (p != MAP_FAILED) {
+			found = memmem(p, (size_t)st.st_size, text, strlen(text)) != NULL;
+			(void)munmap(p, (size_t)st.st_size);
+		}
+	}
+	return found;
+}
 
 /* line holds @value@; nothing where the value is empty. */
 static int
@@ -47,7 +75,11 @@ compose_tls(struct hr_edge *e, const struct hr_settings *c, struct hr_err *err)
 {
 	if (c->tls_certificate[0] == '\0')
 		return 0;
-	hr_buf_adds(&e->listen, c->http2 ? " ssl http2" : " ssl");
+	hr_buf_adds(&e->listen, " ssl");
+	if (c->http2 && nginx_contains(c->nginx, LISTEN_HTTP2_WARNING))
+		hr_buf_adds(&e->tls, "\t\thttp2 on;\n");
+	else if (c->http2)
+		hr_buf_adds(&e->listen, " http2");
 	if (put_value(&e->tls, "tls_certificate", "\t\tssl_certificate @value@;\n",
 		c->tls_certificate, err) != 0 ||
 	    put_value(&e->tls, "tls_certificate_key", "\t\tssl_certificate_key @value@;\n",
@@ -121,29 +153,6 @@ compose_limits(struct hr_edge *e, const struct hr_settings *c)
 	    &e->action_limits, "\tlimit_conn_status %d;\n", e->action_limits.len > 0 ? 498 : 503);
 }
 
-/* Whether this nginx was built with the module that can compare a digest: its directives' names are
- * in the program. A wrapper does not show that; then workers are asked. */
-static bool
-compares_digests(const char *nginx)
-{
-	static const char directive[] = "secure_link_md5";
-	bool found = false;
-	struct stat st;
-	char *p;
-	HR_CLOSE int fd = open(nginx, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return false;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0) {
-		p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-		if (p != MAP_FAILED) {
-			found = memmem(p, (size_t)st.st_size, directive, sizeof(directive)) != NULL;
-			(void)munmap(p, (size_t)st.st_size);
-		}
-	}
-	return found;
-}
-
 /* To ask a worker takes a turn of both processes for every request; the first key's digest is
  * compared by nginx, in a microsecond. Others it leaves to a worker, even where there are none: the
  * worker may know of newer ones. */
@@ -153,7 +162,7 @@ compose_gate(struct hr_edge *e, const struct hr_settings *c, const struct hr_key
 	if (keys != NULL && keys->count == 0)
 		return;
 	hr_buf_adds(&e->gate, "\tauth_request /-/auth;\n");
-	if (keys == NULL || !compares_digests(c->nginx))
+	if (keys == NULL || !nginx_contains(c->nginx, DIGEST_DIRECTIVE))
 		return;
 	hr_edgekey_put(&e->known_key, keys->salt, keys->v[0].edge);
 	hr_buf_adds(&e->known_key, "\tif ($secure_link) {\n\t\treturn 204;\n\t}\n");

@@ -11,7 +11,7 @@ struct hr_settings;
 
 /* Each is "" where its settings are not made. */
 struct hr_edge {
-	struct hr_buf listen;        /* behind the address: " ssl http2" */
+	struct hr_buf listen;        /* after the address: " ssl" */
 	struct hr_buf tls;           /* server { } */
 	struct hr_buf zones;         /* http { } */
 	struct hr_buf gate;          /* location { }: asks for the key first */
