@@ -273,19 +273,36 @@ open_board(struct hr_server *s, struct hr_err *err)
 	return 0;
 }
 
+/* Warns if the account cannot read what is installed in `path`, without which `missing` does not
+ * work.
+ */
+static void
+warn_barred(const char *path, uid_t uid, const char *user, const char *role, const char *missing)
+{
+	struct hr_account account;
+	char dir[PATH_MAX];
+
+	hr_account_find(&account, uid);
+	if (hr_way_barred(path, &account, dir))
+		hr_log(HR_LOG_WARNING,
+		    "no %s: %s, the account of %s, cannot enter %s, which leads to %s", missing,
+		    user, role, dir, path);
+}
+
 /* The accounts of the shell and of nginx enter the run directory. An nginx of somebody else's may
  * have another account than the sockets have. */
 static int
 check_ways(const struct hr_server *s, struct hr_err *err)
 {
 	const struct hr_identity *id = &s->ctx.id;
-	struct hr_account nginx;
 	struct hr_err why = {0};
-	char dir[PATH_MAX];
 
 	if (id->shell_changes &&
 	    hr_rundir_check(&s->ctx.run, id->shell_uid, id->shell_user, "the shell", err) < 0)
 		return -1;
+	if (id->shell_changes && !TAILQ_EMPTY(&s->plugins.list))
+		warn_barred(
+		    s->ctx.libexecdir, id->shell_uid, id->shell_user, "the shell", "plugins");
 	if (id->nginx_user == NULL)
 		return 0;
 	if (hr_rundir_check(&s->ctx.run, id->nginx_uid, id->nginx_user, "nginx", &why) < 0) {
@@ -293,11 +310,8 @@ check_ways(const struct hr_server *s, struct hr_err *err)
 			return hr_err_from(err, why.code, &why);
 		hr_log(HR_LOG_WARNING, "%s", why.msg);
 	}
-	hr_account_find(&nginx, id->nginx_uid);
-	if (s->ctx.www != NULL && hr_way_barred(s->ctx.www, &nginx, dir))
-		hr_log(HR_LOG_WARNING,
-		    "no web page: nginx's account %s cannot enter %s, which leads to %s",
-		    id->nginx_user, dir, s->ctx.www);
+	if (s->ctx.www != NULL)
+		warn_barred(s->ctx.www, id->nginx_uid, id->nginx_user, "nginx", "web page");
 	return 0;
 }
 

@@ -119,6 +119,22 @@ def way_barred():
                 shutil.rmtree(barred)
 
 
+def files_barred():
+    """The log names the account and the directory that keeps it from the installed files."""
+    if not ROOT:
+        raise Skip("needs root: nginx has an account of its own only then")
+    with Libexec() as lib:
+        www = os.path.join(lib, "www")
+        os.mkdir(www)
+        os.chmod(lib, 0o700)
+        env = {"RUNTIME_USERNAME": "nobody", "USER": "root", "HANDRAIL_WWWDIR": www}
+        with Server(libexec=lib, name="nobody", env=env, args=["--listen", "127.0.0.1", "--plugins", "jupyter"]) as s:
+            for missing, account, role, path in (("plugins", "nobody", "the shell", lib),
+                                                 ("web page", "www-data", "nginx", www)):
+                equal("no %s: %s, the account of %s, cannot enter %s, which leads to %s"
+                      % (missing, account, role, lib, path) in s.log(), True, s.log())
+
+
 def way_by_group():
     """An account that enters by its group or by a list of access rights is not refused, whatever the mode is."""
     if not ROOT:
@@ -499,8 +515,8 @@ def nobody_takes_requests():
             waiting.join()
 
 
-TESTS = [damaged, nobody_takes_requests, serves, port_opens_last, refusals, reason_at_the_end, way_barred, way_by_group,
-         no_working_dir, one_server_a_directory, help_and_version, request_under_way_is_answered,
+TESTS = [damaged, nobody_takes_requests, serves, port_opens_last, refusals, reason_at_the_end, way_barred, files_barred,
+         way_by_group, no_working_dir, one_server_a_directory, help_and_version, request_under_way_is_answered,
          second_signal_cuts, stop_timeout_cuts, stop_while_starting, strays_are_ended, quit_is_at_once,
          idle_worker, busy_worker, nginx_worker, nginx_master, nginx_master_and_stop, keeper, supervisor,
          supervisor_with_requests_in_the_queue, supervisor_and_stop, supervisor_with_other_settings, upgrade,
