@@ -47,6 +47,8 @@ def cannot(one):
     for tag in one["tags"]:
         if tag in PROGRAMS and supervised.find_program(PROGRAMS[tag]) is None:
             return "%s is missing: apt-get install %s" % (PROGRAMS[tag], PROGRAMS[tag])
+    if "python_3_12" in one["tags"] and sys.version_info >= (3, 13):
+        return "needs Python 3.12 or older, as in Debian 12: newer ones read a block differently"
     return None
 
 

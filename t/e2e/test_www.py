@@ -13,7 +13,7 @@ import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.supervised import PATIENCE, SRCDIR, gate, run_tests  # noqa: E402
+from lib.supervised import PATIENCE, SRCDIR, gate, need_entrance, run_tests  # noqa: E402
 from lib.tap import equal  # noqa: E402
 from lib.www import EMPTY_ZIP, KEY, V1, EVIL, Keyed, sign_in  # noqa: E402
 
@@ -147,6 +147,7 @@ def looking_on():
 
 def files_of_the_page():
     """What is served to anybody, and how: nothing of it can be framed, sniffed or joined by another script."""
+    need_entrance()  # of nginx's account, which reads these files
     with Keyed() as s:
         none = {"X-Session-API-Key": ""}
         a = s.request("GET", "/handrail", headers=none)
