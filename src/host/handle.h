@@ -33,8 +33,6 @@ struct hr_sandbox {
 	bool fresh;              /* not from the pool */
 	bool begun;              /* recorded as one that is not ready */
 	bool left;               /* and it stays so, though connect() failed */
-	char *taken;             /* the pool's file of it until it is recorded; NULL: none */
-	int taken_fd;            /* which is locked; -1 */
 	char spec[80];           /* of one that waits in the pool; "": it does not */
 	hr_status_fn *status;
 	void *status_arg;

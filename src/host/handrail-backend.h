@@ -190,9 +190,9 @@ struct hr_sandbox_ops {
 	int (*logs)(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err);
 	int (*stats)(void *self, char **ret_json, struct hr_err *err);
 	int (*exec)(void *self, const char *const *argv, int *ret_status, struct hr_err *err);
-	/* For a pool, both NULL where there is none. Pauses it so that it goes on at once; and
-	 * after open and instead of connect: what was recorded as sandbox `sid` is this one from
-	 * now on. */
+	/* For a pool. Pauses it so that it goes on at once; NULL: it waits as it is. And after open
+	 * and instead of connect: what was recorded as sandbox `sid` is this one from now on; where
+	 * it fails the sandbox is ended under its old name. NULL: there is no pool. */
 	int (*freeze)(void *self, struct hr_err *err);
 	int (*adopt)(void *self, const char *sid, const char *record, struct hr_err *err);
 

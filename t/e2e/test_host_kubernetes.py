@@ -215,7 +215,7 @@ def pool():
         pod = h.record()["backend"]["name"]
         equal(pod.startswith("openhands-runtime-warm-"), True, pod)
         labels = json.loads(kubectl("get", "pod", pod, "-o", "json"))["metadata"]["labels"]
-        equal((labels["handrail/sandbox"], "handrail/pool" in labels), ("default", False), "labels")
+        equal(labels["handrail/sandbox"], "default", "its label")
         equal(h.ok("run", "echo mine"), "mine\n", "a command")
         h.ok("pause")
         h.ok("resume")

@@ -99,19 +99,44 @@ def dead_while_it_waited():
         equal(os.path.exists(first["workspace"]), False, "nor its workspace")
 
 
-def taker_that_ended():
+def locked():
+    """A process that takes one has its record locked: neither another "up" nor the end of the pool touches it."""
     with Host() as h:
         h.ok("pool", "2")
         pids = waiting(h)
         paths = [h.path("state", "warm", n) for n in sorted(records(h)) if n.endswith(".json")]
-        for p in paths:
-            os.rename(p, p + ".taken")
-        with open(paths[1] + ".taken") as f:
+        with open(paths[1]) as f:
+            fcntl.flock(f, fcntl.LOCK_EX)
+            h.ok("up", "-n", "a")
+            h.ok("up", "-n", "b")
+            equal([h.record("a")["backend"]["pid"], h.record("b")["backend"]["pid"] in pids], [pids[0], False])
+            h.ok("down", "b")
+            h.ok("down", "a")
+        equal(h.ok("pool", "2"), "waiting: 2\n", "as before")
+        pids = waiting(h)
+        paths = [h.path("state", "warm", n) for n in sorted(records(h)) if n.endswith(".json")]
+        with open(paths[1]) as f:
             fcntl.flock(f, fcntl.LOCK_EX)
             equal(h.ok("pool", "0"), "ended: 1\n", "not the one that is being taken")
             equal([process.command_line(p) != "" for p in pids], [False, True], "which is left")
         equal(h.ok("pool", "0"), "ended: 1\n", "then that as well")
         equal(process.command_line(pids[1]), "", "it is gone")
+
+
+def several_at_once():
+    """Each of several processes has a sandbox of its own, and none of the pool's is lost."""
+    with Host() as h:
+        h.ok("pool", "3")
+        pids = waiting(h)
+        names = ["a", "b", "c", "d"]
+        for up in [h.popen("up", "-n", n) for n in names]:
+            up.communicate()
+            equal(up.returncode, 0)
+        used = [h.record(n)["backend"]["pid"] for n in names]
+        equal(len(set(used)), 4, "four sandboxes")
+        equal([h.record(n)["sid"] for n in names], names, "of these names")
+        equal(sorted(waiting(h)), sorted(set(pids) - set(used)), "the others wait")
+        h.ok("down", *names)
 
 
 def records(h):
@@ -134,7 +159,10 @@ def taker_that_was_killed():
                 json.dump(record, f)
             up = h.popen("up", "-e", "X=1")
             with server.accept()[0]:
-                equal([h.record()[k] for k in ("sid", "taking")], ["default", record["sid"] + ".json.taken"])
+                equal(h.record()["sid"], record["sid"], "its record has moved")
+                equal([s["sid"] for s in json.loads(h.ok("ps", "--json"))], ["default"], "under its new name")
+                equal(records(h), [], "the pool does not have it any more")
+                equal(h.ok("pool", "0"), "ended: 0\n", "nor ends it")
                 h.fails(5, "is not ready yet, or its start was interrupted", "run", "true")
                 h.fails(1, "is being started, or ended, by another process", "up")
                 up.kill()
@@ -144,7 +172,7 @@ def taker_that_was_killed():
             equal(process.command_line(pid), "", "now it is gone")
             equal(records(h), [], "and its record")
             if command == "up":
-                equal("taking" in h.record(), False, "the new one is ready")
+                equal(h.record()["sid"], "default", "the new one is ready")
                 equal(h.ok("run", "echo hi"), "hi\n", "and answers")
             else:
                 equal(os.listdir(h.path("state")), ["warm"], "nothing is left")
@@ -221,7 +249,7 @@ def down_while_filling():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (taken, not_fitting, dead_while_it_waited, taker_that_ended,
+    for test in (taken, not_fitting, dead_while_it_waited, locked, several_at_once,
                  taker_that_was_killed, filler_that_was_killed, ended, refilled,
                  down_while_filling):
         tap.run(test.__name__.replace("_", " "), test)

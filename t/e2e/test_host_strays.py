@@ -174,7 +174,7 @@ def a_stream_that_ends(h, engine):
     engine.how = "cut"
     h.fails(1, "", "up", "-n", "x")
     record = h.record("x")
-    del record["taking"]  # as of one that has come up
+    del record["begun"]  # as of one that has come up
     with open(h.path("state", "x.json"), "w") as f:
         json.dump(record, f)
     events = h.popen("events")

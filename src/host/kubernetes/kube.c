@@ -42,7 +42,6 @@ static const struct {
     [HR_KUBE_GET] = {"GET", NULL, ""},
     [HR_KUBE_CREATE] = {"POST", "Content-Type: application/json", ""},
     [HR_KUBE_MERGE] = {"PATCH", "Content-Type: application/merge-patch+json", ""},
-    [HR_KUBE_JSON_PATCH] = {"PATCH", "Content-Type: application/json-patch+json", ""},
     [HR_KUBE_APPLY] = {"PATCH", "Content-Type: application/apply-patch+yaml",
 	"?fieldManager=handrail&force=true"},
     [HR_KUBE_DELETE] = {"DELETE", "Content-Type: application/json", ""},

@@ -30,10 +30,9 @@ void hr_kube_done(struct hr_kube *k); /* of one that is zeroed or initialised */
 /* What is sent, and how: the content types of a PATCH. */
 enum hr_kube_verb {
 	HR_KUBE_GET,
-	HR_KUBE_CREATE,     /* POST */
-	HR_KUBE_MERGE,      /* PATCH with a merge patch */
-	HR_KUBE_JSON_PATCH, /* PATCH with operations, which may test */
-	HR_KUBE_APPLY,      /* server-side apply, as the manager "handrail" */
+	HR_KUBE_CREATE, /* POST */
+	HR_KUBE_MERGE,  /* PATCH with a merge patch */
+	HR_KUBE_APPLY,  /* server-side apply, as the manager "handrail" */
 	HR_KUBE_DELETE,
 };
 

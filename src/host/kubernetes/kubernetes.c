@@ -322,19 +322,7 @@ kubernetes_restore(void *self, const char *record, struct hr_err *err)
 
 /* ---- pools ---- */
 
-/* From now on it can be taken. It waits at full speed: what does nothing uses nothing. */
-static int
-kubernetes_freeze(void *self, struct hr_err *err)
-{
-	struct hr_kubernetes *d = self;
-	char path[512];
-
-	hr_kubernetes_path(d, HR_POD, true, path);
-	return hr_kube_call(&d->kube, HR_KUBE_MERGE, path,
-	    "{\"metadata\":{\"labels\":{\"" HR_KUBERNETES_POOL "\":\"waiting\"}}}", NULL, err);
-}
-
-/* One request, which only one of several can win: the label is tested and taken in one. */
+/* The way to it is opened while its label is written. */
 static int
 kubernetes_adopt(void *self, const char *sid, const char *record, struct hr_err *err)
 {
@@ -344,16 +332,12 @@ kubernetes_adopt(void *self, const char *sid, const char *record, struct hr_err 
 	char path[512], body[512];
 
 	(void)sid; /* the record has the name */
-	/* the way to it is opened while it is taken */
 	if (load(d, record, err) != 0 || hr_kubernetes_reach(d, true, err) != 0)
 		return -1;
 	hr_kubernetes_path(d, HR_POD, true, path);
 	(void)snprintf(body, sizeof(body),
-	    "[{\"op\":\"test\",\"path\":\"/metadata/labels/handrail~1pool\",\"value\":\"waiting\"},"
-	    "{\"op\":\"remove\",\"path\":\"/metadata/labels/handrail~1pool\"},"
-	    "{\"op\":\"add\",\"path\":\"/metadata/labels/handrail~1sandbox\",\"value\":\"%s\"}]",
-	    d->h->sid);
-	if (hr_kube_call(&d->kube, HR_KUBE_JSON_PATCH, path, body, &pod, err) != 0)
+	    "{\"metadata\":{\"labels\":{\"" HR_KUBERNETES_TAKEN "\":\"%s\"}}}", d->h->sid);
+	if (hr_kube_call(&d->kube, HR_KUBE_MERGE, path, body, &pod, err) != 0)
 		return -1;
 	hr_kube_why(&why, pod);
 	return why.progress == HR_KUBE_READY || why.progress == HR_KUBE_RUNNING
@@ -573,7 +557,6 @@ static const struct hr_sandbox_ops kubernetes_ops = {
     .destroy = kubernetes_destroy,
     .logs = kubernetes_logs,
     .exec = kubernetes_exec,
-    .freeze = kubernetes_freeze,
     .adopt = kubernetes_adopt,
     .vscode_url = kubernetes_vscode_url,
     .web_hosts = kubernetes_web_hosts,

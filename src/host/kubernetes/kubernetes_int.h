@@ -19,7 +19,6 @@
 #define HR_KUBERNETES_CALL "handrail/call"     /* who made the object: a random word */
 #define HR_KUBERNETES_PAUSED "handrail/paused" /* of a claim: the pod that goes on with it */
 #define HR_KUBERNETES_FIRST "handrail/first"   /* of a Sandbox's pod: we saw it come */
-#define HR_KUBERNETES_POOL "handrail/pool"     /* of a pod that waits in a pool */
 #define HR_KUBERNETES_TAKEN "handrail/sandbox" /* of one that was taken: as what */
 #define HR_KUBERNETES_OWNER "handrail/owner"   /* whose it is, hr_owner() */
 

@@ -28,7 +28,6 @@
 #include "proto/json.h"
 
 #define RECORD ".json"
-#define TAKEN ".taken"
 #define RECORD_MAX (1u << 20)
 #define NAME_ROOM 32
 
@@ -65,16 +64,22 @@ specify(struct hr_sandbox *s, char ret[HR_DIGEST_HEX], struct hr_err *err)
 typedef int pool_visit_fn(const char *dir, const char *file, void *arg, struct hr_err *err);
 
 static bool
-ends_in(const char *name, const char *suffix)
+is_record(const char *name)
 {
-	size_t n = strlen(name), s = strlen(suffix);
+	size_t n = strlen(name), s = strlen(RECORD);
 
-	return n > s && strcmp(name + n - s, suffix) == 0;
+	return *name != '.' && n > s && strcmp(name + n - s, RECORD) == 0;
 }
 
-/* Every record, or those that were taken and not finished; fn returns 0 to go on. */
+static void
+sid_of(const char *file, char sid[NAME_MAX + 1])
+{
+	(void)snprintf(sid, NAME_MAX + 1, "%.*s", (int)(strlen(file) - strlen(RECORD)), file);
+}
+
+/* Every record; fn returns 0 to go on. */
 static int
-visit(const char *state_dir, const char *suffix, pool_visit_fn *fn, void *arg, struct hr_err *err)
+visit(const char *state_dir, pool_visit_fn *fn, void *arg, struct hr_err *err)
 {
 	HR_FREE char *where = pool_directory(state_dir);
 	DIR *dir = where != NULL ? opendir(where) : NULL;
@@ -84,7 +89,7 @@ visit(const char *state_dir, const char *suffix, pool_visit_fn *fn, void *arg, s
 	if (where == NULL)
 		return hr_err_nomem(err);
 	while (r == 0 && dir != NULL && (e = hr_dir_next(dir)) != NULL)
-		if (e->d_name[0] != '.' && ends_in(e->d_name, suffix))
+		if (is_record(e->d_name))
 			r = fn(where, e->d_name, arg, err);
 	/* without the directory there is nothing */
 	if (r == 0 && errno != 0 && (dir != NULL || errno != ENOENT))
@@ -106,7 +111,7 @@ fits(const char *path, const char *spec, char **ret_sid, char **ret_backend)
 	if (hr_path_read(path, &b, NULL) == 0 &&
 	    hr_json_decode(hr_buf_str(&b), b.len, &o, NULL) == 0)
 		fit = strcmp(hr_json_text_or(o, "spec", ""), spec) == 0 &&
-		      hr_json_at(o, "taking") == NULL; /* it is not ready yet */
+		      !hr_json_true_at(o, "begun");
 	name = hr_json_text_or(o, "sid", "");
 	if (fit && ret_sid != NULL && hr_sid_valid(name))
 		*ret_sid = strdup(name);
@@ -117,8 +122,8 @@ fits(const char *path, const char *spec, char **ret_sid, char **ret_backend)
 
 /* ---- having one ---- */
 
-/* Whoever has the record locked has the sandbox, for as long as the descriptor is open; -1:
- * somebody else has it, or had it and it is gone. */
+/* Locks the record for as long as the descriptor is open. Returns -1 where another process has it,
+ * or had it and it is gone. */
 static int
 claim(const char *path)
 {
@@ -131,9 +136,9 @@ claim(const char *path)
 	return fd;
 }
 
-/* One that is recorded. */
+/* Ends the sandbox o.sid of the directory o.state_dir. */
 static int
-end_recorded(const struct hr_config *c, struct hr_sandbox_options o, struct hr_err *err)
+end_it(const struct hr_config *c, struct hr_sandbox_options o, struct hr_err *err)
 {
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
 
@@ -146,27 +151,17 @@ end_recorded(const struct hr_config *c, struct hr_sandbox_options o, struct hr_e
 	return hr_sandbox_delete(s, err);
 }
 
-/* Of one that the caller has. o: state_dir is that of the pool. */
-static int
-end_it(const struct hr_config *c, struct hr_sandbox_options o, const char *file, struct hr_err *err)
+int
+hr_pool_end(struct hr_sandbox *s, const char *state_dir, const char *sid, struct hr_err *err)
 {
-	char sid[NAME_MAX + 1];
-
-	(void)snprintf(sid, sizeof(sid), "%.*s", (int)strcspn(file, "."), file);
-	o.sid = sid;
-	return end_recorded(c, o, err);
-}
-
-/* What sandboxes beside s are opened with. */
-static struct hr_sandbox_options
-options_of(const struct hr_sandbox *s, const char *state_dir)
-{
-	return (struct hr_sandbox_options){.sid = s->sid,
-	    .environ = s->host.environ,
-	    .headless = true,
-	    .state_dir = state_dir,
-	    .log = s->log,
-	    .log_arg = s->log_arg};
+	return end_it(s->config,
+	    (struct hr_sandbox_options){.sid = sid,
+		.environ = s->host.environ,
+		.headless = true,
+		.state_dir = state_dir,
+		.log = s->log,
+		.log_arg = s->log_arg},
+	    err);
 }
 
 /* ---- taking one ---- */
@@ -176,60 +171,30 @@ struct taking {
 	char spec[HR_DIGEST_HEX];
 };
 
-/* One that died while it waited is of no use to anybody. */
-static void
-clear_away(struct hr_sandbox *s, const char *dir, const char *file)
-{
-	struct hr_err e = {0};
-
-	if (end_it(s->config, options_of(s, dir), file, &e) != 0)
-		hr_sandbox_log(s, "%s", e.msg);
-}
-
-/* 1 it is the caller's, 0 it could not be taken, -1 *err: it waits on. */
-static int
-adopt(struct hr_sandbox *s, const char *sid, const char *backend, const char *mine,
-    struct hr_err *err)
-{
-	HR_FREE char *record = hr_record_path(s->state_dir, s->sid, RECORD);
-	int r;
-
-	if (record == NULL)
-		return hr_err_nomem(err);
-	r = hr_record_save_taking(s, backend, hr_path_leaf(mine), err);
-	if (r == 0 && (r = s->ops->adopt(s->self, sid, backend, NULL) == 0) == 0)
-		(void)unlink(record);
-	return r;
-}
-
+/* The record moves, which is for one process alone to do, and at once the sandbox has its new name;
+ * then the back-end makes the rest of it so. One that is dead goes back and is cleared away. */
 static int
 try_one(const char *dir, const char *file, void *arg, struct hr_err *err)
 {
 	struct taking *t = arg;
-	char *mine = NULL;
+	struct hr_sandbox *s = t->s;
 	HR_FREE char *path = hr_path_join(dir, file);
+	HR_FREE char *mine = hr_record_path(s->state_dir, s->sid, RECORD);
 	HR_FREE char *sid = NULL;
 	HR_FREE char *backend = NULL;
-	int r = 0, fd = -1;
+	struct hr_err why = {0};
+	HR_CLOSE int fd = -1;
 
-	if (path == NULL || asprintf(&mine, "%s" TAKEN, path) < 0) {
-		mine = NULL;
-		r = hr_err_nomem(err);
-	} else if (fits(path, t->spec, &sid, &backend) && sid != NULL && backend != NULL &&
-		   (fd = claim(path)) >= 0 && rename(path, mine) == 0) {
-		r = adopt(t->s, sid, backend, mine, err);
-		if (r == 1) {
-			t->s->taken = mine;
-			t->s->taken_fd = fd;
-			mine = NULL;
-			fd = -1;
-		} else if (rename(mine, path) == 0 && r == 0) {
-			clear_away(t->s, dir, file);
-		}
-	}
-	hr_fd_close(&fd);
-	free(mine);
-	return r;
+	if (path == NULL || mine == NULL)
+		return hr_err_nomem(err);
+	if (!fits(path, t->spec, &sid, &backend) || sid == NULL || backend == NULL ||
+	    (fd = claim(path)) < 0 || rename(path, mine) != 0)
+		return 0;
+	if (s->ops->adopt(s->self, sid, backend, NULL) == 0)
+		return 1;
+	if (rename(mine, path) == 0 && hr_pool_end(s, dir, sid, &why) != 0)
+		hr_sandbox_log(s, "%s", why.msg);
+	return 0;
 }
 
 int
@@ -242,44 +207,7 @@ hr_pool_take(struct hr_sandbox *s, struct hr_err *err)
 	    hr_env_get(s->host.environ, "SESSION_API_KEY") != NULL ||
 	    hr_config_text(s->config, "core.workspace_base") != NULL)
 		return 0;
-	return specify(s, t.spec, err) == 0 ? visit(s->state_dir, RECORD, try_one, &t, err) : -1;
-}
-
-void
-hr_pool_taken(struct hr_sandbox *s)
-{
-	if (s->taken == NULL)
-		return;
-	(void)unlink(s->taken);
-	free(s->taken);
-	s->taken = NULL;
-	hr_fd_close(&s->taken_fd);
-}
-
-int
-hr_pool_settle(struct hr_sandbox *s, const char *taking, struct hr_err *err)
-{
-	HR_FREE char *dir = pool_directory(s->state_dir);
-	HR_FREE char *path = dir != NULL ? hr_path_join(dir, hr_path_leaf(taking)) : NULL;
-	HR_CLEAN(hr_record_done) struct hr_record now = {0};
-	HR_CLOSE int fd = -1;
-
-	if (path == NULL)
-		return hr_err_nomem(err);
-	if ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0 && errno != ENOENT)
-		return hr_err_sys(err, errno, "open %s", path);
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0)
-		return hr_err_set(err, HR_E_RUNTIME,
-		    "sandbox \"%s\" is being started, or ended, by another process", s->sid);
-	/* without the file: whoever took it is done, or it was ended with the pool */
-	if (hr_record_load(s->state_dir, s->sid, &now, err) != 0)
-		return -1;
-	if (now.taking == NULL || strcmp(now.taking, taking) != 0)
-		return 0;
-	if (end_recorded(s->config, options_of(s, s->state_dir), err) != 0)
-		return -1;
-	(void)unlink(path);
-	return 0;
+	return specify(s, t.spec, err) == 0 ? visit(s->state_dir, try_one, &t, err) : -1;
 }
 
 /* ---- making and ending them ---- */
@@ -387,40 +315,25 @@ struct draining {
 };
 
 static int
-put_back(const char *dir, const char *path, const char *record, struct hr_err *err)
-{
-	HR_FREE char *to = hr_path_join(dir, record);
-	int r = to == NULL ? hr_err_nomem(err) : rename(path, to);
-
-	if (to != NULL && r != 0)
-		r = hr_err_sys(err, errno, "rename %s", path);
-	return r;
-}
-
-static int
 end_one(const char *dir, const char *file, void *arg, struct hr_err *err)
 {
 	struct draining *d = arg;
 	struct hr_err why = {0};
 	struct hr_sandbox_options o = *d->o;
 	HR_FREE char *path = hr_path_join(dir, file);
-	HR_FREE char *record = NULL;
-	int r = 0;
+	char sid[NAME_MAX + 1];
 	HR_CLOSE int fd = -1;
 
-	if (path == NULL || asprintf(&record, "%.*s" RECORD, (int)strcspn(file, "."), file) < 0)
+	if (path == NULL)
 		return hr_err_nomem(err);
+	sid_of(file, sid);
+	o.sid = sid;
 	o.state_dir = dir;
 	fd = claim(path);
-	/* whoever took it has ended without having it */
-	if (fd >= 0 && ends_in(file, TAKEN))
-		r = put_back(dir, path, record, &why);
-	if (fd >= 0 && r == 0) {
-		r = end_it(d->config, o, record, &why);
-		d->n += r == 0;
-	}
-	/* one that cannot be reached keeps no other one running */
-	if (r != 0 && !d->failed) {
+	if (fd >= 0 && end_it(d->config, o, &why) == 0) {
+		d->n++;
+	} else if (fd >= 0 && !d->failed) {
+		/* one that cannot be reached keeps no other one running */
 		d->failed = true;
 		d->why = why;
 	}
@@ -435,8 +348,8 @@ end_begun(const char *dir, const char *file, void *arg, struct hr_err *err)
 	HR_CLEAN(hr_record_done) struct hr_record rec = {0};
 	int r = 0;
 
-	(void)snprintf(sid, sizeof(sid), "%.*s", (int)strcspn(file, "."), file);
-	if (hr_record_load(dir, sid, &rec, NULL) == 0 && rec.taking != NULL)
+	sid_of(file, sid);
+	if (hr_record_load(dir, sid, &rec, NULL) == 0 && rec.unready)
 		r = end_one(dir, file, arg, err);
 	return r;
 }
@@ -464,8 +377,8 @@ fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned n, 
 		return hr_err_set(err, HR_E_INVAL,
 		    "a pool is of no use with a workspace of your own (core.workspace_base)");
 	if (specify(s, f.spec, err) != 0 || (turn = my_turn(dir, err)) < 0 ||
-	    visit(o->state_dir, RECORD, end_begun, &begun, err) != 0 ||
-	    visit(o->state_dir, RECORD, count_one, &f, err) != 0)
+	    visit(o->state_dir, end_begun, &begun, err) != 0 ||
+	    visit(o->state_dir, count_one, &f, err) != 0)
 		return -1;
 	mine.state_dir = dir;
 	for (; f.n < n && wanted(o); f.n++)
@@ -512,9 +425,7 @@ hr_pool_drain(const struct hr_config *c, const struct hr_sandbox_options *o, uns
 	/* after whoever fills it, who would make more */
 	if (access(dir, F_OK) == 0 && (turn = my_turn(dir, err)) < 0)
 		return -1;
-	r = visit(o->state_dir, TAKEN, end_one, &d, err);
-	if (r == 0)
-		r = visit(o->state_dir, RECORD, end_one, &d, err);
+	r = visit(o->state_dir, end_one, &d, err);
 	*ret_n = d.n;
 	return r == 0 && d.failed ? hr_err_pass(err, &d.why) : r;
 }

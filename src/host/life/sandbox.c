@@ -7,7 +7,6 @@
 
 #include <json-c/json_object.h>
 
-#include "base/fd.h"
 #include "base/err.h"
 #include "host/common/statedir.h"
 #include "host/backends.h"
@@ -20,8 +19,6 @@
 #include "host/report.h"
 #include "host/life/setup.h"
 #include "host/life/tokens.h"
-
-#define BEGUN "begun" /* no file of the pool's */
 
 const char *
 hr_version(void)
@@ -49,8 +46,8 @@ host_progress(void *arg, const char *what, unsigned long long done, unsigned lon
 	s->progress(s->progress_arg, what, done, total);
 }
 
-/* A record that was there before stays until the end. One that is only begun is ours: its maker has
- * the name, or the pool's turn. */
+/* A record that was there before stays until the end. One that is only begun is this process's: its
+ * maker has the name, or the pool's turn. */
 static bool
 may_record(struct hr_sandbox *s)
 {
@@ -58,23 +55,21 @@ may_record(struct hr_sandbox *s)
 	bool may;
 
 	may = hr_record_load(s->state_dir, s->sid, &rec, NULL) == 0 &&
-	      (rec.runtime == NULL || (rec.taking != NULL && strcmp(rec.taking, BEGUN) == 0));
+	      (rec.runtime == NULL || rec.unready);
 	s->begun = may && rec.runtime != NULL;
 	return may && !s->begun;
 }
 
-/* Recorded before it is ready, as one that is being taken: whoever comes later ends it. */
+/* Recorded before it is ready: whoever comes later ends it. */
 static void
 host_begun(void *arg)
 {
 	struct hr_sandbox *s = arg;
 	struct hr_err e = {0};
-	HR_FREE char *backend = NULL;
 
 	if (s->state_dir == NULL || s->ops->record == NULL || !may_record(s))
 		return;
-	backend = s->ops->record(s->self, &e);
-	s->begun = backend != NULL && hr_record_save_taking(s, backend, BEGUN, &e) == 0;
+	s->begun = hr_record_save_begun(s, &e) == 0;
 	if (!s->begun)
 		hr_sandbox_log(s, "it is not recorded yet: %s", e.msg);
 }
@@ -179,7 +174,6 @@ hr_sandbox_open(const struct hr_config *c, const struct hr_sandbox_options *o, s
 	if (s == NULL)
 		return hr_err_null(err);
 	s->module = (struct hr_module)HR_MODULE_NONE;
-	s->taken_fd = -1;
 	if (sandbox_init(s, c, o, err) < 0 ||
 	    (s->state_dir != NULL && hr_state_directory(s->state_dir, false, err) < 0))
 		goto fail;
@@ -222,8 +216,6 @@ hr_sandbox_free(struct hr_sandbox *s)
 	hr_strv_done(&s->tokens);
 	hr_strv_done(&s->secrets);
 	json_object_put(s->mcp);
-	hr_fd_close(&s->taken_fd);
-	free(s->taken);
 	hr_config_free(s->config);
 	free(s->sid);
 	free(s->state_dir);
@@ -264,18 +256,16 @@ use_endpoint(struct hr_sandbox *s, struct hr_err *err)
 	return 0;
 }
 
-/* Whoever was making it may have died over it. */
+/* Whoever was making it, or took it from the pool, has died over it: this process has its name. */
 static int
 settle(struct hr_sandbox *s, struct hr_err *err)
 {
 	HR_CLEAN(hr_record_done) struct hr_record rec = {0};
-	int r = 0;
 
-	if (s->state_dir == NULL || s->attach)
+	if (s->state_dir == NULL || s->attach ||
+	    hr_record_load(s->state_dir, s->sid, &rec, NULL) != 0 || !rec.unready)
 		return 0;
-	if (hr_record_load(s->state_dir, s->sid, &rec, NULL) == 0 && rec.taking != NULL)
-		r = hr_pool_settle(s, rec.taking, err);
-	return r;
+	return hr_pool_end(s, s->state_dir, s->sid, err);
 }
 
 /* A record is replaced only by one of its own back-end. */
@@ -314,7 +304,7 @@ restore(struct hr_sandbox *s, bool *ret_useless, struct hr_err *err)
 		return -1;
 	*ret_useless = !s->attach && r != 0;
 	/* so far it can only be ended */
-	if (rec.taking != NULL)
+	if (rec.unready)
 		r = hr_err_set(err, HR_E_DISCONNECTED,
 		    "sandbox \"%s\" is not ready yet, or its start was interrupted: \"handrail "
 		    "up\" starts it again, \"handrail down\" clears it away",
@@ -425,7 +415,6 @@ connect_it(struct hr_sandbox *s, struct hr_err *err)
 			undo(s, taken);
 		s->connected = false;
 	}
-	hr_pool_taken(s);
 	if (r != 0)
 		return -1;
 	hr_logstream_debug(s);

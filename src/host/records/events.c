@@ -262,7 +262,7 @@ remember(struct follow *f, const char *sid, bool is_new)
 		return;
 	}
 	/* one that is not ready yet will be recorded again */
-	if (record.runtime == NULL || record.backend == NULL || record.taking != NULL ||
+	if (record.runtime == NULL || record.backend == NULL || record.unready ||
 	    is_known(w, &record)) {
 		hr_record_done(&record);
 		return;

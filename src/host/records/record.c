@@ -34,16 +34,18 @@ hr_record_path(const char *state_dir, const char *sid, const char *suffix)
 	return asprintf(&path, "%s/%s%s", state_dir, sid, suffix) < 0 ? NULL : path;
 }
 
-int
-hr_record_save_taking(
-    struct hr_sandbox *s, const char *backend, const char *taking, struct hr_err *err)
+static int
+save(struct hr_sandbox *s, bool begun, struct hr_err *err)
 {
+	HR_FREE char *backend = s->ops->record != NULL ? s->ops->record(s->self, err) : NULL;
 	HR_FREE char *path = hr_record_path(s->state_dir, s->sid, SUFFIX);
 	struct hr_err e = {0};
 	const char *image;
 	HR_BUF(b, RECORD_MAX);
 	int r;
 
+	if (backend == NULL)
+		return s->ops->record != NULL ? -1 : 0;
 	hr_buf_addc(&b, '{');
 	hr_json_put_named(&b, "sid", s->sid);
 	hr_json_put_named(&b, "runtime", s->ops->name);
@@ -53,8 +55,7 @@ hr_record_save_taking(
 		hr_json_put_named(&b, "image", image);
 	if (s->spec[0] != '\0')
 		hr_buf_addf(&b, ",\"spec\":\"%s\"", s->spec);
-	if (taking != NULL)
-		hr_json_put_named(&b, "taking", taking);
+	hr_buf_adds(&b, begun ? ",\"begun\":true" : "");
 	hr_buf_addf(&b, ",\"created\":%lld,\"backend\":%s}\n", (long long)time(NULL), backend);
 	r = path == NULL ? hr_err_nomem(&e) : hr_buf_check(&b, &e);
 	if (r == 0 && hr_state_directory(s->state_dir, true, err) < 0)
@@ -67,12 +68,13 @@ hr_record_save_taking(
 int
 hr_record_save(struct hr_sandbox *s, struct hr_err *err)
 {
-	HR_FREE char *backend = NULL;
+	return save(s, false, err);
+}
 
-	if (s->ops->record == NULL)
-		return 0;
-	backend = s->ops->record(s->self, err);
-	return backend != NULL ? hr_record_save_taking(s, backend, NULL, err) : -1;
+int
+hr_record_save_begun(struct hr_sandbox *s, struct hr_err *err)
+{
+	return save(s, true, err);
 }
 
 static char *
@@ -138,7 +140,6 @@ hr_record_done(struct hr_record *r)
 {
 	free(r->runtime);
 	free(r->backend);
-	free(r->taking);
 	memset(r, 0, sizeof(*r));
 }
 
@@ -160,7 +161,8 @@ hr_record_load(const char *state_dir, const char *sid, struct hr_record *ret, st
 		return mine.code != HR_OK ? -1 : 0;
 	}
 	ret->runtime = copy_text(o, "runtime");
-	ret->taking = copy_text(o, "taking");
+	ret->unready =
+	    hr_json_true_at(o, "begun") || strcmp(hr_json_text_or(o, "sid", sid), sid) != 0;
 	ret->created = hr_json_int_at(o, "created");
 	inner = hr_json_at(o, "backend");
 	if (inner != NULL)
@@ -208,6 +210,9 @@ put_record(struct hr_buf *b, const char *dir, const char *file)
 
 	if (o == NULL)
 		return;
+	/* one that is taken from the pool has its name there */
+	(void)hr_json_set(
+	    o, "sid", json_object_new_string_len(file, (int)(strlen(file) - strlen(SUFFIX))), NULL);
 	hr_buf_adds(b, b->len > 1 ? ",{" : "{");
 	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		if (!json_object_object_get_ex(o, names[i], &v))

@@ -8,10 +8,8 @@
 char *hr_record_path(const char *state_dir, const char *sid, const char *suffix);
 #define HR_RECORD_HOME ".own" /* suffix of a home directory beside the record */
 int hr_record_save(struct hr_sandbox *s, struct hr_err *err);
-/* Before it is the sandbox's: what the backend recorded of the one that is taken from the pool, and
- * the name of the pool's file, which is locked until hr_record_save(). */
-int hr_record_save_taking(
-    struct hr_sandbox *s, const char *backend, const char *taking, struct hr_err *err);
+/* Records a sandbox that is not ready. */
+int hr_record_save_begun(struct hr_sandbox *s, struct hr_err *err);
 
 /* What the backend says now, in the record that there is: an address or a token is another one. */
 int hr_record_renew(struct hr_sandbox *s, struct hr_err *err);
@@ -19,7 +17,7 @@ int hr_record_renew(struct hr_sandbox *s, struct hr_err *err);
 /* Texts are NULL where there are none, all of them where there is no record. */
 struct hr_record {
 	char *runtime, *backend;
-	char *taking; /* it is not ready yet, see above */
+	bool unready; /* it was begun, or comes from the pool and has its name there */
 	int64_t created;
 };
 int
