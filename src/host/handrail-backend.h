@@ -54,8 +54,8 @@ struct hr_backend_host {
 	 * only those whose label names this user of this machine, and its error names the owner
 	 * of another one. */
 	bool any_owner;
-	/* close() and destroy() end the sandbox that state() saw last, and fail where another one
-	 * has its name since. */
+	/* close() ends the sandbox that state() saw last, and fails where another one has its name
+	 * since. What a next one of that name would use stays. */
 	bool as_seen;
 };
 

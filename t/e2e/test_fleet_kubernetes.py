@@ -340,6 +340,30 @@ def deleted_late():
         equal(bare, [], "each delete says which object it means")
 
 
+def only_its_pod_goes():
+    """What is cleared away of a dead sandbox is its pod: a late delete would find all else in the hands of its next
+    life, which uses what is there already, under the same uid."""
+    for kill in (lambda f, pod: f.api.remove(pod),
+                 lambda f, pod: f.api.change(pod, lambda o: o.update(status={"phase": "Failed", "reason": "Evicted"}))):
+        with Fleet() as f:
+            id = f.one.begin("s")[1]["runtime_id"]
+            name = "openhands-runtime-hrf-" + id
+            parts = {n: o["metadata"]["uid"] for n, o in f.api.objects.items() if name in n and n != PODS + name}
+            kill(f, PODS + name)
+            for r in (f.one, f.two):
+                f.until(lambda: r.state("s"), lambda s: s == "died")
+            # jobs of one sandbox are done in their order: what clears it away is over behind this one
+            equal(f.one.begin("s")[1]["runtime_id"], id)
+            f.two.ok("POST", "/pause", {"runtime_id": id})
+            f.until(lambda: f.two.state("s"), lambda s: s == "paused")
+            with f.api.lock:
+                gone = {path for m, path, _, _ in f.api.requests if m == "DELETE" and name in path}
+            equal(gone, {PODS + name}, "what was deleted")
+            equal({n: f.api.objects.get(n, {"metadata": {"uid": None}})["metadata"]["uid"] for n in parts}, parts)
+            f.one.ok("POST", "/stop", {"runtime_id": id})
+            f.until(f.sandboxes, lambda left: left == [])
+
+
 def dead_ones_are_bounded():
     """A key may keep about as many dead sandboxes as its quota has living ones; a stop makes room."""
     with Fleet() as f:
@@ -563,7 +587,7 @@ def foreign_objects():
 TESTS = [life, agent_sandbox, events, one_session_once, quota, dies, killed_replica, warm, api_trouble, slow_start,
          paused_and_resumed, stopped_unseen, lost_answers, foreign_objects,
          ended_unseen, quota_of_a_dead_one, dead_ones_are_bounded,
-         started_again_while_cleared, deleted_late, hanging]
+         started_again_while_cleared, deleted_late, only_its_pod_goes, hanging]
 
 if __name__ == "__main__":
     tap = Tap()

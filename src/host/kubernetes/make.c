@@ -334,8 +334,19 @@ fail_replaced(const struct hr_kubernetes *d, struct hr_err *err)
 	    d->name);
 }
 
+/* Returns true for the objects that an end deletes. Where the pod that state() saw is meant
+ * (as_seen) another process may start the sandbox again at any moment, with everything but its pod:
+ * a Service that both lives use has one uid, by which a late delete would find it. */
+static bool
+is_ended(const struct hr_kubernetes *d, int what, bool claim)
+{
+	if (d->h->as_seen)
+		return what == HR_POD;
+	return claim || (what != HR_CLAIM && what != HR_SECRET);
+}
+
 /* Notes which objects have the sandbox's names now, and the Sandbox that owns them. Where the pod
- * that state() saw is meant (as_seen) and has a successor, it fails. */
+ * that state() saw is meant and has a successor, it fails. */
 static int
 note_all(struct hr_kubernetes *d, bool claim, char uid[HR_KINDS][HR_KUBERNETES_UID],
     char owner[HR_KUBERNETES_UID], struct hr_err *err)
@@ -346,7 +357,7 @@ note_all(struct hr_kubernetes *d, bool claim, char uid[HR_KINDS][HR_KUBERNETES_U
 	for (i = 0; i < HR_SANDBOX; i++) {
 		HR_PUT struct json_object *o = NULL;
 
-		if ((i == HR_CLAIM || i == HR_SECRET) && !claim)
+		if (!is_ended(d, i, claim))
 			continue;
 		if (hr_kubernetes_get(d, (enum hr_kubernetes_what)i, &o, &e) < 0 &&
 		    !may_be_denied(d, i))
