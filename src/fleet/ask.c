@@ -31,12 +31,11 @@
 struct hr_rest *
 hr_fleet_asker(const char *at)
 {
-	static const struct hr_rest_rule once[] = {{0}};
 	bool is_unix = strncmp(at, HR_FLEET_UNIX, strlen(HR_FLEET_UNIX)) == 0;
 	char url[300];
 	struct hr_rest_options o = {.url = url,
 	    .unix_socket = is_unix ? at + strlen(HR_FLEET_UNIX) : NULL,
-	    .rules = once,
+	    .rules = hr_rest_once,
 	    .timeout_s = PATIENCE_S,
 	    .total_s = PATIENCE_S,
 	    .answer_max = 1u << 16,

@@ -46,6 +46,8 @@ const struct hr_rest_rule hr_rest_rules[] = {
     {0},
 };
 
+const struct hr_rest_rule hr_rest_once[] = {{0}};
+
 struct header {
 	char *line; /* "Name: value" */
 	size_t name_len;

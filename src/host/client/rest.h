@@ -50,6 +50,7 @@ struct hr_rest_rule {
 /* For services: UNSENT and LIMITED for all calls, LOST and FAILED for idempotent ones. Like each
  * table of rules it ends with a row of zeros. */
 extern const struct hr_rest_rule hr_rest_rules[];
+extern const struct hr_rest_rule hr_rest_once[]; /* no call is repeated */
 
 struct hr_rest_options {
 	const char *url;         /* what paths are put behind; a slash at its end is left out */

@@ -12,8 +12,8 @@
 #include "base/text/quote.h"
 #include "base/err.h"
 #include "base/text/text.h"
+#include "host/client/rest.h"
 #include "host/life/tokens.h"
-#include "http/http.h"
 #include "proto/json.h"
 #include "shell/quote.h"
 #include "host/report.h"
@@ -128,19 +128,6 @@ request_headers(const struct hr_git_provider *p, const char *token, struct hr_st
 	return v->failed ? -1 : 0;
 }
 
-/* The name that the provider has for it: the caller's; NULL: it does not know it. */
-static char *
-name_in(const struct hr_buf *body, const char *member)
-{
-	HR_PUT struct json_object *o = NULL;
-	char *name = NULL;
-
-	if (hr_json_decode_foreign(body->len > 0 ? body->p : "", body->len, &o, NULL) == 0 &&
-	    is_name(hr_json_text_or(o, member, "")))
-		name = strdup(hr_json_text_at(o, member));
-	return name;
-}
-
 static void
 put_api(
     struct hr_buf *url, const struct hr_git_provider *p, const char *own, const char *repository)
@@ -162,11 +149,13 @@ ask(struct hr_gitrepo *repo, const struct hr_git_provider *p, const char *reposi
 {
 	const char *host = hr_env_get(hr_strv_list(&repo->s->environ), p->host_variable);
 	HR_FREE char *own = host != NULL ? hr_tokens_base(p->host_variable, host, err) : NULL;
-	HR_FREE char *name = NULL;
+	const struct hr_rest_options o = {
+	    .rules = hr_rest_once, .timeout_s = ASK_TIMEOUT_S, .watch_fd = -1};
+	HR_CLEAN(hr_rest_clean) struct hr_rest *rest = NULL;
 	HR_CLEAN(hr_strv_done) struct hr_strv headers = {0};
-	struct hr_http_request q = {.method = "GET", .timeout_s = ASK_TIMEOUT_S, .watch_fd = -1};
-	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
-	struct hr_http *http = NULL;
+	HR_CLEAN(hr_rest_answer_done) struct hr_rest_answer a = {0};
+	struct hr_rest_call c = {.method = "GET"};
+	const char *name = "";
 	struct hr_err e = {0};
 	HR_BUF(url, TEXT_MAX);
 	int r = 0;
@@ -174,22 +163,20 @@ ask(struct hr_gitrepo *repo, const struct hr_git_provider *p, const char *reposi
 	if (host != NULL && own == NULL)
 		return -1;
 	put_api(&url, p, own, repository);
-	q.url = hr_buf_str(&url);
+	c.path = hr_buf_str(&url);
 	if (request_headers(p, hr_token(repo->s, p->token), &headers) != 0 ||
-	    hr_buf_check(&url, NULL) != 0 || (http = hr_http_new(&e)) == NULL) {
-		r = hr_err_nomem(err);
-	} else {
-		q.headers = hr_strv_list(&headers);
-		if (hr_http_do(http, &q, &a, &e) == 0 && a.status >= 200 && a.status <= 299)
-			name = name_in(&a.body, p->full_name);
-		if (log && a.fault != HR_HTTP_NONE)
-			hr_sandbox_log(repo->s, "%s was not asked for %s: %s",
-			    own != NULL ? own : p->host, repository, e.msg);
-		else if (log && name == NULL)
-			hr_sandbox_log(repo->s, "%s does not give %s: status %ld",
-			    own != NULL ? own : p->host, repository, a.status);
-	}
-	if (name != NULL) {
+	    hr_buf_check(&url, NULL) != 0 || (rest = hr_rest_new(&o, &e)) == NULL)
+		return hr_err_nomem(err);
+	c.headers = hr_strv_list(&headers);
+	if (hr_rest_call(rest, &c, &a, &e) == 0)
+		name = hr_json_text_or(a.json, p->full_name, "");
+	if (log && a.status == 0)
+		hr_sandbox_log(repo->s, "%s was not asked for %s: %s", own != NULL ? own : p->host,
+		    repository, e.msg);
+	else if (log && !is_name(name))
+		hr_sandbox_log(repo->s, "%s does not give %s: status %ld",
+		    own != NULL ? own : p->host, repository, a.status);
+	if (is_name(name)) {
 		r = 1;
 		if (own != NULL)
 			(void)hr_text_set(&repo->base, own, NULL);
@@ -200,7 +187,6 @@ ask(struct hr_gitrepo *repo, const struct hr_git_provider *p, const char *reposi
 		else if (hr_text_setf(&repo->url, err, "%s/%s.git", repo->base, name) != 0)
 			r = -1;
 	}
-	hr_http_free(http);
 	return r;
 }
 

@@ -11,9 +11,9 @@
 
 #include "base/err.h"
 #include "base/text/text.h"
+#include "host/client/rest.h"
 #include "host/mask.h"
 #include "host/report.h"
-#include "http/http.h"
 #include "proto/json.h"
 
 #define REFRESH_TIMEOUT_S 30
@@ -74,54 +74,29 @@ hr_tokens_base(const char *name, const char *host, struct hr_err *err)
 	return base;
 }
 
-/* {"token": "..."} becomes NAME=...; *ret is the caller's. */
-static int
-read_token(const struct hr_buf *body, const char *name, char **ret, struct hr_err *err)
-{
-	HR_PUT struct json_object *o = NULL;
-	int r = 0;
-
-	if (hr_json_decode_foreign(body->len > 0 ? body->p : "", body->len, &o, NULL) < 0 ||
-	    hr_json_text_at(o, "token") == NULL)
-		r = hr_err_set(err, HR_E_INVAL, "the answer has no token");
-	else if (asprintf(ret, "%s=%s", name, hr_json_text_at(o, "token")) < 0)
-		r = hr_err_nomem(err);
-	return r;
-}
-
+/* Asks for {"token": "..."}, which becomes NAME=...; *ret is the caller's. */
 static int
 ask(struct hr_sandbox *s, const char *web_host, int provider, char **ret, struct hr_err *err)
 {
-	const char *key_value = hr_sandbox_session_api_key(s);
 	HR_FREE char *base = hr_tokens_base("WEB_HOST", web_host, err);
-	HR_FREE char *key = NULL;
-	const char *headers[2] = {NULL, NULL};
-	struct hr_http_request req = {
-	    .method = "GET", .headers = headers, .timeout_s = REFRESH_TIMEOUT_S, .watch_fd = -1};
-	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
-	struct hr_http *http = NULL;
-	struct hr_err e = {0};
-	HR_BUF(url, URL_MAX);
-	int r = -1;
+	const struct hr_rest_options o = {
+	    .url = base, .rules = hr_rest_once, .timeout_s = REFRESH_TIMEOUT_S, .watch_fd = -1};
+	HR_CLEAN(hr_rest_clean) struct hr_rest *rest = base != NULL ? hr_rest_new(&o, err) : NULL;
+	HR_PUT struct json_object *answer = NULL;
+	HR_BUF(path, URL_MAX);
 
-	if (base == NULL)
+	if (rest == NULL)
 		return -1;
-	hr_buf_addf(&url, "%s/api/refresh-tokens?provider=%s&sid=", base, providers[provider]);
-	hr_http_escape(&url, s->sid);
-	if (key_value != NULL && asprintf(&key, "X-Session-API-Key: %s", key_value) < 0)
-		key = NULL;
-	headers[0] = key;
-	req.url = hr_buf_str(&url);
-	if ((key_value != NULL && key == NULL) || hr_buf_check(&url, &e) < 0)
-		(void)hr_err_nomem(err);
-	else if ((http = hr_http_new(&e)) == NULL || hr_http_do(http, &req, &a, &e) != 0)
-		(void)hr_err_from(err, HR_E_RUNTIME, &e);
-	else if (a.status < 200 || a.status > 299)
-		(void)hr_err_set(err, HR_E_RUNTIME, "status %ld", a.status);
-	else
-		r = read_token(&a.body, hr_token_names[provider], ret, err);
-	hr_http_free(http);
-	return r;
+	hr_buf_addf(&path, "/api/refresh-tokens?provider=%s&sid=", providers[provider]);
+	hr_http_escape(&path, s->sid);
+	if (hr_rest_header(rest, "X-Session-API-Key", hr_sandbox_session_api_key(s), true, err) !=
+		0 ||
+	    hr_rest_get(rest, hr_buf_str(&path), &answer, err) != 0)
+		return -1;
+	if (hr_json_text_at(answer, "token") == NULL)
+		return hr_err_set(err, HR_E_INVAL, "the answer has no token");
+	return hr_text_setf(
+	    ret, err, "%s=%s", hr_token_names[provider], hr_json_text_at(answer, "token"));
 }
 
 static void

@@ -285,9 +285,8 @@ hr_remote_start(struct hr_remote *remote, enum hr_connected *ret, struct hr_err 
 static int
 alive(struct hr_remote *remote, struct hr_err *err)
 {
-	static const struct hr_rest_rule once[] = {{0}};
 	struct hr_rest_options o = {.url = remote->url,
-	    .rules = once,
+	    .rules = hr_rest_once,
 	    .timeout_s = ALIVE_TIMEOUT_S,
 	    .total_s = ALIVE_TIMEOUT_S,
 	    .answer_max = 1u << 16,
