@@ -55,7 +55,7 @@ main(int argc, char **argv)
 	if (s != NULL && hr_sandbox_connect(s, &err) == 0)
 		r = visit(s, argv[3], argv[4], &err);
 	if (r != 0 && err.code == HR_E_NO_SANDBOX)
-		fprintf(stderr, "visit: there is no sandbox \"%s\"; handrail up -n %s makes it\n",
+		fprintf(stderr, "visit: there is no sandbox \"%s\"; handrail up %s makes it\n",
 		    argv[2], argv[2]);
 	else if (r != 0)
 		fprintf(stderr, "visit: %s\n", err.msg);

@@ -14,6 +14,7 @@ enum { CLI_OK, CLI_ERROR, CLI_USAGE, CLI_NOT_FOUND, CLI_TIMEOUT, CLI_DISCONNECTE
 #define CLI_COMMAND_TIMEOUT 124 /* as timeout(1) has it */
 
 struct hr_buf;
+struct hr_strv;
 
 struct cli_option {
 	char letter; /* below 32: without a short form */
@@ -38,6 +39,7 @@ struct cli_args {
 struct cli {
 	const char *name; /* of the sandbox */
 	const char *kind; /* the back-end of --runtime; NULL: not given */
+	const char *word; /* an argument that may be meant as a sandbox's name; NULL: none */
 	bool json, quiet, any_owner;
 	char *state_dir;
 	const char *const *env;
@@ -49,17 +51,38 @@ struct cli {
 	char what[64];
 };
 
+/* The arguments of a command: names of sandboxes are taken unless --name is given. */
+enum cli_form {
+	CLI_PLAIN,
+	CLI_NAME,     /* the only one is a name */
+	CLI_NAMES,    /* all are; an attached command is run with one after the other */
+	CLI_RAW,      /* so is each option: another program's */
+	CLI_VERBATIM, /* options end at the first one: the others are a command's own */
+	CLI_EXEC,     /* so they do, and the first is a name if such a sandbox is recorded */
+};
+
 struct cli_command {
-	const char *name, *args, *help;
+	const char *name;                 /* "repo clone" is of the group "repo" */
+	const char *alias;                /* docker's word; NULL: none */
+	const char *args, *help;          /* args NULL: none */
 	const struct cli_option *options; /* ends with a name of NULL; NULL: none of its own */
 	int min, max;                     /* number of arguments; max -1: any */
+	enum cli_form form;
 	int (*run)(struct cli *c, const struct cli_args *a);
 	/* in place of run: with the sandbox that is there, attached to */
 	int (*attached)(struct cli *c, struct hr_sandbox *s, const struct cli_args *a);
 };
 
+/* A part of the help; it ends where the next one begins. */
+struct cli_section {
+	const struct cli_command *first;
+	const char *title, *group; /* group NULL: its commands are in none */
+};
+
 extern const struct cli_command *const cli_commands[];
 extern const size_t cli_commands_n;
+extern const struct cli_section cli_sections[];
+extern const size_t cli_sections_n;
 extern const struct cli_option cli_common[];
 
 /* The last value of an option; NULL: not given ("" for one without argument). */
@@ -67,7 +90,6 @@ const char *cli_value(const struct cli_args *a, char letter);
 /* The next value of an option that may be repeated; *at starts with 0. NULL: no more. */
 const char *cli_next(const struct cli_args *a, char letter, size_t *at);
 
-struct hr_strv;
 /* The plugins that are asked for with -p; without it those that an agent has by default, which cost
  * nothing until they are used; "none": none at all. CLI_USAGE (said): no memory. */
 int cli_plugins(const struct cli_args *a, struct hr_strv *ret);
@@ -75,15 +97,25 @@ int cli_plugins(const struct cli_args *a, struct hr_strv *ret);
 /* "handrail: text" on stderr, and the exit status that fits the error. */
 int cli_fail(const struct hr_err *err);
 int cli_no_name(const char *name); /* of what cannot be a sandbox's: CLI_USAGE */
+int cli_no_memory(void);           /* CLI_ERROR */
 int cli_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* to stderr */
+int cli_error(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* CLI_ERROR */
+void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));  /* to stderr */
 
 /* What every sandbox is opened with; what it says is noted. */
 struct hr_sandbox_options cli_sandbox(struct cli *c, const char *sid);
+/* Returns CLI_OK, or CLI_USAGE after it has reported that there is no back-end of the configured
+ * name. */
+int cli_kind_exists(const struct cli *c);
+/* Appends the variables of --env. */
+int cli_environment(const struct cli_args *a, struct hr_strv *env);
 /* Returns false with *err set if --runtime names another back-end than the sandbox's. */
 bool cli_is_of_kind(const struct cli *c, const struct hr_sandbox *s, struct hr_err *err);
 /* The named sandbox, connected; NULL: *ret_status is the exit status, all is said. */
 struct hr_sandbox *cli_attach(struct cli *c, int *ret_status);
+
+/* Runs a program in the sandbox on this terminal, and returns its exit status. */
+int cli_on_terminal(struct hr_sandbox *s, const char *const *argv);
 
 struct json_object;
 /* What is recorded here, and what the provider of the configured kind has (see hr_sandbox_list(),

@@ -17,6 +17,7 @@
 #include "cli/live.h"
 #include "cli/observation.h"
 #include "cli/stdin.h"
+#include "base/strv.h"
 #include "host/life/action.h"
 #include "host/handle.h"
 #include "host/transfer/cp.h"
@@ -35,7 +36,7 @@ read_input(struct hr_buf *b)
 
 	if (hr_path_read_fd(0, "standard input", b, &err) == 0)
 		return CLI_OK;
-	return cli_usage("%s", err.code == HR_E_TOOLARGE ? "standard input is too long" : err.msg);
+	return cli_error("%s", err.code == HR_E_TOOLARGE ? "standard input is too long" : err.msg);
 }
 
 /* ---- run ---- */
@@ -43,9 +44,44 @@ read_input(struct hr_buf *b)
 static const struct cli_option run_options[] = {
     {'t', "timeout", "SECONDS", "give up waiting then [sandbox.timeout]"},
     {'i', "input", NULL, "it is input for the command that runs"},
-    {1, "cwd", "DIR", "in this directory, in a shell of its own"},
+    {'w', "cwd", "DIR", "in this directory, in a shell of its own"},
+    {'e', "env", "NAME=VALUE", "a variable for the command alone; may be repeated"},
     {0, NULL, NULL, NULL},
 };
+
+/* Appends "NAME='VALUE' ... eval 'LINE'": eval runs it in the shell as it is, with the variables
+ * until its end.
+ */
+static int
+add_environment(const struct cli_args *a, struct hr_buf *b)
+{
+	static const char letters[] =
+	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
+	HR_BUF(line, INPUT_MAX);
+	size_t i;
+	int r = cli_environment(a, &env);
+
+	if (r != CLI_OK || env.n == 0)
+		return r;
+	if (cli_value(a, 'i') != NULL)
+		return cli_usage("--env is for a command, not for input");
+	hr_buf_adds(&line, hr_buf_str(b));
+	hr_buf_reset(b);
+	for (i = 0; i < env.n; i++) {
+		const size_t n = strcspn(env.v[i], "=");
+
+		if (strspn(env.v[i], letters) != n || (*env.v[i] >= '0' && *env.v[i] <= '9'))
+			return cli_usage(
+			    "--env: \"%.*s\" is no name for a variable", (int)n, env.v[i]);
+		hr_buf_add(b, env.v[i], n + 1);
+		hr_shell_quote(b, env.v[i] + n + 1, strlen(env.v[i]) - n - 1);
+		hr_buf_addc(b, ' ');
+	}
+	hr_buf_adds(b, "eval ");
+	hr_shell_quote(b, hr_buf_str(&line), line.len);
+	return CLI_OK;
+}
 
 /* A directory of the sandbox that its user may enter. A server would take another one in its place,
  * so it is asked for first. */
@@ -142,6 +178,9 @@ run(struct cli *c, const struct cli_args *a)
 		else
 			hr_shell_quote(&b, a->argv[i], strlen(a->argv[i]));
 	}
+	r = add_environment(a, &b);
+	if (r != CLI_OK)
+		return r;
 	if (cli_value(a, 'i') == NULL) { /* a script with the line ends of Windows */
 		hr_shell_add_unix(&unix_lines, hr_buf_str(&b), b.len);
 		args = cli_run_args(hr_buf_str(&unix_lines), timeout);
@@ -154,11 +193,11 @@ run(struct cli *c, const struct cli_args *a)
 		bad |= add_whole(args);
 	if (args == NULL || bad != 0) {
 		json_object_put(args);
-		return cli_usage("out of memory");
+		return cli_no_memory();
 	}
 	/* a shell of its own is not to be looked at, and input has a command that is */
-	if (cli_value(a, 1) != NULL)
-		return run_in(c, cli_value(a, 1), args, timeout);
+	if (cli_value(a, 'w') != NULL)
+		return run_in(c, cli_value(a, 'w'), args, timeout);
 	if (cli_value(a, 'i') != NULL)
 		return cli_act(c, "run", args, timeout);
 	action = cli_action_text("run", args, timeout);
@@ -168,8 +207,51 @@ run(struct cli *c, const struct cli_args *a)
 	return s != NULL ? cli_live_run(c, s, action, timeout > 0) : r;
 }
 
-const struct cli_command cli_run = {"run", "COMMAND [ARGUMENT]...",
-    "Run a command in the sandbox's shell, with its exit status.", run_options, 1, -1, run, NULL};
+const struct cli_command cli_run = {"run", NULL, "COMMAND [ARGUMENT]...",
+    "Run a command in the sandbox's shell, with its exit status.", run_options, 1, -1, CLI_VERBATIM,
+    run, NULL};
+
+/* ---- exec ---- */
+
+static const struct cli_option exec_options[] = {
+    {'i', "interactive", NULL, "with this standard input, as \"handrail sh\""},
+    {'t', "tty", NULL, "on this terminal, as \"handrail sh\""},
+    {'w', "workdir", "DIR", "in this directory, in a shell of its own"},
+    {'e', "env", "NAME=VALUE", "a variable for the command alone; may be repeated"},
+    {0, NULL, NULL, NULL},
+};
+
+/* Runs docker's "exec -it NAME COMMAND" as "sh" does, and everything else as "run". */
+static int
+exec(struct cli *c, const struct cli_args *a)
+{
+	static const char go[] = "cd \"$0\" && exec \"$@\"";
+	const char *dir = cli_value(a, 'w');
+	const char *const in_dir[] = {"sh", "-c", go, dir, NULL};
+	HR_CLEAN(hr_strv_done) struct hr_strv argv = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
+	int i, r = cli_environment(a, &env);
+
+	if (r != CLI_OK)
+		return r;
+	if (cli_value(a, 'i') == NULL && cli_value(a, 't') == NULL)
+		return run(c, a);
+	if (dir != NULL)
+		hr_strv_add_all(&argv, in_dir);
+	if (env.n > 0)
+		hr_strv_add(&argv, "env");
+	hr_strv_add_all(&argv, hr_strv_list(&env));
+	for (i = 0; i < a->argc; i++)
+		hr_strv_add(&argv, a->argv[i]);
+	if (argv.failed)
+		return cli_no_memory();
+	s = cli_attach(c, &r);
+	return s != NULL ? cli_on_terminal(s, hr_strv_list(&argv)) : r;
+}
+
+const struct cli_command cli_exec = {"exec", NULL, "[NAME] COMMAND [ARGUMENT]...",
+    "As \"run\"; with -it as \"sh\".", exec_options, 1, -1, CLI_EXEC, exec, NULL};
 
 /* ---- attach ---- */
 
@@ -180,8 +262,9 @@ attach(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	return cli_live_attach(c, s);
 }
 
-const struct cli_command cli_come_back = {"attach", "",
-    "Come back to the shell's last command: its output and exit status.", NULL, 0, 0, NULL, attach};
+const struct cli_command cli_come_back = {"attach", NULL, "[NAME]",
+    "Come back to the shell's last command: its output and exit status.", NULL, 0, 0, CLI_NAME,
+    NULL, attach};
 
 /* ---- py ---- */
 
@@ -209,9 +292,9 @@ py(struct cli *c, const struct cli_args *a)
 	return r;
 }
 
-const struct cli_command cli_py = {"py", "[CODE|-]",
-    "Run Python in the sandbox's notebook; from standard input without CODE.", py_options, 0, 1, py,
-    NULL};
+const struct cli_command cli_py = {"py", NULL, "[CODE|-]",
+    "Run Python in the sandbox's notebook; from standard input without CODE.", py_options, 0, 1,
+    CLI_PLAIN, py, NULL};
 
 /* ---- files ---- */
 
@@ -257,7 +340,7 @@ write_directly(struct cli *c, struct hr_sandbox *s, const char *path)
 	int r = read_input(&b);
 
 	if (r == CLI_OK && b.len > 0 && memchr(b.p, '\0', b.len) != NULL)
-		r = cli_usage("standard input is not text; \"handrail put\" copies any file");
+		r = cli_error("standard input is not text; \"handrail put\" copies any file");
 	if (r != CLI_OK)
 		return r;
 	return cli_act_in(
@@ -278,5 +361,6 @@ write_file(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	return c->json ? say_written(a->argv[0]) : CLI_OK;
 }
 
-const struct cli_command cli_write = {"write", "PATH <FILE",
-    "Write standard input to a file of the sandbox, as it is.", NULL, 1, 1, NULL, write_file};
+const struct cli_command cli_write = {"write", NULL, "PATH <FILE",
+    "Write standard input to a file of the sandbox, as it is.", NULL, 1, 1, CLI_PLAIN, NULL,
+    write_file};

@@ -65,5 +65,6 @@ build(struct cli *c, const struct cli_args *a)
 	return cli_out_buf(&b);
 }
 
-const struct cli_command cli_build = {"build", "",
-    "Build a runtime image, or find it; prints its name.", build_options, 0, 0, build, NULL};
+const struct cli_command cli_build = {"image build", NULL, NULL,
+    "Build a runtime image, or find it; prints its name.", build_options, 0, 0, CLI_PLAIN, build,
+    NULL};

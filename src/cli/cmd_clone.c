@@ -38,9 +38,9 @@ clone_it(struct cli *c, const struct cli_args *a)
 	return *dir != '\0' ? cli_out_line(dir) : CLI_OK;
 }
 
-const struct cli_command cli_clone = {"clone", "[REPOSITORY]",
-    "Clone a repository into the sandbox; the shell goes there.", clone_options, 0, 1, clone_it,
-    NULL};
+const struct cli_command cli_clone = {"repo clone", NULL, "[REPOSITORY]",
+    "Clone a repository into the sandbox; the shell goes there.", clone_options, 0, 1, CLI_PLAIN,
+    clone_it, NULL};
 
 static void
 put_microagent(struct hr_buf *b, struct json_object *o)
@@ -65,5 +65,6 @@ microagents(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	return cli_answer(c, s, a, hr_sandbox_microagents, show_microagents);
 }
 
-const struct cli_command cli_microagents = {"microagents", "[REPOSITORY]",
-    "List what the workspace and its organisation tell agents.", NULL, 0, 1, NULL, microagents};
+const struct cli_command cli_microagents = {"repo microagents", NULL, "[REPOSITORY]",
+    "List what the workspace and its organisation tell agents.", NULL, 0, 1, CLI_PLAIN, NULL,
+    microagents};

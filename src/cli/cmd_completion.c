@@ -1,4 +1,4 @@
-/* completion: what shells ask for while a command is typed, made from the tables of commands. */
+/* completion: short functions for shells, which ask the program what may stand at the cursor. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -8,285 +8,231 @@
 
 #include "base/buf.h"
 #include "cli/commands.h"
+#include "host/handle.h"
+#include "host/transfer/cp.h"
 #include "proto/json.h"
-#include "shell/quote.h"
 
-static void
-put_words(struct hr_buf *b, const struct cli_option *o)
-{
-	for (; o != NULL && o->name != NULL; o++)
-		hr_buf_addf(b, " --%s", o->name);
-}
-
-/* Behind the table of options. What a sandbox has been called, and what its files are called, is
- * only compared and quoted: bash would expand the words of compgen. */
-static const char completer[] =
-    "# what begins with $cur, a line each\n"
-    "_handrail_lines() {\n"
-    "\tlocal line\n"
-    "\twhile IFS= read -r line; do\n"
-    "\t\t[[ $line == \"$cur\"* ]] || continue\n"
-    "\t\tprintf -v line %q \"$line\"\n"
-    "\t\tCOMPREPLY+=(\"$line\")\n"
-    "\tdone\n"
-    "}\n"
+/* A candidate is a line, with a tab before its description. The name of a sandbox or a file is only
+ * compared and quoted: bash would expand the words of compgen. */
+static const char bash[] =
+    "# bash: source <(handrail completion)\n"
     "_handrail() {\n"
-    "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
-    "\tlocal name=default command= i dir\n"
+    "\tlocal line\n"
     "\tCOMPREPLY=()\n"
-    "\tfor ((i = 1; i < COMP_CWORD; i++)); do\n"
-    "\t\tcase ${COMP_WORDS[i]} in\n"
-    "\t\t-n | --name) name=${COMP_WORDS[++i]} ;;\n"
-    "\t\t-[rcs] | --runtime | --config-file | --set) ((++i)) ;;\n"
-    "\t\t-*) ;;\n"
-    "\t\t*) [ -n \"$command\" ] || command=${COMP_WORDS[i]} ;;\n"
-    "\t\tesac\n"
-    "\tdone\n"
-    "\tcase $prev:$cur:$command in\n"
-    "\t-n:* | --name:* | *:down) _handrail_lines < <(handrail completion names 2>/dev/null) ;;\n"
-    "\t*:-*) _handrail_lines < <(_handrail_options \"$command\") ;;\n"
-    "\t*:) _handrail_lines < <(_handrail_commands) ;;\n"
-    "\t*:edit | *:get | *:ls | *:read | *:write)\n"
-    "\t\tdir=${cur%\"${cur##*/}\"}\n"
-    "\t\t_handrail_lines < <(handrail ls -q -n \"$name\" -- \"${dir:-.}\" 2>/dev/null |\n"
-    "\t\t\twhile IFS= read -r i; do printf '%s%s\\n' \"$dir\" \"$i\"; done)\n"
-    "\t\t[[ ${COMPREPLY[0]-} != */ ]] || compopt -o nospace 2>/dev/null\n"
-    "\t\t;;\n"
-    "\tesac\n"
+    "\twhile IFS= read -r line; do\n"
+    "\t\tprintf -v line %q \"${line%%$'\\t'*}\"\n"
+    "\t\tCOMPREPLY+=(\"$line\")\n"
+    "\tdone < <(handrail completion words \"${COMP_WORDS[@]:1:COMP_CWORD}\" 2>/dev/null)\n"
+    "\t[[ ${COMPREPLY[0]-} != */ ]] || compopt -o nospace 2>/dev/null\n"
     "}\n"
     "complete -o default -F _handrail handrail\n";
 
-/* What compadd is given it compares and quotes, and expands nothing of it. */
-static const char zsh_completer[] =
-    "_handrail_paths() {\n"
-    "\tlocal cur=${(Q)words[CURRENT]} dir line\n"
-    "\tlocal -a files dirs\n"
-    "\tdir=${cur%\"${cur##*/}\"}\n"
-    "\twhile IFS= read -r line; do\n"
-    "\t\tif [[ $line == */ ]]; then dirs+=(\"$dir$line\"); else files+=(\"$dir$line\"); fi\n"
-    "\tdone < <(handrail ls -q -n \"$1\" -- \"${dir:-.}\" 2>/dev/null)\n"
-    "\tcompadd -a files\n"
-    "\tcompadd -S '' -a dirs\n"
-    "}\n"
+static const char zsh[] =
+    "# zsh: source <(handrail completion zsh)\n"
     "_handrail() {\n"
-    "\tlocal name=default command= prev=${words[CURRENT-1]}\n"
-    "\tlocal -a names\n"
-    "\tlocal -i i\n"
-    "\tfor ((i = 2; i < CURRENT; i++)); do\n"
-    "\t\tcase ${words[i]} in\n"
-    "\t\t(-n|--name) ((++i)); name=${(Q)words[i]} ;;\n"
-    "\t\t(-[rcs]|--runtime|--config-file|--set) ((++i)) ;;\n"
-    "\t\t(-*) ;;\n"
-    "\t\t(*) [[ -n $command ]] || command=${words[i]} ;;\n"
-    "\t\tesac\n"
-    "\tdone\n"
-    "\tif [[ $prev == -n || $prev == --name || ( $command == down && ${words[CURRENT]} != -* ) ]]; "
-    "then\n"
-    "\t\tnames=(\"${(@f)$(handrail completion names 2>/dev/null)}\")\n"
-    "\t\tcompadd -a names\n"
-    "\telif [[ ${words[CURRENT]} == -* ]]; then\n"
-    "\t\t_handrail_options \"$command\"\n"
-    "\telse\n"
-    "\t\tcase $command in\n"
-    "\t\t('') _handrail_commands ;;\n"
-    "\t\t(edit|get|ls|read|write) _handrail_paths \"$name\" ;;\n"
-    "\t\t(*) _files ;;\n"
-    "\t\tesac\n"
-    "\tfi\n"
+    "\tlocal line word\n"
+    "\tlocal -a plain dirs told\n"
+    "\twhile IFS= read -r line; do\n"
+    "\t\tword=${line%%$'\\t'*}\n"
+    "\t\tif [[ $line == *$'\\t'* ]]; then told+=(\"$word:${line#*$'\\t'}\")\n"
+    "\t\telif [[ $word == */ ]]; then dirs+=(\"$word\")\n"
+    "\t\telse plain+=(\"$word\"); fi\n"
+    "\tdone < <(handrail completion words \"${(@Q)words[2,CURRENT]}\" 2>/dev/null)\n"
+    "\t(( $#told )) && _describe word told\n"
+    "\t(( $#plain )) && compadd -a plain\n"
+    "\t(( $#dirs )) && compadd -S '' -a dirs\n"
+    "\t(( $#told + $#plain + $#dirs )) || _files\n"
     "}\n"
     "(( ! $+functions[compdef] )) || compdef _handrail handrail\n";
 
-/* So do words that fish completes. */
-static const char fish_completer[] =
-    "function __handrail_words -a what\n"
+static const char fish[] =
+    "# fish: handrail completion fish | source\n"
+    "function __handrail_words\n"
     "\tset -l words (commandline -opc)\n"
-    "\tset -l name default\n"
-    "\tset -l cmd\n"
-    "\tset -l i 2\n"
-    "\twhile test $i -le (count $words)\n"
-    "\t\tswitch $words[$i]\n"
-    "\t\t\tcase -n --name\n"
-    "\t\t\t\tset i (math $i + 1)\n"
-    "\t\t\t\ttest $i -gt (count $words); or set name $words[$i]\n"
-    "\t\t\tcase -r --runtime -c --config-file -s --set\n"
-    "\t\t\t\tset i (math $i + 1)\n"
-    "\t\t\tcase '-*'\n"
-    "\t\t\tcase '*'\n"
-    "\t\t\t\ttest -n \"$cmd\"; or set cmd $words[$i]\n"
-    "\t\tend\n"
-    "\t\tset i (math $i + 1)\n"
-    "\tend\n"
-    "\ttest $what = name; and echo $name; or echo $cmd\n"
+    "\thandrail completion words $words[2..] \"$(commandline -ct)\" 2>/dev/null\n"
     "end\n"
-    "function __handrail_is\n"
-    "\tcontains -- \"$(__handrail_words command)\" $argv\n"
-    "end\n"
-    "function __handrail_paths\n"
-    "\tset -l dir (string replace -r '[^/]*$' '' -- (commandline -ct))\n"
-    "\tset -l at $dir\n"
-    "\ttest -n \"$at\"; or set at .\n"
-    "\thandrail ls -q -n (__handrail_words name) -- $at 2>/dev/null | while read -l line\n"
-    "\t\techo $dir$line\n"
-    "\tend\n"
-    "end\n"
-    "complete -c handrail -f\n"
-    "complete -c handrail -s n -l name -x -a '(handrail completion names 2>/dev/null)'\n"
-    "complete -c handrail -n '__handrail_is down' -a '(handrail completion names 2>/dev/null)'\n"
-    "complete -c handrail -n '__handrail_is edit get ls read write' -a '(__handrail_paths)'\n"
-    "complete -c handrail -n '__handrail_is put build' -F\n";
+    "complete -c handrail -f -a '(__handrail_words)'\n"
+    "complete -c handrail -n '__fish_seen_subcommand_from put cp build' -F\n";
+
+/* ---- what may stand at the cursor ---- */
+
+static void
+put(struct hr_buf *b, const char *current, const char *word, const char *text)
+{
+	if (strncmp(word, current, strlen(current)) == 0)
+		hr_buf_addf(
+		    b, "%s%s%s\n", word, text != NULL ? "\t" : "", text != NULL ? text : "");
+}
+
+static void
+put_commands(struct hr_buf *b, const char *current, const char *group)
+{
+	const size_t skip = group != NULL ? strlen(group) + 1 : 0;
+	size_t i;
+
+	for (i = 0; i < cli_commands_n; i++) {
+		const struct cli_command *cmd = cli_commands[i];
+
+		if (!cli_is_in(cmd, group))
+			continue;
+		put(b, current, cmd->name + skip, cmd->help);
+		if (group == NULL && cmd->alias != NULL)
+			put(b, current, cmd->alias, cmd->help);
+	}
+	for (i = 0; group == NULL && i < cli_sections_n; i++)
+		if (cli_sections[i].group != NULL)
+			put(b, current, cli_sections[i].group, cli_sections[i].title);
+}
+
+static void
+put_options(struct hr_buf *b, const char *current, const struct cli_option *o)
+{
+	char word[64];
+
+	for (; o != NULL && o->name != NULL; o++) {
+		(void)snprintf(word, sizeof(word), "--%s", o->name);
+		put(b, current, word, o->help);
+	}
+}
 
 static int
-put_names(struct cli *c, struct hr_buf *b)
+put_names(struct cli *c, struct hr_buf *b, const char *current)
 {
+	struct hr_err err = {0};
+	HR_PUT struct json_object *list = cli_recorded(c, &err);
+	size_t i;
+
+	for (i = 0; i < hr_json_count(list); i++)
+		put(b, current, hr_json_text_or(hr_json_entry(list, i), "sid", ""), NULL);
+	return list != NULL ? CLI_OK : cli_fail(&err);
+}
+
+static int
+put_paths(struct cli *c, struct hr_buf *b, const char *current)
+{
+	const char *slash = strrchr(current, '/');
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
 	HR_PUT struct json_object *list = NULL;
 	struct hr_err err = {0};
-	HR_FREE char *text = hr_sandbox_list(c->state_dir, &err);
+	HR_FREE char *dir = strndup(current, slash != NULL ? (size_t)(slash + 1 - current) : 0);
+	HR_FREE char *whole = NULL;
+	HR_FREE char *text = NULL;
 	size_t i;
+	int r = CLI_OK;
 
-	if (text == NULL || hr_json_decode(text, strlen(text), &list, NULL) < 0)
-		return cli_fail(&err);
-	for (i = 0; i < hr_json_count(list); i++)
-		hr_buf_addf(b, "%s\n", hr_json_text_or(hr_json_entry(list, i), "sid", ""));
+	s = dir != NULL ? cli_attach(c, &r) : NULL;
+	if (s == NULL)
+		return dir != NULL ? r : cli_no_memory();
+	whole = hr_cp_path(s, *dir != '\0' ? dir : ".");
+	if (whole == NULL || hr_sandbox_list_files(s, whole, &text, &err) != 0 ||
+	    hr_json_decode(text, strlen(text), &list, NULL) != 0)
+		return whole != NULL && text == NULL ? cli_fail(&err) : CLI_ERROR;
+	for (i = 0; i < hr_json_count(list); i++) {
+		const char *name = hr_json_text(hr_json_entry(list, i));
+		HR_BUF(path, 1 << 16);
+
+		if (name == NULL || strpbrk(name, "\t\n") != NULL)
+			continue;
+		hr_buf_addf(&path, "%s%s", dir, name);
+		put(b, current, hr_buf_str(&path), NULL);
+	}
 	return CLI_OK;
 }
 
-/* Functions for bash, made from the tables, so that they cannot forget a command. */
-static int
-put_bash(struct cli *c, struct hr_buf *b)
-{
-	size_t i;
-
-	(void)c;
-	hr_buf_adds(b, "# bash: source <(handrail completion)\n"
-		       "_handrail_commands() {\n\tprintf '%s\\n'");
-	for (i = 0; i < cli_commands_n; i++)
-		hr_buf_addf(b, " %s", cli_commands[i]->name);
-	hr_buf_adds(b, "\n}\n_handrail_options() {\n\tcase $1 in\n");
-	for (i = 0; i < cli_commands_n; i++)
-		if (cli_commands[i]->options != NULL) {
-			hr_buf_addf(b, "\t%s) printf '%%s\\n'", cli_commands[i]->name);
-			put_words(b, cli_commands[i]->options);
-			hr_buf_adds(b, " ;;\n");
-		}
-	hr_buf_adds(b, "\tesac\n\tprintf '%s\\n'");
-	put_words(b, cli_common);
-	hr_buf_adds(b, "\n}\n");
-	hr_buf_adds(b, completer);
-	return CLI_OK;
-}
-
-/* A word of zsh's: "NAME:HELP" as _describe takes it. */
-static void
-put_described(struct hr_buf *b, const char *before, const char *name, const char *help)
-{
-	HR_BUF(word, 4096);
-
-	hr_buf_addf(&word, "%s%s:%s", before, name, help);
-	hr_buf_adds(b, "\n\t\t");
-	hr_shell_quote(b, hr_buf_str(&word), word.len);
-}
-
-static void
-put_described_options(struct hr_buf *b, const struct cli_option *o)
+static const struct cli_option *
+find_option(const struct cli_option *o, const char *word)
 {
 	for (; o != NULL && o->name != NULL; o++)
-		put_described(b, "--", o->name, o->help);
+		if (strncmp(word, "--", 2) == 0
+			? strcmp(word + 2, o->name) == 0
+			: *word == '-' && word[1] == o->letter && word[2] == '\0')
+			return o;
+	return NULL;
 }
 
-static int
-put_zsh(struct cli *c, struct hr_buf *b)
-{
-	size_t i;
+/* A line up to the word at the cursor. */
+struct line {
+	const char *group;
+	const struct cli_command *cmd;
+	const struct cli_option *option; /* the cursor is at its value; NULL: it is not */
+	int args;
+};
 
-	(void)c;
-	hr_buf_adds(b, "# zsh: source <(handrail completion zsh)\n"
-		       "_handrail_commands() {\n\tlocal -a list=(");
-	for (i = 0; i < cli_commands_n; i++)
-		put_described(b, "", cli_commands[i]->name, cli_commands[i]->help);
-	hr_buf_adds(b, "\n\t)\n\t_describe command list\n}\n"
-		       "_handrail_options() {\n\tlocal -a list\n\tcase $1 in\n");
-	for (i = 0; i < cli_commands_n; i++)
-		if (cli_commands[i]->options != NULL) {
-			hr_buf_addf(b, "\t(%s) list=(", cli_commands[i]->name);
-			put_described_options(b, cli_commands[i]->options);
-			hr_buf_adds(b, "\n\t) ;;\n");
-		}
-	hr_buf_adds(b, "\tesac\n\tlist+=(");
-	put_described_options(b, cli_common);
-	hr_buf_adds(b, "\n\t)\n\t_describe -o option list\n}\n");
-	hr_buf_adds(b, zsh_completer);
+/* Takes an option with a value, or the next word of the command; returns how many of argv. */
+static int
+take(struct line *l, struct cli *c, char **argv, bool last)
+{
+	const struct cli_option *o = find_option(cli_common, argv[0]);
+
+	if (o == NULL && l->cmd != NULL)
+		o = find_option(l->cmd->options, argv[0]);
+	if (o != NULL && o->arg != NULL) {
+		l->option = last ? o : NULL;
+		if (o->letter == 'n' && !last)
+			c->name = argv[1];
+		return 2;
+	}
+	if (*argv[0] == '-')
+		return 1;
+	if (l->cmd != NULL)
+		l->args++;
+	else if (l->group != NULL || (l->group = cli_group(argv[0])) == NULL)
+		l->cmd = cli_command_of(l->group, argv[0]);
+	return 1;
+}
+
+/* argv: the words of the line after the program's name, up to the one at the cursor. */
+static int
+put_words(struct cli *c, struct hr_buf *b, int argc, char **argv)
+{
+	const struct cli_command *const with_paths[] = {
+	    &cli_edit, &cli_get, &cli_ls, &cli_read, &cli_write};
+	const char *current = argc > 0 ? argv[argc - 1] : "";
+	struct line l = {0};
+	size_t p;
+	int i = 0;
+
+	while (i < argc - 1)
+		i += take(&l, c, argv + i, i == argc - 2);
+	if (l.option != NULL)
+		return l.option->letter == 'n' ? put_names(c, b, current) : CLI_OK;
+	if (*current == '-') {
+		put_options(b, current, l.cmd != NULL ? l.cmd->options : NULL);
+		put_options(b, current, cli_common);
+	} else if (l.cmd == NULL) {
+		put_commands(b, current, l.group);
+	} else if (l.cmd->form == CLI_NAMES ||
+		   (l.args == 0 && (l.cmd->form == CLI_NAME || l.cmd->form == CLI_EXEC))) {
+		return put_names(c, b, current);
+	}
+	for (p = 0; p < sizeof(with_paths) / sizeof(*with_paths); p++)
+		if (l.cmd == with_paths[p] && *current != '-')
+			return put_paths(c, b, current);
 	return CLI_OK;
 }
-
-static void
-put_fish_quoted(struct hr_buf *b, const char *s)
-{
-	hr_buf_addc(b, '\'');
-	for (; *s != '\0'; s++) {
-		if (*s == '\'' || *s == '\\')
-			hr_buf_addc(b, '\\');
-		hr_buf_addc(b, *s);
-	}
-	hr_buf_adds(b, "'\n");
-}
-
-/* command: NULL: of all. */
-static void
-put_fish_options(struct hr_buf *b, const char *command, const struct cli_option *o)
-{
-	for (; o != NULL && o->name != NULL; o++) {
-		hr_buf_adds(b, "complete -c handrail");
-		if (command != NULL)
-			hr_buf_addf(b, " -n '__handrail_is %s'", command);
-		if (o->letter >= 32)
-			hr_buf_addf(b, " -s %c", o->letter);
-		hr_buf_addf(b, " -l %s%s -d ", o->name, o->arg != NULL ? " -r" : "");
-		put_fish_quoted(b, o->help);
-	}
-}
-
-static int
-put_fish(struct cli *c, struct hr_buf *b)
-{
-	size_t i;
-
-	(void)c;
-	hr_buf_adds(b, "# fish: handrail completion fish | source\n");
-	hr_buf_adds(b, fish_completer);
-	for (i = 0; i < cli_commands_n; i++) {
-		hr_buf_addf(b, "complete -c handrail -n '__handrail_is \"\"' -a %s -d ",
-		    cli_commands[i]->name);
-		put_fish_quoted(b, cli_commands[i]->help);
-		put_fish_options(b, cli_commands[i]->name, cli_commands[i]->options);
-	}
-	put_fish_options(b, NULL, cli_common);
-	return CLI_OK;
-}
-
-static const struct {
-	const char *name;
-	int (*put)(struct cli *c, struct hr_buf *b);
-} kinds[] = {{"bash", put_bash}, {"fish", put_fish}, {"names", put_names}, {"zsh", put_zsh}};
 
 static int
 completion(struct cli *c, const struct cli_args *a)
 {
+	static const struct {
+		const char *name, *text;
+	} shells[] = {{"bash", bash}, {"fish", fish}, {"zsh", zsh}};
 	const char *name = a->argc > 0 ? a->argv[0] : "bash";
-	const size_t n = sizeof(kinds) / sizeof(*kinds);
-	HR_BUF(b, 1 << 20);
-	size_t i = 0;
+	HR_BUF(b, 64u << 20);
+	size_t i;
 	int r;
 
-	while (i < n && strcmp(kinds[i].name, name) != 0)
-		i++;
-	if (i == n)
-		return cli_usage(
-		    "completion: there is none for \"%s\"; there are bash, zsh and fish", name);
-	r = kinds[i].put(c, &b);
-	if (r == CLI_OK)
-		return cli_out_buf(&b);
-	return r;
+	if (strcmp(name, "words") == 0) {
+		r = put_words(c, &b, a->argc - 1, a->argv + 1);
+		return r == CLI_OK ? cli_out_buf(&b) : r;
+	}
+	for (i = 0; i < sizeof(shells) / sizeof(*shells) && a->argc < 2; i++)
+		if (strcmp(shells[i].name, name) == 0)
+			return cli_outs(shells[i].text);
+	return cli_usage(
+	    "completion: there is none for \"%s\"; there are bash, zsh and fish", name);
 }
 
-const struct cli_command cli_completion = {"completion", "[bash | zsh | fish | names]",
-    "Print completion for a shell, or the names of the sandboxes.", NULL, 0, 1, completion, NULL};
+const struct cli_command cli_completion = {"completion", NULL,
+    "[bash | zsh | fish | words WORD...]", "Print completion for a shell.", NULL, 0, -1,
+    CLI_VERBATIM, completion, NULL};

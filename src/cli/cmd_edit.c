@@ -48,7 +48,7 @@ read_file(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 }
 
 const struct cli_command cli_read = {
-    "read", "PATH", "Print a file of the sandbox.", NULL, 1, 1, NULL, read_file};
+    "read", NULL, "PATH", "Print a file of the sandbox.", NULL, 1, 1, CLI_PLAIN, NULL, read_file};
 
 static int
 edit(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
@@ -57,7 +57,7 @@ edit(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	int r = CLI_OK;
 
 	if (hr_cp_is_direct(s) && (path = hr_cp_path(s, a->argv[0])) == NULL)
-		return cli_usage("out of memory");
+		return cli_no_memory();
 	if (path == NULL && (path = path_of(s, a->argv[0], &r)) == NULL)
 		return r;
 	return cli_act_in(c, s, "edit",
@@ -66,5 +66,6 @@ edit(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	    0);
 }
 
-const struct cli_command cli_edit = {"edit", "PATH OLD NEW",
-    "Replace a text that occurs once in a file of the sandbox.", NULL, 3, 3, NULL, edit};
+const struct cli_command cli_edit = {"edit", NULL, "PATH OLD NEW",
+    "Replace a text that occurs once in a file of the sandbox.", NULL, 3, 3, CLI_VERBATIM, NULL,
+    edit};

@@ -46,5 +46,6 @@ events(struct cli *c, const struct cli_args *a)
 		   : cli_fail(&err);
 }
 
-const struct cli_command cli_events = {"events", "",
-    "Tell what happens to the sandboxes, until it is interrupted.", NULL, 0, 0, events, NULL};
+const struct cli_command cli_events = {"events", NULL, NULL,
+    "Tell what happens to the sandboxes, until it is interrupted.", NULL, 0, 0, CLI_PLAIN, events,
+    NULL};

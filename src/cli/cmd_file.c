@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "host/life/action.h"
+#include "host/records/record.h"
 #include "host/handle.h"
 #include "host/transfer/cp.h"
 #include "proto/json.h"
@@ -78,7 +79,7 @@ ls(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 }
 
 const struct cli_command cli_ls = {
-    "ls", "[PATH]", "List a directory of the sandbox.", NULL, 0, 1, NULL, ls};
+    "ls", NULL, "[PATH]", "List a directory of the sandbox.", NULL, 0, 1, CLI_PLAIN, NULL, ls};
 
 /* ---- put and get ---- */
 
@@ -94,39 +95,56 @@ copy(struct cli *c, struct hr_sandbox *s, const struct cli_args *a, const char *
     int (*way)(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err))
 {
 	struct hr_err err = {0};
-	const char *inside = way == hr_cp_in ? to : from;
-	size_t n = strlen(c->name);
 	int r;
 
-	/* as "docker cp" has it; nobody means a file of that name */
-	if (strncmp(inside, c->name, n) == 0 && inside[n] == ':')
-		return cli_usage("\"%s\": leave out \"%.*s\", as -n chooses the sandbox", inside,
-		    (int)n + 1, inside);
 	s->keep_owner = cli_value(a, 'o') != NULL;
 	r = way(s, from, to, &err);
 	cli_progress_end(c);
 	return r == 0 ? cli_done(c, "from", from, "to", to, NULL) : cli_fail(&err);
 }
 
+/* Returns false after it has reported that a path of "put" or "get" has the form of "cp". */
+static bool
+not_named(const struct cli *c, const char *path)
+{
+	size_t n = strlen(c->name);
+
+	if (strncmp(path, c->name, n) != 0 || path[n] != ':')
+		return true;
+	(void)cli_usage("\"%s\": leave out \"%.*s\", as -n chooses the sandbox, or use "
+			"\"handrail cp\"",
+	    path, (int)n + 1, path);
+	return false;
+}
+
 static int
-put(struct cli *c, const struct cli_args *a)
+put_in(struct cli *c, const struct cli_args *a, const char *from, const char *to)
 {
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
+	struct hr_err err = {0};
 	struct stat st;
 	int r;
 
 	/* before a sandbox is asked for */
-	if (lstat(a->argv[0], &st) != 0) {
-		cli_say("%s: %s", a->argv[0], strerror(errno));
-		return CLI_NOT_FOUND;
+	if (lstat(from, &st) != 0) {
+		(void)hr_err_sys(&err, errno, "%s", from);
+		return cli_fail(&err);
 	}
 	s = cli_attach(c, &r);
-	return s != NULL ? copy(c, s, a, a->argv[0], a->argc > 1 ? a->argv[1] : ".", hr_cp_in) : r;
+	return s != NULL ? copy(c, s, a, from, to, hr_cp_in) : r;
 }
 
-const struct cli_command cli_put = {"put", "FILE|DIR [PATH]",
+static int
+put(struct cli *c, const struct cli_args *a)
+{
+	return not_named(c, a->argc > 1 ? a->argv[1] : ".")
+		   ? put_in(c, a, a->argv[0], a->argc > 1 ? a->argv[1] : ".")
+		   : CLI_USAGE;
+}
+
+const struct cli_command cli_put = {"put", NULL, "FILE|DIR [PATH]",
     "Copy a file or a directory into the sandbox, as cp -R has it, with modes and times.",
-    copy_options, 1, 2, put, NULL};
+    copy_options, 1, 2, CLI_PLAIN, put, NULL};
 
 static int
 to_stdout(struct cli *c, struct hr_sandbox *s, const char *path)
@@ -146,9 +164,52 @@ get(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
 	if (a->argc > 1 && strcmp(a->argv[1], "-") == 0)
 		return to_stdout(c, s, a->argv[0]);
+	if (!not_named(c, a->argv[0]))
+		return CLI_USAGE;
 	return copy(c, s, a, a->argv[0], a->argc > 1 ? a->argv[1] : ".", hr_cp_out);
 }
 
-const struct cli_command cli_get = {"get", "PATH [FILE|DIR|-]",
-    "Copy a file or a directory out of the sandbox, as cp -R has it; \"-\" is standard output.",
-    copy_options, 1, 2, NULL, get};
+const struct cli_command cli_get = {
+    "get", NULL, "PATH [FILE|DIR|-]", "", copy_options, 1, 2, CLI_PLAIN, NULL, get};
+
+/* Splits "NAME:PATH", as docker has it, and sets c->name; ":PATH" is of the sandbox of --name.
+ * NULL: the path is one of this machine. */
+static const char *
+split(struct cli *c, char *arg)
+{
+	char *colon = strpbrk(arg, ":/");
+
+	if (colon == NULL || *colon != ':' || *arg == '.')
+		return NULL;
+	*colon = '\0';
+	if (colon > arg)
+		c->name = arg;
+	return colon + 1;
+}
+
+static int
+cp(struct cli *c, const struct cli_args *a)
+{
+	const char *named = c->name, *from = split(c, a->argv[0]), *to = split(c, a->argv[1]);
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
+	int r = CLI_OK;
+
+	if ((from == NULL) == (to == NULL))
+		return cli_usage(
+		    "cp: one of the two paths must be NAME:PATH, in a sandbox; :PATH is in \"%s\"",
+		    named);
+	if (!hr_sid_valid(c->name))
+		return cli_no_name(c->name);
+	if (cli_value(a, 'n') != NULL && strcmp(c->name, named) != 0)
+		return cli_usage("cp: --name and \"%s:\" name two sandboxes", c->name);
+	if (to != NULL)
+		return put_in(c, a, a->argv[0], *to != '\0' ? to : ".");
+	if (strcmp(a->argv[1], "-") == 0)
+		return cli_usage("cp: \"handrail get PATH -\" prints a file");
+	s = cli_attach(c, &r);
+	return s != NULL ? copy(c, s, a, *from != '\0' ? from : ".", a->argv[1], hr_cp_out) : r;
+}
+
+const struct cli_command cli_cp = {"cp", NULL, "NAME:PATH PATH | PATH NAME:PATH",
+    "Copy out of or into a sandbox, as \"get\" and \"put\" do.", copy_options, 2, 2, CLI_PLAIN, cp,
+    NULL};

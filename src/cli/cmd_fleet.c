@@ -130,10 +130,9 @@ make_key(struct cli *c, const struct cli_args *a)
 
 	if (most != NULL && (end == most || *end != '\0' || n < 0))
 		return cli_usage("--most takes a number, not \"%s\"", most);
-	o = hr_json_object(NULL, "name", json_object_new_string(a->argv[2]), "sandboxes",
+	o = hr_json_object(NULL, "name", json_object_new_string(a->argv[1]), "sandboxes",
 	    json_object_new_int64(n), "scope", hr_json_maybe(cli_value(a, 'o')), NULL);
-	return o != NULL ? call(c, "POST", "/handrail/v1/keys", o, show_key)
-			 : cli_usage("out of memory");
+	return o != NULL ? call(c, "POST", "/handrail/v1/keys", o, show_key) : cli_no_memory();
 }
 
 static void
@@ -150,26 +149,29 @@ show_revoked(struct hr_buf *b, struct json_object *o)
 		    n);
 }
 
+static const char keys_args[] = "[make NAME | revoke ID]";
+static const char pools_args[] = "[set NAME SIZE | rm NAME]";
+
 static int
 keys(struct cli *c, const struct cli_args *a)
 {
 	char *end;
 	long id;
 
-	if (a->argc == 1)
+	if (a->argc == 0)
 		return call(c, "GET", "/handrail/v1/keys", NULL, show_keys);
-	if (a->argc == 3 && strcmp(a->argv[1], "make") == 0)
+	if (a->argc == 2 && strcmp(a->argv[0], "make") == 0)
 		return make_key(c, a);
-	if (a->argc == 3 && strcmp(a->argv[1], "revoke") == 0) {
-		id = strtol(a->argv[2], &end, 10);
-		if (end == a->argv[2] || *end != '\0')
-			return cli_usage("fleet keys revoke: \"%s\" is no number", a->argv[2]);
+	if (a->argc == 2 && strcmp(a->argv[0], "revoke") == 0) {
+		id = strtol(a->argv[1], &end, 10);
+		if (end == a->argv[1] || *end != '\0')
+			return cli_usage("fleet keys revoke: \"%s\" is no number", a->argv[1]);
 		return call(c, "POST", "/handrail/v1/keys/revoke",
 		    hr_json_object(NULL, "id", json_object_new_int64(id), "stop",
 			json_object_new_boolean(cli_value(a, 'S') != NULL), NULL),
 		    show_revoked);
 	}
-	return cli_usage("usage: handrail fleet keys [make NAME | revoke ID] [OPTION]...");
+	return cli_usage("usage: handrail fleet keys %s", keys_args);
 }
 
 static void
@@ -234,27 +236,28 @@ other_pools(struct cli *c, const char *name, bool *ret_found)
 		body = NULL;
 	}
 	if (body == NULL)
-		(void)cli_usage("out of memory");
+		(void)cli_no_memory();
 	return body;
 }
 
 static int
 set_pool(struct cli *c, const struct cli_args *a)
 {
-	const char *image = cli_value(a, 'i'), *name = a->argv[2];
-	bool remove = strcmp(a->argv[1], "rm") == 0, found;
+	const char *image = cli_value(a, 'i'), *name = a->argv[1];
+	bool remove = strcmp(a->argv[0], "rm") == 0, found;
 	struct json_object *body, *pool;
 	char *end;
-	long size = remove ? 0 : strtol(a->argv[3], &end, 10);
+	long size = remove ? 0 : strtol(a->argv[2], &end, 10);
 
-	if (!remove && (end == a->argv[3] || *end != '\0' || size < 0))
-		return cli_usage("fleet pools set: the size is a number, not \"%s\"", a->argv[3]);
+	if (!remove && (end == a->argv[2] || *end != '\0' || size < 0))
+		return cli_usage("fleet pools set: the size is a number, not \"%s\"", a->argv[2]);
 	body = other_pools(c, name, &found);
 	if (body == NULL)
 		return CLI_ERROR;
 	if (remove && !found) {
 		json_object_put(body);
-		return cli_usage("fleet pools rm: there is no pool \"%s\"", name);
+		cli_say("fleet pools rm: there is no pool \"%s\"", name);
+		return CLI_NOT_FOUND;
 	}
 	if (!remove) {
 		pool = hr_json_object(NULL, "name", json_object_new_string(name), "size",
@@ -262,7 +265,7 @@ set_pool(struct cli *c, const struct cli_args *a)
 		    hr_json_texts(NULL, "image", image, NULL), NULL);
 		if (hr_json_append(hr_json_at(body, "pools"), pool, NULL) != 0) {
 			json_object_put(body);
-			return cli_usage("out of memory");
+			return cli_no_memory();
 		}
 	}
 	return call(c, "POST", "/handrail/v1/pools", body, NULL);
@@ -271,15 +274,15 @@ set_pool(struct cli *c, const struct cli_args *a)
 static int
 pools(struct cli *c, const struct cli_args *a)
 {
-	if (a->argc == 1)
+	if (a->argc == 0)
 		return call(c, "GET", "/handrail/v1/pools", NULL, show_pools);
-	if ((a->argc == 4 && strcmp(a->argv[1], "set") == 0) ||
-	    (a->argc == 3 && strcmp(a->argv[1], "rm") == 0))
+	if ((a->argc == 3 && strcmp(a->argv[0], "set") == 0) ||
+	    (a->argc == 2 && strcmp(a->argv[0], "rm") == 0))
 		return set_pool(c, a);
-	return cli_usage("usage: handrail fleet pools [set NAME SIZE | rm NAME]");
+	return cli_usage("usage: handrail fleet pools %s", pools_args);
 }
 
-/* handrail-fleetd itself, with those options and the arguments of `a` behind the first. */
+/* Runs handrail-fleetd itself, with these options before the arguments. */
 static int
 fleetd(struct cli *c, const struct cli_args *a, const char *const *options)
 {
@@ -292,21 +295,19 @@ fleetd(struct cli *c, const struct cli_args *a, const char *const *options)
 
 	hr_strv_add(&argv, "handrail-fleetd");
 	hr_strv_add_all(&argv, options);
-	for (i = 1; i < a->argc; i++)
+	for (i = 0; i < a->argc; i++)
 		hr_strv_add(&argv, a->argv[i]);
 	sp.argv = hr_strv_list(&argv);
 	r = argv.failed ? hr_err_nomem(&err) : hr_spawn_here(&sp, &code, &err);
-	return r == 0 ? code : cli_usage("%s", err.msg);
+	return r == 0 ? code : cli_fail(&err);
 }
 
 /* handrail-fleetd makes the store; it may be root's. */
 static int
 init(struct cli *c, const struct cli_args *a)
 {
-	const char *const options[] = {"--init", a->argc > 1 ? "--state-dir" : NULL, NULL};
+	const char *const options[] = {"--init", a->argc > 0 ? "--state-dir" : NULL, NULL};
 
-	if (a->argc > 2)
-		return cli_usage("usage: handrail fleet init [DIR]");
 	if (fleetd(c, a, options) != 0)
 		return CLI_ERROR;
 	if (!c->quiet)
@@ -327,45 +328,43 @@ fleet_doctor(struct cli *c, const struct cli_args *a)
 static int
 drain(struct cli *c, const struct cli_args *a)
 {
-	bool off = a->argc == 2 && strcmp(a->argv[1], "off") == 0;
+	bool off = a->argc == 1 && strcmp(a->argv[0], "off") == 0;
 
-	if (a->argc > 1 && !off)
+	if (a->argc > 0 && !off)
 		return cli_usage("usage: handrail fleet drain [off]");
 	return call(c, "POST", "/handrail/v1/drain",
 	    hr_json_object(NULL, "off", json_object_new_boolean(off), NULL), NULL);
 }
 
 static int
-fleet(struct cli *c, const struct cli_args *a)
+ps(struct cli *c, const struct cli_args *a)
 {
-	const char *what = a->argv[0];
-
-	if (strcmp(what, "init") == 0)
-		return init(c, a);
-	if (strcmp(what, "doctor") == 0)
-		return fleet_doctor(c, a);
-	if (strcmp(what, "keys") == 0)
-		return keys(c, a);
-	if (strcmp(what, "ps") == 0 && a->argc == 1)
-		return call(c, "GET", "/handrail/v1/sandboxes", NULL, show_sandboxes);
-	if (strcmp(what, "drain") == 0)
-		return drain(c, a);
-	if (strcmp(what, "pools") == 0)
-		return pools(c, a);
-	return cli_usage("fleet: \"%s\" is none of: init [DIR], doctor [OPTION]..., keys [make "
-			 "NAME | revoke ID], ps, "
-			 "pools [set NAME SIZE | rm NAME], drain [off]",
-	    what);
+	(void)a;
+	return call(c, "GET", "/handrail/v1/sandboxes", NULL, show_sandboxes);
 }
 
-static const struct cli_option fleet_options[] = {
-    {'i', "image", "NAME", "of pools set: what they are made of [the service's]"},
-    {'m', "most", "N", "of keys make: sandboxes at once [no bound]"},
-    {'o', "scope", "SCOPE", "of keys make: read, use, admin [use]"},
-    {'S', "stop", NULL, "of keys revoke: its sandboxes are stopped"},
+static const struct cli_option keys_options[] = {
+    {'m', "most", "N", "of make: sandboxes at once [no bound]"},
+    {'o', "scope", "SCOPE", "of make: read, use, admin [use]"},
+    {'S', "stop", NULL, "of revoke: its sandboxes are stopped"},
+    {0, NULL, NULL, NULL},
+};
+static const struct cli_option pools_options[] = {
+    {'i', "image", "NAME", "of set: what they are made of [the service's]"},
     {0, NULL, NULL, NULL},
 };
 
-const struct cli_command cli_fleet = {"fleet", "WHAT [ARG]...",
-    "Look after a handrail-fleetd: init, doctor, keys, ps, pools, drain.", fleet_options, 1, -1,
-    fleet, NULL};
+const struct cli_command cli_fleet_init = {"fleet init", NULL, "[DIR]",
+    "Make a fleet, and print a key for its operator.", NULL, 0, 1, CLI_PLAIN, init, NULL};
+const struct cli_command cli_fleet_doctor = {"fleet doctor", NULL, "[OPTION]...",
+    "Look whether this machine has what handrail-fleetd needs with its OPTIONs.", NULL, 0, -1,
+    CLI_RAW, fleet_doctor, NULL};
+const struct cli_command cli_fleet_keys = {"fleet keys", NULL, keys_args,
+    "List the keys, make one or revoke one.", keys_options, 0, 2, CLI_PLAIN, keys, NULL};
+const struct cli_command cli_fleet_ps = {
+    .name = "fleet ps", .help = "List the sandboxes of all keys.", .run = ps};
+const struct cli_command cli_fleet_pools = {"fleet pools", NULL, pools_args,
+    "List the pools of sandboxes that wait for a start, set one or end one.", pools_options, 0, 3,
+    CLI_PLAIN, pools, NULL};
+const struct cli_command cli_fleet_drain = {"fleet drain", NULL, "[off]",
+    "Let nothing new start, or let it again.", NULL, 0, 1, CLI_PLAIN, drain, NULL};

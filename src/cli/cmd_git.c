@@ -41,8 +41,9 @@ changes(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	return cli_answer(c, s, a, hr_sandbox_git_changes, show_changes);
 }
 
-const struct cli_command cli_changes = {"changes", "[DIRECTORY]",
-    "List the files that differ from the repository's origin.", NULL, 0, 1, NULL, changes};
+const struct cli_command cli_changes = {"repo changes", NULL, "[DIRECTORY]",
+    "List the files that differ from the repository's origin.", NULL, 0, 1, CLI_PLAIN, NULL,
+    changes};
 
 /* ---- diff ---- */
 
@@ -110,5 +111,5 @@ diff(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	return cli_answer(c, s, a, hr_sandbox_git_diff, show_diff);
 }
 
-const struct cli_command cli_diff = {"diff", "FILE",
-    "Print how a file differs from the repository's origin.", NULL, 1, 1, NULL, diff};
+const struct cli_command cli_diff = {"repo diff", NULL, "FILE",
+    "Print how a file differs from the repository's origin.", NULL, 1, 1, CLI_PLAIN, NULL, diff};

@@ -27,7 +27,7 @@ show_images(const char *json)
 	size_t i;
 
 	if (hr_json_decode(json, strlen(json), &list, NULL) < 0)
-		return cli_usage("the list of images cannot be read");
+		return cli_error("the list of images cannot be read");
 	hr_buf_addf(&b, "%8s  %-16s  %-8s  %s\n", "SIZE", "CREATED", "VERSION", "NAME");
 	for (i = 0; i < hr_json_count(list); i++) {
 		const char *name, *version;
@@ -51,40 +51,35 @@ show_images(const char *json)
 }
 
 static int
-list_images(struct cli *c)
+image_ls(struct cli *c, const struct cli_args *a)
 {
 	struct hr_err err = {0};
 	HR_FREE char *json = NULL;
 
+	(void)a;
 	if (hr_image_list(c->env, &json, &err) < 0)
 		return cli_fail(&err);
 	return c->json ? cli_out_line(json) : show_images(json);
 }
 
+const struct cli_command cli_image_ls = {
+    .name = "image ls", .help = "List the runtime images.", .run = image_ls, .alias = "images"};
+
 static int
-image(struct cli *c, const struct cli_args *a)
+image_rm(struct cli *c, const struct cli_args *a)
 {
 	struct hr_err err = {0};
-	int i;
+	int i, r = CLI_OK;
 
-	if (a->argc == 0 || (strcmp(a->argv[0], "ls") == 0 && a->argc == 1))
-		return list_images(c);
-	if (strcmp(a->argv[0], "ls") == 0)
-		return cli_usage("image ls: \"%s\" is one argument too many", a->argv[1]);
-	if (strcmp(a->argv[0], "rm") != 0)
-		return cli_usage("image: \"%s\" is none of: ls, rm NAME...", a->argv[0]);
-	if (a->argc == 1)
-		return cli_usage("image rm: which image?");
-	for (i = 1; i < a->argc; i++)
-		if (hr_image_remove(c->env, a->argv[i], &err) < 0)
-			return cli_fail(&err);
-		else if (cli_done(c, "removed", a->argv[i], NULL) != CLI_OK)
-			return CLI_ERROR;
-	return CLI_OK;
+	for (i = 0; r == CLI_OK && i < a->argc; i++)
+		r = hr_image_remove(c->env, a->argv[i], &err) == 0
+			? cli_done(c, "removed", a->argv[i], NULL)
+			: cli_fail(&err);
+	return r;
 }
 
-const struct cli_command cli_image = {"image", "[ls | rm NAME...]",
-    "List the runtime images, or remove some.", NULL, 0, -1, image, NULL};
+const struct cli_command cli_image_rm = {
+    "image rm", "rmi", "NAME...", "Remove runtime images.", NULL, 1, -1, CLI_PLAIN, image_rm, NULL};
 
 /* ---- doctor ---- */
 
@@ -140,13 +135,17 @@ doctor(struct cli *c, const struct cli_args *a)
 
 	if (a->argc > 0 && hr_config_set(c->config, "core.runtime", a->argv[0], &err) < 0)
 		return cli_fail(&err);
+	r = cli_kind_exists(c);
+	if (r != CLI_OK)
+		return r;
 	f = begin_findings(c);
 	r = hr_doctor(c->config, c->env, c->state_dir, on_finding, &f, &well, &err);
 	return show_findings(&f, r, well, &err);
 }
 
-const struct cli_command cli_doctor = {"doctor", "[KIND]",
-    "Look whether this machine has what a kind of sandbox needs.", NULL, 0, 1, doctor, NULL};
+const struct cli_command cli_doctor = {"doctor", NULL, "[KIND]",
+    "Look whether this machine has what a kind of sandbox needs.", NULL, 0, 1, CLI_PLAIN, doctor,
+    NULL};
 
 static const struct cli_option preflight_options[] = {
     {1, "payload", "DIR", "handrail's programs for an image without them [sandbox.payload]"},
@@ -169,8 +168,9 @@ preflight(struct cli *c, const struct cli_args *a)
 	return show_findings(&f, r, well, &err);
 }
 
-const struct cli_command cli_preflight = {"preflight", "IMAGE",
-    "Look what an image has of what a sandbox needs.", preflight_options, 1, 1, preflight, NULL};
+const struct cli_command cli_preflight = {"image preflight", NULL, "IMAGE",
+    "Look what an image has of what a sandbox needs.", preflight_options, 1, 1, CLI_PLAIN,
+    preflight, NULL};
 
 static int
 backends(struct cli *c, const struct cli_args *a)
@@ -183,5 +183,6 @@ backends(struct cli *c, const struct cli_args *a)
 	return show_findings(&f, r, true, &err);
 }
 
-const struct cli_command cli_backends = {"backends", "",
-    "List the kinds of sandboxes, and why one cannot be used.", NULL, 0, 0, backends, NULL};
+const struct cli_command cli_backends = {"backends", NULL, NULL,
+    "List the kinds of sandboxes, and why one cannot be used.", NULL, 0, 0, CLI_PLAIN, backends,
+    NULL};

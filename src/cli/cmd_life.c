@@ -144,20 +144,6 @@ first_command(const struct cli_args *a, char **ret)
 	return *ret != NULL ? CLI_OK : CLI_USAGE;
 }
 
-static int
-environment(const struct cli_args *a, struct hr_strv *env)
-{
-	const char *text;
-	size_t at = 0;
-
-	while ((text = cli_next(a, 'e', &at)) != NULL) {
-		if (strchr(text, '=') == NULL || *text == '=')
-			return cli_usage("--env takes NAME=VALUE, not \"%s\"", text);
-		hr_strv_set_env(env, text);
-	}
-	return env->failed ? cli_usage("out of memory") : CLI_OK;
-}
-
 /* Settings that count only for a sandbox that is made, by their beginnings. */
 static const char *const of_making[] = {"sandbox.limits.", "sandbox.security.", "sandbox.volumes",
     "sandbox.runtime_container_image", "sandbox.payload", "sandbox.docker_runtime_kwargs",
@@ -258,7 +244,7 @@ up(struct cli *c, const struct cli_args *a)
 	if (r == CLI_OK)
 		r = cli_plugins(a, &plugins);
 	if (r == CLI_OK)
-		r = environment(a, &env);
+		r = cli_environment(a, &env);
 	if (r == CLI_OK)
 		r = first_command(a, &action);
 	if (r != CLI_OK)
@@ -270,13 +256,13 @@ up(struct cli *c, const struct cli_args *a)
 	o.plugins = hr_strv_list(&plugins);
 	for_new(a, &names);
 	if (hr_buf_check(&names, NULL) != 0)
-		return cli_usage("out of memory");
+		return cli_no_memory();
 	o.for_new = names.len > 0 ? hr_buf_str(&names) : NULL;
 	return start(c, a, &o, action);
 }
 
-const struct cli_command cli_up = {
-    "up", "", "Start a sandbox, or find it running.", up_options, 0, 0, up, NULL};
+const struct cli_command cli_up = {"up", NULL, "[NAME]", "Start a sandbox, or find it running.",
+    up_options, 0, 0, CLI_NAME, up, NULL};
 
 /* ---- setup ---- */
 
@@ -303,8 +289,9 @@ setup(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	return r;
 }
 
-const struct cli_command cli_setup = {"setup", "",
-    "Run the repository's .openhands/setup.sh and install its hook.", NULL, 0, 0, NULL, setup};
+const struct cli_command cli_setup = {"repo setup", NULL, "[NAME]",
+    "Run the repository's .openhands/setup.sh and install its hook.", NULL, 0, 0, CLI_NAME, NULL,
+    setup};
 
 /* ---- lists ---- */
 
@@ -334,15 +321,20 @@ cli_provided(struct cli *c, struct hr_err *err)
 
 /* ---- pause, resume ---- */
 
-/* One thing that is done with a sandbox that is there. */
+/* Does one thing with a sandbox that is there. */
 static int
 with_sandbox(
     struct cli *c, struct hr_sandbox *s, int (*what)(struct hr_sandbox *s, struct hr_err *err))
 {
 	struct hr_err err = {0};
 
-	return what(s, &err) == 0 ? cli_done(c, "sid", c->name, "state", hr_sandbox_state(s), NULL)
-				  : cli_fail(&err);
+	if (what(s, &err) == 0)
+		return cli_done(c, "sid", c->name, "state", hr_sandbox_state(s), NULL);
+	if (s->ops->pause == NULL)
+		cli_say("a sandbox of the back-end %s cannot be stopped so that it can go on; "
+			"\"handrail rm %s\" ends it",
+		    s->ops->name, c->name);
+	return cli_fail(&err);
 }
 
 static int
@@ -352,8 +344,22 @@ pause_it(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	return with_sandbox(c, s, hr_sandbox_pause);
 }
 
-const struct cli_command cli_pause = {
-    "pause", "", "Stop a sandbox in such a way that it can go on.", NULL, 0, 0, NULL, pause_it};
+const struct cli_command cli_pause = {"pause", NULL, "[NAME]...",
+    "Stop a sandbox in such a way that it can go on.", NULL, 0, -1, CLI_NAMES, NULL, pause_it};
+
+/* Stops it also where the setting is to freeze it. */
+static int
+stop(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
+{
+	struct hr_err err = {0};
+
+	return hr_config_set(c->config, "sandbox.docker_pause_mode", "stop", &err) == 0
+		   ? pause_it(c, s, a)
+		   : cli_fail(&err);
+}
+
+const struct cli_command cli_stop = {"stop", NULL, "[NAME]...",
+    "Stop a sandbox; \"start\" lets it go on.", NULL, 0, -1, CLI_NAMES, NULL, stop};
 
 static int
 resume(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
@@ -362,13 +368,14 @@ resume(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	return with_sandbox(c, s, hr_sandbox_resume);
 }
 
-const struct cli_command cli_resume = {
-    "resume", "", "Let a paused sandbox go on.", NULL, 0, 0, NULL, resume};
+const struct cli_command cli_resume = {"resume", "start", "[NAME]...",
+    "Let a paused sandbox go on.", NULL, 0, -1, CLI_NAMES, NULL, resume};
 
 /* ---- down ---- */
 
 static const struct cli_option down_options[] = {
     {'a', "all", NULL, "every sandbox"},
+    {'f', "force", NULL, "as always: nothing is asked"},
     {0, NULL, NULL, NULL},
 };
 
@@ -537,5 +544,5 @@ down(struct cli *c, const struct cli_args *a)
 	return r != CLI_OK ? r : one;
 }
 
-const struct cli_command cli_down = {"down", "[NAME]...",
-    "End a sandbox and remove what belongs to it.", down_options, 0, -1, down, NULL};
+const struct cli_command cli_down = {"down", "rm", "[NAME]...",
+    "End a sandbox and remove what belongs to it.", down_options, 0, -1, CLI_NAMES, down, NULL};

@@ -356,7 +356,7 @@ serve(struct bridge *b)
 		room = hr_buf_reserve(&in, 16384);
 		if (room == NULL) {
 			wait_fewer(b, 1); /* they have b */
-			return cli_usage("out of memory");
+			return cli_no_memory();
 		}
 		n = hr_fd_read(0, room, 16384);
 		if (n <= 0)
@@ -379,7 +379,7 @@ serve(struct bridge *b)
 	if (n == 0 && in.len > 0 && !skip)
 		on_message(b, in.p, in.len);
 	wait_fewer(b, 1);
-	return n < 0 ? cli_usage("standard input: %s", strerror(errno)) : CLI_OK;
+	return n < 0 ? cli_error("standard input: %s", strerror(errno)) : CLI_OK;
 }
 
 /* ---- the sandbox ---- */
@@ -447,9 +447,9 @@ with_sandbox(struct hr_sandbox *s)
 	struct hr_err err = {0};
 
 	if (s->client.url == NULL)
-		return cli_usage("a sandbox of this kind has no server that could be asked");
+		return cli_error("a sandbox of this kind has no server that could be asked");
 	if (hr_random_hex(b.run, sizeof(b.run) - 1, &err) != 0)
-		return cli_usage("%s", err.msg);
+		return cli_fail(&err);
 	return serve(&b);
 }
 
@@ -482,6 +482,6 @@ mcp(struct cli *c, const struct cli_args *a)
 	return r;
 }
 
-const struct cli_command cli_mcp = {"mcp", "",
+const struct cli_command cli_mcp = {"mcp", NULL, NULL,
     "Serve a client of the Model Context Protocol on standard input and output.", options, 0, 0,
-    mcp, NULL};
+    CLI_PLAIN, mcp, NULL};

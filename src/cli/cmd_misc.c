@@ -20,7 +20,7 @@ config(struct cli *c, const struct cli_args *a)
 }
 
 const struct cli_command cli_config = {
-    "config", "", "Print the settings as JSON, secrets masked.", NULL, 0, 0, config, NULL};
+    .name = "config", .help = "Print the settings as JSON, secrets masked.", .run = config};
 
 static int
 id(struct cli *c, const struct cli_args *a)
@@ -39,9 +39,9 @@ id(struct cli *c, const struct cli_args *a)
 	return r;
 }
 
-const struct cli_command cli_id = {"id", "[NAME]",
-    "Print a sandbox name made from NAME and jwt_secret; without NAME a new one.", NULL, 0, 1, id,
-    NULL};
+const struct cli_command cli_id = {"id", NULL, "[NAME]",
+    "Print a sandbox name made from NAME and jwt_secret; without NAME a new one.", NULL, 0, 1,
+    CLI_PLAIN, id, NULL};
 
 static int
 version(struct cli *c, const struct cli_args *a)
@@ -54,4 +54,4 @@ version(struct cli *c, const struct cli_args *a)
 }
 
 const struct cli_command cli_version = {
-    "version", "", "Print the version.", NULL, 0, 0, version, NULL};
+    .name = "version", .help = "Print the version.", .run = version};

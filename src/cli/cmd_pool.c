@@ -60,6 +60,6 @@ pool(struct cli *c, const struct cli_args *a)
 	return r;
 }
 
-const struct cli_command cli_pool = {"pool", "NUMBER",
+const struct cli_command cli_pool = {"pool", NULL, "NUMBER",
     "Have so many sandboxes wait for the next \"up\"; 0 ends all that wait.", pool_options, 1, 1,
-    pool, NULL};
+    CLI_PLAIN, pool, NULL};

@@ -295,7 +295,7 @@ add_row(struct row **rows, size_t *n, struct cli *c, struct json_object *record,
 	struct row *more = reallocarray(*rows, *n + 1, sizeof(**rows));
 
 	if (more == NULL)
-		return cli_usage("out of memory");
+		return cli_no_memory();
 	*rows = more;
 	more[*n] = (struct row){
 	    .c = c, .record = record, .stray = stray, .idle = -1, .cpu = -1, .memory = -1};
@@ -313,18 +313,41 @@ show(struct cli *c, const struct row *rows, size_t n)
 
 	if (c->json)
 		hr_buf_addc(&b, '[');
-	else
+	else if (!c->quiet)
 		hr_buf_addf(&b, "%-20s %-10s %-8s %-20s %5s %5s %6s %6s %s\n", "NAME", "RUNTIME",
 		    "STATE", "IMAGE", "AGE", "IDLE", "CPU", "MEM", "URL");
 	for (i = 0; i < n; i++) {
 		if (c->json)
 			put_json(&b, &rows[i]);
+		else if (c->quiet)
+			hr_buf_addf(&b, "%s\n", hr_json_text_or(rows[i].record, "sid", "-"));
 		else
 			put_line(&b, &rows[i]);
 	}
 	if (c->json)
 		hr_buf_adds(&b, "]\n");
 	return cli_out_buf(&b);
+}
+
+/* r: the status so far, which the first fault sets. Names alone need no asking. */
+static int
+ask_and_show(struct cli *c, struct row *rows, size_t n, int r)
+{
+	struct hr_err err = {0};
+	int shown;
+	size_t i;
+
+	if (c->json || !c->quiet)
+		ask_all(rows, n);
+	shown = show(c, rows, n);
+	for (i = 0; i < n; i++) {
+		if (strcmp(rows[i].state, "unknown") != 0 || rows[i].why[0] == '\0')
+			continue;
+		(void)hr_err_set(&err, HR_E_UNAVAILABLE, "%.100s: %s",
+		    hr_json_text_or(rows[i].record, "sid", "-"), rows[i].why);
+		r = r != CLI_OK ? r : cli_fail(&err);
+	}
+	return r != CLI_OK ? r : shown;
 }
 
 static int
@@ -335,9 +358,8 @@ ps(struct cli *c, const struct cli_args *a)
 	HR_PUT struct json_object *list = cli_recorded(c, &err);
 	HR_PUT struct json_object *found = NULL;
 	HR_FREE struct row *rows = NULL;
-	size_t n = 0;
-	int r = CLI_OK, shown;
-	size_t i;
+	size_t n = 0, i;
+	int r = CLI_OK;
 
 	if (list == NULL)
 		return cli_fail(&err);
@@ -352,17 +374,47 @@ ps(struct cli *c, const struct cli_args *a)
 		if (!hr_json_true_at(o, "recorded"))
 			r = add_row(&rows, &n, c, o, true);
 	}
-	ask_all(rows, n);
-	shown = show(c, rows, n);
-	for (i = 0; i < n; i++) {
-		if (strcmp(rows[i].state, "unknown") != 0 || rows[i].why[0] == '\0')
-			continue;
-		(void)hr_err_set(&err, HR_E_UNAVAILABLE, "%.100s: %s",
-		    hr_json_text_or(rows[i].record, "sid", "-"), rows[i].why);
-		r = r != CLI_OK ? r : cli_fail(&err);
-	}
-	return r != CLI_OK ? r : shown;
+	return ask_and_show(c, rows, n, r);
 }
 
-const struct cli_command cli_ps = {"ps", "",
-    "List the sandboxes, what they are made of and what they use.", ps_options, 0, 0, ps, NULL};
+const struct cli_command cli_ps = {"ps", NULL, NULL,
+    "List the sandboxes, what they are made of and what they use.", ps_options, 0, 0, CLI_PLAIN, ps,
+    NULL};
+
+/* Appends the row of a recorded sandbox. */
+static int
+add_named(struct row **rows, size_t *n, struct cli *c, struct json_object *list, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < hr_json_count(list); i++)
+		if (strcmp(hr_json_text_or(hr_json_entry(list, i), "sid", ""), name) == 0)
+			return add_row(rows, n, c, hr_json_entry(list, i), false);
+	cli_say("there is no sandbox \"%s\"; \"handrail ps\" lists those there are", name);
+	return CLI_NOT_FOUND;
+}
+
+static int
+inspect(struct cli *c, const struct cli_args *a)
+{
+	struct hr_err err = {0};
+	HR_PUT struct json_object *list = cli_recorded(c, &err);
+	HR_FREE struct row *rows = NULL;
+	size_t n = 0;
+	int r = CLI_OK, one, i;
+
+	if (list == NULL)
+		return cli_fail(&err);
+	if (a->argc == 0)
+		r = add_named(&rows, &n, c, list, c->name);
+	for (i = 0; i < a->argc; i++) {
+		one = add_named(&rows, &n, c, list, a->argv[i]);
+		r = r != CLI_OK ? r : one;
+	}
+	c->json = true;
+	return ask_and_show(c, rows, n, r);
+}
+
+const struct cli_command cli_inspect = {"inspect", NULL, "[NAME]...",
+    "Print what \"ps\" knows of a sandbox, as a list in JSON.", NULL, 0, -1, CLI_NAMES, inspect,
+    NULL};

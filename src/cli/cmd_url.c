@@ -17,7 +17,7 @@ show(struct cli *c, const char *server, const char *key, const char *vscode, con
 	HR_PUT struct json_object *o = NULL;
 
 	if (hr_json_decode(hosts, strlen(hosts), &o, NULL) < 0)
-		return cli_usage("the list of addresses cannot be read");
+		return cli_error("the list of addresses cannot be read");
 	if (c->json) {
 		hr_buf_addc(&b, '{');
 		hr_json_put_named(&b, "server", server);
@@ -54,6 +54,6 @@ print_urls(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	return r;
 }
 
-const struct cli_command cli_url = {"url", "",
-    "Print the addresses of the server, the editor and two ports for programs.", NULL, 0, 0, NULL,
-    print_urls};
+const struct cli_command cli_url = {"url", NULL, "[NAME]",
+    "Print the addresses of the server, the editor and two ports for programs.", NULL, 0, 0,
+    CLI_NAME, NULL, print_urls};

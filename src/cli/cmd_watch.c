@@ -68,8 +68,8 @@ logs(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	return r;
 }
 
-const struct cli_command cli_logs = {
-    "logs", "", "Print the log of the sandbox's server.", logs_options, 0, 0, NULL, logs};
+const struct cli_command cli_logs = {"logs", NULL, "[NAME]",
+    "Print the log of the sandbox's server.", logs_options, 0, 0, CLI_NAME, NULL, logs};
 
 /* "resources.memory.rss  123": names of nested members with dots. */
 static void
@@ -166,25 +166,31 @@ top(struct cli *c, const struct cli_args *a)
 	return r;
 }
 
-const struct cli_command cli_top = {"top", "",
-    "Show what the sandbox uses, again and again on a terminal.", top_options, 0, 0, top, NULL};
+const struct cli_command cli_top = {"top", "stats", "[NAME]",
+    "Show what the sandbox uses, again and again on a terminal.", top_options, 0, 0, CLI_NAME, top,
+    NULL};
+
+int
+cli_on_terminal(struct hr_sandbox *s, const char *const *argv)
+{
+	struct hr_err err = {0};
+	int status = 0;
+
+	/* they are for the program at the terminal */
+	(void)signal(SIGINT, SIG_IGN);
+	(void)signal(SIGQUIT, SIG_IGN);
+	return hr_sandbox_exec(s, argv, &status, &err) == 0 ? status : cli_fail(&err);
+}
 
 static int
 sh(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
 	static const char *const shell[] = {"bash", NULL};
-	struct hr_err err = {0};
-	int status = 0;
 
 	(void)c;
-	/* they are for the program at the terminal */
-	(void)signal(SIGINT, SIG_IGN);
-	(void)signal(SIGQUIT, SIG_IGN);
-	return hr_sandbox_exec(
-		   s, a->argc > 0 ? (const char *const *)a->argv : shell, &status, &err) == 0
-		   ? status
-		   : cli_fail(&err);
+	return cli_on_terminal(s, a->argc > 0 ? (const char *const *)a->argv : shell);
 }
 
-const struct cli_command cli_sh = {"sh", "[COMMAND [ARGUMENT]...]",
-    "A shell in the sandbox on this terminal, or another program.", NULL, 0, -1, NULL, sh};
+const struct cli_command cli_sh = {"sh", "shell", "[NAME] [COMMAND [ARGUMENT]...]",
+    "A shell in the sandbox on this terminal, or another program.", NULL, 0, -1, CLI_EXEC, NULL,
+    sh};

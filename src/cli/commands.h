@@ -4,18 +4,27 @@
 
 #include "cli/cli.h"
 
-/* The one of that name; NULL, said: there is none, and what may be meant. */
-const struct cli_command *cli_find_command(const char *name);
+/* Returns the group's name, or NULL if there is none. */
+const char *cli_group(const char *name);
+/* Returns true if a command is of a group, or for NULL if it is of none. */
+bool cli_is_in(const struct cli_command *cmd, const char *group);
+/* Returns the command of that name or alias; NULL: there is none. */
+const struct cli_command *cli_command_of(const char *group, const char *name);
+/* Returns the command, of a group if that is not NULL; NULL after it has reported that there is
+ * none, and what may be meant. */
+const struct cli_command *cli_find_command(const char *group, const char *name);
 
 /* How another program's option is called here; NULL: nobody knows. */
 const char *cli_guess_option(const char *cmd, const char *option);
 /* CLI_USAGE, said: that word is too many, and what may be meant by it. */
 int cli_surplus(const struct cli_command *cmd, const char *word);
 
-extern const struct cli_command cli_build, cli_changes, cli_clone, cli_completion, cli_config,
-    cli_backends, cli_diff, cli_doctor, cli_down, cli_edit, cli_events, cli_fleet, cli_get, cli_id,
-    cli_image, cli_logs, cli_ls, cli_mcp, cli_microagents, cli_pause, cli_pool, cli_preflight,
-    cli_ps, cli_put, cli_py, cli_read, cli_resume, cli_run, cli_come_back, cli_setup, cli_sh,
-    cli_top, cli_up, cli_url, cli_version, cli_write;
+extern const struct cli_command cli_backends, cli_build, cli_changes, cli_clone, cli_come_back,
+    cli_completion, cli_config, cli_cp, cli_diff, cli_doctor, cli_down, cli_edit, cli_events,
+    cli_exec, cli_fleet_doctor, cli_fleet_drain, cli_fleet_init, cli_fleet_keys, cli_fleet_pools,
+    cli_fleet_ps, cli_get, cli_id, cli_image_ls, cli_image_rm, cli_inspect, cli_logs, cli_ls,
+    cli_mcp, cli_microagents, cli_pause, cli_pool, cli_preflight, cli_ps, cli_put, cli_py, cli_read,
+    cli_resume, cli_run, cli_setup, cli_sh, cli_stop, cli_top, cli_up, cli_url, cli_version,
+    cli_write;
 
 #endif

@@ -421,7 +421,7 @@ with_whole_output(const char *action)
 
 	if (asprintf(&text, "{\"whole_output\":true,%s", action + 1) >= 0)
 		return text;
-	(void)cli_usage("out of memory");
+	(void)cli_no_memory();
 	return NULL;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/span.h"
 #include "base/text/nearest.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
@@ -71,7 +72,29 @@ cli_plugins(const struct cli_args *a, struct hr_strv *ret)
 	while ((name = cli_next(a, 'p', &at)) != NULL)
 		if (strcmp(name, "none") != 0)
 			hr_strv_add(ret, name);
-	return ret->failed ? cli_usage("out of memory") : CLI_OK;
+	return ret->failed ? cli_no_memory() : CLI_OK;
+}
+
+int
+cli_environment(const struct cli_args *a, struct hr_strv *env)
+{
+	const char *text;
+	size_t at = 0;
+
+	while ((text = cli_next(a, 'e', &at)) != NULL) {
+		if (strchr(text, '=') == NULL || *text == '=')
+			return cli_usage("--env takes NAME=VALUE, not \"%s\"", text);
+		hr_strv_set_env(env, text);
+	}
+	return env->failed ? cli_no_memory() : CLI_OK;
+}
+
+static bool
+is_recorded(const struct cli *c, const char *name)
+{
+	HR_CLEAN(hr_record_done) struct hr_record rec = {0};
+
+	return hr_record_load(c->state_dir, name, &rec, NULL) == 0 && rec.runtime != NULL;
 }
 
 /* Appends how a sandbox that is not there is started. */
@@ -81,8 +104,16 @@ hint(const struct cli *c, struct hr_err *err)
 	const bool other = strcmp(c->name, "default") != 0;
 	size_t n = strlen(err->msg);
 
-	(void)snprintf(err->msg + n, sizeof(err->msg) - n, "; \"handrail up%s%s\" starts it",
-	    other ? " -n " : "", other ? c->name : "");
+	n += (size_t)snprintf(err->msg + n, sizeof(err->msg) - n, "; \"handrail up%s%s\" starts it",
+	    other ? " " : "", other ? c->name : "");
+	if (c->word == NULL || n >= sizeof(err->msg))
+		return;
+	if (is_recorded(c, c->word))
+		(void)snprintf(err->msg + n, sizeof(err->msg) - n,
+		    "; \"%s\" is a sandbox: \"handrail exec %s COMMAND\"", c->word, c->word);
+	else
+		(void)snprintf(err->msg + n, sizeof(err->msg) - n,
+		    "; no sandbox is called \"%.200s\" either", c->word);
 }
 
 struct hr_sandbox_options
@@ -184,19 +215,25 @@ no_option(const struct cli_command *cmd, const char *word, const struct option *
 	return CLI_USAGE;
 }
 
-/* Up to the first argument, or with permute all of them; the others are behind optind then. */
+/* Takes the options and leaves the arguments: all after the first one where they are a command's
+ * own. */
 static int
-take_options(const struct cli_command *cmd, bool permute, int argc, char **argv, struct cli_args *a)
+read_options(const struct cli_command *cmd, int argc, char **argv, struct cli_args *a)
 {
+	static const char *const for_help[] = {"-h", "--help", NULL};
 	char shorts[3 * OPTIONS_MAX] = "+:";
 	struct option longs[OPTIONS_MAX] = {0};
 	size_t n = add_options(cli_common, longs, 0, shorts);
 	int c;
 
 	n = add_options(cmd->options, longs, n, shorts);
+	*a = (struct cli_args){a->given, a->n, argc - 1, argv + 1};
+	if (cmd->form == CLI_RAW && (argc < 2 || !hr_is_one_of(argv[1], for_help)))
+		return CLI_OK;
 	opterr = 0;
 	optind = 0; /* from the start, also of a second list */
-	while ((c = getopt_long(argc, argv, shorts + permute, longs, NULL)) != -1) {
+	while (
+	    (c = getopt_long(argc, argv, shorts + (cmd->form < CLI_VERBATIM), longs, NULL)) != -1) {
 		if (c == ':')
 			return cli_usage(
 			    "%s: option \"%s\" needs a value", cmd->name, argv[optind - 1]);
@@ -208,35 +245,11 @@ take_options(const struct cli_command *cmd, bool permute, int argc, char **argv,
 			    cmd, optopt > 32 && strncmp(word, "--", 2) != 0 ? one : word, longs, n);
 		}
 		if (add_given(a, (char)c, optarg != NULL ? optarg : "") != 0)
-			return cli_usage("out of memory");
+			return cli_no_memory();
 	}
-	return CLI_OK;
-}
-
-/* The words of fleet are no command of the sandbox; those of its doctor are handrail-fleetd's. */
-static bool
-takes_options_behind(const struct cli_command *cmd, const char *first)
-{
-	return cmd == &cli_fleet && strcmp(first, "doctor") != 0;
-}
-
-/* Options stand before the first argument, so that a command's own are its own. */
-static int
-read_options(const struct cli_command *cmd, int argc, char **argv, struct cli_args *a)
-{
-	int r = take_options(cmd, false, argc, argv, a);
-	char *first;
-
 	a->argc = argc - optind;
 	a->argv = argv + optind;
-	if (r == CLI_OK && a->argc > 1 && takes_options_behind(cmd, a->argv[0])) {
-		first = a->argv[0];
-		r = take_options(cmd, true, a->argc, a->argv, a);
-		a->argc -= optind - 1;
-		a->argv += optind - 1;
-		a->argv[0] = first;
-	}
-	return r;
+	return CLI_OK;
 }
 
 static void
@@ -267,8 +280,11 @@ help_of(const struct cli_command *cmd, const struct cli *c)
 	HR_BUF(b, 1 << 20);
 	HR_BUF(own, 1 << 20);
 
-	hr_buf_addf(&b, "usage: handrail %s [OPTION]...%s%s\n\n%s\n\n", cmd->name,
-	    *cmd->args != '\0' ? " " : "", cmd->args, cmd->help);
+	hr_buf_addf(&b, "usage: handrail %s [OPTION]...%s%s\n\n%s\n", cmd->name,
+	    cmd->args != NULL ? " " : "", cmd->args != NULL ? cmd->args : "", cmd->help);
+	if (cmd->alias != NULL)
+		hr_buf_addf(&b, "\"handrail %s\" is the same.\n", cmd->alias);
+	hr_buf_addc(&b, '\n');
 	put_options(&b, cmd->options);
 	put_options(&b, cli_common);
 	if (c != NULL && hr_config_options(c->config, c->env, put_setting, &own, NULL) == 0 &&
@@ -278,14 +294,31 @@ help_of(const struct cli_command *cmd, const struct cli *c)
 }
 
 static int
-help(void)
+help(const char *group)
 {
 	HR_BUF(b, 1 << 20);
-	size_t i;
+	HR_BUF(names, 1 << 10);
+	const struct cli_section *s = NULL;
+	size_t i, next = 0;
 
-	hr_buf_adds(&b, "usage: handrail [OPTION]... COMMAND [OPTION]... [ARGUMENT]...\n\n");
-	for (i = 0; i < cli_commands_n; i++)
-		hr_buf_addf(&b, "  %-12s%s\n", cli_commands[i]->name, cli_commands[i]->help);
+	hr_buf_addf(&b, "usage: handrail %s%s[ARGUMENT]...\n",
+	    group != NULL ? group : "[OPTION]... COMMAND",
+	    group != NULL ? " COMMAND [OPTION]... " : " [OPTION]... ");
+	for (i = 0; i < cli_commands_n; i++) {
+		const struct cli_command *cmd = cli_commands[i];
+		const bool first = next < cli_sections_n && cli_sections[next].first == cmd;
+
+		if (first)
+			s = &cli_sections[next++];
+		if (group != NULL && (s->group == NULL || strcmp(s->group, group) != 0))
+			continue;
+		if (first)
+			hr_buf_addf(&b, "\n%s:\n", s->title);
+		hr_buf_reset(&names);
+		hr_buf_addf(&names, "%s%s%s", cmd->name, cmd->alias != NULL ? ", " : "",
+		    cmd->alias != NULL ? cmd->alias : "");
+		hr_buf_addf(&b, "  %-17s %s\n", hr_buf_str(&names), cmd->help);
+	}
 	hr_buf_adds(&b, "\nOptions of every command:\n");
 	put_options(&b, cli_common);
 	hr_buf_adds(&b, "\nSee handrail(1).\n");
@@ -328,6 +361,7 @@ load_config(struct cli *c, const struct cli_args *a)
 	const char *pair, *eq;
 	char key[128];
 	size_t at = 0;
+	int r;
 
 	if (cli_value(a, 'c') != NULL && access(cli_value(a, 'c'), R_OK) != 0)
 		return cli_usage("--config-file %s: %s", cli_value(a, 'c'), strerror(errno));
@@ -336,7 +370,8 @@ load_config(struct cli *c, const struct cli_args *a)
 	    hr_config_load(c->config, cli_value(a, 'c'), c->env, cli_note, c, &err) != 0 ||
 	    set_kind(c, a, &err) != 0)
 		return cli_fail(&err);
-	while ((pair = cli_next(a, 's', &at)) != NULL) {
+	r = c->kind != NULL ? cli_kind_exists(c) : CLI_OK;
+	while (r == CLI_OK && (pair = cli_next(a, 's', &at)) != NULL) {
 		eq = strchr(pair, '=');
 		if (eq == NULL || eq == pair || (size_t)(eq - pair) >= sizeof(key))
 			return cli_usage("--set takes KEY=VALUE, not \"%s\"", pair);
@@ -344,8 +379,10 @@ load_config(struct cli *c, const struct cli_args *a)
 		key[eq - pair] = '\0';
 		if (hr_config_set(c->config, key, eq + 1, &err) != 0)
 			return cli_usage("%s", err.msg);
+		if (strcmp(key, "core.runtime") == 0)
+			r = cli_kind_exists(c);
 	}
-	return CLI_OK;
+	return r;
 }
 
 static int
@@ -367,6 +404,76 @@ cli_no_name(const char *name)
 	    "\"%.200s\" is no name for a sandbox: letters, digits, '_', '.', '-'", name);
 }
 
+static void
+shift(struct cli_args *a)
+{
+	a->argc--;
+	a->argv++;
+}
+
+/* Takes the sandbox's name from the front of the arguments, where docker has it. */
+static int
+take_name(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
+{
+	const char *word = a->argc > 0 ? a->argv[0] : "";
+	bool known;
+
+	c->name = cli_value(a, 'n') != NULL ? cli_value(a, 'n') : "default";
+	if (!hr_sid_valid(c->name))
+		return cli_no_name(c->name);
+	if (a->argc == 0 || cli_value(a, 'n') != NULL)
+		return CLI_OK;
+	if (cmd->form == CLI_NAME) {
+		if (a->argc > 1 || !hr_sid_valid(word) || strcmp(word, "help") == 0)
+			return cli_surplus(cmd, a->argv[a->argc > 1]);
+		c->name = word;
+		shift(a);
+	} else if (cmd->form >= CLI_VERBATIM && hr_sid_valid(word)) {
+		known = is_recorded(c, word);
+		if (known && cmd->form == CLI_EXEC) {
+			c->name = word;
+			shift(a);
+		} else if (known == (cmd->form == CLI_VERBATIM) && strcmp(word, c->name) != 0) {
+			c->word = word;
+		}
+	}
+	return CLI_OK;
+}
+
+/* Runs a command that is attached to a sandbox, with each of several one after the other. */
+static int
+run_each(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
+{
+	int r = CLI_OK, one;
+
+	if (cmd->form != CLI_NAMES || a->argc == 0)
+		return run_attached(c, cmd, a);
+	for (; a->argc > 0; shift(a)) {
+		c->name = a->argv[0];
+		one = hr_sid_valid(c->name) ? run_attached(c, cmd, a) : cli_no_name(c->name);
+		r = r != CLI_OK ? r : one;
+	}
+	return r;
+}
+
+static void
+no_option_of_kind(void *arg, const char *key, const char *text)
+{
+	(void)arg;
+	(void)key;
+	(void)text;
+}
+
+int
+cli_kind_exists(const struct cli *c)
+{
+	struct hr_err err = {0};
+
+	if (hr_config_options(c->config, c->env, no_option_of_kind, NULL, &err) == 0)
+		return CLI_OK;
+	return err.code == HR_E_INVAL ? cli_usage("%s", err.msg) : cli_fail(&err);
+}
+
 static int
 run_command(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 {
@@ -374,39 +481,56 @@ run_command(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 
 	if (cli_value(a, 'h') != NULL && cli_value(a, 'r') == NULL)
 		return help_of(cmd, NULL);
-	if (a->argc < cmd->min && cli_value(a, 'h') == NULL)
-		return cli_usage("usage: handrail %s [OPTION]...%s%s", cmd->name,
-		    *cmd->args != '\0' ? " " : "", cmd->args);
-	if (cmd->max >= 0 && a->argc > cmd->max)
-		return cli_surplus(cmd, a->argv[cmd->max]);
-	c->name = cli_value(a, 'n') != NULL ? cli_value(a, 'n') : "default";
-	if (!hr_sid_valid(c->name))
-		return cli_no_name(c->name);
 	c->json = cli_value(a, 'j') != NULL;
 	c->quiet = cli_value(a, 'q') != NULL;
 	c->kind = cli_value(a, 'r');
 	c->any_owner = cli_value(a, CLI_ANY_OWNER) != NULL;
 	c->state_dir = state_directory();
 	if (c->state_dir == NULL)
-		return cli_usage("out of memory");
-	r = load_config(c, a);
+		return cli_no_memory();
+	r = take_name(c, cmd, a);
+	if (r == CLI_OK && a->argc < cmd->min && cli_value(a, 'h') == NULL)
+		return cli_usage("usage: handrail %s [OPTION]... %s", cmd->name, cmd->args);
+	if (r == CLI_OK && cmd->max >= 0 && a->argc > cmd->max)
+		return cli_surplus(cmd, a->argv[cmd->max]);
+	if (r == CLI_OK)
+		r = load_config(c, a);
 	if (r == CLI_OK && cli_value(a, 'h') != NULL)
 		return help_of(cmd, c);
 	if (r == CLI_OK)
-		r = cmd->run != NULL ? cmd->run(c, a) : run_attached(c, cmd, a);
+		r = cmd->run != NULL ? cmd->run(c, a) : run_each(c, cmd, a);
 	return r;
 }
 
 /* What stands in front of the command. */
-static const struct cli_command before = {"handrail", "COMMAND", "", NULL, 0, -1, NULL, NULL};
+static const struct cli_command before = {
+    "handrail", NULL, NULL, "", NULL, 0, 0, CLI_VERBATIM, NULL, NULL};
 
-/* a: with the options before the command and what follows them. */
+/* Takes the options before the next word, and "help", which is one in the place of a word. */
 static int
-with_command(struct cli *c, struct cli_args *a)
+next_word(int argc, char **argv, struct cli_args *a)
 {
-	const struct cli_command *cmd = cli_find_command(a->argv[0]);
-	int r;
+	int r = read_options(&before, argc, argv, a);
 
+	if (r == CLI_OK && a->argc > 0 && strcmp(a->argv[0], "help") == 0) {
+		r = add_given(a, 'h', "") == 0 ? CLI_OK : cli_no_memory();
+		shift(a);
+	}
+	return r;
+}
+
+/* argv: the program or a group, and what follows it; group NULL: the program. */
+static int
+with_command(struct cli *c, const char *group, int argc, char **argv, struct cli_args *a)
+{
+	const struct cli_command *cmd;
+	int r = next_word(argc, argv, a);
+
+	if (r == CLI_OK && a->argc == 0)
+		return cli_value(a, 'h') != NULL ? help(group) : (help(group), CLI_USAGE);
+	if (r == CLI_OK && group == NULL && cli_group(a->argv[0]) != NULL)
+		return with_command(c, cli_group(a->argv[0]), a->argc, a->argv, a);
+	cmd = r == CLI_OK ? cli_find_command(group, a->argv[0]) : NULL;
 	if (cmd == NULL)
 		return CLI_USAGE;
 	r = read_options(cmd, a->argc, a->argv, a);
@@ -418,25 +542,18 @@ main(int argc, char **argv)
 {
 	struct cli c = {.env = (const char *const *)environ};
 	struct cli_args a = {0};
-	const struct cli_command *cmd;
 	int r;
 
 	if (hr_fd_open_stdio(NULL) != 0)
 		return CLI_ERROR;
 	(void)signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error like others */
 	if (argc < 2) {
-		(void)help();
+		(void)help(NULL);
 		return CLI_USAGE;
 	}
 	if (strcmp(argv[1], "--version") == 0)
 		argv[1] = (char *)"version";
-	r = read_options(&before, argc, argv, &a);
-	if (r == CLI_OK && a.argc > 1 && strcmp(a.argv[0], "help") == 0)
-		r = (cmd = cli_find_command(a.argv[1])) != NULL ? help_of(cmd, NULL) : CLI_USAGE;
-	else if (r == CLI_OK && (a.argc == 0 || strcmp(a.argv[0], "help") == 0))
-		r = cli_value(&a, 'h') != NULL || a.argc > 0 ? help() : (help(), CLI_USAGE);
-	else if (r == CLI_OK)
-		r = with_command(&c, &a);
+	r = with_command(&c, NULL, argc, argv, &a);
 	hr_config_free(c.config);
 	free(c.state_dir);
 	free(a.given);

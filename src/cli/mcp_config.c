@@ -111,6 +111,5 @@ cli_mcp_config(const struct cli *c, const struct cli_args *a, const struct cli_o
 	hr_buf_add(&out, clients[i].format, (size_t)(rest - clients[i].format));
 	hr_buf_add(&out, hr_buf_str(&name), name.len);
 	hr_buf_adds(&out, rest + 2);
-	return out.fail == HR_OK && name.fail == HR_OK ? cli_out_buf(&out)
-						       : cli_usage("out of memory");
+	return out.fail == HR_OK && name.fail == HR_OK ? cli_out_buf(&out) : cli_no_memory();
 }

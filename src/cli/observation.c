@@ -157,7 +157,7 @@ out(const char *p, size_t len)
 	if (len > 0 && isatty(1) == 1) {
 		hr_tame_feed(&t, &b, p, len);
 		hr_tame_end(&t, &b);
-		return b.fail == HR_OK ? cli_out_buf(&b) : cli_usage("out of memory");
+		return b.fail == HR_OK ? cli_out_buf(&b) : cli_no_memory();
 	}
 	r = cli_out(p, len);
 	return r == CLI_OK && len > 0 && p[len - 1] != '\n' ? cli_outs("\n") : r;

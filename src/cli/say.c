@@ -39,17 +39,41 @@ cli_say(const char *fmt, ...)
 	(void)hr_fd_write_full(2, hr_buf_str(&b), b.len, NULL); /* nobody is left to be told */
 }
 
+static void
+say(const char *fmt, va_list ap)
+{
+	char text[SAY_MAX];
+
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	cli_say("%s", text);
+}
+
 int
 cli_usage(const char *fmt, ...)
 {
-	char text[SAY_MAX];
 	va_list ap;
 
 	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	say(fmt, ap);
 	va_end(ap);
-	cli_say("%s", text);
 	return CLI_USAGE;
+}
+
+int
+cli_error(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(fmt, ap);
+	va_end(ap);
+	return CLI_ERROR;
+}
+
+int
+cli_no_memory(void)
+{
+	return cli_error("out of memory");
 }
 
 /* The library's texts of a status that the sandbox's server gave are those of the original's
@@ -101,8 +125,8 @@ say_git(const char *msg)
 		text += strspn(text, "0123456789:");
 		cli_say("git in the sandbox: %s", text);
 	} else if (strncmp(text, "no_repository", 13) == 0) {
-		cli_say(
-		    "it is in no git repository that has a commit; \"handrail clone\" brings one");
+		cli_say("it is in no git repository that has a commit; \"handrail repo clone\" "
+			"brings one");
 	} else {
 		cli_say("%s", text);
 	}

@@ -5,60 +5,51 @@
 
 #include "base/text/nearest.h"
 #include "cli/commands.h"
-#include "host/records/record.h"
+
+#define ENDS "\"handrail rm\" ends one and removes what belongs to it"
+#define MAKES "\"handrail up\" makes and starts one"
+#define PORTS "\"handrail url\" says where it is, and its ports"
 
 /* Words of other programs, and what is meant here. */
 static const struct {
 	const char *word, *here;
 } guesses[] = {
-    {"commit",
-	"a sandbox makes no image: \"handrail get PATH [FILE]\" copies out of it, \"handrail "
-	"build\" makes the images that sandboxes are made of"},
-    {"destroy", "\"handrail down\" ends one and removes what belongs to it"},
+    {"commit", "a sandbox makes no image: \"handrail get PATH [FILE]\" copies out of it, "
+	       "\"handrail image build\" makes the images that sandboxes are made of"},
+    {"destroy", ENDS},
+    {"delete", ENDS},
+    {"remove", ENDS},
+    {"kill", ENDS},
     {"exit", "\"handrail down\" ends a sandbox; here nothing is open"},
     {"init", "nothing has to be made first: \"handrail up\" starts a sandbox"},
     {"login", "nobody signs in here: keys of services are settings or variables, see handrail(1)"},
     {"pull", "an image is fetched when it is needed: \"handrail up -i IMAGE\""},
     {"push", "nothing is sent to a registry; \"handrail put FILE [PATH]\" copies into the sandbox"},
-    {"remove", "\"handrail down\" ends one and removes what belongs to it"},
-    {"rename", "a sandbox keeps its name; \"handrail -n NAME up\" starts one of another name"},
-    {"set",
-	"\"handrail config\" prints the settings; --set KEY=VALUE of each command is for that one, "
-	"config.toml for all"},
-    {"snapshot", "a sandbox makes no image; \"handrail pause\" keeps one as it is"},
+    {"rename", "a sandbox keeps its name; \"handrail up NAME\" starts one of another name"},
+    {"set", "\"handrail config\" prints the settings; --set KEY=VALUE of each command is for that "
+	    "one, config.toml for all"},
+    {"snapshot", "a sandbox makes no image; \"handrail stop\" keeps one as it is"},
     {"wait", "\"handrail attach\" waits for the end of the command that runs"},
     {"cat", "\"handrail read PATH\" prints a file"},
-    {"cp", "\"handrail put FILE [PATH]\" copies into it, \"handrail get PATH [FILE]\" out of it"},
-    {"create", "\"handrail up\" makes and starts one"},
-    {"delete", "\"handrail down\" ends one and removes what belongs to it"},
-    {"exec",
-	"\"handrail run COMMAND\" runs one in the shell, \"handrail sh COMMAND\" on a terminal"},
-    {"images", "\"handrail image ls\" lists them"},
-    {"info", "\"handrail ps\" lists the sandboxes, \"handrail top\" says what one uses, \"handrail "
-	     "url\" "
-	     "where it is"},
+    {"create", MAKES},
+    {"launch", MAKES},
+    {"info", "\"handrail ps\" lists the sandboxes, \"handrail stats\" says what one uses, "
+	     "\"handrail url\" where it is"},
     {"bash", "\"handrail sh\" is a shell in it on this terminal, \"handrail run LINE\" a line for "
 	     "its shell"},
     {"cd", "\"handrail run 'cd DIR'\" goes there in the shell that all \"handrail run\" share"},
-    {"copy", "\"handrail put FILE [PATH]\" copies into it, \"handrail get PATH [FILE]\" out of it"},
+    {"copy",
+	"\"handrail cp NAME:PATH FILE\" copies out of it, \"handrail cp FILE NAME:PATH\" into it"},
     {"download", "\"handrail get PATH [FILE]\" copies out of it"},
-    {"inspect", "\"handrail ps --json\" and \"handrail config\" say what is known"},
-    {"kill", "\"handrail down\" ends one and removes what belongs to it"},
-    {"launch", "\"handrail up\" makes and starts one"},
     {"list", "\"handrail ps\" lists the sandboxes, \"handrail ls\" a directory of one"},
     {"python", "\"handrail py CODE\" runs it in the notebook"},
-    {"port", "\"handrail url\" says where it is, and its ports"},
-    {"ports", "\"handrail url\" says where it is, and its ports"},
-    {"restart", "\"handrail down\" ends one, \"handrail up\" makes and starts one"},
-    {"rm", "\"handrail down [NAME]\" ends one and removes what belongs to it"},
-    {"shell", "\"handrail sh\" is a terminal in it"},
+    {"port", PORTS},
+    {"ports", PORTS},
+    {"restart", "\"handrail stop\" and \"handrail start\" stop one and let it go on"},
     {"ssh", "\"handrail sh\" is a terminal in it"},
-    {"start", "\"handrail up\" makes and starts one, \"handrail resume\" lets a paused one go on"},
-    {"stats", "\"handrail top\" says what one uses"},
     {"status", "\"handrail ps\" lists the sandboxes and how they are"},
-    {"stop", "\"handrail pause\" stops one that can go on, \"handrail down\" ends it"},
     {"upload", "\"handrail put FILE [PATH]\" copies into it"},
-    {"unpause", "\"handrail resume\" lets a paused one go on"},
+    {"unpause", "\"handrail start\" lets a paused one go on"},
 };
 
 static const char *
@@ -84,12 +75,12 @@ static const struct {
     {"up", "--mount", "directories are given by --set sandbox.volumes=HERE:THERE:rw"},
     {"run", "-d", "end the command with &, or give up waiting by -t SECONDS"},
     {"run", "--detach", "end the command with &, or give up waiting by -t SECONDS"},
-    {"run", "-e", "variables stand in the command: handrail run 'NAME=VALUE COMMAND'"},
-    {"run", "--env", "variables stand in the command: handrail run 'NAME=VALUE COMMAND'"},
-    {"run", "-w", "the directory is --cwd DIR"},
     {"run", "--workdir", "the directory is --cwd DIR"},
-    {"down", "-f", "nothing is asked"},
-    {"down", "--force", "nothing is asked"},
+    {"exec", "-d", "end the command with &"},
+    {"exec", "--detach", "end the command with &"},
+    {"top", "--no-stream", "it is --once"},
+    {"cp", "-a", "owners and groups are kept with -o"},
+    {"stop", "-t", "a sandbox is given the time that it needs"},
     {NULL, "--kind", "it is -r KIND"},
     {NULL, "-V", "\"handrail version\" prints it"},
 };
@@ -106,49 +97,99 @@ cli_guess_option(const char *cmd, const char *option)
 	return NULL;
 }
 
-/* Of one sandbox, which is named by -n, and of nothing else. */
-static const char *const of_one[] = {
-    "attach", "logs", "pause", "resume", "setup", "top", "up", "url"};
-
 int
 cli_surplus(const struct cli_command *cmd, const char *word)
 {
-	size_t n = sizeof(of_one) / sizeof(*of_one), i = 0;
-
 	cli_say("%s: \"%s\" is one argument too many; usage: handrail %s [OPTION]...%s%s",
-	    cmd->name, word, cmd->name, *cmd->args != '\0' ? " " : "", cmd->args);
-	while (i < n && strcmp(of_one[i], cmd->name) != 0)
-		i++;
+	    cmd->name, word, cmd->name, cmd->args != NULL ? " " : "",
+	    cmd->args != NULL ? cmd->args : "");
 	if (strcmp(word, "help") == 0)
 		cli_say("did you mean \"handrail %s --help\"?", cmd->name);
-	else if (i < n && hr_sid_valid(word))
-		cli_say("did you mean \"handrail -n %s %s\"?", word, cmd->name);
-	else if (strcmp(cmd->name, "up") == 0 && strchr("./~", *word) != NULL)
+	else if (cmd == &cli_up && strchr("./~", *word) != NULL)
 		cli_say("%s", cli_guess_option("up", "--volume"));
-	else if (strcmp(cmd->name, "up") == 0)
+	else if (cmd == &cli_up)
 		cli_say("did you mean \"handrail up -i %s\"?", word);
 	return CLI_USAGE;
 }
 
-const struct cli_command *
-cli_find_command(const char *name)
+const char *
+cli_group(const char *name)
 {
-	const char *names[64];
-	const char *near;
-	size_t n = 0;
 	size_t i;
 
-	for (i = 0; i < cli_commands_n && n < 64; i++) {
-		if (strcmp(cli_commands[i]->name, name) == 0)
-			return cli_commands[i];
-		names[n++] = cli_commands[i]->name;
-	}
-	if (guess(name) != NULL) {
-		cli_say("there is no command \"%s\"; %s", name, guess(name));
-		return NULL;
-	}
-	near = hr_nearest(name, names, n);
-	cli_say("there is no command \"%s\"%s%s%s", name, near != NULL ? "; did you mean \"" : "",
-	    near != NULL ? near : "", near != NULL ? "\"?" : "; see \"handrail --help\"");
+	for (i = 0; i < cli_sections_n; i++)
+		if (cli_sections[i].group != NULL && strcmp(cli_sections[i].group, name) == 0)
+			return cli_sections[i].group;
 	return NULL;
+}
+
+bool
+cli_is_in(const struct cli_command *cmd, const char *group)
+{
+	const size_t n = strcspn(cmd->name, " ");
+
+	return group != NULL
+		   ? cmd->name[n] != '\0' && strncmp(cmd->name, group, n) == 0 && group[n] == '\0'
+		   : cmd->name[n] == '\0';
+}
+
+const struct cli_command *
+cli_command_of(const char *group, const char *name)
+{
+	const size_t skip = group != NULL ? strlen(group) + 1 : 0;
+	size_t i;
+
+	for (i = 0; i < cli_commands_n; i++) {
+		const struct cli_command *cmd = cli_commands[i];
+
+		if ((cli_is_in(cmd, group) && strcmp(cmd->name + skip, name) == 0) ||
+		    (group == NULL && cmd->alias != NULL && strcmp(cmd->alias, name) == 0))
+			return cmd;
+	}
+	return NULL;
+}
+
+/* Reports that there is no such command, and the nearest one; name is compared with the last words.
+ */
+static void
+say_nearest(const char *group, const char *name)
+{
+	const char *words[128] = {NULL}, *full[128] = {NULL}, *near;
+	size_t n = 0, i;
+
+	for (i = 0; i < cli_commands_n && n < 120; i++) {
+		const struct cli_command *cmd = cli_commands[i];
+		const char *blank = strchr(cmd->name, ' ');
+
+		if (group != NULL && !cli_is_in(cmd, group))
+			continue;
+		full[n] = cmd->name;
+		words[n++] = blank != NULL ? blank + 1 : cmd->name;
+		full[n] = words[n] = cmd->alias;
+		n += group == NULL && cmd->alias != NULL;
+	}
+	for (i = 0; i < cli_sections_n && n < 127; i++) {
+		full[n] = words[n] = cli_sections[i].group;
+		n += group == NULL && cli_sections[i].group != NULL;
+	}
+	near = hr_nearest(name, words, n);
+	for (i = 0; near != NULL && words[i] != near; i++)
+		continue;
+	if (near != NULL)
+		cli_say("there is no command \"%s\"; did you mean \"%s\"?", name, full[i]);
+	else
+		cli_say("there is no command \"%s\"; see \"handrail %s%s--help\"", name,
+		    group != NULL ? group : "", group != NULL ? " " : "");
+}
+
+const struct cli_command *
+cli_find_command(const char *group, const char *name)
+{
+	const struct cli_command *cmd = cli_command_of(group, name);
+
+	if (cmd == NULL && group == NULL && guess(name) != NULL)
+		cli_say("there is no command \"%s\"; %s", name, guess(name));
+	else if (cmd == NULL)
+		say_nearest(group, name);
+	return cmd;
 }

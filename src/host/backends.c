@@ -46,7 +46,7 @@ static const struct {
 static const struct hr_sandbox_ops *
 refuse(struct hr_module *m, struct hr_err *err, const char *path, const char *why)
 {
-	(void)hr_err_set(err, HR_E_INVAL, "Failed to import third-party runtime %s: %s", path,
+	(void)hr_err_set(err, HR_E_RUNTIME, "Failed to import third-party runtime %s: %s", path,
 	    why != NULL ? why : "unknown");
 	hr_module_close(m);
 	return NULL;
@@ -171,7 +171,7 @@ unknown(const char *name, const char *why, struct hr_err *err)
 		    known + n, sizeof(known) - n, "%s%s", i > 0 ? ", " : "", builtin[i].name);
 	}
 	near = hr_nearest(name, names, sizeof(names) / sizeof(*names));
-	return hr_err_set(err, HR_E_INVAL,
+	return hr_err_set(err, *why != '\0' ? HR_E_RUNTIME : HR_E_INVAL,
 	    "Runtime %s not supported%s%s%snown are: %s and what is found in %s%s%s", name,
 	    near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
 	    near != NULL ? "\"? K" : ", k", known, HR_BACKENDDIR, *why != '\0' ? "; " : "", why);

@@ -5,7 +5,7 @@
     V/bin/python ../t/e2e/fleet_openhands.py [--local | --image NAME] [TEST...]
 
 Sandboxes are containers of the Engine in DOCKER_HOST, or, as root with docker.io, of one of its own; of an image that
-is made of what this machine has, or of NAME, such as one of `handrail build`. --local: of the kind local, without an
+is made of what this machine has, or of NAME, one of `handrail image build`. --local: of the kind local, without an
 Engine.
 test_fleet_docker.py sends again what it once sent."""
 

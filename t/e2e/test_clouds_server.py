@@ -126,7 +126,7 @@ def failed_restart():
 
 
 def off_path():
-    """In an image of "handrail build" handraild is not on PATH."""
+    """In an image of "handrail image build" handraild is not on PATH."""
     with CloudHost() as h:
         serving(h)
         del h.env["SANDBOX_PAYLOAD"]

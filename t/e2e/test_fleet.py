@@ -99,7 +99,7 @@ def by_the_command():
         equal(f.ok("fleet", "drain"), "")
         f.fails(1, "there is no room", "up")
         f.ok("fleet", "drain", "off")
-        equal(len(f.ok("fleet", "-o", "read", "keys", "make", "x").strip()) > 40, True, "a key")
+        equal(len(f.ok("fleet", "keys", "make", "-o", "read", "x").strip()) > 40, True, "a key")
         equal("read" in f.ok("fleet", "keys"), True, "is listed")
         # options behind the words are not of the words
         for words in (("keys", "make", "behind", "--scope", "admin", "--most", "3"),
@@ -915,7 +915,7 @@ def pool():
         def warm():
             return f.call("GET", "/handrail/v1/pools")[1]["pools"]
 
-        f.ok("fleet", "-i", "some:1", "pools", "set", "p", "1")
+        f.ok("fleet", "pools", "set", "p", "1", "-i", "some:1")
         waiting = f.until(f.sandboxes, lambda all: [s["state"] for s in all] == ["warm"])[0]
         equal(f.call("GET", "/list")[1]["runtimes"], [], "nobody's")
         equal(f.call("GET", "/runtime/" + waiting["runtime_id"])[0], 404)
@@ -948,7 +948,7 @@ def pool():
         # two who look at the same time: neither loses what the other one sets
         seen = f.call("GET", "/handrail/v1/pools")[1]
         ours = [{"name": p["name"], "size": p["size"], "request": p["request"]} for p in seen["pools"] if p["size"] > 0]
-        f.ok("fleet", "-i", "other:1", "pools", "set", "q", "1")
+        f.ok("fleet", "pools", "set", "q", "1", "-i", "other:1")
         for more in ([], [{"name": "r", "size": 1, "request": {"image": "r:1"}}]):
             equal(f.call("POST", "/handrail/v1/pools", {"pools": ours + more, "version": seen["version"]})[0], 409)
         equal(sorted(p["name"] for p in warm()), ["p", "q"])

@@ -139,7 +139,7 @@ def refused():
 def pools_reread():
     """What the store says of pools is read anew by the next image."""
     with Fleet() as f:
-        f.ok("fleet", "-i", "some:1", "pools", "set", "p", "0")
+        f.ok("fleet", "pools", "-i", "some:1", "set", "p", "0")
         equal(f.sandboxes(), [])
         db = sqlite3.connect(os.path.join(f.dir, "fleet.db"), isolation_level=None)
         pools = json.loads(db.execute("SELECT value FROM notes WHERE name = 'pools'").fetchone()[0])

@@ -21,12 +21,12 @@ from lib.tap import Tap, equal  # noqa: E402
 
 
 def commands(h):
-    return re.findall(r"^  (\w+) ", h.ok("--help").split("\nOptions")[0], re.M)
+    return re.findall(r"^  ((?:\w+ )?\w+)(?:, \w+)? ", h.ok("--help").split("\nOptions")[0], re.M)
 
 
 def options(h, command):
     """(long name, letter or "", takes a value) of each."""
-    found = re.findall(r"^  (?:-(\w),|  ) --([\w-]+)( [A-Z=]+)? ", h.ok(command, "--help"), re.M)
+    found = re.findall(r"^  (?:-(\w),|   ) --([\w-]+)( [A-Z=]+)? ", h.ok(*command.split() + ["--help"]), re.M)
     return [(name, letter, bool(value)) for letter, name, value in found]
 
 
@@ -34,19 +34,21 @@ def every_option_alone():
     """One that needs a value is given none, one that takes none is given one; nothing happens."""
     with Host() as h:
         names = commands(h)
-        equal(set("up ls ps run py read write edit put get sh logs events top pause resume down build image config "
-                  "doctor version".split()) - set(names), set(), "commands")
+        equal(set("up ls ps run py read write edit put get sh logs events top pause resume down config doctor "
+                  "version exec cp inspect stop".split()) - set(names), set(), "commands")
         for command in names:
-            has = options(h, command)
+            if command == "fleet doctor":  # its options are handrail-fleetd's
+                continue
+            has, words = options(h, command), tuple(command.split())
             equal(len(has) >= 7, True, command)
             for name, letter, value in has:
                 if value:
-                    h.fails(2, 'option "--%s" needs a value' % name, command, "--" + name)
+                    h.fails(2, 'option "--%s" needs a value' % name, *words + ("--" + name,))
                     if letter:
-                        h.fails(2, 'option "-%s" needs a value' % letter, command, "-" + letter)
+                        h.fails(2, 'option "-%s" needs a value' % letter, *words + ("-" + letter,))
                 else:
-                    h.fails(2, "takes no value", command, "--%s=x" % name)
-            h.fails(2, 'there is no option "--nothing-such"', command, "--nothing-such")
+                    h.fails(2, "takes no value", *words + ("--%s=x" % name,))
+            h.fails(2, 'there is no option "--nothing-such"', *words + ("--nothing-such",))
         equal(os.path.exists(h.path("state")), False, "nothing was made")
 
 
@@ -56,8 +58,8 @@ def wrong_values():
         for status, text, argv in (
                 (2, "is no name for a sandbox", ("up", "-n", "a/b")),
                 (2, "is no name for a sandbox", ("down", "a/b")),
-                (1, "Runtime nonexistent not supported", ("up", "-r", "nonexistent")),
-                (1, "core.runtime is empty: it is the kind", ("up", "-s", "core.runtime=")),
+                (2, "Runtime nonexistent not supported", ("up", "-r", "nonexistent")),
+                (2, "core.runtime is empty: it is the kind", ("up", "-s", "core.runtime=")),
                 (2, "--config-file missing.toml: No such file", ("up", "-c", "missing.toml")),
                 (2, "--set takes KEY=VALUE", ("up", "-s", "x")),
                 (2, "--env takes NAME=VALUE", ("up", "-e", "=x")),
@@ -67,12 +69,12 @@ def wrong_values():
                 (2, "--timeout takes a number of seconds", ("up", "--run", "x", "-t", "-1")),
                 (2, "--timeout is for the command of --run", ("up", "-t", "1")),
                 (2, "what was given is no text", ("up", "--run", "\udcff")),
-                (1, "too many values to unpack", ("build", "-b", "a:b:c", "-d")),
-                (2, '"zzz" is none of: ls, rm NAME', ("image", "zzz")),
-                (2, "image rm: which image?", ("image", "rm")),
-                (1, "Runtime nowhere not supported, known are: cli, ", ("doctor", "nowhere"))):
+                (1, "too many values to unpack", ("image", "build", "-b", "a:b:c", "-d")),
+                (2, 'no command "zzz"; see "handrail image --help"', ("image", "zzz")),
+                (2, "usage: handrail image rm", ("image", "rm")),
+                (2, "Runtime nowhere not supported, known are: cli, ", ("doctor", "nowhere"))):
             h.env["HANDRAIL_IMAGE_KIT"] = h.path("kit")
-            if argv[0] == "build" and not os.path.exists(h.path("kit")):
+            if "build" in argv and not os.path.exists(h.path("kit")):
                 subprocess.run([os.path.join(SRC, "runtime-image/mkkit"), SRC, h.path("kit")], check=True)
             h.fails(status, text, *argv)
         equal(os.listdir(h.path("state")) if os.path.exists(h.path("state")) else [], [], "nothing was left")
@@ -89,10 +91,68 @@ def guessed_words():
         equal(h.ok("-h", "up"), h.ok("up", "--help"), "of a command")
         h.fails(2, 'handrail: there is no option "-z"; see "handrail --help"', "-z", "up")
         h.fails(2, 'option "-n" needs a value', "-n")
-        for word, here in (("exec", "handrail run COMMAND"), ("cp", "handrail put FILE"), ("stop", "handrail pause"),
-                           ("rm", "handrail down"), ("start", "handrail up"), ("info", "handrail ps"),
-                           ("rnu", 'did you mean "run"?')):
+        for word, here in (("kill", "handrail rm"), ("cat", "handrail read"), ("info", "handrail ps"),
+                           ("rnu", 'did you mean "run"?'), ("clone", 'did you mean "repo clone"?'),
+                           ("imag", 'did you mean "image"?')):
             h.fails(2, here, word, "x")
+
+
+def words_of_docker():
+    """Its names where docker has them, its options, and what each leads to."""
+    with Host() as h:
+        h.ok("up", "-q", "box")
+        h.ok("up", "-q")
+        workspace = h.record("box")["backend"]["workspace"]
+        equal(sorted(h.ok("ps", "-q").splitlines()), ["box", "default"], "names alone")
+        equal(h.ok("exec", "box", "pwd").strip(), os.path.realpath(workspace), "exec NAME COMMAND")
+        equal(h.ok("exec", "-n", "default", "echo", "box"), "box\n", "with -n no argument is a name")
+        equal(h.ok("exec", "echo", "box"), "box\n", "nor is one that is recorded nowhere")
+        equal(h("exec", "-i", "-e", "A=b c", "-w", "/tmp", "box", "sh", "-c", 'echo "$A" "$PWD" $(cat)',
+                input="in").stdout, "b c /tmp in\n", "a program of its own")
+        equal(h.ok("sh", "box", "pwd").strip(), os.path.realpath(workspace), "sh NAME")
+        with open(h.path("cwd", "one"), "w") as f:
+            f.write("1\n")
+        h.ok("cp", "one", "box:two")
+        with open(os.path.join(workspace, "two")) as f:
+            equal(f.read(), "1\n", "into box alone")
+        h.ok("cp", "box:two", "three")
+        with open(h.path("cwd", "three")) as f:
+            equal(f.read(), "1\n", "and out of it")
+        h.fails(3, "two", "cp", ":two", "four")
+        whole = json.loads(h.ok("inspect", "box", "default"))
+        equal([(s["sid"], s["state"], s["runtime"]) for s in whole],
+              [("box", "running", "local"), ("default", "running", "local")], "inspect")
+        equal(json.loads(h.ok("inspect"))[0]["sid"], "default")
+        for option in ("-f", "--follow"):
+            p = h.popen("logs", "box", option)
+            equal(p.stdout.readline() != "", True, "an option behind the name")
+            p.kill()
+            p.communicate()
+        equal(h.ok("stats", "box").splitlines()[0].split()[0], "uptime")
+        h.fails(1, "cannot be stopped so that it can go on", "stop", "box")
+        h.ok("rm", "-f", "default")
+        h.fails(3, '"box" is a sandbox: "handrail exec box COMMAND"', "run", "box", "true")
+        h.fails(3, 'no sandbox is called "bxo" either', "exec", "bxo", "true")
+        h.ok("rm", "box")
+        equal(h.ok("ps", "-q"), "", "none is left")
+
+
+def variables_of_one_command():
+    """-e of run: what the command sees, what the shell keeps, and what is no name."""
+    for kind in ("local", "cli"):
+        with Host() as h:
+            h.ok("up", "-q", "-r", kind)
+            for value in ("b", "", "it's", 'a "b" $c `d` \\', "two\nlines", "x=y"):
+                equal(h.ok("run", "-e", "A=" + value, 'printf "[%s]" "$A"'), "[%s]\n" % value, (kind, value))
+                equal(h.ok("run", "-e", "A=" + value, "printenv", "A"), value + "\n", (kind, value))
+            equal(h.ok("run", "-e", "A=1", "-e", "B=2", "-e", "A=3", "echo $A$B; cat <<X\n$B\nX"), "32\n2\n", kind)
+            equal(h("run", "-e", "A=1", "(exit 9)").returncode, 9, "its status")
+            equal(h.ok("run", "echo [$A]"), "[]\n", "for that command alone")
+            if kind == "local":
+                h.ok("run", "-e", "A=1", "mkdir d; cd d")
+                equal(h.ok("run", "echo ${PWD##*/}"), "d\n", "it is the shell's own command")
+            for bad in ("A-B=1", "1A=1", "A B=1", "\u00e9=1"):
+                h.fails(2, "is no name for a variable", "run", "-e", bad, "true")
 
 
 def unfinished():
@@ -109,7 +169,7 @@ def unfinished():
         equal(h("-n", "x", "-q", "run", "echo b").stderr, "", "--quiet")
         h("-n", "x", "run", "-i", "C-c")
         equal(h("-n", "x", "attach").returncode, 130, "it was interrupted")
-        h.fails(1, 'Runtime locla not supported; did you mean "local"?', "up", "-r", "locla")
+        h.fails(2, 'Runtime locla not supported; did you mean "local"?', "up", "-r", "locla")
 
 
 def documented():
@@ -120,7 +180,7 @@ def documented():
     for item in text.split(".It Cm ")[1:]:
         always, also = (set(re.findall(r"\w[\w.]*", " ".join(re.findall(r"^\.%s (.*)$" % macro, item, re.M))))
                         for macro in ("Va", "Em"))
-        for command in re.findall(r"\w+", item.split("\n")[0]):
+        for command in item.split("\n")[0].split(" , "):
             ret[command] = always, also
     return ret
 
@@ -145,11 +205,12 @@ def answers_in_json():
             f.write("one\n")
         asked = (("up", "-q"), ("run", "echo x"), ("attach",), ("put", "a"), ("read", "a"), ("edit", "a", "one", "two"),
                  ("get", "a", "b"), ("ls",), ("run", "git init -q . && git add a && git commit -qm x && echo y >>a"),
-                 ("changes",), ("diff", "a"), ("setup",), ("microagents",), ("ps",), ("top",), ("url",), ("logs",),
+                 ("repo changes",), ("repo diff", "a"), ("repo setup",), ("repo microagents",), ("ps",),
+                 ("inspect",), ("top",), ("url",), ("logs",),
                  ("doctor", "local"), ("backends",), ("id",), ("config",), ("version",), ("pool", "0"), ("down",))
         seen = set()
         for argv in asked:
-            done = h(*(argv[0], "-j") + argv[1:])
+            done = h(*tuple(argv[0].split()) + ("-j",) + argv[1:])
             equal((done.returncode, done.stdout[-1:]), (0, "\n"), (argv, done))
             lines = done.stdout.splitlines()
             equal(len(lines) == 1 or argv[0] == "logs", True, (argv, lines))
@@ -162,8 +223,9 @@ def answers_in_json():
                         equal("extras.metadata.exit_code" in has, argv[0] == "run", argv)
                     elif argv[0] != "config":
                         equal((sorted(always - has), sorted(has - always - also)), ([], []), argv)
-        equal(sorted(set(a[0] for a in asked) - seen), ["ls", "microagents"], "names alone, and none")
-        equal(sorted(set(commands(h)) - set(told)), ["completion", "fleet", "mcp", "sh"], "each command is told of")
+        equal(sorted(set(a[0] for a in asked) - seen), ["ls", "repo microagents"], "names alone, and none")
+        equal(sorted(c for c in set(commands(h)) - set(told) if not c.startswith("fleet ")),
+              ["completion", "mcp", "sh"], "each command is told of")
 
 
 def nothing_heavy_is_loaded():
@@ -261,7 +323,7 @@ def images():
     with Host() as h, Engine(h.path("socket")) as e:
         h.env["DOCKER_HOST"] = "unix://" + h.path("socket")
         threading.Thread(target=e.serve_forever, daemon=True).start()
-        listed = json.loads(h.ok("image", "--json"))
+        listed = json.loads(h.ok("images", "--json"))
         equal(e.asked[0], "GET /_ping", "the version, for little")
         equal([(x["name"], x["version"], x["bytes"]) for x in listed],
               [("r/x:one", "0.62.0", 5000000), ("r/x:two", "0.62.0", 5000000)])
@@ -355,9 +417,9 @@ def json_everywhere():
         workspace = h.record()["backend"]["workspace"]
         for argv, want in ((("put", "--json", "f", workspace), {"from": "f", "to": workspace}),
                            (("get", "--json", workspace, "out"), {"from": workspace, "to": "out"}),
-                           (("setup", "--json"), {"sid": "default", "status": "0"}),
+                           (("repo", "setup", "--json"), {"sid": "default", "status": "0"}),
                            (("ls", "--json"), ["f"])):
-            equal(json.loads(h.ok(*argv)), want, argv[0])
+            equal(json.loads(h.ok(*argv)), want, argv)
         equal(json.loads(h.ok("read", "--json", "f"))["content"], "x\n", "read")
         equal(json.loads(h.ok("write", "--json", "g", input="y"))["observation"], "write", "write")
         line = h.ok("logs", "--json").splitlines()[0]
@@ -388,7 +450,12 @@ def installed_completion():
         h.ok("run", "-n", "first", "mkdir -p etwas/tief eins; touch etwas/x1 etwas/x2 '%s'" % bad)
         for words, found in (
                 (("do",), ["doctor", "down"]),
+                (("repo", "c"), ["changes", "clone"]),
+                (("repo", "clone", "--br"), ["--branch"]),
                 (("down", ""), ["first", "second"]),
+                (("down", "first", "s"), ["second"]),
+                (("exec", "s"), ["second"]),
+                (("exec", "first", "s"), [""]),
                 (("-n", "se"), ["second"]),
                 (("run", "-n", "fi"), ["first"]),
                 (("run", "--t"), ["--timeout"]),
@@ -420,16 +487,16 @@ FISH = "%s; complete -C (string join ' ' -- $argv) | string replace -r '\\t.*' '
 
 
 def other_shells():
-    """Every command and option is in the completions of zsh and fish, which those shells can read; and as bash's, they
-    know names of sandboxes and the paths in them."""
+    """Every command and option is offered; zsh and fish can read what is theirs, and as bash's, they know names of
+    sandboxes and the paths in them."""
     with Host() as h:
         env = dict(h.env, PATH=BUILD + ":" + h.env["PATH"])
-        for shell in ("zsh", "fish"):
-            text = h.ok("completion", shell)
-            for command in commands(h):
-                equal(("\t'%s:" if shell == "zsh" else " -a %s -d ") % command in text, True, (shell, command))
-                for name, _, _ in options(h, command):
-                    equal(("'--%s:" if shell == "zsh" else " -l %s ") % name in text, True, (shell, command, name))
+        for command in commands(h):
+            words = command.split()
+            offered = [line.split("\t")[0] for line in h.ok("completion", "words", *words).splitlines()]
+            equal(words[-1] in offered, True, command)
+            offered = [line.split("\t")[0] for line in h.ok("completion", "words", *words + ["--"]).splitlines()]
+            equal(sorted(offered), sorted("--" + name for name, _, _ in options(h, command)), command)
         h.ok("up", "-q", "-n", "first")
         bad = "e$(touch ran)`touch ran`;touch ran;.txt"
         h.ok("run", "-n", "first", "mkdir -p etwas/tief eins; touch etwas/x1 etwas/x2 '%s'" % bad)
@@ -465,8 +532,8 @@ def manual():
         page = f.read()
     part = page.split("The commands are:")[1].split(".Ss Kinds")[0]
     with Host() as h:
-        listed = re.findall(r"^\.It Cm (\w+)(?: , Cm (\w+))?", part, re.M)
-        equal(sorted(n for pair in listed for n in pair if n), sorted(commands(h)), "commands")
+        listed = re.findall(r"^\.It Cm ((?:repo |image |fleet )?[a-z]+)", part, re.M)
+        equal(sorted(listed), sorted(commands(h)), "commands")
         for command in commands(h):
             for name, letter, _ in options(h, command):
                 equal("Fl -" + name in page or bool(letter) and "Fl " + letter in page, True, command + " --" + name)
@@ -475,7 +542,8 @@ def manual():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (every_option_alone, wrong_values, guessed_words, unfinished, answers_in_json, nothing_heavy_is_loaded,
+    for test in (every_option_alone, wrong_values, guessed_words, words_of_docker,
+                 variables_of_one_command, unfinished, answers_in_json, nothing_heavy_is_loaded,
                  events_end_with_their_reader, doctor, images, events, progress, json_everywhere,
                  installed_completion, other_shells, manual):
         tap.run(test.__name__.replace("_", " "), test)

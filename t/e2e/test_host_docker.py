@@ -52,16 +52,16 @@ def git_views():
         h.ok("up")
         h.ok("run", "cd /workspace && git init -q . && echo x >a")
         want = [{"status": "A", "path": "a"}]
-        equal(json.loads(h.ok("changes", "--json")), want, "given the helper")
-        equal(json.loads(h.ok("diff", "--json", "a")), {"original": "", "modified": "x"}, "given the helper")
+        equal(json.loads(h.ok("repo", "changes", "--json")), want, "given the helper")
+        equal(json.loads(h.ok("repo", "diff", "--json", "a")), {"original": "", "modified": "x"}, "given the helper")
         with open(os.path.join(SRC, "runtime-image/python3.sh.in")) as f:
             text = f.read().replace("@prefix@", "/openhands")
         with open(h.path("cwd", "python3"), "w") as f:
             f.write(text)
         h.ok("put", "python3", "/usr/bin")
         h.ok("run", "chmod 755 /usr/bin/python3; rm /usr/bin/mktemp")
-        equal(json.loads(h.ok("changes", "--json")), want, "its own")
-        equal(json.loads(h.ok("diff", "--json", "a")), {"original": "", "modified": "x"}, "its own")
+        equal(json.loads(h.ok("repo", "changes", "--json")), want, "its own")
+        equal(json.loads(h.ok("repo", "diff", "--json", "a")), {"original": "", "modified": "x"}, "its own")
 
 
 def create_request():
@@ -339,11 +339,11 @@ def images_of_others():
                        "HANDRAIL_LIBEXECDIR=/openhands/libexec/handrail HANDRAIL_DATADIR=/openhands/conf' - %s"
                        % (root, bare), shell=True, check=True, stdout=subprocess.DEVNULL)
         h.fails(1, "no directory that", "up", "-i", bare, "--payload", h.path("root"))
-        h.fails(3, 'none of handrail\'s programs; "handrail preflight %s" says' % bare, "up", "-q", "-i", bare)
+        h.fails(3, 'none of handrail\'s programs; "handrail image preflight %s" says' % bare, "up", "-q", "-i", bare)
         equal(docker("ps", "-aq", "--filter", "name=" + h.name).stdout, b"", "nothing was left")
 
         def preflight(*argv):
-            done = h("preflight", "-j", *argv)
+            done = h("image", "preflight", "-j", *argv)
             return done.returncode, {x["what"]: (x["ok"], x["text"]) for x in json.loads(done.stdout)}
 
         status, all_ok = preflight(IMAGE)
@@ -355,7 +355,8 @@ def images_of_others():
         equal((status, mended["programs"]),
               (0, (True, "none of handrail's; those of %s are mounted" % h.path("payload"))))
         equal((all_ok["git"][0], mended["libc"][1][:5], "no useradd" in mended["accounts"][1]), (True, "glibc", True))
-        h.fails(1, "nothing-such:1 is not here, and cannot be pulled: ", "preflight", "127.0.0.1:1/nothing-such:1")
+        h.fails(1, "nothing-such:1 is not here, and cannot be pulled: ", "image", "preflight",
+                "127.0.0.1:1/nothing-such:1")
         equal(docker("ps", "-aq", "--filter", "name=handrail-preflight").stdout, b"", "nothing was left")
         h.ok("up", "-q", "-i", bare, "--payload", h.path("payload"))
         equal(h("run", "echo x >/openhands/x; echo hi").stdout.split("\n")[1:], ["hi", ""], "read-only, and alive")
@@ -417,7 +418,7 @@ def four_branches():
             f.write(TEMPLATE)
 
         def build(*argv):
-            done = h("build", "--no-pull", "-b", IMAGE, *argv)
+            done = h("image", "build", "--no-pull", "-b", IMAGE, *argv)
             equal(done.returncode, 0, done.stderr)
             return done.stdout.strip(), done.stderr
 
@@ -442,7 +443,7 @@ def four_branches():
         third, log = build()
         equal(("VERSIONED, on %s:oh_v" % repo in log, third not in (first, second), len(names())), (True, True, 6),
               "dependencies and source")
-        done = h("build", "--no-pull", "--force", "--retag", "-b", IMAGE)
+        done = h("image", "build", "--no-pull", "--force", "--retag", "-b", IMAGE)
         equal((done.returncode, "SCRATCH" in done.stderr), (0, True), done.stderr)
         equal(sorted(x["name"] for x in json.loads(h.ok("image", "--json")) if x["name"].startswith(repo)),
               names(), "listed")
@@ -458,11 +459,11 @@ def four_branches():
         with open(os.path.join(kit, "Dockerfile.in"), "w") as f:
             f.write(TEMPLATE + "RUN printf 'one\\ntw' >&2; printf 'o\\n' >&2; exit 3\n")
         edit("deps.conf", "# again\n")
-        done = h("build", "--no-pull", "-b", IMAGE)
+        done = h("image", "build", "--no-pull", "-b", IMAGE)
         lines = done.stderr.splitlines()
         equal((done.returncode, "one" in lines, "two" in lines, "x1b" in done.stderr), (1, True, True, False),
               "what a step wrote, line by line: " + done.stderr)
-        h.fails(1, "returned a non-zero code: 3", "build", "--no-pull", "-q", "-b", IMAGE)
+        h.fails(1, "returned a non-zero code: 3", "image", "build", "--no-pull", "-q", "-b", IMAGE)
         docker("rmi", "-f", *names())
 
 

@@ -56,7 +56,7 @@ class Place(Host):
 def cloned():
     with Place() as h:
         notes = h("up").stderr
-        done = h("clone", "org/repo")
+        done = h("repo", "clone", "org/repo")
         equal((done.returncode, done.stdout), (0, "repo\n"), done.stderr)
         equal(h.ok("run", "cat file; git status | head -1 | grep -c openhands-workspace-"), "in main\n1\n",
               "the shell is there, on a branch of its own")
@@ -70,18 +70,19 @@ def cloned():
         equal(h.token in notes, False, "nor what was printed")
         equal(h.secret_files("state") + h.secret_files("tmp"), [], "nor records, logs and the repository")
         equal(h.secret_files("home"), [], "nor the caller's home directory")
-        h.fails(1, "already exists and is not an empty directory", "clone", "org/repo")
+        h.fails(1, "already exists and is not an empty directory", "repo", "clone", "org/repo")
 
 
 def branches():
     with Place() as h:
         h.ok("up")
-        equal(json.loads(h.ok("clone", "--json", "-b", "other", "org/repo")), {"sid": "default", "directory": "repo"})
+        equal(json.loads(h.ok("repo", "clone", "--json", "-b", "other", "org/repo")),
+              {"sid": "default", "directory": "repo"})
         equal(h.ok("run", "cat more; git branch --show-current"), "in other\nother\n", "the one that was named")
         h.ok("run", "cd ..; rm -rf repo")
-        h.fails(1, "git checkout failed: error: pathspec 'missing'", "clone", "-b", "missing", "org/repo")
+        h.fails(1, "git checkout failed: error: pathspec 'missing'", "repo", "clone", "-b", "missing", "org/repo")
         for name in ("", "-f", "--orphan=x"):
-            h.fails(1, "is no branch", "clone", "--branch=" + name, "org/repo")
+            h.fails(1, "is no branch", "repo", "clone", "--branch=" + name, "org/repo")
 
 
 def providers():
@@ -89,7 +90,7 @@ def providers():
         variable = PROVIDERS[provider][0]
         with Place(provider, token) as h:
             h.ok("up", "-s", "sandbox.selected_repo=org/repo")
-            equal(h.ok("clone", "-s", "sandbox.selected_repo=org/repo"), "repo\n", provider)
+            equal(h.ok("repo", "clone", "-s", "sandbox.selected_repo=org/repo"), "repo\n", provider)
             equal(h.ok("run", "cat file; echo $%s_TOKEN" % variable), "in main\n%s\n" % h.token, "variable")
             equal((h.server.shown, h.secret_files("state")), ([], []), "not seen")
 
@@ -97,23 +98,23 @@ def providers():
 def refused():
     with Place() as h:
         h.ok("up")
-        h.fails(1, "Git provider authentication issue when getting remote URL", "clone", "org/missing")
+        h.fails(1, "Git provider authentication issue when getting remote URL", "repo", "clone", "org/missing")
         h.env["GITHUB_TOKEN"] = "wrong"
-        done = h("clone", "org/repo")
+        done = h("repo", "clone", "org/repo")
         equal((done.returncode, "does not give org/repo: status 401" in done.stderr), (1, True), done.stderr)
         del h.env["GITHUB_TOKEN"]
-        h.fails(1, "Git provider authentication issue when getting remote URL", "clone", "org/repo")
+        h.fails(1, "Git provider authentication issue when getting remote URL", "repo", "clone", "org/repo")
         for name in ("repo", "org/", "/repo", "org/..", "-x/y", "org/re po", "org/$(id)",
                      "https://user:secret@example.org/x"):
-            done = h("clone", "--", name)
+            done = h("repo", "clone", "--", name)
             equal((done.returncode, "is no repository" in done.stderr, "secret" in done.stderr), (1, True, False),
                   name + ": " + done.stderr)
-        h.fails(2, "sandbox.selected_repo is not set either", "clone")
+        h.fails(2, "sandbox.selected_repo is not set either", "repo", "clone")
         h.env["GITHUB_TOKEN"] = h.token
         for host, text in (("http://example.org", "http:// is for this machine only; a token needs https"),
                            ("user@example.org", "GITHUB_HOST is no name of a host")):
             h.env["GITHUB_HOST"] = host
-            h.fails(1, text, "clone", "org/repo")
+            h.fails(1, text, "repo", "clone", "org/repo")
         equal(h.ok("run", "ls"), "", "nothing was cloned")
 
 
@@ -121,10 +122,10 @@ def by_address():
     """A URL is taken as it is; no provider is asked, and no token given."""
     with Place() as h:
         h.ok("up")
-        equal(h.ok("clone", "file://" + h.path("git", "org", "repo.git")), "repo\n")
+        equal(h.ok("repo", "clone", "file://" + h.path("git", "org", "repo.git")), "repo\n")
         equal(h.ok("run", "cat file"), "in main\n")
         equal(h.server.seen, [], "nobody was asked")
-        h.fails(1, "git clone failed", "clone", "file://" + h.path("git", "missing"))
+        h.fails(1, "git clone failed", "repo", "clone", "file://" + h.path("git", "missing"))
 
 
 def an_empty_workspace():
@@ -132,13 +133,13 @@ def an_empty_workspace():
     with Place() as h:
         h.env["WORKSPACE_BASE"] = h.path("work")
         h.ok("up")
-        h.fails(2, "which repository?", "clone")
+        h.fails(2, "which repository?", "repo", "clone")
         equal(os.listdir(h.path("work")), [], "nothing")
         setting = ("-s", "core.init_git_in_empty_workspace=true")
-        equal(h.ok("clone", *setting), "")
+        equal(h.ok("repo", "clone", *setting), "")
         equal(os.listdir(h.path("work")), [".git"], "a repository")
         equal(h.ok("run", "git config --global --get-all safe.directory"), h.path("work") + "\n", "which is trusted")
-        equal(json.loads(h.ok("clone", "--json", *setting)), {"sid": "default", "directory": ""})
+        equal(json.loads(h.ok("repo", "clone", "--json", *setting)), {"sid": "default", "directory": ""})
         equal(h.server.seen, [], "nobody was asked")
 
 

@@ -50,23 +50,23 @@ class Place(Host):
 
 def look(h):
     """The same by each way to the helper."""
-    equal(json.loads(h.ok("changes", "--json", "it's")), CHANGES)
-    equal(h.ok("changes", "it's"), "A added\nD gone\nM kept\n")
-    equal(json.loads(h.ok("diff", "-j", "it's/kept")), {"original": "one\ntwo", "modified": "one\n2"})
-    equal(json.loads(h.ok("diff", "-j", "it's/added")), {"original": "", "modified": "new"})
+    equal(json.loads(h.ok("repo", "changes", "--json", "it's")), CHANGES)
+    equal(h.ok("repo", "changes", "it's"), "A added\nD gone\nM kept\n")
+    equal(json.loads(h.ok("repo", "diff", "-j", "it's/kept")), {"original": "one\ntwo", "modified": "one\n2"})
+    equal(json.loads(h.ok("repo", "diff", "-j", "it's/added")), {"original": "", "modified": "new"})
 
 
 def of_the_kind_local():
     with Place() as h:
         h.ok("up")
         look(h)
-        equal(h.ok("changes"), "A it's/added\nD it's/gone\nM it's/kept\n", "of a repository right below")
-        equal(h.ok("diff", os.path.join(h.repo, "kept")),
+        equal(h.ok("repo", "changes"), "A it's/added\nD it's/gone\nM it's/kept\n", "of a repository right below")
+        equal(h.ok("repo", "diff", os.path.join(h.repo, "kept")),
               "--- {0}\n+++ {0}\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n".format(os.path.join(h.repo, "kept")), "for people")
         h.ok("run", "cd /")
-        equal(h.ok("changes", "it's"), "A added\nD gone\nM kept\n", "wherever the shell is")
+        equal(h.ok("repo", "changes", "it's"), "A added\nD gone\nM kept\n", "wherever the shell is")
         git(h.repo, "stash")
-        equal(h.ok("diff", "it's/kept"), "", "nothing differs")
+        equal(h.ok("repo", "diff", "it's/kept"), "", "nothing differs")
 
 
 def branches():
@@ -94,15 +94,16 @@ def errors():
     with Place() as h:
         h.ok("up")
         write(h.work, "alone", text="x")
-        h.fails(1, "it is in no git repository", "diff", "alone")
-        h.fails(1, "handrail: No such file or directory", "diff", "it's/missing")
-        h.fails(1, "its name is empty", "diff", "")
-        h.fails(1, "missing: No such file or directory", "changes", "missing")
-        equal((h.ok("changes", "--json", "."), h.ok("changes", "/")), (h.ok("changes", "-j"), ""), "no repository")
+        h.fails(1, "it is in no git repository", "repo", "diff", "alone")
+        h.fails(3, "No such file or directory", "repo", "diff", "it's/missing")
+        h.fails(1, "its name is empty", "repo", "diff", "")
+        h.fails(3, "missing: No such file or directory", "repo", "changes", "missing")
+        equal((h.ok("repo", "changes", "--json", "."), h.ok("repo", "changes", "/")),
+              (h.ok("repo", "changes", "-j"), ""), "no repository")
         shutil.rmtree(os.path.join(h.repo, ".git", "objects"))
         os.mkdir(os.path.join(h.repo, ".git", "objects"))
-        h.fails(1, "git in the sandbox: fatal: ", "changes", "it's")
-        h.fails(2, "usage: handrail diff", "diff")
+        h.fails(1, "git in the sandbox: fatal: ", "repo", "changes", "it's")
+        h.fails(2, "usage: handrail repo diff", "repo", "diff")
 
 
 def long_answers():
@@ -112,7 +113,7 @@ def long_answers():
         h.ok("up")
         write(h.repo, "long", text=text)
         before = set(os.listdir(h.path("tmp")))
-        equal(json.loads(h.ok("diff", "-j", "it's/long")), {"original": "", "modified": text[:-1]})
+        equal(json.loads(h.ok("repo", "diff", "-j", "it's/long")), {"original": "", "modified": text[:-1]})
         equal(set(os.listdir(h.path("tmp"))) - before, set(), "no file is left")
 
 
@@ -137,9 +138,9 @@ def given_the_helper():
         write(h.path("libexec", "handrail-git"), text="#!/bin/sh\necho libc.so.6: no such version\nexit 127\n")
         h.fails(1, "handrail: the image has no /openhands/code/openhands/runtime/utils/git_changes.py, and "
                 "handrail-git of this machine cannot run there, which needs git, libjson-c and libutf8proc: libc.so.6",
-                "changes", "it's")
+                "repo", "changes", "it's")
         os.unlink(h.path("libexec", "handrail-git"))
-        h.fails(3, "handrail-git does not exist", "diff", "it's/kept")
+        h.fails(3, "handrail-git does not exist", "repo", "diff", "it's/kept")
 
 
 def of_the_kind_cli():

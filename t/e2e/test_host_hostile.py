@@ -148,7 +148,8 @@ def each(path, good, *commands, status=200, wrap=None):
         for said in [good] + list(wrong(good)):
             h.answers = [(path, (status, wrap(said) if wrap else said))] + h.answers[1:]
             for words in commands:
-                rc = h.survives(said, *words, table=words[0] in ("image", "ls", "ps", "top", "doctor", "changes"))
+                rc = h.survives(said, *words, table=words[0] in ("image", "ls", "ps", "top", "doctor") or
+                                words[:2] == ("repo", "changes"))
                 if said is good:
                     equal(rc, 3 if words[0] == "run" else 0 if status == 200 else 1, "the good one: %r" % (words,))
 
@@ -228,10 +229,10 @@ def builds():
             for said in [line] + list(wrong(line)):
                 # the base is not here, and its registry says this
                 h.answers = [("/images/create", (200, json.dumps(said).encode() + b"\n"))]
-                h.survives(said, "build", "-b", "x:1", "-d")
+                h.survives(said, "image", "build", "-b", "x:1", "-d")
         for said in wrong(CONTAINER):
             h.answers = [("/images/", (200, said))]
-            h.survives(said, "build", "-b", "x:1", "-d")
+            h.survives(said, "image", "build", "-b", "x:1", "-d")
 
 
 def observations():
@@ -287,8 +288,9 @@ def git_views():
     def in_text(said):
         return dict(RAN, content=json.dumps(said), extras={"metadata": {"exit_code": 0}})
 
-    each("/execute_action", [{"status": "M", "path": "a"}], ("changes",), ("changes", "-j"), wrap=in_text)
-    each("/execute_action", {"original": "a", "modified": "a"}, ("diff", "a"), wrap=in_text)
+    each("/execute_action", [{"status": "M", "path": "a"}], ("repo", "changes"), ("repo", "changes", "-j"),
+         wrap=in_text)
+    each("/execute_action", {"original": "a", "modified": "a"}, ("repo", "diff", "a"), wrap=in_text)
 
 
 def archives():

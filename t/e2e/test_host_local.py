@@ -459,7 +459,7 @@ def repository():
         h.env["WORKSPACE_BASE"] = repo = h.path("repo")
         os.makedirs(os.path.join(repo, ".openhands"))
         h.ok("up")
-        h.ok("setup")
+        h.ok("repo", "setup")
         equal(os.path.exists(os.path.join(repo, ".git")), False, "nothing to do, nothing done")
         h.ok("run", "git init -q .")
         with open(os.path.join(repo, ".git/hooks/pre-commit"), "w") as f:
@@ -468,13 +468,13 @@ def repository():
             f.write("export FROM_SETUP=yes\n")
         with open(os.path.join(repo, ".openhands/pre-commit.sh"), "w") as f:
             f.write("echo own >> log\n! grep -q bad file\n")
-        done = h("setup")
+        done = h("repo", "setup")
         equal((done.returncode, "Git pre-commit hook installed successfully" in done.stderr), (0, True), done.stderr)
         equal(h.ok("run", "echo $FROM_SETUP"), "yes\n", "the script ran in the shell")
         h.ok("run", "echo good > file; git add file; git -c user.name=a -c user.email=b commit -qm x")
         equal(h.ok("run", "cat log"), "before\nown\n", "both hooks ran, in this order")
         equal(h("run", "echo bad > file; git -c user.name=a -c user.email=b commit -qam y").returncode, 1, "refused")
-        h.ok("setup", "-q")
+        h.ok("repo", "setup", "-q")
         with open(os.path.join(repo, ".git/hooks/pre-commit.local")) as f:
             equal(f.read(), "#!/bin/sh\necho before >> log\n", "ours was not taken for a foreign one")
 
@@ -587,7 +587,7 @@ def wrong_usage():
     with Host() as h:
         for argv, text in (
                 (("upp",), 'there is no command "upp"; did you mean "up"?'), (("zzzzzz",), 'see "handrail --help"'),
-                (("run",), "usage: handrail run"), (("up", "more"), '"more" is one argument too many'),
+                (("run",), "usage: handrail run"), (("up", "some", "more"), '"more" is one argument too many'),
                 (("run", "--timeot", "1", "x"), 'did you mean "--timeout"?'), (("run", "-Z", "x"), 'no option "-Z"'),
                 (("run", "-t"), 'option "-t" needs a value'), (("run", "-t", "x", "y"), "a number of seconds"),
                 (("up", "-e", "x"), "--env takes NAME=VALUE"), (("up", "--set", "x"), "--set takes KEY=VALUE"),
@@ -602,20 +602,30 @@ def wrong_usage():
                 (("up", "--json=1"), "takes no value")):
             h.fails(2, text, *argv)
         h.fails(2, "is no name for a sandbox", "up", "-n", "../x")
-        h.fails(1, "Runtime nonexistent not supported", "up", "-r", "nonexistent")
+        h.fails(2, "Runtime nonexistent not supported", "up", "-r", "nonexistent")
         equal(os.path.exists(h.path("state")) and os.listdir(h.path("state")), False, "nothing was made")
 
 
 def help_and_completion():
     with Host() as h:
         text = h.ok("--help")
-        for name in ("up", "run", "ps", "down", "logs"):
+        for name in ("up", "run", "ps", "down, rm", "logs", "repo clone"):
             equal("\n  %s " % name in text, True, name)
-            equal(h.ok(name, "--help").startswith("usage: handrail %s " % name), True, name)
+            words = name.split(",")[0].split()
+            equal(h.ok(*words + ["--help"]).startswith("usage: handrail %s " % " ".join(words)), True, name)
+        group = h.ok("repo", "--help")
+        equal((group.startswith("usage: handrail repo COMMAND"), "\n  repo diff " in group, "\n  up " in group),
+              (True, True, False), group)
+        equal(h.ok("help", "repo"), group)
+        equal(h("repo").returncode, 2, "a group alone")
+        equal(h.ok("help", "repo", "diff"), h.ok("repo", "diff", "--help"))
+        h.fails(2, 'no command "dif"; did you mean "repo diff"?', "repo", "dif")
+        h.fails(2, 'no command "preflight"; did you mean "image preflight"?', "preflight")
         script = h.ok("completion") + \
             "\nCOMP_WORDS=(handrail do); COMP_CWORD=1; _handrail; echo \"${COMPREPLY[@]}\"\n" \
             "COMP_WORDS=(handrail run --t); COMP_CWORD=2; _handrail; echo \"${COMPREPLY[@]}\"\n"
-        done = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, universal_newlines=True)
+        done = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, universal_newlines=True,
+                              env=dict(h.env, PATH=BUILD + ":" + h.env["PATH"]))
         equal(done.stdout, "down doctor\n--timeout\n", "completed")
         equal(h.ok("version").split()[0], "handrail", "version")
 
@@ -728,9 +738,9 @@ def kind_of_ones_own():
             TokenServer.busy = [503, 503]
             h.fails(1, "503", "url")
             equal(h.ok("logs"), "a line\n")
-            equal(json.loads(h.ok("changes", "--json")), [{"status": "M", "path": "a"}])
+            equal(json.loads(h.ok("repo", "changes", "--json")), [{"status": "M", "path": "a"}])
             equal(h.ok("doctor").split("\n")[-2], "ok   echo             it is heard")
-            equal(h.ok("build"), "example/image:1\n")
+            equal(h.ok("image", "build"), "example/image:1\n")
             events = subprocess.Popen([os.path.join(BUILD, "handrail"), "events", "--json"], env=h.env,
                                       cwd=h.path("cwd"), stdout=subprocess.PIPE, universal_newlines=True)
             try:
@@ -918,9 +928,9 @@ def reasons_of_a_clone():
     """What git said, or why git was not asked."""
     with Host() as h:
         h.ok("up", "-q")
-        h.fails(1, "fatal: ", "clone", "http://127.0.0.1:1/x.git")
+        h.fails(1, "fatal: ", "repo", "clone", "http://127.0.0.1:1/x.git")
         h("run", "-t", "0.3", "read x")
-        h.fails(1, "git clone failed: the shell is busy with another command, so it was not run", "clone",
+        h.fails(1, "git clone failed: the shell is busy with another command, so it was not run", "repo", "clone",
                 "http://127.0.0.1:1/x.git")
 
 

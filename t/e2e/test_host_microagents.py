@@ -50,7 +50,7 @@ class Place(Host):
 
     def found(self, *argv):
         """source, name and content of each, and the notes."""
-        done = self("microagents", "--json", *argv)
+        done = self("repo", "microagents", "--json", *argv)
         equal(done.returncode, 0, done.stderr)
         return [(m["source"], m["name"], m["content"]) for m in json.loads(done.stdout)], done.stderr
 
@@ -69,8 +69,9 @@ def in_the_workspace():
         want = [("repository", "repo_legacy", "# All\n"), ("repository", "knowledge", KNOWLEDGE),
                 ("repository", "sub/deep/repo", "---\ntype: repo\n---\n")]
         equal(h.found(), (want, ""), "the file from before, too, and folders")
-        equal(h.ok("microagents"), "repository   repo_legacy\nrepository   knowledge\nrepository   sub/deep/repo\n")
-        one = json.loads(h.ok("microagents", "-j"))[2]
+        equal(h.ok("repo", "microagents"),
+              "repository   repo_legacy\nrepository   knowledge\nrepository   sub/deep/repo\n")
+        one = json.loads(h.ok("repo", "microagents", "-j"))[2]
         equal(one["path"], h.work + "/.openhands/microagents/sub/deep/repo.md", "where it is")
         write(agents, "bad.md", text=b"\xff\xfe")
         write(agents, "zero.md", text=b"a\0b")
@@ -87,7 +88,7 @@ def of_any_size():
         write(agents, "a.md", text="A")
         with open(os.path.join(agents, "zeros"), "wb") as f:
             f.truncate(64 << 20)
-        h.fails(1, agents + " takes more than 64 MiB", "microagents")
+        h.fails(1, agents + " takes more than 64 MiB", "repo", "microagents")
         equal([n for n in os.listdir(h.path("tmp")) if "microagents" in n or n.endswith(".zip")], [], "nothing is left")
         os.truncate(os.path.join(agents, "zeros"), 63 << 20)
         equal(h.found(), ([("repository", "a", "A")], ""))
@@ -106,7 +107,7 @@ def in_a_repository():
             equal(found, want, argv)
         equal("file:///repo is of no organisation" in h.found("file:///repo")[1], True)
         for name in ("repo", "https://u:p@example.org/a/b", "a/..", "-x/y"):
-            h.fails(1, "is no repository", "microagents", "--", name)
+            h.fails(1, "is no repository", "repo", "microagents", "--", name)
 
 
 def of_an_organisation_on_disk():

@@ -102,14 +102,14 @@ def setup_script():
         return reads(SETUP)(kind, args) or ran("")
 
     with Stand(answer) as h:
-        h.ok("setup")
+        h.ok("repo", "setup")
         runs = [a for a in h.seen if a["action"] == "run"]
         equal(len(runs), 1, "one run")
         equal((runs[0]["timeout"], runs[0]["args"]), (600.0, {
             "command": "chmod +x .openhands/setup.sh && source .openhands/setup.sh", "hidden": True,
             "blocking": True}))
     with Stand(reads()) as h:
-        h.ok("setup")
+        h.ok("repo", "setup")
         equal(h.commands(), [], "no script: no run")
 
 
@@ -119,7 +119,7 @@ def hook_directory_fails():
         return reads(HOOK)(kind, args) or ran("mkdir: denied", 1)
 
     with Stand(answer) as h:
-        done = h("setup")
+        done = h("repo", "setup")
         equal((done.returncode, "Failed to create git hooks directory: mkdir: denied" in done.stderr), (0, True),
               done.stderr)
         equal(h.commands(), ["mkdir -p .git/hooks"])

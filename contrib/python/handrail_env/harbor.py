@@ -2,7 +2,7 @@
 
 --ek runtime=KIND is the kind of sandbox (docker), --ek settings='["key=value"]' are settings of handrail(1), and --ek
 image=NAME a runtime image that is there already. Without one the task's image, or what its Dockerfile makes, becomes
-the base of one: `handrail build`."""
+the base of one: `handrail image build`."""
 
 import asyncio
 import json

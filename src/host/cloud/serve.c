@@ -212,7 +212,7 @@ start_ended(struct hr_cloud *c, struct hr_err *err)
 	    status, said.len > 0 ? hr_buf_str(&said) : "it printed nothing",
 	    status == 127 && c->payload == NULL
 		? ": handraild is neither on PATH nor in " PAYLOAD_DIR
-		  "/sbin: name an image that \"handrail build\" made, or set sandbox.payload"
+		  "/sbin: name an image that \"handrail image build\" made, or set sandbox.payload"
 		: "");
 }
 

@@ -80,7 +80,7 @@ image(struct hr_docker *d, hr_finding_fn *fn, void *arg)
 
 	if (name == NULL) {
 		fn(arg, false, "image",
-		    "sandbox.runtime_container_image is not set; \"handrail build\" makes an "
+		    "sandbox.runtime_container_image is not set; \"handrail image build\" makes an "
 		    "image");
 		return;
 	}
@@ -90,7 +90,8 @@ image(struct hr_docker *d, hr_finding_fn *fn, void *arg)
 		fn(arg, true, "image", name);
 	else
 		hr_exam_say(fn, arg, false, "image",
-		    "%.400s; \"docker pull %.100s\" asks its registry, \"handrail build\" makes "
+		    "%.400s; \"docker pull %.100s\" asks its registry, \"handrail image build\" "
+		    "makes "
 		    "one",
 		    e.msg, name);
 }

@@ -224,7 +224,8 @@ begin_somehow(struct hr_docker *d, struct hr_dockerspec *spec, struct hr_err *er
 			r = begin(d, spec, &why);
 		} else {
 			(void)hr_err_set(&why, HR_E_NOTFOUND,
-			    "%s has none of handrail's programs; \"handrail preflight %s\" says "
+			    "%s has none of handrail's programs; \"handrail image preflight %s\" "
+			    "says "
 			    "what "
 			    "mends that",
 			    spec->image, spec->image);
@@ -246,7 +247,7 @@ hr_docker_make(struct hr_docker *d, struct hr_err *err)
 
 	if (image == NULL)
 		return hr_err_set(err, HR_E_INVAL,
-		    "sandbox.runtime_container_image is not set; \"handrail build\" makes an "
+		    "sandbox.runtime_container_image is not set; \"handrail image build\" makes an "
 		    "image");
 	if (uid != NULL) {
 		c.username = "openhands";

@@ -100,7 +100,7 @@ programs(struct preflight *p, bool own, const char *version, const char *payload
 		hr_exam_say(p->fn, p->arg, false, "programs",
 		    "none of handrail's: \"handrail up -i %.100s --payload DIR\" mounts those that "
 		    "\"packaging/payload DIR\" makes, in a source tree%s%.100s%s",
-		    p->image, builds ? "; \"handrail build -b " : "", builds ? p->image : "",
+		    p->image, builds ? "; \"handrail image build -b " : "", builds ? p->image : "",
 		    builds ? "\" makes an image of it that has them" : "");
 }
 

@@ -211,6 +211,19 @@ parse(const struct hr_buf *out)
 }
 
 /* The helper's answer; the caller puts it. NULL and *err. */
+/* Returns true if the helper says of a path that it is not there. */
+static bool
+ends_as_missing(const struct hr_buf *out)
+{
+	static const char text[] = "No such file or directory";
+	size_t n = out->len;
+
+	while (n > 0 && out->p[n - 1] == '\n')
+		n--;
+	return n >= sizeof(text) - 1 &&
+	       memcmp(out->p + n - (sizeof(text) - 1), text, sizeof(text) - 1) == 0;
+}
+
 static struct json_object *
 ask(const struct view *v, struct hr_err *err)
 {
@@ -229,8 +242,8 @@ ask(const struct view *v, struct hr_err *err)
 		    "libutf8proc: %s",
 		    v->what, v->script, hr_buf_str(&out));
 	else if (r == 0 && status != 0)
-		r = hr_mask_err_set(
-		    v->s, err, HR_E_RUNTIME, "error_in_git_%s: %s", v->what, hr_buf_str(&out));
+		r = hr_mask_err_set(v->s, err, ends_as_missing(&out) ? HR_E_NOTFOUND : HR_E_RUNTIME,
+		    "error_in_git_%s: %s", v->what, hr_buf_str(&out));
 	if (r == 0 && (o = parse(&out)) == NULL) {
 		r = run_to_file(v, way, &out, err);
 		if (r == 0 && (o = parse(&out)) == NULL)

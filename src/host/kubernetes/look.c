@@ -304,7 +304,8 @@ image_and_nodes(struct exam *x)
 		hr_exam_say(x->fn, x->arg, true, "nodes", "%u ready", n.ready);
 	if (image == NULL)
 		hr_exam_say(x->fn, x->arg, false, "image",
-		    "sandbox.runtime_container_image is not set: it names what \"handrail build\" "
+		    "sandbox.runtime_container_image is not set: it names what \"handrail image "
+		    "build\" "
 		    "made, in a registry that the nodes reach");
 	else if (known && n.with == 0)
 		hr_exam_say(x->fn, x->arg, true, "image",

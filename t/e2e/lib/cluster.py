@@ -1,4 +1,4 @@
-"""The cluster that KUBECONFIG names, for tests: their image is E2E_KUBERNETES_IMAGE, which "handrail build" makes and
+"""The cluster that KUBECONFIG names: the image of tests is E2E_KUBERNETES_IMAGE, which "handrail image build" makes and
 the nodes have or reach; the namespace E2E_KUBERNETES_NAMESPACE is made for a test and deleted behind it."""
 
 import json
