@@ -8,6 +8,10 @@ enum hr_job_kind { HR_JOB_START, HR_JOB_PAUSE, HR_JOB_RESUME, HR_JOB_STOP, HR_JO
 
 /* To the end of the list: a sandbox's jobs are done in their order. */
 int hr_fleet_add_job(struct hr_fleet *f, enum hr_job_kind kind, const char *id, struct hr_err *err);
+/* Moves the row from one state to another one, with its reason (NULL: none), for all to see.
+ * *ret_moved false: it was in another state by then. */
+int hr_fleet_move(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state from,
+    enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err);
 /* Moves from row->state and adds the job that follows. *ret_moved false: it was in another state by
  * then. */
 int hr_fleet_begin(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state to,

@@ -17,7 +17,7 @@ libfleet_la_SOURCES = \
 	%D%/edge.c %D%/edge.h \
 	%D%/engine.h \
 	%D%/api/events.c \
-	%D%/fleet.c %D%/fleet.h %D%/fleet_int.h \
+	%D%/fleet.c %D%/fleet.h %D%/fleet_int.h %D%/jobs.c \
 	%D%/helper.c %D%/helper.h \
 	%D%/history.c \
 	%D%/local/local.c \

@@ -336,64 +336,90 @@ take_back(struct hr_kube_store *s, const struct hr_fleet_row *row, const struct 
 		(void)delete_row(s, row->id, known->version, &err);
 }
 
+/* What reserve() has found, and what it has written. */
+struct place {
+	struct hr_fleet_row was;         /* the row that was written over; request NULL: none */
+	struct hr_cached known;          /* of the row that was written */
+	char id[HR_FLEET_ID];            /* the sandbox that the session leads to; "": none */
+	char version[HR_OBJECT_VERSION]; /* of the session's object */
+};
+
+/* Writes the row: over the session's own that died, whose files are kept by its id, over a warm
+ * one, or anew. HR_FLEET_CONFLICT: the session has a sandbox, or another process was faster. */
 static enum hr_fleet_result
-reserve(struct hr_kube_store *s, struct hr_fleet_row *row, const struct hr_fleet_limits *of_key,
-    const struct hr_fleet_limits *of_all, struct hr_err *err)
+occupy(struct hr_kube_store *s, struct hr_fleet_row *row, struct place *p, struct hr_err *err)
 {
-	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row was = {.request = NULL};
 	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row before = {.request = NULL};
-	char id[HR_FLEET_ID] = "", version[HR_OBJECT_VERSION] = "", own[HR_FLEET_ID];
-	struct hr_cached known = {.version = ""};
-	enum hr_fleet_result result;
+	char own[HR_FLEET_ID];
 	int r = 0;
 
-	if (row->key > 0) {
-		r = session_of(s, row->key, row->session, id, version, err);
-		if (r == 1)
-			r = look_of(s, id, row->key, row->session, &before, &known, err);
-		if (r == 1 && hr_fleet_has_session(before.state))
-			return HR_FLEET_CONFLICT;
-	}
-	memcpy(own, row->id, sizeof(own));
+	if (row->key > 0)
+		r = session_of(s, row->key, row->session, p->id, p->version, err);
+	if (r == 1)
+		r = look_of(s, p->id, row->key, row->session, &before, &p->known, err);
+	if (r == 1 && hr_fleet_has_session(before.state))
+		return HR_FLEET_CONFLICT;
 	if (r == 1 && before.state == HR_FLEET_DIED) {
-		/* its files are kept by its id */
+		memcpy(own, row->id, sizeof(own));
 		memcpy(row->id, before.id, sizeof(row->id));
-		r = write_row(s, row, known.version, &known, err);
+		r = write_row(s, row, p->known.version, &p->known, err);
 		if (r != 1) {
 			memcpy(row->id, own, sizeof(own));
 			return r == 0 ? HR_FLEET_CONFLICT : HR_FLEET_BROKEN;
 		}
-		was = before;
+		p->was = before;
 		before = (struct hr_fleet_row){.request = NULL};
-	} else {
-		hr_fleet_row_done(&before);
-		if (r >= 0)
-			r = take_warm(s, row, &was, &known, err);
-		if (r == 0)
-			r = write_row(s, row, NULL, &known, err);
+		return HR_FLEET_OK;
 	}
-	if (r != 1)
-		return HR_FLEET_BROKEN;
+	if (r >= 0)
+		r = take_warm(s, row, &p->was, &p->known, err);
+	if (r == 0)
+		r = write_row(s, row, NULL, &p->known, err);
+	return r == 1 ? HR_FLEET_OK : HR_FLEET_BROKEN;
+}
+
+/* Forgets an earlier life of the session. One that is still being stopped goes when it is (move).
+ */
+static void
+forget_earlier(struct hr_kube_store *s, const struct hr_fleet_row *row, const char *id)
+{
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row before = {.request = NULL};
+	struct hr_cached known = {.version = ""};
+
+	if (*id != '\0' && strcmp(id, row->id) != 0 &&
+	    look_of(s, id, row->key, row->session, &before, &known, NULL) == 1 &&
+	    !hr_fleet_holds_room(before.state))
+		(void)delete_row(s, id, known.version, NULL);
+}
+
+static enum hr_fleet_result
+reserve(struct hr_kube_store *s, struct hr_fleet_row *row, const struct hr_fleet_limits *of_key,
+    const struct hr_fleet_limits *of_all, struct place *p, struct hr_err *err)
+{
+	enum hr_fleet_result result;
+	char own[HR_FLEET_ID];
+	int r;
+
+	memcpy(own, row->id, sizeof(own));
+	result = occupy(s, row, p, err);
+	if (result != HR_FLEET_OK)
+		return result;
 	result = fits(s, row, of_key, of_all, err);
 	if (result == HR_FLEET_OK && row->key > 0) {
-		r = lead(s, row, version, err);
+		r = lead(s, row, p->version, err);
 		/* whoever looked before, and takes it for one to which no session leads, misses its
 		 * version */
 		if (r == 1)
-			r = write_row(s, row, known.version, &known, err);
+			r = write_row(s, row, p->known.version, &p->known, err);
 		result = r == 1 ? HR_FLEET_OK : r == 0 ? HR_FLEET_CONFLICT : HR_FLEET_BROKEN;
 	}
-	/* whether it leads there is not known where no answer came: claim() will see */
-	if (result == HR_FLEET_QUOTA || result == HR_FLEET_NO_ROOM || result == HR_FLEET_CONFLICT) {
-		take_back(s, row, &was, &known);
+	if (result == HR_FLEET_OK) {
+		forget_earlier(s, row, p->id);
+	} else if (result != HR_FLEET_BROKEN) {
+		/* after BROKEN no answer says whether the session leads there: claim() will see */
+		take_back(s, row, &p->was, &p->known);
 		memcpy(row->id, own, sizeof(own));
 		row->at[0] = row->server_key[0] = '\0';
-	} else if (result == HR_FLEET_OK && *id != '\0' && strcmp(id, row->id) != 0 &&
-		   look_of(s, id, row->key, row->session, &before, &known, NULL) == 1) {
-		/* what became of an earlier life is told no longer; one that is still being stopped
-		 * goes when it is (move) */
-		if (!hr_fleet_holds_room(before.state))
-			(void)delete_row(s, id, known.version, NULL);
 	}
 	return result;
 }
@@ -405,13 +431,16 @@ hr_kube_store_reserve(struct hr_store *base, struct hr_fleet_row *row,
 	struct hr_kube_store *s = hr_kube_store_of(base);
 	enum hr_fleet_result r = HR_FLEET_BROKEN;
 	unsigned char wait = 0;
+	struct place p;
 	int i;
 
 	/* the server in it has this key, whoever makes it */
 	if (row->server_key[0] == '\0' && hr_random_hex(row->server_key, 32, err) < 0)
 		return HR_FLEET_BROKEN;
 	for (i = 0; i < RESERVE_TRIES; i++) {
-		r = reserve(s, row, of_key, of_all, err);
+		p = (struct place){.id = ""};
+		r = reserve(s, row, of_key, of_all, &p, err);
+		hr_fleet_row_done(&p.was);
 		if (r != HR_FLEET_QUOTA && r != HR_FLEET_NO_ROOM)
 			break;
 		/* two for the last place see each other, and both step back: not for ever */
