@@ -261,6 +261,8 @@ START_TEST(checks_across_settings)
 		"log_level: \"loud\" is none of error, warning, notice, info, debug"},
 	    {"{\"port\":1,\"access_log\":\"on\"}",
 		"access_log: \"on\" is neither \"off\" nor an absolute path"},
+	    {"{\"port\":1,\"access_log\":\"/a; b\"}",
+		"access_log: \"/a; b\" holds a character that nginx's configuration cannot"},
 	    {"{\"port\":1,\"action_workers\":9,\"action_workers_max\":8}",
 		"action_workers (9) is more than action_workers_max (8)"},
 	};

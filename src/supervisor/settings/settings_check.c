@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text/template.h"
 #include "supervisor/settings/settings.h"
 
 static int
@@ -27,6 +28,20 @@ check_tls(const struct hr_settings *c, struct hr_err *err)
 		return hr_err_set(err, HR_E_INVAL,
 		    "tls_min_version: \"%.64s\" is neither 1.2 nor 1.3", c->tls_min_version);
 	return 0;
+}
+
+/* Before the file is made: handraild opens it before it composes a configuration for nginx. */
+static int
+check_access_log(const char *path, struct hr_err *err)
+{
+	static const char text[] = "@access_log@";
+	const struct hr_place place = {"access_log", path, false};
+	HR_BUF(filled, 8192);
+
+	if (strcmp(path, "off") != 0 && path[0] != '/')
+		return hr_err_set(err, HR_E_INVAL,
+		    "access_log: \"%.64s\" is neither \"off\" nor an absolute path", path);
+	return hr_template_fill(&filled, text, sizeof(text) - 1, &place, 1, err);
 }
 
 static int
@@ -61,10 +76,7 @@ hr_settings_check(const struct hr_settings *c, struct hr_err *err)
 	if (c->alert_command[0] != '\0' && c->alert_command[0] != '/')
 		return hr_err_set(err, HR_E_INVAL,
 		    "alert_command: \"%.64s\" is not an absolute path", c->alert_command);
-	if (strcmp(c->access_log, "off") != 0 && c->access_log[0] != '/')
-		return hr_err_set(err, HR_E_INVAL,
-		    "access_log: \"%.64s\" is neither \"off\" nor an absolute path", c->access_log);
-	if (check_tls(c, err) < 0)
+	if (check_access_log(c->access_log, err) < 0 || check_tls(c, err) < 0)
 		return -1;
 	if (check_pool("control", c->control_workers, c->control_workers_max, err) < 0 ||
 	    check_pool("files", c->files_workers, c->files_workers_max, err) < 0)
