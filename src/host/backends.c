@@ -8,18 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/text/nearest.h"
 #include "base/path.h"
 #include "base/trust.h"
 #include "base/err.h"
+#include "host/common/kindfile.h"
 #include "host/config/settings.h"
-
-#define PATH_TEXT_MAX 4096
-
-#define PROGRAM "handrail-backend-"
 
 typedef const struct hr_sandbox_ops *entry_fn(unsigned abi);
 /* src/host/program/program.h, which is in a module */
@@ -75,16 +71,6 @@ load(struct hr_module *m, const char *path, const char *name, const char *why, s
 	return ops;
 }
 
-/* What follows "handrail-backend-" in the name of a file: a program is called so. NULL: it is no
- * program. */
-static const char *
-program_name(const char *path)
-{
-	const char *file = hr_path_leaf(path);
-
-	return strncmp(file, PROGRAM, sizeof(PROGRAM) - 1) == 0 ? file + sizeof(PROGRAM) - 1 : NULL;
-}
-
 /* Its name is a section of config.toml, and is in records and variables. */
 static bool
 is_name(const char *name)
@@ -98,7 +84,7 @@ is_name(const char *name)
 static const struct hr_sandbox_ops *
 load_program(struct hr_module *m, const char *path, struct hr_err *err)
 {
-	const char *name = program_name(path);
+	const char *name = hr_kindfile_program(path);
 	struct hr_err why = {0};
 	struct hr_trusted t;
 	program_fn *entry;
@@ -106,7 +92,8 @@ load_program(struct hr_module *m, const char *path, struct hr_err *err)
 
 	if (!is_name(name))
 		return refuse(m, err, path,
-		    "what follows \"" PROGRAM "\" in its name is no name of a kind: 1 to 32 of a "
+		    "what follows \"" HR_KINDFILE_PROGRAM
+		    "\" in its name is no name of a kind: 1 to 32 of a "
 		    "to z, 0 to 9, _ and -, and no section of settings");
 	if (hr_trust_open(&t, path, HR_TRUST_NOBODY, &why) != 0)
 		return refuse(m, err, path, why.msg);
@@ -132,7 +119,7 @@ check_program(
 	if (symbol == NULL)
 		return -1;
 	memcpy(&check, &symbol, sizeof(check));
-	return check(program_name(path), path, env, err);
+	return check(hr_kindfile_program(path), path, env, err);
 }
 
 static const struct hr_sandbox_ops *
@@ -141,7 +128,7 @@ load_path(struct hr_module *m, const char *path, struct hr_err *err)
 	struct hr_err why = {0};
 	int r;
 
-	if (program_name(path) != NULL)
+	if (hr_kindfile_program(path) != NULL)
 		return load_program(m, path, err);
 	r = hr_module_open(m, path, HR_TRUST_NOBODY, &why);
 	return load(m, path, "hr_backend_entry", r != 0 ? why.msg : NULL, err);
@@ -177,40 +164,29 @@ unknown(const char *name, const char *why, struct hr_err *err)
 	    near != NULL ? "\"? K" : ", k", known, HR_BACKENDDIR, *why != '\0' ? "; " : "", why);
 }
 
-/* In one directory: 1 found, 0 not there, -1 broken. */
+struct lookup {
+	const struct hr_sandbox_ops *ops;
+	struct hr_module *m;
+	struct hr_err *err;
+};
+
 static int
-look_in(const char *dir, size_t len, const char *name, const struct hr_sandbox_ops **ret,
-    struct hr_module *m, struct hr_err *err)
+load_found(void *arg, const char *path)
 {
-	static const char *const before[] = {"/libhandrail-backend-", "/" PROGRAM};
-	static const char *const after[] = {".so", ""};
-	int r = 0;
-	size_t i;
+	struct lookup *l = arg;
 
-	for (i = 0; r == 0 && i < sizeof(after) / sizeof(*after); i++) {
-		HR_BUF(path, PATH_TEXT_MAX);
-
-		hr_buf_add(&path, dir, len);
-		hr_buf_adds(&path, before[i]);
-		hr_buf_adds(&path, name);
-		hr_buf_adds(&path, after[i]);
-		if (hr_buf_check(&path, NULL) == 0 && access(path.p, R_OK) == 0) {
-			*ret = load_path(m, path.p, err);
-			r = *ret != NULL ? 1 : -1;
-		}
-	}
-	return r;
+	l->ops = load_path(l->m, path, l->err);
+	return l->ops != NULL ? 1 : -1;
 }
 
 const struct hr_sandbox_ops *
 hr_backend_find(const char *name, bool named, const char *const *env, struct hr_module *m,
     hr_warn_fn *warn, void *arg, struct hr_err *err)
 {
-	const char *dirs = hr_env_get(env, "OH_RUNTIME_PLUGIN_PATH"), *end;
-	const struct hr_sandbox_ops *ops = NULL;
 	struct hr_err why = {0};
-	int r = 0;
+	struct lookup l = {.m = m, .err = &why};
 	size_t i;
+	int r;
 
 	*m = (struct hr_module)HR_MODULE_NONE;
 	if (*name == '\0') {
@@ -233,15 +209,9 @@ hr_backend_find(const char *name, bool named, const char *const *env, struct hr_
 	}
 	if (strchr(name, '/') != NULL)
 		return load_path(m, name, err);
-	for (; r == 0 && dirs != NULL && *dirs != '\0'; dirs = *end == ':' ? end + 1 : end) {
-		end = strchrnul(dirs, ':');
-		if (end > dirs)
-			r = look_in(dirs, (size_t)(end - dirs), name, &ops, m, &why);
-	}
-	if (r == 0)
-		r = look_in(HR_BACKENDDIR, strlen(HR_BACKENDDIR), name, &ops, m, &why);
+	r = hr_kindfile_find(hr_env_get(env, "OH_RUNTIME_PLUGIN_PATH"), name, load_found, &l);
 	if (r == 1)
-		return ops;
+		return l.ops;
 	if (r < 0 && warn != NULL)
 		warn(arg, why.msg);
 	(void)unknown(name, why.msg, err);
@@ -264,31 +234,13 @@ tell(const struct listing *l, const char *name, struct hr_module *m,
 	hr_module_close(m);
 }
 
-/* "libhandrail-backend-NAME.so" or "handrail-backend-NAME": the name is copied. */
-static bool
-name_in(const char *file, char name[256])
-{
-	static const char before[] = "libhandrail-backend-", after[] = ".so";
-	size_t n = strlen(file), skip = sizeof(before) - 1, end = sizeof(after) - 1;
-
-	if (program_name(file) != NULL) {
-		(void)snprintf(name, 256, "%s", program_name(file));
-		return true;
-	}
-	if (n <= skip + end || strncmp(file, before, skip) != 0 ||
-	    strcmp(file + n - end, after) != 0)
-		return false;
-	(void)snprintf(name, 256, "%.*s", (int)(n - skip - end), file + skip);
-	return true;
-}
-
 /* A directory that is not there has nothing in it. */
 static int
 list_in(const struct listing *l, const char *dir, struct hr_err *err)
 {
 	HR_FREE struct dirent **entries = NULL;
 	int n = scandir(dir, &entries, NULL, alphasort), r = 0;
-	char name[256], *path;
+	char name[HR_KINDFILE_NAME], *path;
 	int i;
 
 	if (n < 0 && errno == ENOMEM)
@@ -300,11 +252,12 @@ list_in(const struct listing *l, const char *dir, struct hr_err *err)
 		struct hr_module m = HR_MODULE_NONE;
 		struct hr_err why = {0};
 
-		path = name_in(entries[i]->d_name, name) ? hr_path_join(dir, entries[i]->d_name)
-							 : NULL;
+		path = hr_kindfile_name(entries[i]->d_name, name)
+			   ? hr_path_join(dir, entries[i]->d_name)
+			   : NULL;
 		if (path != NULL)
 			ops = load_path(&m, path, &why);
-		if (ops != NULL && program_name(path) != NULL &&
+		if (ops != NULL && hr_kindfile_program(path) != NULL &&
 		    check_program(&m, path, l->env, &why) != 0)
 			ops = NULL;
 		if (path != NULL)

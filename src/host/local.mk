@@ -28,6 +28,7 @@ libhost_la_SOURCES = \
 	%D%/life/urls.c %D%/life/urls.h \
 	%D%/common/envquote.c %D%/common/envquote.h \
 	%D%/common/exam.c %D%/common/exam.h \
+	%D%/common/kindfile.c %D%/common/kindfile.h \
 	%D%/common/module.c %D%/common/module.h \
 	%D%/common/owner.c %D%/common/owner.h \
 	%D%/common/payload.c %D%/common/payload.h \
@@ -101,8 +102,9 @@ modules_LTLIBRARIES += handrail-cli.la
 handrail_cli_la_SOURCES = \
 	%D%/transfer/archives.c %D%/transfer/archives.h \
 	%D%/direct/direct.c %D%/direct/direct_int.h %D%/direct/copy.c %D%/direct/file.c %D%/direct/path.c %D%/direct/run.c %D%/direct/said.c \
-	%D%/common/exam.c %D%/config/mcpconf.c %D%/common/module.c %D%/common/recordtext.c %D%/config/schema.c %D%/config/settings.c
-handrail_cli_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_LIBEXECDIR='"$(pkglibexecdir)"'
+	%D%/common/exam.c %D%/common/kindfile.c %D%/common/module.c %D%/common/recordtext.c \
+	%D%/config/mcpconf.c %D%/config/schema.c %D%/config/settings.c
+handrail_cli_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_BACKENDDIR='"$(pkglibdir)/backends"' -DHR_LIBEXECDIR='"$(pkglibexecdir)"'
 handrail_cli_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 # Only what is used of these: libtool would put all of each in, and what several hold more than once.
 CLI_PARTS = libdetectload.la libfiles.la libshell.la
@@ -135,10 +137,10 @@ libclouds_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 libclouds_la_LIBADD =
 modules_LTLIBRARIES += handrail-clouds.la
 handrail_clouds_la_SOURCES = \
-	%D%/command.c %D%/common/exam.c %D%/common/module.c %D%/common/owner.c %D%/common/payload.c \
+	%D%/command.c %D%/common/exam.c %D%/common/kindfile.c %D%/common/module.c %D%/common/owner.c %D%/common/payload.c \
 	%D%/config/mcpconf.c %D%/config/schema.c %D%/config/settings.c %D%/client/rest.c %D%/client/resttry.c \
 	%D%/transfer/archives.c
-handrail_clouds_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_LIBEXECDIR='"$(pkglibexecdir)"' -DHR_PAYLOADDIR='"$(pkglibdir)/payload"'
+handrail_clouds_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_BACKENDDIR='"$(pkglibdir)/backends"' -DHR_LIBEXECDIR='"$(pkglibexecdir)"' -DHR_PAYLOADDIR='"$(pkglibdir)/payload"'
 handrail_clouds_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 CLOUD_PARTS = $(CLI_PARTS) libhttp.la
 handrail_clouds_la_LDFLAGS = $(module_flags) '^hr_[a-z0-9]*_entry$$' \

@@ -290,8 +290,16 @@ def nothing_is_inherited():
 
 
 def refused_at_open():
-    """A program that cannot begin says nothing of the sandbox: it and its record stay."""
+    """A program that cannot begin says nothing of the sandbox: it and its record stay, and a start leaves none."""
+    with PlayHost(fault={"op": "open", "do": "error", "code": "invalid", "message": "no host",
+                         "always": True}) as h:
+        done = h("up")
+        equal((done.returncode, done.stderr), (1, "handrail: back-end play: no host\n"))
+        equal((h.boxes(), os.listdir(h.path("state"))), ([], []), "nothing was made, so nothing is recorded")
+        done = h("doctor")
+        equal((done.returncode, "back-end play: no host" in done.stdout), (1, True), done.stdout)
     with PlayHost() as h:
+        equal(os.path.join(h.dir, "handrail-backend-play") in h.ok("doctor"), True, "it answers hello and open")
         h.ok("up", "-q")
         for code in ("not-found", "gone"):
             fault = {"op": "open", "do": "error", "code": code, "message": "no such account", "always": True}
@@ -301,6 +309,26 @@ def refused_at_open():
         h.env["PLAY_SETTINGS"] = "{}"
         h.ok("down")
         equal(h.boxes(), [])
+
+
+def settings_of_a_program():
+    """They reach it from each source, by each name of it, and no command calls its section unknown."""
+    with PlayHost() as h:
+        program = os.path.join(h.dir, "handrail-backend-play")
+        told = {"fault": {"op": "create", "do": "error", "code": "denied", "message": "it was told", "always": True}}
+        del h.env["PLAY_SETTINGS"], h.env["RUNTIME"]
+        for kind in ("play", program):
+            h.fails(1, "it was told", "up", "-r", kind, "--set", "play.settings=" + json.dumps(told))
+            h.fails(1, 'play.settings must be an object in JSON, and is: {a = 1}', "up", "-r", kind, "--set",
+                    "play.settings={a = 1}")
+        with open(h.path("cwd", "config.toml"), "w") as f:
+            f.write("[core]\n[play]\nsettings = {fault = {op = 'create', do = 'error', code = 'denied', "
+                    "message = 'it was told', always = true}}\n[plya]\n")
+        h.fails(1, "it was told", "up", "-r", "play")
+        for argv in (("ps",), ("backends",), ("doctor", "play")):
+            done = h(*argv)
+            equal(("Unknown section [play]" in done.stderr, "Unknown section [plya]" in done.stderr), (False, True),
+                  "%s: %s" % (argv, done.stderr))
 
 
 def secrets():
@@ -438,7 +466,8 @@ def main():
     process.become_subreaper()
     tap = Tap()
     for test in (life, abilities, strays, ended_in_a_command, wrong_answers, slow, a_server, no_server,
-                 names_that_lead_out, nothing_is_inherited, refused_at_open, secrets, listed, over_ssh):
+                 names_that_lead_out, nothing_is_inherited, refused_at_open, settings_of_a_program, secrets, listed,
+                 over_ssh):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/trust.h"
+#include "host/common/kindfile.h"
 #include "host/config/dotenv.h"
 #include "base/err.h"
 #include "base/path.h"
@@ -135,18 +136,29 @@ keep_section(struct hr_config *c, const char *section, struct json_object *table
 	return -1;
 }
 
-/* The kind may be known only from the command line, which is said before and after loading. */
+static int
+stop(void *arg, const char *path)
+{
+	(void)arg;
+	(void)path;
+	return 1;
+}
+
+/* A section is known if it is that of the chosen back-end, which the command line may name before
+ * and after loading, or of any back-end that is a file: `ps` and `run` need not choose one. */
 static void
-warn_of_sections(struct hr_config *c, const char *before, const char *file)
+warn_of_sections(struct hr_config *c, const char *const *env, const char *before, const char *file)
 {
 	const char *kind = hr_config_text(c, "core.runtime");
+	const char *dirs = hr_env_get(env, "OH_RUNTIME_PLUGIN_PATH");
 
 	if (c->later == NULL)
 		return;
 	json_object_object_foreach(c->later, section, table)
 	{
 		(void)table;
-		if ((kind == NULL || strcmp(section, kind) != 0) && strcmp(section, before) != 0)
+		if ((kind == NULL || strcmp(section, kind) != 0) && strcmp(section, before) != 0 &&
+		    hr_kindfile_find(dirs, section, stop, NULL) == 0)
 			hr_config_warn(c, "Unknown section [%s] in %s", section, file);
 	}
 }
@@ -296,7 +308,7 @@ hr_config_load(struct hr_config *c, const char *file, const char *const *env, hr
 		r = load_environment(c, all, err);
 	if (r == 0)
 		r = hr_config_finish(c, err);
-	warn_of_sections(c, before, file != NULL ? file : "config.toml");
+	warn_of_sections(c, env, before, file != NULL ? file : "config.toml");
 	c->warn = NULL;
 	return r;
 }

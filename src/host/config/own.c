@@ -51,8 +51,7 @@ put_text(struct hr_config *c, const struct hr_key *k, const char *text, struct h
 	struct json_object *v = hr_config_convert(k, text, NULL);
 
 	if (v == NULL)
-		return hr_err_set(err, HR_E_INVAL, "%s.%s: not of the right type%s%s", k->section,
-		    k->name, k->secret ? "" : ": ", k->secret ? "" : text);
+		return hr_config_wrong_type(k, text, err);
 	return hr_config_put(c, k, v, err);
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "host/common/kindfile.h"
 #include "host/config/mcpconf.h"
 #include "proto/json.h"
 #include "proto/python/literal.h"
@@ -280,13 +281,31 @@ unknown_key(const char *key, struct hr_err *err)
 	    near != NULL ? "." : "", near != NULL ? near : "", near != NULL ? "\"?" : "");
 }
 
+int
+hr_config_wrong_type(const struct hr_key *k, const char *text, struct hr_err *err)
+{
+	static const char *const must_be[] = {[HR_KEY_TEXT] = "a string",
+	    [HR_KEY_INT] = "an integer",
+	    [HR_KEY_FLOAT] = "a number",
+	    [HR_KEY_BOOL] = "true or false",
+	    [HR_KEY_LIST] = "a list in JSON",
+	    [HR_KEY_MAP] = "an object in JSON"};
+
+	return hr_err_set(err, HR_E_INVAL, "%s.%s must be %s%s%s", k->section, k->name,
+	    must_be[k->type], k->secret ? "" : ", and is: ", k->secret ? "" : text);
+}
+
 /* "KIND.KEY" of the kind that is to be used, whose settings are not known here. */
 static bool
 is_of_kind(const struct hr_config *c, const char *key)
 {
 	const char *kind = hr_config_text(c, "core.runtime");
-	size_t n = kind != NULL ? strlen(kind) : 0;
+	char of_file[HR_KINDFILE_NAME];
+	size_t n;
 
+	if (kind != NULL && strchr(kind, '/') != NULL)
+		kind = hr_kindfile_name(kind, of_file) ? of_file : NULL;
+	n = kind != NULL ? strlen(kind) : 0;
 	return n > 0 && strncmp(key, kind, n) == 0 && key[n] == '.' && !hr_section_known(kind);
 }
 
@@ -313,8 +332,7 @@ hr_config_set(struct hr_config *c, const char *key, const char *value, struct hr
 	if (v == NULL && strcmp(k->section, "mcp") == 0)
 		return hr_err_set(err, HR_E_INVAL, "%s: %s", key, e.msg);
 	if (v == NULL)
-		return hr_err_set(err, HR_E_INVAL, "%s: not of the right type%s%s", key,
-		    k->secret ? "" : ": ", k->secret ? "" : value);
+		return hr_config_wrong_type(k, value, err);
 	if (hr_config_put(c, k, v, err) < 0)
 		return -1;
 	c->runtime_named |= is_runtime(k);

@@ -39,6 +39,10 @@ int hr_config_put_text(struct hr_config *c, const char *key, const char *text, s
  * *err. */
 struct json_object *hr_config_convert(const struct hr_key *k, const char *text, struct hr_err *err);
 
+/* Sets *err to what the key's value must be. Returns -1. The text is named unless it is a secret.
+ */
+int hr_config_wrong_type(const struct hr_key *k, const char *text, struct hr_err *err);
+
 /* All of `root`, parsed TOML, into c. */
 int hr_config_apply(
     struct hr_config *c, struct json_object *root, const char *file, struct hr_err *err);

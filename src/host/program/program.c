@@ -130,6 +130,10 @@ p_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 	int r = args != NULL ? 0 : -1;
 
 	*unsure = false;
+	/* it refused "hello" or "open", before it was told to create anything */
+	c->unmade = r == 0 && meet(c, err) != 0;
+	if (c->unmade)
+		r = -1;
 	if (r == 0 && (c->image != NULL || c->payload != NULL))
 		r = hr_program_need(c, HR_PROGRAM_SERVER,
 		    c->image != NULL ? "a server in its sandboxes (sandbox.runtime_container_image)"
@@ -500,6 +504,18 @@ static const struct hr_backend_option options[] = {
 
 static const struct hr_sandbox_ops kind_ops = HR_CLOUD_TABLE("program", program_open);
 
+static int
+program_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
+{
+	struct hr_cloud *c = self;
+	struct hr_err why = {0};
+	bool ok = meet(c, &why) == 0;
+
+	(void)err;
+	fn(arg, ok, "program", ok ? hr_program_of(c)->child.path : why.msg);
+	return 0;
+}
+
 struct hr_sandbox_ops *
 hr_program_entry(unsigned abi, const char *name, const char *path)
 {
@@ -516,6 +532,7 @@ hr_program_entry(unsigned abi, const char *name, const char *path)
 	t->path = texts + n;
 	t->ops.options = options;
 	t->ops.exec = hr_program_shell;
+	t->ops.doctor = program_doctor;
 	return &t->ops;
 }
 
