@@ -440,6 +440,9 @@ def over_ssh():
         os.mkdir(h.path("backends"))
         shutil.copy(os.path.join(SRC, "contrib/handrail-backend-ssh"), h.path("backends"))
         with sshd(h) as settings:
+            own = "[user]\n\tname = me\n[alias]\n\tmine = status\n"
+            with open(h.path("home", ".gitconfig"), "w") as f:
+                f.write(own)
             h.env.update(OH_RUNTIME_PLUGIN_PATH=h.path("backends"), SSH_SETTINGS=json.dumps(settings),
                          WORKSPACE_MOUNT_PATH_IN_SANDBOX=h.path("work"))
             h.ok("up", "-q", "-e", "GIVEN=a 'b'")
@@ -447,6 +450,9 @@ def over_ssh():
             done = h("run", "echo out; echo err >&2; pwd; echo $GIVEN; exit 7")
             equal((done.returncode, sorted(done.stdout.splitlines())),
                   (7, sorted(["out", "err", h.path("work"), "a 'b'"])), done.stderr)
+            equal(h.ok("run", "git config user.name; git config alias.mine"), "openhands\nstatus\n")
+            with open(h.path("home", ".gitconfig")) as f:
+                equal(f.read(), own, "the account is somebody's: its settings of git stay")
             h.ok("write", "sub/f.txt", input="one\ntwo\n")
             h.ok("edit", h.path("work") + "/sub/f.txt", "two", "2")
             equal(h.ok("read", "sub/f.txt"), "one\n2\n")
