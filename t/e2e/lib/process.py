@@ -59,11 +59,6 @@ def descendants(pid):
     return found
 
 
-def session_members(sid):
-    return [pid for pid in all_pids()
-            if (stat_fields(pid) or [b""] * 4)[3] == b"%d" % sid]
-
-
 KERNEL_THREAD = 0x00200000
 
 
@@ -169,9 +164,3 @@ def context_switches(pid):
     except FileNotFoundError:
         return None
     return total
-
-
-def last_pid():
-    """The pid that the kernel gave out last in our namespace."""
-    with open("/proc/loadavg") as f:
-        return int(f.read().split()[4])

@@ -501,6 +501,10 @@ def run_tests(tests):
     process.become_subreaper()
     # the last resort of a file that hangs: it says where
     faulthandler.dump_traceback_later(FILE_PATIENCE, exit=True)
+    names = [test.__name__ for test in tests]
+    for name in sys.argv[1:]:
+        if name not in names:
+            sys.exit("%s has no case %s; its cases: %s" % (sys.argv[0], name, " ".join(names)))
     tap = Tap()
     for test in tests:
         if len(sys.argv) > 1 and test.__name__ not in sys.argv[1:]:
