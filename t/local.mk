@@ -1,16 +1,18 @@
 # Tests of whole programs that `make check` runs: one of each kind. LONG_TESTS has the others, for `make check-all`.
-# The server: its wire, edge, workers and upgrades; files; the shell; plugins; the protocols of other clients.
-TESTS += %D%/e2e/test_conversations.py %D%/e2e/test_edge.py %D%/e2e/test_service.py %D%/e2e/test_once.py \
-	%D%/e2e/test_files.py %D%/e2e/test_transfer.py %D%/e2e/test_git.py %D%/e2e/test_viewer.py %D%/e2e/test_www.py \
-	%D%/e2e/test_keeper.py %D%/e2e/test_plugins.py %D%/e2e/test_jupyter.py \
-	%D%/e2e/test_door.py %D%/e2e/test_mcp.py %D%/e2e/test_v1.py %D%/e2e/test_swerex.py
+# The server: its wire, edge, workers and upgrades; files; the shell; plugins; the protocols of other clients. Those that
+# take the longest begin first.
+TESTS += %D%/e2e/test_jupyter.py %D%/e2e/test_v1.py
 if HOST
 # The command and the fleet, with sandboxes of this machine and of services that the tests stand in for.
-TESTS += %D%/e2e/test_host_local.py %D%/e2e/test_host_remote.py %D%/e2e/test_clouds_replay.py %D%/e2e/test_fleet_paths.py
+TESTS += %D%/e2e/test_host_remote.py %D%/e2e/test_host_local.py %D%/e2e/test_clouds_replay.py %D%/e2e/test_fleet_paths.py
 if KUBERNETES
 TESTS += %D%/e2e/test_host_kubernetes_api.py
 endif
 endif
+TESTS += %D%/e2e/test_conversations.py %D%/e2e/test_edge.py %D%/e2e/test_service.py %D%/e2e/test_once.py \
+	%D%/e2e/test_files.py %D%/e2e/test_transfer.py %D%/e2e/test_git.py %D%/e2e/test_viewer.py %D%/e2e/test_www.py \
+	%D%/e2e/test_keeper.py %D%/e2e/test_plugins.py \
+	%D%/e2e/test_door.py %D%/e2e/test_mcp.py %D%/e2e/test_swerex.py
 
 # base
 check_PROGRAMS += %D%/unit/test_fd %D%/unit/test_log %D%/unit/test_loop %D%/unit/test_path \
