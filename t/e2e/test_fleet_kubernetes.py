@@ -340,6 +340,42 @@ def deleted_late():
         equal(bare, [], "each delete says which object it means")
 
 
+def gone_and_made_again():
+    """A replica that stalls after it has deleted the pod of a dead sandbox waits for that one to be gone, and not for
+    the pod of the same name that the other replica has made since."""
+    with Fleet() as f:
+        id = f.one.begin("s")[1]["runtime_id"]
+        pod = PODS + "openhands-runtime-hrf-" + id
+        deleted, asked, go, plain = threading.Event(), threading.Event(), threading.Event(), f.api.handle
+        waits = []
+
+        def held(h):
+            if go.is_set() and "watch=true" in h.path and "metadata.name" in h.path:
+                waits.append(h.path)
+            if deleted.is_set() and not asked.is_set() and h.command == "GET" and "metadata.name" in h.path:
+                asked.set()
+                go.wait(PATIENCE)
+            plain(h)
+            if h.command == "DELETE" and h.path == pod:
+                deleted.set()
+        f.api.handle = held
+        # so that the death is the other one's to see
+        f.two.process.send_signal(signal.SIGSTOP)
+        f.api.change(pod, lambda o: o.update(status={"phase": "Failed", "reason": "Evicted"}))
+        equal(asked.wait(PATIENCE), True, "it waits until the pod is gone")
+        f.two.process.send_signal(signal.SIGCONT)
+        f.until(lambda: f.two.state("s"), lambda s: s == "died")
+        status, again = f.two.begin("s")
+        equal((status, again.get("runtime_id")), (200, id), again)
+        go.set()
+        # jobs of one sandbox are done in their order: what waits is over behind this one
+        f.one.ok("POST", "/pause", {"runtime_id": id})
+        f.until(lambda: f.one.state("s"), lambda s: s == "paused")
+        equal(waits, [], "it waits for the new one")
+        f.one.ok("POST", "/stop", {"runtime_id": id})
+        f.until(f.sandboxes, lambda left: left == [])
+
+
 def only_its_pod_goes():
     """What is cleared away of a dead sandbox is its pod: a late delete would find all else in the hands of its next
     life, which uses what is there already, under the same uid."""
@@ -587,7 +623,7 @@ def foreign_objects():
 TESTS = [life, agent_sandbox, events, one_session_once, quota, dies, killed_replica, warm, api_trouble, slow_start,
          paused_and_resumed, stopped_unseen, lost_answers, foreign_objects,
          ended_unseen, quota_of_a_dead_one, dead_ones_are_bounded,
-         started_again_while_cleared, deleted_late, only_its_pod_goes, hanging]
+         started_again_while_cleared, deleted_late, gone_and_made_again, only_its_pod_goes, hanging]
 
 if __name__ == "__main__":
     tap = Tap()

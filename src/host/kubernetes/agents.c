@@ -183,5 +183,5 @@ hr_kubernetes_end_owner(struct hr_kubernetes *d, const char *uid, struct hr_err 
 {
 	int r = know(d, err) == 0 ? hr_kubernetes_delete(d, HR_SANDBOX, uid, NULL, err) : -1;
 
-	return r == 0 ? hr_kubernetes_wait_gone(d, HR_SANDBOX, err) : r < 0 ? -1 : 0;
+	return r == 0 ? hr_kubernetes_wait_gone(d, HR_SANDBOX, uid, err) : r < 0 ? -1 : 0;
 }

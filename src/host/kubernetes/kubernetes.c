@@ -420,7 +420,7 @@ kubernetes_resume(void *self, struct hr_err *err)
 	other = hr_kubernetes_replaced(pod);
 	/* a pause that is under way elsewhere has noted what to make again */
 	if (r == 1 && why.progress == HR_KUBE_ENDING) {
-		if (hr_kubernetes_wait_gone(d, HR_POD, err) != 0)
+		if (hr_kubernetes_wait_gone(d, HR_POD, "", err) != 0)
 			return -1;
 		r = 0;
 	}

@@ -133,9 +133,10 @@ int hr_kubernetes_end_owner(struct hr_kubernetes *d, const char *uid, struct hr_
 /* Until its server answers, of a Sandbox (d->agents) from before there is a pod; an error says why
  * it does not, with the last lines of its log. */
 int hr_kubernetes_wait_ready(struct hr_kubernetes *d, struct hr_err *err);
-/* Until there is no object of that kind. */
-int
-hr_kubernetes_wait_gone(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct hr_err *err);
+/* Waits until the object with that uid is gone, whose name another one may have by then; "": until
+ * there is none of that kind. */
+int hr_kubernetes_wait_gone(
+    struct hr_kubernetes *d, enum hr_kubernetes_what what, const char *uid, struct hr_err *err);
 
 /* ---- reach.c ---- */
 

@@ -181,11 +181,11 @@ hr_kubernetes_take_back(struct hr_kubernetes *d)
 		d->h->log(d->h->arg, text);
 	}
 	if (m->uid[HR_SANDBOX][0] != '\0')
-		(void)hr_kubernetes_wait_gone(d, HR_SANDBOX, NULL);
+		(void)hr_kubernetes_wait_gone(d, HR_SANDBOX, m->uid[HR_SANDBOX], NULL);
 	if (m->uid[HR_POD][0] != '\0')
-		(void)hr_kubernetes_wait_gone(d, HR_POD, NULL);
+		(void)hr_kubernetes_wait_gone(d, HR_POD, m->uid[HR_POD], NULL);
 	if (m->uid[HR_CLAIM][0] != '\0')
-		(void)hr_kubernetes_wait_gone(d, HR_CLAIM, NULL);
+		(void)hr_kubernetes_wait_gone(d, HR_CLAIM, m->uid[HR_CLAIM], NULL);
 }
 
 static int
@@ -295,7 +295,7 @@ hr_kubernetes_end_pod(struct hr_kubernetes *d, const char *uid, struct hr_err *e
 		r = hr_kubernetes_end_owner(d, owner, err);
 	else if (r > 0)
 		return 0; /* another process has ended it, and made the next one */
-	return r == 0 ? hr_kubernetes_wait_gone(d, HR_POD, err) : -1;
+	return r == 0 ? hr_kubernetes_wait_gone(d, HR_POD, uid, err) : -1;
 }
 
 /* A Sandbox: by its pod, by its claim, or by what is made here. */
@@ -400,9 +400,9 @@ hr_kubernetes_end(struct hr_kubernetes *d, bool claim, struct hr_err *err)
 	}
 	if (end_owner(d, owner, r == 0 ? err : NULL) != 0)
 		r = -1;
-	if (r == 0)
-		r = hr_kubernetes_wait_gone(d, HR_POD, err);
-	if (r == 0 && claim)
-		r = hr_kubernetes_wait_gone(d, HR_CLAIM, err);
+	if (r == 0 && uid[HR_POD][0] != '\0')
+		r = hr_kubernetes_wait_gone(d, HR_POD, uid[HR_POD], err);
+	if (r == 0 && uid[HR_CLAIM][0] != '\0')
+		r = hr_kubernetes_wait_gone(d, HR_CLAIM, uid[HR_CLAIM], err);
 	return r;
 }

@@ -131,7 +131,7 @@ hr_kubernetes_pause(struct hr_kubernetes *d, struct hr_err *err)
 	if (!owned)
 		r = hr_kubernetes_end_pod(d, uid, err);
 	else if ((r = hr_kubernetes_scale(d, owner, false, pod, err)) == 0)
-		r = hr_kubernetes_wait_gone(d, HR_POD, err);
+		r = hr_kubernetes_wait_gone(d, HR_POD, uid, err);
 	return r == 0 ? 1 : -1;
 }
 
@@ -188,7 +188,7 @@ pause_again(struct hr_kubernetes *d, const char *owner, const char *pod)
 	if (*pod != '\0')
 		(void)hr_kubernetes_end_pod(d, pod, NULL);
 	else if (*owner != '\0' && hr_kubernetes_scale(d, owner, false, NULL, NULL) == 0)
-		(void)hr_kubernetes_wait_gone(d, HR_POD, NULL);
+		(void)hr_kubernetes_wait_gone(d, HR_POD, "", NULL);
 }
 
 int

@@ -456,6 +456,7 @@ hr_kubernetes_wait_ready(struct hr_kubernetes *d, struct hr_err *err)
 /* ---- gone ---- */
 
 struct leaving {
+	const char *uid; /* "": whichever has the name */
 	bool seen;
 };
 
@@ -463,20 +464,24 @@ static int
 on_leaving(void *arg, enum hr_kube_event event, struct json_object *o)
 {
 	struct leaving *l = arg;
+	char uid[HR_KUBERNETES_UID] = "";
+	bool meant;
 
-	(void)o;
+	hr_kubernetes_uid(o, uid);
+	meant = *l->uid == '\0' || strcmp(uid, l->uid) == 0;
 	switch (event) {
 	case HR_KUBE_LIST: l->seen = false; return 0;
 	case HR_KUBE_LISTED: return !l->seen;
-	case HR_KUBE_DELETED: return 1;
-	default: l->seen = true; return 0;
+	case HR_KUBE_DELETED: return meant;
+	default: l->seen = l->seen || meant; return 0;
 	}
 }
 
 int
-hr_kubernetes_wait_gone(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct hr_err *err)
+hr_kubernetes_wait_gone(
+    struct hr_kubernetes *d, enum hr_kubernetes_what what, const char *uid, struct hr_err *err)
 {
-	struct leaving l = {.seen = false};
+	struct leaving l = {.uid = uid};
 	char path[512], one[512], selector[256];
 	HR_CLEAN(until_done) struct until until = {.timer = -1, .both = -1};
 	int r;
