@@ -3,8 +3,6 @@
 
 #include "actions/command.h"
 
-#include <string.h>
-
 #include "base/fd.h"
 
 #define FRAME_MAX (2u << 20)

@@ -13,14 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "base/path.h"
 #include "base/process/spawn.h"
 #include "base/text/text.h"
 #include "fleet/api/api.h"

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcgiapp.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
  * that the original's clients call (git_changes.py, git_diff.py) lead here, see runtime-image. */
 #include "config.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

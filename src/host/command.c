@@ -5,7 +5,6 @@
 #include "host/command.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clean.h"
 #include "base/err.h"

@@ -1,7 +1,6 @@
 /* read: what a file is, its content says, never its name. */
 #include "config.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

@@ -1,7 +1,6 @@
 /* Settings from all sources, and what a running server does with new ones. */
 #include "config.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

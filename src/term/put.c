@@ -6,8 +6,6 @@
 #include "term/term_int.h"
 #include "base/text/utf8.h"
 
-#include <string.h>
-
 enum {
 	/* How long a joiner waits. tmux forgets it at the end of what it read at once. */
 	PUT_JOINER_REACH = 4096,

@@ -4,8 +4,6 @@
 
 #include "term/term_int.h"
 
-#include <string.h>
-
 #include "base/text/utf8.h"
 
 /* One extraction: lines so far, and the line that is being put together at the end of *out. */

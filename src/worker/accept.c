@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"

@@ -2,15 +2,11 @@
 #include "config.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include "actions/shell.h"
 #include "base/clock.h"
-#include "base/fd.h"
 #include "mcp/mcp.h"
-#include "proto/channel.h"
 #include "worker/request/body.h"
-#include "worker/request/key.h"
 #include "worker/live.h"
 #include "worker/once.h"
 #include "worker/worker.h"

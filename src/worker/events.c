@@ -2,9 +2,7 @@
  * with the next request; the hub has the connection from then on. */
 #include "config.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "worker/hub.h"
 #include "worker/live.h"

@@ -1,7 +1,6 @@
 /* The output of a session as it comes: plain bytes, or events (doc/live.md). */
 #include "config.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

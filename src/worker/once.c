@@ -4,8 +4,6 @@
 
 #include "worker/once.h"
 
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/log.h"
 #include "worker/request/key.h"

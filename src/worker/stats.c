@@ -3,8 +3,6 @@
 
 #include "worker/stats.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

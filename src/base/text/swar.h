@@ -3,7 +3,6 @@
 #ifndef HR_BASE_TEXT_SWAR_H
 #define HR_BASE_TEXT_SWAR_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

@@ -4,7 +4,6 @@
 #include "files/charset/guess.h"
 
 #include <stdint.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "files/charset/charset.h"

@@ -1,8 +1,6 @@
 /* view of a document (doc/files.md, "Documents"). */
 #include "config.h"
 
-#include <string.h>
-
 #include "files/document.h"
 #include "files/editor/editor_int.h"
 #include "files/pytext.h"

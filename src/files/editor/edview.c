@@ -2,7 +2,6 @@
 #include "config.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "files/editor/editor_int.h"
 #include "files/pytext.h"

@@ -8,13 +8,11 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/account.h"
 #include "base/fd.h"
-#include "base/path.h"
 #include "base/plain.h"
 #include "files/place/beneath.h"
 

@@ -8,12 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/dir.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/path.h"
 #include "files/place/reach.h"
 #include "files/place/whole.h"
 #include "files/search/search.h"

@@ -5,7 +5,6 @@
 #include "fleet/fleet_int.h"
 #include "fleet/request.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

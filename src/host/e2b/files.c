@@ -4,7 +4,6 @@
 #include "host/e2b/e2b.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/err.h"
 

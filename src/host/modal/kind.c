@@ -1,8 +1,6 @@
 /* The kind "modal": sandboxes of Modal (doc/clouds.md, "Modal"). */
 #include "config.h"
 
-#include <string.h>
-
 #include "base/err.h"
 #include "host/modal/modal.h"
 

@@ -18,7 +18,6 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/path.h"
 #include "base/err.h"
 #include "host/common/statedir.h"
 #include "host/common/proc.h"

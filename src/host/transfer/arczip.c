@@ -5,7 +5,6 @@
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <archive.h>
 #include <archive_entry.h>

@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <json-c/json.h>
 

@@ -19,7 +19,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "base/loop.h"
 #include "base/process/spawn.h"
 #include "base/strv.h"
 #include "base/span.h"

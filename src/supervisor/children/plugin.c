@@ -10,13 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/loop.h"
-#include "base/path.h"
 #include "proto/frame.h"
 #include "supervisor/children/oldplugins.h"
 #include "supervisor/children/pluginproc.h"

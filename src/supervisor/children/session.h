@@ -4,7 +4,6 @@
 #define HR_SUPERVISOR_CHILDREN_SESSION_H
 
 #include <stdbool.h>
-#include <sys/types.h>
 
 #include "base/err.h"
 #include "proto/channel.h"

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/loop.h"
 #include "base/path.h"
 #include "base/process/spawn.h"
 #include "supervisor/edge/nginxconf.h"

@@ -4,7 +4,6 @@
 
 #include "supervisor/resources/alert.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdatomic.h>

@@ -7,7 +7,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
@@ -15,8 +14,6 @@
 
 #include "base/dir.h"
 #include "base/fd.h"
-#include "base/grow.h"
-#include "base/log.h"
 #include "base/loop.h"
 #include "base/path.h"
 #include "supervisor/run/context.h"

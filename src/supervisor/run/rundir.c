@@ -23,7 +23,6 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/way.h"
-#include "proto/journal.h"
 #include "base/process/handover.h"
 
 #define LISTEN_BACKLOG 4096 /* a full one is EAGAIN at once for nginx, not a queue */

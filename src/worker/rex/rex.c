@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "files/place/oserror.h"
-#include "worker/request/key.h"
 #include "worker/once.h"
 
 #define PREFIX "/swerex"

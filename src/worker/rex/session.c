@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fd.h"
 #include "base/hash.h"
 #include "proto/channel.h"
 #include "proto/python/repr.h"

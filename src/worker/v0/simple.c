@@ -2,8 +2,6 @@
 #include "config.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 
 #include "worker/worker.h"
 

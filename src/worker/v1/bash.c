@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/text/utf8.h"
-#include "proto/channel.h"
 #include "shell/quote.h"
 #include "shell/split.h"
 #include "worker/live.h"

@@ -6,7 +6,6 @@
 #include "worker/v1/command.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>

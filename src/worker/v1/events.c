@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/channel.h"
 #include "worker/v1/command.h"
 
 #define PIECE ((uint64_t)1 << 20) /* of output, in one event */

@@ -3,8 +3,6 @@
 
 #include "plugins/browser/act/act_int.h"
 
-#include <string.h>
-
 static void
 navigation_log(struct br_run *run, const struct hr_span *url)
 {

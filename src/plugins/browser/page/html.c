@@ -5,7 +5,6 @@
 #include "plugins/browser/page/html.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "plugins/browser/page/snapshot_int.h"
 

@@ -4,7 +4,6 @@
 #include "plugins/browser/page/picture.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include <png.h>
 

@@ -3,7 +3,6 @@
 #ifndef HR_PLUGINS_BROWSER_PROGRAM_PROGRAM_H
 #define HR_PLUGINS_BROWSER_PROGRAM_PROGRAM_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

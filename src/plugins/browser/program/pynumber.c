@@ -5,7 +5,6 @@
 #include "plugins/browser/program/pyliterals.h"
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
