@@ -9,57 +9,10 @@
 #include "actions/plugin.h"
 #include "base/fd.h"
 #include "proto/json.h"
-#include "base/text/utf8.h"
+#include "proto/mcpserver.h"
 #include "worker/worker.h"
 
 #define UPDATE_LIMIT_S 30
-
-static bool
-text_member(struct json_object *server, const char *key, const char **ret, size_t *ret_len)
-{
-	struct json_object *v = hr_json_typed_at(server, key, HR_PY_STR);
-
-	if (v == NULL)
-		return false;
-	*ret = hr_json_str(v, ret_len);
-	hr_utf8_strip(ret, ret_len);
-	return *ret_len > 0;
-}
-
-static bool
-name_fits(const char *p, size_t len)
-{
-	size_t i;
-
-	for (i = 0; i < len; i++)
-		if (!((p[i] >= '0' && p[i] <= '9') ||
-			((p[i] | 0x20) >= 'a' && (p[i] | 0x20) <= 'z') || p[i] == '_' ||
-			p[i] == '-'))
-			return false;
-	return true;
-}
-
-/* A text, or many in a list (type) or an object. */
-static bool
-texts_fit(struct json_object *v, enum hr_py_type type)
-{
-	return v == NULL || hr_json_type(v) == HR_PY_STR ||
-	       (hr_json_type(v) == type && hr_json_all_strings(v));
-}
-
-static bool
-server_fits(struct json_object *server)
-{
-	const char *p;
-	size_t len;
-
-	if (hr_json_type(server) != HR_PY_DICT || !text_member(server, "name", &p, &len) ||
-	    !name_fits(p, len) || !text_member(server, "command", &p, &len) ||
-	    memchr(p, ' ', len) != NULL)
-		return false;
-	return texts_fit(hr_json_at(server, "args"), HR_PY_LIST) &&
-	       texts_fit(hr_json_at(server, "env"), HR_PY_DICT);
-}
 
 /* {"action": TYPE, "args": {"servers": body}} */
 static struct json_object *
@@ -101,11 +54,15 @@ update(const struct hr_worker *w, struct json_object *body, struct hr_answer *re
 		hr_answer_detail(ret, 400, "Request must be a list of MCP tools to sync");
 		return;
 	}
-	for (i = 0; i < json_object_array_length(body); i++)
-		if (!server_fits(json_object_array_get_idx(body, i))) {
+	for (i = 0; i < json_object_array_length(body); i++) {
+		HR_PUT struct json_object *server =
+		    hr_mcpserver(json_object_array_get_idx(body, i), NULL);
+
+		if (server == NULL) {
 			hr_answer_generic(ret);
 			return;
 		}
+	}
 	if (forward(w, body, ret))
 		return;
 	if (i > 0)

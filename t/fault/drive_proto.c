@@ -16,6 +16,7 @@
 #include "proto/frame.h"
 #include "proto/journal.h"
 #include "proto/json.h"
+#include "proto/mcpserver.h"
 #include "proto/obs.h"
 #include "proto/python/literal.h"
 #include "proto/python/repr.h"
@@ -302,7 +303,29 @@ journal(struct hr_err *err)
 	return r;
 }
 
+/* One that could not be made whole is none, never one that lacks something. */
+static int
+mcp_server(struct hr_err *err)
+{
+	HR_PUT struct json_object *given = hr_json_object(err, "name",
+	    json_object_new_string(" files "), "command", json_object_new_string("npx"), "args",
+	    json_object_new_string("-y 'a b' \"c\\\"d\" e\\ f"), "env",
+	    json_object_new_string("A=1, B=x=2"), NULL);
+	HR_PUT struct json_object *server = given != NULL ? hr_mcpserver(given, err) : NULL;
+	HR_BUF(b, BIG);
+	int r;
+
+	if (server == NULL)
+		return -1;
+	(void)hr_json_put(&b, server);
+	r = hr_buf_check(&b, err);
+	if (r == 0)
+		fault_tell_bytes(b.p, b.len);
+	return r;
+}
+
 const struct fault_scenario fault_scenarios[] = {{"frames", frames, 0}, {"json to repr", json, 0},
     {"json to json", json_text, 0}, {"literal", literal, 0}, {"event", event, 0},
     {"refused event", bad_event, 0}, {"observation", observation, 0}, {"scoreboard", board, 0},
-    {"channel", channel, 0}, {"journal", journal, FAULT_LOSSY}, {NULL, NULL, 0}};
+    {"channel", channel, 0}, {"journal", journal, FAULT_LOSSY}, {"MCP server", mcp_server, 0},
+    {NULL, NULL, 0}};

@@ -1,7 +1,7 @@
 # Each program runs its scenarios while one call after the other fails; see engine.c.
 EXTRA_DIST += %D%/README
 FAULT_DRIVERS = %D%/drive_keeper %D%/drive_files %D%/drive_alert %D%/drive_base %D%/drive_exchange %D%/drive_pool \
-	%D%/drive_mcp %D%/drive_proto %D%/drive_session %D%/drive_supervisor %D%/drive_text %D%/drive_transfer %D%/drive_worker
+	%D%/drive_proto %D%/drive_session %D%/drive_supervisor %D%/drive_text %D%/drive_transfer %D%/drive_worker
 check_LTLIBRARIES += %D%/failcalls.la
 check_PROGRAMS += $(FAULT_DRIVERS)
 fault_engine = %D%/engine.c %D%/failcalls.h %D%/fault.h
@@ -26,9 +26,6 @@ t_fault_drive_keeper_SOURCES = %D%/drive_keeper.c %D%/peer.c %D%/peer.h $(fault_
 t_fault_drive_keeper_LDADD = libkeeper.la
 t_fault_drive_pool_SOURCES = %D%/drive_pool.c $(fault_engine)
 t_fault_drive_pool_LDADD = libsupervisor.la
-t_fault_drive_mcp_SOURCES = %D%/drive_mcp.c $(fault_engine)
-t_fault_drive_mcp_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
-t_fault_drive_mcp_LDADD = libmcp.la $(JSONC_LIBS)
 t_fault_drive_proto_SOURCES = %D%/drive_proto.c $(fault_engine)
 t_fault_drive_proto_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 t_fault_drive_proto_LDADD = libprotojson.la libproto.la libbase.la

@@ -13,6 +13,8 @@
 
 #include "base/buf.h"
 #include "plugins/mcp/hub.h"
+#include "proto/json.h"
+#include "proto/mcpserver.h"
 
 #define SAID_MAX 64
 #define STREAM ((struct evhttp_request *)said)
@@ -192,13 +194,17 @@ static const struct {
 
 START_TEST(words)
 {
-	struct json_object *list = mcp_split_words(splits[_i].text);
+	struct json_object *entry =
+	    hr_json_object(NULL, "name", json_object_new_string("a"), "command",
+		json_object_new_string("c"), "args", json_object_new_string(splits[_i].text), NULL);
+	struct json_object *server = hr_mcpserver(entry, NULL);
 
 	if (splits[_i].words == NULL)
-		ck_assert_ptr_null(list);
+		ck_assert_ptr_null(server);
 	else
-		assert_text(list, splits[_i].words);
-	json_object_put(list);
+		assert_text(hr_json_at(server, "args"), splits[_i].words);
+	json_object_put(server);
+	json_object_put(entry);
 }
 END_TEST
 
@@ -223,13 +229,16 @@ static const struct {
     {SERVER_OF(",\"env\":[]"), NULL},
     {"{\"name\":\"a\"}", NULL},
     {"{\"command\":\"c\",\"name\":\"\"}", NULL},
+    {"{\"command\":\"c d\",\"name\":\"a\"}", NULL},
+    {"{\"command\":\"c\",\"name\":\"a.b\"}", NULL},
+    {"{\"command\":\"c\",\"name\":\"a\\u0000b\"}", NULL},
     {"[]", NULL},
 };
 
 START_TEST(one_entry)
 {
 	struct json_object *entry = json_tokener_parse(configs[_i].entry);
-	struct json_object *normal = mcp_normal_config(entry);
+	struct json_object *normal = hr_mcpserver(entry, NULL);
 
 	if (configs[_i].normal == NULL)
 		ck_assert_ptr_null(normal);

@@ -159,12 +159,6 @@ int mcp_update_open(struct mcp_hub *hub, int listener, struct hr_err *err);
 void mcp_update_changed(struct mcp_hub *hub); /* a server has started, or not, or has ended */
 void mcp_update_done(struct mcp_hub *hub);
 
-/* Words as a POSIX shell would split them: an array of strings; NULL: a quote is open, or no
- * memory. */
-struct json_object *mcp_split_words(const char *text);
-/* One entry as it was sent: a normal one, or NULL. */
-struct json_object *mcp_normal_config(struct json_object *entry);
-
 struct mcp_update;
 LIST_HEAD(mcp_update_list, mcp_update);
 

@@ -21,6 +21,7 @@
 #include "plugins/mcp/hub.h"
 #include "proto/frame.h"
 #include "proto/json.h"
+#include "proto/mcpserver.h"
 
 #define WAIT_MS 2000
 #define LOG_MAX 65536
@@ -41,158 +42,6 @@ update_free(struct mcp_update *u)
 	bufferevent_free(u->peer);
 	event_free(u->timer);
 	free(u);
-}
-
-/* ---- one entry ---- */
-
-static bool
-blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-/* One word from *at; -1: a quote is open. */
-static int
-split_word(const char **at, struct hr_buf *word)
-{
-	const char *p = *at;
-	char quote = '\0';
-
-	for (; *p != '\0' && (quote != '\0' || !blank(*p)); p++) {
-		if (quote == '\0' && (*p == '\'' || *p == '"')) {
-			quote = *p;
-		} else if (quote != '\0' && *p == quote) {
-			quote = '\0';
-		} else if (*p == '\\' && quote != '\'') {
-			/* inside double quotes only before what is special there */
-			if (quote == '"' && p[1] != '"' && p[1] != '\\')
-				hr_buf_addc(word, '\\');
-			if (*++p == '\0')
-				return -1;
-			hr_buf_addc(word, *p);
-		} else {
-			hr_buf_addc(word, *p);
-		}
-	}
-	*at = p;
-	return quote == '\0' ? 0 : -1;
-}
-
-struct json_object *
-mcp_split_words(const char *text)
-{
-	struct json_object *list = json_object_new_array();
-	HR_BUF(word, strlen(text) + 1);
-	bool whole = list != NULL;
-
-	while (whole) {
-		while (blank(*text))
-			text++;
-		if (*text == '\0')
-			break;
-		hr_buf_reset(&word);
-		whole =
-		    split_word(&text, &word) == 0 && word.fail == HR_OK &&
-		    hr_json_append(list,
-			json_object_new_string_len(hr_buf_str(&word), (int)word.len), NULL) == 0;
-	}
-	if (!whole) {
-		json_object_put(list);
-		list = NULL;
-	}
-	return list;
-}
-
-static struct json_object *
-stripped(const char *p, size_t len)
-{
-	while (len > 0 && blank(*p)) {
-		p++;
-		len--;
-	}
-	while (len > 0 && blank(p[len - 1]))
-		len--;
-	return json_object_new_string_len(p, (int)len);
-}
-
-static bool
-variable_fits(const char *p)
-{
-	const char *at;
-
-	for (at = p; *at != '\0'; at++)
-		if (!((*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || *at == '_' ||
-			(at > p && *at >= '0' && *at <= '9')))
-			return false;
-	return at > p;
-}
-
-/* "A=1, B=2"; NULL: a piece has no '=' or no name, or no memory. */
-static struct json_object *
-split_variables(const char *text)
-{
-	struct json_object *env = json_object_new_object();
-	const char *end, *equals, *p;
-	bool fits = true;
-
-	for (; fits && *text != '\0'; text = *end == ',' ? end + 1 : end) {
-		HR_PUT struct json_object *piece = NULL;
-		HR_PUT struct json_object *name = NULL;
-
-		end = strchrnul(text, ',');
-		piece = stripped(text, (size_t)(end - text));
-		p = hr_json_text(piece);
-		equals = p != NULL ? strchr(p, '=') : NULL;
-		if (equals != NULL) {
-			name = stripped(p, (size_t)(equals - p));
-			fits = name != NULL && variable_fits(hr_json_text(name)) &&
-			       hr_json_set(env, hr_json_text(name),
-				   json_object_new_string(equals + 1), NULL) == 0;
-		} else {
-			fits = p != NULL && p[0] == '\0';
-		}
-	}
-	if (fits)
-		return env;
-	json_object_put(env);
-	return NULL;
-}
-
-static struct json_object *
-args_of(struct json_object *v)
-{
-	if (v == NULL)
-		return json_object_new_array();
-	if (json_object_is_type(v, json_type_string))
-		return mcp_split_words(json_object_get_string(v));
-	return json_object_is_type(v, json_type_array) && hr_json_all_strings(v)
-		   ? json_object_get(v)
-		   : NULL;
-}
-
-static struct json_object *
-env_of(struct json_object *v)
-{
-	if (v == NULL)
-		return json_object_new_object();
-	if (json_object_is_type(v, json_type_string))
-		return split_variables(json_object_get_string(v));
-	return json_object_is_type(v, json_type_object) && hr_json_all_strings(v)
-		   ? json_object_get(v)
-		   : NULL;
-}
-
-struct json_object *
-mcp_normal_config(struct json_object *entry)
-{
-	const char *name = hr_json_text_or(entry, "name", ""),
-		   *command = hr_json_text_or(entry, "command", "");
-
-	if (name[0] == '\0' || command[0] == '\0')
-		return NULL;
-	return hr_json_object(NULL, "name", stripped(name, strlen(name)), "command",
-	    stripped(command, strlen(command)), "args", args_of(hr_json_at(entry, "args")), "env",
-	    env_of(hr_json_at(entry, "env")), NULL);
 }
 
 /* ---- the list ---- */
@@ -221,7 +70,7 @@ normal_list(struct json_object *servers)
 		return NULL;
 	all = json_object_new_object();
 	for (i = 0; i < json_object_array_length(servers); i++) {
-		config = mcp_normal_config(json_object_array_get_idx(servers, i));
+		config = hr_mcpserver(json_object_array_get_idx(servers, i), NULL);
 		if (hr_json_set(all, hr_json_text_or(config, "name", ""), config, NULL) != 0) {
 			json_object_put(all);
 			return NULL;
