@@ -2,7 +2,6 @@
 #include "config.h"
 
 #include <errno.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +9,7 @@
 #include <archive_entry.h>
 
 #include "base/path.h"
+#include "files/archive/tree.h"
 #include "host/transfer/archives.h"
 #include "base/err.h"
 
@@ -39,27 +39,6 @@ put_all(struct archive *a, const char *path, bool with_name, struct hr_err *err)
 			    : hr_arc_put(&to, path, name, with_name ? name : "", err);
 }
 
-/* Names in a zip file are UTF-8. libarchive asks the locale, which may know no more than ASCII;
- * this is for the calling thread alone. (locale_t)0: it has to do as it is. */
-static locale_t
-use_utf8(locale_t *ret_before)
-{
-	locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-
-	if (utf8 != (locale_t)0)
-		*ret_before = uselocale(utf8);
-	return utf8;
-}
-
-static void
-use_before(locale_t utf8, locale_t before)
-{
-	if (utf8 == (locale_t)0)
-		return;
-	(void)uselocale(before);
-	freelocale(utf8);
-}
-
 static int
 zip_into(int fd, const char *path, bool with_name, bool deflate, struct hr_err *err)
 {
@@ -85,10 +64,10 @@ zip_into(int fd, const char *path, bool with_name, bool deflate, struct hr_err *
 int
 hr_arczip_make(int fd, const char *path, bool with_name, bool deflate, struct hr_err *err)
 {
-	locale_t before = (locale_t)0, utf8 = use_utf8(&before);
+	struct hr_tree_locale l = hr_tree_locale(); /* names in a zip file are UTF-8 */
 	int r = zip_into(fd, path, with_name, deflate, err);
 
-	use_before(utf8, before);
+	hr_tree_locale_end(&l);
 	return r;
 }
 
@@ -203,9 +182,9 @@ zip_extract(const char *file, const char *dir, unsigned long long most, struct h
 int
 hr_arczip_extract(const char *file, const char *dir, unsigned long long most, struct hr_err *err)
 {
-	locale_t before = (locale_t)0, utf8 = use_utf8(&before);
+	struct hr_tree_locale l = hr_tree_locale();
 	int r = zip_extract(file, dir, most, err);
 
-	use_before(utf8, before);
+	hr_tree_locale_end(&l);
 	return r;
 }
