@@ -24,6 +24,7 @@
 #include "files/place/reach.h"
 #include "files/place/whole.h"
 #include "base/text/utf8.h"
+#include "proto/python/repr.h"
 
 #define BUFFER (256u << 10) /* read at once, and handed on at once */
 #define WAY_MAX (1u << 20)
@@ -97,15 +98,7 @@ fail_name(struct hr_pack *p, const char *way, size_t len)
 		}
 	}
 	hr_buf_reset(p->why);
-	if (bad == 1)
-		hr_buf_addf(p->why,
-		    "'utf-8' codec can't encode character '\\udc%02x' in position %zu: ", first,
-		    at);
-	else
-		hr_buf_addf(p->why,
-		    "'utf-8' codec can't encode characters in position %zu-%zu: ", at,
-		    at + bad - 1);
-	hr_buf_adds(p->why, "surrogates not allowed");
+	hr_pyencode_error(p->why, "utf-8", 0xDC00 + first, at, bad, "surrogates not allowed");
 	return -1;
 }
 

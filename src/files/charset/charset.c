@@ -6,11 +6,11 @@
 
 #include <errno.h>
 #include <iconv.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/text/swar.h"
 #include "base/text/utf8.h"
+#include "proto/python/repr.h"
 
 #define CHUNK 8192
 
@@ -150,49 +150,10 @@ hr_charset_check_utf8(const char *p, size_t len, struct hr_buf *why)
 
 /* ---- what cannot be encoded ---- */
 
-/* Characters from `at` on are the ones that failed: first says which, count how many. */
-static void
-say_encode(struct hr_buf *why, const char *codec, int32_t first, size_t at, size_t count,
-    const char *reason)
-{
-	if (count > 1)
-		hr_buf_addf(why, "'%s' codec can't encode characters in position %zu-%zu: %s",
-		    codec, at, at + count - 1, reason);
-	else
-		hr_buf_addf(why,
-		    "'%s' codec can't encode character '\\%c%0*" PRIx32 "' in position %zu: %s",
-		    codec,
-		    first < 0x100     ? 'x'
-		    : first < 0x10000 ? 'u'
-				      : 'U',
-		    first < 0x100     ? 2
-		    : first < 0x10000 ? 4
-				      : 8,
-		    (uint32_t)first, at, reason);
-}
-
 static int
 refuse_surrogates(const char *codec, const char *p, size_t len, struct hr_buf *why)
 {
-	const char *end = p + len;
-	size_t n, at = 0, run;
-	int32_t cp, first;
-
-	if (!hr_charset_has_high(p, len))
-		return 0;
-	for (; p < end; p += n, at++) {
-		first = hr_utf8_next(p, end, &n);
-		if (!hr_utf8_is_surrogate(first))
-			continue;
-		for (run = 0, cp = first; hr_utf8_is_surrogate(cp); run++) {
-			p += n;
-			cp = p < end ? hr_utf8_next(p, end, &n) : 0;
-		}
-		if (why != NULL)
-			say_encode(why, codec, first, at, run, "surrogates not allowed");
-		return -1;
-	}
-	return 0;
+	return hr_charset_has_high(p, len) ? hr_pyencode_check(why, codec, p, len) : 0;
 }
 
 int
@@ -326,8 +287,8 @@ say_unencodable(
 		reason = "ordinal not in range(256)";
 	else if (c->kind == HR_CHARSET_MULTIBYTE)
 		reason = "illegal multibyte sequence";
-	say_encode(why, codec_name(c), hr_utf8_next(p + used, p + len, &n), hr_utf8_count(p, used),
-	    count_unencodable(c, p + used, p + len), reason);
+	hr_pyencode_error(why, codec_name(c), hr_utf8_next(p + used, p + len, &n),
+	    hr_utf8_count(p, used), count_unencodable(c, p + used, p + len), reason);
 }
 
 int

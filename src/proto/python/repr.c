@@ -109,6 +109,42 @@ hr_pyrepr_bytes(struct hr_buf *b, const void *data, size_t len)
 	put_repr(b, data, len, false);
 }
 
+void
+hr_pyencode_error(
+    struct hr_buf *b, const char *codec, int32_t first, size_t at, size_t count, const char *reason)
+{
+	if (count > 1) {
+		hr_buf_addf(b, "'%s' codec can't encode characters in position %zu-%zu: %s", codec,
+		    at, at + count - 1, reason);
+		return;
+	}
+	hr_buf_addf(b, "'%s' codec can't encode character '", codec);
+	put_escaped(b, (uint32_t)first);
+	hr_buf_addf(b, "' in position %zu: %s", at, reason);
+}
+
+int
+hr_pyencode_check(struct hr_buf *b, const char *codec, const char *p, size_t len)
+{
+	const char *end = p + len;
+	size_t n, at = 0, run = 0;
+	int32_t cp, first = 0;
+
+	for (; p < end; p += n, at++) {
+		cp = hr_utf8_next(p, end, &n);
+		if (hr_utf8_is_surrogate(cp)) {
+			first = run++ == 0 ? cp : first;
+		} else if (run > 0) {
+			break;
+		}
+	}
+	if (run == 0)
+		return 0;
+	if (b != NULL)
+		hr_pyencode_error(b, codec, first, at - run, run, "surrogates not allowed");
+	return -1;
+}
+
 static void
 repr_dict(struct hr_buf *b, struct json_object *v)
 {

@@ -5,6 +5,7 @@
 #define HR_PROTO_PYTHON_REPR_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 #include "proto/json.h"
@@ -12,6 +13,13 @@
 void hr_pyrepr(struct hr_buf *b, struct json_object *v);
 void hr_pyrepr_str(struct hr_buf *b, const char *p, size_t len); /* generalised UTF-8 */
 void hr_pyrepr_bytes(struct hr_buf *b, const void *p, size_t len);
+
+/* What Python says of `count` characters from place `at` on that cannot be encoded, of which
+ * `first` is the first. */
+void hr_pyencode_error(struct hr_buf *b, const char *codec, int32_t first, size_t at, size_t count,
+    const char *reason);
+/* The same of the first surrogates of generalised UTF-8: -1; 0 if there are none. b may be NULL. */
+int hr_pyencode_check(struct hr_buf *b, const char *codec, const char *p, size_t len);
 
 /* An int object whose repr is `text` (static) instead of its digits, as of an enumeration's member
  * in a dictionary. NULL: no memory. The caller owns it. */

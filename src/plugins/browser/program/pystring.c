@@ -12,6 +12,7 @@
 #include "base/text/utf8.h"
 #include "base/text/percent.h"
 #include "plugins/browser/program/pychars.h"
+#include "proto/python/repr.h"
 
 struct literal {
 	const char *p, *end; /* between the quotes */
@@ -166,27 +167,10 @@ one_line_end(const char *p, size_t len, size_t *ret_len)
 static bool
 is_source(const char *p, size_t len, struct hr_buf *why)
 {
-	const char *end = p + len, *q;
-	size_t n, at = 0, run = 0;
-	int32_t cp, first = 0;
+	HR_BUF(text, 200);
 
-	for (q = p; q < end; q += n, at++) {
-		cp = hr_utf8_next(q, end, &n);
-		if (!hr_utf8_is_surrogate(cp) && run > 0)
-			break;
-		if (hr_utf8_is_surrogate(cp) && run++ == 0)
-			first = cp;
-	}
-	if (run == 1)
-		hr_buf_addf(why,
-		    "UnicodeEncodeError: 'utf-8' codec can't encode character '\\u%04x' in "
-		    "position %zu: surrogates not allowed",
-		    (unsigned)first, at - 1);
-	else if (run > 1)
-		hr_buf_addf(why,
-		    "UnicodeEncodeError: 'utf-8' codec can't encode characters in position "
-		    "%zu-%zu: surrogates not allowed",
-		    at - run, at - 1);
+	if (hr_pyencode_check(&text, "utf-8", p, len) < 0)
+		hr_buf_addf(why, "UnicodeEncodeError: %s", hr_buf_str(&text));
 	else if (memchr(p, '\0', len) != NULL)
 		hr_buf_adds(why, "SyntaxError: source code string cannot contain null bytes");
 	else
