@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/text/text.h"
 #include "supervisor/settings/options.h"
 #include "supervisor/settings/settings.h"
 
@@ -303,7 +304,7 @@ START_TEST(integers_as_python_reads_them)
 	    {"1_", -1, 0}, {"1__0", -1, 0}, {"0x10", -1, 0}, {"1 2", -1, 0}, {"1.0", -1, 0}};
 	long long n = 77;
 
-	ck_assert_int_eq(hr_settings_parse_int(rows[_i].text, &n), rows[_i].ok);
+	ck_assert_int_eq(hr_text_python_int(rows[_i].text, &n), rows[_i].ok);
 	ck_assert_int_eq(n, rows[_i].ok == 0 ? rows[_i].n : 77);
 }
 END_TEST

@@ -3,7 +3,9 @@
 
 #include "base/text/text.h"
 
+#include <ctype.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,4 +51,34 @@ hr_text_truth(const char *p, size_t len)
 		if (len == strlen(words[i]) && strncasecmp(p, words[i], len) == 0)
 			return i >= 6;
 	return -1;
+}
+
+int
+hr_text_python_int(const char *text, long long *ret)
+{
+	const char *at = text;
+	bool negative;
+	long long n = 0;
+
+	while (isspace((unsigned char)*at))
+		at++;
+	negative = *at == '-';
+	if (*at == '-' || *at == '+')
+		at++;
+	if (!isdigit((unsigned char)*at))
+		return -1;
+	while (isdigit((unsigned char)*at)) {
+		if (__builtin_mul_overflow(n, 10LL, &n) ||
+		    __builtin_add_overflow(n, (long long)(*at - '0'), &n))
+			return -1;
+		at++;
+		if (*at == '_' && isdigit((unsigned char)at[1]))
+			at++;
+	}
+	while (isspace((unsigned char)*at))
+		at++;
+	if (*at != '\0')
+		return -1;
+	*ret = negative ? -n : n;
+	return 0;
 }

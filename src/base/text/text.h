@@ -16,4 +16,7 @@ int hr_text_setf(char **to, struct hr_err *err, const char *fmt, ...)
 /* Whether a word means yes, as pydantic has it: 1, 0, or -1 of any other text. */
 int hr_text_truth(const char *p, size_t len);
 
+/* Python's int(): blanks around it, a sign, digits with single underscores between. 0 or -1. */
+int hr_text_python_int(const char *text, long long *ret);
+
 #endif

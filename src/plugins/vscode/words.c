@@ -3,8 +3,9 @@
 
 #include "plugins/vscode/words.h"
 
-#include <ctype.h>
 #include <string.h>
+
+#include "base/text/text.h"
 
 bool
 hr_vscode_user_ok(const char *user, const char *extra)
@@ -16,25 +17,11 @@ hr_vscode_user_ok(const char *user, const char *extra)
 int
 hr_vscode_port(const char *text)
 {
-	long port = 0;
-	bool digit = false;
+	long long port;
 
-	if (text == NULL)
-		return 0;
-	while (isspace((unsigned char)*text))
-		text++;
-	if (*text == '+')
-		text++;
-	for (; isdigit((unsigned char)*text) || (*text == '_' && digit); text++) {
-		digit = *text != '_';
-		if (digit)
-			port = port * 10 + (*text - '0');
-		if (port > 65535)
-			return 0;
-	}
-	while (isspace((unsigned char)*text))
-		text++;
-	return digit && *text == '\0' ? (int)port : 0;
+	return text != NULL && hr_text_python_int(text, &port) == 0 && port > 0 && port <= 65535
+		   ? (int)port
+		   : 0;
 }
 
 static void

@@ -19,6 +19,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/process/spawn.h"
+#include "base/text/text.h"
 #include "base/trust.h"
 #include "supervisor/run/context.h"
 
@@ -233,7 +234,7 @@ hr_plugin_port(const struct hr_plugin *p, const struct hr_manifest_http *h)
 
 	vars_fill(&vars, &n, p);
 	if (hr_manifest_expand(&b, h->port, &vars, NULL) != 0 ||
-	    hr_settings_parse_int(hr_buf_str(&b), &port) != 0 || port < 1 || port > 65535)
+	    hr_text_python_int(hr_buf_str(&b), &port) != 0 || port < 1 || port > 65535)
 		port = 0;
 	return (int)port;
 }

@@ -20,6 +20,7 @@
 #include "base/path.h"
 #include "base/plain.h"
 #include "base/process/spawn.h"
+#include "base/text/text.h"
 #include "supervisor/settings/settings.h"
 
 #define SUDO_LINE "%sudo ALL=(ALL) NOPASSWD:ALL\n"
@@ -146,7 +147,7 @@ group_lookup(const char *group, gid_t *ret)
 		*ret = gr->gr_gid;
 		return 0;
 	}
-	if (hr_settings_parse_int(group, &n) != 0 || n < 0 || n >= UINT32_MAX)
+	if (hr_text_python_int(group, &n) != 0 || n < 0 || n >= UINT32_MAX)
 		return -1;
 	*ret = (gid_t)n;
 	return 0;

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/text/text.h"
 #include "supervisor/settings/settings.h"
 
 enum option_kind { VALUE, FLAG, WORDS, FILE_NAME, ACTION, NOTHING };
@@ -117,7 +118,7 @@ set_int(struct parse *p, const char *argument, const char *key, const char *valu
 {
 	long long n;
 
-	if (hr_settings_parse_int(value, &n) != 0)
+	if (hr_text_python_int(value, &n) != 0)
 		return hr_err_set(
 		    p->err, HR_E_INVAL, "argument %s: invalid int value: '%s'", argument, value);
 	return set_value(p, key, value);

@@ -175,36 +175,6 @@ hr_settings_browses(const struct hr_settings *c)
 }
 
 int
-hr_settings_parse_int(const char *text, long long *ret)
-{
-	const char *at = text;
-	bool negative;
-	long long n = 0;
-
-	while (isspace((unsigned char)*at))
-		at++;
-	negative = *at == '-';
-	if (*at == '-' || *at == '+')
-		at++;
-	if (!isdigit((unsigned char)*at))
-		return -1;
-	while (isdigit((unsigned char)*at)) {
-		if (__builtin_mul_overflow(n, 10LL, &n) ||
-		    __builtin_add_overflow(n, (long long)(*at - '0'), &n))
-			return -1;
-		at++;
-		if (*at == '_' && isdigit((unsigned char)at[1]))
-			at++;
-	}
-	while (isspace((unsigned char)*at))
-		at++;
-	if (*at != '\0')
-		return -1;
-	*ret = negative ? -n : n;
-	return 0;
-}
-
-int
 hr_settings_truth(const char *text)
 {
 	return hr_text_truth(text, strlen(text));
@@ -228,7 +198,7 @@ set_from_text(struct hr_settings *c, const struct setting *s, const char *text, 
 	switch (s->type) {
 	case TEXT: return hr_text_set(setting_of(c, s), text, err);
 	case INT:
-		if (hr_settings_parse_int(text, &n) != 0)
+		if (hr_text_python_int(text, &n) != 0)
 			return hr_err_set(
 			    err, HR_E_INVAL, "%s: \"%.64s\" is not an integer", s->key, text);
 		return set_int(c, s, n, err);

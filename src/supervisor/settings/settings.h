@@ -97,8 +97,6 @@ int hr_words_copy(struct hr_strv *w, char *const *v, size_t n, struct hr_err *er
 
 const char *hr_settings_name(size_t i); /* of the i-th setting; NULL behind the last */
 
-/* Python's int(): blanks around it, a sign, digits with single underscores between. 0 or -1. */
-int hr_settings_parse_int(const char *text, long long *ret);
 /* "1", "true", "t", "yes", "y", "on" and their opposites, in any case: 1 or 0; -1: neither. */
 int hr_settings_truth(const char *text);
 
