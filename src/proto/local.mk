@@ -31,6 +31,7 @@ libprotojson_la_SOURCES = \
 	%D%/jsonscan.c %D%/jsonscan.h \
 	%D%/mcpserver.c %D%/mcpserver.h \
 	%D%/obs.c %D%/obs.h \
+	%D%/python/escape.c %D%/python/escape.h \
 	%D%/python/literal.c %D%/python/literal.h \
 	%D%/python/lower.c %D%/python/lower.h \
 	%D%/python/repr.c %D%/python/repr.h
