@@ -12,8 +12,8 @@
 
 #include "base/buf.h"
 #include "proto/json.h"
-#include "base/text/percent.h"
 #include "base/text/utf8.h"
+#include "proto/python/escape.h"
 
 struct lit {
 	const char *p;
@@ -45,95 +45,30 @@ lit_space(struct lit *l)
 	}
 }
 
-static int
-hex_digits(struct lit *l, int n, uint32_t *ret)
-{
-	uint32_t v = 0;
-
-	for (; n > 0; n--, l->p++) {
-		if (l->p == l->end || hr_hex_value(*l->p) < 0)
-			return -1;
-		v = v << 4 | (uint32_t)hr_hex_value(*l->p);
-	}
-	*ret = v;
-	return v <= 0x10FFFF ? 0 : -1;
-}
-
-static void
-octal_escape(struct lit *l, struct hr_buf *b)
-{
-	uint32_t v = 0;
-	int n;
-
-	for (n = 0; n < 3 && l->p < l->end && *l->p >= '0' && *l->p <= '7'; n++)
-		v = v << 3 | (uint32_t)(*l->p++ - '0');
-	hr_utf8_add(b, v);
-}
-
-/* l->p is behind a backslash. */
-static int
-lit_escape(struct lit *l, struct hr_buf *b)
-{
-	static const char from[] = "\\'\"abfnrtv", to[] = "\\'\"\a\b\f\n\r\t\v";
-	const char *known;
-	uint32_t cp;
-	char c;
-
-	if (l->p == l->end)
-		return -1;
-	c = *l->p;
-	if (c >= '0' && c <= '7') {
-		octal_escape(l, b);
-		return 0;
-	}
-	l->p++;
-	known = strchr(from, c);
-	if (c == '\n')
-		return 0;
-	if (known != NULL) {
-		hr_buf_addc(b, to[known - from]);
-		return 0;
-	}
-	if (c == 'x' || c == 'u' || c == 'U') {
-		if (hex_digits(l, c == 'x' ? 2 : c == 'u' ? 4 : 8, &cp) < 0)
-			return -1;
-		hr_utf8_add(b, cp);
-		return 0;
-	}
-	if (c == 'N')
-		return -1;
-	hr_buf_addc(b, '\\'); /* an unknown escape stays as it is */
-	hr_buf_addc(b, c);
-	return 0;
-}
-
 /* The text of a string from behind its opening quotes to behind its closing ones. */
 static int
 string_body(struct lit *l, struct hr_buf *b, char quote, bool triple, bool raw)
 {
-	while (l->p < l->end) {
-		char c = *l->p;
+	const char *from = l->p;
+	HR_BUF(why, 500);
 
-		if (c == quote &&
-		    (!triple || (l->end - l->p >= 3 && l->p[1] == c && l->p[2] == c))) {
-			l->p += triple ? 3 : 1;
-			return 0;
-		}
-		if (c == '\n' && !triple)
+	for (; l->p < l->end; l->p++) {
+		if (*l->p == quote &&
+		    (!triple || (l->end - l->p >= 3 && l->p[1] == quote && l->p[2] == quote)))
+			break;
+		if (*l->p == '\n' && !triple)
 			return -1;
-		l->p++;
-		if (c != '\\') {
-			hr_buf_addc(b, c);
-		} else if (raw) {
-			hr_buf_addc(b, c);
-			if (l->p == l->end)
-				return -1;
-			hr_buf_addc(b, *l->p++); /* a quote behind it does not end the string */
-		} else if (lit_escape(l, b) < 0) {
-			return -1;
-		}
+		if (*l->p == '\\')
+			l->p++; /* what is behind it does not end the string */
 	}
-	return -1;
+	if (l->p >= l->end)
+		return -1;
+	if (raw)
+		hr_buf_add(b, from, (size_t)(l->p - from));
+	else if (hr_pyescape(b, from, (size_t)(l->p - from), NULL, &why) != 0)
+		return -1;
+	l->p += triple ? 3 : 1;
+	return 0;
 }
 
 /* Is there a string at l->p? *ret_prefix: bytes before its quote; *ret_raw. */
