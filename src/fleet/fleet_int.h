@@ -4,7 +4,14 @@
 
 #include "fleet/fleet.h"
 
-enum hr_job_kind { HR_JOB_START, HR_JOB_PAUSE, HR_JOB_RESUME, HR_JOB_STOP, HR_JOB_WARM };
+enum hr_job_kind {
+	HR_JOB_START,
+	HR_JOB_PAUSE,
+	HR_JOB_RESUME,
+	HR_JOB_STOP,
+	HR_JOB_WARM,
+	HR_JOB_LOOK, /* does it still run, or wait paused? (recover.c) */
+};
 
 /* To the end of the list: a sandbox's jobs are done in their order. */
 int hr_fleet_add_job(struct hr_fleet *f, enum hr_job_kind kind, const char *id, struct hr_err *err);
@@ -25,6 +32,10 @@ int hr_fleet_compose(int64_t key, const char *session, const char *request, int6
 int hr_fleet_go_on(struct hr_fleet *f, const struct hr_fleet_row *row, struct hr_err *err);
 /* Again what the store says of it: 1, 0 it is not there, -1. */
 int hr_fleet_look_again(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err);
+
+/* Asks the engine for the state of a sandbox, and moves the row where the sandbox has ended. The
+ * lock is let go for the engine. Returns false if the engine does not say; that is logged. */
+bool hr_fleet_find_out(struct hr_fleet *f, struct hr_fleet_row *row);
 
 /* Reads what the store says of pools, and whether we are drained. */
 int hr_fleet_load(struct hr_fleet *f, struct hr_err *err);

@@ -92,6 +92,7 @@ static const struct {
     [HR_JOB_RESUME] = {HR_FLEET_RESUMING, HR_FLEET_RUNNING, HR_FLEET_DIED, "resume"},
     [HR_JOB_STOP] = {HR_FLEET_STOPPING, HR_FLEET_STOPPED, HR_FLEET_STOPPING, "stop"},
     [HR_JOB_WARM] = {HR_FLEET_WARMING, HR_FLEET_WARM, HR_FLEET_DIED, "warm"},
+    [HR_JOB_LOOK] = {HR_FLEET_STATES, HR_FLEET_STATES, HR_FLEET_STATES, "look"},
 };
 
 int
@@ -296,6 +297,17 @@ only_clears(const struct hr_fleet_job *j, const struct hr_fleet_row *row, int fo
 	return found == 0 || (row->state > HR_FLEET_STOPPING && !hr_fleet_holds_room(row->state));
 }
 
+/* A later job of the same sandbox meets what this one has not found out. */
+static bool
+is_followed(const struct hr_fleet_job *j)
+{
+	const struct hr_fleet_job *k = j->next;
+
+	while (k != NULL && strcmp(k->id, j->id) != 0)
+		k = k->next;
+	return k != NULL;
+}
+
 /* Returns true if the job is over. Called with the lock, which is let go for the engine. */
 static bool
 work_on(struct hr_fleet *f, struct hr_fleet_job *j)
@@ -307,6 +319,8 @@ work_on(struct hr_fleet *f, struct hr_fleet_job *j)
 
 	if (found < 0)
 		return false;
+	if (j->kind == HR_JOB_LOOK)
+		return found == 0 || hr_fleet_find_out(f, &row) || is_followed(j);
 	if (found == 1 && row.state == HR_FLEET_DIED && j->tries == 0 && f->engine->logs != NULL)
 		keep_logs(f, &row);
 	its_state = found == 1 && row.state == job_kinds[j->kind].from;

@@ -77,30 +77,62 @@ keep_id(void *arg, const char *id)
 		add_id(rec, &rec->there, id);
 }
 
+/* The engine's state of a sandbox that is running, paused or warm to the store. */
+static int
+compare_states(
+    struct hr_fleet *f, const struct hr_fleet_row *row, const char *state, struct hr_err *err)
+{
+	const char *want = row->state == HR_FLEET_PAUSED ? "paused" : "running";
+	bool moved;
+
+	if (row->state == HR_FLEET_WARM && !hr_fleet_pool_wants(f, row->shape))
+		return hr_fleet_begin(
+		    f, row, HR_FLEET_STOPPING, HR_JOB_STOP, "no pool wants it", &moved, err);
+	/* a container that was stopped for a pause is "exited" to its engine */
+	if (strcmp(state, want) == 0 ||
+	    (row->state == HR_FLEET_PAUSED && strcmp(state, "exited") == 0))
+		return 0;
+	return hr_fleet_begin(
+	    f, row, HR_FLEET_DIED, HR_JOB_STOP, "ended while nobody served the fleet", &moved, err);
+}
+
 /* What was said to run or to be paused may have ended while nobody looked. */
 static int
 check_alive(struct recovery *rec, const struct hr_fleet_row *row, struct hr_err *err)
 {
-	const char *want = row->state == HR_FLEET_PAUSED ? "paused" : "running";
 	char state[32] = "gone";
 	struct hr_err why = {0};
-	bool moved;
 
 	if (has(&rec->there, row->id) &&
 	    rec->f->engine->state(rec->f->engine_self, row->id, state, &why) != 0) {
 		/* one that cannot be asked keeps nobody else from being served */
 		hr_log(HR_LOG_ERROR, "sandbox %s: its state is unknown: %.400s", row->id, why.msg);
-		return 0;
+		return hr_fleet_add_job(rec->f, HR_JOB_LOOK, row->id, err);
 	}
-	/* a container that was stopped for a pause is "exited" to its engine */
-	if (row->state == HR_FLEET_WARM && !hr_fleet_pool_wants(rec->f, row->shape))
-		return hr_fleet_begin(
-		    rec->f, row, HR_FLEET_STOPPING, HR_JOB_STOP, "no pool wants it", &moved, err);
-	if (strcmp(state, want) == 0 ||
-	    (row->state == HR_FLEET_PAUSED && strcmp(state, "exited") == 0))
-		return 0;
-	return hr_fleet_begin(rec->f, row, HR_FLEET_DIED, HR_JOB_STOP,
-	    "ended while nobody served the fleet", &moved, err);
+	return compare_states(rec->f, row, state, err);
+}
+
+bool
+hr_fleet_find_out(struct hr_fleet *f, struct hr_fleet_row *row)
+{
+	char state[32] = "gone";
+	struct hr_err err = {0};
+	int r;
+
+	(void)pthread_mutex_unlock(&f->lock);
+	r = f->engine->state(f->engine_self, row->id, state, &err);
+	(void)pthread_mutex_lock(&f->lock);
+	hr_fleet_alert_engine(f, r == 0 ? NULL : err.msg);
+	if (r == 0)
+		r = hr_fleet_look_again(f, row, &err) < 0 ? -1 : 0;
+	/* in another state a job is about it */
+	if (r == 0 && (row->state == HR_FLEET_RUNNING || row->state == HR_FLEET_PAUSED ||
+			  row->state == HR_FLEET_WARM))
+		r = compare_states(f, row, state, &err);
+	if (r != 0)
+		hr_log(
+		    HR_LOG_WARNING, "sandbox %s: its state is unknown: %.400s", row->id, err.msg);
+	return r == 0;
 }
 
 static int

@@ -222,6 +222,45 @@ def ended():
         equal([n for n in os.listdir(h.path("tmp")) if n.startswith("openhands_workspace")], [], "workspaces")
 
 
+def out_of_reach(h):
+    """The first one that a look into the pool meets is of an Engine that does not answer; its record before."""
+    path = h.path("state", "warm", [n for n in os.listdir(h.path("state", "warm")) if n.endswith(".json")][0])
+    h.env["DOCKER_HOST"] = "unix://" + h.path("nothing")
+    with open(path) as f:
+        text = f.read()
+    with open(path, "w") as f:
+        json.dump(dict(json.loads(text), runtime="docker", backend={
+            "id": "0123abcd", "port": 1, "vscode_port": 2, "app_port_1": 0, "app_port_2": 0, "key": "k"}), f)
+    return path, text
+
+
+def one_that_cannot_be_reached():
+    """It keeps no other one running, or from being made, and is named."""
+    with Host() as h:
+        h.ok("pool", "3")
+        pids = waiting(h)
+        path, text = out_of_reach(h)
+        pids.remove(json.loads(text)["backend"]["pid"])
+        done = h("pool", "0")
+        with open(path, "w") as f:
+            f.write(text)
+        left = [p for p in pids if process.command_line(p) != ""]
+        equal(h.ok("pool", "0"), "ended: 1\n", "now that as well")
+        equal((left, done.returncode, "Docker" in done.stderr), ([], 1, True), "the others are gone")
+    with Host() as h:
+        h.ok("pool", "1")
+        path, text = out_of_reach(h)
+        with open(path) as f:
+            begun = dict(json.load(f), begun=True)
+        with open(path, "w") as f:
+            json.dump(begun, f)
+        done = h("pool", "1")
+        with open(path, "w") as f:
+            f.write(text)
+        equal(h.ok("pool", "0"), "ended: 2\n", "one was made all the same")
+        equal((done.returncode, "Docker" in done.stderr), (1, True), done.stderr)
+
+
 def refilled():
     with Host(DESIRED_NUM_WARM_SERVERS="1") as h:
         h.ok("up", "-n", "a")
@@ -250,8 +289,8 @@ def main():
     process.become_subreaper()
     tap = Tap()
     for test in (taken, not_fitting, dead_while_it_waited, locked, several_at_once,
-                 taker_that_was_killed, filler_that_was_killed, ended, refilled,
-                 down_while_filling):
+                 taker_that_was_killed, filler_that_was_killed, ended, one_that_cannot_be_reached,
+                 refilled, down_while_filling):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

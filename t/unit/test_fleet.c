@@ -39,6 +39,7 @@ static struct world {
 	int fail_start; /* so many */
 	int claims, fail_claim;
 	int clears;
+	int fail_state; /* so many */
 } * world;
 static int gate[2];
 static pthread_mutex_t world_lock = PTHREAD_MUTEX_INITIALIZER; /* two jobs are done at a time */
@@ -159,7 +160,10 @@ fake_state(void *self, const char *id, char ret[32], struct hr_err *err)
 	struct made *m = find_made(id);
 
 	(void)self;
-	(void)err;
+	if (__atomic_load_n(&world->fail_state, __ATOMIC_SEQ_CST) > 0) {
+		__atomic_sub_fetch(&world->fail_state, 1, __ATOMIC_SEQ_CST);
+		return hr_err_set(err, HR_E_RUNTIME, "the Engine does not answer");
+	}
 	(void)snprintf(ret, 32, "%s", m != NULL ? m->state : "gone");
 	return 0;
 }
@@ -1076,6 +1080,33 @@ START_TEST(a_crash_loses_and_doubles_nothing)
 }
 END_TEST
 
+/* It keeps no other one from being served, and is looked at again until the engine answers. */
+START_TEST(one_whose_engine_does_not_answer)
+{
+	char id[HR_FLEET_ID];
+	int status;
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		begin(&few);
+		up("running", id);
+		up("lost", id);
+		(void)set_state(id, "exited", &world->pauses);
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	key.id = 1;
+	world->fail_state = 3; /* of both while the service starts, and of one afterwards */
+	begin(&few);
+	(void)state_of("lost", id);
+	until(id, HR_FLEET_DIED);
+	ck_assert_int_eq(state_of("running", id), HR_FLEET_RUNNING);
+	ck_assert_int_eq(world->fail_state, 0);
+}
+END_TEST
+
 START_TEST(one_store_has_one_service)
 {
 	struct hr_store *s = open_store();
@@ -1712,6 +1743,7 @@ main(void)
 	tcase_add_test(tc, a_pool_gives_way_and_counts_for_nobody);
 	tcase_add_test(tc, a_drain_and_pools_outlive_a_process);
 	tcase_add_loop_test(tc, a_crash_loses_and_doubles_nothing, 0, 3);
+	tcase_add_test(tc, one_whose_engine_does_not_answer);
 	tcase_add_test(store, one_store_has_one_service);
 	tcase_add_test(store, a_store_of_another_version_is_left_alone);
 	tcase_add_test(store, a_store_that_was_only_begun);

@@ -385,7 +385,7 @@ fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned n, 
 		if (make_one(c, &mine, f.spec, err) != 0)
 			return -1;
 	*ret_n = f.n;
-	return 0;
+	return begun.failed ? hr_err_pass(err, &begun.why) : 0;
 }
 
 int
