@@ -183,6 +183,7 @@ hr_path_open_own(const char *path, int flags, mode_t mode, struct hr_err *err)
 	size_t n = (size_t)(name - path);
 	HR_FREE char *above = n > 0 ? strndup(path, n > 1 ? n - 1 : n) : strdup(".");
 	HR_CLOSE int dir = -1;
+	struct stat st;
 	int fd;
 
 	if (above == NULL)
@@ -190,7 +191,14 @@ hr_path_open_own(const char *path, int flags, mode_t mode, struct hr_err *err)
 	dir = hr_plain_walk_as(AT_FDCWD, above, O_PATH | O_DIRECTORY, geteuid());
 	if (dir < 0)
 		return not_passed(AT_FDCWD, above, path, err);
-	fd = openat(dir, name, flags | O_CREAT | O_NOFOLLOW | O_CLOEXEC, mode);
+	/* a FIFO would be waited for until somebody reads it */
+	fd = openat(dir, name, flags | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode);
+	if (fd < 0 ? errno == ENXIO : fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode)) {
+		hr_fd_close(&fd);
+		return hr_err_set(err, HR_E_INVAL, "%s is a FIFO or a socket, and no file", path);
+	}
+	if (fd >= 0)
+		(void)fcntl(fd, F_SETFL, flags);
 	if (fd < 0 && errno == ELOOP) {
 		errno = EACCES;
 		if (is_own_link(dir, name)) /* as /dev/stderr is */

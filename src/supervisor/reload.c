@@ -67,10 +67,8 @@ hr_server_load(struct hr_settings *c, const struct hr_options *o, const char *co
 	return 0;
 }
 
-/* nginx opens its log by name, with this process's rights and along every link: nobody else may
- * choose where the name leads. */
-static int
-check_access_log(const struct hr_settings *c, struct hr_err *err)
+int
+hr_server_check_access_log(const struct hr_settings *c, struct hr_err *err)
 {
 	HR_FREE char *dir = NULL;
 	int fd = -1;
@@ -102,10 +100,6 @@ hr_server_open_log(struct hr_server *s, struct hr_err *err)
 		if (fd < 0)
 			return hr_err_prefix(err, "log file");
 	}
-	if (check_access_log(c, err) != 0) {
-		hr_fd_close(&fd);
-		return -1;
-	}
 	hr_log_set_fd(fd >= 0 ? fd : STDERR_FILENO);
 	hr_fd_close(&s->log_fd);
 	s->log_fd = fd;
@@ -120,8 +114,11 @@ hr_server_reopen_logs(struct hr_server *s)
 {
 	struct hr_err err = {0};
 
+	/* the old file of what is refused stays open */
 	if (hr_server_open_log(s, &err) < 0)
-		hr_log(HR_LOG_ERROR, "%s", err.msg); /* the old files stay open */
+		hr_log(HR_LOG_ERROR, "%s", err.msg);
+	if (hr_server_check_access_log(&s->ctx.settings, &err) < 0)
+		hr_log(HR_LOG_ERROR, "%s", err.msg);
 	else
 		hr_nginx_reopen_logs(&s->nginx);
 }
@@ -162,7 +159,7 @@ apply(struct hr_server *s, struct hr_settings *fresh, struct hr_err *err)
 	const char *stays;
 
 	/* nginx opens the log when it tests its configuration */
-	if (check_access_log(fresh, err) < 0 ||
+	if (hr_server_check_access_log(fresh, err) < 0 ||
 	    hr_keys_read_file(&keys, fresh->session_api_key_file, err) < 0)
 		return -1;
 	s->site.grown = 0;

@@ -109,6 +109,9 @@ int hr_server_load(struct hr_settings *c, const struct hr_options *o, const char
     int *ret_status, struct hr_err *err);
 /* Format, level and file of the log. */
 int hr_server_open_log(struct hr_server *s, struct hr_err *err);
+/* nginx opens its log by name, with this process's rights and along every link: refuses a place
+ * where another account may choose where the name leads, and what is no file. */
+int hr_server_check_access_log(const struct hr_settings *c, struct hr_err *err);
 
 /* Before HR_SERVER_RUNNING: gives up with the status. Later: nothing. */
 void hr_server_start_failed(struct hr_server *s, int status, const char *why);

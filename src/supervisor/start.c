@@ -91,7 +91,8 @@ hr_server_settings(struct hr_server *s, int *ret_status, struct hr_err *err)
 	*ret_status = HR_EXIT_START;
 	if (find_www(s, err) < 0)
 		return -1;
-	return hr_server_open_log(s, err);
+	return hr_server_check_access_log(&s->ctx.settings, err) == 0 ? hr_server_open_log(s, err)
+								      : -1;
 }
 
 /* The process itself: what it may open, who its orphans belong to, what others may see of it. */

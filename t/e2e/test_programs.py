@@ -331,6 +331,16 @@ def settings_of_a_program():
                   "%s: %s" % (argv, done.stderr))
 
 
+def not_supported():
+    """The program's own word for what it cannot do does not make the record one of another place."""
+    with PlayHost() as h:
+        h.ok("up", "-q")
+        h.env["PLAY_SETTINGS"] = json.dumps({"fault": {
+            "op": "look", "do": "error", "code": "unsupported", "message": "no such call", "always": True}})
+        done = h("down")
+        equal((done.returncode, h.boxes(), os.listdir(h.path("state"))), (0, [], []), done.stderr)
+
+
 def secrets():
     with PlayHost(can=("pause",)) as h:
         h.env["PLAY_CREDENTIALS"] = '["PLAY_KEY"]'
@@ -472,8 +482,8 @@ def main():
     process.become_subreaper()
     tap = Tap()
     for test in (life, abilities, strays, ended_in_a_command, wrong_answers, slow, a_server, no_server,
-                 names_that_lead_out, nothing_is_inherited, refused_at_open, settings_of_a_program, secrets, listed,
-                 over_ssh):
+                 names_that_lead_out, nothing_is_inherited, refused_at_open, settings_of_a_program, not_supported,
+                 secrets, listed, over_ssh):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

@@ -7,6 +7,7 @@ import json
 import os
 import pwd
 import pty
+import re
 import select
 import signal
 import socket
@@ -221,6 +222,40 @@ def reopen_logs():
         equal([m for m in messages if m.startswith("ending")] != [], True, "new log")
         with open(access) as f:
             equal(json.loads(f.read().splitlines()[-1])["path"], "/alive")
+
+
+def no_log_of_others():
+    """An access log that is not this account's to write: a reload keeps nginx from it, and handraild's own log is
+    opened again all the same."""
+    s = Server(ready=None)
+    log, place, victim = (os.path.join(s.top, name) for name in ("log", "place", "victim"))
+    os.mkdir(place)
+    s.write_settings({"log_file": log, "access_log": os.path.join(place, "access")})
+    s.args += ["--config", s.settings_file()]
+    with s:
+        s.start(ready=False)
+        s.until("it is ready", lambda: os.path.exists(log) and "ready: listening" in open_text(log))
+        os.rename(log, log + ".1")
+        os.chmod(place, 0o1777)
+        s.send(signal.SIGUSR1)
+        s.until("a new file", lambda: os.path.exists(log))
+        s.until("the reason", lambda: "access log: " in open_text(log))
+        os.symlink(victim, os.path.join(place, "link"))
+        os.mkfifo(os.path.join(s.top, "fifo"))
+        for path, why in ((os.path.join(place, "link"), "others may write it"),
+                          (os.path.join(s.top, "fifo"), "is a FIFO")):
+            s.write_settings({"log_file": log, "access_log": path})
+            s.send(signal.SIGHUP)
+            s.until("it is refused", lambda: re.search(
+                "reload refused, nothing has changed: access log: .*" + why, open_text(log)))
+        equal(os.path.exists(victim), False, "nginx has not opened it")
+        equal(s.get("/alive").status, 200)
+        s.stop()
+
+
+def open_text(path):
+    with open(path) as f:
+        return f.read()
 
 
 # ---- surroundings ----
@@ -483,7 +518,7 @@ def one_that_is_not_ready():
 
 TESTS = [pool_grows_and_shrinks, one_client_grows_no_pool, too_many_actions, static_session,
          max_requests, reload, reload_refused, reload_keys, many_reloads, last_request_of_a_worker,
-         reopen_logs, log_is_clean,
+         reopen_logs, no_log_of_others, log_is_clean,
          deaf_reader_of_the_log, service_manager, terminal, process_one, idle, descriptors,
          sandbox_user_cannot_reach_us, any_user_id, not_root, another_nginx, one_that_is_not_ready]
 

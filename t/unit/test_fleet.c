@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <check.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -594,6 +595,25 @@ START_TEST(an_open_stream_is_activity)
 	ck_assert_int_eq(hr_fleet_ask_active(&row), -1);
 	(void)close(keyless[0]);
 	(void)close(keyless[1]);
+}
+END_TEST
+
+/* With net.ipv6.bindv6only=1 the IPv6 form of an IPv4 address reaches nobody. */
+START_TEST(no_ipv6_form_where_it_is_forbidden)
+{
+	FILE *f = NULL;
+	HR_BUF(way, 64);
+
+	if (unshare(geteuid() == 0 ? CLONE_NEWNET : CLONE_NEWUSER | CLONE_NEWNET) != 0 ||
+	    (f = fopen("/proc/sys/net/ipv6/bindv6only", "we")) == NULL) {
+		(void)printf(
+		    "skipped: no network namespace with IPv6 of its own: run it as root\n");
+		return;
+	}
+	ck_assert_int_eq(fputs("1\n", f), 1);
+	ck_assert_int_eq(fclose(f), 0);
+	hr_fleet_put_way(&way, "127.0.0.1:1", 80, true);
+	ck_assert_str_eq(hr_buf_str(&way), "127.0.0.1:80");
 }
 END_TEST
 
@@ -1731,6 +1751,7 @@ main(void)
 	tcase_add_test(tc, who_waits_is_bounded);
 	tcase_add_test(tc, an_answer_decides_what_is_idle);
 	tcase_add_test(tc, an_open_stream_is_activity);
+	tcase_add_test(tc, no_ipv6_form_where_it_is_forbidden);
 	tcase_add_test(tc, what_ended_long_ago_is_forgotten);
 	tcase_add_test(tc, a_warm_one_is_claimed_and_replaced);
 	tcase_add_test(store, whose_client_comes_settles_the_shape);
