@@ -382,17 +382,6 @@ notice_output(struct hr_core *c, int64_t now)
 		c->suspect_at = now + SUSPECT_MS;
 }
 
-/* Nothing of the old shell's output waits for a client. */
-static bool
-has_shown_all(struct hr_core *c)
-{
-	HR_BUF(rest, CORE_COMMAND_CAP);
-	bool lost;
-
-	return hr_view_take_exact(c->view, NULL, 0, NULL, &rest, &lost, NULL) == 0 &&
-	       rest.len == 0 && !lost;
-}
-
 void
 hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now)
 {
@@ -413,7 +402,7 @@ hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now)
 	core_look_again(c, now);
 	if (was == PHASE_STARTING) {
 		/* but what an old shell left unread may be seen */
-		if (!c->ended || has_shown_all(c))
+		if (!c->ended)
 			hr_view_reset(c->view, !c->is_session);
 	} else if (was == PHASE_TYPED || was == PHASE_BUSY || was == PHASE_HEALING) {
 		tell_over(c, p->exit_code, false);

@@ -475,6 +475,27 @@ START_TEST(exit_while_the_client_is_away)
 }
 END_TEST
 
+/* Nothing of the old shell is shown again, nor what the new one prints while it starts. */
+START_TEST(exit_after_all_was_shown)
+{
+	struct hr_view_points points;
+
+	leave_running("a\n");
+	fake_out(&f, "b\nc");
+	hr_view_points(hr_core_view(f.core), &points);
+	hr_core_returned(f.core, points.fed, NULL, NULL);
+	hr_core_exited(f.core, 9, f.now);
+	fake_out(&f, "noise");
+	fake_report(&f, 0);
+	fake_readline(&f);
+	ASK(&f, "echo x");
+	fake_begin(&f);
+	fake_out(&f, "x\n");
+	fake_prompt(&f, 0);
+	check_result(2, "x", "", "\n[The command completed with exit code 0.]" RESTARTED("/w"));
+}
+END_TEST
+
 START_TEST(killed_at_rest)
 {
 	hr_core_exited(f.core, 137, f.now);
@@ -695,6 +716,7 @@ trouble_case(void)
 	tcase_add_test(tc, a_hook_that_cannot_be_put_back);
 	tcase_add_test(tc, exit_completes_at_once);
 	tcase_add_test(tc, exit_while_the_client_is_away);
+	tcase_add_test(tc, exit_after_all_was_shown);
 	tcase_add_test(tc, killed_at_rest);
 	tcase_add_test(tc, killed_before_the_command_was_typed);
 	tcase_add_test(tc, killed_while_a_line_was_taken);
