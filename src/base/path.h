@@ -34,7 +34,8 @@ int hr_path_mkdirs(const char *path, mode_t mode, unsigned *ret_made, struct hr_
 int hr_path_mkdirs_own(const char *path, mode_t mode, unsigned *ret_made, struct hr_err *err);
 
 /* Opens a file of this program's own at such a name, for writing, and makes it if it is missing.
- * A FIFO or a socket of that name is refused (HR_E_INVAL). Returns a descriptor (close-on-exec), or -1 with *err set. */
+ * A FIFO or a socket of that name is refused (HR_E_INVAL). Returns a descriptor (close-on-exec), or
+ * -1 with *err set. */
 int hr_path_open_own(const char *path, int flags, mode_t mode, struct hr_err *err);
 
 /* The whole file, at most the cap of b. */

@@ -14,6 +14,7 @@ from lib import protobuf as pb  # noqa: E402
 from lib.host import PATIENCE  # noqa: E402
 from lib.tap import Tap, equal, skip_all  # noqa: E402
 from test_clouds_e2b import CloudHost, interrupted  # noqa: E402
+from test_clouds_others import of_other_owners  # noqa: E402
 from test_clouds_scenarios import Mutations  # noqa: E402
 
 PYTHON = "/usr/bin/python3"
@@ -485,6 +486,7 @@ def main():
     for test in (life, interrupts, faults, unavailable, failed_start):
         for old in (False, True):
             tap.run("%s%s" % (test.__name__, ", older routes" if old else ""), test, old)
+    tap.run("of other owners", of_other_owners, (ModalHost,))
     return tap.done()
 
 

@@ -157,10 +157,10 @@ def labels_of(box):
     return next(v for v in box.values() if isinstance(v, dict) and "handrail_owner" in v)
 
 
-def of_other_owners():
+def of_other_owners(kinds=(CloudHost,) + HOSTS):
     """A name leads to what this user of this machine has made, or to what a record here names, and to nothing else
     without --any-owner."""
-    for kind in (CloudHost,) + HOSTS:
+    for kind in kinds:
         with kind() as h:
             h.ok("up", "-q", "-n", "mine")
             name = h.boxes()[0]

@@ -244,6 +244,9 @@ def the_callers_home():
                 done = h("up", "-e", "API_TOKEN=s3cret-value")
                 equal((done.returncode, "home directory is your own" in done.stderr), (0, True), done.stderr)
                 equal(h.ok("run", "echo $MINE; cd; pwd; history -a"), "1\n%s\n" % h.path("home"), "the caller's")
+                done = h("py", "import IPython; print(IPython.paths.get_ipython_dir())")
+                equal("python3-ipykernel" in done.stderr or done.stdout,
+                      "python3-ipykernel" in done.stderr or h.path("state", "default.own") + "/.ipython\n", done.stderr)
                 h("run", "exit")
                 h.ok("run", "true")
             history = b"".join(v[3] for n, v in tree(h.path("state", "default.own")).items() if n.endswith("history"))
@@ -257,6 +260,21 @@ def the_callers_home():
             equal(os.listdir(h.path("state")), [], "nothing is left of it")
     with Host(LOCAL_HOME="mine") as h:
         h.fails(1, 'local.home is "mine": it can be own or caller', "up")
+
+
+def doctor_of_chromium():
+    """Where there is one for the browser: one that is too old, or says nothing, is a finding."""
+    with Host(HANDRAIL_BROWSER_CHROMIUM="") as h:
+        path = h.env["HANDRAIL_BROWSER_CHROMIUM"] = h.path("chromium")
+        for words, ok, text in (("Chromium 131.0.6778.264 built on Debian", True, "version 131"),
+                                ("Google Chrome 130.0.6723.116", False, "has version 130; the browser needs 131"),
+                                ("oops", False, "does not tell its version: oops")):
+            with open(path, "w") as f:
+                f.write("#!/bin/sh\necho a warning >&2\necho '%s'\n" % words)
+            os.chmod(path, 0o755)
+            found = [x for x in json.loads(h("doctor", "--json", "local").stdout) if x["what"] == "chromium"]
+            equal([(x["ok"], path in x["text"], text in x["text"].replace("a warning\n", "")) for x in found],
+                  [(ok, True, True)], str(found))
 
 
 def two_sandboxes():
@@ -1051,7 +1069,7 @@ def main():
     tap = Tap()
     for test in (life_of_a_sandbox, exit_statuses, a_way_for_all_accounts, first_command, no_first_command,
                  json_observation, variables, bad_variable_leaves_nothing, git_identity, the_callers_home,
-                 many_are_watched, forged_readiness, two_sandboxes,
+                 many_are_watched, forged_readiness, doctor_of_chromium, two_sandboxes,
                  server_that_died, server_that_does_not_start, server_killed_before_it_is_ready,
                  server_that_does_not_end, start_that_is_killed, recorded_before_it_runs, own_workspace, files,
                  repository, logs, log_stream, addresses, resources, terminal, wrong_usage, help_and_completion,

@@ -11,9 +11,12 @@
 
 #include "base/buf.h"
 #include "base/path.h"
+#include "base/process/spawn.h"
 #include "base/text/quote.h"
 
 #define TEXT_MAX_LEN 700
+#define CHROMIUM_MIN 131 /* man/handrail-browser.8 */
+#define CHROMIUM_MS 20000
 
 void
 hr_exam_say(hr_finding_fn *fn, void *arg, bool ok, const char *what, const char *fmt, ...)
@@ -56,4 +59,37 @@ hr_exam_file(hr_finding_fn *fn, void *arg, const char *what, const char *path, c
 		fn(arg, true, what, path);
 	else
 		hr_exam_say(fn, arg, false, what, "%s is not properly installed. %s", what, hint);
+}
+
+void
+hr_exam_chromium(hr_finding_fn *fn, void *arg, const char *given)
+{
+	/* as src/plugins/browser/main.c chooses */
+	const char *const paths[] = {
+	    given, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"};
+	const char *argv[] = {"/bin/sh", "-c", "exec \"$0\" --version >&2", NULL, NULL}, *p;
+	char said[TEXT_MAX_LEN / 2] = "";
+	struct hr_err err = {0};
+	int version = 0;
+	size_t i;
+
+	for (i = 0; i < sizeof(paths) / sizeof(*paths) && argv[3] == NULL; i++)
+		if (paths[i] != NULL && access(paths[i], X_OK) == 0)
+			argv[3] = paths[i];
+	if (argv[3] == NULL)
+		return;
+	if (hr_spawn_wait_for(argv, CHROMIUM_MS, said, sizeof(said), &err) < 0)
+		(void)snprintf(said, sizeof(said), "%.300s", err.msg);
+	for (p = said; version == 0 && (p = strstr(p, "Chrom")) != NULL; p++)
+		if ((i = strspn(p + 5, "eium")) > 0 && p[5 + i] == ' ')
+			version = (int)strtol(p + 5 + i, NULL, 10);
+	if (version >= CHROMIUM_MIN)
+		hr_exam_say(fn, arg, true, "chromium", "%s, version %d", argv[3], version);
+	else if (version > 0)
+		hr_exam_say(fn, arg, false, "chromium",
+		    "%s has version %d; the browser needs %d or later", argv[3], version,
+		    CHROMIUM_MIN);
+	else
+		hr_exam_say(
+		    fn, arg, false, "chromium", "%s does not tell its version: %s", argv[3], said);
 }

@@ -17,5 +17,8 @@ void hr_exam_program(
 /* One of a known place; path NULL: it has none. */
 void
 hr_exam_file(hr_finding_fn *fn, void *arg, const char *what, const char *path, const char *hint);
+/* The version of the Chromium that the browser would start; nothing where there is none. given:
+ * what HANDRAIL_BROWSER_CHROMIUM says, or NULL. */
+void hr_exam_chromium(hr_finding_fn *fn, void *arg, const char *given);
 
 #endif

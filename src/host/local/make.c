@@ -122,8 +122,12 @@ hr_local_set_home(const struct hr_local *l, struct hr_strv *env)
 
 	hr_strv_unset_env(env, "HISTFILE");
 	hr_strv_addf(env, "HISTFILE=%s/.bash_history", l->home);
-	if (!l->in_home)
+	if (!l->in_home) {
+		/* the kernel makes its profile at its start, without anybody's command */
+		if (hr_env_get(hr_strv_list(env), "IPYTHONDIR") == NULL)
+			hr_strv_addf(env, "IPYTHONDIR=%s/.ipython", l->home);
 		return;
+	}
 	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
 		hr_strv_unset_env(env, names[i]);
 	hr_strv_unset_env(env, "HOME");
