@@ -85,10 +85,12 @@ START_TEST(the_place_is_chosen_by_port)
 	struct hr_rundir_place where = at("");
 	char *name;
 
+	ck_assert_int_eq(chmod(top, 0755), 0);
+	ck_assert_int_eq(mkdir(in_top("run"), 0755), 0);
 	where.privileged = true;
-	where.runstatedir = "/run";
+	where.runstatedir = in_top("run");
 	name = hr_rundir_name(&where, NULL);
-	ck_assert_str_eq(name, "/run/handrail/3000");
+	ck_assert_str_eq(name, in_top("run/handrail/3000"));
 	free(name);
 	where.privileged = false;
 	name = hr_rundir_name(&where, NULL);
@@ -135,6 +137,7 @@ START_TEST(a_place_that_the_accounts_enter)
 	name = hr_rundir_name(&where, &err);
 	ck_assert(geteuid() == 0 || name == NULL);
 	free(name);
+	ck_assert_int_eq(chmod(in_top("barred"), 0700), 0);
 }
 END_TEST
 
