@@ -8,6 +8,8 @@ import traceback
 # A shell that runs the tests in the background has SIGINT ignored, and what the tests start would have it, too.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# Files that tests make have the modes of the recordings: a login of an ordinary user of Debian 13 has umask 002.
+os.umask(0o022)
 
 
 class Skip(Exception):
