@@ -134,15 +134,16 @@ ask(void *arg)
 	    .log = on_log,
 	    .log_arg = w,
 	    .state_dir = w->c->state_dir};
-	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = hr_sandbox_open(w->c->config, &o, NULL);
 	struct hr_err err = {0};
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = hr_sandbox_open(w->c->config, &o, &err);
 
-	if (s == NULL)
-		return NULL;
-	s->host.stop_fd = w->late_fd; /* an Engine that hangs is not waited for either */
-	if (hr_sandbox_connect(s, &err) == 0) {
+	if (s != NULL)
+		s->host.stop_fd = w->late_fd; /* an Engine that hangs is not waited for either */
+	if (s != NULL && hr_sandbox_connect(s, &err) == 0) {
 		(void)snprintf(w->state, sizeof(w->state), "%s", hr_sandbox_state(s));
-	} else if (err.code == HR_E_PERMISSION || err.code == HR_E_UNAVAILABLE || s->elsewhere) {
+	} else if (s == NULL || s->elsewhere || err.code == HR_E_PERMISSION ||
+		   err.code == HR_E_UNAVAILABLE) {
+		/* nobody could be asked: a setting is wrong or missing, or the kind is */
 		(void)snprintf(w->state, sizeof(w->state), "unknown");
 		on_log(w, err.msg);
 	}

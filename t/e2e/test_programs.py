@@ -301,11 +301,17 @@ def refused_at_open():
     with PlayHost() as h:
         equal(os.path.join(h.dir, "handrail-backend-play") in h.ok("doctor"), True, "it answers hello and open")
         h.ok("up", "-q")
-        for code in ("not-found", "gone"):
+        for code in ("not-found", "gone", "failed", "invalid"):
             fault = {"op": "open", "do": "error", "code": code, "message": "no such account", "always": True}
             h.env["PLAY_SETTINGS"] = json.dumps({"fault": fault})
             h.fails(1, "back-end play: no such account", "down")
+            done = h("ps")
+            equal(("unknown" in done.stdout, "no such account" in done.stderr), (True, True), code + str(done))
             equal((len(h.boxes()), os.listdir(h.path("state"))), (1, ["default.json"]), code)
+        dirs = h.env.pop("OH_RUNTIME_PLUGIN_PATH")
+        done = h("ps", "-s", "core.runtime=local")
+        equal(("unknown" in done.stdout, "Runtime play not supported" in done.stderr), (True, True), str(done))
+        h.env["OH_RUNTIME_PLUGIN_PATH"] = dirs
         h.env["PLAY_SETTINGS"] = "{}"
         h.ok("down")
         equal(h.boxes(), [])

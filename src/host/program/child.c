@@ -497,8 +497,9 @@ hr_child_start(struct hr_child *c, struct hr_err *err)
 		return 0;
 	(void)reap(c);
 	/* no sandbox and no file was asked for yet: nobody may take it for the end of one */
-	if (mine.code == HR_E_NOTFOUND || mine.code == HR_E_NO_SANDBOX)
-		mine.code = HR_E_RUNTIME;
+	if (mine.code == HR_E_NOTFOUND || mine.code == HR_E_NO_SANDBOX ||
+	    mine.code == HR_E_RUNTIME || mine.code == HR_E_INVAL)
+		mine.code = HR_E_UNAVAILABLE;
 	return hr_err_pass(err, &mine);
 }
 
