@@ -114,6 +114,8 @@ bool cli_is_of_kind(const struct cli *c, const struct hr_sandbox *s, struct hr_e
 /* The named sandbox, connected; NULL: *ret_status is the exit status, all is said. */
 struct hr_sandbox *cli_attach(struct cli *c, int *ret_status);
 
+/* Runs an attached command with the sandbox, or with each of those that are named. */
+int cli_each(struct cli *c, const struct cli_command *cmd, const struct cli_args *a);
 /* Runs a program in the sandbox on this terminal, and returns its exit status. */
 int cli_on_terminal(struct hr_sandbox *s, const char *const *argv);
 

@@ -347,19 +347,19 @@ pause_it(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 const struct cli_command cli_pause = {"pause", NULL, "[NAME]...",
     "Stop a sandbox in such a way that it can go on.", NULL, 0, -1, CLI_NAMES, NULL, pause_it};
 
-/* Stops it also where the setting is to freeze it. */
+/* A sandbox is stopped also where the setting is to freeze it. */
 static int
-stop(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
+stop(struct cli *c, const struct cli_args *a)
 {
 	struct hr_err err = {0};
 
 	return hr_config_set(c->config, "sandbox.docker_pause_mode", "stop", &err) == 0
-		   ? pause_it(c, s, a)
+		   ? cli_each(c, &cli_pause, a)
 		   : cli_fail(&err);
 }
 
 const struct cli_command cli_stop = {"stop", NULL, "[NAME]...",
-    "Stop a sandbox; \"start\" lets it go on.", NULL, 0, -1, CLI_NAMES, NULL, stop};
+    "Stop a sandbox; \"start\" lets it go on.", NULL, 0, -1, CLI_NAMES, stop, NULL};
 
 static int
 resume(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)

@@ -440,16 +440,15 @@ take_name(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 	return CLI_OK;
 }
 
-/* Runs a command that is attached to a sandbox, with each of several one after the other. */
-static int
-run_each(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
+int
+cli_each(struct cli *c, const struct cli_command *cmd, const struct cli_args *a)
 {
-	int r = CLI_OK, one;
+	int r = CLI_OK, one, i;
 
 	if (cmd->form != CLI_NAMES || a->argc == 0)
 		return run_attached(c, cmd, a);
-	for (; a->argc > 0; shift(a)) {
-		c->name = a->argv[0];
+	for (i = 0; i < a->argc; i++) {
+		c->name = a->argv[i];
 		one = hr_sid_valid(c->name) ? run_attached(c, cmd, a) : cli_no_name(c->name);
 		r = r != CLI_OK ? r : one;
 	}
@@ -498,7 +497,7 @@ run_command(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 	if (r == CLI_OK && cli_value(a, 'h') != NULL)
 		return help_of(cmd, c);
 	if (r == CLI_OK)
-		r = cmd->run != NULL ? cmd->run(c, a) : run_each(c, cmd, a);
+		r = cmd->run != NULL ? cmd->run(c, a) : cli_each(c, cmd, a);
 	return r;
 }
 

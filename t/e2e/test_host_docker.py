@@ -90,6 +90,10 @@ def pause_and_resume():
             equal(h.inspect()["State"]["Status"], state, mode)
             h.ok("resume")
             equal(h.ok("run", "echo $KEPT"), "yes\n", mode + ": a variable that stays")
+            h.ok("stop")
+            equal(h.inspect()["State"]["Status"], "exited", mode + ": stop is what docker's is")
+            h.ok("start")
+            equal(h.ok("run", "echo $KEPT"), "yes\n", mode + ": it goes on")
 
 
 def closing():
@@ -445,17 +449,17 @@ def four_branches():
               "dependencies and source")
         done = h("image", "build", "--no-pull", "--force", "--retag", "-b", IMAGE)
         equal((done.returncode, "SCRATCH" in done.stderr), (0, True), done.stderr)
-        equal(sorted(x["name"] for x in json.loads(h.ok("image", "--json")) if x["name"].startswith(repo)),
+        equal(sorted(x["name"] for x in json.loads(h.ok("images", "--json")) if x["name"].startswith(repo)),
               names(), "listed")
         label = docker("inspect", "--format", "{{index .Config.Labels \"test.from\"}}", third).stdout.decode().strip()
         equal(label, IMAGE, "rebuilt under its name")
         dangling = docker("images", "-q", "--no-trunc", "--filter", "dangling=true", "--filter", "label=test.from")
-        left = [x["id"] for x in json.loads(h.ok("image", "--json")) if x["name"] == ""]
+        left = [x["id"] for x in json.loads(h.ok("images", "--json")) if x["name"] == ""]
         equal((len(left) > 0, sorted(left)), (True, sorted(set(dangling.stdout.decode().split()))),
               "the one that had it has none, and is listed")
         for image in left:
             h.ok("image", "rm", image)
-        equal([x for x in json.loads(h.ok("image", "--json")) if x["name"] == ""], [], "removed")
+        equal([x for x in json.loads(h.ok("images", "--json")) if x["name"] == ""], [], "removed")
         with open(os.path.join(kit, "Dockerfile.in"), "w") as f:
             f.write(TEMPLATE + "RUN printf 'one\\ntw' >&2; printf 'o\\n' >&2; exit 3\n")
         edit("deps.conf", "# again\n")

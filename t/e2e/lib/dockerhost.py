@@ -136,7 +136,7 @@ class DockerHost(Host):
         self.env.update(env)
 
     def __call__(self, command, *argv, **more):
-        if command not in ("ps", "build", "image", "pool", "--help") and "--all" not in argv:
+        if command not in ("ps", "image", "images", "pool", "--help") and "--all" not in argv:
             argv = ("-n", self.name) + argv
         return super().__call__(command, *argv, **more)
 
