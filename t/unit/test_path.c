@@ -174,6 +174,18 @@ START_TEST(a_visitor_can_stop_the_walk)
 }
 END_TEST
 
+START_TEST(a_whole_walk_skips_nothing)
+{
+	unsigned skipped = 9;
+	int left = -1;
+
+	ck_assert_int_eq(hr_path_mkdirs(in_top("r/a/b"), 0755, NULL, NULL), 0);
+	ck_assert_int_eq(hr_path_walk(in_top("r"), count_and_stop, &left, &skipped), 0);
+	ck_assert_int_eq(left, -4); /* r, a and b */
+	ck_assert_uint_eq(skipped, 0);
+}
+END_TEST
+
 /* As the kernel does it, and by hand: what a process has open is not behind a name. */
 START_TEST(magic_links_are_not_followed)
 {
@@ -279,6 +291,7 @@ main(void)
 	tcase_add_test(tc, read_stops_at_the_cap);
 	tcase_add_test(tc, remove_takes_links_not_their_targets);
 	tcase_add_test(tc, a_visitor_can_stop_the_walk);
+	tcase_add_test(tc, a_whole_walk_skips_nothing);
 	tcase_add_test(tc, magic_links_are_not_followed);
 	tcase_add_test(tc, others_links_lead_to_no_place_of_ours);
 	suite_add_tcase(s, tc);
