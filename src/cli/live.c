@@ -176,7 +176,7 @@ step(struct live *l)
 
 	if (r == 0 && l->of.id != 0 && !l->of.running)
 		return -1;
-	if (r == 0 && l->of.id == 0 && !l->told) {
+	if (r == 0 && l->of.id == 0 && l->of.behind && !l->told) {
 		l->told = true;
 		if (!l->c->quiet)
 			cli_say("another command runs in this shell; this one is next, or later");

@@ -107,12 +107,14 @@ cli_watched_look(struct cli_watched *k, struct hr_err *err)
 	if ((k->id == 0 && !k->answered && place(k, err) != 0) ||
 	    ask(k, "GET", "/handrail/v1/commands", NULL, &all, err) != 0)
 		return -1;
-	k->listed = k->running = false;
+	k->listed = k->running = k->behind = false;
 	list = hr_json_at(all, "commands");
 	for (i = hr_json_count(list); i > 0 && !k->listed; i--) {
 		o = hr_json_entry(list, i - 1);
 		if (is_it(k, o))
 			take(k, o);
+		else if (strcmp(hr_json_text_or(o, "state", ""), "running") == 0)
+			k->behind = true;
 	}
 	return 0;
 }

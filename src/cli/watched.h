@@ -19,6 +19,7 @@ struct cli_watched {
 	struct hr_buf key; /* of its action: a server that was killed counts from 1 again */
 	bool listed;       /* it was, at the last look */
 	bool running;
+	bool behind;        /* it was not listed then, and another one ran */
 	int exit_code;      /* -1: it ended the shell, or it is not known */
 	uint64_t end;       /* the offset behind its output; of what there is while it runs */
 	struct hr_buf text; /* the beginning of its text */

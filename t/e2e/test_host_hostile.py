@@ -17,7 +17,7 @@ import zipfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.host import SRC, Host  # noqa: E402
+from lib.host import PATIENCE, SRC, Host  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
 
 ESCAPE = "\033]0;x\007"
@@ -257,6 +257,26 @@ def answers_of_the_server():
             h.survives(said, "run", "x")
 
 
+def nothing_else_runs():
+    """A command that has not reached its shell yet is not said to wait for another one."""
+    for commands, said in (([], False), ([{"id": 7, "state": "running", "key": "x:other:1", "length": 3}], True)):
+        looked = threading.Event()
+
+        def output(_, looked=looked):
+            looked.set()
+            return 200, b""
+
+        def action(_, looked=looked):
+            return (200, RAN) if looked.wait(PATIENCE) else (500, {"detail": "nobody looked"})
+
+        with Hostile() as h:
+            h.answers = [("/handrail/v1/session", (200, {"output": {"end": 0}})),
+                         ("/handrail/v1/commands", (200, {"commands": commands})),
+                         ("/handrail/v1/output", output), ("/execute_action", action)]
+            done = h("run", "x")
+            equal((done.returncode, "another command runs" in done.stderr), (3, said), done.stderr)
+
+
 def not_utf8():
     """One byte of another program's text that is no UTF-8 takes neither the text nor what comes with it along."""
     latin, shown = b"caf\xe9", "caf\ufffd"
@@ -344,7 +364,7 @@ def main():
     process.become_subreaper()
     tap = Tap()
     for test in (errors, images, versions, containers, lists, logs, pulls, builds, observations, answers_of_the_server,
-                 not_utf8, git_views, archives, records):
+                 nothing_else_runs, not_utf8, git_views, archives, records):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 
