@@ -268,7 +268,7 @@ def doctor_of_chromium():
         path = h.env["HANDRAIL_BROWSER_CHROMIUM"] = h.path("chromium")
         for words, ok, text in (("Chromium 131.0.6778.264 built on Debian", True, "version 131"),
                                 ("Google Chrome 130.0.6723.116", False, "has version 130; the browser needs 131"),
-                                ("oops", False, "does not tell its version: oops")):
+                                ("oops", False, "does not print its version: oops")):
             with open(path, "w") as f:
                 f.write("#!/bin/sh\necho a warning >&2\necho '%s'\n" % words)
             os.chmod(path, 0o755)

@@ -67,7 +67,10 @@ hr_exam_chromium(hr_finding_fn *fn, void *arg, const char *given)
 	/* as src/plugins/browser/main.c chooses */
 	const char *const paths[] = {
 	    given, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"};
-	const char *argv[] = {"/bin/sh", "-c", "exec \"$0\" --version >&2", NULL, NULL}, *p;
+	/* Debian's is a script, which needs programs of the system's whatever PATH is here */
+	const char *argv[] = {"/bin/sh", "-c",
+	    "PATH=$PATH:/usr/bin:/bin; export PATH; exec \"$0\" --version >&2", NULL, NULL},
+		   *p;
 	char said[TEXT_MAX_LEN / 2] = "";
 	struct hr_err err = {0};
 	int version = 0;
@@ -87,9 +90,11 @@ hr_exam_chromium(hr_finding_fn *fn, void *arg, const char *given)
 		hr_exam_say(fn, arg, true, "chromium", "%s, version %d", argv[3], version);
 	else if (version > 0)
 		hr_exam_say(fn, arg, false, "chromium",
-		    "%s has version %d; the browser needs %d or later", argv[3], version,
-		    CHROMIUM_MIN);
+		    "%s has version %d; the browser needs %d or later. Debian: apt-get install "
+		    "chromium",
+		    argv[3], version, CHROMIUM_MIN);
 	else
-		hr_exam_say(
-		    fn, arg, false, "chromium", "%s does not tell its version: %s", argv[3], said);
+		hr_exam_say(fn, arg, false, "chromium",
+		    "%s does not print its version: %s. Debian: apt-get install chromium", argv[3],
+		    said);
 }
