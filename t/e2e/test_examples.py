@@ -32,7 +32,7 @@ def run():
 def visit():
     with Host() as h:
         done = example(h, "visit", h.path("state"), "box", "/etc/hostname", "/tmp")
-        equal((done.returncode, done.stdout, "handrail up -n box" in done.stderr), (1, "", True), done.stderr)
+        equal((done.returncode, done.stdout, "handrail up box" in done.stderr), (1, "", True), done.stderr)
         h.ok("up", "-n", "box")
         directory = h.ok("run", "-n", "box", "mkdir there && cd there && pwd").strip()
         with open(h.path("cwd", "notes"), "w") as f:

@@ -300,7 +300,7 @@ def not_utf8():
                      ("/containers/create", (404, {"message": "No such image: r/x:one"}))]
         h.fails(3, shown, "up")
         with_kit(h)
-        equal(shown in h("build", "-b", "x:1", "-d").stderr, True)
+        equal(shown in h("image", "build", "-b", "x:1", "-d").stderr, True)
 
 
 def git_views():

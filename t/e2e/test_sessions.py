@@ -195,10 +195,10 @@ def supervisor_dies():
         kill_wait(b)
         s.start()
         equal(run(s, "a", "echo $X; pwd"), "kept\n/tmp")
-        equal(run(s, "b", "echo [$Y]"), "[]", "its keeper was killed, too")
+        equal(run(s, "b", "echo \"[$Y]\""), "[]", "its keeper was killed, too")
         equal(names(s), ["a", "b", "default"])
         kill_wait(a)  # the adopted one
-        equal(run(s, "a", "echo [$X]; pwd"), "[kept]\n/tmp")
+        equal(run(s, "a", "echo \"[$X]\"; pwd"), "[kept]\n/tmp")
         equal(post(s, "kill?session=a")[0], 200)
         equal(names(s), ["b", "default"])
 
