@@ -169,8 +169,9 @@ get(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	return copy(c, s, a, a->argv[0], a->argc > 1 ? a->argv[1] : ".", hr_cp_out);
 }
 
-const struct cli_command cli_get = {
-    "get", NULL, "PATH [FILE|DIR|-]", "", copy_options, 1, 2, CLI_PLAIN, NULL, get};
+const struct cli_command cli_get = {"get", NULL, "PATH [FILE|DIR|-]",
+    "Copy a file or a directory out of the sandbox, as cp -R has it; \"-\" is standard output.",
+    copy_options, 1, 2, CLI_PLAIN, NULL, get};
 
 /* Splits "NAME:PATH", as docker has it, and sets c->name; ":PATH" is of the sandbox of --name.
  * NULL: the path is one of this machine. */

@@ -417,10 +417,18 @@ take_name(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 {
 	const char *word = a->argc > 0 ? a->argv[0] : "";
 	bool known;
+	int i;
 
 	c->name = cli_value(a, 'n') != NULL ? cli_value(a, 'n') : "default";
 	if (!hr_sid_valid(c->name))
 		return cli_no_name(c->name);
+	if (a->argc > 0 && cmd->form == CLI_NAMES) {
+		if (cli_value(a, 'n') != NULL)
+			return cli_usage("give names, or --name, and not both");
+		for (i = 0; i < a->argc; i++)
+			if (!hr_sid_valid(a->argv[i]))
+				return cli_no_name(a->argv[i]);
+	}
 	if (a->argc == 0 || cli_value(a, 'n') != NULL)
 		return CLI_OK;
 	if (cmd->form == CLI_NAME) {
@@ -449,7 +457,7 @@ cli_each(struct cli *c, const struct cli_command *cmd, const struct cli_args *a)
 		return run_attached(c, cmd, a);
 	for (i = 0; i < a->argc; i++) {
 		c->name = a->argv[i];
-		one = hr_sid_valid(c->name) ? run_attached(c, cmd, a) : cli_no_name(c->name);
+		one = run_attached(c, cmd, a);
 		r = r != CLI_OK ? r : one;
 	}
 	return r;

@@ -89,6 +89,8 @@ def guessed_words():
         equal(said["content"], "x", "and a command's own")
         equal(h.ok("-h"), h.ok("help"), "help")
         equal(h.ok("-h", "up"), h.ok("up", "--help"), "of a command")
+        listed = h.ok("--help").split("\nOptions")[0]
+        equal(re.findall(r"^  \S[^A-Z\n]*$", listed, re.M), [], "each command says what it does")
         h.fails(2, 'handrail: there is no option "-z"; see "handrail --help"', "-z", "up")
         h.fails(2, 'option "-n" needs a value', "-n")
         for word, here in (("kill", "handrail rm"), ("cat", "handrail read"), ("info", "handrail ps"),

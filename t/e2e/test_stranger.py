@@ -187,6 +187,8 @@ WITH = (
     (1, "handrail rm default", "stop default"),
     (3, "no sandbox", "stop nobody"),
     (2, "no name for a sandbox", "stop a/b"),
+    (2, "no name for a sandbox", "inspect default a/b"),
+    (2, "give names, or --name, and not both", "-n default inspect other"),
     (2, "handrail rm", "kill default"),
     (0, "", "doctor local"),
     (2, "known are: cli,", "doctor nowhere"),

@@ -60,7 +60,7 @@ class Handrail(BaseEnvironment):
                                       stdin=subprocess.DEVNULL, capture_output=True, text=True)
                 if done.returncode != 0:
                     raise HandrailError("docker build: " + done.stderr.strip())
-            image = handrail("build", "-q", "-b", base, *more).decode().split()[-1]
+            image = handrail("image", "build", "-q", "-b", base, *more).decode().split()[-1]
         # as Docker's own default: root, unless the task names a user
         return ["sandbox.runtime_container_image=" + image, "core.run_as_openhands=false", *settings]
 
