@@ -86,6 +86,8 @@ join(struct hr_worker *w, struct hr_unread_action *mine, uint64_t *waited)
 			}
 			*waited = w->unread.word;
 			hr_unread_wait(w->board_fd, &w->unread);
+			if (hr_peer_look(&w->peers, &mine->peer) == 0)
+				return false; /* nobody waits for this one any more */
 			continue;
 		}
 		next = *mine;
