@@ -115,19 +115,29 @@ check_alive(struct recovery *rec, const struct hr_fleet_row *row, struct hr_err 
 bool
 hr_fleet_find_out(struct hr_fleet *f, struct hr_fleet_row *row)
 {
+	const enum hr_fleet_state was = row->state;
 	char state[32] = "gone";
 	struct hr_err err = {0};
 	int r;
 
+	/* in another state a job is about it */
+	if (was != HR_FLEET_RUNNING && was != HR_FLEET_PAUSED && was != HR_FLEET_WARM)
+		return true;
 	(void)pthread_mutex_unlock(&f->lock);
 	r = f->engine->state(f->engine_self, row->id, state, &err);
 	(void)pthread_mutex_lock(&f->lock);
+	/* no later try can ask another Engine than the service's */
+	if (r != 0 && err.code == HR_E_UNSUPPORTED) {
+		hr_log(HR_LOG_ERROR, "sandbox %s: its state is unknown: %.400s", row->id, err.msg);
+		return true;
+	}
 	hr_fleet_alert_engine(f, r == 0 ? NULL : err.msg);
 	if (r == 0)
 		r = hr_fleet_look_again(f, row, &err) < 0 ? -1 : 0;
-	/* in another state a job is about it */
-	if (r == 0 && (row->state == HR_FLEET_RUNNING || row->state == HR_FLEET_PAUSED ||
-			  row->state == HR_FLEET_WARM))
+	/* another process may have paused or resumed it since the engine was asked */
+	if (r == 0 && row->state != was)
+		return false;
+	if (r == 0)
 		r = compare_states(f, row, state, &err);
 	if (r != 0)
 		hr_log(
