@@ -521,26 +521,31 @@ end_pool(struct cli *c)
 static int
 down(struct cli *c, const struct cli_args *a)
 {
+	const bool all = cli_value(a, 'a') != NULL;
+	bool ended = all;
 	int r = CLI_OK, one;
 	int i;
 
-	if (cli_value(a, 'a') != NULL && a->argc > 0)
+	if (all && a->argc > 0)
 		return cli_usage(
 		    "down: --all is every sandbox; \"%s\" is not to be named as well", a->argv[0]);
-	for (i = 0; i < a->argc; i++)
-		if (!hr_sid_valid(a->argv[i]))
-			return cli_no_name(a->argv[i]);
-	if (cli_value(a, 'a') != NULL) {
+	/* "rm -f $(...)" where there was nothing to name */
+	if (!all && a->argc == 0 && cli_value(a, 'f') != NULL && cli_value(a, 'n') == NULL)
+		return cli_usage("--force ends no sandbox that is not named");
+	if (all) {
 		r = down_all(c);
 		one = down_strays(c);
 		r = r != CLI_OK ? r : one;
-	} else if (a->argc == 0)
+	} else if (a->argc == 0) {
 		r = down_one(c, c->name, false);
-	for (i = 0; i < a->argc && cli_value(a, 'a') == NULL; i++) {
+		ended = r == CLI_OK;
+	}
+	for (i = 0; i < a->argc; i++) {
 		one = down_one(c, a->argv[i], false);
+		ended = ended || one == CLI_OK;
 		r = one != CLI_OK ? one : r;
 	}
-	one = end_pool(c);
+	one = ended ? end_pool(c) : CLI_OK;
 	return r != CLI_OK ? r : one;
 }
 

@@ -217,6 +217,13 @@ def ended():
         second = waiting(h)[0]
         h.ok("down")
         equal(process.command_line(second), "", "with the last sandbox")
+        h.ok("pool", "1")
+        third = waiting(h)[0]
+        h.fails(3, "no sandbox", "rm", "-f", "job")
+        equal(process.command_line(third) != "", True, "where nothing ended it waits on")
+        second = third
+        h.ok("down", "--all")
+        equal(process.command_line(second), "", "with the last sandbox")
         equal(os.listdir(h.path("state")), ["warm"], "records")
         equal(records(h), [], "and of the pool")
         equal([n for n in os.listdir(h.path("tmp")) if n.startswith("openhands_workspace")], [], "workspaces")
