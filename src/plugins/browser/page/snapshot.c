@@ -300,7 +300,9 @@ read_document(struct collector *c, size_t d)
 	doc->nodes = calloc(doc->n + 1, sizeof(*doc->nodes));
 	if (doc->nodes == NULL)
 		return -1;
-	for (i = br_tape_first(t, list); i != BR_TAPE_NONE; i = br_tape_next(t, list, i), k++) {
+	/* an object in the place of the list has members, but none that count */
+	for (i = br_tape_first(t, list); i != BR_TAPE_NONE && k < doc->n;
+	     i = br_tape_next(t, list, i), k++) {
 		doc->nodes[k].visibility = NAN;
 		doc->nodes[k].marked = -1;
 		if (read_attributes(c, &doc->nodes[k], i) < 0)
