@@ -170,8 +170,9 @@ def of_other_owners(kinds=(CloudHost,) + HOSTS):
             owner = labels_of(box)["handrail_owner"]
             for other in ("colleague-0", owner + "0", owner[:-1], ""):
                 labels_of(box)["handrail_owner"] = other
-                for words in (("down",), ("pause",), ("run", "true"), ("down", "mine")):
-                    done = h(words[0], "-n", "mine", *words[1:])
+                for words in (("down", "-n", "mine"), ("pause", "-n", "mine"), ("run", "-n", "mine", "true"),
+                              ("down", "mine")):
+                    done = h(*words)
                     equal((done.returncode, "--any-owner" in done.stderr, other in done.stderr, name in done.stderr),
                           (3, True, True, True), h.kind + repr((words, done.stderr)))
                 equal((h.boxes(), json.loads(h.ok("ps", "--all", "--json"))[0]["state"]), ([name], "running"), h.kind)
