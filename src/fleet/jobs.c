@@ -218,7 +218,7 @@ count(struct hr_fleet *f, enum hr_job_kind kind, const struct hr_fleet_row *row,
 	}
 }
 
-/* What came of a job, written down. false: it is to be done again. */
+/* Writes the result of a job to the store. Returns false if the job must run again. */
 static bool
 finish(struct hr_fleet *f, struct hr_fleet_job *j, struct hr_fleet_row *row, int r,
     const struct hr_err *why)
@@ -250,7 +250,7 @@ finish(struct hr_fleet *f, struct hr_fleet_job *j, struct hr_fleet_row *row, int
 	return true;
 }
 
-/* What it said last is told when it is no longer there. The lock is let go. */
+/* Keeps the log of a sandbox that has died, as an event. Releases the lock meanwhile. */
 static void
 keep_logs(struct hr_fleet *f, const struct hr_fleet_row *row)
 {

@@ -33,7 +33,7 @@ on_piece(void *arg, const char *p, size_t len)
 	return --*left == 0 ? -1 : 0;
 }
 
-/* Nobody waits. */
+/* These rules repeat every failure at once. */
 static const struct hr_rest_rule rules[] = {
     {.failures = HR_REST_UNSENT | HR_REST_UNSURE | HR_REST_UNDONE, .attempts = 4},
     {0},

@@ -1,4 +1,4 @@
-/* What the kinds of providers share and no request is needed for: cuts, pages, fields. */
+/* The parts of host/cloud that need no request: cuts, pages, fields. */
 #include "config.h"
 
 #include <check.h>

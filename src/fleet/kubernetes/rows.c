@@ -336,7 +336,7 @@ take_back(struct hr_kube_store *s, const struct hr_fleet_row *row, const struct 
 		(void)delete_row(s, row->id, known->version, &err);
 }
 
-/* What reserve() has found, and what it has written. */
+/* The state of one reserve(): the objects that it found, and the row that it wrote. */
 struct place {
 	struct hr_fleet_row was;         /* the row that was written over; request NULL: none */
 	struct hr_cached known;          /* of the row that was written */

@@ -14,7 +14,7 @@
 
 struct json_object;
 
-/* What an attempt can fail with. */
+/* The failures of an attempt, a bit each. */
 enum {
 	HR_REST_UNSENT = 1 << 0,   /* no connection: nobody has seen the call */
 	HR_REST_LOST = 1 << 1,     /* the answer did not come, or not whole */

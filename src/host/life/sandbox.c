@@ -256,7 +256,7 @@ use_endpoint(struct hr_sandbox *s, struct hr_err *err)
 	return 0;
 }
 
-/* Whoever was making it, or took it from the pool, has died over it: this process has its name. */
+/* Ends a sandbox whose maker, or taker from the pool, has died: this process holds its name. */
 static int
 settle(struct hr_sandbox *s, struct hr_err *err)
 {

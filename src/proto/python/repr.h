@@ -14,8 +14,8 @@ void hr_pyrepr(struct hr_buf *b, struct json_object *v);
 void hr_pyrepr_str(struct hr_buf *b, const char *p, size_t len); /* generalised UTF-8 */
 void hr_pyrepr_bytes(struct hr_buf *b, const void *p, size_t len);
 
-/* What Python says of `count` characters from place `at` on that cannot be encoded, of which
- * `first` is the first. */
+/* Appends Python's error for `count` characters from place `at` on, the first of them `first`, that
+ * the codec cannot encode. */
 void hr_pyencode_error(struct hr_buf *b, const char *codec, int32_t first, size_t at, size_t count,
     const char *reason);
 /* The same of the first surrogates of generalised UTF-8: -1; 0 if there are none. b may be NULL. */
