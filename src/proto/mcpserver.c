@@ -89,8 +89,8 @@ args_of(struct json_object *v, struct hr_err *err)
 {
 	if (v == NULL)
 		return json_object_new_array();
-	if (hr_json_type(v) == HR_PY_STR)
-		return split_args(json_object_get_string(v), err);
+	if (hr_json_text(v) != NULL) /* without null characters, at which it would be cut */
+		return split_args(hr_json_text(v), err);
 	if (hr_json_type(v) == HR_PY_LIST && hr_json_all_strings(v))
 		return json_object_get(v);
 	(void)hr_err_set(err, HR_E_INVAL, "args is a list of texts, or a text");
@@ -158,8 +158,8 @@ env_of(struct json_object *v, struct hr_err *err)
 {
 	if (v == NULL)
 		return json_object_new_object();
-	if (hr_json_type(v) == HR_PY_STR)
-		return split_variables(json_object_get_string(v), err);
+	if (hr_json_text(v) != NULL)
+		return split_variables(hr_json_text(v), err);
 	if (hr_json_type(v) != HR_PY_DICT) {
 		(void)hr_err_set(err, HR_E_INVAL, "env is a map of texts, or a text");
 		return NULL;

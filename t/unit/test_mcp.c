@@ -221,6 +221,8 @@ static const struct {
     {SERVER_OF(",\"env\":{\"A\":\"1\"}"), NORMAL("[]", "{\"A\":\"1\"}")},
     {SERVER_OF(",\"env\":\"A=1, B_2 =x=y ,,\""), NORMAL("[]", "{\"A\":\"1\",\"B_2\":\"x=y\"}")},
     {SERVER_OF(",\"args\":\"'\""), NULL},
+    {SERVER_OF(",\"args\":\"-x\\u0000 -y\""), NULL},
+    {SERVER_OF(",\"env\":\"A=1\\u0000,B=2\""), NULL},
     {SERVER_OF(",\"args\":[1]"), NULL},
     {SERVER_OF(",\"args\":{}"), NULL},
     {SERVER_OF(",\"env\":\"A\""), NULL},
