@@ -22,11 +22,13 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.host import BUILD, PATIENCE, SRC, Host  # noqa: E402
-from lib.supervised import free_port  # noqa: E402
+from lib.supervised import ROOT, free_port, need_entrance  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
 
 DOCUMENTS = ("README", "doc/tutorial.md", "doc/operators.md", "doc/install.md", "doc/images.md", "doc/clouds.md",
              "doc/kubernetes.md", "doc/live.md", "man/handrail.1", "man/handraild.8.in")
+# Root runs their commands a second time as an ordinary user, whose defaults differ.
+ORDINARY = ("doc/install.md",)
 PORTS = ("3000", "8000", "8443")
 BARE = re.compile(r"^    (?:handrail[a-z-]* |curl |apt-get |make |docker |kubectl |\./|packaging/\w).*", re.M)
 
@@ -92,8 +94,12 @@ def as_pattern(lines):
     return re.compile(text)
 
 
-def typed(h, commands, ports):
-    """[(status, output)] of those that are run."""
+def typed(h, commands, ports, user):
+    """Runs the commands as `user` (None: this account). Returns [(status, output)]."""
+    if user is not None:
+        for name in ("home", "tmp", "cwd", "run"):
+            shutil.chown(h.path(name), user)
+        del h.env["XDG_RUNTIME_DIR"]  # only a login sets it
     script = h.path("script")
     with open(script, "w", encoding="utf-8") as f:
         for n, c in enumerate(commands):
@@ -102,7 +108,7 @@ def typed(h, commands, ports):
         env = dict(h.env, PATH="%s:%s:/usr/sbin:/sbin" % (BUILD, h.env["PATH"]), SRC=SRC, LC_ALL="C.UTF-8",
                    HANDRAIL_FLEETD=os.path.join(BUILD, "handrail-fleetd"))
         subprocess.run(["bash", "--norc", script], env=env, cwd=h.path("cwd"), stdin=subprocess.DEVNULL, stdout=out,
-                       stderr=out, timeout=10 * PATIENCE)
+                       stderr=out, timeout=10 * PATIENCE, user=user, extra_groups=[] if user else None)
         out.seek(0)
         text = out.read().decode("utf-8", "replace")
     done = {int(n): (int(status), said) for n, said, status in re.findall(r"\x01(\d+)\n(.*?)\x02(\d+)\n", text, re.S)}
@@ -116,7 +122,7 @@ def judge(command, status, said, ports):
         equal(said, "\n".join(command.prints), "line %d: %s" % (command.line, command.text))
 
 
-def run_document(tap, name):
+def run_document(tap, name, user=None):
     with open(os.path.join(SRC, name), encoding="utf-8") as f:
         text = f.read()
     commands, others = commands_of(examples_of(text) if name.startswith("man/") else text)
@@ -130,13 +136,18 @@ def run_document(tap, name):
 
     run = [c for c in commands if c.missing is None]
     with Host() as h:
-        results = typed(h, run, ports)
+        results = typed(h, run, ports, user)
         for command in commands:
-            title = "%s:%d: %s" % (name, command.line, command.text.split("\n")[0])
+            title = "%s:%d: %s%s" % (name, command.line, "as %s: " % user if user else "", command.text.split("\n")[0])
             if command.missing is not None:
                 tap.skip(title, command.missing)
             else:
                 tap.run(title, judge, command, *results.pop(0), ports)
+
+
+def run_ordinary(tap, name):
+    need_entrance()
+    run_document(tap, name, "nobody")
 
 
 def main():
@@ -147,6 +158,8 @@ def main():
             tap.is_(BARE.findall(f.read()), [], "%s: each command has its prompt" % name)
     for name in sys.argv[1:] or DOCUMENTS:
         tap.run(name + ": nothing is left behind", run_document, tap, name)
+        if ROOT and name in ORDINARY:
+            tap.run(name + ": nothing is left behind by an ordinary user", run_ordinary, tap, name)
     return tap.done()
 
 
