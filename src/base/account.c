@@ -1,5 +1,5 @@
-/* The effective identity alone changes: the real and the saved one stay root's, so that the account
- * that we are for a moment cannot signal or trace us. */
+/* Only the effective identity changes: the real and the saved one stay root's, so that the account
+ * cannot signal or trace this process meanwhile. */
 #include "config.h"
 
 #include "base/account.h"
@@ -21,7 +21,7 @@ hr_account_find(struct hr_account *a, uid_t uid)
 	a->uid = uid;
 	a->gid = pw != NULL ? pw->pw_gid : (gid_t)uid;
 	a->ngroups = HR_ACCOUNT_GROUPS;
-	/* of one with more groups as many as there is room for count, which is never too much */
+	/* An account with too many groups keeps as many as fit, which never grants too much. */
 	if (pw == NULL || (getgrouplist(pw->pw_name, a->gid, a->groups, &a->ngroups) < 0 &&
 			      a->ngroups < HR_ACCOUNT_GROUPS)) {
 		a->groups[0] = a->gid;
@@ -62,7 +62,7 @@ hr_account_leave(const struct hr_account_own *own)
 	if (!own->changed)
 		return;
 	hr_assert(seteuid(0) == 0 && setegid(own->gid) == 0);
-	/* where groups may not be set at all they were not changed either */
+	/* setgroups() fails with EPERM where it is not permitted at all, so nothing was changed. */
 	hr_assert(setgroups((size_t)own->ngroups, own->groups) == 0 || errno == EPERM);
 	errno = sys;
 }

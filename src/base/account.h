@@ -1,5 +1,5 @@
-/* hr_account: who somebody else is, and being him for the length of a call or two: a file is tried
- * by opening it as he, never by guessing from its mode. */
+/* hr_account: another account's identity, and acting as that account for a call or two. Whether it
+ * may read a file is decided by opening the file as that account, not by reading its mode. */
 #ifndef HR_BASE_ACCOUNT_H
 #define HR_BASE_ACCOUNT_H
 
@@ -15,7 +15,7 @@ struct hr_account {
 	int ngroups;
 };
 
-/* What hr_account_leave() goes back to. */
+/* The identity that hr_account_leave() restores. */
 struct hr_account_own {
 	bool changed;
 	gid_t gid;
@@ -23,14 +23,15 @@ struct hr_account_own {
 	int ngroups;
 };
 
-/* The account of that number with all its groups, as the system's tables have it. One that they do
- * not have has a group of its own number and no further ones. */
+/* Looks up the account with all its groups in the system's tables. An account that they lack gets
+ * the group of its own number and no others. */
 void hr_account_find(struct hr_account *a, uid_t uid);
 
-/* From here on files are opened with that account's rights, for this process (which has one
- * thread). 0 also when we are not root: then we stay who we are. -1 with errno: nothing changed. */
+/* Gives this process (which has one thread) the account's rights for opening files. Returns 0, also
+ * when the process is not root and nothing changes; or -1 with errno and nothing changed. */
 int hr_account_enter(const struct hr_account *a, struct hr_account_own *own);
-/* Back, or the process ends: a worker with somebody else's rights must not go on. */
+/* Restores the identity, or ends the process: a worker must not continue with another account's
+ * rights. */
 void hr_account_leave(const struct hr_account_own *own);
 
 #endif

@@ -98,7 +98,7 @@ hr_buf_addf(struct hr_buf *b, const char *fmt, ...)
 		return;
 	}
 	va_start(ap, fmt);
-	(void)vsnprintf(b->p + b->len, (size_t)n + 1, fmt, ap); /* room was made */
+	(void)vsnprintf(b->p + b->len, (size_t)n + 1, fmt, ap); /* the room was reserved above */
 	va_end(ap);
 	b->len += (size_t)n;
 }

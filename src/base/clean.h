@@ -1,15 +1,15 @@
-/* What a block owns and hands to nobody is given up where the block is left, by whichever way. */
+/* Frees what a block owns when the block is left, by whichever way. */
 #ifndef HR_BASE_CLEAN_H
 #define HR_BASE_CLEAN_H
 
 #include <stdlib.h>
 #include <string.h>
 
-/* done is called with the variable's address: one of our _done functions, or hr_fd_close. The
- * variable has a value, or is initialised, before anything may leave the block. */
+/* `done` is called with the variable's address: a _done function of this tree, or hr_fd_close. The
+ * variable must be initialised before the block can be left. */
 #define HR_CLEAN(done) __attribute__((cleanup(done)))
 
-/* free(): what was asked for from the heap; NULL at the beginning */
+/* heap memory, freed with free(); NULL at first */
 #define HR_FREE HR_CLEAN(hr_clean_free)
 
 static inline void

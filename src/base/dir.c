@@ -1,4 +1,4 @@
-/* What opendir() and readdir() leave to their callers. */
+/* Directory reading with the error handling that opendir() and readdir() leave to callers. */
 #include "config.h"
 
 #include "base/dir.h"

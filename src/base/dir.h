@@ -7,17 +7,19 @@
 
 #include "base/clean.h"
 
-/* Takes fd, also where it fails: NULL with errno. fd < 0: NULL, errno stays what it is. */
+/* Takes ownership of fd, also on failure. Returns NULL with errno; with fd < 0, NULL and an
+ * unchanged errno. */
 DIR *hr_dir_take(int fd);
 
-/* A directory of a block's own, closed where the block is left; NULL at the beginning. */
+/* A directory local to a block, closed when the block is left; NULL at first. */
 #define HR_CLOSEDIR HR_CLEAN(hr_dir_close)
 void hr_dir_close(DIR **d); /* *d may be NULL */
 
-/* The next entry, without "." and "..". NULL: none is left (errno is 0) or reading failed. */
+/* Returns the next entry, skipping "." and ".."; or NULL at the end (errno is 0) or on a
+ * failure. */
 struct dirent *hr_dir_next(DIR *d);
 
-/* An entry of dir, itself: not what a link leads to. */
+/* Returns true if the entry of `dir` is a directory itself, not a link to one. */
 bool hr_dir_is_directory(int dir, const struct dirent *e);
 
 #endif

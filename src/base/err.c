@@ -46,7 +46,7 @@ hr_err_class(const struct hr_err *err)
 	return (size_t)err->code < sizeof(names) / sizeof(names[0]) ? names[err->code] : "";
 }
 
-/* Anew: nothing of an earlier failure stays. */
+/* Clears *err, so that nothing of an earlier failure stays. */
 static void
 begin(struct hr_err *err, enum hr_errc code, int sys)
 {
@@ -81,7 +81,7 @@ hr_err_set(struct hr_err *err, enum hr_errc code, const char *fmt, ...)
 		return -1;
 	begin(err, code, 0);
 	va_start(ap, fmt);
-	(void)vsnprintf(err->msg, sizeof(err->msg), fmt, ap); /* cut is fine */
+	(void)vsnprintf(err->msg, sizeof(err->msg), fmt, ap); /* truncation is fine */
 	va_end(ap);
 	trim_torn_character(err->msg, sizeof(err->msg));
 	return -1;

@@ -165,7 +165,8 @@ hr_fd_accept(int listener, int flags, int stop)
 		return fd;
 	if (sys == EINTR || sys == ECONNABORTED)
 		sys = EAGAIN;
-	/* the machine will have again what it lacks now, and nothing reports when */
+	/* Another error, as EMFILE, lasts until the machine has the resource again, and no event
+	 * reports that. */
 	if (sys != EAGAIN)
 		(void)poll(&p, 1, ACCEPT_PAUSE_MS);
 	errno = sys;
@@ -233,7 +234,7 @@ hr_fd_send(int sock, const void *p, size_t len, int pass, struct hr_err *err)
 	return 0;
 }
 
-/* Keeps the first descriptor that came, closes the others. */
+/* Returns the first descriptor of the message and closes the others. */
 static int
 fd_take_passed(struct msghdr *msg)
 {

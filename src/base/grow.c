@@ -1,4 +1,4 @@
-/* Arrays that get one more item at a time. */
+/* Arrays that grow by one item at a time. */
 #include "config.h"
 
 #include "base/grow.h"
@@ -14,7 +14,7 @@ hr_grow(void *items, size_t n, size_t *room, size_t size)
 
 	if (n < *room)
 		return 0;
-	memcpy(&p, items, sizeof(p)); /* a pointer of any type */
+	memcpy(&p, items, sizeof(p)); /* items points to a pointer of any type */
 	p = reallocarray(p, want, size);
 	if (p == NULL)
 		return -1;

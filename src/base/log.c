@@ -1,5 +1,5 @@
-/* Log lines. Invariants: a line goes out with one write, so lines of several processes on one
- * descriptor do not mix; a reader that stopped reading costs lines, never the writer's time. */
+/* Log lines. Invariants: each line is one write, so lines of several processes on one descriptor do
+ * not mix; a reader that stopped reading costs lines, never the writer's time. */
 #include "config.h"
 
 #include "base/log.h"
@@ -19,7 +19,7 @@
 #include "base/loglines.h"
 #include "base/text/quote.h"
 
-/* A pipe that is writable takes PIPE_BUF bytes at once: no line is longer, so none blocks. */
+/* A writable pipe takes PIPE_BUF bytes at once: no line is longer, so no write blocks. */
 #define LOG_LINE_MAX PIPE_BUF
 
 static struct {
@@ -27,7 +27,7 @@ static struct {
 	enum hr_log_format format;
 	enum hr_log_level max;
 	int fd;
-	unsigned long lost; /* lines since the last one that went out */
+	unsigned long lost; /* lines lost since the last one that was written */
 	struct hr_loglines *kept;
 } log_state = {"-", HR_LOG_CHILD, HR_LOG_INFO, STDERR_FILENO, 0, NULL};
 
@@ -144,7 +144,7 @@ log_would_block(void)
 	return poll(&p, 1, 0) != 1 || (p.revents & POLLOUT) == 0;
 }
 
-/* Into b, which has the cap of a line: as much of it as fits. */
+/* Formats the line into b, whose cap is that of a line, cutting the text until it fits. */
 static void
 log_fit(struct hr_buf *b, enum hr_log_format format, const char *module, pid_t pid,
     enum hr_log_level level, const char *text, size_t len)
@@ -153,7 +153,7 @@ log_fit(struct hr_buf *b, enum hr_log_format format, const char *module, pid_t p
 		log_compose(b, format, module, pid, level, text, len);
 		if (b->fail != HR_E_TOOLARGE || len == 0)
 			break;
-		len -= len / 4 + 1; /* quoting made it too long */
+		len -= len / 4 + 1; /* quoting made the text too long */
 		hr_buf_reset(b);
 	}
 }

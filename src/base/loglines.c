@@ -26,13 +26,13 @@ hr_loglines_done(struct hr_loglines *l)
 	hr_fd_close(&l->news);
 }
 
-/* Bytes of the line at `at`, its newline included. */
+/* Returns the length of the line at `at`, its newline included. */
 static size_t
 line_len(const struct hr_buf *text, size_t at)
 {
 	const char *nl = memchr(text->p + at, '\n', text->len - at);
 
-	return (size_t)(nl + 1 - (text->p + at)); /* each has one */
+	return (size_t)(nl + 1 - (text->p + at)); /* each line has a newline */
 }
 
 void
@@ -56,7 +56,7 @@ hr_loglines_add(struct hr_loglines *l, const char *line, size_t len)
 		l->first = l->next;
 	}
 	if (l->news >= 0)
-		(void)eventfd_write(l->news, 1); /* full after 2^64 lines */
+		(void)eventfd_write(l->news, 1); /* fails only after 2^64 lines */
 }
 
 int

@@ -20,16 +20,16 @@ struct hr_watch {
 	void *arg;
 };
 
-/* `avoid`: a back end of libevent that is not to be taken; NULL: none. */
+/* `avoid`: a back end of libevent to leave out; NULL: none. */
 static struct hr_loop *
 loop_new(const char *avoid, struct hr_err *err)
 {
 	struct hr_loop *loop = calloc(1, sizeof(*loop));
 	struct event_config *config = event_config_new();
 
-	/* EVENT_* variables of the environment choose a back end: not ours to follow. The coarse
-	 * clock that libevent takes by default, and the time it keeps for a turn, let timers fire
-	 * up to 4 ms, or a long callback, too early. */
+	/* Ignore EVENT_* variables, which choose a back end. libevent's coarse clock (its default)
+	 * and the time it caches per iteration would fire timers up to 4 ms, or a long callback,
+	 * too early. */
 	if (loop != NULL && config != NULL &&
 	    event_config_set_flag(config, EVENT_BASE_FLAG_IGNORE_ENV | EVENT_BASE_FLAG_NOLOCK |
 					      EVENT_BASE_FLAG_PRECISE_TIMER |
@@ -55,7 +55,7 @@ hr_loop_new(struct hr_err *err)
 struct hr_loop *
 hr_loop_new_few(struct hr_err *err)
 {
-	return loop_new("epoll", err); /* leaves poll */
+	return loop_new("epoll", err); /* libevent falls back to poll */
 }
 
 void
@@ -70,7 +70,8 @@ hr_loop_free(struct hr_loop *loop)
 int
 hr_loop_run(struct hr_loop *loop, struct hr_err *err)
 {
-	/* A turn at a time: libevent forgets a break that comes before its loop begins. */
+	/* Run one iteration at a time: libevent forgets a break that comes before its loop
+	 * starts. */
 	while (!loop->stop) {
 		if (event_base_loop(loop->base, EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY) < 0)
 			return hr_err_sys(err, errno, "event loop");
@@ -177,6 +178,6 @@ hr_watch_free(struct hr_watch *w)
 {
 	if (w == NULL)
 		return;
-	event_free(w->ev); /* takes it off the list of this turn too */
+	event_free(w->ev); /* removes the watch from the current iteration's list too */
 	free(w);
 }

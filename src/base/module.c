@@ -1,4 +1,4 @@
-/* dlopen() of what was looked at before. */
+/* dlopen() of files that were checked first. */
 #include "config.h"
 
 #include "base/module.h"
@@ -20,8 +20,9 @@ hr_module_open(struct hr_module *m, const char *path, uid_t also, struct hr_err 
 	*m = (struct hr_module)HR_MODULE_NONE;
 	if (hr_trust_open(&t, path, also, err) != 0)
 		return -1;
-	/* By the directory in which nobody else can put another in its place. The loader knows
-	 * objects by their names as well: this one is good as long as the directory is open. */
+	/* Load through the directory's descriptor: nobody else can replace the file in that
+	 * directory. The loader also identifies objects by name, and this name is unique while the
+	 * directory is open. */
 	hr_buf_addf(&name, "/proc/self/fd/%d/%s", t.dir, t.name);
 	if (hr_buf_check(&name, err) < 0)
 		return -1;
@@ -63,7 +64,7 @@ hr_module_load(const char *directory, const char *file, const char *symbol, unsi
 	struct hr_module m;
 	int r;
 
-	/* always with a slash: a bare name would be looked for elsewhere */
+	/* A name without a slash would be searched on the library path. */
 	hr_buf_addf(&path, "%s/%s", directory, file);
 	if (hr_buf_check(&path, err) < 0)
 		return NULL;
@@ -78,7 +79,7 @@ hr_module_load(const char *directory, const char *file, const char *symbol, unsi
 		found = NULL;
 	}
 	if (found == NULL)
-		hr_module_close(&m); /* nothing of it is in use */
+		hr_module_close(&m); /* nothing of the object is in use */
 	hr_fd_close(&m.dir);
 	return found;
 }

@@ -1,4 +1,4 @@
-/* hr_module: a shared object that is loaded while we run, once base/trust lets it pass. */
+/* hr_module: a shared object that is loaded at run time after base/trust has accepted it. */
 #ifndef HR_BASE_MODULE_H
 #define HR_BASE_MODULE_H
 
@@ -7,9 +7,10 @@
 #include "base/err.h"
 
 struct hr_module {
-	void *object; /* dlopen's; NULL: none */
-	int dir;      /* where it was found, open so that its name stays its own; -1 */
-	void *made;   /* what it has made for its holder, and is freed with it; NULL: nothing */
+	void *object; /* handle of dlopen; NULL: none */
+	int dir;    /* directory of the file, kept open so that the object's name stays unique; -1:
+		       none */
+	void *made; /* data of the holder, freed with the module; NULL: none */
 };
 
 #define HR_MODULE_NONE                                                                             \
@@ -17,16 +18,18 @@ struct hr_module {
 		.dir = -1                                                                          \
 	}
 
-/* also: an owner besides the user and root, as in base/trust. -1: *m is none. */
+/* Loads the object. `also`: an owner accepted besides the user and root, as in base/trust. Returns
+ * 0, or -1 with *err set and *m empty. */
 int hr_module_open(struct hr_module *m, const char *path, uid_t also, struct hr_err *err);
 void hr_module_close(struct hr_module *m);
-/* What it exports by that name. NULL with *err: nothing. */
+/* Returns the exported symbol, or NULL with *err set. */
 void *hr_module_symbol(const struct hr_module *m, const char *name, struct hr_err *err);
 
-/* One of ours, which lies beside the programs and is loaded by the first request that needs it: the
- * libraries behind it would be in every process otherwise. It exports one struct, whose first
- * member is `unsigned version`: the one named symbol in directory/file. NULL: it cannot be loaded,
- * or is of another version. What was loaded stays until the process ends; once more only counts. */
+/* Loads a module of handrail, which lies beside the programs and is loaded by the first request
+ * that needs it, so that its libraries are not in every process. Returns the one exported struct,
+ * `name` in directory/file, whose first member is `unsigned version`; or NULL if the module cannot
+ * be loaded or has another version. The module stays loaded until the process ends; loading it
+ * again only counts. */
 const void *hr_module_load(const char *directory, const char *file, const char *symbol,
     unsigned version, struct hr_err *err);
 

@@ -102,7 +102,8 @@ hr_path_mkdirs(const char *path, mode_t mode, unsigned *ret_made, struct hr_err 
 		if (mkdir(copy, mode) == 0)
 			made++;
 		else if (errno != EEXIST)
-			/* EROFS and the like for what exists all the same is no error */
+			/* mkdir may report EROFS and the like for a directory that exists, which is
+			 * no error. */
 			r = stat(copy, &st) == 0 && S_ISDIR(st.st_mode)
 				? 0
 				: hr_err_sys(err, errno, "%s", copy);
@@ -125,7 +126,7 @@ is_own_link(int dir, const char *name)
 	       (st.st_uid == 0 || st.st_uid == geteuid());
 }
 
-/* Says why `name` in dir was not passed. */
+/* Sets the reason why `name` in dir was refused. */
 static int
 not_passed(int dir, const char *name, const char *path, struct hr_err *err)
 {
@@ -163,7 +164,7 @@ hr_path_mkdirs_own(const char *path, mode_t mode, unsigned *ret_made, struct hr_
 			made += sys == 0;
 			next = hr_plain_walk_as(at, part, O_PATH | O_DIRECTORY, geteuid());
 			if (next < 0 && sys != 0 && sys != EEXIST)
-				errno = sys; /* says why it is missing still */
+				errno = sys; /* reports why the directory is still missing */
 		}
 		if (next < 0)
 			r = not_passed(at, part, path, err);
@@ -191,7 +192,7 @@ hr_path_open_own(const char *path, int flags, mode_t mode, struct hr_err *err)
 	dir = hr_plain_walk_as(AT_FDCWD, above, O_PATH | O_DIRECTORY, geteuid());
 	if (dir < 0)
 		return not_passed(AT_FDCWD, above, path, err);
-	/* a FIFO would be waited for until somebody reads it */
+	/* O_NONBLOCK: opening a FIFO would block until somebody reads it. */
 	fd = openat(dir, name, flags | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode);
 	if (fd < 0 ? errno == ENXIO : fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode)) {
 		hr_fd_close(&fd);
@@ -201,7 +202,7 @@ hr_path_open_own(const char *path, int flags, mode_t mode, struct hr_err *err)
 		(void)fcntl(fd, F_SETFL, flags);
 	if (fd < 0 && errno == ELOOP) {
 		errno = EACCES;
-		if (is_own_link(dir, name)) /* as /dev/stderr is */
+		if (is_own_link(dir, name)) /* a link as /dev/stderr */
 			fd = openat(dir, name, flags | O_CREAT | O_CLOEXEC, mode);
 	}
 	return fd >= 0 ? fd : not_passed(dir, name, path, err);
@@ -303,7 +304,8 @@ walk_entry(struct walk *w, int dirfd, const char *name, unsigned depth)
 	int r;
 
 	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
-		if (errno != ENOENT && errno != ENOTDIR) /* otherwise it is gone meanwhile */
+		if (errno != ENOENT &&
+		    errno != ENOTDIR) /* other errors mean that the entry is gone already */
 			w->skipped++;
 		return 0;
 	}
@@ -344,8 +346,10 @@ hr_path_remove(const char *path, struct hr_err *err)
 	unsigned skipped;
 	int first = 0;
 
-	(void)hr_path_walk(path, remove_one, &first, &skipped); /* remove_one never stops it */
-	/* an empty directory that was skipped is removed all the same */
+	(void)hr_path_walk(
+	    path, remove_one, &first, &skipped); /* remove_one never stops the walk */
+	/* The walk skipped a directory that it could not read; if it is empty it can be removed all
+	 * the same. */
 	if (first == 0 && skipped > 0 && lstat(path, &st) == 0)
 		first = EIO;
 	if (first != 0)

@@ -1,6 +1,6 @@
-/* hr_path: names of files, and the few operations on files that several programs need. Everything
- * that walks or removes goes by directory descriptors and never follows a symbolic link, since
- * others may write in the directories we look after. */
+/* hr_path: names of files, and the few operations on files that several programs need. Walks and
+ * removals use directory descriptors and never follow a symbolic link, since other accounts may
+ * write in these directories. */
 #ifndef HR_BASE_PATH_H
 #define HR_BASE_PATH_H
 
@@ -12,53 +12,56 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* "dir/name" with one slash between; an absolute name replaces dir. The caller frees; NULL: no
- * memory. */
+/* Returns "dir/name" with one slash between; an absolute name replaces dir. The caller frees; NULL:
+ * no memory. */
 char *hr_path_join(const char *dir, const char *name);
-/* The first "dir/name" that can be run, of a list as PATH is one (NULL: none); the caller frees. */
+/* Returns the first executable "dir/name" of a list like PATH, or NULL; the caller frees. */
 char *hr_path_which(const char *dirs, const char *name);
-/* What is behind the last slash; borrowed. */
+/* Returns the part after the last slash; borrowed. */
 const char *hr_path_leaf(const char *path);
-/* Whether a name below a directory may lead out of it: it is absolute, or has a component "..". */
+/* Returns true if a name below a directory may lead out of it: it is absolute, or has a component
+ * "..". */
 bool hr_path_leads_out(const char *path);
-/* An absolute form of path without looking at the disk ("." and ".." stay); the caller frees. */
+/* Returns an absolute form of path without looking at the disk ("." and ".." stay); the caller
+ * frees. */
 char *hr_path_absolute(const char *path, struct hr_err *err);
 
-/* mkdir -p: every missing directory with `mode` (umask applies). *ret_made (may be NULL): how many
- * were made. An existing last component that is not a directory is an error. */
+/* Makes every missing directory with `mode` (umask applies), as mkdir -p. *ret_made (may be NULL):
+ * the number made. An existing last component that is not a directory is an error. */
 int hr_path_mkdirs(const char *path, mode_t mode, unsigned *ret_made, struct hr_err *err);
 
-/* The same for a directory of this program's own, whose name another account could have taken, as
- * below /tmp: no link is followed but those of root and of this account (HR_E_UNTRUSTED). Returns
- * 0, or -1 with *err set. */
+/* Does the same for a directory of this program, whose name another account could have taken, as
+ * below /tmp: follows no links but those of root and of this account (HR_E_UNTRUSTED). Returns 0,
+ * or -1 with *err set. */
 int hr_path_mkdirs_own(const char *path, mode_t mode, unsigned *ret_made, struct hr_err *err);
 
-/* Opens a file of this program's own at such a name, for writing, and makes it if it is missing.
- * A FIFO or a socket of that name is refused (HR_E_INVAL). Returns a descriptor (close-on-exec), or
- * -1 with *err set. */
+/* Opens a file of this program at such a name for writing, and makes it if it is missing. Refuses a
+ * FIFO or a socket of that name (HR_E_INVAL). Returns a descriptor (close-on-exec), or -1 with *err
+ * set. */
 int hr_path_open_own(const char *path, int flags, mode_t mode, struct hr_err *err);
 
-/* The whole file, at most the cap of b. */
+/* Appends the whole file, at most the cap of b. */
 int hr_path_read(const char *path, struct hr_buf *b, struct hr_err *err);
-/* From where fd is; the path is for the error. */
+/* Appends the rest of fd from its position; `path` is for the error. */
 int hr_path_read_fd(int fd, const char *path, struct hr_buf *b, struct hr_err *err);
-/* Old or new, never half: a temporary beside it, then rename. */
+/* Replaces the file atomically: writes a temporary file beside it, then renames that. */
 int hr_path_write(const char *path, const void *p, size_t len, mode_t mode, struct hr_err *err);
-/* The same for a file of another account, which has it before it has its name; HR_PATH_OWN: the
- * caller's. */
+/* Does the same for a file of another account, which owns the file before it gets its name;
+ * HR_PATH_OWN: the caller's. */
 #define HR_PATH_OWN ((uid_t)-1)
 int hr_path_write_for(
     const char *path, const void *p, size_t len, mode_t mode, uid_t owner, struct hr_err *err);
 
-/* Called for everything below and for the top itself, after what is in it; a negative return stops
- * the walk. dirfd and name are for the *at() calls with AT_SYMLINK_NOFOLLOW. */
+/* Called for every entry below the top and then for the top itself, a directory after its contents;
+ * a negative return stops the walk. dirfd and name are for the *at() calls with
+ * AT_SYMLINK_NOFOLLOW. */
 typedef int hr_path_visit_fn(int dirfd, const char *name, const struct stat *st, void *arg);
-/* 0, or the negative return of fn. What cannot be looked at or opened is skipped: *ret_skipped (may
- * be NULL) counts it. Directories deeper than HR_PATH_DEPTH count as such. */
+/* Returns 0, or the negative return of fn. Entries that cannot be examined or opened are skipped
+ * and counted in *ret_skipped (may be NULL), as are directories deeper than HR_PATH_DEPTH. */
 #define HR_PATH_DEPTH 256
 int hr_path_walk(const char *path, hr_path_visit_fn *fn, void *arg, unsigned *ret_skipped);
 
-/* rm -r: no error if there is nothing. */
+/* Removes a tree, as rm -r; a missing path is no error. */
 int hr_path_remove(const char *path, struct hr_err *err);
 
 #endif

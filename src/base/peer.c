@@ -1,4 +1,5 @@
-/* One connection is looked up by its four numbers: no list is read, however many there are. */
+/* The kernel looks one connection up by its four numbers: no list is read, however many connections
+ * there are. */
 #include "config.h"
 
 #include "base/peer.h"
@@ -16,7 +17,7 @@
 #include "base/fd.h"
 
 #define ADDRESS INET6_ADDRSTRLEN
-#define ANSWER 512 /* one message and its attributes, of which none is asked for */
+#define ANSWER 512 /* one message and its attributes, of which none is requested */
 
 struct question {
 	struct nlmsghdr head;
@@ -96,11 +97,11 @@ hr_peer_look(int *sock, struct hr_peer *p)
 	if (*sock < 0)
 		return -1;
 	question_fill(&q, p);
-	/* the kernel has answered when send() is back */
+	/* The kernel's answer is ready when send() returns. */
 	if (send(*sock, &q, sizeof(q), 0) == (ssize_t)sizeof(q) &&
 	    (n = recv(*sock, answer, sizeof(answer), 0)) > 0)
 		r = answer_read(answer, (size_t)n, p);
 	if (r < 0)
-		hr_fd_close(sock); /* a later answer would be taken for another question's */
+		hr_fd_close(sock); /* a later answer would be taken for that of another question */
 	return r;
 }

@@ -1,4 +1,4 @@
-/* openat2, and the same by hand for kernels and filters of system calls that do not know it. */
+/* openat2, and a walk in user space for kernels and system-call filters without it. */
 #include "config.h"
 
 #include "base/plain.h"
@@ -18,9 +18,9 @@
 
 #include "base/fd.h"
 
-#define LINKS_MAX 40 /* the kernel's */
+#define LINKS_MAX 40 /* the kernel's limit */
 #define ALL_LINKS ((uid_t)-1)
-#define PROC_ROOT 1 /* number of the first directory of a procfs */
+#define PROC_ROOT 1 /* inode number of the root directory of a procfs */
 
 bool
 hr_plain_is_proc(int fd)
@@ -31,10 +31,10 @@ hr_plain_is_proc(int fd)
 }
 
 struct walk {
-	int at;     /* the directory in hand; -1: failed */
-	char *rest; /* of the way, behind links that were followed */
+	int at;     /* current directory; -1: failed */
+	char *rest; /* remaining path, after the links followed so far */
 	unsigned links;
-	uid_t owner; /* of the links that are followed, beside root's */
+	uid_t owner; /* owner whose links are followed, besides root */
 };
 
 static bool
@@ -48,7 +48,7 @@ may_follow(const struct walk *w, int link, const struct stat *st)
 	return !hr_plain_is_proc(link) || (fstat(w->at, &dir) == 0 && dir.st_ino == PROC_ROOT);
 }
 
-/* The way goes on with what a link says. 0, or -1 with errno. */
+/* Replaces the link by its target in the rest of the path. Returns 0, or -1 with errno. */
 static int
 follow(struct walk *w, int link, const struct stat *st, const char *behind)
 {
@@ -80,7 +80,7 @@ follow(struct walk *w, int link, const struct stat *st, const char *behind)
 	return w->at < 0 ? -1 : 0;
 }
 
-/* One name further. 1: *ret is what was asked for; 0: on; -1 with errno. */
+/* Walks one component. Returns 1 with the result in *ret, 0 to continue, -1 with errno. */
 static int
 step(struct walk *w, int flags, int *ret)
 {
@@ -155,7 +155,8 @@ hr_plain_openat2(int dir, const char *path, int flags, unsigned resolve)
 	do {
 		fd = syscall(SYS_openat2, dir, path, &how, sizeof(how));
 	} while (fd < 0 && errno == EINTR);
-	/* older kernels do not know it, and filters refuse what they do not know */
+	/* Older kernels lack openat2 (ENOSYS), and filters refuse system calls that they do not
+	 * know. */
 	if (fd < 0 && errno == EPERM)
 		errno = ENOSYS;
 	return (int)fd;
@@ -169,7 +170,7 @@ hr_plain_open(int dir, const char *path, int flags)
 
 	if (fd < 0 && errno == ENOSYS)
 		return hr_plain_walk(dir, path, flags, false);
-	/* a magic link leads somewhere, a loop does not */
+	/* ELOOP has two causes: a magic link has a target, a loop has none. */
 	if (fd < 0 && errno == ELOOP && (flags & O_NOFOLLOW) == 0)
 		errno = fstatat(dir, path, &st, 0) == 0 ? EACCES : ELOOP;
 	return fd;

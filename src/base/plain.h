@@ -1,28 +1,27 @@
-/* hr_plain: opening by a name that somebody else gave. The links of procfs to what a process has
- * open
- * ("magic links": /proc/PID/fd/N, root, cwd, exe) are not followed: they lead past the rights that
- * are asked for a path. Descriptors are close-on-exec; -1 is with errno. */
+/* hr_plain: opens names that came from another party. Magic links of procfs (/proc/PID/fd/N, root,
+ * cwd, exe) are not followed: they bypass the permissions of the path. Descriptors are
+ * close-on-exec; -1 comes with errno. */
 #ifndef HR_BASE_PLAIN_H
 #define HR_BASE_PLAIN_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* open(2) of what exists, relative to dir (AT_FDCWD, or a directory). EACCES: a magic link is on
- * the way. */
+/* Opens an existing file, relative to dir (AT_FDCWD, or a directory), as open(2). EACCES: the path
+ * contains a magic link. */
 int hr_plain_open(int dir, const char *path, int flags);
 
-/* The same where the kernel does it; `resolve`: further RESOLVE_* of openat2(2). ENOSYS: it cannot;
- * ELOOP: a link is on the way that may not be followed. */
+/* Does the same with the kernel's openat2(2); `resolve`: further RESOLVE_* flags. ENOSYS: the
+ * kernel lacks openat2; ELOOP: the path contains a link that must not be followed. */
 int hr_plain_openat2(int dir, const char *path, int flags, unsigned resolve);
 
-/* The same without openat2, one name after the other. With `roots_links` only links that are root's
- * are followed (EACCES). */
+/* Does the same without openat2, one component at a time. With `roots_links` only root's links are
+ * followed (EACCES). */
 int hr_plain_walk(int dir, const char *path, int flags, bool roots_links);
 
-/* The same, where only links of root and of the account `owner` are followed (EACCES). */
+/* Does the same, following only links of root and of the account `owner` (EACCES). */
 int hr_plain_walk_as(int dir, const char *path, int flags, uid_t owner);
 
-bool hr_plain_is_proc(int fd); /* of a procfs */
+bool hr_plain_is_proc(int fd); /* true if fd is on a procfs */
 
 #endif

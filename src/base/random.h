@@ -1,4 +1,4 @@
-/* hr_random: bytes that nobody can guess, as numbers or as text. */
+/* hr_random: unpredictable bytes, as numbers or as text. */
 #ifndef HR_BASE_RANDOM_H
 #define HR_BASE_RANDOM_H
 
@@ -6,13 +6,14 @@
 
 #include "base/err.h"
 
-#define HR_RANDOM_MAX 256 /* bytes at once: so many never come in parts */
+#define HR_RANDOM_MAX 256 /* maximum bytes per call: the kernel returns so many at once */
 #define HR_UUID_TEXT 37
 
-/* -1 with *err: the kernel gives none (a filter of system calls); *p is not filled. */
+/* Fills *p with random bytes. Returns 0, or -1 with *err and *p not filled if the kernel gives none
+ * (a system-call filter). */
 int hr_random(void *p, size_t len, struct hr_err *err);
-/* `digits` lower-case hexadecimal digits, an even number, and a NUL. */
+/* Writes an even number of lower-case hexadecimal digits and a NUL. */
 int hr_random_hex(char *text, size_t digits, struct hr_err *err);
-int hr_random_uuid(char text[HR_UUID_TEXT], struct hr_err *err); /* of version 4 */
+int hr_random_uuid(char text[HR_UUID_TEXT], struct hr_err *err); /* version 4 */
 
 #endif

@@ -1,4 +1,4 @@
-/* hr_span: bytes of somebody else's, with their length; they need no NUL at the end. */
+/* hr_span: borrowed bytes with their length; no NUL is needed at the end. */
 #ifndef HR_BASE_SPAN_H
 #define HR_BASE_SPAN_H
 
@@ -13,21 +13,21 @@ struct hr_span {
 	size_t len;
 };
 
-/* Of a text. */
+/* Returns the span of a string. */
 static inline struct hr_span
 hr_span_of(const char *text)
 {
 	return (struct hr_span){text, strlen(text)};
 }
 
-/* Of what a buffer holds until it changes. */
+/* Returns the span of a buffer's content, valid until the buffer changes. */
 static inline struct hr_span
 hr_span_of_buf(const struct hr_buf *b)
 {
 	return (struct hr_span){hr_buf_str(b), b->len};
 }
 
-/* Is this text in a list that ends with NULL? */
+/* Returns true if the string is in a NULL-terminated list. */
 static inline bool
 hr_is_one_of(const char *text, const char *const *list)
 {

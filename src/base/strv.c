@@ -1,4 +1,4 @@
-/* Lists of texts. */
+/* Lists of strings. */
 #include "config.h"
 
 #include "base/strv.h"
@@ -39,7 +39,7 @@ hr_strv_add(struct hr_strv *s, const char *text)
 	hr_strv_take(s, strdup(text));
 }
 
-/* NULL: no memory. */
+/* Returns a new string, or NULL without memory. */
 static char *
 format(const char *fmt, va_list ap)
 {
@@ -84,7 +84,7 @@ names(const char *entry, const char *name, size_t len)
 	return strncmp(entry, name, len) == 0 && entry[len] == '=';
 }
 
-/* As hr_strv_take(), in the place of an earlier one of its name. */
+/* Takes `entry` as hr_strv_take(), replacing an earlier entry of its name. */
 static void
 take_env(struct hr_strv *s, char *entry)
 {

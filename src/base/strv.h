@@ -1,4 +1,4 @@
-/* hr_strv: a growing NULL-terminated list of texts, such as arguments or an environment. */
+/* hr_strv: a growing NULL-terminated list of strings, such as arguments or an environment. */
 #ifndef HR_BASE_STRV_H
 #define HR_BASE_STRV_H
 
@@ -15,16 +15,16 @@ struct hr_strv {
 
 void hr_strv_done(struct hr_strv *s);
 void hr_strv_add(struct hr_strv *s, const char *text);
-void hr_strv_take(struct hr_strv *s, char *text); /* text becomes its own; NULL is a failure */
+void hr_strv_take(struct hr_strv *s, char *text); /* takes ownership of text; NULL sets `failed` */
 void hr_strv_addf(struct hr_strv *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void hr_strv_add_all(struct hr_strv *s, const char *const *texts); /* NULL: nothing */
-/* text split at single spaces, as the original splits. */
+void hr_strv_add_all(struct hr_strv *s, const char *const *texts); /* NULL: no effect */
+/* Appends the words of a text split at single spaces, as the original splits. */
 void hr_strv_add_words(struct hr_strv *s, const char *text);
-/* "NAME=value", in the place of an earlier one of that name. */
+/* Sets "NAME=value", replacing an earlier entry of that name. */
 void hr_strv_set_env(struct hr_strv *s, const char *entry);
 void
 hr_strv_set_envf(struct hr_strv *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* All of vars, NULL-terminated, or none: HR_E_INVAL where one has no name or no "=". */
+/* Sets all of vars (NULL-terminated), or none and HR_E_INVAL if an entry has no name or no "=". */
 int hr_strv_set_vars(struct hr_strv *s, const char *const *vars, struct hr_err *err);
 void hr_strv_unset_env(struct hr_strv *s, const char *name);
 const char *const *hr_strv_list(const struct hr_strv *s); /* never NULL */

@@ -33,7 +33,8 @@ hr_tempfiles_note(int dir, const char *name)
 		return;
 	shared->path[used + (size_t)n] = '/';
 	memcpy(shared->path + used + n + 1, name, name_len + 1);
-	/* behind the bytes: whoever reads meanwhile sees the paths before it */
+	/* The length is stored after the bytes: a concurrent reader sees the paths before this
+	 * one. */
 	atomic_store(&shared->len, (uint32_t)(used + (size_t)n + name_len + 2));
 }
 
@@ -44,8 +45,8 @@ hr_tempfiles_forget(void)
 		atomic_store(&shared->len, 0);
 }
 
-/* Whether all of it is names of such files: its writer may have died of writing where it should not
- * have. */
+/* Returns true if all bytes are valid temporary file names; a writer that crashed may have
+ * overwritten them. */
 static bool
 sound(const char *paths, size_t len)
 {
@@ -75,5 +76,5 @@ hr_tempfiles_remove(struct hr_tempfiles *s)
 	if (!sound(paths, len))
 		return;
 	for (path = paths; path < paths + len; path += strlen(path) + 1)
-		(void)unlink(path); /* gone already, as a rule */
+		(void)unlink(path); /* most files are gone already */
 }

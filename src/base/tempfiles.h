@@ -1,5 +1,5 @@
-/* hr_tempfiles: the names of files that must not outlive a process that dies before it could rename
- * or remove them. They are written down in memory that another process shares, which removes the
+/* hr_tempfiles: names of files that must not outlive a process that dies before it renames or
+ * removes them. The process records them in memory shared with another process, which removes the
  * files. */
 #ifndef HR_BASE_TEMPFILES_H
 #define HR_BASE_TEMPFILES_H
@@ -8,24 +8,25 @@
 #include <stdint.h>
 
 #define HR_TEMPFILES_PATH 4092
-#define HR_TEMPFILE_PREFIX ".handrail-" /* of the names of all such files */
+#define HR_TEMPFILE_PREFIX ".handrail-" /* prefix of all such files */
 
-/* One page. One writer at a time: the process that makes files, then, after its end, the other. */
+/* One page, with one writer at a time: the process that makes files and, after its end, the other
+ * process. */
 struct hr_tempfiles {
-	_Atomic uint32_t len;         /* of all in path; 0: none */
-	char path[HR_TEMPFILES_PATH]; /* one behind the other, each with its NUL */
+	_Atomic uint32_t len;         /* bytes used in path; 0: none */
+	char path[HR_TEMPFILES_PATH]; /* names one after another, each with its NUL */
 };
 
-/* Where this process writes down; s stays the caller's. NULL, as at first: nowhere. */
+/* Sets where this process records names; s stays the caller's. NULL (the default): nowhere. */
 void hr_tempfiles_use(struct hr_tempfiles *s);
-/* Before `name` comes to be in the directory dir; those that were noted before stay. A path for
- * which there is no room is not written down. */
+/* Records `name` before the file is created in dir; earlier records stay. A path that does not fit
+ * is not recorded. */
 void hr_tempfiles_note(int dir, const char *name);
-/* All of them have their final names, or are gone. */
+/* Forgets all names: the files have their final names, or are gone. */
 void hr_tempfiles_forget(void);
 
-/* Removes what a process that has ended left; what is no file of that kind stays. s is empty then.
- */
+/* Removes the files that an ended process left and empties s; names without the prefix are
+ * skipped. */
 void hr_tempfiles_remove(struct hr_tempfiles *s);
 
 #endif

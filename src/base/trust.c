@@ -1,5 +1,5 @@
-/* Owners and modes of files that are about to be believed. Invariant: nothing is decided by a name
- * that somebody else could give to another file. */
+/* Checks of owners and modes before a file is trusted. Invariant: no decision uses a name that
+ * another account could give to another file. */
 #include "config.h"
 
 #include "base/trust.h"
@@ -20,7 +20,7 @@
 
 #define LINKS_MAX 16
 #define ENTRY_MAX                                                                                  \
-	8192 /* of the users' and groups' data bases; a longer one is no private group             \
+	8192 /* an entry of the user and group databases; a group with a longer one is not private \
 	      */
 
 uid_t
@@ -49,7 +49,7 @@ is_private_group(gid_t gid, uid_t owner)
 	return true;
 }
 
-/* By the magic link: a descriptor of O_PATH has no attributes. */
+/* Uses the magic link, since an O_PATH descriptor gives no attributes. */
 static bool
 has_access_list(int fd)
 {
@@ -66,7 +66,7 @@ is_owner(uid_t uid, uid_t also)
 	return uid == geteuid() || uid == 0 || (uid == also && also != HR_TRUST_NOBODY);
 }
 
-/* what: "it", or what of it */
+/* `what`: the subject of the message, "it" or a part of the file */
 static int
 check(int fd, const char *path, const char *what, uid_t also, struct hr_err *err)
 {
@@ -79,7 +79,7 @@ check(int fd, const char *path, const char *what, uid_t also, struct hr_err *err
 		    "%.120s is not trusted: %s belongs to user %lu, who is neither you nor root; "
 		    "take a copy in a directory of your own",
 		    path, what, (unsigned long)st.st_uid);
-	/* a list's most is the mode's group */
+	/* The group bits of the mode are the access list's mask if there is a list. */
 	if ((st.st_mode & S_IWOTH) != 0 ||
 	    ((st.st_mode & S_IWGRP) != 0 &&
 		(!is_private_group(st.st_gid, st.st_uid) || has_access_list(fd))))
@@ -107,7 +107,7 @@ check_file(const struct hr_trusted *t, const char *path, uid_t also, struct hr_e
 		   : -1;
 }
 
-/* The directory of a path, which is looked up from the one before. */
+/* Opens the directory of a path, relative to the previous directory. */
 static int
 enter(struct hr_trusted *t, const char *path)
 {
@@ -129,7 +129,7 @@ enter(struct hr_trusted *t, const char *path)
 	return fd >= 0 ? 0 : -1;
 }
 
-/* Where a link leads, if it is one that can be followed. */
+/* Reads the target of a link if the link may be followed. */
 static int
 follow(
     const struct hr_trusted *t, const char *path, uid_t also, char to[PATH_MAX], struct hr_err *err)
@@ -163,7 +163,8 @@ open_it(struct hr_trusted *t, const char *path, uid_t also, struct hr_err *err)
 	for (links = 0; links < LINKS_MAX; links++) {
 		if (enter(t, now) != 0)
 			return hr_err_sys(err, errno, "%s", path);
-		/* neither waits for a FIFO's writer nor becomes a terminal's */
+		/* O_NONBLOCK and O_NOCTTY: opening must not wait for a FIFO's writer nor acquire a
+		 * terminal. */
 		t->fd = openat(
 		    t->dir, t->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 		if (t->fd >= 0)
@@ -210,7 +211,7 @@ hr_trust_directory(const char *path, struct hr_err *err)
 	struct stat st;
 	HR_CLOSE int fd = -1;
 
-	/* somebody else's link could lead to any directory of the user's */
+	/* Another account's link could lead to any directory of the user's. */
 	if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && !is_owner(st.st_uid, HR_TRUST_NOBODY))
 		return hr_err_set(err, HR_E_UNTRUSTED,
 		    "%.120s is not trusted: it is a link of user %lu, who is neither you nor root; "

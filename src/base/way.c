@@ -11,8 +11,8 @@
 
 #include "base/process/spawn.h"
 
-/* A child becomes the account and tries: lists of access rights and groups count, too. An attempt
- * that cannot be made refuses nobody. */
+/* Forks a child that takes the account's identity and tries, since access lists and groups count
+ * too. If the attempt is not possible, the account counts as admitted. */
 static bool
 enters(const struct hr_account *account, const char *dir)
 {
@@ -25,7 +25,7 @@ enters(const struct hr_account *account, const char *dir)
 	return pid < 0 || hr_spawn_end(pid, &status) != 0 || hr_exit_code(status) != 1;
 }
 
-/* Cuts the last component; false: nothing but "/" was left. */
+/* Cuts the last component. Returns false if nothing but "/" was left. */
 static bool
 cut(char *path)
 {
@@ -37,7 +37,7 @@ cut(char *path)
 	return true;
 }
 
-/* The part of `path` that exists, without links. */
+/* Resolves the existing part of `path`, without links. */
 static bool
 resolve(const char *path, char ret[PATH_MAX])
 {

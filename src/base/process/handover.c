@@ -1,4 +1,4 @@
-/* Descriptors for the next image. Invariant: whoever is in the list holds an open descriptor of its
+/* Descriptors for the next image. Invariant: each item of the list has an open descriptor of its
  * own or -1. */
 #include "config.h"
 
@@ -19,9 +19,9 @@
 #define VARIABLE "HANDRAIL_HANDOVER" /* "PID NAME=FD NAME=FD ..." */
 #define FIRST_FD (STDERR_FILENO + 1)
 #define NAME_MAX_BYTES 128
-#define TEXT_MAX_BYTES (120u << 10) /* the kernel takes 128 kB */
+#define TEXT_MAX_BYTES (120u << 10) /* the kernel's limit is 128 kB */
 
-/* Takes name and, on success, fd. */
+/* Takes ownership of name and, on success, of fd. */
 static int
 append(struct hr_handover *h, char *name, int fd, struct hr_err *err)
 {
@@ -95,7 +95,7 @@ wrong_form(struct hr_err *err)
 	    "end it and start this one");
 }
 
-/* " NAME=FD"; *at is moved behind it. */
+/* Parses " NAME=FD" and moves *at past it. */
 static int
 parse_one(struct hr_handover *h, const char **at, struct hr_err *err)
 {
@@ -128,7 +128,7 @@ close_others(const struct hr_handover *h)
 	hr_fd_close_from(last + 1);
 	for (fd = FIRST_FD; fd < last; fd++) {
 		if (!has(h, fd))
-			(void)close(fd); /* EBADF: most of them */
+			(void)close(fd); /* most numbers are not open: EBADF */
 	}
 }
 

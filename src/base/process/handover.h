@@ -1,9 +1,9 @@
 /* hr_handover: descriptors that one image of a program leaves to the next, by name, across an
- * upgrade in place. Their numbers are told in an environment variable.
+ * upgrade in place. An environment variable lists their numbers.
  *
  * A name says what a descriptor is for: a socket's is its name in the run directory
- * ("fcgi/control.sock"), others hold a number or two ("worker/files/3/1234"). One may stand without
- * a descriptor. Whoever takes one looks itself whether it is what its name says. */
+ * ("fcgi/control.sock"), others contain a number or two ("worker/files/3/1234"). A name may come
+ * without a descriptor. The reader must check that a descriptor is what its name says. */
 #ifndef HR_BASE_PROCESS_HANDOVER_H
 #define HR_BASE_PROCESS_HANDOVER_H
 
@@ -23,27 +23,29 @@ struct hr_handover {
 
 /* ---- the image that goes ---- */
 
-/* Adds a copy of fd (-1: the name alone) that the next image finds open. The name holds neither
- * blank nor '='. */
+/* Adds a copy of fd (-1: the name alone), which the next image finds open. The name must not
+ * contain a blank or '='. */
 int hr_handover_add(struct hr_handover *h, int fd, struct hr_err *err, const char *form, ...)
     __attribute__((format(printf, 4, 5)));
-/* Puts it into the environment of this process, or takes it out again. */
+/* Sets the environment variable of this process; hr_handover_hide() unsets it. */
 int hr_handover_show(const struct hr_handover *h, struct hr_err *err);
 void hr_handover_hide(void);
 
 /* ---- the image that comes ---- */
 
-/* What an earlier image of this process left, or of its parent, which asks whether we could go on;
- * the variable is removed. Descriptors become close-on-exec, every other one above 2 is closed. A
- * variable that somebody else set counts for nothing; one of another form is an error, so that the
- * earlier image, which asks first, goes on as it is. */
+/* Reads the list that an earlier image of this process left, or its parent, which asks whether this
+ * image could take over; unsets the variable. Descriptors become close-on-exec, all others above 2
+ * are closed. A variable with another process's id is ignored; a malformed one is an error, so that
+ * the earlier image, which asks first, keeps running. */
 int hr_handover_read(struct hr_handover *h, struct hr_err *err);
-/* It is the caller's now; -1: there is none of that name. */
+/* Takes a descriptor out of the list, which the caller then owns; -1: there is none of that
+ * name. */
 int hr_handover_take(struct hr_handover *h, const char *name);
-/* The name at *at or behind it that begins so, *at being moved behind it; NULL: no more. */
+/* Finds the next name with that prefix from *at on and moves *at past it. Returns NULL after the
+ * last. */
 const char *hr_handover_next(const struct hr_handover *h, size_t *at, const char *prefix);
 
-/* Closes what is left in it. */
+/* Closes the descriptors left in the list. */
 void hr_handover_done(struct hr_handover *h);
 
 #endif

@@ -1,17 +1,17 @@
-/* hr_notify: what systemd wants to hear (sd_notify(3)), without its library. */
+/* hr_notify: notifications to systemd (sd_notify(3)), without its library. */
 #ifndef HR_BASE_PROCESS_NOTIFY_H
 #define HR_BASE_PROCESS_NOTIFY_H
 
 #include "base/err.h"
 
 struct hr_notify {
-	int fd; /* connected; -1: nobody listens */
+	int fd; /* connected socket; -1: no service manager */
 };
 
-/* socket is the value of $NOTIFY_SOCKET: a path or "@name" for an abstract one; NULL or "": none.
- */
+/* Connects to `socket`, the value of $NOTIFY_SOCKET: a path or "@name" for an abstract one; NULL or
+ * "": none. */
 int hr_notify_open(struct hr_notify *n, const char *socket, struct hr_err *err);
-/* One datagram of "NAME=value" lines. Never blocks; a failure is not worth a word. */
+/* Sends one datagram of "NAME=value" lines. Never blocks; ignores failures. */
 void hr_notify_send(const struct hr_notify *n, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void hr_notify_close(struct hr_notify *n);

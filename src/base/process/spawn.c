@@ -46,7 +46,7 @@ struct spawn_failure {
 	int sys;
 };
 
-/* Handlers end with exec, but what is ignored stays ignored: reset it. All calls below are
+/* exec resets handled signals but keeps ignored ones, so reset those. All calls below are
  * async-signal-safe. */
 static int
 child_reset_signals(void)
@@ -57,7 +57,7 @@ child_reset_signals(void)
 
 	(void)sigemptyset(&sa.sa_mask);
 	for (sig = 1; sig < NSIG; sig++)
-		/* EINVAL: SIGKILL, SIGSTOP and libc's own signals. */
+		/* EINVAL is normal for SIGKILL, SIGSTOP and libc's own signals. */
 		if (sigaction(sig, &sa, NULL) != 0 && errno != EINVAL)
 			return -1;
 	(void)sigemptyset(&none);
@@ -83,7 +83,7 @@ child_user(const struct hr_spawn *s)
 	return 0;
 }
 
-/* After the change of user, which would undo it. */
+/* Runs after the change of user, which would undo the setting. */
 static int
 child_death(const struct hr_spawn *s, pid_t parent)
 {
@@ -91,12 +91,13 @@ child_death(const struct hr_spawn *s, pid_t parent)
 		return 0;
 	if (prctl(PR_SET_PDEATHSIG, s->pdeathsig) != 0)
 		return -1;
-	if (getppid() != parent) /* it died before the line above */
+	if (getppid() != parent) /* the parent died before prctl() */
 		_exit(0);
 	return 0;
 }
 
-/* Numbers may cross (from 3 to 4 and from 4 to 3): first everything moves above all targets. */
+/* Numbers may cross (from 3 to 4 and from 4 to 3), so first move all descriptors above all
+ * targets. */
 static int
 child_place_fds(const struct hr_spawn *s, int *report)
 {
@@ -143,9 +144,9 @@ child_limits(const struct hr_spawn *s)
 	return s->data != NULL ? setrlimit(RLIMIT_DATA, s->data) : 0;
 }
 
-/* The caller notes who we are: it may have threads, whose locks nobody here would ever give back,
- * so it does that itself. Not by the end of file alone: another thread's child may hold that end.
- */
+/* Waits until the caller has recorded this child's pid. The caller does that in its own process: it
+ * may have threads, whose locks a child would never get. The end of file alone is not enough:
+ * another thread's child may hold that end. */
 static void
 child_wait(pid_t parent, int gate)
 {
@@ -166,14 +167,15 @@ static void __attribute__((noreturn)) child_run(const struct hr_spawn *s, pid_t 
 		f.step = STEP_SESSION;
 	else if (child_place_fds(s, &report) != 0)
 		f.step = STEP_FDS;
-	else if (child_limits(s) != 0) /* last: a low limit would forbid the moves above */
+	else if (child_limits(s) != 0) /* comes last: a low limit would forbid the moves above */
 		f.step = STEP_LIMITS;
 	else if (child_user(s) != 0)
 		f.step = STEP_USER;
 	else if (child_death(s, parent) != 0)
 		f.step = STEP_DEATH;
 	if (f.step == STEP_NONE) {
-		char *const *argv = (char *const *)(uintptr_t)s->argv; /* exec changes nothing */
+		char *const *argv =
+		    (char *const *)(uintptr_t)s->argv; /* exec does not change the strings */
 
 		if (s->image != NULL && *s->image >= 0)
 			(void)syscall(SYS_execveat, *s->image, "", argv,
@@ -185,7 +187,7 @@ static void __attribute__((noreturn)) child_run(const struct hr_spawn *s, pid_t 
 		f.step = STEP_EXEC;
 	}
 	f.sys = errno;
-	(void)hr_fd_write_full(report, &f, sizeof(f), NULL); /* nobody else to tell */
+	(void)hr_fd_write_full(report, &f, sizeof(f), NULL); /* there is nobody else to report to */
 	_exit(127);
 }
 
@@ -233,7 +235,7 @@ hr_spawn(const struct hr_spawn *s, struct hr_err *err)
 		hr_fd_close(&report[1]);
 		return -1;
 	}
-	/* No handler of the caller may run in the child. */
+	/* No handler of the caller may run in the child: block all signals. */
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, &old);
 	pid = fork();
@@ -248,7 +250,7 @@ hr_spawn(const struct hr_spawn *s, struct hr_err *err)
 	if (pid > 0 && s->forked != NULL) {
 		s->forked(s->arg, pid);
 		(void)hr_fd_write_full(
-		    gate[1], "", 1, NULL); /* a child that is gone is told below */
+		    gate[1], "", 1, NULL); /* if the child is gone, the read below shows it */
 	}
 	hr_fd_close(&gate[0]);
 	hr_fd_close(&gate[1]);
@@ -260,8 +262,8 @@ hr_spawn(const struct hr_spawn *s, struct hr_err *err)
 	return pid;
 }
 
-/* Reads to the end, or (with a bound) until the program has ended: keeps what fits, since the
- * writer must not block on a full pipe. false: it takes too long. */
+/* Reads to the end, or (with a bound) until the program has ended, and keeps what fits, since the
+ * writer must not block on a full pipe. Returns false on timeout. */
 static bool
 spawn_drain(int fd, int ended, int patience_ms, char *text, size_t cap)
 {

@@ -53,8 +53,9 @@ decimal_step_up(struct decimal *x)
 	}
 }
 
-/* The shortest decimal that reads back as d > 0. Up to 15 digits every decimal survives the way
- * through a double, so that form with its zeros cut is it; subnormals have fewer. */
+/* Computes the shortest decimal that reads back as d > 0. Every decimal of up to 15 digits survives
+ * the conversion to double and back, so that form without trailing zeros is the shortest;
+ * subnormals have fewer digits. */
 static void
 decimal_shortest(struct decimal *x, double d)
 {
@@ -64,8 +65,8 @@ decimal_shortest(struct decimal *x, double d)
 		decimal_round(x, d, digits);
 		if (decimal_reads_back(x, d))
 			break;
-		/* Below a power of two the gap is half as wide: the nearest decimal may miss while
-		 * its upper neighbour does not (2**-44). */
+		/* Below a power of two the gap is half as wide: the nearest decimal may fail to
+		 * read back while its upper neighbour does (2**-44). */
 		if (digits == 16) {
 			decimal_step_up(x);
 			if (decimal_reads_back(x, d))

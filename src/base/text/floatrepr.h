@@ -5,7 +5,7 @@
 #include "base/buf.h"
 
 /* Appends the shortest text that reads back as d, with a fraction or an exponent: 5.0, 0.1, 1e-05,
- * 1e+16, 120.0, inf, nan. Assumes the C locale's point. */
+ * 1e+16, 120.0, inf, nan. Requires the C locale's decimal point. */
 void hr_float_repr(struct hr_buf *b, double d);
 
 #endif

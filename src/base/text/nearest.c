@@ -13,8 +13,8 @@ least(size_t a, size_t b, size_t c)
 	return a < c ? a : c;
 }
 
-/* Levenshtein's distance of two short words, where two letters that changed places are one mistake.
- */
+/* Computes Levenshtein's distance of two short words, counting two swapped letters as one
+ * mistake. */
 static size_t
 distance(const char *a, const char *b)
 {
@@ -43,7 +43,7 @@ distance(const char *a, const char *b)
 const char *
 hr_nearest(const char *word, const char *const *words, size_t n)
 {
-	/* one mistake in each three letters: a word of four with two is another word */
+	/* Allow one mistake per three letters; a four-letter word with two is another word. */
 	size_t best = (strlen(word) < 6 ? 1 : strlen(word) / 3) + 1, d, i;
 	const char *found = NULL;
 

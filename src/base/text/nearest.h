@@ -1,11 +1,11 @@
-/* hr_nearest: what somebody may have meant who mistyped a word. */
+/* hr_nearest: the word that was probably meant by a mistyped one. */
 #ifndef HR_BASE_TEXT_NEAREST_H
 #define HR_BASE_TEXT_NEAREST_H
 
 #include <stddef.h>
 
-/* The word of a list that is nearest to one that is not in it; NULL: more than a third of it would
- * be wrong, or it is longer than 63 bytes. */
+/* Returns the word of a list that is nearest to `word`, or NULL if more than a third would be wrong
+ * or `word` is longer than 63 bytes. */
 const char *hr_nearest(const char *word, const char *const *words, size_t n);
 
 #endif

@@ -8,16 +8,16 @@
 
 #include "base/buf.h"
 
-/* -1: it is no hexadecimal digit. */
+/* Returns the digit's value; -1: not a hexadecimal digit. */
 int hr_hex_value(char c);
-/* Of four; -1: not all of them are digits. */
+/* Returns the value of four digits; -1: not all are hexadecimal. */
 int32_t hr_hex4(const char *p);
 
-/* Appends p as Python's quote(): letters, digits and the others of `safe` stay. */
+/* Appends p as Python's quote(): letters, digits and the characters of `safe` stay. */
 void hr_percent_encode(struct hr_buf *b, const char *p, const char *safe);
 
-/* Appends the bytes that p stands for, as Python's unquote: a broken escape stays as it is.
- * form: '+' stands for a blank. */
+/* Appends the decoded bytes, as Python's unquote(): a broken escape stays as it is. form: '+' means
+ * a blank. */
 void hr_percent_decode(struct hr_buf *b, const char *p, size_t len, bool form);
 
 #endif

@@ -15,7 +15,7 @@ is_control(const char *s, size_t n)
 
 	if (n == 1)
 		return c < 0x20 || c == 0x7F;
-	return n == 2 && c == 0xC2 && (unsigned char)s[1] < 0xA0; /* C1 */
+	return n == 2 && c == 0xC2 && (unsigned char)s[1] < 0xA0; /* C1 controls */
 }
 
 void

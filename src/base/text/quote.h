@@ -1,4 +1,5 @@
-/* hr_quote: bytes of unknown origin made safe for a log line, a JSON text, a shell or a message. */
+/* hr_quote: makes bytes of unknown origin safe for a log line, a JSON text, a shell or a
+ * message. */
 #ifndef HR_BASE_TEXT_QUOTE_H
 #define HR_BASE_TEXT_QUOTE_H
 
@@ -7,22 +8,23 @@
 
 #include "base/buf.h"
 
-/* One line of plain text: control characters (C0, DEL, C1) and bytes that are not UTF-8 become
- * \xHH, so that no escape sequence and no forged line reaches a terminal or a log. */
+/* Appends one line of plain text: control characters (C0, DEL, C1) and bytes that are not UTF-8
+ * become \xHH, so that no escape sequence and no forged line reaches a terminal or a log. */
 void hr_quote_text(struct hr_buf *b, const char *s, size_t len);
 
-/* A JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD. */
+/* Appends a JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD. */
 void hr_quote_json(struct hr_buf *b, const char *s, size_t len);
 
-/* In the alphabet of RFC 4648 with padding, no line breaks, no quotes. */
+/* Appends base64 in the alphabet of RFC 4648 with padding, without line breaks and quotes. */
 void hr_quote_base64(struct hr_buf *b, const void *data, size_t len);
-/* The way back, appended; false: it is none, and b has what came before. */
+/* Appends the decoded bytes. Returns false if s is not base64; b then has the bytes before the
+ * error. */
 bool hr_quote_unbase64(struct hr_buf *b, const char *s, size_t len);
 
-/* A word of a shell's, in single quotes. */
+/* Appends a shell word in single quotes. */
 void hr_quote_shell(struct hr_buf *b, const char *s, size_t len);
 
-/* Two lower-case hexadecimal digits for each byte, and a NUL. */
+/* Writes two lower-case hexadecimal digits for each byte, and a NUL. */
 void hr_quote_hex(char *to, const void *data, size_t len);
 
 #endif

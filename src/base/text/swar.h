@@ -1,5 +1,5 @@
-/* hr_swar: eight bytes at a time. How much of a text needs no JSON escape is asked for every byte
- * of every observation; a table costs three times as much. */
+/* hr_swar: scans eight bytes at a time for characters that JSON must escape. Every byte of every
+ * observation passes here; a table costs three times as much. */
 #ifndef HR_BASE_TEXT_SWAR_H
 #define HR_BASE_TEXT_SWAR_H
 
@@ -10,8 +10,8 @@
 #define HR_SWAR_ONES 0x0101010101010101u
 #define HR_SWAR_HIGH 0x8080808080808080u
 
-/* The high bit of every byte of w that is a control character, '"' or '\\'; may also be set in a
- * byte above such a one, never below it: good for "none" and for "the first" only. */
+/* Returns the high bit of every byte of w that is a control character, '"' or '\\'. Bits above the
+ * lowest set one may be wrong: use the result for "none" and "the first" only. */
 static inline uint64_t
 hr_swar_special(uint64_t w)
 {
@@ -22,14 +22,14 @@ hr_swar_special(uint64_t w)
 	       HR_SWAR_HIGH;
 }
 
-/* Bytes before the first one with its high bit set in mask (not 0). */
+/* Returns the number of bytes before the first one with its high bit set in mask (not 0). */
 static inline unsigned
 hr_swar_before(uint64_t mask)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 	return (unsigned)__builtin_ctzll(mask) / 8;
 #else
-	(void)mask; /* there "the first" is not known: byte by byte */
+	(void)mask; /* big-endian: "the first" is not known, so go byte by byte */
 	return 0;
 #endif
 }
@@ -40,7 +40,7 @@ hr_swar_byte_special(unsigned char c)
 	return c < 0x20 || c == '"' || c == '\\';
 }
 
-/* Length of the prefix without control characters, '"' and '\\'. */
+/* Returns the length of the prefix without control characters, '"' and '\\'. */
 static inline size_t
 hr_swar_plain(const char *p, size_t len)
 {

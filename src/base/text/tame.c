@@ -1,4 +1,4 @@
-/* A reader of ECMA-48's sequences as far as it takes to know their ends. */
+/* A parser of ECMA-48 sequences that only finds their ends. */
 #include "config.h"
 
 #include "base/text/tame.h"
@@ -17,7 +17,7 @@ put(struct hr_tame *t, struct hr_buf *b, const char *p, size_t len)
 	t->in_line = true;
 }
 
-/* "ESC [ 1;31 m": numbers alone between the bracket and the letter that says what it is. */
+/* Puts "ESC [ 1;31 m": only numbers between the bracket and the final letter. */
 static void
 put_csi(struct hr_tame *t, struct hr_buf *b, char last)
 {
@@ -32,13 +32,13 @@ put_csi(struct hr_tame *t, struct hr_buf *b, char last)
 	hr_buf_add(b, t->held, t->n);
 	hr_buf_addc(b, last);
 	if (last == 'm') {
-		t->painted = false; /* "0", or nothing, ends what there was */
+		t->painted = false; /* "0" or no number resets the colours */
 		for (i = 0; i < t->n; i++)
 			t->painted = t->painted || t->held[i] != '0';
 	}
 }
 
-/* The bytes of one character, as they come. */
+/* Collects the bytes of one character. */
 static void
 put_character(struct hr_tame *t, struct hr_buf *b, char c)
 {
@@ -54,7 +54,7 @@ put_character(struct hr_tame *t, struct hr_buf *b, char c)
 	cp = hr_utf8_next(t->held, t->held + t->n, &len);
 	if (cp < 0 || len != t->n || hr_utf8_is_surrogate(cp))
 		put(t, b, unknown, 3);
-	else if (cp >= 0xA0) /* those below do as ESC and another would */
+	else if (cp >= 0xA0) /* C1 controls would act as ESC and a second byte */
 		put(t, b, t->held, t->n);
 	t->n = 0;
 }
@@ -64,13 +64,13 @@ put_text(struct hr_tame *t, struct hr_buf *b, char c)
 {
 	const unsigned char u = (unsigned char)c;
 
-	if (t->n > 0 && (u & 0xC0) != 0x80) { /* the character before it was none */
+	if (t->n > 0 && (u & 0xC0) != 0x80) { /* the held bytes were no character */
 		t->n = 0;
 		put(t, b, "\357\277\275", 3);
 	}
 	if (u >= 0x80) {
 		put_character(t, b, c);
-	} else if (c == '\n') { /* where it is shown the terminal adds a CR */
+	} else if (c == '\n') { /* the viewer's terminal adds the CR */
 		t->cr = t->in_line = false;
 		hr_buf_addc(b, '\n');
 	} else if (c == '\r') {
@@ -109,7 +109,8 @@ hr_tame_feed(struct hr_tame *t, struct hr_buf *b, const char *p, size_t len)
 		} else if (*p == '\033') {
 			t->part = HR_TAME_ESC;
 		} else if (control && (t->part != HR_TAME_STRING || *p == '\n' || *p == '\a')) {
-			/* what a line holds back ends with it: nobody hides the next one */
+			/* a newline ends an unfinished sequence, so that a program cannot hide the
+			 * next line */
 			t->part = HR_TAME_TEXT;
 			t->n = 0;
 			put_text(t, b, *p);

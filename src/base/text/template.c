@@ -1,4 +1,4 @@
-/* Places in a text. */
+/* Filling of @name@ places in a text. */
 #include "config.h"
 
 #include "base/text/template.h"

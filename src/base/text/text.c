@@ -1,4 +1,4 @@
-/* Texts of the heap. */
+/* Strings on the heap. */
 #include "config.h"
 
 #include "base/text/text.h"

@@ -85,7 +85,7 @@ hr_utf8_strict(const char *p, size_t len)
 	return true;
 }
 
-/* Bytes of the white space at s, 0: it is none. */
+/* Returns the length of the white space at s; 0: none. */
 static size_t
 space_length(const char *s, const char *end)
 {
@@ -146,6 +146,6 @@ hr_utf8_replace(struct hr_buf *b, const char *p, size_t len)
 		}
 		hr_buf_adds(b, "\xEF\xBF\xBD");
 		if (cp >= 0)
-			n = 1; /* to Python each byte of a surrogate is wrong by itself */
+			n = 1; /* Python counts each byte of a surrogate as an error of its own */
 	}
 }

@@ -1,9 +1,9 @@
-/* hr_utf8: code points, and what Python says of them.
+/* hr_utf8: code points, with Python's view of them.
  *
- * A Python string may hold lone surrogates and JSON can express them, so inside the programs text
- * is "generalised UTF-8": valid UTF-8 in which U+D800..U+DFFF may also occur, three bytes each. The
- * two bytes C0 80 stand for U+0000 in the keys of objects, which json-c keeps as C strings; they
- * occur nowhere else. */
+ * A Python string may contain lone surrogates and JSON can express them, so inside the programs
+ * text is "generalised UTF-8": valid UTF-8 in which U+D800..U+DFFF may also occur, three bytes
+ * each. The two bytes C0 80 stand for U+0000 in the keys of objects, which json-c keeps as C
+ * strings; they occur nowhere else. */
 #ifndef HR_BASE_TEXT_UTF8_H
 #define HR_BASE_TEXT_UTF8_H
 
@@ -13,7 +13,7 @@
 
 #include "base/buf.h"
 
-/* First continuation byte allowed after each lead, so that overlong forms and values beyond
+/* Checks the first continuation byte after each lead, so that overlong forms and values beyond
  * U+10FFFF are refused at the second byte (Unicode table 3-7, but for surrogates). */
 static inline bool
 hr_utf8_second_fits(unsigned char lead, unsigned char second)
@@ -26,8 +26,9 @@ hr_utf8_second_fits(unsigned char lead, unsigned char second)
 	}
 }
 
-/* The code point at p (p < end) and its length. -1: malformed, *ret_len is then the number of bytes
- * that one U+FFFD stands for (the maximal subpart, at least 1). Surrogates are code points here. */
+/* Returns the code point at p (p < end) and its length. -1: malformed; *ret_len is then the number
+ * of bytes that one U+FFFD replaces (the maximal subpart, at least 1). Surrogates are code points
+ * here. */
 static inline int32_t
 hr_utf8_next(const char *p, const char *end, size_t *ret_len)
 {
@@ -55,7 +56,8 @@ hr_utf8_next(const char *p, const char *end, size_t *ret_len)
 	return cp;
 }
 
-size_t hr_utf8_put(char out[4], uint32_t cp); /* bytes written: 1 to 4; surrogates are written */
+size_t hr_utf8_put(
+    char out[4], uint32_t cp); /* returns the bytes written, 1 to 4; also encodes surrogates */
 void hr_utf8_add(struct hr_buf *b, uint32_t cp);
 
 static inline bool
@@ -64,7 +66,7 @@ hr_utf8_is_surrogate(int32_t cp)
 	return cp >= 0xD800 && cp <= 0xDFFF;
 }
 
-/* Length of the character at s (1 to 4) as RFC 3629 has it, 0: it is none, or a surrogate. len
+/* Returns the length of the character at s (1 to 4) by RFC 3629; 0: malformed, or a surrogate. len
  * >= 1. */
 static inline size_t
 hr_utf8_len(const char *s, size_t len)
@@ -75,19 +77,19 @@ hr_utf8_len(const char *s, size_t len)
 	return cp < 0 || hr_utf8_is_surrogate(cp) ? 0 : n;
 }
 
-/* Characters in the first len bytes of well-formed text. */
+/* Counts the characters in the first len bytes of well-formed text. */
 size_t hr_utf8_count(const char *p, size_t len);
 
-/* True if all of it is generalised UTF-8. */
+/* Returns true if all bytes are generalised UTF-8. */
 bool hr_utf8_valid(const char *p, size_t len);
 
-/* True if all of it is UTF-8 as RFC 3629 has it: no surrogates. */
+/* Returns true if all bytes are UTF-8 by RFC 3629: no surrogates. */
 bool hr_utf8_strict(const char *p, size_t len);
 
-/* Appended as Python's decode(errors="replace") has it: bytes that are not UTF-8 become U+FFFD. */
+/* Appends the bytes as Python's decode(errors="replace"): invalid ones become U+FFFD. */
 void hr_utf8_replace(struct hr_buf *b, const char *p, size_t len);
 
-/* str.isspace() of Python; false for -1. */
+/* Returns true if Python's str.isspace() does; false for -1. */
 static inline bool
 hr_utf8_is_space(int32_t cp)
 {
@@ -97,9 +99,10 @@ hr_utf8_is_space(int32_t cp)
 	       cp == 0x2028 || cp == 0x2029 || cp == 0x202F || cp == 0x205F || cp == 0x3000;
 }
 
-/* Its strip(), lstrip() and rstrip(). Bytes that are no UTF-8 are never white space. */
+/* Strips as Python's strip(), lstrip() and rstrip(). Invalid bytes are never white space. */
 void hr_utf8_strip(const char **p, size_t *len);
-size_t hr_utf8_lstrip(const char *s, size_t len); /* bytes of white space at the start */
-size_t hr_utf8_rstrip(const char *s, size_t len); /* length without white space at the end */
+size_t hr_utf8_lstrip(const char *s, size_t len); /* returns the bytes of leading white space */
+size_t
+hr_utf8_rstrip(const char *s, size_t len); /* returns the length without trailing white space */
 
 #endif
