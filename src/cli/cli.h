@@ -39,7 +39,7 @@ struct cli_args {
 struct cli {
 	const char *name; /* of the sandbox */
 	const char *kind; /* the back-end of --runtime; NULL: not given */
-	const char *word; /* an argument that may be meant as a sandbox's name; NULL: none */
+	const char *word; /* the first argument, if it is or may be meant as `name`; NULL: none */
 	bool json, quiet, any_owner;
 	char *state_dir;
 	const char *const *env;
@@ -58,7 +58,8 @@ enum cli_form {
 	CLI_NAMES,    /* all are; an attached command is run with one after the other */
 	CLI_RAW,      /* so is each option: another program's */
 	CLI_VERBATIM, /* options end at the first one: the others are a command's own */
-	CLI_EXEC,     /* so they do, and the first is a name if such a sandbox is recorded */
+	CLI_EXEC,     /* so they do, and the first one is the sandbox's name */
+	CLI_SH,       /* so they do, and the first one is a name if such a sandbox is recorded */
 };
 
 struct cli_command {
@@ -91,7 +92,7 @@ const char *cli_value(const struct cli_args *a, char letter);
 const char *cli_next(const struct cli_args *a, char letter, size_t *at);
 
 /* The plugins that are asked for with -p; without it those that an agent has by default, which cost
- * nothing until they are used; "none": none at all. CLI_USAGE (said): no memory. */
+ * nothing until they are used; "none": none at all. CLI_ERROR (said): no memory. */
 int cli_plugins(const struct cli_args *a, struct hr_strv *ret);
 
 /* "handrail: text" on stderr, and the exit status that fits the error. */

@@ -18,6 +18,7 @@
 #include "cli/observation.h"
 #include "cli/stdin.h"
 #include "base/strv.h"
+#include "host/common/envquote.h"
 #include "host/life/action.h"
 #include "host/handle.h"
 #include "host/transfer/cp.h"
@@ -55,8 +56,6 @@ static const struct cli_option run_options[] = {
 static int
 add_environment(const struct cli_args *a, struct hr_buf *b)
 {
-	static const char letters[] =
-	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
 	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
 	HR_BUF(line, INPUT_MAX);
 	size_t i;
@@ -69,13 +68,14 @@ add_environment(const struct cli_args *a, struct hr_buf *b)
 	hr_buf_adds(&line, hr_buf_str(b));
 	hr_buf_reset(b);
 	for (i = 0; i < env.n; i++) {
-		const size_t n = strcspn(env.v[i], "=");
+		const size_t n = hr_env_name(env.v[i]);
 
-		if (strspn(env.v[i], letters) != n || (*env.v[i] >= '0' && *env.v[i] <= '9'))
-			return cli_usage(
-			    "--env: \"%.*s\" is no name for a variable", (int)n, env.v[i]);
+		if (n == 0)
+			return cli_usage("--env: \"%.*s\" is no name for a variable",
+			    (int)strcspn(env.v[i], "="), env.v[i]);
 		hr_buf_add(b, env.v[i], n + 1);
-		hr_shell_quote(b, env.v[i] + n + 1, strlen(env.v[i]) - n - 1);
+		/* a carriage return must not be taken for the end of a line */
+		hr_env_quote(b, env.v[i] + n + 1);
 		hr_buf_addc(b, ' ');
 	}
 	hr_buf_adds(b, "eval ");
@@ -200,9 +200,9 @@ run(struct cli *c, const struct cli_args *a)
 		return run_in(c, cli_value(a, 'w'), args, timeout);
 	if (cli_value(a, 'i') != NULL)
 		return cli_act(c, "run", args, timeout);
-	action = cli_action_text("run", args, timeout);
-	if (action == NULL)
-		return CLI_USAGE;
+	r = cli_action_text("run", args, timeout, &action);
+	if (r != CLI_OK)
+		return r;
 	s = cli_attach(c, &r);
 	return s != NULL ? cli_live_run(c, s, action, timeout > 0) : r;
 }
@@ -250,7 +250,7 @@ exec(struct cli *c, const struct cli_args *a)
 	return s != NULL ? cli_on_terminal(s, hr_strv_list(&argv)) : r;
 }
 
-const struct cli_command cli_exec = {"exec", NULL, "[NAME] COMMAND [ARGUMENT]...",
+const struct cli_command cli_exec = {"exec", NULL, "NAME COMMAND [ARGUMENT]...",
     "As \"run\"; with -it as \"sh\".", exec_options, 1, -1, CLI_EXEC, exec, NULL};
 
 /* ---- attach ---- */

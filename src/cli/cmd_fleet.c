@@ -17,28 +17,34 @@
 
 #define FLEETD HR_SBINDIR "/handrail-fleetd"
 
-/* The service, as the kind remote finds it. NULL: said. */
-static struct hr_rest *
-service(struct cli *c)
+/* Prints why a call failed, and returns the exit status. */
+static int
+failed(const struct hr_err *err)
+{
+	int r = cli_fail(err);
+
+	return err->code == HR_E_HTTP_STATUS && err->status == 404 ? CLI_NOT_FOUND : r;
+}
+
+/* Finds the service as the back-end remote does. Returns CLI_OK, or another exit status after it
+ * has reported the error. */
+static int
+service(struct cli *c, struct hr_rest **ret)
 {
 	const char *key = hr_config_text(c->config, "sandbox.api_key");
 	struct hr_rest_options o = {
 	    .url = hr_config_text(c->config, "sandbox.remote_runtime_api_url"), .watch_fd = -1};
 	struct hr_err err = {0};
-	struct hr_rest *rest;
 
-	if (key == NULL) {
-		(void)cli_usage(
+	*ret = NULL;
+	if (key == NULL)
+		return cli_usage(
 		    "fleet: SANDBOX_API_KEY is not set; \"handrail fleet init\" prints a "
 		    "key");
-		return NULL;
-	}
-	rest = hr_rest_new(&o, &err);
-	if (rest != NULL && hr_rest_header(rest, "X-API-Key", key, true, &err) == 0)
-		return rest;
-	(void)cli_fail(&err);
-	hr_rest_free(rest);
-	return NULL;
+	*ret = hr_rest_new(&o, &err);
+	if (*ret == NULL || hr_rest_header(*ret, "X-API-Key", key, true, &err) != 0)
+		return cli_fail(&err);
+	return CLI_OK;
 }
 
 /* One call; what is answered is shown as JSON, or by show, unless it is NULL.
@@ -47,16 +53,17 @@ static int
 call(struct cli *c, const char *method, const char *path, struct json_object *body,
     void (*show)(struct hr_buf *b, struct json_object *o))
 {
-	HR_CLEAN(hr_rest_clean) struct hr_rest *rest = service(c);
+	HR_CLEAN(hr_rest_clean) struct hr_rest *rest = NULL;
 	HR_PUT struct json_object *sent = body;
 	HR_PUT struct json_object *o = NULL;
 	struct hr_err err = {0};
 	HR_BUF(b, 64u << 20);
+	int r = service(c, &rest);
 
-	if (rest == NULL)
-		return CLI_USAGE;
+	if (r != CLI_OK)
+		return r;
 	if (hr_rest_send(rest, method, path, sent, &o, &err) != 0)
-		return cli_fail(&err);
+		return failed(&err);
 	if (c->json) {
 		(void)hr_json_put(&b, o);
 		hr_buf_addc(&b, '\n');
@@ -191,27 +198,28 @@ show_pools(struct hr_buf *b, struct json_object *o)
 	}
 }
 
-/* All that are there but `name`, as the service takes them if nobody changes them meanwhile. NULL:
- * said. */
-static struct json_object *
-other_pools(struct cli *c, const char *name, bool *ret_found)
+/* Makes *ret of all pools but `name`, in the form that the service takes, with the version, so that
+ * a concurrent change is refused. Returns CLI_OK, or another exit status after it has reported the
+ * error. */
+static int
+other_pools(struct cli *c, const char *name, bool *ret_found, struct json_object **ret)
 {
-	struct json_object *p, *copy, *body;
+	struct json_object *p, *copy, *version;
 	HR_PUT struct json_object *there = NULL;
 	HR_PUT struct json_object *list = json_object_new_array();
 	static const char *const members[] = {"name", "size", "request"};
-	HR_CLEAN(hr_rest_clean) struct hr_rest *rest = service(c);
+	HR_CLEAN(hr_rest_clean) struct hr_rest *rest = NULL;
 	struct hr_err err = {0};
 	bool bad = list == NULL;
+	int r = service(c, &rest);
 	size_t i;
 
 	*ret_found = false;
-	if (rest == NULL)
-		return NULL;
-	if (hr_rest_get(rest, "/handrail/v1/pools", &there, &err) != 0) {
-		(void)cli_fail(&err);
-		return NULL;
-	}
+	*ret = NULL;
+	if (r != CLI_OK)
+		return r;
+	if (hr_rest_get(rest, "/handrail/v1/pools", &there, &err) != 0)
+		return failed(&err);
 	for (i = 0; !bad && i < hr_json_count(hr_json_at(there, "pools")); i++) {
 		size_t m;
 
@@ -229,15 +237,11 @@ other_pools(struct cli *c, const char *name, bool *ret_found)
 				   json_object_get(hr_json_at(p, members[m]))) != 0;
 		bad |= hr_json_append(list, copy, NULL) != 0;
 	}
-	body = bad ? NULL : hr_json_object(NULL, "pools", json_object_get(list), NULL);
-	if (body != NULL && json_object_object_add(body, "version",
-				json_object_get(hr_json_at(there, "version"))) != 0) {
-		json_object_put(body);
-		body = NULL;
-	}
-	if (body == NULL)
-		(void)cli_no_memory();
-	return body;
+	version = hr_json_at(there, "version");
+	if (!bad)
+		*ret = hr_json_object(NULL, "pools", json_object_get(list), "version",
+		    version != NULL ? json_object_get(version) : HR_JSON_NONE, NULL);
+	return *ret != NULL ? CLI_OK : cli_no_memory();
 }
 
 static int
@@ -248,12 +252,13 @@ set_pool(struct cli *c, const struct cli_args *a)
 	struct json_object *body, *pool;
 	char *end;
 	long size = remove ? 0 : strtol(a->argv[2], &end, 10);
+	int r;
 
 	if (!remove && (end == a->argv[2] || *end != '\0' || size < 0))
 		return cli_usage("fleet pools set: the size is a number, not \"%s\"", a->argv[2]);
-	body = other_pools(c, name, &found);
-	if (body == NULL)
-		return CLI_ERROR;
+	r = other_pools(c, name, &found, &body);
+	if (r != CLI_OK)
+		return r;
 	if (remove && !found) {
 		json_object_put(body);
 		cli_say("fleet pools rm: there is no pool \"%s\"", name);

@@ -140,8 +140,7 @@ first_command(const struct cli_args *a, char **ret)
 		return cli_value(a, 't') == NULL
 			   ? CLI_OK
 			   : cli_usage("--timeout is for the command of --run, which is not given");
-	*ret = cli_action_text("run", cli_run_args(line, timeout), timeout);
-	return *ret != NULL ? CLI_OK : CLI_USAGE;
+	return cli_action_text("run", cli_run_args(line, timeout), timeout, ret);
 }
 
 /* Settings that count only for a sandbox that is made, by their beginnings. */
@@ -266,13 +265,6 @@ const struct cli_command cli_up = {"up", NULL, "[NAME]", "Start a sandbox, or fi
 
 /* ---- setup ---- */
 
-static const char *
-number(int n, char text[16])
-{
-	(void)snprintf(text, 16, "%d", n);
-	return text;
-}
-
 static int
 setup(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
@@ -283,10 +275,10 @@ setup(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	(void)a;
 	if (hr_sandbox_run_setup_script(s, &status, &err) != 0 ||
 	    hr_sandbox_install_git_hooks(s, &err) != 0)
-		r = cli_fail(&err);
-	else if ((r = cli_done(c, "sid", c->name, "status", number(status, text), NULL)) == CLI_OK)
-		r = status < 0 ? CLI_COMMAND_TIMEOUT : status;
-	return r;
+		return cli_fail(&err);
+	(void)snprintf(text, sizeof(text), "%d", status);
+	r = cli_done(c, "sid", c->name, "status", text, NULL);
+	return r != CLI_OK ? r : status < 0 ? CLI_COMMAND_TIMEOUT : status;
 }
 
 const struct cli_command cli_setup = {"repo setup", NULL, "[NAME]",
@@ -373,9 +365,9 @@ const struct cli_command cli_resume = {"resume", "start", "[NAME]...",
 
 /* ---- down ---- */
 
-static const struct cli_option down_options[] = {
-    {'a', "all", NULL, "every sandbox"},
+static const struct cli_option rm_options[] = {
     {'f', "force", NULL, "as always: nothing is asked"},
+    {'a', "all", NULL, "every sandbox"},
     {0, NULL, NULL, NULL},
 };
 
@@ -529,9 +521,6 @@ down(struct cli *c, const struct cli_args *a)
 	if (all && a->argc > 0)
 		return cli_usage(
 		    "down: --all is every sandbox; \"%s\" is not to be named as well", a->argv[0]);
-	/* "rm -f $(...)" where there was nothing to name */
-	if (!all && a->argc == 0 && cli_value(a, 'f') != NULL && cli_value(a, 'n') == NULL)
-		return cli_usage("--force ends no sandbox that is not named");
 	if (all) {
 		r = down_all(c);
 		one = down_strays(c);
@@ -549,5 +538,18 @@ down(struct cli *c, const struct cli_args *a)
 	return r != CLI_OK ? r : one;
 }
 
-const struct cli_command cli_down = {"down", "rm", "[NAME]...",
-    "End a sandbox and remove what belongs to it.", down_options, 0, -1, CLI_NAMES, down, NULL};
+const struct cli_command cli_down = {"down", NULL, "[NAME]...",
+    "End a sandbox and remove what belongs to it.", rm_options + 1, 0, -1, CLI_NAMES, down, NULL};
+
+/* As docker's, also "rm $(...)" where there was nothing to name. */
+static int
+rm(struct cli *c, const struct cli_args *a)
+{
+	if (a->argc == 0 && cli_value(a, 'n') == NULL && cli_value(a, 'a') == NULL)
+		return cli_usage("rm: name the sandbox to end, or give --all; \"handrail down\" "
+				 "ends \"default\"");
+	return down(c, a);
+}
+
+const struct cli_command cli_rm = {"rm", NULL, "NAME... | --all",
+    "End sandboxes that are named, as \"down\" does.", rm_options, 0, -1, CLI_NAMES, rm, NULL};

@@ -19,6 +19,7 @@
 #include "proto/json.h"
 
 #define TOP_S 2
+#define NO_PROGRAM 127 /* a shell's status */
 
 static const struct cli_option logs_options[] = {
     {'f', "follow", NULL, "and what comes"},
@@ -186,11 +187,12 @@ static int
 sh(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
 	static const char *const shell[] = {"bash", NULL};
+	int r = cli_on_terminal(s, a->argc > 0 ? (const char *const *)a->argv : shell);
 
-	(void)c;
-	return cli_on_terminal(s, a->argc > 0 ? (const char *const *)a->argv : shell);
+	if (r == NO_PROGRAM && c->word != NULL && c->word != c->name)
+		cli_say("no sandbox is called \"%s\" either; \"handrail ps\" lists them", c->word);
+	return r;
 }
 
 const struct cli_command cli_sh = {"sh", "shell", "[NAME] [COMMAND [ARGUMENT]...]",
-    "A shell in the sandbox on this terminal, or another program.", NULL, 0, -1, CLI_EXEC, NULL,
-    sh};
+    "A shell in the sandbox on this terminal, or another program.", NULL, 0, -1, CLI_SH, NULL, sh};

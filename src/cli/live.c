@@ -413,18 +413,6 @@ run_shown(struct live *l)
 	return l->left ? left(l) : finish(l);
 }
 
-/* Returns NULL after it has reported the error. */
-static char *
-with_whole_output(const char *action)
-{
-	char *text = NULL;
-
-	if (asprintf(&text, "{\"whole_output\":true,%s", action + 1) >= 0)
-		return text;
-	(void)cli_no_memory();
-	return NULL;
-}
-
 int
 cli_live_run(struct cli *c, struct hr_sandbox *s, const char *action, bool limited)
 {
@@ -438,8 +426,8 @@ cli_live_run(struct cli *c, struct hr_sandbox *s, const char *action, bool limit
 		return cli_direct_run(c, s, action);
 	if (cli_stdin_has_data())
 		return cli_stdin_refuse();
-	if (shows && (whole = with_whole_output(action)) == NULL)
-		return CLI_USAGE;
+	if (shows && asprintf(&whole, "{\"whole_output\":true,%s", action + 1) < 0)
+		return cli_no_memory();
 	r = open_live(&l, c, s, shows);
 	if (r == CLI_OK)
 		r = perform(&l, shows ? whole : action, shows);
@@ -449,10 +437,9 @@ cli_live_run(struct cli *c, struct hr_sandbox *s, const char *action, bool limit
 		r = run_shown(&l);
 	else if (r == CLI_OK)
 		r = l.r == 0 ? cli_observed(c, l.observation, true) : cli_fail(&l.err);
-	if (r == CLI_OK && l.given)
-		r = CLI_USAGE;
-	else if (r == CLI_OK && l.lost && !l.shown.tame.terminal)
-		r = CLI_ERROR; /* a file without them would pass for all that there was */
+	/* without its input, or into a file that would pass for all of the output */
+	if (r == CLI_OK && (l.given || (l.lost && !l.shown.tame.terminal)))
+		r = CLI_ERROR;
 	close_live(&l);
 	return r;
 }

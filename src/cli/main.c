@@ -94,7 +94,8 @@ is_recorded(const struct cli *c, const char *name)
 {
 	HR_CLEAN(hr_record_done) struct hr_record rec = {0};
 
-	return hr_record_load(c->state_dir, name, &rec, NULL) == 0 && rec.runtime != NULL;
+	return hr_sid_valid(name) && hr_record_load(c->state_dir, name, &rec, NULL) == 0 &&
+	       rec.runtime != NULL;
 }
 
 /* Appends how a sandbox that is not there is started. */
@@ -106,14 +107,11 @@ hint(const struct cli *c, struct hr_err *err)
 
 	n += (size_t)snprintf(err->msg + n, sizeof(err->msg) - n, "; \"handrail up%s%s\" starts it",
 	    other ? " " : "", other ? c->name : "");
-	if (c->word == NULL || n >= sizeof(err->msg))
+	if (c->word == NULL || c->word == c->name || n >= sizeof(err->msg))
 		return;
 	if (is_recorded(c, c->word))
 		(void)snprintf(err->msg + n, sizeof(err->msg) - n,
 		    "; \"%s\" is a sandbox: \"handrail exec %s COMMAND\"", c->word, c->word);
-	else
-		(void)snprintf(err->msg + n, sizeof(err->msg) - n,
-		    "; no sandbox is called \"%.200s\" either", c->word);
 }
 
 struct hr_sandbox_options
@@ -156,6 +154,11 @@ cli_attach(struct cli *c, int *ret_status)
 		hint(c, &err);
 	*ret_status = cli_fail(&err);
 	hr_sandbox_free(s);
+	if (c->word == c->name && !is_recorded(c, c->name))
+		cli_say(
+		    "\"%s\" was taken for a sandbox's name, which comes first; -n default chooses "
+		    "the default sandbox",
+		    c->name);
 	return NULL;
 }
 
@@ -416,7 +419,6 @@ static int
 take_name(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 {
 	const char *word = a->argc > 0 ? a->argv[0] : "";
-	bool known;
 	int i;
 
 	c->name = cli_value(a, 'n') != NULL ? cli_value(a, 'n') : "default";
@@ -436,14 +438,13 @@ take_name(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 			return cli_surplus(cmd, a->argv[a->argc > 1]);
 		c->name = word;
 		shift(a);
-	} else if (cmd->form >= CLI_VERBATIM && hr_sid_valid(word)) {
-		known = is_recorded(c, word);
-		if (known && cmd->form == CLI_EXEC) {
-			c->name = word;
-			shift(a);
-		} else if (known == (cmd->form == CLI_VERBATIM) && strcmp(word, c->name) != 0) {
-			c->word = word;
-		}
+	} else if (cmd->form == CLI_EXEC || (cmd->form == CLI_SH && is_recorded(c, word))) {
+		if (!hr_sid_valid(word))
+			return cli_no_name(word);
+		c->name = c->word = word;
+		shift(a);
+	} else if (cmd->form >= CLI_VERBATIM && strcmp(word, c->name) != 0) {
+		c->word = word;
 	}
 	return CLI_OK;
 }

@@ -241,12 +241,13 @@ show(const struct cli *c, const char *text, struct json_object *obs, bool shown)
 	return r;
 }
 
-char *
-cli_action_text(const char *type, struct json_object *args, double timeout_s)
+int
+cli_action_text(const char *type, struct json_object *args, double timeout_s, char **ret)
 {
 	HR_BUF(b, 64u << 20);
-	char *text = NULL;
+	int r;
 
+	*ret = NULL;
 	hr_buf_addf(&b, "{\"action\":\"%s\",", type);
 	if (timeout_s > 0)
 		hr_buf_addf(&b, "\"timeout\":%.3f,", timeout_s);
@@ -254,14 +255,14 @@ cli_action_text(const char *type, struct json_object *args, double timeout_s)
 	if (strcmp(type, "run") == 0 || strcmp(type, "edit") == 0 || strcmp(type, "read") == 0)
 		hr_buf_adds(&b, "\"exact\":true,");
 	hr_buf_adds(&b, "\"args\":");
-	if (args != NULL && hr_json_put(&b, args) == 0) {
-		hr_buf_addc(&b, '}');
-		text = hr_buf_take(&b);
-	}
+	r = args != NULL ? hr_json_put(&b, args) : 0;
+	hr_buf_addc(&b, '}');
 	json_object_put(args);
-	if (text == NULL)
-		(void)cli_usage("what was given is no text, or too long");
-	return text;
+	if (args == NULL || b.fail == HR_E_NOMEM)
+		return cli_no_memory();
+	if (r != 0 || (*ret = hr_buf_take(&b)) == NULL)
+		return cli_usage("what was given is no text, or too long");
+	return CLI_OK;
 }
 
 int
@@ -286,15 +287,12 @@ cli_observed(const struct cli *c, const char *text, bool content)
 	return r;
 }
 
-/* NULL: it was said why there is none. */
 static int
 act(struct cli *c, struct hr_sandbox *s, const char *action)
 {
 	struct hr_err err = {0};
 	HR_FREE char *text = NULL;
 
-	if (action == NULL)
-		return CLI_USAGE;
 	return hr_sandbox_action(s, action, &text, &err) == 0 ? cli_observed(c, text, true)
 							      : cli_fail(&err);
 }
@@ -303,19 +301,20 @@ int
 cli_act_in(struct cli *c, struct hr_sandbox *s, const char *type, struct json_object *args,
     double timeout_s)
 {
-	HR_FREE char *action = cli_action_text(type, args, timeout_s);
+	HR_FREE char *action = NULL;
+	int r = cli_action_text(type, args, timeout_s, &action);
 
-	return act(c, s, action);
+	return r == CLI_OK ? act(c, s, action) : r;
 }
 
 int
 cli_act(struct cli *c, const char *type, struct json_object *args, double timeout_s)
 {
-	HR_FREE char *action = cli_action_text(type, args, timeout_s);
+	HR_FREE char *action = NULL;
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
-	int r = CLI_USAGE;
+	int r = cli_action_text(type, args, timeout_s, &action);
 
-	if (action != NULL)
+	if (r == CLI_OK)
 		s = cli_attach(c, &r);
 	return s != NULL ? act(c, s, action) : r;
 }

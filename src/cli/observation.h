@@ -15,9 +15,10 @@ int cli_act(struct cli *c, const char *type, struct json_object *args_take, doub
 int cli_act_in(struct cli *c, struct hr_sandbox *s, const char *type, struct json_object *args_take,
     double timeout_s);
 
-/* The same in steps. The action as text (NULL, said: it has none), and what an observation is to
- * people, or without its content, which they have seen. */
-char *cli_action_text(const char *type, struct json_object *args_take, double timeout_s);
+/* The same in steps. Makes the action's text, which the caller frees; returns CLI_OK, or another
+ * status after it has reported the error. */
+int cli_action_text(const char *type, struct json_object *args_take, double timeout_s, char **ret);
+/* Prints an observation for people; without its content if they have seen that. */
 int cli_observed(const struct cli *c, const char *text, bool content);
 
 /* What "run" is asked with; who gives a limit (> 0) waits for it, output or not. NULL: no memory.

@@ -6,7 +6,7 @@
 #include "base/text/nearest.h"
 #include "cli/commands.h"
 
-#define ENDS "\"handrail rm\" ends one and removes what belongs to it"
+#define ENDS "\"handrail rm NAME\" ends one and removes what belongs to it"
 #define MAKES "\"handrail up\" makes and starts one"
 #define PORTS "\"handrail url\" says where it is, and its ports"
 

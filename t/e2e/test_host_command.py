@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import resource
 import select
 import shutil
 import signal
@@ -108,10 +109,20 @@ def words_of_docker():
         equal(sorted(h.ok("ps", "-q").splitlines()), ["box", "default"], "names alone")
         equal(h.ok("exec", "box", "pwd").strip(), os.path.realpath(workspace), "exec NAME COMMAND")
         equal(h.ok("exec", "-n", "default", "echo", "box"), "box\n", "with -n no argument is a name")
-        equal(h.ok("exec", "echo", "box"), "box\n", "nor is one that is recorded nowhere")
+        for words in (("exec", "echo", "box"), ("exec", "-it", "echo", "x")):
+            h.fails(3, '"echo" was taken for a sandbox\'s name', *words)
+        h.fails(2, "usage: handrail exec", "exec", "echo")
+        h.fails(2, '"ls -l" is no name for a sandbox', "exec", "ls -l", "box")
+        for word in ("stop", "start", "rm", "inspect", "stats", "logs"):
+            h.fails(3, 'there is no sandbox "nobody"', word, "nobody")
+        h.fails(3, 'there is no sandbox "nobody"', "cp", "nobody:x", "x")
         equal(h("exec", "-i", "-e", "A=b c", "-w", "/tmp", "box", "sh", "-c", 'echo "$A" "$PWD" $(cat)',
                 input="in").stdout, "b c /tmp in\n", "a program of its own")
-        equal(h.ok("sh", "box", "pwd").strip(), os.path.realpath(workspace), "sh NAME")
+        for word in ("sh", "shell"):
+            equal(h.ok(word, "box", "pwd").strip(), os.path.realpath(workspace), "sh NAME")
+            equal(h.ok(word, "echo", "box"), "box\n", "what is recorded nowhere is a program")
+            done = h(word, "bxo", "pwd")
+            equal((done.returncode, 'no sandbox is called "bxo" either' in done.stderr), (127, True), done)
         with open(h.path("cwd", "one"), "w") as f:
             f.write("1\n")
         h.ok("cp", "one", "box:two")
@@ -132,10 +143,16 @@ def words_of_docker():
             p.communicate()
         equal(h.ok("stats", "box").splitlines()[0].split()[0], "uptime")
         h.fails(1, "cannot be stopped so that it can go on", "stop", "box")
+        for words in (("rm",), ("rm", "-f"), ("rm", "-q")):
+            h.fails(2, "name the sandbox to end", *words)
+        h.fails(2, 'there is no option "-f"', "down", "-f")
+        equal(sorted(h.ok("ps", "-q").splitlines()), ["box", "default"], "rm without a name ends none")
         h.ok("rm", "-f", "default")
         h.fails(3, '"box" is a sandbox: "handrail exec box COMMAND"', "run", "box", "true")
-        h.fails(3, 'no sandbox is called "bxo" either', "exec", "bxo", "true")
-        h.ok("rm", "box")
+        h.fails(3, '"handrail up bxo" starts it', "exec", "bxo", "true")
+        h.ok("up", "-q")
+        h.ok("rm", "-n", "box")
+        h.ok("rm", "-a")
         equal(h.ok("ps", "-q"), "", "none is left")
 
 
@@ -147,6 +164,8 @@ def variables_of_one_command():
             for value in ("b", "", "it's", 'a "b" $c `d` \\', "two\nlines", "x=y"):
                 equal(h.ok("run", "-e", "A=" + value, 'printf "[%s]" "$A"'), "[%s]\n" % value, (kind, value))
                 equal(h.ok("run", "-e", "A=" + value, "printenv", "A"), value + "\n", (kind, value))
+            equal(h.ok("run", "-e", "A=a\r\nb\r\t\x01", 'printf "%s" "$A" | od -An -c').split(),
+                  ["a", "\\r", "\\n", "b", "\\r", "\\t", "001"], "a line end of Windows stays one: " + kind)
             equal(h.ok("run", "-e", "A=1", "-e", "B=2", "-e", "A=3", "echo $A$B; cat <<X\n$B\nX"), "32\n2\n", kind)
             equal(h("run", "-e", "A=1", "(exit 9)").returncode, 9, "its status")
             equal(h.ok("run", "echo [$A]"), "[]\n", "for that command alone")
@@ -155,6 +174,48 @@ def variables_of_one_command():
                 equal(h.ok("run", "echo ${PWD##*/}"), "d\n", "it is the shell's own command")
             for bad in ("A-B=1", "1A=1", "A B=1", "\u00e9=1"):
                 h.fails(2, "is no name for a variable", "run", "-e", bad, "true")
+
+
+def statuses():
+    """2 is for a command line that is wrong; lack of memory and services that fail have statuses of their own."""
+    class Service(http.server.BaseHTTPRequestHandler):
+        status = 401
+
+        def answer(self):
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self.send_response(self.status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_GET = do_POST = answer
+
+        def log_message(self, *unused):
+            pass
+
+    def little_memory():
+        resource.setrlimit(resource.RLIMIT_AS, (96 << 20, 96 << 20))
+
+    with Host() as h:
+        with open(h.path("code"), "wb") as f:
+            f.write(b"#" * (30 << 20))
+        with open(h.path("code")) as f:
+            done = h("py", "-", stdin=f, preexec_fn=little_memory)
+        equal((done.returncode, done.stderr), (1, "handrail: out of memory\n"), "no memory is no wrong command line")
+        service = http.server.HTTPServer(("127.0.0.1", 0), Service)
+        threading.Thread(target=service.serve_forever, daemon=True).start()
+        url = "http://127.0.0.1:%d" % service.server_port
+        every = (("ps",), ("keys",), ("keys", "make", "a"), ("keys", "revoke", "7"), ("drain",), ("pools",),
+                 ("pools", "set", "a", "1"), ("pools", "rm", "a"))
+        for words in every:
+            h.env.pop("SANDBOX_API_KEY", None)
+            h.fails(2, "SANDBOX_API_KEY is not set", "fleet", *words)
+            h.env.update(SANDBOX_API_KEY="k", SANDBOX_REMOTE_RUNTIME_API_URL=url)
+            for Service.status, status in ((401, 1), (404, 3)):
+                h.fails(status, "status %d" % Service.status, "fleet", *words)
+        service.shutdown()
+        service.server_close()
+        for words in every:
+            h.fails(5, "", "fleet", *words)
 
 
 def unfinished():
@@ -545,7 +606,7 @@ def main():
     process.become_subreaper()
     tap = Tap()
     for test in (every_option_alone, wrong_values, guessed_words, words_of_docker,
-                 variables_of_one_command, unfinished, answers_in_json, nothing_heavy_is_loaded,
+                 variables_of_one_command, statuses, unfinished, answers_in_json, nothing_heavy_is_loaded,
                  events_end_with_their_reader, doctor, images, events, progress, json_everywhere,
                  installed_completion, other_shells, manual):
         tap.run(test.__name__.replace("_", " "), test)

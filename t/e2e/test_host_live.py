@@ -275,6 +275,11 @@ def standard_input():
             equal(f.read(), "x\n", "it runs")
         out, err = p.communicate("data\n", timeout=PATIENCE)
         equal((p.returncode, refused in err), (130, True), (out, err))
+        p = h.popen("run", "sh", "-c", "trap 'exit 0' INT; echo x > %s; cat" % name, stdin=subprocess.PIPE)
+        with open(name) as f:
+            equal(f.read(), "x\n", "it runs")
+        out, err = p.communicate("data\n", timeout=PATIENCE)
+        equal((p.returncode, refused in err), (1, True), (out, err))
         equal(h.ok("run", "echo free"), "free\n", "the shell")
         with open(h.path("cwd", "list")) as f:
             f.read()
