@@ -61,6 +61,7 @@ request_fill(
 	req->blocking = hr_event_truth(ev, "blocking");
 	req->hidden = hr_event_truth(ev, "hidden");
 	req->whole = ev->whole_output;
+	req->ready_s = ev->ready_s;
 	return ev->timeout == NULL ? 0 : hr_py_float(ev->timeout, &req->timeout, why);
 }
 

@@ -13,6 +13,10 @@ struct hr_shell_place {
 	int limit_s;         /* how long a question waits for a keeper that is stopped; 0: 5 */
 };
 
+/* hr_run_request.ready_s of a command that must be begun, however short its caller waits for its
+ * end: more than a shell is given for its start-up files. */
+#define HR_SHELL_READY_S 30
+
 /* A connection to the session's keeper; -1 on failure, HR_E_NOTFOUND if there is no such session.
  * The caller closes it. */
 int hr_shell_connect(const struct hr_shell_place *at, struct hr_err *err);

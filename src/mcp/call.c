@@ -142,11 +142,11 @@ hr_mcp_count_as(struct hr_mcp_call *c, const char *type)
 
 struct json_object *
 hr_mcp_perform(struct hr_mcp_call *c, const char *session, const char *type,
-    struct json_object *args, double timeout_s, struct hr_span key)
+    struct json_object *args, double timeout_s, double ready_s, struct hr_span key)
 {
 	struct json_object *action = hr_json_object(NULL, "action", json_object_new_string(type),
-	    "timeout", timeout_s > 0 ? json_object_new_double(timeout_s) : HR_JSON_NONE, "args",
-	    args, NULL);
+	    "timeout", timeout_s > 0 ? json_object_new_double(timeout_s) : HR_JSON_NONE, "ready_s",
+	    ready_s > 0 ? json_object_new_double(ready_s) : HR_JSON_NONE, "args", args, NULL);
 	struct json_object *observation = NULL;
 	struct hr_answer answer;
 

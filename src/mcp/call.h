@@ -83,10 +83,11 @@ char *hr_mcp_path(struct hr_mcp_call *c, const char *name);
 /* A path for JSON. */
 struct json_object *hr_mcp_json_str(struct hr_span s);
 
-/* Performs {"action": type, "args": args, "timeout": timeout_s unless it is 0}; takes args. NULL:
- * it has failed and all is said; else the observation, which the caller puts. */
+/* Performs {"action": type, "args": args, "timeout": timeout_s unless it is 0, "ready_s": of a
+ * run}; takes args. NULL: it has failed and all is said; else the observation, which the caller
+ * puts. */
 struct json_object *hr_mcp_perform(struct hr_mcp_call *c, const char *session, const char *type,
-    struct json_object *args, double timeout_s, struct hr_span key);
+    struct json_object *args, double timeout_s, double ready_s, struct hr_span key);
 /* Returns true for an error observation, whose text becomes the failure. */
 bool hr_mcp_is_error(struct hr_mcp_call *c, struct json_object *observation);
 

@@ -42,7 +42,7 @@ call_ipython(struct hr_mcp_call *c)
 {
 	HR_PUT struct json_object *o = hr_mcp_perform(c, NULL, "run_ipython",
 	    hr_json_object(NULL, "code", hr_mcp_json_str(hr_mcp_arg(c, "code")), NULL),
-	    hr_mcp_wait_s(c, 1), no_key);
+	    hr_mcp_wait_s(c, 1), 0, no_key);
 	struct json_object *images = hr_json_at(hr_json_at(o, "extras"), "image_urls");
 	size_t i;
 
@@ -78,7 +78,7 @@ call_browse(struct hr_mcp_call *c)
 	HR_PUT struct json_object *o = hr_mcp_perform(c, NULL, "browse_interactive",
 	    hr_json_object(
 		NULL, "browser_actions", hr_mcp_json_str(hr_mcp_arg(c, "actions")), NULL),
-	    0, no_key);
+	    0, 0, no_key);
 
 	if (o == NULL || hr_mcp_is_error(c, o))
 		return;

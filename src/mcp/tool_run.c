@@ -18,7 +18,7 @@
 #include "shell/quote.h"
 #include "shell/split.h"
 
-#define FIRST_S 1.0 /* so long the shell itself is waited for; then its output is followed */
+#define FIRST_S 1.0 /* seconds that the keeper waits for the end; then the output is followed */
 #define LONG_OUTPUT (32u << 10) /* the head and the tail of what is longer are returned */
 #define KEYS_MAX 1000
 
@@ -251,7 +251,8 @@ run_text(struct hr_mcp_call *c, struct hr_span text, double wait_s)
 	c->wait.until_ms = hr_now_ms() + (int64_t)(wait_s * 1000);
 	/* 0 would be: without limit */
 	o = hr_mcp_perform(c, c->wait.session[0] != '\0' ? c->wait.session : NULL, "run", args,
-	    first_s < 0.05 ? 0.05 : first_s, hr_span_of_buf(&key));
+	    first_s < 0.05 ? 0.05 : first_s, wait_s > HR_SHELL_READY_S ? wait_s : HR_SHELL_READY_S,
+	    hr_span_of_buf(&key));
 	if (o != NULL && !hr_mcp_is_error(c, o))
 		take(c, o, text);
 }

@@ -338,6 +338,7 @@ hr_event_decode(struct json_object *d, struct hr_event *ret, struct hr_buf *why)
 		ev.timeout = hr_json_at(d, "timeout");
 		ev.whole_output = hr_json_true_at(d, "whole_output");
 		ev.exact = hr_json_true_at(d, "exact");
+		ev.ready_s = hr_json_number_at(d, "ready_s");
 		ev.id = hr_json_at(d, "id");
 		ev.timestamp = hr_json_at(d, "timestamp");
 		*ret = ev;

@@ -22,6 +22,7 @@ struct hr_event {
 	bool has_dispatch;
 	/* members of handrail's own: see hr_run_request; exact: by the rules of our interfaces */
 	bool whole_output, exact;
+	double ready_s; /* always finite */
 };
 
 /* d must be an object. It is changed: args are rewritten in place, as the original does (the error

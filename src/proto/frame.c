@@ -54,6 +54,7 @@ enum tag {
 	TAG_CLOCK,
 	TAG_WHOLE,
 	TAG_EXACT,
+	TAG_READY_S,
 	TAG_TYPE = 64, /* these are written down in PROTOCOL: plugins are built elsewhere */
 	TAG_ACTION,
 	TAG_STATUS,
@@ -78,6 +79,7 @@ static const struct hr_frame_field run_fields[] = {
     SELDOM(T, stays, TAG_STAYS),
     SELDOM(T, whole, TAG_WHOLE),
     SELDOM(T, exact, TAG_EXACT),
+    SELDOM(T, ready_s, TAG_READY_S),
 };
 static const struct hr_frame_layout run_layout = LAYOUT(T, run_fields);
 #undef T

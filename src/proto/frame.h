@@ -52,6 +52,8 @@ struct hr_run_request {
 	bool blocking;
 	bool hidden;        /* truthiness of the action's flag: the observation is not truncated */
 	double timeout;     /* seconds; 0 and nan: no hard limit; may be negative, huge or inf */
+	double ready_s;     /* limit for the shell to become ready for the command; then the timeout
+			       counts from there; 0: the timeout is the limit of both */
 	struct hr_span key; /* at-most-once key, "" if none */
 	uint32_t attempt;   /* of the journal's entry of that key; 0: it has none */
 	bool again;         /* it was begun before: to be joined or told of, never to be done */

@@ -1,8 +1,6 @@
 /* Time: the clocks of a request, and how long the shell may take for each of its parts. */
 #include "config.h"
 
-#include <math.h>
-
 #include "session/core_int.h"
 #include "session/view/view.h"
 
@@ -25,22 +23,34 @@
 	"NOT executed; send it again."
 
 void
+core_limit(struct hr_core *c, double limit_s, int64_t now)
+{
+	double ms = limit_s * 1000.0;
+
+	c->hard_at = INT64_MAX;
+	/* beyond some 100 years there is no difference to never */
+	if (limit_s != 0 && ms < 3.2e12)
+		c->hard_at = now + (ms < 0 ? 0 : (int64_t)ms + ((double)(int64_t)ms < ms));
+}
+
+void
 core_start_clocks(struct hr_core *c, const struct hr_run_request *r, int64_t now)
 {
-	double ms;
-
 	c->start = c->last_change = now;
 	c->generation = hr_view_generation(c->view);
 	c->unseen = false;
 	c->blocking = r->blocking;
-	c->hard_at = INT64_MAX;
 	c->timeout = r->timeout;
-	if (r->timeout == 0 || isnan(r->timeout))
-		return;
-	ms = r->timeout * 1000.0;
-	/* beyond some 100 years there is no difference to never */
-	if (ms < 3.2e12)
-		c->hard_at = now + (ms < 0 ? 0 : (int64_t)ms + ((double)(int64_t)ms < ms));
+	c->ready_s = r->ready_s;
+	core_limit(c, c->timeout, now);
+}
+
+void
+core_await_ready(struct hr_core *c, int64_t now)
+{
+	c->to_type = true;
+	if (c->ready_s > 0)
+		core_limit(c, c->ready_s, now);
 }
 
 int64_t

@@ -130,7 +130,7 @@ execute(struct hr_core *c, int64_t now)
 	c->running = c->ended = false;
 	c->observations = 0;
 	c->again = 0;
-	c->to_type = true;
+	core_await_ready(c, now);
 	if (c->phase == PHASE_READY)
 		core_type_command(c, now);
 	else if (c->phase == PHASE_PREPARING && c->phase_deadline == INT64_MAX)
@@ -432,10 +432,12 @@ hr_core_exited(struct hr_core *c, int exit_code, int64_t now)
 	if (c->phase == PHASE_DEAD)
 		return;
 	/* a command that it has not read is for its successor */
-	if (c->active && c->phase == PHASE_TYPED && c->takes_lines && c->ops.take_back(c->arg))
-		c->to_type = c->retyped = true;
-	else
+	if (c->active && c->phase == PHASE_TYPED && c->takes_lines && c->ops.take_back(c->arg)) {
+		core_await_ready(c, now);
+		c->retyped = true;
+	} else {
 		tell_over(c, exit_code, true);
+	}
 	answer = c->active && !c->to_type;
 	hr_view_shell_ended(c->view);
 	if (!c->ended) {

@@ -130,7 +130,7 @@ struct hr_core_kept {
 	    is_session, marked, traced, takes_lines, whole, tracing;
 	unsigned observations;
 	int exit_code, job;
-	double timeout;
+	double timeout, ready_s;
 	int64_t start, last_change, hard_at, phase_deadline, suspect_at, look_ms, watch_at,
 	    watch_ms, had_ms;
 	unsigned again;

@@ -47,7 +47,7 @@ struct hr_core {
 	bool interrupting; /* readline was sent a C-c; phase_deadline is for the next one */
 	unsigned again;    /* times it was repeated */
 	int64_t had_ms;    /* of processor time, when it was late in this phase first; or -1 */
-	double timeout;
+	double timeout, ready_s;
 	int64_t start, last_change, hard_at;
 	uint64_t generation; /* the text's, when it was last looked at */
 	bool unseen;         /* output has come since, the first and the last of it at... */
@@ -81,6 +81,9 @@ void core_become_ready(struct hr_core *c, bool marked, int64_t now); /* readline
 void core_look_again(struct hr_core *c, int64_t now);
 void core_await_readline(struct hr_core *c, int64_t now); /* it must take the terminal soon */
 void core_start_clocks(struct hr_core *c, const struct hr_run_request *r, int64_t now);
+void core_limit(struct hr_core *c, double limit_s, int64_t now); /* sets hard_at */
+/* The pending command is given to the shell when that is ready, or is refused after a limit. */
+void core_await_ready(struct hr_core *c, int64_t now);
 int64_t core_no_change_at(const struct hr_core *c); /* a look may put it off */
 void core_see_change(struct hr_core *c);            /* looks whether the output was a change */
 void core_feed(struct hr_core *c, const char *p, size_t len, int64_t now); /* to the view */

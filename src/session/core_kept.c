@@ -96,6 +96,7 @@ hr_core_keep(const struct hr_core *c, struct hr_core_kept *to)
 	to->exit_code = c->exit_code;
 	to->job = c->job;
 	to->timeout = c->timeout;
+	to->ready_s = c->ready_s;
 	to->start = c->start;
 	to->last_change = c->unseen ? c->unseen_to : c->last_change; /* maybe */
 	to->hard_at = c->hard_at;
@@ -307,6 +308,7 @@ hr_core_resume(struct hr_core *c, const struct hr_core_kept *from)
 	c->exit_code = from->exit_code;
 	c->job = from->job;
 	c->timeout = from->timeout;
+	c->ready_s = from->ready_s;
 	c->start = from->start;
 	c->last_change = from->last_change;
 	c->hard_at = from->hard_at;

@@ -215,7 +215,7 @@ give_command(struct hr_core *c, const char *p, size_t len, int64_t now)
 		c->retyped = true;
 	}
 	c->takes_lines = false;
-	c->to_type = true;
+	core_await_ready(c, now);
 	core_await_readline(c, now);
 	/* should that fail, too, readline is not seen and the shell is replaced */
 	(void)c->ops.give(c->arg, "", 0);
@@ -238,6 +238,8 @@ core_type_command(struct hr_core *c, int64_t now)
 	len = c->exact ? text.len : c->command.len;
 	c->to_type = false;
 	c->last_change = now;
+	if (c->ready_s > 0)
+		core_limit(c, c->timeout, now);
 	core_watch(c, now);
 	c->reads_line = false;
 	c->again = 0;

@@ -248,6 +248,19 @@ def commands():
         s.stop()
 
 
+def slow_start():
+    """A command waits for a shell that is not ready, however short its caller waits for the end."""
+    with Server() as s:
+        with open(os.path.join(s.work_dir, ".bashrc"), "w") as f:
+            f.write("sleep 0.7\n")
+        equal(structured(call(s, "run", command="exit 0"))["exit_code"], 0)  # another shell takes its place
+        r = call(s, "run", command="echo done", wait_s=0)
+        if structured(r)["running"]:
+            r = call(s, "wait", handle=handle_in(r))
+        equal((structured(r)["exit_code"], structured(r)["output"].strip()), (0, "done"), r)
+        s.stop()
+
+
 def sessions():
     """Which there are, and room for another one: by `end`, or where a shell ended itself and is idle."""
     def listed(s):
@@ -550,5 +563,5 @@ def stdio():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([two_revisions, refused, only_where_it_is_wanted, commands, sessions, progress, once, killed,
-                        upgraded, files, searching, shells_rights, stdio]))
+    sys.exit(run_tests([two_revisions, refused, only_where_it_is_wanted, commands, slow_start, sessions, progress, once,
+                        killed, upgraded, files, searching, shells_rights, stdio]))

@@ -226,6 +226,10 @@ def slow_start():
         equal(s.bash("exit 0").status, 200)  # another shell takes its place
         a = s.bash("read -p 'name? ' x", is_interactive_command=True, expect=["name\\? "], timeout=30)
         equal((a.status, a.json().get("expect_string")), (200, "name\\? "), a)
+        # the limit of a program begins with it
+        a = s.post("execute", {"command": "echo x", "shell": True, "timeout": 0.5})
+        equal(a.json().get("stdout"), "x\n", a)
+        s.stop()
 
 
 def once():

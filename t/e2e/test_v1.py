@@ -14,15 +14,16 @@ from urllib.parse import quote, urlencode
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.supervised import BUILDDIR, PATIENCE, SRCDIR, Server, kill_together, kill_wait, marker, run_tests  # noqa: E402
+from lib.supervised import (BUILDDIR, PATIENCE, SRCDIR, Libexec, Server, kill_together, kill_wait, marker,  # noqa: E402
+                            run_tests)
 from lib.tap import equal  # noqa: E402
 
 KEY = "a-key-that-nobody-guesses"
 
 
 class V1(Server):
-    def __init__(self, **settings):
-        super().__init__(env={"SESSION_API_KEY": KEY}, args=["--listen", "127.0.0.1"],
+    def __init__(self, libexec=None, **settings):
+        super().__init__(env={"SESSION_API_KEY": KEY}, args=["--listen", "127.0.0.1"], libexec=libexec,
                          settings=dict({"openhands_v1": True}, **settings))
 
     def ask(self, method, path, body=None, type="application/json", key=KEY, **headers):
@@ -137,6 +138,16 @@ def commands():
         equal(s.search(None, sort_order="TIMESTAMP_DESC", limit=1)[0]["exit_code"], 143)
         for id in ("00000000-0000-4000-8000-000000000000", "x", ids[0]):
             equal(s.ask("POST", "/api/bash/bash_commands/%s/stop" % id).status, 404)
+
+
+def slow_start():
+    """A command waits for its shell, which has come to its first prompt and is not ready."""
+    with Libexec() as lib, V1(lib) as s:
+        os.symlink(os.path.join(BUILDDIR, "handrail-bound"), os.path.join(lib, "handrail-bound"))
+        with open(os.path.join(s.work_dir, ".bashrc"), "w") as f:
+            f.write("set -T; trap 'sleep 0.2' DEBUG\n")
+        equal(s.run("echo done"), (0, "done\n", ""))
+        s.stop()
 
 
 def beside_the_shell():
@@ -442,6 +453,6 @@ def cannot_be_asked():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([door, commands, beside_the_shell, not_started, output_is_bounded, nobody_looks_on,
+    sys.exit(run_tests([door, commands, slow_start, beside_the_shell, not_started, output_is_bounded, nobody_looks_on,
                         shells_of_others, once, pages, files, git, git_recorded, events_are_cleared,
                         cannot_be_asked]))

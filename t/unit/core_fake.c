@@ -387,7 +387,8 @@ fake_ask(struct fake *f, const struct fake_ask *a)
 	    .is_input = a->is_input,
 	    .blocking = a->blocking,
 	    .hidden = a->hidden,
-	    .timeout = a->timeout};
+	    .timeout = a->timeout,
+	    .ready_s = a->ready_s};
 
 	f->requests++;
 	hr_core_request(f->core, &r, f->now);

@@ -76,7 +76,7 @@ void fake_resume(struct fake *f);
 struct fake_ask {
 	const char *command;
 	bool is_input, blocking, hidden;
-	double timeout; /* 0: none */
+	double timeout, ready_s; /* 0: none */
 };
 void fake_ask(struct fake *f, const struct fake_ask *a);
 #define ASK(f, ...) fake_ask((f), &(const struct fake_ask){.command = __VA_ARGS__})

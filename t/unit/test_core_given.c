@@ -274,6 +274,32 @@ START_TEST(an_end_before_it_was_taken)
 }
 END_TEST
 
+/* Its timeout begins when the next shell has it, or the terminal in place of a readline that is
+ * gone. */
+START_TEST(a_command_that_may_wait_for_the_shell)
+{
+	ASK(&f, "echo hi", .blocking = true, .timeout = 0.5, .ready_s = 10);
+	check_given("echo hi|");
+	hr_core_exited(f.core, 0, f.now);
+	fake_wait(&f, 9000);
+	ck_assert_uint_eq(f.results, 1);
+	fake_start(&f);
+	ck_assert_str_eq(hr_buf_str(&f.typed), "\033[200~echo hi\033[201~\r");
+	fake_begin(&f);
+	f.in_readline = false;
+	fake_report(&f, 3);
+	ck_assert_uint_eq(f.results, 2);
+	ck_assert_int_eq(f.last.exit_code, 3);
+	fake_forget(&f);
+	f.takes_lines = false;
+	ASK(&f, "echo on", .blocking = true, .timeout = 0.001, .ready_s = 10);
+	fake_wait(&f, 500);
+	ck_assert_uint_eq(f.results, 2);
+	fake_readline(&f);
+	ck_assert_str_eq(hr_buf_str(&f.typed), "\033[200~echo on\033[201~\r");
+}
+END_TEST
+
 START_TEST(an_end_after_it_was_taken)
 {
 	ASK(&f, "exit 4");
@@ -377,6 +403,7 @@ suite(void)
 	tcase_add_test(tc, a_trap_before_it_was_taken);
 	tcase_add_test(tc, a_shell_that_is_starved);
 	tcase_add_test(tc, an_end_before_it_was_taken);
+	tcase_add_test(tc, a_command_that_may_wait_for_the_shell);
 	tcase_add_test(tc, an_end_after_it_was_taken);
 	tcase_add_test(tc, a_command_that_takes_its_time);
 	tcase_add_test(tc, a_program_with_a_line_editor);

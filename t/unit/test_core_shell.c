@@ -80,6 +80,34 @@ START_TEST(a_command_for_a_shell_that_is_not_ready)
 }
 END_TEST
 
+/* The timeout counts from when the shell has the command, whose limit for that is another one. */
+START_TEST(a_command_that_may_wait_for_the_shell)
+{
+	ASK(&f, "echo x", .blocking = true, .timeout = 0.5, .ready_s = 10);
+	fake_wait(&f, 9000);
+	ck_assert_uint_eq(f.results, 0);
+	fake_prompt(&f, 0);
+	check_typed("\033[200~echo x\033[201~\r");
+	fake_begin(&f);
+	fake_wait(&f, 499);
+	ck_assert_uint_eq(f.results, 0);
+	fake_wait(&f, 1);
+	ck_assert_uint_eq(f.results, 1);
+	ck_assert_ptr_nonnull(strstr(f.last.suffix, "timed out after 0.5 seconds"));
+	fake_prompt(&f, 0);
+	ASK(&f, "");
+	ck_assert_uint_eq(f.results, 2);
+	f.in_readline = false;
+	fake_report(&f, 0);
+	ASK(&f, "echo y", .blocking = true, .timeout = 0.5, .ready_s = 1);
+	fake_wait(&f, 999);
+	ck_assert_uint_eq(f.results, 2);
+	fake_wait(&f, 1);
+	ck_assert_uint_eq(f.results, 3);
+	ck_assert_ptr_nonnull(strstr(f.last.content, "NOT executed"));
+}
+END_TEST
+
 START_TEST(no_shell_gets_ready_for_ever)
 {
 	ASK(&f, "echo x");
@@ -674,6 +702,7 @@ start_case(void)
 	tcase_add_checked_fixture(tc, fresh, core_teardown);
 	tcase_add_test(tc, the_first_prompt);
 	tcase_add_test(tc, a_command_for_a_shell_that_is_not_ready);
+	tcase_add_test(tc, a_command_that_may_wait_for_the_shell);
 	tcase_add_test(tc, no_shell_gets_ready_for_ever);
 	tcase_add_test(tc, a_first_start_that_never_ends);
 	tcase_add_test(tc, a_start_that_never_ends);

@@ -59,7 +59,13 @@ START_TEST(run_round_trip)
 	hr_frame_put_run(&b, &in);
 	frame_whole(&b, HR_FRAME_RUN, &p, &len);
 	ck_assert_int_eq(hr_frame_get_run(p, len, &out, &err), 0);
-	ck_assert(out.blocking && out.timeout == 0);
+	ck_assert(out.blocking && out.timeout == 0 && out.ready_s == 0);
+	hr_buf_reset(&b);
+	in.ready_s = 1.5;
+	hr_frame_put_run(&b, &in);
+	frame_whole(&b, HR_FRAME_RUN, &p, &len);
+	ck_assert_int_eq(hr_frame_get_run(p, len, &out, &err), 0);
+	ck_assert(out.ready_s == 1.5);
 }
 END_TEST
 

@@ -322,6 +322,7 @@ execute(struct hr_rex_call *c)
 {
 	struct hr_span cwd = hr_rex_str(c, "cwd");
 	HR_CLEAN(hr_rex_result_done) struct hr_rex_result result = {0};
+	double limit_s = hr_rex_limit_s(c);
 	struct execution x;
 	HR_BUF(text, TEXT_MAX);
 
@@ -330,8 +331,8 @@ execute(struct hr_rex_call *c)
 	if (open_files(&x, c->w->shell_uid) < 0)
 		hr_rex_raise_os(c->ret, errno, x.tmp);
 	else if (compose(c, &x, &text) &&
-		 hr_rex_run(c, NULL, cwd.p, hr_span_of_buf(&text), hr_rex_limit_s(c),
-		     hr_span_of("swerex:execute"), &result)) {
+		 hr_rex_run(c, NULL, cwd.p, hr_span_of_buf(&text), limit_s,
+		     limit_s > 0 ? HR_SHELL_READY_S : 0, hr_span_of("swerex:execute"), &result)) {
 		if (result.exit_code < 0)
 			raise_late(c);
 		else

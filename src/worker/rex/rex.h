@@ -101,15 +101,15 @@ void hr_rex_close_all(struct hr_rex_call *c);
 struct hr_rex_result {
 	int64_t exit_code;      /* -1: it goes on, or was not begun */
 	bool refused;           /* it was not begun, since another one runs */
-	bool not_ready;         /* raised: it was not begun, since the shell is not at its prompt */
 	struct json_object *o;  /* the observation */
 	struct hr_span content; /* of it */
 };
 void hr_rex_result_done(struct hr_rex_result *r);
-/* Runs `text` in that shell (NULL: a new one for this alone, in dir). key "" : by the request's
- * name, in the journal; else outside of it. False: raised. */
+/* Runs `text` in that shell (NULL: a new one for this alone, in dir). ready_s: as that of struct
+ * hr_run_request. key "": by the request's name, in the journal; else outside of it. False: raised.
+ */
 bool hr_rex_run(struct hr_rex_call *c, const char *session, const char *dir, struct hr_span text,
-    double timeout_s, struct hr_span key, struct hr_rex_result *ret);
+    double timeout_s, double ready_s, struct hr_span key, struct hr_rex_result *ret);
 /* Its output from the log, as the original would give it: without escape sequences. */
 int hr_rex_output(const struct hr_shell_place *place, uint64_t from, uint64_t end,
     struct hr_buf *out, struct hr_err *err);

@@ -98,7 +98,7 @@ hr_rex_output(const struct hr_shell_place *place, uint64_t from, uint64_t end, s
 /* ---- the action ---- */
 
 static struct json_object *
-action_of(const char *dir, bool is_static, struct hr_span text, double timeout_s)
+action_of(const char *dir, bool is_static, struct hr_span text, double timeout_s, double ready_s)
 {
 	struct json_object *args =
 	    hr_json_object(NULL, "command", json_object_new_string_len(text.p, (int)text.len),
@@ -107,7 +107,8 @@ action_of(const char *dir, bool is_static, struct hr_span text, double timeout_s
 		NULL);
 
 	return hr_json_object(NULL, "args", args, "action", json_object_new_string("run"),
-	    "timeout", timeout_s > 0 ? json_object_new_double(timeout_s) : HR_JSON_NONE, NULL);
+	    "timeout", timeout_s > 0 ? json_object_new_double(timeout_s) : HR_JSON_NONE, "ready_s",
+	    ready_s > 0 ? json_object_new_double(ready_s) : HR_JSON_NONE, NULL);
 }
 
 /* Outside of the journal: whoever calls holds the entry of the request. */
@@ -163,7 +164,6 @@ take(struct hr_rex_call *c, const struct hr_answer *inner, struct hr_rex_result 
 	ret->content = hr_json_span_or(ret->o, "content", "");
 	if (hr_json_str_is(hr_json_at(ret->o, "observation"), "error")) {
 		hr_buf_add(&text, ret->content.p, ret->content.len);
-		ret->not_ready = begins(ret->content, "ERROR: The shell is not ready");
 		return hr_rex_raise(c->ret, "builtins.RuntimeError", &text, "");
 	}
 	meta = hr_json_at(hr_json_at(ret->o, "extras"), "metadata");
@@ -175,9 +175,10 @@ take(struct hr_rex_call *c, const struct hr_answer *inner, struct hr_rex_result 
 
 bool
 hr_rex_run(struct hr_rex_call *c, const char *session, const char *dir, struct hr_span text,
-    double timeout_s, struct hr_span key, struct hr_rex_result *ret)
+    double timeout_s, double ready_s, struct hr_span key, struct hr_rex_result *ret)
 {
-	HR_PUT struct json_object *action = action_of(dir, session == NULL, text, timeout_s);
+	HR_PUT struct json_object *action =
+	    action_of(dir, session == NULL, text, timeout_s, ready_s);
 	HR_CLEAN(hr_answer_done) struct hr_answer inner;
 
 	hr_answer_init(&inner);
@@ -383,7 +384,7 @@ run(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_span co
 	text = hr_span_of_buf(&buf);
 	if (hr_json_count(hr_json_at(c->body, "expect")) > 0)
 		hr_rex_talk(c, place, text);
-	else if (hr_rex_run(c, place->session, NULL, text, hr_rex_limit_s(c),
+	else if (hr_rex_run(c, place->session, NULL, text, hr_rex_limit_s(c), 0,
 		     (struct hr_span){"", 0}, &result))
 		finish(c, place, &result);
 }

@@ -87,7 +87,7 @@ source(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_buf 
 		hr_buf_adds(&text, i > 0 ? "; source " : "source ");
 		hr_shell_quote(&text, p, len);
 	}
-	if (!hr_rex_run(c, place->session, NULL, hr_span_of_buf(&text), limit_s,
+	if (!hr_rex_run(c, place->session, NULL, hr_span_of_buf(&text), limit_s, HR_SHELL_READY_S,
 		hr_span_of("swerex:source"), &result))
 		return false;
 	if (result.exit_code < 0)

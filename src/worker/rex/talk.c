@@ -21,7 +21,6 @@
 #define OVERLAP 4096               /* what an expression fits may begin so far back */
 #define TRIES 32                   /* keepers that die over it */
 #define BEGIN_S 0.05               /* for a program to start; then it is followed */
-#define READY_S 60                 /* for the shell to come to its prompt, without a limit */
 #define KEY_MAX 64
 #define RETRIES_MAX 50
 #define STOP_MS 1000 /* for one that was told to stop */
@@ -260,32 +259,21 @@ set_limit(struct follow *f, double limit_s)
 	f->until_ms = limit_s > 0 && limit_s < 1e9 ? hr_now_ms() + (int64_t)(limit_s * 1000) : 0;
 }
 
-/* Waits for the prompt, then a moment longer. key: KEY_MAX bytes, for what was begun. False:
- * raised.
- */
+/* Waits for the prompt, then BEGIN_S longer. key: KEY_MAX bytes, for the command that was begun.
+ * False: raised. */
 static bool
 begin(struct hr_rex_call *c, struct follow *f, struct hr_span text, char *key,
     struct hr_rex_result *result)
 {
-	double wait_s = BEGIN_S, left_s;
-	int64_t until_ms = f->until_ms != 0 ? f->until_ms : hr_now_ms() + READY_S * 1000;
+	double limit_s = hr_rex_limit_s(c);
 	char id[17];
-	bool ok;
 
-	for (;; wait_s *= 2) {
-		if (hr_random_hex(id, sizeof(id) - 1, &f->err) < 0)
-			return hr_answer_generic(c->ret);
-		/* a keeper answers one that it had before as it did then */
-		(void)snprintf(key, KEY_MAX, "swerex:start:%s", id);
-		left_s = (double)(until_ms - hr_now_ms()) / 1000;
-		if (left_s < 0.001)
-			left_s = 0.001;
-		ok = hr_rex_run(c, f->place->session, NULL, text, left_s < wait_s ? left_s : wait_s,
-		    hr_span_of(key), result);
-		if (ok || !result->not_ready || hr_now_ms() >= until_ms)
-			return ok;
-		hr_answer_reset(c->ret);
-	}
+	if (hr_random_hex(id, sizeof(id) - 1, &f->err) < 0)
+		return hr_answer_generic(c->ret);
+	/* a keeper answers one that it had before as it did then */
+	(void)snprintf(key, KEY_MAX, "swerex:start:%s", id);
+	return hr_rex_run(c, f->place->session, NULL, text, BEGIN_S,
+	    limit_s > 0 ? limit_s : HR_SHELL_READY_S, hr_span_of(key), result);
 }
 
 static void
@@ -399,7 +387,7 @@ kill_stopped(struct hr_rex_call *c, struct follow *f)
 	HR_CLEAN(hr_rex_result_done) struct hr_rex_result result = {0};
 
 	if (!hr_rex_run(c, f->place->session, NULL, hr_span_of(hr_rex_kill_text), KILL_S,
-		hr_span_of("swerex:kill"), &result))
+		HR_SHELL_READY_S, hr_span_of("swerex:kill"), &result))
 		return false;
 	return result.exit_code >= 0 ||
 	       hr_rex_raisef(c->ret, "pexpect.exceptions.TIMEOUT",

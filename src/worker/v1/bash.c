@@ -148,8 +148,11 @@ static bool
 run_in(struct hr_rex_call *c, const struct hr_v1_command *m, struct hr_span text)
 {
 	const struct hr_shell_place place = hr_v1_place(c, m->name);
-	const struct hr_run_request req = {
-	    .command = text, .blocking = true, .timeout = SOON_S, .key = hr_span_of(m->id)};
+	const struct hr_run_request req = {.command = text,
+	    .blocking = true,
+	    .timeout = SOON_S,
+	    .ready_s = HR_SHELL_READY_S,
+	    .key = hr_span_of(m->id)};
 	struct hr_run_result result;
 	struct hr_err err = {0};
 	HR_BUF(frame, HR_FRAME_MAX + HR_FRAME_HEADER + (64u << 10));
