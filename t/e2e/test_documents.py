@@ -26,7 +26,7 @@ from lib.supervised import ROOT, free_port, need_entrance  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
 
 DOCUMENTS = ("README", "doc/tutorial.md", "doc/operators.md", "doc/install.md", "doc/images.md", "doc/clouds.md",
-             "doc/kubernetes.md", "doc/live.md", "man/handrail.1", "man/handraild.8.in")
+             "doc/kubernetes.md", "doc/live.md", "doc/isolation.md", "man/handrail.1", "man/handraild.8.in")
 # Root runs their commands a second time as an ordinary user, whose defaults differ.
 ORDINARY = ("doc/install.md",)
 PORTS = ("3000", "8000", "8443")
