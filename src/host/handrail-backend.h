@@ -191,8 +191,9 @@ struct hr_sandbox_ops {
 	int (*stats)(void *self, char **ret_json, struct hr_err *err);
 	int (*exec)(void *self, const char *const *argv, int *ret_status, struct hr_err *err);
 	/* For a pool. Pauses it so that it goes on at once; NULL: it waits as it is. And after open
-	 * and instead of connect: what was recorded as sandbox `sid` is this one from now on; where
-	 * it fails the sandbox is ended under its old name. NULL: there is no pool. */
+	 * and instead of connect: what was recorded as sandbox `sid` is this one from now on. Where
+	 * it fails, HR_E_NO_SANDBOX and HR_E_DISCONNECTED mean that the sandbox is dead: it is
+	 * ended under its old name. Of any other error it waits on. NULL: there is no pool. */
 	int (*freeze)(void *self, struct hr_err *err);
 	int (*adopt)(void *self, const char *sid, const char *record, struct hr_err *err);
 

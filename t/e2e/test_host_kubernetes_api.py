@@ -475,6 +475,37 @@ def taken():
         stub.end()
 
 
+def not_taken():
+    """A pod of the pool that is not taken leaves nothing of itself in what is made in its place: a dead one is ended,
+    and one that only a right is missing for waits on."""
+    with Cluster() as h:
+        del h.env["SESSION_API_KEY"]
+        stub = Stub()
+        h.api.port = stub.port
+        h.ok("up", "-n", "keep")
+        h.ok("pool", "1")
+        warm = next(p for p, o in h.api.objects.items() if "/pods/openhands-runtime-warm-" in p)
+        others = [n for n in h.api.names() if "-warm-" not in n]
+
+        def parts():
+            return [n for n in h.api.names() if "-warm-" not in n and n not in others]
+        for dead in (False, True):
+            if dead:
+                h.api.change(warm, lambda o: o.update(status={"phase": "Failed", "reason": "Evicted"}))
+            else:
+                h.api.denied = {("patch", "pods")}
+            done = h("up")
+            h.api.denied = set()
+            equal((done.returncode, "is not taken: " in done.stderr), (0, True), done.stderr)
+            equal((h.record()["backend"]["name"], warm in h.api.objects), ("openhands-runtime-default", not dead))
+            equal([n for n in parts() if not n.startswith("openhands-runtime-default")], [], "all under its own name")
+            equal(POD in h.api.objects, True)
+            h.ok("down", "default")
+        equal(h.api.names(), others, "nothing else is left")
+        h.ok("down", "--all")
+        stub.end()
+
+
 def does_not_come():
     """Why, at once and in words, with the last lines; and nothing of it stays."""
     def state(text):
@@ -700,7 +731,7 @@ def events():
 
 TESTS = [conversation, agent_sandbox, agent_sandbox_trouble, much_over_tls, behind_a_proxy, stopped_while_it_waits,
          unknown_states, no_such_class,
-         objects_as_captured, hardened, passing_trouble, lost_answer, pages, taken, does_not_come, refused,
+         objects_as_captured, hardened, passing_trouble, lost_answer, pages, taken, not_taken, does_not_come, refused,
          credentials, somebody_else, elsewhere, made_again_meanwhile,
          of_other_owners, only_what_was_made_is_deleted, events]
 

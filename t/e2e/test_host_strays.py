@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 """Containers that an Engine makes and nobody hears of: who asked for one was killed, or the answer was cut. None is
-left, and none of somebody else's is touched. The Engine is a stand-in, which makes nothing."""
+left, and none of somebody else's is touched. Those that wait in a pool outlive an Engine that fails. The Engine is a
+stand-in, which makes nothing."""
 
 import http.server
 import json
 import os
 import signal
 import socketserver
+import struct
 import sys
 import threading
 import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
+from lib.apiserver import Stub  # noqa: E402
 from lib.fleet import Fleet  # noqa: E402
 from lib.host import PATIENCE, Host  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
@@ -54,7 +57,8 @@ class Engine:
                 if said is None:
                     self.close_connection = True
                     return
-                text = b"" if said[0] == 204 else json.dumps(said[1]).encode()
+                text = said[1] if isinstance(said[1], bytes) else b"" if said[0] == 204 else \
+                    json.dumps(said[1]).encode()
                 self.send_response(said[0])
                 self.send_header("api-version", "1.41")
                 if said[0] != 204:
@@ -126,12 +130,64 @@ class Engine:
         return 200, ""
 
 
-def around(make):
+class Pool(Engine):
+    """Its containers are made, started, paused and renamed; their server is a stub. fault(method, what, container):
+    an answer in place of the right one, "cut": none; None: the right one."""
+
+    def __init__(self, path):
+        super().__init__(path)
+        self.stubs, self.fault = [], lambda *unused: None
+
+    def close(self):
+        super().close()
+        for stub in self.stubs:
+            stub.end()
+
+    def route(self, method, path, query, body):
+        name, _, what = path.split("/containers/")[-1].partition("/")
+        with self.lock:
+            c = next((c for n, c in self.there.items() if name in (n, c["Id"])), None)
+            said = self.fault(method, what, c) if c is not None else None
+            if said is not None:
+                return said if said != "cut" else None
+            if c is not None:
+                return self.one(method, what, c, query)
+        return super().route(method, path, query, body)
+
+    def create(self, name, body):
+        self.make(name, body["Labels"])
+        c = self.there[name]
+        c["Env"] = body["Env"]
+        self.stubs.append(Stub(int(next(e for e in c["Env"] if e.startswith("port="))[5:])))
+        return 201, {"Id": c["Id"]}
+
+    def one(self, method, what, c, query):
+        states = {"start": "running", "unpause": "running", "pause": "paused", "stop": "exited"}
+        if method == "DELETE":
+            del self.there[c["Names"][0][1:]]
+        elif what == "json":
+            return 200, {"Id": c["Id"], "Config": {"Env": c["Env"], "Labels": c["Labels"]},
+                         "State": {"Status": c["State"], "Running": c["State"] == "running"}}
+        elif what == "logs":
+            line = b"handraild ready: listening on x\n"
+            return 200, b"\1\0\0\0" + struct.pack(">I", len(line)) + line
+        elif what == "rename":
+            if query["name"] in self.there:
+                return 409, {"message": "the name is in use"}
+            del self.there[c["Names"][0][1:]]
+            c["Names"] = ["/" + query["name"]]
+            self.there[query["name"]] = c
+        else:
+            c["State"] = states[what]
+        return 204, None
+
+
+def around(make, engine_of=Engine):
     """A user or a service, and the Engine."""
     def decorator(test):
         def run():
             h = make()
-            engine = Engine(h.path("socket"))
+            engine = engine_of(h.path("socket"))
             h.env["DOCKER_HOST"] = "unix://" + h.path("socket")
             try:
                 with h:
@@ -300,10 +356,59 @@ def of_a_service(f, engine):
     equal(sorted(engine.there), [PREFIX + "6" * 32, PREFIX + "mine"])
 
 
+def kept(h, engine):
+    """What waits: records of the pool, and names and states of its containers."""
+    return (sorted(n for n in os.listdir(h.path("state", "warm")) if n.endswith(".json")),
+            sorted((n, c["Id"], c["State"]) for n, c in engine.there.items() if n.startswith(PREFIX + "warm-")))
+
+
+@around(user, Pool)
+def waiting(h, engine):
+    """No container of a pool is ended by an Engine that refuses a request, or does not answer."""
+    h.ok("up", "-n", "keep")
+    h.ok("pool", "2")
+    was = kept(h, engine)
+    equal(([s for _, _, s in was[1]], len(was[0])), (["paused"] * 2, 2), "they wait")
+    for what, said, status in (
+            ("rename", (409, {"message": "a refusal"}), 0), ("rename", (500, {"message": "a refusal"}), 0),
+            ("rename", "cut", 1), ("unpause", (500, {"message": "a refusal"}), 0), ("unpause", "cut", 1),
+            ("json", (500, {"message": "a refusal"}), 0), ("json", "cut", 1)):
+        def fault(method, asked, c):
+            # one of another name is asked about as well
+            return said if asked == what and c["Id"] in [i for _, i, _ in was[1]] else None
+        engine.fault = fault
+        done = h("up")
+        engine.fault = lambda *unused: None
+        equal((min(done.returncode, 1), done.stderr.count("is not taken: "), kept(h, engine)),
+              (status, 1 if status else 2, was), "%s: %s\n%s" % (what, said, done.stderr))
+        equal(("a refusal" in done.stderr) != bool(status), True, done.stderr)
+        if not status:
+            equal(h.record()["backend"]["id"] in [i for _, i, _ in was[1]], False, "another one is made")
+            h.ok("down", "default")
+        equal(records(h), ["keep.json"], "there is no other record")
+    h.ok("up")
+    equal((len(kept(h, engine)[1]), h.record()["backend"]["id"] in [i for _, i, _ in was[1]]), (1, True), "then it is")
+
+
+@around(user, Pool)
+def died_while_it_waited(h, engine):
+    """A container that has exited and cannot be started is removed, and another one is made."""
+    h.ok("up", "-n", "keep")
+    h.ok("pool", "1")
+    (name, id, _), = kept(h, engine)[1]
+    engine.there[name]["State"] = "exited"
+    engine.fault = lambda method, what, c: (500, {"message": "no"}) if what == "start" and c["Id"] == id else None
+    done = h("up")
+    equal((done.returncode, "is not taken: no" in done.stderr), (0, True), done.stderr)
+    equal((kept(h, engine), sorted(engine.there)), (([], []), [PREFIX + "default", PREFIX + "keep"]), "it is removed")
+    equal(engine.there[PREFIX + "default"]["Id"] != id, True)
+
+
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (killed, an_answer_that_is_cut, a_stream_that_ends, refused, gpus, listed, no_engine, of_a_service):
+    for test in (killed, an_answer_that_is_cut, a_stream_that_ends, refused, gpus, listed, no_engine, of_a_service,
+                 waiting, died_while_it_waited):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

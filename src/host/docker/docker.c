@@ -316,28 +316,6 @@ docker_freeze(void *self, struct hr_err *err)
 	return hr_docker_call(self, "POST", "/pause", NULL, err);
 }
 
-static int
-docker_adopt(void *self, const char *sid, const char *record, struct hr_err *err)
-{
-	struct hr_docker *d = self;
-	enum hr_connected how;
-	char path[1024];
-
-	(void)record; /* the Engine knows */
-	d->recorded = false;
-	if (hr_text_set(&d->id, NULL, err) != 0 || hr_docker_engine(d, err) < 0)
-		return -1;
-	(void)snprintf(path, sizeof(path), "/containers/" PREFIX "%s/rename?name=%s", sid, d->name);
-	if (hr_engine_call(&d->engine, "POST", path, NULL, NULL, err) < 0)
-		return -1;
-	if (find(d, &how, err) == 1)
-		return 0;
-	/* whoever clears it away knows it by its old name */
-	(void)snprintf(path, sizeof(path), "/rename?name=" PREFIX "%s", sid);
-	(void)hr_docker_call(d, "POST", path, NULL, NULL);
-	return -1;
-}
-
 static const char *
 docker_state(void *self)
 {
@@ -359,6 +337,47 @@ docker_state(void *self)
 		if (strcmp(hr_json_text_or(hr_json_at(o, "State"), "Status", ""), names[i]) == 0)
 			state = names[i];
 	return state;
+}
+
+/* Returns true if the Engine says that the container does not run, and is not paused. */
+static bool
+is_dead(struct hr_docker *d)
+{
+	const char *state = docker_state(d);
+
+	return strcmp(state, "gone") == 0 || strcmp(state, "created") == 0 ||
+	       strcmp(state, "exited") == 0 || strcmp(state, "dead") == 0;
+}
+
+/* A container that only could not be used this time waits on, under its old name. */
+static int
+docker_adopt(void *self, const char *sid, const char *record, struct hr_err *err)
+{
+	struct hr_docker *d = self;
+	struct hr_err why = {0};
+	enum hr_connected how;
+	char path[1024];
+	int r;
+
+	(void)record; /* the Engine knows */
+	d->recorded = false;
+	if (hr_text_set(&d->id, NULL, err) != 0 || hr_docker_engine(d, err) < 0)
+		return -1;
+	(void)snprintf(path, sizeof(path), "/containers/" PREFIX "%s/rename?name=%s", sid, d->name);
+	if (hr_engine_call(&d->engine, "POST", path, NULL, NULL, err) < 0)
+		return -1;
+	r = find(d, &how, &why);
+	if (r == 1)
+		return 0;
+	if (r == 0)
+		(void)hr_err_set(&why, HR_E_NO_SANDBOX, "Container %s not found.", d->name);
+	else if (is_dead(d))
+		why.code = HR_E_DISCONNECTED;
+	(void)snprintf(path, sizeof(path), "/rename?name=" PREFIX "%s", sid);
+	(void)hr_docker_call(d, "POST", path, NULL, NULL);
+	/* connect() looks for a container of the name, not for this one */
+	(void)hr_text_set(&d->id, NULL, NULL);
+	return hr_err_pass(err, &why);
 }
 
 /* ---- the rest of its life ---- */

@@ -49,11 +49,14 @@ has_exited(struct hr_docker *d, const struct await *w, struct hr_err *err)
 {
 	HR_PUT struct json_object *o = NULL;
 	unsigned from = w->n > LAST_LINES ? w->n - LAST_LINES : 0;
+	struct hr_err why = {0};
 	HR_BUF(b, LAST_LINES * LINE_SHOWN + 64);
 	unsigned i;
 
-	if (hr_docker_call(d, "GET", "/json", &o, err) < 0)
-		return hr_err_set(err, HR_E_NO_SANDBOX, "Container %s not found.", d->name);
+	if (hr_docker_call(d, "GET", "/json", &o, &why) < 0)
+		return why.code == HR_E_NO_SANDBOX
+			   ? hr_err_set(err, HR_E_NO_SANDBOX, "Container %s not found.", d->name)
+			   : hr_err_pass(err, &why);
 	for (i = from; i < w->n; i++)
 		hr_buf_addf(&b, "\n%s", w->last[i % LAST_LINES]);
 	if (hr_json_true_at(hr_json_at(o, "State"), "Running"))

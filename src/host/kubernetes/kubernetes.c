@@ -78,11 +78,19 @@ set_name(struct hr_kubernetes *d, const char *ns, const char *name, struct hr_er
 }
 
 static int
+set_own_name(struct hr_kubernetes *d, struct hr_err *err)
+{
+	char name[sizeof(PREFIX) + SID_MAX];
+
+	(void)snprintf(name, sizeof(name), PREFIX "%s", d->h->sid);
+	return set_name(d, hr_config_text(d->h->config, "kubernetes.namespace"), name, err);
+}
+
+static int
 kubernetes_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 {
 	const char *ns = hr_config_text(h->config, "kubernetes.namespace");
 	struct hr_kubernetes *d;
-	char name[sizeof(PREFIX) + SID_MAX];
 
 	if (!name_valid(h->sid, SID_MAX))
 		return hr_err_set(err, HR_E_INVAL,
@@ -96,8 +104,7 @@ kubernetes_open(const struct hr_backend_host *h, void **ret_self, struct hr_err 
 	if (d == NULL)
 		return hr_err_nomem(err);
 	d->h = h;
-	(void)snprintf(name, sizeof(name), PREFIX "%s", h->sid);
-	if (set_name(d, ns, name, err) != 0) {
+	if (set_own_name(d, err) != 0) {
 		kubernetes_free(d);
 		return -1;
 	}
@@ -322,16 +329,14 @@ kubernetes_restore(void *self, const char *record, struct hr_err *err)
 
 /* ---- pools ---- */
 
-/* The way to it is opened while its label is written. */
+/* The way to the pod is opened while its label is written. */
 static int
-kubernetes_adopt(void *self, const char *sid, const char *record, struct hr_err *err)
+take(struct hr_kubernetes *d, const char *record, struct hr_err *err)
 {
-	struct hr_kubernetes *d = self;
 	HR_PUT struct json_object *pod = NULL;
 	struct hr_kube_why why;
 	char path[512], body[512];
 
-	(void)sid; /* the record has the name */
 	if (load(d, record, err) != 0 || hr_kubernetes_reach(d, true, err) != 0)
 		return -1;
 	hr_kubernetes_path(d, HR_POD, true, path);
@@ -344,6 +349,23 @@ kubernetes_adopt(void *self, const char *sid, const char *record, struct hr_err 
 		   ? 0
 		   : hr_err_set(err, HR_E_DISCONNECTED, "Pod %s: %s", d->name,
 			 why.text[0] != '\0' ? why.text : "it does not run");
+}
+
+/* Where it fails the handle has its own name again: another sandbox is taken or made by it. */
+static int
+kubernetes_adopt(void *self, const char *sid, const char *record, struct hr_err *err)
+{
+	struct hr_kubernetes *d = self;
+
+	(void)sid; /* the record has the name */
+	if (take(d, record, err) == 0)
+		return 0;
+	hr_forward_free(d->forward);
+	d->forward = NULL;
+	free(d->key);
+	d->key = NULL;
+	(void)set_own_name(d, NULL);
+	return -1;
 }
 
 /* ---- its life ---- */

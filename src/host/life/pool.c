@@ -172,7 +172,8 @@ struct taking {
 };
 
 /* The record moves, which is for one process alone to do, and at once the sandbox has its new name;
- * then the back-end makes the rest of it so. One that is dead goes back and is cleared away. */
+ * then the back-end makes the rest of it so. A sandbox that is not taken goes back, and is ended
+ * only if it is dead: what ails a service or a request would end the whole pool. */
 static int
 try_one(const char *dir, const char *file, void *arg, struct hr_err *err)
 {
@@ -184,17 +185,22 @@ try_one(const char *dir, const char *file, void *arg, struct hr_err *err)
 	HR_FREE char *backend = NULL;
 	struct hr_err why = {0};
 	HR_CLOSE int fd = -1;
+	bool dead;
 
 	if (path == NULL || mine == NULL)
 		return hr_err_nomem(err);
 	if (!fits(path, t->spec, &sid, &backend) || sid == NULL || backend == NULL ||
 	    (fd = claim(path)) < 0 || rename(path, mine) != 0)
 		return 0;
-	if (s->ops->adopt(s->self, sid, backend, NULL) == 0)
+	if (s->ops->adopt(s->self, sid, backend, &why) == 0)
 		return 1;
-	if (rename(mine, path) == 0 && hr_pool_end(s, dir, sid, &why) != 0)
+	hr_sandbox_log(s, "the waiting sandbox \"%s\" is not taken: %s", sid, why.msg);
+	dead = why.code == HR_E_NO_SANDBOX || why.code == HR_E_DISCONNECTED;
+	if (rename(mine, path) != 0)
+		hr_sandbox_log(s, "%s cannot be moved back to %s: %m", mine, path);
+	else if (dead && hr_pool_end(s, dir, sid, &why) != 0)
 		hr_sandbox_log(s, "%s", why.msg);
-	return 0;
+	return why.code == HR_E_UNAVAILABLE && !dead ? hr_err_pass(err, &why) : 0;
 }
 
 int

@@ -67,9 +67,9 @@ class Threads(http.server.ThreadingHTTPServer):
 
 
 class Stub:
-    """A sandbox's server. commands: what was run in any of them."""
+    """A sandbox's server at that port, 0: any free one. commands: what was run in any of them."""
 
-    def __init__(self):
+    def __init__(self, port=0):
         self.commands, stub = [], self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -95,7 +95,7 @@ class Stub:
                 self.end_headers()
                 self.wfile.write(text)
 
-        self.http = Threads(("127.0.0.1", 0), Handler)
+        self.http = Threads(("127.0.0.1", port), Handler)
         self.port = self.http.server_port
         threading.Thread(target=self.http.serve_forever, daemon=True).start()
 
