@@ -21,6 +21,7 @@ from lib.tap import Tap, equal  # noqa: E402
 PODS = "/api/v1/namespaces/default/pods/"
 SECRETS = "/api/v1/namespaces/default/secrets/"
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims/"
+DIED = 7  # the number of the state in a row
 SILENT_S = 8  # longer than a replica waits before it does what the other one began and can be done twice
 
 
@@ -340,6 +341,48 @@ def deleted_late():
         equal(bare, [], "each delete says which object it means")
 
 
+def sandbox_made_meanwhile():
+    """A replica that stalls while it clears away a dead sandbox whose Sandbox somebody deleted does not delete the one
+    that the other replica has made since."""
+    with Fleet(agents="v1beta1") as f:
+        id = f.one.begin("s")[1]["runtime_id"]
+        name = "openhands-runtime-hrf-" + id
+        pod, path = PODS + name, "/apis/agents.x-k8s.io/v1beta1/namespaces/default/sandboxes/" + name
+        claimed, asked, go, plain = threading.Event(), threading.Event(), threading.Event(), f.api.handle
+
+        def held(h):
+            late = claimed.is_set() and h.command == "GET" and h.path == pod and not asked.is_set()
+            if late:
+                asked.set()
+                go.wait(PATIENCE)
+                h.rfile.read(int(h.headers.get("Content-Length") or 0))
+                f.api.refuse(h, 404, "NotFound", "no such pod")
+                return
+            plain(h)
+            # the store is asked who clears it away once the engine has looked at what there is
+            if h.command == "GET" and h.path == SECRETS + "handrail-row-" + id and f.rows()[0]["state"] == DIED:
+                claimed.set()
+        f.api.handle = held
+        # so that the death is the other one's to see
+        f.two.process.send_signal(signal.SIGSTOP)
+        f.api.remove(path)
+        equal(asked.wait(PATIENCE), True, "it is cleared away")
+        f.two.process.send_signal(signal.SIGCONT)
+        f.until(lambda: f.two.state("s"), lambda s: s == "died")
+        status, again = f.two.begin("s")
+        equal((status, again.get("runtime_id")), (200, id), again)
+        there = {p: o["metadata"]["uid"] for p, o in f.api.objects.items() if name in p}
+        equal((pod in there, path in there), (True, True))
+        go.set()
+        # jobs of one sandbox are done in their order: what was begun is over behind this one
+        f.one.ok("POST", "/pause", {"runtime_id": id})
+        f.until(lambda: f.one.state("s"), lambda s: s == "paused")
+        equal({p: f.api.objects.get(p, {"metadata": {"uid": None}})["metadata"]["uid"] for p in there if p != pod},
+              {p: u for p, u in there.items() if p != pod}, "the next life is whole")
+        f.one.ok("POST", "/stop", {"runtime_id": id})
+        f.until(f.sandboxes, lambda left: left == [])
+
+
 def gone_and_made_again():
     """A replica that stalls after it has deleted the pod of a dead sandbox waits for that one to be gone, and not for
     the pod of the same name that the other replica has made since."""
@@ -623,7 +666,8 @@ def foreign_objects():
 TESTS = [life, agent_sandbox, events, one_session_once, quota, dies, killed_replica, warm, api_trouble, slow_start,
          paused_and_resumed, stopped_unseen, lost_answers, foreign_objects,
          ended_unseen, quota_of_a_dead_one, dead_ones_are_bounded,
-         started_again_while_cleared, deleted_late, gone_and_made_again, only_its_pod_goes, hanging]
+         started_again_while_cleared, deleted_late, sandbox_made_meanwhile, gone_and_made_again,
+         only_its_pod_goes, hanging]
 
 if __name__ == "__main__":
     tap = Tap()

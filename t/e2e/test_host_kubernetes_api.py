@@ -661,6 +661,31 @@ def made_again_meanwhile():
               "each delete says which object it means")
 
 
+def made_while_it_is_ended():
+    """A Sandbox that another process makes after "down" has looked for one is not deleted with the leftovers of the
+    one before."""
+    with Cluster(server=True, KUBERNETES_AGENT_SANDBOX="auto") as h:
+        h.api.agents = "v1beta1"
+        path = "/apis/agents.x-k8s.io/v1beta1/namespaces/default/sandboxes/openhands-runtime-default"
+        h.ok("up")
+        old = copy.deepcopy(h.api.objects[path])
+        h.api.controller = lambda unused: None
+        h.api.remove(path)
+        plain, made = h.api.handle, []
+
+        def held(request):
+            if request.command == "DELETE" and not made:
+                made.append(request.path)
+                with h.api.lock:
+                    h.api.new(path, old)
+            plain(request)
+        h.api.handle = held
+        h.ok("down")
+        h.api.handle = plain
+        equal((len(made), path in h.api.objects), (1, True), "the next one is there")
+        h.api.remove(path)
+
+
 def of_other_owners():
     """What another user or machine has made is refused by its annotation, unless a record leads to it."""
     other = {"handrail/owner": "colleague-0"}
@@ -733,7 +758,7 @@ TESTS = [conversation, agent_sandbox, agent_sandbox_trouble, much_over_tls, behi
          unknown_states, no_such_class,
          objects_as_captured, hardened, passing_trouble, lost_answer, pages, taken, not_taken, does_not_come, refused,
          credentials, somebody_else, elsewhere, made_again_meanwhile,
-         of_other_owners, only_what_was_made_is_deleted, events]
+         made_while_it_is_ended, of_other_owners, only_what_was_made_is_deleted, events]
 
 if __name__ == "__main__":
     tap = Tap()

@@ -388,9 +388,11 @@ kubernetes_state(void *self)
 	}
 	hr_kubernetes_path(d, HR_POD, true, path);
 	d->seen = false;
+	d->seen_owner[0] = '\0';
 	if (hr_kube_call(&kube, HR_KUBE_GET, path, NULL, &o, &e) == 0) {
 		d->seen = true;
 		hr_kubernetes_uid(o, d->seen_pod);
+		(void)hr_kubernetes_owner(o, d->seen_owner);
 		hr_kube_why(&why, o);
 		if (why.progress == HR_KUBE_READY || why.progress == HR_KUBE_RUNNING)
 			state = hr_kubernetes_replaced(o) ? "exited" : "running";
@@ -398,7 +400,8 @@ kubernetes_state(void *self)
 			state = why.progress == HR_KUBE_FAILED || why.progress == HR_KUBE_ENDING
 				    ? "exited"
 				    : "created";
-	} else if (kube.status.code == 404) {
+	} else if (kube.status.code == 404 &&
+		   (!d->h->as_seen || hr_kubernetes_find_owner(d, d->seen_owner, &e) == 0)) {
 		d->seen = true;
 		d->seen_pod[0] = '\0';
 		hr_kubernetes_path(d, HR_CLAIM, true, path);

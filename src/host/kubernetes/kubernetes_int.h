@@ -45,8 +45,9 @@ struct hr_kubernetes {
 	const struct hr_backend_host *h;
 	bool own; /* a record leads to it, or its owner has been looked at */
 	struct hr_kubernetes_made made;
-	bool seen;                        /* state() has looked for the pod */
-	char seen_pod[HR_KUBERNETES_UID]; /* uid of the pod that it saw; "": there was none */
+	bool seen;                          /* state() has looked for the pod */
+	char seen_pod[HR_KUBERNETES_UID];   /* uid of the pod that it saw; "": there was none */
+	char seen_owner[HR_KUBERNETES_UID]; /* the same of the Sandbox, where h->as_seen is set */
 	struct hr_kube kube;
 	bool kube_there; /* it was looked for */
 	char *name;      /* of the pod, and the beginning of all other names */
@@ -85,6 +86,9 @@ int hr_kubernetes_check_owner(struct hr_kubernetes *d, struct json_object *o, st
 int hr_kubernetes_end(struct hr_kubernetes *d, bool claim, struct hr_err *err);
 /* Deletes the pod of this uid, and waits until it is gone; one that has taken its name stays. */
 int hr_kubernetes_end_pod(struct hr_kubernetes *d, const char *uid, struct hr_err *err);
+/* Finds the Sandbox of the name, if handrail made it; uid "": there is none. */
+int
+hr_kubernetes_find_owner(struct hr_kubernetes *d, char uid[HR_KUBERNETES_UID], struct hr_err *err);
 /* Deletes the object of this uid: 0 also if there is none, 1 if another one has its name, which is
  * left alone, or -1 with *err set. *ret (may be NULL) is the object as it was, the caller's. A
  * Sandbox is gone when its pod is. */

@@ -298,24 +298,21 @@ hr_kubernetes_end_pod(struct hr_kubernetes *d, const char *uid, struct hr_err *e
 	return r == 0 ? hr_kubernetes_wait_gone(d, HR_POD, uid, err) : -1;
 }
 
-/* A Sandbox: by its pod, by its claim, or by what is made here. */
-static int
-end_owner(struct hr_kubernetes *d, const char *owner, struct hr_err *err)
+int
+hr_kubernetes_find_owner(struct hr_kubernetes *d, char uid[HR_KUBERNETES_UID], struct hr_err *err)
 {
 	HR_PUT struct json_object *o = NULL;
-	int r;
 
-	if (*owner != '\0')
-		return hr_kubernetes_end_owner(d, owner, err);
-	if (hr_kubernetes_choose(d, err) != 0)
+	uid[0] = '\0';
+	if (hr_kubernetes_open_kube(d, err) != 0 || hr_kubernetes_choose(d, err) != 0)
 		return -1;
-	r = d->agents[0] != '\0' ? hr_kubernetes_get(d, HR_SANDBOX, &o, err) : 0;
-	if (r > 0)
-		r = is_handrails(o)
-			? hr_kubernetes_end_owner(
-			      d, hr_json_text_or(hr_json_at(o, "metadata"), "uid", ""), err)
-			: 0;
-	return r;
+	if (d->agents[0] == '\0')
+		return 0;
+	if (hr_kubernetes_get(d, HR_SANDBOX, &o, err) < 0)
+		return -1;
+	if (is_handrails(o))
+		hr_kubernetes_uid(o, uid);
+	return 0;
 }
 
 /* A right that only making needs may be missing where a sandbox is ended. */
@@ -345,8 +342,8 @@ is_ended(const struct hr_kubernetes *d, int what, bool claim)
 	return claim || (what != HR_CLAIM && what != HR_SECRET);
 }
 
-/* Notes which objects have the sandbox's names now, and the Sandbox that owns them. Where the pod
- * that state() saw is meant and has a successor, it fails. */
+/* Notes which objects have the sandbox's names now, and the Sandbox that pod or claim name as their
+ * owner. Where the pod that state() saw is meant and has a successor, it fails. */
 static int
 note_all(struct hr_kubernetes *d, bool claim, char uid[HR_KINDS][HR_KUBERNETES_UID],
     char owner[HR_KUBERNETES_UID], struct hr_err *err)
@@ -384,6 +381,11 @@ hr_kubernetes_end(struct hr_kubernetes *d, bool claim, struct hr_err *err)
 
 	if (hr_kubernetes_open_kube(d, err) != 0 || note_all(d, claim, uid, owner, err) != 0)
 		return -1;
+	/* before anything is deleted: after it another process may make the next Sandbox */
+	if (d->h->as_seen)
+		memcpy(owner, d->seen_owner, sizeof(owner));
+	else if (owner[0] == '\0')
+		r = hr_kubernetes_find_owner(d, owner, err);
 	/* each by itself: what cannot be deleted keeps nothing else */
 	for (i = 0; i < HR_SANDBOX; i++) {
 		if (uid[i][0] == '\0')
@@ -398,7 +400,7 @@ hr_kubernetes_end(struct hr_kubernetes *d, bool claim, struct hr_err *err)
 				*err = e;
 		}
 	}
-	if (end_owner(d, owner, r == 0 ? err : NULL) != 0)
+	if (owner[0] != '\0' && hr_kubernetes_end_owner(d, owner, r == 0 ? err : NULL) != 0)
 		r = -1;
 	if (r == 0 && uid[HR_POD][0] != '\0')
 		r = hr_kubernetes_wait_gone(d, HR_POD, uid[HR_POD], err);
