@@ -244,8 +244,14 @@ finish(struct hr_fleet *f, struct hr_fleet_job *j, struct hr_fleet_row *row, int
 		f->counts.died++;
 	/* what is left of it; or another process stopped it while it was made here, and does not
 	 * know of what came after that. One that goes on all the same is left alone. */
-	if (((moved && to == HR_FLEET_DIED) || (!moved && makes && f->store->ops->claim != NULL)) &&
-	    hr_fleet_add_job(f, HR_JOB_STOP, row->id, &err) != 0)
+	if ((moved && to == HR_FLEET_DIED) || (!moved && makes && f->store->ops->claim != NULL))
+		r = hr_fleet_add_job(f, HR_JOB_STOP, row->id, &err);
+	else if (moved && r != 0)
+		/* a sandbox that cannot be paused may have ended, also before this pause */
+		r = hr_fleet_add_job(f, HR_JOB_LOOK, row->id, &err);
+	else
+		r = 0;
+	if (r != 0)
 		hr_log(HR_LOG_ERROR, "sandbox %s: %s", row->id, err.msg);
 	return true;
 }

@@ -41,6 +41,8 @@ static struct world {
 	int claims, fail_claim;
 	int clears;
 	int fail_state; /* so many */
+	int hold_state; /* state() that is to fail so many times waits for a byte */
+	int fail_pause; /* so many */
 } * world;
 static int gate[2];
 static pthread_mutex_t world_lock = PTHREAD_MUTEX_INITIALIZER; /* two jobs are done at a time */
@@ -127,7 +129,10 @@ static int
 fake_pause(void *self, const char *id, struct hr_err *err)
 {
 	(void)self;
-	(void)err;
+	if (__atomic_load_n(&world->fail_pause, __ATOMIC_SEQ_CST) > 0) {
+		__atomic_sub_fetch(&world->fail_pause, 1, __ATOMIC_SEQ_CST);
+		return hr_err_set(err, HR_E_RUNTIME, "it does not run");
+	}
 	return set_state(id, "paused", &world->pauses);
 }
 
@@ -159,9 +164,13 @@ static int
 fake_state(void *self, const char *id, char ret[32], struct hr_err *err)
 {
 	struct made *m = find_made(id);
+	int left = __atomic_load_n(&world->fail_state, __ATOMIC_SEQ_CST);
+	char c;
 
 	(void)self;
-	if (__atomic_load_n(&world->fail_state, __ATOMIC_SEQ_CST) > 0) {
+	if (left > 0 && left == world->hold_state)
+		ck_assert_int_eq(read(gate[0], &c, 1), 1);
+	if (left > 0) {
 		__atomic_sub_fetch(&world->fail_state, 1, __ATOMIC_SEQ_CST);
 		return hr_err_set(err, HR_E_RUNTIME, "the Engine does not answer");
 	}
@@ -1100,8 +1109,9 @@ START_TEST(a_crash_loses_and_doubles_nothing)
 }
 END_TEST
 
-/* It keeps no other one from being served, and is looked at again until the engine answers. */
-START_TEST(one_whose_engine_does_not_answer)
+/* A process that dies with a sandbox "lost" that has ended, and may have one that runs. */
+static void
+crash_with_a_lost_one(bool one_runs)
 {
 	char id[HR_FLEET_ID];
 	int status;
@@ -1110,7 +1120,8 @@ START_TEST(one_whose_engine_does_not_answer)
 	ck_assert_int_ge(pid, 0);
 	if (pid == 0) {
 		begin(&few);
-		up("running", id);
+		if (one_runs)
+			up("running", id);
 		up("lost", id);
 		(void)set_state(id, "exited", &world->pauses);
 		_exit(0);
@@ -1118,12 +1129,37 @@ START_TEST(one_whose_engine_does_not_answer)
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
 	key.id = 1;
+}
+
+/* It keeps no other one from being served, and is looked at again until the engine answers. */
+START_TEST(one_whose_engine_does_not_answer)
+{
+	char id[HR_FLEET_ID];
+
+	crash_with_a_lost_one(true);
 	world->fail_state = 3; /* of both while the service starts, and of one afterwards */
 	begin(&few);
 	(void)state_of("lost", id);
 	until(id, HR_FLEET_DIED);
 	ck_assert_int_eq(state_of("running", id), HR_FLEET_RUNNING);
 	ck_assert_int_eq(world->fail_state, 0);
+}
+END_TEST
+
+/* The pause that comes while a sandbox is looked at takes the look's place, and fails. */
+START_TEST(one_that_is_looked_at_cannot_be_paused)
+{
+	char id[HR_FLEET_ID];
+
+	crash_with_a_lost_one(false);
+	world->fail_state = 2; /* while the service starts, and afterwards */
+	world->hold_state = world->fail_pause = 1;
+	begin(&few);
+	(void)state_of("lost", id);
+	change(id, HR_FLEET_PAUSE, HR_FLEET_OK);
+	ck_assert_int_eq(write(gate[1], "", 1), 1);
+	until(id, HR_FLEET_DIED);
+	ck_assert_int_eq(world->fail_pause, 0);
 }
 END_TEST
 
@@ -1765,6 +1801,7 @@ main(void)
 	tcase_add_test(tc, a_drain_and_pools_outlive_a_process);
 	tcase_add_loop_test(tc, a_crash_loses_and_doubles_nothing, 0, 3);
 	tcase_add_test(tc, one_whose_engine_does_not_answer);
+	tcase_add_test(tc, one_that_is_looked_at_cannot_be_paused);
 	tcase_add_test(store, one_store_has_one_service);
 	tcase_add_test(store, a_store_of_another_version_is_left_alone);
 	tcase_add_test(store, a_store_that_was_only_begun);
