@@ -48,6 +48,7 @@ libfleet_la_SOURCES += \
 	%D%/kubernetes/engine.c \
 	%D%/kubernetes/events.c \
 	%D%/kubernetes/objects.c %D%/kubernetes/objects.h \
+	%D%/kubernetes/reserve.c \
 	%D%/kubernetes/rows.c \
 	%D%/kubernetes/store.c %D%/kubernetes/store.h %D%/kubernetes/store_int.h \
 	%D%/kubernetes/uses.c

@@ -1,4 +1,5 @@
-/* hr_kube_store from inside: store.c has its table and what is simple, rows.c the sandboxes. */
+/* hr_kube_store from inside: store.c has its table and what is simple, rows.c the
+ * sandboxes, reserve.c how one is added. */
 #ifndef HR_FLEET_KUBERNETES_STORE_INT_H
 #define HR_FLEET_KUBERNETES_STORE_INT_H
 
@@ -82,10 +83,33 @@ int hr_kube_store_thread(struct hr_kube_store *s, void *(*fn)(void *arg), struct
 void hr_kube_store_follow(struct hr_kube_store *s, struct hr_kube *k, const char *kind,
     const char *selector, const char *what, hr_kube_event_fn *fn) __attribute__((noreturn));
 
-/* ---- rows.c, as in the table ---- */
+/* ---- reserve.c, as in the table ---- */
 
 enum hr_fleet_result hr_kube_store_reserve(struct hr_store *base, struct hr_fleet_row *row,
     const struct hr_fleet_limits *of_key, const struct hr_fleet_limits *of_all, struct hr_err *err);
+
+/* ---- rows.c ---- */
+
+/* Reads a row from the API server: 1, 0 there is none, -1. */
+int hr_kube_row_look(struct hr_kube_store *s, const char *id, struct hr_fleet_row *ret,
+    struct hr_cached *known, struct hr_err *err);
+/* Writes a new row (version NULL), or that version of one, for this process to work on: 1, 0
+ * another process was faster, -1. known (may be NULL): the version that it has now. */
+int hr_kube_row_write(struct hr_kube_store *s, const struct hr_fleet_row *row, const char *version,
+    struct hr_cached *known, struct hr_err *err);
+/* version NULL: whatever it is. 0, -1. */
+int hr_kube_row_delete(
+    struct hr_kube_store *s, const char *id, const char *version, struct hr_err *err);
+/* Reads the object of a session: 1, 0 there is none, -1. *ret_id is the row that has the session,
+ * or had it last. version: of the object; "": there is none. */
+int hr_kube_session_of(struct hr_kube_store *s, int64_t key, const char *session,
+    char ret_id[HR_FLEET_ID], char version[HR_OBJECT_VERSION], struct hr_err *err);
+/* Reads the row `id` if it is one of the session: 1, 0, -1. */
+int hr_kube_session_row(struct hr_kube_store *s, const char *id, int64_t key, const char *session,
+    struct hr_fleet_row *ret, struct hr_cached *known, struct hr_err *err);
+
+/* As in the table. */
+
 int hr_kube_store_find(
     struct hr_store *base, const char *id, struct hr_fleet_row *ret, struct hr_err *err);
 int hr_kube_store_find_session(struct hr_store *base, int64_t key, const char *session, bool last,
