@@ -4,11 +4,19 @@ tried by hand: inspect_check.py and harbor_check.py; of Harbor's environment wha
 
 import asyncio
 import http.server
+import io
 import json
 import os
+import pathlib
+import re
+import shutil
+import socketserver
+import subprocess
 import sys
+import tarfile
 import threading
 import types
+import urllib.parse
 import uuid
 from unittest import mock
 
@@ -262,7 +270,7 @@ class Environment:
     """What the base of Harbor's environments has of which ours makes use."""
 
     def __init__(self, environment_dir, session_id):
-        self.environment_dir, self.session_id = environment_dir, session_id
+        self.environment_dir, self.session_id, self.environment_name = environment_dir, session_id, "A Task"
         self.task_env_config = types.SimpleNamespace(workdir=None, docker_image=None)
 
     def _mount_targets(self, writable_only):
@@ -281,8 +289,8 @@ class Environment:
         return user
 
 
-def harbor():
-    """A start that fails or is given up leaves no sandbox; a file keeps its mode."""
+def harbor_modules():
+    """Harbor, as far as its environment of ours imports it."""
     result = lambda **fields: types.SimpleNamespace(**fields)  # noqa: E731
     names = {"harbor": {}, "harbor.environments": {}, "harbor.environments.base": {
         "BaseEnvironment": Environment, "ExecResult": result}, "harbor.environments.capabilities": {
@@ -290,8 +298,13 @@ def harbor():
     modules = {name: types.ModuleType(name) for name in names}
     for name, fields in names.items():
         vars(modules[name]).update(fields)
-    with mock.patch.dict(sys.modules, modules), User() as h:
-        from handrail_env import Handrail
+    return mock.patch.dict(sys.modules, modules)
+
+
+def harbor():
+    """A start that fails or is given up leaves no sandbox; a file keeps its mode."""
+    with harbor_modules(), User() as h:
+        from handrail_env.harbor import Handrail
         run, one = asyncio.run, Handrail(h.path("cwd"), "one", runtime="local")
         with mock.patch.object(Sandbox, "execute", side_effect=HandrailError("no answer")):
             raises(HandrailError, "no answer", run, one.start(False))
@@ -331,5 +344,124 @@ def harbor():
         equal(json.loads(h.ok("ps", "--json")), [])
 
 
+class Engine(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    """A Docker Engine that has the images of `there` and a registry without any, and that builds whatever it is asked
+    to, or fails with the words of `broken`."""
+
+    daemon_threads = True
+
+    def __init__(self, path):
+        self.there, self.pulled, self.built, self.broken = set(), [], [], None
+        engine = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *unused):
+                pass
+
+            def answer(self):
+                n = int(self.headers.get("Content-Length") or 0)
+                body = self.rfile.read(n)
+                while self.headers.get("Transfer-Encoding") == "chunked" and n == 0:
+                    size = int(self.rfile.readline(), 16)
+                    body += self.rfile.read(size + 2)[:size]
+                    n = size == 0
+                status, said = engine.route(urllib.parse.urlsplit(self.path), body)
+                text = json.dumps(said).encode() + b"\n"
+                self.send_response(status)
+                self.send_header("api-version", "1.41")
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            do_GET = do_POST = answer
+
+        super().__init__(path, Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def route(self, url, body):
+        query = urllib.parse.parse_qs(url.query)
+        if url.path == "/_ping":
+            return 200, "OK"
+        if url.path.endswith("/images/create"):
+            self.pulled.append(query["fromImage"][0])
+            return 200, {"error": "no such image"}
+        if url.path.endswith("/build"):
+            with tarfile.open(fileobj=io.BytesIO(body)) as tar:
+                name = next(n for n in tar.getnames() if n.lstrip("./") == "Dockerfile")
+                base = re.search("^FROM (.*)$", tar.extractfile(name).read().decode(), re.M).group(1)
+            self.built.append((base, query["t"]))
+            self.there |= set(query["t"])
+            return 200, {"error": self.broken} if self.broken else {"stream": "done"}
+        image = re.search("/images/(.*)/json$", url.path)
+        if image and urllib.parse.unquote(image.group(1)) in self.there:
+            return 200, {"Config": {"Labels": {"org.openhands.runtime": "c"}}}
+        return 404, {"message": "No such image"}
+
+
+def harbor_images():
+    """The task's image, or what its Dockerfile makes, becomes the base of a runtime image, by the command's own words
+    for that."""
+    user = User()
+    user.env.update(DOCKER_HOST="unix://" + user.path("socket"), HANDRAIL_IMAGE_KIT=user.path("kit"),
+                    PATH=user.path("bin") + ":" + user.env["PATH"], RUNTIME="remote",
+                    SANDBOX_REMOTE_RUNTIME_API_URL="http://127.0.0.1:1", SANDBOX_API_KEY="k")
+    subprocess.run([os.path.join(SRC, "runtime-image/mkkit"), SRC, user.path("kit")], check=True)
+    for name in ("src", "t", "doc", "man", "www", "packaging"):  # a build reads them all, to no end here
+        shutil.rmtree(user.path("kit", "runtime", name))
+    os.mkdir(user.path("bin"))
+    with open(user.path("bin", "docker"), "w") as f:
+        f.write("#!/bin/sh\necho \"$*\" >>%s\ncat %s && exit\necho no luck >&2\nexit 1\n"
+                % (user.path("said"), user.path("id")))
+    os.chmod(user.path("bin", "docker"), 0o755)
+    engine = Engine(user.path("socket"))
+    folder = pathlib.Path(user.path("cwd"))
+    with harbor_modules(), user, mock.patch.object(Sandbox, "up") as up:
+        from handrail_env.harbor import Handrail
+
+        def started(image=None, force=False, **more):
+            one = Handrail(folder, "one", **more)
+            one.task_env_config.docker_image = image
+            up.reset_mock()
+            asyncio.run(one.start(force))
+            equal(up.call_count, 1)
+            kind, name, settings = up.call_args.args
+            equal((kind, name, settings[1]), ("docker", "harbor-one", "core.run_as_openhands=false"))
+            return settings[0]
+        try:
+            for image in ("debian:12", "localhost:5000/some/image:tag"):
+                engine.built, engine.pulled = [], []
+                said = started(image)
+                equal((len(engine.built), engine.built[0][0], len(engine.pulled) > 0), (1, image, True), engine.built)
+                equal(said.split("=", 1)[1] in engine.built[0][1], True, (said, engine.built))
+                equal((started(image), len(engine.built)), (said, 1), "it is found")
+            equal((started(image, settings=["a=b"]), up.call_args.args[2][2:]), (said, ["a=b"]))
+            with open(folder / "Dockerfile", "w") as f:
+                f.write("FROM scratch\n")
+            engine.built, engine.pulled, found = [], [], []
+            for id in "0123456789abcdef" * 4, "f" * 64:
+                base = "a-task:" + id[:12]
+                with open(user.path("id"), "w") as f:
+                    f.write("sha256:%s\n" % id)
+                for words in ((), ("debian:12", True)):
+                    found.append(started(*words))
+                    with open(user.path("said")) as f:
+                        equal(f.read(), "build -q %s\ntag %s %s\n" % (folder, id, base))
+                    os.unlink(user.path("said"))
+                equal((engine.built[-1][0], engine.pulled), (base, []), "no registry is asked")
+                equal(found[-1].split("=", 1)[1] in engine.built[-1][1], True, (found, engine.built))
+            equal((len(engine.built), found[0] == found[1], len(set(found))), (2, True, 2), found)
+            equal(started("debian:12") in found, False, "the task's image, where nothing else is asked for")
+            os.unlink(user.path("id"))
+            raises(HandrailError, "no luck", started)
+            engine.there, engine.broken = set(), "the disk is full"
+            raises(HandrailError, "the disk is full", started, "debian:12")
+        finally:
+            engine.shutdown()
+            engine.server_close()
+
+
 if __name__ == "__main__":
-    sys.exit(run_tests([commands, busy, the_first_error_counts, files, variables, sandboxes, foreign_answers, harbor]))
+    sys.exit(run_tests([commands, busy, the_first_error_counts, files, variables, sandboxes, foreign_answers, harbor,
+                        harbor_images]))

@@ -19,6 +19,13 @@ from .client import HandrailError, Sandbox, handrail
 LATE = 124  # of a command that was ended, as timeout(1) has it
 
 
+def docker(*words):
+    done = subprocess.run(["docker", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise HandrailError("docker %s: %s" % (words[0], done.stderr.strip()))
+    return done.stdout
+
+
 class Handrail(BaseEnvironment):
     def __init__(self, *args, runtime="docker", settings=(), image=None, **kwargs):
         self.runtime, self.image, self.box = runtime, image, None
@@ -55,12 +62,14 @@ class Handrail(BaseEnvironment):
         if image is None:
             base, more = self.task_env_config.docker_image, []
             if self._dockerfile.exists() and (force_build or not base):
-                base, more = re.sub("[^a-z0-9_.-]", "-", self.environment_name.lower()) + ":handrail", ["--no-pull"]
-                done = subprocess.run(["docker", "build", "-q", "-t", base, str(self.environment_dir)],
-                                      stdin=subprocess.DEVNULL, capture_output=True, text=True)
-                if done.returncode != 0:
-                    raise HandrailError("docker build: " + done.stderr.strip())
-            image = handrail("image", "build", "-q", "-b", base, *more).decode().split()[-1]
+                made = docker("build", "-q", str(self.environment_dir)).strip().split(":")[-1]
+                # a runtime image is found by its base's name: another Dockerfile must make another one
+                base, more = "%s:%s" % (re.sub("[^a-z0-9_.-]", "-", self.environment_name.lower()), made[:12]), [
+                    "--no-pull"]
+                docker("tag", made, base)
+            # the Engine that runs it makes it, whatever kind the user's settings name
+            image = handrail("image", "build", "-q", "-r", self.runtime, "--allow-registry-port", "-b", base,
+                             *more).decode().split()[-1]
         # as Docker's own default: root, unless the task names a user
         return ["sandbox.runtime_container_image=" + image, "core.run_as_openhands=false", *settings]
 
