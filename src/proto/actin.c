@@ -1,4 +1,4 @@
-/* The request of a worker, as it comes. */
+/* Incremental reading of a worker's request. */
 #include "config.h"
 
 #include "proto/actin.h"
@@ -7,7 +7,7 @@
 
 #include "base/fd.h"
 
-#define READS_A_TURN 16 /* then others have their turn */
+#define READS_A_TURN 16 /* limit per event, so that other connections are served */
 
 static int
 whole(const struct hr_buf *b, struct hr_act_request *ret, struct hr_err *err)

@@ -1,5 +1,5 @@
-/* Questions to the supervisor. The socket is used blocking, but with a limit on every wait, so that
- * a supervisor that has stopped costs its worker one answer and not its life. */
+/* Questions to the supervisor. The socket is blocking, but every wait has a limit, so that a
+ * stopped supervisor costs its worker one answer and not its life. */
 #include "config.h"
 
 #include "proto/channel.h"
@@ -40,10 +40,10 @@ hr_channel_tell(int fd, enum hr_channel_type type)
 {
 	char c = (char)type;
 
-	(void)send(fd, &c, 1, MSG_DONTWAIT | MSG_NOSIGNAL); /* see the header */
+	(void)send(fd, &c, 1, MSG_DONTWAIT | MSG_NOSIGNAL); /* dropping is fine: see channel.h */
 }
 
-/* 0 when fd is ready. */
+/* Waits until fd is ready and returns 0. */
 static int
 channel_wait(int fd, short events, int64_t deadline, struct hr_err *err)
 {

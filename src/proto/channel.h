@@ -1,5 +1,5 @@
 /* hr_channel: the worker's end of its channel to the supervisor (PROTOCOL): a SOCK_SEQPACKET
- * socket, one message a packet, the first byte its type. One question at a time. */
+ * socket, one message per packet, the first byte its type. One question at a time. */
 #ifndef HR_PROTO_CHANNEL_H
 #define HR_PROTO_CHANNEL_H
 
@@ -9,7 +9,7 @@
 #include "base/err.h"
 
 #define HR_CHANNEL_MAX 4096         /* bytes of a packet, its type included */
-#define HR_CHANNEL_ANSWER_MAX 65536 /* ... of an answer */
+#define HR_CHANNEL_ANSWER_MAX 65536 /* the same for an answer */
 
 enum hr_channel_type {
 	HR_CHANNEL_KEYS = 'H', /* -> 'h' */
@@ -30,7 +30,7 @@ enum hr_channel_type {
 	HR_CHANNEL_LOG_ANSWER = 'g',
 };
 
-/* First byte of the text of 'n'; the rest says why, "" if it was done. */
+/* First byte of the text of 'n'; the rest is the reason, "" on success. */
 enum hr_session_verdict {
 	HR_SESSION_OK = '+',
 	HR_SESSION_EXISTS = 'x',
@@ -42,22 +42,23 @@ enum hr_session_verdict {
 
 #define HR_SESSION_NAME_MAX 32
 
-/* Letters, digits, '_', '.' and '-', a letter or a digit first; not one that we give ourselves. */
+/* Returns true for letters, digits, '_', '.' and '-' after a letter or a digit, unless handrail
+ * itself gives that name. */
 bool hr_session_name_fits(const char *p, size_t len);
 
-/* A message without an answer. Never blocks: a message that finds no room is dropped, since the
- * supervisor sees the same in the scoreboard. */
+/* Sends a message without an answer. Never blocks: a message that finds no room is dropped, since
+ * the supervisor sees the same in the scoreboard. */
 void hr_channel_tell(int fd, enum hr_channel_type type);
 
 struct hr_channel_answer {
-	char text[HR_CHANNEL_ANSWER_MAX]; /* without the type, NUL behind it */
+	char text[HR_CHANNEL_ANSWER_MAX]; /* the type byte removed; NUL-terminated */
 	size_t len;
-	int fd; /* passed with it, the caller's; or -1 */
+	int fd; /* descriptor passed with the answer, the caller's; -1: none */
 };
 
-/* Sends a question and waits for the answer of type `want`, at most timeout_ms. Answers to earlier
- * questions that were given up are thrown away first. -1: HR_E_TOOLARGE (the question), HR_E_GONE
- * (no supervisor), HR_E_TIMEOUT, HR_E_PROTO, HR_E_SYS. */
+/* Sends a question and waits for the answer of type `want`, at most timeout_ms. Drops answers to
+ * earlier, abandoned questions first. -1: HR_E_TOOLARGE (the question), HR_E_GONE (no supervisor),
+ * HR_E_TIMEOUT, HR_E_PROTO, HR_E_SYS. */
 int hr_channel_ask(int fd, enum hr_channel_type type, const char *p, size_t len,
     enum hr_channel_type want, int timeout_ms, struct hr_channel_answer *ret, struct hr_err *err);
 

@@ -17,7 +17,7 @@
 #define ARGS_NONE (const struct hr_arg_spec[]){{NULL, HR_ARG_END, 0, NULL}}, false
 #define SPECS(...) (const struct hr_arg_spec[]){__VA_ARGS__, {NULL, HR_ARG_END, 0, NULL}}
 #define ARGS(...) SPECS(__VA_ARGS__), false
-#define RUNS(...) SPECS(__VA_ARGS__), true /* of what a sandbox does */
+#define RUNS(...) SPECS(__VA_ARGS__), true /* arguments of an action that a sandbox performs */
 /* clang-format on */
 
 const struct hr_event_class hr_action_classes[] = {

@@ -1,5 +1,6 @@
-/* hr_evclass: what the original's event classes take: one constant row per class (doc/actions.md,
- * "Types and arguments"). The order of the rows is that of the lists in the error texts. */
+/* hr_evclass: the arguments of the original's event classes: one constant row per class
+ * (doc/actions.md, "Types and arguments"). The order of the rows is that of the lists in the error
+ * texts. */
 #ifndef HR_PROTO_EVCLASS_H
 #define HR_PROTO_EVCLASS_H
 
@@ -7,7 +8,7 @@
 #include <stddef.h>
 
 enum hr_arg_default {
-	HR_ARG_END = 0, /* closes a list of arguments */
+	HR_ARG_END = 0, /* ends a list of arguments */
 	HR_ARG_REQUIRED,
 	HR_ARG_NULL,
 	HR_ARG_FALSE,
@@ -27,11 +28,11 @@ struct hr_arg_spec {
 
 struct hr_event_class {
 	const char *type;   /* "run" */
-	const char *member; /* of the enumeration: "RUN" */
+	const char *member; /* member of the enumeration: "RUN" */
 	const char *cls;    /* "CmdRunAction" */
 	bool open;          /* takes unknown arguments and ignores them */
 	const struct hr_arg_spec *args;
-	bool runnable; /* a sandbox does it; other actions are the client's own */
+	bool runnable; /* performed by a sandbox; other actions are the client's own */
 };
 
 extern const struct hr_event_class hr_action_classes[];
@@ -39,11 +40,11 @@ extern const size_t hr_action_classes_n;
 extern const struct hr_event_class hr_observation_classes[];
 extern const size_t hr_observation_classes_n;
 
-/* NULL: no class of that type. */
+/* Returns the class of that type; NULL: none. */
 const struct hr_event_class *hr_action_class(const char *type, size_t len);
 const struct hr_event_class *hr_observation_class(const char *type, size_t len);
 
-/* NULL: the class has no such argument. */
+/* Returns the spec of an argument; NULL: the class lacks the argument. */
 const struct hr_arg_spec *hr_event_class_arg(const struct hr_event_class *c, const char *name);
 
 #endif

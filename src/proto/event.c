@@ -1,5 +1,5 @@
-/* Decoding actions: the legacy rewriting, the binding of arguments, the checks of metadata. The
- * order of the steps is the original's, since it decides which of several errors is answered. */
+/* Decoding actions: rewriting legacy forms, binding arguments, checking metadata. The order of the
+ * steps is the original's, since it decides which of several errors is reported. */
 #include "config.h"
 
 #include "proto/event.h"
@@ -17,7 +17,7 @@ has(struct json_object *d, const char *key)
 	return json_object_object_get_ex(d, key, NULL) != 0;
 }
 
-/* Takes v. */
+/* Sets a member; takes ownership of v. */
 static int
 set(struct json_object *d, const char *key, struct json_object *v, struct hr_buf *why)
 {
@@ -28,7 +28,7 @@ set(struct json_object *d, const char *key, struct json_object *v, struct hr_buf
 	return -1;
 }
 
-/* The value moves from one key to another, as `d[to] = d.pop(from)`. */
+/* Moves the value to another key, as `d[to] = d.pop(from)`. */
 static int
 rename_key(struct json_object *d, const char *from, const char *to, struct hr_buf *why)
 {
@@ -38,7 +38,7 @@ rename_key(struct json_object *d, const char *from, const char *to, struct hr_bu
 	return set(d, to, v, why);
 }
 
-/* ActionSecurityRisk(v): 1.0 and true equal members, too. */
+/* Converts as ActionSecurityRisk(v): 1.0 and true equal members, too. */
 static const char *
 risk_member(struct json_object *v, int *ret_value)
 {
@@ -83,14 +83,14 @@ rewrite_risk(struct json_object *args, struct hr_buf *why)
 	return set(args, "security_risk", named, why);
 }
 
-/* dict.update() with what the literal says. */
+/* Updates the dictionary with the parsed literal, as dict.update(). */
 static int
 args_update(struct json_object *args, struct json_object *from, struct hr_buf *why)
 {
 	enum hr_py_type t = hr_json_type(from);
 
 	if (t == HR_PY_STR || t == HR_PY_LIST)
-		return 0; /* a ValueError there, which is ignored */
+		return 0; /* the original ignores a ValueError there */
 	if (t != HR_PY_DICT) {
 		hr_buf_addf(why, "'%s' object is not iterable", hr_py_type_name(t));
 		return -1;
@@ -134,7 +134,7 @@ rewrite_translated(struct json_object *args, struct hr_buf *why)
 	return 0;
 }
 
-/* doc/actions.md, "From JSON to an action", 4. */
+/* Implements doc/actions.md, "From JSON to an action", 4. */
 static int
 rewrite_legacy(struct json_object *args, struct hr_buf *why)
 {
@@ -206,7 +206,7 @@ hr_event_bind(
 	return -1;
 }
 
-/* E7: exactly one of ids and range; summary and its offset both or neither. */
+/* Checks E7: exactly one of ids and range; summary and its offset both or neither. */
 static int
 check_condensation(const struct hr_event *ev, struct hr_buf *why)
 {
@@ -240,7 +240,7 @@ static int
 decode_args(struct json_object *d, struct hr_event *ev, struct hr_buf *why)
 {
 	HR_BUF(text, HR_JSON_BODY_MAX);
-	/* no args at all: an empty dictionary that the text does not show */
+	/* a missing args counts as an empty dictionary that the error text does not show */
 	HR_PUT struct json_object *args =
 	    ev->args != NULL ? json_object_get(ev->args) : json_object_new_object();
 
@@ -300,8 +300,8 @@ decode_action(struct json_object *d, struct hr_event *ev, struct hr_buf *why)
 	return strcmp(ev->cls->type, "condensation") == 0 ? check_condensation(ev, why) : 0;
 }
 
-/* Of the metadata only these two can be wrong; tool_call_metadata is taken as it comes, since the
- * original validates and discards it (doc/actions.md, "From JSON to an action"). */
+/* Checks the two metadata members that can be invalid; tool_call_metadata is accepted as it comes,
+ * since the original validates and discards it (doc/actions.md, "From JSON to an action"). */
 static int
 check_metadata(struct json_object *d, struct hr_buf *why)
 {

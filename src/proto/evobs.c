@@ -1,5 +1,5 @@
-/* Checking an observation that was sent where an action belongs. The original decodes it before it
- * refuses it, so the errors of decoding come first (doc/actions.md, "Observations instead of
+/* Checking an observation that was sent in place of an action. The original decodes it before
+ * refusing it, so the errors of decoding come first (doc/actions.md, "Observations instead of
  * actions"). The fields of `metadata` are not checked: their errors are pages of another library's
  * text, and the answer is a 500 either way. */
 #include "config.h"
@@ -11,7 +11,7 @@
 #include "proto/event.h"
 #include "proto/python/repr.h"
 
-/* KeyError's text is the repr of its message. */
+/* Uses the repr of the message, which is a KeyError's text. */
 static void
 say_unknown(struct json_object *type, struct hr_buf *why)
 {
@@ -30,7 +30,7 @@ say_unknown(struct json_object *type, struct hr_buf *why)
 		why->fail = text.fail;
 }
 
-/* Not a dictionary: the text of the first operation that fails on it. */
+/* Reports extras that are no dictionary: the text of the first operation that fails on them. */
 static void
 say_bad_extras(const struct hr_event_class *c, struct json_object *extras, struct hr_buf *why)
 {
@@ -76,7 +76,7 @@ check_recall(struct json_object *extras, struct hr_buf *why)
 	return 0;
 }
 
-/* exit_code and command_id move into metadata, which other classes than `run` do not know. */
+/* Moves exit_code and command_id into metadata, which other classes than `run` do not have. */
 static int
 rewrite_extras(struct json_object *extras, struct hr_buf *why)
 {
@@ -124,7 +124,7 @@ hr_event_check_observation(struct json_object *d, struct hr_buf *why)
 	const char *s;
 	size_t len;
 
-	(void)json_object_object_get_ex(d, "observation", &type); /* the caller looked */
+	(void)json_object_object_get_ex(d, "observation", &type); /* the caller checked */
 	if (hr_json_type(type) == HR_PY_LIST || hr_json_type(type) == HR_PY_DICT) {
 		hr_buf_addf(why, "unhashable type: '%s'", hr_py_type_name(hr_json_type(type)));
 		return -1;

@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "proto/frame_int.h"
 
-/* What is read at once before the length of a frame is known. */
+/* Bytes read at once before the length of a frame is known. */
 #define FIRST_READ (64u << 10)
 
 /* One number space for all frame types; never reuse one. */
@@ -45,7 +45,7 @@ enum tag {
 	TAG_WHAT,
 	TAG_ROWS,
 	TAG_COLUMNS,
-	TAG_ID, /* begins a command */
+	TAG_ID, /* starts a command */
 	TAG_LENGTH,
 	TAG_STATE,
 	TAG_STARTED,
@@ -55,7 +55,7 @@ enum tag {
 	TAG_WHOLE,
 	TAG_EXACT,
 	TAG_READY_S,
-	TAG_TYPE = 64, /* these are written down in PROTOCOL: plugins are built elsewhere */
+	TAG_TYPE = 64, /* documented in PROTOCOL from here on: plugins are built elsewhere */
 	TAG_ACTION,
 	TAG_STATUS,
 	TAG_BODY,

@@ -3,7 +3,7 @@
  * A frame is a 12-byte header (magic, type, payload length; all in the machine's byte order: both
  * ends are programs of one build on one machine) and a payload of fields. A field is a 32-bit tag,
  * a 32-bit length and that many bytes. Unknown tags are skipped; an unknown type, a wrong version,
- * a length over the limit or a field that passes the end closes the connection. */
+ * a length over the limit or a field that exceeds the payload closes the connection. */
 #ifndef HR_PROTO_FRAME_H
 #define HR_PROTO_FRAME_H
 
@@ -17,74 +17,72 @@
 
 #define HR_FRAME_MAGIC 0x48523031u /* "HR01": name and version */
 #define HR_FRAME_HEADER 12
-#define HR_FRAME_MAX (256u << 20) /* no payload may be longer: a hidden observation is not cut */
+#define HR_FRAME_MAX (256u << 20) /* maximum payload: a hidden observation is not cut */
 
 enum hr_frame_type {
-	HR_FRAME_RUN = 1,       /* worker -> keeper: run or input, see hr_run_request */
-	HR_FRAME_RESULT = 2,    /* keeper -> worker: hr_run_result; the keeper then closes, unless
-				   the connection stays */
-	HR_FRAME_STATUS = 3,    /* worker -> keeper: empty */
-	HR_FRAME_STATE = 4,     /* keeper -> worker: hr_session_state */
-	HR_FRAME_FOLLOW = 5,    /* worker -> keeper: hr_follow_request */
-	HR_FRAME_OUTPUT = 6,    /* keeper -> worker: hr_output_piece, many of them; the end of the
-				   connection is the end */
-	HR_FRAME_PRESS = 7,     /* worker -> keeper: hr_press_request; answered with a STATE */
-	HR_FRAME_UNKNOWN = 8,   /* keeper -> worker: empty; nothing is known of a RUN that came
-				   `again` */
-	HR_FRAME_COMMANDS = 9,  /* worker -> keeper: empty */
-	HR_FRAME_LIST = 10,     /* keeper -> worker: hr_command_state, oldest first */
-	HR_FRAME_EXEC = 14,     /* worker -> keeper: hr_exec_request; answered with OUTPUT frames,
-				   whose offset is the number of the stream, and a RESULT */
-	HR_FRAME_RETURNED = 15, /* worker -> keeper: hr_follow_request, of which the offset counts:
-				  a client has the output before it; answered with a STATE */
+	HR_FRAME_RUN = 1,      /* worker -> keeper: run or input, see hr_run_request */
+	HR_FRAME_RESULT = 2,   /* keeper -> worker: hr_run_result; the keeper then closes, unless
+				  the connection stays */
+	HR_FRAME_STATUS = 3,   /* worker -> keeper: empty */
+	HR_FRAME_STATE = 4,    /* keeper -> worker: hr_session_state */
+	HR_FRAME_FOLLOW = 5,   /* worker -> keeper: hr_follow_request */
+	HR_FRAME_OUTPUT = 6,   /* keeper -> worker: hr_output_piece, until the connection ends */
+	HR_FRAME_PRESS = 7,    /* worker -> keeper: hr_press_request; answered with a STATE */
+	HR_FRAME_UNKNOWN = 8,  /* keeper -> worker: empty; an `again` RUN that is not known */
+	HR_FRAME_COMMANDS = 9, /* worker -> keeper: empty */
+	HR_FRAME_LIST = 10,    /* keeper -> worker: hr_command_state, oldest first */
+	HR_FRAME_EXEC = 14, /* worker -> keeper: hr_exec_request; answered with OUTPUT frames, whose
+			       offset is the number of the stream, and a RESULT */
+	HR_FRAME_RETURNED = 15, /* worker -> keeper: hr_follow_request with an offset: a client has
+				   the output before it; answered with a STATE */
 	HR_FRAME_ACT = 16,      /* worker -> plugin: hr_act_request */
 	HR_FRAME_ANSWER = 17,   /* plugin -> worker: hr_act_answer; the plugin then closes */
 	HR_FRAME_REFUSED = 18,  /* supervisor -> worker, for a plugin that cannot start: reason */
 };
 
-/* Of a command: which one ended the waiting for it. */
+/* The limit that ended the waiting for a command. */
 enum hr_clock { HR_CLOCK_NONE, HR_CLOCK_NO_OUTPUT, HR_CLOCK_HARD, HR_CLOCKS };
 
 /* One `run` action as the keeper needs it. Borrowed. */
 struct hr_run_request {
-	struct hr_span command; /* not stripped; may hold any byte but NUL */
+	struct hr_span command; /* not stripped; may contain any byte but NUL */
 	bool is_input;
 	bool blocking;
-	bool hidden;        /* truthiness of the action's flag: the observation is not truncated */
+	bool hidden;        /* truth of the action's flag: the observation is not truncated */
 	double timeout;     /* seconds; 0 and nan: no hard limit; may be negative, huge or inf */
 	double ready_s;     /* limit for the shell to become ready for the command; then the timeout
 			       counts from there; 0: the timeout is the limit of both */
-	struct hr_span key; /* at-most-once key, "" if none */
-	uint32_t attempt;   /* of the journal's entry of that key; 0: it has none */
-	bool again;         /* it was begun before: to be joined or told of, never to be done */
-	bool stays;         /* another RUN may come on this connection */
-	bool whole;         /* its client follows the output and must miss none of it */
-	bool exact;         /* the output as it was printed; else by the rules of V0 */
+	struct hr_span key; /* client's at-most-once key, "" if none */
+	uint32_t attempt;   /* attempt of the key's journal entry; 0: no entry */
+	bool again; /* started before: join the command or report it, never start it again */
+	bool stays; /* another RUN may follow on this connection */
+	bool whole; /* the client follows the output and must not miss any */
+	bool exact; /* exact output, as printed; otherwise by the rules of V0 */
 };
 
-/* What came of it: an observation, or an error observation (is_error: content only). */
+/* The result of a run: an observation, or an error observation (is_error: content only). */
 struct hr_run_result {
 	bool is_error;
-	bool hidden;            /* to be echoed in extras.hidden */
+	bool hidden;            /* echoed in extras.hidden */
 	bool has_metadata;      /* false: username, hostname, working_dir, py path are null */
-	bool has_directory;     /* working_dir is known all the same; in no frame */
-	int64_t exit_code, pid; /* -1 without metadata; pid: that of a job in the background */
-	enum hr_clock clock;    /* the command goes on, and its time is over */
+	bool has_directory;     /* working_dir is known even so; not sent in frames */
+	int64_t exit_code, pid; /* -1 without metadata; pid: that of a background job */
+	enum hr_clock clock;    /* the limit that ended the waiting; the command still runs */
 	struct hr_span content, command, username, hostname, working_dir, py_path, prefix, suffix;
 };
 
-/* One action as a plugin is given it (PROTOCOL). Borrowed. */
+/* One action as sent to a plugin (PROTOCOL). Borrowed. */
 struct hr_act_request {
-	struct hr_span type;        /* of the action: "run_ipython" */
+	struct hr_span type;        /* type of the action: "run_ipython" */
 	struct hr_span action;      /* JSON text: {"action": type, "args": {...}, "timeout": ...} */
-	struct hr_span working_dir; /* current directory of the shell; "" if it is not known */
-	struct hr_span key;         /* at-most-once key, "" if none */
-	bool again; /* it was begun before: to be joined or told of, never to be done */
+	struct hr_span working_dir; /* current directory of the shell; "": unknown */
+	struct hr_span key;         /* client's at-most-once key, "" if none */
+	bool again; /* started before: join the action or report it, never start it again */
 };
 
-/* What it answers, or why nobody does. */
+/* The plugin's answer, or the reason why there is none. */
 struct hr_act_answer {
-	int64_t status;        /* of HTTP; 200 if it was left out */
+	int64_t status;        /* HTTP status; 200 if omitted */
 	struct hr_span body;   /* JSON text, sent as it is */
 	struct hr_span reason; /* HR_FRAME_REFUSED only */
 };
@@ -94,73 +92,73 @@ struct hr_session_state {
 	bool running;                /* a command has not completed */
 	struct hr_span working_dir;  /* current directory of the shell as last reported */
 	struct hr_span reason;       /* why not ready, or why a PRESS was refused; "" otherwise */
-	uint64_t log_start, log_end; /* offsets of the output that is kept */
-	int64_t rows, columns;       /* what programs are told of the terminal */
+	uint64_t log_start, log_end; /* offsets of the retained output */
+	int64_t rows, columns;       /* the terminal's size as programs see it */
 };
 
 enum hr_command_end {
 	HR_COMMAND_RUNNING,
 	HR_COMMAND_COMPLETED,
-	HR_COMMAND_SHELL_ENDED, /* it ended the shell, or went with it */
+	HR_COMMAND_SHELL_ENDED, /* the command ended the shell, or died with it */
 };
 
-#define HR_COMMANDS_MAX 64 /* in one LIST */
+#define HR_COMMANDS_MAX 64 /* maximum in one LIST */
 
-/* One command that a shell was given. Times in milliseconds. */
+/* One command of a shell. Times in milliseconds. */
 struct hr_command_state {
 	int64_t id;                  /* counts from 1; unique while the keeper lives */
-	struct hr_span key, text;    /* text: its beginning */
-	int64_t length;              /* of the whole text */
+	struct hr_span key, text;    /* text: the beginning of the command */
+	int64_t length;              /* bytes of the whole text */
 	int64_t end;                 /* enum hr_command_end */
 	int64_t exit_code;           /* -1 while it runs */
-	uint64_t log_start, log_end; /* offsets of its output, which the echo stands before */
+	uint64_t log_start, log_end; /* offsets of its output; the echo lies before them */
 	int64_t started;             /* wall clock, since 1970 */
 	int64_t elapsed;
-	int64_t silent; /* since it printed last; 0 when it has ended */
+	int64_t silent; /* ms since its last output; 0 when it has ended */
 };
 
 struct hr_follow_request {
 	uint64_t offset;
-	bool stays;      /* until one side goes; otherwise to what is there now */
-	int64_t command; /* of one that stays: until that command is over; 0: none */
+	bool stays;      /* follow until one side closes; otherwise send the existing output only */
+	int64_t command; /* if `stays`: the command at whose end to stop; 0: none */
 };
 
 #define HR_EXEC_LIMIT_MAX 2000000000 /* seconds */
 
-/* A command beside the shell, in a process of its own. */
+/* A command outside the shell, in a process of its own. */
 struct hr_exec_request {
-	struct hr_span command;     /* bash; without NUL */
-	struct hr_span working_dir; /* "": that of the keeper; without NUL */
-	int64_t limit_s;            /* 1 to HR_EXEC_LIMIT_MAX; then it is ended: 124, or 137 where
-				       it had to be killed */
+	struct hr_span command;     /* bash text; must not contain NUL */
+	struct hr_span working_dir; /* "": the keeper's; without NUL */
+	int64_t limit_s; /* seconds, 1 to HR_EXEC_LIMIT_MAX; then the command is ended: 124, or 137
+			    if it had to be killed */
 };
 
-/* Bytes of output. Those between two pieces were too old to be kept. */
+/* Bytes of output. Bytes missing between two pieces were too old to be retained. */
 struct hr_output_piece {
 	uint64_t offset;
 	struct hr_span bytes;
 };
 
 enum hr_press_what {
-	HR_PRESS_TEXT,   /* text is typed */
+	HR_PRESS_TEXT,   /* types `text` */
 	HR_PRESS_KEYS,   /* text: names of keys (shell/keys.h), each ended by a NUL */
-	HR_PRESS_SIGNAL, /* signal, to the foreground */
-	HR_PRESS_SIZE,   /* rows and columns of the terminal, for the running command */
-	HR_PRESS_END, /* the shell and what runs in its foreground; another shell takes its place */
+	HR_PRESS_SIGNAL, /* sends `signal` to the foreground */
+	HR_PRESS_SIZE,   /* sets rows and columns of the terminal for the running command */
+	HR_PRESS_END,    /* ends the shell and its foreground; another shell takes its place */
 };
 
-#define HR_TERMINAL_MAX 1000 /* rows and columns: what the keeper's own screen has */
+#define HR_TERMINAL_MAX 1000 /* rows and columns: the limit of the keeper's own screen */
 
 struct hr_press_request {
-	int64_t what; /* enum hr_press_what; a decoder lets no other pass */
+	int64_t what; /* enum hr_press_what, checked by the decoder */
 	int64_t signal;
 	int64_t rows, columns;
-	int64_t command; /* refused unless that one runs; 0: whichever does */
+	int64_t command; /* refused unless that command runs; 0: any */
 	struct hr_span text;
 };
 
-/* Encoders append one whole frame to b (check b afterwards). */
-void hr_frame_put_empty(struct hr_buf *b, enum hr_frame_type type); /* one without fields */
+/* Appends one whole frame to b, as all encoders do (check b afterwards). */
+void hr_frame_put_empty(struct hr_buf *b, enum hr_frame_type type); /* a frame without fields */
 void hr_frame_put_run(struct hr_buf *b, const struct hr_run_request *r);
 void hr_frame_put_result(struct hr_buf *b, const struct hr_run_result *r);
 void hr_frame_put_follow(struct hr_buf *b, const struct hr_follow_request *r);
@@ -174,19 +172,20 @@ void hr_frame_put_act(struct hr_buf *b, const struct hr_act_request *r);
 void hr_frame_put_answer(struct hr_buf *b, const struct hr_act_answer *a);
 void hr_frame_put_refused(struct hr_buf *b, const char *reason);
 
-/* Looks at the first bytes of a stream. 1: a whole frame, *ret_type, *ret_payload, *ret_len set,
- * *ret_used bytes of input consumed; 0: more bytes are needed, *ret_need in all; -1: not our
- * protocol (HR_E_PROTO or HR_E_TOOLARGE). Pure. */
+/* Parses the start of a stream. Returns 1 for a whole frame, with *ret_type, *ret_payload, *ret_len
+ * set and *ret_used bytes of input consumed; 0 if more bytes are needed, *ret_need in all; -1 for
+ * another protocol (HR_E_PROTO or HR_E_TOOLARGE). Pure. */
 int hr_frame_get(const void *p, size_t len, uint32_t *ret_type, const char **ret_payload,
     size_t *ret_len, size_t *ret_used, size_t *ret_need, struct hr_err *err);
 
-/* Reads from a blocking descriptor into b, at whose beginning a frame is or will be, until all of
- * it is there. 1: as hr_frame_get(); what came behind it is in b, too; 0: the peer has gone; -1:
- * not our protocol, no memory, or reading failed (err->sys EAGAIN: the descriptor's time limit). */
+/* Reads from a blocking descriptor into b, which starts with a frame or a part of it, until the
+ * frame is whole. Returns 1 as hr_frame_get(), with any following bytes in b, too; 0: the peer has
+ * gone; -1: another protocol, no memory, or reading failed (err->sys EAGAIN: the descriptor's time
+ * limit). */
 int hr_frame_read(int fd, struct hr_buf *b, uint32_t *ret_type, const char **ret_payload,
     size_t *ret_len, size_t *ret_used, struct hr_err *err);
 
-/* A whole frame, or what is none, stands at the beginning of b: nothing is waited for. */
+/* Returns true if b starts with a whole frame or with garbage: hr_frame_read() would not wait. */
 bool hr_frame_waits(const struct hr_buf *b);
 
 /* Decoders of a payload; results borrow from it. Missing numbers are 0 and missing texts "". After

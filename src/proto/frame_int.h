@@ -14,9 +14,9 @@
 struct hr_frame_field {
 	uint8_t tag;
 	bool is_span, is_bool;
-	bool seldom;   /* written only where it is not 0 or empty */
-	uint16_t at;   /* of the member in its struct */
-	uint16_t size; /* of a number: on the wire as in the struct */
+	bool seldom;   /* omitted if 0 or empty */
+	uint16_t at;   /* offset of the member in its struct */
+	uint16_t size; /* bytes of a number, on the wire as in the struct */
 };
 
 struct hr_frame_layout {
@@ -41,7 +41,7 @@ struct hr_frame_layout {
 
 /* ---- writing ---- */
 
-/* Starts a frame and returns where its header begins; hr_frame_end() fills the length in. */
+/* Starts a frame and returns the offset of its header; hr_frame_end() fills in the length. */
 size_t hr_frame_begin(struct hr_buf *b, uint32_t type);
 void hr_frame_end(struct hr_buf *b, size_t at);
 void hr_frame_put_fields(struct hr_buf *b, const struct hr_frame_layout *l, const void *object);
@@ -57,11 +57,11 @@ struct hr_frame_raw {
 	const char *p;
 };
 
-/* Returns 1 with the next field in *ret and *io_at moved behind it, 0 at the end, -1 where a field
- * passes the end. */
+/* Returns 1 with the next field in *ret and *io_at moved past it, 0 at the end, -1 if a field
+ * exceeds the payload. */
 int hr_frame_next_field(
     const char *p, size_t len, size_t *io_at, struct hr_frame_raw *ret, struct hr_err *err);
-/* Stores a field in the object; one that the layout lacks is passed over. */
+/* Stores a field in the object; skips one that the layout lacks. */
 int hr_frame_get_field(const struct hr_frame_layout *l, const struct hr_frame_raw *raw,
     void *object, struct hr_err *err);
 /* Sets all numbers to 0 and all spans to "". */

@@ -1,4 +1,4 @@
-/* Error answers. The generic one is a constant, so that it can be given when memory is short. */
+/* Error answers. The generic one is a constant, so that it needs no memory. */
 #include "config.h"
 
 #include "proto/httperr.h"
@@ -7,7 +7,7 @@
 
 #include "proto/json.h"
 
-#define KEEP_MAX (1u << 20) /* a bigger body's memory goes back after its answer */
+#define KEEP_MAX (1u << 20) /* a larger buffer is freed after its answer */
 
 static const char json_media[] = "application/json";
 
@@ -133,7 +133,7 @@ hr_answer_stream(struct hr_answer *a, const struct hr_stream *s)
 	a->stream = *s;
 }
 
-/* {"detail":"<prefix><text>"<more>} */
+/* Answers {"detail":"<prefix><text>"<more>}. */
 static bool
 answer_text(struct hr_answer *a, int status, const char *prefix, const char *text, size_t len)
 {

@@ -1,5 +1,5 @@
-/* The journal. Invariant: `state` in a file is written after everything that it stands for, and
- * what is shorter than a page is written whole or not at all, whoever is killed when. */
+/* The journal. Invariant: `state` is written after all data that it refers to, and writes below a
+ * page are whole or absent, whichever process is killed at whatever time. */
 #include "config.h"
 
 #include "proto/journal.h"
@@ -20,16 +20,16 @@
 
 #define MAGIC 0x484a3031u /* "HJ01": name and version */
 #define SPARE_MAX 65536   /* the next entry does not reuse a longer file */
-#define PAGE_BYTES 4096   /* what a file takes at least, and one call writes whole or not at all */
-#define SHARE 8           /* no answer takes more than this part of all the room */
+#define PAGE_BYTES 4096   /* minimum of a file; one write of it is atomic */
+#define SHARE 8           /* no answer may use more than this fraction of the whole room */
 
 enum state { RESERVED = 1, BEGUN, DONE, DROPPED };
 
-/* At the start of each file, then the key, then the answer. */
+/* The start of each file; the key and the answer follow. */
 struct head {
 	uint32_t magic;
 	uint32_t state;
-	uint32_t attempt; /* how many have held it */
+	uint32_t attempt; /* number of holders so far */
 	uint32_t key_len;
 	uint32_t tag;
 	uint32_t zero;
@@ -41,7 +41,7 @@ struct record {
 	char key[HR_JOURNAL_KEY_MAX];
 };
 
-/* The whole key stands in the file. */
+/* Computes the digest; the whole key is stored in the file. */
 static uint64_t
 journal_digest(const char *key, size_t len)
 {
@@ -96,8 +96,8 @@ hr_journal_open(struct hr_journal *j, const char *path, struct hr_err *err)
 	return -1;
 }
 
-/* Locks the spare file, and puts its name into `name`. Returns false if there is none, or if it is
- * another one's by now: somebody reads its answer, or has dropped it. */
+/* Locks the spare file and puts its name into `name`. Returns false if there is none, or another
+ * process uses it by now: it reads the answer, or has dropped the file. */
 static bool
 spare_take(struct hr_journal *j, char *name)
 {
@@ -143,7 +143,7 @@ head_read(int fd, struct head *h)
 }
 
 /* Returns 1 if a file of that size has a head of this version, 0 if not, -1 with errno if it cannot
- * be read: what it holds is not lost then. */
+ * be read: the content may still be intact then. */
 static int
 entry_look(int fd, off_t size, struct head *h)
 {
@@ -158,7 +158,7 @@ static void
 sync_file(const struct hr_journal *j, int fd)
 {
 	if (j->sync)
-		(void)fdatasync(fd); /* EIO: there is nobody who could do better */
+		(void)fdatasync(fd); /* nothing could be done about EIO */
 }
 
 static int
@@ -190,11 +190,11 @@ open_locked(struct hr_journal *j, const char *name, struct stat *ret)
 		}
 		if (journal_has_name(j, name, ret->st_ino))
 			return fd;
-		hr_fd_close(&fd); /* its holder dropped or renamed the file meanwhile */
+		hr_fd_close(&fd); /* the holder dropped or renamed the file meanwhile */
 	}
 }
 
-/* Renames a file, unless another one has the name. Returns -1 with errno (EEXIST). */
+/* Renames a file unless the new name exists. Returns -1 with errno (EEXIST). */
 static int
 publish(struct hr_journal *j, const char *from, const char *to)
 {
@@ -202,7 +202,7 @@ publish(struct hr_journal *j, const char *from, const char *to)
 		return 0;
 	if (errno != EINVAL)
 		return -1;
-	/* a file system that cannot */
+	/* The file system lacks RENAME_NOREPLACE. */
 	if (linkat(j->dir, from, j->dir, to, 0) != 0)
 		return -1;
 	return unlinkat(j->dir, from, 0);
@@ -215,7 +215,7 @@ head_of(const struct hr_journal_entry *e, enum state state)
 	    .magic = MAGIC, .state = state, .attempt = e->attempt, .key_len = (uint32_t)e->key_len};
 }
 
-/* Writes the first page, or the part of it that is used: head, key, and an answer that fits. */
+/* Writes the used part of the first page: head, key, and an answer that fits. */
 static int
 page_write(struct hr_journal *j, int fd, const struct head *h, const struct hr_journal_entry *e,
     const void *answer, size_t len)
@@ -240,15 +240,15 @@ entry_reserve(struct hr_journal *j, int fd, const struct hr_journal_entry *e)
 	return page_write(j, fd, &h, e, "", 0);
 }
 
-/* Makes a new entry of the file of the last one that is over. An answer so stays for as long as it
- * is in nobody's way, no room is needed, and some file systems take long for a new file (ext4 the
- * longer the more were removed in the last seconds). Returns false where that cannot be. */
+/* Makes a new entry from the file of the last finished one. Until then that answer remains
+ * available, no further room is needed, and some file systems are slow to make a file (ext4 the
+ * slower the more were removed in the last seconds). Returns false if that is not possible. */
 static bool
 entry_reuse(struct hr_journal *j, struct hr_journal_entry *e, const char *name)
 {
 	char old[JOURNAL_NAME];
 
-	/* of the same key: its answer is what the caller asks for */
+	/* The spare file may be the same key's, whose answer the caller asks for. */
 	if (j->spare_digest == e->digest || !spare_take(j, old))
 		return false;
 	if (entry_reserve(j, j->spare, e) != 0 || publish(j, old, name) != 0) {
@@ -265,8 +265,8 @@ entry_reuse(struct hr_journal *j, struct hr_journal_entry *e, const char *name)
 	return true;
 }
 
-/* Makes a new entry of e->fd, which is empty or holds nothing of this version: its maker died, or a
- * disk or a command damaged it. */
+/* Makes a new entry in e->fd, which is empty or has no head of this version: its creator died, or a
+ * disk or a command damaged the file. */
 static int
 entry_make(struct hr_journal *j, struct hr_journal_entry *e, const char *name, bool empty)
 {
@@ -281,13 +281,13 @@ entry_make(struct hr_journal *j, struct hr_journal_entry *e, const char *name, b
 	}
 	sys = errno;
 	if (empty)
-		(void)unlinkat(j->dir, name, 0); /* the next one would find as little room */
+		(void)unlinkat(j->dir, name, 0); /* an unusable file would only take up room */
 	errno = sys;
 	return -1;
 }
 
-/* Whoever comes between us and our own keeper loses: see hr_journal_begin(). The lock of a range
- * has nothing to do with that of the file. */
+/* Claims the entry against the keeper's hr_journal_begin(): the loser must not act. A lock of a
+ * range is independent of the lock of the file. */
 static int
 claim_lock(int fd)
 {
@@ -308,7 +308,7 @@ claim_unlock(int fd)
 	(void)fcntl(fd, F_OFD_SETLK, &l);
 }
 
-/* Its holder died. */
+/* Takes over an entry whose holder died. */
 static int
 entry_take(struct hr_journal *j, struct hr_journal_entry *e, struct head *h)
 {
@@ -338,7 +338,7 @@ answer_read(int fd, const struct head *h, struct hr_buf *answer)
 	return 0;
 }
 
-/* 0; -1 with errno. */
+/* Returns 0, or -1 with errno. */
 static int
 entry_found(struct hr_journal *j, struct hr_journal_entry *e, struct head *h,
     enum hr_journal_found *ret_found, uint32_t *ret_tag, struct hr_buf *answer)
@@ -420,7 +420,7 @@ hr_journal_enter(struct hr_journal *j, const char *key, size_t key_len,
 		hr_fd_close(&ret->fd);
 		if (cause.sys != ENOSPC && cause.sys != EDQUOT)
 			break;
-		/* old answers are worth less than a new action */
+		/* Drop old answers in favour of a new action. */
 		journal_drop_oldest(j, JOURNAL_HALF, j->bytes_max, j->age_max_ms);
 		hr_assert(answer->len == had);
 	}
@@ -443,18 +443,17 @@ hr_journal_begin(struct hr_journal *j, const char *key, size_t key_len, uint32_t
 	journal_name(name, journal_digest(key, key_len));
 	fd = openat(j->dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
-		return false; /* undone, or over: a later attempt was made, and had an entry of its
-				 own */
+		return false; /* undone, or finished: a later attempt had an entry of its own */
 	if (claim_lock(fd) != 0 || hr_fd_pread_full(fd, &r, sizeof(r.head) + key_len, 0) != 0 ||
 	    !head_fits(&r.head))
 		may = false;
-	else /* a file that is about to become another's entry has that one's key */
+	else /* A file that is about to become another entry's has the other key. */
 		may =
 		    r.head.state == RESERVED && r.head.attempt == attempt &&
 		    r.head.key_len == key_len && memcmp(r.key, key, key_len) == 0 &&
 		    hr_fd_pwrite_full(fd, &begun, sizeof(begun), offsetof(struct head, state)) == 0;
 	sync_file(j, fd);
-	hr_fd_close(&fd); /* and with it the claim */
+	hr_fd_close(&fd); /* closing releases the claim */
 	return may;
 }
 
@@ -477,13 +476,13 @@ hr_journal_begun(const struct hr_journal_entry *e)
 	return e->fd < 0 || !head_read(e->fd, &h) || h.state != RESERVED;
 }
 
-/* The first page of the file is there: to write it again needs no room. */
+/* Rewrites the first page, which needs no further room because it exists. */
 void
 hr_journal_done(
     struct hr_journal *j, struct hr_journal_entry *e, uint32_t tag, const void *p, size_t len)
 {
 	off_t at = (off_t)(sizeof(struct head) + e->key_len);
-	/* a loss of power may leave a part of a page that is written at once */
+	/* After a loss of power even a write within one page may be torn. */
 	bool fits = !j->sync && at + (off_t)len <= PAGE_BYTES;
 	struct head h = head_of(e, DONE);
 
@@ -491,7 +490,7 @@ hr_journal_done(
 		return;
 	if ((int64_t)len > j->bytes_max / SHARE ||
 	    (!fits && hr_fd_pwrite_full(e->fd, p, len, at) != 0)) {
-		(void)!ftruncate(e->fd, at); /* nothing is to be read there */
+		(void)!ftruncate(e->fd, at); /* the bytes there must not be read as an answer */
 		h.state = DROPPED;
 		len = 0;
 	}
@@ -503,10 +502,10 @@ hr_journal_done(
 	h.tag = tag;
 	h.answer_len = len;
 	(void)page_write(j, e->fd, &h, e, p, fits ? len : 0);
-	(void)flock(e->fd, LOCK_UN); /* who waits need not wait until it is sent */
+	(void)flock(e->fd, LOCK_UN); /* release waiters before the answer is sent */
 }
 
-/* Removes the file: a waiter finds that it lost its name, and makes another one. */
+/* Removes the file: a waiter notices that its file lost its name, and makes another one. */
 void
 hr_journal_undo(struct hr_journal *j, struct hr_journal_entry *e)
 {
@@ -534,7 +533,7 @@ forget(struct hr_journal *j, struct hr_journal_entry *e)
 		e->fd = -1;
 		return;
 	}
-	/* the lock was given up with the answer; one who has it now reads that */
+	/* The lock was released with the answer; another process may read the file now. */
 	journal_name(name, e->digest);
 	if (flock(e->fd, LOCK_EX | LOCK_NB) == 0 && journal_has_name(j, name, e->ino) &&
 	    unlinkat(j->dir, name, 0) == 0)

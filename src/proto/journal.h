@@ -1,25 +1,24 @@
-/* hr_journal: which actions were begun, and what was answered, so that none is done twice.
+/* hr_journal: records which actions were started and how they were answered, so that none is done
+ * twice.
  *
- * A directory of ours alone with one small file for each action, named by a digest of its key. Who
- * does the action holds the file locked (flock): another one with the same key waits, and the lock
- * ends with its holder, however that dies. The file goes through
+ * A private directory has one small file for each action, named by a digest of its key. The process
+ * that does the action holds the file locked (flock): another process with the same key waits, and
+ * the kernel releases the lock when the holder dies.
  *
- *     reserved  ->  begun  ->  done
+ * The file goes through RESERVED -> BEGUN -> DONE, each written in place, the state last: a kill at
+ * any instant leaves one of them. BEGUN is written before the first step that cannot be undone,
+ * by the process that takes that step (for a command: the keeper of its shell). After the holder's
+ * death the state therefore means: RESERVED: nothing was done; BEGUN: ask the performer, or report
+ * that the outcome is unknown; DONE: the answer is here. All of this outlives the death of any
+ * process. After a loss of power only data written with `sync` survives.
  *
- * each written in place, last what makes it so: a kill at any instant leaves one of them. "Begun"
- * is written before the first thing that cannot be taken back, by whoever does it (for a command:
- * the keeper of its shell). So what a dead holder leaves tells what is known: reserved: nothing was
- * done; begun: ask who did it, or say that it is not known; done: the answer.
+ * Most requests come without a client's key. Only nginx can repeat them, when a worker died over
+ * one, and nobody once the answer is sent. A worker reuses the file of such an entry for its next
+ * one; until then the entry still answers.
  *
- * All of this outlives the death of any process. Of a machine that loses power only what was
- * written with `sync` survives.
- *
- * Most requests have no name of their client's. Only nginx can repeat them, when a worker died over
- * one, and nobody once the answer is sent. A worker keeps the file of such an entry and makes the
- * next one of it; until then it still answers.
- *
- * A file that a command or a disk has damaged, emptied or removed is an entry that nobody has
- * begun: it is written anew, by whoever enters it next or by the answer of its holder. */
+ * A file that a command or a disk has damaged, emptied or removed counts as an entry that was never
+ * started: the next process that enters the key writes the file again, or the holder does with its
+ * answer. */
 #ifndef HR_PROTO_JOURNAL_H
 #define HR_PROTO_JOURNAL_H
 
@@ -34,7 +33,8 @@
 
 #define HR_JOURNAL_KEY_MAX 1024
 
-/* On the scoreboard, for all processes together; estimates between two tidyings. */
+/* Counters on the scoreboard, for all processes together; estimates between two runs of
+ * hr_journal_tidy(). */
 struct hr_journal_counts {
 	_Atomic int64_t entries;
 	_Atomic int64_t bytes;     /* as the file system counts them */
@@ -42,68 +42,69 @@ struct hr_journal_counts {
 };
 
 struct hr_journal {
-	int dir;       /* -1: there is none, and nothing is ever found */
-	bool sync;     /* each step reaches the disk before the next */
-	bool required; /* without room for an entry the action is not done */
-	int64_t entries_max, bytes_max, age_max_ms; /* what tidying leaves at most */
+	int dir;       /* directory; -1: none, and no key is ever found */
+	bool sync;     /* flush each step to disk before the next */
+	bool required; /* refuse an action if there is no room for its entry */
+	int64_t entries_max, bytes_max, age_max_ms; /* limits that hr_journal_tidy() enforces */
 	struct hr_journal_counts *counts;           /* NULL: not counted (and so not tidied) */
-	bool failing;                               /* said so in the log */
-	/* the file of the last entry that is over, for the next one; not locked; -1: none */
+	bool failing;                               /* the failure is logged already */
+	/* file of the last finished entry, for reuse; not locked; -1: none */
 	int spare;
 	uint64_t spare_digest;
 	ino_t spare_ino;
-	int64_t spare_more; /* bytes that are counted beyond an entry's least */
+	int64_t spare_more; /* counted bytes above an entry's minimum */
 };
 
 void hr_journal_init(struct hr_journal *j);
-/* The directory must be ours and nobody else's. */
+/* Opens a directory, which must belong to this account and be writable by nobody else. */
 int hr_journal_open(struct hr_journal *j, const char *path, struct hr_err *err);
 void hr_journal_close(struct hr_journal *j);
 
 enum hr_journal_found {
-	HR_JOURNAL_NEW,     /* nobody has begun it */
-	HR_JOURNAL_BEGUN,   /* somebody has, and died; what came of it is not here */
-	HR_JOURNAL_DONE,    /* the answer was given out */
-	HR_JOURNAL_DROPPED, /* it was done; the answer was too long to be kept */
+	HR_JOURNAL_NEW,     /* never started */
+	HR_JOURNAL_BEGUN,   /* started by a process that died; the outcome is not recorded */
+	HR_JOURNAL_DONE,    /* answered */
+	HR_JOURNAL_DROPPED, /* done, but the answer was too long to be stored */
 };
 
 /* One action of one process; locked from enter to leave. */
 struct hr_journal_entry {
-	int fd; /* -1: it is not in the journal */
+	int fd; /* -1: not in the journal */
 	uint32_t attempt;
 	uint64_t digest;
 	ino_t ino;
-	off_t bytes; /* of its file; 0: not done */
+	off_t bytes; /* bytes of its file when done; 0: not done */
 	size_t key_len;
 	char key[HR_JOURNAL_KEY_MAX];
 };
 
-/* Waits for whoever holds the key. DONE: *ret_tag and the answer (appended to `answer`) are what
- * hr_journal_done() was given. -1: the entry could not be made (HR_E_SYS), or another key has the
- * same digest (HR_E_INVAL). */
+/* Waits until no other process holds the key. DONE: *ret_tag and the answer (appended to `answer`)
+ * are those given to hr_journal_done(). -1: the entry could not be made (HR_E_SYS), or another key
+ * has the same digest (HR_E_INVAL). */
 int hr_journal_enter(struct hr_journal *j, const char *key, size_t key_len,
     struct hr_journal_entry *ret, enum hr_journal_found *ret_found, uint32_t *ret_tag,
     struct hr_buf *answer, struct hr_err *err);
 
-/* By another process than the holder: the action of this key begins now, on behalf of the holder's
- * `attempt`. False: it must not, since another attempt was made meanwhile or it was begun before.
- * An action that has no entry (attempt 0) may always begin. */
+/* Records, in another process than the holder, that the action starts now on behalf of the holder's
+ * `attempt`. Returns false if the action must not start: a later attempt exists, or it was started
+ * before. An action without an entry (attempt 0) may always start. */
 bool hr_journal_begin(struct hr_journal *j, const char *key, size_t key_len, uint32_t attempt);
-/* The same by the holder, who cannot be overtaken. */
+/* Does the same in the holder, which cannot be overtaken. */
 void hr_journal_mark(struct hr_journal *j, struct hr_journal_entry *e);
-/* Whether it was begun. Without an entry: yes, for all we know. */
+/* Returns true if the action was started; without an entry always, to be safe. */
 bool hr_journal_begun(const struct hr_journal_entry *e);
 
-/* The answer, for whoever asks again; who waits gets it now. */
+/* Stores the answer for repetitions; releases processes that wait for it. */
 void hr_journal_done(
     struct hr_journal *j, struct hr_journal_entry *e, uint32_t tag, const void *p, size_t len);
-/* Nothing was done, and nobody else knows of the attempt: the next with this key begins anew. */
+/* Removes the entry: nothing was done, and no other process knows of the attempt. The next request
+ * with this key starts from the beginning. */
 void hr_journal_undo(struct hr_journal *j, struct hr_journal_entry *e);
-/* Gives the lock up. `over`: nobody will ask again; the answer may go from now on. */
+/* Releases the lock. `over`: nobody will ask again; the answer may be dropped from now on. */
 void hr_journal_leave(struct hr_journal *j, struct hr_journal_entry *e, bool over);
 
-/* Drops the oldest entries when there are too many, or too old ones: where nobody waits for an
- * answer. Who is in progress stays. */
+/* Drops the oldest entries if there are too many or too old ones, unless somebody waits for the
+ * answer. Actions in progress stay. */
 void hr_journal_tidy(struct hr_journal *j, int64_t now_ms);
 
 #endif

@@ -1,4 +1,4 @@
-/* The bounds of the journal: the oldest entries go, and what dead processes left. */
+/* Bounds of the journal: removes the oldest entries and leftovers of dead processes. */
 #include "config.h"
 
 #include "proto/journal.h"
@@ -16,7 +16,7 @@
 #include "base/grow.h"
 #include "proto/journal_int.h"
 
-#define TIDY_MIN_MS 60000 /* age is looked at no more often */
+#define TIDY_MIN_MS 60000 /* minimum interval between checks of age */
 
 struct old {
 	int64_t at; /* CLOCK_REALTIME of the last change */
@@ -32,19 +32,19 @@ old_compare(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Unless it is in somebody's hands. */
+/* Removes the file unless a process holds it. */
 static bool
 drop_unlocked(struct hr_journal *j, const char *name)
 {
 	HR_CLOSE int fd = openat(j->dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 
-	/* meanwhile it may have become another's */
+	/* Another process may have replaced the file meanwhile. */
 	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 &&
 	       journal_has_name(j, name, st.st_ino) && unlinkat(j->dir, name, 0) == 0;
 }
 
-/* All entries, oldest first; the caller frees. NULL: none, or no memory for them. */
+/* Lists all entries, oldest first; the caller frees. NULL: none, or no memory for them. */
 static struct old *
 list_entries(struct hr_journal *j, size_t *ret_n)
 {
@@ -62,7 +62,7 @@ list_entries(struct hr_journal *j, size_t *ret_n)
 		    fstatat(j->dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
 			continue;
 		if (hr_grow(&v, n, &room, sizeof(*v)) < 0)
-			break; /* those that were seen are some of the old ones */
+			break; /* the entries listed so far are enough */
 		v[n++] =
 		    (struct old){(int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000,
 			(int64_t)st.st_blocks * 512, digest};
@@ -83,7 +83,7 @@ journal_drop_oldest(struct hr_journal *j, int64_t entries_max, int64_t bytes_max
 	HR_FREE struct old *v = NULL;
 	size_t n, i;
 
-	now = hr_wall_ms(); /* what files are stamped with */
+	now = hr_wall_ms(); /* the clock of file time stamps */
 	if (j->counts != NULL) {
 		had_entries = atomic_load(&j->counts->entries);
 		had_bytes = atomic_load(&j->counts->bytes);
@@ -103,7 +103,7 @@ journal_drop_oldest(struct hr_journal *j, int64_t entries_max, int64_t bytes_max
 		entries--;
 		bytes -= v[i].bytes;
 	}
-	/* what others add meanwhile stays counted, perhaps twice until the next time */
+	/* Entries that other processes add meanwhile stay counted, perhaps twice for now. */
 	if (j->counts != NULL) {
 		atomic_fetch_add(&j->counts->entries, entries - had_entries);
 		atomic_fetch_add(&j->counts->bytes, bytes - had_bytes);
@@ -128,18 +128,18 @@ hr_journal_tidy(struct hr_journal *j, int64_t now_ms)
 	if (last != 0 && now_ms - last < wait && !is_over(j))
 		return;
 	do {
-		/* one at a time; of the directory, not of an entry */
+		/* One process tidies at a time; the lock is the directory's, not an entry's. */
 		if (flock(j->dir, LOCK_EX | LOCK_NB) != 0)
 			return;
 		atomic_store(&j->counts->tidied_ms, now_ms);
 		had = atomic_load(&j->counts->entries);
-		/* a quarter less, so that it is not done again at once */
+		/* a quarter below the limits, so that the next run is not due at once */
 		if (last != 0 && is_over(j))
 			journal_drop_oldest(
 			    j, j->entries_max / 4 * 3, j->bytes_max / 4 * 3, j->age_max_ms);
 		else
 			journal_drop_oldest(j, j->entries_max, j->bytes_max, j->age_max_ms);
 		(void)flock(j->dir, LOCK_UN);
-		/* who added one more and found us at it has gone */
+		/* another process may have added an entry and returned because of the lock */
 	} while (is_over(j) && atomic_load(&j->counts->entries) < had);
 }

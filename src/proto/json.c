@@ -1,5 +1,5 @@
-/* Bytes to a tree: decode to UTF-8, scan, rewrite the rare things that json-c would lose, parse.
- * Invariant: json-c only ever sees text that the scanner has passed. */
+/* Parsing of bytes to a tree: decode to UTF-8, scan, rewrite the rare things that json-c would
+ * lose, parse. Invariant: json-c only ever sees text that the scanner has accepted. */
 #include "config.h"
 
 #include "proto/json.h"
@@ -15,20 +15,20 @@
 #include "base/text/percent.h"
 #include "base/text/utf8.h"
 
-/* How a number that needs more than 64 bits is handed to json-c: with a leading zero and ".0", a
- * form that JSON forbids and json-c takes for a double whose source text it keeps. */
+/* The form in which json-c gets a number that needs more than 64 bits: with a leading zero and
+ * ".0", which JSON forbids and json-c takes for a double whose source text it keeps. */
 #define BIG_INT_PREFIX '0'
 #define BIG_INT_SUFFIX ".0"
 
 struct text {
 	const char *p;
 	size_t len;
-	struct hr_buf own; /* holds p unless the input could be used as it is */
+	struct hr_buf own; /* owns p unless the input could be used in place */
 };
 
 enum encoding { ENC_UTF8, ENC_16BE, ENC_16LE, ENC_32BE, ENC_32LE };
 
-/* json.detect_encoding() of Python, with the length of the byte order mark. */
+/* Implements Python's json.detect_encoding(), with the length of the byte order mark. */
 static enum encoding
 detect_encoding(const unsigned char *b, size_t n, size_t *ret_skip)
 {
@@ -67,7 +67,7 @@ unit_at(const unsigned char *p, unsigned size, bool big)
 	return v;
 }
 
-/* With "surrogatepass": lone surrogates are kept, pairs joined in UTF-16 only. */
+/* Decodes with "surrogatepass": lone surrogates are kept, pairs joined in UTF-16 only. */
 static int
 text_from_wide(struct text *t, const unsigned char *p, size_t len, unsigned size, bool big)
 {
@@ -117,7 +117,7 @@ text_decode(struct text *t, const void *p, size_t len)
 	return HR_JSON_OK;
 }
 
-/* Length of the string token at p (on its opening quote) of a checked text. */
+/* Returns the length of the string token at p (on its opening quote) of a checked text. */
 static size_t
 string_token(const char *p)
 {
@@ -129,14 +129,14 @@ string_token(const char *p)
 }
 
 static bool
-is_key(const char *p, const char *end) /* p: behind a string token */
+is_key(const char *p, const char *end) /* p: after a string token */
 {
 	while (p < end && (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r'))
 		p++;
 	return p < end && *p == ':';
 }
 
-/* One escape at p: copied, or replaced by raw bytes where json-c would not keep it. */
+/* Copies the escape at p, or replaces it by raw bytes if json-c would not keep it. */
 static size_t
 rewrite_escape(struct hr_buf *b, const char *p, bool key)
 {
@@ -158,7 +158,8 @@ rewrite_escape(struct hr_buf *b, const char *p, bool key)
 	if (c < 0xDC00 && p[6] == '\\' && p[7] == 'u') {
 		low = hr_hex4(p + 8);
 		if (low >= 0xDC00 && low <= 0xDFFF) {
-			/* json-c 0.16 makes U+FFFD of pairs for U+?D800..U+?DFFF (U+1D800) */
+			/* json-c 0.16 wrongly decodes pairs for U+?D800..U+?DFFF (U+1D800) to
+			 * U+FFFD */
 			c = 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00);
 			hr_utf8_add(b, (uint32_t)c);
 			return 12;
@@ -212,7 +213,7 @@ rewrite_number(struct hr_buf *b, const char *p, size_t len)
 	hr_buf_adds(b, BIG_INT_SUFFIX);
 }
 
-/* The same document with what json-c would lose in a form that it keeps. */
+/* Rewrites the document in a form that json-c keeps completely. */
 static int
 text_rewrite(struct text *t)
 {
@@ -255,7 +256,7 @@ text_parse(const struct text *t, unsigned depth, struct json_object **ret)
 	*ret = json_tokener_parse_ex(tok, t->p, (int)t->len);
 	e = json_tokener_get_error(tok);
 	if (e == json_tokener_continue) {
-		/* a bare number or word may go on until something else follows */
+		/* end a bare number or word, which json-c would otherwise expect to continue */
 		*ret = json_tokener_parse_ex(tok, " ", 1);
 		e = json_tokener_get_error(tok);
 	}
@@ -405,7 +406,7 @@ hr_json_has_null(struct json_object *v)
 	if (!found && json_object_is_type(v, json_type_object)) {
 		json_object_object_foreach(v, name, member)
 		{
-			(void)name; /* the library ends it there */
+			(void)name; /* the library ends the name at a null character */
 			found |= hr_json_has_null(member);
 		}
 	}
@@ -523,7 +524,7 @@ hr_json_maybe(const char *text)
 	return text != NULL ? json_object_new_string(text) : HR_JSON_NONE;
 }
 
-/* o, if it is whole. */
+/* Returns o, or frees it and returns NULL if an insertion failed. */
 static struct json_object *
 whole(struct json_object *o, int bad, struct hr_err *err)
 {

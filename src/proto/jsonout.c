@@ -1,5 +1,5 @@
 /* Writing JSON: one escaper, one serialiser. The escaper is the hottest loop of a worker (every
- * byte of every observation): plain text goes through eight bytes at a time. */
+ * byte of every observation): plain text is copied eight bytes at a time. */
 #include "config.h"
 
 #include "proto/json.h"
@@ -15,7 +15,7 @@
 #include "base/text/utf8.h"
 
 #define CHUNK 4096 /* input bytes per reservation */
-#define WORST 6    /* output bytes for one input byte: \u00XX */
+#define WORST 6    /* maximum output bytes for one input byte: \u00XX */
 #define REPLACEMENT "\xEF\xBF\xBD"
 
 static size_t
@@ -40,7 +40,8 @@ escape_byte(char *out, unsigned char c)
 	return 6;
 }
 
-/* One character beyond ASCII at *p: moves *p over it. Returns bytes written, 0: refused. */
+/* Copies the non-ASCII character at *p and moves *p past it. Returns the bytes written; 0:
+ * refused. */
 static size_t
 put_wide(char *out, const char **p, const char *end, enum hr_json_bad bad)
 {
@@ -59,8 +60,8 @@ put_wide(char *out, const char **p, const char *end, enum hr_json_bad bad)
 	return n;
 }
 
-/* Copies what needs no escape, up to seven bytes, and moves *p and *o to the first that may; true
- * if a whole word did not. There is room to write eight bytes. */
+/* Copies up to seven bytes that need no escape, and moves *p and *o past them; returns true if a
+ * whole word was not clean. There must be room to write eight bytes. */
 static bool
 copy_word(char **o, const char **p)
 {
@@ -77,7 +78,7 @@ copy_word(char **o, const char **p)
 	return mask == 0;
 }
 
-/* Escapes from p up to `stop` or a little further (a character that begins before it). */
+/* Escapes from p to `stop`, or a little beyond (a character that starts before it). */
 static const char *
 escape_chunk(char **out, const char *p, const char *stop, const char *end, enum hr_json_bad bad)
 {
@@ -117,7 +118,7 @@ hr_json_put_text(struct hr_buf *b, const char *p, size_t len, enum hr_json_bad b
 		stop = (size_t)(end - p) > CHUNK ? p + CHUNK : end;
 		out = hr_buf_reserve(b, (size_t)(stop - p) * WORST + 8);
 		if (out == NULL)
-			return 0; /* sticky in b */
+			return 0; /* the error is sticky in b */
 		o = out;
 		p = escape_chunk(&o, p, stop, end, bad);
 		if (p == NULL)
@@ -173,10 +174,10 @@ hr_json_key(const char *key, struct hr_buf *tmp, size_t *ret_len)
 	return hr_buf_str(tmp);
 }
 
-/* How a value is written. */
+/* Options for writing a value. */
 struct form {
 	enum hr_json_bad bad;
-	bool whole; /* with the keys that begin with "_sa" */
+	bool whole; /* include keys that begin with "_sa" */
 };
 
 static int put_value(struct hr_buf *b, struct json_object *v, struct form form);

@@ -1,6 +1,6 @@
-/* A recursive-descent checker that mirrors scan_once and scanstring of CPython's _json.c: the
- * order of the tests decides which of several mistakes is reported, so it is kept as there.
- * Recursion is bounded by HR_JSON_DEPTH. */
+/* A recursive-descent checker that mirrors scan_once and scanstring of CPython's _json.c: the order
+ * of its tests decides which of several errors is reported, so it is preserved here. Recursion is
+ * bounded by HR_JSON_DEPTH. */
 #include "config.h"
 
 #include "proto/jsonscan.h"
@@ -61,7 +61,7 @@ scan_is(const struct scan *sc, char c)
 	return sc->at < sc->len && sc->s[sc->at] == c;
 }
 
-/* sc->at is on the 'u' of an escape. A pair of surrogates is taken as one. */
+/* Scans an escape with sc->at on its 'u'. A surrogate pair counts as one. */
 static bool
 scan_unicode_escape(struct scan *sc, bool key)
 {
@@ -86,7 +86,7 @@ scan_unicode_escape(struct scan *sc, bool key)
 	return true;
 }
 
-/* sc->at is on the opening quote; afterwards behind the closing one. */
+/* Scans a string from its opening quote; moves sc->at past the closing one. */
 static bool
 scan_string(struct scan *sc, bool key)
 {
@@ -186,7 +186,7 @@ scan_word(struct scan *sc, const char *word)
 	return true;
 }
 
-/* One key, its colon and its value. */
+/* Scans one key, its colon and its value. */
 static bool
 scan_member(struct scan *sc)
 {
@@ -202,7 +202,7 @@ scan_member(struct scan *sc)
 	return scan_value(sc);
 }
 
-/* sc->at is on the opening bracket. */
+/* Scans a list or an object; sc->at is on the opening bracket. */
 static bool
 scan_container(struct scan *sc, char close)
 {
@@ -282,7 +282,7 @@ hr_json_scan(const char *p, size_t len, struct hr_json_facts *ret, struct hr_jso
 			*ret = sc.facts;
 			return 0;
 		}
-		(void)scan_fail(&sc, "Extra data", sc.at); /* false either way */
+		(void)scan_fail(&sc, "Extra data", sc.at); /* the result is false either way */
 	}
 	*ret_error = sc.error;
 	if (sc.error.verdict == HR_JSON_SYNTAX)

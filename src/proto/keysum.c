@@ -1,4 +1,4 @@
-/* libmd rather than libcrypto, which takes longer to load than a worker to start. */
+/* Uses libmd rather than libcrypto, which takes longer to load than a worker takes to start. */
 #include "config.h"
 
 #include "proto/keysum.h"
@@ -18,5 +18,5 @@ hr_keysum(const unsigned char salt[HR_KEYSUM_SALT], const char *key, size_t len,
 	SHA256Update(&sha, salt, HR_KEYSUM_SALT);
 	SHA256Update(&sha, (const uint8_t *)key, len);
 	SHA256Final(ret, &sha);
-	explicit_bzero(&sha, sizeof(sha)); /* it keeps the last block */
+	explicit_bzero(&sha, sizeof(sha)); /* the context still has the last block */
 }

@@ -1,5 +1,6 @@
-/* hr_keysum: all that is kept of a session key: SHA-256 of a random salt and the key. Who reads it
- * can neither send it in the key's place nor find the key, unless that can be guessed. */
+/* hr_keysum: the stored form of a session key: SHA-256 of a random salt and the key. A reader of
+ * the sum can neither send it in the key's place nor find the key, unless the key can be
+ * guessed. */
 #ifndef HR_PROTO_KEYSUM_H
 #define HR_PROTO_KEYSUM_H
 
@@ -10,17 +11,17 @@
 #define HR_KEYSUM 32
 #define HR_KEYSUM_SALT 32
 
-/* Begins the supervisor's answer to HR_CHANNEL_KEYS (PROTOCOL); sums follow. */
+/* Head of the supervisor's answer to HR_CHANNEL_KEYS (PROTOCOL); sums follow. */
 struct hr_keysum_head {
 	unsigned char salt[HR_KEYSUM_SALT];
-	uint32_t count;   /* of all sums; 0: authentication is off */
+	uint32_t count;   /* number of sums; 0: authentication is off */
 	uint32_t longest; /* bytes of the longest key */
 };
 
 void hr_keysum(const unsigned char salt[HR_KEYSUM_SALT], const char *key, size_t len,
     unsigned char ret[HR_KEYSUM]);
 
-/* In the same time whatever they are: the volatile keeps the compiler from leaving early. */
+/* Compares in constant time: the volatile keeps the compiler from leaving early. */
 static inline bool
 hr_keysum_equal(const unsigned char a[HR_KEYSUM], const unsigned char b[HR_KEYSUM])
 {

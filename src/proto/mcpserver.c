@@ -1,4 +1,4 @@
-/* Messages are the original's. */
+/* The messages are the original's. */
 #include "config.h"
 
 #include "proto/mcpserver.h"
@@ -33,7 +33,7 @@ hr_mcpserver_trimmed(struct json_object *v, const char *what, struct hr_err *err
 
 /* ---- args ---- */
 
-/* One word as Python's shlex.split() reads it, into b: 1 there was one, 0 the end, -1 *err. */
+/* Reads one word as Python's shlex.split() into b. Returns 1, 0 at the end, or -1 with *err. */
 static int
 next_word(const char **text, struct hr_buf *b, struct hr_err *err)
 {
@@ -52,7 +52,7 @@ next_word(const char **text, struct hr_buf *b, struct hr_err *err)
 		} else if (*p == '\\' && quote == '\0' && p[1] == '\0') {
 			why = "No escaped character";
 		} else {
-			/* between double quotes it is for these two only */
+			/* A backslash within double quotes escapes only these two. */
 			if (*p == '\\' && (quote == '\0' || (quote == '"' && p[1] != '\0' &&
 								strchr("\"\\", p[1]) != NULL)))
 				p++;
@@ -89,7 +89,7 @@ args_of(struct json_object *v, struct hr_err *err)
 {
 	if (v == NULL)
 		return json_object_new_array();
-	if (hr_json_text(v) != NULL) /* without null characters, at which it would be cut */
+	if (hr_json_text(v) != NULL) /* a null character would cut the argument */
 		return split_args(hr_json_text(v), err);
 	if (hr_json_type(v) == HR_PY_LIST && hr_json_all_strings(v))
 		return json_object_get(v);
@@ -99,7 +99,7 @@ args_of(struct json_object *v, struct hr_err *err)
 
 /* ---- env ---- */
 
-/* One "NAME=value", with white space around it and its parts. */
+/* Adds one "NAME=value", trimming white space around it and its parts. */
 static int
 add_variable(struct json_object *env, const char *pair, size_t len, struct hr_err *err)
 {

@@ -10,7 +10,8 @@
 const char *const hr_alert_names[HR_ALERTS] = {"mem_high", "mem_critical", "oom_kill", "pids_max",
     "mem_pressure", "cpu_pressure", "disk_high", "error_rate"};
 
-/* In one word, so that no count of a minute is added to another one's: the minute, errors, all. */
+/* One word has the minute, the errors and all answers, so that counts of different minutes never
+ * mix. */
 #define COUNT_MAX 0xffffu
 
 static uint64_t
@@ -32,7 +33,7 @@ hr_metrics_recent_add(struct hr_metrics *m, int64_t now_ns, bool error)
 		all = same ? was & COUNT_MAX : 0;
 		errors = same ? was >> 16 & COUNT_MAX : 0;
 		if (all == COUNT_MAX)
-			return; /* more is not needed to know the share */
+			return; /* the share is known precisely enough */
 		all++;
 		errors += error;
 	} while (!atomic_compare_exchange_weak(at, &was, minute << 32 | errors << 16 | all));
@@ -87,7 +88,7 @@ hr_metrics_put_minutes(struct hr_buf *b, const struct hr_metrics *m, int64_t now
 		const struct hr_metrics_minute *at;
 
 		if (now <= back)
-			continue; /* the machine has not run for so long */
+			continue; /* before the machine's start */
 		minute = now - back;
 		at = &m->minutes[minute % HR_METRICS_HOUR];
 		if (atomic_load(&at->minute) != minute)

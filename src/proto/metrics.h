@@ -1,6 +1,6 @@
-/* hr_metrics: what has happened since the server started, as counters on the scoreboard. Whoever
- * does a thing adds to its counter; nothing is ever subtracted. They survive every worker, and end
- * with the supervisor. */
+/* hr_metrics: event counters since the start of the server, on the scoreboard. Each process adds to
+ * the counters of its own events; they never decrease. They survive every worker, and end with the
+ * supervisor. */
 #ifndef HR_PROTO_METRICS_H
 #define HR_PROTO_METRICS_H
 
@@ -11,20 +11,20 @@
 #include "proto/frame.h"
 
 #define HR_METRICS_ACTIONS 32 /* at least hr_action_classes_n */
-#define HR_METRICS_BUCKETS 16 /* at least the bounds of the histogram and one */
+#define HR_METRICS_BUCKETS 16 /* at least the histogram's bounds plus one */
 #define HR_METRICS_EXITS 257  /* 0 to 255, and all others */
 
 enum hr_restart { HR_RESTART_WORKER, HR_RESTART_SESSION, HR_RESTART_NGINX, HR_RESTARTS };
 
 #define HR_METRICS_MINUTES 5  /* the window of hr_metrics_recent() */
-#define HR_METRICS_HOUR 64    /* minutes that are kept */
-#define HR_METRICS_PLUGINS 16 /* further ones are not counted */
+#define HR_METRICS_HOUR 64    /* retained minutes, in a ring */
+#define HR_METRICS_PLUGINS 16 /* maximum; further plugins are not counted */
 #define HR_METRICS_NAME 64
 
-/* "ready", ..., by the state below; NULL ends them. */
+/* "ready", ..., indexed by the state below; NULL-terminated. */
 extern const char *const hr_plugin_states[];
 
-/* What can be wrong with the sandbox's resources. */
+/* Problems of the sandbox's resources. */
 enum hr_alert_kind {
 	HR_ALERT_MEM_HIGH,
 	HR_ALERT_MEM_CRITICAL,
@@ -41,15 +41,15 @@ extern const char *const hr_alert_names[HR_ALERTS];
 
 struct hr_alert_metrics {
 	_Atomic uint32_t firing; /* supervisor */
-	_Atomic uint64_t total;  /* supervisor: how often it began */
+	_Atomic uint64_t total;  /* supervisor: number of times it started */
 };
 
 struct hr_plugin_metrics {
 	char name[HR_METRICS_NAME];       /* supervisor, before there are workers; "": none */
 	_Atomic uint32_t state;           /* supervisor: index into hr_plugin_states */
 	_Atomic int32_t pid;              /* supervisor: 0 if it has no process */
-	_Atomic uint64_t ends;            /* supervisor: of its process, unasked for */
-	_Atomic uint64_t actions, failed; /* workers: performed; answered by other than 200 */
+	_Atomic uint64_t ends;            /* supervisor: unrequested ends of its process */
+	_Atomic uint64_t actions, failed; /* workers: performed; not answered with 200 */
 };
 
 struct hr_action_metrics {
@@ -58,39 +58,39 @@ struct hr_action_metrics {
 	_Atomic uint64_t buckets[HR_METRICS_BUCKETS]; /* not cumulative */
 };
 
-/* What was answered in one minute. Nobody writes it while nothing happens. */
+/* The answers of one minute. No process writes in idle minutes. */
 struct hr_metrics_minute {
-	_Atomic uint64_t minute; /* of CLOCK_MONOTONIC, plus one; another one's figures are old */
+	_Atomic uint64_t minute; /* minute of CLOCK_MONOTONIC, plus one; else figures are old */
 	_Atomic uint64_t actions, errors, microseconds, output_bytes;
 };
 
 struct hr_metrics {
-	struct hr_action_metrics actions[HR_METRICS_ACTIONS]; /* as in hr_action_classes */
+	struct hr_action_metrics actions[HR_METRICS_ACTIONS]; /* indexed as hr_action_classes */
 	_Atomic uint64_t exits[HR_METRICS_EXITS];
 	_Atomic uint64_t clocks[HR_CLOCKS];
-	_Atomic uint64_t still_running; /* answers about a command that goes on */
+	_Atomic uint64_t still_running; /* answers about a command that still runs */
 	_Atomic uint64_t output_bytes;
 	struct hr_plugin_metrics plugins[HR_METRICS_PLUGINS];
-	_Atomic uint64_t answers[6];            /* by the first digit of the status */
+	_Atomic uint64_t answers[6];            /* indexed by the first digit of the status */
 	_Atomic uint64_t restarts[HR_RESTARTS]; /* supervisor */
 	struct hr_alert_metrics alerts[HR_ALERTS];
 	_Atomic uint64_t recent[HR_METRICS_MINUTES];       /* workers: see hr_metrics_recent() */
 	struct hr_metrics_minute minutes[HR_METRICS_HOUR]; /* workers: by the minute, in a ring */
 };
 
-/* An action was answered; error: by an error observation, or other than 200. now_ns:
- * CLOCK_MONOTONIC. */
+/* Counts the answer to an action; `error`: an error observation, or a status other than 200.
+ * now_ns: CLOCK_MONOTONIC. */
 void hr_metrics_recent_add(struct hr_metrics *m, int64_t now_ns, bool error);
-/* The same for hr_metrics_put_minutes(). Two of which each is the first of a minute may lose one.
- */
+/* Does the same for hr_metrics_put_minutes(). When two answers race to open a minute one may be
+ * lost. */
 void hr_metrics_minute_add(
     struct hr_metrics *m, int64_t now_ns, bool error, uint64_t us, uint64_t output_bytes);
 /* Appends the last hour, oldest first, as JSON: [[time, actions, errors, seconds, bytes], ...], for
- * minutes in which something was answered. now_ns and now_s: the same time by both clocks. */
+ * minutes with answers. now_ns and now_s: the same time by both clocks. */
 struct hr_buf;
 void
 hr_metrics_put_minutes(struct hr_buf *b, const struct hr_metrics *m, int64_t now_ns, int64_t now_s);
-/* Those of this minute and of the four before. */
+/* Sums this minute and the four before. */
 void hr_metrics_recent(
     const struct hr_metrics *m, int64_t now_ns, unsigned *ret_all, unsigned *ret_errors);
 

@@ -1,4 +1,4 @@
-/* One writer for all observation types; the run observation, the frequent one, is a row of it. */
+/* One writer for all observation types; the frequent one, run, is a row of it. */
 #include "config.h"
 
 #include "proto/obs.h"
@@ -79,7 +79,7 @@ hr_obs_put_error(struct hr_buf *b, const char *text, size_t len)
 	    .extras_n = COUNT(extras),
 	    .bad = HR_JSON_REPLACE};
 
-	(void)hr_obs_put(b, &o); /* cannot refuse: nothing but text that is replaced */
+	(void)hr_obs_put(b, &o); /* cannot refuse: the only strings are replaced ones */
 }
 
 int

@@ -1,5 +1,5 @@
 /* hr_obs: observations as the server writes them (doc/actions.md, "Observations"): message,
- * observation, content, extras, and success where the type has it, in this order. */
+ * observation, content, extras, and success for types that have it, in this order. */
 #ifndef HR_PROTO_OBS_H
 #define HR_PROTO_OBS_H
 
@@ -17,7 +17,7 @@ enum hr_obs_kind {
 	HR_OBS_STR,
 	HR_OBS_BOOL,
 	HR_OBS_INT,
-	HR_OBS_JSON,   /* any value of a request, written back */
+	HR_OBS_JSON,   /* any value of the request, written back */
 	HR_OBS_EXTRAS, /* an object of further fields */
 };
 
@@ -31,30 +31,31 @@ struct hr_obs_extra {
 	size_t extras_n;
 };
 
-#define HR_OBS_SPAN(s) ((struct hr_span){(s), sizeof(s) - 1}) /* of a string literal */
+#define HR_OBS_SPAN(s) ((struct hr_span){(s), sizeof(s) - 1}) /* The span of a string literal. */
 
 struct hr_obs {
 	const char *type;
-	struct hr_span message[3]; /* written one after the other */
+	struct hr_span message[3]; /* parts, concatenated */
 	struct hr_span content;
 	const struct hr_obs_extra *extras;
 	size_t extras_n;
 	bool has_success, success;
-	enum hr_json_bad bad; /* what happens to bytes that are not text */
+	enum hr_json_bad bad; /* treatment of invalid UTF-8 */
 };
 
-/* Appends the JSON text. -1: something in it has no JSON form (a 500, as in the original); check b
- * for memory. */
+/* Appends the JSON text. Returns -1 if a value has no JSON form (a 500, as in the original); check
+ * b for memory. */
 int hr_obs_put(struct hr_buf *b, const struct hr_obs *o);
 
-/* An error observation; never fails but for memory. */
+/* Appends an error observation; fails only without memory. */
 void hr_obs_put_error(struct hr_buf *b, const char *text, size_t len);
 
-/* What read, write and edit are answered, of a server and of the kind "cli". -1 as above. */
+/* Appends the observation of read (below: write, edit), for a server and the back-end "cli".
+ * Returns -1 as above. */
 int hr_obs_put_read(struct hr_buf *b, struct hr_span path, const char *impl, struct hr_span content,
     enum hr_json_bad bad);
 int hr_obs_put_write(struct hr_buf *b, struct hr_span path, enum hr_json_bad bad);
-/* What an edit was asked, as it was given, and what came of it. */
+/* The arguments of an edit, as given, and its result. */
 struct hr_obs_edit {
 	struct hr_span path;
 	struct json_object *old_str, *new_str;
@@ -62,8 +63,8 @@ struct hr_obs_edit {
 };
 int hr_obs_put_edit(struct hr_buf *b, const struct hr_obs_edit *e, enum hr_json_bad bad);
 
-/* What a `run` action is answered. `hidden` is the action's own argument, echoed. Bytes that are
- * not UTF-8 become U+FFFD: they come from the shell. -1 only for `hidden`. */
+/* Appends the observation of a `run`. `hidden` is the action's own argument, echoed. Invalid UTF-8
+ * from the shell becomes U+FFFD. Returns -1 only for `hidden`. */
 int hr_obs_put_run(struct hr_buf *b, const struct hr_run_result *r, const struct hr_arg *hidden);
 
 #endif

@@ -1,5 +1,5 @@
-/* The shared board: one memfd of fixed size. Sealed against resizing, so that no holder of the
- * descriptor can make another one's mapping fault. */
+/* The shared board: one memfd of fixed size, sealed against resizing, so that no holder of the
+ * descriptor can make another process's mapping fault. */
 #include "config.h"
 
 #include "proto/scoreboard.h"
@@ -84,7 +84,7 @@ hr_scoreboard_attach(int fd, struct hr_err *err)
 void
 hr_scoreboard_renew(struct hr_scoreboard *sb)
 {
-	/* what a worker adds at this moment may stay or not */
+	/* Counts that a worker adds at the same time may stay or not. */
 	memset(&sb->metrics, 0, sizeof(sb->metrics));
 	atomic_store(&sb->last_execution_ns, 0);
 	atomic_store(&sb->static_sessions, 0);
@@ -94,5 +94,5 @@ void
 hr_scoreboard_detach(struct hr_scoreboard *sb)
 {
 	if (sb != NULL)
-		(void)munmap(sb, sizeof(*sb)); /* cannot fail on what mmap gave */
+		(void)munmap(sb, sizeof(*sb)); /* cannot fail on a mapping of mmap */
 }

@@ -1,6 +1,6 @@
-/* hr_scoreboard: what the supervisor, the workers and the keepers of one server know of each other,
- * in one shared memory file (memfd). Everybody reads; each field has one kind of writer.
- * Nothing here is a lock: all fields are read and written with atomic operations. */
+/* hr_scoreboard: state that the supervisor, the workers and the keepers of one server share, in one
+ * memory file (memfd). Every process reads; each field has one kind of writer. There are no locks:
+ * all fields are read and written with atomic operations. */
 #ifndef HR_PROTO_SCOREBOARD_H
 #define HR_PROTO_SCOREBOARD_H
 
@@ -17,14 +17,14 @@
 #define HR_SCOREBOARD_VERSION 7u
 #define HR_SCOREBOARD_SLOTS 1024 /* workers of all pools together */
 #define HR_SCOREBOARD_POOLS 5
-#define HR_SCOREBOARD_ACTION 2 /* the pool of actions */
+#define HR_SCOREBOARD_ACTION 2 /* index of the pool of actions */
 
 enum hr_worker_stage {
 	HR_STAGE_FREE = 0, /* no process in this slot (written by the supervisor) */
 	HR_STAGE_STARTING, /* spawned (supervisor) */
 	HR_STAGE_IDLE,     /* waiting in accept (worker) */
 	HR_STAGE_READING,  /* reading the request (worker) */
-	HR_STAGE_RUNNING,  /* doing it (worker) */
+	HR_STAGE_RUNNING,  /* performing it (worker) */
 	HR_STAGE_WRITING,  /* answering (worker) */
 };
 
@@ -32,46 +32,47 @@ struct hr_worker_slot {
 	_Atomic int32_t pid;       /* supervisor */
 	_Atomic uint32_t pool;     /* supervisor: index into pools */
 	_Atomic uint32_t stage;    /* enum hr_worker_stage */
-	_Atomic uint32_t requests; /* worker: answered so far */
+	_Atomic uint32_t requests; /* worker: requests answered so far */
 	_Atomic int64_t since_ns;  /* worker: CLOCK_MONOTONIC of the last change of stage */
 };
 
 struct hr_pool_counts {
 	_Atomic uint32_t size; /* supervisor: processes */
-	_Atomic uint32_t busy; /* workers: +1 when a request is taken, -1 when answered; the
+	_Atomic uint32_t busy; /* workers: +1 when a request is accepted, -1 when answered; the
 				  supervisor subtracts for a worker that died busy */
 };
 
 struct hr_scoreboard {
 	_Atomic uint32_t version;
-	_Atomic uint32_t ready;         /* supervisor: 1 when everything answers */
+	_Atomic uint32_t ready;         /* supervisor: 1 while all parts answer */
 	_Atomic int32_t supervisor_pid; /* supervisor */
 	_Atomic int32_t session_pid;    /* supervisor: keeper of the default session, 0 if none */
 	_Atomic int32_t nginx_pid;      /* supervisor: nginx master, 0 if none */
-	_Atomic int64_t started_ns; /* supervisor: CLOCK_REALTIME when the server was constructed */
+	_Atomic int64_t started_ns; /* supervisor: CLOCK_REALTIME of the server's construction */
 	_Atomic int64_t
 	    last_execution_ns; /* action workers: CLOCK_REALTIME of the last valid action */
 	_Atomic uint32_t static_sessions; /* supervisor */
 	_Atomic uint32_t named_sessions;  /* supervisor */
 	_Atomic int32_t
-	    disk_looker; /* worker: its pid while it looks how full the disk is, which may
-			    take for ever; the supervisor clears that of a dead one */
+	    disk_looker; /* worker: its pid while it checks how full the disk is, which may block
+			    for ever; the supervisor clears that of a dead worker */
 	struct hr_metrics metrics;
 	struct hr_journal_counts journal; /* workers */
 	struct hr_signins signins;        /* workers */
-	struct hr_unread unread;          /* workers; the supervisor for those that died */
+	struct hr_unread unread;          /* workers; the supervisor for dead ones */
 	struct hr_pool_counts pools[HR_SCOREBOARD_POOLS];
 	struct hr_worker_slot slots[HR_SCOREBOARD_SLOTS];
-	/* workers: pages of slots that never wrote a file take no memory */
+	/* workers: pages of slots that never wrote a file use no memory */
 	struct hr_tempfiles scraps[HR_SCOREBOARD_SLOTS];
 };
 
-/* A new zeroed board in a sealed memfd (close-on-exec); NULL with *err set. */
+/* Creates a zeroed board in a sealed memfd (close-on-exec). Returns NULL with *err set on
+ * failure. */
 struct hr_scoreboard *hr_scoreboard_create(int *ret_fd, struct hr_err *err);
-/* Maps the board behind fd (fd stays the caller's); checks size and version. */
+/* Maps the board of fd, which stays the caller's; checks size and version. */
 struct hr_scoreboard *hr_scoreboard_attach(int fd, struct hr_err *err);
-/* Begins to count anew, for another supervisor of the workers that use it. */
+/* Resets the counters for a new supervisor of the workers that use the board. */
 void hr_scoreboard_renew(struct hr_scoreboard *sb);
-void hr_scoreboard_detach(struct hr_scoreboard *sb); /* NULL: nothing */
+void hr_scoreboard_detach(struct hr_scoreboard *sb); /* NULL: no effect */
 
 #endif

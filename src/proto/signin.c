@@ -1,6 +1,6 @@
-/* Places with a turn, as a sequence lock: a writer makes it odd by a compare-and-swap, so that
- * there is one at a time, and readers that see it change look away. A writer that was killed
- * half-way leaves a place that is taken over when there is no other. */
+/* Places with a sequence lock: a writer makes `turn` odd by a compare-and-swap, so that there is
+ * one writer at a time, and readers that notice a change skip the place. A writer killed half-way
+ * leaves a place that is reused when there is no other. */
 #include "config.h"
 
 #include "proto/signin.h"
@@ -39,7 +39,7 @@ place_write(struct hr_signin_place *p, const struct hr_signin *what)
 	atomic_store(&p->until_ns, what->until_ns);
 }
 
-/* Takes the place in the state in which it was seen. */
+/* Takes the place if it is still in the state that was seen. */
 static bool
 place_change(struct hr_signin_place *p, uint32_t turn, const struct hr_signin *what)
 {
@@ -52,7 +52,7 @@ place_change(struct hr_signin_place *p, uint32_t turn, const struct hr_signin *w
 	return true;
 }
 
-/* The one that is free, or whose time is over, or is over first; half-written ones last. */
+/* Chooses a free place, an expired one or the first to expire; half-written ones last. */
 static size_t
 place_worst(const struct hr_signins *s, int64_t now_ns, uint32_t *ret_turn)
 {
@@ -105,7 +105,7 @@ hr_signin_find(const struct hr_signins *s, const unsigned char cookie[HR_KEYSUM]
 		turn = atomic_load(&s->v[i].turn);
 		place_read(&s->v[i], &one);
 		same = hr_keysum_equal(one.cookie, cookie);
-		same &= hr_keysum_equal(one.token, token); /* both, whatever the first is */
+		same &= hr_keysum_equal(one.token, token); /* compare both in any case */
 		if (same && one.until_ns > now_ns && (turn & 1) == 0 &&
 		    atomic_load(&s->v[i].turn) == turn) {
 			*ret = one;
@@ -126,7 +126,7 @@ hr_signin_end(struct hr_signins *s, const unsigned char cookie[HR_KEYSUM])
 	for (i = 0; i < HR_SIGNINS; i++) {
 		turn = atomic_load(&s->v[i].turn);
 		place_read(&s->v[i], &one);
-		/* who changes it at the same time ends it, or makes it another one's */
+		/* A concurrent writer ends it, or replaces it by another sign-in. */
 		if ((turn & 1) == 0 && hr_keysum_equal(one.cookie, cookie))
 			(void)place_change(&s->v[i], turn, &none);
 	}

@@ -1,4 +1,4 @@
-/* Invariant: nothing that a client sends reaches a header of ours but what is spelled out here. */
+/* Invariant: input from a client reaches a response header only in the forms spelled out here. */
 #include "config.h"
 
 #include "proto/signinweb.h"
@@ -12,12 +12,11 @@
 #include "base/random.h"
 #include "proto/json.h"
 
-#define COOKIE "handrail-" /* and the port as the browser knows it: ports share their cookies */
-#define COOKIES_MAX 32     /* of ours, in one request */
+#define COOKIE "handrail-" /* plus the browser's port: cookies are shared between ports */
+#define COOKIES_MAX 32     /* limit of handrail's cookies in one request */
 #define PATH_MAX_BYTES 512
 
-/* The path below which the page lies, as the browser sees it: a proxy may have put something in
- * front. */
+/* Checks the path of the page as the browser sees it: a proxy may have added a prefix. */
 static bool
 path_fits(const char *p, size_t len)
 {
@@ -80,7 +79,7 @@ hr_signin_cookie(char line[HR_SIGNIN_COOKIE_MAX], const struct hr_signin_asked *
 	(void)snprintf(line, HR_SIGNIN_COOKIE_MAX,
 	    COOKIE "%.*s=%s; Path=%.*s; Max-Age=%" PRId64 "; HttpOnly; SameSite=Strict%s",
 	    (int)a->port_len, a->port, value, (int)a->path_len, a->path, seconds,
-	    a->secure ? "; Secure" : ""); /* it fits */
+	    a->secure ? "; Secure" : ""); /* the buffer is large enough */
 }
 
 bool

@@ -1,6 +1,6 @@
-/* Unread answers. Invariant: an action is read as a whole, since its place's word is looked at
- * before and after; and it is written only by the worker whose number is in that word. A worker
- * that is killed while it writes leaves a place that nobody uses until the next start. */
+/* Unread answers. Invariant: a reader sees an action whole, since it compares the place's word
+ * before and after; and only the worker whose number is in that word writes it. A worker that is
+ * killed while writing leaves a place that stays unused until the next start. */
 #include "config.h"
 
 #include "proto/unread.h"
@@ -25,7 +25,7 @@ with_state(uint64_t word, enum state state)
 	return (word & ~(uint64_t)STATE) | state;
 }
 
-/* Each number has its own byte of the file. Where the lock cannot be had nobody waits for it. */
+/* Locks the number's byte of the file. Without locks nobody waits for the number. */
 static void
 lock(int board, int how, short type, uint64_t word)
 {
@@ -110,7 +110,7 @@ hr_unread_add(struct hr_unread *u, int board, const struct hr_unread_action *act
 static bool
 move(struct hr_unread_hold *h, uint64_t word)
 {
-	uint64_t had = h->word; /* not what another worker has put there since */
+	uint64_t had = h->word; /* avoids freeing a place that another worker has taken since */
 
 	if (h->place == NULL || !atomic_compare_exchange_strong(&h->place->word, &had, word))
 		return false;
@@ -133,7 +133,7 @@ hr_unread_is_answering(const struct hr_unread_hold *h)
 void
 hr_unread_keep(int board, struct hr_unread_hold *h, int64_t now_ms)
 {
-	/* means nothing in a place that another worker has taken */
+	/* no effect on a place that another worker has taken */
 	if (h->place != NULL)
 		atomic_store(&h->place->ended_ms, now_ms);
 	(void)move(h, with_state(h->word, KEPT));

@@ -12,7 +12,7 @@
 #define HR_WORKER_UNKNOWN (~0UL)
 
 struct hr_worker_args {
-	/* NULL or "": not given */
+	/* paths; NULL or "": not given */
 	const char *pool, *run_dir, *work_dir, *libexec_dir, *office_converter, *journal,
 	    *page_rights;
 	const char *hidden[HR_WORKER_HIDDEN];
@@ -22,7 +22,7 @@ struct hr_worker_args {
 	bool journal_sync, journal_required;
 };
 
-/* What is in force where an option is not given. */
+/* The defaults of options that are not given. */
 #define HR_WORKER_ARGS_NONE                                                                        \
 	{                                                                                          \
 		.edge_uid = HR_WORKER_UNKNOWN, .edge_gid = HR_WORKER_UNKNOWN, .shell_uid = 65534   \
@@ -30,27 +30,27 @@ struct hr_worker_args {
 
 struct hr_worker_option {
 	const char *name;
-	const char *value; /* what the help calls it; NULL: it has none */
+	const char *value; /* name of the value in the help text; NULL: no value */
 	const char *help;
-	size_t at; /* in struct hr_worker_args */
+	size_t at; /* offset in struct hr_worker_args */
 	enum { HR_WORKER_TEXT, HR_WORKER_NUMBER, HR_WORKER_FLAG, HR_WORKER_FILES } kind;
-	unsigned long max; /* of a number */
+	unsigned long max; /* maximum of a number */
 	bool needed;
 };
 extern const struct hr_worker_option hr_worker_options[];
 extern const size_t hr_worker_options_n;
 
 struct hr_worker_argv {
-	const char *v[64]; /* ends with NULL; texts are those of the arguments */
+	const char *v[64]; /* NULL-terminated; strings are those of the arguments */
 	size_t n;
 	char numbers[24][24];
 };
 
 void hr_worker_args_write(const struct hr_worker_args *a, struct hr_worker_argv *ret);
-/* One option as it was given; borrows the text. An error says what is wrong with it. */
+/* Sets one option; borrows the text. The error describes an invalid value. */
 int hr_worker_args_set(struct hr_worker_args *a, const struct hr_worker_option *o, const char *text,
     struct hr_err *err);
-/* Whether all that is needed was given. */
+/* Checks that all required options were given. */
 int hr_worker_args_check(const struct hr_worker_args *a, struct hr_err *err);
 
 #endif

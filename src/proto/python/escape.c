@@ -1,4 +1,4 @@
-/* Escapes, and Python 3.11's texts for what is wrong. */
+/* Escapes, and Python 3.11's error texts. */
 #include "config.h"
 
 #include "proto/python/escape.h"
@@ -9,8 +9,8 @@
 #include "base/text/utf8.h"
 
 struct literal {
-	const char *p, *end; /* between the quotes */
-	size_t pos;          /* where Python counts itself to be: see put_plain() */
+	const char *p, *end; /* the text inside the quotes */
+	size_t pos;          /* Python's position count: see put_plain() */
 	unsigned line;
 	hr_pynamed_fn *named;
 	struct hr_buf *out, *why;
@@ -25,7 +25,8 @@ say_escape(struct literal *l, size_t from, size_t to, const char *what)
 	    from, to, what);
 }
 
-/* Python's decoder of escapes sees other characters than ASCII as \UXXXXXXXX, and counts so. */
+/* Counts a non-ASCII character as \UXXXXXXXX, since that is how Python's decoder of escapes sees
+ * it. */
 static void
 put_plain(struct literal *l)
 {
@@ -37,7 +38,7 @@ put_plain(struct literal *l)
 	l->p += n;
 }
 
-/* \xXX, \uXXXX, \UXXXXXXXX: l->p is behind the letter. */
+/* Decodes \xXX, \uXXXX, \UXXXXXXXX; l->p is after the letter. */
 static int
 put_hex(struct literal *l, char letter)
 {
@@ -74,12 +75,12 @@ put_octal(struct literal *l)
 	hr_utf8_add(l->out, cp);
 }
 
-/* \N{NAME}: l->p is behind the letter. */
+/* Decodes \N{NAME}; l->p is after the letter. */
 static int
 put_named(struct literal *l)
 {
 	const char *open = l->p, *close = NULL, *q;
-	size_t upto = 2; /* \N */
+	size_t upto = 2; /* length of \N */
 	int32_t cp;
 
 	if (l->p < l->end && *l->p == '{') {
@@ -136,7 +137,7 @@ put_escape(struct literal *l)
 		return 0;
 	}
 	hr_buf_addc(l->out, '\\');
-	l->pos += (unsigned char)c < 0x80 ? 1 : 6; /* the backslash is seen as \u005c there */
+	l->pos += (unsigned char)c < 0x80 ? 1 : 6; /* Python sees the backslash as \u005c there */
 	put_plain(l);
 	return 0;
 }

@@ -1,4 +1,4 @@
-/* Recursive descent over the text; depth bounded as for JSON. */
+/* Recursive descent over the text; the depth is bounded as for JSON. */
 #include "config.h"
 
 #include "proto/python/literal.h"
@@ -29,7 +29,7 @@ at_char(const struct lit *l, char c)
 	return l->p < l->end && *l->p == c;
 }
 
-/* Only ever called inside brackets or at the ends, where newlines do not count. */
+/* Skips white space. Called only inside brackets or at the ends, where newlines do not count. */
 static void
 lit_space(struct lit *l)
 {
@@ -45,7 +45,7 @@ lit_space(struct lit *l)
 	}
 }
 
-/* The text of a string from behind its opening quotes to behind its closing ones. */
+/* Reads a string from after its opening quotes to after its closing ones. */
 static int
 string_body(struct lit *l, struct hr_buf *b, char quote, bool triple, bool raw)
 {
@@ -59,7 +59,7 @@ string_body(struct lit *l, struct hr_buf *b, char quote, bool triple, bool raw)
 		if (*l->p == '\n' && !triple)
 			return -1;
 		if (*l->p == '\\')
-			l->p++; /* what is behind it does not end the string */
+			l->p++; /* the next character does not end the string */
 	}
 	if (l->p >= l->end)
 		return -1;
@@ -71,7 +71,7 @@ string_body(struct lit *l, struct hr_buf *b, char quote, bool triple, bool raw)
 	return 0;
 }
 
-/* Is there a string at l->p? *ret_prefix: bytes before its quote; *ret_raw. */
+/* Returns true if a string starts at l->p. *ret_prefix: bytes before its quote; *ret_raw. */
 static bool
 string_starts(const struct lit *l, size_t *ret_prefix, bool *ret_raw)
 {
@@ -84,7 +84,7 @@ string_starts(const struct lit *l, size_t *ret_prefix, bool *ret_raw)
 	return (size_t)(l->end - l->p) > n && (l->p[n] == '\'' || l->p[n] == '"');
 }
 
-/* One or more string literals side by side. */
+/* Reads one or more adjacent string literals. */
 static int
 lit_string(struct lit *l, struct json_object **ret)
 {
@@ -115,7 +115,7 @@ is_word_char(char c)
 	       c == '.';
 }
 
-/* 0x, 0o and 0b; the digits are in s without underscores. */
+/* Parses 0x, 0o and 0b; the digits in s have no underscores. */
 static int
 radix_number(const char *s, struct json_object **ret)
 {
@@ -168,7 +168,7 @@ is_digit_of(char c, bool radix)
 	return (c >= '0' && c <= '9') || (radix && (c | 0x20) >= 'a' && (c | 0x20) <= 'f');
 }
 
-/* Copies a number without its underscores. False: an underscore is not between digits. */
+/* Copies a number without its underscores. Returns false if an underscore is not between digits. */
 static bool
 number_copy(struct lit *l, struct hr_buf *b)
 {
@@ -222,7 +222,7 @@ lit_word(struct lit *l, const char *word)
 	return true;
 }
 
-/* A list, a tuple, or a value in parentheses; l->p is behind the bracket. */
+/* Reads a list, a tuple, or a value in parentheses; l->p is after the bracket. */
 static int
 lit_sequence(struct lit *l, char close, struct json_object **ret)
 {

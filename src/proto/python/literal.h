@@ -9,7 +9,8 @@
 
 struct json_object;
 
-/* 0: *ret is the caller's (NULL for None); -1: not such a literal. Pure. */
+/* Parses a literal. Returns 0 with *ret, the caller's (NULL for None), or -1 if p is not such a
+ * literal. Pure. */
 int hr_pyliteral(const char *p, size_t len, struct json_object **ret);
 
 #endif

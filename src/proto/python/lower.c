@@ -1,4 +1,4 @@
-/* Lower-casing by code point, with the only two rules that are not: U+0130 and the final sigma
+/* Lower-casing by code point, with the only two rules that need context: U+0130 and the final sigma
  * (CPython's do_lower() and handle_capital_sigma()). */
 #include "config.h"
 
@@ -10,12 +10,12 @@
 
 #include "base/text/utf8.h"
 
-/* Word_Break MidLetter, MidNumLet and Single_Quote, which are Case_Ignorable beside the categories.
- */
+/* Word_Break MidLetter, MidNumLet and Single_Quote, which are Case_Ignorable besides the
+ * categories. */
 static const int32_t ignorable[] = {0x27, 0x2E, 0x3A, 0xB7, 0x387, 0x55F, 0x5F4, 0x2018, 0x2019,
     0x2024, 0x2027, 0xFE13, 0xFE52, 0xFE55, 0xFF07, 0xFF0E, 0xFF1A};
 
-/* Other_Lowercase and Other_Uppercase, which are Cased beside the letters with case. */
+/* Other_Lowercase and Other_Uppercase, which are Cased besides the letters with case. */
 static const struct {
 	int32_t first, last;
 } cased[] = {{0xAA, 0xAA}, {0xBA, 0xBA}, {0x2B0, 0x2B8}, {0x2C0, 0x2C1}, {0x2E0, 0x2E4},

@@ -14,7 +14,7 @@
 #include "base/text/swar.h"
 #include "base/text/utf8.h"
 
-/* Python's str.isprintable(): categories C* and Z* are not, but for the blank. */
+/* Implements Python's str.isprintable(): not categories C* and Z*, except the blank. */
 static bool
 is_printable(int32_t cp)
 {
@@ -54,7 +54,7 @@ put_escaped(struct hr_buf *b, uint32_t c)
 	}
 }
 
-/* Length of the prefix that is printable ASCII without backslash and quotes. */
+/* Returns the length of the prefix that is printable ASCII without backslash and quotes. */
 static size_t
 simple_run(const char *p, size_t len)
 {
@@ -66,7 +66,7 @@ simple_run(const char *p, size_t len)
 	return n;
 }
 
-/* text: characters of UTF-8; else each byte by itself. */
+/* text: s is UTF-8; otherwise each byte stands alone. */
 static void
 put_repr(struct hr_buf *b, const char *p, size_t len, bool text)
 {
@@ -85,7 +85,7 @@ put_repr(struct hr_buf *b, const char *p, size_t len, bool text)
 		n = 1;
 		cp = text ? hr_utf8_next(p, end, &n) : (unsigned char)*p;
 		if (cp < 0)
-			hr_buf_addf(b, "\\x%02x", (unsigned char)*p); /* cannot be in a request */
+			hr_buf_addf(b, "\\x%02x", (unsigned char)*p); /* not in requests */
 		else if (cp == quote || cp == '\\')
 			hr_buf_addf(b, "\\%c", (char)cp);
 		else if (text ? is_printable(cp) : cp == '\'' || cp == '"')
@@ -258,7 +258,7 @@ hr_py_truthy(struct json_object *v)
 	return false;
 }
 
-/* Digits with single underscores between them; moves *p behind them. False: there are none. */
+/* Copies digits with single underscores between them; moves *p past them. False: none. */
 static bool
 float_digits(const char **p, const char *end, struct hr_buf *out)
 {
@@ -293,7 +293,7 @@ float_word(const char *p, const char *end, struct hr_buf *out)
 	return false;
 }
 
-/* Copies a number that float() takes to out, in the form strtod() takes. */
+/* Copies a number that float() accepts to out, in the form that strtod() accepts. */
 static bool
 float_copy(const char *p, const char *end, struct hr_buf *out)
 {
