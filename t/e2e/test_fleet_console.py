@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""The console of a fleet: who may what by a sign-in, and its pages in a real Chromium (doc/fleet.md, "Console")."""
+"""The console of a fleet: who may what by a sign-in, and its pages in a real Chromium (doc/fleet.md, "Console").
+
+By hand: screenshot, which makes doc/console.png."""
 
 import http.client
 import json
@@ -156,12 +158,23 @@ def pages():
         w.type("#session", "from-the-page" + KEYS["ENTER"])
         w.until("it runs", "return [...document.querySelectorAll('.fleet tbody tr')].some((r) => "
                            "r.textContent.includes('from-the-page') && r.querySelector('td.good'))")
+        # its age goes on where nothing happens; what its kind cannot do is not offered
+        age = w.js("return document.querySelector('.fleet td.number').textContent")
+        w.until("it is older", "return document.querySelector('.fleet td.number').textContent !== arguments[0]", age)
+        equal(w.js("return [...document.querySelectorAll('.fleet td.actions button')].map((b) => b.textContent)"),
+              ["Stop"])
+        equal(w.js("return document.querySelector('.fleet tbody tr').children[1].textContent"), "operator")
         w.js("document.querySelector('.fleet tbody .link').click()")  # rows are made anew meanwhile
-        w.until("its events", "return document.querySelector('.details:not([hidden])')?.textContent"
+        w.until("its events", "return document.querySelector('.details:not([hidden]) ul')?.textContent"
                               ".includes('running')")
+        w.until("its log", "return document.querySelector('.details .output').textContent.includes('ready')")
+        w.click(".details .bar button")
+        equal(w.js("return document.querySelector('.details').hidden"), True)
         w.js("document.querySelector('.fleet td.actions button:last-child').focus()")
         w.press([KEYS["ENTER"]])
-        w.until("asks first", "return document.querySelector('dialog[open]')")
+        w.until("asks first", "return document.querySelector('dialog[open]')?.innerText"
+                              ".includes('Stop from-the-page?')")
+        equal(w.js("return document.querySelector('dialog button[value=yes]').textContent"), "Stop")
         w.click("dialog button[value=yes]")
         w.until("it is gone", "return !document.querySelector('.fleet tbody tr')")
         w.click("#tab-sandboxes")
@@ -377,7 +390,29 @@ def upgraded():
             equal((done[0], said in done[1]), (2, True), done)
 
 
+def screenshot():
+    """By hand: makes doc/console.png."""
+    need_browser()
+    with Console("--domain", DOMAIN) as f, Window(width=1120, height=820) as w:
+        for name in ("build-the-docs", "issue-1204"):
+            o = f.up(name)
+            for shell in ("server", "tests", "watch", "deploy", "docs", "logs", "db"):
+                equal(f.call("POST", "/%s/handrail/v1/create" % o["runtime_id"], {"name": shell}, key="",
+                             X_Session_API_Key=o["session_api_key"])[0], 201)
+        f.up("nightly", key=f.make_key("ci"), resource_factor=2)
+        w.open("http://127.0.0.1:%d/" % f.console)
+        w.until("asks for the key", "return document.querySelector('#key')")
+        w.type("#key", f.key + KEYS["ENTER"])
+        w.until("all are there", "return document.querySelectorAll('.fleet tbody td.good').length === 3")
+        w.until("the stream is there", "return document.querySelector('.page[data-stream=live]')")
+        w.js("document.querySelector('[data-id^=page]').closest('tr').querySelector('.link').click()")
+        w.until("its log", "return document.querySelector('.details .output')")
+        w.js("document.activeElement.blur(); document.querySelector('#view-sandboxes').scrollTo(0, 0)")
+        w.shot(os.path.join(SRC, "doc", "console.png"))
+
+
+BY_HAND = [screenshot]
 TESTS = [who_may, lets_in, upgraded, pages, page_of_a_sandbox, managed, capacity_and_alerts]
 
 if __name__ == "__main__":
-    sys.exit(run_tests(TESTS))
+    sys.exit(run_tests(TESTS + [t for t in BY_HAND if t.__name__ in sys.argv[1:]]))

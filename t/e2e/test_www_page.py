@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """The page of a sandbox in a real Chromium: what it shows, does, survives, and does not believe (doc/page.md).
 
-By hand, since each takes a minute: much_output, 100 MB in front of the page, with the times of its frames, and
-idle_for_a_minute, what a page asks for that nobody touches."""
+By hand: much_output, 100 MB in front of the page, with the times of its frames; idle_for_a_minute, what a page asks for
+that nobody touches; screenshot, which makes doc/page.png."""
 
 import base64
 import http.server
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,7 +19,7 @@ import threading
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib.certs import Authority  # noqa: E402
 from lib import process  # noqa: E402
-from lib.supervised import PATIENCE, find_program, free_port, gate, marker, run_tests  # noqa: E402
+from lib.supervised import PATIENCE, SRCDIR, find_program, free_port, gate, marker, run_tests  # noqa: E402
 from lib.tap import equal  # noqa: E402
 from lib.webdriver import KEYS, Window, pause  # noqa: E402
 from lib.www import KEY, V1, EVIL, DOT, EMPTY_ZIP, SCREEN, Keyed, enter, live, screen_has  # noqa: E402
@@ -31,6 +32,8 @@ def shell_view():
         s.action("echo before; (exit 3)")
         w.open(s.page())
         w.until("asks for the key", "return document.querySelector('#key')")
+        equal([e in w.js("return document.querySelector('main').innerText")
+               for e in ("127.0.0.1:%d" % s.port, "SESSION_API_KEY", "handrail url --json")], 3 * [True])
         w.type("#key", "wrong")
         w.press([KEYS["ENTER"]])
         w.until("says so", "return document.querySelector('.note.bad').textContent.includes('not the key')")
@@ -175,7 +178,11 @@ def other_views():
         w.requests()
         w.click("#tab-plugins")
         w.until("plugins", "return !document.querySelector('#view-plugins').hidden && "
-                           "[...document.querySelectorAll('#view-plugins th')].some((e) => e.textContent === 'mcp')")
+                           "document.querySelector('#view-plugins [data-name=mcp]').innerText.replaceAll('\\t', '|')"
+                           " === 'MCP servers|Runs MCP servers beside the shell and offers their tools.|"
+                           "starts at its first use|'")
+        w.until("parts", "return [...document.querySelectorAll('#view-plugins tbody tr')].some((e) => "
+                         "/^Actions\\tready\\t[0-9]+ at work, 128 at most$/.test(e.innerText))")
         w.press([KEYS["RIGHT"]])
         w.until("plots", "return document.querySelectorAll('#view-metrics canvas').length === 6 && "
                          "document.querySelector('#view-metrics .now').textContent.includes('errors 4')")
@@ -661,6 +668,21 @@ def shells_and_log():
         # a line comes as it is written
         equal(s.get(V1 + "download?path=" + s.work_dir).status, 500)  # which is logged
         w.until("a line of it", "return document.querySelector('.log tbody').textContent.includes('v1/download: 500')")
+        # of one level, and with some words; a new line that has neither is not shown either
+        shown = ("return [...document.querySelectorAll('.log tbody tr')].filter((e) => e.checkVisibility())"
+                 ".map((e) => e.children[1].textContent + ' ' + e.children[3].textContent)")
+        everything = w.js(shown)
+        w.js("const e = document.querySelector('#log-level'); e.value = '2'; e.dispatchEvent(new Event('change'))")
+        equal(w.js(shown), [line for line in everything if line.startswith("notice ")])
+        equal(0 < len(w.js(shown)) < len(everything), True, everything)
+        equal(w.js("return document.querySelector('.log .bar .size').textContent"),
+              "%d of %d lines" % (len(w.js(shown)), len(everything)))
+        w.js("const e = document.querySelector('#log-level'); e.value = '3'; e.dispatchEvent(new Event('change'))")
+        w.type("#log-words", "V1/download")
+        equal(w.js(shown), [line for line in everything if "v1/download" in line])
+        equal(s.get(V1 + "download?path=" + os.path.dirname(s.work_dir)).status, 500)
+        w.until("one more", shown + ".length === arguments[0]", len([e for e in everything if "v1/download" in e]) + 1)
+        equal(s.request("POST", V1 + "create", json.dumps({"name": "unseen"})).status, 201)
         equal(complaints(w), [])
 
 
@@ -695,7 +717,34 @@ def much_output():
         equal(times[int(len(times) * 0.99)] < 250, True, times[-20:])
 
 
-BY_HAND = [much_output, idle_for_a_minute]
+def screenshot():
+    """By hand: makes doc/page.png."""
+    need_browser()
+    top = "/tmp/calculator"
+    os.mkdir(top)
+    try:
+        with Keyed() as s, Window(width=1120, height=720) as w:
+            with open(top + "/test_sums.py", "w") as f:
+                f.write("import unittest\n\n\nclass Sums(unittest.TestCase):\n" + "".join(
+                    "    def test_%s(self):\n        self.assertEqual(%s)\n" % t for t in (
+                        ("add", "1 + 1, 2"), ("divide", "7 // 2, 3"), ("multiply", "6 * 9, 42"))))
+            s.action("cd " + top)
+            enter(w, s)
+            s.action("git init -q . && git status --short")
+            s.action("python3 -m unittest -v")
+            s.action("sed -i 's/6 [*] 9/6 * 7/' test_sums.py && python3 -m unittest")
+            s.action("for i in 1 2 3; do echo \"step $i of 3\"; sleep 0.2; done")
+            last = s.in_background("read -r -p 'Release version: ' version", headers={"X-Session-API-Key": KEY})
+            w.until("it runs", "return document.querySelector('.commands tr.running')?.textContent.includes('read -r')")
+            screen_has(w, "Release version: ")
+            w.shot(os.path.join(SRCDIR, "doc", "page.png"))
+            equal(s.request("POST", V1 + "keys", json.dumps({"keys": ["C-c"]})).status, 200)
+            last.join(PATIENCE)
+    finally:
+        shutil.rmtree(top)
+
+
+BY_HAND = [much_output, idle_for_a_minute, screenshot]
 TESTS = [shell_view, cut_and_healed, nothing_is_believed, every_view_believes_nothing, parts_by_themselves,
          from_elsewhere,
          behind_tls_and_a_path, other_views, files_tree, files_view, shells_and_log, viewer_without_rights]

@@ -41,8 +41,9 @@ export function bytes(n) {
 	return (i === 0 || n >= 100 ? Math.round(n) : n.toFixed(1)) + " " + units[i];
 }
 
-export function duration(s) {
-	if (s < 10)
+// whole: without parts of a second
+export function duration(s, whole = false) {
+	if (s < 10 && !whole)
 		return s.toFixed(2) + " s";
 	if (s < 60)
 		return s.toFixed(0) + " s";

@@ -4,6 +4,7 @@ import {query} from "./api.js";
 import {foreign, h, plain} from "./dom.js";
 
 const MOST = 2000;
+const LEVELS = ["error", "warning", "notice"]; // gravest first; all others are below them
 
 function when(text) {
 	const t = new Date(text);
@@ -15,9 +16,29 @@ export function createLog({api}) {
 	const body = h("tbody"), note = h("p", {class: "note", role: "status"}), none = h("p", {class: "note"}, "Nothing was logged yet.");
 	const table = h("table", {hidden: true}, h("caption", {class: "unseen"}, "Lines of the log, newest first"),
 		h("thead", {}, h("tr", {}, ...["When", "Level", "From", "Message"].map((t) => h("th", {scope: "col"}, t)))), body);
-	const element = h("section", {class: "plain log", "aria-label": "Log"}, note, none, table);
+	const level = h("select", {id: "log-level", onchange: filter},
+		...["Errors", "Warnings and graver", "Notices and graver", "All levels"].map((t, i) => h("option", {value: i}, t)));
+	level.value = LEVELS.length;
+	const words = h("input", {type: "search", id: "log-words", placeholder: "Search", "aria-label": "Search the log", spellcheck: "false",
+		autocomplete: "off", oninput: filter});
+	const count = h("span", {class: "size", role: "status"});
+	const element = h("section", {class: "plain log", "aria-label": "Log"},
+		h("div", {class: "bar"}, h("label", {for: "log-level", class: "unseen"}, "Level"), level, words, count), note, none, table);
 	// what comes next and how many there are, each as counted since its epoch: handraild's start
 	let next = 0, epoch = 0, end = 0, endEpoch = 0, seen = false, busy = false;
+
+	// Shows the lines of the level that hold the words in any letter case. Lines about the log itself have no level.
+	function filter() {
+		const most = Number(level.value), wanted = words.value.toLowerCase();
+		let shown = 0;
+
+		for (const tr of body.children) {
+			tr.hidden = tr.dataset.level !== undefined &&
+				(Number(tr.dataset.level) > most || !tr.textContent.toLowerCase().includes(wanted));
+			shown += tr.hidden ? 0 : 1;
+		}
+		count.textContent = shown === body.childElementCount ? "" : `${shown} of ${body.childElementCount} lines`;
+	}
 
 	function over(text) {
 		body.prepend(h("tr", {}, h("td", {colspan: "4", class: "busy"}, text)));
@@ -26,7 +47,9 @@ export function createLog({api}) {
 	function row(l) {
 		const grave = l.level === "error" ? "bad" : l.level === "warning" ? "busy" : "";
 
-		return h("tr", {}, h("td", {class: "number", title: plain(l.time, 40)}, when(l.time)), h("td", {class: grave}, foreign(l.level)),
+		const rank = LEVELS.indexOf(l.level);
+
+		return h("tr", {"data-level": rank < 0 ? LEVELS.length : rank}, h("td", {class: "number", title: plain(l.time, 40)}, when(l.time)), h("td", {class: grave}, foreign(l.level)),
 			h("td", {class: "number"}, foreign(`${l.module}[${l.pid}]`)), h("td", {class: "mono"}, foreign(l.message)));
 	}
 
@@ -50,6 +73,7 @@ export function createLog({api}) {
 				[end, endEpoch] = [next, epoch];
 			while (body.childElementCount > MOST)
 				body.lastChild.remove();
+			filter();
 			table.hidden = body.childElementCount === 0;
 			none.hidden = !table.hidden;
 			note.textContent = "";

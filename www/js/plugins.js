@@ -1,21 +1,47 @@
-// What the server is made of, and how each part is: plugins, pools, shells.
+// The plugins of the sandbox in its user's words, and below them the parts of the server in its own.
 import {foreign, h} from "./dom.js";
 
-const GOOD = new Set(["ready"]), RESTING = new Set(["not started", "not ours"]);
+const GOOD = new Set(["ready"]), RESTING = new Set(["not started", "not ours"]), BAD = new Set(["failed", "unavailable", "failing"]);
+const FOR = {
+	browser: ["Browser", "A Chromium that the agent drives; the tab Browser shows it."],
+	jupyter: ["Notebook", "Runs Python cells in a kernel that keeps its variables."],
+	mcp: ["MCP servers", "Runs MCP servers beside the shell and offers their tools."],
+	vscode: ["Editor", "VS Code in the web browser, on a port of its own."],
+};
+const PARTS = {
+	session: "Shell of the agent", named_sessions: "Other shells", static_sessions: "Commands with a shell of their own", nginx: "Web server",
+	pool_control: "Requests", pool_files: "File transfers", pool_action: "Actions", pool_live: "Streams of output", pool_page: "Pages like this one",
+};
+const STATES = {"not started": "starts at its first use", "not ours": "run by somebody else"};
 
 function kind(state) {
-	return GOOD.has(state) ? "good" : RESTING.has(state) ? "" : state === "failed" || state === "unavailable" ? "bad" : "busy";
+	return GOOD.has(state) ? "good" : RESTING.has(state) ? "" : BAD.has(state) ? "bad" : "busy";
+}
+
+// Everything that the server reports of a part beside its state.
+function figures(part) {
+	if (part.workers !== undefined && part.max !== undefined)
+		return part.busy + " at work, " + part.max + " at most";
+	if (part.count !== undefined)
+		return String(part.count);
+	return Object.entries(part).filter(([key, v]) => key !== "state" && v !== null && typeof v !== "object")
+		.map(([key, v]) => key === "reason" ? v : key.replaceAll("_", " ") + " " + v).join(", ");
+}
+
+function state(part) {
+	return h("td", {class: kind(part.state)}, foreign(STATES[part.state] ?? part.state ?? ""));
+}
+
+function plugin(name, part) {
+	const [title, what] = Object.hasOwn(FOR, name) ? FOR[name] : [name, ""];
+
+	return h("tr", {"data-name": name}, h("th", {scope: "row"}, foreign(title)), h("td", {}, what), state(part),
+		h("td", {}, foreign(figures(part))));
 }
 
 function row(name, part) {
-	const more = [];
-
-	for (const [key, value] of Object.entries(part)) {
-		if (key !== "state" && value !== null && typeof value !== "object")
-			more.push(key + " " + value);
-	}
-	return h("tr", {}, h("th", {scope: "row"}, foreign(name)),
-		h("td", {class: kind(part.state)}, foreign(part.state === undefined ? "" : part.state)), h("td", {}, foreign(more.join(", "))));
+	return h("tr", {}, h("th", {scope: "row"}, foreign(Object.hasOwn(PARTS, name) ? PARTS[name] : name)), state(part),
+		h("td", {}, foreign(figures(part))));
 }
 
 function table(caption, head, body) {
@@ -23,10 +49,10 @@ function table(caption, head, body) {
 }
 
 export function createPlugins() {
-	const plugins = h("tbody"), parts = h("tbody"), none = h("p", {class: "note"}, "No plugins."), why = h("p", {class: "bad"});
-	const list = table("Plugins", ["Plugin", "State", "Details"], plugins);
-	const element = h("section", {class: "plain", "aria-label": "Parts of the server"}, why, list, none,
-		table("Parts of the server", ["Part", "State", "Details"], parts));
+	const plugins = h("tbody"), parts = h("tbody"), none = h("p", {class: "note"}, "This sandbox has no plugins."), why = h("p", {class: "bad"});
+	const list = table("Plugins", ["Plugin", "What it does", "State", "Details"], plugins);
+	const element = h("section", {class: "plain", "aria-label": "Plugins"}, why, list, none,
+		table("Parts of the server", ["Part", "State", "Now"], parts));
 
 	return {
 		element,
@@ -34,7 +60,7 @@ export function createPlugins() {
 			const components = ready.components || {}, names = Object.entries(components.plugins || {});
 
 			why.textContent = ready.status === "ready" ? "" : "Not ready: " + foreign(ready.reason || "").textContent;
-			plugins.replaceChildren(...names.map(([name, p]) => row(name, p)));
+			plugins.replaceChildren(...names.map(([name, p]) => plugin(name, p)));
 			list.hidden = names.length === 0;
 			none.hidden = !list.hidden;
 			parts.replaceChildren(...Object.entries(components).filter(([name]) => name !== "plugins").map(([name, p]) => row(name, p)));

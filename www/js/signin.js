@@ -1,10 +1,15 @@
 // Signing in with the session key, which goes into a header of one request and nowhere else.
-import {h} from "./dom.js";
+import {foreign, h} from "./dom.js";
 
-const WORDS = {label: "Session key", wrong: "That is not the key of this sandbox."};
+const WORDS = {
+	title: "Sandbox", label: "Session key", wrong: "That is not the key of this sandbox.",
+	where: ["It is the SESSION_API_KEY with which the sandbox was started. If the command handrail started it, ",
+		h("code", {}, "handrail url --json"), " prints it as \"key\"."],
+};
 
 export function createSignIn(api, done, words = WORDS) {
-	const key = h("input", {type: "password", id: "key", autocomplete: "current-password", required: true});
+	const key = h("input", {type: "password", id: "key", autocomplete: "current-password", required: true,
+		"aria-describedby": "key-where"});
 	const look = h("input", {type: "checkbox", id: "look"});
 	const note = h("p", {class: "note bad", role: "alert"});
 	const button = h("button", {type: "submit"}, "Sign in");
@@ -27,8 +32,9 @@ export function createSignIn(api, done, words = WORDS) {
 		}
 	}
 
-	const element = h("main", {class: "alone"}, h("h1", {}, "handrail"),
+	const element = h("main", {class: "alone"}, h("h1", {}, words.title), h("p", {class: "note"}, foreign(location.host)),
 		h("form", {onsubmit: submit}, h("label", {for: "key"}, words.label), key,
-			h("label", {class: "check"}, look, " Look on only"), button, note));
+			h("p", {class: "note", id: "key-where"}, ...words.where.map((w) => w.cloneNode ? w.cloneNode(true) : w)),
+			h("label", {class: "check"}, look, " Watch only: change nothing"), button, note));
 	return {element, focus: () => key.focus(), say: (text) => { note.textContent = text; }};
 }

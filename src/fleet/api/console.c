@@ -300,8 +300,8 @@ put_me(const struct hr_fleet_api *api, struct hr_fleet_answer *a, const struct h
 	if (token != NULL)
 		hr_json_put_named(&a->body, "token", token);
 	hr_json_put_named(&a->body, "name", k->name);
-	hr_buf_addf(&a->body, ",\"pages\":%s,\"scope\":\"%s\"}",
-	    api->domain != NULL ? "true" : "false",
+	hr_buf_addf(&a->body, ",\"pages\":%s,\"pauses\":%s,\"scope\":\"%s\"}",
+	    api->domain != NULL ? "true" : "false", api->fleet->engine->stays ? "false" : "true",
 	    (k->scopes & HR_SCOPE_ADMIN) != 0 ? "admin"
 	    : (k->scopes & HR_SCOPE_USE) != 0 ? "use"
 					      : "read");

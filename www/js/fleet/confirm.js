@@ -6,11 +6,11 @@ export function createConfirm() {
 
 	return {
 		element,
-		// answers with whether it was confirmed
-		ask(text) {
+		// verb: the name of the button that confirms. The answer is whether it was pressed.
+		ask(text, verb) {
 			return new Promise((done) => {
 				element.replaceChildren(h("form", {method: "dialog"}, h("p", {}, plain(text)),
-					h("button", {value: "no"}, "Cancel"), " ", h("button", {value: "yes"}, "Yes")));
+					h("button", {value: "no"}, "Cancel"), " ", h("button", {value: "yes"}, verb)));
 				element.returnValue = "no";
 				element.onclose = () => done(element.returnValue === "yes");
 				element.showModal();

@@ -1,12 +1,13 @@
 // Keys: their names, scopes and quotas; new ones, and the end of one. What a key is, is shown once.
 import {clock, foreign, h, plain} from "../dom.js";
 import {createConfirm} from "./confirm.js";
-import {createTable} from "./table.js";
+import {createTable, numbers} from "./table.js";
 
 const DAY_S = 86400;
 
 export function createKeys({api, operates, key}, say) {
-	const columns = ["Number", "Name", "Scopes", "Sandboxes", "Factors", "Until", "State", ""];
+	const columns = [numbers("Number"), "Name", "Scopes", numbers("Sandboxes", "The key may have so many at a time"),
+		numbers("Factors", "The resource factors of its sandboxes may add up to this"), "Until", "State", ""];
 	const table = createTable("Keys", columns, "There is no key."), confirm = createConfirm();
 	const number = (id) => h("input", {type: "number", id, min: "1", max: "1000000"});
 	const name = h("input", {type: "text", id: "key-name", required: true, maxlength: "63", spellcheck: "false",
@@ -42,7 +43,7 @@ export function createKeys({api, operates, key}, say) {
 	}
 
 	async function revoke(k) {
-		if (!await confirm.ask(`Revoke key ${k.id}, ${plain(k.name, 80)}?` + (k.id === key ? " You have signed in with it." : "")))
+		if (!await confirm.ask(`Revoke key ${k.id}, ${plain(k.name, 80)}?` + (k.id === key ? " You have signed in with it." : ""), "Revoke"))
 			return;
 		try {
 			say(null);

@@ -13,17 +13,21 @@ import {createSandboxes} from "./sandboxes.js";
 
 const SOON_MS = 300; // of what happens at once lists are asked for once
 const STATES = {connecting: "connecting…", live: "live", lost: "reconnecting…", paused: "paused", refused: "not live"};
+const WORDS = {
+	title: "handrail fleet", label: "Key of the service", wrong: "That is no key of this service.",
+	where: ["Keys begin with hrk_. ", h("code", {}, "handrail fleet keys make NAME"), " makes one."],
+};
 const api = createApi(new URL(".", location.href), "X-API-Key");
 
 function createConsole(me, leave) {
 	const admin = me.scope === "admin", acts = me.rights === "act";
 	const place = {api, admin, acts: acts && me.scope !== "read", operates: acts && admin, key: me.key,
-		pages: me.pages};
+		pages: me.pages, pauses: me.pauses};
 	const state = h("span", {class: "state", role: "status"});
 	const note = h("p", {class: "note bad", role: "alert"});
 	const reload = h("button", {type: "button", onclick: () => void refresh()}, "Reload");
 	const events = createEvents(), sandboxes = createSandboxes(place, say), views = [sandboxes];
-	const tabs = [{id: "sandboxes", title: "Sandboxes", element: sandboxes.element}];
+	const tabs = [{id: "sandboxes", title: "Sandboxes", element: sandboxes.element, shown: sandboxes.shown, hidden: sandboxes.hidden}];
 	let timer = 0;
 
 	function say(e) {
@@ -106,7 +110,7 @@ function createConsole(me, leave) {
 let page = null;
 
 function ask(why) {
-	const form = createSignIn(api, open, {label: "Key of the service", wrong: "That is no key of this service."});
+	const form = createSignIn(api, open, WORDS);
 
 	if (page)
 		page.close();

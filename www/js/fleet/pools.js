@@ -1,10 +1,10 @@
 // Pools: how many wait in each; set, and ended.
 import {foreign, h, plain} from "../dom.js";
 import {createConfirm} from "./confirm.js";
-import {createTable} from "./table.js";
+import {createTable, numbers} from "./table.js";
 
 export function createPools({api, operates}, say) {
-	const columns = ["Name", "Size", "Being made", "Waiting", "Failed", "Image", ""];
+	const columns = ["Name", ...["Size", "Being made", "Waiting", "Failed"].map((t) => numbers(t)), "Image", ""];
 	const table = createTable("Pools", columns, "There is no pool."), confirm = createConfirm();
 	const name = h("input", {type: "text", id: "pool-name", required: true, spellcheck: "false", autocomplete: "off"});
 	const size = h("input", {type: "number", id: "pool-size", required: true, min: "1", max: "1000"});
@@ -36,7 +36,7 @@ export function createPools({api, operates}, say) {
 	}
 
 	async function end(p) {
-		if (await confirm.ask(`End the pool ${plain(p.name, 80)} and what waits in it?`))
+		if (await confirm.ask(`End the pool ${plain(p.name, 80)} and the sandboxes that wait in it?`, "End"))
 			await put(p.name, null);
 	}
 
@@ -45,7 +45,7 @@ export function createPools({api, operates}, say) {
 
 		table.show(pools.map((p) => h("tr", {}, h("td", {}, foreign(p.name)),
 			...[p.size, p.warming, p.warm].map((n) => h("td", {class: "number"}, String(n))),
-			h("td", {class: p.failed > 0 ? "bad" : ""}, String(p.failed)),
+			h("td", {class: p.failed > 0 ? "number bad" : "number"}, String(p.failed)),
 			h("td", {class: "mono"}, foreign(p.request && p.request.image || "")),
 			h("td", {class: "actions"}, operates && p.size > 0 ? h("button", {type: "button", "data-id": "end" + p.name,
 				"aria-label": "End pool " + plain(p.name, 80), onclick: () => void end(p)}, "End") : null))));

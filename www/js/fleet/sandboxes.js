@@ -2,11 +2,13 @@
 import {clock, duration, foreign, h, plain} from "../dom.js";
 import {query} from "../api.js";
 import {createConfirm} from "./confirm.js";
-import {createTable} from "./table.js";
+import {createTable, numbers} from "./table.js";
 
 const GRAVE = {running: "good", warm: "good", died: "bad", starting: "busy", resuming: "busy", pausing: "busy", stopping: "busy"};
 const ACTIONS = [["pause", "Pause", ["running"]], ["resume", "Resume", ["paused"]],
 	["stop", "Stop", ["starting", "running", "pausing", "paused", "resuming"]]];
+const LOSES = {stop: " Its processes end and its files are deleted."};
+const TICK_MS = 1000, ASK_TICKS = 15; // the list is asked for each 15 s: the use of a sandbox is no event
 
 // An address that the service made; nothing but http leads anywhere.
 function link(url) {
@@ -21,11 +23,13 @@ function link(url) {
 		? h("a", {href: to.href, target: "_blank", rel: "noopener noreferrer"}, "Its page") : null;
 }
 
-export function createSandboxes({api, admin, acts, operates, key, pages}, say) {
-	const columns = ["Session", ...admin ? ["Key"] : [], "State", "Image", "Age", "Idle", "Factor", ""];
+export function createSandboxes({api, admin, acts, operates, key, pages, pauses}, say) {
+	const columns = ["Session", ...admin ? [{title: "Key", says: "The key that started it"}] : [], "State", "Image", numbers("Age"),
+		numbers("Idle", "Time since its last request"), numbers("Factor", "Its share of memory and processor, as a multiple of the usual one"), ""];
 	const table = createTable("Sandboxes", columns, "There is no sandbox.");
 	const drained = h("p", {class: "note busy", role: "status"});
-	const drain = h("button", {type: "button", hidden: !operates, onclick: () => void toggleDrain()}, "Drain");
+	const drain = h("button", {type: "button", hidden: !operates, title: "Start no new sandbox; those that run go on",
+		onclick: () => void toggleDrain()}, "Drain");
 	const session = h("input", {type: "text", id: "session", required: true, spellcheck: "false", autocomplete: "off",
 		pattern: "[A-Za-z0-9_.:\\-]+"});
 	const image = h("input", {type: "text", id: "image", spellcheck: "false", autocomplete: "off"});
@@ -34,10 +38,11 @@ export function createSandboxes({api, admin, acts, operates, key, pages}, say) {
 		h("button", {type: "submit"}, "Start"));
 	const details = h("section", {class: "details", "aria-label": "Sandbox", tabindex: "-1", hidden: true});
 	const confirm = createConfirm();
-	let isDrained = false, seen = null, skew = 0;
+	const keys = new Map(); // names, by number
+	let isDrained = false, seen = null, timer = 0, ticks = 0;
 
 	async function act(what, title, id, name) {
-		if (!await confirm.ask(`${title} ${name}?`))
+		if (!await confirm.ask(`${title} ${name}?` + (LOSES[what] || ""), title))
 			return;
 		try {
 			say(null);
@@ -69,7 +74,8 @@ export function createSandboxes({api, admin, acts, operates, key, pages}, say) {
 	}
 
 	async function toggleDrain() {
-		if (!await confirm.ask(isDrained ? "Let new sandboxes start again?" : "Start nothing new from now on?"))
+		if (!await confirm.ask(isDrained ? "Let new sandboxes start again?"
+			: "Start no new sandbox from now on? Those that run go on.", isDrained ? "End the drain" : "Drain"))
 			return;
 		try {
 			await api.post("drain", {off: isDrained});
@@ -79,13 +85,32 @@ export function createSandboxes({api, admin, acts, operates, key, pages}, say) {
 		}
 	}
 
-	function ago(seconds) {
-		return seconds > 0 ? duration(Math.max(0, Math.floor(Date.now() / 1000 - seconds - skew))) : "";
+	// A cell whose time goes on.
+	function since(seconds) {
+		const cell = h("td", {class: "number"});
+
+		cell.since = seconds;
+		return age(cell);
+	}
+
+	function age(cell) {
+		if (cell.since > 0)
+			cell.textContent = duration(Math.max(1, Math.floor(Date.now() / 1000 - cell.since)), true);
+		return cell;
+	}
+
+	function tick() {
+		if (document.hidden)
+			return;
+		for (const cell of table.element.querySelectorAll("td.number"))
+			age(cell);
+		if (++ticks % ASK_TICKS === 0)
+			void refresh().catch(say);
 	}
 
 	function row(s) {
 		const may = admin ? operates : acts, name = s.session_id || s.runtime_id;
-		const buttons = ACTIONS.filter(([, , from]) => may && from.includes(s.state)).map(([what, title]) =>
+		const buttons = ACTIONS.filter(([what, , from]) => may && from.includes(s.state) && (pauses || what !== "pause")).map(([what, title]) =>
 			h("button", {type: "button", "data-id": what + s.runtime_id, "aria-label": title + " " + plain(name, 80),
 				onclick: () => void act(what, title, s.runtime_id, name)}, title));
 
@@ -94,36 +119,52 @@ export function createSandboxes({api, admin, acts, operates, key, pages}, say) {
 				"aria-label": "Page of " + plain(name, 80), onclick: () => void openPage(s.runtime_id)}, "Page"));
 		return h("tr", {}, h("td", {}, h("button", {type: "button", class: "link mono", "data-id": "look" + s.runtime_id,
 			onclick: () => void look(s, true)}, foreign(name))),
-			admin ? h("td", {class: "number"}, String(s.key)) : null,
+			admin ? h("td", {title: "Key " + s.key}, foreign(keys.get(s.key) ?? String(s.key))) : null,
 			h("td", {class: GRAVE[s.state] || "", title: plain(s.reason || "", 500)}, plain(s.state)),
-			h("td", {class: "mono"}, foreign(s.image || "")), h("td", {class: "number"}, ago(s.created)),
-			h("td", {class: "number"}, s.state === "running" ? ago(s.active) : ""),
+			h("td", {class: "mono"}, foreign(s.image || "")), since(s.created), since(s.state === "running" ? s.active : 0),
 			h("td", {class: "number"}, String(s.resource_factor)), h("td", {class: "actions"}, ...buttons));
 	}
 
+	function part(title, element) {
+		return [h("h3", {}, title), element];
+	}
+
+	// Its page, its log as far as its key's owner asks, and its events.
 	async function look(s, focus) {
-		const id = s.runtime_id;
+		const id = s.runtime_id, own = !admin || s.key === key, gone = s.state === "gone";
 
 		seen = s;
 		try {
 			const [one, happened] = await Promise.all([
-				admin ? null : api.get("api/runtime/" + encodeURIComponent(id) + "?logs=true"),
+				own && !gone ? api.get("api/runtime/" + encodeURIComponent(id) + "?logs=true") : null,
 				api.get("events" + query({runtime_id: id, all: admin || null}))]);
 			if (seen.runtime_id !== id)
 				return;
-			const to = one && one.url ? link(one.url) : null;
-			details.replaceChildren(h("h2", {}, foreign(s.session_id || id)), h("p", {class: "note"}, foreign(id, {class: "mono"}),
-				" ", plain(s.state), s.reason ? ": " + plain(s.reason, 500) : ""), ...to ? [h("p", {}, to)] : [],
-				h("h3", {}, "Events"), h("ul", {}, ...happened.events.slice(-20).reverse().map((e) =>
-					h("li", {}, clock(e.time) + " ", plain(e.what), e.detail && e.what !== "logs" ? ": " + plain(e.detail, 300) : ""))),
-				...one && one.pod_logs ? [h("h3", {}, "Last output"), h("pre", {tabindex: "0", "aria-label": "Last output"},
-					one.pod_logs.split("\n").map((l) => plain(l)).join("\n"))] : []);
+			const to = one && one.url ? link(one.url) : null, at = details.querySelector(".output")?.scrollTop;
+			details.replaceChildren(h("div", {class: "bar"}, h("h2", {class: "title"}, foreign(s.session_id || id)),
+				h("button", {type: "button", onclick: close}, "Close")),
+			h("p", {class: "note"}, foreign(id, {class: "mono"}), " ", plain(s.state), s.reason ? ": " + plain(s.reason, 500) : ""),
+			...to ? [h("p", {}, to)] : [], ...!pages && !to && own && s.state === "running" ? [h("p", {class: "note"},
+				"Its page opens from here if the service has a --domain.")] : [],
+			...part("Log", one && one.pod_logs ? h("pre", {class: "output", tabindex: "0", "aria-label": "Log"},
+				one.pod_logs.split("\n").map((l) => plain(l)).join("\n"))
+				: h("p", {class: "note"}, own ? "There is no log." : "Only who signs in with its key sees its log.")),
+			...part("Events", h("ul", {}, ...happened.events.slice(-20).reverse().map((e) =>
+				h("li", {}, clock(e.time) + " ", plain(e.what), e.detail && e.what !== "logs" ? ": " + plain(e.detail, 300) : "")))));
 			details.hidden = false;
+			const output = details.querySelector(".output");
+			if (output)
+				output.scrollTop = focus || at === undefined ? output.scrollHeight : at;
 			if (focus)
 				details.focus();
 		} catch (e) {
 			say(e);
 		}
+	}
+
+	function close() {
+		seen = null;
+		details.hidden = true;
 	}
 
 	async function refresh() {
@@ -135,6 +176,9 @@ export function createSandboxes({api, admin, acts, operates, key, pages}, say) {
 			drained.textContent = isDrained ? "Nothing new is started." : "";
 			drain.textContent = isDrained ? "End the drain" : "Drain";
 		}
+		if (admin && list.some((s) => !keys.has(s.key)))
+			for (const k of (await api.get("keys")).keys)
+				keys.set(k.id, k.name);
 		table.show(list.map(row));
 		const now = seen && list.find((s) => s.runtime_id === seen.runtime_id);
 		if (seen && !details.hidden)
@@ -142,5 +186,7 @@ export function createSandboxes({api, admin, acts, operates, key, pages}, say) {
 	}
 
 	return {element: h("section", {class: "plain fleet", "aria-label": "Sandboxes"}, confirm.element, form, drained, drain, table.element,
-		details), refresh};
+		details), refresh,
+	shown: () => { timer = setInterval(tick, TICK_MS); },
+	hidden: () => clearInterval(timer)};
 }

@@ -1,10 +1,15 @@
 // A table whose rows are made anew from what the service says; the focus stays where it was.
 import {h} from "../dom.js";
 
+// A column of numbers; `says` is its tooltip.
+export const numbers = (title, says) => ({title, says, number: true});
+
+// columns: each a title, or an object as of numbers().
 export function createTable(caption, columns, none) {
 	const body = h("tbody"), empty = h("p", {class: "note", hidden: true}, none);
 	const table = h("table", {}, h("caption", {}, caption),
-		h("thead", {}, h("tr", {}, ...columns.map((c) => h("th", {scope: "col"}, c)))), body);
+		h("thead", {}, h("tr", {}, ...columns.map((c) => h("th", {scope: "col", title: c.says, class: c.number ? "number" : null},
+			c.title ?? c)))), body);
 
 	return {
 		element: h("div", {}, table, empty),
