@@ -1,5 +1,5 @@
-/* Binary or text. Most files are settled by one pass over the bytes; a charset is looked for only
- * when that would change the verdict. */
+/* Decides between binary and text. One pass over the bytes settles most files; a charset is
+ * detected only when that would change the verdict. */
 #include "config.h"
 
 #include "files/binary.h"
@@ -31,14 +31,14 @@ classify(unsigned b)
 			       (b == 0x00 || b == 0xFF ? IS_BAD : 0));
 }
 
-/* Rule d. All comparisons are strict; in integers, so that 0.3 of 1000 bytes is exact. */
+/* Applies rule d. Comparisons are strict, and in integers so that 0.3 of 1000 bytes is exact. */
 static bool
 is_suspect(size_t odd, size_t low, size_t len)
 {
 	return (odd * 10 > len * 3 && low * 20 < len) || (odd * 5 > len * 4 && low * 5 > len * 4);
 }
 
-/* doc/files.md, "A charset that is certain", 2. */
+/* Applies doc/files.md, "A charset that is certain", 2. */
 static bool
 is_sure_utf8(const char *p, size_t len)
 {
@@ -57,7 +57,7 @@ is_sure_utf8(const char *p, size_t len)
 	return many >= 4;
 }
 
-/* Rule e. */
+/* Applies rule e. */
 static bool
 is_decodable(const char *p, size_t len)
 {
@@ -92,7 +92,7 @@ hr_binary_head(const void *p, size_t len)
 	suspect = is_suspect(odd, low, len);
 	if (!suspect && bad == 0)
 		return false;
-	return !is_decodable(p, len); /* then it is suspect or holds a bad byte: binary */
+	return !is_decodable(p, len); /* the head is suspect or holds a bad byte: binary */
 }
 
 bool

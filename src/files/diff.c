@@ -1,4 +1,4 @@
-/* difflib.SequenceMatcher over lines. Lines are numbered first, equal lines alike, so that the
+/* Implements difflib.SequenceMatcher over lines. Equal lines first get equal numbers, so that the
  * matcher compares integers. */
 #include "config.h"
 
@@ -12,15 +12,15 @@
 #include "base/grow.h"
 #include "files/pytext.h"
 
-#define WORK_MAX 400000000u /* about a second */
+#define WORK_MAX 400000000u /* steps; takes about a second */
 #define POPULAR_FROM 200    /* lines of the new text */
 #define NO_LINE UINT32_MAX
 
 struct side {
 	const char *p;
 	uint32_t n;
-	size_t *at;   /* n + 1: where lines begin; each ends one before the next */
-	uint32_t *id; /* n: equal lines have equal numbers */
+	size_t *at;   /* n + 1 offsets of lines; each line ends one byte before the next */
+	uint32_t *id; /* n entries: equal lines have equal numbers */
 };
 
 struct block {
@@ -38,10 +38,10 @@ struct matcher {
 	size_t table_mask;
 	const char **id_p; /* the text of each id */
 	size_t *id_len;
-	uint32_t *first; /* ids + 1: into positions; the lines of b that have the id, ascending */
+	uint32_t *first; /* ids + 1 indexes into positions: the lines of b per id, ascending */
 	uint32_t *positions;
 	uint32_t *row,
-	    *before; /* lengths of the blocks that end in line j of b, this row and last */
+	    *before; /* length of the block that ends in line j of b, for this row and the last */
 	struct range *todo;
 	size_t todo_n, todo_room;
 	struct block *blocks;
@@ -78,8 +78,8 @@ line_len(const struct side *s, uint32_t i)
 	return s->at[i + 1] - s->at[i] - 1;
 }
 
-/* Only spreads lines over the table: equality is decided by comparing them. Eight bytes at a time,
- * as every byte of both texts passes here. */
+/* Hashes a line only to spread lines over the table: they are compared for equality. Takes eight
+ * bytes at a time, since every byte of both texts passes here. */
 static size_t
 spread(const char *p, size_t len)
 {
@@ -134,7 +134,7 @@ number_lines(struct matcher *m)
 	return 0;
 }
 
-/* Where each line occurs in b; popular lines nowhere. */
+/* Lists where each line occurs in b; popular lines are not listed. */
 static int
 index_b(struct matcher *m)
 {
@@ -157,7 +157,7 @@ index_b(struct matcher *m)
 		count[i] = n;
 	}
 	m->first[m->ids] = at;
-	/* from behind, so that the counts run out at the first position */
+	/* backwards, so that the counts end at the first position */
 	for (i = m->b.n; i-- > 0;) {
 		n = m->b.id[i];
 		if (count[n] > 0)
@@ -177,8 +177,8 @@ clear_row(struct matcher *m, uint32_t *row, uint32_t id)
 		row[m->positions[k] + 1] = 0;
 }
 
-/* row[j + 1]: the length of the block that ends in a[i], b[j]. Both rows are all zero before and
- * after. */
+/* row[j + 1] holds the length of the block that ends in a[i], b[j]. Both rows are all zero before
+ * and after. */
 static struct block
 longest_indexed(struct matcher *m, const struct range *r)
 {
@@ -255,7 +255,7 @@ compare_blocks(const void *p, const void *q)
 	return x->a != y->a ? (x->a < y->a ? -1 : 1) : x->b < y->b ? -1 : x->b > y->b;
 }
 
-/* What both begin and end with is unchanged, and nothing else. */
+/* Matches the common start and the common end only. */
 static int
 match_ends(struct matcher *m)
 {

@@ -1,5 +1,5 @@
-/* The first `limit` entries behind a name are kept in a heap, the last of them on top, while the
- * directory is read once. */
+/* Reads the directory once and keeps the first `limit` entries after a name in a heap with the last
+ * of them on top. */
 #include "config.h"
 
 #include "files/dirpage.h"
@@ -18,7 +18,7 @@
 #include "base/text/quote.h"
 #include "base/text/utf8.h"
 
-/* A file system of the agent's own may name entries for ever. */
+/* bounds the read: a file system that the agent controls may list entries for ever */
 #define READ_MAX 5000000
 #define NAME_BYTES 256
 
@@ -148,7 +148,7 @@ put_entry(const struct page *p, struct hr_buf *b, const struct entry *e)
 	if (fstatat(dirfd(p->dir), e->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		hr_buf_addf(b, ",\"type\":\"%s\",\"size\":%" PRId64 ",\"modified\":%" PRId64 "}",
 		    type_of(&st), (int64_t)st.st_size, (int64_t)st.st_mtime);
-	else /* it went away, or may not be looked at */
+	else /* the entry was removed, or stat is not permitted */
 		hr_buf_addf(b, ",\"type\":\"%s\",\"size\":null,\"modified\":null}",
 		    e->is_dir ? "directory" : "other");
 }
@@ -173,7 +173,7 @@ put_all(struct page *p, struct hr_buf *b)
 	hr_buf_addf(b, ",\"unnamed\":%zu", p->unnamed);
 }
 
-/* One that is longer than any entry's is behind what it begins with. */
+/* Sets the name to start after. A name longer than any entry's sorts after its own prefix. */
 static void
 set_after(struct page *p, const char *after)
 {
@@ -208,7 +208,7 @@ hr_dirpage_put(struct hr_buf *b, int fd, const char *after, size_t limit, struct
 	if (r == 0)
 		put_all(&p, b);
 	if (p.dir != NULL)
-		(void)closedir(p.dir); /* only read from */
+		(void)closedir(p.dir); /* a directory stream that was only read cannot fail */
 	free(p.heap);
 	return r;
 }

@@ -1,6 +1,6 @@
-/* Documents as text: one converter per suffix. The text of a PDF is pdftotext's, that of an
- * office document that of handrail-office or of a program in its place; nothing here can listen to
- * sound, and says so in the words of the contract. */
+/* Shows documents as text, with one converter per suffix: pdftotext for PDF, handrail-office or the
+ * program set in its place for office documents. No converter listens to sound; the error has the
+ * contract's text. */
 #include "config.h"
 
 #include "files/document.h"
@@ -30,7 +30,7 @@
 #define FILE_MAX (10u << 20)
 #define TEXT_MAX (64u << 20)
 #define KIND_MAX 4096
-#define PATIENCE 30 /* s for a converter: a damaged document may keep it for ever */
+#define PATIENCE 30 /* s for a converter: a damaged document may keep it busy for ever */
 
 /* ---- programs ---- */
 
@@ -42,7 +42,7 @@ is_installed(const char *name)
 	return path != NULL;
 }
 
-/* Until fd can be read, or says that its process has ended; false: not before the deadline. */
+/* Waits until fd is readable (a pidfd: the process ended). Returns false at the deadline. */
 static bool
 wait_for(int fd, int64_t deadline)
 {
@@ -59,8 +59,9 @@ wait_for(int fd, int64_t deadline)
 	return r > 0;
 }
 
-/* All that a program writes, and its end, within PATIENCE: its wait status, or -1. The shell's
- * account may stop it, and what it started may hold its stdout open. */
+/* Reads a program's whole output and waits for its end, both within PATIENCE. Returns its wait
+ * status, or -1. The shell's account may stop the program, and its children may hold its stdout
+ * open. */
 static int
 collect(pid_t pid, int from, struct hr_buf *out)
 {
@@ -78,15 +79,15 @@ collect(pid_t pid, int from, struct hr_buf *out)
 			break;
 		hr_buf_grew(out, (size_t)n);
 	}
-	/* without pidfd_open (before Linux 5.3) one that has closed its stdout is waited for */
+	/* before Linux 5.3 (no pidfd_open) a program may close its stdout and still run */
 	if (!in_time || n < 0 || (end >= 0 && !wait_for(end, deadline)))
 		(void)kill(-pid, SIGKILL);
 	(void)hr_spawn_end(pid, &status);
 	return in_time && n == 0 ? status : -1;
 }
 
-/* What a program writes, given the file on its stdin: its wait status, or -1. What the agent wrote
- * is read with the rights of the shell's account: whoever breaks the program wins nothing. */
+/* Runs a program with the file as stdin and collects its output. Returns its wait status, or -1. It
+ * reads the agent's bytes with the rights of the shell's account: an exploit gains nothing. */
 static int
 run(const char *const *argv, const char *file, struct hr_buf *out, struct hr_err *err)
 {
@@ -122,13 +123,13 @@ run(const char *const *argv, const char *file, struct hr_buf *out, struct hr_err
 	return status;
 }
 
-/* What a converter is given. */
+/* The input of a converter. */
 struct source {
 	const char *office, *file, *suffix;
-	struct hr_buf *bytes; /* all of the file */
+	struct hr_buf *bytes; /* the whole file */
 };
 
-/* ---- converters: 0 and Markdown in raw; 1: no such document; -1: why ---- */
+/* ---- converters: 0 with Markdown in raw; 1: not such a document; -1: reason in why ---- */
 
 static int
 convert_pdf(const struct source *d, struct hr_buf *raw, struct hr_buf *why)
@@ -138,7 +139,7 @@ convert_pdf(const struct source *d, struct hr_buf *raw, struct hr_buf *why)
 	struct hr_err err = {.code = HR_OK};
 	int status;
 
-	/* readers look for it in the first 1024 bytes */
+	/* PDF readers look for the header in the first 1024 bytes */
 	if (memmem(bytes->p, bytes->len < 1024 ? bytes->len : 1024, "%PDF-", 5) == NULL)
 		return 1;
 	if (!is_installed(argv[0])) {
@@ -173,7 +174,7 @@ convert_packed_sound(const struct source *d, struct hr_buf *raw, struct hr_buf *
 	return 0;
 }
 
-/* By a program that says why on its stdout when its status is 1. */
+/* Converts by a program that prints the reason on stdout when its status is 1. */
 static int
 convert_office(const struct source *d, struct hr_buf *raw, struct hr_buf *why)
 {
@@ -227,9 +228,9 @@ find_converter(const char *path, size_t len)
 	return NULL;
 }
 
-/* ---- the whole ---- */
+/* ---- all of it ---- */
 
-/* Each line right-stripped, at most one empty line after the other. */
+/* Strips each line on the right and keeps at most one empty line in a row. */
 static void
 tidy(struct hr_buf *out, const char *p, size_t len)
 {
@@ -251,7 +252,7 @@ tidy(struct hr_buf *out, const char *p, size_t len)
 	}
 }
 
-/* What it is instead. */
+/* Appends the file's actual type to the error. */
 static void
 refuse_kind(const struct hr_buf *bytes, struct hr_buf *why)
 {

@@ -1,4 +1,4 @@
-/* Reading a file piece by piece, and the headers about it. */
+/* Reads a file piece by piece, and makes the headers that describe it. */
 #include "config.h"
 
 #include "files/filebody.h"
@@ -18,7 +18,7 @@ struct filebody {
 	char buffer[BUFFER];
 };
 
-/* Digits; -1: none, or too many. */
+/* Parses digits. Returns -1 if there are none, or too many. */
 static off_t
 parse_offset(const char **p)
 {
@@ -55,7 +55,7 @@ hr_range_parse(const char *header, off_t size, off_t *ret_from, off_t *ret_len)
 	p += strspn(p, " \t");
 	if (*p != '\0')
 		return HR_RANGE_ALL;
-	if (from < 0) { /* the last so many bytes */
+	if (from < 0) { /* a suffix range: the last `last` bytes */
 		if (last == 0 || size == 0)
 			return HR_RANGE_NONE;
 		from = last < size ? size - last : 0;
@@ -84,7 +84,7 @@ hr_filebody_date(struct hr_buf *b, time_t mtime)
 	char text[64];
 	struct tm tm;
 
-	/* the locale's LC_TIME is never set */
+	/* the program never sets LC_TIME */
 	if (gmtime_r(&mtime, &tm) != NULL &&
 	    strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S GMT", &tm) > 0)
 		hr_buf_adds(b, text);

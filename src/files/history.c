@@ -1,6 +1,6 @@
-/* The undo history on the disk:
- *   lock               taken by flock; holds the size of all entries
- *   d<part>/d<part>/…  the path, percent-encoded and cut in parts that are no longer than a name
+/* Keeps the undo history on disk:
+ *   lock               locked with flock; holds the size of all entries
+ *   d<part>/d<part>/…  the path, percent-encoded and cut into parts that fit a file name
  *   …/e<number>        a text; the highest number is the newest */
 #include "config.h"
 
@@ -27,9 +27,9 @@
 #define PART_MAX 200
 #define PIECE (64u << 10)
 #define ENTRY_NAME 32
-#define SEEN_MAX 64 /* entries of one path: more than ten are never left */
+#define SEEN_MAX 64 /* entries of one path: at most ten remain after each push */
 
-/* ---- the directory and its turn ---- */
+/* ---- the directory and its lock ---- */
 
 int
 hr_history_open(struct hr_history *h, const char *dir, struct hr_err *err)
@@ -71,7 +71,7 @@ size_get(const struct hr_history *h)
 	return pread(h->lock, &size, sizeof(size), 0) == (ssize_t)sizeof(size) ? size : 0;
 }
 
-/* A wrong size only moves the time at which old entries go. */
+/* Stores the size. A wrong size only changes when old entries are removed. */
 static void
 size_set(const struct hr_history *h, uint64_t size)
 {
@@ -87,9 +87,9 @@ size_move(const struct hr_history *h, uint64_t more, uint64_t less)
 	size_set(h, size > less ? size - less : 0);
 }
 
-/* ---- the place of a path ---- */
+/* ---- the directory of a path ---- */
 
-/* Enters (and makes, if asked to) the directory of one part; *dir becomes it. */
+/* Enters (and makes, if `make`) the directory of one part, and replaces *dir by it. */
 static int
 enter(int *dir, const char *part, bool make, struct hr_err *err)
 {
@@ -105,7 +105,7 @@ enter(int *dir, const char *part, bool make, struct hr_err *err)
 	return 0;
 }
 
-/* The directory of a path's entries. -1: err->sys is ENOENT if there is none. */
+/* Opens the directory of a path's entries. Returns -1 with err->sys ENOENT if there is none. */
 static int
 place_open(const struct hr_history *h, struct hr_span path, bool make, struct hr_err *err)
 {
@@ -147,7 +147,7 @@ compare_numbers(const void *p, const void *q)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* The numbers of a path's entries, ascending; returns how many, or -1. */
+/* Lists the numbers of a path's entries, ascending. Returns how many, or -1. */
 static int
 entries_list(int place, uint64_t numbers[SEEN_MAX], struct hr_err *err)
 {
@@ -181,7 +181,7 @@ entry_remove(const struct hr_history *h, int place, uint64_t number)
 		size_move(h, 0, (uint64_t)st.st_size);
 }
 
-/* ---- the limit on all of them ---- */
+/* ---- the limit of all entries ---- */
 
 struct aged {
 	int64_t ns;
@@ -189,7 +189,7 @@ struct aged {
 };
 
 struct sweep {
-	struct hr_buf all; /* struct aged */
+	struct hr_buf all; /* array of struct aged */
 	int64_t oldest_kept;
 	uint64_t left;
 	bool removing;
@@ -228,7 +228,7 @@ compare_aged(const void *p, const void *q)
 	return x->ns < y->ns ? 1 : x->ns > y->ns ? -1 : 0; /* youngest first */
 }
 
-/* Removes the oldest entries until half of the limit is left. */
+/* Removes the oldest entries until half the limit is left. */
 static int
 sweep(const struct hr_history *h, struct hr_err *err)
 {
@@ -239,7 +239,7 @@ sweep(const struct hr_history *h, struct hr_err *err)
 	size_t i, n;
 	int r;
 
-	/* the walk wants a path, and follows no link below it */
+	/* hr_path_walk() takes a path, and follows no link below it */
 	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d/.", h->dir);
 	hr_buf_init(&s.all, 64u << 20);
 	r = hr_path_walk(self, sweep_visit, &s, NULL);
@@ -328,14 +328,14 @@ hr_history_push(
 
 	if (push(h, path, text, len, err) == 0)
 		return 0;
-	/* opened anew: that it could not be may have been the failure */
+	/* opened again: push() may have failed to open it */
 	place = place_open(h, path, false, NULL);
 	if (place >= 0)
 		forget(h, place);
 	return -1;
 }
 
-/* The newest entry of a path: 1, *ret_place to be closed; 0; -1. */
+/* Finds the newest entry of a path. Returns 1 with *ret_place to be closed; 0: none; -1. */
 static int
 newest(struct hr_history *h, struct hr_span path, int *ret_place, uint64_t *ret_number,
     struct hr_err *err)

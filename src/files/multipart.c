@@ -1,6 +1,6 @@
-/* The states are those of the format; one function takes each. Invariant: in HR_MULTIPART_DATA,
- * `matched` bytes of the boundary have come and were not given out yet; they are given out from the
- * boundary itself when what follows shows that they are data. */
+/* One function per group of the format's states. Invariant: in HR_MULTIPART_DATA, `matched` bytes
+ * of the boundary have arrived and were not emitted; they are emitted from `boundary` if the next
+ * byte shows that they are data. */
 #include "config.h"
 
 #include "files/multipart.h"
@@ -70,7 +70,7 @@ header_end(struct hr_multipart *m, struct hr_err *err)
 	if (hr_buf_check(&m->name, err) < 0 || hr_buf_check(&m->value, err) < 0)
 		return -1;
 	for (i = 0; i < m->name.len && i < sizeof(wanted) - 1; i++) {
-		/* the name is a token: only letters differ by this bit */
+		/* the name is a token: only letters differ in this bit */
 		if ((m->name.p[i] | 0x20) != wanted[i])
 			break;
 	}
@@ -86,7 +86,7 @@ header_end(struct hr_multipart *m, struct hr_err *err)
 	return 0;
 }
 
-/* The first boundary has no CR LF before it. One byte. */
+/* Handles one byte before the end of the first boundary, which has no CR LF before it. */
 static int
 feed_first(struct hr_multipart *m, char c, struct hr_err *err)
 {
@@ -123,7 +123,7 @@ feed_first(struct hr_multipart *m, char c, struct hr_err *err)
 	return 0;
 }
 
-/* One byte of the headers. */
+/* Handles one byte of the headers. */
 static int
 feed_header(struct hr_multipart *m, char c, struct hr_err *err)
 {
@@ -169,7 +169,7 @@ feed_header(struct hr_multipart *m, char c, struct hr_err *err)
 	}
 }
 
-/* Gives out what looked like a boundary. */
+/* Emits bytes that only looked like a boundary. */
 static int
 give_matched(struct hr_multipart *m)
 {
@@ -179,7 +179,7 @@ give_matched(struct hr_multipart *m)
 	return n > 0 ? m->ops->data(m->arg, m->boundary, n) : 0;
 }
 
-/* What follows a whole boundary. *ret_used: whether c belongs to it. */
+/* Handles a byte after a whole boundary. *ret_used: c belongs to the boundary. */
 static int
 feed_behind(struct hr_multipart *m, char c, bool *ret_used)
 {
@@ -213,11 +213,11 @@ feed_behind(struct hr_multipart *m, char c, bool *ret_used)
 		return r;
 	if (one == '-')
 		return m->ops->data(m->arg, &one, 1);
-	m->matched = 1; /* this CR may begin the true one */
+	m->matched = 1; /* this CR may begin the real boundary */
 	return 0;
 }
 
-/* Some bytes of data; what may be the start of a boundary at their end is kept back. */
+/* Handles bytes of data; keeps back a possible start of a boundary at their end. */
 static int
 feed_data(struct hr_multipart *m, const char *p, size_t len, size_t *ret_used)
 {
@@ -231,7 +231,7 @@ feed_data(struct hr_multipart *m, const char *p, size_t len, size_t *ret_used)
 			*ret_used = 1;
 			return 0;
 		}
-		/* CR is in the boundary only at its start, so nothing within begins another */
+		/* the boundary has a CR only at its start, so no other boundary begins within it */
 		return give_matched(m);
 	}
 	at = memmem(p, len, m->boundary, m->boundary_len);
@@ -240,7 +240,7 @@ feed_data(struct hr_multipart *m, const char *p, size_t len, size_t *ret_used)
 		m->matched = m->boundary_len;
 		*ret_used = n + m->boundary_len;
 	} else {
-		/* the last CR near the end, with what follows it, may be one's beginning */
+		/* the last CR near the end may begin a boundary */
 		n = len < m->boundary_len ? 0 : len - m->boundary_len + 1;
 		at = memchr(p + n, '\r', len - n);
 		while (at != NULL && memcmp(at, m->boundary, (size_t)(p + len - at)) != 0)
@@ -262,7 +262,7 @@ hr_multipart_feed(struct hr_multipart *m, const char *p, size_t len, struct hr_e
 	while (len > 0) {
 		n = 1;
 		if (m->state == HR_MULTIPART_END)
-			return 0; /* what follows the end counts for nothing */
+			return 0; /* the epilogue is ignored */
 		if (m->state < HR_MULTIPART_NAME) {
 			r = feed_first(m, *p, err);
 		} else if (m->state < HR_MULTIPART_DATA) {

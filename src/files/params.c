@@ -1,5 +1,5 @@
-/* Header parameters. The splitting at semicolons is email.message's: one inside of quotes counts as
- * text, and so does a quote behind a backslash. */
+/* Splits header parameters at semicolons as email.message does: a semicolon inside quotes is text,
+ * and so is a quote after a backslash. */
 #include "config.h"
 
 #include "files/params.h"
@@ -26,7 +26,7 @@ strip(const char **p, size_t *len)
 	}
 }
 
-/* Up to the semicolon that ends this parameter. */
+/* Returns the length up to the semicolon that ends this parameter. */
 static size_t
 param_len(const char *p, size_t len)
 {
@@ -34,7 +34,7 @@ param_len(const char *p, size_t len)
 	size_t i;
 
 	for (i = 0; i < len; i++) {
-		/* a quote that is escaped is counted twice, so not at all */
+		/* an escaped quote is counted twice, which cancels out */
 		if (p[i] == '"' && (i == 0 || p[i - 1] != '\\'))
 			quoted = !quoted;
 		else if (p[i] == ';' && !quoted)
@@ -43,7 +43,7 @@ param_len(const char *p, size_t len)
 	return i;
 }
 
-/* charset'language'%xx: the bytes; what charset they are in is for the caller's own rule. */
+/* Decodes charset'language'%xx to bytes; the caller has its own rule for their charset. */
 static void
 put_extended(struct hr_buf *b, const char *p, size_t len)
 {
@@ -83,7 +83,7 @@ hr_params_get(const char *header, size_t len, const char *name, struct hr_buf *r
 	const char *p, *equals, *value;
 	size_t one, value_len;
 
-	while (n < len) { /* the first part is the value itself */
+	while (n < len) { /* the first part is the header's value itself */
 		header += n + 1;
 		len -= n + 1;
 		n = param_len(header, len);

@@ -1,5 +1,5 @@
-/* hr_params: the parameters of a header such as Content-Type or Content-Disposition, as Python's
- * email package reads them (it does so for the original). Pure. */
+/* hr_params: reads the parameters of a header such as Content-Type or Content-Disposition, as
+ * Python's email package does for the original. Pure. */
 #ifndef HR_FILES_PARAMS_H
 #define HR_FILES_PARAMS_H
 
@@ -8,9 +8,9 @@
 
 #include "base/buf.h"
 
-/* The value of parameter `name` (lower case) of the header's len bytes, appended to ret without its
- * quotes; of repeated ones the last. "name*=charset'language'%xx" comes before "name=". false:
- * there is none. Continuations (name*0=) are not known: no client sends them. */
+/* Appends the value of parameter `name` (lower case) of the header to ret, without its quotes; the
+ * last of repeated ones. "name*=charset'language'%xx" takes precedence over "name=". Returns false
+ * if there is none. Continuations (name*0=) are not supported: no client sends them. */
 bool hr_params_get(const char *header, size_t len, const char *name, struct hr_buf *ret);
 
 #endif

@@ -1,5 +1,5 @@
-/* The structure of pictures, without their pixels: a model's service refuses a conversation for
- * good that holds one which it cannot decode, so that a cut file must be seen here. */
+/* Checks the structure of pictures, not their pixels. A model's service refuses a conversation for
+ * ever once it holds an undecodable picture, so a truncated file must be found here. */
 #include "config.h"
 
 #include "files/picture.h"
@@ -34,7 +34,7 @@ is_at(const unsigned char *p, size_t len, size_t at, const char *what)
 	return at <= len && len - at >= n && memcmp(p + at, what, n) == 0;
 }
 
-/* Chunks: length, name, bytes, sum. */
+/* Walks the chunks: length, name, data, CRC. */
 static void
 look_png(const unsigned char *p, size_t len, struct hr_picture *ret)
 {
@@ -58,7 +58,7 @@ look_png(const unsigned char *p, size_t len, struct hr_picture *ret)
 	}
 }
 
-/* Segments up to the pixels, which end with FF D9. */
+/* Walks the segments up to the pixel data, which ends with FF D9. */
 static void
 look_jpeg(const unsigned char *p, size_t len, struct hr_picture *ret)
 {
@@ -69,7 +69,7 @@ look_jpeg(const unsigned char *p, size_t len, struct hr_picture *ret)
 		if (p[at] != 0xFF)
 			return;
 		kind = p[at + 1];
-		if (kind == 0xFF) { /* filling */
+		if (kind == 0xFF) { /* padding */
 			at++;
 			continue;
 		}
@@ -109,9 +109,9 @@ look_gif(const unsigned char *p, size_t len, struct hr_picture *ret)
 		if (n == 10) {
 			if ((p[at + 9] & 0x80) != 0)
 				n += (size_t)3 << ((p[at + 9] & 7) + 1);
-			n++; /* the size of its codes */
+			n++; /* the minimum code size */
 		}
-		ret->whole |= n > 2; /* the first picture counts, and must have its end */
+		ret->whole |= n > 2; /* the first frame decides, and must have its end */
 		for (at += n; at < len && p[at] != 0; at += (size_t)p[at] + 1)
 			;
 		if (at >= len) {
@@ -127,7 +127,7 @@ look_gif(const unsigned char *p, size_t len, struct hr_picture *ret)
 static void
 look_webp(const unsigned char *p, size_t len, struct hr_picture *ret)
 {
-	const unsigned char *q = p + 20; /* of the first part */
+	const unsigned char *q = p + 20; /* start of the first chunk */
 
 	if (len < 30)
 		return;

@@ -1,5 +1,4 @@
-/* hr_picture: whether some bytes are a picture that models of today take: PNG, JPEG, GIF or WebP.
- */
+/* hr_picture: recognises the picture formats that models accept: PNG, JPEG, GIF and WebP. */
 #ifndef HR_FILES_PICTURE_H
 #define HR_FILES_PICTURE_H
 
@@ -8,12 +7,12 @@
 #include <stdint.h>
 
 struct hr_picture {
-	const char *mime; /* "image/png" and so on */
+	const char *mime; /* "image/png" etc.; a constant */
 	uint32_t width, height;
-	bool whole; /* its parts are there to the last one; not decoded */
+	bool whole; /* structure is complete to the end; pixels are not decoded */
 };
 
-/* Returns false where the bytes do not begin as such a picture. Pure. */
+/* Returns false if the bytes do not begin as such a picture. Pure. */
 bool hr_picture_look(const void *p, size_t len, struct hr_picture *ret);
 
 #endif

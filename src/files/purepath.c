@@ -1,4 +1,4 @@
-/* Paths as pathlib's PurePosixPath sees them. */
+/* Implements paths as pathlib's PurePosixPath does. */
 #include "config.h"
 
 #include "files/purepath.h"
@@ -9,7 +9,7 @@
 #include "files/charset/charset.h"
 #include "base/text/utf8.h"
 
-/* Appends the parts of p behind what b holds since `root`. */
+/* Appends the parts of p to the path in b that starts at `root`. */
 static void
 put_parts(struct hr_buf *b, const char *p, size_t len)
 {

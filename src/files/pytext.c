@@ -1,4 +1,4 @@
-/* Python's str methods on UTF-8. */
+/* Implements Python's str methods on UTF-8. */
 #include "config.h"
 
 #include "files/pytext.h"
@@ -66,7 +66,7 @@ hr_pytext_line_at(const char *p, size_t len, size_t line)
 	return (size_t)(at - p);
 }
 
-/* The bytes of the line break at p, 0 if there is none (doc/files.md, "Text": extended). */
+/* Returns the bytes of the line break at p, 0 if there is none (doc/files.md, "Text": extended). */
 static size_t
 line_break(const char *p, const char *end)
 {
@@ -134,7 +134,7 @@ hr_pytext_rstrip(const char *p, size_t len)
 
 	if (len == 0)
 		return 0;
-	/* nearly every line: nothing to look up */
+	/* fast path for nearly every line */
 	last = p[len - 1];
 	if (last > ' ' && last < 0x7F)
 		return len;

@@ -1,5 +1,5 @@
-/* hr_pytext: lines and characters as Python counts them (doc/files.md, "Text"). Texts are
- * generalised UTF-8; pure functions. */
+/* hr_pytext: counts lines and characters as Python does (doc/files.md, "Text"). Text is generalised
+ * UTF-8; all functions are pure. */
 #ifndef HR_FILES_PYTEXT_H
 #define HR_FILES_PYTEXT_H
 
@@ -8,29 +8,29 @@
 
 #include "base/buf.h"
 
-/* Text mode: every "\r\n" and lone "\r" of [from, len) becomes "\n", in place. */
+/* Changes every "\r\n" and lone "\r" of [from, len) to "\n" in place, as text mode does. */
 void hr_pytext_universal(struct hr_buf *text, size_t from);
 
-size_t hr_pytext_lines(const char *p, size_t len);    /* a last piece without "\n" is a line */
+size_t hr_pytext_lines(const char *p, size_t len);    /* a last line may lack its "\n" */
 size_t hr_pytext_newlines(const char *p, size_t len); /* the number of "\n" */
 
-/* Where line number `line` (from 0) begins; len if there are not so many. */
+/* Returns the offset of line number `line` (from 0), or len if there are fewer lines. */
 size_t hr_pytext_line_at(const char *p, size_t len, size_t line);
 
-/* str.splitlines() rejoined with "\n": appends p without its last line break. */
+/* Appends "\n".join(p.splitlines()): p without its last line break. */
 void hr_pytext_rejoin(struct hr_buf *b, const char *p, size_t len);
 
-/* The bytes of the first `chars` characters; len if there are not so many. */
+/* Returns the bytes of the first `chars` characters, or len if there are fewer. */
 size_t hr_pytext_prefix(const char *p, size_t len, size_t chars);
 
-/* The length of p without white space at its end. */
+/* Returns the length of p without trailing white space. */
 size_t hr_pytext_rstrip(const char *p, size_t len);
 
-/* list[start:end] of n items as Python clamps it: *ret_from <= *ret_to <= n. */
+/* Clamps list[start:end] of n items as Python does: *ret_from <= *ret_to <= n. */
 void hr_pytext_slice(size_t n, int64_t start, int64_t end, size_t *ret_from, size_t *ret_to);
 
-/* int(text): blanks around it, a sign, digits with single underscores between. 0, or -1. Numbers
- * beyond 64 bits are clamped. */
+/* Parses as int(text): surrounding blanks, a sign, digits with single underscores between. Returns
+ * 0 or -1. Numbers beyond 64 bits are clamped. */
 int hr_pytext_int(const char *p, size_t len, int64_t *ret);
 
 #endif

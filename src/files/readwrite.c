@@ -1,4 +1,4 @@
-/* read and write as they are without the editor. */
+/* Implements read and write without the editor. */
 #include "config.h"
 
 #include "files/readwrite.h"
@@ -48,7 +48,7 @@ raise_os(struct hr_buf *text, const struct hr_err *err, struct hr_span path)
 static const struct media {
 	const char *suffix;
 	const char *type;
-	const char *bare; /* of a file whose whole name is the suffix */
+	const char *bare; /* type of a file whose whole name is the suffix */
 } medias[] = {
     {".png", "image/png", "image/png"}, {".jpg", "image/jpeg", "image/png"},
     {".jpeg", "image/jpeg", "image/png"}, {".bmp", "image/bmp", "image/png"},
@@ -57,7 +57,7 @@ static const struct media {
     {".ogg", NULL, "video/mp4"}, /* see ogg_type() */
 };
 
-/* The one type that the original takes from the system's table instead of its own. */
+/* Returns the type of .ogg, the only one that the original takes from the system's table. */
 static const char *
 ogg_type(void)
 {
@@ -69,7 +69,7 @@ ogg_type(void)
 		p = hr_buf_str(&b);
 		end = p + b.len;
 		while (!listed && (p = memmem(p, (size_t)(end - p), "ogg", 3)) != NULL) {
-			/* a word of its own, behind the type */
+			/* a separate word after the type */
 			listed = p > b.p && strchr(" \t", p[-1]) != NULL &&
 				 (p + 3 == end || strchr(" \t\r\n", p[3]) != NULL);
 			p++;
@@ -78,7 +78,7 @@ ogg_type(void)
 	return listed ? "audio/ogg" : "video/mp4";
 }
 
-/* NULL: it is text. */
+/* Returns the type of a media file, or NULL for text. */
 static const char *
 media_type(struct hr_span path)
 {
@@ -111,7 +111,7 @@ hr_rw_slice(const char *p, size_t len, int64_t start, int64_t end, size_t *ret_f
 	*ret_from = 0;
 	*ret_to = len;
 	if (start <= 0 && end == -1)
-		return; /* all of it: nothing is counted */
+		return; /* whole file: no need to count lines */
 	n = (int64_t)hr_pytext_lines(p, len);
 	start = start < 0 ? 0 : start > n ? n : start;
 	if (end != -1) {
@@ -186,7 +186,7 @@ hr_rw_read(const struct hr_read *q, struct hr_buf *text)
 
 /* ---- write ---- */
 
-/* Python clamps the two slices OLD[:start] and OLD[end:] each for itself. */
+/* Python clamps the slices OLD[:start] and OLD[end:] independently. */
 void
 hr_rw_insert(
     struct hr_buf *b, const struct hr_span *old, struct hr_span content, int64_t start, int64_t end)
@@ -207,7 +207,7 @@ hr_rw_insert(
 	}
 }
 
-/* Directories above the file. 0, or -1 with the errno. */
+/* Makes the directories above the file. Returns 0, or -1 with *err set. */
 static int
 make_parents(const char *file, struct hr_err *err)
 {
@@ -221,13 +221,13 @@ make_parents(const char *file, struct hr_err *err)
 	dir = strndup(file, (size_t)(slash - file));
 	if (dir == NULL)
 		return hr_err_nomem(err);
-	/* what exists and is no directory is for the open to say */
+	/* a parent that is no directory makes the later open fail */
 	if (stat(dir, &st) < 0)
 		r = hr_path_mkdirs(dir, 0777, NULL, err);
 	return r;
 }
 
-/* The content that the existing file gets; `after` is the new text. */
+/* Computes in `after` the new text of an existing file. */
 static enum hr_rw_result
 merge(const struct hr_write *q, const char *file, struct hr_buf *after, struct hr_buf *text)
 {
@@ -243,7 +243,7 @@ merge(const struct hr_write *q, const char *file, struct hr_buf *after, struct h
 			r = say(text, "Path is a directory: ", q->path,
 			    ". You can only write to files");
 		else if (err.sys == ENOENT)
-			hr_rw_insert(after, NULL, q->content, 0, -1); /* it is gone again */
+			hr_rw_insert(after, NULL, q->content, 0, -1); /* removed meanwhile */
 		else
 			r = raise_os(text, &err, q->path);
 	} else if (hr_textfile_decode(&bytes, &utf8, &old, NULL) < 0) {
@@ -264,8 +264,8 @@ say_written(const struct hr_write *q, int sys, struct hr_buf *text)
 	return HR_RW_ERROR;
 }
 
-/* A new file gets mode and owner before it gets its name: whoever may write in its directory could
- * put a link in its place and have another file given away. *ret_refused: the errno of that. */
+/* Gives a new file mode and owner before its name: otherwise a user who may write to the directory
+ * could put a link there and have another file chowned. *ret_refused: errno of chown. */
 static int
 store_bytes(const struct hr_write *q, const char *file, const struct hr_buf *bytes,
     int *ret_refused, struct hr_err *err)
@@ -309,8 +309,8 @@ store(const struct hr_write *q, const char *file, const struct hr_buf *after, st
 	return refused != 0 ? say_written(q, refused, text) : HR_RW_DONE;
 }
 
-/* As Python's os.path.exists(), but a file that cannot be looked at for a moment is not taken for
- * none: its text would be lost. 1, 0, or -1 with errno. */
+/* Works as Python's os.path.exists(), but a file that stat cannot reach for other reasons is not
+ * taken for a missing one: its text would be lost. Returns 1, 0, or -1 with errno. */
 static int
 exists(const char *file)
 {

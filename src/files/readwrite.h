@@ -13,10 +13,10 @@
 
 enum hr_rw_result {
 	HR_RW_DONE,
-	HR_RW_ERROR,  /* text is that of an error observation */
+	HR_RW_ERROR,  /* text is the text of an error observation */
 	HR_RW_RAISED, /* text is the detail of a 500 */
 	HR_RW_BINARY, /* nothing was appended */
-	HR_RW_CWD,    /* the directory of the shell is needed: ask for it, and call again */
+	HR_RW_CWD,    /* the shell's directory is required: ask for it, and call again */
 };
 
 /* Longer files are refused as too large. */
@@ -24,12 +24,12 @@ enum hr_rw_result {
 
 struct hr_read {
 	struct hr_span path; /* normalised and absolute */
-	struct hr_span cwd;  /* of the shell, for the text of an error; p NULL: not asked for yet */
+	struct hr_span cwd;  /* the shell's, for an error text; p NULL: not known yet */
 	int64_t start, end;
-	bool text_only; /* a binary file is not read (doc/files.md, "Binary or not", b to f) */
+	bool text_only; /* refuse a binary file (doc/files.md, "Binary or not", b to f) */
 };
 
-/* Whether the file is shown as a data URL, by its name; start and end then mean nothing. */
+/* Returns true if the name makes the file a data URL; start and end are then ignored. */
 bool hr_rw_is_media(struct hr_span path);
 
 /* Appends the content. */
@@ -39,19 +39,18 @@ struct hr_write {
 	struct hr_span path;    /* normalised and absolute */
 	struct hr_span content; /* generalised UTF-8 */
 	int64_t start, end;
-	uid_t owner;                    /* of a new file, user and group */
-	const struct hr_commit *commit; /* of the change; directories above the file may be made
-					   before. NULL: none */
+	uid_t owner;                    /* user and group of a new file */
+	const struct hr_commit *commit; /* called before the change of the file; NULL: none */
 };
 
-/* text only gets errors. The caller sees to it that nobody else of us writes at the same time. */
+/* Writes the file; text only gets errors. The caller must serialise writers. */
 enum hr_rw_result hr_rw_write(const struct hr_write *q, struct hr_buf *text);
 
-/* The slice of doc/files.md, "A slice of lines" as byte offsets into a text of lines. Pure. */
+/* Computes the slice of doc/files.md, "A slice of lines", as byte offsets into p. Pure. */
 void hr_rw_slice(
     const char *p, size_t len, int64_t start, int64_t end, size_t *ret_from, size_t *ret_to);
 
-/* The new content (doc/files.md, "write", 3): old is NULL for a new file. Pure. */
+/* Computes the new content (doc/files.md, "write", 3): old is NULL for a new file. Pure. */
 void hr_rw_insert(struct hr_buf *b, const struct hr_span *old, struct hr_span content,
     int64_t start, int64_t end);
 

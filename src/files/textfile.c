@@ -1,4 +1,4 @@
-/* Reading whole files. */
+/* Reads whole files. */
 #include "config.h"
 
 #include "files/textfile.h"
@@ -16,7 +16,7 @@
 
 #define PIECE (64u << 10)
 
-/* Once so much has come as the verdict needs, or all. */
+/* Decides once the verdict's bytes, or all, have arrived. */
 static bool
 is_binary(const struct hr_buf *b, bool all, bool *looked)
 {
@@ -27,7 +27,7 @@ is_binary(const struct hr_buf *b, bool all, bool *looked)
 	       hr_binary_head(b->p, b->len < HR_BINARY_HEAD ? b->len : HR_BINARY_HEAD);
 }
 
-/* ret_binary: NULL: it is not asked. */
+/* ret_binary NULL: do not check. */
 static int
 read_file(const char *path, struct hr_buf *b, bool *ret_binary, struct hr_err *err)
 {
@@ -44,9 +44,9 @@ read_file(const char *path, struct hr_buf *b, bool *ret_binary, struct hr_err *e
 		n = S_ISDIR(st.st_mode) ? -1 : 0;
 		errno = EISDIR;
 	}
-	/* one byte more than there should be, so that the first read also finds the end */
+	/* one byte more than expected, so that the first read also finds the end */
 	sized = n == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size < b->cap;
-	if (sized && st.st_size > 0) /* 0 is also what files of the kernel report */
+	if (sized && st.st_size > 0) /* files of the kernel report 0 as well */
 		want = (size_t)st.st_size + 1;
 	while (n >= 0 && !ended) {
 		if (b->len == b->cap) {

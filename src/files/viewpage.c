@@ -1,4 +1,4 @@
-/* The page (doc/files.md, "The viewer's page"): a head, the file in base64, a foot. */
+/* Sends the page (doc/files.md, "The viewer's page"): a head, the file in base64, a foot. */
 #include "config.h"
 
 #include "files/viewpage.h"
@@ -14,9 +14,9 @@
 #include "proto/python/lower.h"
 
 #define PART_MAX (1u << 20)
-#define BLOCK (48u << 10) /* of the file; a multiple of 3 */
+#define BLOCK (48u << 10) /* bytes read at a time; a multiple of 3 */
 #define PDFJS "https://cdnjs.cloudflare.com/ajax/libs/pdf.js/3.11.174/"
-/* Debian's libjs-pdf, which the viewer's nginx serves, so that no net is needed */
+/* Debian's libjs-pdf, which the viewer's nginx serves, so that no network is needed */
 #define PDFJS_HERE "/usr/share/javascript/pdf/build/pdf.js"
 
 struct viewpage {
@@ -37,7 +37,7 @@ hr_viewpage_type(const char *path, struct hr_buf *ext)
 	const char *name = hr_path_leaf(path), *dot;
 	size_t i;
 
-	name += strspn(name, "."); /* as in Python: ".png" is a name without an extension */
+	name += strspn(name, "."); /* as in Python, ".png" has no extension */
 	dot = strrchr(name, '.');
 	if (dot != NULL)
 		hr_pylower(ext, dot, strlen(dot));
@@ -108,8 +108,7 @@ put_head(struct hr_buf *b, const char *name, const char *type, bool pdf, bool he
 	    "\tdocument.getElementById(\"viewer\").replaceChildren(box);\n"
 	    "}\n</script>\n");
 	if (pdf) {
-		/* what would be a worker is a part of the page, which has loaded when it is drawn
-		 */
+		/* PDF.js's worker script is loaded in the page itself */
 		hr_buf_adds(b, here ? "<script src=\"/pdf.js/pdf.js\"></script>\n"
 				      "<script src=\"/pdf.js/pdf.worker.js\"></script>\n"
 				    : "<script src=\"" PDFJS "pdf.min.js\"></script>\n");
@@ -139,8 +138,8 @@ put_foot(struct hr_buf *b, bool pdf, bool here)
 		    "\tpdfjsLib.GlobalWorkerOptions.workerSrc = \"" PDFJS "pdf.worker.min.js\";\n");
 	hr_buf_adds(b, "\tconst text = atob(document.getElementById(\"file\").textContent);\n"
 		       "\tconst data = Uint8Array.from(text, (c) => c.charCodeAt(0));\n"
-		       /* else PDF.js before 4.2 runs what a font of the file says as script, which
-			* here may read all that the viewer shows */
+		       /* otherwise PDF.js before 4.2 runs code from the file's fonts as script,
+			* which here could read everything that the viewer shows */
 		       "\tconst pdf = await pdfjsLib.getDocument(\n"
 		       "\t\t{data: data, isEvalSupported: false}).promise;\n"
 		       "\tfor (let n = 1; n <= pdf.numPages; n++) {\n"
@@ -202,7 +201,7 @@ send_file(struct viewpage *v, struct hr_sink *sink, struct hr_err *err)
 				return hr_err_set(err, HR_E_GONE, "the file has become shorter");
 		}
 		hr_buf_reset(&v->out);
-		hr_quote_base64(&v->out, v->in, got); /* padded at the end alone */
+		hr_quote_base64(&v->out, v->in, got); /* only the last block is padded */
 		if (hr_buf_check(&v->out, err) != 0 || sink->write(sink, v->out.p, v->out.len) < 0)
 			return -1;
 		at += (off_t)got;

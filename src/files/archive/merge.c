@@ -1,4 +1,4 @@
-/* One directory tree into another. A directory that is not there yet is moved whole. */
+/* Merges one directory tree into another. A directory that does not exist yet is moved whole. */
 #include "config.h"
 
 #include <dirent.h>
@@ -17,12 +17,12 @@
 #include "files/place/target.h"
 #include "files/archive/unpack_int.h"
 
-/* One directory of the walk: the staged one and where its entries go. */
+/* One directory of the walk: the staged one, and the place its entries move to. */
 struct level {
 	const struct hr_merge *m;
 	int stage;
 	int dir;         /* O_PATH */
-	const char *way; /* of dir from root, "" for root itself */
+	const char *way; /* path of dir relative to root, "" for root itself */
 	bool moving;
 };
 
@@ -41,7 +41,7 @@ fail(const struct level *l, const char *name, int sys)
 	return -1;
 }
 
-/* Into a directory that is there already. */
+/* Merges an entry into a directory that exists already. */
 static int
 descend(struct level *l, const char *name)
 {
@@ -63,7 +63,7 @@ descend(struct level *l, const char *name)
 	return r;
 }
 
-/* A file onto what is there. */
+/* Replaces an existing file by the staged one. */
 static int
 put_over(struct level *l, const char *name, const struct stat *there)
 {
@@ -72,7 +72,7 @@ put_over(struct level *l, const char *name, const struct stat *there)
 	int sys, r = -1;
 
 	if (S_ISLNK(there->st_mode)) {
-		/* the file that it leads to, if that is beneath the directory, too */
+		/* a link is followed if its target is beneath the directory as well */
 		way = hr_path_join(l->way, name);
 		if (way == NULL)
 			return fail(l, name, ENOMEM);
@@ -103,7 +103,7 @@ merge_entry(struct level *l, const char *name)
 			return fail(l, name, errno);
 		if (!l->moving || hr_spool_move(l->stage, name, l->dir, name) == 0)
 			return 0;
-		/* another file system: the directory is made there and filled */
+		/* a directory on another file system is created there and then filled */
 		if (!is_dir || errno != EXDEV || mkdirat(l->dir, name, st.st_mode & 07777) < 0)
 			return fail(l, name, errno);
 		return descend(l, name);

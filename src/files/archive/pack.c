@@ -1,5 +1,5 @@
-/* Walking and packing. Invariant: directories are entered by descriptor and never through a link.
- */
+/* Walks the tree and packs it. Invariant: a directory is entered by its descriptor, never through a
+ * link. */
 #include "config.h"
 
 #include "files/archive/pack.h"
@@ -26,28 +26,28 @@
 #include "base/text/utf8.h"
 #include "proto/python/repr.h"
 
-#define BUFFER (256u << 10) /* read at once, and handed on at once */
+#define BUFFER (256u << 10) /* bytes read, and passed on, at once */
 #define WAY_MAX (1u << 20)
 #define NAMES_MAX (256u << 20)
-#define LOOK_EVERY 16 /* entries between two looks at the clock */
+#define LOOK_EVERY 16 /* entries between two checks of the clock */
 
 struct hr_pack {
 	char *path;
 	int top;           /* -1: no directory, the archive is empty */
-	struct hr_buf way; /* names from the top down to the directory in hand, with a last '/' */
+	struct hr_buf way; /* path from the top to the current directory, with a trailing '/' */
 	char *buffer;
 
-	/* looking through it */
+	/* the look through the tree */
 	bool looking;
 	unsigned seen;
-	int64_t end; /* of looking, by hr_now_ns() */
+	int64_t end; /* when that look ends, in ns as hr_now_ns() counts */
 
-	/* packing it */
-	bool empty; /* directories with nothing in them, too */
+	/* the packing itself */
+	bool empty; /* empty directories become entries as well */
 	struct archive *a;
 	struct archive_entry *e;
 	struct hr_sink *sink;
-	bool gone; /* the reader is */
+	bool gone; /* the reader has gone away */
 
 	struct hr_buf *why;
 };
@@ -56,7 +56,8 @@ enum { WALK_ON = 0, WALK_STOP = 1 }; /* -1: failed */
 
 /* ---- errors ---- */
 
-/* The name of an entry of the directory in hand, or of the directory. The caller frees. */
+/* Returns the full name of an entry of the current directory, or of that itself; owned by the
+ * caller. */
 static char *
 full_name(const struct hr_pack *p, const char *name)
 {
@@ -76,7 +77,7 @@ fail(struct hr_pack *p, const char *name, int sys)
 	    full != NULL && hr_utf8_valid(full, strlen(full)) ? full : NULL);
 }
 
-/* Python cannot write such a name, and says where in it the trouble is. */
+/* Sets Python's error for a name that is not UTF-8, with the place of the bad bytes. */
 static int
 fail_name(struct hr_pack *p, const char *way, size_t len)
 {
@@ -90,7 +91,7 @@ fail_name(struct hr_pack *p, const char *way, size_t len)
 		if (cp < 0 || hr_utf8_is_surrogate(cp)) {
 			if (bad++ == 0)
 				first = (unsigned char)*q;
-			n = 1; /* Python takes each byte for a character of its own */
+			n = 1; /* Python counts each bad byte as one character */
 		} else if (bad > 0) {
 			break;
 		} else {
@@ -102,14 +103,14 @@ fail_name(struct hr_pack *p, const char *way, size_t len)
 	return -1;
 }
 
-/* What a file must be like to be packed. */
+/* Checks that a file can be packed at all. */
 static int
 check_file(struct hr_pack *p, const char *name, const struct stat *st)
 {
 	struct tm tm;
 
 	if (S_ISSOCK(st->st_mode))
-		return fail(p, name, ENXIO); /* what opening one says */
+		return fail(p, name, ENXIO); /* the errno of opening a socket */
 	if (localtime_r(&st->st_mtime, &tm) == NULL || tm.tm_year < 80)
 		return hr_oserror_text(p->why, "ZIP does not support timestamps before 1980", NULL);
 	return 0;
@@ -117,7 +118,7 @@ check_file(struct hr_pack *p, const char *name, const struct stat *st)
 
 /* ---- one file ---- */
 
-/* Back to what it was before a name was added. */
+/* Cuts the path back to the length that it had before a name was added. */
 static void
 way_cut(struct hr_pack *p, size_t len)
 {
@@ -151,7 +152,7 @@ put_entry(struct hr_pack *p, const char *name, const struct stat *st)
 	return hr_oserror_text(p->why, archive_error_string(p->a), NULL);
 }
 
-/* A file that grows is packed as long as it was, one that shrinks as long as it is. */
+/* Packs as many bytes as the file had at first, or fewer if it shrinks. */
 static int
 put_data(struct hr_pack *p, const char *name, int fd, off_t size)
 {
@@ -170,8 +171,8 @@ put_data(struct hr_pack *p, const char *name, int fd, off_t size)
 	return p->gone ? -1 : 0;
 }
 
-/* A file, or what a link leads to: in the tree that was asked for with our rights, elsewhere with
- * those of the shell's account if the link may be its. */
+/* Opens a file, or the target of a link: in the requested tree with this process's rights,
+ * elsewhere with those of the shell's account if that account could have made the link. */
 static int
 open_entry(struct hr_pack *p, int dir, const char *name)
 {
@@ -232,7 +233,7 @@ look_at(struct hr_pack *p, int dir, const char *name, const struct stat *known)
 		way_cut(p, way);
 		return -1;
 	}
-	if (known != NULL && S_ISREG(known->st_mode)) { /* behind a link */
+	if (known != NULL && S_ISREG(known->st_mode)) { /* reached through a link */
 		HR_CLOSE int fd = open_entry(p, dir, name);
 
 		if (fd < 0)
@@ -241,7 +242,7 @@ look_at(struct hr_pack *p, int dir, const char *name, const struct stat *known)
 		if (faccessat(dir, name, R_OK, AT_EACCESS) < 0)
 			return fail(p, name, errno);
 	} else {
-		/* to root everything is readable but what files/place/reach refuses */
+		/* root can read everything except what files/place/reach refuses */
 		HR_CLOSE int fd = hr_reach_open(dir, name, O_PATH | O_NOFOLLOW);
 
 		if (fd < 0)
@@ -256,7 +257,7 @@ look_at(struct hr_pack *p, int dir, const char *name, const struct stat *known)
 
 static int walk_directory(struct hr_pack *p, int dir);
 
-/* An entry that is no directory; a link may lead to one all the same. */
+/* Handles an entry that is no directory itself; a link may still lead to one. */
 static int
 walk_file(struct hr_pack *p, int dir, const struct dirent *d)
 {
@@ -273,8 +274,8 @@ walk_file(struct hr_pack *p, int dir, const struct dirent *d)
 	return S_ISREG(st.st_mode) ? pack_file(p, dir, d->d_name) : pack_special(p, d->d_name, &st);
 }
 
-/* What may not be read is left out, but not for want of descriptors or memory, nor a broken disk.
- */
+/* Returns true if an unreadable directory may be left out. Lack of descriptors or memory and a
+ * broken disk are failures. */
 static bool
 is_skipped(int sys)
 {
@@ -298,7 +299,7 @@ walk_below(struct hr_pack *p, int dir, const char *name)
 	return r;
 }
 
-/* The directory in hand, with nothing in it; the top needs no entry. */
+/* Packs the current directory, which is empty; the top needs no entry. */
 static int
 pack_empty(struct hr_pack *p, int dir)
 {
@@ -313,7 +314,7 @@ pack_empty(struct hr_pack *p, int dir)
 	return fstat(dir, &st) < 0 ? fail(p, "", errno) : put_entry(p, "", &st);
 }
 
-/* First its files, then its directories, whose names are kept meanwhile. dir stays open. */
+/* Packs its files, then its subdirectories, whose names are kept until then. dir stays open. */
 static int
 walk_directory(struct hr_pack *p, int dir)
 {
@@ -337,14 +338,14 @@ walk_directory(struct hr_pack *p, int dir)
 		r = hr_oserror_put(p->why, ENOMEM, NULL);
 	else if (!any)
 		r = pack_empty(p, dir);
-	(void)closedir(d); /* only read from */
+	(void)closedir(d); /* a directory stream that was only read cannot fail */
 	for (name = below.p; r == WALK_ON && name != NULL && name < below.p + below.len;
 	     name += strlen(name) + 1)
 		r = walk_below(p, dir, name);
 	return r;
 }
 
-/* From the start: the descriptor has been read from before. */
+/* Walks from the start: an earlier walk has moved the descriptor's offset. */
 static int
 walk(struct hr_pack *p)
 {
@@ -409,7 +410,7 @@ block_write(struct archive *a, void *arg, const void *data, size_t len)
 	struct hr_pack *p = arg;
 
 	(void)a;
-	/* never a failure: libarchive 3.6 loses its buffer of such an archive */
+	/* never returns a failure: libarchive 3.6 then loses its buffer of such an archive */
 	if (!p->gone && p->sink->write(p->sink, data, len) != 0)
 		p->gone = true;
 	return (la_ssize_t)len;
@@ -459,7 +460,7 @@ hr_pack_free(void *arg)
 	if (p == NULL)
 		return;
 	if (p->a != NULL) {
-		p->gone = true; /* if it is not whole: nothing more is to be written */
+		p->gone = true; /* an unfinished archive must not be written any further */
 		(void)archive_write_free(p->a);
 	}
 	archive_entry_free(p->e);

@@ -1,5 +1,5 @@
-/* Walking and packing. Invariant: below the top directories are entered by descriptor, and no link
- * is followed. */
+/* Walks the tree and packs it. Invariant: below the top a directory is entered by its descriptor,
+ * and no link is followed. */
 #include "config.h"
 
 #include "files/archive/tree.h"
@@ -21,26 +21,26 @@
 #include "files/place/reach.h"
 
 #define BUFFER (256u << 10)
-#define UNSIZED_MAX (64u << 20) /* of a file that does not say how long it is, as in /proc */
+#define UNSIZED_MAX (64u << 20) /* bytes of a file that does not report its length, as in /proc */
 #define WAY_MAX (1u << 20)
 #define REPORT_MAX (1u << 20)
-#define HOLES_MAX 65536u      /* of one file */
-#define NAMES_MAX (64u << 20) /* of all directories on the way down */
+#define HOLES_MAX 65536u      /* per file */
+#define NAMES_MAX (64u << 20) /* bytes, of all directories on the way down */
 
 struct hr_tree {
 	struct hr_tree_options o;
-	int top;           /* a file or directory; -1: it is a link */
-	char *link;        /* where that leads */
-	struct stat st;    /* of the top */
+	int top;           /* descriptor of a file or directory; -1: the top is a link */
+	char *link;        /* target of that link */
+	struct stat st;    /* the top's */
 	struct hr_buf way; /* the name of the current entry */
-	size_t names;      /* bytes for those that are kept */
+	size_t names;      /* bytes of all names that are kept */
 	char *buffer;
 	struct archive *a;
 	struct archive_entry *e;
 	struct hr_tree_report *r;
 	hr_tree_write_fn *fn;
 	void *arg;
-	bool gone; /* nobody takes the stream */
+	bool gone; /* the receiver has gone away */
 };
 
 /* ---- the report ---- */
@@ -58,7 +58,7 @@ hr_tree_report_add(struct hr_tree_report *r, const char *path, const char *reaso
 	hr_buf_addc(&r->list, '}');
 }
 
-/* The current entry is left out. Never fails. */
+/* Leaves out the current entry. Never fails. */
 static int
 leave_out(struct hr_tree *t, const char *reason)
 {
@@ -112,7 +112,8 @@ write_data(struct hr_tree *t, const char *p, size_t len, struct hr_err *err)
 	return 0;
 }
 
-/* The parts with data of a file with holes; with too many of them it is sent as if it had none. */
+/* Describes the data ranges of a sparse file; one with too many ranges is sent as if it had no
+ * holes. */
 static void
 put_holes(struct hr_tree *t, int fd, const struct stat *st)
 {
@@ -131,12 +132,12 @@ put_holes(struct hr_tree *t, int fd, const struct stat *st)
 		archive_entry_sparse_add_entry(
 		    t->e, data, (hole < st->st_size ? hole : st->st_size) - data);
 	}
-	/* nothing but a hole */
+	/* the file is one hole */
 	if (n == 0)
 		archive_entry_sparse_add_entry(t->e, st->st_size, 0);
 }
 
-/* A file that is read to its end first: it may be longer or shorter than it says. */
+/* Packs a file that was read to its end first: it may be longer or shorter than its stat says. */
 static int
 put_short(struct hr_tree *t, const struct stat *st, const char *p, size_t len, struct hr_err *err)
 {
@@ -165,7 +166,7 @@ put_unsized(struct hr_tree *t, int fd, const struct stat *st, size_t begun, stru
 	return put_short(t, st, hr_buf_str(&all), all.len, err);
 }
 
-/* As long as it was at the beginning. */
+/* Packs as many bytes as the file had at first. */
 static int
 put_long(struct hr_tree *t, int fd, const struct stat *st, struct hr_err *err)
 {
@@ -187,7 +188,7 @@ put_long(struct hr_tree *t, int fd, const struct stat *st, struct hr_err *err)
 		if (write_data(t, t->buffer, (size_t)n, err) < 0)
 			return -1;
 	}
-	/* the rest of the entry becomes zeros */
+	/* libarchive fills the rest of the entry with zeros */
 	return at == st->st_size
 		   ? 0
 		   : leave_out(t, sys != 0 ? strerror(sys) : "it became shorter meanwhile");
@@ -198,12 +199,12 @@ put_file(struct hr_tree *t, int fd, const struct stat *st, struct hr_err *err)
 {
 	ssize_t n = 0, more;
 
-	/* files of the kernel come in pieces */
+	/* files of /proc and /sys are read in pieces */
 	do {
 		more = hr_fd_read(fd, t->buffer + n, BUFFER - (size_t)n);
 		n += more > 0 ? more : 0;
 	} while (more > 0 && (size_t)n < BUFFER);
-	/* EAGAIN: one of the kernel's that has no more at present */
+	/* EAGAIN: a file of /proc or /sys has no more data at present */
 	if (more < 0 && (n == 0 || errno != EAGAIN))
 		return leave_out(t, strerror(errno));
 	if ((size_t)n < BUFFER)
@@ -256,7 +257,7 @@ put_entry(struct hr_tree *t, int dir, const char *name, unsigned depth, struct h
 	}
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 		return leave_out(t, kind_of(st.st_mode));
-	/* another one may have taken its place, and opening it may do something */
+	/* another file may have replaced it, and opening that may have an effect */
 	fd = hr_reach_open(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0 || fstat(fd, &st) != 0)
 		return leave_out(t, strerror(errno));
@@ -277,7 +278,7 @@ by_name(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The names and the pointers to them share the room. 0, or -1 with errno; E2BIG: there is none. */
+/* Reads the names, and pointers to them, into one allocation. Returns 0, or -1 with errno. */
 static int
 names_read(struct hr_tree *t, struct names *ret, int dir)
 {
@@ -412,7 +413,7 @@ hr_tree_free(struct hr_tree *t)
 	if (t == NULL)
 		return;
 	if (t->a != NULL) {
-		t->gone = true; /* if it is not whole nothing more must be written */
+		t->gone = true; /* an unfinished archive must not be written any further */
 		(void)archive_write_free(t->a);
 	}
 	archive_entry_free(t->e);
@@ -429,7 +430,7 @@ on_block(struct archive *a, void *arg, const void *p, size_t len)
 	struct hr_tree *t = arg;
 
 	(void)a;
-	/* never a failure: libarchive 3.6 loses its buffer of such an archive */
+	/* never returns a failure: libarchive 3.6 then loses its buffer of such an archive */
 	if (!t->gone && t->fn(t->arg, p, len) != 0)
 		t->gone = true;
 	return (la_ssize_t)len;

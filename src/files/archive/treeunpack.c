@@ -1,5 +1,5 @@
-/* Making a tree of a stream. Invariants: no name that the stream has is resolved by the kernel but
- * below the top, without links; a file is new or whole, never half. */
+/* Makes a tree from a stream. Invariants: the kernel resolves a name of the stream only below the
+ * top and through no link; a file is new or whole, never half. */
 #include "config.h"
 
 #include "files/archive/tree.h"
@@ -28,7 +28,7 @@
 #define REPORT_MAX (2u << 20)
 #define LEAVES "the name leads out of the destination"
 
-/* The attributes that a directory gets once its entries are there; its name follows. */
+/* The attributes that a directory gets once its entries exist; its name follows. */
 struct later {
 	dev_t dev;
 	ino_t ino;
@@ -36,7 +36,7 @@ struct later {
 	uid_t uid;
 	gid_t gid;
 	struct timespec mtime;
-	size_t len; /* of the name, with its NUL */
+	size_t len; /* bytes of the name, with its NUL */
 };
 
 struct untree {
@@ -46,16 +46,16 @@ struct untree {
 	char *buffer;
 	struct archive *a;
 	struct hr_tree_report *r;
-	char *directory;     /* in which the top is */
+	char *directory;     /* the directory that the top lies in */
 	const char *leaf;    /* the top's name there */
-	int base, top;       /* O_PATH; the top: -1 unless it is a directory */
-	struct hr_buf later; /* struct later and names; the last one counts first */
+	int base, top;       /* O_PATH; top: -1 unless it is a directory */
+	struct hr_buf later; /* each name followed by its struct later; read from the end */
 	size_t nlater;
 	uint64_t bytes, entries;
-	bool whole; /* the sender's report has come */
+	bool whole; /* the sender's report has arrived */
 };
 
-/* The entry is left out. Never fails. */
+/* Leaves out an entry. Never fails. */
 static int
 leave_out(struct untree *u, const char *name, const char *reason)
 {
@@ -85,7 +85,7 @@ too_large(struct untree *u, struct hr_err *err)
 
 /* ---- names ---- */
 
-/* Cuts slashes at the end. Returns false for any name that is not the top or below it. */
+/* Cuts trailing slashes. Returns false for any name that is not the top or below it. */
 static bool
 is_name(char *name)
 {
@@ -107,8 +107,8 @@ is_name(char *name)
 	return *name == '\0';
 }
 
-/* The directory of an entry, a descriptor of its own (O_PATH), and its name there. -1 with errno.
- */
+/* Returns a new descriptor (O_PATH) of the directory of an entry, and the entry's name in it; -1
+ * with errno. */
 static int
 directory_of(struct untree *u, const char *name, const char **ret_leaf)
 {
@@ -130,10 +130,10 @@ directory_of(struct untree *u, const char *name, const char **ret_leaf)
 	return way != NULL ? hr_beneath_open(u->top, way, O_PATH | O_DIRECTORY, false) : -1;
 }
 
-/* ---- whose it is ---- */
+/* ---- ownership ---- */
 
-/* In a directory of the shell's account, or one that everybody may write to, what root makes
- * belongs to that account. */
+/* Returns true if files that root makes in this directory must belong to the shell's account: the
+ * directory does, or everybody may write to it. */
 static bool
 is_shells(int dir)
 {
@@ -144,7 +144,7 @@ is_shells(int dir)
 	       (st.st_uid == rules->shell || (st.st_mode & S_IWOTH) != 0);
 }
 
-/* 0 or -1 with errno. */
+/* Sets the owner of a new file. Returns 0, or -1 with errno. */
 static int
 give(struct untree *u, int fd, int dir, struct archive_entry *e)
 {
@@ -168,7 +168,7 @@ times_of(struct archive_entry *e, struct timespec ret[2])
 
 /* ---- files ---- */
 
-/* The content goes to its offsets, so that holes stay. 0; 1: *ret_sys says why not; -1: *err. */
+/* Writes at the entry's offsets. Returns 0; 1 with the reason in *ret_sys; or -1 with *err set. */
 static int
 write_content(struct untree *u, int fd, int *ret_sys, struct hr_err *err)
 {
@@ -188,8 +188,8 @@ write_content(struct untree *u, int fd, int *ret_sys, struct hr_err *err)
 	return r != ARCHIVE_EOF ? damaged(u, err) : *ret_sys != 0;
 }
 
-/* The new file gets its name, and then what the entry says of it: hr_spool_put() gives it what the
- * old one had. */
+/* Gives the new file its name, then the entry's attributes: hr_spool_put() has copied those of the
+ * old file. */
 static int
 place_file(struct untree *u, struct hr_spool *s, struct archive_entry *e, int dir, const char *leaf)
 {
@@ -201,7 +201,7 @@ place_file(struct untree *u, struct hr_spool *s, struct archive_entry *e, int di
 		return -1;
 	if (hr_spool_put(s, dir, leaf, -1) != 0 || fstat(s->fd, &st) != 0)
 		return -1;
-	/* where the old file had to stay (hr_spool) it has the bytes, and is as it was else */
+	/* if hr_spool kept the old inode, the bytes are in it and its attributes stay */
 	if (st.st_nlink == 0)
 		return 0;
 	if (u->o->owner &&
@@ -234,7 +234,7 @@ make_file_at(struct untree *u, struct archive_entry *e, const char *name, int di
 	return r > 0 ? leave_out(u, name, strerror(sys)) : r;
 }
 
-/* The top alone may be written to through a link, as a client's own choice of where to put it. */
+/* Makes the top, which alone may be written to through a link: the client chose that place. */
 static int
 make_top_file(struct untree *u, struct archive_entry *e, struct hr_err *err)
 {
@@ -269,8 +269,8 @@ make_file(struct untree *u, struct archive_entry *e, const char *name, struct hr
 
 /* ---- links and directories ---- */
 
-/* Opens (O_PATH) the link that was just made: the shell may have put something else in its place.
- * -1 with errno. */
+/* Opens (O_PATH) the link that was just made, and checks it: the shell may have put something else
+ * in its place. Returns -1 with errno. */
 static int
 open_link(int dir, const char *leaf, const char *target)
 {
@@ -288,7 +288,7 @@ open_link(int dir, const char *leaf, const char *target)
 	return -1;
 }
 
-/* Goes by the link's descriptor, never by its name. Returns 0, or -1 with errno. */
+/* Sets owner and times by the link's descriptor, never by its name. Returns 0, or -1 with errno. */
 static int
 settle_link(struct untree *u, struct archive_entry *e, int fd)
 {
@@ -299,7 +299,7 @@ settle_link(struct untree *u, struct archive_entry *e, int fd)
 	if (u->o->owner && fchownat(fd, "", (uid_t)archive_entry_uid(e),
 			       (gid_t)archive_entry_gid(e), AT_EMPTY_PATH) != 0)
 		return -1;
-	/* not AT_EMPTY_PATH, which utimensat() knows since Linux 5.8 */
+	/* utimensat() knows AT_EMPTY_PATH only since Linux 5.8 */
 	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
 	return utimensat(AT_FDCWD, proc, times, 0);
 }
@@ -339,14 +339,14 @@ note_later(struct untree *u, struct archive_entry *e, const char *name, int fd, 
 		return leave_out(u, name, strerror(errno));
 	l.dev = st.st_dev;
 	l.ino = st.st_ino;
-	/* they are gone through from the end: the length comes last */
+	/* the length comes last, because the list is read from its end */
 	hr_buf_add(&u->later, name, l.len);
 	hr_buf_add(&u->later, &l, sizeof(l));
 	u->nlater++;
 	return hr_buf_check(&u->later, err);
 }
 
-/* Whether that is the directory that was just made, and not one that somebody put in its place. */
+/* Returns true if fd is the directory just made, not one that another process put in its place. */
 static bool
 is_fresh(int fd, uid_t maker)
 {
@@ -357,7 +357,7 @@ is_fresh(int fd, uid_t maker)
 	       hr_dir_next(d) == NULL && errno == 0;
 }
 
-/* The directory is never open to anybody to whom its entry does not open it. */
+/* Makes a directory that never has a wider mode than its entry says. */
 static int
 make_directory(struct untree *u, struct archive_entry *e, const char *name, struct hr_err *err)
 {
@@ -385,7 +385,7 @@ make_directory(struct untree *u, struct archive_entry *e, const char *name, stru
 	return r;
 }
 
-/* 0 or -1 with errno. */
+/* Sets the attributes of a directory. Returns 0, or -1 with errno. */
 static int
 settle(struct untree *u, const struct later *l, const char *name)
 {
@@ -398,13 +398,14 @@ settle(struct untree *u, const struct later *l, const char *name)
 	if (fd < 0 || fstat(fd, &st) != 0)
 		return -1;
 	if (st.st_dev != l->dev || st.st_ino != l->ino)
-		return 0; /* somebody else's by now */
+		return 0; /* replaced by another process meanwhile */
 	if (u->o->owner && fchown(fd, l->uid, l->gid) != 0)
 		return -1;
 	return fchmod(fd, l->mode) == 0 ? futimens(fd, times) : -1;
 }
 
-/* The innermost first: writing into a directory changes its time, and its mode may forbid it. */
+/* Sets attributes from the innermost directory outwards: writing into a directory changes its time,
+ * and its mode may forbid that. */
 static void
 settle_all(struct untree *u)
 {
@@ -501,7 +502,7 @@ take_all(struct untree *u, struct hr_err *err)
 	return u->whole ? 0 : hr_err_set(err, HR_E_PROTO, "the archive is cut");
 }
 
-/* The directory and the name of the top. */
+/* Finds the directory and the name of the top. */
 static int
 open_base(struct untree *u, const char *path, struct hr_err *err)
 {

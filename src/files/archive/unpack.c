@@ -1,6 +1,6 @@
-/* Reading the archive with libarchive, whose idea of where an entry belongs is not used: the names
- * are resolved here. Invariant: until the whole archive was read, nothing outside of the staging
- * directory was touched. */
+/* Reads the archive with libarchive but resolves the names here: libarchive's rules for them differ
+ * from the contract's. Invariant: nothing outside the staging directory is touched before the whole
+ * archive was read. */
 #include "config.h"
 
 #include "files/archive/unpack.h"
@@ -31,7 +31,7 @@
 
 #define STAGE_KIND "unpack"
 #define BLOCK (64u << 10)
-#define TAIL_MAX (22u + 65535u) /* the end of a zip archive with the longest comment */
+#define TAIL_MAX (22u + 65535u) /* bytes: end record with the longest comment */
 
 struct unpack {
 	struct archive *a;
@@ -43,7 +43,7 @@ struct unpack {
 	bool too_large;
 	int root, stage;
 	char stage_name[HR_SPOOL_NAME];
-	/* the directory of the last file, for the next one */
+	/* the directory of the last file, kept for the next one */
 	struct hr_buf name, last_way;
 	int last_dir;
 };
@@ -64,7 +64,7 @@ hr_unpack_is_zip(int fd)
 	if (tail == NULL)
 		return false;
 	n = pread(fd, tail, len, st.st_size - (off_t)len);
-	/* 22 bytes are the least, and the comment fits behind them */
+	/* the record has at least 22 bytes, and the comment must fit after it */
 	return n == (ssize_t)len && memmem(tail, len - 18, sign, sizeof(sign)) != NULL;
 }
 
@@ -104,10 +104,10 @@ stage_remove(const struct unpack *u, const char *name)
 	char path[64 + NAME_MAX];
 
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", u->root, name);
-	(void)hr_path_remove(path, NULL); /* what stays goes at the next upload */
+	(void)hr_path_remove(path, NULL); /* the next upload removes leftovers */
 }
 
-/* Removes what others left when they were killed: nobody holds its lock. */
+/* Removes staging directories of killed processes: those that nobody has locked. */
 static void
 stage_sweep(const struct unpack *u)
 {
@@ -138,8 +138,8 @@ stage_open(struct unpack *u)
 		return -1;
 	}
 	u->stage = openat(u->root, u->stage_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	/* a sweep between the two calls finds it empty and takes it: then there is nothing to lock,
-	 * and the first file fails */
+	/* a concurrent sweep may find the directory empty before it is locked and remove it: then
+	 * the open or the first file fails */
 	return u->stage < 0 ? -1 : flock(u->stage, LOCK_SH | LOCK_NB);
 }
 
@@ -162,7 +162,7 @@ fail_limit(struct unpack *u, const char *what, uint64_t limit)
 	return -1;
 }
 
-/* What libarchive has to say, in the words of the original where those are known. */
+/* Translates libarchive's error into the original's text where one is known. */
 static int
 fail_archive(struct unpack *u)
 {
@@ -173,7 +173,7 @@ fail_archive(struct unpack *u)
 		text = "The archive is damaged";
 	if (strncmp(text, "ZIP bad CRC", 11) == 0)
 		text = "Bad CRC-32 for file";
-	/* it may quote bytes of the archive */
+	/* the text may quote bytes of the archive */
 	hr_buf_adds(&safe, hr_utf8_valid(text, strlen(text)) ? text : "The archive is damaged");
 	if (strcmp(hr_buf_str(&safe), "Bad CRC-32 for file") == 0) {
 		hr_buf_addc(&safe, ' ');
@@ -187,7 +187,7 @@ fail_archive(struct unpack *u)
 
 /* ---- entries ---- */
 
-/* The directory that `name` (clean) lies in, made if needed. */
+/* Opens the directory that the current name (clean) lies in, and makes it if needed. */
 static int
 directory_of(struct unpack *u, const char **ret_leaf)
 {
@@ -245,13 +245,13 @@ write_file(struct unpack *u, struct archive_entry *e)
 
 	if (dir < 0)
 		return fail_entry(u, errno);
-	/* a name that comes twice: the later one counts */
+	/* the later of two entries with one name wins */
 	fd = openat(
 	    dir, leaf, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return fail_entry(u, errno);
 	r = write_data(u, fd, e);
-	if (close(fd) < 0 && r == 0) /* where quotas are told late */
+	if (close(fd) < 0 && r == 0) /* some file systems report a full quota only at close */
 		r = fail_entry(u, errno);
 	return r;
 }
@@ -324,7 +324,7 @@ unpack_all(struct unpack *u, int zip)
 
 	if (archive_read_support_format_zip_seekable(u->a) != ARCHIVE_OK)
 		return fail_archive(u);
-	/* names without the flag for UTF-8; where iconv does not know it they must be ASCII */
+	/* names lacking the UTF-8 flag; if iconv lacks CP437 they must be ASCII */
 	(void)archive_read_set_options(u->a, "zip:hdrcharset=CP437");
 	if (lseek(zip, 0, SEEK_SET) < 0 || archive_read_open_fd(u->a, zip, BLOCK) != ARCHIVE_OK)
 		return fail_archive(u);
@@ -334,7 +334,7 @@ unpack_all(struct unpack *u, int zip)
 	return r == ARCHIVE_EOF ? 0 : fail_archive(u);
 }
 
-/* The end record alone: libarchive has no entries to begin with. */
+/* Returns true for an archive that is only an end record: libarchive fails on one. */
 static bool
 is_empty(int zip)
 {

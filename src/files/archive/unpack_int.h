@@ -1,20 +1,21 @@
-/* What the two halves of hr_unpack share: unpack.c fills the staging directory, merge.c empties it.
- */
+/* The interface between the halves of hr_unpack: unpack.c fills the staging directory, merge.c
+ * empties it. */
 #ifndef HR_FILES_ARCHIVE_UNPACK_INT_H
 #define HR_FILES_ARCHIVE_UNPACK_INT_H
 
 #include "files/archive/unpack.h"
 
 struct hr_merge {
-	int root;              /* of the directory */
-	const char *directory; /* its name, for messages */
+	int root;              /* descriptor of the target directory */
+	const char *directory; /* the directory's name, for messages */
 	struct hr_buf *why;
 };
 
-/* Every name in `stage` against what is at the same place below root. 0 or -1 with the text. */
+/* Checks every name in `stage` against its place below root. Returns 0, or -1 with the text in
+ * why. */
 int hr_merge_check(const struct hr_merge *m, int stage);
-/* Moves them there. After hr_merge_check() it fails only if somebody changes things meanwhile or
- * the directory cannot be written to. */
+/* Moves the entries there. After hr_merge_check() it fails only if another process changes the tree
+ * meanwhile or the directory is not writable. */
 int hr_merge_move(const struct hr_merge *m, int stage);
 
 #endif

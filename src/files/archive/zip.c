@@ -1,4 +1,4 @@
-/* Loading the module. */
+/* Loads the module. */
 #include "config.h"
 
 #include "files/archive/zip.h"

@@ -1,5 +1,5 @@
-/* hr_zip: what needs libarchive, in a module of its own that is loaded by the first request for it:
- * the library and all that it brings along would be in every worker otherwise. */
+/* hr_zip: the code that uses libarchive, in a module that the first request for it loads: otherwise
+ * every worker would map the library and all its dependencies. */
 #ifndef HR_FILES_ARCHIVE_ZIP_H
 #define HR_FILES_ARCHIVE_ZIP_H
 
@@ -9,11 +9,11 @@
 #include "files/archive/unpack.h"
 
 #define HR_ZIP_FILE "handrail-zip.so"
-#define HR_ZIP_VERSION 5 /* of the struct below and of what its functions take */
+#define HR_ZIP_VERSION 5 /* version of the struct below and of its functions' parameters */
 
 struct hr_zip {
-	unsigned version; /* first: it is looked at before anything else */
-	void (*rules)(const struct hr_reach *rules); /* of its own copy, see reach.h */
+	unsigned version; /* first member, since it is checked before any other */
+	void (*rules)(const struct hr_reach *rules); /* the module has its own copy, see reach.h */
 	struct hr_pack *(*pack_open)(const char *path, bool empty, struct hr_buf *why);
 	int (*pack_send)(void *pack, struct hr_sink *sink, struct hr_err *err);
 	void (*pack_free)(void *pack);
@@ -30,11 +30,11 @@ struct hr_zip {
 	    void *arg, struct hr_tree_report *r, struct hr_err *err);
 };
 
-/* The module in directory. NULL: it cannot be loaded, or is of another version. What was loaded
- * stays until the process ends; it is loaded once whoever asks. Not for threads. */
+/* Returns the module in directory, or NULL if it cannot be loaded or has another version. It is
+ * loaded once and stays until the process ends. Not thread-safe. */
 const struct hr_zip *hr_zip_load(const char *directory, struct hr_err *err);
 
-/* The only symbol of the module. */
+/* the module's only symbol */
 extern const struct hr_zip hr_zip_module;
 
 #endif

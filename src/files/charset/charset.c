@@ -1,5 +1,5 @@
-/* Conversion. iconv says how far it came; what Python would say of the place is worked out from
- * there. */
+/* Converts with iconv, which reports how far it came; Python's error text is derived from that
+ * place. */
 #include "config.h"
 
 #include "files/charset/charset.h"
@@ -24,7 +24,7 @@ static const struct {
 	enum hr_bom bom;
 	size_t len;
 	const char *bytes;
-	const char *iconv; /* to decode what follows */
+	const char *iconv; /* decodes the bytes after the mark */
 	const struct hr_charset *charset;
 } marks[] = {
     {HR_BOM_UTF8, 3, "\xEF\xBB\xBF", "UTF-8", &utf8_mark},
@@ -99,7 +99,7 @@ say_decode(
 		    at + n - 1, reason);
 }
 
-/* The code point that bytes of an encoded surrogate begin with is not one here. */
+/* Returns true at an encoded surrogate, whose bytes are no code point here. */
 static bool
 surrogate_at(const char *p, const char *end)
 {
@@ -148,7 +148,7 @@ hr_charset_check_utf8(const char *p, size_t len, struct hr_buf *why)
 	return 0;
 }
 
-/* ---- what cannot be encoded ---- */
+/* ---- text that cannot be encoded ---- */
 
 static int
 refuse_surrogates(const char *codec, const char *p, size_t len, struct hr_buf *why)
@@ -164,17 +164,17 @@ hr_charset_check_text(const char *p, size_t len, struct hr_buf *why)
 
 /* ---- iconv ---- */
 
-/* Converts as far as it goes; *ret_used bytes of p. 0, or -1: p + *ret_used cannot be converted.
- * out may be NULL. */
+/* Converts as much as it can, *ret_used bytes of p. Returns 0, or -1 if p + *ret_used cannot be
+ * converted. out may be NULL. */
 static int
 convert(const char *to, const char *from, const char *p, size_t len, struct hr_buf *out,
     size_t *ret_used)
 {
 	iconv_t cd = iconv_open(to, from);
 	char chunk[CHUNK], *in = (char *)(uintptr_t)p,
-			   *o; /* iconv's type; it writes nothing there */
+			   *o; /* the type that iconv asks for; it does not write through it */
 	size_t in_left = len, out_left, r;
-	bool ending = false; /* what a stateful charset has at its end */
+	bool ending = false; /* the reset sequence of a stateful charset remains */
 	int sys;
 
 	*ret_used = 0;
@@ -260,7 +260,7 @@ hr_charset_fits(const struct hr_charset *c, const char *p, size_t len)
 	return hr_charset_decode(c, p, len, NULL, NULL) == 0;
 }
 
-/* How many of the characters from p on cannot be encoded, one after the other. */
+/* Returns how many consecutive characters from p on cannot be encoded. */
 static size_t
 count_unencodable(const struct hr_charset *c, const char *p, const char *end)
 {
@@ -271,7 +271,7 @@ count_unencodable(const struct hr_charset *c, const char *p, const char *end)
 		if (convert(c->iconv, "UTF-8", p, n, NULL, &used) == 0)
 			break;
 		if (c->kind == HR_CHARSET_MULTIBYTE)
-			return 1; /* these codecs name one at a time */
+			return 1; /* these codecs report one character at a time */
 	}
 	return count > 0 ? count : 1;
 }
@@ -303,7 +303,7 @@ hr_charset_encode(const struct hr_charset *c, bool mark, const char *p, size_t l
 	for (i = 0; i < MARKS; i++)
 		if (marks[i].charset == c && (c->kind == HR_CHARSET_WIDE || mark)) {
 			hr_buf_add(bytes, marks[i].bytes, marks[i].len);
-			break; /* the little-endian one comes first */
+			break; /* the little-endian mark comes first in the table */
 		}
 	if (c->kind == HR_CHARSET_UTF8) {
 		hr_buf_add(bytes, p, len);

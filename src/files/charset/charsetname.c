@@ -1,5 +1,5 @@
-/* Names of charsets: Python's codecs and aliases that iconv can stand in for. Where it has no equal
- * table a superset is taken: CP932 for Shift_JIS (whose backslash iconv takes for a yen sign). */
+/* Names of charsets: Python's codecs and aliases for which iconv has a table. Where the tables
+ * differ, a superset is used: CP932 for Shift_JIS (whose backslash iconv reads as a yen sign). */
 #include "config.h"
 
 #include "files/charset/charset.h"
@@ -11,7 +11,7 @@ const struct hr_charset hr_charset_utf8 = {"utf_8", "UTF-8", HR_CHARSET_UTF8};
 
 static const struct {
 	struct hr_charset charset;
-	const char *aliases; /* with spaces between them; NULL: none */
+	const char *aliases; /* separated by spaces; NULL: none */
 } charsets[] = {
     {{"big5", "BIG5", HR_CHARSET_MULTIBYTE}, "big5_tw csbig5 x_mac_trad_chinese"},
     {{"big5hkscs", "BIG5-HKSCS", HR_CHARSET_MULTIBYTE}, "big5_hkscs hkscs"},
@@ -111,7 +111,7 @@ static const struct {
 	"iso_ir_166 tis620 tis_620_0 tis_620_2529_0 tis_620_2529_1"},
 };
 
-/* Python has these too, but no file says so of itself to any effect. */
+/* Python knows these names too, but a file that declares one has no effect. */
 static const char no_charsets[] =
     "646 ansi ansi_x3.4_1968 ansi_x3.4_1986 ansi_x3_4_1968 ascii base64 base64_codec "
     "base_64 bz2 bz2_codec cp1006 cp367 cp65001 cp720 csascii dbcs euc_jis2004 "

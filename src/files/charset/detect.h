@@ -1,9 +1,8 @@
-/* hr_detect: what libuchardet and libmagic say of some bytes. libuchardet brings libstdc++ along
- * and libmagic three libraries that unpack, and few workers ever ask them: a worker loads each with
- * the first question, as a module (detectload.c). Tests link the two answers themselves
- * (libdetect.la).
+/* hr_detect: asks libuchardet and libmagic about some bytes. libuchardet depends on libstdc++ and
+ * libmagic on three decompression libraries, and few workers ever ask either: a worker loads each
+ * as a module with the first question (detectload.c). Tests link both directly (libdetect.la).
  *
- * Not for threads. */
+ * Not thread-safe. */
 #ifndef HR_FILES_CHARSET_DETECT_H
 #define HR_FILES_CHARSET_DETECT_H
 
@@ -11,14 +10,14 @@
 
 #include "base/buf.h"
 
-/* Appends libuchardet's name of the charset, as "WINDOWS-1251"; nothing: it has no idea, or is not
- * to be had. */
+/* Appends libuchardet's name of the charset, such as "WINDOWS-1251"; nothing if libuchardet has no
+ * answer or is not available. */
 void hr_detect_charset(struct hr_buf *b, const void *p, size_t len);
 
-/* Appends "PNG image data, 16 x 16, ..."; nothing if libmagic or its database is not to be had.
+/* Appends "PNG image data, 16 x 16, ..."; nothing if libmagic or its database is not available.
  *
- * Only for words, for a person or an agent who is told that a file cannot be shown: no verdict
- * depends on it. For text or binary the contract has rules of its own, from which libmagic's differ
+ * The text only explains to a person or an agent why a file cannot be shown: no verdict depends on
+ * it. For text or binary the contract has its own rules, which differ from libmagic's
  * (files/binary.h). */
 void hr_detect_kind(struct hr_buf *b, const void *p, size_t len);
 
@@ -26,18 +25,18 @@ void hr_detect_kind(struct hr_buf *b, const void *p, size_t len);
 
 #define HR_DETECT_CHARSET_FILE "handrail-charset.so"
 #define HR_DETECT_KIND_FILE "handrail-kind.so"
-#define HR_DETECT_VERSION 1 /* of the struct below and of what its function takes */
+#define HR_DETECT_VERSION 1 /* version of the struct below and of its function's parameters */
 
 struct hr_detector {
-	unsigned version; /* first: it is looked at before anything else */
+	unsigned version; /* first member, since it is checked before any other */
 	void (*ask)(struct hr_buf *b, const void *p, size_t len);
 };
 
-/* Where the modules are; borrowed for good. One that cannot be loaded is logged once, and tried
- * again at the next question. */
+/* Sets the directory of the modules; borrowed for ever. A module that cannot be loaded is logged
+ * once, and tried again with the next question. */
 void hr_detect_from(const char *directory);
 
-/* The only symbol of each. */
+/* the only symbol of each module */
 extern const struct hr_detector hr_charset_module, hr_kind_module;
 
 #endif

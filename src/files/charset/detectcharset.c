@@ -1,4 +1,4 @@
-/* libuchardet's answer. */
+/* Asks libuchardet. */
 #include "config.h"
 
 #include <uchardet.h>

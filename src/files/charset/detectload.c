@@ -1,4 +1,4 @@
-/* The two answers by way of modules. */
+/* Asks both libraries through their modules. */
 #include "config.h"
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-/* Detection in the order of the contract: mark, what the file says of itself, UTF-8, statistics.
- * Bytes that are valid UTF-8 with more than ASCII in them are UTF-8 whatever the file says. */
+/* Detects a charset in the contract's order: mark, the file's own declaration, UTF-8, statistics.
+ * Bytes that are valid UTF-8 beyond ASCII are UTF-8 whatever the file declares. */
 #include "config.h"
 
 #include "files/charset/encoding.h"
@@ -23,7 +23,7 @@ is_name(char c)
 	return isalnum((unsigned char)c) || c == '-' || c == '_';
 }
 
-/* If p begins a declaration: the name's length and place; otherwise 0. */
+/* Returns the length of the name, and its place, if a declaration begins at p; otherwise 0. */
 static size_t
 declaration(const char *p, const char *end, const char **ret_name)
 {
@@ -50,8 +50,8 @@ declaration(const char *p, const char *end, const char **ret_name)
 	return (size_t)(s - name);
 }
 
-/* The charset that the file names first of those that are known; NULL: none, or one that only the
- * bytes can show. p is ASCII. */
+/* Returns the first known charset that the file declares, or NULL if there is none or it is one
+ * that only the bytes can prove. p is ASCII. */
 static const struct hr_charset *
 find_declared(const char *p, size_t len)
 {
@@ -109,7 +109,7 @@ declared(const char *p, size_t len)
 	return good ? c : NULL;
 }
 
-/* A character that the end of the sample cuts does not count. */
+/* Returns the sample's length without a character that its end cuts. */
 static size_t
 sample_len(const char *p, size_t len)
 {

@@ -1,4 +1,4 @@
-/* libuchardet's answer, and whether to believe it. */
+/* Decides whether to believe libuchardet. */
 #include "config.h"
 
 #include "files/charset/guess.h"
@@ -11,10 +11,10 @@
 #include "base/text/utf8.h"
 
 #define NAME_MAX_LEN 64
-#define SCRIPT_SHARE 80   /* percent of what is not ASCII */
-#define LATIN_HIGH_MAX 30 /* percent of all bytes: prose has some 5, noise has 60 */
+#define SCRIPT_SHARE 80   /* percent of the characters beyond ASCII */
+#define LATIN_HIGH_MAX 30 /* percent of all bytes: prose has about 5, noise 60 */
 
-/* What libuchardet says of p; NULL: nothing, or no legacy charset. */
+/* Returns libuchardet's answer; NULL: none, or no legacy charset. */
 static const struct hr_charset *
 ask(const char *p, size_t len)
 {
@@ -28,7 +28,7 @@ ask(const char *p, size_t len)
 	return is_text ? c : NULL;
 }
 
-/* Letters and marks of the scripts that have charsets of their own. */
+/* Returns true for letters and marks of the scripts that have their own charsets. */
 static bool
 in_script(int32_t cp)
 {
@@ -61,7 +61,7 @@ is_control(int32_t cp)
 
 enum looks { LOOKS_WRONG, LOOKS_LATIN, LOOKS_FOREIGN };
 
-/* What decoded text looks like. */
+/* Judges decoded text. */
 static enum looks
 look(const char *p, size_t len)
 {

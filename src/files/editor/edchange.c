@@ -1,5 +1,5 @@
-/* The commands that change files (doc/files.md, "Changing a file"). All run while the history is
- * open, one at a time over all workers. */
+/* The commands that change files (doc/files.md, "Changing a file"). Each runs with the history
+ * open, so one at a time over all workers. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 #include "proto/python/repr.h"
 #include "base/text/utf8.h"
 
-#define LINES_BEFORE 4 /* the snippet begins that many lines above, this one included */
+#define LINES_BEFORE 4 /* lines of the snippet up to the change's first, inclusive */
 #define LINES_AFTER 4
 
 static void
@@ -27,7 +27,8 @@ put_diff(struct edit *e, struct hr_span before, struct hr_span after)
 		e->diff->fail = HR_E_NOMEM;
 }
 
-/* The change is made; without its history it cannot be undone, which is said when that is asked. */
+/* Saves the old text. The change is already made; without a saved text undo_edit reports an
+ * error. */
 static void
 remember(struct edit *e, struct hr_span text)
 {
@@ -67,7 +68,7 @@ edit_create(struct edit *e)
 
 /* ---- str_replace ---- */
 
-/* Where `what` occurs in text from `at` on, SIZE_MAX: nowhere. The empty string is everywhere. */
+/* Returns the next place of `what` from `at` on, or SIZE_MAX. The empty string is everywhere. */
 static size_t
 find_next(struct hr_span text, size_t at, struct hr_span what)
 {
@@ -79,7 +80,7 @@ find_next(struct hr_span text, size_t at, struct hr_span what)
 	return p != NULL ? (size_t)(p - text.p) : SIZE_MAX;
 }
 
-/* The begin of the next place that a non-overlapping search looks at. */
+/* Returns the offset at which a non-overlapping search continues. */
 static size_t
 step(struct hr_span text, size_t at, struct hr_span what)
 {
@@ -111,7 +112,7 @@ refuse_multiple(struct edit *e, struct hr_span text, size_t at, struct hr_span w
 	return HR_EDIT_ERROR;
 }
 
-/* The numbered block of some lines, from 0, of what the file holds now. */
+/* Appends the numbered block of a range of lines, counted from 0, of the file's present text. */
 static void
 put_snippet(struct edit *e, const char *what, bool with_path, const struct hr_buf *now, size_t from,
     size_t to, uint64_t first)
@@ -124,7 +125,7 @@ put_snippet(struct edit *e, const char *what, bool with_path, const struct hr_bu
 	edit_put_block(e, what, with_path, p + begin, end - begin, first);
 }
 
-/* The file, which held text, is to hold `after`: *now is what it holds then. */
+/* Replaces the file's text by `after`; *now is the text that it then holds. */
 static enum hr_edit_result
 change(struct edit *e, const struct hr_encoding *enc, bool added, const struct hr_buf *text,
     const struct hr_buf *after, struct hr_buf *now)
@@ -146,7 +147,7 @@ static enum hr_edit_result
 replace_at(struct edit *e, const struct hr_encoding *enc, const struct hr_buf *text, size_t at,
     size_t len, struct hr_span new)
 {
-	size_t row = hr_pytext_newlines(text->p, at) + 1; /* from 1 */
+	size_t row = hr_pytext_newlines(text->p, at) + 1; /* counted from 1 */
 	size_t from = row > LINES_BEFORE ? row - LINES_BEFORE : 0;
 	HR_BUF(after, HR_EDIT_TEXT_MAX);
 	HR_BUF(now, HR_EDIT_TEXT_MAX);
@@ -215,7 +216,7 @@ edit_str_replace(struct edit *e)
 
 /* ---- insert ---- */
 
-/* The value as a line number. Integers beyond 64 bits are out of range anyway. */
+/* Returns the value as a line number. Integers beyond 64 bits are out of range anyway. */
 static bool
 line_number(struct edit *e, int64_t *ret)
 {
@@ -227,7 +228,7 @@ line_number(struct edit *e, int64_t *ret)
 	switch (t) {
 	case HR_PY_STR:
 		s.p = hr_json_str(v, &s.len);
-		return hr_pytext_int(s.p, s.len, ret) == 0; /* looked at before */
+		return hr_pytext_int(s.p, s.len, ret) == 0; /* insert_line_ok() has checked it */
 	case HR_PY_BOOL: *ret = json_object_get_boolean(v) ? 1 : 0; return true;
 	case HR_PY_INT: *ret = hr_json_int(v); return true;
 	case HR_PY_FLOAT:
@@ -247,7 +248,7 @@ line_number(struct edit *e, int64_t *ret)
 	return false;
 }
 
-/* The original encodes line by line, so that positions in messages count within a line. */
+/* Checks line by line, as the original encodes: positions in messages count within a line. */
 static enum hr_edit_result
 check_pieces(struct edit *e, const struct hr_encoding *enc, struct hr_span new)
 {
@@ -312,7 +313,7 @@ insert_in(
 	if (line < 0 || line > lines) {
 		hr_buf_adds(e->text, "Invalid `insert_line` parameter: ");
 		if (hr_json_type(e->q->insert_line) == HR_PY_STR)
-			hr_buf_addf(e->text, "%" PRId64, line); /* it became an integer */
+			hr_buf_addf(e->text, "%" PRId64, line); /* a converted string */
 		else
 			edit_put_value(e->text, e->q->insert_line);
 		hr_buf_addf(e->text,
@@ -347,7 +348,7 @@ edit_insert(struct edit *e)
 
 /* ---- undo_edit ---- */
 
-/* The entry goes once the file has its text: an undo that fails can be repeated. */
+/* Restores the text and only then drops the entry, so that a failed undo can be repeated. */
 static enum hr_edit_result
 undo_to(struct edit *e, const struct hr_encoding *enc, const struct hr_buf *text,
     const struct hr_buf *old)

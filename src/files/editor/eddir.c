@@ -1,4 +1,4 @@
-/* view of a directory (doc/files.md, "view of a directory"): what is in it, two levels deep. */
+/* view of a directory (doc/files.md, "view of a directory"): its entries, two levels deep. */
 #include "config.h"
 
 #include <dirent.h>
@@ -16,7 +16,7 @@
 #include "proto/python/repr.h"
 
 #define DEPTH 2
-#define NAMES_MAX (256u << 20) /* paths of all entries together */
+#define NAMES_MAX (256u << 20) /* bytes, for the paths of all entries */
 
 static const char clipped[] =
     "<response clipped><NOTE>Due to the max output limit, only part of this directory has been "
@@ -25,8 +25,8 @@ static const char clipped[] =
 
 struct found {
 	struct hr_buf names; /* each path with its NUL */
-	size_t n, hidden;    /* hidden: directly in the top */
-	struct stat top;     /* a link back to it is listed, not entered */
+	size_t n, hidden;    /* hidden: number of hidden entries directly in the top */
+	struct stat top;     /* a link back to the top is listed, not entered */
 };
 
 static void
@@ -59,7 +59,7 @@ is_another(const struct found *f, const char *path)
 	       (st.st_dev != f->top.st_dev || st.st_ino != f->top.st_ino);
 }
 
-/* What cannot be listed is left out. */
+/* Lists a directory; one that cannot be listed is left out. */
 static void
 list(struct found *f, const char *path, unsigned depth)
 {
@@ -70,7 +70,7 @@ list(struct found *f, const char *path, unsigned depth)
 
 	if (dir == NULL) {
 		if (errno == ENOMEM || errno == EMFILE || errno == ENFILE)
-			f->names.fail = HR_E_NOMEM; /* for want of our own, that is */
+			f->names.fail = HR_E_NOMEM; /* this process lacks memory or descriptors */
 		return;
 	}
 	while ((d = hr_dir_next(dir)) != NULL && f->names.fail == HR_OK) {
@@ -84,7 +84,7 @@ list(struct found *f, const char *path, unsigned depth)
 			continue;
 		if (d->d_type != DT_DIR && d->d_type != DT_LNK && d->d_type != DT_UNKNOWN)
 			continue;
-		below = strdup(f->names.p + at); /* the buffer moves */
+		below = strdup(f->names.p + at); /* a copy, since the buffer moves */
 		if (below == NULL)
 			f->names.fail = HR_E_NOMEM;
 		else if (d->d_type == DT_DIR || is_another(f, below))
@@ -100,7 +100,7 @@ compare_names(const void *p, const void *q)
 	return strcmp(*(const char *const *)p, *(const char *const *)q);
 }
 
-/* The sorted paths as text, cut. */
+/* Appends the sorted paths as text, cut to the limit. */
 static void
 join_sorted(struct found *f, struct hr_buf *text)
 {
@@ -115,7 +115,7 @@ join_sorted(struct found *f, struct hr_buf *text)
 	for (i = 0; i < f->n; i++, p += strlen(p) + 1)
 		sorted[i] = p;
 	qsort(sorted, f->n, sizeof(*sorted), compare_names);
-	/* no more than what can be shown */
+	/* sorts no more than can be shown */
 	for (i = 0; i < f->n && text->len <= (size_t)EDIT_SHOWN * 4; i++) {
 		hr_purepath_text(text, sorted[i], strlen(sorted[i]));
 		hr_buf_addc(text, '\n');

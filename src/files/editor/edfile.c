@@ -1,5 +1,5 @@
-/* What the commands of the editor share: error texts, the file's text in and out, the numbered
- * block. */
+/* Parts that the editor's commands share: error texts, reading and writing the file's text, the
+ * numbered block. */
 #include "config.h"
 
 #include "files/editor/editor_int.h"
@@ -91,7 +91,7 @@ edit_string(struct edit *e, struct json_object *value, struct hr_span *ret)
 	return true;
 }
 
-/* ---- may it be read ---- */
+/* ---- read permission ---- */
 
 bool
 edit_is_document(const struct edit *e)
@@ -110,7 +110,7 @@ edit_is_document(const struct edit *e)
 static enum hr_edit_result
 refuse_size(struct edit *e)
 {
-	/* one decimal, halves to even as printf() has them; whole bytes are exact in a double */
+	/* one decimal, halves to even as printf() rounds; a double is exact for whole bytes */
 	(void)edit_error(e, "File validation failed for %s: ", edit_path(e));
 	hr_buf_addf(e->text, "File is too large (%.1fMB). Maximum allowed size is 10MB.",
 	    (double)e->st.st_size / (1024 * 1024));
@@ -134,7 +134,7 @@ edit_validate(struct edit *e)
 	return HR_EDIT_DONE;
 }
 
-/* ---- in and out ---- */
+/* ---- reading and writing ---- */
 
 static enum hr_edit_result
 say_ran_into(struct edit *e, const char *why, const char *doing)
@@ -211,8 +211,8 @@ edit_store(struct edit *e, const struct hr_encoding *enc, bool raises, const str
 		r = store_bytes(e, &bytes);
 		if (r == HR_EDIT_DONE && written != NULL) {
 			hr_encoding_detect(hr_buf_str(&bytes), bytes.len, &now);
-			/* whatever it looks like now, it is text in the charset it was written in
-			 */
+			/* the text decodes in the charset it was written in, even if another one is
+			 * detected now */
 			if (hr_textfile_decode(&bytes, &now, written, NULL) < 0)
 				(void)hr_textfile_decode(&bytes, enc, written, NULL);
 			if (written->fail != HR_OK)

@@ -1,4 +1,4 @@
-/* The editor: checks in their order (doc/files.md, "The order of checks"), then the command. */
+/* Runs the checks in their order (doc/files.md, "The order of checks"), then the command. */
 #include "config.h"
 
 #include "files/editor/editor.h"
@@ -47,7 +47,7 @@ is_command(const struct edit *e, const char *name)
 	return c != NULL && strcmp(c->name, name) == 0;
 }
 
-/* The one conversion that comes before everything (doc/files.md, "edit"). */
+/* Checks insert_line, the one conversion before everything else (doc/files.md, "edit"). */
 static bool
 insert_line_ok(struct edit *e)
 {
@@ -64,7 +64,7 @@ insert_line_ok(struct edit *e)
 	return false;
 }
 
-/* "Exists" of doc/files.md, "Paths". 0; or -1 with the errno that is no plain no. */
+/* Implements "exists" of doc/files.md, "Paths". Returns -1 if errno is more than a plain no. */
 static int
 look(const char *file, bool *ret_exists, struct stat *st)
 {
@@ -178,7 +178,7 @@ run_checked(struct edit *e)
 	return c->run(e);
 }
 
-/* A NUL or a surrogate: for what only asks whether there is such a file it is a plain no. */
+/* Makes the name for system calls. A NUL or a surrogate leaves it NULL: no such file exists. */
 static void
 make_file_name(struct edit *e)
 {

@@ -1,5 +1,5 @@
-/* Inside of hr_editor: editor.c has the checks and the table of commands, edview.c, eddir.c and
- * edchange.c the commands, edfile.c what they share. */
+/* Internals of hr_editor: editor.c has the checks and the table of commands; edview.c, eddir.c and
+ * edchange.c the commands; edfile.c what they share. */
 #ifndef HR_FILES_EDITOR_EDITOR_INT_H
 #define HR_FILES_EDITOR_EDITOR_INT_H
 
@@ -17,10 +17,10 @@
 struct edit {
 	const struct hr_editor *editor;
 	const struct hr_edit *q;
-	struct hr_buf path; /* normalised; what all texts print */
-	char *file;         /* the same for system calls; NULL: no such file can be */
+	struct hr_buf path; /* normalised; printed in all texts */
+	char *file;         /* path for system calls; NULL: no such file can exist */
 	bool exists;
-	struct stat st; /* if it exists */
+	struct stat st; /* valid if exists */
 	struct hr_history history;
 	struct hr_buf *text, *diff;
 };
@@ -40,32 +40,33 @@ edit_path(const struct edit *e)
 	return hr_span_of_buf(&e->path);
 }
 
-/* HR_EDIT_ERROR with a text in which every %s is a hr_span of the arguments. */
+/* Appends a text in which every %s is a struct hr_span argument. Returns HR_EDIT_ERROR. */
 enum hr_edit_result edit_error(struct edit *e, const char *format, ...);
-/* "Parameter `name` is required for command: command." */
+/* Appends "Parameter `name` is required for command: command." */
 enum hr_edit_result edit_required(struct edit *e, const char *name);
-/* "Invalid `name` parameter: <value>. " is appended; the caller adds the rest. */
+/* Appends "Invalid `name` parameter: <value>. "; the caller adds the rest. */
 void edit_invalid_range(struct edit *e, struct json_object *value);
-/* A value as Python's str() shows it (doc/actions.md, "repr"). */
+/* Appends a value as Python's str() shows it (doc/actions.md, "repr"). */
 void edit_put_value(struct hr_buf *b, struct json_object *value);
-/* A string argument; null is "". false: another type, and the error is in e->text. */
+/* Reads a string argument; null is "". Returns false for another type, the error being in
+ * e->text. */
 bool edit_string(struct edit *e, struct json_object *value, struct hr_span *ret);
 
-/* A suffix of documents (doc/files.md, "Documents"). */
+/* Returns true for a suffix of documents (doc/files.md, "Documents"). */
 bool edit_is_document(const struct edit *e);
-/* doc/files.md, "What may be shown or changed". HR_EDIT_DONE: it may be read. */
+/* Checks doc/files.md, "What may be shown or changed". HR_EDIT_DONE: the file may be read. */
 enum hr_edit_result edit_validate(struct edit *e);
 
-/* Reads and decodes the whole file. `counting`: a text that cannot be decoded is HR_EDIT_RAISED. */
+/* Reads and decodes the whole file. counting: text that cannot be decoded is HR_EDIT_RAISED. */
 enum hr_edit_result
 edit_load(struct edit *e, bool counting, struct hr_buf *text, struct hr_encoding *ret);
-/* Encodes and writes; *written (may be NULL) gets the text as a reader sees it now. raises: a text
- * that cannot be encoded is HR_EDIT_RAISED. On an error the file is as it was. */
+/* Encodes and writes the text; *written (may be NULL) gets the text as a reader now sees it.
+ * raises: text that cannot be encoded is HR_EDIT_RAISED. On an error the file is unchanged. */
 enum hr_edit_result edit_store(struct edit *e, const struct hr_encoding *enc, bool raises,
     const struct hr_buf *text, struct hr_buf *written);
 
-/* The numbered block (doc/files.md, "view of a file") of some text, `what` + path being its
- * description. */
+/* Appends the numbered block (doc/files.md, "view of a file") of a text, described by `what` +
+ * path. */
 void edit_put_block(
     struct edit *e, const char *what, bool with_path, const char *p, size_t len, uint64_t first);
 

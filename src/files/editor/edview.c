@@ -7,7 +7,7 @@
 #include "files/pytext.h"
 #include "proto/python/repr.h"
 
-/* Integers, and true and false, which are integers to Python. */
+/* Accepts integers, and true and false, which are integers in Python. */
 static bool
 range_element(struct json_object *v, int64_t *ret)
 {
@@ -25,7 +25,7 @@ refuse_range(struct edit *e)
 	return HR_EDIT_ERROR;
 }
 
-/* 1-based, both inclusive. */
+/* A range of lines: counted from 1, both ends inclusive. */
 struct range {
 	int64_t from, to;
 	bool clamped;

@@ -1,4 +1,4 @@
-/* From a path to the file that hr_spool replaces. */
+/* Resolves a path to the file that hr_spool replaces. */
 #include "config.h"
 
 #include "files/place/atomic.h"
@@ -14,7 +14,7 @@
 #include "base/path.h"
 #include "files/place/reach.h"
 
-#define LINKS_MAX 40 /* the kernel's */
+#define LINKS_MAX 40 /* the kernel's limit */
 
 static void
 nothing_open(struct hr_atomic *a)
@@ -36,7 +36,7 @@ hr_atomic_abort(struct hr_atomic *a)
 
 /* ---- where the file is ---- */
 
-/* The directory part, "." if there is none; *ret_name points into path. The caller frees. */
+/* Returns the directory part, or "."; *ret_name points into path. The caller frees the result. */
 static char *
 split(const char *path, const char **ret_name)
 {
@@ -48,7 +48,7 @@ split(const char *path, const char **ret_name)
 	return strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
-/* One symbolic link further: 1 and *path replaced; 0: path is none; -1. */
+/* Follows one symbolic link. Returns 1 with *path replaced; 0: path is no link; -1. */
 static int
 follow(char **path, struct hr_err *err)
 {
@@ -57,7 +57,7 @@ follow(char **path, struct hr_err *err)
 	const char *name;
 	ssize_t n = readlink(*path, target, sizeof(target) - 1);
 
-	/* a path that is none, or leads nowhere; of another failure a link must not be replaced */
+	/* no link, or a dangling one; after any other failure a link must not be replaced */
 	if (n < 0 && errno != EINVAL && errno != ENOENT && errno != ENOTDIR)
 		return hr_err_sys(err, errno, "%s", *path);
 	if (n < 0)
@@ -72,7 +72,7 @@ follow(char **path, struct hr_err *err)
 	return 1;
 }
 
-/* Opens the directory of what path leads to, and notes its name there. */
+/* Opens the directory of the file that path leads to, and stores the file's name in it. */
 static int
 locate(struct hr_atomic *a, const char *path, struct hr_err *err)
 {
@@ -108,7 +108,7 @@ open_old(struct hr_atomic *a, const char *path, struct hr_err *err)
 		return errno == ENOENT ? 0 : hr_err_sys(err, errno, "%s", path);
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 		return hr_err_set(err, HR_E_UNSUPPORTED, "%s is no regular file", path);
-	/* what may not be written may not be replaced either, whatever its directory allows */
+	/* a file without write permission must not be replaced, whatever its directory allows */
 	a->old = hr_reach_open(AT_FDCWD, path, O_WRONLY | O_NONBLOCK);
 	if (a->old < 0 || fstat(a->old, &st) < 0)
 		return hr_err_sys(err, errno, "%s", path);

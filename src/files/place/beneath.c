@@ -1,5 +1,5 @@
-/* openat2, and the same by hand. Invariant: a descriptor is returned only of what lay beneath root
- * at the moment it was opened. */
+/* Uses openat2, or walks by hand. Invariant: a returned descriptor lay beneath root when it was
+ * opened. */
 #include "config.h"
 
 #include "files/place/beneath.h"
@@ -15,7 +15,7 @@
 
 #include "base/fd.h"
 
-#define RACES 64 /* EAGAIN: a directory on the way was moved while the kernel looked */
+#define RACES 64 /* retries after EAGAIN: a directory on the path was moved during the lookup */
 
 static bool
 is_link(int dir, const char *name)
@@ -63,7 +63,7 @@ hr_beneath_walk(int root, const char *path, int flags)
 				    0666);
 		}
 		if (next < 0 && (errno == ELOOP || errno == ENOTDIR) && n > 0 && is_link(at, part))
-			errno = EXDEV; /* where it leads to is not looked at */
+			errno = EXDEV; /* the target of the link is not checked */
 		hr_fd_close(&at);
 		if (next < 0 || path[n + strspn(path + n, "/")] == '\0')
 			return next;
@@ -88,7 +88,7 @@ hr_beneath_open(int root, const char *path, int flags, bool links)
 		if (r >= 0 || (errno != EAGAIN && errno != EINTR))
 			break;
 	}
-	/* an older kernel, or a filter of system calls that does not know it */
+	/* an older kernel, or a seccomp filter that does not know openat2 */
 	if (r < 0 && (errno == ENOSYS || errno == EPERM))
 		return hr_beneath_walk(root, path, flags);
 	return (int)r;

@@ -1,16 +1,16 @@
-/* hr_commit: a callback right before the first change of files that others could see. Until
- * then the work can be done again from its beginning as if nothing had been. */
+/* hr_commit: a callback right before the first change of files that others can see. Until then the
+ * work can be restarted without a trace. */
 #ifndef HR_FILES_PLACE_COMMIT_H
 #define HR_FILES_PLACE_COMMIT_H
 
 #include <stddef.h>
 
 struct hr_commit {
-	void (*reached)(const void *arg); /* at least once before a change; does not fail */
+	void (*reached)(const void *arg); /* called at least once before a change; does not fail */
 	const void *arg;
 };
 
-/* NULL: nobody wants to know. */
+/* NULL: no callback. */
 static inline void
 hr_commit_reached(const struct hr_commit *m)
 {

@@ -1,4 +1,4 @@
-/* str(OSError): error texts with Python's repr of a path. */
+/* Formats str(OSError): error texts with Python's repr of a path. */
 #include "config.h"
 
 #include "files/place/oserror.h"
@@ -9,7 +9,7 @@
 
 #include "proto/python/repr.h"
 
-/* What open() hardly ever says, and write() and close() do. */
+/* Returns true for errors that write() and close() raise, and open() hardly ever. */
 static bool
 is_of_writing(int sys)
 {

@@ -1,5 +1,5 @@
-/* hr_oserror: the texts of Python's OSError, which the contract's answers show (doc/http.md, "Error
- * answers"). */
+/* hr_oserror: the texts of Python's OSError, which the contract's responses show (doc/http.md,
+ * "Error answers"). */
 #ifndef HR_FILES_PLACE_OSERROR_H
 #define HR_FILES_PLACE_OSERROR_H
 
@@ -8,15 +8,14 @@
 #include "base/buf.h"
 
 /* Appends "[Errno 2] No such file or directory: '/a'"; path is generalised UTF-8. The name is left
- * out where Python has none: errors that come from writing to a file that is open, like a full
- * disk. */
+ * out where Python has none: for errors of writing to an open file, such as a full disk. */
 void hr_oserror_add(struct hr_buf *b, int sys, const char *path, size_t len);
 
-/* Replaces what why holds by such a text, always with the name; path NULL: without it. Returns -1.
- */
+/* Replaces the content of why by such a text, always with the name; path NULL: without. Returns
+ * -1. */
 int hr_oserror_put(struct hr_buf *why, int sys, const char *path);
 
-/* Replaces it by a text of our own, with the repr of path behind ": " if path is not NULL. -1. */
+/* Replaces it by handrail's own text, with ": " and the repr of path unless NULL. Returns -1. */
 int hr_oserror_text(struct hr_buf *why, const char *text, const char *path);
 
 #endif

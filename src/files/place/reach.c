@@ -1,4 +1,4 @@
-/* Invariant: what is returned was looked at by its descriptor, not by its name. */
+/* Opens a client's files. Invariant: a returned file was checked by descriptor, not by name. */
 #include "config.h"
 
 #include "files/place/reach.h"
@@ -30,7 +30,7 @@ hr_reach_get_rules(void)
 	return rules;
 }
 
-/* ---- what was opened ---- */
+/* ---- checks of an open file ---- */
 
 static bool
 is_hidden(const struct stat *st)
@@ -45,8 +45,8 @@ is_hidden(const struct stat *st)
 	return false;
 }
 
-/* The files of procfs have no blocks. Those that only some may read are those of a process' memory,
- * environment and descriptors, also of our own process, for which the kernel asks nobody. */
+/* Files of procfs have no blocks. Those with restricted modes give access to a process's memory,
+ * environment and descriptors; for this process itself the kernel would allow it. */
 static bool
 is_allowed(int fd)
 {
@@ -93,7 +93,7 @@ is_distinguished(void)
 	return rules != NULL && rules->shell != 0 && geteuid() == 0;
 }
 
-/* By the one whose effective rights are asked for. */
+/* Tests the effective user's permission to change the file. */
 static bool
 may_change(int fd)
 {
@@ -213,7 +213,7 @@ hr_reach_beneath(int root, const char *path, int flags)
 	fd = hr_beneath_open(root, path, flags, false);
 	if (fd >= 0)
 		return hr_reach_check(fd);
-	/* ELOOP: a link; EXDEV: the same, without openat2, or a way out */
+	/* ELOOP: a link; EXDEV: the same without openat2, or a path out of root */
 	if (errno != ELOOP && errno != EXDEV)
 		return -1;
 	return open_as_shell(beneath, root, path, flags, true);

@@ -1,12 +1,12 @@
-/* hr_reach: opening what a client or an agent names, in a process that may have the rights of root.
+/* hr_reach: opens files that a client or an agent names, in a process that may run as root.
  *
- * By no name and no link is a descriptor, the memory or the environment of a process reached: links
- * of procfs that lead to what a process has open ("magic links") are not followed, and of procfs
- * only what everybody may read is opened. Nor is a disk itself, or a file with secrets of the
- * server's own.
+ * No name and no link gives access to a descriptor, the memory or the environment of a process:
+ * links of procfs that lead to a process's open files ("magic links") are not followed, and files
+ * of procfs are opened only if everybody may read them. Block devices and files with the server's
+ * secrets are refused as well.
  *
- * Where a link that is not root's is on the way, the account of the shell may have made it in order
- * to have root open what it leads to: hr_reach_open_as() follows it with that account's rights. */
+ * If a link that root does not own is on the path, the shell's account may have made it in order to
+ * have root open its target: hr_reach_open_as() follows it with that account's rights. */
 #ifndef HR_FILES_PLACE_REACH_H
 #define HR_FILES_PLACE_REACH_H
 
@@ -16,36 +16,36 @@
 #define HR_REACH_HIDDEN 4
 
 struct hr_reach {
-	uid_t shell;                         /* its account; 0: all links are followed */
-	const char *hidden[HR_REACH_HIDDEN]; /* files that are opened by no name; NULL: none */
+	uid_t shell;                         /* the shell's account; 0: all links are followed */
+	const char *hidden[HR_REACH_HIDDEN]; /* files that must never be opened; NULL: none */
 };
 
-/* For all that comes; borrowed for good. Without it: no such account and no such files. A module
- * has its own copy of this, and is told by whoever loads it. */
+/* Sets the rules for all later calls; borrowed for ever. Without rules: no such account and no such
+ * files. A module has its own copy of this variable, which its loader sets. */
 void hr_reach_rules(const struct hr_reach *rules);
 const struct hr_reach *hr_reach_get_rules(void);
 
-/* open(2) of what exists, relative to dir (AT_FDCWD, or a directory), close-on-exec. -1 with errno,
- * EACCES for what is not to be reached. */
+/* Opens an existing file as open(2) does, relative to dir (AT_FDCWD, or a directory),
+ * close-on-exec. Returns -1 with errno; EACCES for a file that must not be reached. */
 int hr_reach_open(int dir, const char *path, int flags);
-/* The same, with the rule about links. With `change` the account must also be allowed to write to
- * what a link led to. Where we are not root ourselves the rule is the kernel's. */
+/* Like hr_reach_open(), with the rule about links. With `change` the account must also be allowed
+ * to write to the target of a link. If this process is not root, the kernel's rule applies. */
 int hr_reach_open_as(int dir, const char *path, int flags, bool change);
-/* The same for what is changed, and tells whether it was the account who could open it. */
+/* Like hr_reach_open_as() with change; *ret_shells: the account's rights were used to open it. */
 int hr_reach_open_whose(int dir, const char *path, int flags, bool *ret_shells);
-/* mkdir of one name below what the account was to open: it is the account who makes it. */
+/* Makes one directory; with `shells`, using the account's rights. */
 int hr_reach_mkdir(int dir, const char *name, mode_t mode, bool shells);
-/* The same for a link. */
+/* Makes a symbolic link in the same way. */
 int hr_reach_symlink(const char *target, int dir, const char *name, bool shells);
-/* As hr_beneath_open() with links, for what is changed, with the same rule; the links of root are
- * none of their own. */
+/* Like hr_beneath_open() with links, for files to be changed, with the same rule; links owned by
+ * root are followed. */
 int hr_reach_beneath(int root, const char *path, int flags);
 
-/* Takes fd, which may be -1: is it of what is not to be reached? Then -1 with EACCES. */
+/* Takes fd, which may be -1. Returns it, or -1 with EACCES if it must not be reached. */
 int hr_reach_check(int fd);
 
-/* hr_reach_open() without openat2 (base/plain.h). With `roots_links` only links that are root's are
- * followed (EACCES). */
+/* Works as hr_reach_open() without openat2 (base/plain.h). With `roots_links` only links that root
+ * owns are followed (EACCES). */
 int hr_reach_walk(int dir, const char *path, int flags, bool roots_links);
 
 #endif

@@ -1,6 +1,6 @@
-/* Files without a name (O_TMPFILE), how they get one, and what to do where they cannot. Invariant:
- * until the one rename() or the copy of hr_spool_put() nothing that has a name in the user's
- * directories was changed. */
+/* Makes files without a name (O_TMPFILE), names them, and has a fallback for file systems without
+ * them. Invariant: nothing with a name in the user's directories changes before the one rename() or
+ * the copy of hr_spool_put(). */
 #include "config.h"
 
 #include "files/place/spool.h"
@@ -19,9 +19,9 @@
 #include "files/place/oserror.h"
 #include "files/place/reach.h"
 
-#define XATTR_NAMES_MAX 65536 /* the kernel's */
-#define COPY_MAX (128u << 20) /* in one call */
-#define RACES 100             /* for a free name */
+#define XATTR_NAMES_MAX 65536 /* the kernel's limit */
+#define COPY_MAX (128u << 20) /* bytes per call */
+#define RACES 100             /* attempts at a free name */
 #define COPY_CHUNK (64u << 10)
 #define ACCESS_LIST "system.posix_acl_access"
 
@@ -32,14 +32,14 @@ hr_spool_init(struct hr_spool *s)
 	s->name[0] = '\0';
 }
 
-/* Closes it without a word to those who wrote down other names. errno is kept. */
+/* Closes the spool without updating hr_tempfiles. Keeps errno. */
 static void
 drop(struct hr_spool *s)
 {
 	int sys = errno;
 
 	if (s->name[0] != '\0')
-		(void)unlinkat(s->dir, s->name, 0); /* nobody could do more about it */
+		(void)unlinkat(s->dir, s->name, 0); /* a failure has no remedy */
 	hr_fd_close(&s->dir);
 	hr_fd_close(&s->fd);
 	s->name[0] = '\0';
@@ -77,7 +77,7 @@ link_fd(int fd, int dir, const char *name)
 	return linkat(AT_FDCWD, proc, dir, name, AT_SYMLINK_FOLLOW);
 }
 
-/* A name of its own in dir, for the file that it is or, without one, for a new one. */
+/* Gives the spool's file a name in dir, or makes a new file with one. */
 static int
 take_name(struct hr_spool *s, int dir, mode_t mode)
 {
@@ -111,14 +111,14 @@ open_in(struct hr_spool *s, int dir, mode_t mode)
 		(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", s->fd);
 		if (access(proc, F_OK) == 0)
 			return 0;
-		hr_fd_close(&s->fd); /* without /proc it could get no name */
+		hr_fd_close(&s->fd); /* linkat() needs /proc to name the file */
 	} else if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOENT) {
 		return -1;
 	}
 	return take_name(s, dir, mode);
 }
 
-/* Of a directory that takes no file from us. */
+/* Returns true for the errors of a directory in which this process cannot create files. */
 static bool
 is_closed(int sys)
 {
@@ -173,7 +173,7 @@ hr_spool_write(struct hr_spool *s, const char *p, size_t len)
 	return hr_fd_write_full(s->fd, p, len, NULL);
 }
 
-/* All bytes of `from` to the offset of `to`. 0 or -1 with errno. */
+/* Copies all bytes of `from` to `to` at its offset. Returns 0, or -1 with errno. */
 static int
 copy_bytes(int from, int to)
 {
@@ -187,16 +187,16 @@ copy_bytes(int from, int to)
 	while (n > 0 || (n < 0 && errno == EINTR));
 	if (n == 0)
 		return 0;
-	/* not between these file systems, or not there at all; a full disk is told again */
+	/* not supported between these file systems, or at all; a full disk fails again below */
 	while ((n = hr_fd_read(from, chunk, sizeof(chunk))) > 0)
 		if (hr_fd_write_full(to, chunk, (size_t)n, NULL) < 0)
 			return -1;
 	return n < 0 ? -1 : 0;
 }
 
-/* ---- what stays of the old file ---- */
+/* ---- attributes of the old file ---- */
 
-/* Copies one attribute; true also where there is nothing to copy. */
+/* Copies one attribute. Returns true as well if there is nothing to copy. */
 static bool
 keep_xattr(int from, int to, const char *name)
 {
@@ -204,7 +204,7 @@ keep_xattr(int from, int to, const char *name)
 	HR_FREE char *big = NULL;
 	ssize_t n;
 
-	/* of programs: writing to a file takes it away as well */
+	/* file capabilities: a write to the old file would remove them as well */
 	if (strcmp(name, "security.capability") == 0)
 		return true;
 	n = fgetxattr(from, name, value, sizeof(value));
@@ -231,7 +231,7 @@ keep_xattrs(int from, int to)
 	return ok && n >= 0;
 }
 
-/* Whether fd may pass for the old file now. */
+/* Gives fd the old file's attributes. Returns false if fd cannot pass for it. */
 static bool
 keep_metadata(int fd, int old)
 {
@@ -242,15 +242,14 @@ keep_metadata(int fd, int old)
 	if ((st.st_uid != was.st_uid || st.st_gid != was.st_gid) &&
 	    fchown(fd, was.st_uid, was.st_gid) < 0)
 		return false;
-	/* what its directory gives to new files the old one need not have had */
+	/* drop the directory's default access list, which the old file perhaps did not have */
 	if (fremovexattr(fd, ACCESS_LIST) < 0 && errno != ENODATA && errno != ENOTSUP)
 		return false;
-	/* behind fchown(), which clears bits of it; an access list's mask comes with its attribute
-	 */
+	/* after fchown(), which clears mode bits; an access list's mask comes with its attribute */
 	return fchmod(fd, was.st_mode & 07777) == 0 && keep_xattrs(old, fd);
 }
 
-/* ---- taking its place ---- */
+/* ---- replacing the old file ---- */
 
 static int
 copy_into(int from, int old)
@@ -258,19 +257,19 @@ copy_into(int from, int old)
 	struct stat st;
 
 	if ((fcntl(old, F_GETFL) & O_ACCMODE) == O_RDONLY) {
-		errno = ETXTBSY; /* see open_old() */
+		errno = ETXTBSY; /* open_old() could not open it for writing */
 		return -1;
 	}
 	if (fstat(from, &st) < 0)
 		return -1;
-	/* holes of the old file too: nothing below may find the disk full */
+	/* also fills the old file's holes, so that the copy cannot find the disk full */
 	if (st.st_size > 0 && fallocate(old, FALLOC_FL_KEEP_SIZE, 0, st.st_size) < 0 &&
 	    errno != EOPNOTSUPP && errno != ENOSYS)
 		return -1;
 	return copy_bytes(from, old) < 0 ? -1 : ftruncate(old, st.st_size);
 }
 
-/* Where nothing is: EEXIST otherwise. */
+/* Places the spool where no file exists; otherwise EEXIST. */
 static int
 take_free(struct hr_spool *s, int dir, const char *leaf)
 {
@@ -280,7 +279,7 @@ take_free(struct hr_spool *s, int dir, const char *leaf)
 	if (s->name[0] == '\0')
 		return link_fd(s->fd, dir, leaf);
 	r = renameat2(s->dir, s->name, dir, leaf, RENAME_NOREPLACE);
-	if (r < 0 && (errno == EINVAL || errno == ENOSYS)) { /* not every file system can */
+	if (r < 0 && (errno == EINVAL || errno == ENOSYS)) { /* some file systems cannot */
 		if (fstatat(dir, leaf, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 			errno = EEXIST;
 			return -1;
@@ -292,7 +291,7 @@ take_free(struct hr_spool *s, int dir, const char *leaf)
 	return r;
 }
 
-/* old is the file there. EPERM: it must stay where it is. */
+/* Replaces old, the file at that place. EPERM: its inode must stay. */
 static int
 take_place(struct hr_spool *s, int dir, const char *leaf, int old)
 {
@@ -313,7 +312,7 @@ take_place(struct hr_spool *s, int dir, const char *leaf, int old)
 	return 0;
 }
 
-/* old: -1: nothing is there. */
+/* old -1: no file exists there. */
 static int
 put(struct hr_spool *s, int dir, const char *leaf, int old)
 {
@@ -334,14 +333,14 @@ put(struct hr_spool *s, int dir, const char *leaf, int old)
 	return r;
 }
 
-/* The regular file dir/leaf to be replaced. */
+/* Opens the regular file dir/leaf, which the spool will replace. */
 static int
 open_old(int dir, const char *leaf)
 {
 	struct stat st;
 	int fd = hr_reach_open(dir, leaf, O_WRONLY | O_NOFOLLOW | O_NONBLOCK);
 
-	if (fd < 0 && errno == ETXTBSY) /* a program that runs can be replaced, not written to */
+	if (fd < 0 && errno == ETXTBSY) /* a running program can be replaced, not written to */
 		fd = hr_reach_open(dir, leaf, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
 	if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))) {
 		hr_fd_close(&fd);
@@ -350,7 +349,7 @@ open_old(int dir, const char *leaf)
 	return fd;
 }
 
-/* Over the file that is there by now, if one is. */
+/* Replaces the file that exists now, if there is one. */
 static int
 put_over(struct hr_spool *s, int dir, const char *leaf)
 {
@@ -378,7 +377,7 @@ hr_spool_place(struct hr_spool *s, const struct hr_target *t, struct hr_buf *why
 {
 	if (hr_spool_put(s, t->dir, t->leaf, -1) < 0)
 		return hr_oserror_put(why, errno, t->text);
-	if (s->name[0] != '\0') /* its bytes were copied */
+	if (s->name[0] != '\0') /* the bytes were copied */
 		(void)unlinkat(s->dir, s->name, 0);
 	s->name[0] = '\0';
 	hr_tempfiles_forget();

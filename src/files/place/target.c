@@ -1,4 +1,4 @@
-/* From names to a directory's descriptor and a last component. */
+/* Resolves names to a directory's descriptor and a last component. */
 #include "config.h"
 
 #include "files/place/target.h"
@@ -33,7 +33,7 @@ fail(struct hr_target *t, int sys, struct hr_buf *why)
 	return hr_oserror_put(why, sys, t->text);
 }
 
-/* The name of an open directory or file: without links, as the kernel knows it. NULL with errno. */
+/* Returns the kernel's path of an open directory or file, free of links. NULL with errno. */
 static char *
 real_name(int fd)
 {
@@ -45,14 +45,14 @@ real_name(int fd)
 	if (n < 0)
 		return NULL;
 	name[n] = '\0';
-	if (name[0] != '/') { /* "(unreachable)...": in another mount namespace */
+	if (name[0] != '/') { /* "(unreachable)...": another mount namespace */
 		errno = ENOENT;
 		return NULL;
 	}
 	return strdup(name);
 }
 
-/* What follows base in path: "" for base itself, NULL if path is not beneath it. */
+/* Returns the rest of path after base: "" for base itself, NULL if path is not beneath it. */
 static const char *
 below(const char *path, const char *base)
 {
@@ -65,7 +65,7 @@ below(const char *path, const char *base)
 	return path + n + strspn(path + n, "/");
 }
 
-/* A relative name from root to its directory and leaf. */
+/* Resolves a name relative to root to its directory and leaf. */
 static int
 settle_leaf(struct hr_target *t, int root, const char *name, bool links, struct hr_buf *why)
 {
@@ -76,7 +76,7 @@ settle_leaf(struct hr_target *t, int root, const char *name, bool links, struct 
 	t->leaf = strdup(leaf);
 	if (way == NULL || t->leaf == NULL)
 		return fail(t, ENOMEM, why);
-	/* "sub/", "", "..": opening such for writing is what Python fails at */
+	/* "sub/", "", "..": Python fails to open such names for writing */
 	t->dir = links ? hr_reach_beneath(root, way, O_PATH | O_DIRECTORY)
 		       : hr_beneath_open(root, way, O_PATH | O_DIRECTORY, false);
 	if (t->dir < 0)
@@ -98,7 +98,7 @@ target_forget(struct hr_target *t)
 	t->exists = false;
 }
 
-/* The name is a link: goes on with what it leads to, if that is in root. */
+/* Continues with the target of a link, if that is in root. */
 static int
 follow_leaf(struct hr_target *t, int root, const char *name, struct hr_buf *why)
 {
@@ -109,7 +109,7 @@ follow_leaf(struct hr_target *t, int root, const char *name, struct hr_buf *why)
 	const char *rest;
 
 	if (fd < 0)
-		return fail(t, errno == ELOOP ? EXDEV : errno, why); /* ELOOP: without openat2 */
+		return fail(t, errno == ELOOP ? EXDEV : errno, why); /* ELOOP: no openat2 */
 	end = real_name(fd);
 	base = real_name(root);
 	rest = end != NULL && base != NULL ? below(end, base) : NULL;
@@ -122,7 +122,7 @@ follow_leaf(struct hr_target *t, int root, const char *name, struct hr_buf *why)
 	return r;
 }
 
-/* A name that leaves the directory as text: allowed where it arrives in the working directory. */
+/* Resolves a name that leaves the directory: allowed if it ends in the working directory. */
 static int
 settle_elsewhere(
     struct hr_target *t, int root, const char *name, const char *work_dir, struct hr_buf *why)
@@ -215,8 +215,8 @@ hr_target_close(struct hr_target *t)
 	t->text = NULL;
 }
 
-/* The longest part of path that is there: a descriptor, or -1 with errno. path is cut to it.
- * *ret_shells: see hr_reach_open_whose(). */
+/* Opens the longest existing part of path, and cuts path to it. Returns -1 with errno. *ret_shells:
+ * see hr_reach_open_whose(). */
 static int
 open_there(char *path, bool *ret_shells)
 {
@@ -234,7 +234,7 @@ open_there(char *path, bool *ret_shells)
 	return fd;
 }
 
-/* One directory more below *at. 0, or -1 with errno. */
+/* Makes one more directory below *at. Returns 0, or -1 with errno. */
 static int
 make_below(int *at, const char *name, bool shells)
 {
@@ -246,7 +246,7 @@ make_below(int *at, const char *name, bool shells)
 	if (strcmp(name, "..") == 0)
 		next = openat(*at, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	else if (hr_reach_mkdir(*at, name, 0777, shells) == 0 ||
-		 errno == EEXIST) /* somebody was faster */
+		 errno == EEXIST) /* another process was faster */
 		next = openat(*at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (next < 0)
 		return -1;
@@ -288,7 +288,7 @@ hr_target_mkdirs(const char *path, size_t *ret_made, struct hr_buf *why)
 	return r;
 }
 
-/* Of way, relative to root and without links. */
+/* Removes a directory below way, which is relative to root and free of links. */
 static bool
 remove_below(int root, const char *way, size_t way_len, const char *name, size_t len)
 {

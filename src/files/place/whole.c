@@ -1,4 +1,4 @@
-/* Reading to the end what has no size. */
+/* Reads files of unknown size to their end. */
 #include "config.h"
 
 #include "files/place/whole.h"
@@ -13,7 +13,7 @@
 
 #define SYSFS 0x62656572
 #define CGROUP2 0x63677270
-#define PIECE (64u << 10) /* some files of the kernel give all at the first read, or nothing */
+#define PIECE (64u << 10) /* some kernel files return all in one read, or nothing */
 
 bool
 hr_whole_is_kernels(int fd)
@@ -27,7 +27,7 @@ hr_whole_is_kernels(int fd)
 	       st.f_type == TRACEFS_MAGIC;
 }
 
-/* 0 or -1 with errno. One that has nothing more for now has ended. */
+/* Copies to the end. A file without data for now counts as ended. Returns 0, or -1 with errno. */
 static int
 copy(int from, int to, off_t *ret_size)
 {
@@ -62,7 +62,7 @@ hr_whole_take(int *fd, struct stat *st)
 		hr_fd_close(&memory);
 		return -1;
 	}
-	if (size == 0 && st->st_size == 0) { /* it is empty */
+	if (size == 0 && st->st_size == 0) { /* the file is empty */
 		hr_fd_close(&memory);
 		return 0;
 	}

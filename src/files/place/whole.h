@@ -1,5 +1,5 @@
-/* hr_whole: files whose size is no promise. Those of the kernel (/proc, /sys) report 0 or a page,
- * and so do some of other file systems. */
+/* hr_whole: files whose reported size is wrong. Those of the kernel (/proc, /sys) report 0 or a
+ * page, and so do those of some other file systems. */
 #ifndef HR_FILES_PLACE_WHOLE_H
 #define HR_FILES_PLACE_WHOLE_H
 
@@ -8,13 +8,13 @@
 
 #define HR_WHOLE_MAX (64u << 20) /* bytes of such a file */
 
-/* Whether an open file or directory is of a file system of the kernel, also where that cannot be
- * found out: what is read there may wait for ever, or be without an end. */
+/* Returns true if an open file or directory belongs to a file system of the kernel, or if that
+ * cannot be determined: a read there may block for ever, or never end. */
 bool hr_whole_is_kernels(int fd);
 
-/* Puts the bytes of such a regular file, read to its end, into a file in memory, which takes the
- * place of *fd, and its size into *st; a file that is as long as it says is left alone. Returns 0,
- * or -1 with errno (EFBIG: it is longer than HR_WHOLE_MAX). */
+/* Reads such a regular file to its end into a memory file, which replaces *fd, and puts its size
+ * into *st; a file of the size that it reports is left alone. Returns 0, or -1 with errno (EFBIG:
+ * longer than HR_WHOLE_MAX). */
 int hr_whole_take(int *fd, struct stat *st);
 
 #endif

@@ -1,5 +1,5 @@
-/* From one text to the next. A place is looked for in a flat copy, in which each line end is one
- * LF, and then found again in the text itself. */
+/* Changes a text. `old` is searched in a flat copy, in which each line end is one LF; its offset is
+ * then mapped back to the text itself. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include "files/revise/revise.h"
 
 #define FLAT_MAX (HR_PLAINTEXT_MAX * 4)
-#define LINES_NAMED 20 /* of the lines with an occurrence */
+#define LINES_NAMED 20 /* occurrences whose lines an error lists */
 
 static void
 flatten(struct hr_buf *b, struct hr_span s, bool cr)
@@ -24,7 +24,7 @@ flatten(struct hr_buf *b, struct hr_span s, bool cr)
 		hr_buf_add(b, from, (size_t)(end - from));
 }
 
-/* The offset in the text of one in its flat copy. */
+/* Maps an offset in the flat copy to one in the text. */
 static size_t
 unflatten(const struct hr_plaintext *t, size_t flat)
 {
@@ -32,7 +32,7 @@ unflatten(const struct hr_plaintext *t, size_t flat)
 
 	if (t->cr)
 		return flat;
-	/* each pair before the place is one byte shorter in the copy */
+	/* each CR LF before the place is one byte shorter in the copy */
 	while (p < end && (cr = memchr(p, '\r', (size_t)(end - p))) != NULL &&
 	       (size_t)(cr - p) < flat) {
 		flat -= (size_t)(cr - p) + 1;
@@ -43,7 +43,7 @@ unflatten(const struct hr_plaintext *t, size_t flat)
 	return (size_t)(p - t->text.p) + flat;
 }
 
-/* A place of the text, and the line end that a new line there gets. */
+/* A range of the text, and the line end that a new line in it gets. */
 struct place {
 	size_t at, len;
 	const char *end;
@@ -55,7 +55,7 @@ end_name(const char *p, size_t len)
 	return len == 2 ? "\r\n" : *p == '\r' ? "\r" : "\n";
 }
 
-/* The first line end at or after `at`; NULL: there is none. */
+/* Returns the first line end at or after `at`; NULL: none. */
 static const char *
 next_end(const struct hr_plaintext *t, size_t at, size_t *ret_after)
 {
@@ -65,7 +65,7 @@ next_end(const struct hr_plaintext *t, size_t at, size_t *ret_after)
 	return end > 0 ? end_name(t->text.p + at + n, end) : NULL;
 }
 
-/* The line end before `at`, or else after it. */
+/* Returns the line end before `at`, or else the one after it. */
 static const char *
 end_near(const struct hr_plaintext *t, size_t at)
 {
@@ -78,8 +78,8 @@ end_near(const struct hr_plaintext *t, size_t at)
 	return end != NULL ? end : t->ends;
 }
 
-/* Puts `new` in the place of p. Its line ends become, one by one, those that were there; further
- * ones the last of these, or that of the place. */
+/* Replaces p by `new`. Its line ends become, one by one, those of the old range; further ones
+ * repeat the last of these, or that of the place. */
 static void
 put_changed(const struct hr_plaintext *t, const struct place *p, struct hr_span new, bool exact,
     struct hr_buf *after)
@@ -132,7 +132,7 @@ refuse_absent(struct hr_span old, struct hr_buf *why)
 	size_t n = end != NULL ? (size_t)(end - old.p) : old.len;
 
 	if (n > SHOWN_MAX)
-		/* a whole character */
+		/* cut at a whole character */
 		for (n = SHOWN_MAX; n > 0 && ((unsigned char)old.p[n] & 0xC0) == 0x80;)
 			n--;
 	hr_buf_addf(why,
@@ -174,7 +174,7 @@ refuse_many(
 	    "unique");
 }
 
-/* The bytes at both ends that are in both. */
+/* Returns the length of the common prefix, and in *ret_suffix of the common suffix. */
 static size_t
 common(struct hr_span a, struct hr_span b, size_t *ret_suffix)
 {
@@ -188,7 +188,7 @@ common(struct hr_span a, struct hr_span b, size_t *ret_suffix)
 	return n;
 }
 
-/* `in` is the text, or its flat copy, where it stands for the text. */
+/* Replaces `old` in the text; `in` is the text or its flat copy. */
 static int
 replace_in(const struct hr_plaintext *t, const struct hr_buf *in, bool exact, struct hr_span old,
     struct hr_span new, struct hr_buf *after, struct hr_revised *ret, struct hr_buf *why)
@@ -212,7 +212,7 @@ replace_in(const struct hr_plaintext *t, const struct hr_buf *in, bool exact, st
 		place.len = unflatten(t, place.len);
 	}
 	place.len -= place.at;
-	/* the line that the place is in, or, between two lines, the one before */
+	/* the end of the line with the place, or, between two lines, of the one before */
 	place.end = place.len > 0 ? next_end(t, place.at, &unused) : end_near(t, place.at);
 	if (place.end == NULL)
 		place.end = t->ends;
@@ -222,7 +222,7 @@ replace_in(const struct hr_plaintext *t, const struct hr_buf *in, bool exact, st
 	return 0;
 }
 
-/* The one replacement where there is nothing to look for. */
+/* Handles an empty `old`, which fits an empty file alone. */
 static int
 fill(const struct hr_plaintext *t, struct hr_span new, struct hr_buf *after, struct hr_revised *ret,
     struct hr_buf *why)
@@ -281,10 +281,10 @@ hr_revise_insert(const struct hr_plaintext *t, int64_t after_line, struct hr_spa
 	}
 	place.at = hr_plaintext_line_at(t, (size_t)after_line + 1);
 	place.end = end_near(t, place.at);
-	/* without a line end in the file those of `new` count */
+	/* if the file has no line end, those of `new` decide */
 	own = *t->ends == '\0' && new.len > 1 && memmem(new.p, new.len, "\r\n", 2) != NULL ? "\r\n"
 											   : "\n";
-	/* after a last line without an end, which gets one */
+	/* a last line without an end gets one */
 	unended = place.at > 0 && place.at == t->text.len &&
 		  t->text.p[place.at - 1] != (t->cr ? '\r' : '\n');
 	ended =
@@ -300,7 +300,7 @@ hr_revise_insert(const struct hr_plaintext *t, int64_t after_line, struct hr_spa
 	if (text.fail != HR_OK)
 		return fail(why, "there is no memory for it");
 	*ret = (struct hr_revised){(size_t)after_line + 1, count(text.p, text.len, '\n')};
-	ret->lines += unended ? (size_t)!ended - 1 : 0; /* its first end is the old line's */
+	ret->lines += unended ? (size_t)!ended - 1 : 0; /* the first end is the old line's */
 	put_changed(t, &place, hr_span_of_buf(&text), false, after);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* Files and their history. An entry of the history is the file's former bytes after a head that
- * names the bytes that the change made of them, so that an undo sees whether they are still there.
- */
+ * identifies the bytes that the change made, so that an undo can check that they are still
+ * there. */
 #include "config.h"
 
 #include <errno.h>
@@ -21,11 +21,11 @@
 #include "files/revise/revise.h"
 
 #define BYTES_MAX (HR_PLAINTEXT_MAX * 4)
-/* No path of the original's editor begins so: the two share one history and its lock. */
+/* No path of the original's editor begins with this: both share one history and its lock. */
 #define KEY "revise:"
 
 struct head {
-	uint64_t len, hash; /* of the bytes that the change made */
+	uint64_t len, hash; /* length and hash of the bytes that the change made */
 };
 
 static struct head
@@ -49,7 +49,7 @@ fail_err(struct hr_buf *why, const struct hr_err *err)
 
 /* ---- reading ---- */
 
-/* The file's size is no promise: files of the kernel report 0 or a page. */
+/* Reads to the end, not to the reported size: files of the kernel report 0 or a page. */
 static int
 read_all(int fd, struct hr_buf *b, struct hr_buf *why)
 {
@@ -82,11 +82,11 @@ hr_revise_load(const char *path, struct hr_buf *b, struct hr_buf *why)
 
 /* ---- changing ---- */
 
-/* The file that one change works on. */
+/* The state of one change of a file. */
 struct revision {
 	const struct hr_revise *r;
 	struct hr_history history;
-	struct hr_buf key, before, after; /* before, after: bytes */
+	struct hr_buf key, before, after; /* before, after: bytes of the file */
 	struct hr_plaintext text;
 };
 
@@ -100,7 +100,7 @@ revision_done(struct revision *v)
 	hr_plaintext_done(&v->text);
 }
 
-/* Waits for its turn and reads the file. */
+/* Blocks until the lock is free, then reads the file. */
 static int
 revision_open(struct revision *v, const struct hr_revise *r, struct hr_buf *why)
 {
@@ -128,7 +128,7 @@ revision_decode(struct revision *v, struct hr_buf *why)
 						    : "there is no memory for it");
 }
 
-/* Lone surrogates cannot be in a file. */
+/* Refuses lone surrogates, which a file cannot hold. */
 static int
 check_new(struct hr_span new, struct hr_buf *why)
 {
@@ -145,7 +145,7 @@ store(struct revision *v, struct hr_span bytes, struct hr_buf *why)
 	return fail_err(why, &err);
 }
 
-/* The change is made; one that cannot be remembered cannot be undone, which undo then reports. */
+/* Saves the former bytes. The change is already made: without an entry, undo reports an error. */
 static void
 remember(struct revision *v)
 {
@@ -160,7 +160,7 @@ remember(struct revision *v)
 		hr_log(HR_LOG_WARNING, "an edit cannot be undone: %s", err.msg);
 }
 
-/* The file holds `text` from now on; *now becomes the text as it is shown. */
+/* Stores `text` as the file's content; *now becomes the text as it is shown. */
 static int
 conclude(struct revision *v, struct hr_buf *text, struct hr_plaintext *now, struct hr_buf *why)
 {
@@ -231,7 +231,7 @@ put_back(struct revision *v, const struct hr_buf *entry, struct hr_buf *why)
 				 "that: read it, and take the lines back with edit");
 	if (store(v, (struct hr_span){entry->p + sizeof(head), entry->len - sizeof(head)}, why) < 0)
 		return -1;
-	/* the entry goes once the file has its bytes: an undo that fails can be repeated */
+	/* drop the entry only now, so that a failed undo can be repeated */
 	if (hr_history_drop(&v->history, hr_span_of_buf(&v->key), &err) < 0)
 		hr_log(HR_LOG_WARNING, "%s", err.msg);
 	return 0;
@@ -268,12 +268,12 @@ make_parents(const char *path, struct hr_err *err)
 		return 0;
 	if (dir == NULL)
 		return hr_err_nomem(err);
-	/* one that exists and is no directory is for the open to report */
+	/* a parent that is no directory makes the later open fail */
 	return stat(dir, &st) == 0 ? 0 : hr_path_mkdirs(dir, 0777, NULL, err);
 }
 
-/* A new file gets its owner before its name: whoever may write in its directory could put a link in
- * its place and have another file given away. */
+/* Gives a new file its owner before its name: otherwise a user with write access to the directory
+ * could put a link in its place and have another file chowned. */
 static int
 write_bytes(const struct hr_revise *r, struct hr_span bytes, struct hr_err *err)
 {

@@ -1,4 +1,4 @@
-/* Text or not, and in which charset. The whole file counts, never its first bytes alone. */
+/* Decides whether a file is text, and in which charset; the whole file counts. */
 #include "config.h"
 
 #include "files/revise/plaintext.h"
@@ -9,11 +9,11 @@
 #include "files/charset/charset.h"
 #include "files/charset/encoding.h"
 
-#define TEXT_MAX (HR_PLAINTEXT_MAX * 4) /* UTF-8 of the longest file */
-#define ODD_PERCENT 30                  /* of control characters and bytes that are no character */
-#define WIDE_ASCII_PERCENT 10 /* of UTF-16 without a mark: blanks, ends of lines, letters */
+#define TEXT_MAX (HR_PLAINTEXT_MAX * 4) /* bytes of UTF-8 for the longest file */
+#define ODD_PERCENT 30                  /* share of control characters and invalid bytes */
+#define WIDE_ASCII_PERCENT 10           /* UTF-16 without a mark: blanks, line ends, letters */
 
-/* Their bytes as they are: a mark is kept apart, and nothing of Python's codecs is wanted. */
+/* Raw encodings: the mark is kept apart, and Python's codecs play no part. */
 static const struct hr_charset utf16le = {"utf-16-le", "UTF-16LE", HR_CHARSET_MULTIBYTE};
 static const struct hr_charset utf16be = {"utf-16-be", "UTF-16BE", HR_CHARSET_MULTIBYTE};
 static const struct hr_charset utf32le = {"utf-32-le", "UTF-32LE", HR_CHARSET_MULTIBYTE};
@@ -51,7 +51,7 @@ is_blank(int32_t cp)
 	return (cp >= '\b' && cp <= '\r') || cp == 0x1B;
 }
 
-/* Bytes of control characters, and those that are no UTF-8: a text has few of them. */
+/* Returns true if too many bytes are control characters or invalid UTF-8 for a text. */
 static bool
 is_odd(const char *p, size_t len)
 {
@@ -67,8 +67,8 @@ is_odd(const char *p, size_t len)
 	return odd * 100 > len * ODD_PERCENT;
 }
 
-/* More characters of several bytes than bytes that are no UTF-8: UTF-8 with damage, which a charset
- * of one byte a character would show garbled. */
+/* Returns true for damaged UTF-8: more multi-byte characters than invalid bytes. A single-byte
+ * charset would show it garbled. */
 static bool
 is_damaged_utf8(const char *p, size_t len)
 {
@@ -84,7 +84,7 @@ is_damaged_utf8(const char *p, size_t len)
 	return good > bad;
 }
 
-/* Decodes all of p, and makes sure that encoding gives the same bytes again. */
+/* Decodes all of p, and checks that encoding restores the same bytes. */
 static bool
 decode_as(struct hr_plaintext *t, const struct hr_charset *c, const char *p, size_t len)
 {
@@ -109,7 +109,7 @@ take_bytes(struct hr_plaintext *t, const char *p, size_t len)
 	return t->text.fail == HR_OK;
 }
 
-/* UTF-16 without a mark: of the two orders the one that has more of ASCII. */
+/* Tries UTF-16 without a mark, in the byte order that gives more ASCII. */
 static bool
 decode_wide(struct hr_plaintext *t, const char *p, size_t len)
 {
@@ -131,7 +131,7 @@ decode_wide(struct hr_plaintext *t, const char *p, size_t len)
 	       !is_odd(hr_buf_str(&t->text), t->text.len);
 }
 
-/* After the mark, if there was one. */
+/* Decodes the bytes after the mark, if there is one. */
 static bool
 decode_rest(struct hr_plaintext *t, const char *p, size_t len)
 {
@@ -151,7 +151,7 @@ decode_rest(struct hr_plaintext *t, const char *p, size_t len)
 	return !is_odd(p, len) && take_bytes(t, p, len);
 }
 
-/* Most lines decide. */
+/* Determines the line end that most lines have. */
 static void
 look_at_ends(struct hr_plaintext *t)
 {

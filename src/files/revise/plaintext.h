@@ -1,7 +1,7 @@
-/* hr_plaintext: the text of a file as the file has it. Nothing is made equal: line ends stay, and a
- * byte order mark and the charset are kept to be written back. A text that cannot be written back
- * byte for byte is not taken for text. The rules of the original's editor are those of files/editor
- * and files/binary.h, and are not used here. */
+/* hr_plaintext: a file's text without normalisation: line ends stay, and a byte order mark and the
+ * charset are kept for writing. A text that cannot be written back byte for byte is not treated as
+ * text. The original editor's rules are in files/editor and files/binary.h, and are not used
+ * here. */
 #ifndef HR_FILES_REVISE_PLAINTEXT_H
 #define HR_FILES_REVISE_PLAINTEXT_H
 
@@ -17,24 +17,21 @@ struct hr_charset;
 #define HR_PLAINTEXT_MAX ((size_t)32 << 20)
 
 struct hr_plaintext {
-	struct hr_buf
-	    text; /* UTF-8; bytes that are no UTF-8 may be among it where charset is NULL */
-	const struct hr_charset *charset; /* of the file; NULL: UTF-8 */
+	struct hr_buf text;               /* UTF-8; with invalid bytes only if charset is NULL */
+	const struct hr_charset *charset; /* the file's charset; NULL: UTF-8 */
 	char mark[4];                     /* the byte order mark */
 	size_t mark_len;
-	bool cr; /* lines end with CR, as the file has no LF */
-	const char
-	    *ends; /* how most lines end: "\n", "\r\n" or "\r"; "": the file has no line end */
+	bool cr;          /* lines end with CR; the file has no LF */
+	const char *ends; /* end of most lines: "\n", "\r\n" or "\r"; "": no line end */
 };
 
 void hr_plaintext_init(struct hr_plaintext *t);
 void hr_plaintext_done(struct hr_plaintext *t);
 
-/* Fills t from the bytes of a file. False: they are no text, or there is no memory (t->text.fail).
- */
+/* Fills t from a file's bytes. Returns false if they are no text, or no memory (t->text.fail). */
 bool hr_plaintext_decode(struct hr_plaintext *t, const char *p, size_t len);
-/* Appends the bytes that a file with t's charset and mark holds for `text`. Returns 0, or -1 with
- * the reason in why. */
+/* Appends `text` as the bytes of a file with t's charset and mark. Returns 0, or -1 with the reason
+ * in why. */
 int hr_plaintext_encode(
     const struct hr_plaintext *t, struct hr_span text, struct hr_buf *bytes, struct hr_buf *why);
 

@@ -1,6 +1,6 @@
 /* The rules above a directory, by gitignore(5): core.excludesFile, info/exclude, and .gitignore of
- * the directories from the repository's top on. All with the rights of the caller; within the
- * repository through no link. */
+ * the directories from the repository's top on. Everything is read with the caller's rights; inside
+ * the repository no link is followed. */
 #include "config.h"
 
 #include <errno.h>
@@ -35,7 +35,8 @@ hr_ignore_read(int dir, const char *name, struct hr_buf *text)
 
 /* ---- info/exclude ---- */
 
-/* The directory that a file names in its first line, after those words, relative to `base`. -1. */
+/* Opens the directory in a file's first line after `words`, relative to `base`. Returns -1 if
+ * none. */
 static int
 open_named(int base, const char *file, const char *words)
 {
@@ -48,8 +49,8 @@ open_named(int base, const char *file, const char *words)
 	return hr_reach_open(base, text.p + n, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
 }
 
-/* In a work tree or a submodule .git is a file that names git's directory. A work tree's directory
- * names the one that all work trees share. */
+/* .git of a work tree or a submodule is a file that names git's directory. A work tree's directory
+ * in turn names the common one of all work trees. */
 void
 hr_ignore_exclude(int dir, struct hr_buf *text)
 {
@@ -67,7 +68,7 @@ hr_ignore_exclude(int dir, struct hr_buf *text)
 
 /* ---- core.excludesFile ---- */
 
-/* A value as git reads it: quotes and backslashes, a comment after it. */
+/* Reads a value as git does: quotes and backslashes, a comment at the end. */
 static void
 put_value(struct hr_buf *b, const char *p)
 {
@@ -90,7 +91,7 @@ put_value(struct hr_buf *b, const char *p)
 	hr_buf_addc(b, '\0');
 }
 
-/* The value of core.excludesFile in one file of settings; files that it includes are not read. */
+/* Finds the value of core.excludesFile in one settings file; included files are not read. */
 static void
 look_in(int dir, const char *file, struct hr_buf *value)
 {
@@ -156,7 +157,7 @@ read_global(struct hr_ignore_above *a, int repo, const struct hr_search *s)
 
 /* ---- all of it ---- */
 
-/* On top of those that are there. */
+/* Adds rules on top of the existing ones. */
 static void
 add(struct hr_ignore_above *a, const char *base, const struct hr_buf *text)
 {
@@ -198,7 +199,7 @@ add_exclude(struct hr_ignore_above *a, int repo)
 	add(a, "", &text);
 }
 
-/* From the repository's top down to the directory, whose own .gitignore the walk reads. */
+/* Adds rules from the repository's top to the directory, whose .gitignore the walk reads. */
 static void
 add_between(struct hr_ignore_above *a, int repo, const struct hr_search *s)
 {
@@ -224,7 +225,7 @@ add_between(struct hr_ignore_above *a, int repo, const struct hr_search *s)
 	}
 }
 
-/* Cuts path at the nearest directory with .git in it. False: there is none. */
+/* Cuts path at the nearest directory that contains .git. Returns false if there is none. */
 static bool
 cut_at_repository(char *path)
 {

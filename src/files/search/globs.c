@@ -1,4 +1,4 @@
-/* Patterns of names. */
+/* Matches names against patterns. */
 #include "config.h"
 
 #include <ctype.h>
@@ -15,7 +15,7 @@
 
 /* ---- one pattern ---- */
 
-/* The character at s, or a number that is none for a byte that is no UTF-8. */
+/* Returns the character at s, or an invalid number for a byte that is not UTF-8. */
 static int32_t
 char_at(const char *s, size_t *ret_len)
 {
@@ -27,7 +27,7 @@ char_at(const char *s, size_t *ret_len)
 	return 0x110000 + (unsigned char)*s;
 }
 
-/* A character of a class, one after a backslash as it is. */
+/* Returns a character of a class; a backslash quotes the next one. */
 static int32_t
 class_char(const char **io_p)
 {
@@ -41,8 +41,8 @@ class_char(const char **io_p)
 	return c;
 }
 
-/* [:alpha:] and the like, of ASCII. Returns true if there is one at *io_p, which is moved after it.
- */
+/* Matches [:alpha:] and the like, for ASCII. Returns true if one is at *io_p, which is moved after
+ * it. */
 static bool
 named_class(const char **io_p, int32_t c, bool *io_found)
 {
@@ -66,8 +66,8 @@ named_class(const char **io_p, int32_t c, bool *io_found)
 	return false;
 }
 
-/* [...], from after the bracket. *io_p is moved after it. Returns false also where it has no end.
- */
+/* Matches [...], from after the bracket; *io_p is moved after it. Returns false if it has no
+ * end. */
 static bool
 in_class(const char **io_p, int32_t c)
 {
@@ -91,7 +91,7 @@ in_class(const char **io_p, int32_t c)
 	return c != '/' && found != not ;
 }
 
-/* Moves both after one character, if they fit. `dot`: s is at a dot that only a dot fits. */
+/* Moves both after one character, if they match. dot: s is at a dot that only a dot matches. */
 static bool
 step(const char **p, const char **s, bool dot)
 {
@@ -113,7 +113,7 @@ step(const char **p, const char **s, bool dot)
 		}
 		if (c != '[' || strchr(*p, ']') != NULL)
 			return false;
-		m = 1; /* no class: the character */
+		m = 1; /* no class: a literal bracket */
 		break;
 	case '\\':
 		if (q[1] != '\0')
@@ -131,7 +131,7 @@ step(const char **p, const char **s, bool dot)
 
 struct text {
 	const char *begin;
-	bool period; /* a dot at the beginning of a name is fitted by a dot alone */
+	bool period; /* a dot at the start of a name matches only a dot */
 };
 
 static bool
@@ -140,15 +140,15 @@ is_dot(const struct text *t, const char *s)
 	return t->period && *s == '.' && (s == t->begin || s[-1] == '/');
 }
 
-/* Can a ** take all that is left? */
+/* Returns true if a ** can match the rest. */
 static bool
 is_open(const struct text *t, const char *s)
 {
 	return !t->period || (!is_dot(t, s) && strstr(s, "/.") == NULL);
 }
 
-/* Only the last * and the last ** need be gone back to: what an earlier one could take more, the
- * later one can. */
+/* Backtracks only to the last * and the last **: a later one can match whatever an earlier one
+ * could. */
 static bool
 match(const char *p, const struct text *t)
 {
@@ -160,7 +160,7 @@ match(const char *p, const struct text *t)
 			for (p += 2; *p == '*'; p++)
 				;
 			if (*p == '/')
-				p++; /* no directory, or some whole ones */
+				p++; /* no directory, or several whole ones */
 			else if (*p == '\0' && is_open(t, s))
 				return true;
 			deep = p;
@@ -187,7 +187,7 @@ match(const char *p, const struct text *t)
 			return false;
 		star = NULL;
 		p = deep;
-		if (deep[-1] == '/') { /* on to the next directory */
+		if (deep[-1] == '/') { /* continue with the next directory */
 			deep_s = strchr(deep_s, '/');
 			if (deep_s == NULL)
 				return false;
@@ -203,11 +203,11 @@ hr_glob_match(const char *pattern, const char *text)
 	return match(pattern, &(const struct text){text, false});
 }
 
-/* ---- several ---- */
+/* ---- several patterns ---- */
 
 struct glob {
 	char *text;
-	bool whole; /* for the whole name, not its last part alone */
+	bool whole; /* matches the whole name, not only its last part */
 };
 
 struct hr_globs {
@@ -228,8 +228,7 @@ hr_globs_free(struct hr_globs *g)
 	free(g);
 }
 
-/* Without parts that are empty or ".", and without a slash at the end; one at the beginning stays.
- */
+/* Removes empty parts and ".", and a trailing slash; a leading one stays. */
 static void
 tidy(char *text)
 {
@@ -251,7 +250,7 @@ tidy(char *text)
 	*out = '\0';
 }
 
-/* Takes text. */
+/* Adds one pattern. Takes text. */
 static int
 add_one(struct hr_globs *g, char *text, const char *top, struct hr_err *err)
 {
@@ -280,7 +279,7 @@ add_one(struct hr_globs *g, char *text, const char *top, struct hr_err *err)
 	return 0;
 }
 
-/* The end of the braces at open, and whether there is a comma in them. NULL: they have none. */
+/* Returns the closing brace of open, and whether a comma is between them. NULL: there is none. */
 static char *
 closing(char *open, bool *ret_comma)
 {
@@ -301,7 +300,7 @@ closing(char *open, bool *ret_comma)
 	return NULL;
 }
 
-/* The length of an alternative, up to its comma or brace. */
+/* Returns the length of an alternative, up to its comma or brace. */
 static size_t
 alternative(const char *p)
 {
@@ -319,7 +318,7 @@ alternative(const char *p)
 	return (size_t)(p - from);
 }
 
-/* The first {a,b} from text + from on becomes one pattern each, and so on. Takes text. */
+/* Expands the first {a,b} from text + from on into one pattern each, and so on. Takes text. */
 static int
 expand(struct hr_globs *g, char *text, size_t from, const char *top, struct hr_err *err)
 {
@@ -385,7 +384,7 @@ hr_globs_hidden(const struct hr_globs *g)
 	return g->hidden || g->dots;
 }
 
-/* In a directory whose name begins with a dot. */
+/* Returns true for a file in a directory whose name begins with a dot. */
 static bool
 is_below_dot(const char *rel, const char *last)
 {
@@ -428,9 +427,9 @@ hr_globs_match(const struct hr_globs *g, const char *rel)
 	return false;
 }
 
-/* ---- where to look ---- */
+/* ---- the place to search ---- */
 
-/* The part of a tidy pattern in which nothing is special, up to its last slash, which counts. */
+/* Returns the length of a tidy pattern's literal part, including its last slash. */
 static size_t
 literal_part(const char *p)
 {
@@ -460,7 +459,7 @@ hr_glob_plan(const char *top, struct hr_span pattern, struct hr_glob_plan *ret, 
 	tidy(p);
 	while (n > 0 && top[n - 1] == '/')
 		n--;
-	/* a slash alone before what is special is about the top, as in .gitignore */
+	/* only a leading slash before special characters: relative to the top, as in .gitignore */
 	ret->anchored =
 	    *p == '/' && ((strncmp(p, top, n) == 0 && p[n] == '/') || literal_part(p) == 1);
 	if (ret->anchored)

@@ -1,4 +1,4 @@
-/* Lines that match, by PCRE2. What an expression may cost is bounded by steps and by the clock. */
+/* Finds lines that match, with PCRE2. Steps and the clock bound the cost of an expression. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "config.h"
 
@@ -18,7 +18,7 @@
 
 #define BINARY_LOOK 8192
 #define PIECE (64u << 10)
-#define CLOCK_LINES 256 /* between two looks at the clock */
+#define CLOCK_LINES 256 /* lines between two checks of the clock */
 #define STEPS_MAX 2000000
 
 struct grepping {
@@ -30,16 +30,16 @@ struct grepping {
 	pcre2_code *code;
 	pcre2_match_context *limits;
 	pcre2_match_data *data;
-	struct hr_buf bytes, wide; /* of the current file; wide: decoded */
-	const char *text, *end;    /* of one of them, without its mark */
+	struct hr_buf bytes, wide; /* bytes of the current file; wide: decoded */
+	const char *text, *end;    /* the one in use, without its mark */
 	bool cr;                   /* lines of this file end with CR */
-	bool keeps_cr;             /* the expression names it */
-	bool plain;                /* the expression is a text that has to be there as it is */
+	bool keeps_cr;             /* the expression mentions CR */
+	bool plain;                /* the expression is a literal string that a line must contain */
 	size_t told;
 	unsigned steps;
 };
 
-/* PCRE2's own limit counts anew wherever a match may begin, so it bounds no search by itself. */
+/* Checks the clock: PCRE2's limit restarts at each start of a match and bounds no search. */
 static int
 on_step(pcre2_callout_block *block, void *arg)
 {
@@ -49,7 +49,7 @@ on_step(pcre2_callout_block *block, void *arg)
 	return ++w->steps % 4 == 0 && hr_now_ms() >= w->s->until_ms ? PCRE2_ERROR_CALLOUT : 0;
 }
 
-/* One that looks for CR must be shown it. */
+/* Returns true if the expression mentions CR, so that lines must include theirs. */
 static bool
 names_cr(struct hr_span p, bool literal)
 {
@@ -94,7 +94,7 @@ compile(struct grepping *w, struct hr_err *err)
 	own = pcre2_compile_context_create(NULL);
 	if (own == NULL)
 		return hr_err_nomem(err);
-	/* "$" is right before a last CR as well, where one is shown */
+	/* lets "$" match before a final CR as well, if lines include it */
 	(void)pcre2_set_newline(own, PCRE2_NEWLINE_ANYCRLF);
 	w->code = pcre2_compile((PCRE2_SPTR)(w->g->pattern.p != NULL ? w->g->pattern.p : ""),
 	    w->g->pattern.len, flags, &code, &at, w->keeps_cr ? own : NULL);
@@ -104,7 +104,7 @@ compile(struct grepping *w, struct hr_err *err)
 		return hr_err_set(err, HR_E_INVAL, "the expression is wrong at character %zu: %s",
 		    (size_t)at, why);
 	}
-	(void)pcre2_jit_compile(w->code, PCRE2_JIT_COMPLETE); /* slower without */
+	(void)pcre2_jit_compile(w->code, PCRE2_JIT_COMPLETE); /* optional: only faster */
 	w->limits = pcre2_match_context_create(NULL);
 	w->data = pcre2_match_data_create(1, NULL);
 	if (w->limits == NULL || w->data == NULL)
@@ -115,7 +115,7 @@ compile(struct grepping *w, struct hr_err *err)
 	return 0;
 }
 
-/* Sets the text of what was read. False: it is none. */
+/* Sets the text from the bytes read. Returns false if they are no text. */
 static bool
 take_text(struct grepping *w)
 {
@@ -141,7 +141,7 @@ take_text(struct grepping *w)
 	       NULL;
 }
 
-/* Reads a plain file of bearable length to its end, whatever its size is said to be. Takes fd. */
+/* Reads a regular file of limited length to its end, whatever size it reports. Takes fd. */
 static bool
 load(struct grepping *w, int taken)
 {
@@ -182,7 +182,7 @@ struct cursor {
 	size_t number;
 };
 
-/* The line at c, of whose match nothing is known; *ret_next: the one after it. */
+/* Returns the line at c, before it is matched; *ret_next: the line after it. */
 static struct hr_grep_line
 line_at(const struct grepping *w, struct cursor c, struct cursor *ret_next)
 {
@@ -197,7 +197,7 @@ line_at(const struct grepping *w, struct cursor c, struct cursor *ret_next)
 	return l;
 }
 
-/* One that is shown ends before the CR of its CR LF. */
+/* Reports a line, without the CR of its CR LF. */
 static void
 tell(const struct grepping *w, const char *rel, struct hr_grep_line l)
 {
@@ -210,7 +210,7 @@ tell(const struct grepping *w, const char *rel, struct hr_grep_line l)
 	w->fn(w->arg, rel, &l);
 }
 
-/* Lines of the context from `from` on, before `to`. */
+/* Reports context lines from `from` on, before `to`. */
 static struct cursor
 tell_after(const struct grepping *w, const char *rel, struct cursor from, const char *to)
 {
@@ -222,7 +222,7 @@ tell_after(const struct grepping *w, const char *rel, struct cursor from, const 
 	return from;
 }
 
-/* Lines of the context before that one, unless they were shown. */
+/* Reports context lines before a match, unless they were reported already. */
 static void
 tell_before(const struct grepping *w, const char *rel, struct cursor match, const char *shown)
 {
@@ -239,7 +239,7 @@ tell_before(const struct grepping *w, const char *rel, struct cursor match, cons
 		tell(w, rel, line_at(w, c, &next));
 }
 
-/* Returns true if the expression is in that line. *ret_give_up: it took too long. */
+/* Returns true if the expression matches the line. *ret_give_up: it took too long. */
 static bool
 is_in(struct grepping *w, struct hr_grep_line *l, bool *ret_give_up)
 {
@@ -266,12 +266,12 @@ search_text(struct grepping *w, const char *rel)
 {
 	struct cursor c = {w->text, 1}, after = c, next;
 	size_t found = 0;
-	bool open = false, give_up = false; /* open: the context after a line was not told yet */
+	bool open = false, give_up = false; /* open: context after a match is still due */
 	struct hr_grep_line l;
 
 	if (w->plain &&
 	    memmem(w->text, (size_t)(w->end - w->text), w->g->pattern.p, w->g->pattern.len) == NULL)
-		return; /* most files, and much faster than line by line */
+		return; /* the result for most files, and much faster than line by line */
 	for (; c.at < w->end && !give_up; c = next) {
 		l = line_at(w, c, &next);
 		if (c.number % CLOCK_LINES == 0 && hr_now_ms() >= w->s->until_ms)
@@ -316,7 +316,7 @@ on_file(void *arg, int dir, const char *name, const char *rel, bool is_dir)
 	return !w->ret->walk.late;
 }
 
-/* The top is a file. False: it is not. */
+/* Searches a top that is a file. Returns false if it is not. */
 static bool
 only_file(struct grepping *w)
 {

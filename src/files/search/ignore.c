@@ -1,4 +1,4 @@
-/* .gitignore, by gitignore(5). */
+/* Implements .gitignore, by gitignore(5). */
 #include "config.h"
 
 #include <stdlib.h>
@@ -9,17 +9,17 @@
 #include "base/path.h"
 #include "files/search/search.h"
 
-#define PATTERN_MAX 255 /* what is longer is no rule: a match takes as long as both together */
-#define QUICK_MAX 32    /* a pattern that long takes no time */
+#define PATTERN_MAX 255 /* a longer one is ignored: matching costs pattern times name */
+#define QUICK_MAX 32    /* patterns up to this length need no check of the clock */
 
 struct rule {
 	char *pattern;
-	bool negated, dirs_only, whole; /* whole: for the name below the base, not its last part */
+	bool negated, dirs_only, whole; /* whole: matches the full name, not its last part */
 };
 
 struct hr_ignore {
 	const struct hr_ignore *above;
-	char *base; /* "" or "a/b/", as the names that are asked about begin */
+	char *base; /* "" or "a/b/", the prefix of the names to be matched */
 	struct rule *v;
 	size_t n, room;
 };
@@ -110,7 +110,7 @@ hr_ignore_free(struct hr_ignore *i)
 	free(i);
 }
 
-/* The last rule that matches counts, those of the deepest directory first. */
+/* The last matching rule decides; the deepest directory's rules are tried first. */
 bool
 hr_ignore_matches(const struct hr_ignore *i, const char *rel, bool is_dir, int64_t until_ms)
 {

@@ -1,6 +1,6 @@
-/* hr_search: looking through a tree of files that somebody hostile may have made. It ends: by time,
- * by number, by depth. No link is followed below the top, nothing but directories and plain files
- * is opened, and file systems of the kernel are left out. The order is that of the names' bytes. */
+/* hr_search: searches a tree of files that may be hostile. Time, number and depth limit it. No link
+ * is followed below the top, only directories and regular files are opened, and file systems of the
+ * kernel are left out. The order is that of the names' bytes. */
 #ifndef HR_FILES_SEARCH_SEARCH_H
 #define HR_FILES_SEARCH_SEARCH_H
 
@@ -17,142 +17,142 @@
 #define HR_SEARCH_FILE_MAX ((size_t)32 << 20) /* longer files are not searched */
 
 struct hr_search {
-	const char *top;   /* absolute */
-	int64_t until_ms;  /* hr_now_ms() */
-	unsigned depth;    /* 0: as deep as it goes */
-	bool hidden;       /* names that begin with a dot, too; .git never */
-	bool ignored;      /* what .gitignore names, too */
-	const char *named; /* a name in the top that is neither hidden nor ignored; NULL: none */
-	const char *home;  /* of the shell's account, for git's settings; NULL: none */
-	const char *config_home; /* as $XDG_CONFIG_HOME; NULL: home/.config */
+	const char *top;         /* absolute */
+	int64_t until_ms;        /* deadline, in ms as hr_now_ms() counts */
+	unsigned depth;          /* levels; 0: no limit */
+	bool hidden;             /* include names that begin with a dot, except .git */
+	bool ignored;            /* include names that .gitignore excludes */
+	const char *named;       /* a name in the top to include regardless; NULL: none */
+	const char *home;        /* home of the shell's account, for git's settings; NULL: none */
+	const char *config_home; /* $XDG_CONFIG_HOME; NULL: home/.config */
 };
 
-/* Why it is not all. */
+/* Why a result is incomplete. */
 struct hr_search_end {
-	bool late;     /* the time was over */
-	size_t closed; /* directories and files that could not be opened */
-	size_t deep;   /* directories beyond the depth */
-	size_t
-	    large; /* files that are too long (.gitignore, too), directories with too many names */
-	size_t costly;          /* files on which the expression took too many steps */
+	bool late;              /* the deadline passed */
+	size_t closed;          /* directories and files that could not be opened */
+	size_t deep;            /* directories beyond the depth */
+	size_t large;           /* too long files (also .gitignore), too big directories */
+	size_t costly;          /* files that cost the expression too many steps */
 	size_t hidden, ignored; /* names that were left out */
-	size_t binary;          /* files that hold no text, and were not searched for that */
+	size_t binary;          /* files that are no text, and were not searched */
 };
 
-/* name is relative to dir, rel to the top (a directory's without a slash). False: stop. */
+/* name is relative to dir, rel to the top (no trailing slash). Returns false to stop. */
 typedef bool hr_search_fn(void *arg, int dir, const char *name, const char *rel, bool is_dir);
 
-/* Calls fn for all that is there, a directory before what is in it. -1 if the top cannot be opened.
- */
+/* Visits every entry with fn, a directory before its entries. Returns -1 if the top cannot be
+ * opened. */
 int hr_search_walk(const struct hr_search *s, hr_search_fn *fn, void *arg,
     struct hr_search_end *ret, struct hr_err *err);
 
 /* ---- patterns of names ----
  *
- * * and ? within a name, ** across, [...], \. Characters count, not bytes. Time is bounded by the
- * square of the lengths. */
+ * * and ? match within a name, ** across names; [...], \. Characters count, not bytes. The square
+ * of the lengths bounds the time. */
 
-/* Whether one pattern fits a text; a dot is a character as others. Pure. */
+/* Returns true if the pattern matches the text; a dot is an ordinary character. Pure. */
 bool hr_glob_match(const char *pattern, const char *text);
 
 struct hr_globs;
-/* With {a,b}, also nested; one without a slash is for the last part of a name, one that begins with
- * one or with `top` for names from the top on. `hidden`: a dot at the beginning of a name is fitted
- * by * and ?, not by a dot alone. NULL: *err. */
+/* Supports {a,b}, also nested. A pattern without a slash matches the last part of a name; one that
+ * begins with a slash or with `top` matches names from the top on. hidden: * and ? match a dot at
+ * the start of a name. Returns NULL with *err set. */
 struct hr_globs *
 hr_globs_new(struct hr_span pattern, const char *top, bool hidden, struct hr_err *err);
 void hr_globs_free(struct hr_globs *g);
-/* Whether a name that begins with a dot may fit. */
+/* Returns true if a name that begins with a dot may match. */
 bool hr_globs_hidden(const struct hr_globs *g);
-/* How many levels of directories a name that fits may have; 0: any number. */
+/* Returns how many levels of directories a matching name may have; 0: any number. */
 unsigned hr_globs_depth(const struct hr_globs *g);
 bool hr_globs_match(const struct hr_globs *g, const char *rel);
 
-/* Where a pattern has to be looked for: what is named in it is found although it is hidden or
- * ignored. */
+/* The place to search for a pattern: entries that it names literally are found although they are
+ * hidden or ignored. */
 struct hr_glob_plan {
-	struct hr_buf top;     /* the directory to begin with */
-	struct hr_buf shown;   /* to be put before what is found; "", or with a slash at its end */
-	struct hr_buf pattern; /* for hr_globs_new(), from there on */
+	struct hr_buf top;     /* the directory to start in */
+	struct hr_buf shown;   /* prefix for displayed names; "", or with a trailing slash */
+	struct hr_buf pattern; /* a pattern for hr_globs_new(), relative to top */
 	bool absolute, anchored;
-	bool exact; /* nothing in the pattern is special */
+	bool exact; /* the pattern has no special character */
 };
-/* `top` is absolute. Returns 0 or -1; free it in both cases. Does not look at the disk. */
+/* `top` is absolute. Returns 0 or -1; free ret in both cases. Does not access the disk. */
 int
 hr_glob_plan(const char *top, struct hr_span pattern, struct hr_glob_plan *ret, struct hr_err *err);
 void hr_glob_plan_done(struct hr_glob_plan *p);
 
 /* ---- .gitignore ---- */
 
-struct hr_ignore; /* the rules of one directory and of those above it */
-/* Of a file's text that lies in the directory `base` ("" or "a/b"), on top of `above`. NULL: no
- * memory. */
+struct hr_ignore; /* rules of one directory and of those above it */
+/* Parses a file's text for the directory `base` ("" or "a/b"), on top of `above`. Returns NULL if
+ * out of memory. */
 struct hr_ignore *
 hr_ignore_new(const struct hr_ignore *above, const char *base, const char *text, size_t len);
-void hr_ignore_free(struct hr_ignore *i); /* not those above */
-/* Not after until_ms, hr_now_ms(): then false. */
+void hr_ignore_free(struct hr_ignore *i); /* keeps those above */
+/* Returns false once until_ms, as hr_now_ms() counts, has passed. */
 bool hr_ignore_matches(const struct hr_ignore *i, const char *rel, bool is_dir, int64_t until_ms);
 
-#define HR_IGNORE_ALL ((size_t)1 << 20) /* bytes of all rules that hold somewhere, as text */
-/* The room that is left for more of them. */
+#define HR_IGNORE_ALL ((size_t)1 << 20) /* bytes of the text of all rules in effect */
+/* Returns the room left for further rules, in bytes. */
 static inline size_t
 hr_ignore_room(size_t used)
 {
 	return used < HR_IGNORE_ALL ? HR_IGNORE_ALL - used : 0;
 }
 
-/* The rules that hold in a directory because of the repository that it is in, of what lies above it
- * there and of git's settings. */
+/* The rules that apply in a directory from outside it: from its repository, the directories above
+ * it there, and git's settings. */
 struct hr_ignore_above {
 	struct hr_ignore *v[HR_SEARCH_DEPTH + 2]; /* each on top of the one before */
 	size_t n;
 	struct hr_buf prefix; /* the directory's name in its repository; "", or with a slash */
-	struct hr_buf global; /* the text of core.excludesFile */
-	size_t bytes;         /* of the rules in v, as text */
-	size_t large;         /* files that had no room */
+	struct hr_buf global; /* text of core.excludesFile */
+	size_t bytes;         /* length of the text of the rules in v */
+	size_t large;         /* files left out for lack of room */
 };
-/* Fills ret for the open directory. What cannot be read holds no rules. Where the directory is
- * ignored itself, who names it wants to see it: then there are no rules from above. */
+/* Fills ret for the open directory. Unreadable files hold no rules. A caller that names an ignored
+ * directory means to see it: then no rules from above apply. */
 void hr_ignore_find(struct hr_ignore_above *ret, int dir, const struct hr_search *s);
 void hr_ignore_above_done(struct hr_ignore_above *a);
 /* Appends the text of info/exclude of the repository in that directory. */
 void hr_ignore_exclude(int dir, struct hr_buf *text);
-/* Appends a regular file's text; one that is named relative to dir is no link. Returns 0; -1: there
- * is none, or it is too long (text->fail). */
+/* Appends a regular file's text; a name relative to dir must not be a link. Returns 0, or -1 if
+ * there is none or it is too long (text->fail). */
 int hr_ignore_read(int dir, const char *name, struct hr_buf *text);
 
 /* ---- lines ----
  *
- * An expression sees one line at a time, without its end: LF, CR LF, or CR in a file without any
- * LF. One that names CR sees that of CR LF, too. Texts in UTF-16 and UTF-32 with a mark are
- * searched as UTF-8. */
+ * An expression is matched against one line at a time, without its end: LF, CR LF, or CR in a file
+ * without any LF. An expression that mentions CR sees that of CR LF as well. Texts in UTF-16 and
+ * UTF-32 with a mark are searched as UTF-8. */
 
 struct hr_grep {
-	struct hr_span pattern; /* of PCRE2 */
+	struct hr_span pattern; /* an expression of PCRE2 */
 	bool ignore_case, literal;
 	const struct hr_globs *names; /* NULL: all files */
-	unsigned context;             /* lines around each */
-	size_t max;                   /* lines, or files, that are told */
+	unsigned context;             /* lines before and after each match */
+	size_t max;                   /* lines, or files, to report at most */
 	bool files_only;
 };
 
 struct hr_grep_line {
-	size_t number;       /* from 1; 0: of files_only */
-	struct hr_span text; /* without its end */
-	bool match;          /* false for a line of the context */
-	size_t from, to;     /* the bytes of the first match in text */
+	size_t number;       /* counted from 1; 0 with files_only */
+	struct hr_span text; /* excludes the line end */
+	bool match;          /* false for a context line */
+	size_t from, to;     /* byte range of the first match in text */
 };
 
 /* Called in order. */
 typedef void hr_grep_fn(void *arg, const char *rel, const struct hr_grep_line *l);
 
 struct hr_grep_end {
-	size_t lines, files; /* with a match, told or not */
+	size_t lines, files; /* matching ones, reported or not */
 	size_t searched;
 	struct hr_search_end walk;
 };
 
-/* s->top may be a file. -1: the expression is wrong (HR_E_INVAL), or the top cannot be opened. */
+/* Searches; s->top may be a file. Returns -1 if the expression is invalid (HR_E_INVAL) or the top
+ * cannot be opened. */
 int hr_grep(const struct hr_search *s, const struct hr_grep *g, hr_grep_fn *fn, void *arg,
     struct hr_grep_end *ret, struct hr_err *err);
 

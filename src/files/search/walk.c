@@ -1,5 +1,5 @@
-/* Down a tree. Invariant: what is open is a directory on the way from the top, reached without a
- * link. */
+/* Walks down a tree. Invariant: every open descriptor is a directory on the path from the top,
+ * reached without following a link. */
 #include "config.h"
 
 #include <dirent.h>
@@ -16,8 +16,8 @@
 #include "files/place/whole.h"
 #include "files/search/search.h"
 
-#define NAMES_MAX (32u << 20) /* of one directory */
-#define NAMES_ALL (64u << 20) /* of all directories on the way down */
+#define NAMES_MAX (32u << 20) /* bytes, of one directory */
+#define NAMES_ALL (64u << 20) /* bytes, of all directories on the way down */
 #define PATH_MAX_BYTES 8192
 
 struct walk {
@@ -25,9 +25,9 @@ struct walk {
 	hr_search_fn *fn;
 	void *arg;
 	struct hr_search_end *end;
-	struct hr_buf rel; /* of what is looked at, from the repository's top on; NUL-terminated */
-	size_t skip;       /* bytes of it above the top of the walk */
-	size_t names, rules; /* bytes of those that are kept */
+	struct hr_buf rel;   /* the current entry, from the repository's top; NUL-terminated */
+	size_t skip;         /* bytes of rel above the top of the walk */
+	size_t names, rules; /* bytes kept */
 	struct hr_ignore_above above;
 	bool stop;
 };
@@ -36,7 +36,7 @@ struct names {
 	struct hr_buf text;
 	const char **v;
 	size_t n;
-	size_t held; /* bytes that the walk counts for it */
+	size_t held; /* bytes that the walk accounts to this */
 };
 
 static int
@@ -47,7 +47,7 @@ by_bytes(const void *a, const void *b)
 	return strcmp(*x, *y);
 }
 
-/* Each name before a byte for its type. Takes fd. */
+/* Reads the names of a directory; a byte for the type follows each. Takes fd. */
 static int
 names_read(struct walk *w, struct names *ret, int fd)
 {
@@ -74,12 +74,12 @@ names_read(struct walk *w, struct names *ret, int fd)
 		hr_buf_add(&ret->text, e->d_name, strlen(e->d_name) + 1);
 		hr_buf_addc(&ret->text, dir ? 'd' : e->d_type == DT_LNK ? 'l' : 'f');
 		if (ret->text.fail != HR_OK || hr_now_ms() >= w->s->until_ms)
-			break; /* late: the first of them says so */
+			break; /* late: the caller reports it with the first entry */
 		ret->n++;
 	}
 	(void)closedir(d);
 	if (ret->text.fail != HR_OK)
-		w->end->large++; /* those that were read are shown */
+		w->end->large++; /* the names read so far are shown */
 	ret->v = ret->n > 0 ? calloc(ret->n, sizeof(*ret->v)) : NULL;
 	if (ret->n > 0 && ret->v == NULL)
 		return -1;
@@ -100,11 +100,11 @@ names_done(struct walk *w, struct names *n)
 	hr_buf_done(&n->text);
 }
 
-/* The rules of one directory: where a repository begins, those of git's settings and of its
- * info/exclude; then of its .gitignore. */
+/* The rules of one directory: at the start of a repository those of git's settings and its
+ * info/exclude; then those of its .gitignore. */
 struct own {
 	struct hr_ignore *v[3];
-	size_t n, held; /* held: bytes that the walk counts for them */
+	size_t n, held; /* held: bytes that the walk accounts to them */
 };
 
 static const struct hr_ignore *
@@ -150,7 +150,7 @@ rules_of(struct walk *w, int dir, unsigned depth, const struct hr_ignore *above,
 	struct stat st;
 
 	*o = (struct own){.n = 0};
-	/* what is in a repository of its own is no matter of the one around it */
+	/* rules of an outer repository do not apply inside a nested one */
 	if (depth > 0 && fstatat(dir, ".git", &st, AT_SYMLINK_NOFOLLOW) == 0) {
 		ig = add_rules(w, o, NULL, &w->above.global);
 		ig = add_exclude(w, o, ig, dir);
@@ -190,7 +190,7 @@ walk_below(struct walk *w, int dir, const char *name, unsigned depth, const stru
 		walk_dir(w, fd, depth + 1, ig);
 }
 
-/* Counts what is left out. */
+/* Returns true if the entry is left out, and counts it. */
 static bool
 is_left_out(struct walk *w, const char *name, unsigned depth, const struct hr_ignore *ig)
 {
@@ -233,7 +233,7 @@ walk_name(struct walk *w, int dir, const char *name, unsigned depth, const struc
 	w->rel.p[len] = '\0';
 }
 
-/* Takes fd. */
+/* Walks one directory. Takes fd. */
 static void
 walk_dir(struct walk *w, int fd, unsigned depth, const struct hr_ignore *above)
 {
@@ -281,7 +281,7 @@ hr_search_walk(const struct hr_search *s, hr_search_fn *fn, void *arg, struct hr
 	hr_buf_init(&w.rel, PATH_MAX_BYTES);
 	hr_buf_add(&w.rel, hr_buf_str(&w.above.prefix), w.above.prefix.len);
 	w.skip = w.rel.len;
-	hr_buf_addc(&w.rel, '.'); /* so that it has bytes */
+	hr_buf_addc(&w.rel, '.'); /* never empty, so that it has a buffer */
 	if (w.rel.fail != HR_OK) {
 		hr_fd_close(&fd);
 		hr_ignore_above_done(&w.above);
