@@ -1,4 +1,4 @@
-/* A list of changes, and the repositories within a directory. */
+/* A list of changes, and the search for repositories in a directory. */
 #include "config.h"
 
 #include "git/git_int.h"
@@ -61,7 +61,7 @@ hr_git_changes_take(
 		}
 		if (strchr(conflicts ? "ADU" : "AD", status) == NULL)
 			status = 'M';
-		/* of a conflict the same name comes again, as changed */
+		/* a conflict's name appears a second time, as modified */
 		if (!conflicts || strcmp(name, last) != 0)
 			hr_git_changes_add(list, status, prefix, name, strlen(name));
 		last = name;

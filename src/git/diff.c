@@ -1,4 +1,4 @@
-/* Both sides of one file: of the work tree, or of a commit. */
+/* The two sides of one file's diff, of the work tree or of a commit. */
 #include "config.h"
 
 #include "git/git.h"
@@ -28,7 +28,7 @@ hr_git_join_lines(struct hr_buf *b, const char *p, size_t len)
 			n = 2;
 		if ((cp >= '\n' && cp <= '\r') || (cp >= 0x1C && cp <= 0x1E) || cp == 0x85 ||
 		    cp == 0x2028 || cp == 0x2029) {
-			if (p + n < end) /* the last line's end is dropped */
+			if (p + n < end) /* the last line end is dropped */
 				hr_buf_addc(b, '\n');
 		} else {
 			hr_buf_add(b, p, n);
@@ -76,7 +76,7 @@ read_text(const char *path, struct hr_buf *text, struct hr_buf *why)
 	return 0;
 }
 
-/* A file of a commit; none is an empty one. */
+/* Reads a file of a commit; a missing file is empty. */
 static int
 show(
     const char *repo, const char *commit, const char *file, struct hr_buf *text, struct hr_buf *why)
@@ -93,7 +93,7 @@ show(
 	return 0;
 }
 
-/* The same; of a directory nothing, and *ret_directory. */
+/* Reads a file of a commit; of a directory nothing, with *ret_directory set. */
 static int
 show_file(const char *repo, const char *commit, const char *file, struct hr_buf *text,
     bool *ret_directory, struct hr_buf *why)
@@ -119,11 +119,11 @@ put_sides(struct hr_buf *json, const struct hr_buf *modified, const struct hr_bu
 	hr_buf_addc(json, '}');
 }
 
-/* A path that is cut at its repository. */
+/* Returns the name of a repository that hr_git_closest() cut from a path. */
 static const char *
 cut_name(const char *path)
 {
-	return path[0] != '\0' ? path : "/"; /* the repository is the root directory */
+	return path[0] != '\0' ? path : "/"; /* the root directory */
 }
 
 static int
@@ -137,7 +137,7 @@ put_diff(char *path, const char *wanted, struct hr_buf *json, struct hr_buf *why
 	int r = -1;
 
 	if (read_text(path, &modified, why) < 0) {
-		/* said */
+		/* read_text() has set why */
 	} else if (!hr_git_closest(path, false, &rest)) {
 		(void)hr_git_fail(why, "no_repository");
 	} else if (!hr_git_reference(cut_name(path), wanted, &ref) && wanted != NULL) {

@@ -1,4 +1,4 @@
-/* The changes of a work tree, and the revision that they are changes to. */
+/* Finds the changes of a work tree, and the revision to compare it with. */
 #include "config.h"
 
 #include "git/git.h"
@@ -30,7 +30,7 @@ hr_git_put_ascii(struct hr_buf *json, const char *p, size_t len)
 	size_t n;
 	int32_t cp;
 
-	(void)hr_json_put_str(&raw, p, len, HR_JSON_REPLACE); /* cannot fail so */
+	(void)hr_json_put_str(&raw, p, len, HR_JSON_REPLACE); /* cannot fail in this mode */
 	p = hr_buf_str(&raw);
 	for (end = p + raw.len; p < end; p += n) {
 		cp = hr_utf8_next(p, end, &n);
@@ -48,7 +48,7 @@ hr_git_put_ascii(struct hr_buf *json, const char *p, size_t len)
 
 /* ---- the revision to compare with ---- */
 
-/* The last word of the line "HEAD branch: main". */
+/* Finds the last word of the line "HEAD branch: main". */
 static bool
 default_branch(const char *repo, struct hr_buf *name)
 {
@@ -87,13 +87,13 @@ hr_git_is_commit(const char *repo, const char *name, struct hr_buf *ref)
 {
 	HR_BUF(full, PATH_MAX);
 
-	if (name[0] == '^') /* git would say what is left out, "^" and the commit */
+	if (name[0] == '^') /* rev-parse would print "^" and the excluded commit */
 		return false;
 	hr_buf_addf(&full, "%s^{commit}", name);
 	return full.fail == HR_OK && hr_git_is_ref(repo, "", hr_buf_str(&full), ref);
 }
 
-/* The default branch costs a question to the remote side, so it is asked for only if it decides. */
+/* Asks the remote side for the default branch only if the other candidates fail. */
 bool
 hr_git_reference(const char *repo, const char *wanted, struct hr_buf *ref)
 {
@@ -123,9 +123,9 @@ hr_git_reference(const char *repo, const char *wanted, struct hr_buf *ref)
 /* ---- changes ---- */
 
 struct changes {
-	bool any;           /* as hr_git_any_changes() has them */
-	struct hr_buf list; /* hr_git_changes */
-	struct hr_buf why;  /* not empty: it failed */
+	bool any;           /* as hr_git_any_changes() reports them */
+	struct hr_buf list; /* a list of hr_git_changes_add() */
+	struct hr_buf why;  /* not empty: the reason of a failure */
 };
 
 static void
@@ -135,7 +135,7 @@ changes_done(struct changes *c)
 	hr_buf_done(&c->why);
 }
 
-/* "unexpected_value_in_git_diff:['A\ta.txt', 'A\tb b.txt']" */
+/* Formats "unexpected_value_in_git_diff:['A\ta.txt', 'A\tb b.txt']". */
 static void
 fail_lines(struct changes *c, const char *what, const char *text)
 {
@@ -151,7 +151,7 @@ fail_lines(struct changes *c, const char *what, const char *text)
 	hr_buf_addc(&c->why, ']');
 }
 
-/* Up to four words of a line. */
+/* Splits up to four words off a line. */
 static size_t
 split_words(const char *p, size_t len, const char *words[4], size_t lens[4])
 {
@@ -170,7 +170,7 @@ split_words(const char *p, size_t len, const char *words[4], size_t lens[4])
 	}
 }
 
-/* One line of diff --name-status. false: it failed. */
+/* Parses one line of diff --name-status. Returns false on failure. */
 static bool
 parse_line(struct changes *c, const char *prefix, const char *p, size_t len, const char *all)
 {
@@ -202,7 +202,7 @@ parse_line(struct changes *c, const char *prefix, const char *p, size_t len, con
 	return true;
 }
 
-/* Returns true within a repository; false with the reason in c->why where git refuses to say. */
+/* Returns true in a repository; false with the reason in c->why if git refuses to answer. */
 static bool
 is_repository(struct changes *c, const char *repo)
 {
@@ -224,7 +224,7 @@ any_changes_of(struct changes *c, const char *repo, const char *prefix, const ch
 
 	if (!is_repository(c, repo))
 		return;
-	/* the empty tree has another name in a repository of SHA-256 */
+	/* the empty tree's name differs in a SHA-256 repository */
 	if (!hr_git_reference(repo, wanted, &ref) &&
 	    (wanted != NULL ||
 		HR_GIT_RUN(&ref, repo, "hash-object", "-t", "tree", "/dev/null") < 0)) {
@@ -278,7 +278,7 @@ changes_of(struct changes *c, const char *repo, const char *prefix, const char *
 	}
 }
 
-/* As in the original "foobar.txt" is below "foo". */
+/* Compares prefixes only: as in the original, "foobar.txt" is below "foo". */
 static bool
 begins_with(const char *path, const char *name)
 {
@@ -294,7 +294,7 @@ compare(const void *a, const void *b)
 	return c != 0 ? c : (x->status > y->status) - (x->status < y->status);
 }
 
-/* Returns true for a repository that has not the commit that is asked for. */
+/* Returns true for a repository that lacks the requested commit. */
 static bool
 lacks(const char *repo, const char *wanted)
 {

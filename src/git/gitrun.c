@@ -1,5 +1,5 @@
-/* stdout comes by a pipe that is read to its end, stderr goes to a file in memory: nothing waits
- * for two things at once. */
+/* Runs git. stdout is a pipe that is read to its end, stderr a memory file, so only one of them can
+ * block. */
 #include "config.h"
 
 #include "git/gitrun.h"
@@ -40,7 +40,7 @@ fail_text(struct hr_buf *out, const char *what, int sys)
 	return -1;
 }
 
-/* The end of a git whose output is in out and whose complaints are in errors. */
+/* Waits for git, whose stdout is in out and whose stderr is in errors. */
 static int
 conclude(pid_t pid, int errors, struct hr_buf *out)
 {
@@ -51,11 +51,11 @@ conclude(pid_t pid, int errors, struct hr_buf *out)
 		return fail_text(out, "git", errno);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
-	/* a shell's numbers for a signal */
+	/* 128 + number for a signal, as a shell reports it */
 	status = hr_exit_code(status);
 	hr_buf_addf(&text, "error_running_cmd:%d:", status);
 	if (lseek(errors, 0, SEEK_END) > 0) {
-		(void)lseek(errors, 0, SEEK_SET); /* a memory file: cannot fail */
+		(void)lseek(errors, 0, SEEK_SET); /* a memory file: lseek cannot fail */
 		(void)hr_path_read_fd(errors, "git", &text, NULL);
 	} else {
 		hr_buf_add(&text, hr_buf_str(out), out->len);
@@ -109,7 +109,7 @@ hr_gitrun_exact(const char *directory, const char *const *args, struct hr_buf *o
 	} else {
 		(void)hr_path_read_fd(pair[0], "git", out, NULL);
 		full = out->fail;
-		hr_fd_close(&pair[0]); /* git ends if it has more to say */
+		hr_fd_close(&pair[0]); /* git ends if it has more to write */
 		r = conclude(pid, errors, out);
 		if (full != HR_OK) {
 			hr_buf_reset(out);

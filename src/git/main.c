@@ -1,5 +1,5 @@
-/* handrail-git: the "changes" view of a client, for sandboxes with and without Python. The scripts
- * that the original's clients call (git_changes.py, git_diff.py) lead here, see runtime-image. */
+/* handrail-git: a client's "changes" view, for sandboxes with and without Python. The scripts that
+ * the original's clients call (git_changes.py, git_diff.py) run this program, see runtime-image. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ usage(int status)
 	    "       handrail-git v1-diff [--ref COMMIT | --commit COMMIT] FILE\n";
 
 	(void)hr_fd_write_full(status == 0 ? STDOUT_FILENO : STDERR_FILENO, text, sizeof(text) - 1,
-	    NULL); /* nobody to tell */
+	    NULL); /* a failed write has no remedy */
 	return status;
 }
 
@@ -30,7 +30,7 @@ struct order {
 	const char *ref, *commit, *file; /* NULL: not given */
 };
 
-/* Returns false for what usage() does not show. */
+/* Returns false for arguments that usage() does not list. */
 static bool
 parse(struct order *o, int argc, char **argv)
 {
@@ -62,10 +62,10 @@ parse(struct order *o, int argc, char **argv)
 static int
 perform(const struct order *o, struct hr_buf *json, struct hr_buf *why)
 {
-	/* a question that nobody hears would wait for ever */
+	/* git would wait for ever for the reply to a prompt */
 	(void)setenv("GIT_TERMINAL_PROMPT", "0", 1);
 	if (o->any) {
-		(void)setenv("LC_ALL", "C", 1); /* its errors are looked at */
+		(void)setenv("LC_ALL", "C", 1); /* this program parses its errors */
 		return hr_git_any_changes(".", o->ref, json, why);
 	}
 	if (!o->diff)

@@ -1,5 +1,5 @@
 /* The changes and the two sides of a file as the agent server of OpenHands V1 (1.58.2) shows them:
- * the base is the one by which work stays visible that is committed, or even pushed. */
+ * its base keeps committed and even pushed work visible. */
 #include "config.h"
 
 #include "git/git.h"
@@ -15,7 +15,7 @@
 
 /* ---- the base ---- */
 
-/* The name of origin's default branch. */
+/* Finds the name of origin's default branch. */
 static bool
 default_branch(const char *repo, struct hr_buf *name)
 {
@@ -53,7 +53,7 @@ has_tracked_changes(const char *repo)
 	       out.len > 0;
 }
 
-/* The fork point from origin's default branch, or that branch. */
+/* Finds the fork point from origin's default branch, or that branch. */
 static bool
 default_base(const char *repo, const char *branch, struct hr_buf *ret)
 {
@@ -65,7 +65,7 @@ default_base(const char *repo, const char *branch, struct hr_buf *ret)
 		   hr_git_is_ref(repo, "", name.p, ret));
 }
 
-/* Without an origin: a local main or master that HEAD was forked from. */
+/* Finds where HEAD forked from a local main or master, if there is no origin. */
 static bool
 local_base(const char *repo, const char *branch, struct hr_buf *ret)
 {
@@ -88,7 +88,7 @@ display_base(const char *repo, struct hr_buf *ret)
 	HR_BUF(name, HR_GIT_OUTPUT_MAX);
 	bool has_head = hr_git_is_ref(repo, "", "HEAD", &head);
 
-	/* a detached HEAD has no branch, and one without a commit is asked for in vain */
+	/* a detached HEAD has no branch, and rev-parse fails for a branch without commits */
 	if (HR_GIT_RUN(&branch, repo, "rev-parse", "--abbrev-ref", "HEAD") < 0 ||
 	    strcmp(hr_buf_str(&branch), "HEAD") == 0)
 		hr_buf_reset(&branch);
@@ -102,7 +102,7 @@ display_base(const char *repo, struct hr_buf *ret)
 	hr_buf_adds(ret, has_head ? head.p : HR_GIT_EMPTY_TREE);
 }
 
-/* False: `wanted` names no commit. HEAD may have none yet. */
+/* Finds the base. Returns false if `wanted` names no commit. HEAD may have none yet. */
 static bool
 find_base(const char *repo, const char *wanted, struct hr_buf *ret)
 {
@@ -123,7 +123,7 @@ find_base(const char *repo, const char *wanted, struct hr_buf *ret)
 
 /* ---- changes ---- */
 
-/* 1; 0: this is no repository; -1 with the reason in why. */
+/* Lists a repository's changes. Returns 1; 0: no repository; -1 with the reason in why. */
 static int
 changes_of(struct hr_buf *list, const char *repo, const char *prefix, const char *wanted,
     struct hr_buf *why)
@@ -141,13 +141,13 @@ changes_of(struct hr_buf *list, const char *repo, const char *prefix, const char
 		return hr_git_fail(why, hr_buf_str(&out));
 	hr_git_changes_take(list, false, prefix, &out);
 	if (HR_GIT_RUN_EXACT(&out, repo, "ls-files", "--others", "--exclude-standard", "-z") < 0)
-		return 1; /* as the original, which lists what it has */
+		return 1; /* the original also keeps the list so far */
 	for (p = hr_buf_str(&out); p < out.p + out.len; p += strlen(p) + 1)
 		hr_git_changes_add(list, 'A', prefix, p, strlen(p));
 	return 1;
 }
 
-/* A file that is gone from the index and lies there untracked is a change of each sort. */
+/* Sorts by path, then status: a file can be both deleted from the index and untracked. */
 static int
 compare(const void *a, const void *b)
 {
@@ -170,15 +170,14 @@ hr_git_v1_changes(
 	hr_git_nested(directory, &nested);
 	if (changes_of(&list, directory, NULL, wanted, why) < 0)
 		return -1;
-	/* a file in a nested repository is that repository's change */
+	/* a nested repository lists its own files */
 	hr_git_changes_drop(&list, &nested, hr_git_is_below);
 	for (name = hr_buf_str(&nested); name < nested.p + nested.len; name += strlen(name) + 1) {
 		HR_FREE char *repo = hr_path_join(directory, name);
 
 		if (repo == NULL)
 			return hr_git_fail(why, "out of memory");
-		(void)changes_of(
-		    &list, repo, name, wanted, &ignored); /* one that is broken has none */
+		(void)changes_of(&list, repo, name, wanted, &ignored); /* skip a broken one */
 	}
 	if (list.fail != HR_OK || nested.fail != HR_OK)
 		return hr_git_fail(why, "out of memory");
@@ -188,7 +187,7 @@ hr_git_v1_changes(
 
 /* ---- the two sides of a file ---- */
 
-/* The file at the base, byte for byte. False: there is none. */
+/* Reads the file at the base, byte for byte. Returns false if there is none. */
 static bool
 read_base(const char *repo, const char *base, const char *file, struct hr_buf *ret)
 {
@@ -212,7 +211,7 @@ put_lines(struct hr_buf *json, const struct hr_buf *text)
 		json->fail = lines.fail;
 }
 
-/* The modified side: "" of a file that is gone or is no text. */
+/* Reads the modified side: "" for a deleted file or one that is not text. */
 static int
 read_work(const char *path, bool *ret_gone, struct hr_buf *ret, struct hr_buf *why)
 {
