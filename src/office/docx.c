@@ -1,4 +1,4 @@
-/* A text document as Markdown: what Mammoth and Markdownify together make of it. Paragraphs are
+/* Converts a text document to Markdown as Mammoth and Markdownify together do. Paragraphs are
  * blocks with an empty line between; style names make headings, numbering makes lists. */
 #include "config.h"
 
@@ -17,7 +17,7 @@ enum {
 	STRUCK = 4,
 };
 
-/* A piece of a paragraph; the text is in inlines.text. */
+/* A piece of a paragraph; its text is in inlines.text. */
 struct piece {
 	size_t from, to;
 	unsigned flags;
@@ -36,7 +36,7 @@ struct docx {
 	struct hr_buf *out;
 	struct rels rels;
 	struct tree *main, *styles, *numbering;
-	unsigned count[LEVELS]; /* of the list that is open, 0: none at this level */
+	unsigned count[LEVELS]; /* numbers of the open list by level, 0: none at this level */
 	bool in_list, ordered[LEVELS];
 	size_t indent[LEVELS + 1];
 };
@@ -57,7 +57,7 @@ inlines_done(struct inlines *in)
 	free(in->v);
 }
 
-/* What was added to the text since `from` is a piece. */
+/* Makes the text added since `from` a piece. */
 static void
 inlines_end(struct inlines *in, size_t from, unsigned flags, const char *href)
 {
@@ -83,7 +83,7 @@ piece_has(const struct piece *p, unsigned level)
 	return level == 0 ? p->href != NULL : (p->flags & (1u << (level - 1))) != 0;
 }
 
-/* Pieces with the same mark have it once; blanks at its ends go outside. */
+/* Renders pieces; those with the same mark share it, and blanks at its ends go outside. */
 static void
 inlines_render(const struct inlines *in, size_t from, size_t to, unsigned level, struct hr_buf *out)
 {
@@ -127,7 +127,7 @@ inlines_render(const struct inlines *in, size_t from, size_t to, unsigned level,
 	}
 }
 
-/* ---- what is in a paragraph ---- */
+/* ---- the content of a paragraph ---- */
 
 static bool
 is_on(const struct node *n)
@@ -199,7 +199,7 @@ run_read(const struct docx *d, const struct node *run, const char *href, struct 
 	inlines_end(in, from, flags, href);
 }
 
-/* Not what was deleted, nor the newer form of what is there in an older one as well. */
+/* Skips deleted text, and the newer form of content that is also present in an older form. */
 static bool
 is_skipped(const struct node *n)
 {
@@ -241,7 +241,7 @@ find_by_attr(const struct node *top, const char *name, const char *attr, const c
 	return NULL;
 }
 
-/* "Heading 1" to "Heading 6", by name or by id. */
+/* Returns 1 to 6 for "Heading 1" to "Heading 6", a style's name or id; otherwise 0. */
 static unsigned
 heading_level(const char *style)
 {
@@ -287,7 +287,7 @@ number_kind(const struct docx *d, const struct node *props)
 	return level_kind(lvl, l < LEVELS ? l : LEVELS - 1);
 }
 
-/* A paragraph is of a list by its own numbering, or by that of its style, which a level of the
+/* Finds a paragraph's list: by its own numbering, or by that of its style, which a level of the
  * numbering may name in turn. */
 static struct list_kind
 paragraph_list(
@@ -425,7 +425,7 @@ paragraph_read(struct docx *d, const struct node *p, struct hr_err *err)
 
 /* ---- tables ---- */
 
-/* All paragraphs in one line. */
+/* Puts all paragraphs of a cell into one line. */
 static int
 cell_read(struct docx *d, const struct node *cell, struct hr_err *err)
 {
@@ -524,7 +524,7 @@ body_read(struct docx *d, const struct node *body, struct hr_err *err)
 	return r;
 }
 
-/* A part that is there by its kind; one that is not there is none. */
+/* Reads the part of a relationship type. Returns 0 with *ret NULL if there is none. */
 static int
 side_part(const struct docx *d, const char *type, struct tree **ret, struct hr_err *err)
 {

@@ -1,6 +1,6 @@
-/* handrail-office KIND: the document on stdin as Markdown on stdout. The status is 1 if it cannot
- * be read, and stdout then says why. A program of its own: what a document breaks or uses up is
- * this process, and no worker has the libraries in it. */
+/* handrail-office KIND: prints the document on stdin as Markdown on stdout. Exits with 1 and the
+ * reason on stdout if it cannot be read. It is a separate program so that a hostile document breaks
+ * or exhausts only this process, and no worker maps the libraries. */
 #include "config.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "office/office.h"
 
-#define FILE_MAX (11u << 20) /* the editor takes 10 */
+#define FILE_MAX (11u << 20) /* bytes; the editor accepts 10 MB */
 #define CHUNK 65536
 #define SECONDS 20
 

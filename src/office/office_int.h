@@ -1,4 +1,4 @@
-/* What the converters of office documents share: parts of the archive, and a part as a tree. */
+/* Parts shared by the converters of office documents: the archive's parts, and a part as a tree. */
 #ifndef HR_OFFICE_OFFICE_INT_H
 #define HR_OFFICE_OFFICE_INT_H
 
@@ -12,23 +12,23 @@
 
 struct parts;
 
-/* Every XML file of the archive, unpacked. NULL: it is none, or larger than the limits. */
+/* Unpacks every XML file of the archive. Returns NULL if it is no archive or exceeds the limits. */
 struct parts *parts_open(const void *bytes, size_t len, struct hr_err *err);
 void parts_free(struct parts *ps);
-/* The bytes of a part, borrowed; NULL: there is none of that name. */
+/* Returns the bytes of a part, borrowed; NULL: no part has that name. */
 const struct hr_buf *parts_find(const struct parts *ps, const char *name);
 
 /* ---- a part as a tree (ooxml.c) ---- */
 
 struct attr {
-	const char *name; /* without its namespace, but "r:..." where it names a relationship */
+	const char *name; /* lacks its namespace, but "r:..." for the name of a relationship */
 	const char *value;
 	struct attr *next;
 };
 
-/* An element, or (name == NULL) a piece of its text; text is kept of `t` and `v` only. */
+/* An element, or (name == NULL) a piece of its text, which is kept for `t` and `v` only. */
 struct node {
-	const char *name; /* without its namespace */
+	const char *name; /* lacks its namespace */
 	const char *text;
 	struct attr *attrs;
 	struct node *parent, *first, *last, *next;
@@ -36,26 +36,26 @@ struct node {
 
 struct tree;
 
-/* NULL: not well-formed, has a DOCTYPE (which no such document has), or too large or deep. */
+/* Returns NULL if malformed, too large or deep, or with a DOCTYPE (which no such document has). */
 struct tree *tree_read(const struct hr_buf *part, struct hr_err *err);
 void tree_done(struct tree **t);
 struct node *tree_root(const struct tree *t);
-/* The tree of a part; NULL: there is none, or it cannot be read. */
+/* Returns the tree of a part; NULL: it is missing or cannot be read. */
 struct tree *tree_of(const struct parts *ps, const char *name, struct hr_err *err);
 
 bool node_is(const struct node *n, const char *name);
-const char *node_attr(const struct node *n, const char *name); /* NULL: it has none */
+const char *node_attr(const struct node *n, const char *name); /* NULL: none */
 struct node *node_child(const struct node *n, const char *name);
-/* The first element of that name below n, in the order of the text. */
+/* Returns the first element of that name below n, in document order. */
 struct node *node_below(const struct node *n, const char *name);
-/* The one after n in the order of the text, below top; inside: also what is below n. */
+/* Returns the node after n in document order, below top; inside: children of n come first. */
 struct node *node_next(const struct node *n, const struct node *top, bool inside);
 
 /* ---- relationships of a part (oorels.c) ---- */
 
 struct rel {
 	const char *id, *type; /* type: the last component of its URI */
-	char *target;          /* the name of a part, or an address outside */
+	char *target;          /* name of a part, or an external address */
 	struct rel *next;
 };
 
@@ -64,7 +64,7 @@ struct rels {
 	struct rel *first;
 };
 
-/* Those of a part ("": of the archive); a part without any has none. -1: out of memory, broken. */
+/* Reads a part's relationships ("": the archive's), perhaps none. Returns -1: no memory, broken. */
 int rels_open(struct rels *r, const struct parts *ps, const char *part, struct hr_err *err);
 void rels_done(struct rels *r);
 const char *rels_target(const struct rels *r, const char *id);    /* id may be NULL */
@@ -72,12 +72,13 @@ const char *rels_of_type(const struct rels *r, const char *type); /* the first *
 
 /* ---- text ---- */
 
-/* Blanks and newlines in a row become one blank, which may be there already; with marks, `*` and
- * `_` are escaped. */
+/* Appends text; a run of blanks and newlines becomes one blank, which may already be there. With
+ * marks, `*` and `_` are escaped. */
 void office_add_flat(struct hr_buf *out, const char *p, size_t len, bool marks);
-/* "| --- | --- |" and a newline. */
+/* Appends a table rule of that many columns, "| ---
+ * --- |", and a newline. */
 void office_add_rule(struct hr_buf *out, size_t columns);
-/* Takes blanks and newlines off the end. */
+/* Cuts trailing blanks and newlines. */
 void office_trim(struct hr_buf *out);
 
 /* ---- converters: `part` is the name of the main part ---- */

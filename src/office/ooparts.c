@@ -1,5 +1,5 @@
-/* The XML files of an archive. Only they are unpacked, and only up to the limits: what an archive
- * says about sizes is not believed. */
+/* Unpacks an archive's XML files only, and only up to the limits: the sizes that an archive
+ * declares are not trusted. */
 #include "config.h"
 
 #include <stdlib.h>

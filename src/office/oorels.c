@@ -1,4 +1,4 @@
-/* Relationships, the choice of the converter, and what all converters do to text. */
+/* Relationships, the choice of the converter, and the text functions of all converters. */
 #include "config.h"
 
 #include "office/office.h"
@@ -13,7 +13,7 @@
 
 /* ---- relationships ---- */
 
-/* The name of a part as a target says it: relative to the folder of the part that says it. */
+/* Resolves a relationship's target relative to the folder of the part that names it. */
 static char *
 rel_resolve(const char *part, const char *target)
 {
@@ -119,7 +119,7 @@ rels_of_type(const struct rels *r, const char *type)
 	const struct rel *rel;
 	const char *found = NULL;
 
-	for (rel = r->first; rel != NULL; rel = rel->next) /* the last was first */
+	for (rel = r->first; rel != NULL; rel = rel->next) /* the list is in reverse order */
 		if (strcmp(rel->type, type) == 0)
 			found = rel->target;
 	return found;
@@ -131,7 +131,7 @@ void
 office_add_flat(struct hr_buf *out, const char *p, size_t len, bool marks)
 {
 	const char *end = p + len;
-	/* the parser gives a text in pieces */
+	/* the parser delivers text in pieces */
 	bool blank = out->len > 0 && out->p[out->len - 1] == ' ';
 
 	for (; p < end; p++) {
@@ -164,7 +164,7 @@ office_trim(struct hr_buf *out)
 		out->p[--out->len] = '\0';
 }
 
-/* ---- the whole ---- */
+/* ---- all of it ---- */
 
 static const struct {
 	const char *kind, *part;
@@ -197,9 +197,9 @@ hr_office_text(
 	}
 	parts_free(ps);
 	if (r == 0 && text->fail == HR_E_TOOLARGE) {
-		text->fail = HR_OK; /* nobody sees that far */
+		text->fail = HR_OK; /* no reader sees that much */
 		while (text->len > 0 && (text->p[text->len - 1] & 0x80) != 0)
-			text->p[--text->len] = '\0'; /* perhaps half a character */
+			text->p[--text->len] = '\0'; /* may be half a character */
 	}
 	return r == 0 ? hr_buf_check(text, err) : -1;
 }

@@ -1,5 +1,5 @@
-/* A part as a tree, by expat. A DOCTYPE ends it, and with that all entities but the built-in ones;
- * elements, depth and memory are counted. */
+/* Parses a part into a tree, with expat. A DOCTYPE is an error, which rules out all entities but
+ * the built-in ones; elements, depth and memory are limited. */
 #include "config.h"
 
 #include <limits.h>
@@ -13,7 +13,7 @@
 #define NODES_MAX 3000000
 #define DEPTH_MAX 200
 #define BLOCK 65536
-#define SEPARATOR '\n' /* between a namespace and a name; neither can have it */
+#define SEPARATOR '\n' /* separates namespace and name; neither can contain it */
 
 struct block {
 	struct block *next;

@@ -1,4 +1,4 @@
-/* Slides as Markdown: titles, the text of shapes, tables, names of pictures, notes. */
+/* Converts slides to Markdown: titles, the text of shapes, tables, names of pictures, notes. */
 #include "config.h"
 
 #include <ctype.h>
@@ -7,7 +7,7 @@
 #include "office/office.h"
 #include "office/office_int.h"
 
-/* The paragraphs of a text body, one a line. */
+/* Prints the paragraphs of a text body, one per line. */
 static void
 body_text(const struct node *body, struct hr_buf *out)
 {

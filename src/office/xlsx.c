@@ -1,5 +1,5 @@
-/* Sheets as pipe tables, with the types that pandas gives to columns: a column of numbers with a
- * gap or a fraction is one of floats, all printed with as many decimals as one of them needs. */
+/* Converts sheets to pipe tables, with the column types of pandas: a column of numbers with a gap
+ * or a fraction has floats, all printed with as many decimals as the longest needs. */
 #include "config.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 #define ROWS_MAX 1048576
 #define DECIMALS 6
 #define DAY 86400
-#define EPOCH 25569 /* 1 January 1970 as a day of a sheet */
+#define EPOCH 25569 /* 1 January 1970 as a sheet's day number */
 #define EPOCH_1904 24107
 #define LAST_DAY 2958465.0 /* 31 December 9999 */
 
@@ -30,7 +30,7 @@ enum kind {
 struct value {
 	enum kind kind;
 	double number;
-	const struct node *text; /* the element that has it in `t` or is a `v` */
+	const struct node *text; /* element with `t` children, or a `v` */
 };
 
 struct column {
@@ -41,16 +41,16 @@ struct column {
 
 struct book {
 	struct tree *strings, *styles;
-	const struct node **string; /* by number */
+	const struct node **string; /* indexed by number */
 	size_t nstrings;
-	bool *is_date; /* by style */
+	bool *is_date; /* indexed by style */
 	size_t nstyles;
 	double epoch;
 };
 
 /* ---- the book ---- */
 
-/* Whether a format shows a day or a time; what is quoted, escaped or in brackets does not count. */
+/* Returns true if a format shows a day or time; text quoted, escaped or in brackets is ignored. */
 static bool
 format_is_date(const char *f)
 {
@@ -169,7 +169,7 @@ cell_value(const struct book *b, const struct node *c)
 	if (type != NULL && strcmp(type, "inlineStr") == 0) {
 		r.text = node_child(c, "is");
 	} else if (type != NULL && strcmp(type, "e") == 0) {
-		return r; /* an error is no value */
+		return r; /* an error counts as an empty cell */
 	} else if (type != NULL && (strcmp(type, "str") == 0 || strcmp(type, "d") == 0)) {
 		r.text = v;
 	} else if (type != NULL && strcmp(type, "s") == 0) {
@@ -190,7 +190,7 @@ cell_value(const struct book *b, const struct node *c)
 	return r;
 }
 
-/* One line without blanks at its ends. The reading of a word (rPh) is not of the text. */
+/* Prints one line without blanks at its ends. Phonetic guides (rPh) are left out. */
 static void
 add_text(const struct node *top, struct hr_buf *out)
 {
@@ -215,7 +215,7 @@ is_whole(double x)
 	return floor(x) == x && fabs(x) < 1e15;
 }
 
-/* How many decimals it has of the DECIMALS that are looked at; at least one. */
+/* Returns how many of DECIMALS decimals x needs; at least one. */
 static int
 decimals_of(double x)
 {
@@ -253,7 +253,7 @@ add_date(const struct book *b, double number, bool clock, struct hr_buf *out)
 		hr_buf_adds(out, text);
 }
 
-/* By itself, as in a column of several kinds. */
+/* Prints a value alone, as in a column of mixed types. */
 static void
 add_value(const struct book *b, struct value v, struct hr_buf *out)
 {
@@ -291,7 +291,7 @@ add_in_column(
 
 /* ---- a sheet ---- */
 
-/* "BC7" is column 54; without a reference it is the next one. */
+/* Returns the column of a reference ("BC7": 54); without a reference, the next column. */
 static size_t
 cell_column(const struct node *c, size_t next)
 {
@@ -312,7 +312,7 @@ row_number(const struct node *row, size_t next)
 	return n > next && n <= ROWS_MAX ? n - 1 : next;
 }
 
-/* The next row that has cells with something in them. */
+/* Finds the next row with a cell that is not empty. */
 static const struct node *
 next_row(const struct node *n)
 {
@@ -321,8 +321,8 @@ next_row(const struct node *n)
 	return n;
 }
 
-/* Puts the cells of a row into values, of which *used may have been used before; the last one
- * filled + 1. */
+/* Puts a row's cells into values, of which *used may hold an earlier row. Returns the index of the
+ * last one filled + 1. */
 static size_t
 row_values(const struct book *b, const struct node *row, struct value *values, size_t *used)
 {
@@ -370,10 +370,10 @@ struct sheet {
 	struct column *column;
 	struct value *values;
 	size_t rows, columns;
-	size_t used; /* of values */
+	size_t used; /* length of values */
 };
 
-/* What is in it at all, and the kinds of the columns below the header. */
+/* Measures the sheet, and finds the types of the columns below the header. */
 static void
 sheet_measure(struct sheet *s, const struct book *b)
 {
