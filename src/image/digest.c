@@ -1,4 +1,4 @@
-/* Digests by libmd, which is small: libcrypto takes longer to load than all the rest of the
+/* Computes digests with libmd, which is small: libcrypto takes longer to load than the rest of the
  * command. */
 #include "config.h"
 

@@ -1,4 +1,4 @@
-/* hr_digest: MD5 and SHA-256 of bytes as they come, by libmd. MD5 names images here and
+/* hr_digest: MD5 and SHA-256 of bytes as they arrive, with libmd. Here MD5 only names images and
  * protects nothing. */
 #ifndef HR_IMAGE_DIGEST_H
 #define HR_IMAGE_DIGEST_H
@@ -13,18 +13,18 @@ enum hr_digest_kind { HR_DIGEST_MD5, HR_DIGEST_SHA256 };
 
 struct hr_digest;
 
-/* NULL with *err: no memory. */
+/* Returns NULL with *err set if out of memory. */
 struct hr_digest *hr_digest_new(enum hr_digest_kind kind, struct hr_err *err);
-void hr_digest_free(struct hr_digest *d); /* NULL: nothing */
+void hr_digest_free(struct hr_digest *d); /* accepts NULL */
 
 void hr_digest_add(struct hr_digest *d, const void *p, size_t len);
-/* The bytes of a file; -1 if it cannot be read to its end. dirfd and path as for openat(). */
+/* Adds a file's bytes; arguments as for openat(). Returns -1 if it cannot be read to its end. */
 int hr_digest_add_file(struct hr_digest *d, int dirfd, const char *path, struct hr_err *err);
 
-/* The result so far; nothing can be added afterwards. */
+/* Ends the digest; nothing can be added afterwards. */
 void hr_digest_hex(struct hr_digest *d, char ret[HR_DIGEST_HEX]);
 
-/* All in one. */
+/* Computes a digest in one call. */
 int hr_digest_of(enum hr_digest_kind kind, const void *p, size_t len, char ret[HR_DIGEST_HEX],
     struct hr_err *err);
 

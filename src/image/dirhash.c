@@ -1,5 +1,5 @@
-/* The hash of a directory. A directory's own hash is that of its entries' descriptors, which are
- * sorted by kind, hash and name: the order in which they are found does not matter. */
+/* Computes the hash of a directory from its entries' descriptors, sorted by kind, hash and name, so
+ * that the order of the directory does not matter. */
 #include "config.h"
 
 #include "image/dirhash.h"
@@ -17,13 +17,13 @@
 #include "base/grow.h"
 #include "base/text/utf8.h"
 
-#define PATH_TEXT_MAX 65536 /* of one relative path */
+#define PATH_TEXT_MAX 65536 /* bytes of one relative path */
 
 const char *const hr_dirhash_ignore_c[] = {".*/", "__pycache__/", "*.pyc", "autom4te.cache/", "*.o",
     "*.lo", "*.la", "*.a", "*.so", "*.gcda", "*.gcno", "*~", "config.status", "config.log",
     "Makefile", "Makefile.in", "configure", "aclocal.m4", NULL};
 
-/* One directory on the way from the root, and whether it has been left out. */
+/* A directory on the path from the root; ignored: it is left out. */
 struct level {
 	const struct level *up;
 	dev_t dev;
@@ -35,7 +35,7 @@ struct level {
 struct walk {
 	const char *const *ignore;
 	struct hr_buf *included;
-	struct hr_buf path; /* of the entry at hand, relative to the root */
+	struct hr_buf path; /* path of the current entry, relative to the root */
 	struct hr_err *err;
 };
 
@@ -88,7 +88,7 @@ descriptors_done(struct descriptors *d)
 	free(d->v);
 }
 
-/* "kind:HASH", NUL, "name:NAME" */
+/* Adds "kind:HASH", NUL, "name:NAME". */
 static int
 descriptors_add(
     struct descriptors *d, const char *kind, const char *hash, const char *name, struct hr_err *err)
@@ -98,8 +98,8 @@ descriptors_add(
 
 	if (hr_grow(&d->v, d->n, &d->room, sizeof(*d->v)) < 0)
 		return hr_err_nomem(err);
-	/* sorted as C strings: up to the NUL by kind and hash, then by name, for which a byte that
-	 * sorts first stands in for the NUL */
+	/* sorts as C strings: by kind and hash up to the NUL, then by name; a byte that sorts first
+	 * stands in for the NUL */
 	len = strlen(kind) + strlen(hash) + strlen(name) + 8;
 	hr_buf_init(&b, len);
 	hr_buf_addf(&b, "%s:%s\001name:%s", kind, hash, name);
@@ -159,7 +159,7 @@ file_hash(int dirfd, const char *name, char ret[HR_DIGEST_HEX], struct hr_err *e
 static int directory_hash(
     struct walk *w, int fd, const struct level *at, bool *ret_any, char ret[HR_DIGEST_HEX]);
 
-/* A directory among the entries, by itself or through a link. Takes fd. */
+/* Hashes a subdirectory, reached by name or through a link. Takes fd. */
 static int
 enter(struct walk *w, int fd, const char *name, const struct stat *st, const struct level *up,
     struct descriptors *d)
@@ -196,7 +196,7 @@ entry(struct walk *w, int dirfd, const char *name, const struct level *at, struc
 	struct stat st;
 	int fd;
 
-	/* what a broken link, a socket or a device would say counts for nothing */
+	/* broken links, sockets and devices are left out */
 	if (fstatat(dirfd, name, &st, 0) != 0 || (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)))
 		return 0;
 	if (!name_is_utf8(name))
@@ -217,7 +217,7 @@ entry(struct walk *w, int dirfd, const char *name, const struct level *at, struc
 	return descriptors_add(d, "data", hash, name, w->err);
 }
 
-/* Takes fd. */
+/* Hashes an open directory. Takes fd. */
 static int
 directory_hash(
     struct walk *w, int fd, const struct level *at, bool *ret_any, char ret[HR_DIGEST_HEX])

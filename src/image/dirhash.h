@@ -1,6 +1,6 @@
-/* hr_dirhash: the hash of a directory's content by names and bytes, as Python's dirhash 0.5.0
- * computes it with MD5 (doc/images.md, "The source hash"): no modes, times, owners; links are what
- * they point to. */
+/* hr_dirhash: hashes a directory's content by names and bytes, as Python's dirhash 0.5.0 does with
+ * MD5 (doc/images.md, "The source hash"). Modes, times and owners do not count; links are
+ * followed. */
 #ifndef HR_IMAGE_DIRHASH_H
 #define HR_IMAGE_DIRHASH_H
 
@@ -11,14 +11,14 @@
 #include "image/digest.h"
 
 /* Patterns for components of the path below the root, with '*': one that ends in '/' is tested
- * against the directories on the way, any other against all components. NULL-terminated. */
-extern const char *const hr_dirhash_ignore_c[]; /* and the products of a build in C */
+ * against the directories on the path, any other against all components. NULL-terminated. */
+extern const char *const hr_dirhash_ignore_c[]; /* also ignores build products of C */
 
-/* Is this component left out? */
+/* Returns true if this component is left out. */
 bool hr_dirhash_ignored(const char *const *ignore, const char *name, bool is_dir);
 
-/* *included (may be NULL) gets the relative path of each file that counted, NUL after each. Errors:
- * HR_E_INVAL for a name that is not UTF-8, a symbolic link to a directory that it is in, nothing to
+/* *included (may be NULL) gets the relative path of each hashed file, with NUL after each. Errors:
+ * HR_E_INVAL for a name that is not UTF-8, a symbolic link to a parent directory, or nothing to
  * hash; HR_E_TOOLARGE for directories nested deeper than HR_DIRHASH_DEPTH. */
 #define HR_DIRHASH_DEPTH 256
 int hr_dirhash(const char *dir, const char *const *ignore, struct hr_buf *included,

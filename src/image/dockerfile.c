@@ -1,4 +1,4 @@
-/* A template of lines. Pure. */
+/* Expands a template line by line. Pure. */
 #include "config.h"
 
 #include "image/dockerfile.h"
@@ -129,7 +129,7 @@ hr_dockerfile_put(struct hr_buf *b, const char *text, size_t len, const struct h
 			inside = false;
 			keep = true;
 		} else if (starts(text, stop, "@#")) {
-			continue; /* a comment of the template's */
+			continue; /* a comment of the template */
 		} else if (keep && put_line(b, text, stop, values, sizeof(values) / sizeof(*values),
 				       number, err) < 0) {
 			return -1;

@@ -1,4 +1,4 @@
-/* hr_dockerfile: the Dockerfile of a runtime image, from the template in runtime-image/
+/* hr_dockerfile: makes the Dockerfile of a runtime image from the template in runtime-image/
  * (doc/images.md, "The Dockerfile"). */
 #ifndef HR_IMAGE_DOCKERFILE_H
 #define HR_IMAGE_DOCKERFILE_H
@@ -20,10 +20,10 @@ struct hr_dockerfile {
 	const char *source;
 };
 
-/* The template's language, line by line: "@if WORD..." keeps what follows, up to "@end", where one
- * of the words holds (scratch, versioned, lock, browser, extra_deps); "@name@" is replaced by a
- * value. HR_E_INVAL names the line of a mistake in the template. Texts with a line feed in them are
- * refused but for extra_deps, which is copied verbatim. */
+/* Expands a template line by line: "@if WORD..." keeps the lines up to "@end" if one of the words
+ * holds (scratch, versioned, lock, browser, extra_deps); "@name@" is replaced by a value.
+ * HR_E_INVAL names the line of a mistake in the template. Values with a line feed are refused
+ * except extra_deps, which is copied verbatim. */
 int hr_dockerfile_put(struct hr_buf *b, const char *text, size_t len, const struct hr_dockerfile *d,
     struct hr_err *err);
 

@@ -1,4 +1,4 @@
-/* The kit and the build folder. */
+/* Handles the kit and the build folder. */
 #include "config.h"
 
 #include "image/kit.h"
@@ -74,7 +74,7 @@ copy_file(int from_dir, const char *name, int to_dir, const char *to_name, struc
 		return hr_err_sys(err, errno, "open %s", name);
 	if (fstat(from, &st) != 0)
 		return hr_err_sys(err, errno, "stat %s", name);
-	/* only whether it may be executed comes along: the umask of today makes no other image */
+	/* keeps only the executable bit: the current umask must not change the image */
 	to = openat(to_dir, to_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (to < 0)
 		return hr_err_sys(err, errno, "create %s", to_name);
@@ -102,7 +102,7 @@ copy_entry(int from_dir, const char *name, int to_dir, int depth, struct hr_err 
 	return S_ISREG(st.st_mode) ? copy_file(from_dir, name, to_dir, name, err) : 0;
 }
 
-/* Takes from and to. */
+/* Copies a directory's entries. Takes from and to. */
 static int
 copy_entries(int from, int to, int depth, struct hr_err *err)
 {

@@ -1,5 +1,5 @@
-/* hr_kit: what an image is made of, in one directory (installed as PKGDATADIR/image), and the build
- * folder that is made from it (doc/images.md, "The build folder"). */
+/* hr_kit: the ingredients of an image in one directory (installed as PKGDATADIR/image), and the
+ * build folder made from it (doc/images.md, "The build folder"). */
 #ifndef HR_IMAGE_KIT_H
 #define HR_IMAGE_KIT_H
 
@@ -9,18 +9,18 @@
 
 /* The parts, below the kit's directory. */
 #define HR_KIT_TEMPLATE "Dockerfile.in"
-#define HR_KIT_DEPS "deps.conf" /* what we ask for */
-#define HR_KIT_LOCK "deps.lock" /* what we got */
+#define HR_KIT_DEPS "deps.conf" /* the requested versions */
+#define HR_KIT_LOCK "deps.lock" /* the resolved versions */
 #define HR_KIT_INSTALL "install-deps.sh"
 #define HR_KIT_PYTHON "install-python.sh"
 #define HR_KIT_SOURCE "runtime"
 
-/* The names of an image of this kit. repo: NULL for the default. */
+/* Computes the names of an image of this kit. repo: NULL for the default. */
 int hr_kit_tags(const char *kit, const char *base, const char *version, const char *repo,
     bool browser, bool registry_port, struct hr_image_tags *ret, struct hr_err *err);
 
-/* Writes Dockerfile, that of an image of these tags on `base`, and code/ into `folder`, which
- * exists. What a build leaves behind is not copied, as it does not count for the source hash. */
+/* Writes code/ and the Dockerfile for an image with these tags on `base` into `folder`, which
+ * exists. Build products are not copied, as they do not count for the source hash. */
 int hr_kit_prepare(const char *kit, const char *folder, const char *base,
     enum hr_image_strategy strategy, const struct hr_image_request *req,
     const struct hr_image_tags *tags, struct hr_err *err);

@@ -1,4 +1,4 @@
-/* The decision tree. The order of the look-ups is part of the contract: a registry sees it. */
+/* The decision tree. The order of look-ups is part of the contract, as registries observe it. */
 #include "config.h"
 
 #include "image/plan.h"

@@ -1,5 +1,5 @@
-/* hr_image_plan: which image is built from which, and under which names (doc/images.md, "Which
- * image is built from which"). */
+/* hr_image_plan: decides which image is built from which, and under which names (doc/images.md,
+ * "Which image is built from which"). */
 #ifndef HR_IMAGE_PLAN_H
 #define HR_IMAGE_PLAN_H
 
@@ -15,9 +15,9 @@ enum hr_image_strategy {
 	HR_IMAGE_LOCK,      /* the source only, on an image with these dependencies */
 };
 
-const char *hr_image_strategy_name(enum hr_image_strategy s); /* "SCRATCH" and so on */
+const char *hr_image_strategy_name(enum hr_image_strategy s); /* e.g. "SCRATCH" */
 
-/* What is asked for, beside the names. Texts may be NULL. */
+/* A request, apart from the names. Strings may be NULL. */
 struct hr_image_request {
 	const char *base;
 	const char *platform;
@@ -25,16 +25,16 @@ struct hr_image_request {
 	const char *const *build_args;
 	size_t build_args_n;
 	bool browser;
-	bool force; /* from the base, whatever exists */
-	bool retag; /* with force: give all names, also those that exist */
+	bool force; /* build from the base, whatever exists */
+	bool retag; /* requires force: move all names, also existing ones */
 	bool dry_run;
 };
 
-/* Who looks for images and makes them. Each returns 0 or -1 with *err. */
+/* Callbacks that find images and make them. Each returns 0, or -1 with *err set. */
 struct hr_image_builder {
 	void *arg;
-	/* Is there such an image here, or, if pull, in its registry (it is here then)? `usable`:
-	 * only one that can be built upon counts. */
+	/* Sets *ret if the image exists here or, with pull, in its registry (it is here
+	 * afterwards). usable: count only an image that can be built upon. */
 	int (*exists)(
 	    void *arg, const char *name, bool pull, bool usable, bool *ret, struct hr_err *err);
 	int (*prepare)(void *arg, const char *from, enum hr_image_strategy s,
@@ -44,8 +44,8 @@ struct hr_image_builder {
 	    const struct hr_image_request *r, struct hr_err *err);
 };
 
-/* The image t->source exists afterwards (or would: dry_run). Its existence before is no reason to
- * do anything, unless force. */
+/* Makes sure that the image t->source exists (with dry_run: only plans it). If it exists already
+ * nothing is done, unless force. */
 int hr_image_build(const struct hr_image_builder *b, const struct hr_image_tags *t,
     const struct hr_image_request *r, struct hr_err *err);
 

@@ -1,4 +1,4 @@
-/* The three tags. All lengths are counted in characters, as the original counts them. */
+/* Computes the three tags. Lengths are in characters, as the original counts them. */
 #include "config.h"
 
 #include "image/tags.h"
@@ -12,10 +12,10 @@
 #include "base/text/utf8.h"
 #include "base/text/percent.h"
 
-#define REPO_CHARACTERS 32   /* longer ones are cut to their end, with a hash in front */
+#define REPO_CHARACTERS 32   /* longer ones are cut to their end, after a hash */
 #define REPO_KEPT 24         /* characters at the end */
-#define TAG_CHARACTERS 128   /* what a registry takes */
-#define SUFFIX_CHARACTERS 96 /* of a mangled base */
+#define TAG_CHARACTERS 128   /* limit of registries */
+#define SUFFIX_CHARACTERS 96 /* part of a mangled base */
 
 static bool
 continues(char c)
@@ -33,7 +33,7 @@ characters(const char *s)
 	return n;
 }
 
-/* Where the last n characters of s begin. */
+/* Returns the start of the last n characters of s. */
 static const char *
 last_characters(const char *s, size_t n)
 {
@@ -108,13 +108,13 @@ split_name(char *name, bool registry_port, char **ret_tag, struct hr_err *err)
 		colon = strrchr(slash != NULL ? slash : name, ':');
 	else if (colon != NULL && strchr(colon + 1, ':') != NULL)
 		return hr_err_set(err, HR_E_INVAL, "too many values to unpack (expected 2)");
-	hr_assert(colon != NULL); /* the caller appended one */
+	hr_assert(colon != NULL); /* the caller has appended a tag */
 	*colon = '\0';
 	*ret_tag = colon + 1;
 	return 0;
 }
 
-/* doc/images.md, "The repository and the base's tag", 4 and 5 */
+/* Applies doc/images.md, "The repository and the base's tag", 4 and 5. */
 static int
 mangle_repo(struct hr_buf *b, const char *repo, struct hr_err *err)
 {
@@ -132,7 +132,7 @@ mangle_repo(struct hr_buf *b, const char *repo, struct hr_err *err)
 	return hr_buf_check(b, err);
 }
 
-/* The same, 4 to 6, for a base that is no runtime image yet. */
+/* Applies 4 to 6 for a base that is no runtime image yet. */
 static int
 descriptive_tag(const char *version, const char *repo, const char *tag, struct hr_buf *ret_tag,
     struct hr_err *err)
@@ -224,7 +224,7 @@ hr_image_lock_hash(const char *base, bool browser, const char *const *files, siz
 	return hr_image_truncate_hash(md5, ret, err);
 }
 
-/* doc/images.md, "The source hash": of a source tree, leaving out what the patterns name
+/* Computes doc/images.md, "The source hash", of a source tree without what the patterns name
  * (dirhash.h). */
 static int
 source_hash(const char *dir, const char *const *ignore, char ret[HR_IMAGE_HASH], struct hr_err *err)
@@ -236,7 +236,7 @@ source_hash(const char *dir, const char *const *ignore, char ret[HR_IMAGE_HASH],
 	return hr_image_truncate_hash(md5, ret, err);
 }
 
-/* "REPO:oh_vVERSION_" and what the caller appends to *b. */
+/* Starts a name with "REPO:oh_vVERSION_"; the caller appends the rest to *b. */
 static void
 begin_name(struct hr_buf *b, const char *repo, const char *version)
 {

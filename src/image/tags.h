@@ -1,5 +1,5 @@
-/* hr_image_tags: how images are called, character for character as the original calls them
- * (doc/images.md, "The three tags"), so that both find each other's names in a registry. */
+/* hr_image_tags: names images, character for character as the original does (doc/images.md, "The
+ * three tags"), so that both find each other's images in a registry. */
 #ifndef HR_IMAGE_TAGS_H
 #define HR_IMAGE_TAGS_H
 
@@ -10,29 +10,29 @@
 #include "base/err.h"
 #include "image/digest.h"
 
-#define HR_IMAGE_REPO "ghcr.io/openhands/runtime" /* unless the caller names another */
+#define HR_IMAGE_REPO "ghcr.io/openhands/runtime" /* the default */
 #define HR_IMAGE_HASH 17                          /* 16 digits and a NUL */
 #define HR_IMAGE_NAME_MAX 4096
 
-/* doc/images.md, "Short hashes": hexadecimal MD5 to at most 16 digits of base 36, least significant
- * first; HR_E_INVAL for what is no such number. */
+/* Implements doc/images.md, "Short hashes": converts a hexadecimal MD5 to at most 16 digits of base
+ * 36, least significant first; HR_E_INVAL if hex is no such number. */
 int hr_image_truncate_hash(const char *hex, char ret[HR_IMAGE_HASH], struct hr_err *err);
 
-/* doc/images.md, "The three tags": the end of the versioned one, appended to b. */
+/* Appends the end of the versioned tag (doc/images.md, "The three tags"). */
 void hr_image_versioned_suffix(const char *base, struct hr_buf *b);
 
-/* doc/images.md, "The repository and the base's tag": appends the repository and the descriptive
- * tag of what is built on `base`. repo: NULL for HR_IMAGE_REPO. HR_E_INVAL for more than one ':',
- * unless registry_port: then the tag is what follows the last ':' after the last '/'. */
+/* Appends the repository and the descriptive tag of images built on `base` (doc/images.md, "The
+ * repository and the base's tag"). repo: NULL for HR_IMAGE_REPO. HR_E_INVAL for more than one ':',
+ * unless registry_port: then the tag follows the last ':' after the last '/'. */
 int hr_image_repo_and_tag(const char *base, const char *version, const char *repo,
     bool registry_port, struct hr_buf *ret_repo, struct hr_buf *ret_tag, struct hr_err *err);
 
-/* doc/images.md, "The lock hash": over the base's name and the bytes of the files, in this order.
- * ret_md5 may be NULL. */
+/* Computes doc/images.md, "The lock hash", over the base's name and the files' bytes, in this
+ * order. ret_md5 may be NULL. */
 int hr_image_lock_hash(const char *base, bool browser, const char *const *files, size_t nfiles,
     char ret_md5[HR_DIGEST_HEX], char ret[HR_IMAGE_HASH], struct hr_err *err);
 
-/* What the three tags are computed from. */
+/* The input of the three tags. */
 struct hr_image_inputs {
 	const char *base;
 	const char *version;
@@ -55,6 +55,6 @@ struct hr_image_tags {
 
 int
 hr_image_tags_init(struct hr_image_tags *t, const struct hr_image_inputs *in, struct hr_err *err);
-void hr_image_tags_done(struct hr_image_tags *t); /* of one that is zeroed or initialised */
+void hr_image_tags_done(struct hr_image_tags *t); /* t is zeroed or initialised */
 
 #endif
