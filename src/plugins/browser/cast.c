@@ -1,6 +1,6 @@
-/* Pictures for those who look on. Chromium sends a few that are not acknowledged at most, and
- * counts the acknowledgements, so the pace is ours, and no more than the last one is kept, however
- * slow anybody reads. */
+/* Pictures for viewers. Chromium sends only a few unacknowledged pictures and counts
+ * acknowledgements, so this program sets the pace. Only the last picture is kept, however slowly a
+ * viewer reads. */
 #include "config.h"
 
 #include "plugins/browser/cast.h"
@@ -10,10 +10,10 @@
 
 #include "plugins/browser/browser.h"
 
-#define PACE_MS 100 /* between two acknowledgements */
-#define UNACKED 3   /* what comes while so many are not acknowledged is dropped by Chromium */
+#define PACE_MS 100 /* pause before an acknowledgement */
+#define UNACKED 3   /* Chromium drops pictures beyond this many unacknowledged ones */
 #define PICTURE_MAX (8u << 20)
-#define URL_MAX 4096 /* the rest of an address is left out */
+#define URL_MAX 4096 /* longer addresses are cut */
 
 void
 br_cast_init(struct br_cast *c)
@@ -56,7 +56,7 @@ acknowledge(void *arg)
 	c->pace = NULL;
 	for (; c->unacked > 0; c->unacked--)
 		br_tell(b, c->ack_session, "Page.screencastFrameAck", "{\"sessionId\":$d}", c->ack);
-	/* it may have been the last one, and a page that rests sends none: a new beginning does */
+	/* perhaps the last frame: an idle page sends no more until the cast restarts */
 	if (dropped && tab != NULL) {
 		end(b, tab);
 		begin(b, tab);

@@ -1,5 +1,5 @@
-/* br_cast: what is told to those who look on: the pages that are open and the picture of the active
- * one. Chromium sends pictures only while somebody looks, and only when what is seen changes. */
+/* br_cast: the viewers' state: the open pages, and the picture of the active one. Chromium sends
+ * pictures only while there is a viewer, and only when the view changes. */
 #ifndef HR_PLUGINS_BROWSER_CAST_H
 #define HR_PLUGINS_BROWSER_CAST_H
 
@@ -13,35 +13,35 @@ struct browser;
 struct hr_watch;
 
 struct br_cast {
-	/* given by who serves those who look on; NULL: nobody does */
-	void (*changed)(void *arg); /* maybe */
+	/* set by the viewers' server; NULL: no viewer */
+	void (*changed)(void *arg); /* state may have changed */
 	void *arg;
-	char target[64];       /* whose pictures come; "": none do */
-	int64_t begun;         /* what asked for them */
-	struct hr_watch *pace; /* runs: the picture that came last is not acknowledged yet */
-	char ack_session[64];  /* ... */
+	char target[64];       /* target of the pictures; "": none */
+	int64_t begun;         /* id of the query that started them */
+	struct hr_watch *pace; /* running: the last picture is not acknowledged yet */
+	char ack_session[64];  /* session of the acknowledgement ... */
 	int64_t ack;           /* ... and its number */
-	unsigned unacked;      /* how many came since the last acknowledgement */
+	unsigned unacked;      /* pictures since the last acknowledgement */
 	struct hr_buf picture; /* base64 of a JPEG; empty: none yet */
-	uint64_t number;       /* of the picture: it changes with it */
-	int64_t width, height; /* of the page on it */
+	uint64_t number;       /* changes with each picture */
+	int64_t width, height; /* size of the page in it */
 };
 
 void br_cast_init(struct br_cast *c);
 void br_cast_done(struct br_cast *c);
-/* Somebody looks on from now on, or nobody does (changed NULL). */
+/* Starts or (changed NULL) stops serving viewers. */
 void br_cast_to(struct browser *b, void (*changed)(void *arg), void *arg);
-/* After anything that may have changed what there is to be seen. */
+/* Call after anything that may have changed the view. */
 void br_cast_follow(struct browser *b);
-/* A request was refused. If it was for the pictures, which is so while another document takes the
- * place of the page's, the next event of the page, which are some then, asks again. */
+/* Handles a refused query. If it started the pictures, which Chromium refuses while a new document
+ * replaces the page's, the page's next event (there will be one) asks again. */
 void br_cast_refused(struct browser *b, int64_t id);
-/* Page.screencastFrame */
+/* Handles Page.screencastFrame. */
 void
 br_cast_frame(struct browser *b, const char *session, const struct br_tape *t, uint32_t params);
-/* Appends the members of an object, without the picture: "open":...,"tabs":[...] */
+/* Appends members of an object, without the picture: "open":...,"tabs":[...] */
 void br_cast_put_state(const struct browser *b, bool busy, struct hr_buf *ret);
-/* "picture":{...} or "picture":null */
+/* Appends "picture":{...} or "picture":null. */
 void br_cast_put_picture(const struct br_cast *c, struct hr_buf *ret);
 
 #endif

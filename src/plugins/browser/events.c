@@ -1,5 +1,4 @@
-/* What is noted of tabs, processes, frames and documents, from Chromium's events. Nothing here
- * waits. */
+/* Tracks tabs, processes, frames and documents from Chromium's events. Nothing here blocks. */
 #include "config.h"
 
 #include <stdio.h>
@@ -24,7 +23,7 @@ session_add(struct br_tab *tab, const char *id, const char *target)
 	TAILQ_INIT(&s->frames);
 	memcpy(s->id, id, strlen(id) + 1);
 	memcpy(s->target, target, strlen(target) + 1);
-	/* a page's frame, and one in another process, has the name of its target */
+	/* the top frame of a page or process has its target's id */
 	if (br_frame_put(s, target, "") == NULL) {
 		free(s);
 		return NULL;
@@ -39,17 +38,17 @@ set_up(struct browser *b, struct br_session *s, const struct br_tab *page)
 	const char *id = s->id;
 
 	br_tell(b, id, "Page.enable", "{}");
-	/* no event tells of what was there before */
+	/* existing frames cause no event */
 	s->tree = br_tell(b, id, "Page.getFrameTree", "{}");
 	br_tell(b, id, "Page.setLifecycleEventsEnabled", "{\"enabled\":true}");
-	/* before a world is made: one that is there already gets no binding */
+	/* before the world is made: an existing one gets no binding */
 	br_tell(b, id, "Runtime.enable", "{}");
 	br_tell(b, id, "Runtime.addBinding",
 	    "{\"name\":\"handrail_active\",\"executionContextName\":\"" WORLD "\"}");
 	br_tell(b, id, "Page.addScriptToEvaluateOnNewDocument",
 	    "{\"source\":$s,\"runImmediately\":true}", br_world_js);
-	/* a frame has no document of its own yet while it waits for its debugger: Chromium 140 ends
-	 * the process of one in which a world is made then */
+	/* a frame that waits for its debugger has no document: Chromium 140 ends its process if a
+	 * world is made then */
 	br_tell(b, id, "Page.addScriptToEvaluateOnNewDocument",
 	    "{\"source\":$s,\"worldName\":\"" WORLD "\",\"runImmediately\":$r}", br_page_js,
 	    page != NULL ? "true" : "false");
@@ -94,8 +93,8 @@ tab_add(struct browser *b, const char *session, const char *target)
 	return tab;
 }
 
-/* Adds the session of a frame in another process. Chromium 140 does not report the frame
- * above it, but has reported it when the frame was still in the process of `outer`. */
+/* Adds the session of an out-of-process frame. Chromium 140 reports its parent frame only while the
+ * frame is still in the process of `outer`. */
 static struct br_session *
 frame_session_add(struct browser *b, const char *outer, const char *id, const char *target,
     const struct br_tape *t, uint32_t info)
@@ -247,7 +246,7 @@ on_frame_navigated(
 	}
 }
 
-/* A frame that was there before its page was listened to, and those in it. */
+/* Adds a frame that existed before its page was observed, and its children. */
 static void
 learn_frame(struct br_tab *tab, struct br_session *s, const struct br_tape *t, uint32_t tree)
 {
@@ -324,7 +323,7 @@ on_wish(struct browser *b, struct br_frame *f, const struct br_tape *t, uint32_t
 		b->wanted++;
 }
 
-/* A number in the third argument of window.open(). 0: it is not there. */
+/* Returns a number from window.open()'s third argument; 0: none. */
 static int64_t
 feature(const char *text, const char *name)
 {
@@ -341,7 +340,7 @@ feature(const char *text, const char *name)
 	return 0;
 }
 
-/* A page asks for a window, which comes next. */
+/* Handles a page's request for a window, which opens next. */
 static void
 on_open(struct browser *b, const struct br_tape *t, uint32_t params)
 {
@@ -373,15 +372,15 @@ on_context(struct br_session *s, const struct br_tape *t, uint32_t params)
 	if (f == NULL)
 		return;
 	if (br_tape_is(t, br_tape_at(t, context, "name"), WORLD)) {
-		/* Chromium 140 makes the worlds of earlier documents again after that of this one,
-		 * and no script runs in them */
+		/* Chromium 140 makes the worlds of earlier documents again after this one's, and
+		 * runs no script in them */
 		if (f->ours == 0)
 			f->ours = id;
 	} else if (br_tape_type(t, br_tape_at(t, aux, "isDefault")) == BR_TAPE_TRUE)
 		f->main = id;
 }
 
-/* 0: all. */
+/* id 0: all. */
 static void
 contexts_gone(struct br_session *s, int64_t id)
 {
@@ -396,7 +395,7 @@ contexts_gone(struct br_session *s, int64_t id)
 	}
 }
 
-/* The page does not go on before somebody answers. Who leaves a page may leave it. */
+/* Answers a dialog, which blocks the page. Leaving the page is always permitted. */
 static void
 on_dialog(struct browser *b, struct br_session *s, const struct br_tape *t, uint32_t params)
 {
@@ -430,7 +429,7 @@ on_request(struct br_tab *tab, const struct br_tape *t, uint32_t params)
 {
 	uint32_t type = br_tape_at(t, params, "type");
 
-	/* what goes on for ever is waited for by nobody */
+	/* endless requests are not waited for */
 	if (br_tape_at(t, params, "redirectResponse") == BR_TAPE_NONE &&
 	    !br_tape_is(t, type, "EventSource") && !br_tape_is(t, type, "Ping") &&
 	    !br_tape_is(t, type, "WebSocket"))
@@ -467,7 +466,7 @@ page_event(struct browser *b, struct br_tab *tab, struct br_session *s, const ch
 	else if (strcmp(what, "fileChooserOpened") == 0)
 		on_chooser(tab, s, t, params);
 	else if (strcmp(what, "screencastFrame") == 0 && s == br_page(tab)) {
-		/* else it is a late one of the tab that was active before */
+		/* otherwise a late picture of the tab active before */
 		if (strcmp(tab->target, b->cast.target) == 0)
 			br_cast_frame(b, s->id, t, params);
 	} else if (f == NULL)
@@ -518,7 +517,7 @@ session_event(struct browser *b, struct br_tab *tab, struct br_session *s, const
 		crashed(b, tab);
 }
 
-enum { DOWNLOADS_MAX = 16 }; /* under way */
+enum { DOWNLOADS_MAX = 16 }; /* downloads in progress */
 
 static void
 cut_download(struct browser *b, const struct br_tape *t, uint32_t params)
@@ -539,7 +538,7 @@ download_begins(struct browser *b, const struct br_tape *t, uint32_t params)
 		cut_download(b, t, params);
 }
 
-/* A page may send for ever. */
+/* Bounds a download, which a page may continue for ever. */
 static void
 download_goes_on(struct browser *b, const struct br_tape *t, uint32_t params)
 {

@@ -1,4 +1,4 @@
-/* handrail-browser: the plugin that performs browse and browse_interactive (handrail-plugin(5)). */
+/* handrail-browser: the plugin for browse and browse_interactive (handrail-plugin(5)). */
 #include "config.h"
 
 #include <signal.h>
@@ -16,8 +16,8 @@
 enum { READY_FD = 3, ACTION_FD = 4 };
 
 #define DOWNLOAD_MAX (1024.0 * 1024 * 1024)
-#define BYTES_MAX 1e18                        /* no machine has more */
-#define MEMORY_MAX (4 * 1024.0 * 1024 * 1024) /* more is there for no page of a usual kind */
+#define BYTES_MAX 1e18                        /* more than any machine has */
+#define MEMORY_MAX (4 * 1024.0 * 1024 * 1024) /* enough for any usual page */
 
 static const char *
 choose_program(void)
@@ -50,7 +50,7 @@ bytes_of(const char *name, double otherwise)
 	return otherwise;
 }
 
-/* Chromium's viewer shows a PDF, in which no tree can be seen. */
+/* Chromium's viewer shows a PDF without an accessibility tree. */
 static bool
 saves_pdf(void)
 {
@@ -94,7 +94,7 @@ main(void)
 
 	hr_log_setup("browser", HR_LOG_CHILD, HR_LOG_INFO);
 	(void)signal(SIGPIPE, SIG_IGN);
-	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* what Chromium leaves is ended here */
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* ends Chromium's orphans */
 	if (dir == NULL || workspace == NULL || hr_fd_cloexec(READY_FD, &err) != 0 ||
 	    hr_fd_cloexec(ACTION_FD, &err) != 0) {
 		(void)fprintf(stderr, "handrail-browser: is started by handraild\n");

@@ -21,7 +21,7 @@ put_error(struct hr_buf *b, const struct br_observation *o)
 	hr_buf_adds(b, "\n================ END error message ===============\n");
 }
 
-/* 1: there is no tree, `why` says it. */
+/* Appends the tree. Returns 1 if there is none, with the reason in `why`. */
 static int
 put_tree(struct hr_buf *b, const struct br_observation *o, struct hr_buf *why)
 {

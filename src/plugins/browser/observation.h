@@ -1,4 +1,4 @@
-/* br_observation: the observation of an action in the browser, as JSON. Pure. */
+/* br_observation: formats the observation of a browser action as JSON. Pure. */
 #ifndef HR_PLUGINS_BROWSER_OBSERVATION_H
 #define HR_PLUGINS_BROWSER_OBSERVATION_H
 
@@ -17,22 +17,22 @@ struct br_observation {
 	const struct hr_buf *png, *marked; /* NULL: null; empty: "" */
 	const char *png_path;              /* NULL: none */
 	bool error;
-	struct json_object *open_urls; /* a list, or NULL: empty */
+	struct json_object *open_urls; /* a list; NULL: empty */
 	int64_t active;
-	bool whole_tree;        /* axtree_object and extra_element_properties are wanted */
-	const struct br_ax *ax; /* NULL: there is none */
+	bool whole_tree;        /* include axtree_object and extra_element_properties */
+	const struct br_ax *ax; /* NULL: none */
 	const struct br_props *props;
-	struct json_object *action;   /* echoed */
-	bool no_action;               /* "" in its place */
+	struct json_object *action;   /* echoed in the result */
+	bool no_action;               /* echo "" instead */
 	const struct hr_buf *why;     /* last_browser_action_error */
 	const struct hr_buf *focused; /* NULL: null */
-	const struct hr_buf *text;    /* browse: of the page */
-	const struct hr_buf *no_tree; /* why there is no tree */
-	const char *note;             /* for people, about the browser; "" */
+	const struct hr_buf *text;    /* browse: text of the page */
+	const struct hr_buf *no_tree; /* reason why there is no tree */
+	const char *note;             /* note for people about the browser; "": none */
 };
 
 void br_observation_put(struct hr_buf *ret, const struct br_observation *o);
-/* The other kind that an action may be answered with. */
+/* Appends the other type of observation, for a download. */
 void br_download_put(struct hr_buf *ret, struct json_object *action, const char *path);
 
 #endif

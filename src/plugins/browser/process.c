@@ -1,4 +1,4 @@
-/* Chromium's process and the bytes to and from it. */
+/* Chromium's process, and the bytes to and from it. */
 #include "config.h"
 
 #include <errno.h>
@@ -30,8 +30,8 @@
 
 extern char **environ;
 
-/* What keeps a page from behaving as in a window that a person looks at, and what asks the network
- * for something that no page wanted. */
+/* Options that make a page behave as in a window with a user, and prevent network traffic that no
+ * page asked for. */
 static const char *const usual[] = {
     "--headless",
     "--remote-debugging-pipe",
@@ -190,8 +190,8 @@ br_init(struct browser *b)
 	br_cast_init(&b->cast);
 }
 
-/* Whether a process of this account may make itself a user namespace, which Chromium's sandbox
- * needs. */
+/* Returns true if a process of this account can make a user namespace, which Chromium's sandbox
+ * requires. */
 static bool
 sandbox_works(void)
 {
@@ -199,14 +199,14 @@ sandbox_works(void)
 	int status = 0;
 
 	if (geteuid() == 0)
-		return false; /* Chromium has none for root */
+		return false; /* Chromium has no sandbox for root */
 	pid = fork();
 	if (pid == 0)
 		_exit(unshare(CLONE_NEWUSER) == 0 ? 0 : 1);
 	return pid > 0 && hr_spawn_end(pid, &status) == 0 && hr_exit_code(status) == 0;
 }
 
-/* Its home and its temporary files are in the profile, which is removed. */
+/* Makes its environment: home and temporary files are in the profile, which is removed. */
 static char **
 its_environment(const struct browser *b, struct hr_buf *text)
 {
@@ -238,8 +238,8 @@ static int
 spawn(struct browser *b, int command, int answer, struct hr_err *err)
 {
 	const struct hr_spawn_fd fds[] = {{command, 3}, {answer, 4}};
-	/* what a page takes beyond it is refused to its script, or ends its process; Chromium opens
-	 * no page where it is no whole number of MiB */
+	/* a page's script above the limit gets an error, or its process ends; Chromium opens no
+	 * page unless the limit is a whole number of MiB */
 	const rlim_t most = (rlim_t)ceil(b->memory_max / MIB) * MIB;
 	const struct rlimit memory = {most, most};
 	struct rlimit ours = {0, 0};
@@ -266,7 +266,7 @@ spawn(struct browser *b, int command, int answer, struct hr_err *err)
 	argv[n] = NULL;
 	env = its_environment(b, &env_text);
 	b->pid = -1;
-	(void)getrlimit(RLIMIT_DATA, &ours); /* a narrower one stays: we may not raise it */
+	(void)getrlimit(RLIMIT_DATA, &ours); /* keeps a lower limit, which cannot be raised */
 	if (env == NULL || profile.fail != HR_OK || env_text.fail != HR_OK)
 		(void)hr_err_nomem(err);
 	else
@@ -314,7 +314,7 @@ static int
 watch(struct browser *b, struct hr_err *err)
 {
 	b->reading = hr_loop_readable(b->loop, b->from, on_readable, b, err);
-	/* where there is none, its pipe tells when it ends */
+	/* if there is no pidfd, the pipe shows its end */
 	if (b->pidfd >= 0)
 		b->ended = hr_loop_readable(b->loop, b->pidfd, on_ended, b, err);
 	if (b->timer == NULL)
@@ -323,7 +323,7 @@ watch(struct browser *b, struct hr_err *err)
 											    : -1;
 }
 
-/* One context beside the profile's own, as a window without a past. */
+/* Makes a browser context besides the profile's own, a window without history. */
 static int
 set_up(struct browser *b)
 {
@@ -345,8 +345,8 @@ set_up(struct browser *b)
 	    "\"filter\":[{\"type\":\"page\"},{\"exclude\":true}]}");
 }
 
-/* Moves away what a plugin that was killed has left: its Chromium may not have ended yet, and what
- * that still writes would keep the directory. */
+/* Moves away the profile of a killed plugin: its Chromium may still run, and its writes would keep
+ * the directory from being removed. */
 static int
 clear_profile(struct browser *b, struct hr_err *err)
 {
@@ -363,7 +363,7 @@ clear_profile(struct browser *b, struct hr_err *err)
 	return 0;
 }
 
-/* The profile, new. */
+/* Makes a new profile. */
 static int
 make_profile(struct browser *b, struct hr_err *err)
 {
@@ -422,8 +422,8 @@ kill_children(void)
 		(void)fclose(f);
 }
 
-/* All that it started has ended afterwards, as nothing may write into the profile any more: those
- * whose parent ends become children of this process (main). */
+/* Ends all processes that it started, so that none writes into the profile any more: orphans become
+ * children of this process (main). */
 static void
 reap(struct browser *b)
 {
@@ -456,7 +456,7 @@ br_stop(struct browser *b)
 	hr_buf_init(&b->in, BR_TAPE_TEXT_MAX + READ_STEP);
 	hr_buf_init(&b->out, OUT_MAX);
 	b->scanned = b->sent = 0;
-	b->downloads_begun = b->downloads_ended = 0; /* none will be told of any more */
+	b->downloads_begun = b->downloads_ended = 0; /* no more events will come */
 	b->gone = true;
 	br_cast_follow(b);
 	if (b->profile != NULL && hr_path_remove(b->profile, &err) != 0)

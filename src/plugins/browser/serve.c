@@ -1,6 +1,5 @@
-/* Actions are performed one at a time, in the order in which they came. While one waits for
- * Chromium, the same loop takes others from workers, answers those whose time is over, and tells
- * those who look on what there is to be seen. */
+/* Performs actions one at a time, in order of arrival. While one waits for Chromium, the same loop
+ * accepts others from workers, answers those that time out, and updates the viewers. */
 #include "config.h"
 
 #include "plugins/browser/serve.h"
@@ -21,26 +20,26 @@
 #include "proto/json.h"
 #include "proto/python/repr.h"
 
-#define CLIENTS_MAX 512 /* as many as there may be workers, and more */
-#define PICTURE_MS 2000 /* for the first picture, where one is all that is asked for */
+#define CLIENTS_MAX 512 /* more than there can be workers */
+#define PICTURE_MS 2000 /* ms for the first picture, if a viewer asks for only one */
 #define STATE_MAX (1u << 20)
 
 struct serve;
 
-/* A worker and its action. */
+/* A worker with its action, or a viewer. */
 struct client {
 	TAILQ_ENTRY(client) entry;
 	struct serve *s;
-	int fd; /* -1: it has gone */
+	int fd; /* -1: closed */
 	struct hr_watch *watch, *late;
 	struct hr_buf in, out;
 	size_t sent;
 	char type[24];
-	struct json_object *action; /* NULL: not all of it is there */
+	struct json_object *action; /* NULL: not complete yet */
 	bool answered;
-	/* who looks on */
+	/* a viewer */
 	bool looks, once;
-	uint64_t seen_state, seen_picture; /* what it was told last */
+	uint64_t seen_state, seen_picture; /* numbers last sent to it */
 };
 
 struct serve {
@@ -50,11 +49,11 @@ struct serve {
 	int listener;
 	struct hr_watch *accepting, *term;
 	bool ending;
-	TAILQ_HEAD(, client) clients; /* in the order of their coming */
+	TAILQ_HEAD(, client) clients; /* sorted by arrival */
 	size_t nclients, nlooking;
-	bool busy;           /* an action is performed */
-	struct hr_buf state; /* what those who look on are told of the tabs */
-	uint64_t nstates;    /* it changes with that */
+	bool busy;           /* an action is running */
+	struct hr_buf state; /* JSON of the tabs, for viewers */
+	uint64_t nstates;    /* counts changes of state */
 };
 
 static void
@@ -87,7 +86,7 @@ client_free(struct client *c)
 static void on_client(void *arg);
 static void on_sendable(void *arg);
 
-/* From now on the connection is only written to, or only read from. -1: there it is gone. */
+/* Watches the connection either for writing or for reading. Returns -1 if that closed it. */
 static int
 turn_to(struct client *c, bool writes)
 {
@@ -133,10 +132,9 @@ answer(struct client *c, const struct br_reply *reply)
 	send_body(c, &reply->body, reply->status);
 }
 
-/* ---- who looks on ---- */
+/* ---- viewers ---- */
 
-/* Tells what it does not know yet. Who still reads the last of it is told later, of what is then.
- */
+/* Sends a viewer the news. One that still reads the last message gets later news after it. */
 static void
 tell(struct client *c)
 {
@@ -160,7 +158,7 @@ tell(struct client *c)
 	send_body(c, &body, 200);
 }
 
-/* Something may have changed. Who wants one picture waits until there is one that can come. */
+/* Updates the viewers after a possible change. A viewer of a single picture waits for it. */
 static void
 look(void *arg)
 {
@@ -206,7 +204,7 @@ begin_looking(struct client *c, struct hr_err *err)
 		if (c->late == NULL || hr_watch_arm(c->late, PICTURE_MS, err) != 0)
 			return -1;
 	} else if (s->b->cast.picture.len > 0) {
-		c->seen_picture--; /* the one that is there is news */
+		c->seen_picture--; /* makes the existing one count as new */
 	}
 	br_cast_to(s->b, look, s);
 	return 0;
@@ -278,8 +276,8 @@ read_request(struct client *c, struct hr_err *err)
 	return r > 0 ? take_request(c, &req, err) : r;
 }
 
-/* A worker that goes, or says something after its request, is not answered; its action is done all
- * the same if it was begun. */
+/* Drops a worker that hangs up, or sends more after its request; its action still runs if
+ * started. */
 static void
 on_client(void *arg)
 {
@@ -342,7 +340,7 @@ is_ending(void *arg)
 	return s->ending;
 }
 
-/* The next action whose worker still waits; frees those that are over. */
+/* Returns the next action whose worker still waits; frees finished ones. */
 static struct client *
 next(struct serve *s)
 {

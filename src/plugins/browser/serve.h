@@ -1,4 +1,4 @@
-/* br_serve: the plugin's loop: actions come, one after the other is performed. */
+/* br_serve: the plugin's loop, which performs arriving actions one after the other. */
 #ifndef HR_PLUGINS_BROWSER_SERVE_H
 #define HR_PLUGINS_BROWSER_SERVE_H
 
@@ -6,7 +6,7 @@
 #include "plugins/browser/browser.h"
 #include "plugins/browser/step.h"
 
-/* Until SIGTERM. -1: waiting itself fails. */
+/* Runs until SIGTERM. Returns -1 if waiting itself fails. */
 int br_serve(struct browser *b, struct br_desk *d, int listener, struct hr_err *err);
 
 #endif

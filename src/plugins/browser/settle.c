@@ -1,6 +1,6 @@
-/* The original sleeps for half a second and then waits for documents. What can come of that half
- * second is known here: timers that end within it, requests, animations, navigations, tabs that
- * open, downloads. Nobody waits where there is none of these. */
+/* The original sleeps for half a second and then waits for documents. This file finds what could
+ * happen in that half second: timers due within it, requests, animations, navigations, new tabs,
+ * downloads. Without any of these it does not wait. */
 #include "config.h"
 
 #include "plugins/browser/settle.h"
@@ -8,9 +8,9 @@
 #define QUIET_MS 500
 #define FRAMES_MS 1000
 #define DOCUMENT_MS 3000
-#define MOVE_MS 10000 /* for a page that is on its way elsewhere */
+#define MOVE_MS 10000 /* limit of a navigation */
 #define ASK_MS 2000
-#define VIEWER_MS 4000 /* the page itself waits no longer than 2.5 s */
+#define VIEWER_MS 4000 /* the page itself waits at most 2.5 s */
 
 static double
 number_of(struct browser *b, struct br_asking *asking)
@@ -20,7 +20,7 @@ number_of(struct browser *b, struct br_asking *asking)
 	return a != NULL ? br_tape_number(&a->tape, br_value(a), 0) : 0;
 }
 
-/* A PDF in the active tab. */
+/* Waits for a PDF viewer in the active tab. */
 static void
 wait_viewer(struct browser *b)
 {
@@ -32,7 +32,7 @@ wait_viewer(struct browser *b)
 	br_answer_free(br_eval(b, br_page(b->active)->id, top->ours, "handrail.viewer()", true));
 }
 
-/* Of the page of the active tab: milliseconds until what its script has begun is over. */
+/* Returns for how many ms the active page's script keeps it busy. */
 static int64_t
 page_is_busy(struct browser *b, int64_t limit_ms)
 {
@@ -61,7 +61,7 @@ page_is_busy(struct browser *b, int64_t limit_ms)
 	return ms > 0 ? (int64_t)ms + 1 : 0;
 }
 
-/* Something is under way that an event will end. */
+/* Returns true if something is in progress whose end an event will report. */
 static bool
 under_way(const struct browser *b, int64_t end_ms)
 {
@@ -87,7 +87,7 @@ under_way(const struct browser *b, int64_t end_ms)
 	return b->wanted > 0;
 }
 
-/* A document that has come and is not yet whole. */
+/* Returns true while a document is incomplete. */
 static bool
 coming(const struct browser *b, bool *ret_moves)
 {
@@ -111,7 +111,7 @@ coming(const struct browser *b, bool *ret_moves)
 
 				if ((top && f->moving) || (f->loader[0] != '\0' && !f->dom))
 					found = true;
-				/* a frame that another process has just taken over */
+				/* a frame just moved to another process */
 				if (top && s != TAILQ_FIRST(&tab->sessions) && !f->dom)
 					found = true;
 				if (top && f->moving && tab == b->active &&
@@ -131,12 +131,12 @@ two_frames(struct browser *b)
 	if (top == NULL || top->ours == 0)
 		return;
 	br_limit(b, FRAMES_MS);
-	/* a page in the background paints none */
+	/* a background page paints none */
 	br_answer_free(br_eval(b, br_page(b->active)->id, top->ours,
 	    "document.visibilityState === 'visible' ? handrail.frames2() : 0", true));
 }
 
-/* A wait of this round; -1: Chromium is gone. */
+/* Waits once; -1: Chromium has ended. */
 static int
 one_wait(struct browser *b, int64_t until_ms)
 {
@@ -168,7 +168,7 @@ br_settle(struct browser *b, bool noted)
 			return -1;
 		}
 	}
-	b->wanted = 0; /* those that did not come will not */
+	b->wanted = 0; /* requested tabs that are still missing will not open */
 	start = hr_now_ms();
 	while (coming(b, &moves) && hr_now_ms() < start + (moves ? MOVE_MS : DOCUMENT_MS))
 		if (one_wait(b, start + (moves ? MOVE_MS : DOCUMENT_MS)) != 0)

@@ -1,12 +1,12 @@
-/* br_settle: after a program, until what it has begun has come to rest. */
+/* br_settle: waits after a program until its effects have settled. */
 #ifndef HR_PLUGINS_BROWSER_SETTLE_H
 #define HR_PLUGINS_BROWSER_SETTLE_H
 
 #include "plugins/browser/browser.h"
 
-/* noted: the program did something that a page may answer. -1: b->err, Chromium is gone. */
+/* noted: the program did something a page may react to. Returns -1: b->err, Chromium has ended. */
 int br_settle(struct browser *b, bool noted);
-/* Sees to it that there is an active tab: that of the latest use, or a new one. */
+/* Makes sure that there is an active tab: the last used, or a new one. */
 int br_settle_tab(struct browser *b);
 
 #endif

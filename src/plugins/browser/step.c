@@ -26,7 +26,7 @@
 #include "proto/python/repr.h"
 
 #define PROGRAM_MAX (64u << 20)
-#define RUN_MS 300000 /* nobody listens any more, but the next action waits for it */
+#define RUN_MS 300000 /* the client has gone by then, but the next action waits for this one */
 #define RESTORE_MS 10000
 #define LOOKS 3
 #define LATE "Browser environment took too long to respond."
@@ -35,8 +35,8 @@ struct step {
 	struct browser *b;
 	struct br_desk *d;
 	bool interactive, whole_tree;
-	struct json_object *asked; /* url, or browser_actions: borrowed */
-	struct json_object *text;  /* of the program, as it is echoed */
+	struct json_object *asked; /* url, or browser_actions; borrowed */
+	struct json_object *text;  /* echoed text of the program */
 	struct hr_buf why;         /* the exception */
 	struct hr_buf note;
 	struct br_reply *reply;
@@ -50,9 +50,9 @@ internal(struct br_reply *ret, const char *text)
 	br_json(&ret->body, "{\"detail\":$s}", text);
 }
 
-/* ---- answers without a page ---- */
+/* ---- replies without a page ---- */
 
-/* The whole step failed. `why` is what is known of it. */
+/* Replies that the whole step failed; `why` has the reason. */
 static void
 put_failed(struct step *s)
 {
@@ -77,7 +77,7 @@ put_failed(struct step *s)
 	s->reply->status = 200;
 }
 
-/* The goal of an evaluation, and its rewards, where there is none. */
+/* Replies to a query for an evaluation's goal or rewards: there is no evaluation. */
 static void
 put_no_evaluation(struct step *s)
 {
@@ -94,7 +94,7 @@ put_no_evaluation(struct step *s)
 	br_observation_put(&s->reply->body, &o);
 }
 
-/* ---- tabs that come back ---- */
+/* ---- restoring tabs ---- */
 
 static void
 note(struct step *s, const char *text)
@@ -102,7 +102,7 @@ note(struct step *s, const char *text)
 	hr_buf_addf(&s->note, "%s%s", s->note.len > 0 ? " " : "", text);
 }
 
-/* Tabs of a browser that has gone, at their addresses. */
+/* Reopens the tabs of a lost browser at their addresses. */
 static int
 restore(struct step *s)
 {
@@ -167,7 +167,7 @@ begin(struct step *s)
 	return br_tab_open(b) != NULL ? 0 : -1;
 }
 
-/* What is there if the browser ends now. */
+/* Records the tabs, in case the browser ends now. */
 static void
 write_down(struct step *s)
 {
@@ -189,7 +189,7 @@ write_down(struct step *s)
 		json_object_put(s->d->tabs);
 		s->d->tabs = tabs;
 	}
-	s->d->lost = true; /* once this browser has gone */
+	s->d->lost = true; /* true when this browser ends */
 	s->d->restored = 0;
 	br_desk_save(s->d);
 }
@@ -215,7 +215,7 @@ run_calls(struct step *s, struct br_program *p, bool *ret_noted)
 	return r < 0 ? -1 : 0;
 }
 
-/* 0: it ran, or raised: why; -1: Chromium is gone, or no memory. */
+/* Returns 0: it ran, or raised: why; -1: Chromium has ended, or no memory. */
 static int
 run_program(struct step *s, bool *ret_noted)
 {
@@ -235,9 +235,9 @@ run_program(struct step *s, bool *ret_noted)
 	return r;
 }
 
-/* ---- what came of it ---- */
+/* ---- the result ---- */
 
-/* A page that has crashed, or answers nothing, makes room for an empty one. */
+/* Replaces a page that crashed or does not respond by an empty one. */
 static int
 replace_tab(struct step *s, const char *what)
 {
@@ -258,13 +258,13 @@ replace_tab(struct step *s, const char *what)
 	if (tab != NULL && br_tab_close(s->b, tab) != 0 && s->b->err.code == HR_E_TIMEOUT) {
 		tab = br_tab_find(s->b, target);
 		if (tab != NULL)
-			br_tab_gone(s->b, tab); /* whatever it still does */
+			br_tab_gone(s->b, tab); /* ignore its later events */
 	}
 	return s->b->gone ? -1 : 0;
 }
 
-/* What is seen is of one page at one address, as all of the answer has to be. A page that comes to
- * the front, or a document that comes, while it is looked at makes it be looked at again. */
+/* Looks until the whole view is of one page at one address: repeats if a page comes to the front or
+ * a document arrives meanwhile. */
 static int
 look(struct step *s, struct br_view *v)
 {
@@ -291,7 +291,7 @@ look(struct step *s, struct br_view *v)
 		    strcmp(target, s->b->active->target) == 0)
 			return 0;
 		if (!v->hangs && i == LOOKS - 1)
-			return br_settle_tab(s->b); /* it never rests */
+			return br_settle_tab(s->b); /* the page never rests */
 		hangs = v->hangs;
 		br_view_done(v);
 		br_view_init(v);
@@ -301,7 +301,7 @@ look(struct step *s, struct br_view *v)
 	return 0;
 }
 
-/* The name of a picture of this moment; NULL: none can be written. */
+/* Writes the picture to a file named by the time. Returns its name; NULL: not writable. */
 static char *
 write_picture(const struct step *s, const struct hr_buf *png)
 {
@@ -383,7 +383,7 @@ put_page(struct step *s, const struct br_view *v)
 	br_observation_put(&s->reply->body, &o);
 }
 
-/* An action that failed may have ended in a download. true: it did, the answer is there. */
+/* Replies with the download that a failed action ended in. Returns true if there was one. */
 static bool
 put_download(struct step *s)
 {

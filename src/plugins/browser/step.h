@@ -1,4 +1,4 @@
-/* br_step: one action from its JSON to its observation. */
+/* br_step: performs one action, from its JSON to its observation. */
 #ifndef HR_PLUGINS_BROWSER_STEP_H
 #define HR_PLUGINS_BROWSER_STEP_H
 
@@ -7,34 +7,33 @@
 #include "base/buf.h"
 #include "plugins/browser/browser.h"
 
-#define BR_STEP_MS 120000 /* until an action is answered, whatever it does */
+#define BR_STEP_MS 120000 /* until an action is answered in any case */
 
-/* What outlives a Chromium, and this process. */
+/* State that outlives Chromium and this process. */
 struct br_desk {
 	const char *dir;          /* the workspace */
-	char *downloads;          /* in it */
-	const char *state_dir;    /* ours alone */
-	struct json_object *seen; /* names of downloads that were told of, in their order */
-	struct json_object *tabs; /* URLs of the tabs as they were after the last action */
-	int64_t active;           /* which of them was active */
-	bool lost;                /* there was a browser, and these tabs in it */
-	unsigned restored;        /* times in a row that they were opened again in vain */
+	char *downloads;          /* a directory in it */
+	const char *state_dir;    /* a private directory */
+	struct json_object *seen; /* names of reported downloads, in order */
+	struct json_object *tabs; /* URLs of the tabs after the last action */
+	int64_t active;           /* index of the active one */
+	bool lost;                /* the browser with these tabs has ended */
+	unsigned restored;        /* consecutive attempts to reopen them that failed */
 };
 
 int br_desk_open(struct br_desk *d, const char *dir, const char *state_dir, struct hr_err *err);
 void br_desk_close(struct br_desk *d);
 
-/* An answer: JSON, and the status of HTTP. Whatever happens, there is one; an empty one: no memory.
- */
+/* A reply: JSON, and the HTTP status. There always is one; an empty one: no memory. */
 struct br_reply {
 	struct hr_buf body;
 	int64_t status;
 };
 
-/* type: "browse" or "browse_interactive"; action: with its args. */
+/* type: "browse" or "browse_interactive"; action: JSON with its args. */
 void br_step(struct browser *b, struct br_desk *d, const char *type, struct json_object *action,
     struct br_reply *ret);
-/* The answer to one that does not end in its time. */
+/* Makes the reply for an action that has timed out. */
 void br_step_late(const char *type, struct json_object *action, struct br_reply *ret);
 
 #endif

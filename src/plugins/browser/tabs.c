@@ -1,4 +1,4 @@
-/* Tabs, their processes and frames: finding, using, opening and closing them. */
+/* Tabs, their processes and frames: finds, uses, opens and closes them. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "plugins/browser/browser.h"
 #include "plugins/browser/browser_int.h"
 
-/* ---- what is there ---- */
+/* ---- finding ---- */
 
 struct br_session *
 br_page(struct br_tab *tab)
@@ -112,13 +112,13 @@ frame_free(struct br_session *s, struct br_frame *f)
 	free(f);
 }
 
-/* With all below it. */
+/* Removes a frame and the frames below it. */
 void
 br_frame_remove(struct br_session *s, struct br_frame *f)
 {
 	struct br_frame *kid;
 
-	f->parent[0] = '\0'; /* so that what holds itself is no circle */
+	f->parent[0] = '\0'; /* breaks a cycle */
 again:
 	TAILQ_FOREACH(kid, &s->frames, entry)
 	{

@@ -1,4 +1,4 @@
-/* Messages to and from Chromium: JSON, each ended by a null byte. */
+/* Exchanges messages with Chromium: JSON, each ended by a null byte. */
 #include "config.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "plugins/browser/browser_int.h"
 #include "proto/json.h"
 
-#define EVAL_MS 10000 /* for what an expression does before it waits */
+#define EVAL_MS 10000 /* ms for an expression to run before it awaits */
 
 /* ---- patterns ---- */
 
@@ -283,7 +283,7 @@ take_message(struct browser *b, const char *text, size_t len)
 		br_event(b, session != NULL ? session : "", name, &t, br_tape_at(&t, 0, "params"));
 }
 
-/* No more than the head of it is there, which has the number. */
+/* Handles a message of which only the head is kept; that has its number. */
 static void
 too_long(struct browser *b)
 {
@@ -323,7 +323,7 @@ br_take(struct browser *b)
 	if (b->in.len > BR_TAPE_TEXT_MAX && !b->skipping)
 		too_long(b);
 	if (b->skipping || (b->in.len == 0 && b->in.room > (1u << 20))) {
-		/* gives memory back that one large message took */
+		/* free the memory that one large message took */
 		size_t cap = b->in.cap;
 
 		hr_buf_done(&b->in);
@@ -349,7 +349,7 @@ br_copy(const struct br_tape *t, uint32_t i, char *ret, size_t cap)
 {
 	HR_FREE char *s = br_tape_strdup(t, i);
 
-	/* an id that does not fit is none of ours */
+	/* an id that does not fit is unknown anyway */
 	(void)snprintf(ret, cap, "%s", s != NULL && strlen(s) < cap ? s : "");
 }
 

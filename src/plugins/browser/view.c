@@ -12,11 +12,11 @@
 
 #define TRIES 5
 #define AGAIN_MS 500
-#define VIEW_MS 60000 /* for all of it */
-#define PING_MS 5000  /* for a page to say anything at all */
-#define CALL_MS 30000 /* and for it to say much */
+#define VIEW_MS 60000 /* ms for the whole view */
+#define PING_MS 5000  /* limit of a first reply */
+#define CALL_MS 30000 /* limit of a large reply */
 #define TREE_MAX (192u << 20)
-#define MARK_MS 1000 /* for the observer in the page; a frame may be painted nowhere */
+#define MARK_MS 1000 /* limit of the page's observer; some frames are never painted */
 #define MARK_FRAME_MS 200
 #define DEPTH_MAX 64
 #define CLICKERS "(h => h && h.clickers && h.clickers())(globalThis[Symbol.for('handrail')])"
@@ -45,8 +45,8 @@ br_view_done(struct br_view *v)
 
 /* ---- marks ---- */
 
-/* The bid of the element that holds a frame, as the prefix of those in it. 0; 1: this frame is left
- * out; -1. */
+/* Finds the bid of the element that holds a frame: the prefix for those inside. Returns 0; 1: the
+ * frame is left out; -1. */
 static int
 prefix_of(struct browser *b, const char *target, const char *frame, struct hr_buf *ret)
 {
@@ -61,8 +61,8 @@ prefix_of(struct browser *b, const char *target, const char *frame, struct hr_bu
 	memcpy(in.frame, frame, BR_ID);
 	r = br_element_owner(b, &in, &owner);
 	if (r != 0)
-		return r < 0 ? -1 : 0; /* the page itself */
-	/* a viewer in a page stands in the place of another frame */
+		return r < 0 ? -1 : 0; /* the page's own frame */
+	/* a viewer in a page replaces another frame */
 	if (br_content_frame(b, owner.session, owner.object, content) != 0)
 		return -1;
 	if (strcmp(content, frame) != 0)
@@ -100,7 +100,7 @@ mark_frame(struct browser *b, const char *target, const char *frame)
 	memcpy(session, s->id, sizeof(session));
 	br_json(&code, "handrail.mark($s,$d)", hr_buf_str(&prefix),
 	    (int64_t)(f == br_top(tab) ? MARK_MS : MARK_FRAME_MS));
-	if (f->main != 0) /* comes before the marks, which are asked for behind it */
+	if (f->main != 0) /* runs before the marks, which are queried after it */
 		br_tell(b, session, "Runtime.evaluate",
 		    "{\"expression\":$s,\"contextId\":$d,\"timeout\":$d}", CLICKERS, f->main,
 		    (int64_t)CALL_MS);
@@ -108,7 +108,7 @@ mark_frame(struct browser *b, const char *target, const char *frame)
 	return a != NULL ? 0 : -1;
 }
 
-/* The ids of all frames of a tab, those above before those below. The caller frees. */
+/* Lists the ids of all frames of a tab, parents first. The caller frees the list. */
 static char (*frames_of(struct br_tab *tab, size_t *ret_n))[BR_ID]
 {
 	struct br_session *s;
@@ -146,7 +146,7 @@ mark(struct browser *b, const char *target)
 		return hr_err_nomem(&b->err);
 	for (i = 0; i < n && r == 0; i++) {
 		r = mark_frame(b, target, ids[i]);
-		/* a frame may go while the others are marked */
+		/* a frame may vanish while others are marked */
 		if (r != 0 && i > 0 && b->err.code == HR_E_PROTO)
 			r = 0;
 	}
@@ -162,7 +162,7 @@ unmark(struct browser *b, const char *target)
 
 	if (tab == NULL || tab->crashed)
 		return;
-	/* nobody waits for it: what is asked next comes behind it */
+	/* no wait: Chromium runs later queries after it */
 	TAILQ_FOREACH(s, &tab->sessions, entry)
 	{
 		TAILQ_FOREACH(f, &s->frames, entry)
@@ -255,7 +255,7 @@ take_trees(struct browser *b, const char *session, struct br_view *v)
 
 /* ---- focus ---- */
 
-/* The frame that has the focus in this one: *frame becomes its id, "" where it is none. 0; -1. */
+/* Finds the focused frame inside this one: *frame becomes its id, or "". Returns 0; -1. */
 static int
 inner_frame(struct browser *b, const char *session, int64_t ours, char *frame)
 {
@@ -314,7 +314,7 @@ take_focus(struct browser *b, const char *target, struct br_view *v)
 	return 0;
 }
 
-/* ---- all ---- */
+/* ---- all of it ---- */
 
 static void
 begin_picture(struct browser *b, const char *session, struct br_asking *ret)
@@ -323,7 +323,7 @@ begin_picture(struct browser *b, const char *session, struct br_asking *ret)
 	    "{\"format\":\"png\",\"optimizeForSpeed\":true}");
 }
 
-/* No picture is no failure of all. */
+/* Takes the picture; the view survives without one. */
 static void
 end_picture(struct browser *b, struct br_asking *asking, struct br_view *v)
 {
@@ -347,7 +347,7 @@ forget(struct br_view *v)
 	hr_buf_reset(&v->html);
 }
 
-/* A page whose script does not end answers nothing. */
+/* Tests whether the page responds: one with an endless script does not. */
 static int
 ping(struct browser *b, const char *target)
 {
@@ -376,14 +376,14 @@ take_all(struct browser *b, const char *target, struct br_view *v, bool html)
 	return take_focus(b, target, v);
 }
 
-/* May it work in a moment? */
+/* Returns true if a retry may succeed. */
 static bool
 passes(const struct browser *b)
 {
 	return !b->gone && (b->err.code == HR_E_PROTO || b->err.code == HR_E_NOTFOUND);
 }
 
-/* The tree, once. */
+/* Takes the view once. */
 static int
 take_once(struct browser *b, const char *target, struct br_view *v, bool html)
 {
@@ -400,7 +400,7 @@ take_once(struct browser *b, const char *target, struct br_view *v, bool html)
 	v->hangs = false;
 	br_limit(b, CALL_MS);
 	forget(v);
-	/* it takes some frames of the page, and the marks take one */
+	/* started early: it takes some frames of the page, as the marks do */
 	begin_picture(b, br_page(tab)->id, &picture);
 	r = take_all(b, target, v, html);
 	unmark(b, target);
@@ -411,14 +411,14 @@ take_once(struct browser *b, const char *target, struct br_view *v, bool html)
 	return r;
 }
 
-/* After a try that failed. true: another one is worth it. */
+/* Prepares a retry after a failure. Returns false if a retry is pointless. */
 static bool
 try_again(struct browser *b, const char *target, struct br_view *v)
 {
 	struct br_tab *tab = br_tab_find(b, target);
 
 	if (b->err.code == HR_E_TIMEOUT && !v->hangs) {
-		/* a script that does not end is ended, once */
+		/* terminate an endless script, once */
 		v->hangs = true;
 		if (tab != NULL)
 			br_tell(b, br_page(tab)->id, "Runtime.terminateExecution", "{}");

@@ -1,4 +1,4 @@
-/* From a call to what performs it, the functions on tabs, and what those of all files share. */
+/* Maps a call to its function; has the functions on tabs and the helpers of all files. */
 #include "config.h"
 
 #include "plugins/browser/act/act_int.h"
@@ -14,7 +14,7 @@ act_raises(struct br_run *run, const char *text)
 	return 1;
 }
 
-/* After a call that failed: what a driver raises, or that nothing goes on. */
+/* Handles a failed call: raises the driver's exception; -1: the browser has failed. */
 int
 act_broken(struct br_run *run, const char *api)
 {
@@ -99,7 +99,7 @@ act_scroll(struct br_run *run, const struct br_call *c)
 	if (top != NULL && top->ours != 0)
 		br_answer_free(
 		    br_eval(run->b, br_page(tab)->id, top->ours, "handrail.rest()", true));
-	return 0; /* where it has gone elsewhere, what comes is waited for later */
+	return 0; /* if the page navigated away, a later wait covers it */
 }
 
 /* ---- tabs ---- */
@@ -129,7 +129,7 @@ act_tab_close(struct br_run *run)
 
 	br_limit(run->b, BR_CALL_MS);
 	if (tab == NULL)
-		tab = br_tab_find(run->b, run->page); /* a crashed one can be closed */
+		tab = br_tab_find(run->b, run->page); /* even a crashed tab can be closed */
 	if (tab != NULL && br_tab_close(run->b, tab) != 0)
 		return act_broken(run, "Page.close");
 	tab = TAILQ_LAST(&run->b->tabs, br_tabs);
@@ -164,7 +164,7 @@ br_act(struct br_run *run, const struct br_call *c)
 	case BR_NOOP: return act_noop(run, c);
 	case BR_SEND_MSG_TO_USER:
 	case BR_REPORT_INFEASIBLE:
-		/* to a chat that nobody sees */
+		/* no one sees the chat */
 		return c->refused != NULL ? act_raises(run, c->refused) : 0;
 	case BR_SCROLL: return act_scroll(run, c);
 	case BR_FILL: return act_fill(run, c);

@@ -1,4 +1,4 @@
-/* br_act: the functions of a program, one call at a time. */
+/* br_act: performs the functions of a program, one call at a time. */
 #ifndef HR_PLUGINS_BROWSER_ACT_ACT_H
 #define HR_PLUGINS_BROWSER_ACT_ACT_H
 
@@ -6,17 +6,17 @@
 #include "plugins/browser/program/program.h"
 
 #define BR_GOTO_MS 100000
-#define BR_CALL_MS 8000 /* for a page to answer when it is touched */
+#define BR_CALL_MS 8000 /* ms for a page to respond to an action */
 
 struct br_run {
 	struct browser *b;
-	const char *dir;    /* relative names of files count from there */
-	char page[BR_ID];   /* the tab that calls work on */
-	struct hr_buf *why; /* the exception */
-	bool noted;         /* something was done that the page may answer with a change */
+	const char *dir;    /* base of relative file names */
+	char page[BR_ID];   /* target of the tab that calls work on */
+	struct hr_buf *why; /* text of the exception */
+	bool noted;         /* an action was done that the page may react to */
 };
 
-/* 0; 1: it raised; -1: b->err, the browser cannot go on. */
+/* Returns 0; 1: it raised; -1: b->err, the browser has failed. */
 int br_act(struct br_run *run, const struct br_call *call);
 
 #endif

@@ -1,4 +1,4 @@
-/* Drag and drop, and files for a page that asks for them. */
+/* Drag and drop, and files for a page's file chooser. */
 #include "config.h"
 
 #include "plugins/browser/act/act_int.h"
@@ -17,7 +17,7 @@
 
 /* ---- drag and drop ---- */
 
-/* Did the page begin to drag something? */
+/* Sets *ret if the page started a drag. */
 static int
 drag_begun(struct br_run *run, struct br_tab *tab, bool *ret)
 {
@@ -37,7 +37,7 @@ drag_begun(struct br_run *run, struct br_tab *tab, bool *ret)
 			if (a == NULL)
 				return -1;
 			*ret = br_tape_type(&a->tape, br_value(a)) == BR_TAPE_TRUE;
-			/* what was noted may be gone now */
+			/* s and f may be gone after the call */
 			return 0;
 		}
 	}
@@ -62,7 +62,7 @@ drop(struct br_run *run, struct br_tab *tab)
 	return 0;
 }
 
-/* From where the mouse is pressed to the other element. */
+/* Drags from the place where the mouse is pressed to the other element. */
 static int
 drag_to(struct br_run *run, const struct hr_span *to)
 {
@@ -121,7 +121,7 @@ act_drag_and_drop(struct br_run *run, const struct br_call *c)
 
 /* ---- files ---- */
 
-/* Absolute names as a list of JSON. */
+/* Appends absolute names as a JSON list. */
 static int
 files_of(struct br_run *run, const struct br_call *c, struct hr_buf *ret)
 {

@@ -8,7 +8,7 @@
 
 #include "plugins/browser/act/input.h"
 
-/* Moves the mouse to where the element is. */
+/* Moves the mouse to the element. */
 static int
 go_there(struct br_run *run, const struct br_element *el, struct br_attempt *a, const char *held,
     unsigned modifiers)
@@ -24,7 +24,7 @@ go_there(struct br_run *run, const struct br_element *el, struct br_attempt *a, 
 		tab = act_page(run);
 		if (tab == NULL || br_mouse_move(run->b, tab, x, y, held, modifiers) != 0)
 			return -1;
-		/* what was under the mouse before may have let it go by moving */
+		/* the move itself may have changed the page under the mouse */
 		r = br_element_still(run->b, el, a, x, y, run->why);
 	} while (r == 2);
 	return r;
@@ -41,10 +41,10 @@ press_and_release(struct br_run *run, const char *button, unsigned modifiers)
 		return -1;
 	tab = br_tab_find(run->b, run->page);
 	if (tab == NULL)
-		return 0; /* the press closed it */
+		return 0; /* the press closed the tab */
 	if (br_mouse_button(run->b, tab, false, button, modifiers) == 0)
 		return 0;
-	/* or the release did */
+	/* the release may also have closed the tab */
 	return br_tab_find(run->b, run->page) == NULL ? 0 : -1;
 }
 
@@ -76,7 +76,7 @@ act_click_element(struct br_run *run, const struct br_element *el, const struct 
 	return r < 0 ? act_broken(run, a.api) : r;
 }
 
-/* dblclick as well, which presses once: so does the original. */
+/* Clicks once, for dblclick as well, as the original does. */
 int
 act_click(struct br_run *run, const struct br_call *c)
 {
@@ -140,7 +140,7 @@ fill_element(struct br_run *run, const struct br_element *el, const struct hr_sp
 	br_json(&args, "$b", p, len);
 	br_attempt_begin(&a, run->b, el, bid->p, bid->len);
 	r = hr_buf_check(&args, &run->b->err);
-	/* what cannot be filled at all is said before it is waited for */
+	/* report an element that can never be filled before waiting for it */
 	if (r == 0)
 		r = br_element_ready(run->b, el, &a, run->why);
 	if (r == 0) {
@@ -282,7 +282,7 @@ act_press(struct br_run *run, const struct br_call *c)
 	if (r > 0)
 		r = br_attempt_fails(&a, run->why, hr_buf_str(&wrong));
 	if (r < 0 && br_tab_find(run->b, run->page) == NULL)
-		r = 0; /* the key closed it */
+		r = 0; /* the key closed the tab */
 	br_attempt_done(&a);
 	return r < 0 ? act_broken(run, a.api) : r;
 }

@@ -1,4 +1,4 @@
-/* Functions that lead a page elsewhere: they wait until it has loaded. */
+/* Functions that navigate: they wait until the page has loaded. */
 #include "config.h"
 
 #include "plugins/browser/act/act_int.h"
@@ -11,8 +11,7 @@ navigation_log(struct br_run *run, const struct hr_span *url)
 	hr_buf_adds(run->why, "\", waiting until \"load\"\n");
 }
 
-/* Until a document behind that many, or one in its place, has loaded. 0; 1: the time is over; -1.
- */
+/* Waits until a later document than number `commits` has loaded. Returns 0; 1: timeout; -1. */
 static int
 wait_load(struct br_run *run, uint64_t commits)
 {
@@ -24,7 +23,7 @@ wait_load(struct br_run *run, uint64_t commits)
 			(void)act_page(run);
 			return -1;
 		}
-		/* and what it does when it has, such as to say that it is shown, is done */
+		/* an answer shows that the page's load handlers have run */
 		if (top != NULL && top->load && tab->commits != commits)
 			return br_do(run->b, br_page(tab)->id, "Runtime.evaluate",
 				   "{\"expression\":\"0\"}") != 0 &&
@@ -36,8 +35,8 @@ wait_load(struct br_run *run, uint64_t commits)
 	}
 }
 
-/* Ends a navigation that no document has come of: nobody would wait for another one. A document
- * that has come goes on loading. */
+/* Stops a navigation that has committed no document, since no later one would wait for it. A
+ * committed document continues to load. */
 static void
 stop_loading(struct br_run *run, uint64_t commits)
 {
@@ -47,7 +46,7 @@ stop_loading(struct br_run *run, uint64_t commits)
 		br_tell(run->b, br_page(tab)->id, "Page.stopLoading", "{}");
 }
 
-/* What Chromium answers when it has begun: 0, 2: there is nothing to wait for, 1: it raised. */
+/* Reads Chromium's reply to a navigation. Returns 0: wait; 2: no need to wait; 1: it raised. */
 static int
 navigation_begun(struct br_run *run, const struct br_answer *a, const struct hr_span *url)
 {
@@ -153,7 +152,7 @@ act_history(struct br_run *run, int step, const char *api)
 			return run->b->err.code == HR_E_TIMEOUT ? timed_out(run, api, commits)
 								: act_broken(run, api);
 	}
-	/* within one document it is there already */
+	/* an unchanged document has loaded already */
 	r = wait_load(run, UINT64_MAX);
 	return r < 0 ? act_broken(run, api) : r > 0 ? timed_out(run, api, commits) : 0;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define LOG_MAX 8192
-#define DEPTH_MAX 64 /* of frames in frames */
+#define DEPTH_MAX 64 /* nested frames */
 
 /* ---- finding ---- */
 
@@ -40,7 +40,7 @@ br_element_of_node(struct browser *b, struct br_session *s, const struct br_fram
 	return 0;
 }
 
-/* In one document. ret->object "": it is not there. */
+/* Searches one document. ret->object is "" if the element is not in it. */
 static int
 find_in(struct browser *b, const char *bid, size_t len, struct br_element *ret)
 {
@@ -83,7 +83,7 @@ digits(const char *p, size_t len)
 	return true;
 }
 
-/* The driver looks for the next prefix in what is no frame. */
+/* Raises the driver's error: it looks for the next part of a bid in an element that is no frame. */
 static int
 no_frame(struct browser *b, const struct br_element *el, const char *outer, size_t outer_len,
     struct hr_buf *why)
@@ -232,14 +232,14 @@ br_element_ready(
 	return r;
 }
 
-/* ---- where ---- */
+/* ---- position ---- */
 
 struct quad {
 	double x[4], y[4];
 };
 
-/* The first box as DevTools has it, and the first with an area inside the window. 0; 1: none of
- * them; -1. */
+/* Gets the first box from DevTools, and a point in the first box visible in the window. Returns 0;
+ * 1: none visible; -1. */
 static int
 quads_of(struct browser *b, const struct br_element *el, struct quad *ret_first, double *ret_x,
     double *ret_y)
@@ -288,7 +288,7 @@ quads_of(struct browser *b, const struct br_element *el, struct quad *ret_first,
 	return first ? 1 : r;
 }
 
-/* The place of an element's document in the window. */
+/* Finds the position of an element's document in the window. */
 static int
 offset_of(struct browser *b, const char *session, const char *object, const struct quad *q,
     double *ret_x, double *ret_y)
@@ -316,8 +316,8 @@ offset_of(struct browser *b, const char *session, const char *object, const stru
 	return 0;
 }
 
-/* Does a press at this point of the window reach the element? "" in *ret, or who takes it; the
- * caller frees. */
+/* Tests whether a press at this point reaches the element: *ret is "", or the element that would
+ * get it; the caller frees it. */
 static int
 hit(struct browser *b, const struct br_element *el, double x, double y, char **ret)
 {
@@ -342,7 +342,7 @@ br_element_owner(struct browser *b, const struct br_element *el, struct br_eleme
 	if (f == br_top(tab))
 		return 1;
 	*ret = *el;
-	/* the top of another process is held by a frame of whoever is above */
+	/* a frame of the parent process holds another process's top document */
 	memcpy(ret->frame, f->parent[0] != '\0' ? f->parent : s->above, sizeof(ret->frame));
 	f = br_frame_of(tab, ret->frame, &up);
 	if (f == NULL)
@@ -352,7 +352,7 @@ br_element_owner(struct browser *b, const struct br_element *el, struct br_eleme
 	if (a == NULL)
 		return -1;
 	node = br_tape_int(&a->tape, br_at(a, "backendNodeId"), 0);
-	/* the page may have taken it away meanwhile */
+	/* the page may have removed the frame meanwhile */
 	tab = br_tab_find(b, el->target);
 	f = tab != NULL ? br_frame_of(tab, ret->frame, &up) : NULL;
 	if (f == NULL)
@@ -360,7 +360,7 @@ br_element_owner(struct browser *b, const struct br_element *el, struct br_eleme
 	return br_element_of_node(b, up, f, node, ret->object);
 }
 
-/* Where the element is, in the window. 0; 1: not in it; -1. */
+/* Finds the element's position in the window. Returns 0; 1: outside; -1. */
 static int
 place(struct browser *b, const struct br_element *el, double *x, double *y, double *off_x,
     double *off_y)
@@ -373,8 +373,8 @@ place(struct browser *b, const struct br_element *el, double *x, double *y, doub
 	return offset_of(b, el->session, el->object, &first, off_x, off_y);
 }
 
-/* Where the corner of an element's process is, in the window: places in it count from there. 0; 1:
- * not in it; -1. */
+/* Finds the corner of an element's process in the window, the origin of its coordinates. Returns 0;
+ * 1: outside; -1. */
 static int
 corner_of(struct browser *b, const struct br_element *el, double *ret_x, double *ret_y)
 {
@@ -407,7 +407,7 @@ corner_of(struct browser *b, const struct br_element *el, double *ret_x, double 
 	return 0;
 }
 
-/* The place of an element where its frame is another process. */
+/* Finds the position of an element in an out-of-process frame. */
 static int
 point_in_other(struct browser *b, const struct br_element *el, bool given, double x, double y,
     double ox, double oy, double *ret_x, double *ret_y, struct hr_buf *reason)
@@ -433,7 +433,7 @@ point_in_other(struct browser *b, const struct br_element *el, bool given, doubl
 	return taker[0] != '\0';
 }
 
-/* given: it is that point that is asked about. 0; 1: `reason`; -1. */
+/* Finds the point, or tests the given one. Returns 0; 1 with `reason`; -1. */
 static int
 point_now(struct browser *b, const struct br_element *el, bool given, double *ret_x, double *ret_y,
     struct hr_buf *reason)
@@ -487,7 +487,7 @@ scroll(struct browser *b, const struct br_element *el, unsigned attempt)
 		if (br_do(b, el->session, "DOM.scrollIntoViewIfNeeded", "{\"objectId\":$s}",
 			el->object) == 0)
 			return 0;
-		return b->err.code == HR_E_PROTO ? 0 : -1; /* it has no place: said below */
+		return b->err.code == HR_E_PROTO ? 0 : -1; /* no position: reported below */
 	}
 	a = br_call_on(b, el->session, el->object, "scroll", blocks[(attempt - 1) % 3]);
 	return a != NULL ? 0 : -1;

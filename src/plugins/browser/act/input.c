@@ -60,7 +60,7 @@ static int
 send_key(struct browser *b, struct br_tab *tab, const struct br_key *k, bool down, bool again,
     unsigned modifiers)
 {
-	/* with a modifier held nothing is typed */
+	/* keys with a modifier other than Shift type nothing */
 	const char *text = (modifiers & ~(unsigned)BR_SHIFT) != 0 ? "" : k->text;
 
 	if (!down)
@@ -92,7 +92,7 @@ br_keys_down(struct browser *b, struct br_tab *tab, unsigned modifiers, bool dow
 		held ^= 1u << i;
 		tab = br_tab_find(b, target);
 		if (tab == NULL)
-			return 0; /* a key may close its page */
+			return 0; /* the key closed the page */
 		if (!br_key_find(&k, names[i], strlen(names[i]), false) ||
 		    send_key(b, tab, &k, down, false, held) != 0)
 			return -1;
@@ -109,7 +109,7 @@ unknown(struct hr_buf *why, const char *p, size_t len)
 	return 1;
 }
 
-/* The last one of `held` as one before it, as in "a+a". */
+/* Returns true if the last key of `held` is held already, as in "a+a". */
 static bool
 is_held(const struct br_key *held, size_t last)
 {
@@ -145,7 +145,7 @@ br_press(struct browser *b, struct br_tab *tab, const char *keys, size_t len, st
 		modifiers |= held[n].modifier;
 		tab = br_tab_find(b, target);
 		if (tab == NULL)
-			return 0; /* a key may close its page */
+			return 0; /* the key closed the page */
 		if (send_key(b, tab, &held[n], true, is_held(held, n), modifiers) != 0)
 			return -1;
 		n++;

@@ -1,4 +1,4 @@
-/* br_input: mouse and keyboard. 0; -1: b->err; br_press: 1: `why` says which key is unknown. */
+/* br_input: mouse and keyboard. Returns 0; -1: b->err; br_press also 1: unknown key, in why. */
 #ifndef HR_PLUGINS_BROWSER_ACT_INPUT_H
 #define HR_PLUGINS_BROWSER_ACT_INPUT_H
 
@@ -9,10 +9,10 @@ int br_mouse_move(struct browser *b, struct br_tab *tab, double x, double y, con
 int br_mouse_button(
     struct browser *b, struct br_tab *tab, bool down, const char *button, unsigned modifiers);
 int br_wheel(struct browser *b, struct br_tab *tab, double dx, double dy);
-/* "Control+a" */
+/* keys: e.g. "Control+a" */
 int
 br_press(struct browser *b, struct br_tab *tab, const char *keys, size_t len, struct hr_buf *why);
-/* Modifiers (keys.h) as keys that are held, or let go. */
+/* Presses or releases the keys of modifiers (keys.h). */
 int br_keys_down(struct browser *b, struct br_tab *tab, unsigned modifiers, bool down);
 
 #endif

@@ -8,7 +8,7 @@
 #include "plugins/browser/program/program.h"
 
 struct row {
-	const char *code, *key, *shifted; /* shifted NULL: the same */
+	const char *code, *key, *shifted; /* shifted NULL: same as key */
 	int number, location;
 };
 
@@ -138,8 +138,8 @@ letter(struct br_key *ret, char c, bool shifted)
 	return true;
 }
 
-/* Does a name stand for this row? *ret_key: what is pressed then. Of what is there twice, on the
- * right or on the pad of numbers, the second one has no name but its code. */
+/* Tests whether a name stands for this row; *ret_key: the key's value. The second of two equal
+ * keys, on the right or on the keypad, has no name but its code. */
 static bool
 fits(const struct row *r, const char *name, size_t len, bool shifted, const char **ret_key)
 {
@@ -154,7 +154,7 @@ fits(const struct row *r, const char *name, size_t len, bool shifted, const char
 	return once && len == 1 && is(r->shifted, name, len);
 }
 
-/* Other names for the same. */
+/* Maps aliases to a key's usual name. */
 static void
 usual_name(const char **name, size_t *len)
 {

@@ -1,5 +1,5 @@
-/* An accessibility tree as JSON: what the browser wrote, with bids in their own member and the
- * marks that carried them taken off. */
+/* Prints an accessibility tree as JSON: the browser's text, with bids moved from their marks to a
+ * member. */
 #include "config.h"
 
 #include "plugins/browser/page/axtree_int.h"
@@ -22,7 +22,7 @@ put_raw(struct hr_buf *b, const struct br_tape *t, uint32_t i)
 }
 
 /* Appends {"name":..., "value":{"type":type,"value":<text without its mark>}}, or only the inner
- * part. false: nothing would be left. */
+ * part. Returns false if nothing would be left. */
 static bool
 put_cleaned(struct hr_buf *b, const struct br_tape *t, uint32_t value, bool property)
 {

@@ -1,6 +1,6 @@
-/* The text of an accessibility tree, a line a node, as the original's flatten_axtree_to_str() has
- * it with clickable elements and without any filter. No recursion: trees may be as deep as they
- * like, and a child may be its own ancestor. */
+/* Prints an accessibility tree, one line per node, like the original's flatten_axtree_to_str() with
+ * clickable elements and no filter. There is no recursion: trees have any depth, and a child may be
+ * its own ancestor. */
 #include "config.h"
 
 #include "plugins/browser/page/axtree_int.h"
@@ -14,26 +14,26 @@
 #include "proto/python/repr.h"
 #include "base/text/utf8.h"
 
-/* Python's 1000 frames without those of its callers, about. */
+/* About Python's 1000 frames less those of its callers. */
 #define DEEPEST 970
 #define VALUE_DEEPEST 100 /* brackets in a property's value */
 
-/* One node on the way down. */
+/* A node on the path from the root. */
 struct step {
 	size_t node;
-	uint32_t child; /* the next one on the tape */
-	bool joined;    /* the one behind them was taken */
+	uint32_t child; /* next child, on the tape */
+	bool joined;    /* the node joined after them was taken */
 	bool printed;
-	size_t name; /* where its name begins in names */
+	size_t name; /* offset of its name in names */
 };
 
 struct writer {
 	const struct br_ax *ax;
 	const struct br_props *props;
 	struct hr_buf *out, *why;
-	struct hr_buf names; /* those of all nodes on the way down */
+	struct hr_buf names; /* names of all nodes on the path */
 	struct hr_buf attributes;
-	size_t *slots; /* by hash of the node's id: index + 1, of equal ids the last */
+	size_t *slots; /* keyed by hash of the node's id: index + 1; the last of equal ids */
 	size_t n_slots;
 	struct step way[DEEPEST + 1];
 	size_t depth, indent;
@@ -141,7 +141,7 @@ is_one_of(const struct br_tape *t, uint32_t i, const char *const *names)
 	return *names != NULL;
 }
 
-/* What the page itself said, behind the mark. -1: no memory. */
+/* Appends the page's own text, after the mark. Returns -1: no memory. */
 static int
 put_roledescription(struct writer *w, const struct br_tape *t, uint32_t value)
 {
@@ -206,7 +206,7 @@ put_properties(struct writer *w, size_t node)
 	return done;
 }
 
-/* Is it clickable? 1: Python cannot say. */
+/* Looks up whether it is clickable. Returns 1 if Python would raise. */
 static int
 look_up(struct writer *w, size_t node, bool *ret_clickable)
 {
@@ -255,7 +255,7 @@ holds(const char *in, size_t in_len, const char *p, size_t len)
 	return len == 0 || memmem(in, in_len, p, len) != NULL;
 }
 
-/* Prints the node unless it is left out; s->name is where its name is to go. */
+/* Prints the node unless it is left out; s->name: where to put its name. */
 static int
 visit(struct writer *w, struct step *s)
 {
@@ -293,7 +293,7 @@ visit(struct writer *w, struct step *s)
 	return 0;
 }
 
-/* The next child of the innermost node that is there; false: no more. */
+/* Finds the next existing child of the innermost node. Returns false if none is left. */
 static bool
 next_child(struct writer *w, struct step *s, size_t *ret)
 {

@@ -1,5 +1,5 @@
-/* The trees of all frames in one list of nodes, in the order in which they came, each with its bid.
- * Texts stay where the browser wrote them. */
+/* Joins the trees of all frames in one list of nodes, in order of arrival, each with its bid. Texts
+ * stay in the browser's messages. */
 #include "config.h"
 
 #include "plugins/browser/page/axtree_int.h"
@@ -154,7 +154,7 @@ br_ax_roledescription(const struct br_tape *t, uint32_t node)
 	return BR_TAPE_NONE;
 }
 
-/* The bid in a text's mark. 0; -1: no memory. *ret stays NULL where there is no mark. */
+/* Takes the bid from a text's mark. Returns 0, *ret NULL if there is no mark; -1: no memory. */
 static int
 take_bid(const struct br_tape *t, uint32_t text, char **ret)
 {
@@ -235,7 +235,7 @@ add_nodes(struct br_ax *ax, uint32_t list)
 	return 0;
 }
 
-/* The list of nodes in what the browser answered. */
+/* Finds the list of nodes in the browser's reply. */
 static uint32_t
 find_nodes(const struct br_tape *t)
 {

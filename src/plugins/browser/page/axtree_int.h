@@ -1,4 +1,4 @@
-/* What axtree.c holds and axtext.c writes. */
+/* The data that axtree.c holds and axtext.c prints. */
 #ifndef HR_PLUGINS_BROWSER_PAGE_AXTREE_INT_H
 #define HR_PLUGINS_BROWSER_PAGE_AXTREE_INT_H
 
@@ -6,17 +6,17 @@
 #include "plugins/browser/page/tape.h"
 
 struct ax_frame {
-	char *id; /* NULL: merged before, and clean */
+	char *id; /* NULL: merged before, without marks */
 	char *json;
 	struct br_tape tape;
-	size_t first, n; /* its nodes */
+	size_t first, n; /* range of its nodes */
 };
 
 struct ax_node {
 	uint32_t frame;
-	uint32_t value; /* on the frame's tape */
+	uint32_t value; /* index on the frame's tape */
 	char *bid;
-	size_t child; /* what follows its own children: the index of a node + 1, or 0 */
+	size_t child; /* the node after its children: index + 1, or 0 */
 };
 
 struct br_ax {
@@ -26,14 +26,14 @@ struct br_ax {
 	size_t n, room;
 	size_t *iframes;
 	size_t n_iframes, room_iframes;
-	bool no_nodes; /* something was added that has none */
+	bool no_nodes; /* a tree without nodes was added */
 };
 
-/* A text with the mark in front of it that carries an element's bid: browsergym_id_<bid>, maybe a
- * blank. The bid's span and where the text goes on; false: there is no mark. */
+/* Parses the mark at the start of a text that carries an element's bid: browsergym_id_<bid>,
+ * perhaps a blank. Sets the bid's span and the offset of the rest. Returns false: no mark. */
 bool br_ax_marked(const char *p, size_t len, size_t *ret_bid, size_t *ret_rest);
 
-/* The place of a node's property "roledescription", or BR_TAPE_NONE. */
+/* Returns a node's property "roledescription", or BR_TAPE_NONE. */
 uint32_t br_ax_roledescription(const struct br_tape *t, uint32_t node);
 
 #endif

@@ -1,5 +1,5 @@
-/* The nodes of a snapshot as markup. Texts are not escaped, as in the original: a page that shows
- * "<b>" gets bold text. What a frame holds is tidied and put into its element. */
+/* Prints a snapshot's nodes as markup. Text is not escaped, as in the original: a page that shows
+ * "<b>" gets bold text. A frame's content is tidied and put into its element. */
 #include "config.h"
 
 #include "plugins/browser/page/html.h"
@@ -8,7 +8,7 @@
 
 #include "plugins/browser/page/snapshot_int.h"
 
-#define FRAMES_DEEPEST 30 /* frames in frames; what is deeper is left out */
+#define FRAMES_DEEPEST 30 /* nested frames; deeper ones are left out */
 #define NO_NODE UINT32_MAX
 
 enum node_type {
@@ -21,10 +21,10 @@ enum node_type {
 
 /* A document's nodes, by number. */
 struct nodes {
-	uint32_t *type, *name, *value, *attributes; /* places on the tape */
+	uint32_t *type, *name, *value, *attributes; /* indexes on the tape */
 	size_t n;
-	uint32_t *parent, *child, *next; /* numbers */
-	uint32_t *document;              /* that a frame element shows, + 1 */
+	uint32_t *parent, *child, *next; /* numbers of nodes */
+	uint32_t *document;              /* number of a frame element's document, + 1 */
 };
 
 static void
@@ -40,8 +40,7 @@ nodes_done(struct nodes *t)
 	free(t->document);
 }
 
-/* Children come behind their parents, in their order. Nodes for which that is not so are left out.
- */
+/* Links children after their parents, in order; drops nodes that precede their parent. */
 static void
 link_nodes(struct nodes *t, const struct br_tape *tape, const uint32_t *parents)
 {
@@ -117,7 +116,7 @@ put_name(struct hr_buf *b, const struct br_snapshot *s, uint32_t place)
 			b->p[i] += 'a' - 'A';
 }
 
-/* libxml2 before 2.12 ends an <ol> where a <ul> begins right in it, and the other way round. */
+/* libxml2 before 2.12 ends an <ol> where a <ul> begins directly inside it, and vice versa. */
 static bool
 is_list_in_list(const struct br_snapshot *s, const struct nodes *t, uint32_t i)
 {
@@ -150,7 +149,7 @@ put_attribute(struct hr_buf *b, const struct br_snapshot *s, uint32_t name, uint
 			b->len -= 2;
 		return;
 	}
-	/* the marking script's, and nothing of the page */
+	/* written by the marking script, not by the page */
 	if (b->fail == HR_OK && b->len == behind &&
 	    (br_snapshot_is(s, name, "aria-roledescription") ||
 		br_snapshot_is(s, name, "aria-description"))) {

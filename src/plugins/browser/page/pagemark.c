@@ -1,5 +1,5 @@
-/* Page texts in Markdown. What decides is when blanks and line ends come out: both are asked for
- * when a tag or a text ends, and written before the next text that is not empty. */
+/* Writes a page's text as Markdown. Blanks and line ends are requested when a tag or a text ends,
+ * and written before the next text that is not empty. */
 #include "config.h"
 
 #include "plugins/browser/page/pagemark_int.h"
@@ -12,7 +12,7 @@
 
 /* ---- writing ---- */
 
-/* Empties one of p's buffers; that it failed is not forgotten. */
+/* Empties one of p's buffers, but keeps its failure in p->out. */
 void
 page_reset(struct page *p, struct hr_buf *b)
 {
@@ -36,7 +36,7 @@ outs(struct page *p, const char *s)
 	out(p, s, strlen(s));
 }
 
-/* What begins each line of a quotation or of code. */
+/* Puts the prefix of each line of a quotation or of code. */
 static void
 put_margin(const struct page *p, struct hr_buf *b, bool bare)
 {
@@ -54,7 +54,7 @@ put_margin(const struct page *p, struct hr_buf *b, bool bare)
 	hr_buf_adds(b, "    ");
 }
 
-/* The text of a <pre> with the margin behind each line end, in p->margin. */
+/* Puts the text of a <pre> into p->margin, with the margin after each line end. */
 static struct hr_span
 with_margin(struct page *p, struct hr_span s, bool bare)
 {
@@ -75,7 +75,7 @@ with_margin(struct page *p, struct hr_span s, bool bare)
 	}
 	p->begin_pre = false;
 	s = hr_span_of_buf(&p->margin);
-	if (begins && p->n_lists > 0) /* what is there already is not indented twice */
+	if (begins && p->n_lists > 0) /* an existing indent is not doubled */
 		while (s.len > 0 && (*s.p == '\n' || (p->pre && *s.p == ' ') ||
 					(p->pre && *s.p == '>' && p->quotes > 0))) {
 			s.p++;
@@ -97,7 +97,7 @@ put_lines(struct page *p, bool bare)
 	p->blank = false;
 }
 
-/* forced: even if empty, and without a blank behind the margin where it is one itself. */
+/* forced: even if s is empty, and without a blank after the margin if s is a margin itself. */
 void
 page_write(struct page *p, struct hr_span s, bool forced)
 {
@@ -129,7 +129,7 @@ page_mark(struct page *p, const char *s)
 	page_write(p, hr_span_of(s), false);
 }
 
-/* Text of the page: white space is one blank, at its beginning one that may come later. */
+/* Writes page text: a run of white space is one blank, a leading one only requested. */
 static void
 write_data(struct page *p, const char *s, size_t len)
 {
@@ -159,7 +159,7 @@ write_data(struct page *p, const char *s, size_t len)
 	if (p->data.len == 0)
 		return;
 	space = p->in_abbr;
-	p->in_abbr = false; /* it has the text as it came */
+	p->in_abbr = false; /* abbr has the text unescaped */
 	page_write(p, hr_span_of_buf(&p->data), false);
 	p->in_abbr = space;
 }
@@ -198,7 +198,7 @@ is_digit(const char *s, const char *end, size_t *ret_len)
 	return br_digit_value(hr_utf8_next(s, end, ret_len)) >= 0;
 }
 
-/* A line that begins like a list item or a rule: its sign's place, or NULL. */
+/* Returns the sign of a line that looks like a list item or a rule, or NULL. */
 static const char *
 find_sign(const char *s, const char *end, char sign)
 {
@@ -220,7 +220,7 @@ find_sign(const char *s, const char *end, char sign)
 	return hr_utf8_is_space(hr_utf8_next(s + 1, end, &n)) ? s : NULL;
 }
 
-/* Appends s with a backslash before the signs that would begin such a line. */
+/* Appends s with a backslash before signs that would start such a line. */
 static void
 escape_lines(struct hr_buf *b, const char *s, size_t len, char sign)
 {
@@ -240,7 +240,7 @@ escape_lines(struct hr_buf *b, const char *s, size_t len, char sign)
 	}
 }
 
-/* Page text as Markdown's text. In p->tmp. */
+/* Escapes page text for Markdown, in p->tmp. */
 static struct hr_span
 escaped(struct page *p, struct hr_span s)
 {
@@ -266,7 +266,7 @@ escaped(struct page *p, struct hr_span s)
 	return hr_span_of_buf(&p->tmp);
 }
 
-/* In an address or a title. */
+/* Escapes an address or a title. */
 void
 page_put_escaped(struct hr_buf *b, const char *s)
 {
@@ -302,7 +302,7 @@ page_open_bracket(struct page *p)
 	p->empty_link = false;
 }
 
-/* Text right behind emphasis does not stick to it. */
+/* Returns true if text directly after emphasis requires a blank. */
 static bool
 needs_blank(const struct page *p, const char *s, size_t len)
 {

@@ -1,4 +1,4 @@
-/* What pagemark.c and pagetags.c share: where the writer of a page's text is. */
+/* The state that pagemark.c and pagetags.c share: the writer's position in a page. */
 #ifndef HR_PLUGINS_BROWSER_PAGE_PAGEMARK_INT_H
 #define HR_PLUGINS_BROWSER_PAGE_PAGEMARK_INT_H
 
@@ -12,7 +12,7 @@ struct list {
 };
 
 struct link {
-	bool is_link; /* <a> without an address counts as none */
+	bool is_link; /* false: <a> without an address */
 	char *href, *title;
 };
 
@@ -24,31 +24,31 @@ struct abbreviation {
 struct page {
 	struct hr_buf *out;
 	struct hr_buf tmp, data, margin;
-	/* what is to come before the next text */
+	/* requested before the next text */
 	int lines; /* line ends */
 	bool blank;
 	bool soft;          /* two blanks before the first line end */
-	bool start;         /* nothing comes before it: the page or a list item begins */
-	bool after_newline; /* the last text ended with one */
-	bool after_bracket; /* ... was a [ alone */
-	/* where we are */
+	bool start;         /* the page or a list item starts */
+	bool after_newline; /* the last text ended with a newline */
+	bool after_bracket; /* ... was a single [ */
+	/* position */
 	int quiet;
-	int quotes; /* <blockquote>s */
+	int quotes; /* nested <blockquote>s */
 	bool pre, begin_pre, code;
 	struct list *lists;
 	size_t n_lists;
-	size_t list_indent; /* of a <pre> in a list item */
+	size_t list_indent; /* indent of a <pre> in a list item */
 	bool after_list;
 	struct link *links;
 	size_t n_links;
-	char *pending; /* the address of a link whose [ is not out yet */
+	char *pending; /* address of a link whose [ is not written yet */
 	bool empty_link;
 	bool cell, table_begins;
 	size_t cells;
 	char tag[16];
 	/* emphasis */
 	bool stressed, was_stressed;
-	int32_t last; /* character of the last text; 0: none */
+	int32_t last; /* last character of the last text; 0: none */
 	/* abbreviations */
 	bool in_abbr;
 	struct hr_buf abbr;

@@ -1,4 +1,4 @@
-/* What the tags of a page mean in Markdown. */
+/* Translates the tags of a page into Markdown. */
 #include "config.h"
 
 #include "plugins/browser/page/pagemark_int.h"
@@ -9,7 +9,7 @@
 
 #include "base/text/utf8.h"
 
-/* true: nothing else is to be done for it. */
+/* Returns true if the tag needs nothing else. */
 static bool
 do_heading(struct page *p, const struct page_tag *t)
 {
@@ -20,7 +20,7 @@ do_heading(struct page *p, const struct page_tag *t)
 		return false;
 	if (p->n_links > 0) {
 		if (!t->opens) {
-			p->lines = 0; /* the link's text stays in one piece */
+			p->lines = 0; /* keep the link's text on one line */
 			return true;
 		}
 		if (p->after_bracket && p->out->fail == HR_OK) {

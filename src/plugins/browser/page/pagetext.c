@@ -1,5 +1,4 @@
-/* The text of a page. Reads the tags of tidy HTML (snapshot.h) and hands what they mean to
- * pagemark.c, which writes. */
+/* Reads the tags of tidy HTML (snapshot.h) and passes them to the writer, pagemark.c. */
 #include "config.h"
 
 #include "plugins/browser/page/pagetext.h"
@@ -9,7 +8,7 @@
 
 #include "plugins/browser/page/pagemark.h"
 
-/* Puts text with its escapes taken off. */
+/* Puts text without its escapes. */
 static void
 put_plain(struct hr_buf *b, const char *p, size_t len)
 {
@@ -33,7 +32,7 @@ put_plain(struct hr_buf *b, const char *p, size_t len)
 	}
 }
 
-/* One attribute at p; returns its end, or NULL: there is none. */
+/* Reads an attribute at p. Returns its end, or NULL if there is none. */
 static const char *
 read_attribute(const char *p, const char *end, struct hr_span *ret_name, struct hr_span *ret_value)
 {
@@ -56,7 +55,7 @@ read_attribute(const char *p, const char *end, struct hr_span *ret_name, struct 
 	return p < end ? p + 1 : NULL;
 }
 
-/* The few that mean something. */
+/* Reads the few attributes that Markdown uses. */
 static void
 read_attributes(struct page_tag *tag, struct hr_buf *b, const char *p, const char *end)
 {
@@ -81,7 +80,7 @@ read_attributes(struct page_tag *tag, struct hr_buf *b, const char *p, const cha
 	}
 }
 
-/* The > that ends a tag: none in quotes. */
+/* Finds the > that ends a tag, outside of quotes. */
 static const char *
 tag_end(const char *p, const char *end)
 {
@@ -102,7 +101,7 @@ is_letter(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* A tag at p, or what is none though it begins as one. Returns where the text goes on. */
+/* Reads a tag at p, or text that only starts like one. Returns where the text continues. */
 static const char *
 read_tag(struct page *page, struct hr_buf *tmp, const char *p, const char *end, char *raw)
 {
@@ -132,7 +131,7 @@ read_tag(struct page *page, struct hr_buf *tmp, const char *p, const char *end, 
 		page_tag(page, &tag);
 	} else if (tag.opens &&
 		   (strcmp(tag.name, "script") == 0 || strcmp(tag.name, "style") == 0)) {
-		memcpy(raw, tag.name, sizeof(tag.name)); /* as large */
+		memcpy(raw, tag.name, sizeof(tag.name)); /* the same size */
 	}
 	free(tag.href);
 	free(tag.title);
@@ -140,7 +139,7 @@ read_tag(struct page *page, struct hr_buf *tmp, const char *p, const char *end, 
 	return close < end ? close + 1 : end;
 }
 
-/* The end of a script: its content is text whatever is in it. */
+/* Finds the end of a script, whose content is text in any case. */
 static const char *
 raw_end(const char *p, const char *end, const char *name)
 {
@@ -153,7 +152,7 @@ raw_end(const char *p, const char *end, const char *name)
 	return p;
 }
 
-/* An escape is a text of its own. */
+/* Passes an escape as a text of its own. */
 static const char *
 read_entity(struct page *page, struct hr_buf *tmp, const char *p, const char *end)
 {

@@ -1,4 +1,4 @@
-/* br_page_text: a page as text with Markdown's marks, for what `browse` shows of it. Pure. */
+/* br_page_text: prints a page as Markdown, for the action `browse`. Pure. */
 #ifndef HR_PLUGINS_BROWSER_PAGE_PAGETEXT_H
 #define HR_PLUGINS_BROWSER_PAGE_PAGETEXT_H
 
@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 
-/* Of HTML as br_snapshot_html() writes it. Appends to b; check b. */
+/* Converts HTML as br_snapshot_html() prints it. Appends to b; check b. */
 void br_page_text(struct hr_buf *b, const char *html, size_t len);
 
 #endif

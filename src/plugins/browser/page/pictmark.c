@@ -1,5 +1,5 @@
-/* Marks of elements: a dashed black box, and at its top left corner the bid in white on black. What
- * is outside the picture is not drawn, however far it goes. */
+/* Draws the marks of elements: a dashed black box with the bid in white on black at its top left
+ * corner. Anything outside the picture is clipped, however far it extends. */
 #include "config.h"
 
 #include "plugins/browser/page/picture.h"
@@ -9,12 +9,12 @@
 
 #define DASH 4
 #define GAP 8
-#define LINE 2   /* how thick */
+#define LINE 2   /* thickness */
 #define MARGIN 3 /* around a bid, with its frame */
 #define GLYPH_WIDTH 5
 #define GLYPH_HEIGHT 7
 #define LABEL_MAX 24 /* characters of a bid */
-#define AREA_MIN 20  /* of a box */
+#define AREA_MIN 20  /* smallest area of a box */
 
 /* Rows from the top, five bits each: 0 to 9, A to Z, a to z. */
 static const uint8_t glyphs[62][GLYPH_HEIGHT] = {
@@ -83,7 +83,7 @@ static const uint8_t glyphs[62][GLYPH_HEIGHT] = {
 };
 
 struct span {
-	long from, to; /* to: not in it */
+	long from, to; /* `to` is exclusive */
 };
 
 static struct span
@@ -110,7 +110,7 @@ fill(struct br_picture *p, double x, double y, double width, double height, uint
 		    (size_t)(across.to - across.from) * 3);
 }
 
-/* Dashes from `from` to `to` along one axis; `at` is the place on the other. */
+/* Draws dashes from `from` to `to` along one axis; `at` is the other coordinate. */
 static void
 dashes(struct br_picture *p, double from, double to, double at, bool down)
 {
@@ -118,7 +118,7 @@ dashes(struct br_picture *p, double from, double to, double at, bool down)
 
 	if (at < -LINE || at > (double)(down ? p->width : p->height) + LINE)
 		return;
-	k = from < 0 ? fmod(from, step) : from; /* the first that can be seen */
+	k = from < 0 ? fmod(from, step) : from; /* the first visible one */
 	for (; k < to && k < size; k += step) {
 		len = to - k < DASH ? to - k : DASH;
 		if (down)

@@ -1,4 +1,4 @@
-/* Properties by bid: a list, and a table of open addressing into it. */
+/* Stores properties by bid: a list, and a hash table with open addressing into it. */
 #include "config.h"
 
 #include "plugins/browser/page/props.h"
@@ -39,7 +39,7 @@ hash(const char *bid)
 	return h;
 }
 
-/* The slot of this bid: with it in it, or empty. */
+/* Returns the slot of this bid, or a free one for it. */
 static size_t
 slot_of(const struct br_props *p, const char *bid)
 {
@@ -58,7 +58,7 @@ br_props_find(const struct br_props *p, const char *bid)
 	return i > 0 ? &p->v[i - 1] : NULL;
 }
 
-/* Room for one more, and a table that is at most half full. */
+/* Makes room for one more, and keeps the table at most half full. */
 static int
 grow(struct br_props *p)
 {
@@ -99,7 +99,7 @@ br_props_put(struct br_props *p, const char *bid)
 	return &p->v[p->n - 1];
 }
 
-/* As the browser wrote it: whole numbers without a fraction. */
+/* Prints a number as the browser did: whole numbers without a fraction. */
 static void
 put_number(struct hr_buf *b, double d)
 {

@@ -1,4 +1,4 @@
-/* Snapshots: strings by number, and what the marking script and the layout say of elements. */
+/* Reads snapshots: strings by number, and elements' attributes from marking script and layout. */
 #include "config.h"
 
 #include "plugins/browser/page/snapshot_int.h"
@@ -27,7 +27,7 @@ br_snapshot_column(const struct br_tape *t, uint32_t list, uint32_t **ret, size_
 	return 0;
 }
 
-/* The number of a string that a value holds; NOWHERE: none. */
+/* Returns the string number in a value; NOWHERE: none. */
 static size_t
 number_at(const struct br_snapshot *s, uint32_t place)
 {
@@ -151,7 +151,7 @@ br_snapshot_free(struct br_snapshot *s)
 
 struct document {
 	bool seen;
-	double x, y; /* of its corner in the viewport */
+	double x, y; /* corner in the viewport */
 	struct br_prop *nodes;
 	size_t n;
 };
@@ -159,9 +159,9 @@ struct document {
 struct collector {
 	const struct br_snapshot *s;
 	struct document *documents;
-	size_t *order, n_order; /* as the documents were met */
+	size_t *order, n_order; /* numbers in order of visiting */
 	size_t *stack, n_stack;
-	size_t bid, visibility, marks; /* names of attributes */
+	size_t bid, visibility, marks; /* string numbers of attributes */
 	struct hr_buf text;
 };
 
@@ -171,7 +171,7 @@ number_of(const struct br_tape *t, uint32_t i)
 	return br_tape_number(t, i, 0);
 }
 
-/* Where the frame element is laid out in its document. */
+/* Finds the position of the frame element in its document's layout. */
 static void
 place_child(struct collector *c, size_t parent, int64_t node, struct document *child)
 {
@@ -213,14 +213,14 @@ meet_children(struct collector *c, size_t d)
 	}
 }
 
-/* float() of an attribute that only the marking script should have written. */
+/* Returns float() of an attribute that only the marking script should have set. */
 static double
 ratio(struct collector *c, uint32_t place)
 {
 	char *end;
 	double v;
 
-	c->text.len = 0; /* a failure stays */
+	c->text.len = 0; /* keeps b.fail */
 	if (!br_snapshot_string(c->s, place, &c->text) || c->text.fail != HR_OK || c->text.len == 0)
 		return NAN;
 	v = strtod(c->text.p, &end);
@@ -300,7 +300,7 @@ read_document(struct collector *c, size_t d)
 	doc->nodes = calloc(doc->n + 1, sizeof(*doc->nodes));
 	if (doc->nodes == NULL)
 		return -1;
-	/* an object in the place of the list has members, but none that count */
+	/* an object instead of the list is harmless: its members do not count */
 	for (i = br_tape_first(t, list); i != BR_TAPE_NONE && k < doc->n;
 	     i = br_tape_next(t, list, i), k++) {
 		doc->nodes[k].visibility = NAN;

@@ -1,4 +1,4 @@
-/* What snapshot.c finds and html.c writes. */
+/* The data that snapshot.c finds and html.c prints. */
 #ifndef HR_PLUGINS_BROWSER_PAGE_SNAPSHOT_INT_H
 #define HR_PLUGINS_BROWSER_PAGE_SNAPSHOT_INT_H
 
@@ -7,21 +7,21 @@
 
 struct br_snapshot {
 	struct br_tape tape;
-	uint32_t *strings; /* places on the tape */
+	uint32_t *strings; /* indexes on the tape */
 	size_t n_strings;
-	unsigned char *marked; /* strings with the mark of an element in front */
+	unsigned char *marked; /* strings that begin with an element's mark */
 	uint32_t *documents;
 	size_t n_documents;
 };
 
-/* The places of what a list holds: a string, a document, a node's part by its number. 0, or -1: no
- * memory. The caller frees it. */
+/* Lists the indexes of a list's values: strings, documents, or node attributes by node number.
+ * Returns 0, or -1: no memory. The caller frees the list. */
 int br_snapshot_column(const struct br_tape *t, uint32_t list, uint32_t **ret, size_t *ret_n);
 
-/* Appends a string by its number, without its mark. false: there is none. */
+/* Appends a string by its number, without its mark. Returns false: none. */
 bool br_snapshot_string(const struct br_snapshot *s, uint32_t number, struct hr_buf *b);
 
-/* Is the string of this number this very text? As it came. */
+/* Returns true if the string of this number is `text`, with any mark. */
 bool br_snapshot_is(const struct br_snapshot *s, uint32_t number, const char *text);
 
 #endif

@@ -1,5 +1,5 @@
-/* JSON in place. One pass; what is open is found again by the index that `next` holds until it is
- * closed. */
+/* Parses JSON in place, in one pass; `next` of an open list or object holds the index of the one
+ * around it. */
 #include "config.h"
 
 #include "plugins/browser/page/tape.h"
@@ -11,10 +11,10 @@
 #include "base/text/percent.h"
 #include "base/text/utf8.h"
 
-/* What may come where the parser is. */
+/* The tokens that the parser accepts next. */
 enum state {
 	WANT_VALUE,
-	WANT_VALUE_OR_CLOSE, /* of a list */
+	WANT_VALUE_OR_CLOSE, /* value of a list */
 	WANT_KEY_OR_CLOSE,
 	WANT_KEY,
 	WANT_COLON,
@@ -25,7 +25,7 @@ enum state {
 struct parser {
 	struct br_tape *t;
 	uint32_t at, len;
-	uint32_t open; /* the innermost open list or object, or BR_TAPE_NONE */
+	uint32_t open; /* innermost open list or object, or BR_TAPE_NONE */
 	enum state state;
 	struct hr_err *err;
 };
@@ -289,7 +289,7 @@ br_tape_raw(const struct br_tape *t, uint32_t i, size_t *ret_len)
 	return i < t->n ? t->text + t->v[i].at : "";
 }
 
-/* An escape at p, behind its backslash; returns its end. Two halves make one character. */
+/* Decodes an escape at p, after its backslash; joins two surrogates. Returns its end. */
 static const char *
 put_escape(struct hr_buf *b, const char *p, const char *end)
 {
@@ -361,7 +361,7 @@ br_tape_strdup(const struct br_tape *t, uint32_t i)
 	return b.p != NULL || b.fail != HR_OK ? hr_buf_take(&b) : calloc(1, 1);
 }
 
-/* strtod() and strtoll() want an end; a number is as long as it is. */
+/* Copies a number, since strtod() and strtoll() require a terminated string. */
 static const char *
 number_text(const struct br_tape *t, uint32_t i, char *out, size_t size)
 {

@@ -1,7 +1,6 @@
-/* Markup in, tidy markup out: libxml2's parser mends what browsers would and what they would not,
- * and each tag and each text gets a line of its own, indented by its depth, but for what is in
- * <pre> and <textarea>. No tree is kept: a tag is written once it is known whether anything is in
- * it. */
+/* Tidies markup: libxml2's parser repairs what browsers repair, and more. Each tag and each text
+ * gets its own line, indented by its depth, except inside <pre> and <textarea>. No tree is built: a
+ * tag is written once it is known whether its element is empty. */
 #include "config.h"
 
 #include "plugins/browser/page/html.h"
@@ -17,12 +16,12 @@
 
 struct tidy {
 	struct hr_buf *out;
-	struct hr_buf text; /* of the element, until a tag comes */
-	struct hr_buf open; /* a start tag without its end, until something comes */
-	char *open_name;    /* "": none; of it */
+	struct hr_buf text; /* text so far of the element */
+	struct hr_buf open; /* start tag without its >, until content comes */
+	char *open_name;    /* name of that tag; "": none */
 	size_t depth;
-	size_t literal; /* depth of the <pre> that we are in, + 1; 0: none */
-	unsigned raw;   /* in so many <script> and <style> */
+	size_t literal; /* depth of the enclosing <pre>, + 1; 0: none */
+	unsigned raw;   /* nested <script> and <style> */
 	bool failed;
 };
 
@@ -71,7 +70,7 @@ put_escaped(struct hr_buf *b, const char *p, size_t len, bool quote)
 		}
 }
 
-/* Empties one of t's buffers; that it failed is not forgotten. */
+/* Empties one of t's buffers, but keeps its failure in t->out. */
 static void
 empty(struct tidy *t, struct hr_buf *b)
 {
@@ -80,7 +79,7 @@ empty(struct tidy *t, struct hr_buf *b)
 	hr_buf_reset(b);
 }
 
-/* The start tag that waited: something is in its element. */
+/* Writes the pending start tag: its element has content. */
 static void
 flush_open(struct tidy *t)
 {
@@ -120,7 +119,7 @@ flush_text(struct tidy *t)
 
 /* ---- attributes ---- */
 
-/* Lists of words, whose blanks are not kept. */
+/* Returns true for attributes that are lists, whose extra blanks are dropped. */
 static bool
 is_list(const char *tag, const char *name)
 {
@@ -200,7 +199,7 @@ put_attributes(struct tidy *t, const char *tag, const xmlChar **given)
 	free(sorted);
 }
 
-/* ---- what the parser tells ---- */
+/* ---- the parser's callbacks ---- */
 
 static const char *
 tag_name(const xmlChar *name)
@@ -270,7 +269,7 @@ on_text(void *ctx, const xmlChar *p, int len)
 	hr_buf_add(&t->text, p, (size_t)len);
 }
 
-/* A comment is none in a snapshot: a text that looks like one. */
+/* Handles text that looks like a comment: a snapshot has no comments. */
 static void
 on_comment(void *ctx, const xmlChar *p)
 {
@@ -311,7 +310,7 @@ feed(struct tidy *t, const char *p, size_t len)
 	(void)htmlCtxtUseOptions(parser, HTML_PARSE_RECOVER | HTML_PARSE_NONET |
 					     HTML_PARSE_NOERROR | HTML_PARSE_NOWARNING |
 					     HTML_PARSE_IGNORE_ENC | HTML_PARSE_COMPACT);
-	/* what is wrong with the markup is mended, and told nobody */
+	/* libxml2 repairs bad markup; its warnings are dropped */
 	(void)htmlParseChunk(parser, p, (int)len, 0);
 	(void)htmlParseChunk(parser, NULL, 0, 1);
 	if (parser->errNo == XML_ERR_NO_MEMORY)
@@ -322,7 +321,7 @@ feed(struct tidy *t, const char *p, size_t len)
 	return 0;
 }
 
-/* Without what the parser ends at or takes for another encoding. */
+/* Removes characters at which the parser stops or changes the encoding. */
 static void
 clean(struct hr_buf *b, const char *p, size_t len)
 {

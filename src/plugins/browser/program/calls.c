@@ -1,6 +1,6 @@
-/* The grammar of program texts (plugins/browser/program/calls.h). What it reads is known by its
- * first character, so nothing is read twice. Depth is bounded as in the original, where Python's
- * stack bounds it: see NEST_MAX. */
+/* The grammar of program texts (plugins/browser/program/calls.h). The first character of an item
+ * determines it, so nothing is read twice. NEST_MAX bounds the depth as Python's stack does in the
+ * original. */
 #include "config.h"
 
 #include "plugins/browser/program/calls.h"
@@ -13,8 +13,8 @@
 #include "plugins/browser/program/pyliterals.h"
 #include "base/text/utf8.h"
 
-/* The original's parser takes that many of Python's 1000 frames for a bracket; what is left of them
- * for it is measured, but for the few that depend on who calls it. */
+/* The original's parser takes that many of Python's 1000 frames per bracket; the number available
+ * was measured, and varies a little with the caller. */
 #define NEST_FIRST 17
 #define NEST_LATER 22
 #define NEST_DICT 21
@@ -53,7 +53,7 @@ take(struct reader *r, char c)
 	return true;
 }
 
-/* Letters of Latin-1 only; inside also digits and the middle dot. */
+/* Accepts letters of Latin-1 only; inside a name also digits and the middle dot. */
 static bool
 is_name(int32_t cp, bool inside)
 {
@@ -84,7 +84,7 @@ read_name(struct reader *r, char **ret)
 
 /* ---- strings ---- */
 
-/* The end of what is between single quotes, or the place where it is broken. */
+/* Returns the end of a single-quoted string's content, or the place of the fault. */
 static const char *
 scan_line(const char *p, const char *end, char quote)
 {
@@ -264,7 +264,7 @@ read_one(struct reader *r, struct br_value *ret)
 	}
 }
 
-/* What is none is not read. cost: what its being there costs of NEST_MAX. */
+/* Reads an element; if there is none it consumes nothing. cost: its share of NEST_MAX. */
 static int
 read_element(struct reader *r, struct br_value *ret, int cost)
 {
@@ -305,7 +305,7 @@ found_done(struct br_found *f)
 	*f = (struct br_found){0};
 }
 
-/* Python compares names in a form in which three letters of Latin-1 are others. */
+/* Converts a name as Python does before comparing: three letters of Latin-1 change. */
 static char *
 key_of(const char *name)
 {
@@ -323,7 +323,7 @@ key_of(const char *name)
 	return hr_buf_take(&b);
 }
 
-/* Takes the name and what is in value. */
+/* Takes the name and the content of value. */
 static int
 add_argument(struct br_found *f, char *name, struct br_value *value)
 {
@@ -369,7 +369,7 @@ read_named(struct reader *r, struct br_found *f)
 	return done;
 }
 
-/* A list with commas between its parts and maybe one behind; what is no part is left. */
+/* Reads parts with commas between them and perhaps one at the end; stops before anything else. */
 static int
 read_parts(struct reader *r, struct br_found *f, int (*part)(struct reader *, struct br_found *))
 {
@@ -446,7 +446,7 @@ find_all(struct reader *r, struct br_calls *ret)
 	}
 }
 
-/* Python's str.expandtabs(). */
+/* Implements Python's str.expandtabs(). */
 static void
 expand_tabs(struct hr_buf *b, const char *p, size_t len)
 {

@@ -1,5 +1,5 @@
-/* br_calls: the calls in the text of a program, found as the original's grammar finds them:
- * whatever does not read as a call with literal arguments is skipped. Pure. */
+/* br_calls: finds the calls in a program's text, as the original's grammar does: anything but a
+ * call with literal arguments is skipped. Pure. */
 #ifndef HR_PLUGINS_BROWSER_PROGRAM_CALLS_H
 #define HR_PLUGINS_BROWSER_PROGRAM_CALLS_H
 
@@ -10,7 +10,7 @@
 
 struct br_argument {
 	char *name; /* NULL: positional */
-	char *key;  /* the name as Python compares it */
+	char *key;  /* name in the form that Python compares */
 	struct br_value value;
 };
 
@@ -25,7 +25,7 @@ struct br_calls {
 	size_t n;
 };
 
-/* 0; 1: the text raises *why while it is read, and nothing is in *ret; -1: no memory. */
+/* Returns 0; 1: reading the text raises *why, and *ret is empty; -1: no memory. */
 int br_calls_find(struct br_calls *ret, const char *text, size_t len, struct hr_buf *why);
 void br_calls_done(struct br_calls *c);
 

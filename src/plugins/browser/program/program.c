@@ -1,5 +1,5 @@
-/* Programs: which names are known, how arguments come to parameters, and what Python and the
- * original's driver say about those that do not fit. */
+/* Programs: the known functions, binding of arguments to parameters, and the errors of Python and
+ * the original's driver for wrong ones. */
 #include "config.h"
 
 #include "plugins/browser/program/program.h"
@@ -13,7 +13,7 @@
 #include "plugins/browser/program/calls.h"
 
 #define PARAMS_MAX 3
-/* The first call's line in the text that the original makes of a program and runs. */
+/* Line of the first call in the script that the original makes from a program. */
 #define FIRST_LINE 657
 
 struct function {
@@ -47,7 +47,7 @@ static const struct function functions[BR_FN_COUNT] = {
 
 struct br_program {
 	struct br_calls calls;
-	struct hr_span *list; /* of the call that was bound last */
+	struct hr_span *list; /* list of the call bound last */
 	struct hr_buf refused;
 	struct hr_buf to_refused;
 };
@@ -63,9 +63,9 @@ function_of(const struct br_found *f)
 	return NULL;
 }
 
-/* ---- what is refused before anything runs ---- */
+/* ---- refusals before anything runs ---- */
 
-/* As the name of an argument. */
+/* Returns true for a word that cannot name an argument. */
 static bool
 is_reserved(const char *name)
 {
@@ -145,7 +145,7 @@ br_calls_check(const struct br_calls *c, struct hr_buf *why)
 	return c->n == 0 ? -1 : 0;
 }
 
-/* What Python makes of the names of arguments. -1: *why. */
+/* Checks the names of arguments as Python's compiler does. Returns -1 with *why set. */
 static int
 compile(const struct br_calls *c, struct hr_buf *why)
 {
@@ -271,7 +271,7 @@ bind(const struct function *fn, const struct br_found *f, const struct br_value 
 	return why->len > 0 ? -1 : 0;
 }
 
-/* ---- what the driver takes ---- */
+/* ---- the driver's types ---- */
 
 static const char *
 js_type(const struct br_value *v)
@@ -287,7 +287,7 @@ js_type(const struct br_value *v)
 	}
 }
 
-/* As an element of a list. */
+/* Returns the type's name for an element of a list. */
 static const char *
 js_type_inside(const struct br_value *v)
 {
@@ -331,7 +331,7 @@ take_message(const struct br_value *v, struct hr_span *ret, struct hr_buf *why)
 	return -1;
 }
 
-/* Of Frame.<method>'s <what>. */
+/* Takes an argument of Frame.<frame>, named `what` in errors. */
 static void
 take_text(struct br_program *p, const struct br_value *v, const char *driver, const char *frame,
     const char *what, struct hr_span *ret)
@@ -415,7 +415,7 @@ take_button(struct br_program *p, const struct br_value *v, struct br_call *ret)
 		    "Error: Locator.click: button: expected one of (left|right|middle)");
 }
 
-/* Every step-th value as a string; *ret_other is the first that is none. -1: no memory. */
+/* Lists every step-th value as a string; *ret_other: the first that is no string. -1: no memory. */
 static int
 list_strings(struct br_program *p, const struct br_value *v, size_t step, struct br_call *ret,
     const struct br_value **ret_other, size_t *ret_at)
@@ -462,7 +462,7 @@ take_options(struct br_program *p, const struct br_value *v, struct br_call *ret
 	if (v->kind == BR_V_STR)
 		return list_of_one(p, v, ret);
 	if (v->kind == BR_V_NONE)
-		return 0; /* as an empty list */
+		return 0; /* counts as an empty list */
 	if (v->kind < BR_V_LIST) {
 		hr_buf_addf(
 		    &p->refused, "TypeError: '%s' object is not iterable", br_value_type(v));
@@ -478,8 +478,8 @@ take_options(struct br_program *p, const struct br_value *v, struct br_call *ret
 	return 0;
 }
 
-/* Files that are no paths would be dictionaries with their content, which no text of a program can
- * hold: bytes. */
+/* Takes paths of files. A file given by content would be a dictionary with bytes, which no program
+ * text can express. */
 static int
 take_files(struct br_program *p, const struct br_value *v, struct br_call *ret)
 {

@@ -1,5 +1,5 @@
-/* br_program: the program text of browse_interactive: the calls found in it and their arguments,
- * with Python's and the original driver's texts where they are wrong. Pure: no browser is asked. */
+/* br_program: parses the program text of browse_interactive into calls and their arguments, with
+ * the errors of Python and the original's driver. Pure: uses no browser. */
 #ifndef HR_PLUGINS_BROWSER_PROGRAM_PROGRAM_H
 #define HR_PLUGINS_BROWSER_PROGRAM_PROGRAM_H
 
@@ -35,46 +35,45 @@ enum br_fn {
 
 enum br_button { BR_LEFT, BR_MIDDLE, BR_RIGHT };
 
-/* bits as Input.dispatchMouseEvent has them; ControlOrMeta is Control */
+/* the bits of Input.dispatchMouseEvent; ControlOrMeta is Control */
 enum { BR_ALT = 1, BR_CONTROL = 2, BR_META = 4, BR_SHIFT = 8 };
 
-/* One call with its arguments bound. What a function does not take is 0. Spans are borrowed from
- * the program; they may hold nulls. */
+/* A call with its arguments bound. Members that a function does not use are 0. Spans are borrowed
+ * from the program and may contain nulls. */
 struct br_call {
 	enum br_fn fn;
 	struct hr_span bid;    /* drag_and_drop: the source */
 	struct hr_span to_bid; /* drag_and_drop */
 	struct hr_span text;   /* fill: value; press: key_comb; goto: url; messages: text */
-	double x, y;           /* scroll: deltas; noop: milliseconds in x */
-	int64_t index;         /* tab_focus; far out of range: nearest that fits */
+	double x, y;           /* scroll: deltas; noop: x is milliseconds */
+	int64_t index;         /* tab_focus; clamped to the type's range */
 	enum br_button button;
 	unsigned modifiers;
 	const struct hr_span *list; /* select_option: options; upload_file: files */
 	size_t nlist;
-	/* What the driver answers once the element was found ("Error: Locator.click: button:
-	 * expected one of (left|right|middle)"), instead of doing anything; NULL: nothing wrong.
-	 * For functions without an element: at once; upload_file: once the page asked for files. */
+	/* Error of the driver that replaces the action once the element is found ("Error:
+	 * Locator.click: button: expected one of (left|right|middle)"); NULL: none. Without an
+	 * element: at once; upload_file: once the page opens its file chooser. */
 	const char *refused;
-	/* drag_and_drop: the exception in place of looking for to_bid, once the button is down;
-	 * NULL: nothing wrong. */
+	/* drag_and_drop: exception that replaces the search for to_bid, with the button pressed;
+	 * NULL: none. */
 	const char *to_refused;
 };
 
 struct br_program;
 struct br_calls;
 
-/* NULL: nothing of it may run, `why` has the exception as the observation's
- * last_browser_action_error does ("ValueError: Received an empty action."), or is empty: no memory.
- */
+/* Parses. Returns NULL if no call may run: `why` has the exception as in the observation's
+ * last_browser_action_error ("ValueError: Received an empty action."), or is empty: no memory. */
 struct br_program *br_program_parse(const char *text, size_t len, struct hr_buf *why);
-void br_program_free(struct br_program *p); /* NULL: nothing */
+void br_program_free(struct br_program *p); /* accepts NULL */
 size_t br_program_calls(const struct br_program *p);
-/* Call i, just before it is to run. -1: `why` has the exception, or is empty: no memory. *ret is
- * valid as long as p. */
+/* Binds call i, right before it runs. Returns -1: `why` has the exception, or is empty: no memory.
+ * *ret is valid as long as p. */
 int br_program_bind(struct br_program *p, size_t i, struct br_call *ret, struct hr_buf *why);
 
-/* What is refused of a program as a whole before its first call runs: names that no function has.
- * -1: *why. */
+/* Checks a whole program before its first call runs: it must not use unknown names. Returns -1 with
+ * *why set. */
 int br_calls_check(const struct br_calls *c, struct hr_buf *why);
 
 #endif

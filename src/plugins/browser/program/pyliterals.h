@@ -1,4 +1,4 @@
-/* What Python makes of a literal in a program. */
+/* Reads the literals of a program as Python does. */
 #ifndef HR_PLUGINS_BROWSER_PROGRAM_PYLITERALS_H
 #define HR_PLUGINS_BROWSER_PROGRAM_PYLITERALS_H
 
@@ -7,18 +7,18 @@
 #include "base/buf.h"
 #include "plugins/browser/program/value.h"
 
-/* What became of trying to read something. */
+/* The result of trying to read an item. */
 enum br_reading {
 	BR_READ = 0,
-	BR_RAISED = 1, /* Python raises; what, was told */
+	BR_RAISED = 1, /* Python raises; the exception is in why */
 	BR_NOMEM = -1,
 	BR_NOT_THERE = 2,
 };
 
-/* The value of a string literal with its quotes, whose end the caller found. */
+/* Reads a string literal with its quotes, whose end the caller has found. */
 int br_pystring(const char *p, size_t len, struct br_value *ret, struct hr_buf *why);
 
-/* The number at *p, which moves behind it. */
+/* Reads the number at *p, and moves *p after it. */
 int br_pynumber(const char **p, const char *end, struct br_value *ret, struct hr_buf *why);
 
 #endif

@@ -1,4 +1,4 @@
-/* Numbers: digits of any script, as Python's int() and float() take them; no hexadecimal and no
+/* Numbers: digits of any script, as in Python's int() and float(); no hexadecimal, no
  * underscores. */
 #include "config.h"
 
@@ -18,7 +18,7 @@ struct cursor {
 	struct hr_buf *why;
 };
 
-/* Copies digits as ASCII; how many. */
+/* Copies digits as ASCII; returns how many. */
 static size_t
 read_digits(struct cursor *r, struct hr_buf *b)
 {
@@ -34,7 +34,7 @@ read_digits(struct cursor *r, struct hr_buf *b)
 	return many;
 }
 
-/* [eE][+-]?digits, or nothing. */
+/* Reads [eE][+-]?digits, or nothing. */
 static bool
 read_exponent(struct cursor *r, struct hr_buf *b)
 {

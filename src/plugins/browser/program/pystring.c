@@ -1,4 +1,4 @@
-/* String literals without a prefix. */
+/* Reads string literals without a prefix. */
 #include "config.h"
 
 #include "plugins/browser/program/pyliterals.h"
@@ -11,7 +11,7 @@
 #include "proto/python/escape.h"
 #include "proto/python/repr.h"
 
-/* Python reads source with each line end as \n. *ret is the caller's. */
+/* Converts line ends to \n, as Python reads source. The caller owns *ret. */
 static char *
 one_line_end(const char *p, size_t len, size_t *ret_len)
 {
@@ -27,7 +27,7 @@ one_line_end(const char *p, size_t len, size_t *ret_len)
 	return copy;
 }
 
-/* What Python refuses before it looks at the literal. */
+/* Checks what Python refuses before it parses the literal. */
 static bool
 is_source(const char *p, size_t len, struct hr_buf *why)
 {

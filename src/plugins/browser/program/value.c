@@ -1,4 +1,4 @@
-/* Literals of programs. Recursion is bounded by the depth that calls.c takes. */
+/* Literals of programs. calls.c bounds the depth, and thus the recursion. */
 #include "config.h"
 
 #include "plugins/browser/program/value.h"

@@ -1,4 +1,4 @@
-/* br_value: a literal in a program, as Python has it, and its repr(). */
+/* br_value: a literal of a program as a Python value, and its repr(). */
 #ifndef HR_PLUGINS_BROWSER_PROGRAM_VALUE_H
 #define HR_PLUGINS_BROWSER_PROGRAM_VALUE_H
 
@@ -11,17 +11,17 @@ enum br_kind {
 	BR_V_NONE,
 	BR_V_FALSE,
 	BR_V_TRUE,
-	BR_V_INT,   /* text: decimal digits, a minus before them */
+	BR_V_INT,   /* text: decimal digits, perhaps with a minus */
 	BR_V_FLOAT, /* number */
-	BR_V_STR,   /* text: generalised UTF-8, may hold nulls */
+	BR_V_STR,   /* text: generalised UTF-8, may contain nulls */
 	BR_V_LIST,
 	BR_V_TUPLE,
-	BR_V_DICT, /* item 2i is the key of item 2i + 1; keys are strings and differ */
+	BR_V_DICT, /* item 2i is the key of item 2i + 1; keys are distinct strings */
 };
 
 struct br_value {
 	enum br_kind kind;
-	double number; /* of a BR_V_INT the nearest */
+	double number; /* nearest value if BR_V_INT */
 	char *text;
 	size_t len;
 	struct br_value *items;
@@ -29,12 +29,12 @@ struct br_value {
 };
 
 void br_value_done(struct br_value *v);
-/* Moves *item behind the items of v. -1: no memory, and *item is freed. */
+/* Appends *item to the items of v, and takes it. Returns -1: no memory, and *item is freed. */
 int br_value_push(struct br_value *v, struct br_value *item);
 void br_value_repr(struct hr_buf *b, const struct br_value *v);
 const char *br_value_type(const struct br_value *v);          /* "int", "str", ... */
-bool br_value_is(const struct br_value *v, const char *text); /* this very string? */
-/* A float that Python's repr() writes as a name in it? */
+bool br_value_is(const struct br_value *v, const char *text); /* equals text? */
+/* Returns true if it contains a float whose repr() is a name. */
 bool br_value_has_inf(const struct br_value *v);
 
 #endif
