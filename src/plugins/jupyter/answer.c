@@ -1,4 +1,4 @@
-/* The observation of a cell: its text, stripped at the end, and two lines about where it ran. */
+/* Formats a cell's observation: its text, right-stripped, and two lines about where it ran. */
 #include "config.h"
 
 #include "plugins/jupyter/answer.h"
@@ -15,7 +15,7 @@
 
 #define CONTENT_MAX (HR_CELL_TEXT_MAX + (1u << 20))
 
-/* Python's rstrip(). */
+/* Implements Python's rstrip(). */
 static size_t
 stripped_len(const struct hr_buf *b)
 {
@@ -45,7 +45,7 @@ put_content(struct hr_buf *b, const struct hr_cell_answer *a)
 		    a->dir, a->path);
 }
 
-/* NULL: none. */
+/* Returns the list of images; NULL: none. */
 static struct json_object *
 image_list(const struct hr_cell *cell)
 {

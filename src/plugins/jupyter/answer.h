@@ -1,4 +1,4 @@
-/* hr_answer_cell: observations of run_ipython, as frames for a worker. */
+/* hr_answer_cell: formats observations of run_ipython as frames for a worker. */
 #ifndef HR_PLUGINS_JUPYTER_ANSWER_H
 #define HR_PLUGINS_JUPYTER_ANSWER_H
 
@@ -9,19 +9,18 @@
 #include "plugins/jupyter/cell.h"
 
 struct hr_cell_answer {
-	const char *code; /* as it came; generalised UTF-8 */
+	const char *code; /* verbatim; generalised UTF-8 */
 	size_t code_len;
 	const struct hr_cell *cell;
-	const char *first_words,
-	    *last_words; /* before and, on a line of its own, after the output */
+	const char *first_words, *last_words; /* before the output; after it on a new line */
 	bool include_extra;
-	const char *dir, *path; /* for the two lines of that */
+	const char *dir, *path; /* printed in the two extra lines */
 };
 
-/* Both append a whole frame; check b. */
+/* Appends a whole frame; check b. */
 void hr_answer_put_cell(struct hr_buf *b, const struct hr_cell_answer *a);
 void hr_answer_put_error(struct hr_buf *b, const char *why);
-/* Status 500: the cell was begun, and nobody knows it any more. */
+/* Appends a reply with status 500: the cell was started, but its result is lost. */
 void hr_answer_put_unknown(struct hr_buf *b);
 
 #endif

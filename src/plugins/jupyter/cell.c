@@ -1,5 +1,5 @@
-/* Cells. The rules of what is shown are those of the original, but that both the reply and the idle
- * status are waited for, so that no late output is lost. */
+/* Cells. The output follows the original's rules, but a cell ends only after both the reply and the
+ * idle status, so that no late output is lost. */
 #include "config.h"
 
 #include "plugins/jupyter/cell.h"
@@ -53,7 +53,7 @@ add_text(struct hr_cell *c, const char *p, size_t len)
 		return;
 	}
 	hr_buf_add(&c->text, p, len);
-	if (c->text.fail != HR_OK) { /* no memory: what there was is kept */
+	if (c->text.fail != HR_OK) { /* no memory: keep the text so far */
 		c->text.fail = HR_OK;
 		c->dropped += len;
 	}
@@ -71,7 +71,8 @@ add_string(struct hr_cell *c, struct json_object *v)
 	add_text(c, p, len);
 }
 
-/* Some kernels put line ends into the base64 text, which no data URL may hold. */
+/* Adds a picture. Some kernels put line ends into the base64 text, which a data URL must not
+ * contain. */
 static void
 add_image(struct hr_cell *c, struct json_object *v)
 {
@@ -103,7 +104,7 @@ add_display(struct hr_cell *c, struct json_object *content)
 	image = hr_json_typed_at(data, "image/png", HR_PY_STR);
 	add_string(c, hr_json_typed_at(data, "text/plain", HR_PY_STR));
 	if (image != NULL) {
-		c->has_text = true; /* of a picture nobody says that there was no output */
+		c->has_text = true; /* a picture counts as output */
 		add_image(c, image);
 	}
 }
@@ -143,7 +144,7 @@ hr_cell_output(struct hr_cell *c, const struct hr_wire_message *m)
 	}
 }
 
-/* exit() and quit() end the kernel a moment after their reply. */
+/* Detects exit() and quit(), which end the kernel soon after their reply. */
 static bool
 asks_exit(struct json_object *content)
 {
@@ -169,7 +170,7 @@ hr_cell_reply(struct hr_cell *c, const struct hr_wire_message *m)
 	c->replied = true;
 }
 
-/* The length of the sequence at p, or 0. */
+/* Returns the length of the colour sequence at p, or 0. */
 static size_t
 colour_len(const char *p, size_t len)
 {

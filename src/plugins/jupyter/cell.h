@@ -1,5 +1,5 @@
-/* hr_cell: one execution and what comes of it: fed with messages, asked for the text. No sockets,
- * no clock. */
+/* hr_cell: one execution: fed with messages, it collects the output. Uses no sockets and no
+ * clock. */
 #ifndef HR_PLUGINS_JUPYTER_CELL_H
 #define HR_PLUGINS_JUPYTER_CELL_H
 
@@ -9,31 +9,31 @@
 #include "base/buf.h"
 #include "plugins/jupyter/wire.h"
 
-/* More output than that is counted, not kept; the same for images. */
+/* Output beyond this is counted, not kept; the same holds for images. */
 #define HR_CELL_TEXT_MAX (64u << 20)
 
 struct hr_cell {
-	char id[HR_WIRE_ID]; /* of its request; "": none was sent */
-	bool replied, idle;  /* both: it is over */
-	bool failed;         /* an error came: text after it is not shown */
+	char id[HR_WIRE_ID]; /* id of its request; "": none was sent */
+	bool replied, idle;  /* both set: it is over */
+	bool failed;         /* an error arrived: text after it is not shown */
 	bool aborted;        /* the kernel did not run it */
-	bool exiting;        /* it asked for the end of the kernel */
-	bool has_text;       /* if only an empty one */
-	size_t dropped;      /* bytes of output */
+	bool exiting;        /* the cell requested the kernel's exit */
+	bool has_text;       /* even if it is empty */
+	size_t dropped;      /* bytes of dropped output */
 	struct hr_buf text;
-	struct hr_buf images; /* JSON: data URLs as strings, commas between */
+	struct hr_buf images; /* JSON: data URLs as strings, separated by commas */
 };
 
 void hr_cell_init(struct hr_cell *c);
 void hr_cell_done(struct hr_cell *c);
-void hr_cell_begin(struct hr_cell *c); /* for another execution */
+void hr_cell_begin(struct hr_cell *c); /* starts another execution */
 
-/* A message of the shell channel (reply) or of iopub. Others than its own are ignored. */
+/* Handles a message of the shell channel (reply) or of iopub; ignores those for other cells. */
 void hr_cell_reply(struct hr_cell *c, const struct hr_wire_message *m);
 void hr_cell_output(struct hr_cell *c, const struct hr_wire_message *m);
 bool hr_cell_over(const struct hr_cell *c);
 
-/* Appends what it printed, as a client is shown it: without colours, or the words for nothing. */
+/* Appends the output as clients see it: without colours, or the phrase for no output. */
 void hr_cell_put(struct hr_buf *b, const struct hr_cell *c);
 
 /* Removes ESC [ number (; number){0,2} m in place. */

@@ -1,5 +1,5 @@
-/* Jobs. Invariant: the kernel has a cell exactly in the stages that are named after one, and the
- * first job of the queue is the one that CHDIR and CELL work for. */
+/* Runs jobs. Invariant: the kernel has a cell exactly in the stages named after one, and CHDIR and
+ * CELL work for the first job of the queue. */
 #include "config.h"
 
 #include "plugins/jupyter/jupyter.h"
@@ -19,10 +19,10 @@
 #include "proto/json.h"
 #include "proto/python/repr.h"
 
-#define START_MS 60000 /* for the kernel and its prologue */
-#define ASK_MS 1000    /* until an answer without its status is asked for again */
+#define START_MS 60000 /* limit of the kernel's start and its prologue */
+#define ASK_MS 1000    /* until a reply without its status makes it ask again */
 #define CHDIR_MS 30000
-#define LATE_MS 2000  /* after an interrupt, before another one */
+#define LATE_MS 2000  /* after an interrupt, before the second */
 #define LATER_MS 5000 /* after that, before the kernel is killed */
 #define EXIT_MS 2000
 #define TIMEOUT_MAX_S 1e9
@@ -79,7 +79,7 @@ hr_jupyter_done(struct hr_jupyter *j)
 	j->path = j->dir = NULL;
 }
 
-/* The newest answer stays whatever its size: it is the one that may be asked for again. */
+/* Drops old answers. The newest stays whatever its size: a worker may ask for it again. */
 static void
 drop_old(struct hr_jupyter *j)
 {
@@ -136,7 +136,7 @@ job_find(struct hr_job_list *list, const struct hr_act_request *req)
 	return NULL;
 }
 
-/* NULL, or why it cannot be run. */
+/* Parses a job. Returns NULL, or the reason why it cannot be run. */
 static const char *
 job_read(struct hr_job *job, const struct hr_act_request *req)
 {
@@ -215,7 +215,7 @@ lose_kernel(struct hr_jupyter *j)
 	set_stage(j, HR_JUPYTER_NONE, -1);
 }
 
-/* The first job pays for it; the next one tries again. */
+/* Fails the first job; the next one tries again. */
 static void
 start_failed(struct hr_jupyter *j, const char *why)
 {
@@ -273,7 +273,7 @@ run_cell(struct hr_jupyter *j, struct hr_job *job)
 {
 	int64_t limit = -1;
 
-	if (job->limited && !(job->timeout_s > TIMEOUT_MAX_S)) /* not a number is none at all */
+	if (job->limited && !(job->timeout_s > TIMEOUT_MAX_S)) /* NaN means no limit */
 		limit = job->timeout_s > 0 ? (int64_t)ceil(job->timeout_s * 1000) : 0;
 	run(j, HR_JUPYTER_CELL, job->code, job->code_len, limit);
 }
@@ -289,7 +289,7 @@ run_chdir(struct hr_jupyter *j, struct hr_job *job)
 	hr_pyrepr_str(&code, job->dir, strlen(job->dir));
 	hr_buf_addc(&code, ')');
 	if (j->dir == NULL || code.fail != HR_OK)
-		run_cell(j, job); /* tried again with the next one */
+		run_cell(j, job); /* retry it with the next cell */
 	else
 		run(j, HR_JUPYTER_CHDIR, code.p, code.len, CHDIR_MS);
 }
@@ -322,7 +322,7 @@ hr_jupyter_advance(struct hr_jupyter *j, bool wanted)
 		set_stage(j, HR_JUPYTER_LATE, LATE_MS);
 }
 
-/* ---- what the kernel says ---- */
+/* ---- events of the kernel ---- */
 
 static void
 answer(struct hr_jupyter *j, struct hr_job *job, const char *last_words)
@@ -351,11 +351,11 @@ timed_out(struct hr_jupyter *j)
 	hr_buf_adds(&text, "[Execution timed out (");
 	hr_float_repr(&text, job->timeout_s);
 	hr_buf_adds(&text, " seconds).]");
-	/* what it has printed so far is not shown */
+	/* the output so far is not shown */
 	hr_cell_done(&j->kernel.cell);
 	hr_buf_init(&j->kernel.cell.text, HR_CELL_TEXT_MAX);
 	hr_buf_init(&j->kernel.cell.images, HR_CELL_TEXT_MAX);
-	j->kernel.cell.failed = true; /* nor what is still to come */
+	j->kernel.cell.failed = true; /* later output is not shown either */
 	answer(j, job, hr_buf_str(&text));
 	set_stage(j, HR_JUPYTER_LATE, -1);
 }
@@ -455,7 +455,7 @@ hr_jupyter_ended(struct hr_jupyter *j)
 		    hr_exit_words(j->kernel.status));
 		answer(j, job, why);
 	} else if (stage == HR_JUPYTER_CHDIR && !job->again) {
-		job->again = true; /* its own cell has not begun */
+		job->again = true; /* the cell itself has not started */
 	} else if (stage < HR_JUPYTER_IDLE || stage == HR_JUPYTER_CHDIR) {
 		(void)snprintf(why, sizeof(why),
 		    "%.100s -m ipykernel_launcher ended at once (%s); on Debian: apt-get install "
@@ -470,7 +470,7 @@ hr_jupyter_late(struct hr_jupyter *j)
 {
 	switch (j->stage) {
 	case HR_JUPYTER_ASKING:
-		/* subscribed too late for the status that went with the answer */
+		/* subscribed after the reply's status was published */
 		if (start_left(j) > 0) {
 			if (j->kernel.cell.replied)
 				(void)hr_kernel_ask(&j->kernel, NULL);

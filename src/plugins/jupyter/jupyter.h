@@ -1,5 +1,5 @@
-/* hr_jupyter: what is to be run in the kernel, one after the other, and what is done when the
- * kernel starts, hangs or dies. Knows no clients. */
+/* hr_jupyter: runs jobs in the kernel, one after the other, and handles a kernel that starts, hangs
+ * or dies. Does not know the clients. */
 #ifndef HR_PLUGINS_JUPYTER_JUPYTER_H
 #define HR_PLUGINS_JUPYTER_JUPYTER_H
 
@@ -14,34 +14,34 @@
 
 struct json_object;
 
-/* One action. Kept for a while after its answer: the same request may come again. */
+/* An action. It is kept for a while after its answer, since the same request may be repeated. */
 struct hr_job {
 	TAILQ_ENTRY(hr_job) entry;
 	char *key;
-	size_t key_len; /* 0: never the same as another */
+	size_t key_len; /* 0: never equal to another */
 	struct json_object *action;
-	const char *code; /* in action */
+	const char *code; /* points into action */
 	size_t code_len;
 	bool include_extra, limited, again;
 	double timeout_s;
-	char *dir; /* of the shell */
+	char *dir; /* the shell's directory */
 	bool done;
-	struct hr_buf answer; /* the whole frame, when done */
-	unsigned users;       /* who still reads the answer */
+	struct hr_buf answer; /* the whole frame, if done */
+	unsigned users;       /* number of clients reading the answer */
 };
 TAILQ_HEAD(hr_job_list, hr_job);
 
 enum hr_jupyter_stage {
 	HR_JUPYTER_NONE,    /* no kernel */
-	HR_JUPYTER_ASKING,  /* it was started and has not answered */
+	HR_JUPYTER_ASKING,  /* started, has not replied yet */
 	HR_JUPYTER_COLOURS, /* the prologue's cells */
 	HR_JUPYTER_PATH,
 	HR_JUPYTER_INIT,
 	HR_JUPYTER_IDLE,
-	HR_JUPYTER_CHDIR,   /* follows the shell */
+	HR_JUPYTER_CHDIR,   /* changes to the shell's directory */
 	HR_JUPYTER_CELL,    /* the first job's own */
-	HR_JUPYTER_LATE,    /* its client was answered; it was interrupted and has not ended */
-	HR_JUPYTER_EXITING, /* it said that it would end */
+	HR_JUPYTER_LATE,    /* interrupted after its client was answered; not ended yet */
+	HR_JUPYTER_EXITING, /* announced its exit */
 };
 
 struct hr_jupyter {
@@ -49,32 +49,33 @@ struct hr_jupyter {
 	enum hr_jupyter_stage stage;
 	const char *python, *init; /* borrowed; init "": none */
 	char *const *envp;
-	char *path;          /* sys.executable; NULL: not known */
-	char *dir;           /* the kernel was last sent there; NULL: nowhere */
-	int64_t deadline_ms; /* -1: none */
-	int64_t began_ms;    /* the kernel */
+	char *path;          /* sys.executable; NULL: unknown */
+	char *dir;           /* last directory set in the kernel; NULL: none */
+	int64_t deadline_ms; /* as hr_now_ms() counts; -1: none */
+	int64_t began_ms;    /* start of the kernel */
 	bool pressed;        /* a second interrupt was sent */
-	const char *lost;    /* with it the next answer says that variables are gone; NULL */
+	const char *lost;    /* note about lost variables for the next answer; NULL: none */
 	bool exiting;
-	bool was_ready;    /* a kernel has once worked */
-	char failure[200]; /* why the last one did not */
+	bool was_ready;    /* some kernel has worked */
+	char failure[200]; /* why the last one failed */
 	struct hr_job_list queue, old;
 };
 
-/* anew: kernels of an earlier process of ours are gone, which the first answer says. */
+/* Initialises j. The flag before err: an earlier process lost its kernels; the first answer reports
+ * that. */
 int hr_jupyter_init(struct hr_jupyter *j, const char *state_dir, const char *python,
     char *const *envp, const char *init, bool anew, struct hr_err *err);
 void hr_jupyter_done(struct hr_jupyter *j);
 
-/* A job for the request, or the one that it repeats; one more user of it. NULL: no memory. Answers
- * at once what cannot be run. */
+/* Returns a job for the request, or the one that it repeats; adds a user. NULL: no memory. Answers
+ * at once if the request cannot be run. */
 struct hr_job *
 hr_jupyter_submit(struct hr_jupyter *j, const struct hr_act_request *req, struct hr_err *err);
-void hr_jupyter_release(struct hr_jupyter *j, struct hr_job *job); /* one user less */
+void hr_jupyter_release(struct hr_jupyter *j, struct hr_job *job); /* removes a user */
 
-/* Does what there is to do now. start: a kernel is wanted even without a job. */
+/* Performs the work due now. start: start a kernel even without a job. */
 void hr_jupyter_advance(struct hr_jupyter *j, bool start);
-/* The sockets have something; pidfd is readable; the deadline has passed. */
+/* Events: the sockets are readable; pidfd is readable; the deadline has passed. */
 void hr_jupyter_received(struct hr_jupyter *j);
 void hr_jupyter_ended(struct hr_jupyter *j);
 void hr_jupyter_late(struct hr_jupyter *j);

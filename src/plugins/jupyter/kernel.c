@@ -1,5 +1,5 @@
-/* The kernel. It binds Unix sockets in our directory, so that no port is guessed and none is open
- * for others; who does not know the key of the connection file cannot talk to it. */
+/* Runs the kernel. It binds Unix sockets in a private directory, so that no port is guessed or open
+ * to others; only processes with the key in the connection file can talk to it. */
 #include "config.h"
 
 #include "plugins/jupyter/kernel.h"
@@ -20,7 +20,7 @@
 #include "proto/json.h"
 
 #define CODE_MAX (128u << 20)
-#define LAST_WORDS_MS 2000 /* where a child of the kernel holds its sockets open */
+#define LAST_WORDS_MS 2000 /* limit if a child of the kernel holds its sockets open */
 
 enum kernel_port { PORT_SHELL = 1, PORT_IOPUB, PORT_STDIN, PORT_CONTROL, PORT_HEARTBEAT };
 
@@ -44,7 +44,7 @@ close_sockets(struct hr_kernel *k)
 	void **const all[] = {&k->shell, &k->iopub, &k->control, &k->hangup};
 	size_t i;
 
-	/* libzmq's thread would wait for ever to tell a hangup that nobody listens for any more */
+	/* otherwise libzmq's thread blocks for ever when it reports a hangup to no listener */
 	if (k->iopub != NULL)
 		(void)zmq_socket_monitor(k->iopub, NULL, 0);
 	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
@@ -85,7 +85,7 @@ write_file(struct hr_kernel *k, struct hr_err *err)
 
 	hr_buf_adds(&b, "{\"transport\":\"ipc\",\"ip\":");
 	(void)hr_json_put_str(&b, k->dir, strlen(k->dir), HR_JSON_REPLACE);
-	b.len -= b.len > 0; /* into the string again: the sockets are DIR/k-1 ... DIR/k-5 */
+	b.len -= b.len > 0; /* continue the string: the sockets are DIR/k-1 ... DIR/k-5 */
 	hr_buf_addf(&b,
 	    "/k\",\"shell_port\":%d,\"iopub_port\":%d,\"stdin_port\":%d,\"control_port\":%d,"
 	    "\"hb_port\":%d,\"key\":\"%s\",\"signature_scheme\":\"hmac-sha256\","
@@ -98,11 +98,11 @@ static void *
 open_socket(struct hr_kernel *k, int type, enum kernel_port port, struct hr_err *err)
 {
 	void *s = zmq_socket(k->zmq, type);
-	const int zero = 0, soon_ms = 10; /* it asks again while the kernel starts */
+	const int zero = 0, soon_ms = 10; /* libzmq reconnects while the kernel starts */
 	char name[512];
 
 	(void)snprintf(name, sizeof(name), "ipc://%s/k-%d", k->dir, (int)port);
-	/* no limit in number: a kernel that finds no room for output would lose it */
+	/* no limit of messages: a kernel without room would drop output */
 	if (s != NULL && zmq_setsockopt(s, ZMQ_LINGER, &zero, sizeof(zero)) == 0 &&
 	    zmq_setsockopt(s, ZMQ_RCVHWM, &zero, sizeof(zero)) == 0 &&
 	    zmq_setsockopt(s, ZMQ_RECONNECT_IVL, &soon_ms, sizeof(soon_ms)) == 0 &&
@@ -115,14 +115,13 @@ open_socket(struct hr_kernel *k, int type, enum kernel_port port, struct hr_err 
 	return NULL;
 }
 
-/* libzmq reads in a thread of its own: that the peer has hung up comes behind all that it had sent.
- */
+/* libzmq reads in its own thread: a hangup arrives after everything that the peer sent. */
 static int
 watch_hangup(struct hr_kernel *k, struct hr_err *err)
 {
 	char name[40];
 
-	/* libzmq frees the name of a closed one when it gets to it */
+	/* a fresh name: libzmq frees a closed one's only later */
 	(void)snprintf(name, sizeof(name), "inproc://hangup-%u", k->starts++);
 	k->hangup = zmq_socket(k->zmq, ZMQ_PAIR);
 	if (k->hangup != NULL && zmq_socket_monitor(k->iopub, name, ZMQ_EVENT_DISCONNECTED) == 0 &&
@@ -147,7 +146,7 @@ static int
 spawn(struct hr_kernel *k, const char *python, char *const *envp, struct hr_err *err)
 {
 	const char *argv[] = {python, "-m", "ipykernel_launcher", "-f", k->file, NULL};
-	/* what it says on these goes to the log; output of cells takes another way */
+	/* these go to the log; the output of cells uses the sockets */
 	const struct hr_spawn_fd fds[] = {
 	    {STDERR_FILENO, STDOUT_FILENO}, {STDERR_FILENO, STDERR_FILENO}};
 	struct hr_err why = {0};
@@ -273,7 +272,7 @@ hr_kernel_receive(struct hr_kernel *k)
 		;
 	while (receive_one(k, k->shell, true))
 		;
-	/* output is older than the reply, but comes by another way */
+	/* output precedes the reply, but on another socket */
 	while (receive_one(k, k->iopub, false))
 		;
 	if (!k->running || !hr_cell_over(&k->cell))
@@ -290,7 +289,7 @@ hr_kernel_ended(struct hr_kernel *k)
 	    {.socket = k->iopub, .events = ZMQ_POLLIN}};
 
 	(void)hr_spawn_end(k->pid, &k->status);
-	/* one that never answered may not have been connected to, and cannot hang up */
+	/* a kernel that never answered may be unconnected, and then no hangup comes */
 	while (zmq_poll(items, 2, k->answered ? LAST_WORDS_MS : 0) > 0) {
 		while (receive_one(k, k->iopub, false))
 			;

@@ -1,4 +1,4 @@
-/* hr_kernel: one IPython kernel: its process, its sockets, and the cell that it runs. */
+/* hr_kernel: an IPython kernel: its process, its sockets, and the cell that it runs. */
 #ifndef HR_PLUGINS_JUPYTER_KERNEL_H
 #define HR_PLUGINS_JUPYTER_KERNEL_H
 
@@ -12,38 +12,38 @@
 struct hr_kernel {
 	void *zmq;
 	void *shell, *iopub, *control; /* NULL: no kernel */
-	void *hangup;                  /* of iopub: readable when the kernel has closed it */
+	void *hangup;                  /* monitor of iopub: readable when that has closed */
 	struct hr_wire wire;
-	pid_t pid;  /* 0: none; it leads its process group */
-	int pidfd;  /* readable when it has ended; -1 */
-	int status; /* of waitpid, once it has ended */
+	pid_t pid;  /* leader of its process group; 0: none */
+	int pidfd;  /* readable when it has ended; -1: none */
+	int status; /* wait status, once it has ended */
 	char *file; /* connection file */
-	char *dir;  /* of file and sockets */
+	char *dir;  /* directory of file and sockets */
 	struct hr_cell cell;
 	bool running;  /* a cell was sent and is not over */
-	bool answered; /* a cell was over once */
+	bool answered; /* at least one cell has finished */
 	unsigned starts;
 };
 
 int hr_kernel_init(struct hr_kernel *k, const char *dir, struct hr_err *err);
 void hr_kernel_done(struct hr_kernel *k);
 
-/* Starts `python -m ipykernel_launcher`. The first cell waits until it listens. */
+/* Starts `python -m ipykernel_launcher`. The first cell is queued until the kernel listens. */
 int hr_kernel_start(struct hr_kernel *k, const char *python, char *const *envp, struct hr_err *err);
-/* Kills its process group and forgets it. */
+/* Kills its process group, and forgets the kernel. */
 void hr_kernel_kill(struct hr_kernel *k);
-/* Asks it to end. */
+/* Requests its exit. */
 void hr_kernel_shutdown(struct hr_kernel *k);
 void hr_kernel_interrupt(const struct hr_kernel *k);
 
-/* Asks whether it answers (over when it does), or runs code. k->cell tells what comes of it. */
+/* Tests whether it responds (the cell is over then), or runs code. k->cell gets the result. */
 int hr_kernel_ask(struct hr_kernel *k, struct hr_err *err);
 int hr_kernel_execute(struct hr_kernel *k, const char *code, size_t len, struct hr_err *err);
 
-/* Takes all messages that are there. True: k->cell is over now. */
+/* Takes all available messages. Returns true if k->cell is over now. */
 bool hr_kernel_receive(struct hr_kernel *k);
-/* After pidfd became readable: takes what it had sent before its end, and forgets it. k->status
- * says how it ended. */
+/* Takes the last messages once pidfd is readable, and forgets the kernel. k->status is how it
+ * ended. */
 void hr_kernel_ended(struct hr_kernel *k);
 
 #endif

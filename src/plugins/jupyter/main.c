@@ -1,4 +1,4 @@
-/* handrail-jupyter: the plugin that performs run_ipython (handrail-plugin(5)). */
+/* handrail-jupyter: the plugin for run_ipython (handrail-plugin(5)). */
 #include "config.h"
 
 #include <signal.h>
@@ -15,7 +15,8 @@ enum { READY_FD = 3, ACTION_FD = 4 };
 
 extern char **environ;
 
-/* The kernel's: ours, which is that of a fresh login, without what is meant for us. */
+/* Makes the kernel's environment: this process's, which is that of a fresh login, without the
+ * plugin's own variables. */
 static char **
 kernel_environment(void)
 {
@@ -31,7 +32,7 @@ kernel_environment(void)
 	return env;
 }
 
-/* "" stands for "look on PATH". */
+/* Returns Python's path, or its name to be searched on PATH. */
 static const char *
 choose_python(void)
 {

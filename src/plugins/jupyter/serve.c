@@ -1,5 +1,5 @@
-/* The loop. zmq_poll() is what waits, since it knows ZeroMQ's sockets as well as descriptors.
- * Invariant: a client has a job exactly from the end of its request to the end of its answer. */
+/* The loop. It waits in zmq_poll(), which handles both ZeroMQ sockets and descriptors. Invariant: a
+ * client has a job exactly from the end of its request to the end of its answer. */
 #include "config.h"
 
 #include "plugins/jupyter/serve.h"
@@ -20,9 +20,9 @@
 #include "base/log.h"
 #include "proto/actin.h"
 
-#define CLIENTS_MAX 512 /* as many as there may be workers, and more */
+#define CLIENTS_MAX 512 /* more than there can be workers */
 #define FIXED 5         /* items before those of the clients */
-#define END_MS 2000     /* for the kernel to end when asked */
+#define END_MS 2000     /* ms for the kernel to exit on request */
 
 enum { ITEM_SIGNAL, ITEM_LISTENER, ITEM_PIDFD, ITEM_SHELL, ITEM_IOPUB };
 
@@ -83,7 +83,7 @@ client_read(struct serve *s, struct client *c, struct hr_err *err)
 	return c->job != NULL ? 0 : -1;
 }
 
-/* -1 also when all is sent: the connection has served. */
+/* Sends. Returns -1 also when everything is sent, to close the connection. */
 static int
 client_write(struct client *c)
 {
@@ -99,8 +99,8 @@ client_write(struct client *c)
 	return c->sent < b->len ? 0 : -1;
 }
 
-/* A worker that has gone, or that says something after its request, is of no use any more; its cell
- * goes on all the same. */
+/* Handles a client's events. One that hangs up, or sends more after its request, is closed; its
+ * cell continues. */
 static int
 client_turn(struct serve *s, struct client *c, short events)
 {
@@ -124,7 +124,7 @@ clients_turn(struct serve *s, size_t polled)
 		if (client_turn(s, &s->clients[i], events) != 0)
 			client_close(s, &s->clients[i]);
 	}
-	/* only now: until here, numbers were those of the items */
+	/* remove closed clients only now: the items' numbers depend on their places */
 	for (i = 0; i < s->nclients;) {
 		if (s->clients[i].fd < 0)
 			s->clients[i] = s->clients[--s->nclients];
@@ -157,7 +157,7 @@ fill_items(struct serve *s)
 	memset(s->items, 0, sizeof(s->items[0]) * (FIXED + s->nclients));
 	s->items[ITEM_SIGNAL].fd = s->signals;
 	s->items[ITEM_LISTENER].fd = s->listener;
-	/* a descriptor that is always quiet stands for what is not there */
+	/* a silent descriptor stands for a missing one */
 	s->items[ITEM_PIDFD].fd = k->pid != 0 ? k->pidfd : s->signals;
 	s->items[ITEM_SHELL].fd = s->items[ITEM_IOPUB].fd = s->signals;
 	if (k->pid != 0) {
@@ -209,12 +209,12 @@ turn(struct serve *s, struct hr_err *err)
 		client_accept(s);
 	hr_jupyter_advance(s->j, s->ready >= 0);
 	tell_ready(s);
-	/* answers that this turn made */
+	/* send the answers made in this iteration */
 	clients_turn(s, 0);
 	return 0;
 }
 
-/* Its own handlers of the end may run, for a moment. */
+/* Ends the kernel, and leaves its exit handlers some time. */
 static void
 end_kernel(struct hr_kernel *k)
 {
@@ -247,7 +247,7 @@ hr_serve(struct hr_jupyter *j, int listener, int ready, struct hr_err *err)
 		r = hr_err_sys(err, errno, "signalfd");
 	if (r == 0) {
 		hr_jupyter_advance(j, true);
-		tell_ready(s); /* why not, if it cannot even be started */
+		tell_ready(s); /* reports the reason if it cannot be started */
 	}
 	while (r == 0 && !s->ending)
 		r = turn(s, err);

@@ -1,5 +1,5 @@
-/* The wire: routing frames, "<IDS|MSG>", signature, header, parent header, metadata, content, and
- * buffers, which nobody needs here. */
+/* The wire format: routing frames, "<IDS|MSG>", signature, header, parent header, metadata,
+ * content, and buffers, which are not used here. */
 #include "config.h"
 
 #include "plugins/jupyter/wire.h"
@@ -19,7 +19,7 @@
 #include "proto/json.h"
 
 #define DELIMITER "<IDS|MSG>"
-#define PARTS 4 /* that are signed */
+#define PARTS 4 /* the signed ones */
 #define FRAMES_MAX 32
 #define HEADER_MAX 1024
 
@@ -89,7 +89,7 @@ hr_wire_send(const struct hr_wire *w, void *sock, const char *type, const char *
 	ok = hr_buf_check(&header, err) == 0 && hr_wire_sign(w->key, parts, PARTS, mac, err) == 0;
 	if (!ok)
 		return -1;
-	/* the sockets are never full: there is one request at a time */
+	/* the sockets are never full: only one request is in flight */
 	ok = zmq_send(sock, DELIMITER, strlen(DELIMITER), ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0 &&
 	     zmq_send(sock, mac, strlen(mac), ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0;
 	for (i = 0; ok && i < PARTS; i++)
@@ -102,14 +102,14 @@ hr_wire_send(const struct hr_wire *w, void *sock, const char *type, const char *
 	return 0;
 }
 
-/* ---- what comes ---- */
+/* ---- receiving ---- */
 
 struct frames {
 	zmq_msg_t v[FRAMES_MAX];
 	size_t n;
 };
 
-/* 1: all frames of one message; 0: none is there; -1: too many frames. */
+/* Receives all frames of one message. Returns 1; 0: none; -1: too many frames. */
 static int
 frames_receive(struct frames *f, void *sock)
 {
@@ -119,7 +119,7 @@ frames_receive(struct frames *f, void *sock)
 	f->n = 0;
 	while (more) {
 		(void)zmq_msg_init(&m);
-		/* the frames of a message come all or none: only the first may be missing */
+		/* the frames of a message arrive together: only the first may be missing */
 		if (zmq_msg_recv(&m, sock, ZMQ_DONTWAIT) < 0) {
 			(void)zmq_msg_close(&m);
 			return f->n == 0 && r > 0 ? 0 : -1;
@@ -146,7 +146,7 @@ frames_free(struct frames *f)
 	f->n = 0;
 }
 
-/* Where the four parts begin; 0: there are none, or not signed by who knows the key. */
+/* Returns the start of the four parts; 0: missing, or their signature is wrong. */
 static size_t
 check(const struct hr_wire *w, const struct hr_wire_part *frames, size_t n)
 {
