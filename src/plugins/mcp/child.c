@@ -1,5 +1,5 @@
-/* A server over stdin and stdout: a message of JSON-RPC a line. It is started by its first use and
- * again after its death. Invariant: pending requests of a child without a process are failing. */
+/* A server on stdin and stdout: one JSON-RPC message per line. Its next use starts it, also after
+ * its death. Invariant: pending requests of a child without a process are failing. */
 #include "config.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@
 #define PROTOCOL "2025-06-18"
 #define START_S 30
 #define END_MS 1000
-#define AGAIN_MS 1000 /* no new start so soon after one that failed */
+#define AGAIN_MS 1000 /* pause after a failed start */
 #define LINE_MAX_BYTES (64u << 20)
 
 struct mcp_pending {
@@ -116,7 +116,7 @@ mcp_pending_cancel(struct mcp_pending *p)
 	pending_free(p);
 }
 
-/* ---- what it says ---- */
+/* ---- its messages ---- */
 
 static void
 child_ready(struct mcp_child *c)
@@ -139,14 +139,14 @@ child_ready(struct mcp_child *c)
 static void
 initialized(void *arg, struct json_object *result, struct json_object *error, const char *failure)
 {
-	/* a server chooses; what handrail sends is the same in all of them */
+	/* the server chooses; handrail's messages are the same in all of them */
 	static const char *const versions[] = {
 	    "2025-11-25", PROTOCOL, "2025-03-26", "2024-11-05", NULL};
 	struct mcp_child *c = arg;
 	char why[sizeof(c->reason)];
 	const char *version;
 
-	if (failure != NULL) /* it is being told elsewhere */
+	if (failure != NULL) /* reported elsewhere */
 		return;
 	version = hr_json_text_or(result, "protocolVersion", PROTOCOL);
 	if (error == NULL && hr_is_one_of(version, versions)) {
@@ -178,7 +178,7 @@ pending_find(struct mcp_child *c, struct json_object *id)
 	return NULL;
 }
 
-/* It may ask us as well; we offer nothing but to be there. */
+/* Answers a request of the server; handrail offers only ping and empty roots. */
 static void
 answer_request(struct mcp_child *c, struct json_object *id, const char *method)
 {
@@ -255,7 +255,7 @@ child_readable(struct bufferevent *b, void *arg)
 	size_t len;
 	char *line;
 
-	/* it may be ended by what it says */
+	/* a message may end the server */
 	while (c->out == b && (line = evbuffer_readln(in, &len, EVBUFFER_EOL_LF)) != NULL) {
 		if (len > 0)
 			mcp_child_line(c, line, len);
@@ -302,7 +302,7 @@ child_failed(struct mcp_child *c, const char *why)
 	end_process(c);
 	(void)snprintf(
 	    text, sizeof(text), "MCP server %.64s is not available: %s", c->name, c->reason);
-	/* an answer may ask again: only those that are there now fail */
+	/* fn may send a new request: fail only the present ones */
 	while ((p = TAILQ_FIRST(&c->pending)) != NULL && p->id < end)
 		pending_answer(p, NULL, NULL, text);
 	mcp_update_changed(c->hub);
@@ -327,7 +327,7 @@ child_ended(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-/* An ending process closes its pipes a moment before it can be waited for. */
+/* An exiting process closes its pipes shortly before it can be waited for. */
 static void
 child_event(struct bufferevent *b, short what, void *arg)
 {
@@ -356,7 +356,7 @@ child_late(evutil_socket_t fd, short what, void *arg)
 	    why, sizeof(why), "it did not answer within %d seconds after its start", START_S);
 	if (c->state == MCP_CHILD_STARTING)
 		child_failed(c, why);
-	else if (c->state == MCP_CHILD_OFF) /* a start was refused; now it is told */
+	else if (c->state == MCP_CHILD_OFF) /* report a refused start now */
 		child_failed(c, c->reason);
 }
 
@@ -381,7 +381,7 @@ environment_of(const struct mcp_child *c, struct hr_strv *ret)
 static int
 child_spawn(struct mcp_child *c, int in, int out, struct hr_err *err)
 {
-	static char *none[] = {NULL}; /* not the environment of this process */
+	static char *none[] = {NULL}; /* hides this process's environment from it */
 	struct json_object *args = hr_json_at(c->config, "args");
 	const struct hr_spawn_fd fds[] = {
 	    {in, STDIN_FILENO}, {out, STDOUT_FILENO}, {STDERR_FILENO, STDERR_FILENO}};
@@ -454,11 +454,11 @@ mcp_child_start(struct mcp_child *c)
 
 	if (c->state != MCP_CHILD_OFF || evtimer_pending(c->timer, NULL))
 		return;
-	/* both would write into the same files */
+	/* both processes would write to the same files */
 	c->due = mcp_ends(c->hub, c->name);
 	if (c->due)
 		return;
-	/* who asks is told why, and not from below himself */
+	/* report the refusal from the loop, not inside the caller */
 	if (c->failed_ms != 0 && hr_now_ms() - c->failed_ms < AGAIN_MS) {
 		(void)evtimer_add(c->timer, &at_once);
 		return;
@@ -503,7 +503,7 @@ mcp_child_request(struct mcp_child *c, const char *method, struct json_object *p
 	if (params != NULL) {
 		bool whole = json_object_deep_copy(params, &copy, NULL) == 0;
 
-		/* tokens of two clients may be the same: to the server it is our number */
+		/* two clients may use the same token: the server gets the request's number */
 		if (whole && progress)
 			whole = hr_json_set(hr_json_at(copy, "_meta"), "progressToken",
 				    json_object_new_int64(p->id), NULL) == 0;

@@ -1,5 +1,5 @@
-/* The end of a server as MCP has it: its stdin is closed, then come SIGTERM and SIGKILL, each after
- * some time for what it has to save. Nothing waits for that but mcp_end_wait(). */
+/* Ends a server as MCP prescribes: closes stdin, then sends SIGTERM and SIGKILL, each after some
+ * time in which it can save its state. Only mcp_end_wait() waits for that. */
 #include "config.h"
 
 #include <signal.h>
@@ -14,16 +14,16 @@
 #include "base/process/spawn.h"
 #include "plugins/mcp/hub.h"
 
-#define STEP_MS 1500 /* to end without stdin, and again after SIGTERM */
+#define STEP_MS 1500 /* ms to end without stdin, and again after SIGTERM */
 
 struct mcp_ending {
 	LIST_ENTRY(mcp_ending) entry;
 	struct mcp_hub *hub;
-	char *name; /* of the server */
+	char *name; /* the server's name */
 	pid_t pid;
 	int pidfd;
 	bool termed;
-	struct bufferevent *out; /* read until its end: a last word must not be its death */
+	struct bufferevent *out; /* read to its end: a blocked write must not kill the server */
 	struct event *ended, *timer;
 };
 
@@ -50,7 +50,7 @@ ending_over(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	/* the group has this number until its leader is waited for */
+	/* the group id stays valid until the leader is waited for */
 	(void)kill(-e->pid, SIGKILL);
 	(void)hr_spawn_end(e->pid, NULL);
 	LIST_REMOVE(e, entry);

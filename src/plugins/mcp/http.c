@@ -1,6 +1,6 @@
-/* HTTP: the stream with its messages beside it (/mcp/sse, /mcp/messages/), and the single path
- * /mcp/shttp. The key was checked by nginx. Invariant: a request that is kept (a session's stream,
- * a call's reply) is forgotten in closed(), after which libevent frees it. */
+/* HTTP: the SSE stream with its separate messages (/mcp/sse, /mcp/messages/), and the single path
+ * /mcp/shttp. nginx has checked the key. Invariant: a kept request (a session's stream, a call's
+ * reply) is dropped in closed(), after which libevent frees it. */
 #include "config.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@
 
 #define BODY_MAX (64u << 20)
 #define HEADERS_MAX (256u << 10)
-#define TIMEOUT_S (7 * 86400) /* nginx is the one who gives up */
+#define TIMEOUT_S (7 * 86400) /* nginx has the shorter timeout */
 
 #define STREAM "text/event-stream; charset=utf-8"
 
@@ -88,8 +88,8 @@ mcp_http_end(struct evhttp_request *req)
 	evhttp_send_reply_end(req);
 }
 
-/* libevent frees a request with its connection, but for one that was cut off under its answer: that
- * has no connection any more, and is freed by its end. */
+/* libevent frees a request with its connection, except one cut off during its reply: that has no
+ * connection any more, and must be ended here. */
 static bool
 is_gone(struct evhttp_request *req, const struct evhttp_connection *connection)
 {
@@ -100,7 +100,7 @@ is_gone(struct evhttp_request *req, const struct evhttp_connection *connection)
 	return its == NULL || its == connection;
 }
 
-/* nginx has hung up, or it was us. */
+/* Handles a connection closed by nginx or by this process. */
 static void
 closed(struct evhttp_connection *connection, void *arg)
 {
@@ -221,7 +221,7 @@ on_message(struct evhttp_request *req, void *arg)
 	(void)mcp_rpc_message(s, m, NULL);
 }
 
-/* ---- one path for all ---- */
+/* ---- the single path ---- */
 
 static bool
 accepts(struct evhttp_request *req, bool json)
@@ -234,7 +234,7 @@ accepts(struct evhttp_request *req, bool json)
 	       (strstr(a, "text/event-stream") != NULL || strstr(a, "*/*") != NULL);
 }
 
-/* NULL: answered. */
+/* Returns the session, or NULL after it has sent the error response. */
 static struct mcp_session *
 session_of(struct mcp_hub *hub, struct evhttp_request *req)
 {
@@ -303,7 +303,7 @@ shttp_get(struct mcp_hub *hub, struct evhttp_request *req)
 	}
 	start_stream(hub, req);
 	s->stream = req;
-	mcp_http_event(req, NULL, ": open\r\n\r\n"); /* so that the head goes out */
+	mcp_http_event(req, NULL, ": open\r\n\r\n"); /* sends the head */
 }
 
 static void
@@ -340,7 +340,7 @@ on_other(struct evhttp_request *req, void *arg)
 int
 mcp_http_open(struct mcp_hub *hub, int listener, struct hr_err *err)
 {
-	/* libevent accepts until there is nobody left */
+	/* libevent accepts until EAGAIN */
 	if (hr_fd_nonblock(listener, true, err) < 0)
 		return -1;
 	hub->http = evhttp_new(hub->base);

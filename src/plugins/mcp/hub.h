@@ -1,9 +1,9 @@
-/* hr_mcp: the parts of the MCP proxy. Servers that speak over stdin and stdout are started here;
- * their tools are offered to clients over HTTP, all of them as one server.
+/* hr_mcp: the parts of the MCP proxy. It starts servers that speak on stdin and stdout, and offers
+ * their tools to clients over HTTP as those of one server.
  *
  *   client -- http.c --> session.c --> rpc.c --> child.c --> process
  *
- * One thread, one libevent base. Nothing waits: each answer is a callback. */
+ * One thread, one libevent base. Nothing blocks: each reply is a callback. */
 #ifndef HR_PLUGINS_MCP_HUB_H
 #define HR_PLUGINS_MCP_HUB_H
 
@@ -26,13 +26,14 @@ struct mcp_hub;
 /* ---- child.c: one configured server ---- */
 
 enum mcp_child_state {
-	MCP_CHILD_OFF,      /* its first use starts it */
-	MCP_CHILD_STARTING, /* was sent "initialize" */
+	MCP_CHILD_OFF,      /* starts with its first use */
+	MCP_CHILD_STARTING, /* "initialize" was sent */
 	MCP_CHILD_READY,
 };
 
 struct mcp_pending;
-/* result, or error (of JSON-RPC), or failure (in words): one of them. All borrowed. */
+/* Takes a reply: result, error (JSON-RPC), or failure (message); the others are NULL. All
+ * borrowed. */
 typedef void mcp_pending_fn(
     void *arg, struct json_object *result, struct json_object *error, const char *failure);
 TAILQ_HEAD(mcp_pending_list, mcp_pending);
@@ -40,88 +41,88 @@ TAILQ_HEAD(mcp_pending_list, mcp_pending);
 struct mcp_child {
 	TAILQ_ENTRY(mcp_child) entry;
 	struct mcp_hub *hub;
-	struct json_object *config; /* name, command, args, env: checked and normal */
-	const char *name;           /* in config */
+	struct json_object *config; /* name, command, args, env: checked and normalised */
+	const char *name;           /* points into config */
 	enum mcp_child_state state;
-	bool due;  /* is started once its predecessor has ended */
-	pid_t pid; /* 0: none; it leads its process group */
+	bool due;  /* starts once its predecessor has ended */
+	pid_t pid; /* leader of its process group; 0: none */
 	struct bufferevent *in, *out;
-	struct event *ended; /* its output is closed: does it end? NULL: nobody waits for that */
-	int pidfd;           /* of that */
+	struct event *ended; /* armed from the end of its output to its exit; NULL: not */
+	int pidfd;           /* the ending process's */
 	struct mcp_pending_list pending;
 	struct event *timer;
 	int64_t next_id, failed_ms;
-	struct json_object *tools; /* names of the last list, as keys; NULL: not known */
-	char reason[200];          /* why it is off; "" otherwise */
-	bool refused;              /* it ran, and the reason is what it said */
+	struct json_object *tools; /* names of the last list, as keys; NULL: unknown */
+	char reason[200];          /* why it is off; "": none */
+	bool refused;              /* the server ran, and its own error is the reason */
 };
 TAILQ_HEAD(mcp_child_list, mcp_child);
 
-/* Takes config over. NULL: no memory. */
+/* Takes config. Returns NULL if out of memory. */
 struct mcp_child *mcp_child_new(struct mcp_hub *hub, struct json_object *config);
-void mcp_child_free(struct mcp_child *c); /* begins to end its process; what is pending fails */
+void mcp_child_free(struct mcp_child *c); /* starts to end its process; pending requests fail */
 void mcp_child_start(struct mcp_child *c);
 
-/* Starts it if need be. fn is called once, never from within; params may be NULL. limit_s 0: none.
- * progress: fn's arg gets mcp_call_progress() for what the server reports meanwhile. NULL: no
- * memory, and fn is not called. */
+/* Starts it if necessary. fn is called once, never from within; params may be NULL. limit_s 0:
+ * none. progress: the server's reports go to mcp_call_progress() with fn's arg. Returns NULL if out
+ * of memory, and fn is not called. */
 struct mcp_pending *mcp_child_request(struct mcp_child *c, const char *method,
     struct json_object *params, bool progress, int limit_s, mcp_pending_fn *fn, void *arg);
-/* A line of what it wrote, which may end it. */
+/* Handles a line of its output, which may end it. */
 void mcp_child_line(struct mcp_child *c, const char *line, size_t len);
-/* fn is not called any more; the server is told. */
+/* Cancels: fn is not called any more; the server is notified. */
 void mcp_pending_cancel(struct mcp_pending *p);
 
-/* ---- ending.c: a server's end ---- */
+/* ---- ending.c: ending a server ---- */
 
 struct mcp_ending;
 LIST_HEAD(mcp_ending_list, mcp_ending);
 
-/* Ends the leader of a process group, whose stdin is closed, and takes over its stdout (NULL: that
- * is closed as well). Blocks only without memory: then it is killed at once. name: of the server;
- * the one of that name that is due is started afterwards. */
+/* Ends the leader of a process group, whose stdin is closed, and takes its stdout (NULL: closed as
+ * well). Out of memory it kills at once and blocks. name: the server's; a due server of that name
+ * is started afterwards. */
 void mcp_end_process(struct mcp_hub *hub, const char *name, pid_t pid, struct bufferevent *out);
 bool
-mcp_ends(const struct mcp_hub *hub, const char *name); /* a server of that name has not ended */
+mcp_ends(const struct mcp_hub *hub, const char *name); /* true: one of that name is still ending */
 /* Runs the loop until all of them have ended. */
 void mcp_end_wait(struct mcp_hub *hub);
 
-/* ---- rpc.c: what a client asks ---- */
+/* ---- rpc.c: requests of clients ---- */
 
 struct mcp_session;
 
 struct mcp_part {
 	struct mcp_call *call;
-	struct mcp_child *child;     /* NULL: it was removed */
+	struct mcp_child *child;     /* NULL: removed */
 	struct mcp_pending *pending; /* NULL: done */
-	struct json_object *items;   /* of a list; owned */
-	unsigned pages;              /* of it, that came */
+	struct json_object *items;   /* items of a list; owned */
+	unsigned pages;              /* pages of the list so far */
 	char failure[200];
 };
 
 struct mcp_call {
 	TAILQ_ENTRY(mcp_call) entry;
 	struct mcp_session *session;
-	struct json_object *id, *token; /* of the client; token of its progress, NULL: none */
+	struct json_object *id, *token; /* the client's; token of its progress, NULL: none */
 	const struct mcp_method *method;
-	struct evhttp_request *reply; /* NULL: the session's stream */
+	struct evhttp_request *reply; /* NULL: use the session's stream */
 	struct mcp_part *parts;
 	size_t n, left;
 };
 TAILQ_HEAD(mcp_call_list, mcp_call);
 
-/* Borrowed. NULL: the message has no id, or one that is neither a string nor an integer; then it is
- * no request, as for the original. */
+/* Returns the id, borrowed. NULL: none, or neither a string nor an integer; then the message is no
+ * request, as in the original. */
 struct json_object *mcp_rpc_id(struct json_object *message);
-/* A body as a message, which is the caller's; NULL: it is none. */
+/* Parses a body; the caller owns the message. NULL: invalid. */
 struct json_object *mcp_rpc_parse(const void *p, size_t len);
-/* One message of a client. reply: where the answer to a request goes; NULL: the stream. True if
- * there will be an answer. */
+/* Handles a client's message. reply: where the answer to a request goes; NULL: the stream. Returns
+ * true if there will be an answer. */
 bool
 mcp_rpc_message(struct mcp_session *s, struct json_object *message, struct evhttp_request *reply);
-void mcp_call_cancel(struct mcp_call *call); /* and free */
+void mcp_call_cancel(struct mcp_call *call); /* also frees it */
 void mcp_call_progress(void *arg, struct json_object *params);
-/* No part of a call refers to it any more. */
+/* Removes all references to c from calls. */
 void mcp_rpc_child_gone(struct mcp_hub *hub, struct mcp_child *c);
 
 /* ---- session.c and http.c: clients ---- */
@@ -130,33 +131,33 @@ struct mcp_session {
 	TAILQ_ENTRY(mcp_session) entry;
 	struct mcp_hub *hub;
 	char id[33];
-	bool streamable;               /* else it lives as long as its stream */
-	bool initialized;              /* the client has said so */
-	struct evhttp_request *stream; /* NULL: none is open */
+	bool streamable;               /* otherwise it ends with its stream */
+	bool initialized;              /* the client has confirmed it */
+	struct evhttp_request *stream; /* NULL: not open */
 	struct event *ping;
 	struct mcp_call_list calls;
 };
 TAILQ_HEAD(mcp_session_list, mcp_session);
 
 struct mcp_session *mcp_session_new(struct mcp_hub *hub, bool streamable);
-void mcp_session_free(struct mcp_session *s); /* its calls are cancelled */
+void mcp_session_free(struct mcp_session *s); /* cancels its calls */
 struct mcp_session *mcp_session_find(struct mcp_hub *hub, const char *id, bool streamable);
-/* On the stream, if there is one. NULL, in these and in mcp_http_message(): there was no memory for
- * the message, which the log tells. */
+/* Sends on the stream, if there is one. message NULL, here and in mcp_http_message(): there was no
+ * memory for it, which is logged. */
 void mcp_session_notify(struct mcp_session *s, struct json_object *message);
 void mcp_hub_notify(struct mcp_hub *hub, const char *method, struct json_object *params);
 
-/* event: NULL or a name. */
+/* event: a name, or NULL. */
 void mcp_http_event(struct evhttp_request *req, const char *event, const char *data);
 void mcp_http_message(struct evhttp_request *req, struct json_object *message);
-void mcp_http_end(struct evhttp_request *req); /* of a stream */
+void mcp_http_end(struct evhttp_request *req); /* ends a stream */
 int mcp_http_open(struct mcp_hub *hub, int listener, struct hr_err *err);
 
 /* ---- update.c: the list of servers ---- */
 
-/* What POST /update_mcp_server asks, in frames (handrail-plugin(5)). */
+/* Serves POST /update_mcp_server, in frames (handrail-plugin(5)). */
 int mcp_update_open(struct mcp_hub *hub, int listener, struct hr_err *err);
-void mcp_update_changed(struct mcp_hub *hub); /* a server has started, or not, or has ended */
+void mcp_update_changed(struct mcp_hub *hub); /* call when a server has started, failed or ended */
 void mcp_update_done(struct mcp_hub *hub);
 
 struct mcp_update;
@@ -168,13 +169,13 @@ struct mcp_hub {
 	struct mcp_ending_list ending;
 	struct mcp_session_list sessions;
 	struct evhttp *http;
-	struct event *accepts; /* updates */
+	struct event *accepts; /* accepts updates */
 	struct mcp_update_list updating;
-	bool mounted; /* there were servers once: the paths exist */
-	int ping_s;   /* between two comments on a stream */
+	bool mounted; /* there have been servers: the paths exist */
+	int ping_s;   /* s between two comments on a stream */
 };
 
-/* Text of a value on one line; the caller's. NULL: there is no memory for it. */
+/* Returns a value's text on one line, owned by the caller. NULL: no memory. */
 char *mcp_text(struct json_object *v);
 
 #endif

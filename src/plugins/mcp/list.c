@@ -1,4 +1,4 @@
-/* Lists: what is asked of every server, page by page, and put together. */
+/* Lists: requested from every server, page by page, and concatenated. */
 #include "config.h"
 
 #include <stdio.h>
@@ -11,8 +11,8 @@
 #include "plugins/mcp/rpc_int.h"
 #include "proto/json.h"
 
-#define LIST_LIMIT_S 30 /* for a page */
-#define PAGES_MAX 256   /* of a list; a server may go on for ever */
+#define LIST_LIMIT_S 30 /* s per page */
+#define PAGES_MAX 256   /* pages per list; a server may continue for ever */
 
 bool
 mcp_has_several(const struct mcp_hub *hub)
@@ -22,7 +22,7 @@ mcp_has_several(const struct mcp_hub *hub)
 	return first != NULL && TAILQ_NEXT(first, entry) != NULL;
 }
 
-/* "files_read"; of a URI "file://files/path". */
+/* Prefixes a name ("files_read") or a URI ("file://files/path"). */
 static struct json_object *
 prefixed(const char *server, const char *label, const char *value)
 {
@@ -39,7 +39,7 @@ prefixed(const char *server, const char *label, const char *value)
 	return n >= 0 ? json_object_new_string(text) : NULL;
 }
 
-/* An item may be null: what a server sent goes on to the client. */
+/* Appends an item, which may be null: a server's list is passed on to the client as it is. */
 static bool
 list_add(struct json_object *list, struct json_object *item)
 {
@@ -55,7 +55,7 @@ list_finish(struct mcp_call *call)
 	bool prefix = call->n > 1, whole = true;
 	size_t i, k;
 
-	/* one server's failure is the answer only if it is the only one */
+	/* one server's failure becomes the reply only if there are no others */
 	if (call->n == 1 && call->parts[0].failure[0] != '\0') {
 		mcp_reply_error(call->session, call->reply, call->id, 0, call->parts[0].failure);
 		mcp_call_free(call);
@@ -108,14 +108,14 @@ list_ask(struct mcp_part *part, struct json_object *cursor)
 	    part->child, part->call->method->name, params, false, LIST_LIMIT_S, list_page, part);
 }
 
-/* The names it has, to know whose a call is. */
+/* Records a server's tool names, to find the owner of a call. */
 static void
 remember_tools(struct mcp_part *part)
 {
 	struct json_object *names = json_object_new_object();
 	size_t i;
 
-	/* without memory for one its calls go to the server whose name they begin with */
+	/* best effort: the owner of an unrecorded name is found by its prefix */
 	for (i = 0; i < json_object_array_length(part->items); i++)
 		(void)hr_json_set(names,
 		    hr_json_text_or(json_object_array_get_idx(part->items, i), "name", ""),

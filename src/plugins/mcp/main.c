@@ -67,7 +67,7 @@ close_hub(struct mcp_hub *hub, struct event *term)
 		event_base_free(hub->base);
 }
 
-/* What a proxy between us and a client takes for a dead connection is its own affair. */
+/* Returns the interval of comments, which keep proxies from closing an idle connection. */
 static int
 ping_seconds(void)
 {

@@ -1,5 +1,4 @@
-/* JSON-RPC towards the clients: what they ask is asked of one server here, of all of them in
- * list.c. */
+/* JSON-RPC with clients: requests for one server are here, those for all in list.c. */
 #include "config.h"
 
 #include <stdio.h>
@@ -24,9 +23,10 @@ static const struct mcp_method methods[] = {
     {"resources/read", MCP_RPC_RESOURCE, NULL, "uri"},
 };
 
-/* ---- answers ---- */
+/* ---- replies ---- */
 
-/* {"jsonrpc": "2.0", "id": id, key: value}; takes the value. NULL: no memory, as for the value. */
+/* Makes {"jsonrpc": "2.0", "id": id, key: value}; takes value. NULL: no memory, or value is
+ * NULL. */
 static struct json_object *
 answer_new(struct json_object *id, const char *key, struct json_object *value)
 {
@@ -34,7 +34,7 @@ answer_new(struct json_object *id, const char *key, struct json_object *value)
 	    json_object_get(id), key, value, NULL);
 }
 
-/* Takes m. Where there was no memory for it the response ends without an answer. */
+/* Sends m, and takes it. m NULL (no memory): the response ends without a reply. */
 static void
 reply(struct mcp_session *s, struct evhttp_request *req, struct json_object *m)
 {
@@ -69,7 +69,7 @@ mcp_reply_error(struct mcp_session *s, struct evhttp_request *req, struct json_o
 	reply(s, req, answer_new(id, "error", e));
 }
 
-/* What goes wrong with a tool is its result. */
+/* A failed tool is reported as its result. */
 static struct json_object *
 tool_failure(const char *text)
 {
@@ -200,8 +200,8 @@ answered(void *arg, struct json_object *result, struct json_object *error, const
 	mcp_call_free(call);
 }
 
-/* The server whose name a value begins with, the last one first, and what is left of the value;
- * NULL in that: no memory. Of several, one that is known to have the rest comes first. */
+/* Finds the server whose name a value begins with, the last match first, and the rest of the value;
+ * *ret_value NULL: no memory. A server known to have the rest is preferred. */
 static struct mcp_child *
 owner(struct mcp_hub *hub, const struct mcp_method *method, const char *value,
     struct json_object **ret_value)
@@ -290,7 +290,7 @@ ask_one(struct mcp_session *s, struct evhttp_request *req, struct json_object *i
 		answered(&call->parts[0], NULL, NULL, "out of memory");
 }
 
-/* ---- what comes ---- */
+/* ---- requests ---- */
 
 static void
 initialize(struct mcp_session *s, struct evhttp_request *req, struct json_object *id,
@@ -403,7 +403,7 @@ mcp_rpc_message(struct mcp_session *s, struct json_object *message, struct evhtt
 	struct json_object *id = mcp_rpc_id(message), *params = hr_json_at(message, "params");
 
 	if (method[0] == '\0')
-		return false; /* an answer to nothing that we asked */
+		return false; /* a reply to no request of handrail's */
 	if (id == NULL) {
 		take_notification(s, method, params);
 		return false;

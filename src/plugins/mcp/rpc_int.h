@@ -1,4 +1,4 @@
-/* What rpc.c and list.c share. */
+/* The interface between rpc.c and list.c. */
 #ifndef HR_PLUGINS_MCP_RPC_INT_H
 #define HR_PLUGINS_MCP_RPC_INT_H
 
@@ -11,23 +11,22 @@ enum mcp_rpc_kind { MCP_RPC_LIST, MCP_RPC_TOOL, MCP_RPC_PROMPT, MCP_RPC_RESOURCE
 struct mcp_method {
 	const char *name;
 	enum mcp_rpc_kind kind;
-	const char *items; /* of a list: the member of its result */
-	const char *label; /* of an item: what is prefixed */
+	const char *items; /* the member of a list's result */
+	const char *label; /* the member of an item that gets the prefix */
 };
 
-/* Answers to req, NULL: on the session's stream. result is taken over; NULL: there was no memory.
- */
+/* Reply on req, or on the session's stream if NULL. Take result; NULL: there was no memory. */
 void mcp_reply_result(struct mcp_session *s, struct evhttp_request *req, struct json_object *id,
     struct json_object *result);
 void mcp_reply_error(struct mcp_session *s, struct evhttp_request *req, struct json_object *id,
     int code, const char *text);
 
-/* NULL: no memory, which is answered. */
+/* Returns NULL if out of memory, after it has sent the error. */
 struct mcp_call *mcp_call_new(struct mcp_session *s, struct evhttp_request *req,
     struct json_object *id, const struct mcp_method *method, size_t parts);
 void mcp_call_free(struct mcp_call *call);
 
-/* list.c: asks all servers; names are prefixed where there are several. */
+/* Queries all servers (list.c); prefixes names if there are several. */
 void mcp_list(struct mcp_session *s, struct evhttp_request *req, struct json_object *id,
     const struct mcp_method *method);
 bool mcp_has_several(const struct mcp_hub *hub);

@@ -1,4 +1,4 @@
-/* Clients of the proxy, and the helpers that all parts use. */
+/* The clients of the proxy, and helpers for all parts. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "proto/json.h"
 
 #define TEXT_MAX (256u << 20)
-#define SESSIONS_MAX 1000 /* streamable ones have no end of their own: the oldest goes */
+#define SESSIONS_MAX 1000 /* streamable sessions never end by themselves: the oldest is dropped */
 
 char *
 mcp_text(struct json_object *v)

@@ -1,6 +1,6 @@
-/* POST /update_mcp_server, handed on by a worker. The new list replaces the old one; a server that
- * has not changed goes on. All are started at once, and the answer waits a moment for those that
- * fail, since it is the only place where a host looks. */
+/* Handles POST /update_mcp_server, which a worker passes on. The new list replaces the old one; an
+ * unchanged server continues. All are started at once, and the reply waits a moment for failures,
+ * since a host looks for them only there. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -59,7 +59,7 @@ find_child(struct mcp_child_list *list, const char *name)
 	return NULL;
 }
 
-/* A later entry of a name takes the place of the earlier one. */
+/* Normalises the list. A later entry replaces an earlier one of the same name. */
 static struct json_object *
 normal_list(struct json_object *servers)
 {
@@ -109,7 +109,7 @@ replace(struct mcp_hub *hub, struct json_object *configs)
 	}
 }
 
-/* ---- what a successor goes on with ---- */
+/* ---- state for a later process ---- */
 
 static char *
 kept_file(void)
@@ -119,7 +119,7 @@ kept_file(void)
 	return dir != NULL ? hr_path_join(dir, "servers.json") : NULL;
 }
 
-/* For our user only: servers are given secrets, which its processes can see anyway. */
+/* Saves the list with mode 0600: it holds secrets, which this user's processes can see anyway. */
 static void
 keep(struct json_object *configs)
 {
@@ -141,8 +141,8 @@ keep(struct json_object *configs)
 		hr_log(HR_LOG_WARNING, "the list of MCP servers is not kept: %s", err.msg);
 }
 
-/* Those of a process before us that was killed, alone or with the server: clients, which sent the
- * list once, do not know of it. */
+/* Continues with the list of an earlier process that was killed, alone or with the server: clients
+ * have sent it once and do not know. */
 static void
 go_on(struct mcp_hub *hub)
 {
@@ -164,7 +164,7 @@ go_on(struct mcp_hub *hub)
 	}
 }
 
-/* ---- the answer ---- */
+/* ---- the reply ---- */
 
 static void
 send_answer(struct mcp_update *u, int status, const struct hr_buf *body)
@@ -175,7 +175,7 @@ send_answer(struct mcp_update *u, int status, const struct hr_buf *body)
 	hr_frame_put_answer(&frame, &a);
 	if (frame.fail == HR_OK)
 		(void)bufferevent_write(u->peer, frame.p, frame.len);
-	u->answered = true; /* freed when it has gone out */
+	u->answered = true; /* freed once the reply is sent */
 }
 
 static bool
@@ -201,7 +201,7 @@ answer(struct mcp_update *u)
 
 	TAILQ_FOREACH(c, &u->hub->children, entry)
 	{
-		/* one that runs but refuses is told of at its first use, as clients know it */
+		/* a running server's refusal is reported at its first use, as clients expect */
 		if (c->state == MCP_CHILD_OFF && c->reason[0] != '\0' && !c->refused)
 			hr_buf_addf(&log, "%s%s: %s", log.len > 0 ? "; " : "", c->name, c->reason);
 	}
