@@ -1,5 +1,6 @@
 /* handrail-vscode: the plugin that runs a VS Code server (handrail-vscode(8), handrail-plugin(5)).
- * Invariant: the server and what it starts are in our process group, which ends with us. */
+ * Invariant: the server and its children are in this process group, which ends with this
+ * process. */
 #include "config.h"
 
 #include <errno.h>
@@ -30,17 +31,17 @@
 struct editor {
 	struct hr_loop *loop;
 	struct hr_watch *readable, *term, *chld;
-	int ready, out; /* the readiness line; what the server prints; -1: closed */
+	int ready, out; /* readiness line; the server's output; -1: closed */
 	int port;
 	const char *server, *token;
-	pid_t pid; /* 0: it has ended */
+	pid_t pid; /* 0: ended */
 	bool ending;
 	int status;
-	char last[200]; /* its last line, for whoever asks why it ended */
+	char last[200]; /* last line of output, for an error message */
 	struct hr_buf line;
 };
 
-/* ---- what handraild is told ---- */
+/* ---- messages to handraild ---- */
 
 static void
 say(struct editor *e, const char *what, const char *why)
@@ -53,12 +54,12 @@ say(struct editor *e, const char *what, const char *why)
 		return;
 	if (n >= (int)sizeof(text))
 		n = (int)sizeof(text) - 1;
-	text[n] = '\n'; /* in the place of the NUL */
+	text[n] = '\n'; /* replaces the NUL */
 	(void)hr_fd_write_full(e->ready, text, (size_t)n + 1, NULL);
 	hr_fd_close(&e->ready);
 }
 
-/* ---- before it starts ---- */
+/* ---- before the start ---- */
 
 static const char *
 variable(const char *name, const char *usual)
@@ -68,8 +69,8 @@ variable(const char *name, const char *usual)
 	return value != NULL && value[0] != '\0' ? value : usual;
 }
 
-/* Always anew, as the original does. A workspace that cannot be written is no reason to have no
- * editor. */
+/* Rewrites the settings at each start, as the original does. The editor starts even if the
+ * workspace is not writable. */
 static int
 write_settings(struct hr_err *err)
 {
@@ -96,7 +97,7 @@ port_free(int port)
 	int on = 1;
 	HR_CLOSE int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	/* connections of the server before us may still be closing */
+	/* an earlier server's connections may still be closing */
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	return bind(fd, (const struct sockaddr *)&a, sizeof(a)) == 0 || errno != EADDRINUSE;
 }
@@ -140,7 +141,7 @@ can_run(struct editor *e)
 
 /* ---- the server ---- */
 
-/* That of a fresh login, as the original's: what other plugins add is not for an editor. */
+/* Makes the environment of a fresh login, like the original, without other plugins' variables. */
 static void
 environment(char **env, size_t n)
 {
@@ -234,7 +235,7 @@ on_output(void *arg)
 	hr_watch_free(e->readable);
 	e->readable = NULL;
 	hr_fd_close(&e->out);
-	if (e->pid == 0) /* nobody of its tree is left that could say a word */
+	if (e->pid == 0) /* no process is left that could print */
 		hr_loop_stop(e->loop);
 }
 
@@ -246,7 +247,7 @@ on_term(void *arg)
 	if (e->ending)
 		return;
 	e->ending = true;
-	/* a script that starts the server need not pass it on */
+	/* a script that starts the server perhaps does not forward the signal */
 	(void)kill(0, SIGTERM);
 }
 
@@ -258,12 +259,12 @@ on_child(void *arg)
 	if (e->pid == 0 || waitpid(e->pid, &e->status, WNOHANG) != e->pid)
 		return;
 	e->pid = 0;
-	/* one that ends as it is told has a moment for its children, until handraild kills us */
+	/* after SIGTERM its children get time, until handraild kills this process */
 	if (!e->ending || e->out < 0)
 		hr_loop_stop(e->loop);
 }
 
-/* Its last words may be in the pipe still. */
+/* Reports the exit. The last output may still be in the pipe. */
 static int
 report_end(struct editor *e)
 {

@@ -1,4 +1,4 @@
-/* Texts of the VS Code server. */
+/* Strings for the VS Code server. */
 #include "config.h"
 
 #include "plugins/vscode/words.h"
