@@ -1,5 +1,5 @@
-/* The life of a server, as one sequence of stages. Parts report that something changed; only here
- * it is decided what follows from it. */
+/* The life of a server as one sequence of stages. Parts report changes; only this file decides the
+ * consequences. */
 #include "config.h"
 
 #include <signal.h>
@@ -20,10 +20,10 @@
 #include "supervisor/ready.h"
 #include "supervisor/server.h"
 
-#define STRAYS_TERM_MS 1000 /* for what commands left running, between SIGTERM and SIGKILL */
-#define STRAYS_KILL_MS 2000 /* then it is left alone: somebody else's setuid program */
-#define REST_MS 50          /* from readiness to what nobody waits for */
-#define EDGE_FAST_MS 2000   /* for nginx, between SIGTERM and SIGKILL */
+#define STRAYS_TERM_MS 1000 /* until SIGKILL, for strays of commands */
+#define STRAYS_KILL_MS 2000 /* then a stray is left alone: a setuid program of another user */
+#define REST_MS 50          /* pause between readiness and the start of the rest */
+#define EDGE_FAST_MS 2000   /* limit of nginx's end after SIGTERM */
 
 static void end_press(struct hr_server *s);
 static void server_changed(struct hr_server *s);
@@ -49,9 +49,9 @@ pools_all(const struct hr_server *s, bool (*is)(const struct hr_pool *p))
 	return true;
 }
 
-/* ---- the way up ---- */
+/* ---- starting ---- */
 
-/* Whatever takes part in the first answers was started before. */
+/* Starts workers that the first responses do not need. */
 static void
 start_rest(struct hr_server *s)
 {
@@ -62,14 +62,14 @@ start_rest(struct hr_server *s)
 		hr_pool_complete(&s->pools.v[i]);
 }
 
-/* The port opens when everything behind it answers, not before. */
+/* Opens the port, once everything that serves it responds. */
 static void
 open_port(struct hr_server *s)
 {
 	struct hr_err err = {0};
 	unsigned i;
 
-	atomic_store(&s->ctx.board->ready, 1); /* /alive says so from now on */
+	atomic_store(&s->ctx.board->ready, 1); /* /alive reports it from now on */
 	if (hr_listen_start(s->site.listener, &s->site.listen, &err) < 0) {
 		hr_server_start_failed(
 		    s, err.code == HR_E_BUSY ? HR_EXIT_REFUSED : HR_EXIT_START, err.msg);
@@ -81,12 +81,12 @@ open_port(struct hr_server *s)
 	}
 	if (!s->pools.staged)
 		return;
-	hr_pool_fill(&s->pools.v[HR_POOL_ACTION]); /* while nginx goes on, for the first action */
+	hr_pool_fill(&s->pools.v[HR_POOL_ACTION]); /* while nginx starts, for the first action */
 	for (i = 0; i < HR_POOLS; i++)
 		hr_pool_start_on_demand(&s->pools.v[i]);
 }
 
-/* The next image of this program makes everything that is missing, and serves with it. */
+/* Repairs the run directory; running parts are replaced or renewed. */
 static void
 run_directory_damaged(void *arg, const char *path)
 {
@@ -107,13 +107,13 @@ run_directory_damaged(void *arg, const char *path)
 		return;
 	}
 	hr_sessions_renew(&s->sessions);
-	for (i = 0; i < HR_POOLS; i++) /* those that run may have a journal that is gone */
+	for (i = 0; i < HR_POOLS; i++) /* running workers may have lost their journal */
 		hr_pool_recycle(&s->pools.v[i]);
 	s->upgrade = true;
 	server_changed(s);
 }
 
-/* Only commands of our own account can remove what is there. */
+/* Opens the guard: only commands of the server's own account can remove its files. */
 static void
 open_guard(struct hr_server *s)
 {
@@ -152,14 +152,14 @@ step_starting(struct hr_server *s)
 	hr_notify_send(&s->notify, "READY=1\nSTATUS=listening on %s\n",
 	    s->ctx.settings.start_nginx ? s->site.listen.text : s->ctx.run.path);
 #ifdef __GLIBC__
-	(void)malloc_trim(0); /* what settings and configuration were made in */
+	(void)malloc_trim(0); /* frees what the settings and the configuration took */
 #endif
-	/* the rest of the workers would take the processors from the first answers */
+	/* the other workers would take CPU time from the first responses */
 	if (s->pools.staged && hr_watch_arm(s->patience, REST_MS, NULL) != 0)
 		start_rest(s);
 }
 
-/* ---- the way down ---- */
+/* ---- ending ---- */
 
 static void
 stop_workers(struct hr_server *s)
@@ -185,7 +185,7 @@ arm_stop_timeout(struct hr_server *s)
 		(void)hr_watch_arm(s->patience, s->ctx.settings.stop_timeout * 1000, NULL);
 }
 
-/* Requests that nobody takes are not waited for. */
+/* Cuts requests that no worker can take. */
 static void
 press_for_nobody(struct hr_server *s)
 {
@@ -245,12 +245,12 @@ step_running(struct hr_server *s)
 		hr_reexec_soon(s);
 }
 
-/* Something that a stage may wait for has happened. */
+/* Advances the stage after an event that it may wait for. */
 static void
 server_changed(struct hr_server *s)
 {
 	s->again = true;
-	if (s->advancing) /* we are below ourselves */
+	if (s->advancing) /* a nested call */
 		return;
 	s->advancing = true;
 	while (s->again) {
@@ -268,7 +268,7 @@ server_changed(struct hr_server *s)
 static void
 end_begin(struct hr_server *s)
 {
-	/* nobody can have a request under way before the port is open */
+	/* no request exists before the port is open */
 	if (s->stage == HR_SERVER_STARTING)
 		s->urgency = 1;
 	stage_set(s, HR_SERVER_ENDING_EDGE);
@@ -276,7 +276,7 @@ end_begin(struct hr_server *s)
 	atomic_store(&s->ctx.board->ready, 0);
 	hr_notify_send(&s->notify, "STOPPING=1\nSTATUS=waiting for requests under way\n");
 	hr_guard_close(&s->guard);
-	hr_fd_close(&s->site.listener); /* from now on a connect is refused */
+	hr_fd_close(&s->site.listener); /* connections are refused from now on */
 	hr_viewer_close(&s->site.viewer);
 	hr_alerts_close(&s->alerts);
 	arm_stop_timeout(s);
@@ -286,9 +286,9 @@ end_begin(struct hr_server *s)
 	hr_pool_stop(&s->pools.v[HR_POOL_PAGE], s->urgency > 0);
 	hr_nginx_stop(&s->nginx, s->urgency > 0);
 	hr_plugins_stop_http(
-	    &s->plugins); /* a stream has no end of its own for nginx to wait for */
+	    &s->plugins); /* nginx waits for its streams, which never end by themselves */
 	server_changed(s);
-	/* after the signals: to close a pressure file takes the kernel some 10 ms */
+	/* after the signals: closing a pressure file takes the kernel about 10 ms */
 	hr_monitor_close(&s->monitor);
 }
 
@@ -435,7 +435,7 @@ on_usr2(void *arg)
 		hr_log(HR_LOG_WARNING, "no upgrade while ending");
 		return;
 	}
-	s->upgrade = true; /* as soon as it may be, one that starts also when it is ready */
+	s->upgrade = true; /* as soon as possible; a starting server does it once it is ready */
 	hr_alerts_hold(&s->alerts, true);
 	server_changed(s);
 }
@@ -466,7 +466,7 @@ watch_signals(struct hr_server *s, struct hr_err *err)
 		if (s->signals[i] == NULL)
 			return -1;
 	}
-	/* blocked since main() began: what came meanwhile arrives now */
+	/* signals blocked since main() began arrive now */
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	return 0;
@@ -486,7 +486,7 @@ start_parts(struct hr_server *s, struct hr_err *err)
 		&s->ctx.board->metrics, (char *const *)hr_strv_list(&s->ctx.child_env), err) < 0 ||
 	    hr_session_open(&s->session, err) < 0)
 		return -1;
-	/* the shell takes longest: what it does not need is made while it starts */
+	/* the shell takes longest: prepare everything else while it starts */
 	if (!adopted && hr_session_start(&s->session, err) < 0)
 		return -1;
 	if (hr_plugins_open(&s->plugins, err) < 0)
@@ -494,7 +494,7 @@ start_parts(struct hr_server *s, struct hr_err *err)
 	if (hr_service_open(&s->nginx.svc, err) < 0)
 		return -1;
 	hr_nginx_succeed(&s->nginx, &s->ctx.handed);
-	/* next longest is nginx, which waits at the end for all else */
+	/* nginx comes second, and waits at the end for everything else */
 	if (s->ctx.settings.start_nginx &&
 	    (hr_nginx_configure(&s->site, &s->ctx.settings, &s->site.keys, false, err) < 0 ||
 		(!adopted && s->nginx.svc.state == HR_SERVICE_OFF &&
@@ -505,14 +505,14 @@ start_parts(struct hr_server *s, struct hr_err *err)
 			return -1;
 		hr_pool_adopt(&s->pools.v[i]);
 	}
-	/* one that is there is ready at once, which starts nginx */
+	/* an adopted session is ready at once, which starts nginx */
 	if ((adopted && hr_session_start(&s->session, err) < 0) ||
 	    hr_sessions_open(&s->sessions, err) < 0)
 		return -1;
 	hr_server_monitor(s);
 	s->pools.staged = s->ctx.settings.start_nginx && !adopted && !s->ctx.relieves;
-	hr_handover_done(&s->ctx.handed); /* nobody takes anything any more */
-	/* nginx's first question is for the first pool; others would hold up the shell */
+	hr_handover_done(&s->ctx.handed); /* unused descriptors are closed */
+	/* nginx's first request goes to the first pool; other workers would delay the shell */
 	if (s->pools.staged)
 		hr_pool_fill(&s->pools.v[HR_POOL_CONTROL]);
 	else
@@ -578,7 +578,7 @@ hr_server_run(struct hr_server *s, struct hr_err *err)
 	server_changed(s);
 	r = hr_loop_run(s->ctx.loop, err);
 	free_parts(s);
-	/* again, since a log is often shown by its end */
+	/* repeated, since people often see only a log's end */
 	if (s->failure[0] != '\0')
 		hr_log(HR_LOG_ERROR, "handraild ends without having started: %s", s->failure);
 	return r;

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "supervisor/server.h"
 
-/* SIGTERM and its like wait until the loop can act on them; long steps ask for them. */
+/* Blocks SIGTERM and the others until the loop can handle them; long steps poll for them. */
 static void
 block_signals(void)
 {
@@ -48,7 +48,7 @@ act(struct hr_server *s)
 	}
 }
 
-/* As the original: who was ended by a signal dies by it. Process 1 cannot and says it by its
+/* Ends as the original does: by the same signal. Process 1 cannot die of it and reports it in its
  * status. */
 static int
 end(int status, int signo)

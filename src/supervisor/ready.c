@@ -1,4 +1,4 @@
-/* What works and what does not, for people and probes. */
+/* Reports which parts work, for people and probes. */
 #include "config.h"
 
 #include "supervisor/ready.h"
@@ -18,7 +18,7 @@ pool_state(const struct hr_pool *p)
 	return hr_pool_serves(p) ? "ready" : "starting";
 }
 
-/* The first thing that is wrong, or NULL. */
+/* Returns the first problem, or NULL. */
 static const char *
 why_not(const struct hr_server *s)
 {

@@ -1,4 +1,4 @@
-/* hr_ready: the body of GET /ready. */
+/* hr_ready: makes the body of GET /ready. */
 #ifndef HR_SUPERVISOR_READY_H
 #define HR_SUPERVISOR_READY_H
 
@@ -8,9 +8,9 @@
 
 struct hr_server;
 
-/* {"status":"ready"|"not ready","reason":null|text,"components":{...}}; each component has a state
- * and, where it is not well, a reason. */
+/* Appends {"status":"ready"|"not ready","reason":null|text,"components":{...}}; each component has
+ * a state and, if it has a problem, a reason. */
 void hr_ready_json(struct hr_buf *b, const struct hr_server *s);
-bool hr_ready_now(const struct hr_server *s); /* everything answers */
+bool hr_ready_now(const struct hr_server *s); /* true if everything works */
 
 #endif

@@ -20,7 +20,7 @@
 #include "supervisor/server.h"
 
 #define ASK_MS 10000
-#define TURNS 2 /* of the loop: one reads what a signal's handler noted, one acts on it */
+#define TURNS 2 /* iterations: one reads a signal's record, one acts */
 
 extern char **environ;
 
@@ -57,7 +57,7 @@ hr_reexec_begin(struct hr_server *s, char *const *argv, struct hr_err *err)
 		return -1;
 	if (inherit_keys(s, h, err) != 0)
 		return -1;
-	/* now: later the file may be another one, which is what an upgrade is about */
+	/* read at start: an upgrade replaces the file */
 	n = readlink("/proc/self/exe", s->reexec.program, sizeof(s->reexec.program) - 1);
 	if (n < 0)
 		return hr_err_sys(err, errno, "/proc/self/exe");
@@ -97,7 +97,7 @@ hr_reexec_directory(struct hr_server *s, char *path, size_t size)
 	return path[0] == '/';
 }
 
-/* By descriptor, since a name may hold what those of a handover may not. */
+/* Hands over a descriptor: the path may contain characters that a handover's names must not. */
 static int
 hand_over_directory(const struct hr_server *s, struct hr_handover *h, struct hr_err *err)
 {
@@ -119,7 +119,7 @@ hand_over_keys(const struct hr_keys *k, struct hr_handover *h, struct hr_err *er
 	return fd >= 0 ? hr_handover_add(h, fd, err, "keys") : -1;
 }
 
-/* Everything that clients, and those who answer them, would miss. */
+/* Collects everything that clients, and the workers that serve them, would miss. */
 static int
 gather(const struct hr_server *s, struct hr_handover *h, struct hr_err *err)
 {
@@ -141,7 +141,7 @@ gather(const struct hr_server *s, struct hr_handover *h, struct hr_err *err)
 	return hr_handover_show(h, err);
 }
 
-/* What the new image would do with the settings, but for doing it. */
+/* Runs the new program with the same settings in check mode. */
 static int
 ask(const struct hr_server *s, struct hr_err *err)
 {
@@ -165,11 +165,11 @@ ask(const struct hr_server *s, struct hr_err *err)
 	n = strlen(said);
 	while (n > 0 && said[n - 1] == '\n')
 		said[--n] = '\0';
-	last = strrchr(said, '\n'); /* after the usage, if that is what is wrong */
+	last = strrchr(said, '\n'); /* the usage may precede the error */
 	return status == 0 ? 0 : hr_err_set(err, HR_E_INVAL, "%s", last != NULL ? last + 1 : said);
 }
 
-/* As we were started: the next one raises and lowers it again. */
+/* Restores the process as it was started: the next image changes it again. */
 static void
 restore_process(const struct hr_server *s)
 {
@@ -187,7 +187,7 @@ hr_reexec_may(const struct hr_server *s)
 	       !hr_sessions_asked(&s->sessions);
 }
 
-/* Returns only if it stays as it was. */
+/* Returns only if the server continues as it was. */
 static void
 go(struct hr_server *s, struct hr_err *err)
 {
@@ -250,7 +250,7 @@ hr_reexec_soon(struct hr_server *s)
 		refused(s, &err);
 		return;
 	}
-	(void)sigfillset(&all); /* inherited: what comes from now on waits for the next image */
+	(void)sigfillset(&all); /* inherited: signals from now on are pending for the next image */
 	(void)sigprocmask(SIG_SETMASK, &all, &r->mask);
 	r->turns = TURNS;
 }

@@ -1,4 +1,4 @@
-/* Settings from all sources, and what a running server does with new ones. */
+/* Loads the settings from all sources, and applies new ones to a running server. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ load_error(int *ret_status, int status)
 	return -1;
 }
 
-/* Children are elsewhere, and so may we be after a change of directory: names become absolute. */
+/* Makes a name absolute: children run in other directories, and this process may change its own. */
 static int
 make_absolute(char **path, struct hr_err *err)
 {
@@ -56,7 +56,7 @@ hr_server_load(struct hr_settings *c, const struct hr_options *o, const char *co
 		return load_error(ret_status, HR_EXIT_START);
 	if (config_file != NULL && hr_settings_read(c, config_file, err) != 0)
 		return load_error(ret_status, HR_EXIT_USAGE);
-	/* as the original: its variables are read while it starts */
+	/* the exit status of the original, which reads its variables while it starts */
 	if (hr_settings_environment(c, environment_get, err) < 0)
 		return load_error(ret_status, HR_EXIT_START);
 	if (hr_options_apply(o, c, err) < 0 || hr_settings_check(c, err) < 0)
@@ -103,7 +103,7 @@ hr_server_open_log(struct hr_server *s, struct hr_err *err)
 	hr_log_set_fd(fd >= 0 ? fd : STDERR_FILENO);
 	hr_fd_close(&s->log_fd);
 	s->log_fd = fd;
-	(void)hr_log_level_parse(c->log_level, &level); /* was checked */
+	(void)hr_log_level_parse(c->log_level, &level); /* checked before */
 	hr_log_setup(
 	    "handraild", strcmp(c->log_format, "json") == 0 ? HR_LOG_JSON : HR_LOG_TEXT, level);
 	return 0;
@@ -114,7 +114,7 @@ hr_server_reopen_logs(struct hr_server *s)
 {
 	struct hr_err err = {0};
 
-	/* the old file of what is refused stays open */
+	/* a refused file leaves the old one open */
 	if (hr_server_open_log(s, &err) < 0)
 		hr_log(HR_LOG_ERROR, "%s", err.msg);
 	if (hr_server_check_access_log(&s->ctx.settings, &err) < 0)
@@ -135,7 +135,8 @@ hr_server_monitor(struct hr_server *s)
 		hr_log(HR_LOG_NOTICE, "no alerts about: %s", hr_buf_str(&missing));
 }
 
-/* The address is the old one; what it asks of a client may not shrink to nothing. */
+/* Refuses settings that would leave a public server, whose address stays, without access
+ * control. */
 static int
 stays_closed(const struct hr_server *s, const struct hr_settings *fresh, const struct hr_keys *keys,
     struct hr_err *err)
@@ -150,7 +151,7 @@ stays_closed(const struct hr_server *s, const struct hr_settings *fresh, const s
 	    s->site.listen.text);
 }
 
-/* Everything that can go wrong goes wrong here, while the old settings are still in force. */
+/* Does everything that can fail first, while the old settings are in force. */
 static int
 apply(struct hr_server *s, struct hr_settings *fresh, struct hr_err *err)
 {
@@ -200,7 +201,7 @@ hr_server_reload(struct hr_server *s)
 	} else {
 		if (s->ctx.settings.start_nginx)
 			hr_nginx_reload(&s->nginx);
-		hr_fd_close(&s->pools.image); /* the program may be another one now */
+		hr_fd_close(&s->pools.image); /* the program may have been replaced */
 		for (i = 0; i < HR_POOLS; i++)
 			hr_pool_recycle(&s->pools.v[i]);
 		hr_server_monitor(s);

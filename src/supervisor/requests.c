@@ -1,5 +1,5 @@
-/* What workers ask: a table of messages, who may send each, and what is done. 'S', 'N' and 'K'
- * carry text, parts of which are handed on as single words of a command line. */
+/* Messages from workers: a table of the messages, their permitted senders, and their handlers. 'S',
+ * 'N' and 'K' carry text, parts of which become single arguments of a command line. */
 #include "config.h"
 
 #include <stdint.h>
@@ -20,7 +20,7 @@ on_full(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len
 	hr_pool_full(w->pool);
 }
 
-/* Who asks has hidden itself from the others of its account. */
+/* Sends sums of the keys to a worker, which other processes of its account cannot inspect. */
 static void
 put_keys(struct hr_server *s, const char *p, size_t len, struct hr_buf *ret)
 {
@@ -65,7 +65,7 @@ put_sessions(struct hr_server *s, const char *p, size_t len, struct hr_buf *ret)
 	hr_sessions_list(&s->sessions, ret);
 }
 
-/* A number from 0 to 100, or nothing. */
+/* Parses a number from 0 to 100, or nothing. */
 static bool
 percent_of(const char *p, size_t len, unsigned *ret)
 {
@@ -98,8 +98,8 @@ put_alerts(struct hr_server *s, const char *p, size_t len, struct hr_buf *ret)
 	hr_alerts_history(ret, &s->alerts);
 }
 
-/* A number that is none is 0, all lines. Who asks with '!' is told how many there are, and handed
- * what to wait at for more of them. */
+/* Sends log lines from a number on (invalid: 0, all). The form with '!' returns the number of the
+ * next line, and a descriptor that becomes readable when there are more. */
 static void
 on_log(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len)
 {
@@ -110,7 +110,7 @@ on_log(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len)
 
 	if (len < sizeof(number))
 		memcpy(number, p, len);
-	/* room for what is around them */
+	/* leaves room for the rest of the response */
 	hr_loglines_put(&s->log_lines, strtoull(number, NULL, 10),
 	    number[0] == '!' ? 0 : HR_CHANNEL_ANSWER_MAX - 256, &text);
 	if (number[0] == '!') {
@@ -121,16 +121,16 @@ on_log(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len)
 	hr_channel_give(&w->channel, HR_CHANNEL_LOG_ANSWER, &text, news);
 }
 
-/* pools, by their index */
+/* masks of pools, by index */
 #define ACTIONS (1u << 2)
 #define ANY (~0u)
 
 static const struct message {
 	char type;
-	unsigned pools; /* who may send it */
+	unsigned pools; /* permitted senders */
 	bool has_text;
 	void (*fn)(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len);
-	/* or what it is answered at once with */
+	/* or an immediate answer */
 	char answer;
 	void (*put)(struct hr_server *s, const char *p, size_t len, struct hr_buf *ret);
 } messages[] = {

@@ -1,5 +1,5 @@
-/* hr_server: all that one handraild is, and how its parts hang together. They know the context
- * (run/context.h) and each other's headers, not this. */
+/* hr_server: a whole handraild, and the connection of its parts. The parts know the context
+ * (run/context.h) and each other's headers, not this one. */
 #ifndef HR_SUPERVISOR_SERVER_H
 #define HR_SUPERVISOR_SERVER_H
 
@@ -31,23 +31,23 @@ enum hr_exit_status {
 	HR_EXIT_START = 3,   /* anything else before the server was ready */
 };
 
-/* Only ever forward; moved by stage_set() in lifecycle.c alone. */
+/* Only increases; only stage_set() in lifecycle.c changes it. */
 enum hr_server_stage {
 	HR_SERVER_STARTING,
 	HR_SERVER_RUNNING,
-	HR_SERVER_ENDING_EDGE,     /* no new requests; those under way are answered */
-	HR_SERVER_ENDING_WORKERS,  /* each after the request in hand */
+	HR_SERVER_ENDING_EDGE,     /* no new requests; current ones are answered */
+	HR_SERVER_ENDING_WORKERS,  /* each after its current request */
 	HR_SERVER_ENDING_SESSIONS, /* the shells */
-	HR_SERVER_ENDING_STRAYS,   /* whatever they left running */
+	HR_SERVER_ENDING_STRAYS,   /* processes that they left running */
 	HR_SERVER_ENDED,
 };
 
 struct hr_reexec {
 	char program[PATH_MAX];
-	char **argv; /* as given; the words are borrowed */
+	char **argv; /* as given; the strings are borrowed */
 	struct hr_watch *turn;
-	unsigned turns; /* of the loop, until we go; meanwhile no signal is caught */
-	sigset_t mask;  /* for after that, if we stay */
+	unsigned turns; /* iterations left until execve(); meanwhile no signal is handled */
+	sigset_t mask;  /* restored if the upgrade fails */
 };
 
 struct hr_server {
@@ -66,80 +66,81 @@ struct hr_server {
 	struct hr_site site;
 	struct hr_nginx nginx;
 
-	struct hr_options options; /* as given, for a reload; borrows from argv */
+	struct hr_options options; /* as given, for a reload; borrowed from argv */
 	const char *config_file;   /* NULL: none */
 	struct hr_reexec reexec;
-	int log_fd; /* of log_file; -1: stderr */
+	int log_fd; /* log_file; -1: stderr */
 	struct hr_loglines log_lines;
 
 	enum hr_server_stage stage;
 	bool advancing, again; /* see server_changed() in lifecycle.c */
-	unsigned urgency;      /* 0: every request is answered; 1: at once; 2: kill */
+	unsigned urgency;      /* 0: complete all requests; 1: at once; 2: kill */
 	bool strays_killed;
-	bool upgrade;      /* as soon as hr_reexec_may() */
+	bool upgrade;      /* requested; done once hr_reexec_may() permits */
 	char failure[256]; /* why the start failed; "": it did not */
-	int exit_status;   /* with which to end; 0: by the signal, if there was one */
+	int exit_status;   /* 0: end by the signal, if any */
 	int exit_signal;
 	struct hr_watch *signals[8];
-	struct hr_watch *patience; /* how long the present stage may take */
+	struct hr_watch *patience; /* limit of the present stage */
 };
 
 void hr_server_init(struct hr_server *s);
 
-/* start.c: what handraild does with its options, each returns the exit status. */
+/* Runs a mode of handraild (start.c). Returns the exit status. */
 int hr_server_settings(struct hr_server *s, int *ret_status, struct hr_err *err); /* comes first */
 int hr_server_serve(struct hr_server *s);
 int hr_server_check(struct hr_server *s);
 int hr_server_print_nginx(struct hr_server *s);
-void hr_server_release(struct hr_server *s); /* removes and frees whatever was made */
+void hr_server_release(struct hr_server *s); /* removes and frees everything that was made */
 
-/* lifecycle.c: starts everything, serves, ends everything. 0: ended as asked. What was made is
- * removed in any case; s->exit_status says the rest. */
+/* Starts everything, serves, and ends everything (lifecycle.c). Returns 0: ended on request.
+ * Everything made is removed in any case; see s->exit_status. */
 int hr_server_run(struct hr_server *s, struct hr_err *err);
-/* The first call ends in order, each further one presses: `signo` is remembered from the first. */
+/* Ends in order with the first call; each further one presses. The first `signo` is kept. */
 void hr_server_stop(struct hr_server *s, int signo);
 
-/* reload.c: at SIGHUP and SIGUSR1. */
+/* Handles SIGHUP or SIGUSR1 (reload.c). */
 void hr_server_reload(struct hr_server *s);
 void hr_server_reopen_logs(struct hr_server *s);
-/* Begins to watch the resources by the settings in force, or goes on by new ones. */
+/* Starts to watch the resources by the present settings, or applies new ones. */
 void hr_server_monitor(struct hr_server *s);
-/* Fills settings from all sources; *ret_status (may be NULL): the exit status for an error. */
+/* Loads settings from all sources; *ret_status (may be NULL): exit status for an error. */
 int hr_server_load(struct hr_settings *c, const struct hr_options *o, const char *config_file,
     int *ret_status, struct hr_err *err);
-/* Format, level and file of the log. */
+/* Sets format, level and file of the log. */
 int hr_server_open_log(struct hr_server *s, struct hr_err *err);
-/* nginx opens its log by name, with this process's rights and along every link: refuses a place
- * where another account may choose where the name leads, and what is no file. */
+/* Checks the access log, which nginx opens by name, with this process's rights and through every
+ * link: refuses a place whose path another account can change, and anything but a file. */
 int hr_server_check_access_log(const struct hr_settings *c, struct hr_err *err);
 
-/* Before HR_SERVER_RUNNING: gives up with the status. Later: nothing. */
+/* Gives up with the status before HR_SERVER_RUNNING. Later: no effect. */
 void hr_server_start_failed(struct hr_server *s, int status, const char *why);
 
-/* requests.c: a message of w; false: it may not send that. For hr_pools. */
+/* requests.c: handles a message of w, for hr_pools. Returns false if it is not permitted. */
 bool hr_server_request(void *server, struct hr_pool_worker *w, const char *packet, size_t len);
 
-/* reexec.c: an upgrade in place: the same process goes on as another image of the program.
+/* reexec.c: an upgrade in place: the same process executes a new image of the program.
  *
- * What must not be lost meanwhile is handed over by descriptor (hr_handover): every listening
- * socket, so that no connection is refused, the scoreboard with the workers, which go on to serve
- * until there are new ones, and keys that came by the environment. The shell is adopted as after
- * the death of a predecessor. nginx serves until its successor is about to start. */
-/* First of all in main(): remembers how we were started (argv is copied, as parsing changes it),
- * takes what a predecessor handed over, and closes every other descriptor above 2. */
+ * Everything that must survive is handed over by descriptor (hr_handover): every listening socket,
+ * so that no connection is refused; the scoreboard with the workers, which serve until there are
+ * new ones; and keys from the environment. The shell is adopted as after a predecessor's death.
+ * nginx serves until its successor is about to start. */
+/* Saves the command line (a copy, as parsing changes argv), takes the handed descriptors, and
+ * closes every other one above 2. The first call of main(). */
 int hr_reexec_begin(struct hr_server *s, char *const *argv, struct hr_err *err);
 
-/* The TCP socket that was handed over, if it is the one that the settings ask for; else -1. */
+/* Returns the handed TCP socket if it matches the settings; otherwise -1. */
 int hr_reexec_listener(struct hr_server *s);
 
-/* The run directory of the image before us; false: there was none. */
+/* Gets the previous image's run directory. Returns false if there was none. */
 bool hr_reexec_directory(struct hr_server *s, char *path, size_t size);
 
-/* At SIGUSR2, when nothing is under way that another image could not go on with: nginx starts, a
- * shell starts, an alert_command or a worker waits for us. */
+/* Returns true if an upgrade may start after SIGUSR2: no nginx or shell is starting, and no
+ * alert_command or worker waits for this process. */
 bool hr_reexec_may(const struct hr_server *s);
-/* Then: asks the new image first whether it can use the settings, and stays as it is with a word in
- * the log if not. A signal that has come is acted on before, one that comes is the next image's. */
+/* Schedules the upgrade: first asks the new image whether it accepts the settings; if not, logs
+ * that and continues unchanged. Pending signals are handled before; later ones reach the next
+ * image. */
 void hr_reexec_soon(struct hr_server *s);
 
 void hr_reexec_done(struct hr_reexec *r);

@@ -1,5 +1,5 @@
-/* From settings to a server that runs: each step in the order in which it may fail, so that
- * whatever refuses us does so before work is done. */
+/* Turns settings into a running server. Steps are in the order in which they may fail, so that a
+ * refusal comes before any work. */
 #include "config.h"
 
 #include <limits.h>
@@ -24,7 +24,7 @@
 #include "supervisor/server.h"
 
 #define DEFAULT_CONFIG HR_SYSCONFDIR "/handrail/handrail.conf.json"
-#define BIND_TRIES 60 /* while a killed predecessor's nginx lets go of the port */
+#define BIND_TRIES 60 /* while a killed predecessor's nginx releases the port */
 #define BIND_WAIT_MS 50
 #define NOFILE_WANTED 65536
 
@@ -59,7 +59,7 @@ fail(int status, const struct hr_err *err)
 	return status;
 }
 
-/* Where it is not installed (--disable-www) there is no page. */
+/* Finds the page's directory; without it (--disable-www) there is no page. */
 static int
 find_www(struct hr_server *s, struct hr_err *err)
 {
@@ -95,7 +95,7 @@ hr_server_settings(struct hr_server *s, int *ret_status, struct hr_err *err)
 								      : -1;
 }
 
-/* The process itself: what it may open, who its orphans belong to, what others may see of it. */
+/* Sets the process's descriptor limit, its adoption of orphans, and its protection. */
 static void
 set_process(struct hr_server *s)
 {
@@ -106,10 +106,10 @@ set_process(struct hr_server *s)
 		lim = s->ctx.nofile_given;
 		lim.rlim_cur = lim.rlim_max > NOFILE_WANTED ? NOFILE_WANTED : lim.rlim_max;
 		if (lim.rlim_cur > s->ctx.nofile_given.rlim_cur)
-			(void)setrlimit(RLIMIT_NOFILE, &lim); /* else fewer connections */
+			(void)setrlimit(RLIMIT_NOFILE, &lim); /* fewer connections if that fails */
 	}
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* since Linux 3.4 */
-	/* we hold the key: nobody traces us, reads our memory or opens our descriptors */
+	/* this process holds the key: nobody may trace it, or read its memory or descriptors */
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
@@ -124,7 +124,7 @@ place(const struct hr_server *s)
 	    .privileged = geteuid() == 0};
 }
 
-/* What the original refuses before it starts anything. */
+/* Checks what the original refuses before it starts anything. */
 static int
 check_request(struct hr_server *s, int *ret_status, struct hr_err *err)
 {
@@ -145,7 +145,8 @@ check_request(struct hr_server *s, int *ret_status, struct hr_err *err)
 	return 0;
 }
 
-/* The nginx of a killed predecessor is told to end: readable when it has; -1: it is not known. */
+/* Ends a killed predecessor's nginx. Returns a descriptor that becomes readable when it has ended;
+ * -1: unknown. */
 static int
 old_nginx(const struct hr_server *s)
 {
@@ -158,21 +159,21 @@ old_nginx(const struct hr_server *s)
 		pid = (pid_t)strtol(hr_buf_str(&text), NULL, 10);
 	if (pid > 1) {
 		fd = hr_pidfd_open(pid);
-		/* the master heard of it by itself, but it may be dead, too */
+		/* the master ends by itself, unless it was killed too */
 		hr_oldnginx_quit(pid);
 	}
 	return fd;
 }
 
-/* It lets go of the port as soon as it notices, and ends when its requests are answered: the end is
- * an event, what comes before is none. */
+/* Binds the port. An old nginx releases it as soon as it notices the signal, without an event; only
+ * its end is an event. */
 static int
 bind_port(struct hr_server *s, struct hr_err *err)
 {
 	struct pollfd p = {.fd = -1, .events = POLLIN};
 	int tries = s->ctx.run.inherited ? BIND_TRIES : 0;
 
-	s->site.listener = hr_reexec_listener(s); /* then nginx serves until the next one starts */
+	s->site.listener = hr_reexec_listener(s); /* the old nginx serves until the next starts */
 	s->ctx.relieves = s->site.listener >= 0;
 	if (s->site.listener < 0 && s->ctx.run.inherited)
 		p.fd = old_nginx(s);
@@ -183,7 +184,8 @@ bind_port(struct hr_server *s, struct hr_err *err)
 			break;
 		if (poll(&p, 1, BIND_WAIT_MS) > 0)
 			hr_fd_close(&p.fd);
-		/* one that was told while it started forgets it, and may not have said who it is */
+		/* a master signalled during its start ignores it, and perhaps has not recorded its
+		 * group */
 		if (tries % 4 == 0) {
 			hr_fd_close(&p.fd);
 			p.fd = old_nginx(s);
@@ -193,7 +195,7 @@ bind_port(struct hr_server *s, struct hr_err *err)
 	return s->site.listener >= 0 ? 0 : -1;
 }
 
-/* The port and the run directory: whatever refuses us does so before any work is done. */
+/* Claims the port and the run directory, so that a refusal comes before any work. */
 static int
 claim(struct hr_server *s, int *ret_status, struct hr_err *err)
 {
@@ -221,7 +223,7 @@ claim(struct hr_server *s, int *ret_status, struct hr_err *err)
 	return 0;
 }
 
-/* The name is the same at each start: a shell that outlived us is in it. */
+/* Limits the shells' group. Its name is the same at each start: a surviving shell is in it. */
 static void
 limit_shells(struct hr_server *s)
 {
@@ -247,7 +249,7 @@ limit_shells(struct hr_server *s)
 		    err.msg);
 }
 
-/* That of the image before us, which its workers still use, or a new one. */
+/* Opens the scoreboard: the previous image's, which its workers use, or a new one. */
 static int
 open_board(struct hr_server *s, struct hr_err *err)
 {
@@ -274,9 +276,8 @@ open_board(struct hr_server *s, struct hr_err *err)
 	return 0;
 }
 
-/* Warns if the account cannot read what is installed in `path`, without which `missing` does not
- * work.
- */
+/* Warns if the account cannot read the files installed in `path`, without which `missing` does not
+ * work. */
 static void
 warn_barred(const char *path, uid_t uid, const char *user, const char *role, const char *missing)
 {
@@ -290,8 +291,8 @@ warn_barred(const char *path, uid_t uid, const char *user, const char *role, con
 		    user, role, dir, path);
 }
 
-/* The accounts of the shell and of nginx enter the run directory. An nginx of somebody else's may
- * have another account than the sockets have. */
+/* Checks that the accounts of the shell and of nginx can enter the run directory. An nginx that
+ * handrail does not run may have another account than the sockets. */
 static int
 check_ways(const struct hr_server *s, struct hr_err *err)
 {
@@ -329,7 +330,7 @@ prepare(struct hr_server *s, struct hr_err *err)
 	    hr_viewer_choose(&s->site.viewer, &s->ctx.run, err) < 0)
 		return -1;
 	hr_plugins_succeed(&s->plugins);
-	limit_shells(s); /* before a shell is looked for: its command line names the groups */
+	limit_shells(s); /* before the search for a shell, whose command line names the groups */
 	if (hr_rundir_prepare(&s->ctx.run, s->ctx.id.nginx_uid, hr_session_find(&s->session), err) <
 		0 ||
 	    check_ways(s, err) < 0 || hr_sessions_find(&s->sessions, err) < 0 ||
@@ -344,7 +345,8 @@ prepare(struct hr_server *s, struct hr_err *err)
 	return open_board(s, err);
 }
 
-/* A secret that commands can read is none. Its directory may still keep them out: only a word. */
+/* Warns about a secret that everybody can read. Its directory may still protect it: only a
+ * warning. */
 static void
 warn_readable(const char *setting, const char *path)
 {
@@ -396,7 +398,7 @@ hr_server_serve(struct hr_server *s)
 	return s->exit_status;
 }
 
-/* A temporary run directory for nginx to look at, and nothing else. */
+/* Checks the settings in a temporary run directory, which only nginx reads. */
 int
 hr_server_check(struct hr_server *s)
 {
@@ -446,7 +448,7 @@ hr_server_release(struct hr_server *s)
 	hr_fd_close(&s->site.listener);
 	hr_viewer_close(&s->site.viewer);
 	hr_rundir_close(&s->ctx.run);
-	hr_plugins_done(&s->plugins); /* again: of a server that never ran */
+	hr_plugins_done(&s->plugins); /* no effect after a run */
 	hr_sessions_done(&s->sessions);
 	free(s->ctx.journal);
 	s->ctx.journal = NULL;
@@ -459,7 +461,7 @@ hr_server_release(struct hr_server *s)
 	hr_cgroup_close(&s->ctx.cgroup);
 	hr_notify_close(&s->notify);
 	hr_handover_done(&s->ctx.handed);
-	hr_reexec_done(&s->reexec); /* again: of a server that never ran */
+	hr_reexec_done(&s->reexec); /* no effect after a run */
 	hr_settings_done(&s->ctx.settings);
 	hr_log_set_fd(STDERR_FILENO);
 	hr_fd_close(&s->log_fd);

@@ -1,5 +1,5 @@
-/* Adoption. All through a pidfd: a process that is not our child may end, and its number be used
- * again, at any time. */
+/* Adoption. Everything uses a pidfd: a process that is not a child of this one may end, and its
+ * number be reused, at any time. */
 #include "config.h"
 
 #include "supervisor/children/adopt.h"
@@ -32,7 +32,7 @@ hr_adopt_digest(const char *const *argv)
 	uint64_t h = HR_HASH;
 
 	for (; *argv != NULL; argv++)
-		h = hr_hash(h, *argv, strlen(*argv) + 1); /* {"ab","c"} is not {"a","bc"} */
+		h = hr_hash(h, *argv, strlen(*argv) + 1); /* {"ab","c"} differs from {"a","bc"} */
 	return h;
 }
 
@@ -49,7 +49,7 @@ hr_adopt_open(pid_t pid, unsigned long long start)
 {
 	int fd = pid > 1 && start > 0 ? hr_pidfd_open(pid) : -1;
 
-	/* after that: from now on it cannot be another */
+	/* checked after opening: the pidfd cannot change to another process */
 	if (fd >= 0 && start_time(pid) != start)
 		hr_fd_close(&fd);
 	return fd;
@@ -109,7 +109,7 @@ end_it(const struct hr_adopt *a)
 		hr_adopt_signal(a, SIGKILL);
 }
 
-/* A zombie still has its number and its times. */
+/* Polls the pidfd, since a zombie still has its number and its times. */
 static bool
 has_ended(const struct hr_adopt *a)
 {

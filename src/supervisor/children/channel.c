@@ -1,4 +1,4 @@
-/* Channels. A worker may wait for its answer; we never wait for a worker. */
+/* Channels. A worker may block for its answer; the supervisor never blocks for a worker. */
 #include "config.h"
 
 #include "supervisor/children/channel.h"
@@ -24,7 +24,7 @@ channel_readable(void *arg)
 		return;
 	if (n > 0 && c->fn(c->arg, packet, (size_t)n))
 		return;
-	/* the worker then ends after its request, and another one takes its place */
+	/* the worker then ends after its request and is replaced */
 	if (n > 0)
 		hr_log(HR_LOG_ERROR, "%s sent a message of %zd bytes that it may not send (0x%02x)",
 		    c->name, n, (unsigned char)packet[0]);
@@ -66,7 +66,7 @@ hr_channel_close(struct hr_channel *c)
 	hr_fd_close(&c->fd);
 }
 
-/* `text` may be what failed to be made. */
+/* `text` may have failed; the failure is then logged. */
 void
 hr_channel_give(struct hr_channel *c, char type, const struct hr_buf *text, int fd)
 {

@@ -1,5 +1,5 @@
-/* hr_channel: our end of the channel to a worker (proto/PROTOCOL): one packet a message, either
- * way. What a message means is the business of whoever gets it. */
+/* hr_channel: the supervisor's end of the channel to a worker (proto/PROTOCOL): one packet per
+ * message, in both directions. The owner interprets the messages. */
 #ifndef HR_SUPERVISOR_CHILDREN_CHANNEL_H
 #define HR_SUPERVISOR_CHILDREN_CHANNEL_H
 
@@ -12,29 +12,29 @@ struct hr_buf;
 struct hr_loop;
 struct hr_watch;
 
-/* One packet, not empty. false: it may not be sent; the channel is closed. */
+/* Handles one packet, not empty. Returns false if it is not permitted; the channel is closed. */
 typedef bool hr_channel_fn(void *arg, const char *packet, size_t len);
 
-/* fn, arg and name are the owner's to fill before. */
+/* The owner sets fn, arg and name first. */
 struct hr_channel {
 	int fd; /* -1: closed */
 	struct hr_watch *watch;
-	const char *name; /* for log lines */
+	const char *name; /* used in log lines */
 	hr_channel_fn *fn;
 	void *arg;
 };
 
-/* A pair: *ret_child is for the worker, close-on-exec, the caller's. */
+/* Makes a pair: *ret_child is for the worker, close-on-exec, owned by the caller. */
 int hr_channel_open(struct hr_channel *c, struct hr_loop *loop, int *ret_child, struct hr_err *err);
-/* Our end of a channel that an earlier image of us opened; taken over on success. */
+/* Adopts the end of a channel that a previous image of this process opened; takes fd on success. */
 int hr_channel_adopt(struct hr_channel *c, struct hr_loop *loop, int fd, struct hr_err *err);
-void hr_channel_close(struct hr_channel *c); /* closed: nothing */
+void hr_channel_close(struct hr_channel *c); /* no effect if closed */
 
-/* text as it is, behind the type; a text that failed to be made is logged. With a descriptor, of
- * which the caller keeps its copy; -1: none. */
+/* Sends type, then text; a text that failed is logged. fd: sent along, and kept by the caller; -1:
+ * none. */
 void hr_channel_give(struct hr_channel *c, char type, const struct hr_buf *text, int fd);
 
-/* Answers 'S': socket is passed (the caller keeps its copy), or with reason none is. */
+/* Answers 'S': passes socket (the caller keeps its copy), or the reason why there is none. */
 void hr_channel_give_static(struct hr_channel *c, int socket, const char *reason);
 
 #endif

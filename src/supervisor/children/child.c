@@ -22,12 +22,12 @@
 #include "base/process/pid.h"
 #include "base/process/spawn.h"
 
-#define LOG_LINE_MAX 4096 /* longer ones are cut in pieces */
-#define READS_A_TURN 16   /* a flood from one child must not keep the others waiting */
+#define LOG_LINE_MAX 4096 /* longer ones are split */
+#define READS_A_TURN 16   /* one child's flood must not delay the others */
 #define LAST_READS 64
-#define OOM_SELF (-500) /* without us nothing starts again; only root may lower it */
+#define OOM_SELF (-500) /* nothing restarts the supervisor; only root may lower it */
 #define FDS_MAX 8
-#define CHILDREN_MAX (1u << 20) /* text of /proc, up to 8 bytes for each */
+#define CHILDREN_MAX (1u << 20) /* bytes of a list in /proc, up to 8 per child */
 #define LONG_LIFE_MS 1000
 #define BACKOFF_FIRST_MS 50
 #define BACKOFF_LAST_MS 10000
@@ -88,7 +88,7 @@ child_log_close(struct hr_child *c)
 	hr_buf_done(&c->log_line);
 }
 
-/* True while there may be more. */
+/* Returns true while there may be more. */
 static bool
 child_log_read(struct hr_child *c)
 {
@@ -112,8 +112,8 @@ child_log_ready(void *arg)
 		;
 }
 
-/* After exec it is no longer our (not dumpable) image, so its file may be written without
- * privilege, unless it has changed its user or hidden itself since: then it stays as it is. */
+/* Sets the score after exec: the program is then dumpable, so no privilege is needed, unless it has
+ * changed its user or hidden itself; in that case the score stays. */
 static void
 oom_score_write(pid_t pid, int score)
 {
@@ -130,7 +130,7 @@ oom_score_write(pid_t pid, int score)
 	if (fd < 0)
 		return;
 	n = snprintf(text, sizeof(text), "%d", score);
-	(void)hr_fd_write_full(fd, text, (size_t)n, NULL); /* advice, not a duty */
+	(void)hr_fd_write_full(fd, text, (size_t)n, NULL); /* best effort */
 }
 
 void
@@ -190,7 +190,7 @@ hr_child_adopt(struct hr_child *c, pid_t pid, int log_fd, struct hr_err *err)
 	siginfo_t si;
 
 	hr_assert(c->pid == 0);
-	/* nobody else gets the number of a child that we have not waited for */
+	/* the number of a child that was not waited for is not reused */
 	if (pid <= 1 || waitid(P_PID, (id_t)pid, &si, WEXITED | WNOHANG | WNOWAIT) != 0)
 		return hr_err_set(
 		    err, HR_E_NOTFOUND, "%s: process %ld is no child of ours", c->name, (long)pid);
@@ -211,7 +211,7 @@ void
 hr_child_signal(const struct hr_child *c, int sig)
 {
 	if (c->pid > 1)
-		(void)kill(c->pid, sig); /* a zombie at most: then it is about to be reaped */
+		(void)kill(c->pid, sig); /* a zombie at worst, which is about to be reaped */
 }
 
 void
@@ -230,8 +230,8 @@ child_ended(struct hr_child *c, const siginfo_t *si)
 	    .age_ms = hr_now_ms() - c->since_ms};
 	int reads = 0;
 
-	/* descendants may hold the pipe and go on writing: its words are read, theirs not waited
-	 * for */
+	/* descendants may hold the pipe and keep writing: read the child's output, do not wait for
+	 * theirs */
 	while (c->log_fd >= 0 && reads++ < LAST_READS && child_log_read(c))
 		;
 	if (c->log_fd >= 0)
@@ -260,7 +260,7 @@ hr_children_reap(struct hr_children *kids)
 		}
 		if (c != NULL)
 			child_ended(c, &si);
-		else /* an orphan of somebody below us */
+		else /* an adopted orphan */
 			(void)waitpid(si.si_pid, NULL, 0);
 	}
 }
@@ -278,11 +278,11 @@ signal_one(pid_t pid, int sig)
 {
 	if (pid <= 1)
 		return false;
-	(void)kill(pid, sig); /* EPERM: somebody's setuid program, not ours to end */
+	(void)kill(pid, sig); /* EPERM: a setuid program of another user */
 	return true;
 }
 
-/* The kernel's own list, where it has one: nobody leaves it before we wait for him. */
+/* Uses the kernel's list of children if available: none leaves it before it is waited for. */
 static int
 signal_known(int sig, unsigned *ret_n)
 {
@@ -315,7 +315,7 @@ hr_children_signal_all(int sig)
 		return n;
 	d = opendir("/proc");
 	while (d != NULL && (e = readdir(d)) != NULL) {
-		pid = (pid_t)strtol(e->d_name, NULL, 10); /* 0: it names none */
+		pid = (pid_t)strtol(e->d_name, NULL, 10); /* 0: not a number */
 		if (pid > 0 && parent_of(pid) == self)
 			n += signal_one(pid, sig);
 	}

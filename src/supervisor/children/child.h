@@ -1,4 +1,4 @@
-/* hr_child: one process we started: its end, its last words, and when it may be started again. */
+/* hr_child: a started process: its exit, its last output, and when it may be restarted. */
 #ifndef HR_SUPERVISOR_CHILDREN_CHILD_H
 #define HR_SUPERVISOR_CHILDREN_CHILD_H
 
@@ -18,75 +18,75 @@ struct hr_watch;
 
 struct hr_exit {
 	pid_t pid;
-	bool killed;    /* by a signal */
-	int code;       /* exit status, or the signal */
-	int64_t age_ms; /* how long it lived */
+	bool killed;    /* ended by a signal */
+	int code;       /* exit status, or the signal's number */
+	int64_t age_ms; /* lifetime */
 };
 
 /* Called while the process is still a zombie, so that its number, and its group's, cannot be
- * somebody else's. The child may be freed or started again from here. */
+ * reused. The callback may free or restart the child. */
 typedef void hr_child_exit_fn(void *arg, const struct hr_exit *how);
-/* Takes a line apart that is not of our own form; may be NULL. Returns the level, sets the part of
- * the line that is worth keeping, and may overwrite what is not to be logged. */
+/* Parses a line that is not in handrail's own format; may be NULL. Returns the level, sets how much
+ * of the line to skip, and may overwrite parts that must not be logged. */
 typedef int hr_child_line_fn(void *arg, char *line, size_t len, size_t *ret_skip);
 
 struct hr_children {
 	struct hr_loop *loop;
 	TAILQ_HEAD(hr_child_list, hr_child) list;
-	int oom_base; /* our own oom_score_adj at start */
+	int oom_base; /* this process's oom_score_adj at start */
 };
 
-/* Embedded in what the process is for. Zero it once; then start, again after each exit. */
+/* Embedded in the owner's struct. Zero it once; then start it, again after each exit. */
 struct hr_child {
 	TAILQ_ENTRY(hr_child) entry;
 	struct hr_children *kids;
-	char name[48]; /* in log lines */
+	char name[48]; /* used in log lines */
 	pid_t pid;     /* 0: not running */
 	int64_t since_ms;
 	hr_child_exit_fn *on_exit;
 	hr_child_line_fn *on_line;
 	void *arg;
-	int log_fd; /* its stderr */
+	int log_fd; /* read end of its stderr */
 	struct hr_watch *log_watch;
 	struct hr_buf log_line;
 };
 
-/* Also puts ourselves out of reach of the kernel's out-of-memory choice, as far as allowed. */
+/* Also protects this process from the OOM killer, as far as permitted. */
 void hr_children_init(struct hr_children *kids, struct hr_loop *loop);
-/* That part alone, or its undoing. */
+/* Only protects, or undoes that. */
 void hr_children_protect(const struct hr_children *kids, bool on);
 
-/* Starts *what with a pipe as its stderr (added to what->fds by the callee; at most 7 of them).
- * oom: added to our own score at start; the kernel refuses to lower it without privilege. Name,
- * on_exit, on_line and arg are the caller's to fill before. */
+/* Starts *what with a pipe as its stderr (added to what->fds, of which there may be 7). oom: added
+ * to this process's initial score; the kernel refuses to lower it without privilege. The caller
+ * first sets name, on_exit, on_line and arg. */
 int hr_child_start(struct hr_child *c, const struct hr_spawn *what, int oom, struct hr_err *err);
-/* One of an earlier image of this process; log_fd is what it writes its stderr to, -1 if nobody
- * knows, and taken over on success. An error if it is no child of ours (any more). */
+/* Adopts a child of a previous image of this process; log_fd is the pipe of its stderr, -1 if
+ * unknown, and taken on success. Fails if it is not a child (any more). */
 int hr_child_adopt(struct hr_child *c, pid_t pid, int log_fd, struct hr_err *err);
-void hr_child_signal(const struct hr_child *c, int sig);       /* not running: nothing */
-void hr_child_signal_group(const struct hr_child *c, int sig); /* it leads its group */
+void hr_child_signal(const struct hr_child *c, int sig);       /* not running: no effect */
+void hr_child_signal_group(const struct hr_child *c, int sig); /* the child must lead its group */
 
-/* On SIGCHLD: every dead child is reaped, processes that we never started as well. */
+/* Reaps every dead child on SIGCHLD, also adopted orphans. */
 void hr_children_reap(struct hr_children *kids);
 
-/* Signals every process whose parent we are, started by us or not. How many there are. For the end
- * of the server only: it reads /proc. */
+/* Signals every child of this process, started or adopted. Returns how many there are. Reads /proc;
+ * only for the end of the server. */
 unsigned hr_children_signal_all(int sig);
 
-/* The name of a way to end, for a log line: "exit 1", "signal 9 (Killed)". Static. */
+/* Returns a description for a log line: "exit 1", "signal 9 (Killed)". Static. */
 const char *hr_exit_text(const struct hr_exit *how);
-/* Logs that one that was told to end did so by a signal, where it did. */
+/* Logs if a process that the server has ended died of a signal. */
 void hr_child_tell_killed(const char *name, const struct hr_exit *how);
 
-/* When to start again. One that never got to work: at once the first time, then later and later,
- * 50 ms, 100 ms ... 10 s. One that did work: at once, but for a budget of 20 deaths, of which 2
- * come back each second; beyond it, half a second. A life of a second forgives everything. */
+/* Delays restarts. A process that never worked restarts at once the first time, then after 50 ms,
+ * 100 ms ... 10 s. One that worked restarts at once, within a budget of 20 deaths that regains 2
+ * per second; beyond it after half a second. A life of a second resets everything. */
 struct hr_backoff {
-	unsigned short_lives; /* in a row, without work */
-	unsigned spent;       /* of the budget */
-	int64_t at_ms;        /* of the last death */
+	unsigned short_lives; /* consecutive, without work */
+	unsigned spent;       /* part of the budget */
+	int64_t at_ms;        /* time of the last death */
 };
 int64_t hr_backoff_next(struct hr_backoff *b, bool worked, int64_t age_ms, int64_t now_ms);
-#define HR_BACKOFF_FAILING 5 /* short lives in a row that count as "it does not work" */
+#define HR_BACKOFF_FAILING 5 /* consecutive short lives that count as failing */
 
 #endif

@@ -1,4 +1,4 @@
-/* Environments. Commands see ours (the contract), less what would tell them about us. */
+/* Environments. Commands get the server's (the contract), less the variables about itself. */
 #include "config.h"
 
 #include "supervisor/children/childenv.h"

@@ -4,7 +4,7 @@
 
 #include "base/strv.h"
 
-/* Adds env without what is meant for us alone: the key, the service manager's socket, our own
+/* Adds env without the server's own variables: the key, the service manager's socket,
  * HANDRAIL_*. */
 int hr_childenv_fill(struct hr_strv *list, char *const *env, struct hr_err *err);
 

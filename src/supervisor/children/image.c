@@ -1,4 +1,4 @@
-/* A memory file of mode 0100: nobody may read it, its owner neither. */
+/* Uses a memory file of mode 0100, which nobody may read, not even its owner. */
 #include "config.h"
 
 #include "supervisor/children/image.h"
@@ -15,13 +15,13 @@
 
 #include "base/fd.h"
 
-#define ABOVE 64 /* out of the way of what a child is given */
+#define ABOVE 64 /* lowest number, clear of a child's descriptors */
 #define IMAGE_MAX (64 << 20)
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U
 #endif
 
-/* Up to the end of the last segment: symbols for a debugger are not loaded. -1: no program. */
+/* Returns the end of the last segment: debugging symbols are not loaded. -1: no program. */
 static off_t
 loaded_size(int fd)
 {

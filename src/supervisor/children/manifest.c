@@ -1,5 +1,5 @@
-/* Manifests. Invariant: a manifest that was parsed holds no name, path or ${name} that its users
- * would have to check again. */
+/* Parses manifests. Invariant: every name, path and ${name} of a parsed manifest has been
+ * checked. */
 #include "config.h"
 
 #include "supervisor/children/manifest.h"
@@ -39,7 +39,7 @@ hr_manifest_name_ok(const char *name)
 	return strlen(name) <= NAME_MAX_LEN && made_of(name, "_-");
 }
 
-/* It becomes part of a configuration of nginx. */
+/* Checks a prefix, which becomes part of nginx's configuration. */
 static bool
 prefix_ok(const char *prefix)
 {
@@ -102,7 +102,7 @@ check_text(const char *key, const char *text, struct hr_err *err)
 	return r;
 }
 
-/* A string without nulls, borrowed; NULL with *err. */
+/* Returns a string without nulls, borrowed; NULL with *err set. */
 static const char *
 text_of(const char *key, struct json_object *v, struct hr_err *err)
 {
@@ -182,7 +182,7 @@ take_variables(struct hr_strv *l, const char *key, struct json_object *v, struct
 	return l->failed ? hr_err_nomem(err) : 0;
 }
 
-/* One of a few words: *ret is its place among them. */
+/* Parses one of several keywords: *ret is its index. */
 static int
 take_word(int *ret, const char *key, const char *const *words, size_t n, struct json_object *v,
     struct hr_err *err)
@@ -384,7 +384,7 @@ hr_manifest_parse(
 	} else if (len > MANIFEST_MAX) {
 		(void)hr_err_set(err, HR_E_TOOLARGE, "more than %u bytes", MANIFEST_MAX);
 	} else {
-		/* with the NUL behind it: a number at the end would wait for more */
+		/* includes the NUL: otherwise a final number would count as incomplete */
 		top = json_tokener_parse_ex(tok, text, (int)len + 1);
 		if (json_tokener_get_error(tok) != json_tokener_success)
 			(void)hr_err_set(err, HR_E_INVAL, "%s",
@@ -408,7 +408,7 @@ hr_manifest_read(struct hr_manifest *m, const char *dir, struct hr_err *err)
 
 	if (path == NULL)
 		return hr_err_nomem(err);
-	/* what came with handraild may belong to whoever installed it */
+	/* files installed with handraild may belong to the user who installed it */
 	r = hr_trust_read(path, hr_trust_program_owner(), &b, err);
 	if (r == 0) {
 		r = hr_manifest_parse(m, dir, hr_buf_str(&b), b.len, err);

@@ -1,6 +1,5 @@
-/* Plugins of a predecessor. A number may have been used again: only who started when it says
- * counts.
- */
+/* A predecessor's plugins. Their numbers may have been reused: the recorded start time must
+ * match. */
 #include "config.h"
 
 #include "supervisor/children/oldplugins.h"
@@ -24,7 +23,7 @@
 #include "supervisor/children/adopt.h"
 #include "supervisor/run/rundir.h"
 
-#define TERM_MS 3000 /* what a plugin keeps may need two to say goodbye */
+#define TERM_MS 3000 /* a plugin's child may need two to exit cleanly */
 #define KILL_MS 1000
 #define OLD_MAX 64
 #ifndef PIDFD_SIGNAL_PROCESS_GROUP
@@ -87,8 +86,8 @@ find_all(struct hr_adopt *all, const char *dir)
 	return n;
 }
 
-/* What it started ends with it. By the number alone it is the group of whoever has that now: Linux
- * 6.9 and later take the group that was this process's, ended or not. */
+/* Kills a plugin's children with it. By number alone this could hit a new group: since Linux 6.9 a
+ * pidfd names the process's own group, even after its exit. */
 static void
 end_group(const struct hr_adopt *o)
 {
@@ -99,8 +98,8 @@ end_group(const struct hr_adopt *o)
 		(void)kill(-o->pid, SIGKILL);
 }
 
-/* Until all have ended or the moment has come; each one's group ends at once with it. p has an
- * entry for each, its fd -1 once that is done. */
+/* Waits until all have ended or the deadline; kills each one's group as soon as it ends. p has an
+ * entry for each, with fd -1 once that is done. */
 static void
 wait_until(const struct hr_adopt *all, struct pollfd *p, size_t n, int64_t end_ms)
 {

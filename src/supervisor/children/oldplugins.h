@@ -1,9 +1,9 @@
-/* hr_oldplugins: the plugins of the image before us. An upgrade leaves them running, and those of a
- * killed predecessor may not have ended yet; their sockets are not ours, but what they hold, such
- * as a port, is what ours need.
+/* hr_oldplugins: the plugins of the previous image. An upgrade leaves them running, and those of a
+ * killed predecessor may still run; their sockets do not matter, but the new plugins need resources
+ * that they hold, such as a port.
  *
- * DIR/plugin/NAME.pid says which process group one is: its leader, when that started, and whether
- * it kept something. */
+ * DIR/plugin/NAME.pid records a plugin's process group: its leader, that one's start time, and
+ * whether it kept state. */
 #ifndef HR_SUPERVISOR_CHILDREN_OLDPLUGINS_H
 #define HR_SUPERVISOR_CHILDREN_OLDPLUGINS_H
 
@@ -14,15 +14,15 @@
 
 struct hr_rundir;
 
-/* Of a plugin that was just started or got ready; pid 0: it ended unasked and has not been started
- * again. keeps: it was ready once, so that with it something is lost. A failure only leaves it to a
+/* Records a plugin that was just started or got ready; pid 0: it ended by itself and was not
+ * restarted. keeps: it was ready once, so its end loses state. A failure only matters to a
  * successor. */
 int hr_oldplugins_note(
     const struct hr_rundir *r, const char *name, pid_t pid, bool keeps, struct hr_err *err);
 void hr_oldplugins_forget(const struct hr_rundir *r, const char *name);
 
-/* Before the directory is made ready: whether something was lost with a predecessor's plugin; and
- * the end of all of them: they have three seconds, then they are killed. */
+/* Returns true if state was lost with a predecessor's plugin. hr_oldplugins_end() ends all of them:
+ * killed after three seconds. Call both before the run directory is prepared. */
 bool hr_oldplugins_lost(const struct hr_rundir *r, const char *name);
 void hr_oldplugins_end(const struct hr_rundir *r);
 

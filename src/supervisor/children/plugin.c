@@ -1,5 +1,5 @@
 /* A plugin. Invariant: its sockets are watched exactly while it has no process and is not stopped:
- * the process accepts for itself. */
+ * the process itself accepts. */
 #include "config.h"
 
 #include "supervisor/children/plugin.h"
@@ -20,9 +20,9 @@
 #include "supervisor/children/pluginproc.h"
 #include "supervisor/run/context.h"
 
-#define STOP_MS 5000    /* between SIGTERM and SIGKILL */
-#define RETRY_MS 1000   /* at least, after a start that failed */
-#define REFUSE_MAX 4096 /* connections in a turn: no more can wait */
+#define STOP_MS 5000    /* pause before SIGKILL */
+#define RETRY_MS 1000   /* at least, after a failed start */
+#define REFUSE_MAX 4096 /* connections per iteration: the backlog is no longer */
 
 static void plugin_used(void *arg);
 
@@ -38,7 +38,7 @@ plugin_changed(struct hr_service *svc)
 	plugin_of(svc)->all->changed(plugin_of(svc)->all);
 }
 
-/* ---- who waits at the sockets ---- */
+/* ---- clients waiting at the sockets ---- */
 
 static void
 watch_sockets(struct hr_plugin *p)
@@ -62,7 +62,7 @@ forget_sockets(struct hr_plugin *p)
 	p->action_use = p->http_use = NULL;
 }
 
-/* A peer that does not read loses the text, nothing else. */
+/* Sends the refusal. A peer that does not read loses the text, nothing else. */
 static void
 refuse_one(int fd, const struct hr_buf *text)
 {
@@ -71,7 +71,8 @@ refuse_one(int fd, const struct hr_buf *text)
 	hr_fd_close(&fd);
 }
 
-/* The flag belongs to the socket, not to our descriptor: the plugin wants it as it was. */
+/* Refuses all pending connections. O_NONBLOCK belongs to the socket, not to the descriptor: it is
+ * restored for the plugin. */
 static void
 refuse_at(int listener, const struct hr_buf *text)
 {
@@ -117,13 +118,14 @@ plugin_used(void *arg)
 		refuse_all(p);
 	else if (p->svc.state == HR_SERVICE_OFF)
 		hr_plugin_start(p);
-	else /* its start is decided elsewhere, and watches again if it fails */
+	else /* the start is decided elsewhere, and a failure watches again */
 		forget_sockets(p);
 }
 
 /* ---- start and end ---- */
 
-/* For whoever comes after us, should we be killed now. keeps: as for hr_oldplugins_note(). */
+/* Records the plugin for a successor, in case this process is killed. keeps: as in
+ * hr_oldplugins_note(). */
 static void
 note(const struct hr_plugin *p, bool keeps)
 {
@@ -136,7 +138,7 @@ note(const struct hr_plugin *p, bool keeps)
 		hr_log(HR_LOG_WARNING, "plugin %s is not noted: %s", p->m.name, err.msg);
 }
 
-/* It did not start, or never will: whoever waits is told why. */
+/* Sends waiting clients the reason why the plugin did not start, or never will. */
 static void
 plugin_refuses(struct hr_plugin *p, enum hr_service_state state, int64_t delay)
 {
@@ -170,7 +172,7 @@ plugin_ended(struct hr_service *svc, const struct hr_exit *how)
 {
 	struct hr_plugin *p = plugin_of(svc);
 
-	/* what it started ends with it: the number is still its own */
+	/* kill its children: the number is still its own */
 	(void)kill(-how->pid, SIGKILL);
 	if (svc->state == HR_SERVICE_STOPPING)
 		hr_oldplugins_forget(&p->all->ctx->run, p->m.name);
@@ -245,7 +247,7 @@ plugin_launch(struct hr_plugin *p)
 	    p, HR_SERVICE_FAILED, hr_backoff_next(&p->svc.backoff, false, 0, hr_now_ms()));
 }
 
-/* 1: all of those it follows are as they should be; 0: wait; -1: one of them never will. */
+/* Returns 1: all that it follows are in the required state; 0: wait; -1: one never will be. */
 static int
 follows_ready(struct hr_plugin *p)
 {
@@ -291,7 +293,7 @@ hr_plugin_advance(struct hr_plugin *p)
 	if (p->svc.state != HR_SERVICE_WAITING)
 		return;
 	r = follows_ready(p);
-	if (p->svc.state != HR_SERVICE_WAITING || r == 0) /* decided below us */
+	if (p->svc.state != HR_SERVICE_WAITING || r == 0) /* decided in the calls above */
 		return;
 	if (r > 0)
 		plugin_launch(p);
@@ -319,7 +321,7 @@ void
 hr_plugin_stop(struct hr_plugin *p, bool fast)
 {
 	forget_sockets(p);
-	hr_fd_close(&p->action); /* nobody waits for one that does not come */
+	hr_fd_close(&p->action); /* clients must not wait for a stopped plugin */
 	hr_fd_close(&p->http);
 	hr_service_stop(&p->svc, fast ? SIGKILL : SIGTERM, STOP_MS);
 }

@@ -1,6 +1,6 @@
-/* The process of a plugin. Each variable of its environment comes from one of: a few of ours by
- * name (LANG and its like), the account, what we tell it (HANDRAIL_*), its own manifest, and what
- * other plugins provide. The session key is in none of them. */
+/* The process of a plugin. Each variable of its environment comes from one source: a few of the
+ * server's by name (LANG and the like), the account, the server's HANDRAIL_*, its own manifest, or
+ * another plugin's `provides`. The session key is in none of them. */
 #include "config.h"
 
 #include "supervisor/children/pluginproc.h"
@@ -23,7 +23,7 @@
 #include "base/trust.h"
 #include "supervisor/run/context.h"
 
-#define OOM_PLUGIN 200 /* before the servers of the sandbox, after the commands */
+#define OOM_PLUGIN 200 /* killed before the sandbox's servers, after the commands */
 #define GROUPS_MAX 256
 #define TEXT_MAX_BYTES (256u << 10)
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -51,7 +51,7 @@ hr_plugin_patience_s(const struct hr_plugin *p)
 	return p->m.ready_timeout_s;
 }
 
-/* ---- who it is ---- */
+/* ---- the account ---- */
 
 struct account {
 	bool changes;
@@ -75,7 +75,7 @@ account_init(struct account *a, const struct hr_plugin *p, struct hr_err *err)
 		return hr_err_set(
 		    err, HR_E_NOTFOUND, "there is no user \"%.64s\"", ctx->id.shell_user);
 	a->name = strdup(pw != NULL ? pw->pw_name : "");
-	/* a sandbox in its caller's account has a home directory that is not the account's */
+	/* a sandbox in its caller's account may use a home other than the account's */
 	if (a->changes || home == NULL || home[0] != '/')
 		home = pw != NULL ? pw->pw_dir : "/";
 	a->home = strdup(home);
@@ -85,7 +85,7 @@ account_init(struct account *a, const struct hr_plugin *p, struct hr_err *err)
 	if (!a->changes)
 		return 0;
 	if (getgrouplist(pw->pw_name, pw->pw_gid, a->groups, &n) < 0)
-		n = GROUPS_MAX; /* the first of very many */
+		n = GROUPS_MAX; /* the first 256 of very many */
 	a->user = (struct hr_spawn_user){pw->pw_uid, pw->pw_gid, a->groups, (size_t)n};
 	return 0;
 }
@@ -98,7 +98,7 @@ account_done(struct account *a)
 	free(a->shell);
 }
 
-/* ---- words and variables ---- */
+/* ---- arguments and variables ---- */
 
 static void
 variable_pass(struct hr_strv *w, const char *name)
@@ -190,7 +190,7 @@ variables_fill(struct hr_strv *w, const struct hr_plugin *p, const struct accoun
 	return expand_all(w, &p->m.env, vars, true, err);
 }
 
-/* ---- what must be there ---- */
+/* ---- requirements ---- */
 
 static bool
 program_found(const char *name)
@@ -239,10 +239,10 @@ hr_plugin_port(const struct hr_plugin *p, const struct hr_manifest_http *h)
 	return (int)port;
 }
 
-/* ---- the two entries ---- */
+/* ---- prepare and spawn ---- */
 
-/* DIR/plugin/NAME is the account's own; the sockets beside it are not. There may be one of a killed
- * predecessor. */
+/* Makes DIR/plugin/NAME, which belongs to the account, unlike the sockets beside it. It may exist
+ * from a killed predecessor. */
 static int
 make_state_dir(struct hr_plugin *p, struct hr_err *err)
 {
@@ -259,7 +259,8 @@ make_state_dir(struct hr_plugin *p, struct hr_err *err)
 	return 0;
 }
 
-/* Without a link no plugin takes them, which is what a client is told. */
+/* Returns true for the browse actions: without a link no plugin takes them, which is the contract's
+ * reply to a client. */
 static bool
 is_browse(const char *type)
 {
@@ -302,7 +303,7 @@ hr_plugin_owns_link(const struct hr_plugins *ps, int dir, const char *type)
 	return false;
 }
 
-/* A worker looks for the type of an action: DIR/action/TYPE leads to the plugin's socket. */
+/* Links an action's type, which a worker looks up: DIR/action/TYPE leads to the plugin's socket. */
 static int
 link_action(const struct hr_plugin *p, const char *type, struct hr_err *err)
 {
@@ -320,7 +321,8 @@ link_action(const struct hr_plugin *p, const char *type, struct hr_err *err)
 	return r;
 }
 
-/* As new where the plugin of the image before us had one: that set flags of the socket itself. */
+/* Makes a socket; flags of an inherited one are reset, since the previous image's plugin may have
+ * set them. */
 static int
 listen_at(const struct hr_plugin *p, const char *suffix, uid_t uid, struct hr_err *err)
 {
@@ -361,7 +363,7 @@ hr_plugin_prepare(struct hr_plugin *p, struct hr_err *err)
 	struct hr_manifest_vars vars;
 	struct numbers n;
 
-	/* first, so that whoever asks for what is not there is told so */
+	/* first, so that clients of an unavailable plugin get an error */
 	if (make_state_dir(p, err) < 0 || open_sockets(p, err) < 0)
 		return -1;
 	if (p->m.unavailable != NULL)
@@ -397,7 +399,7 @@ spawn_as(struct hr_plugin *p, const struct account *a, const struct hr_strv *exe
 	    OOM_PLUGIN, err);
 }
 
-/* With our rights nobody else's program is run. */
+/* Checks the program: root's plugins may run only trusted files. */
 static int
 check_program(const char *path, struct hr_err *err)
 {

@@ -1,5 +1,5 @@
-/* All plugins. Invariant: once loaded, the list neither grows nor shrinks, and whom a plugin
- * requires or follows never leads back to it. */
+/* All plugins. Invariants: once loaded, the list does not change; the graph of requires and after
+ * has no cycle. */
 #include "config.h"
 
 #include "supervisor/children/plugins.h"
@@ -34,7 +34,7 @@ hr_plugins_done(struct hr_plugins *ps)
 
 /* ---- the search path ---- */
 
-/* 1: fn wants no more; 0: it was the last; -1: error. */
+/* Returns 1: stop; 0: continue; -1: error. */
 typedef int dir_fn(struct hr_plugins *ps, const char *dir, void *arg, struct hr_err *err);
 
 static int
@@ -85,7 +85,7 @@ has_manifest(const char *dir)
 static int
 plugins_add(struct hr_plugins *ps, const char *dir, bool implied_only, struct hr_err *err)
 {
-	/* its program starts elsewhere */
+	/* absolute, since its program starts in another directory */
 	HR_FREE char *whole = hr_path_absolute(dir, err);
 	struct hr_manifest m;
 	struct hr_plugin *p;
@@ -100,11 +100,11 @@ plugins_add(struct hr_plugins *ps, const char *dir, bool implied_only, struct hr
 		hr_manifest_done(&m);
 		return 0;
 	}
-	/* who names what is there anyway wants it soon */
+	/* an administrator who names an implied plugin expects it to be used soon */
 	if (!implied_only && m.implied && m.start == HR_MANIFEST_FIRST_USE)
 		m.start = HR_MANIFEST_BACKGROUND;
 	p = hr_plugin_new(ps, &m, err);
-	hr_manifest_done(&m); /* empty, if it was taken over */
+	hr_manifest_done(&m); /* empty if hr_plugin_new() took it */
 	if (p == NULL)
 		return -1;
 	TAILQ_INSERT_TAIL(&ps->list, p, entry);
@@ -124,7 +124,7 @@ load_named(struct hr_plugins *ps, const char *dir, void *arg, struct hr_err *err
 	return r;
 }
 
-/* A manifest that nobody named and that is wrong does no harm. */
+/* Loads implied manifests. A faulty one that nobody named is skipped. */
 static int
 load_implied(struct hr_plugins *ps, const char *dir, void *arg, struct hr_err *err)
 {
@@ -144,7 +144,7 @@ load_implied(struct hr_plugins *ps, const char *dir, void *arg, struct hr_err *e
 	return 0;
 }
 
-/* Depth first: mark 1 is on the way down, 2 is done. */
+/* Searches depth first: mark 1 is on the path, 2 is done. */
 static int
 check_circle(struct hr_plugins *ps, struct hr_plugin *p, struct hr_err *err)
 {
@@ -198,9 +198,9 @@ hr_plugins_load(struct hr_plugins *ps, struct hr_err *err)
 	return 0;
 }
 
-/* ---- their lives ---- */
+/* ---- starting and stopping ---- */
 
-/* Until the plugin is ready, what is at its port may be somebody else's server. */
+/* Publishes the token only once the plugin is ready: before, another server may use its port. */
 static void
 update_token(struct hr_plugins *ps)
 {
@@ -216,7 +216,7 @@ update_token(struct hr_plugins *ps)
 		hr_log(HR_LOG_ERROR, "%s", err.msg);
 }
 
-/* For /metrics. */
+/* Publishes the states for /metrics. */
 static void
 publish(const struct hr_plugins *ps, bool names)
 {
@@ -224,7 +224,7 @@ publish(const struct hr_plugins *ps, bool names)
 	const struct hr_plugin *p;
 	size_t i = 0;
 
-	if (board == NULL) /* nothing runs */
+	if (board == NULL) /* not running yet */
 		return;
 	TAILQ_FOREACH(p, &ps->list, entry)
 	{
@@ -253,7 +253,7 @@ hr_plugins_succeed(struct hr_plugins *ps)
 	hr_oldplugins_end(run);
 }
 
-/* Of the image before us: those that lead to where one of ours leads stay. */
+/* Removes the previous image's links, except those that a present plugin makes too. */
 static int
 remove_old_links(const struct hr_plugins *ps, struct hr_err *err)
 {

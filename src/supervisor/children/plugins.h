@@ -1,5 +1,5 @@
-/* hr_plugins: the plugins of a server: those that its start command names and those that are there
- * without being named. What a plugin is: handrail-plugin(5). */
+/* hr_plugins: the plugins of a server: those named in its start command and the implied ones. See
+ * handrail-plugin(5). */
 #ifndef HR_SUPERVISOR_CHILDREN_PLUGINS_H
 #define HR_SUPERVISOR_CHILDREN_PLUGINS_H
 
@@ -15,27 +15,27 @@ struct hr_handover;
 void hr_plugins_init(struct hr_plugins *ps, struct hr_context *ctx);
 void hr_plugins_done(struct hr_plugins *ps);
 
-/* Finds and reads the manifests on the search path of the settings. "Plugin <name> not found"
- * (HR_E_NOTFOUND) for one that has none; a circle of requirements is an error too. */
+/* Finds and reads the manifests on the settings' search path. Fails with "Plugin <name> not found"
+ * (HR_E_NOTFOUND), or for a cycle of requirements. */
 int hr_plugins_load(struct hr_plugins *ps, struct hr_err *err);
 
-/* Before the run directory is made ready: what a killed predecessor left is ended. */
+/* Ends a killed predecessor's plugins; call before the run directory is prepared. */
 void hr_plugins_succeed(struct hr_plugins *ps);
-/* Makes the sockets; then starts what is to start with the server. */
+/* Makes the sockets; hr_plugins_start() then starts the plugins that start with the server. */
 int hr_plugins_open(struct hr_plugins *ps, struct hr_err *err);
 void hr_plugins_start(struct hr_plugins *ps);
-/* Nothing that starts with the server is still starting. */
+/* Returns true once no plugin that starts with the server is still starting. */
 bool hr_plugins_settled(const struct hr_plugins *ps);
 
-/* Their sockets, for the next image of us. */
+/* Hands the sockets to the next image of this process. */
 int hr_plugins_hand_over(const struct hr_plugins *ps, struct hr_handover *h, struct hr_err *err);
 
-/* Those that hold long answers open for nginx, which waits for its connections. */
+/* Stops the plugins that hold long responses open, since nginx waits for its connections. */
 void hr_plugins_stop_http(struct hr_plugins *ps);
 void hr_plugins_stop(struct hr_plugins *ps, bool fast);
 bool hr_plugins_gone(const struct hr_plugins *ps);
 
-/* {"name":{"state":...,"reason":...},...} */
+/* Appends {"name":{"state":...,"reason":...},...} */
 void hr_plugins_json(struct hr_buf *b, const struct hr_plugins *ps);
 
 #endif

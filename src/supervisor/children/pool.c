@@ -1,5 +1,5 @@
-/* Pools: how many workers there are, and when one comes or goes. Invariant: on the scoreboard, size
- * is the number of living processes of the pool. */
+/* Pools: the number of workers, and their start and end. Invariant: on the scoreboard, size is the
+ * number of living processes of the pool. */
 #include "config.h"
 
 #include "supervisor/children/pool_int.h"
@@ -53,14 +53,15 @@ hr_pool_publish(struct hr_pool *p)
 	p->svc.elsewhere = !LIST_EMPTY(&p->workers);
 }
 
-/* It starts nothing now. */
+/* Returns true if the pool must not start a worker now. */
 static bool
 pool_rests(const struct hr_pool *p)
 {
 	return p->svc.state == HR_SERVICE_DOWN || hr_service_ends(&p->svc);
 }
 
-/* A worker says when it takes the last place; that the last free place went away, nobody says. */
+/* Checks for a full pool: a worker reports when it takes the last free place, but nobody reports
+ * when the last free worker ends. */
 void
 hr_pool_check_full(struct hr_pool *p)
 {
@@ -167,7 +168,7 @@ void
 hr_pool_complete(struct hr_pool *p)
 {
 	hr_pool_fill(p);
-	hr_pool_check_full(p); /* it was not heard */
+	hr_pool_check_full(p); /* an earlier report was ignored */
 }
 
 void
@@ -175,11 +176,11 @@ hr_pool_full(struct hr_pool *p)
 {
 	unsigned staying = pool_staying(p), busy, more;
 
-	/* while there may be one only it is soon free again, and if not there are more soon */
+	/* a single worker is soon free again, or more are started soon */
 	if (hr_service_ends(&p->svc) || staying >= p->max || p->all->staged)
 		return;
 	(void)hr_pool_count(p, &busy);
-	/* by half, so that a burst is met in few steps */
+	/* grow by half, so that a burst takes few steps */
 	more = staying / 2 > 0 ? staying / 2 : 1;
 	p->wanted = staying + more < p->max ? staying + more : p->max;
 	hr_log(HR_LOG_DEBUG, "pool %s grows from %u to %u workers, %u are busy", p->name, staying,
@@ -190,8 +191,8 @@ hr_pool_full(struct hr_pool *p)
 	pool_start(p, p->wanted);
 }
 
-/* The counter may be off by a worker that died between two instructions: put it right when all of
- * them have been resting for a while, so that nobody is about to change it. */
+/* Corrects the busy counter, which a worker's death between two instructions can leave wrong: only
+ * once all workers have been idle for a while, so that none changes it meanwhile. */
 static void
 pool_settle_busy(struct hr_pool *p)
 {
@@ -211,8 +212,8 @@ pool_settle_busy(struct hr_pool *p)
 		(void)atomic_compare_exchange_strong(&counts->busy, &busy, 0);
 }
 
-/* Retires workers that have rested for the whole time, those that rest longest first, but for a
- * quarter of the pool: a burst is often followed by another. */
+/* Retires workers that were idle the whole time, the longest idle first, but keeps a quarter of the
+ * pool: bursts often repeat. */
 static void
 pool_shrink(void *arg)
 {
@@ -241,7 +242,7 @@ pool_shrink(void *arg)
 	pool_watch_idle(p);
 }
 
-/* Whoever was told to end and rests all the same holds nothing. */
+/* Kills workers that should end but stay idle: they hold nothing. */
 static void
 pool_insist(void *arg)
 {
@@ -257,7 +258,7 @@ pool_insist(void *arg)
 	}
 }
 
-/* ---- as a service, whose processes are its workers ---- */
+/* ---- the pool as a service with several processes ---- */
 
 static struct hr_pool *
 pool_of(const struct hr_service *svc)
@@ -285,7 +286,7 @@ pool_signal(struct hr_service *svc, int sig)
 
 	LIST_FOREACH(w, &pool_of(svc)->workers, entry)
 	{
-		/* either tells it, the signal even while it waits for the other */
+		/* either ends the worker; the signal also while it waits on the other */
 		hr_channel_close(&w->channel);
 		hr_child_signal(&w->child, sig);
 	}
@@ -382,7 +383,7 @@ hr_pool_recycle(struct hr_pool *p)
 	if (p->svc.state == HR_SERVICE_DOWN)
 		hr_service_move(&p->svc, HR_SERVICE_STARTING);
 	hr_pool_fill(p);
-	/* only now: the socket is never without somebody who accepts */
+	/* last, so that the socket always has a worker that accepts */
 	hr_pool_relieve(p);
 }
 
@@ -405,7 +406,7 @@ hr_pool_gone(const struct hr_pool *p)
 bool
 hr_pool_serves(const struct hr_pool *p)
 {
-	/* one that keeps none starts one for who waits at its socket */
+	/* a pool with min 0 starts a worker when a client connects */
 	return p->demand != NULL || !hr_pool_gone(p) || (p->listener >= 0 && p->min == 0);
 }
 

@@ -1,4 +1,4 @@
-/* What pool.c, poolworker.c and poolover.c share. */
+/* The interface between pool.c, poolworker.c and poolover.c. */
 #ifndef HR_SUPERVISOR_CHILDREN_POOL_INT_H
 #define HR_SUPERVISOR_CHILDREN_POOL_INT_H
 
@@ -8,7 +8,7 @@
 
 #include "supervisor/run/context.h"
 
-#define HR_POOL_INSIST_MS 5000 /* an idle worker that was told to end has this long */
+#define HR_POOL_INSIST_MS 5000 /* limit for an idle worker to end */
 
 static inline struct hr_worker_slot *
 hr_pool_worker_slot(const struct hr_pool_worker *w)
@@ -32,15 +32,15 @@ hr_pool_counts_of(const struct hr_pool *p)
 
 /* ---- poolworker.c ---- */
 
-/* A worker without a process, on that place, in no list. NULL: no memory. */
+/* Makes a worker without a process, in that slot, in no list. NULL: no memory. */
 struct hr_pool_worker *hr_pool_new_worker(struct hr_pool *p, int slot);
 int hr_pool_start_worker(struct hr_pool *p, struct hr_err *err);
-/* It ends after the request in hand. */
+/* Ends it after its current request. */
 void hr_pool_retire_worker(struct hr_pool_worker *w);
 
 /* ---- pool.c ---- */
 
-void hr_pool_publish(struct hr_pool *p);    /* its size, to the scoreboard */
-void hr_pool_check_full(struct hr_pool *p); /* grows where nobody rests */
+void hr_pool_publish(struct hr_pool *p);    /* publishes the size on the scoreboard */
+void hr_pool_check_full(struct hr_pool *p); /* grows the pool if no worker is idle */
 
 #endif

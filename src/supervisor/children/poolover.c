@@ -1,5 +1,5 @@
-/* Pools across an upgrade in place. Invariant: a worker that is handed over has the place on the
- * scoreboard that it had. */
+/* Pools across an upgrade in place. Invariant: a worker that is handed over keeps its slot on the
+ * scoreboard. */
 #include "config.h"
 
 #include <stdatomic.h>
@@ -40,8 +40,8 @@ hr_pool_hand_over(const struct hr_pool *p, struct hr_handover *h, struct hr_err 
 	return 0;
 }
 
-/* Our end of its channel keeps it at work, and what it asks is answered. It counts for nothing when
- * the pool is filled. */
+/* Adopts a worker: the open channel keeps it at work, and its messages are answered. It does not
+ * count when the pool is filled. */
 static int
 worker_adopt(struct hr_pool_worker *w, pid_t pid, const char *name, struct hr_err *err)
 {
@@ -65,12 +65,12 @@ worker_adopt(struct hr_pool_worker *w, pid_t pid, const char *name, struct hr_er
 	channel = hr_handover_take(h, name);
 	if (channel >= 0 && hr_channel_adopt(&w->channel, ctx->loop, channel, err) < 0) {
 		hr_log(HR_LOG_ERROR, "%s: %s", w->child.name, err->msg);
-		hr_fd_close(&channel); /* it ends after its request */
+		hr_fd_close(&channel); /* the worker ends after its request */
 	}
 	return 0;
 }
 
-/* Those of the image before us. One of whom something is wrong sees the end of its channel. */
+/* Adopts the previous image's workers. One with inconsistent data sees the end of its channel. */
 void
 hr_pool_adopt(struct hr_pool *p)
 {

@@ -1,4 +1,4 @@
-/* One worker of a pool: its place, its start, its end. Invariant: no slot is given out twice. */
+/* A worker of a pool: its slot, its start, its end. Invariant: no slot is used twice. */
 #include "config.h"
 
 #include "supervisor/children/pool_int.h"
@@ -87,7 +87,7 @@ hr_pool_start_worker(struct hr_pool *p, struct hr_err *err)
 	atomic_store(&slot->requests, 0);
 	atomic_store(&slot->since_ns, hr_now_ms() * 1000000);
 	atomic_store(&slot->stage, HR_STAGE_STARTING);
-	/* counted before it lives: it must find itself in the size when it looks */
+	/* counted before it runs: it must find itself in the size */
 	LIST_INSERT_HEAD(&p->workers, w, entry);
 	hr_pool_publish(p);
 	if (hr_channel_open(&w->channel, p->ctx->loop, &channel, err) == 0)
@@ -113,7 +113,7 @@ hr_pool_retire_worker(struct hr_pool_worker *w)
 	(void)hr_watch_arm(w->pool->insist, HR_POOL_INSIST_MS, NULL);
 }
 
-/* It cannot take its count back itself any more. */
+/* Takes back the busy count of a worker that died. */
 static void
 worker_repair_busy(const struct hr_pool_worker *w)
 {
@@ -158,7 +158,7 @@ worker_ended(void *arg, const struct hr_exit *how)
 	LIST_REMOVE(w, entry);
 	worker_free(w);
 	hr_pool_publish(p);
-	if (!asked && (crashed || requests == 0)) /* else it served and left in order */
+	if (!asked && (crashed || requests == 0)) /* otherwise it served and ended normally */
 		delay = hr_service_delay(&p->svc, worked, how);
 	if (delay > 0) {
 		if (hr_service_failing(&p->svc))

@@ -1,4 +1,4 @@
-/* hr_readyline: the one line by which a keeper says that it is ready, or why it never will be. */
+/* hr_readyline: the line by which a program reports that it is ready, or why it never will be. */
 #ifndef HR_SUPERVISOR_CHILDREN_READYLINE_H
 #define HR_SUPERVISOR_CHILDREN_READYLINE_H
 
@@ -10,12 +10,11 @@
 struct hr_loop;
 struct hr_watch;
 
-/* ready, or reason (not NULL) why not: the text behind "failed " or "unavailable ", or that it
- * ended without a word.
- * Called once; the readyline is closed before. */
+/* Called once, after the readyline was closed. ready; or reason (not NULL): the text after "failed
+ * " or "unavailable ", or HR_READYLINE_ENDED. */
 typedef void hr_readyline_fn(void *arg, bool ready, const char *reason);
 
-/* The reason when it ended without a word. */
+/* The reason if the program ended without a line. */
 #define HR_READYLINE_ENDED "it ended before it was ready"
 
 struct hr_readyline {
@@ -23,16 +22,16 @@ struct hr_readyline {
 	struct hr_watch *watch;
 	hr_readyline_fn *fn;
 	void *arg;
-	bool never; /* "unavailable": another start would say the same */
+	bool never; /* "unavailable": a restart would not help */
 	size_t len;
 	char text[256];
 };
 
-/* A pipe: *ret_child is for the program (close-on-exec, the caller closes it after the spawn). */
+/* Opens a pipe: *ret_child is for the program (close-on-exec; the caller closes it afterwards). */
 int hr_readyline_open(struct hr_readyline *r, struct hr_loop *loop, hr_readyline_fn *fn, void *arg,
     int *ret_child, struct hr_err *err);
-/* Of a program that has ended: a line that it said before is told now. Nothing if there is none. */
+/* Reports a line that the program wrote before its end, if any; call after that. */
 void hr_readyline_look(struct hr_readyline *r);
-void hr_readyline_close(struct hr_readyline *r); /* fn is not called any more; closed: nothing */
+void hr_readyline_close(struct hr_readyline *r); /* fn is not called any more; may be closed */
 
 #endif

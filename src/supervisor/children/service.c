@@ -1,5 +1,5 @@
-/* Services. Invariant: the timer for the next start is armed in DOWN and FAILED alone, the
- * readiness line is open in STARTING alone. */
+/* Services. Invariant: the timer for the next start is armed only in DOWN and FAILED; the readiness
+ * line is open only in STARTING. */
 #include "config.h"
 
 #include "supervisor/children/service.h"
@@ -13,19 +13,19 @@
 #include "base/log.h"
 #include "base/loop.h"
 
-#define END_MS 5000 /* for one that said it is not ready, between SIGTERM and SIGKILL */
-#define RETRY_MS 50 /* more than the back-off, after a start for which we lacked something */
+#define END_MS 5000 /* limit of a failed process's end, after SIGTERM */
+#define RETRY_MS 50 /* added to the back-off after a start that failed for lack of resources */
 
 #define BIT(state) (1u << HR_SERVICE_##state)
 #define ENDS (BIT(STOPPING) | BIT(STOPPED))
 
 static const unsigned follows[] = {
-    /* of a pool, workers of the image before us may live */
+    /* a pool may have the previous image's workers */
     [HR_SERVICE_OFF] = BIT(WAITING) | BIT(STARTING) | BIT(READY) | BIT(UNAVAILABLE) | ENDS,
     [HR_SERVICE_WAITING] = BIT(STARTING) | BIT(DOWN) | BIT(FAILED) | ENDS,
     [HR_SERVICE_STARTING] = BIT(READY) | BIT(DOWN) | BIT(FAILED) | BIT(UNAVAILABLE) | ENDS,
     [HR_SERVICE_READY] = BIT(DOWN) | ENDS,
-    /* of a pool, others may live, and end */
+    /* a pool may have other workers, which end later */
     [HR_SERVICE_DOWN] = BIT(OFF) | BIT(STARTING) | BIT(DOWN) | ENDS,
     [HR_SERVICE_FAILED] = BIT(OFF) | BIT(STOPPED),
     [HR_SERVICE_UNAVAILABLE] = BIT(STOPPED),
@@ -113,7 +113,7 @@ line_said(void *arg, bool ready, const char *reason)
 	}
 	s->never = s->line.never;
 	if (strcmp(reason, HR_READYLINE_ENDED) != 0)
-		hr_service_because(s, reason); /* else its end says more */
+		hr_service_because(s, reason); /* otherwise its exit is more informative */
 	service_signal(s, SIGTERM);
 	(void)hr_watch_arm(s->patience, END_MS, NULL);
 }
@@ -124,7 +124,7 @@ child_ended(void *arg, const struct hr_exit *how)
 	struct hr_service *s = arg;
 	bool worked;
 
-	/* its end may be seen before what it said */
+	/* the exit may be seen before the line */
 	if (s->state == HR_SERVICE_STARTING)
 		hr_readyline_look(&s->line);
 	worked = s->state == HR_SERVICE_READY;
@@ -175,7 +175,7 @@ hr_service_retry(struct hr_service *s, const struct hr_err *why)
 	    s->restart, hr_backoff_next(&s->backoff, false, 0, hr_now_ms()) + RETRY_MS, NULL);
 }
 
-/* Too slow to get ready, or to end. */
+/* Kills a process that is too slow to get ready, or to end. */
 static void
 patience_over(void *arg)
 {

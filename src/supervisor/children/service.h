@@ -1,9 +1,8 @@
-/* hr_service: a process that is to run: its start, its word that it is ready, its end, the next
- * start. One engine for keepers, plugins, nginx and pools, which have several processes; what is
- * theirs alone is in hr_service_ops.
+/* hr_service: keeps a process running: start, readiness, end, restart. One engine for keepers,
+ * plugins, nginx, and pools, which have several processes; hr_service_ops has the differences.
  *
- * Owners read `state` and write it by the setters below alone: a change that is not in their table
- * is a mistake of ours. */
+ * Owners read `state`, but change it only by the setters below: a change that is not in their table
+ * is a bug. */
 #ifndef HR_SUPERVISOR_CHILDREN_SERVICE_H
 #define HR_SUPERVISOR_CHILDREN_SERVICE_H
 
@@ -15,15 +14,15 @@
 
 struct hr_watch;
 
-/* Their numbers are those of hr_plugin_states (proto/metrics.h). */
+/* The numbers are those of hr_plugin_states (proto/metrics.h). */
 enum hr_service_state {
-	HR_SERVICE_OFF,         /* not asked for yet */
-	HR_SERVICE_WAITING,     /* for others; of nginx: it runs, and is held */
-	HR_SERVICE_STARTING,    /* runs, is not known to be ready */
-	HR_SERVICE_READY,       /* also: there is no process to it */
-	HR_SERVICE_DOWN,        /* ended; starts again when its time has come */
-	HR_SERVICE_FAILED,      /* did not start; the same */
-	HR_SERVICE_UNAVAILABLE, /* for good: something is missing */
+	HR_SERVICE_OFF,         /* not requested yet */
+	HR_SERVICE_WAITING,     /* waits for others; nginx: running, but held */
+	HR_SERVICE_STARTING,    /* running, not known to be ready */
+	HR_SERVICE_READY,       /* also if it needs no process */
+	HR_SERVICE_DOWN,        /* ended; restarts after its delay */
+	HR_SERVICE_FAILED,      /* did not start; retried after its delay */
+	HR_SERVICE_UNAVAILABLE, /* final: something is missing */
 	HR_SERVICE_STOPPING,
 	HR_SERVICE_STOPPED,
 };
@@ -31,22 +30,22 @@ enum hr_service_state {
 struct hr_service;
 
 struct hr_service_ops {
-	/* Starts the child; `ready` is for its readiness line, -1 where it says none. */
+	/* Starts the child; `ready` is for its readiness line, -1 if it has none. */
 	int (*spawn)(struct hr_service *s, int ready, struct hr_err *err);
-	/* By hr_service_set(). Must not free it but in STOPPED. */
+	/* Called by hr_service_set(). Must not free the service except in STOPPED. */
 	void (*changed)(struct hr_service *s);
-	void (*ready)(struct hr_service *s); /* it has said so; before the change. May be NULL */
-	/* Its process has ended, in whatever state. how is NULL for one that was not our child. May
-	 * be NULL. */
+	void (*ready)(struct hr_service *s); /* called before the change to READY; or NULL */
+	/* The process has ended, in any state. how is NULL for one that was not a child of this
+	 * process. May be NULL. */
 	void (*ended)(struct hr_service *s, const struct hr_exit *how);
-	/* ... unasked: calls hr_service_down(), or sets a state that lasts. */
+	/* The process ended by itself: calls hr_service_down(), or sets a final state. */
 	void (*lost)(
 	    struct hr_service *s, const struct hr_exit *how, bool worked, int64_t delay_ms);
-	void (*again)(struct hr_service *s); /* from DOWN or FAILED: its time has come */
-	/* To a process that is not `child`; may be NULL. */
+	void (*again)(struct hr_service *s); /* DOWN or FAILED, and the delay is over */
+	/* Signals a process that is not `child`; may be NULL. */
 	void (*signal)(struct hr_service *s, int sig);
-	bool says_ready; /* by a line, see readyline.h */
-	bool leads;      /* a group, all of which is killed */
+	bool says_ready; /* prints a line, see readyline.h */
+	bool leads;      /* a process group, which is killed as a whole */
 };
 
 struct hr_service {
@@ -54,44 +53,44 @@ struct hr_service {
 	void *owner;
 	struct hr_child child;
 	enum hr_service_state state;
-	char reason[240]; /* of the last failure, "" if none */
-	bool elsewhere; /* its process is not `child`: a predecessor's, or the workers of a pool */
-	bool never;     /* it has said that another start would be for nothing */
+	char reason[240]; /* the last failure's; "": none */
+	bool elsewhere;   /* the process is not `child`: a predecessor's, or a pool's workers */
+	bool never;       /* the process reported that a restart would not help */
 	struct hr_readyline line;
 	struct hr_backoff backoff;
 	struct hr_watch *restart, *patience;
 	int64_t patience_ms;
 };
 
-/* The child's name is the owner's to fill. */
+/* Initialises s; the owner sets the child's name. */
 void hr_service_init(
     struct hr_service *s, const struct hr_service_ops *ops, void *owner, struct hr_children *kids);
-int hr_service_open(struct hr_service *s, struct hr_err *err); /* once there is a loop */
+int hr_service_open(struct hr_service *s, struct hr_err *err); /* requires the loop */
 void hr_service_done(struct hr_service *s);
 
 void hr_service_set(struct hr_service *s, enum hr_service_state state);
-/* For one who looks at what follows himself: ops->changed is not called. */
+/* Changes the state without calling ops->changed, for a caller that handles the change itself. */
 void hr_service_move(struct hr_service *s, enum hr_service_state state);
-void hr_service_because(struct hr_service *s, const char *why); /* the reason */
+void hr_service_because(struct hr_service *s, const char *why); /* sets the reason */
 
-/* Ends in STARTING; where it is not ready in time it is killed. -1: nothing has changed. */
+/* Starts it, into STARTING; kills it if it is not ready in time. -1: the state is unchanged. */
 int hr_service_start(struct hr_service *s, int64_t patience_ms, struct hr_err *err);
-void hr_service_ready(struct hr_service *s); /* where the child does not say so itself */
-/* DOWN or FAILED, and ops->again after the delay. */
+void hr_service_ready(struct hr_service *s); /* sets READY if there is no readiness line */
+/* Sets DOWN or FAILED, and calls ops->again after the delay. */
 void hr_service_down(struct hr_service *s, enum hr_service_state state, int64_t delay_ms);
-/* ops->again could not start it: it is called once more, later. */
+/* Retries later if ops->again could not start it. */
 void hr_service_retry(struct hr_service *s, const struct hr_err *why);
-void hr_service_ended(struct hr_service *s); /* one that was not our child */
-/* By the signal; after patience_ms, if not 0, by SIGKILL. Ends in STOPPED, at once where no process
- * is; ops->changed hears of it only if that comes later. */
+void hr_service_ended(struct hr_service *s); /* handles the end of a process that was not a child */
+/* Sends the signal, and after patience_ms (unless 0) SIGKILL. Ends in STOPPED, at once if there is
+ * no process; ops->changed is called only if that comes later. */
 void hr_service_stop(struct hr_service *s, int sig, int64_t patience_ms);
 bool hr_service_runs(const struct hr_service *s);
-bool hr_service_ends(const struct hr_service *s);    /* it was told to, or has */
-bool hr_service_failing(const struct hr_service *s); /* it ends as soon as it starts */
-/* Until the next start, after this end. how: NULL: of nobody's child. */
+bool hr_service_ends(const struct hr_service *s);    /* stopping or stopped */
+bool hr_service_failing(const struct hr_service *s); /* ends right after each start */
+/* Returns the delay until the next start. how NULL: it was not a child. */
 int64_t hr_service_delay(struct hr_service *s, bool worked, const struct hr_exit *how);
 
-/* "ready", "starting", "restarting" or "stopping". */
+/* Returns "ready", "starting", "restarting" or "stopping". */
 const char *hr_service_state_text(const struct hr_service *s);
 
 #endif

@@ -1,5 +1,5 @@
-/* Keepers. Invariant: a session's socket is open from the first start to the very end, so a worker
- * that connects while there is no keeper waits instead of failing. */
+/* Keepers. Invariant: a session's socket is open from the first start to the end, so a worker that
+ * connects while there is no keeper waits instead of failing. */
 #include "config.h"
 
 #include "supervisor/children/session.h"
@@ -73,7 +73,7 @@ keeper_ended(struct hr_service *svc, const struct hr_exit *how)
 	(void)how;
 	hr_rundir_remove(&k->ctx->run, "%s", k->record);
 	if (svc->state == HR_SERVICE_STOPPING)
-		store_close(k); /* the last hold on a shell whose keeper was killed */
+		store_close(k); /* the last descriptors of a killed keeper's shell */
 }
 
 static void
@@ -94,7 +94,7 @@ keeper_lost(struct hr_service *svc, const struct hr_exit *exited, bool worked, i
 	if (svc->reason[0] == '\0')
 		(void)snprintf(svc->reason, sizeof(svc->reason), "the keeper ended: %s", how);
 	hr_service_down(svc, HR_SERVICE_DOWN, delay);
-	if (exited == NULL) /* an inherited one may have been killed with its supervisor */
+	if (exited == NULL) /* an inherited keeper may have been killed with its supervisor */
 		return;
 	(void)snprintf(why, sizeof(why), "the keeper of the shell ended: %s", svc->reason);
 	k->failed(k, why);
@@ -182,7 +182,8 @@ keeper_adopt(struct hr_session *k, struct hr_err *err)
 	return 0;
 }
 
-/* Of the image before us; else of the keeper itself, which not every container allows. */
+/* Gets an end of the store from the previous image, or else from the keeper itself, which some
+ * containers forbid. */
 static int
 store_end(struct hr_session *k, int end)
 {
@@ -211,7 +212,7 @@ static int
 keeper_listen(struct hr_session *k, struct hr_err *err)
 {
 	if (k->listener < 0 && k->adopted.pid != 0) {
-		/* without it the socket of its successor is another one, and what waits is lost */
+		/* otherwise the successor gets a new socket, and waiting connections are lost */
 		k->listener = hr_rundir_inherit(&k->ctx->run, k->socket);
 		if (k->listener < 0)
 			k->listener = hr_adopt_socket(&k->adopted, HR_KEEPER_SOCKET_FD);
@@ -249,8 +250,8 @@ hr_session_renew(struct hr_session *k, struct hr_err *err)
 	return 0;
 }
 
-/* Before it is one: we might be killed after it is ready and before we noted it, and nobody would
- * know of it then. */
+/* Records the keeper before it runs: if this process were killed after the keeper is ready and
+ * before it is recorded, nobody would know of it. */
 static void
 keeper_record(void *arg, pid_t pid)
 {
@@ -261,7 +262,7 @@ keeper_record(void *arg, pid_t pid)
 		hr_log(HR_LOG_WARNING, "%s", err.msg);
 }
 
-/* Without it the shell ends with its keeper. */
+/* Makes the store. Without it a shell ends with its keeper. */
 static void
 store_open(struct hr_session *k)
 {

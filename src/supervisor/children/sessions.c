@@ -1,5 +1,5 @@
-/* Named sessions. Invariant: an entry is in the list as long as its files are in the run directory;
- * it is freed by the timer alone, since its keeper calls from below. */
+/* Named sessions. Invariant: an entry is in the list as long as its files are in the run directory.
+ * Only the timer frees an entry, since its keeper's callbacks use it. */
 #include "config.h"
 
 #include "supervisor/children/sessions.h"
@@ -25,7 +25,7 @@
 #define DIR_MAX 8192
 #define DIR_SUFFIX ".dir"
 
-/* A worker that waits for an answer; it may be gone, and another one in its place. */
+/* A worker that waits for an answer; another process may have its slot by now. */
 struct waiter {
 	bool waits;
 	int slot;
@@ -37,7 +37,7 @@ struct hr_named {
 	struct hr_sessions *all;
 	struct hr_session session;
 	char *dir;
-	bool was_ready; /* from then on a keeper that dies is replaced */
+	bool was_ready; /* since then a dead keeper is replaced */
 	struct waiter maker, killer;
 };
 
@@ -68,7 +68,7 @@ tell(
 	t->waits = false;
 }
 
-/* ---- its files ---- */
+/* ---- files ---- */
 
 static void
 remove_files(const struct hr_sessions *all, const char *name)
@@ -78,7 +78,8 @@ remove_files(const struct hr_sessions *all, const char *name)
 	hr_rundir_remove(&all->ctx->run, "session/%s" DIR_SUFFIX, name);
 }
 
-/* Empty until it is ready: a successor ends one that never was, as nobody was told of it. */
+/* Writes the directory's name; an empty file until the session is ready: a successor ends one that
+ * never was, as no client knows it. */
 static int
 write_dir(const struct hr_named *n, struct hr_err *err)
 {
@@ -89,7 +90,7 @@ write_dir(const struct hr_named *n, struct hr_err *err)
 	return path != NULL ? hr_path_write(path, n->dir, len, 0600, err) : hr_err_nomem(err);
 }
 
-/* ---- the end of one ---- */
+/* ---- the end of a session ---- */
 
 static void
 count(struct hr_sessions *all, unsigned n)
@@ -150,7 +151,7 @@ named_stop(struct hr_named *n, bool fast)
 		reap_soon(n->all);
 }
 
-/* ---- what its keeper tells ---- */
+/* ---- callbacks of the keeper ---- */
 
 static struct hr_named *
 named_of(struct hr_session *k)
@@ -166,7 +167,7 @@ became_ready(struct hr_named *n)
 	if (n->was_ready)
 		return;
 	n->was_ready = true;
-	if (write_dir(n, &err) < 0) /* it ends with this supervisor */
+	if (write_dir(n, &err) < 0) /* a session that has no file ends with this supervisor */
 		hr_log(HR_LOG_WARNING, "%s: %s", n->session.svc.child.name, err.msg);
 }
 
@@ -184,7 +185,7 @@ named_changed(struct hr_session *k)
 	}
 }
 
-/* A session that never was is given up; one that was has a new shell in time. */
+/* Gives up a session that was never ready; another one gets a new shell later. */
 static void
 named_failed(struct hr_session *k, const char *why)
 {
@@ -195,7 +196,7 @@ named_failed(struct hr_session *k, const char *why)
 		named_stop(n, true);
 }
 
-/* ---- making one ---- */
+/* ---- making a session ---- */
 
 static struct hr_named *
 named_new(struct hr_sessions *all, const char *name, const char *dir)
@@ -238,7 +239,7 @@ named_find(const struct hr_sessions *all, const char *name)
 	return NULL;
 }
 
-/* "NAME" or "NAME DIR"; false: it is not of that form. */
+/* Parses "NAME" or "NAME DIR". Returns false for another form. */
 static bool
 take_words(const char *text, size_t len, char name[HR_SESSION_NAME_MAX + 1], char *dir)
 {
@@ -324,9 +325,9 @@ hr_sessions_list(const struct hr_sessions *all, struct hr_buf *ret)
 	}
 }
 
-/* ---- those of a predecessor ---- */
+/* ---- sessions of a predecessor ---- */
 
-/* Ends what is left of one that cannot go on; the others do. */
+/* Ends the remains of a session that cannot be continued; the others continue. */
 static void
 give_up(struct hr_sessions *all, const char *name, const char *why)
 {
@@ -335,7 +336,7 @@ give_up(struct hr_sessions *all, const char *name, const char *why)
 
 	hr_log(HR_LOG_ERROR, "session %s of a predecessor is given up: %s", name, why);
 	(void)snprintf(record, sizeof(record), "session/%s.keeper", name);
-	hr_adopt_find(&keeper, &all->ctx->run, record, 0); /* no command line has this digest */
+	hr_adopt_find(&keeper, &all->ctx->run, record, 0); /* digest 0 matches no command line */
 	hr_adopt_done(&keeper);
 	remove_files(all, name);
 }
@@ -352,7 +353,7 @@ find_one(struct hr_sessions *all, const char *file)
 
 	if (len <= suffix || strcmp(file + len - suffix, DIR_SUFFIX) != 0 ||
 	    !hr_session_name_fits(file, len - suffix))
-		return; /* goes with what it belongs to */
+		return; /* removed with its session */
 	memcpy(name, file, len - suffix);
 	name[len - suffix] = '\0';
 	path = hr_rundir_file(&all->ctx->run, "session/%s" DIR_SUFFIX, name);
@@ -369,7 +370,7 @@ find_one(struct hr_sessions *all, const char *file)
 		return;
 	}
 	n->was_ready = true;
-	(void)hr_session_find(&n->session); /* else it gets a new shell */
+	(void)hr_session_find(&n->session); /* otherwise it gets a new shell */
 }
 
 int
@@ -401,15 +402,15 @@ hr_sessions_open(struct hr_sessions *all, struct hr_err *err)
 		    hr_session_start(&n->session, &why) == 0)
 			continue;
 		hr_log(HR_LOG_ERROR, "%s: given up: %s", n->session.svc.child.name, why.msg);
-		hr_adopt_signal(&n->session.adopted, SIGKILL); /* nobody would see its end */
+		hr_adopt_signal(&n->session.adopted, SIGKILL); /* unsupervised otherwise */
 		hr_adopt_done(&n->session.adopted);
 		named_stop(n, true);
 	}
-	count(all, all->count); /* the board may be newer than they are */
+	count(all, all->count); /* the scoreboard may be newer than the sessions */
 	return 0;
 }
 
-/* ---- all of them ---- */
+/* ---- all sessions ---- */
 
 void
 hr_sessions_renew(struct hr_sessions *all)

@@ -1,8 +1,8 @@
-/* hr_sessions: named sessions: shells beside the default one that clients make and end
- * (doc/live.md). Each has a keeper that is watched as that of the default session is.
+/* hr_sessions: named sessions: shells besides the default one that clients create and end
+ * (doc/live.md). Each has a keeper that is supervised as the default session's.
  *
- * DIR/session/NAME.dir, the directory it was made with (empty until it is ready), says that there
- * is one, to a supervisor that starts after another was killed; NAME.keeper is for hr_adopt,
+ * DIR/session/NAME.dir holds the directory that it was created with (empty until it is ready), and
+ * shows a killed supervisor's successor that the session exists; NAME.keeper is for hr_adopt,
  * NAME.sock for workers. */
 #ifndef HR_SUPERVISOR_CHILDREN_SESSIONS_H
 #define HR_SUPERVISOR_CHILDREN_SESSIONS_H
@@ -22,23 +22,23 @@ struct hr_pools;
 
 struct hr_sessions {
 	struct hr_context *ctx;
-	const struct hr_pools *pools; /* whose workers ask */
+	const struct hr_pools *pools; /* pools of the workers that ask */
 	LIST_HEAD(hr_named_list, hr_named) list;
 	unsigned count;
 	bool stopping;
-	struct hr_watch *reap; /* armed: some have ended */
+	struct hr_watch *reap; /* armed if ended sessions must be freed */
 };
 
 void
 hr_sessions_init(struct hr_sessions *all, struct hr_context *ctx, const struct hr_pools *pools);
-/* Those of a predecessor; before anything else is made in the run directory. */
+/* Finds a predecessor's sessions; call before creating anything in the run directory. */
 int hr_sessions_find(struct hr_sessions *all, struct hr_err *err);
-/* Goes on with those that were found, with a new shell where the old one is gone. */
-/* As hr_session_renew(), of each; one that cannot be renewed is reported to the log. */
+/* Applies hr_session_renew() to each session; failures are logged. */
 void hr_sessions_renew(struct hr_sessions *all);
+/* Continues the sessions found, with a new shell where the old one is gone. */
 int hr_sessions_open(struct hr_sessions *all, struct hr_err *err);
 
-/* Text of a message of w (proto/PROTOCOL), which is answered at once or when it is done. */
+/* Handle the text of a message of w (proto/PROTOCOL), which is answered at once or when done. */
 void
 hr_sessions_new(struct hr_sessions *all, struct hr_pool_worker *w, const char *text, size_t len);
 void
@@ -46,9 +46,9 @@ hr_sessions_kill(struct hr_sessions *all, struct hr_pool_worker *w, const char *
 void hr_sessions_list(const struct hr_sessions *all, struct hr_buf *ret);
 
 void hr_sessions_stop(struct hr_sessions *all, bool fast);
-bool hr_sessions_asked(const struct hr_sessions *all); /* a worker waits for one */
+bool hr_sessions_asked(const struct hr_sessions *all); /* a worker waits for an answer */
 int hr_sessions_hand_over(const struct hr_sessions *all, struct hr_handover *h, struct hr_err *err);
 bool hr_sessions_gone(const struct hr_sessions *all);
-void hr_sessions_done(struct hr_sessions *all); /* their files go with the run directory */
+void hr_sessions_done(struct hr_sessions *all); /* files go with the run directory */
 
 #endif

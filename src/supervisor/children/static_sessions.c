@@ -1,5 +1,5 @@
-/* Static sessions. Invariant: an entry is in the list exactly while its process lives;
- * it is never started again. */
+/* Static sessions. Invariant: an entry is in the list exactly while its process lives; it is never
+ * restarted. */
 #include "config.h"
 
 #include "supervisor/children/static_sessions.h"
@@ -24,10 +24,10 @@ struct hr_static_session {
 	LIST_ENTRY(hr_static_session) entry;
 	struct hr_static_sessions *all;
 	struct hr_service svc;
-	const char *dir; /* while it is started */
-	int socket;      /* the worker's end, until it is handed over; -1 then */
+	const char *dir; /* valid while it is being started */
+	int socket;      /* the worker's end; -1 once it is handed over */
 	char *state_dir;
-	int slot; /* who asked; the worker may be gone, and another one in its place */
+	int slot; /* the requesting worker; another process may have its slot by now */
 	pid_t worker;
 };
 
@@ -52,7 +52,7 @@ static_free(struct hr_static_session *t)
 	hr_service_done(&t->svc);
 	hr_fd_close(&t->socket);
 	if (t->state_dir != NULL)
-		(void)hr_path_remove(t->state_dir, NULL); /* what is left goes with DIR/shell */
+		(void)hr_path_remove(t->state_dir, NULL); /* leftovers are removed with DIR/shell */
 	free(t->state_dir);
 	free(t);
 }
@@ -64,7 +64,7 @@ static_answer(struct hr_static_session *t, const char *reason)
 
 	if (w != NULL)
 		hr_channel_give_static(&w->channel, t->socket, reason);
-	hr_fd_close(&t->socket); /* ours was a copy; without a worker the keeper sees its end */
+	hr_fd_close(&t->socket); /* the keeper sees the end if there is no worker */
 }
 
 static void
@@ -100,7 +100,7 @@ static_lost(struct hr_service *svc, const struct hr_exit *how, bool worked, int6
 	hr_service_set(svc, HR_SERVICE_STOPPED);
 }
 
-/* Not that of one that a killed predecessor started and that still works. */
+/* Chooses a name that no surviving session of a killed predecessor uses. */
 static void
 static_name(struct hr_static_session *t)
 {

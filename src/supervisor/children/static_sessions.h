@@ -1,4 +1,4 @@
-/* hr_static_sessions: the keepers of static sessions, one for each action that asks for a fresh
+/* hr_static_sessions: the keepers of static sessions, one for each action that requests a fresh
  * shell. */
 #ifndef HR_SUPERVISOR_CHILDREN_STATIC_SESSIONS_H
 #define HR_SUPERVISOR_CHILDREN_STATIC_SESSIONS_H
@@ -12,7 +12,7 @@ struct hr_pools;
 
 struct hr_static_sessions {
 	struct hr_context *ctx;
-	const struct hr_pools *pools; /* whose workers ask */
+	const struct hr_pools *pools; /* pools of the workers that ask */
 	LIST_HEAD(hr_static_session_list, hr_static_session) list;
 	unsigned count, serial;
 	bool stopping;
@@ -20,12 +20,12 @@ struct hr_static_sessions {
 
 void hr_static_sessions_init(
     struct hr_static_sessions *all, struct hr_context *ctx, const struct hr_pools *pools);
-/* A fresh shell in dir ("": the working directory) for w; the answer goes to w by its channel, at
- * once or when the shell is ready. */
+/* Makes a fresh shell in dir ("": the working directory) for w, and answers on w's channel, at once
+ * or when the shell is ready. */
 void
 hr_static_sessions_new(struct hr_static_sessions *all, struct hr_pool_worker *w, const char *dir);
 void hr_static_sessions_stop(struct hr_static_sessions *all, bool fast);
-bool hr_static_sessions_asked(const struct hr_static_sessions *all); /* a worker waits for one */
+bool hr_static_sessions_asked(const struct hr_static_sessions *all); /* a worker waits */
 bool hr_static_sessions_gone(const struct hr_static_sessions *all);
 void hr_static_sessions_done(struct hr_static_sessions *all);
 

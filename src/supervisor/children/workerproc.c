@@ -1,4 +1,4 @@
-/* The process of a worker: its program, its options, its descriptors (proto/PROTOCOL). */
+/* The process of a worker: its program, options and descriptors (proto/PROTOCOL). */
 #include "config.h"
 
 #include <stdlib.h>
@@ -14,8 +14,8 @@
 
 #define OOM_WORKER (-200)
 
-/* Where the shell may have our own account, what runs in it may not look into a worker that starts.
- * Root's are out of reach of others, and not of itself. */
+/* Makes an unreadable image of the worker where the shell may share this account, so that commands
+ * cannot inspect a starting worker. Root's workers are protected, but not from root. */
 static const int *
 worker_image(struct hr_pools *all, const char *path)
 {
@@ -27,7 +27,7 @@ worker_image(struct hr_pools *all, const char *path)
 		all->image = hr_image_open(path, &err);
 	if (all->image >= 0)
 		return &all->image;
-	all->plain_image = true; /* once is enough */
+	all->plain_image = true; /* try only once */
 	hr_log(HR_LOG_WARNING, "workers can be looked into while they start: %s", err.msg);
 	return NULL;
 }

@@ -1,4 +1,4 @@
-/* Holding nginx. Invariant: there is a path as long as there is a FIFO of ours. */
+/* Delays nginx with a FIFO. Invariant: `path` is set while the FIFO exists. */
 #include "config.h"
 
 #include "supervisor/edge/barrier.h"
@@ -25,7 +25,7 @@ hr_barrier_make(struct hr_barrier *h, const char *dir, struct hr_err *err)
 {
 	char *path;
 
-	/* glob() is given the whole name */
+	/* glob() gets the whole path */
 	if (strpbrk(dir, "*?[\\") != NULL)
 		return hr_err_set(err, HR_E_INVAL, "%s is a pattern", dir);
 	path = hr_path_join(dir, "hold");
@@ -40,7 +40,7 @@ hr_barrier_make(struct hr_barrier *h, const char *dir, struct hr_err *err)
 	return 0;
 }
 
-/* To read, too: then it does not matter who comes first. */
+/* O_RDWR does not block, whether nginx has opened the FIFO already or not. */
 int
 hr_barrier_release(struct hr_barrier *h, struct hr_err *err)
 {

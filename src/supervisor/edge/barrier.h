@@ -1,33 +1,32 @@
-/* hr_barrier: a place at which nginx waits at the end of its configuration, loaded and without a
- * port, until it is let go.
+/* hr_barrier: holds nginx at the end of its configuration, loaded but without a port, until
+ * released.
  *
- * It is a FIFO beside nginx.conf, which includes it by a pattern: opening a FIFO waits for somebody
- * who writes. When it is gone the pattern fits nothing, and a reload by nginx itself passes. */
+ * The barrier is a FIFO beside nginx.conf, which includes it by a pattern: opening a FIFO blocks
+ * until it has a writer. Once removed, the pattern matches nothing, so a reload by nginx passes. */
 #ifndef HR_SUPERVISOR_EDGE_BARRIER_H
 #define HR_SUPERVISOR_EDGE_BARRIER_H
 
 #include "base/err.h"
 
-/* What the configuration ends with, to be held or not. */
+/* The configuration ends with this line, whether nginx is held or not. */
 #define HR_BARRIER_LINE "include \"hold*\"; # nginx waits here for the rest of the sandbox\n"
 
 struct hr_barrier {
-	char *path; /* of the FIFO; NULL: there is none */
-	int fd;     /* open since it was let go; -1 */
+	char *path; /* path of the FIFO; NULL: none */
+	int fd;     /* open since the release; -1 */
 };
 
 void hr_barrier_init(struct hr_barrier *h);
 
-/* In the directory of nginx.conf, before nginx is started.
- *
- * Returns: 0, or -1: nobody will be held, for a directory whose name is a pattern itself or a
- * file system without FIFOs. */
+/* Makes the barrier in the directory of nginx.conf, before nginx is started. Returns 0, or -1 if
+ * nginx cannot be held: the directory's name is a pattern itself, or its file system has no
+ * FIFOs. */
 int hr_barrier_make(struct hr_barrier *h, const char *dir, struct hr_err *err);
 
-/* Whoever waits goes on; who has not come so far will not wait. */
+/* Releases a waiting nginx; a later one does not wait. */
 int hr_barrier_release(struct hr_barrier *h, struct hr_err *err);
 
-/* Takes it away: only when nobody is on the way to it, whom a name without a file would fail. */
+/* Removes the FIFO: only when no nginx is about to open it, which would then fail. */
 void hr_barrier_done(struct hr_barrier *h);
 
 #endif

@@ -1,5 +1,5 @@
-/* Certificates, keys and limits of nginx. The zones have one size for ever: nginx refuses to change
- * it at a reload. */
+/* Certificates, keys and limits of nginx. The zones have a fixed size: nginx refuses to change it
+ * on a reload. */
 #include "config.h"
 
 #include "supervisor/edge/edge.h"
@@ -18,23 +18,23 @@
 
 #define PART_MAX 8192
 
-/* The program nginx contains these strings: the name of a directive of the module that compares
- * digests, which not every nginx has, and the warning about `listen ... http2` of 1.25.1 and later
- * versions, which have the directive `http2` instead. */
+/* The nginx program contains these strings: the directive of the module that compares digests,
+ * which some builds lack, and the warning about `listen ... http2` of 1.25.1 and later versions,
+ * which have the directive `http2` instead. */
 #define DIGEST_DIRECTIVE "secure_link_md5"
 #define LISTEN_HTTP2_WARNING "\"listen ... http2\" directive is deprecated"
 
-/* Mozilla's "intermediate" list without finite-field DHE, for which no parameters are set: what has
- * forward secrecy and an AEAD. Others cost the server a multiple of what they cost a client, or
- * have been broken before. The groups are named as well: OpenSSL's own choice in TLS 1.3 goes up to
- * ffdhe8192, which takes some 10 ms of a processor. */
+/* Mozilla's "intermediate" list without finite-field DHE, for which no parameters are set: ciphers
+ * with forward secrecy and an AEAD. Others cost the server several times what they cost a client,
+ * or have been broken. The groups are set too: OpenSSL's default for TLS 1.3 includes ffdhe8192,
+ * which takes about 10 ms of CPU time. */
 #define CIPHERS                                                                                    \
 	"ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:"                               \
 	"ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"                               \
 	"ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305"
 #define GROUPS "X25519:prime256v1:secp384r1"
 
-/* Returns whether the program nginx contains the string `text`, which shows what it was built with.
+/* Returns true if the nginx program contains the string `text`, which shows how it was built.
  * Returns false for a wrapper. */
 static bool
 nginx_contains(const char *nginx, const char *text)
@@ -56,7 +56,7 @@ nginx_contains(const char *nginx, const char *text)
 	return found;
 }
 
-/* line holds @value@; nothing where the value is empty. */
+/* Appends line with @value@ replaced; nothing if the value is empty. */
 static int
 put_value(
     struct hr_buf *b, const char *key, const char *line, const char *value, struct hr_err *err)
@@ -95,16 +95,16 @@ compose_tls(struct hr_edge *e, const struct hr_settings *c, struct hr_err *err)
 		return -1;
 	hr_buf_addf(&e->tls, "\t\tssl_protocols %sTLSv1.3;\n",
 	    strcmp(c->tls_min_version, "1.3") == 0 ? "" : "TLSv1.2 ");
-	/* all of the list are good: the client knows which of them its processor does best */
+	/* all ciphers are good: the client knows which its CPU does best */
 	hr_buf_adds(
 	    &e->tls, "\t\tssl_prefer_server_ciphers off;\n\t\tssl_ecdh_curve " GROUPS ";\n");
-	/* tickets are sealed with a key that lives as long as nginx does: no forward secrecy */
+	/* tickets use a key that lives as long as nginx does: no forward secrecy */
 	hr_buf_adds(&e->tls, "\t\tssl_session_tickets off;\n"
 			     "\t\tssl_session_cache shared:handrail_tls:1m;\n");
 	return 0;
 }
 
-/* One kind of client: what tells it, and its three numbers. */
+/* A rate-limit class: the nginx variable that keys it, and its three limits. */
 struct kind {
 	const char *name, *variable;
 	long long rate, burst, connections;
@@ -135,7 +135,7 @@ compose_limits(struct hr_edge *e, const struct hr_settings *c)
 	const struct kind kinds[] = {
 	    {"address", "$binary_remote_addr", c->address_requests_per_minute, c->address_burst,
 		c->address_connections},
-	    /* a request without a key is not counted here: it gets no further than 403 */
+	    /* requests without a key are not counted here: they end with 403 */
 	    {"key", "$http_x_session_api_key", c->key_requests_per_minute, c->key_burst,
 		c->key_connections},
 	};
@@ -145,17 +145,17 @@ compose_limits(struct hr_edge *e, const struct hr_settings *c)
 		compose_kind(e, &kinds[i]);
 	hr_buf_adds(&e->limits, "limit_req_status 429;\nlimit_req_log_level notice;\n"
 				"limit_conn_status 429;\nlimit_conn_log_level notice;\n");
-	/* a place with counts of its own does not have those of the server */
+	/* a location with its own limits does not inherit the server's */
 	hr_buf_add(&e->action_limits, hr_buf_str(&e->live_limits), e->live_limits.len);
-	/* nginx has one status for all the counts of a place, and does not say which was full: 498
-	 * is none of HTTP, it leads to a worker that does */
+	/* nginx has one status for all limits of a location and does not report which was exceeded:
+	 * 498, which HTTP does not define, leads to a worker that does */
 	hr_buf_addf(
 	    &e->action_limits, "\tlimit_conn_status %d;\n", e->action_limits.len > 0 ? 498 : 503);
 }
 
-/* To ask a worker takes a turn of both processes for every request; the first key's digest is
- * compared by nginx, in a microsecond. Others it leaves to a worker, even where there are none: the
- * worker may know of newer ones. */
+/* Composes the check of the key. Asking a worker wakes two processes for each request; nginx itself
+ * compares the first key's digest in a microsecond. All other keys go to a worker, even if there
+ * are none: it may know newer ones. */
 static void
 compose_gate(struct hr_edge *e, const struct hr_settings *c, const struct hr_keys *keys)
 {

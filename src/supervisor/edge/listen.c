@@ -1,4 +1,4 @@
-/* The listening address. */
+/* Chooses and opens the listening address. */
 #include "config.h"
 
 #include "supervisor/edge/listen.h"
@@ -67,7 +67,7 @@ hr_listen_choose(struct hr_listen *l, const struct hr_settings *c, bool has_key,
 {
 	const char *text = c->listen;
 
-	/* whoever has no certificate of that authority gets no further */
+	/* clients without a certificate of that authority are refused */
 	has_key = has_key || c->tls_client_ca[0] != '\0';
 	if (text[0] == '\0')
 		text = has_key || c->allow_unauthenticated ? "0.0.0.0" : "127.0.0.1";
@@ -86,13 +86,13 @@ hr_listen_choose(struct hr_listen *l, const struct hr_settings *c, bool has_key,
 int
 hr_listen_bind(const struct hr_listen *l, struct hr_err *err)
 {
-	/* nginx takes an inherited socket as it is: in a blocking one its worker would sleep when
+	/* nginx uses an inherited socket as it is: with a blocking one its worker would block when
 	 * another worker was faster to accept */
 	int fd = socket(l->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
 
 	if (fd < 0)
 		return hr_err_sys(err, errno, "%s: socket", l->text);
-	/* nginx has IPv6 sockets without IPv4 unless told otherwise */
+	/* nginx's IPv6 sockets exclude IPv4 by default */
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
 	    (l->addr.ss_family == AF_INET6 &&
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) != 0) ||
@@ -112,7 +112,7 @@ hr_listen_start(int fd, const struct hr_listen *l, struct hr_err *err)
 {
 	if (listen(fd, BACKLOG) == 0)
 		return 0;
-	if (errno == EADDRINUSE) /* somebody bound it as we did, and listened first */
+	if (errno == EADDRINUSE) /* another process had also bound it, and listened first */
 		return hr_err_set(err, HR_E_BUSY, "address %s is already in use", l->text);
 	return hr_err_sys(err, errno, "address %s", l->text);
 }

@@ -1,5 +1,5 @@
-/* The process of nginx. Invariant: groups of masters that are not our child are orphans, as long as
- * somebody is in them. */
+/* The nginx process. Invariant: the process group of a former nginx master counts as an orphan
+ * until it is empty. */
 #include "config.h"
 
 #include "supervisor/edge/nginx.h"
@@ -19,9 +19,9 @@
 #include "supervisor/edge/nginxline.h"
 #include "supervisor/run/context.h"
 
-#define LISTEN_FD 3 /* in nginx */
+#define LISTEN_FD 3 /* descriptor in nginx */
 #define VIEWER_FD 4
-/* At most so many times the connections of the settings, when all are taken, in such steps. */
+/* Upper bound of growth, as a multiple of the settings' connections, and the factor of one step. */
 #define GROWTH 16
 #define GROWTH_STEP 4
 #define PROBE_MS 10000
@@ -55,8 +55,8 @@ nginx_ready(struct hr_service *svc)
 
 static void nginx_answered(void *arg, bool ok, const char *answer);
 
-/* Whether it reaches the workers, where the port speaks TLS: by the file viewer's, which does not
- * and asks for no certificate. */
+/* Finds out whether nginx reaches the workers if the port speaks TLS: through the file viewer's
+ * port, which uses no TLS and no certificates. */
 static void
 nginx_ask_worker(struct hr_nginx *n)
 {
@@ -90,10 +90,10 @@ nginx_answered(void *arg, bool ok, const char *answer)
 	} else {
 		hr_log(HR_LOG_ERROR, "the server does not answer its own question: %.120s", answer);
 		n->ctx->start_failed(n->ctx, "the server does not answer");
-		if (n->svc.state != HR_SERVICE_STARTING) /* it is being ended */
+		if (n->svc.state != HR_SERVICE_STARTING) /* ending by now */
 			return;
 	}
-	/* it runs; what may be wrong is with a worker, and that is watched */
+	/* nginx runs; if a worker fails, its supervision handles that */
 	hr_service_ready(&n->svc);
 }
 
@@ -106,7 +106,7 @@ nginx_again(struct hr_service *svc)
 		hr_service_retry(svc, &err);
 }
 
-/* Where there are too many, who has been at it longest is cut. */
+/* Adds an orphan. If there are too many, the oldest is killed. */
 void
 hr_nginx_orphan(struct hr_nginx *n, pid_t group)
 {
@@ -118,12 +118,12 @@ hr_nginx_orphan(struct hr_nginx *n, pid_t group)
 	n->orphans[n->norphans++] = group;
 }
 
-/* The workers of a dead master go on with their requests and take no new ones; ours is the socket,
- * so the next master need not wait for them. */
+/* Ends a dead master's workers: they finish their requests and accept no new ones. The supervisor
+ * owns the socket, so the next master need not wait for them. */
 static void
 nginx_orphans(struct hr_nginx *n, pid_t group)
 {
-	if (kill(-group, SIGQUIT) == 0) /* else nobody is left in it */
+	if (kill(-group, SIGQUIT) == 0) /* fails if the group is empty */
 		hr_nginx_orphan(n, group);
 }
 
@@ -154,8 +154,8 @@ nginx_lost(struct hr_service *svc, const struct hr_exit *how, bool worked, int64
 		ctx->start_failed(ctx, "nginx did not start");
 }
 
-/* Somebody holds all connections, and new clients are refused. Another worker process with more
- * takes over; this one ends when those that it has are done or have had their time. */
+/* Grows nginx when all connections are taken and new clients are refused. A new worker process with
+ * more connections takes over; the old one ends when its connections are done or time out. */
 static void
 nginx_grow(struct hr_nginx *n, long long full)
 {
@@ -169,7 +169,7 @@ nginx_grow(struct hr_nginx *n, long long full)
 		return;
 	s->grown = full * GROWTH_STEP < most ? full * GROWTH_STEP : most;
 	if (hr_nginx_connections(s, &ctx->settings) == full)
-		return; /* the kernel grants no more */
+		return; /* the kernel permits no more */
 	hr_log(HR_LOG_WARNING, "the %lld connections of nginx are taken: it gets %lld", full,
 	    hr_nginx_connections(s, &ctx->settings));
 	if (hr_nginx_configure(s, &ctx->settings, &s->keys, false, &err) == 0)
@@ -178,7 +178,7 @@ nginx_grow(struct hr_nginx *n, long long full)
 		hr_log(HR_LOG_ERROR, "nginx: %s", err.msg);
 }
 
-/* An error of nginx quotes the request, which may name the file viewer's secret. */
+/* Masks the file viewer's secret in nginx's errors, which quote the request. */
 static void
 hide_secret(const struct hr_viewer *v, char *line, size_t len)
 {
@@ -215,7 +215,7 @@ nginx_spawn(struct hr_nginx *n, const char *dir, const char *file, struct hr_err
 		(void)snprintf(inherit, sizeof(inherit), "NGINX=%d;%d;", LISTEN_FD, VIEWER_FD);
 	else
 		(void)snprintf(inherit, sizeof(inherit), "NGINX=%d;", LISTEN_FD);
-	/* without us nobody would restart it: it ends in order, its requests are answered */
+	/* SIGQUIT if the supervisor dies: nginx then finishes its requests */
 	return hr_child_start(&n->svc.child,
 	    &(const struct hr_spawn){.path = ctx->settings.nginx,
 		.argv = argv,
@@ -228,7 +228,7 @@ nginx_spawn(struct hr_nginx *n, const char *dir, const char *file, struct hr_err
 	    OOM_NGINX, err);
 }
 
-/* For a successor. nginx's own file comes late and goes before its last worker. */
+/* Records the process group for a successor: nginx's pid file comes late, and goes too early. */
 static void
 note_group(const struct hr_nginx *n, const char *dir)
 {
@@ -256,7 +256,7 @@ nginx_run(struct hr_nginx *n, struct hr_err *err)
 	return r;
 }
 
-/* One that was held has a process already. */
+/* Starts nginx; one that is held has a process already. */
 static int
 nginx_go(struct hr_service *svc, int ready, struct hr_err *err)
 {
@@ -318,7 +318,7 @@ hr_nginx_start(struct hr_nginx *n, struct hr_err *err)
 	struct sockaddr_storage self;
 	unsigned i;
 
-	/* who connects from now on waits in the queue of the socket, which is ours, too */
+	/* new connections wait in the backlog of the supervisor's socket */
 	for (i = 0; i < n->norphans; i++)
 		(void)kill(-n->orphans[i], SIGQUIT);
 	if (hr_service_start(&n->svc, 0, err) != 0)
@@ -328,7 +328,7 @@ hr_nginx_start(struct hr_nginx *n, struct hr_err *err)
 	if (hr_probe_start(&n->probe, ctx->loop, &self, s->listen.len, "/alive",
 		n->worker_asked ? "HTTP/1.1 200" : "HTTP/1.1 400", PROBE_MS, nginx_answered, n,
 		err) != 0) {
-		/* a machine where one cannot reach oneself is odd, but nginx does run */
+		/* odd, but nginx does run */
 		hr_log(HR_LOG_WARNING, "the server cannot ask itself whether it answers: %s",
 		    err->msg);
 		hr_service_ready(&n->svc);
@@ -345,7 +345,7 @@ hr_nginx_reload(struct hr_nginx *n)
 void
 hr_nginx_reopen_logs(struct hr_nginx *n)
 {
-	/* it would die of it before it has begun, and its logs may be the old ones already */
+	/* SIGUSR1 would kill a starting nginx, which may have opened the old logs already */
 	if (n->svc.state == HR_SERVICE_READY)
 		hr_child_signal(&n->svc.child, SIGUSR1);
 	else

@@ -1,5 +1,5 @@
-/* What nginx is configured with. Invariant: the configuration in DIR/nginx/nginx.conf is one that
- * nginx accepted, or the first one of this start. */
+/* Composes nginx's configuration. Invariant: DIR/nginx/nginx.conf is a configuration that nginx
+ * accepted, or the first one of this start. */
 #include "config.h"
 
 #include "supervisor/edge/nginxconf.h"
@@ -22,13 +22,13 @@
 #include "supervisor/run/context.h"
 #include "supervisor/run/keys.h"
 
-/* Of a head, beyond the kilobyte that nginx reads first: what is passed on of it goes into one
- * record of FastCGI, 65535 bytes with the names of its parts. */
+/* Bytes of a request head beyond the kilobyte that nginx reads first: the part that is passed on
+ * must fit one FastCGI record, 65535 bytes with the names of its parts. */
 #define HEAD_MAX (62 << 10)
 
-/* Names by which a browser on this machine or in its network finds this server. Anybody can have a
- * public name lead here ("DNS rebinding"), and a page of that name would be of this server's
- * origin; names without a dot and of these zones are not public. nginx has checked and lowered
+/* Names by which a browser on this machine or in its network reaches this server. Anybody can make
+ * a public name resolve to it ("DNS rebinding"), and a page of that name would have this server's
+ * origin; names without a dot and of these zones are not public. nginx has checked and lower-cased
  * $host. */
 #define OWN_HOSTS "_|localhost|[^.:]+|.+[.]localhost|127([.][0-9]+){3}|\\[::1\\]"
 #define NETWORK_HOSTS "|[0-9.]+|\\[[0-9a-f:.]+\\]|.+[.]internal|.+[.]local"
@@ -39,7 +39,7 @@
 	"\t\treturn 403 '{\"detail\":\"This server asks for no key and has no such name: use "     \
 	"localhost, or add the name in the header Host to allowed_hosts\"}';\n\t}\n"
 
-/* The longest name that DNS knows; nginx.conf.in makes room for it in a map. */
+/* The longest DNS name; nginx.conf.in makes room for it in a map. */
 #define HOST_MAX 253
 
 struct values {
@@ -79,7 +79,7 @@ hr_site_init(struct hr_site *s, const struct hr_context *ctx, const struct hr_pl
 	s->listener = s->viewer.fd = s->viewer.port = -1;
 }
 
-/* What the kernel grants; nginx complains about more. */
+/* Caps the number at the kernel's limit, about which nginx would complain. */
 long long
 hr_nginx_connections(const struct hr_site *s, const struct hr_settings *c)
 {
@@ -113,8 +113,8 @@ values_init(struct values *v, const struct hr_site *s, const struct hr_settings 
 	values_number(v, "viewer_limit", HR_VIEWER_PLACES);
 	values_number(v, "action_limit", c->action_workers_max);
 	values_number(v, "live_limit", c->live_workers_max);
-	(void)hr_log_level_parse(c->log_level, &level); /* was checked */
-	/* never "info": there it quotes lines of a client's head that it refuses, with the key */
+	(void)hr_log_level_parse(c->log_level, &level); /* checked before */
+	/* never "info": there nginx quotes lines of a refused request head, with the key */
 	values_add(v, "error_level", level == HR_LOG_DEBUG ? "notice" : "warn", false);
 }
 
@@ -137,7 +137,7 @@ fill(struct hr_buf *out, const struct hr_site *s, const char *file, const struct
 	return r;
 }
 
-/* A text that becomes a value, empty still; it lasts as long as v. */
+/* Returns an empty buffer for a value; it lives as long as v. */
 static struct hr_buf *
 part_new(struct values *v)
 {
@@ -146,7 +146,7 @@ part_new(struct values *v)
 	return &v->parts[v->nparts++];
 }
 
-/* The value `name`: what is in part, and the file that is filled, unless it is NULL. */
+/* Adds the value `name`: the content of part, followed by the filled file unless NULL. */
 static int
 part_add(struct values *v, const char *name, struct hr_buf *part, const struct hr_site *s,
     const char *file, struct hr_err *err)
@@ -163,8 +163,8 @@ has_page(const struct hr_site *s, const struct hr_settings *c)
 	return s->ctx->www != NULL && strcmp(c->page_rights, "none") != 0;
 }
 
-/* Appends a key of the map, in lower case: nginx refuses one that it has already. Names without a
- * dot are own ones (OWN_HOSTS), and some of them mean something else in a map. */
+/* Appends a key of the map, in lower case: nginx refuses duplicates. Names without a dot are in
+ * OWN_HOSTS already, and some of them have another meaning in a map. */
 static void
 put_key(struct hr_buf *b, const char *before, const char *name, size_t len)
 {
@@ -192,7 +192,7 @@ put_host(struct hr_buf *b, const char *name, size_t len, struct hr_err *err)
 		    "allowed_hosts: \"%.*s\" is no name of a host (without a port), no address and "
 		    "not \"*\"",
 		    (int)len, name);
-	/* nginx takes ".x" for "x" and "*.x" */
+	/* nginx reads ".x" as "x" and "*.x" */
 	if (*name == '.') {
 		put_key(b, "*", name, len);
 		name++;
@@ -202,8 +202,8 @@ put_host(struct hr_buf *b, const char *name, size_t len, struct hr_err *err)
 	return 0;
 }
 
-/* A page cannot show a key, under whatever name it found this server, and has no certificate for
- * another one's name. */
+/* Adds the check of host names, which only a server without keys needs: a rebound page can show
+ * neither a key nor a client certificate. */
 static int
 values_hosts(struct values *v, const struct hr_site *s, const struct hr_settings *c,
     const struct hr_keys *keys, struct hr_err *err)
@@ -254,7 +254,7 @@ values_edge(struct values *v, const struct hr_site *s, const struct hr_settings 
 	return 0;
 }
 
-/* The door for agents: where it was asked for, or nobody from elsewhere comes to it. */
+/* Adds the MCP endpoint: if it is enabled, or by default if the server is not public. */
 static int
 values_mcp(
     struct values *v, const struct hr_site *s, const struct hr_settings *c, struct hr_err *err)
@@ -263,14 +263,14 @@ values_mcp(
 	bool open = c->mcp[0] != '\0' ? hr_settings_truth(c->mcp) == 1 : !s->listen.public;
 
 	values_add(v, "mcp_gate", v->edge.gate.len > 0 ? "\tauth_request /-/door;\n" : "", true);
-	if (!open) /* a worker says that there is no such path */
+	if (!open) /* a worker replies that the path does not exist */
 		hr_buf_addf(part,
 		    "location = /handrail/mcp {\n%s\tfastcgi_pass handrail_control;\n}\n",
 		    hr_buf_str(&v->edge.gate));
 	return part_add(v, "mcp", part, s, open ? "handrail-mcp.conf.in" : NULL, err);
 }
 
-/* That of SWE-ReX: only where it was asked for. */
+/* Adds the SWE-ReX endpoint: only if enabled. */
 static int
 values_swerex(
     struct values *v, const struct hr_site *s, const struct hr_settings *c, struct hr_err *err)
@@ -282,7 +282,7 @@ values_swerex(
 	    v, "swerex", part_new(v), s, c->swerex ? "handrail-swerex.conf.in" : NULL, err);
 }
 
-/* That of OpenHands V1, as well. */
+/* Adds the OpenHands V1 endpoint: only if enabled. */
 static int
 values_v1(
     struct values *v, const struct hr_site *s, const struct hr_settings *c, struct hr_err *err)
@@ -303,7 +303,7 @@ values_www(
 	return part_add(v, "www", part_new(v), s, shown ? "handrail-www.conf.in" : NULL, err);
 }
 
-/* The site holds the other two and the log as whole directives. */
+/* Fills the site, which includes the other two files and the log as whole directives. */
 static int
 fill_site(struct hr_buf *out, const struct hr_site *s, const struct hr_settings *c,
     struct values *v, struct hr_err *err)
@@ -332,7 +332,7 @@ fill_site(struct hr_buf *out, const struct hr_site *s, const struct hr_settings 
 	return fill(out, s, "handrail-site.conf.in", v, err);
 }
 
-/* nginx.conf holds the site and the account. */
+/* Fills nginx.conf, which includes the site and the account. */
 static int
 fill_all(struct hr_buf *out, const struct hr_site *s, const struct hr_settings *c, struct values *v,
     struct hr_err *err)

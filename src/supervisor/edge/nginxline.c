@@ -1,4 +1,4 @@
-/* What nginx writes to its log. */
+/* Parses nginx's log. */
 #include "config.h"
 
 #include "supervisor/edge/nginxline.h"
@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 
-/* "9#9: *17 1024 worker_connections are not enough", and what says so before a client is named */
+/* Parses "9#9: *17 1024 worker_connections are not enough", also without a client's number. */
 long long
 hr_nginx_line_full(const char *text, size_t len)
 {

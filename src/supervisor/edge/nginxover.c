@@ -1,6 +1,6 @@
-/* nginx across an upgrade in place. Invariant: of the image before us each master is a child of
- * ours that goes on, or an orphan. One that goes on keeps its connections: where nginx ends it
- * closes those that are idle, and a request that is on its way to one is cut. */
+/* nginx across an upgrade in place. Invariant: each master of the previous image is a child that
+ * continues, or an orphan. A master that continues keeps its connections: one that ends closes idle
+ * connections, which cuts requests that are being sent. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -21,11 +21,9 @@
 
 #define TEXT_MAX (1u << 18)
 #define MAPS_MAX (1u << 20)
-#define GONE                                                                                       \
-	" (deleted)" /* the kernel's word behind the name of a file that has another one's place   \
-		      */
+#define GONE " (deleted)" /* appended by the kernel to the name of a replaced file */
 
-/* Of all that it is started with; 0: it is not known. */
+/* Returns a digest of everything that determines its start; 0: unknown. */
 static uint64_t
 digest(const struct hr_site *s)
 {
@@ -34,7 +32,7 @@ digest(const struct hr_site *s)
 	HR_BUF(text, TEXT_MAX);
 	uint64_t d = 0;
 
-	/* certificates are read at its start, and may be others by now */
+	/* nginx has read the certificates at its start, and they may have changed */
 	if (c->tls_certificate[0] != '\0')
 		return 0;
 	if (hr_nginx_compose(&text, "all", s, c, &s->keys, NULL) == 0 &&
@@ -60,7 +58,7 @@ hr_nginx_hand_over(const struct hr_nginx *n, struct hr_handover *h, struct hr_er
 	    (long)n->svc.child.pid, digest(n->site));
 }
 
-/* Its program and the libraries in it are the files of today. */
+/* Returns true if its program and libraries are still the files on disk. */
 static bool
 is_current(pid_t pid)
 {
@@ -72,7 +70,7 @@ is_current(pid_t pid)
 	(void)snprintf(path, sizeof(path), "/proc/%ld/maps", (long)pid);
 	if (hr_path_read(path, &maps, NULL) != 0 || maps.len == 0)
 		current = false;
-	/* ADDRESSES r-xp OFFSET DEVICE INODE NAME */
+	/* format: ADDRESSES r-xp OFFSET DEVICE INODE NAME */
 	line = current ? strtok_r(maps.p, "\n", &save) : NULL;
 	for (; line != NULL && current; line = strtok_r(NULL, "\n", &save)) {
 		at = strchr(line, ' ');
@@ -83,7 +81,7 @@ is_current(pid_t pid)
 	return current;
 }
 
-/* The port must be the one that it has, too. */
+/* Decides whether a master continues; its port must be the same, too. */
 static bool
 master_stays(struct hr_nginx *n, pid_t pid, uint64_t its, int log_fd)
 {
@@ -126,7 +124,7 @@ hr_nginx_succeed(struct hr_nginx *n, struct hr_handover *h)
 	if (pid > 1 && *end == '/' && master_stays(n, (pid_t)pid, strtoull(end + 1, NULL, 16), fd))
 		return;
 	hr_fd_close(&fd);
-	/* where there is to be one, the old one serves until that starts */
+	/* if a new one will be started, the old one serves until then */
 	if (pid > 1 && kill((pid_t)-pid, n->ctx->settings.start_nginx ? 0 : SIGQUIT) == 0)
 		hr_nginx_orphan(n, (pid_t)pid);
 }

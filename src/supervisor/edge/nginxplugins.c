@@ -1,4 +1,4 @@
-/* The paths of plugins, as locations of nginx. */
+/* Makes nginx locations of the plugins' paths. */
 #include "config.h"
 
 #include "supervisor/edge/nginxplugins.h"
@@ -7,8 +7,8 @@
 
 #include "supervisor/children/pluginproc.h"
 
-/* A path that leaves the prefix off tells it by a header; naming one header replaces all of those
- * for the other plugins. */
+/* Passes a path without its prefix, and the prefix in a header; setting one header replaces the
+ * inherited ones. */
 static void
 pass_stripped(struct hr_buf *b, const struct hr_manifest_http *h)
 {
@@ -46,10 +46,10 @@ pass_to(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifest_ht
 		hr_buf_adds(b, "\treturn 503;\n");
 }
 
-/* Commands of the sandbox can take a plugin's place, and what needs no key is opened in a browser
- * that has signed in to the page: a script of the page's origin has its token. The editor's page is
- * shown at its own port, which clients reach as well and which is another origin; whatever else
- * comes from here has none. */
+/* Separates a plugin from the page's origin. The sandbox's commands can replace a plugin, and a
+ * path without a key is opened in a browser that has signed in to the page: a script of that origin
+ * has its token. The editor's page is shown on its own port, which clients reach as well and which
+ * is another origin; every other response here gets an opaque origin. */
 static void
 keep_from_page(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifest_http *h)
 {
@@ -71,7 +71,7 @@ keep_from_page(struct hr_buf *b, const struct hr_plugin *p, const struct hr_mani
 	    "\tproxy_hide_header Clear-Site-Data;\n");
 }
 
-#define KEYLESS_MAX 256 /* requests at a time, to all plugins that want no key */
+#define KEYLESS_MAX 256 /* concurrent requests to all plugins without a key */
 
 static void
 one_location(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifest_http *h,
@@ -80,7 +80,7 @@ one_location(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manife
 	static const char *const uris[] = {"/-/auth", "/-/bearer"};
 	const char *last = strrchr(h->prefix, '/');
 
-	/* relative: before us there may be one who knows another prefix */
+	/* relative: a proxy in front may use another prefix */
 	if (h->strip) {
 		while (last > h->prefix && last[-1] != '/')
 			last--;
@@ -92,7 +92,7 @@ one_location(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manife
 	hr_buf_addf(b, "\tauth_request %s;\n\terror_page 401 = @handrail_%s;\n",
 	    h->auth != HR_MANIFEST_NONE ? uris[h->auth] : "off",
 	    h->auth == HR_MANIFEST_BEARER ? "unauthorized" : "unavailable");
-	/* who needs no key may keep a stream open for good, which takes two connections */
+	/* clients without a key may hold streams open for ever, two connections each */
 	if (h->auth == HR_MANIFEST_NONE)
 		hr_buf_addf(b, "\tlimit_conn handrail_open %d;\n%s", KEYLESS_MAX, limits);
 	hr_buf_adds(b, "\terror_page 403 = @handrail_forbidden;\n"

@@ -8,8 +8,8 @@
 
 struct hr_plugins;
 
-/* limits: the counts of the server, which a location with one of its own has to repeat. page: this
- * server serves the page of the sandbox, with which no plugin's page shares its origin. */
+/* limits: those of the server, which a location with its own limit must repeat. page: this server
+ * serves the sandbox's page, whose origin no plugin's page may share. */
 void hr_nginx_plugins(struct hr_buf *b, const struct hr_plugins *ps, const char *run_dir,
     const char *limits, bool page);
 

@@ -1,4 +1,4 @@
-/* Orphans of a predecessor are not our children: they are found by their process group. */
+/* Orphans of a predecessor are not this process's children: it finds them by process group. */
 #include "config.h"
 
 #include "supervisor/edge/oldnginx.h"
@@ -21,7 +21,7 @@ hr_oldnginx_quit(pid_t master)
 	pid_t pid;
 
 	while (d != NULL && (e = readdir(d)) != NULL) {
-		pid = (pid_t)strtol(e->d_name, NULL, 10); /* 0: it names none */
+		pid = (pid_t)strtol(e->d_name, NULL, 10); /* 0: not a number */
 		if (pid <= 0 || (pid_t)hr_pid_field(hr_pid_stat(pid, stat), HR_PID_GROUP) != master)
 			continue;
 		hr_pid_read(pid, "cmdline", line, sizeof(line));

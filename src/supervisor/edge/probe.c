@@ -1,4 +1,4 @@
-/* The question to ourselves. Of the answer only the status line is looked at. */
+/* A request to the server itself. Only the status line of the response is read. */
 #include "config.h"
 
 #include "supervisor/edge/probe.h"

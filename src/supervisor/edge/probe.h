@@ -1,6 +1,6 @@
-/* hr_probe: one GET to ourselves: the way to know that nginx and a worker answer, since neither can
- * say so. It is asked once at start, never again. It speaks no TLS: there, nginx's complaint about
- * that (status 400) shows that nginx answers, and says nothing of a worker. */
+/* hr_probe: a GET to the server itself: it shows that nginx and a worker respond, since neither can
+ * report that. It runs once at start. It speaks no TLS: on a TLS port nginx's error about that
+ * (status 400) shows that nginx responds, but nothing about a worker. */
 #ifndef HR_SUPERVISOR_EDGE_PROBE_H
 #define HR_SUPERVISOR_EDGE_PROBE_H
 
@@ -13,7 +13,7 @@
 struct hr_loop;
 struct hr_watch;
 
-/* Called once, the probe is closed before. answer: the status line, or what went wrong. */
+/* Called once, after the probe was closed. answer: the status line, or the error. */
 typedef void hr_probe_fn(void *arg, bool ok, const char *answer);
 
 struct hr_probe {
@@ -26,11 +26,11 @@ struct hr_probe {
 	char text[256];
 };
 
-/* to must be listening, so that connecting does not wait. path: what is asked for. want: how the
- * status line that is an answer begins; kept. */
+/* Starts the probe. `to` must be listening, so that connecting does not block. want: prefix of the
+ * expected status line; borrowed. */
 int hr_probe_start(struct hr_probe *p, struct hr_loop *loop, const struct sockaddr_storage *to,
     socklen_t len, const char *path, const char *want, int timeout_ms, hr_probe_fn *fn, void *arg,
     struct hr_err *err);
-void hr_probe_stop(struct hr_probe *p); /* fn is not called any more; not running: nothing */
+void hr_probe_stop(struct hr_probe *p); /* fn is not called any more; may be stopped */
 
 #endif

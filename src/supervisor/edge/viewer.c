@@ -24,7 +24,7 @@
 #define BACKLOG 128
 #define KEPT_FILE "www/viewer"
 
-/* Without SO_REUSEADDR: a port that somebody has bound, and will listen at soon, is not free. */
+/* Binds without SO_REUSEADDR: a port that is bound but not listening yet is not free. */
 static int
 bind_one(uint32_t address, int port)
 {
@@ -38,7 +38,7 @@ bind_one(uint32_t address, int port)
 	return fd;
 }
 
-/* One that nobody has on any address, as in the original, taken on loopback. */
+/* Finds a port that is free on every address, as the original does, and takes it on loopback. */
 static void
 choose(struct hr_viewer *v, long long base)
 {
@@ -62,7 +62,7 @@ choose(struct hr_viewer *v, long long base)
 	}
 }
 
-/* A listening socket at a port that we might have chosen. */
+/* Takes a handed listening socket if its port could have been chosen. */
 static void
 take(struct hr_viewer *v, long long base, int fd)
 {
@@ -102,7 +102,7 @@ hr_viewer_choose(struct hr_viewer *v, const struct hr_rundir *r, struct hr_err *
 	return hr_token_take(v->secret, r, KEPT_FILE, err);
 }
 
-/* A new file in the place of another: in /tmp any account may have put a link there. */
+/* Writes a new file over an old one: in /tmp any account may have put a link there. */
 static int
 write_file(struct hr_viewer *v, const struct hr_rundir *r, const char *name, uid_t reader,
     struct hr_err *err)
@@ -138,7 +138,7 @@ hr_viewer_announce(
 		    "the file viewer's address is not written (viewer_url_file): %s", err.msg);
 }
 
-/* A number of a file that is gone may be given again. */
+/* Compares times too, since the inode of a removed file can be reused. */
 static bool
 is_there(const struct hr_viewer *v)
 {

@@ -1,5 +1,5 @@
-/* Alerts. Invariant: while an alert holds either its timer is armed or its level is at the
- * threshold; no timer is armed while none holds. */
+/* Alerts. Invariant: for an active alert either its timer is armed or its level is at the
+ * threshold; otherwise no timer is armed. */
 #include "config.h"
 
 #include "supervisor/resources/alert.h"
@@ -19,7 +19,7 @@
 #include "supervisor/settings/settings.h"
 
 #define COMMAND_MS 10000
-#define RETRY_FIRST_MS 100 /* a command that could not be started, then twice as long each time */
+#define RETRY_FIRST_MS 100 /* after a failed start of the command; doubles each time */
 #define RETRY_LAST_MS 60000
 #define TEXT_MAX 1024
 
@@ -37,7 +37,7 @@ static const struct {
     [HR_ALERT_ERROR_RATE] = {"action_error_percent", false},
 };
 
-/* RFC 3339, with quotes. */
+/* Appends an RFC 3339 time in quotes. */
 static void
 put_time(struct hr_buf *b, int64_t ns)
 {
@@ -47,7 +47,7 @@ put_time(struct hr_buf *b, int64_t ns)
 	hr_buf_addf(b, "\"%s\"", text);
 }
 
-/* What the log, the command and the history have in common. */
+/* Appends the part common to the log, the command and the history. */
 static void
 put_change(struct hr_buf *b, unsigned kind, bool firing)
 {
@@ -80,7 +80,7 @@ put_alert(struct hr_buf *b, const struct hr_alerts *a, unsigned kind)
 
 /* ---- the command ---- */
 
-/* What it prints goes to the log with what it complains of. */
+/* Starts the command; its stdout goes to the log, like its stderr. */
 static int
 command_start(struct hr_alerts *a, unsigned kind, struct hr_err *err)
 {
@@ -108,7 +108,7 @@ command_start(struct hr_alerts *a, unsigned kind, struct hr_err *err)
 	return r;
 }
 
-/* It stays untold; what else changes tries, too. */
+/* Delays the command's next start; any other change retries earlier. */
 static void
 command_later(struct hr_alerts *a, const struct hr_err *why)
 {
@@ -117,10 +117,10 @@ command_later(struct hr_alerts *a, const struct hr_err *why)
 	a->retry_ms = a->retry_ms == 0 ? RETRY_FIRST_MS : 2 * a->retry_ms;
 	if (a->retry_ms > RETRY_LAST_MS)
 		a->retry_ms = RETRY_LAST_MS;
-	(void)hr_watch_arm(a->retry, a->retry_ms, NULL); /* else with the next change */
+	(void)hr_watch_arm(a->retry, a->retry_ms, NULL); /* the next change retries if this fails */
 }
 
-/* The next one that it does not know of; what changed while it ran it is told as it is now. */
+/* Starts the command for the next unreported change, with the present state. */
 static void
 command_next(struct hr_alerts *a)
 {

@@ -1,5 +1,5 @@
-/* hr_alerts: what is wrong with the sandbox's resources: told once when it begins and once when it
- * is over, to the log, to /metrics and /ready, and to a command of the operator's. An alert never
+/* hr_alerts: problems with the sandbox's resources, reported once when they begin and once when
+ * they end: in the log, in /metrics and /ready, and to the administrator's command. An alert never
  * stops anything. */
 #ifndef HR_SUPERVISOR_RESOURCES_ALERT_H
 #define HR_SUPERVISOR_RESOURCES_ALERT_H
@@ -19,9 +19,9 @@ struct hr_watch;
 
 struct hr_alert {
 	struct hr_alerts *of;
-	struct hr_watch *clear; /* it is over when this fires */
+	struct hr_watch *clear; /* the alert ends when this fires */
 	bool firing, clearing;  /* clearing: the timer is armed */
-	bool untold;            /* the command has not been told of its last change */
+	bool untold;            /* the last change was not reported to the command */
 	uint64_t value, threshold;
 	int64_t since_ns; /* CLOCK_REALTIME of the last change */
 };
@@ -33,42 +33,42 @@ struct hr_alert_change {
 	int64_t at_ns; /* CLOCK_REALTIME */
 };
 
-#define HR_ALERTS_PAST 16 /* what fits into an answer of the channel */
+#define HR_ALERTS_PAST 16 /* as many as fit into an answer of the channel */
 
 struct hr_alerts {
 	const struct hr_settings *settings;
 	struct hr_metrics *metrics;
-	char *const *envp; /* of the command */
+	char *const *envp; /* environment of the command */
 	struct hr_alert v[HR_ALERTS];
 	struct hr_child command; /* one at a time */
 	struct hr_watch *patience;
-	struct hr_watch *retry; /* armed: it could not be started */
-	int64_t retry_ms;       /* how long that waits; 0: the last start worked */
-	struct hr_alert_change past[HR_ALERTS_PAST]; /* the last of `changes`, in turn */
+	struct hr_watch *retry; /* armed after a failed start */
+	int64_t retry_ms;       /* delay of the retry; 0: the last start worked */
+	struct hr_alert_change past[HR_ALERTS_PAST]; /* a ring of the last changes */
 	unsigned changes;
 	bool open, held;
 };
 
-/* What is given is borrowed until hr_alerts_close(). kids must have a loop. */
+/* Initialises a; all arguments are borrowed until hr_alerts_close(). kids must have a loop. */
 int hr_alerts_open(struct hr_alerts *a, struct hr_loop *loop, struct hr_children *kids,
     const struct hr_settings *settings, struct hr_metrics *metrics, char *const *envp,
     struct hr_err *err);
-/* A command that still runs is killed; it is reaped like any child. Not open: nothing. */
+/* Kills a running command, which is reaped like any child. No effect if not open. */
 void hr_alerts_close(struct hr_alerts *a);
 
-/* While on no command is started; one that runs goes on. Off: what changed meanwhile is told. */
+/* Holds the command back: on: a running one continues; off: reports the changes since. */
 void hr_alerts_hold(struct hr_alerts *a, bool on);
 
-/* It has happened (again). Over after alert_clear_seconds in which it did not. */
+/* Reports an event. The alert ends alert_clear_seconds after the last one. */
 void
 hr_alert_event(struct hr_alerts *a, enum hr_alert_kind kind, uint64_t value, uint64_t threshold);
-/* So much there is now. Over after alert_clear_seconds below the threshold, which 0 turns off. */
+/* Reports a level. Ends after alert_clear_seconds below the threshold; threshold 0: off. */
 void
 hr_alert_level(struct hr_alerts *a, enum hr_alert_kind kind, uint64_t value, uint64_t threshold);
 
-/* A JSON array of those that hold. */
+/* Appends a JSON array of the active alerts. */
 void hr_alerts_json(struct hr_buf *b, const struct hr_alerts *a);
-/* The same and the last changes, the oldest first. */
+/* Appends the active alerts and the last changes, oldest first. */
 void hr_alerts_history(struct hr_buf *b, const struct hr_alerts *a);
 
 #endif

@@ -1,5 +1,5 @@
-/* Events of the kernel: pressure triggers, and counters that are written to when they change. Both
- * are of version 2 of control groups; of version 1 what is asked for is looked at. */
+/* Events of the kernel: pressure triggers, and counter files that change. Both exist in version 2
+ * of control groups only; with version 1 the values are read on request. */
 #include "config.h"
 
 #include "supervisor/resources/monitor.h"
@@ -25,9 +25,9 @@
 
 #define PAUSE_MS 1000
 #define ACTIONS_LEAST 4
-#define WINDOW_MS 2000 /* what the kernel gives to everybody is a multiple of this */
+#define WINDOW_MS 2000 /* the kernel permits multiples of this to every user */
 
-/* ---- what there is now ---- */
+/* ---- present levels ---- */
 
 static void
 look_at_memory(struct hr_monitor *m)
@@ -64,7 +64,7 @@ look_at_counters(struct hr_monitor *m)
 	count(m, "pids.events", "max", HR_ALERT_PIDS_MAX, &m->refused);
 }
 
-/* Of few actions a share says nothing. */
+/* Reports the error rate, which means nothing for very few actions. */
 static void
 look_at_actions(struct hr_monitor *m)
 {
@@ -95,8 +95,8 @@ hr_monitor_disk(struct hr_monitor *m, unsigned percent)
 
 /* ---- events ---- */
 
-/* Whether something has happened. Of pressure the kernel tells the epoll once, and forgets it by
- * that: the outer one may have been told before. */
+/* Returns true if something has happened. The kernel reports pressure once to the inner epoll and
+ * then forgets it: the outer one may be stale. */
 static bool
 source_take(const struct hr_monitor_source *s)
 {
@@ -113,7 +113,7 @@ source_take(const struct hr_monitor_source *s)
 	return any;
 }
 
-/* Microseconds in which somebody waited, since the machine or the group was started. */
+/* Reads the microseconds in which a task waited, since the start of the machine or group. */
 static bool
 pressure_total(int file, uint64_t *ret)
 {
@@ -139,8 +139,8 @@ measured(struct hr_monitor_source *s, uint64_t percent)
 	hr_alert_level(s->of->alerts, s->kind, percent < 100 ? percent : 100, s->threshold);
 }
 
-/* The kernel's word alone is not enough: in the first window of a trigger it counts what was before
- * that. So what it tells of is measured, window after window, until there is less. */
+/* Starts to measure. A trigger alone is not enough: its first window counts time before it was set.
+ * So the pressure is measured, window after window, until it is below the threshold. */
 static void
 measure_begin(struct hr_monitor_source *s)
 {
@@ -150,7 +150,7 @@ measure_begin(struct hr_monitor_source *s)
 	s->measuring =
 	    pressure_total(s->file, &s->total) && hr_watch_arm(s->measure, WINDOW_MS, NULL) == 0;
 	if (!s->measuring)
-		measured(s, 0); /* nothing is known */
+		measured(s, 0); /* no data */
 }
 
 static void
@@ -168,8 +168,8 @@ measure_end(void *arg)
 		measure_begin(s);
 }
 
-/* A group at its limit changes its counters a hundred times in a second: what comes more often than
- * once waits for the end of the second. The kernel spares us pressure by itself. */
+/* Handles an event. A group at its limit changes its counters a hundred times a second: after one
+ * event the next is read a second later. The kernel limits the rate of pressure events itself. */
 static void
 source_ready(void *arg)
 {
@@ -209,7 +209,7 @@ pause_over(void *arg)
 	look_at_memory(m);
 }
 
-/* ---- what can be watched ---- */
+/* ---- setting up ---- */
 
 static void
 lacks(struct hr_buf *missing, const char *what, const char *why)
@@ -217,7 +217,7 @@ lacks(struct hr_buf *missing, const char *what, const char *why)
 	hr_buf_addf(missing, "%s%s (%s)", missing->len > 0 ? ", " : "", what, why);
 }
 
-/* Takes the descriptors over, on success as well as on failure. */
+/* Adds a source. Takes both descriptors, also on failure. */
 static int
 source_add(struct hr_monitor *m, enum hr_monitor_what what, int fd, int file,
     enum hr_alert_kind kind, uint64_t threshold, struct hr_err *err)
@@ -241,8 +241,8 @@ source_add(struct hr_monitor *m, enum hr_monitor_what what, int fd, int file,
 	return -1;
 }
 
-/* libevent does not know EPOLLPRI, and such a file is always "readable": an epoll around it is not.
- */
+/* libevent does not know EPOLLPRI, and such a file is always "readable"; an epoll around it is
+ * not. */
 static int
 pressure_watch(struct hr_monitor *m, const char *path, long long percent, enum hr_alert_kind kind,
     struct hr_err *err)
@@ -253,7 +253,7 @@ pressure_watch(struct hr_monitor *m, const char *path, long long percent, enum h
 	    text, sizeof(text), "some %lld %d", percent * WINDOW_MS * 10, WINDOW_MS * 1000);
 	int file = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC), ep = -1;
 
-	/* with its NUL, which the kernel puts its own in place of */
+	/* includes the NUL, which the kernel overwrites with its own */
 	if (file < 0 || write(file, text, (size_t)len + 1) < 0)
 		(void)hr_err_sys(err, errno, "%s", path);
 	else if ((ep = epoll_create1(EPOLL_CLOEXEC)) < 0 ||
@@ -266,7 +266,7 @@ pressure_watch(struct hr_monitor *m, const char *path, long long percent, enum h
 	return -1;
 }
 
-/* Of the commands' own group where there is one of version 2, else of the machine. */
+/* Watches the commands' own group (version 2), or else the whole machine. */
 static void
 pressure_open(struct hr_monitor *m, const char *resource, long long percent,
     enum hr_alert_kind kind, struct hr_buf *missing)
@@ -277,7 +277,7 @@ pressure_open(struct hr_monitor *m, const char *resource, long long percent,
 	const char *dir;
 
 	if (percent == 0) {
-		hr_alert_level(m->alerts, kind, 0, 0); /* it may hold by the settings before */
+		hr_alert_level(m->alerts, kind, 0, 0); /* perhaps active by the old settings */
 		return;
 	}
 	(void)snprintf(file, sizeof(file), "%s.pressure", resource);
@@ -294,11 +294,11 @@ pressure_open(struct hr_monitor *m, const char *resource, long long percent,
 		    err.msg);
 		hr_alert_level(m->alerts, kind, 0, (uint64_t)percent);
 	} else if (m->alerts->v[kind].firing) {
-		measure_begin(&m->sources[m->n - 1]); /* the kernel does not tell that it is over */
+		measure_begin(&m->sources[m->n - 1]); /* the kernel does not report the end */
 	}
 }
 
-/* A file of counters of which the kernel says when one changes. */
+/* Watches a file of counters that the kernel notifies about. */
 static int
 counter_watch(struct hr_monitor *m, const char *dir, const char *name, struct hr_err *err)
 {
@@ -322,7 +322,7 @@ counter_watch(struct hr_monitor *m, const char *dir, const char *name, struct hr
 	return r;
 }
 
-/* What is looked at when somebody asks, and what for; a group of version 1 says nothing. */
+/* Records a value that is only read on request: version 1 has no events for it. */
 static void
 lacks_voice(struct hr_buf *missing, const char *what)
 {
@@ -375,7 +375,7 @@ hr_monitor_init(struct hr_monitor *m)
 	m->inotify = -1;
 }
 
-/* What was there before us is not told. */
+/* Starts counting; earlier events are not reported. */
 static void
 start_counting(struct hr_monitor *m)
 {
@@ -435,7 +435,7 @@ hr_monitor_close(struct hr_monitor *m)
 		hr_fd_close(&m->sources[i].file);
 	}
 	hr_watch_free(m->pause);
-	was = *m; /* counters are compared when it is opened again */
+	was = *m; /* kept, to be compared when it is reopened */
 	hr_monitor_init(m);
 	m->oom_kills = was.oom_kills;
 	m->refused = was.refused;

@@ -1,5 +1,5 @@
-/* hr_monitor: memory, processes, pressure and disk of the sandbox, as far as the kernel tells when
- * they run short. Nothing is polled: between two events it sleeps. */
+/* hr_monitor: watches the sandbox's memory, processes, pressure and disk as far as the kernel
+ * reports shortages. Nothing is polled: between events it sleeps. */
 #ifndef HR_SUPERVISOR_RESOURCES_MONITOR_H
 #define HR_SUPERVISOR_RESOURCES_MONITOR_H
 
@@ -31,12 +31,12 @@ struct hr_monitor_source {
 	int fd, file; /* file: the pressure file; -1: none */
 	enum hr_alert_kind kind;
 	uint64_t threshold;     /* percent of pressure */
-	struct hr_watch *watch; /* NULL: until the pause is over */
-	/* of pressure, from the kernel's word on */
+	struct hr_watch *watch; /* NULL: during the pause */
+	/* measurement of pressure, after a trigger */
 	struct hr_watch *measure;
 	bool measuring;
-	uint64_t total;   /* at its beginning, microseconds */
-	int64_t since_ms; /* when that was */
+	uint64_t total;   /* total at the start, microseconds */
+	int64_t since_ms; /* start of the window */
 };
 
 struct hr_monitor {
@@ -44,30 +44,30 @@ struct hr_monitor {
 	struct hr_alerts *alerts;
 	const struct hr_settings *settings;
 	const struct hr_cgroup *groups;
-	const char *proc; /* "/proc" but in tests */
+	const char *proc; /* "/proc" except in tests */
 	struct hr_monitor_source sources[HR_MONITOR_SOURCES];
 	unsigned n;
-	struct hr_watch *pause;      /* armed by an event; at its end all is watched again */
-	int inotify;                 /* of the source; -1: none */
-	uint64_t oom_kills, refused; /* counted so far */
+	struct hr_watch *pause;      /* armed by an event; then all are watched again */
+	int inotify;                 /* inotify's descriptor; -1: none */
+	uint64_t oom_kills, refused; /* last counts */
 	bool counting;
 };
 
 void hr_monitor_init(struct hr_monitor *m);
-/* All that is given is borrowed until hr_monitor_close(), the groups are the same each time: what
- * happened while it was closed is told. missing: what was asked for and is not watched, with the
- * reasons; "" if there is nothing. */
+/* Starts to watch. All arguments are borrowed until hr_monitor_close(); the groups must stay the
+ * same: events while it was closed are reported. missing: the requested values that cannot be
+ * watched, with reasons; "" if none. */
 void hr_monitor_open(struct hr_monitor *m, struct hr_loop *loop, struct hr_alerts *alerts,
     const struct hr_settings *settings, const struct hr_cgroup *groups, const char *proc,
     struct hr_buf *missing);
 void hr_monitor_close(struct hr_monitor *m);
 
-/* Looks at memory, processes and the actions of the last minutes now: of a level the kernel does
- * not tell, and control groups of version 1 tell of nothing. */
+/* Checks memory, processes and the recent actions now: the kernel reports no levels, and version 1
+ * reports nothing. */
 void hr_monitor_look(struct hr_monitor *m);
 
-/* So many percent of the working directory's disk are in use. Nothing here looks itself: that may
- * hang. */
+/* Reports the used percentage of the working directory's disk. The caller measures it, since that
+ * may block. */
 void hr_monitor_disk(struct hr_monitor *m, unsigned percent);
 
 #endif

@@ -1,4 +1,4 @@
-/* Numbers out of the kernel's text files, of both versions of control groups. */
+/* Parses the kernel's text files, of both versions of control groups. */
 #include "config.h"
 
 #include "supervisor/resources/usage.h"
@@ -60,7 +60,7 @@ bool
 hr_usage_memory(const struct hr_cgroup *groups, uint64_t *ret)
 {
 	static const char *const files[][2] = {{"memory.current", "inactive_file"},
-	    {"memory.usage_in_bytes", "total_inactive_file"}}; /* of version 2, of version 1 */
+	    {"memory.usage_in_bytes", "total_inactive_file"}}; /* version 2, version 1 */
 	uint64_t cached = 0;
 	const char *dir;
 	size_t i;

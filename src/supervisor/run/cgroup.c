@@ -1,5 +1,5 @@
-/* Control groups. Where ours is mounted is found as the kernel tells it: mountinfo has the root of
- * each mount, /proc/self/cgroup our place below it. */
+/* Control groups. The mount of this process's group is found from the kernel's files: mountinfo has
+ * the root of each mount, /proc/self/cgroup the place below it. */
 #include "config.h"
 
 #include "supervisor/run/cgroup.h"
@@ -19,7 +19,7 @@
 
 #define PROC_MAX (1u << 20)
 
-/* Whether a comma-separated list holds a word. */
+/* Returns true if a comma-separated list contains a word. */
 static bool
 list_has(const char *list, const char *word)
 {
@@ -34,7 +34,8 @@ list_has(const char *list, const char *word)
 	}
 }
 
-/* Our path in the hierarchy of a controller; "" is version 2. Cuts text into pieces. NULL: none. */
+/* Returns this process's path in a controller's hierarchy ("": version 2), or NULL. Cuts text
+ * up. */
 static const char *
 own_path(char *text, const char *controller)
 {
@@ -52,8 +53,8 @@ own_path(char *text, const char *controller)
 	return NULL;
 }
 
-/* Fields of a line of mountinfo: root and mount point are the 4th and 5th; behind " - " come the
- * type, the source and the options. */
+/* Parses a line of mountinfo: root and mount point are fields 4 and 5; type, source and options
+ * follow " - ". */
 static bool
 mount_fits(char *line, const char *controller, const char **ret_root, const char **ret_at)
 {
@@ -78,7 +79,7 @@ mount_fits(char *line, const char *controller, const char **ret_root, const char
 	return strcmp(type, "cgroup") == 0 && list_has(options, controller);
 }
 
-/* The directory of the group that we are in; NULL with *err. */
+/* Returns the directory of this process's group; NULL with *err set. */
 static char *
 own_group(const char *proc, const char *controller, struct hr_err *err)
 {
@@ -119,7 +120,7 @@ put(const char *group, const char *file, const char *text, struct hr_err *err)
 	if (path == NULL)
 		return hr_err_nomem(err);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
-	/* these files take what they are given in one call */
+	/* these files require a single write */
 	if (fd >= 0 && write(fd, text, len) == (ssize_t)len)
 		r = 0;
 	else
@@ -155,7 +156,7 @@ make(const char *parent, const char *name, struct hr_err *err)
 
 /* ---- version 1 ---- */
 
-/* The directory is in *g; NULL: there is none. */
+/* Adds a group. Returns its directory, owned by *g; NULL: none. */
 static const char *
 add_one(struct hr_cgroup *g, const char *proc, const char *controller, const char *name,
     struct hr_err *err)
@@ -177,7 +178,7 @@ open_one(struct hr_cgroup *g, const char *proc, const char *name, const struct h
 
 	if (l->memory > 0 && (dir = add_one(g, proc, "memory", name, err)) != NULL) {
 		g->has_memory = put_number(dir, "memory.limit_in_bytes", l->memory, err) == 0;
-		if (g->has_memory) /* no swap on top, where the kernel counts it */
+		if (g->has_memory) /* no swap beyond it, if the kernel counts swap */
 			(void)put_number(dir, "memory.memsw.limit_in_bytes", l->memory, NULL);
 	}
 	if (l->pids > 0 && (dir = add_one(g, proc, "pids", name, err)) != NULL)
@@ -190,7 +191,7 @@ open_one(struct hr_cgroup *g, const char *proc, const char *name, const struct h
 
 /* ---- version 2 ---- */
 
-/* A group that shares out its controllers may hold no process: those of ours go into one below. */
+/* Enables controllers for subgroups. The group must hold no process: the server's move below it. */
 static int
 share_out(const char *parent, const char *controllers, struct hr_err *err)
 {
@@ -221,7 +222,7 @@ open_two(struct hr_cgroup *g, const char *proc, const char *name, const struct h
 
 	if (parent != NULL && (l->memory > 0 || l->pids > 0))
 		r = share_out(parent, controllers, err);
-	/* apart: without it the others are limited all the same */
+	/* separate: without it the other limits still work */
 	if (parent != NULL && l->cpu_quota > 0 && share_out(parent, "+cpu", err) == 0)
 		g->has_cpu = true;
 	if (parent != NULL && (r == 0 || g->has_cpu))
@@ -240,11 +241,11 @@ open_two(struct hr_cgroup *g, const char *proc, const char *name, const struct h
 	(void)snprintf(text, sizeof(text), "%" PRIu64 " %" PRIu64, l->cpu_quota, l->cpu_period);
 	g->has_cpu = g->has_cpu && put(dir, "cpu.max", text, err) == 0;
 	if (l->cpu_quota == 0)
-		(void)put(dir, "cpu.max", "max", NULL); /* a predecessor's shell may be in it */
+		(void)put(dir, "cpu.max", "max", NULL); /* a predecessor's shell may be here */
 	return 0;
 }
 
-/* Version 2 where it has the controllers; a machine with version 1 may have it mounted without. */
+/* Returns true if version 2 has the controller: a machine may mount it without any. */
 static bool
 is_two(const char *proc, const char *controller)
 {
@@ -287,7 +288,7 @@ hr_cgroup_close(struct hr_cgroup *g)
 	size_t i;
 
 	for (i = 0; i < g->n; i++) {
-		(void)rmdir(g->dirs[i]); /* a process that nobody can end keeps it */
+		(void)rmdir(g->dirs[i]); /* fails while a process that cannot be killed is in it */
 		free(g->dirs[i]);
 	}
 	memset(g, 0, sizeof(*g));

@@ -1,5 +1,5 @@
-/* hr_cgroup: the control groups of the sandbox's commands: one below ours where that is allowed, of
- * version 2 or, for memory, pids and cpu each, of version 1. */
+/* hr_cgroup: the control groups of the sandbox's commands, below that of the server if permitted:
+ * of version 2 or, each for memory, pids and cpu, of version 1. */
 #ifndef HR_SUPERVISOR_RUN_CGROUP_H
 #define HR_SUPERVISOR_RUN_CGROUP_H
 
@@ -9,25 +9,25 @@
 
 #include "base/err.h"
 
-/* 0: not limited. */
+/* 0: no limit. */
 struct hr_cgroup_limits {
 	uint64_t memory;                /* bytes */
 	uint64_t pids;                  /* processes and threads */
-	uint64_t cpu_quota, cpu_period; /* microseconds of processor time in so many of the clock */
+	uint64_t cpu_quota, cpu_period; /* microseconds of CPU time per period in microseconds */
 };
 
 struct hr_cgroup {
-	char *dirs[4]; /* made by us; NULL behind the last */
+	char *dirs[4]; /* created groups; NULL after the last */
 	size_t n;
-	bool has_memory, has_pids, has_cpu; /* whether the limit asked for is in force there */
+	bool has_memory, has_pids, has_cpu; /* the requested limit is in force */
 };
 
-/* Makes groups of that name for what is limited. proc is "/proc" but in tests. Our own process is
- * moved into a group of its own where version 2 asks for that. -1: not all that was asked for is
- * limited, *err says why; what could be is. */
+/* Makes groups of that name for the limits. proc is "/proc" except in tests. Version 2 may require
+ * to move this process into a subgroup. Returns -1 with *err set if not every limit is in force;
+ * possible ones are. */
 int hr_cgroup_open(struct hr_cgroup *g, const char *proc, const char *name,
     const struct hr_cgroup_limits *l, struct hr_err *err);
-/* Removes them; they are empty by now, or stay. */
+/* Removes the groups that are empty. */
 void hr_cgroup_close(struct hr_cgroup *g);
 
 #endif

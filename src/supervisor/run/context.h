@@ -1,6 +1,6 @@
-/* hr_context: what one handraild has from its start on and each of its parts uses: settings,
- * directories, accounts, the scoreboard, what children inherit; and how a part tells the whole that
- * something has happened. It knows none of them. */
+/* hr_context: the state that every part of a handraild uses from its start on: settings,
+ * directories, accounts, the scoreboard, the children's inheritance; and the callbacks by which a
+ * part reports events. It depends on no part. */
 #ifndef HR_SUPERVISOR_RUN_CONTEXT_H
 #define HR_SUPERVISOR_RUN_CONTEXT_H
 
@@ -24,23 +24,22 @@ struct hr_context {
 	struct hr_children *kids;
 	struct hr_rundir run;
 	struct hr_identity id;
-	struct hr_cgroup cgroup; /* of the shells */
+	struct hr_cgroup cgroup; /* groups of the shells */
 	struct hr_scoreboard *board;
 	int board_fd;
-	char *journal; /* its directory */
+	char *journal; /* path of its directory */
 	const char *libexecdir, *datadir;
-	char *www;                  /* directory of the page; NULL: there is none */
-	struct hr_strv child_env;   /* what commands see: ours without what is ours alone */
-	struct rlimit nofile_given; /* as we were started; ours is raised */
+	char *www;                  /* directory of the page; NULL: no page */
+	struct hr_strv child_env;   /* the commands': the server's, less its own variables */
+	struct rlimit nofile_given; /* as at the start; this process raises it */
 	int umask_given;
-	struct hr_handover handed; /* by the image before us */
-	bool relieves;             /* that one serves until we do */
-	bool ending;               /* nothing more is begun */
+	struct hr_handover handed; /* handed over by the previous image */
+	bool relieves;             /* the previous image's workers serve until the new ones do */
+	bool ending;               /* nothing new is started */
 
-	/* Something that others may wait for has happened. May be called from anywhere in the
-	 * loop. */
+	/* Call when something has happened that others may wait for, from anywhere in the loop. */
 	void (*changed)(struct hr_context *ctx);
-	/* While the server starts: gives up. Later: nothing. */
+	/* While the server starts: gives up. Later: no effect. */
 	void (*start_failed)(struct hr_context *ctx, const char *why);
 };
 

@@ -1,4 +1,4 @@
-/* Digests for nginx's secure_link. */
+/* Computes digests for nginx's secure_link. */
 #include "config.h"
 
 #include "supervisor/run/edgekey.h"
@@ -25,10 +25,10 @@ hr_edgekey_sum(const unsigned char salt[HR_KEYSUM_SALT], const char *key, size_t
 	MD5Update(&md5, (const uint8_t *)text, SALT_TEXT);
 	MD5Update(&md5, (const uint8_t *)key, len);
 	MD5Final(ret, &md5);
-	explicit_bzero(&md5, sizeof(md5)); /* it keeps the last block */
+	explicit_bzero(&md5, sizeof(md5)); /* the context holds the last block */
 }
 
-/* Base64 for URLs, without padding. */
+/* Appends base64 for URLs, without padding. */
 static void
 put_sum(struct hr_buf *b, const unsigned char sum[HR_EDGEKEY])
 {

@@ -1,6 +1,6 @@
-/* hr_edgekey: a session key's sum as nginx itself can compare it: MD5, the only one that its module
- * secure_link knows, of the salt in hexadecimal and the key. Whoever reads sum and salt can send
- * neither in the key's place, and finds no key with them but one that can be guessed. */
+/* hr_edgekey: a digest of a session key that nginx itself can compare: MD5, the only algorithm of
+ * its module secure_link, over the salt in hexadecimal and the key. Sum and salt cannot be sent in
+ * place of the key, and reveal it only if it can be guessed. */
 #ifndef HR_SUPERVISOR_RUN_EDGEKEY_H
 #define HR_SUPERVISOR_RUN_EDGEKEY_H
 
@@ -14,7 +14,7 @@
 void hr_edgekey_sum(const unsigned char salt[HR_KEYSUM_SALT], const char *key, size_t len,
     unsigned char ret[HR_EDGEKEY]);
 
-/* Appends the two directives: what is expected, and what it is compared with. */
+/* Appends two directives: the expected digest, and the value to compare with it. */
 void hr_edgekey_put(struct hr_buf *b, const unsigned char salt[HR_KEYSUM_SALT],
     const unsigned char sum[HR_EDGEKEY]);
 

@@ -1,5 +1,5 @@
-/* The kernel reports changes by inotify, so nothing is looked at while nothing happens. A look
- * follows after a pause: what removes one file mostly removes others, too. */
+/* inotify reports changes, so the guard is idle without them. It checks after a pause, since
+ * removals mostly come in groups. */
 #include "config.h"
 
 #include "supervisor/run/guard.h"
@@ -18,8 +18,8 @@
 #include "base/path.h"
 #include "supervisor/run/context.h"
 
-#define PAUSE_MS 200  /* from a change to the look */
-#define AGAIN_MS 5000 /* from a look that found damage to the next one */
+#define PAUSE_MS 200  /* pause before a check, after a change */
+#define AGAIN_MS 5000 /* pause after a check that found damage */
 #define FILES_MAX 1024
 #define GONE (IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF | IN_ATTRIB)
 
@@ -34,7 +34,7 @@ static int
 remember(struct hr_guard *g, const char *path, struct hr_err *err)
 {
 	struct hr_guard_file *more;
-	struct stat st = {0}; /* one that is gone already is seen by the first look */
+	struct stat st = {0}; /* the first check finds one that is gone already */
 
 	if (lstat(path, &st) != 0 && errno != ENOENT)
 		return hr_err_sys(err, errno, "%s", path);
@@ -52,8 +52,8 @@ remember(struct hr_guard *g, const char *path, struct hr_err *err)
 	return 0;
 }
 
-/* A directory and the sockets and directories in it; a socket that takes another's place has "~"
- * behind its name. */
+/* Records a directory, and the sockets and directories in it; the name of a socket that is about to
+ * replace another ends with "~". */
 static int
 remember_directory(struct hr_guard *g, const char *path, bool below, struct hr_err *err)
 {
@@ -84,7 +84,7 @@ remember_directory(struct hr_guard *g, const char *path, bool below, struct hr_e
 	return 0;
 }
 
-/* The first that is missing or another one; NULL: none. */
+/* Returns the first file that is missing or was replaced; NULL: none. */
 static const char *
 changed(const struct hr_guard *g)
 {
@@ -125,7 +125,7 @@ happened(void *arg)
 		look(g);
 }
 
-/* Entries come and go in the journal: only its parent reports that it was removed. */
+/* Watches the journal's parent for its removal only, since entries come and go in the journal. */
 static int
 remember_journal(struct hr_guard *g, const char *path, struct hr_err *err)
 {

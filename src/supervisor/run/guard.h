@@ -1,5 +1,5 @@
-/* hr_guard: notices that files of the run directory were removed or damaged. A command may do so
- * where the shell has the server's own account. */
+/* hr_guard: detects that files of the run directory were removed or damaged, which a command can do
+ * if the shell has the server's own account. */
 #ifndef HR_SUPERVISOR_RUN_GUARD_H
 #define HR_SUPERVISOR_RUN_GUARD_H
 
@@ -15,8 +15,8 @@ struct hr_watch;
 
 struct hr_guard_file {
 	char *path;
-	mode_t mode; /* type and rights */
-	ino_t ino;   /* of a directory */
+	mode_t mode; /* type and permissions */
+	ino_t ino;   /* inode of a directory */
 };
 
 struct hr_guard {
@@ -24,15 +24,14 @@ struct hr_guard {
 	struct hr_watch *events, *timer;
 	struct hr_guard_file *files;
 	size_t n;
-	bool pending; /* a look follows */
+	bool pending; /* a check is due */
 	void (*fn)(void *arg, const char *path);
 	void *arg;
 };
 
 void hr_guard_init(struct hr_guard *g);
-/* Remembers the directories and sockets that are there now, and the journal. From then on
- * fn is called with a file that is missing or is another one, some time after it was seen, and
- * again as long as it is so. */
+/* Records the present directories and sockets, and the journal. From then on fn is called with a
+ * file that is missing or was replaced, shortly after the change, and again while that persists. */
 int hr_guard_open(struct hr_guard *g, const struct hr_context *ctx,
     void (*fn)(void *arg, const char *path), void *arg, struct hr_err *err);
 void hr_guard_close(struct hr_guard *g);

@@ -1,5 +1,5 @@
 /* Users and the working directory. The original runs these steps through a shell; here programs get
- * their words directly and the tree is walked without following a link. */
+ * their arguments directly, and the tree is walked without following links. */
 #include "config.h"
 
 #include "supervisor/run/identity.h"
@@ -39,7 +39,7 @@ hr_identity_name_ok(const char *name)
 	return true;
 }
 
-/* 1: *ret filled from the user data base; 0: no such user; -1: it cannot be asked. */
+/* Returns 1 with *ret_uid from the user database; 0: no such user; -1: it cannot be read. */
 static int
 user_lookup(const char *name, uid_t *ret_uid, struct hr_err *err)
 {
@@ -56,7 +56,7 @@ user_lookup(const char *name, uid_t *ret_uid, struct hr_err *err)
 	return hr_err_sys(err, errno, "user %s", name);
 }
 
-/* Whether a file has that line, as a whole one; it ends in a line feed. */
+/* Returns true if the text has that line, which ends in a line feed, as a whole line. */
 static bool
 has_line(const char *text, const char *line)
 {
@@ -70,7 +70,7 @@ has_line(const char *text, const char *line)
 	return false;
 }
 
-/* A last line without a line feed would be one with ours, and sudo would refuse the whole file. */
+/* Adds the line after a line feed: glued to an unfinished line it would make the file invalid. */
 static int
 append_sudoer(const char *etc, struct hr_err *err)
 {
@@ -83,7 +83,7 @@ append_sudoer(const char *etc, struct hr_err *err)
 	if (path == NULL)
 		return hr_err_nomem(err);
 	if (hr_path_read(path, &have, &cause) == 0 && has_line(hr_buf_str(&have), SUDO_LINE)) {
-		ok = 0; /* a second start must not add a second line */
+		ok = 0; /* a restart must not add a second line */
 	} else {
 		if ((cause.code == HR_OK || cause.sys == ENOENT) &&
 		    (have.len == 0 || have.p[have.len - 1] == '\n'))
@@ -190,7 +190,7 @@ hr_identity_work_dir(
 		hr_log(HR_LOG_WARNING, "working directory: %s", cause.msg);
 		return 0;
 	}
-	/* the user, once the directory is his, could put a link in its place */
+	/* once the user owns the directory, he could replace it by a link */
 	fd = hr_plain_walk_as(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY, geteuid());
 	if (own_tree(dir, user, group, stopped, err) < 0)
 		return -1;
@@ -213,7 +213,7 @@ user_and_directory(struct hr_identity *id, const struct hr_settings *c, const ch
 	id->user_id = (uid_t)c->user_id;
 	if (env_user != NULL && strcmp(name, env_user) == 0 && !root &&
 	    strcmp(name, "openhands") != 0)
-		return 0; /* somebody's own account on a machine of theirs: hands off */
+		return 0; /* an account on somebody's own machine: leave it alone */
 	if (!root) {
 		if (!hr_identity_name_ok(name))
 			return hr_err_set(
@@ -224,7 +224,7 @@ user_and_directory(struct hr_identity *id, const struct hr_settings *c, const ch
 		if (known == 1) {
 			id->user_id = uid;
 		} else if ((same = getpwuid((uid_t)c->user_id)) != NULL) {
-			/* useradd refuses a second account of a user ID */
+			/* useradd refuses a second account with the same user ID */
 			hr_log(HR_LOG_NOTICE,
 			    "the account %s has user ID %lld: the shell uses it in place of %s",
 			    same->pw_name, c->user_id, name);
@@ -233,7 +233,7 @@ user_and_directory(struct hr_identity *id, const struct hr_settings *c, const ch
 				return hr_err_nomem(err);
 			name = id->shell_user;
 		} else if (create_user(name, c->user_id, etc, err) < 0) {
-			/* a container of any user ID runs without an account */
+			/* a container with an arbitrary user ID runs without an account */
 			if (geteuid() == 0 || getpwuid(geteuid()) != NULL)
 				return -1;
 			hr_log(HR_LOG_NOTICE, "no account is made: %s", err->msg);
@@ -243,7 +243,7 @@ user_and_directory(struct hr_identity *id, const struct hr_settings *c, const ch
 	return hr_identity_work_dir(c->working_dir, name, c->sandbox_group, stopped, err);
 }
 
-/* The shell runs as somebody else only where the contract says so. */
+/* Chooses the shell's user: another one only where the contract requires it. */
 static int
 shell_user(struct hr_identity *id, const struct hr_settings *c, struct hr_err *err)
 {
@@ -256,7 +256,7 @@ shell_user(struct hr_identity *id, const struct hr_settings *c, struct hr_err *e
 
 	id->shell_changes = su;
 	id->shell_uid = geteuid();
-	if (!su || id->shell_user == NULL) { /* not an account that stands for c->username */
+	if (!su || id->shell_user == NULL) { /* keep an account that stands for c->username */
 		free(id->shell_user);
 		id->shell_user = strdup(name);
 	}
@@ -266,7 +266,7 @@ shell_user(struct hr_identity *id, const struct hr_settings *c, struct hr_err *e
 		return 0;
 	known = user_lookup(id->shell_user, &id->shell_uid, err);
 	if (known >= 0 && geteuid() != 0) {
-		/* su would ask for a password, also of the account itself */
+		/* su would ask for a password, even for this account */
 		if (known == 0 || id->shell_uid != geteuid())
 			hr_log(HR_LOG_NOTICE,
 			    "the shell stays user ID %ld, as only root becomes %s", (long)geteuid(),

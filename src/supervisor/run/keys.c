@@ -14,9 +14,9 @@
 #include "base/fd.h"
 #include "base/random.h"
 
-#define KEYS_MAX 65536 /* bytes of a key file, so that there are at most half as many keys */
+#define KEYS_MAX 65536 /* bytes of a key file, and so at most half as many keys */
 
-/* The one place that sees a key. */
+/* Handles a key; nothing else sees one. */
 static void
 key_take(struct hr_key *ret, const struct hr_keys *k, const char *key, size_t len)
 {
@@ -32,7 +32,7 @@ keys_replace(struct hr_keys *k, struct hr_keys *by)
 	*k = *by;
 }
 
-/* Of text with one key a line; empty lines and carriage returns at their ends do not count. */
+/* Parses one key per line; ignores empty lines and trailing carriage returns. */
 static int
 keys_take(struct hr_keys *k, const char *text, size_t len, struct hr_err *err)
 {
@@ -81,14 +81,14 @@ hr_keys_take_environment(struct hr_keys *k, struct hr_err *err)
 			: keys_take(k, value, len, err);
 		k->from_environment = true;
 	}
-	/* /proc/PID/environ shows these very bytes; unsetenv alone leaves them */
+	/* /proc/PID/environ shows these bytes, and unsetenv() does not erase them */
 	if (value != NULL)
 		explicit_bzero(value, len);
 	(void)unsetenv("SESSION_API_KEY"); /* fails only for an empty name */
 	return r;
 }
 
-/* An empty file must not switch authentication off by accident. */
+/* Refuses an empty file, which would disable authentication by accident. */
 static int
 keys_read(struct hr_keys *k, int fd, const char *name, struct hr_err *err)
 {
@@ -143,7 +143,7 @@ hr_keys_tell(const struct hr_keys *k, size_t from, size_t room, struct hr_buf *r
 		hr_buf_add(ret, (const char *)k->v[i].sum, HR_KEYSUM);
 }
 
-/* ---- to the next image ---- */
+/* ---- handing over ---- */
 
 int
 hr_keys_hand_over(const struct hr_keys *k, struct hr_err *err)
@@ -168,7 +168,7 @@ hr_keys_inherit(struct hr_keys *k, int fd, struct hr_err *err)
 	struct hr_keysum_head head;
 	size_t size;
 
-	/* another process that was asked whether it could go on has read it, too */
+	/* the process that checked the upgrade has moved the shared offset */
 	if (lseek(fd, 0, SEEK_SET) != 0 ||
 	    hr_fd_read_full(fd, &head, sizeof(head), NULL) != (ssize_t)sizeof(head) ||
 	    head.count == 0 || head.count > KEYS_MAX)

@@ -1,4 +1,4 @@
-/* The run directory. Invariant: nothing is made or removed in it without its lock. */
+/* The run directory. Invariant: every change of its content is made under its lock. */
 #include "config.h"
 
 #include "supervisor/run/rundir.h"
@@ -25,18 +25,17 @@
 #include "base/way.h"
 #include "base/process/handover.h"
 
-#define LISTEN_BACKLOG 4096 /* a full one is EAGAIN at once for nginx, not a queue */
+#define LISTEN_BACKLOG 4096 /* nginx gets EAGAIN at once if the backlog is full */
 #define LOCK_TRIES 100
 #define LOCK_WAIT_MS 10
-#define FRESH "~" /* behind the name of a socket until it takes its place */
+#define FRESH "~" /* suffix of a socket until it replaces the old one */
 #define LONGEST_SOCKET "/fcgi/control.sock" FRESH
 #define SOCKET_MAX sizeof(((struct sockaddr_un *)0)->sun_path)
 
-/* For whom a part stays that an earlier server left. */
-#define SESSION                                                                                    \
-	1u /* a keeper that lives on; the history of edits: to clients it is the same server */
-#define KILLED 2u   /* what it did stays done, its workers and shells may still be at it */
-#define UPGRADED 4u /* nginx and all workers of the image before us still answer */
+/* When a part of an earlier server stays: */
+#define SESSION 1u  /* a keeper or the edit history continues: clients see the same server */
+#define KILLED 2u   /* the predecessor's effects stay, its workers and shells may still run */
+#define UPGRADED 4u /* the previous image's nginx and workers still respond */
 
 static const struct part {
 	const char *name;
@@ -103,8 +102,8 @@ port_directory(const char *base, long long port)
 	return hr_path_join(base, name);
 }
 
-/* Sets *ret_fresh if the name is a template for mkdtemp(): then there is no better place than one
- * for temporary files. */
+/* Chooses the path. *ret_fresh: it is a template for mkdtemp(), since only a place for temporary
+ * files is available. */
 static char *
 choose_name(const struct hr_rundir_place *where, bool *ret_fresh, struct hr_err *err)
 {
@@ -145,7 +144,7 @@ hr_rundir_name(const struct hr_rundir_place *where, struct hr_err *err)
 	return NULL;
 }
 
-/* Somebody else's directory, or one that others may write, would let them swap our sockets. */
+/* Refuses another user's directory, or one that others may write to, who could swap the sockets. */
 static int
 check_directory(const struct hr_rundir *r, struct hr_err *err)
 {
@@ -164,8 +163,8 @@ check_directory(const struct hr_rundir *r, struct hr_err *err)
 	return 0;
 }
 
-/* "PID 1" of the one who made the directory, "PID 0" of one who found it; false: nobody was here.
- */
+/* Reads "PID 1" if that process made the directory, "PID 0" if it found it. Returns false if there
+ * was none. */
 static bool
 lock_read(int fd, long *ret_pid, bool *ret_made)
 {
@@ -189,8 +188,8 @@ lock_is_busy(const struct hr_rundir *r, int fd, struct hr_err *err)
 	    err, HR_E_BUSY, "%s is in use by a running handraild (process %ld)", r->path, pid);
 }
 
-/* A child that a killed server was about to start has a copy of the lock until its exec, and so for
- * a moment longer than the server lived. */
+/* Waits for the lock: a child that a killed server was about to start holds a copy until its exec,
+ * slightly longer than the server lived. */
 static int
 lock_wait(int fd)
 {
@@ -207,8 +206,8 @@ lock_wait(int fd)
 	return r;
 }
 
-/* The one who ends removes the file while it holds the lock: an old file may be locked by us and
- * yet be gone from the directory, then try again. */
+/* Takes the lock. An ending server removes the file while it holds the lock: if the locked file is
+ * no longer in the directory, try again. */
 static int
 take_lock(struct hr_rundir *r, struct hr_err *err)
 {
@@ -286,7 +285,7 @@ hr_rundir_open(struct hr_rundir *r, const struct hr_rundir_place *where, struct 
 	return 0;
 fail:
 	if (r->made)
-		(void)rmdir(r->path); /* empty, or not ours alone */
+		(void)rmdir(r->path); /* fails unless it is empty */
 	free(r->path);
 	r->path = NULL;
 	return -1;
@@ -311,7 +310,7 @@ make_part(const struct hr_rundir *r, const char *name, mode_t mode, struct hr_er
 	return ok;
 }
 
-/* NAME.XXXXXX of hr_path_write(), whose writer was killed before it gave the file its name. */
+/* Removes NAME.XXXXXX files of hr_path_write() whose writer was killed before it renamed them. */
 static void
 remove_halves(const struct hr_rundir *r)
 {
@@ -320,7 +319,7 @@ remove_halves(const struct hr_rundir *r)
 	size_t i, n;
 
 	if (d == NULL)
-		return; /* what is left is seen at the end */
+		return; /* leftovers show up at the end */
 	while ((e = readdir(d)) != NULL) {
 		for (i = 0; i < PARTS; i++) {
 			n = strlen(parts[i].name);
@@ -331,8 +330,8 @@ remove_halves(const struct hr_rundir *r)
 	}
 }
 
-/* What plugins keep for themselves is in directories of theirs: one that comes after a killed one
- * finds it. Sockets stay until there are others. */
+/* Removes a part's files. The plugins' directories stay: a plugin finds its state after a killed
+ * one. Sockets stay until they are replaced. */
 static int
 remove_files(const char *path, struct hr_err *err)
 {
@@ -353,7 +352,7 @@ remove_files(const char *path, struct hr_err *err)
 	return ok;
 }
 
-/* stays: of SESSION, KILLED, UPGRADED. */
+/* stays: a set of SESSION, KILLED, UPGRADED. */
 static int
 remove_parts(const struct hr_rundir *r, unsigned stays, struct hr_err *err)
 {
@@ -468,7 +467,7 @@ hr_rundir_shell(const struct hr_rundir *r, const char *path, struct hr_err *err)
 	return make_part(r, path, r->privileged ? 0711 : 0700, err);
 }
 
-/* In `path` its name, in *ret the one that it has until it takes the place of another. */
+/* Sets `path` to the socket's name, and *ret to its temporary one. */
 static int
 socket_name(const struct hr_rundir *r, const char *name, struct sockaddr_un *ret,
     char path[sizeof(ret->sun_path)], struct hr_err *err)
@@ -485,7 +484,7 @@ socket_name(const struct hr_rundir *r, const char *name, struct sockaddr_un *ret
 	return 0;
 }
 
-/* It listens, was bound as we would bind it, and can still be reached. */
+/* Returns true for a listening socket that is bound to the right name and still reachable. */
 static bool
 is_ours(int fd, const struct sockaddr_un *fresh, const char *path)
 {
@@ -532,7 +531,7 @@ listen_anew(const struct hr_rundir *r, struct sockaddr_un *addr, const char *pat
 
 	if (fd < 0)
 		return hr_err_sys(err, errno, "socket");
-	/* we hold the lock: whoever made what is there is dead, but others may look for it */
+	/* the lock is held, so the old socket's owner is dead, but clients may look for it */
 	if (lstat(path, &st) != 0)
 		(void)snprintf(addr->sun_path, sizeof(addr->sun_path), "%s", path);
 	else
@@ -540,7 +539,7 @@ listen_anew(const struct hr_rundir *r, struct sockaddr_un *addr, const char *pat
 	old = umask(0177);
 	ok = bind(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0;
 	(void)umask(old);
-	/* no connection before owner and mode are right, nor one that is refused */
+	/* accepts no connection before owner and mode are right, and refuses none later */
 	ok = ok && give_to(r, addr->sun_path, uid) && listen(fd, LISTEN_BACKLOG) == 0 &&
 	     (strcmp(addr->sun_path, path) == 0 || rename(addr->sun_path, path) == 0);
 	if (!ok) {
@@ -582,7 +581,7 @@ hr_rundir_close(struct hr_rundir *r)
 		hr_rundir_remove(r, "lock");
 		if (r->made && rmdir(r->path) != 0)
 			hr_log(HR_LOG_WARNING, "%s: %s", r->path, strerror(errno));
-		/* ".../handrail" above ".../handrail/PORT", if nobody else is in it */
+		/* the parent ".../handrail" of ".../handrail/PORT", if it is empty */
 		slash = strrchr(r->path, '/');
 		if (r->made && slash != NULL && slash != r->path) {
 			*slash = '\0';

@@ -1,5 +1,5 @@
-/* The command line. Each option sets one key of the configuration; what a value may be is said
- * there, once, for file, environment and command line. */
+/* The command line. Each option sets one setting; its table, shared by file, environment and
+ * command line, checks the value. */
 #include "config.h"
 
 #include "supervisor/settings/options.h"
@@ -14,10 +14,10 @@ enum option_kind { VALUE, FLAG, WORDS, FILE_NAME, ACTION, NOTHING };
 static const struct option {
 	const char *name;
 	enum option_kind kind;
-	bool original; /* the host's start command uses it */
+	bool original; /* used by the original's start command */
 	const char *key;
-	const char *fixed; /* FLAG: the value */
-	const char *arg;   /* for --help */
+	const char *fixed; /* FLAG: its value */
+	const char *arg;   /* printed by --help */
 	const char *help;
 } options[] = {
     {"working-dir", VALUE, true, "working_dir", NULL, "DIR", "where the shell starts (required)"},
@@ -58,14 +58,15 @@ struct parse {
 	struct hr_err *err;
 };
 
-/* A lone "-" and "-5" are words. */
+/* Treats a lone "-" and "-5" as arguments. */
 static bool
 is_word(const char *s)
 {
 	return s[0] != '-' || s[1] == '\0' || (s[1] >= '0' && s[1] <= '9');
 }
 
-/* Exact names first, then prefixes among the original's options, then among all. */
+/* Finds an option: exact names first, then prefixes among the original's options, then among
+ * all. */
 static const struct option *
 option_find(const char *name, size_t len, struct hr_err *err)
 {
@@ -124,7 +125,7 @@ set_int(struct parse *p, const char *argument, const char *key, const char *valu
 	return set_value(p, key, value);
 }
 
-/* The value behind '=' or the next word. */
+/* Returns the value after '=', or the next argument. */
 static const char *
 take_value(struct parse *p, const struct option *opt, const char *inline_value)
 {
@@ -142,7 +143,7 @@ take_words(struct parse *p, const struct option *opt, char *inline_value, char *
 	struct hr_options *o = p->o;
 
 	if (inline_value != NULL) {
-		/* argv's own slot serves as a list of one */
+		/* the slot in argv serves as a list of one */
 		*inline_slot = inline_value;
 		o->plugins = inline_slot;
 		o->nplugins = 1;
@@ -251,7 +252,7 @@ hr_options_parse(struct hr_options *o, int argc, char **argv, struct hr_err *err
 			p.only_words = true;
 		else
 			r = parse_option(&p);
-		/* as the original: -h wins over everything after it */
+		/* -h wins over everything after it, as in the original */
 		if (r == 0 && (o->action == HR_ACTION_HELP || o->action == HR_ACTION_VERSION))
 			return 0;
 	}

@@ -1,8 +1,8 @@
-/* hr_options: the command line, read as the original server's parser reads it.
+/* hr_options: parses the command line as the original server does.
  *
- * Neither argp nor getopt_long can: `--plugins a b c` takes every word up to the next option,
- * `--plugins=a` exactly one, and a prefix that was unambiguous among the original's options has to
- * stay so beside ours (`--no` is --no-enable-browser although --no-nginx exists). */
+ * Neither argp nor getopt_long can: `--plugins a b c` takes all arguments up to the next option,
+ * `--plugins=a` exactly one, and a prefix that was unambiguous among the original's options stays
+ * so despite handrail's own (`--no` is --no-enable-browser although --no-nginx exists). */
 #ifndef HR_SUPERVISOR_SETTINGS_OPTIONS_H
 #define HR_SUPERVISOR_SETTINGS_OPTIONS_H
 
@@ -26,24 +26,24 @@ enum hr_options_action {
 /* All strings are borrowed from argv. */
 struct hr_options {
 	enum hr_options_action action;
-	const char *config_file; /* NULL: the default one */
-	const char *nginx_part;  /* HR_ACTION_PRINT_NGINX: which */
+	const char *config_file; /* NULL: the default file */
+	const char *nginx_part;  /* HR_ACTION_PRINT_NGINX prints this part */
 	struct hr_option_value {
-		const char *key; /* of the configuration, see settings.h */
+		const char *key; /* name of the setting, see settings.h */
 		const char *value;
-	} values[HR_OPTIONS_MAX]; /* in order; a later one replaces an earlier one */
+	} values[HR_OPTIONS_MAX]; /* ordered; later ones win */
 	size_t nvalues;
 	char **plugins; /* NULL: not given */
 	size_t nplugins;
 };
 
-/* 0, or -1 with the original's message ("argument port: invalid int value: 'x'"). Pure. */
+/* Returns 0, or -1 with the original's message ("argument port: invalid int value: 'x'"). Pure. */
 int hr_options_parse(struct hr_options *o, int argc, char **argv, struct hr_err *err);
 
-/* Over what c has from its file. */
+/* Applies the options over the settings from the file. */
 int hr_options_apply(const struct hr_options *o, struct hr_settings *c, struct hr_err *err);
 
-void hr_options_usage(FILE *to); /* one line */
+void hr_options_usage(FILE *to); /* prints one line */
 void hr_options_help(FILE *to);
 
 #endif

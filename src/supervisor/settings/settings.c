@@ -1,4 +1,4 @@
-/* Settings. Invariant: whatever the source, a value has passed the limits of its row. */
+/* Settings. Invariant: from every source a value is checked against the limits of its row. */
 #include "config.h"
 
 #include "supervisor/settings/settings.h"
@@ -27,7 +27,7 @@ struct setting {
 	const char *key;
 	enum setting_type type;
 	size_t at;
-	bool reload; /* taken over at SIGHUP */
+	bool reload; /* SIGHUP applies it */
 	long long min, max;
 	const char *fallback;
 };
@@ -139,7 +139,7 @@ setting_of(const struct hr_settings *c, const struct setting *s)
 	return (char *)(uintptr_t)c + s->at;
 }
 
-/* w becomes what `from` holds; from is empty afterwards. */
+/* Moves the list `from` to w. */
 static int
 words_become(struct hr_strv *w, struct hr_strv *from, struct hr_err *err)
 {
@@ -168,7 +168,7 @@ hr_settings_browses(const struct hr_settings *c)
 {
 	const char *evaluation = c->browsergym_eval_env;
 
-	/* a visualwebarena is one, too */
+	/* "visualwebarena" contains it */
 	return c->enable_browser &&
 	       (evaluation[0] == '\0' || strstr(evaluation, "webarena") != NULL ||
 		   strstr(evaluation, "miniwob") != NULL);
@@ -368,7 +368,7 @@ hr_settings_parse(struct hr_settings *c, const char *text, size_t len, struct hr
 	tok = json_tokener_new_ex(SETTINGS_JSON_DEPTH);
 	if (tok == NULL)
 		return hr_err_nomem(err);
-	/* not strict: comments are wanted */
+	/* not strict: comments are permitted */
 	json_tokener_set_flags(tok, JSON_TOKENER_VALIDATE_UTF8);
 	top = json_tokener_parse_ex(tok, text, (int)len);
 	end = json_tokener_get_parse_end(tok);
@@ -396,7 +396,7 @@ hr_settings_read(struct hr_settings *c, const char *path, struct hr_err *err)
 	HR_BUF(b, SETTINGS_FILE_MAX);
 	int r;
 
-	/* it names programs that are run with our rights */
+	/* the file names programs that run with this process's rights */
 	r = hr_trust_read(path, HR_TRUST_NOBODY, &b, err);
 	if (r == 0) {
 		r = hr_settings_parse(c, hr_buf_str(&b), b.len, err);

@@ -1,7 +1,7 @@
-/* hr_settings: every setting of a server in one struct. Each has one row in a table: name, type,
+/* hr_settings: all settings of a server in one struct. Each has one row in a table: name, type,
  * limits.
  *
- * Precedence: defaults, then the file, then the environment, then the command line. */
+ * Precedence, lowest first: defaults, file, environment, command line. */
 #ifndef HR_SUPERVISOR_SETTINGS_SETTINGS_H
 #define HR_SUPERVISOR_SETTINGS_SETTINGS_H
 
@@ -12,8 +12,8 @@
 #include "base/err.h"
 #include "base/strv.h"
 
-/* Strings are never NULL; "" means "not given, choose". Times in seconds, 0: without limit
- * where the manual says so. */
+/* Strings are never NULL; "" means "not given, choose". Times are in seconds; 0: no limit where the
+ * manual says so. */
 struct hr_settings {
 	/* the original's command line */
 	long long port; /* 0: not given */
@@ -25,13 +25,13 @@ struct hr_settings {
 	char *runtime_username, *sandbox_group;
 	bool su_to_user;
 	long long no_change_timeout, max_memory_gb, init_plugin_timeout;
-	/* limits of what the shell starts; 0: none */
+	/* limits for the shell's processes; 0: none */
 	long long max_processes, max_open_files;
 	long long cpu_quota, cpu_period; /* microseconds */
 	bool no_new_privileges;
-	char *vscode_port; /* text: not an integer only disables the plugin */
-	/* ours */
-	char *plugin_path; /* colons between */
+	char *vscode_port; /* text: a value that is no integer only disables the plugin */
+	/* handrail's own */
+	char *plugin_path; /* separated by colons */
 	char *listen, *session_api_key_file, *run_dir, *state_dir;
 	bool allow_unauthenticated, start_nginx;
 	char *log_format, *log_level, *log_file, *access_log;
@@ -41,7 +41,7 @@ struct hr_settings {
 	long long nginx_workers, nginx_connections, client_max_body_bytes;
 	long long client_header_timeout, client_body_timeout, keepalive_timeout, fastcgi_timeout;
 	long long client_send_timeout, client_max_header_bytes;
-	/* the edge: certificates, and how much one client may ask for; 0: no limit */
+	/* the edge: certificates, and limits per client; 0: no limit */
 	char *tls_certificate, *tls_certificate_key, *tls_min_version, *tls_ciphers;
 	char *page_rights; /* "act", "look", "none" */
 	char *tls_client_ca, *tls_client_crl;
@@ -55,7 +55,7 @@ struct hr_settings {
 	char *office_converter;
 	bool openhands_v1;
 	bool swerex;
-	char *mcp; /* "true", "false"; "": where the port is not public */
+	char *mcp; /* "true", "false"; "": unless the port is public */
 	long long journal_entries, journal_bytes, journal_age;
 	bool journal_sync, journal_required;
 	/* percent; 0: never */
@@ -66,38 +66,39 @@ struct hr_settings {
 	    session_stop_timeout;
 };
 
-int hr_settings_init(struct hr_settings *c, struct hr_err *err); /* the defaults */
+int hr_settings_init(struct hr_settings *c, struct hr_err *err); /* sets the defaults */
 void hr_settings_done(struct hr_settings *c);
 
-/* JSON text as in handrail.conf(5): one object; comments in the manner of C are allowed. An unknown
- * key is an error that names it and the nearest known one. On an error c is partly changed. */
+/* Parses JSON as in handrail.conf(5): one object; C comments are permitted. An unknown key is an
+ * error that names it and the nearest known one. On an error c is partly changed. */
 int hr_settings_parse(struct hr_settings *c, const char *text, size_t len, struct hr_err *err);
-/* The same from a file; messages begin with its name. */
+/* Parses a file; messages begin with its name. */
 int hr_settings_read(struct hr_settings *c, const char *path, struct hr_err *err);
-/* Section "environment" of handraild(8). get is getenv, or a stand-in. */
+/* Applies handraild(8), section "environment". get is getenv, or a replacement. */
 int hr_settings_environment(
     struct hr_settings *c, const char *(*get)(const char *name), struct hr_err *err);
-/* What one setting alone cannot tell. */
+/* Checks the combination of settings. */
 int hr_settings_check(const struct hr_settings *c, struct hr_err *err);
 
-/* Bytes that all commands together may have; 0: no limit. */
+/* Returns the memory limit of all commands together, in bytes; 0: no limit. */
 uint64_t hr_settings_memory(const struct hr_settings *c);
-/* Whether there is a browser: one of no evaluation, or of one whose name is known. */
+/* Returns true if there is a browser: without an evaluation, or for one with a known name. */
 bool hr_settings_browses(const struct hr_settings *c);
 
-/* One setting by its name. */
+/* Sets one setting by its name. */
 int hr_settings_set(struct hr_settings *c, const char *key, const char *text, struct hr_err *err);
 
-/* Puts a value of each reloadable setting of `from` into c and leaves the old one in `from`. The
- * name of the first setting that differs but needs a restart, or NULL. */
+/* Swaps the reloadable settings of `from` into c. Returns the first setting that differs but
+ * requires a restart, or NULL. */
 const char *hr_settings_adopt(struct hr_settings *c, struct hr_settings *from);
 
-/* The old words are freed; on an error they stay. */
+/* Replaces the list, and frees the old one; on an error it stays. */
 int hr_words_copy(struct hr_strv *w, char *const *v, size_t n, struct hr_err *err);
 
-const char *hr_settings_name(size_t i); /* of the i-th setting; NULL behind the last */
+const char *hr_settings_name(size_t i); /* name of the i-th setting; NULL after the last */
 
-/* "1", "true", "t", "yes", "y", "on" and their opposites, in any case: 1 or 0; -1: neither. */
+/* Parses "1", "true", "t", "yes", "y", "on" and their opposites, in any case: 1 or 0; -1:
+ * neither. */
 int hr_settings_truth(const char *text);
 
 #endif

@@ -1,4 +1,4 @@
-/* What one setting alone cannot tell: those that go together, and words out of a list. */
+/* Checks combinations of settings, and choices from a list. */
 #include "config.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ check_tls(const struct hr_settings *c, struct hr_err *err)
 	return 0;
 }
 
-/* Before the file is made: handraild opens it before it composes a configuration for nginx. */
+/* Checks the value before handraild creates the file, which precedes nginx's configuration. */
 static int
 check_access_log(const char *path, struct hr_err *err)
 {
@@ -86,7 +86,7 @@ hr_settings_check(const struct hr_settings *c, struct hr_err *err)
 	return check_pool("action", c->action_workers, c->action_workers_max, err);
 }
 
-/* As the original: a number that is not positive means nothing. */
+/* A value that is not positive means no limit, as in the original. */
 uint64_t
 hr_settings_memory(const struct hr_settings *c)
 {

@@ -1,10 +1,10 @@
-/* Settings that come from the environment. */
+/* Reads settings from the environment. */
 #include "config.h"
 
 #include "base/log.h"
 #include "supervisor/settings/settings.h"
 
-/* LOG_JSON and DEBUG hold a truth value, the others the value itself. */
+/* LOG_JSON and DEBUG hold truth values, the others the value itself. */
 int
 hr_settings_environment(
     struct hr_settings *c, const char *(*get)(const char *name), struct hr_err *err)
@@ -34,7 +34,7 @@ hr_settings_environment(
 		if (v != NULL && hr_settings_set(c, names[i].key, v, err) < 0)
 			return hr_err_prefix(err, "environment variable %s", names[i].name);
 	}
-	/* as the contract: whatever is not in the list of truths is false */
+	/* any other value than the list of truths is false, as in the contract */
 	v = get("SU_TO_USER");
 	if (v != NULL)
 		c->su_to_user = hr_settings_truth(v) == 1;
