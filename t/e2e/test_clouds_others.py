@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -106,6 +107,53 @@ def not_utf8():
         equal((done.returncode, done.stdout), (5, "caf\ufffd one\ntwo \ufffd\nthree\n"), done.stderr)
 
 
+MISSING = object()
+NO_TEXT = (MISSING, 5, True, [], {}, None)
+NO_NUMBER = (MISSING, "3", 1.5, True, [], {}, None, 2 ** 70)
+NO_STATUS = NO_NUMBER + (2 ** 32, 2 ** 32 + 3, -2 ** 40)
+# what is read of the answers to a command that ends with 3, and what it must not be; E2B leaves out what is 0
+READ = {
+    RunloopHost: (("/execute_async$", "execution_id", NO_TEXT + ("a\0b", "a\nb")),
+                  ("/stream_stdout_updates$", "output", NO_TEXT),
+                  ("/stream_stdout_updates$", "offset", NO_NUMBER + (-1, -2 ** 63)),
+                  ("/wait_for_status$", "status", NO_TEXT + ("com\0pleted",)),
+                  ("/wait_for_status$", "exit_status", NO_STATUS)),
+    DaytonaHost: (("/process/execute$", "exitCode", NO_STATUS), ("/process/execute$", "result", NO_TEXT)),
+    CloudHost: (("/Start$", "event", NO_TEXT), ("/Start$", "pid", NO_NUMBER),
+                ("/Start$", "exitCode", tuple(v for v in NO_STATUS if v is not MISSING and v is not None)),
+                ("/Start$", "stdout", (5, True, [], {}, "no base64!"))),
+}
+
+
+def edited(o, field, value):
+    """Copies it with that member, wherever it is, of that value."""
+    if not isinstance(o, dict):
+        return o
+    return {k: value if k == field else edited(v, field, value) for k, v in o.items()
+            if k != field or value is not MISSING}
+
+
+def wrong_answers():
+    """A member that is missing, of another type or out of its range, and JSON that is cut, fail a command in words: it
+    has neither another status nor less output for it."""
+    for kind, fields in READ.items():
+        with kind() as h:
+            h.ok("up", "-q")
+            good = h("run", "echo one; exit 3")
+            equal((good.returncode, good.stdout), (3, "one\n"), good.stderr)
+            for path, field, values in fields:
+                for value in values + (b"cut",):
+                    h.at.edit = lambda r, o: o if not re.search(path, r.path) or edited(o, field, MISSING) == o else \
+                        json.dumps(o).encode()[:-3] if value == b"cut" else edited(o, field, value)
+                    done = h("run", "echo one; exit 3")
+                    what = "%s: %s of %s: %r: %d\n%s%s" % (h.kind, field, path, value, done.returncode, done.stdout,
+                                                         done.stderr)
+                    equal((done.returncode, h.kind in done.stderr.lower()), (1, True), what)
+            h.at.edit = lambda r, o: o
+            again = h("run", "echo one; exit 3")
+            equal((again.returncode, again.stdout), (3, "one\n"), again.stderr)
+
+
 def killed_makers():
     """kill -9 between the making and its record: the next command names it, and ends it."""
     for kind in HOSTS:
@@ -186,6 +234,7 @@ def main():
     process.become_subreaper()
     tap = Tap()
     for test in (life, interrupts, faults, limits_and_keys, killed_makers, streams_go_on, not_utf8,
+                 wrong_answers,
                  of_other_owners):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()

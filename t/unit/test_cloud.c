@@ -58,6 +58,7 @@ START_TEST(fields)
 	const char *text;
 	bool flag;
 	double d;
+	int code;
 	size_t i;
 
 	ck_assert_int_eq(hr_field_prose("W", "s", o, "t", &text, &err), 0);
@@ -86,6 +87,19 @@ START_TEST(fields)
 	ck_assert_str_eq(err.msg, "W: \"t\" of s is a text, not a truth value");
 	ck_assert_int_eq(hr_field_number("W", "s", o, "f", &d, &err), -1);
 	ck_assert_str_eq(err.msg, "W: \"f\" of s is a truth value, not a number");
+	json_object_put(o);
+	o = parsed("{\"t\":\"a\\u0000b\",\"s\":255,\"m\":-1,\"l\":4294967296,\"n\":256,\"d\":3.0}");
+	ck_assert_int_eq(hr_field_text("W", "s", o, "t", &text, &err), -1);
+	ck_assert_str_eq(err.msg, "W: \"t\" of s has a control character");
+	ck_assert_int_eq(hr_field_code("W", "s", o, "s", &code, &err), 0);
+	ck_assert_int_eq(code, 255);
+	ck_assert_int_eq(hr_field_code("W", "s", o, "m", &code, &err), 0);
+	ck_assert_int_eq(code, -1);
+	ck_assert_int_eq(hr_field_code("W", "s", o, "l", &code, &err), -1);
+	ck_assert_str_eq(err.msg, "W: \"l\" of s is 4294967296, no exit status");
+	ck_assert_int_eq(hr_field_code("W", "s", o, "n", &code, &err), -1);
+	ck_assert_int_eq(hr_field_code("W", "s", o, "d", &code, &err), -1);
+	ck_assert_str_eq(err.msg, "W: \"d\" of s is a number, not a whole number");
 	json_object_put(o);
 	o = parsed("[]");
 	ck_assert_int_eq(hr_field_flag("W", "s", o, "t", &flag, &err), -1);

@@ -136,14 +136,14 @@ hr_field_text(const char *who, const char *subject, struct json_object *o, const
     const char **ret, struct hr_err *err)
 {
 	struct json_object *v;
-	const char *p;
+	size_t len, i;
 
 	if (hr_field_of(who, subject, o, name, json_type_string, &v, err) < 0)
 		return -1;
-	*ret = json_object_get_string(v);
+	*ret = hr_json_str(v, &len);
 	/* it becomes part of a URL or a header: a control character would end that */
-	for (p = *ret; *p != '\0'; p++)
-		if ((unsigned char)*p < ' ' || *p == 0x7f)
+	for (i = 0; i < len; i++)
+		if ((unsigned char)(*ret)[i] < ' ' || (*ret)[i] == 0x7f)
 			return hr_err_set(err, HR_E_PROTO,
 			    "%s: \"%s\" of %s has a control character", who, name, subject);
 	return 0;
@@ -215,6 +215,22 @@ hr_field_int(const char *who, const char *subject, struct json_object *o, const 
 	if (hr_field_of(who, subject, o, name, json_type_int, &v, err) < 0)
 		return -1;
 	*ret = json_object_get_int64(v);
+	return 0;
+}
+
+int
+hr_field_code(const char *who, const char *subject, struct json_object *o, const char *name,
+    int *ret, struct hr_err *err)
+{
+	int64_t code;
+
+	if (hr_field_int(who, subject, o, name, &code, err) != 0)
+		return -1;
+	/* a part of it would be another status, such as 0 */
+	if (code < -255 || code > 255)
+		return hr_err_set(err, HR_E_PROTO, "%s: \"%s\" of %s is %lld, no exit status", who,
+		    name, subject, (long long)code);
+	*ret = (int)code;
 	return 0;
 }
 

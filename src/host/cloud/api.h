@@ -92,6 +92,9 @@ int hr_field_maybe(const char *who, const char *subject, struct json_object *o, 
     const char **ret, struct hr_err *err);
 int hr_field_int(const char *who, const char *subject, struct json_object *o, const char *name,
     int64_t *ret, struct hr_err *err);
+/* An exit status, from -255 to 255; what a number below 0 means is the provider's to say. */
+int hr_field_code(const char *who, const char *subject, struct json_object *o, const char *name,
+    int *ret, struct hr_err *err);
 /* As hr_field_maybe(), of any characters: for people. */
 int hr_field_prose(const char *who, const char *subject, struct json_object *o, const char *name,
     const char **ret, struct hr_err *err);

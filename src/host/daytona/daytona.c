@@ -300,7 +300,7 @@ d_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end
 	    .timeout_s = seconds > 0 ? seconds + GRACE_S : FOREVER_S};
 	struct hr_err mine = {0};
 	HR_CLEAN(hr_api_answer_done) struct hr_api_answer a = {0};
-	int64_t code = -1;
+	int code = -1;
 	int r;
 
 	*ret = (struct hr_cloud_end){.code = -1};
@@ -308,12 +308,12 @@ d_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end
 		return -1;
 	r = hr_api_do(&c->plane, &call, &a, &mine);
 	if (r == 0)
-		r = hr_field_int(WHO, "the answer to a command", a.json, "exitCode", &code, &mine);
+		r = hr_field_code(WHO, "the answer to a command", a.json, "exitCode", &code, &mine);
 	if (r == 0)
 		r = hr_field_of(
 		    WHO, "the answer to a command", a.json, "result", json_type_string, &v, &mine);
 	if (r == 0) {
-		ret->code = (int)code;
+		ret->code = code;
 		if (q->output != NULL)
 			q->output(q->arg, 1, json_object_get_string(v),
 			    (size_t)json_object_get_string_len(v));

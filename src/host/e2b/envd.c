@@ -247,6 +247,7 @@ on_data(struct stream *s, struct json_object *o)
 static int
 signal_number(const char *text)
 {
+	long number;
 	size_t i;
 
 	static const struct {
@@ -263,25 +264,25 @@ signal_number(const char *text)
 	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (strncmp(names[i].name, text, strlen(names[i].name)) == 0)
 			return names[i].number;
-	return strncmp(text, "signal ", 7) == 0 ? (int)strtol(text + 7, NULL, 10) : 0;
+	number = strncmp(text, "signal ", 7) == 0 ? strtol(text + 7, NULL, 10) : 0;
+	return number > 0 && number < 128 ? (int)number : 0;
 }
 
 /* What is 0 or false is left out. */
 static int
 on_end(struct stream *s, struct json_object *o)
 {
-	int64_t code = 0;
 	const char *status;
 	bool exited;
-	int number;
+	int number, code = 0;
 
 	if ((hr_json_at(o, "exitCode") != NULL &&
-		hr_field_int(WHO, "the end of a command", o, "exitCode", &code, &s->err) != 0) ||
+		hr_field_code(WHO, "the end of a command", o, "exitCode", &code, &s->err) != 0) ||
 	    hr_field_maybe(WHO, "the end of a command", o, "status", &status, &s->err) != 0 ||
 	    hr_field_flag(WHO, "the end of a command", o, "exited", &exited, &s->err) != 0)
 		return wrong(s, -1);
 	number = !exited && status != NULL ? signal_number(status) : 0;
-	s->ret->code = number > 0 ? 128 + number : (int)code;
+	s->ret->code = number > 0 ? 128 + number : code;
 	s->ended = true;
 	return 0;
 }

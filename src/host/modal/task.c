@@ -177,7 +177,7 @@ wait_end(struct hr_cloud *c, char *id, int timer, struct hr_cloud_end *ret, stru
 	}
 	if (a->has_code)
 		ret->code = a->code;
-	else if (a->has_signal)
+	else if (a->has_signal && a->signal > 0 && a->signal < 128)
 		ret->code = 128 + a->signal;
 	else
 		r = hr_err_set(

@@ -47,7 +47,9 @@ on_update(struct stream *s, const char *p, size_t len)
 		     &s->err) == 0 &&
 		 hr_field_of(HR_RUNLOOP_WHO, "an update of a command", o, "output",
 		     json_type_string, &text, &s->err) == 0)
-		r = 0;
+		r = offset >= 0 ? 0
+				: hr_err_set(&s->err, HR_E_PROTO,
+				      HR_RUNLOOP_WHO ": an update of a command begins before it");
 	if (r == 0) {
 		n = (size_t)json_object_get_string_len(text);
 		/* offsets count what was sent, of which U+FFFD may have taken the place */
@@ -136,7 +138,6 @@ ended(struct hr_cloud *c, const char *execution, int timer, struct hr_cloud_end 
 	HR_PUT struct json_object *o = NULL;
 	const char *status;
 	HR_BUF(what, REST_MAX);
-	int64_t code;
 	int r = hr_runloop_poll(
 	    c, rest_of(&what, execution, "/wait_for_status"), words, timer, &o, err);
 
@@ -146,10 +147,9 @@ ended(struct hr_cloud *c, const char *execution, int timer, struct hr_cloud_end 
 		r = -1;
 	else if (strcmp(status, "completed") != 0)
 		r = 0;
-	else if (hr_field_int(HR_RUNLOOP_WHO, "the execution", o, "exit_status", &code, err) != 0)
+	else if (hr_field_code(
+		     HR_RUNLOOP_WHO, "the execution", o, "exit_status", &ret->code, err) != 0)
 		r = -1;
-	else
-		ret->code = (int)code;
 	return r;
 }
 

@@ -47,6 +47,7 @@ class StandIn:
     def __init__(self, directory):
         self.dir, self.faults, self.seen, self.lock = directory, [], [], threading.RLock()
         self.boxes, self.numbers, self.started = {}, itertools.count(1), []
+        self.edit = lambda r, o: o  # what is said instead of JSON; bytes: as they are
         self.unlisted = set()  # those that exist and that lists do not have yet
         # where a sandbox's /openhands is, and what its port 4444 is on this machine; see serving()
         self.openhands = self.port = None
@@ -144,7 +145,9 @@ class StandIn:
 
     def send(self, r, status, headers, body):
         if isinstance(body, (dict, list)):
-            headers, body = dict({"Content-Type": "application/json"}, **headers), json.dumps(body).encode()
+            body = self.edit(r, body)
+            headers = dict({"Content-Type": "application/json"}, **headers)
+            body = body if isinstance(body, bytes) else json.dumps(body).encode()
         r.h.send_response(status)
         for k, v in headers.items():
             r.h.send_header(k, v)
@@ -198,7 +201,7 @@ def drain(f):
 
 
 def frame(o, flags=0):
-    b = encoded(o)
+    b = o if isinstance(o, bytes) else encoded(o)
     return struct.pack(">BI", flags, len(b)) + b
 
 
@@ -318,7 +321,7 @@ class E2B(StandIn):
                     return
                 left[0] -= 1
                 try:
-                    r.h.wfile.write(frame(o, flags))
+                    r.h.wfile.write(frame(self.edit(r, o), flags))
                 except OSError:
                     left[0] = 0
                 if left[0] == 0:
@@ -559,7 +562,8 @@ class Runloop(StandIn):
 
         def tell(b, offset):
             text = b.decode("utf-8", "surrogateescape")
-            r.h.wfile.write(b"data: " + encoded({"output": text, "offset": offset}) + b"\n\n")
+            o = self.edit(r, {"output": text, "offset": offset})
+            r.h.wfile.write(b"data: " + (o if isinstance(o, bytes) else encoded(o)) + b"\n\n")
 
         if at < len(kept[name]):
             tell(kept[name][at:], at)
