@@ -7,6 +7,7 @@ import http.server
 import io
 import json
 import os
+import re
 import shutil
 import socketserver
 import stat
@@ -21,7 +22,7 @@ from lib.host import PATIENCE, SRC, Host  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
 
 ESCAPE = "\033]0;x\007"
-WRONG = (None, True, 2 ** 70, "x" + ESCAPE, [None], {"a": None})
+WRONG = (None, True, 2 ** 70, "x" + ESCAPE, "x\0y", [None], {"a": None})
 
 IMAGE = {"Id": "sha256:1", "RepoTags": ["r/x:one"], "Size": 5000000, "Created": 7,
          "Labels": {"org.openhands.runtime": "c", "org.openhands.version": "1"}}
@@ -73,7 +74,7 @@ class Hostile(Host):
 
     def __init__(self):
         super().__init__(RUNTIME="docker", SANDBOX_RUNTIME_CONTAINER_IMAGE="r/x:one")
-        self.answers = []
+        self.answers, self.asked = [], []
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -110,6 +111,7 @@ class Hostile(Host):
                 "key": "k"}}, f)
 
     def route(self, path, body):
+        self.asked.append(path)
         for part, answer in self.answers:
             if part in path:
                 return answer(body) if callable(answer) else answer
@@ -136,7 +138,8 @@ class Hostile(Host):
         equal((0 <= done.returncode < 126, "Sanitizer" in done.stderr, "runtime error" in done.stderr,
                "\033" in done.stderr, table and "\033" in done.stdout), (True, False, False, False, False), what)
         if done.returncode != 0 and words[0] not in ("run", "ps"):
-            equal(done.stderr.startswith("handrail: ") or words[0] == "doctor", True, what)
+            equal(done.stderr.startswith("handrail: ") or words[0] == "doctor" or "preflight" in words, True,
+                  what)
         if words[0] not in ("run", "read", "doctor") and "-j" in words and done.returncode == 0 and done.stdout:
             json.loads(done.stdout)
         return done.returncode
@@ -190,6 +193,70 @@ def lists():
     listed = [{"Id": "0123abcd", "Names": ["/openhands-runtime-x"], "Labels": {"handrail.owner": "m-0-1-2.3"},
                "State": "created"}]
     each("/containers/json", listed, ("ps", "--all", "-r", "docker"))
+    with Hostile() as h:
+        text = json.dumps(listed).encode()
+        for said in (text[:-1], text[:40], b"\0", text + b"x", b"{}", b"7", b""):
+            h.answers = [("/containers/json", (200, said))]
+            equal(h.survives(said, "ps", "--all", "-r", "docker", table=True), 1, said)
+
+
+def events():
+    """Lines of an Engine that tell of nothing are passed over, and those behind them are told."""
+    good = {"status": "die", "Actor": {"Attributes": {"name": "openhands-runtime-default", "exitCode": "7"}}}
+    last = dict(good, status="oom")
+    whole = json.dumps(good).encode()
+    lines = [json.dumps(x).encode() for x in [good] + list(wrong(good))]
+    lines += [whole[:-9], b"\0" + whole, whole + b"\0", whole[:-1] + b",\0}", b"", b"\xff" * 9, b"[" * 100000,
+              b"x" * (2 << 20)]
+    for sid in ("", "../x", "a/b", "x" * 300, ".", "a b", "a\0b"):
+        lines.append(whole.replace(b"runtime-default", b"runtime-" + json.dumps(sid).encode()[1:-1]))
+    with Hostile() as h:
+        h.answers = [("/events", (200, b"\n".join(lines + [json.dumps(last).encode(), b""])))]
+        p = h.popen("events", "-j")
+        try:
+            told = []
+            for line in p.stdout:
+                told.append(json.loads(line))
+                equal("\033" in line, False, line)
+                if told[-1]["event"] == "oom":
+                    break
+        finally:
+            p.kill()
+            p.communicate()
+        told = [t for t in told if t["event"] in ("die", "oom")]
+        equal({(t["sid"], t["event"]) for t in told}, {("default", "die"), ("default", "oom")}, told)
+        equal("exit status 7" in json.dumps(told[0]), True, told[0])
+
+
+def preflights():
+    """What is asked of an image before a sandbox is made of it: the image, the Engine, and a container's files."""
+    image = dict(CONTAINER, Os="linux", Architecture="amd64", Size=5000000)
+    version, made = {"Version": "20", "ApiVersion": "1.41", "Arch": "amd64"}, {"Id": "0123abcd"}
+    with Hostile() as h:
+        def answer(at, said):
+            h.answers = [("/images/", (200, image)), ("/version", (200, version)), ("/containers/create", (201, made)),
+                         ("/archive", (200, b"x")), ("/containers/0123abcd?", (204, b""))]
+            h.answers[at] = (h.answers[at][0], (200, said))
+        for at, good in enumerate((image, version, made)):
+            answer(at, good)
+            equal(h.survives(good, "image", "preflight", "-j", "x"), 0, "the good one")
+            for said in list(wrong(good)) + [b"", json.dumps(good).encode()[:-3]]:
+                answer(at, said)
+                h.survives(said, "image", "preflight", "-j", "x")
+                h.survives(said, "image", "preflight", "x", table=True)
+        for id in ("zz", "../images/x", "0123/../../y", ""):
+            answer(2, {"Id": id})
+            equal(h.survives(id, "image", "preflight", "-j", "x"), 1)
+        odd = [p for p in h.asked if "/containers/" in p and not re.search("/containers/(create|[0-9a-f]+)[/?]", p)]
+        equal(odd, [], "an id is hexadecimal, or none")
+        # neither the archive nor its headers are read: that there is one is enough
+        for said in (b"", b"\0" * 1024, bytes(range(256))):
+            answer(3, said)
+            equal(h.survives(said, "image", "preflight", "-j", "x"), 0)
+        for said in [{"message": "some"}] + list(wrong({"message": "some"})):
+            answer(3, said)
+            h.answers[3] = ("/archive", (500, said))
+            equal(h.survives(said, "image", "preflight", "-j", "x"), 1)
 
 
 def logs():
@@ -363,8 +430,8 @@ def records():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (errors, images, versions, containers, lists, logs, pulls, builds, observations, answers_of_the_server,
-                 nothing_else_runs, not_utf8, git_views, archives, records):
+    for test in (errors, images, versions, containers, lists, events, preflights, logs, pulls, builds, observations,
+                 answers_of_the_server, nothing_else_runs, not_utf8, git_views, archives, records):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 
