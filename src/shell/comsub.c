@@ -1,5 +1,5 @@
-/* Finding the ) of $( ), <( ) and >( ): by looking for quotes, comments, here-documents and
- * brackets, not by parsing. */
+/* Finds the ) of $( ), <( ) and >( ) by looking for quotes, comments, here-documents and brackets,
+ * not by parsing. */
 #include "config.h"
 
 #include "shell/word.h"
@@ -7,24 +7,25 @@
 #include <string.h>
 
 struct comsub {
-	size_t count; /* open parentheses */
+	size_t count; /* number of open parentheses */
 	bool comment, pass, dollar;
 
-	/* Inside `case`, parentheses do not count. The word is recognised only where `letters`, the
-	 * small letters read since a command may have begun, are these four; after a command that
-	 * is made of small letters and blanks it is not. */
+	/* Parentheses do not count inside `case`. The word is recognised only if `letters`, the
+	 * small letters read since a command may have started, are exactly these four; it is not
+	 * recognised after a command of small letters and blanks. */
 	bool in_case, command_ok;
 	size_t letters;
 
 	enum { DOC_NONE, DOC_DELIM, DOC_BODY } doc;
 	bool strip_tabs;
-	size_t from, to; /* the delimiter, in the text; from == to: not begun */
+	size_t from, to; /* the delimiter's place in the text; from == to: not started */
 	bool delim_begun;
 	size_t line; /* DOC_BODY: start of the line being read */
 };
 
-/* Is the line from cs->line to `end` the delimiter? Quotes are taken off it here, unlike
- * in heredoc.c; a backslash outside quotes makes that fail, so that no line matches. */
+/* Returns true if the line from cs->line to `end` is the delimiter. Quotes are removed from the
+ * line here, unlike in heredoc.c; a backslash outside quotes makes that fail, so that no line
+ * matches. */
 static bool
 comsub_doc_ends(const struct hr_shell_lex *lx, const struct comsub *cs, size_t end)
 {
@@ -46,7 +47,7 @@ comsub_doc_ends(const struct hr_shell_lex *lx, const struct comsub *cs, size_t e
 	return l == end;
 }
 
-/* One character of a here-document's body. True: still inside. */
+/* Reads one character of a here-document's body. Returns true while inside. */
 static bool
 comsub_in_doc(const struct hr_shell_lex *lx, struct comsub *cs, int c)
 {
@@ -86,8 +87,8 @@ comsub_delim(const struct hr_shell_lex *lx, struct comsub *cs, int c)
 	}
 }
 
-/* A < was read: begins a here-document if it is <<, not <<<. Returns the next character, as read;
- * '<' means that all is done. */
+/* Handles a < that was read: starts a here-document if it is <<, not <<<. Returns the next
+ * character, as read; '<' means that nothing is left to do. */
 static int
 comsub_less(struct hr_shell_lex *lx, struct comsub *cs)
 {
@@ -101,7 +102,7 @@ comsub_less(struct hr_shell_lex *lx, struct comsub *cs)
 		c = hr_shell_lex_getc(lx, true);
 	if (c >= 0)
 		hr_shell_lex_ungetc(lx);
-	/* Only the first of several here-documents on a line is known. */
+	/* Only the first of several here-documents on a line is recognised. */
 	if (c == '<' || (cs->doc == DOC_DELIM && cs->to != 0))
 		return '<';
 	cs->doc = DOC_DELIM;
@@ -110,7 +111,7 @@ comsub_less(struct hr_shell_lex *lx, struct comsub *cs)
 	return '<';
 }
 
-/* Do the characters read, without the last one, end in `word`? */
+/* Returns true if the characters read, without the last one, end in `word`. */
 static bool
 comsub_behind(const struct hr_shell_lex *lx, const char *word)
 {
@@ -120,7 +121,7 @@ comsub_behind(const struct hr_shell_lex *lx, const char *word)
 	       memcmp(lx->s + lx->pos - 1 - n, word, n) == 0;
 }
 
-/* Keeps track of `case`. True: c is dealt with. */
+/* Tracks `case`. Returns true if c is handled. */
 static bool
 comsub_case(const struct hr_shell_lex *lx, struct comsub *cs, int c)
 {
@@ -165,14 +166,15 @@ comsub_nested(struct hr_shell_lex *lx, struct comsub *cs, int c)
 		cs->count -= !cs->in_case;
 		return hr_shell_comsub_skip(lx);
 	}
-	if (c == '{') /* as in double quotes */
+	if (c == '{') /* ${ acts as in double quotes */
 		return hr_shell_pair_skip(lx, '{', '}', HR_PAIR_BRACE | HR_PAIR_DQUOTE);
 	if (c == '[')
 		return hr_shell_pair_skip(lx, '[', ']', 0);
 	return 0;
 }
 
-/* A character in a comment; its newline can begin the here-document announced before it. */
+/* Handles a character in a comment, whose newline can start the here-document announced before
+ * it. */
 static void
 comsub_in_comment(struct hr_shell_lex *lx, struct comsub *cs, int c)
 {
@@ -183,7 +185,8 @@ comsub_in_comment(struct hr_shell_lex *lx, struct comsub *cs, int c)
 		comsub_delim(lx, cs, c);
 }
 
-/* A character that is not in a comment or here-document and not quoted. 1: the end, 0, or -1. */
+/* Handles an unquoted character outside of comments and here-documents. Returns 1 at the end, 0, or
+ * -1. */
 static int
 comsub_char(struct hr_shell_lex *lx, struct comsub *cs, int c)
 {

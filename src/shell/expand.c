@@ -1,16 +1,15 @@
-/* The substitutions in a word, each of which must parse.
- *
- * The rules are those of the parser whose verdicts are the contract, not bash's: quotes do not
- * protect (unless the whole word is in single quotes), and of the commands in $( ) or `...` only
- * the first line is parsed; after it the rest counts as word text again. */
+/* The substitutions in a word, each of which must parse. The rules are those of the parser whose
+ * verdicts are the contract, not bash's: quotes do not protect (unless the whole word is in single
+ * quotes), and only the first line of the commands in $( ) or `...` is parsed; after it the rest
+ * counts as word text again. */
 #include "config.h"
 
 #include "shell/parse.h"
 
 #include <string.h>
 
-/* The command at the start of s, which is the text behind $( or between backquotes. *ret_used:
- * where word text continues. */
+/* Parses the command at the start of s, the text after $( or between backquotes. *ret_used: where
+ * word text continues. */
 static int
 expand_command(const char *s, size_t len, bool paren, struct hr_shell_state *st, size_t *ret_used)
 {
@@ -44,7 +43,7 @@ expand_backquote(const char *s, size_t len, struct hr_shell_state *st, size_t *r
 	return expand_command(s, (size_t)(close - s), false, st, &used);
 }
 
-/* At a $; *ret_used counts from behind it. */
+/* Parses after a $, from where *ret_used counts. */
 static int
 expand_dollar(const char *s, size_t len, struct hr_shell_state *st, size_t *ret_used)
 {
@@ -63,7 +62,7 @@ expand_dollar(const char *s, size_t len, struct hr_shell_state *st, size_t *ret_
 		return 0;
 	case '[': return -1;
 	case '{':
-		/* No } at all: the original never ends here. Nothing more is to be found. */
+		/* The original never ends if there is no }. Nothing else can be found. */
 		close = memchr(s, '}', len);
 		*ret_used = close ? (size_t)(close - s) + 1 : len;
 		return 0;
@@ -72,8 +71,8 @@ expand_dollar(const char *s, size_t len, struct hr_shell_state *st, size_t *ret_
 	}
 }
 
-/* Length of an unquoted ~ and what follows it up to a slash or a quote: no substitution is seen
- * there. */
+/* Returns the length of an unquoted ~ and the text up to a slash or a quote, where no substitution
+ * is recognised. */
 static size_t
 tilde_length(const char *val, size_t len)
 {

@@ -1,4 +1,4 @@
-/* bash prints one line for each variable: a value with newlines is printed as $'...'. */
+/* bash prints one line for each variable, since a value with newlines is printed as $'...'. */
 #include "config.h"
 
 #include "shell/exports.h"
@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Behind "declare -x " and its like; NULL: another kind of line. */
+/* Returns the name after "declare -x " and the like; NULL: another kind of line. */
 static const char *
 declared_name(const char *p, const char *end)
 {

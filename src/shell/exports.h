@@ -1,4 +1,4 @@
-/* hr_exports: what a new shell is given of the variables that its predecessor exported. */
+/* hr_exports: the exported variables that a new shell inherits from its predecessor. */
 #ifndef HR_SHELL_EXPORTS_H
 #define HR_SHELL_EXPORTS_H
 
@@ -6,9 +6,9 @@
 
 #include "base/buf.h"
 
-/* Appends of the text of `export -p` all but the prompt, whose variables are the hook's, the
- * directory, and TMOUT, which would end the new shell as it ended the old. What was read-only can
- * be changed again: it may be why the old shell had to go. Pure. */
+/* Appends the text of `export -p` without the prompt's variables, which are the hook's, the
+ * directory, and TMOUT, which would end the new shell as it ended the old. Read-only variables
+ * become writable: they may be why the old shell had to be replaced. Pure. */
 void hr_exports_keep(const char *exports, size_t len, struct hr_buf *out);
 
 #endif

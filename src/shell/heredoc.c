@@ -23,8 +23,8 @@ hr_shell_heredoc_add(struct hr_shell_lex *lx, const struct hr_shell_token *delim
 	return 0;
 }
 
-/* Reads one line, joined lines counting as one, and compares it on the way. Returns 1 if it is the
- * delimiter, 0 if not, -1 at the end of the text. */
+/* Reads one line, joined lines counting as one, and compares it with the delimiter. Returns 1 if
+ * they are equal, 0 if not, -1 at the end of the text. */
 static int
 heredoc_line(struct hr_shell_lex *lx, const struct hr_shell_heredoc *d)
 {

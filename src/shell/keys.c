@@ -9,7 +9,7 @@
 
 static const struct {
 	const char *name, *bytes;
-	const char *app_bytes; /* in application cursor mode, NULL: the same */
+	const char *app_bytes; /* bytes in application cursor mode; NULL: the same */
 } key_table[] = {
     {"Enter", "\r", NULL},
     {"Tab", "\t", NULL},
@@ -49,7 +49,7 @@ hr_key_is_special(const char *text, size_t len)
 	return len >= 3 && text[0] == 'C' && text[1] == '-' && hr_shell_count(text, len) == 3;
 }
 
-/* The byte of C-<c>, or -1. */
+/* Returns the byte of C-<c>, or -1. */
 static int
 control_byte(char c)
 {

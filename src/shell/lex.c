@@ -61,7 +61,7 @@ lex_note_join(struct hr_shell_lex *lx, size_t pos)
 {
 	if (hr_grow(&lx->joins, lx->n_joins, &lx->room_joins, sizeof(*lx->joins)))
 		lx->st->nomem = true;
-	/* A join can be read twice, after an ungetc. */
+	/* A line join can be read twice, after an ungetc. */
 	else if (lx->n_joins == 0 || lx->joins[lx->n_joins - 1] < pos)
 		lx->joins[lx->n_joins++] = pos;
 }
@@ -111,7 +111,7 @@ hr_shell_is_break(int c)
 	}
 }
 
-/* Whether a word directly after the tokens read so far may be a reserved word. */
+/* Returns true if a word directly after the tokens read so far may be a reserved word. */
 static bool
 lex_command_position(const struct hr_shell_lex *lx)
 {
@@ -141,7 +141,7 @@ lex_command_position(const struct hr_shell_lex *lx)
 	case HR_TOK_LPAREN:
 	case HR_TOK_RPAREN: return true;
 	case HR_TOK_WORD:
-		/* `echo { fi` is an error there, `echo "{" fi` is not. */
+		/* `echo { fi` is an error in the original, `echo "{" fi` is not. */
 		return lx->last_brace || lx->before_last == HR_TOK_FUNCTION;
 	default: return false;
 	}
@@ -204,7 +204,7 @@ lex_reserved_word(const struct hr_shell_lex *lx, const struct hr_shell_token *t)
 static bool
 is_name_char(char c, bool first)
 {
-	/* Letters of all scripts, roughly. */
+	/* Approximates the letters of all scripts. */
 	return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c & 0x80) ||
 	       (!first && c >= '0' && c <= '9');
 }
@@ -219,7 +219,7 @@ name_length(const char *s, size_t len)
 	return n;
 }
 
-/* name=, name+=, name[...]= and name[...]+= */
+/* Matches name=, name+=, name[...]= and name[...]+=. */
 static bool
 token_is_assignment(const struct hr_shell_token *t)
 {
@@ -256,7 +256,7 @@ is_redir_op(enum hr_shell_tok type)
 	return type >= HR_TOK_REDIR && type <= HR_TOK_REDIR_HEREDOC;
 }
 
-/* {name}, as in exec {fd}>file */
+/* Matches {name}, as in exec {fd}>file. */
 static bool
 token_is_redir_word(const struct hr_shell_token *t)
 {
@@ -264,7 +264,7 @@ token_is_redir_word(const struct hr_shell_token *t)
 	       name_length(t->val + 1, t->vlen - 2) == t->vlen - 2;
 }
 
-/* The word without its backslash-newlines: the text itself if it has none. */
+/* Returns the word without its backslash-newlines: the text itself if there are none. */
 static int
 lex_word_value(struct hr_shell_lex *lx, struct hr_shell_token *t)
 {
@@ -318,7 +318,7 @@ lex_word(struct hr_shell_lex *lx, struct hr_shell_token *t)
 	return 0;
 }
 
-/* Takes c if it comes next. */
+/* Consumes c if it comes next. */
 static bool
 lex_accept(struct hr_shell_lex *lx, struct hr_shell_token *t, int c)
 {
@@ -369,7 +369,7 @@ lex_ampersand(struct hr_shell_lex *lx, struct hr_shell_token *t)
 	return HR_TOK_REDIR_BOTH;
 }
 
-/* An operator whose first character c has been read. */
+/* Reads an operator whose first character c has been read. */
 static enum hr_shell_tok
 lex_operator(struct hr_shell_lex *lx, int c, struct hr_shell_token *t)
 {
@@ -389,7 +389,7 @@ lex_operator(struct hr_shell_lex *lx, int c, struct hr_shell_token *t)
 	}
 }
 
-/* Passes over blanks and a comment; the next character is returned and counted as read. */
+/* Skips blanks and a comment; the next character is returned and counts as read. */
 static int
 lex_skip_blanks(struct hr_shell_lex *lx)
 {
@@ -425,7 +425,7 @@ lex_read(struct hr_shell_lex *lx, struct hr_shell_token *t)
 		t->type = HR_TOK_DASH;
 		return 0;
 	}
-	/* <( and >( begin words. */
+	/* <( and >( start words. */
 	if (hr_shell_is_break(c) && !((c == '<' || c == '>') && hr_shell_lex_peekc(lx) == '(')) {
 		t->type = lex_operator(lx, c, t);
 		return 0;

@@ -1,25 +1,25 @@
-/* Inside shell/: one word-by-word reading of bash text, for the splitter alone.
+/* Internals of shell/: reads bash text word by word, for the splitter alone. The rules are not
+ * those of bash's own grammar but of the parser of the original server, whose verdicts are the
+ * contract.
  *
- * The rules are not those of bash's own grammar but of the parser of the original server, whose
- * verdicts are the contract. Positions are byte offsets into the text given to hr_shell_lex_init().
- * Functions return -1 when the text cannot be parsed, or when memory is short: then `nomem` is set
- * in the state. */
+ * Positions are byte offsets into the text given to hr_shell_lex_init(). Functions return -1 when
+ * the text cannot be parsed, or when memory is short: then `nomem` is set in the state. */
 #ifndef HR_SHELL_LEX_H
 #define HR_SHELL_LEX_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Shared by a parse and all parses nested in its words. */
+/* State shared by a parse and all parses nested in its words. */
 struct hr_shell_state {
-	int depth; /* open brackets, substitutions and compound commands */
+	int depth; /* number of open brackets, substitutions and compound commands */
 	bool nomem;
 };
 
-/* Deeper nesting counts as unparsable: bounds both our stack and, since every level of $( )
- * reads its text again, our time. */
+/* Deeper nesting counts as unparsable: this bounds the stack and, since every level of $( ) reads
+ * its text again, the time. */
 #define HR_SHELL_MAX_DEPTH 1000
-#define HR_SHELL_SUBST_DEPTH 20 /* what one level of $( ) counts */
+#define HR_SHELL_SUBST_DEPTH 20 /* depth that one level of $( ) counts */
 
 int hr_shell_enter(struct hr_shell_state *st, int levels); /* -1: too deep */
 void hr_shell_leave(struct hr_shell_state *st, int levels);
@@ -49,7 +49,7 @@ enum hr_shell_tok {
 	HR_TOK_LBRACE,
 	HR_TOK_RBRACE,
 	HR_TOK_BANG,
-	HR_TOK_UNSUPPORTED, /* case esac select time coproc [[ ]]: nothing can follow from them */
+	HR_TOK_UNSUPPORTED, /* case esac select time coproc [[ ]]: nothing parsable can follow */
 
 	HR_TOK_AND_AND, /* operators */
 	HR_TOK_OR_OR,
@@ -62,17 +62,17 @@ enum hr_shell_tok {
 	HR_TOK_RPAREN,
 	HR_TOK_REDIR,         /* < > >> >| <> */
 	HR_TOK_REDIR_DUP,     /* <& >& */
-	HR_TOK_REDIR_BOTH,    /* &> &>>: takes no number before it */
+	HR_TOK_REDIR_BOTH,    /* &> &>>: no number may stand before them */
 	HR_TOK_REDIR_HERESTR, /* <<< */
 	HR_TOK_REDIR_HEREDOC, /* << <<- */
 };
 
 struct hr_shell_token {
 	enum hr_shell_tok type;
-	size_t start, end; /* in the text */
+	size_t start, end; /* offsets in the text */
 	const char *val;   /* words: the text without its backslash-newlines */
 	size_t vlen;
-	char *own;       /* where val points if it had any; freed by hr_shell_token_done() */
+	char *own;       /* owns val if there were any; freed by hr_shell_token_done() */
 	bool strip_tabs; /* REDIR_HEREDOC: the <<- form */
 };
 
@@ -86,16 +86,16 @@ struct hr_shell_lex {
 	const char *s;
 	size_t len;
 	size_t pos;
-	bool ends_nl; /* if not, a newline is read after the last character */
+	bool ends_nl; /* false: a newline is read after the last character */
 	struct hr_shell_state *st;
 
 	enum hr_shell_tok last, before_last; /* types of the tokens already read */
-	bool last_brace;                     /* the last one was a word { or } */
+	bool last_brace;                     /* the last token was a word { or } */
 
 	size_t *joins; /* backslash-newlines dropped in the current token */
 	size_t n_joins, room_joins;
 
-	struct hr_shell_heredoc *docs; /* announced, body not read yet */
+	struct hr_shell_heredoc *docs; /* here-documents announced, body not read yet */
 	size_t n_docs, room_docs;
 };
 
@@ -103,11 +103,12 @@ void
 hr_shell_lex_init(struct hr_shell_lex *lx, const char *s, size_t len, struct hr_shell_state *st);
 void hr_shell_lex_done(struct hr_shell_lex *lx);
 
-/* The next token. Reading a newline reads the bodies of the here-documents announced so far. */
+/* Reads the next token. Reading a newline reads the bodies of the here-documents announced so
+ * far. */
 int hr_shell_lex_next(struct hr_shell_lex *lx, struct hr_shell_token *ret);
 void hr_shell_token_done(struct hr_shell_token *tok);
 
-/* The next character, or -1 at the end. With `join`, backslash-newlines are passed over. */
+/* Returns the next character, or -1 at the end. `join` skips backslash-newlines. */
 int hr_shell_lex_getc(struct hr_shell_lex *lx, bool join);
 int hr_shell_lex_peekc(struct hr_shell_lex *lx);
 static inline void
@@ -116,6 +117,6 @@ hr_shell_lex_ungetc(struct hr_shell_lex *lx)
 	lx->pos--;
 }
 
-bool hr_shell_is_break(int c); /* ends a word: blank, newline, or one of ; & | ( ) < > */
+bool hr_shell_is_break(int c); /* a word's end: blank, newline, ; & | ( ) < > */
 
 #endif

@@ -1,10 +1,10 @@
 /* Recursive descent over bash's grammar, as far as the contract's parser knows it. Only the verdict
  * and the extent of the command are kept.
  *
- * When a token is looked at matters: reading a newline reads the bodies of the here-documents
- * announced before, so a here-document is announced only after the token behind its delimiter was
- * looked at. In compound commands this makes the first line of a body count as a command; the
- * contract has it so. */
+ * The time at which a token is examined matters: reading a newline reads the bodies of the
+ * here-documents announced before, so a here-document is announced only after the token that
+ * follows its delimiter was examined. In compound commands this makes the first line of a body
+ * count as a command; the contract has it so. */
 #include "config.h"
 
 #include "shell/parse.h"
@@ -39,7 +39,7 @@ hr_shell_parser_done(struct hr_shell_parser *p)
 	hr_shell_lex_done(&p->lx);
 }
 
-/* The type of the next token, or -1. */
+/* Returns the type of the next token, or -1. */
 static int
 peek(struct hr_shell_parser *p)
 {
@@ -55,7 +55,7 @@ peek(struct hr_shell_parser *p)
 	return (int)p->tok.type;
 }
 
-/* Takes the token last looked at. */
+/* Consumes the token that was last examined. */
 static void
 take(struct hr_shell_parser *p)
 {
@@ -91,7 +91,7 @@ newline_list(struct hr_shell_parser *p)
 	return peek(p) < 0 ? -1 : 0;
 }
 
-/* Takes a word with its substitutions. */
+/* Parses a word with its substitutions. */
 static int
 parse_word(struct hr_shell_parser *p)
 {
@@ -101,7 +101,7 @@ parse_word(struct hr_shell_parser *p)
 	return 0;
 }
 
-/* A redirection's target. */
+/* Parses a redirection's target. */
 static int
 parse_target(struct hr_shell_parser *p)
 {
@@ -170,7 +170,7 @@ parse_redirections(struct hr_shell_parser *p)
 	return type < 0 ? -1 : 0;
 }
 
-/* One of: for while until if ( { */
+/* True for: for while until if ( { */
 static bool
 begins_shell_command(int type)
 {
@@ -196,7 +196,7 @@ static int
 parse_if(struct hr_shell_parser *p)
 {
 	do {
-		take(p); /* if, elif */
+		take(p); /* consumes if, elif */
 		if (parse_compound_list(p) || expect(p, HR_TOK_THEN) || parse_compound_list(p))
 			return -1;
 	} while (peek(p) == HR_TOK_ELIF);
@@ -214,7 +214,7 @@ parse_while(struct hr_shell_parser *p)
 	return expect(p, HR_TOK_DONE);
 }
 
-/* What may stand between `for name` and the body. */
+/* Parses the words between `for name` and the body. */
 static int
 parse_for_words(struct hr_shell_parser *p)
 {
@@ -245,7 +245,7 @@ parse_for(struct hr_shell_parser *p)
 	return -1;
 }
 
-/* ( ) and { } */
+/* Parses ( ) and { }. */
 static int
 parse_group(struct hr_shell_parser *p, enum hr_shell_tok close)
 {
@@ -270,7 +270,7 @@ shell_command(struct hr_shell_parser *p)
 	return r ? -1 : parse_redirections(p);
 }
 
-/* A compound command with its redirections. */
+/* Parses a compound command with its redirections. */
 static int
 parse_shell_command(struct hr_shell_parser *p)
 {
@@ -283,7 +283,7 @@ parse_shell_command(struct hr_shell_parser *p)
 	return r;
 }
 
-/* name () body, with the name taken and ( being next. */
+/* Parses name () body after the name, with ( being next. */
 static int
 parse_function_parens(struct hr_shell_parser *p)
 {
@@ -364,7 +364,9 @@ parse_pipeline_command(struct hr_shell_parser *p)
 	return parse_pipeline(p);
 }
 
-/* Commands joined by && || ; & and newlines, inside compound commands. */
+/* Parses commands joined by &&
+ *
+ * ; & and newlines, inside compound commands. */
 static int
 parse_compound_list(struct hr_shell_parser *p)
 {
@@ -397,8 +399,10 @@ parse_compound_list(struct hr_shell_parser *p)
 	}
 }
 
-/* A top-level line: commands joined by && || ; & up to a newline, or to the ) of a substitution:
- * there the original cannot end a list whose last operator is not a semicolon, as in $(a && b). */
+/* Parses a top-level line: commands joined by &&
+ *
+ * ; & up to a newline, or to the ) of a substitution: the original cannot end a list there whose
+ * last operator is not a semicolon, as in $(a && b). */
 static int
 parse_simple_list(struct hr_shell_parser *p)
 {

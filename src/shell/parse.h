@@ -1,4 +1,4 @@
-/* Inside shell/: recognises one complete command at a time; builds no tree. */
+/* Internals of shell/: recognises one complete command at a time; builds no tree. */
 #ifndef HR_SHELL_PARSE_H
 #define HR_SHELL_PARSE_H
 
@@ -6,7 +6,7 @@
 
 struct hr_shell_unit {
 	size_t start, end; /* first to last character, without the newline that ends it */
-	bool blank;        /* nothing but blank lines and comments was left */
+	bool blank;        /* only blank lines and comments were left */
 };
 
 struct hr_shell_parser {
@@ -22,10 +22,10 @@ void hr_shell_parser_init(
     struct hr_shell_parser *p, const char *s, size_t len, bool subst, struct hr_shell_state *st);
 void hr_shell_parser_done(struct hr_shell_parser *p);
 
-/* The next complete command. -1: unparsable, or st->nomem. */
+/* Parses the next complete command. Returns -1 if it cannot be parsed, or with st->nomem. */
 int hr_shell_parse_unit(struct hr_shell_parser *p, struct hr_shell_unit *ret);
 
-/* Parses the substitutions in a word. -1 as above. */
+/* Parses the substitutions in a word. Returns -1 as above. */
 int hr_shell_expand(const char *val, size_t len, struct hr_shell_state *st);
 
 #endif

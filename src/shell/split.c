@@ -1,5 +1,4 @@
-/* From complete commands to pieces: each command takes along what stands between it and the next.
- */
+/* Turns complete commands into pieces: each command includes the text between it and the next. */
 #include "config.h"
 
 #include "shell/split.h"
@@ -21,7 +20,8 @@ struct spans {
 	size_t n, room;
 };
 
-/* All complete commands of a text. -1: unparsable, no command at all, or st->nomem. */
+/* Reads all complete commands of a text. Returns -1 if it cannot be parsed, contains no command, or
+ * with st->nomem. */
 static int
 spans_read(struct spans *sp, const char *text, size_t len, struct hr_shell_state *st)
 {
@@ -60,7 +60,7 @@ pieces_alloc(struct hr_shell_pieces *p, size_t n, size_t bytes, struct hr_err *e
 	return hr_err_nomem(err);
 }
 
-/* Appends s to the piece being written at *at, without white space at its end. */
+/* Appends s to the piece being written at *at, without trailing white space. */
 static void
 piece_add(struct hr_shell_piece *piece, char **at, const char *s, size_t len)
 {
@@ -157,7 +157,7 @@ hr_shell_add_unix(struct hr_buf *b, const char *p, size_t len)
 	hr_buf_add(b, p, (size_t)(end - p));
 }
 
-/* At the end. */
+/* Counts the trailing backslashes. */
 static size_t
 count_slashes(const char *p, size_t len)
 {
@@ -190,7 +190,7 @@ hr_shell_add_one(struct hr_buf *b, const char *p, size_t len, bool braces)
 	hr_shell_add_unix(&text, p, len);
 	if (text.fail != HR_OK || hr_shell_split(hr_buf_str(&text), text.len, &pieces, NULL) < 0)
 		return -1;
-	goes_on = count_slashes(p, len) % 2 != 0; /* in the next line, for bash */
+	goes_on = count_slashes(p, len) % 2 != 0; /* bash continues in the next line */
 	braces |= goes_on || hr_shell_pieces_refused(&pieces);
 	hr_shell_pieces_done(&pieces);
 	if (braces)

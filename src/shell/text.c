@@ -1,5 +1,5 @@
-/* Counting and cutting. Counting looks at the bytes once, eight at a time where they are
- * ASCII, since observations of many megabytes pass through here. */
+/* Counting and cutting. Counting reads the bytes once, eight at a time while they are ASCII, since
+ * observations of many megabytes pass here. */
 #include "config.h"
 
 #include "shell/text.h"
@@ -13,7 +13,7 @@
 
 const char hr_shell_truncated_mark[] = "\n[... Observation truncated due to length ...]\n";
 
-/* Passes over at most `points` code points from `at`; *ret_points: how many there were. */
+/* Skips at most `points` code points from `at`; *ret_points: the number skipped. */
 static size_t
 skip_points(const char *s, size_t len, size_t at, size_t points, size_t *ret_points)
 {

@@ -1,5 +1,5 @@
-/* Text as the reference counts it: in code points. All lengths are bytes of UTF-8 unless said
- * otherwise; bytes that are no valid UTF-8 count one code point each. */
+/* hr_shell_count: text measured as the reference does, in code points. All other lengths are bytes
+ * of UTF-8; each byte that is not valid UTF-8 counts one code point. */
 #ifndef HR_SHELL_TEXT_H
 #define HR_SHELL_TEXT_H
 
@@ -10,13 +10,14 @@
 
 size_t hr_shell_count(const char *s, size_t len); /* code points */
 
-/* Code points above which the content of an observation is cut, and kept of each end (doc/shell.md,
+/* Code points above which the content of an observation is cut, and kept at each end (doc/shell.md,
  * "Long content"). */
 #define HR_SHELL_CONTENT_MAX 30000
 #define HR_SHELL_CONTENT_KEEP 15000
 
-/* Where to cut: true if s has more than HR_SHELL_CONTENT_MAX code points; then the observation
- * shows the first *ret_head bytes, HR_SHELL_TRUNCATED, and the bytes from *ret_tail on. */
+/* Computes the cut: returns true if s has more than HR_SHELL_CONTENT_MAX code points; then the
+ * observation shows the first *ret_head bytes, HR_SHELL_TRUNCATED, and the bytes from *ret_tail
+ * on. */
 bool hr_shell_truncation(const char *s, size_t len, size_t *ret_head, size_t *ret_tail);
 extern const char hr_shell_truncated_mark[];
 

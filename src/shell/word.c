@@ -1,4 +1,5 @@
-/* Where words and quoted stretches end. Nothing is interpreted here; expand.c looks inside. */
+/* Ends of words and of quoted stretches. Nothing is interpreted here; expand.c parses the
+ * insides. */
 #include "config.h"
 
 #include "shell/word.h"
@@ -11,7 +12,7 @@ is_quote(int c)
 	return c == '\'' || c == '"' || c == '`';
 }
 
-/* $( ${ $[ with the dollar and the bracket read. */
+/* Skips $( ${ $[ after the dollar and the bracket. */
 static int
 dollar_skip(struct hr_shell_lex *lx, int bracket, unsigned flags)
 {
@@ -27,9 +28,9 @@ struct pair {
 	unsigned flags;
 	size_t count;
 	bool pass;   /* the next character is quoted */
-	bool dollar; /* the last one was a $ */
-	/* What a ' means in "${name...}": nothing behind the name or :-, a quote behind # % / ^ ,
-	 */
+	bool dollar; /* the last character was a $ */
+	/* The meaning of ' in "${name...}": an ordinary character after the name or :-, a quote
+	 * after # % / ^ , */
 	enum { BRACE_START, BRACE_NAME, BRACE_PATTERN, BRACE_OTHER } brace;
 };
 
@@ -42,7 +43,7 @@ pair_brace(struct pair *p, int c)
 		p->brace = BRACE_PATTERN;
 }
 
-/* Is c, a ', an ordinary character? */
+/* Returns true if c, a ', is an ordinary character. */
 static bool
 pair_plain_quote(const struct pair *p, int c)
 {
@@ -50,7 +51,7 @@ pair_plain_quote(const struct pair *p, int c)
 	       p->brace != BRACE_PATTERN;
 }
 
-/* A quote or expansion that begins with c. */
+/* Skips a quote or expansion that starts with c. */
 static int
 pair_nested(struct hr_shell_lex *lx, const struct pair *p, int c)
 {
@@ -94,7 +95,7 @@ pair_body(struct hr_shell_lex *lx, struct pair *p)
 		if (p->open == '{')
 			pair_brace(p, c);
 		if (pair_plain_quote(p, c))
-			continue; /* and a $ before it goes with what follows */
+			continue; /* a $ before it belongs to the next part */
 		if (c == '\\')
 			p->pass = true;
 		else if (pair_nested(lx, p, c))
@@ -116,7 +117,7 @@ hr_shell_pair_skip(struct hr_shell_lex *lx, int open, int close, unsigned flags)
 	return r;
 }
 
-/* After c, which is $, < or >, in a word. *ret_taken: more than c belongs to it. */
+/* Continues after c, which is $, < or >, in a word. *ret_taken: the expansion is longer than c. */
 static int
 word_expansion(struct hr_shell_lex *lx, int c, bool *ret_taken)
 {
@@ -137,7 +138,7 @@ word_expansion(struct hr_shell_lex *lx, int c, bool *ret_taken)
 	return 0;
 }
 
-/* A quoted character, string or expansion beginning with c. *ret_taken: it was one. */
+/* Reads a quoted character, string or expansion starting with c. *ret_taken: there was one. */
 static int
 word_part(struct hr_shell_lex *lx, int c, struct hr_shell_word *w, bool *ret_taken)
 {
@@ -177,7 +178,7 @@ hr_shell_word_skip(struct hr_shell_lex *lx, struct hr_shell_word *ret)
 		if (word_part(lx, c, ret, &taken))
 			return -1;
 		if (!taken && hr_shell_is_break(c)) {
-			lx->pos = ret->end; /* < and > made it read on */
+			lx->pos = ret->end; /* < and > made the reader continue */
 			return 0;
 		}
 	}
