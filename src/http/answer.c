@@ -1,4 +1,5 @@
-/* Lines of the head and of chunks are gathered in one buffer; bytes of the body go straight on. */
+/* Lines of the head and of chunks are collected in one buffer; bytes of the body go directly to the
+ * sink. */
 #include "config.h"
 
 #include "http/answer.h"
@@ -43,7 +44,7 @@ broken(struct hr_http_reader *h, struct hr_err *err, const char *what)
 	return hr_err_set(err, HR_E_GONE, "%s", what);
 }
 
-/* "HTTP/1.1 404 Not Found" */
+/* Parses "HTTP/1.1 404 Not Found". */
 static int
 status_line(struct hr_http_reader *h, const char *p, size_t len, struct hr_err *err)
 {
@@ -66,7 +67,7 @@ status_line(struct hr_http_reader *h, const char *p, size_t len, struct hr_err *
 	return 0;
 }
 
-/* Digits of that base, and nothing but blanks or what follows `stop` behind them. */
+/* Parses a number in that base, followed only by blanks or by `stop` and anything. */
 static int
 number(const char *p, size_t len, int base, char stop, uint64_t *ret)
 {
@@ -128,7 +129,7 @@ head_ended(struct hr_http_reader *h)
 {
 	long s = h->a->status;
 
-	if (s < 200) /* another one follows */
+	if (s < 200) /* an interim answer: another one follows */
 		h->part = HR_HTTP_STATUS_LINE;
 	else if (s == 204 || s == 304 || strcmp(h->r->method, "HEAD") == 0)
 		h->part = HR_HTTP_DONE;
@@ -152,7 +153,7 @@ chunk_line(struct hr_http_reader *h, const char *p, size_t len, struct hr_err *e
 	return 0;
 }
 
-/* One line, with its end. */
+/* Handles one line, with its end. */
 static int
 line(struct hr_http_reader *h, struct hr_err *err)
 {

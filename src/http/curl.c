@@ -1,4 +1,4 @@
-/* dlopen() of libcurl, once for each process. */
+/* dlopen() of libcurl, once per process. */
 #include "config.h"
 
 #include "http/curl.h"
@@ -9,12 +9,12 @@
 #include <string.h>
 
 #define LIBRARY "libcurl.so.4"
-#define OLDEST 0x075500 /* has CURLOPT_PROTOCOLS_STR */
+#define OLDEST 0x075500 /* first version with CURLOPT_PROTOCOLS_STR */
 #define OLDEST_TEXT "7.85"
 
 struct hr_curl hr_curl;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static char why[200]; /* it cannot be used; "": it can */
+static char why[200]; /* reason why libcurl cannot be used; "": none */
 
 static void
 load(void)

@@ -1,6 +1,5 @@
-/* hr_curl: libcurl, loaded with the first request that needs it. It brings some 35 libraries along,
- * which take ten times as long to load as a program of ours; most of what is done needs none of
- * them. */
+/* hr_curl: libcurl, loaded with the first request that needs it. It needs some 35 libraries, which
+ * take ten times as long to load as a program of handrail; most requests need none of them. */
 #ifndef HR_HTTP_CURL_H
 #define HR_HTTP_CURL_H
 
@@ -8,7 +7,7 @@
 
 #include "base/err.h"
 
-/* What is used of it, by its names without "curl_". */
+/* The functions in use, by their names without "curl_". */
 #define HR_CURL_CALLS(X)                                                                           \
 	X(easy_cleanup)                                                                            \
 	X(easy_getinfo)                                                                            \
@@ -42,10 +41,11 @@ struct hr_curl {
 #undef HR_CURL_MEMBER
 };
 
-/* To be used once hr_curl_load() has answered 0. */
+/* Valid after hr_curl_load() has returned 0. */
 extern struct hr_curl hr_curl;
 
-/* -1: it is not there, or too old. It stays until the process ends; any thread may ask. */
+/* Loads libcurl until the process ends; any thread may call it. Returns -1 if libcurl is missing or
+ * too old. */
 int hr_curl_load(struct hr_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* One request at a time on a multi handle, so that the wait can be for something else as well. */
+/* One request at a time on a multi handle, so that the wait can include another descriptor. */
 #include "config.h"
 
 #include "http/http_int.h"
@@ -16,10 +16,10 @@
 #define FOREVER_MS 3600000
 
 struct hr_http {
-	CURLM *multi; /* NULL: libcurl was not needed yet */
+	CURLM *multi; /* NULL: no request has needed libcurl yet */
 };
 
-/* One request under way. */
+/* One request in progress. */
 struct turn {
 	const struct hr_http_request *req;
 	struct hr_http_answer *a;
@@ -28,7 +28,7 @@ struct turn {
 	curl_mime *form;
 	struct curl_slist *connect_to;
 	char text[CURL_ERROR_SIZE];
-	bool gave_up; /* a callback of ours did */
+	bool gave_up; /* a callback gave up */
 };
 
 struct hr_http *
@@ -85,7 +85,7 @@ on_body(char *p, size_t size, size_t n, void *arg)
 	return t->a->body.fail == HR_OK ? n : CURL_WRITEFUNC_ERROR;
 }
 
-/* Keeps the words behind the status, "HTTP/1.1 404 Not Found", and the header that is asked for. */
+/* Stores the text after the status of "HTTP/1.1 404 Not Found", and the requested header. */
 static size_t
 on_header(char *p, size_t size, size_t n, void *arg)
 {
@@ -202,7 +202,7 @@ set_pem(CURL *e, CURLoption option, const char *pem)
 	if (pem == NULL)
 		return true;
 	blob.len = strlen(pem);
-	memcpy(&blob.data, &pem, sizeof(pem)); /* curl copies what it does not call const */
+	memcpy(&blob.data, &pem, sizeof(pem)); /* curl copies the data */
 	return hr_curl.easy_setopt(e, option, &blob) == CURLE_OK;
 }
 
@@ -276,7 +276,8 @@ set_all(struct turn *t, CURL *e)
 		   : 0;
 }
 
-/* *ret_code is curl's verdict. -1: given up, or waiting itself failed. */
+/* Returns -1 if the request was given up or waiting failed; otherwise *ret_code is curl's
+ * result. */
 static int
 wait_for(
     struct hr_http *h, const struct hr_http_request *req, CURLcode *ret_code, bool *ret_cancelled)
@@ -324,7 +325,7 @@ hr_http_fault_of(CURLcode code, CURL *e)
 	case CURLE_UNSUPPORTED_PROTOCOL:
 	case CURLE_WEIRD_SERVER_REPLY: return HR_HTTP_PROTOCOL;
 	case CURLE_OPERATION_TIMEDOUT:
-		/* a connection that is used again took no time, one may hang before TLS is ready */
+		/* A reused connection took no time; a connection may hang before TLS is ready. */
 		(void)hr_curl.easy_getinfo(e, CURLINFO_REQUEST_SIZE, &sent);
 		return sent > 0 ? HR_HTTP_READ_TIMEOUT : HR_HTTP_CONNECT_TIMEOUT;
 	default: return HR_HTTP_OTHER;

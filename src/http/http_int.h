@@ -1,4 +1,4 @@
-/* What requests and WebSockets share of libcurl. */
+/* Use of libcurl shared by requests and WebSockets. */
 #ifndef HR_HTTP_HTTP_INT_H
 #define HR_HTTP_HTTP_INT_H
 
@@ -6,7 +6,7 @@
 
 #include "http/curl.h"
 
-/* Where to, through what, and as whom. *ret_connect_to (NULL before) is to be freed after e. */
+/* Sets address, proxy and credentials. The caller frees *ret_connect_to (NULL before) after e. */
 int hr_http_set_peer(CURL *e, const struct hr_http_request *r, struct curl_slist **ret_connect_to);
 
 enum hr_http_fault hr_http_fault_of(CURLcode code, CURL *e);

@@ -1,5 +1,5 @@
-/* One connection for one request: poll() waits for it, for the caller's descriptor and for the time
- * to give up. */
+/* One connection per request: poll() waits for it, for the caller's descriptor and for the
+ * timeout. */
 #include "config.h"
 
 #include "http/near.h"
@@ -25,7 +25,7 @@
 
 static const char before[] = "http://";
 
-/* Where to, of "http://HOST/TARGET"; HOST is borrowed, with its length. */
+/* The address in "http://HOST/TARGET"; HOST is borrowed, with its length. */
 struct where {
 	const char *host, *target;
 	size_t host_len;
@@ -37,7 +37,7 @@ struct where {
 	socklen_t addr_len;
 };
 
-/* "127.0.0.1:3000"; without a port 80. */
+/* Parses "127.0.0.1:3000"; the default port is 80. */
 static bool
 of_this_machine(struct where *w)
 {
@@ -82,7 +82,7 @@ where_of(const struct hr_http_request *req, struct where *w)
 	return true;
 }
 
-/* What libcurl would send as something else, or not at all, is not for us. */
+/* Refuses URLs that libcurl would change or refuse. */
 static bool
 is_plain(const char *url)
 {
@@ -153,7 +153,7 @@ put_head(
 		n = strlen(*h);
 		if (strpbrk(*h, "\r\n") != NULL)
 			return hr_err_set(err, HR_E_INVAL, "a header of the request has two lines");
-		if (n > 0 && (*h)[n - 1] != ':') /* without a value: not to be sent */
+		if (n > 0 && (*h)[n - 1] != ':') /* a header without value must not be sent */
 			hr_buf_addf(b, "%s\r\n", *h);
 	}
 	if (has_body && !has_header(req, "Content-Type"))
@@ -172,10 +172,10 @@ struct talk {
 	int fd;
 	bool connected;
 	struct hr_buf head;
-	size_t sent;    /* of the head and the body */
-	int unsent;     /* errno of what kept the rest of it from being sent */
-	int64_t silent; /* when it is given up for want of progress; 0: never */
-	int64_t latest; /* or whatever happens */
+	size_t sent;    /* bytes sent of the head and the body */
+	int unsent;     /* errno that stopped the sending */
+	int64_t silent; /* time of giving up without progress; 0: never */
+	int64_t latest; /* time of giving up in any case; 0: never */
 	struct hr_http_reader reader;
 };
 
@@ -201,7 +201,7 @@ late(struct talk *t, struct hr_err *err)
 	return hr_err_set(err, HR_E_TIMEOUT, "the server did not answer in time");
 }
 
-/* Until something can be done with the connection. */
+/* Waits until the connection is ready. */
 static int
 wait_for(struct talk *t, bool to_write, struct hr_err *err)
 {
@@ -215,7 +215,7 @@ wait_for(struct talk *t, bool to_write, struct hr_err *err)
 		p[1].fd = t->req->watch_fd;
 	if (t->latest > 0 && (end == 0 || t->latest < end))
 		end = t->latest;
-	/* also of a server that never stops to send */
+	/* bounds a server that never stops sending, too */
 	if (t->latest > 0 && hr_now_ms() >= t->latest)
 		return late(t, err);
 	do {
@@ -240,7 +240,7 @@ connect_it(struct talk *t, const struct where *w, struct hr_err *err)
 	t->fd = socket(w->addr.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (t->fd < 0)
 		return fault(t, HR_HTTP_OTHER, errno, "socket", err);
-	if (w->addr.any.sa_family == AF_INET) /* what it is for is sent at once in any case */
+	if (w->addr.any.sa_family == AF_INET) /* requests are sent at once in any case */
 		(void)setsockopt(t->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	while (connect(t->fd, &w->addr.any, w->addr_len) != 0) {
 		if (errno == EINTR)
@@ -265,7 +265,7 @@ connect_it(struct talk *t, const struct where *w, struct hr_err *err)
 						 (int)w->host_len, w->host, strerror(e));
 }
 
-/* One send. What cannot be sent is not asked for again, as an answer may be there all the same. */
+/* Sends once. A failure is not an error yet, since the server may have answered all the same. */
 static void
 send_some(struct talk *t)
 {
@@ -285,7 +285,7 @@ send_some(struct talk *t)
 	}
 }
 
-/* One read: 0, or -1. */
+/* Reads once. Returns 0, or -1. */
 static int
 read_some(struct talk *t, char *room, struct hr_err *err)
 {

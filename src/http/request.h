@@ -1,4 +1,4 @@
-/* What is asked over HTTP and what is answered: the words that all who ask share. */
+/* Requests and answers of HTTP: the structs that all clients share. */
 #ifndef HR_HTTP_REQUEST_H
 #define HR_HTTP_REQUEST_H
 
@@ -9,64 +9,64 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* The next bytes of a body: number, 0 at the end, -1 to give up. */
+/* Returns the next bytes of a body: their number, 0 at the end, -1 to give up. */
 typedef ssize_t hr_http_source_fn(void *arg, char *p, size_t room);
-/* Bytes of the answer's body; negative to give up. */
+/* Receives bytes of the answer's body; a negative return gives up. */
 typedef int hr_http_sink_fn(void *arg, const char *p, size_t len);
 
 struct hr_http_request {
 	const char *method;
 	const char *url;
 	const char *unix_socket;    /* NULL: TCP */
-	const char *const *headers; /* "Name: value", NULL-terminated; NULL: none */
+	const char *const *headers; /* lines "Name: value", NULL-terminated; NULL: none */
 	const char *body;           /* NULL: none */
 	size_t body_len;
-	hr_http_source_fn *source; /* instead of body: sent in chunks */
+	hr_http_source_fn *source; /* sent in chunks instead of body */
 	void *source_arg;
-	const char *file; /* instead of body: a form with this file in the field "file" */
+	const char *file; /* path of a file sent as a form's field "file" instead of body */
 	const char *file_name;
-	unsigned timeout_s; /* without progress, and to connect; 0: none */
-	unsigned total_s;   /* for the whole; 0: no bound */
-	/* Of an answer of 2xx. NULL, and with other statuses: into the answer, at most answer_max
-	 * bytes. */
+	unsigned timeout_s; /* seconds without progress, and to connect; 0: no limit */
+	unsigned total_s;   /* seconds for the whole request; 0: no limit */
+	/* Receives the body of a 2xx answer. NULL, and with other statuses: the body goes into the
+	 * answer, at most answer_max bytes. */
 	hr_http_sink_fn *sink;
 	void *sink_arg;
 	size_t answer_max; /* 0: 64 MiB */
-	/* Told now and then how much of the longer body has passed; total 0: not known. */
+	/* Called now and then with the progress of the longer body; total 0: unknown. */
 	void (*progress)(void *arg, unsigned long long done, unsigned long long total);
 	void *progress_arg;
-	const char *header; /* one of the answer's that is kept; NULL: none */
-	/* Told each line of the answer's head, and of what follows its body; NULL: nobody asks. */
+	const char *header; /* name of an answer's header to keep; NULL: none */
+	/* Called with each line of the answer's head and trailer; NULL: not needed. */
 	void (*on_header)(void *arg, const char *line, size_t len);
 	void *header_arg;
-	bool http2;    /* nothing else, and from the first byte on where it is not https */
+	bool http2;    /* HTTP/2 only, without an upgrade if the URL is not https */
 	int watch_fd;  /* readable: give up with HR_HTTP_CANCELLED; -1: none */
-	bool fresh;    /* no kept connection: on one libcurl may send a request twice */
-	bool insecure; /* a server's certificate is not looked at */
-	const char *ca_pem, *cert_pem, *key_pem; /* TLS, texts; NULL: the system's, none */
-	const char *proxy;      /* its URL; "": none; NULL: what the environment says */
-	const char *connect_to; /* "HOST:PORT" in place of the URL's, whose name TLS has; or NULL */
+	bool fresh;    /* use a new connection: libcurl may send a request twice on a kept one */
+	bool insecure; /* do not verify the server's certificate */
+	const char *ca_pem, *cert_pem, *key_pem; /* TLS, PEM texts; NULL: the system's, none */
+	const char *proxy;      /* URL of the proxy; "": none; NULL: as the environment says */
+	const char *connect_to; /* "HOST:PORT" to connect to; TLS keeps the URL's name; or NULL */
 };
 
-/* What kept a request from an answer. Names as the original's messages have them. */
+/* The reason why a request has no answer. Names as in the original's messages. */
 enum hr_http_fault {
 	HR_HTTP_NONE,
-	HR_HTTP_CONNECT,         /* no connection */
-	HR_HTTP_CONNECT_TIMEOUT, /* none in time */
+	HR_HTTP_CONNECT,         /* connecting failed */
+	HR_HTTP_CONNECT_TIMEOUT, /* connecting timed out */
 	HR_HTTP_READ,
 	HR_HTTP_READ_TIMEOUT,
 	HR_HTTP_WRITE,
-	HR_HTTP_PROTOCOL, /* it closed before the answer was whole, or talks no HTTP */
+	HR_HTTP_PROTOCOL, /* the answer ended early, or is not HTTP */
 	HR_HTTP_CANCELLED,
 	HR_HTTP_OTHER,
 };
 
 struct hr_http_answer {
 	enum hr_http_fault fault;
-	bool untrusted; /* its certificate is not believed: asking again is of no use */
+	bool untrusted; /* the certificate is not trusted: a retry cannot succeed */
 	long status;
-	char reason[64]; /* of the status line */
-	char header[64]; /* the value that was asked for, "" for none */
+	char reason[64]; /* text of the status line */
+	char header[64]; /* value of the requested header; "": none */
 	struct hr_buf body;
 };
 

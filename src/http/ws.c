@@ -1,4 +1,4 @@
-/* A WebSocket over a connection that libcurl makes and then leaves to us. */
+/* A WebSocket over a connection that libcurl makes and then hands over. */
 #include "config.h"
 
 #include "http/ws.h"
@@ -30,10 +30,10 @@ struct hr_ws {
 	curl_socket_t fd;
 	struct hr_wsframes frames;
 	struct hr_buf out;
-	char staged[STAGED]; /* what is being sent: TLS wants the same bytes at the same place again
-			      */
+	char staged[STAGED]; /* bytes being sent: TLS requires the same bytes at the same address
+				again */
 	size_t staged_len;
-	struct hr_buf early; /* came with the head of the answer */
+	struct hr_buf early; /* bytes that came with the head of the answer */
 	char protocol[64];
 };
 
@@ -107,7 +107,7 @@ hr_ws_flush(struct hr_ws *w, struct hr_err *err)
 	return 0;
 }
 
-/* Bytes; 0: none now; -1: it ended. */
+/* Returns the bytes received; 0: none now; -1: end. */
 static ssize_t
 receive(struct hr_ws *w, char *p, size_t room)
 {
@@ -165,7 +165,8 @@ hr_ws_receive(struct hr_ws *w, hr_ws_message_fn *fn, void *arg, struct hr_err *e
 	}
 	if (r != 0)
 		return r;
-	/* once: a record of TLS is shorter than a piece, so that poll tells of what is left */
+	/* One read suffices: a TLS record is shorter than a piece, so that poll reports the
+	 * rest. */
 	n = receive(w, piece, sizeof(piece));
 	if (n <= 0)
 		return n < 0 ? 1 : 0;
@@ -190,7 +191,7 @@ hr_ws_accept(const char *key, char *ret)
 	(void)snprintf(ret, 64, "%s", hr_buf_str(&b));
 }
 
-/* Until the connection is ready, `end` comes, or the caller gives up. */
+/* Waits until the connection is ready, `end` passes, or the caller gives up. */
 static int
 wait_until(const struct hr_ws *w, short events, int watch_fd, int64_t end, struct hr_err *err)
 {
@@ -238,7 +239,7 @@ put_request(struct hr_ws *w, const struct hr_http_request *req, const char *prot
 	return hr_buf_check(&w->out, err);
 }
 
-/* A header's value in the head of an answer; "": it is not there. */
+/* Returns a header's value in the head of an answer; "": missing. */
 static void
 header(const char *head, const char *name, char *ret, size_t cap)
 {
@@ -258,7 +259,7 @@ header(const char *head, const char *name, char *ret, size_t cap)
 	}
 }
 
-/* Whatever the server says instead, as far as it goes: its connection ends with it. */
+/* Reads the body of a refusal, as far as it comes: the connection ends after it. */
 static void
 read_body(struct hr_ws *w, const struct hr_http_request *req, const char *head, int64_t end,
     struct hr_ws_refusal *ret)

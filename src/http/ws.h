@@ -1,5 +1,5 @@
-/* hr_ws: a WebSocket to a server, over what libcurl connects to: TLS, proxies, Unix sockets.
- * Nothing here waits but hr_ws_open(): the caller polls hr_ws_fd() for what hr_ws_events() says. */
+/* hr_ws: a WebSocket to a server, over a connection of libcurl: TLS, proxies, Unix sockets. Only
+ * hr_ws_open() waits: the caller polls hr_ws_fd() for hr_ws_events(). */
 #ifndef HR_HTTP_WS_H
 #define HR_HTTP_WS_H
 
@@ -8,35 +8,35 @@
 
 struct hr_ws;
 
-/* What a server said that did not want to talk so. */
+/* The answer of a server that refused the WebSocket. */
 struct hr_ws_refusal {
-	enum hr_http_fault fault; /* NONE: it did answer */
-	long status;              /* of HTTP; 0: there was none */
+	enum hr_http_fault fault; /* NONE: the server answered */
+	long status;              /* HTTP status; 0: none */
 	struct hr_buf body;
 };
 
-/* Connects and agrees on one of `protocols` (a list with commas). Of r are used url (http or
- * https), unix_socket, headers, timeout_s, and what is for TLS and proxies. *ret is to be freed by
- * hr_ws_refusal_done() in any case. NULL with *err: see *ret. */
+/* Connects and agrees on one of `protocols` (a list with commas). Uses url (http or https),
+ * unix_socket, headers, timeout_s, and the members for TLS and proxies of r. Returns NULL with *err
+ * and *ret; call hr_ws_refusal_done() on *ret in any case. */
 struct hr_ws *hr_ws_open(const struct hr_http_request *r, const char *protocols,
     struct hr_ws_refusal *ret, struct hr_err *err);
 void hr_ws_refusal_done(struct hr_ws_refusal *r);
-void hr_ws_free(struct hr_ws *w); /* NULL: nothing */
+void hr_ws_free(struct hr_ws *w); /* NULL: no effect */
 
-const char *hr_ws_protocol(const struct hr_ws *w); /* what was agreed on; "": nothing */
+const char *hr_ws_protocol(const struct hr_ws *w); /* the agreed protocol; "": none */
 int hr_ws_fd(const struct hr_ws *w);
-short hr_ws_events(const struct hr_ws *w); /* for poll */
-/* Bytes that are to be sent yet: who gives more when there are many waits for ever. */
+short hr_ws_events(const struct hr_ws *w); /* events for poll */
+/* Returns the bytes still to be sent; a caller that ignores a large number queues without limit. */
 size_t hr_ws_backlog(const struct hr_ws *w);
 
-/* Queues a frame and sends what can be sent now. */
+/* Queues a frame and sends as much as possible now. */
 int hr_ws_send(struct hr_ws *w, enum hr_ws_op op, const void *p, size_t len, struct hr_err *err);
 int hr_ws_flush(struct hr_ws *w, struct hr_err *err);
-/* The messages of one read; to be called once after opening as well. Pings are answered here. 0; 1:
- * fn stopped, or the server has closed; -1 *err. */
+/* Passes the messages of one read to fn; call it once after opening as well. Answers pings. Returns
+ * 0; 1: fn stopped, or the server has closed; -1 with *err. */
 int hr_ws_receive(struct hr_ws *w, hr_ws_message_fn *fn, void *arg, struct hr_err *err);
 
-/* For its test: what the server has to answer to a key. ret has room for 64. */
+/* Computes the server's answer to a key, for the test. ret has room for 64. */
 void hr_ws_accept(const char *key, char *ret);
 
 #endif

@@ -1,4 +1,4 @@
-/* Frames of a WebSocket. What a server sends is not masked; a control frame may come between the
+/* Frames of a WebSocket. A server's frames are not masked; a control frame may come between the
  * fragments of a message. */
 #include "config.h"
 
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define HEAD_MAX 10 /* of what a server sends */
+#define HEAD_MAX 10 /* maximum head of a server's frame */
 
 void
 hr_wsframe_put(
@@ -59,10 +59,10 @@ hr_wsframes_done(struct hr_wsframes *f)
 struct head {
 	bool final;
 	int op;
-	size_t len, size; /* of the payload; of the head itself */
+	size_t len, size; /* length of the payload; of the head itself */
 };
 
-/* 1 there is one, 0 it is not all there yet. */
+/* Parses a head. Returns 1, or 0 if it is not complete yet. */
 static int
 read_head(struct head *h, const struct hr_buf *in, struct hr_err *err)
 {
@@ -95,7 +95,7 @@ read_head(struct head *h, const struct hr_buf *in, struct hr_err *err)
 	return in->len - h->size >= h->len;
 }
 
-/* A part of a message: 0 goes on, 1 fn stopped. */
+/* Adds a part of a message. Returns 0 to continue, 1 if fn stopped. */
 static int
 fragment(struct hr_wsframes *f, const struct head *h, const char *p, hr_ws_message_fn *fn,
     void *arg, struct hr_err *err)
@@ -104,7 +104,7 @@ fragment(struct hr_wsframes *f, const struct head *h, const char *p, hr_ws_messa
 
 	if ((h->op == 0) != (f->op != 0))
 		return hr_err_set(err, HR_E_PROTO, "a fragment of no message");
-	/* the common case is copied once less */
+	/* the common case avoids one copy */
 	if (h->final && f->op == 0)
 		return fn(arg, (enum hr_ws_op)h->op, p, h->len) != 0;
 	if (f->op == 0)
@@ -129,7 +129,7 @@ hr_wsframes_feed(struct hr_wsframes *f, const char *p, size_t len, hr_ws_message
 	int r = 0;
 
 	while (r == 0) {
-		/* never more than one frame at most is kept */
+		/* Never keep more than one frame. */
 		n = f->in.cap - f->in.len < len ? f->in.cap - f->in.len : len;
 		hr_buf_add(&f->in, p, n);
 		p += n;

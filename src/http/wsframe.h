@@ -1,4 +1,4 @@
-/* hr_wsframe: the frames of a WebSocket (RFC 6455) as a client reads and writes them. Pure. */
+/* hr_wsframe: the client's side of WebSocket frames (RFC 6455). Pure. */
 #ifndef HR_HTTP_WSFRAME_H
 #define HR_HTTP_WSFRAME_H
 
@@ -15,8 +15,8 @@ enum hr_ws_op {
 	HR_WS_PONG = 10,
 };
 
-#define HR_WS_CONTROL_MAX 125        /* bytes of a close, ping or pong */
-#define HR_WS_MESSAGE_MAX (4u << 20) /* of a message that a server may send */
+#define HR_WS_CONTROL_MAX 125        /* maximum bytes of a close, ping or pong */
+#define HR_WS_MESSAGE_MAX (4u << 20) /* maximum bytes of a server's message */
 
 /* Appends one whole frame: final, masked with `mask`. */
 void hr_wsframe_put(
@@ -26,14 +26,14 @@ void hr_wsframe_put(
 typedef int hr_ws_message_fn(void *arg, enum hr_ws_op op, const char *p, size_t len);
 
 struct hr_wsframes {
-	struct hr_buf in;      /* not yet a whole frame */
+	struct hr_buf in;      /* input that is not yet a whole frame */
 	struct hr_buf message; /* the fragments so far */
-	int op;                /* of the message that they are of; 0: there is none */
+	int op;                /* type of their message; 0: none */
 };
 
 void hr_wsframes_init(struct hr_wsframes *f);
 void hr_wsframes_done(struct hr_wsframes *f);
-/* 0; 1: fn stopped; -1: this is no WebSocket, or a message is too long. */
+/* Parses the next bytes. Returns 0; 1: fn stopped; -1: malformed, or a message is too long. */
 int hr_wsframes_feed(struct hr_wsframes *f, const char *p, size_t len, hr_ws_message_fn *fn,
     void *arg, struct hr_err *err);
 
