@@ -1,6 +1,6 @@
-/* handrail-editor LIBEXECDIR UNDODIR: one call of the editor, with the rights of whoever calls: a
- * JSON object of arguments on stdin, one of results on stdout. For file_editor of the agents'
- * functions (handrail-jupyter(8)), which runs in a kernel of the sandbox's user. */
+/* handrail-editor LIBEXECDIR UNDODIR: one call of the editor, with the caller's rights: a JSON
+ * object of arguments on stdin, one of results on stdout. file_editor of the agents' functions
+ * (handrail-jupyter(8)) uses it in a kernel of the sandbox's user. */
 #include "config.h"
 
 #include <signal.h>
@@ -18,7 +18,7 @@
 #include "files/purepath.h"
 #include "files/textfile.h"
 
-#define TEXT_MAX (64u << 20) /* the editor takes files of 10 MB */
+#define TEXT_MAX (64u << 20) /* the editor's limit for files is 10 MB */
 
 static int
 read_request(struct json_object **ret)
@@ -37,7 +37,7 @@ read_request(struct json_object **ret)
 	return -1;
 }
 
-/* The text of the file as the editor reads it. False: there is none. */
+/* Reads the text of the file as the editor reads it. Returns false if it has none. */
 static bool
 read_text(struct json_object *path, struct hr_buf *text)
 {
@@ -73,7 +73,7 @@ put_text(struct hr_buf *b, const char *name, const struct hr_buf *text)
 		hr_buf_adds(b, "null");
 }
 
-/* What a successful command says beside its output. */
+/* Adds the change of a successful command to its output. */
 static void
 put_change(struct hr_buf *b, struct json_object *args, const struct hr_buf *before)
 {
@@ -139,7 +139,7 @@ run(const struct hr_editor *e, struct json_object *args)
 		return -1;
 	}
 	q.command.p = hr_json_str(command, &q.command.len);
-	(void)read_text(q.path, &before); /* what cannot be read, the editor will say */
+	(void)read_text(q.path, &before); /* the editor reports errors */
 	r = hr_editor_run(e, &q, &text, &diff);
 	if (text.fail == HR_OK && diff.fail == HR_OK)
 		ok = answer(args, r, &text, &before);
@@ -167,7 +167,7 @@ main(int argc, char **argv)
 		(void)fprintf(stderr, "handrail-editor: stdin: no JSON object\n");
 		return 2;
 	}
-	office = hr_path_join(argv[1], "handrail-office"); /* NULL for want of memory: none */
+	office = hr_path_join(argv[1], "handrail-office"); /* NULL, without memory: none */
 	e = (struct hr_editor){.history_dir = argv[2], .office = office};
 	ok = run(&e, args);
 	return ok == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
