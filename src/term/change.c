@@ -1,7 +1,7 @@
-/* Whether the text has changed. The text is the sequence of rows from the oldest to the last that
- * is not blank; its fingerprint is the sum of hash(row) * BASE^number modulo 2^64, brought to the
+/* Detects changes of the text. The text is the sequence of rows from the oldest to the last that is
+ * not blank; its fingerprint is the sum of hash(row) * BASE^number modulo 2^64, shifted to the
  * number of the oldest row. Blank rows hash to 0. So scrolling costs nothing, and only rows written
- * to since the last call are looked at: those are DIRTY and lie between dirty_lo and dirty_hi. */
+ * to since the last call are examined: those are DIRTY and lie between dirty_lo and dirty_hi. */
 #include "config.h"
 
 #include "term/term_int.h"
@@ -11,7 +11,7 @@
 #include "base/text/utf8.h"
 
 #define HASH_BASE 0x9e3779b97f4a7c15u
-#define HASH_BASE_INVERSE 0xf1de83e19937733du /* product 1 modulo 2^64 */
+#define HASH_BASE_INVERSE 0xf1de83e19937733du /* inverse of the base modulo 2^64 */
 
 static uint64_t
 change_power(uint64_t b, uint64_t e)
@@ -24,7 +24,7 @@ change_power(uint64_t b, uint64_t e)
 	return x;
 }
 
-/* HASH_BASE^number; rows are mostly asked for in order, or the same one again. */
+/* Returns HASH_BASE^number; calls come mostly in order, or for the same row again. */
 static uint64_t
 change_power_at(struct hr_term *t, uint64_t number)
 {
@@ -85,7 +85,7 @@ change_mix(uint64_t h, const char *p, size_t len)
 	return h ^ h >> 29;
 }
 
-/* Mixes the cells' bytes in the blocks in which a row of bytes is mixed; returns their number. */
+/* Mixes the cells' bytes in the same blocks as a row of bytes; returns their number. */
 static size_t
 change_mix_cells(uint64_t *h, const struct term_row *r, unsigned len)
 {
@@ -120,7 +120,8 @@ change_cells_len(const struct term_row *r)
 	return len;
 }
 
-/* 0 for a blank row that does not continue. White space at the end counts only if it does. */
+/* Returns 0 for a blank row that does not continue. White space at the end counts only if the row
+ * does. */
 static uint32_t
 change_hash(const struct term_row *r)
 {
@@ -137,9 +138,9 @@ change_hash(const struct term_row *r)
 	}
 	if (len == 0 && !wrapped)
 		return 0;
-	if (wrapped) /* blanks after it are in the line */
+	if (wrapped) /* trailing blanks belong to the line */
 		h = (h ^ (len + r->used - r->len)) * 0xff51afd7ed558ccdu;
-	h ^= h >> 29; /* every bit of the text into the upper half */
+	h ^= h >> 29; /* spread all bits into the upper half */
 	h = h * 0xbf58476d1ce4e5b9u >> 32;
 	return h != 0 ? (uint32_t)h : 1;
 }

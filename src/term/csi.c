@@ -1,6 +1,6 @@
-/* What escape and control sequences mean. Parameters as in tmux: at most 23, each up to INT_MAX, or
- * the sequence is ignored as a whole; one with colons is "-1", which most sequences take for "do
- * nothing". A known sequence ends REP's memory of the last character, an unknown one does not. */
+/* Escape and control sequences. Parameters as in tmux: at most 23, each up to INT_MAX, or the
+ * sequence is ignored as a whole; one with colons is "-1", which most sequences take for "do
+ * nothing". A known sequence clears REP's memory of the last character, an unknown one does not. */
 #include "config.h"
 
 #include "term/term_int.h"
@@ -21,7 +21,7 @@ term_arg(const struct hr_term *t, unsigned i, int least, int absent)
 	return v < least ? least : v;
 }
 
-/* Cuts the parameters that s begins with at their semicolons. Returns their length; -1: too many,
+/* Splits the parameters at the start of s at their semicolons. Returns their length; -1: too many,
  * or a number too large. */
 static ssize_t
 csi_split(struct term_parser *p, const char *s, size_t len)
@@ -218,7 +218,7 @@ csi_da2(struct hr_term *t, int n)
 		term_reply(t, "\033[>84;0;0c");
 }
 
-/* Programs choose what to send by this answer; it names what is imitated here. */
+/* Programs choose their sequences by this answer; it names the imitated terminal. */
 static void
 csi_xda(struct hr_term *t, int n)
 {
@@ -274,7 +274,7 @@ csi_modes_private(struct hr_term *t, bool on)
 		csi_mode_private(t, term_arg(t, i, 0, -1), on);
 }
 
-/* XTWINOPS: only the size is answered; the others may take parameters. */
+/* XTWINOPS: only the size is answered; the others may have parameters. */
 static void
 csi_winops(struct hr_term *t)
 {
@@ -308,9 +308,9 @@ enum {
 	CSI_SPACE = ' ' << 8,
 };
 
-/* Sequences of the first kinds: with the least value of their first parameter. */
+/* Sequences of the first kinds, with the minimum of their first parameter. */
 static const struct csi_op {
-	int key; /* final character and intermediate */
+	int key; /* final and intermediate character */
 	int least;
 	void (*run)(struct hr_term *t, int n);
 } csi_ops[] = {
@@ -345,7 +345,7 @@ static const struct csi_op {
     {'r', 1, csi_stbm},
 };
 
-/* Those of the last kind; false: unknown. */
+/* Performs the sequences of the last kind. Returns false if unknown. */
 static bool
 csi_other(struct hr_term *t, int key)
 {

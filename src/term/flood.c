@@ -1,6 +1,6 @@
-/* What long output consists of: whole lines of printable ASCII that begin at the left of the bottom
- * row. The same as taking their characters and line feeds one after the other, in a few dozen
- * instructions a line; whatever is out of the ordinary ends it and is left to the general way. */
+/* Fast path for long output: whole lines of printable ASCII that start at the left of the bottom
+ * row. The effect is that of processing their characters and line feeds one by one, at a few dozen
+ * instructions a line; anything unusual ends the fast path. */
 #include "config.h"
 
 #include "term/term_int.h"
@@ -16,7 +16,7 @@ flood_possible(const struct hr_term *t)
 	       t->screen.room == t->rows && !t->alternate && t->wrap && !t->insert && !acs;
 }
 
-/* Length of the line end at b, 0 if there is none. */
+/* Returns the length of the line end at b; 0: none. */
 static unsigned
 flood_line_end(const struct hr_term *t, const uint8_t *b, size_t len)
 {
@@ -25,7 +25,7 @@ flood_line_end(const struct hr_term *t, const uint8_t *b, size_t len)
 	return len > 1 && b[0] == '\r' && b[1] == '\n' ? 2 : 0;
 }
 
-/* The bottom row, which is empty, gets its text. */
+/* Stores the text of the empty bottom row. */
 static void
 flood_store(struct hr_term *t, struct term_row *r, const uint8_t *b, unsigned n)
 {
@@ -61,7 +61,7 @@ flood_scroll(struct hr_term *t)
 	return r;
 }
 
-/* Rows from the given one on were written to. */
+/* Marks the rows from the given one on as written. */
 static void
 flood_dirty(struct hr_term *t, uint64_t first)
 {

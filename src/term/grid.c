@@ -1,6 +1,6 @@
-/* The rows of the screen: whole rows and columns cleared, moved and scrolled as tmux's grid.c and
- * grid-view.c do it. `bg` says that the background colour is not the default one: then tmux
- * allocates the whole row, which is seen in what later counts as empty. */
+/* The rows of the screen: clears, moves and scrolls whole rows and columns as tmux's grid.c and
+ * grid-view.c do. `bg` means that the background colour is not the default one: then tmux allocates
+ * the whole row, which decides later whether the row counts as empty. */
 #include "config.h"
 
 #include "term/term_int.h"
@@ -96,7 +96,7 @@ term_grid_unwrap_above(struct hr_term *t, unsigned y)
 	r->flags &= (uint8_t)~ROW_WRAPPED;
 }
 
-/* Empties rows without a look at their neighbours. */
+/* Empties rows without regard to their neighbours. */
 static void
 grid_wipe(struct hr_term *t, unsigned y, unsigned n, bool bg)
 {
@@ -105,7 +105,7 @@ grid_wipe(struct hr_term *t, unsigned y, unsigned n, bool bg)
 	for (; n > 0; y++, n--) {
 		r = term_grid_row(t, y);
 		if (r == NULL && !bg)
-			return; /* as are those below */
+			return; /* the rows below are not allocated either */
 		if (r == NULL && (!grid_need(t, y) || (r = term_grid_row(t, y)) == NULL))
 			return;
 		if (r->flags & ROW_COUNTED)
@@ -154,8 +154,8 @@ grid_swap(struct hr_term *t, unsigned a, unsigned b)
 	*q = x;
 }
 
-/* Rows from..from+n-1 go to `to`; those they leave are emptied, those they meet are gone. Flags of
- * neighbours are the caller's affair. */
+/* Moves rows from..from+n-1 to `to`: their old places are emptied, the rows at the new ones are
+ * lost. The caller handles the flags of neighbours. */
 static void
 grid_shift(struct hr_term *t, unsigned to, unsigned from, unsigned n, bool bg)
 {
@@ -175,7 +175,7 @@ grid_shift(struct hr_term *t, unsigned to, unsigned from, unsigned n, bool bg)
 	term_grid_renumbered(t, low, high - low);
 }
 
-/* tmux's grid_move_lines(). */
+/* Implements tmux's grid_move_lines(). */
 static void
 grid_move(struct hr_term *t, unsigned to, unsigned from, unsigned n, bool bg)
 {
@@ -187,8 +187,8 @@ grid_move(struct hr_term *t, unsigned to, unsigned from, unsigned n, bool bg)
 		term_grid_unwrap_above(t, from);
 }
 
-/* What follows a move in tmux: clearing (n - moved) rows at y. If that is negative nothing is
- * cleared, but the row above is no longer wrapped. */
+/* Clears (n - moved) rows at y, as tmux does after a move. If that is negative nothing is cleared,
+ * but the row above is no longer wrapped. */
 static void
 grid_clear_rest(struct hr_term *t, unsigned y, unsigned n, unsigned moved, bool bg)
 {
@@ -228,7 +228,7 @@ term_grid_delete_rows(struct hr_term *t, unsigned y, unsigned n, bool bg)
 	grid_clear_rest(t, y + keep, n, keep, bg);
 }
 
-/* The whole screen moves up by one into the history. */
+/* Moves the whole screen up by one into the history. */
 static void
 grid_scroll_history(struct hr_term *t, bool bg)
 {
@@ -250,7 +250,8 @@ grid_scroll_history(struct hr_term *t, bool bg)
 		r->size = 3;
 }
 
-/* The region begins at row 0: the screen moves, and the rows below the region move back. */
+/* Scrolls a region that starts at row 0: the screen moves, and the rows below the region move
+ * back. */
 static void
 grid_scroll_upper_history(struct hr_term *t, unsigned n, bool bg)
 {
@@ -265,7 +266,8 @@ grid_scroll_upper_history(struct hr_term *t, unsigned n, bool bg)
 		grid_wipe(t, t->lower + 1 - n, n, true);
 }
 
-/* It does not: its rows go into the history past those above it, which get new numbers. */
+/* Scrolls another region: its rows go into the history past those above it, which get new
+ * numbers. */
 static void
 grid_scroll_region_history(struct hr_term *t, unsigned n, bool bg)
 {
@@ -325,7 +327,7 @@ term_grid_scroll_down(struct hr_term *t, unsigned n, bool bg)
 		n = height;
 	term_grid_unwrap_above(t, t->upper + 1);
 	grid_shift(t, t->upper + n, t->upper, height - n, bg);
-	grid_wipe(t, t->upper, n, bg); /* shifting leaves what lies between the two places */
+	grid_wipe(t, t->upper, n, bg); /* not cleared by the shift */
 	term_grid_unwrap_above(t, t->upper);
 }
 

@@ -1,4 +1,4 @@
-/* Rows that have left the screen at its top, sealed: a ring of bytes. Before a row is added to a
+/* Sealed rows that have left the screen at its top, in a ring of bytes. Before a row is added to a
  * full history a tenth of it is dropped at once, as tmux does. Dropped rows leave their buffers in
  * the slots, and the row that enters the slot later gives the buffer to the new row of the screen:
  * a flood of output allocates nothing. */
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lets go of the n oldest rows; their buffers stay if `keep`. */
+/* Drops the n oldest rows; `keep`: keeps their buffers. */
 static void
 history_drop(struct hr_term *t, unsigned n, bool keep)
 {
@@ -80,7 +80,7 @@ history_grow(struct hr_term *t)
 	p = term_realloc(t, NULL, 0, room * sizeof(*p));
 	if (p == NULL)
 		return false;
-	/* Allocating may have dropped rows: only now look at what there is. */
+	/* Allocating may have dropped rows, so read the tail only now. */
 	tail = t->hist_room - t->hist_head;
 	if (t->hist_room > 0) {
 		memcpy(p, t->hist + t->hist_head, tail * sizeof(*p));
@@ -94,7 +94,8 @@ history_grow(struct hr_term *t)
 	return true;
 }
 
-/* A full history drops its tenth; a ring that is too small grows. False: the row must go. */
+/* Makes room for a row: drops a tenth of a full history, or grows a small ring. Returns false if
+ * the row must be dropped. */
 static bool
 history_make_room(struct hr_term *t)
 {

@@ -1,7 +1,7 @@
-/* Writes width_table.h from this C library's wcwidth(): built and run by hand, once, with the glibc
- * whose widths are the contract:
+/* Writes width_table.h from this C library's wcwidth(). Run by hand, once, with the glibc whose
+ * widths are the contract:
  *
- *     cc -o mkwidth mkwidth.c && ./mkwidth > width_table.h */
+ * cc -o mkwidth mkwidth.c && ./mkwidth > width_table.h */
 #define _XOPEN_SOURCE 700 /* wcwidth */
 
 #include <gnu/libc-version.h>

@@ -1,6 +1,6 @@
-/* Bytes into characters, controls and sequences: the state machine of tmux's input.c (which is Paul
- * Williams' for DEC terminals, 7 bit, with UTF-8). A sequence may be cut anywhere by the end of a
- * feed. The contents of strings (OSC, DCS, ...) are not kept: none of them is text. */
+/* Parses bytes into characters, controls and sequences: the state machine of tmux's input.c (which
+ * is Paul Williams' for DEC terminals, 7 bit, with UTF-8). The end of a feed may cut a sequence
+ * anywhere. The contents of strings (OSC, DCS, ...) are dropped: none of them is text. */
 #include "config.h"
 
 #include "term/term_int.h"
@@ -26,7 +26,7 @@ enum {
 static void
 parse_c0(struct hr_term *t, uint8_t c)
 {
-	t->parser.utf8_want = 0; /* what came before is no UTF-8 */
+	t->parser.utf8_want = 0; /* the bytes before it are invalid UTF-8 */
 	t->parser.last = -1;
 	switch (c) {
 	case CH_BS: term_backspace(t); break;
@@ -44,7 +44,8 @@ parse_c0(struct hr_term *t, uint8_t c)
 	}
 }
 
-/* Strict: no surrogates, no longer forms than needed, nothing above U+10FFFF. -1: invalid. */
+/* Decodes strictly: no surrogates, no overlong forms, nothing above U+10FFFF. Returns -1 if
+ * invalid. */
 static int32_t
 parse_codepoint(const uint8_t *b, unsigned n)
 {
@@ -59,8 +60,8 @@ parse_codepoint(const uint8_t *b, unsigned n)
 	return cp;
 }
 
-/* A sequence that goes wrong swallows as many bytes as its first byte announced, unless ASCII or a
- * control comes before; escape sequences may come between its bytes. */
+/* Decodes UTF-8. An invalid sequence swallows as many bytes as its first byte announced, unless
+ * ASCII or a control comes before; escape sequences may come between its bytes. */
 static void
 parse_utf8(struct hr_term *t, uint8_t c)
 {
@@ -183,8 +184,8 @@ parse_csi(struct hr_term *t, uint8_t c)
 	}
 }
 
-/* The beginning of a DCS: only whether it is well formed matters, since within the data of a well
- * formed one nothing but ESC \ ends it. */
+/* Parses the start of a DCS only to know whether it is well formed, since only ESC \ ends the data
+ * of a well formed one. */
 static void
 parse_dcs(struct term_parser *p, uint8_t c)
 {
@@ -198,7 +199,7 @@ parse_dcs(struct term_parser *p, uint8_t c)
 		p->state = ST_DCS_PARAM;
 }
 
-/* States in which only the end matters. Returns how many bytes they took. */
+/* Skips bytes in states in which only the end matters. Returns their number. */
 static size_t
 parse_skip(struct term_parser *p, const uint8_t *b, size_t len)
 {

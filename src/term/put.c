@@ -1,5 +1,5 @@
-/* Characters onto the screen. tmux has two ways, which differ in what becomes of halves of wide
- * characters: ASCII with wrapping on and neither insert mode nor line drawing is collected and
+/* Writes characters to the screen. tmux has two ways, which treat halves of wide characters
+ * differently: ASCII with wrapping on and neither insert mode nor line drawing is collected and
  * stored in runs (put_run()), everything else goes cell by cell (term_put()). */
 #include "config.h"
 
@@ -7,7 +7,7 @@
 #include "base/text/utf8.h"
 
 enum {
-	/* How long a joiner waits. tmux forgets it at the end of what it read at once. */
+	/* bytes of input that a joiner waits; tmux forgets it at the end of a read */
 	PUT_JOINER_REACH = 4096,
 	PUT_CHARSET = 0x8000, /* makes a blank a non-default one */
 };
@@ -24,8 +24,8 @@ put_is_wide(uint32_t cell)
 	return !(cell & CELL_PAD) && cell & CELL_WIDE;
 }
 
-/* Blanks what is left of a wide character whose right half is about to be overwritten at x. In
- * column 0 the left half stays: tmux stops looking one column early. */
+/* Blanks the rest of a wide character whose right half is about to be overwritten at x. In column 0
+ * the left half stays: tmux stops searching one column early. */
 static void
 put_mend_left(struct hr_term *t, struct term_row *r, unsigned x)
 {
@@ -100,7 +100,7 @@ term_put_ascii(struct hr_term *t, const uint8_t *p, size_t n)
 	t->pen = pen;
 }
 
-/* Appends to the character left of the cursor, if there is one and it has room. */
+/* Appends to the character left of the cursor, if there is one with room. */
 static void
 put_combine(struct hr_term *t, uint32_t cp)
 {
@@ -124,7 +124,7 @@ put_combine(struct hr_term *t, uint32_t cp)
 		term_row_set(t, r, x, cell);
 }
 
-/* tmux's screen_write_overwrite(): true if anything was blanked. */
+/* Implements tmux's screen_write_overwrite(). Returns true if anything was blanked. */
 static bool
 put_overwrite(struct hr_term *t, struct term_row *r, unsigned width)
 {
@@ -154,7 +154,7 @@ put_store(struct hr_term *t, struct term_row *r, uint32_t cp, unsigned width, bo
 		term_row_set(t, r, x, CELL_PAD);
 		skip = false;
 	}
-	/* A default blank where the row has not been allocated is not stored. */
+	/* A default blank is not stored where the row is not allocated. */
 	if (skip && t->cx >= t->sizes[r->size] && cp == ' ' && t->pen == 0)
 		return;
 	term_row_set(t, r, t->cx, cp | (width > 1 ? CELL_WIDE : 0));

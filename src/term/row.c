@@ -1,5 +1,5 @@
-/* One row: bytes while it is ASCII, cells otherwise. Invariant: len <= used, len <= room, and
- * columns from len on read as blanks; in the history (sealed) len counts bytes and used only says
+/* One row: bytes while its text is ASCII, cells otherwise. Invariant: len <= used, len <= room, and
+ * columns from len on read as blanks; in the history (sealed) len counts bytes and used only shows
  * whether the row is empty. */
 #include "config.h"
 
@@ -50,8 +50,8 @@ term_row_clear(struct hr_term *t, struct term_row *r)
 	r->flags = 0;
 }
 
-/* How much to allocate for n, given what there was: growing rows grow by half, up to the width of
- * the screen. More than that is text on its way into the history, which grows no further. */
+/* Returns the size to allocate for n: growing rows grow by half, up to the width of the screen. A
+ * larger n is text on its way into the history, which grows no further. */
 static unsigned
 row_room_for(const struct hr_term *t, const struct term_row *r, unsigned n)
 {
@@ -82,7 +82,7 @@ term_row_grow(struct hr_term *t, struct term_row *r, unsigned n)
 	return true;
 }
 
-/* Room for n columns, blanks up to column x. */
+/* Makes room for n columns and blanks up to column x. */
 static bool
 row_reserve(struct hr_term *t, struct term_row *r, unsigned x, unsigned n)
 {
@@ -219,8 +219,8 @@ row_move(struct term_row *r, unsigned to, unsigned from, unsigned n)
 		memmove(b + to, b + from, n);
 }
 
-/* As tmux's grid_view_insert_cells(): with less than n columns after the cursor's text to move,
- * those between keep what they show; with none nothing happens at all. */
+/* Inserts as tmux's grid_view_insert_cells(): if fewer than n columns after the cursor's text are
+ * left to move, those between keep their content; if none, nothing happens at all. */
 void
 term_row_insert(struct hr_term *t, struct term_row *r, unsigned x, unsigned n)
 {
@@ -244,7 +244,7 @@ term_row_insert(struct hr_term *t, struct term_row *r, unsigned x, unsigned n)
 	row_blank(r, x, n < count ? x + n : x + count);
 }
 
-/* As tmux's grid_view_delete_cells(), for 0 < n < cols - x. */
+/* Deletes as tmux's grid_view_delete_cells(), for 0 < n < cols - x. */
 void
 term_row_delete(struct hr_term *t, struct term_row *r, unsigned x, unsigned n)
 {
@@ -274,7 +274,7 @@ term_cell_bytes(const struct term_row *r, uint32_t cell, char *out)
 	return x->len;
 }
 
-/* Room for one more extra, by copying those that a cell still refers to. */
+/* Makes room for one more extra, by copying those that a cell still refers to. */
 static bool
 row_extra_reserve(struct hr_term *t, struct term_row *r)
 {
@@ -329,7 +329,7 @@ row_cell_len(const struct term_cells *c, uint32_t cell)
 	return cell < 0x80 ? 1 : cell < 0x800 ? 2 : cell < 0x10000 ? 3 : 4;
 }
 
-/* From cells to bytes. Out of memory the text is lost. */
+/* Converts cells to bytes. Without memory the text is lost. */
 static void
 row_seal_cells(struct hr_term *t, struct term_row *r)
 {
@@ -357,8 +357,8 @@ row_seal_cells(struct hr_term *t, struct term_row *r)
 	*r = flat;
 }
 
-/* Blanks at the end of a long row are not worth their memory. In a short one they are left alone,
- * so that a flood of short lines does not read again what it wrote a thousand lines before. */
+/* Trims blanks at the end of a long row, which waste memory. Short rows are not examined, so that a
+ * flood of short lines does not read again the lines written a thousand lines before. */
 static void
 row_trim(struct hr_term *t, struct term_row *r)
 {
@@ -390,5 +390,5 @@ term_row_seal(struct hr_term *t, struct term_row *r)
 	if (!(r->flags & ROW_WRAPPED))
 		row_trim(t, r);
 	else if (r->used > r->len && !row_reserve(t, r, r->used, r->used))
-		r->used = r->len; /* its blanks belong to the line, but there is no memory */
+		r->used = r->len; /* the blanks belong to the line, but there is no memory */
 }

@@ -1,5 +1,6 @@
-/* What control characters and sequences do to the screen: cursor, line feeds, erasing, tabs, scroll
- * region, alternate screen. Each function is tmux's screen_write_ function of that purpose. */
+/* Effects of control characters and sequences on the screen: cursor, line feeds, erasing, tabs,
+ * scroll region, alternate screen. Each function is tmux's screen_write_ function of that
+ * purpose. */
 #include "config.h"
 
 #include "term/term_int.h"
@@ -52,7 +53,7 @@ term_left(struct hr_term *t, int n)
 	t->cx -= (unsigned)n < t->cx ? (unsigned)n : t->cx;
 }
 
-/* At the start of a row that continues another one it goes back to that one. */
+/* Moves back; from the start of a continuation row to the row before. */
 void
 term_backspace(struct hr_term *t)
 {
@@ -152,7 +153,7 @@ screen_row_size(const struct hr_term *t)
 static void
 screen_erase_row(struct hr_term *t)
 {
-	/* An untouched row is left alone, and so is the flag of the row above. */
+	/* An untouched row is not changed, and neither is the flag of the row above. */
 	if (screen_row_size(t) > 0 || t->pen & PEN_BG)
 		term_grid_clear_rows(t, t->cy, 1, (t->pen & PEN_BG) != 0);
 }

@@ -1,5 +1,5 @@
-/* SGR, as far as it can be seen in text: whether attributes and colours are the default ones
- * decides about blanks that are not stored (put.c) and rows that count as allocated (grid.c). */
+/* SGR, as far as the text depends on it: default attributes and colours decide which blanks are not
+ * stored (put.c) and which rows count as allocated (grid.c). */
 #include "config.h"
 
 #include "term/term_int.h"
@@ -17,10 +17,10 @@ enum {
 	ATTR_ITALICS = 0x20,
 	ATTR_STRIKE = 0x40,
 	ATTR_OVERLINE = 0x80,
-	ATTR_UNDERLINE = 0x100, /* of any style */
+	ATTR_UNDERLINE = 0x100, /* underline of any style */
 	SGR_FG = 38,
 	SGR_BG = 48,
-	SGR_US = 58, /* the colour of the underline is no part of the comparison */
+	SGR_US = 58, /* the underline's colour is not compared */
 };
 
 static void
@@ -40,7 +40,7 @@ sgr_rgb(uint32_t *pen, int which, int r, int g, int b)
 	return true;
 }
 
-/* Up to seven numbers between colons, -1 for a missing one; 0: malformed. */
+/* Parses up to seven numbers between colons, -1 for a missing one. Returns 0 if malformed. */
 static unsigned
 sgr_split_colons(const char *s, int *n, unsigned max)
 {
@@ -49,7 +49,7 @@ sgr_split_colons(const char *s, int *n, unsigned max)
 
 	for (;;) {
 		v = -1;
-		/* the sequence's last byte ends this: nothing else does in what was read */
+		/* The loop ends at the sequence's last byte: no other byte can follow. */
 		for (; *s >= '0' && *s <= '9'; s++) {
 			v = (v < 0 ? 0 : v * 10) + (*s - '0');
 			if (v > INT_MAX)
@@ -63,7 +63,7 @@ sgr_split_colons(const char *s, int *n, unsigned max)
 	}
 }
 
-/* One parameter of the form 4:3, 38:5:n or 38:2:...; the first other byte ends it. */
+/* Parses one parameter of the form 4:3, 38:5:n or 38:2:...; the first other byte ends it. */
 static void
 sgr_colons(uint32_t *pen, const char *s)
 {
@@ -90,7 +90,7 @@ sgr_colons(uint32_t *pen, const char *s)
 	}
 }
 
-/* 38;5;n and 38;2;r;g;b. Returns the parameters consumed after the first. */
+/* Parses 38;5;n and 38;2;r;g;b. Returns the parameters consumed after the first. */
 static unsigned
 sgr_extended(const struct hr_term *t, uint32_t *pen, unsigned i, int which)
 {
@@ -110,7 +110,7 @@ sgr_extended(const struct hr_term *t, uint32_t *pen, unsigned i, int which)
 	}
 }
 
-/* What a number alone does to the pen. */
+/* The effect of a single number on the pen. */
 static const struct {
 	uint32_t clear, set;
 } sgr_effect[] = {

@@ -1,4 +1,4 @@
-/* The terminal as a whole: making, resetting, its memory, and what its owner asks about it. */
+/* The terminal as a whole: creation, reset, memory, and queries of its owner. */
 #include "config.h"
 
 #include "term/term_int.h"
@@ -15,7 +15,7 @@ enum {
 	TERM_MAX_HISTORY = 1000000,
 	TERM_DEFAULT_BYTES = 64 << 20,
 	TERM_MIN_BYTES = 64 << 10,
-	TERM_MALLOC_COST = 16, /* what the allocator adds to a block, about */
+	TERM_MALLOC_COST = 16, /* the allocator's overhead of a block, approximately */
 };
 
 static size_t
@@ -53,7 +53,7 @@ term_bound(unsigned v, unsigned least, unsigned most, unsigned absent)
 	return v < least ? least : v > most ? most : v;
 }
 
-/* Everything but what the configuration and the allocations say. */
+/* Resets everything except the configuration and the allocations. */
 static void
 term_start(struct hr_term *t)
 {

@@ -1,9 +1,8 @@
-/* What the modules of term/ share; for them only.
+/* Internals of term/.
  *
  * A row is stored as bytes (up to eight in the row itself) while it is plain ASCII and as cells
- * once it is not; on its way into the history it becomes bytes (UTF-8) again. `used` and `size`
- * repeat tmux's cellused and cellsize, which decide about blanks at the end of a row and about rows
- * that count as empty. */
+ * otherwise; in the history it is bytes (UTF-8) again. `used` and `size` repeat tmux's cellused and
+ * cellsize, which decide about blanks at the end of a row and about rows that count as empty. */
 #ifndef HR_TERM_TERM_INT_H
 #define HR_TERM_TERM_INT_H
 
@@ -13,30 +12,30 @@
 
 #include "term/term.h"
 
-#define TERM_MAX_COLS 3000 /* of 21 bytes each: a row's text must fit uint16_t */
+#define TERM_MAX_COLS 3000 /* 21 bytes each: a row's text must fit uint16_t */
 
 enum {
 	ROW_WRAPPED = 1, /* the terminal continued it on the next row */
 	ROW_CELLS = 2,   /* data is struct term_cells */
-	ROW_DIRTY = 4,   /* to be looked at by hr_term_generation() */
-	ROW_COUNTED = 8, /* its hash is part of the sum */
+	ROW_DIRTY = 4,   /* due for hr_term_generation() */
+	ROW_COUNTED = 8, /* the row's hash is part of the sum */
 };
 
 struct term_row {
 	union {
 		void *data;
-		char few[8]; /* the bytes, if room is 0 */
+		char few[8]; /* the bytes if room is 0 */
 	};
 	uint16_t used; /* columns in use; those from len on are blank */
-	uint16_t len;  /* columns held in data; history: bytes */
-	uint16_t room; /* allocated: bytes, or cells */
+	uint16_t len;  /* columns stored in data; history: bytes */
+	uint16_t room; /* allocated bytes or cells */
 	uint8_t size;  /* tmux's cellsize: index into hr_term.sizes */
 	uint8_t flags;
 	uint32_t hash; /* valid if ROW_COUNTED */
 };
 
-/* A cell is a code point, with flags; or PAD, the right half of a wide character; or the index of a
- * term_extra: a character with what combines with it. */
+/* A cell is a code point with flags; or PAD, the right half of a wide character; or the index of a
+ * term_extra: a character with its combining characters. */
 #define CELL_PAD 0x80000000u
 #define CELL_EXTRA 0x40000000u
 #define CELL_WIDE 0x20000000u
@@ -44,7 +43,7 @@ struct term_row {
 
 #define TERM_ROW_SLACK 64 /* bytes that a row of the history may waste */
 #define TERM_JOINER 0x200d
-#define TERM_CELL_BYTES 21 /* tmux's UTF8_SIZE: what combines beyond it is dropped */
+#define TERM_CELL_BYTES 21 /* tmux's UTF8_SIZE: excess combining characters are dropped */
 
 struct term_extra {
 	uint8_t len;
@@ -58,14 +57,15 @@ struct term_cells {
 };
 
 /* The rows of a screen. Rows from `room` on are empty and not allocated. Once all are allocated the
- * array is a ring beginning at `top`, which is 0 until then. */
+ * array is a ring starting at `top`, which is 0 until then. */
 struct term_screen {
 	struct term_row *row;
 	unsigned room;
 	unsigned top;
 };
 
-/* A pen is a number: its attributes (sgr.c) and these, colours other than the default. */
+/* A pen is a number: its attributes (sgr.c) and the bits below, for colours other than the
+ * default. */
 #define PEN_FG 0x10000u
 #define PEN_BG 0x20000u
 
@@ -107,10 +107,10 @@ struct term_parser {
 	uint8_t param_len;
 	char param[TERM_PARAM_BYTES + 1];
 	int arg[TERM_PARAMS + 1];
-	const char *params;              /* what args were cut from; ended by a byte that is none */
-	uint8_t arg_at[TERM_PARAMS + 1]; /* where it starts in params */
+	const char *params; /* source of args; another byte than a parameter's ends it */
+	uint8_t arg_at[TERM_PARAMS + 1]; /* start of each in params */
 	unsigned args;
-	int last; /* character REP repeats, or -1 */
+	int last; /* character that REP repeats, or -1 */
 	uint8_t utf8[4];
 	uint8_t utf8_want, utf8_have;
 	bool utf8_bad;
@@ -120,10 +120,10 @@ struct hr_term {
 	unsigned cols, rows, history_limit;
 	unsigned sizes[4]; /* 0, cols/4, cols/2, cols: how tmux grows a row */
 	size_t max_bytes;
-	size_t bytes; /* allocated beside this struct */
+	size_t bytes; /* bytes allocated beside this struct */
 
 	/* screen */
-	struct term_screen screen, main; /* main: set aside while `alternate` */
+	struct term_screen screen, main; /* main: the other screen while `alternate` */
 	bool alternate;
 	unsigned cx, cy;       /* cx == cols: the next character wraps */
 	unsigned upper, lower; /* scroll region, inclusive */
@@ -143,19 +143,19 @@ struct hr_term {
 		unsigned cx, cy;
 		bool valid;
 	} alt_saved;
-	bool joiner;         /* a zero width joiner waits for the next character... */
-	uint64_t joiner_end; /* ...that comes before this offset of input */
+	bool joiner;         /* a zero width joiner waits for the next character */
+	uint64_t joiner_end; /* offset of input at which it stops waiting */
 
-	/* history: a ring; slots out of use may hold a buffer to use again */
+	/* history: a ring; unused slots may hold a buffer for reuse */
 	struct term_row *hist;
 	unsigned hist_room, hist_head, hist_len;
 	uint64_t base; /* number of the oldest row */
 	uint64_t dropped;
 
 	/* change */
-	uint64_t sum;                 /* of hash * HASH_BASE ^ number, over counted rows */
-	uint64_t counted;             /* how many those are */
-	uint64_t power_number, power; /* of the row last asked for */
+	uint64_t sum;                 /* sum of hash * HASH_BASE ^ number, over counted rows */
+	uint64_t counted;             /* number of those rows */
+	uint64_t power_number, power; /* HASH_BASE ^ number of the last call */
 	uint64_t dirty_lo, dirty_hi;  /* rows that may be dirty; none if lo > hi */
 	uint64_t generation, fingerprint;
 
@@ -176,15 +176,15 @@ term_load(const uint8_t *b)
 	return le64toh(w);
 }
 
-/* The high bits of bytes that are no printable ASCII: below 0x20 borrows, 0x7f and above carry.
- * The first one is exact, later ones may not be. */
+/* Returns the high bits of bytes that are not printable ASCII: below 0x20 borrows, 0x7f and above
+ * carry. The first one is exact, later ones may be wrong. */
 static inline uint64_t
 term_not_ascii(uint64_t w)
 {
 	return ((w - 0x20 * TERM_ONES) | (w + TERM_ONES) | w) & 0x80 * TERM_ONES;
 }
 
-/* How many bytes are printable ASCII. */
+/* Counts the leading bytes that are printable ASCII. */
 static inline size_t
 term_ascii_run(const uint8_t *b, size_t len)
 {
@@ -202,8 +202,8 @@ term_ascii_run(const uint8_t *b, size_t len)
 }
 
 /* --- term.c: memory, replies --- */
-/* realloc that counts and keeps the limit: drops history until there is room. NULL: impossible, the
- * old block is untouched. Frees if new_size is 0. */
+/* Reallocates, counts and keeps the limit: drops history until there is room. Returns NULL if that
+ * fails, with the old block untouched. Frees if new_size is 0. */
 void *term_realloc(struct hr_term *t, void *p, size_t old_size, size_t new_size);
 void term_reply(struct hr_term *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static inline uint64_t
@@ -213,17 +213,17 @@ term_top(const struct hr_term *t)
 }
 
 /* --- row.c --- */
-/* The caller marks the row dirty; x and n stay within cols. Without memory the row stays
- * as it is. */
+/* Row functions leave it to the caller to mark the row dirty; x and n stay within cols. Without
+ * memory the row is unchanged. */
 uint32_t term_row_get(const struct term_row *r, unsigned x);
 void term_row_set(struct hr_term *t, struct term_row *r, unsigned x, uint32_t cell);
 void term_row_put(struct hr_term *t, struct term_row *r, unsigned x, const uint8_t *p, unsigned n);
 void term_row_erase(struct term_row *r, unsigned x, unsigned n);
 void term_row_insert(struct hr_term *t, struct term_row *r, unsigned x, unsigned n);
 void term_row_delete(struct hr_term *t, struct term_row *r, unsigned x, unsigned n);
-void term_row_clear(struct hr_term *t, struct term_row *r); /* as new; may keep its memory */
+void term_row_clear(struct hr_term *t, struct term_row *r); /* empties r; may keep its memory */
 void term_row_free(struct hr_term *t, struct term_row *r);
-bool term_row_grow(struct hr_term *t, struct term_row *r, unsigned n); /* room; false: no memory */
+bool term_row_grow(struct hr_term *t, struct term_row *r, unsigned n); /* false: no memory */
 static inline char *
 term_row_bytes(struct term_row *r)
 {
@@ -234,7 +234,7 @@ term_row_bytes_const(const struct term_row *r)
 {
 	return r->room > 0 ? r->data : r->few;
 }
-/* Text between colours is short; a call of memcpy() would take longer. */
+/* Copies the text between colours, which is short; a call of memcpy() would take longer. */
 static inline void
 term_copy(char *to, const uint8_t *from, unsigned n)
 {
@@ -255,7 +255,7 @@ term_row_room(const struct term_row *r)
 {
 	return r->room > 0 ? r->room : sizeof(r->few);
 }
-void term_row_seal(struct hr_term *t, struct term_row *r); /* into the form of the history */
+void term_row_seal(struct hr_term *t, struct term_row *r); /* converts to the history's form */
 static inline bool
 term_row_needs_seal(const struct term_row *r)
 {
@@ -267,7 +267,7 @@ term_row_grow_size(const struct hr_term *t, struct term_row *r, unsigned n)
 	if (n > t->sizes[r->size])
 		r->size = n < t->sizes[1] ? 1 : n < t->sizes[2] ? 2 : 3;
 }
-/* Text behind that of a row of bytes which has room for it. */
+/* Appends text to a row of bytes that has room. */
 static inline void
 term_row_append(const struct hr_term *t, struct term_row *r, const uint8_t *p, unsigned n)
 {
@@ -277,25 +277,24 @@ term_row_append(const struct hr_term *t, struct term_row *r, const uint8_t *p, u
 	if (r->len > r->used)
 		r->used = r->len;
 }
-/* Bytes of a cell, at most TERM_CELL_BYTES; 0 for PAD. */
+/* Writes the bytes of a cell, at most TERM_CELL_BYTES; returns 0 for PAD. */
 unsigned term_cell_bytes(const struct term_row *r, uint32_t cell, char *out);
-/* A cell for these bytes, or 0 if out of memory. */
+/* Returns a cell for these bytes; 0: no memory. */
 uint32_t
 term_row_extra(struct hr_term *t, struct term_row *r, const char *p, unsigned n, bool wide);
 
 /* --- grid.c: rows of the screen --- */
 struct term_row *term_grid_row(const struct hr_term *t, unsigned y); /* NULL: empty */
 struct term_row *term_grid_allocate(struct hr_term *t, unsigned y);  /* NULL: no memory */
-/* Rows y to y + n - 1 are about to get other numbers, or to leave the screen; they have them now.
- */
+/* Takes rows y to y + n - 1 out of the sum before they are renumbered or leave the screen. */
 void term_grid_forget(struct hr_term *t, unsigned y, unsigned n);
 void term_grid_renumbered(struct hr_term *t, unsigned y, unsigned n);
 void term_grid_unwrap_above(struct hr_term *t, unsigned y);
 void term_grid_clear_part(struct hr_term *t, unsigned y, unsigned x, unsigned n, bool bg);
 void term_grid_clear_rows(struct hr_term *t, unsigned y, unsigned n, bool bg);
-void term_grid_clear_all(struct hr_term *t, bool bg); /* into the history if there is one */
-void term_grid_scroll_up(struct hr_term *t, unsigned n, bool bg);   /* the region */
-void term_grid_scroll_down(struct hr_term *t, unsigned n, bool bg); /* the region */
+void term_grid_clear_all(struct hr_term *t, bool bg); /* moves rows into the history, if any */
+void term_grid_scroll_up(struct hr_term *t, unsigned n, bool bg);   /* scrolls the region */
+void term_grid_scroll_down(struct hr_term *t, unsigned n, bool bg); /* scrolls the region */
 void term_grid_insert_rows(struct hr_term *t, unsigned y, unsigned n, bool bg);
 void term_grid_delete_rows(struct hr_term *t, unsigned y, unsigned n, bool bg);
 void term_grid_free(struct hr_term *t, struct term_screen *s);
@@ -303,7 +302,7 @@ void term_grid_free(struct hr_term *t, struct term_screen *s);
 /* --- history.c --- */
 void term_history_push(struct hr_term *t, struct term_row *r); /* *r becomes an empty row */
 void term_history_clear(struct hr_term *t);
-bool term_history_relieve(struct hr_term *t); /* gives memory back; false: nothing left */
+bool term_history_relieve(struct hr_term *t); /* frees memory; false: nothing left to free */
 static inline struct term_row *
 term_history_row(const struct hr_term *t, unsigned i)
 {
@@ -318,7 +317,7 @@ term_history_take(struct hr_term *t, struct term_row *r)
 	struct term_row *slot = term_history_row(t, t->hist_len++), spare = *slot;
 
 	*slot = *r;
-	/* The buffer found in the slot is of use, what was in it is not. */
+	/* Reuse the slot's buffer, not its content. */
 	r->data = spare.data;
 	r->room = spare.room;
 	r->used = r->len = 0;
@@ -330,7 +329,7 @@ void term_change_reset(struct hr_term *t);
 void term_change_dirty(struct hr_term *t, struct term_row *r, uint64_t number);
 void term_change_forget(struct hr_term *t, struct term_row *r, uint64_t number);
 
-/* A row of the screen for writing, marked dirty; NULL: no memory. */
+/* Returns a row of the screen for writing, marked dirty; NULL: no memory. */
 static inline struct term_row *
 term_grid_write(struct hr_term *t, unsigned y)
 {
@@ -347,7 +346,7 @@ term_grid_write(struct hr_term *t, unsigned y)
 }
 
 /* --- screen.c: what sequences do --- */
-void term_move(struct hr_term *t, int x, int y, bool with_origin); /* -1: keep */
+void term_move(struct hr_term *t, int x, int y, bool with_origin); /* -1: unchanged */
 void term_up(struct hr_term *t, int n); /* n, here and below: 1 or more */
 void term_down(struct hr_term *t, int n);
 void term_right(struct hr_term *t, int n);
@@ -379,8 +378,8 @@ size_t term_flood(struct hr_term *t, const uint8_t *b, size_t len);
 void term_parse(struct hr_term *t, const uint8_t *p, size_t len);
 void term_esc(struct hr_term *t, uint8_t final);
 void term_csi(struct hr_term *t, uint8_t final);
-/* ESC [ numbers and the final byte, all of it at b, which nearly every sequence is: done, and its
- * length; 0: it is something else. fed: offset of b in the input. */
+/* Performs ESC [ numbers and the final byte, complete at b, the form of nearly every sequence.
+ * Returns its length; 0: something else. fed: offset of b in the input. */
 size_t term_csi_whole(struct hr_term *t, const uint8_t *b, size_t len, uint64_t fed);
 void term_sgr(struct hr_term *t);
 int term_arg(const struct hr_term *t, unsigned i, int least, int absent);

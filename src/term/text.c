@@ -1,18 +1,18 @@
-/* Rows to text. A line is raw-empty if nothing was ever written to its rows; only those are dropped
- * at the end, and that is decided before white space is stripped. */
+/* Converts rows to text. A line is raw-empty if nothing was ever written to its rows; only such
+ * lines are dropped at the end, which is decided before white space is stripped. */
 #include "config.h"
 
 #include "term/term_int.h"
 
 #include "base/text/utf8.h"
 
-/* One extraction: lines so far, and the line that is being put together at the end of *out. */
+/* One extraction: the lines so far, and the unfinished line at the end of *out. */
 struct text_sink {
 	struct hr_buf *out;
-	size_t line;   /* where it begins in out */
-	size_t breaks; /* LFs owed before it */
-	bool open;     /* its LFs are paid: it is not raw-empty */
-	bool exact;    /* white space at the end of a line stays */
+	size_t line;   /* offset of the unfinished line in out */
+	size_t breaks; /* LFs pending before the line */
+	bool open;     /* the LFs were written, so the line is not raw-empty */
+	bool exact;    /* keep white space at the end of a line */
 };
 
 static void
@@ -92,7 +92,7 @@ text_row(struct text_sink *s, const struct term_row *r)
 		text_end_line(s);
 }
 
-/* Returns the number of rows before `to` that are below all that was written to. */
+/* Returns the number of rows before `to` that are below all written ones. */
 static uint64_t
 text_rows(const struct hr_term *t, struct text_sink *s, uint64_t from, uint64_t to)
 {

@@ -1,10 +1,10 @@
-/* How many columns a character takes: tmux asks the C library, so the table is that library's. */
+/* Columns of a character. tmux asks the C library, so the table is that library's. */
 #include "config.h"
 
 #include "term/term.h"
 #include "term/width_table.h"
 
-/* Most of what is asked for, without a search. */
+/* Ranges of the most frequent characters, which need no search. */
 enum {
 	WIDTH_LATIN = 0xa0,
 	WIDTH_LATIN_END = 0x300,
