@@ -1,5 +1,5 @@
-/* hr_confine: the limits of a shell and of all that it starts: control groups that it joins,
- * resource limits for what no group limits; and what became of a command because of them. */
+/* hr_confine: the limits of a shell and of all its processes: control groups that the shell joins,
+ * resource limits for whatever no group limits; and their effects on a command. */
 #ifndef HR_SESSION_CONFINE_H
 #define HR_SESSION_CONFINE_H
 
@@ -9,36 +9,37 @@
 
 #include "base/buf.h"
 
-#define HR_CONFINE_GROUPS 3 /* memory, pids and cpu are directories of their own in version 1 */
+#define HR_CONFINE_GROUPS 3 /* memory, pids and cpu are separate directories in version 1 */
 
 struct hr_confine {
-	const char *groups[HR_CONFINE_GROUPS]; /* directories, made by the supervisor */
+	const char *groups[HR_CONFINE_GROUPS]; /* directories created by the supervisor */
 	size_t ngroups;
-	uint64_t memory, processes, files; /* RLIMIT_AS, _NPROC, _NOFILE; 0: as they are */
+	uint64_t memory, processes, files; /* RLIMIT_AS, _NPROC, _NOFILE; 0: unchanged */
 	bool no_new_privileges;
 	unsigned oom_score; /* 0: the keeper's */
-	/* of the groups, at the last look, and since when something is owed to who asks next */
+	/* state of the groups when last read, and whether a rise has yet to be reported */
 	struct hr_confine_counter {
-		int fd[HR_CONFINE_GROUPS]; /* -1: it has none */
+		int fd[HR_CONFINE_GROUPS]; /* -1: none */
 		uint64_t last[HR_CONFINE_GROUPS];
-		bool earlier; /* it rose before the command began */
+		bool earlier; /* rose before the command started */
 	} kills, refusals;
 	bool looking;
 };
 
-/* In the child between fork and exec, while it is still who the keeper is: only system calls. What
- * cannot be done is left: a shell without a limit is better than none. When memory runs out for
- * all, what the shell runs is ended before the keeper is. */
+/* Joins the groups. Runs in the child between fork and exec, with the keeper's identity: only
+ * system calls. Ignores failures: a shell without a limit is better than none. When all memory runs
+ * out the kernel kills the shell's processes before the keeper. */
 void hr_confine_enter(const struct hr_confine *c);
-/* The same, after it has become the shell's user: counts of processes are counted by user. */
+/* Sets the resource limits, after the child has taken the user's identity: the kernel counts
+ * processes by user. */
 void hr_confine_limit(const struct hr_confine *c);
 
-/* A command begins: what was done before is none of its doing. */
+/* Marks the start of a command: earlier events are not due to it. */
 void hr_confine_begin(struct hr_confine *c);
 
-/* What the kernel did since then, or before it and nobody was told, as further lines for an
- * observation; nothing is the usual case. c: NULL: no limits. dir: the shell's directory, asked
- * whether its disk is full; NULL: not asked. */
+/* Appends lines for an observation on kills and refusals by the kernel since the start of the
+ * command, or earlier ones not yet reported; usually nothing. c: NULL: no limits. dir: the shell's
+ * directory, whose disk may be full; NULL: not checked. */
 void hr_confine_why(struct hr_confine *c, const char *dir, struct hr_buf *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* Inside of hr_core: core.c moves the state, answer.c builds what the client is told. */
+/* Internals of hr_core: core.c moves the state, answer.c builds the observations. */
 #ifndef HR_SESSION_CORE_INT_H
 #define HR_SESSION_CORE_INT_H
 
@@ -9,13 +9,13 @@
 #define CORE_FIELD_CAP (1u << 20)
 
 enum phase {
-	PHASE_STARTING,  /* no report since it was started */
+	PHASE_STARTING,  /* no report since the start */
 	PHASE_PREPARING, /* reported and acked; readline is about to take the terminal */
 	PHASE_READY,     /* readline waits for a command */
-	PHASE_TYPED,     /* a command was typed; not known to be whole yet */
-	PHASE_BUSY,      /* it runs */
-	PHASE_HEALING,   /* the hook was typed by us */
-	PHASE_EDITING,   /* readline was turned off; `set -o emacs` was typed by us */
+	PHASE_TYPED,     /* a command was typed; it may not be complete yet */
+	PHASE_BUSY,      /* the command runs */
+	PHASE_HEALING,   /* the core has typed the hook */
+	PHASE_EDITING,   /* readline is off; the core has typed `set -o emacs` */
 	PHASE_DEAD,      /* no shell; the next request tries again */
 };
 
@@ -27,93 +27,94 @@ struct hr_core {
 
 	enum phase phase;
 	int64_t phase_deadline, suspect_at, look_ms;
-	int64_t watch_at, watch_ms; /* the next look at a command that goes on */
+	int64_t watch_at, watch_ms; /* time and interval of the next look at a running command */
 
-	bool running;          /* the client was told that a command goes on */
-	bool ended;            /* ... and it has ended since */
-	bool begun;            /* ops.over() is to be told of a command's end */
-	unsigned observations; /* given for the running command */
+	bool running;          /* the client knows that a command still runs */
+	bool ended;            /* ... and the command has ended since */
+	bool begun;            /* ops.over() is due at the command's end */
+	unsigned observations; /* number of observations for the running command */
 
-	/* the request in hand */
+	/* the current request */
 	bool active, hidden, blocking, exact;
-	bool to_type;          /* waits for readline */
+	bool to_type;          /* waits for readline before typing */
 	bool special;          /* the text is a special key: C-x */
 	bool echoed;           /* the terminal may show the input */
 	bool reads_line;       /* the command uses readline itself */
-	bool whole;            /* bash wants no more of it */
-	struct hr_buf command; /* stripped */
+	bool whole;            /* bash does not expect more of the command */
+	struct hr_buf command; /* the command, trimmed */
 	char key[8];
 	size_t key_len;
-	bool interrupting; /* readline was sent a C-c; phase_deadline is for the next one */
-	unsigned again;    /* times it was repeated */
-	int64_t had_ms;    /* of processor time, when it was late in this phase first; or -1 */
+	bool interrupting; /* a C-c was sent to readline; phase_deadline is for the next one */
+	unsigned again;    /* number of repetitions */
+	int64_t had_ms;    /* shell's processor time when first late in this phase; or -1 */
 	double timeout, ready_s;
 	int64_t start, last_change, hard_at;
-	uint64_t generation; /* the text's, when it was last looked at */
-	bool unseen;         /* output has come since, the first and the last of it at... */
+	uint64_t generation; /* generation of the text when last checked */
+	bool unseen;         /* output is not examined yet; times of its first and last byte */
 	int64_t unseen_from, unseen_to;
 
-	/* last prompt */
+	/* the last prompt */
 	int exit_code, job;
-	bool is_session; /* shown by the session's own shell, not a child of it */
-	bool
-	    marked; /* readline marked its taking the terminal, and will mark the end of the echo */
-	bool traced;      /* set -v */
-	bool tracing;     /* set -x */
-	bool retyped;     /* the command in hand was begun before, but not read */
+	bool is_session; /* sent by the session's own shell, not a child of it */
+	bool marked;     /* readline marks taking the terminal and the end of the echo */
+	bool traced;     /* set -v */
+	bool tracing;    /* set -x */
+	bool retyped; /* the current command was given to a former shell, which did not read it */
 	bool takes_lines; /* readline waits for ops.give, or was given a command by it */
 	struct hr_buf cwd, username, py_path;
-	struct hr_buf notice; /* to be told with the next completion */
-	uint32_t requests;    /* their number, and that of changes of the four texts above */
+	struct hr_buf notice; /* text for the next completion */
+	uint32_t requests;    /* number of requests, and of changes of the four texts above */
 	uint32_t texts;
 };
 
 /* core.c */
 void core_set_phase(struct hr_core *c, enum phase phase, int64_t deadline);
-void core_notice(struct hr_core *c, const char *how); /* a new shell took the old one's place */
+void core_notice(struct hr_core *c, const char *how); /* a new shell replaced the old one */
 void core_restart(struct hr_core *c, int64_t now);
-/* The command in hand is about to be given to bash, in that form. */
+/* Records that bash is about to get the current command, in this form. */
 void core_begun(struct hr_core *c, const char *p, size_t len);
 void core_become_ready(struct hr_core *c, bool marked, int64_t now); /* readline waits */
 
 /* clocks.c */
-/* If the mark of readline is missed, a look at the terminal tells. */
+/* Examines the terminal, in case the mark of readline was missed. */
 void core_look_again(struct hr_core *c, int64_t now);
-void core_await_readline(struct hr_core *c, int64_t now); /* it must take the terminal soon */
+void core_await_readline(struct hr_core *c, int64_t now); /* readline must take the terminal soon */
 void core_start_clocks(struct hr_core *c, const struct hr_run_request *r, int64_t now);
 void core_limit(struct hr_core *c, double limit_s, int64_t now); /* sets hard_at */
-/* The pending command is given to the shell when that is ready, or is refused after a limit. */
+/* Gives the pending command to the shell as soon as that is ready, or refuses it after a limit. */
 void core_await_ready(struct hr_core *c, int64_t now);
-int64_t core_no_change_at(const struct hr_core *c); /* a look may put it off */
-void core_see_change(struct hr_core *c);            /* looks whether the output was a change */
-void core_feed(struct hr_core *c, const char *p, size_t len, int64_t now); /* to the view */
+int64_t core_no_change_at(const struct hr_core *c); /* a look may postpone it */
+void core_see_change(struct hr_core *c);            /* checks whether the output was a change */
+void core_feed(struct hr_core *c, const char *p, size_t len, int64_t now); /* feeds the view */
 
 /* watch.c */
-void core_watch(struct hr_core *c, int64_t now);   /* looks are taken from now on */
-int64_t core_watch_at(const struct hr_core *c);    /* the next one */
-void core_look(struct hr_core *c, int64_t now);    /* if it is due */
-void core_suspect(struct hr_core *c, int64_t now); /* readline was seen, and no report came */
-/* The shell is at what it is waited for, or would be if a processor were free. One that has had so
- * much of it in this phase is busy with something else, for good. */
+void core_watch(struct hr_core *c, int64_t now);   /* starts the looks */
+int64_t core_watch_at(const struct hr_core *c);    /* time of the next look */
+void core_look(struct hr_core *c, int64_t now);    /* looks if one is due */
+void core_suspect(struct hr_core *c, int64_t now); /* readline was seen without a report */
+/* Returns true if the shell works towards the expected step, or would if a processor were free. A
+ * shell that has used too much processor time in this phase is busy with something else, for
+ * ever. */
 bool core_works(struct hr_core *c);
 
 /* typing.c */
-void core_type_command(struct hr_core *c, int64_t now);  /* the request in hand, to readline */
-void core_await_command(struct hr_core *c, int64_t now); /* readline takes the next one from us */
-/* Readline has the terminal: the rest of a command is read from there, or the command uses readline
- * itself, or the shell does not take commands from us after all. True: it was typed. */
+void core_type_command(struct hr_core *c, int64_t now); /* types the current request for readline */
+void core_await_command(struct hr_core *c, int64_t now); /* expects it by ops.give */
+/* Switches to typing, since readline has the terminal: it reads the rest of a command there, or the
+ * command uses readline itself, or the shell does not take commands by ops.give after all. Returns
+ * true if the command was typed. */
 bool core_stop_giving(struct hr_core *c, int64_t now);
-void core_type_input(struct hr_core *c, int64_t now);            /* the same, to whatever runs */
-void core_type_interrupt(struct hr_core *c, int64_t now);        /* C-c, until a prompt comes */
-void core_type_heal(struct hr_core *c, bool plain, int64_t now); /* the hook; plain: no readline */
-void core_type_editing(struct hr_core *c, int64_t now); /* readline, to a shell without it */
+void core_type_input(struct hr_core *c, int64_t now);     /* for the running program */
+void core_type_interrupt(struct hr_core *c, int64_t now); /* types C-c until a prompt comes */
+void core_type_heal(struct hr_core *c, bool plain, int64_t now); /* plain: no readline */
+void core_type_editing(struct hr_core *c, int64_t now);          /* turns readline on */
 
-/* answer.c: each gives the one result and ends the request. */
+/* answer.c: each function passes the one result and ends the request. */
 void core_answer_completed(struct hr_core *c);
 void core_answer_no_change(struct hr_core *c);
 void core_answer_timeout(struct hr_core *c);
 void core_answer_refused(struct hr_core *c);
-void core_answer_nothing(struct hr_core *c, const char *text); /* no command to speak of */
-bool core_answer_error(struct hr_core *c, const char *text, size_t len); /* false */
+void core_answer_nothing(struct hr_core *c, const char *text); /* there is no command to report */
+bool core_answer_error(struct hr_core *c, const char *text, size_t len); /* returns false */
 
 #endif

@@ -1,4 +1,4 @@
-/* hr_environ: the environment a shell starts with. */
+/* hr_environ: the initial environment of a shell. */
 #ifndef HR_SESSION_ENVIRON_H
 #define HR_SESSION_ENVIRON_H
 
@@ -6,8 +6,8 @@
 
 struct hr_shell_user;
 
-/* Adds ours, without what belongs to the server, with what a login as the user would set, and a
- * TERM whose description is installed. */
+/* Adds this process's variables without the server's own, with those that a login as the user would
+ * set, and a TERM whose description is installed. */
 int hr_environ_for_shell(struct hr_strv *list, char *const *ours, const struct hr_shell_user *user,
     const char *bash, struct hr_err *err);
 

@@ -12,26 +12,26 @@ struct hr_confine;
 
 struct hr_keeper_config {
 	const char *name;
-	const char *user; /* of the shell */
-	bool change_user; /* become it */
+	const char *user; /* user of the shell */
+	bool change_user; /* take the user's identity */
 	const char *work_dir;
-	const char *state_dir; /* for session/statedir.h */
+	const char *state_dir; /* directory for session/statedir.h */
 	const char *journal;   /* directory (proto/journal.h); NULL: none */
 	bool journal_sync;
 	const char *bash;
-	const char *line_module; /* for bash (line_module.c); NULL: none */
+	const char *line_module; /* builtin for bash (line_module.c); NULL: none */
 	int64_t no_change_ms;
-	const char *const *init_commands; /* run before readiness, must succeed */
+	const char *const *init_commands; /* commands run before readiness; they must succeed */
 	size_t n_init_commands;
-	size_t output_log;          /* bytes of output to keep for those who look on */
-	struct hr_confine *confine; /* of the shell */
+	size_t output_log;          /* bytes of output to retain for viewers */
+	struct hr_confine *confine; /* limits of the shell */
 	bool is_static;             /* serve_fd is one connection, not a listener */
 	int notify_fd;              /* -1: none */
 	int serve_fd;
-	int keep_in, keep_out; /* of session/kept.h; -1: none */
+	int keep_in, keep_out; /* descriptors of session/kept.h; -1: none */
 };
 
-/* Serves until SIGTERM, SIGINT or, static, the one answer. 0: ended as asked. */
+/* Serves until SIGTERM, SIGINT or, if static, the one answer. Returns 0 after a requested end. */
 int hr_keeper_run(const struct hr_keeper_config *config, struct hr_err *err);
 
 #endif

@@ -1,10 +1,8 @@
-/* hr_kept: what outlives a keeper that is killed.
- *
- * Its descriptors (terminal, FIFOs, the log) lie as a message in a socket of which the supervisor
- * has a copy, and what it knows as plain bytes in memory that goes with them. The next keeper finds
- * both and goes on with the shell, which notices nothing. While something is being done that would
- * have to be known and cannot be (`sure` is not set), it cannot: then the shell is replaced, with
- * its directory and its exported variables. */
+/* hr_kept: state that outlives a killed keeper. Its descriptors (terminal, FIFOs, the log) are in a
+ * message in a socket of which the supervisor has a copy; its knowledge is in memory passed with
+ * them, as plain bytes. The next keeper finds both and continues with the shell, which notices
+ * nothing. Steps whose outcome cannot be recorded in time clear `sure`: after a kill during one the
+ * shell is replaced, with its directory and its exported variables. */
 #ifndef HR_SESSION_KEPT_H
 #define HR_SESSION_KEPT_H
 
@@ -21,12 +19,12 @@
 #include "session/outlog.h"
 
 #define HR_KEPT_DIR 4096
-#define HR_KEPT_KEY 512        /* longer ones cannot be asked for again */
-#define HR_KEPT_RESULT 16384   /* of the last command, as it is sent */
+#define HR_KEPT_KEY 512        /* longer keys cannot be joined later */
+#define HR_KEPT_RESULT 16384   /* bytes of the last command's result, as sent */
 #define HR_KEPT_EXPORTS 262144 /* longer ones are not kept */
 #define HR_KEPT_CRASH 8
 #define HR_KEPT_GIVEN 8
-#define HR_KEPT_READ 8192 /* what is read from the terminal at once: it gives 4 kB */
+#define HR_KEPT_READ 8192 /* bytes read from the terminal at once: it provides 4 kB */
 
 enum hr_kept_fd {
 	HR_KEPT_PAGE,
@@ -34,56 +32,56 @@ enum hr_kept_fd {
 	HR_KEPT_EXPORT,
 	HR_KEPT_ACK,
 	HR_KEPT_LINE,
-	HR_KEPT_SHELL, /* a handle of its process */
+	HR_KEPT_SHELL, /* pidfd of the shell */
 	HR_KEPT_MASTER,
 	HR_KEPT_SLAVE,
-	HR_KEPT_LOG_FILE, /* one of these two, or none */
+	HR_KEPT_LOG_FILE, /* at most one of these two */
 	HR_KEPT_LOG_MEMORY,
 	HR_KEPT_FDS,
 };
 
-/* A prompt is taken from a note of before it: all of that may be done twice, but for the answer to
- * the shell, of which it can be seen whether the shell has it. */
+/* Stages of a prompt, handled from state noted before it. Each step can be repeated, except the
+ * answer to the shell, and the successor can see whether the shell has that. */
 enum hr_kept_stage { HR_KEPT_NO_REPORT, HR_KEPT_REPORT, HR_KEPT_ANSWERING };
 
 struct hr_kept_text {
-	size_t len; /* 0: none; changed before and set after the bytes are */
+	size_t len; /* 0: none; cleared before and set after the bytes */
 	char p[HR_KEPT_KEY];
 };
 
 struct hr_kept {
-	char layout[64];   /* a keeper of another build does not understand it */
-	atomic_uint sure;  /* but for the report that is being taken: */
+	char layout[64];   /* differs for a keeper of another build */
+	atomic_uint sure;  /* true except for the report being handled */
 	atomic_uint stage; /* enum hr_kept_stage */
-	bool ready;        /* it had been announced */
-	atomic_uint tries; /* successors that died over it; one that crashed counts as so many: */
+	bool ready;        /* readiness was announced */
+	atomic_uint tries; /* successors that died while resuming; a crash adds this many */
 	struct hr_hook_secrets secrets;
 	struct hr_core_kept core;
 
 	/* the shell */
-	pid_t shell, said;     /* its process, and the one that reported last */
-	char dir[HR_KEPT_DIR]; /* in which it was started; "": that is too long */
+	pid_t shell, said;     /* the shell, and the process of the last report */
+	char dir[HR_KEPT_DIR]; /* start directory; "": too long */
 	int given;
 	bool has_line, from_us, sent_away, suspicious, resized, tells_hides;
 	unsigned hides;
 
-	/* the request in hand */
+	/* the current request */
 	bool hidden;
 	uint32_t attempt;
 	struct hr_kept_text key;
-	/* the last that was answered */
+	/* key of the last answered request */
 	struct hr_kept_text result_key;
 	size_t result_len;
 	char result[HR_KEPT_RESULT];
 
-	/* the commands since the screen was emptied, as they stand in the log */
+	/* places in the log of the commands since the screen was cleared */
 	uint64_t given_from[HR_KEPT_GIVEN], given_to[HR_KEPT_GIVEN];
 	unsigned ngiven;
-	uint64_t returned; /* a client has the output before that */
-	/* the same of a report, see below */
+	uint64_t returned; /* offset up to which a client has the output */
+	/* length of a report, as below */
 	size_t report_len;
 	char report[HR_KEPT_READ];
-	/* a read of the terminal: zero but for what it brought, which may not be in the log yet */
+	/* a read of the terminal: zero except for its bytes, which may not be in the log yet */
 	uint64_t read_at;
 	size_t read_len;
 	char read[HR_KEPT_READ];
@@ -94,22 +92,22 @@ struct hr_kept {
 };
 
 struct hr_kept_store {
-	int in, out; /* the two ends of the socket; -1: nothing outlives us */
+	int in, out; /* ends of the socket; -1: nothing outlives this process */
 	int page_fd;
 	struct hr_kept *page;
 };
 
-/* in and out are set, and the store's from now on. *ret_found: there is what a predecessor left,
- * and fds are filled (-1 where there is none) and the caller's; otherwise the page is empty. */
+/* Takes ownership of in and out. *ret_found: a predecessor's state exists; fds are then filled (-1:
+ * missing) and the caller's. Otherwise the page is empty. */
 int
 hr_kept_open(struct hr_kept_store *s, int fds[HR_KEPT_FDS], bool *ret_found, struct hr_err *err);
-/* Puts all of them, but for the page's, in place of what lay there. Copies: they stay the caller's.
- */
+/* Replaces the stored descriptors by all of these, plus the page's. Copies them: they stay the
+ * caller's. */
 int hr_kept_put(struct hr_kept_store *s, const int fds[HR_KEPT_FDS], struct hr_err *err);
-void hr_kept_clear(struct hr_kept_store *s); /* what lay there has no other holder any more */
-void hr_kept_layout(char text[64]);          /* what a page of this build has in its place */
-/* Until hr_kept_succeeded() our death counts as a try: it may be what we found that we died of. A
- * kill from outside says little about it, a signal of our own fault very much. */
+void hr_kept_clear(struct hr_kept_store *s); /* drops the store's only copies */
+void hr_kept_layout(char text[64]);          /* the current build's layout string */
+/* Counts this process's death as a try until hr_kept_succeeded(), since the resumed state may be
+ * the cause. A kill from outside counts little, a crash of this process a lot. */
 void hr_kept_try(struct hr_kept *page);
 void hr_kept_succeeded(struct hr_kept *page);
 void hr_kept_close(struct hr_kept_store *s);
@@ -120,7 +118,7 @@ hr_kept_outlives(const struct hr_kept_store *s)
 	return s->in >= 0;
 }
 
-/* Stores before and after this are seen in this order, should we die between them. */
+/* Orders the stores before and after it, in case the process dies between them. */
 static inline void
 hr_kept_sure(struct hr_kept *page, bool sure)
 {
@@ -137,7 +135,7 @@ hr_kept_stage(struct hr_kept *page, enum hr_kept_stage stage)
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* Of bytes that were zero before a read of which nobody knows how much it brought. */
+/* Returns the length of a read into zeroed bytes whose result is unknown. */
 static inline size_t
 hr_kept_read_length(const char *p, size_t cap)
 {

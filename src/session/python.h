@@ -1,13 +1,13 @@
-/* hr_python: the interpreter that `type -P python` would name in the shell. */
+/* hr_python: finds the interpreter that `type -P python` would print in the shell. */
 #ifndef HR_SESSION_PYTHON_H
 #define HR_SESSION_PYTHON_H
 
 #include "base/buf.h"
 
-/* Appends what bash finds as "python" with this PATH, word for word (an entry that is relative
- * gives a relative name); nothing if there is none. cwd is the shell's directory, home stands for
- * "~". Looked up by us, since it costs a shell without our builtin more than the rest of its
- * report; with our effective rights. */
+/* Appends the path that bash finds for "python" with this PATH, byte for byte (a relative entry
+ * gives a relative name), or nothing. cwd is the shell's directory, home replaces "~". Searched in
+ * this process with its effective rights, since it costs a shell without handrail's builtin more
+ * than the rest of its report. */
 void hr_python_find(const char *path, const char *cwd, const char *home, struct hr_buf *out);
 
 #endif

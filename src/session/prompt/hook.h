@@ -1,16 +1,16 @@
-/* hr_hook: what bash is told to do at every prompt.
+/* hr_hook: bash code that runs at every prompt. Completion is reported out of band.
  *
- * Completion travels out of band. PROMPT_COMMAND appends one report (session/prompt/report.h) to a
- * FIFO and, in the session's own shell, waits for one line on a second FIFO before it lets readline
- * take the terminal. That line (the "ack") is the one moment at which the shell surely neither
- * reads nor changes its terminal: the keeper then puts the terminal modes right and throws away
- * input that nobody read. The line may carry shell code. No program is run and no process made.
+ * PROMPT_COMMAND appends one report (session/prompt/report.h) to a FIFO and, in the session's own
+ * shell, waits for one line on a second FIFO before it lets readline take the terminal. Only while
+ * it waits for that line (the "ack") the shell certainly neither reads nor changes its terminal:
+ * the keeper then sets the terminal modes and drops unread input. The line may contain shell code.
+ * No program runs and no process is created.
  *
- * What PROMPT_COMMAND runs is a file, or where bash has loaded it a builtin that does the same.
- * Then bash nearly always finds that it has nothing to run: the prompt is reported when it looks.
+ * PROMPT_COMMAND runs a file, or a builtin with the same effect if bash has loaded that. Then bash
+ * nearly always finds nothing to run: the prompt is reported when bash looks the variable up.
  *
- * FIFOs by name rather than an inherited descriptor: nothing of ours is open in the user's
- * programs, `exec 9>&-` cannot cut the channel, and a child bash finds it again. */
+ * FIFOs have names rather than being inherited: the user's programs have no descriptor of the
+ * keeper's open, `exec 9>&-` cannot cut the channel, and a child bash finds it again. */
 #ifndef HR_SESSION_PROMPT_HOOK_H
 #define HR_SESSION_PROMPT_HOOK_H
 
@@ -23,71 +23,70 @@
 #define HR_HOOK_NONCE_LEN 32 /* hex digits */
 #define HR_HOOK_NAME_LEN 16
 
-/* How the names of the FIFOs begin, and of the file that PROMPT_COMMAND runs. */
+/* Prefixes of the FIFOs' names, and of the file that PROMPT_COMMAND runs. */
 #define HR_HOOK_REPORT "report."
 #define HR_HOOK_EXPORTS "vars."
 #define HR_HOOK_ACK "ack."
 #define HR_HOOK_LINE "line."
 #define HR_HOOK_SCRIPT "hook."
 
-/* A builtin that bash may have loaded (line_module.c): readline takes a command from a FIFO, and a
- * prompt is reported without a script. */
+/* A builtin that bash may have loaded (line_module.c): readline takes a command from a FIFO, and
+ * prompts are reported without a script. */
 #define HR_HOOK_LINE_BUILTIN "__hr_line"
-#define HR_HOOK_LINE_HELLO "+" /* what it says there once it is set up */
-#define HR_HOOK_LINE_MAX 32768 /* bytes of a text, its NUL not counted; a pipe holds more */
+#define HR_HOOK_LINE_HELLO "+" /* message of the builtin when it is set up */
+#define HR_HOOK_LINE_MAX 32768 /* maximum bytes of a text, NUL excluded; a pipe has more room */
 
-#define HR_HOOK_ACK_NOTHING " \n" /* an ack that asks for nothing */
+#define HR_HOOK_ACK_NOTHING " \n" /* an ack without requests */
 
-/* What cannot be guessed: the nonce, and how the names of the five files end. */
+/* The unguessable parts: the nonce, and the ends of the five file names. */
 struct hr_hook_secrets {
-	char nonce[HR_HOOK_NONCE_LEN + 1]; /* "": none were made yet */
+	char nonce[HR_HOOK_NONCE_LEN + 1]; /* "": not generated yet */
 	char names[5][HR_HOOK_NAME_LEN + 1];
 };
 
 struct hr_hook {
-	char *report_path;  /* FIFO shell -> keeper; child shells know it, too */
-	char *exports_path; /* FIFO shell -> keeper, only for the shell's user: its successor runs
-			       it */
+	char *report_path;  /* FIFO shell -> keeper; also known to child shells */
+	char *exports_path; /* FIFO shell -> keeper, private: a successor runs its text */
 	char *ack_path;     /* FIFO keeper -> shell */
 	char *line_path;    /* FIFO keeper -> readline */
-	char *
-	    script_path; /* file of what PROMPT_COMMAND runs; child shells of others read it, too */
-	char *script;    /* its text */
+	char *script_path;  /* script of PROMPT_COMMAND; other users' child shells read it, too */
+	char *script;       /* text of the script */
 	char *prompt_command;
-	char *expected;                    /* how a report describes it */
-	char nonce[HR_HOOK_NONCE_LEN + 1]; /* known to the session's own shell, never exported */
+	char *expected;                    /* description in a report */
+	char nonce[HR_HOOK_NONCE_LEN + 1]; /* only the session's own shell has it */
 };
 
-/* Paths below dir, the texts. Nothing is made there. Secrets that are empty are made; NULL: those
- * of nobody else. */
+/* Sets the paths below dir and the texts; creates no files. Generates empty secrets; NULL: secrets
+ * for this hook alone. */
 int hr_hook_init(
     struct hr_hook *h, const char *dir, struct hr_hook_secrets *secrets, struct hr_err *err);
 void hr_hook_done(struct hr_hook *h);
 
-/* The start-up file: the user's own first (unless no_user_files), then ours. `module`: file of the
- * builtin HR_HOOK_LINE_BUILTIN, NULL: none. */
+/* Appends the start-up file: the user's own first (unless no_user_files), then the hook. `module`:
+ * file of the builtin HR_HOOK_LINE_BUILTIN, NULL: none. */
 void
 hr_hook_rcfile(const struct hr_hook *h, bool no_user_files, const char *module, struct hr_buf *out);
 
-/* A command line that puts the hook back and keeps $?: for a shell that shows a prompt without
- * having reported. Works when builtins were redefined as functions or disabled. Where
- * PROMPT_COMMAND is read-only and another's, the shell exits with $?. */
+/* Appends a command line that restores the hook and keeps $?, for a shell that shows a prompt
+ * without having reported. Works if builtins were redefined as functions or disabled. If
+ * PROMPT_COMMAND is read-only with another value, the shell exits with $?. */
 void hr_hook_heal(const struct hr_hook *h, struct hr_buf *out);
 
-/* For a shell that reads its commands without readline: a whole line, its end included, to be typed
- * at the terminal in canonical mode. `status` is $? afterwards. */
+/* Appends a whole line, its end included, to be typed at a terminal in canonical mode for a shell
+ * that reads its commands without readline. `status` is $? afterwards. */
 void hr_hook_editing(int status, struct hr_buf *out);
 
-/* An ack line begins with a blank, which the builtin takes off where it waits for it; or it is the
- * end of a line alone and says that readline's next line comes from line_path. */
+/* Starts an ack line with a blank, which the builtin strips. A lone line end means instead that
+ * readline's next line comes from line_path. */
 void hr_hook_ack_begin(struct hr_buf *out);
-/* Pieces of it, each ended by a blank or "; ". */
-void hr_hook_ack_readline(struct hr_buf *out); /* keys and paste as we need them */
-/* PS0 and PROMPT_COMMAND, where they are other than ours. */
+/* Appends a piece of it, as the functions below, each ended by a blank or "; ": the keys and paste
+ * mode that the keeper needs. */
+void hr_hook_ack_readline(struct hr_buf *out);
+/* Restores PS0 and PROMPT_COMMAND if they have changed. */
 void hr_hook_ack_restore(struct hr_buf *out);
-void hr_hook_ack_unexport(struct hr_buf *out); /* under set -a, what is ours alone */
-void hr_hook_ack_nonce(const struct hr_hook *h, struct hr_buf *out);    /* it was changed */
-void hr_hook_ack_snapshot(const struct hr_hook *h, struct hr_buf *out); /* exported variables */
+void hr_hook_ack_unexport(struct hr_buf *out);                          /* if set -a is on */
+void hr_hook_ack_nonce(const struct hr_hook *h, struct hr_buf *out);    /* if it was changed */
+void hr_hook_ack_snapshot(const struct hr_hook *h, struct hr_buf *out); /* requests export -p */
 void hr_hook_ack_source(const char *path, struct hr_buf *out);
 void hr_hook_ack_end(bool line, struct hr_buf *out); /* line: the next one is from line_path */
 
