@@ -1,5 +1,4 @@
-/* The observations: content from the view, prefixes and suffixes word for word as clients know
- * them. */
+/* The observations: content from the view, prefixes and suffixes literally as clients know them. */
 #include "config.h"
 
 #include "session/core_int.h"
@@ -73,10 +72,10 @@ truncate_content(struct hr_buf *content)
 	hr_buf_adds(&cut, hr_shell_truncated_mark);
 	hr_buf_add(&cut, content->p + tail, content->len - tail);
 	hr_buf_done(content);
-	*content = cut; /* with its error, if any */
+	*content = cut; /* includes the error, if any */
 }
 
-/* The command as it was asked for, without the blank of hr_core_request(). */
+/* Returns the command as requested, without the blank of hr_core_request(). */
 static struct hr_span
 command_text(const struct hr_core *c)
 {
@@ -89,12 +88,12 @@ command_text(const struct hr_core *c)
 	return command;
 }
 
-/* Content and prefix of every run observation. */
+/* Takes content and prefix of a run observation. */
 static int
 take(struct hr_core *c, struct hr_buf *content, struct hr_buf *prefix, bool completed,
     struct hr_err *err)
 {
-	/* the white space before it is taken off for the original's clients alone */
+	/* only the original's clients get the preceding white space removed */
 	const struct hr_span echoed = !c->echoed ? (struct hr_span){NULL, 0}
 				      : c->exact ? hr_span_of_buf(&c->command)
 						 : command_text(c);
@@ -169,7 +168,8 @@ core_answer_completed(struct hr_core *c)
 	hr_view_reset(c->view, !c->is_session);
 }
 
-/* The command goes on: what was shown is remembered. clock: why we answer all the same. */
+/* Answers while the command still runs, and marks the output as seen. clock: the limit that caused
+ * the answer. */
 static void
 answer_unfinished(struct hr_core *c, enum hr_clock clock, struct hr_buf *suffix)
 {
@@ -178,7 +178,7 @@ answer_unfinished(struct hr_core *c, enum hr_clock clock, struct hr_buf *suffix)
 	answer_run(c, false, clock, suffix);
 	c->running = true;
 	c->observations++;
-	/* without memory for it the next observation repeats text: better than none */
+	/* a failure makes the next observation repeat the text, which is better than none */
 	(void)hr_view_mark(c->view, &err);
 }
 

@@ -1,6 +1,6 @@
-/* What a report claims, and how far it is believed. Whoever runs in the shell can write one with
- * the shell's own nonce: it may describe the shell, but nothing is done for it, or told by us, that
- * the shell's account could not do or see itself. */
+/* Checks a report's claims. Any process in the shell can write a report with the shell's own nonce:
+ * it may describe the shell, but the keeper does and reports nothing for it that the shell's
+ * account could not do or see itself. */
 #include "config.h"
 
 #include "session/keeper_int.h"
@@ -21,9 +21,9 @@
 
 static const char deleted[] = " (deleted)";
 
-/* ---- who ---- */
+/* ---- the account ---- */
 
-/* The four numbers of a process: real, effective, saved, of files. */
+/* Reads the four numbers of a process: real, effective, saved, file system. */
 static bool
 uids_of(pid_t pid, uid_t ret[4])
 {
@@ -36,7 +36,7 @@ uids_of(pid_t pid, uid_t ret[4])
 	       sscanf(at, "\nUid: %u %u %u %u", &ret[0], &ret[1], &ret[2], &ret[3]) == 4;
 }
 
-/* Nearly always it is the shell's own account, which needs no proof. */
+/* The number is nearly always that of the shell's own account, which needs no proof. */
 static uid_t
 uid_of(const struct hr_keeper *k, const struct hr_report *r)
 {
@@ -57,13 +57,13 @@ claims_name(struct hr_keeper *k, const struct hr_report *r)
 		pw = getpwuid(uid);
 		free(k->known_name);
 		k->known_name =
-		    strdup(pw != NULL ? pw->pw_name : "I have no name!"); /* bash's \u */
+		    strdup(pw != NULL ? pw->pw_name : "I have no name!"); /* as bash's \u */
 		k->known_uid = uid;
 	}
 	return k->known_name != NULL ? k->known_name : "";
 }
 
-/* ---- where ---- */
+/* ---- the directory ---- */
 
 static ssize_t
 link_of(pid_t pid, const char *what, char *ret, size_t cap)
@@ -77,7 +77,7 @@ link_of(pid_t pid, const char *what, char *ret, size_t cap)
 	return n;
 }
 
-/* The same directory under another name, through a symbolic link. */
+/* Returns true if pwd is the same directory under another name, through a symbolic link. */
 static bool
 same_directory(const struct hr_keeper *k, const char *pwd, pid_t pid)
 {
@@ -95,7 +95,7 @@ same_directory(const struct hr_keeper *k, const char *pwd, pid_t pid)
 	return same;
 }
 
-/* The shell's own word for its directory, unless the variable was changed. */
+/* Returns the shell's own name of its directory, unless the variable was changed. */
 const char *
 claims_directory(const struct hr_keeper *k, const struct hr_report *r, char *link, size_t cap)
 {
@@ -103,18 +103,18 @@ claims_directory(const struct hr_keeper *k, const struct hr_report *r, char *lin
 
 	if (n <= 0)
 		return r->pwd;
-	/* nearly always the same text; a symbolic link in it otherwise */
+	/* Both are nearly always equal; they differ if pwd contains a symbolic link. */
 	if (r->pwd[0] == '/' && (strcmp(r->pwd, link) == 0 || same_directory(k, r->pwd, r->pid)))
 		return r->pwd;
 	cut = n - (ssize_t)strlen(deleted);
 	if (cut <= 0 || strcmp(link + cut, deleted) != 0)
 		return link;
-	/* a removed directory keeps the name the shell knows it by */
+	/* A removed directory keeps the name by which the shell knows it. */
 	link[cut] = '\0';
 	return r->pwd[0] == '/' ? r->pwd : link;
 }
 
-/* Whether the account could do as much as `cd dir`. One that was removed may be named, too. */
+/* Returns true if the account could `cd dir`. A removed directory is accepted, too. */
 static bool
 may_enter(const struct hr_keeper *k, const char *dir)
 {
@@ -131,8 +131,8 @@ may_enter(const struct hr_keeper *k, const char *dir)
 	return may;
 }
 
-/* Whether the process, which is no program with borrowed rights, is there and sees the same files
- * as we do. */
+/* Returns true if the process exists, has no borrowed rights, and sees the same files as the
+ * keeper. */
 static bool
 is_there(pid_t pid, const char *dir)
 {
@@ -158,7 +158,7 @@ claims_place(struct hr_keeper *k)
 	return k->place_good ? dir : k->dir;
 }
 
-/* ---- which Python ---- */
+/* ---- the Python ---- */
 
 const char *
 claims_python(struct hr_keeper *k, const struct hr_report *r, const char *cwd)

@@ -1,6 +1,5 @@
-/* Connections: one frame in, one frame out, and again where that was asked for. RUN requests wait
- * in order of arrival; STATUS is answered at once. A peer that leaves does not take its command
- * with it. */
+/* Connections: one frame in, one frame out, and more if requested. RUN requests wait in order of
+ * arrival; STATUS is answered at once. A peer that leaves does not end its command. */
 #include "config.h"
 
 #include "session/keeper_int.h"
@@ -19,8 +18,8 @@
 #define IN_CAP (80u << 20)
 #define OUT_CAP (HR_FRAME_MAX + HR_FRAME_HEADER)
 #define ACCEPT_PAUSE_MS 100
-#define STAYING_MAX 8       /* each is looked at in every turn */
-#define IN_KEPT (64u << 10) /* of the memory for a request, for the next one */
+#define STAYING_MAX 8       /* each is examined in every iteration */
+#define IN_KEPT (64u << 10) /* memory of a request to keep for the next one */
 
 static void
 client_free(struct client *c)
@@ -53,7 +52,7 @@ client_free_all(struct hr_keeper *k)
 	}
 }
 
-/* The answer went out, or nobody waits for it. */
+/* The answer was sent, or nobody waits for it. */
 static void
 client_over(struct client *c)
 {
@@ -70,9 +69,9 @@ static void answer(struct client *c);
 
 /* ---- at most once ----
  *
- * A worker may die with a request in hand; nginx then gives the same request, with the same key, to
+ * A worker may die during a request; nginx then sends the same request, with the same key, to
  * another one. While the first is waiting or running the second joins it. The last results are kept
- * for it: one that was handed over may have died with the worker before it stood in the journal. */
+ * for it: a result may have died with the worker before it was in the journal. */
 
 static bool
 same_key(const struct client *a, const struct client *b)
@@ -81,7 +80,7 @@ same_key(const struct client *a, const struct client *b)
 	       memcmp(a->key, b->key, a->key_len) == 0;
 }
 
-/* Whether another request with this key will be, or was, answered for both. */
+/* Returns true if another request with this key answers, or has answered, for both. */
 static bool
 client_join(struct client *c)
 {
@@ -106,14 +105,14 @@ client_join(struct client *c)
 		c->out = k->cached[i].out;
 		free(k->cached[i].key);
 		memset(&k->cached[i], 0, sizeof(k->cached[i]));
-		c->has_result = true; /* it may be lost once more */
+		c->has_result = true; /* the answer may get lost again */
 		answer(c);
 		return true;
 	}
 	return false;
 }
 
-/* The result of c, for those that joined it. */
+/* Sends the result of c to the requests that joined it. */
 static void
 client_share(const struct client *c)
 {
@@ -126,7 +125,7 @@ client_share(const struct client *c)
 		other->joined = false;
 		hr_buf_add(&other->out, hr_buf_str(&c->out), c->out.len);
 		if (c->out.fail != HR_OK)
-			other->out.fail = c->out.fail; /* half of it is none */
+			other->out.fail = c->out.fail; /* an incomplete result is useless */
 		other->has_result = true;
 		answer(other);
 	}
@@ -146,7 +145,7 @@ client_take_result(struct hr_keeper *k, const char *key, size_t key_len, const c
 	k->cached_next = (k->cached_next + 1) % CACHED_RESULTS;
 }
 
-/* Nobody is connected to it: those who ask again join it. */
+/* Restores a request without a connection; repetitions join it. */
 int
 client_resume(
     struct hr_keeper *k, const char *key, size_t len, uint32_t attempt, struct hr_err *err)
@@ -168,7 +167,7 @@ client_resume(
 	return hr_buf_check(&c->in, err);
 }
 
-/* Without memory for it a repetition is told that it is lost. */
+/* Keeps the result. Without memory for it a repetition is answered that the result is lost. */
 static void
 client_keep_result(struct client *c)
 {
@@ -194,8 +193,8 @@ client_keep_result(struct client *c)
 
 /* ---- connections that stay ---- */
 
-/* A worker may send its next request as soon as it has an answer. Where that would not be read it
- * must not be sent either: whoever sends it after this fails, and knows that nothing was done. */
+/* Makes a late request fail: a worker may send its next request as soon as it has an answer. If the
+ * keeper would not read that, sending must fail, so that the worker knows that nothing was done. */
 static void
 client_settle(struct client *c)
 {
@@ -207,7 +206,7 @@ client_settle(struct client *c)
 		c->stays = true;
 		k->nstaying++;
 	} else {
-		(void)shutdown(c->fd, SHUT_RD); /* fails where the peer is gone */
+		(void)shutdown(c->fd, SHUT_RD); /* fails if the peer has gone */
 	}
 }
 
@@ -219,7 +218,7 @@ client_unsettle(struct client *c)
 	c->stays = false;
 }
 
-/* All of the answer went out: as if just accepted. */
+/* The answer is sent: the connection is as if just accepted. */
 static void
 client_rest(struct client *c)
 {
@@ -378,7 +377,7 @@ client_next(struct hr_keeper *k)
 			client_over(c);
 			continue;
 		}
-		/* a later attempt is about to come, or has been made elsewhere */
+		/* A later attempt is coming, or was made elsewhere. */
 		if (!hr_journal_begin(&k->journal, c->key, c->key_len, c->attempt)) {
 			client_over(c);
 			continue;
@@ -388,7 +387,7 @@ client_next(struct hr_keeper *k)
 	}
 }
 
-/* A whole frame is in c->in. */
+/* Dispatches the whole frame in c->in. */
 static void
 client_dispatch(struct client *c, uint32_t type, const char *payload, size_t len)
 {
@@ -418,7 +417,7 @@ client_dispatch(struct client *c, uint32_t type, const char *payload, size_t len
 	case HR_FRAME_RETURNED:
 		if (hr_frame_get_follow(payload, len, &follow, NULL) < 0)
 			break;
-		/* one that lies ahead would hide output of later commands */
+		/* an offset in the future would hide output of later commands */
 		if (follow.offset > k->kept->outlog.end)
 			follow.offset = k->kept->outlog.end;
 		if (follow.offset > k->kept->returned)
@@ -433,7 +432,7 @@ client_dispatch(struct client *c, uint32_t type, const char *payload, size_t len
 	case HR_FRAME_RUN:
 		if (hr_frame_get_run(payload, len, &run, NULL) < 0)
 			break;
-		/* from now on only its end could be read: that is noticed when we answer */
+		/* Only the peer's end could still be read, and the answer's failure shows that. */
 		hr_watch_free(c->readable);
 		c->readable = NULL;
 		c->key = run.key.p;
@@ -459,7 +458,7 @@ client_dispatch(struct client *c, uint32_t type, const char *payload, size_t len
 	client_over(c);
 }
 
-/* Whether the rest of the request is to come; otherwise c may be gone. */
+/* Returns true if the rest of the request is still to come; otherwise c may be freed. */
 static bool
 client_read(struct client *c)
 {
@@ -500,7 +499,7 @@ on_client_readable(void *arg)
 	struct client *c = arg;
 	struct hr_keeper *k = c->keeper;
 
-	(void)client_read(c); /* the watch stays where more is to come */
+	(void)client_read(c); /* the watch stays if more is to come */
 	keeper_arm(k);
 }
 
@@ -518,12 +517,12 @@ client_add(struct hr_keeper *k, int fd, struct hr_err *err)
 	hr_buf_init(&c->in, IN_CAP);
 	hr_buf_init(&c->out, OUT_CAP);
 	TAILQ_INSERT_TAIL(&k->clients, c, link);
-	/* an accepted connection is so from birth */
+	/* accepted connections are non-blocking from the start */
 	if (k->config->is_static && hr_fd_nonblock(fd, true, err) < 0) {
 		client_free(c);
 		return -1;
 	}
-	/* the request is nearly always there already, and no watch is needed */
+	/* The request is nearly always there already, and then needs no watch. */
 	if (!client_read(c))
 		return 0;
 	c->readable = hr_loop_readable(k->loop, fd, on_client_readable, c, err);
@@ -534,8 +533,8 @@ client_add(struct hr_keeper *k, int fd, struct hr_err *err)
 	return 0;
 }
 
-/* No descriptor or no memory is left: the connection waits in the queue, and would wake us again
- * and again. */
+/* Stops accepting: without a free descriptor or memory the waiting connection would wake the loop
+ * again and again. */
 static void
 pause_accepting(struct hr_keeper *k)
 {
@@ -554,7 +553,7 @@ on_listener(void *arg)
 	struct hr_err err = {0};
 	int fd;
 
-	/* one a turn: there is seldom another */
+	/* One per iteration: there is seldom another. */
 	fd = accept4(k->config->serve_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0) {
 		if (client_add(k, fd, &err) < 0)

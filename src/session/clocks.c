@@ -1,21 +1,20 @@
-/* Time: the clocks of a request, and how long the shell may take for each of its parts. */
+/* The clocks of a request, and the time limits for each step of the shell. */
 #include "config.h"
 
 #include "session/core_int.h"
 #include "session/view/view.h"
 
-/* To see whether the text has changed takes as long as to print it: a flood is looked at once in a
- * hundredth of the time that may pass without a change, and a change in it may be taken for so much
- * later. */
+/* Comparing the text takes as long as printing it: during a flood it is compared once per hundredth
+ * of the no-change limit, and a change may be noticed that much later. */
 #define CHANGE_LOOKS 100
 
-/* On Linux 6.18 an epoll on a PTY master was seen to miss the shell's last bytes, about once in 300
+/* An epoll on a PTY master was seen to miss the shell's last bytes on Linux 6.18, about once in 300
  * starts under load; a read finds them. The caller reads before each hr_core_timer(). */
 #define LOOK_MS 30
 #define BLIND_LOOK_MS 1 /* readline does not print to the terminal */
-#define LOOKS_MS 900    /* the longest pause between two looks, which are a second in all */
+#define LOOKS_MS 900    /* the longest pause between two looks, which take a second in all */
 #define READY_MS 2000
-#define AGAIN_MAX 20 /* times C-c is repeated */
+#define AGAIN_MAX 20 /* maximum repetitions of C-c */
 
 #define NOT_READY                                                                                  \
 	"ERROR: The shell is not ready: it is still busy with its start-up files. The command "    \
@@ -28,7 +27,7 @@ core_limit(struct hr_core *c, double limit_s, int64_t now)
 	double ms = limit_s * 1000.0;
 
 	c->hard_at = INT64_MAX;
-	/* beyond some 100 years there is no difference to never */
+	/* a limit of more than some 100 years equals none */
 	if (limit_s != 0 && ms < 3.2e12)
 		c->hard_at = now + (ms < 0 ? 0 : (int64_t)ms + ((double)(int64_t)ms < ms));
 }
@@ -105,7 +104,8 @@ hr_core_deadline(const struct hr_core *c)
 	return at;
 }
 
-/* Readline must take the terminal soon; if its mark is missed, a look at the terminal tells. */
+/* Examines the terminal in case readline's mark was missed; readline must take the terminal
+ * soon. */
 void
 core_look_again(struct hr_core *c, int64_t now)
 {
@@ -120,7 +120,7 @@ core_await_readline(struct hr_core *c, int64_t now)
 	core_look_again(c, now);
 }
 
-/* Readline was not seen after the hook was left. */
+/* Handles a readline that did not appear after the hook. */
 static void
 prepare_overdue(struct hr_core *c, int64_t now)
 {
@@ -130,14 +130,14 @@ prepare_overdue(struct hr_core *c, int64_t now)
 		return;
 	}
 	if (c->ops.give != NULL)
-		(void)c->ops.give(c->arg, "", 0); /* should it wait for us */
+		(void)c->ops.give(c->arg, "", 0); /* readline may wait for it */
 	if (c->look_ms < LOOKS_MS) {
 		c->phase_deadline = now + c->look_ms;
 	} else if (!c->to_type) {
-		c->phase_deadline = INT64_MAX; /* nobody waits for it */
+		c->phase_deadline = INT64_MAX; /* nothing waits for readline */
 	} else if (c->again++ == 0) {
-		/* something in PROMPT_COMMAND behind the hook; or that the trace of it runs, and
-		 * would run for every command */
+		/* Something in PROMPT_COMMAND after the hook may still run; or the trace of the
+		 * hook, which would run for every command. */
 		if (!c->tracing) {
 			hr_view_expect_line(c->view);
 			c->ops.type(c->arg, "\003", 1, false);
@@ -150,7 +150,8 @@ prepare_overdue(struct hr_core *c, int64_t now)
 	}
 }
 
-/* The shell does not do its part. What it runs in the foreground is never judged here. */
+/* Handles a shell that does not take the expected step. The commands it runs in the foreground are
+ * never judged here. */
 static void
 phase_overdue(struct hr_core *c, int64_t now)
 {
@@ -158,7 +159,7 @@ phase_overdue(struct hr_core *c, int64_t now)
 		if (c->again++ < AGAIN_MAX)
 			core_type_interrupt(c, now);
 		else
-			core_set_phase(c, c->phase, INT64_MAX); /* it ignores them */
+			core_set_phase(c, c->phase, INT64_MAX); /* the shell ignores C-c */
 		return;
 	}
 	switch (c->phase) {
@@ -170,7 +171,7 @@ phase_overdue(struct hr_core *c, int64_t now)
 			break;
 		}
 		if (c->takes_lines ? c->ops.take_back(c->arg) : c->ops.in_readline(c->arg)) {
-			hr_core_exited(c, 137, now); /* its keys do not do what they should */
+			hr_core_exited(c, 137, now); /* the keys are bound to other functions */
 			break;
 		}
 		hr_view_end_echo(c->view); /* the mark was missed */

@@ -1,4 +1,4 @@
-/* A ring of records, each as large as it may get. */
+/* A ring of records of maximum size. */
 #include "config.h"
 
 #include "session/commands.h"
@@ -29,7 +29,7 @@ hr_commands_begin(
 {
 	struct hr_command *e;
 
-	if (c->runs) /* its end was not seen, so it is none of its own */
+	if (c->runs) /* the command's end was not seen, so it had none of its own */
 		hr_commands_end(c, HR_COMMAND_SHELL_ENDED, -1, now, at);
 	e = place(c, ++c->begun);
 	e->state = (struct hr_command_state){.id = c->begun,

@@ -1,4 +1,4 @@
-/* Limits of the shell. The counters of its control groups are read when a command begins and when
+/* Limits of the shell. The counters of its control groups are read when a command starts and when
  * it has ended. */
 #include "config.h"
 
@@ -40,7 +40,7 @@ join(const char *group)
 	(void)close(fd);
 }
 
-/* Given as a number: our own score is set from outside, maybe later than this. */
+/* The score is passed in: this process's own is set from outside, maybe later than this. */
 static void
 raise_oom_score(unsigned score)
 {
@@ -75,7 +75,7 @@ limit(int resource, uint64_t n)
 
 	if (n == 0 || getrlimit((__rlimit_resource_t)resource, &lim) != 0)
 		return;
-	if (lim.rlim_max > n) /* RLIM_INFINITY is the greatest */
+	if (lim.rlim_max > n) /* RLIM_INFINITY is the maximum */
 		lim.rlim_max = n;
 	if (lim.rlim_cur > lim.rlim_max)
 		lim.rlim_cur = lim.rlim_max;
@@ -92,7 +92,7 @@ hr_confine_limit(const struct hr_confine *c)
 		(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-/* The number behind `name` in a text; with "" its first. */
+/* Finds the number after `name` in a text; with "" the first one. */
 static bool
 number_in(const char *text, const char *name, uint64_t *ret)
 {
@@ -142,7 +142,7 @@ add_limit(struct hr_buf *out, const char *group, const char *const *files, unsig
 		hr_buf_addf(out, text, max >> shift);
 }
 
-/* Whether it rose in that group. */
+/* Returns true if the counter rose in that group. */
 static bool
 has_risen(struct hr_confine_counter *t, size_t i, const char *name)
 {
@@ -154,7 +154,7 @@ has_risen(struct hr_confine_counter *t, size_t i, const char *name)
 	return now > last;
 }
 
-/* Once, as they are from before any command. */
+/* Reads the initial counts, once. */
 static void
 start_looking(struct hr_confine *c)
 {
@@ -191,12 +191,12 @@ disk_full(const char *dir)
 {
 	struct statvfs fs;
 
-	/* one without blocks of its own (proc, some network ones) is not full */
+	/* A file system without blocks of its own (proc, some network ones) is never full. */
 	return statvfs(dir, &fs) == 0 && fs.f_blocks > 0 &&
 	       (geteuid() == 0 ? fs.f_bavail == 0 : fs.f_bavail == 0 && fs.f_bfree > 0);
 }
 
-/* Where the counter rose: which group, in ret; false: nowhere. */
+/* Returns true if the counter rose, with the name of the group in ret. */
 static bool
 rose(struct hr_confine *c, struct hr_confine_counter *t, const char *name, size_t *ret)
 {

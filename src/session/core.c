@@ -1,6 +1,6 @@
-/* The state machine. Two questions are kept apart: what the shell does (enum phase) and what the
- * client was told (running: its last answer said that the command goes on; ended: it has ended
- * since, and the completion waits to be collected). */
+/* The state machine. Two questions are separate: the shell's activity (enum phase) and the client's
+ * knowledge (running: the last answer said that the command still runs; ended: it has ended since,
+ * and its completion waits to be collected). */
 #include "config.h"
 
 #include "session/core.h"
@@ -15,11 +15,11 @@
 #include "shell/keys.h"
 #include "shell/split.h"
 
-/* A shell that shows a prompt reports before it does; only a lost hook makes this pass. */
+/* A shell that shows a prompt reports first; only a lost hook makes this time out. */
 #define SUSPECT_MS 60
 #define START_MS 20000
 
-/* nobody is told of the end of a process that is not his child */
+/* only a parent learns a process's exit status */
 #define HOW_EXITED_SOMEHOW                                                                         \
 	"The shell, whose first keeper had been killed, exited, with a status that nobody knows,"
 
@@ -137,7 +137,7 @@ execute(struct hr_core *c, int64_t now)
 		core_look_again(c, now);
 }
 
-/* Finds the key that the text stands for, if it is one. False: the answer was given. */
+/* Finds the key named by the text, if any. Returns false after it has answered. */
 static bool
 find_key(struct hr_core *c, bool is_input)
 {
@@ -153,7 +153,7 @@ find_key(struct hr_core *c, bool is_input)
 	return found == 0 || core_answer_error(c, err.msg, strlen(err.msg));
 }
 
-/* More than one is refused. False: the answer was given. */
+/* Refuses more than one command. Returns false after it has answered. */
 static bool
 is_one_command(struct hr_core *c)
 {
@@ -196,7 +196,7 @@ request_running(struct hr_core *c, const struct hr_run_request *r, int64_t now)
 		return;
 	}
 	if (c->ended) {
-		/* the text was meant for the program that has ended */
+		/* the text was for the program that has ended */
 		c->special = false;
 		core_answer_completed(c);
 	} else if (c->command.len > 0) {
@@ -236,7 +236,7 @@ hr_core_request(struct hr_core *c, const struct hr_run_request *r, int64_t now)
 		return;
 	if (!r->is_input && !c->special && c->command.len > 0 && !is_one_command(c))
 		return;
-	/* bash keeps no line that begins with a blank in its history (hr_hook_rcfile()) */
+	/* bash keeps no line that starts with a blank in its history (hr_hook_rcfile()). */
 	if (c->hidden && !r->is_input && !c->special && c->command.len > 0) {
 		hr_buf_reset(&c->command);
 		hr_buf_addc(&c->command, ' ');
@@ -304,13 +304,14 @@ tell_over(struct hr_core *c, int exit_code, bool shell_ended)
 	c->begun = false;
 }
 
-/* The command in hand, or the one the client was told about, is over. */
+/* Ends the current command, or the one that the client knows about. */
 static void
 command_over(struct hr_core *c)
 {
 	if (c->active)
 		core_answer_completed(c);
-	else if (c->running) /* else a prompt of its own (a signal at rest): nobody is told */
+	else if (c->running) /* otherwise the prompt is the shell's own (a signal at rest), which
+				nobody waits for */
 		c->ended = true;
 }
 
@@ -330,7 +331,7 @@ hr_core_withdraw(struct hr_core *c, int exit_code, bool *ret_busy)
 static void
 accept_prompt(struct hr_core *c, const struct hr_core_prompt *p)
 {
-	if (!c->ended) { /* else nobody was told of the last one yet */
+	if (!c->ended) { /* otherwise the end of the last one is not reported yet */
 		c->exit_code = p->exit_code;
 		c->job = p->job;
 	}
@@ -387,13 +388,13 @@ hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now)
 {
 	enum phase was = c->phase;
 	bool careful = was == PHASE_STARTING || was == PHASE_HEALING;
-	/* a shell that was not seen to read a command may read one elsewhere: exec <file */
+	/* A shell that was not seen to read a command may be reading one elsewhere: exec <file. */
 	bool takes = was == PHASE_TYPED || was == PHASE_BUSY;
 
 	if (was == PHASE_DEAD)
 		return;
 	if (was == PHASE_TYPED && c->takes_lines && p->line_pending) {
-		/* a signal at rest: it comes to the command now, or has already */
+		/* A signal arrived at rest: the command gets it now, or has got it. */
 		c->ops.ack(c->arg, false);
 		return;
 	}
@@ -401,7 +402,7 @@ hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now)
 	core_set_phase(c, PHASE_PREPARING, INT64_MAX);
 	core_look_again(c, now);
 	if (was == PHASE_STARTING) {
-		/* but what an old shell left unread may be seen */
+		/* Output that an old shell left unread remains visible. */
 		if (!c->ended)
 			hr_view_reset(c->view, !c->is_session);
 	} else if (was == PHASE_TYPED || was == PHASE_BUSY || was == PHASE_HEALING) {
@@ -413,7 +414,7 @@ hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now)
 	if (p->is_session)
 		c->ops.ack(c->arg, careful);
 	else
-		notice_output(c, now); /* it did not wait: its readline may be there already */
+		notice_output(c, now); /* readline may be there already */
 	if (was == PHASE_STARTING)
 		c->ops.ready(c->arg);
 	if (c->phase != PHASE_PREPARING)
@@ -431,7 +432,7 @@ hr_core_exited(struct hr_core *c, int exit_code, int64_t now)
 
 	if (c->phase == PHASE_DEAD)
 		return;
-	/* a command that it has not read is for its successor */
+	/* A command that the old shell has not read is for its successor. */
 	if (c->active && c->phase == PHASE_TYPED && c->takes_lines && c->ops.take_back(c->arg)) {
 		core_await_ready(c, now);
 		c->retyped = true;
@@ -472,7 +473,7 @@ void
 hr_core_output(struct hr_core *c, const char *p, size_t len, int64_t now)
 {
 	if (c->phase == PHASE_STARTING)
-		return; /* nothing of the start-up may be seen */
+		return; /* output of the start-up is hidden */
 	core_feed(c, p, len, now);
 	notice_output(c, now);
 }
@@ -482,6 +483,6 @@ hr_core_replies(struct hr_core *c, char *buf, size_t cap)
 {
 	size_t n = hr_view_replies(c->view, buf, cap);
 
-	/* at a prompt nobody asked: they would be typed into the shell */
+	/* No program asks at a prompt, and the answers would be typed into the shell. */
 	return c->phase == PHASE_BUSY || c->phase == PHASE_TYPED ? n : 0;
 }

@@ -104,7 +104,7 @@ void core_await_command(struct hr_core *c, int64_t now); /* expects it by ops.gi
  * command uses readline itself, or the shell does not take commands by ops.give after all. Returns
  * true if the command was typed. */
 bool core_stop_giving(struct hr_core *c, int64_t now);
-void core_type_input(struct hr_core *c, int64_t now);     /* for the running program */
+void core_type_input(struct hr_core *c, int64_t now);     /* the running program's */
 void core_type_interrupt(struct hr_core *c, int64_t now); /* types C-c until a prompt comes */
 void core_type_heal(struct hr_core *c, bool plain, int64_t now); /* plain: no readline */
 void core_type_editing(struct hr_core *c, int64_t now);          /* turns readline on */

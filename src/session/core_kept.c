@@ -1,4 +1,4 @@
-/* What outlives the core: its state as plain bytes, taken after each event and given to the core of
+/* State that outlives the core, as plain bytes: copied after each event and passed to the core of
  * another process. */
 #include "config.h"
 
@@ -57,7 +57,7 @@ put_command(const struct hr_core *c, struct hr_core_kept *to)
 	return true;
 }
 
-/* Whether another could go on from here: nothing was typed that is not known to be read. */
+/* Returns true if another core could continue from here: all typed text is known to be read. */
 static bool
 at_rest(const struct hr_core *c)
 {
@@ -98,7 +98,7 @@ hr_core_keep(const struct hr_core *c, struct hr_core_kept *to)
 	to->timeout = c->timeout;
 	to->ready_s = c->ready_s;
 	to->start = c->start;
-	to->last_change = c->unseen ? c->unseen_to : c->last_change; /* maybe */
+	to->last_change = c->unseen ? c->unseen_to : c->last_change; /* an approximation */
 	to->hard_at = c->hard_at;
 	to->phase_deadline = c->phase_deadline;
 	to->suspect_at = c->suspect_at;
@@ -112,7 +112,7 @@ hr_core_keep(const struct hr_core *c, struct hr_core_kept *to)
 	return at_rest(c) && to->points.whole;
 }
 
-/* The next of the four; a text that is cut short is no longer one of ours. */
+/* Returns the next of the four; a truncated text counts as changed by others. */
 static const char *
 take_text(const char **io_p, const char *end)
 {
@@ -162,11 +162,11 @@ call_again(struct hr_view *v, enum hr_view_event event, struct hr_span typed)
 		if (typed.p != NULL)
 			hr_view_expect_echo(v, typed.p, typed.len);
 		break;
-	default: (void)hr_view_mark(v, &(struct hr_err){0}); break; /* else text is repeated */
+	default: (void)hr_view_mark(v, &(struct hr_err){0}); break; /* otherwise text is repeated */
 	}
 }
 
-/* The one after the last; HR_VIEW_EVENTS: there is none. */
+/* Returns the event after the last; HR_VIEW_EVENTS: none. */
 static enum hr_view_event
 next_event(const struct hr_view_points *p, uint32_t last)
 {
@@ -180,7 +180,7 @@ next_event(const struct hr_view_points *p, uint32_t last)
 	return next;
 }
 
-/* typed: the line of HR_VIEW_ECHO; NULL: it is not known. */
+/* typed: the line of HR_VIEW_ECHO; NULL: unknown. */
 static void
 play(struct hr_view *v, const struct hr_view_points *p, struct hr_span typed,
     void (*feed)(void *arg, struct hr_view *v, uint64_t fed), void *arg)
@@ -197,7 +197,7 @@ play(struct hr_view *v, const struct hr_view_points *p, struct hr_span typed,
 		call_again(v, event, typed);
 	}
 	feed(arg, v, HR_CORE_ALL);
-	while (hr_view_replies(v, replies, sizeof(replies)) > 0) /* they were given */
+	while (hr_view_replies(v, replies, sizeof(replies)) > 0) /* the program already got them */
 		;
 }
 
@@ -212,7 +212,7 @@ hr_core_replay(struct hr_core *c, const struct hr_core_kept *from,
 	    feed, arg);
 }
 
-/* The mark at `at`, in its place among the other events. */
+/* Adds the mark at `at` among the other events. */
 static void
 put_mark(struct hr_view_points *p, uint64_t at)
 {
@@ -241,7 +241,7 @@ is_marked_after(const struct hr_view_points *p, uint64_t at)
 	       (p->events[HR_VIEW_MARK_MAIN].number > 0 && p->events[HR_VIEW_MARK_MAIN].at >= at);
 }
 
-/* A view that stopped at `at` to be marked. False: the old one stays. */
+/* Builds a view that stops at `at` to be marked. Returns false with the old view in place. */
 static bool
 mark_at(struct hr_core *c, struct hr_view_points points, uint64_t at,
     void (*feed)(void *arg, struct hr_view *v, uint64_t fed), void *arg)
@@ -271,12 +271,12 @@ hr_core_returned(struct hr_core *c, uint64_t at,
 	hr_view_points(c->view, &now);
 	if (!c->running || c->active || is_marked_after(&now, at))
 		return;
-	/* what cannot be marked is repeated by the next result */
+	/* The next result repeats whatever cannot be marked. */
 	if (at >= (now.whole ? now.fed : now.ended))
 		(void)hr_view_mark(c->view, &err);
 	else if (!now.whole || !mark_at(c, now, at, feed, arg))
 		return;
-	/* of a command that ended nothing is needed any more once all was returned */
+	/* a command that ended nothing else can be forgotten once all its output was returned */
 	if (c->ended && hr_view_take(c->view, NULL, 0, NULL, &rest, &lost, &err) == 0 &&
 	    rest.len == 0)
 		hr_view_reset(c->view, true);
@@ -324,7 +324,7 @@ hr_core_resume(struct hr_core *c, const struct hr_core_kept *from)
 	c->tracing = from->tracing;
 }
 
-/* A command that the client was told to be running was killed with its shell. */
+/* A command that the client believes running was killed with its shell. */
 void
 hr_core_succeed(struct hr_core *c, const struct hr_core_kept *from)
 {

@@ -1,5 +1,5 @@
-/* What `su USER -` leaves in the environment, without su: HOME and SHELL always, USER and LOGNAME
- * unless root; the rest is kept. */
+/* The environment after `su USER -`, without su: HOME and SHELL always, USER and LOGNAME unless
+ * root; the rest is kept. */
 #include "config.h"
 
 #include "session/environ.h"
@@ -10,8 +10,8 @@
 
 #include "session/shellproc.h"
 
-/* Ours alone (SESSION_API_KEY should be gone already), and what would be another terminal's or
- * another shell's. */
+/* handrail's own variables (SESSION_API_KEY should be gone already), and those of another terminal
+ * or shell. */
 static const char *const removed[] = {"SESSION_API_KEY=", "NOTIFY_SOCKET=", "LISTEN_FDS=",
     "LISTEN_PID=", "LISTEN_FDNAMES=", "WATCHDOG_USEC=", "WATCHDOG_PID=", "INVOCATION_ID=",
     "JOURNAL_STREAM=", "MAINPID=", "TMUX=", "TMUX_PANE=", "TERM=", "TERM_PROGRAM=",
@@ -57,7 +57,7 @@ has_terminfo(const char *name)
 	return false;
 }
 
-/* The terminal model speaks tmux's language. */
+/* Chooses tmux's terminal type, which the terminal model implements. */
 static const char *
 choose_term(void)
 {

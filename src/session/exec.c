@@ -1,6 +1,6 @@
 /* Commands beside the shell: processes of the shell's account without a terminal, whose two streams
- * go to the client apart. They have the shell's limits and none of its state. A client that leaves
- * ends its command. */
+ * are sent to the client separately. They have the shell's limits and none of its state. A client
+ * that leaves ends its command. */
 #include "config.h"
 
 #include "session/keeper_int.h"
@@ -24,23 +24,23 @@
 
 #define EXECS_MAX 64
 #define PIECE_MAX (64u << 10)
-#define ROUNDS 8       /* of reading in a turn of the loop */
-#define LATE_S 3       /* timeout(1) has ended it a second after its limit */
-#define NO_DIRECTORY 1 /* exit code, as of a shell's cd */
+#define ROUNDS 8       /* reads per iteration */
+#define LATE_S 3       /* seconds; timeout(1) has ended the command a second after its limit */
+#define NO_DIRECTORY 1 /* exit code of a shell's failed cd */
 #define NO_PROGRAM 127
 
 struct exec {
 	TAILQ_ENTRY(exec) link;
 	struct hr_keeper *keeper;
-	int fd; /* of the client */
+	int fd; /* connection of the client */
 	struct hr_watch *gone, *writable, *late;
-	pid_t pid; /* leader of a session; 0: it has ended, with */
+	pid_t pid; /* leader of a session; 0: ended, with exit_code */
 	int exit_code;
-	bool told; /* the result stands in out */
+	bool told; /* the result is in out */
 	struct exec_stream {
-		int fd; /* -1: its end was read */
+		int fd; /* -1: at the end */
 		struct hr_watch *readable;
-		size_t left; /* once the leader has ended: bytes of before that */
+		size_t left; /* once the leader has ended: bytes printed before that */
 	} streams[2];
 	struct hr_buf out;
 	size_t sent;
@@ -48,13 +48,13 @@ struct exec {
 
 static void pump(struct exec *e);
 
-/* shell_on_child() reaps it. */
+/* shell_on_child() reaps the process. */
 static void
 exec_kill(const struct exec *e)
 {
 	if (e->pid <= 0)
 		return;
-	(void)kill(e->pid, SIGKILL); /* it may lead no session yet */
+	(void)kill(e->pid, SIGKILL); /* the child may still be in this session */
 	hr_shellproc_kill(e->pid);
 }
 
@@ -93,7 +93,7 @@ on_event(void *arg)
 	pump(arg);
 }
 
-/* Nothing that the command does to timeout(1) lets it run for longer. */
+/* Ends the command even if it has stopped timeout(1). */
 static void
 on_late(void *arg)
 {
@@ -106,7 +106,7 @@ on_gone(void *arg)
 	exec_free(arg);
 }
 
-/* Reads from both streams. Returns whether there was something that the result waits for. */
+/* Reads from both streams. Returns true if it read bytes that precede the result. */
 static bool
 read_streams(struct exec *e)
 {
@@ -143,7 +143,7 @@ read_streams(struct exec *e)
 	return any;
 }
 
-/* 1: all is sent; 0: the client is slow; -1: it is gone. */
+/* Returns 1 if all is sent; 0: the client is slow; -1: it has gone. */
 static int
 flush(struct exec *e)
 {
@@ -202,9 +202,8 @@ put_result(struct exec *e)
 	e->told = true;
 }
 
-/* Sends the output that the command printed before its end before its result; processes that it has
- * left in the background print to nobody. One that prints without end leaves a turn of the loop to
- * others. */
+/* Sends the output printed before the command's end, then its result; later output of background
+ * processes is dropped. Leaves the loop to others if a command prints without end. */
 static void
 pump(struct exec *e)
 {
@@ -269,7 +268,7 @@ child_run(const struct hr_keeper *k, const struct hr_exec_request *r, const char
 	if (user->change && (setgid(user->gid) < 0 || initgroups(user->name, user->gid) < 0 ||
 				setuid(user->uid) < 0))
 		_exit(NO_PROGRAM);
-	(void)prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0); /* setuid() would undo it */
+	(void)prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0); /* setuid() would undo the setting */
 	if (user->confine != NULL)
 		hr_confine_limit(user->confine);
 	if (chdir(dir) < 0 && r->working_dir.len > 0) {
@@ -295,7 +294,7 @@ start(struct hr_keeper *k, const struct hr_exec_request *r, const int fds[2])
 	(void)snprintf(limit, sizeof(limit), "%lld", (long long)r->limit_s);
 	if (text == NULL || dir == NULL)
 		return -1;
-	/* a handler of ours must not run in the child */
+	/* A handler of this process must not run in the child. */
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, &was);
 	pid = fork();
@@ -305,7 +304,7 @@ start(struct hr_keeper *k, const struct hr_exec_request *r, const int fds[2])
 	return pid;
 }
 
-/* Sends a result that says why nothing was run. It fits into the socket's buffer. */
+/* Sends a result with the reason why nothing was run. It fits into the socket's buffer. */
 static void
 refuse(int fd, const char *why)
 {

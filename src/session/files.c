@@ -1,6 +1,5 @@
-/* The files that keeper and shell share: two FIFOs by which the shell speaks, one by which it is
- * answered, one for commands, what it runs at every prompt, and what it reads when it starts.
- * Secrets do not stay on the disk. */
+/* The files shared by keeper and shell: two FIFOs from the shell, one for acks, one for commands,
+ * the script of the prompt, and the start-up files. Secrets do not stay on the disk. */
 #include "config.h"
 
 #include "session/keeper_int.h"
@@ -59,14 +58,14 @@ files_forget(struct hr_keeper *k)
 	k->rc_there = k->exports_there = false;
 }
 
-/* The name of a file in the directory, for hr_statedir_*(). */
+/* Returns the name of a file in the directory, for hr_statedir_*(). */
 static const char *
 name_in(const char *path)
 {
 	return strrchr(path, '/') + 1;
 }
 
-/* A FIFO in the place of one that is not what it was. */
+/* Replaces a FIFO that was changed. */
 static int
 renew(struct hr_keeper *k, int *fd, const char *path, enum hr_statedir_use use, struct hr_err *err)
 {

@@ -1,10 +1,10 @@
-/* Followers are given the output from an offset, as fast as they read, and hold up nobody. One that
- * is slower than the log is long misses bytes, and sees it by the offsets.
+/* Followers get the output from an offset as fast as they read, and delay nobody. One that falls
+ * behind by more than the log misses bytes, and notices that by the offsets.
  *
- * The client of a command may ask that none of its output is lost (hr_run_request, `whole`). Then
- * the terminal is not read while more than half a log of it has not been passed on, so that the
- * command waits, as it would for a pipe's reader; but no longer than HOLD_MS for each step, so that
- * a client that has stopped holds up no shell. */
+ * The client of a command may require that none of its output is lost (hr_run_request, `whole`).
+ * Then the terminal is not read while more than half a log of it is unsent, so that the command
+ * waits, as for a pipe's reader; but at most HOLD_MS for each step, so that a stopped client does
+ * not stop the shell. */
 #include "config.h"
 
 #include "session/keeper_int.h"
@@ -32,8 +32,8 @@ struct follower {
 	int fd;
 	struct hr_watch *readable, *writable;
 	bool stays;      /* waits for more at the end */
-	bool told;       /* where it begins, and that a command is over */
-	int64_t command; /* it ends with that one; 0: with none */
+	bool told;       /* the start, and the end of its command, were sent */
+	int64_t command; /* ends with that command; 0: none */
 	uint64_t at;
 	struct hr_buf out;
 	size_t sent;
@@ -63,7 +63,7 @@ follow_free_all(struct hr_keeper *k)
 		follower_free(f);
 }
 
-/* Its command runs, or it is bound to none. */
+/* Returns true if its command runs, or it has none. */
 static bool
 follower_unbound(const struct follower *f)
 {
@@ -72,8 +72,8 @@ follower_unbound(const struct follower *f)
 	return f->command == 0 || (c->runs && c->begun == f->command);
 }
 
-/* Where it ends: what is behind the end of its command is another's, and so is all that there is
- * where its command is no longer known. */
+/* Returns its end offset: output after its command is another's, as is all output if the command is
+ * no longer known. */
 static uint64_t
 follower_end(const struct follower *f)
 {
@@ -97,7 +97,7 @@ hold_release(struct hr_keeper *k)
 	shell_read_again(k);
 }
 
-/* No command's output waits any more. */
+/* Stops holding output for a command. */
 static void
 hold_drop(struct hr_keeper *k)
 {
@@ -116,7 +116,7 @@ on_hold_late(void *arg)
 	keeper_arm(k);
 }
 
-/* Too much of its output has not been passed on. */
+/* Returns true if too much of the output is unsent. */
 static bool
 hold_due(const struct hr_keeper *k)
 {
@@ -143,7 +143,7 @@ follow_holds(struct hr_keeper *k)
 	return true;
 }
 
-/* The follower has got so far. */
+/* Notes the follower's progress. */
 static void
 hold_move(struct follower *f)
 {
@@ -152,7 +152,7 @@ hold_move(struct follower *f)
 
 	if (f->command == 0 || f->command != k->hold.command || f->at < k->hold.at)
 		return;
-	/* each step begins the time again */
+	/* Each step restarts the time limit. */
 	if (k->hold.holds && f->at > k->hold.at && hr_watch_arm(k->hold.late, HOLD_MS, &err) < 0)
 		hr_log(HR_LOG_ERROR, "timer: %s", err.msg);
 	k->hold.at = f->at;
@@ -162,7 +162,7 @@ hold_move(struct follower *f)
 		hold_release(k);
 }
 
-/* The next frame, if there is something to say. */
+/* Builds the next frame, if there is one. */
 static bool
 follower_fill(struct follower *f)
 {
@@ -188,7 +188,7 @@ follower_fill(struct follower *f)
 
 static void on_follower_writable(void *arg);
 
-/* false: it is gone. */
+/* Returns false if the follower has gone. */
 static bool
 follower_pump(struct follower *f)
 {
@@ -232,7 +232,7 @@ on_follower_writable(void *arg)
 	(void)follower_pump(arg);
 }
 
-/* It has nothing more to say, so this is its end. */
+/* A follower sends nothing more, so this is its end. */
 static void
 on_follower_readable(void *arg)
 {
@@ -297,7 +297,7 @@ press_keys(struct hr_keeper *k, const struct hr_press_request *r)
 			return "no key of that name";
 		hr_buf_add(&all, bytes, len);
 	}
-	/* C-c alone, before the shell has taken the command */
+	/* A lone C-c, before the shell has taken the command. */
 	if (all.len == 1 && all.p[0] == '\003' && hr_core_withdraw(k->core, 128 + SIGINT, &busy) &&
 	    !busy)
 		hr_buf_reset(&all);
@@ -318,7 +318,8 @@ press_signal(struct hr_keeper *k, int signo)
 		return NULL;
 	if (ioctl(k->shell.master, TIOCGPGRP, &group) < 0 || group <= 1)
 		return "no command is running in the foreground";
-	/* the shell itself runs it: the others bash ignores, or would die of for nothing */
+	/* The shell itself is in the foreground: bash ignores other signals, or would die of them
+	 * for nothing. */
 	if (group == k->shell.pid && signo != SIGINT && signo != SIGHUP && signo != SIGKILL)
 		return back ? NULL : "no command but the shell is running in the foreground";
 	return kill(-group, signo) < 0 ? strerror(errno) : NULL;
@@ -333,8 +334,8 @@ follow_press(struct hr_keeper *k, const struct hr_press_request *r)
 		return NULL;
 	}
 	if (!k->hold.holds)
-		shell_drain(k); /* the program may just have begun, or said how it wants its keys */
-	/* at a prompt this would be a command that nobody asked for as one */
+		shell_drain(k); /* the program may just have started, or changed its key mode */
+	/* Text at a prompt would become a command outside the API. */
 	if (!hr_core_running(k->core) && !hr_core_busy(k->core))
 		return "no command is running";
 	if (r->command != 0 && (!k->kept->commands.runs || k->kept->commands.begun != r->command))
@@ -343,7 +344,7 @@ follow_press(struct hr_keeper *k, const struct hr_press_request *r)
 	case HR_PRESS_KEYS: return press_keys(k, r);
 	case HR_PRESS_SIGNAL: return press_signal(k, (int)r->signal);
 	case HR_PRESS_SIZE:
-		/* while readline has the terminal it would draw the command anew */
+		/* readline, while it has the terminal, would redraw the command. */
 		if (!hr_core_running(k->core) || hr_core_edits(k->core))
 			return "the command has not begun yet";
 		k->resized = true;
@@ -373,14 +374,14 @@ follow_began(struct hr_keeper *k, const char *p, size_t len)
 {
 	const struct client *c = k->active;
 
-	if (c == NULL) /* one of our own */
+	if (c == NULL) /* an internal command */
 		return;
 	hr_commands_begin(&k->kept->commands, (struct hr_span){c->key, c->key_len},
 	    (struct hr_span){p, k->hidden ? 0 : len}, hr_now_ms(), k->kept->outlog.end);
-	/* a follower of the last command may still read; else nobody would clear this */
+	/* A follower of the last command may still read; otherwise nobody would clear the hold. */
 	if (k->hold.command != 0 && !is_followed(k, k->hold.command))
 		hold_drop(k);
-	/* less than twice one read would be lost all the same */
+	/* A log of less than twice one read would lose bytes all the same. */
 	if (k->hold.command == 0 && k->hold.asked && k->kept->outlog.cap / 2 >= HR_KEPT_READ) {
 		k->hold.command = k->kept->commands.begun;
 		k->hold.at = k->kept->outlog.end;
@@ -397,10 +398,10 @@ follow_over(void *arg, int exit_code, bool shell_ended)
 	hr_commands_end(&k->kept->commands,
 	    shell_ended ? HR_COMMAND_SHELL_ENDED : HR_COMMAND_COMPLETED, exit_code, hr_now_ms(),
 	    k->kept->outlog.end);
-	/* it printed nothing, or all of that has been passed on */
+	/* The command printed nothing, or all its output was sent. */
 	if (k->hold.command == k->kept->commands.begun && k->hold.at == k->kept->outlog.end)
 		hold_drop(k);
-	/* a watcher asks for the state when a frame comes, and an end need print nothing */
+	/* Watchers fetch the state when a frame comes, and an end need not print anything. */
 	TAILQ_FOREACH(f, &k->followers, link)
 	{
 		if (f->stays && f->command == 0)

@@ -20,8 +20,8 @@
 #include "session/environ.h"
 
 #define INIT_TIMEOUT_S 300.0
-/* Most commands are over in less. Meanwhile the terminal is left unread: five writes of readline
- * then cost one wake-up instead of five. */
+/* Most commands finish sooner. Meanwhile the terminal is left unread: five writes of readline then
+ * cost one wake-up instead of five. */
 #define QUICK_MS 2
 
 extern char **environ;
@@ -66,7 +66,7 @@ fail_start(struct hr_keeper *k, const char *what, const char *why, size_t why_le
 	    line, sizeof(line), "%s: %.*s", what, (int)(why_len < 300 ? why_len : 300), why);
 	for (p = line; *p != '\0'; p++) {
 		if (iscntrl((unsigned char)*p))
-			*p = ' '; /* one line, and nothing for a terminal that shows the log */
+			*p = ' '; /* one line, safe for a terminal that shows the log */
 	}
 	k->failure = strdup(line);
 	hr_log(HR_LOG_ERROR, "%s", line);
@@ -79,11 +79,11 @@ void
 keeper_ready(struct hr_keeper *k)
 {
 	k->is_ready = true;
-	(void)prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0); /* from now on we are worth adopting */
+	(void)prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0); /* a successor can adopt the shell from now on */
 	tell(k, "ready\n");
 }
 
-/* The next command before readiness, or readiness. */
+/* Runs the next command before readiness, or reports readiness. */
 static void
 init_next(struct hr_keeper *k)
 {
@@ -125,7 +125,7 @@ op_ready(void *arg)
 	k->prompted = true;
 }
 
-/* After every event: a start that waits for us goes on. Not from inside the core's callbacks. */
+/* Continues a pending start; called after every event, not from inside the core's callbacks. */
 static void
 keeper_step(struct hr_keeper *k)
 {
@@ -150,11 +150,11 @@ keeper_request(struct hr_keeper *k, const struct hr_run_request *r)
 	hr_utf8_strip(&p, &len);
 	if (len > 0 && !r->is_input)
 		resume_returned(k);
-	/* the clock's milliseconds are rounded down: no time-out may come early */
+	/* milliseconds are rounded down: no time-out may come early */
 	hr_core_request(k->core, r, hr_now_ms() + 1);
 }
 
-/* A command was typed: its end may be near. */
+/* Leaves the terminal unread for a moment: the end of a typed command may be near. */
 static void
 wait_quickly(struct hr_keeper *k)
 {
@@ -257,7 +257,7 @@ keeper_open(struct hr_keeper *k, struct hr_err *err)
 		return -1;
 	k->user.stays = hr_kept_outlives(&k->store);
 	k->journal.sync = k->config->journal_sync;
-	/* without it nobody could know later what was begun */
+	/* The journal is required: nobody could know later which actions were started. */
 	if (k->config->journal != NULL && hr_journal_open(&k->journal, k->config->journal, err) < 0)
 		return -1;
 	if (hr_environ_for_shell(&k->environ, environ, &k->user, k->config->bash, err) < 0 ||
@@ -313,7 +313,7 @@ hr_keeper_run(const struct hr_keeper_config *config, struct hr_err *err)
 	    .laid_file = -1,
 	    .laid_memory = -1,
 	    .store = {.in = config->keep_in, .out = config->keep_out, .page_fd = -1},
-	    .exports_at = hr_now_ms(), /* those of the start a new shell has by itself */
+	    .exports_at = hr_now_ms(), /* a new shell reports its exports by itself */
 	    .timer_at = INT64_MAX};
 	char line[300];
 	int result = -1;

@@ -1,5 +1,5 @@
-/* The store. A datagram lies in the socket and is only looked at: whoever dies over it leaves it
- * there. */
+/* The store. A datagram stays in the socket and is only peeked at, so it survives a process that
+ * dies over it. */
 #include "config.h"
 
 #include "session/kept.h"
@@ -51,7 +51,7 @@ make_page(struct hr_kept_store *s, struct hr_err *err)
 	return 0;
 }
 
-/* Each descriptor stands at the place that a byte of the message names. */
+/* Puts each descriptor at the index named by a byte of the message. */
 static bool
 sort_fds(const struct msghdr *m, const unsigned char *kinds, size_t n, int fds[HR_KEPT_FDS])
 {
@@ -71,7 +71,7 @@ sort_fds(const struct msghdr *m, const unsigned char *kinds, size_t n, int fds[H
 	return got == n && (m->msg_flags & MSG_CTRUNC) == 0;
 }
 
-/* 1: it is there; 0: nothing is, or of another build; -1: it cannot be had now. */
+/* Returns 1 if the store has a state; 0: none, or of another build; -1: not available now. */
 static int
 find(struct hr_kept_store *s, int fds[HR_KEPT_FDS], struct hr_err *err)
 {
@@ -140,7 +140,7 @@ hr_kept_clear(struct hr_kept_store *s)
 		hr_kept_sure(s->page, false);
 	if (s->in < 0)
 		return;
-	do /* its descriptors are closed as nobody takes them */
+	do /* the kernel closes the descriptors of an unread message */
 		n = recv(s->in, kinds, sizeof(kinds), MSG_DONTWAIT);
 	while (n > 0 || (n < 0 && errno == EINTR));
 }
@@ -181,7 +181,7 @@ hr_kept_put(struct hr_kept_store *s, const int fds[HR_KEPT_FDS], struct hr_err *
 
 /* ---- tries ---- */
 
-static struct hr_kept *tried; /* signals have no argument */
+static struct hr_kept *tried; /* signal handlers have no argument */
 static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 static struct sigaction faults_were[sizeof(faults) / sizeof(faults[0])];
 

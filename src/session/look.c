@@ -1,5 +1,5 @@
-/* What the shell's process does, as the kernel shows it: for where it does not tell by itself. Only
- * names and numbers of /proc are read, nothing that they lead to. */
+/* Activity of the shell's process according to the kernel, for cases that the shell does not
+ * report. Only names and numbers of /proc are read, not the files they refer to. */
 #include "config.h"
 
 #include "session/keeper_int.h"
@@ -15,11 +15,10 @@
 #include "base/path.h"
 #include "base/process/pid.h"
 
-/* How much bash 5.2 reads at once where it does without readline; `read` asks for another number.
- */
+/* Bytes that bash 5.2 reads at once without readline; `read` asks for another number. */
 #define PLAIN_READ 1024
 
-/* Whether the process still is the bash that we started, or another one in its place. */
+/* Returns true if the process is still the bash that was started, not another program. */
 static bool
 is_bash(const struct hr_keeper *k)
 {
@@ -59,7 +58,7 @@ is_select(unsigned long call)
 	return call == SYS_pselect6;
 }
 
-/* The shell has the terminal and sleeps: readline waits for its input without a limit of time, and
+/* The shell has the terminal and sleeps: readline waits for its input without a time limit, and
  * bash without readline reads as much as fits. */
 enum hr_core_seen
 look_waits(void *keeper)
@@ -119,7 +118,7 @@ look_hides(const struct hr_keeper *k, pid_t pid)
 	for (fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
 		(void)snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)pid, fd);
 		n = readlink(name, link, sizeof(link) - 1);
-		if (n < 0 && errno != ENOENT) /* not for us to see */
+		if (n < 0 && errno != ENOENT) /* not accessible */
 			continue;
 		link[n > 0 ? n : 0] = '\0';
 		if (strcmp(link, terminal) != 0 && strcmp(link, "/dev/tty") != 0)
@@ -128,15 +127,15 @@ look_hides(const struct hr_keeper *k, pid_t pid)
 	return hidden;
 }
 
-/* Why the shell can neither go on nor end; NULL: it can, as far as we see. A signal that stops it
- * is undone at once (shell_on_child), what holds it by other means is not ours. */
+/* Returns the reason why the shell can neither continue nor end; NULL: none known. Excludes stop
+ * signals, which are undone at once (shell_on_child). */
 const char *
 look_held(const struct hr_keeper *k)
 {
 	char line[256], text[HR_PID_STAT];
 
 	if (k->shell.pid <= 0)
-		return NULL; /* the next request starts one */
+		return NULL; /* the next request starts a shell */
 	hr_pid_read(k->shell.pid, "wchan", line, sizeof(line));
 	if (strstr(line, "freezer") != NULL || strstr(line, "refrigerator") != NULL)
 		return "the shell does not answer: its control group is frozen";

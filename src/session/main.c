@@ -16,7 +16,7 @@
 #define KEEP_IN_FD 5
 #define KEEP_OUT_FD 6
 #define MAX_INIT 16
-#define OPT_SYNC 300 /* beside those of the list */
+#define OPT_SYNC 300 /* options besides those of the list */
 #define OPT_LINE 301
 
 const char *argp_program_version = "handrail-session (" PACKAGE_NAME ") " PACKAGE_VERSION;
@@ -142,8 +142,8 @@ main(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
 	hr_log_setup(a.config.name, HR_LOG_CHILD, HR_LOG_INFO);
 	(void)signal(SIGPIPE, SIG_IGN);
-	(void)signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error as others are */
-	/* the terminal is not ours: writing its modes must not stop us */
+	(void)signal(SIGXFSZ, SIG_IGN); /* a file over its size limit must be an ordinary error */
+	/* Setting modes of the terminal, which belongs to the shell, must not stop this process. */
 	(void)signal(SIGTTOU, SIG_IGN);
 	if (hr_fd_cloexec(SERVE_FD, &err) < 0) {
 		hr_log(HR_LOG_ERROR, "descriptor %d is not open; handraild starts this program",

@@ -1,5 +1,5 @@
-/* A ring of pieces, in a file or in memory, and the piece that is being filled: a short command's
- * output costs no system call. */
+/* A ring of pieces, in a file or in memory, and the piece being filled: a short command's output
+ * costs no system call. */
 #include "config.h"
 
 #include "session/outlog.h"
@@ -24,7 +24,7 @@ store_size(size_t cap)
 	return (cap + PIECE - 1) / PIECE * PIECE;
 }
 
-/* But for the piece, which is memory only as it is written. */
+/* Leaves the recent piece uninitialised, whose memory is touched only when written. */
 void
 hr_outlog_init(struct hr_outlog *o, size_t cap, struct hr_statedir *dir)
 {
@@ -78,7 +78,7 @@ read_back(const struct hr_outlog *o, uint64_t from, char *to, size_t len)
 	return hr_fd_pread_full(o->fd, to, len, (off_t)(from % o->size)) == 0;
 }
 
-/* From the file to memory, with as much as can be read. */
+/* Moves the store from the file to memory, as far as it can be read. */
 static void
 store_in_memory(struct hr_outlog *o)
 {
@@ -98,7 +98,7 @@ store_in_memory(struct hr_outlog *o)
 	} else {
 		o->memory = p;
 	}
-	/* the store lies in the same order in both, from its beginning on */
+	/* The store has the same layout in both, from its start. */
 	if (o->memory == NULL || (o->fd >= 0 && !read_back(o, 0, o->memory, len)))
 		o->first = o->stored;
 	hr_fd_close(&o->fd);
@@ -114,7 +114,7 @@ store_open(struct hr_outlog *o)
 		if (o->fd < 0)
 			hr_log(HR_LOG_WARNING, "the log of the output is in memory: %s", err.msg);
 		else if (in_memory(o->fd))
-			hr_fd_close(&o->fd); /* ours costs no system calls */
+			hr_fd_close(&o->fd); /* private memory costs no system calls */
 	}
 	if (o->fd < 0)
 		store_in_memory(o);
@@ -126,7 +126,7 @@ has_no_store(const struct hr_outlog *o)
 	return o->fd < 0 && o->memory == NULL && !o->refused;
 }
 
-/* The recent piece is full. */
+/* Stores the full recent piece. */
 static void
 store(struct hr_outlog *o)
 {
@@ -161,7 +161,7 @@ hr_outlog_resume(struct hr_outlog *o, size_t cap, struct hr_statedir *dir, int f
 		hr_fd_close(&o->shared);
 		end = o->end > o->stored ? o->end : o->stored;
 		hr_outlog_init(o, cap, dir);
-		o->end = o->first = end; /* clients have offsets */
+		o->end = o->first = end; /* clients have offsets, so keep counting */
 		o->stored = cap > 0 ? end - end % PIECE : 0;
 		return;
 	}
@@ -179,7 +179,7 @@ hr_outlog_resume(struct hr_outlog *o, size_t cap, struct hr_statedir *dir, int f
 		store(o);
 }
 
-/* ---- what is kept ---- */
+/* ---- retained bytes ---- */
 
 void
 hr_outlog_add(struct hr_outlog *o, const char *p, size_t len)
@@ -200,7 +200,7 @@ hr_outlog_add(struct hr_outlog *o, const char *p, size_t len)
 		if (at + n == PIECE)
 			store(o);
 	}
-	/* a successor is told of it before anything is there alone */
+	/* A successor gets the store before it has the only copy of anything. */
 	if (o->end - o->stored > PIECE / 2 && has_no_store(o))
 		store_open(o);
 }
@@ -208,7 +208,7 @@ hr_outlog_add(struct hr_outlog *o, const char *p, size_t len)
 const char *
 hr_outlog_read(struct hr_outlog *o, uint64_t *io_from, size_t *ret_len)
 {
-	static char back[PIECE]; /* one loop, one thread */
+	static char back[PIECE]; /* static is safe: one loop, one thread */
 	uint64_t start = hr_outlog_start(o);
 	size_t at, len;
 

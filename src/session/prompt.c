@@ -1,5 +1,5 @@
-/* What the shell says at its prompts: every report is checked against the process table and the
- * terminal before the core hears of it, and no more of it believed than claims.c allows. */
+/* The shell's reports at its prompts: every report is checked against the process table and the
+ * terminal before the core gets it, and trusted only as far as claims.c allows. */
 #include "config.h"
 
 #include "session/keeper_int.h"
@@ -11,12 +11,12 @@
 #include "base/fd.h"
 #include "base/clock.h"
 
-/* Reads in one turn: whoever floods the FIFO must not keep us from everything else. */
+/* Reads per iteration, so that a process that floods the FIFO does not block the loop. */
 #define READS 32
 #define REPORT_ROOM 8192
-#define LAST_MS 500 /* for a shell that is to be ended: what it was asked for may be on its way */
+#define LAST_MS 500 /* before a shell is ended: a requested report may be on its way */
 
-/* Whether a list "a:b:c" has the word. */
+/* Returns true if the list "a:b:c" contains the word. */
 static bool
 has_option(const char *list, const char *word)
 {
@@ -39,8 +39,8 @@ at_prompt(struct hr_keeper *k, const struct hr_report *r)
 	char link[8192];
 
 	if (!known && !hr_shellproc_foreground(&k->shell, r->pid))
-		return; /* on another terminal, in the background, or not a shell of ours */
-	/* who has a nonce waits for an ack, even if it is a wrong one */
+		return; /* another terminal, the background, or not a descendant of the shell */
+	/* A shell with a nonce waits for an ack, even if the nonce is wrong. */
 	p.is_session = r->pid == k->shell.pid && r->nonce[0] != '\0';
 	k->renonce = p.is_session && !known;
 	k->rehook = strcmp(r->hook, k->hook.expected) != 0;
@@ -50,7 +50,7 @@ at_prompt(struct hr_keeper *k, const struct hr_report *r)
 		files_forget(k);
 	if (known && k->starts > 0)
 		k->has_line = shell_take_back(k);
-	/* what comes behind the hook may not end; nor is it sure that the terminal is still read */
+	/* Code after the hook may run for ever, and may read the terminal elsewhere. */
 	p.takes_lines =
 	    known && k->has_line && !k->rehook && !k->suspicious && has_option(r->options, "emacs");
 	k->from_us = p.takes_lines;
@@ -79,7 +79,7 @@ prompt_take(struct hr_keeper *k)
 		hr_report_next(&k->reports, &r);
 		if (r.nonce == NULL)
 			return;
-		/* all that was written before the report is in the terminal by now */
+		/* All output written before the report is in the terminal by now. */
 		shell_drain(k);
 		at_prompt(k, &r);
 	}
@@ -112,7 +112,7 @@ on_report(void *arg)
 	keeper_arm(arg);
 }
 
-/* The exported variables, each set ended by a NUL. One that is too long is not kept. */
+/* Reads the exported variables, each set ended by a NUL. A set that is too long is dropped. */
 static void
 on_exports(void *arg)
 {
@@ -145,7 +145,8 @@ on_exports(void *arg)
 int
 prompt_open(struct hr_keeper *k, struct hr_err *err)
 {
-	/* a shell whose report was dropped waits for ever: most find room whatever comes */
+	/* A shell whose report was dropped waits for ever: reserve the room for most reports
+	 * first. */
 	if (hr_buf_reserve(&k->reports.in, REPORT_ROOM) == NULL)
 		return hr_buf_check(&k->reports.in, err);
 	k->report_readable = hr_loop_readable(k->loop, k->report_fd, on_report, k, err);
@@ -176,8 +177,8 @@ prompt_last(struct hr_keeper *k)
 int
 prompt_renew(struct hr_keeper *k, struct hr_err *err)
 {
-	on_exports(k);                /* the last words of the shell before */
-	hr_buf_reset(&k->exports_in); /* which it did not end */
+	on_exports(k);                /* the last output of the former shell */
+	hr_buf_reset(&k->exports_in); /* incomplete */
 	k->exports_due = 0;
 	prompt_close(k);
 	return files_share(k, err) == 0 ? prompt_open(k, err) : -1;

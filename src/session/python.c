@@ -1,5 +1,5 @@
-/* As bash 5.2's find_user_command() does it: the first executable file, or, if there is none, the
- * first thing of that name unless it is a directory. */
+/* Follows bash 5.2's find_user_command(): the first executable file or, if there is none, the first
+ * entry of that name unless it is a directory. */
 #include "config.h"
 
 #include "session/python.h"
@@ -35,7 +35,7 @@ look_at(const char *name, const char *cwd)
 	return S_ISDIR(st.st_mode) ? A_DIRECTORY : hr_fd_may_run(fd) ? A_PROGRAM : A_FILE;
 }
 
-/* "dir/python" for an entry of PATH. */
+/* Appends "dir/python" for an entry of PATH. */
 static void
 add_name(const char *entry, size_t len, const char *home, struct hr_buf *out)
 {
@@ -54,7 +54,7 @@ add_name(const char *entry, size_t len, const char *home, struct hr_buf *out)
 	hr_buf_adds(out, NAME);
 }
 
-/* Takes back what was appended. */
+/* Removes the appended text. */
 static void
 cut(struct hr_buf *out, size_t start)
 {
@@ -71,7 +71,7 @@ hr_python_find(const char *path, const char *cwd, const char *home, struct hr_bu
 	enum found found, first = NOTHING;
 
 	if (path[0] == '\0') {
-		/* no PATH: what is in the directory itself */
+		/* no PATH: search the directory itself */
 		add_name(cwd, strlen(cwd), "", out);
 		if (out->fail == HR_OK && look_at(out->p + start, "") != A_PROGRAM)
 			cut(out, start);

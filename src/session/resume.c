@@ -1,4 +1,4 @@
-/* A keeper and the one after it: what is noted at the end of each event, and what is made of it. */
+/* A keeper and its successor: saving the state at the end of each event, and restoring it. */
 #include "config.h"
 
 #include "session/keeper_int.h"
@@ -16,9 +16,9 @@
 #include "session/confine.h"
 #include "session/view/view.h"
 
-/* ---- noting ---- */
+/* ---- saving ---- */
 
-/* The terminal and all else that a successor needs to reach the shell. */
+/* Stores the terminal and all descriptors that a successor needs to reach the shell. */
 void
 resume_lay(struct hr_keeper *k)
 {
@@ -48,14 +48,14 @@ resume_lay_log(struct hr_keeper *k)
 		resume_lay(k);
 }
 
-/* What else is known is for the next shell. */
+/* The rest of the state is for the next shell. */
 void
 resume_unlay(struct hr_keeper *k)
 {
 	int fds[HR_KEPT_FDS], i;
 
 	k->laid = false;
-	if (k->kept == NULL) /* nobody has looked yet what there is */
+	if (k->kept == NULL) /* the store was not opened yet */
 		return;
 	for (i = 0; i < HR_KEPT_FDS; i++)
 		fds[i] = -1;
@@ -122,7 +122,7 @@ resume_unsure(struct hr_keeper *k)
 	hr_kept_sure(k->kept, false);
 }
 
-/* What was noted last holds until the shell is answered. */
+/* The state saved last is valid until the shell is answered. */
 void
 resume_note_report(struct hr_keeper *k)
 {
@@ -139,14 +139,14 @@ resume_note_report(struct hr_keeper *k)
 void
 resume_note_answer(struct hr_keeper *k)
 {
-	/* the first answer of a successor is the one that its predecessor was killed over */
+	/* A successor's first answer is the one over which its predecessor was killed. */
 	if (k->answered_before || atomic_load(&k->kept->stage) == HR_KEPT_REPORT)
 		hr_kept_stage(k->kept, HR_KEPT_ANSWERING);
 	else
 		resume_unsure(k);
 }
 
-/* What it had read, and may not have done. */
+/* Handles the report that the predecessor had read, and may not have handled. */
 static void
 take_report(struct hr_keeper *k)
 {
@@ -200,9 +200,10 @@ resume_note_result(struct hr_keeper *k, const struct client *c)
 	p->result_len = c->out.len;
 }
 
-/* ---- what a predecessor left ---- */
+/* ---- a predecessor's state ---- */
 
-/* The read that it was killed over: the kernel has given the bytes to nobody else. */
+/* Adds the bytes of the read during which the keeper was killed: the kernel gives them to nobody
+ * else. */
 static void
 complete_log(struct hr_kept *p)
 {
@@ -217,7 +218,7 @@ complete_log(struct hr_kept *p)
 	p->read_len = 0;
 }
 
-/* Its shell cannot be gone on with. */
+/* Ends a predecessor's shell that cannot be continued. */
 static void
 end_shell(struct hr_keeper *k, int fds[HR_KEPT_FDS])
 {
@@ -263,7 +264,7 @@ resume_open(struct hr_keeper *k, struct hr_err *err)
 	if (hr_kept_open(&k->store, fds, &found, err) < 0)
 		return -1;
 	p = k->kept = k->store.page;
-	if (found && !p->ready) { /* nobody was told of it */
+	if (found && !p->ready) { /* readiness was not announced */
 		end_shell(k, fds);
 		hr_fd_close(&fds[HR_KEPT_LOG_FILE]);
 		hr_fd_close(&fds[HR_KEPT_LOG_MEMORY]);
@@ -297,15 +298,15 @@ resume_open(struct hr_keeper *k, struct hr_err *err)
 	return 0;
 }
 
-/* ---- its screen ---- */
+/* ---- the predecessor's screen ---- */
 
 struct replay {
 	struct hr_keeper *k;
 	uint64_t at;
 };
 
-/* The end of the command that stands in the log at `at`; 0: none does. *ret_next: where the next
- * one begins. */
+/* Returns the end of the command that is in the log at `at`; 0: none is. *ret_next: the start of
+ * the next one. */
 static uint64_t
 given_at(const struct hr_kept *p, uint64_t at, uint64_t *ret_next)
 {
@@ -321,7 +322,8 @@ given_at(const struct hr_kept *p, uint64_t at, uint64_t *ret_next)
 	return 0;
 }
 
-/* For hr_core_replay(). The commands in the log are no output. */
+/* Feeds the log to the view for hr_core_replay(), without the commands in it, which are no
+ * output. */
 static void
 feed(void *arg, struct hr_view *v, uint64_t fed)
 {
@@ -351,7 +353,7 @@ feed(void *arg, struct hr_view *v, uint64_t fed)
 	hr_view_place(v, r->at);
 }
 
-/* From the last time the screen was emptied on. */
+/* Returns the point to replay from: the last time the screen was cleared. */
 static struct replay
 replay_from(struct hr_keeper *k, uint64_t reset)
 {
@@ -381,7 +383,7 @@ resume_returned(struct hr_keeper *k)
 	struct replay r;
 
 	hr_view_points(hr_core_view(k->core), &points);
-	/* without the bytes in between they are repeated rather than lost */
+	/* Output between the two is lost from the log, so repeat it rather than lose it. */
 	if (k->kept->returned <= points.reset ||
 	    k->kept->returned < hr_outlog_start(&k->kept->outlog))
 		return;
@@ -390,8 +392,8 @@ resume_returned(struct hr_keeper *k)
 	hr_core_returned(k->core, k->kept->returned, feed, &r);
 }
 
-/* Puts a command into the log as a terminal would have shown it. What a terminal does show of it is
- * another thing: readline draws it, for the view alone. */
+/* Adds a command to the log as a terminal would have shown it. The terminal may show something
+ * else: readline's drawing, which only the view gets. */
 void
 resume_log_given(struct hr_keeper *k, const char *p, size_t len)
 {
@@ -407,7 +409,7 @@ resume_log_given(struct hr_keeper *k, const char *p, size_t len)
 		kept->given_from[n] = kept->given_from[i];
 		kept->given_to[n++] = kept->given_to[i];
 	}
-	if (n == HR_KEPT_GIVEN) /* then what lies between two of them is lost with this keeper */
+	if (n == HR_KEPT_GIVEN) /* this keeper's death then loses the places of older commands */
 		n--;
 	else
 		kept->given_from[n] = kept->outlog.end;
@@ -424,7 +426,7 @@ resume_log_given(struct hr_keeper *k, const char *p, size_t len)
 	hr_core_place(k->core, kept->outlog.end);
 }
 
-/* ---- going on ---- */
+/* ---- continuing ---- */
 
 static int
 take_over(struct hr_keeper *k, struct hr_err *err)
@@ -452,7 +454,7 @@ go_on(struct hr_keeper *k, struct hr_err *err)
 	k->suspicious = p->suspicious;
 	k->resized = p->resized;
 	k->hidden = p->hidden;
-	hr_confine_begin(k->config->confine); /* what was counted before is lost */
+	hr_confine_begin(k->config->confine); /* earlier counts are lost */
 	k->prompted = true;
 	k->said_pid = p->said;
 	k->hides = p->hides & (HR_HIDES_OUTPUT | HR_HIDES_ERRORS);
@@ -463,7 +465,7 @@ go_on(struct hr_keeper *k, struct hr_err *err)
 		return hr_err_nomem(err);
 	if (shell_watch(k, true, err) < 0)
 		return -1;
-	if (atomic_load(&p->tries) > HR_KEPT_CRASH) { /* it may be what they died of */
+	if (atomic_load(&p->tries) > HR_KEPT_CRASH) { /* the state may be the cause of the deaths */
 		hr_view_begin(hr_core_view(k->core), p->outlog.end);
 		hr_view_lose(hr_core_view(k->core));
 	} else {
@@ -474,7 +476,7 @@ go_on(struct hr_keeper *k, struct hr_err *err)
 	    client_resume(
 		k, p->key.p, p->key.len <= sizeof(p->key.p) ? p->key.len : 0, p->attempt, err) < 0)
 		return -1;
-	k->laid = true; /* it still lies there */
+	k->laid = true; /* the descriptors are still in the store */
 	k->laid_file = p->outlog.fd;
 	k->laid_memory = p->outlog.shared;
 	hr_log(HR_LOG_NOTICE, "going on with the shell of a killed keeper (process %d)",
@@ -499,7 +501,7 @@ resume_shell(struct hr_keeper *k, struct hr_err *err)
 		dir = hr_core_kept_dir(&p->core);
 		hr_commands_end(
 		    &p->commands, HR_COMMAND_SHELL_ENDED, -1, hr_now_ms(), p->outlog.end);
-		hr_view_begin(hr_core_view(k->core), p->outlog.end); /* of none of the old output */
+		hr_view_begin(hr_core_view(k->core), p->outlog.end); /* skip all old output */
 		hr_core_succeed(k->core, &p->core);
 		k->restarted = true;
 		hr_kept_succeeded(p);

@@ -1,4 +1,4 @@
-/* The core's hands: terminal, FIFOs, process. */
+/* The core's operations on terminal, FIFOs and process. */
 #include "config.h"
 
 #include "session/keeper_int.h"
@@ -20,9 +20,9 @@
 #include "base/process/spawn.h"
 #include "session/confine.h"
 
-#define TURN_READS 8    /* a terminal gives 4 kB in each */
-#define FULL_SIZE 1024  /* after a shorter read there is nearly always nothing */
-#define QUICK_BYTES 512 /* readline takes them in a millisecond */
+#define TURN_READS 8    /* a terminal provides 4 kB in each */
+#define FULL_SIZE 1024  /* after a shorter read the terminal is nearly always empty */
+#define QUICK_BYTES 512 /* readline reads so many in a millisecond */
 
 static void
 drop_master(struct hr_keeper *k)
@@ -44,7 +44,7 @@ shell_close(struct hr_keeper *k, bool kill_all)
 {
 	drop_master(k);
 	if (k->leaves)
-		k->shell.pid = 0; /* nothing of it is hung up: the next keeper tries */
+		k->shell.pid = 0; /* leave the shell running: the next keeper tries */
 	hr_shellproc_hangup(&k->shell, kill_all);
 	prompt_close(k);
 	files_close(k);
@@ -60,7 +60,7 @@ shell_answer(struct hr_keeper *k)
 
 	if (len == 0)
 		return;
-	prompt_read(k); /* the program that asked may have ended: nobody would read it */
+	prompt_read(k); /* the program that asked may have ended and cannot read the answer */
 	if (!hr_core_running(k->core))
 		return;
 	k->answered = true;
@@ -77,8 +77,8 @@ shell_unanswer(struct hr_keeper *k)
 	shell_drain(k);
 }
 
-/* Bytes of the terminal: to the log, but for the echo of a command, which stands there already, and
- * to the core. */
+/* Passes bytes of the terminal to the core and, except a command's echo, which is there already, to
+ * the log. */
 static void
 take_read(struct hr_keeper *k, size_t n)
 {
@@ -95,13 +95,13 @@ take_read(struct hr_keeper *k, size_t n)
 	hr_core_place(k->core, p->outlog.end - n);
 	hr_core_output(k->core, p->read, n, k->printed_at);
 	hr_core_place(k->core, p->outlog.end);
-	if (echo > 0) { /* a successor would take it for a read that is not in the log */
+	if (echo > 0) { /* a successor would take the echo for an unlogged read */
 		memset(p->read, 0, n);
 		p->read_len = 0;
 	}
 }
 
-/* Reads at most `turns` times. `all`: until nothing is there, in the terminal's queue either. */
+/* Reads at most `turns` times. `all`: until the terminal's queue is empty, too. */
 static void
 read_master(struct hr_keeper *k, int turns, bool all)
 {
@@ -109,7 +109,7 @@ read_master(struct hr_keeper *k, int turns, bool all)
 	ssize_t n;
 
 	while (turns-- > 0 && k->shell.master >= 0) {
-		/* what a successor finds here and not in the log came with this read */
+		/* Bytes that a successor finds here and not in the log came with this read. */
 		memset(p->read, 0, p->read_len);
 		p->read_len = 0;
 		p->read_at = p->outlog.end;
@@ -122,7 +122,8 @@ read_master(struct hr_keeper *k, int turns, bool all)
 			continue;
 		}
 		if (n < 0 && errno != EAGAIN) {
-			/* EIO cannot be: the slave is open here. Do not spin on whatever it is. */
+			/* EIO is impossible while the slave is open here. Do not spin on any other
+			 * error. */
 			hr_watch_free(k->master_readable);
 			k->master_readable = NULL;
 		}
@@ -130,7 +131,7 @@ read_master(struct hr_keeper *k, int turns, bool all)
 	}
 }
 
-/* Up to a bound: a background job may print for ever. The terminal holds less than this. */
+/* The limit is for a background job that prints for ever. The terminal's queue is smaller. */
 void
 shell_drain(struct hr_keeper *k)
 {
@@ -147,8 +148,8 @@ on_master(void *arg)
 		k->master_readable = NULL;
 		return;
 	}
-	/* one wake-up for what a busy program has ready; then requests and timers have their turn
-	 */
+	/* One wake-up reads the output that a busy program has ready; then requests and timers get
+	 * their turn. */
 	read_master(k, TURN_READS, false);
 	shell_answer(k);
 	keeper_arm(k);
@@ -168,7 +169,7 @@ shell_read_again(struct hr_keeper *k)
 
 /* ---- typing ---- */
 
-/* A text after which line editing, the hook or exported variables may be other than they were. */
+/* Notes a text that may change line editing, the hook or exported variables. */
 static void
 suspect(struct hr_keeper *k, const char *p, size_t len)
 {
@@ -200,7 +201,7 @@ shell_unsize(struct hr_keeper *k)
 	k->resized = false;
 }
 
-/* In pieces: a terminal that is not read takes some 4 kB, and echoes what it takes. */
+/* Writes in pieces: an unread terminal accepts some 4 kB, and echoes them. */
 static void
 write_typed(struct hr_keeper *k)
 {
@@ -216,7 +217,7 @@ write_typed(struct hr_keeper *k)
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n < 0)
-			break; /* the shell's end will be noticed as such */
+			break; /* the shell's end is noticed elsewhere */
 		k->typed_at += (size_t)n;
 	}
 	hr_buf_reset(&k->typed);
@@ -263,7 +264,7 @@ bool
 shell_take_back(void *arg)
 {
 	struct hr_keeper *k = arg;
-	static char text[HR_HOOK_LINE_MAX + 1]; /* in one piece: the shell may read, too */
+	static char text[HR_HOOK_LINE_MAX + 1]; /* written at once: the shell may read, too */
 	bool any = false;
 
 	resume_unsure(k);
@@ -286,13 +287,13 @@ op_give(void *arg, const char *p, size_t len)
 	if (!k->has_line)
 		return false;
 	resume_unsure(k);
-	if (k->sent_away) /* it did not wait there, so that one is unread */
+	if (k->sent_away) /* readline was not waiting there, so the empty line is unread */
 		(void)shell_take_back(k);
 	k->sent_away = len == 0;
-	/* a user of very many pipes has small ones: the shell could read a part, and run it */
+	/* A user of very many pipes gets small ones: the shell could read a part, and run it. */
 	if (len >= PIPE_BUF && fcntl(k->line_fd, F_GETPIPE_SZ) <= (int)len)
 		return false;
-	/* an empty pipe takes it whole */
+	/* An empty pipe accepts it whole. */
 	if (writev(k->line_fd, parts, 2) != (ssize_t)len + 1) {
 		(void)shell_take_back(k);
 		return false;
@@ -357,7 +358,7 @@ shell_start(struct hr_keeper *k, const char *dir, struct hr_err *err)
 	if (files_put_rc(k, k->starts > 0, err) < 0)
 		return -1;
 	k->has_line = false;
-	(void)shell_take_back(k); /* of the shell before */
+	(void)shell_take_back(k); /* lines for the former shell */
 	k->given = 0;
 	k->hides = 0;
 	k->starts++;
@@ -396,7 +397,7 @@ shell_watch(struct hr_keeper *k, bool other, struct hr_err *err)
 	return k->shell_ends != NULL ? 0 : -1;
 }
 
-/* `kill -STOP $$` is told to its parent alone. */
+/* Continues a shell stopped by `kill -STOP $$`, of which only its parent is notified. */
 void
 shell_unstop(struct hr_keeper *k)
 {
@@ -415,9 +416,9 @@ op_restart(void *arg, struct hr_err *err)
 		hr_log(HR_LOG_WARNING, "shell %d is replaced", (int)old);
 		hr_shellproc_hangup(&k->shell, false);
 		(void)kill(old, SIGKILL);
-		k->shell.pid = 0; /* its end, however late, is nobody's business any more */
+		k->shell.pid = 0; /* the old shell's end, however late, no longer matters */
 	}
-	k->restarted |= k->prompted; /* what one before it was to be given, too */
+	k->restarted |= k->prompted; /* also after an earlier restart whose notice is still due */
 	if (prompt_renew(k, err) < 0 || shell_start(k, hr_core_working_dir(k->core), err) < 0) {
 		hr_log(HR_LOG_ERROR, "no shell: %s", err->msg);
 		return NULL;
@@ -435,10 +436,10 @@ shell_end(struct hr_keeper *k)
 	prompt_last(k);
 	if (ioctl(k->shell.master, TIOCGPGRP, &group) < 0 || group == k->shell.pid)
 		group = 0;
-	/* the shell first: it would report the end of what it runs, which then ended in a shell
-	 * that goes on */
+	/* The shell first: otherwise it would report the end of its foreground, which then ended in
+	 * a running shell. */
 	(void)kill(k->shell.pid, SIGKILL);
-	/* what ignores a hang-up there is what the shell was to be ended for */
+	/* A foreground that ignores SIGHUP is the reason why the shell is ended. */
 	if (group > 1)
 		(void)kill(-group, SIGKILL);
 	shell_drain(k);
@@ -459,7 +460,7 @@ shell_on_child(void *arg)
 			continue;
 		}
 		if (WIFSTOPPED(status)) {
-			(void)kill(pid, SIGCONT); /* `kill -STOP $$`: nobody else would */
+			(void)kill(pid, SIGCONT); /* undo `kill -STOP $$`: nobody else would */
 			continue;
 		}
 		shell_ended(k, hr_exit_code(status));
@@ -472,7 +473,8 @@ op_began(void *arg, const char *p, size_t len)
 {
 	struct hr_keeper *k = arg;
 
-	/* while it reports all is redirected; and what exec changes now is seen the next time */
+	/* All descriptors are redirected during a report; a change by exec is seen the next
+	 * time. */
 	if (!k->tells_hides)
 		k->hides = memmem(p, len, "exec", 4) == NULL ? look_hides(k, k->said_pid) : 0;
 	hr_confine_begin(k->config->confine);

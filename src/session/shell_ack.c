@@ -16,7 +16,8 @@
 #include "base/fd.h"
 #include "base/log.h"
 
-/* A snapshot of the exported variables costs some 50 us: at most one a second in a fast series. */
+/* A snapshot of the exported variables costs some 50 us: at most one per second in a fast
+ * series. */
 #define SNAPSHOT_MS 1000
 #define TEXT_CAP (8u << 20)
 #define ACK_MAX 4096 /* PIPE_BUF: written whole or not at all */
@@ -27,7 +28,7 @@ add_init_commands(struct hr_keeper *k, struct hr_buf *line)
 	size_t i;
 
 	for (i = 0; i < k->config->n_init_commands; i++) {
-		/* the directory was kept */
+		/* the new shell starts in the old directory */
 		if (strncmp(k->config->init_commands[i], "cd ", 3) == 0)
 			continue;
 		hr_buf_adds(line, k->config->init_commands[i]);
@@ -35,7 +36,7 @@ add_init_commands(struct hr_keeper *k, struct hr_buf *line)
 	}
 }
 
-/* Returns true if the shell still waits: it has the FIFO open, and there is nothing in it. */
+/* Returns true if the shell still waits: it has the FIFO open, and the FIFO is empty. */
 static bool
 waits_for_ack(const struct hr_keeper *k)
 {
@@ -90,7 +91,7 @@ shell_ack(void *arg, bool careful)
 	if (careful || k->suspicious)
 		hr_hook_ack_readline(&line);
 	snapshot = k->suspicious || now - k->exports_at >= SNAPSHOT_MS;
-	/* another text of the same length is not seen at once */
+	/* another value of the same length is not noticed at once */
 	if (careful || k->rehook || snapshot)
 		hr_hook_ack_restore(&line);
 	if (k->allexport)
@@ -103,10 +104,10 @@ shell_ack(void *arg, bool careful)
 	if (k->renonce)
 		hr_hook_ack_nonce(&k->hook, &line);
 	hr_hook_ack_end(k->from_us && !careful, &line);
-	/* an interrupted shell may have left one unread */
+	/* An interrupted shell may have left an ack unread. */
 	while (hr_fd_read(k->ack_fd, stale, sizeof(stale)) > 0)
 		k->exports_due = 0;
-	/* more than a pipe holds would stop the shell in the middle of it */
+	/* A line longer than the pipe's room would stop the shell in the middle of it. */
 	if (line.fail == HR_OK && line.len <= ACK_MAX)
 		n = write(k->ack_fd, line.p, line.len);
 	k->exports_due += snapshot && n > 0;

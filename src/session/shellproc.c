@@ -1,5 +1,6 @@
-/* A bash on a PTY. The slave stays open here, too: its modes are read and set through it, and its
- * unread input can be dropped only from that side. The shell's end is seen as its process ends. */
+/* A bash on a PTY. The slave stays open here, too: its modes are read and set through it, and
+ * unread input can be dropped only from that side. The shell's end is noticed as its process
+ * ends. */
 #include "config.h"
 
 #include "session/shellproc.h"
@@ -74,7 +75,7 @@ hr_shell_user_done(struct hr_shell_user *u)
 
 /* ---- the child ---- */
 
-/* Cuts the last component off; false: nothing above. */
+/* Cuts the last component. Returns false at the top. */
 static bool
 parent_of(char *dir)
 {
@@ -106,14 +107,14 @@ hr_shellproc_reset_signals(void)
 	sigset_t none;
 	int i;
 
-	/* the library's signal() refuses 32 and 33, which a caller may have left ignored */
+	/* The library's signal() refuses 32 and 33, which a caller may have left ignored. */
 	for (i = 1; i < NSIG; i++)
-		(void)syscall(SYS_rt_sigaction, i, dfl, NULL, 8); /* some cannot be set */
+		(void)syscall(SYS_rt_sigaction, i, dfl, NULL, 8); /* some signals cannot be set */
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Runs in the child; tells the parent the directory as "/dir", a failure as anything else. */
+/* Runs in the child; sends the parent the directory as "/dir", a failure as any other text. */
 static void
 child_run(int slave, int tell, const char *bash, const char *rcfile,
     const struct hr_shell_user *user, char *const *envp, char *dir)
@@ -136,12 +137,12 @@ child_run(int slave, int tell, const char *bash, const char *rcfile,
 		if (!parent_of(dir))
 			child_fail(tell, "no directory to start in");
 	/* The hang-up of a killed keeper's terminal may come right before bash opens the hook's
-	 * pipe, and then is not looked at while it waits there: this comes once more. Cleared by
-	 * setuid(), so now. */
+	 * pipe, and is not handled while bash waits there; this signal comes in addition. setuid()
+	 * clears the setting, so set it now. */
 	if (!user->stays)
 		(void)prctl(PR_SET_PDEATHSIG, SIGHUP, 0, 0, 0);
 	(void)hr_fd_write_full(
-	    tell, dir, strlen(dir) + 1, NULL); /* it would be told as a failure */
+	    tell, dir, strlen(dir) + 1, NULL); /* exec would fail and report it */
 	execve(bash, (char *const *)argv, envp);
 	child_fail(tell, bash);
 }
@@ -161,14 +162,14 @@ open_terminal(struct hr_shellproc *s, const struct hr_shell_user *user, struct h
 		return -1;
 	if (tcgetattr(s->slave, &t) == 0) {
 		t.c_iflag |= IUTF8;
-		(void)tcsetattr(s->slave, TCSANOW, &t); /* erases by character: a nicety */
+		(void)tcsetattr(s->slave, TCSANOW, &t); /* only a convenience */
 	}
 	if (user->change && fchown(s->slave, user->uid, (gid_t)-1) < 0)
 		return hr_err_sys(err, errno, "the terminal's owner");
 	return 0;
 }
 
-/* What the child said before exec: the directory and nothing after it is success. */
+/* Reads the child's message before exec: the directory and nothing after it is success. */
 static int
 read_child(int fd, char **ret_dir, struct hr_err *err)
 {
@@ -183,7 +184,7 @@ read_child(int fd, char **ret_dir, struct hr_err *err)
 		return hr_err_set(err, HR_E_SYS, "the shell could not be started");
 	if (text[0] != '/')
 		return hr_err_set(err, HR_E_SYS, "%s", text);
-	/* "/dir" NUL; the reason why exec failed would follow */
+	/* "/dir" NUL; the reason of a failed exec would follow. */
 	nul = memchr(text, '\0', (size_t)n);
 	if (nul != NULL && nul + 1 < text + n)
 		return hr_err_set(err, HR_E_SYS, "%s", nul + 1);
@@ -215,7 +216,7 @@ hr_shellproc_start(struct hr_shellproc *s, const char *bash, const char *rcfile,
 		(void)hr_err_sys(err, errno, "pipe");
 		goto out;
 	}
-	/* a handler of ours must not run in the child */
+	/* A handler of this process must not run in the child. */
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, &was);
 	pid = fork();
@@ -251,10 +252,10 @@ void
 hr_shellproc_flow(struct hr_shellproc *s)
 {
 	if (s->slave >= 0)
-		(void)ioctl(s->slave, TCXONC, TCOON); /* a terminal: cannot fail */
+		(void)ioctl(s->slave, TCXONC, TCOON); /* cannot fail on a terminal */
 }
 
-/* Its modes. Another line discipline has none, and neither reads nor writes. */
+/* Gets the terminal's modes. Another line discipline has none, and neither reads nor writes. */
 static int
 get_modes(struct hr_shellproc *s, struct termios *t)
 {
@@ -269,7 +270,7 @@ get_modes(struct hr_shellproc *s, struct termios *t)
 	return tcgetattr(s->slave, t);
 }
 
-/* No key of the terminal may be a letter that a command is typed with. */
+/* Frees letters that commands are typed with from being special characters. */
 static void
 free_letters(struct termios *t)
 {
@@ -292,11 +293,12 @@ free_letters(struct termios *t)
 void
 hr_shellproc_tidy(struct hr_shellproc *s)
 {
-	struct termios t = {0}, was; /* libc fills in only a part */
+	struct termios t = {0}, was; /* libc fills only a part */
 
 	if (get_modes(s, &t) < 0)
 		return;
-	/* only what was stopped by a call is started by one: ^S is made such a stop first */
+	/* TCOON restarts only output that a call has stopped, so turn a ^S into such a stop
+	 * first. */
 	(void)ioctl(s->slave, TCXONC, TCOOFF);
 	hr_shellproc_flow(s);
 	(void)ioctl(s->slave, TIOCNXCL);
@@ -313,8 +315,8 @@ hr_shellproc_tidy(struct hr_shellproc *s)
 	t.c_cc[VTIME] = 0;
 	free_letters(&t);
 	if (memcmp(&t, &was, sizeof(t)) != 0)
-		(void)tcsetattr(s->slave, TCSANOW, &t); /* nothing better can be done */
-	(void)tcflush(s->slave, TCIFLUSH);              /* a terminal: cannot fail */
+		(void)tcsetattr(s->slave, TCSANOW, &t); /* nothing else could be tried */
+	(void)tcflush(s->slave, TCIFLUSH);              /* cannot fail on a terminal */
 }
 
 void
@@ -324,7 +326,7 @@ hr_shellproc_flush(struct hr_shellproc *s)
 
 	if (s->slave < 0)
 		return;
-	/* what was just typed is on its way still: poll() of an empty terminal fetches it */
+	/* Text just typed is still on its way: poll() of an empty terminal fetches it. */
 	(void)tcflush(s->slave, TCIFLUSH);
 	(void)poll(&p, 1, 0);
 	(void)tcflush(s->slave, TCIFLUSH);
@@ -349,7 +351,7 @@ hr_shellproc_resize(struct hr_shellproc *s, unsigned rows, unsigned columns)
 	    .ws_row = (unsigned short)rows, .ws_col = (unsigned short)columns};
 
 	if (s->master >= 0)
-		(void)ioctl(s->master, TIOCSWINSZ, &size); /* a terminal: cannot fail */
+		(void)ioctl(s->master, TIOCSWINSZ, &size); /* cannot fail on a terminal */
 }
 
 void
@@ -400,7 +402,7 @@ hr_shellproc_foreground(const struct hr_shellproc *s, pid_t pid)
 
 	if (s->slave < 0 || s->pid <= 0 || pid <= 0)
 		return false;
-	/* only the master may ask for a terminal that is not the caller's own */
+	/* Only the master may query a terminal that is not the caller's own. */
 	if (ioctl(s->master, TIOCGPGRP, &group) < 0)
 		return false;
 	return getpgid(pid) == group && getsid(pid) == s->pid;
@@ -416,7 +418,7 @@ hr_shellproc_stopped(const struct hr_shellproc *s)
 
 /* ---- the end ---- */
 
-/* The kernel's, of which Debian 12 has no header. */
+/* The kernel's struct, which Debian 12's headers lack. */
 struct pidfd_info {
 	uint64_t mask, cgroup;
 	uint32_t ids[11];
@@ -424,7 +426,7 @@ struct pidfd_info {
 };
 #define GET_INFO _IOWR(0xff, 11, struct pidfd_info)
 #define INFO_EXIT ((uint64_t)1 << 3)
-#define REAPED_MS 200 /* it is known when the parent has reaped it, at once */
+#define REAPED_MS 200 /* available when the parent has reaped the process, at once */
 
 int
 hr_shellproc_exit_code(int pidfd)
@@ -442,7 +444,7 @@ hr_shellproc_exit_code(int pidfd)
 #define GRACE_MS 500
 
 /* Signals every process of the session, found in /proc: background jobs have groups of their own.
- * Where ret_fds is given, a pidfd for each of the first MEMBERS; the number of them. */
+ * If ret_fds is given, stores a pidfd for each of the first MEMBERS. Returns their number. */
 static size_t
 signal_session(pid_t sid, int signo, struct pollfd *ret_fds)
 {
@@ -462,7 +464,7 @@ signal_session(pid_t sid, int signo, struct pollfd *ret_fds)
 		fd = ret_fds != NULL && n < MEMBERS ? hr_pidfd_open((pid_t)pid) : -1;
 		if (fd >= 0)
 			ret_fds[n++] = (struct pollfd){.fd = fd, .events = POLLIN};
-		(void)kill((pid_t)pid, signo); /* it may just have ended */
+		(void)kill((pid_t)pid, signo); /* the process may just have ended */
 	}
 	(void)closedir(d);
 	return n;
@@ -474,7 +476,7 @@ hr_shellproc_kill(pid_t sid)
 	(void)signal_session(sid, SIGKILL, NULL);
 }
 
-/* Until all have ended, but not for long. */
+/* Waits until all have ended, for a short time. */
 static void
 wait_for_ends(struct pollfd *fds, size_t n)
 {
@@ -484,7 +486,7 @@ wait_for_ends(struct pollfd *fds, size_t n)
 	while (left > 0 && ms > 0 && (poll(fds, n, (int)ms) > 0 || errno == EINTR)) {
 		for (i = left = 0; i < n; i++) {
 			if (fds[i].revents != 0)
-				hr_fd_close(&fds[i].fd); /* poll passes over -1 */
+				hr_fd_close(&fds[i].fd); /* poll ignores -1 */
 			left += fds[i].fd >= 0;
 		}
 		ms = until - hr_now_ms();
@@ -503,7 +505,7 @@ hr_shellproc_hangup(struct hr_shellproc *s, bool kill_all)
 		n = signal_session(s->pid, SIGHUP, fds);
 		(void)signal_session(s->pid, SIGCONT, NULL);
 	}
-	/* who is in the middle of printing must not wait for us */
+	/* a process that is printing must not block on this end */
 	hr_fd_close(&s->master);
 	hr_fd_close(&s->slave);
 	if (fds != NULL)

@@ -1,5 +1,5 @@
-/* Invariant: while fd is open, nobody but us can make, rename or remove an entry of the directory.
- */
+/* Invariant: while fd is open, only this account can create, rename or remove entries of the
+ * directory. */
 #include "config.h"
 
 #include "session/statedir.h"
@@ -27,7 +27,7 @@ hr_statedir_pass(struct hr_statedir *d, struct hr_err *err)
 	return fchmod(d->fd, 0711) == 0 ? 0 : hr_err_sys(err, errno, "mode");
 }
 
-/* Makes it ours: ownership first, since only then nobody can undo what follows. */
+/* Takes ownership first, since otherwise its owner could undo the other steps. */
 static int
 take_directory(struct hr_statedir *d, const char *path, struct hr_err *err)
 {
@@ -73,7 +73,8 @@ hr_statedir_close(struct hr_statedir *d)
 	hr_fd_close(&d->fd);
 }
 
-/* Owner and mode past the umask; the mode last, since a change of owner may cut it. */
+/* Sets owner and mode regardless of the umask; the mode last, since a change of owner may clear
+ * bits. */
 static int
 share(const struct hr_statedir *d, int fd, bool give, mode_t mode, struct hr_err *err)
 {
@@ -156,7 +157,7 @@ void
 hr_statedir_remove(struct hr_statedir *d, const char *name)
 {
 	if (d->fd >= 0 && unlinkat(d->fd, name, 0) < 0 && errno == EISDIR)
-		(void)unlinkat(d->fd, name, AT_REMOVEDIR); /* else O_EXCL will say it */
+		(void)unlinkat(d->fd, name, AT_REMOVEDIR); /* otherwise O_EXCL reports it */
 }
 
 void

@@ -1,4 +1,4 @@
-/* What is typed into the terminal, and what the shell is then expected to do within which time. */
+/* Typing into the terminal, and the step expected of the shell within a time. */
 #include "config.h"
 
 #include "session/core_int.h"
@@ -14,18 +14,18 @@
 #define PASTE_BEGIN "\033[200~"
 #define PASTE_END "\033[201~"
 #define HEAL_MS 2000
-/* readline takes a line in some 2.3 us a byte */
+/* readline reads a line at some 2.3 us per byte */
 #define TAKE_MS 4000
 #define TAKE_BYTES_PER_MS 50
 #define REDRAW_BYTES_PER_MS 5000
 #define QUOTED_MAX 8
-#define WHOLE_MAX 1024 /* what the keeper gives the terminal at once */
-/* A C-c between the moment readline has the terminal and the one it has its signal handlers is
- * taken note of, but not acted on before the next key. */
+#define WHOLE_MAX 1024 /* bytes that the keeper writes to the terminal at once */
+/* A C-c that comes after readline has taken the terminal and before it has set its signal handlers
+ * is recorded, but not acted on before the next key. */
 #define AGAIN_MS 50
 
-/* Bytes that can be pasted as they are: up to a CR, which readline would make an LF, or to the mark
- * that ends a paste. */
+/* Returns the number of bytes that can be pasted unchanged: up to a CR, which readline would turn
+ * into an LF, or to the mark that ends a paste. */
 static size_t
 pasteable(const char *p, size_t len)
 {
@@ -36,7 +36,7 @@ pasteable(const char *p, size_t len)
 	return end != NULL ? (size_t)(end - p) : cr != NULL ? (size_t)(cr - p) : len;
 }
 
-/* Whether the terminal would take a byte for a key of its own. */
+/* Returns true if the terminal would take a byte for a control character of its own. */
 static bool
 has_control(const char *p, size_t len)
 {
@@ -51,7 +51,7 @@ has_control(const char *p, size_t len)
 	return false;
 }
 
-/* How often C-v is needed. */
+/* Counts the C-v needed. */
 static size_t
 count_quoted(const char *p, size_t len)
 {
@@ -65,8 +65,8 @@ count_quoted(const char *p, size_t len)
 	return count;
 }
 
-/* Each write wakes the terminal's reader: the usual command is one. false: it is not of that kind.
- */
+/* Types in one write, since each wakes the terminal's reader: fits the usual command. Returns false
+ * for others. */
 static bool
 type_whole(struct hr_core *c, const char *p, size_t len, bool literal)
 {
@@ -84,8 +84,8 @@ type_whole(struct hr_core *c, const char *p, size_t len, bool literal)
 	return true;
 }
 
-/* Text for readline: pasted, newlines and tabs arrive as they are and several lines are run as one.
- * What cannot be pasted goes between two pastes, quoted by C-v. */
+/* Types text for readline as a paste: newlines and tabs are kept and several lines are run as one.
+ * Bytes that cannot be pasted are typed between two pastes, quoted by C-v. */
 static void
 type_paste(struct hr_core *c, const char *p, size_t len)
 {
@@ -111,8 +111,8 @@ type_paste(struct hr_core *c, const char *p, size_t len)
 	c->ops.type(c->arg, "\r", 1, literal);
 }
 
-/* readline draws the whole line after each paste: a text with carriage returns all over would take
- * it seconds. Such a text is given to eval instead, as one word. */
+/* Types the text as one word for eval: readline draws the whole line after each paste, which takes
+ * seconds for a text with many carriage returns. */
 static void
 type_eval(struct hr_core *c, const char *p, size_t len)
 {
@@ -133,7 +133,7 @@ type_eval(struct hr_core *c, const char *p, size_t len)
 	if (line.fail == HR_OK)
 		type_paste(c, line.p, line.len);
 	else
-		type_paste(c, "false # out of memory", 21); /* and not half of the text */
+		type_paste(c, "false # out of memory", 21); /* and not a part of the text */
 }
 
 static int64_t
@@ -145,7 +145,7 @@ take_deadline(const char *p, size_t len, int64_t now)
 	       (int64_t)count_quoted(p, len) * redraw_ms;
 }
 
-/* A text for a readline that marks the end of its echo. */
+/* Types a text for a readline that marks the end of its echo. */
 static void
 type_line(struct hr_core *c, const char *p, size_t len, int64_t now)
 {
@@ -154,7 +154,7 @@ type_line(struct hr_core *c, const char *p, size_t len, int64_t now)
 	core_set_phase(c, PHASE_TYPED, take_deadline(p, len, now));
 }
 
-/* Bash in readline must come back with a new prompt. */
+/* Types C-c; bash in readline must come back with a new prompt. */
 void
 core_type_interrupt(struct hr_core *c, int64_t now)
 {
@@ -163,9 +163,9 @@ core_type_interrupt(struct hr_core *c, int64_t now)
 	c->interrupting = true;
 }
 
-/* A key at an idle prompt: these bring a new prompt, or end the shell. Any other would only edit
- * the empty line, and what it leaves (a search, an old line, half a key sequence) would become part
- * of the next command: it is not typed. */
+/* Types a key at an idle prompt if it brings a new prompt, or ends the shell. Any other key would
+ * only edit the empty line, and its effect (a search, an old line, half a key sequence) would
+ * become part of the next command. */
 static void
 type_key(struct hr_core *c, int64_t now)
 {
@@ -184,7 +184,7 @@ type_key(struct hr_core *c, int64_t now)
 	}
 }
 
-/* `read -e`, `read -re`: shows what looks like a prompt. */
+/* Matches `read -e`, `read -re`, which show something that looks like a prompt. */
 static bool
 uses_readline(const char *p, size_t len)
 {
@@ -201,7 +201,7 @@ uses_readline(const char *p, size_t len)
 	return false;
 }
 
-/* To a readline that waits for us. Keys and long texts are for the terminal. */
+/* Sends a command to a readline that waits for ops.give. Keys and long texts are typed instead. */
 static void
 give_command(struct hr_core *c, const char *p, size_t len, int64_t now)
 {
@@ -217,7 +217,7 @@ give_command(struct hr_core *c, const char *p, size_t len, int64_t now)
 	c->takes_lines = false;
 	core_await_ready(c, now);
 	core_await_readline(c, now);
-	/* should that fail, too, readline is not seen and the shell is replaced */
+	/* if that fails, too, readline does not appear and the shell is replaced */
 	(void)c->ops.give(c->arg, "", 0);
 }
 
@@ -228,7 +228,7 @@ core_type_command(struct hr_core *c, int64_t now)
 	const char *p;
 	size_t len;
 
-	if (c->exact) /* V0's wire has its bytes as they are */
+	if (c->exact) /* V0 sends the bytes unchanged */
 		hr_shell_add_unix(&text, hr_buf_str(&c->command), c->command.len);
 	if (text.fail != HR_OK) {
 		core_answer_error(c, "out of memory", 13);
@@ -289,8 +289,8 @@ core_stop_giving(struct hr_core *c, int64_t now)
 	return true;
 }
 
-/* Text for the program that has the terminal; or for bash where it waits for the rest of a command.
- */
+/* Types text for the program that has the terminal, or for bash if it waits for the rest of a
+ * command. */
 void
 core_type_input(struct hr_core *c, int64_t now)
 {
@@ -299,12 +299,12 @@ core_type_input(struct hr_core *c, int64_t now)
 
 	c->again = 0;
 	if (c->key_len > 0 && c->key[0] == '\003') {
-		/* what reads a line, or waits for the rest of a command, is given up */
+		/* the reading of a line, or of the rest of a command, is aborted */
 		c->reads_line = false;
 		c->whole = true;
 	}
 	if (c->phase != PHASE_TYPED && c->phase != PHASE_BUSY) {
-		/* its program has ended: as where the prompt was there already */
+		/* the program has ended: as if the prompt had been there already */
 		c->special = false;
 		return;
 	}
@@ -344,7 +344,7 @@ core_type_heal(struct hr_core *c, bool plain, int64_t now)
 		core_set_phase(c, PHASE_HEALING, now + HEAL_MS);
 }
 
-/* Without readline a command could be no longer than a line of the terminal. */
+/* Turns readline on: without it no command could be longer than a line of the terminal. */
 void
 core_type_editing(struct hr_core *c, int64_t now)
 {

@@ -1,14 +1,13 @@
-/* A shell that came back to its prompt without a report: its hook is gone. */
+/* A shell that came back to its prompt without a report: its hook is lost. */
 #include "config.h"
 
 #include "session/core_int.h"
 #include "session/view/view.h"
 
-/* A command that goes on is looked at less and less often, and then
- * only when somebody asks. */
+/* Intervals of looks at a running command grow, and finally looks happen only on request. */
 #define WATCH_MS 100
 #define WATCH_MAX_MS 15000
-#define WORK_MS 10000 /* of a processor, which nothing that is waited for takes */
+#define WORK_MS 10000 /* processor time that no expected step takes */
 
 void
 core_watch(struct hr_core *c, int64_t now)
@@ -34,8 +33,8 @@ is_due(struct hr_core *c, int64_t now)
 	return true;
 }
 
-/* The prompt is there, the report is not: PROMPT_COMMAND was unset, or does nothing any more. A
- * command that reads a line with readline itself (read -e) looks the same; the text tells. */
+/* Handles a prompt without a report: PROMPT_COMMAND was unset, or has no effect any more. A command
+ * that reads a line with readline itself (read -e) looks the same; its text decides. */
 void
 core_suspect(struct hr_core *c, int64_t now)
 {
@@ -43,13 +42,13 @@ core_suspect(struct hr_core *c, int64_t now)
 	if (!hr_view_readline(c->view) || !c->ops.in_readline(c->arg))
 		return;
 	if (c->phase == PHASE_HEALING)
-		hr_core_exited(c, 137, now); /* nothing is executed any more */
+		hr_core_exited(c, 137, now); /* the shell executes nothing any more */
 	else if (c->phase == PHASE_BUSY && !c->reads_line)
 		core_type_heal(c, false, now);
 }
 
-/* The same where nothing at all was printed: in a terminal that readline thinks dumb, or by a bash
- * in place of ours. The text of the command tells whether that waits for its rest. */
+/* Does the same if nothing at all was printed: in a terminal that readline considers dumb, or by
+ * another bash. The command's text shows whether it waits for its rest. */
 void
 core_look(struct hr_core *c, int64_t now)
 {

@@ -1,5 +1,5 @@
-/* The texts given to bash. Everything is immune to set -e, -u, -x, -C and to DEBUG traps that
- * print: the outer group sends all output, of traps and traces as well, to /dev/null. */
+/* The texts for bash. They are immune to set -e, -u, -x, -C and to DEBUG traps that print: the
+ * outer group redirects all output, including that of traps and traces, to /dev/null. */
 #include "config.h"
 
 #include "session/prompt/hook.h"
@@ -20,9 +20,9 @@ add_quoted(struct hr_buf *b, const char *s)
 	hr_quote_shell(b, s, strlen(s));
 }
 
-/* The text that is read and run at every prompt, so it is short: the rest is in a file, or in the
- * builtin where that is loaded. An array cannot be exported: no child shell takes itself for one
- * that has the builtin. The backslashes keep aliases away. */
+/* Makes the text that runs at every prompt. It is short: the rest is in a file, or in the builtin
+ * if that is loaded. An array cannot be exported, so no child shell believes that it has the
+ * builtin. The backslashes prevent aliases. */
 static char *
 prompt_command(const struct hr_hook *h, struct hr_err *err)
 {
@@ -36,11 +36,11 @@ prompt_command(const struct hr_hook *h, struct hr_err *err)
 
 #define FIELD_WORD(name, word) " " word
 
-/* A child bash has no nonce and does not wait for an ack:
- * nobody may be there to give it; nor does who could not report. What is seldom needed comes with
- * an ack. Most acks are for the builtin alone, which reads them faster. PS1 is emptied only where
- * it is set, since assigning to a read-only variable would end the text there: hence last. After a
- * syntax error within [[ bash 5.2 trips over the next [[, which must not be this one. */
+/* Makes the script. A child bash has no nonce and does not wait for an ack, which might never come;
+ * nor does a shell that could not report. Rare tasks are sent with an ack. Most acks are for the
+ * builtin alone, which reads them faster. PS1 is emptied only if it is set, since assigning to a
+ * read-only variable would end the text there: hence last. After a syntax error within [[ bash 5.2
+ * trips over the next [[, so none is used here. */
 static char *
 prompt_script(const struct hr_hook *h, struct hr_err *err)
 {
@@ -58,9 +58,8 @@ prompt_script(const struct hr_hook *h, struct hr_err *err)
 	return hr_buf_end(&b, err);
 }
 
-/* A FIFO that everybody may write to has a name that cannot be guessed, and so has the file that
- * names it: who is not given it in the environment, and cannot list the directory, does not find
- * it. */
+/* Makes an unguessable name for a FIFO that everybody can write to, or for the file that names it:
+ * only processes that have it in their environment, or can list the directory, find it. */
 static char *
 random_path(const char *dir, const char *prefix, const char *digits)
 {
@@ -108,8 +107,8 @@ hr_hook_init(
 		(void)hr_err_nomem(err);
 	} else if ((h->prompt_command = prompt_command(h, err)) != NULL &&
 		   (h->script = prompt_script(h, err)) != NULL) {
-		/* characters are bytes unless the directory's name is special: then it never
-		 * matches, and the shell is always made to compare */
+		/* Lengths count bytes unless the directory's name is unusual: then they never
+		 * match, and the shell must always compare. */
 		if (asprintf(&h->expected, HR_REPORT_HOOK_FORMAT "%s", strlen(h->prompt_command),
 			HR_HOOK_STARTED) >= 0)
 			return 0;
@@ -134,7 +133,7 @@ hr_hook_done(struct hr_hook *h)
 	memset(h, 0, sizeof(*h));
 }
 
-/* Also under set -a: what is ours alone is not for the environment. */
+/* Adds the set-up. Under set -a, too, the hook's own variables must not be exported. */
 static void
 add_setup(const struct hr_hook *h, struct hr_buf *out)
 {
@@ -151,9 +150,9 @@ hr_hook_rcfile(const struct hr_hook *h, bool no_user_files, const char *module, 
 {
 	if (!no_user_files)
 		hr_buf_adds(out, "[[ ! -f ~/.bashrc ]] || . ~/.bashrc\n");
-	/* History expansion rewrites commands such as echo "a!b". Handrail's own lines begin with a
-	 * blank, so that they are not in the history; an assignment to what is read-only would end
-	 * the file. */
+	/* History expansion rewrites commands such as echo "a!b". Handrail's own lines start with a
+	 * blank, so that they are not in the history; an assignment to a read-only variable would
+	 * end the file. */
 	hr_buf_adds(out, "set +H -o emacs\nunset -v PROMPT_COMMAND TMOUT\n"
 			 "\\builtin printf -v HISTCONTROL %s "
 			 "\"${HISTCONTROL:+$HISTCONTROL:}ignorespace\" 2>/dev/null\n");
@@ -163,7 +162,7 @@ hr_hook_rcfile(const struct hr_hook *h, bool no_user_files, const char *module, 
 	hr_buf_adds(out, "\n");
 	if (module == NULL)
 		return;
-	/* where it cannot be loaded all goes on without it */
+	/* If the builtin cannot be loaded the shell works without it. */
 	hr_buf_adds(out, "{ \\builtin enable -f ");
 	add_quoted(out, module);
 	hr_buf_adds(out, " " HR_HOOK_LINE_BUILTIN " && \\builtin " HR_HOOK_LINE_BUILTIN " ");
@@ -175,8 +174,8 @@ hr_hook_rcfile(const struct hr_hook *h, bool no_user_files, const char *module, 
 	hr_buf_adds(out, " && __hr_b=(" HR_HOOK_LINE_BUILTIN "); } >/dev/null 2>&1\n");
 }
 
-/* The builtin, where it was loaded. Where it is no more, nothing may call it: a shell that would do
- * so for ever ends. */
+/* Adds the builtin if it was loaded. If it is lost nothing may call it: a shell that would call it
+ * for ever ends. */
 static void
 add_builtin(struct hr_buf *out)
 {
@@ -189,9 +188,9 @@ add_builtin(struct hr_buf *out)
 void
 hr_hook_heal(const struct hr_hook *h, struct hr_buf *out)
 {
-	/* In POSIX mode special builtins are found before functions of the same name, and the mode
-	 * can be entered by an assignment alone, which here keeps $? as well. printf -v fails on a
-	 * read-only variable; an assignment would end the line. */
+	/* Special builtins precede functions of the same name in POSIX mode, which an assignment
+	 * alone can enter; that keeps $? as well. printf -v fails on a read-only variable; an
+	 * assignment would end the line. */
 	hr_buf_adds(out,
 	    " { POSIXLY_CORRECT=$?; \\enable unset builtin test printf read eval export"
 	    " bind set exit . :; \\unset -f builtin unset export test printf read eval set"
@@ -206,7 +205,8 @@ hr_hook_heal(const struct hr_hook *h, struct hr_buf *out)
 			 " \\builtin printf -v PS1 %s ''; \\builtin printf -v PS2 %s '';"
 			 " \\builtin export PROMPT_COMMAND PS1 PS2;"
 			 " \\builtin export -n __hr_n __hr_p __hr_s PS0;"
-			 /* what cannot be put back ends the shell: another takes its place */
+			 /* A hook that cannot be restored ends the shell: another one replaces
+			  * it. */
 			 " \\builtin test \"$PROMPT_COMMAND\" = ");
 	add_quoted(out, h->prompt_command);
 	hr_buf_adds(out, " || \\builtin exit \"$__hr_s\"; (\\builtin exit \"$__hr_s\"); }"
@@ -222,7 +222,7 @@ hr_hook_editing(int status, struct hr_buf *out)
 void
 hr_hook_ack_readline(struct hr_buf *out)
 {
-	/* a paste is drawn once, not in inverse video and then again; since bash 5.2 */
+	/* A paste is drawn once, not in inverse video and then again; since bash 5.2. */
 	hr_buf_adds(out, "\\builtin bind 'set enable-bracketed-paste on'; "
 			 "\\builtin bind 'set enable-active-region off' 2>/dev/null; "
 			 "\\builtin bind '\"\\C-m\": accept-line'; "
@@ -230,8 +230,7 @@ hr_hook_ack_readline(struct hr_buf *out)
 			 "\\builtin bind '\"\\e[200~\": bracketed-paste-begin'; ");
 }
 
-/* What a command put beside the hook, or in its place, goes: it could hide $? of the next one, or
- * not end. */
+/* Remove a command's additions to the hook: they could hide $? of the next command, or not end. */
 void
 hr_hook_ack_restore(struct hr_buf *out)
 {

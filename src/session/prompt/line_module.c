@@ -2,19 +2,17 @@
  * from a FIFO in one piece, instead of byte by byte from the terminal, and leaves the terminal
  * alone meanwhile; and a prompt is reported in a third of the time that a script takes.
  *
- *   __hr_line FIFO REPORT ACK   sets it up; prints nothing, fails where this is no bash that we
- *                               know
- *   __hr_line          the next line that readline reads is to come from the FIFO
- *   __hr_line - ACK    waits for a byte in this one: the end of a line says the same; fails on any
- *                      other, which is gone then: the rest is for `read`
- *   __hr_line SCRIPT   what the script of the hook does; it is run where something is unusual
+ *   __hr_line FIFO REPORT ACK   sets the builtin up; prints nothing, fails in an unknown bash
+ *   __hr_line          makes readline read its next line from the FIFO
+ *   __hr_line - ACK    waits for a byte in ACK: a line end means the same; fails on any other byte,
+ *                      which is consumed: the rest is for `read`
+ *   __hr_line SCRIPT   does the work of the hook's script; runs the script if anything is unusual
  *
- * The first FIFO holds texts ended by a NUL. A text becomes the line as if pasted and accepted; an
- * empty one says that readline shall read from the terminal after all. So does whatever is not as
- * it should be: then all is as if this had not been loaded. All of readline's and of bash's is
- * looked up by name; beside that the layout of a builtin (since bash 2.0), of a word list and of a
- * variable is relied on.
- */
+ * The first FIFO has texts, each with its NUL. A text becomes the line as if pasted and accepted;
+ * an empty one sends readline to the terminal after all. So does any error: the shell then works as
+ * if this module had not been loaded. Functions and variables of readline and bash are found by
+ * name; the module also depends on the layouts of a builtin (since bash 2.0), of a word list and of
+ * a variable. */
 #include "config.h"
 
 #include <dlfcn.h>
@@ -32,7 +30,7 @@
 #include "session/prompt/hook.h"
 #include "session/prompt/line_int.h"
 
-/* ---- bash's ---- */
+/* ---- names of bash ---- */
 
 struct builtin {
 	const char *name;
@@ -50,9 +48,9 @@ pid_t line_owner;
 bool line_armed, line_given;
 int line_taken;
 
-/* ---- readline's ---- */
+/* ---- names of readline ---- */
 
-#define FD_LEAST 200 /* above what a script uses by number */
+#define FD_LEAST 200 /* above the numbers that scripts use */
 
 typedef int getc_function(FILE *);
 typedef void prep_function(int);
@@ -77,15 +75,15 @@ static prep_function *terminal_prep;
 static deprep_function *terminal_deprep;
 
 static char *fifo_path;
-static int fifo = -1; /* while a line is read: no command finds it open */
-static bool active;   /* the line comes from there */
-static int echoing, prompted, catch_signals, catch_winch; /* what readline had before */
-static int meta;                                          /* what it was told */
-static bool marked;                                       /* by us, that it has the terminal */
+static int fifo = -1; /* open only while a line is read: no command inherits it */
+static bool active;   /* the line comes from the FIFO */
+static int echoing, prompted, catch_signals, catch_winch; /* readline's former settings */
+static int meta;                                          /* readline's former setting */
+static bool marked; /* the module has marked that readline has the terminal */
 static char text[HR_HOOK_LINE_MAX + 1];
 static size_t text_len;
 
-/* A descriptor with a number that scripts do not use. */
+/* Opens a descriptor with a number that scripts do not use. */
 static int
 fifo_open(int how)
 {
@@ -99,7 +97,7 @@ fifo_open(int how)
 	return high;
 }
 
-/* Not in a child of the shell. */
+/* Returns false in a child of the shell. */
 static bool
 line_begin(void)
 {
@@ -109,7 +107,7 @@ line_begin(void)
 	return fifo >= 0;
 }
 
-/* ---- what readline calls ---- */
+/* ---- called by readline ---- */
 
 static void
 line_leave(void)
@@ -123,21 +121,22 @@ line_leave(void)
 	*rl.catch_winch = catch_winch;
 }
 
-/* Bash has parsed what it read of a line, and wants more: it does not run a command that reads a
- * line with readline, nor is this a prompt that was not reported. */
+/* Reports that bash has parsed a part of a command and needs more: the keeper must not take that
+ * for a command that reads a line with readline, nor for a prompt without a report. */
 static void
 tell_more(void)
 {
 	if (!line_given || *line_bash.executing != 0 || *line_bash.evaluating != 0 ||
 	    *line_bash.prompt == NULL || *line_bash.prompt != *line_bash.ps2)
 		return;
-	/* where this fails nobody sees readline either */
+	/* if this fails readline is not visible either */
 	if (write(STDERR_FILENO, HR_HOOK_MORE, strlen(HR_HOOK_MORE)) < 0)
 		line_given = false;
 }
 
-/* Readline says that it takes the terminal and leaves it, by turning the marks of a paste on and
- * off, unless it thinks the terminal dumb. The keeper has to see it all the same. */
+/* Marks that readline takes and leaves the terminal. Readline itself does so by turning bracketed
+ * paste on and off, unless it considers the terminal dumb. The keeper needs the mark in any
+ * case. */
 static void
 mark(bool on)
 {
@@ -155,7 +154,7 @@ static void
 line_prep(int meta_flag)
 {
 	if (active)
-		line_leave(); /* bash left that line by a jump */
+		line_leave(); /* bash left the previous line by a jump */
 	meta = meta_flag;
 	if (line_armed && line_begin()) {
 		line_armed = false;
@@ -163,8 +162,9 @@ line_prep(int meta_flag)
 		text_len = 0;
 		echoing = rl.set_echoing(0);
 		prompted = *rl.prompted;
-		*rl.prompted = 1; /* not even the editing mode */
-		/* bash's own handlers do: readline's would be set for every line and taken away */
+		*rl.prompted = 1; /* not even the editing mode is shown */
+		/* bash's own handlers suffice: readline would set and remove its own for every
+		 * line */
 		catch_signals = *rl.catch_signals;
 		catch_winch = *rl.catch_winch;
 		*rl.catch_signals = *rl.catch_winch = 0;
@@ -199,7 +199,7 @@ read_terminal(FILE *stream)
 	return terminal_getc(stream);
 }
 
-/* 1: a whole text; 0: more is to come; -1: there is none to be had. */
+/* Returns 1 for a whole text; 0: incomplete; -1: failure. */
 static int
 read_text(void)
 {
@@ -215,8 +215,8 @@ read_text(void)
 	return text_len < sizeof(text) ? 0 : -1;
 }
 
-/* As readline does it: a trap is run, an interrupt leaves this by a jump, a hang-up ends the shell.
- */
+/* Acts on signals as readline does: runs a trap, leaves by a jump after an interrupt, ends the
+ * shell after a hang-up. */
 static void
 act_on_signals(void)
 {
@@ -231,8 +231,8 @@ signal_waits(void)
 	       line_bash.pending_trap() >= 0;
 }
 
-/* poll(), but a signal that came since they were acted on is not slept over. One that bash does not
- * act on stays: it is looked for once. */
+/* Polls, without sleeping over a signal that came after the last handling. A signal that bash does
+ * not handle stays pending: it is examined once. */
 static int
 wait_for_input(struct pollfd fds[2], bool *looked)
 {
@@ -266,7 +266,7 @@ line_getc(FILE *stream)
 				break;
 			continue;
 		}
-		/* one that came right before: an interrupt takes no line with it */
+		/* A signal may have come right before: an interrupt must not lose a line. */
 		act_on_signals();
 		if (!active)
 			break;
@@ -278,12 +278,12 @@ line_getc(FILE *stream)
 				break;
 			text_len = 0;
 			(void)rl.insert_text(text);
-			*line_bash.ps0 = NULL; /* until the next prompt is made */
+			*line_bash.ps0 = NULL; /* until the next prompt */
 			line_given = true;
 			line_taken = line_taken < INT_MAX ? line_taken + 1 : 0;
 			return '\r';
 		}
-		break; /* the terminal, or what should not be */
+		break; /* the terminal, or an error */
 	}
 	return read_terminal(stream);
 }
@@ -322,7 +322,7 @@ find_symbols(void)
 	void *found;
 	size_t i;
 
-	/* what was tried */
+	/* the tested versions */
 	if (bash == NULL || strcmp(*bash, "5.2") != 0 || version == NULL || *version != 0x0802)
 		return false;
 	for (i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {

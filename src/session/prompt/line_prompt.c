@@ -1,8 +1,7 @@
-/* A prompt of the session's own shell: what it reports, and what the keeper answers. Bash looks up
- * PROMPT_COMMAND right before it shows a prompt: where that is as we left it all is done there and
- * then, and bash finds nothing to run. Nothing is parsed or redirected, no trap and no trace of the
- * user's sees it. Wherever something is unusual PROMPT_COMMAND is run, as without all this.
- */
+/* A prompt of the session's own shell: its report, and the keeper's answer. Bash looks
+ * PROMPT_COMMAND up right before it shows a prompt: while its value is the hook's, everything is
+ * done there and then, and bash finds nothing to run. Nothing is parsed or redirected, and the
+ * user's traps and traces do not see it. If anything is unusual PROMPT_COMMAND runs as usual. */
 #include "config.h"
 
 #include "session/prompt/line_int.h"
@@ -19,13 +18,13 @@
 
 #include "session/prompt/hook.h"
 
-#define ACK_ROOM 4096           /* the keeper writes no more */
-#define STATE_COMPLETING 0x4000 /* readline's: a word may name the variable */
+#define ACK_ROOM 4096           /* maximum that the keeper writes */
+#define STATE_COMPLETING 0x4000 /* readline's flag: a completed word may name the variable */
 
 static char *report_path, *ack_path;
-static dev_t terminal; /* of the shell when it loaded this */
-static int ack = -1;   /* while it is read */
-static bool looked_up; /* what PROMPT_COMMAND stands for is being done */
+static dev_t terminal; /* device of the shell's terminal when it loaded this */
+static int ack = -1;   /* FIFO while it is read */
+static bool looked_up; /* the lookup itself does PROMPT_COMMAND's work */
 
 bool
 line_prompt_setup(const char *report, const char *answer)
@@ -54,11 +53,11 @@ ack_close(char *unused)
 	(void)unused;
 	(void)close(ack);
 	ack = -1;
-	looked_up = false; /* this may be a jump */
+	looked_up = false; /* this may jump */
 }
 
-/* An open that waited for the other end would wait for ever where the keeper is gone, and the
- * signal that says so was taken before. A read or a write after it does not. */
+/* Opens a FIFO without blocking. A blocking open would wait for ever if the keeper is gone, and the
+ * signal that reports that was already handled. A later read or write does not. */
 static int
 open_to_keeper(const char *path, int how)
 {
@@ -71,8 +70,8 @@ open_to_keeper(const char *path, int how)
 	return fd;
 }
 
-/* What is there of an answer, or else the next one; a signal may leave this by a jump. Read without
- * what a redirection and `read` of a pipe cost. */
+/* Reads the answer or a part of it; a signal may leave this by a jump. Avoids the cost of a
+ * redirection and of `read` from a pipe. */
 static size_t
 ack_read(char *p, size_t room)
 {
@@ -86,7 +85,7 @@ ack_read(char *p, size_t room)
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* The answer comes from elsewhere than what the script reported. */
+/* The answer comes from another FIFO than the one the script reported to. */
 int
 line_prompt_wait(const char *path)
 {
@@ -97,7 +96,7 @@ line_prompt_wait(const char *path)
 	return line_armed ? EXECUTION_SUCCESS : EXECUTION_FAILURE;
 }
 
-/* An answer that nobody waited for, as an interrupt came first, is none to the next report. */
+/* Opens the FIFO and drops an old answer that an interrupt left unread. */
 static void
 ack_open(void)
 {
@@ -112,7 +111,8 @@ ack_open(void)
 		ack_close(NULL);
 }
 
-/* The keeper writes an answer at once, a line. Of two the last one is meant. */
+/* Takes an answer, one line, which the keeper writes at once. The last one counts if there are
+ * two. */
 static void
 ack_take(char answer[ACK_ROOM + 1])
 {
@@ -143,7 +143,7 @@ evaluate(char *command)
 
 /* ---- a prompt ---- */
 
-#define REPORT_ROOM 8192 /* of most */
+#define REPORT_ROOM 8192 /* enough for most reports */
 
 struct text {
 	char bytes[REPORT_ROOM];
@@ -151,10 +151,10 @@ struct text {
 	bool full;
 };
 
-/* A field is what stands before a text, and the text; NULL: a variable that is not set, "". */
+/* A field: its prefix, and the text; NULL: an unset variable, "". */
 struct field {
 	const char *before, *text;
-	char number[24]; /* of one, what `text` is */
+	char number[24]; /* buffer for the text of a number */
 };
 
 static void
@@ -180,7 +180,7 @@ put_fields(struct text *t, const struct field f[REPORT_FIELDS_LOOKED])
 		put(t, f[i].before);
 		put(t, f[i].text);
 		if (!t->full)
-			t->bytes[t->len++] = '\0'; /* put() left room for it */
+			t->bytes[t->len++] = '\0'; /* put() reserved the room */
 	}
 }
 
@@ -191,7 +191,7 @@ set_number(struct field *f, long long number)
 	f->text = f->number;
 }
 
-/* "=" and what was found; NULL: nothing can be said. */
+/* Sets the field to "=" and the value found; NULL: unknown. */
 static void
 set_seen(struct field *f, const char *found)
 {
@@ -199,8 +199,8 @@ set_seen(struct field *f, const char *found)
 	f->text = found;
 }
 
-/* As bash finds the program, where there is nothing unusual in its way; "": there is none, NULL:
- * the keeper is to look. */
+/* Finds the program as bash does, if nothing unusual interferes; "": none, NULL: the keeper must
+ * search. */
 static const char *
 find_python(const char *path, char name[PATH_MAX])
 {
@@ -226,17 +226,18 @@ find_python(const char *path, char name[PATH_MAX])
 										       : NULL;
 }
 
-/* What the keeper would have to look up from outside, with the shell's rights. */
+/* Returns true if the directory is right, which the keeper would have to check from outside, with
+ * the shell's rights. */
 static bool
 directory_is(const char *pwd)
 {
 	char name[PATH_MAX];
 
-	/* not the library's: that does more where the directory is gone */
+	/* Avoid the library's getcwd(), which does more if the directory is gone. */
 	return pwd != NULL && syscall(SYS_getcwd, name, sizeof(name)) > 0 && strcmp(name, pwd) == 0;
 }
 
-/* /dev/tty is the terminal as well. */
+/* True for /dev/tty as well. */
 static bool
 is_terminal(int fd)
 {
@@ -246,7 +247,8 @@ is_terminal(int fd)
 	       (st.st_rdev == terminal || st.st_rdev == makedev(5, 0));
 }
 
-/* The text of PROMPT_COMMAND is run with its output redirected: then nothing can be said. */
+/* Returns which output is hidden. While PROMPT_COMMAND's text runs its output is redirected: then
+ * unknown. */
 static unsigned
 hidden(void)
 {
@@ -256,7 +258,8 @@ hidden(void)
 	       (is_terminal(STDERR_FILENO) ? 0 : HR_HIDES_ERRORS);
 }
 
-/* What the script writes (fields.h), and more. False: it is for the script to make. */
+/* Makes the script's report (fields.h) and the further fields. Returns false if the script must do
+ * it. */
 static bool
 make_report(struct text *t, const struct variable *hook)
 {
@@ -290,7 +293,7 @@ make_report(struct text *t, const struct variable *hook)
 	return !t->full;
 }
 
-/* Whether all of it is written: an interrupted `printf` does not try again either. */
+/* Returns true if all of it was written: an interrupted `printf` does not retry either. */
 static bool
 send_report(const struct text *t)
 {
@@ -314,15 +317,15 @@ is_set(const char *variable)
 	return value != NULL && value[0] != '\0';
 }
 
-/* A PS2 that is not set could not be told from a PS1. */
+/* Returns true if both prompts are set: an unset PS2 could not be distinguished from a PS1. */
 static bool
 prompts_shown(void)
 {
 	return is_set("PS1") || is_set("PS2") || line_bash.variable("PS2") == NULL;
 }
 
-/* Reports, and waits for the answer: what it asks to be run, "" nothing. False: that is for the
- * script to do. */
+/* Reports, and waits for the answer: code to run, "": nothing. Returns false if the script must do
+ * it. */
 static bool
 tell(const struct variable *hook, char answer[ACK_ROOM + 1])
 {
@@ -357,15 +360,15 @@ line_prompt(struct word_list *list)
 		return line_bash.source(list);
 	if (answer[0] != '\0')
 		(void)evaluate(answer);
-	if (prompts_shown()) /* last: it may be left by a jump */
+	if (prompts_shown()) /* comes last, since it may leave by a jump */
 		(void)evaluate(unset_prompts);
 	return EXECUTION_SUCCESS;
 }
 
 /* ---- PROMPT_COMMAND ---- */
 
-/* What bash is to run in its place: as quietly as that. An assignment to a read-only variable would
- * end the text there: hence last. */
+/* Sets the code that bash runs instead, as silently as the hook. An assignment to a read-only
+ * variable would end the text there: hence last. */
 static struct variable *
 instead(const char *answer)
 {
@@ -380,8 +383,8 @@ instead(const char *answer)
 	return &found;
 }
 
-/* Whenever anybody looks at PROMPT_COMMAND. Bash itself does when it is about to run it: nothing
- * else is under way then. */
+/* Called for every lookup of PROMPT_COMMAND. Bash's own lookup comes when it is about to run the
+ * hook: nothing else is in progress then. */
 static struct variable *
 on_lookup(struct variable *hook)
 {
@@ -391,11 +394,10 @@ on_lookup(struct variable *hook)
 	if (*line_bash.executing != 0 || *line_bash.evaluating != 0 || looked_up ||
 	    (*line_bash.reading & STATE_COMPLETING) != 0)
 		return hook;
-	/* what is run in its place would be shown behind the report, as the next command's output
-	 */
+	/* The code would be shown after the report, as the next command's output. */
 	if (*line_bash.echoes != 0)
 		return hook;
-	/* a shell that executes nothing any more is not to be told from one that does */
+	/* A trap may skip commands: we cannot know whether the shell still runs any. */
 	if (*line_bash.debugging != 0)
 		return hook;
 	looked_up = true;
@@ -403,7 +405,8 @@ on_lookup(struct variable *hook)
 	looked_up = false;
 	if (!told)
 		return hook;
-	/* as where it is run: what an error or an interrupt left would be another empty line */
+	/* As when the hook runs: the rest of an error or an interrupt would become another empty
+	 * line. */
 	line_bash.reset_token();
 	return instead(answer);
 }
@@ -413,7 +416,7 @@ line_prompt_attach(void)
 {
 	struct variable *hook = line_bash.variable("PROMPT_COMMAND");
 
-	/* an array runs each of its elements: only some are ours */
+	/* An array runs each of its elements: only some may be the hook's. */
 	if (hook != NULL && (hook->attributes & VARIABLE_ARRAYS) == 0 &&
 	    hook->dynamic_value == NULL)
 		hook->dynamic_value = on_lookup;

@@ -1,4 +1,4 @@
-/* Reading reports. Invariant: in.p[0 .. used) was handed out and is dropped at the next call. */
+/* Reading reports. Invariant: in.p[0 .. used) was returned and is dropped at the next call. */
 #include "config.h"
 
 #include "session/prompt/report.h"
@@ -32,7 +32,7 @@ hr_report_feed(struct hr_report_reader *r, const void *p, size_t len)
 		hr_buf_reset(&r->in);
 }
 
-/* A whole decimal number in [min, max], as the shell writes it. */
+/* Parses a whole decimal number in [min, max], as the shell writes it. */
 static bool
 take_number(const char *s, long long min, long long max, long long *ret)
 {
@@ -45,7 +45,7 @@ take_number(const char *s, long long min, long long max, long long *ret)
 	return *end == '\0' && errno == 0 && *ret >= min && *ret <= max;
 }
 
-/* Splits the first n NUL-ended fields; the bytes they take, 0 if there are not that many yet. */
+/* Splits the first n NUL-ended fields. Returns their bytes, 0 if not all have come yet. */
 static size_t
 take_fields(const char *p, size_t len, const char **ret, size_t n)
 {
@@ -62,7 +62,8 @@ take_fields(const char *p, size_t len, const char **ret, size_t n)
 	return off;
 }
 
-/* Whether a field is the word, or ends in it: another program may have written without a NUL. */
+/* Returns true if a field is the word, or ends in it: another program may have written text without
+ * a NUL before it. */
 static bool
 field_is(const char *f, const char *word)
 {
@@ -87,14 +88,15 @@ all(const char *s, int (*is)(int))
 	return true;
 }
 
-/* What a field that begins with '=' holds; NULL: it is empty. */
+/* Returns the value of a field that starts with '='; NULL: empty. */
 static const char *
 seen(const char *f)
 {
 	return f[REPORT_KIND] == '=' ? f + 1 : NULL;
 }
 
-/* False: they cannot come from the hook. Then a report may begin among them. */
+/* Fills the report. Returns false if the fields cannot come from the hook; a report may start among
+ * them. */
 static bool
 fill(const char **f, struct hr_report *ret)
 {
@@ -122,9 +124,9 @@ fill(const char **f, struct hr_report *ret)
 	return true;
 }
 
-/* A report may begin at p. 1: *ret is filled, and *ret_len bytes long; 0: its rest is on the way;
- * -1: it is none. The longer kind is judged by what it has in common with the other: garbage that
- * begins like one must not hide a whole report behind it. */
+/* Parses a report at p. Returns 1 with *ret filled and *ret_len bytes long; 0: incomplete; -1: not
+ * a report. The longer kind is judged by its common fields first: garbage that starts like one must
+ * not hide a whole report after it. */
 static int
 take_report(const char *p, size_t len, bool looked, struct hr_report *ret, size_t *ret_len)
 {
@@ -182,5 +184,5 @@ hr_report_next(struct hr_report_reader *r, struct hr_report *ret)
 		}
 		p += strlen(f) + 1;
 	}
-	r->used = (size_t)(p - hr_buf_str(&r->in)); /* garbage */
+	r->used = (size_t)(p - hr_buf_str(&r->in)); /* skip the garbage */
 }

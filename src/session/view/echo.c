@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/types.h>
 
-/* A line that surely fits into one row of the terminal and one write of readline. */
+/* Lines up to this length certainly fit into one row of the terminal and one write of readline. */
 #define LINE_MAX_BYTES 900
 #define TAB 8
 
@@ -43,7 +43,7 @@ hr_echo_length(const char *text, size_t len, const char *typed, size_t typed_len
 			i += 2;
 			j++;
 		} else {
-			/* what is no UTF-8, or joins nothing, is not shown */
+			/* invalid UTF-8 and single combining characters are not shown */
 			if (i < len && text[i] == typed[j])
 				i++;
 			else if (c < 0x80)
@@ -54,8 +54,8 @@ hr_echo_length(const char *text, size_t len, const char *typed, size_t typed_len
 	return i;
 }
 
-/* A line as readline draws it, the newline that ends it included: after the first one it goes to
- * column 0 for each that is not empty. -1: it is not as simple as that. */
+/* Draws a line as readline does, with the newline that ends it: readline moves to column 0 for each
+ * line after the first that is not empty. Returns -1 if the line is not that simple. */
 static ssize_t
 draw_line(const char *line, size_t len, bool first, char *ret)
 {
@@ -78,7 +78,8 @@ draw_line(const char *line, size_t len, bool first, char *ret)
 	return (ssize_t)n + 2;
 }
 
-/* Lines of text. Anything that moves about is more likely readline that draws a second time. */
+/* Returns true for lines of plain text. Cursor movement more likely comes from readline drawing a
+ * second time. */
 static bool
 is_plain(const char *p, size_t len)
 {
@@ -110,14 +111,14 @@ hr_echo_remove(
 		if (n < 0)
 			break;
 		if (nl == NULL)
-			n -= 2; /* the last newline is written apart */
+			n -= 2; /* the last newline is written separately */
 		hit = memmem(p, (size_t)(end - p), drawn, (size_t)n);
 		if (hit == NULL)
 			break;
 		hr_buf_add(rest, p, (size_t)(hit - p));
 		p = hit + n;
 		if (nl == NULL) {
-			/* and stands before readline's farewell */
+			/* and precedes readline's end sequence */
 			if (end - p < 2 || memcmp(end - 2, "\r\n", 2) != 0)
 				break;
 			hr_buf_add(rest, p, (size_t)(end - 2 - p));

@@ -1,4 +1,4 @@
-/* The bytes of the terminal: the echo of commands is kept out, the rest fed to the screen. */
+/* The bytes of the terminal: removes the echo of commands, feeds the rest to the screen. */
 #include "config.h"
 
 #include "session/view/view_int.h"
@@ -13,16 +13,16 @@
 #include "session/prompt/hook.h"
 #include "term/term.h"
 
-/* Between 10 001 and 11 363 lines of a long output must be kept (long outputs are checked for line
- * 40000 of 50000). The terminal drops a tenth of the limit at a time, so with 10 300 at least
- * 10 270 and at most 11 299 are there. */
+/* The view must keep 10 001 to 11 363 lines of a long output (long outputs are checked for line
+ * 40000 of 50000). The terminal drops a tenth of the limit at a time, so with 10 300 it keeps at
+ * least 10 270 and at most 11 299. */
 #define HISTORY_ROWS 10300
-#define ECHO_CAP (64u << 10) /* a longer line's echo is dropped with all that comes with it */
+#define ECHO_CAP (64u << 10) /* a longer line's echo is dropped with any output mixed in */
 
-/* Rows that took more, some 2000 lines, are given back to the system, which takes 0.1 ms. */
+/* Memory of more rows, some 2000 lines, is returned to the system, which takes 0.1 ms. */
 #define LARGE_TERM (256u << 10)
 
-/* Before it wants more of a command bash prints nothing: only others may. */
+/* Bash prints nothing before it asks for more of a command: any output is others'. */
 #define MORE_WITHIN (1u << 20)
 
 struct hr_view *
@@ -63,8 +63,8 @@ hr_view_free(struct hr_view *v)
 	free(v);
 }
 
-/* Looks for `word` in what is held and in the new bytes: the number of new bytes up to its end, or
- * -1 if it is not there; then its possible beginning at the end is held. */
+/* Searches `word` in the held and the new bytes. Returns the number of new bytes up to its end, or
+ * -1 if it is not there; then holds a partial match at the end. */
 static ssize_t
 find_word(struct hr_buf *held, const char *word, const char *p, size_t len)
 {
@@ -72,7 +72,7 @@ find_word(struct hr_buf *held, const char *word, const char *p, size_t len)
 	char joint[64];
 	const char *hit;
 
-	/* across the boundary: what is held and the first n - 1 new bytes */
+	/* across the boundary: the held bytes and the first n - 1 new ones */
 	if (have > 0) {
 		memcpy(joint, held->p, have);
 		i = len < n - 1 ? len : n - 1;
@@ -100,7 +100,7 @@ find_word(struct hr_buf *held, const char *word, const char *p, size_t len)
 	return -1;
 }
 
-/* The echo is over: what others printed into it. */
+/* Shows others' output within the echo, which has ended. */
 static void
 show_others(struct hr_view *v)
 {
@@ -114,21 +114,22 @@ show_others(struct hr_view *v)
 		hr_term_feed(v->term, rest.p, rest.len);
 }
 
-/* The number of new bytes up to the mark's end. Bash that got the rest prints HR_HOOK_STARTED. */
+/* Returns the number of new bytes up to the mark's end. Bash prints HR_HOOK_STARTED once it has the
+ * rest. */
 static size_t
 look_for_more(struct hr_view *v, const char *p, size_t len)
 {
 	ssize_t n;
 
 	v->watch_more -= len < v->watch_more ? len : v->watch_more;
-	/* nearly all that programs print has no part of it */
+	/* nearly all output contains no part of the mark */
 	if (v->held.len == 0 && memchr(p, HR_HOOK_MORE[0], len) == NULL)
 		return 0;
 	n = find_word(&v->held, HR_HOOK_MORE, p, len);
 	v->more = v->watch_start = n >= 0;
 	if (v->more)
 		v->watch_more = 0;
-	/* and then nothing needs to be kept for the next time */
+	/* and then nothing needs to be held */
 	if (v->watch_more == 0 ||
 	    (v->held.len > 0 && memchr(v->held.p, HR_HOOK_MORE[0], v->held.len) == NULL))
 		hr_buf_reset(&v->held);
@@ -264,7 +265,7 @@ hr_view_end_echo(struct hr_view *v)
 {
 	hr_buf_reset(&v->held);
 	v->echo = v->echo_line = false;
-	forget(v, HR_VIEW_ECHO); /* it would be waited for again */
+	forget(v, HR_VIEW_ECHO); /* a second one would be expected */
 	forget(v, HR_VIEW_LINE);
 }
 
@@ -298,7 +299,8 @@ hr_view_generation(struct hr_view *v)
 	return hr_term_generation(v->term);
 }
 
-/* Small blocks that stay lie behind what was freed, so that the library keeps all of it. */
+/* Returns memory to the system. Small blocks in use after the freed ones make the library keep all
+ * of it. */
 static void
 give_back(void)
 {

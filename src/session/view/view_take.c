@@ -1,6 +1,6 @@
-/* The text that was not handed out yet. Invariant: shown is the whole text as of the last mark,
- * empty if there was none since the reset; mark_row is the absolute row of the cursor then, and
- * row_text the text from that row on. */
+/* The text not returned yet. Invariant: shown is the whole text as of the last mark, empty if there
+ * was none since the reset; mark_row is the absolute row of the cursor then, and row_text the text
+ * from that row on. */
 #include "config.h"
 
 #include "session/view/view_int.h"
@@ -17,7 +17,8 @@ strip_end(struct hr_buf *text)
 		text->len = hr_utf8_rstrip(text->p, text->len);
 }
 
-/* First byte of the first line of text that differs from `old`; its end if nothing was added. */
+/* Returns the first byte of the first line of text that differs from `old`; the end if nothing was
+ * added. */
 static size_t
 first_changed_line(const char *text, size_t len, const char *old, size_t old_len)
 {
@@ -28,11 +29,11 @@ first_changed_line(const char *text, size_t len, const char *old, size_t old_len
 			line = i + 1;
 	}
 	if (i == len && (i == old_len || old[i] == '\n'))
-		return len; /* lines were taken back */
+		return len; /* lines were removed */
 	return line;
 }
 
-/* Rows were dropped since the mark: only what stands from the marked row on can be compared. */
+/* Compares only the text from the marked row on, since rows were dropped since the mark. */
 static void
 new_after_drop(
     struct hr_view *v, struct hr_buf *text, uint64_t *ret_row, size_t *ret_from, bool *ret_lost)
@@ -53,8 +54,8 @@ new_after_drop(
 		*ret_from = v->row_text.len;
 }
 
-/* Where the text that was not handed out begins in *text, which may be taken again: from another
- * row, *ret_row, on. */
+/* Finds the start of the new text in *text, which may be replaced by the text from another row on,
+ * *ret_row. */
 static size_t
 new_from(struct hr_view *v, struct hr_buf *text, uint64_t *ret_row, bool *ret_lost)
 {
@@ -85,7 +86,7 @@ new_from(struct hr_view *v, struct hr_buf *text, uint64_t *ret_row, bool *ret_lo
 	return first_changed_line(text->p, text->len, v->shown.p, v->shown.len);
 }
 
-/* The new text in *text from *ret_from on; *ret_row: the row that *text begins with. */
+/* Takes the new text: *text from *ret_from on; *ret_row: the first row of *text. */
 static int
 take_new(struct hr_view *v, struct hr_buf *text, uint64_t *ret_row, size_t *ret_from,
     bool *ret_lost, struct hr_err *err)
@@ -104,7 +105,7 @@ take_new(struct hr_view *v, struct hr_buf *text, uint64_t *ret_row, size_t *ret_
 	return 0;
 }
 
-/* The length without the text that set -v printed at the end. */
+/* Returns the length without the text that set -v printed at the end. */
 static size_t
 without_trace(const char *p, size_t len, const char *trace)
 {
@@ -141,8 +142,8 @@ hr_view_take(struct hr_view *v, const char *echoed, size_t echoed_len, const cha
 	return hr_buf_check(out, err);
 }
 
-/* The place in `exact` that stands for `from` in `text`: each line of `text` is the beginning of
- * one line of `exact`. After the end of a line the next one begins. */
+/* Finds the place in `exact` that corresponds to `from` in `text`: each line of `text` is the start
+ * of one line of `exact`. A place at the end of a line becomes the start of the next one. */
 static size_t
 same_place(const struct hr_buf *text, size_t from, const struct hr_buf *exact)
 {
@@ -178,7 +179,7 @@ hr_view_take_exact(struct hr_view *v, const char *echoed, size_t echoed_len, con
 
 	if (take_new(v, &text, &row, &from, ret_lost, err) < 0)
 		return -1;
-	/* blank rows were handed out, too: `shown` ends before them, the marked row after them */
+	/* Blank rows were returned, too: `shown` ends before them, the marked row is after them. */
 	if (v->marked && row == 0 && from == v->shown.len && !hr_term_alternate(v->term)) {
 		row = v->mark_row;
 		hr_buf_reset(&text);
@@ -207,7 +208,7 @@ hr_view_mark(struct hr_view *v, struct hr_err *err)
 	v->lost = false;
 	view_note(v, hr_term_alternate(v->term) ? HR_VIEW_MARK : HR_VIEW_MARK_MAIN);
 	if (hr_term_alternate(v->term)) {
-		/* the main screen is as it was when last marked */
+		/* the main screen is unchanged since it was last marked */
 		hr_buf_reset(&v->shown_screen);
 		hr_term_text_screen(v->term, &v->shown_screen);
 		strip_end(&v->shown_screen);
