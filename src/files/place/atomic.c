@@ -34,7 +34,7 @@ hr_atomic_abort(struct hr_atomic *a)
 	nothing_open(a);
 }
 
-/* ---- where the file is ---- */
+/* ---- the place of the file ---- */
 
 /* Returns the directory part, or "."; *ret_name points into path. The caller frees the result. */
 static char *

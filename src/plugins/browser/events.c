@@ -443,7 +443,7 @@ request_ended(struct br_tab *tab)
 		tab->requests--;
 }
 
-/* ---- by name ---- */
+/* ---- the table of events ---- */
 
 static void
 page_event(struct browser *b, struct br_tab *tab, struct br_session *s, const char *what,

@@ -62,7 +62,7 @@ br_json(struct hr_buf *b, const char *pattern, ...)
 	va_end(ap);
 }
 
-/* ---- out ---- */
+/* ---- output ---- */
 
 static int64_t
 put_message(
@@ -190,7 +190,7 @@ asking_find(struct browser *b, int64_t id)
 	return NULL;
 }
 
-/* ---- in ---- */
+/* ---- input ---- */
 
 void
 br_answer_free(struct br_answer *a)

@@ -116,7 +116,7 @@ mcp_pending_cancel(struct mcp_pending *p)
 	pending_free(p);
 }
 
-/* ---- its messages ---- */
+/* ---- the server's messages ---- */
 
 static void
 child_ready(struct mcp_child *c)
@@ -265,7 +265,7 @@ child_readable(struct bufferevent *b, void *arg)
 		child_failed(c, "it wrote a line without end");
 }
 
-/* ---- its process ---- */
+/* ---- the server's process ---- */
 
 static void
 end_process(struct mcp_child *c)

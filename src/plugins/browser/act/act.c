@@ -62,7 +62,7 @@ act_find(struct br_run *run, const struct hr_span *bid, struct br_element *ret)
 	return r < 0 ? act_broken(run, "Locator.count") : r;
 }
 
-/* ---- on the page ---- */
+/* ---- actions on the page ---- */
 
 static int
 act_noop(struct br_run *run, const struct br_call *c)
