@@ -1,5 +1,4 @@
-/* read, write and edit: what is done is in files/, here are the arguments and the answers
- * (doc/files.md). */
+/* read, write and edit: arguments and answers; files/ does the work (doc/files.md). */
 #include "config.h"
 
 #include <stdlib.h>
@@ -21,7 +20,7 @@
 
 #define PATH_TEXT_MAX (64u << 20)
 
-/* From the root on, and one that a system call takes. */
+/* Returns true for an absolute path that a system call accepts. */
 static bool
 is_whole_path(const struct hr_arg *path)
 {
@@ -31,7 +30,7 @@ is_whole_path(const struct hr_arg *path)
 
 /* ---- answers ---- */
 
-/* What hr_obs_put_*() made of the body. */
+/* Finishes the answer after hr_obs_put_*() has made the body. */
 static void
 put_done(struct hr_answer *ret, int put)
 {
@@ -40,7 +39,7 @@ put_done(struct hr_answer *ret, int put)
 	hr_answer_settle(ret);
 }
 
-/* For a text that may have failed. */
+/* Answers with an error text, which may have failed. */
 static void
 put_error(struct hr_answer *ret, const struct hr_buf *text)
 {
@@ -62,7 +61,7 @@ put_read(struct hr_answer *ret, struct hr_span path, const char *impl, const str
 	    ret, hr_obs_put_read(&ret->body, path, impl, hr_span_of_buf(content), HR_JSON_REFUSE));
 }
 
-/* "'int' object has no attribute 'endswith'" */
+/* Raises "'int' object has no attribute 'endswith'". */
 static void
 raise_attribute(struct hr_answer *ret, enum hr_py_type t, const char *attribute)
 {
@@ -85,7 +84,7 @@ is_int(const struct hr_arg *a)
 	return a->type == HR_PY_INT || a->type == HR_PY_BOOL;
 }
 
-/* What Python says of comparing such an argument with a number. */
+/* Raises Python's error for comparing such an argument with a number. */
 static void
 raise_not_int(struct hr_answer *ret, const struct hr_arg *start, const struct hr_arg *end)
 {
@@ -102,7 +101,7 @@ raise_not_int(struct hr_answer *ret, const struct hr_arg *start, const struct hr
 
 /* ---- paths ---- */
 
-/* The directory of the shell as it last reported it. Asking waits for no command. */
+/* Appends the shell's directory as last reported. The query does not wait for a command. */
 static void
 put_shell_dir(const struct hr_action_env *env, struct hr_buf *dir)
 {
@@ -121,7 +120,7 @@ put_shell_dir(const struct hr_action_env *env, struct hr_buf *dir)
 	}
 }
 
-/* The normalised absolute path, and the shell's directory if that was needed. */
+/* Makes the normalised absolute path, with the shell's directory if needed. */
 static void
 resolve(
     const struct hr_action_env *env, struct hr_span path, struct hr_buf *full, struct hr_buf *cwd)
@@ -139,7 +138,7 @@ undo_dir(const struct hr_action_env *env)
 	return hr_path_join(env->run_dir, HR_HISTORY_UNDO);
 }
 
-/* The moment of a change. */
+/* Marks the action as started, right before a change. */
 static void
 mark(const void *arg)
 {
@@ -159,7 +158,8 @@ refuse_binary(struct hr_answer *ret)
 	hr_action_error(ret, text, sizeof(text) - 1);
 }
 
-/* By what is in it; path is relative to our own directory. False: answered. */
+/* Decides by the content; path is relative to this process's directory. Returns false after it has
+ * answered. */
 static bool
 is_text(struct hr_span path, struct hr_answer *ret)
 {
@@ -241,7 +241,7 @@ answer_read(const struct hr_action_env *env, const struct hr_event *ev, struct h
 	q.path = hr_span_of_buf(full);
 	if (cwd->len > 0)
 		q.cwd = hr_span_of_buf(cwd);
-	/* where it is the same file, it is opened once for both */
+	/* the same file is opened once for both */
 	q.text_only = full->len == path.len && memcmp(hr_buf_str(full), path.p, path.len) == 0;
 	if (!q.text_only && !is_text(path, ret))
 		return;
@@ -276,7 +276,8 @@ read_plainly(const struct hr_action_env *env, const struct hr_event *ev, struct 
 	answer_read(env, ev, path, &full, &cwd, ret);
 }
 
-/* A whole text with its line ends, for our own interfaces. False: nothing of that kind. */
+/* Reads a whole text with its line ends, for handrail's own interfaces. Returns false if it is not
+ * such a text. */
 static bool
 read_exactly(const struct hr_action_env *env, const struct hr_event *ev, const struct hr_arg *path,
     struct hr_answer *ret)
@@ -321,7 +322,7 @@ perform_read(const struct hr_action_env *env, const struct hr_event *ev, struct 
 
 /* ---- write ---- */
 
-/* In its turn, as an edit is. */
+/* Writes under the lock of edits. */
 static enum hr_rw_result
 write_in_turn(const struct hr_action_env *env, const struct hr_write *q, struct hr_buf *text)
 {
@@ -429,7 +430,8 @@ edit(const struct hr_action_env *env, const struct hr_arg *path, const struct hr
 	}
 }
 
-/* Edits under the history's lock, by the rules of our own interfaces: a concurrent change stays. */
+/* Edits under the history's lock, by the rules of handrail's own interfaces: a concurrent change is
+ * kept. */
 static void
 edit_exactly(const struct hr_action_env *env, const struct hr_arg *path, const struct hr_edit *q,
     struct hr_answer *ret)
@@ -494,7 +496,7 @@ perform_edit(const struct hr_action_env *env, const struct hr_event *ev, struct 
 	hr_event_arg(ev, "command", &command);
 	hr_event_arg(ev, "impl_source", &impl);
 	if (impl.type != HR_PY_STR || impl.text.len != 6 || memcmp(impl.text.p, "oh_aci", 6) != 0) {
-		hr_answer_internal(ret, &name); /* with no text */
+		hr_answer_internal(ret, &name); /* the error has no text */
 		return;
 	}
 	q.command = command.text;

@@ -1,5 +1,5 @@
-/* Actions of the contract that only a plugin can perform; without one they are answered as the
- * original does. */
+/* Actions of the contract that only a plugin can perform; without one the answer is the
+ * original's. */
 #include "config.h"
 
 #include <string.h>
@@ -17,18 +17,18 @@ action_of(const struct hr_event *ev)
 	struct json_object *o =
 	    hr_json_object(NULL, "action", json_object_new_string(ev->cls->type), NULL);
 
-	/* they may be null */
+	/* The members may be null. */
 	if (o != NULL &&
 	    (json_object_object_add(o, "args", json_object_get(ev->args)) != 0 ||
 		json_object_object_add(o, "timeout", json_object_get(ev->timeout)) != 0)) {
-		json_object_put(o); /* frees what was added */
+		json_object_put(o); /* frees the added members */
 		return NULL;
 	}
 	return o;
 }
 
-/* keeps: it has a limit of its own, and the action's is not looked at. false: no plugin takes it,
- * ret is untouched. */
+/* keeps: the plugin has a limit of its own, and the action's is ignored. Returns false, with ret
+ * untouched, if no plugin performs it. */
 static bool
 ask_plugin(
     const struct hr_action_env *env, const struct hr_event *ev, bool keeps, struct hr_answer *ret)
@@ -61,7 +61,7 @@ perform_run_ipython(
 		    "action.");
 }
 
-/* Switched off, not there, or there and not working: to a client it is the same. */
+/* A plugin that is disabled, missing or failed is the same to a client. */
 static void
 perform_browse(const struct hr_action_env *env, const struct hr_event *ev, struct hr_answer *ret)
 {

@@ -1,6 +1,5 @@
-/* run: checked here, executed by the keeper of a shell. Whatever goes wrong is a 200 with an error
- * observation (doc/actions.md, "Errors of actions"), and nothing is sent unless all of the request
- * is right. */
+/* run: checked here, executed by the keeper of a shell. Errors are a 200 with an error observation
+ * (doc/actions.md, "Errors of actions"), and nothing is sent unless the whole request is valid. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -16,8 +15,8 @@
 #include "base/text/utf8.h"
 #include "shell/split.h"
 
-#define TRIES 32                /* keepers that die over it */
-#define STATIC_TIMEOUT_MS 60000 /* for the supervisor to start a shell, not for its command */
+#define TRIES 32                /* keepers that may die during one action */
+#define STATIC_TIMEOUT_MS 60000 /* limit for the start of a shell, not for its command */
 
 static int
 check_text(struct hr_span s, struct hr_buf *why)
@@ -29,8 +28,8 @@ check_text(struct hr_span s, struct hr_buf *why)
 	return hr_charset_check_text(s.p, s.len, why);
 }
 
-/* The contract wants the type of the command looked at before the limit's. text: room for the
- * command of an interface of ours. */
+/* Fills the request. The contract checks the command's type before the limit's. text: buffer for
+ * the command of handrail's own interfaces. */
 static int
 request_fill(
     const struct hr_event *ev, struct hr_run_request *req, struct hr_buf *text, struct hr_buf *why)
@@ -44,13 +43,13 @@ request_fill(
 		    why, "'%s' object has no attribute 'strip'", hr_py_type_name(command.type));
 		return -1;
 	}
-	/* the keeper strips it as well; positions in error texts count from here */
+	/* the keeper trims it as well; positions in error texts count from here */
 	given = command.text;
 	hr_utf8_strip(&command.text.p, &command.text.len);
 	if (check_text(command.text, why) < 0)
 		return -1;
 	req->is_input = hr_event_truth(ev, "is_input");
-	if (ev->exact && !req->is_input) { /* else whoever asks has made one command of it */
+	if (ev->exact && !req->is_input) { /* Other callers have made one command of it. */
 		if (hr_shell_add_one(text, given.p, given.len, false) < 0) {
 			why->fail = text->fail != HR_OK ? text->fail : HR_E_NOMEM;
 			return -1;
@@ -65,8 +64,8 @@ request_fill(
 	return ev->timeout == NULL ? 0 : hr_py_float(ev->timeout, &req->timeout, why);
 }
 
-/* The supervisor is dead, and where there is no shell its keeper, too: nothing was done, and
- * another supervisor will be there. */
+/* Refuses for now: the supervisor is dead and, if there is no shell, its keeper, too. Nothing was
+ * done, and another supervisor will start. */
 static int
 refuse_for_now(struct hr_answer *ret, const struct hr_err *err)
 {
@@ -74,7 +73,7 @@ refuse_for_now(struct hr_answer *ret, const struct hr_err *err)
 	return -1;
 }
 
-/* A new shell for this action alone. */
+/* Starts a new shell for this action alone. */
 static int
 static_open(const struct hr_action_env *env, const struct hr_event *ev, struct hr_answer *ret,
     struct hr_buf *why)
@@ -126,8 +125,7 @@ shell_open(const struct hr_action_env *env, const struct hr_event *ev, struct hr
 	fd = hr_shell_connect(
 	    &(const struct hr_shell_place){.run_dir = env->run_dir, .session = env->session}, &err);
 	if (fd < 0 && err.code == HR_E_NOTFOUND) {
-		/* as where nothing is known of an action: whatever it was begun in is gone with it
-		 */
+		/* The action is unknown here: the shell in which it ran is gone. */
 		hr_answer_detail(ret, env->again ? 500 : 404, env->again ? lost_text : err.msg);
 		return -1;
 	}
@@ -149,8 +147,8 @@ run_answer(struct hr_answer *ret, const struct hr_run_result *r, const char *ses
 	ret->note.output = r->content.len;
 }
 
-/* The keeper died over it: whether the next one may be asked. Where the command had begun that one
- * goes on with it, or knows nothing. */
+/* Returns true if the next keeper may be asked after one died during the action. If the command had
+ * started, the next keeper continues it, or does not know it. */
 static bool
 try_next(const struct hr_action_env *env, struct hr_run_request *req, bool is_static)
 {
@@ -160,9 +158,9 @@ try_next(const struct hr_action_env *env, struct hr_run_request *req, bool is_st
 	return req->again;
 }
 
-/* By the keeper of a shell. One that dies before it began left nothing behind: the next one is
- * asked. So it is where a connection that was kept turns out to be closed. -1 with *err, or with
- * `why` or ret (a status other than 200) filled. */
+/* Runs the command by a shell's keeper. A keeper that dies before the start leaves nothing behind,
+ * so the next one is asked; likewise if a kept connection turns out to be closed. Returns -1 with
+ * *err, or with `why` or ret (a status other than 200) filled. */
 static int
 run_somewhere(const struct hr_action_env *env, const struct hr_event *ev,
     struct hr_run_request *req, struct hr_buf *frame, struct hr_run_result *result,
@@ -171,7 +169,7 @@ run_somewhere(const struct hr_action_env *env, const struct hr_event *ev,
 	bool is_static = hr_event_truth(ev, "is_static"), kept;
 	int tries = TRIES, fd, r;
 
-	/* its shell ended with it, and nobody else knows */
+	/* the shell ended with it, and no other process knows the result */
 	if (env->again && is_static)
 		return hr_err_set(err, HR_E_NOTFOUND, "a static session");
 	req->stays = env->shell_fd != NULL && !is_static && !env->again;
@@ -189,11 +187,11 @@ run_somewhere(const struct hr_action_env *env, const struct hr_event *ev,
 	} while (r > 0 ||
 		 (r < 0 && err->code == HR_E_GONE && --tries > 0 && try_next(env, req, is_static)));
 	if (r < 0 && err->code == HR_E_NOTFOUND && req->again && !env->again)
-		err->code = HR_E_GONE; /* with the keeper that had it */
+		err->code = HR_E_GONE; /* lost with the keeper that had the action */
 	return r;
 }
 
-/* 0 when the answer is made; -1: why holds the text of an error observation. */
+/* Returns 0 after answering, or -1 with the text of an error observation in `why`. */
 static int
 run(const struct hr_action_env *env, const struct hr_event *ev, const struct hr_arg *hidden,
     struct hr_answer *ret, struct hr_buf *why)
@@ -235,7 +233,7 @@ perform_run(const struct hr_action_env *env, const struct hr_event *ev, struct h
 	hr_event_arg(ev, "hidden", &hidden);
 	hr_answer_reset(ret);
 	if (hidden.given != NULL && hr_json_put(&ret->body, hidden.given) < 0) {
-		/* the answer could not be written, so nothing is run */
+		/* the answer could not be written, so nothing runs */
 		hr_answer_generic(ret);
 		return;
 	}

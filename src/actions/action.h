@@ -1,5 +1,5 @@
-/* hr_action: what is done for each type of action. A new type is one file with one hr_action_ops
- * and one line of the table in table.c. */
+/* hr_action: performs actions by type. A new type is one file with one hr_action_ops and one line
+ * of the table in table.c. */
 #ifndef HR_ACTIONS_ACTION_H
 #define HR_ACTIONS_ACTION_H
 
@@ -9,53 +9,54 @@
 #include "proto/httperr.h"
 #include "proto/journal.h"
 
-/* Which client an action is done for. */
+/* The kind of client for which an action is done. */
 enum hr_rules {
-	HR_RULES_V0,  /* OpenHands: with all accidents of the original server, byte for byte */
-	HR_RULES_OWN, /* one of handrail's interfaces: output and files as they are */
+	HR_RULES_V0,  /* OpenHands: with all quirks of the original server, byte for byte */
+	HR_RULES_OWN, /* handrail's interfaces: output and files unchanged */
 };
 
-/* What an action may need of its worker. All borrowed. */
+/* The worker's resources for actions. All borrowed. */
 struct hr_action_env {
-	const char *run_dir;  /* session.sock is in it, and the undo history */
+	const char *run_dir;  /* contains session.sock and the undo history */
 	const char *work_dir; /* the server's working directory */
 	const char *office;   /* see files/document.h */
-	int channel;          /* to the supervisor (proto/channel.h); -1: none */
+	int channel;          /* channel to the supervisor (proto/channel.h); -1: none */
 	struct hr_span key;   /* at-most-once key of the request; may be empty */
-	const char *session;  /* a named one, for `run`; NULL: the default one */
-	int *shell_fd;        /* a connection to the default one, kept for the next request; -1:
-				 none yet. NULL: none is kept */
-	uid_t user_id;        /* owner of the files that `write` makes */
+	const char *session;  /* a named session, for `run`; NULL: the default one */
+	int *shell_fd; /* connection to the default session, kept for the next request; -1: none
+			  yet. NULL: not kept */
+	uid_t user_id; /* owner of files made by `write` */
 	enum hr_rules rules;
 
-	/* the entry of that key in the journal; NULL: none */
+	/* journal entry of that key; NULL: none */
 	struct hr_journal *journal;
 	struct hr_journal_entry *entry;
-	bool again; /* HR_REPEAT_JOIN only: begun by somebody who died, and not to be begun again */
+	bool again; /* HR_REPEAT_JOIN only: started by a process that died; must not be started
+		       again */
 };
 
-/* What a second execution would do. */
+/* The effect of a second execution. */
 enum hr_repeat {
-	HR_REPEAT_FREE,  /* nothing that matters: the action only looks */
-	HR_REPEAT_NEVER, /* damage, from the first moment on */
+	HR_REPEAT_FREE,  /* none that matters: the action only reads */
+	HR_REPEAT_NEVER, /* damage, from the start on */
 	HR_REPEAT_MARK,  /* damage, once the action has called hr_journal_mark() */
-	HR_REPEAT_JOIN,  /* as before, and who does it can be asked for what came of it */
+	HR_REPEAT_JOIN,  /* as before, and the performer can be asked for the result */
 };
 enum hr_repeat hr_action_repeat(const struct hr_event *ev);
 
 struct hr_action_ops {
 	const char *type;
-	/* Fills ret, whatever happens. May block for as long as the action takes. */
+	/* Fills ret in any case. May block for as long as the action takes. */
 	void (*perform)(
 	    const struct hr_action_env *env, const struct hr_event *ev, struct hr_answer *ret);
 };
 
-/* Performs what the event's type asks for, or answers as for a type that is not implemented
- * (doc/actions.md, "Types that nobody performs"). */
+/* Performs an action by its type, or answers as for a type that is not implemented (doc/actions.md,
+ * "Types that nobody performs"). */
 void hr_action_perform(
     const struct hr_action_env *env, const struct hr_event *ev, struct hr_answer *ret);
 
-/* 200 with an error observation. */
+/* Answers 200 with an error observation. */
 void hr_action_error(struct hr_answer *ret, const char *text, size_t len);
 
 extern const struct hr_action_ops hr_act_run;

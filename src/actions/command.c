@@ -1,4 +1,4 @@
-/* What was printed is read back by offsets; nothing here changes anything. */
+/* Reading output back by offsets; nothing here changes any state. */
 #include "config.h"
 
 #include "actions/command.h"

@@ -1,7 +1,6 @@
-/* Actions of plugins. DIR/action/TYPE leads to the socket of whoever takes them
- * (supervisor/run/rundir.h); behind it is the plugin, or the supervisor who says why it is not
- * there.
- */
+/* Actions of plugins. DIR/action/TYPE leads to the socket of the performer
+ * (supervisor/run/rundir.h): the plugin, or the supervisor, which reports why the plugin is not
+ * available. */
 #include "config.h"
 
 #include "actions/plugin.h"
@@ -23,7 +22,7 @@
 #include "proto/json.h"
 
 #define FIRST_READ (64u << 10) /* before the length of the answer is known */
-#define GRACE_S 30             /* for a plugin that keeps its limit itself */
+#define GRACE_S 30             /* seconds more than the limit that the plugin keeps itself */
 #define LIMIT_MAX_S 1e9
 #define TYPE_MAX 64
 
@@ -40,7 +39,7 @@ type_fits(const char *type, size_t len)
 	return len > 0 && len <= TYPE_MAX;
 }
 
-/* 0; -1: no plugin can have such a socket. */
+/* Returns 0; -1: no plugin can have such a socket. */
 static int
 socket_path(struct sockaddr_un *sa, const char *run_dir, const char *type, size_t len)
 {
@@ -83,7 +82,7 @@ plugin_send(const struct hr_action_env *env, int fd, const char *type, struct js
 		return hr_err_set(err, HR_E_INVAL, "the action has no JSON form");
 	if (hr_buf_check(&json, err) < 0)
 		return -1;
-	/* without it the plugin keeps to the directory it knows */
+	/* If this fails the plugin uses the directory it knows. */
 	(void)hr_shell_state(
 	    &(const struct hr_shell_place){.run_dir = env->run_dir}, &shell, &state, NULL);
 	req.action = hr_span_of_buf(&json);
@@ -93,7 +92,8 @@ plugin_send(const struct hr_action_env *env, int fd, const char *type, struct js
 		return -1;
 	if (env->journal != NULL)
 		hr_journal_mark(env->journal, env->entry);
-	/* refused before all of it was read: the reason can be read all the same */
+	/* A refusal may come before the whole action is read: the reason can be read all the
+	 * same. */
 	return hr_fd_write_full(fd, frame.p, frame.len, err) < 0 && err->sys != EPIPE ? -1 : 0;
 }
 
@@ -119,7 +119,7 @@ plugin_receive(
 	return hr_frame_get_answer(payload, len, ret, err);
 }
 
-/* What goes to a client is JSON, whoever wrote the plugin. */
+/* Checks that the plugin's answer is JSON before a client gets it. */
 static int
 take_answer(const struct hr_act_answer *a, struct hr_answer *ret, struct hr_err *err)
 {
@@ -148,7 +148,7 @@ set_limit(int fd, double limit_s)
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
 }
 
-/* The link in DIR/action leads to "../plugin/NAME.sock". */
+/* Notes the plugin's name: the link in DIR/action leads to "../plugin/NAME.sock". */
 static void
 note_plugin(const char *run_dir, const char *type, bool failed, struct hr_note *note)
 {
@@ -205,7 +205,7 @@ hr_plugin_perform(const struct hr_action_env *env, int fd, const char *type,
 	note_plugin(env->run_dir, type, r < 0 || kind == HR_FRAME_REFUSED, &ret->note);
 }
 
-/* The type, if the contract does not know it and a plugin may; NULL. */
+/* Returns a type that the contract does not know and a plugin may; otherwise NULL. */
 static const char *
 custom_type(struct json_object *action, size_t *ret_len)
 {

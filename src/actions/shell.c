@@ -35,15 +35,15 @@ hr_shell_connect(const struct hr_shell_place *at, struct hr_err *err)
 	return hr_err_sys(err, errno, "the shell cannot be reached");
 }
 
-/* The keeper died: before it read all of the request, or later. */
+/* The keeper died, before or after reading the request. */
 static int
 shell_gone(struct hr_err *err)
 {
 	return hr_err_set(err, HR_E_GONE, "the shell's keeper went away");
 }
 
-/* The first bytes on a connection that was used before: how many went out. -1 with errno: none. A
- * stream fails only where it has taken nothing. */
+/* Sends the first bytes on a reused connection. Returns their number; -1 with errno: none. A stream
+ * fails only if it has accepted nothing. */
 static ssize_t
 send_first(int fd, const struct hr_buf *b)
 {
@@ -55,7 +55,7 @@ send_first(int fd, const struct hr_buf *b)
 	return n;
 }
 
-/* 1: the keeper closed a kept connection before; nothing was sent. */
+/* Returns 1 if the keeper had closed a kept connection; nothing was sent. */
 static int
 shell_send(int fd, bool kept, const struct hr_run_request *req, struct hr_err *err)
 {
@@ -79,7 +79,7 @@ shell_send(int fd, bool kept, const struct hr_run_request *req, struct hr_err *e
 	return r;
 }
 
-/* The payload of the answer, in frame. */
+/* Receives the payload of the answer into frame. */
 static int
 shell_receive(int fd, struct hr_buf *frame, uint32_t want, const char **ret_payload,
     size_t *ret_len, struct hr_err *err)
@@ -113,7 +113,7 @@ hr_shell_run(int fd, bool kept, const struct hr_run_request *req, struct hr_buf 
 	return hr_frame_get_result(payload, len, ret, err);
 }
 
-/* One question that is answered at once. frame is filled with the answer. */
+/* Asks a question that is answered at once. Fills frame with the answer. */
 static int
 shell_ask(const struct hr_shell_place *at, const struct hr_buf *ask, struct hr_buf *frame,
     uint32_t want, const char **ret_payload, size_t *ret_len, struct hr_err *err)
@@ -175,7 +175,7 @@ hr_shell_press(const struct hr_shell_place *at, const struct hr_press_request *r
 	return shell_ask_state(at, &ask, frame, ret, err);
 }
 
-/* 1: more is to come; 0: that was the result; -1. */
+/* Returns 1: more will come; 0: that was the result; -1. */
 static int
 take_exec(int fd, struct hr_buf *frame, struct hr_buf *const streams[2], int64_t *ret_code,
     bool *ret_begun, struct hr_err *err)

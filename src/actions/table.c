@@ -42,8 +42,8 @@ say_no_attribute(struct hr_answer *ret, const char *name, size_t len)
 	hr_answer_internal(ret, &why);
 }
 
-/* args.action names another action than the event: the original calls whatever method of its own
- * has that name. Here nothing is called; the answers are those of the harmless cases. */
+/* Refuses a request whose args.action names another action than the event: the original calls its
+ * own method of that name. Here nothing is called; the answers are those of the harmless cases. */
 static void
 refuse_dispatch(const struct hr_event *ev, struct hr_answer *ret)
 {
