@@ -286,8 +286,8 @@ entry_make(struct hr_journal *j, struct hr_journal_entry *e, const char *name, b
 	return -1;
 }
 
-/* Claims the entry against the keeper's hr_journal_begin(): the loser must not act. A lock of a
- * range is independent of the lock of the file. */
+/* Excludes entry_take() and hr_journal_begin() from each other: the later one sees the other's
+ * change. This range lock is independent of the lock of the file. */
 static int
 claim_lock(int fd)
 {

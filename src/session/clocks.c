@@ -104,8 +104,7 @@ hr_core_deadline(const struct hr_core *c)
 	return at;
 }
 
-/* Examines the terminal in case readline's mark was missed; readline must take the terminal
- * soon. */
+/* Examines the terminal until readline has it, in case readline's mark was missed. */
 void
 core_look_again(struct hr_core *c, int64_t now)
 {

@@ -483,6 +483,6 @@ hr_core_replies(struct hr_core *c, char *buf, size_t cap)
 {
 	size_t n = hr_view_replies(c->view, buf, cap);
 
-	/* No program asks at a prompt, and the answers would be typed into the shell. */
+	/* The answers would be typed into the shell if no program is left to read them. */
 	return c->phase == PHASE_BUSY || c->phase == PHASE_TYPED ? n : 0;
 }

@@ -140,7 +140,7 @@ hr_kept_clear(struct hr_kept_store *s)
 		hr_kept_sure(s->page, false);
 	if (s->in < 0)
 		return;
-	do /* the kernel closes the descriptors of an unread message */
+	do /* the kernel closes descriptors for which recv() has no room */
 		n = recv(s->in, kinds, sizeof(kinds), MSG_DONTWAIT);
 	while (n > 0 || (n < 0 && errno == EINTR));
 }

@@ -383,7 +383,7 @@ resume_returned(struct hr_keeper *k)
 	struct replay r;
 
 	hr_view_points(hr_core_view(k->core), &points);
-	/* Output between the two is lost from the log, so repeat it rather than lose it. */
+	/* Repeat the output rather than lose it if the log no longer has all of it. */
 	if (k->kept->returned <= points.reset ||
 	    k->kept->returned < hr_outlog_start(&k->kept->outlog))
 		return;
@@ -409,7 +409,7 @@ resume_log_given(struct hr_keeper *k, const char *p, size_t len)
 		kept->given_from[n] = kept->given_from[i];
 		kept->given_to[n++] = kept->given_to[i];
 	}
-	if (n == HR_KEPT_GIVEN) /* this keeper's death then loses the places of older commands */
+	if (n == HR_KEPT_GIVEN) /* the output between two of them then counts as a command */
 		n--;
 	else
 		kept->given_from[n] = kept->outlog.end;

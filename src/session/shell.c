@@ -264,7 +264,7 @@ bool
 shell_take_back(void *arg)
 {
 	struct hr_keeper *k = arg;
-	static char text[HR_HOOK_LINE_MAX + 1]; /* written at once: the shell may read, too */
+	static char text[HR_HOOK_LINE_MAX + 1]; /* read at once: the shell may read, too */
 	bool any = false;
 
 	resume_unsure(k);

@@ -1,4 +1,4 @@
-/* Typing into the terminal, and the step expected of the shell within a time. */
+/* Types into the terminal, and sets the step that the shell must take next, with its time limit. */
 #include "config.h"
 
 #include "session/core_int.h"
