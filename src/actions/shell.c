@@ -35,7 +35,7 @@ hr_shell_connect(const struct hr_shell_place *at, struct hr_err *err)
 	return hr_err_sys(err, errno, "the shell cannot be reached");
 }
 
-/* The keeper died, before or after reading the request. */
+/* Reports that the keeper died, before or after reading the request. */
 static int
 shell_gone(struct hr_err *err)
 {

@@ -36,7 +36,7 @@ uids_of(pid_t pid, uid_t ret[4])
 	       sscanf(at, "\nUid: %u %u %u %u", &ret[0], &ret[1], &ret[2], &ret[3]) == 4;
 }
 
-/* The number is nearly always that of the shell's own account, which needs no proof. */
+/* Returns the user id, nearly always that of the shell's own account, which needs no proof. */
 static uid_t
 uid_of(const struct hr_keeper *k, const struct hr_report *r)
 {

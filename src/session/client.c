@@ -52,7 +52,7 @@ client_free_all(struct hr_keeper *k)
 	}
 }
 
-/* The answer was sent, or nobody waits for it. */
+/* Ends the exchange: the answer was sent, or nobody waits for it. */
 static void
 client_over(struct client *c)
 {
@@ -218,7 +218,7 @@ client_unsettle(struct client *c)
 	c->stays = false;
 }
 
-/* The answer is sent: the connection is as if just accepted. */
+/* Makes the connection as if just accepted, after all of the answer was sent. */
 static void
 client_rest(struct client *c)
 {

@@ -40,7 +40,7 @@ join(const char *group)
 	(void)close(fd);
 }
 
-/* The score is passed in: this process's own is set from outside, maybe later than this. */
+/* Sets a given score: this process's own is set from outside, maybe later than this. */
 static void
 raise_oom_score(unsigned score)
 {

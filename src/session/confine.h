@@ -1,5 +1,5 @@
-/* hr_confine: the limits of a shell and of all its processes: control groups that the shell joins,
- * resource limits for whatever no group limits; and their effects on a command. */
+/* hr_confine: the limits of a shell and of all its processes: the control groups that the shell
+ * joins, and resource limits for the rest; and their effects on a command. */
 #ifndef HR_SESSION_CONFINE_H
 #define HR_SESSION_CONFINE_H
 

@@ -324,7 +324,7 @@ hr_core_resume(struct hr_core *c, const struct hr_core_kept *from)
 	c->tracing = from->tracing;
 }
 
-/* A command that the client believes running was killed with its shell. */
+/* Succeeds a killed shell: a command that the client believes running was killed with it. */
 void
 hr_core_succeed(struct hr_core *c, const struct hr_core_kept *from)
 {

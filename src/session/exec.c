@@ -48,7 +48,7 @@ struct exec {
 
 static void pump(struct exec *e);
 
-/* shell_on_child() reaps the process. */
+/* Kills the process, which shell_on_child() reaps. */
 static void
 exec_kill(const struct exec *e)
 {

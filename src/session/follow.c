@@ -232,7 +232,7 @@ on_follower_writable(void *arg)
 	(void)follower_pump(arg);
 }
 
-/* A follower sends nothing more, so this is its end. */
+/* Frees the follower: a follower sends nothing more, so this is its end. */
 static void
 on_follower_readable(void *arg)
 {

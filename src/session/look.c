@@ -58,8 +58,8 @@ is_select(unsigned long call)
 	return call == SYS_pselect6;
 }
 
-/* The shell has the terminal and sleeps: readline waits for its input without a time limit, and
- * bash without readline reads as much as fits. */
+/* Detects that the shell has the terminal and sleeps: readline waits for its input without a time
+ * limit, and bash without readline reads as much as fits. */
 enum hr_core_seen
 look_waits(void *keeper)
 {

@@ -48,7 +48,7 @@ resume_lay_log(struct hr_keeper *k)
 		resume_lay(k);
 }
 
-/* The rest of the state is for the next shell. */
+/* Empties the store after the shell's end; the rest of the state is for the next shell. */
 void
 resume_unlay(struct hr_keeper *k)
 {
@@ -122,7 +122,7 @@ resume_unsure(struct hr_keeper *k)
 	hr_kept_sure(k->kept, false);
 }
 
-/* The state saved last is valid until the shell is answered. */
+/* Starts a new report; the state saved last is valid until the shell is answered. */
 void
 resume_note_report(struct hr_keeper *k)
 {

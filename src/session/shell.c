@@ -131,7 +131,8 @@ read_master(struct hr_keeper *k, int turns, bool all)
 	}
 }
 
-/* The limit is for a background job that prints for ever. The terminal's queue is smaller. */
+/* Reads up to a limit, since a background job may print for ever. The terminal's queue is smaller.
+ */
 void
 shell_drain(struct hr_keeper *k)
 {

@@ -170,7 +170,7 @@ parse_redirections(struct hr_shell_parser *p)
 	return type < 0 ? -1 : 0;
 }
 
-/* True for: for while until if ( { */
+/* Returns true for: for while until if ( { */
 static bool
 begins_shell_command(int type)
 {

@@ -190,7 +190,7 @@ term_erase_screen(struct hr_term *t, int how)
 	}
 }
 
-/* DECALN: rows keep their flags. */
+/* Performs DECALN: rows keep their flags. */
 void
 term_align(struct hr_term *t)
 {

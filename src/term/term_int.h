@@ -310,7 +310,7 @@ term_history_row(const struct hr_term *t, unsigned i)
 
 	return &t->hist[at < t->hist_room ? at : at - t->hist_room];
 }
-/* The last step of a push, for a sealed row and a history with room. */
+/* Takes the last step of a push, for a sealed row and a history with room. */
 static inline void
 term_history_take(struct hr_term *t, struct term_row *r)
 {

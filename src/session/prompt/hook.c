@@ -230,7 +230,7 @@ hr_hook_ack_readline(struct hr_buf *out)
 			 "\\builtin bind '\"\\e[200~\": bracketed-paste-begin'; ");
 }
 
-/* Remove a command's additions to the hook: they could hide $? of the next command, or not end. */
+/* Removes a command's additions to the hook: they could hide $? of the next command, or not end. */
 void
 hr_hook_ack_restore(struct hr_buf *out)
 {

@@ -237,7 +237,7 @@ directory_is(const char *pwd)
 	return pwd != NULL && syscall(SYS_getcwd, name, sizeof(name)) > 0 && strcmp(name, pwd) == 0;
 }
 
-/* True for /dev/tty as well. */
+/* Returns true for /dev/tty as well. */
 static bool
 is_terminal(int fd)
 {
