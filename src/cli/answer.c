@@ -1,4 +1,4 @@
-/* Answers in JSON. */
+/* Subcommands whose answers are JSON. */
 #include "config.h"
 
 #include "cli/answer.h"

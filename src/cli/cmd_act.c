@@ -1,4 +1,4 @@
-/* run, attach, py, read, write: actions in a sandbox. */
+/* run, exec, attach, py, write: actions in a sandbox. */
 #include "config.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@
 #define INPUT_MAX (32u << 20)
 #define LOOK_TIMEOUT_S 30
 
-/* All of standard input. */
+/* Reads all of standard input. */
 static int
 read_input(struct hr_buf *b)
 {
@@ -50,9 +50,8 @@ static const struct cli_option run_options[] = {
     {0, NULL, NULL, NULL},
 };
 
-/* Appends "NAME='VALUE' ... eval 'LINE'": eval runs it in the shell as it is, with the variables
- * until its end.
- */
+/* Appends "NAME='VALUE' ... eval 'LINE'": eval runs the line in the shell itself, with the
+ * variables until its end. */
 static int
 add_environment(const struct cli_args *a, struct hr_buf *b)
 {
@@ -83,8 +82,8 @@ add_environment(const struct cli_args *a, struct hr_buf *b)
 	return CLI_OK;
 }
 
-/* A directory of the sandbox that its user may enter. A server would take another one in its place,
- * so it is asked for first. */
+/* Checks that the sandbox's user may enter a directory: otherwise a server would use another one
+ * instead. */
 static int
 look_at_directory(struct hr_sandbox *s, const char *dir, struct hr_err *err)
 {
@@ -114,14 +113,14 @@ look_at_directory(struct hr_sandbox *s, const char *dir, struct hr_err *err)
 	    "the sandbox does not say whether %s is a directory, so nothing was run", dir);
 }
 
-/* Agents are given a long output without its middle, people all of it. 0 or -1. */
+/* Requests the whole output: agents get a long one without its middle. Returns 0 or -1. */
 static int
 add_whole(struct json_object *args)
 {
 	return json_object_object_add(args, "hidden", json_object_new_boolean(true));
 }
 
-/* In a shell of its own; args is taken. */
+/* Runs the action in a new shell; takes args. */
 static int
 run_in(struct cli *c, const char *dir, struct json_object *args, double timeout)
 {
@@ -140,7 +139,7 @@ run_in(struct cli *c, const char *dir, struct json_object *args, double timeout)
 		return cli_stdin_refuse();
 	}
 	path = hr_cp_path(s, dir);
-	/* without a server the path is still relative */
+	/* the path stays relative if there is no server */
 	whole = path != NULL ? hr_path_join(hr_sandbox_workspace(s), path) : NULL;
 	if (whole == NULL ||
 	    json_object_object_add(args, "cwd", json_object_new_string(whole)) != 0 ||
@@ -169,7 +168,7 @@ run(struct cli *c, const struct cli_args *a)
 
 	if (r != CLI_OK)
 		return r;
-	/* one word is a line for the shell, several are a command and its arguments */
+	/* a single argument is a line for the shell, several are a command and its arguments */
 	for (i = 0; i < a->argc; i++) {
 		if (i > 0)
 			hr_buf_addc(&b, ' ');
@@ -181,7 +180,7 @@ run(struct cli *c, const struct cli_args *a)
 	r = add_environment(a, &b);
 	if (r != CLI_OK)
 		return r;
-	if (cli_value(a, 'i') == NULL) { /* a script with the line ends of Windows */
+	if (cli_value(a, 'i') == NULL) { /* a script may have Windows line ends */
 		hr_shell_add_unix(&unix_lines, hr_buf_str(&b), b.len);
 		args = cli_run_args(hr_buf_str(&unix_lines), timeout);
 	} else {
@@ -195,7 +194,7 @@ run(struct cli *c, const struct cli_args *a)
 		json_object_put(args);
 		return cli_no_memory();
 	}
-	/* a shell of its own is not to be looked at, and input has a command that is */
+	/* a new shell cannot be watched, and input belongs to a command that is watched already */
 	if (cli_value(a, 'w') != NULL)
 		return run_in(c, cli_value(a, 'w'), args, timeout);
 	if (cli_value(a, 'i') != NULL)
@@ -298,7 +297,7 @@ const struct cli_command cli_py = {"py", NULL, "[CODE|-]",
 
 /* ---- files ---- */
 
-/* A copy of standard input, so that a request can be repeated. -1: said. */
+/* Copies standard input to a memory file, so that a request can be repeated. -1: *err. */
 static int
 keep_input(struct hr_err *err)
 {
@@ -316,7 +315,7 @@ keep_input(struct hr_err *err)
 	return fd;
 }
 
-/* The observation of the action that it would be. */
+/* Prints the observation that a `write` action would have. */
 static int
 say_written(const char *path)
 {
@@ -332,7 +331,7 @@ say_written(const char *path)
 	return cli_out_buf(&b);
 }
 
-/* Without a server: by the back-end's action, which takes text. */
+/* Writes without a server: the back-end's action takes only text. */
 static int
 write_directly(struct cli *c, struct hr_sandbox *s, const char *path)
 {

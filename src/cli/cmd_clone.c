@@ -1,4 +1,4 @@
-/* clone, microagents: a repository for a sandbox, and what it tells agents. */
+/* clone, microagents: a repository for a sandbox, and its instructions for agents. */
 #include "config.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* completion: short functions for shells, which ask the program what may stand at the cursor. */
+/* completion: short functions for shells, which query this program for candidates at the cursor. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 #include "host/transfer/cp.h"
 #include "proto/json.h"
 
-/* A candidate is a line, with a tab before its description. The name of a sandbox or a file is only
- * compared and quoted: bash would expand the words of compgen. */
+/* Each line is a candidate, with a tab before its description. Names of sandboxes and files are
+ * only compared and quoted: bash would expand the words of compgen. */
 static const char bash[] =
     "# bash: source <(handrail completion)\n"
     "_handrail() {\n"
@@ -54,7 +54,7 @@ static const char fish[] =
     "complete -c handrail -f -a '(__handrail_words)'\n"
     "complete -c handrail -n '__fish_seen_subcommand_from put cp build' -F\n";
 
-/* ---- what may stand at the cursor ---- */
+/* ---- candidates at the cursor ---- */
 
 static void
 put(struct hr_buf *b, const char *current, const char *word, const char *text)
@@ -150,15 +150,15 @@ find_option(const struct cli_option *o, const char *word)
 	return NULL;
 }
 
-/* A line up to the word at the cursor. */
+/* A command line up to the word at the cursor. */
 struct line {
 	const char *group;
 	const struct cli_command *cmd;
-	const struct cli_option *option; /* the cursor is at its value; NULL: it is not */
+	const struct cli_option *option; /* the cursor is at its value; NULL: elsewhere */
 	int args;
 };
 
-/* Takes an option with a value, or the next word of the command; returns how many of argv. */
+/* Takes an option with a value, or the next word of the command. Returns how many of argv. */
 static int
 take(struct line *l, struct cli *c, char **argv, bool last)
 {
@@ -181,7 +181,7 @@ take(struct line *l, struct cli *c, char **argv, bool last)
 	return 1;
 }
 
-/* argv: the words of the line after the program's name, up to the one at the cursor. */
+/* argv: the words after the program's name, up to the one at the cursor. */
 static int
 put_words(struct cli *c, struct hr_buf *b, int argc, char **argv)
 {

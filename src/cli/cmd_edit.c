@@ -1,5 +1,4 @@
-/* read, edit: a text file of the sandbox. The server changes it, in turn with whoever else edits.
- */
+/* read, edit: a text file of the sandbox. The server makes the changes, one at a time. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -13,7 +12,7 @@
 #include "host/transfer/cp.h"
 #include "proto/json.h"
 
-/* The path of a file that is there, the caller's; NULL: *ret is the exit status. */
+/* Returns the path of an existing file, owned by the caller. NULL: *ret is the exit status. */
 static char *
 path_of(struct hr_sandbox *s, const char *path, int *ret)
 {

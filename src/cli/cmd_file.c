@@ -21,8 +21,8 @@
 
 #define LIST_MAX (64u << 20)
 
-/* The list of a path in *text, which is taken: of one that is not there it is empty, as of a
- * directory. Of a file it becomes its path, as it was given, as ls(1) has it. */
+/* Handles an empty list in *text, which it takes: the path is missing, or an empty directory, or a
+ * file: then the list becomes the path as given, as ls(1) prints it. */
 static int
 look_at_empty(
     struct hr_sandbox *s, const char *whole, const char *path, char **text, struct hr_err *err)
@@ -88,7 +88,7 @@ static const struct cli_option copy_options[] = {
     {0, NULL, NULL, NULL},
 };
 
-/* One copy of a sandbox's file or directory, one way. */
+/* Copies a sandbox's file or directory in one direction. */
 static int
 copy(struct cli *c, struct hr_sandbox *s, const struct cli_args *a, const char *from,
     const char *to,
@@ -125,7 +125,7 @@ put_in(struct cli *c, const struct cli_args *a, const char *from, const char *to
 	struct stat st;
 	int r;
 
-	/* before a sandbox is asked for */
+	/* before a sandbox is contacted */
 	if (lstat(from, &st) != 0) {
 		(void)hr_err_sys(&err, errno, "%s", from);
 		return cli_fail(&err);
@@ -173,8 +173,8 @@ const struct cli_command cli_get = {"get", NULL, "PATH [FILE|DIR|-]",
     "Copy a file or a directory out of the sandbox, as cp -R has it; \"-\" is standard output.",
     copy_options, 1, 2, CLI_PLAIN, NULL, get};
 
-/* Splits "NAME:PATH", as docker has it, and sets c->name; ":PATH" is of the sandbox of --name.
- * NULL: the path is one of this machine. */
+/* Splits "NAME:PATH", as docker does, and sets c->name; ":PATH" is in the sandbox of --name. NULL:
+ * a path on this machine. */
 static const char *
 split(struct cli *c, char *arg)
 {

@@ -1,4 +1,4 @@
-/* fleet: what an operator of handrail-fleetd does: its keys, its sandboxes, its end. */
+/* fleet: commands for an administrator of handrail-fleetd: keys, sandboxes, shutdown. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -47,8 +47,7 @@ service(struct cli *c, struct hr_rest **ret)
 	return CLI_OK;
 }
 
-/* One call; what is answered is shown as JSON, or by show, unless it is NULL.
- */
+/* Makes a call, and prints the answer: as JSON, or with show unless it is NULL. */
 static int
 call(struct cli *c, const char *method, const char *path, struct json_object *body,
     void (*show)(struct hr_buf *b, struct json_object *o))
@@ -73,7 +72,7 @@ call(struct cli *c, const char *method, const char *path, struct json_object *bo
 	return cli_out_buf(&b);
 }
 
-/* ---- what is shown ---- */
+/* ---- printing ---- */
 
 static void
 show_keys(struct hr_buf *b, struct json_object *o)
@@ -125,7 +124,7 @@ show_sandboxes(struct hr_buf *b, struct json_object *o)
 		hr_buf_adds(b, "drained: nothing new is started\n");
 }
 
-/* ---- what is done ---- */
+/* ---- commands ---- */
 
 static int
 make_key(struct cli *c, const struct cli_args *a)
@@ -228,7 +227,7 @@ other_pools(struct cli *c, const char *name, bool *ret_found, struct json_object
 			*ret_found = true;
 			continue;
 		}
-		/* one that is being ended */
+		/* a pool that is ending */
 		if (hr_json_int_at(p, "size") == 0)
 			continue;
 		copy = json_object_new_object();
@@ -287,7 +286,7 @@ pools(struct cli *c, const struct cli_args *a)
 	return cli_usage("usage: handrail fleet pools %s", pools_args);
 }
 
-/* Runs handrail-fleetd itself, with these options before the arguments. */
+/* Runs handrail-fleetd with these options before the arguments. */
 static int
 fleetd(struct cli *c, const struct cli_args *a, const char *const *options)
 {
@@ -307,7 +306,7 @@ fleetd(struct cli *c, const struct cli_args *a, const char *const *options)
 	return r == 0 ? code : cli_fail(&err);
 }
 
-/* handrail-fleetd makes the store; it may be root's. */
+/* Runs handrail-fleetd, since it makes the store, which root may own. */
 static int
 init(struct cli *c, const struct cli_args *a)
 {
@@ -321,7 +320,7 @@ init(struct cli *c, const struct cli_args *a)
 	return CLI_OK;
 }
 
-/* What it is started with decides what it needs. */
+/* Runs handrail-fleetd, since its options determine its needs. */
 static int
 fleet_doctor(struct cli *c, const struct cli_args *a)
 {

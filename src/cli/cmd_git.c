@@ -1,4 +1,4 @@
-/* changes, diff: what git shows of a work tree in a sandbox. */
+/* changes, diff: git's view of a work tree in a sandbox. */
 #include "config.h"
 
 #include <errno.h>
@@ -47,21 +47,21 @@ const struct cli_command cli_changes = {"repo changes", NULL, "[DIRECTORY]",
 
 /* ---- diff ---- */
 
-/* A descriptor that reads as these lines; -1: errno. */
+/* Returns a descriptor from which these lines can be read; -1: errno. */
 static int
 as_file(const char *text)
 {
 	int fd = memfd_create("handrail-diff", MFD_CLOEXEC);
 	size_t n = strlen(text);
 
-	/* ends of lines are between them there */
+	/* the last line lacks its end */
 	if (fd >= 0 && n > 0 &&
 	    (hr_fd_write_full(fd, text, n, NULL) != 0 || hr_fd_write_full(fd, "\n", 1, NULL) != 0))
 		hr_fd_close(&fd);
 	return fd;
 }
 
-/* diff(1) of the two sides, on standard output. */
+/* Prints diff(1) of the two sides. */
 static int
 run_diff(const char *file, int original, int modified)
 {
@@ -79,7 +79,7 @@ run_diff(const char *file, int original, int modified)
 		return CLI_ERROR;
 	}
 	(void)hr_spawn_end(pid, &status);
-	/* 1: they differ */
+	/* 1: the sides differ */
 	return hr_exit_code(status) <= 1 ? CLI_OK : CLI_ERROR;
 }
 

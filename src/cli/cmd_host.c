@@ -1,4 +1,4 @@
-/* image, doctor: what is on this machine for sandboxes. */
+/* image, doctor: this machine's support for sandboxes. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -36,7 +36,7 @@ show_images(const char *json)
 		name = *hr_json_text_or(o, "name", "") != '\0' ? hr_json_text_or(o, "name", "")
 							       : hr_json_text_or(o, "id", "");
 		t = (time_t)hr_json_int_at(o, "created");
-		when[0] = '\0'; /* of a year that there is not */
+		when[0] = '\0'; /* the year is out of range */
 		if (localtime_r(&t, &tm) != NULL)
 			(void)strftime(when, sizeof(when), "%Y-%m-%d %H:%M", &tm);
 		version = hr_json_text_or(o, "version", "");
@@ -114,7 +114,7 @@ begin_findings(const struct cli *c)
 	return f;
 }
 
-/* r: of what found them; err: its error. */
+/* r: status of the search; err: its error. */
 static int
 show_findings(struct findings *f, int r, bool well, const struct hr_err *err)
 {

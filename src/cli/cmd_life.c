@@ -24,7 +24,7 @@
 #include "host/records/record.h"
 #include "proto/json.h"
 
-#define RUN 1 /* options that have no letter */
+#define RUN 1 /* letters of options without a short form */
 #define PAYLOAD 2
 
 /* ---- up ---- */
@@ -56,13 +56,13 @@ show_up(struct cli *c, struct hr_sandbox *s)
 	return cli_out_buf(&b);
 }
 
-/* Options that stand for a setting. */
+/* Options that set a setting. */
 static const struct {
 	char letter;
 	const char *key;
 } settings[] = {{'i', "sandbox.runtime_container_image"}, {PAYLOAD, "sandbox.payload"}};
 
-/* Those whose image, or whose machine, has to have handrail in it. */
+/* Refuses --payload for back-ends whose image or machine must contain handrail already. */
 static int
 payload_fits(const struct cli *c)
 {
@@ -93,7 +93,7 @@ set_by_options(struct cli *c, const struct cli_args *a)
 	return CLI_OK;
 }
 
-/* As many as are asked for wait for the next one; nobody waits for them. */
+/* Refills the pool to the requested number, in a process that nothing waits for. */
 static void
 refill(struct cli *c, const struct cli_args *a)
 {
@@ -125,7 +125,7 @@ refill(struct cli *c, const struct cli_args *a)
 		cli_note(c, argv.failed ? "out of memory" : e.msg);
 }
 
-/* The command of --run as an action, looked at before a sandbox is made for it; NULL: none. */
+/* Parses the command of --run as an action, before a sandbox is made for it; NULL: none. */
 static int
 first_command(const struct cli_args *a, char **ret)
 {
@@ -143,7 +143,7 @@ first_command(const struct cli_args *a, char **ret)
 	return cli_action_text("run", cli_run_args(line, timeout), timeout, ret);
 }
 
-/* Settings that count only for a sandbox that is made, by their beginnings. */
+/* Settings that only affect the creation of a sandbox, by their prefixes. */
 static const char *const of_making[] = {"sandbox.limits.", "sandbox.security.", "sandbox.volumes",
     "sandbox.runtime_container_image", "sandbox.payload", "sandbox.docker_runtime_kwargs",
     "sandbox.use_host_network", "sandbox.additional_networks", "sandbox.runtime_binding_address",
@@ -157,7 +157,7 @@ add_name(struct hr_buf *b, const char *before, const char *name, size_t len)
 	hr_buf_addf(b, "%s%s%.*s", b->len > 0 ? ", " : "", before, (int)len, name);
 }
 
-/* Names those of the options that a sandbox that is there already would not get. */
+/* Lists the given options that an existing sandbox would ignore. */
 static void
 for_new(const struct cli_args *a, struct hr_buf *b)
 {
@@ -175,8 +175,8 @@ for_new(const struct cli_args *a, struct hr_buf *b)
 				add_name(b, "--set ", pair, strcspn(pair, "="));
 }
 
-/* Where its kind can, what is begun is cleared away at SIGINT and SIGTERM, and then they do what
- * they do. */
+/* Connects. If the back-end can, SIGINT and SIGTERM first remove an unfinished sandbox, and then
+ * act as usual. */
 static int
 connect_or_stop(struct cli *c, struct hr_sandbox *s, struct hr_err *err)
 {
@@ -215,7 +215,7 @@ start(
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = hr_sandbox_open(c->config, o, &err);
 	int r;
 
-	/* a setting of a file is for other kinds; who says it here means this one */
+	/* a file's setting may be for other back-ends; an option means this one */
 	if (s != NULL && cli_value(a, 'i') != NULL && (s->ops->flags & HR_KIND_HERE) != 0)
 		return cli_usage(
 		    "--image: the kind \"%s\" has no images, it is this machine", s->ops->name);
@@ -313,7 +313,7 @@ cli_provided(struct cli *c, struct hr_err *err)
 
 /* ---- pause, resume ---- */
 
-/* Does one thing with a sandbox that is there. */
+/* Performs one operation on an existing sandbox. */
 static int
 with_sandbox(
     struct cli *c, struct hr_sandbox *s, int (*what)(struct hr_sandbox *s, struct hr_err *err))
@@ -339,7 +339,7 @@ pause_it(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 const struct cli_command cli_pause = {"pause", NULL, "[NAME]...",
     "Stop a sandbox in such a way that it can go on.", NULL, 0, -1, CLI_NAMES, NULL, pause_it};
 
-/* A sandbox is stopped also where the setting is to freeze it. */
+/* Stops a sandbox even if the setting is to freeze it. */
 static int
 stop(struct cli *c, const struct cli_args *a)
 {
@@ -371,7 +371,7 @@ static const struct cli_option rm_options[] = {
     {0, NULL, NULL, NULL},
 };
 
-/* Returns the back-end's own name of a sandbox, which the caller frees; NULL: it has none. */
+/* Returns the back-end's own name of a sandbox, owned by the caller; NULL: none. */
 static char *
 own_name(struct hr_sandbox *s)
 {
@@ -401,8 +401,8 @@ ended(struct cli *c, const struct hr_sandbox *s, const char *own)
 	return cli_done(c, "sid", s->sid, "id", own, "state", "gone", NULL);
 }
 
-/* Reports the error that kept a sandbox from its end. A record that leads nowhere would stay for
- * ever, so its file is named. */
+/* Reports why a sandbox was not ended. A record whose sandbox is gone would stay for ever, so its
+ * file is named. */
 static int
 not_ended(const struct cli *c, const char *sid, const struct hr_err *err)
 {
@@ -416,7 +416,7 @@ not_ended(const struct cli *c, const char *sid, const struct hr_err *err)
 	return r;
 }
 
-/* all: whatever back-end --runtime names. */
+/* all: ignores --runtime. */
 static int
 down_one(struct cli *c, const char *sid, bool all)
 {
@@ -436,7 +436,7 @@ down_one(struct cli *c, const char *sid, bool all)
 			cli_say("%s; \"handrail ps\" lists those there are", err.msg);
 			return CLI_NOT_FOUND;
 		}
-		/* a recorded one that has ended already is cleared away all the same */
+		/* a recorded sandbox that has ended already is removed all the same */
 		if (!s->recorded)
 			return cli_fail(&err);
 		if (s->elsewhere)
@@ -463,8 +463,8 @@ down_all(struct cli *c)
 	return r;
 }
 
-/* What this user's processes have made at the provider of the kind that is configured, and nobody
- * recorded. */
+/* Ends sandboxes that this user made at the configured back-end's provider and that have no
+ * record. */
 static int
 down_strays(struct cli *c)
 {
@@ -495,7 +495,7 @@ down_strays(struct cli *c)
 	return r;
 }
 
-/* With the last sandbox those that wait for a next one end. */
+/* Ends the pool with the last sandbox. */
 static int
 end_pool(struct cli *c)
 {
@@ -541,7 +541,7 @@ down(struct cli *c, const struct cli_args *a)
 const struct cli_command cli_down = {"down", NULL, "[NAME]...",
     "End a sandbox and remove what belongs to it.", rm_options + 1, 0, -1, CLI_NAMES, down, NULL};
 
-/* As docker's, also "rm $(...)" where there was nothing to name. */
+/* Works as docker's, also for "rm $(...)" with an empty list. */
 static int
 rm(struct cli *c, const struct cli_args *a)
 {

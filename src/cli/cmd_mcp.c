@@ -1,7 +1,7 @@
-/* mcp: a client of the Model Context Protocol on standard input and output, and a sandbox's
- * /handrail/mcp on the other side. Messages are passed on as they are; the protocol itself is
- * spoken by the sandbox. An answer that is cut is asked for again under the same name, so that
- * nothing is done twice. */
+/* mcp: connects a client of the Model Context Protocol on standard input and output with a
+ * sandbox's /handrail/mcp. Messages are passed on unchanged; the sandbox implements the protocol.
+ * If a response is cut, the request is repeated under the same name, so that nothing is done
+ * twice. */
 #include "config.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@
 #include "mcp/rpc.h"
 #include "proto/json.h"
 
-#define AT_ONCE 64 /* more wait for one of these */
+#define AT_ONCE 64 /* concurrent requests; more are queued */
 #define TRIES 10
 #define PAUSE_MS 1000
 #define ANSWER_MAX (512u << 20)
@@ -38,13 +38,13 @@ enum { UP = 1, END, PRINT };
 
 struct bridge {
 	const struct hr_client *to;
-	char run[33];         /* names this process to the sandbox */
-	uint64_t n;           /* requests so far */
-	pthread_mutex_t lock; /* of what is below */
-	pthread_cond_t fewer; /* jobs */
+	char run[33];         /* identifies this process to the sandbox */
+	uint64_t n;           /* number of requests so far */
+	pthread_mutex_t lock; /* guards the members below */
+	pthread_cond_t fewer; /* signalled when a job ends */
 	struct job *jobs;
 	unsigned njobs;
-	bool deaf; /* nobody reads what we say */
+	bool deaf; /* the client has closed the output */
 };
 
 struct job {
@@ -52,7 +52,7 @@ struct job {
 	struct bridge *b;
 	struct hr_rpc m;
 	struct hr_buf line, event, id; /* id as JSON */
-	int cancel[2];                 /* a byte in it: nobody waits any more */
+	int cancel[2];                 /* a byte in it means cancelled */
 	uint64_t number;
 	bool answered;
 };
@@ -69,7 +69,7 @@ job_free(struct job *j)
 	free(j);
 }
 
-/* ---- towards the client ---- */
+/* ---- messages to the client ---- */
 
 static void
 say(struct bridge *b, const char *p, size_t len)
@@ -99,7 +99,7 @@ is_cancelled(const struct job *j, int wait_ms)
 	return poll(&p, 1, wait_ms) > 0;
 }
 
-/* A whole message of the sandbox's. What answers the request is the last one. */
+/* Passes on a whole message of the sandbox. The last one is the reply to the request. */
 static void
 pass(struct job *j, const char *p, size_t len)
 {
@@ -111,7 +111,7 @@ pass(struct job *j, const char *p, size_t len)
 		say(j->b, p, len);
 }
 
-/* Lines of events, or one JSON text without a line's end. */
+/* Takes lines of events, or one JSON text without a final line feed. */
 static int
 on_bytes(void *arg, const char *p, size_t len)
 {
@@ -133,7 +133,7 @@ on_bytes(void *arg, const char *p, size_t len)
 	return 0;
 }
 
-/* ---- towards the sandbox ---- */
+/* ---- requests to the sandbox ---- */
 
 static int
 headers_of(const struct job *j, struct hr_strv *h)
@@ -148,7 +148,7 @@ headers_of(const struct job *j, struct hr_strv *h)
 	hr_strv_add(h, "Content-Type: application/json");
 	hr_strv_add(h, "Accept: application/json, text/event-stream");
 	hr_strv_addf(h, "X-Request-ID: mcp-%s-%" PRIu64, j->b->run, j->number);
-	/* a value with a line's end would be another header: the sandbox refuses its absence */
+	/* a value with a line feed would inject a header; the sandbox refuses its absence */
 	if (version != NULL && strpbrk(version, "\r\n") == NULL) {
 		hr_strv_addf(h, "MCP-Protocol-Version: %s", version);
 		if (strpbrk(j->m.method, "\r\n") == NULL)
@@ -159,7 +159,7 @@ headers_of(const struct job *j, struct hr_strv *h)
 	return h->failed ? -1 : 0;
 }
 
-/* One try. True: there is nothing more to be tried; *ret_why is for the last failure. */
+/* Makes one attempt. Returns true if no retry is needed; *ret_why: reason of the last failure. */
 static bool
 ask(struct job *j, struct hr_http *http, const struct hr_strv *headers, char *url,
     char ret_why[256])
@@ -211,7 +211,7 @@ job_do(struct job *j)
 
 	if (headers_of(j, &headers) == 0 && http != NULL &&
 	    asprintf(&url, "%s/handrail/mcp", j->b->to->url) >= 0) {
-		/* the sandbox said how long, or is being replaced: a moment */
+		/* pause as the sandbox requested, or briefly while it is being replaced */
 		while (!ask(j, http, &headers, url, why) && --tries > 0 &&
 		       !is_cancelled(j, tries == TRIES - 1 ? 0 : PAUSE_MS))
 			;
@@ -239,7 +239,7 @@ job_main(void *arg)
 	return NULL;
 }
 
-/* ---- from the client ---- */
+/* ---- messages of the client ---- */
 
 static void
 wait_fewer(struct bridge *b, unsigned than)
@@ -254,10 +254,10 @@ static void
 put_id(struct hr_buf *b, struct json_object *id)
 {
 	hr_buf_reset(b);
-	(void)hr_json_put(b, id); /* a surrogate in it: then it is nobody's */
+	(void)hr_json_put(b, id); /* fails for a surrogate: then the id matches none */
 }
 
-/* The wait ends; the command goes on. */
+/* Cancels the wait; the command continues. */
 static void
 cancel(struct bridge *b, const struct hr_rpc *m)
 {
@@ -268,11 +268,11 @@ cancel(struct bridge *b, const struct hr_rpc *m)
 	(void)pthread_mutex_lock(&b->lock);
 	for (j = b->jobs; j != NULL; j = j->next)
 		if (j->id.len == id.len && memcmp(hr_buf_str(&j->id), hr_buf_str(&id), id.len) == 0)
-			(void)hr_fd_write_full(j->cancel[1], "", 1, NULL); /* it reads none of it */
+			(void)hr_fd_write_full(j->cancel[1], "", 1, NULL); /* never read */
 	(void)pthread_mutex_unlock(&b->lock);
 }
 
-/* Takes m. */
+/* Starts a job. Takes m. */
 static void
 begin(struct bridge *b, struct hr_rpc *m, const char *p, size_t len)
 {
@@ -298,7 +298,7 @@ begin(struct bridge *b, struct hr_rpc *m, const char *p, size_t len)
 	if (hr_buf_check(&j->line, NULL) == 0 && pipe2(j->cancel, O_CLOEXEC) == 0) {
 		(void)pthread_mutex_lock(&b->lock);
 		r = pthread_create(&thread, &attr, job_main, j);
-		if (r == 0) { /* it takes the lock before it leaves the list */
+		if (r == 0) { /* the job takes the lock before it leaves the list */
 			j->next = b->jobs;
 			b->jobs = j;
 			b->njobs++;
@@ -341,7 +341,7 @@ is_deaf(struct bridge *b)
 	return deaf;
 }
 
-/* Lines of standard input, until its end. */
+/* Handles lines of standard input until its end. */
 static int
 serve(struct bridge *b)
 {
@@ -350,12 +350,12 @@ serve(struct bridge *b)
 	ssize_t n = 1;
 	size_t len;
 	char *room;
-	bool skip = false; /* the rest of a line that is too long */
+	bool skip = false; /* skips the rest of a line that is too long */
 
 	while (n > 0 && !is_deaf(b)) {
 		room = hr_buf_reserve(&in, 16384);
 		if (room == NULL) {
-			wait_fewer(b, 1); /* they have b */
+			wait_fewer(b, 1); /* the jobs use b */
 			return cli_no_memory();
 		}
 		n = hr_fd_read(0, room, 16384);
@@ -384,7 +384,7 @@ serve(struct bridge *b)
 
 /* ---- the sandbox ---- */
 
-/* One that is made has the door, wherever it listens. */
+/* Enables the endpoint in a new sandbox, wherever it listens. */
 static int
 open_door(struct hr_config *c, struct hr_err *err)
 {
@@ -428,7 +428,7 @@ start(struct cli *c, const struct cli_args *a, int *ret_status)
 	o.env = hr_strv_list(&env);
 	s = open_door(c->config, &err) == 0 ? hr_sandbox_open(c->config, &o, &err) : NULL;
 	if (s != NULL && hr_sandbox_connect(s, &err) == 0) {
-		/* the same command starts a client's server again and again */
+		/* clients restart their server with the same command */
 		if (!s->made && (cli_value(a, 'e') != NULL || cli_value(a, 'p') != NULL))
 			cli_note(c, "the sandbox was there already: --env and --plugin count only "
 				    "for one that is made");

@@ -1,4 +1,4 @@
-/* pool: sandboxes in advance. */
+/* pool: sandboxes made in advance. */
 #include "config.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* ps: the sandboxes, each with what it is made of and what it uses. All are asked at once, as an
- * Engine takes a second to say what a container uses. */
+/* ps: lists sandboxes with their back-end and usage. All are queried at once, since an Engine takes
+ * a second to report a container's usage. */
 #include "config.h"
 
 #include <math.h>
@@ -21,18 +21,18 @@
 
 #define AT_ONCE 16
 #define INFO_MAX (1u << 16)
-#define ASK_S 10 /* for all that is asked of some at once */
+#define ASK_S 10 /* s, for all concurrent queries together */
 
 struct row {
 	struct cli *c;
-	struct json_object *record; /* what is known without asking */
-	bool stray;                 /* of a provider's list */
-	bool asked;                 /* by a thread */
-	int late_fd;                /* readable once that has taken too long; -1: never */
+	struct json_object *record; /* data known without a query */
+	bool stray;                 /* only in a provider's list */
+	bool asked;                 /* queried by a thread */
+	int late_fd;                /* readable at the time limit; -1: never */
 	pthread_t thread;
 	char state[32];
-	double idle, cpu, memory; /* seconds, percent, bytes; -1: it cannot be said */
-	char why[300];            /* the state is not known; "" where it is */
+	double idle, cpu, memory; /* seconds, percent, bytes; -1: unknown */
+	char why[300];            /* reason of an unknown state; "": none */
 };
 
 static const struct cli_option ps_options[] = {
@@ -40,9 +40,9 @@ static const struct cli_option ps_options[] = {
     {0, NULL, NULL, NULL},
 };
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
-/* A member that is a number; -1. */
+/* Returns a member that is a number; otherwise -1. */
 static double
 number_at(struct json_object *o, const char *name)
 {
@@ -67,7 +67,7 @@ decoded(const char *text, size_t len)
 	return o;
 }
 
-/* What its kind says of it as a whole; what its server says of itself is the second best. */
+/* Prefers the back-end's figures for the whole sandbox; falls back to the server's own. */
 static void
 ask_kind(struct row *w, struct hr_sandbox *s)
 {
@@ -89,7 +89,7 @@ on_info(void *arg, const char *p, size_t len)
 	return b->fail == HR_OK ? 0 : -1;
 }
 
-/* Once: with a sink nothing is repeated, and a list is not worth a client's patience. */
+/* Queries only once: a request with a sink is not repeated, and a list is not worth retries. */
 static void
 ask_server(struct row *w, struct hr_sandbox *s)
 {
@@ -138,12 +138,12 @@ ask(void *arg)
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = hr_sandbox_open(w->c->config, &o, &err);
 
 	if (s != NULL)
-		s->host.stop_fd = w->late_fd; /* an Engine that hangs is not waited for either */
+		s->host.stop_fd = w->late_fd; /* bounds an Engine that hangs as well */
 	if (s != NULL && hr_sandbox_connect(s, &err) == 0) {
 		(void)snprintf(w->state, sizeof(w->state), "%s", hr_sandbox_state(s));
 	} else if (s == NULL || s->elsewhere || err.code == HR_E_PERMISSION ||
 		   err.code == HR_E_UNAVAILABLE) {
-		/* nobody could be asked: a setting is wrong or missing, or the kind is */
+		/* no query was possible: a setting is wrong or missing, or the back-end is */
 		(void)snprintf(w->state, sizeof(w->state), "unknown");
 		on_log(w, err.msg);
 	}
@@ -169,12 +169,12 @@ ask_all(struct row *rows, size_t n)
 		const size_t end = n - from < AT_ONCE ? n : from + AT_ONCE;
 		size_t i;
 
-		(void)timerfd_settime(late_fd, 0, &most, NULL); /* it is readable no more */
+		(void)timerfd_settime(late_fd, 0, &most, NULL); /* unreadable from here on */
 		for (i = from; i < end; i++) {
 			rows[i].late_fd = late_fd;
 			rows[i].asked = !rows[i].stray &&
 					pthread_create(&rows[i].thread, NULL, ask, &rows[i]) == 0;
-			if (!rows[i].asked && !rows[i].stray) /* no thread: one after the other */
+			if (!rows[i].asked && !rows[i].stray) /* no thread: query in turn */
 				(void)ask(&rows[i]);
 		}
 		for (i = from; i < end; i++)
@@ -183,9 +183,9 @@ ask_all(struct row *rows, size_t n)
 	}
 }
 
-/* ---- what is shown ---- */
+/* ---- printing ---- */
 
-/* "45s", "12m", "3h", "5d". */
+/* Prints "45s", "12m", "3h", "5d". */
 static void
 put_duration(char text[16], double s)
 {
@@ -213,7 +213,7 @@ put_amount(char text[16], double v, double unit, const char *format)
 		(void)snprintf(text, 16, format, v / unit);
 }
 
-/* In a column that is so wide, and a blank; what it says is somebody else's. */
+/* Pads a column to its width plus a blank; quotes the text, which comes from outside. */
 static void
 put_column(struct hr_buf *b, const char *text, int width)
 {
@@ -330,7 +330,7 @@ show(struct cli *c, const struct row *rows, size_t n)
 	return cli_out_buf(&b);
 }
 
-/* r: the status so far, which the first fault sets. Names alone need no asking. */
+/* r: the status so far, which the first failure sets. Bare names need no query. */
 static int
 ask_and_show(struct cli *c, struct row *rows, size_t n, int r)
 {

@@ -1,4 +1,4 @@
-/* url: what a person's browser can open. */
+/* url: addresses for a browser. */
 #include "config.h"
 
 #include <stdlib.h>

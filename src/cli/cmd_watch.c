@@ -1,4 +1,4 @@
-/* logs, top, sh: what a sandbox says and uses, and a terminal in it. */
+/* logs, top, sh: a sandbox's log and usage, and a terminal in it. */
 #include "config.h"
 
 #include <signal.h>
@@ -43,11 +43,11 @@ on_line(void *arg, const char *line, size_t len)
 	return cli_out_buf(&b);
 }
 
-/* Readable once nobody reads what we print; -1: that cannot be, as of a file. */
+/* Returns a descriptor, readable once stdout's reader is gone; -1: impossible, as for a file. */
 static int
 reader_gone(void)
 {
-	struct epoll_event e = {.events = 0}; /* errors alone, which are told in any case */
+	struct epoll_event e = {.events = 0}; /* errors only, which are always reported */
 	int fd = epoll_create1(EPOLL_CLOEXEC);
 
 	if (fd >= 0 && epoll_ctl(fd, EPOLL_CTL_ADD, 1, &e) != 0)
@@ -61,7 +61,7 @@ logs(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	struct hr_err err = {0};
 	int r;
 
-	/* a log that is followed may have nothing more to say for hours */
+	/* a followed log may be silent for hours */
 	s->host.stop_fd = reader_gone();
 	r = hr_sandbox_logs(s, cli_value(a, 'f') != NULL, on_line, c, &err) == 0 ? CLI_OK
 										 : cli_fail(&err);
@@ -72,7 +72,7 @@ logs(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 const struct cli_command cli_logs = {"logs", NULL, "[NAME]",
     "Print the log of the sandbox's server.", logs_options, 0, 0, CLI_NAME, NULL, logs};
 
-/* "resources.memory.rss  123": names of nested members with dots. */
+/* Prints "resources.memory.rss  123": names of nested members joined by dots. */
 static void
 put_values(struct hr_buf *b, const char *prefix, struct json_object *o)
 {
@@ -87,7 +87,7 @@ put_values(struct hr_buf *b, const char *prefix, struct json_object *o)
 			put_values(b, name, v);
 			continue;
 		}
-		/* a server may say what a terminal would do */
+		/* a server may send escape sequences */
 		hr_quote_text(b, name, strlen(name));
 		hr_buf_addf(b, "%*s ", strlen(name) < 32 ? (int)(32 - strlen(name)) : 0, "");
 		text = v != NULL ? json_object_get_string(v) : "-";
@@ -121,7 +121,7 @@ static const struct cli_option top_options[] = {
     {0, NULL, NULL, NULL},
 };
 
-/* Milliseconds between two looks; 0: there is one look. */
+/* Parses the interval in ms between two samples; 0: a single one. */
 static int
 delay_of(const struct cli *c, const struct cli_args *a, unsigned *ret)
 {
@@ -177,7 +177,7 @@ cli_on_terminal(struct hr_sandbox *s, const char *const *argv)
 	struct hr_err err = {0};
 	int status = 0;
 
-	/* they are for the program at the terminal */
+	/* these signals are for the program at the terminal */
 	(void)signal(SIGINT, SIG_IGN);
 	(void)signal(SIGQUIT, SIG_IGN);
 	return hr_sandbox_exec(s, argv, &status, &err) == 0 ? status : cli_fail(&err);

@@ -1,4 +1,4 @@
-/* The subcommands, each a row. */
+/* The table of subcommands. */
 #ifndef HR_CLI_COMMANDS_H
 #define HR_CLI_COMMANDS_H
 
@@ -6,17 +6,17 @@
 
 /* Returns the group's name, or NULL if there is none. */
 const char *cli_group(const char *name);
-/* Returns true if a command is of a group, or for NULL if it is of none. */
+/* Returns true if a command belongs to a group, or for NULL if it belongs to none. */
 bool cli_is_in(const struct cli_command *cmd, const char *group);
 /* Returns the command of that name or alias; NULL: there is none. */
 const struct cli_command *cli_command_of(const char *group, const char *name);
 /* Returns the command, of a group if that is not NULL; NULL after it has reported that there is
- * none, and what may be meant. */
+ * none, with a suggestion. */
 const struct cli_command *cli_find_command(const char *group, const char *name);
 
-/* How another program's option is called here; NULL: nobody knows. */
+/* Returns this command's equivalent of another program's option; NULL: none known. */
 const char *cli_guess_option(const char *cmd, const char *option);
-/* CLI_USAGE, said: that word is too many, and what may be meant by it. */
+/* Reports a surplus argument, with a suggestion. Returns CLI_USAGE. */
 int cli_surplus(const struct cli_command *cmd, const char *word);
 
 extern const struct cli_command cli_backends, cli_build, cli_changes, cli_clone, cli_come_back,

@@ -1,5 +1,5 @@
-/* The action is done by a thread, and an interrupt by another: the back-end signals what the
- * command has started. A second interrupt kills that, a third one leaves it. */
+/* One thread performs the action, another an interrupt: the back-end signals the command's
+ * processes. A second interrupt kills them, a third one leaves them. */
 #include "config.h"
 
 #include "cli/live.h"
@@ -18,7 +18,7 @@
 #include "cli/shown.h"
 #include "host/life/action.h"
 
-/* One thread and what came of it; `done` is readable then. */
+/* A thread and its result; `done` is readable once it has ended. */
 struct task {
 	pthread_t thread;
 	bool runs;
@@ -37,7 +37,7 @@ struct direct {
 	char *observation;
 
 	struct task interrupt;
-	int number; /* of the signal */
+	int number; /* number of the signal */
 	bool sent;
 };
 
@@ -96,9 +96,9 @@ join(struct task *t)
 	t->runs = false;
 }
 
-/* ---- what whoever looks on does ---- */
+/* ---- signals of the user ---- */
 
-/* Without a word to the sandbox: as any program that an interrupt ends. */
+/* Leaves without notice to the sandbox, like any program that an interrupt ends. */
 static void
 leave(struct direct *d, const char *why)
 {
@@ -135,7 +135,7 @@ on_interrupted(struct direct *d)
 		    d->interrupt.err.msg);
 	else if (!d->sent)
 		cli_say("nothing of the command runs; interrupt once more if it goes on");
-	/* the next one came meanwhile */
+	/* another interrupt came meanwhile */
 	if (d->interrupts > 1 && d->number != SIGKILL) {
 		d->number = SIGKILL;
 		(void)begin(d, &d->interrupt, interrupt);
@@ -158,7 +158,7 @@ wait_for_it(struct direct *d)
 	} while (p[0].revents == 0);
 }
 
-/* ---- the whole ---- */
+/* ---- all of it ---- */
 
 static int
 perform(struct direct *d)
@@ -179,7 +179,7 @@ perform(struct direct *d)
 	r = begin(d, &d->run, run);
 	if (r == CLI_OK)
 		wait_for_it(d);
-	/* an interrupt has nothing to interrupt but us */
+	/* an interrupt now ends only this process */
 	(void)pthread_sigmask(SIG_SETMASK, &d->before, NULL);
 	join(&d->run);
 	join(&d->interrupt);

@@ -1,7 +1,7 @@
-/* The action is sent, once, by a thread. Beside it the output of its command is followed, and the
- * signals of whoever looks on are heard: all that is waited for is in one epoll descriptor, which a
- * request gives up for. Once the action is answered and the command goes on, and for a command of
- * somebody else's, there is no thread: the output ends when the command does. */
+/* A thread sends the action, once. Meanwhile the main thread follows the output of its command and
+ * handles the user's signals: one epoll descriptor has all events and aborts a request. Once the
+ * action is answered and the command continues, and for another client's command, there is no
+ * thread: the output ends when the command does. */
 #include "config.h"
 
 #include "cli/live.h"
@@ -27,38 +27,38 @@
 #include "cli/watched.h"
 #include "host/life/action.h"
 
-#define QUICK_MS 100   /* what is over by then is shown as a whole */
-#define LOOK_MS 200    /* between two looks at what a shell does that is busy with another's */
-#define FAILURES_MAX 6 /* one after another, with twice the time before the next: 13 s */
+#define QUICK_MS 100   /* output of faster commands is printed as a whole */
+#define LOOK_MS 200    /* pause between polls of a shell that is busy with another command */
+#define FAILURES_MAX 6 /* consecutive ones, with doubling pauses: 13 s */
 
 struct live {
 	const struct cli *c;
-	struct hr_sandbox *s; /* its client is the thread's */
+	struct hr_sandbox *s; /* the thread uses its client */
 	struct cli_shown shown;
 	struct cli_watched of;
 
 	int signals, sizes, done, cancel, all;
 	sigset_t before;
 	unsigned interrupts;
-	bool left;            /* by whoever looked on */
-	bool given;           /* standard input has something for the command */
-	bool lost;            /* some of the output was */
-	bool own;             /* begun here: laid out for our terminal */
-	bool sized, told;     /* it was; that another's runs was said */
-	unsigned failures;    /* requests in a row */
+	bool left;            /* the user has left */
+	bool given;           /* standard input has data for the command */
+	bool lost;            /* a part of the output is lost */
+	bool own;             /* started here: fitted to this terminal */
+	bool sized, told;     /* fitted once; another's command was reported */
+	unsigned failures;    /* consecutive failures of requests */
 	struct hr_err failed; /* the last of them */
 
 	pthread_t thread;
 	const char *action;
-	bool limited;        /* its answer ends the waiting, whether or not the command has ended */
-	atomic_bool streams; /* the command's output is being received */
-	atomic_bool answered; /* the action is */
-	char *observation;    /* the thread's, until it has ended */
+	bool limited;         /* the answer ends the wait, even if the command continues */
+	atomic_bool streams;  /* the command's output is being received */
+	atomic_bool answered; /* the action is answered */
+	char *observation;    /* the thread's until it has ended */
 	struct hr_err err;
 	int r;
 };
 
-/* ---- what whoever looks on does ---- */
+/* ---- signals of the user ---- */
 
 static void
 resize(struct live *l)
@@ -94,7 +94,7 @@ interrupt(struct live *l)
 	if (l->interrupts++ > 0) {
 		leave(l);
 	} else if (look(l) != 0) {
-		/* the server knows no way to it: as without us */
+		/* the server cannot reach the command: end like any program */
 		(void)signal(SIGINT, SIG_DFL);
 		(void)raise(SIGINT);
 		(void)pthread_sigmask(SIG_SETMASK, &l->before, NULL);
@@ -106,7 +106,7 @@ interrupt(struct live *l)
 	}
 }
 
-/* Standard input is not passed to a command, which would wait for it for ever. */
+/* Refuses standard input, for which the command would wait for ever. */
 static void
 refuse_input(struct live *l)
 {
@@ -121,7 +121,7 @@ refuse_input(struct live *l)
 		leave(l);
 }
 
-/* Waits until something is to be done: true: the action is answered, or nobody looks on. */
+/* Waits for something to do. Returns true if the action is answered or the user has left. */
 static bool
 over(struct live *l, int timeout_ms)
 {
@@ -138,7 +138,7 @@ over(struct live *l, int timeout_ms)
 			over = true;
 		else if (e[i].data.fd == 0)
 			refuse_input(l);
-		else if (e[i].data.fd == 1) /* nobody reads what would be shown */
+		else if (e[i].data.fd == 1) /* the reader of the output is gone */
 			l->shown.out = CLI_ERROR;
 		else if (hr_fd_read(e[i].data.fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
 			continue;
@@ -152,7 +152,7 @@ over(struct live *l, int timeout_ms)
 	return over || l->left;
 }
 
-/* ---- what is shown ---- */
+/* ---- output ---- */
 
 static int
 on_output(void *arg, uint64_t lost, const char *p, size_t len)
@@ -167,8 +167,8 @@ on_output(void *arg, uint64_t lost, const char *p, size_t len)
 	return l->shown.out == CLI_OK ? 0 : -1;
 }
 
-/* Shows what comes, until something else is to be done: how long to wait for that; -1: as long as
- * it takes, as there is nothing to be seen. */
+/* Prints output until there is something else to do. Returns how long to wait for that in ms; -1:
+ * as long as necessary, as there is no output. */
 static int
 step(struct live *l)
 {
@@ -189,16 +189,16 @@ step(struct live *l)
 	atomic_store(&l->streams, false);
 	if (l->shown.out != CLI_OK)
 		return 0;
-	if (r < 0) { /* a shell is replaced, too many look on, a server is gone */
+	if (r < 0) { /* the shell is replaced, there are too many viewers, or the server is gone */
 		l->failures = l->failed.status == 404 ? FAILURES_MAX : l->failures + 1;
 		return l->failures < FAILURES_MAX ? LOOK_MS << l->failures : -1;
 	}
 	l->failures = 0;
-	/* a reload ends streams, and what another prints is not looked at for each byte */
+	/* a reload ends streams; another client's output is polled, not read byte by byte */
 	return r == 0 || l->of.id == 0 ? LOOK_MS : 0;
 }
 
-/* Until it has ended, or whoever looks on leaves. */
+/* Waits until the command has ended or the user leaves. */
 static int
 wait_for_it(struct live *l)
 {
@@ -225,8 +225,8 @@ say_goes_on(const struct live *l)
 			"-i TEXT\" is input for it");
 }
 
-/* Returns true if the output that is being received comes to its end without more ado. A request
- * that was given up would lose what is on its way, which may be more than the server keeps. */
+/* Returns true if the output being received soon ends by itself. Aborting the request would lose
+ * data in transit, perhaps more than the server keeps. */
 static bool
 comes_to_its_end(struct live *l)
 {
@@ -259,7 +259,7 @@ act(void *arg)
 	return NULL;
 }
 
-/* Sends it and waits for its answer. */
+/* Sends the action and waits for its answer. */
 static int
 perform(struct live *l, const char *action, bool shows)
 {
@@ -271,7 +271,7 @@ perform(struct live *l, const char *action, bool shows)
 		return cli_fail(&l->err);
 	l->action = action;
 	l->own = true;
-	/* a file has been looked at before; nobody waits for what a terminal has */
+	/* a file was checked before; a terminal's input is ignored */
 	if (isatty(0) != 1)
 		(void)epoll_ctl(l->all, EPOLL_CTL_ADD, 0, &given);
 	e = pthread_create(&l->thread, NULL, act, l);
@@ -292,7 +292,7 @@ perform(struct live *l, const char *action, bool shows)
 	return CLI_OK;
 }
 
-/* ---- beginning and end ---- */
+/* ---- start and end ---- */
 
 static int
 open_live(struct live *l, struct cli *c, struct hr_sandbox *s, bool shows)
@@ -326,7 +326,7 @@ open_live(struct live *l, struct cli *c, struct hr_sandbox *s, bool shows)
 		cli_say("descriptors: %s", strerror(errno));
 		return CLI_ERROR;
 	}
-	/* a file cannot go: an error is said by the pipe or the terminal that can */
+	/* a pipe or a terminal reports an error when it closes; a file cannot */
 	if (shows)
 		(void)epoll_ctl(l->all, EPOLL_CTL_ADD, 1, &gone);
 	return CLI_OK;
@@ -352,14 +352,14 @@ left(struct live *l)
 	const bool other = strcmp(c->name, "default") != 0;
 
 	cli_shown_end(&l->shown);
-	if (l->shown.out != CLI_OK) /* nobody was left to see it */
+	if (l->shown.out != CLI_OK) /* the reader was gone */
 		return l->shown.out;
 	cli_say("left; what runs goes on, and \"handrail attach%s%s\" comes back to it",
 	    other ? " -n " : "", other ? c->name : "");
 	return CLI_COMMAND_TIMEOUT;
 }
 
-/* The exit status of a command that has ended. */
+/* Returns the exit status of a command that has ended. */
 static int
 status_of(struct live *l)
 {
@@ -371,11 +371,11 @@ status_of(struct live *l)
 	return CLI_ERROR;
 }
 
-/* The rest of what an ended command printed, and its exit status. */
+/* Prints the rest of an ended command's output, and returns its exit status. */
 static int
 finish(struct live *l)
 {
-	/* an interrupt has nothing to interrupt but us */
+	/* an interrupt now ends only this process */
 	(void)pthread_sigmask(SIG_SETMASK, &l->before, NULL);
 	if (!l->of.listed) {
 		cli_shown_end(&l->shown);
@@ -399,7 +399,7 @@ run_shown(struct live *l)
 		cli_shown_end(&l->shown);
 		return cli_fail(&l->err);
 	}
-	/* refused, or of a server that has no list; what was shown is not shown again */
+	/* refused, or the server has no list; printed output is not repeated */
 	if (look(l) != 0 || !l->of.listed || (l->of.running && l->limited)) {
 		cli_shown_end(&l->shown);
 		return cli_observed(l->c, l->observation, l->of.id == 0);
@@ -437,7 +437,7 @@ cli_live_run(struct cli *c, struct hr_sandbox *s, const char *action, bool limit
 		r = run_shown(&l);
 	else if (r == CLI_OK)
 		r = l.r == 0 ? cli_observed(c, l.observation, true) : cli_fail(&l.err);
-	/* without its input, or into a file that would pass for all of the output */
+	/* the command lacked its input, or a file would pass for the whole output */
 	if (r == CLI_OK && (l.given || (l.lost && !l.shown.tame.terminal)))
 		r = CLI_ERROR;
 	close_live(&l);
@@ -456,7 +456,7 @@ told(struct live *l)
 	return r == CLI_OK ? code : r;
 }
 
-/* That it waits for nothing: what is shown may be of yesterday. */
+/* Reports that the command has ended, since its output may be old. */
 static void
 say_ended(const struct live *l)
 {

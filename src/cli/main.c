@@ -35,7 +35,7 @@ const struct cli_option cli_common[] = {
     {0, NULL, NULL, NULL},
 };
 
-/* ---- what subcommands use ---- */
+/* ---- functions for subcommands ---- */
 
 const char *
 cli_value(const struct cli_args *a, char letter)
@@ -65,7 +65,7 @@ cli_plugins(const struct cli_args *a, struct hr_strv *ret)
 	size_t at = 0;
 
 	if (name == NULL) {
-		/* in this order: the second uses the first */
+		/* ordered, as jupyter uses agent_skills */
 		hr_strv_add(ret, "agent_skills");
 		hr_strv_add(ret, "jupyter");
 	}
@@ -98,7 +98,7 @@ is_recorded(const struct cli *c, const char *name)
 	       rec.runtime != NULL;
 }
 
-/* Appends how a sandbox that is not there is started. */
+/* Appends a hint for a sandbox that does not exist. */
 static void
 hint(const struct cli *c, struct hr_err *err)
 {
@@ -129,7 +129,7 @@ cli_sandbox(struct cli *c, const char *sid)
 bool
 cli_is_of_kind(const struct cli *c, const struct hr_sandbox *s, struct hr_err *err)
 {
-	/* a path has a name of its own */
+	/* the table's name differs from its path */
 	if (c->kind == NULL || strchr(c->kind, '/') != NULL || strcmp(c->kind, s->ops->name) == 0)
 		return true;
 	(void)hr_err_set(err, HR_E_RUNTIME, "\"%s\" is a sandbox of the back-end %s, not of %s",
@@ -195,7 +195,7 @@ add_options(const struct cli_option *o, struct option *longs, size_t n, char *sh
 	return n;
 }
 
-/* An option that there is not, and what may be meant by it. */
+/* Reports an unknown option, with a suggestion. */
 static int
 no_option(const struct cli_command *cmd, const char *word, const struct option *longs, size_t n)
 {
@@ -218,8 +218,8 @@ no_option(const struct cli_command *cmd, const char *word, const struct option *
 	return CLI_USAGE;
 }
 
-/* Takes the options and leaves the arguments: all after the first one where they are a command's
- * own. */
+/* Parses options and leaves the arguments: everything after the first one if they belong to a
+ * command. */
 static int
 read_options(const struct cli_command *cmd, int argc, char **argv, struct cli_args *a)
 {
@@ -234,7 +234,7 @@ read_options(const struct cli_command *cmd, int argc, char **argv, struct cli_ar
 	if (cmd->form == CLI_RAW && (argc < 2 || !hr_is_one_of(argv[1], for_help)))
 		return CLI_OK;
 	opterr = 0;
-	optind = 0; /* from the start, also of a second list */
+	optind = 0; /* restarts getopt, also for a second list */
 	while (
 	    (c = getopt_long(argc, argv, shorts + (cmd->form < CLI_VERBATIM), longs, NULL)) != -1) {
 		if (c == ':')
@@ -276,7 +276,7 @@ put_setting(void *arg, const char *key, const char *help)
 	hr_buf_addf(b, "  %-30s %s\n", key, help);
 }
 
-/* c: with a configuration, where a kind was named; NULL. */
+/* c: has a configuration if a back-end was named; NULL: none. */
 static int
 help_of(const struct cli_command *cmd, const struct cli *c)
 {
@@ -328,7 +328,7 @@ help(const char *group)
 	return cli_out_buf(&b);
 }
 
-/* ---- the way to a subcommand ---- */
+/* ---- finding the subcommand ---- */
 
 static char *
 state_directory(void)
@@ -347,8 +347,8 @@ state_directory(void)
 	return asprintf(&dir, "/tmp/handrail-%ld", (long)getuid()) < 0 ? NULL : dir;
 }
 
-/* Before loading, so that the file may have a section of it, and after that, which has less to say.
- */
+/* Applies --runtime: before loading, so that the file may have its section, and after it, to
+ * override the file. */
 static int
 set_kind(struct cli *c, const struct cli_args *a, struct hr_err *err)
 {
@@ -414,7 +414,7 @@ shift(struct cli_args *a)
 	a->argv++;
 }
 
-/* Takes the sandbox's name from the front of the arguments, where docker has it. */
+/* Takes the sandbox's name from the front of the arguments, as docker has it. */
 static int
 take_name(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 {
@@ -510,11 +510,11 @@ run_command(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 	return r;
 }
 
-/* What stands in front of the command. */
+/* The form of the options before the command. */
 static const struct cli_command before = {
     "handrail", NULL, NULL, "", NULL, 0, 0, CLI_VERBATIM, NULL, NULL};
 
-/* Takes the options before the next word, and "help", which is one in the place of a word. */
+/* Parses the options before the next word, and "help", an option in the place of a word. */
 static int
 next_word(int argc, char **argv, struct cli_args *a)
 {
@@ -527,7 +527,7 @@ next_word(int argc, char **argv, struct cli_args *a)
 	return r;
 }
 
-/* argv: the program or a group, and what follows it; group NULL: the program. */
+/* argv: the program or a group, and the rest; group NULL: the program. */
 static int
 with_command(struct cli *c, const char *group, int argc, char **argv, struct cli_args *a)
 {
@@ -554,7 +554,7 @@ main(int argc, char **argv)
 
 	if (hr_fd_open_stdio(NULL) != 0)
 		return CLI_ERROR;
-	(void)signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error like others */
+	(void)signal(SIGPIPE, SIG_IGN); /* a closed pipe is an ordinary error */
 	if (argc < 2) {
 		(void)help(NULL);
 		return CLI_USAGE;

@@ -1,4 +1,4 @@
-/* What the parts of "handrail mcp" share. */
+/* The interface between the parts of "handrail mcp". */
 #ifndef HR_CLI_MCP_H
 #define HR_CLI_MCP_H
 
@@ -6,9 +6,8 @@ struct cli;
 struct cli_args;
 struct cli_option;
 
-/* --print-config: prints the configuration of a client of that name, which starts the command with
- * the options that were given here. own: the command's; not_these: letters of those that are left
- * out. */
+/* Handles --print-config: prints the configuration of a client, which starts this command with the
+ * given options. own: the command's options; not_these: letters of those to leave out. */
 int cli_mcp_config(const struct cli *c, const struct cli_args *a, const struct cli_option *own,
     const char *not_these, const char *client);
 

@@ -1,4 +1,4 @@
-/* handrail mcp --print-config: five lines for each client. */
+/* handrail mcp --print-config: a few lines for each client. */
 #include "config.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "proto/json.h"
 
 static const struct {
-	const char *name, *format; /* %s: the further arguments, as JSON */
+	const char *name, *format; /* %s: further arguments, as JSON */
 } clients[] = {
     {"claude", "{\n  \"mcpServers\": {\n    \"sandbox\": {\"command\": \"handrail\", \"args\": "
 	       "[\"mcp\", \"--up\", %s]}\n  }\n}\n"},
@@ -33,7 +33,7 @@ put_word(struct hr_buf *b, const char *word)
 	(void)hr_json_put_str(b, word, strlen(word), HR_JSON_REPLACE);
 }
 
-/* The option of that letter, of the command or of every one. */
+/* Returns the option of that letter, the command's own or a common one. */
 static const struct cli_option *
 find_option(const struct cli_option *own, char letter)
 {
@@ -47,7 +47,7 @@ find_option(const struct cli_option *own, char letter)
 	return NULL;
 }
 
-/* A file is named from the root on: the client starts the command in a directory of its own. */
+/* Appends an option with an absolute path: the client starts the command in its own directory. */
 static int
 put_option(struct hr_buf *b, const struct cli_option *o, const char *value)
 {
@@ -70,7 +70,7 @@ put_option(struct hr_buf *b, const struct cli_option *o, const char *value)
 	return 0;
 }
 
-/* All options that were given, but for those that are about this call alone. */
+/* Appends all given options except those that concern this call only. */
 static int
 put_options(
     struct hr_buf *b, const struct cli_args *a, const struct cli_option *own, const char *not_these)

@@ -1,4 +1,4 @@
-/* One action, from words to an exit status. */
+/* Performs one action, from arguments to an exit status. */
 #include "config.h"
 
 #include "cli/observation.h"
@@ -16,10 +16,10 @@
 #include "shell/text.h"
 
 #define DASHES_MIN 10
-#define LINES_MAX 10000      /* of a terminal's history */
-#define OUT_MAX (256u << 20) /* three bytes may stand for one */
+#define LINES_MAX 10000      /* lines of a terminal's history */
+#define OUT_MAX (256u << 20) /* three bytes may replace one */
 
-/* An error observation, or the editor's own way of saying that it did nothing. */
+/* Returns true for an error observation, or the editor's form of one. */
 static bool
 is_error(struct json_object *obs)
 {
@@ -30,7 +30,7 @@ is_error(struct json_object *obs)
 		   strncmp(hr_json_text_or(obs, "content", ""), "ERROR:\n", 7) == 0);
 }
 
-/* Input, and there is no command that it could be for: neither an end nor one that goes on. */
+/* Returns true if input found no command: neither an end nor a running one is reported. */
 static bool
 is_lost(struct json_object *obs)
 {
@@ -42,7 +42,7 @@ is_lost(struct json_object *obs)
 		   34) == 0;
 }
 
-/* A server leaves out the middle of a longer one, and all but the last lines. */
+/* Returns true if the server left out the middle of a long output, or all but the last lines. */
 static bool
 is_cut(const char *p, size_t len)
 {
@@ -65,8 +65,8 @@ begins_with(const char *p, const char *word)
 	return strncmp(p, word, strlen(word)) == 0;
 }
 
-/* The line at p is IPython's above a traceback: dashes before it, which follow at once what a cell
- * printed without the end of a line. */
+/* Detects IPython's line above a traceback: preceded by dashes, directly after output without a
+ * line feed. */
 static bool
 is_traceback(const char *text, const char *p)
 {
@@ -82,7 +82,7 @@ is_traceback(const char *text, const char *p)
 	return p - dash > DASHES_MIN;
 }
 
-/* A kind that is told so by its interpreter says it; a server of the sandbox never does. */
+/* Returns true for a failure that the back-end's interpreter reports; no server reports one. */
 static bool
 is_failed(struct json_object *obs)
 {
@@ -91,8 +91,8 @@ is_failed(struct json_object *obs)
 	return json_object_is_type(v, json_type_boolean) && !json_object_get_boolean(v);
 }
 
-/* Of a cell: a server's answer does not tell one that raised an exception from another one. What
- * IPython says of it does, which ends the cell's text. */
+/* Determines a cell's status: a server's answer does not mark an exception, but IPython's report at
+ * the end of the text does. */
 static int
 cell_status(const char *text)
 {
@@ -102,7 +102,7 @@ cell_status(const char *text)
 	const char *p, *last;
 	size_t i;
 
-	/* of what the kernel lost before this cell */
+	/* a note about what the kernel lost before */
 	if (begins_with(text, "[The Jupyter kernel "))
 		text += strcspn(text, "\n") + (strchr(text, '\n') != NULL);
 	if (begins_with(text, "[Execution timed out ("))
@@ -141,11 +141,11 @@ status_of(struct json_object *obs)
 	code = json_object_get_int(v);
 	if (is_lost(obs))
 		return CLI_ERROR;
-	/* -1: it still runs */
+	/* -1: still running */
 	return code < 0 ? CLI_COMMAND_TIMEOUT : code & 0xFF;
 }
 
-/* What programs of the sandbox said does nothing to a terminal but colour it. */
+/* Prints output of the sandbox's programs; a terminal gets only its colours. */
 static int
 out(const char *p, size_t len)
 {
@@ -163,7 +163,7 @@ out(const char *p, size_t len)
 	return r == CLI_OK && len > 0 && p[len - 1] != '\n' ? cli_outs("\n") : r;
 }
 
-/* Why it was answered before the command's end: what the server says of it is for agents. */
+/* Reports why the answer came before the command's end: the server's own note is for agents. */
 static void
 say_unfinished(const struct cli *c, const char *suffix)
 {
@@ -189,7 +189,7 @@ say_unfinished(const struct cli *c, const char *suffix)
 	}
 }
 
-/* The length of a cell's text without the two lines by which an agent is told where it was run. */
+/* Returns the length of a cell's text without the two lines that inform an agent where it ran. */
 static size_t
 without_place(const char *p, size_t len)
 {

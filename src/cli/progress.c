@@ -1,4 +1,4 @@
-/* A line that is overwritten, at most ten times a second. */
+/* Draws a line that is overwritten, at most ten times a second. */
 #include "config.h"
 
 #include "cli/progress.h"
@@ -29,8 +29,8 @@ due(struct cli *c)
 	return true;
 }
 
-/* Megabytes a second since it began; what is called otherwise, or is less than before, is another
- * one. */
+/* Returns megabytes per second since the start; another name, or a lower number, starts a new
+ * measurement. */
 static double
 rate(struct cli *c, const char *what, unsigned long long done)
 {
@@ -56,7 +56,7 @@ draw(const struct hr_buf *b)
 
 	hr_buf_adds(&out, "\r\033[K");
 	hr_buf_add(&out, hr_buf_str(b), b->len < room ? b->len : room);
-	(void)hr_fd_write_full(2, hr_buf_str(&out), out.len, NULL); /* an ornament */
+	(void)hr_fd_write_full(2, hr_buf_str(&out), out.len, NULL); /* optional */
 }
 
 void

@@ -1,17 +1,18 @@
-/* How far something is, on a line of a terminal that is written again and again; nothing is written
- * where stderr is no terminal. */
+/* Shows progress on one line of a terminal that is rewritten; nothing is written if stderr is no
+ * terminal. */
 #ifndef HR_CLI_PROGRESS_H
 #define HR_CLI_PROGRESS_H
 
 #include "cli/cli.h"
 
-/* A hr_progress_fn; arg is the struct cli. */
+/* Implements hr_progress_fn; arg is the struct cli. */
 void cli_progress(void *arg, const char *what, unsigned long long done, unsigned long long total);
-/* A line of what goes on, cut to the terminal's width. False: there is no terminal. */
+/* Draws a status line, cut to the terminal's width. Returns false if there is no terminal. */
 bool cli_progress_line(struct cli *c, const char *text, size_t len);
-/* The line is gone, for what is said next. */
+/* Erases the line before other output. */
 void cli_progress_end(struct cli *c);
-/* The "log" of a sandbox or of settings, arg the struct cli: behind the line's end, to stderr. */
+/* Implements the "log" of a sandbox or settings; arg is the struct cli. Erases the line, prints to
+ * stderr. */
 void cli_note(void *arg, const char *text);
 
 #endif

@@ -1,4 +1,4 @@
-/* Text for the user: messages and errors to standard error, answers to standard output. */
+/* Prints for the user: messages and errors to standard error, answers to standard output. */
 #include "config.h"
 
 #include "cli/cli.h"
@@ -27,7 +27,7 @@ cli_say(const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	/* what a sandbox said may hold escape sequences */
+	/* a sandbox's text may contain escape sequences */
 	for (line = text; line != NULL; line = next) {
 		next = strchr(line, '\n');
 		if (next != NULL)
@@ -36,7 +36,7 @@ cli_say(const char *fmt, ...)
 		hr_quote_text(&b, line, strlen(line));
 	}
 	hr_buf_addc(&b, '\n');
-	(void)hr_fd_write_full(2, hr_buf_str(&b), b.len, NULL); /* nobody is left to be told */
+	(void)hr_fd_write_full(2, hr_buf_str(&b), b.len, NULL); /* a failure cannot be reported */
 }
 
 static void
@@ -76,9 +76,9 @@ cli_no_memory(void)
 	return cli_error("out of memory");
 }
 
-/* The library's texts of a status that the sandbox's server gave are those of the original's
- * client; what the server said of it is behind "Details: ", and there may be a status in front of
- * it. Those of a service that runs sandboxes are in our words. */
+/* Prints the status of a sandbox's server. The library's text is that of the original's client; the
+ * server's own follows "Details: ", perhaps after a status. Texts of a service that runs sandboxes
+ * are handrail's. */
 static void
 say_status(const struct hr_err *err)
 {
@@ -111,8 +111,8 @@ say_status(const struct hr_err *err)
 
 static const char of_git[] = "error_in_git_";
 
-/* "error_in_git_diff: no_repository", "error_in_git_changes: error_running_cmd:128:fatal: ...": the
- * words of programs that agents use. */
+/* Prints "error_in_git_diff: no_repository", "error_in_git_changes: error_running_cmd:128:fatal:
+ * ...": the format of programs that agents use. */
 static void
 say_git(const char *msg)
 {
@@ -132,7 +132,7 @@ say_git(const char *msg)
 	}
 }
 
-/* The original's words, behind which ours say what is wrong. */
+/* The original's text, followed by handrail's reason. */
 static const char no_engine[] = "Launch docker client failed. Please make sure you have installed "
 				"docker and started docker desktop/daemon. ";
 
@@ -173,7 +173,7 @@ cli_out(const void *p, size_t len)
 
 	if (hr_fd_write_full(1, p, len, &e) == 0)
 		return CLI_OK;
-	if (e.sys != EPIPE) /* "| head" has what it wants */
+	if (e.sys != EPIPE) /* "| head" closes the pipe on purpose */
 		cli_say("standard output: %s", e.msg);
 	return CLI_ERROR;
 }

@@ -1,4 +1,4 @@
-/* A terminal's bytes for another terminal, in pieces. */
+/* Prints a terminal's bytes on another terminal, in pieces. */
 #include "config.h"
 
 #include "cli/shown.h"

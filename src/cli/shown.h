@@ -8,12 +8,12 @@
 #include "cli/cli.h"
 
 struct cli_shown {
-	bool silent; /* with --json nothing is shown */
-	int out;     /* an exit status: CLI_OK while it can be written */
+	bool silent; /* --json: print nothing */
+	int out;     /* exit status; CLI_OK while writing works */
 
-	bool begun;       /* something was written */
-	bool blank;       /* an empty line is held back, which is all that has come */
-	bool interrupted; /* then that line is bash's, of a program that has printed nothing */
+	bool begun;       /* output was written */
+	bool blank;       /* an empty line, the only output so far, is held back */
+	bool interrupted; /* that line is bash's, after a program without output */
 
 	struct hr_tame tame;
 };
@@ -21,7 +21,7 @@ struct cli_shown {
 void cli_shown_init(struct cli_shown *w, bool silent);
 
 void cli_shown_put(struct cli_shown *w, const char *p, size_t len);
-/* There is no more: a line and a colour end. */
+/* Ends the output: completes a line and resets colours. */
 void cli_shown_end(struct cli_shown *w);
 
 #endif

@@ -1,4 +1,4 @@
-/* Requests about one command. */
+/* Requests that concern one command. */
 #include "config.h"
 
 #include "cli/watched.h"
@@ -60,7 +60,7 @@ is_it(const struct cli_watched *k, struct json_object *o)
 
 	if (k->id != 0)
 		return hr_json_int_at(o, "id") == k->id && strcmp(key, hr_buf_str(&k->key)) == 0;
-	if (n == 0) /* what the sandbox is set up with is hidden */
+	if (n == 0) /* commands of the sandbox's setup are hidden */
 		return hr_json_int_at(o, "length") > 0;
 	return strncmp(key, "x:", 2) == 0 && strncmp(key + 2, k->request, n) == 0 &&
 	       key[2 + n] == ':';
@@ -84,8 +84,7 @@ take(struct cli_watched *k, struct json_object *o)
 	hr_buf_adds(&k->text, hr_json_text_or(o, "command", ""));
 }
 
-/* Where the shell's output ends now: whatever is printed by one that is not there yet comes behind
- * it. */
+/* Sets the present end of the shell's output: a later command's output comes after it. */
 static int
 place(struct cli_watched *k, struct hr_err *err)
 {
@@ -119,14 +118,14 @@ cli_watched_look(struct cli_watched *k, struct hr_err *err)
 	return 0;
 }
 
-/* ---- its output ---- */
+/* ---- output ---- */
 
 struct sink {
 	struct cli_watched *k;
 	const struct hr_http_answer *answer;
 	cli_watched_fn *fn;
 	void *arg;
-	uint64_t end; /* of what is wanted */
+	uint64_t end; /* end of the requested range */
 	bool placed, enough;
 };
 
@@ -137,7 +136,7 @@ on_bytes(void *arg, const char *p, size_t len)
 	struct cli_watched *k = s->k;
 	uint64_t from, lost = 0;
 
-	if (k->id == 0) { /* something happens in the shell: the command may be there now */
+	if (k->id == 0) { /* shell activity: the command may exist now */
 		s->enough = true;
 		return -1;
 	}
@@ -182,14 +181,14 @@ cli_watched_output(
 	return a.fault == HR_HTTP_CANCELLED || s.enough ? 1 : -1;
 }
 
-/* ---- what is sent to it ---- */
+/* ---- requests to the command ---- */
 
 static void
 send_to(struct cli_watched *k, const char *path, const char *body)
 {
 	HR_PUT struct json_object *o = NULL;
 
-	/* one that has just ended refuses it */
+	/* refused by a command that has just ended */
 	(void)ask(k, "POST", path, body, &o, NULL);
 }
 

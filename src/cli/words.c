@@ -1,4 +1,4 @@
-/* Subcommands by their names, and by words that other programs have for what they do. */
+/* Finds subcommands by name, and by other programs' names for them. */
 #include "config.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 #define MAKES "\"handrail up\" makes and starts one"
 #define PORTS "\"handrail url\" says where it is, and its ports"
 
-/* Words of other programs, and what is meant here. */
+/* Words of other programs, and their equivalents here. */
 static const struct {
 	const char *word, *here;
 } guesses[] = {
@@ -63,7 +63,7 @@ guess(const char *name)
 	return NULL;
 }
 
-/* Options of other programs; cmd NULL: of any command. */
+/* Options of other programs; cmd NULL: any command. */
 static const struct {
 	const char *cmd, *option, *here;
 } option_guesses[] = {
@@ -149,8 +149,7 @@ cli_command_of(const char *group, const char *name)
 	return NULL;
 }
 
-/* Reports that there is no such command, and the nearest one; name is compared with the last words.
- */
+/* Reports an unknown command and the nearest one; name is compared with the last words. */
 static void
 say_nearest(const char *group, const char *name)
 {
