@@ -25,8 +25,9 @@ from lib.host import BUILD, PATIENCE, SRC, Host  # noqa: E402
 from lib.supervised import ROOT, free_port, need_entrance  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
 
-DOCUMENTS = ("README", "doc/tutorial.md", "doc/operators.md", "doc/install.md", "doc/images.md", "doc/clouds.md",
-             "doc/kubernetes.md", "doc/live.md", "doc/isolation.md", "man/handrail.1", "man/handraild.8.in")
+DOCUMENTS = ("README.md", "doc/tutorial.md", "doc/operators.md", "doc/install.md", "doc/images.md", "doc/clouds.md",
+             "doc/kubernetes.md", "doc/live.md", "doc/isolation.md", "doc/troubleshooting.md", "doc/recipe-1000.md",
+             "doc/figures.md", "man/handrail.1", "man/handraild.8.in")
 # Root runs their commands a second time as an ordinary user, whose defaults differ.
 ORDINARY = ("doc/install.md",)
 PORTS = ("3000", "8000", "8443")
@@ -153,7 +154,7 @@ def run_ordinary(tap, name):
 def main():
     process.become_subreaper()
     tap = Tap()
-    for name in ["README"] + glob.glob("doc/*.md", root_dir=SRC):
+    for name in ["README.md"] + glob.glob("doc/*.md", root_dir=SRC):
         with open(os.path.join(SRC, name), encoding="utf-8") as f:
             tap.is_(BARE.findall(f.read()), [], "%s: each command has its prompt" % name)
     for name in sys.argv[1:] or DOCUMENTS:
