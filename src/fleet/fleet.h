@@ -2,7 +2,9 @@
  * by threads of its own, so that no request waits for an engine. The states are the store's; a
  * process that dies between any two lines is followed by one that reads them and goes on.
  *
- * One lock guards the store and everything here; nothing slow is done with it. */
+ * One lock guards the store and everything here; nothing slow is done with it. A store that asks a
+ * server lets the lock go meanwhile (share in store/store.h), so that a call of the store is a
+ * point at which everything but the row may have changed. */
 #ifndef HR_FLEET_FLEET_H
 #define HR_FLEET_FLEET_H
 
@@ -104,7 +106,9 @@ struct hr_fleet {
 	bool leaving;                    /* another image takes over */
 	bool drained;                    /* nothing new is started; also a note of the store */
 	struct hr_fleet_pool *pools;
-	int64_t crowded_s; /* until then, by the monotonic clock, pools leave room to others */
+	bool setting_pools;     /* one request at a time */
+	unsigned pools_changed; /* so often */
+	int64_t crowded_s;      /* until then, by the monotonic clock, pools leave room to others */
 	struct hr_fleet_counts counts;
 	struct hr_fleet_times times[HR_PHASES];
 	struct hr_fleet_alerts alerts;

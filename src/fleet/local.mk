@@ -47,6 +47,7 @@ libfleet_la_SOURCES += \
 	%D%/kubernetes/cache.c %D%/kubernetes/cache.h \
 	%D%/kubernetes/engine.c \
 	%D%/kubernetes/events.c \
+	%D%/kubernetes/far.c \
 	%D%/kubernetes/objects.c %D%/kubernetes/objects.h \
 	%D%/kubernetes/reserve.c \
 	%D%/kubernetes/rows.c \

@@ -161,6 +161,7 @@ hr_fleet_set_pools(struct hr_fleet *f, struct json_object *pools, struct hr_err 
 		}
 	}
 	f->pools = new;
+	f->pools_changed++;
 	(void)pthread_cond_signal(&f->clock);
 	return 0;
 }
@@ -250,14 +251,20 @@ void
 hr_fleet_pool_turn(struct hr_fleet *f, int64_t *ret_due_s)
 {
 	int64_t now = hr_now_ms() / 1000;
+	unsigned changed = f->pools_changed;
 	struct hr_err err = {0};
 	int r = 0;
 	struct hr_fleet_pool *p;
 
 	*ret_due_s = 0;
-	for (p = f->pools; p != NULL && r >= 0; p = p->next)
-		while ((r = turn(f, p, now, ret_due_s, &err)) > 0)
-			;
+	for (p = f->pools; p != NULL && r >= 0; p = r == 0 ? p->next : p) {
+		r = turn(f, p, now, ret_due_s, &err);
+		if (f->pools_changed != changed) {
+			/* p is gone */
+			*ret_due_s = now;
+			return;
+		}
+	}
 	if (r < 0) {
 		hr_log(HR_LOG_ERROR, "the pools: %s", err.msg);
 		*ret_due_s = now + CROWDED_S;

@@ -233,10 +233,14 @@ hr_fleet_init(struct hr_fleet *f, const struct hr_fleet_settings *set, struct hr
 	(void)pthread_cond_init(&f->clock, &attr);
 	(void)pthread_cond_init(&f->turned, &attr);
 	(void)pthread_condattr_destroy(&attr);
+	(void)pthread_mutex_lock(&f->lock);
+	if (store->ops->share != NULL)
+		store->ops->share(store, &f->lock);
 	r = hr_fleet_load(f, err);
 	hr_fleet_history_keep(f);
 	if (r == 0)
 		r = recover(&rec, err);
+	(void)pthread_mutex_unlock(&f->lock);
 	free(rec.rows);
 	free(rec.live.v);
 	free(rec.there.v);

@@ -5,6 +5,7 @@
 import base64
 import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -358,10 +359,10 @@ def sandbox_made_meanwhile():
                 h.rfile.read(int(h.headers.get("Content-Length") or 0))
                 f.api.refuse(h, 404, "NotFound", "no such pod")
                 return
-            plain(h)
             # the store is asked who clears it away once the engine has looked at what there is
             if h.command == "GET" and h.path == SECRETS + "handrail-row-" + id and f.rows()[0]["state"] == DIED:
                 claimed.set()
+            plain(h)
         f.api.handle = held
         # so that the death is the other one's to see
         f.two.process.send_signal(signal.SIGSTOP)
@@ -506,6 +507,70 @@ def hanging():
             gate.set()
             f.api.handle = plain
         f.until(lambda: f.one.call("POST", "/pause", {"runtime_id": ids[0]})[0], lambda s: s == 200)
+
+
+def one_that_waits():
+    """While one change waits for the API server, nobody who asks for nothing there waits with it."""
+    with Fleet() as f:
+        ids = [f.one.begin(s)[1]["runtime_id"] for s in ("slow", "paused")]
+        f.one.ok("POST", "/pause", {"runtime_id": ids[1]})
+        f.until(lambda: f.one.state("paused"), lambda s: s == "paused")
+        plain, asked, go = f.api.handle, threading.Event(), threading.Event()
+        slow, held, done = SECRETS + "handrail-row-" + ids[0], [], []
+
+        def handle(h):
+            if h.command == "PATCH" and h.path == slow and not held:
+                held.append(h.connection)
+                asked.set()
+                go.wait(PATIENCE)
+            plain(h)
+        f.api.handle = handle
+        change = threading.Thread(target=lambda: done.append(f.one.call("POST", "/pause", {"runtime_id": ids[0]})))
+        change.start()
+        try:
+            equal(asked.wait(PATIENCE), True)
+            equal(f.one.ok("GET", "/runtime/" + ids[1])["state"], "paused", "a look at another one")
+            equal(sorted(r["runtime_id"] for r in f.one.ok("GET", "/list")["runtimes"]), sorted(ids), "at all of them")
+            equal(f.one.call("GET", "/%s/alive" % ids[1])[0], 409, "a request without a key for it")
+            # a client that has given up has closed its end
+            equal((select.select(held, [], [], 0)[0], done), ([], []), "the change still waits")
+        finally:
+            go.set()
+            change.join()
+            f.api.handle = plain
+        f.until(lambda: f.one.call("POST", "/pause", {"runtime_id": ids[0]})[0], lambda s: s == 200)
+        f.until(lambda: f.two.state("slow"), lambda s: s == "paused")
+
+
+def pools_one_after_the_other():
+    """Two who have seen the same pools: one of them sets its own, and the other one is told."""
+    with Fleet() as f:
+        seen = f.one.ok("GET", "/handrail/v1/pools")["version"]
+        plain, asked, go, done = f.api.handle, threading.Event(), threading.Event(), []
+
+        def handle(h):
+            if h.path.startswith(SECRETS[:-1]) and h.command in ("POST", "PATCH") and not asked.is_set():
+                asked.set()
+                go.wait(PATIENCE)
+            plain(h)
+
+        def put(name):
+            done.append(f.one.call("POST", "/handrail/v1/pools", {"version": seen, "pools": [{
+                "name": name, "size": 1, "request": {"image": "registry/" + name, "command": []}}]})[0])
+        f.api.handle = handle
+        setters = [threading.Thread(target=put, args=(n,)) for n in ("a", "b")]
+        for t in setters:
+            t.start()
+            equal(asked.wait(PATIENCE), True)
+        for _ in range(10):
+            f.one.ok("GET", "/list")  # what was asked before these has come as far as it can
+        go.set()
+        for t in setters:
+            t.join()
+        f.api.handle = plain
+        equal(done.count(200), 1, done)
+        f.one.ok("POST", "/handrail/v1/pools", {"pools": []})
+        f.until(f.sandboxes, lambda left: left == [])
 
 
 def killed_replica():
@@ -667,7 +732,8 @@ TESTS = [life, agent_sandbox, events, one_session_once, quota, dies, killed_repl
          paused_and_resumed, stopped_unseen, lost_answers, foreign_objects,
          ended_unseen, quota_of_a_dead_one, dead_ones_are_bounded,
          started_again_while_cleared, deleted_late, sandbox_made_meanwhile, gone_and_made_again,
-         only_its_pod_goes, hanging]
+         only_its_pod_goes, hanging, one_that_waits,
+         pools_one_after_the_other]
 
 if __name__ == "__main__":
     tap = Tap()

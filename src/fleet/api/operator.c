@@ -297,6 +297,9 @@ set_pools(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *
 	struct hr_err err = {0};
 	char version[17];
 
+	while (f->setting_pools)
+		(void)pthread_cond_wait(&f->changed, &f->lock);
+	f->setting_pools = true;
 	pools_version(f, version);
 	if (seen != NULL && strcmp(seen, version) != 0)
 		(void)hr_fleet_say(a, 409,
@@ -307,6 +310,8 @@ set_pools(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *
 		(void)hr_fleet_say(a, 400, err.msg);
 	else
 		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
+	f->setting_pools = false;
+	(void)pthread_cond_broadcast(&f->changed);
 }
 
 /* How much there is and was in the last hour. */

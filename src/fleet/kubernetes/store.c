@@ -15,7 +15,7 @@
 #include "host/client/rest.h"
 #include "proto/json.h"
 
-#define PATIENCE_MS 5000 /* callers hold the fleet's lock */
+#define PATIENCE_MS 5000 /* callers wait for one another (far.c) */
 #define AGAIN_MS 2000
 #define AWAY_MS 2000
 #define MAKING_S 600        /* waits for what was there to go, for the pod, and for its server */
@@ -157,8 +157,9 @@ write_key(struct hr_kube_store *s, const struct hr_fleet_key *k,
 	return r;
 }
 
-static int
-key_make(struct hr_store *base, struct hr_fleet_key *k, char text[64], struct hr_err *err)
+int
+hr_kube_store_key_make(
+    struct hr_store *base, struct hr_fleet_key *k, char text[64], struct hr_err *err)
 {
 	unsigned char sum[HR_FLEET_KEY_SUM];
 	uint32_t number;
@@ -187,8 +188,8 @@ key_find(struct hr_store *base, const char *text, struct hr_fleet_key *ret, stru
 	return hr_cache_key(hr_kube_store_of(base)->cache, sum, ret);
 }
 
-static int
-key_revoke(struct hr_store *base, int64_t id, bool *ret_found, struct hr_err *err)
+int
+hr_kube_store_key_revoke(struct hr_store *base, int64_t id, bool *ret_found, struct hr_err *err)
 {
 	struct hr_kube_store *s = hr_kube_store_of(base);
 	unsigned char sum[HR_FLEET_KEY_SUM];
@@ -315,8 +316,9 @@ pooled(struct hr_store *base, const char *shape, int64_t ret[2], char ret_warm[H
 
 /* ---- notes ---- */
 
-static int
-note_get(struct hr_store *base, const char *name, char **ret_value, struct hr_err *err)
+int
+hr_kube_store_note_get(
+    struct hr_store *base, const char *name, char **ret_value, struct hr_err *err)
 {
 	HR_PUT struct json_object *o = NULL;
 	HR_PUT struct json_object *data = NULL;
@@ -332,8 +334,9 @@ note_get(struct hr_store *base, const char *name, char **ret_value, struct hr_er
 	return r < 0 ? -1 : 0;
 }
 
-static int
-note_set(struct hr_store *base, const char *name, const char *value, struct hr_err *err)
+int
+hr_kube_store_note_set(
+    struct hr_store *base, const char *name, const char *value, struct hr_err *err)
 {
 	struct hr_kube_store *s = hr_kube_store_of(base);
 	char object[HR_OBJECT_NAME];
@@ -459,30 +462,32 @@ close_it(struct hr_store *base)
 		hr_kube_done(&s->writer->kube);
 	free(s->writer);
 	hr_cache_free(s->cache);
+	(void)pthread_mutex_destroy(&s->calls);
 	free(s);
 }
 
 static const struct hr_store_ops ops = {
     .close = close_it,
-    .key_make = key_make,
+    .key_make = hr_kube_far_key_make,
     .key_find = key_find,
-    .key_revoke = key_revoke,
+    .key_revoke = hr_kube_far_key_revoke,
     .keys = keys,
-    .reserve = hr_kube_store_reserve,
-    .find = hr_kube_store_find,
+    .reserve = hr_kube_far_reserve,
+    .find = hr_kube_far_find,
     .known = hr_kube_store_known,
-    .find_session = hr_kube_store_find_session,
+    .find_session = hr_kube_far_find_session,
     .each = each,
-    .move = hr_kube_store_move,
+    .move = hr_kube_far_move,
     .active = hr_kube_store_active,
     .least_active = least_active,
     .pooled = pooled,
-    .event = hr_kube_store_event,
+    .event = hr_kube_far_event,
     .events = hr_kube_store_events,
     .event_ends = hr_kube_store_event_ends,
-    .note_get = note_get,
-    .note_set = note_set,
-    .claim = hr_kube_store_claim,
+    .note_get = hr_kube_far_note_get,
+    .note_set = hr_kube_far_note_set,
+    .share = hr_kube_far_share,
+    .claim = hr_kube_far_claim,
     .watch = watch,
 };
 
@@ -506,6 +511,7 @@ hr_kube_store_open(const struct hr_fleet_options *o, struct hr_err *err)
 	if (s == NULL)
 		return hr_err_null(err);
 	s->base.ops = &ops;
+	(void)pthread_mutex_init(&s->calls, NULL);
 	hr_kube_events_init(&s->events);
 	hr_kube_uses_init(&s->uses);
 	s->making_ms = 1000 * (MAKING_S + hr_config_int(o->config, "kubernetes.schedule_timeout"));

@@ -36,10 +36,12 @@ struct hr_kube_uses {
 
 struct hr_kube_store {
 	struct hr_store base;
-	struct hr_kube kube; /* of whoever calls */
-	int64_t away_ms;     /* when no answer came last, hr_now_ms(); 0: one came */
-	char ns[64], me[40]; /* me: this process, among those that serve the store */
-	int64_t making_ms;   /* a start takes less, however it ends */
+	struct hr_kube kube;     /* of whoever calls */
+	pthread_mutex_t *shared; /* the caller's lock; NULL: there is none (far.c) */
+	pthread_mutex_t calls;   /* one at a time */
+	int64_t away_ms;         /* when no answer came last, hr_now_ms(); 0: one came */
+	char ns[64], me[40];     /* me: this process, among those that serve the store */
+	int64_t making_ms;       /* a start takes less, however it ends */
 	struct hr_cache *cache;
 	struct hr_kube_events events;
 	struct hr_kube_uses uses;
@@ -58,8 +60,8 @@ hr_kube_store_of(struct hr_store *base)
 
 /* The API server's word as an error of ours: -1. */
 int hr_kube_store_fail(const struct hr_err *why, struct hr_err *err);
-/* Callers hold the fleet's lock one after the other: where no answer came within the last seconds
- * the next ones do not wait for one as well. 0, or -1 with *err; before each request. */
+/* Callers come one after the other: where no answer came within the last seconds the next ones do
+ * not wait for one as well. 0, or -1 with *err; before each request. */
 int hr_kube_store_away(const struct hr_kube_store *s, struct hr_err *err);
 /* After each request, which returned r: returns r. */
 int hr_kube_store_heard(struct hr_kube_store *s, int r);
@@ -82,6 +84,41 @@ int hr_kube_store_thread(struct hr_kube_store *s, void *(*fn)(void *arg), struct
  * what: in the log, which says that it does not work and is tried again. */
 void hr_kube_store_follow(struct hr_kube_store *s, struct hr_kube *k, const char *kind,
     const char *selector, const char *what, hr_kube_event_fn *fn) __attribute__((noreturn));
+
+/* ---- far.c: the calls of the table that ask the API server, without the caller's lock ---- */
+
+void hr_kube_far_share(struct hr_store *base, pthread_mutex_t *lock);
+int hr_kube_far_key_make(
+    struct hr_store *base, struct hr_fleet_key *k, char text[64], struct hr_err *err);
+int hr_kube_far_key_revoke(struct hr_store *base, int64_t id, bool *ret_found, struct hr_err *err);
+enum hr_fleet_result hr_kube_far_reserve(struct hr_store *base, struct hr_fleet_row *row,
+    const struct hr_fleet_limits *of_key, const struct hr_fleet_limits *of_all, struct hr_err *err);
+int hr_kube_far_find(
+    struct hr_store *base, const char *id, struct hr_fleet_row *ret, struct hr_err *err);
+int hr_kube_far_find_session(struct hr_store *base, int64_t key, const char *session, bool last,
+    struct hr_fleet_row *ret, struct hr_err *err);
+int
+hr_kube_far_move(struct hr_store *base, const struct hr_fleet_row *row, enum hr_fleet_state from,
+    enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err);
+int hr_kube_far_event(struct hr_store *base, const char *id, const char *what, const char *detail,
+    struct hr_err *err);
+int
+hr_kube_far_note_get(struct hr_store *base, const char *name, char **ret_value, struct hr_err *err);
+int hr_kube_far_note_set(
+    struct hr_store *base, const char *name, const char *value, struct hr_err *err);
+int hr_kube_far_claim(
+    struct hr_store *base, const struct hr_fleet_row *row, bool *ret_mine, struct hr_err *err);
+
+/* ---- store.c, as in the table ---- */
+
+int hr_kube_store_key_make(
+    struct hr_store *base, struct hr_fleet_key *k, char text[64], struct hr_err *err);
+int
+hr_kube_store_key_revoke(struct hr_store *base, int64_t id, bool *ret_found, struct hr_err *err);
+int hr_kube_store_note_get(
+    struct hr_store *base, const char *name, char **ret_value, struct hr_err *err);
+int hr_kube_store_note_set(
+    struct hr_store *base, const char *name, const char *value, struct hr_err *err);
 
 /* ---- reserve.c, as in the table ---- */
 

@@ -6,11 +6,12 @@
  *  - A sandbox changes its state by `move` alone, which compares and swaps: of two that
  *    move from one state, one is told that it did. Callers decide again from what they read then,
  *    so two processes may serve one store that allows it (`claim`, `watch`).
- *  - Calls are made by one thread at a time. They may write to a disk or ask a server near by; they
- *    never wait for a sandbox. */
+ *  - Calls are made by one thread at a time. They may write to a disk or ask a server, which takes
+ *    seconds where that is slow (`share`); they never wait for a sandbox. */
 #ifndef HR_FLEET_STORE_STORE_H
 #define HR_FLEET_STORE_STORE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -194,9 +195,13 @@ struct hr_store_ops {
 	int (*note_set)(
 	    struct hr_store *s, const char *name, const char *value, struct hr_err *err);
 
-	/* Of a store that several processes serve, NULL otherwise.
-	 *
-	 * Asked before the engine is called for a row in row->state: does this process do it? One
+	/* ---- of a store that several processes serve, NULL otherwise ---- */
+
+	/* Shares the lock that the caller holds at each call from now on. A call that asks a server
+	 * lets it go meanwhile; callers have it again in the order in which the server was asked.
+	 */
+	void (*share)(struct hr_store *s, pthread_mutex_t *lock);
+	/* Asked before the engine is called for a row in row->state: does this process do it? One
 	 * that was told so and is gone gives way to the next after some seconds; not mine: the
 	 * caller asks again later, if the row is still in that state. */
 	int (*claim)(

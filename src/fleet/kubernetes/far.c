@@ -1,0 +1,154 @@
+/* The calls of the table that ask the API server, which may take seconds. Each lets go of the lock
+ * that the caller shares, so that nobody waits for the server who does not ask it. They are made
+ * one at a time, and a call has that lock again before the next one begins: what callers decide
+ * after their calls, they decide in the order in which the store was changed. */
+#include "config.h"
+
+#include "fleet/kubernetes/store_int.h"
+
+void
+hr_kube_far_share(struct hr_store *base, pthread_mutex_t *lock)
+{
+	hr_kube_store_of(base)->shared = lock;
+}
+
+static void
+begin(struct hr_store *base)
+{
+	struct hr_kube_store *s = hr_kube_store_of(base);
+
+	if (s->shared != NULL)
+		(void)pthread_mutex_unlock(s->shared);
+	(void)pthread_mutex_lock(&s->calls);
+}
+
+/* Nobody waits for calls with the shared lock, so a caller may wait for that with calls. */
+static void
+end(struct hr_store *base)
+{
+	struct hr_kube_store *s = hr_kube_store_of(base);
+
+	if (s->shared != NULL)
+		(void)pthread_mutex_lock(s->shared);
+	(void)pthread_mutex_unlock(&s->calls);
+}
+
+int
+hr_kube_far_key_make(
+    struct hr_store *base, struct hr_fleet_key *k, char text[64], struct hr_err *err)
+{
+	int r;
+
+	begin(base);
+	r = hr_kube_store_key_make(base, k, text, err);
+	end(base);
+	return r;
+}
+
+int
+hr_kube_far_key_revoke(struct hr_store *base, int64_t id, bool *ret_found, struct hr_err *err)
+{
+	int r;
+
+	begin(base);
+	r = hr_kube_store_key_revoke(base, id, ret_found, err);
+	end(base);
+	return r;
+}
+
+enum hr_fleet_result
+hr_kube_far_reserve(struct hr_store *base, struct hr_fleet_row *row,
+    const struct hr_fleet_limits *of_key, const struct hr_fleet_limits *of_all, struct hr_err *err)
+{
+	enum hr_fleet_result r;
+
+	begin(base);
+	r = hr_kube_store_reserve(base, row, of_key, of_all, err);
+	end(base);
+	return r;
+}
+
+/* A row that this process knows is found without the server. */
+int
+hr_kube_far_find(
+    struct hr_store *base, const char *id, struct hr_fleet_row *ret, struct hr_err *err)
+{
+	int r = hr_kube_store_known(base, id, ret, err);
+
+	if (r == 0) {
+		begin(base);
+		r = hr_kube_store_find(base, id, ret, err);
+		end(base);
+	}
+	return r;
+}
+
+int
+hr_kube_far_find_session(struct hr_store *base, int64_t key, const char *session, bool last,
+    struct hr_fleet_row *ret, struct hr_err *err)
+{
+	int r;
+
+	begin(base);
+	r = hr_kube_store_find_session(base, key, session, last, ret, err);
+	end(base);
+	return r;
+}
+
+int
+hr_kube_far_move(struct hr_store *base, const struct hr_fleet_row *row, enum hr_fleet_state from,
+    enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err)
+{
+	int r;
+
+	begin(base);
+	r = hr_kube_store_move(base, row, from, to, reason, placed, ret_moved, err);
+	end(base);
+	return r;
+}
+
+int
+hr_kube_far_event(
+    struct hr_store *base, const char *id, const char *what, const char *detail, struct hr_err *err)
+{
+	int r;
+
+	begin(base);
+	r = hr_kube_store_event(base, id, what, detail, err);
+	end(base);
+	return r;
+}
+
+int
+hr_kube_far_note_get(struct hr_store *base, const char *name, char **ret_value, struct hr_err *err)
+{
+	int r;
+
+	begin(base);
+	r = hr_kube_store_note_get(base, name, ret_value, err);
+	end(base);
+	return r;
+}
+
+int
+hr_kube_far_note_set(struct hr_store *base, const char *name, const char *value, struct hr_err *err)
+{
+	int r;
+
+	begin(base);
+	r = hr_kube_store_note_set(base, name, value, err);
+	end(base);
+	return r;
+}
+
+int
+hr_kube_far_claim(
+    struct hr_store *base, const struct hr_fleet_row *row, bool *ret_mine, struct hr_err *err)
+{
+	int r;
+
+	begin(base);
+	r = hr_kube_store_claim(base, row, ret_mine, err);
+	end(base);
+	return r;
+}
