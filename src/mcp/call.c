@@ -1,4 +1,4 @@
-/* What the tools share: arguments, actions, and the parts of a result. */
+/* Helpers of the tools: they read arguments, perform actions and build results. */
 #include "config.h"
 
 #include "mcp/call.h"
@@ -20,7 +20,7 @@ put_line(struct hr_buf *b, const char *fmt, va_list ap)
 {
 	char text[SAY_MAX];
 
-	(void)vsnprintf(text, sizeof(text), fmt, ap); /* cut short at worst */
+	(void)vsnprintf(text, sizeof(text), fmt, ap); /* a longer text is cut short */
 	hr_buf_adds(b, text);
 }
 

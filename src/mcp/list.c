@@ -1,4 +1,4 @@
-/* What clients are told of the tools, and what arguments may be. */
+/* Lists the tools for clients and checks the arguments of a call. */
 #include "config.h"
 
 #include "mcp/list.h"
@@ -25,7 +25,7 @@ static const char *const type_names[] = {
     [HR_MCP_LIST] = "a list of strings",
 };
 
-/* Where workers find the plugin that takes it (PROTOCOL). */
+/* Workers find the plugin by this socket (PROTOCOL). */
 static bool
 is_there(const char *run_dir, const struct hr_mcp_tool *t)
 {
@@ -153,7 +153,7 @@ hr_mcp_check_args(struct hr_mcp_call *c, const struct hr_mcp_tool *t)
 		{
 			p = param_of(t, key);
 			if (p != NULL && (value == NULL || is_of(value, p->type)))
-				continue; /* null: not given */
+				continue; /* null counts as a missing argument */
 			if (p == NULL)
 				hr_mcp_fail(c, "There is no argument \"%.100s\".", key);
 			else

@@ -1,5 +1,5 @@
-/* From a message to its answer: which revision it is of, what is asked, and by which HTTP status
- * that is answered. */
+/* Handles a message: finds its protocol revision, dispatches the method and chooses the HTTP
+ * status. */
 #include "config.h"
 
 #include "mcp/mcp.h"
@@ -18,7 +18,7 @@
 #define META "io.modelcontextprotocol/"
 #define TEXT_MAX (256u << 20)
 
-/* Those before the last one begin with "initialize". */
+/* All but the last revision start with "initialize". */
 static const char *const versions[] = {"2025-03-26", "2025-06-18", "2025-11-25", MODERN};
 #define VERSIONS (sizeof(versions) / sizeof(versions[0]))
 
@@ -28,7 +28,7 @@ static const char instructions[] =
     "answer has a handle; call wait with it, never run the same command again. Files are changed "
     "with edit and write, found with glob and grep.";
 
-/* What is asked, while it is looked at. */
+/* A request while it is handled. */
 struct asked {
 	const struct hr_mcp_env *env;
 	const struct hr_mcp_request *q;
@@ -58,7 +58,8 @@ put_versions(struct hr_buf *b)
 	hr_buf_addc(b, ']');
 }
 
-/* Statuses as the newer revision has them; the older one says 400 of what is no request alone. */
+/* Maps error codes to HTTP statuses. The newer revision has several; the older one answers 400 only
+ * to a message that is not a valid request. */
 static void
 refuse(const struct asked *a, enum hr_rpc_code code, const char *why, struct hr_answer *ret)
 {
@@ -87,7 +88,7 @@ refuse_version(const struct asked *a, const char *asked, struct hr_answer *ret)
 	hr_buf_adds(&ret->body, "}}}");
 }
 
-/* ---- what has to be right before anything is done ---- */
+/* ---- checks before a method runs ---- */
 
 static struct json_object *
 meta_of(const struct asked *a)
@@ -95,7 +96,7 @@ meta_of(const struct asked *a)
 	return hr_json_typed_at(a->m.params, "_meta", HR_PY_DICT);
 }
 
-/* A header's value: as it is, or =?base64?...?=. */
+/* Compares a header, plain or encoded as =?base64?...?=, with the value in the body. */
 static bool
 header_is(const char *header, struct json_object *v)
 {
@@ -115,7 +116,7 @@ header_is(const char *header, struct json_object *v)
 	return coded.fail == HR_OK && coded.len == len && memcmp(coded.p, header, len) == 0;
 }
 
-/* The newer revision: each request says what it is, in the body and for proxies in headers. */
+/* The newer revision makes each request repeat its version and method in headers, for proxies. */
 static bool
 check_modern(struct asked *a, struct hr_answer *ret)
 {
@@ -145,13 +146,14 @@ check_modern(struct asked *a, struct hr_answer *ret)
 	return true;
 }
 
-/* Which revision; false: answered. */
+/* Finds the revision. Returns false after sending the error. */
 static bool
 check_version(struct asked *a, struct hr_answer *ret)
 {
 	const char *said = hr_json_text_at(meta_of(a), META "protocolVersion");
 
-	/* a header of the newer one does not make it that: clients of both send it with either */
+	/* a header of the newer revision alone decides nothing: clients of both revisions send it
+	 * */
 	a->modern =
 	    a->m.kind == HR_RPC_CALL &&
 	    (said != NULL || strcmp(a->q->version, MODERN) == 0 ||
@@ -172,7 +174,7 @@ check_version(struct asked *a, struct hr_answer *ret)
 	return true;
 }
 
-/* ---- what is asked ---- */
+/* ---- methods ---- */
 
 static void
 put_us(struct hr_buf *b)
@@ -208,7 +210,8 @@ do_initialize(struct asked *a, struct hr_answer *ret)
 		return;
 	}
 	if (!is_known(wanted) || strcmp(wanted, MODERN) == 0)
-		wanted = versions[VERSIONS - 2]; /* as the protocol wants it: the client decides */
+		wanted =
+		    versions[VERSIONS - 2]; /* the protocol leaves the decision to the client */
 	open_result(a, &ret->body);
 	hr_buf_addf(&ret->body,
 	    "\"protocolVersion\":\"%s\",\"capabilities\":{\"tools\":{}},\"serverInfo\":", wanted);
@@ -283,7 +286,7 @@ put_result(struct hr_mcp_call *c, struct hr_buf *b)
 		b->fail = HR_E_NOMEM;
 }
 
-/* The rest of an answer that waits. */
+/* Sends the rest of a streamed answer. */
 static int
 send_rest(void *arg, struct hr_sink *sink, struct hr_err *err)
 {
@@ -353,7 +356,7 @@ do_call(struct asked *a, struct hr_answer *ret)
 		ret->note = c->note;
 		hr_buf_add(&ret->key, hr_buf_str(&c->key), c->key.len);
 	}
-	if (c->waits) { /* as a stream, which ends when the client leaves */
+	if (c->waits) { /* answer with a stream, which ends when the client disconnects */
 		stream(c, ret);
 		return;
 	}
@@ -402,8 +405,7 @@ hr_mcp_handle(const struct hr_mcp_env *env, const struct hr_mcp_request *q, stru
 		if (a.m.kind == HR_RPC_CALL) {
 			dispatch(&a, ret);
 		} else {
-			/* nothing waits for one: a client that wants no answer any more closes the
-			 * stream */
+			/* no notification needs work: a client cancels by closing the stream */
 			ret->status = 202;
 			ret->content_type = NULL;
 		}

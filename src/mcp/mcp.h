@@ -1,7 +1,7 @@
 /* hr_mcp: the sandbox as a server of the Model Context Protocol (doc/agents.md), revisions
- * 2026-07-28 and 2025-11-25. One JSON-RPC message and its HTTP headers in, one answer out; nothing
- * is remembered between two of them. It adds no way to run a command or to write a file: it asks
- * whoever calls it for actions. */
+ * 2026-07-28 and 2025-11-25. The server is stateless: each JSON-RPC message with its HTTP headers
+ * gets one answer. MCP adds no second way to run commands or write files: the tools use the
+ * caller's actions. */
 #ifndef HR_MCP_MCP_H
 #define HR_MCP_MCP_H
 
@@ -9,16 +9,16 @@
 
 #include "mcp/env.h"
 
-/* Texts are "" where there is no such header. */
+/* A missing header is "". */
 struct hr_mcp_request {
 	struct hr_span body;
 	const char *version; /* MCP-Protocol-Version */
 	const char *method;  /* Mcp-Method */
 	const char *name;    /* Mcp-Name */
-	bool events;         /* the client reads text/event-stream, too */
+	bool events;         /* the client accepts text/event-stream */
 };
 
-/* Answers the message; ret was reset. */
+/* Answers the message. `ret` must have been reset. */
 void
 hr_mcp_handle(const struct hr_mcp_env *env, const struct hr_mcp_request *q, struct hr_answer *ret);
 

@@ -1,4 +1,4 @@
-/* Messages of JSON-RPC 2.0. Pure. */
+/* Reads and writes messages of JSON-RPC 2.0. Pure. */
 #include "config.h"
 
 #include "mcp/rpc.h"
@@ -17,7 +17,7 @@ is_id(struct json_object *id)
 	return hr_json_type(id) == HR_PY_STR || hr_json_type(id) == HR_PY_INT;
 }
 
-/* A text without null characters. */
+/* Returns a string, or NULL if it contains a null character. */
 static const char *
 whole_text(struct json_object *v)
 {
@@ -69,12 +69,12 @@ hr_rpc_read(struct hr_span text, struct hr_rpc *ret, const char **ret_why)
 	struct hr_json_error e;
 
 	memset(ret, 0, sizeof(*ret));
-	/* UTF-8 alone, unlike bodies elsewhere */
+	/* only UTF-8 is accepted, unlike in bodies elsewhere */
 	*ret_why = "The body is no JSON";
 	if (text.len == 0 || !hr_utf8_valid(text.p, text.len) ||
 	    hr_json_scan(text.p, text.len, &facts, &e) < 0)
 		return HR_RPC_PARSE;
-	/* json-c and whoever writes a value again go down as deep as it is nested */
+	/* json-c and our writer recurse once per level */
 	*ret_why = "The message is nested too deeply";
 	if (facts.depth > HR_MCP_DEPTH)
 		return HR_RPC_REQUEST;

@@ -1,4 +1,4 @@
-/* hr_mcp_runschema: what run and wait answer, as a JSON schema. */
+/* hr_mcp_runschema: JSON schema of the results of run and wait. */
 #ifndef HR_MCP_RUNSCHEMA_H
 #define HR_MCP_RUNSCHEMA_H
 

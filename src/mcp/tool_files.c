@@ -1,4 +1,5 @@
-/* write, edit, undo: the files are changed by files/revise, each call at most once. */
+/* The tools write, edit and undo, which change files through files/revise, at most once per call.
+ * */
 #include "config.h"
 
 #include <stdlib.h>
@@ -10,16 +11,16 @@
 #include "base/path.h"
 #include "mcp/call.h"
 
-#define AROUND 4 /* lines that are shown before and after a change */
+#define AROUND 4 /* lines shown before and after a change */
 #define SHOWN (16u << 10)
 
-/* ---- what the three have in common ---- */
+/* ---- common code ---- */
 
-/* The arguments of one call. */
+/* The arguments of one change. */
 struct change {
 	struct hr_mcp_call *c;
 	const char *path;
-	struct hr_buf text; /* for the client */
+	struct hr_buf text; /* text for the client */
 	bool failed;
 };
 
@@ -33,7 +34,7 @@ mark(const void *arg)
 	env->mark(env->arg);
 }
 
-/* The answer that the journal keeps is what the client is told. */
+/* Stores the client's text as the journal's answer, so that a repeated call returns the same. */
 static void
 perform(struct change *ch, change_fn *fn, struct hr_answer *answer)
 {
@@ -156,7 +157,7 @@ static const struct hr_mcp_param edit_params[] = {
     {NULL, HR_MCP_STR, false, NULL},
 };
 
-/* The changed lines with some around them. */
+/* Shows the changed lines and a few around them. */
 static void
 show(struct change *ch, const struct hr_plaintext *now, const struct hr_revised *done)
 {

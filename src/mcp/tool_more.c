@@ -1,4 +1,4 @@
-/* ipython, browse: where a plugin takes them. ports: what listens in the sandbox. */
+/* The tools ipython and browse, which need a plugin, and ports, which lists listening sockets. */
 #include "config.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ put_url(struct hr_mcp_call *c, struct json_object *v)
 	if (hr_json_type(v) != HR_PY_STR)
 		return;
 	url.p = hr_json_str(v, &url.len);
-	(void)hr_mcp_put_data(c, url, none); /* no image: it is left out */
+	(void)hr_mcp_put_data(c, url, none); /* a URL that is not an image is left out */
 }
 
 static const struct hr_mcp_param ipython_params[] = {
@@ -103,10 +103,10 @@ const struct hr_mcp_tool hr_mcp_browse = {.name = "browse",
 
 struct port {
 	unsigned number;
-	bool local; /* loopback alone */
+	bool local; /* listens on loopback only */
 };
 
-/* Of one line of /proc/net/tcp or tcp6; false: it listens not. */
+/* Parses one line of /proc/net/tcp or tcp6. Returns false unless the socket listens. */
 static bool
 parse_line(const char *line, struct port *ret)
 {
@@ -132,7 +132,7 @@ read_ports(const char *file, struct port *v, size_t *n)
 	const char *line, *nl;
 	size_t i;
 
-	(void)hr_path_read(file, &text, NULL); /* none: nothing listens there */
+	(void)hr_path_read(file, &text, NULL); /* a missing file means no listening sockets */
 	for (line = hr_buf_str(&text); (nl = strchr(line, '\n')) != NULL; line = nl + 1) {
 		if (!parse_line(line, &one))
 			continue;

@@ -1,4 +1,4 @@
-/* read: what a file is, its content says, never its name. */
+/* The tool read, which finds the type of a file by its content and never by its name. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -15,16 +15,16 @@
 #include "files/revise/revise.h"
 #include "mcp/call.h"
 
-#define TEXT_SHOWN (64u << 10) /* bytes of an answer */
-#define LINE_SHOWN 2000        /* bytes of a line */
-/* The services of models take 5 MB in base64 and 8,000 pixels. */
+#define TEXT_SHOWN (64u << 10) /* bytes per answer */
+#define LINE_SHOWN 2000        /* bytes per line */
+/* Services of models accept at most 5 MB in base64 and 8,000 pixels. */
 #define PICTURE_MAX 3750000
 #define PIXELS_MAX 8000
 #define KIND_MAX 4096
 
 /* ---- text ---- */
 
-/* Cut at a character. */
+/* Cuts a long line at a character boundary. */
 static void
 put_line(struct hr_buf *b, const char *p, size_t len)
 {
@@ -55,7 +55,7 @@ hr_mcp_put_lines(
 	return put;
 }
 
-/* A model that changes the file must know about these. */
+/* Reports encoding and line ends, which a model must know before it changes the file. */
 static void
 say_form(struct hr_mcp_call *c, const struct hr_plaintext *t)
 {
@@ -91,7 +91,7 @@ show_text(struct hr_mcp_call *c, const struct hr_plaintext *t)
 		say_form(c, t);
 }
 
-/* ---- all else ---- */
+/* ---- pictures and documents ---- */
 
 static void
 show_picture(
@@ -115,7 +115,7 @@ show_picture(
 	hr_buf_adds(&c->blocks, "\"}");
 }
 
-/* As text, in which the lines are counted as in a file. */
+/* Shows a document as text, with lines counted as in a text file. */
 static void
 show_document(struct hr_mcp_call *c, const char *path, const char *suffix)
 {
@@ -151,8 +151,8 @@ refuse_binary(struct hr_mcp_call *c, const char *path, const struct hr_buf *byte
 	    path, bytes->len, kind.len > 0 ? ": " : "", hr_buf_str(&kind));
 }
 
-/* The kinds of documents that are shown as text; NULL: none of these. Office documents are archives
- * like many others, so that their name counts as well. */
+/* Returns the suffix of a document that can be shown as text, or NULL. Office documents are zip
+ * archives like many others, so their name counts, too. */
 static const char *
 document_suffix(const char *path, const struct hr_buf *bytes)
 {

@@ -1,4 +1,4 @@
-/* run, input, interrupt: commands, and what is typed for them. */
+/* The tools run, input and interrupt: commands and their keyboard input. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -18,8 +18,8 @@
 #include "shell/quote.h"
 #include "shell/split.h"
 
-#define FIRST_S 1.0 /* seconds that the keeper waits for the end; then the output is followed */
-#define LONG_OUTPUT (32u << 10) /* the head and the tail of what is longer are returned */
+#define FIRST_S 1.0 /* seconds that the keeper waits for the end; then we follow the output */
+#define LONG_OUTPUT (32u << 10) /* bytes; longer output is returned as head and tail */
 #define KEYS_MAX 1000
 
 /* ---- run ---- */
@@ -59,7 +59,8 @@ is_blank(struct hr_span s)
 	return true;
 }
 
-/* A shell takes one command at a time: several are made one. False: said. */
+/* Joins directory, variables and command into one command, as a shell takes only one at a time.
+ * Returns false after hr_mcp_fail(). */
 static bool
 compose(struct hr_mcp_call *c, struct hr_span command, struct hr_buf *text)
 {
@@ -97,7 +98,7 @@ compose(struct hr_mcp_call *c, struct hr_span command, struct hr_buf *text)
 	return false;
 }
 
-/* A shell of that name is there. False: said. */
+/* Creates the shell unless it exists. Returns false after hr_mcp_fail(). */
 static bool
 find_shell(struct hr_mcp_call *c, struct hr_mcp_wait *w)
 {
@@ -113,7 +114,7 @@ find_shell(struct hr_mcp_call *c, struct hr_mcp_wait *w)
 		return true;
 	place = hr_mcp_place(c, w);
 	fd = hr_shell_connect(&place, &err);
-	/* being replaced: who runs the command waits for it */
+	/* a shell that is being replaced exists, too: the run waits for its successor */
 	if (fd >= 0 || err.code != HR_E_NOTFOUND)
 		return true;
 	hr_answer_init(&answer);
@@ -128,7 +129,7 @@ find_shell(struct hr_mcp_call *c, struct hr_mcp_wait *w)
 	return made;
 }
 
-/* The command of that key, or with key "" the one that runs. */
+/* Finds the command with this key; key "": the running command. */
 static bool
 find_command(const struct hr_shell_place *place, struct hr_span key, struct hr_mcp_wait *ret,
     struct hr_command_state *ret_state, struct hr_buf *frame)
@@ -141,7 +142,7 @@ find_command(const struct hr_shell_place *place, struct hr_span key, struct hr_m
 	return true;
 }
 
-/* Not begun: another one runs. */
+/* Reports that the command was not started because another one runs. */
 static void
 say_busy(struct hr_mcp_call *c, const struct hr_shell_place *place, struct hr_span command,
     struct hr_span said)
@@ -189,7 +190,7 @@ put_long(struct hr_mcp_call *c, const struct hr_shell_place *place, struct hr_co
 	return true;
 }
 
-/* From the observation: it is over, or it is to be waited for. */
+/* Makes the result from the observation, or prepares to wait if the command still runs. */
 static void
 take(struct hr_mcp_call *c, struct json_object *o, struct hr_span text)
 {
@@ -210,7 +211,7 @@ take(struct hr_mcp_call *c, struct json_object *o, struct hr_span text)
 		say_busy(c, &place, text, content);
 	} else if (!is_long || !found || s.end == HR_COMMAND_RUNNING ||
 		   !put_long(c, &place, &s, directory)) {
-		/* the line feed that ends the last line says nothing */
+		/* drop the line feed that ends the last line */
 		if (content.len > 0 && content.p[content.len - 1] == '\n')
 			content.len--;
 		hr_mcp_put_done(c, content, exit_code, directory, "");
@@ -230,7 +231,7 @@ put_key(const struct hr_mcp_call *c, struct hr_span text, struct hr_buf *key)
 	else
 		hr_buf_addf(
 		    key, "%zu.%016" PRIx64, given.len, hr_hash(HR_HASH, given.p, given.len));
-	/* the same name of another command is another call */
+	/* the same key with another command is another call */
 	hr_buf_addf(key, ":%zu.%016" PRIx64, text.len, hr_hash(HR_HASH, text.p, text.len));
 }
 
@@ -249,7 +250,7 @@ run_text(struct hr_mcp_call *c, struct hr_span text, double wait_s)
 	}
 	put_key(c, text, &key);
 	c->wait.until_ms = hr_now_ms() + (int64_t)(wait_s * 1000);
-	/* 0 would be: without limit */
+	/* a timeout of 0 would mean no limit */
 	o = hr_mcp_perform(c, c->wait.session[0] != '\0' ? c->wait.session : NULL, "run", args,
 	    first_s < 0.05 ? 0.05 : first_s, wait_s > HR_SHELL_READY_S ? wait_s : HR_SHELL_READY_S,
 	    hr_span_of_buf(&key));
@@ -304,7 +305,7 @@ press(struct hr_mcp_call *c, const struct hr_mcp_wait *w, struct hr_press_reques
 	hr_mcp_handle_put(&handle, w);
 	if (c->env->enter(c->env->arg, &answer)) {
 		hr_answer_reset(&answer);
-		/* another one of the same number, in a shell that began later, is not meant */
+		/* a shell that started later may have another command with the same number */
 		is_there = hr_mcp_look(c, &place, w, &known);
 		if (!is_there) {
 			hr_answer_detail(&answer, 409, "nothing was sent");
@@ -316,7 +317,7 @@ press(struct hr_mcp_call *c, const struct hr_mcp_wait *w, struct hr_press_reques
 		c->env->leave(c->env->arg, &answer);
 	}
 	if (!is_there) {
-		/* said */
+		/* hr_mcp_look() has reported the error */
 	} else if (answer.status == 200) {
 		hr_mcp_say(c, "Sent. Call wait with handle \"%s\" to see what comes of it.",
 		    hr_buf_str(&handle));
@@ -408,7 +409,7 @@ static void
 call_interrupt(struct hr_mcp_call *c)
 {
 	struct hr_press_request req = {
-	    .what = HR_PRESS_KEYS, .text = {"C-c", sizeof("C-c")}}; /* with its end */
+	    .what = HR_PRESS_KEYS, .text = {"C-c", sizeof("C-c")}}; /* the size includes the NUL */
 	struct hr_mcp_wait w;
 
 	if (hr_mcp_handle_read(c, &w))

@@ -1,5 +1,5 @@
-/* list, glob, grep: without a shell in between, with the rights of the shell's account, and they
- * end. */
+/* The tools list, glob and grep, which search without a shell, with the permissions of the shell's
+ * account. */
 #include "config.h"
 
 #include <errno.h>
@@ -18,10 +18,10 @@
 #define LIMIT 200
 #define LIMIT_MAX 2000
 #define LINE_MAX_SHOWN 400
-#define LINE_BEFORE 100        /* of them before the match */
-#define TEXT_SHOWN (64u << 10) /* bytes of an answer */
+#define LINE_BEFORE 100        /* bytes of a cut line shown before the match */
+#define TEXT_SHOWN (64u << 10) /* bytes per answer */
 
-/* As the shell's account, which may be this one already. */
+/* Switches to the shell's account unless this process already has it. */
 static bool
 enter(struct hr_mcp_call *c, struct hr_account_own *own)
 {
@@ -34,7 +34,7 @@ enter(struct hr_mcp_call *c, struct hr_account_own *own)
 	return false;
 }
 
-/* Where the shell's account has its settings. */
+/* Sets the home directories where the shell's account has its settings. */
 static void
 set_home(struct hr_search *s, uid_t shell)
 {
@@ -91,7 +91,7 @@ is_whole(const struct hr_search_end *e)
 	return !e->late && e->closed == 0 && e->deep == 0 && e->large == 0 && e->costly == 0;
 }
 
-/* Nothing was found: is that because of what was left out? */
+/* Nothing was found: reports the number of ignored and hidden names that were skipped. */
 static void
 say_left_out(struct hr_mcp_call *c, const struct hr_search_end *e)
 {
@@ -102,7 +102,7 @@ say_left_out(struct hr_mcp_call *c, const struct hr_search_end *e)
 		hr_mcp_say(c, "[%zu hidden names were left out; hidden shows them]\n", e->hidden);
 }
 
-/* ---- where a pattern is looked for ---- */
+/* ---- the start directory of a pattern ---- */
 
 struct plan {
 	struct hr_glob_plan p;
@@ -125,8 +125,8 @@ plan_done(struct plan *p)
 	hr_globs_free(p->globs);
 }
 
-/* As the shell's account. A directory of the pattern that is not there is no reason to fail, and
- * one of "/src" may be meant to be below the top. */
+/* Makes the plan with the permissions of the shell's account. If the pattern's directory is
+ * missing, this falls back to the top, and a pattern "/src" may be meant as relative to it. */
 static int
 plan_make(struct plan *p, const char *top, struct hr_span pattern, struct hr_err *err)
 {
@@ -152,8 +152,8 @@ plan_make(struct plan *p, const char *top, struct hr_span pattern, struct hr_err
 
 struct listing {
 	struct hr_mcp_call *c;
-	const char *shown, *named;    /* before each name; one that may be a directory */
-	const struct hr_globs *globs; /* NULL: all, directories among them */
+	const char *shown, *named; /* prefix of each shown name; a name that may be a directory */
+	const struct hr_globs *globs; /* NULL: list all names including directories */
 	size_t n, max;
 };
 
@@ -169,7 +169,7 @@ on_name(void *arg, int dir, const char *name, const char *rel, bool is_dir)
 				    !hr_globs_match(l->globs, rel)))
 		return true;
 	if (l->n++ >= l->max || c->text.len >= TEXT_SHOWN) {
-		l->max = l->max < l->n ? l->max : l->n - 1; /* all behind it are counted alone */
+		l->max = l->max < l->n ? l->max : l->n - 1; /* only count the remaining names */
 		return true;
 	}
 	hr_buf_adds(&c->structured, l->n > 1 ? "," : "");
@@ -183,7 +183,7 @@ on_name(void *arg, int dir, const char *name, const char *rel, bool is_dir)
 	return true;
 }
 
-/* pattern: p NULL: all names of the directory. */
+/* A `pattern` with p NULL lists all names of the directory. */
 static void
 walk(struct hr_mcp_call *c, const struct hr_search *s, struct hr_span pattern)
 {
@@ -266,7 +266,7 @@ hr_mcp_list_names(struct hr_mcp_call *c, const char *path)
 
 	s.depth = 1;
 	walk(c, &s, (struct hr_span){NULL, 0});
-	hr_buf_reset(&c->structured); /* of another tool */
+	hr_buf_reset(&c->structured); /* the tool `read` has no structured part */
 }
 
 const struct hr_mcp_tool hr_mcp_list = {.name = "list",
@@ -330,7 +330,7 @@ static const struct hr_mcp_param grep_params[] = {
 
 struct matches {
 	struct hr_mcp_call *c;
-	const char *prefix; /* before each name */
+	const char *prefix; /* prefix of each name */
 	size_t shown, last_line;
 	bool context;
 };
@@ -341,7 +341,7 @@ is_inside(const char *p, size_t at)
 	return ((unsigned char)p[at] & 0xC0) == 0x80;
 }
 
-/* The part of a line that is shown: all, or what is around its match, cut at characters. */
+/* Appends the line, or of a long line the part around the match, cut at character boundaries. */
 static void
 put_line(struct hr_buf *b, const struct hr_grep_line *l)
 {

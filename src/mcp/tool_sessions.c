@@ -1,4 +1,4 @@
-/* sessions, end: the shells that there are. */
+/* The tools sessions and end, which list and end shells. */
 #include "config.h"
 
 #include <string.h>

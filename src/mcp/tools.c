@@ -1,4 +1,5 @@
-/* The table of tools; alone, so that a program can have another one (t/e2e/mcp_worker.c). */
+/* The table of tools has a file of its own so that a test program can replace it
+ * (t/e2e/mcp_worker.c). */
 #include "config.h"
 
 #include "mcp/call.h"

@@ -1,5 +1,5 @@
-/* Waiting for a command, and its output by offsets: the same handle gives the same bytes, so an
- * answer that was lost is asked for again and nothing is doubled. */
+/* Waits for a command and returns its output by offsets. A handle always gives the same bytes, so a
+ * client that lost an answer can ask again without duplicates. */
 #include "config.h"
 
 #include <errno.h>
@@ -20,13 +20,13 @@
 #include "base/text/utf8.h"
 #include "term/term.h"
 
-#define PART ((size_t)16 << 10) /* bytes of output: the head of a long one, and its tail */
+#define PART ((size_t)16 << 10) /* bytes in the head and in the tail of long output */
 #define FRAME_MAX (2u << 20)
-#define TRIES 32            /* keepers that die over it */
-#define PROGRESS_MS 100     /* between two notifications */
-#define PROGRESS_MAX 2000   /* bytes of output in one */
-#define TORN_MAX 64         /* of an escape sequence that has begun */
-#define SEEN_MAX (4 * PART) /* of a part: few bytes may take up much room on a screen */
+#define TRIES 32            /* times that a keeper may die during one wait */
+#define PROGRESS_MS 100     /* milliseconds between two notifications */
+#define PROGRESS_MAX 2000   /* bytes of output per notification */
+#define TORN_MAX 64         /* bytes of an unfinished escape sequence */
+#define SEEN_MAX (4 * PART) /* bytes of a rendered part: few bytes may fill much of a screen */
 
 /* ---- handles: ID-STARTED-FROM@SESSION ---- */
 
@@ -90,8 +90,8 @@ hr_mcp_place(const struct hr_mcp_call *c, const struct hr_mcp_wait *w)
 
 /* ---- the output ---- */
 
-/* Bytes at the end that belong to something of which more comes: a character, an escape sequence, a
- * line's end. */
+/* Returns the number of bytes at the end that belong to an unfinished character, escape sequence or
+ * line end. */
 static size_t
 torn(const char *p, size_t len)
 {
@@ -128,7 +128,7 @@ torn(const char *p, size_t len)
 	return 0;
 }
 
-/* What a person would see of those bytes. */
+/* Renders the bytes as a terminal shows them. */
 static void
 put_seen(struct hr_buf *b, const char *p, size_t len)
 {
@@ -151,7 +151,8 @@ put_seen(struct hr_buf *b, const char *p, size_t len)
 		hr_buf_addc(b, '\n');
 }
 
-/* A part of the output; *io_to: where it ends, which is less where something is torn there. */
+/* Appends a part of the output. *io_to is set to its end, which moves back before an unfinished
+ * sequence. */
 static int
 put_part(const struct hr_shell_place *place, uint64_t from, uint64_t *io_to, bool whole,
     struct hr_buf *out, struct hr_err *err)
@@ -207,7 +208,7 @@ hr_mcp_put_output(const struct hr_shell_place *place, struct hr_mcp_wait *w, uin
 
 /* ---- the result ---- */
 
-/* One line behind the output. */
+/* Ends the last line of the output, if any. */
 static void
 end_line(struct hr_buf *b)
 {
@@ -252,7 +253,7 @@ put_running(struct hr_mcp_call *c, struct hr_span output, const char *handle, co
 	    why, handle);
 }
 
-/* How the command is; false: said. */
+/* Looks up the state of the command. Returns false after hr_mcp_fail(). */
 bool
 hr_mcp_look(struct hr_mcp_call *c, const struct hr_shell_place *place, const struct hr_mcp_wait *w,
     struct hr_command_state *ret)
@@ -285,7 +286,7 @@ hr_mcp_look(struct hr_mcp_call *c, const struct hr_shell_place *place, const str
 	return found;
 }
 
-/* After the end of a command: where its shell is. */
+/* Puts the result of an ended command with the current directory of its shell. */
 static void
 finish(struct hr_mcp_call *c, const struct hr_shell_place *place, struct hr_command_state *s,
     struct hr_span output)
@@ -295,7 +296,7 @@ finish(struct hr_mcp_call *c, const struct hr_shell_place *place, struct hr_comm
 	HR_BUF(frame, HR_FRAME_MAX);
 	HR_BUF(more, 256);
 
-	(void)hr_shell_state(place, &frame, &state, &err); /* then it is not told */
+	(void)hr_shell_state(place, &frame, &state, &err); /* an error leaves the directory out */
 	if (c->wait.from < s->log_end)
 		hr_mcp_handle_put(&more, &c->wait);
 	hr_mcp_put_done(c, output, s->exit_code, state.working_dir, hr_buf_str(&more));
@@ -320,7 +321,8 @@ put_state(struct hr_mcp_call *c, const struct hr_shell_place *place, const char 
 		hr_mcp_fail(c, "The output cannot be had now (%s). Call wait again.", err.msg);
 		return;
 	}
-	(void)hr_shell_returned(place, c->wait.from); /* else another answer repeats it */
+	(void)hr_shell_returned(
+	    place, c->wait.from); /* after a failure a later answer repeats it */
 	if (over) {
 		finish(c, place, &s, hr_span_of_buf(&out));
 	} else {
@@ -335,12 +337,12 @@ struct waiting {
 	struct hr_mcp_call *call;
 	struct hr_sink *sink;
 	int signals;
-	uint64_t at; /* how far the output was seen */
+	uint64_t at; /* offset up to which the output was seen */
 	int64_t told_ms;
 	uint64_t told;
 };
 
-/* false: nobody is there any more. */
+/* Sends a progress notification. Returns false if the client is gone. */
 static bool
 progress(struct waiting *w, const struct hr_output_piece *piece)
 {
@@ -359,7 +361,7 @@ progress(struct waiting *w, const struct hr_output_piece *piece)
 	put_seen(&seen, s.p, s.len);
 	hr_buf_adds(&b, "event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":"
 			"\"notifications/progress\",\"params\":{\"progressToken\":");
-	(void)hr_json_put(&b, c->token); /* a string or an integer */
+	(void)hr_json_put(&b, c->token); /* the token is a string or an integer */
 	hr_buf_addf(
 	    &b, ",\"progress\":%" PRIu64 ",\"message\":", w->at > w->told ? w->at - w->told : 0);
 	(void)hr_json_put_str(&b, hr_buf_str(&seen), seen.len, HR_JSON_REPLACE);
@@ -429,7 +431,7 @@ signals_open(void)
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGTERM);
 	(void)sigaddset(&set, SIGUSR1);
-	/* a worker has both blocked, and sees them afterwards, too */
+	/* a worker blocks both signals and still receives them later */
 	return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
@@ -444,7 +446,7 @@ hr_mcp_wait_now(struct hr_mcp_call *c, struct hr_sink *sink)
 	int tries = TRIES;
 
 	c->waits = false;
-	w.signals = signals_open(); /* -1: then a reload waits for us */
+	w.signals = signals_open(); /* -1: a reload waits until the command ends */
 	while (hr_mcp_look(c, &place, &c->wait, &s) && s.end == HR_COMMAND_RUNNING && tries-- > 0) {
 		how = follow(&w, &place);
 		if (how == TO_LEAVE)
