@@ -1,4 +1,4 @@
-# linked with the library's parts, not the shared object: it uses its buffers and quoting as well
+# linked with the library's parts, not the shared object: the command also uses its buffers and quoting
 bin_PROGRAMS += handrail
 handrail_SOURCES = \
 	%D%/answer.c %D%/answer.h \
@@ -20,7 +20,7 @@ handrail_CPPFLAGS = $(AM_CPPFLAGS) -DHR_SBINDIR='"$(sbindir)"'
 handrail_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 handrail_LDADD = librpc.la libdetectload.la libfiles.la $(HOST_PARTS)
 
-# what shells load at the first use: the tables are the program's own. Debian's zsh looks for those of packages in
+# functions that shells load at the first use; the program has the tables. Debian's zsh loads those of packages from
 # zsh/vendor-completions (debian/rules)
 bashcompletiondir = $(datadir)/bash-completion/completions
 dist_bashcompletion_DATA = %D%/completion/handrail

@@ -1,4 +1,4 @@
-# what is done with the user's files, for the actions and the workers
+# operations on the user's files, for the actions and the workers
 noinst_LTLIBRARIES += libfiles.la
 libfiles_la_SOURCES = \
 	%D%/place/atomic.c %D%/place/atomic.h \
@@ -34,7 +34,7 @@ libfiles_la_SOURCES = \
 libfiles_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 libfiles_la_LIBADD = libplace.la libprotojson.la libbase.la $(DL_LIBS)
 
-# looking through trees, for the door for agents
+# searches in trees, for the MCP endpoint
 noinst_LTLIBRARIES += libsearch.la
 libsearch_la_SOURCES = \
 	%D%/search/above.c \
@@ -46,7 +46,7 @@ libsearch_la_SOURCES = \
 libsearch_la_CFLAGS = $(AM_CFLAGS) $(PCRE2_CFLAGS)
 libsearch_la_LIBADD = libplace.la libbase.la $(PCRE2_LIBS)
 
-# where files go and how they get there: all that the module below needs of them
+# places of files and their replacement: everything that the module below uses
 noinst_LTLIBRARIES += libplace.la
 libplace_la_SOURCES = \
 	%D%/place/beneath.c %D%/place/beneath.h \
@@ -58,7 +58,7 @@ libplace_la_SOURCES = \
 libplace_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 libplace_la_LIBADD = libprotojson.la libbase.la
 
-# What needs libarchive: a module, for the few workers that need it. Tests link its parts.
+# The code that uses libarchive: a module, for the few workers that need it. Tests link its parts.
 noinst_LTLIBRARIES += libarchives.la
 libarchives_la_SOURCES = \
 	%D%/archive/merge.c \
@@ -68,7 +68,7 @@ libarchives_la_SOURCES = \
 libarchives_la_CFLAGS = $(AM_CFLAGS) $(ARCHIVE_CFLAGS) $(JSONC_CFLAGS)
 libarchives_la_LIBADD = $(ARCHIVE_LIBS)
 
-# What libuchardet and libmagic say: by way of modules in the workers, without them in the tests.
+# The queries of libuchardet and libmagic: modules in the workers, linked directly in the tests.
 noinst_LTLIBRARIES += libdetect.la libdetectload.la
 libdetect_la_SOURCES = %D%/charset/detectcharset.c %D%/charset/detectkind.c
 libdetect_la_CFLAGS = $(AM_CFLAGS) $(MAGIC_CFLAGS) $(UCHARDET_CFLAGS)
@@ -89,7 +89,7 @@ handrail_zip_la_SOURCES = %D%/archive/zip_module.c
 handrail_zip_la_LDFLAGS = $(module_flags) '^hr_zip_module$$'
 handrail_zip_la_LIBADD = libarchives.la libplace.la
 
-# where programs that run from the build tree look for them
+# programs that run from the build tree load them from here
 MODULES = handrail-charset.so handrail-kind.so handrail-zip.so
 noinst_DATA += $(MODULES)
 handrail-charset.so: handrail-charset.la

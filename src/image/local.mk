@@ -1,4 +1,4 @@
-# what an image is called and made of; knows no engine
+# names and ingredients of images; uses no engine
 noinst_LTLIBRARIES += libimagekit.la
 libimagekit_la_SOURCES = \
 	%D%/digest.c %D%/digest.h \

@@ -1,5 +1,5 @@
-# The programs behind the manifests in conf/plugins. What one of them cannot be built without is in
-# configure; the others do not need it.
+# The programs of the manifests in conf/plugins. configure checks the requirements of each one, and the
+# others are built without them.
 if JUPYTER
 # everything but main(), so that tests can link it
 noinst_LTLIBRARIES += libjupyter.la
@@ -20,7 +20,7 @@ handrail_jupyter_LDADD = libjupyter.la
 endif
 
 if BROWSER
-# what of the browser plugin asks no browser
+# the parts of the browser plugin that use no browser
 noinst_LTLIBRARIES += libbrowserpage.la
 libbrowserpage_la_SOURCES = \
 	%D%/browser/page/axjson.c %D%/browser/page/axtext.c \
@@ -72,7 +72,7 @@ handrail_browser_SOURCES = %D%/browser/main.c
 handrail_browser_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 handrail_browser_LDADD = libbrowser.la
 
-# Scripts for pages, as text of the program, without their comments.
+# Scripts for pages, embedded as strings without their comments.
 browser_scripts = %D%/browser/page.js %D%/browser/world.js
 EXTRA_DIST += $(browser_scripts)
 CLEANFILES += %D%/browser/scripts.c
@@ -87,7 +87,7 @@ CLEANFILES += %D%/browser/scripts.c
 	done; } >$@.tmp && mv $@.tmp $@
 endif
 
-# everything but HTTP, in the place of which tests put something of theirs
+# everything but HTTP, which tests replace
 noinst_LTLIBRARIES += libmcp.la
 libmcp_la_SOURCES = \
 	%D%/mcp/child.c \

@@ -1,15 +1,15 @@
-// What runs in each document, in a world of our own: marks for the extraction, and what an action
-// asks about an element. The page shares the document with it, and no variable.
+// Runs in each document, in an isolated world: sets marks for the extraction, and answers an action's
+// queries about an element. It shares the document with the page, but no variable.
 (() => {
 'use strict';
-// the first document that a window gets may have the window of the empty one before it
+// a window's first document may reuse the window object of the empty one before it
 if (globalThis.handrail && globalThis.handrail.document === document) return;
 const RATIO = 'browsergym_visibility_ratio', MARK = 'browsergym_set_of_marks';
 const ARIA = ['aria-roledescription', 'aria-description'];
 const MARKABLE = new Set(['INPUT', 'TEXTAREA', 'SELECT', 'BUTTON', 'A', 'IFRAME', 'VIDEO', 'LI', 'TD', 'OPTION']);
 const h = globalThis.handrail = {document, next: 0, frames: 0, passes: 0, scrolls: 0};
 
-// Elements in the order of the document, those of open shadow trees behind their hosts.
+// Lists elements in document order, those of open shadow trees after their hosts.
 function all(root, ret) {
   for (const el of root.querySelectorAll('*')) {
     ret.push(el);
@@ -18,7 +18,7 @@ function all(root, ret) {
   return ret;
 }
 
-// a ... z, aA ... zZ, aAA ...: the last letter moves fastest.
+// Makes a ... z, aA ... zZ, aAA ...: the last letter changes fastest.
 function letters(n) {
   let width = 1, count = 26;
   while (n >= count) {
@@ -82,7 +82,7 @@ function values(el) {
   }
 }
 
-// One pass over the document; resolves when the observer has told of each element, or after waitMs.
+// Makes one pass over the document; resolves when the observer has reported each element, or after waitMs.
 h.mark = (prefix, waitMs) => {
   const seen = new Set(), buttons = [], clickers = new Set(), list = all(document, []);
   for (const el of list)
@@ -107,7 +107,7 @@ h.mark = (prefix, waitMs) => {
     observer.observe(el);
     values(el);
     let bid = el.getAttribute('bid');
-    // on the first pass such an attribute is the page's own
+    // an attribute found on the first pass is the page's own
     if (bid === null || seen.has(bid) || h.passes === 0) {
       const frame = el.tagName === 'IFRAME' || el.tagName === 'FRAME';
       bid = prefix + (frame ? letters(h.frames++) : String(h.next++));
@@ -151,7 +151,7 @@ h.active = () => {
   return el;
 };
 
-// What has the focus; of a frame, what is in it decides.
+// Returns the focused element; if that is a frame, its content decides.
 const FRAMES = ['iframe', 'frame', 'object', 'embed', 'fencedframe'];
 h.focused = () => {
   const el = h.active();
@@ -160,7 +160,7 @@ h.focused = () => {
 
 h.owner = (el) => ({bid: el.getAttribute('bid'), mute: el.hasAttribute('sandbox') && !el.sandbox.contains('allow-scripts')});
 
-// An element as one line, shortest attributes first.
+// Prints an element on one line, shortest attributes first.
 h.preview = (el) => {
   const flags = new Set(['checked', 'selected', 'disabled', 'readonly', 'multiple']);
   const cut = (s, n) => s.length <= n ? s : s.substring(0, n - 1) + '\u2026';
@@ -178,11 +178,11 @@ h.preview = (el) => {
   return (head + '>' + cut(text, 50) + '</' + tag + '>').replace(/\n/g, '\u21b5').replace(/\t/g, '\u21c6');
 };
 
-// ---- what an action waits for ----
+// ---- conditions of an action ----
 
 const CONTROL = 'input, textarea, select', LIKE_BUTTON = 'button, [role=button], [role=checkbox], [role=radio]';
 
-// What a person who aims at el really works with.
+// Returns the element that a person who aims at el really uses.
 h.target = (el, toLabel) => {
   if (!el.matches(CONTROL) && !el.isContentEditable) el = el.closest(LIKE_BUTTON) || el;
   if (toLabel && !el.matches('a, ' + CONTROL + ', [role=link], ' + LIKE_BUTTON) && !el.isContentEditable) {
@@ -221,7 +221,7 @@ const ARIA_READONLY = new Set(('checkbox combobox grid gridcell listbox radiogro
 function disabled(el) {
   if (DISABLES.includes(el.tagName) && (el.hasAttribute('disabled') || el.matches(':disabled'))) return true;
   if (el.tagName === 'OPTION' && el.closest('optgroup[disabled]')) return true;
-  // only an element of a role that may be disabled takes it from those around it
+  // only an element with a role that can be disabled inherits it
   const role = (el.getAttribute('role') || '').trim().split(/\s+/)[0];
   const native = el.matches('a[href], area[href], ' + CONTROL + ', button, option, optgroup, fieldset, summary, td, th, tr');
   if (!native && !ARIA_DISABLES.has(role)) return false;
@@ -233,7 +233,7 @@ function disabled(el) {
   return false;
 }
 
-// null: cannot be told.
+// Returns null if that is unknown.
 function readonly(el) {
   if (el.matches(CONTROL)) return el.hasAttribute('readonly');
   const role = (el.getAttribute('role') || '').trim().split(/\s+/)[0];
@@ -256,8 +256,8 @@ async function stable(el) {
   }
 }
 
-// '' when el is all that the letters ask for: v(isible), e(nabled), w(ritable), s(table); else what
-// it is not. '!' leads what no waiting cures.
+// Returns '' if el has all states of the letters: v(isible), e(nabled), w(ritable), s(table); otherwise
+// the missing one. '!' leads a failure that waiting cannot fix.
 h.check = async (el, states) => {
   if (!el.isConnected) return 'detached';
   if (states.includes('s') && visible(el) && !(await stable(el))) return 'stable';
@@ -274,7 +274,7 @@ h.check = async (el, states) => {
   return '';
 };
 
-// Where the first box of el is, beside what DevTools says of it: the place of the document.
+// Returns the position of el's first box; its difference from DevTools' is the document's position.
 h.box = (el) => {
   const r = el.getClientRects()[0] || el.getBoundingClientRect();
   return [r.left, r.top, innerWidth, innerHeight];
@@ -282,17 +282,17 @@ h.box = (el) => {
 
 h.scroll = (el, block) => el.scrollIntoView({block, inline: block, behavior: 'instant'});
 
-// '' if a press at that point is el's, else who takes it.
+// Returns '' if a press at that point reaches el, otherwise the element that gets it.
 h.hit = (el, x, y) => {
   let aim = el;
   if (!el.matches(CONTROL) && !el.isContentEditable) aim = el.closest('button, [role=button], a, [role=link]') || el;
   const got = at(x, y);
   if (!got) return 'nothing is there';
   if (holds(aim, got)) return '';
-  // a label passes it on
+  // a label forwards the press
   const label = got.closest('label');
   if (label && label.control === aim) return '';
-  // who covers it, from where both have a parent in common
+  // the covering element, up to below the common parent
   let top = got;
   for (let up = got; up && !holds(up, aim); up = parentOf(up)) top = up;
   const from = top === got ? '' : ' from ' + h.preview(top) + ' subtree';
@@ -314,7 +314,7 @@ h.focus = (el, reset) => {
 const TYPED = new Set(['', 'email', 'number', 'password', 'search', 'tel', 'text', 'url']);
 const SET = new Set(['color', 'date', 'time', 'datetime-local', 'month', 'range', 'week']);
 
-// 'done', 'type' when the text is to be typed over the selection, or '!' and what is wrong.
+// Returns 'done', 'type' if the text must be typed over the selection, or '!' and the error.
 h.fill = (el, value) => {
   el = h.target(el, true);
   if (el.tagName === 'INPUT') {
@@ -351,7 +351,7 @@ h.fill = (el, value) => {
   return 'type';
 };
 
-// 'done', '' when an option is not there yet, or '!' and what is wrong.
+// Returns 'done', '' if an option is still missing, or '!' and the error.
 h.select = (el, wanted, many) => {
   el = h.target(el, true);
   if (el.tagName !== 'SELECT') return '!Error: Element is not a <select> element';
@@ -386,12 +386,12 @@ h.files = (el, n) => {
   return '';
 };
 
-// ---- what the page is about to do ----
+// ---- pending work of the page ----
 
 const players = new WeakSet();
 let viewed = document.contentType !== 'application/pdf';
 
-// Milliseconds until nothing that runs out by itself is going on any more; -1: until h.viewer() is done.
+// Returns the milliseconds until all finite animations end; -1: until h.viewer() is done.
 h.busy = () => {
   let ms = 0;
   for (const a of document.getAnimations()) {
@@ -399,7 +399,7 @@ h.busy = () => {
     const t = a.effect && a.effect.getComputedTiming();
     if (t && Number.isFinite(t.endTime) && a.currentTime !== null) ms = Math.max(ms, t.endTime - a.currentTime);
   }
-  // a player that lays itself out
+  // a player that is still laying itself out
   for (const m of document.querySelectorAll('video, audio'))
     if (!players.has(m)) {
       players.add(m);
@@ -408,7 +408,7 @@ h.busy = () => {
   return viewed ? ms : -1;
 };
 
-// Until Chromium's viewer of PDF files is there: it takes the focus then.
+// Waits until Chromium's PDF viewer has loaded: it then takes the focus.
 h.viewer = () => new Promise((resolve) => {
   const done = () => {
     viewed = true;
@@ -432,7 +432,7 @@ addEventListener('dragstart', (e) => drag = e, {capture: true});
 addEventListener('mousedown', () => drag = null, {capture: true});
 h.dragging = () => drag !== null && !drag.defaultPrevented;
 
-// After a turn of the wheel: until what it moves has come to rest.
+// Waits after a scroll until the moved elements rest.
 h.rest = async () => {
   const before = h.scrolls;
   for (let i = 0; i < 6; i++) await frame();
@@ -444,12 +444,12 @@ h.rest = async () => {
   return h.scrolls - before;
 };
 
-// ---- which page was used last ----
+// ---- the page used last ----
 
 const tell = () => {
   if (globalThis.handrail_active) globalThis.handrail_active('');
 };
-// Not when a key or a button is let go: what the press has opened may be there by then, and was used last.
+// Ignores the release of a key or a button: a page that the press opened may be the last used by then.
 for (const kind of ['focus', 'focusin', 'load', 'pageshow', 'mousemove', 'mousedown', 'wheel', 'keydown', 'input', 'touchstart'])
   addEventListener(kind, tell, {capture: true, passive: true});
 document.addEventListener('visibilitychange', () => {

@@ -1,5 +1,5 @@
-// What runs in each document beside the page's own scripts: it notes how long the timers still run
-// that end soon, and shows our own world which elements have a handler of clicks.
+// Runs in each document beside the page's own scripts: it records when timers that end soon are due,
+// and shows handrail's isolated world which elements have click handlers.
 (() => {
 'use strict';
 const key = Symbol.for('handrail'), clock = performance.now.bind(performance);
@@ -21,7 +21,7 @@ for (const name of ['setTimeout', 'setInterval']) {
   });
 }
 Object.defineProperty(globalThis, key, {value: Object.freeze({
-  // milliseconds until the last of those that end within the limit
+  // returns the milliseconds until the last timer that ends within the limit
   due: (limit) => {
     const now = clock();
     dues = dues.filter((due) => due > now - 20);
