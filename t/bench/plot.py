@@ -10,7 +10,7 @@ import statistics
 import sys
 
 WIDTH, HEIGHT = 760, 400
-LEFT, RIGHT, TOP, BOTTOM = 60, 190, 56, 64
+LEFT, RIGHT, TOP, BOTTOM = 60, 215, 56, 64
 COLOURS = ("#0b6e4f", "#b3541e", "#4b5fa8")
 
 
