@@ -30,7 +30,7 @@
 #define FILE_MAX (10u << 20)
 #define TEXT_MAX (64u << 20)
 #define KIND_MAX 4096
-#define PATIENCE 30 /* s for a converter: a damaged document may keep it busy for ever */
+#define PATIENCE 30 /* seconds; a damaged document may keep a converter busy for ever */
 
 /* ---- programs ---- */
 

@@ -21,14 +21,14 @@ const struct hr_buf *parts_find(const struct parts *ps, const char *name);
 /* ---- a part as a tree (ooxml.c) ---- */
 
 struct attr {
-	const char *name; /* lacks its namespace, but "r:..." for the name of a relationship */
+	const char *name; /* local name, but "r:..." for the name of a relationship */
 	const char *value;
 	struct attr *next;
 };
 
 /* An element, or (name == NULL) a piece of its text, which is kept for `t` and `v` only. */
 struct node {
-	const char *name; /* lacks its namespace */
+	const char *name; /* local name */
 	const char *text;
 	struct attr *attrs;
 	struct node *parent, *first, *last, *next;

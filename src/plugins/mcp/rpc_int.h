@@ -15,7 +15,7 @@ struct mcp_method {
 	const char *label; /* the member of an item that gets the prefix */
 };
 
-/* Reply on req, or on the session's stream if NULL. Take result; NULL: there was no memory. */
+/* Replies on req, or on the session stream if NULL. Takes result; NULL: there was no memory. */
 void mcp_reply_result(struct mcp_session *s, struct evhttp_request *req, struct json_object *id,
     struct json_object *result);
 void mcp_reply_error(struct mcp_session *s, struct evhttp_request *req, struct json_object *id,

@@ -53,7 +53,7 @@ struct hr_child {
 
 /* Also protects this process from the OOM killer, as far as permitted. */
 void hr_children_init(struct hr_children *kids, struct hr_loop *loop);
-/* Only protects, or undoes that. */
+/* Protects this process from the OOM killer, or with `on` false ends that. */
 void hr_children_protect(const struct hr_children *kids, bool on);
 
 /* Starts *what with a pipe as its stderr (added to what->fds, of which there may be 7). oom: added
