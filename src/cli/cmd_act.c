@@ -250,7 +250,7 @@ exec(struct cli *c, const struct cli_args *a)
 }
 
 const struct cli_command cli_exec = {"exec", NULL, "NAME COMMAND [ARGUMENT]...",
-    "As \"run\"; with -it as \"sh\".", exec_options, 1, -1, CLI_EXEC, exec, NULL};
+    "The same as \"run\"; with -it as \"sh\".", exec_options, 1, -1, CLI_EXEC, exec, NULL};
 
 /* ---- attach ---- */
 
@@ -262,8 +262,8 @@ attach(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 }
 
 const struct cli_command cli_come_back = {"attach", NULL, "[NAME]",
-    "Come back to the shell's last command: its output and exit status.", NULL, 0, 0, CLI_NAME,
-    NULL, attach};
+    "Return to the shell's last command: its output and exit status.", NULL, 0, 0, CLI_NAME, NULL,
+    attach};
 
 /* ---- py ---- */
 
@@ -361,5 +361,5 @@ write_file(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 }
 
 const struct cli_command cli_write = {"write", NULL, "PATH <FILE",
-    "Write standard input to a file of the sandbox, as it is.", NULL, 1, 1, CLI_PLAIN, NULL,
+    "Write standard input to a file of the sandbox, byte for byte.", NULL, 1, 1, CLI_PLAIN, NULL,
     write_file};

@@ -39,8 +39,8 @@ clone_it(struct cli *c, const struct cli_args *a)
 }
 
 const struct cli_command cli_clone = {"repo clone", NULL, "[REPOSITORY]",
-    "Clone a repository into the sandbox; the shell goes there.", clone_options, 0, 1, CLI_PLAIN,
-    clone_it, NULL};
+    "Clone a repository into the sandbox and change the shell's directory to it.", clone_options, 0,
+    1, CLI_PLAIN, clone_it, NULL};
 
 static void
 put_microagent(struct hr_buf *b, struct json_object *o)
@@ -66,5 +66,5 @@ microagents(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 }
 
 const struct cli_command cli_microagents = {"repo microagents", NULL, "[REPOSITORY]",
-    "List what the workspace and its organisation tell agents.", NULL, 0, 1, CLI_PLAIN, NULL,
+    "List the microagents of the workspace and its organisation.", NULL, 0, 1, CLI_PLAIN, NULL,
     microagents};

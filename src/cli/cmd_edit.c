@@ -66,5 +66,5 @@ edit(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 }
 
 const struct cli_command cli_edit = {"edit", NULL, "PATH OLD NEW",
-    "Replace a text that occurs once in a file of the sandbox.", NULL, 3, 3, CLI_VERBATIM, NULL,
-    edit};
+    "Replace a string that occurs exactly once in a file of the sandbox.", NULL, 3, 3, CLI_VERBATIM,
+    NULL, edit};

@@ -47,5 +47,5 @@ events(struct cli *c, const struct cli_args *a)
 }
 
 const struct cli_command cli_events = {"events", NULL, NULL,
-    "Tell what happens to the sandboxes, until it is interrupted.", NULL, 0, 0, CLI_PLAIN, events,
+    "Print the events of the sandboxes until you interrupt it.", NULL, 0, 0, CLI_PLAIN, events,
     NULL};

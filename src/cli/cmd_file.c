@@ -143,8 +143,8 @@ put(struct cli *c, const struct cli_args *a)
 }
 
 const struct cli_command cli_put = {"put", NULL, "FILE|DIR [PATH]",
-    "Copy a file or a directory into the sandbox, as cp -R has it, with modes and times.",
-    copy_options, 1, 2, CLI_PLAIN, put, NULL};
+    "Copy a file or a directory into the sandbox, as cp -R, with modes and times.", copy_options, 1,
+    2, CLI_PLAIN, put, NULL};
 
 static int
 to_stdout(struct cli *c, struct hr_sandbox *s, const char *path)
@@ -170,7 +170,7 @@ get(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 }
 
 const struct cli_command cli_get = {"get", NULL, "PATH [FILE|DIR|-]",
-    "Copy a file or a directory out of the sandbox, as cp -R has it; \"-\" is standard output.",
+    "Copy a file or a directory out of the sandbox, as cp -R; \"-\" is standard output.",
     copy_options, 1, 2, CLI_PLAIN, NULL, get};
 
 /* Splits "NAME:PATH", as docker does, and sets c->name; ":PATH" is in the sandbox of --name. NULL:

@@ -361,14 +361,14 @@ static const struct cli_option pools_options[] = {
 const struct cli_command cli_fleet_init = {"fleet init", NULL, "[DIR]",
     "Make a fleet, and print a key for its operator.", NULL, 0, 1, CLI_PLAIN, init, NULL};
 const struct cli_command cli_fleet_doctor = {"fleet doctor", NULL, "[OPTION]...",
-    "Look whether this machine has what handrail-fleetd needs with its OPTIONs.", NULL, 0, -1,
+    "Check whether this machine has what handrail-fleetd needs with its OPTIONs.", NULL, 0, -1,
     CLI_RAW, fleet_doctor, NULL};
 const struct cli_command cli_fleet_keys = {"fleet keys", NULL, keys_args,
     "List the keys, make one or revoke one.", keys_options, 0, 2, CLI_PLAIN, keys, NULL};
 const struct cli_command cli_fleet_ps = {
     .name = "fleet ps", .help = "List the sandboxes of all keys.", .run = ps};
 const struct cli_command cli_fleet_pools = {"fleet pools", NULL, pools_args,
-    "List the pools of sandboxes that wait for a start, set one or end one.", pools_options, 0, 3,
-    CLI_PLAIN, pools, NULL};
+    "List the pools of waiting sandboxes, set one or end one.", pools_options, 0, 3, CLI_PLAIN,
+    pools, NULL};
 const struct cli_command cli_fleet_drain = {"fleet drain", NULL, "[off]",
-    "Let nothing new start, or let it again.", NULL, 0, 1, CLI_PLAIN, drain, NULL};
+    "Start nothing new; with \"off\" start sandboxes again.", NULL, 0, 1, CLI_PLAIN, drain, NULL};

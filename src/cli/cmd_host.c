@@ -144,8 +144,7 @@ doctor(struct cli *c, const struct cli_args *a)
 }
 
 const struct cli_command cli_doctor = {"doctor", NULL, "[KIND]",
-    "Look whether this machine has what a kind of sandbox needs.", NULL, 0, 1, CLI_PLAIN, doctor,
-    NULL};
+    "Check whether this machine has what a back-end needs.", NULL, 0, 1, CLI_PLAIN, doctor, NULL};
 
 static const struct cli_option preflight_options[] = {
     {1, "payload", "DIR", "handrail's programs for an image without them [sandbox.payload]"},
@@ -169,7 +168,7 @@ preflight(struct cli *c, const struct cli_args *a)
 }
 
 const struct cli_command cli_preflight = {"image preflight", NULL, "IMAGE",
-    "Look what an image has of what a sandbox needs.", preflight_options, 1, 1, CLI_PLAIN,
+    "Check whether an image has what a sandbox needs.", preflight_options, 1, 1, CLI_PLAIN,
     preflight, NULL};
 
 static int
@@ -184,5 +183,4 @@ backends(struct cli *c, const struct cli_args *a)
 }
 
 const struct cli_command cli_backends = {"backends", NULL, NULL,
-    "List the kinds of sandboxes, and why one cannot be used.", NULL, 0, 0, CLI_PLAIN, backends,
-    NULL};
+    "List the back-ends, and why one cannot be used.", NULL, 0, 0, CLI_PLAIN, backends, NULL};

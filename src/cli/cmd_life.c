@@ -337,7 +337,7 @@ pause_it(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 }
 
 const struct cli_command cli_pause = {"pause", NULL, "[NAME]...",
-    "Stop a sandbox in such a way that it can go on.", NULL, 0, -1, CLI_NAMES, NULL, pause_it};
+    "Pause a sandbox; \"resume\" continues it.", NULL, 0, -1, CLI_NAMES, NULL, pause_it};
 
 /* Stops a sandbox even if the setting is to freeze it. */
 static int
@@ -351,7 +351,7 @@ stop(struct cli *c, const struct cli_args *a)
 }
 
 const struct cli_command cli_stop = {"stop", NULL, "[NAME]...",
-    "Stop a sandbox; \"start\" lets it go on.", NULL, 0, -1, CLI_NAMES, stop, NULL};
+    "Stop a sandbox; \"start\" continues it.", NULL, 0, -1, CLI_NAMES, stop, NULL};
 
 static int
 resume(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
@@ -361,7 +361,7 @@ resume(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 }
 
 const struct cli_command cli_resume = {"resume", "start", "[NAME]...",
-    "Let a paused sandbox go on.", NULL, 0, -1, CLI_NAMES, NULL, resume};
+    "Continue a stopped or paused sandbox.", NULL, 0, -1, CLI_NAMES, NULL, resume};
 
 /* ---- down ---- */
 
@@ -552,4 +552,4 @@ rm(struct cli *c, const struct cli_args *a)
 }
 
 const struct cli_command cli_rm = {"rm", NULL, "NAME... | --all",
-    "End sandboxes that are named, as \"down\" does.", rm_options, 0, -1, CLI_NAMES, rm, NULL};
+    "End the named sandboxes, as \"down\" does.", rm_options, 0, -1, CLI_NAMES, rm, NULL};

@@ -61,5 +61,5 @@ pool(struct cli *c, const struct cli_args *a)
 }
 
 const struct cli_command cli_pool = {"pool", NULL, "NUMBER",
-    "Have so many sandboxes wait for the next \"up\"; 0 ends all that wait.", pool_options, 1, 1,
+    "Keep NUMBER sandboxes waiting for the next \"up\"; 0 ends all that wait.", pool_options, 1, 1,
     CLI_PLAIN, pool, NULL};

@@ -379,8 +379,7 @@ ps(struct cli *c, const struct cli_args *a)
 }
 
 const struct cli_command cli_ps = {"ps", NULL, NULL,
-    "List the sandboxes, what they are made of and what they use.", ps_options, 0, 0, CLI_PLAIN, ps,
-    NULL};
+    "List the sandboxes with their images, ages and use.", ps_options, 0, 0, CLI_PLAIN, ps, NULL};
 
 /* Appends the row of a recorded sandbox. */
 static int
@@ -417,5 +416,4 @@ inspect(struct cli *c, const struct cli_args *a)
 }
 
 const struct cli_command cli_inspect = {"inspect", NULL, "[NAME]...",
-    "Print what \"ps\" knows of a sandbox, as a list in JSON.", NULL, 0, -1, CLI_NAMES, inspect,
-    NULL};
+    "Print what \"ps\" knows of a sandbox as JSON.", NULL, 0, -1, CLI_NAMES, inspect, NULL};

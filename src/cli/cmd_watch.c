@@ -168,7 +168,7 @@ top(struct cli *c, const struct cli_args *a)
 }
 
 const struct cli_command cli_top = {"top", "stats", "[NAME]",
-    "Show what the sandbox uses, again and again on a terminal.", top_options, 0, 0, CLI_NAME, top,
+    "Show what the sandbox uses; on a terminal repeatedly.", top_options, 0, 0, CLI_NAME, top,
     NULL};
 
 int
@@ -195,4 +195,5 @@ sh(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 }
 
 const struct cli_command cli_sh = {"sh", "shell", "[NAME] [COMMAND [ARGUMENT]...]",
-    "A shell in the sandbox on this terminal, or another program.", NULL, 0, -1, CLI_SH, NULL, sh};
+    "Start a shell in the sandbox on this terminal, or another program.", NULL, 0, -1, CLI_SH, NULL,
+    sh};

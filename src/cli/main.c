@@ -324,7 +324,9 @@ help(const char *group)
 	}
 	hr_buf_adds(&b, "\nOptions of every command:\n");
 	put_options(&b, cli_common);
-	hr_buf_adds(&b, "\nSee handrail(1).\n");
+	hr_buf_adds(&b,
+	    "\nLimits default to none, and \"local\" and \"cli\" isolate nothing: see WARNING in "
+	    "handrail(1).\n");
 	return cli_out_buf(&b);
 }
 

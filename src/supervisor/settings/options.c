@@ -295,5 +295,6 @@ hr_options_help(FILE *to)
 
 		(void)fprintf(to, "%*s%s\n", used < 28 ? 28 - used : 1, "", o->help);
 	}
-	(void)fputs("\nSee handraild(8) and handrail.conf(5).\n", to);
+	(void)fputs(
+	    "\nLimits default to none: see handrail.conf(5), and WARNING in handraild(8).\n", to);
 }
