@@ -1,4 +1,4 @@
-/* Session keys. Invariant: all sums are there, or the one who asked was told that they are not. */
+/* Checks session keys. Invariant: all sums are present, or the caller got an error. */
 #include "config.h"
 
 #include "worker/request/auth.h"
@@ -9,7 +9,7 @@
 #include "base/fd.h"
 #include "proto/channel.h"
 
-#define ASK_MS 10000 /* a supervisor that is busy with a start of its own */
+#define ASK_MS 10000 /* covers a supervisor that is busy with its own start */
 
 int
 hr_auth_take(struct hr_auth *a, const char *p, size_t len, struct hr_err *err)
@@ -29,7 +29,7 @@ hr_auth_take(struct hr_auth *a, const char *p, size_t len, struct hr_err *err)
 			return hr_err_nomem(err);
 		a->head = head;
 	}
-	/* other keys after half an answer: who is started next learns them */
+	/* the keys changed between two parts of the answer; the next worker gets the new ones */
 	if (memcmp(&head, &a->head, sizeof(head)) != 0 || n > head.count - a->have ||
 	    (n == 0 && a->have < head.count))
 		return hr_err_set(err, HR_E_PROTO, "the keys have changed meanwhile");
@@ -97,7 +97,8 @@ hr_auth_sum(const struct hr_auth *a, const char *value, unsigned char ret_sum[HR
 		len--;
 	for (; len > 0 && (*value == ' ' || *value == '\t'); len--)
 		value++;
-	if (len > a->head.longest) /* its length is no secret, and hashing it is work */
+	if (len >
+	    a->head.longest) /* the length is no secret, and hashing a long value costs time */
 		return false;
 	hr_keysum(a->head.salt, value, len, ret_sum);
 	return hr_auth_knows(a, ret_sum);

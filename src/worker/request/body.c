@@ -1,4 +1,4 @@
-/* Content types as Python's email package reads them. */
+/* Reads content types like Python's email package. */
 #include "config.h"
 
 #include "worker/request/body.h"
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* The media type: what is before the first ';', without blanks around. */
+/* Returns the media type: the part before the first ';', without blanks around it. */
 static const char *
 media_of(const char *content_type, size_t *ret_len)
 {

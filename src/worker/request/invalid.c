@@ -1,4 +1,4 @@
-/* Building the list; the entries are few and their members always the same. */
+/* Builds the list of errors; the entries are few and always have the same members. */
 #include "config.h"
 
 #include "worker/request/invalid.h"

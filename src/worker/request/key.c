@@ -1,4 +1,5 @@
-/* Keys begin with a letter for their kind, so that a client cannot name another's. */
+/* Builds keys. The first letter is the key's type, so a client cannot forge a key of another
+ * type. */
 #include "config.h"
 
 #include "worker/request/key.h"
@@ -29,7 +30,7 @@ put_text(struct hr_buf *key, char kind, const char *text, const struct hr_buf *b
 		hr_buf_adds(key, "digest:");
 		put_digest(key, text, len);
 	}
-	/* an id that a proxy or a trace gives to several requests names as many actions */
+	/* one id of a proxy or a trace may cover several requests with different bodies */
 	hr_buf_addc(key, ':');
 	put_digest(key, hr_buf_str(body), body->len);
 }

@@ -1,4 +1,4 @@
-/* hr_key: by what a repeated request is known (handraild(8), "AT MOST ONCE"). */
+/* hr_key: the key by which a repeated request is recognised (handraild(8), "AT MOST ONCE"). */
 #ifndef HR_WORKER_REQUEST_KEY_H
 #define HR_WORKER_REQUEST_KEY_H
 
@@ -9,19 +9,20 @@
 
 #define HR_KEY_MAX 512
 
-#define HR_KEY_OF_NGINX 'n' /* first byte of a key that no client knows */
+#define HR_KEY_OF_NGINX 'n' /* first byte of a key that clients do not know */
 
-/* Appends the key: the client's X-Request-ID, else its Idempotency-Key; else, for an event with an
- * id and a time stamp, these; each with what tells its body from others. Else nginx's own id, so
- * that a retry by nginx inside one request is covered and two equal requests are two actions. "" if
- * there is nothing. */
+/* Appends the key: the client's X-Request-ID, else its Idempotency-Key, else the id and time stamp
+ * of the event; each with a digest of the body. Otherwise it appends nginx's id, which covers a
+ * retry by nginx within one request, while two equal requests are two actions. Appends "" if there
+ * is nothing. */
 void hr_key_make(struct hr_buf *key, const struct hr_request *r, const struct hr_event *ev,
     const struct hr_buf *body);
 
-/* For a request that is no action and whose body is not kept: the client's X-Request-ID or its
- * Idempotency-Key, with what tells the request from others of that name. "" if it gave neither. */
+/* Appends the key of a request that is not an action and whose body is not kept: the client's
+ * X-Request-ID or Idempotency-Key with a digest of `what`. Appends "" if the client gave
+ * neither. */
 void hr_key_named(struct hr_buf *key, const struct hr_request *r, const struct hr_buf *what);
-/* Whether it gave one. */
+/* Returns true if the client gave one of the two. */
 bool hr_key_is_named(const struct hr_request *r);
 
 #endif

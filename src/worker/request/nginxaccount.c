@@ -1,4 +1,4 @@
-/* Being nginx for one open(). */
+/* Opens files as nginx's account. */
 #include "config.h"
 
 #include "worker/request/nginxaccount.h"

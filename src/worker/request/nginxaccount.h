@@ -1,6 +1,5 @@
-/* hr_nginx_account: what the account of nginx's workers may read: only such files can be left to
- * nginx to send.
- */
+/* hr_nginx_account: tests whether nginx's workers may read a file, because nginx can send only such
+ * files. */
 #ifndef HR_WORKER_REQUEST_NGINXACCOUNT_H
 #define HR_WORKER_REQUEST_NGINXACCOUNT_H
 
@@ -8,13 +7,13 @@
 #include <sys/types.h>
 
 struct hr_nginx_account {
-	bool known; /* else nothing is left to nginx */
+	bool known; /* false: nginx sends no files */
 	uid_t uid;
 	gid_t gid;
 };
 
-/* Tried, not guessed: opens the file as that account, without its further groups. When we are not
- * root, nginx's workers are who we are. */
+/* Returns true if the account can open the file. It tries to, without the account's supplementary
+ * groups. If we are not root, nginx's workers have our own account. */
 bool hr_nginx_account_reads(const struct hr_nginx_account *e, const char *path);
 
 #endif

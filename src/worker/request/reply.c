@@ -1,4 +1,4 @@
-/* The edge to libfcgi. Only these parameters are looked at; the configuration passes no others. */
+/* Connects to libfcgi. It reads only these parameters; the configuration passes no others. */
 #include "config.h"
 
 #include "worker/request/reply.h"
@@ -17,7 +17,8 @@
 static const char *
 param(const FCGX_Request *fcgi, const char *name)
 {
-	const char *v = FCGX_GetParam(name, fcgi->envp); /* the first, if repeated */
+	const char *v =
+	    FCGX_GetParam(name, fcgi->envp); /* the first value of a repeated parameter */
 
 	return v != NULL ? v : "";
 }
@@ -88,7 +89,7 @@ hr_reply_drain(FCGX_Request *fcgi)
 		;
 }
 
-/* For nginx's log, which keeps these from the client. */
+/* Adds headers for nginx's log, which hides them from the client. */
 static void
 put_note(FCGX_Stream *out, const struct hr_answer *a)
 {
@@ -132,10 +133,10 @@ put_head(FCGX_Stream *out, const struct hr_answer *a, int64_t body_len)
 	(void)FCGX_PutS("\r\n", out);
 }
 
-/* libfcgi copies everything into records of 8 KB. A big body goes out in records of our own, as
- * large as they may be and many to a call, straight from where it lies. */
-#define RECORD_MAX 65528 /* a multiple of 8, so that nothing need be padded */
-#define RECORDS 8        /* in one call: about what a Unix socket takes at once */
+/* libfcgi copies everything into records of 8 KB. A large body is sent in records of maximal size,
+ * many per system call, without a copy. */
+#define RECORD_MAX 65528 /* a multiple of 8, so that no record needs padding */
+#define RECORDS 8        /* records per call: about as much as a Unix socket takes at once */
 
 #define SEND_BUFFER (1 << 20)
 
@@ -196,9 +197,9 @@ record_write(struct hr_sink *sink, const void *p, size_t len)
 	return s->gone ? -1 : 0;
 }
 
-/* nginx passes the head of an unbuffered answer on at once only if nothing is behind it in what it
- * read, and takes the padding of a record for something (1.22 to 1.27): an answer whose body comes
- * later would not begin until then. So the head's length is made a multiple of 8. */
+/* nginx passes on the head of an unbuffered answer at once only if nothing follows it in the same
+ * read, and it counts a record's padding as data (1.22 to 1.27): the client would see no head
+ * before the first body data. So the head's length is padded to a multiple of 8. */
 static void
 put_stream_head(FCGX_Stream *out, const struct hr_answer *a)
 {
@@ -207,7 +208,7 @@ put_stream_head(FCGX_Stream *out, const struct hr_answer *a)
 
 	put_head(out, a, a->stream.length);
 	n = (size_t)(out->wrNext - start) + sizeof("X-Handrail-Pad: \r\n") - 1;
-	/* one that has gone out already is larger than any that waits for a body */
+	/* a head that was already flushed is larger than any that waits for a body */
 	if (out->wrNext < start || a->stream.length >= 0)
 		return;
 	out->wrNext = start;
@@ -223,14 +224,14 @@ send_stream(FCGX_Request *fcgi, const struct hr_answer *a)
 	struct hr_err err = {.code = HR_OK};
 	const int room = SEND_BUFFER;
 
-	/* as much as the kernel grants: the body is made while nginx sends what came before */
+	/* ask for a large buffer: the body is produced while nginx sends earlier parts */
 	(void)setsockopt(s.fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 	put_stream_head(fcgi->out, a);
 	if (FCGX_FFlush(fcgi->out) == 0 && a->stream.send(a->stream.arg, &s.sink, &err) == 0)
 		return true;
 	if (err.code != HR_OK) {
-		/* nginx takes the end of the connection for the end of the answer; this is no
-		 * record, and makes it break its own answer off */
+		/* nginx takes the end of the connection for the end of the answer; these bytes are
+		 * not a record and make it abort its answer */
 		(void)hr_fd_write_full(s.fd, "\0\0\0\0\0\0\0", 8, NULL);
 		hr_log(HR_LOG_WARNING, "%s: the answer ends here: %s", param(fcgi, "REQUEST_ID"),
 		    err.msg);
@@ -245,11 +246,11 @@ hr_reply_hold(FCGX_Request *fcgi, const struct hr_answer *a)
 	struct hr_answer head = *a;
 	int fd = fcgi->ipcFd;
 
-	head.stream.length = -1; /* not known */
+	head.stream.length = -1; /* unknown length */
 	put_stream_head(fcgi->out, &head);
 	if (FCGX_FFlush(fcgi->out) != 0)
 		hr_fd_close(&fd);
-	FCGX_Free(fcgi, 0); /* says nothing of an end, and leaves it open */
+	FCGX_Free(fcgi, 0); /* frees without an end record and leaves the connection open */
 	fcgi->ipcFd = -1;
 	return fd;
 }
@@ -271,8 +272,8 @@ hr_reply_send(FCGX_Request *fcgi, const struct hr_answer *a, bool *ret_sent)
 	}
 	put_head(fcgi->out, &last, (int64_t)len);
 	(void)FCGX_PutStr(body, (int)len, fcgi->out); /* HR_ANSWER_MAX fits an int */
-	/* what FCGX_Finish_r() does first, but it tells nobody how that went; the end of the
-	 * request goes with the last stream */
+	/* FCGX_Finish_r() does the same first but hides the result; the end record goes with the
+	 * last stream */
 	(void)FCGX_FClose(fcgi->err);
 	*ret_sent = FCGX_FClose(fcgi->out) == 0;
 	return true;

@@ -1,4 +1,4 @@
-/* traceparent. */
+/* Parses and makes traceparent. */
 #include "config.h"
 
 #include "worker/request/trace.h"
@@ -7,14 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Lower-case hexadecimal, not all zeros. */
+/* Accepts lower-case hexadecimal that is not all zeros. */
 static bool
 hex_ok(const char *p, size_t n)
 {
 	return strspn(p, "0123456789abcdef") >= n && strspn(p, "0") < n;
 }
 
-/* A later version may have more behind it; 255 is never valid. */
+/* Accepts longer values of later versions; version 255 is never valid. */
 static bool
 parent_ok(const char *p)
 {
