@@ -1,6 +1,6 @@
-/* Waiting for requests. libfcgi's accept() knows neither the channel nor a race-free way to be
- * stopped, so the waiting is done here, and accept() finds a connection or returns at once: the
- * socket is non-blocking and every worker is woken exclusively. */
+/* Waits for requests. libfcgi's accept() does not know the channel and cannot be stopped without a
+ * race, so the worker waits here, and accept() finds a connection or returns at once: the socket is
+ * non-blocking, and the kernel wakes one worker per request. */
 #include "config.h"
 
 #include "worker/request/fcgi.h"
@@ -27,15 +27,15 @@
 #include "worker/worker.h"
 
 #define LISTEN_FD 0
-#define ERROR_PAUSE_MS 100  /* after an accept() error that is not a matter of this connection */
-#define AT_ONCE (64u << 10) /* bytes that the connection takes, whether nginx reads or not */
+#define ERROR_PAUSE_MS 100  /* after an accept() error of this process */
+#define AT_ONCE (64u << 10) /* bytes that the connection buffers even if nginx does not read */
 
-#define DRAIN_MAX 256 /* turns: as much as may wait in the queue of a listening socket */
+#define DRAIN_MAX 256 /* requests: about the length of a socket's queue */
 
 enum wait_result {
 	WAIT_REQUEST,
 	WAIT_STOP,
-	WAIT_ORPHAN, /* the supervisor is gone */
+	WAIT_ORPHAN, /* the supervisor has exited */
 };
 
 static void
@@ -52,13 +52,14 @@ hr_fcgi_setup(struct hr_err *err)
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 	sigset_t set;
 
-	/* A connection that sends nothing holds a worker for this long (2 s if not set). */
+	/* A connection that sends nothing blocks a worker for this long (libfcgi's default is 2
+	 * s). */
 	if (setenv("LIBFCGI_IS_AF_UNIX_KEEPER_POLL_TIMEOUT", "100", 1) < 0)
 		return hr_err_sys(err, errno, "setenv");
 	if (FCGX_Init() != 0)
 		return hr_err_set(err, HR_E_SYS, "libfcgi cannot be initialised");
-	/* Blocked for good, and looked at by descriptor: they interrupt nothing, and a worker that
-	 * always has a request waiting sees them all the same. */
+	/* The signals stay blocked and are read from a descriptor: they interrupt nothing, and even
+	 * a worker that always has a request waiting notices them. */
 	stop_signals(&set);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0 || sigaction(SIGPIPE, &ignore, NULL) < 0)
 		return hr_err_sys(err, errno, "signals");
@@ -75,11 +76,11 @@ epoll_add(int ep, int fd, uint32_t events, struct hr_err *err)
 	return 0;
 }
 
-/* What a worker waits for. */
+/* The descriptors that a worker waits for. */
 struct waiting {
 	int ep;
 	int signals;
-	int streams; /* the hub's, -1: it holds none */
+	int streams; /* the hub's descriptor; -1: the worker has no hub */
 };
 
 static void
@@ -112,7 +113,7 @@ wait_open(struct waiting *wt, int channel, int streams, struct hr_err *err)
 	return -1;
 }
 
-/* *ret_connection: a request waits, too; *ret_streams: the hub has something to do. */
+/* *ret_connection is set if a request waits, *ret_streams if the hub has work. */
 static enum wait_result
 wait_next(const struct waiting *wt, bool *ret_connection, bool *ret_streams)
 {
@@ -124,7 +125,7 @@ wait_next(const struct waiting *wt, bool *ret_connection, bool *ret_streams)
 	*ret_connection = false;
 	do
 		n = epoll_wait(wt->ep, e, 4, -1);
-	while (n < 0); /* only EINTR: the descriptors are ours */
+	while (n < 0); /* only EINTR: the descriptors are valid */
 	for (i = 0; i < n; i++) {
 		if (e[i].data.fd == wt->signals)
 			result = WAIT_STOP;
@@ -139,17 +140,17 @@ wait_next(const struct waiting *wt, bool *ret_connection, bool *ret_streams)
 	return result;
 }
 
-/* Descriptors or memory ran out: trying again at once would only spin. */
+/* The process ran out of descriptors or memory: an immediate retry would only spin. */
 static void
 pause_after_error(int channel)
 {
 	struct pollfd p = {.fd = channel, .events = 0};
 
-	(void)poll(&p, 1, ERROR_PAUSE_MS); /* a hang-up is seen by wait_next(), too */
+	(void)poll(&p, 1, ERROR_PAUSE_MS); /* wait_next() sees a hang-up, too */
 }
 
-/* The stage comes before the look at the size: when another worker ends, the supervisor stores the
- * size and then looks at the stages, so that one of the two sees that nobody is free. */
+/* Sets the stage before it reads the pool's size: when another worker ends, the supervisor stores
+ * the size and then reads the stages, so one of the two notices that no worker is free. */
 static void
 count_busy(struct hr_worker *w)
 {
@@ -174,7 +175,7 @@ count_idle(struct hr_worker *w)
 		atomic_fetch_sub(&w->board->pools[pool].busy, 1);
 }
 
-/* While there is a stream the worker counts as busy: it is not retired. */
+/* A worker with a stream counts as busy, so the supervisor does not retire it. */
 static void
 hold(struct hr_worker *w, FCGX_Request *fcgi, struct hr_answer *answer)
 {
@@ -206,8 +207,9 @@ serve(struct hr_worker *w, FCGX_Request *fcgi, struct hr_answer *answer)
 	bool at_once, whole, sent;
 	int64_t began;
 
-	/* libfcgi does not: a converter of documents would have the client's connection */
-	(void)fcntl(fcgi->ipcFd, F_SETFD, FD_CLOEXEC); /* fails for no open descriptor */
+	/* libfcgi leaves the flag out: a document converter would inherit the client's
+	 * connection */
+	(void)fcntl(fcgi->ipcFd, F_SETFD, FD_CLOEXEC); /* cannot fail for an open descriptor */
 	count_busy(w);
 	hr_reply_request(fcgi, &r);
 	began = hr_now_ns();
@@ -219,8 +221,8 @@ serve(struct hr_worker *w, FCGX_Request *fcgi, struct hr_answer *answer)
 		hold(w, fcgi, answer);
 		return;
 	}
-	/* The client's next request may be at the next worker before we are back: a pool must not
-	 * grow for one client. */
+	/* The client's next request may reach another worker before this one is idle again, and a
+	 * pool must not grow for a single client. */
 	at_once = answer->stream.send == NULL && answer->body.len <= AT_ONCE;
 	if (at_once)
 		count_idle(w);
@@ -229,19 +231,20 @@ serve(struct hr_worker *w, FCGX_Request *fcgi, struct hr_answer *answer)
 	if (whole && answer->status >= 500)
 		hr_log(HR_LOG_INFO, "%s %s %s: %d", r.request_id, r.method, hr_buf_str(r.path),
 		    answer->status);
-	/* All was read, so a plain close loses nothing; without this libfcgi shuts down its half
-	 * and waits until nginx has closed, another turn of both processes for every request. */
+	/* The whole request was read, so a plain close loses nothing. Without this call libfcgi
+	 * shuts down its half and waits until nginx has closed, which costs each request one more
+	 * switch between both processes. */
 	if (whole)
 		(void)FCGX_Detach(fcgi);
 	FCGX_Finish_r(fcgi);
 	hr_once_sent(w, sent);
-	hr_answer_reset(answer); /* what it holds open is closed now, not at the next request */
+	hr_answer_reset(answer); /* closes its open files now, not at the next request */
 	if (!at_once)
 		count_idle(w);
 }
 
-/* The supervisor is gone, and only workers that end, too, have the socket open: with the last of
- * them all that waits in its queue is cut off. */
+/* The supervisor is gone, and only workers that are about to end have the socket open: when the
+ * last one exits, the kernel drops all connections in the queue. */
 static void
 drain(struct hr_worker *w, FCGX_Request *fcgi, struct hr_answer *answer)
 {
@@ -255,8 +258,8 @@ drain(struct hr_worker *w, FCGX_Request *fcgi, struct hr_answer *answer)
 	}
 }
 
-/* The kernel may have woken this worker alone for it: nobody else would look for it before another
- * one came. */
+/* Takes one last request: the kernel may have woken only this worker for it, and no other worker
+ * would look for it before the next request comes. */
 static void
 serve_last(struct hr_worker *w, FCGX_Request *fcgi, struct hr_answer *answer)
 {
@@ -295,12 +298,12 @@ hr_fcgi_loop(struct hr_worker *w, unsigned long max_requests, struct hr_err *err
 			failing = 0;
 			continue;
 		}
-		sys = r > -9999 ? -r : errno; /* it returns -errno, or -9999 for none */
+		sys = r > -9999 ? -r : errno; /* accept returns -errno, or -9999 without an errno */
 		if (sys == EAGAIN || sys == EINTR || sys == 0)
-			continue; /* another worker had it, or the peer went away */
+			continue; /* another worker took the connection, or the peer left */
 		if (sys != failing)
 			hr_log(HR_LOG_ERROR, "accept: %s", strerror(sys));
-		failing = sys; /* one line for as long as it lasts */
+		failing = sys; /* log one line per series of equal errors */
 		pause_after_error(w->channel);
 	}
 	if (next == WAIT_ORPHAN)

@@ -1,4 +1,4 @@
-/* /handrail/mcp: who may come in, and what the tools need of a worker (doc/agents.md). */
+/* /handrail/mcp: checks the client and connects the tools to this worker (doc/agents.md). */
 #include "config.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ struct door {
 	const struct hr_request *r;
 };
 
-/* ---- what the tools ask for ---- */
+/* ---- the services for the tools ---- */
 
 static void
 perform(void *arg, const char *session, struct json_object *action, struct hr_span key,
@@ -24,7 +24,7 @@ perform(void *arg, const char *session, struct json_object *action, struct hr_sp
 {
 	struct door *d = arg;
 
-	/* the answer's note has the name when the call is no more */
+	/* the answer's note points to the name after the call was freed */
 	hr_buf_reset(&d->w->session);
 	if (session != NULL) {
 		hr_buf_adds(&d->w->session, session);
@@ -37,7 +37,7 @@ perform(void *arg, const char *session, struct json_object *action, struct hr_sp
 	hr_execute_action(d->w, d->r, session, action, key, HR_RULES_OWN, ret);
 }
 
-/* By the name that the client gave the request, or by nginx's for a second try. */
+/* The key is the client's name for the request, or nginx's own so that a retry is covered. */
 static bool
 enter(void *arg, struct hr_answer *ret)
 {
@@ -78,14 +78,14 @@ leave(void *arg, const struct hr_answer *ret)
 	hr_once_leave(d->w, ret);
 }
 
-/* There already, by somebody else meanwhile: that is as good. */
+/* Succeeds, too, if another caller has created the shell meanwhile. */
 static bool
 create(void *arg, const char *name, struct hr_answer *ret)
 {
 	const struct door *d = arg;
 	const struct hr_shell_place place = {.run_dir = d->w->run_dir, .session = name};
 
-	/* 409: it is there, or there are as many as may be */
+	/* 409: the shell exists, or the number of shells is at its limit */
 	return hr_live_make(d->w, name, ret) || (ret->status == 409 && hr_shell_is_there(&place));
 }
 
@@ -106,7 +106,7 @@ names(void *arg, struct hr_buf *names, struct hr_answer *ret)
 	return hr_live_names(d->w, names, ret);
 }
 
-/* ---- who may come in ---- */
+/* ---- access ---- */
 
 static bool
 has_key(const struct hr_worker *w, const struct hr_request *r)
@@ -122,7 +122,7 @@ hr_handle_door_key(struct hr_worker *w, struct hr_request *r, struct hr_answer *
 	ret->status = has_key(w, r) ? 204 : 403;
 }
 
-/* A media type is among those that the client reads. */
+/* Returns true if the client accepts this media type. */
 static bool
 accepts(const char *accept, const char *type, const char *family)
 {

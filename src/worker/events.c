@@ -1,5 +1,5 @@
-/* GET /handrail/v1/events: what a page is told, in one stream (doc/page.md). The worker goes on
- * with the next request; the hub has the connection from then on. */
+/* GET /handrail/v1/events: one stream with all events for a page (doc/page.md). The hub takes over
+ * the connection, and the worker continues with the next request. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #define TAIL (256u << 10)
 
-/* NULL, or what is wrong. */
+/* Returns NULL, or a message about the first mistake. */
 static const char *
 parse(const struct hr_request *r, struct hr_hub_wish *ret)
 {
@@ -47,7 +47,8 @@ hr_handle_events(struct hr_worker *w, struct hr_request *r, struct hr_answer *re
 	wish.session = place.session;
 	hr_page_enter(w, r, &wish.stay);
 	if (w->hub == NULL) {
-		hr_answer_detail(ret, 404, "Not Found"); /* came to another pool */
+		hr_answer_detail(
+		    ret, 404, "Not Found"); /* the request reached a worker of another pool */
 	} else if (wrong != NULL) {
 		hr_answer_detail(ret, 400, wrong);
 	} else if (hr_hub_join(w->hub, &wish, &err) == 0) {

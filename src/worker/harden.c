@@ -1,4 +1,4 @@
-/* Capabilities by the kernel's own calls: libcap would be one library more in every worker. */
+/* Drops capabilities by system calls: libcap would be one more library in every worker. */
 #include "config.h"
 
 #include "worker/harden.h"
@@ -10,8 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* All that opening, reading, writing and giving away files takes, being another account for a
- * moment, ending a converter, and the blocks of a disk that are kept for root. */
+/* The capabilities for opening, reading, writing and giving away files, for a temporary change of
+ * account, for ending a converter, and for the disk blocks reserved for root. */
 static const unsigned kept[] = {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER,
     CAP_FSETID, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SYS_RESOURCE};
 
@@ -34,8 +34,8 @@ drop_capabilities(struct hr_err *err)
 	uint64_t mask = kept_mask();
 	unsigned i;
 
-	/* What we start gets no more than we have: by no_new_privs, and by the bounding set where
-	 * we may change that. EINVAL: there are no more of them. */
+	/* no_new_privs limits our children to our own rights, and so does the bounding set where we
+	 * may change it. EINVAL: the last capability was passed. */
 	for (i = 0; i < 64 && (prctl(PR_CAPBSET_READ, i, 0, 0, 0) >= 0); i++)
 		if ((mask >> i & 1) == 0)
 			(void)prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
@@ -46,7 +46,7 @@ drop_capabilities(struct hr_err *err)
 	for (i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
 		data[i].permitted &= (uint32_t)(mask >> 32 * i);
 		data[i].effective &= data[i].permitted;
-		data[i].inheritable = 0; /* the ambient ones go with these */
+		data[i].inheritable = 0; /* this clears the ambient set as well */
 	}
 	if (syscall(SYS_capset, &head, data) < 0)
 		return hr_err_sys(err, errno, "capset");
@@ -58,7 +58,7 @@ hr_harden(struct hr_err *err)
 {
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return hr_err_sys(err, errno, "PR_SET_DUMPABLE");
-	/* a program that was given as a descriptor is called by its number */
+	/* a program executed by descriptor has a number as its name */
 	(void)prctl(PR_SET_NAME, "handrail-worker", 0, 0, 0);
 	return drop_capabilities(err);
 }

@@ -1,12 +1,12 @@
-/* hr_harden: what a worker gives up before it is told anything. */
+/* hr_harden: gives up all rights that a worker does not need, before it receives any secret. */
 #ifndef HR_WORKER_HARDEN_H
 #define HR_WORKER_HARDEN_H
 
 #include "base/err.h"
 
-/* From here on no process without CAP_SYS_PTRACE reads our memory or opens our descriptors, we
- * leave no core file, and neither we nor what we start can do with root's rights what no file
- * needs: read the memory of others, first of all. */
+/* Drops rights: from now on no process without CAP_SYS_PTRACE can read this process's memory or
+ * open its descriptors, it leaves no core file, and neither it nor its children keep a capability
+ * of root that file access does not need, such as reading the memory of other processes. */
 int hr_harden(struct hr_err *err);
 
 #endif

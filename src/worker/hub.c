@@ -1,5 +1,5 @@
-/* Who is told what when: one epoll for the timer, the sources (worker/hub_source.h) and the pages
- * (worker/hub_page.h). Invariant: a timer is armed only while there is a page. */
+/* Dispatches events to pages: one epoll for the timer, the sources (worker/hub_source.h) and the
+ * pages (worker/hub_page.h). Invariant: the timer is armed only while there is a page. */
 #include "config.h"
 
 #include "worker/hub.h"
@@ -27,25 +27,25 @@
 #define PAGES_MAX 128
 #define SAMPLE_MS 10000
 #define ASK_MS 1000
-#define LOG_SOON_MS 200 /* of a burst of lines it is said once */
+#define LOG_SOON_MS 200 /* delay that merges a burst of log lines into one event */
 #define TURN_EVENTS 32
 
 struct hr_hub {
 	struct hr_worker *w;
 	int ep, timer;
-	int news; /* written to with each line of the log; -1: not handed to us yet */
+	int news; /* eventfd written with each log line; -1: not received yet */
 	enum hr_hub_kind timer_kind, news_kind;
 	LIST_HEAD(, hr_source) sources;
 	LIST_HEAD(, hr_hub_page) pages;
 	unsigned count;
 	struct hr_hub_page *joining;
 	struct hr_told told[HR_HUB_TOLD];
-	int64_t sample_ms; /* when the next one is due */
-	int64_t log_ms;    /* when to ask how many lines there are; 0: not */
+	int64_t sample_ms; /* time of the next sample */
+	int64_t log_ms;    /* time to ask for the number of log lines; 0: none planned */
 	struct hr_buf scratch;
 };
 
-/* 0 or -1: nothing would be heard of it any more. */
+/* Returns 0, or -1 if no event of fd would arrive. */
 static int
 watch(struct hr_hub *h, int op, int fd, uint32_t events, void *what, struct hr_err *err)
 {
@@ -54,9 +54,9 @@ watch(struct hr_hub *h, int op, int fd, uint32_t events, void *what, struct hr_e
 	return epoll_ctl(h->ep, op, fd, &e) < 0 ? hr_err_sys(err, errno, "epoll_ctl") : 0;
 }
 
-/* ---- what all pages are told ---- */
+/* ---- events for all pages ---- */
 
-/* Text of JSON from one line: an event's data is one. */
+/* Appends JSON on one line, as an event's data must be. */
 static void
 put_line(struct hr_buf *b, const char *p, size_t len)
 {
@@ -66,7 +66,7 @@ put_line(struct hr_buf *b, const char *p, size_t len)
 		hr_buf_addc(b, p[i] == '\n' || p[i] == '\r' ? ' ' : p[i]);
 }
 
-/* How many lines the log has had: they are fetched by who looks at them. */
+/* Sends the number of log lines so far: a page that shows the log fetches them. */
 static void
 log_look(struct hr_hub *h)
 {
@@ -79,8 +79,8 @@ log_look(struct hr_hub *h)
 	h->log_ms = 0;
 	if (hr_channel_ask(
 		h->w->channel, HR_CHANNEL_LOG, "!", 1, HR_CHANNEL_LOG_ANSWER, ASK_MS, &a, &err) < 0)
-		return; /* its end is ours as well */
-	/* the same one each time, and what was handed over is closed */
+		return; /* the end of the channel ends this worker as well */
+	/* each answer has the same descriptor, and one copy is enough */
 	if (h->news < 0 && a.fd >= 0) {
 		if (watch(h, EPOLL_CTL_ADD, a.fd, EPOLLIN | EPOLLET, &h->news_kind, &err) == 0) {
 			h->news = a.fd;
@@ -91,7 +91,7 @@ log_look(struct hr_hub *h)
 	}
 	hr_fd_close(&a.fd);
 	hr_buf_reset(b);
-	/* {"first":N,"next":N,"epoch":N,...} */
+	/* the answer is {"first":N,"next":N,"epoch":N,...} */
 	(void)sscanf(
 	    a.text, "{\"first\":%*u,\"next\":%" SCNu64 ",\"epoch\":%" SCNd64, &next, &epoch);
 	hr_buf_addf(b, "{\"next\":%" PRIu64 ",\"epoch\":%" PRId64 "}", next, epoch);
@@ -106,10 +106,10 @@ server_look(struct hr_hub *h)
 	struct hr_buf *b = &h->scratch;
 
 	hr_buf_reset(b);
-	/* without a look at the disk, which may hang, and all pages with it */
+	/* asks without a look at the disk, which could hang and block all pages */
 	if (hr_channel_ask(h->w->channel, HR_CHANNEL_READY, "", 0, HR_CHANNEL_READY_ANSWER, ASK_MS,
 		&a, &err) < 0)
-		return; /* its end is ours as well */
+		return; /* the end of the channel ends this worker as well */
 	hr_buf_adds(b, "{\"ready\":");
 	put_line(b, a.text, a.len);
 	if (hr_channel_ask(h->w->channel, HR_CHANNEL_ALERTS, "", 0, HR_CHANNEL_ALERTS_ANSWER,
@@ -146,7 +146,8 @@ page_drop(struct hr_hub *h, struct hr_hub_page *p)
 {
 	if (p->gone)
 		return;
-	p->gone = true; /* freed behind the events of this turn, one of which may be its own */
+	p->gone =
+	    true; /* freed after this batch of events, which may still hold one for this page */
 	p->source->pages--;
 	h->count--;
 	hr_fd_close(&p->fd);
@@ -193,7 +194,7 @@ source_send(struct hr_hub *h, struct hr_source *s)
 	}
 }
 
-/* Its pages ask again, and find the next keeper. */
+/* Drops the pages of an ended source: they reconnect and find the next keeper. */
 static void
 source_ended(struct hr_hub *h, struct hr_source *s)
 {
@@ -213,7 +214,7 @@ source_ended(struct hr_hub *h, struct hr_source *s)
 	}
 }
 
-/* The one that is followed already, or a new one. */
+/* Returns the source of this session, or opens one. */
 static struct hr_source *
 source_of(struct hr_hub *h, const char *session, uint64_t end, struct hr_err *err)
 {
@@ -237,7 +238,7 @@ source_of(struct hr_hub *h, const char *session, uint64_t end, struct hr_err *er
 	return s;
 }
 
-/* ---- turns ---- */
+/* ---- events ---- */
 
 static void
 arm(struct hr_hub *h)
@@ -259,7 +260,8 @@ arm(struct hr_hub *h)
 	}
 	t.it_value.tv_sec = at / 1000;
 	t.it_value.tv_nsec = at % 1000 * 1000000;
-	(void)timerfd_settime(h->timer, TFD_TIMER_ABSTIME, &t, NULL); /* ours: cannot fail */
+	(void)timerfd_settime(
+	    h->timer, TFD_TIMER_ABSTIME, &t, NULL); /* cannot fail with these arguments */
 }
 
 static void
@@ -290,7 +292,8 @@ timer_fired(struct hr_hub *h)
 	struct hr_source *s;
 	uint64_t times;
 
-	(void)!read(h->timer, &times, sizeof(times)); /* was readable; not blocking */
+	(void)!read(
+	    h->timer, &times, sizeof(times)); /* the timer was readable and does not block */
 	now = hr_now_ms();
 	LIST_FOREACH(s, &h->sources, entry)
 	{
@@ -376,7 +379,7 @@ hr_hub_turn(struct hr_hub *h)
 
 /* ---- joining ---- */
 
-/* Where it begins. */
+/* Returns the first offset for the page. */
 static uint64_t
 begin_at(const struct hr_hub_wish *wish, const struct hr_session_state *state)
 {
@@ -406,7 +409,7 @@ hr_hub_join(struct hr_hub *h, const struct hr_hub_wish *wish, struct hr_err *err
 		return -1;
 	p = hr_hub_page_new(s, begin_at(wish, &state));
 	if (p == NULL) {
-		sweep(h); /* the source may have been opened for it alone */
+		sweep(h); /* frees the source if it was opened only for this page */
 		return hr_err_nomem(err);
 	}
 	p->stay = wish->stay;
@@ -444,13 +447,13 @@ hr_hub_connect(struct hr_hub *h, int fd, int request_id)
 		return;
 	}
 	if (h->count == 1 || h->told[HR_HUB_SERVER].turn == 0)
-		h->sample_ms = hr_now_ms(); /* what was said to others before is old */
+		h->sample_ms = hr_now_ms(); /* the figures sent to earlier pages are old */
 	page_send(h, p);
 	sweep(h);
 	arm(h);
 }
 
-/* ---- the whole ---- */
+/* ---- life cycle ---- */
 
 struct hr_hub *
 hr_hub_new(struct hr_worker *w, struct hr_err *err)

@@ -12,7 +12,7 @@
 #include "base/fd.h"
 #include "base/text/quote.h"
 
-#define STEP (24u << 10) /* bytes of output in one event */
+#define STEP (24u << 10) /* bytes of output per event */
 #define STEP_TEXT (2 * STEP)
 #define RECORD_MAX 65528
 
@@ -41,7 +41,7 @@ hr_hub_page_free(struct hr_hub_page *p)
 	free(p);
 }
 
-/* As the content of the stream, in records. */
+/* Appends stream content in FastCGI records. */
 static void
 put_out(struct hr_hub_page *p, const char *text, size_t len)
 {
@@ -79,7 +79,7 @@ put_output(struct hr_hub_page *p)
 	HR_BUF(b, STEP_TEXT);
 	size_t n;
 
-	if (p->anew || p->at < s->start) { /* those are gone, or the count began anew */
+	if (p->anew || p->at < s->start) { /* those bytes were dropped, or the offsets restarted */
 		hr_buf_addf(&b,
 		    "event: gap\nid: %" PRIu64 "\ndata: {\"from\":%" PRIu64 ",\"to\":%" PRIu64
 		    "}\n\n",
@@ -102,7 +102,7 @@ put_output(struct hr_hub_page *p)
 		p->out.fail = b.fail;
 }
 
-/* One step of what it does not know yet; false: it knows all. */
+/* Appends the next unsent event. Returns false if the page is up to date. */
 static bool
 page_next(struct hr_hub_page *p, const struct hr_told told[HR_HUB_TOLD])
 {
@@ -113,7 +113,7 @@ page_next(struct hr_hub_page *p, const struct hr_told told[HR_HUB_TOLD])
 		knows &= page_knows(p, &told[i], &p->knows[i]);
 	if (!knows)
 		return true;
-	/* before its place: bytes are on their way to us */
+	/* the page's offset may be ahead while bytes are on their way */
 	if (!p->anew && p->at >= hr_source_end(p->source))
 		return false;
 	put_output(p);

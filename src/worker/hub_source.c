@@ -1,4 +1,4 @@
-/* Invariant: the ring is the last bytes of one count of offsets, without a gap. */
+/* Invariant: the ring holds the last bytes of one run of offsets, without a gap. */
 #include "config.h"
 
 #include "worker/hub_source.h"
@@ -13,8 +13,8 @@
 #include "proto/frame.h"
 #include "worker/live.h"
 
-/* A shell's state is looked at so long after it began to print, so that it is not asked for each
- * line, and once more when it has been silent: what ends a command comes around its last bytes. */
+/* Delays of the look at a shell's state: SOON_MS after output starts, so that there is not one per
+ * line, and SETTLE_MS after the last output, because a command ends around its last bytes. */
 #define SOON_MS 100
 #define SETTLE_MS 1000
 
@@ -43,7 +43,7 @@ hr_told_set(struct hr_told *t, const char *event, const struct hr_buf *data)
 	hr_buf_adds(&b, "\n\n");
 	if (data->fail != HR_OK)
 		b.fail = data->fail;
-	if (b.fail != HR_OK && !t->lost) /* the next one may fit */
+	if (b.fail != HR_OK && !t->lost) /* the next event may fit */
 		hr_log(HR_LOG_WARNING, "pages are not told of \"%s\": %s", event,
 		    b.fail == HR_E_NOMEM ? "out of memory" : "it is too large");
 	t->lost = b.fail != HR_OK;
@@ -69,7 +69,8 @@ hr_source_new(const char *name)
 	hr_buf_init(&s->frame, HR_TOLD_MAX + HR_SOURCE_SLACK);
 	hr_buf_init(&s->ring, HR_SOURCE_RING + 2 * HR_SOURCE_SLACK);
 	hr_told_init(&s->state);
-	(void)snprintf(s->name, sizeof(s->name), "%s", name); /* it fits */
+	(void)snprintf(
+	    s->name, sizeof(s->name), "%s", name); /* the caller has checked the length */
 	return s;
 }
 
@@ -88,7 +89,7 @@ hr_source_free(struct hr_source *s)
 struct hr_source *
 hr_source_open(const char *run_dir, const char *session, uint64_t end, struct hr_err *err)
 {
-	/* of a long log no more than is kept here */
+	/* skip the part of a long log that the ring could not hold */
 	const struct hr_follow_request req = {
 	    .stays = true, .offset = end > HR_SOURCE_RING ? end - HR_SOURCE_RING : 0};
 	const struct hr_shell_place place = {.run_dir = run_dir, .session = session};
@@ -159,7 +160,7 @@ hr_source_look(struct hr_source *s, const char *run_dir)
 	size_t n = 0, i;
 
 	if (hr_shell_state(&place, &frame, &state, &err) < 0)
-		return; /* the keeper's end is seen by itself */
+		return; /* hr_source_read() notices the keeper's end */
 	hr_buf_adds(&b, "{\"session\":");
 	hr_live_put_state(&b, s->name, &state);
 	hr_buf_adds(&b, ",\"commands\":[");

@@ -1,5 +1,5 @@
-/* Looking on: a session, its commands, what is pressed for the one that runs. The interface is
- * doc/live.md; nothing of it is part of the original's. */
+/* Watches a session and its commands, and sends keys to the running one. doc/live.md describes this
+ * interface, which is not part of the original's. */
 #include "config.h"
 
 #include "worker/live.h"
@@ -81,7 +81,7 @@ hr_live_signals(struct hr_err *err)
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGTERM);
 	(void)sigaddset(&set, SIGUSR1);
-	/* both are blocked; whoever waits for requests sees them afterwards, too */
+	/* both signals are blocked; the accept loop still receives them later */
 	fd = signalfd(-1, &set, SFD_CLOEXEC);
 	return fd >= 0 ? fd : hr_err_sys(err, errno, "signalfd");
 }
@@ -99,7 +99,7 @@ hr_live_wait(int fd, const struct hr_live_end *end, struct hr_sink *sink)
 			return false;
 		if (n == 0 && end->events && sink->write(sink, ":\n\n", 3) < 0)
 			return false;
-	} while (n <= 0); /* otherwise only EINTR */
+	} while (n <= 0); /* the other results are EINTR */
 	return p[1].revents == 0 && p[2].revents == 0;
 }
 
@@ -173,7 +173,7 @@ hr_handle_live_commands(struct hr_worker *w, struct hr_request *r, struct hr_ans
 	hr_buf_adds(&ret->body, "]}");
 }
 
-/* ---- what is pressed ---- */
+/* ---- keys and signals ---- */
 
 static const struct {
 	const char *name;
@@ -232,7 +232,7 @@ hr_live_object(struct hr_worker *w, const struct hr_request *r, struct hr_answer
 	return body;
 }
 
-/* Its member of that type; NULL: answered. */
+/* Returns the member of that type, or NULL after sending an error. */
 static struct json_object *
 member(struct json_object *body, const char *name, enum hr_py_type type, struct hr_answer *ret)
 {
@@ -243,7 +243,7 @@ member(struct json_object *body, const char *name, enum hr_py_type type, struct 
 	return v;
 }
 
-/* The command that is meant, if one is named: one that is misnamed is no leave to take any. */
+/* Reads the command number, if any. An invalid one must not mean "any command". */
 static bool
 read_command(struct json_object *body, int64_t *ret_id, struct hr_answer *ret)
 {
@@ -280,7 +280,7 @@ hr_handle_live_signal(struct hr_worker *w, struct hr_request *r, struct hr_answe
 		press(w, r, &req, ret);
 }
 
-/* What it sends depends on the terminal, so the keeper looks it up once more. */
+/* Checks the name only: the bytes depend on the terminal, so the keeper looks the key up again. */
 static bool
 is_key(struct json_object *v)
 {
@@ -311,7 +311,7 @@ hr_handle_live_keys(struct hr_worker *w, struct hr_request *r, struct hr_answer 
 		if (!is_key(hr_json_entry(v, i)))
 			break;
 		name = hr_json_str(hr_json_entry(v, i), &len);
-		hr_buf_add(&names, name, len + 1); /* with its end */
+		hr_buf_add(&names, name, len + 1); /* the size includes the NUL */
 	}
 	req.text = hr_span_of_buf(&names);
 	if (n > KEYS_MAX)
@@ -335,7 +335,7 @@ hr_handle_live_resize(struct hr_worker *w, struct hr_request *r, struct hr_answe
 		columns = member(body, "columns", HR_PY_INT, ret);
 	if (columns == NULL)
 		return;
-	req.rows = json_object_get_int64(rows); /* a bigger one: INT64_MAX, or a string: 0 */
+	req.rows = json_object_get_int64(rows); /* larger numbers become INT64_MAX, strings 0 */
 	req.columns = json_object_get_int64(columns);
 	if (req.rows < 1 || req.rows > HR_TERMINAL_MAX || req.columns < 1 ||
 	    req.columns > HR_TERMINAL_MAX)

@@ -1,4 +1,4 @@
-/* hr_live: what the handlers of /handrail/v1/ share. */
+/* hr_live: helpers shared by the handlers of /handrail/v1/. */
 #ifndef HR_WORKER_LIVE_H
 #define HR_WORKER_LIVE_H
 
@@ -9,54 +9,56 @@
 #include "worker/stay.h"
 #include "worker/worker.h"
 
-/* The session that the query names. ret is valid until the next request. False: answered. */
+/* Finds the session that the query names; *ret_place is valid until the next request. Returns false
+ * after sending an error. */
 bool hr_live_place(struct hr_worker *w, const struct hr_request *r,
     struct hr_shell_place *ret_place, struct hr_answer *ret);
 
-/* The body as a JSON object, the caller's; NULL: answered. */
+/* Returns the body as a JSON object, owned by the caller, or NULL after sending an error. */
 struct json_object *
 hr_live_object(struct hr_worker *w, const struct hr_request *r, struct hr_answer *ret);
 
-/* {"name": ..., } of GET /handrail/v1/session. */
+/* Appends the object {"name": ..., } of GET /handrail/v1/session. */
 void hr_live_put_state(struct hr_buf *b, const char *name, const struct hr_session_state *s);
 
-/* One of GET /handrail/v1/commands. */
+/* Appends an object of GET /handrail/v1/commands. */
 void hr_live_put_command(struct hr_buf *b, const char *session, const struct hr_command_state *c);
 
-/* Makes a session of that name, in the server's directory. Where there are as many as may be, one
- * whose shell was ended by its last command and that is idle makes room. False: answered why not.
- */
+/* Creates the session `name` in the server's directory. At the limit it first ends an idle session
+ * whose shell was ended by its last command. Returns false after sending an error. */
 bool hr_live_make(struct hr_worker *w, const char *name, struct hr_answer *ret);
 
-/* Ends it, with all that runs on its terminal. False: answered, 404 if there is none. */
+/* Ends the session and all processes of its terminal. Returns false after sending an error, 404 if
+ * the session does not exist. */
 bool hr_live_end(struct hr_worker *w, const char *name, struct hr_answer *ret);
 
-/* Ends the shell of the default session, which stays: its keeper replaces the shell. False:
- * answered. */
+/* Ends the shell of the default session; its keeper starts another. Returns false after sending an
+ * error. */
 bool hr_live_end_shell(const struct hr_shell_place *place, struct hr_answer *ret);
 
-/* The names of all but the default one, each with its NUL. False: answered. */
+/* Appends the names of all sessions but the default one, each with its NUL. Returns false after
+ * sending an error. */
 bool hr_live_names(struct hr_worker *w, struct hr_buf *names, struct hr_answer *ret);
 
-/* 404 if there is no such session. 503: the shell's keeper may be about to be replaced, which is a
- * matter of a moment. False. */
+/* Answers 404 if the session does not exist, or 503 if the keeper may be about to be replaced, so
+ * that a retry helps. Returns false. */
 bool hr_live_refuse(struct hr_answer *ret, const struct hr_err *err);
 
-/* ---- answers without an end ---- */
+/* ---- endless answers ---- */
 
-/* A descriptor that tells of the end of this worker; -1. */
+/* Returns a descriptor that is readable when this worker must end, or -1 with *err set. */
 int hr_live_signals(struct hr_err *err);
-/* An offset, or the id of a command: up to 2^63; false for what is no number. */
+/* Parses an offset or a command id, up to 2^63. Returns false if `text` is not a number. */
 bool hr_live_number(const char *text, uint64_t *ret);
-/* Whom it is for, and what ends it. */
+/* The conditions that end an endless answer. */
 struct hr_live_end {
 	const struct hr_worker *w;
 	struct hr_stay stay;
-	int signals; /* by hr_live_signals() */
-	bool events; /* silence is broken by comments, as proxies on the way give up on it */
+	int signals; /* descriptor of hr_live_signals() */
+	bool events; /* send comments during silence, because proxies close silent connections */
 };
-/* Sleeps until `fd` is readable: true; false: the client has left, the sign-in is over, or the
- * worker is to end. */
+/* Sleeps until `fd` is readable. Returns false if the client has left, its sign-in is over or the
+ * worker must end. */
 bool hr_live_wait(int fd, const struct hr_live_end *end, struct hr_sink *sink);
 
 #endif

@@ -1,5 +1,5 @@
-/* What is to be seen of the plugin browser: once, or as events (doc/live.md). The plugin writes the
- * objects, with the rights of the sandbox's user: each is looked at before it goes on. */
+/* Returns the picture of the plugin browser, once or as events (doc/live.md). The plugin writes the
+ * objects with the rights of the sandbox's user, so each is checked before it is passed on. */
 #include "config.h"
 
 #include <errno.h>
@@ -14,9 +14,9 @@
 #include "worker/page.h"
 #include "worker/worker.h"
 
-#define PLUGIN "browse_interactive" /* who takes these has the browser */
+#define PLUGIN "browse_interactive" /* the plugin that takes this action type has the browser */
 #define EVENT_MAX (32u << 20)
-#define SILENCE_S 90 /* within one object; the first one may wait for the plugin's start */
+#define SILENCE_S 90 /* per object; the first may wait for the plugin's start */
 
 struct watching {
 	int plugin;
@@ -50,13 +50,13 @@ ask(struct watching *v, struct hr_err *err)
 	(void)setsockopt(v->plugin, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 	hr_frame_put_act(&frame, &req);
 	r = hr_buf_check(&frame, err);
-	/* refused before all of it was read: the reason can be read all the same */
+	/* the plugin may refuse before it has read everything; the reason is still readable */
 	if (r == 0 && hr_fd_write_full(v->plugin, frame.p, frame.len, err) < 0 && err->sys != EPIPE)
 		r = -1;
 	return r;
 }
 
-/* One line of JSON; nothing else may become a line of the stream. */
+/* Accepts one line of JSON: nothing else may become a line of the stream. */
 static int
 check(const struct hr_span *body, struct hr_err *err)
 {
@@ -69,7 +69,8 @@ check(const struct hr_span *body, struct hr_err *err)
 	return 0;
 }
 
-/* The next object, into v->event. 1; 0: the plugin has ended; -1. */
+/* Reads the next object into v->event. Returns 1, 0 if the plugin has ended, or -1 with *err
+ * set. */
 static int
 next(struct watching *v, struct hr_err *err)
 {

@@ -1,4 +1,4 @@
-/* The output of a session as it comes: plain bytes, or events (doc/live.md). */
+/* Streams the output of a session as plain bytes or as events (doc/live.md). */
 #include "config.h"
 
 #include <inttypes.h>
@@ -18,9 +18,9 @@
 #define PIECE_MAX (1u << 20)
 #define NUMBER_MAX 32
 #define EVENT_MAX (4u << 20)
-#define TORN_MAX 3 /* bytes of a character that lacks at least one */
+#define TORN_MAX 3 /* bytes of an incomplete character */
 
-enum form { FORM_BYTES, FORM_BASE64, FORM_TEXT }; /* the last two: events */
+enum form { FORM_BYTES, FORM_BASE64, FORM_TEXT }; /* the last two are event streams */
 
 struct following {
 	int keeper;
@@ -29,9 +29,9 @@ struct following {
 	enum form form;
 	struct hr_shell_place place;
 	struct hr_follow_request req;
-	uint64_t at;   /* the next byte's offset */
-	bool returned; /* the client takes it as its command's result */
-	size_t ntorn;  /* text: bytes before `at` that wait for the rest of their character */
+	uint64_t at;   /* offset of the next byte */
+	bool returned; /* the client takes the output as its command's result */
+	size_t ntorn;  /* FORM_TEXT: bytes before `at` that wait for the rest of their character */
 	char torn[TORN_MAX];
 };
 
@@ -49,7 +49,7 @@ following_free(void *arg)
 
 /* ---- events ---- */
 
-/* Bytes at the end that may be the beginning of a character. */
+/* Returns the number of bytes at the end that may be the start of a character. */
 static size_t
 torn_at_end(const char *p, size_t len)
 {
@@ -57,7 +57,7 @@ torn_at_end(const char *p, size_t len)
 
 	for (back = 1; back <= TORN_MAX && back <= len; back++) {
 		if (((unsigned char)p[len - back] & 0xC0) == 0x80)
-			continue; /* its middle */
+			continue; /* a continuation byte */
 		if (hr_utf8_next(p + len - back, p + len, &n) < 0 && n == back &&
 		    (unsigned char)p[len - back] >= 0xC2 && (unsigned char)p[len - back] <= 0xF4)
 			return back;
@@ -66,7 +66,7 @@ torn_at_end(const char *p, size_t len)
 	return 0;
 }
 
-/* `end`: the offset behind p[len), from which a client goes on that has lost its connection. */
+/* `end` is the offset after p[len); a reconnecting client continues from it. */
 static void
 put_data(struct following *f, const char *p, size_t len, uint64_t end)
 {
@@ -78,11 +78,12 @@ put_data(struct following *f, const char *p, size_t len, uint64_t end)
 		return;
 	}
 	hr_buf_adds(&f->event, "\"text\":");
-	(void)hr_json_put_str(&f->event, p, len, HR_JSON_REPLACE); /* cannot refuse */
+	(void)hr_json_put_str(
+	    &f->event, p, len, HR_JSON_REPLACE); /* HR_JSON_REPLACE accepts all bytes */
 	hr_buf_adds(&f->event, "}\n\n");
 }
 
-/* What is torn will not be completed. */
+/* Sends an incomplete character that nothing will complete. */
 static void
 put_torn(struct following *f)
 {
@@ -131,9 +132,9 @@ flush_event(struct following *f, struct hr_sink *sink, struct hr_err *err)
 	return r;
 }
 
-/* 1: go on; 0: the answer ends here. In plain bytes a gap would go unnoticed: the answer ends
- * before it, and the client asks again with its offset, for which the next answer's header says
- * where it really begins. */
+/* Returns 1 to continue, or 0 to end the answer here. Plain bytes cannot mark a gap, so the answer
+ * ends before it; the client reconnects with its offset, and a header of the next answer has the
+ * real start. */
 static int
 send_piece(struct following *f, const struct hr_output_piece *piece, struct hr_sink *sink,
     struct hr_err *err)
@@ -186,14 +187,14 @@ send_output(void *arg, struct hr_sink *sink, struct hr_err *err)
 		if (r == 0)
 			break;
 	}
-	if (f->returned) /* before the client sees the end, and may run another command */
+	if (f->returned) /* do this before the client sees the end and runs another command */
 		(void)hr_shell_returned(&f->place, f->at);
-	if (!f->req.stays) /* else the rest of it may come on the next connection */
+	if (!f->req.stays) /* a reconnecting client may still get the rest */
 		put_torn(f);
 	return flush_event(f, sink, err);
 }
 
-/* ---- beginning ---- */
+/* ---- start ---- */
 
 static int
 first_piece(struct following *f, struct hr_err *err)
@@ -225,7 +226,7 @@ begin(struct following *f, bool resumed, struct hr_err *err)
 	if (first_piece(f, err) < 0)
 		return -1;
 	if (resumed && f->at < wanted) {
-		/* we gave that number, so the keeper is another one: all it has is new */
+		/* we sent that number, so the keeper is a new one, and all of its output is new */
 		hr_fd_close(&f->keeper);
 		hr_buf_reset(&f->frame);
 		f->req.offset = 0;
@@ -238,7 +239,7 @@ begin(struct following *f, bool resumed, struct hr_err *err)
 	return 0;
 }
 
-/* Query and headers. NULL, or what is wrong with them. */
+/* Parses the query and the headers. Returns NULL, or a message about the first mistake. */
 static const char *
 parse(const struct hr_request *r, struct following *f, bool *ret_resumed)
 {

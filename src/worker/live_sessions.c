@@ -1,4 +1,4 @@
-/* Sessions beside the default one: made, listed, used and ended (doc/live.md). */
+/* Creates, lists, uses and ends sessions besides the default one (doc/live.md). */
 #include "config.h"
 
 #include <errno.h>
@@ -17,12 +17,12 @@
 #include "worker/live.h"
 
 #define LIST_TIMEOUT_MS 5000
-/* the supervisor has limits of its own for the start of a shell and for its end */
+/* the supervisor itself limits the start and the end of a shell */
 #define WORK_TIMEOUT_MS (15 * 60 * 1000)
 
 /* ---- listing ---- */
 
-/* One that is not ready would let us wait. */
+/* A session that is not ready is listed without its state, which would block. */
 static void
 put_one(struct hr_worker *w, struct hr_buf *b, const char *name, bool ready)
 {
@@ -36,7 +36,7 @@ put_one(struct hr_worker *w, struct hr_buf *b, const char *name, bool ready)
 	hr_live_put_state(b, name, &state);
 }
 
-/* The next of "NAME STATE" lines; NULL: there is none. */
+/* Returns the next line "NAME STATE", or NULL at the end. */
 static char *
 next_line(char **text, char **ret_state)
 {
@@ -51,7 +51,7 @@ next_line(char **text, char **ret_state)
 	return line;
 }
 
-/* False: answered. */
+/* Returns false after sending an error. */
 static bool
 ask_list(struct hr_worker *w, struct hr_channel_answer *answer, struct hr_answer *ret)
 {
@@ -97,10 +97,10 @@ hr_handle_live_sessions(struct hr_worker *w, struct hr_request *r, struct hr_ans
 	hr_buf_adds(&ret->body, "]}");
 }
 
-/* ---- making and ending ---- */
+/* ---- creating and ending ---- */
 
-/* Whether the shell of that session was ended by its last command, as by `exit`, so that nobody
- * misses what it had, and runs nothing. */
+/* Returns true if the shell was ended by its last command, such as `exit`, so that its state is
+ * lost anyway, and runs nothing. */
 static bool
 is_left(struct hr_worker *w, const char *name)
 {
@@ -113,7 +113,7 @@ is_left(struct hr_worker *w, const char *name)
 	       list[n - 1].end == HR_COMMAND_SHELL_ENDED;
 }
 
-/* Ends a session that nobody uses any more. False: there is none. */
+/* Ends an abandoned session. Returns false if there is none. */
 static bool
 make_room(struct hr_worker *w)
 {
@@ -131,7 +131,7 @@ make_room(struct hr_worker *w)
 	return false;
 }
 
-/* Asks the supervisor. False: answered. */
+/* Asks the supervisor. Returns false after sending an error. */
 static bool
 ask(struct hr_worker *w, enum hr_channel_type type, const struct hr_buf *text,
     struct hr_answer *ret)
@@ -161,7 +161,8 @@ ask(struct hr_worker *w, enum hr_channel_type type, const struct hr_buf *text,
 	}
 }
 
-/* As the shell's user may see it; the shell itself would begin elsewhere. False: answered. */
+/* Checks the directory with the rights of the shell's user, since the shell would start elsewhere
+ * otherwise. Returns false after sending an error. */
 static bool
 check_dir(const struct hr_worker *w, const char *p, size_t len, struct hr_answer *ret)
 {
@@ -181,7 +182,7 @@ check_dir(const struct hr_worker *w, const char *p, size_t len, struct hr_answer
 		return hr_answer_generic(ret);
 	}
 	fd = open(p, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || fstatat(fd, ".", &st, 0) < 0) /* "." asks whether it may be entered */
+	if (fd < 0 || fstatat(fd, ".", &st, 0) < 0) /* a look-up of "." needs search permission */
 		sys = errno;
 	hr_fd_close(&fd);
 	hr_account_leave(&own);
@@ -192,7 +193,7 @@ check_dir(const struct hr_worker *w, const char *p, size_t len, struct hr_answer
 	    ret, sys == EMFILE || sys == ENFILE || sys == ENOMEM ? 500 : 400, detail);
 }
 
-/* NAME, or NAME and DIR. False: answered. */
+/* Composes NAME, or NAME and DIR. Returns false after sending an error. */
 static bool
 compose(struct hr_worker *w, struct json_object *body, struct hr_buf *text, struct hr_answer *ret)
 {
@@ -281,7 +282,7 @@ hr_handle_live_kill(struct hr_worker *w, struct hr_request *r, struct hr_answer 
 		hr_buf_adds(&ret->body, "{}");
 }
 
-/* ---- using ---- */
+/* ---- running ---- */
 
 void
 hr_handle_live_run(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
@@ -292,7 +293,8 @@ hr_handle_live_run(struct hr_worker *w, struct hr_request *r, struct hr_answer *
 
 	if (!hr_live_place(w, r, &place, ret))
 		return;
-	/* before the action stands in the journal: it was not done, and may be sent again */
+	/* check before the action is in the journal: a refused action was not done and can be sent
+	 * again */
 	fd = place.session != NULL ? hr_shell_connect(&place, &err) : -1;
 	if (fd < 0 && place.session != NULL) {
 		hr_live_refuse(ret, &err);

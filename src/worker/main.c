@@ -26,7 +26,7 @@ enum worker_fd { CHANNEL_FD = 3, BOARD_FD = 4 };
 
 const char *argp_program_version = "handrail-worker " PACKAGE_VERSION;
 
-#define FIRST_KEY 256 /* below it are letters */
+#define FIRST_KEY 256 /* smaller keys are letters */
 
 static error_t
 parse_option(int key, char *arg, struct argp_state *state)
@@ -124,28 +124,29 @@ work(const struct hr_worker_args *a, const struct hr_reach *reach, struct hr_wor
 int
 main(int argc, char **argv)
 {
-	struct hr_worker_args a = HR_WORKER_ARGS_NONE; /* the shell: nobody, unless we are told */
+	struct hr_worker_args a =
+	    HR_WORKER_ARGS_NONE; /* the shell's account is nobody unless an option sets it */
 	struct hr_reach reach = {0};
 	struct hr_worker w = {.channel = -1, .shell_fd = -1, .board_fd = -1, .peers = -1};
 	struct hr_err err = {.code = HR_OK};
 	int r;
 
-	/* first of all: until then everybody of our account may look into us */
+	/* harden first: until then other processes of our account can read this one */
 	r = hr_harden(&err);
 	if (parse(argc, argv, &a) != 0)
 		return EXIT_FAILURE;
 	reach.shell = (uid_t)a.shell_uid;
 	memcpy(reach.hidden, a.hidden, sizeof(reach.hidden));
 	hr_log_setup(a.pool, HR_LOG_CHILD, HR_LOG_INFO);
-	/* libarchive asks the locale how names are encoded. Where there is no such one, names in
-	 * archives that are not ASCII are taken as they are. */
+	/* libarchive takes the encoding of names from the locale. Without such a locale it takes
+	 * the names in archives that are not ASCII as they are. */
 	if (setlocale(LC_CTYPE, "C.UTF-8") == NULL && setlocale(LC_CTYPE, "en_US.UTF-8") == NULL)
 		hr_log(HR_LOG_WARNING, "there is no locale C.UTF-8");
 	if (r == 0)
 		r = work(&a, &reach, &w, &err);
 	if (r < 0)
 		hr_log(HR_LOG_ERROR, "%s", err.msg);
-	hr_worker_done(&w); /* the journal counts there */
+	hr_worker_done(&w); /* before the scoreboard is detached, where the journal counts */
 	hr_scoreboard_detach(w.board);
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,5 +1,5 @@
-/* POST /update_mcp_server (doc/http.md, "POST /update_mcp_server"): checked in full, then handed to
- * the plugin that is the proxy. */
+/* POST /update_mcp_server (doc/http.md, "POST /update_mcp_server"): checks the whole body and
+ * passes it to the proxy plugin. */
 #include "config.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@
 
 #define UPDATE_LIMIT_S 30
 
-/* {"action": TYPE, "args": {"servers": body}} */
+/* Makes {"action": TYPE, "args": {"servers": body}}. */
 static struct json_object *
 action_of(const char *type, struct json_object *body)
 {
@@ -23,7 +23,7 @@ action_of(const char *type, struct json_object *body)
 	    json_object_new_string(type), NULL);
 }
 
-/* false: there is no such plugin. */
+/* Returns false if there is no such plugin. */
 static bool
 forward(const struct hr_worker *w, struct json_object *body, struct hr_answer *ret)
 {
@@ -39,7 +39,8 @@ forward(const struct hr_worker *w, struct json_object *body, struct hr_answer *r
 		hr_answer_generic(ret);
 	else
 		hr_plugin_perform(&env, fd, type, action, UPDATE_LIMIT_S, ret);
-	/* a plugin that broke off is an error observation, which nobody looks for here */
+	/* an interrupted plugin gives an error observation, which this endpoint's clients do not
+	 * expect */
 	if (ret->status == 200 && strstr(hr_buf_str(&ret->body), "router_error_log") == NULL)
 		hr_answer_generic(ret);
 	return true;

@@ -1,5 +1,5 @@
-/* GET /metrics. All is read from shared memory and, for processes, from /proc, after the supervisor
- * has looked at the resources: a level of memory is told by nobody in some control groups. */
+/* GET /metrics. The figures come from shared memory and, for processes, from /proc, after the
+ * supervisor has checked the resources: some control groups send no event for a memory level. */
 #include "config.h"
 
 #include "worker/metrics.h"
@@ -14,7 +14,7 @@
 #include "worker/ready.h"
 #include "worker/worker.h"
 
-/* Seconds times a million. A command's own time rules, so the range is wide. */
+/* Microseconds. Most of the time is the command's own, so the range is wide. */
 static const uint64_t bounds[] = {500, 1000, 2500, 5000, 10000, 50000, 100000, 500000, 1000000,
     5000000, 10000000, 60000000, 300000000, 1800000000};
 
@@ -305,7 +305,7 @@ hr_handle_metrics(struct hr_worker *w, struct hr_request *r, struct hr_answer *r
 	struct hr_stats_now s;
 
 	(void)r;
-	/* without a supervisor the figures are those of its last look */
+	/* if the supervisor is gone the figures are those of its last check */
 	(void)hr_ready_ask(w, LOOK_TIMEOUT_MS, &state, NULL);
 	hr_stats_sample(&w->stats, w->board, &s);
 	ret->content_type = "text/plain; version=0.0.4; charset=utf-8";

@@ -1,4 +1,4 @@
-/* What a worker adds to the counters, and GET /metrics (Prometheus text format 0.0.4). */
+/* hr_metrics: counts requests, and answers GET /metrics (Prometheus text format 0.0.4). */
 #ifndef HR_WORKER_METRICS_H
 #define HR_WORKER_METRICS_H
 
@@ -7,8 +7,8 @@
 #include "proto/httperr.h"
 #include "proto/scoreboard.h"
 
-/* One request was answered. ns: how long its action took; only looked at if the answer's note names
- * an action. */
+/* Counts an answered request. ns: duration of its action; used only if the answer's note names an
+ * action. */
 void hr_metrics_count(struct hr_scoreboard *board, const struct hr_answer *a, int64_t ns);
 
 #endif

@@ -1,5 +1,5 @@
-/* At most once. Invariant: from enter to leave the entry of the request is ours and locked; nothing
- * is answered before it stands in the journal. */
+/* Runs actions at most once. Invariant: from enter to leave this worker holds the lock of the
+ * request's entry; no answer is sent before it is in the journal. */
 #include "config.h"
 
 #include "worker/once.h"
@@ -26,8 +26,9 @@ answer_again(struct hr_answer *ret, uint32_t tag)
 	hr_answer_settle(ret);
 }
 
-/* The journal cannot be written. That the disk is full must not keep anybody from making room, so
- * the action is done all the same unless the operator wants it otherwise. False: answered. */
+/* Handles an unwritable journal. A full disk must not prevent the client from making room, so the
+ * action runs without it unless the operator requires the journal. Returns false after sending an
+ * error. */
 static bool
 goes_unjournaled(struct hr_worker *w, const struct hr_err *err, struct hr_answer *ret)
 {
@@ -41,7 +42,7 @@ goes_unjournaled(struct hr_worker *w, const struct hr_err *err, struct hr_answer
 	       hr_answer_later(ret, "The journal of actions cannot be written; nothing was done.");
 }
 
-/* *ret_found is NEW or BEGUN where it is true. */
+/* If this returns true, *ret_found is NEW or BEGUN. */
 static bool
 once_enter(struct hr_worker *w, struct hr_span key, enum hr_journal_found *ret_found,
     struct hr_answer *ret)
@@ -106,10 +107,10 @@ hr_once_begin(
 	return true;
 }
 
-/* 503 with Retry-After says that nothing was done and that one may try again; or, of what has
- * begun, that it will be known later. Without, it is the answer of a plugin. The entry stays as it
- * is: a request of an earlier attempt may still be on its way to a shell, and would take the entry
- * of one that starts anew for its own. */
+/* Completes the entry. 503 with Retry-After means that nothing was done and a retry helps, or that
+ * the result of a started action will be known later; without Retry-After it is a plugin's answer.
+ * In the first case the entry stays as it is: an earlier attempt may still be on its way to a
+ * shell, and would take the entry of a new attempt for its own. */
 void
 hr_once_leave(struct hr_worker *w, const struct hr_answer *ret)
 {
@@ -118,7 +119,7 @@ hr_once_leave(struct hr_worker *w, const struct hr_answer *ret)
 
 	if (!later)
 		hr_journal_done(&w->journal, &w->once, tag, hr_buf_str(&ret->body), ret->body.len);
-	else if (!w->once_forget) /* or when it is sent */
+	else if (!w->once_forget) /* hr_once_sent() leaves the entry otherwise */
 		hr_journal_leave(&w->journal, &w->once, false);
 }
 

@@ -1,4 +1,4 @@
-/* hr_once: an action under the journal (proto/journal.h). For the handlers of a worker. */
+/* hr_once: runs an action at most once with the journal (proto/journal.h), for the handlers. */
 #ifndef HR_WORKER_ONCE_H
 #define HR_WORKER_ONCE_H
 
@@ -7,26 +7,26 @@
 struct hr_request;
 struct hr_worker;
 
-/* Performs the action, unless it was performed before: then its answer is given again, or one that
- * says that it cannot be known. Waits while somebody else is at it. env->key is the key; the parts
- * of env about the journal are filled here. */
+/* Performs the action, or repeats the answer of an earlier attempt; if that result cannot be known,
+ * the answer says so. Blocks while another worker performs it. env->key is the key; this function
+ * fills the journal's members of env. */
 void hr_once_perform(struct hr_worker *w, struct hr_action_env *env, const struct hr_event *ev,
     struct hr_answer *ret);
 
-/* The same for a request that is no action: enter, then, if that says true, the work, then leave.
- * False: answered. Between the two hr_journal_mark(&w->journal, &w->once) says that it has begun.
- */
+/* Enters a request that is not an action: if this returns true, the caller does the work and then
+ * calls hr_once_leave(). Returns false after sending an error. In between,
+ * hr_journal_mark(&w->journal, &w->once) marks the work as started. */
 bool hr_once_enter(struct hr_worker *w, struct hr_span key, struct hr_answer *ret);
-/* Enters, by the name that the client gave the request or else by nginx's. path: NULL, or what
- * tells it from an action of that name and body. */
+/* Enters under the client's name for the request or else nginx's. path: distinguishes the request
+ * from an action with the same name and body; NULL: nothing does. */
 bool hr_once_open(
     struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_answer *ret);
-/* The same, and marks. */
+/* Opens the entry like hr_once_open() and marks it. */
 bool hr_once_begin(
     struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_answer *ret);
 void hr_once_leave(struct hr_worker *w, const struct hr_answer *ret);
 
-/* After the answer: `sent` if all of it is in nginx's hands. */
+/* Finishes after the answer; `sent`: nginx has received all of it. */
 void hr_once_sent(struct hr_worker *w, bool sent);
 
 #endif

@@ -1,6 +1,5 @@
-/* Signing in and what it opens. Invariant: what a browser would send by itself is enough for
- * nothing, and nothing that a client sends reaches a header of ours but what is spelled out here.
- */
+/* Signs in pages and checks their rights. Invariant: the data that a browser sends by itself never
+ * suffices, and no client data reaches a response header except as written out here. */
 #include "config.h"
 
 #include "worker/page.h"
@@ -33,7 +32,7 @@ rights_name(uint32_t rights)
 	return rights == HR_PAGE_ACT ? "act" : rights == HR_PAGE_LOOK ? "look" : "none";
 }
 
-/* ---- who asks ---- */
+/* ---- access ---- */
 
 static bool
 find(const struct hr_worker *w, const struct hr_request *r, struct hr_signin *ret)
@@ -43,7 +42,8 @@ find(const struct hr_worker *w, const struct hr_request *r, struct hr_signin *re
 	       hr_auth_knows(&w->auth, ret->key);
 }
 
-/* Exactly one below ours, in no other spelling: nginx may have taken another path for it. */
+/* Accepts only a path exactly below ours, in its plain spelling: nginx may resolve another one
+ * differently. */
 static bool
 is_below(const char *uri)
 {
@@ -68,7 +68,7 @@ rights_of(const struct hr_worker *w, const struct hr_signin *s)
 	return s->rights < w->page_rights ? s->rights : w->page_rights;
 }
 
-/* What the rights of one who only looks on do. Ending one's own stay needs no more. */
+/* Returns true if view-only rights suffice, as they do for signing oneself out. */
 static bool
 only_looks(const char *method, const char *uri)
 {
@@ -107,7 +107,7 @@ take_asked(const struct hr_request *r, struct json_object *body, struct hr_signi
 		   answer, 400, "path has to end with /handrail/, port to be a number");
 }
 
-/* value "": the browser forgets it. */
+/* An empty value makes the browser forget the cookie. */
 static void
 set_cookie(
     struct hr_answer *ret, const struct hr_signin_asked *a, const char *value, int64_t seconds)
@@ -199,5 +199,6 @@ hr_handle_me(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 	if (find(w, r, &s))
 		put_me(ret, rights_of(w, &s), (s.until_ns - hr_now_ns()) / HR_NS_PER_S, NULL);
 	else
-		put_me(ret, HR_PAGE_ACT, -1, NULL); /* by the key itself, or none is needed */
+		put_me(ret, HR_PAGE_ACT, -1,
+		    NULL); /* the client used the key itself, or none is required */
 }

@@ -1,6 +1,5 @@
-/* GET /ready and what is like it: a worker asks the supervisor, which has the answer but never
- * waits, and then the keeper of the default shell, which alone sees that.
- */
+/* GET /ready and similar paths: a worker asks the supervisor, which answers from memory without
+ * waiting, and then the keeper of the default shell, which alone knows about its shell. */
 #include "config.h"
 
 #include "worker/ready.h"
@@ -19,7 +18,8 @@
 
 #define TIMEOUT_MS 5000
 
-/* As df counts: what only root may take is not there. -1: not known, or somebody else looks. */
+/* Counts like df, without root's reserved blocks. Returns -1 if the figure is unknown or another
+ * worker is reading it. */
 static int
 disk_percent(struct hr_worker *w)
 {
@@ -51,7 +51,7 @@ hr_ready_ask(struct hr_worker *w, int timeout_ms, struct hr_channel_answer *ret,
 	    HR_CHANNEL_READY_ANSWER, timeout_ms, ret, err);
 }
 
-/* Its keeper says whether the default shell does. Why not; "": it does. */
+/* Asks the keeper of the default shell; `why` is the reason why the shell does not work, or "". */
 static void
 ask_shell(const struct hr_worker *w, struct hr_buf *why)
 {
@@ -73,7 +73,7 @@ put_reason(struct json_object *v, const struct hr_buf *why)
 	    v, "reason", json_object_new_string_len(hr_buf_str(why), (int)why->len));
 }
 
-/* In what the supervisor said the shell is told to be otherwise. */
+/* Marks the shell as not ready in the supervisor's answer. */
 static void
 correct(struct json_object *v, const struct hr_buf *why)
 {
@@ -87,7 +87,7 @@ correct(struct json_object *v, const struct hr_buf *why)
 	put_reason(session, why);
 }
 
-/* Fills in the body; whether all is ready. */
+/* Fills in the body. Returns true if everything is ready. */
 static bool
 put_answer(const struct hr_worker *w, const struct hr_channel_answer *a, struct hr_answer *ret)
 {
@@ -95,7 +95,7 @@ put_answer(const struct hr_worker *w, const struct hr_channel_answer *a, struct 
 	HR_PUT struct json_object *v = NULL;
 	bool ready;
 
-	/* the supervisor says so when everything answers that it can see */
+	/* the supervisor reports ready if all components that it can see answer */
 	ready = hr_json_decode(a->text, a->len, &v, NULL) == 0 &&
 		hr_json_str_is(hr_json_at(v, "status"), "ready");
 	if (ready)
@@ -105,7 +105,7 @@ put_answer(const struct hr_worker *w, const struct hr_channel_answer *a, struct 
 		return ready;
 	}
 	correct(v, &why);
-	(void)hr_json_put(&ret->body, v); /* ours: cannot refuse */
+	(void)hr_json_put(&ret->body, v); /* the value is our own and always encodable */
 	return false;
 }
 
@@ -134,7 +134,7 @@ hr_handle_ready(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret
 	}
 }
 
-/* The resources are looked at first, and then told of. */
+/* Checks the resources first, then lists the alerts. */
 void
 hr_handle_alerts(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {

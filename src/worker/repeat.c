@@ -1,6 +1,6 @@
-/* nginx goes on with an action whose client has left, and takes its answer. So the worker asks the
- * kernel whether the client's connection still stands. Where it never saw that connection (another
- * proxy's address, a Unix socket, a kernel that does not tell) all stays as nginx says. */
+/* nginx continues an action whose client has left, and reads its answer. So the worker asks the
+ * kernel whether the client's connection still exists. If it cannot know the connection (a proxy's
+ * address, a Unix socket, a kernel without this query), nginx's view stands. */
 #include "config.h"
 
 #include "worker/repeat.h"
@@ -20,7 +20,7 @@ mix(uint64_t h, const char *text)
 	return hr_hash(h, text, strlen(text) + 1);
 }
 
-/* A client is believed who it is: that only keeps its own requests apart. */
+/* Trusts the address that a client states: it only separates that client's own requests. */
 static uint64_t
 client_of(const struct hr_worker *w, const struct hr_request *r)
 {
@@ -54,18 +54,18 @@ become(struct hr_buf *key, const char id[HR_UNREAD_ID])
 	hr_buf_addf(key, "%c:%.*s", HR_KEY_OF_NGINX, HR_UNREAD_ID, id);
 }
 
-/* Returns true if the client of that action has left without an answer. One that has its answer
- * may have closed its connection before the worker frees the place. */
+/* Returns true if the client of that action has left without an answer. A client with an answer may
+ * have closed its connection before the worker frees the place. */
 static bool
 is_left(struct hr_worker *w, const struct hr_unread_hold *h, struct hr_peer *client)
 {
 	return !hr_unread_is_answering(h) && hr_peer_look(&w->peers, client) == 0;
 }
 
-/* Takes over the place of the first such request that has lost its client, or that nginx itself
- * sends again: *mine gets its id. A place that changes meanwhile is looked at again. The kernel
- * may take long to close the connections of a process that was killed, so a client that seems to be
- * there is looked at again when its action is over. *waited: the last place's word. */
+/* Takes over the place of the first equal request that has lost its client or that nginx itself
+ * sends again, and copies its id to *mine. A place that changes meanwhile is read again. The kernel
+ * may take long to close the connections of a killed process, so a client that seems present is
+ * checked again after its action. *waited: the word of the last place waited for. */
 static bool
 join(struct hr_worker *w, struct hr_unread_action *mine, uint64_t *waited)
 {
@@ -81,13 +81,13 @@ join(struct hr_worker *w, struct hr_unread_action *mine, uint64_t *waited)
 		if (memcmp(its.id, mine->id, HR_UNREAD_ID) != 0 &&
 		    !is_left(w, &w->unread, &its.peer)) {
 			if (*waited == w->unread.word) {
-				i++; /* the worker is dead; nginx sends the action again */
+				i++; /* that worker is dead; nginx sends the action again */
 				continue;
 			}
 			*waited = w->unread.word;
 			hr_unread_wait(w->board_fd, &w->unread);
 			if (hr_peer_look(&w->peers, &mine->peer) == 0)
-				return false; /* nobody waits for this one any more */
+				return false; /* this request's client has left */
 			continue;
 		}
 		next = *mine;
@@ -111,7 +111,7 @@ hr_repeat_enter(struct hr_worker *w, const struct hr_request *r, const char *ses
 	struct hr_unread_action mine = {.pid = getpid()};
 	uint64_t waited = 0;
 
-	if (w->unread.place != NULL) { /* the plugin that was asked first does not take it */
+	if (w->unread.place != NULL) { /* the first plugin did not take the action */
 		become(key, w->repeat_id);
 		return true;
 	}
@@ -127,7 +127,7 @@ hr_repeat_enter(struct hr_worker *w, const struct hr_request *r, const char *ses
 		become(key, mine.id);
 	} else {
 		w->unread = (struct hr_unread_hold){NULL, 0};
-		/* it may have sent the action again, and that one may be done by now */
+		/* the client may have sent the action again, and that one may be finished */
 		if (waited != 0 && hr_peer_look(&w->peers, &w->peer) == 0)
 			return hr_answer_later(
 			    ret, "The client left before the action began; nothing was done.");
@@ -150,7 +150,7 @@ hr_repeat_sent(struct hr_worker *w, bool sent)
 {
 	bool was_read = sent && !w->cut;
 
-	/* another worker that has the place since needs the answer in the journal */
+	/* another worker that now has the place needs the answer in the journal */
 	if (was_read && w->unread.place != NULL)
 		was_read = hr_unread_free(w->board_fd, &w->unread);
 	else if (!was_read)

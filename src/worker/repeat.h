@@ -1,5 +1,5 @@
-/* hr_repeat: a request without a name that is a repetition of one whose answer its client has not
- * read (handraild(8), "AT MOST ONCE"). */
+/* hr_repeat: detects unnamed requests that repeat one whose answer the client has not read
+ * (handraild(8), "AT MOST ONCE"). */
 #ifndef HR_WORKER_REPEAT_H
 #define HR_WORKER_REPEAT_H
 
@@ -10,16 +10,16 @@
 
 struct hr_worker;
 
-/* For an action that must not be done twice. Where `key` is nginx' name of the request, and the
- * same client has sent the same body before, to the same session (NULL: the default one), by a
- * connection that has ended without an answer, `key` becomes the key of that first request. While
- * that connection still stands, waits until its action is over. Returns false if this request's own
- * client has left meanwhile, with an answer that says that nothing was done. */
+/* Handles an action that must not run twice. If `key` is nginx's name of the request and the same
+ * client has sent the same body to the same session (NULL: the default one) on a connection that
+ * ended without an answer, `key` becomes the key of that first request. Blocks until that action is
+ * over while its connection still exists. Returns false if this request's own client has left,
+ * after sending an answer that nothing was done. */
 bool hr_repeat_enter(struct hr_worker *w, const struct hr_request *r, const char *session,
     struct hr_buf *key, struct hr_answer *ret);
 
-/* Before the answer is sent, and after it: `sent` if all of it is in nginx' hands. Returns whether
- * the answer has reached the client, as far as the worker can know. */
+/* Brackets the sending of an answer. `sent`: nginx has received all of it. hr_repeat_sent() returns
+ * true if the answer has reached the client, as far as the worker can know. */
 void hr_repeat_answering(struct hr_worker *w);
 bool hr_repeat_sent(struct hr_worker *w, bool sent);
 

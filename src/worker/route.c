@@ -1,5 +1,5 @@
-/* From a request to its handler (doc/http.md, "From a path to its handler"): the key first, then
- * the path exactly as the client sent it, decoded once, then the method. nginx's own idea of the
+/* Dispatches a request to its handler (doc/http.md, "From a path to its handler"): checks the key,
+ * then the path exactly as the client sent it, decoded once, then the method. nginx's normalised
  * path is not used. */
 #include "config.h"
 
@@ -12,12 +12,12 @@
 #include "worker/page.h"
 #include "worker/worker.h"
 
-#define URL_SAFE "_.-~:/%#?=@[]!$&'()*+,;" /* Starlette leaves them alone */
+#define URL_SAFE "_.-~:/%#?=@[]!$&'()*+,;" /* Starlette does not escape these */
 
 struct route {
 	const char *path;
-	const char *method; /* NULL: any */
-	bool open;          /* needs no key, for any method */
+	const char *method; /* NULL: any method */
+	bool open;          /* needs no key, whatever the method */
 	hr_handler_fn *handle;
 };
 
@@ -61,18 +61,18 @@ static const struct route routes[] = {
     {"/handrail/v1/unpack", "POST", false, hr_handle_unpack},
     {"/handrail/v1/log", "GET", false, hr_handle_log},
     {"/handrail/v1/files", "GET", false, hr_handle_files},
-    /* doc/agents.md; asks for the key itself */
+    /* doc/agents.md; this handler checks the key itself */
     {"/handrail/mcp", "POST", true, hr_handle_door},
-    /* for nginx's auth_request, which passes the method of the request it asks for */
+    /* nginx's auth_request, which keeps the method of the original request */
     {"/-/auth", NULL, false, hr_handle_auth},
     {"/-/bearer", NULL, false, hr_handle_bearer},
     {"/-/door", NULL, true, hr_handle_door_key},
     {"/-/swerex", NULL, true, hr_handle_rex_key},
-    /* nginx counted too many: its own answer, which needs no key either */
+    /* nginx's answer when its limit is exceeded; it needs no key either */
     {"/-/refused", NULL, true, hr_handle_refused},
 };
 
-/* The file viewer asks for no key: its base path is a secret. */
+/* The file viewer needs no key: its base path is a secret. */
 static const struct route viewer_routes[] = {
     {"/", "GET", true, hr_handle_viewer},
     {"/view", "GET", true, hr_handle_view},
@@ -146,7 +146,7 @@ hr_request_query_bytes(const struct hr_request *r, const char *name, struct hr_b
 	return query(r, name, true, ret);
 }
 
-/* "/alive/" and "/alive//" lead to "/alive". */
+/* Redirects "/alive/" and "/alive//" to "/alive". */
 static bool
 redirect(const struct hr_request *r, struct hr_answer *ret)
 {
@@ -214,15 +214,14 @@ hr_request_from_here(const struct hr_request *r)
 	host = strstr(r->origin, "://");
 	if (host == NULL)
 		return false;
-	/* under TLS a name that leads here by a trick has not our certificate */
+	/* a rebound name under TLS does not match our certificate */
 	return is_this_machine(host + 3) ||
 	       (strcmp(r->scheme, "https") == 0 && strncmp(r->origin, "https://", 8) == 0 &&
 		   strcasecmp(host + 3, r->host) == 0);
 }
 
-/* Where no key is asked for, any page that a browser has open on this machine, the agent's own
- * among them, could run commands: it needs no answer for that. What nginx asks for itself is none
- * of a page's. */
+/* If no key is set, any page in a browser on this machine, even the agent's own, could run
+ * commands: it needs no answer for that. nginx's internal requests never come from a page. */
 static bool
 is_foreign(const struct hr_worker *w, const struct hr_request *r, const struct route *to)
 {
@@ -230,7 +229,7 @@ is_foreign(const struct hr_worker *w, const struct hr_request *r, const struct r
 	       strcmp(r->method, "POST") == 0 && !hr_request_from_here(r);
 }
 
-/* The doors of SWE-ReX and of OpenHands V1 have tables of their own. */
+/* The endpoints of SWE-ReX and of OpenHands V1 have tables of their own. */
 static bool
 is_rex(const struct hr_request *r)
 {
@@ -261,7 +260,8 @@ route(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 	} else if (is_foreign(w, r, found)) {
 		hr_answer_detail(ret, 403, "This origin may not come in");
 	} else {
-		hr_worker_stage(w, HR_STAGE_RUNNING); /* reading again while it reads a body */
+		hr_worker_stage(w, HR_STAGE_RUNNING); /* the stage is READING again while the
+							 handler reads a body */
 		found->handle(w, r, ret);
 	}
 }

@@ -1,4 +1,4 @@
-/* Reads /proc of our own processes. A process that ends in between counts as nothing. */
+/* Reads /proc for the server's processes. A process that ends meanwhile counts as 0. */
 #include "config.h"
 
 #include "worker/stats.h"
@@ -62,7 +62,7 @@ sums_add(struct sums *s, int32_t pid)
 }
 
 #define DEPTH_MAX 8
-#define CHILDREN_MAX 4096 /* bytes: some hundred of them */
+#define CHILDREN_MAX 4096 /* bytes: some hundred pids */
 
 static uint64_t
 resident(int32_t pid, int depth)
@@ -96,7 +96,7 @@ one_decimal(double d)
 {
 	char buf[64];
 
-	(void)snprintf(buf, sizeof(buf), "%.1f", d); /* rounds as Python's round(d, 1) */
+	(void)snprintf(buf, sizeof(buf), "%.1f", d); /* rounds like Python's round(d, 1) */
 	return strtod(buf, NULL);
 }
 
@@ -114,7 +114,7 @@ cpu_percent(struct hr_stats *s, const struct hr_scoreboard *board, int64_t now, 
 	}
 	s->wall_ns = now;
 	s->cpu_ns = cpu_ns;
-	/* workers that ended took their time with them */
+	/* the difference may be negative: the time of ended workers is gone */
 	return wall > 0 && used > 0 ? one_decimal(100.0 * (double)used / (double)wall) : 0;
 }
 

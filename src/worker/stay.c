@@ -1,5 +1,4 @@
-/* Looked at before each step of a stream, since a sign-in may be ended by any worker at any time.
- */
+/* Checked before each step of a stream, because any worker may end a sign-in at any time. */
 #include "config.h"
 
 #include "worker/stay.h"

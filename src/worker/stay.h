@@ -1,5 +1,5 @@
-/* hr_stay: by what an answer without an end was asked for. It ends with the sign-in to the page,
- * where that was it. */
+/* hr_stay: the authorization of an endless answer. If that is a sign-in to the page, the answer
+ * ends with it. */
 #ifndef HR_WORKER_STAY_H
 #define HR_WORKER_STAY_H
 
@@ -9,13 +9,13 @@
 
 struct hr_worker;
 
-/* By hr_page_enter(). */
+/* Filled by hr_page_enter(). */
 struct hr_stay {
-	bool signed_in; /* else by the key, or none is needed */
+	bool signed_in; /* false: the client used a key, or none is required */
 	struct hr_signin by;
 };
 
-/* False: the sign-in is over, and nothing more may be told. */
+/* Returns false if the sign-in is over and nothing more may be sent. */
 bool hr_stay_lasts(const struct hr_worker *w, const struct hr_stay *s);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/fd.h"
 #include "proto/json.h"
 
-#define KEEP_MAX (1u << 20) /* a bigger body's memory goes back */
+#define KEEP_MAX (1u << 20) /* memory of a larger body is freed */
 #define READ_SIZE (64u << 10)
 #define PATH_BYTES_MAX (64u << 10)
 
@@ -25,7 +25,7 @@ hr_worker_init(struct hr_worker *w, const char *run_dir, const char *work_dir,
 	w->shell_fd = -1;
 	w->board_fd = -1;
 	w->peers = -1;
-	w->shell_uid = 65534; /* nobody */
+	w->shell_uid = 65534; /* the account nobody */
 	w->board = board;
 	w->slot = slot;
 	hr_journal_init(&w->journal);

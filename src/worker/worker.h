@@ -1,4 +1,5 @@
-/* hr_worker: what one worker process knows. Nothing in it would be missed by a client. */
+/* hr_worker: the state of one worker process. No client depends on it: any worker can take any
+ * request. */
 #ifndef HR_WORKER_WORKER_H
 #define HR_WORKER_WORKER_H
 
@@ -20,63 +21,63 @@
 struct hr_worker {
 	const char *run_dir;
 	const char *work_dir;
-	uid_t user_id;           /* owner of the files that actions make */
-	const char *libexec_dir; /* of our modules; "": there are none (tests) */
+	uid_t user_id;           /* owner of the files that actions create */
+	const char *libexec_dir; /* directory of the modules; "": none (tests) */
 	const char *office;      /* see files/document.h */
-	int channel;             /* to the supervisor, -1: none (tests) */
-	int shell_fd;            /* to the default session's keeper, -1: not yet */
+	int channel;             /* the supervisor's; -1: none (tests) */
+	int shell_fd; /* connection of the default session's keeper; -1: not connected yet */
 	struct hr_scoreboard *board;
-	int board_fd; /* its descriptor, -1: none (tests) */
+	int board_fd; /* the scoreboard's descriptor; -1: none (tests) */
 	struct hr_worker_slot *slot;
 	struct hr_auth auth;
 	struct hr_stats stats;
 	struct hr_unpack_limits unpack_limits;
 	struct hr_nginx_account nginx;
-	enum hr_page_rights page_rights; /* at most */
+	enum hr_page_rights page_rights; /* upper limit */
 	int64_t page_lifetime_s;
-	struct hr_hub *hub; /* of the pool "page", else NULL */
-	bool was_ready;     /* the server has been ready once in this process' time */
+	struct hr_hub *hub; /* NULL outside the pool "page" */
+	bool was_ready;     /* this process has seen the server ready */
 	struct hr_journal journal;
-	struct hr_journal_entry once; /* of the request in hand, see worker/once.h */
+	struct hr_journal_entry once; /* entry of the current request, see worker/once.h */
 	bool once_forget;
-	struct hr_unread_hold unread; /* and see worker/repeat.h */
-	struct hr_peer peer;          /* its client's connection */
-	bool cut;                     /* which has ended */
-	char repeat_id[HR_UNREAD_ID]; /* of the request that began its action */
-	int peers;                    /* for hr_peer_look() */
-	uid_t shell_uid;              /* whose rights count for the file viewer */
+	struct hr_unread_hold unread; /* place of the current action, see worker/repeat.h */
+	struct hr_peer peer;          /* connection of the current client */
+	bool cut;                     /* the client's connection has ended */
+	char repeat_id[HR_UNREAD_ID]; /* id of the request that started the action */
+	int peers;                    /* socket for hr_peer_look() */
+	uid_t shell_uid;              /* account whose rights the file viewer uses */
 
-	/* kept from request to request, so that none of them allocates what the last one had */
+	/* reused by all requests to save allocations */
 	struct hr_buf body;
 	struct hr_buf path;
-	struct hr_buf session; /* the name of the one that was asked for */
+	struct hr_buf session; /* name of the requested session */
 };
 
-/* board and slot are the caller's. */
+/* Initialises w. It borrows board and slot. */
 void hr_worker_init(struct hr_worker *w, const char *run_dir, const char *work_dir,
     struct hr_scoreboard *board, struct hr_worker_slot *slot);
 void hr_worker_done(struct hr_worker *w);
 
-/* Tells the scoreboard. */
+/* Writes the stage to the scoreboard. */
 void hr_worker_stage(struct hr_worker *w, enum hr_worker_stage stage);
 
-/* Reads the whole body into w->body (valid until the next request). False: answered, as it is
- * longer than cap (413) or there is no memory. */
+/* Reads the whole body into w->body (valid until the next request). Returns false after sending an
+ * error: the body exceeds `cap` (413), or memory runs out. */
 bool
 hr_worker_body(struct hr_worker *w, const struct hr_request *r, size_t cap, struct hr_answer *ret);
 
-/* The body of POST /execute_action, by the rules of whoever asks. session: a named one, for which
- * only `run` is done; NULL: the default. */
+/* Handles the body of POST /execute_action by the given rules. session: a named one, which takes
+ * only `run`; NULL: the default one. */
 void hr_execute(struct hr_worker *w, const struct hr_request *r, const char *session,
     enum hr_rules rules, struct hr_answer *ret);
 
-/* One action, by the rules of whoever asks; `session` as above. key: its name for "at most once";
- * "": as the request has it. */
+/* Performs one action by the given rules in `session` (as above). key: its name for "at most once";
+ * "": the request's own. */
 struct json_object;
 void hr_execute_action(struct hr_worker *w, const struct hr_request *r, const char *session,
     struct json_object *action, struct hr_span key, enum hr_rules rules, struct hr_answer *ret);
 
-/* The handlers, one a file; the table is in route.c. */
+/* The handlers, one per file; route.c has the table. */
 typedef void hr_handler_fn(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret);
 hr_handler_fn hr_handle_alerts;
 hr_handler_fn hr_handle_alive;
@@ -110,7 +111,7 @@ hr_handler_fn hr_handle_metrics;
 hr_handler_fn hr_handle_pack;
 hr_handler_fn hr_handle_ready;
 hr_handler_fn hr_handle_refused;
-hr_handler_fn hr_handle_rex; /* all below /swerex/ */
+hr_handler_fn hr_handle_rex; /* all paths below /swerex/ */
 hr_handler_fn hr_handle_rex_key;
 hr_handler_fn hr_handle_signin;
 hr_handler_fn hr_handle_signout;
@@ -118,18 +119,18 @@ hr_handler_fn hr_handle_stat;
 hr_handler_fn hr_handle_token;
 hr_handler_fn hr_handle_unpack;
 hr_handler_fn hr_handle_upload;
-hr_handler_fn hr_handle_v1; /* all of which hr_v1_is() is true */
+hr_handler_fn hr_handle_v1; /* all requests for which hr_v1_is() is true */
 hr_handler_fn hr_handle_view;
 hr_handler_fn hr_handle_viewer;
 
-/* /api/ and /health, where that door is open. */
+/* Returns true for /api/ and /health if the endpoint is enabled. */
 bool hr_v1_is(const struct hr_request *r);
 
-/* The body's part "file", to that absolute path, whatever its own name is; directories on the way
- * are made. True: *ret_size bytes are there. False: answered. */
+/* Writes the body's part "file" to that absolute path, whatever its own file name is, and creates
+ * missing directories. Returns true with the size in *ret_size, or false after sending an error. */
 bool hr_upload_to(struct hr_worker *w, const struct hr_request *r, const struct hr_buf *path,
     uint64_t *ret_size, struct hr_answer *ret);
-/* The file of that absolute path, as GET /download_file answers. */
+/* Sends the file at that absolute path like GET /download_file. */
 void hr_download_file(
     const struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_answer *ret);
 
