@@ -1,11 +1,11 @@
 /* GET /download_files (doc/http.md, "GET /download_files"): a tree as an archive. GET
- * /download_file, of our own: one file as it is, with Range and ETag.
+ * /download_file, an addition of handrail's: one file, with Range and ETag.
  *
- * Who may read what: the request has passed the key, and the file is opened here, as the server's
- * identity. If nginx's account may read it as well, nginx is told to send it (sendfile): by a
- * header that it takes from this program for this path alone, with the name that the open file has
- * in the kernel, on which it follows no link. What only the server may read is sent from here, in
- * the same form. */
+ * Access: the request has passed the key check, and this process opens the file with the server's
+ * identity. If nginx's account can read it, too, nginx sends it (sendfile): by a header that nginx
+ * accepts from this program for this path only, with the kernel's name of the open file, and nginx
+ * follows no links there. This process sends files that only the server can read, in the same
+ * form. */
 #include "config.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@
 
 #define QUERY_MAX (64u << 10)
 
-/* As Starlette names a file. */
+/* Names the file like Starlette. */
 static void
 add_disposition(struct hr_answer *ret, const char *path, const char *suffix)
 {
@@ -54,7 +54,7 @@ add_disposition(struct hr_answer *ret, const char *path, const char *suffix)
 		hr_answer_header(ret, "Content-Disposition", hr_buf_str(&value));
 }
 
-/* The parameter. false: answered. */
+/* Returns false after sending an error. */
 static bool
 wanted_path(const struct hr_request *r, struct hr_buf *path, struct hr_answer *ret)
 {
@@ -110,7 +110,7 @@ hr_handle_download(struct hr_worker *w, struct hr_request *r, struct hr_answer *
 
 /* ---- one file ---- */
 
-/* The name that the kernel has for an open file, if it is an ordinary one. */
+/* Finds the kernel's name of an open file, if that is a regular path. */
 static bool
 real_name(int fd, char *name, size_t cap)
 {
@@ -125,7 +125,7 @@ real_name(int fd, char *name, size_t cap)
 	return true;
 }
 
-/* true: nginx sends it. */
+/* Returns true if nginx can send the file. */
 static bool
 leave_to_nginx(const struct hr_worker *w, int fd, const struct stat *st, struct hr_answer *ret)
 {
@@ -133,7 +133,7 @@ leave_to_nginx(const struct hr_worker *w, int fd, const struct stat *st, struct 
 	HR_BUF(uri, sizeof(name) * 3 + 16);
 	struct stat there;
 
-	/* the same file still, not one that was removed and has another in its place */
+	/* the name must still refer to this file, not to one that replaced it */
 	if (!real_name(fd, name, sizeof(name)) || lstat(name, &there) < 0 ||
 	    there.st_dev != st->st_dev || there.st_ino != st->st_ino ||
 	    !hr_nginx_account_reads(&w->nginx, name))
@@ -146,7 +146,7 @@ leave_to_nginx(const struct hr_worker *w, int fd, const struct stat *st, struct 
 	return true;
 }
 
-/* The body that is sent takes *fd. */
+/* The streamed body takes ownership of *fd. */
 static void
 send_ourselves(const struct hr_request *r, int *fd, const struct stat *st, struct hr_answer *ret)
 {

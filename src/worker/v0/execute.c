@@ -18,7 +18,8 @@
 #include "worker/repeat.h"
 #include "worker/worker.h"
 
-/* The answer repeats a body that is not JSON, four characters a byte: no need to take much. */
+/* The error repeats a body that is not JSON, with up to four characters per byte, hence the
+ * limit. */
 #define OTHER_BODY_MAX (1u << 20)
 #define WHY_MAX (16u << 20)
 
@@ -64,7 +65,7 @@ refuse_missing(struct hr_answer *ret)
 	hr_invalid_answer(&errors, ret);
 }
 
-/* A body that was not parsed stays bytes, which are no object. */
+/* A body that was not parsed stays bytes, which is not an object. */
 static void
 refuse_bytes(const struct hr_buf *body, struct hr_answer *ret)
 {
@@ -76,7 +77,7 @@ refuse_bytes(const struct hr_buf *body, struct hr_answer *ret)
 	hr_invalid_answer(&errors, ret);
 }
 
-/* The action inside the body; NULL: answered. */
+/* Returns the action inside the body, or NULL after sending an error. */
 static struct json_object *
 validate(struct json_object *body, struct hr_answer *ret)
 {
@@ -104,8 +105,9 @@ validate(struct json_object *body, struct hr_answer *ret)
 	return NULL;
 }
 
-/* An action that only a plugin knows. false: no plugin takes it. The key is known before the plugin
- * is asked: one that waits for the first of its name must not hold a connection meanwhile. */
+/* Performs an action that only a plugin knows. Returns false if no plugin takes it. The journal is
+ * entered before the plugin is asked: a request that waits for another with the same key must not
+ * hold a plugin connection. */
 static bool
 perform_custom(struct hr_worker *w, const struct hr_request *r, const struct hr_action_env *of,
     struct json_object *action, struct hr_answer *ret)
@@ -145,7 +147,7 @@ refuse_other(struct hr_answer *ret)
 	    ret, 400, "a named session takes run actions only, not static ones");
 }
 
-/* Another session is for commands alone: all else is about no shell, or about the default one. */
+/* A named session takes only commands: other actions use no shell or the default one. */
 static bool
 fits_session(const struct hr_event *ev, struct hr_answer *ret)
 {
@@ -186,7 +188,8 @@ hr_execute_action(struct hr_worker *w, const struct hr_request *r, const char *s
 	if (name.len == 0 && hr_action_repeat(&ev) != HR_REPEAT_FREE &&
 	    !hr_repeat_enter(w, r, session, &key, ret))
 		return;
-	if (session != NULL && key.len > 0) /* the same in another shell is another action */
+	if (session != NULL &&
+	    key.len > 0) /* the same request for another shell is another action */
 		hr_buf_addf(&key, "@%s", session);
 	if (hr_buf_check(&key, NULL) < 0) {
 		hr_answer_generic(ret); /* nothing may run without its key */
@@ -194,9 +197,9 @@ hr_execute_action(struct hr_worker *w, const struct hr_request *r, const char *s
 		env.key.p = hr_buf_str(&key);
 		env.key.len = key.len;
 		hr_once_perform(w, &env, &ev, ret);
-		if (!ret->replayed) /* an answer, but no action */
+		if (!ret->replayed) /* a replayed answer counts as no action */
 			ret->note.cls = ev.cls;
-		hr_buf_add(&ret->key, env.key.p, env.key.len); /* cut short at worst */
+		hr_buf_add(&ret->key, env.key.p, env.key.len); /* a longer key is cut short */
 		hr_trace_next(r->traceparent, r->request_id, ret->trace);
 	}
 }

@@ -1,5 +1,5 @@
-/* GET /handrail/v1/files (doc/live.md): a directory for those who look on. What is in a file comes
- * by /handrail/v1/download, in parts if it is large. */
+/* GET /handrail/v1/files (doc/live.md): lists a directory for viewers. /handrail/v1/download has
+ * the contents, in parts if a file is large. */
 #include "config.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #define QUERY_MAX (64u << 10)
 #define LIMIT 500
 
-/* 0: it is none. */
+/* Returns the limit, or 0 if it is invalid. */
 static size_t
 limit_of(const struct hr_request *r)
 {
@@ -32,7 +32,7 @@ limit_of(const struct hr_request *r)
 	return n == 0 || *end != '\0' || n > HR_DIRPAGE_MAX ? 0 : n;
 }
 
-/* Why a directory could not be opened, in the status that a client can act on. */
+/* Reports why a directory could not be opened, with a status that a client can act on. */
 static void
 refuse(struct hr_answer *ret, int sys, const char *path)
 {

@@ -20,20 +20,20 @@
 #include "base/text/utf8.h"
 #include "worker/worker.h"
 
-/* All names of a directory together: 10 million files of 25 letters. */
+/* Bytes of all names of a directory: 10 million files of 25 letters. */
 #define NAMES_MAX (512u << 20)
 #define WHY_MAX 512
 
 struct entry {
-	size_t name, name_len; /* in names; directories with their '/' */
+	size_t name, name_len; /* offset in `names`; a directory's name ends with '/' */
 	size_t lower, lower_len;
-	size_t order; /* as read: equal keys keep it */
+	size_t order; /* position as read, for a stable sort */
 	bool is_dir;
 };
 
 struct listing {
-	struct hr_buf names;   /* names and their lower-cased forms */
-	struct hr_buf entries; /* struct entry */
+	struct hr_buf names;   /* the names and their lower-cased forms */
+	struct hr_buf entries; /* array of struct entry */
 	bool bad_name;
 };
 
@@ -66,7 +66,7 @@ listing_add(struct listing *l, const char *name, bool is_dir)
 		hr_buf_addc(&l->names, '/');
 	e.name_len = l->names.len - e.name;
 	e.lower = l->names.len;
-	/* the slash belongs to the key: "a-b/" comes before "a/" */
+	/* the slash is part of the key: "a-b/" sorts before "a/" */
 	hr_pylower(&l->names, name, strlen(name));
 	if (is_dir)
 		hr_buf_addc(&l->names, '/');
@@ -84,14 +84,14 @@ listing_read(struct listing *l, const char *path)
 
 	if (dir == NULL)
 		return;
-	/* without search permission nothing in it exists as far as stat() can tell */
+	/* lacking search permission, stat() finds no entry */
 	searchable = faccessat(dirfd(dir), ".", X_OK, AT_EACCESS) == 0;
 	while ((d = hr_dir_next(dir)) != NULL)
 		if (entry_is(dirfd(dir), d, searchable, &is_dir))
 			listing_add(l, d->d_name, is_dir);
 	if (errno != 0)
-		l->bad_name = true; /* any error while listing: an empty list */
-	(void)closedir(dir);        /* only read from */
+		l->bad_name = true; /* any error while listing gives an empty list */
+	(void)closedir(dir);        /* the directory was only read */
 }
 
 static int
@@ -104,7 +104,7 @@ entry_compare(const void *a, const void *b, void *arg)
 
 	if (x->is_dir != y->is_dir)
 		return x->is_dir ? -1 : 1;
-	/* the order of UTF-8 bytes is that of code points */
+	/* UTF-8 bytes sort like code points */
 	c = memcmp(names + x->lower, names + y->lower, n);
 	if (c != 0)
 		return c;
@@ -125,7 +125,7 @@ listing_put(struct listing *l, struct hr_buf *b)
 	for (i = 0; i < n; i++) {
 		hr_buf_adds(b, i > 0 ? "," : "");
 		(void)hr_json_put_str(b, l->names.p + e[i].name, e[i].name_len,
-		    HR_JSON_REFUSE); /* names were checked */
+		    HR_JSON_REFUSE); /* the names were checked */
 	}
 	hr_buf_addc(b, ']');
 }
@@ -175,7 +175,8 @@ hr_handle_list(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 
 	if (!hr_worker_body(w, r, HR_JSON_BODY_MAX, ret))
 		return;
-	(void)hr_json_decode(hr_buf_str(&w->body), w->body.len, &body, NULL); /* else no object */
+	(void)hr_json_decode(
+	    hr_buf_str(&w->body), w->body.len, &body, NULL); /* otherwise body is not an object */
 	path = hr_json_at(body, "path");
 	if (hr_json_type(body) != HR_PY_DICT || (path != NULL && hr_json_type(path) != HR_PY_STR))
 		hr_answer_generic(ret);

@@ -1,12 +1,12 @@
-/* Handlers that look at no body and touch no file. */
+/* Handlers that read no body and touch no file. */
 #include "config.h"
 
 #include <stdlib.h>
 
 #include "worker/worker.h"
 
-/* A 2xx is all that a client looks for, and it means that actions may be sent. Once the server has
- * been ready it stays so here: a shell that is being replaced takes requests all the same. */
+/* Clients check only for a 2xx, which means that they may send actions. Once the server was ready
+ * this stays true: requests are accepted even while a shell is being replaced. */
 void
 hr_handle_alive(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
@@ -23,7 +23,7 @@ hr_handle_alive(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret
 	ret->retry_after_s = 1;
 }
 
-/* The key was checked on the way here. */
+/* The router has checked the key already. */
 void
 hr_handle_auth(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
@@ -33,7 +33,7 @@ hr_handle_auth(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 	ret->content_type = NULL;
 }
 
-/* The key once more, as the token of RFC 6750. */
+/* Checks the key a second time, as a bearer token (RFC 6750). */
 void
 hr_handle_bearer(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
@@ -42,8 +42,8 @@ hr_handle_bearer(struct hr_worker *w, struct hr_request *r, struct hr_answer *re
 		ret->status = 401;
 }
 
-/* All places for actions are taken (nginx makes 503 of 403), or one client asks for too much (429
- * of 401)? Those that wait in nginx for the rest of a body are counted there and not here. */
+/* Distinguishes a full action pool (nginx turns 403 into 503) from one client's excess (401 becomes
+ * 429). Requests that nginx still receives count there but not here. */
 void
 hr_handle_refused(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
@@ -54,7 +54,7 @@ hr_handle_refused(struct hr_worker *w, struct hr_request *r, struct hr_answer *r
 	ret->content_type = NULL;
 }
 
-/* The plugin, if there is one, is asked by nginx without coming here. */
+/* Answers without a token; if the plugin is installed, nginx asks it directly. */
 void
 hr_handle_token(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {

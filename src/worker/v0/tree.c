@@ -1,6 +1,6 @@
-/* /handrail/v1/pack, unpack and stat (doc/live.md): copies between a sandbox and its host that
- * keep modes, times and links. The key opens them, and what files/place and files/archive/tree
- * allow is what they reach, as of /upload_file and /download_files. */
+/* /handrail/v1/pack, unpack and stat (doc/live.md): copies between a sandbox and its host that keep
+ * modes, times and links. They require the key and reach the files that files/place and
+ * files/archive/tree allow, like /upload_file and /download_files. */
 #include "config.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 #define QUERY_MAX (64u << 10)
 
-/* False: answered. */
+/* Returns false after sending an error. */
 static bool
 wanted_path(const struct hr_request *r, struct hr_buf *path, struct hr_answer *ret)
 {
@@ -42,7 +42,7 @@ refuse(struct hr_answer *ret, const struct hr_err *err)
 	hr_answer_detail(ret, status, err->msg);
 }
 
-/* NULL: answered. */
+/* Returns NULL after sending an error. */
 static const struct hr_zip *
 load(const struct hr_worker *w, struct hr_answer *ret)
 {
@@ -64,7 +64,7 @@ is_set(const struct hr_request *r, const char *name)
 	return hr_request_query(r, name, &text) && strcmp(hr_buf_str(&text), "true") == 0;
 }
 
-/* ---- out ---- */
+/* ---- pack ---- */
 
 struct sending {
 	const struct hr_zip *zip;
@@ -126,7 +126,7 @@ pack(const struct hr_zip *zip, const struct hr_request *r, const char *path, str
 				  .send = send_tree, .done = free_tree, .arg = s, .length = -1});
 }
 
-/* ---- in ---- */
+/* ---- unpack ---- */
 
 static ssize_t
 from_body(void *arg, char *p, size_t room)
@@ -183,7 +183,7 @@ hr_handle_unpack(struct hr_worker *w, struct hr_request *r, struct hr_answer *re
 		unpack(w, zip, r, hr_buf_str(&path), ret);
 }
 
-/* ---- what is there ---- */
+/* ---- stat ---- */
 
 void
 hr_handle_stat(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)

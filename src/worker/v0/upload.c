@@ -1,12 +1,11 @@
 /* POST /upload_file (doc/http.md, "POST /upload_file"). The body is written to disk as it arrives,
- * so the checks that the original makes before it looks at the file come here after it was
- * received: a request that fails leaves nothing, and is read to its end so that the answer is the
- * same.
+ * so the checks that the original makes before it opens the file are made after reception: a failed
+ * request leaves no file, and is read to its end so that the answer is the same.
  *
- * At most once, where the client names its request: the journal is asked when all has come, since
- * only then it is known what the request is, and since until then nothing was done. The name goes
- * with the file's name, size and digest and where it is to go, not with the bytes of the body: a
- * client that sends its request again makes a new boundary. */
+ * An upload runs at most once if the client names its request. The journal is asked after all data
+ * has arrived: only then is the request known, and nothing was done before. The key contains the
+ * file's name, size and digest and the destination, but not the bytes of the body: a client that
+ * repeats its request chooses a new boundary. */
 #include "config.h"
 
 #include <errno.h>
@@ -34,42 +33,42 @@
 
 #define QUERY_MAX (64u << 10)
 #define CHUNK (128u << 10)
-/* Starlette's */
+/* Starlette's limits */
 #define PARTS_MAX 1000
 #define FIELD_MAX (1024u * 1024u)
-#define FORM_MAX (16u << 20) /* of a form that is not multipart */
+#define FORM_MAX (16u << 20) /* bytes of a form that is not multipart */
 
 enum part { PART_OTHER_FILE, PART_OTHER_FIELD, PART_FILE, PART_FIELD };
 enum got { GOT_NOTHING, GOT_FILE, GOT_FIELD };
 
-/* A part named "file" with a file name. */
+/* A part named "file" that has a file name. */
 struct incoming {
 	struct hr_spool spool;
 	struct hr_buf name;
-	int sys;               /* why its bytes are not on the disk */
-	uint64_t size, digest; /* of what came; the digest: if the request has a name */
+	int sys;               /* errno of a failed write; 0: the bytes are on the disk */
+	uint64_t size, digest; /* received bytes; digest only if the request has a name */
 };
 
 struct upload {
 	struct hr_worker *w;
-	bool named; /* by the client, see worker/request/key.h */
+	bool named; /* the client named the request, see worker/request/key.h */
 	struct hr_buf destination, recursive_text;
 	bool recursive, recursive_fine;
-	bool as_is;     /* a zip file as well is but a file */
-	const char *as; /* its name is this one, whatever it was; NULL: its own */
+	bool as_is;     /* do not unpack zip files */
+	const char *as; /* name of the new file; NULL: the client's name */
 
 	enum part part;
-	struct incoming now, last; /* being received; complete */
+	struct incoming now, last; /* the part being received; the last complete part */
 	struct hr_buf field, last_field;
-	size_t field_len; /* of a field whose text is not wanted */
+	size_t field_len; /* bytes so far, even of ignored fields */
 	unsigned files, fields;
 	enum got got;
-	const char *refused; /* the text of a 400; NULL: none */
+	const char *refused; /* text of a 400; NULL: none */
 };
 
 /* ---- parameters ---- */
 
-/* False: it is none. */
+/* Returns false if the text is no boolean. */
 static bool
 parse_bool(const struct hr_buf *text, bool *ret)
 {
@@ -117,7 +116,7 @@ is_zip(const struct upload *u, const struct hr_buf *name)
 	return !u->as_is && name->len >= 4 && memcmp(name->p + name->len - 4, ".zip", 4) == 0;
 }
 
-/* Of /handrail/v1/upload alone: the original knows no such parameter. */
+/* Reads a parameter of /handrail/v1/upload, which the original does not have. */
 static void
 read_unpack(struct upload *u, const struct hr_request *r)
 {
@@ -165,7 +164,7 @@ upload_done(struct upload *u)
 
 /* ---- parts ---- */
 
-/* UTF-8, or else the bytes as Latin-1 has them. */
+/* Appends UTF-8, or other bytes decoded as Latin-1. */
 static void
 put_decoded(struct hr_buf *b, const char *p, size_t len)
 {
@@ -179,7 +178,7 @@ put_decoded(struct hr_buf *b, const char *p, size_t len)
 		hr_utf8_add(b, (unsigned char)*p);
 }
 
-/* An old browser's name with all its directories. */
+/* Strips the directories that old browsers send with a name. */
 static void
 put_file_name(struct hr_buf *b, const struct hr_buf *value)
 {
@@ -195,8 +194,8 @@ put_file_name(struct hr_buf *b, const struct hr_buf *value)
 	put_decoded(b, p, len);
 }
 
-/* Where the bytes go until it is known that all have come: the directory of the file, so that it
- * need only be named. Failures are told when the part is complete. */
+/* Opens a temporary file in the directory of the destination, so that it needs only a rename at the
+ * end. Failures are reported when the part is complete. */
 static void
 open_spool(struct upload *u, struct incoming *in)
 {
@@ -207,7 +206,7 @@ open_spool(struct upload *u, struct incoming *in)
 
 	in->sys = EIO;
 	if (destination[0] != '/' || in->name.fail != HR_OK)
-		return; /* it will be refused anyway */
+		return; /* the upload will be refused anyway */
 	errno = 0;
 	if (!zip && !has_null(&in->name) &&
 	    hr_target_open(&t, destination, hr_buf_str(&in->name), u->w->work_dir, &why) == 0)
@@ -265,7 +264,7 @@ part_data(void *arg, const char *p, size_t len)
 			u->now.digest = hr_hash(u->now.digest, p, len);
 		if (u->now.sys == 0 && hr_spool_write(&u->now.spool, p, len) < 0) {
 			u->now.sys = errno;
-			hr_spool_close(&u->now.spool); /* gives the disk its space back */
+			hr_spool_close(&u->now.spool); /* frees the disk space */
 		}
 		return 0;
 	case PART_OTHER_FIELD:
@@ -299,7 +298,7 @@ part_end(void *arg)
 	return 0;
 }
 
-/* 0, or -1 with the text of the 400 in u->refused. */
+/* Returns 0, or -1 with the text of the 400 in u->refused. */
 static int
 receive_multipart(struct upload *u, const struct hr_request *r)
 {
@@ -324,7 +323,7 @@ receive_multipart(struct upload *u, const struct hr_request *r)
 	return refuse(u, u->refused != NULL ? u->refused : unreadable);
 }
 
-/* application/x-www-form-urlencoded can hold a field "file", but no file. */
+/* Reads application/x-www-form-urlencoded, which can have a field "file" but no file. */
 static void
 receive_form(struct upload *u, const struct hr_request *r, struct hr_answer *ret)
 {
@@ -339,7 +338,7 @@ receive_form(struct upload *u, const struct hr_request *r, struct hr_answer *ret
 		u->got = GOT_FIELD;
 }
 
-/* ---- when all has come ---- */
+/* ---- a complete upload ---- */
 
 static void
 answer_invalid(struct upload *u, struct hr_answer *ret)
@@ -366,7 +365,7 @@ answer_invalid(struct upload *u, struct hr_answer *ret)
 	hr_invalid_answer(&errors, ret);
 }
 
-/* Nothing of it can be seen yet. */
+/* Marks the start of the change, before any of it is visible. */
 static void
 mark(const void *arg)
 {
@@ -375,7 +374,7 @@ mark(const void *arg)
 	hr_journal_mark(&u->w->journal, &u->w->once);
 }
 
-/* A file with its own name. */
+/* Places a file under its own name. */
 static int
 place_file(struct upload *u, struct hr_buf *why)
 {
@@ -393,8 +392,8 @@ place_file(struct upload *u, struct hr_buf *why)
 	return r;
 }
 
-/* The archive itself is never seen in the directory, but for one that is none: that is kept as the
- * file it is, as in the original. */
+/* Unpacks an archive, which itself never appears in the directory. An invalid archive is kept as a
+ * plain file, as in the original. */
 static int
 place_zip(struct upload *u, bool *ret_too_large, bool *ret_kept, struct hr_buf *why)
 {
@@ -424,7 +423,7 @@ place_zip(struct upload *u, bool *ret_too_large, bool *ret_kept, struct hr_buf *
 	return r;
 }
 
-/* 0, or -1 with the text of the answer. */
+/* Returns 0, or -1 with the text of the answer. */
 static int
 place(struct upload *u, bool *ret_too_large, struct hr_buf *why)
 {
@@ -480,12 +479,12 @@ finish(struct upload *u, struct hr_answer *ret)
 static void
 finish_once(struct upload *u, const struct hr_request *r, struct hr_answer *ret)
 {
-	HR_BUF(what, QUERY_MAX * 4); /* a name may take two */
+	HR_BUF(what, QUERY_MAX * 4); /* room for two names */
 	HR_BUF(key, HR_KEY_MAX);
 	struct hr_span span;
 
 	hr_buf_adds(&what, "upload");
-	hr_buf_addc(&what, '\0'); /* no body of an action begins like this */
+	hr_buf_addc(&what, '\0'); /* distinguishes the text from the body of any action */
 	hr_buf_add(&what, hr_buf_str(&u->destination), u->destination.len);
 	hr_buf_addc(&what, '\0');
 	hr_buf_add(&what, hr_buf_str(&u->last.name), u->last.name.len);
@@ -502,7 +501,7 @@ finish_once(struct upload *u, const struct hr_request *r, struct hr_answer *ret)
 	hr_buf_add(&ret->key, span.p, span.len);
 }
 
-/* Receives and places it. */
+/* Receives and places the upload. */
 static void
 upload(struct upload *u, const struct hr_request *r, struct hr_answer *ret)
 {

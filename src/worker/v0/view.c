@@ -1,9 +1,8 @@
-/* The file viewer (doc/http.md, "The file viewer"): a server of its own, on loopback, that asks for
- * no key: a browser has none to send. Other accounts of the machine reach its port, so that a file
- * is shown only below the secret base of the address. It is opened with the rights of the shell's
- * account, and it must be below the workspace or that account's own: nobody gets to see more here
- * than with cat in the shell. Texts of the client are shown as text, not as HTML, other than in the
- * original. */
+/* The file viewer (doc/http.md, "The file viewer"): a separate server on loopback that asks for no
+ * key, because a browser has none to send. Other accounts of the machine can reach its port, so it
+ * serves files only below the secret base of its address. It opens files with the rights of the
+ * shell's account, and only in the workspace or owned by that account: viewers see no more than cat
+ * in the shell. Unlike the original it escapes the client's strings in HTML. */
 #include "config.h"
 
 #include <errno.h>
@@ -36,7 +35,7 @@ hr_handle_viewer(struct hr_worker *w, struct hr_request *r, struct hr_answer *re
 	hr_buf_adds(&ret->body, "{\"status\":\"File viewer server is running\"}");
 }
 
-/* why: a further paragraph, or NULL. */
+/* why: another paragraph; NULL: none */
 static void
 answer_error(
     struct hr_answer *ret, int status, const char *heading, const char *path, const char *why)
@@ -54,21 +53,21 @@ answer_error(
 }
 
 struct found {
-	int exists; /* -1: no; 0: a file; 1: a directory */
+	int exists; /* -1: missing; 0: a file; 1: a directory */
 	int fd;     /* -1: not opened */
-	int sys;    /* why not; 0: it was not tried */
+	int sys;    /* errno of the open; 0: it succeeded or was not tried */
 	struct stat st;
 };
 
-/* As the shell's account, along no link but root's and that account's own: another account could
- * make one lead to a file that only the shell reads. */
+/* Opens the file as the shell's account and follows only links of root and of that account: another
+ * account could point one at a file that only the shell may read. */
 static int
 open_as_shell(const struct hr_worker *w, const char *path, int flags)
 {
 	return hr_reach_check(hr_plain_walk_as(AT_FDCWD, path, flags, w->shell_uid));
 }
 
-/* A file that it cannot show is not opened at all. */
+/* Does not open a file of a type that it cannot show. */
 static void
 look(const struct hr_worker *w, const char *path, bool wanted, struct found *ret)
 {
@@ -94,7 +93,7 @@ look(const struct hr_worker *w, const char *path, bool wanted, struct found *ret
 	hr_account_leave(&own);
 }
 
-/* Asks the kernel for the name of the open file. */
+/* Compares the kernel's name of the open file. */
 static bool
 is_in_workspace(const struct hr_worker *w, int fd)
 {
@@ -112,7 +111,7 @@ is_in_workspace(const struct hr_worker *w, int fd)
 	return strncmp(name, top, len) == 0 && (name[len] == '/' || top[len - 1] == '/');
 }
 
-/* The first bytes, which decide on what is shown; the suffix is anybody's choice. */
+/* Decides by the first bytes, because anyone can choose the suffix. */
 static const char *
 content_type(int fd)
 {
@@ -122,7 +121,7 @@ content_type(int fd)
 	return n > 0 ? hr_viewpage_content(head, (size_t)n) : NULL;
 }
 
-/* Takes f->fd. */
+/* Takes ownership of f->fd. */
 static void
 show(struct found *f, const char *path, const char *type, struct hr_answer *ret)
 {
@@ -158,7 +157,7 @@ view(const struct hr_worker *w, const char *path, struct hr_answer *ret)
 		hr_buf_addf(&why, "Unsupported file extension: %s. Supported extensions are: %s",
 		    hr_buf_str(&ext), HR_VIEWPAGE_TYPES);
 		answer_error(ret, 500, failed, path, hr_buf_str(&why));
-	} else if (f.sys == ENOENT) { /* gone meanwhile */
+	} else if (f.sys == ENOENT) { /* the file was removed meanwhile */
 		hr_buf_addf(&why,
 		    "File not found locally: %s. Please download the file to the local machine and "
 		    "try again.",
@@ -202,7 +201,7 @@ hr_handle_view(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 					"has a secret path, which was not given</p>");
 		return;
 	}
-	/* the address is a secret, which a link out of the page must not carry along */
+	/* the address is secret and must not leak through a link on the page */
 	hr_answer_header(ret, "Referrer-Policy", "no-referrer");
 	if (!hr_request_query(r, "path", &path) && path.fail == HR_OK) {
 		ret->status = 422;
