@@ -1,4 +1,4 @@
-/* Commands of the V1 door: each is begun in a named shell of its own, and stopped. */
+/* Commands of the OpenHands V1 API: each runs in a named shell of its own and can be stopped. */
 #include "config.h"
 
 #include <errno.h>
@@ -17,10 +17,10 @@
 #include "worker/live.h"
 #include "worker/v1/command.h"
 
-#define KEPT_MS 60000 /* so long a result is kept, and longer where there is room */
-#define WHOLE_MAX ((uint64_t)16 << 20)   /* of each stream in the answer of execute_bash_command */
-#define TEXT_MAX (HR_JSON_BODY_MAX * 5u) /* a command in quotes */
-#define SOON_S 0.001                     /* the answer to "start" is not waited for */
+#define KEPT_MS 60000                    /* minimum time that a result is kept */
+#define WHOLE_MAX ((uint64_t)16 << 20)   /* bytes per stream of execute_bash_command */
+#define TEXT_MAX (HR_JSON_BODY_MAX * 5u) /* bytes of a quoted command */
+#define SOON_S 0.001                     /* seconds; "start" does not wait for the command */
 
 static const struct hr_rex_field bash_fields[] = {
     {"command", HR_REX_STR, true, false, NULL},
@@ -30,9 +30,9 @@ static const struct hr_rex_field bash_fields[] = {
 };
 const struct hr_rex_model hr_v1_bash_model = {NULL, NULL, bash_fields, NULL};
 
-/* ---- begin ---- */
+/* ---- start ---- */
 
-/* Ends the shells of commands that are over for long; `one`: the one that is over for longest. */
+/* Ends the shells of commands that ended long ago; `one`: only the shell of the oldest one. */
 static bool
 tidy(struct hr_rex_call *c, bool one)
 {
@@ -53,7 +53,7 @@ tidy(struct hr_rex_call *c, bool one)
 			oldest = p;
 		} else if (!one && ended + KEPT_MS < now) {
 			hr_answer_reset(&inner);
-			(void)hr_live_end(c->w, p, &inner); /* the next one tries again */
+			(void)hr_live_end(c->w, p, &inner); /* a later call tries again */
 		}
 	}
 	hr_answer_reset(&inner);
@@ -66,7 +66,7 @@ end(struct hr_rex_call *c, const struct hr_v1_command *m)
 	HR_CLEAN(hr_answer_done) struct hr_answer inner;
 
 	hr_answer_init(&inner);
-	(void)hr_live_end(c->w, m->name, &inner); /* else tidy() does */
+	(void)hr_live_end(c->w, m->name, &inner); /* tidy() ends it later otherwise */
 }
 
 static bool
@@ -83,7 +83,7 @@ new_id(struct hr_v1_command *m)
 	return true;
 }
 
-/* A shell with its files. False: answered. */
+/* Creates a shell and its files. Returns false after sending an error. */
 static bool
 make(struct hr_rex_call *c, struct hr_v1_command *m)
 {
@@ -143,7 +143,7 @@ put_command(const struct hr_rex_call *c, const struct hr_v1_command *m, struct h
 		text->fail = HR_E_NOMEM;
 }
 
-/* False: answered. */
+/* Returns false after sending an error. */
 static bool
 run_in(struct hr_rex_call *c, const struct hr_v1_command *m, struct hr_span text)
 {
@@ -173,7 +173,7 @@ has_null(struct hr_span s)
 	return s.p != NULL && memchr(s.p, '\0', s.len) != NULL;
 }
 
-/* False: answered. */
+/* Returns false after sending an error. */
 static bool
 begin(struct hr_rex_call *c, struct hr_v1_command *m, struct hr_span command, struct hr_span cwd,
     double timeout_s)
@@ -221,7 +221,8 @@ hr_v1_start(struct hr_rex_call *c)
 	hr_rex_leave(c);
 }
 
-/* To its end, in a process beside the default shell. False: answered. */
+/* Runs the command to its end in a process outside the default shell. Returns false after sending
+ * an error. */
 static bool
 run_beside(struct hr_rex_call *c, struct hr_span command, struct hr_span cwd, double limit_s,
     struct hr_buf *out, struct hr_buf *errors, int64_t *ret_code)
@@ -237,7 +238,7 @@ run_beside(struct hr_rex_call *c, struct hr_span command, struct hr_span cwd, do
 	if (has_null(command) || has_null(cwd))
 		return hr_answer_detail(c->ret, 422, "embedded null byte");
 	if (hr_shell_exec(&place, &req, out, errors, ret_code, &begun, &err) == 0) {
-		/* timeout(1) says 124, or 137 where it had to kill */
+		/* timeout(1) exits with 124, or 137 after SIGKILL */
 		if (hr_now_ms() - began >= req.limit_s * 1000 &&
 		    (*ret_code == 124 || *ret_code == 137))
 			*ret_code = -1;
@@ -249,7 +250,7 @@ run_beside(struct hr_rex_call *c, struct hr_span command, struct hr_span cwd, do
 		return hr_answer_detail(c->ret, 500,
 		    "the command was ended, as more than 16 MiB of output are not answered at "
 		    "once: use start_bash_command");
-	/* no answer that makes a client repeat it */
+	/* an answer that no client takes for a reason to retry */
 	hr_log(HR_LOG_ERROR, "a command beside the shell: %s", err.msg);
 	return hr_answer_detail(c->ret, 500,
 	    "the shell's keeper was lost over it; it is not known how the command ended");
@@ -317,7 +318,7 @@ hr_v1_clear(struct hr_rex_call *c)
 		if (s.end == HR_COMMAND_RUNNING)
 			continue;
 		hr_answer_reset(&inner);
-		events = 1 + hr_v1_outputs(c, p); /* and the command itself */
+		events = 1 + hr_v1_outputs(c, p); /* the command itself counts as one event */
 		if (hr_live_end(c->w, p, &inner))
 			cleared += events;
 	}
@@ -326,7 +327,7 @@ hr_v1_clear(struct hr_rex_call *c)
 
 /* ---- stop ---- */
 
-/* timeout(1) passes it on, and kills a second later. */
+/* timeout(1) forwards the signal and kills the command a second later. */
 void
 hr_v1_stop(struct hr_rex_call *c, struct hr_span id)
 {
@@ -351,8 +352,8 @@ hr_v1_stop(struct hr_rex_call *c, struct hr_span id)
 	}
 	place = hr_v1_place(c, m.name);
 	req.command = state.id;
-	hr_buf_reset(&frame); /* an answer goes into an empty one */
-	/* one that has ended meanwhile is what was wanted */
+	hr_buf_reset(&frame); /* the frame must be empty */
+	/* success as well if the command has ended meanwhile */
 	if (state.end == HR_COMMAND_RUNNING &&
 	    hr_shell_press(&place, &req, &frame, &ignored, &err) < 0)
 		hr_live_refuse(c->ret, &err);

@@ -1,8 +1,8 @@
-/* handrail-bound: a command whose output has a bound. It becomes that command; a child
- * looks on at the files that standard output and error are, with inotify(7), outside the data's
- * way. Where one grows beyond, the command's process group is killed and the file cut; so again
- * where something has left that group. The child ends with the shell's session: by SIGHUP, or when
- * its terminal is hung up. */
+/* handrail-bound: executes a command and bounds its output. It becomes the command; a child process
+ * watches the files of standard output and error with inotify(7), outside the data path. If a file
+ * exceeds the bound, the child kills the command's process group and truncates the file; it does so
+ * again if a process has left the group. The child ends with the shell's session: by SIGHUP, or
+ * when its terminal hangs up. */
 #include "config.h"
 
 #include <errno.h>
@@ -19,11 +19,11 @@
 
 #include "worker/v1/bound.h"
 
-#define NOT_DONE 125 /* as timeout(1): ours and not the command's */
+#define NOT_DONE 125 /* as timeout(1): an error of this program, not of the command */
 
 static const char note[] = HR_BOUND_NOTE;
 
-/* Whether it had more; then it has `most`. */
+/* Returns true if the file was longer than `most` and was truncated. */
 static bool
 cut(int fd, off_t most)
 {
@@ -33,7 +33,7 @@ cut(int fd, off_t most)
 	       ftruncate(fd, most) == 0;
 }
 
-/* What is printed from then on has its place behind that: the offset is the command's, too. */
+/* Moves the offset, which the command shares, so that later output follows the note. */
 static void
 tell(bool at_bound)
 {
@@ -43,18 +43,18 @@ tell(bool at_bound)
 		at = HR_BOUND_BYTES;
 	(void)lseek(STDERR_FILENO, at + (off_t)sizeof(note) - 1, SEEK_SET);
 	if (pwrite(STDERR_FILENO, note, sizeof(note) - 1, at) < 0)
-		return; /* nobody else to tell */
+		return; /* there is no other channel for an error */
 }
 
-/* A group keeps its number from others; a process of that number in another session has nothing
- * to do with us. */
+/* A process group's number is not reused while the group exists; a process with that number in
+ * another session is unrelated. */
 static void
 kill_group(pid_t group)
 {
 	pid_t session = getsid(group);
 
 	if (session < 0 || session == getsid(0))
-		(void)kill(-group, SIGKILL); /* it may be gone */
+		(void)kill(-group, SIGKILL); /* the group may be gone */
 }
 
 static _Noreturn void
@@ -73,7 +73,8 @@ look_on(int events, int terminal, pid_t group)
 		if (!out && !err)
 			continue;
 		if (!told)
-			tell(err); /* before the end, with which the result is read */
+			tell(
+			    err); /* before the kill, as the result is read when the command ends */
 		told = true;
 		kill_group(group);
 	} while ((poll(fds, 2, -1) >= 0 || errno == EINTR) && fds[1].revents == 0 &&
@@ -91,7 +92,8 @@ main(int argc, char **argv)
 		(void)fputs("usage: handrail-bound COMMAND [WORD...]\n", stderr);
 		return NOT_DONE;
 	}
-	terminal = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC); /* if there is one */
+	terminal =
+	    open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC); /* the shell may have no terminal */
 	events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	if (events >= 0 && inotify_add_watch(events, "/proc/self/fd/1", IN_MODIFY) >= 0 &&
 	    inotify_add_watch(events, "/proc/self/fd/2", IN_MODIFY) >= 0)

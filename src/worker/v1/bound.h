@@ -1,4 +1,4 @@
-/* handrail-bound: what a stream of a command may have, and what stands behind it then. */
+/* handrail-bound: limit of a command's output streams, and the note at their end. */
 #ifndef HR_WORKER_V1_BOUND_H
 #define HR_WORKER_V1_BOUND_H
 

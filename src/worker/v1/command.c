@@ -1,6 +1,6 @@
-/* What is known of a command of the V1 door, which is asked of its keeper; and its two streams,
- * files of its shell's directory in the run directory, which only the server can make files in:
- * they outlive workers, and go with the shell. */
+/* State of a command of the V1 API, which its keeper knows, and its two output streams. These are
+ * files in the shell's directory in the run directory, where only the server can create files: they
+ * outlive workers and are removed with the shell. */
 #include "config.h"
 
 #include "worker/v1/command.h"
@@ -127,7 +127,7 @@ limit_of(const struct hr_command_state *s)
 	return sscanf(head, HR_V1_LIMIT_HEAD, &limit) == 1 ? limit : 0;
 }
 
-/* timeout(1) says 124, or 137 where it had to kill. */
+/* timeout(1) exits with 124, or 137 after SIGKILL. */
 int64_t
 hr_v1_exit_code(const struct hr_command_state *s)
 {
@@ -180,8 +180,8 @@ open_file(int dir, const char *file, uint64_t most, uint64_t *ret_size)
 	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
 		*ret_size = (uint64_t)st.st_size;
 	else
-		hr_fd_close(&fd); /* the shell's user may have removed it: nothing was written */
-	if (*ret_size > most)     /* it is about to be cut */
+		hr_fd_close(&fd); /* the shell's user may have removed the file: return no output */
+	if (*ret_size > most)     /* handrail-bound is about to truncate the file */
 		*ret_size = most;
 	return fd;
 }
@@ -225,7 +225,7 @@ hr_v1_put_part(struct hr_buf *text, int fd, uint64_t from, uint64_t to)
 	if (p == NULL)
 		text->fail = raw.fail;
 	len = n > 0 ? (size_t)n : 0;
-	/* the byte behind the end tells whether a character is cut there; so at the beginning */
+	/* the byte after the end shows whether a character is cut there; likewise at the start */
 	i = head;
 	for (back = 0; back < 3 && i > 0 && i < len && is_middle(p[i]); back++)
 		i--;

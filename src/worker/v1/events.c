@@ -1,4 +1,4 @@
-/* What a command of the V1 door printed, as events, a page at a time. */
+/* Returns the output of V1 commands as events, one page per request. */
 #include "config.h"
 
 #include <errno.h>
@@ -8,10 +8,10 @@
 
 #include "worker/v1/command.h"
 
-#define PIECE ((uint64_t)1 << 20) /* of output, in one event */
-#define PAGE 8                    /* events in one answer */
+#define PIECE ((uint64_t)1 << 20) /* bytes of output per event */
+#define PAGE 8                    /* events per answer */
 
-/* All whole pieces but the last one. */
+/* Returns the number of whole pieces before the last one. */
 static uint64_t
 pieces(uint64_t size)
 {
@@ -27,8 +27,8 @@ hr_v1_outputs(const struct hr_rex_call *c, const char *name)
 	return pieces(s.out_size) + pieces(s.err_size) + 1;
 }
 
-/* Whole pieces of stdout, then those of stderr, then the rest of both with the code. While the
- * command runs there are only the first. */
+/* Orders the events: whole pieces of stdout, then of stderr, then the rest of both with the exit
+ * code. While the command runs only the first group exists. */
 static struct hr_v1_event
 event_at(const struct hr_v1_streams *s, uint64_t order, bool over, const int64_t *code)
 {
@@ -51,7 +51,7 @@ event_at(const struct hr_v1_streams *s, uint64_t order, bool over, const int64_t
 	return e;
 }
 
-/* A number of the query; false: it is none. */
+/* Parses a number of the query. Returns false if it is invalid. */
 static bool
 number(const struct hr_request *r, const char *name, long long *io)
 {
@@ -65,7 +65,7 @@ number(const struct hr_request *r, const char *name, long long *io)
 	return text.fail == HR_OK && text.len > 0 && *end == '\0' && errno == 0;
 }
 
-/* The newest command, if none is named. */
+/* Finds the newest command, the default of a query. */
 static void
 newest(struct hr_rex_call *c, struct hr_v1_command *m)
 {
@@ -80,7 +80,7 @@ newest(struct hr_rex_call *c, struct hr_v1_command *m)
 			best = s.started;
 }
 
-/* Of that page of events, and its order; false: it is none of that command's (m->name "": any). */
+/* Parses a page id. Returns false if the page is not of m's command (m->name "": of any). */
 static bool
 parse_page(struct hr_v1_command *m, struct hr_span page, long long *ret_order)
 {
@@ -102,7 +102,7 @@ parse_page(struct hr_v1_command *m, struct hr_span page, long long *ret_order)
 	return false;
 }
 
-/* What is asked for: events of numbers behind `after`, from `page` on (-1: from the first). */
+/* A query: events numbered after `after`, starting at `page` (-1: the first). */
 struct wanted {
 	long long after, limit, page;
 	bool down;
@@ -136,7 +136,8 @@ put_page(struct hr_rex_call *c, const struct hr_v1_command *m, const struct hr_c
 	}
 }
 
-/* What the query says; false: answered. The command is m, "" if there is none. */
+/* Parses the query. Returns false after sending an error. m is the command, or "" if there is
+ * none. */
 static bool
 read_query(struct hr_rex_call *c, struct hr_v1_command *m, struct wanted *w)
 {

@@ -1,5 +1,5 @@
-/* /api/ and /health: which route it is, files, and what git says. Files are put and sent by the
- * handlers of /upload_file and /download_file, in the words of this client. */
+/* /api/ and /health: routes, files and git. The handlers of /upload_file and /download_file
+ * transfer the files; this file converts their errors for V1 clients. */
 #include "config.h"
 
 #include "worker/v1/v1.h"
@@ -12,13 +12,14 @@
 #include "shell/quote.h"
 
 #define GIT_LIMIT_S 60
-#define GIT_OUTPUT_MAX (4u << 20) /* the shell's user may answer in its place */
+#define GIT_OUTPUT_MAX (4u << 20) /* a limit, because the shell's user may replace git */
 #define PATH_MAX_LEN (64u << 10)
 #define REF_MAX 4096
 
 /* ---- paths ---- */
 
-/* The query's, or the rest of the path, as earlier clients have it. False: answered. */
+/* Takes the path from the query, or from the rest of the URL as in earlier clients. Returns false
+ * after sending an error. */
 static bool
 absolute_path(struct hr_rex_call *c, struct hr_span rest, struct hr_buf *path)
 {
@@ -36,7 +37,7 @@ absolute_path(struct hr_rex_call *c, struct hr_span rest, struct hr_buf *path)
 	return strlen(path->p) == path->len || hr_answer_detail(c->ret, 404, "File not found");
 }
 
-/* Statuses that the other client's words begin with: "404: File not found". */
+/* Takes the status from an error message like "404: File not found". */
 static void
 take_status(struct hr_answer *ret)
 {
@@ -88,7 +89,7 @@ download(struct hr_rex_call *c, struct hr_span rest)
 	}
 }
 
-/* ---- git, which runs with the rights of the shell's user and not with ours ---- */
+/* ---- git, with the rights of the shell's user instead of the server's ---- */
 
 static const char *
 word_of(const char *status)
@@ -120,7 +121,7 @@ put_changes(struct hr_buf *b, struct json_object *list)
 	hr_buf_addc(b, ']');
 }
 
-/* An option with what the query says; false: answered. */
+/* Appends an option from the query. Returns false after sending an error. */
 static bool
 put_commit(struct hr_rex_call *c, bool diff, struct hr_buf *text)
 {
@@ -145,7 +146,7 @@ put_commit(struct hr_rex_call *c, bool diff, struct hr_buf *text)
 	return true;
 }
 
-/* What handrail-git says; the caller's. NULL: answered. */
+/* Runs handrail-git. Returns its result, owned by the caller, or NULL after sending an error. */
 static struct json_object *
 ask_git(struct hr_rex_call *c, struct hr_span rest, bool diff)
 {
@@ -178,7 +179,7 @@ ask_git(struct hr_rex_call *c, struct hr_span rest, bool diff)
 	return said;
 }
 
-/* No repository has no changes. */
+/* A directory outside a repository has no changes. */
 static void
 changes(struct hr_rex_call *c, struct hr_span rest)
 {
@@ -229,7 +230,7 @@ clear(struct hr_rex_call *c, struct hr_span rest)
 	hr_v1_clear(c);
 }
 
-/* .../ID/stop */
+/* Handles .../ID/stop. */
 static void
 stop(struct hr_rex_call *c, struct hr_span rest)
 {
@@ -253,7 +254,7 @@ health(struct hr_rex_call *c, struct hr_span rest)
 
 static const struct {
 	const char *path, *method;
-	bool more; /* the path goes on, behind a slash; it may */
+	bool more; /* the path may continue after a slash */
 	bool open; /* needs no key */
 	void (*handle)(struct hr_rex_call *c, struct hr_span rest);
 } routes[] = {
