@@ -1,6 +1,6 @@
-/* A command beside all sessions, its two streams apart. It is a static session's `run` whose output
- * goes to two files without a name that anybody else has; they are read by the descriptors with
- * which they were made. */
+/* Runs a command outside all sessions, with separate output streams. It is a `run` in a static
+ * session whose output goes to two files that no other process can name; they are read through the
+ * descriptors that created them. */
 #include "config.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include "worker/rex/rex.h"
 
 #define TEXT_MAX (HR_JSON_BODY_MAX * 4)
-#define NOT_FOUND 127 /* of env, for a program that is not there; 126: that cannot be started */
+#define NOT_FOUND 127 /* exit code of env if the program is missing; 126: it cannot be started */
 
 struct stream {
 	char name[HR_SPOOL_NAME];
@@ -29,7 +29,7 @@ struct stream {
 };
 
 struct execution {
-	const char *tmp; /* the directory of both */
+	const char *tmp; /* directory of both files */
 	int dir;
 	struct stream out, err;
 };
@@ -48,7 +48,7 @@ stream_open(struct stream *s, int dir, uid_t owner)
 	return s->fd >= 0 ? 0 : -1;
 }
 
-/* 0 or -1 with errno. */
+/* Returns 0, or -1 with errno set. */
 static int
 open_files(struct execution *x, uid_t owner)
 {
@@ -73,7 +73,7 @@ close_files(struct execution *x)
 	hr_fd_close(&x->dir);
 }
 
-/* The text of what is in it. 0, or -1 with errno. */
+/* Decodes the stream into text. Returns 0, or -1 with errno set. */
 static int
 stream_read(const struct stream *s, struct hr_buf *text)
 {
@@ -95,7 +95,7 @@ stream_read(const struct stream *s, struct hr_buf *text)
 
 /* ---- the command ---- */
 
-/* A word; false: raised. */
+/* Appends a quoted argument. Returns false after raising an exception. */
 static bool
 put_word(struct hr_rex_call *c, struct hr_buf *text, struct hr_span s)
 {
@@ -141,7 +141,7 @@ put_environment(struct hr_rex_call *c, struct json_object *env, struct hr_buf *t
 	return true;
 }
 
-/* The program as it was named. */
+/* Returns the program as the request names it. */
 static struct hr_span
 program(const struct hr_rex_call *c)
 {
@@ -150,7 +150,7 @@ program(const struct hr_rex_call *c)
 	return hr_json_type(v) == HR_PY_STR ? hr_rex_str(c, "command") : listed(v, 0);
 }
 
-/* False: raised. */
+/* Returns false after raising an exception. */
 static bool
 compose(struct hr_rex_call *c, const struct execution *x, struct hr_buf *text)
 {
@@ -168,8 +168,8 @@ compose(struct hr_rex_call *c, const struct execution *x, struct hr_buf *text)
 	if (hr_rex_true(c, "shell"))
 		hr_buf_adds(text, " /bin/sh -c");
 	else if (memchr(program(c).p, '=', program(c).len) != NULL)
-		hr_buf_adds(
-		    text, " sh -c 'exec \"$0\" \"$@\"'"); /* env would take it for a variable */
+		hr_buf_adds(text,
+		    " sh -c 'exec \"$0\" \"$@\"'"); /* env would take the name for a variable */
 	if (hr_json_type(v) == HR_PY_STR && !put_word(c, text, hr_rex_str(c, "command")))
 		return false;
 	for (i = 0; i < hr_json_count(v); i++)
@@ -179,7 +179,8 @@ compose(struct hr_rex_call *c, const struct execution *x, struct hr_buf *text)
 	return hr_buf_check(text, NULL) == 0 || hr_answer_generic(c->ret);
 }
 
-/* As the shell's user may see it. False: raised. */
+/* Checks the directory with the rights of the shell's user. Returns false after raising an
+ * exception. */
 static bool
 check_directory(struct hr_rex_call *c, struct hr_span cwd)
 {
@@ -216,8 +217,8 @@ is_at(int dir, const char *way, size_t len, const char *name)
 	return r;
 }
 
-/* Whether the program is there, as far as the shell's user sees: env says the same of a script
- * whose interpreter is not. */
+/* Returns true if the shell's user can find the program: env reports the same error for a script
+ * whose interpreter is missing. */
 static bool
 is_there(const struct hr_rex_call *c, const char *name)
 {
@@ -249,7 +250,7 @@ is_there(const struct hr_rex_call *c, const char *name)
 	return r;
 }
 
-/* The words of env, about this program, for what the original raises an exception. */
+/* Recognises env's error message about this program, for which the original raises an exception. */
 static bool
 could_not_start(const struct hr_rex_call *c, int64_t code, const struct hr_buf *err)
 {
@@ -262,7 +263,7 @@ could_not_start(const struct hr_rex_call *c, int64_t code, const struct hr_buf *
 	if (hr_rex_true(c, "shell") || (code != NOT_FOUND && code != NOT_FOUND - 1) ||
 	    strncmp(text, head, sizeof(head) - 1) != 0 || said == NULL)
 		return false;
-	/* it may have advice behind that */
+	/* env may add a hint after the message */
 	return memchr(text, '\n', (size_t)(said - text)) == NULL &&
 	       memmem(text, (size_t)(said - text), name.p, name.len) != NULL &&
 	       (code != NOT_FOUND || !is_there(c, name.p));

@@ -1,5 +1,5 @@
-/* By PCRE2, which reads what Python's re does but for rarities. Its own limit of steps begins anew
- * at each place where an expression may begin, so the steps are counted here. */
+/* Uses PCRE2, which accepts nearly all of Python's re syntax. PCRE2's own step limit restarts at
+ * each start position, so the steps are counted here. */
 #include "config.h"
 
 #include "worker/rex/expect.h"
@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "proto/json.h"
 
-#define STEPS_PER_BYTE 4 /* that cost nothing: any expression takes some everywhere */
+#define STEPS_PER_BYTE 4 /* steps that are free: each expression takes some at every position */
 #define HEAP_KIB 16384
 
 static int

@@ -1,5 +1,5 @@
-/* hr_rex_expect: expressions that a client waits for in what a program prints, as pexpect does:
- * the first place at which any of them fits, and the first of those that do. */
+/* hr_rex_expect: finds the expressions that a client expects in a program's output, like pexpect:
+ * the first match, and the first expression that matches there. */
 #ifndef HR_WORKER_REX_EXPECT_H
 #define HR_WORKER_REX_EXPECT_H
 
@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 
-/* of all expressions together, beyond a few for each byte that is looked at */
+/* steps of all expressions together, besides a few per byte */
 #define HR_REX_EXPECT_STEPS 20000000
 #define HR_REX_EXPECT_MAX 32
 
@@ -17,16 +17,17 @@ struct json_object;
 struct hr_rex_expect {
 	void *codes[HR_REX_EXPECT_MAX];
 	void *limits, *data;
-	int64_t steps;            /* that are left */
+	int64_t steps;            /* steps left */
 	struct json_object *list; /* borrowed */
 	size_t n;
 };
 
-/* list: of strings, or NULL. -1: why says what is wrong with one of them. */
+/* Compiles a list of strings; list may be NULL. Returns 0, or -1 with the message about an invalid
+ * expression in `why`. */
 int hr_rex_expect_init(struct hr_rex_expect *e, struct json_object *list, struct hr_buf *why);
 void hr_rex_expect_done(struct hr_rex_expect *e);
-/* Looks at p from `from` on, until then (0: for ever). Which one fits, *ret_at where; -1: none;
- * -2: they took too many steps. */
+/* Searches p from offset `from` until the deadline (0: none). Returns the index of the matching
+ * expression with the position in *ret_at, -1 if none matches, or -2 if the steps are used up. */
 int hr_rex_expect_match(struct hr_rex_expect *e, const char *p, size_t len, size_t from,
     int64_t until_ms, size_t *ret_at);
 

@@ -1,6 +1,6 @@
-/* Files: read as text, written, uploaded. They are opened and put into their places as the actions
- * `read` and `write` and POST /upload_file do it: whole or not at all, with the same rules about
- * what is not to be reached. */
+/* Files: read as text, written, uploaded. They are opened and replaced like those of the actions
+ * `read` and `write` and of POST /upload_file: completely or not at all, and with the same access
+ * rules. */
 #include "config.h"
 
 #include <ctype.h>
@@ -33,7 +33,7 @@
 #define CHUNK (128u << 10)
 #define FIELD_MAX (64u << 10)
 
-/* As the server sees it; the caller frees. NULL: raised. */
+/* Returns the server's path, which the caller frees, or NULL after raising an exception. */
 static char *
 path_of(struct hr_rex_call *c, struct hr_span given)
 {
@@ -82,7 +82,7 @@ put_bad(struct hr_buf *text, const char *p, size_t n, enum handler how)
 		hr_buf_addf(text, "\\x%02x", (unsigned char)p[i]);
 }
 
-/* UTF-8, or ASCII, of which the last two handlers make an error. */
+/* Decodes UTF-8 or ASCII; only the last two handlers fail for it. */
 static bool
 decode_loosely(struct hr_buf *text, const struct hr_buf *bytes, bool ascii, enum handler how,
     struct hr_buf *why)
@@ -115,7 +115,7 @@ decode_loosely(struct hr_buf *text, const struct hr_buf *bytes, bool ascii, enum
 	return true;
 }
 
-/* False: raised. */
+/* Returns false after raising an exception. */
 static bool
 decode(struct hr_rex_call *c, const struct hr_buf *bytes, struct hr_buf *text)
 {
@@ -168,7 +168,7 @@ hr_rex_read_file(struct hr_rex_call *c)
 	HR_FREE char *path = path_of(c, given);
 
 	if (path == NULL) {
-		; /* raised */
+		; /* path_of() has raised an exception */
 	} else if (hr_textfile_read(path, &bytes, &err) < 0) {
 		hr_rex_raise_os(
 		    c->ret, err.sys != 0 ? err.sys : ENOMEM, given.len > 0 ? given.p : ".");
@@ -184,7 +184,7 @@ hr_rex_read_file(struct hr_rex_call *c)
 
 /* ---- write ---- */
 
-/* The directory of it, with all above it. False: raised. */
+/* Creates the parent directories. Returns false after raising an exception. */
 static bool
 make_parent(struct hr_rex_call *c, const char *path)
 {
@@ -206,14 +206,14 @@ make_parent(struct hr_rex_call *c, const char *path)
 	return true;
 }
 
-/* A new file's owner is the sandbox's user. 0 or -1 with errno. */
+/* Makes the sandbox's user the owner of a new file. Returns 0, or -1 with errno set. */
 static int
 give(const struct hr_rex_call *c, int fd)
 {
 	return geteuid() == 0 ? fchown(fd, c->w->user_id, (gid_t)c->w->user_id) : 0;
 }
 
-/* given: its name for an error. False: raised. */
+/* given: the path for error messages. Returns false after raising an exception. */
 static bool
 place(struct hr_rex_call *c, const char *path, const char *given, struct hr_span bytes)
 {
@@ -242,7 +242,7 @@ write_file(struct hr_rex_call *c)
 	HR_FREE char *path = path_of(c, given);
 
 	if (path == NULL)
-		; /* raised */
+		; /* path_of() has raised an exception */
 	else if (hr_charset_check_text(content.p, content.len, &why) < 0)
 		hr_rex_raise(c->ret, "builtins.UnicodeEncodeError", &why, "");
 	else if (make_parent(c, path) && place(c, path, given.p, content))
@@ -263,8 +263,8 @@ hr_rex_write_file(struct hr_rex_call *c)
 enum part { OTHER, FILE_PART, TARGET, UNZIP };
 
 struct upload {
-	struct hr_spool spool, now; /* what came, without a name; what comes */
-	int sys, now_sys;           /* why it is not there; -1: no file came */
+	struct hr_spool spool, now; /* the last complete part and the current one, unnamed */
+	int sys, now_sys;           /* errno of each spool; -1: no file */
 	enum part part;
 	struct hr_buf target, unzip, field;
 	bool has_target;
@@ -301,7 +301,7 @@ part_data(void *arg, const char *p, size_t len)
 
 	if (u->part == FILE_PART && u->now_sys == 0 && hr_spool_write(&u->now, p, len) < 0) {
 		u->now_sys = errno;
-		hr_spool_close(&u->now); /* gives the disk its space back */
+		hr_spool_close(&u->now); /* frees the disk space */
 	} else if (u->part == TARGET || u->part == UNZIP) {
 		hr_buf_add(&u->field, p, len);
 	}
@@ -317,7 +317,7 @@ take_field(struct hr_buf *ret, const struct hr_buf *field)
 		ret->fail = field->fail;
 }
 
-/* Only now there is a part: a body may end before. */
+/* The part counts only now, because a body may end within it. */
 static int
 part_end(void *arg)
 {
@@ -337,7 +337,7 @@ part_end(void *arg)
 	return 0;
 }
 
-/* False: answered. */
+/* Returns false after sending an error. */
 static bool
 receive(struct hr_rex_call *c, struct upload *u)
 {
@@ -394,7 +394,7 @@ unzip(struct hr_rex_call *c, struct upload *u, const char *path)
 	}
 }
 
-/* All that came, into a new file in that directory. 0 or -1 with errno. */
+/* Copies the upload to a new file in the target's directory. Returns 0, or -1 with errno set. */
 static int
 copy_to(
     struct hr_rex_call *c, const struct upload *u, const struct hr_target *t, struct hr_spool *s)
@@ -413,8 +413,8 @@ copy_to(
 	return n < 0 ? -1 : 0;
 }
 
-/* By the rules of POST /upload_file: through no link that leads out of the file's directory.
- * False: raised. */
+/* Follows the rules of POST /upload_file: no link may lead out of the file's directory. Returns
+ * false after raising an exception. */
 static bool
 place_upload(struct hr_rex_call *c, const struct upload *u, const char *path)
 {
@@ -435,7 +435,7 @@ place_upload(struct hr_rex_call *c, const struct upload *u, const char *path)
 	return r == 0 || hr_rex_raise_os_text(c->ret, &why);
 }
 
-/* Putting the same bytes there once more changes nothing, so that no journal is needed. */
+/* Replaces the file. A repetition writes the same bytes, so no journal is needed. */
 static void
 put(struct hr_rex_call *c, struct upload *u)
 {

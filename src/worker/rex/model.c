@@ -1,5 +1,4 @@
-/* What a body may hold, by tables, and what is said of one that holds something else: the words of
- * pydantic 2. */
+/* Checks bodies against tables and reports errors in the words of pydantic 2. */
 #include "config.h"
 
 #include "worker/rex/rex.h"
@@ -80,15 +79,15 @@ static const struct hr_rex_field write_fields[] = {
 };
 const struct hr_rex_model hr_rex_write_model = {NULL, NULL, write_fields, NULL};
 
-/* ---- what is wrong ---- */
+/* ---- errors ---- */
 
 struct errors {
 	struct hr_buf b;
-	struct hr_buf where; /* of the model: ,"bash" */
+	struct hr_buf where; /* loc of the model, such as ,"bash" */
 	size_t n;
 };
 
-/* where: behind the model in loc; input: JSON text, or NULL for the value. */
+/* Adds an error. where: loc after the model; input: the value, or NULL for null. */
 static void
 add(struct errors *e, const char *type, const char *where, const char *msg,
     struct json_object *input, const char *ctx)
@@ -99,7 +98,8 @@ add(struct errors *e, const char *type, const char *where, const char *msg,
 	(void)hr_json_put_str(&e->b, msg, strlen(msg), HR_JSON_REPLACE);
 	hr_buf_adds(&e->b, ",\"input\":");
 	if (hr_json_put(&e->b, input) < 0)
-		e->b.fail = HR_E_INVAL; /* as in the original, no JSON: the generic 500 */
+		e->b.fail = HR_E_INVAL; /* the original cannot encode it either and answers with the
+					   generic 500 */
 	if (ctx != NULL)
 		hr_buf_addf(&e->b, ",\"ctx\":{%s}", ctx);
 	hr_buf_addc(&e->b, '}');
@@ -141,7 +141,7 @@ bool_of(struct json_object *v)
 	return type != HR_PY_INT && type != HR_PY_FLOAT ? -1 : d == 0 ? 0 : d == 1 ? 1 : -1;
 }
 
-/* A number in text, as JSON or Python would have it. */
+/* Parses a number in a string like JSON or Python. */
 static bool
 number_of(struct json_object *v, double *ret)
 {
@@ -223,7 +223,7 @@ check_command(struct errors *e, const char *where, struct json_object *v)
 		add(e, "list_type", hr_buf_str(&at), "Input should be a valid list", v, NULL);
 }
 
-/* 'a', 'b' or 'c' */
+/* Lists the values as 'a', 'b' or 'c'. */
 static void
 check_one_of(
     struct errors *e, const char *where, const struct hr_rex_field *f, struct json_object *v)
@@ -305,9 +305,9 @@ check_value(
 	}
 }
 
-/* ---- the whole ---- */
+/* ---- the body ---- */
 
-/* Python's str(v). */
+/* Appends Python's str(v). */
 static void
 put_str(struct hr_buf *b, struct json_object *v)
 {
@@ -322,7 +322,7 @@ put_str(struct hr_buf *b, struct json_object *v)
 	hr_buf_add(b, p, len);
 }
 
-/* The model that the body says it is; NULL: said. */
+/* Chooses the model by the body's tag. Returns NULL after adding an error. */
 static const struct hr_rex_model *
 choose(struct errors *e, const struct hr_rex_model *m, struct json_object *body)
 {

@@ -1,4 +1,4 @@
-/* /swerex/: who may come in, which route it is, and how failures go back. */
+/* /swerex/: access, routes and the encoding of failures. */
 #include "config.h"
 
 #include "worker/rex/rex.h"
@@ -24,13 +24,13 @@ hr_rex_raise(
 	HR_BUF(text, HR_ANSWER_MAX);
 	bool failed = message->fail != HR_OK;
 
-	/* the message may have come out of the answer itself */
+	/* the message may be part of the answer's own body */
 	hr_buf_adds(&text, "{\"swerexception\":{\"message\":");
 	(void)hr_json_put_str(&text, hr_buf_str(message), message->len, HR_JSON_REPLACE);
 	hr_buf_addf(&text, ",\"class_path\":\"%s\",\"traceback\":\"\",\"extra_info\":{", class);
 	hr_buf_adds(&text, extra);
 	hr_buf_adds(&text, "}}}");
-	hr_buf_reset(&ret->body); /* what is noted for the log stays */
+	hr_buf_reset(&ret->body); /* keeps the note for the log */
 	ret->status = 511;
 	hr_buf_add(&ret->body, hr_buf_str(&text), text.len);
 	if (failed || text.fail != HR_OK)
@@ -46,7 +46,7 @@ hr_rex_raisef(struct hr_answer *ret, const char *class, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap); /* cut short at worst */
+	(void)vsnprintf(text, sizeof(text), fmt, ap); /* a longer text is cut short */
 	va_end(ap);
 	hr_buf_adds(&message, text);
 	return hr_rex_raise(ret, class, &message, "");
@@ -105,7 +105,7 @@ hr_rex_pass(struct hr_answer *ret, const struct hr_answer *inner)
 	hr_buf_adds(&text, detail);
 	if (inner->status != 503)
 		return hr_rex_raise(ret, "builtins.RuntimeError", &text, "");
-	hr_answer_detail(ret, 503, detail); /* nothing was done */
+	hr_answer_detail(ret, 503, detail); /* the action was not done */
 	ret->retry_after_s = inner->retry_after_s;
 	return false;
 }
@@ -123,7 +123,7 @@ hr_rex_leave(struct hr_rex_call *c)
 {
 	hr_answer_settle(c->ret);
 	if (c->ret->status == 503 && c->ret->retry_after_s > 0)
-		hr_journal_undo(&c->w->journal, &c->w->once); /* nothing was done */
+		hr_journal_undo(&c->w->journal, &c->w->once); /* the action was not done */
 	else
 		hr_once_leave(c->w, c->ret);
 }
@@ -144,7 +144,7 @@ is_alive(struct hr_rex_call *c)
 
 static const struct {
 	const char *path, *method;
-	const struct hr_rex_model *model; /* NULL: no JSON is read */
+	const struct hr_rex_model *model; /* NULL: no JSON body */
 	void (*handle)(struct hr_rex_call *c);
 } routes[] = {
     {"/", "GET", NULL, root},

@@ -1,6 +1,6 @@
-/* hr_rex: the server of SWE-ReX, which SWE-agent and mini-swe-agent speak, as one more door to the
- * same shells, actions and files (doc/agents.md, "SWE-ReX"). Nothing here runs a command or writes
- * a file in a way of its own, and nothing is remembered between two requests. */
+/* hr_rex: the server API of SWE-ReX, for SWE-agent and mini-swe-agent, with the same shells,
+ * actions and files (doc/agents.md, "SWE-ReX"). Commands and file writes go through the existing
+ * actions, and nothing is stored between requests. */
 #ifndef HR_WORKER_REX_REX_H
 #define HR_WORKER_REX_REX_H
 
@@ -11,19 +11,20 @@
 #include "proto/json.h"
 #include "worker/worker.h"
 
-#define HR_REX_SESSION 33                    /* a shell's name */
-#define HR_REX_SESSIONS "swerex"             /* with which all of ours begin */
-#define HR_REX_OUTPUT_MAX ((size_t)64 << 20) /* of a command that is executed */
-#define HR_REX_PROMPT "SHELLPS1PREFIX"       /* what the original's shells print at their prompt */
+#define HR_REX_SESSION 33                    /* bytes for a shell's name and its NUL */
+#define HR_REX_SESSIONS "swerex"             /* prefix of all SWE-ReX shell names */
+#define HR_REX_OUTPUT_MAX ((size_t)64 << 20) /* bytes of output of `execute` */
+#define HR_REX_PROMPT "SHELLPS1PREFIX"       /* prompt of the original's shells */
 
 struct hr_rex_call {
 	struct hr_worker *w;
 	const struct hr_request *r;
-	struct json_object *body; /* checked by the route's model; NULL: it takes none */
+	struct json_object
+	    *body; /* checked against the route's model; NULL: the route takes no body */
 	struct hr_answer *ret;
 };
 
-/* ---- model.c: what a body holds ---- */
+/* ---- model.c: bodies ---- */
 
 enum hr_rex_type {
 	HR_REX_STR,
@@ -31,65 +32,69 @@ enum hr_rex_type {
 	HR_REX_INT,
 	HR_REX_BOOL,
 	HR_REX_STRS,
-	HR_REX_MAP,     /* of strings */
-	HR_REX_COMMAND, /* a string, or a list of them */
-	HR_REX_ONE_OF,  /* of `values` */
+	HR_REX_MAP,     /* an object with string values */
+	HR_REX_COMMAND, /* a string or a list of strings */
+	HR_REX_ONE_OF,  /* a string from `values` */
 };
 
 struct hr_rex_field {
 	const char *name;
 	enum hr_rex_type type;
-	bool required, null;       /* null: may be null */
-	const char *const *values; /* of HR_REX_ONE_OF; ends with NULL */
+	bool required, null;       /* null: the value may be null */
+	const char *const *values; /* values of HR_REX_ONE_OF; ends with NULL */
 };
 
-/* One model, or several of which a member of the body says which one it is. */
+/* A model, or one of several among which a member of the body chooses. */
 struct hr_rex_model {
-	const char *tag;                   /* that member; NULL: there is one model */
-	const char *value;                 /* of it */
+	const char *tag;                   /* name of that member; NULL: there is one model */
+	const char *value;                 /* the member's value */
 	const struct hr_rex_field *fields; /* ends with a name of NULL */
-	const struct hr_rex_model *other;  /* NULL: the last one */
+	const struct hr_rex_model *other;  /* NULL: the last model */
 };
 
 extern const struct hr_rex_model hr_rex_create_model, hr_rex_run_model, hr_rex_close_model,
     hr_rex_execute_model, hr_rex_read_model, hr_rex_write_model;
 
-/* False: answered, in FastAPI's words. body NULL: null. */
+/* Returns false after sending errors in FastAPI's format. body NULL: null. */
 bool hr_rex_check(const struct hr_rex_model *m, struct json_object *body, struct hr_answer *ret);
-/* No body, or none that can be read: a 422 of one entry. `where` is behind "body" in loc. False. */
+/* Sends a 422 with one entry for a missing or unreadable body. `where` follows "body" in loc.
+ * Returns false. */
 bool hr_rex_refuse(struct hr_answer *ret, const char *type, const char *where, const char *msg,
     const char *input, const char *ctx);
 
-/* Of a body that was checked. p is NULL where it was left out or null. */
+/* Returns a member of a checked body. p is NULL if the member is missing or null. */
 struct hr_span hr_rex_str(const struct hr_rex_call *c, const char *name);
 double hr_rex_number(const struct hr_rex_call *c, const char *name, double otherwise);
 bool hr_rex_true(const struct hr_rex_call *c, const char *name);
 
 /* ---- rex.c ---- */
 
-/* The body, checked; false: answered. */
+/* Reads and checks the body. Returns false after sending an error. */
 bool hr_rex_take_body(struct hr_rex_call *c, const struct hr_rex_model *m);
-/* An exception that the client raises again: `class` with its module, message, and extra_info as
- * JSON ("" for none). These return false. */
+/* Sends an exception that the client raises: `class` with its module, the message, and extra_info
+ * as JSON ("": none). Both functions return false. */
 bool hr_rex_raise(
     struct hr_answer *ret, const char *class, const struct hr_buf *message, const char *extra);
 bool hr_rex_raisef(struct hr_answer *ret, const char *class, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* An OSError; path NULL: without one. text: of hr_oserror_put(), from which the class is taken. */
+/* Sends an OSError; path NULL: without a path. text: made by hr_oserror_put(), which also
+ * determines the class. */
 bool hr_rex_raise_os(struct hr_answer *ret, int sys, const char *path);
 bool hr_rex_raise_os_text(struct hr_answer *ret, struct hr_buf *text);
-/* A status other than 200 of what was asked for inside: 503 as it is, all else is an exception. */
+/* Converts a status other than 200 of an inner request: 503 is passed on, others become
+ * exceptions. */
 bool hr_rex_pass(struct hr_answer *ret, const struct hr_answer *inner);
 
-/* At most once, by the name that the client gave its request: enter, work, leave. False: answered.
- * What is done by hr_rex_run() under the request's own name must stand outside of the two. A 503
- * between them that says "try again" must mean that nothing was done. */
+/* Runs the work at most once, by the client's name for the request: enter, work, leave. Returns
+ * false after sending an error. hr_rex_run() under the request's own name must not be called in
+ * between. A 503 "try again" in between must mean that nothing was done. */
 bool hr_rex_enter(struct hr_rex_call *c);
 void hr_rex_leave(struct hr_rex_call *c);
 
 /* ---- session.c ---- */
 
-/* The shell that the body names; name: HR_REX_SESSION bytes. False: raised. */
+/* Finds the shell that the body names; name: HR_REX_SESSION bytes. Returns false after raising an
+ * exception. */
 bool hr_rex_place(struct hr_rex_call *c, char *name, struct hr_shell_place *ret_place);
 void hr_rex_create(struct hr_rex_call *c);
 void hr_rex_close_one(struct hr_rex_call *c);
@@ -97,48 +102,49 @@ void hr_rex_close_all(struct hr_rex_call *c);
 
 /* ---- run.c ---- */
 
-/* What came of a `run` action; hr_rex_result_done() puts the observation. */
+/* The result of a `run` action; hr_rex_result_done() puts the observation. */
 struct hr_rex_result {
-	int64_t exit_code;      /* -1: it goes on, or was not begun */
-	bool refused;           /* it was not begun, since another one runs */
+	int64_t exit_code;      /* -1: still running or not started */
+	bool refused;           /* not started, because another command runs */
 	struct json_object *o;  /* the observation */
-	struct hr_span content; /* of it */
+	struct hr_span content; /* the observation's content */
 };
 void hr_rex_result_done(struct hr_rex_result *r);
-/* Runs `text` in that shell (NULL: a new one for this alone, in dir). ready_s: as that of struct
- * hr_run_request. key "": by the request's name, in the journal; else outside of it. False: raised.
- */
+/* Runs `text` in that shell (NULL: a new one only for this, in dir). ready_s: see struct
+ * hr_run_request. key "": uses the journal under the request's name; otherwise bypasses the
+ * journal. Returns false after raising an exception. */
 bool hr_rex_run(struct hr_rex_call *c, const char *session, const char *dir, struct hr_span text,
     double timeout_s, double ready_s, struct hr_span key, struct hr_rex_result *ret);
-/* Its output from the log, as the original would give it: without escape sequences. */
+/* Reads a command's output from the log in the original's form, without escape sequences. */
 int hr_rex_output(const struct hr_shell_place *place, uint64_t from, uint64_t end,
     struct hr_buf *out, struct hr_err *err);
 void hr_rex_clean(struct hr_buf *out, const char *p, size_t len);
-/* UTF-8, with other bytes as \xNN. */
+/* Appends UTF-8, with other bytes as \xNN. */
 void hr_rex_decode(struct hr_buf *out, const char *p, size_t len);
-/* {"output":...} of an observation. */
+/* Appends the object {"output":...} of an observation. */
 void hr_rex_observe(
     struct hr_rex_call *c, struct hr_span output, const int64_t *exit_code, struct hr_span expect);
-/* "Command '…' failed with exit code N. ", behind what the request says of an error. */
+/* Appends "Command '…' failed with exit code N. " after the request's error message. */
 void hr_rex_put_failed(struct hr_buf *b, const struct hr_rex_call *c, int64_t exit_code);
 void hr_rex_run_in_session(struct hr_rex_call *c);
-double hr_rex_limit_s(const struct hr_rex_call *c); /* of the request; 0: none */
-/* The answers to a command that has completed, still runs, was not begun. */
+double hr_rex_limit_s(const struct hr_rex_call *c); /* the request's timeout; 0: none */
+/* Answers for a command that has completed; hr_rex_late() and hr_rex_busy() do so for one that
+ * still runs or was not started. */
 void hr_rex_completed(struct hr_rex_call *c, struct hr_span output, int64_t exit_code);
 void hr_rex_late(struct hr_rex_call *c, struct hr_span output);
 void hr_rex_busy(struct hr_rex_call *c);
 
 /* ---- talk.c ---- */
 
-/* Programs that talk, what is expected of them, and interrupts. text: as it was given to bash. */
+/* Handles interactive programs, expected output and interrupts. text: the command for bash. */
 void hr_rex_talk(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_span text);
 void hr_rex_interrupt(struct hr_rex_call *c, const struct hr_shell_place *place);
-/* What the interrupt has bash do for a program that does not end otherwise. */
+/* The command by which an interrupt kills a program that does not end otherwise. */
 extern const char hr_rex_kill_text[];
 
 /* ---- syntax.c, execute.c, files.c ---- */
 
-/* Whether bash would read it. False: raised. */
+/* Checks bash's syntax. Returns false after raising an exception. */
 bool hr_rex_syntax(struct hr_rex_call *c, struct hr_span command);
 void hr_rex_execute(struct hr_rex_call *c);
 void hr_rex_read_file(struct hr_rex_call *c);

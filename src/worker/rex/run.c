@@ -1,5 +1,5 @@
-/* One command of a session. It goes the way of every `run` action, in the journal by the name of
- * the request; its output is taken from the shell's log, where each byte is that was printed. */
+/* Runs a command in a session. It is a `run` action, in the journal under the request's name; its
+ * output is read from the shell's log, which has every printed byte. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -33,11 +33,11 @@ hr_rex_decode(struct hr_buf *out, const char *p, size_t len)
 	}
 }
 
-/* Bytes of the escape sequence at p, 0: it is none, or not all of one. */
+/* Returns the length of the escape sequence at p; 0: none, or an incomplete one. */
 static size_t
 escape_length(const char *p, size_t len)
 {
-	static const char pasted[] = "\033[?2004l\r"; /* readline's, behind a command */
+	static const char pasted[] = "\033[?2004l\r"; /* readline prints it after a command */
 	size_t i = 2;
 
 	if (len >= sizeof(pasted) - 1 && memcmp(p, pasted, sizeof(pasted) - 1) == 0)
@@ -111,7 +111,7 @@ action_of(const char *dir, bool is_static, struct hr_span text, double timeout_s
 	    ready_s > 0 ? json_object_new_double(ready_s) : HR_JSON_NONE, NULL);
 }
 
-/* Outside of the journal: whoever calls holds the entry of the request. */
+/* Bypasses the journal: the caller holds the request's entry. */
 static void
 perform(struct hr_rex_call *c, const char *session, struct json_object *action, struct hr_span key,
     struct hr_answer *inner)
@@ -134,7 +134,7 @@ perform(struct hr_rex_call *c, const char *session, struct json_object *action, 
 	}
 }
 
-/* Text at the beginning of another. */
+/* Returns true if s starts with that string. */
 static bool
 begins(struct hr_span s, const char *with)
 {
@@ -150,7 +150,7 @@ hr_rex_result_done(struct hr_rex_result *r)
 	*r = (struct hr_rex_result){.exit_code = -1};
 }
 
-/* Of the answer, which has status 200. False: raised. */
+/* Reads the observation of an answer with status 200. Returns false after raising an exception. */
 static bool
 take(struct hr_rex_call *c, const struct hr_answer *inner, struct hr_rex_result *ret)
 {
@@ -183,7 +183,7 @@ hr_rex_run(struct hr_rex_call *c, const char *session, const char *dir, struct h
 
 	hr_answer_init(&inner);
 	hr_rex_result_done(ret);
-	/* the answer's note has the name when the call is no more */
+	/* the answer's note points to the name after the call was freed */
 	hr_buf_reset(&c->w->session);
 	hr_buf_adds(&c->w->session, session != NULL ? session : "");
 	if (action == NULL || hr_buf_check(&c->w->session, NULL) < 0)
@@ -198,7 +198,7 @@ hr_rex_run(struct hr_rex_call *c, const char *session, const char *dir, struct h
 	hr_buf_reset(&c->ret->key);
 	hr_buf_add(&c->ret->key, hr_buf_str(&inner.key), inner.key.len);
 	if (inner.status == 503 && key.len > 0 &&
-	    session != NULL) /* its keeper may be the second */
+	    session != NULL) /* a second keeper may have answered */
 		return hr_rex_raisef(c->ret, "builtins.RuntimeError",
 		    "the shell cannot be reached; it is not known whether the command was begun");
 	return inner.status == 200 ? take(c, &inner, ret) : hr_rex_pass(c->ret, &inner);
@@ -266,7 +266,7 @@ hr_rex_late(struct hr_rex_call *c, struct hr_span output)
 	hr_pyrepr(&text, limit);
 	hr_buf_adds(&text, " seconds while running command ");
 	hr_pyrepr_str(&text, command.p, command.len);
-	/* the original forgets it */
+	/* the original omits the output */
 	hr_buf_adds(&extra, "\"output\":");
 	(void)hr_json_put_str(&extra, output.p, output.len, HR_JSON_REPLACE);
 	if (extra.fail != HR_OK)
@@ -276,7 +276,8 @@ hr_rex_late(struct hr_rex_call *c, struct hr_span output)
 
 /* ---- a command ---- */
 
-/* Several commands are made one, as a shell takes one at a time. False: answered. */
+/* Makes one command of several, as a shell takes one at a time. Returns false after sending an
+ * error. */
 static bool
 compose(struct hr_rex_call *c, struct hr_span command, struct hr_buf *text)
 {
@@ -287,7 +288,7 @@ compose(struct hr_rex_call *c, struct hr_span command, struct hr_buf *text)
 	return hr_rex_syntax(c, command);
 }
 
-/* Nothing but blanks and comments. */
+/* Returns true if the text has only blanks and comments. */
 static bool
 is_nothing(struct hr_span s)
 {
@@ -305,7 +306,7 @@ is_nothing(struct hr_span s)
 	return true;
 }
 
-/* What bash said of a program that an interrupt killed is shown with the next command. */
+/* Adds bash's message about a program that an interrupt killed to the next command's output. */
 static void
 put_killed(const struct hr_shell_place *place, int64_t id, struct hr_buf *out)
 {
@@ -321,7 +322,7 @@ put_killed(const struct hr_shell_place *place, int64_t id, struct hr_buf *out)
 			(void)hr_rex_output(place, list[i].log_start, list[i].log_end, out, NULL);
 }
 
-/* From the observation, and what the keeper knows. */
+/* Answers from the observation and the keeper's state. */
 static void
 finish(
     struct hr_rex_call *c, const struct hr_shell_place *place, const struct hr_rex_result *result)
@@ -351,14 +352,14 @@ finish(
 		    result->exit_code >= 0 ? result->exit_code : s.exit_code);
 	else if (result->refused)
 		hr_rex_busy(c);
-	else /* the keeper may have forgotten it since, but the time was over */
+	else /* the keeper may have forgotten the command, but it had timed out */
 		hr_rex_late(c, hr_span_of_buf(&out));
 }
 
 void
 hr_rex_busy(struct hr_rex_call *c)
 {
-	/* of this class, since what its handlers do helps: they interrupt */
+	/* a timeout makes clients interrupt, which helps here */
 	hr_rex_raisef(c->ret, "swerex.exceptions.CommandTimeoutError",
 	    "the command was not run: another one still runs in this session; interrupt that one, "
 	    "or use another session");
@@ -378,7 +379,7 @@ run(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_span co
 		    hr_span_of(HR_REX_PROMPT));
 		return;
 	}
-	hr_shell_trim(&command.p, &command.len); /* as the keeper does */
+	hr_shell_trim(&command.p, &command.len); /* the keeper trims, too */
 	if (!compose(c, command, &buf))
 		return;
 	text = hr_span_of_buf(&buf);
@@ -396,7 +397,7 @@ hr_rex_limit_s(const struct hr_rex_call *c)
 
 	if (hr_json_at(c->body, "timeout") == NULL)
 		return 0;
-	return limit_s > 0.001 ? limit_s : 0.001; /* 0 would be: without limit */
+	return limit_s > 0.001 ? limit_s : 0.001; /* a timeout of 0 would mean no limit */
 }
 
 void
@@ -409,7 +410,7 @@ hr_rex_run_in_session(struct hr_rex_call *c)
 
 	if (!hr_rex_place(c, name, &place))
 		return;
-	/* a terminal would take CR LF of what is typed for two line ends */
+	/* a terminal would read CR LF as two line ends */
 	if (command.len > 0)
 		hr_shell_add_unix(&plain, command.p, command.len);
 	if (hr_buf_check(&plain, NULL) < 0) {

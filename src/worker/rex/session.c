@@ -1,5 +1,5 @@
-/* Sessions: named shells of the sandbox. Those of this door begin with a word of their own, so that
- * "default" can be made and closed as clients are used to. */
+/* Sessions: named shells of the sandbox. SWE-ReX shells have a prefix, so that clients can create
+ * and close "default" as usual. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #include "worker/live.h"
 #include "worker/rex/rex.h"
 
-/* A name that no shell can have is told by its sum. */
+/* Makes the shell's name; a digest replaces a name that no shell can have. */
 static void
 shell_name(const struct hr_rex_call *c, char *name)
 {
@@ -29,7 +29,7 @@ shell_name(const struct hr_rex_call *c, char *name)
 		    hr_hash(HR_HASH, given.p, given.len));
 }
 
-/* `said` with the name in its place: %s is it, %r its repr. False. */
+/* Raises an exception with the session's name for %s, or its repr for %r. Returns false. */
 static bool
 raise_session(struct hr_rex_call *c, const char *class, const char *said, bool repr)
 {
@@ -47,7 +47,7 @@ raise_session(struct hr_rex_call *c, const char *class, const char *said, bool r
 	return hr_rex_raise(c->ret, class, &text, "");
 }
 
-/* A name of shell_name(): others that begin like it are not ours. */
+/* Accepts only names made by shell_name(), not others with the prefix. */
 static bool
 is_ours(const char *name)
 {
@@ -69,7 +69,7 @@ hr_rex_place(struct hr_rex_call *c, char *name, struct hr_shell_place *ret_place
 	    c, "swerex.exceptions.SessionDoesNotExistError", " does not exist", true);
 }
 
-/* What the files say that are read at first. */
+/* Sources the startup files and collects their output. */
 static bool
 source(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_buf *out)
 {
@@ -118,7 +118,7 @@ create(struct hr_rex_call *c)
 	} else if (!made) {
 		hr_rex_pass(c->ret, &inner);
 	} else {
-		hr_answer_reset(&inner); /* said; a shell that is not as it was wanted goes */
+		hr_answer_reset(&inner); /* the error was sent; end the incomplete session */
 		(void)hr_live_end(c->w, name, &inner);
 	}
 }
@@ -132,7 +132,7 @@ hr_rex_create(struct hr_rex_call *c)
 	}
 }
 
-/* False: raised. */
+/* Returns false after raising an exception. */
 static bool
 end(struct hr_rex_call *c, const char *name)
 {
@@ -178,7 +178,7 @@ hr_rex_close_all(struct hr_rex_call *c)
 		if (!is_ours(p))
 			continue;
 		hr_answer_reset(&inner);
-		/* one that has gone meanwhile is what was wanted */
+		/* success as well if the session has ended meanwhile */
 		if (!hr_live_end(c->w, p, &inner) && inner.status != 404)
 			break;
 	}

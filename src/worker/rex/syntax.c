@@ -1,5 +1,5 @@
-/* Whether a text is one that bash reads to its end: asked of a bash that executes nothing, as the
- * original does, so that nothing of a text with a mistake in its last line is run. */
+/* Checks whether bash can parse a text, with `bash -n` as the original does, so that nothing runs
+ * if there is a mistake in the last line. */
 #include "config.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #define PATIENCE_MS 10000
 #define SAID_MAX (64u << 10)
 
-/* The status of its end, as shells number it; -1: it did not end. */
+/* Returns the exit status as shells number it; -1: the process did not end. */
 static int
 collect(pid_t pid)
 {
@@ -35,7 +35,7 @@ collect(pid_t pid)
 	return n <= 0 ? -1 : hr_exit_code(status);
 }
 
-/* Exit code, and what it said on its stderr; -1. */
+/* Returns the exit code with stderr in `said`, or -1 with *err set. */
 static int
 ask_bash(const struct hr_worker *w, struct hr_span text, struct hr_buf *said, struct hr_err *err)
 {
@@ -99,8 +99,8 @@ raise_syntax(struct hr_rex_call *c, struct hr_span command, int code, const stru
 	    c->ret, "swerex.exceptions.BashIncorrectSyntaxError", &text, hr_buf_str(&extra));
 }
 
-/* A here-document without an end is only a warning to bash, which would wait for the rest of it for
- * ever. It takes all that follows, where one that ends inside of $( ) does not. */
+/* Detects an unterminated here-document: bash only warns about it and would wait for the rest for
+ * ever. Appended text becomes part of such a document, but not of one that ends inside $( ). */
 static bool
 is_open(const struct hr_worker *w, struct hr_span text, const struct hr_buf *said)
 {

@@ -1,5 +1,5 @@
-/* Programs that talk: started without waiting for their end, typed for, waited for until they print
- * what is expected, interrupted. What they print is followed in the shell's log. */
+/* Interactive programs: starts them without waiting for their end, types, waits for expected
+ * output, interrupts. Their output is followed in the shell's log. */
 #include "config.h"
 
 #include <errno.h>
@@ -17,18 +17,17 @@
 #include "worker/rex/rex.h"
 
 #define FRAME_MAX (2u << 20)
-#define SEEN_MAX ((size_t)8 << 20) /* output in which something is looked for */
-#define OVERLAP 4096               /* what an expression fits may begin so far back */
-#define TRIES 32                   /* keepers that die over it */
-#define BEGIN_S 0.05               /* for a program to start; then it is followed */
+#define SEEN_MAX ((size_t)8 << 20) /* bytes of output to search */
+#define OVERLAP 4096               /* bytes before new output where a match may start */
+#define TRIES 32                   /* times that a keeper may die during one request */
+#define BEGIN_S 0.05               /* seconds for a program to start; then it is followed */
 #define KEY_MAX 64
 #define RETRIES_MAX 50
-#define STOP_MS 1000 /* for one that was told to stop */
-#define DEAD_MS 5000 /* for one that was killed, which may be the shell itself */
+#define STOP_MS 1000 /* wait after a stop key */
+#define DEAD_MS 5000 /* wait after SIGKILL, which may have ended the shell */
 #define KILL_S 5
 
-/* the last one that was stopped, and no other; bash tells of the end of what it has in the
- * foreground */
+/* Kills only the last stopped job; bash reports the end of a foreground job. */
 const char hr_rex_kill_text[] = "[[ $(jobs -s) ]] && kill -9 %+ && fg %+";
 
 /* ---- following ---- */
@@ -39,12 +38,12 @@ struct follow {
 	const struct hr_shell_place *place;
 	struct hr_rex_expect *expect;
 	struct hr_command_state command;
-	uint64_t from;    /* offset of the first byte in seen */
-	int64_t until_ms; /* 0: for ever */
+	uint64_t from;    /* offset of the first byte in `seen` */
+	int64_t until_ms; /* 0: no deadline */
 	struct hr_buf seen;
 	size_t searched;
-	int which;     /* that was met */
-	size_t length; /* of what stands in front of it */
+	int which;     /* index of the matched expression */
+	size_t length; /* bytes of `seen` before the match */
 	struct hr_err err;
 };
 
@@ -63,7 +62,7 @@ follow_done(struct follow *f)
 	hr_buf_done(&f->seen);
 }
 
-/* True: it is readable; false: the time is over. */
+/* Returns true if fd is readable, or false at the deadline. */
 static bool
 wait_for(int fd, int64_t until_ms)
 {
@@ -80,7 +79,7 @@ wait_for(int fd, int64_t until_ms)
 	return true;
 }
 
-/* MET_ERROR: nothing by now. */
+/* Returns MET_ERROR if nothing matches yet. */
 static enum met
 met(struct follow *f)
 {
@@ -89,13 +88,13 @@ met(struct follow *f)
 	int i;
 
 	for (i = 0; i < 3 && from > 0 && ((unsigned char)p[from] & 0xC0) == 0x80; i++)
-		from--; /* to the beginning of a character */
+		from--; /* move to the start of a character */
 	f->which = hr_rex_expect_match(f->expect, p, f->seen.len, from, f->until_ms, &f->length);
 	f->searched = f->seen.len;
 	return f->which >= 0 ? MET_EXPECT : f->which == -1 ? MET_ERROR : MET_STEPS;
 }
 
-/* To the end of this connection. MET_ERROR: it has ended, the command perhaps not. */
+/* Follows until the connection ends. Returns MET_ERROR then, though the command may still run. */
 static enum met
 follow_once(struct follow *f)
 {
@@ -110,7 +109,7 @@ follow_once(struct follow *f)
 	if (fd < 0)
 		return MET_ERROR;
 	while (r == MET_ERROR) {
-		/* also of a program that never stops printing */
+		/* check the time for a program that never stops printing, too */
 		if ((f->until_ms != 0 && hr_now_ms() >= f->until_ms) ||
 		    (!hr_frame_waits(&frame) && !wait_for(fd, f->until_ms))) {
 			r = MET_TIME;
@@ -119,7 +118,8 @@ follow_once(struct follow *f)
 		if (hr_shell_piece(fd, &frame, &piece, &used, &f->err) <= 0)
 			break;
 		if (f->seen.len > SEEN_MAX || piece.offset != f->from + f->seen.len) {
-			/* too much, or some was too old to be kept: what is behind it counts */
+			/* the buffer is full or old output was dropped: continue with the newer
+			 * part */
 			hr_buf_reset(&f->seen);
 			f->from = piece.offset;
 			f->searched = 0;
@@ -131,7 +131,7 @@ follow_once(struct follow *f)
 	return r;
 }
 
-/* How the command is by now; false: nothing is known of it. */
+/* Updates the command's state. Returns false if the keeper does not know the command. */
 static bool
 look(struct follow *f)
 {
@@ -160,12 +160,12 @@ follow(struct follow *f)
 	while (r == MET_ERROR && tries-- > 0) {
 		r = follow_once(f);
 		if (r == MET_ERROR && look(f) && f->command.end != HR_COMMAND_RUNNING)
-			return MET_END; /* all that it printed was read before */
+			return MET_END; /* all of its output was read before */
 	}
 	return r;
 }
 
-/* What was seen, or what stands in front of what was expected. */
+/* Appends all output, or only the part before the match. */
 static void
 put_seen(const struct follow *f, bool whole, struct hr_buf *out)
 {
@@ -183,7 +183,7 @@ pattern(const struct follow *f)
 	return s;
 }
 
-/* output.lstrip().removeprefix(command).strip() */
+/* Computes output.lstrip().removeprefix(command).strip(). */
 static struct hr_span
 bare(struct hr_span out, struct hr_span command)
 {
@@ -229,7 +229,7 @@ answer(struct hr_rex_call *c, struct follow *f, enum met how)
 	else if (how == MET_ERROR)
 		hr_rex_raisef(c->ret, "builtins.RuntimeError",
 		    "the command was begun, but nothing more is known of it: %s", f->err.msg);
-	else if (how == MET_EXPECT) /* it goes on: there is no exit code yet */
+	else if (how == MET_EXPECT) /* the command still runs and has no exit code */
 		hr_rex_observe(c, text, talks || quits ? &zero : NULL, pattern(f));
 	else if (talks || quits)
 		hr_rex_observe(c, text, &zero, hr_span_of(HR_REX_PROMPT));
@@ -237,9 +237,9 @@ answer(struct hr_rex_call *c, struct follow *f, enum met how)
 		hr_rex_completed(c, text, f->command.exit_code);
 }
 
-/* ---- start, type ---- */
+/* ---- starting and typing ---- */
 
-/* 1: the command that runs; 0: none does; -1: answered. */
+/* Returns 1 with the running command, 0 if there is none, or -1 after sending an error. */
 static int
 running(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_command_state *ret,
     struct hr_buf *frame)
@@ -259,8 +259,8 @@ set_limit(struct follow *f, double limit_s)
 	f->until_ms = limit_s > 0 && limit_s < 1e9 ? hr_now_ms() + (int64_t)(limit_s * 1000) : 0;
 }
 
-/* Waits for the prompt, then BEGIN_S longer. key: KEY_MAX bytes, for the command that was begun.
- * False: raised. */
+/* Waits for the prompt, then up to BEGIN_S for the command. key: KEY_MAX bytes, set to the
+ * command's key. Returns false after raising an exception. */
 static bool
 begin(struct hr_rex_call *c, struct follow *f, struct hr_span text, char *key,
     struct hr_rex_result *result)
@@ -270,7 +270,7 @@ begin(struct hr_rex_call *c, struct follow *f, struct hr_span text, char *key,
 
 	if (hr_random_hex(id, sizeof(id) - 1, &f->err) < 0)
 		return hr_answer_generic(c->ret);
-	/* a keeper answers one that it had before as it did then */
+	/* a random key: a keeper repeats its old answer to a known key */
 	(void)snprintf(key, KEY_MAX, "swerex:start:%s", id);
 	return hr_rex_run(c, f->place->session, NULL, text, BEGIN_S,
 	    limit_s > 0 ? limit_s : HR_SHELL_READY_S, hr_span_of(key), result);
@@ -297,7 +297,7 @@ start(struct hr_rex_call *c, struct follow *f, struct hr_span text)
 	}
 }
 
-/* False: raised. */
+/* Returns false after raising an exception. */
 static bool
 press(struct hr_rex_call *c, struct follow *f, enum hr_press_what what, int64_t sig,
     struct hr_span text)
@@ -310,7 +310,7 @@ press(struct hr_rex_call *c, struct follow *f, enum hr_press_what what, int64_t 
 	if (hr_shell_press(f->place, &req, &frame, &state, &f->err) < 0)
 		return hr_rex_raisef(c->ret, "builtins.RuntimeError",
 		    "it is not known whether it was typed: %s", f->err.msg);
-	/* if there is a reason, the command has ended meanwhile, which will be seen */
+	/* a reason means that the command has ended, which follow() detects */
 	return true;
 }
 
@@ -335,7 +335,7 @@ type(struct hr_rex_call *c, struct follow *f, struct hr_span command)
 	}
 }
 
-/* False: raised. */
+/* Returns false after raising an exception. */
 static bool
 expect_init(struct hr_rex_call *c, struct hr_rex_expect *e)
 {
@@ -357,7 +357,7 @@ hr_rex_talk(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr
 	if (memchr(text.p, '\0', text.len) != NULL) {
 		hr_rex_raisef(c->ret, "builtins.ValueError", "embedded null byte");
 	} else if (expect_init(c, &e) && hr_rex_enter(c)) {
-		/* whether it is typed or begun is a part of what is done once */
+		/* the choice between typing and starting is covered by the journal, too */
 		if (hr_rex_true(c, "is_interactive_command") ||
 		    hr_rex_true(c, "is_interactive_quit"))
 			runs = running(c, place, &f.command, &frame);
@@ -371,8 +371,8 @@ hr_rex_talk(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr
 
 /* ---- interrupt ---- */
 
-/* bash's exit code of what was stopped, by a key or as pagers do it by themselves; of a pipeline of
- * which the first part had ended it adds no signal */
+/* bash's exit codes of a job stopped by a key or by itself, as pagers do; bash adds no signal for a
+ * pipeline whose first part had ended */
 static bool
 is_stopped(int64_t code)
 {
@@ -380,7 +380,7 @@ is_stopped(int64_t code)
 	       code == 128 + SIGTTIN || code == 128 + SIGTTOU;
 }
 
-/* What bash has stopped is killed. False: raised. */
+/* Kills the job that bash has stopped. Returns false after raising an exception. */
 static bool
 kill_stopped(struct hr_rex_call *c, struct follow *f)
 {
@@ -394,20 +394,21 @@ kill_stopped(struct hr_rex_call *c, struct follow *f)
 		   "Failed to interrupt session: what was stopped was not killed");
 }
 
-/* Stopped and killed, or killed where it cannot be stopped. False: raised. */
+/* Stops and kills the program, or only kills it if it cannot be stopped. Returns false after
+ * raising an exception. */
 static bool
 kill_it(struct hr_rex_call *c, struct follow *f, enum met *how)
 {
-	static const char stop[] = "C-z"; /* with its end */
+	static const char stop[] = "C-z"; /* the size includes the NUL */
 	struct hr_rex_expect *expected = f->expect, nothing = {0};
 
 	f->until_ms = hr_now_ms() + STOP_MS;
 	if (!press(c, f, HR_PRESS_KEYS, 0, (struct hr_span){stop, sizeof(stop)}))
 		return false;
-	f->expect = &nothing; /* only its end counts */
+	f->expect = &nothing; /* wait only for the end */
 	*how = follow(f);
 	f->expect = expected;
-	/* one that ended by itself meanwhile has left nothing: other jobs are the user's */
+	/* a program that ended by itself left no stopped job: other jobs are the user's */
 	if (*how == MET_END)
 		return !is_stopped(f->command.exit_code) || kill_stopped(c, f);
 	if (*how != MET_TIME)
@@ -422,7 +423,7 @@ kill_it(struct hr_rex_call *c, struct follow *f, enum met *how)
 static void
 interrupt(struct hr_rex_call *c, struct follow *f)
 {
-	static const char key[] = "C-c"; /* with its end */
+	static const char key[] = "C-c"; /* the size includes the NUL */
 	static const int64_t zero = 0;
 	double n = hr_rex_number(c, "n_retry", 3), wait_s = hr_rex_number(c, "timeout", 0.2);
 	enum met how = MET_TIME;
