@@ -5,6 +5,11 @@ dist_man_MANS += %D%/handrail.1 %D%/handrail-fleetd.8 %D%/libhandrail.3
 else
 EXTRA_DIST += %D%/handrail.1 %D%/handrail-fleetd.8 %D%/libhandrail.3
 endif
+if BOX
+dist_man_MANS += %D%/handrail-box.8
+else
+EXTRA_DIST += %D%/handrail-box.8
+endif
 man_MANS += %D%/handrail-plugin.5 %D%/handraild.8 %D%/handrail.conf.5
 
 %D%/handrail-plugin.5: %D%/handrail-plugin.5.in Makefile

@@ -7,6 +7,25 @@ t_unit_test_image_SOURCES = %D%/unit/test_image.c %D%/unit/lines.h
 t_unit_test_image_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_image_LDADD = libimagekit.la libprotojson.la libbase.la $(CHECK_LIBS) $(JSONC_LIBS)
 
+# the launcher of boxes
+if BOX
+check_PROGRAMS += %D%/unit/test_box %D%/fuzz/replay_box
+TESTS += %D%/unit/test_box %D%/fuzz/replay_box %D%/e2e/test_box.py
+EXTRA_PROGRAMS += %D%/fuzz/fuzz_box
+if FUZZERS
+noinst_PROGRAMS += %D%/fuzz/fuzz_box
+endif
+t_unit_test_box_SOURCES = %D%/unit/test_box.c
+t_unit_test_box_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_box_LDADD = libbox.la $(CHECK_LIBS)
+t_fuzz_replay_box_SOURCES = %D%/fuzz/fuzz_box.c %D%/fuzz/replay_main.c
+t_fuzz_replay_box_LDADD = libbox.la
+t_fuzz_fuzz_box_SOURCES = %D%/fuzz/fuzz_box.c
+t_fuzz_fuzz_box_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_box_LDADD = libbox.la
+endif
+EXTRA_DIST += %D%/e2e/test_box.py %D%/fuzz/fuzz_box.c %D%/fuzz/seeds/box.txt
+
 # host
 check_PROGRAMS += %D%/unit/test_config %D%/unit/test_host %D%/host/branch %D%/host/program %D%/host/streamer
 TESTS += %D%/unit/test_config %D%/unit/test_host

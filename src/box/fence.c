@@ -1,0 +1,197 @@
+/* The second fence: what of the kernel the programs of a box do not reach. */
+#include "config.h"
+
+#include "box/fence.h"
+
+#include <errno.h>
+#include <linux/sched.h>
+#include <seccomp.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/capability.h>
+#include <sys/ioctl.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+
+/* Capabilities that the box's root keeps: those of container engines, without devices and raw
+ * sockets. */
+static const cap_value_t kept[] = {CAP_AUDIT_WRITE, CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER,
+    CAP_FSETID, CAP_KILL, CAP_NET_BIND_SERVICE, CAP_SETFCAP, CAP_SETGID, CAP_SETPCAP, CAP_SETUID,
+    CAP_SYS_CHROOT};
+
+/* System calls that fail with EPERM in a box. They act on the machine as a whole, or have been the
+ * way out of containers. Namespaces of one's own stay possible: browsers make their sandbox of
+ * them. A name that this libseccomp does not know is passed over: the architecture has none. */
+static const char *const refused[] = {
+    /* the machine: clock, kernel, power, swap, accounting */
+    "acct", "adjtimex", "clock_adjtime", "clock_adjtime64", "clock_settime", "clock_settime64",
+    "create_module", "delete_module", "finit_module", "get_kernel_syms", "init_module", "ioperm",
+    "iopl", "kexec_file_load", "kexec_load", "lookup_dcookie", "nfsservctl", "pciconfig_iobase",
+    "pciconfig_read", "pciconfig_write", "query_module", "quotactl", "quotactl_fd", "reboot",
+    "s390_pci_mmio_read", "s390_pci_mmio_write", "setdomainname", "sethostname", "settimeofday",
+    "stime", "swapoff", "swapon", "sysfs", "syslog", "uselib", "ustat", "vhangup", "vm86",
+    "vm86old",
+    /* keys, which are not separated by namespaces */
+    "add_key", "keyctl", "request_key",
+    /* large or often broken parts of the kernel */
+    "bpf", "fanotify_init", "io_uring_enter", "io_uring_register", "io_uring_setup",
+    "perf_event_open", "userfaultfd",
+    /* files by handles, and file systems */
+    "fsconfig", "fsmount", "fsopen", "fspick", "mount", "mount_setattr", "move_mount",
+    "name_to_handle_at", "open_by_handle_at", "open_tree", "pivot_root", "umount", "umount2",
+    /* memory of others, by node */
+    "mbind", "migrate_pages", "move_pages", "set_mempolicy"};
+
+static int
+refuse(scmp_filter_ctx filter, int call, unsigned n, struct scmp_arg_cmp *args, struct hr_err *err)
+{
+	int r = seccomp_rule_add_array(filter, SCMP_ACT_ERRNO(EPERM), call, n, args);
+
+	return r == 0 ? 0 : hr_err_sys(err, -r, "the filter of system calls");
+}
+
+static int
+refuse_calls(scmp_filter_ctx filter, struct hr_err *err)
+{
+	/* these requests type into a terminal, or read the console */
+	static const unsigned requests[] = {TIOCSTI, TIOCLINUX};
+	size_t i;
+	int call;
+
+	for (i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
+		call = seccomp_syscall_resolve_name(refused[i]);
+		if (call != __NR_SCMP_ERROR && refuse(filter, call, 0, NULL, err) < 0)
+			return -1;
+	}
+	for (i = 0; i < sizeof(requests) / sizeof(*requests); i++) {
+		/* the kernel takes 32 bits of a request */
+		struct scmp_arg_cmp a = SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, requests[i]);
+
+		if (refuse(filter, SCMP_SYS(ioctl), 1, &a, err) < 0)
+			return -1;
+	}
+	{
+		/* vsock reaches the host of a virtual machine past every namespace */
+		struct scmp_arg_cmp a = SCMP_A0(SCMP_CMP_EQ, AF_VSOCK);
+
+		return refuse(filter, SCMP_SYS(socket), 1, &a, err);
+	}
+}
+
+static int
+filter_calls(struct hr_err *err)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+	int r;
+
+	if (filter == NULL)
+		return hr_err_nomem(err);
+	/* the other calling conventions of this processor would be ways around the filter */
+	if (seccomp_arch_native() == SCMP_ARCH_X86_64 &&
+	    (seccomp_arch_add(filter, SCMP_ARCH_X86) != 0 ||
+		seccomp_arch_add(filter, SCMP_ARCH_X32) != 0)) {
+		seccomp_release(filter);
+		return hr_err_set(err, HR_E_SYS, "the filter of system calls: x86 and x32");
+	}
+	(void)seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+	r = refuse_calls(filter, err);
+	if (r == 0) {
+		r = seccomp_load(filter);
+		if (r != 0)
+			r = hr_err_sys(err, -r, "load the filter of system calls");
+	}
+	seccomp_release(filter);
+	return r;
+}
+
+static int
+drop_capabilities(struct hr_err *err)
+{
+	const int n = (int)(sizeof(kept) / sizeof(*kept));
+	cap_t c;
+	cap_value_t v;
+	bool keep;
+	int i, r;
+
+	for (v = 0; v <= CAP_LAST_CAP; v++) {
+		keep = false;
+		for (i = 0; i < n; i++)
+			keep = keep || kept[i] == v;
+		if (!keep && prctl(PR_CAPBSET_DROP, v, 0, 0, 0) != 0 && errno != EINVAL)
+			return hr_err_sys(err, errno, "drop a capability");
+	}
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0)
+		return hr_err_sys(err, errno, "drop ambient capabilities");
+	c = cap_init();
+	if (c == NULL)
+		return hr_err_nomem(err);
+	r = cap_set_flag(c, CAP_PERMITTED, n, kept, CAP_SET) != 0 ||
+		    cap_set_flag(c, CAP_EFFECTIVE, n, kept, CAP_SET) != 0 || cap_set_proc(c) != 0
+		? hr_err_sys(err, errno, "drop capabilities")
+		: 0;
+	(void)cap_free(c);
+	return r;
+}
+
+/* ---- Landlock ---- */
+
+#define LANDLOCK_ABI_SCOPES 6 /* the first with scopes, Linux 6.12 */
+
+/* As <linux/landlock.h> of that version has it. */
+struct landlock_scopes {
+	uint64_t access_fs, access_net, scoped;
+};
+#define SCOPE_ABSTRACT_UNIX_SOCKET 1u
+#define SCOPE_SIGNAL 2u
+
+static int
+landlock_abi(void)
+{
+	return (int)syscall(
+	    SYS_landlock_create_ruleset, NULL, 0, 1u /* LANDLOCK_CREATE_RULESET_VERSION */);
+}
+
+/* Abstract sockets belong to a network namespace, which a box may share with the host. */
+static int
+scope(struct hr_err *err)
+{
+	const struct landlock_scopes rules = {.scoped = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL};
+	HR_CLOSE int fd = -1;
+
+	if (landlock_abi() < LANDLOCK_ABI_SCOPES)
+		return 0; /* box_fence_explain() reports it */
+	fd = (int)syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules), 0u);
+	if (fd < 0 || syscall(SYS_landlock_restrict_self, fd, 0u) < 0)
+		return hr_err_sys(err, errno, "Landlock");
+	return 0;
+}
+
+int
+box_fence_raise(struct hr_err *err)
+{
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+		return hr_err_sys(err, errno, "no_new_privs");
+	if (scope(err) < 0 || drop_capabilities(err) < 0)
+		return -1;
+	return filter_calls(err);
+}
+
+void
+box_fence_explain(struct hr_buf *b)
+{
+	hr_buf_addf(b,
+	    "Its programs gain no rights by set-uid programs, have at most %zu capabilities, and "
+	    "%zu system calls fail.\n",
+	    sizeof(kept) / sizeof(*kept), sizeof(refused) / sizeof(*refused));
+	hr_buf_adds(b, landlock_abi() >= LANDLOCK_ABI_SCOPES
+			   ? "Landlock keeps its programs from abstract sockets and processes "
+			     "outside.\n"
+			   : "This kernel's Landlock has no scopes (Linux 6.12): with the host's "
+			     "network, abstract sockets of the host can be reached.\n");
+}

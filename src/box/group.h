@@ -1,0 +1,18 @@
+/* box_group: the control groups of a box: its limits, and the means to stop all of it at once. */
+#ifndef HR_BOX_GROUP_H
+#define HR_BOX_GROUP_H
+
+#include <sys/types.h>
+
+#include "box/spec.h"
+
+/* Puts process `pid` into new control groups "handrail/NAME" with the limits of the document. A
+ * hierarchy of version 2 is used where it has the controller, else one of version 1. Fails where a
+ * limit cannot be enforced; without limits a machine without control groups is no error. Returns 0,
+ * or -1 with *err and no group left. */
+int box_group_make(const struct box_spec *s, pid_t pid, struct hr_err *err);
+
+/* Removes the groups of that name. Processes must have left them. */
+void box_group_remove(const char *name);
+
+#endif

@@ -1,0 +1,119 @@
+/* The user namespace of an ordinary user's box. */
+#include "config.h"
+
+#include "box/ids.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clean.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/process/spawn.h"
+
+#define PROGRAMS "/usr/bin:/bin"
+
+/* The first range "NAME:START:COUNT" of the caller, by name or number. */
+static bool
+find_range(const char *file, long *start, long *count)
+{
+	const struct passwd *pw = getpwuid(geteuid());
+	HR_BUF(b, 1 << 20);
+	char number[24], *line, *next, *at, *end;
+
+	(void)snprintf(number, sizeof(number), "%ld", (long)geteuid());
+	if (hr_path_read(file, &b, NULL) < 0)
+		return false;
+	for (line = b.p; line != NULL && *line != '\0'; line = next) {
+		next = strchrnul(line, '\n');
+		if (*next != '\0')
+			*next++ = '\0';
+		at = strchr(line, ':');
+		if (at == NULL)
+			continue;
+		*at++ = '\0';
+		if (strcmp(line, number) != 0 && (pw == NULL || strcmp(line, pw->pw_name) != 0))
+			continue;
+		*start = strtol(at, &end, 10);
+		*count = *end == ':' ? strtol(end + 1, NULL, 10) : 0;
+		if (*start > 0 && *count > 0)
+			return true;
+	}
+	return false;
+}
+
+void
+box_ids_find(struct box_ids *ids)
+{
+	HR_FREE char *u = hr_path_which(PROGRAMS, "newuidmap");
+	HR_FREE char *g = hr_path_which(PROGRAMS, "newgidmap");
+
+	*ids = (struct box_ids){0};
+	ids->many = u != NULL && g != NULL &&
+		    find_range("/etc/subuid", &ids->uid_start, &ids->uid_count) &&
+		    find_range("/etc/subgid", &ids->gid_start, &ids->gid_count);
+}
+
+static int
+map_many(const char *program, pid_t pid, long own, long start, long count, struct hr_err *err)
+{
+	HR_FREE char *path = hr_path_which(PROGRAMS, program);
+	char texts[4][24], said[300] = "";
+	const char *const argv[] = {
+	    path, texts[0], "0", texts[1], "1", "1", texts[2], texts[3], NULL};
+	int status;
+
+	if (path == NULL)
+		return hr_err_set(err, HR_E_NOTFOUND, "%s is not installed any more", program);
+	(void)snprintf(texts[0], sizeof(texts[0]), "%ld", (long)pid);
+	(void)snprintf(texts[1], sizeof(texts[1]), "%ld", own);
+	(void)snprintf(texts[2], sizeof(texts[2]), "%ld", start);
+	(void)snprintf(texts[3], sizeof(texts[3]), "%ld", count);
+	status = hr_spawn_wait(argv, said, sizeof(said), err);
+	if (status < 0)
+		return -1;
+	return status == 0 ? 0
+			   : hr_err_set(err, HR_E_PERMISSION, "%s: %s (%s)", program, said,
+				 hr_exit_words(status));
+}
+
+static int
+put(pid_t pid, const char *file, const char *text, struct hr_err *err)
+{
+	char path[64];
+	HR_CLOSE int fd = -1;
+
+	(void)snprintf(path, sizeof(path), "/proc/%ld/%s", (long)pid, file);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		return hr_err_sys(err, errno, "write %s", path);
+	return 0;
+}
+
+int
+box_ids_map(const struct box_ids *ids, pid_t pid, struct hr_err *err)
+{
+	char text[64];
+
+	if (ids->many)
+		return map_many("newuidmap", pid, (long)geteuid(), ids->uid_start, ids->uid_count,
+			   err) < 0
+			   ? -1
+			   : map_many("newgidmap", pid, (long)getegid(), ids->gid_start,
+				 ids->gid_count, err);
+	if (put(pid, "setgroups", "deny", err) < 0)
+		return -1;
+	(void)snprintf(text, sizeof(text), "0 %ld 1\n", (long)getegid());
+	if (put(pid, "gid_map", text, err) < 0)
+		return -1;
+	(void)snprintf(text, sizeof(text), "0 %ld 1\n", (long)geteuid());
+	return put(pid, "uid_map", text, err);
+}

@@ -1,0 +1,22 @@
+/* box_ids: which accounts of the host the accounts of a box are. */
+#ifndef HR_BOX_IDS_H
+#define HR_BOX_IDS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+/* Subordinate ids of the caller: /etc/subuid and /etc/subgid have a range, and newuidmap(1) and
+ * newgidmap(1) are installed. */
+struct box_ids {
+	bool many;
+	long uid_start, uid_count, gid_start, gid_count; /* the first range, where `many` */
+};
+void box_ids_find(struct box_ids *ids);
+
+/* Maps the ids of process `pid`, which waits in a new user namespace: the box's root is the caller,
+ * and the ids from 1 on are subordinate ones, if there are any. Returns 0, or -1 with *err. */
+int box_ids_map(const struct box_ids *ids, pid_t pid, struct hr_err *err);
+
+#endif

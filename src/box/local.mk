@@ -1,0 +1,16 @@
+if BOX
+# The launcher of boxes. Tests link its parts.
+noinst_LTLIBRARIES += libbox.la
+libbox_la_SOURCES = \
+	%D%/fence.c %D%/fence.h \
+	%D%/group.c %D%/group.h \
+	%D%/ids.c %D%/ids.h \
+	%D%/spec.c %D%/spec.h \
+	%D%/start.c %D%/start.h \
+	%D%/view.c %D%/view.h
+libbox_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(SECCOMP_CFLAGS) $(CAP_CFLAGS)
+libbox_la_LIBADD = libprotojson.la libbase.la $(SECCOMP_LIBS) $(CAP_LIBS)
+pkglibexec_PROGRAMS += handrail-box
+handrail_box_SOURCES = %D%/main.c
+handrail_box_LDADD = libbox.la
+endif

@@ -1,0 +1,127 @@
+/* handrail-box: makes one box, an isolated set of processes, from a JSON document. See
+ * handrail-box(8). */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "box/fence.h"
+#include "box/spec.h"
+#include "box/start.h"
+
+#define STATUS_USAGE 2    /* the command line or the document */
+#define STATUS_FAILED 125 /* the box could not be made */
+
+static const char usage_text[] =
+    "usage: handrail-box [--check] [--detach FD] [FILE]\n"
+    "Makes a box, an isolated set of processes, and runs a program in it until it ends. FILE has "
+    "a\n"
+    "JSON document that describes the box; without FILE it is read from standard input.\n"
+    "\n"
+    "  --check      make no box; explain the document, and what this kernel enforces\n"
+    "  --detach FD  let the box live on. FD is a socket: a line with the process is written to\n"
+    "               it, and the box starts when a byte comes back\n"
+    "  --help       print this text\n"
+    "\n"
+    "The exit status is the program's; 2: the command or the document is wrong; 125: the box\n"
+    "could not be made. See handrail-box(8).\n";
+
+struct order {
+	bool check, help;
+	int control; /* -1: in the foreground */
+	const char *file;
+};
+
+/* Returns false for a command that usage_text does not show. */
+static bool
+parse(struct order *o, int argc, char **argv)
+{
+	char *end;
+	long fd;
+	int i;
+
+	*o = (struct order){.control = -1};
+	for (i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--check") == 0) {
+			o->check = true;
+		} else if (strcmp(argv[i], "--help") == 0) {
+			o->help = true;
+		} else if (strcmp(argv[i], "--detach") == 0 && i + 1 < argc) {
+			fd = strtol(argv[++i], &end, 10);
+			if (*end != '\0' || end == argv[i] || fd < 3 || fd > 1 << 20)
+				return false;
+			o->control = (int)fd;
+		} else if (argv[i][0] != '-' && o->file == NULL) {
+			o->file = argv[i];
+		} else {
+			return false;
+		}
+	}
+	return !o->check || o->control < 0;
+}
+
+static int
+fail(int status, const struct hr_err *e)
+{
+	(void)fprintf(stderr, "handrail-box: %s\n", e->msg);
+	return status;
+}
+
+static int
+explain(const struct box_spec *s)
+{
+	struct hr_err e = {0};
+	HR_BUF(b, 1 << 20);
+
+	box_spec_explain(s, &b);
+	box_start_explain(&b);
+	box_fence_explain(&b);
+	if (hr_buf_check(&b, &e) < 0 ||
+	    hr_fd_write_full(STDOUT_FILENO, hr_buf_str(&b), b.len, &e) < 0 ||
+	    box_start_check(s, &e) < 0)
+		return fail(STATUS_FAILED, &e);
+	return 0;
+}
+
+static int
+launch(const struct box_spec *s, int control)
+{
+	struct hr_err e = {0};
+	int status;
+
+	hr_fd_cloexec_from(STDERR_FILENO + 1);
+	if (box_start(s, control, &status, &e) < 0)
+		return fail(STATUS_FAILED, &e);
+	return status;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct hr_err e = {0};
+	struct order o;
+	HR_BUF(text, BOX_SPEC_MAX);
+	struct box_spec s;
+	int status;
+
+	if (hr_fd_open_stdio(&e) < 0)
+		return fail(STATUS_FAILED, &e);
+	if (!parse(&o, argc, argv) || o.help) {
+		(void)fputs(usage_text, o.help ? stdout : stderr);
+		return o.help ? 0 : STATUS_USAGE;
+	}
+	if ((o.file != NULL ? hr_path_read(o.file, &text, &e)
+			    : hr_path_read_fd(STDIN_FILENO, "standard input", &text, &e)) < 0)
+		return fail(STATUS_USAGE, &e);
+	if (box_spec_read(&s, hr_buf_str(&text), text.len, &e) < 0)
+		status = fail(STATUS_USAGE, &e);
+	else
+		status = o.check ? explain(&s) : launch(&s, o.control);
+	box_spec_done(&s);
+	return status;
+}

@@ -1,0 +1,318 @@
+/* The first process of a box: its namespaces, the order in which both sides prepare it, its end. */
+#include "config.h"
+
+#include "box/start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/sched.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/process/pid.h"
+#include "base/process/spawn.h"
+#include "box/fence.h"
+#include "box/group.h"
+#include "box/ids.h"
+#include "box/view.h"
+
+static uint64_t
+namespaces(const struct box_spec *s)
+{
+	return CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
+	       (s->host_network ? 0 : CLONE_NEWNET) | (geteuid() != 0 ? CLONE_NEWUSER : 0);
+}
+
+static pid_t
+cloned(const struct box_spec *s)
+{
+	struct clone_args a = {.flags = namespaces(s), .exit_signal = SIGCHLD};
+
+	return (pid_t)syscall(SYS_clone3, &a, sizeof(a));
+}
+
+static bool
+setting_is(const char *path, char value)
+{
+	HR_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char c;
+
+	return fd >= 0 && hr_fd_read(fd, &c, 1) == 1 && c == value;
+}
+
+/* Names the setting that forbids namespaces. */
+static int
+not_cloned(int sys, struct hr_err *err)
+{
+	if (geteuid() == 0)
+		return hr_err_sys(err, sys,
+		    "make the namespaces of a box (inside a container, it must be allowed to)");
+	if (setting_is("/proc/sys/kernel/unprivileged_userns_clone", '0'))
+		return hr_err_set(err, HR_E_UNSUPPORTED,
+		    "this kernel lets only root make namespaces: set the sysctl "
+		    "kernel.unprivileged_userns_clone to 1, or be root");
+	if (setting_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1'))
+		return hr_err_set(err, HR_E_UNSUPPORTED,
+		    "AppArmor lets only root make namespaces: set the sysctl "
+		    "kernel.apparmor_restrict_unprivileged_userns to 0, or be root");
+	if (setting_is("/proc/sys/user/max_user_namespaces", '0'))
+		return hr_err_set(err, HR_E_UNSUPPORTED,
+		    "this machine allows no user namespaces: raise the sysctl "
+		    "user.max_user_namespaces, or be root");
+	return hr_err_sys(
+	    err, sys, "make the namespaces of a box (inside a container, it must be allowed to)");
+}
+
+/* ---- the box itself ---- */
+
+static int
+raise_loopback(struct hr_err *err)
+{
+	HR_CLOSE int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq r = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+
+	return fd >= 0 && ioctl(fd, SIOCSIFFLAGS, &r) == 0
+		   ? 0
+		   : hr_err_sys(err, errno, "start the loopback interface of the box");
+}
+
+/* Everything that the first process of a box needs. */
+struct first {
+	const struct box_spec *s;
+	int sync; /* the launcher's other end is open as long as the launcher lives */
+	bool detached;
+	bool plain;  /* the caller is not root: there is a user namespace */
+	bool one_id; /* which has a single account */
+};
+
+/* Lets the kernel kill this process when the launcher ends. A launcher that has ended already is
+ * seen by its end of `sync`. */
+static int
+tie_to_launcher(int sync)
+{
+	char c;
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+		return -1;
+	if (recv(sync, &c, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN)
+		return 0;
+	errno = ESRCH;
+	return -1;
+}
+
+/* Everything between "go" and the program; returns only with an error. */
+static int
+become_program(const struct first *f, struct hr_err *err)
+{
+	const struct box_spec *s = f->s;
+
+	if (!f->detached && tie_to_launcher(f->sync) < 0)
+		return hr_err_sys(err, errno, "end with the launcher");
+	if (f->detached && setsid() < 0)
+		return hr_err_sys(err, errno, "a session of the box's own");
+	if (unshare(CLONE_NEWCGROUP) < 0)
+		return hr_err_sys(err, errno, "a namespace of control groups");
+	/* the kernel forbids setgroups() with one id: a group could take rights away */
+	if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0 ||
+	    (!f->one_id && setgroups(0, NULL) < 0))
+		return hr_err_sys(err, errno, "become root of the box");
+	if (sethostname(s->name, strlen(s->name)) < 0)
+		return hr_err_sys(err, errno, "set the host name of the box");
+	if (!s->host_network && raise_loopback(err) < 0)
+		return -1;
+	if (box_view_enter(s, f->plain, err) < 0)
+		return -1;
+	if (chdir(s->directory) < 0)
+		return hr_err_sys(err, errno, "enter %s in the box", s->directory);
+	if (box_fence_raise(err) < 0)
+		return -1;
+	(void)execve(s->argv[0], s->argv, s->env);
+	return hr_err_sys(err, errno, "execute %s in the box", s->argv[0]);
+}
+
+/* The child. Its end of `sync` is closed by exec, which the launcher takes for success. */
+static void __attribute__((noreturn)) in_box(const struct first *f)
+{
+	struct hr_err e = {0};
+	char go;
+
+	/* no byte: the launcher has given up, or was killed */
+	if (hr_fd_read(f->sync, &go, 1) == 1) {
+		(void)become_program(f, &e);
+		(void)hr_fd_write_full(
+		    f->sync, e.msg, strlen(e.msg), NULL); /* the launcher has ended: no reader */
+	}
+	_exit(1);
+}
+
+/* ---- the launcher ---- */
+
+/* Reports the process, and waits for the byte that lets it continue. */
+static int
+ask_control(int control, pid_t pid, struct hr_err *err)
+{
+	char text[HR_PID_STAT], line[96], go;
+	int n = snprintf(line, sizeof(line), "{\"pid\": %ld, \"started\": %llu}\n", (long)pid,
+	    hr_pid_field(hr_pid_stat(pid, text), HR_PID_STARTED));
+
+	if (hr_fd_write_full(control, line, (size_t)n, err) < 0)
+		return -1;
+	return hr_fd_read(control, &go, 1) == 1
+		   ? 0
+		   : hr_err_set(err, HR_E_GONE, "the caller ended before the box was started");
+}
+
+/* Prepares the waiting child from outside, lets it go, and waits until the program runs. */
+static int
+prepare(const struct box_spec *s, const struct box_ids *ids, pid_t pid, int sync, int control,
+    struct hr_err *err)
+{
+	char text[sizeof(err->msg)];
+	ssize_t n;
+
+	if (geteuid() != 0 && box_ids_map(ids, pid, err) < 0)
+		return -1;
+	if (box_group_make(s, pid, err) < 0)
+		return -1;
+	if ((control >= 0 && ask_control(control, pid, err) < 0) ||
+	    hr_fd_write_full(sync, "g", 1, err) < 0)
+		goto failed;
+	n = hr_fd_read_full(sync, text, sizeof(text) - 1, err);
+	if (n == 0)
+		return 0;
+	if (n > 0) {
+		text[n] = '\0';
+		(void)hr_err_set(err, HR_E_SYS, "%s", text);
+	}
+failed:
+	/* the control groups are empty when the child has ended */
+	(void)kill(pid, SIGKILL);
+	(void)hr_spawn_end(pid, NULL);
+	box_group_remove(s->name);
+	return -1;
+}
+
+static int
+usable_storage(const struct box_spec *s, struct hr_err *err)
+{
+	struct stat st;
+
+	if (lstat(s->storage, &st) != 0)
+		return hr_err_sys(err, errno, "the storage %s", s->storage);
+	if (!S_ISDIR(st.st_mode))
+		return hr_err_set(
+		    err, HR_E_INVAL, "the storage %s must be a directory", s->storage);
+	/* root of the box can make set-uid files there, which no other account may reach */
+	if (st.st_uid != geteuid() || (st.st_mode & 077) != 0)
+		return hr_err_set(err, HR_E_UNTRUSTED,
+		    "the storage %s must belong to you, and no other account may enter it: chmod "
+		    "700",
+		    s->storage);
+	return 0;
+}
+
+static int
+look_at_directories(const struct box_spec *s, struct hr_err *err)
+{
+	struct stat st;
+	size_t i;
+
+	if (usable_storage(s, err) < 0)
+		return -1;
+	if (s->root != NULL && (stat(s->root, &st) != 0 || !S_ISDIR(st.st_mode)))
+		return hr_err_set(
+		    err, HR_E_INVAL, "the root %s must be a directory that exists", s->root);
+	for (i = 0; i < s->nmounts; i++)
+		if (stat(s->mounts[i].source, &st) != 0)
+			return hr_err_sys(
+			    err, errno, "the source of a mount, %s", s->mounts[i].source);
+	return 0;
+}
+
+int
+box_start(const struct box_spec *s, int control, int *ret_status, struct hr_err *err)
+{
+	struct first first = {.s = s, .detached = control >= 0, .plain = geteuid() != 0};
+	struct box_ids ids = {0};
+	int sync[2], status, r;
+	pid_t pid;
+
+	if (look_at_directories(s, err) < 0)
+		return -1;
+	if (first.plain)
+		box_ids_find(&ids);
+	first.one_id = first.plain && !ids.many;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sync) < 0)
+		return hr_err_sys(err, errno, "a socket pair");
+	pid = cloned(s);
+	if (pid == 0) {
+		hr_fd_close(&sync[0]);
+		first.sync = sync[1];
+		in_box(&first);
+	}
+	r = pid < 0 ? not_cloned(errno, err) : 0;
+	hr_fd_close(&sync[1]);
+	if (r == 0)
+		r = prepare(s, &ids, pid, sync[0], control, err);
+	hr_fd_close(&sync[0]);
+	if (r < 0)
+		return -1;
+	*ret_status = 0;
+	if (control >= 0)
+		return 0;
+	if (hr_spawn_end(pid, &status) < 0)
+		return hr_err_sys(err, errno, "wait for the box");
+	box_group_remove(s->name);
+	*ret_status = hr_exit_code(status);
+	return 0;
+}
+
+int
+box_start_check(const struct box_spec *s, struct hr_err *err)
+{
+	pid_t pid;
+
+	if (look_at_directories(s, err) < 0)
+		return -1;
+	pid = cloned(s);
+	if (pid == 0)
+		_exit(0);
+	if (pid < 0)
+		return not_cloned(errno, err);
+	return hr_spawn_end(pid, NULL) == 0 ? 0 : hr_err_sys(err, errno, "wait for a process");
+}
+
+void
+box_start_explain(struct hr_buf *b)
+{
+	struct box_ids ids;
+
+	if (geteuid() == 0) {
+		hr_buf_adds(b, "Its root is root of this machine, with few capabilities.\n");
+		return;
+	}
+	box_ids_find(&ids);
+	if (ids.many)
+		hr_buf_addf(b,
+		    "Its root is your account; it has %ld more accounts, your subordinate ids from "
+		    "%ld on.\n",
+		    ids.uid_count, ids.uid_start);
+	else
+		hr_buf_adds(b,
+		    "It has one account, yours. For more install the package uidmap, and "
+		    "give yourself a range in /etc/subuid and /etc/subgid.\n");
+}

@@ -1,0 +1,534 @@
+/* The file systems of a box: overlays over the host's programs or over a root directory, a /proc
+ * with masks, a small /dev, and the mounts of the document. */
+#include "config.h"
+
+#include "box/view.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/mount.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/clean.h"
+#include "base/dir.h"
+#include "base/err.h"
+#include "base/fd.h"
+
+/* <sys/mount.h> and <linux/mount.h> define the same names differently in glibc 2.36 */
+int mount(const char *source, const char *target, const char *type, unsigned long flags,
+    const void *data);
+int umount2(const char *target, int flags);
+#define BOX_MS_REC 16384UL
+#define BOX_MS_PRIVATE (1UL << 18)
+#define BOX_MNT_DETACH 2
+
+#define PLACES_MAX (BOX_MOUNTS_MAX + 64)
+#define TMPFS_RUN "67108864"   /* bytes of /run */
+#define TMPFS_SHM "1073741824" /* bytes of /dev/shm, counted as the box's memory */
+
+/* A mount without a place. */
+struct place {
+	int fd;
+	const char *target;
+	bool is_file;
+};
+
+struct view {
+	const struct box_spec *s;
+	bool plain;
+	int storage;
+	struct place v[PLACES_MAX];
+	size_t n;
+	char resolver[PATH_MAX];
+};
+
+/* These directories of the host a box sees. Each becomes the lower layer of an overlay. */
+struct seen {
+	const char *path; /* below / */
+	bool sift; /* entries that not every account can read are left out: they may be secrets */
+};
+static const struct seen host_system[] = {{"usr", false}, {"bin", false}, {"sbin", false},
+    {"lib", false}, {"lib32", false}, {"lib64", false}, {"libx32", false}, {"etc", true},
+    {"var/lib/dpkg", false}, {"var/lib/apt", false}, {"var/cache/apt", false},
+    {"var/cache/debconf", true}, {"var/cache/fontconfig", false}};
+
+/* Directories that every box has. */
+static const struct {
+	const char *path;
+	mode_t mode;
+} empty[] = {{"dev", 0755}, {"home", 0755}, {"media", 0755}, {"mnt", 0755}, {"opt", 0755},
+    {"proc", 0555}, {"root", 0700}, {"run", 0755}, {"srv", 0755}, {"sys", 0555}, {"tmp", 01777},
+    {"var", 0755}, {"var/log", 0755}, {"var/tmp", 01777}};
+
+/* These are neither read nor written in a box, as container engines have it. */
+static const char *const hidden[] = {"/proc/acpi", "/proc/asound", "/proc/interrupts",
+    "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi",
+    "/proc/timer_list", "/proc/timer_stats", "/sys/devices/virtual/powercap", "/sys/firmware",
+    "/sys/kernel/security", "/sys/kernel/debug", "/sys/kernel/tracing", "/sys/fs/cgroup"};
+static const char *const read_only[] = {
+    "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"};
+
+static const char *const devices[] = {
+    "/dev/full", "/dev/null", "/dev/random", "/dev/tty", "/dev/urandom", "/dev/zero"};
+
+/* ---- mounts without a place ---- */
+
+static int
+sys_open_tree(int dir, const char *path, unsigned flags)
+{
+	return (int)syscall(SYS_open_tree, dir, path, flags);
+}
+
+static int
+sys_move_mount(int from, const char *to)
+{
+	return (int)syscall(SYS_move_mount, from, "", AT_FDCWD, to, MOVE_MOUNT_F_EMPTY_PATH);
+}
+
+static int
+set_flags(int fd, unsigned flags, uint64_t attributes)
+{
+	struct mount_attr a = {.attr_set = attributes};
+
+	return (int)syscall(SYS_mount_setattr, fd, "", flags | AT_EMPTY_PATH, &a, sizeof(a));
+}
+
+/* Takes fd (-1: the error is in errno). */
+static int
+add(struct view *v, int fd, const char *target, bool is_file, struct hr_err *err)
+{
+	if (fd < 0)
+		return hr_err_sys(err, errno, "make a mount for %s", target);
+	if (v->n == PLACES_MAX) {
+		hr_fd_close(&fd);
+		return hr_err_set(err, HR_E_TOOLARGE, "more than %d mounts", PLACES_MAX);
+	}
+	v->v[v->n++] = (struct place){fd, target, is_file};
+	return 0;
+}
+
+/* A new file system of that type, with options by turns a name and a value, NULL at the end. */
+static int
+new_mount(const char *type, const char *const *options, unsigned attributes)
+{
+	HR_CLOSE int fs = (int)syscall(SYS_fsopen, type, FSOPEN_CLOEXEC);
+
+	if (fs < 0)
+		return -1;
+	for (; *options != NULL; options += 2)
+		if (syscall(SYS_fsconfig, fs,
+			options[1] != NULL ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG, options[0],
+			options[1], 0) < 0)
+			return -1;
+	if (syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return -1;
+	return (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, attributes);
+}
+
+/* Returns a copy of the mount at `path` of the host, with all mounts below it, or -1 with errno. */
+static int
+bound(const char *path, bool writable)
+{
+	const uint64_t flags = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+	int fd = sys_open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+
+	if (fd >= 0 &&
+	    set_flags(fd, AT_RECURSIVE, flags | (writable ? 0 : (uint64_t)MOUNT_ATTR_RDONLY)) < 0)
+		hr_fd_close(&fd);
+	return fd;
+}
+
+/* ---- overlays ---- */
+
+/* A directory of the storage, made if it is missing; never a link. */
+static int
+storage_directory(int storage, const char *name, mode_t mode)
+{
+	if (mkdirat(storage, name, mode) != 0 && errno != EEXIST)
+		return -1;
+	return openat(storage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* Leaves out of the upper layer's view what not every account may read in the lower one. What the
+ * box has made of such a name itself stays. */
+static int
+sift(int lower, int upper, struct hr_err *err)
+{
+	HR_CLEAN(hr_dir_close) DIR *d = hr_dir_take(dup(lower));
+	const struct dirent *e;
+	struct stat st, there;
+
+	if (d == NULL)
+		return hr_err_sys(err, errno, "read a directory of the host");
+	while ((e = hr_dir_next(d)) != NULL) {
+		HR_CLOSE int below = -1;
+		HR_CLOSE int above = -1;
+
+		if (fstatat(lower, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(st.st_mode))
+			continue;
+		if ((st.st_mode & S_IROTH) == 0 || (S_ISDIR(st.st_mode) && (st.st_mode & 1) == 0)) {
+			if (fstatat(upper, e->d_name, &there, AT_SYMLINK_NOFOLLOW) != 0 &&
+			    mknodat(upper, e->d_name, S_IFCHR, makedev(0, 0)) != 0)
+				return hr_err_sys(err, errno, "hide %s", e->d_name);
+			continue;
+		}
+		if (!S_ISDIR(st.st_mode))
+			continue;
+		below = openat(lower, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (mkdirat(upper, e->d_name, st.st_mode & 07777) != 0 && errno != EEXIST)
+			return hr_err_sys(err, errno, "make %s in the storage", e->d_name);
+		above = openat(upper, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (above < 0 && (errno == ENOTDIR || errno == ELOOP))
+			continue; /* the box has put something else there */
+		if (below < 0 || above < 0)
+			return hr_err_sys(err, errno, "enter %s", e->d_name);
+		if (sift(below, above, err) < 0)
+			return -1;
+	}
+	return errno == 0 ? 0 : hr_err_sys(err, errno, "read a directory of the host");
+}
+
+/* Adds an overlay of `lower` at `target`, whose changes are kept below the storage's `name`. */
+static int
+add_overlay(struct view *v, int lower, const char *target, const char *name, bool sifted,
+    struct hr_err *err)
+{
+	HR_CLOSE int top = storage_directory(v->storage, "layers", 0700);
+	HR_CLOSE int both = top >= 0 ? storage_directory(top, name, 0700) : -1;
+	HR_CLOSE int upper = both >= 0 ? storage_directory(both, "upper", 0755) : -1;
+	HR_CLOSE int work = both >= 0 ? storage_directory(both, "work", 0700) : -1;
+	char places[3][32];
+	const char *options[] = {"lowerdir", places[0], "upperdir", places[1], "workdir", places[2],
+	    "source", "handrail", v->plain ? "userxattr" : NULL, NULL, NULL};
+	struct stat st;
+
+	if (upper < 0 || work < 0)
+		return hr_err_sys(err, errno, "make layers/%s in the storage", name);
+	if (fstat(lower, &st) != 0 || fchmod(upper, st.st_mode & 07777) != 0)
+		return hr_err_sys(err, errno, "prepare the layer of %s", target);
+	if (sifted && sift(lower, upper, err) < 0)
+		return -1;
+	/* descriptors, since a comma or a colon in a path would end the option */
+	(void)snprintf(places[0], sizeof(places[0]), "/proc/self/fd/%d", lower);
+	(void)snprintf(places[1], sizeof(places[1]), "/proc/self/fd/%d", upper);
+	(void)snprintf(places[2], sizeof(places[2]), "/proc/self/fd/%d", work);
+	return add(v, new_mount("overlay", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV), target,
+	    false, err);
+}
+
+/* ---- the root ---- */
+
+/* mkdir -p of a relative path below the new root, where nothing is mounted yet and which only this
+ * program has filled: a link on the way, which the box has made, is an error. */
+static int
+make_below(int root, const char *path, mode_t mode, struct hr_err *err)
+{
+	HR_CLOSE int dir = dup(root);
+	char name[NAME_MAX + 1];
+	const char *end;
+	int next;
+
+	for (; *path != '\0' && dir >= 0; path = *end == '/' ? end + 1 : end) {
+		end = strchrnul(path, '/');
+		if ((size_t)(end - path) >= sizeof(name))
+			return hr_err_set(err, HR_E_INVAL, "a name is too long: %.40s...", path);
+		memcpy(name, path, (size_t)(end - path));
+		name[end - path] = '\0';
+		next = storage_directory(dir, name, 0755);
+		hr_fd_close(&dir);
+		dir = next;
+	}
+	return dir >= 0 && fchmod(dir, mode) == 0
+		   ? 0
+		   : hr_err_sys(err, errno, "make a directory of the box");
+}
+
+/* The directory that becomes the root of a box with the host's programs. */
+static int
+host_root(struct view *v, struct hr_err *err)
+{
+	int root = storage_directory(v->storage, "root", 0755);
+	char link[PATH_MAX], name[64], *slash;
+	struct stat st;
+	size_t i;
+	ssize_t n;
+
+	if (root < 0)
+		return hr_err_sys(err, errno, "make \"root\" in the storage");
+	for (i = 0; i < sizeof(empty) / sizeof(*empty); i++)
+		if (make_below(root, empty[i].path, empty[i].mode, err) < 0)
+			goto failed;
+	for (i = 0; i < sizeof(host_system) / sizeof(*host_system); i++) {
+		const char *path = host_system[i].path;
+		HR_CLOSE int host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		HR_CLOSE int lower = -1;
+
+		if (host < 0 || fstatat(host, path, &st, AT_SYMLINK_NOFOLLOW) != 0)
+			continue; /* not every system has it */
+		n = readlinkat(host, path, link, sizeof(link) - 1);
+		if (n > 0) {
+			link[n] = '\0';
+			if (symlinkat(link, root, path) != 0 && errno != EEXIST) {
+				(void)hr_err_sys(err, errno, "make the link %s", path);
+				goto failed;
+			}
+			continue;
+		}
+		lower = openat(host, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		(void)snprintf(name, sizeof(name), "%s", path);
+		while ((slash = strchr(name, '/')) != NULL)
+			*slash = '-';
+		if (lower < 0) {
+			(void)hr_err_sys(err, errno, "open /%s", path);
+			goto failed;
+		}
+		if (make_below(root, path, 0755, err) < 0 ||
+		    add_overlay(v, lower, path, name, host_system[i].sift, err) < 0)
+			goto failed;
+	}
+	return root;
+failed:
+	hr_fd_close(&root);
+	return -1;
+}
+
+/* ---- mounts of every box ---- */
+
+static int
+add_system(struct view *v, struct hr_err *err)
+{
+	static const char *const run[] = {"mode", "0755", "size", TMPFS_RUN, NULL};
+	static const char *const shm[] = {"mode", "1777", "size", TMPFS_SHM, NULL};
+	static const char *const dev[] = {"mode", "0755", "size", "65536", NULL};
+	static const char *const pts[] = {
+	    "newinstance", NULL, "ptmxmode", "0666", "mode", "0620", NULL};
+	static const char *const none[] = {NULL};
+	const unsigned safe = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+	int fd = new_mount("proc", none, safe | MOUNT_ATTR_NOEXEC);
+	size_t i;
+
+	if (fd < 0)
+		return hr_err_sys(err, errno,
+		    "the kernel refuses a /proc of the box's own (as inside a container that hides "
+		    "parts of its /proc)");
+	if (add(v, fd, "proc", false, err) < 0)
+		return -1;
+	/* An ordinary user's box with the host's network has none: the kernel shows only the
+	 * network namespaces of the box's own user namespace. */
+	fd = new_mount("sysfs", none, safe | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY);
+	if (fd >= 0 && add(v, fd, "sys", false, err) < 0)
+		return -1;
+	if (add(v, new_mount("tmpfs", run, safe), "run", false, err) < 0 ||
+	    add(v, new_mount("tmpfs", dev, MOUNT_ATTR_NOSUID), "dev", false, err) < 0 ||
+	    add(v, new_mount("tmpfs", shm, safe | MOUNT_ATTR_NOEXEC), "dev/shm", false, err) < 0 ||
+	    add(v, new_mount("devpts", pts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC), "dev/pts",
+		false, err) < 0)
+		return -1;
+	for (i = 0; i < sizeof(devices) / sizeof(*devices); i++) {
+		fd = sys_open_tree(AT_FDCWD, devices[i], OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+		if (fd >= 0 && set_flags(fd, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC) < 0)
+			hr_fd_close(&fd);
+		if (add(v, fd, devices[i] + 1, true, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Keeps the host's resolver where /etc/resolv.conf is a link into /run. */
+static int
+add_resolver(struct view *v, struct hr_err *err)
+{
+	if (!v->s->host_network || v->s->root != NULL ||
+	    realpath("/etc/resolv.conf", v->resolver) == NULL ||
+	    strncmp(v->resolver, "/etc/", 5) == 0)
+		return 0;
+	return add(v, bound(v->resolver, false), v->resolver + 1, true, err);
+}
+
+static int
+add_mounts(struct view *v, struct hr_err *err)
+{
+	const struct box_mount *m;
+	struct stat st;
+	size_t i;
+
+	if (add_resolver(v, err) < 0)
+		return -1;
+	for (i = 0; i < v->s->nmounts; i++) {
+		m = &v->s->mounts[i];
+		if (stat(m->source, &st) != 0)
+			return hr_err_sys(err, errno, "the source of a mount, %s", m->source);
+		if (add(v, bound(m->source, !m->read_only), m->target + 1, !S_ISDIR(st.st_mode),
+			err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- the box itself ---- */
+
+/* Makes the place of a mount in the new root, whose links lead nowhere else. */
+static int
+make_place(const char *target, bool is_file, struct hr_err *err)
+{
+	char path[PATH_MAX], *at;
+	int fd;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s", target) >= sizeof(path))
+		return hr_err_set(err, HR_E_INVAL, "a target is too long: %.40s...", target);
+	for (at = strchr(path, '/'); at != NULL; at = strchr(at + 1, '/')) {
+		*at = '\0';
+		if (mkdir(path, 0755) != 0 && errno != EEXIST)
+			return hr_err_sys(err, errno, "make /%s in the box", path);
+		*at = '/';
+	}
+	if (!is_file)
+		return mkdir(path, 0755) == 0 || errno == EEXIST
+			   ? 0
+			   : hr_err_sys(err, errno, "make /%s in the box", path);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+	if (fd < 0 && errno != EEXIST)
+		return hr_err_sys(err, errno, "make /%s in the box", path);
+	hr_fd_close(&fd);
+	return 0;
+}
+
+static int
+put_in_place(struct view *v, struct hr_err *err)
+{
+	size_t i;
+
+	for (i = 0; i < v->n; i++) {
+		if (make_place(v->v[i].target, v->v[i].is_file, err) < 0)
+			return -1;
+		if (sys_move_mount(v->v[i].fd, v->v[i].target) < 0)
+			return hr_err_sys(err, errno, "mount /%s in the box", v->v[i].target);
+		hr_fd_close(&v->v[i].fd);
+	}
+	return 0;
+}
+
+static int
+link_devices(struct hr_err *err)
+{
+	static const char *const links[][2] = {{"/proc/self/fd", "/dev/fd"},
+	    {"/proc/self/fd/0", "/dev/stdin"}, {"/proc/self/fd/1", "/dev/stdout"},
+	    {"/proc/self/fd/2", "/dev/stderr"}, {"pts/ptmx", "/dev/ptmx"}};
+	size_t i;
+
+	for (i = 0; i < sizeof(links) / sizeof(*links); i++)
+		if (symlink(links[i][0], links[i][1]) != 0)
+			return hr_err_sys(err, errno, "make %s", links[i][1]);
+	return 0;
+}
+
+static int
+hide(const char *path, struct hr_err *err)
+{
+	static const char *const options[] = {"mode", "0555", "size", "4096", NULL};
+	HR_CLOSE int fd = -1;
+	struct stat st;
+
+	if (lstat(path, &st) != 0)
+		return 0; /* this kernel has none */
+	fd = S_ISDIR(st.st_mode)
+		 ? new_mount("tmpfs", options,
+		       MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
+		 : sys_open_tree(AT_FDCWD, "/dev/null", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	return fd >= 0 && sys_move_mount(fd, path) == 0 ? 0
+							: hr_err_sys(err, errno, "hide %s", path);
+}
+
+static int
+mask(struct hr_err *err)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(hidden) / sizeof(*hidden); i++)
+		if (hide(hidden[i], err) < 0)
+			return -1;
+	for (i = 0; i < sizeof(read_only) / sizeof(*read_only); i++) {
+		HR_CLOSE int fd =
+		    sys_open_tree(AT_FDCWD, read_only[i], OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
+		if (fd < 0 && errno == ENOENT)
+			continue;
+		if (fd < 0 || set_flags(fd, 0, MOUNT_ATTR_RDONLY) < 0 ||
+		    sys_move_mount(fd, read_only[i]) < 0)
+			return hr_err_sys(err, errno, "protect %s", read_only[i]);
+	}
+	return 0;
+}
+
+/* A box with a system of its own has an overlay over its directory. */
+static int
+directory_root(struct view *v, struct hr_err *err)
+{
+	HR_CLOSE int lower = open(v->s->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (lower < 0)
+		return hr_err_sys(err, errno, "open the root directory %s", v->s->root);
+	if (add_overlay(v, lower, ".", "root", false, err) < 0)
+		return -1;
+	return v->v[--v->n].fd;
+}
+
+/* A box with the host's programs has a directory of the storage. */
+static int
+storage_root(struct view *v, struct hr_err *err)
+{
+	HR_CLOSE int root = host_root(v, err);
+	int tree;
+
+	if (root < 0)
+		return -1;
+	tree = sys_open_tree(root, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+	if (tree >= 0 && set_flags(tree, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) < 0)
+		hr_fd_close(&tree);
+	return tree >= 0 ? tree : hr_err_sys(err, errno, "make the root of the box");
+}
+
+/* Makes the box's root the only one. All of the host that the box sees is a mount without a place
+ * by then. */
+static int
+enter_root(struct view *v, struct hr_err *err)
+{
+	HR_CLOSE int tree = v->s->root != NULL ? directory_root(v, err) : storage_root(v, err);
+
+	if (tree < 0 || add_system(v, err) < 0 || add_mounts(v, err) < 0)
+		return -1;
+	/* the storage is covered from here on; it is only the place for an instant */
+	if (syscall(SYS_move_mount, tree, "", v->storage, "",
+		MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0 ||
+	    fchdir(tree) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
+	    umount2(".", BOX_MNT_DETACH) < 0 || chdir("/") < 0)
+		return hr_err_sys(err, errno, "change the root to the box's");
+	return 0;
+}
+
+int
+box_view_enter(const struct box_spec *s, bool plain, struct hr_err *err)
+{
+	struct view v = {.s = s, .plain = plain};
+
+	v.storage = open(s->storage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (v.storage < 0)
+		return hr_err_sys(err, errno, "open the storage %s", s->storage);
+	(void)umask(0);
+	if (mount(NULL, "/", NULL, BOX_MS_REC | BOX_MS_PRIVATE, NULL) < 0)
+		return hr_err_sys(err, errno, "separate the mounts from the host's");
+	if (enter_root(&v, err) < 0 || put_in_place(&v, err) < 0 || link_devices(err) < 0 ||
+	    mask(err) < 0)
+		return -1;
+	hr_fd_close(&v.storage);
+	(void)umask(022);
+	return 0;
+}

@@ -1,0 +1,376 @@
+#!/usr/bin/env python3
+"""handrail-box: what a box isolates, keeps and refuses, and that nothing is left of one. As root each case is done
+twice, by root and by another account."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.host import BUILD, PATIENCE  # noqa: E402
+from lib.tap import Skip, Tap, equal, skip_all  # noqa: E402
+
+UID = 54322  # of no account
+PATH = "PATH=/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class Boxes:
+    """A directory for the boxes of one account."""
+
+    def __init__(self, uid):
+        self.uid = uid
+        self.top = tempfile.mkdtemp(prefix="e2e-box-")
+        self.program = os.path.join(self.top, "handrail-box")
+        shutil.copy(os.path.join(BUILD, "handrail-box"), self.program)
+        os.chmod(self.top, 0o711)
+        self.storage = self.directory("storage")
+        self.count = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run(["rm", "-rf", self.top], check=True)  # the kernel's work directories have mode 0
+
+    def directory(self, name):
+        path = os.path.join(self.top, name)
+        os.mkdir(path, 0o700)
+        os.chown(path, self.uid, -1)
+        return path
+
+    def document(self, script, **more):
+        self.count += 1
+        d = {"name": "e2e-%d-%d" % (os.getpid(), self.count), "storage": self.storage,
+             "argv": ["/bin/sh", "-c", script], "env": [PATH]}
+        d.update(more)
+        return d
+
+    def start(self, document, *args, **popen):
+        change = {} if self.uid == os.geteuid() else dict(user=self.uid, group=self.uid, extra_groups=[])
+        text = document if isinstance(document, str) else json.dumps(document)
+        p = subprocess.Popen([self.program] + list(args), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True, cwd="/", **change, **popen)
+        try:
+            p.stdin.write(text)
+            p.stdin.close()
+        except BrokenPipeError:
+            pass  # a wrong command is refused before that
+        p.stdin = None
+        return p
+
+    def run(self, document, *args):
+        """(status, output, errors)"""
+        p = self.start(document, *args)
+        out, err = p.communicate(timeout=PATIENCE)
+        return p.returncode, out, err
+
+    def lines(self, script, **more):
+        status, out, err = self.run(self.document(script, **more))
+        equal((status, err), (0, ""), out)
+        return out.splitlines()
+
+
+def groups(name):
+    found = []
+    for top, names, _ in os.walk("/sys/fs/cgroup"):
+        if os.path.basename(top) == "handrail":
+            found += [os.path.join(top, n) for n in names if n == name]
+            names[:] = []
+    return found
+
+
+def files(b):
+    """Of the host a box sees programs and public settings, and neither homes nor what only some may read."""
+    outside = b.directory("outside")
+    with open(os.path.join(outside, "secret"), "w") as f:
+        f.write("of the host")
+    got = b.lines("ls -A /root /home /srv /opt /tmp /run; cat /etc/shadow /etc/gshadow 2>&1; ls -d %s 2>&1; "
+                  "find /etc -type f ! -perm -004; test -x /usr/bin/env && echo programs; ls /var/lib" % outside)
+    equal([g for g in got if g and not g.endswith(":")],
+          ["cat: /etc/shadow: No such file or directory", "cat: /etc/gshadow: No such file or directory",
+           "ls: cannot access '%s': No such file or directory" % outside, "programs", "apt", "dpkg"])
+
+
+def kept(b):
+    """What a box changes is there at its next start, and nowhere else."""
+    name = "/etc/handrail-%d" % os.getpid()
+    b.lines("echo kept >/root/x; mkdir /new" + ("; echo kept >%s" % name if b.uid == 0 else ""))
+    equal(b.lines("cat /root/x; ls -d /new"), ["kept", "/new"])
+    equal((os.path.exists(name), os.path.exists("/new")), (False, False))
+    if b.uid == 0:
+        equal(b.lines("cat " + name), ["kept"])
+
+
+def processes(b):
+    """A box has processes, a host name and System V memory of its own, and cannot signal the host's."""
+    got = b.lines("echo $$; hostname; ls -d /proc/[0-9]* | wc -l; ipcs -m | grep -c 0x; kill -0 %d 2>/dev/null; echo $?"
+                  % os.getpid(), name="named")
+    equal(got[:2] + got[3:], ["1", "named", "0", "1"])
+    equal(int(got[2]) <= 4, True, got)
+
+
+def network(b):
+    """A box has a loopback interface and no other; neither the host's loopback nor its abstract sockets."""
+    with socket.socket() as listener, socket.socket(socket.AF_UNIX) as abstract:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        name = "handrail-test-%d" % os.getpid()
+        abstract.bind("\0" + name)
+        abstract.listen()
+        reach = ("import socket\n"
+                 "for family, to in ((socket.AF_INET, ('127.0.0.1', %d)), (socket.AF_UNIX, '\\0%s'),\n"
+                 "                   (socket.AF_INET, ('192.0.2.1', 80))):\n"
+                 "    try:\n"
+                 "        s = socket.socket(family); s.settimeout(5); s.connect(to); print('reached')\n"
+                 "    except OSError as why: print(why.strerror)\n" % (listener.getsockname()[1], name))
+        script = "python3 -c \"$PROGRAM\"; tail -n +3 /proc/net/dev | cut -d: -f1"
+        got = b.lines(script, env=[PATH, "PROGRAM=" + reach])
+        equal(got, ["Connection refused", "Connection refused", "Network is unreachable", "    lo"])
+        got = b.lines(script, env=[PATH, "PROGRAM=" + reach], network="host")
+        equal(got[0], "reached")
+        status, said, _ = b.run(b.document("true"), "--check")
+        equal(status, 0)
+        if "Landlock keeps" in said:
+            equal(got[1], "Operation not permitted", "Landlock keeps abstract sockets away")
+
+
+def resolver(b):
+    """With the host's network a box has the host's resolver, also where /etc/resolv.conf is a link into /run."""
+    if b.uid != 0:
+        raise Skip("needs root: the test changes /etc in a mount namespace")
+    etc, run = b.directory("etc"), b.directory("run")
+    with open(os.path.join(run, "resolv.conf"), "w") as f:
+        f.write("nameserver 192.0.2.53\n")
+    os.chmod(etc, 0o755)
+    os.symlink(os.path.join(run, "resolv.conf"), os.path.join(etc, "resolv.conf"))
+    for network, want in (("host", "nameserver 192.0.2.53\n"), ("none", "")):
+        done = subprocess.run(["unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc && exec "$1"', etc, b.program],
+                              input=json.dumps(b.document("cat /etc/resolv.conf 2>/dev/null", network=network)),
+                              capture_output=True, text=True, timeout=PATIENCE)
+        equal((done.stdout, done.stderr), (want, ""), network)
+
+
+def fence(b):
+    """Rights that nobody in a box has."""
+    calls = ("import ctypes, errno, os\n"
+             "libc = ctypes.CDLL(None, use_errno=True)\n"
+             "def call(name, *args):\n"
+             "    r = getattr(libc, name)(*args)\n"
+             "    print(name, args[0], errno.errorcode.get(ctypes.get_errno()) if r < 0 else r)\n"
+             "call('mount', b'none', b'/tmp', b'tmpfs', 0, None)\n"
+             "call('umount2', b'/proc', 2)\n"
+             # bpf, perf_event_open, io_uring_setup, keyctl, userfaultfd, open_by_handle_at
+             "for n in (321, 298, 425, 250, 323, 304):\n"
+             "    call('syscall', n, 0, 0, 0, 0, 0)\n"
+             "call('ioctl', 0, 0x5412, b'x')\n"
+             "call('mknod', b'/tmp/null', 0o20666, os.makedev(1, 3))\n"
+             "call('socket', 40, 1, 0)\n"
+             "call('socket', 17, 3, 0)\n")
+    if os.uname().machine == "x86_64":
+        got = b.lines("python3 -c \"$PROGRAM\"", env=[PATH, "PROGRAM=" + calls])
+        equal([line for line in got if not line.endswith(" EPERM")], [], got)
+        equal(len(got), 12, got)
+    got = b.lines("grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status; "
+                  "echo x 2>/dev/null >/proc/sys/kernel/domainname || echo read-only; "
+                  "echo x 2>/dev/null >/proc/sysrq-trigger || echo no; "
+                  "cat /proc/kcore /proc/keys /dev/mem 2>/dev/null | head -c1 | wc -c; unshare -Ur true && echo nested")
+    equal([g.replace("\t", " ") for g in got], ["NoNewPrivs: 1", "Seccomp: 2", "read-only", "no", "0", "nested"])
+
+
+def mounts(b):
+    """Directories and files of the caller, read-write or read-only, at any depth and over what the box has."""
+    shared, fixed = b.directory("shared"), b.directory("fixed")
+    for d in (shared, fixed):
+        with open(os.path.join(d, "file"), "w") as f:
+            f.write("from the host\n")
+        os.chown(os.path.join(d, "file"), b.uid, -1)
+    m = [{"source": shared, "target": "/workspace"}, {"source": fixed, "target": "/a/b/c", "read_only": True},
+         {"source": os.path.join(fixed, "file"), "target": "/etc/one/file", "read_only": True}]
+    if b.uid != 0:
+        m[2]["target"] = "/srv/one/file"
+    got = b.lines("pwd; cat file /a/b/c/file %s; echo box >new; echo x 2>/dev/null >/a/b/c/new || echo refused"
+                  % m[2]["target"], mounts=m, directory="/workspace")
+    equal(got, ["/workspace"] + ["from the host"] * 3 + ["refused"])
+    with open(os.path.join(shared, "new")) as f:
+        equal(f.read(), "box\n")
+
+
+def planted(b):
+    """Links that a box leaves in its root lead no mount of the next start to a file of the host."""
+    victim, shared = b.directory("victim"), b.directory("shared")
+    b.lines("ln -s %s /workspace; rm -rf /mnt; ln -s %s /mnt" % (victim, victim))
+    status, out, err = b.run(b.document("ls -la /workspace/ /mnt/x", mounts=[
+        {"source": shared, "target": "/workspace"}, {"source": shared, "target": "/mnt/x"}]))
+    equal(os.listdir(victim), [])
+    equal((status, "handrail-box:" in err), (125, True), (out, err))
+
+
+def foreign_root(b):
+    """A system of one's own: its files and no others, and changes beside it."""
+    root = b.directory("root")
+    os.makedirs(os.path.join(root, "bin"))
+    libs = subprocess.run(["ldd", "/bin/sh", "/bin/ls"], capture_output=True, text=True, check=True).stdout.split()
+    for path in {w for w in libs if w.startswith("/") and not w.endswith(":")}:
+        os.makedirs(os.path.join(root, os.path.dirname(path)[1:]), exist_ok=True)
+        shutil.copy(path, os.path.join(root, path[1:]))
+    for name in ("sh", "ls"):
+        shutil.copy(os.path.realpath("/bin/" + name), os.path.join(root, "bin", name))
+    os.chmod(root, 0o755)
+    subprocess.run(["chown", "-R", "%d:%d" % (b.uid, b.uid), root], check=True)
+    got = b.lines("ls / ; echo x >/bin/new; ls /bin", root=root)
+    equal([n for n in got if n in ("usr", "etc", "home", "var")], [])
+    equal(got[-3:], ["ls", "new", "sh"])
+    equal(sorted(os.listdir(os.path.join(root, "bin"))), ["ls", "sh"])
+
+
+def limits(b):
+    """A limit holds, or the box is refused."""
+    fork = ("import os, time\n"
+            "n = 0\n"
+            "try:\n"
+            "    while n < 30:\n"
+            "        if os.fork() == 0: time.sleep(1000)\n"
+            "        n += 1\n"
+            "except OSError as why: print(n, why.strerror)\n")
+    d = b.document("python3 -c 'print(len(bytearray(200 << 20)))'; echo $?; python3 -c \"$PROGRAM\"",
+                   env=[PATH, "PROGRAM=" + fork], limits={"memory_bytes": 64 << 20, "processes": 10})
+    status, out, err = b.run(d)
+    if b.uid != 0 or status == 125:
+        equal((status, "cannot be enforced" in err), (125, True), err)
+        if b.uid == 0:
+            raise Skip("this machine has no control groups for memory and pids: %s" % err.strip())
+        return
+    equal(out.splitlines()[0] in ("137", "1"), True, out)  # killed, or a MemoryError
+    equal(out.splitlines()[1], "8 Resource temporarily unavailable")  # beside two shells or programs
+    equal(groups(d["name"]), [], "no group is left")
+
+
+def errors(b):
+    """What is wrong is named; nothing is left of a box that could not be made."""
+    other = "/usr"
+    if b.uid == 0:
+        other = b.directory("other")
+        os.chown(other, UID, -1)
+    entered = b.directory("entered")
+    os.chmod(entered, 0o711)
+    link = os.path.join(b.top, "link")
+    os.symlink(b.storage, link)
+    for change, status, named in (
+            ({"storage": other}, 125, "must belong to you"), ({"storage": entered}, 125, "no other account may enter"),
+            ({"storage": link}, 125, "must be a directory"),
+            ({"storage": "/nowhere/x"}, 125, "/nowhere/x"), ({"root": "/nowhere/y"}, 125, "/nowhere/y"),
+            ({"mounts": [{"source": "/nowhere/z", "target": "/z"}]}, 125, "/nowhere/z"),
+            ({"argv": ["/bin/nothing"]}, 125, "execute /bin/nothing"),
+            ({"directory": "/nothing"}, 125, "enter /nothing"),
+            ({"surprise": 1}, 2, "surprise"), ({"argv": []}, 2, "argv")):
+        d = b.document("true", **change)
+        got, out, err = b.run(d)
+        equal((got, out, named in err, err.startswith("handrail-box: ") and err.count("\n") == 1),
+              (status, "", True, True), (change, err))
+        equal(groups(d["name"]), [], change)
+    equal(b.run("no JSON")[0], 2)
+    for args in (["--nothing"], ["--detach", "1"], ["a", "b"], ["--check", "--detach", "9"]):
+        got, _, err = b.run("{}", *args)
+        equal((got, err.startswith("usage: handrail-box")), (2, True), args)
+    equal(b.run("{}", "--help")[:2][0], 0)
+
+
+def checked(b):
+    """--check explains a document and makes nothing."""
+    status, out, err = b.run(b.document("true", network="host"), "--check")
+    equal((status, err), (0, ""))
+    equal(("uses the host's network" in out, "system calls fail" in out, os.listdir(b.storage)), (True, True, []))
+
+
+def status_and_streams(b):
+    """The program's status is the launcher's; it has its streams and no other descriptor."""
+    status, out, err = b.run(b.document("echo out; echo err >&2; ls /proc/self/fd | wc -l; exit 7"))
+    equal((status, out.split(), err), (7, ["out", "4"], "err\n"))  # and the directory that ls reads
+    equal(b.run(b.document("sh -c 'kill -TERM $$'; exit $?"))[0], 128 + signal.SIGTERM)
+
+
+def detached(b, answer=b"g"):
+    """With --detach a box outlives the launcher, and does not exist for a caller who has died."""
+    ours, theirs = socket.socketpair()
+    d = b.document("echo started; exec sleep 1000")
+    p = b.start(d, "--detach", str(theirs.fileno()), pass_fds=[theirs.fileno()])
+    theirs.close()
+    told = json.loads(ours.makefile().readline())
+    equal(sorted(told), ["pid", "started"])
+    pid = told["pid"]
+    if answer:
+        ours.sendall(answer)
+        equal(p.stdout.readline(), "started\n")
+        equal((p.wait(timeout=PATIENCE), process.has_ended(pid)), (0, False))
+        os.kill(pid, signal.SIGKILL)
+    ours.close()
+    equal(process.wait_gone(pid, PATIENCE), True)
+    if not answer:
+        equal((p.wait(timeout=PATIENCE), p.stderr.read()),
+              (125, "handrail-box: the caller ended before the box was started\n"))
+        equal(groups(d["name"]), [])
+    for g in groups(d["name"]):
+        os.rmdir(g)
+    p.communicate()
+
+
+def given_up(b):
+    """The caller of --detach ends before it has answered: no box, no process, no group."""
+    detached(b, answer=None)
+
+
+def killed(b):
+    """Whenever the launcher is killed, its box ends with it."""
+    alive = []
+    for i in range(40):
+        d = b.document("exec sleep 1000")
+        p = b.start(d)
+        # at another step each time: the time that a start takes is divided
+        try:
+            p.wait(timeout=i * 0.001)
+        except subprocess.TimeoutExpired:
+            pass
+        p.send_signal(signal.SIGSTOP)  # it has no more children from here on
+        os.waitid(os.P_PID, p.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        inside = process.children(p.pid)
+        p.kill()
+        p.communicate()
+        alive += [pid for pid in inside if not process.wait_gone(pid, PATIENCE)]
+        for g in groups(d["name"]):
+            os.rmdir(g)
+    equal(alive, [])
+    equal(b.lines("echo next"), ["next"])
+
+
+CASES = [files, kept, processes, network, resolver, fence, mounts, planted, foreign_root, limits, errors, checked,
+         status_and_streams, detached, given_up, killed]
+
+
+def main():
+    if not os.access(os.path.join(BUILD, "handrail-box"), os.X_OK):
+        skip_all("handrail-box is not built: apt-get install libseccomp-dev libcap-dev, and configure again")
+    process.become_subreaper()
+    tap = Tap()
+    for uid in (0, UID) if os.geteuid() == 0 else (os.geteuid(),):
+        with Boxes(uid) as b:
+            status, _, err = b.run(b.document("true"))
+            why = err.strip() if status == 125 else None
+        for case in CASES:
+            if len(sys.argv) > 1 and case.__name__ not in sys.argv[1:]:
+                continue
+            name = "%s, %s" % (case.__name__, "root" if uid == 0 else "another account")
+            if why:
+                tap.skip(name, "no box can be made here: " + why)
+                continue
+            with Boxes(uid) as b:
+                tap.run(name, case, b)
+    return tap.done()
+
+
+sys.exit(main())

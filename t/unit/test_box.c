@@ -1,0 +1,170 @@
+/* The document of a box: what is read from it, and which error names what is wrong. */
+#include "config.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "box/spec.h"
+
+#define BASE "\"name\":\"a\",\"storage\":\"/s\",\"argv\":[\"/x\"]"
+
+static int
+read_it(struct box_spec *s, const char *text, struct hr_err *e)
+{
+	*e = (struct hr_err){0};
+	return box_spec_read(s, text, strlen(text), e);
+}
+
+START_TEST(all_members)
+{
+	struct hr_err e;
+	struct box_spec s;
+
+	ck_assert_int_eq(
+	    read_it(&s,
+		"{\"name\":\"b-1\",\"storage\":\"/s/t\",\"root\":\"/r\",\"network\":\"host\","
+		"\"directory\":\"/w\",\"argv\":[\"/bin/sh\",\"-c\",\"\"],\"env\":[\"A=\"],"
+		"\"mounts\":[{\"source\":\"/a\",\"target\":\"/b\",\"read_only\":true},"
+		"{\"source\":\"/c\",\"target\":\"/b/c\"}],\"limits\":{\"memory_bytes\":"
+		"16777216,\"processes\":8,\"cpus\":2}}",
+		&e),
+	    0);
+	ck_assert_str_eq(s.name, "b-1");
+	ck_assert_str_eq(s.storage, "/s/t");
+	ck_assert_str_eq(s.root, "/r");
+	ck_assert_str_eq(s.directory, "/w");
+	ck_assert(s.host_network);
+	ck_assert_uint_eq(s.nmounts, 2);
+	ck_assert(s.mounts[0].read_only && !s.mounts[1].read_only);
+	ck_assert_str_eq(s.mounts[1].target, "/b/c");
+	ck_assert_int_eq(s.limits.memory_bytes, 16777216);
+	ck_assert_int_eq(s.limits.processes, 8);
+	ck_assert(s.limits.cpus == 2);
+	ck_assert_str_eq(s.argv[2], "");
+	ck_assert_ptr_null(s.argv[3]);
+	ck_assert_str_eq(s.env[0], "A=");
+	box_spec_done(&s);
+}
+END_TEST
+
+START_TEST(least)
+{
+	struct hr_err e;
+	struct box_spec s;
+
+	ck_assert_int_eq(read_it(&s, "{" BASE "}", &e), 0);
+	ck_assert(!s.host_network && s.root == NULL && s.nmounts == 0);
+	ck_assert_str_eq(s.directory, "/");
+	ck_assert_ptr_null(s.env[0]);
+	ck_assert(s.limits.memory_bytes == 0 && s.limits.processes == 0 && s.limits.cpus == 0);
+	box_spec_done(&s);
+}
+END_TEST
+
+/* Each with what its error names. */
+static const struct {
+	const char *text, *named;
+} wrong[] = {
+    {"", "no JSON, at character 1"},
+    {"{\"name\":\"a\",}", "no JSON, at character 13"},
+    {"[]", "the document must be an object"},
+    {"{" BASE ",\"volumes\":[]}", "unknown member \"volumes\""},
+    {"{\"storage\":\"/s\",\"argv\":[\"/x\"]}", "\"name\""},
+    {"{" BASE ",\"name\":\"\"}", "\"name\""},
+    {"{" BASE ",\"name\":\"a.b\"}", "\"name\""},
+    {"{" BASE ",\"name\":\"-a\"}", "\"name\""},
+    {"{" BASE ",\"name\":\"a\\u0000b\"}", "\"name\""},
+    {"{" BASE ",\"name\":7}", "\"name\""},
+    {"{\"name\":\"a\",\"argv\":[\"/x\"]}", "\"storage\" is missing"},
+    {"{" BASE ",\"storage\":\"s\"}", "\"storage\""},
+    {"{" BASE ",\"storage\":\"/\"}", "\"storage\""},
+    {"{" BASE ",\"storage\":\"/s/\"}", "\"storage\""},
+    {"{" BASE ",\"storage\":\"/s//t\"}", "\"storage\""},
+    {"{" BASE ",\"storage\":\"/s/./t\"}", "\"storage\""},
+    {"{" BASE ",\"storage\":\"/s/..\"}", "\"storage\""},
+    {"{" BASE ",\"storage\":null}", "\"storage\""},
+    {"{" BASE ",\"root\":\"\"}", "\"root\""},
+    {"{" BASE ",\"directory\":\"w\"}", "\"directory\""},
+    {"{" BASE ",\"directory\":1}", "\"directory\""},
+    {"{" BASE ",\"network\":\"bridge\"}", "\"network\" must be"},
+    {"{" BASE ",\"network\":false}", "\"network\""},
+    {"{" BASE ",\"mounts\":{}}", "\"mounts\" must be a list"},
+    {"{" BASE ",\"mounts\":[1]}", "an entry of \"mounts\" must be an object"},
+    {"{" BASE ",\"mounts\":[{\"source\":\"/a\"}]}", "must have \"source\" and \"target\""},
+    {"{" BASE ",\"mounts\":[{\"source\":\"/a\",\"target\":\"/b\",\"ro\":true}]}", "\"ro\""},
+    {"{" BASE ",\"mounts\":[{\"source\":\"/a\",\"target\":\"/b\",\"read_only\":1}]}",
+	"\"read_only\" must be true or false"},
+    {"{" BASE ",\"mounts\":[{\"source\":\"/a\",\"target\":\"/proc/1\"}]}", "/proc/1"},
+    {"{" BASE ",\"mounts\":[{\"source\":\"/a\",\"target\":\"/dev\"}]}", "/dev"},
+    {"{" BASE ",\"mounts\":[{\"source\":\"/a\",\"target\":\"/b\"},"
+     "{\"source\":\"/c\",\"target\":\"/b\"}]}",
+	"two mounts have the target /b"},
+    {"{" BASE ",\"limits\":[]}", "\"limits\" must be an object"},
+    {"{" BASE ",\"limits\":{\"memory\":1}}", "\"memory\""},
+    {"{" BASE ",\"limits\":{\"memory_bytes\":16777215}}", "\"memory_bytes\""},
+    {"{" BASE ",\"limits\":{\"memory_bytes\":\"1g\"}}", "\"memory_bytes\""},
+    {"{" BASE ",\"limits\":{\"processes\":7}}", "\"processes\""},
+    {"{" BASE ",\"limits\":{\"processes\":8.5}}", "\"processes\""},
+    {"{" BASE ",\"limits\":{\"cpus\":0}}", "\"cpus\""},
+    {"{" BASE ",\"limits\":{\"cpus\":true}}", "\"cpus\""},
+    {"{" BASE ",\"argv\":[]}", "\"argv\""},
+    {"{" BASE ",\"argv\":[\"x\"]}", "\"argv\" must begin with the absolute path"},
+    {"{" BASE ",\"argv\":[\"/x\",1]}", "\"argv\" must be a list of strings"},
+    {"{" BASE ",\"argv\":\"/x\"}", "\"argv\""},
+    {"{" BASE ",\"argv\":[\"/x\",\"a\\u0000\"]}", "\"argv\""},
+    {"{" BASE ",\"env\":[\"A\"]}", "entry 1 of \"env\" must be NAME=VALUE"},
+    {"{" BASE ",\"env\":[\"A=\",\"=b\"]}", "entry 2 of \"env\""},
+    {"{" BASE ",\"env\":{\"A\":\"b\"}}", "\"env\" must be a list"},
+};
+
+START_TEST(errors)
+{
+	struct hr_err e;
+	struct box_spec s;
+
+	ck_assert_msg(read_it(&s, wrong[_i].text, &e) < 0, "taken: %s", wrong[_i].text);
+	ck_assert_int_eq(e.code, HR_E_INVAL);
+	ck_assert_msg(strstr(e.msg, wrong[_i].named) != NULL, "%s\nnot named: %s\n%s",
+	    wrong[_i].text, wrong[_i].named, e.msg);
+	box_spec_done(&s);
+}
+END_TEST
+
+START_TEST(too_many_mounts)
+{
+	struct hr_err e;
+	struct box_spec s;
+	HR_BUF(b, 1 << 20);
+	int i;
+
+	hr_buf_adds(&b, "{" BASE ",\"mounts\":[");
+	for (i = 0; i <= BOX_MOUNTS_MAX; i++)
+		hr_buf_addf(&b, "%s{\"source\":\"/a\",\"target\":\"/t/%d\"}", i > 0 ? "," : "", i);
+	hr_buf_adds(&b, "]}");
+	ck_assert_int_eq(read_it(&s, hr_buf_str(&b), &e), -1);
+	ck_assert_ptr_nonnull(strstr(e.msg, "at most 256"));
+	box_spec_done(&s);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("box");
+	TCase *t = tcase_create("document");
+	SRunner *r;
+	int failed;
+
+	tcase_add_test(t, all_members);
+	tcase_add_test(t, least);
+	tcase_add_loop_test(t, errors, 0, (int)(sizeof(wrong) / sizeof(*wrong)));
+	tcase_add_test(t, too_many_mounts);
+	suite_add_tcase(s, t);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
