@@ -231,10 +231,10 @@ def within_a_pod():
             export KUBERNETES_NAMESPACE=%s KUBERNETES_RESOURCE_CPU_REQUEST=50m
             export SANDBOX_RUNTIME_CONTAINER_IMAGE=%s
             handrail up
-            handrail run 'echo inside'
+            handrail run 'echo inside' </dev/null
             handrail pause
             handrail resume
-            handrail run 'echo resumed'
+            handrail run 'echo resumed' </dev/null
             handrail down
             """ % (service["spec"]["clusterIP"], POD, NAMESPACE, NAMESPACE, IMAGE)
         done = subprocess.run(["kubectl", "-n", NAMESPACE, "exec", "-i", "machine", "--", "bash"], input=script,
