@@ -71,14 +71,17 @@ refuse_calls(scmp_filter_ctx filter, struct hr_err *err)
 	}
 	for (i = 0; i < sizeof(requests) / sizeof(*requests); i++) {
 		/* the kernel takes 32 bits of a request */
-		struct scmp_arg_cmp a = SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, requests[i]);
+		struct scmp_arg_cmp a = {.arg = 1,
+		    .op = SCMP_CMP_MASKED_EQ,
+		    .datum_a = UINT32_MAX,
+		    .datum_b = requests[i]};
 
 		if (refuse(filter, SCMP_SYS(ioctl), 1, &a, err) < 0)
 			return -1;
 	}
 	{
 		/* vsock reaches the host of a virtual machine past every namespace */
-		struct scmp_arg_cmp a = SCMP_A0(SCMP_CMP_EQ, AF_VSOCK);
+		struct scmp_arg_cmp a = {.arg = 0, .op = SCMP_CMP_EQ, .datum_a = AF_VSOCK};
 
 		return refuse(filter, SCMP_SYS(socket), 1, &a, err);
 	}
