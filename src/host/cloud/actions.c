@@ -1,5 +1,5 @@
-/* Actions where a provider gives commands and files and nothing else: each command in a shell of
- * its own, files by copies of them on this machine, on which the editor of the kind "cli" works. */
+/* Actions for providers that offer only commands and files: each command runs in a shell of its
+ * own, and the editor of the back-end "cli" works on local copies of files. */
 #include "config.h"
 
 #include "host/cloud/actions_int.h"
@@ -31,15 +31,16 @@ on_output(void *arg, int stream, const char *p, size_t len)
 	hr_direct_said_add(arg, p, len);
 }
 
-/* All that a command has started: the provider knows the shell alone. *ret: there was something. */
+/* Signals all processes that a command has started: the provider knows only the shell. *ret: a
+ * process was found. */
 static int
 signal_all(struct hr_cloud *c, const char *mark, const char *name, bool *ret, struct hr_err *err)
 {
 	char line[500];
 	int status = 1, r;
 
-	/* stopped first, as a terminal gives a signal to all at once: what is begun meanwhile would
-	 * not get it, and a shell that waits for that would not end */
+	/* stop all processes first, as a terminal signals all at once: a process started meanwhile
+	 * would miss the signal, and a shell that waits for it would not end */
 	(void)snprintf(line, sizeof(line),
 	    "s=; n=1; while [ $n = 1 ]; do n=0; "
 	    "for p in $(grep -lsz '^" MARK "=%s$' /proc/[0-9]*/environ); do "
@@ -53,7 +54,7 @@ signal_all(struct hr_cloud *c, const char *mark, const char *name, bool *ret, st
 	return r;
 }
 
-/* Kills the processes that a command left when its time was over. */
+/* Kills the processes that a timed-out command left. */
 static void
 end_rest(struct hr_cloud *c, const char *mark)
 {
@@ -64,7 +65,7 @@ end_rest(struct hr_cloud *c, const char *mark)
 		c->h->log(c->h->arg, e.msg);
 }
 
-/* From now on interrupt() finds it; mark NULL: no more. */
+/* Makes the command known to interrupt(); mark NULL: no command runs. */
 static void
 set_running(struct hr_cloud *c, const char *mark)
 {
@@ -77,7 +78,7 @@ set_running(struct hr_cloud *c, const char *mark)
 	(void)pthread_mutex_unlock(&c->lock);
 }
 
-/* Uses connections of its own, since those of *self wait for the command. */
+/* Uses its own connections, because those of *self wait for the command. */
 int
 hr_cloud_interrupt(void *self, int number, bool *ret, struct hr_err *err)
 {
@@ -146,7 +147,7 @@ run(struct hr_cloud *c, struct json_object *action, struct hr_err *err)
 	if (r == 0 && end.timed_out)
 		end_rest(c, mark);
 	if (r == 0 && *end.note != '\0') {
-		/* as output, so that who is shown that as it comes is shown this, too */
+		/* append the note as output, so that live viewers see it, too */
 		if (said.text.len > 0 && said.text.p[said.text.len - 1] != '\n')
 			hr_direct_said_add(&said, "\n", 1);
 		hr_direct_said_add(&said, end.note, strlen(end.note));
@@ -195,9 +196,10 @@ cell(struct hr_cloud *c, struct json_object *args, struct hr_err *err)
 	return hr_direct_error("", err, "IPython error: %s", e.msg);
 }
 
-/* ---- files at work ---- */
+/* ---- the editor's files ---- */
 
-/* What a directory holds, two levels deep, as empty files: 1 it is one, 0 it is none. */
+/* Copies a directory's listing, two levels deep, as empty files. Returns 1, or 0 if the path is not
+ * a directory. */
 static int
 mirror_directory(struct hr_cloud *c, const char *path, const char *file, struct hr_err *err)
 {
@@ -231,7 +233,7 @@ mirror_directory(struct hr_cloud *c, const char *path, const char *file, struct 
 	return r != 0 ? -1 : status == 0;
 }
 
-/* A copy of the file, or none if there is none. */
+/* Copies the file to this machine; a missing file gives no copy. */
 static int
 fetch(struct hr_cloud *c, const char *path, const char *file, struct hr_buf *b, struct hr_err *err)
 {
@@ -250,7 +252,7 @@ fetch(struct hr_cloud *c, const char *path, const char *file, struct hr_buf *b, 
 	return is == 1 ? 0 : -1;
 }
 
-/* The copy, if it is another one than what came; b is that. */
+/* Uploads the copy if it differs from b, the original content. */
 static int
 send_back(struct hr_cloud *c, const char *path, const char *file, const struct hr_buf *b,
     struct hr_err *err)
@@ -270,7 +272,7 @@ send_back(struct hr_cloud *c, const char *path, const char *file, const struct h
 	return r;
 }
 
-/* text without the directory of the copies: paths are the sandbox's again. */
+/* Removes the copies' directory from the text: paths become the sandbox's again. */
 static char *
 without_mirror(struct hr_cloud *c, char *text)
 {
@@ -287,7 +289,7 @@ without_mirror(struct hr_cloud *c, char *text)
 
 typedef char *file_fn(struct hr_direct *d, struct json_object *args, struct hr_err *err);
 
-/* Does with a copy what is to be done with the file. */
+/* Performs the action on a copy of the file. */
 static char *
 with_copy(struct hr_cloud *c, struct json_object *args, file_fn *fn, bool reads, bool writes,
     struct hr_err *err)

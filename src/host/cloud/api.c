@@ -1,5 +1,5 @@
-/* A provider's API over hr_rest. What may have been carried out is repeated only where the
- * provider's own client does so too. */
+/* Calls a provider's API over hr_rest. A request that may have been executed is repeated only if
+ * the provider's own client repeats it. */
 #include "config.h"
 
 #include "host/cloud/api.h"
@@ -16,7 +16,7 @@
 #define ANSWER_MAX (256u << 20)
 #define FORM_MAX (257u << 20)
 #define PATH_MAX_LEN 65536
-#define PATIENCE_MS 3600000 /* the rules' attempts end first */
+#define PATIENCE_MS 3600000 /* milliseconds; the rule's attempts run out first */
 
 static bool
 is_this_machine(const char *host)
@@ -37,7 +37,7 @@ hr_api_url(const char *who, const char *base, struct hr_err *err)
 	if (strncmp(base, "http://", 7) == 0 && !is_this_machine(base + 7))
 		return hr_err_set(err, HR_E_INVAL,
 		    "%s: http:// is for this machine only; a key needs https", who);
-	/* what stands before an @ is no host */
+	/* the part before an @ is not the host */
 	if (strchr(base, '@') != NULL)
 		return hr_err_set(
 		    err, HR_E_INVAL, "%s: its address has an \"@\": a key is sent apart", who);
@@ -141,7 +141,7 @@ hr_field_text(const char *who, const char *subject, struct json_object *o, const
 	if (hr_field_of(who, subject, o, name, json_type_string, &v, err) < 0)
 		return -1;
 	*ret = hr_json_str(v, &len);
-	/* it becomes part of a URL or a header: a control character would end that */
+	/* the string becomes part of a URL or a header, which a control character would end */
 	for (i = 0; i < len; i++)
 		if ((unsigned char)(*ret)[i] < ' ' || (*ret)[i] == 0x7f)
 			return hr_err_set(err, HR_E_PROTO,
@@ -159,7 +159,7 @@ hr_field_maybe(const char *who, const char *subject, struct json_object *o, cons
 	return hr_field_text(who, subject, o, name, ret, err);
 }
 
-/* 1: it is there, and of that type; 0: it is missing or null. */
+/* Returns 1 if the field has that type, or 0 if it is missing or null. */
 static int
 field_or_none(const char *who, const char *subject, struct json_object *o, const char *name,
     enum json_type type, struct json_object **ret, struct hr_err *err)
@@ -226,7 +226,7 @@ hr_field_code(const char *who, const char *subject, struct json_object *o, const
 
 	if (hr_field_int(who, subject, o, name, &code, err) != 0)
 		return -1;
-	/* a part of it would be another status, such as 0 */
+	/* truncation would make another status, such as 0 */
 	if (code < -255 || code > 255)
 		return hr_err_set(err, HR_E_PROTO, "%s: \"%s\" of %s is %lld, no exit status", who,
 		    name, subject, (long long)code);
@@ -250,7 +250,7 @@ on_sink(void *arg, const char *p, size_t len)
 	return t->gave_up ? 1 : 0;
 }
 
-/* What a status means here. */
+/* Maps the status to an error. */
 static int
 explain(const struct hr_api *api, struct hr_api_answer *a, struct hr_err *err)
 {
@@ -302,7 +302,7 @@ put_form(struct hr_buf *b, const struct hr_api_call *c, const char *boundary, st
 		   : hr_err_set(err, HR_E_INVAL, "the files are too long to be sent");
 }
 
-/* The call with its path and its form put together; both are the caller's. */
+/* Fills in the request with its path and form, which the caller frees. */
 static int
 compose(const struct hr_api_call *c, struct hr_rest_call *q, struct hr_buf *path,
     struct hr_buf *form, char type[200], struct hr_err *err)

@@ -1,7 +1,6 @@
-/* The life of a sandbox that a provider runs. Money is spent from the request to make one on, so
- * the label that leads to it is recorded before that request; whoever comes after a process that
- * died finds what it made by it, and a request whose answer got lost is not sent again before that.
- */
+/* The life cycle of a provider's sandbox. Costs start with the create request, so the label that
+ * identifies the sandbox is recorded before it. The next process finds the sandbox of a crashed one
+ * by that label, and a request whose answer was lost is not repeated before a search. */
 #include "config.h"
 
 #include "host/cloud/cloud.h"
@@ -19,8 +18,8 @@
 
 #define ENTRY "a sandbox of the list"
 #define OTHER_ID 200
-#define LOST_TRIES 3      /* to find what a lost answer told of */
-#define LOST_WAIT_MS 2000 /* between them */
+#define LOST_TRIES 3      /* searches after a lost answer */
+#define LOST_WAIT_MS 2000 /* milliseconds between searches */
 
 static void
 say(const struct hr_cloud *c, const char *text)
@@ -80,7 +79,7 @@ hr_cloud_entries(const char *who, const struct hr_cloud_shape *s, struct json_ob
 		struct hr_cloud_found f;
 		const char *id;
 
-		/* also of one that is not ours: what has none is no list of sandboxes */
+		/* check foreign entries, too: without ids this is no list of sandboxes */
 		if (hr_field_text(who, ENTRY, o, s->id, &id, err) != 0 ||
 		    hr_cloud_found_in(who, o, s->labels, &f, err) != 0)
 			return -1;
@@ -144,7 +143,7 @@ hr_cloud_free(void *self)
 	free(c);
 }
 
-/* ---- what is recorded ---- */
+/* ---- the record ---- */
 
 static char **
 field(struct hr_cloud *c, size_t i, const char **name)
@@ -220,7 +219,7 @@ take_id(void *arg, const struct hr_cloud_found *f)
 	return hr_text_set(arg, f->id, NULL) == 0 ? 1 : -1;
 }
 
-/* By the label: 1 found, 0 there is none. */
+/* Finds the sandbox by its label. Returns 1, 0 if there is none, or -1 with *err set. */
 static int
 find_run(struct hr_cloud *c, struct hr_err *err)
 {
@@ -236,12 +235,13 @@ hr_cloud_restore(void *self, const char *record, struct hr_err *err)
 
 	if (read_record(c, record, err) < 0)
 		return -1;
-	/* whoever made it died before it was told which one it is */
+	/* the creator died before it learned the id */
 	if (c->id == NULL)
 		return 0;
 	if (c->ops->look(c, err) != 0) {
 		c->unreached = true;
-		/* a provider's own word, which does not mean that the record is of another place */
+		/* the provider lacks support, which does not mean that the record belongs
+		 * elsewhere */
 		if (err != NULL && err->code == HR_E_UNSUPPORTED)
 			err->code = HR_E_RUNTIME;
 		return -1;
@@ -254,9 +254,9 @@ hr_cloud_restore(void *self, const char *record, struct hr_err *err)
 	return 0;
 }
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
-/* The request that costs. A lost answer is looked for. */
+/* Sends the create request, which costs. After a lost answer it searches for the sandbox. */
 static int
 make(struct hr_cloud *c, struct hr_err *err)
 {
@@ -279,7 +279,7 @@ make(struct hr_cloud *c, struct hr_err *err)
 	return r;
 }
 
-/* What is begun and fails ends, or its record stays. */
+/* Ends a sandbox whose start has failed; if that fails, too, the record stays. */
 static int
 give_up(struct hr_cloud *c, struct hr_err *err)
 {
@@ -300,12 +300,12 @@ give_up(struct hr_cloud *c, struct hr_err *err)
 	return -1;
 }
 
-/* Sandboxes of a name that no record leads to. */
+/* Counts sandboxes of a name that has no record. */
 struct by_name {
 	struct hr_cloud *c;
 	char who[HR_OWNER];
-	int n, others;        /* of those that may be used, and of those that may not */
-	char other[HR_OWNER]; /* the owner of one of the latter */
+	int n, others;        /* usable and unusable ones */
+	char other[HR_OWNER]; /* owner of an unusable one */
 	char other_id[OTHER_ID];
 };
 
@@ -366,20 +366,20 @@ hr_cloud_connect(void *self, enum hr_connected *ret, struct hr_err *err)
 	*ret = c->h->attach ? HR_SANDBOX_FOUND : HR_SANDBOX_MADE;
 	if (c->h->attach)
 		return attach(c, err);
-	/* a second one would cost as well, and the record would lead to it alone */
+	/* a second sandbox would cost as well and replace the first in the record */
 	if (c->unreached)
 		return hr_err_set(err, HR_E_UNAVAILABLE,
 		    "%s cannot be asked about the sandbox %s that is recorded as \"%s\", so no "
 		    "other "
 		    "one is made: try again, or end it with \"handrail down\"",
 		    c->ops->title, c->id, c->h->sid);
-	/* what a record led to and cannot be used again */
+	/* drop the state of a recorded sandbox that cannot be used */
 	hr_strv_done(&c->env);
 	if (hr_text_set(&c->id, NULL, err) < 0 || hr_random_uuid(uuid, err) < 0 ||
 	    hr_text_set(&c->run, uuid, err) < 0 || hr_random_uuid(key, err) < 0 ||
 	    hr_text_set(&c->key, served ? hr_cloud_env(c, "SESSION_API_KEY", key) : NULL, err) < 0)
 		return -1;
-	/* before anything costs */
+	/* check this before anything costs */
 	if (hr_cloud_payload_look(c, err) != 0)
 		return -1;
 	if (c->h->begun != NULL)
@@ -408,7 +408,7 @@ hr_cloud_endpoint(void *self, struct hr_endpoint *ret)
 	ret->serves = c->url != NULL;
 }
 
-/* ---- the rest of its life ---- */
+/* ---- running sandboxes ---- */
 
 const char *
 hr_cloud_state(void *self)
@@ -442,7 +442,7 @@ hr_cloud_resume(void *self, struct hr_err *err)
 		    err, HR_E_RUNTIME, "%s runtime does not support resume", c->ops->name);
 	if (c->ops->resume(c, err) != 0)
 		return -1;
-	/* its programs may have ended with the pause */
+	/* the pause may have ended its programs */
 	return c->url != NULL ? hr_cloud_serve_again(c, err) : 0;
 }
 
@@ -498,7 +498,7 @@ hr_cloud_end_one(void *self, const char *id, struct hr_err *err)
 	return c->ops->end(c, id, err);
 }
 
-/* ---- all of them ---- */
+/* ---- listing ---- */
 
 struct all {
 	struct json_object *list;

@@ -1,6 +1,6 @@
-/* hr_cloud: sandboxes that a provider of them runs and is paid for. What all of them have in common
- * is here and in cloud.c (their life) and direct.c (actions by commands and files alone); what one
- * provider is like is a struct hr_cloud_ops (doc/clouds.md). */
+/* hr_cloud: sandboxes that a paid provider runs. This header, cloud.c (life cycle) and direct.c
+ * (actions with only commands and files) have the common parts; a struct hr_cloud_ops describes one
+ * provider (doc/clouds.md). */
 #ifndef HR_HOST_CLOUD_CLOUD_H
 #define HR_HOST_CLOUD_CLOUD_H
 
@@ -12,114 +12,116 @@
 #include "base/strv.h"
 #include "host/handrail-backend.h"
 
-#define HR_CLOUD_PORT 4444 /* of the server in a sandbox */
+#define HR_CLOUD_PORT 4444 /* port of the server in a sandbox */
 #define HR_CLOUD_FILE_MAX (256u << 20)
 #define HR_CLOUD_REPLY_MAX (64u << 20)
 
 struct hr_cloud;
 
-/* A command; it is run once, whatever happens. */
+/* A command, which runs at most once. */
 struct hr_cloud_command {
-	const char *line; /* for bash -l -c */
-	const char *cwd;  /* NULL: the sandbox's own */
+	const char *line; /* argument of bash -l -c */
+	const char *cwd;  /* NULL: the sandbox's default */
 	const char *const *env;
-	unsigned timeout_ms; /* 0: none */
-	/* What it prints as it comes; stream 1 or 2. */
+	unsigned timeout_ms; /* 0: no limit */
+	/* Receives the output as it arrives; stream is 1 or 2. */
 	void (*output)(void *arg, int stream, const char *p, size_t len);
 	void *arg;
 };
 
 struct hr_cloud_end {
-	int code; /* 128 + number of a signal; -1: not known */
+	int code; /* 128 + signal number; -1: unknown */
 	bool timed_out;
-	char note[200]; /* what people are to know of it: "" for nothing */
+	char note[200]; /* note for people; "": none */
 };
 
-/* One of the account's sandboxes that was made by handrail. */
+/* A sandbox of the account that handrail has created. */
 struct hr_cloud_found {
 	const char *id, *sid, *run, *owner, *state;
 };
 typedef int hr_cloud_found_fn(void *arg, const struct hr_cloud_found *f);
 
-/* Each int is 0, or -1 with *err. Required but where NULL is said to mean something. */
+/* Functions return 0, or -1 with *err set. A function is required unless its comment defines
+ * NULL. */
 struct hr_cloud_ops {
 	const char *name, *title; /* "e2b", "E2B" */
 	const char *const
-	    *lacks; /* what is lost where there is no server: lines; NULL-terminated */
+	    *lacks; /* lines about missing features without a server; NULL-terminated */
 
-	/* Reads keys and addresses; no request. */
+	/* Reads keys and addresses without a request. */
 	int (*open)(struct hr_cloud *c, struct hr_err *err);
-	bool lists_at_once; /* one that was made is in list() from the same moment on */
-	/* Makes one with labels and sets c->id. *unsure of an error: it may have been made;
-	 * c->unmade of one: it was not. */
+	bool lists_at_once; /* list() has a new sandbox immediately */
+	/* Creates a sandbox with labels and sets c->id. After an error *unsure means that it may
+	 * exist, c->unmade that it does not. */
 	int (*create)(struct hr_cloud *c, bool *unsure, struct hr_err *err);
-	/* Waits until it can be used, with commands and files. */
+	/* Waits until commands and files work. */
 	int (*wait)(struct hr_cloud *c, struct hr_err *err);
-	/* Asks: c->state becomes "running", "paused", "exited", "gone". */
+	/* Asks for the state and sets c->state to "running", "paused", "exited" or "gone". */
 	int (*look)(struct hr_cloud *c, struct hr_err *err);
-	/* The account's that were made by handrail; run: only that one. */
+	/* Lists the account's sandboxes that handrail has created; run: only that one. */
 	int (*list)(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg,
 	    struct hr_err *err);
-	/* One that is gone already is no error. */
+	/* Ends a sandbox; a missing one is no error. */
 	int (*end)(struct hr_cloud *c, const char *id, struct hr_err *err);
-	int (*pause)(struct hr_cloud *c, struct hr_err *err);                  /* NULL: it cannot */
-	int (*resume)(struct hr_cloud *c, struct hr_err *err);                 /* NULL: it cannot */
-	int (*stats)(struct hr_cloud *c, char **ret_json, struct hr_err *err); /* NULL */
-	/* It is to live that long from now on; NULL: it lives until it is ended. */
+	int (*pause)(struct hr_cloud *c, struct hr_err *err);  /* NULL: unsupported */
+	int (*resume)(struct hr_cloud *c, struct hr_err *err); /* NULL: unsupported */
+	int (*stats)(
+	    struct hr_cloud *c, char **ret_json, struct hr_err *err); /* NULL: unsupported */
+	/* Sets the remaining lifetime; NULL: sandboxes live until they are ended. */
 	int (*keep)(struct hr_cloud *c, unsigned seconds, struct hr_err *err);
 
 	int (*exec)(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end *ret,
 	    struct hr_err *err);
-	/* HR_E_NOTFOUND: no file. */
+	/* Reads a file; HR_E_NOTFOUND: it does not exist. */
 	int (*get)(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err *err);
-	/* Parents are made. */
+	/* Writes a file and creates its parents. */
 	int (*put)(
 	    struct hr_cloud *c, const char *path, const char *p, size_t len, struct hr_err *err);
-	/* Runs a cell of Python, 1: it raised an exception; NULL: it has no such thing. */
+	/* Runs a cell of Python and returns 1 if it raised an exception; NULL: unsupported. */
 	int (*code)(struct hr_cloud *c, const char *code, struct hr_buf *out, struct hr_err *err);
-	/* Starts what goes on by itself; NULL: create() has done it. */
+	/* Starts a background command; NULL: create() has done it. */
 	int (*launch)(struct hr_cloud *c, const char *line, struct hr_err *err);
-	/* c->url and c->url_header of a port. */
+	/* Sets c->url and c->url_header for a port. */
 	int (*publish)(struct hr_cloud *c, int port, struct hr_err *err);
-	void (*done)(struct hr_cloud *c); /* NULL: nothing */
+	void (*done)(struct hr_cloud *c); /* NULL: nothing to do */
 };
 
 struct hr_cloud {
 	const struct hr_cloud_ops *ops;
 	const struct hr_backend_host *h;
-	struct hr_api api, plane; /* the provider's, the sandbox's */
-	const char *image;        /* with handrail in it, or whatever, with a payload; NULL */
-	/* What packaging/payload made, or an archive of it; NULL. Without both: commands and files
-	 * alone. */
+	struct hr_api api, plane; /* APIs of the provider and of the sandbox */
+	const char *image;        /* image with handrail, or any image with a payload; NULL: none */
+	/* Output of packaging/payload or an archive of it; NULL: none. If image and payload are
+	 * both NULL, only commands and files work. */
 	const char *payload;
-	void *own; /* the provider's */
+	void *own; /* the provider's state */
 
-	/* what is recorded; NULL: not known */
+	/* recorded; NULL: unknown */
 	char *id;
-	char *run;     /* made up before it is made: its label */
-	char *token;   /* for its commands and files */
-	char *address; /* for these, or its domain */
-	char *version; /* of the daemon in it */
+	char *run;     /* the sandbox's label, chosen before its creation */
+	char *token;   /* access token of commands and files */
+	char *address; /* address or domain of commands and files */
+	char *version; /* version of the daemon in the sandbox */
 	char *url, *key;
-	char *url_header; /* of each request to it; lines */
-	bool old;         /* the provider knows only the older routes */
+	char *url_header; /* headers of each request to url; lines */
+	bool old;         /* the provider has only the older routes */
 	struct hr_strv env;
 
-	char *url_lines; /* url_header, cut into what headers names */
+	char *url_lines; /* url_header, split for `headers` */
 	const char *headers[HR_ENDPOINT_HEADERS + 1];
 	char state[24];
-	bool unmade;          /* create() failed, and nothing was made */
-	bool lost;            /* it may have been made, and was not found */
-	bool unreached;       /* the one of the record could not be asked about */
-	char *mirror;         /* directory with copies of files at work, "": none yet */
-	pthread_mutex_t lock; /* of what interrupt() reads */
-	char *running;        /* the record while a command runs; NULL: none does */
-	char mark[37];        /* of what that has started */
-	int64_t kept;         /* when ops->keep() was called last, hr_now_ms(); 0: never */
+	bool unmade;          /* create() failed and created nothing */
+	bool lost;            /* a sandbox may exist but was not found */
+	bool unreached;       /* the recorded sandbox could not be queried */
+	char *mirror;         /* directory of file copies; "": none yet */
+	pthread_mutex_t lock; /* guards the members that interrupt() reads */
+	char *running;        /* record of the running command; NULL: none */
+	char mark[37];        /* mark in the environment of its processes */
+	int64_t kept;         /* time of the last ops->keep(), hr_now_ms(); 0: never */
 };
 
-/* What the module "handrail-clouds.so" exports of a kind: one table of functions, of which only
- * the first is the provider's. */
+/* The table of a back-end in the module "handrail-clouds.so": only the first function is the
+ * provider's. */
 #define HR_CLOUD_TABLE(kind, open_fn)                                                              \
 	{                                                                                          \
 		.abi = HR_BACKEND_ABI, .name = kind, .flags = HR_KIND_FINDS | HR_KIND_OUTPUT,      \
@@ -164,19 +166,20 @@ int hr_cloud_stats(void *self, char **ret_json, struct hr_err *err);
 int hr_cloud_all(void *self, char **ret_json, struct hr_err *err);
 int hr_cloud_end_one(void *self, const char *id, struct hr_err *err);
 
-/* serve.c */
-/* Is there such an archive? It was not asked for: 0. */
+/* ---- serve.c ---- */
+/* Checks the payload archive, if one is configured. Returns 0, or -1 with *err set. */
 int hr_cloud_payload_look(struct hr_cloud *c, struct hr_err *err);
-/* The directory of the workspace, which the account's user may write in. */
+/* Creates the workspace directory, writable for the account's user. */
 int hr_cloud_make_workspace(struct hr_cloud *c, struct hr_err *err);
-/* Carries the payload there, starts the server and waits for it: c->url. */
+/* Uploads the payload, starts the server and waits for it; sets c->url. */
 int hr_cloud_serve(struct hr_cloud *c, struct hr_err *err);
-/* After a pause: where it is now, and its start where it does not answer. */
+/* Finds the server after a pause, and restarts it if it does not answer. */
 int hr_cloud_serve_again(struct hr_cloud *c, struct hr_err *err);
-/* What url_header has, ended by NULL; NULL: none, or no memory. */
+/* Returns the headers of url_header, ended by NULL, or NULL if there are none or memory runs
+ * out. */
 const char *const *hr_cloud_url_headers(struct hr_cloud *c);
 
-/* direct.c */
+/* ---- direct.c ---- */
 int hr_cloud_action(void *self, const char *action, char **ret, struct hr_err *err);
 int hr_cloud_interrupt(void *self, int number, bool *ret, struct hr_err *err);
 int
@@ -186,46 +189,47 @@ int hr_cloud_list_files(void *self, const char *path, char **ret_json, struct hr
 int hr_cloud_add_env(void *self, const char *const *env, struct hr_err *err);
 void hr_cloud_mirror_drop(struct hr_cloud *c);
 
-/* ---- for providers ---- */
+/* ---- helpers for providers ---- */
 
-/* The environment's NAME, which there must be: "NAME environment variable is required for TITLE
- * runtime"; NAME_FILE names a file with it. The caller frees; NULL with *err. */
+/* Returns the required environment variable `name`, or the content of the file named by NAME_FILE;
+ * the caller frees it. Returns NULL with "NAME environment variable is required for TITLE runtime"
+ * in *err. */
 char *hr_cloud_key(struct hr_cloud *c, const char *name, struct hr_err *err);
-/* An environment variable, or what it is without one. */
+/* Returns an environment variable, or `otherwise` if it is not set. */
 const char *hr_cloud_env(const struct hr_cloud *c, const char *name, const char *otherwise);
-/* The labels of what is made now, added to o. */
+/* Returns an object with the labels of a new sandbox. */
 struct json_object *hr_cloud_labels(struct hr_cloud *c);
-/* What of them is in o[labels], an object of texts; all NULL where there is none. */
+/* Reads the labels in o[labels], an object of strings; all are NULL if it is missing. */
 int hr_cloud_found_in(const char *who, struct json_object *o, const char *labels,
     struct hr_cloud_found *ret, struct hr_err *err);
-/* {"NAME": "value"} of a list of variables; NULL with *err. */
+/* Returns {"NAME": "value"} of a list of variables, or NULL with *err set. */
 struct json_object *hr_cloud_env_object(const char *const *env, struct hr_err *err);
-/* A descriptor that is readable after so long; -1 with *err. */
+/* Returns a descriptor that becomes readable after `ms`, or -1 with *err set. */
 int hr_cloud_timer(unsigned ms, struct hr_err *err);
-/* Is it? timer -1: never. */
+/* Returns true if the time is up; timer -1: never. */
 bool hr_cloud_timer_over(int timer);
-/* Appends a text with ****** for each of the secrets in it (NULL: none are known). To be done
- * before it is cut or quoted: what is left of one would not be known for it. */
+/* Appends a text with each known secret replaced by ****** (secrets NULL: none). Call this before
+ * cutting or quoting the text: part of a secret would not be recognised. */
 void hr_cloud_hide(struct hr_buf *out, const char *const *secrets, const char *text, size_t len);
-/* A stream was cut or has ended, and its command not: is it followed on? Not where it has brought
- * nothing 20 times, each time at once: it would do so for ever. One that was silent for longer may
- * have nothing to tell yet. */
+/* Counts interruptions of a stream whose command still runs; hr_cloud_goes_on() returns false after
+ * 20 connections in a row that ended at once without data, which would repeat for ever. A
+ * connection that was silent for longer may have had no data yet. */
 struct hr_cloud_cuts {
-	int64_t since_ms; /* when it was asked for; hr_now_ms() */
+	int64_t since_ms; /* time of the connection, hr_now_ms() */
 	int idle;
 };
 bool hr_cloud_goes_on(struct hr_cloud_cuts *k, bool came, int64_t now_ms);
-/* What the entries of a provider's list are like. */
+/* The format of a provider's list entries. */
 struct hr_cloud_shape {
-	const char *id, *labels;       /* members */
-	const char *state, *otherwise; /* member, and what it is where none is told */
-	const char *const (*words)[2]; /* of states, each with ours, ended by NULLs; others stay */
+	const char *id, *labels;       /* names of members */
+	const char *state, *otherwise; /* name of a member; state if it is missing */
+	const char *const (*words)[2]; /* provider's state, handrail's; NULLs end; others stay */
 };
 const char *hr_cloud_word(const struct hr_cloud_shape *s, const char *state);
-/* Those of a list that were made by handrail, but for what is gone; run: only that one. */
+/* Passes fn each entry that handrail has created and that is not gone; run: only that one. */
 int hr_cloud_entries(const char *who, const struct hr_cloud_shape *s, struct json_object *list,
     const char *run, hr_cloud_found_fn *fn, void *arg, struct hr_err *err);
-/* One more page of a list: an error where there is no end to them. */
+/* Counts the pages of a list; fails if the list does not end. */
 int hr_cloud_page(const char *who, unsigned *n, struct hr_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Frames of the Connect protocol, both ways. */
+/* Reads and writes frames of the Connect protocol. */
 #include "config.h"
 
 #include "host/cloud/connect.h"
@@ -29,7 +29,7 @@ length_at(const char *p)
 	return (uint32_t)u[1] << 24 | (uint32_t)u[2] << 16 | (uint32_t)u[3] << 8 | u[4];
 }
 
-/* What part still lacks of its frame, or of its head. */
+/* Sets *ret to the number of bytes missing from the frame or its head. */
 static int
 lacks(const struct hr_connect *c, size_t *ret, struct hr_err *err)
 {

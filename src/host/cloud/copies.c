@@ -1,4 +1,4 @@
-/* Copies to and from sandboxes without a server: file by file. */
+/* Copies files to and from sandboxes without a server, one by one. */
 #include "config.h"
 
 #include "host/cloud/actions_int.h"
@@ -17,14 +17,15 @@
 #include "proto/json.h"
 #include "shell/quote.h"
 
-#define FILES_MAX 20000 /* of one copy */
+#define FILES_MAX 20000 /* files per copy */
 #define NAMES_MAX (FILES_MAX * 4096u)
 #define LINE_FULL (32u << 10) /* a command is one argument of a shell: Linux allows 128 KiB */
 
 struct sending {
 	struct hr_cloud *c;
 	unsigned n;
-	struct hr_buf programs, empty; /* names, each with its NUL: to be executable, directories */
+	struct hr_buf programs,
+	    empty; /* names, each with its NUL: executable files, empty directories */
 };
 
 static void
@@ -98,7 +99,7 @@ base_name(const char *path)
 	return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
 
-/* The command with all of the names, by as many lines as they fill. */
+/* Runs the command on all names, with as many command lines as needed. */
 static int
 on_names(struct sending *s, const char *command, const struct hr_buf *names, const char *failed,
     struct hr_err *err)
@@ -164,7 +165,7 @@ hr_cloud_copy_to(void *self, const char *from, const char *to, bool recursive, s
 	return r;
 }
 
-/* The mode before a name, and the name. */
+/* Parses the mode before a name and returns the name. */
 static const char *
 mode_of(const char *entry, mode_t *ret)
 {
@@ -175,8 +176,8 @@ mode_of(const char *entry, mode_t *ret)
 	return *end == ' ' ? end + 1 : end;
 }
 
-/* Each file below path into the directory, and what ends in a slash as an empty directory; names
- * are the sandbox's, so none leaves it. */
+/* Downloads the files below path to `dir`; a name that ends with a slash makes an empty directory.
+ * The sandbox chooses the names, so none may leave `dir`. */
 static int
 fetch_all(struct hr_cloud *c, const char *path, const struct hr_buf *names, const char *dir,
     struct hr_err *err)
@@ -249,7 +250,7 @@ hr_cloud_copy_from(void *self, const char *path, char **ret_file, struct hr_err 
 	return r;
 }
 
-/* Names as the server gives them: directories with a slash; of a file its own path. */
+/* Lists names like the server: directories with a slash; a file gives its own path. */
 int
 hr_cloud_list_files(void *self, const char *path, char **ret_json, struct hr_err *err)
 {

@@ -1,4 +1,4 @@
-/* What providers need of each other's kind: keys, environments, timers, cuts and pages. */
+/* Helpers for providers: keys, environments, timers, interrupted streams and pages. */
 #include "config.h"
 
 #include "host/cloud/cloud.h"
@@ -29,7 +29,7 @@ hr_cloud_env(const struct hr_cloud *c, const char *name, const char *otherwise)
 	return v != NULL ? v : otherwise;
 }
 
-/* What a file holds, without white space at its end. Others may not read it. */
+/* Reads a key file without trailing white space. The file must not be readable by others. */
 static char *
 key_of_file(const char *name, const char *path, struct hr_err *err)
 {

@@ -1,5 +1,5 @@
-/* The server in a sandbox of a provider: what of it has to be carried there first, its start, and
- * the way to it. Without one there is the directory of the workspace alone. */
+/* The server in a provider's sandbox: upload of the payload, start and address. Without a server
+ * only the workspace directory is created. */
 #include "config.h"
 
 #include <errno.h>
@@ -21,11 +21,11 @@
 #define ALIVE_S 120
 #define ALIVE_FIRST_MS 100
 #define ALIVE_EVERY_MS 1000
-#define KEY_FILE "/tmp/.handrail-start-" /* and what nobody guesses */
+#define KEY_FILE "/tmp/.handrail-start-" /* a random suffix follows */
 #define ARCHIVE "/tmp/.handrail-payload-"
-#define PAYLOAD_DIR "/openhands"         /* its programs know no other place */
-#define SAID_FILE "/tmp/.handrail-said-" /* the start's output until the server is ready */
-#define VIEWER_URL "/tmp/oh-server-url"  /* as runtime-image/start.sh.in has it */
+#define PAYLOAD_DIR "/openhands"         /* fixed path of the payload's programs */
+#define SAID_FILE "/tmp/.handrail-said-" /* output of the start until the server is ready */
+#define VIEWER_URL "/tmp/oh-server-url"  /* as in runtime-image/start.sh.in */
 #define MARK "handrail-start-ended:"
 #define SAID_MAX 300
 
@@ -52,7 +52,7 @@ hr_cloud_payload_look(struct hr_cloud *c, struct hr_err *err)
 	    c->payload, HR_CLOUD_FILE_MAX >> 20);
 }
 
-/* As one file. */
+/* Packs the payload into one archive. */
 static int
 packed(struct hr_cloud *c, struct hr_buf *archive, struct hr_err *err)
 {
@@ -70,7 +70,8 @@ packed(struct hr_cloud *c, struct hr_buf *archive, struct hr_err *err)
 	return r == 0 ? 0 : hr_err_from(err, HR_E_SYS, &e);
 }
 
-/* One file and one command. Others in the sandbox may not write what is to run. */
+/* Uploads an archive and unpacks it with one command. Other users in the sandbox must not be able
+ * to write the programs. */
 static int
 carry(struct hr_cloud *c, struct hr_err *err)
 {
@@ -102,9 +103,9 @@ carry(struct hr_cloud *c, struct hr_err *err)
 
 /* ---- the server ---- */
 
-/* Starts "$@" and passes a TERM on to it. Until the server is ready, each line that it prints goes
- * into the file $s as well, which ends with MARK and the status when the server has ended: the
- * provider's own stream of a background command is gone by then. */
+/* Starts "$@" and forwards SIGTERM to it. Until the server is ready, each output line also goes to
+ * the file $s, which ends with MARK and the status if the server has ended: the provider no longer
+ * has the output of the background command then. */
 static const char supervise[] =
     "s=" SAID_FILE "%s; rm -f \"$s\"\n"
     "exec 3> >(umask 022; n=0; while IFS= read -r l; do printf '%%s\\n' \"$l\"\n"
@@ -117,8 +118,8 @@ static const char supervise[] =
     "while wait $p; r=$?; [ $r -gt 128 ] && kill -0 $p 2>/dev/null; do :; done\n"
     "printf '\\n" MARK " %%s\\n' $r >&3\n";
 
-/* The command that starts the server. The session's key comes in a file: others in the sandbox can
- * read a command line. */
+/* Makes the command that starts the server. The session key is in a file, because others in the
+ * sandbox can read a command line. */
 static int
 server_line(struct hr_cloud *c, struct hr_buf *b, struct hr_err *err)
 {
@@ -164,8 +165,8 @@ launch(struct hr_cloud *c, struct hr_err *err)
 	return c->ops->launch(c, hr_buf_str(&b), err);
 }
 
-/* Appends the end of the start's output to `said`, as one line, and sets *ret_status, which is -1
- * while the start has not ended. */
+/* Appends the end of the start's output to `said` as one line and sets *ret_status; -1: the start
+ * still runs. */
 static int
 ask_start(struct hr_cloud *c, struct hr_buf *said, int *ret_status, struct hr_err *err)
 {
@@ -176,7 +177,7 @@ ask_start(struct hr_cloud *c, struct hr_buf *said, int *ret_status, struct hr_er
 	int status;
 
 	*ret_status = -1;
-	/* the end may be written meanwhile: only a look that has seen it removes the file */
+	/* the end may be written right now: remove the file only after it was seen */
 	(void)snprintf(line, sizeof(line),
 	    "exec 2>/dev/null; s=" SAID_FILE "%s; t=$(cat $s) && printf '%%s\\n' \"$t\" && "
 	    "case $t in *" MARK "*) rm -f $s;; esac",
@@ -198,7 +199,7 @@ ask_start(struct hr_cloud *c, struct hr_buf *said, int *ret_status, struct hr_er
 	return 0;
 }
 
-/* Returns -1 with *err once the start has ended, 0 while it runs or cannot be asked about. */
+/* Returns -1 with *err set if the start has ended, or 0 if it runs or its state is unknown. */
 static int
 start_ended(struct hr_cloud *c, struct hr_err *err)
 {
@@ -247,7 +248,7 @@ ask_alive(struct hr_cloud *c, struct hr_err *err)
 		   : hr_api_do(&api, &q, &a, err);
 }
 
-/* Waits until the server answers, for at most ALIVE_S, and no longer than its start runs. */
+/* Waits up to ALIVE_S for the server's answer, but only while its start runs. */
 static int
 wait_alive(struct hr_cloud *c, struct hr_err *err)
 {

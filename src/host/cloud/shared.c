@@ -1,4 +1,4 @@
-/* What actions and copies of these kinds share: commands of our own, files of this machine. */
+/* Shared by actions and copies: handrail's own commands, and files on this machine. */
 #include "config.h"
 
 #include "host/cloud/actions_int.h"
@@ -19,7 +19,7 @@
 #define KEEP_LEAST_S 300
 #define HELPER_TIMEOUT_MS 120000
 
-/* ---- commands of our own ---- */
+/* ---- handrail's own commands ---- */
 
 struct heard {
 	struct hr_buf b;
@@ -34,7 +34,7 @@ hear(void *arg, int stream, const char *p, size_t len)
 		hr_buf_add(&h->b, p, len);
 }
 
-/* Its status and what it printed; the caller is done with *out. */
+/* Returns the command's status and output; the caller calls hr_buf_done(out). */
 int
 hr_cloud_helper(
     struct hr_cloud *c, const char *line, struct hr_buf *out, int *ret_status, struct hr_err *err)
@@ -60,7 +60,7 @@ hr_cloud_helper(
 	return r;
 }
 
-/* "BEFORE 'path' AFTER" */
+/* Runs "BEFORE 'path' AFTER". */
 int
 hr_cloud_helper_on(struct hr_cloud *c, const char *before, const char *path, const char *after,
     struct hr_buf *out, int *ret_status, struct hr_err *err)
@@ -86,7 +86,7 @@ hr_cloud_workspace(const struct hr_cloud *c)
 	return dir != NULL ? dir : "/workspace";
 }
 
-/* An absolute path; the caller frees. */
+/* Returns an absolute path, which the caller frees. */
 char *
 hr_cloud_absolute(const struct hr_cloud *c, const char *path, struct hr_err *err)
 {
@@ -95,7 +95,7 @@ hr_cloud_absolute(const struct hr_cloud *c, const char *path, struct hr_err *err
 	return all != NULL ? all : hr_err_null(err);
 }
 
-/* It is in use: it is to live as long as what is begun now, and a while. */
+/* Extends the sandbox's lifetime by the given time and a margin. */
 int
 hr_cloud_keep(struct hr_cloud *c, double seconds, struct hr_err *err)
 {
