@@ -1,5 +1,5 @@
-/* The API of E2B: sandboxes, with the newest routes, and with the older ones where a server has no
- * others. */
+/* The API of E2B for sandboxes: the newest routes, and the older ones for servers that lack
+ * those. */
 #include "config.h"
 
 #include "host/e2b/e2b.h"
@@ -20,7 +20,7 @@ copy_of(struct json_object *v)
 	return v != NULL ? json_object_get(v) : json_object_new_object();
 }
 
-/* A route that the server does not know: its answer is none of the API's. */
+/* Returns true if the server does not know the route: the answer is not the API's own. */
 static bool
 unknown_route(const struct hr_api_answer *a)
 {
@@ -28,7 +28,7 @@ unknown_route(const struct hr_api_answer *a)
 	       hr_json_text_at(a->json, "message") == NULL;
 }
 
-/* What the sandbox plane needs, from the answer of create and connect. */
+/* Takes the sandbox's id and access data from the answer of create and connect. */
 static int
 take_answer(struct hr_cloud *c, const char *what, struct json_object *o, struct hr_err *err)
 {
@@ -36,7 +36,7 @@ take_answer(struct hr_cloud *c, const char *what, struct json_object *o, struct 
 
 	if (hr_field_text(WHO, what, o, "sandboxID", &id, err) != 0)
 		return -1;
-	/* from now on it can be ended, whatever else is wrong */
+	/* store the id first, so that the sandbox can be ended whatever else is wrong */
 	if (hr_text_set(&c->id, id, err) != 0 ||
 	    hr_field_text(WHO, what, o, "templateID", &ignored, err) != 0 ||
 	    hr_field_text(WHO, what, o, "clientID", &ignored, err) != 0 ||
@@ -91,7 +91,7 @@ hr_e2b_create(struct hr_cloud *c, const struct hr_e2b_new *q, bool *unsure, stru
 	return r;
 }
 
-/* Requests whose answer has no body that counts. */
+/* Makes a request whose answer's body is not used. */
 static int
 post(struct hr_cloud *c, const char *id, const char *what, struct json_object *body,
     struct hr_err *err)
@@ -102,7 +102,7 @@ post(struct hr_cloud *c, const char *id, const char *what, struct json_object *b
 	return hr_api_json(&c->api, &call, NULL, err);
 }
 
-/* As the older client: is it running, then its lifetime is what it is to be; else resumed. */
+/* Works like the older client: sets the timeout of a running sandbox, or resumes a paused one. */
 static int
 connect_old(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr_err *err)
 {
@@ -218,8 +218,8 @@ hr_e2b_metrics(struct hr_cloud *c, const char *id, struct json_object **ret, str
 	return get(c, id, "/metrics", ret, err);
 }
 
-/* A label's value is escaped three times: by the form of the pair, for the query of it, and on the
- * way; blanks are %20. */
+/* Escapes a label three times: as a form value, as the query value, and for transport; blanks
+ * become %20. */
 static void
 put_metadata(struct hr_buf *b, const char *name, const char *value)
 {

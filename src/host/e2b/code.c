@@ -1,4 +1,5 @@
-/* E2B's code interpreter, a server of its templates: cells of Python, answered as lines of JSON. */
+/* E2B's code interpreter, a server in its templates: runs Python cells and answers with lines of
+ * JSON. */
 #include "config.h"
 
 #include "host/e2b/e2b.h"
@@ -10,7 +11,7 @@
 
 #define PORT 49999
 #define WHO "E2B's code interpreter"
-#define LIMIT_S 330 /* it ends a cell after 300 */
+#define LIMIT_S 330 /* seconds; the server ends a cell after 300 */
 
 static void
 add(struct hr_buf *out, const char *text)
@@ -25,7 +26,7 @@ on_result(struct json_object *o, struct hr_buf *out, struct hr_err *err)
 {
 	static const char *const forms[] = {
 	    "text", "markdown", "html", "latex", "json", "svg", "png", "jpeg", "pdf"};
-	const size_t images = 6; /* from here on */
+	const size_t images = 6; /* index of the first image format */
 	const char *text = NULL;
 	size_t i;
 
@@ -40,7 +41,7 @@ on_result(struct json_object *o, struct hr_buf *out, struct hr_err *err)
 	return 0;
 }
 
-/* 1, but of the exception that ends a program with success. */
+/* Returns 1, but 0 for SystemExit with success. */
 static int
 on_error(struct json_object *o, struct hr_buf *out, struct hr_err *err)
 {
@@ -57,7 +58,7 @@ on_error(struct json_object *o, struct hr_buf *out, struct hr_err *err)
 	       (value != NULL && *value != '\0' && strcmp(value, "0") != 0);
 }
 
-/* One line, 1: an exception; kinds that are not known are left out. */
+/* Handles one line. Returns 1 for an exception; unknown types are ignored. */
 static int
 on_line(struct json_object *o, struct hr_buf *out, struct hr_err *err)
 {

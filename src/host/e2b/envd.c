@@ -1,5 +1,5 @@
-/* envd, the daemon in a sandbox of E2B: commands over streams of the Connect protocol, files over
- * plain HTTP. A command is sent once: where its stream is cut it is joined again by its process. */
+/* envd, the daemon in E2B's sandboxes: commands over streams of the Connect protocol, files over
+ * plain HTTP. A command is sent once: after a cut, the stream is joined again by the process id. */
 #include "config.h"
 
 #include "host/e2b/e2b.h"
@@ -17,10 +17,10 @@
 #include "proto/json.h"
 
 #define WHO "E2B's daemon"
-#define GRACE_MS 5000 /* for the server to end what took too long */
-#define SILENCE_S 150 /* a ping comes every 50 s */
+#define GRACE_MS 5000 /* time for the server to end a late command */
+#define SILENCE_S 150 /* seconds; the server sends a ping every 50 s */
 
-/* ---- where it is ---- */
+/* ---- address ---- */
 
 static bool
 is_vendor(const char *domain)
@@ -41,7 +41,7 @@ hr_e2b_url(struct hr_cloud *c, int port, struct hr_err *err)
 	return url;
 }
 
-/* Accounts came to be the template's business with 0.4.0. */
+/* Since 0.4.0 the template chooses the account. */
 bool
 hr_e2b_names_users(const struct hr_cloud *c)
 {
@@ -61,7 +61,7 @@ hr_e2b_plane(struct hr_cloud *c, struct hr_err *err)
 int
 hr_e2b_at_port(struct hr_cloud *c, int port, struct hr_api *ret, struct hr_err *err)
 {
-	/* not after 502: that is how the proxy says that there is no sandbox */
+	/* a 502 is not repeated: the proxy sends it if the sandbox is missing */
 	static const struct hr_api_rule rule = {.again = {HR_E2B_AGAIN(HR_REST_LATE)}};
 	const char *domain =
 	    c->address != NULL ? c->address : hr_cloud_env(c, "E2B_DOMAIN", "e2b.app");
@@ -93,7 +93,7 @@ hr_e2b_at_port(struct hr_cloud *c, int port, struct hr_api *ret, struct hr_err *
 	return r;
 }
 
-/* The proxy before it says so when there is no sandbox behind it. */
+/* Explains the proxy's answer for a missing sandbox. */
 int
 hr_e2b_explain(struct hr_cloud *c, const struct hr_api_answer *a, struct hr_err *err)
 {
@@ -107,9 +107,9 @@ hr_e2b_explain(struct hr_cloud *c, const struct hr_api_answer *a, struct hr_err 
 	return -1;
 }
 
-/* ---- procedures with one answer ---- */
+/* ---- unary procedures ---- */
 
-/* Basic authentication without a password says who runs it. */
+/* Names the user by basic authentication without a password. */
 static const char *
 user_header(const struct hr_cloud *c, const char *user, char text[200])
 {
@@ -169,7 +169,7 @@ hr_e2b_unary(struct hr_cloud *c, const char *procedure, struct json_object *body
 	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
 
-/* {"process": {"pid": N}} */
+/* Makes {"process": {"pid": N}}. */
 static struct json_object *
 selector(int64_t pid, struct hr_err *err)
 {
@@ -197,17 +197,17 @@ hr_e2b_signal(struct hr_cloud *c, int64_t pid, const char *name, struct hr_err *
 
 /* ---- commands ---- */
 
-/* One command's stream, over several connections if need be. */
+/* The stream of one command, over several connections if needed. */
 struct stream {
 	struct hr_cloud *c;
 	struct hr_e2b_process *p;
 	struct hr_cloud_end *ret;
 	struct hr_connect frames;
-	struct hr_buf bytes; /* of one piece */
+	struct hr_buf bytes; /* the current piece */
 	bool begun, ended, stopped;
-	bool came;         /* the connection brought output */
-	char code[64];     /* of an end with an error; "" for none */
-	struct hr_err err; /* with that, or with what could not be read */
+	bool came;         /* the connection has delivered output */
+	char code[64];     /* code of an error at the end; "": none */
+	struct hr_err err; /* that error, or a parse error */
 	struct hr_err broken;
 };
 
@@ -268,7 +268,7 @@ signal_number(const char *text)
 	return number > 0 && number < 128 ? (int)number : 0;
 }
 
-/* What is 0 or false is left out. */
+/* The server leaves out members that are 0 or false. */
 static int
 on_end(struct stream *s, struct json_object *o)
 {
@@ -315,7 +315,7 @@ on_start(struct stream *s, struct json_object *o)
 	return s->p->leave;
 }
 
-/* Events that are not known are left out: there will be more. */
+/* Ignores unknown events: later versions may add some. */
 static int
 on_event(struct stream *s, struct json_object *o)
 {
@@ -370,7 +370,8 @@ start_body(const struct hr_e2b_process *p, struct hr_err *err)
 	const char *const words[] = {"-l", "-c", p->q->line, NULL};
 	bool has_env = p->q->env != NULL && *p->q->env != NULL;
 
-	/* without "stdin" the server leaves the input open, and what reads it waits for ever */
+	/* if "stdin" is missing the server leaves the input open, and a reading command waits for
+	 * ever */
 	return hr_json_object(err, "process",
 	    hr_json_object(err, "cmd", json_object_new_string("/bin/bash"), "args",
 		hr_json_list(err, words), "envs",
@@ -379,7 +380,7 @@ start_body(const struct hr_e2b_process *p, struct hr_err *err)
 	    "stdin", json_object_new_boolean(p->stdin_open), NULL);
 }
 
-/* One connection: until the end, or as far as it goes. 0; -1: *err, nothing was begun by it. */
+/* Follows one connection to its end. Returns 0, or -1 with *err set if it started nothing. */
 static int
 follow(struct stream *s, const char *path, struct json_object *body, int timer, struct hr_err *err)
 {
@@ -419,14 +420,14 @@ follow(struct stream *s, const char *path, struct json_object *body, int timer, 
 		r = hr_api_do(&s->c->plane, &call, &a, err);
 		if (r != 0)
 			(void)hr_e2b_explain(s->c, &a, err);
-		/* what came until then counts */
+		/* the data received so far counts */
 		if (r != 0 && (s->begun || s->stopped || *s->code != '\0') && a.status < 300)
 			r = 0;
 	}
 	return r;
 }
 
-/* Its stream ended before it: joined again by its number. What it printed meanwhile is lost. */
+/* Joins the process again after its stream was cut. Output printed in between is lost. */
 static int
 join(struct stream *s, int timer, struct hr_err *err)
 {
@@ -441,7 +442,7 @@ join(struct stream *s, int timer, struct hr_err *err)
 	return r;
 }
 
-/* How it went, once there is nothing more to come. */
+/* Determines the result after the last data. */
 static int
 conclude(struct stream *s, bool over, struct hr_err *err)
 {
@@ -452,7 +453,7 @@ conclude(struct stream *s, bool over, struct hr_err *err)
 	if (s->begun && (over || strcmp(s->code, "deadline_exceeded") == 0)) {
 		s->ret->timed_out = true;
 		s->ret->code = -1;
-		/* of what the server did not end */
+		/* kill a process that the server did not end */
 		if (over)
 			(void)hr_e2b_signal(s->c, s->p->pid, "SIGNAL_SIGKILL", NULL);
 		return 0;

@@ -1,4 +1,4 @@
-/* Files of a sandbox of E2B, by the routes of its daemon that are plain HTTP. */
+/* Files of an E2B sandbox, by plain HTTP routes of its daemon. */
 #include "config.h"
 
 #include "host/e2b/e2b.h"
@@ -9,7 +9,7 @@
 
 #define WHO "E2B's daemon"
 
-/* The query says the path, and who it is for where the daemon takes users. */
+/* Sets the path in the query, and the user if the daemon takes users. */
 static void
 set_path(struct hr_cloud *c, struct hr_api_call *call, const char *path)
 {

@@ -1,4 +1,4 @@
-/* The kind "e2b": sandboxes of E2B (doc/clouds.md, "E2B"). */
+/* The back-end "e2b": sandboxes of E2B (doc/clouds.md, "E2B"). */
 #include "config.h"
 
 #include "host/e2b/e2b.h"
@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "proto/json.h"
 
-#define LIFE_S 300 /* at first; what uses it makes it live on */
+#define LIFE_S 300 /* initial lifetime; each use extends it */
 
 static int
 e2b_open_api(struct hr_cloud *c, struct hr_err *err)
@@ -45,7 +45,7 @@ e2b_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 	return hr_e2b_create(c, &q, unsure, err);
 }
 
-/* It runs when it is answered; one that was found by its label tells no token. */
+/* A created sandbox runs already; one found by its label needs a request for its token. */
 static int
 e2b_wait(struct hr_cloud *c, struct hr_err *err)
 {
@@ -124,7 +124,7 @@ e2b_keep(struct hr_cloud *c, unsigned seconds, struct hr_err *err)
 	return hr_err_pass(err, &mine);
 }
 
-/* The last ones are the newest. */
+/* Reports the last entry, which is the newest. */
 static int
 e2b_stats(struct hr_cloud *c, char **ret_json, struct hr_err *err)
 {
@@ -192,7 +192,7 @@ e2b_publish(struct hr_cloud *c, int port, struct hr_err *err)
 		return -1;
 	free(c->url);
 	c->url = url;
-	/* an address for all sandboxes and ports */
+	/* one address for all sandboxes and ports */
 	if (given == NULL)
 		return hr_text_set(&c->url_header, NULL, err);
 	return hr_text_set(&c->url, given, err) == 0 ? hr_text_setf(&c->url_header, err,
