@@ -1,5 +1,5 @@
-/* The kind "daytona": sandboxes of Daytona (doc/clouds.md, "Daytona"). Its API makes them and tells
- * their state; the toolbox, a daemon in each of them, does commands and files. */
+/* The back-end "daytona": sandboxes of Daytona (doc/clouds.md, "Daytona"). Its API creates them and
+ * reports their state; the toolbox, a daemon in each sandbox, runs commands and transfers files. */
 #include "config.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #define WAIT_S 600
 #define FIRST_WAIT_MS 100
 #define MOST_WAIT_MS 1000
-#define FOREVER_S 86400 /* of a command without a limit */
+#define FOREVER_S 86400 /* timeout of a command without a limit */
 #define GRACE_S 30
 #define SESSION "action-execution-server"
 
@@ -41,7 +41,7 @@ authorize(struct hr_cloud *c, struct hr_api *api, const char *key, struct hr_err
 	if (hr_api_header(api, "Authorization", value, true, err) != 0 ||
 	    hr_api_header(api, "X-Daytona-Source", "handrail", false, err) != 0)
 		return -1;
-	/* newer daemons tell stdout and stderr of a session apart for whoever is as new */
+	/* newer daemons separate stdout and stderr only for clients of such a version */
 	return hr_api_header(api, "X-Daytona-SDK-Version", "0.226.1", false, err);
 }
 
@@ -56,7 +56,7 @@ d_open_api(struct hr_cloud *c, struct hr_err *err)
 	return authorize(c, &c->api, key, err);
 }
 
-/* Where the toolbox of the sandbox is: c->address. */
+/* Connects to the sandbox's toolbox at c->address. */
 static int
 d_plane(struct hr_cloud *c, struct hr_err *err)
 {
@@ -68,7 +68,7 @@ d_plane(struct hr_cloud *c, struct hr_err *err)
 	return authorize(c, &c->plane, key, err);
 }
 
-/* What the API says of a sandbox. *ret_state is borrowed. */
+/* Reads the API's data of a sandbox. *ret_state is borrowed. */
 static int
 d_take(struct hr_cloud *c, struct json_object *o, const char **ret_state, struct hr_err *err)
 {
@@ -130,7 +130,7 @@ d_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 	return r;
 }
 
-/* "/sandbox/ID/WHAT"; *ret (may be NULL) is the caller's. */
+/* Requests "/sandbox/ID/WHAT"; *ret (may be NULL) belongs to the caller. */
 static int
 about(struct hr_cloud *c, const char *method, const char *id, const char *what,
     struct json_object **ret, struct hr_err *err)
@@ -141,7 +141,7 @@ about(struct hr_cloud *c, const char *method, const char *id, const char *what,
 	return hr_api_json(&c->api, &q, ret, err);
 }
 
-/* 1: it is as wanted, 0: not yet. What is not known will pass. */
+/* Returns 1 in the wanted state, or 0 before that. Unknown states count as transitional. */
 static int
 arrived(struct json_object *o, const char *state, const char *wanted, struct hr_err *err)
 {
@@ -209,7 +209,7 @@ d_look(struct hr_cloud *c, struct hr_err *err)
 	return r;
 }
 
-/* One page: an array, or {"items", "nextCursor"}; the next cursor is copied. */
+/* Reads one page: an array, or {"items", "nextCursor"}; copies the next cursor. */
 static int
 one_page(struct json_object *page, const char *run, char cursor[512], hr_cloud_found_fn *fn,
     void *arg, struct hr_err *err)
@@ -358,7 +358,7 @@ d_put(struct hr_cloud *c, const char *path, const char *p, size_t len, struct hr
 	return hr_api_json(&c->plane, &q, NULL, err);
 }
 
-/* One of the same name is there after a restart: that is as good. */
+/* Accepts a session that exists after a restart. */
 static int
 d_launch(struct hr_cloud *c, const char *line, struct hr_err *err)
 {
