@@ -1,4 +1,4 @@
-/* Commands in a devbox of Runloop: what one prints is a stream that goes on where it was cut. */
+/* Commands in a devbox of Runloop: an interrupted output stream resumes where it was cut. */
 #include "config.h"
 
 #include <stdio.h>
@@ -15,9 +15,9 @@
 
 #define ENV_FILE "/tmp/.handrail-env-"
 #define LINE_MAX_LEN (16u << 20)
-#define REST_MAX 4096 /* of a path */
+#define REST_MAX 4096 /* bytes of a path */
 
-/* What one of a command's two streams has brought. */
+/* The state of one of a command's two streams. */
 struct stream {
 	const struct hr_cloud_command *q;
 	int number;
@@ -52,10 +52,11 @@ on_update(struct stream *s, const char *p, size_t len)
 				      HR_RUNLOOP_WHO ": an update of a command begins before it");
 	if (r == 0) {
 		n = (size_t)json_object_get_string_len(text);
-		/* offsets count what was sent, of which U+FFFD may have taken the place */
+		/* offsets count sent characters, some of which may now be U+FFFD */
 		whole = n > line.len - len ? n - (line.len - len) : 0;
 		s->gap = s->gap || (unsigned long long)offset > s->have;
-		/* what came before the cut comes again where an update is told from its start on */
+		/* data from before the cut is repeated if the server resends an update from its
+		 * start */
 		skip = (unsigned long long)offset < s->have ? s->have - (size_t)offset : 0;
 		if (skip < whole && s->q->output != NULL)
 			s->q->output(
@@ -67,7 +68,7 @@ on_update(struct stream *s, const char *p, size_t len)
 	return r;
 }
 
-/* Lines of events: "data: {...}"; the rest does not count. */
+/* Reads event lines "data: {...}" and ignores the others. */
 static int
 on_bytes(void *arg, const char *p, size_t len)
 {
@@ -89,7 +90,7 @@ on_bytes(void *arg, const char *p, size_t len)
 	return 0;
 }
 
-/* "/executions/ID/WHAT", behind the devbox's path; b is the caller's. */
+/* Makes "/executions/ID/WHAT" after the devbox's path; the caller owns b. */
 static const char *
 rest_of(struct hr_buf *b, const char *execution, const char *what)
 {
@@ -99,7 +100,7 @@ rest_of(struct hr_buf *b, const char *execution, const char *what)
 	return hr_buf_str(b);
 }
 
-/* One connection, from where the last one was cut. 0: it ended, or was cut. */
+/* Follows one connection from the last offset. Returns 0 if it ended or was cut. */
 static int
 follow(struct hr_cloud *c, struct stream *s, const char *execution, int timer, struct hr_err *err)
 {
@@ -129,7 +130,7 @@ follow(struct hr_cloud *c, struct stream *s, const char *execution, int timer, s
 	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
 
-/* Has it ended? 1, with its status; 0; -1. */
+/* Returns 1 with the status if the command has ended, 0 if not, or -1 with *err set. */
 static int
 ended(struct hr_cloud *c, const char *execution, int timer, struct hr_cloud_end *ret,
     struct hr_err *err)
@@ -153,8 +154,8 @@ ended(struct hr_cloud *c, const char *execution, int timer, struct hr_cloud_end 
 	return r;
 }
 
-/* There is no field for them: the directory by cd, variables by a file, as others could read a
- * command line. */
+/* The API has no fields for directory and variables: cd sets the first, a file the others, because
+ * others could read a command line. */
 static int
 command_line(
     struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_buf *b, struct hr_err *err)
@@ -191,7 +192,7 @@ command_line(
 	return r == 0 && hr_buf_check(b, NULL) != 0 ? hr_err_nomem(err) : r;
 }
 
-/* *ret_id is the caller's. */
+/* Starts a command; the caller frees *ret_id. */
 static int
 begin(struct hr_cloud *c, const char *line, char **ret_id, struct hr_err *err)
 {
@@ -210,11 +211,11 @@ end_execution(struct hr_cloud *c, const char *execution)
 {
 	HR_BUF(what, REST_MAX);
 
-	/* it may have ended */
+	/* the command may have ended */
 	(void)hr_runloop_post(c, c->id, rest_of(&what, execution, "/kill"), NULL, NULL, NULL);
 }
 
-/* Until it has ended and both streams are at their end. */
+/* Follows until the command and both streams have ended. */
 static int
 follow_all(struct hr_cloud *c, const char *execution, struct stream s[2], int timer,
     struct hr_cloud_end *ret, struct hr_err *err)
@@ -240,7 +241,7 @@ follow_all(struct hr_cloud *c, const char *execution, struct stream s[2], int ti
 	if (done == 0)
 		return hr_err_set(err, HR_E_PROTO,
 		    HR_RUNLOOP_WHO ": the stream of the command is cut again and again");
-	/* of what was cut: the rest, now that there is no more to come */
+	/* fetch the rest of a cut stream, now that it is complete */
 	if (done == 1 && (follow(c, &s[0], execution, -1, err) != 0 ||
 			     follow(c, &s[1], execution, -1, err) != 0))
 		return -1;

@@ -1,5 +1,5 @@
-/* The kind "runloop": devboxes of Runloop (doc/clouds.md, "Runloop"). Each request that changes
- * something has a key of its own, so that one that is sent again counts once. */
+/* The back-end "runloop": devboxes of Runloop (doc/clouds.md, "Runloop"). Each changing request has
+ * its own key, so a repeated request counts once. */
 #include "config.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "proto/json.h"
 
 #define WAIT_S 300
-#define POLL_S 25 /* of one long poll */
+#define POLL_S 25 /* seconds per long poll */
 
 #define RULE(more)                                                                                 \
 	{                                                                                          \
@@ -30,7 +30,7 @@
 
 static const struct hr_api_rule rule = RULE(HR_REST_SLOW | HR_REST_CONFLICT), wait_rule = RULE(0);
 
-/* The second is for long polls, whose 408 is no failure. */
+/* Long polls use the second rule, because their 408 is no failure. */
 static int
 r_open_api(struct hr_cloud *c, struct hr_err *err)
 {
@@ -48,7 +48,7 @@ r_open_api(struct hr_cloud *c, struct hr_err *err)
 
 /* ---- requests ---- */
 
-/* body is taken; *ret (may be NULL) is the caller's. */
+/* Takes ownership of body; *ret (may be NULL) belongs to the caller. */
 int
 hr_runloop_post(struct hr_cloud *c, const char *id, const char *what, struct json_object *body,
     struct json_object **ret, struct hr_err *err)
@@ -91,7 +91,8 @@ r_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 	return r;
 }
 
-/* A long poll: 1 with *ret, the caller's; 0: not yet; -1. */
+/* Makes a long poll. Returns 1 with *ret, which the caller owns, 0 if the state was not reached, or
+ * -1 with *err set. */
 int
 hr_runloop_poll(struct hr_cloud *c, const char *what, const char *const *words, int watch_fd,
     struct json_object **ret, struct hr_err *err)
@@ -172,7 +173,7 @@ r_look(struct hr_cloud *c, struct hr_err *err)
 	return r;
 }
 
-/* *last: the id that the next page goes on behind, "" after the last one. */
+/* *last: the id after which the next page starts; "" after the last page. */
 static int
 one_page(struct json_object *page, const char *run, char last[256], hr_cloud_found_fn *fn,
     void *arg, struct hr_err *err)
@@ -243,7 +244,7 @@ r_resume(struct hr_cloud *c, struct hr_err *err)
 static int
 r_keep(struct hr_cloud *c, unsigned seconds, struct hr_err *err)
 {
-	(void)seconds; /* it says no more than "used now" */
+	(void)seconds; /* the API has no duration, only "used now" */
 	return hr_runloop_post(c, c->id, "/keep_alive", json_object_new_object(), NULL, err);
 }
 
@@ -286,7 +287,7 @@ hr_runloop_put(struct hr_cloud *c, const char *path, const char *p, size_t len, 
 	return hr_api_json(&c->api, &q, NULL, err);
 }
 
-/* The older way says an address, the newer one a key of it. */
+/* The older route returns an address, the newer one a key for it. */
 static int
 r_publish(struct hr_cloud *c, int port, struct hr_err *err)
 {

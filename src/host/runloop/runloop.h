@@ -1,18 +1,19 @@
-/* The provider Runloop: devboxes and their files (runloop.c), commands in them (exec.c). */
+/* hr_runloop: the provider Runloop: devboxes and their files (runloop.c), commands (exec.c). */
 #ifndef HR_HOST_RUNLOOP_RUNLOOP_H
 #define HR_HOST_RUNLOOP_RUNLOOP_H
 
 #include "host/cloud/cloud.h"
 
 #define HR_RUNLOOP_WHO "Runloop"
-#define HR_RUNLOOP_PATH "/v1/devboxes/" /* which an id follows */
+#define HR_RUNLOOP_PATH "/v1/devboxes/" /* an id follows */
 
 /* ---- runloop.c ---- */
 
-/* body is taken; *ret (may be NULL) is the caller's. */
+/* Sends a POST and takes ownership of body; *ret (may be NULL) belongs to the caller. */
 int hr_runloop_post(struct hr_cloud *c, const char *id, const char *what, struct json_object *body,
     struct json_object **ret, struct hr_err *err);
-/* A long poll: 1 with *ret, the caller's; 0: not yet; -1. */
+/* Makes a long poll. Returns 1 with *ret, which the caller owns, 0 if the state was not reached, or
+ * -1 with *err set. */
 int hr_runloop_poll(struct hr_cloud *c, const char *what, const char *const *words, int watch_fd,
     struct json_object **ret, struct hr_err *err);
 int
