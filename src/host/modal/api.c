@@ -1,4 +1,4 @@
-/* Calls of Modal's API, and what several of them need. */
+/* Calls of Modal's API and helpers for them. */
 #include "config.h"
 
 #include "host/modal/modal.h"
@@ -11,7 +11,7 @@
 #include "host/modal/pb.h"
 
 #define CLIENT "/modal.client.ModalClient/"
-#define CLIENT_VERSION "1.6.4" /* whose requests these are */
+#define CLIENT_VERSION "1.6.4" /* version of Modal's client that sends these requests */
 
 int
 hr_modal_open(struct hr_cloud *c, struct hr_err *err)
@@ -78,7 +78,7 @@ hr_modal_call(struct hr_cloud *c, const char *method, const ProtobufCMessage *q,
 	return hr_modal_ask(c, method, "", q, type, false, ret, &end, err);
 }
 
-/* The newer routes want a token of their own, which is asked for once. */
+/* Fetches, once, the extra token that the newer routes require. */
 int
 hr_modal_authorize(struct hr_cloud *c, struct hr_err *err)
 {
@@ -149,7 +149,7 @@ hr_modal_app(struct hr_cloud *c, struct hr_err *err)
 	return hr_text_set(&m->app_id, a->app_id, err);
 }
 
-/* ---- lists of texts ---- */
+/* ---- lists of strings ---- */
 
 int
 hr_modal_texts(struct hr_modal_texts *t, const char *const *env, struct hr_err *err)
@@ -222,7 +222,7 @@ hr_modal_secret(struct hr_cloud *c, const char *const *env, char **ret_id, struc
 	return r;
 }
 
-/* ---- where its commands are run ---- */
+/* ---- the router for commands ---- */
 
 int
 hr_modal_route(struct hr_cloud *c, const char *url, const char *jwt, struct hr_err *err)

@@ -1,4 +1,4 @@
-/* gRPC by libcurl: one request, frames both ways, and a status behind them. */
+/* gRPC by libcurl: one request, frames both ways, and a trailing status. */
 #include "config.h"
 
 #include "host/modal/grpc.h"
@@ -17,10 +17,10 @@
 #include "http/answer.h"
 
 #define DEADLINE_S 60
-#define LATE_S 5      /* after which a deadline is ours to keep */
-#define SILENT_S 3600 /* of a stream */
+#define LATE_S 5      /* seconds after which this process enforces a deadline itself */
+#define SILENT_S 3600 /* seconds without data in a stream */
 
-/* As Modal's client: 0.1 s, doubled. */
+/* Retries like Modal's client: 0.1 s, doubled each time. */
 static const struct hr_rest_rule rules[] = {
     {.failures = HR_REST_UNSENT | HR_REST_BUSY | HR_REST_LOST,
 	.always = HR_REST_UNSENT,
@@ -64,16 +64,16 @@ struct turn {
 	const struct hr_grpc *g;
 	const struct hr_grpc_call *c;
 	struct hr_connect frames;
-	ProtobufCMessage *first; /* the one answer */
-	unsigned n;              /* messages that came */
-	int status;              /* HR_GRPC_LOST until it is told */
+	ProtobufCMessage *first; /* the single answer */
+	unsigned n;              /* number of received messages */
+	int status;              /* HR_GRPC_LOST until the status arrives */
 	bool http2, grpc, enough;
 	char message[4096];
 	struct hr_rest_failure failure;
-	struct hr_err err; /* of what came */
+	struct hr_err err; /* error in the received data */
 };
 
-/* Of the head and of what follows the body. */
+/* Handles headers and trailers. */
 static void
 on_header(void *arg, const char *line, size_t len)
 {
@@ -141,7 +141,7 @@ on_bytes(void *arg, const char *p, size_t len)
 	return r == 0 ? 0 : -1;
 }
 
-/* What an answer of HTTP alone means. */
+/* Maps a plain HTTP status to a gRPC status. */
 static int
 status_of_http(long status)
 {
@@ -182,7 +182,8 @@ code_of(int status)
 	}
 }
 
-/* The status in words; what the service says is bounded and has no control characters. */
+/* Sets *err from the status; the service's message is limited and stripped of control
+ * characters. */
 static int
 explain(const struct turn *t, struct hr_err *err)
 {
@@ -205,8 +206,8 @@ explain(const struct turn *t, struct hr_err *err)
 	return -1;
 }
 
-/* The end of an attempt without an error of this process: 0, or -1 with *err, and the failure's bit
- * if the service did not carry it out. */
+/* Judges an attempt that had no local error. Returns 0, or -1 with *err set, and the failure's bit
+ * if the service did not execute the call. */
 static int
 judge(struct turn *t, const struct hr_http_answer *a, int http_rc, const struct hr_err *he,
     struct hr_err *err)
@@ -215,7 +216,7 @@ judge(struct turn *t, const struct hr_http_answer *a, int http_rc, const struct 
 
 	if (http_rc == 0 && a->status != 200) {
 		t->status = status_of_http(a->status);
-		/* by what stands before the service, as these are no gRPC */
+		/* not gRPC: a proxy before the service answered */
 		if (a->status == 429 || a->status == 503)
 			t->failure.bit = HR_REST_UNSENT;
 		(void)snprintf(t->message, sizeof(t->message), "HTTP status %ld", a->status);
@@ -264,7 +265,7 @@ attempt(
 	    .on_header = on_header,
 	    .header_arg = t,
 	    .http2 = true,
-	    /* libcurl 7.88 fails on a connection of HTTP/2 that it kept */
+	    /* libcurl 7.88 fails when it reuses an HTTP/2 connection */
 	    .fresh = true,
 	    .watch_fd = c->watch_fd > 0 ? c->watch_fd : -1};
 	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
@@ -315,8 +316,8 @@ add_headers(struct hr_strv *v, const struct hr_grpc *g, const struct hr_grpc_cal
 	return v->failed ? -1 : 0;
 }
 
-/* The bit of a failure that the service, or nobody, answered. By the key the service knows whether
- * it has carried the call out. */
+/* Returns the bit of a failure without a final answer. The key lets the service detect that it has
+ * executed the call before. */
 static unsigned
 failure_of(const struct turn *t)
 {

@@ -1,5 +1,5 @@
-/* hr_grpc: calls of a gRPC service over HTTP/2, with one answer or a stream of them. It blocks; one
- * thread at a time. What may have been carried out is sent again only where the call says so. */
+/* hr_grpc: calls a gRPC service over HTTP/2, with a single answer or a stream. Calls block; one
+ * thread at a time. A call that may have been executed is repeated only if the call allows it. */
 #ifndef HR_HOST_MODAL_GRPC_H
 #define HR_HOST_MODAL_GRPC_H
 
@@ -8,9 +8,9 @@
 #include "base/strv.h"
 #include "host/handrail.h"
 
-/* Of a call that failed, as gRPC numbers them. */
+/* Status of a failed call, numbered as in gRPC. */
 enum {
-	HR_GRPC_LOST = -1, /* its end was never told */
+	HR_GRPC_LOST = -1, /* no status arrived */
 	HR_GRPC_OK = 0,
 	HR_GRPC_CANCELLED = 1,
 	HR_GRPC_UNKNOWN = 2,
@@ -26,43 +26,43 @@ enum {
 };
 
 struct hr_grpc {
-	const char *who; /* "Modal", in messages */
+	const char *who; /* name for messages, such as "Modal" */
 	char *url;
-	struct hr_strv headers; /* of each call: "name: value" */
-	struct hr_strv secrets; /* that are in no error */
+	struct hr_strv headers; /* headers of each call: "name: value" */
+	struct hr_strv secrets; /* strings to hide in errors */
 	struct hr_http *http;
 };
 
-/* A message of a stream; non-zero: enough, which is no error. */
+/* Receives a message of a stream; a non-zero result stops without an error. */
 typedef int hr_grpc_fn(void *arg, const ProtobufCMessage *m, struct hr_err *err);
 
 struct hr_grpc_call {
 	const char *path;          /* "/package.Service/Method" */
-	const ProtobufCMessage *q; /* what is sent */
+	const ProtobufCMessage *q; /* the request */
 	const ProtobufCMessageDescriptor *type;
-	hr_grpc_fn *each; /* for a stream: -1 with *err: an error */
+	hr_grpc_fn *each; /* handles a stream's messages; -1 with *err: an error */
 	void *arg;
-	unsigned deadline_s; /* 0: 60, of a stream none */
-	int watch_fd;        /* readable: give up; 0: none */
-	/* It is not sent again once it may have been carried out; with a key it is, where the
-	 * service answers that it is not available. */
+	unsigned deadline_s; /* 0: 60 s, no limit for streams */
+	int watch_fd;        /* readable: abort; 0: none */
+	/* The call is not repeated once it may have been executed, except with a key when the
+	 * service answers that it is unavailable. */
 	bool once;
-	bool key; /* x-idempotency-key, the same of all attempts */
+	bool key; /* send x-idempotency-key, the same for all attempts */
 };
 
 struct hr_grpc_end {
-	int status;        /* HR_GRPC_... */
-	bool unsure;       /* of an error: it may have been carried out all the same */
-	unsigned messages; /* that came */
+	int status;        /* a value HR_GRPC_... */
+	bool unsure;       /* after an error: the call may have been executed */
+	unsigned messages; /* number of received messages */
 };
 
-/* The URL is of https, or of this machine. */
+/* Initialises g. The URL must be https or on this machine. Returns 0, or -1 with *err set. */
 int hr_grpc_init(struct hr_grpc *g, const char *who, const char *url, struct hr_err *err);
-void hr_grpc_done(struct hr_grpc *g); /* of one that is zeroed or initialised */
+void hr_grpc_done(struct hr_grpc *g); /* accepts a zeroed or initialised struct */
 
-/* 0: status 0, and *ret (NULL for streams) the answer, hr_pb_done() it. -1: *err: NOT_FOUND,
- * PERMISSION, UNAVAILABLE, OSTIMEOUT, RUNTIME by the status, HTTP_PROTOCOL for an answer that is
- * none. end is told in both cases. */
+/* Makes a call. Returns 0 for status 0, with the answer in *ret (ret NULL for streams), which the
+ * caller frees by hr_pb_done(). Returns -1 with *err: NOT_FOUND, PERMISSION, UNAVAILABLE, OSTIMEOUT
+ * or RUNTIME by status, HTTP_PROTOCOL for an invalid answer. *end is set in both cases. */
 int hr_grpc_do(struct hr_grpc *g, const struct hr_grpc_call *c, void *ret, struct hr_grpc_end *end,
     struct hr_err *err);
 

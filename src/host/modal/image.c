@@ -1,4 +1,4 @@
-/* Images at Modal: what a sandbox is made of, and what one leaves. */
+/* Images at Modal: finds or builds the image of a sandbox. */
 #include "config.h"
 
 #include "host/modal/modal.h"
@@ -9,9 +9,9 @@
 #include "base/err.h"
 #include "host/modal/pb.h"
 
-#define POLLS_MAX 60 /* of 50 s: a build may take its time */
+#define POLLS_MAX 60 /* polls of 50 s: a build may take long */
 
-/* How it ended: 1 well, 0 it goes on, -1. */
+/* Returns 1 for success, 0 while the build runs, or -1 with *err set. */
 static int
 verdict(const char *what, const HrPb__Result *r, struct hr_err *err)
 {
@@ -23,7 +23,7 @@ verdict(const char *what, const HrPb__Result *r, struct hr_err *err)
 	    r->status, r->exception != NULL ? r->exception : "no reason is told");
 }
 
-/* Each image is built by rules of a version, which the account's environment says. */
+/* Fetches the builder version, which the account's environment sets for each image. */
 static int
 builder_version(struct hr_cloud *c, char **ret, struct hr_err *err)
 {
@@ -44,8 +44,8 @@ builder_version(struct hr_cloud *c, char **ret, struct hr_err *err)
 
 struct build {
 	struct hr_cloud *c;
-	char *entry;  /* the last one that was told */
-	int finished; /* 1 well */
+	char *entry;  /* id of the last log entry */
+	int finished; /* 1: the build has succeeded */
 };
 
 static int
@@ -94,7 +94,7 @@ wait_built(struct hr_cloud *c, const char *id, struct hr_err *err)
 		}
 		q.last_entry_id = b.entry;
 		r = hr_grpc_do(&hr_modal_of(c)->api, &g, NULL, &end, err);
-		/* a stream that was cut goes on behind what it told last */
+		/* a stream that was cut continues after its last entry */
 		if (r != 0 && end.status == HR_GRPC_LOST && end.messages > 0)
 			r = 0;
 	}

@@ -1,16 +1,16 @@
-/* The kind "modal": sandboxes of Modal (doc/clouds.md, "Modal"). */
+/* The back-end "modal": sandboxes of Modal (doc/clouds.md, "Modal"). */
 #include "config.h"
 
 #include "base/err.h"
 #include "host/modal/modal.h"
 
-#define MISSING 44 /* the status of our own commands that found no file */
+#define MISSING 44 /* exit status of handrail's commands for a missing file */
 
 static int
 m_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end *ret,
     struct hr_err *err)
 {
-	/* its input is open for as long as nobody closes it */
+	/* Modal leaves the input open until it is closed explicitly */
 	const char *const argv[] = {
 	    "/bin/sh", "-c", "exec bash -l -c \"$0\" </dev/null", q->line, NULL};
 	const struct hr_modal_exec e = {.argv = argv, .q = q};
@@ -30,7 +30,7 @@ m_launch(struct hr_cloud *c, const char *line, struct hr_err *err)
 	return hr_modal_run(c, &e, &end, err);
 }
 
-/* ---- files, by commands ---- */
+/* ---- files, through commands ---- */
 
 struct heard {
 	struct hr_buf *out, why;

@@ -1,4 +1,4 @@
-/* The life of a sandbox of Modal, by its API. */
+/* The life cycle of a Modal sandbox, through the API. */
 #include "config.h"
 
 #include "host/modal/modal.h"
@@ -17,7 +17,7 @@
 #define TAGS 3
 #define BASE_IMAGE "debian:12"
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
 static unsigned
 life(const struct hr_cloud *c, struct hr_err *err)
@@ -40,7 +40,7 @@ struct tags {
 	size_t n;
 };
 
-/* protobuf-c's texts are not const: they are only read when they are sent. */
+/* protobuf-c's strings are not const, but sending only reads them. */
 static char *
 lent(const char *text)
 {
@@ -70,7 +70,8 @@ labels(struct hr_cloud *c, struct tags *t, struct hr_err *err)
 	return 0;
 }
 
-/* What the answer tells; from the id on it can be ended, whatever else is wrong. */
+/* Takes the answer's data; once the id is stored, the sandbox can be ended whatever else is
+ * wrong. */
 static int
 take_created(struct hr_cloud *c, const HrPb__Created *a, struct hr_err *err)
 {
@@ -83,7 +84,7 @@ take_created(struct hr_cloud *c, const HrPb__Created *a, struct hr_err *err)
 		return -1;
 	if (c->old)
 		return 0;
-	/* without these they are asked for when a command is run */
+	/* if they are missing, the first command asks for them */
 	if (a->task_id == NULL || r == NULL)
 		return 0;
 	if (hr_pb_text(HR_MODAL_WHO, what, "task_id", a->task_id, err) != 0 ||
@@ -94,7 +95,7 @@ take_created(struct hr_cloud *c, const HrPb__Created *a, struct hr_err *err)
 	return hr_modal_route(c, r->url, r->jwt, err);
 }
 
-/* The request that costs, with the newer route or the older one. *end: of it. */
+/* Sends the create request, which costs, by the newer or the older route. *end: its result. */
 static int
 ask_for_one(struct hr_cloud *c, HrPb__Sandbox *box, struct hr_grpc_end *end, struct hr_err *err)
 {
@@ -189,7 +190,7 @@ hr_modal_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
 
-/* ---- what becomes of it ---- */
+/* ---- state and list ---- */
 
 int
 hr_modal_look(struct hr_cloud *c, struct hr_err *err)
@@ -201,7 +202,7 @@ hr_modal_look(struct hr_cloud *c, struct hr_err *err)
 
 	q.sandbox_id = c->id;
 	r = hr_modal_sandbox_call(c, "SandboxWait", &q.base, &hr_pb__waited__descriptor, &a, &mine);
-	/* without a result it goes on; one that ended cannot be used again */
+	/* no result means that it runs; an ended sandbox cannot be used again */
 	if (r == 0)
 		(void)snprintf(c->state, sizeof(c->state), "%s",
 		    a->result != NULL && a->result->has_status && a->result->status != 0
@@ -225,7 +226,8 @@ tag(const HrPb__Listed *l, const char *name)
 	return NULL;
 }
 
-/* One page, which goes on before *before; 0, 1: that was the last one, -1. */
+/* Lists one page of sandboxes created before *before. Returns 0, 1 after the last page, or -1 with
+ * *err set. */
 static int
 one_page(struct hr_cloud *c, const char *run, double *before, hr_cloud_found_fn *fn, void *arg,
     struct hr_err *err)
@@ -255,7 +257,7 @@ one_page(struct hr_cloud *c, const char *run, double *before, hr_cloud_found_fn 
 		    .state = "running"};
 
 		r = hr_pb_text(HR_MODAL_WHO, "a sandbox of the list", "id", l->id, err);
-		/* no number either */
+		/* NaN fails this test, too */
 		if (r == 0 && (!l->has_created_at || !(l->created_at > 0)))
 			r = hr_err_set(err, HR_E_PROTO,
 			    HR_MODAL_WHO ": a sandbox of the list has no \"created_at\"");

@@ -1,6 +1,6 @@
-/* The provider Modal: gRPC to its API (api.c), and to the router of a sandbox's commands (task.c),
- * or, with its older routes, the API for both (oldtask.c). What is said here follows the recorded
- * traffic of its own clients (t/corpus/clouds). */
+/* hr_modal: the provider Modal: gRPC to its API (api.c) and to the router for a sandbox's commands
+ * (task.c), or, with its older routes, the API for both (oldtask.c). The behaviour follows the
+ * recorded traffic of Modal's own clients (t/corpus/clouds). */
 #ifndef HR_HOST_MODAL_MODAL_H
 #define HR_HOST_MODAL_MODAL_H
 
@@ -9,16 +9,16 @@
 #include "host/modal/modal.pb-c.h"
 
 #define HR_MODAL_WHO "Modal"
-#define HR_MODAL_POLL_S 50        /* of one long poll */
-#define HR_MODAL_CHUNK (1u << 20) /* of a file that is sent */
+#define HR_MODAL_POLL_S 50        /* seconds per long poll */
+#define HR_MODAL_CHUNK (1u << 20) /* bytes per message of a file upload */
 
 enum { HR_MODAL_CREATE_IF_MISSING = 1, HR_MODAL_ANONYMOUS = 4 };
 enum { HR_MODAL_STDOUT = 1, HR_MODAL_STDERR = 2 };
 enum { HR_MODAL_SUCCESS = 1 };
 
-/* What a sandbox's struct hr_cloud has as its own. */
+/* The provider's state in struct hr_cloud. */
 struct hr_modal {
-	struct hr_grpc api, router; /* router.url NULL: not asked for yet */
+	struct hr_grpc api, router; /* router.url NULL: not known yet */
 	char *app_id, *auth, *task;
 };
 
@@ -32,23 +32,24 @@ hr_modal_of(const struct hr_cloud *c)
 
 int hr_modal_open(struct hr_cloud *c, struct hr_err *err);
 void hr_modal_done(struct hr_cloud *c);
-/* A call of the API with one answer, which hr_pb_done() frees; after: "V2" or ""; once: it is not
- * sent again where it may have been carried out. */
+/* Invokes an API method with a single answer, which hr_pb_done() frees. after: "V2" or "". once: do
+ * not repeat a call that may have been executed. */
 int hr_modal_ask(struct hr_cloud *c, const char *method, const char *after,
     const ProtobufCMessage *q, const ProtobufCMessageDescriptor *type, bool once, void *ret,
     struct hr_grpc_end *end, struct hr_err *err);
-/* One that may be repeated. */
+/* Makes a call that may be repeated. */
 int hr_modal_call(struct hr_cloud *c, const char *method, const ProtobufCMessage *q,
     const ProtobufCMessageDescriptor *type, void *ret, struct hr_err *err);
-/* One whose newer route has "V2" behind its name: c->old says which one, and is found out. */
+/* Invokes a method whose newer route has the suffix "V2": c->old selects one, and is set when the
+ * service lacks the newer. */
 int hr_modal_sandbox_call(struct hr_cloud *c, const char *method, const ProtobufCMessage *q,
     const ProtobufCMessageDescriptor *type, void *ret, struct hr_err *err);
-/* The newer routes want a token of their own, which is asked for once. */
+/* Fetches, once, the extra token that the newer routes require. */
 int hr_modal_authorize(struct hr_cloud *c, struct hr_err *err);
-int hr_modal_app(struct hr_cloud *c, struct hr_err *err); /* hr_modal.app_id is known */
-/* A secret of these variables: its id is the caller's. */
+int hr_modal_app(struct hr_cloud *c, struct hr_err *err); /* Looks up hr_modal.app_id. */
+/* Creates a secret of these variables; the caller frees *ret_id. */
 int hr_modal_secret(struct hr_cloud *c, const char *const *env, char **ret_id, struct hr_err *err);
-/* hr_modal.task is known; with the newer routes its router as well. */
+/* Looks up hr_modal.task, and with the newer routes its router. */
 int hr_modal_task(struct hr_cloud *c, struct hr_err *err);
 int hr_modal_route(struct hr_cloud *c, const char *url, const char *jwt, struct hr_err *err);
 
@@ -63,18 +64,18 @@ int hr_modal_publish(struct hr_cloud *c, int port, struct hr_err *err);
 
 /* ---- image.c ---- */
 
-/* The id of an image "FROM name", which is built if it has to be; the caller's. */
+/* Returns the id of an image "FROM name", building it if needed; the caller frees *ret_id. */
 int hr_modal_image(struct hr_cloud *c, const char *name, char **ret_id, struct hr_err *err);
 
 /* ---- task.c, oldtask.c ---- */
 
-/* A program in the sandbox. */
+/* A program to run in the sandbox. */
 struct hr_modal_exec {
 	const char *const *argv;
-	const struct hr_cloud_command *q; /* its directory, variables, output and time */
-	const char *input;                /* what it reads, with input_len; NULL: nothing */
+	const struct hr_cloud_command *q; /* the directory, variables, output and timeout */
+	const char *input;                /* standard input of input_len bytes; NULL: none */
 	size_t input_len;
-	bool leave; /* return when it has begun, and it goes on */
+	bool leave; /* return after the start; the program continues */
 };
 int hr_modal_run(struct hr_cloud *c, const struct hr_modal_exec *e, struct hr_cloud_end *ret,
     struct hr_err *err);
@@ -83,7 +84,7 @@ int hr_modal_run_old(struct hr_cloud *c, const struct hr_modal_exec *e, int time
 
 /* ---- lists for messages ---- */
 
-/* "NAME=value" of env as entries; hr_modal_texts_done() them. */
+/* Entries "NAME=value" of env; hr_modal_texts_done() frees them. */
 struct hr_modal_texts {
 	HrPb__Text *all, **each;
 	size_t n;

@@ -1,5 +1,5 @@
-/* Commands by Modal's older routes, the API itself. Variables are a secret of the account, as
- * there is no field for them; a stream goes on behind the batch that was read last. */
+/* Commands by Modal's older routes, through the API. Variables become a secret of the account
+ * because the route has no field for them; a stream continues after the last batch. */
 #include "config.h"
 
 #include "host/modal/modal.h"
@@ -36,7 +36,7 @@ start(struct hr_cloud *c, const struct hr_modal_exec *e, char **ret_id, struct h
 	q.task_id = hr_modal_of(c)->task;
 	while (e->argv[q.n_command] != NULL)
 		q.n_command++;
-	memcpy(&q.command, &e->argv, sizeof(e->argv)); /* only read */
+	memcpy(&q.command, &e->argv, sizeof(e->argv)); /* the API only reads argv */
 	if (e->q->cwd != NULL)
 		memcpy(&q.workdir, &e->q->cwd, sizeof(e->q->cwd));
 	if (r == 0)
@@ -49,7 +49,7 @@ start(struct hr_cloud *c, const struct hr_modal_exec *e, char **ret_id, struct h
 	return r;
 }
 
-/* Pieces are numbered from one on: what came twice counts once. */
+/* Numbers the pieces from 1, so that a repeated one counts once. */
 static int
 write_input(struct hr_cloud *c, char *id, const char *p, size_t len, struct hr_err *err)
 {
@@ -79,7 +79,7 @@ write_input(struct hr_cloud *c, char *id, const char *p, size_t len, struct hr_e
 struct stream {
 	const struct hr_cloud_command *q;
 	int number;
-	uint64_t last; /* batch that was read */
+	uint64_t last; /* last batch that was read */
 	bool came, ended;
 };
 
@@ -114,7 +114,7 @@ on_batch(void *arg, const ProtobufCMessage *m, struct hr_err *err)
 	return 0;
 }
 
-/* Until it is at its end; 1: the time is over. */
+/* Follows the stream to its end. Returns 1 at the timeout. */
 static int
 follow(struct hr_cloud *c, struct stream *s, char *id, int timer, struct hr_err *err)
 {
@@ -145,7 +145,7 @@ follow(struct hr_cloud *c, struct stream *s, char *id, int timer, struct hr_err 
 		if (r != 0 && end.status != HR_GRPC_LOST && end.status != HR_GRPC_UNAVAILABLE &&
 		    end.status != HR_GRPC_DEADLINE)
 			return -1;
-		/* without an end it is to be asked again: its time was over, or it was cut */
+		/* ask again: the poll timed out or was cut */
 		more = hr_cloud_goes_on(&cuts, s->came, hr_now_ms());
 	}
 	return s->ended ? 0

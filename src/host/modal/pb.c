@@ -1,4 +1,4 @@
-/* protobuf-c says only that bytes are no such message; which field it was is found here. */
+/* protobuf-c reports only that a message is invalid; this file finds the field. */
 #include "config.h"
 
 #include "host/modal/pb.h"
@@ -27,7 +27,7 @@ wire_of(ProtobufCType type)
 	}
 }
 
-/* *at moves behind it; false: the bytes end before, or it is longer than ten. */
+/* Decodes a varint and advances *at. Returns false if it is truncated or longer than ten bytes. */
 static bool
 varint(const unsigned char **at, const unsigned char *end, uint64_t *ret)
 {
@@ -44,7 +44,7 @@ varint(const unsigned char **at, const unsigned char *end, uint64_t *ret)
 	return false;
 }
 
-/* The first field that is not what it ought to be: its name, or NULL; *whole: all could be read. */
+/* Returns the name of the first invalid field, or NULL; *whole: all bytes were readable. */
 static const char *
 odd_field(const ProtobufCMessageDescriptor *type, const unsigned char *p, size_t len, bool *whole)
 {

@@ -1,4 +1,4 @@
-/* hr_pb: messages of protobuf-c to and from bytes, with errors that name the field. */
+/* hr_pb: converts protobuf-c messages to and from bytes, with errors that name the field. */
 #ifndef HR_HOST_MODAL_PB_H
 #define HR_HOST_MODAL_PB_H
 
@@ -7,15 +7,15 @@
 #include "base/buf.h"
 #include "host/handrail.h"
 
-/* NULL with *err: "WHO: "field" of SUBJECT is of another type", or what else is wrong with the
- * bytes. protobuf_c_message_free_unpacked() it. */
+/* Parses a message, which the caller frees by protobuf_c_message_free_unpacked(). Returns NULL with
+ * *err: "WHO: "field" of SUBJECT is of another type", or another reason. */
 ProtobufCMessage *hr_pb_read(const char *who, const char *subject,
     const ProtobufCMessageDescriptor *type, const char *p, size_t len, struct hr_err *err);
 int hr_pb_put(struct hr_buf *b, const ProtobufCMessage *m, struct hr_err *err);
-void hr_pb_done(void *at); /* of a pointer to a message; of NULL: nothing */
+void hr_pb_done(void *at); /* takes a pointer to a message pointer; NULL: does nothing */
 
-/* A text of an answer that is needed: there, not empty, without control characters, as it becomes
- * part of a request. */
+/* Checks a required string of an answer: not empty and without control characters, because it
+ * becomes part of a request. */
 int hr_pb_text(
     const char *who, const char *subject, const char *name, const char *text, struct hr_err *err);
 

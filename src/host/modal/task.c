@@ -1,5 +1,5 @@
-/* Commands in a sandbox of Modal, by the router that is told for it. What they print is a stream
- * that goes on at an offset; their name is ours, so starting one again starts no second one. */
+/* Commands in a Modal sandbox, through its router. Output is a stream that continues at an offset;
+ * handrail chooses the command's id, so a repeated start does not start a second one. */
 #include "config.h"
 
 #include "host/modal/modal.h"
@@ -16,7 +16,8 @@
 #define ROUTER "/modal.task_command_router.TaskCommandRouter/"
 #define WAIT_S 59
 
-/* A call of the router. Its token ends some time; then it has not done what it was asked. */
+/* Calls the router. If its token has expired, the router has done nothing, and the call is repeated
+ * with a new token. */
 static int
 ask(struct hr_cloud *c, const struct hr_grpc_call *g, void *ret, struct hr_grpc_end *end,
     struct hr_err *err)
@@ -46,8 +47,8 @@ start(struct hr_cloud *c, const struct hr_modal_exec *e, char *id, struct hr_err
 	q.exec_id = id;
 	while (e->argv[q.n_command_args] != NULL)
 		q.n_command_args++;
-	memcpy(&q.command_args, &e->argv, sizeof(e->argv)); /* only read */
-	/* else what it prints goes nowhere */
+	memcpy(&q.command_args, &e->argv, sizeof(e->argv)); /* the API only reads argv */
+	/* otherwise the output is discarded */
 	q.has_stdout_config = q.has_stderr_config = !e->leave;
 	q.stdout_config = q.stderr_config = 1;
 	if (e->q->cwd != NULL)
@@ -56,13 +57,13 @@ start(struct hr_cloud *c, const struct hr_modal_exec *e, char *id, struct hr_err
 	q.env = env.each;
 	if (r == 0)
 		r = ask(c, &g, &a, &end, &mine);
-	/* by an earlier try, whose answer was lost */
+	/* an earlier attempt, whose answer was lost, has started it */
 	if (r != 0 && mine.code == HR_E_RUNTIME && end.status == HR_GRPC_EXISTS)
 		r = 0;
 	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
 
-/* Again and again at its offset: what came twice counts once. */
+/* Repeats a write at the same offset, so that repeated bytes count once. */
 static int
 write_input(struct hr_cloud *c, char *id, const char *p, size_t len, struct hr_err *err)
 {
@@ -117,7 +118,7 @@ on_data(void *arg, const ProtobufCMessage *m, struct hr_err *err)
 	return 0;
 }
 
-/* Until it is at its end; 1: the time is over. */
+/* Follows the stream to its end. Returns 1 at the timeout. */
 static int
 follow(struct hr_cloud *c, struct stream *s, char *id, int timer, struct hr_err *err)
 {
@@ -153,7 +154,7 @@ follow(struct hr_cloud *c, struct stream *s, char *id, int timer, struct hr_err 
 	    err, HR_E_PROTO, HR_MODAL_WHO ": the stream of the command is cut again and again");
 }
 
-/* 0 with its status; 1: the time is over. */
+/* Returns 0 with the exit status, or 1 at the timeout. */
 static int
 wait_end(struct hr_cloud *c, char *id, int timer, struct hr_cloud_end *ret, struct hr_err *err)
 {
