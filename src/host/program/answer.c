@@ -1,4 +1,4 @@
-/* Lines of a program that is a back-end. Pure. */
+/* Parses the lines of a program back-end. Pure. */
 #include "config.h"
 
 #include "host/program/answer.h"
@@ -98,7 +98,7 @@ read_object(
 	return 0;
 }
 
-/* Exactly one of these is in an answer. */
+/* An answer has exactly one of these members. */
 static const struct {
 	const char *name;
 	enum hr_program_kind kind;
@@ -166,7 +166,7 @@ hr_program_answer_done(struct hr_program_answer *a)
 	a->body = NULL;
 }
 
-/* One that is not known is for a later version of us. */
+/* Ignores unknown abilities, which a later version may define. */
 static int
 read_abilities(struct json_object *list, unsigned *ret, struct hr_err *err)
 {

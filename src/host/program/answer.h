@@ -1,5 +1,5 @@
-/* hr_program_answer: one line of a program that is a back-end (doc/programs.md), read field by
- * field: what it is, and nothing else, or an error that says what is wrong with it. */
+/* hr_program_answer: parses one line of a program back-end (doc/programs.md) field by field, with
+ * errors that name the mistake. */
 #ifndef HR_HOST_PROGRAM_ANSWER_H
 #define HR_HOST_PROGRAM_ANSWER_H
 
@@ -10,31 +10,32 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-#define HR_PROGRAM_LINE_MAX (1u << 20) /* of a line without its end, both ways */
-#define HR_PROGRAM_WORD_MAX 1000       /* of a name, an address, a line for people */
+#define HR_PROGRAM_LINE_MAX (1u << 20) /* bytes of a line without its end, in both directions */
+#define HR_PROGRAM_WORD_MAX 1000       /* bytes of a name, an address or a line for people */
 
 enum hr_program_kind {
-	HR_PROGRAM_OK,    /* the end: done */
-	HR_PROGRAM_ERROR, /* the end: not done */
-	HR_PROGRAM_DATA,  /* bytes of a file, or of what a command prints */
-	HR_PROGRAM_FOUND, /* one of a list */
+	HR_PROGRAM_OK,    /* final: success */
+	HR_PROGRAM_ERROR, /* final: failure */
+	HR_PROGRAM_DATA,  /* bytes of a file or of a command's output */
+	HR_PROGRAM_FOUND, /* an entry of a list */
 };
 
 struct hr_program_answer {
-	int64_t id; /* of the request */
+	int64_t id; /* the request's id */
 	enum hr_program_kind kind;
-	int stream;               /* of data: 0 a file, 1 stdout, 2 stderr */
-	struct hr_buf data;       /* decoded */
-	struct json_object *body; /* what is done, or one of the list: an object */
-	struct hr_err error;      /* in words that can be printed */
+	int stream;               /* DATA: 0 a file, 1 stdout, 2 stderr */
+	struct hr_buf data;       /* decoded bytes */
+	struct json_object *body; /* an object: the result or the list entry */
+	struct hr_err error;      /* printable message */
 };
 
-/* 0, or -1 with *err; hr_program_answer_done() in both cases. No secret is in its error. */
+/* Parses a line. Returns 0, or -1 with *err set, which contains no secret; the caller calls
+ * hr_program_answer_done() in both cases. */
 int hr_program_read(const char *line, size_t len, const char *const *secrets,
     struct hr_program_answer *ret, struct hr_err *err);
 void hr_program_answer_done(struct hr_program_answer *a);
 
-/* What a program can beside what all of them can. */
+/* Optional abilities of a program. */
 enum hr_program_can {
 	HR_PROGRAM_WAIT = 1,
 	HR_PROGRAM_PAUSE = 2,
@@ -51,13 +52,13 @@ enum hr_program_can {
 /* The answer to "hello". */
 struct hr_program_about {
 	unsigned can;
-	char title[HR_PROGRAM_TITLE_MAX + 1]; /* "": it says none */
-	char lacks[HR_PROGRAM_WORD_MAX + 1];  /* "": it says none */
+	char title[HR_PROGRAM_TITLE_MAX + 1]; /* "": none */
+	char lacks[HR_PROGRAM_WORD_MAX + 1];  /* "": none */
 };
-/* -1: *ret is as it was. */
+/* Parses the answer. Returns 0, or -1 with *err set and *ret unchanged. */
 int hr_program_hello(struct json_object *ok, struct hr_program_about *ret, struct hr_err *err);
 
-/* A text of one line of 1 to `max` bytes, without control characters; borrowed. */
+/* Reads a one-line string of 1 to `max` bytes without control characters; borrowed. */
 int hr_program_word(struct json_object *o, const char *subject, const char *name, size_t max,
     const char **ret, struct hr_err *err);
 

@@ -1,6 +1,6 @@
-/* A program at the other end of three descriptors. It is the user's or root's, as a shared object
- * has to be, and what runs is what was looked at: it is started by its directory's descriptor.
- * What it says is bounded and believed in nothing that can be checked. */
+/* Runs a back-end program and talks to it over three pipes. The program must belong to the user or
+ * root, like a shared object, and is started relative to its directory's descriptor, so that the
+ * checked file runs. Its output is bounded and validated. */
 #include "config.h"
 
 #include "host/program/child.h"
@@ -26,22 +26,22 @@
 #include "host/cloud/cloud.h"
 #include "proto/json.h"
 
-#define CANCEL_MS 2000 /* to say that a request was given up */
-#define LEAVE_MS 2000  /* to end once nobody asks any more */
-#define CHUNK 98304    /* bytes of a file in one line */
-#define SAID_MAX 200   /* lines on stderr that are passed on */
+#define CANCEL_MS 2000 /* time to confirm a cancelled request */
+#define LEAVE_MS 2000  /* time to exit after its input was closed */
+#define CHUNK 98304    /* bytes of a file per line */
+#define SAID_MAX 200   /* stderr lines that are passed on */
 #define SAID_LINE 1000
-#define SAID_MORE 4096 /* of a longer one, for a secret that is cut there */
-#define SAID_READS 16  /* at a time, of SAID_MORE each: what a pipe holds */
+#define SAID_MORE 4096 /* further bytes of a long line, so that a secret is not cut */
+#define SAID_READS 16  /* reads of SAID_MORE bytes at a time: the capacity of a pipe */
 
-/* One request under way. */
+/* A request in progress. */
 struct asked {
 	struct hr_child *c;
 	const struct hr_child_call *q;
 	struct hr_child_end *ret;
-	struct hr_buf out; /* to be written */
-	size_t written;    /* of out */
-	size_t sent;       /* of q->bytes, in out or before */
+	struct hr_buf out; /* bytes to write */
+	size_t written;    /* bytes of `out` already written */
+	size_t sent;       /* bytes of q->bytes in `out` or before */
 };
 
 void
@@ -58,9 +58,9 @@ hr_child_init(struct hr_child *c, const char *name, const char *path, const char
 	    .ended = -1};
 }
 
-/* ---- its life ---- */
+/* ---- start and end ---- */
 
-/* Without it, and what it has started. Its wait status. */
+/* Kills the program with its process group. Returns its wait status. */
 static int
 reap(struct hr_child *c)
 {
@@ -93,14 +93,14 @@ hr_child_done(struct hr_child *c)
 	(void)reap(c);
 }
 
-/* It ended, or closed its output, before it had answered. */
+/* Reports a program that exited or closed its output before it answered. */
 static int
 lost(struct hr_child *c, const char *op, struct hr_err *err)
 {
 	struct pollfd p = {.fd = c->ended, .events = POLLIN};
 	int status;
 
-	/* one that has closed its output is given a moment to end by itself */
+	/* a program that has closed its output gets a moment to exit */
 	if (c->ended >= 0)
 		(void)poll(&p, 1, LEAVE_MS);
 	status = reap(c);
@@ -142,7 +142,7 @@ spawn(struct hr_child *c, struct hr_err *err)
 		    .fds = fds,
 		    .nfds = 4,
 		    .alone = true,
-		    .setsid = true, /* no terminal to ask at, and a group to end */
+		    .setsid = true, /* no terminal for prompts, and one group to kill */
 		    .umask = -1};
 
 		(void)snprintf(path, sizeof(path), "/proc/self/fd/3/%s", t.name);
@@ -176,7 +176,7 @@ spawn(struct hr_child *c, struct hr_err *err)
 	return 0;
 }
 
-/* ---- what it says on stderr ---- */
+/* ---- stderr ---- */
 
 static void
 say_line(struct hr_child *c, const char *p, size_t len)
@@ -194,8 +194,8 @@ say_line(struct hr_child *c, const char *p, size_t len)
 	}
 }
 
-/* What is there, but no more than a pipe holds: one that never stops would keep us from the time.
- * It closes it, then nothing comes any more. */
+/* Reads available data, but at most a pipe's capacity: endless output would prevent the timeout.
+ * Closes the pipe at its end. */
 static void
 hear_words(struct hr_child *c)
 {
@@ -216,7 +216,7 @@ hear_words(struct hr_child *c)
 			c->cut = false;
 			hr_buf_drop_front(&c->words, (size_t)(end - c->words.p) + 1);
 		}
-		/* one that does not end is cut */
+		/* a line without an end is cut */
 		if (c->words.len > SAID_LINE + SAID_MORE || (c->said < 0 && c->words.len > 0) ||
 		    hr_buf_check(&c->words, NULL) != 0) {
 			if (!c->cut)
@@ -229,7 +229,7 @@ hear_words(struct hr_child *c)
 
 /* ---- one request ---- */
 
-/* {"id": 3, "data": "..."} for what comes next of the bytes. */
+/* Makes the line {"id": 3, "data": "..."} with the next bytes. */
 static void
 next_bytes(struct asked *a)
 {
@@ -244,7 +244,7 @@ next_bytes(struct asked *a)
 	a->sent += n;
 }
 
-/* As much as it takes. */
+/* Writes as much as the pipe takes. */
 static int
 send_some(struct asked *a, struct hr_err *err)
 {
@@ -262,7 +262,8 @@ send_some(struct asked *a, struct hr_err *err)
 		if (n < 0 && errno == EAGAIN)
 			return 0;
 		if (n < 0) {
-			/* it may have answered without having read all; its end tells */
+			/* the program may have answered without reading everything; its exit shows
+			 * later */
 			a->written = a->out.len;
 			a->sent = a->q->bytes_len;
 			return 0;
@@ -272,7 +273,8 @@ send_some(struct asked *a, struct hr_err *err)
 	return 0;
 }
 
-/* 1: that was the end; 0: more comes; -1: it is not to be spoken with any longer. */
+/* Handles an answer. Returns 1 if it was the last one, 0 if more follow, or -1 if the program broke
+ * the protocol. */
 static int
 take(struct asked *a, const struct hr_program_answer *said, struct hr_err *err)
 {
@@ -295,7 +297,7 @@ take(struct asked *a, const struct hr_program_answer *said, struct hr_err *err)
 	}
 }
 
-/* The lines that are whole, until the last of them that belongs to the request. */
+/* Handles the complete lines up to the last one of the request. */
 static int
 take_lines(struct asked *a, struct hr_err *err)
 {
@@ -324,7 +326,7 @@ take_lines(struct asked *a, struct hr_err *err)
 	return r;
 }
 
-/* What is there of its output: 1 something, 0 nothing now, -1 it is closed. */
+/* Reads available output. Returns 1 if there was some, 0 if not, or -1 if the pipe is closed. */
 static int
 hear(struct hr_child *c)
 {
@@ -336,7 +338,7 @@ hear(struct hr_child *c)
 	return n > 0 ? 1 : n < 0 && errno == EAGAIN ? 0 : -1;
 }
 
-/* Until the end of the answer (1), `until` (0), or the end of the program (-1). */
+/* Talks until the last answer (1), the time `until` (0), or the program's end (-1). */
 static int
 converse(struct asked *a, int64_t until, struct hr_err *err)
 {
@@ -360,7 +362,7 @@ converse(struct asked *a, int64_t until, struct hr_err *err)
 		hear_words(c);
 		if (send_some(a, err) != 0)
 			return -1;
-		/* its end is looked at first: what it said before is read then */
+		/* check for its exit first, then read its remaining output */
 		ended = ended || p[2].revents != 0;
 		r = hear(c);
 		if (r > 0 && (r = take_lines(a, err)) != 0)
@@ -374,14 +376,14 @@ converse(struct asked *a, int64_t until, struct hr_err *err)
 	}
 }
 
-/* It is told that nobody waits any more, and may still answer. */
+/* Cancels the request, which the program may still answer. */
 static int
 cancel(struct asked *a, struct hr_err *err)
 {
 	int r;
 
 	a->ret->late = true;
-	/* what is half written is written on: lines stay lines */
+	/* finish the line that was partly written */
 	a->sent = a->q->bytes_len;
 	hr_buf_addf(&a->out, "{\"cancel\":%lld}\n", (long long)a->c->id);
 	r = hr_buf_check(&a->out, err) == 0 ? converse(a, hr_now_ms() + CANCEL_MS, err) : -1;
@@ -416,7 +418,7 @@ request(struct asked *a, struct hr_err *err)
 	return r == 0 ? hr_buf_check(&a->out, err) : -1;
 }
 
-/* Of one that runs. */
+/* Sends a request to the running program. */
 static int
 exchange(
     struct hr_child *c, const struct hr_child_call *q, struct hr_child_end *ret, struct hr_err *err)
@@ -428,15 +430,15 @@ exchange(
 	*ret = (struct hr_child_end){0};
 	hr_buf_init(&a.out, HR_PROGRAM_LINE_MAX + 65536);
 	if (request(&a, &mine) != 0) {
-		ret->told = true; /* it was not asked */
+		ret->told = true; /* nothing was sent */
 		r = -1;
 	} else {
 		r = converse(
 		    &a, q->timeout_ms > 0 ? hr_now_ms() + q->timeout_ms : INT64_MAX, &mine);
 		if (r == 0)
 			r = cancel(&a, &mine);
-		/* nobody knows what its next line would belong to, or ours would be glued to what
-		 * it has not read of this one */
+		/* later lines could not be attributed, or our next request would join the unread
+		 * rest of this one */
 		if (r < 0 || a.written < a.out.len || a.sent < q->bytes_len)
 			(void)reap(c);
 	}
@@ -451,7 +453,7 @@ exchange(
 	return hr_err_pass(err, &mine);
 }
 
-/* ---- all of it ---- */
+/* ---- requests with start ---- */
 
 static int
 greet(struct hr_child *c, struct hr_err *err)
@@ -486,7 +488,7 @@ hr_child_start(struct hr_child *c, struct hr_err *err)
 
 	if (c->pid > 0 && waitid(P_PID, (id_t)c->pid, &si, WEXITED | WNOHANG | WNOWAIT) == 0 &&
 	    si.si_pid == c->pid) {
-		hear_words(c); /* it ended while nobody asked */
+		hear_words(c); /* the program exited while it was idle */
 		(void)reap(c);
 	}
 	if (c->pid > 0)
@@ -496,7 +498,7 @@ hr_child_start(struct hr_child *c, struct hr_err *err)
 	if (greet(c, &mine) == 0)
 		return 0;
 	(void)reap(c);
-	/* no sandbox and no file was asked for yet: nobody may take it for the end of one */
+	/* no sandbox or file was requested yet, so the error must not look as if one were gone */
 	if (mine.code == HR_E_NOTFOUND || mine.code == HR_E_NO_SANDBOX ||
 	    mine.code == HR_E_RUNTIME || mine.code == HR_E_INVAL)
 		mine.code = HR_E_UNAVAILABLE;

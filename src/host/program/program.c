@@ -1,5 +1,5 @@
-/* A program as a provider of sandboxes: what the other providers say over HTTP it says in lines
- * (doc/programs.md). Its life, labels and records are cloud.c's. */
+/* A program as a provider of sandboxes: it answers in lines instead of over HTTP (doc/programs.md).
+ * cloud.c has the life cycle, labels and records. */
 #include "config.h"
 
 #include "host/program/program.h"
@@ -15,11 +15,11 @@
 
 #define WHO "the program"
 #define FOUND_MAX 10000
-#define CHECK_MS 10000 /* for "hello", where all that there are are asked */
+#define CHECK_MS 10000 /* limit of "hello" when all programs are checked */
 
-/* One of the tables that hr_program_entry() makes; both texts are behind it. */
+/* A table made by hr_program_entry(); both strings follow it in memory. */
 struct table {
-	struct hr_sandbox_ops ops; /* first: it is what others have of it */
+	struct hr_sandbox_ops ops; /* must be first: callers hold a pointer to it */
 	const char *name, *path;
 };
 
@@ -36,7 +36,7 @@ static const char all_lack[] =
     "it lasts, and there is no input for a running one; no Jupyter, MCP servers, "
     "browser, editor or live view.";
 
-/* It runs; what its hello said is what people are told from now on. */
+/* Starts the program and takes the title and limits from its answer to "hello". */
 static int
 meet(struct hr_cloud *c, struct hr_err *err)
 {
@@ -44,7 +44,7 @@ meet(struct hr_cloud *c, struct hr_err *err)
 
 	if (hr_child_start(&p->child, err) != 0)
 		return -1;
-	/* each time: one that was started anew may say less than before */
+	/* repeat this after each start: a restarted program may answer otherwise */
 	p->ops.title = p->child.about.title[0] != '\0' ? p->child.about.title : p->child.name;
 	p->lacks[0] = p->child.about.lacks[0] != '\0' ? p->child.about.lacks : all_lack;
 	return 0;
@@ -58,7 +58,7 @@ hr_program_talk(
 	return meet(c, err) == 0 ? hr_child_ask(&hr_program_of(c)->child, q, ret, err) : -1;
 }
 
-/* What is wrong with an answer, with the name of whose it is. */
+/* Prefixes an error with the back-end's name. */
 int
 hr_program_named(struct hr_cloud *c, int r, struct hr_err *err)
 {
@@ -67,7 +67,7 @@ hr_program_named(struct hr_cloud *c, int r, struct hr_err *err)
 	return r;
 }
 
-/* {"sandbox": ID} and a text more; name NULL: none. */
+/* Makes {"sandbox": ID} with one more string; name NULL: none. */
 struct json_object *
 hr_program_args(struct hr_cloud *c, const char *name, const char *text, struct hr_err *err)
 {
@@ -82,7 +82,7 @@ hr_program_patience(struct hr_cloud *c, unsigned times)
 	return ms < 100000000u ? ms * times : ms;
 }
 
-/* args are taken; *ret_ok (may be NULL) is the caller's. */
+/* Takes ownership of args; *ret_ok (may be NULL) belongs to the caller. */
 int
 hr_program_ask(struct hr_cloud *c, const char *op, struct json_object *args, unsigned times,
     struct json_object **ret_ok, struct hr_err *err)
@@ -100,7 +100,7 @@ hr_program_ask(struct hr_cloud *c, const char *op, struct json_object *args, uns
 	return r;
 }
 
-/* It runs, and said that it can. */
+/* Starts the program and checks that it has the ability. */
 int
 hr_program_need(struct hr_cloud *c, enum hr_program_can can, const char *what, struct hr_err *err)
 {
@@ -130,7 +130,7 @@ p_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 	int r = args != NULL ? 0 : -1;
 
 	*unsure = false;
-	/* it refused "hello" or "open", before it was told to create anything */
+	/* the program refused "hello" or "open" before "create" was sent */
 	c->unmade = r == 0 && meet(c, err) != 0;
 	if (c->unmade)
 		r = -1;
@@ -283,7 +283,7 @@ p_resume(struct hr_cloud *c, struct hr_err *err)
 		   : -1;
 }
 
-/* Only figures that are known by name, and only numbers, are passed on. */
+/* Passes on only known figures, and only numbers. */
 static int
 p_stats(struct hr_cloud *c, char **ret_json, struct hr_err *err)
 {
@@ -335,7 +335,7 @@ on_words(void *arg, const char *line)
 		c->h->log(c->h->arg, text);
 }
 
-/* What of ours a program sees; what else it needs the user names. */
+/* Copies the variables that any program gets; the user names further ones. */
 static void
 plain_env(struct hr_strv *to, const char *const *given)
 {
@@ -360,7 +360,7 @@ setting(struct hr_cloud *c, const char *name)
 	return hr_config_value(c->h->config, key);
 }
 
-/* {"NAME": value} of the variables that the setting "credentials" names. */
+/* Makes {"NAME": value} of the variables that the setting "credentials" names. */
 static int
 credentials(struct hr_cloud *c, struct json_object *to, struct hr_err *err)
 {
@@ -470,7 +470,7 @@ static const struct hr_cloud_ops program_ops = {
     .name = "program",
     .title = "program",
     .open = p_open,
-    .lists_at_once = true, /* it owes that: doc/programs.md */
+    .lists_at_once = true, /* doc/programs.md requires this of programs */
     .create = p_create,
     .wait = p_wait,
     .look = p_look,

@@ -1,15 +1,16 @@
-/* One sandbox of a program that is a back-end: its life (program.c), what is done in it (use.c). */
+/* hr_program_int: a sandbox of a back-end program: its life cycle (program.c) and its use
+ * (use.c). */
 #ifndef HR_HOST_PROGRAM_PROGRAM_INT_H
 #define HR_HOST_PROGRAM_PROGRAM_INT_H
 
 #include "host/cloud/cloud.h"
 #include "host/program/child.h"
 
-#define HR_PROGRAM_SLOW 10 /* times the patience, for what makes a sandbox or carries a file */
+#define HR_PROGRAM_SLOW 10 /* multiple of the patience for creating a sandbox or copying a file */
 
 struct program {
 	const struct hr_cloud_ops *common;
-	struct hr_cloud_ops ops; /* the same, with the program's words for itself */
+	struct hr_cloud_ops ops; /* a copy of *common with the program's own title and limits */
 	const char *lacks[2];
 	struct hr_child child;
 	struct hr_strv env, secrets;
@@ -19,25 +20,26 @@ struct program {
 /* ---- program.c: requests ---- */
 
 struct program *hr_program_of(struct hr_cloud *c);
-/* {"sandbox": ID} and a text more; name NULL: none. The caller's; NULL with *err. */
+/* Makes {"sandbox": ID} with one more string; name NULL: none. The caller owns the result; NULL
+ * with *err set. */
 struct json_object *
 hr_program_args(struct hr_cloud *c, const char *name, const char *text, struct hr_err *err);
-/* How long an answer may take, in ms. */
+/* Returns the timeout of an answer in ms. */
 unsigned hr_program_patience(struct hr_cloud *c, unsigned times);
-/* It runs, and said that it can. */
+/* Starts the program and checks that it has the ability. Returns 0, or -1 with *err set. */
 int
 hr_program_need(struct hr_cloud *c, enum hr_program_can can, const char *what, struct hr_err *err);
-/* hr_child_ask() of one that runs then. */
+/* Starts the program if needed, then works like hr_child_ask(). */
 int hr_program_talk(struct hr_cloud *c, const struct hr_child_call *q, struct hr_child_end *ret,
     struct hr_err *err);
-/* The same in short: args are taken (NULL: -1, with the error that is there), *ret_ok (may be NULL)
- * is the caller's. */
+/* Does the same in short: takes ownership of args (NULL: returns -1 and keeps *err); *ret_ok (may
+ * be NULL) belongs to the caller. */
 int hr_program_ask(struct hr_cloud *c, const char *op, struct json_object *args, unsigned times,
     struct json_object **ret_ok, struct hr_err *err);
-/* r; of -1 the error gets the name of whose answer it is about. */
+/* Returns r; if that is -1, prefixes the error with the back-end's name. */
 int hr_program_named(struct hr_cloud *c, int r, struct hr_err *err);
 
-/* ---- use.c: as in struct hr_cloud_ops ---- */
+/* ---- use.c: functions of struct hr_cloud_ops ---- */
 
 int hr_program_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end *ret,
     struct hr_err *err);
@@ -46,7 +48,7 @@ int
 hr_program_put(struct hr_cloud *c, const char *path, const char *p, size_t len, struct hr_err *err);
 int hr_program_launch(struct hr_cloud *c, const char *line, struct hr_err *err);
 int hr_program_publish(struct hr_cloud *c, int port, struct hr_err *err);
-/* as in struct hr_sandbox_ops */
+/* Implements the member of struct hr_sandbox_ops. */
 int hr_program_shell(void *self, const char *const *argv, int *ret_status, struct hr_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* What is done in a sandbox of a program's: commands, files, a server, a terminal. */
+/* Uses a sandbox of a program: commands, files, a server, a terminal. */
 #include "config.h"
 
 #include "host/program/program_int.h"
@@ -72,7 +72,7 @@ hr_program_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_
 	    q->timeout_ms > 0 ? json_object_new_int64(q->timeout_ms) : HR_JSON_NONE, NULL);
 	if (call.args != NULL) {
 		r = hr_program_talk(c, &call, &end, &mine);
-		/* told or not: what has been started is ended by whoever asks */
+		/* late even if it answered the cancellation: the caller ends what was started */
 		ret->timed_out = end.late;
 		if (r == 0 && !end.late)
 			r = hr_program_named(c, read_end(c, end.ok, ret, &mine), &mine);
@@ -138,7 +138,7 @@ hr_program_put(struct hr_cloud *c, const char *path, const char *p, size_t len, 
 	return r;
 }
 
-/* ---- a server in it ---- */
+/* ---- a server in the sandbox ---- */
 
 int
 hr_program_launch(struct hr_cloud *c, const char *line, struct hr_err *err)
@@ -174,7 +174,7 @@ hr_program_publish(struct hr_cloud *c, int port, struct hr_err *err)
 
 /* ---- a terminal ---- */
 
-/* The words of a command of this machine. */
+/* Reads the arguments of a command for this machine. */
 static int
 read_words(struct json_object *ok, struct hr_strv *words, struct hr_err *err)
 {
