@@ -1,5 +1,5 @@
-/* What is asked of the service. Its answers are foreign: types are looked at, and an address counts
- * only if it is one. */
+/* Requests to the service. Its answers are not trusted: types are checked, and an address must be
+ * valid. */
 #include "config.h"
 
 #include "host/remote/remote_int.h"
@@ -24,7 +24,7 @@
 #define ROUND_MS 2000
 #define ALIVE_TIMEOUT_S 5
 
-/* "WHAT" with the escaped id behind it; false: too long, or no memory. */
+/* Appends "WHAT" and the escaped id. Returns false if it is too long or memory runs out. */
 static bool
 path_of(struct hr_buf *b, const char *what, const char *id)
 {
@@ -39,7 +39,7 @@ foreign(struct hr_err *err, const char *what)
 	return hr_err_set(err, HR_E_RUNTIME, "Invalid response from runtime API: %s", what);
 }
 
-/* An address that requests with the key may go to: TLS is not left on the way to the sandbox. */
+/* Accepts an address for requests with the key: if the service uses TLS, so must the sandbox. */
 static bool
 is_address(const struct hr_remote *remote, const char *url)
 {
@@ -58,7 +58,7 @@ is_address(const struct hr_remote *remote, const char *url)
 	       strncmp(host, "localhost", 9) == 0;
 }
 
-/* The places of the editor, as the original derives them from the sandbox's. */
+/* Derives the editor's addresses from the sandbox's like the original. */
 static int
 vscode_address(struct hr_remote *remote)
 {
@@ -72,7 +72,7 @@ vscode_address(struct hr_remote *remote)
 	    remote->url, (int)(path - host), host);
 }
 
-/* Takes the sandbox over that an answer tells of. */
+/* Takes over the sandbox in an answer. */
 static int
 take_over(struct hr_remote *remote, struct json_object *o, struct hr_err *err)
 {
@@ -174,7 +174,7 @@ command_of(struct hr_remote *remote, struct hr_err *err)
 	return list;
 }
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 static struct json_object *
 environment_of(struct hr_remote *remote)
@@ -226,7 +226,7 @@ start_body(struct hr_remote *remote, const char *image, struct hr_err *err)
 	    group != NULL ? json_object_get(group) : HR_JSON_NONE, NULL);
 }
 
-/* The answer was lost on the way, or a gateway was not patient enough: it may be there. */
+/* Returns true if the answer was lost or a gateway timed out: the sandbox may exist. */
 static bool
 may_be_there(const struct hr_err *e)
 {
@@ -272,7 +272,7 @@ hr_remote_start(struct hr_remote *remote, enum hr_connected *ret, struct hr_err 
 	if (hr_rest_send(remote->api, "POST", "/start", body, &answer, &why) == 0) {
 		r = take_over(remote, answer, err);
 	} else {
-		/* it exists: another process was faster */
+		/* another process has just created it */
 		if (why.code == HR_E_HTTP_STATUS && why.status == 409)
 			*ret = HR_SANDBOX_FOUND;
 		r = look_for_it(remote, &why, err);
@@ -351,7 +351,7 @@ look_at_pod(struct hr_remote *remote, const char *status, struct hr_err *err)
 	}
 }
 
-/* HR_E_NOT_READY: not yet. */
+/* Fails with HR_E_NOT_READY while the sandbox starts. */
 static int
 look(struct hr_remote *remote, struct hr_err *err)
 {
@@ -365,7 +365,7 @@ look(struct hr_remote *remote, struct hr_err *err)
 	if (hr_rest_get(remote->api, hr_buf_str(&path), &o, &why) != 0) {
 		if (why.code == HR_E_HTTP_STATUS && why.status < 500 && why.status != 429)
 			return hr_err_pass(err, &why);
-		/* a service that is down for a moment has not lost the sandbox */
+		/* a short outage of the service does not lose the sandbox */
 		return hr_err_set(err, HR_E_NOT_READY, "%s", why.msg);
 	}
 	status = hr_json_text_at(o, "pod_status");
@@ -389,7 +389,7 @@ hr_remote_wait(struct hr_remote *remote, struct hr_err *err)
 		(void)clock_gettime(CLOCK_MONOTONIC, &now);
 		if (why.code != HR_E_NOT_READY || now.tv_sec - from.tv_sec >= patience)
 			break;
-		/* the service can only be asked again, as often as its clients do */
+		/* the service offers only polling; poll as often as its clients do */
 		(void)hr_rest_wait(-1, ROUND_MS);
 	}
 	return hr_err_pass(err, &why);

@@ -1,5 +1,5 @@
-/* Images that the service builds (doc/images.md, "Building"): the folder is made here, and sent as
- * a form. Which image is built of which is decided as with an Engine. */
+/* Images that the service builds (doc/images.md, "Building"): this process makes the folder and
+ * sends it as a form. The choice of images is the same as with an Engine. */
 #include "config.h"
 
 #include "host/remote/remote_int.h"
@@ -38,7 +38,7 @@ struct build {
 	const char *kit;
 	struct hr_image_tags tags;
 	char folder[64];
-	struct hr_err detail; /* struct hr_err is short */
+	struct hr_err detail; /* the full error, as struct hr_err of the caller is short */
 };
 
 static int
@@ -81,11 +81,12 @@ prepare(void *arg, const char *from, enum hr_image_strategy s, const struct hr_i
 	return hr_kit_prepare(b->kit, b->folder, from, s, req, &b->tags, err);
 }
 
-/* The text of a gzip-compressed tar of the folder, as the original's clients send it. */
+/* Appends the folder as a gzip-compressed tar in base64, like the original's clients. */
 static int
 put_context(struct build *b, struct hr_buf *to)
 {
-	unsigned char chunk[3 * 16384]; /* no padding before the end */
+	unsigned char
+	    chunk[3 * 16384]; /* a multiple of 3, so that padding occurs only at the end */
 	HR_CLOSE int fd = hr_tarfile_make(b->folder, true, false, &b->detail);
 	size_t n;
 	ssize_t got;
@@ -101,7 +102,7 @@ put_context(struct build *b, struct hr_buf *to)
 	return 0;
 }
 
-/* A boundary that is in no content: that is base64 and names. */
+/* Writes the form. The boundary cannot occur in the content, which is base64 and names. */
 static int
 put_form(
     struct build *b, struct hr_buf *body, const char *boundary, const char *const *names, size_t n)
@@ -127,7 +128,8 @@ put_form(
 		   : hr_err_set(&b->detail, HR_E_BUILD, "the build folder is too large");
 }
 
-/* *ret: the build's id, the caller's. A service that is busy is asked again for ten minutes. */
+/* Starts the build; the caller frees *ret, its id. A busy service is asked again for ten
+ * minutes. */
 static int
 begin(struct build *b, const char *const *names, size_t n, char **ret)
 {
@@ -141,7 +143,7 @@ begin(struct build *b, const char *const *names, size_t n, char **ret)
 	size_t i;
 	int r;
 
-	(void)!getrandom(random, sizeof(random), 0); /* cannot fail for so few */
+	(void)!getrandom(random, sizeof(random), 0); /* cannot fail for so few bytes */
 	for (i = 0; i < sizeof(random); i++)
 		(void)snprintf(boundary + 9 + 2 * i, 3, "%02x", random[i]);
 	(void)snprintf(
@@ -167,7 +169,7 @@ begin(struct build *b, const char *const *names, size_t n, char **ret)
 	return r;
 }
 
-/* 1 built, 0 not yet, -1 failed. */
+/* Returns 1 if the image is built, 0 if not yet, or -1 if the build failed. */
 static int
 look(struct build *b, const char *path, const char *id)
 {

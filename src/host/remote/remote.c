@@ -1,5 +1,5 @@
-/* The kind "remote": a sandbox that a service makes (doc/host.md, "The kind remote"). How one is
- * made and waited for is in api.c, images in build.c. */
+/* The back-end "remote": a sandbox that a service creates (doc/host.md, "The kind remote"). api.c
+ * creates it and waits for it, build.c has images. */
 #include "config.h"
 
 #include "host/remote/remote_int.h"
@@ -20,11 +20,11 @@
 #include "host/backends.h"
 #include "proto/json.h"
 
-#define ATTEMPTS 3 /* of a request that finds no connection */
+#define ATTEMPTS 3 /* attempts of a request without a connection */
 #define BETWEEN_MS 4000
-#define CAUSE_MAX 500 /* of an error within another */
+#define CAUSE_MAX 500 /* bytes of an error within another */
 
-/* As the original asks again: 429 only. What may be done twice is asked again for other reasons,
+/* Repeats like the original for 429 only; idempotent requests are repeated for other reasons,
  * too. */
 static const struct hr_rest_rule rules[] = {
     {.failures = HR_REST_LIMITED,
@@ -129,7 +129,7 @@ remote_connect(void *self, enum hr_connected *ret, struct hr_err *err)
 		remote->h->begun(remote->h->arg);
 	if (r == 0)
 		r = hr_remote_wait(remote, err);
-	/* one that others use is left to them */
+	/* leave a sandbox alone that others use */
 	if (r != 0 && found == 0 && *ret == HR_SANDBOX_MADE && remote->id != NULL)
 		(void)hr_remote_post(remote, "/stop", NULL);
 	return r;
@@ -219,7 +219,7 @@ remote_state(void *self)
 	if (hr_remote_session(remote, &o, NULL) != 0)
 		return "unknown";
 	status = hr_json_text_or(o, "status", "");
-	/* one of the same name that was made since is another one */
+	/* a sandbox created later under the same name is another one */
 	if (o == NULL || (remote->id != NULL &&
 			     strcmp(hr_json_text_or(o, "runtime_id", remote->id), remote->id) != 0))
 		state = "gone";
@@ -232,7 +232,7 @@ remote_state(void *self)
 	return state;
 }
 
-/* ---- the end, and between ---- */
+/* ---- pause and end ---- */
 
 static int
 remote_pause(void *self, struct hr_err *err)
@@ -251,7 +251,7 @@ remote_destroy(void *self, struct hr_err *err)
 		return 0;
 	r = hr_remote_post(remote, "/stop", &why);
 	if (r != 0 && why.status == 404)
-		r = 0; /* it is not there: so it should be */
+		r = 0; /* already gone, as wanted */
 	remote->stopped = r == 0;
 	return r != 0 ? hr_err_pass(err, &why) : 0;
 }
@@ -269,7 +269,7 @@ remote_close(void *self, struct hr_err *err)
 	return hr_remote_post(remote, "/pause", err);
 }
 
-/* What the service kept of its output. */
+/* Prints the output that the service has kept. */
 static int
 remote_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err)
 {
@@ -292,7 +292,7 @@ remote_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *e
 	return 0;
 }
 
-/* ---- requests to the sandbox that fail ---- */
+/* ---- failed requests to the sandbox ---- */
 
 static void
 say(struct hr_err *err, const char *what)
@@ -303,7 +303,7 @@ say(struct hr_err *err, const char *what)
 	(void)hr_err_set(err, HR_E_DISCONNECTED, "%s Original error: %s", what, cause);
 }
 
-/* Once for each request: what is refused again stays refused. */
+/* Resumes at most once per request: a second refusal is final. */
 static bool
 resume_for(struct hr_remote *remote, unsigned attempt, struct hr_err *err)
 {
