@@ -1,6 +1,5 @@
-/* The kind "local": handraild as a process of this machine, with the rights of whoever starts it
- * (doc/host.md, "The kind local"). It outlives us only where the caller says so. How one is made is
- * in make.c. */
+/* The back-end "local": handraild as a process of this machine with its caller's rights
+ * (doc/host.md, "The kind local"). It outlives the caller only on request. make.c starts it. */
 #include "config.h"
 
 #include "host/local/local_int.h"
@@ -31,7 +30,7 @@
 #define END_PATIENCE_MS 5000
 #define KEEPER ".keeper"
 
-/* The server that it stands for; there is none then. */
+/* Forgets the current server; none is known afterwards. */
 static void
 forget(struct hr_local *l)
 {
@@ -92,7 +91,7 @@ local_connect(void *self, enum hr_connected *ret, struct hr_err *err)
 	if (l->h->attach)
 		return hr_err_set(
 		    err, HR_E_DISCONNECTED, "No existing server found for session %s", l->h->sid);
-	end_left(l); /* of one that has ended; its files stay */
+	end_left(l); /* clean up after an ended server; its files stay */
 	forget(l);
 	home = hr_config_text(l->h->config, "local.home");
 	l->in_home = home == NULL || strcmp(home, "own") == 0;
@@ -101,7 +100,7 @@ local_connect(void *self, enum hr_connected *ret, struct hr_err *err)
 	if (hr_local_make(l, err) != 0) {
 		(void)local_undo(l, NULL);
 		if (l->log != NULL)
-			(void)unlink(l->log); /* its last words are in the error */
+			(void)unlink(l->log); /* the error has its last lines */
 		return -1;
 	}
 	*ret = HR_SANDBOX_MADE;
@@ -195,7 +194,7 @@ local_adopt(void *self, const char *sid, const char *record, struct hr_err *err)
 	char *log = NULL;
 	int r;
 
-	end_left(l); /* what was recorded before may be dead */
+	end_left(l); /* a recorded server may be dead */
 	forget(l);
 	r = local_restore(l, record, err);
 	(void)sid; /* the server does not know its name */
@@ -208,7 +207,7 @@ local_adopt(void *self, const char *sid, const char *record, struct hr_err *err)
 	}
 	if (r != 0) {
 		free(log);
-		forget(l); /* another may be adopted instead */
+		forget(l); /* another server may be adopted instead */
 		return r;
 	}
 	free(l->log);
@@ -224,12 +223,12 @@ local_state(void *self)
 	return l->watch >= 0 && !hr_proc_wait(l->watch, 0) ? "running" : "exited";
 }
 
-/* ---- what a server that was killed has left ----
+/* ---- leftovers of a killed server ----
  *
- * The keepers of its shells: they outlive it for the next server on its run directory
+ * The keepers of its shells outlive it for the next server with the same run directory
  * (src/supervisor/children/adopt.h). */
 
-/* "PID START DIGEST", of its first bytes alone. */
+/* Ends the keeper in the file "PID START DIGEST", of which only the first bytes are read. */
 static void
 end_keeper(int dir, const char *name, int patience_ms)
 {
@@ -247,7 +246,7 @@ end_keeper(int dir, const char *name, int patience_ms)
 		hr_proc_end((pid_t)pid, watch, patience_ms);
 }
 
-/* Those of sessions that have a name. */
+/* Ends the keepers of named sessions. */
 static void
 end_named(int dir, int patience_ms)
 {
@@ -268,7 +267,8 @@ end_named(int dir, int patience_ms)
 	(void)closedir(d);
 }
 
-/* Nobody else's, of that name among temporary files, nor another server's by now. */
+/* Checks that the run directory belongs to this user and to that server, and not to one with the
+ * same name or a later one. */
 static bool
 is_its(int dir, pid_t server)
 {
@@ -280,7 +280,7 @@ is_its(int dir, pid_t server)
 	       hr_fd_read(fd, text, sizeof(text) - 1) > 0 && strtol(text, NULL, 10) == (long)server;
 }
 
-/* The keepers, and the run directory; of a server that lives nothing. */
+/* Ends the keepers and removes the run directory, unless the server lives. */
 static void
 end_left(const struct hr_local *l)
 {
@@ -292,14 +292,15 @@ end_left(const struct hr_local *l)
 	if (dir >= 0 && l->pid > 0 && is_its(dir, l->pid)) {
 		end_keeper(dir, "keeper", END_PATIENCE_MS);
 		end_named(dir, END_PATIENCE_MS);
-		/* but for what its last processes may still write */
+		/* except files that its last processes may still write */
 		(void)hr_path_remove(l->run_dir, NULL);
 	}
 	if (dir >= 0)
-		(void)rmdir(l->run_dir); /* of one that was killed before all else */
+		(void)rmdir(l->run_dir); /* remove the empty directory of a server that was killed
+					    at its start */
 }
 
-/* ---- the end ---- */
+/* ---- end ---- */
 
 static int
 end_it(struct hr_local *l, bool with_home, struct hr_err *err)
@@ -331,7 +332,7 @@ local_destroy(void *self, struct hr_err *err)
 	return end_it(self, true, err);
 }
 
-/* The home directory of one that has ended before stays. */
+/* Ends a new server; the home directory of an earlier one stays. */
 static int
 local_undo(void *self, struct hr_err *err)
 {
@@ -348,7 +349,7 @@ local_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *er
 	return hr_logfile_read(l->log, follow ? l->watch : -1, l->h->stop_fd, follow, fn, arg, err);
 }
 
-/* The caller's terminal, in the workspace. */
+/* Runs a command on the caller's terminal, in the workspace. */
 static int
 local_exec(void *self, const char *const *argv, int *ret_status, struct hr_err *err)
 {

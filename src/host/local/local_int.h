@@ -1,4 +1,4 @@
-/* What the parts of the kind "local" share: one server that is a process of this machine. */
+/* hr_local: internals of the back-end "local": one server that is a process of this machine. */
 #ifndef HR_HOST_LOCAL_LOCAL_INT_H
 #define HR_HOST_LOCAL_LOCAL_INT_H
 
@@ -13,19 +13,19 @@ struct hr_local {
 	const struct hr_backend_host *h;
 	pid_t pid; /* 0: none */
 	unsigned long long started;
-	int watch; /* readable when it has ended; -1: none */
+	int watch; /* pidfd, readable when the server has ended; -1: none */
 	int port, vscode_port, app_ports[2];
-	int reserved; /* keeps the port until the server has it; -1: none */
+	int reserved; /* descriptor that holds the port until the server has it; -1: none */
 	char *url, *key, *workspace, *log;
-	char *run_dir;      /* the server's; NULL: none was chosen yet */
-	bool own_workspace; /* made here: removed at the end */
-	char *home;         /* of its own, removed by its end; NULL: none was made yet */
-	bool new_home;      /* by this process: removed where its start fails */
-	bool in_home;       /* it is also $HOME, and not only the place of the shell's history */
+	char *run_dir;      /* the server's run directory; NULL: not chosen yet */
+	bool own_workspace; /* created here and removed at the end */
+	char *home;    /* the sandbox's home directory, removed with it; NULL: not created yet */
+	bool new_home; /* created by this process: removed if the start fails */
+	bool in_home;  /* `home` is $HOME, too, and not only the place of the shell's history */
 	struct hr_portlock locks[4];
 };
 
-/* Starts a server and waits until it answers; whatever was begun is in *l also after a failure. */
+/* Starts a server and waits until it answers; after a failure *l has all that was started. */
 int hr_local_make(struct hr_local *l, struct hr_err *err);
 
 /* Returns the directory in which a server's run directory is made; borrowed from the list or
@@ -36,7 +36,7 @@ const char *hr_local_run_base(const char *const *env);
  * directory. */
 void hr_local_set_home(const struct hr_local *l, struct hr_strv *env);
 
-/* Of the table. */
+/* Implements members of the table. */
 int hr_local_vscode_url(void *self, char **ret, struct hr_err *err);
 int hr_local_web_hosts(void *self, char **ret_json, struct hr_err *err);
 int hr_local_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err);

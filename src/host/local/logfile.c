@@ -1,4 +1,4 @@
-/* Lines of a growing file. */
+/* Reads lines of a growing file. */
 #include "config.h"
 
 #include "host/local/logfile.h"
@@ -37,7 +37,8 @@ hr_logfile_tail(const char *path, char *ret, size_t cap)
 		memmove(ret, first + 1, strlen(first));
 }
 
-/* Gives out the whole lines in b; at_end: the rest as well. Non-zero: enough. */
+/* Passes the whole lines in b to fn; at_end: also an incomplete one. A non-zero result means
+ * stop. */
 static int
 give_lines(struct hr_buf *b, bool at_end, hr_line_fn *fn, void *arg)
 {
@@ -66,7 +67,8 @@ is_readable(int fd)
 	return fd >= 0 && poll(&p, 1, 0) > 0;
 }
 
-/* Up to the present end of the file: 1 fn has enough, or stop_fd is readable; 0 not, -1 error. */
+/* Reads to the present end of the file. Returns 1 if fn asks to stop or stop_fd is readable, 0 if
+ * not, or -1 with *err set. */
 static int
 drain(int fd, int stop_fd, const char *path, struct hr_buf *b, hr_line_fn *fn, void *arg,
     struct hr_err *err)
@@ -77,7 +79,7 @@ drain(int fd, int stop_fd, const char *path, struct hr_buf *b, hr_line_fn *fn, v
 		char *room = hr_buf_reserve(b, PIECE);
 
 		if (room == NULL) {
-			/* a line beyond all measure goes out in parts */
+			/* a line that exceeds the buffer is passed on in parts */
 			if (b->fail != HR_E_TOOLARGE)
 				return hr_err_nomem(err);
 			b->fail = HR_OK;

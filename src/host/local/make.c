@@ -1,4 +1,4 @@
-/* How a sandbox of the kind "local" is made: its workspace, key, ports and process (doc/host.md,
+/* Starts a sandbox of the back-end "local": its workspace, key, ports and process (doc/host.md,
  * "The kind local"). */
 #include "config.h"
 
@@ -36,8 +36,8 @@
 #include "host/records/record.h"
 
 #define READY_TIMEOUT_MS 120000
-#define NAME_DIGITS 16  /* of a run directory */
-#define RUN_BASE_MAX 62 /* bytes: more is too long for the sockets in a run directory */
+#define NAME_DIGITS 16  /* hexadecimal digits of a run directory's name */
+#define RUN_BASE_MAX 62 /* bytes; longer paths do not fit the addresses of the sockets */
 #define LAST_WORDS 600
 #define USER_MAX 256
 
@@ -64,7 +64,7 @@ make_workspace(struct hr_local *l, struct hr_err *err)
 	return 0;
 }
 
-/* A sandbox of the pool is recorded elsewhere, under another name, once it is taken. */
+/* Returns true for a sandbox of the pool, whose record moves to another name once it is taken. */
 static bool
 may_move(const char *state_dir)
 {
@@ -73,7 +73,7 @@ may_move(const char *state_dir)
 	return n > m && strcmp(state_dir + n - m, HR_POOL_BELOW) == 0;
 }
 
-/* The sandbox's own directory for what programs keep in a home directory. */
+/* Creates the sandbox's own directory for files that programs keep in a home directory. */
 static int
 make_home(struct hr_local *l, struct hr_err *err)
 {
@@ -100,7 +100,7 @@ make_home(struct hr_local *l, struct hr_err *err)
 	l->new_home = mkdir(l->home, 0700) == 0;
 	if (l->new_home)
 		return 0;
-	/* of one that has ended, and was not cleared away */
+	/* left by a sandbox that ended and was not removed */
 	if (errno != EEXIST || lstat(l->home, &st) != 0)
 		return hr_err_sys(err, errno, "create %s", l->home);
 	return S_ISDIR(st.st_mode) && st.st_uid == geteuid()
@@ -111,7 +111,7 @@ make_home(struct hr_local *l, struct hr_err *err)
 void
 hr_local_set_home(const struct hr_local *l, struct hr_strv *env)
 {
-	/* They name directories of a home directory, or files in it. */
+	/* Variables that name directories or files in a home directory. */
 	static const char *const names[] = {"XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME",
 	    "XDG_STATE_HOME", "GIT_CONFIG_GLOBAL", "PYTHONUSERBASE", "PIP_CACHE_DIR",
 	    "PIP_CONFIG_FILE", "PYTHON_HISTORY", "IPYTHONDIR", "JUPYTER_CONFIG_DIR",
@@ -123,7 +123,7 @@ hr_local_set_home(const struct hr_local *l, struct hr_strv *env)
 	hr_strv_unset_env(env, "HISTFILE");
 	hr_strv_addf(env, "HISTFILE=%s/.bash_history", l->home);
 	if (!l->in_home) {
-		/* the kernel makes its profile at its start, without anybody's command */
+		/* the kernel creates its profile at its start, even without a command */
 		if (hr_env_get(hr_strv_list(env), "IPYTHONDIR") == NULL)
 			hr_strv_addf(env, "IPYTHONDIR=%s/.ipython", l->home);
 		return;
@@ -134,7 +134,7 @@ hr_local_set_home(const struct hr_local *l, struct hr_strv *env)
 	hr_strv_addf(env, "HOME=%s", l->home);
 }
 
-/* A port by variable, or a free one that nobody else is given. */
+/* Chooses a port: the given one, or a free one that no other sandbox gets. */
 static int
 choose_port(
     struct hr_local *l, enum hr_port_use use, const char *given, int *ret, struct hr_err *err)
@@ -171,8 +171,8 @@ choose_ports(struct hr_local *l, struct hr_strv *env, struct hr_err *err)
 	return 0;
 }
 
-/* The directory in which the server's run directory is made. Root's server has an nginx of another
- * account, which cannot enter a checkout in /root. */
+/* Chooses the directory of the server's run directory. Root's server runs nginx as another account,
+ * which cannot enter a checkout in /root. */
 const char *
 hr_local_run_base(const char *const *env)
 {
@@ -184,9 +184,9 @@ hr_local_run_base(const char *const *env)
 			      : hr_way_base(users, 3, false, RUN_BASE_MAX);
 }
 
-/* The caller chooses the run directory, so that a later one can clear away what a killed server
- * left. Each server has one of its own: at a port there may be one that has not quite ended.
- * The server makes it, and refuses one of another user; nobody can guess its name. */
+/* Chooses the run directory here, so that a later command can clean up after a killed server. Each
+ * server has its own, because the previous one at the same port may not have ended yet. The server
+ * creates it and refuses one of another user; the name cannot be guessed. */
 static int
 choose_run_dir(struct hr_local *l, struct hr_err *err)
 {
@@ -211,7 +211,7 @@ user_name(char name[USER_MAX], struct hr_err *err)
 	return 0;
 }
 
-/* A variable for the sandbox, but for those that would change the server itself. */
+/* Adds a variable for the sandbox unless it would affect the server itself. */
 static void
 give(struct hr_strv *env, const char *entry)
 {
@@ -242,7 +242,7 @@ child_environment(struct hr_local *l, struct hr_strv *env, const char *user, con
 	const char *const *e;
 
 	hr_strv_add_all(env, l->h->environ);
-	/* for named shells and kernels; the first shell is given all of them, exactly */
+	/* named shells and kernels need them; the first shell gets all of them exactly */
 	for (e = l->h->env; *e != NULL; e++)
 		give(env, *e);
 	hr_local_set_home(l, env);
@@ -252,7 +252,7 @@ child_environment(struct hr_local *l, struct hr_strv *env, const char *user, con
 	hr_strv_unset_env(env, "SESSION_API_KEY");
 	hr_strv_addf(env, "SESSION_API_KEY=%s", l->key);
 	hr_strv_set_env(env, "LOCAL_RUNTIME_MODE=1");
-	/* the shell is the caller's as it is: no login, which would find another home */
+	/* the shell keeps the caller's environment: a login would set another home */
 	hr_strv_set_env(env, "SU_TO_USER=false");
 	hr_strv_set_envf(env, "USER=%s", user);
 	hr_strv_unset_env(env, "NOTIFY_SOCKET");
@@ -262,7 +262,7 @@ child_environment(struct hr_local *l, struct hr_strv *env, const char *user, con
 		hr_strv_set_envf(env, "RUNTIME_MAX_MEMORY_GB=%lld", gb);
 }
 
-/* A datagram socket with a name of the kernel's choice, written as $NOTIFY_SOCKET has it. */
+/* Opens a datagram socket with a name chosen by the kernel, in the form of $NOTIFY_SOCKET. */
 static int
 notify_socket(char name[32], struct hr_err *err)
 {
@@ -312,8 +312,8 @@ open_log(struct hr_local *l, struct hr_err *err)
 	return fd;
 }
 
-/* Before the child becomes the server: whoever is killed now leaves nothing that no record leads
- * to. */
+/* Records the server before the child becomes it: if this process is killed now, a record leads to
+ * the server. */
 static void
 note_server(void *arg, pid_t pid)
 {
@@ -329,7 +329,7 @@ set_url(struct hr_local *l, struct hr_err *err)
 {
 	const char *base = hr_config_text(l->h->config, "sandbox.local_runtime_url");
 
-	/* a name would be looked up at every connection */
+	/* localhost would be looked up for each connection */
 	if (base == NULL || strcmp(base, "http://localhost") == 0)
 		base = "http://127.0.0.1";
 	return hr_text_setf(&l->url, err, "%s:%d", base, l->port);
@@ -403,10 +403,9 @@ died(struct hr_local *l, struct hr_err *err)
 	    tail[0] != '\0' ? "; its last words:\n" : "", tail);
 }
 
-/* Returns true if the next datagrams have the server's "READY=1". Any account may send one, so the
- * kernel's word on its sender counts: the server itself, whose pid is not reused while it is
- * watched.
- */
+/* Returns true if the waiting datagrams contain the server's "READY=1". Any account can send one,
+ * so the sender's pid from the kernel must be the server's, which is not reused while it is
+ * watched. */
 static bool
 read_ready(const struct hr_local *l, int notify)
 {
@@ -435,7 +434,7 @@ read_ready(const struct hr_local *l, int notify)
 	}
 }
 
-/* Until "READY=1" comes, or the process ends. */
+/* Waits for "READY=1" or the end of the process. */
 static int
 wait_ready(struct hr_local *l, int notify, struct hr_err *err)
 {

@@ -1,5 +1,5 @@
-/* What the kind "local" says beside its sandboxes: what it needs here, and how one is reached with
- * a browser, also from elsewhere (doc/host.md, "Addresses for people"). */
+/* The back-end "local" without a sandbox: its requirements, and addresses for browsers here and
+ * elsewhere (doc/host.md, "Addresses for people"). */
 #include "config.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 #define URL_MAX 65536
 
-/* How the sandbox is reached from elsewhere; empty: on this machine. */
+/* Makes the address for access from elsewhere; empty: only from this machine. */
 static void
 public_url(struct hr_buf *b, const struct hr_local *l)
 {
@@ -35,8 +35,8 @@ public_url(struct hr_buf *b, const struct hr_local *l)
 	}
 }
 
-/* "http://localhost:PORT", "https://PREFIX-HOST" or "https://HOST/ID/PREFIX"; the caller frees;
- * NULL: no memory. */
+/* Makes "http://localhost:PORT", "https://PREFIX-HOST" or "https://HOST/ID/PREFIX", which the
+ * caller frees. Returns NULL if memory runs out. */
 static char *
 address(const struct hr_local *l, const char *prefix, int port, const char *end)
 {
@@ -109,7 +109,7 @@ hr_local_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 	    "Debian: apt-get install handrail-runtime; or name it in HANDRAIL_SERVER.");
 	hr_exam_program(fn, arg, env, "bash", "Debian: apt-get install bash");
 	hr_exam_program(fn, arg, env, "git", "Debian: apt-get install git");
-	/* the server looks where administrators' programs are, too */
+	/* the server searches administrators' directories, too */
 	if (access("/usr/sbin/nginx", X_OK) == 0)
 		fn(arg, true, "nginx", "/usr/sbin/nginx");
 	else
