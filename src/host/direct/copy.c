@@ -1,4 +1,4 @@
-/* Files of the kind "cli" for the caller: copies, and what is in a directory. */
+/* Files of the back-end "cli": copies and directory listings. */
 #include "config.h"
 
 #include <dirent.h>
@@ -40,7 +40,7 @@ copy_bytes(int in, int out)
 	return (int)n;
 }
 
-/* Mode and times of another file. */
+/* Copies mode and times of another file. */
 static int
 liken(int fd, const struct stat *st)
 {
@@ -49,7 +49,8 @@ liken(int fd, const struct stat *st)
 	return fchmod(fd, st->st_mode & 07777) == 0 ? futimens(fd, times) : -1;
 }
 
-/* Whole or not at all. A file that is replaced keeps its owner, attributes and names. */
+/* Writes the file completely or not at all. A replaced file keeps its owner, attributes and hard
+ * links. */
 static int
 put_file(int in, const struct stat *st, const char *to, struct hr_err *e)
 {
@@ -116,7 +117,7 @@ copy_entry(const char *from, const char *to, const char *name, int depth, struct
 	return r;
 }
 
-/* Merged into what is there. Links are followed. */
+/* Copies into existing directories and follows links. */
 static int
 copy_tree(const char *from, const char *to, int depth, struct hr_err *err)
 {
@@ -161,7 +162,7 @@ make_dir(char *path, bool parent_only, struct hr_err *err)
 	return r == 0 ? 0 : failed(err, e.sys, path);
 }
 
-/* The last component, slashes behind it aside; the caller frees. */
+/* Returns the last component without trailing slashes; the caller frees it. */
 static char *
 base_name(const char *path)
 {
@@ -174,8 +175,8 @@ base_name(const char *path)
 	return strndup(path + from, n - from);
 }
 
-/* Into a directory that is there, that the text names by a slash at its end, or that the lack of a
- * suffix makes one; onto a file otherwise. */
+/* Copies into `place` if it is a directory, `to` ends with a slash, or the missing target has no
+ * suffix; otherwise onto a file. */
 static int
 copy_one(const char *from, const char *to, char *place, struct hr_err *err)
 {

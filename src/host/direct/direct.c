@@ -1,7 +1,6 @@
-/* The kind "cli": commands of this machine in a directory of it, started by the caller itself, with
- * its rights; no server, nothing that runs between two commands (doc/host.md, "The kind cli").
- * Other than the original it changes neither the caller's directory nor its environment: those are
- * the caller's. */
+/* The back-end "cli": commands on this machine in one of its directories, started by the caller
+ * with its rights; no server, and no process between two commands (doc/host.md, "The kind cli").
+ * Unlike the original it leaves the caller's working directory and environment unchanged. */
 #include "config.h"
 
 #include "host/direct/direct_int.h"
@@ -28,7 +27,7 @@
 #include "proto/json.h"
 
 #define PREFIX "openhands_workspace_"
-#define RANDOM_LEN 6 /* of mkdtemp */
+#define RANDOM_LEN 6 /* length of mkdtemp's random suffix */
 
 /* ---- actions ---- */
 
@@ -66,7 +65,7 @@ direct_action(void *self, const char *text, char **ret, struct hr_err *err)
 	return hr_direct_act(self, perform, text, ret, err);
 }
 
-/* Names as they are given. */
+/* Keeps the names as given. */
 static int
 direct_add_env(void *self, const char *const *env, struct hr_err *err)
 {
@@ -82,7 +81,7 @@ direct_free(void *self)
 {
 	struct hr_direct *c = self;
 
-	/* where nothing is recorded nobody else could use it */
+	/* no other process can use it if there is no record */
 	if (c->undo != NULL && c->h->state_dir == NULL)
 		(void)hr_path_remove(c->undo, NULL);
 	(void)pthread_mutex_destroy(&c->lock);
@@ -115,7 +114,7 @@ temporary(const struct hr_direct *c)
 	return tmp != NULL ? tmp : "/tmp";
 }
 
-/* The editor's history: beside the record, so that a later command can undo. */
+/* Finds the editor's history: beside the record, so that a later command can undo. */
 static int
 find_undo(struct hr_direct *c, struct hr_err *err)
 {
@@ -217,8 +216,8 @@ direct_state(void *self)
 	return c->workspace != NULL && access(c->workspace, X_OK) == 0 ? "running" : "gone";
 }
 
-/* Is it a workspace that was made for this session? With the random part alone behind its name:
- * "a" is not the beginning of "a_b". */
+/* Returns true if the name is a workspace of this session: only the random part may follow, so that
+ * "a" does not match "a_b". */
 static bool
 is_ours(const char *name, const char *sid)
 {
@@ -235,7 +234,7 @@ is_ours(const char *name, const char *sid)
 	return true;
 }
 
-/* Of whatever process had this session: nothing else knows of them. */
+/* Removes the session's workspaces of all processes: nothing else records them. */
 static int
 remove_workspaces(struct hr_direct *c, struct hr_err *err)
 {
@@ -288,7 +287,7 @@ direct_destroy(void *self, struct hr_err *err)
 {
 	struct hr_direct *c = self;
 
-	/* with a record the workspace is known; others of that name have records elsewhere */
+	/* the record names the workspace; others of that name have records elsewhere */
 	return c->h->state_dir == NULL && remove_workspaces(c, err) != 0 ? -1 : direct_undo(c, err);
 }
 
@@ -299,7 +298,7 @@ direct_close(void *self, struct hr_err *err)
 
 	(void)err;
 	free(c->workspace);
-	c->workspace = NULL; /* what is in it stays */
+	c->workspace = NULL; /* the files stay */
 	return 0;
 }
 
@@ -308,7 +307,7 @@ direct_endpoint(void *self, struct hr_endpoint *ret)
 {
 	struct hr_direct *c = self;
 
-	ret->workspace = c->workspace; /* there is no server */
+	ret->workspace = c->workspace; /* no server, so no address */
 }
 
 static int
@@ -320,11 +319,11 @@ direct_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 	if (module == NULL)
 		return -1;
 	hr_exam_program(fn, arg, c->h->environ, "bash", "Debian: apt-get install bash");
-	fn(arg, true, "handrail-cli.so", module); /* this is in it */
+	fn(arg, true, "handrail-cli.so", module); /* this code is in that module */
 	return 0;
 }
 
-/* It is on this machine's network. */
+/* Settings that already hold: commands use this machine's network. */
 static const char *const heeds[] = {"sandbox.security.network_mode=host", NULL};
 
 static const struct hr_sandbox_ops direct = {

@@ -1,4 +1,4 @@
-/* Files by the actions read, write and edit of the kind "cli". */
+/* The actions read, write and edit of the back-end "cli". */
 #include "config.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #define FILE_MAX (256u << 20)
 #define BINARY "ERROR_BINARY_FILE"
 
-/* What hr_obs_put_*() made, without a text: -1 is for memory, as all else is replaced. */
+/* Ends an observation; put -1 means that memory ran out, since all else is replaced. */
 static char *
 put_done(struct hr_buf *b, int put, struct hr_err *err)
 {
@@ -96,7 +96,8 @@ hr_direct_edit(struct hr_direct *c, struct json_object *args, struct hr_err *err
 
 /* ---- read, write ---- */
 
-/* "\r\n" and "\r" are ends of lines in what a text file says. */
+/* Converts "\r
+ * " and "\r" to line feeds, as Python's text files do. */
 static void
 plain_ends(struct hr_buf *b)
 {

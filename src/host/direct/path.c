@@ -1,5 +1,5 @@
-/* Paths of the kind "cli". Whole components are compared, and with the workspace as it really is.
- * It is no wall: a command may do what its user may. */
+/* Paths of the back-end "cli". Comparisons use whole components and the workspace's real path. This
+ * is no security boundary: a command has all rights of its user. */
 #include "config.h"
 
 #include <errno.h>
@@ -15,7 +15,8 @@
 #define MOUNT "/workspace"
 #define LINKS_MAX 40
 
-/* Is path the directory, or below it? *ret_rest: what follows, without a slash in front. */
+/* Returns true if path is the directory or below it; *ret_rest: the rest without a leading
+ * slash. */
 static bool
 below(const char *path, const char *dir, const char **ret_rest)
 {
@@ -39,8 +40,8 @@ drop_last(struct hr_buf *b)
 		b->p[b->len] = '\0';
 }
 
-/* Walks path from b, which holds an absolute path without links ("" is the root), as realpath(3)
- * does, but goes on where nothing is there. -1 with errno. */
+/* Resolves path from b, an absolute path without links ("" is the root), like realpath(3), but
+ * continues where nothing exists. Returns 0, or -1 with errno set. */
 static int
 walk(struct hr_buf *b, const char *path, unsigned *links)
 {

@@ -1,4 +1,5 @@
-/* Commands of the kind "cli": each in a bash of its own, which leads its own process group. */
+/* Commands of the back-end "cli": each runs in a bash of its own, the leader of its process
+ * group. */
 #include "config.h"
 
 #include <errno.h>
@@ -19,9 +20,9 @@
 #include "base/err.h"
 #include "proto/json.h"
 
-#define KILL_AFTER_MS 5000 /* of SIGTERM */
-#define LINGER_MS 1000     /* for output of what the shell left behind */
-#define TIMEOUT_MAX_S 1e12 /* a number of milliseconds has room for it */
+#define KILL_AFTER_MS 5000 /* time after SIGTERM */
+#define LINGER_MS 1000     /* wait for output of background processes */
+#define TIMEOUT_MAX_S 1e12 /* seconds that still fit a count of milliseconds */
 #define PIECE 65536
 
 #define NO_INPUT                                                                                   \
@@ -30,12 +31,12 @@
 
 struct job {
 	struct hr_direct *c;
-	const char *dir; /* in which it runs */
+	const char *dir; /* working directory */
 	pid_t pid;
-	int out, watch; /* -1: closed; ended */
+	int out, watch; /* -1: closed, or ended */
 	struct hr_direct_said said;
 	bool timed_out, unread;
-	int lost; /* errno: how it ended is not known */
+	int lost; /* errno if the exit status is unknown */
 	int status;
 };
 
@@ -49,7 +50,7 @@ in_ms(double s)
 
 /* ---- output ---- */
 
-/* What is there now. */
+/* Reads available output. */
 static int
 take(struct job *j)
 {
@@ -93,7 +94,7 @@ hr_direct_interrupt(void *self, int number, bool *ret, struct hr_err *err)
 static void
 reap(struct job *j)
 {
-	set_running(j->c, 0); /* from now on the number may be another one's */
+	set_running(j->c, 0); /* the number may belong to another process from now on */
 	hr_fd_close(&j->watch);
 	j->lost = hr_spawn_end(j->pid, &j->status) != 0 ? errno : 0;
 }
@@ -131,7 +132,7 @@ start(struct job *j, const char *command, struct hr_err *e)
 	j->out = ends[0];
 	if (j->pid < 0)
 		return -1;
-	/* a child that nobody has waited for: the number is its own */
+	/* the number is stable because nothing else waits for this child */
 	j->watch = hr_pidfd_open(j->pid);
 	set_running(j->c, j->pid);
 	if (j->watch >= 0 && hr_fd_nonblock(j->out, true, e) == 0)
@@ -143,7 +144,7 @@ start(struct job *j, const char *command, struct hr_err *e)
 	return -1;
 }
 
-/* The time is over: first asked, then killed. */
+/* Ends a late command: SIGTERM first, then SIGKILL. */
 static int64_t
 end_group(struct job *j)
 {
@@ -166,7 +167,8 @@ left_ms(int64_t end)
 	return left < 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
 }
 
-/* Until it has ended and all is read. -1 with errno: it cannot be read. */
+/* Follows the command until it has ended and its output is read. Returns -1 with errno set if the
+ * output cannot be read. */
 static int
 follow(struct job *j, int64_t end)
 {
@@ -185,7 +187,7 @@ follow(struct job *j, int64_t end)
 			reap(j);
 			end = hr_now_ms() + LINGER_MS;
 		} else if (n == 0 && j->watch < 0) {
-			hr_fd_close(&j->out); /* others have the pipe */
+			hr_fd_close(&j->out); /* background processes hold the pipe */
 		} else if (n == 0) {
 			end = end_group(j);
 		}
@@ -220,11 +222,11 @@ hr_direct_run(struct hr_direct *c, struct json_object *action, struct hr_err *er
 	command = hr_json_text_or(args, "command", "");
 	if (hr_direct_is_true(args, "is_input"))
 		return hr_direct_error("AGENT_ERROR$BAD_ACTION", err, NO_INPUT, command);
-	/* in another directory it would do its work there */
+	/* a command must not run in another directory instead */
 	if (stat(c->workspace, &st) != 0 || !S_ISDIR(st.st_mode))
 		return hr_direct_error("", err, "Error running command \"%s\": %s: %s", command,
 		    c->workspace, strerror(ENOTDIR));
-	/* as a server: of a shell of its own alone */
+	/* the server allows another directory only in a shell of its own, too */
 	j.dir =
 	    hr_direct_is_true(args, "is_static") && dir != NULL && *dir == '/' ? dir : c->workspace;
 	hr_direct_said_init(&j.said, c->h);

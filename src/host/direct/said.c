@@ -1,4 +1,4 @@
-/* An action, its observation, and what its command printed, for kinds without a server. */
+/* Actions, observations and command output of back-ends without a server. */
 #include "config.h"
 
 #include "host/direct/direct_int.h"
@@ -13,11 +13,11 @@
 #include "proto/obs.h"
 #include "shell/text.h"
 
-#define KEEP (1u << 20)    /* bytes of each end of a long output: many times what is shown */
-#define LINE_MAX_LEN 65536 /* given to a subscriber at once */
+#define KEEP (1u << 20)    /* bytes kept of each end of long output, far more than is shown */
+#define LINE_MAX_LEN 65536 /* bytes passed to a subscriber at once */
 #define PIECE 65536
 
-/* ---- what the parts share ---- */
+/* ---- shared helpers ---- */
 
 int
 hr_direct_act(
@@ -29,7 +29,7 @@ hr_direct_act(
 	if (hr_json_decode(text, strlen(text), &action, NULL) < 0)
 		return hr_err_set(err, HR_E_INVAL, "the action is no JSON");
 	*ret = perform(self, action, &mine);
-	/* the agent is told what it may not do */
+	/* report a refusal to the agent */
 	if (*ret == NULL && mine.code == HR_E_PERMISSION)
 		*ret = hr_direct_error("", &mine, "%s", mine.msg);
 	if (*ret == NULL && err != NULL)
@@ -88,7 +88,7 @@ hr_direct_said_done(struct hr_direct_said *s)
 	hr_buf_done(&s->line);
 }
 
-/* Keeps both ends of what becomes too long. */
+/* Keeps both ends of output that is too long. */
 static void
 keep(struct hr_direct_said *s, const char *p, size_t n)
 {
@@ -134,7 +134,8 @@ hr_direct_said_add(struct hr_direct_said *s, const char *p, size_t n)
 	}
 }
 
-/* With the mark where the middle is gone. A hidden one is not shortened for its length alone. */
+/* Copies the output with a mark for a dropped middle. A hidden command's output is not shortened
+ * for its length alone. */
 static int
 shorten(struct hr_direct_said *s, bool hidden, struct hr_buf *b)
 {
