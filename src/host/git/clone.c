@@ -1,4 +1,4 @@
-/* A repository for a sandbox (doc/host.md, "Repositories"). */
+/* Clones a repository into a sandbox (doc/host.md, "Repositories"). */
 #include "config.h"
 
 #include <stdlib.h>
@@ -20,13 +20,13 @@
 struct clone {
 	struct hr_sandbox *s;
 	struct hr_gitrepo repo;
-	char directory[256]; /* its last part */
-	struct hr_buf path;  /* where it goes */
+	char directory[256]; /* last part of the name */
+	struct hr_buf path;  /* target path */
 };
 
 /* ---- commands ---- */
 
-/* 0 done or, unless strict, failed and logged. */
+/* Returns 0 if the command has succeeded or, unless strict, has failed and was logged. */
 static int
 step(struct clone *c, const struct hr_buf *command, double timeout_s, const char *what, bool strict,
     struct hr_err *err)
@@ -77,7 +77,7 @@ check_out(struct clone *c, const char *branch, bool strict, struct hr_err *err)
 	return step(c, &b, STEP_TIMEOUT_S, "git checkout", strict, err);
 }
 
-/* ---- the whole ---- */
+/* ---- the clone ---- */
 
 static int
 init_empty(struct clone *c, bool strict, struct hr_err *err)
@@ -93,7 +93,7 @@ init_empty(struct clone *c, bool strict, struct hr_err *err)
 	return r;
 }
 
-/* Looked at before anything is asked or done. */
+/* Checks the names before anything is asked or done. */
 static int
 check(const char *repository, const char *branch, struct hr_err *err)
 {

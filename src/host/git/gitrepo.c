@@ -1,4 +1,4 @@
-/* Repositories of git's providers, and by URL. */
+/* Finds repositories at git providers and by URL. */
 #include "config.h"
 
 #include "host/git/gitrepo.h"
@@ -23,14 +23,14 @@
 
 static const char none_knows_it[] = "Git provider authentication issue when getting remote URL";
 
-/* One whose repositories are asked for. */
+/* A provider that is asked for a repository. */
 static const struct hr_git_provider {
 	int token;
 	const char *host, *host_variable;
-	const char *api, *own_api; /* "%s": the host's address; with a host of the user's */
-	bool escaped;              /* the name is one part of the path */
-	const char *full_name;     /* in the answer */
-	const char *user;          /* that git gives with the token */
+	const char *api, *own_api; /* URLs; "%s": the host; own_api: for a host of the user's */
+	bool escaped;              /* escape the whole name as one path component */
+	const char *full_name;     /* member of the answer */
+	const char *user;          /* user name that accompanies the token */
 } git_providers[] = {
     {HR_GITHUB, "github.com", "GITHUB_HOST", "https://api.github.com/repos/", "/api/v3/repos/",
 	false, "full_name", "x-access-token"},
@@ -61,7 +61,7 @@ is_name(const char *text)
 	}
 }
 
-/* "scheme://host/path", without a user: a token there would be seen. */
+/* Accepts "scheme://host/path" without a user: a token in the URL would be visible. */
 static bool
 is_url(const char *text)
 {
@@ -106,7 +106,7 @@ hr_gitrepo_directory(const char *repository, char *ret, size_t cap, struct hr_er
 	return 0;
 }
 
-/* ---- who has it ---- */
+/* ---- providers ---- */
 
 static int
 request_headers(const struct hr_git_provider *p, const char *token, struct hr_strv *v)
@@ -120,7 +120,7 @@ request_headers(const struct hr_git_provider *p, const char *token, struct hr_st
 		hr_strv_addf(v, "Authorization: Bearer %s", token);
 		return v->failed ? -1 : 0;
 	}
-	/* a user and a password of theirs */
+	/* the token is "user:password" */
 	hr_quote_base64(&b, token, strlen(token));
 	hr_strv_addf(v, "Authorization: Basic %s", hr_buf_str(&b));
 	if (hr_buf_check(&b, NULL) != 0)
@@ -142,7 +142,7 @@ put_api(
 		hr_buf_adds(url, repository);
 }
 
-/* 1 it has it: r->base and r->url are set; 0 it does not; -1 *err. */
+/* Returns 1 if the provider has it, with r->base and r->url set, 0 if not, or -1 with *err set. */
 static int
 ask(struct hr_gitrepo *repo, const struct hr_git_provider *p, const char *repository, bool log,
     struct hr_err *err)
@@ -222,7 +222,7 @@ hr_gitrepo_done(struct hr_gitrepo *repo)
 	repo->base = repo->url = NULL;
 }
 
-/* The host of a URL, or the provider that has it. */
+/* Decides by the provider or by the host of the URL. */
 bool
 hr_gitrepo_is_gitlab(const struct hr_gitrepo *repo)
 {
@@ -243,14 +243,14 @@ hr_gitrepo_is_gitlab(const struct hr_gitrepo *repo)
 
 /* ---- git ---- */
 
-/* What git runs to be told user and password: it names the variable, not its value. */
+/* Appends git's credential helper. It names the variable, not its value. */
 static void
 put_helper(struct hr_buf *b, const struct hr_gitrepo *repo)
 {
 	const char *variable = hr_token_names[repo->provider->token];
 	HR_BUF(h, TEXT_MAX);
 
-	/* whatever else the machine has is not asked, and does not keep it */
+	/* the machine's other helpers are neither asked nor given the token */
 	hr_buf_addf(&h, "credential.%s.helper=", repo->base);
 	hr_buf_adds(b, " -c ");
 	hr_shell_quote(b, hr_buf_str(&h), h.len);
@@ -270,7 +270,7 @@ put_helper(struct hr_buf *b, const struct hr_gitrepo *repo)
 void
 hr_gitrepo_put_clone(struct hr_buf *b, const struct hr_gitrepo *repo, const char *options)
 {
-	/* nobody is there to answer a question */
+	/* no person can answer a prompt */
 	hr_buf_adds(b, "GIT_TERMINAL_PROMPT=0 git clone");
 	if (repo->provider != NULL)
 		put_helper(b, repo);

@@ -1,6 +1,5 @@
-/* What a person is shown of a work tree in a sandbox: its branch, its changes, the two sides of a
- * file (doc/host.md, "Git views"). handrail-git, in the sandbox, does the work; one that has none
- * is given it for a moment. */
+/* Git views for people: a work tree's branch, changes, and both sides of a file (doc/host.md, "Git
+ * views"). handrail-git does the work in the sandbox; a sandbox without it gets it temporarily. */
 #include "config.h"
 
 #include <link.h>
@@ -22,19 +21,19 @@
 #define TEXT_MAX (1u << 20)
 #define OUTPUT_MAX (64u << 20)
 
-/* How the helper is reached; each is tried when the one before finds none that starts. */
+/* How the helper is started; the next way is tried if it does not start. */
 enum way { KNOWN, UPLOADED, WITH_LIBRARIES };
 
-/* What is asked: a word of the helper's, and a file. */
+/* A query: the helper's subcommand and a file. */
 struct view {
 	struct hr_sandbox *s;
-	const char *what, *script; /* "diff", "git_diff.py" */
-	const char *option;        /* of it, which a script that is not ours ignores; NULL: none */
-	const char *directory;     /* where; NULL: the first one */
-	const char *file;          /* NULL: none */
+	const char *what, *script; /* such as "diff" and "git_diff.py" */
+	const char *option;    /* the helper's option, which a foreign script ignores; NULL: none */
+	const char *directory; /* work tree; NULL: the first directory */
+	const char *file;      /* NULL: none */
 };
 
-/* Appends "cd DIRECTORY &&", from the first directory on. */
+/* Appends "cd DIRECTORY &&"; relative to the first directory. */
 static void
 put_cd(struct hr_buf *b, const struct view *v)
 {
@@ -49,7 +48,7 @@ put_cd(struct hr_buf *b, const struct view *v)
 	hr_buf_adds(b, " && ");
 }
 
-/* What of the helper and its words follows its name; to: where its output goes, NULL: out. */
+/* Appends the arguments after the helper's name; to: file for its output; NULL: stdout. */
 static void
 put_words(struct hr_buf *b, const struct view *v, bool what, const char *to)
 {
@@ -65,7 +64,7 @@ put_words(struct hr_buf *b, const struct view *v, bool what, const char *to)
 		hr_buf_addf(b, " >%s", to);
 }
 
-/* The helper where it is: what unmodified clients ask for, or on this machine itself. */
+/* Appends the installed helper: the one for unmodified clients, or the one on this machine. */
 static int
 put_known(struct hr_buf *b, const struct view *v, const char *to, struct hr_err *err)
 {
@@ -85,7 +84,7 @@ put_known(struct hr_buf *b, const struct view *v, const char *to, struct hr_err 
 	return 0;
 }
 
-/* A file of the sandbox's that is only for this; its name in b. */
+/* Creates a temporary file in the sandbox and appends its name to b. */
 static int
 make_temporary(struct hr_sandbox *s, const char *command, struct hr_buf *b, struct hr_err *err)
 {
@@ -111,7 +110,7 @@ note_library(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
-/* The libraries of this program that the helper needs as well. */
+/* Copies the shared libraries of this program that the helper needs, too. */
 static int
 copy_libraries(struct hr_sandbox *s, const char *to, struct hr_err *err)
 {
@@ -119,7 +118,7 @@ copy_libraries(struct hr_sandbox *s, const char *to, struct hr_err *err)
 	int r = 0;
 	size_t i;
 
-	/* a list first: copying may load more of them */
+	/* collect the list first: copying may load more libraries */
 	(void)dl_iterate_phdr(note_library, &names);
 	if (names.failed)
 		r = hr_err_nomem(err);
@@ -128,7 +127,7 @@ copy_libraries(struct hr_sandbox *s, const char *to, struct hr_err *err)
 	return r;
 }
 
-/* Our own helper, copied into a directory that is removed at once. */
+/* Copies our helper into a temporary directory, which is removed at once. */
 static int
 put_uploaded(
     struct hr_buf *b, const struct view *v, enum way way, const char *to, struct hr_err *err)
@@ -151,7 +150,8 @@ put_uploaded(
 	return 0;
 }
 
-/* One that is not there, or that Python does not find; what the helper says itself is 1. */
+/* Returns true if the helper or Python did not find the program; errors of the helper itself are
+ * 1. */
 static bool
 is_missing(int status)
 {
@@ -173,7 +173,7 @@ run(const struct view *v, enum way way, const char *to, int *ret_status, struct 
 	return hr_sandbox_run_static(v->s, command.p, TIMEOUT_S, ret_status, out, err);
 }
 
-/* The output of an action is cut where it is long; that of a file is not. */
+/* Sends the output to a file, because the output of an action is shortened if it is long. */
 static int
 run_to_file(const struct view *v, enum way way, struct hr_buf *out, struct hr_err *err)
 {
@@ -209,8 +209,7 @@ parse(const struct hr_buf *out)
 	return NULL;
 }
 
-/* The helper's answer; the caller puts it. NULL and *err. */
-/* Returns true if the helper says of a path that it is not there. */
+/* Returns true if the helper reports that a path does not exist. */
 static bool
 ends_as_missing(const struct hr_buf *out)
 {

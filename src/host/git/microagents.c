@@ -1,6 +1,6 @@
-/* Microagents: what a workspace, a repository and its organisation tell agents, as Markdown files
- * (doc/host.md, "Microagents"). They are found and read here; what is in them is for their reader.
- * */
+/* Microagents: Markdown files with instructions for agents in a workspace, a repository and its
+ * organisation (doc/host.md, "Microagents"). This file finds and reads them; the reader interprets
+ * their content. */
 #include "config.h"
 
 #include <dirent.h>
@@ -39,7 +39,8 @@
 struct load {
 	struct hr_sandbox *s;
 	struct hr_buf json;
-	const char *source, *where; /* of what is loaded now; where: its folder in the sandbox */
+	const char *source,
+	    *where; /* source of the current files; where: their folder in the sandbox */
 };
 
 static void
@@ -57,7 +58,7 @@ put_one(struct load *l, const char *name, const char *path, const struct hr_buf 
 
 /* ---- a copy of a folder ---- */
 
-/* One that cannot be read is told of; the others are loaded. */
+/* Loads a file; an unreadable file is logged and skipped. */
 static void
 load_file(struct load *l, int dirfd, const char *file, const char *relative)
 {
@@ -108,7 +109,7 @@ by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Takes fd. below: "" or "some/folder/". */
+/* Takes ownership of fd. below: "" or "some/folder/". */
 static void
 load_folder(struct load *l, int fd, const char *below, unsigned depth)
 {
@@ -137,7 +138,7 @@ load_folder(struct load *l, int fd, const char *below, unsigned depth)
 	hr_fd_close(&fd);
 }
 
-/* The archive of a folder, unpacked where only we can write. */
+/* Unpacks the archive of a folder into a private directory and loads it. */
 static int
 load_archive(struct load *l, const char *zip, struct hr_err *err)
 {
@@ -157,12 +158,12 @@ load_archive(struct load *l, const char *zip, struct hr_err *err)
 			(void)hr_err_set(err, e.code, "%s: %.800s", l->where, e.msg);
 		else
 			load_folder(l, open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), "", 0);
-		(void)hr_path_remove(dir, NULL); /* of temporary files */
+		(void)hr_path_remove(dir, NULL); /* a failure leaves only temporary files */
 	}
 	return r;
 }
 
-/* All Markdown files below a folder of the sandbox; none if there is no folder. */
+/* Loads all Markdown files below a folder of the sandbox; none if the folder is missing. */
 static int
 load_from(struct load *l, const char *source, const char *folder, struct hr_err *err)
 {
@@ -188,8 +189,8 @@ load_from(struct load *l, const char *source, const char *folder, struct hr_err 
 
 /* ---- the organisation ---- */
 
-/* What of a name or URL is the organisation, its last part but one: a part of repository, and all
- * before it. false: it has none. */
+/* Finds the organisation in a name or URL, its last part but one, and the length of the string up
+ * to its end. Returns false if there is none. */
 static bool
 find_organisation(const char *repository, const char **ret_org, size_t *ret_len)
 {
@@ -215,8 +216,8 @@ find_organisation(const char *repository, const char **ret_org, size_t *ret_len)
 	return *ret_len > 0;
 }
 
-/* Where the organisation of `repository` keeps what is for all of its repositories: GitLab allows
- * no dot in front. A URL's neighbour has the same end. */
+/* Makes the name of the organisation's repository for all of its repositories: GitLab allows no
+ * leading dot. A URL keeps its suffix. */
 static int
 name_of_all(struct hr_sandbox *s, const char *repository, size_t before, struct hr_buf *b,
     struct hr_err *err)
@@ -226,7 +227,7 @@ name_of_all(struct hr_sandbox *s, const char *repository, size_t before, struct 
 	struct hr_err e = {0};
 	bool gitlab;
 
-	/* a look-up that fails counts as another provider */
+	/* a failed look-up counts as another provider */
 	gitlab =
 	    hr_gitrepo_find(&repo, s, repository, false, &e) == 0 && hr_gitrepo_is_gitlab(&repo);
 	hr_buf_add(b, repository, before);
@@ -236,7 +237,8 @@ name_of_all(struct hr_sandbox *s, const char *repository, size_t before, struct 
 	return hr_buf_check(b, NULL) == 0 ? 0 : hr_err_nomem(err);
 }
 
-/* A command of ours: 0 done, 1 it failed, which is logged, -1 *err. */
+/* Runs a command of handrail's own. Returns 0, 1 if it failed, which is logged, or -1 with *err
+ * set. */
 static int
 step(struct hr_sandbox *s, const struct hr_buf *command, unsigned timeout_s, const char *what,
     struct hr_err *err)
@@ -254,7 +256,7 @@ step(struct hr_sandbox *s, const struct hr_buf *command, unsigned timeout_s, con
 	return r;
 }
 
-/* Clones, loads, removes. A repository that is not there is the usual case. */
+/* Clones, loads and removes the repository, which usually does not exist. */
 static int
 load_clone(struct load *l, struct hr_gitrepo *repo, const char *to, struct hr_err *err)
 {
@@ -323,7 +325,7 @@ load_legacy(struct load *l, const char *folder, struct hr_err *err)
 	return r;
 }
 
-/* repository: the directory that is looked in, below the first; "": that itself. */
+/* Loads from `directory` below the workspace; "": the workspace itself. */
 static int
 load_workspace(struct load *l, const char *directory, struct hr_err *err)
 {

@@ -1,4 +1,4 @@
-/* What a repository brings for its sandboxes: .openhands/setup.sh, and a hook of git (doc/host.md,
+/* Repository hooks for sandboxes: .openhands/setup.sh and a git hook (doc/host.md,
  * "Repositories"). */
 #include "config.h"
 
@@ -41,7 +41,7 @@ hr_sandbox_run_setup_script(struct hr_sandbox *s, int *ret_status, struct hr_err
 	return hr_sandbox_run(s, SETUP, SETUP_TIMEOUT_S, ret_status, NULL, err);
 }
 
-/* 0 done, 1 the command failed (logged), -1 *err */
+/* Returns 0, 1 if the command failed (logged), or -1 with *err set. */
 static int
 step(struct hr_sandbox *s, const char *command, const char *failure, struct hr_err *err)
 {
@@ -56,7 +56,7 @@ step(struct hr_sandbox *s, const char *command, const char *failure, struct hr_e
 	return r;
 }
 
-/* Somebody else's hook is moved aside, and called by ours. */
+/* Moves a foreign hook aside; ours calls it. */
 static int
 preserve(struct hr_sandbox *s, struct hr_err *err)
 {
