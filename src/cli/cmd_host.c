@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/text/quote.h"
+#include "base/span.h"
 #include "cli/commands.h"
 #include "host/common/exam.h"
 #include "proto/json.h"
@@ -171,16 +172,49 @@ const struct cli_command cli_preflight = {"image preflight", NULL, "IMAGE",
     "Check whether an image has what a sandbox needs.", preflight_options, 1, 1, CLI_PLAIN,
     preflight, NULL};
 
+struct look {
+	struct cli *c;
+	struct findings f;
+	char why[1024]; /* empty: a sandbox of the back-end can be started, as far as is known */
+};
+
+/* Keeps the first reason for which no sandbox could be started. */
+static void
+on_need(void *arg, bool ok, const char *what, const char *text)
+{
+	static const char *const needs[] = {
+	    "engine", "credentials", "service", "handraild", "bash", "nginx", NULL};
+	struct look *l = arg;
+
+	if (!ok && *l->why == '\0' && hr_is_one_of(what, needs))
+		(void)snprintf(l->why, sizeof(l->why), "%s", text);
+}
+
+/* A back-end that is built in may still lack what it talks to. */
+static void
+on_backend(void *arg, bool ok, const char *what, const char *text)
+{
+	struct look *l = arg;
+	struct hr_err err = {0};
+	bool well;
+
+	*l->why = '\0';
+	if (ok && (hr_config_set(l->c->config, "core.runtime", what, &err) != 0 ||
+		      hr_doctor(l->c->config, l->c->env, NULL, on_need, l, &well, &err) != 0))
+		(void)snprintf(l->why, sizeof(l->why), "%s", err.msg);
+	on_finding(&l->f, ok && *l->why == '\0', what, *l->why != '\0' ? l->why : text);
+}
+
 static int
 backends(struct cli *c, const struct cli_args *a)
 {
-	struct findings f = begin_findings(c);
+	struct look l = {.c = c, .f = begin_findings(c)};
 	struct hr_err err = {0};
-	int r = hr_backend_list(c->env, on_finding, &f, &err);
+	int r = hr_backend_list(c->env, on_backend, &l, &err);
 
 	(void)a;
-	return show_findings(&f, r, true, &err);
+	return show_findings(&l.f, r, true, &err);
 }
 
 const struct cli_command cli_backends = {"backends", NULL, NULL,
-    "List the back-ends, and why one cannot be used.", NULL, 0, 0, CLI_PLAIN, backends, NULL};
+    "List the back-ends, and why one cannot be used here.", NULL, 0, 0, CLI_PLAIN, backends, NULL};

@@ -18,7 +18,10 @@
 #include "cli/progress.h"
 #include "base/err.h"
 #include "base/strv.h"
+#include "host/backends.h"
+#include "host/config/settings.h"
 #include "host/handle.h"
+#include "host/kind.h"
 #include "host/records/record.h"
 
 #define OPTIONS_MAX 40
@@ -466,21 +469,18 @@ cli_each(struct cli *c, const struct cli_command *cmd, const struct cli_args *a)
 	return r;
 }
 
-static void
-no_option_of_kind(void *arg, const char *key, const char *text)
-{
-	(void)arg;
-	(void)key;
-	(void)text;
-}
-
 int
 cli_kind_exists(const struct cli *c)
 {
+	const char *name = hr_config_text(c->config, "core.runtime");
 	struct hr_err err = {0};
+	struct hr_module m;
 
-	if (hr_config_options(c->config, c->env, no_option_of_kind, NULL, &err) == 0)
+	if (hr_backend_find(name != NULL ? name : HR_KIND_DEFAULT, c->config->runtime_named, c->env,
+		&m, NULL, NULL, &err) != NULL) {
+		hr_module_close(&m);
 		return CLI_OK;
+	}
 	return err.code == HR_E_INVAL ? cli_usage("%s", err.msg) : cli_fail(&err);
 }
 

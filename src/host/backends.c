@@ -283,7 +283,11 @@ hr_backend_list(const char *const *env, hr_finding_fn *fn, void *arg, struct hr_
 
 		if (ops == NULL)
 			ops = load_own(&m, builtin[i].file, builtin[i].entry, &why);
-		tell(&l, builtin[i].name, &m, ops, "built in", &why);
+		tell(&l, builtin[i].name, &m, ops,
+		    strcmp(builtin[i].name, "eventstream") == 0
+			? "built in: docker, by its name in older versions of OpenHands"
+			: "built in",
+		    &why);
 	}
 	for (; r == 0 && dirs != NULL && *dirs != '\0'; dirs = *end == ':' ? end + 1 : end) {
 		HR_FREE char *dir = NULL;

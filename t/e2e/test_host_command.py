@@ -216,6 +216,10 @@ def statuses():
         service.server_close()
         for words in every:
             h.fails(5, "", "fleet", *words)
+        del h.env["SANDBOX_API_KEY"]
+        for words in (("doctor", "remote"), ("up", "-r", "remote"), ("up", "-s", "core.runtime=remote")):
+            h.fails(1, "API key is required", *words)
+        equal(h.ok("ps", "-q", "-r", "remote"), "", "a list needs no key")
 
 
 def unfinished():

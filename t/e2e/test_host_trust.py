@@ -182,8 +182,14 @@ def listed():
         with open(h.path("good", "libhandrail-backend-broken.so"), "w") as f:
             f.write("no object")
         h.env["OH_RUNTIME_PLUGIN_PATH"] = ":".join(h.path(n) for n in ("good", "others", "empty", "nowhere"))
+        h.env["DOCKER_HOST"] = "unix://" + h.path("nobody")
         found = {x["what"]: x for x in json.loads(h.ok("backends", "--json"))}
-        equal([found[n]["ok"] for n in ("cli", "docker", "local", "remote", "e2b", "example")], [True] * 6, found)
+        equal([found[n]["ok"] for n in ("cli", "local", "example")], [True] * 3, found)
+        for name, why in (("docker", "Nobody answers at"), ("eventstream", "Nobody answers at"), ("e2b", "E2B_API_KEY"),
+                          ("remote", "API key is required"), ("kubernetes", "There is no")):
+            equal((found[name]["ok"], why in found[name]["text"]), (False, True), found[name])
+        h.env["E2B_API_KEY"] = "key"
+        equal([r["ok"] for r in json.loads(h.ok("backends", "-j")) if r["what"] == "e2b"], [True], "with its key")
         equal(found["example"]["text"], h.path("good", "libhandrail-backend-example.so"))
         for name, why in (("broken", "libhandrail-backend-broken.so"), ("planted", "libhandrail-backend-planted.so")):
             equal((found[name]["ok"], why in found[name]["text"]), (False, True), found[name])
