@@ -149,7 +149,8 @@ static const char *const of_making[] = {"sandbox.limits.", "sandbox.security.", 
     "sandbox.use_host_network", "sandbox.additional_networks", "sandbox.runtime_binding_address",
     "sandbox.runtime_startup_env_vars", "sandbox.enable_auto_lint", "sandbox.enable_gpu",
     "sandbox.cuda_visible_devices", "sandbox.remote_runtime_class",
-    "sandbox.remote_runtime_resource_factor", "core.workspace_", "core.run_as_openhands", NULL};
+    "sandbox.remote_runtime_resource_factor", "core.workspace_", "core.run_as_openhands", "local.",
+    NULL};
 
 static void
 add_name(struct hr_buf *b, const char *before, const char *name, size_t len)

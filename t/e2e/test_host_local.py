@@ -262,6 +262,19 @@ def the_callers_home():
         h.fails(1, 'local.home is "mine": it can be own or caller', "up")
 
 
+def port_that_is_given():
+    with Host(LOCAL_PORT="70000") as h:
+        h.fails(1, "local.port is 70000: it can be 0 to 65535", "up")
+    with socket.socket() as s, Host() as h:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+        done = h("up", "-q", "-s", "local.port=%d" % port)
+        equal((done.returncode, "127.0.0.1:%d is already in use" % port in done.stderr), (5, True), done)
+        s.close()
+        equal(h.ok("up", "-q", "-s", "local.port=%d" % port), "default http://127.0.0.1:%d\n" % port, "the port given")
+        h.fails(1, "--set local.port counts only when one is made", "up", "-s", "local.port=%d" % port)
+
+
 def doctor_of_chromium():
     """Where there is one for the browser: one that is too old, or says nothing, is a finding."""
     with Host(HANDRAIL_BROWSER_CHROMIUM="") as h:
@@ -1069,7 +1082,7 @@ def main():
     tap = Tap()
     for test in (life_of_a_sandbox, exit_statuses, a_way_for_all_accounts, first_command, no_first_command,
                  json_observation, variables, bad_variable_leaves_nothing, git_identity, the_callers_home,
-                 many_are_watched, forged_readiness, doctor_of_chromium, two_sandboxes,
+                 port_that_is_given, many_are_watched, forged_readiness, doctor_of_chromium, two_sandboxes,
                  server_that_died, server_that_does_not_start, server_killed_before_it_is_ready,
                  server_that_does_not_end, start_that_is_killed, recorded_before_it_runs, own_workspace, files,
                  repository, logs, log_stream, addresses, resources, terminal, wrong_usage, help_and_completion,

@@ -62,9 +62,13 @@ static int
 local_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 {
 	const char *home = hr_config_text(h->config, "local.home");
+	const long long port = hr_config_int(h->config, "local.port");
 	struct hr_local *l;
 	size_t i;
 
+	if (port < 0 || port > 65535)
+		return hr_err_set(
+		    err, HR_E_INVAL, "local.port is %lld: it can be 0 to 65535", port);
 	if (home != NULL && strcmp(home, "own") != 0 && strcmp(home, "caller") != 0)
 		return hr_err_set(
 		    err, HR_E_INVAL, "local.home is \"%.40s\": it can be own or caller", home);
@@ -373,7 +377,7 @@ local_exec(void *self, const char *const *argv, int *ret_status, struct hr_err *
 static const struct hr_backend_option options[] = {
     {"home", HR_OPTION_TEXT, "\"own\"", false,
 	"own: its home directory is below the state directory; caller: it is yours"},
-    {0}};
+    {"port", HR_OPTION_INT, "0", false, "its server's; 0: a free one"}, {0}};
 
 static const char *const heeds[] = {
     "sandbox.limits.max_memory_gb", "sandbox.security.network_mode=host", NULL};

@@ -157,7 +157,8 @@ choose_ports(struct hr_local *l, struct hr_strv *env, struct hr_err *err)
 	const char *const *e = l->h->environ;
 	const char *app1 = hr_env_get(e, "WORK_PORT_1"), *app2 = hr_env_get(e, "WORK_PORT_2");
 
-	if (choose_port(l, HR_PORT_SERVER, NULL, &l->port, err) < 0 ||
+	l->port = (int)hr_config_int(l->h->config, "local.port");
+	if ((l->port == 0 && choose_port(l, HR_PORT_SERVER, NULL, &l->port, err) < 0) ||
 	    choose_port(l, HR_PORT_VSCODE, hr_env_get(e, "VSCODE_PORT"), &l->vscode_port, err) !=
 		0 ||
 	    choose_port(l, HR_PORT_APP1, app1 != NULL ? app1 : hr_env_get(e, "APP_PORT_1"),
