@@ -17,7 +17,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -371,20 +370,6 @@ hr_fleet_edge_end(const struct hr_fleet_edge *e, pid_t nginx)
 	let_go(e, nginx, SIGQUIT);
 }
 
-/* A copy of a socket that listens, of nginx's descriptors; -1: it is none, or the kernel, as one
- * before Linux 5.6, does not give it. */
-static int
-its_socket(int pidfd, int fd)
-{
-	int got = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0u), listens = 0;
-	socklen_t size = sizeof(int);
-
-	if (got >= 0 &&
-	    (getsockopt(got, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0))
-		hr_fd_close(&got);
-	return got;
-}
-
 /* Whether a socket listens there: the service is dead, so it is the one that nginx has from it, and
  * none that took that one's place. */
 static bool
@@ -419,12 +404,11 @@ static int
 open_any_member(pid_t group)
 {
 	HR_CLOSEDIR DIR *d = opendir("/proc");
-	struct dirent *entry;
+	pid_t pid;
 	int fd = -1;
 
-	while (d != NULL && fd < 0 && (entry = hr_dir_next(d)) != NULL)
-		if (strspn(entry->d_name, "0123456789") == strlen(entry->d_name))
-			fd = open_member((pid_t)strtol(entry->d_name, NULL, 10), group);
+	while (fd < 0 && (pid = hr_pid_next(d)) > 0)
+		fd = open_member(pid, group);
 	return fd;
 }
 
@@ -482,9 +466,9 @@ hr_fleet_edge_adopt(const struct hr_fleet_edge *e, const char *sock,
 	if (pidfd < 0)
 		return -1;
 	if (is_listened_at(sock))
-		*ret_requests = its_socket(pidfd, REQUESTS_FD);
+		*ret_requests = hr_pid_listener(pidfd, REQUESTS_FD);
 	for (i = 0; i < HR_FLEET_LISTENERS; i++)
-		ret_listeners[i] = its_socket(pidfd, LISTEN_FD + i);
+		ret_listeners[i] = hr_pid_listener(pidfd, LISTEN_FD + i);
 	return lives ? group : -1;
 }
 

@@ -5,7 +5,6 @@
 
 #include "session/shellproc.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -28,6 +27,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/dir.h"
 #include "base/process/pid.h"
 #include "base/process/spawn.h"
 #include "session/confine.h"
@@ -448,25 +448,19 @@ hr_shellproc_exit_code(int pidfd)
 static size_t
 signal_session(pid_t sid, int signo, struct pollfd *ret_fds)
 {
-	DIR *d = opendir("/proc");
-	const struct dirent *e;
+	HR_CLOSEDIR DIR *d = opendir("/proc");
 	size_t n = 0;
-	char *end;
-	long pid;
+	pid_t pid;
 	int fd;
 
-	if (d == NULL)
-		return 0;
-	while ((e = readdir(d)) != NULL) {
-		pid = strtol(e->d_name, &end, 10);
-		if (pid <= 1 || *end != '\0' || getsid((pid_t)pid) != sid)
+	while ((pid = hr_pid_next(d)) > 0) {
+		if (getsid(pid) != sid)
 			continue;
-		fd = ret_fds != NULL && n < MEMBERS ? hr_pidfd_open((pid_t)pid) : -1;
+		fd = ret_fds != NULL && n < MEMBERS ? hr_pidfd_open(pid) : -1;
 		if (fd >= 0)
 			ret_fds[n++] = (struct pollfd){.fd = fd, .events = POLLIN};
-		(void)kill((pid_t)pid, signo); /* the process may just have ended */
+		(void)kill(pid, signo); /* the process may just have ended */
 	}
-	(void)closedir(d);
 	return n;
 }
 

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/text/percent.h"
+#include "base/text/text.h"
 #include "base/text/utf8.h"
 #include "worker/page.h"
 #include "worker/worker.h"
@@ -177,23 +178,6 @@ redirect(const struct hr_request *r, struct hr_answer *ret)
 	return true;
 }
 
-static bool
-is_this_machine(const char *host)
-{
-	static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
-	size_t i, len;
-
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		len = strlen(names[i]);
-		if (strncasecmp(host, names[i], len) == 0 &&
-		    (host[len] == '\0' ||
-			(host[len] == ':' &&
-			    strspn(host + len + 1, "0123456789") == strlen(host + len + 1))))
-			return true;
-	}
-	return false;
-}
-
 const char *
 hr_request_bearer(const struct hr_request *r)
 {
@@ -215,7 +199,7 @@ hr_request_from_here(const struct hr_request *r)
 	if (host == NULL)
 		return false;
 	/* a rebound name under TLS does not match our certificate */
-	return is_this_machine(host + 3) ||
+	return hr_text_is_here(host + 3) ||
 	       (strcmp(r->scheme, "https") == 0 && strncmp(r->origin, "https://", 8) == 0 &&
 		   strcasecmp(host + 3, r->host) == 0);
 }

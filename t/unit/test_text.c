@@ -8,6 +8,7 @@
 #include "lines.h"
 #include "base/text/floatrepr.h"
 #include "base/text/tame.h"
+#include "base/text/text.h"
 #include "base/text/utf8.h"
 #include "shell/quote.h"
 
@@ -339,6 +340,22 @@ START_TEST(tames_a_terminal)
 }
 END_TEST
 
+START_TEST(knows_this_machine)
+{
+	static const char *const here[] = {"localhost", "127.0.0.1", "[::1]", "LocalHost:80",
+	    "127.0.0.1:8080/a?b", "[::1]:1/", "localhost/"};
+	static const char *const elsewhere[] = {"", "localhos", "localhost.example", "127.0.0.10",
+	    "127.0.0.1.example:80", "[::1]x", "[::1", "127.0.0.1:80@example", "localhost@example",
+	    "localhost:80x", "example/localhost"};
+	size_t i;
+
+	for (i = 0; i < sizeof(here) / sizeof(here[0]); i++)
+		ck_assert_msg(hr_text_is_here(here[i]), "%s", here[i]);
+	for (i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
+		ck_assert_msg(!hr_text_is_here(elsewhere[i]), "%s", elsewhere[i]);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -354,6 +371,7 @@ main(void)
 	tcase_add_test(c, quotes_for_sh);
 	tcase_add_test(c, writes_floats);
 	tcase_add_test(c, tames_a_terminal);
+	tcase_add_test(c, knows_this_machine);
 	suite_add_tcase(s, c);
 	return lines_run(s);
 }

@@ -2,8 +2,12 @@
 #ifndef HR_BASE_PROCESS_PID_H
 #define HR_BASE_PROCESS_PID_H
 
+#include <dirent.h>
 #include <stddef.h>
 #include <sys/types.h>
+
+/* Returns the next process but 1 in /proc, which is open as `d` (NULL: nowhere); 0 at the end. */
+pid_t hr_pid_next(DIR *d);
 
 /* Reads /proc/PID/NAME with one read; "" on failure. */
 void hr_pid_read(pid_t pid, const char *name, char *ret, size_t cap);
@@ -22,5 +26,9 @@ enum {
 };
 /* Returns a numeric field of `stat`; 0: the field is missing. */
 unsigned long long hr_pid_field(const char *stat, int field);
+
+/* Returns a copy of descriptor `fd` of the process of a pidfd, if that is a socket that listens;
+ * else -1, as with a kernel before 5.6. */
+int hr_pid_listener(int pidfd, int fd);
 
 #endif

@@ -53,6 +53,25 @@ hr_text_truth(const char *p, size_t len)
 	return -1;
 }
 
+bool
+hr_text_is_here(const char *authority)
+{
+	static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
+	const char *end;
+	size_t i, len;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		len = strlen(names[i]);
+		if (strncasecmp(authority, names[i], len) != 0)
+			continue;
+		end = authority + len;
+		end += *end == ':' ? 1 + strspn(end + 1, "0123456789") : 0;
+		if (*end == '\0' || *end == '/')
+			return true;
+	}
+	return false;
+}
+
 int
 hr_text_python_int(const char *text, long long *ret)
 {

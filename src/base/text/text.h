@@ -2,6 +2,7 @@
 #ifndef HR_BASE_TEXT_TEXT_H
 #define HR_BASE_TEXT_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -15,6 +16,10 @@ int hr_text_setf(char **to, struct hr_err *err, const char *fmt, ...)
 
 /* Parses a truth value as pydantic does. Returns 1, 0, or -1 for any other text. */
 int hr_text_truth(const char *p, size_t len);
+
+/* Returns true if the authority of a URL, "HOST[:PORT]" before its end or a '/', is this machine by
+ * a name that nobody else answers to: localhost, 127.0.0.1 or [::1]. */
+bool hr_text_is_here(const char *authority);
 
 /* Parses an integer as Python's int(): surrounding blanks, a sign, digits with single underscores
  * between. Returns 0 or -1. */

@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "base/err.h"
+#include "base/text/text.h"
 #include "proto/json.h"
 
 #define HEADERS_MAX 16
@@ -18,15 +19,6 @@
 #define PATH_MAX_LEN 65536
 #define PATIENCE_MS 3600000 /* milliseconds; the rule's attempts run out first */
 
-static bool
-is_this_machine(const char *host)
-{
-	size_t n = strcspn(host, ":/");
-
-	return (n == 9 && strncmp(host, "127.0.0.1", n) == 0) ||
-	       (n == 9 && strncmp(host, "localhost", n) == 0) || strncmp(host, "[::1]", 5) == 0;
-}
-
 int
 hr_api_url(const char *who, const char *base, struct hr_err *err)
 {
@@ -34,7 +26,7 @@ hr_api_url(const char *who, const char *base, struct hr_err *err)
 		return hr_err_set(err, HR_E_INVAL,
 		    "%s: its address begins with https:// (or http://), not as \"%.200s\"", who,
 		    base);
-	if (strncmp(base, "http://", 7) == 0 && !is_this_machine(base + 7))
+	if (strncmp(base, "http://", 7) == 0 && !hr_text_is_here(base + 7))
 		return hr_err_set(err, HR_E_INVAL,
 		    "%s: http:// is for this machine only; a key needs https", who);
 	/* the part before an @ is not the host */

@@ -3,11 +3,9 @@
 
 #include "host/common/proc.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -86,17 +84,14 @@ static size_t
 watch_children(pid_t of, int fds[CHILDREN_MAX])
 {
 	HR_CLOSEDIR DIR *d = opendir("/proc");
-	const struct dirent *e;
 	size_t n = 0;
-	char *end;
-	long pid;
+	pid_t pid;
 
-	while (n < CHILDREN_MAX && d != NULL && (e = readdir(d)) != NULL) {
-		pid = strtol(e->d_name, &end, 10);
-		if (pid <= 1 || *end != '\0' || !is_child((pid_t)pid, of))
+	while (n < CHILDREN_MAX && (pid = hr_pid_next(d)) > 0) {
+		if (!is_child(pid, of))
 			continue;
-		fds[n] = hr_pidfd_open((pid_t)pid);
-		if (fds[n] >= 0 && is_child((pid_t)pid, of))
+		fds[n] = hr_pidfd_open(pid);
+		if (fds[n] >= 0 && is_child(pid, of))
 			n++;
 		else
 			hr_fd_close(&fds[n]);

@@ -45,15 +45,6 @@ hr_tokens_init(struct hr_sandbox *s)
 	}
 }
 
-static bool
-is_this_machine(const char *host)
-{
-	size_t n = strcspn(host, ":/");
-
-	return (
-	    n == 9 && (strncmp(host, "127.0.0.1", n) == 0 || strncmp(host, "localhost", n) == 0));
-}
-
 char *
 hr_tokens_base(const char *name, const char *host, struct hr_err *err)
 {
@@ -62,7 +53,7 @@ hr_tokens_base(const char *name, const char *host, struct hr_err *err)
 	char *base = NULL;
 
 	rest = rest != NULL ? rest + 3 : host;
-	if (plain && !is_this_machine(rest)) {
+	if (plain && !hr_text_is_here(rest)) {
 		(void)hr_err_set(err, HR_E_INVAL,
 		    "%s: http:// is for this machine only; a token needs https", name);
 	} else if (*rest == '\0' || strspn(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUV"

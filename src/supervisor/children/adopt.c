@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -152,18 +151,6 @@ int
 hr_adopt_fd(const struct hr_adopt *a, int fd)
 {
 	return (int)syscall(SYS_pidfd_getfd, a->pidfd, fd, 0u);
-}
-
-int
-hr_adopt_socket(const struct hr_adopt *a, int fd)
-{
-	int copy = hr_adopt_fd(a, fd), listening = 0;
-	socklen_t len = sizeof(listening);
-
-	if (copy >= 0 &&
-	    (getsockopt(copy, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) != 0 || listening == 0))
-		hr_fd_close(&copy);
-	return copy;
 }
 
 void

@@ -37,8 +37,6 @@ int hr_adopt_open(pid_t pid, unsigned long long start);
 void
 hr_adopt_find(struct hr_adopt *a, const struct hr_rundir *r, const char *file, uint64_t digest);
 
-/* Returns a copy of its listening socket, or -1 if the kernel refuses. */
-int hr_adopt_socket(const struct hr_adopt *a, int fd);
 int hr_adopt_fd(const struct hr_adopt *a, int fd); /* copies any of its descriptors */
 void hr_adopt_signal(const struct hr_adopt *a, int sig);
 void hr_adopt_done(struct hr_adopt *a);

@@ -307,18 +307,15 @@ unsigned
 hr_children_signal_all(int sig)
 {
 	pid_t self = getpid(), pid;
-	struct dirent *e;
 	unsigned n = 0;
 	HR_CLOSEDIR DIR *d = NULL;
 
 	if (signal_known(sig, &n) == 0)
 		return n;
 	d = opendir("/proc");
-	while (d != NULL && (e = readdir(d)) != NULL) {
-		pid = (pid_t)strtol(e->d_name, NULL, 10); /* 0: not a number */
-		if (pid > 0 && parent_of(pid) == self)
+	while ((pid = hr_pid_next(d)) > 0)
+		if (parent_of(pid) == self)
 			n += signal_one(pid, sig);
-	}
 	return n;
 }
 

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "base/fd.h"
+#include "base/process/pid.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "supervisor/children/keeperargs.h"
@@ -215,7 +216,7 @@ keeper_listen(struct hr_session *k, struct hr_err *err)
 		/* otherwise the successor gets a new socket, and waiting connections are lost */
 		k->listener = hr_rundir_inherit(&k->ctx->run, k->socket);
 		if (k->listener < 0)
-			k->listener = hr_adopt_socket(&k->adopted, HR_KEEPER_SOCKET_FD);
+			k->listener = hr_pid_listener(k->adopted.pidfd, HR_KEEPER_SOCKET_FD);
 		k->store[0] = store_end(k, 0);
 		k->store[1] = store_end(k, 1);
 		if (k->store[0] < 0 || k->store[1] < 0) {
