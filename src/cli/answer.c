@@ -15,32 +15,22 @@
 
 int
 cli_answer(struct cli *c, struct hr_sandbox *s, const struct cli_args *a, cli_ask_fn *ask,
-    cli_show_fn *show)
+    const char *name, cli_line_fn *line)
 {
-	const char *what = a->argc > 0 ? a->argv[0] : NULL;
-	struct hr_err err = {0};
 	HR_FREE char *json = NULL;
-
-	if (ask(s, what, &json, &err) != 0)
-		return cli_fail(&err);
-	return c->json ? cli_out_line(json) : show(what, json);
-}
-
-int
-cli_lines(
-    const char *json, const char *name, void (*line)(struct hr_buf *b, struct json_object *entry))
-{
 	HR_PUT struct json_object *list = NULL;
 	struct hr_err e = {0};
 	HR_BUF(b, LINE_MAX_BYTES);
 	int r = CLI_OK;
 	size_t i;
 
+	if (ask(s, a->argc > 0 ? a->argv[0] : NULL, &json, &e) != 0)
+		return cli_fail(&e);
+	if (c->json)
+		return cli_out_line(json);
 	if (hr_json_decode(json, strlen(json), &list, NULL) < 0 ||
-	    !json_object_is_type(list, json_type_array)) {
-		cli_say("%s cannot be read", name);
-		return CLI_ERROR;
-	}
+	    !json_object_is_type(list, json_type_array))
+		return cli_error("%s cannot be read", name);
 	for (i = 0; r == CLI_OK && i < json_object_array_length(list); i++) {
 		hr_buf_reset(&b);
 		line(&b, json_object_array_get_idx(list, i));
@@ -53,10 +43,4 @@ cli_lines(
 		}
 	}
 	return r;
-}
-
-const char *
-cli_text(struct json_object *o, const char *name)
-{
-	return hr_json_text_or(o, name, "");
 }

@@ -9,6 +9,7 @@
 #include "cli/answer.h"
 #include "cli/commands.h"
 #include "host/handle.h"
+#include "proto/json.h"
 
 static const struct cli_option clone_options[] = {
     {'b', "branch", "NAME", "this one [a fresh one]"},
@@ -45,7 +46,8 @@ const struct cli_command cli_clone = {"repo clone", NULL, "[REPOSITORY]",
 static void
 put_microagent(struct hr_buf *b, struct json_object *o)
 {
-	const char *name = cli_text(o, "name"), *source = cli_text(o, "source");
+	const char *name = hr_json_text_or(o, "name", ""),
+		   *source = hr_json_text_or(o, "source", "");
 
 	hr_quote_text(b, source, strlen(source));
 	hr_buf_addf(b, "%*s ", strlen(source) < 12 ? (int)(12 - strlen(source)) : 0, "");
@@ -53,16 +55,10 @@ put_microagent(struct hr_buf *b, struct json_object *o)
 }
 
 static int
-show_microagents(const char *repository, const char *json)
-{
-	(void)repository;
-	return cli_lines(json, "the list of microagents", put_microagent);
-}
-
-static int
 microagents(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
-	return cli_answer(c, s, a, hr_sandbox_microagents, show_microagents);
+	return cli_answer(
+	    c, s, a, hr_sandbox_microagents, "the list of microagents", put_microagent);
 }
 
 const struct cli_command cli_microagents = {"repo microagents", NULL, "[REPOSITORY]",

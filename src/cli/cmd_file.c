@@ -63,10 +63,8 @@ ls(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 		return cli_fail(&err);
 	if (c->json)
 		return cli_out_line(text);
-	if (hr_json_decode_foreign(text, strlen(text), &list, NULL) != 0) {
-		cli_say("the server's list of files is no JSON");
-		return CLI_ERROR;
-	}
+	if (hr_json_decode_foreign(text, strlen(text), &list, NULL) != 0)
+		return cli_error("the server's list of files is no JSON");
 	for (i = 0; i < hr_json_count(list); i++) {
 		const char *name = hr_json_text(hr_json_entry(list, i));
 

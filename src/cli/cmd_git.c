@@ -21,7 +21,8 @@
 static void
 put_change(struct hr_buf *b, struct json_object *o)
 {
-	const char *path = cli_text(o, "path"), *status = cli_text(o, "status");
+	const char *path = hr_json_text_or(o, "path", ""),
+		   *status = hr_json_text_or(o, "status", "");
 
 	hr_quote_text(b, status, strlen(status));
 	hr_buf_addc(b, ' ');
@@ -29,16 +30,9 @@ put_change(struct hr_buf *b, struct json_object *o)
 }
 
 static int
-show_changes(const char *directory, const char *json)
-{
-	(void)directory;
-	return cli_lines(json, "the list of changes", put_change);
-}
-
-static int
 changes(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
-	return cli_answer(c, s, a, hr_sandbox_git_changes, show_changes);
+	return cli_answer(c, s, a, hr_sandbox_git_changes, "the list of changes", put_change);
 }
 
 const struct cli_command cli_changes = {"repo changes", NULL, "[DIRECTORY]",
@@ -91,24 +85,25 @@ show_diff(const char *file, const char *json)
 	HR_CLOSE int original = -1;
 	HR_CLOSE int modified = -1;
 
-	if (hr_json_decode(json, strlen(json), &o, NULL) < 0) {
-		cli_say("the diff cannot be read");
-		return CLI_ERROR;
-	}
-	original = as_file(cli_text(o, "original"));
-	modified = as_file(cli_text(o, "modified"));
+	if (hr_json_decode(json, strlen(json), &o, NULL) < 0)
+		return cli_error("the diff cannot be read");
+	original = as_file(hr_json_text_or(o, "original", ""));
+	modified = as_file(hr_json_text_or(o, "modified", ""));
 	hr_quote_text(&name, file, strlen(file));
-	if (original < 0 || modified < 0) {
-		cli_say("a temporary file: %s", strerror(errno));
-		return CLI_ERROR;
-	}
+	if (original < 0 || modified < 0)
+		return cli_error("a temporary file: %s", strerror(errno));
 	return run_diff(hr_buf_str(&name), original, modified);
 }
 
 static int
 diff(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
-	return cli_answer(c, s, a, hr_sandbox_git_diff, show_diff);
+	struct hr_err err = {0};
+	HR_FREE char *json = NULL;
+
+	if (hr_sandbox_git_diff(s, a->argv[0], &json, &err) != 0)
+		return cli_fail(&err);
+	return c->json ? cli_out_line(json) : show_diff(a->argv[0], json);
 }
 
 const struct cli_command cli_diff = {"repo diff", NULL, "FILE",

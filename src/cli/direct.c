@@ -80,8 +80,7 @@ begin(struct direct *d, struct task *t, void *(*fn)(void *arg))
 	t->runs = e == 0;
 	if (e == 0)
 		return CLI_OK;
-	cli_say("a thread: %s", strerror(e));
-	return CLI_ERROR;
+	return cli_error("a thread: %s", strerror(e));
 }
 
 static void
@@ -171,10 +170,8 @@ perform(struct direct *d)
 	d->run.done = eventfd(0, EFD_CLOEXEC);
 	d->interrupt.done = eventfd(0, EFD_CLOEXEC);
 	d->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (d->run.done < 0 || d->interrupt.done < 0 || d->signals < 0) {
-		cli_say("descriptors: %s", strerror(errno));
-		return CLI_ERROR;
-	}
+	if (d->run.done < 0 || d->interrupt.done < 0 || d->signals < 0)
+		return cli_error("descriptors: %s", strerror(errno));
 	(void)pthread_sigmask(SIG_BLOCK, &set, &d->before);
 	r = begin(d, &d->run, run);
 	if (r == CLI_OK)

@@ -275,10 +275,8 @@ perform(struct live *l, const char *action, bool shows)
 	if (isatty(0) != 1)
 		(void)epoll_ctl(l->all, EPOLL_CTL_ADD, 0, &given);
 	e = pthread_create(&l->thread, NULL, act, l);
-	if (e != 0) {
-		cli_say("a thread: %s", strerror(e));
-		return CLI_ERROR;
-	}
+	if (e != 0)
+		return cli_error("a thread: %s", strerror(e));
 	l->of.given_up_fd = l->signals;
 	while (!over(l, wait)) {
 		wait = shows ? step(l) : -1;
@@ -322,11 +320,9 @@ open_live(struct live *l, struct cli *c, struct hr_sandbox *s, bool shows)
 	if (l->done < 0 || l->cancel < 0 || l->signals < 0 || l->sizes < 0 || l->all < 0 ||
 	    epoll_ctl(l->all, EPOLL_CTL_ADD, l->done, &e) != 0 ||
 	    (e.data.fd = l->signals, epoll_ctl(l->all, EPOLL_CTL_ADD, l->signals, &e) != 0) ||
-	    (e.data.fd = l->sizes, epoll_ctl(l->all, EPOLL_CTL_ADD, l->sizes, &e) != 0)) {
-		cli_say("descriptors: %s", strerror(errno));
-		return CLI_ERROR;
-	}
-	/* a pipe or a terminal reports an error when it closes; a file cannot */
+	    (e.data.fd = l->sizes, epoll_ctl(l->all, EPOLL_CTL_ADD, l->sizes, &e) != 0))
+		return cli_error("descriptors: %s", strerror(errno));
+	/* a file cannot go: an error is said by the pipe or the terminal that can */
 	if (shows)
 		(void)epoll_ctl(l->all, EPOLL_CTL_ADD, 1, &gone);
 	return CLI_OK;
@@ -367,8 +363,7 @@ status_of(struct live *l)
 		return l->of.exit_code & 0xFF;
 	if (l->observation != NULL && l->r == 0)
 		return cli_observed(l->c, l->observation, false);
-	cli_say("the command ended with its shell");
-	return CLI_ERROR;
+	return cli_error("the command ended with its shell");
 }
 
 /* Prints the rest of an ended command's output, and returns its exit status. */
@@ -379,9 +374,9 @@ finish(struct live *l)
 	(void)pthread_sigmask(SIG_SETMASK, &l->before, NULL);
 	if (!l->of.listed) {
 		cli_shown_end(&l->shown);
-		cli_say("nothing more is known of the command: the server was started anew, or "
-			"many others were run since");
-		return CLI_ERROR;
+		return cli_error(
+		    "nothing more is known of the command: the server was started anew, or "
+		    "many others were run since");
 	}
 	if (l->shown.out == CLI_OK && l->of.at < l->of.end &&
 	    cli_watched_output(&l->of, -1, on_output, l, NULL) < 0)
@@ -492,13 +487,11 @@ cli_live_attach(struct cli *c, struct hr_sandbox *s)
 	struct live l = {.signals = -1, .sizes = -1, .done = -1, .cancel = -1, .all = -1};
 	int r;
 
-	if (cli_is_direct(s)) {
-		cli_say(
+	if (cli_is_direct(s))
+		return cli_error(
 		    "a sandbox of the kind %s has no shell to come back to: each \"handrail run\" "
 		    "is one of its own",
 		    s->ops->name);
-		return CLI_ERROR;
-	}
 	r = open_live(&l, c, s, !c->json);
 	if (r == CLI_OK)
 		r = come_back(&l);
