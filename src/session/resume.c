@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/process/pid.h"
 #include "session/confine.h"
 #include "session/view/view.h"
 
@@ -230,7 +230,7 @@ end_shell(struct hr_keeper *k, int fds[HR_KEPT_FDS])
 	hr_shellproc_hangup(&old, false);
 	fds[HR_KEPT_MASTER] = fds[HR_KEPT_SLAVE] = -1;
 	if (fds[HR_KEPT_SHELL] >= 0)
-		(void)syscall(SYS_pidfd_send_signal, fds[HR_KEPT_SHELL], SIGKILL, NULL, 0u);
+		(void)hr_pid_signal(fds[HR_KEPT_SHELL], SIGKILL);
 	for (i = 0; i < HR_KEPT_FDS; i++) {
 		if (i != HR_KEPT_LOG_FILE && i != HR_KEPT_LOG_MEMORY)
 			hr_fd_close(&fds[i]);

@@ -2,7 +2,9 @@
 
 #include "base/process/pid.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/process/spawn.h"
 
 pid_t
 hr_pid_next(DIR *d)
@@ -59,6 +62,50 @@ hr_pid_field(const char *stat, int field)
 		stat = stat != NULL ? stat + 1 : NULL;
 	}
 	return stat != NULL ? strtoull(stat, NULL, 10) : 0;
+}
+
+unsigned long long
+hr_pid_started(pid_t pid)
+{
+	char text[HR_PID_STAT];
+
+	return hr_pid_field(hr_pid_stat(pid, text), HR_PID_STARTED);
+}
+
+int
+hr_pid_open(pid_t pid, unsigned long long started)
+{
+	int fd = hr_pidfd_open(pid), why;
+
+	if (fd < 0)
+		return -1;
+	/* checked after opening: the pidfd cannot change to another process */
+	errno = 0;
+	if (started > 0 && hr_pid_started(pid) == started)
+		return fd;
+	/* without a descriptor for its file nothing is known of it */
+	why = errno == EMFILE || errno == ENFILE || errno == ENOMEM ? errno : ESRCH;
+	hr_fd_close(&fd);
+	errno = why;
+	return -1;
+}
+
+bool
+hr_pid_wait(int pidfd, int timeout_ms)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+	int n;
+
+	do {
+		n = poll(&p, 1, timeout_ms);
+	} while (n < 0 && errno == EINTR);
+	return n > 0;
+}
+
+bool
+hr_pid_signal(int pidfd, int signo)
+{
+	return syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, 0u) == 0;
 }
 
 int

@@ -3,6 +3,7 @@
 #define HR_BASE_PROCESS_PID_H
 
 #include <dirent.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -26,6 +27,21 @@ enum {
 };
 /* Returns a numeric field of `stat`; 0: the field is missing. */
 unsigned long long hr_pid_field(const char *stat, int field);
+
+/* Returns when the process was started, in clock ticks since boot, which with its number names one
+ * process for good; 0: there is none. */
+unsigned long long hr_pid_started(pid_t pid);
+
+/* Returns a pidfd of the process that was started then, which may be a zombie; -1 with errno, ESRCH
+ * if there is none. */
+int hr_pid_open(pid_t pid, unsigned long long started);
+
+/* Waits for the end of a pidfd's process; timeout_ms -1: for ever. Returns true if it ended in
+ * time. */
+bool hr_pid_wait(int pidfd, int timeout_ms);
+
+/* Returns false if the process of a pidfd has ended or must not be signalled. */
+bool hr_pid_signal(int pidfd, int signo);
 
 /* Returns a copy of descriptor `fd` of the process of a pidfd, if that is a socket that listens;
  * else -1, as with a kernel before 5.6. */

@@ -4,9 +4,7 @@
 #include "host/common/proc.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,65 +16,25 @@
 
 #define CHILDREN_MAX 256
 
-/* 0: there is no such process, or it has ended, as a zombie has. */
-static unsigned long long
-stat_field(pid_t pid, int field)
-{
-	char text[HR_PID_STAT];
-	const char *stat = hr_pid_stat(pid, text);
-
-	return *stat == 'Z' ? 0 : hr_pid_field(stat, field);
-}
-
-unsigned long long
-hr_proc_started(pid_t pid)
-{
-	return stat_field(pid, HR_PID_STARTED);
-}
-
 int
 hr_proc_watch(pid_t pid, unsigned long long started)
 {
-	char text[HR_PID_STAT];
-	int fd = hr_pidfd_open(pid), why = ESRCH;
-	const char *stat;
+	int fd = hr_pid_open(pid, started);
 
-	if (fd < 0)
-		return -1;
-	errno = 0;
-	stat = hr_pid_stat(pid, text);
-	/* without a descriptor for its file nothing is known of it */
-	if (*stat == '\0' && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
-		why = errno;
-	else if (*stat != 'Z' && hr_pid_field(stat, HR_PID_STARTED) == started)
-		return fd;
-	hr_fd_close(&fd);
-	errno = why;
-	return -1;
-}
-
-bool
-hr_proc_wait(int watch_fd, int timeout_ms)
-{
-	struct pollfd p = {.fd = watch_fd, .events = POLLIN};
-	int n;
-
-	do {
-		n = poll(&p, 1, timeout_ms);
-	} while (n < 0 && errno == EINTR);
-	return n > 0;
-}
-
-static bool
-send_signal(int watch_fd, int signo)
-{
-	return syscall(SYS_pidfd_send_signal, watch_fd, signo, NULL, 0) == 0;
+	if (fd >= 0 && hr_pid_wait(fd, 0)) {
+		hr_fd_close(&fd);
+		errno = ESRCH;
+	}
+	return fd;
 }
 
 static bool
 is_child(pid_t pid, pid_t of)
 {
-	return stat_field(pid, HR_PID_PARENT) == (unsigned long long)of;
+	char text[HR_PID_STAT];
+	const char *stat = hr_pid_stat(pid, text);
+
+	return *stat != 'Z' && hr_pid_field(stat, HR_PID_PARENT) == (unsigned long long)of;
 }
 
 /* Asked again with the descriptor: what had the number before may have ended. */
@@ -108,17 +66,18 @@ end_by_force(pid_t pid, int watch_fd, int patience_ms)
 	int64_t until, left;
 	size_t n, i;
 
-	(void)send_signal(watch_fd, SIGSTOP);
+	(void)hr_pid_signal(watch_fd, SIGSTOP);
 	n = watch_children(pid, fds);
-	if (send_signal(watch_fd, SIGKILL))
-		(void)hr_proc_wait(watch_fd, -1);
+	if (hr_pid_signal(watch_fd, SIGKILL))
+		(void)hr_pid_wait(watch_fd, -1);
 	for (i = 0; i < n; i++)
-		(void)send_signal(fds[i], SIGTERM);
+		(void)hr_pid_signal(fds[i], SIGTERM);
 	until = hr_now_ms() + patience_ms;
 	for (i = 0; i < n; i++) {
 		left = until - hr_now_ms();
-		if (!hr_proc_wait(fds[i], left > 0 ? (int)left : 0) && send_signal(fds[i], SIGKILL))
-			(void)hr_proc_wait(fds[i], patience_ms);
+		if (!hr_pid_wait(fds[i], left > 0 ? (int)left : 0) &&
+		    hr_pid_signal(fds[i], SIGKILL))
+			(void)hr_pid_wait(fds[i], patience_ms);
 		hr_fd_close(&fds[i]);
 	}
 }
@@ -130,7 +89,7 @@ hr_proc_end(pid_t pid, int watch_fd, int patience_ms)
 	int i;
 
 	for (i = 0; i < 2 && !ended; i++)
-		ended = !send_signal(watch_fd, SIGTERM) || hr_proc_wait(watch_fd, patience_ms);
+		ended = !hr_pid_signal(watch_fd, SIGTERM) || hr_pid_wait(watch_fd, patience_ms);
 	if (!ended)
 		end_by_force(pid, watch_fd, patience_ms);
 	while (waitpid(pid, NULL, WNOHANG) < 0 && errno == EINTR)

@@ -18,6 +18,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/process/pid.h"
 #include "base/err.h"
 #include "host/command.h"
 #include "host/common/recordtext.h"
@@ -224,7 +225,7 @@ local_state(void *self)
 {
 	struct hr_local *l = self;
 
-	return l->watch >= 0 && !hr_proc_wait(l->watch, 0) ? "running" : "exited";
+	return l->watch >= 0 && !hr_pid_wait(l->watch, 0) ? "running" : "exited";
 }
 
 /* ---- leftovers of a killed server ----

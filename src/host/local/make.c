@@ -25,6 +25,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/random.h"
+#include "base/process/pid.h"
 #include "base/process/spawn.h"
 #include "base/way.h"
 #include "host/command.h"
@@ -321,7 +322,7 @@ note_server(void *arg, pid_t pid)
 	struct hr_local *l = arg;
 
 	l->pid = pid;
-	l->started = hr_proc_started(l->pid);
+	l->started = hr_pid_started(l->pid);
 	l->h->begun(l->h->arg);
 }
 

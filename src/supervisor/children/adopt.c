@@ -4,9 +4,7 @@
 
 #include "supervisor/children/adopt.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,25 +33,6 @@ hr_adopt_digest(const char *const *argv)
 	return h;
 }
 
-static unsigned long long
-start_time(pid_t pid)
-{
-	char stat[HR_PID_STAT];
-
-	return hr_pid_field(hr_pid_stat(pid, stat), HR_PID_STARTED);
-}
-
-int
-hr_adopt_open(pid_t pid, unsigned long long start)
-{
-	int fd = pid > 1 && start > 0 ? hr_pidfd_open(pid) : -1;
-
-	/* checked after opening: the pidfd cannot change to another process */
-	if (fd >= 0 && start_time(pid) != start)
-		hr_fd_close(&fd);
-	return fd;
-}
-
 int
 hr_adopt_record(
     const struct hr_rundir *r, const char *file, pid_t pid, uint64_t digest, struct hr_err *err)
@@ -64,8 +43,8 @@ hr_adopt_record(
 
 	if (path == NULL)
 		return hr_err_nomem(err);
-	n = snprintf(
-	    text, sizeof(text), "%ld %llu %016" PRIx64 "\n", (long)pid, start_time(pid), digest);
+	n = snprintf(text, sizeof(text), "%ld %llu %016" PRIx64 "\n", (long)pid,
+	    hr_pid_started(pid), digest);
 	return hr_path_write(path, text, (size_t)n, 0600, err);
 }
 
@@ -90,31 +69,7 @@ void
 hr_adopt_signal(const struct hr_adopt *a, int sig)
 {
 	if (a->pidfd >= 0)
-		(void)syscall(
-		    SYS_pidfd_send_signal, a->pidfd, sig, NULL, 0u); /* ESRCH: it has ended */
-}
-
-static void
-end_it(const struct hr_adopt *a)
-{
-	struct pollfd p = {.fd = a->pidfd, .events = POLLIN};
-	int n;
-
-	hr_adopt_signal(a, SIGTERM);
-	do {
-		n = poll(&p, 1, END_MS);
-	} while (n < 0 && errno == EINTR);
-	if (n == 0)
-		hr_adopt_signal(a, SIGKILL);
-}
-
-/* Polls the pidfd, since a zombie still has its number and its times. */
-static bool
-has_ended(const struct hr_adopt *a)
-{
-	struct pollfd p = {.fd = a->pidfd, .events = POLLIN};
-
-	return poll(&p, 1, 0) > 0;
+		(void)hr_pid_signal(a->pidfd, sig); /* fails if it has ended */
 }
 
 void
@@ -128,10 +83,10 @@ hr_adopt_find(struct hr_adopt *a, const struct hr_rundir *r, const char *file, u
 	a->pidfd = -1;
 	if (!hr_adopt_read(hr_rundir_file(r, "%s", file), &pid, &start, &its_digest))
 		return;
-	a->pidfd = hr_adopt_open(pid, start);
+	a->pidfd = hr_pid_open(pid, start);
 	if (a->pidfd < 0)
 		return;
-	if (has_ended(a)) {
+	if (hr_pid_wait(a->pidfd, 0)) {
 		hr_adopt_done(a);
 		return;
 	}
@@ -143,7 +98,9 @@ hr_adopt_find(struct hr_adopt *a, const struct hr_rundir *r, const char *file, u
 	    "the shell of a killed predecessor (process %ld) was started with other "
 	    "settings: it is ended",
 	    (long)pid);
-	end_it(a);
+	hr_adopt_signal(a, SIGTERM);
+	if (!hr_pid_wait(a->pidfd, END_MS))
+		hr_adopt_signal(a, SIGKILL);
 	hr_adopt_done(a);
 }
 

@@ -29,8 +29,6 @@ int hr_adopt_record(
     const struct hr_rundir *r, const char *file, pid_t pid, uint64_t digest, struct hr_err *err);
 /* Reads such a file; pid 0: none. Takes path, which may be NULL. */
 bool hr_adopt_read(char *path, pid_t *ret_pid, unsigned long long *ret_start, uint64_t *ret_digest);
-/* Returns a pidfd of the process if it started at that time; otherwise -1. */
-int hr_adopt_open(pid_t pid, unsigned long long start);
 
 /* Finds the recorded keeper if it lives and has that digest. A living one with another digest is
  * ended first (blocks up to 5 s, then kills). a->pid is 0 if there is none. */

@@ -19,6 +19,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/process/pid.h"
 #include "base/process/spawn.h"
 #include "supervisor/children/adopt.h"
 #include "supervisor/run/rundir.h"
@@ -66,7 +67,7 @@ find(struct hr_adopt *o, const char *dir, const char *file)
 
 	o->pidfd = -1;
 	if (hr_adopt_read(hr_path_join(dir, file), &o->pid, &start, &keeps))
-		o->pidfd = hr_adopt_open(o->pid, start);
+		o->pidfd = hr_pid_open(o->pid, start);
 	return o->pidfd >= 0;
 }
 
