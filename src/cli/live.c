@@ -322,7 +322,7 @@ open_live(struct live *l, struct cli *c, struct hr_sandbox *s, bool shows)
 	    (e.data.fd = l->signals, epoll_ctl(l->all, EPOLL_CTL_ADD, l->signals, &e) != 0) ||
 	    (e.data.fd = l->sizes, epoll_ctl(l->all, EPOLL_CTL_ADD, l->sizes, &e) != 0))
 		return cli_error("descriptors: %s", strerror(errno));
-	/* a file cannot go: an error is said by the pipe or the terminal that can */
+	/* a pipe or a terminal reports an error when it closes; a file cannot */
 	if (shows)
 		(void)epoll_ctl(l->all, EPOLL_CTL_ADD, 1, &gone);
 	return CLI_OK;
