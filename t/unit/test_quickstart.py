@@ -18,7 +18,10 @@ HANDRAIL = """#!/bin/sh
 echo "$*" >>%(top)s/calls
 case $1 in
 up) for word; do case $word in local.port=*) echo "${word#*=}" >%(top)s/port ;; esac; done ;;
-url) [ -e %(top)s/port ] && printf '{"server":"http://127.0.0.1:%%s","key":"k3y","vscode":null}\\n' "$(cat %(top)s/port)" ;;
+url)
+    port=$(cat %(top)s/port) || exit 1
+    printf '{"server":"http://127.0.0.1:%%s","key":"k3y","vscode":null}\\n' "$port"
+    ;;
 run) echo Hello ;;
 rm) rm %(top)s/port ;;
 esac

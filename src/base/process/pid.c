@@ -83,7 +83,7 @@ hr_pid_open(pid_t pid, unsigned long long started)
 	errno = 0;
 	if (started > 0 && hr_pid_started(pid) == started)
 		return fd;
-	/* without a descriptor for its file nothing is known of it */
+	/* nothing is known of the process without a descriptor for its file */
 	why = errno == EMFILE || errno == ENFILE || errno == ENOMEM ? errno : ESRCH;
 	hr_fd_close(&fd);
 	errno = why;
