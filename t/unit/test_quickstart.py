@@ -106,8 +106,8 @@ def port_that_is_taken():
     with Checkout() as c:
         with taken() as port:
             status, lines, calls = c(HANDRAIL_PORT=str(port))
-            equal((status, lines[-1], calls),
-                  (1, "quickstart: HANDRAIL_PORT: port %d: Address already in use" % port, []), lines)
+            said = "quickstart: the port of HANDRAIL_PORT is taken: port %d: Address already in use" % port
+            equal((status, lines[-1], calls), (1, said, []), lines)
         with taken(DEFAULT):
             status, lines, calls = c()
         with open(os.path.join(c.top, "port")) as f:
