@@ -640,7 +640,7 @@ def wrong_usage():
 def help_and_completion():
     with Host() as h:
         text = h.ok("--help")
-        for name in ("up", "run", "ps", "down, rm", "logs", "repo clone"):
+        for name in ("up", "run", "ps", "resume, start", "down", "rm", "logs", "repo clone"):
             equal("\n  %s " % name in text, True, name)
             words = name.split(",")[0].split()
             equal(h.ok(*words + ["--help"]).startswith("usage: handrail %s " % " ".join(words)), True, name)
