@@ -211,9 +211,6 @@ take(struct hr_mcp_call *c, struct json_object *o, struct hr_span text)
 		say_busy(c, &place, text, content);
 	} else if (!is_long || !found || s.end == HR_COMMAND_RUNNING ||
 		   !put_long(c, &place, &s, directory)) {
-		/* drop the line feed that ends the last line */
-		if (content.len > 0 && content.p[content.len - 1] == '\n')
-			content.len--;
 		hr_mcp_put_done(c, content, exit_code, directory, "");
 	}
 }

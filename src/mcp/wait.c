@@ -128,7 +128,7 @@ torn(const char *p, size_t len)
 	return 0;
 }
 
-/* Renders the bytes as a terminal shows them. */
+/* Renders the bytes as a terminal shows them, as the keeper does for the result of a command. */
 static void
 put_seen(struct hr_buf *b, const char *p, size_t len)
 {
@@ -140,15 +140,13 @@ put_seen(struct hr_buf *b, const char *p, size_t len)
 		return;
 	}
 	hr_term_feed(t, p, len);
-	hr_term_text(t, &seen);
+	hr_term_text_exact(t, 0, &seen);
 	hr_term_free(t);
 	hr_buf_add(b, hr_buf_str(&seen), seen.len);
 	if (seen.fail == HR_E_TOOLARGE)
 		hr_buf_adds(b, "\n[the rest takes up too much room on the screen]\n");
 	else if (seen.fail != HR_OK)
 		b->fail = seen.fail;
-	else if (len > 0 && p[len - 1] == '\n' && seen.len > 0 && seen.p[seen.len - 1] != '\n')
-		hr_buf_addc(b, '\n');
 }
 
 /* Appends a part of the output. *io_to is set to its end, which moves back before an unfinished
@@ -220,6 +218,9 @@ void
 hr_mcp_put_done(struct hr_mcp_call *c, struct hr_span output, int64_t exit_code,
     struct hr_span directory, const char *handle)
 {
+	/* drop the line feed that ends the last line, which only a client that joins parts needs */
+	if (!c->wait.sequential && output.len > 0 && output.p[output.len - 1] == '\n')
+		output.len--;
 	hr_buf_addc(&c->structured, '{');
 	hr_json_put_member(&c->structured, "output", output);
 	hr_buf_addf(&c->structured, ",\"running\":false,\"exit_code\":%" PRId64, exit_code);

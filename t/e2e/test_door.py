@@ -320,7 +320,7 @@ def progress():
         equal((note["method"], note["params"]["progressToken"], note["params"]["message"]),
               ("notifications/progress", "t", "now\n"))
         open_it()
-        equal(events(r.read())[-1]["result"]["structuredContent"]["output"], "now\nend\n")
+        equal(events(r.read())[-1]["result"]["structuredContent"]["output"], "now\nend")
         # who leaves ends the wait, not the command
         door, open_it = gate(s, "second")
         c = http.client.HTTPConnection("127.0.0.1", s.port, timeout=PATIENCE)
@@ -357,7 +357,7 @@ def once():
         equal((a["running"], b["running"], a["handle"] == b["handle"]), (True, True, True), (a, b))
         open_it()
         c = structured(call(s, "run", command="echo z >>%s/o; %s; echo end" % (s.work_dir, door), key="w"))
-        equal((c["output"], c["exit_code"]), ("end\n", 0), c)
+        equal((c["output"], c["exit_code"]), ("end", 0), c)
         with open(s.work_dir + "/o") as f:
             equal(f.read(), "z\n")
         # what was typed, also when its command is known no more, and what was not

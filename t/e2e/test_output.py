@@ -54,7 +54,7 @@ def returned_once():
                     equal("typed\ntyped\n" in structured(call(s, "wait", handle=handle_in(r)))["output"], True)
                 elif how == "key":
                     r = call(s, "run", command=command, **key)
-                    equal(structured(r)["output"], "first\n")
+                    equal(structured(r)["output"], "first")
                 else:
                     equal(structured(call(s, "wait", handle=handle_in(r)))["output"], "first\n")
                 equal(again(), "second", how)
@@ -157,11 +157,26 @@ def as_it_was_printed():
         door, open_it = gate(s)
         ended, wait_ended = marker(s)
         r = call(s, "run", command="printf '  one  '; %s; printf '  1\\n  two  '; %s" % (door, ended), wait_s=0)
-        seen, r = waited(s, r, "one")
+        seen, r = waited(s, r, "one  ")
         open_it()
         wait_ended()
-        equal(structured(call(s, "wait", handle=structured(r)["handle"]))["output"].endswith("  two"), True, seen)
+        equal(structured(call(s, "wait", handle=structured(r)["handle"]))["output"].endswith("  two  "), True, seen)
         equal("    x" in text(call(s, "run", command="echo '    x'")), True)
+        s.stop()
+
+
+def however_long_it_takes():
+    """A command that the keeper waits for, and one whose output is followed, answer the same."""
+    with Server() as s:
+        for number, command in enumerate((
+                "echo a", "true", "echo", "printf '  a  '", "printf '  '", "printf 'a\\n\\n'",
+                "printf '\\n\\n  a\\n\\n\\n'",
+                "printf 'a  \\n\\n   \\n'", "printf 'a  \\n b\\rc \\n\\td'", "printf '%0300d\\n' 1 2")):
+            door, open_it = gate(s, "g%d" % number)
+            slow = {"command": "%s; %s" % (door, command), "key": "k%d" % number}
+            equal(structured(call(s, "run", wait_s=0, **slow))["running"], True)
+            open_it()
+            equal(output(s, **slow), output(s, command), command)
         s.stop()
 
 
@@ -228,4 +243,4 @@ def own_interfaces():
 
 if __name__ == "__main__":
     sys.exit(run_tests((returned_once, not_returned_is_not_lost, long_command, attached_once, no_echo,
-                        as_it_was_printed, line_ends, own_interfaces)))
+                        as_it_was_printed, however_long_it_takes, line_ends, own_interfaces)))
