@@ -111,17 +111,17 @@ check_file(const struct hr_trusted *t, const char *path, uid_t also, struct hr_e
 static int
 enter(struct hr_trusted *t, const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	size_t n = slash != NULL ? (size_t)(slash - path) + 1 : 0;
+	const char *leaf = hr_path_leaf(path), *name = *leaf != '\0' ? leaf : ".";
+	size_t n = (size_t)(leaf - path);
 	char dir[PATH_MAX];
 	int fd;
 
-	if (n >= sizeof(dir) || strlen(path + n) >= sizeof(t->name)) {
+	if (n >= sizeof(dir) || strlen(name) >= sizeof(t->name)) {
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	(void)snprintf(dir, sizeof(dir), "%.*s", (int)n, n > 0 ? path : "");
-	(void)snprintf(t->name, sizeof(t->name), "%s", path[n] != '\0' ? path + n : ".");
+	(void)snprintf(dir, sizeof(dir), "%.*s", (int)n, path);
+	memcpy(t->name, name, strlen(name) + 1);
 	fd = openat(
 	    t->dir >= 0 ? t->dir : AT_FDCWD, n > 0 ? dir : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	hr_fd_close(&t->dir);
