@@ -53,7 +53,8 @@ parsed(const char *text)
 
 START_TEST(fields)
 {
-	struct json_object *o = parsed("{\"t\":\"a\\nb\",\"f\":true,\"n\":5,\"d\":1.5,\"x\":null}");
+	struct json_object *o =
+	    parsed("{\"t\":\"a\\nb\",\"z\":\"a\\u0000b\",\"f\":true,\"n\":5,\"d\":1.5,\"x\":null}");
 	struct hr_err err = {0};
 	const char *text;
 	bool flag;
@@ -65,6 +66,8 @@ START_TEST(fields)
 	ck_assert_str_eq(text, "a\nb");
 	ck_assert_int_eq(hr_field_maybe("W", "s", o, "t", &text, &err), -1);
 	ck_assert_str_eq(err.msg, "W: \"t\" of s has a control character");
+	ck_assert_int_eq(hr_field_text("W", "s", o, "z", &text, &err), -1);
+	ck_assert_str_eq(err.msg, "W: \"z\" of s has a control character");
 	ck_assert_int_eq(hr_field_flag("W", "s", o, "f", &flag, &err), 0);
 	ck_assert(flag);
 	ck_assert_int_eq(hr_field_number("W", "s", o, "n", &d, &err), 0);

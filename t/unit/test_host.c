@@ -325,6 +325,10 @@ static const struct {
     {"[core]\n[llm]\nmodel = \"x\"\n", NULL, ""},
     {"[sandbox]\ntimeout = 1\n", NULL, "No [core] section"},
     {"[core\n", "Cannot parse config.toml: ", ""},
+    {"[core]\ngit_user_name = \"a\\u0000b\"\n",
+	"\"git_user_name\" in [core] must not have a null character", ""},
+    {"[core]\n[sandbox]\nruntime_startup_env_vars = {A = \"b\\u0000\"}\n",
+	"\"runtime_startup_env_vars\" in [sandbox] must not have a null character", ""},
 };
 
 START_TEST(wrong_files)

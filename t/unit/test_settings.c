@@ -92,6 +92,7 @@ START_TEST(file_errors_name_the_place)
 	    {"{\"start_nginx\": \"yes\"}", "start_nginx: must be true or false"},
 	    {"{\"plugins\": \"jupyter\"}", "plugins: must be a list"},
 	    {"{\"plugins\": [\"a\", 1]}", "plugins: entry 2 is not a string"},
+	    {"{\"plugins\": [\"a\", \"b\\u0000c\"]}", "plugins: entry 2 holds a NUL"},
 	    {"[1]", "not a JSON object"},
 	    {"3", "not a JSON object"},
 	    {"{} x", "line 1: something follows the object"},

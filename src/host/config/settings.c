@@ -43,6 +43,11 @@ hr_config_put(
 {
 	struct json_object *s = section_of(c, k->section);
 
+	if (hr_json_has_null(v)) { /* its reader would end the text there */
+		json_object_put(v);
+		return hr_err_set(err, HR_E_INVAL, "\"%s\" in [%s] must not have a null character",
+		    k->name, k->section);
+	}
 	if (s == NULL) {
 		s = json_object_new_object();
 		if (s == NULL || json_object_object_add(c->values, k->section, s) != 0) {

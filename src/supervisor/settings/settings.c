@@ -286,6 +286,12 @@ unknown_key(const char *key, struct hr_err *err)
 	return hr_err_set(err, HR_E_INVAL, "unknown key \"%.64s\"", key);
 }
 
+static bool
+has_null(struct json_object *text)
+{
+	return strlen(json_object_get_string(text)) != (size_t)json_object_get_string_len(text);
+}
+
 static int
 set_words_json(
     struct hr_settings *c, const struct setting *s, struct json_object *list, struct hr_err *err)
@@ -295,11 +301,12 @@ set_words_json(
 
 	for (i = 0; i < n; i++) {
 		struct json_object *word = json_object_array_get_idx(list, i);
+		bool text = json_object_is_type(word, json_type_string);
 
-		if (!json_object_is_type(word, json_type_string)) {
+		if (!text || has_null(word)) {
 			hr_strv_done(&words);
-			return hr_err_set(
-			    err, HR_E_INVAL, "%s: entry %zu is not a string", s->key, i + 1);
+			return hr_err_set(err, HR_E_INVAL, "%s: entry %zu %s", s->key, i + 1,
+			    text ? "holds a NUL" : "is not a string");
 		}
 		hr_strv_add(&words, json_object_get_string(word));
 	}
@@ -312,11 +319,9 @@ set_from_json(
 {
 	static const char *const wanted[] = {"a string", "an integer", "true or false", "a list"};
 
-	if (s->type == TEXT && json_object_is_type(v, json_type_string)) {
-		if (strlen(json_object_get_string(v)) != (size_t)json_object_get_string_len(v))
-			return hr_err_set(err, HR_E_INVAL, "%s: holds a NUL", s->key);
-		return hr_text_set(setting_of(c, s), json_object_get_string(v), err);
-	}
+	if (s->type == TEXT && json_object_is_type(v, json_type_string))
+		return has_null(v) ? hr_err_set(err, HR_E_INVAL, "%s: holds a NUL", s->key)
+				   : hr_text_set(setting_of(c, s), json_object_get_string(v), err);
 	if (s->type == INT && json_object_is_type(v, json_type_int))
 		return set_int(c, s, json_object_get_int64(v), err);
 	if (s->type == BOOL && json_object_is_type(v, json_type_boolean)) {
