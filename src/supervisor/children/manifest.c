@@ -182,10 +182,10 @@ take_variables(struct hr_strv *l, const char *key, struct json_object *v, struct
 	return l->failed ? hr_err_nomem(err) : 0;
 }
 
-/* Parses one of several keywords: *ret is its index. */
+/* Parses one of several keywords. Returns its index, or -1 with *err set. */
 static int
-take_word(int *ret, const char *key, const char *const *words, size_t n, struct json_object *v,
-    struct hr_err *err)
+take_word(
+    const char *key, const char *const *words, size_t n, struct json_object *v, struct hr_err *err)
 {
 	const char *text = text_of(key, v, err);
 	HR_BUF(b, 256);
@@ -194,10 +194,8 @@ take_word(int *ret, const char *key, const char *const *words, size_t n, struct 
 	if (text == NULL)
 		return -1;
 	for (i = 0; i < n; i++)
-		if (strcmp(text, words[i]) == 0) {
-			*ret = (int)i;
-			return 0;
-		}
+		if (strcmp(text, words[i]) == 0)
+			return (int)i;
 	for (i = 0; i < n; i++)
 		hr_buf_addf(&b, "%s%s", i > 0 ? ", " : "", words[i]);
 	return hr_err_set(
@@ -209,9 +207,9 @@ take_choice(bool *ret, const char *key, const char *no, const char *yes, struct 
     struct hr_err *err)
 {
 	const char *const words[] = {no, yes};
-	int i;
+	int i = take_word(key, words, 2, v, err);
 
-	if (take_word(&i, key, words, 2, v, err) < 0)
+	if (i < 0)
 		return -1;
 	*ret = i == 1;
 	return 0;
@@ -221,9 +219,9 @@ static int
 take_start(enum hr_manifest_start *ret, const char *key, struct json_object *v, struct hr_err *err)
 {
 	static const char *const words[] = {"first-use", "at-start", "background"};
-	int i;
+	int i = take_word(key, words, 3, v, err);
 
-	if (take_word(&i, key, words, 3, v, err) < 0)
+	if (i < 0)
 		return -1;
 	*ret = (enum hr_manifest_start)i;
 	return 0;
@@ -251,7 +249,7 @@ take_http_entry(struct hr_manifest_http *h, struct json_object *entry, struct hr
 	if (!prefix_ok(h->prefix))
 		return hr_err_set(err, HR_E_INVAL, "prefix: \"%.64s\" is no plain path", h->prefix);
 	if (json_object_object_get_ex(entry, "auth", &v) &&
-	    take_word(&i, "auth", words, 3, v, err) < 0)
+	    (i = take_word("auth", words, 3, v, err)) < 0)
 		return -1;
 	h->auth = (enum hr_manifest_auth)i;
 	if (json_object_object_get_ex(entry, "port", &v) && take_text(&h->port, "port", v, err) < 0)

@@ -207,7 +207,6 @@ user_and_directory(struct hr_identity *id, const struct hr_settings *c, const ch
 	const char *name = c->username;
 	bool root = strcmp(name, "root") == 0;
 	struct passwd *same;
-	uid_t uid;
 	int known;
 
 	id->user_id = (uid_t)c->user_id;
@@ -218,12 +217,10 @@ user_and_directory(struct hr_identity *id, const struct hr_settings *c, const ch
 		if (!hr_identity_name_ok(name))
 			return hr_err_set(
 			    err, HR_E_INVAL, "\"%.64s\" cannot be the name of a user", name);
-		known = user_lookup(name, &uid, err);
+		known = user_lookup(name, &id->user_id, err);
 		if (known < 0)
 			return -1;
-		if (known == 1) {
-			id->user_id = uid;
-		} else if ((same = getpwuid((uid_t)c->user_id)) != NULL) {
+		if (known == 0 && (same = getpwuid((uid_t)c->user_id)) != NULL) {
 			/* useradd refuses a second account with the same user ID */
 			hr_log(HR_LOG_NOTICE,
 			    "the account %s has user ID %lld: the shell uses it in place of %s",
@@ -232,7 +229,7 @@ user_and_directory(struct hr_identity *id, const struct hr_settings *c, const ch
 			if (id->shell_user == NULL)
 				return hr_err_nomem(err);
 			name = id->shell_user;
-		} else if (create_user(name, c->user_id, etc, err) < 0) {
+		} else if (known == 0 && create_user(name, c->user_id, etc, err) < 0) {
 			/* a container with an arbitrary user ID runs without an account */
 			if (geteuid() == 0 || getpwuid(geteuid()) != NULL)
 				return -1;
