@@ -14,8 +14,7 @@
 /* A shell command to wait for, identified by the number that the shell's keeper gave it. */
 struct hr_mcp_wait {
 	char session[HR_MCP_SESSION]; /* "": the default shell */
-	int64_t id, started; /* the command's number and start; the start rejects a handle of an
-				earlier server */
+	int64_t id, started; /* the command's; an earlier server's handle has another start */
 	uint64_t from;       /* offset of the first byte that was not shown yet */
 	int64_t until_ms;    /* deadline on the clock of hr_now_ms() */
 	bool sequential; /* long output is returned from its start in parts, not as head and tail */
@@ -52,8 +51,7 @@ struct hr_mcp_param {
 struct hr_mcp_tool {
 	const char *name, *title, *help;
 	bool reads, destroys, idempotent, open_world;
-	const char *plugin; /* action type that an installed plugin must take; NULL: the tool needs
-			       no plugin */
+	const char *plugin; /* action type of the required plugin; NULL: none is required */
 	const struct hr_mcp_param *params; /* ends with a name of NULL */
 	const char *output; /* JSON schema of the structured result; NULL: there is none */
 	void (*call)(struct hr_mcp_call *c);

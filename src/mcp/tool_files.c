@@ -1,5 +1,4 @@
-/* The tools write, edit and undo, which change files through files/revise, at most once per call.
- * */
+/* The tools write, edit and undo: they change files through files/revise, once per call. */
 #include "config.h"
 
 #include <stdlib.h>

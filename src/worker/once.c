@@ -107,10 +107,10 @@ hr_once_begin(
 	return true;
 }
 
-/* Completes the entry. 503 with Retry-After means that nothing was done and a retry helps, or that
- * the result of a started action will be known later; without Retry-After it is a plugin's answer.
- * In the first case the entry stays as it is: an earlier attempt may still be on its way to a
- * shell, and would take the entry of a new attempt for its own. */
+/* Completes the entry. A 503 with Retry-After leaves it as it is: nothing was done and a retry
+ * helps, or the result of a started action will be known later. An earlier attempt may still be on
+ * its way to a shell, and would take a new entry for its own. A 503 without it is a plugin's
+ * answer. */
 void
 hr_once_leave(struct hr_worker *w, const struct hr_answer *ret)
 {

@@ -244,8 +244,7 @@ route(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 	} else if (is_foreign(w, r, found)) {
 		hr_answer_detail(ret, 403, "This origin may not come in");
 	} else {
-		hr_worker_stage(w, HR_STAGE_RUNNING); /* the stage is READING again while the
-							 handler reads a body */
+		hr_worker_stage(w, HR_STAGE_RUNNING); /* a body read sets READING again */
 		found->handle(w, r, ret);
 	}
 }

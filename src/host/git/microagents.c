@@ -189,8 +189,8 @@ load_from(struct load *l, const char *source, const char *folder, struct hr_err 
 
 /* ---- the organisation ---- */
 
-/* Finds the organisation in a name or URL, its last part but one, and the length of the string up
- * to its end. Returns false if there is none. */
+/* Finds the organisation, the last part but one of a name or URL: *ret_len bytes at *ret_org,
+ * inside `repository`. Returns false if there is none. */
 static bool
 find_organisation(const char *repository, const char **ret_org, size_t *ret_len)
 {

@@ -301,8 +301,7 @@ end_left(const struct hr_local *l)
 		(void)hr_path_remove(l->run_dir, NULL);
 	}
 	if (dir >= 0)
-		(void)rmdir(l->run_dir); /* remove the empty directory of a server that was killed
-					    at its start */
+		(void)rmdir(l->run_dir); /* empty if a server was killed at its start */
 }
 
 /* ---- end ---- */

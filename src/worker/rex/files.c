@@ -82,7 +82,7 @@ put_bad(struct hr_buf *text, const char *p, size_t n, enum handler how)
 		hr_buf_addf(text, "\\x%02x", (unsigned char)p[i]);
 }
 
-/* Decodes UTF-8 or ASCII; only the last two handlers fail for it. */
+/* Decodes UTF-8 or ASCII; an invalid byte is an error for STRICT and SURROGATE. */
 static bool
 decode_loosely(struct hr_buf *text, const struct hr_buf *bytes, bool ascii, enum handler how,
     struct hr_buf *why)

@@ -98,8 +98,7 @@ add(struct errors *e, const char *type, const char *where, const char *msg,
 	(void)hr_json_put_str(&e->b, msg, strlen(msg), HR_JSON_REPLACE);
 	hr_buf_adds(&e->b, ",\"input\":");
 	if (hr_json_put(&e->b, input) < 0)
-		e->b.fail = HR_E_INVAL; /* the original cannot encode it either and answers with the
-					   generic 500 */
+		e->b.fail = HR_E_INVAL; /* the original sends the generic 500, too */
 	if (ctx != NULL)
 		hr_buf_addf(&e->b, ",\"ctx\":{%s}", ctx);
 	hr_buf_addc(&e->b, '}');
