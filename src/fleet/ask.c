@@ -1,4 +1,4 @@
-/* What a sandbox says of itself. Its answers are those of whoever works in it. */
+/* Asks a sandbox about its activity. The agent in the sandbox can forge these answers. */
 #include "config.h"
 
 #include "fleet/fleet.h"
@@ -21,7 +21,8 @@
 
 #define PATIENCE_S 5
 #define SOCKETS_MAX (64u << 20)
-/* of the IPv6 form of an IPv4 address, as the kernel prints its words in the machine's order */
+/* the IPv4-mapped IPv6 prefix, as the kernel prints its 32-bit words, in the machine's byte order
+ */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define MAPPED " 0000000000000000FFFF0000"
 #else
@@ -61,8 +62,8 @@ look_for_ipv6(void)
 	hr_fd_close(&fd);
 }
 
-/* Splits a sandbox's address, and whether a connection to it can be marked: by the IPv6 form of an
- * IPv4 address it is in another table of the kernel than all others. */
+/* Splits a sandbox's address. Returns true if a connection to it can be marked: one made by the
+ * IPv4-mapped IPv6 address appears in another table of the kernel than all others. */
 static bool
 can_mark(const char *at, struct in_addr *ret)
 {
@@ -88,8 +89,8 @@ hr_fleet_put_way(struct hr_buf *b, const char *at, int port, bool counts)
 	    marked ? "]" : "", port);
 }
 
-/* Does this machine's table of sockets have an open connection to one of its ports that counts?
- * nginx has one for each request, as long as that lasts, and none besides. */
+/* Returns true if this machine's socket table has an open connection that counts to one of its
+ * ports. nginx keeps one for as long as each request lasts, and no others. */
 static bool
 is_connected(const struct hr_fleet_row *row)
 {
@@ -106,7 +107,7 @@ is_connected(const struct hr_fleet_row *row)
 		return false;
 	ports[0] = (int)strtol(colon + 1, NULL, 10);
 	for (i = 0; !found && i < sizeof(ports) / sizeof(*ports); i++) {
-		/* the other end, and "established" */
+		/* remote end, and state "established" */
 		(void)snprintf(text, sizeof(text), "%s%08X:%04X 01 ", marked ? MAPPED : " ",
 		    a.s_addr, (unsigned)ports[i]);
 		found = ports[i] > 0 && strstr(hr_buf_str(&b), text) != NULL;
@@ -123,13 +124,14 @@ hr_fleet_ask_active(const struct hr_fleet_row *row)
 	int64_t now = (int64_t)time(NULL);
 	double idle;
 
-	/* first, since what asks is a connection too */
+	/* first, since the request below opens a connection too */
 	if (is_connected(row))
 		return now;
 	if (r == NULL || hr_rest_header(r, "X-Session-API-Key", row->server_key, true, NULL) != 0 ||
 	    hr_rest_get(r, "/server_info", &info, NULL) != 0)
 		return -1;
-	/* a command that runs is activity; a server of another make may not tell */
+	/* a running command is activity; another implementation of the server perhaps reports none
+	 */
 	if (hr_rest_get(r, "/handrail/v1/session", &session, NULL) == 0 &&
 	    hr_json_true_at(session, "running"))
 		return now;

@@ -1,4 +1,4 @@
-/* Which engines there are. */
+/* The table of engines. */
 #include "config.h"
 
 #include "fleet/engine.h"
@@ -25,7 +25,7 @@ hr_fleet_directory(const char *dir, struct hr_err *err)
 
 	if (hr_path_mkdirs_own(dir, 0700, NULL, err) != 0 || hr_trust_directory(dir, err) != 0)
 		return -1;
-	/* one that another program made, or its owner opened to others */
+	/* another program made it, or its owner opened it to others */
 	if (stat(dir, &st) != 0 ||
 	    ((st.st_mode & 077) != 0 && st.st_uid == geteuid() && chmod(dir, 0700) != 0))
 		return hr_err_sys(err, errno, "%s", dir);

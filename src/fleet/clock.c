@@ -1,5 +1,5 @@
-/* What nobody asks for: sandboxes that are idle for long, those that end by themselves, and the
- * pools' turn. */
+/* Works without a request: pauses and stops idle sandboxes, notices those that end by themselves,
+ * and fills the pools. */
 #include "config.h"
 
 #include "fleet/fleet_int.h"
@@ -13,10 +13,10 @@
 #include "base/log.h"
 
 #define FOREVER_S INT32_MAX
-#define RETRY_S 10 /* after the store could not be written */
+#define RETRY_S 10 /* seconds after the store could not be written */
 
-/* One that has been idle for long enough, as far as the edge knows: 1; 0: none, *ret_due is when
- * there may be one (0: never). */
+/* Finds a sandbox that has been idle for long enough, as far as the edge knows. Returns 1; 0 if
+ * none, with *ret_due the time when there may be one (0: never). */
 static int
 find_idle(struct hr_fleet *f, enum hr_fleet_state state, int64_t limit_s, struct hr_fleet_row *row,
     int64_t *ret_due)
@@ -41,11 +41,12 @@ find_idle(struct hr_fleet *f, enum hr_fleet_state state, int64_t limit_s, struct
 	return f->store->ops->find(f->store, id, row, &err) == 1;
 }
 
-/* With the lock, which is let go while the sandbox is asked. -1: it could not be written down. */
+/* Called with the lock, which it releases while it asks the sandbox. Returns -1 if the store could
+ * not be written. */
 static int
 pause_if_idle(struct hr_fleet *f, struct hr_fleet_row *row)
 {
-	/* of before it is asked: what it is busy with then is no second old */
+	/* time before the question: activity of this second still counts */
 	int64_t active, asked = row->active, now = (int64_t)time(NULL);
 	struct hr_err err = {0};
 	bool moved;
@@ -55,8 +56,8 @@ pause_if_idle(struct hr_fleet *f, struct hr_fleet_row *row)
 	(void)pthread_mutex_lock(&f->lock);
 	if (hr_fleet_look_again(f, row, &err) != 1 || row->state != HR_FLEET_RUNNING ||
 	    row->active != asked)
-		return 0; /* somebody came */
-	/* one that does not answer is not idle for that reason, but asked again later */
+		return 0; /* a client came */
+	/* no answer does not prove that it is idle: ask again later */
 	if (active < 0)
 		active = now;
 	if (active + f->set.idle_pause_s > now) {
@@ -71,7 +72,7 @@ pause_if_idle(struct hr_fleet *f, struct hr_fleet_row *row)
 	return -1;
 }
 
-/* How long a sandbox that has died keeps its files; 0: there are none, or they stay. */
+/* Returns how many seconds a dead sandbox keeps its files; 0: it has none, or they stay. */
 static int64_t
 dead_limit_s(const struct hr_fleet *f)
 {
@@ -94,7 +95,7 @@ hr_fleet_clock_thread(void *arg)
 	(void)pthread_mutex_lock(&f->lock);
 	for (;;) {
 		due = 0;
-		r = 1; /* nothing to do but to wait */
+		r = 1; /* wait for the next change */
 		memset(&row, 0, sizeof(row));
 		if (find_idle(f, HR_FLEET_RUNNING, f->set.idle_pause_s, &row, &due) == 1)
 			r = pause_if_idle(f, &row);
@@ -121,7 +122,7 @@ hr_fleet_clock_thread(void *arg)
 	return NULL;
 }
 
-/* A sandbox that ended by itself is one that died, and is not replaced. */
+/* A sandbox that ended by itself has died, and is not replaced. */
 static int
 on_news(void *arg, const char *id, const char *what, const char *detail)
 {

@@ -1,4 +1,4 @@
-/* What the service needs of a machine. Each finding that is bad ends with what to do, mostly a
+/* Checks what the service needs of a machine. Each bad finding ends with its repair, mostly a
  * command. */
 #include "config.h"
 
@@ -31,7 +31,7 @@
 #include "host/client/rest.h"
 #include "proto/json.h"
 
-#define TEXT_MAX (8u << 20) /* of a whole configuration of nginx */
+#define TEXT_MAX (8u << 20) /* bytes of a whole nginx configuration */
 #define DISK_MB 256
 #define FILES_MIN 8192 /* 4096 connections of an nginx worker, each with one to a sandbox */
 #define CLOCK_SLACK_S 60
@@ -42,7 +42,7 @@ found(void *arg, bool ok, const char *what, const char *text)
 {
 	struct hr_fleet_exam *x = arg;
 
-	/* that of a kind without one, which here is each start's matter */
+	/* a back-end without a default image: each start names one */
 	if (!ok && strcmp(what, "image") == 0 && x->options->image == NULL)
 		return;
 	x->bad |= !ok;
@@ -51,9 +51,9 @@ found(void *arg, bool ok, const char *what, const char *text)
 
 #define SAY(x, ok, what, ...) hr_exam_say(found, x, ok, what, __VA_ARGS__)
 
-/* ---- what is kept ---- */
+/* ---- state ---- */
 
-/* true: what is in it may be looked at. */
+/* Returns true if the directory's contents may be checked. */
 static bool
 state_directory(struct hr_fleet_exam *x)
 {
@@ -83,7 +83,7 @@ count_operators(void *arg, const struct hr_fleet_key *k)
 		++*(int *)arg;
 }
 
-/* true: a service has it. */
+/* Returns true if a running service holds the store. */
 static bool
 store(struct hr_fleet_exam *x)
 {
@@ -149,7 +149,7 @@ limits(struct hr_fleet_exam *x)
 		  "connections");
 }
 
-/* Keys expire and what is idle is paused by it. */
+/* Key expiry and idle pausing depend on the wall clock. */
 static void
 clock_(struct hr_fleet_exam *x)
 {
@@ -178,7 +178,7 @@ clock_(struct hr_fleet_exam *x)
 
 /* ---- nginx ---- */
 
-/* What a program prints on stdout. -1, or its wait status. */
+/* Appends a program's stdout. Returns its wait status, or -1. */
 static int
 output_of(const char *const *argv, struct hr_buf *b, struct hr_err *err)
 {
@@ -198,7 +198,8 @@ output_of(const char *const *argv, struct hr_buf *b, struct hr_err *err)
 	return pid > 0 ? status : -1;
 }
 
-/* The configuration that the service would write, as nginx reads it, in a place of its own. */
+/* Tests the configuration that the service would write with nginx itself, in a temporary directory.
+ */
 static void
 try_nginx(struct hr_fleet_exam *x)
 {
@@ -230,7 +231,7 @@ try_nginx(struct hr_fleet_exam *x)
 		SAY(x, false, "nginx", "%s", e.msg[0] != '\0' ? e.msg : said);
 }
 
-/* Is a part in what nginx reads, as it would be printed now? */
+/* Checks that nginx's configuration includes a part as it would be printed now. */
 static void
 included(struct hr_fleet_exam *x, const struct hr_buf *there, const char *part)
 {
@@ -248,7 +249,7 @@ included(struct hr_fleet_exam *x, const struct hr_buf *there, const char *part)
 	}
 }
 
-/* nginx's workers are to connect to the socket. */
+/* Checks that nginx's workers can connect to the socket. */
 static void
 workers_group(struct hr_fleet_exam *x, const char *conf)
 {

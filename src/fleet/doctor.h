@@ -1,4 +1,4 @@
-/* hr_fleet_doctor: what the service lacks on this machine, and what mends it. */
+/* hr_fleet_doctor: finds what the service lacks on this machine, and how to repair it. */
 #ifndef HR_FLEET_DOCTOR_H
 #define HR_FLEET_DOCTOR_H
 
@@ -7,9 +7,9 @@
 #include "fleet/fleet.h"
 
 struct hr_fleet_exam {
-	const struct hr_fleet_options *options; /* core.runtime: the kind to look at */
+	const struct hr_fleet_options *options; /* core.runtime: the back-end to check */
 	const struct hr_fleet_backing *backing;
-	const struct hr_fleet_edge *edge; /* its run_dir is not made yet */
+	const struct hr_fleet_edge *edge; /* run_dir does not exist yet */
 	const struct hr_fleet_settings *set;
 	const char *group; /* may connect to the socket; NULL: nobody else */
 	bool own_nginx;    /* the service starts it */
@@ -18,8 +18,7 @@ struct hr_fleet_exam {
 	bool bad; /* something was found */
 };
 
-/* Looks at everything, whatever is missing. Nothing is made or changed but what opening the store
- * does. */
+/* Checks everything, even after a finding. Changes nothing but what opening the store changes. */
 void hr_fleet_doctor(struct hr_fleet_exam *x);
 
 #endif

@@ -1,5 +1,5 @@
 /* nginx: its configuration from the templates of the data directory, and its process, which
- * outlives a service that is killed. */
+ * outlives a killed service. */
 #include "config.h"
 
 #include "fleet/edge.h"
@@ -33,15 +33,15 @@
 #include "fleet/store/store.h"
 
 #define TEXT_MAX (1u << 20)
-#define FILES_MOST 8500 /* of an nginx worker: worker_connections, twice */
-/* in nginx */
+#define FILES_MOST 8500 /* per nginx worker: worker_connections, twice */
+/* descriptors in nginx */
 #define LISTEN_FD 3
 #define LOCK_FD (LISTEN_FD + HR_FLEET_LISTENERS)
 #define REQUESTS_FD (LOCK_FD + 1)
 #define BACKLOG 4096
 #define AWAIT_MS 300
 #define SOCKET_DIRS "/run/handrail-fleet"
-#define MORE_S 30 /* than the service lets anybody wait */
+#define MORE_S 30 /* seconds beyond the longest wait of the service */
 
 static int
 fill(struct hr_buf *out, const struct hr_fleet_edge *e, const char *name,
@@ -49,8 +49,8 @@ fill(struct hr_buf *out, const struct hr_fleet_edge *e, const char *name,
 {
 	struct hr_place places[12] = {{"run_dir", e->run_dir, false}, {"listen", e->listen, false},
 	    {"fastcgi_timeout", NULL, false}, {"socket_dir", e->socket_dir, false},
-	    /* with names of their own sandboxes have cookies; those that come by a path as well
-	     * are of programs */
+	    /* sandboxes under their own host names have cookies; requests by a path come from
+	     * programs */
 	    {"path_cookie", e->domain != NULL ? "$http_cookie" : "''", true},
 	    {"hide_cookies", e->domain != NULL ? "" : "proxy_hide_header Set-Cookie;", true}};
 	char seconds[16];
@@ -71,7 +71,7 @@ fill(struct hr_buf *out, const struct hr_fleet_edge *e, const char *name,
 	return 0;
 }
 
-/* What belongs into a server { } for the names of sandboxes. */
+/* Appends the part for a server { } with the names of sandboxes. */
 static int
 compose_routes(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err *err)
 {
@@ -109,7 +109,7 @@ compose_wildcard(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_er
 	return 0;
 }
 
-/* What belongs into a server { } of the console's own. */
+/* Appends the part for the console's server { }. */
 static int
 compose_console(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err *err)
 {
@@ -159,7 +159,7 @@ compose_all(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err *er
 		(void)snprintf(user, sizeof(user), "user %s;", e->user);
 		places[3].value = user;
 	}
-	/* what a worker has at first is often too little for its connections */
+	/* the default soft limit is often too low for a worker's connections */
 	(void)getrlimit(RLIMIT_NOFILE, &most);
 	(void)snprintf(files, sizeof(files), "%llu",
 	    (unsigned long long)(most.rlim_max < FILES_MOST ? most.rlim_max : FILES_MOST));
@@ -200,7 +200,7 @@ hr_fleet_edge_compose(
 	return r == 0 ? hr_buf_check(out, err) : -1;
 }
 
-/* The port, and the host without brackets; "0.0.0.0" for none and for "*". */
+/* Returns the port, and the host without brackets; "0.0.0.0" for none and for "*". */
 static const char *
 split(const char *at, char host[HR_FLEET_PLACE])
 {
@@ -265,7 +265,7 @@ hr_fleet_edge_socket_dir(const char *state_dir, char **ret, struct hr_err *err)
 	HR_FREE char *real = realpath(state_dir, NULL);
 	struct stat st;
 
-	/* also where another account asks, for an nginx that is there */
+	/* owner of the directory: another account may ask on behalf of an existing nginx */
 	if (real != NULL && stat(real, &st) == 0 ? st.st_uid != 0 : geteuid() != 0)
 		return hr_text_setf(ret, err, "%s/run", state_dir);
 	hr_fleet_key_sum(real != NULL ? real : state_dir, sum);
@@ -282,7 +282,7 @@ hr_fleet_edge_make_dirs(const struct hr_fleet_edge *e, struct hr_err *err)
 		return 0;
 	if (hr_path_mkdirs_own(e->socket_dir, 0711, NULL, err) != 0)
 		return -1;
-	/* whatever the umask took away */
+	/* despite the umask */
 	if (chmod(SOCKET_DIRS, 0711) != 0 || chmod(e->socket_dir, 0711) != 0)
 		return hr_err_sys(err, errno, "%s", e->socket_dir);
 	return 0;
@@ -313,7 +313,7 @@ hr_fleet_edge_remove_dirs(const struct hr_fleet_edge *e)
 		hr_log(HR_LOG_WARNING, "%s", err.msg);
 }
 
-/* The text of run/nginx.conf, and its path, which the caller frees. */
+/* Composes run/nginx.conf, and its path, which the caller frees. */
 static int
 compose_file(const struct hr_fleet_edge *e, struct hr_buf *ret, char **ret_path, struct hr_err *err)
 {
@@ -336,9 +336,9 @@ open_lock(const struct hr_fleet_edge *e, int how, struct hr_err *err)
 	return fd;
 }
 
-/* The processes that hold the lock are of the group whose number is written in it, which no other
- * group gets as long as one of them lives. They cannot write it. 0: no process holds it, and now
- * the caller does; -1: those that hold it are not known. */
+/* Returns the process group of the lock's holders. Its number is written in the lock file; no other
+ * group gets that number while one of them lives, and they cannot write the file. 0: no process
+ * held it, and the caller holds it now; -1: the holders are unknown. */
 static pid_t
 holders(int lock)
 {
@@ -351,7 +351,7 @@ holders(int lock)
 	return group > 1 ? (pid_t)group : -1;
 }
 
-/* The next nginx has a lock file of its own, so that nobody waits for this one. */
+/* The next nginx gets a new lock file, so that it need not wait for this one. */
 static void
 let_go(const struct hr_fleet_edge *e, pid_t group, int sig)
 {
@@ -370,8 +370,22 @@ hr_fleet_edge_end(const struct hr_fleet_edge *e, pid_t nginx)
 	let_go(e, nginx, SIGQUIT);
 }
 
-/* Whether a socket listens there: the service is dead, so it is the one that nginx has from it, and
- * none that took that one's place. */
+/* Returns a copy of a listening socket among nginx's descriptors; -1: not a listener, or the kernel
+ * is older than Linux 5.6 and cannot copy. */
+static int
+its_socket(int pidfd, int fd)
+{
+	int got = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0u), listens = 0;
+	socklen_t size = sizeof(int);
+
+	if (got >= 0 &&
+	    (getsockopt(got, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0))
+		hr_fd_close(&got);
+	return got;
+}
+
+/* Returns true if a socket listens at that path: as the service is dead, that is nginx's copy of
+ * the service's socket, and no other has replaced it. */
 static bool
 is_listened_at(const char *sock)
 {
@@ -384,7 +398,7 @@ is_listened_at(const char *sock)
 	return connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0 || errno == EAGAIN;
 }
 
-/* A handle of the process, if it is of that group and has not ended. */
+/* Returns a pidfd of the process if it belongs to that group and has not ended. */
 static int
 open_member(pid_t pid, pid_t group)
 {
@@ -399,7 +413,7 @@ open_member(pid_t pid, pid_t group)
 	return fd;
 }
 
-/* A worker of a master that was killed has its sockets. */
+/* Workers keep the sockets of a killed master. */
 static int
 open_any_member(pid_t group)
 {
@@ -412,7 +426,7 @@ open_any_member(pid_t group)
 	return fd;
 }
 
-/* Most have nothing to answer and end at once; those that have go on beside the next nginx. */
+/* Idle workers end at once; busy ones continue beside the next nginx. */
 static void
 await_group(pid_t group)
 {
@@ -472,7 +486,7 @@ hr_fleet_edge_adopt(const struct hr_fleet_edge *e, const char *sock,
 	return lives ? group : -1;
 }
 
-/* Before it is nginx. */
+/* Runs before the process executes nginx. */
 static void
 note_group(void *arg, pid_t pid)
 {
@@ -514,8 +528,8 @@ hr_fleet_edge_start(const struct hr_fleet_edge *e, int lock, int requests,
 	    (note = open_lock(e, O_WRONLY, err)) >= 0) {
 		const char *const argv[] = {
 		    "nginx", "-p", e->run_dir, "-e", "stderr", "-c", path, NULL};
-		/* it outlives us: requests that sandboxes answer go on, and those for us wait in
-		 * the queue of our socket for the next one */
+		/* nginx outlives this process: answers of sandboxes continue, and new requests for
+		 * the service wait in its socket's queue for the next one */
 		struct hr_spawn sp = {.path = HR_NGINX_PATH,
 		    .argv = argv,
 		    .envp = env.v,

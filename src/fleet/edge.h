@@ -1,4 +1,4 @@
-/* hr_fleet_edge: nginx before the service: its configuration and its process. */
+/* hr_fleet_edge: nginx in front of the service: its configuration and its process. */
 #ifndef HR_FLEET_EDGE_H
 #define HR_FLEET_EDGE_H
 
@@ -8,59 +8,62 @@
 #include "base/err.h"
 
 struct hr_fleet_edge {
-	const char *data_dir;   /* of the templates */
-	const char *run_dir;    /* this account's alone: the configuration, the lock */
-	const char *socket_dir; /* nginx's workers enter it; for root another one than run_dir */
+	const char *data_dir;   /* holds the templates */
+	const char *run_dir;    /* only this account enters it: the configuration, the lock */
+	const char *socket_dir; /* nginx's workers enter it; as root it differs from run_dir */
 	const char *listen;     /* "127.0.0.1:8000" */
 	const char *domain;     /* NULL: none */
-	const char *console;    /* "127.0.0.1:8001"; NULL: there is none */
-	const char *user;       /* of nginx's workers, where we are root */
+	const char *console;    /* "127.0.0.1:8001"; NULL: none */
+	const char *user;       /* account of nginx's workers, if we are root */
 	unsigned patience_s;
 };
 
-/* Workers of root's nginx are another account's, and the state directory, which holds secrets, lets
- * no other account through: so root's socket lies below /run, by a name that follows from
- * state_dir. */
+/* Sets *ret to the directory of the service's socket. Workers of root's nginx run as another
+ * account, which cannot enter the state directory, because that holds secrets; so root's socket
+ * lies below /run, under a name derived from state_dir. */
 int hr_fleet_edge_socket_dir(const char *state_dir, char **ret, struct hr_err *err);
-/* Makes run_dir and socket_dir; the caller has the store. */
+/* Makes run_dir and socket_dir; the caller holds the store. */
 int hr_fleet_edge_make_dirs(const struct hr_fleet_edge *e, struct hr_err *err);
-/* Makes run_dir/fleet.sock lead to the socket in socket_dir, for people who look for it there. */
+/* Makes the link run_dir/fleet.sock to the socket in socket_dir, for people who look for it there.
+ */
 int hr_fleet_edge_link(const struct hr_fleet_edge *e, struct hr_err *err);
 /* Removes socket_dir at the end of the service, unless it lies in the state directory. */
 void hr_fleet_edge_remove_dirs(const struct hr_fleet_edge *e);
 
-/* part: "http", "server" (what goes into those of an nginx that is there), "routes" (into a server
- * { } of its for *.DOMAIN), "wildcard" (such a server { }, without TLS), "console" (into another
- * server { }) or "all". */
+/* Appends one part of the configuration: "http" or "server" (to include in those blocks of an
+ * existing nginx), "routes" (to include in its server { } for *.DOMAIN), "wildcard" (such a server
+ * { }, without TLS), "console" (to include in another server { }) or "all". */
 int hr_fleet_edge_compose(
     struct hr_buf *out, const char *part, const struct hr_fleet_edge *e, struct hr_err *err);
 
-/* The sockets that nginx inherits, so that no connection is refused while it is replaced. */
+/* sockets that nginx inherits, so that no connection is refused while nginx is replaced */
 #define HR_FLEET_LISTENERS 2
 
-#define HR_FLEET_UNIX "unix:" /* and a path: of sockets that are no address and port */
+#define HR_FLEET_UNIX "unix:" /* prefix of a listener that is a path, not an address and port */
 #define HR_FLEET_PLACE 256
-/* Where this machine asks who listens at: "127.0.0.1:8000" for "8000", "*:8000", "0.0.0.0:8000". */
+/* Writes the address at which a client on this machine connects to the listener `at`:
+ * "127.0.0.1:8000" for "8000", "*:8000" and "0.0.0.0:8000". */
 void hr_fleet_edge_reach(const char *at, char ret[HR_FLEET_PLACE]);
 
-/* The one of an address that was given with --OPTION. -1 without an error (*err is empty): it is no
- * address and port; nginx opens it. */
+/* Returns a socket that listens at the address given with --OPTION. Returns -1 with *err empty if
+ * `at` is no address and port: nginx opens it then. */
 int hr_fleet_edge_listen(const char *at, const char *option, struct hr_err *err);
-/* Returns the process of nginx that a service which was killed has left; -1: there is none. Either
- * way the caller owns copies of the sockets that it or its workers have, where the kernel gives
- * them (else -1): those it listens at, and the service's own at `sock`. */
+/* Returns the nginx process that a killed service left, or -1 if there is none. Either way the
+ * caller owns copies of the sockets that nginx or its workers hold, where the kernel permits
+ * copying (else -1): the listeners, and the service's own socket at `sock`. */
 pid_t hr_fleet_edge_adopt(const struct hr_fleet_edge *e, const char *sock,
     int ret_listeners[HR_FLEET_LISTENERS], int *ret_requests);
-/* A lock that nginx inherits, the caller's, or -1. Workers whose master was killed take no new
- * connection from then on, and answer what they have. */
+/* Returns the descriptor of a lock that nginx inherits; the caller owns it. Returns -1 with *err
+ * set. Workers whose master was killed accept no connection from then on, and finish their
+ * requests. */
 int hr_fleet_edge_lock(const struct hr_fleet_edge *e, struct hr_err *err);
-/* Writes the configuration and starts nginx with it, that lock, the service's own socket and those
- * that it listens at (-1: none): its process, or -1. */
+/* Writes the configuration and starts nginx with it, with that lock, the service's own socket and
+ * the listeners (-1: none). Returns its process, or -1 with *err set. */
 pid_t hr_fleet_edge_start(const struct hr_fleet_edge *e, int lock, int requests,
     const int listeners[HR_FLEET_LISTENERS], struct hr_err *err);
-/* It takes no new connection, answers what it has, and ends. */
+/* Makes nginx accept no new connection, finish its requests, and exit. */
 void hr_fleet_edge_end(const struct hr_fleet_edge *e, pid_t nginx);
-/* Writes the configuration if it is another one now (1), which an nginx that runs (> 0) takes. */
+/* Writes the configuration if it changed (returns 1), and makes a running nginx (> 0) reload it. */
 int hr_fleet_edge_reload(const struct hr_fleet_edge *e, pid_t nginx, struct hr_err *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* The machine of states. Each change of a state is a transaction, and a job for the engine follows
- * from it (jobs.c). */
+/* The state machine. Each change of a state is a transaction; the job for the engine follows from
+ * the new state (jobs.c). */
 #include "config.h"
 
 #include "fleet/fleet_int.h"
@@ -15,9 +15,9 @@
 #include "base/random.h"
 #include "base/err.h"
 
-#define TRIES 3 /* where another process was faster */
+#define TRIES 3 /* attempts when another process wins the race */
 
-/* With each that ends, so that there is never much to do. */
+/* Called for each sandbox that ends, so that there is never much to delete. */
 static void
 forget_old(struct hr_fleet *f)
 {
@@ -48,7 +48,8 @@ hr_fleet_move(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_
 	return 0;
 }
 
-/* Moves and adds the job that follows. *ret_moved false: it was in another state by then. */
+/* Moves the row and adds the job that follows. *ret_moved false: the row was in another state by
+ * then. */
 int
 hr_fleet_begin(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state to,
     enum hr_job_kind job, const char *reason, bool *ret_moved, struct hr_err *err)
@@ -58,7 +59,7 @@ hr_fleet_begin(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet
 	return *ret_moved ? hr_fleet_add_job(f, job, row->id, err) : 0;
 }
 
-/* Again what the store says of it. */
+/* Reads the row from the store again. */
 int
 hr_fleet_look_again(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -72,7 +73,7 @@ hr_fleet_look_again(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err 
 	return r;
 }
 
-/* One that lives goes on. */
+/* Resumes a paused sandbox; leaves a live one alone. */
 static int
 wake(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -80,7 +81,7 @@ wake(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 
 	if (row->state != HR_FLEET_PAUSED && row->state != HR_FLEET_PAUSING)
 		return 0;
-	/* a pause that is under way is done first: jobs of one sandbox keep their order */
+	/* a pending pause is done first: jobs of one sandbox keep their order */
 	if (hr_fleet_begin(f, row, HR_FLEET_RESUMING, HR_JOB_RESUME, NULL, &moved, err) != 0)
 		return -1;
 	return hr_fleet_look_again(f, row, err) < 0 ? -1 : 0;
@@ -101,13 +102,13 @@ reserve(
 	f->counts.refused_room += r == HR_FLEET_NO_ROOM;
 	if (r == HR_FLEET_NO_ROOM && !f->drained)
 		hr_fleet_pool_yield(f);
-	(void)pthread_cond_signal(&f->clock); /* one of the pool was taken, perhaps */
+	(void)pthread_cond_signal(&f->clock); /* the pool may need a replacement */
 	if (r == HR_FLEET_OK)
 		(void)pthread_cond_broadcast(&f->changed);
-	/* whether it was written is not always known: whoever looks after it finds out */
+	/* the write may have succeeded despite the error: the job finds out */
 	if ((r == HR_FLEET_OK || (r == HR_FLEET_BROKEN && f->store->ops->claim != NULL)) &&
 	    hr_fleet_add_job(f, HR_JOB_START, row->id, err) != 0)
-		return HR_FLEET_BROKEN; /* the next process goes on with it */
+		return HR_FLEET_BROKEN; /* the next process continues it */
 	return r;
 }
 
@@ -140,7 +141,7 @@ hr_fleet_start(struct hr_fleet *f, const struct hr_fleet_key *k, const char *ses
 
 	memset(row, 0, sizeof(*row));
 	(void)pthread_mutex_lock(&f->lock);
-	/* another process may begin one between the look and the reservation */
+	/* another process may start one between the look-up and the reservation */
 	for (i = 0; i < TRIES && r == HR_FLEET_CONFLICT; i++) {
 		hr_fleet_row_done(row);
 		found = f->store->ops->find_session(f->store, k->id, session, false, row, err);
@@ -156,7 +157,7 @@ hr_fleet_start(struct hr_fleet *f, const struct hr_fleet_key *k, const char *ses
 	return r;
 }
 
-/* What leads where: from the states on the left to the one behind. */
+/* Transitions: from the states on the left to the state on the right. */
 static const struct {
 	unsigned from, already; /* bits of states */
 	enum hr_fleet_state to;
@@ -179,8 +180,7 @@ change_it(struct hr_fleet *f, struct hr_fleet_row *row, enum hr_fleet_change wha
 	unsigned is;
 	int i;
 
-	/* another process may have moved it, and we have not heard of that: what is asked for is
-	 * asked of what it is now */
+	/* another process may have moved the row unnoticed: decide again by its present state */
 	for (i = 0; i < TRIES && !moved; i++) {
 		is = 1u << row->state;
 		ends = what == HR_FLEET_STOP && hr_fleet_keeps_files(f, row);
@@ -241,7 +241,7 @@ is_settled(enum hr_fleet_state s)
 	return s != HR_FLEET_STARTING && s != HR_FLEET_RESUMING && s != HR_FLEET_PAUSING;
 }
 
-/* With the lock. */
+/* Called with the lock. */
 static enum hr_fleet_result
 wait_for(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -251,7 +251,7 @@ wait_for(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 
 	if (is_settled(row->state))
 		return HR_FLEET_OK;
-	/* those who wait leave threads for those who need not */
+	/* waiters must leave threads for requests that need not wait */
 	if (!hr_fleet_place_take(f, &place, row->key))
 		return HR_FLEET_LATE;
 	while (r == HR_FLEET_OK && !is_settled(row->state)) {
@@ -289,7 +289,7 @@ hr_fleet_wait(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, stru
 	return r;
 }
 
-/* A tenth of the time is exact enough, and most requests write nothing. */
+/* A tenth of the limit is exact enough, and most requests then write nothing. */
 static int
 note_use(struct hr_fleet *f, const struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -300,7 +300,7 @@ note_use(struct hr_fleet *f, const struct hr_fleet_row *row, struct hr_err *err)
 		   : 0;
 }
 
-/* Without the lock, under which others may be waiting for a store that is far away. */
+/* Runs without the lock, for which others may wait while a distant store answers. */
 static bool
 route_known(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -327,7 +327,7 @@ hr_fleet_route(
 	(void)pthread_mutex_lock(&f->lock);
 	__atomic_add_fetch(&f->counts.routes, 1, __ATOMIC_RELAXED);
 	found = f->store->ops->find(f->store, id, row, err);
-	if (found <= 0 || row->key == 0) { /* nobody has one of the pool */
+	if (found <= 0 || row->key == 0) { /* warm: no key may use it */
 		r = found < 0 ? HR_FLEET_BROKEN : HR_FLEET_NOT_FOUND;
 	} else if (row->state != HR_FLEET_RUNNING) {
 		if (wake(f, row, err) != 0)

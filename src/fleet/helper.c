@@ -1,5 +1,5 @@
-/* Both ends of a helper: {"request": TEXT, "factor": N} goes in, {"error": TEXT} or what a start
- * found, or a log, comes out. */
+/* Both ends of a helper: {"request": TEXT, "factor": N} goes in; {"error": TEXT}, or the result of
+ * a start, or a log comes out. */
 #include "config.h"
 
 #include "fleet/helper.h"
@@ -25,9 +25,9 @@
 
 #define TEXT_MAX (4u << 20)
 
-/* ---- in the service ---- */
+/* ---- service ---- */
 
-/* A file in memory, which needs nobody who writes while another reads. */
+/* A memfd: unlike a pipe, it needs no writer while the helper reads. */
 static int
 input(const struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -78,8 +78,8 @@ understand(const struct hr_buf *b, int status, struct hr_fleet_row *row, char **
 	return r;
 }
 
-/* Those that are under way. With the lock one is begun and executed, so that whoever has it has no
- * child that could inherit a descriptor. */
+/* Running helpers. Each is started with the lock held until it has executed, so that a holder of
+ * the lock has no child that could inherit a descriptor. */
 static struct under_way {
 	struct under_way *next;
 	pid_t pid;
@@ -109,7 +109,7 @@ begin(const struct hr_spawn *sp, struct under_way *u, struct hr_err *err)
 	return u->pid >= 0 ? 0 : -1;
 }
 
-/* Its number is free for another process only when it is no longer among them. */
+/* Remove the entry before reaping: afterwards the kernel may reuse the pid. */
 static void
 end(const struct under_way *u, int *ret_status)
 {
@@ -173,8 +173,8 @@ helper_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	return call(self, "start", row->id, row, NULL, err);
 }
 
-/* Here: it forks nothing and takes few milliseconds, of a sandbox that no client has had so far. A
- * process for it would take longer than all the rest. */
+/* Runs in the service: it forks nothing, takes a few milliseconds, and no client has used the
+ * sandbox yet. Starting a process would take longer than all the rest. */
 static int
 helper_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -268,7 +268,7 @@ const struct hr_fleet_engine hr_fleet_helper = {
     .build = helper_build,
 };
 
-/* ---- in the helper ---- */
+/* ---- helper ---- */
 
 static int
 do_it(const struct hr_fleet_engine *engine, void *self, const char *what, struct hr_fleet_row *row,
@@ -325,6 +325,6 @@ hr_fleet_helper_main(
 	if (hr_buf_check(&b, NULL) != 0 || hr_fd_write_full(1, b.p, b.len, NULL) != 0)
 		r = -1;
 	else
-		r = 0; /* it is told */
+		r = 0; /* the error is in the output */
 	return r == 0 ? 0 : 1;
 }

@@ -1,7 +1,8 @@
-/* hr_fleet_helper: an engine whose calls that take long are made in a process of their own each.
- * libhandrail forks, and what a child of a process with threads may do before it executes another
- * program is next to nothing; besides, what goes wrong there takes no service with it. The helper
- * is this program again; it is killed when we end, which a successor finds as any other end. */
+/* hr_fleet_helper: an engine whose long calls each run in a process of their own. libhandrail
+ * forks, and the child of a process with threads may do next to nothing before it executes another
+ * program; besides, a crash there does not end the service. The helper is this program, executed
+ * again; it is killed when the service ends, which the next service handles like any other
+ * interrupted call. */
 #ifndef HR_FLEET_HELPER_H
 #define HR_FLEET_HELPER_H
 
@@ -10,18 +11,19 @@
 #include "fleet/engine.h"
 
 struct hr_fleet_helper {
-	const struct hr_fleet_engine *engine; /* whose other calls are made here */
+	const struct hr_fleet_engine *engine; /* makes the short calls, in this process */
 	void *self;
-	char *const *argv; /* of this program; "--call WHAT ID" is put behind it */
+	char *const *argv; /* this program's; "--call WHAT ID" is appended */
 	int argc;
 };
 extern const struct hr_fleet_engine hr_fleet_helper;
 
-/* For the next image of this program: from now on none is begun, and fn is told of those that are
- * under way. They are killed with the threads that began them, and are to be waited for. */
+/* Stops starting helpers, for the next image of this program, and calls fn for each running one.
+ * They are killed with the threads that started them, and the next image must wait for them. */
 void hr_fleet_helper_hold(void (*fn)(void *arg, pid_t pid), void *arg);
 
-/* In the helper: one call, with its input on stdin and its result on stdout. The exit status. */
+/* Runs one call in the helper, with its input on stdin and its result on stdout. Returns the exit
+ * status. */
 int hr_fleet_helper_main(
     const struct hr_fleet_engine *engine, void *self, const char *what, const char *id);
 

@@ -1,4 +1,4 @@
-/* How much there was: minutes of the last hour, for plots. */
+/* Figures for the plots: the minutes of the last hour. */
 #include "config.h"
 
 #include "fleet/fleet_int.h"
@@ -37,10 +37,10 @@ hr_fleet_history_keep(struct hr_fleet *f)
 	struct hr_err err = {0};
 
 	if (h->minute == 0)
-		h->minute = minute; /* the first one has no past */
+		h->minute = minute; /* there is no minute before the first */
 	if (minute == h->minute)
 		return;
-	/* a clock that was set back takes back what was kept of a time that is to come */
+	/* after the clock was set back, drop the entries that lie in the future */
 	if (minute < h->minute)
 		h->minute = minute;
 	while (h->n > 0 && h->v[h->n - 1].time >= h->minute)

@@ -1,6 +1,6 @@
-/* Jobs: what the engine has to do for a sandbox, and the threads that do it. A sandbox's jobs are
- * done in their order, one at a time. What a job has done is written down only if the state is
- * still the one it worked for: a stop that came meanwhile has its own job. */
+/* Jobs: the engine's work for a sandbox, and the threads that do it. A sandbox's jobs are done in
+ * order, one at a time. A job's result is recorded only if the sandbox is still in the state that
+ * the job worked for: a stop that came meanwhile has its own job. */
 #include "config.h"
 
 #include "fleet/fleet_int.h"
@@ -20,14 +20,14 @@ struct hr_fleet_job {
 	struct hr_fleet_job *next;
 	enum hr_job_kind kind;
 	char id[HR_FLEET_ID];
-	bool busy;     /* a thread is at it */
-	int64_t due_s; /* not before, by the monotonic clock */
+	bool busy;     /* a thread runs it */
+	int64_t due_s; /* not before; seconds, monotonic */
 	int64_t added_ms;
-	unsigned tries; /* that failed */
+	unsigned tries; /* failed tries */
 };
 
-/* To the end of the list: a sandbox's jobs are done in their order. Those before it that wait for
- * their next try have it now: what they wait for may be what changed. */
+/* Appends a job: a sandbox's jobs are done in order. Its earlier jobs that wait for a retry run
+ * now, because this change may be what they waited for. */
 int
 hr_fleet_add_job(struct hr_fleet *f, enum hr_job_kind kind, const char *id, struct hr_err *err)
 {
@@ -46,8 +46,8 @@ hr_fleet_add_job(struct hr_fleet *f, enum hr_job_kind kind, const char *id, stru
 	return 0;
 }
 
-/* The first one that is due, of a sandbox that no earlier one is about; NULL: none, and *ret_due
- * (if not 0) is when there will be one. */
+/* Returns the first due job whose sandbox has no earlier job; NULL: none, and *ret_due (if not 0)
+ * is when one will be due. */
 static struct hr_fleet_job *
 next_job(struct hr_fleet *f, int64_t *ret_due)
 {
@@ -79,12 +79,12 @@ drop_job(struct hr_fleet *f, struct hr_fleet_job *j)
 		at = &(*at)->next;
 	*at = j->next;
 	free(j);
-	/* the next of this sandbox may be done now */
+	/* the sandbox's next job may run now */
 	(void)pthread_cond_broadcast(&f->work);
 }
 
 static const struct {
-	enum hr_fleet_state from, to, failed; /* failed == from: it is tried again */
+	enum hr_fleet_state from, to, failed; /* failed == from: retry */
 	const char *name;
 } job_kinds[] = {
     [HR_JOB_START] = {HR_FLEET_STARTING, HR_FLEET_RUNNING, HR_FLEET_DIED, "start"},
@@ -106,7 +106,7 @@ hr_fleet_go_on(struct hr_fleet *f, const struct hr_fleet_row *row, struct hr_err
 	return 0;
 }
 
-/* One that was taken from the pool runs already, and is given what it lacks. */
+/* A sandbox from the pool runs already, and gets only the rest of the request. */
 static int
 start_it(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -130,7 +130,7 @@ start_it(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 	return 0;
 }
 
-/* Only a client's stop, or the end of its time, may delete the files of a sandbox that has died. */
+/* Only a client's stop, or the expiry of its time, may delete the files of a dead sandbox. */
 bool
 hr_fleet_keeps_files(const struct hr_fleet *f, const struct hr_fleet_row *row)
 {
@@ -140,10 +140,10 @@ hr_fleet_keeps_files(const struct hr_fleet *f, const struct hr_fleet_row *row)
 struct clearing {
 	struct hr_fleet *f;
 	const struct hr_fleet_row *row;
-	bool mine; /* no other process has started it again */
+	bool mine; /* false: another process has started it again */
 };
 
-/* Asks the store; called without the lock, and once the engine has looked at what has died. */
+/* Asks the store; called without the lock, after the engine has looked at the dead sandbox. */
 static bool
 still_dead(void *arg)
 {
@@ -162,8 +162,8 @@ still_dead(void *arg)
 	return c->mine;
 }
 
-/* Fails where another process has started it again, whose sandbox has the same names: nothing of it
- * is deleted, and the job finds it in another state when it is tried again. */
+/* Fails if another process has started the id again, since that sandbox has the same names: nothing
+ * is deleted, and the retry finds the sandbox in another state. */
 static int
 clear(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -236,18 +236,19 @@ finish(struct hr_fleet *f, struct hr_fleet_job *j, struct hr_fleet_row *row, int
 		return false;
 	if (hr_fleet_move(f, row, from, to, r != 0 ? why->msg : NULL,
 		r == 0 && (to == HR_FLEET_RUNNING || to == HR_FLEET_WARM), &moved, &err) != 0) {
-		/* the disk is full, perhaps: what was done can be done again */
+		/* the disk may be full: the work can be repeated */
 		hr_log(HR_LOG_ERROR, "sandbox %s: %s", row->id, err.msg);
 		return false;
 	}
 	if (moved && to == HR_FLEET_DIED)
 		f->counts.died++;
-	/* what is left of it; or another process stopped it while it was made here, and does not
-	 * know of what came after that. One that goes on all the same is left alone. */
+	/* remove the remains; or another process stopped the sandbox during its creation here and
+	 * does not know what was created since. A sandbox that has moved on otherwise is left
+	 * alone. */
 	if ((moved && to == HR_FLEET_DIED) || (!moved && makes && f->store->ops->claim != NULL))
 		r = hr_fleet_add_job(f, HR_JOB_STOP, row->id, &err);
 	else if (moved && r != 0)
-		/* a sandbox that cannot be paused may have ended, also before this pause */
+		/* a failed pause may mean that the sandbox has ended, even before the pause */
 		r = hr_fleet_add_job(f, HR_JOB_LOOK, row->id, &err);
 	else
 		r = 0;
@@ -276,8 +277,8 @@ keep_logs(struct hr_fleet *f, const struct hr_fleet_row *row)
 	(void)pthread_cond_broadcast(&f->changed);
 }
 
-/* Finds the row of a job: 1; 0: the store has none, and *row has the id alone; -1: the job must
- * wait, as the store fails or another process works on this sandbox. */
+/* Finds the row of a job. Returns 1; 0 if the store has none, and *row has only the id; -1 if the
+ * job must wait, because the store fails or another process works on this sandbox. */
 static int
 claim_row(struct hr_fleet *f, const struct hr_fleet_job *j, struct hr_fleet_row *row)
 {
@@ -294,7 +295,7 @@ claim_row(struct hr_fleet *f, const struct hr_fleet_job *j, struct hr_fleet_row 
 	return mine ? found : -1;
 }
 
-/* Whether the engine only clears away what is left: of what nobody knows, and of what has ended. */
+/* Returns true if the engine only removes remains, of an unknown or ended sandbox. */
 static bool
 only_clears(const struct hr_fleet_job *j, const struct hr_fleet_row *row, int found)
 {
@@ -303,7 +304,7 @@ only_clears(const struct hr_fleet_job *j, const struct hr_fleet_row *row, int fo
 	return found == 0 || (row->state > HR_FLEET_STOPPING && !hr_fleet_holds_room(row->state));
 }
 
-/* A later job of the same sandbox meets what this one has not found out. */
+/* A later job of the same sandbox handles what this one could not find out. */
 static bool
 is_followed(const struct hr_fleet_job *j)
 {
@@ -314,7 +315,7 @@ is_followed(const struct hr_fleet_job *j)
 	return k != NULL;
 }
 
-/* Returns true if the job is over. Called with the lock, which is let go for the engine. */
+/* Returns true if the job is over. Called with the lock, which it releases for the engine. */
 static bool
 work_on(struct hr_fleet *f, struct hr_fleet_job *j)
 {
@@ -331,7 +332,7 @@ work_on(struct hr_fleet *f, struct hr_fleet_job *j)
 		keep_logs(f, &row);
 	its_state = found == 1 && row.state == job_kinds[j->kind].from;
 	if (!its_state && !only_clears(j, &row, found))
-		return true; /* the sandbox went on without this job */
+		return true; /* the sandbox has moved on without this job */
 	(void)pthread_mutex_unlock(&f->lock);
 	if (j->tries == 0)
 		hr_fleet_took(f, HR_PHASE_QUEUE, j->added_ms);

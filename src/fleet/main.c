@@ -1,7 +1,7 @@
 /* handrail-fleetd: sandboxes as a service, on one machine. See handrail-fleetd(8).
  *
- * It may be killed at any moment: what was decided is in the store, and the next one goes on. So it
- * ends in the same way when it is told to. */
+ * It may be killed at any moment: decisions are in the store, and the next process continues. An
+ * orderly exit therefore does the same. */
 #include "config.h"
 
 #include <errno.h>
@@ -65,7 +65,8 @@ init_fleet(const struct hr_fleetd_options *o)
 	return fflush(stdout) == 0 ? 0 : 1;
 }
 
-/* What a start needs and could lack, but for its places and its lock, which one that runs has. */
+/* Checks everything that a start needs, except the listeners and the lock, which a running service
+ * holds. */
 static int
 check(const struct hr_fleetd_options *o)
 {
@@ -92,7 +93,7 @@ print_nginx(const struct hr_fleetd_options *o)
 	return r == 0 ? 0 : fail(&err);
 }
 
-/* nginx's workers are to reach our socket. */
+/* Returns the group through which nginx's workers reach the service's socket. */
 static gid_t
 socket_group(const struct hr_fleetd_options *o)
 {
@@ -124,7 +125,7 @@ doctor(const struct hr_fleetd_options *o)
 	return fwrite(b.p, 1, b.len, stdout) == b.len && fflush(stdout) == 0 && !x.bad ? 0 : 1;
 }
 
-/* The service, as long as it runs. */
+/* the running service */
 struct running {
 	const struct hr_fleetd_options *o;
 	struct hr_fleet *fleet;
@@ -133,8 +134,8 @@ struct running {
 	int signals;
 	int requests, listeners[HR_FLEET_LISTENERS];
 	pid_t nginx;   /* -1: none */
-	bool terminal; /* we were started from one */
-	bool told;     /* why there is none */
+	bool terminal; /* started from a terminal */
+	bool told;     /* the reason for its absence was logged */
 };
 
 static int
@@ -157,7 +158,7 @@ listen_at(struct running *r, struct hr_err *err)
 	return 0;
 }
 
-/* false: it cannot be started now. */
+/* Returns false if nginx cannot be started now. */
 static bool
 start_nginx(struct running *r)
 {
@@ -176,7 +177,7 @@ start_nginx(struct running *r)
 	return r->nginx >= 0;
 }
 
-/* The program that lies there now goes on in our place. Returns if it would not. */
+/* Executes the program now at this one's path. Returns only if that fails. */
 static int
 upgrade(struct running *r)
 {
@@ -189,7 +190,7 @@ upgrade(struct running *r)
 	hr_notify_send(&r->upgrade.notify, "RELOADING=1\nMONOTONIC_USEC=%lld\n",
 	    (long long)hr_now_ms() * 1000);
 	hr_log(HR_LOG_NOTICE, "going on as %s", r->upgrade.program);
-	/* first: what is left unanswered then is asked of the next image */
+	/* first: requests not yet taken wait for the next image */
 	hr_fleet_serve_stop(r->server);
 	hr_fleet_leave(r->fleet);
 	if (!hr_fleet_serve_wait(r->server, LEAVE_S))
@@ -199,8 +200,8 @@ upgrade(struct running *r)
 	return fail(&err);
 }
 
-/* nginx takes no new connection; what sandboxes still answer after LEAVE_S it answers without us. A
- * signal ends the wait. */
+/* nginx takes no new connection; it finishes by itself the answers that sandboxes still give after
+ * LEAVE_S. A signal ends the wait. */
 static void
 end_nginx(struct running *r, int pidfd)
 {
@@ -208,7 +209,7 @@ end_nginx(struct running *r, int pidfd)
 	    {.fd = pidfd, .events = POLLIN}, {.fd = r->signals, .events = POLLIN}};
 
 	hr_fleet_edge_end(&r->o->edge, r->nginx);
-	hr_fleet_leave(r->fleet); /* streams and those who wait */
+	hr_fleet_leave(r->fleet); /* ends streams and waits */
 	if (poll(p, 2, LEAVE_S * 1000) <= 0 || p[0].revents == 0)
 		hr_log(HR_LOG_NOTICE, "nginx ends after the requests that it has");
 }
@@ -222,7 +223,8 @@ close_listeners(struct running *r)
 		hr_fd_close(&r->listeners[i]);
 }
 
-/* nginx, of the image before or of a service that was killed, goes on with this configuration. */
+/* Makes an existing nginx, of the previous image or of a killed service, reload this configuration.
+ */
 static int
 go_on_with_nginx(struct running *r, const char *sock, struct hr_err *err)
 {
@@ -242,7 +244,8 @@ go_on_with_nginx(struct running *r, const char *sock, struct hr_err *err)
 		return -1;
 	changed = r->o->no_nginx ? 1 : hr_fleet_edge_reload(e, r->nginx, err);
 	if (adopted && changed > 0)
-		close_listeners(r); /* of the old addresses, perhaps; nginx has its own */
+		close_listeners(
+		    r); /* the old addresses may have changed; nginx has its own copies */
 	return changed < 0 ? -1 : 0;
 }
 
@@ -254,8 +257,9 @@ has_terminal(void)
 	return fd >= 0;
 }
 
-/* A SIGHUP that nobody sent for an upgrade: the kernel's, or that of a shell whose terminal has
- * gone. One that was disowned may outlive its terminal and is upgraded later, by others. */
+/* Recognises a SIGHUP that is no request for an upgrade: one from the kernel, or from a shell whose
+ * terminal has gone. A disowned service may outlive its terminal; other signals upgrade it later.
+ */
 static bool
 is_hangup(const struct running *r, const struct signalfd_siginfo *s)
 {
@@ -263,7 +267,7 @@ is_hangup(const struct running *r, const struct signalfd_siginfo *s)
 	       (r->terminal && s->ssi_pid == (uint32_t)getsid(0) && !has_terminal());
 }
 
-/* Until a signal ends us; nginx is started again when it ends. */
+/* Runs until a signal ends the service; restarts nginx when it ends. */
 static int
 look_after(struct running *r)
 {
@@ -288,7 +292,7 @@ look_after(struct running *r)
 			(void)hr_spawn_end(r->nginx, NULL); /* unless a predecessor started it */
 			r->nginx = -1;
 			hr_fd_close(&p[1].fd);
-			/* not at once, for the case that it cannot live */
+			/* delayed, in case nginx cannot live */
 			(void)poll(p, 1, NGINX_AGAIN_MS);
 		}
 		if (p[0].revents == 0 || hr_fd_read(r->signals, &s, sizeof(s)) != sizeof(s))
@@ -325,7 +329,7 @@ block_signals(struct hr_err *err)
 static int
 serve(struct hr_fleetd_options *o)
 {
-	static struct hr_fleet fleet; /* of threads that end with the process */
+	static struct hr_fleet fleet; /* static: the threads use it until the process ends */
 	static struct running at;
 	HR_FREE char *sock = NULL;
 	struct hr_err err = {0};
@@ -355,7 +359,7 @@ serve(struct hr_fleetd_options *o)
 		return fail(&err);
 	o->api.fleet = &fleet;
 	o->api.listen = o->no_nginx ? NULL : o->edge.listen;
-	/* also without --console: an nginx that is there may have it. Sign-ins are one process's.
+	/* also without --console: an existing nginx may include it. Sign-ins belong to one process.
 	 */
 	if (strcmp(o->engine, "local") == 0 &&
 	    (o->api.console = hr_fleet_console_open(&err)) == NULL)
@@ -381,14 +385,14 @@ serve(struct hr_fleetd_options *o)
 	return r;
 }
 
-/* The doctor looks at what the engine is made for. */
+/* Returns the back-end that the doctor examines: the engine's. */
 static const char *
 kind_of(const struct hr_fleetd_options *o)
 {
 	return o->doctor && strcmp(o->engine, "kubernetes") == 0 ? "kubernetes" : o->kind;
 }
 
-/* last: of the words. */
+/* last: the last argument */
 static int
 do_it(struct hr_fleetd_options *o, const char *last)
 {
@@ -405,7 +409,7 @@ do_it(struct hr_fleetd_options *o, const char *last)
 	if (o->init)
 		return init_fleet(o);
 	r = serve(o);
-	/* threads are at work: what they hold is the kernel's to take */
+	/* threads still run: leave their memory to the kernel */
 	(void)fflush(stdout);
 	_exit(r);
 }

@@ -145,7 +145,7 @@ hr_fleetd_parse(struct hr_fleetd_options *o, int argc, char **argv)
 			(void)fprintf(stdout, "handrail-fleetd %s\n", PACKAGE_VERSION);
 			return 0;
 		}
-		if (c == 'e') { /* the engine's own, behind the service's */
+		if (c == 'e') { /* the engine's own options follow the service's */
 			o->call = optarg;
 			continue;
 		}

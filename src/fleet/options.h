@@ -1,4 +1,4 @@
-/* hr_fleetd_options: the words of handrail-fleetd, as handrail-fleetd(8) has them. */
+/* hr_fleetd_options: the options of handrail-fleetd, as in handrail-fleetd(8). */
 #ifndef HR_FLEET_OPTIONS_H
 #define HR_FLEET_OPTIONS_H
 
@@ -7,7 +7,7 @@
 #include "fleet/engine.h"
 #include "fleet/fleet.h"
 
-#define HR_FLEETD_STATE "/var/lib/handrail-fleet" /* where it is kept otherwise */
+#define HR_FLEETD_STATE "/var/lib/handrail-fleet" /* default state directory */
 
 struct hr_fleetd_options {
 	const char *kind, *group, *print, *level, *engine;
@@ -19,12 +19,13 @@ struct hr_fleetd_options {
 	struct hr_fleet_options of_engine;
 	const struct hr_fleet_backing *backing;
 	struct hr_config *config;
-	const char *call; /* of a process that the engine started */
+	const char *call; /* set in a process that the engine started */
 };
 
-/* -1: go on; otherwise the exit status, and what is to be said is said. */
+/* Returns -1 to continue; otherwise the exit status, after it has printed what there is to print.
+ */
 int hr_fleetd_parse(struct hr_fleetd_options *o, int argc, char **argv);
-/* Options that do not go together; NULL: they do. */
+/* Returns the error text if options contradict each other, else NULL. */
 const char *hr_fleetd_misfit(const struct hr_fleetd_options *o);
 
 #endif

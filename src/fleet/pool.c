@@ -1,6 +1,6 @@
-/* Sandboxes that are made before anybody asks. A pool is filled one batch at a time, counted by the
- * store, so that it never has more than its size; a create that fails lets it wait, longer each
- * time, and go on. What no pool wants any more is stopped. */
+/* Pools: sandboxes created in advance. A pool is filled one batch at a time, counted by the store,
+ * so that it never exceeds its size; a failed create delays the next one, longer each time.
+ * Sandboxes that fit no pool any more are stopped. */
 #include "config.h"
 
 #include "fleet/fleet_int.h"
@@ -16,7 +16,7 @@
 #include "fleet/request.h"
 #include "proto/json.h"
 
-#define AT_ONCE 2 /* creates of one pool, so that those who wait for a start go first */
+#define AT_ONCE 2 /* creates per pool: starts with a waiting client go first */
 #define AGAIN_MOST_S 300
 #define CROWDED_S 30
 #define SIZE_MOST 1000
@@ -34,7 +34,7 @@ free_pools(struct hr_fleet_pool *p)
 	}
 }
 
-/* ---- what is asked for ---- */
+/* ---- the pools' definitions ---- */
 
 static int
 read_pool(
@@ -106,7 +106,7 @@ read_pools(const struct hr_fleet *f, struct json_object *list, struct hr_fleet_p
 			(void)hr_err_nomem(err);
 		if (p == NULL || read_pool(f, hr_json_entry(list, i), p, err) != 0)
 			goto fail;
-		/* two of one shape would count each other's */
+		/* two pools of one shape would count each other's sandboxes */
 		if (has_shape(all, p->shape) || has_name(all, p->name)) {
 			(void)hr_err_set(err, HR_E_INVAL,
 			    "pool %s: another one has its name, or makes the same sandboxes",
@@ -148,7 +148,7 @@ hr_fleet_set_pools(struct hr_fleet *f, struct json_object *pools, struct hr_err 
 		hr_fleet_alert(f, HR_ALERT_POOL_EMPTY, old->name, NULL);
 		hr_fleet_alert(f, HR_ALERT_POOL_FAILING, old->name, NULL);
 	}
-	/* what only old ones want goes: their size is 0 */
+	/* sandboxes that only old pools had are stopped: their size is 0 */
 	while ((old = f->pools) != NULL) {
 		f->pools = old->next;
 		old->next = NULL;
@@ -187,7 +187,7 @@ hr_fleet_load(struct hr_fleet *f, struct hr_err *err)
 	if (r == 0)
 		r = f->store->ops->note_get(f->store, "pools", &pools, err);
 	f->drained = r == 0 && drained != NULL && strcmp(drained, "true") == 0;
-	/* one that this version does not understand makes no pool, but a service */
+	/* an unreadable pool must not keep the service from starting */
 	if (r == 0 && pools != NULL &&
 	    (hr_json_decode(pools, strlen(pools), &list, NULL) != 0 ||
 		read_pools(f, list, &f->pools, err) != 0))
@@ -195,7 +195,7 @@ hr_fleet_load(struct hr_fleet *f, struct hr_err *err)
 	return r;
 }
 
-/* ---- what is done ---- */
+/* ---- creation and removal ---- */
 
 static int
 add_one(struct hr_fleet *f, const struct hr_fleet_pool *p, struct hr_err *err)
@@ -225,7 +225,7 @@ end_one(struct hr_fleet *f, const char *id, const char *why, struct hr_err *err)
 	return r < 0 ? -1 : 0;
 }
 
-/* One step towards its size: 1 there is more to do, 0, -1. */
+/* Takes one step towards the pool's size. Returns 1 if more is to do, 0, or -1. */
 static int
 turn(struct hr_fleet *f, const struct hr_fleet_pool *p, int64_t now, int64_t *due,
     struct hr_err *err)
@@ -260,7 +260,7 @@ hr_fleet_pool_turn(struct hr_fleet *f, int64_t *ret_due_s)
 	for (p = f->pools; p != NULL && r >= 0; p = r == 0 ? p->next : p) {
 		r = turn(f, p, now, ret_due_s, &err);
 		if (f->pools_changed != changed) {
-			/* p is gone */
+			/* p was freed */
 			*ret_due_s = now;
 			return;
 		}

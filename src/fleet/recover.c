@@ -1,4 +1,4 @@
-/* The beginning: what a predecessor left, and the threads. */
+/* Start-up: recovery of a predecessor's state, and the threads. */
 #include "config.h"
 
 #include "fleet/fleet_int.h"
@@ -18,9 +18,9 @@ struct ids {
 
 struct recovery {
 	struct hr_fleet *f;
-	struct hr_fleet_row *rows; /* the live ones */
+	struct hr_fleet_row *rows; /* live rows */
 	size_t n, room;
-	struct ids live, there; /* theirs, and what the engine has */
+	struct ids live, there; /* ids of the live rows, and of the engine's sandboxes */
 	bool nomem;
 };
 
@@ -40,7 +40,7 @@ compare(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-/* Before has(): there may be thousands of them. */
+/* Sorts for has(): there may be thousands of ids. */
 static void
 sort(struct ids *ids)
 {
@@ -73,11 +73,11 @@ keep_id(void *arg, const char *id)
 {
 	struct recovery *rec = arg;
 
-	if (strlen(id) < HR_FLEET_ID) /* one of ours */
+	if (strlen(id) < HR_FLEET_ID) /* the service's own */
 		add_id(rec, &rec->there, id);
 }
 
-/* The engine's state of a sandbox that is running, paused or warm to the store. */
+/* Compares the engine's state of a sandbox with the store's: running, paused or warm. */
 static int
 compare_states(
     struct hr_fleet *f, const struct hr_fleet_row *row, const char *state, struct hr_err *err)
@@ -88,7 +88,7 @@ compare_states(
 	if (row->state == HR_FLEET_WARM && !hr_fleet_pool_wants(f, row->shape))
 		return hr_fleet_begin(
 		    f, row, HR_FLEET_STOPPING, HR_JOB_STOP, "no pool wants it", &moved, err);
-	/* a container that was stopped for a pause is "exited" to its engine */
+	/* an engine reports a container that was stopped for a pause as "exited" */
 	if (strcmp(state, want) == 0 ||
 	    (row->state == HR_FLEET_PAUSED && strcmp(state, "exited") == 0))
 		return 0;
@@ -96,7 +96,7 @@ compare_states(
 	    f, row, HR_FLEET_DIED, HR_JOB_STOP, "ended while nobody served the fleet", &moved, err);
 }
 
-/* What was said to run or to be paused may have ended while nobody looked. */
+/* A sandbox recorded as running or paused may have ended while no service ran. */
 static int
 check_alive(struct recovery *rec, const struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -105,7 +105,7 @@ check_alive(struct recovery *rec, const struct hr_fleet_row *row, struct hr_err 
 
 	if (has(&rec->there, row->id) &&
 	    rec->f->engine->state(rec->f->engine_self, row->id, state, &why) != 0) {
-		/* one that cannot be asked keeps nobody else from being served */
+		/* one unreachable sandbox must not delay the service */
 		hr_log(HR_LOG_ERROR, "sandbox %s: its state is unknown: %.400s", row->id, why.msg);
 		return hr_fleet_add_job(rec->f, HR_JOB_LOOK, row->id, err);
 	}
@@ -120,13 +120,13 @@ hr_fleet_find_out(struct hr_fleet *f, struct hr_fleet_row *row)
 	struct hr_err err = {0};
 	int r;
 
-	/* in another state a job is about it */
+	/* a job handles any other state */
 	if (was != HR_FLEET_RUNNING && was != HR_FLEET_PAUSED && was != HR_FLEET_WARM)
 		return true;
 	(void)pthread_mutex_unlock(&f->lock);
 	r = f->engine->state(f->engine_self, row->id, state, &err);
 	(void)pthread_mutex_lock(&f->lock);
-	/* no later try can ask another Engine than the service's */
+	/* a retry would ask the same Docker Engine */
 	if (r != 0 && err.code == HR_E_UNSUPPORTED) {
 		hr_log(HR_LOG_ERROR, "sandbox %s: its state is unknown: %.400s", row->id, err.msg);
 		return true;
@@ -134,7 +134,7 @@ hr_fleet_find_out(struct hr_fleet *f, struct hr_fleet_row *row)
 	hr_fleet_alert_engine(f, r == 0 ? NULL : err.msg);
 	if (r == 0)
 		r = hr_fleet_look_again(f, row, &err) < 0 ? -1 : 0;
-	/* another process may have paused or resumed it since the engine was asked */
+	/* another process may have paused or resumed it since the engine answered */
 	if (r == 0 && row->state != was)
 		return false;
 	if (r == 0)
@@ -170,12 +170,12 @@ recover(struct recovery *rec, struct hr_err *err)
 			r = r > 0 ? 0 : -1;
 	}
 	for (i = 0; r == 0 && i < rec->there.n; i++)
-		if (!has(&rec->live, rec->there.v[i])) /* looked at again when it is its turn */
+		if (!has(&rec->live, rec->there.v[i])) /* checked again before its own job */
 			r = hr_fleet_add_job(rec->f, HR_JOB_STOP, rec->there.v[i], err);
 	return r;
 }
 
-/* A row that another process of the same store has changed. */
+/* Called after another process of the same store has changed a row. */
 static void
 on_change(void *arg, const char *id)
 {

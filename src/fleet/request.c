@@ -1,4 +1,4 @@
-/* What a start asks for. */
+/* The body of a start. */
 #include "config.h"
 
 #include "fleet/request.h"
@@ -173,7 +173,8 @@ hr_fleet_request_is_v1(struct json_object *request)
 	return r;
 }
 
-/* Each with its length before it, so that two texts are not taken for another two. */
+/* Digests each string with its length first, so that different pairs of strings never digest alike.
+ */
 static void
 put(struct hr_buf *b, const char *text)
 {

@@ -1,4 +1,4 @@
-/* The edge to libfcgi. Only these parameters are looked at; the configuration passes no others. */
+/* Adapter to libfcgi. Only these parameters are read; the configuration passes no others. */
 #include "config.h"
 
 #include "fleet/serve.h"
@@ -20,26 +20,26 @@
 #include "base/hash.h"
 #include "base/log.h"
 
-#define BACKLOG 4096 /* or somaxconn: nginx is refused by a full list */
+#define BACKLOG 4096 /* capped by somaxconn: nginx is refused if the queue is full */
 
 struct hr_fleet_server {
 	const struct hr_fleet_api *api;
-	unsigned most;                 /* threads of one key at the same time */
-	struct place *served, *parked; /* with `counting` */
+	unsigned most;                 /* threads per key at the same time */
+	struct place *served, *parked; /* guarded by `counting` */
 	int fd;
-	int stop;                 /* an eventfd: readable when no request is to be taken ... */
-	bool stopped;             /* ... and the same, to be looked at without a call */
-	pthread_mutex_t taking;   /* one waits for the next connection */
-	pthread_mutex_t counting; /* of threads */
+	int stop;                 /* an eventfd: readable when no request may be taken ... */
+	bool stopped;             /* ... and the same as a flag, read without a system call */
+	pthread_mutex_t taking;   /* held by the thread that waits for the next connection */
+	pthread_mutex_t counting; /* guards the lists of places */
 	pthread_cond_t ended;
 	unsigned threads;
 };
 
-/* A thread's, or of a request that waits for those of its key that are served. */
+/* A thread's request, or one that waits while its key has all its threads. */
 struct place {
 	struct hr_fleet_server *server;
 	struct place *next;
-	uint64_t key; /* a digest of the key that it came with; 0: with none */
+	uint64_t key; /* digest of the request's key; 0: none */
 	FCGX_Request fcgi;
 };
 
@@ -58,7 +58,7 @@ hr_fleet_listen(const char *path, gid_t group, struct hr_err *err)
 		return hr_err_set(err, HR_E_INVAL, "%s: too long for the name of a socket", path);
 	}
 	memcpy(a.sun_path, path, strlen(path) + 1);
-	(void)unlink(path); /* of a predecessor: the store's lock says that it is gone */
+	(void)unlink(path); /* a predecessor's socket: we hold the store's lock, so it has ended */
 	before = umask(0177);
 	r = bind(fd, (struct sockaddr *)&a, sizeof(a));
 	(void)umask(before);
@@ -80,7 +80,8 @@ param(const FCGX_Request *fcgi, const char *name)
 	return v != NULL ? v : "";
 }
 
-/* What has come, and not until `room` is full: who reads looks at the time in between. */
+/* Reads what has arrived, less than `room` if need be, so that the caller can check the time in
+ * between. */
 static int
 read_some(void *arg, char *p, size_t room)
 {
@@ -97,7 +98,8 @@ read_some(void *arg, char *p, size_t room)
 	return 1 + FCGX_GetStr(p + 1, more, in);
 }
 
-/* nginx has it whole by then, but for what is streamed. false: it is too long. */
+/* Reads the whole body: nginx has buffered it, unless the route is streamed. Returns false if it is
+ * too long. */
 static bool
 read_body(const FCGX_Request *fcgi, struct hr_buf *b)
 {
@@ -112,7 +114,7 @@ read_body(const FCGX_Request *fcgi, struct hr_buf *b)
 static void
 reply(const FCGX_Request *fcgi, const struct hr_fleet_request *q, const struct hr_fleet_answer *a)
 {
-	/* what nginx asks has three answers; the words are told by @handrail_fleet_refused */
+	/* nginx's auth request knows three answers; @handrail_fleet_refused sends the text */
 	int status = q->route == HR_FLEET_ROUTE_ASK && a->status != 200 ? 403 : a->status;
 
 	(void)FCGX_FPrintF(fcgi->out, "Status: %d\r\nContent-Type: %s\r\n", status, a->type);
@@ -135,7 +137,7 @@ reply(const FCGX_Request *fcgi, const struct hr_fleet_request *q, const struct h
 		(void)FCGX_PutStr(a->body.p, (int)a->body.len, fcgi->out);
 }
 
-/* ---- so that one key's requests leave threads to the others ---- */
+/* ---- threads are shared fairly among the keys ---- */
 
 static bool
 has_room(const struct hr_fleet_server *s, uint64_t key)
@@ -181,8 +183,8 @@ new_place(struct hr_fleet_server *s)
 	return p;
 }
 
-/* NULL: it is served now. Else another thread serves it later, and the caller gets another place;
- * without memory for one a key may have more. */
+/* Returns NULL if the request is served now. Otherwise another thread serves it later, and the
+ * caller gets a fresh place; out of memory, a key may exceed its share. */
 static struct place *
 park(struct place *p)
 {
@@ -190,7 +192,7 @@ park(struct place *p)
 	struct hr_fleet_server *s = p->server;
 	struct place *other = NULL;
 
-	if (*key == '\0') /* or a sign-in to the console */
+	if (*key == '\0') /* or it signs in to the console */
 		key = param(&p->fcgi, "HTTP_X_HANDRAIL_PAGE");
 	p->key = *key != '\0' ? hr_hash(HR_HASH, key, strlen(key)) | 1 : 0;
 	(void)pthread_mutex_lock(&s->counting);
@@ -201,7 +203,7 @@ park(struct place *p)
 	return other;
 }
 
-/* It is not counted any more. */
+/* Stops counting the request. */
 static void
 release(struct place *p)
 {
@@ -210,7 +212,7 @@ release(struct place *p)
 	(void)pthread_mutex_unlock(&p->server->counting);
 }
 
-/* The first one that waits and may be served now; NULL: none. */
+/* Returns the first waiting place that may be served now; NULL: none. */
 static struct place *
 unpark(struct hr_fleet_server *s)
 {
@@ -239,7 +241,8 @@ count(struct hr_fleet_server *s, int change)
 	(void)pthread_mutex_unlock(&s->counting);
 }
 
-/* What it needs is there before it is: one that takes a stream's place does not fail. */
+/* Everything is allocated before the thread starts: a thread that replaces a stream's cannot fail.
+ */
 static int
 add_thread(struct hr_fleet_server *s)
 {
@@ -260,7 +263,7 @@ add_thread(struct hr_fleet_server *s)
 	return r;
 }
 
-/* For as long as the client is there. Requests are taken by another thread meanwhile. */
+/* Streams as long as the client stays connected. Another thread takes requests meanwhile. */
 static void
 send_stream(const FCGX_Request *fcgi, struct hr_fleet_answer *a)
 {
@@ -274,7 +277,7 @@ send_stream(const FCGX_Request *fcgi, struct hr_fleet_answer *a)
 	}
 }
 
-/* true: the thread is to end, since another one has its place. */
+/* Returns true if the thread must end, because another has replaced it. */
 static bool
 serve_one(struct hr_fleet_server *s, struct place *p)
 {
@@ -304,9 +307,9 @@ serve_one(struct hr_fleet_server *s, struct place *p)
 	HR_CLEAN(hr_fleet_answer_done) struct hr_fleet_answer a = {.status = 0};
 	bool replaced = false, whole = false;
 
-	/* A body that nginx passes on as it comes is read by who asked for it, once the key is
-	 * known: which these are is nginx's word alone, since paths have many spellings. That of a
-	 * request which was refused is not read: it is anybody's, and may never end. */
+	/* The handler reads a body that nginx passes on as it arrives, once the key is known. Only
+	 * nginx decides which routes stream, since paths have many spellings. The body of a refused
+	 * request is not read: anybody may send one, and it may never end. */
 	if (strcmp(route, "build") == 0) {
 		q.read_body = read_some;
 		q.read_arg = (void *)(uintptr_t)fcgi;
@@ -321,7 +324,7 @@ serve_one(struct hr_fleet_server *s, struct place *p)
 		a.type = "application/json";
 		(void)hr_fleet_say(&a, 413, "Request Entity Too Large");
 	}
-	/* libfcgi waits for nginx to close its end first, which only what was not read asks for */
+	/* after an unread body, libfcgi would wait for nginx to close its end */
 	(void)(whole ? FCGX_Detach(fcgi) : FCGX_Attach(fcgi));
 	if (a.stream != NULL && !(replaced = add_thread(s) == 0)) {
 		(void)hr_fleet_say(&a, 503, "no thread for another stream");
@@ -329,7 +332,7 @@ serve_one(struct hr_fleet_server *s, struct place *p)
 	}
 	if (!a.again)
 		reply(fcgi, &q, &a);
-	else /* nginx asks once more, and who comes behind us answers */
+	else /* nginx asks again, and the next process answers */
 		FCGX_Free(fcgi, 1);
 	if (replaced) {
 		release(p);
@@ -338,15 +341,15 @@ serve_one(struct hr_fleet_server *s, struct place *p)
 	return replaced;
 }
 
-/* The next connection, or -1: the server is stopped. libfcgi's own way to take one cannot be
- * stopped without one lost. */
+/* Returns the next connection, or -1 if the server is stopped. libfcgi's own accept cannot be
+ * stopped without losing a connection. */
 static int
 take(struct hr_fleet_server *s)
 {
 	struct pollfd p[2] = {{.fd = s->stop, .events = POLLIN}, {.fd = s->fd, .events = POLLIN}};
 	int fd = -1;
 
-	/* what is there already is taken by who is awake already */
+	/* an awake thread takes a connection that is already there */
 	if (!__atomic_load_n(&s->stopped, __ATOMIC_RELAXED))
 		fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC);
 	if (fd >= 0)
@@ -363,7 +366,8 @@ take(struct hr_fleet_server *s)
 	return fd;
 }
 
-/* Serves it, and those that wait for its end. Returns the thread's place afterwards. */
+/* Serves the request, and then those that waited for its end. Returns the thread's place
+ * afterwards. */
 static struct place *
 serve_all(struct place *p, bool *replaced)
 {
@@ -375,7 +379,7 @@ serve_all(struct place *p, bool *replaced)
 	for (;;) {
 		*replaced |= serve_one(s, p);
 		FCGX_Finish_r(&p->fcgi);
-		FCGX_Free(&p->fcgi, 1); /* nginx has one connection for a request */
+		FCGX_Free(&p->fcgi, 1); /* nginx opens a connection per request */
 		release(p);
 		other = *replaced ? NULL : unpark(s);
 		if (other == NULL)
@@ -394,11 +398,12 @@ serve_thread(void *arg)
 	int fd;
 
 	while (!replaced && (fd = take(s)) >= 0) {
-		/* as one that is kept after a request before it: libfcgi reads from it then */
+		/* pretend that the connection was kept after a request: libfcgi then reads from it
+		 */
 		p->fcgi.ipcFd = fd;
 		p->fcgi.keepConnection = 1;
 		if (FCGX_Accept_r(&p->fcgi) == 0) {
-			/* it may have taken another one, after one that was cut */
+			/* libfcgi may have accepted another connection after one that was cut */
 			(void)fcntl(p->fcgi.ipcFd, F_SETFD, FD_CLOEXEC);
 			p = serve_all(p, &replaced);
 		} else {
@@ -438,14 +443,14 @@ hr_fleet_serve(const struct hr_fleet_api *api, int fd, unsigned threads, struct 
 	if (r == 0)
 		return s;
 	(void)hr_err_sys(err, r, "start a thread");
-	return NULL; /* those that are there have it */
+	return NULL; /* the existing threads use it */
 }
 
 void
 hr_fleet_serve_stop(struct hr_fleet_server *s)
 {
 	__atomic_store_n(&s->stopped, true, __ATOMIC_RELAXED);
-	(void)eventfd_write(s->stop, 1); /* the first one fits */
+	(void)eventfd_write(s->stop, 1); /* cannot overflow */
 }
 
 bool

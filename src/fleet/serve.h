@@ -1,5 +1,5 @@
-/* hr_fleet_serve: FastCGI in threads: each takes a request of nginx, one at a time, and answers it.
- * The only user of libfcgi here. */
+/* hr_fleet_serve: FastCGI in threads: each takes one request of nginx at a time and answers it. No
+ * other file uses libfcgi here. */
 #ifndef HR_FLEET_SERVE_H
 #define HR_FLEET_SERVE_H
 
@@ -7,17 +7,17 @@
 
 #include "fleet/api/api.h"
 
-/* A listening Unix socket that nginx may use: the group's (-1: the caller's alone). An old one is
- * replaced. The descriptor, or -1. */
+/* Returns a listening Unix socket that nginx may use, or -1. The socket belongs to the group (-1:
+ * to the caller alone). Replaces an old one. */
 int hr_fleet_listen(const char *path, gid_t group, struct hr_err *err);
 struct hr_fleet_server;
 
-/* Threads that end with the process; fd does not block. NULL: *err says why. */
+/* Starts the threads, which end with the process; fd must not block. Returns NULL with *err set. */
 struct hr_fleet_server *
 hr_fleet_serve(const struct hr_fleet_api *api, int fd, unsigned threads, struct hr_err *err);
-/* Takes no request any more: those that come wait in the socket's queue. */
+/* Stops taking requests: later ones wait in the socket's queue. */
 void hr_fleet_serve_stop(struct hr_fleet_server *s);
-/* true: all that were taken are answered, within that time. */
+/* Waits up to patience_s for the requests already taken. Returns true if all were answered. */
 bool hr_fleet_serve_wait(struct hr_fleet_server *s, int patience_s);
 
 #endif

@@ -1,4 +1,4 @@
-/* How long things take, for the metrics. */
+/* Durations, for the metrics. */
 #include "config.h"
 
 #include "fleet/fleet_int.h"

@@ -1,9 +1,9 @@
-/* Turns and bounds for each key, so that one key cannot take what all keys share. */
+/* Turns and limits per key, so that one key cannot use up what all keys share. */
 #include "config.h"
 
 #include "fleet/fleet_int.h"
 
-#define TURNS_MOST 32 /* of a key: each has a thread, of which a key has fewer */
+#define TURNS_MOST 32 /* per key: each waiter has a thread, and a key has fewer threads */
 
 static unsigned
 count(const struct hr_fleet_place *p, int64_t key, bool its)
@@ -49,7 +49,7 @@ hr_fleet_place_give(struct hr_fleet *f, struct hr_fleet_place *p)
 	drop(&f->waiters, p);
 }
 
-/* Whether others of its key were there before it. */
+/* Returns true if another place of its key is before it. */
 static bool
 is_behind(const struct hr_fleet_place *p)
 {

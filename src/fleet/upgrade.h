@@ -1,5 +1,5 @@
-/* hr_fleet_upgrade: the next image of the service in the place of this one, with the same process
- * id: the sockets stay open, and nginx goes on. What else there is is in the store. */
+/* hr_fleet_upgrade: replaces the image of the service by the next one, with the same process id:
+ * the sockets stay open, and nginx keeps running. All other state is in the store. */
 #ifndef HR_FLEET_UPGRADE_H
 #define HR_FLEET_UPGRADE_H
 
@@ -12,23 +12,24 @@
 #include "fleet/edge.h"
 
 struct hr_fleet_upgrade {
-	struct hr_handover handed; /* from an image before this one */
+	struct hr_handover handed; /* inherited from the previous image */
 	struct hr_notify notify;
 	char *notify_socket;
-	char program[PATH_MAX]; /* as it was called when it was started */
+	char program[PATH_MAX]; /* path at its start */
 	char *const *argv;
 };
 
-/* Before any descriptor is opened. */
+/* Starts the upgrade's bookkeeping; called before any descriptor is opened. */
 int hr_fleet_upgrade_begin(struct hr_fleet_upgrade *u, char *const *argv, struct hr_err *err);
-/* nginx of the image before; -1: there is none. */
+/* Returns the nginx of the previous image; -1: none. */
 pid_t hr_fleet_upgrade_nginx(const struct hr_fleet_upgrade *u);
-/* Would the program that is there now start with these options, and with what is kept? It is given
- * ten seconds to say so. */
+/* Checks whether the program now at its path would start with these options and the present store.
+ * Allows it ten seconds. */
 int hr_fleet_upgrade_ask(const struct hr_fleet_upgrade *u, struct hr_err *err);
-/* Which nginx listens at: what it inherits (fleet/edge.h). */
+/* Fills in the listeners that nginx inherits (fleet/edge.h). */
 void hr_fleet_upgrade_listeners(struct hr_fleet_upgrade *u, int ret[HR_FLEET_LISTENERS]);
-/* Descriptors and a process that are not there: -1. Returns if it cannot. */
+/* Executes the next image; -1 stands for a missing descriptor or process. Returns only if that
+ * fails. */
 int hr_fleet_upgrade_go(struct hr_fleet_upgrade *u, int requests,
     const int listeners[HR_FLEET_LISTENERS], pid_t nginx, struct hr_err *err);
 
