@@ -1,4 +1,4 @@
-/* The Runtime API (doc/fleet.md): which request is which, and who may ask it. */
+/* The Runtime API (doc/fleet.md): its routes, and the scope that each requires. */
 #include "config.h"
 
 #include "fleet/api/api_int.h"
@@ -13,7 +13,7 @@
 
 #define ANSWER_MAX (64u << 20)
 #define AT_MAX 16384
-#define FULL_S 15 /* Retry-After of what may take a while */
+#define FULL_S 15 /* Retry-After where a change may take a while */
 
 int
 hr_fleet_say(struct hr_fleet_answer *a, int status, const char *detail)
@@ -85,14 +85,14 @@ handle_operator(struct hr_fleet_call *c)
 /* Rows with a "/" at their end take everything below it. */
 static const struct {
 	const char *method, *path;
-	int scope; /* 0: without a key */
+	int scope; /* 0: no key required */
 	hr_fleet_call_fn *handle;
 } rows[] = {
     {"POST", "/start", HR_SCOPE_USE, hr_fleet_call_start},
     {"POST", "/stop", HR_SCOPE_USE, hr_fleet_call_stop},
     {"POST", "/pause", HR_SCOPE_USE, hr_fleet_call_pause},
     {"POST", "/resume", HR_SCOPE_USE, hr_fleet_call_resume},
-    {"GET", "/sessions/batch", HR_SCOPE_READ, hr_fleet_call_batch}, /* before the next one */
+    {"GET", "/sessions/batch", HR_SCOPE_READ, hr_fleet_call_batch}, /* must precede the next row */
     {"GET", "/sessions/", HR_SCOPE_READ, hr_fleet_call_session},
     {"GET", "/runtime/", HR_SCOPE_READ, hr_fleet_call_runtime},
     {"GET", "/list", HR_SCOPE_READ, hr_fleet_call_list},
@@ -115,7 +115,7 @@ row_takes(size_t i, const char *path, size_t len)
 					  : len == n && strncmp(path, rows[i].path, n) == 0;
 }
 
-/* 0: *ret; -1: answered. */
+/* Returns 0 with *ret set, or -1 after it has answered. */
 static int
 who(const struct hr_fleet_api *api, const struct hr_fleet_request *q, int scope,
     struct hr_fleet_key *ret, struct hr_fleet_answer *a)

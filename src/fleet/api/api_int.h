@@ -1,11 +1,11 @@
-/* The parts of hr_fleet_api, for its own files: a call under way, and the objects in the answers.
+/* The parts of hr_fleet_api, for its own files: a call in progress, and the objects in the answers.
  */
 #ifndef HR_FLEET_API_API_INT_H
 #define HR_FLEET_API_API_INT_H
 
 #include "fleet/api/api.h"
 
-#define HR_FLEET_BUSY_S 2 /* Retry-After of what will soon be different */
+#define HR_FLEET_BUSY_S 2 /* Retry-After of a state that changes soon */
 
 struct json_object;
 
@@ -14,30 +14,30 @@ struct hr_fleet_call {
 	const struct hr_fleet_request *q;
 	struct hr_fleet_answer *a;
 	struct hr_fleet_key key;
-	const char *rest;         /* of the path, behind a row's that ends in "/" */
+	const char *rest;         /* remainder of the path, after a row's path that ends in "/" */
 	const char *query;        /* "" for none */
-	struct json_object *body; /* of a POST; NULL: it is none, or null */
+	struct json_object *body; /* parsed body of a POST; NULL: none, or null */
 };
 
 #define HR_FLEET_QUERY_MAX 16384
 
-/* The next value of a name in the query, decoded into b; *query goes on behind it. false: no more.
- */
+/* Decodes the next value of a name in the query into b, and advances *query past it. Returns false
+ * if there is none. */
 bool hr_fleet_query_next(struct hr_buf *b, const char **query, const char *name);
-/* The value of a name in the query, the last one of several, decoded into b; "" where it is not
- * there. */
+/* Returns the value of a name in the query, the last of several, decoded into b; "" if there is
+ * none. */
 const char *hr_fleet_query(struct hr_buf *b, const char *query, const char *name);
-/* Is it that value? */
+/* Returns true if the name has that value. */
 bool hr_fleet_query_says(const struct hr_fleet_call *c, const char *name, const char *value);
 
-/* So many requests of this key wait already. */
+/* Answers that too many requests of this key wait already. */
 void hr_fleet_refuse_crowd(struct hr_fleet_answer *a);
 
 /* ---- objects (object.c) ---- */
 
-/* What clients are told of a state. */
+/* Returns the state's name for clients. */
 const char *hr_fleet_status(enum hr_fleet_state s);
-/* A sandbox, without its last brace. */
+/* Appends a sandbox, without the closing brace. */
 void hr_fleet_put_object(struct hr_buf *b, const struct hr_fleet_api *api,
     const struct hr_fleet_request *q, const struct hr_fleet_row *row);
 void hr_fleet_put_event(struct hr_buf *b, int64_t seq, int64_t at, const char *id, const char *what,

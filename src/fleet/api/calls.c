@@ -1,4 +1,4 @@
-/* The calls of the Runtime API (doc/fleet.md, "Calls"), each one a function. */
+/* The calls of the Runtime API (doc/fleet.md, "Calls"), one function each. */
 #include "config.h"
 
 #include "fleet/api/api_int.h"
@@ -16,7 +16,7 @@
 #define EVENTS_SHOWN 50
 #define BUILDS_S 30 /* Retry-After of a full queue */
 
-/* A text as C has it: one with a null character in it is no name of anything. */
+/* Decodes a C string; a value with a null character names nothing, and becomes "\0" spelled out. */
 static void
 decode(struct hr_buf *b, const char *text, size_t len, bool plus)
 {
@@ -73,7 +73,7 @@ answer_object(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
 struct events {
 	struct hr_buf *b;
 	bool any;
-	struct hr_buf logs; /* the last ones */
+	struct hr_buf logs; /* the newest ones */
 };
 
 static void
@@ -92,7 +92,7 @@ put_event(void *arg, int64_t seq, int64_t at, const char *id, const char *what, 
 	e->any = true;
 }
 
-/* Images that were built for one key are for nobody else. */
+/* Images that were built for one key are closed to all others. */
 static bool
 may_use(const struct hr_fleet_call *c, const char *image)
 {
@@ -176,8 +176,8 @@ hr_fleet_call_resume(struct hr_fleet_call *c)
 	change(c, HR_FLEET_RESUME);
 }
 
-/* Who asks the engine waits like those who wait for a sandbox: so many at most, so that there are
- * threads for others. true: leave() afterwards. */
+/* Takes a waiting place for a call of the engine, as for a wait for a sandbox, so that threads are
+ * left for other requests. Returns true if leave() must follow. */
 static bool
 enter(struct hr_fleet_call *c, struct hr_fleet_place *p)
 {
@@ -198,7 +198,7 @@ leave(struct hr_fleet *f, struct hr_fleet_place *p)
 	(void)pthread_mutex_unlock(&f->lock);
 }
 
-/* What one that is there has printed, if it is asked for: that takes the engine a moment. */
+/* Fetches the output of a present sandbox, only on request: the engine takes a while. */
 static void
 ask_logs(struct hr_fleet_call *c, const struct hr_fleet_row *row, struct hr_buf *logs)
 {
@@ -218,7 +218,7 @@ ask_logs(struct hr_fleet_call *c, const struct hr_fleet_row *row, struct hr_buf 
 	leave(f, &place);
 }
 
-/* One sandbox with all that is told of it, by its id or its session's. */
+/* Answers one sandbox with all details, found by its id or its session's. */
 static void
 look(struct hr_fleet_call *c, bool by_session)
 {
@@ -250,7 +250,7 @@ look(struct hr_fleet_call *c, bool by_session)
 	if (found == 1) {
 		if (hr_fleet_query_says(c, "logs", "true") && hr_fleet_holds_room(row.state))
 			ask_logs(c, &row, &e.logs);
-		/* a container that never ran has left nothing but what the engine said */
+		/* a container that never ran has only the engine's error */
 		if (row.state == HR_FLEET_DIED && e.logs.len == 0)
 			hr_buf_adds(&e.logs, row.reason);
 		hr_buf_adds(b, "],\"pod_logs\":");
@@ -329,7 +329,7 @@ no_builds(struct hr_fleet_call *c)
 	    "this service builds no images; name one that is there, or in a registry, in /start");
 }
 
-/* A folder takes minutes: the key may have been revoked meanwhile. */
+/* An upload takes minutes, in which the key may have been revoked. */
 static int
 still_allowed(void *arg, struct hr_err *err)
 {

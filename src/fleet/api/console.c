@@ -1,6 +1,6 @@
-/* The console's requests (doc/fleet.md, "Console"): they come by a server of nginx of their own,
- * and have a cookie and a token in place of a key. Invariant: a request that came by there does
- * nothing without both. */
+/* The console's requests (doc/fleet.md, "Console"): they arrive through their own nginx server,
+ * with a cookie and a token instead of a key. Invariant: a request from there does nothing without
+ * both. */
 #include "config.h"
 
 #include "fleet/api/api_int.h"
@@ -21,31 +21,31 @@
 #include "proto/signinweb.h"
 
 #define BELOW "/handrail/v1/"
-#define RUNTIME_API "/handrail/v1/api" /* and a path of the Runtime API */
+#define RUNTIME_API "/handrail/v1/api" /* prefix of the paths of the Runtime API */
 #define LIFETIME_S INT64_C(43200)
-#define TICKETS 16 /* of a key at once: the oldest gives way */
+#define TICKETS 16 /* per key at the same time; a new one replaces the oldest */
 #define TICKET_S INT64_C(60)
 #define KEY_BEGIN "hrk_"
 #define KEY_BYTES 24
 #define KEY_TEXT (sizeof(KEY_BEGIN) + 2 * (size_t)KEY_BYTES)
 
-/* Each key's own, so that none ends those of another key. */
+/* Each key has its own set, so that no key can displace another's sign-ins and tickets. */
 struct of_key {
 	struct of_key *next;
 	int64_t key;
-	struct hr_signins signins; /* key: the bytes of the key itself */
+	struct hr_signins signins; /* key: the bytes of the API key */
 	struct ticket {            /* one sign-in to the page of one sandbox */
 		unsigned char sum[HR_KEYSUM];
 		char id[HR_FLEET_ID];
 		int64_t until_ns; /* 0: used */
 	} tickets[TICKETS];
-	size_t next_ticket; /* its place */
+	size_t next_ticket; /* index for the next ticket */
 };
 
-/* In memory alone: a key is nowhere else, and all sign-ins end with the process. */
+/* Lives only in memory: no key is stored, and all sign-ins end with the process. */
 struct hr_fleet_console {
 	unsigned char salt[HR_KEYSUM_SALT];
-	pthread_mutex_t lock; /* of what follows; the last one that is taken */
+	pthread_mutex_t lock; /* guards the members below; always the last lock taken */
 	struct of_key *keys;
 };
 
@@ -63,7 +63,7 @@ hr_fleet_console_open(struct hr_err *err)
 	return NULL;
 }
 
-/* With the console's lock. NULL: no memory. */
+/* Called with the console's lock. Returns NULL if out of memory. */
 static struct of_key *
 of_key(struct hr_fleet_console *c, int64_t key)
 {
@@ -92,7 +92,7 @@ key_bytes(const char *text, unsigned char ret[HR_KEYSUM])
 	    strspn(text + n, "0123456789abcdef") != 2 * (size_t)KEY_BYTES)
 		return false;
 	for (i = 0; i < KEY_BYTES; i++)
-		(void)sscanf(text + n + 2 * i, "%2hhx", &ret[i]); /* they are digits */
+		(void)sscanf(text + n + 2 * i, "%2hhx", &ret[i]); /* cannot fail: they are digits */
 	return true;
 }
 
@@ -103,7 +103,7 @@ key_text(const unsigned char bytes[HR_KEYSUM], char ret[KEY_TEXT])
 	hr_quote_hex(ret + strlen(KEY_BEGIN), bytes, KEY_BYTES);
 }
 
-/* ---- who asks ---- */
+/* ---- callers ---- */
 
 static bool
 is_call(const struct hr_fleet_request *q, const char *method, const char *name)
@@ -114,7 +114,8 @@ is_call(const struct hr_fleet_request *q, const char *method, const char *name)
 	       strncmp(q->uri, BELOW, n) == 0 && strncmp(q->uri + n, name, len - n) == 0;
 }
 
-/* What a browser says of the page that asks; who is no browser says nothing. */
+/* Checks the headers in which a browser names the page that sent the request; other clients send
+ * none. */
 static bool
 is_from_here(const struct hr_fleet_request *q)
 {
@@ -188,7 +189,7 @@ give_ticket(struct hr_fleet_console *c, int64_t key, const char *id, char ret[HR
 	return k != NULL ? 0 : hr_err_nomem(err);
 }
 
-/* Uses it up. */
+/* Consumes the ticket. */
 static bool
 take_ticket(struct of_key *k, const unsigned char sum[HR_KEYSUM], const char *id)
 {
@@ -224,7 +225,7 @@ hr_fleet_console_opens(const struct hr_fleet_api *api, const char *text, const c
 	return opens;
 }
 
-/* ":PORT" behind a host, or nothing. */
+/* Returns the ":PORT" after a host, or "". */
 static const char *
 port_behind(const char *at)
 {
@@ -235,8 +236,8 @@ port_behind(const char *at)
 		   : "";
 }
 
-/* Each page has a name of its own: what one sandbox answers is then no page of another's. By a path
- * all would be of one. */
+/* Each page has its own host name, so that no sandbox's content shares an origin with another's
+ * page, as all would by a path. */
 static void
 put_page(struct hr_buf *b, const struct hr_fleet_api *api, const struct hr_fleet_request *q,
     const char *id)
@@ -250,7 +251,8 @@ put_page(struct hr_buf *b, const struct hr_fleet_api *api, const struct hr_fleet
 	hr_buf_addf(b, "\"%s://%s.%s%s/handrail/\"", scheme, id, api->domain, port);
 }
 
-/* Where the page of a sandbox of this key is, and what lets its owner in, once. */
+/* Answers the address of the page of this key's sandbox, with a ticket that admits its owner once.
+ */
 static void
 open_page(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
     const struct hr_fleet_key *k, struct hr_fleet_answer *a)
@@ -307,7 +309,7 @@ put_me(const struct hr_fleet_api *api, struct hr_fleet_answer *a, const struct h
 					      : "read");
 }
 
-/* Keeps a sign-in; an older one of the same key gives way where the key has too many. */
+/* Stores a sign-in; if the key has too many, the oldest is dropped. */
 static int
 keep_signin(struct hr_fleet_console *c, int64_t key, struct hr_signin *s,
     char cookie[HR_SIGNIN_SECRET + 1], char token[HR_SIGNIN_SECRET + 1], struct hr_err *err)
@@ -351,7 +353,7 @@ sign_in(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
 	explicit_bzero(&s, sizeof(s));
 }
 
-/* Its streams are told nothing more. */
+/* The sign-in's streams end. */
 static void
 sign_out(const struct hr_fleet_api *api, const struct hr_signin *s,
     const struct hr_signin_asked *asked, struct hr_fleet_answer *a)
@@ -368,7 +370,7 @@ sign_out(const struct hr_fleet_api *api, const struct hr_signin *s,
 	hr_signin_cookie(a->cookie, asked, "", 0);
 }
 
-/* s: who is signed in; NULL: nobody. */
+/* s: the caller's sign-in; NULL: none */
 static void
 handle_signin(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
     const struct hr_signin *s, struct hr_fleet_answer *a)
@@ -386,7 +388,7 @@ handle_signin(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
 		sign_out(api, s, &asked, a);
 }
 
-/* Who has signed in asks as his key does. */
+/* A signed-in request has the rights of its key. */
 static void
 handle_call(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
     const struct hr_signin *s, struct hr_fleet_answer *a)

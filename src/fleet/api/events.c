@@ -1,9 +1,9 @@
-/* GET /handrail/v1/events: what happened to sandboxes, as a page of JSON, or as a stream of
- * server-sent events that goes on where its client left it. A key is told of its own sandboxes, and
- * of all if it asks so and is an operator's.
+/* GET /handrail/v1/events: the sandboxes' events, as a page of JSON, or as a stream of server-sent
+ * events that resumes where its client left it. A key sees its own sandboxes, or all if it asks for
+ * them and has the operator's scope.
  *
- * A stream keeps nothing but the number of the last event it told: what a slow client has not read
- * waits in the store, and what is gone from there is told as a gap. */
+ * A stream keeps only the number of the last event it sent: events that a slow client has not read
+ * wait in the store, and those dropped there are reported as a gap. */
 #include "config.h"
 
 #include "fleet/api/api_int.h"
@@ -21,35 +21,36 @@
 #define SHOWN 50
 #define PAGE_MAX 1000
 #define STREAM_PAGE 100
-#define PAGE_BYTES (1u << 20) /* of a page, about; who asks goes on behind its last event */
+#define PAGE_BYTES (1u << 20) /* bytes of a page, roughly */
 #define STREAMS_MAX 64
 #define STREAMS_OF_KEY 8
-#define BEAT_S 15 /* a line now and then, so that a client that is gone is noticed */
+#define BEAT_S 15 /* a line at intervals detects clients that are gone */
 
 struct hr_fleet_stream {
-	struct hr_fleet_stream *next; /* of the fleet's */
+	struct hr_fleet_stream *next; /* the fleet's list */
 	struct hr_fleet *f;
 	int64_t owner;   /* the key that asked */
-	int64_t of;      /* whose sandboxes; 0: all */
-	int64_t after;   /* up to there all was told; -1: the last ones are to be */
-	bool probe;      /* is there anybody? */
-	bool over;       /* another key has its place */
-	uint64_t alerts; /* of its changes were told */
+	int64_t of;      /* the key of the sandboxes; 0: all */
+	int64_t after;   /* last event sent; -1: start with the newest ones */
+	bool probe;      /* send a line to detect a lost client */
+	bool over;       /* another key took its place */
+	uint64_t alerts; /* changes of the alerts already sent */
 	char id[HR_FLEET_ID];
 	char api_key[128];
-	struct hr_fleet_console *console; /* NULL: it was asked for with the key itself */
+	struct hr_fleet_console *console; /* NULL: authenticated by the key itself */
 	struct hr_signin signed_in;
 };
 
-/* What a request chooses. */
+/* The parameters of a request. */
 struct choice {
 	int64_t of, after, limit;
 	char id[HR_FLEET_ID];
 };
 
-/* ---- what is asked ---- */
+/* ---- parameters ---- */
 
-/* A number that is not negative; *to stays where there is none. -1: it is none. */
+/* Reads a number that is not negative; leaves *to for an empty string. Returns -1 if it is no
+ * number. */
 static int
 read_number(const char *text, int64_t *to)
 {
@@ -66,7 +67,7 @@ read_number(const char *text, int64_t *to)
 	return 0;
 }
 
-/* 0; -1: answered. */
+/* Returns 0, or -1 after it has answered. */
 static int
 choose(struct hr_fleet_call *c, struct choice *ret)
 {
@@ -82,7 +83,7 @@ choose(struct hr_fleet_call *c, struct choice *ret)
 	*ret = (struct choice){.of = c->key.id, .after = -1, .limit = SHOWN};
 	if (strcmp(is_all, "true") == 0)
 		ret->of = 0;
-	/* a browser that comes again says in its header what it knows by then */
+	/* a browser that reconnects names its last event in the header */
 	if (read_number(is_after, &ret->after) != 0 ||
 	    read_number(c->q->last_event_id, &ret->after) != 0)
 		return hr_fleet_say(c->a, 400, "after and Last-Event-ID are the id of an event");
@@ -153,7 +154,7 @@ count_of(const struct hr_fleet *f, int64_t owner)
 	return n;
 }
 
-/* The oldest one of the key that has most. */
+/* Returns the oldest stream of the key that has most. */
 static struct hr_fleet_stream *
 find_one_too_many(const struct hr_fleet *f)
 {
@@ -170,9 +171,10 @@ find_one_too_many(const struct hr_fleet *f)
 	return found;
 }
 
-/* Another one of this key? Of its own some may have been left: they look. Where the service has as
- * many as it may, a key that has fewer than another one takes a place of that, whose client goes on
- * with a stream behind its last event. With the lock. */
+/* Returns true if the key may open another stream. Otherwise the key's streams, or all of a full
+ * service, probe their clients, which may be gone. If the service is full, a key with fewer streams
+ * than another takes one of that key's places; the displaced client reconnects after its last
+ * event. Called with the lock. */
 static bool
 is_room(struct hr_fleet *f, int64_t owner)
 {
@@ -231,7 +233,7 @@ begin(struct hr_fleet_call *c, const struct choice *q)
 struct frames {
 	struct hr_fleet_stream *s;
 	struct hr_buf *b;
-	unsigned left; /* of a page; 0: there may be more */
+	unsigned left; /* room left in the page; 0: there may be more events */
 };
 
 static void
@@ -248,7 +250,8 @@ put_frame(void *arg, int64_t seq, int64_t at, const char *id, const char *what, 
 	t->left = t->b->len < PAGE_BYTES ? t->left - 1 : 0;
 }
 
-/* The key may have been revoked, its time or the sign-in may be over. With the lock. */
+/* Returns false after the key was revoked or has expired, or the sign-in has ended. Called with the
+ * lock. */
 static bool
 may_listen(const struct hr_fleet_stream *s)
 {
@@ -260,9 +263,9 @@ may_listen(const struct hr_fleet_stream *s)
 	       (k.scopes & (s->of == 0 ? HR_SCOPE_ADMIN : HR_SCOPE_READ)) != 0;
 }
 
-/* What is new; nothing if nothing is. What others have done is passed over once: the next look
- * begins behind it, and what the store has dropped of that is no gap. late: a while has passed in
- * which another process of the store would have told us what it knows. With the lock. */
+/* Appends new events, if any. Other keys' events are skipped once: the next search starts after
+ * them, and no gap is reported for those that the store has dropped. late: enough time has passed
+ * for another process's events to arrive. Called with the lock. */
 static int
 tell(struct hr_fleet_stream *s, bool late, struct hr_buf *b)
 {
@@ -271,7 +274,7 @@ tell(struct hr_fleet_stream *s, bool late, struct hr_buf *b)
 	struct hr_err err = {0};
 	int64_t lost, last;
 
-	/* they are no events, which the store keeps: it may be what is broken */
+	/* alerts are no events of the store, because the store may be the broken part */
 	if (s->console != NULL && s->of == 0 && s->alerts != s->f->alerts.changes) {
 		s->alerts = s->f->alerts.changes;
 		hr_buf_adds(b, "event: alerts\ndata: {}\n\n");
@@ -279,8 +282,8 @@ tell(struct hr_fleet_stream *s, bool late, struct hr_buf *b)
 	if (ops->event_ends(s->f->store, &lost, &last, &err) != 0)
 		goto fail;
 	if (s->after > last && ops->watch != NULL && !late)
-		return 0; /* the client comes from one that knew more */
-	/* it has fallen behind, or comes from another store */
+		return 0; /* the client comes from a process that knew more */
+	/* the client fell behind, or comes from another store */
 	if (s->after >= 0 && (s->after > last || lost > s->after)) {
 		s->after = s->after > last ? last : lost;
 		hr_buf_addf(b, "event: gap\nid: %lld\ndata: {}\n\n", (long long)s->after);
@@ -288,7 +291,7 @@ tell(struct hr_fleet_stream *s, bool late, struct hr_buf *b)
 	if (s->after != last && ops->events(s->f->store, s->of, id_or_all(s->id), s->after, t.left,
 				    put_frame, &t, &err) != 0)
 		goto fail;
-	/* what came since `last` was asked for has been told, too */
+	/* events newer than `last` may have been sent, too */
 	if ((t.left > 0 || s->after < 0) && s->after < last)
 		s->after = last;
 	return 0;

@@ -1,5 +1,5 @@
-/* GET /list, a page of a key's sandboxes, and /sessions/batch. A page is made a part at a time, and
- * nothing is composed while others wait for the lock. */
+/* GET /list, a page of a key's sandboxes, and /sessions/batch. A page is built in parts, and the
+ * answer is composed without the lock. */
 #include "config.h"
 
 #include "fleet/api/api_int.h"
@@ -20,9 +20,9 @@
 struct part {
 	struct hr_fleet_row rows[PART];
 	size_t n;
-	/* of a store that has no pages: the place of the last row before this part */
+	/* a store without pages: position of the last row before this part */
 	int64_t created;
-	char id[HR_FLEET_ID]; /* "": the part is the first one */
+	char id[HR_FLEET_ID]; /* "": first part */
 };
 
 static void
@@ -35,11 +35,12 @@ keep(void *arg, const struct hr_fleet_row *row)
 		return;
 	if (p->n < PART) {
 		p->rows[p->n] = *row;
-		p->rows[p->n++].request = NULL; /* is the store's, and not shown */
+		p->rows[p->n++].request = NULL; /* borrowed from the store, and not shown */
 	}
 }
 
-/* A row's place in a list; without pages it is one also when the row is no longer there. */
+/* Writes a row's position in a list; without pages, the position stays valid after the row is gone.
+ */
 static void
 put_position(const struct hr_fleet *f, const struct hr_fleet_row *row, char ret[POSITION])
 {
@@ -49,7 +50,7 @@ put_position(const struct hr_fleet *f, const struct hr_fleet_row *row, char ret[
 		(void)snprintf(ret, POSITION, "%" PRId64 "-%s", row->created, row->id);
 }
 
-/* Reads such a place, or the id of a sandbox of the key's. */
+/* Reads such a position, or the id of one of the key's sandboxes. */
 static int
 read_position(const struct hr_fleet_call *c, const char *after, struct part *p, struct hr_err *err)
 {
@@ -73,7 +74,7 @@ read_position(const struct hr_fleet_call *c, const char *after, struct part *p, 
 	return 0;
 }
 
-/* The rows behind `after` ("": from the first one on). */
+/* Reads the rows after `after` ("": from the first). */
 static int
 read_part(
     const struct hr_fleet_call *c, bool live, const char *after, struct part *p, struct hr_err *err)
@@ -100,7 +101,7 @@ read_part(
 struct choice {
 	struct hr_buf *status; /* "": any */
 	bool live;
-	long left; /* of the page */
+	long left; /* rows left in the page */
 };
 
 static bool
@@ -112,7 +113,7 @@ is_chosen(const struct choice *q, const struct hr_fleet_row *row)
 	       strcmp(status, hr_fleet_state_name(row->state)) == 0;
 }
 
-/* Adds those that are chosen. *ret_last: the last one that was looked at. */
+/* Appends the matching rows. *ret_last: the last row examined. */
 static void
 put_part(const struct hr_fleet_call *c, struct choice *q, const struct part *p, char *ret_last)
 {
@@ -209,7 +210,7 @@ are_too_many(const char *query)
 	return n > BATCH_MOST;
 }
 
-/* Those of several sessions, as a list; what there is none of is left out. */
+/* Answers the sandboxes of several sessions, as a list; sessions without one are left out. */
 void
 hr_fleet_call_batch(struct hr_fleet_call *c)
 {
@@ -252,7 +253,7 @@ hr_fleet_call_batch(struct hr_fleet_call *c)
 		hr_fleet_refuse(c->a, HR_FLEET_BROKEN, NULL, &err);
 	if (any)
 		return;
-	/* a session may have that name */
+	/* "batch" may also be a session's name */
 	hr_buf_reset(&c->a->body);
 	c->rest = "batch";
 	hr_fleet_call_session(c);

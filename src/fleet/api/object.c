@@ -7,7 +7,7 @@
 
 #include "proto/json.h"
 
-/* What clients know of the states. */
+/* Names of the states for clients. */
 static const struct {
 	const char *status, *pod;
 } shown[HR_FLEET_STATES] = {
@@ -23,7 +23,7 @@ static const struct {
     [HR_FLEET_WARM] = {"running", "ready"},
 };
 
-/* ":PORT" of the address by which the client came, or nothing. The console has one of its own. */
+/* Returns the ":PORT" of the client's address, or "". The console has its own port. */
 static const char *
 port_of(const struct hr_fleet_request *q)
 {
@@ -35,7 +35,7 @@ port_of(const struct hr_fleet_request *q)
 		   : "";
 }
 
-/* An address as the client came, so that it can go on in the same way. */
+/* Appends an address of the same form as the client's, so that the client can reach it. */
 static void
 put_url(struct hr_buf *b, const struct hr_fleet_api *api, const struct hr_fleet_request *q,
     const char *id)
@@ -82,13 +82,13 @@ hr_fleet_put_object(struct hr_buf *b, const struct hr_fleet_api *api,
 	hr_buf_addc(b, '{');
 	hr_json_put_named(b, "runtime_id", row->id);
 	hr_json_put_named(b, "session_id", row->session);
-	if (q->signed_in == NULL) /* the console has no use for it */
+	if (q->signed_in == NULL) /* the console does not need it */
 		hr_json_put_named(b, "session_api_key", row->session_key);
 	hr_json_put_named(b, "status", shown[row->state].status);
 	hr_json_put_named(b, "pod_status", shown[row->state].pod);
 	hr_json_put_named(b, "state", hr_fleet_state_name(row->state));
 	hr_json_put_named(b, "reason", row->reason);
-	/* the console has another address than its sandboxes */
+	/* the console's address differs from its sandboxes' */
 	if (q->signed_in == NULL || (api->public_url != NULL && !api->by_name))
 		put_url(b, api, q, row->id);
 	put_hosts(b, api, q, row);

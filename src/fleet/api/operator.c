@@ -1,4 +1,4 @@
-/* What operators ask, below /handrail/v1/, and the metrics. */
+/* The operators' calls, below /handrail/v1/, and the metrics. */
 #include "config.h"
 
 #include "fleet/api/api.h"
@@ -45,7 +45,7 @@ list_keys(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *
 		hr_buf_adds(&a->body, "]}");
 }
 
-/* Those below it are in each: who may use may read. */
+/* Each scope includes the lower ones: a key that may use may also read. */
 static int
 scopes_of(const char *name)
 {
@@ -83,11 +83,11 @@ make_key(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a
 	explicit_bzero(text, sizeof(text));
 }
 
-/* The sandboxes that a key's end is about. */
+/* The sandboxes of a key that ends. */
 struct its {
 	const struct hr_fleet *f;
 	struct hr_strv ids;
-	bool stop; /* those that have died and keep files as well */
+	bool stop; /* also those that died and keep files */
 };
 
 static void
@@ -99,7 +99,7 @@ add_its(void *arg, const struct hr_fleet_row *row)
 		hr_strv_add(&its->ids, row->id);
 }
 
-/* Each is changed by itself, so that others have the lock in between. *ret_all: all of them are
+/* Changes each sandbox separately, so that the lock is free in between. *ret_all: all of them are
  * stopped, or gone. Returns 0, or -1 with *err set for one of them. */
 static int
 stop_those(struct hr_fleet *f, const struct hr_strv *ids, bool *ret_all, struct hr_err *err)
@@ -119,8 +119,8 @@ stop_those(struct hr_fleet *f, const struct hr_strv *ids, bool *ret_all, struct 
 	return r;
 }
 
-/* They go on without their key, by their session keys, or are stopped now. Takes the lock itself.
- */
+/* Revokes a key: its sandboxes keep running and obey their session keys, or are stopped now. Takes
+ * the lock itself. */
 static void
 revoke_key(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a)
 {
@@ -133,7 +133,7 @@ revoke_key(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer 
 	(void)pthread_mutex_lock(&f->lock);
 	r = f->store->ops->key_revoke(f->store, id, &found, &err);
 	if (r == 0 && found) {
-		(void)pthread_cond_broadcast(&f->changed); /* its streams end */
+		(void)pthread_cond_broadcast(&f->changed); /* ends the key's streams */
 		r = f->store->ops->each(f->store, id, !its.stop, add_its, &its, &err);
 	}
 	(void)pthread_mutex_unlock(&f->lock);
@@ -175,7 +175,8 @@ put_sandbox(void *arg, const struct hr_fleet_row *row)
 	hr_buf_addc(b, '}');
 }
 
-/* Any key's: 0, or -1: no such call. Takes the lock itself. */
+/* Changes a sandbox of any key. Returns 0, or -1 if there is no such call. Takes the lock itself.
+ */
 static int
 change_sandbox(const struct hr_fleet_api *api, const char *method, const char *path,
     struct json_object *body, struct hr_fleet_answer *a)
@@ -243,7 +244,7 @@ drain(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a)
 	hr_buf_addf(&a->body, "{\"drained\":%s}", f->drained ? "true" : "false");
 }
 
-/* Other pools have another one. */
+/* Changes with the pools. */
 static void
 pools_version(const struct hr_fleet *f, char ret[17])
 {
@@ -260,7 +261,7 @@ pools_version(const struct hr_fleet *f, char ret[17])
 	(void)snprintf(ret, 17, "%016" PRIx64, h);
 }
 
-/* With how far each is. */
+/* Answers the pools, each with its progress. */
 static void
 list_pools(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a)
 {
@@ -279,7 +280,7 @@ list_pools(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer 
 			return;
 		}
 		if (p->size == 0 && n[0] + n[1] == 0)
-			continue; /* it is gone */
+			continue; /* gone meanwhile */
 		hr_buf_adds(&a->body, a->body.p[a->body.len - 1] == '[' ? "{" : ",{");
 		hr_json_put_named(&a->body, "name", p->name);
 		hr_buf_addf(&a->body,
@@ -314,7 +315,7 @@ set_pools(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *
 	(void)pthread_cond_broadcast(&f->changed);
 }
 
-/* How much there is and was in the last hour. */
+/* Answers the capacity now and in the last hour. */
 static void
 tell_capacity(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a)
 {
@@ -342,7 +343,7 @@ tell_alerts(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer
 static const struct {
 	const char *method, *path;
 	void (*handle)(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a);
-	bool locks; /* handle() takes the lock itself, for parts of its work */
+	bool locks; /* the call takes the lock itself, for parts of its work */
 } rows[] = {
     {"GET", "keys", list_keys, false},
     {"POST", "keys", make_key, false},
@@ -363,7 +364,8 @@ hr_fleet_handle_operator(const struct hr_fleet_api *api, const struct hr_fleet_r
 	size_t i;
 
 	if (q->body_len > 0)
-		(void)hr_json_decode(q->body, q->body_len, &body, NULL); /* it was JSON before */
+		(void)hr_json_decode(
+		    q->body, q->body_len, &body, NULL); /* cannot fail: it was parsed before */
 	if (change_sandbox(api, q->method, path, body, a) == 0)
 		return;
 	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -393,7 +395,7 @@ hr_fleet_handle_metrics(const struct hr_fleet_api *api, struct hr_fleet_answer *
 	struct hr_err err = {0};
 	const struct hr_fleet_counts *c = &f->counts;
 	size_t i;
-	/* help: of those that have another name than the one before */
+	/* help: only where the name differs from the previous row's */
 	const struct {
 		const char *name, *labels;
 		const uint64_t *n;

@@ -1,6 +1,6 @@
-/* Where a client's request goes: to an address that the engine gave, at one of the sandbox's own
- * ports. Three forms: "/ID/...", "PORT-ID.DOMAIN" and "vscode-ID.DOMAIN", and the header
- * X-Sandbox-ID with X-Sandbox-Port. The rest of the URI stays as it was sent. */
+/* Routing of a client's request: to an address from the engine, at one of the sandbox's own ports.
+ * Three forms: "/ID/...", "PORT-ID.DOMAIN" and "vscode-ID.DOMAIN", and the header X-Sandbox-ID with
+ * X-Sandbox-Port. The rest of the URI stays as it was sent. */
 #include "config.h"
 
 #include "fleet/api/api.h"
@@ -15,7 +15,7 @@
 
 struct target {
 	char id[HR_FLEET_ID];
-	char port[16]; /* "": the server's */
+	char port[16]; /* "": the server's port */
 	const char *rest;
 };
 
@@ -39,7 +39,7 @@ take_port(struct target *t, const char *p, size_t len)
 	return true;
 }
 
-/* "ID.DOMAIN", "PORT-ID.DOMAIN", with a port behind it or not. */
+/* Parses "ID.DOMAIN" and "PORT-ID.DOMAIN", with or without a port after it. */
 static bool
 by_name(const struct hr_fleet_api *api, const char *host, struct target *t)
 {
@@ -78,7 +78,7 @@ find_target(const struct hr_fleet_api *api, const struct hr_fleet_request *q, st
 	return *t->rest == '/' || *t->rest == '?' || *t->rest == '\0';
 }
 
-/* 0: the sandbox has no such port. */
+/* Returns 0 if the sandbox has no such port. */
 static int
 port_of(const struct hr_fleet_row *row, const char *name)
 {
@@ -100,14 +100,15 @@ port_of(const struct hr_fleet_row *row, const char *name)
 	return 0;
 }
 
-/* Clients of the V1 kind ask a server's health without a key, by a name that ours has not. */
+/* V1 clients check a server's health without a key, at a path that handrail's server does not have.
+ */
 static const char *
 rest_of(const struct target *t)
 {
 	return t->port[0] == '\0' && strcmp(t->rest, "/health") == 0 ? "/alive" : t->rest;
 }
 
-/* Texts of one length each, in a time that tells nothing. */
+/* Compares keys in constant time for strings of one length. */
 static bool
 same_key(const char *a, const char *b)
 {
@@ -116,7 +117,7 @@ same_key(const char *a, const char *b)
 	return n > 0 && n == strlen(b) && CRYPTO_memcmp(a, b, n) == 0;
 }
 
-/* A client's key of the sandbox, or at a sign-in to its page what the console gave out. */
+/* Accepts a client's key of the sandbox, or, for a sign-in to its page, the console's ticket. */
 static bool
 is_let_in(const struct hr_fleet_api *api, const struct hr_fleet_request *q, const struct target *t,
     const struct hr_fleet_row *row)
@@ -134,7 +135,7 @@ hr_fleet_look(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, stru
 	int found = 0;
 
 	memset(row, 0, sizeof(*row));
-	/* without the lock, under which others may be waiting for a store that is far away */
+	/* asked without the lock, for which others may wait while a distant store answers */
 	if (ops->known != NULL)
 		found = ops->known(f->store, id, row, err);
 	if (found != 1) {
@@ -142,7 +143,7 @@ hr_fleet_look(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, stru
 		found = ops->find(f->store, id, row, err);
 		(void)pthread_mutex_unlock(&f->lock);
 	}
-	if (found <= 0 || row->key == 0) /* nobody has one of the pool */
+	if (found <= 0 || row->key == 0) /* warm: no key may use it */
 		return found < 0 ? HR_FLEET_BROKEN : HR_FLEET_NOT_FOUND;
 	if (row->state == HR_FLEET_RUNNING)
 		return HR_FLEET_OK;
@@ -151,7 +152,7 @@ hr_fleet_look(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, stru
 		   : HR_FLEET_CONFLICT;
 }
 
-/* A request without a key wakes nothing and is no activity, so the key is checked first. */
+/* Checks the key first, because a request without one resumes nothing and counts as no activity. */
 static enum hr_fleet_result
 find(const struct hr_fleet_api *api, const struct hr_fleet_request *q, const struct target *t,
     struct hr_fleet_row *row, bool *ret_in, struct hr_err *err)
@@ -189,7 +190,7 @@ hr_fleet_handle_route(
 	r = find(api, q, &t, &row, &is_in, &err);
 	port = r == HR_FLEET_OK ? port_of(&row, t.port) : 0;
 	colon = strrchr(row.at, ':');
-	if (r == HR_FLEET_OK && colon == NULL) /* an engine gave no port */
+	if (r == HR_FLEET_OK && colon == NULL) /* the engine gave no port */
 		port = 0;
 	if (r == HR_FLEET_CONFLICT &&
 	    (row.state == HR_FLEET_PAUSED || row.state == HR_FLEET_PAUSING)) {
@@ -201,7 +202,7 @@ hr_fleet_handle_route(
 	} else if (port <= 0) {
 		(void)hr_fleet_say(a, 404, "the sandbox has no such port");
 	} else if (q->route == HR_FLEET_ROUTE_REFUSED) {
-		/* it is there by now: the client is to come again */
+		/* the sandbox is ready by now: make the client try again */
 		hr_fleet_refuse(a, HR_FLEET_LATE, &row, &err);
 	} else {
 		a->status = 200;
