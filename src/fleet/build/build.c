@@ -1,5 +1,5 @@
-/* hr_fleet_builds: see its header. What is known of a build is written before anything is done;
- * memory has a copy of it. */
+/* hr_fleet_builds: see its header. A build's state is stored before any action; memory has a copy
+ * of it. */
 #include "config.h"
 
 #include "fleet/build/build.h"
@@ -27,12 +27,12 @@
 #include "proto/json.h"
 
 #define AT_ONCE 2
-#define WAITING_MAX 16 /* with those that are built */
+#define WAITING_MAX 16 /* builds, including the running ones */
 #define OF_KEY_MAX 4
-#define COMING_MAX 4 /* forms that are being received */
+#define COMING_MAX 4 /* forms being received */
 #define COMING_OF_KEY 2
-#define KEPT 100                 /* of a key, that are over */
-#define DISK_RESERVE (64u << 20) /* bytes that builds leave free: the store needs some */
+#define KEPT 100                 /* finished builds per key */
+#define DISK_RESERVE (64u << 20) /* bytes that builds leave free, for the store */
 #define LOG_SHOWN 8192
 
 struct coming {
@@ -57,7 +57,7 @@ is_over(const struct hr_build *b)
 	return b->status >= HR_BUILD_SUCCESS;
 }
 
-/* ---- what there is ---- */
+/* ---- the list ---- */
 
 static char *
 dir_of(const struct hr_fleet_builds *b, const char *id)
@@ -90,7 +90,7 @@ remove_dir(const struct hr_fleet_builds *b, const char *id, const char *what)
 		    path == NULL ? "out of memory" : err.msg);
 }
 
-/* Those of a key that are over longest go. */
+/* Deletes a key's oldest finished builds. */
 static void
 forget_old(struct hr_fleet_builds *b, int64_t key)
 {
@@ -113,7 +113,8 @@ forget_old(struct hr_fleet_builds *b, int64_t key)
 	}
 }
 
-/* It was not received to its end, or is damaged. What else keeps us from reading it may pass. */
+/* Returns true if the build was not completely received, or is damaged. Other read errors may be
+ * temporary. */
 static bool
 is_lost(const struct hr_err *why)
 {
@@ -149,8 +150,8 @@ load(struct hr_fleet_builds *b, struct hr_err *err)
 
 /* ---- building ---- */
 
-/* The folder goes first where there is no room for the record: where neither is written the next
- * process finds a build without one, and says so. */
+/* The folder is deleted first if the record does not fit on the disk: if neither can be written,
+ * the next process finds a build without a folder, and reports that. */
 static void
 write_end(const struct hr_fleet_builds *b, const struct hr_build *one)
 {
@@ -162,7 +163,7 @@ write_end(const struct hr_fleet_builds *b, const struct hr_build *one)
 		hr_log(HR_LOG_ERROR, "build %s: %s", one->id, err.msg);
 }
 
-/* With the lock, which is let go while it is built. */
+/* Called with the lock, which it releases during the build. */
 static void
 build_one(struct hr_fleet_builds *b, struct hr_build *one)
 {
@@ -234,12 +235,12 @@ hr_fleet_builds_open(const char *dir, int64_t upload_s, const struct hr_fleet_en
 		else
 			(void)pthread_detach(t);
 	}
-	return r == 0 ? b : NULL; /* the process ends, and threads may have it */
+	return r == 0 ? b : NULL; /* never freed: the threads use it until the process ends */
 }
 
 /* ---- receiving ---- */
 
-/* With the lock. NULL: the queue is full. */
+/* Called with the lock. Returns false if the queue is full. */
 static bool
 is_room(const struct hr_fleet_builds *b, int64_t key)
 {
@@ -330,8 +331,8 @@ same_names(const struct hr_strv *a, const struct hr_strv *b)
 	return same;
 }
 
-/* One of this key that makes the same names, or the new one, which is written down before. With the
- * lock. */
+/* Joins a build of this key with the same names, or adds the new one, after storing it. Called with
+ * the lock. */
 static int
 enqueue(struct hr_fleet_builds *b, struct hr_build *one, char ret_id[HR_FLEET_BUILD_ID],
     struct hr_err *err)

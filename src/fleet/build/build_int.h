@@ -1,4 +1,4 @@
-/* hr_build: what is known of a build; buildrecord.c has its record. */
+/* hr_build: the state of a build; buildrecord.c stores it. */
 #ifndef HR_FLEET_BUILD_BUILD_INT_H
 #define HR_FLEET_BUILD_BUILD_INT_H
 
@@ -8,15 +8,15 @@
 enum hr_build_status {
 	HR_BUILD_QUEUED,
 	HR_BUILD_WORKING,
-	HR_BUILD_SUCCESS, /* from here on it is over */
+	HR_BUILD_SUCCESS, /* this and later ones: finished */
 	HR_BUILD_FAILURE,
 	HR_BUILD_TIMEOUT,
 	HR_BUILD_INTERNAL_ERROR,
 };
-extern const char *const hr_build_words[]; /* of each status */
+extern const char *const hr_build_words[]; /* indexed by status */
 
 struct hr_build {
-	struct hr_build *next; /* a later one */
+	struct hr_build *next; /* next younger build */
 	char id[HR_FLEET_BUILD_ID];
 	int64_t key, created;
 	enum hr_build_status status;
@@ -26,8 +26,8 @@ struct hr_build {
 
 void hr_build_free(struct hr_build *b);
 
-/* builds: the directory that has a directory for each. One that is not over is loaded as QUEUED.
- * HR_E_INVAL: the record is damaged. NULL: *err. */
+/* Loads a build from the directory of all builds; an unfinished one as QUEUED. HR_E_INVAL: the
+ * record is damaged. Returns NULL with *err set. */
 struct hr_build *hr_build_load(const char *builds, const char *id, struct hr_err *err);
 int hr_build_write(const char *builds, const struct hr_build *one, struct hr_err *err);
 

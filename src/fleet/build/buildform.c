@@ -1,4 +1,4 @@
-/* hr_fleet_form: see its header. Names go to an Engine and into a file, so they are of few
+/* hr_fleet_form: see its header. Names reach a Docker Engine and a file, so they may have few
  * characters. */
 #include "config.h"
 
@@ -13,7 +13,7 @@
 
 #define NAME_MAX_BYTES 255
 #define CHUNK 65536
-#define BLOCK 512 /* of a tar */
+#define BLOCK 512 /* bytes of a tar header */
 
 static int
 write_bytes(struct hr_fleet_form *f, const char *p, size_t len)
@@ -25,7 +25,7 @@ write_bytes(struct hr_fleet_form *f, const char *p, size_t len)
 	return hr_fd_write_full(f->fd, p, len, &f->why);
 }
 
-/* All of rest that makes whole bytes; with `last` there must be nothing else. */
+/* Decodes as much of `rest` as forms whole bytes; with `last`, nothing may be left. */
 static int
 decode(struct hr_fleet_form *f, bool last)
 {
@@ -45,7 +45,7 @@ decode(struct hr_fleet_form *f, bool last)
 	return r;
 }
 
-/* A tar's first block and what a compressor makes have bytes that no text has. */
+/* A tar's first block, like a compressor's output, has bytes that base64 never has. */
 static bool
 is_text(const char *p, size_t len)
 {
@@ -58,7 +58,7 @@ is_text(const char *p, size_t len)
 	return true;
 }
 
-/* With the first block, or all that there is: which of them is it? */
+/* Called with the first block, or the whole of a shorter folder: decides whether it is base64. */
 static int
 begin_context(struct hr_fleet_form *f)
 {
@@ -134,7 +134,7 @@ on_data(void *arg, const char *p, size_t len)
 	return 0;
 }
 
-/* The target is the first name, wherever it stood. */
+/* The target becomes the first name, wherever it stood. */
 static int
 on_end(void *arg)
 {
@@ -189,7 +189,7 @@ hr_fleet_form_feed(struct hr_fleet_form *f, const char *p, size_t len, struct hr
 	return hr_err_pass(err, &f->why);
 }
 
-/* Is it a name of an image, with a tag, below the prefix? */
+/* Returns true for an image name with a tag below the prefix. */
 static bool
 is_below(const char *name, const char *prefix)
 {

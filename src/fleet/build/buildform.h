@@ -1,5 +1,5 @@
-/* hr_fleet_form: the form of POST /build, taken apart as it arrives: the build folder, a tar that
- * is mostly compressed and mostly in base64, goes to a file; names of images stay here. */
+/* hr_fleet_form: parses the form of POST /build as it arrives: the build folder, a tar that is
+ * mostly compressed and mostly in base64, goes to a file; image names stay in memory. */
 #ifndef HR_FLEET_BUILD_BUILDFORM_H
 #define HR_FLEET_BUILD_BUILDFORM_H
 
@@ -16,22 +16,23 @@ struct hr_fleet_form {
 	struct hr_multipart m;
 	struct hr_strv names; /* target_image, then tags */
 	bool has_context, has_target;
-	/* ---- its own ---- */
+	/* ---- private ---- */
 	int fd;
 	enum { HR_FORM_OTHER, HR_FORM_CONTEXT, HR_FORM_NAME } part;
-	bool plain; /* the folder is no base64 */
-	bool begun; /* it is known which */
+	bool plain; /* the folder is not in base64 */
+	bool begun; /* `plain` is decided */
 	bool target;
 	uint64_t written;
-	struct hr_buf rest, name; /* what is not decided or decoded yet; the name that comes */
+	struct hr_buf rest, name; /* rest: not yet decided or decoded; name: being received */
 	struct hr_err why;
 };
 
-/* type: the request's Content-Type. fd stays the caller's. hr_fleet_form_done() in any case. */
+/* Starts a form; type: the request's Content-Type. fd stays the caller's. hr_fleet_form_done() must
+ * follow in any case. */
 int hr_fleet_form_init(struct hr_fleet_form *f, const char *type, int fd, struct hr_err *err);
 int hr_fleet_form_feed(struct hr_fleet_form *f, const char *p, size_t len, struct hr_err *err);
-/* All has come: is it a form of that kind, with names below `prefix` ("host/a/b") alone?
- * HR_E_INVAL: what is wrong. */
+/* Checks a completely received form: all parts, and only names below `prefix` ("host/a/b").
+ * HR_E_INVAL: the error names the fault. */
 int hr_fleet_form_check(struct hr_fleet_form *f, const char *prefix, struct hr_err *err);
 void hr_fleet_form_done(struct hr_fleet_form *f);
 

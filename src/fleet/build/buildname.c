@@ -1,4 +1,4 @@
-/* Whose image it is, by its name: hr_fleet_build_prefix, hr_fleet_build_allows. */
+/* Ownership of images by name: hr_fleet_build_prefix, hr_fleet_build_allows. */
 #include "config.h"
 
 #include "fleet/build/build.h"
@@ -29,7 +29,7 @@ hr_fleet_build_prefix(const char *prefix, const char *api_key, char ret[HR_FLEET
 	unsigned char sum[SHA256_DIGEST_LENGTH];
 	char text[256], digits[KEY_DIGITS + 1];
 
-	/* not the sum that the store has, of which nothing is to be told */
+	/* not the sum that the store keeps, which must stay secret */
 	(void)snprintf(text, sizeof(text), "images of %s", api_key);
 	(void)SHA256((const unsigned char *)text, strlen(text), sum);
 	hr_quote_hex(digits, sum, KEY_DIGITS / 2);
@@ -37,7 +37,7 @@ hr_fleet_build_prefix(const char *prefix, const char *api_key, char ret[HR_FLEET
 	explicit_bzero(text, sizeof(text));
 }
 
-/* As an Engine reads a name: "docker.io/" and "library/" before it change nothing. */
+/* Shortens a name as a Docker Engine does: a leading "docker.io/" and "library/" change nothing. */
 static const char *
 short_name(const char *name)
 {
@@ -50,7 +50,7 @@ short_name(const char *name)
 	return name;
 }
 
-/* Is it for one key's images, "k", digits and "/"? */
+/* Returns true for a key's part of a name: "k", digits and "/". */
 static bool
 is_of_a_key(const char *name)
 {
@@ -58,7 +58,7 @@ is_of_a_key(const char *name)
 	       name[1 + KEY_DIGITS] == '/';
 }
 
-/* Where no image has that name an Engine takes it for an id, or for digits that one begins with. */
+/* If no image has that name, an Engine takes it for an id, or for the first digits of one. */
 static bool
 is_id(const char *name)
 {
@@ -74,7 +74,7 @@ hr_fleet_build_allows(const char *prefix, const char *api_key, const char *image
 	const char *name = short_name(image), *below;
 	size_t n;
 
-	/* what is no name may become one on its way to the Engine */
+	/* a malformed name could become another on its way to the Engine */
 	if (strspn(image, LETTERS) != strlen(image) || is_id(image) || is_id(name))
 		return false;
 	(void)snprintf(all, sizeof(all), "%.*s/", (int)trimmed(prefix), prefix);

@@ -1,4 +1,4 @@
-/* "build.json" of a build; each is written in one step. */
+/* A build's "build.json", written atomically. */
 #include "config.h"
 
 #include "fleet/build/build_int.h"
