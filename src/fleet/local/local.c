@@ -1,5 +1,5 @@
 /* The engine "local": each sandbox is one of libhandrail's, named by the id of its incarnation and
- * recorded in the fleet's directory, so that it is found again by whoever comes after a crash. */
+ * recorded in the fleet's directory, so that the next process finds it after a crash. */
 #include "config.h"
 
 #include "fleet/helper.h"
@@ -25,14 +25,15 @@
 #include "host/records/record.h"
 #include "proto/json.h"
 
-#define V1_DOOR "HANDRAIL_OPENHANDS_V1" /* of handraild(8) */
+#define V1_DOOR "HANDRAIL_OPENHANDS_V1" /* setting of handraild(8) */
 
 struct local {
 	const struct hr_fleet_options *o;
-	char *dir;  /* where they are recorded */
-	char *work; /* of kinds on this machine's files: their workspaces; NULL: of others */
-	bool tells; /* the kind says what it has that was made with this directory */
-	bool stays; /* the kind cannot pause */
+	char *dir;  /* holds the records */
+	char *work; /* holds the workspaces of back-ends that use this machine's files; NULL: others
+		     */
+	bool tells; /* the back-end can list sandboxes made with this state directory */
+	bool stays; /* the back-end cannot pause */
 };
 
 static void
@@ -41,7 +42,7 @@ say(void *arg, const char *text)
 	hr_log(HR_LOG_DEBUG, "sandbox %s: %s", (const char *)arg, text);
 }
 
-/* ---- what a request asks for ---- */
+/* ---- the request's settings ---- */
 
 static int
 set_member(struct hr_config *c, const char *key, struct json_object *value, struct hr_err *err)
@@ -58,7 +59,7 @@ set_member(struct hr_config *c, const char *key, struct json_object *value, stru
 					   : hr_err_nomem(err);
 }
 
-/* What its server is told beside that: whose client will come. */
+/* Adds the variable that prepares the server for a V1 client. */
 static int
 add_v1(struct json_object *q, struct hr_err *err)
 {
@@ -87,7 +88,8 @@ config_of(const struct local *l, const struct hr_fleet_row *row, struct json_obj
 		bad |= hr_config_set(c, "core.workspace_base", workspace, err);
 	if (!bad)
 		bad |= hr_fleet_request_set(q, l->o, row->factor, c, err);
-	if (!bad && l->work == NULL) /* there it would be a line of the user's own ~/.bashrc */
+	if (!bad &&
+	    l->work == NULL) /* otherwise it would become a line of the user's own ~/.bashrc */
 		bad |= add_v1(q, err);
 	if (!bad)
 		bad |= set_member(
@@ -107,7 +109,7 @@ config_of(const struct local *l, const struct hr_fleet_row *row, struct json_obj
 
 /* ---- one sandbox ---- */
 
-/* One that is recorded, without asking whether it still answers. */
+/* Opens a recorded sandbox, without asking whether it still answers. */
 static struct hr_sandbox *
 open_one(const struct local *l, const char *id, struct hr_err *err)
 {
@@ -122,7 +124,7 @@ open_one(const struct local *l, const char *id, struct hr_err *err)
 	return hr_sandbox_open(l->o->config, &o, err);
 }
 
-/* *ret_recorded: there was a record of it. */
+/* *ret_recorded: a record existed. */
 static int
 end_recorded(const struct local *l, const char *id, bool *ret_recorded, struct hr_err *err)
 {
@@ -131,11 +133,11 @@ end_recorded(const struct local *l, const char *id, bool *ret_recorded, struct h
 
 	if (s == NULL)
 		return -1;
-	/* what has ended already is cleared away all the same */
+	/* a sandbox that has ended is removed like any other */
 	*ret_recorded = hr_sandbox_connect(s, &why) == 0 || why.code != HR_E_NO_SANDBOX;
 	if (*ret_recorded && hr_sandbox_delete(s, err) != 0)
 		return -1;
-	/* of a call that was killed between its last steps */
+	/* remains of a call that was killed between its last steps */
 	hr_record_remove(s);
 	return hr_local_remove_workspace(l->work, id, err);
 }
@@ -200,7 +202,7 @@ local_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	return s != NULL && hr_sandbox_connect(s, err) == 0 ? place(s, row, err) : -1;
 }
 
-/* What a fresh one is given by libhandrail, to one that waited. */
+/* Sets up a warm sandbox as libhandrail sets up a fresh one. */
 static int
 local_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -235,7 +237,7 @@ local_pause(void *self, const char *id, struct hr_err *err)
 	return with_one(self, id, hr_sandbox_pause, err);
 }
 
-/* One that runs would be waited for as if it had just been started. */
+/* Leaves a running sandbox alone: resuming it would wait as for a fresh start. */
 static int
 resume(struct hr_sandbox *s, struct hr_err *err)
 {
@@ -302,9 +304,9 @@ local_watch(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_err *err)
 	return hr_sandbox_events(l->o->config, l->dir, l->o->environ, -1, fn, arg, err);
 }
 
-/* ---- what it said last ---- */
+/* ---- output ---- */
 
-#define LOGS_PATIENCE_S 10 /* a log may be long, and only its end is wanted */
+#define LOGS_PATIENCE_S 10 /* seconds; a log may be long, and only its end is needed */
 
 static int
 add_line(void *arg, const char *line, size_t len)
@@ -324,7 +326,7 @@ add_line(void *arg, const char *line, size_t len)
 	return 0;
 }
 
-/* In a process of its own, which ends with its patience. */
+/* Runs in its own process, which ends after LOGS_PATIENCE_S. */
 static int
 local_logs(void *self, const char *id, char **ret_text, struct hr_err *err)
 {
@@ -335,7 +337,7 @@ local_logs(void *self, const char *id, char **ret_text, struct hr_err *err)
 	if (s == NULL)
 		return -1;
 	(void)alarm(LOGS_PATIENCE_S);
-	(void)hr_sandbox_connect(s, &why); /* one that has ended has a log as well */
+	(void)hr_sandbox_connect(s, &why); /* an ended sandbox has a log as well */
 	if (hr_sandbox_logs(s, false, add_line, &b, err) != 0)
 		return -1;
 	*ret_text = hr_buf_take(&b);
@@ -385,7 +387,7 @@ close_it(struct local *l)
 	memset(l, 0, sizeof(*l));
 }
 
-/* Sandboxes that live on this machine's files have their workspaces with us. */
+/* Sandboxes on this machine's file system have their workspaces in the fleet's directory. */
 static int
 open_it(struct local *l, const struct hr_fleet_options *o, struct hr_err *err)
 {
@@ -414,7 +416,7 @@ static int
 local_open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine **ret,
     void **ret_self, struct hr_err *err)
 {
-	static struct local self; /* of threads that end with the process */
+	static struct local self; /* static: the threads use it until the process ends */
 	static struct hr_fleet_helper helper = {.engine = &engine, .self = &self};
 	static struct hr_fleet_engine here;
 

@@ -68,7 +68,7 @@ struct log {
 	size_t len;
 };
 
-/* Bounded; what it says at last is in the error as well. */
+/* Bounded: the error repeats the end of the output. */
 static void
 add_line(void *arg, const char *text)
 {
@@ -82,7 +82,7 @@ add_line(void *arg, const char *text)
 		text = "... there is more, which is not kept";
 	if (hr_fd_write_full(l->fd, text, strlen(text), NULL) != 0 ||
 	    hr_fd_write_full(l->fd, "\n", 1, NULL) != 0)
-		l->len = LOG_MAX + 1; /* a full disk: the build is worth more */
+		l->len = LOG_MAX + 1; /* stop the log, not the build: the disk is full */
 }
 
 static ssize_t
@@ -104,7 +104,7 @@ build_it(const struct hr_fleet_options *o, const struct hr_strv *names, int *con
 		hr_buf_adds(&path, "&t=");
 		hr_http_escape(&path, names->v[i]);
 	}
-	/* as a sandbox of the factor 1 has them */
+	/* same limits as a sandbox with the factor 1 */
 	if (o->memory_mb > 0)
 		hr_buf_addf(&path, "&memory=%lld", (long long)o->memory_mb << 20);
 	if (o->cpu_percent > 0)
@@ -115,7 +115,7 @@ build_it(const struct hr_fleet_options *o, const struct hr_strv *names, int *con
 	return hr_engine_progress(&docker, path.p, from_file, context, add_line, log, err);
 }
 
-/* In a process of its own, which ends with the time that there is for it. */
+/* Runs in its own process, which ends with the time limit of a build. */
 int
 hr_local_build(const struct hr_fleet_options *o, const char *id, struct hr_err *err)
 {

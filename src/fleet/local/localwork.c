@@ -1,4 +1,4 @@
-/* Workspaces, and what calls that were killed left beside records. */
+/* Workspaces, and remains of killed calls beside the records. */
 #include "config.h"
 
 #include "fleet/local/localwork.h"
@@ -38,7 +38,7 @@ hr_local_remove_workspace(const char *work, const char *id, struct hr_err *err)
 	return r;
 }
 
-/* A lock on a name, ".ID.lock", that nobody holds. */
+/* Returns true for a lock file, ".ID.lock", that no process holds. */
 static bool
 is_free_lock(int dirfd, const char *name)
 {
@@ -61,14 +61,14 @@ has_record(int dirfd, const char *id)
 	return fstatat(dirfd, record, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
 
-/* "ID.json" is a record; what else there is belongs to one, or to nobody. */
+/* "ID.json" is a record; all other files belong to a record, or to none. */
 static bool
 is_left(int dirfd, const char *name)
 {
 	if (strspn(name, "0123456789abcdef") != HR_FLEET_ID - 1 || name[HR_FLEET_ID - 1] != '.' ||
 	    strcmp(name + HR_FLEET_ID - 1, ".json") == 0)
 		return false;
-	/* a record that was being written */
+	/* a half-written record */
 	if (strncmp(name + HR_FLEET_ID - 1, ".json.", 6) == 0)
 		return true;
 	return !has_record(dirfd, name);
@@ -98,7 +98,7 @@ hr_local_tidy(const char *records, const char *work, struct hr_err *err)
 	if (dir == NULL)
 		return hr_err_sys(err, errno, "%s", records);
 	while (r == 0 && (e = readdir(dir)) != NULL)
-		/* the home directory of a sandbox is one of them */
+		/* a sandbox's home directory lies here too */
 		if (is_left(dirfd(dir), e->d_name) || is_free_lock(dirfd(dir), e->d_name))
 			r = hr_local_remove_workspace(records, e->d_name, err);
 	if (r == 0)
