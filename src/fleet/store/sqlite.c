@@ -1,6 +1,5 @@
-/* hr_sqlite: the file, its statements, and all but the sandboxes. Statements are prepared once, by
- * the address of their text, which is a constant. Nothing of a caller's is ever part of a
- * statement's text. */
+/* hr_sqlite: the file, its statements, and everything but the sandboxes. A statement is prepared
+ * once per address of its text, a constant. A caller's data is never part of it. */
 #include "config.h"
 
 #include "fleet/store/sqlite_int.h"
@@ -24,8 +23,8 @@
 #define TEXT(x) #x
 #define NUMBER(x) TEXT(x)
 
-/* state is one of enum hr_fleet_state; those below 5 have their session, but for sandboxes of the
- * pool: these have neither a key nor a session, and there may be many of them. */
+/* state: enum hr_fleet_state. Rows below 5 have their session, except for the pool's, which have
+ * neither key nor session and may be many. */
 static const char schema[] =
     "CREATE TABLE keys (id INTEGER PRIMARY KEY, name TEXT NOT NULL, sum BLOB NOT NULL UNIQUE,"
     " scopes INTEGER NOT NULL, sandboxes INTEGER NOT NULL, factors INTEGER NOT NULL,"
@@ -60,7 +59,7 @@ failed(struct hr_sqlite *s, struct hr_err *err)
 	return hr_err_set(err, HR_E_SYS, "the fleet's store: %s", sqlite3_errmsg(s->db));
 }
 
-/* Reset, and with the values for its places: i an int64_t, s a text, b a SHA-256. */
+/* Resets the statement and binds its arguments: i an int64_t, s a string, b a SHA-256. */
 static sqlite3_stmt *
 prepare(struct hr_sqlite *s, struct hr_err *err, const char *sql, const char *types, va_list ap)
 {
@@ -153,7 +152,7 @@ first_number(void *arg, sqlite3_stmt *st)
 	*(int64_t *)arg = sqlite3_column_int64(st, 0);
 }
 
-/* Whole or not at all. */
+/* Creates all tables in one transaction. */
 static int
 make_tables(struct hr_sqlite *s, struct hr_err *err)
 {
@@ -167,7 +166,7 @@ make_tables(struct hr_sqlite *s, struct hr_err *err)
 	return -1;
 }
 
-/* Returns 1 for a store that this program knows, 0 for an empty one. */
+/* Returns 1 for a store of a known version, 0 for an empty one. */
 static int
 read_version(struct hr_sqlite *s, const char *dir, bool make, struct hr_err *err)
 {
@@ -177,7 +176,7 @@ read_version(struct hr_sqlite *s, const char *dir, bool make, struct hr_err *err
 	    hr_sqlite_rows(
 		s, err, first_number, &tables, "SELECT count(*) FROM sqlite_master", "") < 0)
 		return -1;
-	/* what was killed before its first transaction has left an empty one */
+	/* a process killed before its first transaction leaves an empty file */
 	if (version == 0 && tables == 0)
 		return make
 			   ? 0
@@ -220,8 +219,8 @@ open_db(struct hr_sqlite *s, const char *path, int flags, struct hr_err *err)
 		   : failed(s, err);
 }
 
-/* The file holds the keys of all sandboxes, and SQLite would make it by the umask; its log and its
- * index take their modes from it. Those of an earlier start are repaired. */
+/* The file holds the keys of all sandboxes, and SQLite would create it by the umask; its log and
+ * its index inherit its mode. Modes left by an earlier start are repaired. */
 static int
 make_private(const char *path, bool make, struct hr_err *err)
 {
@@ -252,7 +251,8 @@ open_file(struct hr_sqlite *s, const char *dir, const char *path, const char *lo
 	s->lock = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (s->lock < 0)
 		return hr_err_sys(err, errno, "%s", lock);
-	/* the process's own: a child between fork and exec does not hold it beyond our end */
+	/* a POSIX lock belongs to the process: a child between fork and exec does not keep it after
+	 * our end */
 	if (fcntl(s->lock, F_SETLK, &whole) != 0)
 		return hr_err_set(err, HR_E_BUSY,
 		    "another process serves the fleet of %s; one store has one service", dir);
@@ -280,7 +280,7 @@ hr_sqlite_end(struct hr_sqlite *s, bool ok, struct hr_err *err)
 {
 	if (ok && hr_sqlite_run(s, err, "COMMIT", "") == 0)
 		return 0;
-	(void)hr_sqlite_run(s, NULL, "ROLLBACK", ""); /* fails where it was taken back already */
+	(void)hr_sqlite_run(s, NULL, "ROLLBACK", ""); /* fails if it was rolled back already */
 	return ok ? -1 : 0;
 }
 
@@ -334,7 +334,7 @@ read_key(void *arg, sqlite3_stmt *st)
 		f->fn(f->arg, &f->key);
 }
 
-/* By the sum: how long the look-up takes tells of sums alone, from which no key follows. */
+/* Searches by the sum: timing reveals only sums, from which no key can be computed. */
 static int
 sqlite_key_find(
     struct hr_store *base, const char *text, struct hr_fleet_key *ret, struct hr_err *err)
@@ -387,7 +387,7 @@ hr_sqlite_event(
 	if (hr_sqlite_run(s, err, "INSERT INTO events (at, id, what, detail) VALUES (?, ?, ?, ?)",
 		"isss", (int64_t)time(NULL), id, what, detail) != 0)
 		return -1;
-	/* old ones go as new ones come */
+	/* each new event drops an old one */
 	return hr_sqlite_run(s, err, "DELETE FROM events WHERE seq <= ?", "i",
 	    (int64_t)sqlite3_last_insert_rowid(s->db) - EVENTS_KEPT);
 }
@@ -408,7 +408,7 @@ read_event(void *arg, sqlite3_stmt *st)
 }
 
 #define EVENT_COLUMNS "seq, at, id, what, detail"
-/* Of one sandbox, which has an index, or of all. */
+/* Conditions for one sandbox, which has an index, or for all. */
 #define OF_ONE "id = ?1"
 #define OF_ALL "?1 = ''"
 #define EVENTS_OF(which)                                                                           \
@@ -446,7 +446,7 @@ read_ends(void *arg, sqlite3_stmt *st)
 {
 	struct ends *e = arg;
 
-	e->first = sqlite3_column_int64(st, 0); /* 0: there is none */
+	e->first = sqlite3_column_int64(st, 0); /* 0: no events */
 	e->last = sqlite3_column_int64(st, 1);
 }
 
@@ -455,7 +455,7 @@ sqlite_event_ends(struct hr_store *base, int64_t *ret_lost, int64_t *ret_last, s
 {
 	struct ends e = {0, 0};
 
-	/* each has an index's end of its own: max and min in one query would read all of them */
+	/* two queries, each answered by an index; max and min in one would scan the table */
 	if (hr_sqlite_rows((struct hr_sqlite *)(void *)base, err, read_ends, &e,
 		"SELECT (SELECT min(seq) FROM events), (SELECT max(seq) FROM events)", "") < 0)
 		return -1;

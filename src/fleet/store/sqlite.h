@@ -1,15 +1,15 @@
-/* hr_sqlite: the store in one file of SQLite, "fleet.db" of a directory. One process has it open,
- * by a lock beside it. */
+/* hr_sqlite: the store in one SQLite file, "fleet.db" in a directory. A lock file beside it admits
+ * one process. */
 #ifndef HR_FLEET_STORE_SQLITE_H
 #define HR_FLEET_STORE_SQLITE_H
 
 #include "fleet/store/store.h"
 
-/* make: a new one where there is none. HR_E_BUSY: another process has it open. HR_E_UNSUPPORTED: it
- * was written by another version. */
+/* Opens the store; make: create it if missing. HR_E_BUSY: another process has it open.
+ * HR_E_UNSUPPORTED: another version wrote it. Returns NULL with *err set. */
 struct hr_store *hr_sqlite_open(const char *dir, bool make, struct hr_err *err);
 
-/* Would it open, but for who has it? Changes nothing. */
+/* Checks whether the store would open, apart from its lock. Changes nothing. */
 int hr_sqlite_check(const char *dir, struct hr_err *err);
 
 #endif

@@ -9,7 +9,7 @@
 #define STATEMENTS_MAX 48
 
 struct hr_sqlite {
-	struct hr_store base; /* the first member */
+	struct hr_store base; /* must be the first member */
 	sqlite3 *db;
 	int lock;
 	struct hr_statement {
@@ -19,18 +19,19 @@ struct hr_sqlite {
 	size_t n;
 };
 
-/* sql is a constant, by whose address it is prepared once. types says what follows: i an int64_t, s
- * a text, b a SHA-256. Nothing of a caller's is ever part of a statement's text. */
+/* Returns a prepared, bound statement: sql is a constant, and is prepared once per address. types
+ * describes the arguments: i an int64_t, s a string, b a SHA-256. A caller's data is never part of
+ * a statement's text. */
 
-/* One that gives no rows. */
+/* Runs a statement that returns no rows. */
 int hr_sqlite_run(struct hr_sqlite *s, struct hr_err *err, const char *sql, const char *types, ...);
-/* fn gets each row. The number of rows, or -1. */
+/* Passes each row to fn. Returns the number of rows, or -1. */
 int hr_sqlite_rows(struct hr_sqlite *s, struct hr_err *err, void (*fn)(void *arg, sqlite3_stmt *st),
     void *arg, const char *sql, const char *types, ...);
 void hr_sqlite_copy(char *to, size_t cap, sqlite3_stmt *st, int column);
 
-/* Between them all is one transaction. hr_sqlite_end() keeps it if ok, and takes it back otherwise
- * or if it cannot be kept. */
+/* Begins a transaction. hr_sqlite_end() commits it if ok; otherwise, or if that fails, it rolls
+ * back. */
 int hr_sqlite_begin(struct hr_sqlite *s, struct hr_err *err);
 int hr_sqlite_end(struct hr_sqlite *s, bool ok, struct hr_err *err);
 

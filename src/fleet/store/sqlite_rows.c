@@ -91,7 +91,7 @@ hr_sqlite_find_session(struct hr_store *base, int64_t key, const char *session, 
 	struct found_row f = {.fn = NULL};
 	int n;
 
-	/* the one that has it before those of the same second */
+	/* the live sandbox sorts before others of the same second */
 	if (last)
 		n = hr_sqlite_rows(of(base), err, read_row, &f,
 		    FROM "WHERE key = ? AND session = ? ORDER BY " HAS_SESSION
@@ -148,7 +148,8 @@ two_numbers(void *arg, sqlite3_stmt *st)
 	n[1] = sqlite3_column_int64(st, 1);
 }
 
-/* Would the limits hold with one more? 1, 0, -1. more 0: it is there already. */
+/* Checks the limits with `more` sandboxes added. Returns 1, 0, or -1. more 0: it is counted
+ * already. */
 static int
 fits(struct hr_sqlite *s, int64_t key, const struct hr_fleet_limits *most, int64_t more,
     int64_t factor, struct hr_err *err)
@@ -164,7 +165,7 @@ fits(struct hr_sqlite *s, int64_t key, const struct hr_fleet_limits *most, int64
 	       (most->factors == 0 || n[1] + more * factor <= most->factors);
 }
 
-/* A warm one of the row's shape: 1 and in *ret, 0, -1. */
+/* Finds a warm sandbox of the row's shape. Returns 1 with *ret set, 0, or -1. */
 static int
 find_warm(struct hr_sqlite *s, const struct hr_fleet_row *row, struct hr_fleet_row *ret,
     struct hr_err *err)
@@ -180,7 +181,7 @@ find_warm(struct hr_sqlite *s, const struct hr_fleet_row *row, struct hr_fleet_r
 	return one_row(&f, n, ret, err);
 }
 
-/* The warm one becomes the row; its clock begins anew in the same step. */
+/* Turns the warm sandbox into the row, and restarts its idle time in the same transaction. */
 static int
 take_warm(struct hr_sqlite *s, struct hr_fleet_row *row, const struct hr_fleet_row *warm,
     struct hr_err *err)
@@ -204,7 +205,7 @@ add_new(struct hr_sqlite *s, const struct hr_fleet_row *row, struct hr_err *err)
 	    row->factor, row->session_key, row->created, row->active, row->shape);
 }
 
-/* In the transaction. */
+/* Runs in the transaction. */
 static enum hr_fleet_result
 reserve(struct hr_sqlite *s, struct hr_fleet_row *row, const struct hr_fleet_limits *of_key,
     const struct hr_fleet_limits *of_all, struct hr_err *err)
@@ -246,7 +247,7 @@ hr_sqlite_reserve(struct hr_store *base, struct hr_fleet_row *row,
 	return hr_sqlite_end(of(base), r == HR_FLEET_OK, err) == 0 ? r : HR_FLEET_BROKEN;
 }
 
-/* ---- one that is there ---- */
+/* ---- an existing row ---- */
 
 static int
 place(struct hr_sqlite *s, const struct hr_fleet_row *r, struct hr_err *err)
@@ -258,12 +259,12 @@ place(struct hr_sqlite *s, const struct hr_fleet_row *r, struct hr_err *err)
 	    (int64_t)r->app_ports[0], (int64_t)r->app_ports[1]);
 }
 
-/* In the transaction. */
+/* Runs in the transaction. */
 static int
 move(struct hr_sqlite *s, const struct hr_fleet_row *row, enum hr_fleet_state from,
     enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err)
 {
-	/* a clock that stood still for a pause begins anew */
+	/* idle time restarts after a pause */
 	if (hr_sqlite_run(s, err,
 		"UPDATE sandboxes SET state = ?2, reason = ?3, active = ?5, resumed = resumed + "
 		"(?2 = 4) WHERE id = ?1 AND state = ?4",

@@ -1,4 +1,4 @@
-/* What every store has in common: names, keys, the log. */
+/* Code shared by all stores: names, keys, the log. */
 #include "config.h"
 
 #include "fleet/store/store.h"
