@@ -1,5 +1,5 @@
-/* Chains by id, below one lock. An object's version is a number that grows: older news than what an
- * answer to us said are left out. */
+/* Hash chains by id, under one lock. Versions of objects are growing numbers: news older than an
+ * answer that this process received are ignored. */
 #include "config.h"
 
 #include "fleet/kubernetes/cache.h"
@@ -22,8 +22,8 @@ struct entry {
 	struct hr_fleet_row row;
 	struct hr_cached known;
 	uint64_t version;
-	unsigned seen; /* the list in which it was last */
-	int64_t used;  /* as told to this process; it may not be written down yet */
+	unsigned seen; /* the last list that had it */
+	int64_t used;  /* known to this process; perhaps not yet stored */
 };
 
 struct key {
@@ -82,7 +82,7 @@ hr_cache_free(struct hr_cache *c)
 	free(c);
 }
 
-/* Where it is, or where it would be. */
+/* Returns the link to the entry, or to its place in the chain. */
 static struct entry **
 place(struct hr_cache *c, const char *id)
 {
@@ -112,7 +112,7 @@ put_row(struct hr_cache *c, struct json_object *o, struct hr_fleet_row *row, uin
 	}
 	hr_fleet_row_done(&e->row);
 	e->row = *row;
-	row->request = NULL; /* it is the entry's now */
+	row->request = NULL; /* the entry owns it now */
 	e->version = version;
 	e->known.since_ms = hr_now_ms();
 	(void)snprintf(e->known.version, sizeof(e->known.version), "%s", hr_object_version(o));
@@ -285,7 +285,7 @@ hr_cache_each(struct hr_cache *c, hr_cache_fn *fn, void *arg, struct hr_err *err
 	size_t n = 0;
 
 	(void)pthread_mutex_lock(&c->lock);
-	all = calloc(c->n + 1, sizeof(*all)); /* NULL-free: n may be 0 */
+	all = calloc(c->n + 1, sizeof(*all)); /* + 1: n may be 0 */
 	if (all != NULL) {
 		struct entry *e;
 		size_t i;
@@ -295,7 +295,7 @@ hr_cache_each(struct hr_cache *c, hr_cache_fn *fn, void *arg, struct hr_err *err
 				all[n++] = e;
 		qsort(all, n, sizeof(struct entry *), older);
 		for (i = 0; i < n; i++) {
-			struct hr_fleet_row row = all[i]->row; /* its request is borrowed */
+			struct hr_fleet_row row = all[i]->row; /* request is borrowed */
 
 			if (row.active < all[i]->used)
 				row.active = all[i]->used;

@@ -1,7 +1,7 @@
-/* The engine "kubernetes": each sandbox is one of libhandrail's kind of that name, "hrf-" and the
- * id of its incarnation, and everything that is known of it is in the API server. So whoever serves
- * the fleet finds what another one began, and goes on with it: two that do the same thing at once
- * both wait for the one pod. Nothing forks, so that all of it is done in the service's threads. */
+/* The engine "kubernetes": each sandbox is one of libhandrail's with the back-end of that name,
+ * "hrf-" and the id of its incarnation, and all its state is in the API server. So every process
+ * that serves the fleet finds and continues another's work: two that start the same sandbox both
+ * wait for the one pod. Nothing forks, so the calls run in the service's threads. */
 #include "config.h"
 
 #include "fleet/kubernetes/store.h"
@@ -36,7 +36,7 @@
 
 struct engine {
 	const struct hr_fleet_options *o;
-	struct hr_config *config; /* of all sandboxes */
+	struct hr_config *config; /* shared by all sandboxes */
 	char ns[64];
 };
 
@@ -53,7 +53,7 @@ sid_of(const char *id, char sid[SID])
 	(void)snprintf(sid, SID, PREFIX "%.32s", id);
 }
 
-/* The id in a sandbox's name; NULL: it is none of the fleet's. */
+/* Returns the id in a sandbox's name; NULL: not the fleet's. */
 static const char *
 id_of(const char *sid)
 {
@@ -64,7 +64,7 @@ id_of(const char *sid)
 		   : NULL;
 }
 
-/* ---- what a request asks for ---- */
+/* ---- the request's settings ---- */
 
 static struct hr_config *
 config_of(const struct engine *e, const struct hr_fleet_row *row, struct json_object *q,
@@ -77,7 +77,7 @@ config_of(const struct engine *e, const struct hr_fleet_row *row, struct json_ob
 	int r = c != NULL ? hr_fleet_request_set(q, e->o, row->factor, c, err) : -1;
 	size_t i;
 
-	/* "sysbox-runc" is what clients of the original's service ask for, without a need */
+	/* clients of the original service ask for "sysbox-runc" without needing it */
 	if (r == 0 && class != NULL && *class != '\0' && strcmp(class, "sysbox-runc") != 0)
 		r = hr_config_set(c, "kubernetes.runtime_class", class, err);
 	for (i = 0; r == 0 && i < sizeof(users) / sizeof(*users); i++)
@@ -108,7 +108,7 @@ open_one(const struct engine *e, const char *id, struct hr_err *err)
 	return hr_sandbox_open(e->config, &o, err);
 }
 
-/* Where its pod is; the edge goes there without a name to look up. */
+/* Fills in the pod's address; the edge connects to it without a name look-up. */
 static int
 place(const struct engine *e, struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -141,7 +141,7 @@ engine_stop(void *self, const char *id, struct hr_err *err)
 	return s != NULL ? hr_sandbox_delete(s, err) : -1;
 }
 
-/* A pod that was evicted, deleted or killed takes no files with it: they are in the claim. */
+/* Files survive a pod that was evicted, deleted or killed: they are in the claim. */
 static int
 engine_clear(void *self, const char *id, bool (*sure)(void *arg), void *arg, struct hr_err *err)
 {
@@ -166,7 +166,7 @@ static int
 engine_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
 	const struct engine *e = self;
-	/* a sandbox is the fleet's, whichever replica has made it */
+	/* the fleet owns a sandbox, whichever replica created it */
 	struct hr_sandbox_options o = {
 	    .headless = true, .detach = true, .log = say, .any_owner = true};
 	HR_PUT struct json_object *q = NULL;
@@ -177,7 +177,7 @@ engine_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
 	char sid[SID];
 
-	/* a warm one that could not be made what was asked for */
+	/* a warm sandbox that could not take the request */
 	if (row->state == HR_FLEET_STARTING && row->at[0] != '\0' &&
 	    engine_stop(self, row->id, err) != 0)
 		return -1;
@@ -191,7 +191,7 @@ engine_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	hr_fleet_request_plugins(q, &plugins);
 	hr_fleet_request_env(q, &env);
 	hr_strv_add_all(&environ, e->o->environ);
-	/* the row's, so that whoever makes it gives it the same */
+	/* the row's key: every process that creates the sandbox must give it the same */
 	hr_strv_unset_env(&environ, "SESSION_API_KEY");
 	hr_strv_addf(&environ, "SESSION_API_KEY=%s", row->server_key);
 	o.plugins = hr_strv_list(&plugins);
@@ -235,7 +235,7 @@ engine_state(void *self, const char *id, char ret[32], struct hr_err *err)
 	state = hr_sandbox_state(s);
 	if (strcmp(state, "unknown") == 0)
 		r = hr_err_set(err, HR_E_UNAVAILABLE, "the API server does not answer");
-	/* a pod that comes after a node was lost is on its way to run */
+	/* a pod that replaces one on a lost node will run */
 	(void)snprintf(ret, 32, "%s", strcmp(state, "created") == 0 ? "running" : state);
 	return r;
 }
@@ -275,7 +275,7 @@ on_claim(void *arg, struct json_object *o)
 	return 0;
 }
 
-/* By their claims, which are made first and go last. */
+/* Lists the claims, which are created first and deleted last. */
 static int
 engine_list(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_err *err)
 {
@@ -305,7 +305,7 @@ on_news(void *arg, const char *sid, const char *what, const char *detail)
 	return id != NULL ? n->fn(n->arg, id, what, detail) : 0;
 }
 
-/* One watch for all of them. */
+/* Watches all sandboxes with one watch. */
 static int
 engine_watch(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_err *err)
 {
@@ -356,7 +356,7 @@ engine_logs(void *self, const char *id, char **ret_text, struct hr_err *err)
 	if (hr_kube_init(&kube, e->config, e->o->environ, 0, err) != 0)
 		return -1;
 	r = hr_kube_logs(&kube, path, false, "&tailLines=" LOG_LINES, on_line, &b, err);
-	/* the last whole lines */
+	/* keep whole lines at the end */
 	if (b.len > HR_FLEET_LOGS) {
 		hr_buf_drop_front(&b, b.len - HR_FLEET_LOGS);
 		end = memchr(b.p, '\n', b.len);
@@ -385,8 +385,8 @@ static const struct hr_fleet_engine engine = {
 
 /* ---- the backing ---- */
 
-/* Sandboxes of agent-sandbox where the cluster has them, unless the settings say it: they are asked
- * for once. */
+/* Chooses sandboxes of agent-sandbox if the cluster has them, unless the settings decide; checked
+ * once. */
 static int
 choose_agents(struct engine *e, struct hr_err *err)
 {
@@ -418,7 +418,7 @@ static int
 open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine **ret, void **ret_self,
     struct hr_err *err)
 {
-	static struct engine self; /* of threads that end with the process */
+	static struct engine self; /* static: the threads use it until the process ends */
 	const char *ns = hr_config_text(o->config, "kubernetes.namespace");
 	struct hr_err why = {0};
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
@@ -426,7 +426,7 @@ open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine **ret
 	self.o = o;
 	(void)snprintf(self.ns, sizeof(self.ns), "%s", ns != NULL ? ns : "");
 	self.config = hr_config_copy(o->config, &why);
-	/* routes are the edge's, which goes to the pods */
+	/* the edge routes to the pods directly */
 	if (self.config == NULL ||
 	    hr_config_set(self.config, "core.runtime", "kubernetes", &why) != 0 ||
 	    hr_config_set(self.config, "kubernetes.ingress", "false", &why) != 0 ||
@@ -435,7 +435,7 @@ open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine **ret
 		return hr_err_set(err, HR_E_INVAL, "%.220s", why.msg);
 	if (choose_agents(&self, &why) != 0)
 		return hr_err_set(err, HR_E_UNAVAILABLE, "%.220s", why.msg);
-	/* what is wrong with the settings is told now */
+	/* report faulty settings now */
 	s = open_one(&self, "00000000000000000000000000000000", &why);
 	if (s == NULL)
 		return hr_err_set(err, HR_E_INVAL, "%.220s", why.msg);
@@ -447,7 +447,7 @@ open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine **ret
 static struct hr_store *
 open_store(const struct hr_fleet_options *o, bool make, struct hr_err *err)
 {
-	(void)make; /* it is there where there is an API server */
+	(void)make; /* exists wherever there is an API server */
 	return hr_kube_store_open(o, err);
 }
 

@@ -1,10 +1,10 @@
-/* What happened, as Events of the API server, which keeps them for an hour unless it is told
- * otherwise; their versions are their order. One watch tells this process of all of them, and it
- * keeps the last ones, so that nobody who asks for some waits for the server.
+/* The fleet's events, as Events of the API server, which keeps them for an hour by default; their
+ * versions order them. One watch delivers all of them to this process, which keeps the latest, so
+ * that readers do not wait for the server.
  *
- * The list is in order and, up to `seen`, complete. Behind that are some that this process wrote
- * and the watch has not told yet: one of another process may come before them, so they are for
- * those alone who do not go on from there. */
+ * The list is sorted and, up to `seen`, complete. After that come events that this process wrote
+ * and the watch has not delivered yet: another process's event may still sort before them, so only
+ * readers that do not resume from there get them. */
 #include "config.h"
 
 #include "fleet/kubernetes/store_int.h"
@@ -38,7 +38,7 @@ struct hr_kube_one {
 	char id[HR_FLEET_ID], what[];
 };
 
-/* ---- what is kept ---- */
+/* ---- the list ---- */
 
 void
 hr_kube_events_init(struct hr_kube_events *e)
@@ -57,7 +57,7 @@ hr_kube_events_done(struct hr_kube_events *e)
 	(void)pthread_mutex_destroy(&e->lock);
 }
 
-/* One of ours; NULL: it is none, or there is no memory. */
+/* Parses one of handrail's events. Returns NULL if it is none, or out of memory. */
 static struct hr_kube_one *
 read_one(struct json_object *o)
 {
@@ -114,7 +114,7 @@ make_room(struct hr_kube_events *e, size_t size)
 	return hr_grow(&e->v, e->n, &e->room, sizeof(*e->v)) == 0;
 }
 
-/* Its number; 0: it is none of ours. With the lock. */
+/* Adds an event. Returns its number; 0: not handrail's. Called with the lock. */
 static int64_t
 keep(struct hr_kube_events *e, struct json_object *o)
 {
@@ -193,7 +193,7 @@ hr_kube_store_event(
 	if (r == 0 && (hr_kube_store_away(s, &why) != 0 ||
 			  hr_kube_store_heard(s, hr_kube_call(&s->kube, HR_KUBE_CREATE, path,
 						     hr_buf_str(&b), &o, &why)) != 0)) {
-		/* what it is about has happened all the same */
+		/* the change itself has happened all the same */
 		hr_log(HR_LOG_WARNING, "sandbox %s: no event can be written: %.400s", id, why.msg);
 		r = hr_kube_store_fail(&why, err);
 	}
@@ -210,7 +210,7 @@ is_of(const struct hr_kube_one *one, int64_t key, const char *id)
 	return (key == 0 || one->key == key) && (id == NULL || strcmp(one->id, id) == 0);
 }
 
-/* The end of what is complete. With the lock. */
+/* Returns the length of the complete part. Called with the lock. */
 static size_t
 complete(const struct hr_kube_events *e)
 {
@@ -276,7 +276,8 @@ on_event(void *arg, enum hr_kube_event event, struct json_object *o)
 	struct hr_kube_events *e = &s->events;
 	bool more;
 
-	if (event == HR_KUBE_DELETED) /* its hour is over; here it is one of the last for longer */
+	if (event ==
+	    HR_KUBE_DELETED) /* the server dropped it after an hour; it stays here for longer */
 		return 0;
 	(void)pthread_mutex_lock(&e->lock);
 	if (event == HR_KUBE_THERE) {
@@ -285,7 +286,7 @@ on_event(void *arg, enum hr_kube_event event, struct json_object *o)
 		e->newest = seq > e->newest ? seq : e->newest;
 	}
 	e->listing = event == HR_KUBE_LIST || (e->listing && event != HR_KUBE_LISTED);
-	more = !e->listing && e->newest > e->seen; /* a list is in no order */
+	more = !e->listing && e->newest > e->seen; /* a list is unordered */
 	if (more)
 		e->seen = e->newest;
 	(void)pthread_mutex_unlock(&e->lock);
@@ -336,7 +337,7 @@ hr_kube_store_watch_events(struct hr_kube_store *s, struct hr_err *err)
 	(void)pthread_mutex_lock(&e->lock);
 	e->seen = e->newest;
 	if (first.seq - 1 > e->lost)
-		e->lost = first.seq - 1; /* the server has forgotten what was before */
+		e->lost = first.seq - 1; /* the server has dropped the earlier ones */
 	(void)pthread_mutex_unlock(&e->lock);
 	return hr_kube_store_thread(s, watch_thread, err);
 }

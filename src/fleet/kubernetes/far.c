@@ -1,7 +1,7 @@
-/* The calls of the table that ask the API server, which may take seconds. Each lets go of the lock
- * that the caller shares, so that nobody waits for the server who does not ask it. They are made
- * one at a time, and a call has that lock again before the next one begins: what callers decide
- * after their calls, they decide in the order in which the store was changed. */
+/* The table's calls that ask the API server, which may take seconds. Each releases the caller's
+ * shared lock meanwhile, so that only its own thread waits for the server. One call runs at a time,
+ * and has that lock again before the next one starts: so callers act on their results in the order
+ * in which the store changed. */
 #include "config.h"
 
 #include "fleet/kubernetes/store_int.h"
@@ -22,7 +22,8 @@ begin(struct hr_store *base)
 	(void)pthread_mutex_lock(&s->calls);
 }
 
-/* Nobody waits for calls with the shared lock, so a caller may wait for that with calls. */
+/* No thread waits for `calls` while it holds the shared lock, so waiting for that while holding
+ * `calls` cannot deadlock. */
 static void
 end(struct hr_store *base)
 {
@@ -68,7 +69,7 @@ hr_kube_far_reserve(struct hr_store *base, struct hr_fleet_row *row,
 	return r;
 }
 
-/* A row that this process knows is found without the server. */
+/* Known rows are found without the server. */
 int
 hr_kube_far_find(
     struct hr_store *base, const char *id, struct hr_fleet_row *ret, struct hr_err *err)

@@ -1,13 +1,13 @@
-/* How a sandbox is added to the store. A session's object says which row has it:
+/* Adding a sandbox to the store. A session's object says which row has it.
  *
- *   a row is written first, in STARTING; then its quotas are counted, in a list that was asked for
- *   after it was written, so that of two that would be one too many at least one sees the other;
- *   then the session's object is made to lead to it, which only one of several can do. What loses
- *   takes its row back. A process that dies between leaves a row to which no session leads: whoever
- *   would go on with it (claim) removes it.
+ * First the row is written, in STARTING; then its quotas are counted in a list requested after
+ * that, so that of two rows that exceed a quota together at least one counts both; then the
+ * session's object is made to name the row, which only one of several processes can do. The losers
+ * remove their rows. A process that dies in between leaves a row that no session names: claim()
+ * removes it.
  *
- * A warm one of the pool is taken in the place of the first step, and the row of a session's last
- * life if that died: its id leads to the files. */
+ * Instead of the first step, a warm sandbox of the pool is taken, or the row of the session's last
+ * sandbox if that died: its id leads to the files. */
 #include "config.h"
 
 #include "fleet/kubernetes/store_int.h"
@@ -21,11 +21,11 @@
 #include "host/client/rest.h"
 #include "proto/json.h"
 
-#define TRIES 16 /* of changes that others were before */
+#define TRIES 16 /* attempts when other changes come first */
 #define RESERVE_TRIES 4
 #define ROWS "labelSelector=handrail%2Ffleet%3Drow"
 
-/* 1 it leads there now, 0 somebody else was before, -1. */
+/* Returns 1 if the session names the row now, 0 if another process was faster, or -1. */
 static int
 lead(struct hr_kube_store *s, const struct hr_fleet_row *row, const char *version,
     struct hr_err *err)
@@ -41,7 +41,8 @@ lead(struct hr_kube_store *s, const struct hr_fleet_row *row, const char *versio
 struct count {
 	int64_t key;
 	struct hr_fleet_limits of_key, of_all;
-	struct hr_fleet_limits dead; /* of the key: they hold no room, but their files */
+	struct hr_fleet_limits
+	    dead; /* the key's dead sandboxes: they hold no room, but their files */
 };
 
 static int
@@ -74,7 +75,7 @@ within(const struct hr_fleet_limits *n, const struct hr_fleet_limits *most)
 	       (most->factors == 0 || n->factors <= most->factors);
 }
 
-/* With the row among them. */
+/* Counts with the row included. */
 static enum hr_fleet_result
 fits(struct hr_kube_store *s, const struct hr_fleet_row *row, const struct hr_fleet_limits *of_key,
     const struct hr_fleet_limits *of_all, struct hr_err *err)
@@ -114,8 +115,8 @@ on_warm(void *arg, const struct hr_fleet_row *row)
 	return 1;
 }
 
-/* The next warm one of the row's shape becomes the row: 1 and what it was in *was; 0 there is none,
- * -1. */
+/* Takes the next warm sandbox of the row's shape. Returns 1 with its previous state in *was, 0 if
+ * there is none, or -1. */
 static int
 take_warm(struct hr_kube_store *s, struct hr_fleet_row *row, struct hr_fleet_row *was,
     struct hr_cached *known, struct hr_err *err)
@@ -145,7 +146,7 @@ take_warm(struct hr_kube_store *s, struct hr_fleet_row *row, struct hr_fleet_row
 			break;
 		}
 		hr_fleet_row_done(was);
-		/* somebody else took it: that is looked at before the next one */
+		/* another process took it: read it before trying the next */
 		if (r == 0 && hr_kube_row_look(s, w.id, was, known, err) == 1)
 			hr_fleet_row_done(was);
 	}
@@ -158,23 +159,23 @@ take_back(struct hr_kube_store *s, const struct hr_fleet_row *row, const struct 
 {
 	struct hr_err err = {0};
 
-	/* it has another version if somebody works on it by now, whose it is then */
+	/* the version has changed if another process works on it, which then owns it */
 	if (was->request != NULL)
 		(void)hr_kube_row_write(s, was, known->version, NULL, &err);
 	else
 		(void)hr_kube_row_delete(s, row->id, known->version, &err);
 }
 
-/* The state of one reserve(): the objects that it found, and the row that it wrote. */
+/* The state of one reserve(): the objects it found, and the row it wrote. */
 struct place {
-	struct hr_fleet_row was;         /* the row that was written over; request NULL: none */
-	struct hr_cached known;          /* of the row that was written */
-	char id[HR_FLEET_ID];            /* the sandbox that the session leads to; "": none */
-	char version[HR_OBJECT_VERSION]; /* of the session's object */
+	struct hr_fleet_row was;         /* the row that was overwritten; request NULL: none */
+	struct hr_cached known;          /* version of the row that was written */
+	char id[HR_FLEET_ID];            /* the sandbox that the session names; "": none */
+	char version[HR_OBJECT_VERSION]; /* version of the session's object */
 };
 
-/* Writes the row: over the session's own that died, whose files are kept by its id, over a warm
- * one, or anew. HR_FLEET_CONFLICT: the session has a sandbox, or another process was faster. */
+/* Writes the row: over the session's dead row, whose id keeps the files, over a warm one, or as a
+ * new one. HR_FLEET_CONFLICT: the session has a sandbox, or another process was faster. */
 static enum hr_fleet_result
 occupy(struct hr_kube_store *s, struct hr_fleet_row *row, struct place *p, struct hr_err *err)
 {
@@ -207,8 +208,7 @@ occupy(struct hr_kube_store *s, struct hr_fleet_row *row, struct place *p, struc
 	return r == 1 ? HR_FLEET_OK : HR_FLEET_BROKEN;
 }
 
-/* Forgets an earlier life of the session. One that is still being stopped goes when it is (move).
- */
+/* Deletes the row of the session's earlier sandbox; a stopping one is deleted by move(). */
 static void
 forget_earlier(struct hr_kube_store *s, const struct hr_fleet_row *row, const char *id)
 {
@@ -236,8 +236,7 @@ reserve(struct hr_kube_store *s, struct hr_fleet_row *row, const struct hr_fleet
 	result = fits(s, row, of_key, of_all, err);
 	if (result == HR_FLEET_OK && row->key > 0) {
 		r = lead(s, row, p->version, err);
-		/* whoever looked before, and takes it for one to which no session leads, misses its
-		 * version */
+		/* a process that takes the row for abandoned must find another version */
 		if (r == 1)
 			r = hr_kube_row_write(s, row, p->known.version, &p->known, err);
 		result = r == 1 ? HR_FLEET_OK : r == 0 ? HR_FLEET_CONFLICT : HR_FLEET_BROKEN;
@@ -245,7 +244,7 @@ reserve(struct hr_kube_store *s, struct hr_fleet_row *row, const struct hr_fleet
 	if (result == HR_FLEET_OK) {
 		forget_earlier(s, row, p->id);
 	} else if (result != HR_FLEET_BROKEN) {
-		/* after BROKEN no answer says whether the session leads there: claim() will see */
+		/* after BROKEN, the session perhaps names the row: claim() finds out */
 		take_back(s, row, &p->was, &p->known);
 		memcpy(row->id, own, sizeof(own));
 		row->at[0] = row->server_key[0] = '\0';
@@ -263,7 +262,7 @@ hr_kube_store_reserve(struct hr_store *base, struct hr_fleet_row *row,
 	struct place p;
 	int i;
 
-	/* the server in it has this key, whoever makes it */
+	/* the sandbox's server has this key, whichever process creates it */
 	if (row->server_key[0] == '\0' && hr_random_hex(row->server_key, 32, err) < 0)
 		return HR_FLEET_BROKEN;
 	for (i = 0; i < RESERVE_TRIES; i++) {
@@ -272,7 +271,7 @@ hr_kube_store_reserve(struct hr_store *base, struct hr_fleet_row *row,
 		hr_fleet_row_done(&p.was);
 		if (r != HR_FLEET_QUOTA && r != HR_FLEET_NO_ROOM)
 			break;
-		/* two for the last place see each other, and both step back: not for ever */
+		/* rows that compete for the last place both step back: random waits resolve that */
 		if (hr_random(&wait, 1, err) < 0)
 			return HR_FLEET_BROKEN;
 		if (row->server_key[0] == '\0' && hr_random_hex(row->server_key, 32, err) < 0)

@@ -1,5 +1,5 @@
-/* Sandboxes in the store. A row is one object, and is changed only in the version that was read.
- * How one is added, and what its session's object is for, is in reserve.c. */
+/* Sandboxes in the store. A row is one object, and a change names the version that was read.
+ * reserve.c adds rows, and explains the session's object. */
 #include "config.h"
 
 #include "fleet/kubernetes/store_int.h"
@@ -15,8 +15,8 @@
 #include "proto/json.h"
 
 #define TAKE_OVER_MS                                                                               \
-	5000     /* a process that shows no progress gives way, at what is done twice well */
-#define TRIES 16 /* of changes that others were before */
+	5000     /* a process without progress is replaced, where repeating its work is harmless */
+#define TRIES 16 /* attempts when other changes come first */
 #define DATA_MAX (1u << 20)
 
 /* ---- one row ---- */
@@ -106,7 +106,7 @@ hr_kube_store_find(
 	struct hr_kube_store *s = hr_kube_store_of(base);
 	int r;
 
-	/* ids come from clients, and become names */
+	/* ids come from clients, and become names of objects */
 	if (!is_id(id))
 		return 0;
 	r = hr_cache_find(s->cache, id, ret, NULL, err);
@@ -135,7 +135,7 @@ hr_kube_session_of(struct hr_kube_store *s, int64_t key, const char *session,
 	return r;
 }
 
-/* Does its session lead to it? 1, 0, -1. */
+/* Returns 1 if the session names the row, 0 if not, or -1. */
 static int
 is_led_to(struct hr_kube_store *s, const struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -146,7 +146,7 @@ is_led_to(struct hr_kube_store *s, const struct hr_fleet_row *row, struct hr_err
 	return strcmp(id, row->id) == 0;
 }
 
-/* An object that leads to a row of another session was not written by us. */
+/* handrail never wrote a session's object that names another session's row. */
 int
 hr_kube_session_row(struct hr_kube_store *s, const char *id, int64_t key, const char *session,
     struct hr_fleet_row *ret, struct hr_cached *known, struct hr_err *err)
@@ -179,8 +179,9 @@ hr_kube_store_find_session(struct hr_store *base, int64_t key, const char *sessi
 
 /* ---- changes ---- */
 
-/* Reads, has fn change it, writes, until nobody was between. fn: 1 write it, 0 leave it, as it is:
- * then *ret_done is false. owner: whose it is from then on; NULL: whose it was. */
+/* Reads the row, lets fn change it, and writes it, until no other change came between. fn returns 1
+ * to write, 0 to leave it unchanged: then *ret_done is false. owner: the new owner; NULL:
+ * unchanged. */
 typedef int change_fn(void *arg, struct hr_fleet_row *now);
 
 static int
@@ -253,7 +254,7 @@ hr_kube_store_move(struct hr_store *base, const struct hr_fleet_row *row, enum h
 {
 	struct hr_kube_store *s = hr_kube_store_of(base);
 	struct moving m = {row, from, to, reason != NULL ? reason : "", placed};
-	/* whoever is at work on it does what follows when that is done */
+	/* the process that works on it does the follow-up afterwards */
 	const char *owner = is_worked_on(from) ? NULL : s->me;
 
 	if (change(s, row->id, owner, move_it, &m, ret_moved, err) != 0)
@@ -262,7 +263,7 @@ hr_kube_store_move(struct hr_store *base, const struct hr_fleet_row *row, enum h
 		return 0;
 	hr_fleet_log_move(row->id, to, m.reason);
 	(void)hr_kube_store_event(base, row->id, hr_fleet_state_name(to), m.reason, NULL);
-	/* nobody will ask for one that never had a session, or whose session has a new one */
+	/* no client will ask for a row that never had a session, or whose session has a new one */
 	if (to == HR_FLEET_STOPPED && (row->key == 0 || is_led_to(s, row, NULL) == 0))
 		return hr_kube_row_delete(s, row->id, NULL, err);
 	return 0;
@@ -287,9 +288,9 @@ hr_kube_store_write_use(struct hr_kube_store *s, const char *id, int64_t when, s
 	return change(s, id, NULL, use_it, &when, &done, err);
 }
 
-/* ---- who does it ---- */
+/* ---- claims ---- */
 
-/* One of the pool that was taken for a session, and no more than that. */
+/* Undoes the take-over of a warm sandbox that got no further than that. */
 static int
 give_back(struct hr_kube_store *s, struct hr_fleet_row *row, const struct hr_cached *known,
     struct hr_err *err)
@@ -307,7 +308,7 @@ hr_kube_store_claim(
 	struct hr_kube_store *s = hr_kube_store_of(base);
 	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row now = {.request = NULL};
 	struct hr_cached known;
-	/* not what a watch said, which may be of a moment ago: it may have been taken back */
+	/* read it from the server: a watch may lag behind a withdrawal */
 	int r = hr_kube_row_look(s, row->id, &now, &known, err), led = 1;
 	int64_t silent_ms, late_ms;
 	bool ours, late, reserved;
@@ -316,7 +317,7 @@ hr_kube_store_claim(
 	if (r == 1 && now.state == row->state) {
 		ours = strcmp(known.owner, s->me) == 0;
 		silent_ms = hr_now_ms() - known.since_ms;
-		/* a start says nothing until it is done: two of them would destroy each other's */
+		/* a start shows no progress, and two would destroy each other's objects */
 		late_ms = now.state == HR_FLEET_STOPPING || now.state == HR_FLEET_PAUSING
 			      ? TAKE_OVER_MS
 			      : s->making_ms;

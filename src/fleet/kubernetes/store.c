@@ -1,4 +1,4 @@
-/* The table, keys, notes, and the one watch that this process has. */
+/* The table, keys, notes, and this process's one watch. */
 #include "config.h"
 
 #include "fleet/kubernetes/store_int.h"
@@ -15,11 +15,11 @@
 #include "host/client/rest.h"
 #include "proto/json.h"
 
-#define PATIENCE_MS 5000 /* callers wait for one another (far.c) */
+#define PATIENCE_MS 5000 /* callers queue (far.c) */
 #define AGAIN_MS 2000
 #define AWAY_MS 2000
-#define MAKING_S 600        /* waits for what was there to go, for the pod, and for its server */
-#define DATA_MAX (1u << 20) /* of a Secret */
+#define MAKING_S 600 /* seconds: waits for old objects to go, for the pod, and for its server */
+#define DATA_MAX (1u << 20) /* bytes of a Secret */
 #define ALL "labelSelector=handrail%2Ffleet"
 
 /* ---- objects ---- */
@@ -76,8 +76,8 @@ hr_kube_store_get(
 	return s->kube.status.code == 404 ? 0 : hr_kube_store_fail(&why, err);
 }
 
-/* A request whose answer was lost is sent again, and its second answer tells of what the first did.
- * 1: it is what was to be written, by whoever was to be its owner; 0, -1. */
+/* A request whose answer was lost is sent again, and the second answer describes the effect of the
+ * first. Returns 1 if the object has this content and owner already; 0, or -1. */
 static int
 is_written(struct hr_kube_store *s, const char *name, const char *owner, const char *data,
     struct json_object **ret, struct hr_err *err)
@@ -168,7 +168,7 @@ hr_kube_store_key_make(
 	if (hr_fleet_key_text(text, err) != 0)
 		return -1;
 	hr_fleet_key_sum(text, sum);
-	/* nobody counts: one that is taken is another one's */
+	/* no counter: numbers are random, and a taken one is another key's */
 	while (r == 0) {
 		if (hr_random(&number, sizeof(number), err) < 0)
 			return -1;
@@ -208,7 +208,7 @@ hr_kube_store_key_revoke(struct hr_store *base, int64_t id, bool *ret_found, str
 			k.revoked = true;
 			r = write_key(s, &k, sum, hr_object_version(o), err);
 		} else if (found == 1) {
-			found = 0; /* something else has its name */
+			found = 0; /* another object has its name */
 		}
 	}
 	*ret_found = found == 1;
@@ -445,7 +445,7 @@ watch(struct hr_store *base, void (*fn)(void *arg, const char *id), void *arg, s
 
 /* ---- the table ---- */
 
-/* Not of one that is watched: its thread goes on until the process ends. */
+/* Must not be called while a watch runs: its thread runs until the process ends. */
 static void
 close_it(struct hr_store *base)
 {
@@ -515,7 +515,7 @@ hr_kube_store_open(const struct hr_fleet_options *o, struct hr_err *err)
 	hr_kube_events_init(&s->events);
 	hr_kube_uses_init(&s->uses);
 	s->making_ms = 1000 * (MAKING_S + hr_config_int(o->config, "kubernetes.schedule_timeout"));
-	/* it becomes part of paths; what else may be wrong with it the API server says */
+	/* the name becomes part of paths; the API server reports other faults */
 	ns = ns != NULL ? ns : "default";
 	if (strlen(ns) >= sizeof(s->ns) ||
 	    strspn(ns, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(ns)) {

@@ -1,5 +1,5 @@
-/* hr_kube_store from inside: store.c has its table and what is simple, rows.c the
- * sandboxes, reserve.c how one is added. */
+/* Internals of hr_kube_store: store.c has its table and the simple calls, rows.c the sandboxes,
+ * reserve.c the reservation of one. */
 #ifndef HR_FLEET_KUBERNETES_STORE_INT_H
 #define HR_FLEET_KUBERNETES_STORE_INT_H
 
@@ -11,19 +11,19 @@
 
 struct hr_kube_one;
 
-/* The last events (events.c). */
+/* The latest events (events.c). */
 struct hr_kube_events {
 	pthread_mutex_t lock;
 	struct hr_kube_one **v;
 	size_t n, room, bytes;
-	int64_t lost;   /* up to there some may be missing */
-	int64_t seen;   /* up to there all are in v, from `lost` on */
-	int64_t newest; /* of those that the watch told */
+	int64_t lost;   /* events up to this number may be missing */
+	int64_t seen;   /* v is complete from `lost` to this number */
+	int64_t newest; /* newest event that the watch delivered */
 	bool listing;
-	struct hr_kube kube; /* of the thread that watches */
+	struct hr_kube kube; /* used by the watch's thread */
 };
 
-/* Uses that are not written down yet (uses.c). */
+/* Uses not yet stored (uses.c). */
 struct hr_kube_uses {
 	pthread_mutex_t lock;
 	pthread_cond_t more;
@@ -36,17 +36,18 @@ struct hr_kube_uses {
 
 struct hr_kube_store {
 	struct hr_store base;
-	struct hr_kube kube;     /* of whoever calls */
-	pthread_mutex_t *shared; /* the caller's lock; NULL: there is none (far.c) */
-	pthread_mutex_t calls;   /* one at a time */
-	int64_t away_ms;         /* when no answer came last, hr_now_ms(); 0: one came */
-	char ns[64], me[40];     /* me: this process, among those that serve the store */
-	int64_t making_ms;       /* a start takes less, however it ends */
+	struct hr_kube kube;     /* used by the calling thread */
+	pthread_mutex_t *shared; /* the caller's lock; NULL: none (far.c) */
+	pthread_mutex_t calls;   /* admits one call at a time */
+	int64_t
+	    away_ms; /* hr_now_ms() of the last failure to get an answer; 0: the last one arrived */
+	char ns[64], me[40]; /* me: this process's name among those that serve the store */
+	int64_t making_ms;   /* longer than any start takes, successful or not */
 	struct hr_cache *cache;
 	struct hr_kube_events events;
 	struct hr_kube_uses uses;
-	struct hr_kube_store *writer; /* of the thread that writes uses: with a kube of its own */
-	/* of the thread that watches the rows */
+	struct hr_kube_store *writer; /* used by the thread that stores uses: with its own kube */
+	/* used by the thread that watches the rows */
 	struct hr_kube watch_kube;
 	void (*fn)(void *arg, const char *id);
 	void *arg;
@@ -58,34 +59,34 @@ hr_kube_store_of(struct hr_store *base)
 	return (struct hr_kube_store *)base;
 }
 
-/* The API server's word as an error of ours: -1. */
+/* Translates the API server's error into *err; returns -1. */
 int hr_kube_store_fail(const struct hr_err *why, struct hr_err *err);
-/* Callers come one after the other: where no answer came within the last seconds the next ones do
- * not wait for one as well. 0, or -1 with *err; before each request. */
+/* Prepares a request. Fails at once if no answer came within the last seconds, so that waiting
+ * callers do not each wait for one. Returns 0, or -1 with *err set. */
 int hr_kube_store_away(const struct hr_kube_store *s, struct hr_err *err);
-/* After each request, which returned r: returns r. */
+/* Notes a request's result r, and returns r. */
 int hr_kube_store_heard(struct hr_kube_store *s, int r);
-/* 1 *ret (may be NULL) is the caller's; 0 there is none; -1. */
+/* Returns 1 with *ret (may be NULL; the caller's), 0 if there is none, or -1. */
 int hr_kube_store_get(
     struct hr_kube_store *s, const char *name, struct json_object **ret, struct hr_err *err);
-/* A new one (version NULL), or that version changed: 1; 0: by now it is another, or is there
- * already, or is not there any more; -1. owner: of rows, NULL: as it was. *ret (may be NULL) is
- * what it is now, the caller's. */
+/* Creates an object (version NULL), or changes that version. Returns 1; 0 if the version is another
+ * by now, or the object exists already, or is gone; or -1. owner: for rows, NULL: unchanged. *ret
+ * (may be NULL; the caller's) is the present object. */
 int
 hr_kube_store_put(struct hr_kube_store *s, const char *name, const char *kind, const char *owner,
     const char *version, const char *data, struct json_object **ret, struct hr_err *err);
-/* version NULL: whatever it is. What is not there is no error. */
+/* Deletes an object; version NULL: any. Succeeds if there is none. */
 int hr_kube_store_delete(
     struct hr_kube_store *s, const char *name, const char *version, struct hr_err *err);
 
-/* fn(s) in a thread of its own. */
+/* Runs fn(s) in a thread of its own. */
 int hr_kube_store_thread(struct hr_kube_store *s, void *(*fn)(void *arg), struct hr_err *err);
-/* Such a thread's work: fn(s, ...) is told of the objects of that kind ("secrets"), from now on.
- * what: in the log, which says that it does not work and is tried again. */
+/* Runs such a thread: calls fn(s, ...) for all changes of objects of that kind ("secrets"). what:
+ * names the watch in the log when it fails and is retried. */
 void hr_kube_store_follow(struct hr_kube_store *s, struct hr_kube *k, const char *kind,
     const char *selector, const char *what, hr_kube_event_fn *fn) __attribute__((noreturn));
 
-/* ---- far.c: the calls of the table that ask the API server, without the caller's lock ---- */
+/* ---- far.c: the calls that ask the API server, made without the caller's lock ---- */
 
 void hr_kube_far_share(struct hr_store *base, pthread_mutex_t *lock);
 int hr_kube_far_key_make(
@@ -127,25 +128,25 @@ enum hr_fleet_result hr_kube_store_reserve(struct hr_store *base, struct hr_flee
 
 /* ---- rows.c ---- */
 
-/* Reads a row from the API server: 1, 0 there is none, -1. */
+/* Reads a row from the API server. Returns 1, 0 if there is none, or -1. */
 int hr_kube_row_look(struct hr_kube_store *s, const char *id, struct hr_fleet_row *ret,
     struct hr_cached *known, struct hr_err *err);
-/* Writes a new row (version NULL), or that version of one, for this process to work on: 1, 0
- * another process was faster, -1. known (may be NULL): the version that it has now. */
+/* Writes a new row (version NULL), or that version of one, claimed for this process. Returns 1, 0
+ * if another process was faster, or -1. known (may be NULL): its new version. */
 int hr_kube_row_write(struct hr_kube_store *s, const struct hr_fleet_row *row, const char *version,
     struct hr_cached *known, struct hr_err *err);
-/* version NULL: whatever it is. 0, -1. */
+/* Deletes a row; version NULL: any. Returns 0, or -1. */
 int hr_kube_row_delete(
     struct hr_kube_store *s, const char *id, const char *version, struct hr_err *err);
-/* Reads the object of a session: 1, 0 there is none, -1. *ret_id is the row that has the session,
- * or had it last. version: of the object; "": there is none. */
+/* Reads a session's object. Returns 1, 0 if there is none, or -1. *ret_id is the row that has the
+ * session, or had it last. version: the object's; "": there is none. */
 int hr_kube_session_of(struct hr_kube_store *s, int64_t key, const char *session,
     char ret_id[HR_FLEET_ID], char version[HR_OBJECT_VERSION], struct hr_err *err);
-/* Reads the row `id` if it is one of the session: 1, 0, -1. */
+/* Reads the row `id` if it belongs to the session. Returns 1, 0, or -1. */
 int hr_kube_session_row(struct hr_kube_store *s, const char *id, int64_t key, const char *session,
     struct hr_fleet_row *ret, struct hr_cached *known, struct hr_err *err);
 
-/* As in the table. */
+/* Implements the table's call. */
 
 int hr_kube_store_find(
     struct hr_store *base, const char *id, struct hr_fleet_row *ret, struct hr_err *err);
@@ -156,7 +157,7 @@ hr_kube_store_move(struct hr_store *base, const struct hr_fleet_row *row, enum h
     enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err);
 int hr_kube_store_known(
     struct hr_store *base, const char *id, struct hr_fleet_row *ret, struct hr_err *err);
-/* Writes down when it was used last. One that is gone is no error. */
+/* Stores the last use. Succeeds if the row is gone. */
 int
 hr_kube_store_write_use(struct hr_kube_store *s, const char *id, int64_t when, struct hr_err *err);
 int hr_kube_store_claim(
@@ -164,20 +165,20 @@ int hr_kube_store_claim(
 
 /* ---- uses.c ---- */
 
-void hr_kube_uses_init(struct hr_kube_uses *u); /* of one that is zeroed */
+void hr_kube_uses_init(struct hr_kube_uses *u); /* u: zeroed */
 void hr_kube_uses_done(struct hr_kube_uses *u);
-/* From now on a thread writes down what hr_kube_store_active() was told. */
+/* Starts the thread that stores the uses recorded by hr_kube_store_active(). */
 int hr_kube_store_write_uses(struct hr_kube_store *s, struct hr_err *err);
 int hr_kube_store_active(struct hr_store *base, const char *id, int64_t when, struct hr_err *err);
 
 /* ---- events.c ---- */
 
-void hr_kube_events_init(struct hr_kube_events *e); /* of one that is zeroed */
+void hr_kube_events_init(struct hr_kube_events *e); /* e: zeroed */
 void hr_kube_events_done(struct hr_kube_events *e);
-/* From now on they are known, and s->fn is told "" when there are more. */
+/* Starts the watch of events; s->fn is called with "" when there are new ones. */
 int hr_kube_store_watch_events(struct hr_kube_store *s, struct hr_err *err);
 
-/* as in the table */
+/* Implements the table's call. */
 
 int hr_kube_store_event(struct hr_store *base, const char *id, const char *what, const char *detail,
     struct hr_err *err);

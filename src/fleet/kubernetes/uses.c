@@ -1,5 +1,5 @@
-/* When sandboxes were used last, written down by a thread of its own: a routed request tells of its
- * use and waits for no API server. */
+/* Times of last use, stored by a thread: a routed request records its use without waiting for the
+ * API server. */
 #include "config.h"
 
 #include "fleet/kubernetes/store_int.h"
