@@ -21,8 +21,7 @@
 
 #define PATIENCE_S 5
 #define SOCKETS_MAX (64u << 20)
-/* the IPv4-mapped IPv6 prefix, as the kernel prints its 32-bit words, in the machine's byte order
- */
+/* the IPv4-mapped prefix, as the kernel prints its words, in the machine's byte order */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define MAPPED " 0000000000000000FFFF0000"
 #else
@@ -130,8 +129,7 @@ hr_fleet_ask_active(const struct hr_fleet_row *row)
 	if (r == NULL || hr_rest_header(r, "X-Session-API-Key", row->server_key, true, NULL) != 0 ||
 	    hr_rest_get(r, "/server_info", &info, NULL) != 0)
 		return -1;
-	/* a running command is activity; another implementation of the server perhaps reports none
-	 */
+	/* a running command is activity; other servers perhaps report none */
 	if (hr_rest_get(r, "/handrail/v1/session", &session, NULL) == 0 &&
 	    hr_json_true_at(session, "running"))
 		return now;

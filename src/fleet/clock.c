@@ -41,8 +41,7 @@ find_idle(struct hr_fleet *f, enum hr_fleet_state state, int64_t limit_s, struct
 	return f->store->ops->find(f->store, id, row, &err) == 1;
 }
 
-/* Called with the lock, which it releases while it asks the sandbox. Returns -1 if the store could
- * not be written. */
+/* Called with the lock, which it releases to ask the sandbox. Returns -1 if the store failed. */
 static int
 pause_if_idle(struct hr_fleet *f, struct hr_fleet_row *row)
 {

@@ -1,5 +1,4 @@
-/* Checks what the service needs of a machine. Each bad finding ends with its repair, mostly a
- * command. */
+/* Checks what the service needs of a machine. Each bad finding ends with its repair. */
 #include "config.h"
 
 #include "fleet/doctor.h"
@@ -198,8 +197,7 @@ output_of(const char *const *argv, struct hr_buf *b, struct hr_err *err)
 	return pid > 0 ? status : -1;
 }
 
-/* Tests the configuration that the service would write with nginx itself, in a temporary directory.
- */
+/* Has nginx test the configuration that the service would write, in a temporary directory. */
 static void
 try_nginx(struct hr_fleet_exam *x)
 {

@@ -24,8 +24,7 @@ struct hr_fleet_edge {
 int hr_fleet_edge_socket_dir(const char *state_dir, char **ret, struct hr_err *err);
 /* Makes run_dir and socket_dir; the caller holds the store. */
 int hr_fleet_edge_make_dirs(const struct hr_fleet_edge *e, struct hr_err *err);
-/* Makes the link run_dir/fleet.sock to the socket in socket_dir, for people who look for it there.
- */
+/* Links run_dir/fleet.sock to the socket in socket_dir, for people who look for it there. */
 int hr_fleet_edge_link(const struct hr_fleet_edge *e, struct hr_err *err);
 /* Removes socket_dir at the end of the service, unless it lies in the state directory. */
 void hr_fleet_edge_remove_dirs(const struct hr_fleet_edge *e);
@@ -53,9 +52,8 @@ int hr_fleet_edge_listen(const char *at, const char *option, struct hr_err *err)
  * copying (else -1): the listeners, and the service's own socket at `sock`. */
 pid_t hr_fleet_edge_adopt(const struct hr_fleet_edge *e, const char *sock,
     int ret_listeners[HR_FLEET_LISTENERS], int *ret_requests);
-/* Returns the descriptor of a lock that nginx inherits; the caller owns it. Returns -1 with *err
- * set. Workers whose master was killed accept no connection from then on, and finish their
- * requests. */
+/* Returns the descriptor of a lock that nginx inherits, the caller's, or -1. Workers whose master
+ * was killed accept no connection from then on, and finish their requests. */
 int hr_fleet_edge_lock(const struct hr_fleet_edge *e, struct hr_err *err);
 /* Writes the configuration and starts nginx with it, with that lock, the service's own socket and
  * the listeners (-1: none). Returns its process, or -1 with *err set. */

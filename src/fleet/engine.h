@@ -39,13 +39,11 @@ struct hr_fleet_engine {
 	    void *self, const char *id, bool (*sure)(void *arg), void *arg, struct hr_err *err);
 	/* "running", "paused", "exited", "gone" */
 	int (*state)(void *self, const char *id, char ret[32], struct hr_err *err);
-	/* Removes what a killed process left half done; called before all else. NULL: nothing to
-	 * do. */
+	/* Removes what a killed process left half done; called before all else. NULL: nothing. */
 	int (*tidy)(void *self, struct hr_err *err);
 	/* Lists all sandboxes, including unfinished ones and those that only the back-end knows. */
 	int (*list)(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_err *err);
-	/* Reports what happens to sandboxes until that fails; returns an error then. NULL: no
-	 * reports. */
+	/* Reports what happens to sandboxes; returns an error when it cannot. NULL: no reports. */
 	int (*watch)(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_err *err);
 	/* Reports whether the image exists, as JSON {"exists": ...}; the caller frees *ret_json. */
 	int (*image)(void *self, const char *name, char **ret_json, struct hr_err *err);
@@ -76,8 +74,8 @@ struct hr_fleet_backing {
 	 * cannot share it. HR_E_UNSUPPORTED: another version wrote it. */
 	struct hr_store *(*open_store)(
 	    const struct hr_fleet_options *o, bool make, struct hr_err *err);
-	/* Opens the engine for the service, after the store and before any thread starts. *o
-	 * outlives it. */
+	/* Opens the engine for the service, after the store, before threads start. *o outlives
+	 * it. */
 	int (*open_engine)(const struct hr_fleet_options *o, const struct hr_fleet_engine **ret,
 	    void **ret_self, struct hr_err *err);
 	/* Checks, in a process of its own while a service runs, whether a service with these

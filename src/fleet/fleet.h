@@ -186,8 +186,7 @@ int hr_fleet_set_pools(struct hr_fleet *f, struct json_object *pools, struct hr_
  * s in all; NULL: out of memory. The caller frees it with hr_rest_free(). */
 struct hr_rest *hr_fleet_asker(const char *at);
 /* Returns when the sandbox was last used, in seconds since 1970: now, if a connection to it is open
- * on this machine; else the time that its server reports for its commands. Returns -1 if it reports
- * none. */
+ * on this machine; else the time that its server reports for its commands; -1: none. */
 int64_t hr_fleet_ask_active(const struct hr_fleet_row *row);
 /* Appends the sandbox's address with that port, as nginx connects to it. A connection that counts
  * keeps the sandbox from being idle; `at` has a port. */

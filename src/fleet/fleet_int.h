@@ -1,5 +1,4 @@
-/* The parts of hr_fleet, for its own files. All functions but the threads are called with the lock.
- */
+/* The parts of hr_fleet, for its own files. All but the threads are called with the lock. */
 #ifndef HR_FLEET_FLEET_INT_H
 #define HR_FLEET_FLEET_INT_H
 
@@ -20,8 +19,7 @@ int hr_fleet_add_job(struct hr_fleet *f, enum hr_job_kind kind, const char *id, 
  * *ret_moved false: the row was in another state by then. */
 int hr_fleet_move(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state from,
     enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err);
-/* Moves from row->state and adds the job that follows. *ret_moved false: the row was in another
- * state by then. */
+/* Moves from row->state and adds the job that follows. *ret_moved as hr_fleet_move(). */
 int hr_fleet_begin(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state to,
     enum hr_job_kind job, const char *reason, bool *ret_moved, struct hr_err *err);
 /* Returns true if the sandbox has died and the engine still has the files of its workspace. */
@@ -87,8 +85,7 @@ void hr_fleet_turn_give(struct hr_fleet *f, struct hr_fleet_place *p);
 /* Serves as the entry point of a thread (pthread_create()). */
 void *hr_fleet_job_thread(void *fleet);
 void *hr_fleet_clock_thread(void *fleet); /* pauses and stops idle sandboxes */
-void *
-hr_fleet_watch_thread(void *fleet); /* receives the engine's reports of sandboxes that ended */
+void *hr_fleet_watch_thread(void *fleet); /* receives the engine's reports */
 
 /* Adds a duration to the histograms; called with or without the lock. */
 void hr_fleet_took(struct hr_fleet *f, enum hr_fleet_phase phase, int64_t since_ms);

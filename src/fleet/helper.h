@@ -22,8 +22,7 @@ extern const struct hr_fleet_engine hr_fleet_helper;
  * They are killed with the threads that started them, and the next image must wait for them. */
 void hr_fleet_helper_hold(void (*fn)(void *arg, pid_t pid), void *arg);
 
-/* Runs one call in the helper, with its input on stdin and its result on stdout. Returns the exit
- * status. */
+/* Runs one call in the helper, from stdin to stdout. Returns the exit status. */
 int hr_fleet_helper_main(
     const struct hr_fleet_engine *engine, void *self, const char *what, const char *id);
 

@@ -242,9 +242,8 @@ finish(struct hr_fleet *f, struct hr_fleet_job *j, struct hr_fleet_row *row, int
 	}
 	if (moved && to == HR_FLEET_DIED)
 		f->counts.died++;
-	/* remove the remains; or another process stopped the sandbox during its creation here and
-	 * does not know what was created since. A sandbox that has moved on otherwise is left
-	 * alone. */
+	/* remove the remains; or another process stopped the sandbox while it was created here, and
+	 * knows nothing of later objects. A sandbox that has moved on is left alone. */
 	if ((moved && to == HR_FLEET_DIED) || (!moved && makes && f->store->ops->claim != NULL))
 		r = hr_fleet_add_job(f, HR_JOB_STOP, row->id, &err);
 	else if (moved && r != 0)

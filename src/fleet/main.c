@@ -65,8 +65,7 @@ init_fleet(const struct hr_fleetd_options *o)
 	return fflush(stdout) == 0 ? 0 : 1;
 }
 
-/* Checks everything that a start needs, except the listeners and the lock, which a running service
- * holds. */
+/* Checks all that a start needs but the listeners and the lock, which a running service holds. */
 static int
 check(const struct hr_fleetd_options *o)
 {
@@ -223,8 +222,7 @@ close_listeners(struct running *r)
 		hr_fd_close(&r->listeners[i]);
 }
 
-/* Makes an existing nginx, of the previous image or of a killed service, reload this configuration.
- */
+/* Makes an nginx of the previous image or of a killed service reload the configuration. */
 static int
 go_on_with_nginx(struct running *r, const char *sock, struct hr_err *err)
 {
@@ -257,9 +255,8 @@ has_terminal(void)
 	return fd >= 0;
 }
 
-/* Recognises a SIGHUP that is no request for an upgrade: one from the kernel, or from a shell whose
- * terminal has gone. A disowned service may outlive its terminal; other signals upgrade it later.
- */
+/* Recognises a SIGHUP that is no request for an upgrade: the kernel's, or that of a shell whose
+ * terminal has gone. A disowned service may outlive its terminal; others upgrade it later. */
 static bool
 is_hangup(const struct running *r, const struct signalfd_siginfo *s)
 {
@@ -359,8 +356,7 @@ serve(struct hr_fleetd_options *o)
 		return fail(&err);
 	o->api.fleet = &fleet;
 	o->api.listen = o->no_nginx ? NULL : o->edge.listen;
-	/* also without --console: an existing nginx may include it. Sign-ins belong to one process.
-	 */
+	/* also without --console: an existing nginx may include it. Sign-ins are per process. */
 	if (strcmp(o->engine, "local") == 0 &&
 	    (o->api.console = hr_fleet_console_open(&err)) == NULL)
 		return fail(&err);

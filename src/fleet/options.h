@@ -22,8 +22,7 @@ struct hr_fleetd_options {
 	const char *call; /* set in a process that the engine started */
 };
 
-/* Returns -1 to continue; otherwise the exit status, after it has printed what there is to print.
- */
+/* Returns -1 to continue; otherwise the exit status, after printing what there is to print. */
 int hr_fleetd_parse(struct hr_fleetd_options *o, int argc, char **argv);
 /* Returns the error text if options contradict each other, else NULL. */
 const char *hr_fleetd_misfit(const struct hr_fleetd_options *o);

@@ -173,8 +173,7 @@ hr_fleet_request_is_v1(struct json_object *request)
 	return r;
 }
 
-/* Digests each string with its length first, so that different pairs of strings never digest alike.
- */
+/* Digests each string after its length, so that different pairs of strings never digest alike. */
 static void
 put(struct hr_buf *b, const char *text)
 {

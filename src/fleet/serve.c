@@ -80,8 +80,7 @@ param(const FCGX_Request *fcgi, const char *name)
 	return v != NULL ? v : "";
 }
 
-/* Reads what has arrived, less than `room` if need be, so that the caller can check the time in
- * between. */
+/* Reads what has arrived, without filling `room`: the caller checks the time in between. */
 static int
 read_some(void *arg, char *p, size_t room)
 {
@@ -98,8 +97,7 @@ read_some(void *arg, char *p, size_t room)
 	return 1 + FCGX_GetStr(p + 1, more, in);
 }
 
-/* Reads the whole body: nginx has buffered it, unless the route is streamed. Returns false if it is
- * too long. */
+/* Reads a body, which nginx has buffered unless it streams. Returns false if it is too long. */
 static bool
 read_body(const FCGX_Request *fcgi, struct hr_buf *b)
 {
@@ -241,8 +239,7 @@ count(struct hr_fleet_server *s, int change)
 	(void)pthread_mutex_unlock(&s->counting);
 }
 
-/* Everything is allocated before the thread starts: a thread that replaces a stream's cannot fail.
- */
+/* Everything is allocated first: a thread that replaces a stream's cannot fail. */
 static int
 add_thread(struct hr_fleet_server *s)
 {
@@ -366,8 +363,7 @@ take(struct hr_fleet_server *s)
 	return fd;
 }
 
-/* Serves the request, and then those that waited for its end. Returns the thread's place
- * afterwards. */
+/* Serves a request, then those that waited for its end. Returns the thread's next place. */
 static struct place *
 serve_all(struct place *p, bool *replaced)
 {
@@ -398,8 +394,7 @@ serve_thread(void *arg)
 	int fd;
 
 	while (!replaced && (fd = take(s)) >= 0) {
-		/* pretend that the connection was kept after a request: libfcgi then reads from it
-		 */
+		/* pretend that the connection was kept after a request: libfcgi reads from it */
 		p->fcgi.ipcFd = fd;
 		p->fcgi.keepConnection = 1;
 		if (FCGX_Accept_r(&p->fcgi) == 0) {

@@ -28,8 +28,7 @@ pid_t hr_fleet_upgrade_nginx(const struct hr_fleet_upgrade *u);
 int hr_fleet_upgrade_ask(const struct hr_fleet_upgrade *u, struct hr_err *err);
 /* Fills in the listeners that nginx inherits (fleet/edge.h). */
 void hr_fleet_upgrade_listeners(struct hr_fleet_upgrade *u, int ret[HR_FLEET_LISTENERS]);
-/* Executes the next image; -1 stands for a missing descriptor or process. Returns only if that
- * fails. */
+/* Executes the next image; -1: no such descriptor or process. Returns only if that fails. */
 int hr_fleet_upgrade_go(struct hr_fleet_upgrade *u, int requests,
     const int listeners[HR_FLEET_LISTENERS], pid_t nginx, struct hr_err *err);
 

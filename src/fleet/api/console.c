@@ -114,8 +114,7 @@ is_call(const struct hr_fleet_request *q, const char *method, const char *name)
 	       strncmp(q->uri, BELOW, n) == 0 && strncmp(q->uri + n, name, len - n) == 0;
 }
 
-/* Checks the headers in which a browser names the page that sent the request; other clients send
- * none. */
+/* Checks the headers in which browsers name the page that asks; other clients send none. */
 static bool
 is_from_here(const struct hr_fleet_request *q)
 {
@@ -251,8 +250,7 @@ put_page(struct hr_buf *b, const struct hr_fleet_api *api, const struct hr_fleet
 	hr_buf_addf(b, "\"%s://%s.%s%s/handrail/\"", scheme, id, api->domain, port);
 }
 
-/* Answers the address of the page of this key's sandbox, with a ticket that admits its owner once.
- */
+/* Answers the address of the page of this key's sandbox, with a ticket that works once. */
 static void
 open_page(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
     const struct hr_fleet_key *k, struct hr_fleet_answer *a)

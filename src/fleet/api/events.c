@@ -49,8 +49,7 @@ struct choice {
 
 /* ---- parameters ---- */
 
-/* Reads a number that is not negative; leaves *to for an empty string. Returns -1 if it is no
- * number. */
+/* Reads a number that is not negative; "" leaves *to alone. Returns -1 if it is no number. */
 static int
 read_number(const char *text, int64_t *to)
 {
@@ -250,8 +249,7 @@ put_frame(void *arg, int64_t seq, int64_t at, const char *id, const char *what, 
 	t->left = t->b->len < PAGE_BYTES ? t->left - 1 : 0;
 }
 
-/* Returns false after the key was revoked or has expired, or the sign-in has ended. Called with the
- * lock. */
+/* Returns false if the key was revoked or expired, or the sign-in ended. Called with the lock. */
 static bool
 may_listen(const struct hr_fleet_stream *s)
 {

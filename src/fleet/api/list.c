@@ -39,8 +39,7 @@ keep(void *arg, const struct hr_fleet_row *row)
 	}
 }
 
-/* Writes a row's position in a list; without pages, the position stays valid after the row is gone.
- */
+/* Writes a row's position in a list; without pages, it stays valid after the row is gone. */
 static void
 put_position(const struct hr_fleet *f, const struct hr_fleet_row *row, char ret[POSITION])
 {

@@ -175,8 +175,7 @@ put_sandbox(void *arg, const struct hr_fleet_row *row)
 	hr_buf_addc(b, '}');
 }
 
-/* Changes a sandbox of any key. Returns 0, or -1 if there is no such call. Takes the lock itself.
- */
+/* Changes any key's sandbox. Returns 0, or -1 if there is no such call. Takes the lock itself. */
 static int
 change_sandbox(const struct hr_fleet_api *api, const char *method, const char *path,
     struct json_object *body, struct hr_fleet_answer *a)

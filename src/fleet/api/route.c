@@ -100,8 +100,7 @@ port_of(const struct hr_fleet_row *row, const char *name)
 	return 0;
 }
 
-/* V1 clients check a server's health without a key, at a path that handrail's server does not have.
- */
+/* V1 clients check a server's health without a key, at a path that ours does not have. */
 static const char *
 rest_of(const struct target *t)
 {
