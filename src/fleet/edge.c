@@ -370,20 +370,6 @@ hr_fleet_edge_end(const struct hr_fleet_edge *e, pid_t nginx)
 	let_go(e, nginx, SIGQUIT);
 }
 
-/* Returns a copy of a listening socket among nginx's descriptors; -1: not a listener, or the kernel
- * is older than Linux 5.6 and cannot copy. */
-static int
-its_socket(int pidfd, int fd)
-{
-	int got = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0u), listens = 0;
-	socklen_t size = sizeof(int);
-
-	if (got >= 0 &&
-	    (getsockopt(got, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0))
-		hr_fd_close(&got);
-	return got;
-}
-
 /* Returns true if a socket listens at that path: as the service is dead, that is nginx's copy of
  * the service's socket, and no other has replaced it. */
 static bool
