@@ -1,6 +1,6 @@
-/* A pod that a Sandbox of agent-sandbox makes (doc/kubernetes.md, "Sandboxes of agent-sandbox").
- * What is there says whose it is: the pod by its owner, a claim that is paused by its note. The
- * setting counts where a sandbox is made. */
+/* Pods made by a Sandbox of agent-sandbox (doc/kubernetes.md, "Sandboxes of agent-sandbox").
+ * Existing objects show their maker: a pod by its owner, a paused claim by its note. The setting
+ * counts only for new sandboxes. */
 #include "config.h"
 
 #include "host/kubernetes/agents.h"
@@ -137,7 +137,7 @@ hr_kubernetes_mark(struct hr_kubernetes *d, struct hr_err *err)
 	    "{\"metadata\":{\"annotations\":{\"" HR_KUBERNETES_FIRST "\":\"\"}}}", NULL, err);
 }
 
-/* Which version the cluster serves, of one whose Sandbox is there. */
+/* Finds the version that the cluster serves, for an existing Sandbox. */
 static int
 know(struct hr_kubernetes *d, struct hr_err *err)
 {
@@ -167,7 +167,7 @@ hr_kubernetes_scale(
 		hr_buf_addf(&b, "\"replicas\":%d", run);
 	else
 		hr_buf_addf(&b, "\"operatingMode\":\"%s\"", run ? "Running" : "Suspended");
-	/* as what it was taken of a pool, which only its pod says */
+	/* a pod from the pool: only its label names its sandbox */
 	if (taken != NULL) {
 		hr_buf_adds(
 		    &b, ",\"podTemplate\":{\"metadata\":{\"labels\":{\"" HR_KUBERNETES_TAKEN "\":");

@@ -1,4 +1,4 @@
-/* Base64 of RFC 4648, the other way than base/text/quote.h. */
+/* Base64 of RFC 4648: the inverse of base/text/quote.h. */
 #include "config.h"
 
 #include "host/kubernetes/base64.h"
@@ -30,6 +30,6 @@ hr_base64_read(struct hr_buf *b, const char *text)
 			hr_buf_addc(b, (char)(bits >> have));
 		}
 	}
-	/* what is left over is no byte, and nothing but zeros */
+	/* remaining bits form no byte, and must be zeros */
 	return pads <= 2 && have < 6 && (bits & ((1u << have) - 1)) == 0;
 }

@@ -1,5 +1,5 @@
-/* A program in the pod with our terminal or our files: channels 0 to 2 are its descriptors, 3 is
- * how it ended, 4 the size of the terminal, 255 says that our input has ended. */
+/* Runs a program in the pod with this process's terminal or descriptors: channels 0 to 2 are its
+ * descriptors, 3 its exit status, 4 the terminal's size, 255 the end of input. */
 #include "config.h"
 
 #include "host/kubernetes/kubernetes_int.h"
@@ -27,8 +27,8 @@ enum channel { IN, OUT, ERR, ENDED, SIZE, CLOSE = 255 };
 
 struct session {
 	struct hr_ws *ws;
-	struct hr_buf ended; /* the Status */
-	bool in_open, lost;  /* lost: our output takes no more */
+	struct hr_buf ended; /* the Status object */
+	bool in_open, lost;  /* lost: our output is closed */
 };
 
 static int
@@ -61,7 +61,8 @@ send_size(struct session *s)
 	return hr_ws_send(s->ws, HR_WS_BINARY, hr_buf_str(&b), b.len, NULL);
 }
 
-/* In v4 there is no end of input but that of the connection: then the program keeps waiting. */
+/* Protocol v4 cannot signal the end of input but by closing the connection: the program keeps
+ * waiting. */
 static int
 from_input(struct session *s, bool v5)
 {
@@ -146,7 +147,7 @@ talk(struct session *s, bool tty, bool v5, struct hr_err *err)
 		if (r == 0 && p[1].revents != 0)
 			r = from_input(s, v5) == 0 ? 0 : 1;
 		if (r == 0 && p[2].revents != 0) {
-			(void)!read(sizes, &info, sizeof(info)); /* how often does not matter */
+			(void)!read(sizes, &info, sizeof(info)); /* the count does not matter */
 			r = send_size(s) == 0 ? 0 : 1;
 		}
 	}

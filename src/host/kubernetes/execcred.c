@@ -1,4 +1,4 @@
-/* The client.credentials protocol: what is asked stands in a variable, the answer is printed. */
+/* The client.credentials protocol: the request is in a variable, the answer on stdout. */
 #include "config.h"
 
 #include "host/kubernetes/execcred.h"
@@ -20,8 +20,8 @@
 
 #define PATIENCE_MS 60000
 
-/* All that it prints, until it closes its output or ends: what it left behind, such as an agent of
- * its own, may keep the output open. end_fd: readable when it has ended; -1: nothing tells. */
+/* Reads all output until the program closes it or ends: a background process of the program may
+ * keep it open. end_fd: readable when the program has ended; -1: unknown. */
 static int
 drain(int fd, int end_fd, struct hr_buf *out, struct hr_err *err)
 {
@@ -55,7 +55,8 @@ drain(int fd, int end_fd, struct hr_buf *out, struct hr_err *err)
 	}
 }
 
-/* A path is relative to the kubeconfig; a name is looked for on PATH. The caller frees. */
+/* Returns the program's path; the caller frees it. A path is relative to the kubeconfig; a name is
+ * searched on PATH. */
 static char *
 program(const char *command, const char *dir)
 {

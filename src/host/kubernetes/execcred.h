@@ -1,4 +1,4 @@
-/* hr_execcred: a program that a kubeconfig names, which prints credentials. */
+/* hr_execcred: runs a program named by a kubeconfig, which prints credentials. */
 #ifndef HR_HOST_KUBERNETES_EXECCRED_H
 #define HR_HOST_KUBERNETES_EXECCRED_H
 
@@ -7,8 +7,8 @@
 
 struct json_object;
 
-/* exec: {"command", "args", "env", "apiVersion"}. What it prints is appended to out; its messages
- * go where ours would. It has a minute. */
+/* Runs exec: {"command", "args", "env", "apiVersion"}. Appends its output to out; its messages go
+ * to this process's stderr. Its time limit is a minute. */
 int hr_execcred_run(struct json_object *exec, const char *dir, const struct hr_strv *own_env,
     struct hr_buf *out, struct hr_err *err);
 

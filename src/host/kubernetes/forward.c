@@ -1,5 +1,5 @@
-/* Port-forward by WebSocket: messages begin with a byte for their channel, 0 for data, 1 for an
- * error; the first one of each tells the port. */
+/* Port-forward by WebSocket: messages start with a byte for their channel, 0 for data, 1 for an
+ * error; the first message of each channel is the port. */
 #include "config.h"
 
 #include "host/kubernetes/forward.h"
@@ -30,44 +30,43 @@
 
 #define CONNECTIONS 16
 #define PIECE 32768
-#define BACKLOG (1u << 20) /* of one direction: more is not read before it is gone */
+#define BACKLOG (1u << 20) /* bytes per direction: no more is read before they are sent */
 #define TO_LOCAL_MAX (8u << 20)
 #define PATIENCE_MS 60000
 #define WAIT_MS 500
 #define CALL_MS 5000
-#define AHEAD_MS 5000 /* a server ends a connection on which nothing is asked */
+#define AHEAD_MS 5000 /* a server ends a connection that stays unused */
 #define PROTOCOL "v4.channel.k8s.io"
 
 struct carried {
 	int local; /* -1: free */
-	/* a thread opens the pod's side, or asks why it ended, and has this slot until it is done
-	 */
+	/* a thread opens the pod's side, or asks why it ended, and owns this slot meanwhile */
 	bool busy, done;
 	struct hr_forward *f;
 	pthread_t thread;
-	struct hr_err why;    /* what is to be explained; HR_OK: it is to be opened */
-	struct hr_ws *opened; /* by that thread; NULL: text says why not */
+	struct hr_err why;    /* error to explain; HR_OK: open the connection */
+	struct hr_ws *opened; /* result of that thread; NULL: text has the reason */
 	char text[1200];
 	struct hr_ws *ws;
 	struct hr_buf to_local;
-	bool named[2]; /* the first message of a channel came */
-	bool answered; /* something of the pod went to the local side */
-	bool ending;   /* nothing more comes from the pod */
+	bool named[2]; /* first message of a channel was received */
+	bool answered; /* data from the pod was sent to the local side */
+	bool ending;   /* no more data from the pod */
 };
 
 struct hr_forward {
 	const struct hr_config *config;
 	const char *const *environ;
-	struct hr_kube kube;  /* of who has the lock; */
-	pthread_mutex_t lock; /* who does not get it makes one of his own */
+	struct hr_kube kube;  /* used with the lock */
+	pthread_mutex_t lock; /* a thread that does not get it makes its own kube */
 	int news_fd;          /* a thread of a slot is done */
 	char *pod_path;
-	int port, listener, at; /* at: where the socket is, which has no name any more */
+	int port, listener, at; /* directory of the socket (at), which is unlinked */
 	int stop_fd;
 	char socket[40];
 	pthread_t thread;
 	bool started, early;
-	struct hr_ws *ahead; /* early: for the first connection, opened before anybody asks */
+	struct hr_ws *ahead; /* early: opened in advance for the first connection */
 	int64_t ahead_ms;
 	struct carried v[CONNECTIONS];
 };
@@ -81,9 +80,9 @@ drop(struct carried *c)
 	*c = (struct carried){.local = -1};
 }
 
-/* ---- what does not work ---- */
+/* ---- failures ---- */
 
-/* Waits until it has gone or nobody wants it: it is short. */
+/* Sends the answer, which is short, unless the client closes first. */
 static void
 answer_503(struct carried *c, const char *why)
 {
@@ -102,7 +101,7 @@ answer_503(struct carried *c, const char *why)
 	c->ending = true;
 }
 
-/* What the pod itself says; NULL text: nothing. */
+/* Asks for the pod's own explanation; text NULL: not needed. */
 static void
 reason(struct hr_forward *f, struct hr_kube *k, const struct hr_err *e, char *text, size_t cap)
 {
@@ -143,7 +142,7 @@ open_pod(struct hr_forward *f, struct hr_kube *k, struct carried *c)
 			c->opened = socket_of_pod(f, k, &e);
 			if (c->opened != NULL)
 				return;
-			/* nobody answered, or somebody who cannot now */
+			/* no answer, or the server is temporarily unable */
 		} while ((k->status.code == 0 || k->status.code == 429 || k->status.code == 503) &&
 			 e.code == HR_E_UNAVAILABLE && hr_now_ms() < end &&
 			 !hr_rest_wait(f->stop_fd, WAIT_MS));
@@ -173,8 +172,8 @@ slot_thread(void *arg)
 	return NULL;
 }
 
-/* The API server may take its time, which is not that of the other connections. why: what is to be
- * explained; NULL: the pod's side is to be opened. */
+/* Starts a thread, because the API server may be slow and other connections must not wait. why: the
+ * error to explain; NULL: open the pod's side. */
 static void
 ask_beside(struct hr_forward *f, struct carried *c, const struct hr_err *why)
 {
@@ -234,7 +233,7 @@ from_pod(struct hr_forward *f, struct carried *c)
 	c->ending |= !c->busy;
 }
 
-/* Takes over what the threads of the slots have done. */
+/* Collects the results of the slots' threads. */
 static void
 take_over(struct hr_forward *f)
 {
@@ -249,7 +248,7 @@ take_over(struct hr_forward *f)
 		c->busy = c->done = false;
 		c->ws = c->opened;
 		c->opened = NULL;
-		/* what came with the head of the answer is not told by poll */
+		/* data that came with the response's head is buffered: poll does not report it */
 		if (c->ws != NULL)
 			from_pod(f, c);
 		else
@@ -257,7 +256,7 @@ take_over(struct hr_forward *f)
 	}
 }
 
-/* ---- our side ---- */
+/* ---- the local side ---- */
 
 static void
 to_pod(struct carried *c)
@@ -272,7 +271,7 @@ to_pod(struct carried *c)
 		drop(c);
 }
 
-/* false: its reader is gone. */
+/* Returns false if the local reader is gone. */
 static bool
 to_local(struct carried *c)
 {
@@ -335,7 +334,7 @@ carry(void *arg)
 	struct hr_err e = {0};
 	size_t room;
 
-	/* what keeps it from being opened keeps the next one, which says so */
+	/* ignored: the next connection fails likewise, and reports the reason */
 	if (f->early)
 		f->ahead = socket_of_pod(f, &f->kube, &e);
 	f->ahead_ms = hr_now_ms();
@@ -381,9 +380,10 @@ carry(void *arg)
 	}
 }
 
-/* ---- its socket ---- */
+/* ---- the local socket ---- */
 
-/* Bound in a directory of ours and unlinked at once; /proc leads to it as long as it is open. */
+/* Binds the socket in a temporary directory and unlinks it; /proc leads to it as long as it is
+ * open. */
 static int
 listen_nowhere(struct hr_forward *f, struct hr_err *err)
 {
@@ -454,7 +454,7 @@ hr_forward_free(struct hr_forward *f)
 
 	if (f == NULL)
 		return;
-	/* cannot fail: the counter is far from its end */
+	/* cannot fail: the counter is far from its limit */
 	if (f->started) {
 		(void)eventfd_write(f->stop_fd, 1);
 		(void)pthread_join(f->thread, NULL);

@@ -1,8 +1,8 @@
-/* hr_forward: a port of a pod as a Unix socket of this process. Each connection to it is one of the
- * API server's port-forward. A thread of its own carries the bytes; it sleeps while there are none.
+/* hr_forward: a port of a pod as a Unix socket of this process. Each connection becomes one
+ * port-forward of the API server. A thread carries the bytes, and sleeps while there are none.
  *
- * While the API server cannot be reached a connection waits, up to a minute. What keeps it from
- * the pod is answered as HTTP, 503 with the reason. */
+ * While the API server is not reachable, a connection waits, up to a minute. If the pod is not
+ * reachable, the answer is HTTP 503 with the reason. */
 #ifndef HR_HOST_KUBERNETES_FORWARD_H
 #define HR_HOST_KUBERNETES_FORWARD_H
 
@@ -10,13 +10,14 @@
 
 struct hr_forward;
 
-/* pod_path: "/api/v1/namespaces/NS/pods/NAME". early: the way of the first connection is opened
- * now, since it will come soon. NULL: *err. */
+/* Opens a forward; pod_path: "/api/v1/namespaces/NS/pods/NAME". early: opens the first connection
+ * to the pod in advance. Returns NULL with *err set. */
 struct hr_forward *hr_forward_new(const struct hr_config *c, const char *const *env,
     const char *pod_path, int port, bool early, struct hr_err *err);
-void hr_forward_free(struct hr_forward *f); /* NULL: nothing */
+void hr_forward_free(struct hr_forward *f); /* f may be NULL */
 
-/* Its path: nobody else can reach it, and it is nowhere in the file system. */
+/* Returns the socket's path: only this process can reach it, as it is nowhere in the file
+ * system. */
 const char *hr_forward_socket(const struct hr_forward *f);
 
 #endif

@@ -1,4 +1,4 @@
-/* Requests with patience, lists in pages, watches that go on. */
+/* Requests with retries, lists in pages, watches that resume. */
 #include "config.h"
 
 #include "host/kubernetes/kube.h"
@@ -19,9 +19,9 @@
 #define ANSWER_MAX (32u << 20)
 #define URL_TEXT_MAX 16384
 #define PAGE 250
-#define ATTEMPTS 100 /* what ends them is patience */
+#define ATTEMPTS 100 /* never reached: the time limit ends the retries */
 
-/* Whatever is sent may be sent twice: an object has a name, and is there only once. */
+/* Every request may be repeated: an object has a name, and exists only once. */
 static const struct hr_rest_rule rules[] = {
     {.failures = HR_REST_UNSENT | HR_REST_LOST | HR_REST_FAILED,
 	.attempts = ATTEMPTS,
@@ -47,8 +47,8 @@ static const struct {
     [HR_KUBE_DELETE] = {"DELETE", "Content-Type: application/json", ""},
 };
 
-/* With tls-server-name curl connects to the server's address and asks for the other name; a path of
- * the URL, as proxies of clusters have it, stays. */
+/* tls-server-name: connect to the server's address, but verify against tls_name; a path in the URL,
+ * as cluster proxies have it, stays. */
 static int
 rename_server(struct hr_kube *k, struct hr_err *err)
 {
@@ -63,7 +63,7 @@ rename_server(struct hr_kube *k, struct hr_err *err)
 		return hr_err_nomem(err);
 	port = strrchr(host, ':');
 	if (port != NULL && strchr(port, ']') != NULL)
-		port = NULL; /* of an address of IPv6 */
+		port = NULL; /* the colon belongs to an IPv6 address */
 	if (hr_text_setf(&k->base, err, "%s%s%s%s", tls ? "https://" : "http://", k->login.tls_name,
 		port != NULL ? port : "", path) != 0)
 		return -1;
@@ -77,7 +77,7 @@ int
 hr_kube_init(struct hr_kube *k, const struct hr_config *c, const char *const *env,
     unsigned patience_ms, struct hr_err *err)
 {
-	/* who gives a time of his own means all of a call, also one that nobody answers */
+	/* a caller's time limit covers the whole call, even without an answer */
 	struct hr_rest_options o = {.rules = rules,
 	    .timeout_s = patience_ms > 0 && patience_ms < CALL_TIMEOUT_S * 1000
 			     ? (patience_ms + 999) / 1000
@@ -145,7 +145,7 @@ present(struct hr_kube *k, bool now, struct hr_err *err)
 	return r;
 }
 
-/* No answer is what rest.h calls a network's error. */
+/* Returns true for the errors that rest.h counts as the network's. */
 static bool
 is_lost(const struct hr_err *e)
 {
@@ -153,7 +153,8 @@ is_lost(const struct hr_err *e)
 	       e->code == HR_E_PROTO;
 }
 
-/* A refusal is in k->status, and *err has our words for it. lost: no answer came, or not whole. */
+/* Sends a request once. A refusal is in k->status, and explained in *err. lost: no answer, or an
+ * incomplete one. */
 static int
 ask(struct hr_kube *k, const struct hr_rest_call *c, struct hr_rest_answer *a, bool *lost,
     struct hr_err *err)
@@ -166,7 +167,7 @@ ask(struct hr_kube *k, const struct hr_rest_call *c, struct hr_rest_answer *a, b
 	memset(a, 0, sizeof(*a));
 	for (i = 0; i < 2; i++) {
 		memset(&k->status, 0, sizeof(k->status));
-		/* one that was refused may only be old */
+		/* after a refusal, the credentials may only be stale */
 		if (present(k, i > 0, err) != 0)
 			return -1;
 		hr_rest_answer_done(a);
@@ -301,9 +302,9 @@ struct watch {
 	hr_kube_event_fn *fn;
 	void *arg;
 	char version[128];
-	int stop;    /* what fn returned */
-	bool forgot; /* it has to be listed again */
-	bool heard;  /* this stream told something */
+	int stop;    /* fn's result */
+	bool forgot; /* the version was dropped: list again */
+	bool heard;  /* the present stream delivered something */
 };
 
 static int
@@ -349,7 +350,7 @@ list_first(
 	return r;
 }
 
-/* One stream. 0: it ended, and can be gone on with; -1: it cannot. */
+/* Reads one stream. Returns 0 if it ended and can resume, or -1. */
 static int
 stream(
     struct hr_kube *k, struct watch *w, const char *path, const char *selector, struct hr_err *err)
@@ -368,7 +369,7 @@ stream(
 	r = hr_buf_check(&url, NULL) == 0 ? ask(k, &c, &a, &lost, err) : hr_err_nomem(err);
 	if (r != 0 && k->status.code == 410)
 		w->forgot = true;
-	/* a stream that is cut is as good as one that ends */
+	/* a cut stream is like one that ends */
 	if (w->stop != 0 || w->forgot || (lost && w->heard))
 		r = 0;
 	return r;
@@ -389,7 +390,7 @@ hr_kube_watch(struct hr_kube *k, const char *path, const char *selector, hr_kube
 		}
 		if (r == 0 && w.stop == 0)
 			r = stream(k, &w, path, selector, err);
-		/* one that ends at once, again and again, must not be hammered */
+		/* slow down if the stream ends at once, again and again */
 		empty = w.heard ? 0 : empty + 1;
 		if (r == 0 && w.stop == 0 && empty > 1 &&
 		    hr_rest_wait(k->watch_fd, empty < 10 ? empty * 100 : 1000))

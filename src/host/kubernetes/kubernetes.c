@@ -1,5 +1,5 @@
-/* The kind "kubernetes": a pod, its claim, its services (doc/kubernetes.md). Paused it is scaled to
- * zero: the pod is gone, and the claim says how it is made again. */
+/* The back-end "kubernetes": a pod, its claim, its services (doc/kubernetes.md). A paused sandbox
+ * has no pod, and its claim says how to make it again. */
 #include "config.h"
 
 #include "host/kubernetes/kubernetes_int.h"
@@ -22,7 +22,7 @@
 #include "proto/json.h"
 
 #define PREFIX "openhands-runtime-"
-#define SID_MAX 36 /* "openhands-runtime-SID-svc-code" is a name of 63 characters at most */
+#define SID_MAX 36 /* "openhands-runtime-SID-svc-code" may have 63 characters */
 #define STATE_PATIENCE_MS 3000
 
 static void
@@ -39,7 +39,7 @@ kubernetes_free(void *self)
 	free(d);
 }
 
-/* A name of Kubernetes: DNS has no capitals and no underscores. */
+/* Checks a Kubernetes name: DNS allows no capitals and no underscores. */
 static bool
 name_valid(const char *text, size_t most)
 {
@@ -139,7 +139,7 @@ on_taken(void *arg, struct json_object *o)
 	return 1;
 }
 
-/* One of a pool has another name: 1 found, 0 there is none. */
+/* Finds a sandbox from the pool, whose name differs. Returns 1, or 0 if there is none. */
 static int
 find_taken(struct hr_kubernetes *d, struct hr_err *err)
 {
@@ -157,7 +157,7 @@ find_taken(struct hr_kubernetes *d, struct hr_err *err)
 	return r;
 }
 
-/* A pod of our name that runs, or comes, is used: 1; one that has ended makes place: 0. */
+/* Returns 1 for a usable pod of the name; 0 if there is none, after deleting one that has ended. */
 static int
 find(struct hr_kubernetes *d, struct hr_err *err)
 {
@@ -202,7 +202,7 @@ kubernetes_connect(void *self, enum hr_connected *ret, struct hr_err *err)
 		return -1;
 	if (r == 0 && d->h->attach)
 		return hr_err_set(err, HR_E_DISCONNECTED, "Pod %s not found.", d->name);
-	/* one that is paused goes on as what it was */
+	/* a paused sandbox resumes as it was */
 	if (r == 0 && hr_kubernetes_resume(d, &was, &e) == 0) {
 		*ret = HR_SANDBOX_RESUMED;
 	} else if (r == 0) {
@@ -217,7 +217,7 @@ kubernetes_connect(void *self, enum hr_connected *ret, struct hr_err *err)
 	return -1;
 }
 
-/* A claim that was there before stays, with the files in it. */
+/* Keeps an older claim, with the files in it. */
 static int
 kubernetes_undo(void *self, struct hr_err *err)
 {
@@ -234,7 +234,7 @@ kubernetes_undo(void *self, struct hr_err *err)
 
 #define CA_TEXT 17
 
-/* A hash of the certificates that the API server's are checked by; "": none are named. */
+/* Writes a hash of the CA certificates for the API server; "": none are named. */
 static void
 write_ca(const struct hr_kube_login *l, char text[CA_TEXT])
 {
@@ -264,8 +264,8 @@ kubernetes_record(void *self, struct hr_err *err)
 	return hr_record_take(&b, err);
 }
 
-/* Another cluster may have a pod of that name, and says nothing of this one. One cluster may have
- * several addresses, but not several authorities. */
+/* Refuses another cluster, whose pod of that name says nothing about this sandbox. A cluster may
+ * have several addresses, but not several authorities. */
 static int
 check_cluster(struct hr_kubernetes *d, struct json_object *record, struct hr_err *err)
 {
@@ -273,7 +273,7 @@ check_cluster(struct hr_kubernetes *d, struct json_object *record, struct hr_err
 	const char *was = hr_json_text_or(record, "ca", "");
 	char ca[CA_TEXT];
 
-	/* without credentials each call fails with the reason */
+	/* each call fails with the reason if there are no credentials */
 	if (server == NULL || hr_kubernetes_open_kube(d, NULL) != 0 ||
 	    strcmp(server, d->kube.login.server) == 0)
 		return 0;
@@ -320,7 +320,7 @@ kubernetes_restore(void *self, const char *record, struct hr_err *err)
 	d->own = true;
 	if (d->h->attach)
 		return hr_kubernetes_reach(d, false, err);
-	/* whoever wants it running makes it run again */
+	/* the caller needs it running: resume it */
 	r = find(d, err);
 	if (r == 0)
 		r = hr_kubernetes_resume(d, &was, err) == 0 ? 1 : -1;
@@ -329,7 +329,7 @@ kubernetes_restore(void *self, const char *record, struct hr_err *err)
 
 /* ---- pools ---- */
 
-/* The way to the pod is opened while its label is written. */
+/* Opens the connection to the pod while its label is written. */
 static int
 take(struct hr_kubernetes *d, const char *record, struct hr_err *err)
 {
@@ -351,13 +351,13 @@ take(struct hr_kubernetes *d, const char *record, struct hr_err *err)
 			 why.text[0] != '\0' ? why.text : "it does not run");
 }
 
-/* Where it fails the handle has its own name again: another sandbox is taken or made by it. */
+/* If this fails, the handle has its own name again, by which another sandbox is taken or made. */
 static int
 kubernetes_adopt(void *self, const char *sid, const char *record, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
 
-	(void)sid; /* the record has the name */
+	(void)sid; /* the record names it */
 	if (take(d, record, err) == 0)
 		return 0;
 	hr_forward_free(d->forward);
@@ -368,7 +368,7 @@ kubernetes_adopt(void *self, const char *sid, const char *record, struct hr_err 
 	return -1;
 }
 
-/* ---- its life ---- */
+/* ---- life ---- */
 
 static const char *
 kubernetes_state(void *self)
@@ -381,7 +381,7 @@ kubernetes_state(void *self)
 	struct hr_err e = {0};
 	char path[512], text[700];
 
-	/* who looks at a list does not wait for a minute */
+	/* a list must not wait for a minute */
 	if (hr_kube_init(&kube, d->h->config, d->h->environ, STATE_PATIENCE_MS, &e) != 0) {
 		d->h->log(d->h->arg, e.msg);
 		return state;
@@ -423,7 +423,7 @@ kubernetes_pause(void *self, struct hr_err *err)
 	struct hr_kubernetes *d = self;
 	int r = hr_kubernetes_pause(d, err);
 
-	/* there is none: it may have been paused before */
+	/* not found: it may have been paused before */
 	if (r == 0 && strcmp(kubernetes_state(d), "paused") != 0)
 		return hr_err_set(err, HR_E_NO_SANDBOX, "Pod %s not found.", d->name);
 	return r < 0 ? -1 : 0;
@@ -443,7 +443,7 @@ kubernetes_resume(void *self, struct hr_err *err)
 	if (r == 1)
 		hr_kube_why(&why, pod);
 	other = hr_kubernetes_replaced(pod);
-	/* a pause that is under way elsewhere has noted what to make again */
+	/* another process pauses it: the claim already says what to make again */
 	if (r == 1 && why.progress == HR_KUBE_ENDING) {
 		if (hr_kubernetes_wait_gone(d, HR_POD, "", err) != 0)
 			return -1;
@@ -558,7 +558,7 @@ static const char *const heeds[] = {"sandbox.limits.profile", "sandbox.limits.cp
     "sandbox.security.run_as_user", "sandbox.security.run_as_group",
     "sandbox.security.readonly_root_fs", "sandbox.security.no_new_privileges",
     "sandbox.security.cap_drop", "sandbox.security.cap_add",
-    /* it reports these by itself */
+    /* the back-end reports these itself */
     "sandbox.additional_networks", "sandbox.docker_runtime_kwargs", NULL};
 
 static const struct hr_sandbox_ops kubernetes_ops = {

@@ -1,5 +1,5 @@
-/* Credentials: from a kubeconfig, a pod's service account, or variables. What a kubeconfig names
- * may change while we run; what a program gives runs out. */
+/* Credentials: from a kubeconfig, a pod's service account, or variables. A kubeconfig's files may
+ * change while handrail runs; a program's credentials expire. */
 #include "config.h"
 
 #include "host/kubernetes/login.h"
@@ -26,7 +26,7 @@
 
 #define FILE_CAP (1u << 20)
 #define REREAD_S 60
-#define EARLY_S 60 /* credentials are renewed so long before they run out, at most */
+#define EARLY_S 60 /* maximal lead of a renewal before credentials expire */
 #define POD_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
 #define NO_CLIENT                                                                                  \
 	"Failed to initialize Kubernetes client. Make sure you have kubectl configured correctly " \
@@ -69,7 +69,7 @@ read_file(char **to, const char *path, struct hr_err *err)
 	return r;
 }
 
-/* A token is one line. */
+/* Reads a token of one line. */
 static int
 read_token(struct hr_kube_login *l, struct hr_err *err)
 {
@@ -85,7 +85,7 @@ read_token(struct hr_kube_login *l, struct hr_err *err)
 
 /* ---- kubeconfig ---- */
 
-/* The entry of a name in a list such as "contexts"; NULL: there is none. */
+/* Returns the named entry of a list such as "contexts"; NULL: none. */
 static struct json_object *
 named(struct json_object *o, const char *list, const char *name)
 {
@@ -148,7 +148,7 @@ hr_kube_login_merge(
 	return bad == 0 ? 0 : hr_err_nomem(err);
 }
 
-/* A text of the kubeconfig that is in it in base64, NAME-data, or in a file, NAME. */
+/* Reads a PEM text of the kubeconfig: base64 in NAME-data, or a file in NAME. */
 static int
 pem(char **to, char **ret_file, struct json_object *o, const char *name, const char *dir,
     struct hr_err *err)
@@ -225,7 +225,7 @@ take_user(struct hr_kube_login *l, struct json_object *entry, struct hr_err *err
 	if (hr_text_set(&l->dir, dir, err) != 0 ||
 	    (*token != '\0' && hr_text_set(&l->token, token, err) != 0))
 		return -1;
-	/* as kubectl: the file before the text */
+	/* like kubectl: the file takes precedence */
 	if (*file != '\0' && (l->token_file = hr_path_join(dir, file)) == NULL)
 		return hr_err_nomem(err);
 	if (json_object_is_type(exec, json_type_object))
@@ -262,7 +262,7 @@ hr_kube_login_choose(
 	return c != NULL ? take_user(l, c, err) : 0;
 }
 
-/* The directory that what stands in a file is relative to. */
+/* Paths in a kubeconfig are relative to its directory. */
 static int
 merge_file(struct json_object **merged, const char *path, struct hr_err *err)
 {
@@ -275,7 +275,7 @@ merge_file(struct json_object **merged, const char *path, struct hr_err *err)
 	if (whole == NULL) {
 		(void)hr_err_from(err, HR_E_INVAL, &why);
 	} else if (hr_trust_read(path, HR_TRUST_NOBODY, &b, &why) != 0) {
-		/* one of several need not be there */
+		/* files of a list may be missing */
 		r = why.code == HR_E_SYS && why.sys == ENOENT ? 0
 							      : hr_err_from(err, HR_E_INVAL, &why);
 	} else {
@@ -314,7 +314,7 @@ from_kubeconfig(struct hr_kube_login *l, const char *files, const char *context,
 	return r;
 }
 
-/* ---- without a kubeconfig ---- */
+/* ---- other sources ---- */
 
 static int
 from_variables(struct hr_kube_login *l, const char *url, const char *const *env, struct hr_err *err)
@@ -365,7 +365,7 @@ hr_kube_login_init(
 
 	memset(l, 0, sizeof(*l));
 	hr_strv_add_all(&l->environ, env);
-	/* for nobody but the sandbox */
+	/* reserved for the sandbox */
 	hr_strv_unset_env(&l->environ, "SESSION_API_KEY");
 	if (files == NULL)
 		files = hr_env_get(env, "KUBECONFIG");
@@ -381,17 +381,17 @@ hr_kube_login_init(
 		r = hr_err_set(err, HR_E_INVAL, NO_CLIENT);
 	else if ((r = hr_text_setf(&standard, err, "%s/.kube/config", home)) == 0)
 		r = from_kubeconfig(l, standard, context, err);
-	/* or the first use would take all of them for fresh */
+	/* otherwise the first use would take them for fresh */
 	l->read_at = -REREAD_S;
 	if (r != 0)
 		hr_kube_login_done(l);
 	return r;
 }
 
-/* ---- what changes ---- */
+/* ---- renewal ---- */
 
-/* Reads the zone of a time of RFC 3339, behind the seconds: *ret is seconds east of UTC, 0 without
- * a zone. Returns -1 for anything else. */
+/* Parses the zone of an RFC 3339 time, after the seconds: *ret is seconds east of UTC, 0 without a
+ * zone. Returns -1 for anything else. */
 static int
 zone_of(const char *p, long *ret)
 {
@@ -468,7 +468,7 @@ int
 hr_kube_login_renew(struct hr_kube_login *l, bool now, struct hr_err *err)
 {
 	int64_t age = hr_now_ms() / 1000 - l->read_at;
-	/* of short ones a quarter, or their program would run for each request */
+	/* short-lived ones: a quarter of their life, or the program would run for each request */
 	int64_t early = l->expires_in / 4 < EARLY_S ? l->expires_in / 4 : EARLY_S;
 	bool first = l->token == NULL && l->cert == NULL, old = now || first || age >= REREAD_S;
 

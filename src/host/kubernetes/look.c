@@ -1,4 +1,4 @@
-/* Looking at a cluster. What this account may not look at is told as that, and is no mistake. */
+/* Checks of a cluster. A missing right to check is reported as such, and is no fault. */
 #include "config.h"
 
 #include "host/kubernetes/look.h"
@@ -19,7 +19,7 @@
 #define PATIENCE_MS 5000
 
 struct exam {
-	struct hr_kube kube; /* one that does not wait for long */
+	struct hr_kube kube; /* has a short time limit */
 	const struct hr_kubernetes *d;
 	const struct hr_config *c;
 	hr_finding_fn *fn;
@@ -38,7 +38,7 @@ setting(const struct exam *x, const char *name)
 
 static const struct right {
 	const char *group, *resource, *sub, *verbs;
-	const char *setting, *unless; /* needed only where it has another value */
+	const char *setting, *unless; /* needed only if the setting has another value */
 } rights[] = {
     {"", "pods", "", "create get list watch patch delete", NULL, NULL},
     {"", "pods", "log", "get", NULL, NULL},
@@ -115,7 +115,7 @@ all_rights(struct exam *x)
 		}
 }
 
-/* Only who wants Sandboxes needs what they take. */
+/* Rights for Sandboxes matter only if the settings choose them. */
 static void
 agents(struct exam *x)
 {
@@ -142,9 +142,9 @@ agents(struct exam *x)
 		hr_exam_say(x->fn, x->arg, false, "agent-sandbox", "%s", e.msg);
 }
 
-/* ---- things that have to be there ---- */
+/* ---- required objects ---- */
 
-/* path NULL-terminated; told only where it is known. */
+/* Reports whether an object exists, if that can be known. path: NULL-terminated. */
 static void
 exists(struct exam *x, const char *what, const char *name, const char *path, const char *hint)
 {
@@ -323,7 +323,7 @@ hr_kubernetes_look(struct hr_kubernetes *d, hr_finding_fn *fn, void *arg, struct
 	const char *name;
 	char path[512];
 
-	(void)err; /* whatever is wrong is a finding */
+	(void)err; /* every fault is a finding */
 	if (hr_kube_init(&x.kube, d->h->config, d->h->environ, PATIENCE_MS, &e) != 0) {
 		hr_exam_say(x.fn, x.arg, false, "credentials", "%s", e.msg);
 		return 0;
@@ -369,11 +369,11 @@ struct told {
 	hr_event_fn *fn;
 	void *arg;
 	struct json_object *pods;   /* name -> a digit for its progress, and its sandbox */
-	struct json_object *before; /* while a list comes: as they were */
-	bool begun;                 /* the first list is what was there before */
+	struct json_object *before; /* during a list: the previous pods */
+	bool begun;                 /* the first list describes the past */
 };
 
-/* A pod that a list lacks went while nobody was told of it. */
+/* Reports pods missing from a list: they went while the watch was interrupted. */
 static int
 tell_gone(struct told *t)
 {
@@ -393,7 +393,7 @@ tell_gone(struct told *t)
 static int
 tell_one(struct told *t, const char *name, const char *sid, struct json_object *o)
 {
-	/* a digit, for the text goes with its replacement */
+	/* a digit, since the string is freed with its replacement */
 	char was = *hr_json_text_or(t->pods, name, hr_json_text_or(t->before, name, ""));
 	struct hr_kube_why why;
 	const char *what = NULL;

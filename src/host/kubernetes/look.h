@@ -1,13 +1,13 @@
-/* What "handrail doctor" and "handrail events" ask a cluster. */
+/* Checks of a cluster for "handrail doctor", and its events for "handrail events". */
 #ifndef HR_HOST_KUBERNETES_LOOK_H
 #define HR_HOST_KUBERNETES_LOOK_H
 
 #include "host/kubernetes/kubernetes_int.h"
 
-/* Server, rights, storage, quota, image: each is told, whatever is missing. */
+/* Reports on server, rights, storage, quota and image, even after a fault. */
 int hr_kubernetes_look(struct hr_kubernetes *d, hr_finding_fn *fn, void *arg, struct hr_err *err);
 
-/* What happens to all of our pods, by one watch, until stop_fd or fn ends it. */
+/* Reports events of all of handrail's pods, by one watch, until stop_fd or fn ends it. */
 int hr_kubernetes_tell(struct hr_kubernetes *d, hr_event_fn *fn, void *arg, struct hr_err *err);
 
 #endif

@@ -1,6 +1,6 @@
-/* What a sandbox consists of is made and ended. What this call has made is known by a word that is
- * in each object, so that an answer that was lost is no object that is there already; and by its
- * uid, so that what somebody else made since is not deleted. */
+/* Creation and deletion of a sandbox's objects. Each object carries its call's random string, so
+ * that a lost answer is not mistaken for another's object; deletion names its uid, so that a
+ * successor stays. */
 #include "config.h"
 
 #include "host/kubernetes/kubernetes_int.h"
@@ -81,7 +81,7 @@ hr_kubernetes_uid(struct json_object *o, char uid[HR_KUBERNETES_UID])
 	    uid, HR_KUBERNETES_UID, "%s", hr_json_text_or(hr_json_at(o, "metadata"), "uid", ""));
 }
 
-/* A Sandbox may be somebody else's, and run anything. */
+/* A Sandbox of another program could run anything. */
 static bool
 is_handrails(struct json_object *o)
 {
@@ -89,8 +89,8 @@ is_handrails(struct json_object *o)
 		   "openhands-runtime") == 0;
 }
 
-/* One that is there already, because somebody else made it, is 0 with no uid. Where the answer to
- * our request was lost it is ours. */
+/* Creates an object. Returns 0 without a uid if another process made it; after a lost answer, ours
+ * is recognised. */
 static int
 create(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct hr_kubernetes_made *m,
     struct hr_err *err)
@@ -122,12 +122,11 @@ create(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct hr_kubernet
 	else if (r != 0 && err != NULL)
 		*err = e;
 	json_object_put(o);
-	explicit_bzero(body, strlen(body)); /* the Secret's */
+	explicit_bzero(body, strlen(body)); /* body may hold the key */
 	return r;
 }
 
-/* One of an earlier life is made what it has to be now, by server-side apply; only a new one is
- * ours. */
+/* Updates an object of an earlier life by server-side apply; records only a new one as ours. */
 static int
 apply(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct hr_kubernetes_made *m,
     struct hr_err *err)
@@ -143,7 +142,7 @@ apply(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct hr_kubernete
 		return -1;
 	hr_kubernetes_path(d, what, true, path);
 	r = hr_kube_call(&d->kube, HR_KUBE_APPLY, path, body, NULL, err);
-	explicit_bzero(body, strlen(body)); /* the Secret's */
+	explicit_bzero(body, strlen(body)); /* body may hold the key */
 	return r;
 }
 
@@ -163,7 +162,7 @@ hr_kubernetes_delete(struct hr_kubernetes *d, enum hr_kubernetes_what what, cons
 	return d->kube.status.code == 409 ? 1 : hr_err_pass(err, &e);
 }
 
-/* A claim that is new holds nothing. */
+/* A new claim holds no files. */
 void
 hr_kubernetes_take_back(struct hr_kubernetes *d)
 {
@@ -195,7 +194,7 @@ make_objects(struct hr_kubernetes *d, struct hr_kubernetes_made *m, enum hr_kube
 	const char *policy = hr_config_text(d->h->config, "kubernetes.network_policy");
 	bool ingress = hr_config_bool(d->h->config, "kubernetes.ingress");
 
-	/* what holds for the pod before the pod; what leads to it after, while it starts */
+	/* objects that the pod needs come first; those that lead to it follow while it starts */
 	if (create(d, HR_CLAIM, m, err) != 0 || apply(d, HR_SECRET, m, err) != 0 ||
 	    (policy != NULL && *policy != '\0' && strcmp(policy, "none") != 0 &&
 		apply(d, HR_POLICY, m, err) != 0) ||
@@ -224,8 +223,8 @@ warn_ignored(struct hr_kubernetes *d)
 	}
 }
 
-/* Volumes that somebody made may have the name of a class that is not there, so it is no error yet;
- * an account of a namespace may not look. */
+/* No error yet: existing volumes may name a storage class that does not exist. A namespaced account
+ * cannot read classes. */
 static void
 look_for_class(struct hr_kubernetes *d)
 {
@@ -270,7 +269,7 @@ hr_kubernetes_make(struct hr_kubernetes *d, enum hr_connected *ret, struct hr_er
 	d->h->status(d->h->arg, "STATUS$RUNTIME_STARTED");
 	if (hr_kubernetes_wait_ready(d, err) == 0 &&
 	    (maker == HR_POD || hr_kubernetes_mark(d, err) == 0)) {
-		/* of two that make one at a time both wait for the pod that was first */
+		/* two processes may make it at the same time: both wait for the first one's pod */
 		*ret = m->uid[maker][0] != '\0' ? HR_SANDBOX_MADE : HR_SANDBOX_FOUND;
 		return *ret == HR_SANDBOX_MADE ? 0 : hr_kubernetes_read_key(d, err);
 	}
@@ -290,11 +289,11 @@ hr_kubernetes_end_pod(struct hr_kubernetes *d, const char *uid, struct hr_err *e
 		    ? hr_kubernetes_delete(d, HR_POD, uid, &pod, err)
 		    : -1;
 
-	/* or it would be made again */
+	/* otherwise it would be made again */
 	if (r == 0 && hr_kubernetes_owner(pod, owner))
 		r = hr_kubernetes_end_owner(d, owner, err);
 	else if (r > 0)
-		return 0; /* another process has ended it, and made the next one */
+		return 0; /* another process has deleted it, and made its successor */
 	return r == 0 ? hr_kubernetes_wait_gone(d, HR_POD, uid, err) : -1;
 }
 
@@ -315,7 +314,7 @@ hr_kubernetes_find_owner(struct hr_kubernetes *d, char uid[HR_KUBERNETES_UID], s
 	return 0;
 }
 
-/* A right that only making needs may be missing where a sandbox is ended. */
+/* Tolerates a missing right that only creation needs. */
 static bool
 may_be_denied(const struct hr_kubernetes *d, int what)
 {
@@ -331,9 +330,9 @@ fail_replaced(const struct hr_kubernetes *d, struct hr_err *err)
 	    d->name);
 }
 
-/* Returns true for the objects that an end deletes. Where the pod that state() saw is meant
- * (as_seen) another process may start the sandbox again at any moment, with everything but its pod:
- * a Service that both lives use has one uid, by which a late delete would find it. */
+/* Returns true for the objects that an end deletes. If the pod that state() saw is meant (as_seen),
+ * another process may start the sandbox again at any moment, with everything but its pod: a Service
+ * used by both lives has one uid, so a late delete would hit it. */
 static bool
 is_ended(const struct hr_kubernetes *d, int what, bool claim)
 {
@@ -342,8 +341,8 @@ is_ended(const struct hr_kubernetes *d, int what, bool claim)
 	return claim || (what != HR_CLAIM && what != HR_SECRET);
 }
 
-/* Notes which objects have the sandbox's names now, and the Sandbox that pod or claim name as their
- * owner. Where the pod that state() saw is meant and has a successor, it fails. */
+/* Notes the uids of the objects with the sandbox's names, and the Sandbox that pod or claim name as
+ * owner. If the pod that state() saw is meant and has a successor, it fails. */
 static int
 note_all(struct hr_kubernetes *d, bool claim, char uid[HR_KINDS][HR_KUBERNETES_UID],
     char owner[HR_KUBERNETES_UID], struct hr_err *err)
@@ -381,17 +380,17 @@ hr_kubernetes_end(struct hr_kubernetes *d, bool claim, struct hr_err *err)
 
 	if (hr_kubernetes_open_kube(d, err) != 0 || note_all(d, claim, uid, owner, err) != 0)
 		return -1;
-	/* before anything is deleted: after it another process may make the next Sandbox */
+	/* before any deletion: afterwards another process may make the next Sandbox */
 	if (d->h->as_seen)
 		memcpy(owner, d->seen_owner, sizeof(owner));
 	else if (owner[0] == '\0')
 		r = hr_kubernetes_find_owner(d, owner, err);
-	/* each by itself: what cannot be deleted keeps nothing else */
+	/* each on its own: one failure must not keep the others */
 	for (i = 0; i < HR_SANDBOX; i++) {
 		if (uid[i][0] == '\0')
 			continue;
 		one = hr_kubernetes_delete(d, (enum hr_kubernetes_what)i, uid[i], NULL, &e);
-		/* its successor uses what else there is of these names */
+		/* a successor uses the remaining objects */
 		if (i == HR_POD && one > 0)
 			return fail_replaced(d, err);
 		if (one < 0 && !may_be_denied(d, i) && r == 0) {

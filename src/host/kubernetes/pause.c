@@ -1,5 +1,5 @@
-/* Paused a sandbox is scaled to zero: the pod is gone, and its claim keeps how it is made again, so
- * that any machine can resume it, whatever its settings are. */
+/* A paused sandbox has no pod, and its claim keeps the pod's description, so that any machine can
+ * resume it, whatever its settings are. */
 #include "config.h"
 
 #include "host/kubernetes/kubernetes_int.h"
@@ -33,7 +33,7 @@ hr_kubernetes_read_key(struct hr_kubernetes *d, struct hr_err *err)
 	if (hr_kubernetes_get(d, HR_SECRET, &o, err) < 0)
 		return -1;
 	text = hr_json_text_or(hr_json_at(o, "data"), "SESSION_API_KEY", "");
-	/* one that a client of the original made has none */
+	/* a sandbox of the original client has no key */
 	free(d->key);
 	d->key = NULL;
 	if (hr_base64_read(&b, text) && b.len > 0 && (d->key = strdup(hr_buf_str(&b))) == NULL)
@@ -56,7 +56,7 @@ hr_kubernetes_merge(
 	return r;
 }
 
-/* text NULL: it is no longer paused. */
+/* Sets the claim's note; text NULL: removes it. */
 static int
 note_paused(struct hr_kubernetes *d, const char *text, struct hr_err *err)
 {
@@ -83,7 +83,8 @@ note_of(const char *owner, struct hr_err *err)
 	return hr_buf_end(&b, err);
 }
 
-/* The pod again from what the server has of it: without what it added for this one alone. */
+/* Derives a new pod's body from the server's object: without the fields that the server added for
+ * this one. */
 static char *
 pod_again(struct json_object *pod, struct hr_err *err)
 {
@@ -149,8 +150,8 @@ hr_kubernetes_paused_owner(const char *text, char uid[HR_KUBERNETES_UID])
 	return owned;
 }
 
-/* As the claim's note says. owner: of the Sandbox, "": it has none; the pod's uid is in pod then.
- */
+/* Makes the pod by the claim's note. owner: the Sandbox's uid, "": none; the pod's uid is in pod
+ * then. */
 static int
 begin_again(struct hr_kubernetes *d, const char *note, const char *owner,
     char pod[HR_KUBERNETES_UID], bool *ret_was, struct hr_err *err)
@@ -181,7 +182,7 @@ begin_again(struct hr_kubernetes *d, const char *note, const char *owner,
 	return hr_err_pass(err, &e);
 }
 
-/* It stays paused: the pod that did not come would be in the way of the next try. */
+/* Pauses it again: a pod that did not come would obstruct the next try. */
 static void
 pause_again(struct hr_kubernetes *d, const char *owner, const char *pod)
 {
@@ -201,7 +202,7 @@ hr_kubernetes_resume(struct hr_kubernetes *d, bool *ret_was, struct hr_err *err)
 
 	text = hr_kubernetes_paused(claim);
 	*ret_was = r < 0 || *text != '\0';
-	/* files of a sandbox that was closed, which the next one of that name works with */
+	/* files of a closed sandbox, which the next one of that name uses */
 	if (r > 0 && !*ret_was && hr_kubernetes_check_owner(d, claim, err) != 0) {
 		*ret_was = true;
 		return -1;

@@ -1,4 +1,4 @@
-/* A number with one of the endings for powers of 1000 and 1024. */
+/* Parses a number with a suffix for a power of 1000 or 1024. */
 #include "config.h"
 
 #include "host/kubernetes/quantity.h"

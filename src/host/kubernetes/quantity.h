@@ -1,8 +1,8 @@
-/* hr_kube_quantity: Kubernetes' amounts, as "500m" or "2Gi", as numbers. */
+/* hr_kube_quantity: parses Kubernetes' quantities, such as "500m" or "2Gi". */
 #ifndef HR_HOST_KUBERNETES_QUANTITY_H
 #define HR_HOST_KUBERNETES_QUANTITY_H
 
-/* 0: there is none, or it is none. */
+/* Returns the number; 0 if there is none. */
 double hr_kube_quantity(const char *text);
 
 #endif

@@ -1,4 +1,4 @@
-/* How the server in the pod is reached, and what it means if it is not. */
+/* The way to the server in the pod, and the diagnosis if it fails. */
 #include "config.h"
 
 #include "host/kubernetes/kubernetes_int.h"
@@ -17,7 +17,7 @@
 #define TRIES 9 /* 13 seconds in all */
 #define FIRST_MS 25
 
-/* At the pod's own address, which is another one after each resume. */
+/* Connects to the pod's address, which changes with each resume. */
 static int
 reach_pod(struct hr_kubernetes *d, struct hr_err *err)
 {
@@ -59,9 +59,8 @@ hr_kubernetes_reach(struct hr_kubernetes *d, bool early, struct hr_err *err)
 	return d->forward != NULL ? 0 : -1;
 }
 
-/* Within a cluster the nodes learn of a pod some moments after it answers, and of the next one
- * after a resume. Nothing was sent where no connection came; where the pod is gone, that is told.
- */
+/* Inside a cluster, nodes learn of a pod shortly after it is ready, and again after a resume. A
+ * retry is safe where no connection was made; if the pod is gone, the error says so. */
 void
 hr_kubernetes_failed(void *self, unsigned attempt, bool *ret_again, struct hr_err *err)
 {
@@ -72,7 +71,7 @@ hr_kubernetes_failed(void *self, unsigned attempt, bool *ret_again, struct hr_er
 	if (d->forward != NULL || err->code != HR_E_HTTP_NETWORK || attempt > TRIES)
 		return;
 	switch (hr_kubernetes_get(d, HR_POD, &pod, NULL)) {
-	case 0: /* what port-forward says of it */
+	case 0: /* port-forward's own answer */
 		(void)hr_err_set(
 		    err, HR_E_DISCONNECTED, "Pod %s is gone: somebody deleted it", d->name);
 		break;

@@ -1,5 +1,5 @@
-/* The objects of a sandbox (doc/kubernetes.md, "Objects"): as the original's client makes them, and
- * behind that what is ours. They are written as texts: what is sent is what stands here. */
+/* The objects of a sandbox (doc/kubernetes.md, "Objects"): as the original's client makes them,
+ * followed by handrail's additions. They are written as text: this file shows what is sent. */
 #include "config.h"
 
 #include "host/kubernetes/kubernetes_int.h"
@@ -36,7 +36,7 @@ static const struct {
     [HR_SANDBOX] = {NULL, "Sandbox", "sandboxes", ""},
 };
 
-/* Of a Sandbox the version is the cluster's. */
+/* The cluster decides a Sandbox's version. */
 static void
 api(const struct hr_kubernetes *d, enum hr_kubernetes_what what, char text[64])
 {
@@ -76,7 +76,7 @@ str(struct spec *s, const char *text)
 	(void)hr_json_put_str(&s->b, text, strlen(text), HR_JSON_REPLACE);
 }
 
-/* ,"name":"text"; nothing where there is no text. */
+/* Appends ,"name":"text"; nothing without a text. */
 static void
 field(struct spec *s, const char *name, const char *text)
 {
@@ -107,7 +107,7 @@ setting(const struct spec *s, const char *name)
 	return text != NULL && *text != '\0' ? text : NULL;
 }
 
-/* What is of its sandbox. */
+/* Appends the annotations of the sandbox. */
 static void
 marks(struct spec *s, const char *call, const char *annotations)
 {
@@ -121,7 +121,7 @@ marks(struct spec *s, const char *call, const char *annotations)
 	    s->d->name + sizeof(APP), call, who, annotations);
 }
 
-/* Name, namespace, and the labels by which all that is ours is found. */
+/* Appends name, namespace, and the labels by which handrail's objects are found. */
 static void
 metadata(struct spec *s, enum hr_kubernetes_what what, const char *call, const char *annotations)
 {
@@ -175,8 +175,8 @@ variable(struct spec *s, const char *name, const char *value)
 	hr_buf_addc(&s->b, '}');
 }
 
-/* The key and what the caller gives come from the Secret: who may look at pods does not see them.
- */
+/* The key and the caller's variables come from the Secret, so that a reader of pods does not see
+ * them. */
 static void
 environment(struct spec *s)
 {
@@ -215,7 +215,7 @@ ports(struct spec *s)
 	    HR_KUBERNETES_APP_PORT1, HR_KUBERNETES_APP_PORT2);
 }
 
-/* What is written where the root is read-only. */
+/* Directories that need to be writable on a read-only root. */
 static const char *const written[] = {
     "/tmp", "/run", "/var/tmp", "/openhands/logs", "/openhands/var", "/home/openhands", "/root"};
 #define WRITTEN (sizeof(written) / sizeof(*written))
@@ -321,8 +321,8 @@ container(struct spec *s)
 	return 0;
 }
 
-/* A list of flat maps, with names as the original has them, or as Kubernetes does. What is none is
- * told and left out, as there. */
+/* Reads a list of flat maps, with the original's names or Kubernetes' names. Like the original,
+ * logs and skips invalid ones. */
 static void
 tolerations(struct spec *s)
 {
@@ -426,7 +426,7 @@ pod(struct spec *s)
 	return 0;
 }
 
-/* The same pod, which somebody else makes of it. */
+/* Wraps the same pod in a Sandbox. */
 static int
 sandbox(struct spec *s, const char *call)
 {
@@ -439,7 +439,7 @@ sandbox(struct spec *s, const char *call)
 	return r;
 }
 
-/* ---- what is around it ---- */
+/* ---- other objects ---- */
 
 static int
 claim(struct spec *s)
@@ -457,8 +457,8 @@ claim(struct spec *s)
 static int
 service(struct spec *s, bool code)
 {
-	/* its probe asks late, and fails while all processors are busy: that is no reason to refuse
-	 * what the server would answer */
+	/* the probe starts late, and fails while all processors are busy: the server would answer
+	 * all the same */
 	hr_buf_adds(&s->b, ",\"spec\":{\"type\":\"ClusterIP\",\"publishNotReadyAddresses\":true,"
 			   "\"selector\":");
 	selector(s);
@@ -468,7 +468,7 @@ service(struct spec *s, bool code)
 	return 0;
 }
 
-/* The host's name is made of the setting, which could be anything. */
+/* The host name is made from the setting, which could be anything. */
 static int
 ingress(struct spec *s, const char *call)
 {
@@ -498,7 +498,7 @@ ingress(struct spec *s, const char *call)
 	return 0;
 }
 
-/* stringData: the server makes base64 of it. */
+/* stringData: the API server encodes it. */
 static int
 secret(struct spec *s)
 {
@@ -521,7 +521,7 @@ secret(struct spec *s)
 	return 0;
 }
 
-/* Sandboxes do not reach each other; "closed": nor what is inside, "offline": nor anything. */
+/* Sandboxes cannot reach each other; "closed": nor the cluster; "offline": nor anything. */
 static int
 policy(struct spec *s)
 {

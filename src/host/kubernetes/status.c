@@ -1,5 +1,5 @@
-/* Status objects. The server's messages are made for programmers; the frequent ones are said as
- * what was wrong and what to do, all others are passed on. */
+/* Status objects. The server's messages are made for programmers; frequent ones are translated into
+ * fault and remedy, all others are passed on. */
 #include "config.h"
 
 #include "host/kubernetes/status.h"
@@ -15,7 +15,7 @@
 
 #define PART 200
 
-/* One line without anything that a terminal would obey. */
+/* Keeps one line without terminal control characters. */
 static void
 keep(char *to, size_t cap, const char *text, size_t len)
 {
@@ -58,9 +58,9 @@ hr_kube_status_is(const struct hr_kube_status *s, const char *reason)
 	return strcmp(s->reason, reason) == 0;
 }
 
-/* ---- words ---- */
+/* ---- explanations ---- */
 
-/* What stands between two texts; false: they are not there. */
+/* Extracts the part between two strings; returns false if they are missing. */
 static bool
 between(const char *text, const char *before, const char *after, char ret[PART])
 {

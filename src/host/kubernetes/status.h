@@ -1,4 +1,4 @@
-/* hr_kube_status: what an API server says that refuses, and that in our words. Pure. */
+/* hr_kube_status: an API server's refusal, and its explanation. No I/O. */
 #ifndef HR_HOST_KUBERNETES_STATUS_H
 #define HR_HOST_KUBERNETES_STATUS_H
 
@@ -7,17 +7,17 @@
 struct json_object;
 
 struct hr_kube_status {
-	int code;          /* of HTTP, or of an event of a watch; 0: nobody answered */
+	int code;          /* HTTP status, or the code in a watch's event; 0: no answer */
 	char reason[48];   /* "AlreadyExists", "NotFound", ...; "" */
 	char message[800]; /* the server's */
 };
 
-/* From a body, which may be anything. */
+/* Reads a body, which may be malformed. */
 void hr_kube_status_read(struct hr_kube_status *ret, int code, const char *p, size_t len);
-/* From an object of the kind Status; false: it is none. */
+/* Reads an object of the kind Status; returns false if it is none. */
 bool hr_kube_status_of(struct hr_kube_status *ret, struct json_object *o);
 
-/* *err as a person reads it; -1. */
+/* Sets *err to a readable explanation; returns -1. */
 int hr_kube_status_error(const struct hr_kube_status *s, struct hr_err *err);
 bool hr_kube_status_is(const struct hr_kube_status *s, const char *reason);
 

@@ -1,6 +1,6 @@
-/* Waiting for a pod. A thread watches the pod; beside it its log is followed for the line with
- * which a server says that it answers, since the readiness probe asks for the first time after five
- * seconds. Whichever comes first counts. Nothing is asked again and again. */
+/* Waiting for a pod. A thread watches the pod; at the same time its log is followed for the line by
+ * which a server reports that it is ready, since the readiness probe starts after five seconds. The
+ * earlier of the two counts. Nothing is polled. */
 #include "config.h"
 
 #include "host/kubernetes/kubernetes_int.h"
@@ -27,11 +27,11 @@
 
 #define READY_TIMEOUT_S 300
 #define GONE_TIMEOUT_S 120
-#define POD_TIMEOUT_S 30 /* for the controller of a Sandbox */
+#define POD_TIMEOUT_S 30 /* time for a Sandbox's controller */
 #define LAST_LINES "20"
 #define LAST_MAX 2000
 
-/* ---- a descriptor that is readable when another one is, or after some time ---- */
+/* ---- a descriptor that is readable when another one is, or after a time limit ---- */
 
 struct until {
 	int both, timer;
@@ -78,19 +78,19 @@ until_over(const struct until *u)
 	return read(u->timer, &n, sizeof(n)) == (ssize_t)sizeof(n);
 }
 
-/* ---- the pod's state, as a thread learns of it ---- */
+/* ---- the pod's state, as the thread learns it ---- */
 
 struct watcher {
-	struct hr_kube kube; /* the thread's */
+	struct hr_kube kube; /* used by the thread */
 	char path[512], selector[256];
 	int stop_fd, news_fd;
 	pthread_t thread;
 	bool started;
-	/* below the lock */
+	/* guarded by the lock */
 	pthread_mutex_t lock;
-	struct hr_kube_why why; /* the last one */
+	struct hr_kube_why why; /* latest state */
 	bool seen, gone, over;  /* over: the thread has ended, with *failed */
-	bool coming;            /* there was none yet, and that is no mistake */
+	bool coming;            /* there was no pod yet, as expected */
 	struct hr_err failed;
 };
 
@@ -211,7 +211,7 @@ on_last(void *arg, const char *line, size_t len)
 	return 0;
 }
 
-/* A node, the image, a volume: what only events tell. */
+/* Only events explain trouble with a node, the image, a volume. */
 static int
 on_warning(void *arg, struct json_object *o)
 {
@@ -226,7 +226,7 @@ on_warning(void *arg, struct json_object *o)
 	return 0;
 }
 
-/* What may help: the last lines of its log, else the last warning. */
+/* Appends the best explanation: the last lines of its log, else the last warning. */
 static void
 last_words(struct hr_kubernetes *d, const struct hr_kube_why *why, struct hr_buf *b)
 {
@@ -261,13 +261,13 @@ failed(struct hr_kubernetes *d, const struct hr_kube_why *why, const char *fallb
 struct waiting {
 	struct hr_kubernetes *d;
 	struct watcher *w;
-	struct until until; /* the news, or the end */
-	bool followed;      /* the log was read once, to its end */
-	bool told;          /* that no node takes it */
-	unsigned place_s;   /* how long that may be so */
+	struct until until; /* news, or the time limit */
+	bool followed;      /* the log was read to its end once */
+	bool told;          /* "no node accepts it" was logged */
+	unsigned place_s;   /* time limit for that */
 };
 
-/* 1 it is ready, 0 the news are to be looked at again, -1 it will not be. */
+/* Returns 1 if it is ready, 0 to check the news again, -1 if it has failed. */
 static int
 step(struct waiting *x, struct hr_err *err)
 {
@@ -313,7 +313,7 @@ step(struct waiting *x, struct hr_err *err)
 			break;
 		hr_kubernetes_path(x->d, HR_POD, true, path);
 		(void)hr_kube_logs(&x->d->kube, path, true, "", on_line, &ready, &e);
-		/* one that has no right to logs waits for the probe */
+		/* the probe decides if there is no right to read logs */
 		x->followed = x->d->kube.status.code != 0;
 		if (ready)
 			return 1;
@@ -331,7 +331,7 @@ wait_all(struct waiting *x, struct hr_err *err)
 	int r = 0;
 
 	while (r == 0) {
-		/* readable until step() reads it, or for ever when time is over */
+		/* readable until step() reads it, or for ever after the time limit */
 		while (epoll_wait(x->until.both, &e, 1, -1) < 0 && errno == EINTR)
 			;
 		if (until_over(&x->until)) {
@@ -352,10 +352,10 @@ wait_all(struct waiting *x, struct hr_err *err)
 
 struct owner {
 	bool gone;
-	char why[500]; /* what its controller said last, why there is no pod */
+	char why[500]; /* the controller's latest reason for the missing pod */
 };
 
-/* non-zero: what the API server refuses for good, such as a quota that is used up. */
+/* Returns non-zero for a permanent refusal of the API server, such as an exhausted quota. */
 static int
 on_owner(void *arg, enum hr_kube_event event, struct json_object *o)
 {
@@ -396,7 +396,7 @@ no_pod(const struct waiting *x, const struct owner *w, struct hr_err *err)
 		: "nobody has made one in 30 seconds; does the controller of agent-sandbox run?");
 }
 
-/* Until there is one. Why there is none says the Sandbox. */
+/* Waits for the Sandbox's pod; the Sandbox says why there is none. */
 static int
 wait_pod(struct waiting *x, struct hr_err *err)
 {
@@ -418,7 +418,7 @@ wait_pod(struct waiting *x, struct hr_err *err)
 	coming = w->coming;
 	over = w->over;
 	(void)pthread_mutex_unlock(&w->lock);
-	/* a pod that came is told by its own state; a watch that failed by wait_all() */
+	/* a pod reports its own state; wait_all() handles a failed watch */
 	if (!coming || over)
 		r = 0;
 	else if (is_stopped(d))
@@ -456,7 +456,7 @@ hr_kubernetes_wait_ready(struct hr_kubernetes *d, struct hr_err *err)
 /* ---- gone ---- */
 
 struct leaving {
-	const char *uid; /* "": whichever has the name */
+	const char *uid; /* "": any object of the name */
 	bool seen;
 };
 

@@ -1,4 +1,4 @@
-/* From a pod's status to what a person can do. */
+/* Explains a pod's status, with a remedy. */
 #include "config.h"
 
 #include "host/kubernetes/why.h"
@@ -11,7 +11,7 @@
 
 #define SHOWN 360
 
-/* The server's words on one line. */
+/* Copies the server's message as one line. */
 static const char *
 words(char to[SHOWN], const char *text)
 {
@@ -76,7 +76,7 @@ waiting(struct hr_kube_why *ret, struct json_object *container, struct json_obje
 		     strstr(message, "unauthorized") != NULL;
 	char name[SHOWN], text[SHOWN];
 
-	/* a pull that failed once may succeed the next time, but not if there is no such image */
+	/* a failed pull may succeed later, but not if the image does not exist */
 	if (one_of(reason, image) || (strcmp(reason, "ErrImagePull") == 0 && final)) {
 		ret->progress = HR_KUBE_FAILED;
 		(void)snprintf(ret->text, sizeof(ret->text),
@@ -101,7 +101,7 @@ scheduled(struct hr_kube_why *ret, struct json_object *status)
 	if (strcmp(hr_json_text_or(c, "status", ""), "False") != 0 ||
 	    strcmp(hr_json_text_or(c, "reason", ""), "Unschedulable") != 0)
 		return;
-	/* its volume is being made */
+	/* the volume is being provisioned */
 	ret->unbound = strcasestr(message, "persistentvolumeclaim") != NULL;
 	if (ret->unbound)
 		return;

@@ -1,5 +1,5 @@
-/* From libyaml's events to a tree. Depth and number of what comes are bounded: there are no aliases
- * that could make more of it. */
+/* Builds a tree from libyaml's events. Depth and number are limited; without aliases, nothing can
+ * multiply. */
 #include "config.h"
 
 #include "host/kubernetes/yaml.h"
@@ -116,7 +116,7 @@ mapping(struct reader *rd, unsigned depth, struct json_object *map)
 	}
 }
 
-/* Takes the event; *ret is set on success only. */
+/* Consumes the event; *ret is set on success only. */
 static int
 node(struct reader *rd, yaml_event_t *e, unsigned depth, struct json_object **ret)
 {
@@ -161,7 +161,7 @@ hr_yaml_read(const char *p, size_t len, struct json_object **ret, struct hr_err 
 	if (yaml_parser_initialize(&rd.parser) == 0)
 		return hr_err_nomem(err);
 	yaml_parser_set_input_string(&rd.parser, (const unsigned char *)p, len);
-	/* the starts of the stream and of the document; an empty text has no document */
+	/* start events of stream and document; an empty text has no document */
 	for (more = true; r == 0 && more;) {
 		r = next(&rd, &e);
 		if (r != 0)
