@@ -1,4 +1,4 @@
-/* Runtime images by an Engine: looking for them, building, naming (doc/images.md, "Building"). */
+/* Runtime images of a Docker Engine: search, build, names (doc/images.md, "Building"). */
 #include "config.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ stream(struct build *b, const char *path, hr_http_source_fn *source, void *arg, 
 	return hr_engine_progress(&b->engine, path, source, arg, b->o->progress, b->o->arg, err);
 }
 
-/* Where an image is one of ours: others of the same name cannot be built upon. */
+/* Returns true for handrail's runtime images: nothing can be built upon others of the same name. */
 static bool
 is_ours(struct json_object *image)
 {
@@ -48,7 +48,7 @@ is_ours(struct json_object *image)
 	return strcmp(hr_json_text_or(labels, "org.openhands.runtime", ""), "c") == 0;
 }
 
-/* 1 there, 0 not, -1 error */
+/* Returns 1 if the Engine has it, 0 if not, -1 on an error. */
 static int
 local(struct build *b, const char *name, bool usable)
 {
@@ -78,7 +78,7 @@ exists(void *arg, const char *name, bool pull, bool usable, bool *ret, struct hr
 	if (found == 0 && pull && b->o->pull) {
 		hr_buf_adds(&path, "/images/create?fromImage=");
 		hr_http_escape(&path, name);
-		/* no such image there, no registry, no network: it is not there for us */
+		/* any failure counts as missing: no such image, no registry, no network */
 		if (stream(b, hr_buf_str(&path), NULL, NULL, NULL) == 0)
 			found = local(b, name, usable);
 	}
@@ -158,7 +158,7 @@ build(void *arg, const char *const *names, size_t n, const struct hr_image_reque
 	return r == 0 ? 0 : hr_err_set(err, HR_E_GONE, "see the Engine's error");
 }
 
-/* Only what the Engine's own API can express. */
+/* Refuses options that the Engine's API cannot express. */
 static int
 check_args(
     struct json_object *list, const char **ret, size_t room, size_t *ret_n, struct hr_err *err)

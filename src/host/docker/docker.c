@@ -1,5 +1,5 @@
-/* The kind "docker": a container of an Engine (doc/host.md, "The kind docker"). How one is made is
- * in make.c. */
+/* The back-end "docker": a container of a Docker Engine (doc/host.md, "The kind docker"). make.c
+ * creates it. */
 #include "config.h"
 
 #include "host/docker/docker_int.h"
@@ -69,7 +69,7 @@ docker_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err
 	return 0;
 }
 
-/* The Engine is looked for at first use: an action needs only the server. */
+/* Delayed until the first use: an action needs only the server. */
 int
 hr_docker_engine(struct hr_docker *d, struct hr_err *err)
 {
@@ -104,7 +104,7 @@ hr_docker_call(struct hr_docker *d, const char *method, const char *what, struct
 
 /* ---- finding ---- */
 
-/* 0: it is none. */
+/* Returns 0 if it is no port. */
 static int
 port_of(long long n)
 {
@@ -159,7 +159,7 @@ start_again(struct hr_docker *d, struct json_object *o, struct hr_err *err)
 		return 0;
 	if (strcmp(status, "paused") == 0)
 		return hr_docker_call(d, "POST", "/unpause", NULL, err);
-	/* to the nanosecond: its first start may have been in this second */
+	/* nanoseconds: its first start may have been in this second */
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	(void)snprintf(since, sizeof(since), "%lld.%09ld", (long long)now.tv_sec, now.tv_nsec);
 	return hr_docker_call(d, "POST", "/start", NULL, err) == 0
@@ -167,7 +167,7 @@ start_again(struct hr_docker *d, struct json_object *o, struct hr_err *err)
 		   : -1;
 }
 
-/* A record leads to it, the label is this user's, or any owner's will do. */
+/* Accepts a recorded container, one with this user's label, or any if any owner is accepted. */
 static int
 check_owner(struct hr_docker *d, struct json_object *o, struct hr_err *err)
 {
@@ -183,8 +183,8 @@ check_owner(struct hr_docker *d, struct json_object *o, struct hr_err *err)
 	    label != NULL ? "\"" : "");
 }
 
-/* A container that the record or the name leads to is used: 1 done, 0 there is none. *ret_how: it
- * ran, or was started again. */
+/* Uses the container that the record or the name leads to. Returns 1, or 0 if there is none.
+ * *ret_how: it ran, or was restarted. */
 static int
 find(struct hr_docker *d, enum hr_connected *ret_how, struct hr_err *err)
 {
@@ -207,7 +207,7 @@ docker_connect(void *self, enum hr_connected *ret, struct hr_err *err)
 	struct hr_docker *d = self;
 	int r;
 
-	/* the one of a record that could not be used again */
+	/* the record's container could not be used again */
 	if (d->recorded && hr_text_set(&d->id, NULL, err) != 0)
 		return -1;
 	d->recorded = false;
@@ -234,7 +234,7 @@ docker_endpoint(void *self, struct hr_endpoint *ret)
 	memcpy(ret->app_ports, d->app_ports, sizeof(ret->app_ports));
 }
 
-/* An Engine of another machine has their ports. */
+/* Another machine's Engine has its ports on that machine. */
 static int
 docker_web_hosts(void *self, char **ret_json, struct hr_err *err)
 {
@@ -262,7 +262,7 @@ docker_record(void *self, struct hr_err *err)
 	return hr_record_take(&b, err);
 }
 
-/* Another Engine may have a container of that name, and says nothing of this one. */
+/* Refuses another Engine, whose container of that name says nothing about this one. */
 static int
 check_engine(const struct hr_docker *d, struct json_object *record, struct hr_err *err)
 {
@@ -300,7 +300,7 @@ docker_restore(void *self, const char *record, struct hr_err *err)
 		r = hr_text_set(&d->key, hr_json_text_at(o, "key"), err);
 	if (r == 0)
 		r = hr_docker_set_url(d, err);
-	/* whoever wants it running starts it again */
+	/* the caller needs it running: start it */
 	if (r != 0 || d->h->attach)
 		return r;
 	r = find(d, &how, err);
@@ -349,7 +349,7 @@ is_dead(struct hr_docker *d)
 	       strcmp(state, "exited") == 0 || strcmp(state, "dead") == 0;
 }
 
-/* A container that only could not be used this time waits on, under its old name. */
+/* A container that merely could not be used this time is kept, under its old name. */
 static int
 docker_adopt(void *self, const char *sid, const char *record, struct hr_err *err)
 {
@@ -359,7 +359,7 @@ docker_adopt(void *self, const char *sid, const char *record, struct hr_err *err
 	char path[1024];
 	int r;
 
-	(void)record; /* the Engine knows */
+	(void)record; /* the Engine knows the state */
 	d->recorded = false;
 	if (hr_text_set(&d->id, NULL, err) != 0 || hr_docker_engine(d, err) < 0)
 		return -1;
@@ -375,7 +375,7 @@ docker_adopt(void *self, const char *sid, const char *record, struct hr_err *err
 		why.code = HR_E_DISCONNECTED;
 	(void)snprintf(path, sizeof(path), "/rename?name=" PREFIX "%s", sid);
 	(void)hr_docker_call(d, "POST", path, NULL, NULL);
-	/* connect() looks for a container of the name, not for this one */
+	/* connect() must search by name, not for this container */
 	(void)hr_text_set(&d->id, NULL, NULL);
 	return hr_err_pass(err, &why);
 }
@@ -433,7 +433,7 @@ docker_destroy(void *self, struct hr_err *err)
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	if (hr_docker_engine(d, err) < 0)
 		return -1;
-	/* a record of the time before it had an id leads to a name alone, which may be another's */
+	/* a record from before the create call returned has only a name, which may be another's */
 	if (d->id == NULL || *d->id == '\0')
 		return hr_docker_end_named(d, &now, err);
 	(void)snprintf(path, sizeof(path), "/containers/%.80s" HR_CONTAINER_REMOVE, d->id);
@@ -454,7 +454,7 @@ docker_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *e
 
 	if (hr_docker_engine(d, err) < 0)
 		return -1;
-	d->engine.watch_fd = d->h->stop_fd; /* it may be of this call alone */
+	d->engine.watch_fd = d->h->stop_fd; /* may belong to this call alone */
 	(void)snprintf(path, sizeof(path),
 	    "/containers/%s/logs?stderr=1&stdout=1&timestamps=0&follow=%d&tail=all",
 	    hr_docker_ref(d), follow);
@@ -467,14 +467,14 @@ docker_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *e
 	return r;
 }
 
-/* What JSON can say. */
+/* Replaces numbers that JSON cannot represent. */
 static double
 finite_or_0(double n)
 {
 	return isfinite(n) ? n : 0;
 }
 
-/* cpu: what it used of what the machine had, in percent of one processor. */
+/* cpu: the share of the machine's time that it used, in percent of one processor. */
 static int
 docker_stats(void *self, char **ret_json, struct hr_err *err)
 {
@@ -509,7 +509,7 @@ docker_stats(void *self, char **ret_json, struct hr_err *err)
 	return (*ret_json = hr_buf_end(&b, err)) != NULL ? 0 : -1;
 }
 
-/* Whether our programs are mounted, with a bash that the image's PATH does not have. */
+/* Returns true if handrail's programs are mounted, with a bash outside the image's PATH. */
 static bool
 has_payload(struct hr_docker *d)
 {
@@ -527,7 +527,7 @@ has_payload(struct hr_docker *d)
 	return found;
 }
 
-/* A terminal in a container is what the docker program does well. */
+/* Leaves the terminal to the docker program, which handles it well. */
 static int
 docker_exec(void *self, const char *const *argv, int *ret_status, struct hr_err *err)
 {

@@ -1,4 +1,4 @@
-/* Calls of the Engine. */
+/* Calls of a Docker Engine. */
 #include "config.h"
 
 #include "host/docker/engine.h"
@@ -15,7 +15,7 @@
 #include "host/config/settings.h"
 #include "proto/json.h"
 
-#define CALL_TIMEOUT_S 70 /* stopping takes as long as the container needs */
+#define CALL_TIMEOUT_S 70 /* seconds; stopping takes as long as the container needs */
 #define URL_TEXT_MAX 16384
 #define LINE_MAX_BYTES (1u << 20)
 #define NO_ANSWER                                                                                  \
@@ -53,7 +53,7 @@ status_error(const struct hr_http_answer *a, struct hr_err *err)
 
 	if (a->body.len > 0)
 		(void)hr_json_decode_foreign(
-		    a->body.p, a->body.len, &o, NULL); /* else it is NULL */
+		    a->body.p, a->body.len, &o, NULL); /* o stays NULL on failure */
 	text = hr_json_text_or(o, "message", a->reason);
 	if (a->status == 404)
 		code = strcasestr(text, "no such image") != NULL ||
@@ -82,7 +82,7 @@ send_it(struct hr_engine *e, struct hr_http_request *req, const char *path,
 	req->watch_fd = e->watch_fd;
 	memset(a, 0, sizeof(*a));
 	r = hr_buf_check(&url, &he) == 0 ? hr_http_do(e->http, req, a, &he) : -1;
-	/* curl would name a host and a port that nobody meant */
+	/* curl would name a meaningless host and port */
 	if (r != 0 && e->socket != NULL && a->fault == HR_HTTP_CONNECT)
 		return hr_err_set(err, HR_E_UNAVAILABLE, "Nobody answers at %s.", e->socket);
 	if (r != 0)
@@ -90,7 +90,7 @@ send_it(struct hr_engine *e, struct hr_http_request *req, const char *path,
 	return a->status >= 400 ? status_error(a, err) : 0;
 }
 
-/* The version stands in a header. "/version" would start two programs to ask for theirs. */
+/* Reads the version from a header, because "/version" starts two programs to ask theirs. */
 int
 hr_engine_init(struct hr_engine *e, const char *const *env, struct hr_err *err)
 {
@@ -159,7 +159,7 @@ hr_engine_told_error(struct json_object *line, char *told, size_t cap)
 		(void)snprintf(told, cap, "%s", text != NULL ? text : "an error without a text");
 }
 
-/* Knows when the sink had enough. An error's body is small and comes whole. */
+/* Remembers that the sink asked to stop. An error's body is small and arrives whole. */
 struct stop {
 	hr_http_sink_fn *sink;
 	void *arg;

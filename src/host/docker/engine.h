@@ -12,41 +12,40 @@ struct hr_engine {
 	struct hr_http *http;
 	char *socket; /* NULL: TCP */
 	char *base;   /* "http://localhost/v1.41" */
-	int watch_fd; /* readable: what is asked is given up, an error; -1: none */
+	int watch_fd; /* readable: calls are aborted with an error; -1: none */
 };
 
 /* Returns the Engine's address: $DOCKER_HOST, or that of /var/run/docker.sock; borrowed. */
 const char *hr_engine_at(const char *const *env);
 /* Connects to the Engine at that address and asks for its version. */
 int hr_engine_init(struct hr_engine *e, const char *const *env, struct hr_err *err);
-/* A line of a pull or a build that tells of its failure: the error's text is put into told. */
+/* Copies the error out of a line of a pull or a build, if it reports one. */
 void hr_engine_told_error(struct json_object *line, char *told, size_t cap);
-void hr_engine_done(struct hr_engine *e); /* of one that is zeroed or initialised */
+void hr_engine_done(struct hr_engine *e); /* e: zeroed or initialised */
 
-/* One call with a JSON body (NULL: none). *ret (may be NULL): the answer, the caller's; NULL if it
- * has no body. 404 is HR_E_NO_SANDBOX, or HR_E_NOTFOUND where an image is missing; other
- * statuses from 400 up are HR_E_RUNTIME with the Engine's message. 304 is success: it is so
- * already. */
+/* Makes a call with a JSON body (NULL: none). *ret (may be NULL): the answer, the caller's; NULL if
+ * it has no body. 404 is HR_E_NO_SANDBOX, or HR_E_NOTFOUND for a missing image; other statuses from
+ * 400 up are HR_E_RUNTIME with the Engine's message. 304 is success: nothing had to change. */
 int hr_engine_call(struct hr_engine *e, const char *method, const char *path,
     struct json_object *body, struct json_object **ret, struct hr_err *err);
 
-/* One whose answer is a stream, given to sink as it comes, until that returns non-zero (a success).
- * source: a tar file as the body, or NULL. timeout_s: without a byte; 0: for ever. */
+/* Streams a call's answer to sink, until that returns non-zero (a success). source: a tar file as
+ * the body, or NULL. timeout_s: without a byte; 0: none. */
 int hr_engine_stream(struct hr_engine *e, const char *method, const char *path,
     hr_http_source_fn *source, void *source_arg, hr_http_sink_fn *sink, void *sink_arg,
     unsigned timeout_s, struct hr_err *err);
 
-#define HR_CONTAINER_PREFIX "openhands-runtime-" /* of the names of our containers */
-#define HR_CONTAINER_LABEL "handrail.owner"      /* whose they are */
+#define HR_CONTAINER_PREFIX "openhands-runtime-" /* prefix of handrail's container names */
+#define HR_CONTAINER_LABEL "handrail.owner"      /* label: the owner */
 
-/* A line of the Engine's events that tells of a container of ours. */
+/* An Engine's event about one of handrail's containers. */
 struct hr_engine_event {
 	char sid[256]; /* the sandbox's */
 	const char *what;
 	char detail[64];
 };
 
-/* false: it tells of something else. Pure. */
+/* Parses a line of events. Returns false if it is about anything else. No I/O. */
 bool hr_engine_event(struct hr_engine_event *ret, const char *line, size_t len);
 
 /* Output of a container without a terminal: frames of 8 bytes of header and a payload, made into
@@ -57,11 +56,11 @@ struct hr_demux {
 	unsigned char head[8];
 	size_t head_len, left;
 	struct hr_buf lines[2];
-	bool stopped; /* fn has enough */
+	bool stopped; /* fn asked to stop */
 };
 
 void hr_demux_init(struct hr_demux *d, hr_line_fn *fn, void *arg);
 int hr_demux_sink(void *demux, const char *p, size_t len); /* a hr_http_sink_fn */
-void hr_demux_done(struct hr_demux *d);                    /* gives out what has no end of line */
+void hr_demux_done(struct hr_demux *d);                    /* passes on an unfinished line */
 
 #endif

@@ -1,4 +1,4 @@
-/* Containers of ours that no record leads to: found by their label, or waited for. */
+/* handrail's containers without a record: found by their label, or awaited. */
 #include "config.h"
 
 #include <errno.h>
@@ -25,13 +25,13 @@
 #define CREATED                                                                                    \
 	"%7B%22type%22%3A%5B%22container%22%5D%2C%22event%22%3A%5B%22create%22%5D%2C%22container%" \
 	"22%3A%5B%22"
-#define LATE_S 10    /* a create takes an Engine less, also when it has much to do */
-#define SILENCE_S 70 /* of an Engine that does not end its answer when it should */
+#define LATE_S 10    /* seconds; an Engine creates faster, even under load */
+#define SILENCE_S 70 /* seconds for an Engine that does not end its answer in time */
 
 /* ---- labels ---- */
 
-/* That directory and no other, of the same name neither: others may share the Engine, and a
- * machine's name. *ret: NULL: there is none. */
+/* Identifies the directory itself, not its name, since several users and machines of one name may
+ * share an Engine. *ret: NULL: it does not exist. */
 static int
 name_owner(const char *dir, char **ret, struct hr_err *err)
 {
@@ -77,7 +77,7 @@ hr_docker_is_users(const char *label)
 	       (label[n] == '-' || label[n] == '\0');
 }
 
-/* Ours, and those of the pool, whose directory is below ours. NULL: there is none. */
+/* The label values of this directory, and of the pool's below it. NULL: none. */
 struct owners {
 	char *v[2];
 };
@@ -123,7 +123,7 @@ add_found(struct json_object *list, struct json_object *o, const struct owners *
 	static const char prefix[] = "/" HR_CONTAINER_PREFIX;
 	struct json_object *it;
 
-	/* renamed by somebody, or no answer of an Engine */
+	/* renamed by a user, or no answer of an Engine */
 	if (name == NULL || *id == '\0' || strncmp(name, prefix, sizeof(prefix) - 1) != 0 ||
 	    !hr_sid_valid(name + sizeof(prefix) - 1))
 		return 0;
@@ -143,7 +143,7 @@ find_all(struct hr_docker *d, struct json_object *list, struct hr_err *err)
 	size_t i;
 
 	if (hr_docker_engine(d, &why) < 0) {
-		/* nobody said that there is one */
+		/* no Engine is expected unless one is configured */
 		if (why.code == HR_E_UNAVAILABLE && !d->h->config->runtime_named)
 			return 0;
 		return hr_err_pass(err, &why);
@@ -193,7 +193,7 @@ hr_docker_end_found(void *self, const char *id, struct hr_err *err)
 	return removed(hr_engine_call(&d->engine, "DELETE", path, NULL, NULL, &why), &why, err);
 }
 
-/* ---- one that is being made ---- */
+/* ---- containers being created ---- */
 
 static int
 enough(void *arg, const char *p, size_t len)
@@ -204,7 +204,7 @@ enough(void *arg, const char *p, size_t len)
 	return -1;
 }
 
-/* 1 it was there and is removed, 0 there is none that this user has made. */
+/* Returns 1 after removing it, 0 if this user made none. */
 static int
 end_if_there(struct hr_docker *d, struct hr_err *err)
 {
@@ -241,7 +241,7 @@ hr_docker_end_named(struct hr_docker *d, const struct timespec *since, struct hr
 
 	if (r != 0)
 		return r < 0 ? -1 : 0;
-	/* it tells of those of the meantime, too, and ends by itself */
+	/* the stream includes past events, and ends by itself */
 	(void)snprintf(path, sizeof(path),
 	    "/events?since=%lld.%09ld&until=%lld.%09ld&filters=%s%.300s%%22%%5D%%7D", s,
 	    since->tv_nsec, s + LATE_S, since->tv_nsec, CREATED, d->name);

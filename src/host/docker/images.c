@@ -1,4 +1,4 @@
-/* Runtime images that an Engine has. */
+/* Runtime images of a Docker Engine. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #define LIST_MAX (64u << 20)
 #define FILTER "/images/json?filters=%7B%22label%22%3A%5B%22org.openhands.runtime%22%5D%7D"
 
-/* An image once for each of its names. */
+/* Appends an image once per name. */
 static void
 put_image(struct hr_buf *b, struct json_object *image)
 {
@@ -23,7 +23,7 @@ put_image(struct hr_buf *b, struct json_object *image)
 	const char *only = hr_json_text(hr_json_entry(names, 0)), *name;
 	size_t i;
 
-	/* so older Engines tell of one whose name another has now */
+	/* older Engines list an image whose name has moved to another like this */
 	if (n == 1 && only != NULL && strcmp(only, "<none>:<none>") == 0)
 		n = 0;
 	for (i = 0; i < (n > 0 ? n : 1); i++) {
@@ -95,7 +95,7 @@ hr_image_remove(const char *const *env, const char *name, struct hr_err *err)
 					     : hr_engine_init(&e, env, err);
 	if (r == 0)
 		r = hr_engine_call(&e, "GET", look.p, NULL, &o, err);
-	/* this is no way to lose somebody else's image */
+	/* refuse to remove other people's images */
 	if (r == 0 && hr_json_at(hr_json_at(hr_json_at(o, "Config"), "Labels"),
 			  "org.openhands.runtime") == NULL)
 		r = hr_err_set(

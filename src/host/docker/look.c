@@ -1,4 +1,4 @@
-/* What an Engine tells of all sandboxes of the kind "docker", and whether there is one. */
+/* Events of all sandboxes of the back-end "docker", and checks of its Engine. */
 #include "config.h"
 
 #include <poll.h>
@@ -62,7 +62,7 @@ hr_docker_events(void *self, hr_event_fn *fn, void *arg, struct hr_err *err)
 	hr_buf_init(&l.line, LINE_MAX_BYTES);
 	r = hr_engine_stream(&d->engine, "GET", FILTER, NULL, NULL, on_bytes, &l, 0, err);
 	hr_buf_done(&l.line);
-	/* an Engine ends it when it ends itself */
+	/* the Engine closes the stream when it exits */
 	return r == 0 && poll(&stop, 1, 0) == 0
 		   ? hr_err_set(err, HR_E_DISCONNECTED, "the Engine tells nothing any more")
 		   : r;

@@ -1,5 +1,5 @@
-/* A container from an image to the line with which its server says that it answers. Readiness is a
- * line of the container's log, its end the end of that log: nothing is asked again and again. */
+/* Creation of a container, until its server is ready. Readiness is a line in the container's log,
+ * and failure the end of that log: nothing is polled. */
 #include "config.h"
 
 #include "host/docker/docker_int.h"
@@ -22,7 +22,8 @@
 
 /* ---- waiting ---- */
 
-/* Looks for the line with which a server says that it answers; keeps the last ones for an error. */
+/* Searches for the line by which a server reports that it is ready; keeps the last lines for an
+ * error. */
 struct await {
 	bool ready;
 	unsigned n;
@@ -72,7 +73,7 @@ has_exited(struct hr_docker *d, const struct await *w, struct hr_err *err)
 	return -1;
 }
 
-/* since: a container that ran before has told of readiness before. */
+/* since: the log of a restarted container has the line from earlier starts. */
 int
 hr_docker_wait_ready(struct hr_docker *d, const char *since, struct hr_err *err)
 {
@@ -140,7 +141,7 @@ choose_ports(struct hr_docker *d, struct hr_err *err)
 		   : -1;
 }
 
-/* No answer is no refusal. */
+/* A lost answer is not a refusal. */
 static int
 ask_to_create(struct hr_docker *d, const char *where, struct json_object *body,
     struct json_object **ret, struct hr_err *err)
@@ -187,8 +188,8 @@ undo(struct hr_docker *d)
 		d->h->left(d->h->arg);
 }
 
-/* Creates it and lets it start. It is recorded before it has an id: its name leads to what the
- * Engine makes, whoever is still there to hear of it. */
+/* Creates and starts it. It is recorded before it has an id: the name leads to the container even
+ * if this process dies before the answer. */
 static int
 begin(struct hr_docker *d, const struct hr_dockerspec *spec, struct hr_err *err)
 {
@@ -211,7 +212,7 @@ begin(struct hr_docker *d, const struct hr_dockerspec *spec, struct hr_err *err)
 	return r;
 }
 
-/* The same, and of an image that has not our programs with those of the payload. */
+/* Does the same; if the image lacks handrail's programs, mounts the payload's. */
 static int
 begin_somehow(struct hr_docker *d, struct hr_dockerspec *spec, struct hr_err *err)
 {
@@ -258,7 +259,7 @@ hr_docker_make(struct hr_docker *d, struct hr_err *err)
 	}
 	if (hr_docker_owner(d->h, &owner, err) < 0 ||
 	    hr_payload_given(d->h->config, &spec.payload, err) < 0 ||
-	    /* one of the pool that could not be used had another */
+	    /* a pool's container that could not be used had another key */
 	    hr_command_key(d->h->environ, &d->key, err) < 0 || choose_ports(d, err) < 0)
 		return -1;
 	c.port = spec.port = d->port;

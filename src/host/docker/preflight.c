@@ -1,5 +1,5 @@
-/* What an image has of what a sandbox needs, before one is made of it. Nothing of the image is run:
- * a container of it is created, looked into by the Engine, and removed. */
+/* Checks what an image provides for a sandbox. Nothing in the image runs: a container is created,
+ * inspected through the Engine, and removed. */
 #include "config.h"
 
 #include <stdio.h>
@@ -21,11 +21,11 @@
 struct preflight {
 	struct hr_engine *engine;
 	const char *image;
-	const char *id; /* of the container */
+	const char *id; /* the container's */
 	hr_finding_fn *fn;
 	void *arg;
 	bool bad;
-	struct hr_err err; /* of a question that got no answer; the rest is not asked */
+	struct hr_err err; /* the first failed question's; further ones are skipped */
 };
 
 static void
@@ -35,7 +35,7 @@ found(struct preflight *p, bool ok, const char *what, const char *text)
 	p->fn(p->arg, ok, what, text);
 }
 
-/* ---- looking into it ---- */
+/* ---- inspection ---- */
 
 static int
 on_bytes(void *arg, const char *s, size_t len)
@@ -43,7 +43,7 @@ on_bytes(void *arg, const char *s, size_t len)
 	(void)arg;
 	(void)s;
 	(void)len;
-	return -1; /* it is there, whatever it is */
+	return -1; /* the first byte proves that it exists */
 }
 
 static bool
@@ -64,7 +64,7 @@ has(struct preflight *p, const char *path)
 	return r == 0;
 }
 
-/* The first of them that is there; NULL. */
+/* Returns the first existing path, or NULL. */
 static const char *
 first_of(struct preflight *p, const char *const paths[PATHS_MAX])
 {
@@ -78,7 +78,7 @@ first_of(struct preflight *p, const char *const paths[PATHS_MAX])
 
 /* ---- findings ---- */
 
-/* own: the image has our programs, or others that answer as they do. */
+/* own: the image has handrail's programs, or compatible ones. */
 static void
 programs(struct preflight *p, bool own, const char *version, const char *payload)
 {
@@ -156,7 +156,7 @@ accounts(struct preflight *p)
 		    rises ? "" : "; no sudo, so it cannot become root");
 }
 
-/* What a sandbox can do without. */
+/* Checks optional programs. */
 static void
 tools(struct preflight *p)
 {
@@ -199,7 +199,7 @@ examine(struct preflight *p, struct json_object *image, const char *given)
 	tools(p);
 }
 
-/* Where it runs at all. */
+/* Checks whether this machine can run it at all. */
 static void
 machine(struct preflight *p, struct json_object *image)
 {
@@ -223,7 +223,7 @@ machine(struct preflight *p, struct json_object *image)
 	}
 }
 
-/* ---- a container to look into ---- */
+/* ---- the container ---- */
 
 static int
 look_into(struct preflight *p, struct json_object *image, const char *payload, struct hr_err *err)
@@ -258,7 +258,7 @@ look_into(struct preflight *p, struct json_object *image, const char *payload, s
 	return r;
 }
 
-/* What the Engine knows of it; one that is not here is pulled. */
+/* Inspects the image; pulls it if it is missing. */
 static int
 image_of(struct preflight *p, const char *path, struct json_object **ret, struct hr_err *err)
 {

@@ -9,11 +9,11 @@
 
 #include "proto/json.h"
 
-#define BUILD_SILENCE_S 1800 /* without a byte of output */
+#define BUILD_SILENCE_S 1800 /* seconds without a byte of output */
 #define LINE_MAX_BYTES (1u << 20)
 
-/* Progress and errors are JSON objects one after the other, a line each. What a step of the build
- * writes comes in pieces of any length; those of its stderr are coloured by the Engine. */
+/* Progress and errors are JSON objects, one a line. Output of a build step arrives in pieces of any
+ * length; the Engine colours those of its stderr. */
 #define RED "\033[91m"
 #define PLAIN "\033[0m"
 
@@ -21,7 +21,7 @@ struct progress {
 	hr_engine_say_fn *say;
 	void *say_arg;
 	struct hr_buf line;
-	struct hr_buf said; /* by a step, up to its last newline told already */
+	struct hr_buf said; /* a step's output after its last complete line */
 	char failed[400];   /* the Engine's last error; "" for none */
 };
 
@@ -103,7 +103,7 @@ hr_engine_progress(struct hr_engine *e, const char *path, hr_http_source_fn *sou
 		say(&p, hr_buf_str(&p.said));
 	hr_buf_done(&p.said);
 	hr_buf_done(&p.line);
-	/* a status of 200 means no more than that it was begun */
+	/* a status of 200 only means that it was started */
 	if (r == 0 && p.failed[0] != '\0')
 		r = hr_err_set(err, HR_E_BUILD, "%s", p.failed);
 	return r;

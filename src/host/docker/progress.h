@@ -1,4 +1,4 @@
-/* hr_engine_progress: what an Engine tells of a pull or a build, as lines for people. */
+/* hr_engine_progress: prints an Engine's messages about a pull or a build as lines for people. */
 #ifndef HR_HOST_DOCKER_PROGRESS_H
 #define HR_HOST_DOCKER_PROGRESS_H
 
@@ -6,8 +6,8 @@
 
 typedef void hr_engine_say_fn(void *arg, const char *text); /* a line, without its end */
 
-/* POSTs to path, with the tar file of source as the body (NULL: none), until it is over. -1: it
- * failed, also where the Engine told so only behind a status of 200. fn may be NULL. */
+/* POSTs to path, with the tar file of source as the body (NULL: none), until the end. Returns -1 if
+ * it failed, also if the Engine reports that only after a status of 200. fn may be NULL. */
 int hr_engine_progress(struct hr_engine *e, const char *path, hr_http_source_fn *source,
     void *source_arg, hr_engine_say_fn *fn, void *fn_arg, struct hr_err *err);
 

@@ -1,4 +1,4 @@
-/* An image from its registry. */
+/* Pulls an image from its registry. */
 #include "config.h"
 
 #include <string.h>
@@ -7,11 +7,11 @@
 #include "base/err.h"
 #include "proto/json.h"
 
-#define LAYERS_MAX 1000 /* of an image */
+#define LAYERS_MAX 1000 /* layers per image */
 
-/* A pull is told layer by layer, as JSON objects a line each. */
+/* The Engine reports a pull per layer, as JSON objects, one a line. */
 struct pull {
-	hr_progress_fn *progress; /* NULL: nobody asks */
+	hr_progress_fn *progress; /* NULL: not reported */
 	void *arg;
 	struct hr_buf line;
 	struct json_object *done, *total; /* bytes by layer */
@@ -26,7 +26,7 @@ sum(struct json_object *layers)
 	json_object_object_foreach(layers, id, n)
 	{
 		(void)id;
-		all += (unsigned long long)json_object_get_int64(n); /* see pull_line() */
+		all += (unsigned long long)json_object_get_int64(n); /* bounded by pull_line() */
 	}
 	return all;
 }
@@ -45,7 +45,7 @@ pull_line(struct pull *p)
 		now = hr_json_int_at(part, "current");
 		all = hr_json_int_at(part, "total");
 		hr_engine_told_error(o, p->failed, sizeof(p->failed));
-		/* of what is loaded, not of what is unpacked */
+		/* only downloads count, not unpacking */
 		if (now > 0 && all > 0 && json_object_object_length(p->total) < LAYERS_MAX &&
 		    strcmp(hr_json_text_or(o, "status", ""), "Downloading") == 0) {
 			(void)json_object_object_add(p->done, id, json_object_new_int64(now));
@@ -90,7 +90,7 @@ hr_docker_pull(
 	else
 		r = hr_engine_stream(e, "POST", path.p, NULL, NULL, on_pull, &p, 0, err);
 	pull_line(&p);
-	/* a status of 200 means no more than that it was begun */
+	/* a status of 200 only means that it was started */
 	if (r == 0 && p.failed[0] != '\0')
 		r = hr_err_set(err, HR_E_NOTFOUND, "%s", p.failed);
 	json_object_put(p.done);

@@ -1,4 +1,5 @@
-/* The create call's body. Explicit limits beat the profile, docker_runtime_kwargs beat both. */
+/* The create call's body. Explicit limits override the profile, docker_runtime_kwargs override
+ * both. */
 #include "config.h"
 
 #include "host/docker/spec.h"
@@ -20,7 +21,7 @@
 #include "host/config/volumes.h"
 #include "proto/json.h"
 
-/* What is being built; any failed call is remembered, and is out of memory. */
+/* The body under construction; a failed call is remembered, and means out of memory. */
 struct spec {
 	const struct hr_dockerspec *d;
 	struct json_object *body, *host;
@@ -40,7 +41,7 @@ add(struct spec *s, struct json_object *list, struct json_object *v)
 	s->bad |= hr_json_append(list, v, NULL);
 }
 
-/* A list with o alone, which is taken. */
+/* Returns a list with o alone; takes ownership of o. */
 static struct json_object *
 list_of(struct spec *s, struct json_object *o)
 {
@@ -168,7 +169,7 @@ one_volume(struct spec *s, const struct hr_volume *v, struct json_object *binds,
 	}
 }
 
-/* One that no setting of volumes names. */
+/* Adds a volume that no setting names. */
 static void
 own_volume(struct spec *s, const char *source, const char *target, const char *mode,
     struct json_object *binds, struct json_object *volumes)
@@ -281,7 +282,7 @@ memory_limits(struct spec *s)
 			return invalid(s, "limits.memswap_limit", swap);
 		if (w > 0 && w < m)
 			return invalid(s, "limits.memswap_limit", swap);
-		/* 0: no swap, which the Engine has as "no more than the memory" */
+		/* 0: no swap, which the Engine expresses as the memory's size */
 		put(s, s->host, "MemorySwap", json_object_new_int64(w == 0 ? m : w));
 	}
 	return 0;
@@ -334,7 +335,7 @@ read_only_root(struct spec *s)
 	    {"/run", "rw,nosuid,nodev,size=64m"},
 	    {"/var/tmp", ""},
 	    {"/openhands/logs", ""},
-	    /* what the server and nginx write */
+	    /* the server and nginx write here */
 	    {"/openhands/var", ""},
 	    {"/home/openhands", "rw,exec,nosuid,nodev,mode=0777"},
 	    {"/root", "rw,exec,nosuid,nodev,mode=0700"},
@@ -379,7 +380,7 @@ limits(struct spec *s)
 	return 0;
 }
 
-/* As the original's client asks for them: all GPUs, or those that are named. */
+/* Requests GPUs like the original's client: all, or the named ones. */
 static void
 gpus(struct spec *s)
 {
@@ -501,7 +502,7 @@ all_kwargs(struct spec *s)
 	return 0;
 }
 
-/* Beside those that the user gives; what he gives in another form the Engine refuses. */
+/* Adds the label to the user's; the Engine refuses labels of another form. */
 static void
 label(struct spec *s)
 {

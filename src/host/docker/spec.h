@@ -11,13 +11,14 @@ struct hr_dockerspec {
 	const struct hr_backend_host *host;
 	const char *image;
 	const char *const *command;
-	const char *payload; /* mounted where our programs are; NULL: the image has them */
-	const char *key;     /* SESSION_API_KEY; NULL: none */
-	const char *owner;   /* value of the label HR_CONTAINER_LABEL; NULL: there is none */
+	const char
+	    *payload;    /* mounted at the place of handrail's programs; NULL: the image has them */
+	const char *key; /* SESSION_API_KEY; NULL: none */
+	const char *owner; /* value of the label HR_CONTAINER_LABEL; NULL: there is none */
 	int port, vscode_port, app_ports[2];
 };
 
-/* The caller's; NULL with *err: a value that is wrong is named. Pure. */
+/* Returns the body, the caller's; NULL with *err naming the wrong value. No I/O. */
 struct json_object *hr_dockerspec_build(const struct hr_dockerspec *d, struct hr_err *err);
 
 #endif
