@@ -1,5 +1,5 @@
-/* Actions: what the client side decides by itself, and what it asks the server (doc/host.md, "What
- * is decided on the host"). */
+/* Actions: those that the client decides itself, and those that it sends to the server
+ * (doc/host.md, "What is decided on the host"). */
 #include "config.h"
 
 #include "host/life/action.h"
@@ -35,7 +35,7 @@ has_operation(const struct hr_sandbox *s)
 	return s->ops->action != NULL || s->endpoint.url != NULL;
 }
 
-/* The decision list. 1: *ret is the answer, 0: the action is to be executed. */
+/* Decides by the list. Returns 1 with the answer in *ret, 0 if the action must be executed. */
 static int
 decide(struct hr_sandbox *s, struct json_object *a, const char *type, struct json_object **ret,
     struct hr_err *err)
@@ -68,7 +68,7 @@ decide(struct hr_sandbox *s, struct json_object *a, const char *type, struct jso
 	return *ret != NULL ? 1 : -1;
 }
 
-/* No time limit means the configured one, and not blocking. */
+/* Sets the configured time limit if there is none, and not blocking. */
 static int
 give_timeout(struct hr_sandbox *s, struct json_object *a, double *ret_s, struct hr_err *err)
 {
@@ -91,7 +91,7 @@ request_id(char *out, size_t cap)
 {
 	char hex[33] = "";
 
-	/* cannot fail for so few bytes; equal ones would be one action */
+	/* cannot fail for so few bytes; equal ids would be one action */
 	(void)hr_random_hex(hex, sizeof(hex) - 1, NULL);
 	(void)snprintf(out, cap, "X-Request-ID: %s", hex);
 }
@@ -115,7 +115,7 @@ post_action(struct hr_sandbox *s, const struct hr_buf *body, double timeout_s,
 	struct hr_err mine = {0};
 	int r;
 
-	/* the same for every attempt: what was begun is joined, not begun again */
+	/* the same for every attempt: the server joins a retry to the running action */
 	if (way != NULL)
 		(void)snprintf(id, sizeof(id), "X-Request-ID: %.60s", way->id);
 	else
@@ -154,7 +154,7 @@ by_backend(
 	return r;
 }
 
-/* An action by the server, or by the backend itself. */
+/* Executes an action by the server, or by the back-end itself. */
 static int
 execute(struct hr_sandbox *s, struct json_object *action, double timeout_s,
     const struct hr_action_way *way, struct json_object **ret, struct hr_err *err)
@@ -176,7 +176,7 @@ execute(struct hr_sandbox *s, struct json_object *action, double timeout_s,
 	return r;
 }
 
-/* What the observation takes over from the action. */
+/* Copies the action's fields into the observation. */
 static int
 complete(struct json_object *obs, struct json_object *a, struct hr_err *err)
 {
@@ -185,7 +185,7 @@ complete(struct json_object *obs, struct json_object *a, struct hr_err *err)
 	int bad = 0;
 
 	if (json_object_get_boolean(
-		hr_json_at(hr_json_at(a, "args"), "hidden")) && /* as Python does */
+		hr_json_at(hr_json_at(a, "args"), "hidden")) && /* like Python */
 	    json_object_is_type(extras, json_type_object))
 		bad |= json_object_object_add(extras, "hidden", json_object_new_boolean(true));
 	if (id != NULL)
@@ -208,7 +208,7 @@ text_of(struct json_object *o, struct hr_err *err)
 	return text;
 }
 
-/* Not for input: the shell is busy with the command that reads it. */
+/* Not before input: the shell is busy with the command that reads it. */
 static void
 refresh_tokens(struct hr_sandbox *s, struct json_object *args)
 {
@@ -255,7 +255,7 @@ hr_sandbox_action_as(struct hr_sandbox *s, const char *action, const struct hr_a
 	return r;
 }
 
-/* Why a command has no exit status, where it has printed nothing that says so. */
+/* Appends why a command has no exit status, unless its output says so. */
 static void
 put_why(struct hr_buf *b, const char *suffix)
 {
@@ -268,7 +268,7 @@ put_why(struct hr_buf *b, const char *suffix)
 		hr_buf_add(b, p, strcspn(p, "]"));
 }
 
-/* own_shell: in one that begins and ends with it. */
+/* own_shell: a new shell for this command alone. */
 static int
 run(struct hr_sandbox *s, const char *command, bool own_shell, double timeout_s, int *ret_exit,
     struct hr_buf *b, struct hr_err *err)

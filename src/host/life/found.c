@@ -1,4 +1,4 @@
-/* What providers have that handrail made, whether it is recorded here or not. */
+/* Lists handrail's sandboxes at the providers, recorded here or not. */
 #include "config.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "host/records/record.h"
 #include "proto/json.h"
 
-/* Does the record of this name lead to the sandbox with this label? */
+/* Returns true if the record of this name leads to the sandbox with this label. */
 static bool
 is_recorded(const char *state_dir, const char *sid, const char *run)
 {
@@ -29,7 +29,7 @@ is_recorded(const char *state_dir, const char *sid, const char *run)
 	return is;
 }
 
-/* By it, or as one that waits in the pool? */
+/* Returns true if that record, or a record of the pool, leads to it. */
 static bool
 is_known(const char *state_dir, const char *sid, const char *run)
 {
@@ -41,7 +41,7 @@ is_known(const char *state_dir, const char *sid, const char *run)
 	return is;
 }
 
-/* Each gets its kind, and whether it is recorded. */
+/* Adds to each its back-end, and whether it is recorded. */
 static int
 complete(struct hr_sandbox *s, char **text, struct hr_err *err)
 {

@@ -1,6 +1,5 @@
-/* A log that is followed beside everything else. The thread has a handle of its own on the sandbox,
- * since one thread uses an object at a time; it waits for the log and for a descriptor that says
- * that it is to end. */
+/* Following a log. The thread has its own handle of the sandbox, because only one thread may use an
+ * object at a time; it waits for the log and for a descriptor that asks it to end. */
 #include "config.h"
 
 #include "host/life/logstream.h"
@@ -28,7 +27,8 @@ struct hr_log_stream {
 	struct hr_backend_host host;
 	hr_line_fn *fn;
 	void *arg;
-	hr_warn_fn *log; /* the caller's: texts are constant or the system's, without secrets */
+	hr_warn_fn
+	    *log; /* the caller's: called with constant strings or the system's, without secrets */
 	void *log_arg;
 	pthread_t thread;
 	bool started;
@@ -73,7 +73,7 @@ follow(void *arg)
 	return NULL;
 }
 
-/* The same sandbox for another thread. */
+/* Opens the same sandbox for the thread. */
 static int
 open_again(struct hr_log_stream *t, struct hr_sandbox *s, struct hr_err *err)
 {
@@ -135,7 +135,7 @@ hr_sandbox_stop_log_stream(struct hr_sandbox *s)
 	if (t == NULL)
 		return;
 	s->stream = NULL;
-	/* cannot fail: the counter is far from its end */
+	/* cannot fail: the counter is far from its limit */
 	(void)eventfd_write(t->host.stop_fd, 1);
 	if (t->started)
 		(void)pthread_join(t->thread, NULL);
@@ -156,7 +156,7 @@ on_debug_line(void *arg, const char *line, size_t len)
 	if (len == 0)
 		return 0;
 	hr_buf_adds(&b, s->ops->log_prefix);
-	/* before it is quoted, as a secret may look like something else then */
+	/* before quoting, which could change the look of a secret */
 	hr_mask_add(s, &masked, line, len);
 	hr_quote_text(&b, hr_buf_str(&masked), masked.len);
 	s->log(s->log_arg, hr_buf_str(&b));

@@ -1,4 +1,4 @@
-/* MCP servers of the configuration, handed to the server of a sandbox, which starts them
+/* Passes the configuration's MCP servers to the server of a sandbox, which starts them
  * (doc/host.md, "MCP servers"). */
 #include "config.h"
 
@@ -14,7 +14,7 @@
 #define BODY_MAX (16u << 20)
 #define UPDATE_TIMEOUT_S 60
 
-/* The same name, command, arguments in their order, and variables in any. */
+/* Compares name, command, arguments in order, and variables in any order. */
 static bool
 same(struct json_object *a, struct json_object *b)
 {
@@ -38,7 +38,7 @@ among(struct json_object *list, struct json_object *server)
 	return false;
 }
 
-/* Those of `more` that list lacks; how many they were. -1: no memory. */
+/* Appends the entries of `more` that list lacks. Returns their number, or -1: out of memory. */
 static int
 add_missing(struct json_object *list, struct json_object *more)
 {
@@ -142,7 +142,7 @@ hr_sandbox_add_mcp(struct hr_sandbox *s, const char *extra, struct hr_err *err)
 	added = first < 0 ? -1 : add_missing(list, more);
 	if (added < 0)
 		return hr_err_nomem(err);
-	/* nothing new: nothing is sent, and nothing is started again */
+	/* nothing new: avoid a restart of the servers */
 	if (first + added == 0)
 		return 0;
 	json_object_array_sort(list, by_name);

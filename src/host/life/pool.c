@@ -1,4 +1,4 @@
-/* Warm sandboxes: made, paused where their kind can, and handed over. */
+/* Warm sandboxes: creation, pause if the back-end can, and handover. */
 #include "config.h"
 
 #include "host/life/pool.h"
@@ -39,7 +39,7 @@ pool_directory(const char *state_dir)
 	return asprintf(&dir, "%s" HR_POOL_BELOW, state_dir) < 0 ? NULL : dir;
 }
 
-/* What a sandbox is made from: one that was made from the same can stand for it. */
+/* Digests all that a sandbox is made from: those with equal digests are interchangeable. */
 static int
 specify(struct hr_sandbox *s, char ret[HR_DIGEST_HEX], struct hr_err *err)
 {
@@ -49,7 +49,7 @@ specify(struct hr_sandbox *s, char ret[HR_DIGEST_HEX], struct hr_err *err)
 	int r;
 
 	hr_buf_addf(&b, "%s %s ", PACKAGE_VERSION, s->ops->name);
-	/* secrets and all: only its digest is kept */
+	/* includes secrets: only the digest is kept */
 	(void)hr_json_put(&b, s->config->values);
 	for (p = s->host.plugins; *p != NULL; p++)
 		hr_buf_addf(&b, " %s", *p);
@@ -59,7 +59,7 @@ specify(struct hr_sandbox *s, char ret[HR_DIGEST_HEX], struct hr_err *err)
 	return r == 0 ? 0 : hr_err_from(err, HR_E_RUNTIME, &e);
 }
 
-/* ---- what there is ---- */
+/* ---- records ---- */
 
 typedef int pool_visit_fn(const char *dir, const char *file, void *arg, struct hr_err *err);
 
@@ -77,7 +77,7 @@ sid_of(const char *file, char sid[NAME_MAX + 1])
 	(void)snprintf(sid, NAME_MAX + 1, "%.*s", (int)(strlen(file) - strlen(RECORD)), file);
 }
 
-/* Every record; fn returns 0 to go on. */
+/* Visits every record, as long as fn returns 0. */
 static int
 visit(const char *state_dir, pool_visit_fn *fn, void *arg, struct hr_err *err)
 {
@@ -91,7 +91,7 @@ visit(const char *state_dir, pool_visit_fn *fn, void *arg, struct hr_err *err)
 	while (r == 0 && dir != NULL && (e = hr_dir_next(dir)) != NULL)
 		if (is_record(e->d_name))
 			r = fn(where, e->d_name, arg, err);
-	/* without the directory there is nothing */
+	/* no directory means no records */
 	if (r == 0 && errno != 0 && (dir != NULL || errno != ENOENT))
 		r = hr_err_sys(err, errno, "read %s", where);
 	if (dir != NULL)
@@ -120,10 +120,10 @@ fits(const char *path, const char *spec, char **ret_sid, char **ret_backend)
 	return fit;
 }
 
-/* ---- having one ---- */
+/* ---- locks ---- */
 
-/* Locks the record for as long as the descriptor is open. Returns -1 where another process has it,
- * or had it and it is gone. */
+/* Locks the record for as long as the descriptor is open. Returns -1 if another process has locked
+ * it, or has removed it meanwhile. */
 static int
 claim(const char *path)
 {
@@ -146,7 +146,7 @@ end_it(const struct hr_config *c, struct hr_sandbox_options o, struct hr_err *er
 	s = hr_sandbox_open(c, &o, err);
 	if (s == NULL)
 		return -1;
-	/* one that is dead, or not ready, is cleared away as well */
+	/* errors ignored: a dead or unready sandbox is removed too */
 	(void)hr_sandbox_connect(s, NULL);
 	return hr_sandbox_delete(s, err);
 }
@@ -171,9 +171,9 @@ struct taking {
 	char spec[HR_DIGEST_HEX];
 };
 
-/* The record moves, which is for one process alone to do, and at once the sandbox has its new name;
- * then the back-end makes the rest of it so. A sandbox that is not taken goes back, and is ended
- * only if it is dead: what ails a service or a request would end the whole pool. */
+/* Moves the record, which only one process can do and which gives the sandbox its new name; then
+ * the back-end adopts it. On failure the sandbox goes back, and is ended only if it is dead: a
+ * fault of a service or a request would otherwise end the whole pool. */
 static int
 try_one(const char *dir, const char *file, void *arg, struct hr_err *err)
 {
@@ -208,7 +208,7 @@ hr_pool_take(struct hr_sandbox *s, struct hr_err *err)
 {
 	struct taking t = {.s = s};
 
-	/* a key or a workspace of one's own was not known when they were made */
+	/* warm sandboxes were made without the caller's key or workspace */
 	if (s->state_dir == NULL || s->ops->adopt == NULL ||
 	    hr_env_get(s->host.environ, "SESSION_API_KEY") != NULL ||
 	    hr_config_text(s->config, "core.workspace_base") != NULL)
@@ -216,7 +216,7 @@ hr_pool_take(struct hr_sandbox *s, struct hr_err *err)
 	return specify(s, t.spec, err) == 0 ? visit(s->state_dir, try_one, &t, err) : -1;
 }
 
-/* ---- making and ending them ---- */
+/* ---- filling and draining ---- */
 
 struct filling {
 	char spec[HR_DIGEST_HEX];
@@ -261,7 +261,7 @@ make_one(const struct hr_config *c, const struct hr_sandbox_options *o, const ch
 	s->fresh = true;
 	if (hr_sandbox_connect(s, err) != 0)
 		return -1;
-	/* a kind that cannot pause uses nothing while nobody asks */
+	/* a back-end that cannot pause uses nothing while the sandbox is idle */
 	if (s->ops->freeze != NULL && s->ops->freeze(s->self, err) != 0) {
 		(void)hr_sandbox_delete(s, NULL);
 		return -1;
@@ -269,7 +269,7 @@ make_one(const struct hr_config *c, const struct hr_sandbox_options *o, const ch
 	return 0;
 }
 
-/* Variables for sandboxes are given to one when it is taken. */
+/* Removes variables for sandboxes: a sandbox gets them when it is taken. */
 static void
 plain_environment(struct hr_strv *v, const char *const *env)
 {
@@ -283,7 +283,7 @@ plain_environment(struct hr_strv *v, const char *const *env)
 		hr_strv_unset_env(v, hr_token_names[i]);
 }
 
-/* One fills at a time, or two would make as many each. */
+/* One process fills at a time, or two would each make the whole number. */
 static int
 my_turn(const char *dir, struct hr_err *err)
 {
@@ -303,7 +303,7 @@ my_turn(const char *dir, struct hr_err *err)
 	return fd;
 }
 
-/* Nobody asks for a next one after the last. */
+/* Returns false if the pool is kept only while it is used, and no sandbox is left. */
 static bool
 wanted(const struct hr_sandbox_options *o)
 {
@@ -339,14 +339,14 @@ end_one(const char *dir, const char *file, void *arg, struct hr_err *err)
 	if (fd >= 0 && end_it(d->config, o, &why) == 0) {
 		d->n++;
 	} else if (fd >= 0 && !d->failed) {
-		/* one that cannot be reached keeps no other one running */
+		/* one unreachable sandbox must not keep the others running */
 		d->failed = true;
 		d->why = why;
 	}
 	return 0;
 }
 
-/* Of one that was never ready: whoever makes them has died, or this would not be our turn. */
+/* Ends a sandbox that was never ready: its maker has died, since this process has the lock. */
 static int
 end_begun(const char *dir, const char *file, void *arg, struct hr_err *err)
 {
@@ -428,7 +428,7 @@ hr_pool_drain(const struct hr_config *c, const struct hr_sandbox_options *o, uns
 		return hr_err_nomem(err);
 	if (hr_state_directory(o->state_dir, false, err) < 0)
 		return -1;
-	/* after whoever fills it, who would make more */
+	/* waits for a filling process, which would make more */
 	if (access(dir, F_OK) == 0 && (turn = my_turn(dir, err)) < 0)
 		return -1;
 	r = visit(o->state_dir, end_one, &d, err);

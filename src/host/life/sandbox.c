@@ -1,4 +1,4 @@
-/* Sandboxes of every kind: what is the same for all of them. */
+/* The code common to all back-ends' sandboxes. */
 #include "config.h"
 
 #include <stdio.h>
@@ -46,8 +46,8 @@ host_progress(void *arg, const char *what, unsigned long long done, unsigned lon
 	s->progress(s->progress_arg, what, done, total);
 }
 
-/* A record that was there before stays until the end. One that is only begun is this process's: its
- * maker has the name, or the pool's turn. */
+/* Returns true if there is no record yet. Marks s if the record is an unready one, which belongs to
+ * this process: its maker has locked the name, or the pool. */
 static bool
 may_record(struct hr_sandbox *s)
 {
@@ -60,7 +60,7 @@ may_record(struct hr_sandbox *s)
 	return may && !s->begun;
 }
 
-/* Recorded before it is ready: whoever comes later ends it. */
+/* Records it before it is ready: a later process can then end it. */
 static void
 host_begun(void *arg)
 {
@@ -90,7 +90,7 @@ host_secret(void *arg, const char *text)
 	hr_strv_addf(&s->secrets, "PROVIDER_KEY=%s", text);
 }
 
-/* SANDBOX_ENV_*, the linter's switch, then what the caller gives. */
+/* Collects SANDBOX_ENV_*, the linter's switch, and the caller's variables, in this order. */
 static void
 initial_env(struct hr_sandbox *s, const struct hr_sandbox_options *o)
 {
@@ -177,7 +177,7 @@ hr_sandbox_open(const struct hr_config *c, const struct hr_sandbox_options *o, s
 	if (sandbox_init(s, c, o, err) < 0 ||
 	    (s->state_dir != NULL && hr_state_directory(s->state_dir, false, err) < 0))
 		goto fail;
-	/* one that is there is of the kind it was made as */
+	/* an existing sandbox keeps its back-end */
 	if (o->attach && s->state_dir != NULL) {
 		if (hr_record_load(s->state_dir, s->sid, &recorded, err) < 0)
 			goto fail;
@@ -230,7 +230,7 @@ ask_endpoint(struct hr_sandbox *s)
 		s->ops->endpoint(s->self, &s->endpoint);
 }
 
-/* The kind's word on a request that failed: true: once more. */
+/* Asks the back-end whether to retry a failed request. */
 static bool
 request_failed(void *arg, unsigned attempt, struct hr_err *err)
 {
@@ -303,7 +303,7 @@ restore(struct hr_sandbox *s, bool *ret_useless, struct hr_err *err)
 	if (s->elsewhere)
 		return -1;
 	*ret_useless = !s->attach && r != 0;
-	/* so far it can only be ended */
+	/* an unready sandbox can only be ended */
 	if (rec.unready)
 		r = hr_err_set(err, HR_E_DISCONNECTED,
 		    "sandbox \"%s\" is not ready yet, or its start was interrupted: \"handrail "
@@ -312,7 +312,7 @@ restore(struct hr_sandbox *s, bool *ret_useless, struct hr_err *err)
 	return r == 0 ? 1 : -1;
 }
 
-/* Options for a sandbox that is made are not passed over where one is found. */
+/* Refuses creation options for an existing sandbox instead of ignoring them. */
 static int
 check_new(const struct hr_sandbox *s, struct hr_err *err)
 {
@@ -325,9 +325,7 @@ check_new(const struct hr_sandbox *s, struct hr_err *err)
 	    strchr(s->for_new, ',') != NULL ? "them" : "it", s->sid);
 }
 
-/* Ends what connect() has made, or the pool, and nothing else. A record that was there before
- * stays.
- */
+/* Ends a sandbox that connect() or the pool has made, and no other. An older record stays. */
 static void
 undo(struct hr_sandbox *s, bool taken)
 {
@@ -342,7 +340,7 @@ undo(struct hr_sandbox *s, bool taken)
 		hr_record_remove(s);
 }
 
-/* With a record of each sandbox of this kind, one that has none is not there. */
+/* Returns true if every sandbox of this back-end has a record: without one, there is none. */
 static bool
 needs_record(const struct hr_sandbox *s)
 {
@@ -364,7 +362,7 @@ find_or_make(struct hr_sandbox *s, bool may_take, bool *ret_taken, struct hr_err
 	if (r == 0)
 		r = s->ops->connect(s->self, &how, err);
 	if (r < 0) {
-		/* it was ended */
+		/* the sandbox was ended */
 		if (s->begun && !s->left)
 			hr_record_remove(s);
 		return -1;
@@ -373,8 +371,7 @@ find_or_make(struct hr_sandbox *s, bool may_take, bool *ret_taken, struct hr_err
 	return 0;
 }
 
-/* Lets a sandbox that was found or made be used. One that no record led to is set up and recorded.
- */
+/* Makes a found or created sandbox ready; one without a record is set up and recorded. */
 static int
 make_ready(struct hr_sandbox *s, bool recorded, bool taken, struct hr_err *err)
 {
@@ -405,12 +402,12 @@ connect_it(struct hr_sandbox *s, struct hr_err *err)
 		    s, "the recorded sandbox \"%s\" cannot be used: %s", s->sid, err->msg);
 	if (found == 0 && needs_record(s))
 		return hr_err_set(err, HR_E_NO_SANDBOX, "there is no sandbox \"%s\"", s->sid);
-	/* one that is useless may still be there, and its record leads to it */
+	/* a useless sandbox may still exist, and its record leads to it */
 	if (found != 1 && find_or_make(s, !useless, &taken, err) != 0)
 		return -1;
 	r = make_ready(s, found == 1, taken, err);
 	if (r != 0) {
-		/* one that nobody could find again is not left behind; one that was there is */
+		/* a sandbox without a record could never be found again: end it if it is new */
 		if (s->made)
 			undo(s, taken);
 		s->connected = false;
@@ -429,7 +426,7 @@ hr_sandbox_connect(struct hr_sandbox *s, struct hr_err *err)
 	struct hr_namelock lock = {.fd = -1};
 	int r = 0;
 
-	/* two at a time would make one each, of which only one would be found again */
+	/* two processes would make one each, of which only one could be found again */
 	if (s->state_dir != NULL && !s->attach && !s->fresh)
 		r = hr_namelock_take(&lock, s->state_dir, s->sid, err);
 	if (r == 0)
@@ -480,7 +477,7 @@ hr_sandbox_resume(struct hr_sandbox *s, struct hr_err *err)
 		return -1;
 	if (!s->connected)
 		return 0;
-	/* it may be elsewhere now */
+	/* the address may have changed */
 	if (use_endpoint(s, err) != 0)
 		return -1;
 	return s->state_dir != NULL ? hr_record_renew(s, err) : 0;
@@ -512,7 +509,7 @@ hr_sandbox_close(struct hr_sandbox *s, struct hr_err *err)
 	return s->ops->close != NULL ? s->ops->close(s->self, err) : 0;
 }
 
-/* Somebody has asked for the end of a name: is it known what it stands for? */
+/* Returns true if the name that should be ended is known to belong to a sandbox. */
 static bool
 is_known(const struct hr_sandbox *s)
 {

@@ -1,5 +1,5 @@
-/* What a fresh sandbox is given: variables and the identity of git (doc/host.md, "What a fresh
- * sandbox is given"). */
+/* Setup of a fresh sandbox: variables and git's identity (doc/host.md, "What a fresh sandbox is
+ * given"). */
 #include "config.h"
 
 #include "host/life/setup.h"
@@ -26,7 +26,7 @@
 #define NOT_KEPT 97 /* exit status: set in the session, but not in ~/.bashrc */
 #define SET_UP_TIMEOUT_S 120
 
-/* [A-Z_][A-Z0-9_]* after upper-casing; the name goes to out (NULL: it is only looked at). */
+/* Checks [A-Z_][A-Z0-9_]* after upper-casing; writes the name to out (NULL: checks only). */
 static int
 put_name(struct hr_buf *out, const char *entry, struct hr_err *err)
 {
@@ -56,8 +56,8 @@ is_token(const char *entry)
 	return false;
 }
 
-/* Exports up to AT_ONCE variables by one command, and with `keep` adds them to ~/.bashrc. A token
- * is for nobody else to read. */
+/* Exports up to AT_ONCE variables by one command; `keep` adds them to ~/.bashrc, which becomes
+ * private because of tokens. */
 static int
 env_command(struct hr_buf *b, const char *const *env, size_t n, bool keep, struct hr_buf *names,
     struct hr_err *err)
@@ -101,7 +101,7 @@ add_some(struct hr_sandbox *s, const char *const *env, size_t n, struct hr_err *
 	HR_BUF(command, COMMAND_MAX);
 	HR_BUF(names, COMMAND_MAX);
 	HR_BUF(out, COMMAND_MAX);
-	/* an account of somebody's is not the sandbox's to set up */
+	/* a user's own account must not be changed */
 	bool keep = (s->ops->flags & HR_KIND_HERE) == 0;
 	int status = 0;
 
@@ -143,7 +143,7 @@ identity_text(const struct hr_sandbox *s, size_t i)
 	return value != NULL ? value : "";
 }
 
-/* Stands in git's file as it is, and between single quotes: no blank at an end, nothing special. */
+/* Returns true for a value that needs no quoting in git's file and between single quotes. */
 static bool
 is_plain(const char *s)
 {
@@ -154,8 +154,8 @@ is_plain(const char *s)
 	return n > 0 && strspn(s, plain) == n && s[0] != ' ' && s[n - 1] != ' ';
 }
 
-/* Each value takes git a process. Where there is no file of its settings yet, the shell makes the
- * one that git would: after this the command for git follows, to be run otherwise. */
+/* Setting a value costs a process of git each. If there is no file of settings yet, the shell
+ * writes the one that git would; the command for git follows as the alternative. */
 static void
 put_fresh_identity(struct hr_buf *b, const struct hr_sandbox *s)
 {
@@ -170,7 +170,7 @@ put_fresh_identity(struct hr_buf *b, const struct hr_sandbox *s)
 	    identity_text(s, 0), identity_text(s, 1));
 }
 
-/* Does the caller's account say who git's user is? Files elsewhere are git's to find. */
+/* Returns true if the caller's account has a git identity. git itself finds files elsewhere. */
 static bool
 caller_has_git(const char *home)
 {
@@ -186,8 +186,8 @@ caller_has_git(const char *home)
 	return has;
 }
 
-/* A failure is a warning. A sandbox in the caller's account has the caller's identity, where there
- * is one, in a home directory of its own; in the caller's nothing is changed. */
+/* Logs a failure as a warning. A sandbox in the caller's account gets the caller's identity, if
+ * there is one, in a home directory of its own; the caller's files stay unchanged. */
 static void
 git_identity(struct hr_sandbox *s)
 {
@@ -238,7 +238,7 @@ startup_env(struct hr_sandbox *s, struct hr_strv *v)
 	}
 }
 
-/* Before a sandbox is made that could not be given them. */
+/* Checks the variables before creating a sandbox that could not accept them. */
 int
 hr_sandbox_check_env(struct hr_sandbox *s, struct hr_err *err)
 {
@@ -247,7 +247,7 @@ hr_sandbox_check_env(struct hr_sandbox *s, struct hr_err *err)
 	int r;
 	size_t i;
 
-	/* who sets them by itself knows what it can take */
+	/* a back-end that sets them itself checks them itself */
 	if (s->attach || s->ops->add_env != NULL)
 		return 0;
 	startup_env(s, &v);
@@ -274,12 +274,12 @@ hr_sandbox_set_up(struct hr_sandbox *s, bool taken, struct hr_err *err)
 	startup_env(s, &v);
 	if ((v.failed ? hr_err_nomem(err) : hr_sandbox_add_env(s, s->host.env, err)) != 0)
 		return -1;
-	/* not with the others: those are also the container's, which an inspection shows */
+	/* separate from the others, which are also the container's: an inspection shows those */
 	if (hr_sandbox_add_env(s, hr_strv_list(&s->tokens), err) != 0 ||
 	    hr_sandbox_add_env(s, hr_strv_list(&v), err) != 0)
 		return -1;
 	git_identity(s);
-	/* a sandbox without tools is better than none */
+	/* better a sandbox without tools than none */
 	if (s->endpoint.url != NULL && hr_sandbox_add_mcp(s, NULL, &e) != 0)
 		hr_sandbox_log(s, "MCP servers were not added: %s", e.msg);
 	return 0;

@@ -1,13 +1,13 @@
-/* What a fresh sandbox is given. */
+/* Setup of a fresh sandbox. */
 #ifndef HR_HOST_LIFE_SETUP_H
 #define HR_HOST_LIFE_SETUP_H
 
 #include "host/handle.h"
 
-/* Names of variables that could not be set: -1. */
+/* Checks the names of its variables; returns -1 if one cannot be set. */
 int hr_sandbox_check_env(struct hr_sandbox *s, struct hr_err *err);
-/* What a fresh sandbox is given (doc/host.md, "What a fresh sandbox is given"). taken: it has what
- * all of its kind get. */
+/* Sets up a fresh sandbox (doc/host.md, "What a fresh sandbox is given"). taken: from the pool,
+ * which did the part common to all sandboxes. */
 int hr_sandbox_set_up(struct hr_sandbox *s, bool taken, struct hr_err *err);
 
 #endif

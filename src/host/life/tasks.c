@@ -41,7 +41,7 @@ observation(const char *type, const char *content, const char *command, struct j
 	    json_object_new_string(content), "extras", extras, NULL);
 }
 
-/* Where it lies, and the name of it that messages show. */
+/* Returns the file's path, and its name for messages in *shown. */
 static char *
 tasks_path(struct hr_sandbox *s, struct hr_buf *shown)
 {

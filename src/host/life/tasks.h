@@ -5,7 +5,7 @@
 
 #include "host/handle.h"
 
-/* The observation of a task_tracking action; NULL with *err. args may be NULL. */
+/* Returns the observation of a task_tracking action; NULL with *err set. args may be NULL. */
 struct json_object *
 hr_tasks_act(struct hr_sandbox *s, struct json_object *args, struct hr_err *err);
 

@@ -22,7 +22,7 @@
 const char *const hr_token_names[HR_PROVIDERS] = {
     "GITHUB_TOKEN", "GITLAB_TOKEN", "BITBUCKET_TOKEN", "ENTERPRISE_SSO_TOKEN"};
 
-/* As the refreshing service calls them. */
+/* names used by the refreshing service */
 static const char *const providers[HR_PROVIDERS] = {
     "github", "gitlab", "bitbucket", "enterprise_sso"};
 

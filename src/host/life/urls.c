@@ -1,4 +1,4 @@
-/* Addresses for a person's browser (doc/host.md, "Addresses for people"). */
+/* Addresses for a browser (doc/host.md, "Addresses for people"). */
 #include "config.h"
 
 #include "host/life/urls.h"
@@ -17,7 +17,7 @@
 #define URL_MAX 65536
 #define TOKEN_TIMEOUT_S 10
 
-/* *ret: the caller's; NULL: the editor is nowhere. */
+/* *ret: the caller's; NULL: there is no editor. */
 static int
 editor_address(struct hr_sandbox *s, char **ret, struct hr_err *err)
 {
@@ -72,7 +72,7 @@ hr_sandbox_vscode_url(struct hr_sandbox *s, char **ret_url, struct hr_err *err)
 	hr_buf_addf(&b, "%s?tkn=", address);
 	hr_http_escape(&b, token);
 	hr_buf_adds(&b, "&folder=");
-	hr_percent_encode(&b, hr_sandbox_workspace(s), "-_.~/"); /* a path: with its slashes */
+	hr_percent_encode(&b, hr_sandbox_workspace(s), "-_.~/"); /* a path: keep its slashes */
 	*ret_url = hr_buf_take(&b);
 	return *ret_url != NULL ? 0 : hr_err_nomem(err);
 }

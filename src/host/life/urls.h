@@ -1,12 +1,12 @@
-/* Addresses for a person's browser, for kinds that say their own. */
+/* Addresses for a browser, for back-ends that report their own. */
 #ifndef HR_HOST_LIFE_URLS_H
 #define HR_HOST_LIFE_URLS_H
 
 #include "host/handrail.h"
 
-/* What ops->web_hosts returns: {"URL": port, ...}; a URL that is NULL is left out. */
+/* Builds the result of ops->web_hosts: {"URL": port, ...}; skips a NULL URL. */
 int hr_web_hosts_json(char *const urls[2], const int ports[2], char **ret, struct hr_err *err);
-/* The same, of ports of a host; those that are 0 are left out. */
+/* Does the same for ports of a host; skips those that are 0. */
 int hr_web_hosts_at(const char *host, const int ports[2], char **ret, struct hr_err *err);
 
 #endif
