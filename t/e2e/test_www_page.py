@@ -224,7 +224,7 @@ VIEWS = """
             return until(v, 'td');
         },
         shells(m) {
-            const v = m.createShells({get: json({sessions: [{name: evil}]})}, () => {});
+            const v = m.createShells({get: json({sessions: [{name: evil}]})}, {rights: () => 'act'});
             v.chosen('x');
             return until(v, 'option');
         },
@@ -686,13 +686,53 @@ def shells_and_log():
         equal(complaints(w), [])
 
 
+def own_shell():
+    """A shell of one's own: a prompt, keys as they are typed, its window's size; it goes with its bash, or when closed."""
+    need_browser()
+    with Keyed() as s, Window() as w:
+        names = lambda: [e["name"] for e in s.get(V1 + "sessions").json()["sessions"]]  # noqa: E731
+        waits, go_on = gate(s)
+        agent = s.in_background("cd /; %s" % waits, headers={"X-Session-API-Key": KEY})
+        enter(w, s)
+        w.until("the agent's command", "return document.querySelector('.commands tr.running')")
+        button = "[...document.querySelectorAll('.shells button')].find((b) => b.textContent === '%s')"
+        w.js("return %s.click()" % button % "New shell")
+        w.until("keys go to it", "return document.querySelector('.bar input').checked")
+        w.press("PS1='mine> '" + KEYS["ENTER"])
+        screen_has(w, "\nmine>")
+        # the shell's own completion and editing, and the size of the window
+        w.press("ech" + KEYS["TAB"] + "xt-$((40 + 2))" + KEYS["LEFT"] * 10 + KEYS["HOME"] + KEYS["END"] + KEYS["ENTER"])
+        screen_has(w, "xt-42")
+        w.press("stty size" + KEYS["ENTER"])
+        screen_has(w, "%d %d" % tuple(w.js("const t = window.handrailTerminal; return [t.rows, t.cols]")))
+        # what its command is given is not for the agent's, which runs all the time
+        equal("mine" in s.request("GET", V1 + "output?offset=0").body.decode(errors="replace"), False)
+        w.press("exit" + KEYS["ENTER"])
+        w.until("the agent's again", "return document.querySelector('.commands tr.running')?.textContent.includes('cd /')")
+        equal(w.js("return document.querySelector('.bar input').checked"), False, "no key goes to the agent's by itself")
+        s.until("it is gone", lambda: names() == ["default"])
+        # closed while something runs in it
+        w.js("return %s.click()" % button % "New shell")
+        w.until("keys go to it", "return document.querySelector('.bar input').checked")
+        w.press("sleep 1000" + KEYS["ENTER"])
+        screen_has(w, "sleep 1000")
+        w.js("return %s.click()" % button % "Close shell")
+        s.until("it is gone", lambda: names() == ["default"])
+        w.until("the agent's again", "return document.querySelector('.commands tr.running')?.textContent.includes('cd /')")
+        equal(w.js("return %s.hidden" % button % "Close shell"), True)
+        go_on()
+        agent.join(PATIENCE)
+        equal(complaints(w), [])
+
+
 def viewer_without_rights():
     need_browser()
     with Keyed() as s, Window() as w:
         enter(w, s, look=True)
-        equal(w.js("return [...document.querySelectorAll('.terminal .line input, .terminal button, .bar input')]"
+        equal(w.js("return [...document.querySelectorAll('.terminal .line input, .terminal button, .terminal .bar input')]"
                    ".map((e) => e.disabled)"),
               [True, False, True, True, True], "all but the mode for screen readers")
+        equal(w.js("return [...document.querySelectorAll('.shells button')].filter((e) => e.checkVisibility()).length"), 0)
         s.action("echo seen-$((1 + 1))")
         screen_has(w, "seen-2")
         # by hand in its console: the server refuses
@@ -747,7 +787,8 @@ def screenshot():
 BY_HAND = [much_output, idle_for_a_minute, screenshot]
 TESTS = [shell_view, cut_and_healed, nothing_is_believed, every_view_believes_nothing, parts_by_themselves,
          from_elsewhere,
-         behind_tls_and_a_path, other_views, files_tree, files_view, shells_and_log, viewer_without_rights]
+         behind_tls_and_a_path, other_views, files_tree, files_view, shells_and_log, own_shell,
+         viewer_without_rights]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS + [t for t in BY_HAND if t.__name__ in sys.argv[1:]]))

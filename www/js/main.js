@@ -25,7 +25,7 @@ function createPage(me, leave) {
 	const place = {api, session, rights};
 	const terminal = createTerminal(place), commands = createCommands();
 	const plugins = createPlugins(), metrics = createMetrics(), files = createFiles(place), log = createLog(place);
-	const browser = createBrowser(place), shells = createShells(api, choose);
+	const browser = createBrowser(place), shells = createShells(api, {rights, choose, begun: () => terminal.type(), say: (why) => terminal.say(why)});
 	const alerts = createAlerts((n) => tabs.mark("alerts", n > 0 ? `Alerts (${n})` : "Alerts"));
 	const state = h("span", {class: "state", role: "status"}), dir = foreign("", {class: "dir mono"});
 	const out = h("button", {type: "button", onclick: leave, hidden: me.expires_in === null}, "Sign out");
@@ -49,6 +49,7 @@ function createPage(me, leave) {
 		gap: (d) => terminal.gap(d),
 		shell(d) {
 			terminal.state(d.session);
+			shells.state(d.session);
 			commands.state(d.commands);
 			working = d.session.working_dir || "/";
 			dir.textContent = plain(working);

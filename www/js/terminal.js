@@ -156,6 +156,8 @@ export function createTerminal({api, session, rights}) {
 			fit();
 		},
 		clear() {
+			if (typing.checked)
+				typing.click(); // keys were for the shell that was seen
 			next = null;
 			turn++;
 			title.textContent = "";
@@ -191,5 +193,12 @@ export function createTerminal({api, session, rights}) {
 			interrupt.disabled = !running || rights() !== "act";
 		},
 		offset: () => next,
+		say: (text) => say(plain(text, 500)),
+		// keys go to the command that runs from now on
+		type() {
+			if (!typing.checked)
+				typing.click();
+			term.focus();
+		},
 	};
 }
