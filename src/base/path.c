@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/dir.h"
@@ -326,6 +327,22 @@ hr_path_walk(const char *path, hr_path_visit_fn *fn, void *arg, unsigned *ret_sk
 	if (ret_skipped != NULL)
 		*ret_skipped = w.skipped;
 	return r < 0 ? r : 0;
+}
+
+int
+hr_path_rename_free(int from_dir, const char *from, int to_dir, const char *to)
+{
+	struct stat st;
+
+	if (renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -1;
+	if (fstatat(to_dir, to, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		errno = EEXIST;
+		return -1;
+	}
+	return renameat(from_dir, from, to_dir, to);
 }
 
 static int

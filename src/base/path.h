@@ -61,6 +61,10 @@ typedef int hr_path_visit_fn(int dirfd, const char *name, const struct stat *st,
 #define HR_PATH_DEPTH 256
 int hr_path_walk(const char *path, hr_path_visit_fn *fn, void *arg, unsigned *ret_skipped);
 
+/* Renames an entry where nothing has the new name. Returns 0, or -1 with errno: EEXIST. On a file
+ * system that cannot do it in one step a file that comes in between is replaced. */
+int hr_path_rename_free(int from_dir, const char *from, int to_dir, const char *to);
+
 /* Removes a tree, as rm -r; a missing path is no error. */
 int hr_path_remove(const char *path, struct hr_err *err);
 

@@ -40,8 +40,10 @@ struct hr_hub {
 	unsigned count;
 	struct hr_hub_page *joining;
 	struct hr_told told[HR_HUB_TOLD];
-	int64_t sample_ms; /* time of the next sample */
-	int64_t log_ms;    /* time to ask for the number of log lines; 0: none planned */
+	int64_t sample_ms;   /* time of the next sample */
+	int64_t tree_cpu_ns; /* processor time of the sandbox at the last sample */
+	int64_t tree_at_ns;  /* time of the last sample; 0: none yet */
+	int64_t log_ms;      /* time to ask for the number of log lines; 0: none planned */
 	struct hr_buf scratch;
 };
 
@@ -121,6 +123,27 @@ server_look(struct hr_hub *h)
 	hr_told_set(&h->told[HR_HUB_SERVER], "server", b);
 }
 
+/* The server and all that runs below it, which is the whole sandbox but for what left its tree. */
+static void
+put_sandbox(struct hr_hub *h, struct hr_buf *b)
+{
+	struct hr_stats_tree t;
+	int64_t now = hr_now_ns();
+	int64_t used, passed = now - h->tree_at_ns;
+
+	hr_stats_tree(atomic_load(&h->w->board->supervisor_pid), &t);
+	used = t.cpu_ns - h->tree_cpu_ns;
+	hr_buf_addf(b,
+	    "{\"processes\":%u,\"memory_bytes\":%" PRIu64 ",\"cpu_percent\":", t.processes,
+	    t.anonymous);
+	if (h->tree_at_ns == 0 || passed <= 0)
+		hr_buf_adds(b, "null}");
+	else /* less than before: a process was not waited for */
+		hr_buf_addf(b, "%.1f}", used > 0 ? 100.0 * (double)used / (double)passed : 0);
+	h->tree_cpu_ns = t.cpu_ns;
+	h->tree_at_ns = now;
+}
+
 static void
 sample_take(struct hr_hub *h)
 {
@@ -132,8 +155,10 @@ sample_take(struct hr_hub *h)
 	hr_buf_addf(b,
 	    "{\"time\":%" PRId64 ",\"resident_bytes\":%" PRIu64
 	    ",\"cpu_percent\":%.1f,\"disk_total\":%" PRIu64 ",\"disk_free\":%" PRIu64
-	    ",\"pages\":%u,\"minutes\":",
+	    ",\"pages\":%u,\"sandbox\":",
 	    hr_wall_ms() / 1000, s.rss, s.cpu_percent, s.disk_total, s.disk_free, h->count);
+	put_sandbox(h, b);
+	hr_buf_adds(b, ",\"minutes\":");
 	hr_metrics_put_minutes(b, &h->w->board->metrics, hr_now_ns(), hr_wall_ms() / 1000);
 	hr_buf_addc(b, '}');
 	hr_told_set(&h->told[HR_HUB_SAMPLE], "sample", b);

@@ -62,6 +62,8 @@ static const struct route routes[] = {
     {"/handrail/v1/unpack", "POST", false, hr_handle_unpack},
     {"/handrail/v1/log", "GET", false, hr_handle_log},
     {"/handrail/v1/files", "GET", false, hr_handle_files},
+    {"/handrail/v1/rename", "POST", false, hr_handle_rename},
+    {"/handrail/v1/remove", "POST", false, hr_handle_remove},
     /* doc/agents.md; this handler checks the key itself */
     {"/handrail/mcp", "POST", true, hr_handle_door},
     /* nginx's auth_request, which keeps the method of the original request */

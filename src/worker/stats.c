@@ -31,14 +31,19 @@ line_value(const char *text, const char *name)
 }
 
 static int64_t
+ticks_ns(unsigned long long ticks)
+{
+	return (int64_t)(ticks * (NS / (unsigned long)sysconf(_SC_CLK_TCK)));
+}
+
+static int64_t
 cpu_of(pid_t pid)
 {
 	char text[HR_PID_STAT];
 	const char *stat = hr_pid_stat(pid, text);
 
-	return (int64_t)((hr_pid_field(stat, HR_PID_USER_TIME) +
-			     hr_pid_field(stat, HR_PID_SYSTEM_TIME)) *
-			 (NS / (unsigned long)sysconf(_SC_CLK_TCK)));
+	return ticks_ns(
+	    hr_pid_field(stat, HR_PID_USER_TIME) + hr_pid_field(stat, HR_PID_SYSTEM_TIME));
 }
 
 static void
@@ -61,34 +66,51 @@ sums_add(struct sums *s, int32_t pid)
 	s->write_bytes += line_value(buf, "\nwrite_bytes: ");
 }
 
-#define DEPTH_MAX 8
+#define DEPTH_MAX 32
 #define CHILDREN_MAX 4096 /* bytes: some hundred pids */
 
-static uint64_t
-resident(int32_t pid, int depth)
+static void
+tree_add(struct hr_stats_tree *t, int32_t pid, int depth)
 {
-	char buf[CHILDREN_MAX], name[40], *at, *end;
-	unsigned long long pages = 0, in = 0;
-	uint64_t sum;
+	char buf[CHILDREN_MAX], stat_text[HR_PID_STAT], name[40], *at, *end;
+	unsigned long long pages = 0, in = 0, shared = 0;
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	const char *stat;
 	long child;
 
 	if (pid <= 0 || depth > DEPTH_MAX)
-		return 0;
+		return;
 	hr_pid_read(pid, "statm", buf, sizeof(buf));
-	if (sscanf(buf, "%llu %llu", &pages, &in) != 2)
-		return 0;
-	sum = in * (uint64_t)sysconf(_SC_PAGESIZE);
+	if (sscanf(buf, "%llu %llu %llu", &pages, &in, &shared) != 3)
+		return;
+	t->processes++;
+	t->resident += in * page;
+	t->anonymous += (in - shared) * page;
+	stat = hr_pid_stat(pid, stat_text);
+	t->cpu_ns +=
+	    ticks_ns(hr_pid_field(stat, HR_PID_USER_TIME) + hr_pid_field(stat, HR_PID_SYSTEM_TIME) +
+		     hr_pid_field(stat, HR_PID_CHILDREN_USER_TIME) +
+		     hr_pid_field(stat, HR_PID_CHILDREN_SYSTEM_TIME));
 	(void)snprintf(name, sizeof(name), "task/%" PRId32 "/children", pid);
 	hr_pid_read(pid, name, buf, sizeof(buf));
 	for (at = buf; (child = strtol(at, &end, 10)) > 0 && end != at; at = end)
-		sum += resident((int32_t)child, depth + 1);
-	return sum;
+		tree_add(t, (int32_t)child, depth + 1);
+}
+
+void
+hr_stats_tree(int32_t pid, struct hr_stats_tree *ret)
+{
+	*ret = (struct hr_stats_tree){.processes = 0};
+	tree_add(ret, pid, 0);
 }
 
 uint64_t
 hr_stats_resident(int32_t pid)
 {
-	return resident(pid, 0);
+	struct hr_stats_tree t;
+
+	hr_stats_tree(pid, &t);
+	return t.resident;
 }
 
 static double

@@ -31,6 +31,17 @@ struct hr_stats {
 void
 hr_stats_sample(struct hr_stats *s, const struct hr_scoreboard *board, struct hr_stats_now *ret);
 
+/* A process and its descendants. */
+struct hr_stats_tree {
+	unsigned processes;
+	uint64_t resident;  /* bytes; shared pages count once for each process */
+	uint64_t anonymous; /* bytes neither backed by a file nor shared */
+	int64_t cpu_ns;     /* including ended children that were waited for */
+};
+
+/* Sets all members to 0 if the process does not exist. */
+void hr_stats_tree(int32_t pid, struct hr_stats_tree *ret);
+
 /* Returns the resident bytes of a process and its descendants; 0: the process does not exist. */
 uint64_t hr_stats_resident(int32_t pid);
 

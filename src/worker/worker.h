@@ -90,6 +90,8 @@ hr_handler_fn hr_handle_download_one;
 hr_handler_fn hr_handle_events;
 hr_handler_fn hr_handle_execute;
 hr_handler_fn hr_handle_files;
+hr_handler_fn hr_handle_rename;
+hr_handler_fn hr_handle_remove;
 hr_handler_fn hr_handle_info;
 hr_handler_fn hr_handle_list;
 hr_handler_fn hr_handle_live_browser;

@@ -299,6 +299,63 @@ def files_and_log():
         equal(s.get(V1 + "log?after=x").status, 400)
 
 
+def changes_of_files():
+    """Renames and removals replace nothing, follow no link, and reach nothing by a link of the agent's."""
+    with Keyed() as s:
+        top = s.work_dir
+
+        def ask(what, headers=None, **body):
+            a = s.request("POST", V1 + what, json.dumps(body), headers)
+            return a.status if a.status == 200 else (a.status, a.json()["detail"])
+
+        def there():
+            return sorted(os.path.relpath(os.path.join(at, name), top) for at, dirs, files in os.walk(top)
+                          for name in dirs + files)
+
+        for d in ("a/deep", "kept"):
+            os.makedirs(os.path.join(top, d))
+        for f in ("a/deep/file", "kept/file", "one", "two"):
+            with open(os.path.join(top, f), "w") as out:
+                out.write(f)
+        os.symlink("kept", top + "/link")
+        os.symlink("../kept", top + "/a/link")
+        equal(ask("rename", path=top + "/one", to=top + "/two"),
+              (409, "[Errno 17] File exists: '%s/two'" % top))
+        with open(top + "/two") as f:
+            equal(f.read(), "two")
+        equal([ask("rename", path=top + "/one", to=top + "/a/n\u00e9w \"<b>"), ask("rename", path=top + "/a/deep",
+              to=top + "/moved"), ask("rename", path=top + "/link", to=top + "/link2")], [200, 200, 200])
+        equal(there(), sorted(["a", "kept", "a/link", "kept/file", "a/n\u00e9w \"<b>", "moved", "moved/file", "link2",
+                               "two"]))
+        equal(ask("rename", path=top + "/a", to=top + "/a/a")[0], 409)
+        for what in ("rename", "remove"):
+            equal([ask(what, path=p, to=top + "/x")[0] for p in (
+                "/", "two", "", top + "/", top + "/.", top + "/..", top + "/two\0", top + "/none", top + "/two/x")],
+                  7 * [400] + 2 * [404], what)
+            equal(ask(what)[0], 400)
+            equal(s.get(V1 + what).status, 405)
+            equal(ask(what, {"X-Session-API-Key": ""}, path=top + "/two", to=top + "/x"), (403, "Invalid API Key"))
+            equal(ask(what, sign_in(s, look=True)[1], path=top + "/two", to=top + "/x")[0], 403)
+        equal([ask("remove", path=top + "/" + name) for name in ("link2", "a", "two")], 3 * [200])
+        equal(there(), ["kept", "kept/file", "moved", "moved/file"])
+        equal(ask("remove", sign_in(s)[1], path=top + "/moved"), 200)
+        equal(there(), ["kept", "kept/file"])
+    if os.geteuid() != 0:
+        return
+    with Keyed(name="nobody", env={"RUNTIME_USERNAME": "nobody", "USER": "root"}) as s:
+        own = os.path.join(s.top, "own")
+        os.mkdir(own, 0o755)
+        open(own + "/file", "w").close()
+        os.symlink(own, s.work_dir + "/way")
+        os.lchown(s.work_dir + "/way", 65534, 65534)
+        open(s.work_dir + "/mine", "w").close()
+        for what, body in (("remove", {"path": s.work_dir + "/way/file"}),
+                           ("rename", {"path": s.work_dir + "/way/file", "to": s.work_dir + "/taken"}),
+                           ("rename", {"path": s.work_dir + "/mine", "to": s.work_dir + "/way/given"})):
+            equal(s.request("POST", V1 + what, json.dumps(body)).status, 403, (what, body))
+        equal((os.listdir(own), sorted(os.listdir(s.work_dir))), (["file"], ["mine", "way"]))
+
+
 def next_event(r):
     name, data = None, None
     for line in r:
@@ -355,7 +412,7 @@ def lines_are_said_as_they_are_logged():
         c.close()
 
 
-TESTS = [who_may, ends_that_print_nothing,
+TESTS = [who_may, changes_of_files, ends_that_print_nothing,
          a_stream_ends_with_its_sign_in, what_was_before, moved_while_it_is_fetched, looking_on,
          files_of_the_page, files_and_log, lines_are_said_as_they_are_logged, many_pages]
 

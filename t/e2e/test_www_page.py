@@ -81,7 +81,7 @@ def shell_view():
         w.js("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
         screen_has(w, "while-hidden-2")
         # the end of the sign-in
-        w.click("header button")
+        w.click("header > button")
         w.until("asks again", "return document.querySelector('#key')")
         w.open(s.page())
         w.until("asks still", "return document.querySelector('#key')")
@@ -186,6 +186,21 @@ def other_views():
         w.press([KEYS["RIGHT"]])
         w.until("plots", "return document.querySelectorAll('#view-metrics canvas').length === 6 && "
                          "document.querySelector('#view-metrics .now').textContent.includes('errors 4')")
+        # of the sandbox: a program that takes 200 MB is in it with the next sample
+        said = "[...document.querySelectorAll('#view-metrics figcaption')].find((e) => e.textContent.includes('%s'))"
+        memory = ("return Number(/all processes ([0-9.]+) MB/.exec(%s.textContent)?.[1])" %
+                  said % "Memory of the sandbox")
+        before = w.js(memory)
+        equal(0 < before < 100, True, before)
+        waits, go_on = gate(s)
+        with open(s.work_dir + "/large.py", "w") as f:
+            f.write("import subprocess\nx = b'x' * 200000000\nsubprocess.call(%r, shell=True)\n" % waits)
+        large = s.in_background("python3 large.py", headers={"X-Session-API-Key": KEY})
+        w.until("it is counted", memory + " > 200")
+        w.until("processor", "return /of one processor [0-9]+[.][0-9] %/.test(" +
+                said % "Processor of the sandbox" + ".textContent)")
+        go_on()
+        large.join(PATIENCE)
         w.press([KEYS["RIGHT"]])
         w.until("alerts", "return document.querySelector('#view-alerts .firing').textContent.includes('error_rate')")
         w.press([KEYS["HOME"]])
@@ -518,7 +533,7 @@ def files_tree():
         shows(w, ["1 a/", "1 b/", "1 many/", "1 zeta"])
         w.requests()
         w.js("document.querySelector('.files .line button[type=submit]').focus()")
-        w.press([KEYS["TAB"]])
+        w.press([KEYS["TAB"], KEYS["TAB"]])  # over the button for a new file
         equal(w.js(FOCUS), ["treeitem", "a/", "false", "false", 0, 1])
         w.press([KEYS["RIGHT"]])
         shows(w, ["1 a/", "2 deep/", "2 file", "1 b/", "1 many/", "1 zeta"])
@@ -617,7 +632,7 @@ def files_view():
                 window.saved.push([this.download, window.blob_.type]); };""")
         choose(w, "<b>up<_b>.txt")
         w.until("it is shown", "return document.querySelector('.viewer pre')?.textContent === 'up-loaded'")
-        w.click(".viewer .bar button")
+        w.click(".viewer .bar button:last-child")
         w.until("it is saved", "return window.saved.length === 1")
         equal(w.js("return window.saved"), [["<b>up<_b>.txt", "application/octet-stream"]])
         equal(w.js_async("const done = arguments[0]; window.blob_.text().then(done)"), "up-loaded")
@@ -635,6 +650,129 @@ def files_view():
         w.until("says so", "return document.querySelector('.files .side > .note').textContent.includes('<img src=x')")
         equal(w.js("return [document.hit || 0, document.querySelectorAll('.files img, .files svg, .files b').length]"),
               [0, 0])
+        equal(complaints(w), [])
+
+
+def dialog(w, text, verb, value=None):
+    w.until("asks: " + text, "return document.querySelector('dialog[open] p')?.textContent === arguments[0]", text)
+    if value is not None:
+        w.js("document.querySelector('dialog input').value = arguments[0]", value)
+    equal(w.js("return document.querySelector('dialog button[value=yes]').textContent"), verb)
+    w.click("dialog[open] button[value=yes]")
+
+
+def note_is(w, text):
+    w.until("says: " + text, "return document.querySelector('.files .side > .note').textContent === arguments[0]", text)
+
+
+def files_changed():
+    """Edits a text, and not over another's change unasked; makes, renames and deletes files, after a question."""
+    need_browser()
+    with Keyed() as s, Window() as w:
+        top, evil = os.path.join(s.work_dir, "tree"), EVIL.replace("/", "_").replace('"', "'")
+        os.makedirs(top + "/dir")
+        files = {"text": "one\ntwo", "crlf": "one\r\ntwo\r\n", "mixed": "one\r\ntwo\n", "latin": "\xe9"}
+        for name, text in files.items():
+            with open(os.path.join(top, name), "w", newline="", encoding="latin-1") as f:
+                f.write(text)
+        os.chmod(top + "/text", 0o750)
+
+        def read(name):
+            with open(os.path.join(top, name), newline="") as f:
+                return f.read()
+
+        def button(area, title):
+            w.js("[...document.querySelectorAll('.files %s .bar button')].find((b) => b.textContent === '%s').click()"
+                 % (area, title))
+
+        def edit(name):
+            choose(w, name)
+            w.until(name + " is shown", "return document.querySelector('.viewer .title')?.textContent === arguments[0] "
+                    "&& !document.querySelector('.viewer textarea')", name)
+            button(".viewer", "Edit")
+
+        s.action("cd " + top)
+        enter(w, s)
+        w.until("the shell's place", "return document.querySelector('.dir').textContent === arguments[0]", top)
+        w.click("#tab-files")
+        shows(w, ["1 dir/", "1 crlf", "1 latin", "1 mixed", "1 text"])
+        for name in ("mixed", "latin"):  # a field could not give them back as they are
+            choose(w, name)
+            w.until(name, "return document.querySelector('.viewer .title')?.textContent === arguments[0]", name)
+            equal(w.js("return [...document.querySelectorAll('.viewer .bar button')].map((b) => b.textContent)"),
+                  ["Download"])
+        for name, added in (("text", "one\ntwo" + EVIL), ("crlf", "one\r\ntwo\r\n" + EVIL)):
+            edit(name)
+            w.js("document.querySelector('.viewer textarea').value = arguments[0]", added.replace("\r\n", "\n"))
+            button(".viewer", "Save")
+            note_is(w, name + ": saved.")
+            equal(read(name), added)
+        equal(os.stat(top + "/text").st_mode & 0o777, 0o750)
+        # somebody else changes it meanwhile
+        edit("text")
+        with open(top + "/text", "w") as f:
+            f.write("of somebody else")
+        w.js("document.querySelector('.viewer textarea').value = 'mine'")
+        button(".viewer", "Save")
+        w.until("asks", "return document.querySelector('dialog[open] p')?.textContent.includes('Overwrite it?')")
+        w.click("dialog[open] button[type=button]")
+        w.until("it is closed", "return !document.querySelector('dialog[open]')")
+        equal(read("text"), "of somebody else")
+        button(".viewer", "Save")
+        dialog(w, "text was changed by somebody else meanwhile. Overwrite it?", "Overwrite")
+        note_is(w, "text: saved.")
+        equal(read("text"), "mine")
+        # changes are not lost by a look at another file
+        edit("text")
+        w.js("document.querySelector('.viewer textarea').value = 'lost'")
+        choose(w, "mixed")
+        dialog(w, "Discard the changes to the text?", "Discard")
+        w.until("the other one", "return document.querySelector('.viewer .title')?.textContent === 'mixed'")
+        equal(read("text"), "mine")
+        # a browser does not send such a name as it is, so that it would be another file's
+        button(".side", "New file")
+        dialog(w, "Name of the new file in " + top, "Make", 'a"b')
+        note_is(w, "No name with a quotation mark, please.")
+        with open(top + '/"', "w") as f:
+            f.write("quoted")
+        w.click(".files .line button[type=submit]")
+        choose(w, '"')
+        w.until("it is shown", "return document.querySelector('.viewer pre')?.textContent === 'quoted'")
+        equal(w.js("return [...document.querySelectorAll('.viewer .bar button')].map((b) => b.textContent)"),
+              ["Download"])
+        os.unlink(top + '/"')
+        w.click(".files .line button[type=submit]")
+        shows(w, ["1 dir/", "1 crlf", "1 latin", "1 mixed", "1 text"])
+        # a new file beside it, renamed, moved, and never over another one
+        button(".side", "New file")
+        dialog(w, "Name of the new file in " + top, "Make", evil)
+        note_is(w, evil + ": made.")
+        equal(read(evil), "")
+        for to, said, there in (("text", "[Errno 17] File exists: '%s/text'" % top, evil),
+                                ("new", "Renamed to new.", "new")):
+            choose(w, evil)
+            button(".side", "Rename")
+            dialog(w, "New name or path of " + evil, "Rename", to)
+            note_is(w, said)
+            equal(read(there), "")
+        button(".side", "New file")
+        dialog(w, "Name of the new file in " + top, "Make", "text")
+        note_is(w, top + "/text exists.")
+        choose(w, "new")
+        button(".side", "Rename")
+        dialog(w, "New name or path of new", "Rename", top + "/dir/moved")
+        shows(w, ["1 dir/", "1 crlf", "1 latin", "1 mixed", "1 text"])
+        equal(read("dir/moved"), "")
+        choose(w, "dir/")
+        shows(w, ["1 dir/", "2 moved", "1 crlf", "1 latin", "1 mixed", "1 text"])
+        button(".side", "Delete")
+        w.until("asks", "return document.querySelector('dialog[open]')")
+        equal(os.path.exists(top + "/dir/moved"), True, "not before it was confirmed")
+        dialog(w, "Delete %s/dir and all that is in it?" % top, "Delete")
+        shows(w, ["1 crlf", "1 latin", "1 mixed", "1 text"])
+        equal(sorted(os.listdir(top)), ["crlf", "latin", "mixed", "text"])
+        equal(w.js("return [document.hit || 0, "
+                   "document.querySelectorAll('.files img, .files svg, .files script').length]"), [0, 0])
         equal(complaints(w), [])
 
 
@@ -687,7 +825,7 @@ def shells_and_log():
 
 
 def own_shell():
-    """A shell of one's own: a prompt, keys as they are typed, its window's size; it goes with its bash, or when closed."""
+    """A shell of one's own has a prompt, takes keys, knows its window's size; it goes with its bash, or when closed."""
     need_browser()
     with Keyed() as s, Window() as w:
         names = lambda: [e["name"] for e in s.get(V1 + "sessions").json()["sessions"]]  # noqa: E731
@@ -695,6 +833,7 @@ def own_shell():
         agent = s.in_background("cd /; %s" % waits, headers={"X-Session-API-Key": KEY})
         enter(w, s)
         w.until("the agent's command", "return document.querySelector('.commands tr.running')")
+        agents = "return document.querySelector('.commands tr.running')?.textContent.includes('cd /')"
         button = "[...document.querySelectorAll('.shells button')].find((b) => b.textContent === '%s')"
         w.js("return %s.click()" % button % "New shell")
         w.until("keys go to it", "return document.querySelector('.bar input').checked")
@@ -708,8 +847,8 @@ def own_shell():
         # what its command is given is not for the agent's, which runs all the time
         equal("mine" in s.request("GET", V1 + "output?offset=0").body.decode(errors="replace"), False)
         w.press("exit" + KEYS["ENTER"])
-        w.until("the agent's again", "return document.querySelector('.commands tr.running')?.textContent.includes('cd /')")
-        equal(w.js("return document.querySelector('.bar input').checked"), False, "no key goes to the agent's by itself")
+        w.until("the agent's again", agents)
+        equal(w.js("return document.querySelector('.bar input').checked"), False, "no key goes to the agent's")
         s.until("it is gone", lambda: names() == ["default"])
         # closed while something runs in it
         w.js("return %s.click()" % button % "New shell")
@@ -718,7 +857,7 @@ def own_shell():
         screen_has(w, "sleep 1000")
         w.js("return %s.click()" % button % "Close shell")
         s.until("it is gone", lambda: names() == ["default"])
-        w.until("the agent's again", "return document.querySelector('.commands tr.running')?.textContent.includes('cd /')")
+        w.until("the agent's again", agents)
         equal(w.js("return %s.hidden" % button % "Close shell"), True)
         go_on()
         agent.join(PATIENCE)
@@ -729,10 +868,12 @@ def viewer_without_rights():
     need_browser()
     with Keyed() as s, Window() as w:
         enter(w, s, look=True)
-        equal(w.js("return [...document.querySelectorAll('.terminal .line input, .terminal button, .terminal .bar input')]"
+        equal(w.js("return [...document.querySelectorAll("
+                   "'.terminal .line input, .terminal button, .terminal .bar input')]"
                    ".map((e) => e.disabled)"),
               [True, False, True, True, True], "all but the mode for screen readers")
-        equal(w.js("return [...document.querySelectorAll('.shells button')].filter((e) => e.checkVisibility()).length"), 0)
+        equal(w.js("return [...document.querySelectorAll('.shells button, .files .side .bar')]"
+                   ".map((e) => e.hidden)"), 3 * [True])
         s.action("echo seen-$((1 + 1))")
         screen_has(w, "seen-2")
         # by hand in its console: the server refuses
@@ -787,7 +928,7 @@ def screenshot():
 BY_HAND = [much_output, idle_for_a_minute, screenshot]
 TESTS = [shell_view, cut_and_healed, nothing_is_believed, every_view_believes_nothing, parts_by_themselves,
          from_elsewhere,
-         behind_tls_and_a_path, other_views, files_tree, files_view, shells_and_log, own_shell,
+         behind_tls_and_a_path, other_views, files_tree, files_view, files_changed, shells_and_log, own_shell,
          viewer_without_rights]
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 
 #include <json-c/json.h>
 
@@ -613,6 +615,51 @@ START_TEST(figures_are_kept_for_a_moment)
 }
 END_TEST
 
+/* A child counts with its memory while it lives, and with its time for ever. */
+START_TEST(figures_of_a_tree)
+{
+	enum { MEMORY = 64 << 20, BURNT_NS = 50000000 };
+	struct hr_stats_tree before, with, after;
+	int up[2], down[2];
+	char c;
+	pid_t pid;
+
+	hr_stats_tree(getpid(), &before);
+	ck_assert_uint_eq(before.processes, 1);
+	ck_assert_int_eq(pipe(up), 0);
+	ck_assert_int_eq(pipe(down), 0);
+	pid = fork();
+	if (pid == 0) {
+		char *p = malloc(MEMORY);
+		struct timespec t;
+
+		memset(p, 1, MEMORY);
+		do
+			(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+		while (t.tv_sec == 0 && t.tv_nsec < BURNT_NS);
+		_exit(write(up[1], p, 1) != 1 || read(down[0], p, 1) != 1);
+	}
+	ck_assert_int_gt(pid, 0);
+	ck_assert_int_eq(read(up[0], &c, 1), 1);
+	hr_stats_tree(getpid(), &with);
+	ck_assert_uint_eq(with.processes, 2);
+	ck_assert_uint_ge(with.anonymous, before.anonymous + MEMORY);
+	ck_assert_uint_ge(with.resident, with.anonymous);
+	ck_assert_int_eq(write(down[1], "", 1), 1);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+	hr_stats_tree(getpid(), &after);
+	ck_assert_uint_eq(after.processes, 1);
+	ck_assert_uint_lt(after.anonymous, with.anonymous);
+	ck_assert_int_ge(after.cpu_ns, before.cpu_ns + BURNT_NS * 3 / 5); /* in steps of 10 ms */
+	hr_stats_tree(-1, &after);
+	ck_assert_uint_eq(after.processes, 0);
+	close(up[0]);
+	close(up[1]);
+	close(down[0]);
+	close(down[1]);
+}
+END_TEST
+
 /* Whether an action marked its entry of the journal. */
 static bool
 marks(const char *type, const char *args, bool ret_error)
@@ -705,6 +752,7 @@ main(void)
 	tcase_add_test(open, info_is_about_processes);
 	tcase_add_test(open, no_process_no_figures);
 	tcase_add_test(open, figures_are_kept_for_a_moment);
+	tcase_add_test(open, figures_of_a_tree);
 	tcase_add_test(open, changes_are_marked);
 	suite_add_tcase(s, open);
 	tcase_add_checked_fixture(keyed, setup_keys, teardown);

@@ -1,7 +1,9 @@
-// Files: directories as a tree, text and pictures to look at, download and upload. A file is never HTML of ours: text is
-// text, a picture lies in a frame without an origin, and the rest is downloaded.
+// Files: directories as a tree, text and pictures to look at, download, upload, edit, rename and delete. A file is never HTML
+// of this page: text is text, a picture lies in a frame without an origin, and the rest is downloaded.
 import {query} from "./api.js";
+import {createConfirm} from "./confirm.js";
 import {bytes, clock, foreign, h, plain} from "./dom.js";
+import {createEditor, editable} from "./editor.js";
 import {createTree} from "./tree.js";
 
 const PAGE = 500, TEXT_MOST = 256 * 1024, PICTURE_MOST = 8 * 1024 * 1024;
@@ -33,9 +35,14 @@ async function picture(blob, mime) {
 	return frame;
 }
 
-async function text(blob, size) {
-	const data = new Uint8Array(await blob.arrayBuffer());
+// A browser writes these characters otherwise into the head of what it uploads.
+const UNSENT = /["\r\n]/;
 
+function nameOf(file) {
+	return file.slice(file.lastIndexOf("/") + 1);
+}
+
+function text(data, size) {
 	if (data.subarray(0, 8192).includes(0))
 		return h("p", {class: "note"}, "This is no text.");
 	const pre = h("pre", {tabindex: "0", "aria-label": "Text"});
@@ -46,12 +53,16 @@ async function text(blob, size) {
 export function createFiles({api, rights}) {
 	const path = h("input", {type: "text", class: "mono", "aria-label": "Directory", spellcheck: "false", autocomplete: "off"});
 	const higher = h("button", {type: "button", title: "The directory above", "aria-label": "Up"}, "↑");
-	const viewer = h("div", {class: "viewer", tabindex: "-1", "aria-label": "File", role: "region"});
+	const viewer = h("div", {class: "viewer", tabindex: "-1", "aria-label": "File", role: "region"},
+		h("p", {class: "note"}, "Choose a file to see what is in it."));
 	const note = h("p", {class: "note", role: "status"});
 	const pick = h("input", {type: "file", multiple: true, "aria-label": "Files to upload", disabled: true});
 	const to = foreign("", {class: "mono"});
 	const tree = createTree("Files", {read, choose: look, moved, failed: (node, e) => say(e.message)});
-	let dir = null, here = null, turn = 0;
+	const confirm = createConfirm();
+	const button = (title, act) => h("button", {type: "button", disabled: true, onclick: () => void act(chosen)}, title);
+	const rename = button("Rename", move), remove = button("Delete", erase), fresh = button("New file", make);
+	let dir = null, here = null, turn = 0, chosen = null, editor = null;
 
 	function say(text) {
 		note.textContent = plain(text, 500);
@@ -77,7 +88,13 @@ export function createFiles({api, rights}) {
 		to.textContent = plain(node ? node.path : dir, 200);
 	}
 
+	function choosing(node) {
+		chosen = node && node.entry ? node : null;
+		rename.disabled = remove.disabled = !chosen;
+	}
+
 	function moved(node) {
+		choosing(node);
 		place(node.entry && node.entry.opens ? node : node.parent.li ? node.parent : null);
 	}
 
@@ -90,7 +107,8 @@ export function createFiles({api, rights}) {
 				return;
 			dir = path.value = page.path;
 			higher.disabled = dir === "/";
-			pick.disabled = rights() !== "act"; // there is a "here" from now on
+			pick.disabled = fresh.disabled = rights() !== "act"; // there is a "here" from now on
+			choosing(null);
 			place(null);
 			tree.show(dir, page);
 		} catch (e) {
@@ -105,32 +123,145 @@ export function createFiles({api, rights}) {
 		return {r, size: range ? Number(range[1]) : Number(r.headers.get("Content-Length") || 0)};
 	}
 
-	function show(file, size, content) {
-		const name = file.slice(file.lastIndexOf("/") + 1);
+	// source: the text of the file, if it can be edited.
+	function show(node, size, content, source) {
+		const file = node.path;
 
-		viewer.replaceChildren(h("div", {class: "bar"}, foreign(name, {class: "title mono", title: plain(file)}),
-			h("span", {class: "size"}, bytes(size)), h("button", {type: "button", onclick: () => download(file)}, "Download")), content);
+		editor = null;
+		viewer.replaceChildren(h("div", {class: "bar"}, foreign(nameOf(file), {class: "title mono", title: plain(file)}),
+			h("span", {class: "size"}, bytes(size)),
+			source && rights() === "act" && !UNSENT.test(nameOf(file)) ? h("button", {type: "button", onclick: () => edit(node, source)}, "Edit") : null,
+			h("button", {type: "button", onclick: () => download(file)}, "Download")), content);
 		viewer.focus();
+	}
+
+	function edit(node, source) {
+		editor = createEditor(nameOf(node.path), source, {
+			left: () => void look(node),
+			async save(now) {
+				try {
+					if (await isAsBefore(node.path, source.text) || await confirm.ask(
+						nameOf(node.path) + " was changed by somebody else meanwhile. Overwrite it?", "Overwrite")) {
+						await put(node.path.slice(0, node.path.lastIndexOf("/")) || "/", new Blob([now]), nameOf(node.path));
+						editor = null;
+						await look(node);
+						say(nameOf(node.path) + ": saved.");
+					}
+				} catch (e) {
+					say(e.message);
+				}
+			},
+		});
+		viewer.replaceChildren(editor.element);
+		editor.focus();
+	}
+
+	async function isAsBefore(file, before) {
+		const {r, size} = await get(file, TEXT_MOST).catch((e) => {
+			if (e.status === 416) // a part of nothing
+				return {r: new Response(""), size: 0};
+			throw e;
+		});
+		const data = new Uint8Array(await r.arrayBuffer());
+
+		return size <= data.length && editable(data)?.text === before;
+	}
+
+	// Whether the viewer may show another file.
+	async function free() {
+		return !editor || !editor.changed() || await confirm.ask("Discard the changes to the text?", "Discard");
+	}
+
+	async function put(into, blob, name) {
+		const form = new FormData();
+
+		form.append("file", blob, name);
+		await api.request("upload" + query({destination: into, unpack: "false"}), {method: "POST", body: form});
+	}
+
+	// Asks the server for a change of what is in a directory, and reads that anew. false: it was refused.
+	async function change(what, body, ...parents) {
+		try {
+			say("");
+			await api.post(what, body);
+			for (const parent of new Set(parents))
+				await tree.again(parent);
+			choosing(null);
+			return true;
+		} catch (e) {
+			say(e.message);
+			return false;
+		}
+	}
+
+	const above = (node) => node.parent.li ? node.parent : null;
+
+	async function move(node) {
+		const to = await confirm.ask("New name or path of " + nameOf(node.path), "Rename", nameOf(node.path));
+
+		if (to === null || to === nameOf(node.path))
+			return;
+		const path = to.startsWith("/") ? to : node.path.slice(0, node.path.lastIndexOf("/") + 1) + to;
+		if (await change("rename", {path: node.path, to: path}, above(node)))
+			say("Renamed to " + to + ".");
+	}
+
+	async function erase(node) {
+		if (await confirm.ask("Delete " + node.path + (node.entry.opens && !node.entry.link ? " and all that is in it?" : "?"), "Delete") &&
+			await change("remove", {path: node.path}, above(node))) {
+			viewer.replaceChildren();
+			editor = null;
+			say(nameOf(node.path) + ": deleted.");
+		}
+	}
+
+	// An empty one; nothing that is there is replaced.
+	async function make() {
+		const into = here, top = into ? into.path : dir, name = await confirm.ask("Name of the new file in " + top, "Make", "");
+
+		if (name === null)
+			return;
+		try {
+			say("");
+			if (UNSENT.test(name))
+				throw new Error("No name with a quotation mark, please.");
+			const file = top.replace(/\/$/, "") + "/" + name, {type} = await api.get("stat" + query({path: file}));
+			if (type !== null)
+				throw new Error(file + " exists.");
+			await put(top, new Blob([]), name);
+			await tree.again(into);
+			say(name + ": made.");
+		} catch (e) {
+			say(e.message);
+		}
 	}
 
 	// What a link leads to is asked for where it is used.
 	async function look(node) {
-		const file = node.path, mine = ++turn, ending = /\.([A-Za-z0-9]+)$/.exec(file);
+		const file = node.path, ending = /\.([A-Za-z0-9]+)$/.exec(file);
 		const mime = ending && PICTURES[ending[1].toLowerCase()];
+		const empty = () => show(node, 0, h("p", {class: "note"}, "It is empty."), editable(new Uint8Array()));
 
+		if (!await free())
+			return;
+		const mine = ++turn;
 		say("");
 		try {
 			const {r, size} = await get(file, mime ? PICTURE_MOST : TEXT_MOST);
-			const blob = await r.blob();
-			const content = blob.size === 0 ? h("p", {class: "note"}, "It is empty.") : mime && size <= PICTURE_MOST ? await picture(blob, mime) : mime ? h("p", {class: "note"}, "It is too large to be shown.")
-				: await text(blob, size);
-			if (mine === turn)
-				show(file, size, content);
+			const blob = await r.blob(), data = mime ? null : new Uint8Array(await blob.arrayBuffer());
+			const content = mime && size <= PICTURE_MOST ? await picture(blob, mime)
+				: mime ? h("p", {class: "note"}, "It is too large to be shown.") : text(data, size);
+			if (mine !== turn)
+				return;
+			if (blob.size === 0)
+				empty();
+			else
+				show(node, size, content, data && size <= data.length && !data.includes(0) ? editable(data) : null);
 		} catch (e) {
 			if (mine !== turn)
 				return;
 			if (e.status === 416) // a part of nothing
-				show(file, 0, h("p", {class: "note"}, "It is empty."));
+				empty();
 			else if (node.entry.link && e.message.includes("is a directory")) {
 				tree.opens(node);
 				moved(node);
@@ -146,7 +277,7 @@ export function createFiles({api, rights}) {
 			const {r} = await get(file, 0);
 			// of a type that no browser shows, and only ever saved
 			const url = URL.createObjectURL(new Blob([await r.blob()], {type: "application/octet-stream"}));
-			h("a", {href: url, download: plain(file.slice(file.lastIndexOf("/") + 1))}).click();
+			h("a", {href: url, download: plain(nameOf(file))}).click();
 			setTimeout(() => URL.revokeObjectURL(url), 60000);
 		} catch (e) {
 			say(e.message);
@@ -158,11 +289,8 @@ export function createFiles({api, rights}) {
 
 		try {
 			for (const f of pick.files) {
-				const form = new FormData();
-
-				form.append("file", f, f.name);
 				say("Uploading " + f.name + "…");
-				await api.request("upload" + query({destination: into ? into.path : dir, unpack: "false"}), {method: "POST", body: form});
+				await put(into ? into.path : dir, f, f.name);
 			}
 			await tree.again(into);
 			say(Array.from(pick.files, (f) => f.name).join(", ") + ": uploaded.");
@@ -174,9 +302,10 @@ export function createFiles({api, rights}) {
 
 	pick.addEventListener("change", () => void upload());
 	higher.addEventListener("click", () => void go(up(dir)));
-	const element = h("section", {class: "files", "aria-label": "Files"}, h("div", {class: "side"},
+	const element = h("section", {class: "files", "aria-label": "Files"}, confirm.element, h("div", {class: "side"},
 		h("form", {class: "line", onsubmit: (e) => { e.preventDefault(); void go(path.value || "/"); }}, higher, path,
 			h("button", {type: "submit"}, "Go")),
+		h("div", {class: "bar", hidden: rights() !== "act"}, fresh, rename, remove),
 		h("div", {class: "scroll"}, tree.element),
 		h("label", {class: "upload", hidden: rights() !== "act"}, h("span", {}, "Upload to ", to), " ", pick), note), viewer);
 	return {

@@ -10,15 +10,15 @@ const PLOTS = [
 		series: [["answered", "link", (m) => m[1]], ["errors", "bad", (m) => m[2]]]},
 	{title: "Seconds in actions, a minute", ...MINUTES, show: (v) => v.toFixed(v < 10 ? 2 : 0) + " s", series: [["seconds", "busy", (m) => m[3]]]},
 	{title: "Output in answers, a minute", ...MINUTES, show: bytes, series: [["bytes", "link", (m) => m[4]]]},
-	{title: "Processor of the server", show: (v) => v.toFixed(1) + " %", series: [["percent", "busy", (s) => s.cpu_percent]]},
-	{title: "Memory of the server", show: bytes, series: [["resident", "link", (s) => s.resident_bytes]]},
+	{title: "Processor of the sandbox", show: (v) => v === null ? "" : v.toFixed(1) + " %", series: [["of one processor", "busy", (s) => s.sandbox.cpu_percent]]},
+	{title: "Memory of the sandbox", show: bytes, series: [["all processes", "link", (s) => s.sandbox.memory_bytes]]},
 	{title: "Free disk", show: bytes, series: [["free", "good", (s) => s.disk_free]]},
 ];
 
 export function createMetrics() {
 	const samples = [], plots = createPlots(PLOTS, data, now);
 	const element = h("section", {class: "plain", "aria-label": "Metrics"},
-		h("p", {class: "note"}, "The last hour, and its sums. Processor, memory and disk since this page looks on."), plots.element);
+		h("p", {class: "note"}, "The last hour, and its sums. Processor, memory and disk since this page was opened."), plots.element);
 	let minutes = [];
 
 	function data(p, end) {
@@ -33,7 +33,7 @@ export function createMetrics() {
 
 	// All of the hour, or how it is now.
 	function now(p, values) {
-		return p.steps ? values.reduce((a, b) => a + b, 0) : values[values.length - 1] || 0;
+		return p.steps ? values.reduce((a, b) => a + b, 0) : values[values.length - 1];
 	}
 
 	return {

@@ -23,6 +23,8 @@ enum {
 	HR_PID_GROUP = 5,
 	HR_PID_USER_TIME = 14,
 	HR_PID_SYSTEM_TIME = 15,
+	HR_PID_CHILDREN_USER_TIME = 16, /* ended children that were waited for */
+	HR_PID_CHILDREN_SYSTEM_TIME = 17,
 	HR_PID_STARTED = 22
 };
 /* Returns a numeric field of `stat`; 0: the field is missing. */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/path.h"
 #include "base/random.h"
 #include "files/place/oserror.h"
 #include "files/place/reach.h"
@@ -273,19 +274,11 @@ copy_into(int from, int old)
 static int
 take_free(struct hr_spool *s, int dir, const char *leaf)
 {
-	struct stat st;
 	int r;
 
 	if (s->name[0] == '\0')
 		return link_fd(s->fd, dir, leaf);
-	r = renameat2(s->dir, s->name, dir, leaf, RENAME_NOREPLACE);
-	if (r < 0 && (errno == EINVAL || errno == ENOSYS)) { /* some file systems cannot */
-		if (fstatat(dir, leaf, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-			errno = EEXIST;
-			return -1;
-		}
-		r = renameat(s->dir, s->name, dir, leaf);
-	}
+	r = hr_path_rename_free(s->dir, s->name, dir, leaf);
 	if (r == 0)
 		s->name[0] = '\0';
 	return r;

@@ -1,5 +1,5 @@
-/* GET /handrail/v1/files (doc/live.md): lists a directory for viewers. /handrail/v1/download has
- * the contents, in parts if a file is large. */
+/* GET /handrail/v1/files, POST rename and remove (doc/live.md): directories for the page.
+ * /handrail/v1/download has the contents of files, in parts if a file is large. */
 #include "config.h"
 
 #include <errno.h>
@@ -7,10 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <json-c/json.h>
+
+#include "base/fd.h"
+#include "base/path.h"
 #include "base/text/quote.h"
 #include "files/dirpage.h"
 #include "files/place/oserror.h"
 #include "files/place/reach.h"
+#include "proto/json.h"
+#include "worker/live.h"
 #include "worker/worker.h"
 
 #define QUERY_MAX (64u << 10)
@@ -32,14 +38,22 @@ limit_of(const struct hr_request *r)
 	return n == 0 || *end != '\0' || n > HR_DIRPAGE_MAX ? 0 : n;
 }
 
-/* Reports why a directory could not be opened, with a status that a client can act on. */
+/* Reports why a path cannot be used, with a status that a client can act on. */
 static void
 refuse(struct hr_answer *ret, int sys, const char *path)
 {
-	int status = sys == ENOENT || sys == ENOTDIR || sys == ELOOP || sys == ENAMETOOLONG ? 404
-		     : sys == EACCES || sys == EPERM                                        ? 403
-											    : 500;
+	static const struct {
+		int sys, status;
+	} of[] = {{ENOENT, 404}, {ENOTDIR, 404}, {ELOOP, 404}, {ENAMETOOLONG, 404}, {EACCES, 403},
+	    {EPERM, 403}, {EROFS, 403}, {EEXIST, 409}, {ENOTEMPTY, 409}, {EBUSY, 409}, {EXDEV, 409},
+	    {EINVAL, 409}};
+	int status = 500;
+	size_t i;
 	HR_BUF(why, QUERY_MAX);
+
+	for (i = 0; i < sizeof(of) / sizeof(*of); i++)
+		if (of[i].sys == sys)
+			status = of[i].status;
 
 	(void)hr_oserror_put(&why, sys, path);
 	hr_answer_detail(ret, status, hr_buf_str(&why));
@@ -87,4 +101,85 @@ hr_handle_files(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret
 		hr_answer_detail(ret, 404, "no name has a null in it");
 	else
 		list(hr_buf_str(&path), hr_buf_str(&after), limit, ret);
+}
+
+/* ---- changes ---- */
+
+struct entry {
+	const char *path, *leaf; /* borrowed from the body; leaf is the last name of path */
+	int dir;                 /* O_PATH; -1: not open */
+};
+
+/* Opens the directory of the path in the body's member `name`. Returns false after it has sent the
+ * error response. */
+static bool
+entry_open(struct entry *e, struct json_object *body, const char *name, struct hr_answer *ret)
+{
+	struct json_object *v = hr_json_typed_at(body, name, HR_PY_STR);
+	HR_FREE char *parent = NULL;
+	size_t len = 0;
+
+	e->path = v != NULL ? hr_json_str(v, &len) : "";
+	e->leaf = strrchr(e->path, '/');
+	if (e->path[0] != '/' || strlen(e->path) != len || strcmp(e->leaf, "/") == 0 ||
+	    strcmp(e->leaf, "/.") == 0 || strcmp(e->leaf, "/..") == 0)
+		return hr_answer_detail(
+		    ret, 400, "path and to must be absolute and end with the name of an entry");
+	e->leaf++;
+	parent = strndup(e->path, (size_t)(e->leaf - e->path));
+	if (parent == NULL)
+		return hr_answer_generic(ret);
+	e->dir = hr_reach_open_as(AT_FDCWD, parent, O_PATH | O_DIRECTORY, true);
+	if (e->dir < 0)
+		refuse(ret, errno, parent);
+	return e->dir >= 0;
+}
+
+/* The entry itself, not what a link leads to, is there and may be reached. */
+static bool
+entry_is_there(const struct entry *e, struct hr_answer *ret)
+{
+	HR_CLOSE int fd = hr_reach_check(openat(e->dir, e->leaf, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+
+	if (fd < 0)
+		refuse(ret, errno, e->path);
+	return fd >= 0;
+}
+
+void
+hr_handle_rename(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	HR_PUT struct json_object *body = hr_live_object(w, r, ret);
+	struct entry from = {.dir = -1}, to = {.dir = -1};
+
+	if (body != NULL && entry_open(&from, body, "path", ret) && entry_is_there(&from, ret) &&
+	    entry_open(&to, body, "to", ret)) {
+		if (hr_path_rename_free(from.dir, from.leaf, to.dir, to.leaf) == 0)
+			hr_buf_adds(&ret->body, "{}");
+		else
+			refuse(ret, errno, to.path);
+	}
+	hr_fd_close(&from.dir);
+	hr_fd_close(&to.dir);
+}
+
+void
+hr_handle_remove(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	HR_PUT struct json_object *body = hr_live_object(w, r, ret);
+	struct entry e = {.dir = -1};
+	struct hr_err err = {0};
+	HR_BUF(way, QUERY_MAX);
+
+	if (body != NULL && entry_open(&e, body, "path", ret) && entry_is_there(&e, ret)) {
+		/* by the descriptor: another link may be in the path by now */
+		hr_buf_addf(&way, "/proc/self/fd/%d/%s", e.dir, e.leaf);
+		if (way.fail != HR_OK)
+			hr_answer_generic(ret);
+		else if (hr_path_remove(hr_buf_str(&way), &err) == 0)
+			hr_buf_adds(&ret->body, "{}");
+		else
+			refuse(ret, err.sys, e.path);
+	}
+	hr_fd_close(&e.dir);
 }

@@ -1,6 +1,6 @@
 // Keys: their names, scopes and quotas; new ones, and the end of one. What a key is, is shown once.
 import {clock, foreign, h, plain} from "../dom.js";
-import {createConfirm} from "./confirm.js";
+import {createConfirm} from "../confirm.js";
 import {createTable, numbers} from "./table.js";
 
 const DAY_S = 86400;

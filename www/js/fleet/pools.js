@@ -1,6 +1,6 @@
 // Pools: how many wait in each; set, and ended.
 import {foreign, h, plain} from "../dom.js";
-import {createConfirm} from "./confirm.js";
+import {createConfirm} from "../confirm.js";
 import {createTable, numbers} from "./table.js";
 
 export function createPools({api, operates}, say) {

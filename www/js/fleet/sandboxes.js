@@ -1,7 +1,7 @@
 // The sandboxes of the key that signed in, or of all keys for an operator; one of them with what is told of it.
 import {clock, duration, foreign, h, plain} from "../dom.js";
 import {query} from "../api.js";
-import {createConfirm} from "./confirm.js";
+import {createConfirm} from "../confirm.js";
 import {createTable, numbers} from "./table.js";
 
 const GRAVE = {running: "good", warm: "good", died: "bad", starting: "busy", resuming: "busy", pausing: "busy", stopping: "busy"};

@@ -1,0 +1,33 @@
+// A text file in a field. What is saved is the field's text with the line ends that the file had.
+import {foreign, h, plain} from "./dom.js";
+
+// The file's text as a field holds it, or null where the field could not give it back: other line ends than LF or CR LF.
+export function editable(data) {
+	let text;
+
+	try {
+		text = new TextDecoder("utf-8", {fatal: true, ignoreBOM: true}).decode(data);
+	} catch {
+		return null;
+	}
+	const crlf = text.includes("\r"), shown = crlf ? text.replaceAll("\r\n", "\n") : text;
+
+	return shown.includes("\r") || crlf && shown.replaceAll("\n", "\r\n") !== text ? null : {text, shown, crlf};
+}
+
+// save(text): writes the whole file; left(): the editor is to be gone.
+export function createEditor(name, {shown, crlf}, {save, left}) {
+	const field = h("textarea", {class: "mono", spellcheck: "false", autocomplete: "off", wrap: "off", "aria-label": "Text of " + plain(name)});
+	const keep = h("button", {type: "button", onclick: () => void store()}, "Save");
+	const element = h("div", {class: "editor"}, h("div", {class: "bar"}, foreign(name, {class: "title mono"}), keep,
+		h("button", {type: "button", onclick: left}, "Cancel")), field);
+
+	async function store() {
+		keep.disabled = true;
+		await save(crlf ? field.value.replaceAll("\n", "\r\n") : field.value);
+		keep.disabled = false;
+	}
+
+	field.value = shown;
+	return {element, focus: () => field.focus(), changed: () => field.value !== shown};
+}
