@@ -5,7 +5,9 @@
 #include "worker/page.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include <json-c/json.h>
 
@@ -118,6 +120,21 @@ set_cookie(
 	hr_answer_header(ret, "Set-Cookie", line);
 }
 
+/* Appends the sandbox's name: that of its session, else that of the host it runs on. */
+static void
+put_name(struct hr_buf *b)
+{
+	const char *session = getenv("OPENHANDS_SESSION_ID");
+	struct utsname host;
+
+	if (session != NULL && *session != '\0')
+		hr_json_put_named(b, "name", session);
+	else if (uname(&host) == 0)
+		hr_json_put_named(b, "name", host.nodename);
+	else
+		hr_json_put_named(b, "name", "");
+}
+
 static void
 put_me(struct hr_answer *ret, uint32_t rights, int64_t seconds, const char *token)
 {
@@ -126,6 +143,7 @@ put_me(struct hr_answer *ret, uint32_t rights, int64_t seconds, const char *toke
 		hr_buf_addf(&ret->body, "%" PRId64, seconds);
 	else
 		hr_buf_adds(&ret->body, "null");
+	put_name(&ret->body);
 	if (token != NULL)
 		hr_buf_addf(&ret->body, ",\"token\":\"%s\"", token);
 	hr_buf_addc(&ret->body, '}');

@@ -601,6 +601,16 @@ def resources():
         equal(sorted(top), ["idle_time", "resources", "uptime"], "server_info")
 
 
+def named():
+    """The server knows the sandbox's name, which its page shows."""
+    with Host() as h:
+        h.ok("up", "-n", "build-7")
+        a = json.loads(h.ok("url", "--json", "-n", "build-7"))
+        request = urllib.request.Request(a["server"] + "/handrail/v1/me", headers={"X-Session-API-Key": a["key"]})
+        with urllib.request.urlopen(request, timeout=PATIENCE) as r:
+            equal(json.load(r)["name"], "build-7")
+
+
 def terminal():
     with Host() as h:
         h.ok("up")
@@ -1085,7 +1095,7 @@ def main():
                  port_that_is_given, many_are_watched, forged_readiness, doctor_of_chromium, two_sandboxes,
                  server_that_died, server_that_does_not_start, server_killed_before_it_is_ready,
                  server_that_does_not_end, start_that_is_killed, recorded_before_it_runs, own_workspace, files,
-                 repository, logs, log_stream, addresses, resources, terminal, wrong_usage, help_and_completion,
+                 repository, logs, log_stream, addresses, resources, named, terminal, wrong_usage, help_and_completion,
                  settings, mcp_servers, decisions_without_a_server, loadable_backend, kind_of_ones_own,
                  settings_of_a_kind, limits_that_do_not_hold, copies_as_cp_has_them, in_a_directory, listed,
                  reasons_of_a_clone, mistakes_in_the_file, cells,

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.parse
@@ -27,6 +28,7 @@ def who_may():
         equal(secure.split("; ")[1:], [
             "Path=/proxy/7/handrail/", "Max-Age=43200", "HttpOnly", "SameSite=Strict", "Secure"])
         equal(s.request("GET", V1 + "me", headers=me).json()["rights"], "act")
+        equal(s.get(V1 + "me").json()["name"], os.environ.get("OPENHANDS_SESSION_ID") or socket.gethostname())
         # either half alone, none, a wrong one, another one's; and the key itself is needed for all else
         _, other = sign_in(s)
         half = [dict(me, **{"X-Handrail-Page": ""}), dict(me, Cookie=""), dict(me, **{"X-Handrail-Page": "0" * 64}),

@@ -135,10 +135,12 @@ def cut_and_healed():
 
 
 def nothing_is_believed():
-    """Whatever the sandbox says is text: in output, titles, links, commands, directories, errors."""
+    """Whatever the sandbox says is text: in its name, output, titles, links, commands, directories, errors."""
     need_browser()
-    with Keyed() as s, Window() as w:
+    with Keyed(env={"OPENHANDS_SESSION_ID": EVIL}) as s, Window() as w:
         enter(w, s)
+        w.until("its name", "return document.querySelector('h1').textContent === arguments[0] && "
+                            "document.title.startsWith(arguments[0].slice(0, 50))", EVIL)
         s.action("printf '%%s\\n' '%s'" % EVIL)
         s.action("printf '\\033]0;%s\\007'" % EVIL)
         s.action("printf '\\033]8;;javascript:document.hit=1\\007click\\033]8;;\\007\\n'")
@@ -904,7 +906,7 @@ def screenshot():
     top = "/tmp/calculator"
     os.mkdir(top)
     try:
-        with Keyed() as s, Window(width=1120, height=720) as w:
+        with Keyed(env={"OPENHANDS_SESSION_ID": "calculator"}) as s, Window(width=1120, height=720) as w:
             with open(top + "/test_sums.py", "w") as f:
                 f.write("import unittest\n\n\nclass Sums(unittest.TestCase):\n" + "".join(
                     "    def test_%s(self):\n        self.assertEqual(%s)\n" % t for t in (

@@ -40,7 +40,7 @@ function createPage(me, leave) {
 		{id: "log", title: "Log", element: log.element, shown: log.shown, hidden: log.hidden},
 	]);
 	const element = h("div", {class: "page"},
-		h("header", {}, h("h1", {}, "handrail"), shells.element, dir, state,
+		h("header", {}, h("h1", {title: "The sandbox"}, foreign(me.name)), shells.element, dir, state,
 			h("span", {class: "rights"}, me.rights === "act" ? "" : "looking on"), out),
 		h("main", {}, tabs.bar, tabs.element));
 
@@ -53,7 +53,7 @@ function createPage(me, leave) {
 			commands.state(d.commands);
 			working = d.session.working_dir || "/";
 			dir.textContent = plain(working);
-			document.title = (d.session.running ? "▸ " : "") + "handrail";
+			document.title = (d.session.running ? "▸ " : "") + plain(me.name, 80) + " – handrail";
 		},
 		server(d) {
 			plugins.server(d);

@@ -254,6 +254,7 @@ child_environment(struct hr_local *l, struct hr_strv *env, const char *user, con
 	hr_strv_unset_env(env, "SESSION_API_KEY");
 	hr_strv_addf(env, "SESSION_API_KEY=%s", l->key);
 	hr_strv_set_env(env, "LOCAL_RUNTIME_MODE=1");
+	hr_strv_set_envf(env, "OPENHANDS_SESSION_ID=%s", l->h->sid);
 	/* the shell keeps the caller's environment: a login would set another home */
 	hr_strv_set_env(env, "SU_TO_USER=false");
 	hr_strv_set_envf(env, "USER=%s", user);

@@ -172,7 +172,7 @@ hr_handle_remove(struct hr_worker *w, struct hr_request *r, struct hr_answer *re
 	HR_BUF(way, QUERY_MAX);
 
 	if (body != NULL && entry_open(&e, body, "path", ret) && entry_is_there(&e, ret)) {
-		/* by the descriptor: another link may be in the path by now */
+		/* the descriptor stays where it is, whatever becomes of the path */
 		hr_buf_addf(&way, "/proc/self/fd/%d/%s", e.dir, e.leaf);
 		if (way.fail != HR_OK)
 			hr_answer_generic(ret);
