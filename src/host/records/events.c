@@ -1,5 +1,5 @@
-/* What happens to sandboxes: records that appear and go, processes that end, and what their kinds
- * tell, as an Engine of containers. All of it is waited for, nothing is asked again and again. */
+/* Events of sandboxes: records that appear and go, processes that end, and the back-ends' own
+ * reports. Nothing is polled. */
 #include "config.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@
 
 #define SUFFIX ".json"
 #define TELLERS_MAX 16
-#define FIXED 3 /* descriptors that are always watched */
+#define FIXED 3 /* descriptors watched in any case */
 #define AGAIN_MS 1000
 #define AGAIN_MOST_MS 60000
 #define MESSAGE_MAX 4096
@@ -35,16 +35,16 @@
 struct watched {
 	char *sid;
 	struct hr_record record;
-	int fd; /* readable when its process has ended; -1: there is none, or it has ended */
+	int fd; /* readable when its process has ended; -1: no process, or ended */
 };
 
-/* A kind that tells by itself. */
+/* a back-end that reports events */
 struct teller {
 	char name[64];
 	struct hr_kind kind;
 	pthread_t thread;
 	bool started;
-	int fd; /* borrowed: where it tells */
+	int fd; /* borrowed: messages go there */
 };
 
 struct follow {
@@ -53,15 +53,15 @@ struct follow {
 	const char *const *env;
 	hr_event_fn *fn;
 	void *arg;
-	int stop; /* what fn answered */
+	int stop; /* fn's last result */
 	struct watched *v;
 	size_t n, room;
 	struct pollfd *polled; /* room for FIXED and all of v */
 	struct teller tellers[TELLERS_MAX];
 	size_t tellers_n;
-	int feed[2]; /* messages from their threads */
-	int stop_fd; /* readable: those are to end */
-	int end_fd;  /* the caller's: an error there ends it all */
+	int feed[2]; /* messages from the back-ends' threads */
+	int stop_fd; /* readable: those threads must end */
+	int end_fd;  /* the caller's: an error on it ends everything */
 };
 
 static void
@@ -71,9 +71,9 @@ report(struct follow *f, const char *sid, const char *what, const char *detail)
 		f->stop = f->fn(f->arg, sid, what, detail);
 }
 
-/* ---- what kinds tell ---- */
+/* ---- events of back-ends ---- */
 
-/* In its own thread: one message for each event, three texts with their ends. */
+/* Sends a message per event, from the back-end's thread: three C strings. */
 static int
 pass_on(void *arg, const char *sid, const char *what, const char *detail)
 {
@@ -88,12 +88,11 @@ pass_on(void *arg, const char *sid, const char *what, const char *detail)
 		return 0;
 	while (send(t->fd, text, (size_t)n + 1, MSG_NOSIGNAL) < 0)
 		if (errno != EINTR)
-			return -1; /* nobody reads any more */
+			return -1; /* the reader is gone */
 	return 0;
 }
 
-/* Once more after it was cut, as when an Engine is started anew; one that does not answer is asked
- * less and less often. */
+/* Restarts events() after an interruption, such as a restart of the Engine; slows down. */
 static void *
 listen_to(void *arg)
 {
@@ -104,7 +103,7 @@ listen_to(void *arg)
 
 	while (t->kind.ops->events(t->kind.self, pass_on, t, NULL) != 0) {
 		if (hr_now_ms() - begun >= AGAIN_MOST_MS)
-			wait_ms = AGAIN_MS; /* it was heard of for long */
+			wait_ms = AGAIN_MS; /* the connection had lasted */
 		if (poll(&stop, 1, wait_ms) != 0)
 			break;
 		wait_ms = 2 * wait_ms < AGAIN_MOST_MS ? 2 * wait_ms : AGAIN_MOST_MS;
@@ -113,7 +112,7 @@ listen_to(void *arg)
 	return NULL;
 }
 
-/* From the first sandbox of a kind on. */
+/* Called for the first sandbox of a back-end. */
 static void
 start_listening(struct follow *f, const char *runtime)
 {
@@ -125,7 +124,7 @@ start_listening(struct follow *f, const char *runtime)
 			return;
 	if (t == NULL || strlen(runtime) >= sizeof(t->name))
 		return;
-	/* a kind that is not here any more has nothing to tell */
+	/* a back-end that is gone reports nothing */
 	if (hr_kind_open(&t->kind, runtime, f->config, f->env, f->state_dir, NULL) != 0)
 		return;
 	(void)snprintf(t->name, sizeof(t->name), "%s", runtime);
@@ -141,7 +140,7 @@ stop_listening(struct follow *f)
 {
 	size_t i;
 
-	/* cannot fail: the counter is far from its end */
+	/* cannot fail: the counter is far from its limit */
 	(void)eventfd_write(f->stop_fd, 1);
 	hr_fd_close(&f->feed[0]);
 	for (i = 0; i < f->tellers_n; i++) {
@@ -190,7 +189,7 @@ forget(struct follow *f, struct watched *w)
 	*w = f->v[--f->n];
 }
 
-/* -1: it has no process, or that has ended. *ret_why: an errno if it cannot be watched, or 0. */
+/* Returns -1 if it has no process any more. *ret_why: an errno if it cannot be watched, or 0. */
 static int
 process_of(const char *record, int *ret_why)
 {
@@ -209,8 +208,8 @@ process_of(const char *record, int *ret_why)
 	return fd;
 }
 
-/* A record is written several times while a sandbox starts, and read as it is by now: what one
- * event has shown the next may show again. */
+/* A record is written several times while a sandbox starts, and is read in its present state: one
+ * event may show what the next shows again. */
 static bool
 is_known(const struct watched *w, const struct hr_record *r)
 {
@@ -260,7 +259,7 @@ remember(struct follow *f, const char *sid, bool is_new)
 		report(f, sid, "unwatched", e.msg);
 		return;
 	}
-	/* one that is not ready yet will be recorded again */
+	/* an unready sandbox is recorded again */
 	if (record.runtime == NULL || record.backend == NULL || record.unready ||
 	    is_known(w, &record)) {
 		hr_record_done(&record);
@@ -278,7 +277,7 @@ remember(struct follow *f, const char *sid, bool is_new)
 	w->fd = process_of(record.backend, &why);
 	if (is_new)
 		report(f, sid, "up", record.runtime);
-	/* its end would come without a word */
+	/* the end would go unnoticed */
 	if (why != 0)
 		report(f, sid, "unwatched", strerror(why));
 }
@@ -304,7 +303,7 @@ record_changed(struct follow *f, const char *file, bool gone)
 
 static void known_ones(struct follow *f, bool is_new);
 
-/* Notices were lost: looks at all records again. */
+/* Reads all records again after notices were lost. */
 static void
 look_again(struct follow *f)
 {
@@ -363,8 +362,8 @@ wait_once(struct follow *f, int in, struct hr_err *err)
 
 	p[0] = (struct pollfd){.fd = in, .events = POLLIN};
 	p[1] = (struct pollfd){.fd = f->feed[0], .events = POLLIN};
-	p[2] = (struct pollfd){.fd = f->end_fd}; /* errors alone */
-	/* no more of them than the process may have descriptors */
+	p[2] = (struct pollfd){.fd = f->end_fd}; /* only errors */
+	/* bounded by the process's descriptors */
 	for (i = 0; i < f->n; i++)
 		if (f->v[i].fd >= 0)
 			p[n++] = (struct pollfd){.fd = f->v[i].fd, .events = POLLIN};
@@ -380,7 +379,7 @@ wait_once(struct follow *f, int in, struct hr_err *err)
 	if (p[1].revents != 0)
 		from_kinds(f);
 	if (p[0].revents != 0)
-		from_records(f, in); /* last: the list may change */
+		from_records(f, in); /* last, because it may change the list */
 	return 0;
 }
 
@@ -390,7 +389,7 @@ open_all(struct follow *f, int *ret_in, struct hr_err *err)
 	*ret_in = inotify_init1(IN_CLOEXEC);
 	if (*ret_in < 0 || inotify_add_watch(*ret_in, f->state_dir, IN_MOVED_TO | IN_DELETE) < 0)
 		return hr_err_sys(err, errno, "watch %s", f->state_dir);
-	/* unlike a pipe it can be written without SIGPIPE when nobody reads any more */
+	/* unlike a pipe, a socket does not raise SIGPIPE when its reader is gone */
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, f->feed) != 0)
 		return hr_err_sys(err, errno, "socketpair");
 	f->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

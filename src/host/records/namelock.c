@@ -1,4 +1,4 @@
-/* A file that is locked and, at the end, removed. */
+/* A lock file, removed at the end. */
 #include "config.h"
 
 #include "host/records/namelock.h"
@@ -15,7 +15,8 @@
 #include "base/err.h"
 #include "host/common/statedir.h"
 
-/* create: a new file if there is none. 1 it is held, 0 its file was removed meanwhile, -1 *err */
+/* create: make the file if it is missing. Returns 1 if the lock is held, 0 if the file was removed
+ * meanwhile, or -1 with *err set. */
 static int
 try_it(struct hr_namelock *l, bool create, const char *sid, struct hr_err *err)
 {
@@ -70,7 +71,7 @@ hr_namelock_take(struct hr_namelock *l, const char *state_dir, const char *sid, 
 void
 hr_namelock_drop(struct hr_namelock *l)
 {
-	/* while it is held: whoever opened it sees that its file is gone, and makes another */
+	/* while it is held: a process that has it open sees that it is gone, and makes another */
 	if (l->fd >= 0)
 		(void)unlink(l->path);
 	hr_fd_close(&l->fd);
@@ -83,7 +84,7 @@ hr_namelock_clear(const char *state_dir, const char *sid)
 {
 	struct hr_namelock l;
 
-	/* one that is held is not left */
+	/* a held lock is no leftover */
 	if (take(&l, state_dir, sid, false, NULL) == 0)
 		hr_namelock_drop(&l);
 }

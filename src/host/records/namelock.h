@@ -1,4 +1,4 @@
-/* hr_namelock: one process at a time makes the sandbox of a name. */
+/* hr_namelock: admits one process at a time to create the sandbox of a name. */
 #ifndef HR_HOST_RECORDS_NAMELOCK_H
 #define HR_HOST_RECORDS_NAMELOCK_H
 
@@ -9,14 +9,13 @@ struct hr_namelock {
 	char *path;
 };
 
-/* At once, or an error if another process has it; whoever dies gives it back. The directory is
- * made.
- */
+/* Takes the lock at once, or fails if another process has it; a process that dies releases it.
+ * Creates the directory. */
 int
 hr_namelock_take(struct hr_namelock *l, const char *state_dir, const char *sid, struct hr_err *err);
-/* Also of one that is not held. */
+/* Releases the lock, if it is held. */
 void hr_namelock_drop(struct hr_namelock *l);
-/* Removes the file that one who died has left. */
+/* Removes the lock file of a process that died. */
 void hr_namelock_clear(const char *state_dir, const char *sid);
 
 #endif

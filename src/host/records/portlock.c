@@ -1,5 +1,5 @@
-/* Lock files, one a port. Whoever unlinks one holds it, so that after locking the name is looked at
- * again: another may have removed it meanwhile. */
+/* Lock files, one per port. A process removes a lock file only while it holds it, so after locking,
+ * the name must be checked again. */
 #include "config.h"
 
 #include "host/records/portlock.h"
@@ -22,7 +22,7 @@
 #include "host/common/exam.h"
 
 #define RANDOM_PICKS 10
-#define SHARED "/tmp/openhands_port_locks" /* by the contract with other programs */
+#define SHARED "/tmp/openhands_port_locks" /* shared with other programs */
 
 void
 hr_port_range(enum hr_port_use use, int *ret_min, int *ret_max)
@@ -42,8 +42,8 @@ hr_port_range(enum hr_port_use use, int *ret_min, int *ret_max)
 	*ret_max = ranges[which][use][1];
 }
 
-/* The shared directory belongs to whichever account was first. It is opened and never found by its
- * name again: another account's link in its place would lead to a directory of this one. */
+/* Opens the shared directory, which belongs to the first account that used it, and never uses its
+ * name again: another account's link in its place could lead to a directory of this one. */
 static int
 open_directory(const char *path, bool shared, struct hr_err *err)
 {
@@ -63,7 +63,7 @@ open_directory(const char *path, bool shared, struct hr_err *err)
 		    path);
 	}
 	if (shared && st.st_uid == geteuid() && (st.st_mode & 07777) != 01777) {
-		/* the umask was in the way */
+		/* the umask removed bits; only the owner can chmod */
 		HR_CLOSE int own = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 		if (own < 0 || fchmod(own, 01777) != 0)
@@ -74,8 +74,8 @@ open_directory(const char *path, bool shared, struct hr_err *err)
 	return fd;
 }
 
-/* Returns true if `name` could not be opened because another account made it in such a way: without
- * rights, as a link, a directory, a socket, a program that runs, or under a lease. */
+/* Returns true if another account made `name` so that it cannot be opened: without rights, as a
+ * link, a directory, a socket, a running program, or under a lease. */
 static bool
 is_of_others(int dir, const char *name, int e)
 {
@@ -85,7 +85,7 @@ is_of_others(int dir, const char *name, int e)
 	       (e == EACCES && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0);
 }
 
-/* 1: locked, 0: another has it, -1: error. The file is the one with that name. */
+/* Locks the file. Returns 1 if the file still has that name; 0: another process has it; or -1. */
 static int
 lock_named(int dir, const char *name, int *ret_fd)
 {
@@ -116,7 +116,7 @@ lock_named(int dir, const char *name, int *ret_fd)
 			*ret_fd = fd;
 			return 1;
 		}
-		hr_fd_close(&fd); /* it was unlinked before we had it */
+		hr_fd_close(&fd); /* removed before it was locked */
 	}
 }
 
@@ -147,9 +147,9 @@ hr_portlock_acquire(struct hr_portlock *l, const char *dir, int port, struct hr_
 	}
 	l->port = port;
 	n = (size_t)snprintf(text, sizeof(text), "%d\n", port);
-	/* For people; the lock is what counts. One that another made may be a second name of any
-	 * file. ext4 writes a file that is cut to nothing first to
-	 * disk before it is closed, although it is removed by then */
+	/* Information for people; only the lock counts. Another account's file may be a second name
+	 * of any file. Truncation to zero would make ext4 flush the file at close, although it is
+	 * removed by then */
 	if (fstat(l->fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
 	    st.st_nlink == 1 && hr_fd_write_full(l->fd, text, n, NULL) == 0 &&
 	    st.st_size > (off_t)n)
@@ -168,7 +168,7 @@ hr_portlock_release(struct hr_portlock *l)
 	l->port = 0;
 }
 
-/* A socket that has the port, but does not listen; -1: somebody else has it. */
+/* Returns a socket bound to the port, not listening; -1: the port is in use. */
 static int
 bind_port(const char *address, int port)
 {
@@ -191,7 +191,7 @@ random_in(int min, int max)
 {
 	uint32_t r = 0;
 
-	/* cannot fail for so few bytes once the kernel has its entropy; 0 is a port as well */
+	/* cannot fail for so few bytes once the kernel has entropy; 0 gives a port too */
 	(void)hr_random(&r, sizeof(r), NULL);
 	return min + (int)(r % (uint32_t)(max - min + 1));
 }
@@ -230,7 +230,7 @@ hr_portlock_find(struct hr_portlock *l, const char *dir, int min, int max, int a
 				 : min + (start - min + i - picks) % (max - min + 1);
 		if (try_port(l, dir, port, address, ret_bound, &e) == 0)
 			return 0;
-		if (e.code != HR_E_UNAVAILABLE) /* the next one would meet it, too */
+		if (e.code != HR_E_UNAVAILABLE) /* the next port would fail likewise */
 			return hr_err_pass(err, &e);
 	}
 	return hr_err_set(err, HR_E_UNAVAILABLE, "no free port from %d to %d", min, max);

@@ -1,5 +1,5 @@
-/* hr_portlock: ports that several processes of this machine hand out to their sandboxes, each to
- * one (doc/host.md, "Ports"). */
+/* hr_portlock: keeps processes of this machine from giving one port to two sandboxes (doc/host.md,
+ * "Ports"). */
 #ifndef HR_HOST_RECORDS_PORTLOCK_H
 #define HR_HOST_RECORDS_PORTLOCK_H
 
@@ -7,7 +7,7 @@
 
 struct hr_portlock {
 	int fd;  /* -1: not held */
-	int dir; /* where it is; -1: not held */
+	int dir; /* directory of the lock file; -1: not held */
 	int port;
 	char name[32];
 };
@@ -19,23 +19,23 @@ struct hr_portlock {
 
 enum hr_port_use { HR_PORT_SERVER, HR_PORT_VSCODE, HR_PORT_APP1, HR_PORT_APP2 };
 
-/* The range of a use on this machine. */
+/* Returns the range of ports for a use on this machine. */
 void hr_port_range(enum hr_port_use use, int *ret_min, int *ret_max);
 
-/* dir: NULL for the shared one below the temporary directory, which is made, for all accounts, if
- * it is missing; a link in its place is refused. Never waits: a port that another has is no port
- * for us. 0: held; HR_E_UNAVAILABLE if another has it. */
+/* Locks a port, without waiting. dir: NULL for the shared directory below the temporary one, which
+ * is created for all accounts if it is missing; refuses a link in its place. Returns 0;
+ * HR_E_UNAVAILABLE if another process has the port. */
 int hr_portlock_acquire(struct hr_portlock *l, const char *dir, int port, struct hr_err *err);
-void hr_portlock_release(struct hr_portlock *l); /* twice is fine */
+void hr_portlock_release(struct hr_portlock *l); /* l may be released already */
 
-/* A locked port on which a server could listen: some at random, then in sequence. The lock is for
- * those who lock, and the kernel gives such ports to anybody's connections: it does not while the
- * caller has *ret_bound open, which is bound with SO_REUSEADDR, as the server is to do it, and does
- * not listen. ret_bound may be NULL. */
+/* Finds a port on which a server can listen, and locks it: tries some at random, then in sequence.
+ * The lock binds only its users, while the kernel may give such a port to any outgoing connection:
+ * not while the caller keeps *ret_bound open, a socket bound with SO_REUSEADDR that does not
+ * listen; the server must bind with SO_REUSEADDR, too. ret_bound may be NULL. */
 int hr_portlock_find(struct hr_portlock *l, const char *dir, int min, int max, int attempts,
     const char *address, int *ret_bound, struct hr_err *err);
 
-/* Are there free ports at that address? For a kind's doctor. */
+/* Reports whether there are free ports at that address; for a back-end's doctor. */
 void hr_portlock_examine(const char *address, hr_finding_fn *fn, void *arg);
 
 #endif

@@ -1,5 +1,5 @@
-/* Records of sandboxes: a file for each, so that another process finds it again. Holds the session
- * key, so it is the user's alone. */
+/* Records of sandboxes: a file for each, by which other processes find it. A record holds the
+ * session key, so only the user can read it. */
 #include "config.h"
 
 #include "host/records/record.h"
@@ -85,7 +85,7 @@ copy_text(struct json_object *o, const char *name)
 	return text != NULL ? strdup(text) : NULL;
 }
 
-/* NULL and *err for a broken one; NULL and no error if there is none. */
+/* Returns NULL with *err set for a damaged record; NULL without an error if there is none. */
 static struct json_object *
 read_record(const char *path, struct hr_err *err)
 {
@@ -173,12 +173,12 @@ hr_record_load(const char *state_dir, const char *sid, struct hr_record *ret, st
 void
 hr_record_remove(struct hr_sandbox *s)
 {
-	/* the record is what leads to the others */
+	/* the record last: it leads to the others */
 	static const char *const suffixes[] = {".log", SUFFIX};
 	HR_FREE char *home = hr_record_path(s->state_dir, s->sid, HR_RECORD_HOME);
 	size_t i;
 
-	/* of one that was ended by somebody who died over it */
+	/* left over if the process that ended it died */
 	if (home != NULL)
 		(void)hr_path_remove(home, NULL);
 
@@ -186,7 +186,7 @@ hr_record_remove(struct hr_sandbox *s)
 		HR_FREE char *path = hr_record_path(s->state_dir, s->sid, suffixes[i]);
 
 		if (path != NULL)
-			(void)unlink(path); /* there may be none */
+			(void)unlink(path); /* may be missing */
 	}
 	hr_namelock_clear(s->state_dir, s->sid);
 }
@@ -210,7 +210,7 @@ put_record(struct hr_buf *b, const char *dir, const char *file)
 
 	if (o == NULL)
 		return;
-	/* one that is taken from the pool has its name there */
+	/* a sandbox from the pool has its former name in its record */
 	(void)hr_json_set(
 	    o, "sid", json_object_new_string_len(file, (int)(strlen(file) - strlen(SUFFIX))), NULL);
 	hr_buf_adds(b, b->len > 1 ? ",{" : "{");

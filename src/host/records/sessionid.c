@@ -1,5 +1,5 @@
-/* Session ids of the command line (doc/host.md, "Session ids"): opaque, and the same for the same
- * name. */
+/* Session ids for the command line (doc/host.md, "Session ids"): opaque, and equal for equal
+ * names. */
 #include "config.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "image/digest.h"
 
 #define ID_LEN 32
-#define NAME_LEN 16 /* what is left of a longer name */
+#define NAME_LEN 16 /* characters kept of a longer name */
 #define TEXT_MAX 65536
 
 char *
