@@ -1,4 +1,4 @@
-/* Requests with patience: resttry.c has it. */
+/* Requests with retries, by resttry.c. */
 #include "config.h"
 
 #include "host/client/client.h"
@@ -17,7 +17,7 @@
 #define TOO_MANY 429
 #define URL_MAX 65536
 
-/* As the original's client, which repeats whatever it sends: 429, and an answer that is broken. */
+/* Like the original's client, retries every request: after 429, and after a broken answer. */
 static const struct hr_rest_rule rules[] = {
     {.failures = HR_REST_LIMITED,
 	.attempts = 3,
@@ -42,7 +42,7 @@ forget(struct hr_client *c)
 	c->url = c->unix_socket = NULL;
 }
 
-/* 0, or -1: no memory. */
+/* Returns 0, or -1: out of memory. */
 static int
 add_header(struct hr_client *c, const char *before, const char *text)
 {
@@ -140,7 +140,7 @@ send_raw(struct hr_client *c, const struct hr_http_request *req, struct hr_http_
 	return r == 0 ? 0 : hr_rest_fault(ret, &he, err);
 }
 
-/* The text of a status that is no success. */
+/* Sets the error for a status other than 2xx. */
 static void
 status_error(const struct hr_client *c, const struct hr_http_request *req,
     const struct hr_http_answer *a, struct hr_err *err)
@@ -160,10 +160,10 @@ status_error(const struct hr_client *c, const struct hr_http_request *req,
 	err->status = (int)a->status;
 	if (a->body.len > 0)
 		(void)hr_json_decode_foreign(
-		    a->body.p, a->body.len, &o, NULL); /* else it is NULL */
+		    a->body.p, a->body.len, &o, NULL); /* o stays NULL on failure */
 	detail = hr_json_at(o, "detail");
 	if (detail != NULL) {
-		/* as the original does: of a list or a number its JSON */
+		/* like the original: a list or a number becomes JSON */
 		n = strlen(err->msg);
 		(void)snprintf(err->msg + n, sizeof(err->msg) - n, "\nDetails: %s",
 		    json_object_get_string(detail));
@@ -183,7 +183,7 @@ exhausted(struct hr_err *err)
 	err->status = status;
 }
 
-/* One attempt at the whole; a status outside of 2xx is an error. */
+/* Makes one attempt; a status other than 2xx is an error. */
 static int
 attempt(struct hr_client *c, const struct hr_http_request *req, struct hr_http_answer *ret,
     unsigned *failure, struct hr_err *err)

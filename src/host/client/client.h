@@ -8,24 +8,24 @@
 
 struct hr_client {
 	struct hr_http *http;
-	char *url; /* without a slash at its end */
+	char *url; /* no trailing slash */
 	char *unix_socket;
-	/* "X-Session-API-Key: ..." and the endpoint's own; they end with NULL */
+	/* "X-Session-API-Key: ..." and the endpoint's own; NULL-terminated */
 	char *headers[HR_ENDPOINT_HEADERS + 2];
-	/* Of a request that failed for good: true: it is sent once more. May change *err, and
-	 * where the server is. NULL: nobody mends anything. */
+	/* Handles a request that failed for good; returns true to send it again. May change *err,
+	 * and the server's address. NULL: no retry. */
 	bool (*failed)(void *arg, unsigned attempt, struct hr_err *err);
 	void *failed_arg;
 };
 
 int hr_client_init(struct hr_client *c, const struct hr_endpoint *e, struct hr_err *err);
-/* The next request goes there. After a failure it goes nowhere. */
+/* Sends later requests to that endpoint. After a failure there is no endpoint. */
 int hr_client_point(struct hr_client *c, const struct hr_endpoint *e, struct hr_err *err);
-void hr_client_done(struct hr_client *c); /* of one that is zeroed or initialised */
+void hr_client_done(struct hr_client *c); /* c: zeroed or initialised */
 
-/* r->url is a path here ("/alive"), and r->headers are further ones. A status outside of 2xx is
- * HR_E_HTTP_STATUS; repeated are 429 (3 attempts) and broken answers (5 attempts), and then it
- * is HR_E_RETRY. The caller frees the answer's body in both cases. */
+/* Sends a request; r->url is a path here ("/alive"), r->headers are additional. A status other than
+ * 2xx is HR_E_HTTP_STATUS; retries 429 (3 attempts) and broken answers (5 attempts), then fails
+ * with HR_E_RETRY. The caller frees the answer's body in both cases. */
 int hr_client_send(struct hr_client *c, const struct hr_http_request *r, struct hr_http_answer *ret,
     struct hr_err *err);
 

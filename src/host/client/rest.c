@@ -1,5 +1,5 @@
-/* Calls of services. Each attempt is one hr_http_do(), whose failure is one bit; resttry.c decides
- * by it. */
+/* Calls of services. Each attempt is one hr_http_do(), whose failure becomes one bit; resttry.c
+ * decides by it. */
 #include "config.h"
 
 #include "host/client/rest.h"
@@ -18,9 +18,9 @@
 #include "proto/json.h"
 
 #define URL_MAX 65536
-#define HEADERS_MAX 32 /* of a service and a call together */
+#define HEADERS_MAX 32 /* maximum of a service and a call together */
 #define LINE_MAX_BYTES (1u << 20)
-#define TEXT_MAX 4096 /* of an error, before it is cut */
+#define TEXT_MAX 4096 /* bytes of an error before it is cut */
 #define ANSWER_MAX (16u << 20)
 #define TIMEOUT_S 60
 #define PATIENCE_MS 120000
@@ -118,7 +118,7 @@ hr_rest_free(struct hr_rest *rest)
 	free(rest);
 }
 
-/* No line of a request ends within a name or a value. */
+/* Returns true if the text cannot end a line of the request. */
 static bool
 plain(const char *text)
 {
@@ -173,7 +173,7 @@ hr_rest_watch(struct hr_rest *rest, int watch_fd)
 
 /* ---- errors ---- */
 
-/* Appends text, and ****** in place of each secret. */
+/* Appends text, with ****** for each secret. */
 static void
 mask(const struct hr_rest *rest, struct hr_buf *b, const char *text)
 {
@@ -193,7 +193,7 @@ mask(const struct hr_rest *rest, struct hr_buf *b, const char *text)
 				continue;
 			if (strncmp(text, value, strlen(value)) == 0)
 				skip = strlen(value);
-			/* "Bearer TOKEN": what is secret may be told without the first word */
+			/* "Bearer TOKEN": an error may quote the secret without the first word */
 			word = strchr(value, ' ');
 			if (skip == 0 && word != NULL && word[1] != '\0' &&
 			    strncmp(text, word + 1, strlen(word + 1)) == 0)
@@ -206,7 +206,7 @@ mask(const struct hr_rest *rest, struct hr_buf *b, const char *text)
 	}
 }
 
-/* What services call the text of their errors. */
+/* Returns the error text, by the names that services use. */
 static const char *
 told(struct json_object *o)
 {
@@ -291,7 +291,7 @@ on_bytes(void *arg, const char *p, size_t len)
 	return 0;
 }
 
-/* Puts them together; the result is borrowed from both. */
+/* Collects both; the result is borrowed from them. */
 static int
 all_headers(
     const struct hr_rest *rest, const struct hr_rest_call *c, const char **list, struct hr_err *err)
@@ -316,7 +316,7 @@ all_headers(
 	return 0;
 }
 
-/* The failure's bit; 0: none of them. */
+/* Returns the failure's bit, or 0. */
 static unsigned
 failure_of(const struct hr_http_answer *a)
 {
@@ -346,7 +346,7 @@ idempotent(const struct hr_rest_call *c)
 	return c->idempotent || (strcmp(c->method, "POST") != 0 && strcmp(c->method, "PATCH") != 0);
 }
 
-/* Keeps what the head of the attempt's last answer says. */
+/* Keeps headers of the attempt's last answer. */
 static void
 on_header(void *arg, const char *line, size_t len)
 {
@@ -389,7 +389,7 @@ take_answer(const struct hr_rest *rest, const struct hr_rest_call *c, struct hr_
 	return r;
 }
 
-/* 0 or -1 with *err, and t->failure. */
+/* Returns 0, or -1 with *err and t->failure set. */
 static int
 attempt(struct hr_rest *rest, const struct hr_rest_call *c, struct hr_http_request *q,
     struct turn *t, struct hr_rest_answer *ret, struct hr_err *err)

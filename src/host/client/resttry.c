@@ -1,5 +1,4 @@
-/* Repetition: whether an attempt that failed is made again, and when. Every client of the host asks
- * here. */
+/* Retries: decides whether and when a failed attempt is repeated, for all clients of the host. */
 #include "config.h"
 
 #include <limits.h>
@@ -34,7 +33,7 @@ hr_rest_heed(struct hr_rest_failure *f, const char *should, const char *line, si
 		(void)hr_http_field(line, len, should, f->should, sizeof(f->should));
 }
 
-/* A number of `unit` ms; -1: it is none. */
+/* Returns a number of `unit` ms, or -1 if it is no number. */
 static double
 asked_ms(const char *text, double unit)
 {
@@ -67,7 +66,7 @@ hr_rest_wait_ms(const struct hr_rest_rule *rule, unsigned k, const struct hr_res
 
 	if (ms < 0)
 		ms = asked_ms(f->after, 1000);
-	/* a date, unless one of the clocks is far off */
+	/* a date: wrong if a clock is wrong */
 	if (ms < 0 && (seconds = hr_http_seconds(f->after)) > 0)
 		ms = (double)seconds * 1000;
 	if (rule->after_max_s > 0 && ms > rule->after_max_s * 1000.0)
@@ -75,7 +74,7 @@ hr_rest_wait_ms(const struct hr_rest_rule *rule, unsigned k, const struct hr_res
 	return ms >= 0 ? (unsigned long)ms : back_off(rule, k);
 }
 
-/* The index of the rule that decides; -1: none does. */
+/* Returns the index of the rule that decides, or -1. */
 static int
 rule_for(const struct hr_rest_tries *t, const struct hr_rest_failure *f)
 {
