@@ -1,13 +1,13 @@
-/* Variables: their names, and a value as a word of bash that stays on one line. */
+/* Variables: names, and values quoted for bash on one line. */
 #ifndef HR_HOST_COMMON_ENVQUOTE_H
 #define HR_HOST_COMMON_ENVQUOTE_H
 
 #include "base/buf.h"
 
-/* The length of the name in "NAME=value"; 0: that is no name of a variable. */
+/* Returns the length of the name in "NAME=value", or 0 if the name is not valid. */
 size_t hr_env_name(const char *entry);
 
-/* 'v', with ' as '\''; $'v' where there is a control character in it. Pure. */
+/* Appends 'v', with ' as '\''; $'v' if it has a control character. No I/O. */
 void hr_env_quote(struct hr_buf *b, const char *value);
 
 #endif

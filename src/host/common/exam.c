@@ -1,4 +1,4 @@
-/* What the kinds' doctors look at alike. */
+/* Checks shared by the back-ends' doctors. */
 #include "config.h"
 
 #include "host/common/exam.h"
@@ -67,7 +67,7 @@ hr_exam_chromium(hr_finding_fn *fn, void *arg, const char *given)
 	/* as src/plugins/browser/main.c chooses */
 	const char *const paths[] = {
 	    given, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"};
-	/* Debian's is a script, which needs programs of the system's whatever PATH is here */
+	/* Debian's chromium is a script, which needs the system's programs whatever PATH is */
 	const char *argv[] = {"/bin/sh", "-c",
 	    "PATH=$PATH:/usr/bin:/bin; export PATH; exec \"$0\" --version >&2", NULL, NULL},
 		   *p;

@@ -1,14 +1,14 @@
-/* hr_module of the host side: where the library's own are. */
+/* hr_module for the host library's own modules. */
 #ifndef HR_HOST_COMMON_MODULE_H
 #define HR_HOST_COMMON_MODULE_H
 
 #include "base/module.h"
 
-/* $HANDRAIL_LIBEXECDIR, or where they were installed. Borrowed. */
+/* Returns $HANDRAIL_LIBEXECDIR, or the installed directory. Borrowed. */
 const char *hr_module_dir(void);
-/* "DIR/FILE"; the caller frees. NULL: no memory. */
+/* Returns "DIR/FILE"; the caller frees it. NULL: out of memory. */
 char *hr_module_path(const char *file, struct hr_err *err);
-/* What belongs to the program's owner is as good as the program. */
+/* Opens a module; trusts a file of the program's owner like the program. */
 int hr_module_open_own(struct hr_module *m, const char *file, struct hr_err *err);
 
 #endif

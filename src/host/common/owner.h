@@ -1,4 +1,4 @@
-/* hr_owner: who of all that share a provider has made something: this user of this machine. */
+/* hr_owner: identifies this user of this machine among all that share a provider. */
 #ifndef HR_HOST_COMMON_OWNER_H
 #define HR_HOST_COMMON_OWNER_H
 

@@ -1,4 +1,4 @@
-/* Where the payload is. */
+/* The payload's directory. */
 #include "config.h"
 
 #include "host/common/payload.h"

@@ -1,5 +1,5 @@
-/* The payload: a directory of this machine that starts a sandbox where it is mounted or copied to,
- * whatever the image has (doc/images.md, "The payload"). */
+/* The payload: a directory that, mounted or copied, starts a sandbox in any image (doc/images.md,
+ * "The payload"). */
 #ifndef HR_HOST_COMMON_PAYLOAD_H
 #define HR_HOST_COMMON_PAYLOAD_H
 
@@ -8,15 +8,16 @@
 #include "host/handrail.h"
 
 #define HR_PAYLOAD_PLACE "/openhands"
-/* The program that each client starts. */
+/* The program that every client starts. */
 #define HR_PAYLOAD_START HR_PAYLOAD_PLACE "/micromamba/bin/micromamba"
 
 bool hr_payload_is(const char *dir);
-/* *ret: the directory that sandbox.payload names, borrowed; NULL: none. -1: it is no payload. */
+/* Sets *ret to the directory in sandbox.payload, borrowed; NULL: none. Returns -1 if it is no
+ * payload. */
 int hr_payload_given(const struct hr_config *c, const char **ret, struct hr_err *err);
-/* The one that is installed beside our modules; NULL: none is. */
+/* Returns the payload installed beside the modules, or NULL. */
 const char *hr_payload_installed(void);
-/* An Engine said, as why it could not start a container, that our start command is not in it. */
+/* Returns true if an Engine's error says that the container lacks the start command. */
 bool hr_payload_lacks(const char *said);
 
 #endif

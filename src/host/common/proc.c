@@ -1,4 +1,4 @@
-/* Other processes, by pidfd: a number that was given to another meanwhile harms nobody. */
+/* Other processes, by pidfd, which is immune to a reused number. */
 #include "config.h"
 
 #include "host/common/proc.h"
@@ -37,7 +37,7 @@ is_child(pid_t pid, pid_t of)
 	return *stat != 'Z' && hr_pid_field(stat, HR_PID_PARENT) == (unsigned long long)of;
 }
 
-/* Asked again with the descriptor: what had the number before may have ended. */
+/* Reads the parent again after opening the pidfd: the number may have been reused before. */
 static size_t
 watch_children(pid_t of, int fds[CHILDREN_MAX])
 {
@@ -57,8 +57,8 @@ watch_children(pid_t of, int fds[CHILDREN_MAX])
 	return n;
 }
 
-/* With its children, of which some would live on, as the keeper of a shell does. Stopped, it has no
- * more of them. */
+/* Kills the process with its children, since some would live on, like the keeper of a shell. Stops
+ * it first, so that it makes no more. */
 static void
 end_by_force(pid_t pid, int watch_fd, int patience_ms)
 {

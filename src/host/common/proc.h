@@ -1,5 +1,5 @@
-/* hr_proc: processes of which only the number is known, as another program wrote it down; and a
- * thread beside the caller's. */
+/* hr_proc: processes known only by the number that another program recorded; and threads beside the
+ * caller's. */
 #ifndef HR_HOST_COMMON_PROC_H
 #define HR_HOST_COMMON_PROC_H
 
@@ -8,13 +8,13 @@
 
 #include "base/err.h"
 
-/* Returns a pidfd of the process that was started then and runs; -1 with errno. */
+/* Returns a pidfd of the running process with that number and start time, or -1 with errno set. */
 int hr_proc_watch(pid_t pid, unsigned long long started);
 
-/* Asks it to end, asks again, kills it and ends its children. Reaps a child of ours. */
+/* Ends the process: asks twice, then kills it and its children. Reaps a child of this process. */
 void hr_proc_end(pid_t pid, int watch_fd, int patience_ms);
 
-/* Signals are for the caller's threads: this one gets none. */
+/* Starts a thread with all signals blocked: the caller's threads get them. */
 int hr_thread_start(pthread_t *ret, void *(*fn)(void *arg), void *arg, struct hr_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* The text of a record: every value is escaped, also those that cannot need it today. */
+/* JSON of a record: every value is escaped, even those that need no escape today. */
 #include "config.h"
 
 #include "host/common/recordtext.h"
@@ -7,7 +7,7 @@
 
 #include "proto/json.h"
 
-/* What is no UTF-8 becomes U+FFFD, so that a record is made in any case. */
+/* Replaces invalid UTF-8 by U+FFFD, so that a record is always possible. */
 static void
 quote(struct hr_buf *b, const char *text)
 {

@@ -1,4 +1,4 @@
-/* Making it, and whether it can be believed. */
+/* Creates the state directory, and checks that it can be trusted. */
 #include "config.h"
 
 #include "host/common/statedir.h"

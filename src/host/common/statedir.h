@@ -1,4 +1,4 @@
-/* The directory in which the state of sandboxes is kept. */
+/* The directory of the sandboxes' state. */
 #ifndef HR_HOST_COMMON_STATEDIR_H
 #define HR_HOST_COMMON_STATEDIR_H
 
@@ -6,8 +6,8 @@
 
 #include "base/err.h"
 
-/* What lies there is believed, so that only the user may write in it. make: there may be none yet;
- * otherwise that is no error. */
+/* Checks that only the user can write in it, as its files are trusted. make: creates it if missing;
+ * else a missing one is no error. */
 int hr_state_directory(const char *dir, bool make, struct hr_err *err);
 
 #endif
