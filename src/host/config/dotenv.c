@@ -56,7 +56,7 @@ hr_dotenv_merge(const char *const *env, char *text)
 			continue;
 		eq = strchr(entry, '=');
 		*eq = '\0';
-		/* an existing variable wins, an empty one as well */
+		/* an existing variable takes precedence, even if it is empty */
 		len = strlen(entry);
 		i = 0;
 		while (i < n && !(strncmp(all[i], entry, len) == 0 && all[i][len] == '='))

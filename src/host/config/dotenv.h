@@ -1,10 +1,10 @@
-/* hr_dotenv: the lines of a ".env": NAME=value, perhaps with "export " before it, quotes round the
- * value, comments. */
+/* hr_dotenv: the lines of a ".env": NAME=value, optionally with "export " before it, quotes round
+ * the value, and comments. */
 #ifndef HR_HOST_CONFIG_DOTENV_H
 #define HR_HOST_CONFIG_DOTENV_H
 
-/* env and behind it those of text's lines whose names it lacks, NULL-terminated. text is changed,
- * and what is returned leads into it; the caller frees the array only. NULL: no memory. Pure. */
+/* Returns env and, after it, the variables of text that env lacks, NULL-terminated. Changes text,
+ * and the result points into it; the caller frees only the array. NULL: out of memory. No I/O. */
 const char **hr_dotenv_merge(const char *const *env, char *text);
 
 #endif

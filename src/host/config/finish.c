@@ -1,5 +1,5 @@
-/* What follows from settings together: the workspace and its mounts (doc/host.md, "What follows
- * from settings together"). */
+/* Settings derived from others: the workspace and its mounts (doc/host.md, "What follows from
+ * settings together"). */
 #include "config.h"
 
 #include "host/config/settings.h"
@@ -53,7 +53,7 @@ finish_volumes(struct hr_config *c, const char *text, struct hr_err *err)
 	return r;
 }
 
-/* "from:to": every from in the text becomes to */
+/* Applies "from:to": replaces every `from` in the text. */
 static int
 rewrite(struct hr_config *c, const char *rule, struct hr_err *err)
 {

@@ -1,4 +1,4 @@
-/* Where settings come from: the TOML file, ".env", the environment; and what follows from them. */
+/* Sources of settings: the TOML file, ".env", the environment; and settings derived from them. */
 #include "config.h"
 
 #include "host/config/settings.h"
@@ -20,7 +20,7 @@
 #include "host/config/mcpconf.h"
 #include "host/config/toml.h"
 
-#define DOTENV_MAX (1u << 20) /* with a line end of ours */
+#define DOTENV_MAX (1u << 20) /* including an added line end */
 #define NAME_MAX_LEN 96
 
 /* ---- TOML ---- */
@@ -41,7 +41,7 @@ hr_config_fits(const struct hr_key *k, struct json_object *v)
 	return false;
 }
 
-/* The section's keys go back to their defaults first: it is replaced as a whole. */
+/* A section in the file replaces all of it: its keys return to their defaults first. */
 static int
 reset_section(struct hr_config *c, const char *section, struct hr_err *err)
 {
@@ -124,7 +124,7 @@ apply_section(struct hr_config *c, const char *section, struct json_object *tabl
 	return 0;
 }
 
-/* It may be the kind's. */
+/* Keeps an unknown section, which may be the back-end's. */
 static int
 keep_section(struct hr_config *c, const char *section, struct json_object *table)
 {
@@ -187,9 +187,9 @@ hr_config_apply(struct hr_config *c, struct json_object *root, const char *file,
 	return 0;
 }
 
-/* A file that nobody named and that is not trusted is left out, so that whoever can write in a
- * directory can stop nobody who works there; what was named is an error, and so is a trusted file
- * that cannot be parsed. */
+/* Skips an untrusted file that the caller did not name, so that a user who can write in a directory
+ * cannot block others who work there. A named file is an error then, and so is a trusted file that
+ * cannot be parsed. */
 static int
 load_toml(struct hr_config *c, const char *named, struct hr_err *err)
 {
@@ -206,7 +206,7 @@ load_toml(struct hr_config *c, const char *named, struct hr_err *err)
 		else if (e.sys != ENOENT)
 			hr_config_warn(c, "%s", e.msg);
 	} else if (hr_toml_parse(hr_buf_str(&b), b.len, &root, &e) < 0) {
-		/* none of its limits would hold */
+		/* going on would drop its limits */
 		r = hr_err_set(err, HR_E_INVAL, "Cannot parse %s: %s", file, e.msg);
 	} else {
 		r = hr_config_apply(c, root, base, err);
@@ -268,7 +268,7 @@ load_environment(struct hr_config *c, const char *const *env, struct hr_err *err
 
 /* ---- .env ---- */
 
-/* Of the current directory, if it can be trusted, into b. */
+/* Reads the current directory's file into b, if it can be trusted. */
 static void
 read_dotenv(struct hr_config *c, struct hr_buf *b)
 {
@@ -277,7 +277,7 @@ read_dotenv(struct hr_config *c, struct hr_buf *b)
 	if (hr_trust_read(".env", HR_TRUST_NOBODY, b, &e) == 0)
 		return;
 	hr_buf_reset(b);
-	/* a directory of that name is Python's */
+	/* Python uses directories of that name */
 	if (e.sys != ENOENT && e.sys != EISDIR)
 		hr_config_warn(c, "%s", e.msg);
 }
@@ -295,7 +295,7 @@ hr_config_load(struct hr_config *c, const char *file, const char *const *env, hr
 	c->warn = warn;
 	c->warn_arg = arg;
 	read_dotenv(c, &text);
-	hr_buf_addc(&text, '\n'); /* so that there is a text */
+	hr_buf_addc(&text, '\n'); /* never empty */
 	all = text.p != NULL ? hr_dotenv_merge(env, text.p) : NULL;
 	if (all == NULL || before == NULL) {
 		c->warn = NULL;

@@ -1,4 +1,4 @@
-/* What an MCP server in a configuration has to be. Messages are the original's. */
+/* Requirements for MCP servers in a configuration. Messages are the original's. */
 #include "config.h"
 
 #include "host/config/mcpconf.h"
@@ -20,7 +20,7 @@
 
 /* ---- servers with a URL ---- */
 
-/* As Python's urlparse() splits it. */
+/* Splits like Python's urlparse(). */
 static int
 check_url(const char *url, struct hr_err *err)
 {

@@ -1,6 +1,5 @@
-/* Settings and the kind of sandbox that they are for: those that only it has, which its table
- * names, so that they are known when it is known; what was said of them before waits in the
- * configuration. And those that it does not heed. */
+/* Settings of a single back-end: its table names them, so they are known once it is chosen; values
+ * given before are kept in the configuration. And settings that it does not apply. */
 #include "config.h"
 
 #include "host/config/settings.h"
@@ -16,7 +15,7 @@
 #include "base/err.h"
 #include "proto/json.h"
 
-/* The types of keys and of options are the same ones. */
+/* Keys and options share one enumeration of types. */
 _Static_assert((int)HR_OPTION_TEXT == (int)HR_KEY_TEXT && (int)HR_OPTION_MAP == (int)HR_KEY_MAP,
     "one enumeration");
 
@@ -93,7 +92,7 @@ from_environment(struct hr_config *c, struct hr_err *err)
 	return 0;
 }
 
-/* Only of this section: another kind's was set for nothing. */
+/* Applies only this section: another back-end's settings have no effect. */
 static int
 from_caller(struct hr_config *c, const char *section, struct hr_err *err)
 {
@@ -140,14 +139,14 @@ hr_config_own(struct hr_config *c, const char *section, const struct hr_backend_
 			return -1;
 	}
 	if (hr_section_known(section))
-		return 0; /* it has only settings that all know */
+		return 0; /* the back-end has no settings of its own */
 	return from_file(c, section, err) < 0 || from_environment(c, err) < 0 ||
 		       from_caller(c, section, err) < 0
 		   ? -1
 		   : 0;
 }
 
-/* ---- what a kind does not heed ---- */
+/* ---- settings that the back-end does not apply ---- */
 
 static bool
 is_heeded(const struct hr_config *c, const char *const *heeds, const char *key)
@@ -166,7 +165,8 @@ is_heeded(const struct hr_config *c, const char *const *heeds, const char *key)
 	return false;
 }
 
-/* doc/host.md, "Keys of settings": known, because the original has them, and not done. */
+/* Returns true for settings that are known from the original, but not implemented (doc/host.md,
+ * "Keys of settings"). */
 static bool
 is_undone(const struct hr_key *k)
 {
@@ -177,7 +177,7 @@ is_undone(const struct hr_key *k)
 	       strcmp(k->section, "monitoring") == 0;
 }
 
-/* Settings of containers, which a kind without them passes over. */
+/* Returns true for settings of containers, which other back-ends ignore. */
 static bool
 is_of_containers(const struct hr_key *k)
 {

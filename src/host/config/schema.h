@@ -19,11 +19,11 @@ extern const struct hr_key hr_keys_all[];
 extern const size_t hr_keys_all_n;
 
 const struct hr_key *hr_key_find(const char *section, const char *name, size_t len);
-/* Is there a section of this name? */
+/* Returns true if there is a section of this name. */
 bool hr_section_known(const char *section);
-/* The key of a section that is nearest to a wrong one; NULL: none is near. */
+/* Returns the section's key most similar to a wrong one; NULL: none is similar. */
 const char *hr_key_nearest(const char *section, const char *name);
-/* Known, but not for us: read and ignored. */
+/* Returns true for a section of other programs, which is ignored. */
 bool hr_section_foreign(const char *section);
 
 #endif

@@ -1,4 +1,4 @@
-/* The store behind a configuration, and its getters. */
+/* The storage of a configuration, and its getters. */
 #include "config.h"
 
 #include "host/config/settings.h"
@@ -43,7 +43,7 @@ hr_config_put(
 {
 	struct json_object *s = section_of(c, k->section);
 
-	if (hr_json_has_null(v)) { /* its reader would end the text there */
+	if (hr_json_has_null(v)) { /* a C string would end there */
 		json_object_put(v);
 		return hr_err_set(err, HR_E_INVAL, "\"%s\" in [%s] must not have a null character",
 		    k->name, k->section);
@@ -219,7 +219,7 @@ convert_number(const struct hr_key *k, const char *text)
 	return stop == text || *stop != '\0' ? NULL : json_object_new_double(d);
 }
 
-/* A Python literal, or JSON. */
+/* Parses a Python literal, or JSON. */
 static struct json_object *
 convert_tree(const struct hr_key *k, const char *text)
 {
@@ -300,7 +300,7 @@ hr_config_wrong_type(const struct hr_key *k, const char *text, struct hr_err *er
 	    must_be[k->type], k->secret ? "" : ", and is: ", k->secret ? "" : text);
 }
 
-/* "KIND.KEY" of the kind that is to be used, whose settings are not known here. */
+/* Returns true for a setting "NAME.KEY" of the chosen back-end NAME, which is not known yet. */
 static bool
 is_of_kind(const struct hr_config *c, const char *key)
 {
@@ -346,7 +346,7 @@ hr_config_set(struct hr_config *c, const char *key, const char *value, struct hr
 
 #define MASK "\"******\""
 
-/* MCP servers with neither keys nor the values of variables. */
+/* Appends MCP servers without keys and without the values of variables. */
 static void
 put_servers(struct hr_buf *b, struct json_object *v, bool hide)
 {
@@ -388,7 +388,7 @@ put_masked(struct hr_buf *b, const struct hr_key *k, struct json_object *v)
 	else if (strcmp(k->section, "mcp") == 0)
 		put_servers(b, v, false);
 	else
-		(void)hr_json_put(b, v); /* came from text: it has a text */
+		(void)hr_json_put(b, v); /* cannot fail: it was parsed from text */
 }
 
 char *

@@ -1,4 +1,4 @@
-/* A number and one of the units b, k, m, g, t. */
+/* Parses a number and one of the units b, k, m, g, t. */
 #include "config.h"
 
 #include "host/config/size.h"

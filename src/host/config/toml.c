@@ -29,7 +29,7 @@ toml_mark(struct json_object *o)
 void
 toml_set_mark(struct json_object *o, enum toml_mark mark)
 {
-	/* a number in the place of a pointer: nothing to free */
+	/* a number stored in the pointer: nothing to free */
 	json_object_set_userdata(o, (void *)(intptr_t)mark, NULL);
 }
 
@@ -52,7 +52,7 @@ toml_blanks(struct toml *t)
 		t->p++;
 }
 
-/* Nothing but a comment up to the end of the line, which is taken. */
+/* Accepts only a comment up to the end of the line, and consumes that. */
 static int
 line_end(struct toml *t)
 {
@@ -92,7 +92,7 @@ bare(char c)
 	       c == '_' || c == '-';
 }
 
-/* One part of a key. */
+/* Reads one part of a key. */
 static int
 key_part(struct toml *t, struct hr_buf *ret)
 {
@@ -110,7 +110,7 @@ key_part(struct toml *t, struct hr_buf *ret)
 	return hr_buf_check(ret, t->err);
 }
 
-/* The table of that name in `in`, made if it is missing; NULL with the error set. */
+/* Returns the table of that name in `in`, created if it is missing; NULL with the error set. */
 static struct json_object *
 step(struct toml *t, struct json_object *in, const char *name, enum toml_mark make)
 {
@@ -131,7 +131,7 @@ step(struct toml *t, struct json_object *in, const char *name, enum toml_mark ma
 	return v;
 }
 
-/* Takes "." and the blanks around it; false: the key ends here. */
+/* Consumes "." and the blanks around it; false: the key ends here. */
 static bool
 dot(struct toml *t)
 {
@@ -166,7 +166,7 @@ toml_pair(struct toml *t, struct json_object *table)
 	return toml_value(t, &v) == 0 ? hr_json_set(table, hr_buf_str(&key), v, t->err) : -1;
 }
 
-/* [name]: once for each */
+/* Opens [name], which may occur once. */
 static struct json_object *
 open_table(struct toml *t, struct json_object *in, const char *name)
 {
@@ -183,7 +183,7 @@ open_table(struct toml *t, struct json_object *in, const char *name)
 	return v;
 }
 
-/* [[name]]: one more element */
+/* Opens [[name]]: appends an element. */
 static struct json_object *
 open_element(struct toml *t, struct json_object *in, const char *name)
 {
@@ -235,7 +235,7 @@ header(struct toml *t, struct json_object *root)
 	return NULL;
 }
 
-/* They are for the reader alone: a tree with them in it could not be copied. */
+/* Removes the parser's marks: a tree with them could not be copied. */
 static void
 drop_marks(struct json_object *o)
 {

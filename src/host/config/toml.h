@@ -1,5 +1,5 @@
-/* hr_toml: TOML 1.0 to a tree of json-c objects. No TOML library for C is packaged in Debian 12.
- * Tables become objects, arrays arrays, dates and times strings as they are written. */
+/* hr_toml: parses TOML 1.0 to json-c objects. Debian 12 has no TOML library for C. Tables become
+ * objects, arrays arrays, dates and times strings as written. */
 #ifndef HR_HOST_CONFIG_TOML_H
 #define HR_HOST_CONFIG_TOML_H
 
@@ -9,10 +9,10 @@
 
 struct json_object;
 
-#define HR_TOML_MAX (4u << 20) /* no configuration is longer */
-#define HR_TOML_DEPTH 64       /* of arrays and inline tables in each other */
+#define HR_TOML_MAX (4u << 20) /* bytes of a configuration */
+#define HR_TOML_DEPTH 64       /* nested arrays and inline tables */
 
-/* 0: *ret is the caller's; -1: *err names the line. Pure. */
+/* Parses a text. Returns 0 with *ret, the caller's; -1 with *err naming the line. No I/O. */
 int hr_toml_parse(const char *p, size_t len, struct json_object **ret, struct hr_err *err);
 
 #endif

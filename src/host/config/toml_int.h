@@ -1,4 +1,4 @@
-/* What the parts of the TOML reader share: a place in the text, and values. */
+/* Internals of the TOML parser: a position in the text, and values. */
 #ifndef HR_HOST_CONFIG_TOML_INT_H
 #define HR_HOST_CONFIG_TOML_INT_H
 
@@ -14,7 +14,7 @@ struct toml {
 	struct hr_err *err;
 };
 
-/* -1 with "line N: text" */
+/* Returns -1 with the error "line N: text". */
 int toml_fail(struct toml *t, const char *text);
 
 static inline bool
@@ -29,22 +29,22 @@ toml_at(const struct toml *t, char c)
 	return t->p < t->end && *t->p == c;
 }
 
-void toml_blanks(struct toml *t); /* spaces and tabs */
-/* Blanks, comments and line ends, as inside an array. */
+void toml_blanks(struct toml *t); /* skips spaces and tabs */
+/* Skips blanks, comments and line ends, as inside an array. */
 int toml_space(struct toml *t);
 
-/* A string with its quotes; multi: """ and ''' are taken as well. */
+/* Reads a string with its quotes; multi: """ and ''' are accepted, too. */
 int toml_string(struct toml *t, bool multi, struct hr_buf *ret);
 int toml_value(struct toml *t, struct json_object **ret);
 
-/* KEY = VALUE, the key perhaps dotted, put into table. */
+/* Reads KEY = VALUE into table; the key may be dotted. */
 int toml_pair(struct toml *t, struct json_object *table);
 
-/* What is known of a table beside its content. */
+/* How a table was defined. */
 enum toml_mark {
-	TOML_IMPLICIT = 1, /* made on the way to another */
-	TOML_HEADER,       /* it had its [header] */
-	TOML_DOTTED,       /* made by a dotted key */
+	TOML_IMPLICIT = 1, /* defined by a longer key or header */
+	TOML_HEADER,       /* defined by its own [header] */
+	TOML_DOTTED,       /* defined by a dotted key */
 	TOML_CLOSED,       /* inline: complete */
 };
 

@@ -34,7 +34,7 @@ unicode_escape(struct toml *t, int digits, struct hr_buf *b)
 	return 0;
 }
 
-/* Behind the backslash. */
+/* Reads an escape after the backslash. */
 static int
 escape(struct toml *t, bool multi, struct hr_buf *b)
 {
@@ -54,7 +54,7 @@ escape(struct toml *t, bool multi, struct hr_buf *b)
 		return unicode_escape(t, c == 'u' ? 4 : 8, b);
 	if (!multi || !isspace((unsigned char)c))
 		return toml_fail(t, "an unknown escape in a string");
-	/* a line that goes on: blanks up to its end, then all white space */
+	/* a continued line: blanks up to its end, then all white space */
 	for (t->p--; toml_at(t, ' ') || toml_at(t, '\t') || toml_at(t, '\r'); t->p++)
 		;
 	if (!toml_at(t, '\n'))
@@ -70,7 +70,7 @@ at_three(const struct toml *t, char q)
 	return t->end - t->p >= 3 && t->p[0] == q && t->p[1] == q && t->p[2] == q;
 }
 
-/* The inside of a string up to its end, which is taken. */
+/* Reads the contents of a string, and consumes its end. */
 static int
 string_body(struct toml *t, char q, bool multi, struct hr_buf *b)
 {
@@ -112,7 +112,7 @@ toml_string(struct toml *t, bool multi, struct hr_buf *ret)
 
 	multi = multi && at_three(t, q);
 	t->p += multi ? 3 : 1;
-	if (multi) { /* a line feed at the start does not count */
+	if (multi) { /* a line feed at the start is dropped */
 		if (toml_at(t, '\r') && t->end - t->p > 1 && t->p[1] == '\n')
 			t->p++;
 		if (toml_at(t, '\n')) {
@@ -136,7 +136,7 @@ string_value(struct toml *t, struct json_object **ret)
 	return *ret != NULL ? 0 : hr_err_nomem(t->err);
 }
 
-/* Copies the digits without their underscores, which stand between digits only. */
+/* Copies digits without underscores, which are allowed only between digits. */
 static int
 plain_number(struct toml *t, const char *p, size_t len, char out[NUMBER_MAX])
 {
@@ -173,7 +173,7 @@ integer_value(struct toml *t, const char *s, int base, struct json_object **ret)
 	return *ret != NULL ? 0 : hr_err_nomem(t->err);
 }
 
-/* Digits, a fraction, an exponent: every part with a digit, and no leading zero. */
+/* Accepts digits, a fraction, an exponent: every part needs a digit; no leading zero. */
 static bool
 is_float(const char *s, bool *ret_integer)
 {
@@ -204,7 +204,7 @@ is_float(const char *s, bool *ret_integer)
 	return *s == '\0';
 }
 
-/* Years and hours: what begins with digits and has a '-' or ':' where a date or time has it. */
+/* Returns true for a date or time: digits first, and '-' or ':' at the right place. */
 static bool
 is_date(const char *s, size_t len)
 {
@@ -234,8 +234,8 @@ special_word(const char *p, size_t len, struct json_object **ret)
 	return *ret != NULL ? 1 : -1;
 }
 
-/* What has no brackets and no quotes. */
-/* Up to what can stand behind a value. */
+/* a value without brackets and quotes */
+/* Consumes everything up to a character that can follow a value. */
 static size_t
 take_word(struct toml *t)
 {
@@ -243,7 +243,7 @@ take_word(struct toml *t)
 
 	while (toml_more(t) && *t->p != '\0' && strchr(" \t\r\n,]}#=", *t->p) == NULL)
 		t->p++;
-	/* one blank may stand between date and time */
+	/* one blank is allowed between date and time */
 	if (t->p - p == 10 && is_date(p, 10) && t->end - t->p >= 6 && *t->p == ' ' &&
 	    isdigit((unsigned char)t->p[1]) && t->p[3] == ':')
 		for (t->p++; toml_more(t) && *t->p != '\0' && strchr(" \t\r\n,]}#", *t->p) == NULL;)
@@ -251,7 +251,7 @@ take_word(struct toml *t)
 	return (size_t)(t->p - p);
 }
 
-/* text is without blanks and underscores. */
+/* Parses text without blanks and underscores. */
 static int
 number_value(struct toml *t, const char *text, struct json_object **ret)
 {

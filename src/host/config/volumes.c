@@ -1,4 +1,4 @@
-/* Entries of volumes. */
+/* Entries of volume settings. */
 #include "config.h"
 
 #include "host/config/volumes.h"
@@ -26,7 +26,7 @@ invalid(const char *entry, struct hr_err *err)
 	    entry);
 }
 
-/* Takes the parts out of a copy of the entry. */
+/* Splits a copy of the entry. */
 static int
 volume_init(struct hr_volume *v, char *copy, const char *entry, struct hr_err *err)
 {

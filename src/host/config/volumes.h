@@ -19,7 +19,7 @@ struct hr_volumes {
 	size_t n;
 };
 
-/* Entries are separated by commas. "volume:NAME:TARGET[:MODE]" is a named volume; a source that
+/* Parses entries separated by commas. "volume:NAME:TARGET[:MODE]" is a named volume; a source that
  * begins with "/", "./", "../" or "~/" is a path, anything else a name. */
 int hr_volumes_parse(const char *text, struct hr_volumes *ret, struct hr_err *err);
 void hr_volumes_done(struct hr_volumes *v);
