@@ -1,4 +1,4 @@
-/* Loading the module, and what it does under the names that others use. */
+/* Loads the module, and calls its functions for other files. */
 #include "config.h"
 
 #include "host/transfer/archives.h"

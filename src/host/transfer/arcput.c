@@ -1,4 +1,4 @@
-/* A directory into an archive, of either kind; and the table that handrail-archives.so is. */
+/* Puts a directory into a zip or tar archive; and the table of handrail-archives.so. */
 #include "config.h"
 
 #include <dirent.h>
@@ -88,10 +88,10 @@ put_one(const struct hr_arc *to, int dirfd, const char *file, const char *name, 
 	st = own;
 	follow = to->links && S_ISLNK(own.st_mode);
 	if (follow && fstatat(dirfd, file, &st, 0) != 0)
-		return 0; /* it leads nowhere */
+		return 0; /* a dangling link */
 	if ((!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode)) ||
 	    (follow && S_ISDIR(st.st_mode)))
-		return 0; /* opening it may do something */
+		return 0; /* opening a special file may have effects */
 	fd = openat(
 	    dirfd, file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (follow ? 0 : O_NOFOLLOW));
 	if (fd < 0 || fstat(fd, &st) != 0)

@@ -20,7 +20,7 @@ nameless(struct hr_err *err)
 
 	if (fd < 0)
 		return hr_err_sys(err, errno, "create %s", path);
-	(void)unlink(path); /* it lives as long as it is open */
+	(void)unlink(path); /* unlinked: exists as long as it is open */
 	return fd;
 }
 

@@ -14,9 +14,9 @@
 #include "base/err.h"
 
 #define PIECE 65536
-#define ENTRY_BYTES 4096 /* what a file system needs for one */
+#define ENTRY_BYTES 4096 /* a file system's overhead per file */
 
-/* The last component, trailing slashes aside; the caller frees. */
+/* Returns the last component, without trailing slashes; the caller frees it. */
 static char *
 own_name(const char *path)
 {
@@ -77,15 +77,15 @@ too_large(unsigned long long most, struct hr_err *err)
 	return hr_err_set(err, HR_E_INVAL, "the archive holds more than %llu MiB", most >> 20);
 }
 
-/* For a directory of the archive: 1: it is there, and its mode is not the sandbox's to change; 0:
- * nothing is there; -1: something else is, which libarchive would remove. */
+/* Checks a directory of the archive. Returns 1 if it exists: the sandbox must not change its mode;
+ * 0 if nothing exists; -1 for anything else, which libarchive would remove. */
 static int
 is_there(char *path, struct hr_err *err)
 {
 	struct stat st;
 	size_t len = strlen(path);
 
-	/* behind "/" or "/." lstat() follows a link, and libarchive does not */
+	/* lstat() follows a link before "/" or "/." at the end, and libarchive does not */
 	while (len > 1 && (path[len - 1] == '/' || (path[len - 1] == '.' && path[len - 2] == '/')))
 		path[--len] = '\0';
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
@@ -115,10 +115,10 @@ extract_entries(struct archive *in, struct archive *out, const char *dir, unsign
 		if (most > 0 && used > most)
 			return too_large(most, err);
 		if (name == NULL || hr_path_leads_out(name))
-			continue; /* the flags below would refuse it, too */
-		/* A server sends no others: a link could lead to any file of ours when it is read
-		 * or sent again, and a program of root's with a set-ID bit would be root's for all.
-		 */
+			continue; /* the flags below refuse it as well */
+		/* A server sends only files and directories. A link could lead to any file of this
+		 * machine when it is read or sent again, and a set-ID program of root's would be
+		 * root's for all users. */
 		if (archive_entry_filetype(e) != AE_IFREG && archive_entry_filetype(e) != AE_IFDIR)
 			continue;
 		archive_entry_set_hardlink(e, NULL);

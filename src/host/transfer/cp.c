@@ -1,5 +1,5 @@
-/* Copies as cp(1) has it. What a path of the sandbox is, a first byte of it tells or, without a
- * server, its list. */
+/* Copies like cp(1). The type of a sandbox's path follows from a read of its first byte or, without
+ * a server, from its list. */
 #include "config.h"
 
 #include "host/transfer/cp.h"
@@ -28,11 +28,11 @@
 
 #define URL_PART_MAX 65536
 #define ASK_TIMEOUT_S 10
-#define RANGE_PAST_END 416 /* of an empty file */
+#define RANGE_PAST_END 416 /* status for an empty file */
 
 /* ---- paths of the sandbox ---- */
 
-/* Of the shell; the first one where nobody says. The caller frees. */
+/* Returns the shell's directory, or the sandbox's first one if unknown. The caller frees it. */
 static char *
 shell_directory(struct hr_sandbox *s)
 {
@@ -55,14 +55,14 @@ hr_cp_path(struct hr_sandbox *s, const char *path)
 {
 	HR_FREE char *dir = NULL;
 
-	/* without a server the kind knows from where on */
+	/* the back-end resolves relative paths if there is no server */
 	if (*path == '/' || s->endpoint.url == NULL)
 		return strdup(path);
 	dir = shell_directory(s);
 	return dir != NULL ? hr_path_join(dir, path) : NULL;
 }
 
-/* The last component, "" of "/" alone; the caller frees. */
+/* Returns the last component, "" for "/"; the caller frees it. */
 static char *
 base_name(const char *path)
 {
@@ -83,7 +83,7 @@ ends_in_slash(const char *path)
 	return n > 0 && path[n - 1] == '/';
 }
 
-/* ---- what is there ---- */
+/* ---- types ---- */
 
 static char *
 file_url(const char *path)
@@ -114,8 +114,8 @@ hr_cp_is_direct(const struct hr_sandbox *s)
 	return s->ops->copy_from != NULL && !s->endpoint.serves;
 }
 
-/* What is there: 1; what is not: 0. *ret: its list, the caller's. That of an empty directory has
- * nothing either, but a copy can be made of it. */
+/* Returns 1 if the path exists, 0 if not. *ret: its list, the caller's. An empty directory has an
+ * empty list like a missing one, but can be copied. */
 static int
 is_there(struct hr_sandbox *s, const char *path, struct json_object **ret, struct hr_err *err)
 {
@@ -138,15 +138,15 @@ is_there(struct hr_sandbox *s, const char *path, struct json_object **ret, struc
 	return r;
 }
 
-/* A link that leads nowhere, or what may not be entered, is there all the same. */
+/* A dangling link, or an inaccessible directory, exists all the same. */
 static bool
 is_shut(const struct hr_err *e)
 {
 	return e->code == HR_E_PERMISSION || (e->code == HR_E_SYS && e->sys == ELOOP);
 }
 
-/* Of a file there is one, its own path; of a directory they may be paths as well, but that is below
- * it then. (What is above it may be closed to its user.) */
+/* A file's list has its own path only; a directory's may have paths as well, but they are below it.
+ * (The directories above it may be closed to its user.) */
 static int
 look_at_list(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struct hr_err *err)
 {
@@ -170,7 +170,7 @@ look_at_list(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struc
 	return r < 0 ? -1 : 0;
 }
 
-/* For a server that has no endpoint to ask. */
+/* Handles a server without the endpoint. */
 static int
 look_at_first(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struct hr_err *err)
 {
@@ -190,7 +190,7 @@ look_at_first(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, stru
 	return hr_err_pass(err, &e);
 }
 
-/* *ret_ours: its server has /handrail/v1/pack. */
+/* *ret_ours: the server has /handrail/v1/pack. */
 static int
 look(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, bool *ret_ours,
     struct hr_err *err)
@@ -215,7 +215,7 @@ hr_cp_look(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struct 
 	return look(s, path, ret, &ours, err);
 }
 
-/* ---- in ---- */
+/* ---- upload ---- */
 
 static int
 put_directory(
@@ -233,7 +233,7 @@ put_directory(
 	return r;
 }
 
-/* A server unpacks what is called *.zip: that travels in an archive, under its own name. */
+/* A server unpacks files called *.zip: send such a file inside an archive, under its own name. */
 static int
 put_file(
     struct hr_sandbox *s, const char *from, const char *dir, const char *name, struct hr_err *err)
@@ -284,14 +284,14 @@ put_into(struct hr_sandbox *s, const char *from, const char *dir, struct hr_err 
 	return name != NULL ? put_file(s, from, dir, name, err) : hr_err_nomem(err);
 }
 
-/* "dir/." and ".." mean what is in the directory, as cp(1) has it. */
+/* "dir/." and ".." mean the contents of the directory, as in cp(1). */
 static bool
 is_content(const char *name)
 {
 	return *name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* A path without slashes and "/." at its end; the caller frees. NULL: no memory. */
+/* Returns the path without "/" and "/." at its end; the caller frees it. NULL: no memory. */
 static char *
 tidy(const char *path)
 {
@@ -302,7 +302,7 @@ tidy(const char *path)
 	return strndup(path, n);
 }
 
-/* To a server that has /handrail/v1/pack. into: a directory that takes it under its own name. */
+/* Copies to a server with /handrail/v1/pack. into: the directory keeps the source's name. */
 static int
 put_tree(struct hr_sandbox *s, const char *from, const char *to, bool into, struct hr_err *err)
 {
@@ -317,7 +317,7 @@ put_tree(struct hr_sandbox *s, const char *from, const char *to, bool into, stru
 	return end != NULL ? hr_treecopy_in(s, from, end, err) : hr_err_nomem(err);
 }
 
-/* As a server of the original's takes them: contents alone. */
+/* Copies to a server like the original's: contents only. */
 static int
 put_old(struct hr_sandbox *s, const char *from, const char *to, bool is_dir, bool into,
     struct hr_err *err)
@@ -354,7 +354,7 @@ hr_cp_in(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *
 		    : put_old(s, from, whole, is_dir, into, err);
 }
 
-/* The parts of a path of the sandbox; the caller frees both. */
+/* Splits a path of the sandbox; the caller frees both parts. */
 static int
 split(const char *path, char **ret_dir, char **ret_name, struct hr_err *err)
 {
@@ -389,7 +389,7 @@ hr_cp_write(struct hr_sandbox *s, const char *path, int fd, struct hr_err *err)
 	return hr_transfer_upload_as(s, file, name, dir, ours, err);
 }
 
-/* ---- out ---- */
+/* ---- download ---- */
 
 static int
 to_file(void *arg, const char *p, size_t len)
@@ -429,7 +429,7 @@ get_directory(struct hr_sandbox *s, const char *path, const char *to, struct hr_
 	return r;
 }
 
-/* Moves the file that is alone in a directory. */
+/* Moves the only file of a directory. */
 static int
 take_out(const char *dir, const char *to, struct hr_err *err)
 {
@@ -452,7 +452,7 @@ take_out(const char *dir, const char *to, struct hr_err *err)
 	return r;
 }
 
-/* Without a server a file comes in an archive, alone: of a link under the name of what it is to. */
+/* Handles a file that arrives in an archive, alone: a link's target, under the target's name. */
 static int
 get_packed(struct hr_sandbox *s, const char *path, const char *to, struct hr_err *err)
 {
@@ -472,7 +472,7 @@ get_packed(struct hr_sandbox *s, const char *path, const char *to, struct hr_err
 	return r;
 }
 
-/* Whole, or not at all. */
+/* Copies the whole file, or leaves nothing. */
 static int
 get_file(struct hr_sandbox *s, const char *path, const char *to, struct hr_err *err)
 {
@@ -517,7 +517,7 @@ hr_cp_read(struct hr_sandbox *s, const char *path, int fd, struct hr_err *err)
 	return fetch(s, whole, fd, err);
 }
 
-/* What it is called here; the caller frees; NULL: no memory. */
+/* Returns the target's name on this machine; the caller frees it; NULL: out of memory. */
 static char *
 target(const char *from, const char *to)
 {

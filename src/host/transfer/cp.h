@@ -1,31 +1,31 @@
-/* hr_cp: files in and out of a sandbox as cp(1) has it, for people: paths of the sandbox may be
- * relative, to the shell's directory; what is a directory takes what is copied under its own name,
- * what is not there becomes it. (hr_sandbox_copy_to() and _from() do as the original's client, and
- * so does what is copied into a kind that does it by itself.) */
+/* hr_cp: copies files into and out of a sandbox like cp(1): the sandbox's paths may be relative to
+ * the shell's directory; an existing directory receives the source under its own name, a missing
+ * target becomes it. (hr_sandbox_copy_to() and _from() copy like the original's client, and so do
+ * back-ends that copy themselves.) */
 #ifndef HR_HOST_TRANSFER_CP_H
 #define HR_HOST_TRANSFER_CP_H
 
 #include "host/handrail.h"
 #include "host/transfer/what.h"
 
-/* A path of the sandbox from its root on; the caller frees. NULL: no memory. */
+/* Returns an absolute path in the sandbox; the caller frees it. NULL: out of memory. */
 char *hr_cp_path(struct hr_sandbox *s, const char *path);
 
-/* Looks what a path is, from where this back-end has it where it is not absolute. */
+/* Finds the type of a path, relative to the back-end's directory if it is not absolute. */
 int hr_cp_look(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struct hr_err *err);
 
-/* A file, a directory with all below it, or a link. Returns 0, or -1 with *err, also where some of
- * it was left out: that is logged by name, and the rest is there. With s->keep_owner owners and
- * groups are kept, as numbers. */
+/* Copies a file, a link, or a directory with its contents. Returns 0, or -1 with *err set, also if
+ * a part was left out: that is logged by name, and the rest is copied. s->keep_owner preserves
+ * owners and groups, as numbers. */
 int hr_cp_in(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err);
 int hr_cp_out(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err);
 
-/* The bytes of a file of the sandbox, as they are, to a descriptor; and a file of those of a
- * descriptor that can be read again. What is there keeps its mode. Not for what has no server. */
+/* Copies a file's bytes to a descriptor, or to a file from a descriptor that can be read again. An
+ * existing file keeps its mode. Needs a server. */
 int hr_cp_read(struct hr_sandbox *s, const char *path, int fd, struct hr_err *err);
 int hr_cp_write(struct hr_sandbox *s, const char *path, int fd, struct hr_err *err);
 
-/* The back-end does with files what a server would. */
+/* Returns true if the back-end handles files itself, instead of a server. */
 bool hr_cp_is_direct(const struct hr_sandbox *s);
 
 #endif

@@ -109,7 +109,7 @@ hr_sandbox_copy_to(struct hr_sandbox *s, const char *host_path, const char *sand
 	return r;
 }
 
-/* Where what comes goes, and how much of it may come; most 0: all. */
+/* The target of received data, and their limit; most 0: none. */
 struct into {
 	int fd;
 	unsigned long long most, came;

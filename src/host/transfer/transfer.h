@@ -1,21 +1,21 @@
-/* What copies over a sandbox's server share. */
+/* Code shared by copies through a sandbox's server. */
 #ifndef HR_HOST_TRANSFER_TRANSFER_H
 #define HR_HOST_TRANSFER_TRANSFER_H
 
 #include "host/handle.h"
 
-/* The file as DIR/NAME of the sandbox, or the archive that it is below DIR, which is made. */
+/* Puts a file at DIR/NAME of the sandbox, or unpacks the archive below DIR, which is created. */
 int hr_transfer_upload(struct hr_sandbox *s, const char *file, const char *name, const char *to,
     bool recursive, struct hr_err *err);
-/* As a file in any case, to DIR/NAME; as_is: by /handrail/v1/upload, which takes any name. */
+/* Puts a file at DIR/NAME in any case; as_is: by /handrail/v1/upload, which accepts any name. */
 int hr_transfer_upload_as(struct hr_sandbox *s, const char *file, const char *name, const char *to,
     bool as_is, struct hr_err *err);
-/* For a request's progress, with the sandbox, whose caller asks for it. */
+/* Reports a request's progress to the caller of the sandbox; arg: struct hr_sandbox. */
 void hr_transfer_down(void *arg, unsigned long long done, unsigned long long total);
 
-/* hr_sandbox_copy_from() of an archive that takes `most` bytes at most; 0: of any size. The archive
- * of a kind that makes it by itself is not bounded. empty: with empty directories, which a server
- * of the original's does not send. */
+/* Makes hr_sandbox_copy_from() refuse an archive of more than `most` bytes; 0: any size. No limit
+ * applies to an archive made by the back-end itself. empty: include empty directories, which the
+ * original's server does not send. */
 int hr_sandbox_copy_some(struct hr_sandbox *s, const char *sandbox_path, unsigned long long most,
     bool empty, char **ret_file, struct hr_err *err);
 #endif

@@ -1,4 +1,4 @@
-/* The archive lies in a file without a name meanwhile, so that a request can be repeated. */
+/* The archive is kept in an unlinked file, so that a request can be repeated. */
 #include "config.h"
 
 #include "host/transfer/tree.h"
@@ -39,7 +39,7 @@ url_of(const char *endpoint, const char *path, bool owner)
 	return hr_buf_end(&url, NULL);
 }
 
-/* ---- what is there ---- */
+/* ---- types ---- */
 
 int
 hr_treecopy_look(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struct hr_err *err)
@@ -83,11 +83,11 @@ nameless(const struct hr_sandbox *s, struct hr_err *err)
 	fd = mkostemp(path, O_CLOEXEC);
 	if (fd < 0)
 		return hr_err_sys(err, errno, "create %s", path);
-	(void)unlink(path); /* it lives as long as it is open */
+	(void)unlink(path); /* unlinked: exists as long as it is open */
 	return fd;
 }
 
-/* One line about an entry of a list. */
+/* Appends a line about an entry of a list. */
 static void
 put_line(struct hr_buf *b, const char *top, struct json_object *entry)
 {
@@ -101,8 +101,8 @@ put_line(struct hr_buf *b, const char *top, struct json_object *entry)
 	hr_quote_text(b, reason, strlen(reason));
 }
 
-/* Names what a list has, below the top that it is about: in *err, or, if they are many, one by one
- * in the log. Returns 0 if it is empty, otherwise -1. */
+/* Reports the entries of a list, below the top that it is about: in *err, or, if they are many, one
+ * by one in the log. Returns 0 if it is empty, otherwise -1. */
 static int
 tell(struct hr_sandbox *s, const char *top, struct json_object *list, struct hr_err *err)
 {
@@ -141,7 +141,7 @@ tell_report(
 	return tell(s, top, list, err);
 }
 
-/* ---- in ---- */
+/* ---- upload ---- */
 
 static void
 on_upload(void *arg, unsigned long long done, unsigned long long total)
@@ -203,7 +203,7 @@ hr_treecopy_in(struct hr_sandbox *s, const char *from, const char *to, struct hr
 	return r != 0 ? r : left_out;
 }
 
-/* ---- out ---- */
+/* ---- download ---- */
 
 static int
 to_file(void *arg, const char *p, size_t len)

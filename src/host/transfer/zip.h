@@ -1,4 +1,4 @@
-/* hr_zip: directories as zip files, the form in which they travel to and from a sandbox. */
+/* hr_zip: directories as zip files, the form in which they are sent to and from a sandbox. */
 #ifndef HR_HOST_TRANSFER_ZIP_H
 #define HR_HOST_TRANSFER_ZIP_H
 
@@ -6,18 +6,18 @@
 
 #include "host/handrail.h"
 
-/* A new file *.zip in dir (NULL: /tmp), open for writing; its name is the caller's to remove and
- * free. NULL with *err. */
+/* Creates a file *.zip in dir (NULL: /tmp), open for writing; the caller removes it and frees its
+ * name. NULL with *err set. */
 char *hr_zip_temporary(int *ret_fd, const char *dir, struct hr_err *err);
 
-/* Such a file with all regular files and empty directories below `path` (or path itself);
- * with_name: the names begin with the directory's own. Links to files are stored as what they point
- * to, linked directories are not entered. */
+/* Makes such a file with all regular files and empty directories below `path` (or path itself);
+ * with_name: names begin with the directory's own. Links to files are stored as their targets,
+ * linked directories are not entered. */
 char *hr_zip_directory(const char *path, bool with_name, bool deflate, struct hr_err *err);
 
-/* Unpacks below `dir`, which is made; nothing leaves it, and directories that are there stay as
- * they are. most: so many bytes at most, of which an entry takes 4096 beside what is in it; 0:
- * without bound. What was unpacked until then stays. */
+/* Unpacks below `dir`, which is created; no entry can leave it, and existing directories keep their
+ * attributes. most: limit in bytes, in which an entry counts 4096 besides its contents; 0: none.
+ * After an error, the entries unpacked so far remain. */
 int hr_zip_extract(const char *file, const char *dir, unsigned long long most, struct hr_err *err);
 
 #endif
