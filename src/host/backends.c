@@ -1,4 +1,4 @@
-/* Which kinds of sandboxes there are: built in, and found as shared objects and as programs. */
+/* The table of back-ends: built-in ones, and those in shared objects and programs. */
 #include "config.h"
 
 #include "host/backends.h"
@@ -23,7 +23,7 @@ typedef struct hr_sandbox_ops *program_fn(unsigned abi, const char *name, const 
 typedef int
 check_fn(const char *name, const char *path, const char *const *given, struct hr_err *err);
 
-/* Ours: a table, or a module's, because of what else is in that. */
+/* A built-in back-end: a table, or a module's name, if it needs that module's libraries. */
 #define CLOUDS "handrail-clouds.so"
 static const struct {
 	const char *name;
@@ -48,7 +48,7 @@ refuse(struct hr_module *m, struct hr_err *err, const char *path, const char *wh
 	return NULL;
 }
 
-/* m: what hr_module_open() made of the path, which failed with why unless it is NULL. */
+/* m: opened from path by hr_module_open(); why: the error of that, or NULL. */
 static const struct hr_sandbox_ops *
 load(struct hr_module *m, const char *path, const char *name, const char *why, struct hr_err *err)
 {
@@ -71,7 +71,7 @@ load(struct hr_module *m, const char *path, const char *name, const char *why, s
 	return ops;
 }
 
-/* Its name is a section of config.toml, and is in records and variables. */
+/* The name becomes a section of config.toml, and a part of records and variables. */
 static bool
 is_name(const char *name)
 {
@@ -80,7 +80,7 @@ is_name(const char *name)
 	       !hr_section_known(name);
 }
 
-/* A program with the table that speaks for it, which is m's. It is not started. */
+/* Returns the table that represents a program, which belongs to m. Does not start the program. */
 static const struct hr_sandbox_ops *
 load_program(struct hr_module *m, const char *path, struct hr_err *err)
 {
@@ -108,7 +108,7 @@ load_program(struct hr_module *m, const char *path, struct hr_err *err)
 	return m->made;
 }
 
-/* Whether it answers as a back-end. */
+/* Checks that the program answers like a back-end. */
 static int
 check_program(
     const struct hr_module *m, const char *path, const char *const *env, struct hr_err *err)
@@ -218,7 +218,7 @@ hr_backend_find(const char *name, bool named, const char *const *env, struct hr_
 	return NULL;
 }
 
-/* ---- what there is ---- */
+/* ---- the list ---- */
 
 struct listing {
 	hr_finding_fn *fn;
@@ -234,7 +234,7 @@ tell(const struct listing *l, const char *name, struct hr_module *m,
 	hr_module_close(m);
 }
 
-/* A directory that is not there has nothing in it. */
+/* A missing directory counts as empty. */
 static int
 list_in(const struct listing *l, const char *dir, struct hr_err *err)
 {

@@ -1,4 +1,4 @@
-/* Runtime images by what builds them. */
+/* Runtime images: the back-end builds them, or else the default back-end. */
 #include "config.h"
 
 #include "host/kind.h"

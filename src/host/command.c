@@ -1,4 +1,4 @@
-/* The start command, byte for byte as the original's from the port on. Git settings are never on
+/* The start command; from the port on, byte for byte the original's. Git settings are never in
  * it. */
 #include "config.h"
 

@@ -1,4 +1,5 @@
-/* hr_command: the words that start the server of a sandbox (doc/host.md, "The start command"). */
+/* hr_command: the command that starts the server of a sandbox (doc/host.md, "The start
+ * command"). */
 #ifndef HR_HOST_COMMAND_H
 #define HR_HOST_COMMAND_H
 
@@ -6,26 +7,26 @@
 #include "base/strv.h"
 
 struct hr_command {
-	const char *const *prefix; /* the program and what stands before the port */
+	const char *const *prefix; /* the program and its arguments before the port */
 	int port;
 	const char *working_dir;
 	const char *const *plugins;
-	const char *username; /* NULL: by environment and configuration */
-	long user_id;         /* -1: the same. 0 counts */
+	const char *username; /* NULL: from environment and configuration */
+	long user_id;         /* -1: from environment and configuration; 0 is a valid id */
 };
 
-/* That of an image of the original's layout, in the workspace of the settings. */
+/* Returns the command for an image with the original's layout, in the workspace of the settings. */
 struct hr_command hr_command_in_image(const struct hr_backend_host *h, int port);
 
-/* The key of a new server: the environment's, or a random one in *ret, in place of what it was. */
+/* Replaces *ret by the key of a new server: the environment's, or a random one. */
 int hr_command_key(const char *const *env, char **ret, struct hr_err *err);
 
-/* Runs words (the first one is the program) on the caller's terminal, which tells nobody the key
- * of a server. */
+/* Runs words (the first is the program) on the caller's terminal, without the server's key in its
+ * environment. */
 int hr_command_here(
     const struct hr_strv *words, const char *const *env, int *ret_status, struct hr_err *err);
 
-/* Appends to *ret. */
+/* Appends the command to *ret. */
 int hr_command_build(struct hr_strv *ret, const struct hr_command *c, const struct hr_config *cfg,
     const char *const *env, struct hr_err *err);
 

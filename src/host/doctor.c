@@ -1,5 +1,5 @@
-/* What a kind of sandbox needs, looked at before one is started (doc/host.md, "doctor"). Everything
- * is looked at, whatever is missing. */
+/* Checks a back-end's needs before a sandbox is started (doc/host.md, "doctor"). Continues after a
+ * fault. */
 #include "config.h"
 
 #include <unistd.h>

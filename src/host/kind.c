@@ -1,4 +1,4 @@
-/* A kind of sandbox without a sandbox. */
+/* A back-end without a sandbox. */
 #include "config.h"
 
 #include "host/kind.h"

@@ -1,4 +1,4 @@
-/* Finding secrets in a text, the longest first. */
+/* Finds secrets in a text, the longest first. */
 #include "config.h"
 
 #include "host/mask.h"
@@ -14,7 +14,7 @@
 
 #define MASK "******"
 
-/* A log's thread masks by tokens that may be refreshed meanwhile. */
+/* Guards the tokens: a log's thread reads them while a refresh may replace them. */
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 
 static bool
@@ -35,7 +35,7 @@ is_secret(const char *entry, size_t name)
 	return false;
 }
 
-/* The longest secret that begins at text: its length, 0 for none. */
+/* Returns the length of the longest secret at the start of text, or 0. */
 static size_t
 secret_at(const char *const *env, const char *text, size_t len)
 {

@@ -1,4 +1,4 @@
-/* Telling whoever opened the sandbox. */
+/* Reports to the sandbox's opener. */
 #include "config.h"
 
 #include "host/report.h"
@@ -31,7 +31,7 @@ hr_sandbox_log(struct hr_sandbox *s, const char *fmt, ...)
 	va_start(ap, fmt);
 	n = vasprintf(&text, fmt, ap);
 	va_end(ap);
-	/* before it is cut: half a secret would not be known for one */
+	/* before it is cut: half a secret would not be recognised */
 	hr_mask_text(s, n >= 0 ? text : "out of memory", masked, sizeof(masked));
 	if (n >= 0)
 		free(text);

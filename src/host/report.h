@@ -1,4 +1,4 @@
-/* What a sandbox says to those who opened it, without its secrets. */
+/* Reports of a sandbox to its opener, without secrets. */
 #ifndef HR_HOST_REPORT_H
 #define HR_HOST_REPORT_H
 
