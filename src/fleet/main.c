@@ -188,7 +188,7 @@ upgrade(struct running *r)
 	}
 	hr_notify_send(&r->upgrade.notify, "RELOADING=1\nMONOTONIC_USEC=%lld\n",
 	    (long long)hr_now_ms() * 1000);
-	hr_log(HR_LOG_NOTICE, "going on as %s", r->upgrade.program);
+	hr_log(HR_LOG_NOTICE, "continuing as %s", r->upgrade.program);
 	/* first: requests not yet taken wait for the next image */
 	hr_fleet_serve_stop(r->server);
 	hr_fleet_leave(r->fleet);

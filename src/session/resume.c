@@ -479,7 +479,7 @@ go_on(struct hr_keeper *k, struct hr_err *err)
 	k->laid = true; /* the descriptors are still in the store */
 	k->laid_file = p->outlog.fd;
 	k->laid_memory = p->outlog.shared;
-	hr_log(HR_LOG_NOTICE, "going on with the shell of a killed keeper (process %d)",
+	hr_log(HR_LOG_NOTICE, "continuing with the shell of a killed keeper (process %d)",
 	    (int)k->shell.pid);
 	keeper_ready(k);
 	take_report(k);

@@ -122,7 +122,7 @@ open_guard(struct hr_server *s)
 	if (s->ctx.id.shell_uid != geteuid() ||
 	    hr_guard_open(&s->guard, &s->ctx, run_directory_damaged, s, &err) == 0)
 		return;
-	hr_log(HR_LOG_INFO, "damage to the run directory is not noticed: %s", err.msg);
+	hr_log(HR_LOG_INFO, "the run directory cannot be watched for damage: %s", err.msg);
 	hr_guard_close(&s->guard);
 }
 
@@ -194,7 +194,8 @@ press_for_nobody(struct hr_server *s)
 	for (i = 0; i < HR_POOLS && s->urgency == 0; i++) {
 		if (!hr_service_failing(&s->pools.v[i].svc))
 			continue;
-		hr_log(HR_LOG_WARNING, "pool %s takes no requests: what waits for it is cut",
+		hr_log(HR_LOG_WARNING,
+		    "pool %s takes no requests: closing the connections that wait for it",
 		    s->pools.v[i].name);
 		end_press(s);
 	}
@@ -274,7 +275,7 @@ end_begin(struct hr_server *s)
 	stage_set(s, HR_SERVER_ENDING_EDGE);
 	s->ctx.ending = true;
 	atomic_store(&s->ctx.board->ready, 0);
-	hr_notify_send(&s->notify, "STOPPING=1\nSTATUS=waiting for requests under way\n");
+	hr_notify_send(&s->notify, "STOPPING=1\nSTATUS=waiting for running requests\n");
 	hr_guard_close(&s->guard);
 	hr_fd_close(&s->site.listener); /* connections are refused from now on */
 	hr_viewer_close(&s->site.viewer);
@@ -344,7 +345,8 @@ patience_over(void *arg)
 		return;
 	}
 	if (s->stage != HR_SERVER_ENDING_STRAYS)
-		hr_log(HR_LOG_WARNING, "waited long enough: what is still under way is cut");
+		hr_log(HR_LOG_WARNING,
+		    "the time to stop is over: cutting the requests that still run");
 	end_press(s);
 }
 
@@ -432,7 +434,7 @@ on_usr2(void *arg)
 	struct hr_server *s = arg;
 
 	if (s->stage > HR_SERVER_RUNNING) {
-		hr_log(HR_LOG_WARNING, "no upgrade while ending");
+		hr_log(HR_LOG_WARNING, "no upgrade while the server stops");
 		return;
 	}
 	s->upgrade = true; /* as soon as possible; a starting server does it once it is ready */
@@ -580,6 +582,6 @@ hr_server_run(struct hr_server *s, struct hr_err *err)
 	free_parts(s);
 	/* repeated, since people often see only a log's end */
 	if (s->failure[0] != '\0')
-		hr_log(HR_LOG_ERROR, "handraild ends without having started: %s", s->failure);
+		hr_log(HR_LOG_ERROR, "handraild exits without having started: %s", s->failure);
 	return r;
 }

@@ -198,7 +198,7 @@ go(struct hr_server *s, struct hr_err *err)
 	if (gather(s, &h, err) == 0 && ask(s, err) == 0) {
 		hr_notify_send(&s->notify, "RELOADING=1\nMONOTONIC_USEC=%lld\n",
 		    (long long)hr_now_ms() * 1000);
-		hr_log(HR_LOG_NOTICE, "going on as %s", s->reexec.program);
+		hr_log(HR_LOG_NOTICE, "continuing as %s", s->reexec.program);
 		restore_process(s);
 		(void)execve(s->reexec.program, s->reexec.argv, environ);
 		(void)hr_err_sys(err, errno, "%s", s->reexec.program);

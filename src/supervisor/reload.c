@@ -147,7 +147,7 @@ stays_closed(const struct hr_server *s, const struct hr_settings *fresh, const s
 	    fresh->tls_client_ca[0] != '\0')
 		return 0;
 	return hr_err_set(err, HR_E_INVAL,
-	    "%s can be reached from elsewhere and there would be no session key",
+	    "%s can be reached from other machines and there would be no session key",
 	    s->site.listen.text);
 }
 
@@ -190,7 +190,7 @@ hr_server_reload(struct hr_server *s)
 	unsigned i;
 
 	if (s->stage != HR_SERVER_RUNNING) {
-		hr_log(HR_LOG_WARNING, "no reload while starting or ending");
+		hr_log(HR_LOG_WARNING, "no reload while the server starts or stops");
 		return;
 	}
 	hr_notify_send(

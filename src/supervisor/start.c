@@ -135,7 +135,7 @@ check_request(struct hr_server *s, int *ret_status, struct hr_err *err)
 		return -1;
 	*ret_status = HR_EXIT_START;
 	if (c->working_dir[0] == '\0')
-		return hr_err_set(err, HR_E_INVAL, "--working-dir is needed");
+		return hr_err_set(err, HR_E_INVAL, "--working-dir is required");
 	if (!c->enable_browser && c->browsergym_eval_env[0] != '\0')
 		return hr_err_set(err, HR_E_INVAL,
 		    "Browser environment is not enabled in config, but browsergym_eval_env is set");
@@ -239,13 +239,13 @@ limit_shells(struct hr_server *s)
 	if (hr_cgroup_open(&s->ctx.cgroup, "/proc", name, &limits, &err) == 0)
 		return;
 	if (limits.cpu_quota > 0 && !s->ctx.cgroup.has_cpu)
-		hr_log(HR_LOG_WARNING, "no control group for cpu_quota, which is not kept: %s",
-		    err.msg);
+		hr_log(HR_LOG_WARNING,
+		    "cpu_quota has no effect, as no control group can be used: %s", err.msg);
 	if ((limits.memory > 0 && !s->ctx.cgroup.has_memory) ||
 	    (limits.pids > 0 && !s->ctx.cgroup.has_pids))
 		hr_log(HR_LOG_WARNING,
-		    "no control group for all limits of the shell, its processes are limited one "
-		    "by one: %s",
+		    "no control group for the shell's limits; each process is limited by itself: "
+		    "%s",
 		    err.msg);
 }
 
@@ -369,9 +369,8 @@ announce(const struct hr_server *s)
 	warn_readable("tls_certificate_key", c->tls_certificate_key);
 	if (!s->site.listen.public && s->site.keys.count == 0 && c->listen[0] == '\0' &&
 	    c->start_nginx)
-		hr_log(HR_LOG_NOTICE,
-		    "no session key: listening on loopback only; set SESSION_API_KEY, or say "
-		    "--allow-unauthenticated");
+		hr_log(HR_LOG_NOTICE, "no session key: listening on loopback only; set "
+				      "SESSION_API_KEY, or give --allow-unauthenticated");
 	if (s->site.listen.public && s->site.keys.count == 0 && c->tls_client_ca[0] == '\0')
 		hr_log(HR_LOG_WARNING, "%s is open to everybody: there is no session key",
 		    s->site.listen.text);
@@ -418,7 +417,7 @@ hr_server_check(struct hr_server *s)
 	    hr_rundir_prepare(&s->ctx.run, s->ctx.id.nginx_uid, false, &err) < 0 ||
 	    hr_nginx_configure(&s->site, &s->ctx.settings, &s->site.keys, true, &err) < 0)
 		return fail(HR_EXIT_USAGE, &err);
-	(void)puts("handraild: the configuration is right");
+	(void)puts("handraild: the configuration is valid");
 	return 0;
 }
 

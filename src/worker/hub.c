@@ -88,7 +88,7 @@ log_look(struct hr_hub *h)
 			h->news = a.fd;
 			a.fd = -1;
 		} else {
-			hr_log(HR_LOG_WARNING, "pages learn late of lines of the log: %s", err.msg);
+			hr_log(HR_LOG_WARNING, "pages show lines of the log late: %s", err.msg);
 		}
 	}
 	hr_fd_close(&a.fd);

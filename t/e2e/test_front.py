@@ -475,10 +475,10 @@ def one_include():
 
 def bad_settings_are_refused():
     for settings, words in [
-            ({"tls_certificate": "/a"}, "together"),
-            ({"tls_client_ca": "/a"}, "without TLS"),
+            ({"tls_certificate": "/a"}, "set both tls_certificate and tls_certificate_key"),
+            ({"tls_client_ca": "/a"}, "tls_client_ca needs TLS"),
             ({"tls_certificate": "/a", "tls_certificate_key": "/b", "tls_client_crl": "/c"}, "needs tls_client_ca"),
-            ({"tls_min_version": "1.1"}, "neither 1.2 nor 1.3"),
+            ({"tls_min_version": "1.1"}, "must be 1.2 or 1.3"),
             ({"tls_certificate": "/a b", "tls_certificate_key": "/c"}, "tls_certificate: .*holds a character"),
             ({"tls_certificate": "/a", "tls_certificate_key": "/c", "tls_ciphers": "a;b"}, "tls_ciphers: "),
             ({"address_requests_per_minute": -1}, "address_requests_per_minute: -1"),

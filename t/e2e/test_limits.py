@@ -170,7 +170,7 @@ def one_by_one():
     if not ROOT or not all(os.stat(d).st_mode & 1 for d in (BUILDDIR, os.path.dirname(BUILDDIR))):
         raise Skip("needs root, and a build directory that others may enter")
     with Server(user="nobody", env={"RUNTIME_MAX_MEMORY_GB": "1"}, settings={"max_processes": 5000}) as s:
-        if not s.wait_log("no control group for all limits of the shell", 1):
+        if not s.wait_log("no control group for the shell's limits", 1):
             raise AssertionError(s.log())
         # the shell's limits are told before the server is ready
         said = [line for line in s.log().splitlines() if "no alerts about: " in line]

@@ -330,7 +330,7 @@ def an_upgrade_ends_what_they_started():
         equal([len(leaders), len(old)], [2, 2])
         s.upgrade()
         equal([process.wait_gone(pid, PATIENCE) for pid in leaders + old], [True] * 4)
-        equal(len([l for l in s.log().split("\n") if "a plugin of before" in l]), 1, s.log())
+        equal(len([l for l in s.log().split("\n") if "a plugin of the previous handraild" in l]), 1, s.log())
         equal([s.state(n)["state"] for n in "ab"], ["ready"] * 2)
 
 
@@ -407,7 +407,7 @@ def what_is_refused_at_start():
             {"a": ({"requires": ["b"]}, None), "b": ({"after": ["a"]}, None)})
     refuses(1, "api: only 1 is known", ["a"], {"a": ({"api": 2}, None)})
     refuses(1, 'unknown variable in "${nope}"', ["a"], {"a": ({"exec": ["${nope}"]}, None)})
-    refuses(1, "is not that of the directory", ["a"], {"a": ({"name": "b"}, None)})
+    refuses(1, "must be the directory's name", ["a"], {"a": ({"name": "b"}, None)})
 
 
 def implied_without_being_named():

@@ -372,7 +372,7 @@ def upgrade_in_a_container():
                 kill(s, keeper)
             equal(s.run("echo $X"), "kept")
             equal(s.request("POST", V1 + "run?session=a", get_it, head).json()["content"], "kept\n")
-        equal("cannot be had" in s.log(), False)
+        equal("are not available" in s.log(), False)
 
 
 def many_at_once():

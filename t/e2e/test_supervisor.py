@@ -71,7 +71,7 @@ def reason_at_the_end():
             s.start(ready=False)
             equal(s.wait(), 3, s.log())
             last = [line for line in s.lines if line is not None][-1]
-            equal("handraild ends without having started: the keeper of the shell ended: " in last, True, s.log())
+            equal("handraild exits without having started: the keeper of the shell ended: " in last, True, s.log())
             equal("exit 7" in last, True, last)
 
 
@@ -213,7 +213,7 @@ def stop_timeout_cuts():
         s.in_background("%s; sleep 600" % began)
         wait()
         equal(s.stop(), -signal.SIGTERM)
-        if not s.wait_log("waited long enough", 1):
+        if not s.wait_log("the time to stop is over", 1):
             raise AssertionError(s.log())
 
 
@@ -341,7 +341,7 @@ def supervisor():
         go()
         equal(b.content(), "result", "the request under way")
         s.start()
-        if not s.wait_log("going on with the shell .*process %d" % shell, 1):
+        if not s.wait_log("continuing with the shell .*process %d" % shell, 1):
             raise AssertionError(s.log())
         equal(s.run("echo $X; pwd"), "kept\n/usr")
         # the adopted one dies in its turn, and then both at once

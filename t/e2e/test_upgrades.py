@@ -264,7 +264,7 @@ def in_quick_succession():
         try:
             for n in range(8):
                 s.send(signal.SIGUSR2)
-                if not s.wait_log("going on as", count=n + 1):
+                if not s.wait_log("continuing as", count=n + 1):
                     raise AssertionError(s.log())
             until_ready(s, 2)
             load.wait(2 * OPTIONS.clients)
@@ -277,8 +277,8 @@ def in_quick_succession():
 
 def the_end_is_not_lost():
     """At whatever moment of an upgrade it is told to end."""
-    for moment, count in ((" ready: ", 1), (" ready: ", 1), ("going on as", 1), ("run directory", 2),
-                          ("going on with the shell", 1), (" ready: ", 2)):
+    for moment, count in ((" ready: ", 1), (" ready: ", 1), ("continuing as", 1), ("run directory", 2),
+                          ("continuing with the shell", 1), (" ready: ", 2)):
         with Server(**who()) as s:
             s.send(signal.SIGUSR2)
             if not s.wait_log(moment, count=count):

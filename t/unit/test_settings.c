@@ -91,12 +91,12 @@ START_TEST(file_errors_name_the_place)
 	    {"{\"username\": \"a\\u0000b\"}", "username: holds a NUL"},
 	    {"{\"start_nginx\": \"yes\"}", "start_nginx: must be true or false"},
 	    {"{\"plugins\": \"jupyter\"}", "plugins: must be a list"},
-	    {"{\"plugins\": [\"a\", 1]}", "plugins: entry 2 is not a string"},
+	    {"{\"plugins\": [\"a\", 1]}", "plugins: entry 2 must be a string"},
 	    {"{\"plugins\": [\"a\", \"b\\u0000c\"]}", "plugins: entry 2 holds a NUL"},
-	    {"[1]", "not a JSON object"},
-	    {"3", "not a JSON object"},
-	    {"{} x", "line 1: something follows the object"},
-	    {"{}\n{}", "line 2: something follows the object"},
+	    {"[1]", "must be a JSON object"},
+	    {"3", "must be a JSON object"},
+	    {"{} x", "line 1: only one object is allowed"},
+	    {"{}\n{}", "line 2: only one object is allowed"},
 	};
 
 	ck_assert_int_eq(parse(rows[_i].text), -1);
@@ -258,15 +258,16 @@ START_TEST(checks_across_settings)
 		const char *text, *message;
 	} rows[] = {
 	    {"{}", "the following arguments are required: port"},
-	    {"{\"port\":1,\"log_format\":\"xml\"}", "log_format: \"xml\" is neither text nor json"},
+	    {"{\"port\":1,\"log_format\":\"xml\"}",
+		"log_format: must be text or json, not \"xml\""},
 	    {"{\"port\":1,\"log_level\":\"loud\"}",
-		"log_level: \"loud\" is none of error, warning, notice, info, debug"},
+		"log_level: must be error, warning, notice, info or debug, not \"loud\""},
 	    {"{\"port\":1,\"access_log\":\"on\"}",
-		"access_log: \"on\" is neither \"off\" nor an absolute path"},
+		"access_log: must be \"off\" or an absolute path, not \"on\""},
 	    {"{\"port\":1,\"access_log\":\"/a; b\"}",
 		"access_log: \"/a; b\" holds a character that nginx's configuration cannot"},
 	    {"{\"port\":1,\"action_workers\":9,\"action_workers_max\":8}",
-		"action_workers (9) is more than action_workers_max (8)"},
+		"action_workers (9) must not be more than action_workers_max (8)"},
 	};
 
 	ck_assert_int_eq(parse(rows[_i].text), 0);

@@ -95,8 +95,8 @@ hr_adopt_find(struct hr_adopt *a, const struct hr_rundir *r, const char *file, u
 		return;
 	}
 	hr_log(HR_LOG_NOTICE,
-	    "the shell of a killed predecessor (process %ld) was started with other "
-	    "settings: it is ended",
+	    "the shell of a killed predecessor (process %ld) was started with other settings: "
+	    "ending it",
 	    (long)pid);
 	hr_adopt_signal(a, SIGTERM);
 	if (!hr_pid_wait(a->pidfd, END_MS))

@@ -26,7 +26,7 @@ channel_readable(void *arg)
 		return;
 	/* the worker then ends after its request and is replaced */
 	if (n > 0)
-		hr_log(HR_LOG_ERROR, "%s sent a message of %zd bytes that it may not send (0x%02x)",
+		hr_log(HR_LOG_ERROR, "%s sent an unexpected message of %zd bytes (type 0x%02x)",
 		    c->name, n, (unsigned char)packet[0]);
 	hr_channel_close(c);
 }

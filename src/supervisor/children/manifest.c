@@ -346,7 +346,7 @@ take_members(struct hr_manifest *m, struct json_object *top, struct hr_err *err)
 	struct json_object *api = NULL;
 
 	if (!json_object_is_type(top, json_type_object))
-		return hr_err_set(err, HR_E_INVAL, "not a JSON object");
+		return hr_err_set(err, HR_E_INVAL, "must be a JSON object");
 	if (!json_object_object_get_ex(top, "api", &api) ||
 	    !json_object_is_type(api, json_type_int) ||
 	    json_object_get_int64(api) != HR_MANIFEST_API)
@@ -360,9 +360,10 @@ take_members(struct hr_manifest *m, struct json_object *top, struct hr_err *err)
 		return hr_err_set(err, HR_E_INVAL, "name: is missing or not a name");
 	if (slash == NULL || strcmp(slash + 1, m->name) != 0)
 		return hr_err_set(
-		    err, HR_E_INVAL, "name: \"%s\" is not that of the directory", m->name);
+		    err, HR_E_INVAL, "name: must be the directory's name, not \"%s\"", m->name);
 	if (m->exec.n == 0 && (m->actions.n > 0 || m->nhttp > 0) && m->unavailable == NULL)
-		return hr_err_set(err, HR_E_INVAL, "exec: is missing, nobody would answer");
+		return hr_err_set(
+		    err, HR_E_INVAL, "exec: is missing: actions and http need a program");
 	return 0;
 }
 
@@ -380,7 +381,7 @@ hr_manifest_parse(
 	if (tok == NULL || m->dir == NULL) {
 		(void)hr_err_nomem(err);
 	} else if (len > MANIFEST_MAX) {
-		(void)hr_err_set(err, HR_E_TOOLARGE, "more than %u bytes", MANIFEST_MAX);
+		(void)hr_err_set(err, HR_E_TOOLARGE, "exceeds %u bytes", MANIFEST_MAX);
 	} else {
 		/* includes the NUL: otherwise a final number would count as incomplete */
 		top = json_tokener_parse_ex(tok, text, (int)len + 1);

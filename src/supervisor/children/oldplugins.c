@@ -144,8 +144,8 @@ hr_oldplugins_end(const struct hr_rundir *r)
 	for (i = 0; i < n; i++) {
 		if (p[i].fd < 0)
 			continue;
-		hr_log(
-		    HR_LOG_WARNING, "a plugin of before (process %ld) is killed", (long)all[i].pid);
+		hr_log(HR_LOG_WARNING, "killing a plugin of the previous handraild (process %ld)",
+		    (long)all[i].pid);
 		end_group(&all[i]);
 	}
 	wait_until(all, p, n, hr_now_ms() + KILL_MS);

@@ -252,7 +252,7 @@ pool_insist(void *arg)
 	LIST_FOREACH(w, &p->workers, entry)
 	{
 		if ((w->retiring || hr_service_ends(&p->svc)) && !hr_pool_worker_busy(w)) {
-			hr_log(HR_LOG_WARNING, "%s did not end when told", w->child.name);
+			hr_log(HR_LOG_WARNING, "%s did not exit when asked to", w->child.name);
 			hr_child_signal(&w->child, SIGKILL);
 		}
 	}

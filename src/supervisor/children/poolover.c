@@ -91,7 +91,7 @@ hr_pool_adopt(struct hr_pool *p)
 		w = hr_pool_new_worker(p, (int)slot);
 		if (w != NULL && worker_adopt(w, (pid_t)pid, name, &err) == 0)
 			continue;
-		hr_log(HR_LOG_WARNING, "a worker of before ends: %s",
+		hr_log(HR_LOG_WARNING, "a worker of the previous handraild ends: %s",
 		    w != NULL ? err.msg : "out of memory");
 		free(w);
 	}

@@ -176,7 +176,7 @@ keeper_adopt(struct hr_session *k, struct hr_err *err)
 	k->adopted_end = hr_loop_readable(k->ctx->loop, k->adopted.pidfd, adopted_ended, k, err);
 	if (k->adopted_end == NULL)
 		return -1;
-	hr_log(HR_LOG_NOTICE, "%s: going on with the shell of a killed predecessor (process %ld)",
+	hr_log(HR_LOG_NOTICE, "%s: continuing with the shell of a killed predecessor (process %ld)",
 	    k->svc.child.name, (long)k->adopted.pid);
 	k->svc.elsewhere = true;
 	hr_service_set(&k->svc, HR_SERVICE_READY);
@@ -222,8 +222,8 @@ keeper_listen(struct hr_session *k, struct hr_err *err)
 		if (k->store[0] < 0 || k->store[1] < 0) {
 			store_close(k);
 			hr_log(HR_LOG_WARNING,
-			    "%s: what its keeper keeps cannot be had: if that is killed the shell "
-			    "is lost",
+			    "%s: its keeper's descriptors are not available: if the keeper is "
+			    "killed, the shell is lost",
 			    k->svc.child.name);
 		}
 		return 0;

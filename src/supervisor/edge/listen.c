@@ -51,8 +51,7 @@ address_parse(struct hr_listen *l, const char *text, long long port, struct hr_e
 	}
 	if (inet_pton(AF_INET6, text, &in6->sin6_addr) != 1)
 		return hr_err_set(err, HR_E_INVAL,
-		    "listen: \"%.64s\" is no address (a number is wanted, such as 127.0.0.1 or "
-		    "::1)",
+		    "listen: must be a numeric address, such as 127.0.0.1 or ::1, not \"%.64s\"",
 		    text);
 	in6->sin6_family = AF_INET6;
 	in6->sin6_port = htons((in_port_t)port);
@@ -76,9 +75,8 @@ hr_listen_choose(struct hr_listen *l, const struct hr_settings *c, bool has_key,
 	l->public = !is_loopback(l);
 	if (l->public && !has_key && !c->allow_unauthenticated)
 		return hr_err_set(err, HR_E_INVAL,
-		    "%s can be reached from elsewhere and there is no session key: set "
-		    "SESSION_API_KEY, "
-		    "or say --allow-unauthenticated",
+		    "%s can be reached from other machines and there is no session key: set "
+		    "SESSION_API_KEY, or give --allow-unauthenticated",
 		    l->text);
 	return 0;
 }

@@ -88,7 +88,8 @@ nginx_answered(void *arg, bool ok, const char *answer)
 	if (ok) {
 		hr_log(HR_LOG_DEBUG, "nginx answers: %s", answer);
 	} else {
-		hr_log(HR_LOG_ERROR, "the server does not answer its own question: %.120s", answer);
+		hr_log(HR_LOG_ERROR, "the server does not answer handraild's own request: %.120s",
+		    answer);
 		n->ctx->start_failed(n->ctx, "the server does not answer");
 		if (n->svc.state != HR_SERVICE_STARTING) /* ending by now */
 			return;
@@ -170,7 +171,8 @@ nginx_grow(struct hr_nginx *n, long long full)
 	s->grown = full * GROWTH_STEP < most ? full * GROWTH_STEP : most;
 	if (hr_nginx_connections(s, &ctx->settings) == full)
 		return; /* the kernel permits no more */
-	hr_log(HR_LOG_WARNING, "the %lld connections of nginx are taken: it gets %lld", full,
+	hr_log(HR_LOG_WARNING,
+	    "all %lld connections of nginx are in use: raising the limit to %lld", full,
 	    hr_nginx_connections(s, &ctx->settings));
 	if (hr_nginx_configure(s, &ctx->settings, &s->keys, false, &err) == 0)
 		hr_nginx_reload(n);
@@ -329,7 +331,7 @@ hr_nginx_start(struct hr_nginx *n, struct hr_err *err)
 		n->worker_asked ? "HTTP/1.1 200" : "HTTP/1.1 400", PROBE_MS, nginx_answered, n,
 		err) != 0) {
 		/* odd, but nginx does run */
-		hr_log(HR_LOG_WARNING, "the server cannot ask itself whether it answers: %s",
+		hr_log(HR_LOG_WARNING, "handraild cannot check whether the server answers: %s",
 		    err->msg);
 		hr_service_ready(&n->svc);
 	}

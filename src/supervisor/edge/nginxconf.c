@@ -189,8 +189,8 @@ put_host(struct hr_buf *b, const char *name, size_t len, struct hr_err *err)
 	if (len > HOST_MAX || strspn(name, good) < len ||
 	    (name[0] != '[' && memchr(name, ':', len) != NULL))
 		return hr_err_set(err, HR_E_INVAL,
-		    "allowed_hosts: \"%.*s\" is no name of a host (without a port), no address and "
-		    "not \"*\"",
+		    "allowed_hosts: \"%.*s\" must be a host name without a port, an address or "
+		    "\"*\"",
 		    (int)len, name);
 	/* nginx reads ".x" as "x" and "*.x" */
 	if (*name == '.') {

@@ -154,7 +154,7 @@ hr_viewer_close(struct hr_viewer *v)
 {
 	hr_fd_close(&v->fd);
 	if (v->file != NULL && is_there(v) && unlink(v->file) != 0)
-		hr_log(HR_LOG_WARNING, "%s is left: %s", v->file, strerror(errno));
+		hr_log(HR_LOG_WARNING, "%s cannot be removed: %s", v->file, strerror(errno));
 	free(v->file);
 	v->file = NULL;
 }

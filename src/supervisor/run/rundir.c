@@ -139,8 +139,8 @@ hr_rundir_name(const struct hr_rundir_place *where, struct hr_err *err)
 	if (path == NULL || !fresh)
 		return path;
 	free(path);
-	(void)hr_err_set(
-	    err, HR_E_INVAL, "the run directory is another one each time: say --run-dir");
+	(void)hr_err_set(err, HR_E_INVAL,
+	    "--print-nginx needs --run-dir: without it each start creates another run directory");
 	return NULL;
 }
 

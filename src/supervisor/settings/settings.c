@@ -200,17 +200,17 @@ set_from_text(struct hr_settings *c, const struct setting *s, const char *text, 
 	case INT:
 		if (hr_text_python_int(text, &n) != 0)
 			return hr_err_set(
-			    err, HR_E_INVAL, "%s: \"%.64s\" is not an integer", s->key, text);
+			    err, HR_E_INVAL, "%s: must be an integer, not \"%.64s\"", s->key, text);
 		return set_int(c, s, n, err);
 	case BOOL:
 		if (hr_settings_truth(text) < 0)
 			return hr_err_set(err, HR_E_INVAL,
-			    "%s: \"%.64s\" is neither true nor false", s->key, text);
+			    "%s: must be true or false, not \"%.64s\"", s->key, text);
 		*(bool *)setting_of(c, s) = hr_settings_truth(text) == 1;
 		return 0;
 	case WORDS: break;
 	}
-	return hr_err_set(err, HR_E_INVAL, "%s: is a list", s->key);
+	return hr_err_set(err, HR_E_INVAL, "%s: cannot be set by one string: it is a list", s->key);
 }
 
 static const struct setting *
@@ -306,7 +306,7 @@ set_words_json(
 		if (!text || has_null(word)) {
 			hr_strv_done(&words);
 			return hr_err_set(err, HR_E_INVAL, "%s: entry %zu %s", s->key, i + 1,
-			    text ? "holds a NUL" : "is not a string");
+			    text ? "holds a NUL" : "must be a string");
 		}
 		hr_strv_add(&words, json_object_get_string(word));
 	}
@@ -337,7 +337,7 @@ static int
 parse_object(struct hr_settings *c, struct json_object *top, struct hr_err *err)
 {
 	if (!json_object_is_type(top, json_type_object))
-		return hr_err_set(err, HR_E_INVAL, "not a JSON object");
+		return hr_err_set(err, HR_E_INVAL, "must be a JSON object");
 	json_object_object_foreach(top, key, value)
 	{
 		const struct setting *s = setting_find(key);
@@ -369,7 +369,7 @@ hr_settings_parse(struct hr_settings *c, const char *text, size_t len, struct hr
 	int r;
 
 	if (len > SETTINGS_FILE_MAX)
-		return hr_err_set(err, HR_E_TOOLARGE, "more than %u bytes", SETTINGS_FILE_MAX);
+		return hr_err_set(err, HR_E_TOOLARGE, "exceeds %u bytes", SETTINGS_FILE_MAX);
 	tok = json_tokener_new_ex(SETTINGS_JSON_DEPTH);
 	if (tok == NULL)
 		return hr_err_nomem(err);
@@ -387,7 +387,7 @@ hr_settings_parse(struct hr_settings *c, const char *text, size_t len, struct hr
 		r = syntax_error(text, end < len ? end : len,
 		    json_tokener_error_desc(json_tokener_get_error(tok)), err);
 	else if (end < len)
-		r = syntax_error(text, end, "something follows the object", err);
+		r = syntax_error(text, end, "only one object is allowed", err);
 	else
 		r = parse_object(c, top, err);
 	json_object_put(top);
