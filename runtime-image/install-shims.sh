@@ -1,5 +1,6 @@
 #!/bin/sh
-# install-shims.sh PREFIX [STAND_IN]: what lets an unmodified client start this image with its own command.
+# install-shims.sh PREFIX [STAND_IN]: installs the programs by which an unmodified client starts this image
+# with its own command.
 set -eu
 here=$(CDPATH='' cd "$(dirname "$0")" && pwd)
 prefix=$1
@@ -13,14 +14,14 @@ done
 cp "$here/preflight.sh" "$prefix/libexec/handrail/preflight"
 chmod 755 "$prefix/libexec/handrail/preflight"
 ln -sf ../../libexec/handrail/shims/micromamba "$prefix/micromamba/bin/micromamba"
-# what a client runs by its path to show changes; handrail-git does the work
+# clients run this file by its path to show changes; handrail-git does the work
 utils=$prefix/code/openhands/runtime/utils
 mkdir -p "$utils"
 for command in changes diff; do
 	sed "s|@prefix@|$prefix|g; s|@command@|$command|g" "$here/git-helper.py.in" >"$utils/git_$command.py"
 	chmod 755 "$utils/git_$command.py"
 done
-# STAND_IN: a directory on the PATH for a python3 that knows these two, where there is no other
+# STAND_IN: a directory on the PATH for a python3 that knows these two programs, if there is no other python3
 stand_in=${2-/usr/local/bin}
 if ! command -v python3 >/dev/null 2>&1; then
 	mkdir -p "$stand_in"

@@ -1,4 +1,4 @@
-# What images are made of: a kit that the host side takes from PKGDATADIR/image.
+# Installs the kit from which the host side builds images, in PKGDATADIR/image.
 EXTRA_DIST += \
 	%D%/Dockerfile.in %D%/deps.conf %D%/deps.lock %D%/install-deps.sh %D%/install-python.sh %D%/install-shims.sh \
 	%D%/git-helper.py.in %D%/micromamba.sh.in %D%/mkkit %D%/mklock %D%/poetry.sh.in \
@@ -7,7 +7,7 @@ EXTRA_DIST += \
 .PHONY: kit deps-lock
 kit:
 	$(AM_V_GEN)$(SHELL) $(srcdir)/%D%/mkkit $(srcdir) kit
-# On the Debian that images are tested with.
+# Run this on the Debian release that images are tested with.
 deps-lock:
 	cd $(srcdir)/%D% && ./mklock >deps.lock.new && mv deps.lock.new deps.lock
 

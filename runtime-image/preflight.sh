@@ -1,6 +1,6 @@
 #!/bin/sh
-# preflight.sh base|runtime: what this image lacks to be built upon, or to be a runtime image. A line
-# for each, "ok" or "lacks"; status 1 if something is lacking. Needs nothing but a shell.
+# preflight.sh base|runtime: reports what this image lacks as a base, or as a runtime image. Prints one line
+# for each need, "ok" or "lacks"; status 1 if the image lacks something. Needs nothing but a shell.
 kind=${1:-runtime}
 root=${HANDRAIL_ROOT:-}
 prefix=${HANDRAIL_PREFIX:-/openhands}
