@@ -45,7 +45,7 @@ find_idle(struct hr_fleet *f, enum hr_fleet_state state, int64_t limit_s, struct
 static int
 pause_if_idle(struct hr_fleet *f, struct hr_fleet_row *row)
 {
-	/* time before the question: activity of this second still counts */
+	/* read before asking, so that the time of a busy sandbox is never before `now` */
 	int64_t active, asked = row->active, now = (int64_t)time(NULL);
 	struct hr_err err = {0};
 	bool moved;

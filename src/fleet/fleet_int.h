@@ -55,7 +55,7 @@ void
 hr_fleet_alert(struct hr_fleet *f, enum hr_fleet_alert what, const char *of, const char *detail);
 /* Records the result of an engine call; why NULL: success. */
 void hr_fleet_alert_engine(struct hr_fleet *f, const char *why);
-/* Clears the alerts about room if this key, and all keys together, have room again. */
+/* Clears the alerts about this key's quota and about room. */
 void hr_fleet_alert_room(struct hr_fleet *f, int64_t key);
 /* Records the result of a start. */
 void hr_fleet_alert_start(struct hr_fleet *f, const struct hr_fleet_key *k,

@@ -326,7 +326,8 @@ block_signals(struct hr_err *err)
 static int
 serve(struct hr_fleetd_options *o)
 {
-	static struct hr_fleet fleet; /* static: the threads use it until the process ends */
+	static struct hr_fleet
+	    fleet; /* static, because the threads use it until the process ends */
 	static struct running at;
 	HR_FREE char *sock = NULL;
 	struct hr_err err = {0};

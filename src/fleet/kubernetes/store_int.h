@@ -66,7 +66,7 @@ int hr_kube_store_fail(const struct hr_err *why, struct hr_err *err);
 int hr_kube_store_away(const struct hr_kube_store *s, struct hr_err *err);
 /* Notes a request's result r, and returns r. */
 int hr_kube_store_heard(struct hr_kube_store *s, int r);
-/* Returns 1 with *ret (may be NULL; the caller's), 0 if there is none, or -1. */
+/* Reads an object. Returns 1 with *ret (may be NULL; the caller's), 0 if there is none, or -1. */
 int hr_kube_store_get(
     struct hr_kube_store *s, const char *name, struct json_object **ret, struct hr_err *err);
 /* Creates an object (version NULL), or changes that version. Returns 1; 0 if the version is another

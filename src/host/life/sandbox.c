@@ -280,8 +280,8 @@ check_kind(const struct hr_sandbox *s, const struct hr_record *rec, struct hr_er
 	    s->sid, rec->runtime, s->ops->name, s->sid);
 }
 
-/* Restores the sandbox from the record of another process: 1 found, 0 there is none, -1 *err.
- * *ret_useless: it cannot be used, so that another sandbox may be made in its place. */
+/* Restores the sandbox from the record of another process. Returns 1, 0 if there is none, or -1
+ * with *err set. *ret_useless: another sandbox may be made in its place. */
 static int
 restore(struct hr_sandbox *s, bool *ret_useless, struct hr_err *err)
 {
