@@ -43,8 +43,8 @@ read_input(struct hr_buf *b)
 /* ---- run ---- */
 
 static const struct cli_option run_options[] = {
-    {'t', "timeout", "SECONDS", "give up waiting then [sandbox.timeout]"},
-    {'i', "input", NULL, "it is input for the command that runs"},
+    {'t', "timeout", "SECONDS", "how long to wait [sandbox.timeout]"},
+    {'i', "input", NULL, "send the arguments as input to the running command"},
     {'w', "cwd", "DIR", "in this directory, in a shell of its own"},
     {'e', "env", "NAME=VALUE", "a variable for the command alone; may be repeated"},
     {0, NULL, NULL, NULL},
@@ -63,14 +63,15 @@ add_environment(const struct cli_args *a, struct hr_buf *b)
 	if (r != CLI_OK || env.n == 0)
 		return r;
 	if (cli_value(a, 'i') != NULL)
-		return cli_usage("--env is for a command, not for input");
+		return cli_usage(
+		    "--env must not be given with --input: it sets variables of a new command");
 	hr_buf_adds(&line, hr_buf_str(b));
 	hr_buf_reset(b);
 	for (i = 0; i < env.n; i++) {
 		const size_t n = hr_env_name(env.v[i]);
 
 		if (n == 0)
-			return cli_usage("--env: \"%.*s\" is no name for a variable",
+			return cli_usage("--env: \"%.*s\" is no valid name for a variable",
 			    (int)strcspn(env.v[i], "="), env.v[i]);
 		hr_buf_add(b, env.v[i], n + 1);
 		/* a carriage return must not be taken for the end of a line */
@@ -102,15 +103,15 @@ look_at_directory(struct hr_sandbox *s, const char *dir, struct hr_err *err)
 		return r;
 	if (status == 3)
 		return hr_err_set(err, HR_E_NOTFOUND,
-		    "there is no directory %s in the sandbox, so nothing was run; \"handrail run "
-		    "mkdir -p DIR\" makes one",
+		    "there is no directory %s in the sandbox, so nothing was run; create it with "
+		    "\"handrail run mkdir -p DIR\"",
 		    dir);
 	if (status == 1)
 		return hr_err_set(err, HR_E_INVAL,
 		    "%s is no directory that the sandbox's user may enter, so nothing was run",
 		    dir);
 	return hr_err_set(err, HR_E_RUNTIME,
-	    "the sandbox does not say whether %s is a directory, so nothing was run", dir);
+	    "the sandbox does not report whether %s is a directory, so nothing was run", dir);
 }
 
 /* Requests the whole output: agents get a long one without its middle. Returns 0 or -1. */
@@ -268,7 +269,7 @@ const struct cli_command cli_come_back = {"attach", NULL, "[NAME]",
 /* ---- py ---- */
 
 static const struct cli_option py_options[] = {
-    {'t', "timeout", "SECONDS", "give up waiting then [sandbox.timeout]"},
+    {'t', "timeout", "SECONDS", "how long to wait [sandbox.timeout]"},
     {0, NULL, NULL, NULL},
 };
 

@@ -11,13 +11,13 @@
 #include "cli/progress.h"
 
 static const struct cli_option build_options[] = {
-    {'b', "base", "IMAGE", "what it is built on [sandbox.base_container_image]"},
-    {'f', "force", NULL, "from the base, whatever exists"},
-    {1, "retag", NULL, "with --force: take over names that exist"},
-    {'d', "dry-run", NULL, "only say what it would be called"},
-    {'o', "folder", "DIR", "leave the build folder there"},
-    {2, "no-pull", NULL, "ask no registry"},
-    {3, "allow-registry-port", NULL, "a base such as host:5000/name:tag"},
+    {'b', "base", "IMAGE", "base image [sandbox.base_container_image]"},
+    {'f', "force", NULL, "build from the base, without existing images"},
+    {1, "retag", NULL, "with --force: move existing names to the new image"},
+    {'d', "dry-run", NULL, "print the image's name and build nothing"},
+    {'o', "folder", "DIR", "keep the build folder in DIR"},
+    {2, "no-pull", NULL, "do not ask a registry for images"},
+    {3, "allow-registry-port", NULL, "accept a base such as host:5000/name:tag"},
     {0, NULL, NULL, NULL},
 };
 

@@ -135,7 +135,7 @@ make_key(struct cli *c, const struct cli_args *a)
 	long n = most != NULL ? strtol(most, &end, 10) : 0;
 
 	if (most != NULL && (end == most || *end != '\0' || n < 0))
-		return cli_usage("--most takes a number, not \"%s\"", most);
+		return cli_usage("--most must be a number, not \"%s\"", most);
 	o = hr_json_object(NULL, "name", json_object_new_string(a->argv[1]), "sandboxes",
 	    json_object_new_int64(n), "scope", hr_json_maybe(cli_value(a, 'o')), NULL);
 	return o != NULL ? call(c, "POST", "/handrail/v1/keys", o, show_key) : cli_no_memory();
@@ -150,8 +150,8 @@ show_revoked(struct hr_buf *b, struct json_object *o)
 		hr_buf_addf(b, "%lld sandboxes of the key are stopped\n", n);
 	else if (n > 0)
 		hr_buf_addf(b,
-		    "%lld sandboxes of the key go on, and their own keys open them; --stop ends "
-		    "them\n",
+		    "%lld sandboxes of the key continue, and their own keys stay valid; --stop "
+		    "ends them\n",
 		    n);
 }
 
@@ -171,7 +171,9 @@ keys(struct cli *c, const struct cli_args *a)
 	if (a->argc == 2 && strcmp(a->argv[0], "revoke") == 0) {
 		id = strtol(a->argv[1], &end, 10);
 		if (end == a->argv[1] || *end != '\0')
-			return cli_usage("fleet keys revoke: \"%s\" is no number", a->argv[1]);
+			return cli_usage(
+			    "fleet keys revoke: the key's ID must be a number, not \"%s\"",
+			    a->argv[1]);
 		return call(c, "POST", "/handrail/v1/keys/revoke",
 		    hr_json_object(NULL, "id", json_object_new_int64(id), "stop",
 			json_object_new_boolean(cli_value(a, 'S') != NULL), NULL),
@@ -254,7 +256,8 @@ set_pool(struct cli *c, const struct cli_args *a)
 	int r;
 
 	if (!remove && (end == a->argv[2] || *end != '\0' || size < 0))
-		return cli_usage("fleet pools set: the size is a number, not \"%s\"", a->argv[2]);
+		return cli_usage(
+		    "fleet pools set: the size must be a number, not \"%s\"", a->argv[2]);
 	r = other_pools(c, name, &found, &body);
 	if (r != CLI_OK)
 		return r;
@@ -348,13 +351,13 @@ ps(struct cli *c, const struct cli_args *a)
 }
 
 static const struct cli_option keys_options[] = {
-    {'m', "most", "N", "of make: sandboxes at once [no bound]"},
-    {'o', "scope", "SCOPE", "of make: read, use, admin [use]"},
-    {'S', "stop", NULL, "of revoke: its sandboxes are stopped"},
+    {'m', "most", "N", "with make: sandboxes at once [no limit]"},
+    {'o', "scope", "SCOPE", "with make: read, use or admin [use]"},
+    {'S', "stop", NULL, "with revoke: stop the key's sandboxes"},
     {0, NULL, NULL, NULL},
 };
 static const struct cli_option pools_options[] = {
-    {'i', "image", "NAME", "of set: what they are made of [the service's]"},
+    {'i', "image", "NAME", "with set: image of the pool [the service's]"},
     {0, NULL, NULL, NULL},
 };
 

@@ -28,7 +28,7 @@ show_images(const char *json)
 	size_t i;
 
 	if (hr_json_decode(json, strlen(json), &list, NULL) < 0)
-		return cli_error("the list of images cannot be read");
+		return cli_error("the list of images from the back-end is invalid");
 	hr_buf_addf(&b, "%8s  %-16s  %-8s  %s\n", "SIZE", "CREATED", "VERSION", "NAME");
 	for (i = 0; i < hr_json_count(list); i++) {
 		const char *name, *version;

@@ -32,10 +32,10 @@
 static const struct cli_option up_options[] = {
     {'e', "env", "NAME=VALUE", "a variable for the sandbox; may be repeated"},
     {'p', "plugin", "NAME", "vscode, none, ...; repeatable [agent_skills, jupyter]"},
-    {'i', "image", "IMAGE", "what it is made of [sandbox.runtime_container_image]"},
+    {'i', "image", "IMAGE", "image [sandbox.runtime_container_image]"},
     {PAYLOAD, "payload", "DIR", "handrail's programs for an image without them [sandbox.payload]"},
-    {RUN, "run", "COMMAND", "then do what \"handrail run COMMAND\" does"},
-    {'t', "timeout", "SECONDS", "of --run: give up waiting then [sandbox.timeout]"},
+    {RUN, "run", "COMMAND", "then run COMMAND, as \"handrail run\" does"},
+    {'t', "timeout", "SECONDS", "with --run: how long to wait [sandbox.timeout]"},
     {0, NULL, NULL, NULL},
 };
 
@@ -72,7 +72,7 @@ payload_fits(const struct cli *c)
 	if (kind == NULL || !hr_is_one_of(kind, without))
 		return CLI_OK;
 	return cli_usage(
-	    "--payload is for docker and for providers, not for the kind \"%s\"", kind);
+	    "--payload cannot be used with the back-end %s: use docker or a provider", kind);
 }
 
 static int
@@ -139,7 +139,8 @@ first_command(const struct cli_args *a, char **ret)
 	if (line == NULL)
 		return cli_value(a, 't') == NULL
 			   ? CLI_OK
-			   : cli_usage("--timeout is for the command of --run, which is not given");
+			   : cli_usage(
+				 "--timeout needs --run: it limits the wait for that command");
 	return cli_action_text("run", cli_run_args(line, timeout), timeout, ret);
 }
 
@@ -218,8 +219,9 @@ start(
 
 	/* a file's setting may be for other back-ends; an option means this one */
 	if (s != NULL && cli_value(a, 'i') != NULL && (s->ops->flags & HR_KIND_HERE) != 0)
-		return cli_usage(
-		    "--image: the kind \"%s\" has no images, it is this machine", s->ops->name);
+		return cli_usage("--image: the back-end %s runs on this machine and has no images; "
+				 "leave --image out",
+		    s->ops->name);
 	r = s != NULL ? connect_or_stop(c, s, &err) : -1;
 	cli_progress_end(c);
 	if (r != 0)
@@ -324,8 +326,8 @@ with_sandbox(
 	if (what(s, &err) == 0)
 		return cli_done(c, "sid", c->name, "state", hr_sandbox_state(s), NULL);
 	if (s->ops->pause == NULL)
-		cli_say("a sandbox of the back-end %s cannot be stopped so that it can go on; "
-			"\"handrail rm %s\" ends it",
+		cli_say("a sandbox of the back-end %s cannot be stopped and continued; \"handrail "
+			"rm %s\" ends it",
 		    s->ops->name, c->name);
 	return cli_fail(&err);
 }
@@ -367,8 +369,8 @@ const struct cli_command cli_resume = {"resume", "start", "[NAME]...",
 /* ---- down ---- */
 
 static const struct cli_option rm_options[] = {
-    {'f', "force", NULL, "as always: nothing is asked"},
-    {'a', "all", NULL, "every sandbox"},
+    {'f', "force", NULL, "accepted; rm never asks"},
+    {'a', "all", NULL, "end every sandbox"},
     {0, NULL, NULL, NULL},
 };
 
@@ -434,7 +436,7 @@ down_one(struct cli *c, const char *sid, bool all)
 		return cli_fail(&err);
 	if (hr_sandbox_connect(s, &err) < 0) {
 		if (err.code == HR_E_NO_SANDBOX) {
-			cli_say("%s; \"handrail ps\" lists those there are", err.msg);
+			cli_say("%s; \"handrail ps\" lists the sandboxes", err.msg);
 			return CLI_NOT_FOUND;
 		}
 		/* a recorded sandbox that has ended already is removed all the same */
@@ -479,7 +481,8 @@ down_strays(struct cli *c)
 
 	if (list == NULL) {
 		r = cli_fail(&err);
-		cli_say("sandboxes of the kind \"%s\" without a record were not looked for", kind);
+		cli_say(
+		    "sandboxes of the back-end %s without a record were not searched for", kind);
 		return r;
 	}
 	for (i = 0; i < hr_json_count(list); i++) {
@@ -520,8 +523,7 @@ down(struct cli *c, const struct cli_args *a)
 	int i;
 
 	if (all && a->argc > 0)
-		return cli_usage(
-		    "down: --all is every sandbox; \"%s\" is not to be named as well", a->argv[0]);
+		return cli_usage("down: --all ends every sandbox; leave out \"%s\"", a->argv[0]);
 	if (all) {
 		r = down_all(c);
 		one = down_strays(c);

@@ -191,7 +191,7 @@ ask(struct job *j, struct hr_http *http, const struct hr_strv *headers, char *ur
 	} else {
 		over = a.status != 503 && a.status != 429;
 		(void)snprintf(ret_why, 256,
-		    a.status == 404 ? "The sandbox has no door for agents: start it with "
+		    a.status == 404 ? "The sandbox has no MCP endpoint: start it with "
 				      "\"handrail mcp --up\", or "
 				      "set mcp to true (handrail.conf(5))"
 				    : "The sandbox answers with HTTP status %ld",
@@ -430,8 +430,8 @@ start(struct cli *c, const struct cli_args *a, int *ret_status)
 	if (s != NULL && hr_sandbox_connect(s, &err) == 0) {
 		/* clients restart their server with the same command */
 		if (!s->made && (cli_value(a, 'e') != NULL || cli_value(a, 'p') != NULL))
-			cli_note(c, "the sandbox was there already: --env and --plugin count only "
-				    "for one that is made");
+			cli_note(
+			    c, "--env and --plugin have no effect: the sandbox existed already");
 		return s;
 	}
 	*ret_status = cli_fail(&err);
@@ -447,7 +447,8 @@ with_sandbox(struct hr_sandbox *s)
 	struct hr_err err = {0};
 
 	if (s->client.url == NULL)
-		return cli_error("a sandbox of this kind has no server that could be asked");
+		return cli_error(
+		    "sandboxes of this back-end have no server for MCP; use docker or local");
 	if (hr_random_hex(b.run, sizeof(b.run) - 1, &err) != 0)
 		return cli_fail(&err);
 	return serve(&b);
@@ -455,10 +456,10 @@ with_sandbox(struct hr_sandbox *s)
 
 static const struct cli_option options[] = {
     {UP, "up", NULL, "start a sandbox of that name, or find it running"},
-    {'e', "env", "NAME=VALUE", "with --up, a variable for the sandbox; may be repeated"},
+    {'e', "env", "NAME=VALUE", "with --up: a variable for the sandbox; may be repeated"},
     {'p', "plugin", "NAME", "with --up: vscode, none, ...; repeatable [agent_skills, jupyter]"},
     {END, "end", NULL, "end the sandbox when the client closes standard input"},
-    {PRINT, "print-config", "CLIENT", "what to paste for claude, codex, cursor, goose or vscode"},
+    {PRINT, "print-config", "CLIENT", "print settings for claude, codex, cursor, goose or vscode"},
     {0, NULL, NULL, NULL},
 };
 

@@ -41,7 +41,7 @@ pool(struct cli *c, const struct cli_args *a)
 	n = strtol(a->argv[0], &stop, 10);
 	if (errno != 0 || stop == a->argv[0] || *stop != '\0' || n < 0 || n > POOL_MAX)
 		return cli_usage(
-		    "pool takes a number from 0 to %d, not \"%s\"", POOL_MAX, a->argv[0]);
+		    "pool: the number must be from 0 to %d, not \"%s\"", POOL_MAX, a->argv[0]);
 	r = cli_plugins(a, &plugins);
 	if (r != CLI_OK)
 		return r;

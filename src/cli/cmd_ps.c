@@ -36,7 +36,7 @@ struct row {
 };
 
 static const struct cli_option ps_options[] = {
-    {'a', "all", NULL, "also what the kind's provider has that is not recorded here"},
+    {'a', "all", NULL, "also list the back-end's sandboxes not recorded here"},
     {0, NULL, NULL, NULL},
 };
 
@@ -390,7 +390,7 @@ add_named(struct row **rows, size_t *n, struct cli *c, struct json_object *list,
 	for (i = 0; i < hr_json_count(list); i++)
 		if (strcmp(hr_json_text_or(hr_json_entry(list, i), "sid", ""), name) == 0)
 			return add_row(rows, n, c, hr_json_entry(list, i), false);
-	cli_say("there is no sandbox \"%s\"; \"handrail ps\" lists those there are", name);
+	cli_say("there is no sandbox \"%s\"; \"handrail ps\" lists the sandboxes", name);
 	return CLI_NOT_FOUND;
 }
 
@@ -416,4 +416,4 @@ inspect(struct cli *c, const struct cli_args *a)
 }
 
 const struct cli_command cli_inspect = {"inspect", NULL, "[NAME]...",
-    "Print what \"ps\" knows of a sandbox as JSON.", NULL, 0, -1, CLI_NAMES, inspect, NULL};
+    "Print what \"ps\" lists of a sandbox as JSON.", NULL, 0, -1, CLI_NAMES, inspect, NULL};

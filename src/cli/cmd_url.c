@@ -17,7 +17,7 @@ show(struct cli *c, const char *server, const char *key, const char *vscode, con
 	HR_PUT struct json_object *o = NULL;
 
 	if (hr_json_decode(hosts, strlen(hosts), &o, NULL) < 0)
-		return cli_error("the list of addresses cannot be read");
+		return cli_error("the list of addresses from the sandbox is invalid");
 	if (c->json) {
 		hr_buf_addc(&b, '{');
 		hr_json_put_named(&b, "server", server);

@@ -22,7 +22,7 @@
 #define NO_PROGRAM 127 /* a shell's status */
 
 static const struct cli_option logs_options[] = {
-    {'f', "follow", NULL, "and what comes"},
+    {'f', "follow", NULL, "keep printing new lines"},
     {0, NULL, NULL, NULL},
 };
 
@@ -116,8 +116,8 @@ show_use(struct cli *c, const char *text)
 }
 
 static const struct cli_option top_options[] = {
-    {'d', "delay", "SECONDS", "again and again, with this time between [2 on a terminal]"},
-    {1, "once", NULL, "once, as where it is no terminal"},
+    {'d', "delay", "SECONDS", "repeat after SECONDS [2 on a terminal]"},
+    {1, "once", NULL, "print once, as if not on a terminal"},
     {0, NULL, NULL, NULL},
 };
 
@@ -132,8 +132,7 @@ delay_of(const struct cli *c, const struct cli_args *a, unsigned *ret)
 	if (text != NULL) {
 		s = strtod(text, &stop);
 		if (*text == '\0' || *stop != '\0' || !(s >= 0.1 && s <= 86400))
-			return cli_usage(
-			    "--delay takes a number of seconds from 0.1 on, not \"%s\"", text);
+			return cli_usage("--delay must be at least 0.1 seconds, not \"%s\"", text);
 	}
 	*ret = cli_value(a, 1) != NULL ? 0 : (unsigned)(s * 1000);
 	return CLI_OK;
@@ -190,7 +189,8 @@ sh(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	int r = cli_on_terminal(s, a->argc > 0 ? (const char *const *)a->argv : shell);
 
 	if (r == NO_PROGRAM && c->word != NULL && c->word != c->name)
-		cli_say("no sandbox is called \"%s\" either; \"handrail ps\" lists them", c->word);
+		cli_say("there is no sandbox \"%s\" either; \"handrail ps\" lists the sandboxes",
+		    c->word);
 	return r;
 }
 

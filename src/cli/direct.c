@@ -101,7 +101,7 @@ join(struct task *t)
 static void
 leave(struct direct *d, const char *why)
 {
-	cli_say("%s; the command may run on in the sandbox", why);
+	cli_say("%s; the command may still run in the sandbox", why);
 	(void)signal(SIGINT, SIG_DFL);
 	(void)raise(SIGINT);
 	(void)pthread_sigmask(SIG_SETMASK, &d->before, NULL);
@@ -116,7 +116,7 @@ on_signal(struct direct *d)
 		return;
 	d->interrupts++;
 	if (d->s->ops->interrupt == NULL)
-		leave(d, "left: what runs in a sandbox of this kind cannot be interrupted");
+		leave(d, "left: this back-end cannot interrupt a command");
 	else if (d->interrupts > 2)
 		leave(d, "left");
 	else if (!d->interrupt.runs) {
@@ -130,10 +130,11 @@ on_interrupted(struct direct *d)
 {
 	join(&d->interrupt);
 	if (d->interrupt.r != 0)
-		cli_say("the command was not interrupted: %s; ^C once more tries to kill it",
+		cli_say("the command was not interrupted: %s; ^C again tries to kill it",
 		    d->interrupt.err.msg);
 	else if (!d->sent)
-		cli_say("nothing of the command runs; interrupt once more if it goes on");
+		cli_say("no process of the command was found; interrupt again if the command still "
+			"runs");
 	/* another interrupt came meanwhile */
 	if (d->interrupts > 1 && d->number != SIGKILL) {
 		d->number = SIGKILL;

@@ -99,7 +99,7 @@ interrupt(struct live *l)
 		(void)raise(SIGINT);
 		(void)pthread_sigmask(SIG_SETMASK, &l->before, NULL);
 	} else if (!l->of.listed) {
-		cli_say("the command has not begun; interrupt once more to leave it");
+		cli_say("the command has not started; interrupt again to leave it");
 	} else if (l->of.running) {
 		l->shown.interrupted = true;
 		cli_watched_interrupt(&l->of);
@@ -179,7 +179,7 @@ step(struct live *l)
 	if (r == 0 && l->of.id == 0 && l->of.behind && !l->told) {
 		l->told = true;
 		if (!l->c->quiet)
-			cli_say("another command runs in this shell; this one is next, or later");
+			cli_say("another command runs in this shell; waiting for its end");
 	}
 	if (r == 0 && l->of.id != 0 && !l->sized)
 		resize(l);
@@ -221,8 +221,8 @@ static void
 say_goes_on(const struct live *l)
 {
 	if (!l->c->quiet && l->shown.tame.terminal)
-		cli_say("the command goes on; ^C interrupts it, ^C twice leaves it, \"handrail run "
-			"-i TEXT\" is input for it");
+		cli_say("the command still runs; ^C interrupts it, ^C twice leaves it, \"handrail "
+			"run -i TEXT\" sends input to it");
 }
 
 /* Returns true if the output being received soon ends by itself. Aborting the request would lose
@@ -350,7 +350,7 @@ left(struct live *l)
 	cli_shown_end(&l->shown);
 	if (l->shown.out != CLI_OK) /* the reader was gone */
 		return l->shown.out;
-	cli_say("left; what runs goes on, and \"handrail attach%s%s\" comes back to it",
+	cli_say("left; the command continues, and \"handrail attach%s%s\" returns to it",
 	    other ? " -n " : "", other ? c->name : "");
 	return CLI_COMMAND_TIMEOUT;
 }
@@ -374,13 +374,12 @@ finish(struct live *l)
 	(void)pthread_sigmask(SIG_SETMASK, &l->before, NULL);
 	if (!l->of.listed) {
 		cli_shown_end(&l->shown);
-		return cli_error(
-		    "nothing more is known of the command: the server was started anew, or "
-		    "many others were run since");
+		return cli_error("the command's result is lost: the server was restarted, or many "
+				 "other commands ran since");
 	}
 	if (l->shown.out == CLI_OK && l->of.at < l->of.end &&
 	    cli_watched_output(&l->of, -1, on_output, l, NULL) < 0)
-		cli_say("the end of the output cannot be had; \"handrail attach\" tries again");
+		cli_say("the end of the output is not available; \"handrail attach\" tries again");
 	cli_shown_end(&l->shown);
 	return l->shown.out != CLI_OK ? l->shown.out : status_of(l);
 }
@@ -467,7 +466,8 @@ come_back(struct live *l)
 	if (look(l) != 0)
 		return cli_fail(&l->failed);
 	if (!l->of.listed) {
-		cli_say("nothing was run in \"%s\" yet: \"handrail run COMMAND\"", l->c->name);
+		cli_say("no command was run in \"%s\" yet: \"handrail run COMMAND\" runs one",
+		    l->c->name);
 		return CLI_NOT_FOUND;
 	}
 	if (l->of.running)
@@ -489,7 +489,7 @@ cli_live_attach(struct cli *c, struct hr_sandbox *s)
 
 	if (cli_is_direct(s))
 		return cli_error(
-		    "a sandbox of the kind %s has no shell to come back to: each \"handrail run\" "
+		    "a sandbox of the back-end %s has no shell to return to: each \"handrail run\" "
 		    "is one of its own",
 		    s->ops->name);
 	r = open_live(&l, c, s, !c->json);

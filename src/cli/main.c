@@ -29,12 +29,12 @@
 const struct cli_option cli_common[] = {
     {'n', "name", "NAME", "the sandbox [default]"},
     {'r', "runtime", "KIND", "local, docker, ... [core.runtime]"},
-    {'c', "config-file", "FILE", "settings [config.toml]"},
-    {'s', "set", "KEY=VALUE", "one setting, as sandbox.timeout=60"},
-    {'j', "json", NULL, "answer in JSON"},
-    {'q', "quiet", NULL, "no notes on stderr"},
-    {CLI_ANY_OWNER, "any-owner", NULL, "also a sandbox of that name that others have made"},
-    {'h', "help", NULL, "this text"},
+    {'c', "config-file", "FILE", "file of settings [config.toml]"},
+    {'s', "set", "KEY=VALUE", "one setting, such as sandbox.timeout=60"},
+    {'j', "json", NULL, "print JSON"},
+    {'q', "quiet", NULL, "print no notes on stderr"},
+    {CLI_ANY_OWNER, "any-owner", NULL, "accept a sandbox that another user created"},
+    {'h', "help", NULL, "print this help"},
     {0, NULL, NULL, NULL},
 };
 
@@ -86,7 +86,7 @@ cli_environment(const struct cli_args *a, struct hr_strv *env)
 
 	while ((text = cli_next(a, 'e', &at)) != NULL) {
 		if (strchr(text, '=') == NULL || *text == '=')
-			return cli_usage("--env takes NAME=VALUE, not \"%s\"", text);
+			return cli_usage("--env must be NAME=VALUE, not \"%s\"", text);
 		hr_strv_set_env(env, text);
 	}
 	return env->failed ? cli_no_memory() : CLI_OK;
@@ -159,7 +159,7 @@ cli_attach(struct cli *c, int *ret_status)
 	hr_sandbox_free(s);
 	if (c->word == c->name && !is_recorded(c, c->name))
 		cli_say(
-		    "\"%s\" was taken for a sandbox's name, which comes first; -n default chooses "
+		    "\"%s\" was read as the sandbox's name, which comes first; -n default chooses "
 		    "the default sandbox",
 		    c->name);
 	return NULL;
@@ -382,7 +382,7 @@ load_config(struct cli *c, const struct cli_args *a)
 	while (r == CLI_OK && (pair = cli_next(a, 's', &at)) != NULL) {
 		eq = strchr(pair, '=');
 		if (eq == NULL || eq == pair || (size_t)(eq - pair) >= sizeof(key))
-			return cli_usage("--set takes KEY=VALUE, not \"%s\"", pair);
+			return cli_usage("--set must be KEY=VALUE, not \"%s\"", pair);
 		memcpy(key, pair, (size_t)(eq - pair));
 		key[eq - pair] = '\0';
 		if (hr_config_set(c->config, key, eq + 1, &err) != 0)
@@ -409,7 +409,7 @@ int
 cli_no_name(const char *name)
 {
 	return cli_usage(
-	    "\"%.200s\" is no name for a sandbox: letters, digits, '_', '.', '-'", name);
+	    "\"%.200s\" is no name for a sandbox: use letters, digits, '_', '.' and '-'", name);
 }
 
 static void
@@ -431,7 +431,7 @@ take_name(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 		return cli_no_name(c->name);
 	if (a->argc > 0 && cmd->form == CLI_NAMES) {
 		if (cli_value(a, 'n') != NULL)
-			return cli_usage("give names, or --name, and not both");
+			return cli_usage("give either names or --name, not both");
 		for (i = 0; i < a->argc; i++)
 			if (!hr_sid_valid(a->argv[i]))
 				return cli_no_name(a->argv[i]);

@@ -101,7 +101,7 @@ cli_mcp_config(const struct cli *c, const struct cli_args *a, const struct cli_o
 			break;
 	if (i == sizeof(clients) / sizeof(clients[0]))
 		return cli_usage(
-		    "--print-config knows claude, codex, cursor, goose and vscode, not \"%s\"",
+		    "--print-config must be claude, codex, cursor, goose or vscode, not \"%s\"",
 		    client);
 	put_word(&name, "-n");
 	put_word(&name, c->name);

@@ -175,7 +175,8 @@ say_unfinished(const struct cli *c, const char *suffix)
 
 	if (is_silent || strncmp(suffix, late, sizeof(late) - 1) == 0) {
 		after = suffix + (is_silent ? sizeof(silent) : sizeof(late)) - 1;
-		cli_say("it still runs%s %.*s seconds; \"handrail attach%s%s\" waits for its end, "
+		cli_say("the command still runs%s %.*s seconds; \"handrail attach%s%s\" waits for "
+			"its end, "
 			"\"handrail run%s%s -i C-c\" interrupts it",
 		    is_silent ? ", and has printed nothing for" : " after",
 		    (int)strspn(after, "0123456789."), after, opt, of, opt, of);
@@ -224,7 +225,7 @@ show(const struct cli *c, const char *text, struct json_object *obs, bool shown)
 	if (p == NULL)
 		return CLI_OK;
 	if (is_lost(obs)) {
-		cli_say("no command runs that this could be input for; \"handrail run COMMAND\" "
+		cli_say("no command runs to which this input could go; \"handrail run COMMAND\" "
 			"starts one");
 		return CLI_OK;
 	}
@@ -261,7 +262,7 @@ cli_action_text(const char *type, struct json_object *args, double timeout_s, ch
 	if (args == NULL || b.fail == HR_E_NOMEM)
 		return cli_no_memory();
 	if (r != 0 || (*ret = hr_buf_take(&b)) == NULL)
-		return cli_usage("what was given is no text, or too long");
+		return cli_usage("the argument is not UTF-8, or too long");
 	return CLI_OK;
 }
 
@@ -279,9 +280,8 @@ cli_observed(const struct cli *c, const char *text, bool content)
 		r = status_of(obs);
 	p = hr_json_text_or(obs, "content", "");
 	if (content && !c->json && is_cut(p, strlen(p))) {
-		cli_say(
-		    "a part of the output is missing: this way the sandbox sends no more; redirect "
-		    "it to a file of the sandbox and copy that");
+		cli_say("a part of the output is missing, as it is too long to send; redirect the "
+			"output to a file in the sandbox and copy that");
 		r = r == CLI_OK ? CLI_ERROR : r;
 	}
 	return r;
@@ -337,6 +337,6 @@ cli_seconds(const struct cli_args *a, double *ret)
 		return CLI_OK;
 	*ret = strtod(text, &stop);
 	if (*stop != '\0' || !(*ret > 0 && *ret < 1e7))
-		return cli_usage("--timeout takes a number of seconds, not \"%s\"", text);
+		return cli_usage("--timeout must be a number of seconds, not \"%s\"", text);
 	return CLI_OK;
 }

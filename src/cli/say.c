@@ -125,8 +125,9 @@ say_git(const char *msg)
 		text += strspn(text, "0123456789:");
 		cli_say("git in the sandbox: %s", text);
 	} else if (strncmp(text, "no_repository", 13) == 0) {
-		cli_say("it is in no git repository that has a commit; \"handrail repo clone\" "
-			"brings one");
+		cli_say(
+		    "the path is in no git repository that has a commit; \"handrail repo clone\" "
+		    "brings one");
 	} else {
 		cli_say("%s", text);
 	}
@@ -146,7 +147,7 @@ cli_fail(const struct hr_err *err)
 	else if (strncmp(err->msg, no_engine, sizeof(no_engine) - 1) == 0)
 		cli_say(
 		    "there is no Docker Engine that can be used. %s \"handrail up -r local\" needs "
-		    "none; \"handrail doctor docker\" says what mends it",
+		    "none; \"handrail doctor docker\" prints what to fix",
 		    err->msg + sizeof(no_engine) - 1);
 	else
 		cli_say("%s", err->msg);

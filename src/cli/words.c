@@ -8,7 +8,7 @@
 
 #define ENDS "\"handrail rm NAME\" ends one and removes what belongs to it"
 #define MAKES "\"handrail up\" makes and starts one"
-#define PORTS "\"handrail url\" says where it is, and its ports"
+#define PORTS "\"handrail url\" prints a sandbox's address and ports"
 
 /* Words of other programs, and their equivalents here. */
 static const struct {
@@ -21,8 +21,8 @@ static const struct {
     {"remove", ENDS},
     {"kill", ENDS},
     {"exit", "\"handrail down\" ends a sandbox; here nothing is open"},
-    {"init", "nothing has to be made first: \"handrail up\" starts a sandbox"},
-    {"login", "nobody signs in here: keys of services are settings or variables, see handrail(1)"},
+    {"init", "no preparation is needed: \"handrail up\" starts a sandbox"},
+    {"login", "there is no sign-in: keys of services are settings or variables, see handrail(1)"},
     {"pull", "an image is fetched when it is needed: \"handrail up -i IMAGE\""},
     {"push", "nothing is sent to a registry; \"handrail put FILE [PATH]\" copies into the sandbox"},
     {"rename", "a sandbox keeps its name; \"handrail up NAME\" starts one of another name"},
@@ -33,11 +33,12 @@ static const struct {
     {"cat", "\"handrail read PATH\" prints a file"},
     {"create", MAKES},
     {"launch", MAKES},
-    {"info", "\"handrail ps\" lists the sandboxes, \"handrail stats\" says what one uses, "
-	     "\"handrail url\" where it is"},
+    {"info", "\"handrail ps\" lists the sandboxes, \"handrail stats\" prints what one uses, "
+	     "\"handrail url\" its address"},
     {"bash", "\"handrail sh\" is a shell in it on this terminal, \"handrail run LINE\" a line for "
 	     "its shell"},
-    {"cd", "\"handrail run 'cd DIR'\" goes there in the shell that all \"handrail run\" share"},
+    {"cd", "\"handrail run 'cd DIR'\" changes the directory of the shell that all \"handrail run\" "
+	   "share"},
     {"copy",
 	"\"handrail cp NAME:PATH FILE\" copies out of it, \"handrail cp FILE NAME:PATH\" into it"},
     {"download", "\"handrail get PATH [FILE]\" copies out of it"},
@@ -45,11 +46,11 @@ static const struct {
     {"python", "\"handrail py CODE\" runs it in the notebook"},
     {"port", PORTS},
     {"ports", PORTS},
-    {"restart", "\"handrail stop\" and \"handrail start\" stop one and let it go on"},
+    {"restart", "\"handrail stop\" stops a sandbox and \"handrail start\" continues it"},
     {"ssh", "\"handrail sh\" is a terminal in it"},
-    {"status", "\"handrail ps\" lists the sandboxes and how they are"},
+    {"status", "\"handrail ps\" lists the sandboxes and their states"},
     {"upload", "\"handrail put FILE [PATH]\" copies into it"},
-    {"unpause", "\"handrail start\" lets a paused one go on"},
+    {"unpause", "\"handrail start\" continues a paused sandbox"},
 };
 
 static const char *
@@ -67,22 +68,22 @@ guess(const char *name)
 static const struct {
 	const char *cmd, *option, *here;
 } option_guesses[] = {
-    {"up", "-d", "a sandbox stays without it"},
-    {"up", "--detach", "a sandbox stays without it"},
-    {"up", "--rm", "\"handrail down\" removes it"},
-    {"up", "-v", "directories are given by --set sandbox.volumes=HERE:THERE:rw"},
-    {"up", "--volume", "directories are given by --set sandbox.volumes=HERE:THERE:rw"},
-    {"up", "--mount", "directories are given by --set sandbox.volumes=HERE:THERE:rw"},
+    {"up", "-d", "leave the option out: a sandbox stays until \"handrail down\""},
+    {"up", "--detach", "leave the option out: a sandbox stays until \"handrail down\""},
+    {"up", "--rm", "\"handrail down\" removes the sandbox"},
+    {"up", "-v", "use --set sandbox.volumes=HERE:THERE:rw"},
+    {"up", "--volume", "use --set sandbox.volumes=HERE:THERE:rw"},
+    {"up", "--mount", "use --set sandbox.volumes=HERE:THERE:rw"},
     {"run", "-d", "end the command with &, or give up waiting by -t SECONDS"},
     {"run", "--detach", "end the command with &, or give up waiting by -t SECONDS"},
-    {"run", "--workdir", "the directory is --cwd DIR"},
+    {"run", "--workdir", "use --cwd DIR"},
     {"exec", "-d", "end the command with &"},
     {"exec", "--detach", "end the command with &"},
-    {"top", "--no-stream", "it is --once"},
-    {"cp", "-a", "owners and groups are kept with -o"},
+    {"top", "--no-stream", "use --once"},
+    {"cp", "-a", "use -o to keep owners and groups"},
     {"stop", "-t", "a sandbox is given the time that it needs"},
-    {NULL, "--kind", "it is -r KIND"},
-    {NULL, "-V", "\"handrail version\" prints it"},
+    {NULL, "--kind", "use -r KIND"},
+    {NULL, "-V", "\"handrail version\" prints the version"},
 };
 
 const char *

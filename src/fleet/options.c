@@ -91,7 +91,8 @@ take_setting(struct hr_fleetd_options *o, const char *text)
 	char key[128];
 
 	if (eq == NULL || (size_t)(eq - text) >= sizeof(key)) {
-		(void)fprintf(stderr, "handrail-fleetd: --set takes KEY=VALUE, not \"%s\"\n", text);
+		(void)fprintf(
+		    stderr, "handrail-fleetd: --set must be KEY=VALUE, not \"%s\"\n", text);
 		return -1;
 	}
 	(void)snprintf(key, sizeof(key), "%.*s", (int)(eq - text), text);

@@ -200,7 +200,7 @@ def interrupts():
             equal("the command was not interrupted: " in p.stderr.readline(), True)
             p.send_signal(signal.SIGINT)
         out, err = p.communicate(timeout=PATIENCE)
-        equal((p.returncode, "may run on in the sandbox" in err), (-signal.SIGINT, True), err)
+        equal((p.returncode, "may still run in the sandbox" in err), (-signal.SIGINT, True), err)
         equal(process.has_ended(shell), False, "as was said")
 
 

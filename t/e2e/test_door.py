@@ -559,7 +559,7 @@ def stdio():
             p = h.popen(*args, stdin=subprocess.DEVNULL)
             p.communicate(timeout=PATIENCE)
             equal(p.returncode, 0, "it can be started")
-        h.fails(2, "--print-config knows", "mcp", "--print-config", "emacs")
+        h.fails(2, "--print-config must be", "mcp", "--print-config", "emacs")
 
 
 if __name__ == "__main__":

@@ -175,7 +175,7 @@ def revoked():
         a, b = f.make_key("a"), f.make_key("b")
         of = {"a": f.up("s", key=a), "b": f.up("s", key=b)}
         ids = {k["name"]: k["id"] for k in f.call("GET", "/handrail/v1/keys")[1]["keys"]}
-        equal("1 sandboxes of the key go on" in f.ok("fleet", "keys", "revoke", str(ids["a"])), True)
+        equal("1 sandboxes of the key continue" in f.ok("fleet", "keys", "revoke", str(ids["a"])), True)
         equal(f.call("POST", "/stop", {"runtime_id": of["a"]["runtime_id"]}, key=a)[0], 401)
         equal(f.run(of["a"], "echo goes on"), "goes on")
         equal("are stopped" in f.ok("fleet", "keys", "revoke", str(ids["a"]), "--stop"), True)

@@ -62,14 +62,14 @@ def wrong_values():
                 (2, "Runtime nonexistent not supported", ("up", "-r", "nonexistent")),
                 (2, "core.runtime is empty: it is the kind", ("up", "-s", "core.runtime=")),
                 (2, "--config-file missing.toml: No such file", ("up", "-c", "missing.toml")),
-                (2, "--set takes KEY=VALUE", ("up", "-s", "x")),
-                (2, "--env takes NAME=VALUE", ("up", "-e", "=x")),
+                (2, "--set must be KEY=VALUE", ("up", "-s", "x")),
+                (2, "--env must be NAME=VALUE", ("up", "-e", "=x")),
                 (5, "nothing_such", ("up", "-p", "nothing_such")),
-                (2, "--timeout takes a number of seconds", ("run", "-t", "0", "x")),
-                (2, "--timeout takes a number of seconds", ("py", "-t", "soon", "x")),
-                (2, "--timeout takes a number of seconds", ("up", "--run", "x", "-t", "-1")),
-                (2, "--timeout is for the command of --run", ("up", "-t", "1")),
-                (2, "what was given is no text", ("up", "--run", "\udcff")),
+                (2, "--timeout must be a number of seconds", ("run", "-t", "0", "x")),
+                (2, "--timeout must be a number of seconds", ("py", "-t", "soon", "x")),
+                (2, "--timeout must be a number of seconds", ("up", "--run", "x", "-t", "-1")),
+                (2, "--timeout needs --run", ("up", "-t", "1")),
+                (2, "the argument is not UTF-8", ("up", "--run", "\udcff")),
                 (1, "too many values to unpack", ("image", "build", "-b", "a:b:c", "-d")),
                 (2, 'no command "zzz"; see "handrail image --help"', ("image", "zzz")),
                 (2, "usage: handrail image rm", ("image", "rm")),
@@ -110,7 +110,7 @@ def words_of_docker():
         equal(h.ok("exec", "box", "pwd").strip(), os.path.realpath(workspace), "exec NAME COMMAND")
         equal(h.ok("exec", "-n", "default", "echo", "box"), "box\n", "with -n no argument is a name")
         for words in (("exec", "echo", "box"), ("exec", "-it", "echo", "x")):
-            h.fails(3, '"echo" was taken for a sandbox\'s name', *words)
+            h.fails(3, '"echo" was read as the sandbox\'s name', *words)
         h.fails(2, "usage: handrail exec", "exec", "echo")
         h.fails(2, '"ls -l" is no name for a sandbox', "exec", "ls -l", "box")
         for word in ("stop", "start", "rm", "inspect", "stats", "logs"):
@@ -122,7 +122,7 @@ def words_of_docker():
             equal(h.ok(word, "box", "pwd").strip(), os.path.realpath(workspace), "sh NAME")
             equal(h.ok(word, "echo", "box"), "box\n", "what is recorded nowhere is a program")
             done = h(word, "bxo", "pwd")
-            equal((done.returncode, 'no sandbox is called "bxo" either' in done.stderr), (127, True), done)
+            equal((done.returncode, 'there is no sandbox "bxo" either' in done.stderr), (127, True), done)
         with open(h.path("cwd", "one"), "w") as f:
             f.write("1\n")
         h.ok("cp", "one", "box:two")
@@ -142,7 +142,7 @@ def words_of_docker():
             p.kill()
             p.communicate()
         equal(h.ok("stats", "box").splitlines()[0].split()[0], "uptime")
-        h.fails(1, "cannot be stopped so that it can go on", "stop", "box")
+        h.fails(1, "cannot be stopped and continued", "stop", "box")
         for words in (("rm",), ("rm", "-f"), ("rm", "-q")):
             h.fails(2, "name the sandbox to end", *words)
         h.fails(2, 'there is no option "-f"', "down", "-f")
@@ -173,7 +173,7 @@ def variables_of_one_command():
                 h.ok("run", "-e", "A=1", "mkdir d; cd d")
                 equal(h.ok("run", "echo ${PWD##*/}"), "d\n", "it is the shell's own command")
             for bad in ("A-B=1", "1A=1", "A B=1", "\u00e9=1"):
-                h.fails(2, "is no name for a variable", "run", "-e", bad, "true")
+                h.fails(2, "is no valid name for a variable", "run", "-e", bad, "true")
 
 
 def statuses():
@@ -228,8 +228,8 @@ def unfinished():
         h.ok("-n", "x", "up", "-q")
         done = h("-n", "x", "run", "-t", "0.5", "echo a; sleep 1000")
         equal((done.returncode, done.stdout, done.stderr), (124, "a\n", (
-            'handrail: it still runs after 0.5 seconds; "handrail attach -n x" waits for its end, "handrail run -n x '
-            '-i C-c" interrupts it\n')))
+            'handrail: the command still runs after 0.5 seconds; "handrail attach -n x" waits for its end, '
+            '"handrail run -n x -i C-c" interrupts it\n')))
         done = h("-n", "x", "run", "echo ']'; echo b")
         equal((done.returncode, done.stderr.startswith("handrail: not run: the shell is busy"),
                done.stderr.count("\n")), (124, True, 1), done)

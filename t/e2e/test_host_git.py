@@ -109,7 +109,7 @@ def refused():
             done = h("repo", "clone", "--", name)
             equal((done.returncode, "is no repository" in done.stderr, "secret" in done.stderr), (1, True, False),
                   name + ": " + done.stderr)
-        h.fails(2, "sandbox.selected_repo is not set either", "repo", "clone")
+        h.fails(2, "or set sandbox.selected_repo", "repo", "clone")
         h.env["GITHUB_TOKEN"] = h.token
         for host, text in (("http://example.org", "http:// is for this machine only; a token needs https"),
                            ("user@example.org", "GITHUB_HOST is no name of a host")):
@@ -133,7 +133,7 @@ def an_empty_workspace():
     with Place() as h:
         h.env["WORKSPACE_BASE"] = h.path("work")
         h.ok("up")
-        h.fails(2, "which repository?", "repo", "clone")
+        h.fails(2, "name the repository", "repo", "clone")
         equal(os.listdir(h.path("work")), [], "nothing")
         setting = ("-s", "core.init_git_in_empty_workspace=true")
         equal(h.ok("repo", "clone", *setting), "")

@@ -94,7 +94,7 @@ def errors():
     with Place() as h:
         h.ok("up")
         write(h.work, "alone", text="x")
-        h.fails(1, "it is in no git repository", "repo", "diff", "alone")
+        h.fails(1, "the path is in no git repository", "repo", "diff", "alone")
         h.fails(3, "No such file or directory", "repo", "diff", "it's/missing")
         h.fails(1, "its name is empty", "repo", "diff", "")
         h.fails(3, "missing: No such file or directory", "repo", "changes", "missing")

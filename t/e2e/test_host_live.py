@@ -112,12 +112,12 @@ def interrupted():
 def left_and_come_back_to():
     with Host() as h:
         h.ok("-n", "two", "up", "-q")
-        h.fails(3, "nothing was run", "-n", "two", "attach")
+        h.fails(3, "no command was run", "-n", "two", "attach")
         name = gate(h)
         line = "trap 'echo no' INT; echo first; until read x < %s; do :; done; echo second; trap - INT; (exit 9)" % name
         seat = Seat(h, "-n", "two", "run", line).until("first\r\n").interrupt().until("no\r\n").interrupt()
         seen = seat.end(124)
-        equal('"handrail attach -n two" comes back to it' in seen, True, seen)
+        equal('"handrail attach -n two" returns to it' in seen, True, seen)
         seat = Seat(h, "-n", "two", "attach").until("first\r\n").until("no\r\n")
         opened(name)
         seen = seat.end(9)
@@ -136,7 +136,7 @@ def behind_another():
         first = h.popen("run", "echo x > %s; read x < %s; echo one" % (name, name))
         with open(name) as f:
             equal(f.read(), "x\n", "the first one runs")
-        seat = Seat(h, "run", "echo two; sleep 1000").until("another command runs").interrupt().until("has not begun")
+        seat = Seat(h, "run", "echo two; sleep 1000").until("another command runs").interrupt().until("has not started")
         opened(name)
         equal(first.communicate(timeout=PATIENCE)[0], "one\n", "which nobody interrupted")
         seat.until("two\r\n")
@@ -293,7 +293,7 @@ def no_server():
         line = "printf '\\033[31mred\\033[0m\\033]0;title\\a'"
         equal(Seat(h, "run", line).end(0), "\033[31mred\033[0m\r\n", "colours alone")
         equal(Seat(h, "run", "echo x").end(0), "x\r\n", "run")
-        h.fails(1, "no shell to come back to", "attach")
+        h.fails(1, "no shell to return to", "attach")
         done = h("run", "seq 1 700000; (exit 3)")
         equal((done.returncode, done.stderr, done.stdout == seq(700000)), (3, "", True), "whole")
         name = gate(h)

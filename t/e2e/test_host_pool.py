@@ -77,7 +77,7 @@ def not_fitting():
         del h.env["WORKSPACE_BASE"]
         equal(waiting(h), [pid], "still")
         h.fails(1, "cli runtime does not support a pool", "pool", "-r", "cli", "1")
-        h.fails(2, "pool takes a number from 0 to 64", "pool", "many")
+        h.fails(2, "pool: the number must be from 0 to 64", "pool", "many")
         h.ok("up", "-n", "f")
         equal(h.record("f")["backend"]["pid"], pid, "this one fits")
 
