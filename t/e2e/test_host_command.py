@@ -397,7 +397,7 @@ def images():
         equal(h.ok("image", "ls").splitlines()[1].split()[0::5], ["5", "r/x:one"], "for people")
         equal(json.loads(h.ok("image", "--json", "rm", "r/x:one")), {"removed": "r/x:one"})
         equal(e.asked[-1], "DELETE /v1.41/images/r/x%3Aone", "what was asked")
-        h.fails(1, "foreign is no runtime image", "image", "rm", "foreign")
+        h.fails(1, "foreign is not a runtime image", "image", "rm", "foreign")
         h.fails(3, "No such image: x", "image", "rm", "missing")
         equal([x for x in e.asked if x.startswith("DELETE")], ["DELETE /v1.41/images/r/x%3Aone"], "only that")
         equal([x["ok"] for x in json.loads(h("doctor", "--json", "docker").stdout)], [True, True, False, True],

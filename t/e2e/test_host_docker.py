@@ -208,7 +208,7 @@ def wrong_values():
                 ("sandbox.security.devices", "['/etc/passwd']", "Invalid value for sandbox.security.devices"),
                 ("sandbox.security.network_mode", "none", "Invalid value for sandbox.security.network_mode"),
                 ("sandbox.docker_runtime_kwargs", "{'nothing': 1}", "unexpected keyword argument 'nothing'"),
-                ("sandbox.docker_runtime_kwargs", "{'mem_limit': '4x'}", "mem_limit: a size is")):
+                ("sandbox.docker_runtime_kwargs", "{'mem_limit': '4x'}", "mem_limit: must be a number with")):
             h.fails(1, text, "up", "-s", "%s=%s" % (key, value))
         done = h("up", "-s", "sandbox.runtime_container_image=handrail-no-such-image:1")
         equal(done.returncode in (1, 3, 5), True, done.stderr)
@@ -243,7 +243,7 @@ def only_what_was_made_is_removed():
             done = h("up")
             equal((done.returncode > 0, ".bashrc" in done.stderr, there()), (True, True, was), done.stderr)
             h.env.pop("SANDBOX_ENV_X")
-            h.fails(1, "--env counts only when one is made", "up", "-e", "A=1")
+            h.fails(1, "--env counts only for a new one", "up", "-e", "A=1")
             h.ok("up")
             equal((there(), h.ok("run", "echo well")), (was, "well\n"), "it is as it was")
 
@@ -359,7 +359,7 @@ def images_of_others():
         equal((status, mended["programs"]),
               (0, (True, "none of handrail's; those of %s are mounted" % h.path("payload"))))
         equal((all_ok["git"][0], mended["libc"][1][:5], "no useradd" in mended["accounts"][1]), (True, "glibc", True))
-        h.fails(1, "nothing-such:1 is not here, and cannot be pulled: ", "image", "preflight",
+        h.fails(1, "nothing-such:1 is not on this machine and cannot be pulled: ", "image", "preflight",
                 "127.0.0.1:1/nothing-such:1")
         equal(docker("ps", "-aq", "--filter", "name=handrail-preflight").stdout, b"", "nothing was left")
         h.ok("up", "-q", "-i", bare, "--payload", h.path("payload"))
@@ -376,7 +376,7 @@ def no_engine():
         equal("there is no Docker Engine that can be used. Nobody answers at /nonexistent/docker.sock." in done.stderr,
               True, done.stderr)
     with DockerHost(DOCKER_HOST="nonsense") as h:
-        h.fails(1, "DOCKER_HOST is no address: nonsense", "up")
+        h.fails(1, "DOCKER_HOST must be an address such as unix:///run/docker.sock, not: nonsense", "up")
 
 
 def elsewhere():

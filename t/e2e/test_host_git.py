@@ -111,7 +111,7 @@ def refused():
                   name + ": " + done.stderr)
         h.fails(2, "or set sandbox.selected_repo", "repo", "clone")
         h.env["GITHUB_TOKEN"] = h.token
-        for host, text in (("http://example.org", "http:// is for this machine only; a token needs https"),
+        for host, text in (("http://example.org", "must be https; http is allowed for this machine only"),
                            ("user@example.org", "GITHUB_HOST is no name of a host")):
             h.env["GITHUB_HOST"] = host
             h.fails(1, text, "repo", "clone", "org/repo")
@@ -166,7 +166,8 @@ def tokens_of_the_moment():
         equal(len(h.server.refreshed), 1, "only where it is mentioned")
         h.env["WEB_HOST"] = "http://example.org"
         done = h("run", "echo $GITHUB_TOKEN")
-        equal((done.stdout, "no new token of github" in done.stderr), ("ghp_renewed\n", True), "the old one stays")
+        equal((done.stdout, "WEB_HOST sent no new token for github" in done.stderr), ("ghp_renewed\n", True),
+              "the old one stays")
 
 
 def not_in_the_pool():

@@ -259,7 +259,7 @@ def the_callers_home():
             equal(tree(h.path("home")), before, "byte for byte")
             equal(os.listdir(h.path("state")), [], "nothing is left of it")
     with Host(LOCAL_HOME="mine") as h:
-        h.fails(1, 'local.home is "mine": it can be own or caller', "up")
+        h.fails(1, 'local.home must be own or caller, not "mine"', "up")
 
 
 def port_that_is_given():
@@ -272,7 +272,7 @@ def port_that_is_given():
         equal((done.returncode, "127.0.0.1:%d is already in use" % port in done.stderr), (5, True), done)
         s.close()
         equal(h.ok("up", "-q", "-s", "local.port=%d" % port), "default http://127.0.0.1:%d\n" % port, "the port given")
-        h.fails(1, "--set local.port counts only when one is made", "up", "-s", "local.port=%d" % port)
+        h.fails(1, "--set local.port counts only for a new one", "up", "-s", "local.port=%d" % port)
 
 
 def doctor_of_chromium():
@@ -639,7 +639,7 @@ def wrong_usage():
                 (("down", "--all", "x"), '--all ends every sandbox; leave out "x"'),
                 (("image", "ls", "x"), 'image ls: "x" is one argument too many'),
                 (("ps", "x"), "usage: handrail ps [OPTION]...\n"),
-                (("up", "--set", "sandbox.timeout=x"), "sandbox.timeout must be an integer, and is: x"),
+                (("up", "--set", "sandbox.timeout=x"), "sandbox.timeout must be an integer, not: x"),
                 (("up", "--json=1"), "takes no value")):
             h.fails(2, text, *argv)
         h.fails(2, "is no name for a sandbox", "up", "-n", "../x")
@@ -828,8 +828,8 @@ def settings_of_a_kind():
         for text, argv, what in (
                 ("[core]\n[example]\nstatsu = 8\n", (), 'has no setting "statsu"; did you mean "status"?'),
                 ("[core]\n[example]\nstatus = 'x'\n", (), '"status" in [example] is of another type'),
-                ("", ("-r", "example", "--set", "example.x=1"), 'the kind "example" has no setting "x"'),
-                ("", ("-r", "example", "--set", "example.status=x"), "example.status must be an integer, and is: x"),
+                ("", ("-r", "example", "--set", "example.x=1"), 'the back-end example has no setting "x"'),
+                ("", ("-r", "example", "--set", "example.status=x"), "example.status must be an integer, not: x"),
                 ("", ("--set", "example.status=1"), 'there is no setting "example.status"')):
             said = status(text, *argv)
             equal((said.returncode in (1, 2), what in said.stderr), (True, True), said.stderr)
@@ -844,7 +844,7 @@ def limits_that_do_not_hold():
         for kind in ("cli", "local"):
             said = h("up", "-n", kind, "-r", kind, "-s", "sandbox.limits.mem_limit=1g", "-s",
                      "sandbox.limits.profile=none")
-            equal((said.returncode, "sandbox.limits.mem_limit is set, and has no effect" in said.stderr,
+            equal((said.returncode, "sandbox.limits.mem_limit is set but has no effect" in said.stderr,
                    "limits.profile" in said.stderr), (0, True, False), said.stderr)
             h.fails(1, "sandbox.security.readonly_root_fs is set", "up", "-n", kind + "2", "-r", kind, "-s",
                     "sandbox.security.readonly_root_fs=true")
@@ -858,8 +858,8 @@ def limits_that_do_not_hold():
         with open(h.path("cwd", "config.toml"), "w") as f:
             f.write("[sandbox]\nenable_gpu = true\nclose_delay = 3600\n[core]\nmax_iterations = 5\n")
         said = h("up", "-n", "g", "-r", "local")
-        equal((said.returncode, said.stderr.count("no effect"), "sandbox.enable_gpu is set, and has no effect: the "
-               'kind "local" does not do it' in said.stderr), (0, 1, True), said.stderr)
+        equal((said.returncode, said.stderr.count("no effect"), "sandbox.enable_gpu is set but has no effect: the "
+               'back-end local does not support it' in said.stderr), (0, 1, True), said.stderr)
         equal("no effect" in h("run", "-n", "g", "true").stderr, False, "once")
         os.unlink(h.path("cwd", "config.toml"))
         said = h("up", "-n", "m", "-r", "local", "-s", "sandbox.limits.max_memory_gb=1")

@@ -73,7 +73,7 @@ def not_fitting():
         del h.env["SESSION_API_KEY"]
         h.env["WORKSPACE_BASE"] = h.path("mine")
         h.ok("up", "-n", "e")
-        h.fails(1, "a pool is of no use with a workspace of your own", "pool", "1")
+        h.fails(1, "a pool cannot be used with core.workspace_base", "pool", "1")
         del h.env["WORKSPACE_BASE"]
         equal(waiting(h), [pid], "still")
         h.fails(1, "cli runtime does not support a pool", "pool", "-r", "cli", "1")

@@ -365,7 +365,7 @@ def options_of_a_new_one():
                 if recorded:
                     h.ok("up", "-q")
                 del h.seen[:]
-                h.fails(1, "is there already, and %s counts only when one is made" % name, "up", *options)
+                h.fails(1, "exists already, and %s counts only for a new one" % name, "up", *options)
                 equal([w for w, _, _, _ in h.seen if "execute" in w or "/stop" in w], [], "nothing is done to it")
                 h.ok("up", "-q")
     with Service() as h:

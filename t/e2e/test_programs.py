@@ -325,7 +325,7 @@ def settings_of_a_program():
         del h.env["PLAY_SETTINGS"], h.env["RUNTIME"]
         for kind in ("play", program):
             h.fails(1, "it was told", "up", "-r", kind, "--set", "play.settings=" + json.dumps(told))
-            h.fails(1, 'play.settings must be an object in JSON, and is: {a = 1}', "up", "-r", kind, "--set",
+            h.fails(1, 'play.settings must be an object in JSON, not: {a = 1}', "up", "-r", kind, "--set",
                     "play.settings={a = 1}")
         with open(h.path("cwd", "config.toml"), "w") as f:
             f.write("[core]\n[play]\nsettings = {fault = {op = 'create', do = 'error', code = 'denied', "

@@ -39,7 +39,7 @@ unknown(const struct hr_config *c, const char *section, const char *name, struct
 	for (; n < c->own_n && n < 64; n++)
 		names[n] = c->own[n].name;
 	near = hr_nearest(name, names, n);
-	return hr_err_set(err, HR_E_INVAL, "the kind \"%s\" has no setting \"%s\"%s%s%s", section,
+	return hr_err_set(err, HR_E_INVAL, "the back-end %s has no setting \"%s\"%s%s%s", section,
 	    name, near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
 	    near != NULL ? "\"?" : "");
 }
@@ -218,23 +218,23 @@ hr_config_heeded(const struct hr_config *c, const char *kind, const char *const 
 			continue;
 		if (security)
 			return hr_err_set(err, HR_E_INVAL,
-			    "%s is set, and a sandbox of the kind \"%s\" would not heed it: take "
-			    "the setting away, or use another kind, such as docker",
+			    "%s is set, but the back-end %s does not support it: unset it, or use "
+			    "another back-end, such as docker",
 			    key, kind);
 		if (undone)
 			(void)snprintf(text, sizeof(text),
-			    "%s is set, and has no effect: no kind of sandbox does it", key);
+			    "%s is set but has no effect: no back-end supports it", key);
 		else
 			(void)snprintf(text, sizeof(text),
-			    "%s is set, and has no effect: the kind \"%s\" does not %s", key, kind,
-			    of_containers ? "do it" : "have this limit");
+			    "%s is set but has no effect: the back-end %s does not %s", key, kind,
+			    of_containers ? "support it" : "have this limit");
 		if (warn != NULL)
 			warn(arg, text);
 	}
 	if (warn != NULL && hr_config_text(c, "sandbox.cuda_visible_devices") != NULL &&
 	    !hr_config_bool(c, "sandbox.enable_gpu") &&
 	    is_heeded(c, heeds, "sandbox.cuda_visible_devices"))
-		warn(arg, "sandbox.cuda_visible_devices is set, and has no effect without "
-			  "sandbox.enable_gpu");
+		warn(arg, "sandbox.cuda_visible_devices is set but has no effect: set "
+			  "sandbox.enable_gpu too");
 	return 0;
 }

@@ -297,7 +297,7 @@ hr_config_wrong_type(const struct hr_key *k, const char *text, struct hr_err *er
 	    [HR_KEY_MAP] = "an object in JSON"};
 
 	return hr_err_set(err, HR_E_INVAL, "%s.%s must be %s%s%s", k->section, k->name,
-	    must_be[k->type], k->secret ? "" : ", and is: ", k->secret ? "" : text);
+	    must_be[k->type], k->secret ? "" : ", not: ", k->secret ? "" : text);
 }
 
 /* Returns true for a setting "NAME.KEY" of the chosen back-end NAME, which is not known yet. */

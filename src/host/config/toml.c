@@ -70,7 +70,7 @@ line_end(struct toml *t)
 		t->line++;
 		return 0;
 	}
-	return toml_more(t) ? toml_fail(t, "more than one thing on a line") : 0;
+	return toml_more(t) ? toml_fail(t, "only one key or table is allowed on a line") : 0;
 }
 
 int
@@ -104,7 +104,7 @@ key_part(struct toml *t, struct hr_buf *ret)
 		return 0;
 	}
 	if (!toml_more(t) || !bare(*t->p))
-		return toml_fail(t, "no key");
+		return toml_fail(t, "a key is missing");
 	while (toml_more(t) && bare(*t->p))
 		hr_buf_addc(ret, *t->p++);
 	return hr_buf_check(ret, t->err);
@@ -263,9 +263,10 @@ hr_toml_parse(const char *p, size_t len, struct json_object **ret, struct hr_err
 	struct json_object *table;
 
 	if (len > HR_TOML_MAX)
-		return hr_err_set(err, HR_E_TOOLARGE, "longer than %u bytes", HR_TOML_MAX);
+		return hr_err_set(
+		    err, HR_E_TOOLARGE, "the file must not be longer than %u bytes", HR_TOML_MAX);
 	if (!hr_utf8_valid(p, len))
-		return hr_err_set(err, HR_E_INVAL, "it is not UTF-8");
+		return hr_err_set(err, HR_E_INVAL, "the file is not UTF-8");
 	root = table = toml_new_table(&t, TOML_HEADER);
 	if (root == NULL)
 		return -1;

@@ -172,7 +172,7 @@ check_args(
 
 		if (a == NULL)
 			return hr_err_set(err, HR_E_INVAL,
-			    "runtime_extra_build_args: entry %zu is no text", i + 1);
+			    "sandbox.runtime_extra_build_args: entry %zu must be a string", i + 1);
 		if (strncmp(a, "--network=", 10) != 0 && strncmp(a, "--add-host=", 11) != 0)
 			return hr_err_set(err, HR_E_INVAL,
 			    "runtime_extra_build_args: only --network= and --add-host= are "

@@ -272,8 +272,8 @@ check_engine(const struct hr_docker *d, struct json_object *record, struct hr_er
 	if (strcmp(was, now) == 0)
 		return 0;
 	return hr_err_set(err, HR_E_UNSUPPORTED,
-	    "sandbox \"%s\" is at the Engine %.300s, and DOCKER_HOST names %.300s: set it to the "
-	    "first one, or choose another name with -n",
+	    "sandbox \"%s\" is at the Engine %.300s, but DOCKER_HOST is %.300s: set DOCKER_HOST to "
+	    "the first one, or choose another name with -n",
 	    d->h->sid, was, now);
 }
 

@@ -41,7 +41,8 @@ address(struct hr_engine *e, const char *host, struct hr_err *err)
 		return hr_text_setf(&e->base, err, "http://%s", host + 6);
 	if (strncmp(host, "http://", 7) == 0 || strncmp(host, "https://", 8) == 0)
 		return hr_text_set(&e->base, host, err);
-	return hr_err_set(err, HR_E_INVAL, "DOCKER_HOST is no address: %s", host);
+	return hr_err_set(err, HR_E_INVAL,
+	    "DOCKER_HOST must be an address such as unix:///run/docker.sock, not: %s", host);
 }
 
 static int
@@ -156,7 +157,7 @@ hr_engine_told_error(struct json_object *line, char *told, size_t cap)
 	const char *text = hr_json_text(error);
 
 	if (error != NULL && (text == NULL || *text != '\0'))
-		(void)snprintf(told, cap, "%s", text != NULL ? text : "an error without a text");
+		(void)snprintf(told, cap, "%s", text != NULL ? text : "an error without a message");
 }
 
 /* Remembers that the sink asked to stop. An error's body is small and arrives whole. */

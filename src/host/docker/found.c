@@ -152,7 +152,8 @@ find_all(struct hr_docker *d, struct json_object *list, struct hr_err *err)
 	    hr_engine_call(&d->engine, "GET", ALL, NULL, &o, err) != 0)
 		return -1;
 	if (!json_object_is_type(o, json_type_array))
-		return hr_err_set(err, HR_E_RUNTIME, "the Engine's list of containers is none");
+		return hr_err_set(
+		    err, HR_E_RUNTIME, "the Engine's answer is not a list of containers");
 	for (i = 0; i < hr_json_count(o); i++)
 		if (add_found(list, hr_json_entry(o, i), &owners, err) != 0)
 			return -1;
@@ -186,7 +187,7 @@ hr_docker_end_found(void *self, const char *id, struct hr_err *err)
 	char path[256];
 
 	if (*id == '\0' || strspn(id, "0123456789abcdefABCDEF") != strlen(id))
-		return hr_err_set(err, HR_E_INVAL, "\"%.80s\" is no id of a container", id);
+		return hr_err_set(err, HR_E_INVAL, "\"%.80s\" is not the ID of a container", id);
 	if (hr_docker_engine(d, err) < 0)
 		return -1;
 	(void)snprintf(path, sizeof(path), "/containers/%.80s" HR_CONTAINER_REMOVE, id);

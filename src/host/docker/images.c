@@ -90,7 +90,7 @@ hr_image_remove(const char *const *env, const char *name, struct hr_err *err)
 
 	hr_docker_image_path(&path, name);
 	hr_buf_addf(&look, "%s/json", hr_buf_str(&path));
-	r = *name == '\0'                    ? hr_err_set(err, HR_E_INVAL, "an image has a name")
+	r = *name == '\0' ? hr_err_set(err, HR_E_INVAL, "the name of the image is missing")
 	    : hr_buf_check(&look, NULL) != 0 ? hr_err_nomem(err)
 					     : hr_engine_init(&e, env, err);
 	if (r == 0)
@@ -98,8 +98,8 @@ hr_image_remove(const char *const *env, const char *name, struct hr_err *err)
 	/* refuse to remove other people's images */
 	if (r == 0 && hr_json_at(hr_json_at(hr_json_at(o, "Config"), "Labels"),
 			  "org.openhands.runtime") == NULL)
-		r = hr_err_set(
-		    err, HR_E_INVAL, "%s is no runtime image; \"docker rmi\" removes any", name);
+		r = hr_err_set(err, HR_E_INVAL,
+		    "%s is not a runtime image; \"docker rmi\" removes other images", name);
 	if (r == 0)
 		r = hr_engine_call(&e, "DELETE", path.p, NULL, NULL, err);
 	return r;

@@ -64,7 +64,7 @@ hr_docker_events(void *self, hr_event_fn *fn, void *arg, struct hr_err *err)
 	hr_buf_done(&l.line);
 	/* the Engine closes the stream when it exits */
 	return r == 0 && poll(&stop, 1, 0) == 0
-		   ? hr_err_set(err, HR_E_DISCONNECTED, "the Engine tells nothing any more")
+		   ? hr_err_set(err, HR_E_DISCONNECTED, "the Engine's stream of events has ended")
 		   : r;
 }
 

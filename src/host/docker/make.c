@@ -166,7 +166,7 @@ create(struct hr_docker *d, const char *image, struct json_object *body, struct 
 	(void)snprintf(where, sizeof(where), "/containers/create?name=%s", d->name);
 	r = ask_to_create(d, where, body, &o, &why);
 	if (r != 0 && why.code == HR_E_NOTFOUND) {
-		d->h->log(d->h->arg, "the image is not here; asking its registry for it");
+		d->h->log(d->h->arg, "the image is not on this machine; pulling it");
 		r = hr_docker_pull(&d->engine, image, d->h->progress, d->h->arg, &why);
 		if (r == 0)
 			r = ask_to_create(d, where, body, &o, &why);

@@ -118,7 +118,7 @@ shell(struct preflight *p, bool own)
 	else if (!own)
 		found(p, true, "bash", "none; the payload has one, which is the sandbox's shell");
 	else
-		found(p, false, "bash", "none: a sandbox needs it; install it in the image");
+		found(p, false, "bash", "none: a sandbox needs a shell; install one in the image");
 }
 
 static void
@@ -269,8 +269,9 @@ image_of(struct preflight *p, const char *path, struct json_object **ret, struct
 	if (err->status != 404)
 		return -1;
 	if (hr_docker_pull(p->engine, p->image, NULL, NULL, &why) != 0)
-		return hr_err_set(err, why.code, "%.200s is not here, and cannot be pulled: %.300s",
-		    p->image, why.msg);
+		return hr_err_set(err, why.code,
+		    "%.200s is not on this machine and cannot be pulled: %.300s", p->image,
+		    why.msg);
 	return hr_engine_call(p->engine, "GET", path, NULL, ret, err);
 }
 

@@ -477,8 +477,8 @@ one_kwarg(struct spec *s, const char *name, struct json_object *v)
 		n = hr_size_parse(json_object_get_string(v));
 		if (n < 0)
 			return hr_err_set(s->err, HR_E_INVAL,
-			    "%s: a size is a number with one of the units b, k, m, g, t: %s", name,
-			    json_object_get_string(v));
+			    "%s: must be a number with one of the units b, k, m, g, t, not: %s",
+			    name, json_object_get_string(v));
 		put(s, s->host, kwargs[i].field, json_object_new_int64(n));
 		return 0;
 	}

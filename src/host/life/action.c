@@ -240,7 +240,7 @@ hr_sandbox_action_as(struct hr_sandbox *s, const char *action, const struct hr_a
 	if (hr_json_decode(action, strlen(action), &a, NULL) < 0 ||
 	    (type = hr_json_text_at(a, "action")) == NULL)
 		return hr_err_set(
-		    err, HR_E_INVAL, "an action is a JSON object with the text \"action\"");
+		    err, HR_E_INVAL, "an action must be a JSON object with the string \"action\"");
 	if (give_timeout(s, a, &timeout_s, err) < 0)
 		return -1;
 	r = decide(s, a, type, &obs, err);

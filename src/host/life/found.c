@@ -50,7 +50,7 @@ complete(struct hr_sandbox *s, char **text, struct hr_err *err)
 	size_t i;
 
 	if (hr_json_decode(*text, strlen(*text), &list, NULL) < 0)
-		return hr_err_set(err, HR_E_INVAL, "the kind's list is no JSON");
+		return hr_err_set(err, HR_E_INVAL, "the back-end's list of sandboxes is not JSON");
 	for (i = 0; r == 0 && i < hr_json_count(list); i++) {
 		struct json_object *o = hr_json_entry(list, i);
 		bool is = is_known(

@@ -94,7 +94,7 @@ open_again(struct hr_log_stream *t, struct hr_sandbox *s, struct hr_err *err)
 	else if (t->ops->open(&t->host, &t->self, err) == 0)
 		r = t->ops->restore(t->self, record, err);
 	if (r == 0 && t->ops->state != NULL && strcmp(t->ops->state(t->self), "gone") == 0)
-		r = hr_err_set(err, HR_E_NO_SANDBOX, "there is no sandbox \"%s\" any more", s->sid);
+		r = hr_err_set(err, HR_E_NO_SANDBOX, "sandbox \"%s\" has ended", s->sid);
 	return r;
 }
 

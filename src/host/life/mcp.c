@@ -133,7 +133,7 @@ hr_sandbox_add_mcp(struct hr_sandbox *s, const char *extra, struct hr_err *err)
 		    err, HR_E_RUNTIME, "%s runtime does not support MCP servers", s->ops->name);
 	if (extra != NULL && (hr_json_decode(extra, strlen(extra), &more, NULL) < 0 ||
 				 !json_object_is_type(more, json_type_array)))
-		return hr_err_set(err, HR_E_INVAL, "MCP servers are a JSON array");
+		return hr_err_set(err, HR_E_INVAL, "the MCP servers must be a JSON array");
 	if (s->mcp == NULL)
 		s->mcp = json_object_new_array();
 	if (list == NULL || s->mcp == NULL || add_missing(list, s->mcp) < 0)

@@ -380,8 +380,8 @@ fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned n, 
 		return hr_err_set(
 		    err, HR_E_RUNTIME, "%s runtime does not support a pool", s->ops->name);
 	if (hr_config_text(s->config, "core.workspace_base") != NULL)
-		return hr_err_set(err, HR_E_INVAL,
-		    "a pool is of no use with a workspace of your own (core.workspace_base)");
+		return hr_err_set(
+		    err, HR_E_INVAL, "a pool cannot be used with core.workspace_base: unset it");
 	if (specify(s, f.spec, err) != 0 || (turn = my_turn(dir, err)) < 0 ||
 	    visit(o->state_dir, end_begun, &begun, err) != 0 ||
 	    visit(o->state_dir, count_one, &f, err) != 0)

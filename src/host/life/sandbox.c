@@ -71,7 +71,7 @@ host_begun(void *arg)
 		return;
 	s->begun = hr_record_save_begun(s, &e) == 0;
 	if (!s->begun)
-		hr_sandbox_log(s, "it is not recorded yet: %s", e.msg);
+		hr_sandbox_log(s, "the sandbox is not recorded yet: %s", e.msg);
 }
 
 static void
@@ -276,7 +276,7 @@ check_kind(const struct hr_sandbox *s, const struct hr_record *rec, struct hr_er
 		return 0;
 	return hr_err_set(err, HR_E_RUNTIME,
 	    "\"%s\" is a sandbox of the back-end %s already: choose another name for one of the "
-	    "back-end %s, or end it first with \"handrail down -n %s\"",
+	    "back-end %s, or end the sandbox first with \"handrail down -n %s\"",
 	    s->sid, rec->runtime, s->ops->name, s->sid);
 }
 
@@ -307,7 +307,7 @@ restore(struct hr_sandbox *s, bool *ret_useless, struct hr_err *err)
 	if (rec.unready)
 		r = hr_err_set(err, HR_E_DISCONNECTED,
 		    "sandbox \"%s\" is not ready yet, or its start was interrupted: \"handrail "
-		    "up\" starts it again, \"handrail down\" clears it away",
+		    "up\" starts it again, \"handrail down\" removes it",
 		    s->sid);
 	return r == 0 ? 1 : -1;
 }
@@ -319,8 +319,8 @@ check_new(const struct hr_sandbox *s, struct hr_err *err)
 	if (s->for_new == NULL)
 		return 0;
 	return hr_err_set(err, HR_E_INVAL,
-	    "sandbox \"%s\" is there already, and %s %s only when one is made: leave %s out, or "
-	    "end it first with \"handrail down -n %s\"",
+	    "sandbox \"%s\" exists already, and %s %s only for a new one: leave %s out, or end the "
+	    "sandbox first with \"handrail down -n %s\"",
 	    s->sid, s->for_new, strchr(s->for_new, ',') != NULL ? "count" : "counts",
 	    strchr(s->for_new, ',') != NULL ? "them" : "it", s->sid);
 }

@@ -55,7 +55,7 @@ hr_tokens_base(const char *name, const char *host, struct hr_err *err)
 	rest = rest != NULL ? rest + 3 : host;
 	if (plain && !hr_text_is_here(rest)) {
 		(void)hr_err_set(err, HR_E_INVAL,
-		    "%s: http:// is for this machine only; a token needs https", name);
+		    "%s: must be https; http is allowed for this machine only", name);
 	} else if (*rest == '\0' || strspn(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUV"
 						 "WXYZ0123456789.-:_") != strlen(rest)) {
 		(void)hr_err_set(err, HR_E_INVAL, "%s is no name of a host: %.200s", name, host);
@@ -101,7 +101,7 @@ refresh_one(struct hr_sandbox *s, int provider, struct hr_strv *out)
 		hr_strv_addf(out, "%s=%s", hr_token_names[provider], hr_token(s, provider));
 	} else if (ask(s, web_host, provider, &entry, &e) != 0) {
 		hr_sandbox_log(
-		    s, "no new token of %s came from WEB_HOST: %s", providers[provider], e.msg);
+		    s, "WEB_HOST sent no new token for %s: %s", providers[provider], e.msg);
 	} else {
 		hr_mask_token(s, entry);
 		hr_strv_add(out, entry);
@@ -121,5 +121,5 @@ hr_tokens_refresh(struct hr_sandbox *s, const char *command)
 	if (env.failed)
 		hr_sandbox_log(s, "out of memory");
 	else if (env.n > 0 && hr_sandbox_add_env(s, hr_strv_list(&env), &e) != 0)
-		hr_sandbox_log(s, "tokens were not given to the sandbox: %s", e.msg);
+		hr_sandbox_log(s, "the tokens could not be passed to the sandbox: %s", e.msg);
 }

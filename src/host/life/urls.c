@@ -47,7 +47,7 @@ connection_token(struct hr_sandbox *s, char **ret, struct hr_err *err)
 	if (r == 0 && (hr_json_decode_foreign(hr_buf_str(&a.body), a.body.len, &o, NULL) < 0 ||
 			  !json_object_is_type(o, json_type_object) ||
 			  !json_object_object_get_ex(o, "token", NULL)))
-		r = hr_err_set(err, HR_E_INVAL, "the server's answer is no token");
+		r = hr_err_set(err, HR_E_INVAL, "the server's answer is not a token");
 	token = hr_json_text_or(o, "token", "");
 	if (r == 0 && *token != '\0' && (*ret = strdup(token)) == NULL)
 		r = hr_err_nomem(err);

@@ -72,7 +72,7 @@ local_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 		    err, HR_E_INVAL, "local.port is %lld: it can be 0 to 65535", port);
 	if (home != NULL && strcmp(home, "own") != 0 && strcmp(home, "caller") != 0)
 		return hr_err_set(
-		    err, HR_E_INVAL, "local.home is \"%.40s\": it can be own or caller", home);
+		    err, HR_E_INVAL, "local.home must be own or caller, not \"%.40s\"", home);
 	l = calloc(1, sizeof(*l));
 	if (l == NULL)
 		return hr_err_nomem(err);
@@ -187,7 +187,7 @@ local_restore(void *self, const char *record, struct hr_err *err)
 	l->watch = hr_proc_watch(l->pid, l->started);
 	if (l->watch < 0)
 		return hr_err_set(err, HR_E_DISCONNECTED,
-		    "the server of sandbox \"%s\" has ended; \"handrail down\" clears it away",
+		    "the server of sandbox \"%s\" has ended; \"handrail down\" removes the sandbox",
 		    l->h->sid);
 	return 0;
 }
@@ -376,7 +376,7 @@ local_exec(void *self, const char *const *argv, int *ret_status, struct hr_err *
 
 static const struct hr_backend_option options[] = {
     {"home", HR_OPTION_TEXT, "\"own\"", false,
-	"own: its home directory is below the state directory; caller: it is yours"},
+	"own: a home directory below the state directory; caller: your own"},
     {"port", HR_OPTION_INT, "0", false, "its server's; 0: a free one"}, {0}};
 
 static const char *const heeds[] = {

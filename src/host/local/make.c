@@ -106,7 +106,8 @@ make_home(struct hr_local *l, struct hr_err *err)
 		return hr_err_sys(err, errno, "create %s", l->home);
 	return S_ISDIR(st.st_mode) && st.st_uid == geteuid()
 		   ? 0
-		   : hr_err_set(err, HR_E_INVAL, "%s is no directory of yours", l->home);
+		   : hr_err_set(
+			 err, HR_E_INVAL, "%s must be a directory that belongs to you", l->home);
 }
 
 void
