@@ -4,6 +4,8 @@
 import errno
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 
@@ -101,6 +103,22 @@ def time_limits():
 def interrupts():
     with CliHost() as h:
         interrupted(h)
+
+
+def interrupted_at_its_start():
+    """An interrupt counts from the command's first instruction on, however late handrail is to look at it."""
+    if shutil.which("strace") is None:
+        raise Skip("there is no strace: apt-get install strace")
+    with CliHost() as h:
+        fifo = h.path("tmp", "begun")
+        os.mkfifo(fifo)
+        p = subprocess.Popen(["strace", "-f", "-o", "/dev/null", "-e", "inject=pidfd_open:delay_enter=500000",
+                              os.path.join(BUILD, "handrail"), "run", "echo $PPID >%s; sleep 1000" % fifo],
+                             env=h.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        with open(fifo) as f:
+            os.kill(int(f.read()), signal.SIGINT)
+        p.communicate(timeout=PATIENCE)
+        equal(p.returncode, 130)
 
 
 def variables():
@@ -297,8 +315,8 @@ def program():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (life, commands, long_output, time_limits, interrupts, variables, paths, files, copies,
-                 copies_over_files, what_it_cannot, program):
+    for test in (life, commands, long_output, time_limits, interrupts, interrupted_at_its_start, variables, paths, files,
+                 copies, copies_over_files, what_it_cannot, program):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

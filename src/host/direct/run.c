@@ -69,14 +69,6 @@ take(struct job *j)
 
 /* ---- the process ---- */
 
-static void
-set_running(struct hr_direct *c, pid_t pid)
-{
-	(void)pthread_mutex_lock(&c->lock);
-	c->running = pid;
-	(void)pthread_mutex_unlock(&c->lock);
-}
-
 int
 hr_direct_interrupt(void *self, int number, bool *ret, struct hr_err *err)
 {
@@ -94,7 +86,9 @@ hr_direct_interrupt(void *self, int number, bool *ret, struct hr_err *err)
 static void
 reap(struct job *j)
 {
-	set_running(j->c, 0); /* the number may belong to another process from now on */
+	(void)pthread_mutex_lock(&j->c->lock);
+	j->c->running = 0; /* the number may belong to another process from now on */
+	(void)pthread_mutex_unlock(&j->c->lock);
 	hr_fd_close(&j->watch);
 	j->lost = hr_spawn_end(j->pid, &j->status) != 0 ? errno : 0;
 }
@@ -127,14 +121,18 @@ start(struct job *j, const char *command, struct hr_err *e)
 		hr_strv_set_env(&env, j->c->env.v[i]);
 	hr_strv_unset_env(&env, "PWD");
 	sp.envp = env.v;
+	/* an interrupt waits until the number is known: the command may run before hr_spawn()
+	 * returns */
+	(void)pthread_mutex_lock(&j->c->lock);
 	j->pid = env.failed ? hr_err_nomem(e) : hr_spawn(&sp, e);
+	j->c->running = j->pid > 0 ? j->pid : 0;
+	(void)pthread_mutex_unlock(&j->c->lock);
 	hr_fd_close(&ends[1]);
 	j->out = ends[0];
 	if (j->pid < 0)
 		return -1;
 	/* the number is stable because nothing else waits for this child */
 	j->watch = hr_pidfd_open(j->pid);
-	set_running(j->c, j->pid);
 	if (j->watch >= 0 && hr_fd_nonblock(j->out, true, e) == 0)
 		return 0;
 	if (j->watch < 0)
