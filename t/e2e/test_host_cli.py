@@ -315,8 +315,8 @@ def program():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (life, commands, long_output, time_limits, interrupts, interrupted_at_its_start, variables, paths, files,
-                 copies, copies_over_files, what_it_cannot, program):
+    for test in (life, commands, long_output, time_limits, interrupts, interrupted_at_its_start, variables, paths,
+                 files, copies, copies_over_files, what_it_cannot, program):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 
