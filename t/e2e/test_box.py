@@ -365,6 +365,8 @@ def main():
             if len(sys.argv) > 1 and case.__name__ not in sys.argv[1:]:
                 continue
             name = "%s, %s" % (case.__name__, "root" if uid == 0 else "another account")
+            if case is resolver and uid != 0 and os.geteuid() == 0:
+                continue  # root has done it
             if why:
                 tap.skip(name, "no box can be made here: " + why)
                 continue
