@@ -10,11 +10,12 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.supervised import PATIENCE, SRCDIR, gate, need_entrance, run_tests  # noqa: E402
+from lib.supervised import PATIENCE, SRCDIR, Server, gate, need_entrance, run_tests  # noqa: E402
 from lib.tap import equal  # noqa: E402
 from lib.www import EMPTY_ZIP, KEY, V1, EVIL, Keyed, sign_in  # noqa: E402
 
@@ -356,6 +357,26 @@ def changes_of_files():
                            ("rename", {"path": s.work_dir + "/mine", "to": s.work_dir + "/way/given"})):
             equal(s.request("POST", V1 + what, json.dumps(body)).status, 403, (what, body))
         equal((os.listdir(own), sorted(os.listdir(s.work_dir))), (["file"], ["mine", "way"]))
+        # where everybody may write, and what only its owner may change there
+        os.chmod(own, 0o1777)
+        os.mkdir(own + "/tree")
+        open(own + "/tree/file", "w").close()
+        for what, body in (("remove", {"path": s.work_dir + "/way/file"}),
+                           ("remove", {"path": s.work_dir + "/way/tree"}),
+                           ("rename", {"path": s.work_dir + "/way/file", "to": s.work_dir + "/way/taken"})):
+            equal(s.request("POST", V1 + what, json.dumps(body)).status, 403, (what, body))
+        equal((sorted(os.listdir(own)), os.listdir(own + "/tree")), (["file", "tree"], ["file"]))
+        os.chmod(own, 0o777)
+        equal(s.request("POST", V1 + "remove", json.dumps({"path": s.work_dir + "/way/file"})).status, 200)
+    with tempfile.TemporaryDirectory() as below:
+        key = os.path.join(below, "key")
+        with open(os.open(key, os.O_CREAT | os.O_WRONLY, 0o600), "w") as f:
+            f.write(KEY + "\n")
+        with Server(settings={"session_api_key_file": key}, args=["--listen", "127.0.0.1"]) as s:
+            # the server hides its key, so no directory above it is renamed or removed
+            for what, body in (("rename", {"path": below, "to": s.work_dir + "/taken"}), ("remove", {"path": below})):
+                equal(s.request("POST", V1 + what, json.dumps(body), {"X-Session-API-Key": KEY}).status, 403, what)
+            equal(os.path.exists(key), True)
 
 
 def next_event(r):

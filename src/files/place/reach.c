@@ -5,9 +5,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,6 +44,26 @@ is_hidden(const struct stat *st)
 		if (stat(rules->hidden[i], &there) == 0 && there.st_dev == st->st_dev &&
 		    there.st_ino == st->st_ino)
 			return true;
+	return false;
+}
+
+bool
+hr_reach_leads_to_hidden(int fd)
+{
+	char path[PATH_MAX], *end;
+	struct stat st, there;
+	size_t i;
+
+	for (i = 0; rules != NULL && i < HR_REACH_HIDDEN && rules->hidden[i] != NULL; i++) {
+		if (realpath(rules->hidden[i], path) == NULL)
+			continue;
+		while ((end = strrchr(path, '/')) != NULL && end != path) {
+			*end = '\0';
+			if (fstat(fd, &st) == 0 && stat(path, &there) == 0 &&
+			    st.st_dev == there.st_dev && st.st_ino == there.st_ino)
+				return true;
+		}
+	}
 	return false;
 }
 
@@ -185,16 +207,23 @@ hr_reach_mkdir(int dir, const char *name, mode_t mode, bool shells)
 }
 
 int
+hr_reach_enter(struct hr_account_own *own)
+{
+	struct hr_account shell;
+
+	hr_account_find(&shell, rules->shell);
+	return hr_account_enter(&shell, own);
+}
+
+int
 hr_reach_symlink(const char *target, int dir, const char *name, bool shells)
 {
 	struct hr_account_own own;
-	struct hr_account shell;
 	int r, sys;
 
 	if (!shells)
 		return symlinkat(target, dir, name);
-	hr_account_find(&shell, rules->shell);
-	if (hr_account_enter(&shell, &own) < 0)
+	if (hr_reach_enter(&own) < 0)
 		return -1;
 	r = symlinkat(target, dir, name);
 	sys = errno;

@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/account.h"
+
 #define HR_REACH_HIDDEN 4
 
 struct hr_reach {
@@ -33,6 +35,11 @@ int hr_reach_open(int dir, const char *path, int flags);
 int hr_reach_open_as(int dir, const char *path, int flags, bool change);
 /* Like hr_reach_open_as() with change; *ret_shells: the account's rights were used to open it. */
 int hr_reach_open_whose(int dir, const char *path, int flags, bool *ret_shells);
+/* Gives this process the rights of the shell's account until hr_account_leave(). Returns 0, or -1
+ * with errno. */
+int hr_reach_enter(struct hr_account_own *own);
+/* Returns true if `fd` is a directory on the way to a file with the server's secrets. */
+bool hr_reach_leads_to_hidden(int fd);
 /* Makes one directory; with `shells`, using the account's rights. */
 int hr_reach_mkdir(int dir, const char *name, mode_t mode, bool shells);
 /* Makes a symbolic link in the same way. */

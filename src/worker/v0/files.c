@@ -9,6 +9,7 @@
 
 #include <json-c/json.h>
 
+#include "base/account.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/text/quote.h"
@@ -108,6 +109,7 @@ hr_handle_files(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret
 struct entry {
 	const char *path, *leaf; /* borrowed from the body; leaf is the last name of path */
 	int dir;                 /* O_PATH; -1: not open */
+	bool shells;             /* a link that the shell's account may have made leads to dir */
 };
 
 /* Opens the directory of the path in the body's member `name`. Returns false after it has sent the
@@ -129,7 +131,7 @@ entry_open(struct entry *e, struct json_object *body, const char *name, struct h
 	parent = strndup(e->path, (size_t)(e->leaf - e->path));
 	if (parent == NULL)
 		return hr_answer_generic(ret);
-	e->dir = hr_reach_open_as(AT_FDCWD, parent, O_PATH | O_DIRECTORY, true);
+	e->dir = hr_reach_open_whose(AT_FDCWD, parent, O_PATH | O_DIRECTORY, &e->shells);
 	if (e->dir < 0)
 		refuse(ret, errno, parent);
 	return e->dir >= 0;
@@ -141,9 +143,22 @@ entry_is_there(const struct entry *e, struct hr_answer *ret)
 {
 	HR_CLOSE int fd = hr_reach_check(openat(e->dir, e->leaf, O_PATH | O_NOFOLLOW | O_CLOEXEC));
 
-	if (fd < 0)
-		refuse(ret, errno, e->path);
-	return fd >= 0;
+	if (fd >= 0 && !hr_reach_leads_to_hidden(fd))
+		return true;
+	refuse(ret, fd < 0 ? errno : EACCES, e->path);
+	return false;
+}
+
+/* The rights of the shell's account keep its links from changing what it could not change itself:
+ * entries of others in sticky directories, and trees of others. Returns false after it has sent the
+ * error response. */
+static bool
+enter(bool shells, struct hr_account_own *own, const char *path, struct hr_answer *ret)
+{
+	if (!shells || hr_reach_enter(own) == 0)
+		return true;
+	refuse(ret, errno, path);
+	return false;
 }
 
 void
@@ -151,13 +166,18 @@ hr_handle_rename(struct hr_worker *w, struct hr_request *r, struct hr_answer *re
 {
 	HR_PUT struct json_object *body = hr_live_object(w, r, ret);
 	struct entry from = {.dir = -1}, to = {.dir = -1};
+	struct hr_account_own own = {.changed = false};
+	int sys;
 
 	if (body != NULL && entry_open(&from, body, "path", ret) && entry_is_there(&from, ret) &&
-	    entry_open(&to, body, "to", ret)) {
-		if (hr_path_rename_free(from.dir, from.leaf, to.dir, to.leaf) == 0)
+	    entry_open(&to, body, "to", ret) &&
+	    enter(from.shells || to.shells, &own, to.path, ret)) {
+		sys = hr_path_rename_free(from.dir, from.leaf, to.dir, to.leaf) == 0 ? 0 : errno;
+		hr_account_leave(&own);
+		if (sys == 0)
 			hr_buf_adds(&ret->body, "{}");
 		else
-			refuse(ret, errno, to.path);
+			refuse(ret, sys, to.path);
 	}
 	hr_fd_close(&from.dir);
 	hr_fd_close(&to.dir);
@@ -168,15 +188,20 @@ hr_handle_remove(struct hr_worker *w, struct hr_request *r, struct hr_answer *re
 {
 	HR_PUT struct json_object *body = hr_live_object(w, r, ret);
 	struct entry e = {.dir = -1};
+	struct hr_account_own own = {.changed = false};
 	struct hr_err err = {0};
 	HR_BUF(way, QUERY_MAX);
+	int done;
 
-	if (body != NULL && entry_open(&e, body, "path", ret) && entry_is_there(&e, ret)) {
+	if (body != NULL && entry_open(&e, body, "path", ret) && entry_is_there(&e, ret) &&
+	    enter(e.shells, &own, e.path, ret)) {
 		/* the descriptor stays where it is, whatever becomes of the path */
 		hr_buf_addf(&way, "/proc/self/fd/%d/%s", e.dir, e.leaf);
+		done = way.fail == HR_OK ? hr_path_remove(hr_buf_str(&way), &err) : 0;
+		hr_account_leave(&own);
 		if (way.fail != HR_OK)
 			hr_answer_generic(ret);
-		else if (hr_path_remove(hr_buf_str(&way), &err) == 0)
+		else if (done == 0)
 			hr_buf_adds(&ret->body, "{}");
 		else
 			refuse(ret, err.sys, e.path);
