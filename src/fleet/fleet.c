@@ -77,14 +77,20 @@ hr_fleet_look_again(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err 
 static int
 wake(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 {
-	bool moved;
+	bool moved = false;
+	int i;
 
-	if (row->state != HR_FLEET_PAUSED && row->state != HR_FLEET_PAUSING)
-		return 0;
-	/* a pending pause is done first: jobs of one sandbox keep their order */
-	if (hr_fleet_begin(f, row, HR_FLEET_RESUMING, HR_JOB_RESUME, NULL, &moved, err) != 0)
-		return -1;
-	return hr_fleet_look_again(f, row, err) < 0 ? -1 : 0;
+	/* a pause that ends meanwhile moves the row first */
+	for (i = 0; i < TRIES && !moved &&
+		    (row->state == HR_FLEET_PAUSED || row->state == HR_FLEET_PAUSING);
+	     i++) {
+		/* a pending pause is done first: jobs of one sandbox keep their order */
+		if (hr_fleet_begin(f, row, HR_FLEET_RESUMING, HR_JOB_RESUME, NULL, &moved, err) !=
+			0 ||
+		    hr_fleet_look_again(f, row, err) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 static enum hr_fleet_result
