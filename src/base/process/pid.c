@@ -75,8 +75,14 @@ hr_pid_started(pid_t pid)
 int
 hr_pid_open(pid_t pid, unsigned long long started)
 {
-	int fd = hr_pidfd_open(pid), why;
+	int fd, why;
 
+	/* no record is one of init, whatever a damaged file says */
+	if (pid <= 1) {
+		errno = ESRCH;
+		return -1;
+	}
+	fd = hr_pidfd_open(pid);
 	if (fd < 0)
 		return -1;
 	/* checked after opening: the pidfd cannot change to another process */
