@@ -136,8 +136,11 @@ make_group(const char *top, int version, const char *name, const char *controlle
 	    put(parent, "cgroup.subtree_control", controllers) < 0)
 		return hr_err_sys(
 		    err, errno, "give the controllers%s on in %s", controllers, parent);
-	if (mkdir(ret, 0755) != 0 && errno != EEXIST)
-		return hr_err_sys(err, errno, "make the control group %s", ret);
+	/* a leftover group has limits of its own */
+	(void)rmdir(ret);
+	if (mkdir(ret, 0755) != 0)
+		return hr_err_sys(err, errno, "make the control group %s%s", ret,
+		    errno == EEXIST ? ", which a box that runs has" : "");
 	return 0;
 }
 
@@ -159,8 +162,15 @@ set_limit(
 	switch (c) {
 	case MEMORY:
 		(void)snprintf(value, sizeof(value), "%lld", (long long)l->memory_bytes);
-		return limit_in(
-		    dir, version == 2 ? "memory.max" : "memory.limit_in_bytes", value, err);
+		if (limit_in(
+			dir, version == 2 ? "memory.max" : "memory.limit_in_bytes", value, err) < 0)
+			return -1;
+		/* memory that is swapped out counts; a kernel without swap has no such file */
+		return put(dir, version == 2 ? "memory.swap.max" : "memory.memsw.limit_in_bytes",
+			   version == 2 ? "0" : value) == 0 ||
+			       errno == ENOENT
+			   ? 0
+			   : hr_err_sys(err, errno, "limit swap in %s", dir);
 	case PROCESSES:
 		(void)snprintf(value, sizeof(value), "%lld", (long long)l->processes);
 		return limit_in(dir, "pids.max", value, err);
@@ -232,10 +242,7 @@ box_group_make(const struct box_spec *s, pid_t pid, struct hr_err *err)
 			    "here",
 			    names[c]);
 	}
-	if (make_all(s, h, wanted, pid, err) == 0)
-		return 0;
-	box_group_remove(s->name);
-	return -1;
+	return make_all(s, h, wanted, pid, err);
 }
 
 void

@@ -9,7 +9,7 @@
 /* Puts process `pid` into new control groups "handrail/NAME" with the limits of the document. A
  * hierarchy of version 2 is used where it has the controller, else one of version 1. Fails where a
  * limit cannot be enforced; without limits a machine without control groups is no error. Returns 0,
- * or -1 with *err and no group left. */
+ * or -1 with *err: the caller ends the process and calls box_group_remove(). */
 int box_group_make(const struct box_spec *s, pid_t pid, struct hr_err *err);
 
 /* Removes the groups of that name. Processes must have left them. */

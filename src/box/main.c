@@ -2,9 +2,13 @@
  * handrail-box(8). */
 #include "config.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -13,6 +17,10 @@
 #include "box/fence.h"
 #include "box/spec.h"
 #include "box/start.h"
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U
+#endif
 
 #define STATUS_USAGE 2    /* the command line or the document */
 #define STATUS_FAILED 125 /* the box could not be made */
@@ -100,6 +108,32 @@ launch(const struct box_spec *s, int control)
 	return status;
 }
 
+/* Executes this program again from sealed memory. A program that replaces itself by /proc/self/exe
+ * in the box would else have the file of the launcher to write to. Returns 0 where that is done
+ * already, or -1 with *err. */
+static int
+leave_file(char **argv, struct hr_err *err)
+{
+	HR_CLOSE int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	HR_CLOSE int memory = -1;
+	ssize_t n;
+
+	if (file >= 0 && fcntl(file, F_GET_SEALS) > 0)
+		return 0;
+	memory = memfd_create("handrail-box", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+	if (memory < 0 && errno == EINVAL) /* Linux before 6.3, where every one can be executed */
+		memory = memfd_create("handrail-box", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (file < 0 || memory < 0)
+		return hr_err_sys(err, errno, "copy the launcher");
+	while ((n = sendfile(memory, file, NULL, 1 << 24)) > 0)
+		;
+	if (n < 0 || fcntl(memory, F_ADD_SEALS,
+			 F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+		return hr_err_sys(err, errno, "copy the launcher");
+	(void)fexecve(memory, argv, environ);
+	return hr_err_sys(err, errno, "execute the copy of the launcher");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -109,7 +143,7 @@ main(int argc, char **argv)
 	struct box_spec s;
 	int status;
 
-	if (hr_fd_open_stdio(&e) < 0)
+	if (hr_fd_open_stdio(&e) < 0 || leave_file(argv, &e) < 0)
 		return fail(STATUS_FAILED, &e);
 	if (!parse(&o, argc, argv) || o.help) {
 		(void)fputs(usage_text, o.help ? stdout : stderr);

@@ -138,7 +138,7 @@ static int
 one_mount(struct box_spec *s, struct json_object *o, struct hr_err *err)
 {
 	struct box_mount *m = &s->mounts[s->nmounts];
-	size_t i;
+	size_t i, n;
 
 	if (only(o, "an entry of \"mounts\"", mount_members, err) < 0 ||
 	    path_of(o, "source", &m->source, err) < 0 ||
@@ -152,6 +152,11 @@ one_mount(struct box_spec *s, struct json_object *o, struct hr_err *err)
 		return hr_err_set(err, HR_E_INVAL,
 		    "nothing can be mounted at %.200s: /proc, /sys and /dev are the box's own",
 		    m->target);
+	n = strlen(m->source);
+	if (s->storage != NULL && strncmp(s->storage, m->source, n) == 0 &&
+	    (s->storage[n] == '/' || s->storage[n] == '\0'))
+		return hr_err_set(err, HR_E_INVAL,
+		    "the mount of %.200s would show the box its own storage", m->source);
 	for (i = 0; i < s->nmounts; i++)
 		if (strcmp(s->mounts[i].target, m->target) == 0)
 			return hr_err_set(

@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -120,12 +121,11 @@ become_program(const struct first *f, struct hr_err *err)
 {
 	const struct box_spec *s = f->s;
 
-	if (!f->detached && tie_to_launcher(f->sync) < 0)
-		return hr_err_sys(err, errno, "end with the launcher");
-	if (f->detached && setsid() < 0)
-		return hr_err_sys(err, errno, "a session of the box's own");
+	/* kill(0, ...) in the box must not reach the launcher's process group */
+	if ((f->detached ? setsid() : setpgid(0, 0)) < 0)
+		return hr_err_sys(err, errno, "a process group of the box's own");
 	if (unshare(CLONE_NEWCGROUP) < 0)
-		return hr_err_sys(err, errno, "a namespace of control groups");
+		return not_cloned(errno, err);
 	/* the kernel forbids setgroups() with one id: a group could take rights away */
 	if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0 ||
 	    (!f->one_id && setgroups(0, NULL) < 0))
@@ -140,6 +140,9 @@ become_program(const struct first *f, struct hr_err *err)
 		return hr_err_sys(err, errno, "enter %s in the box", s->directory);
 	if (box_fence_raise(err) < 0)
 		return -1;
+	/* after the last change of ids, which would undo it */
+	if (!f->detached && tie_to_launcher(f->sync) < 0)
+		return hr_err_sys(err, errno, "end with the launcher");
 	(void)execve(s->argv[0], s->argv, s->env);
 	return hr_err_sys(err, errno, "execute %s in the box", s->argv[0]);
 }
@@ -148,8 +151,17 @@ become_program(const struct first *f, struct hr_err *err)
 static void __attribute__((noreturn)) in_box(const struct first *f)
 {
 	struct hr_err e = {0};
+	sigset_t none;
 	char go;
 
+	/* a link that the box has planted must lead to no descriptor of the caller's */
+	(void)close_range(STDERR_FILENO + 1, (unsigned)f->sync - 1, 0);
+	(void)close_range((unsigned)f->sync + 1, ~0u, 0);
+	(void)signal(SIGPIPE, SIG_DFL);
+	(void)signal(SIGCHLD, SIG_DFL);
+	(void)signal(SIGTTOU, SIG_DFL);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	/* no byte: the launcher has given up, or was killed */
 	if (hr_fd_read(f->sync, &go, 1) == 1) {
 		(void)become_program(f, &e);
@@ -184,16 +196,22 @@ prepare(const struct box_spec *s, const struct box_ids *ids, pid_t pid, int sync
 	char text[sizeof(err->msg)];
 	ssize_t n;
 
+	siginfo_t ended = {.si_pid = 0};
+
 	if (geteuid() != 0 && box_ids_map(ids, pid, err) < 0)
-		return -1;
+		goto failed;
 	if (box_group_make(s, pid, err) < 0)
-		return -1;
+		goto failed;
 	if ((control >= 0 && ask_control(control, pid, err) < 0) ||
 	    hr_fd_write_full(sync, "g", 1, err) < 0)
 		goto failed;
 	n = hr_fd_read_full(sync, text, sizeof(text) - 1, err);
-	if (n == 0)
+	/* exec has closed the other end, or the child was killed */
+	if (n == 0 && waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	    (ended.si_pid == 0 || ended.si_code == CLD_EXITED))
 		return 0;
+	if (n == 0)
+		(void)hr_err_set(err, HR_E_GONE, "the box was killed before its program started");
 	if (n > 0) {
 		text[n] = '\0';
 		(void)hr_err_set(err, HR_E_SYS, "%s", text);
@@ -207,32 +225,14 @@ failed:
 }
 
 static int
-usable_storage(const struct box_spec *s, struct hr_err *err)
-{
-	struct stat st;
-
-	if (lstat(s->storage, &st) != 0)
-		return hr_err_sys(err, errno, "the storage %s", s->storage);
-	if (!S_ISDIR(st.st_mode))
-		return hr_err_set(
-		    err, HR_E_INVAL, "the storage %s must be a directory", s->storage);
-	/* root of the box can make set-uid files there, which no other account may reach */
-	if (st.st_uid != geteuid() || (st.st_mode & 077) != 0)
-		return hr_err_set(err, HR_E_UNTRUSTED,
-		    "the storage %s must belong to you, and no other account may enter it: chmod "
-		    "700",
-		    s->storage);
-	return 0;
-}
-
-static int
 look_at_directories(const struct box_spec *s, struct hr_err *err)
 {
 	struct stat st;
 	size_t i;
 
-	if (usable_storage(s, err) < 0)
-		return -1;
+	if (lstat(s->storage, &st) != 0 || !S_ISDIR(st.st_mode))
+		return hr_err_set(
+		    err, HR_E_INVAL, "the storage %s must be a directory that exists", s->storage);
 	if (s->root != NULL && (stat(s->root, &st) != 0 || !S_ISDIR(st.st_mode)))
 		return hr_err_set(
 		    err, HR_E_INVAL, "the root %s must be a directory that exists", s->root);
@@ -249,6 +249,7 @@ box_start(const struct box_spec *s, int control, int *ret_status, struct hr_err 
 	struct first first = {.s = s, .detached = control >= 0, .plain = geteuid() != 0};
 	struct box_ids ids = {0};
 	int sync[2], status, r;
+	bool terminal;
 	pid_t pid;
 
 	if (look_at_directories(s, err) < 0)
@@ -258,6 +259,9 @@ box_start(const struct box_spec *s, int control, int *ret_status, struct hr_err 
 	first.one_id = first.plain && !ids.many;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sync) < 0)
 		return hr_err_sys(err, errno, "a socket pair");
+	(void)signal(SIGPIPE, SIG_IGN); /* the other side may end at any time */
+	(void)signal(SIGCHLD, SIG_DFL);
+	(void)signal(SIGTTOU, SIG_IGN);
 	pid = cloned(s);
 	if (pid == 0) {
 		hr_fd_close(&sync[0]);
@@ -266,6 +270,9 @@ box_start(const struct box_spec *s, int control, int *ret_status, struct hr_err 
 	}
 	r = pid < 0 ? not_cloned(errno, err) : 0;
 	hr_fd_close(&sync[1]);
+	/* the terminal's signals are for the box */
+	terminal = r == 0 && control < 0 && tcgetpgrp(STDIN_FILENO) == getpgrp() &&
+		   setpgid(pid, pid) == 0 && tcsetpgrp(STDIN_FILENO, pid) == 0;
 	if (r == 0)
 		r = prepare(s, &ids, pid, sync[0], control, err);
 	hr_fd_close(&sync[0]);
@@ -274,9 +281,12 @@ box_start(const struct box_spec *s, int control, int *ret_status, struct hr_err 
 	*ret_status = 0;
 	if (control >= 0)
 		return 0;
-	if (hr_spawn_end(pid, &status) < 0)
-		return hr_err_sys(err, errno, "wait for the box");
+	r = hr_spawn_end(pid, &status);
+	if (terminal)
+		(void)tcsetpgrp(STDIN_FILENO, getpgrp());
 	box_group_remove(s->name);
+	if (r < 0)
+		return hr_err_sys(err, errno, "wait for the box");
 	*ret_status = hr_exit_code(status);
 	return 0;
 }
@@ -284,16 +294,19 @@ box_start(const struct box_spec *s, int control, int *ret_status, struct hr_err 
 int
 box_start_check(const struct box_spec *s, struct hr_err *err)
 {
+	int status;
 	pid_t pid;
 
 	if (look_at_directories(s, err) < 0)
 		return -1;
 	pid = cloned(s);
 	if (pid == 0)
-		_exit(0);
+		_exit(unshare(CLONE_NEWCGROUP) == 0 ? 0 : errno);
 	if (pid < 0)
 		return not_cloned(errno, err);
-	return hr_spawn_end(pid, NULL) == 0 ? 0 : hr_err_sys(err, errno, "wait for a process");
+	if (hr_spawn_end(pid, &status) < 0)
+		return hr_err_sys(err, errno, "wait for a process");
+	return status == 0 ? 0 : not_cloned(hr_exit_code(status), err);
 }
 
 void

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/mount.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,12 +134,25 @@ new_mount(const char *type, const char *const *options, unsigned attributes)
 	return (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, attributes);
 }
 
+/* Opens a path of the document. A link in it is an error: another account could have changed it
+ * since the caller looked. */
+static int
+host_path(const char *path, uint64_t flags)
+{
+	const struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
+
+	return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+}
+
 /* Returns a copy of the mount at `path` of the host, with all mounts below it, or -1 with errno. */
 static int
 bound(const char *path, bool writable)
 {
 	const uint64_t flags = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
-	int fd = sys_open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+	HR_CLOSE int at = host_path(path, O_PATH);
+	int fd = at < 0 ? -1
+			: sys_open_tree(at, "",
+			      OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH);
 
 	if (fd >= 0 &&
 	    set_flags(fd, AT_RECURSIVE, flags | (writable ? 0 : (uint64_t)MOUNT_ATTR_RDONLY)) < 0)
@@ -155,6 +169,21 @@ storage_directory(int storage, const char *name, mode_t mode)
 	if (mkdirat(storage, name, mode) != 0 && errno != EEXIST)
 		return -1;
 	return openat(storage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* Programs make these files for a moment while they change accounts; they hold passwords. */
+static const char *const accounts[] = {"gshadow+", "gshadow-", "gshadow.edit", "ngshadow",
+    "npasswd", "nshadow", "shadow+", "shadow-", "shadow.edit"};
+
+static int
+hide_accounts(int upper, struct hr_err *err)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(accounts) / sizeof(*accounts); i++)
+		if (mknodat(upper, accounts[i], S_IFCHR, makedev(0, 0)) != 0 && errno != EEXIST)
+			return hr_err_sys(err, errno, "hide %s", accounts[i]);
+	return 0;
 }
 
 /* Leaves out of the upper layer's view what not every account may read in the lower one. What the
@@ -207,14 +236,16 @@ add_overlay(struct view *v, int lower, const char *target, const char *name, boo
 	HR_CLOSE int work = both >= 0 ? storage_directory(both, "work", 0700) : -1;
 	char places[3][32];
 	const char *options[] = {"lowerdir", places[0], "upperdir", places[1], "workdir", places[2],
-	    "source", "handrail", v->plain ? "userxattr" : NULL, NULL, NULL};
+	    "source", "handrail", v->plain ? "userxattr" : "index", v->plain ? NULL : "off",
+	    v->plain ? NULL : "redirect_dir", "off", "metacopy", "off", NULL};
 	struct stat st;
 
 	if (upper < 0 || work < 0)
 		return hr_err_sys(err, errno, "make layers/%s in the storage", name);
 	if (fstat(lower, &st) != 0 || fchmod(upper, st.st_mode & 07777) != 0)
 		return hr_err_sys(err, errno, "prepare the layer of %s", target);
-	if (sifted && sift(lower, upper, err) < 0)
+	if (sifted && (sift(lower, upper, err) < 0 ||
+			  (strcmp(name, "etc") == 0 && hide_accounts(upper, err) < 0)))
 		return -1;
 	/* descriptors, since a comma or a colon in a path would end the option */
 	(void)snprintf(places[0], sizeof(places[0]), "/proc/self/fd/%d", lower);
@@ -327,14 +358,17 @@ add_system(struct view *v, struct hr_err *err)
 	if (fd >= 0 && add(v, fd, "sys", false, err) < 0)
 		return -1;
 	if (add(v, new_mount("tmpfs", run, safe), "run", false, err) < 0 ||
-	    add(v, new_mount("tmpfs", dev, MOUNT_ATTR_NOSUID), "dev", false, err) < 0 ||
+	    add(v, new_mount("tmpfs", dev, safe), "dev", false, err) < 0 ||
 	    add(v, new_mount("tmpfs", shm, safe | MOUNT_ATTR_NOEXEC), "dev/shm", false, err) < 0 ||
 	    add(v, new_mount("devpts", pts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC), "dev/pts",
 		false, err) < 0)
 		return -1;
 	for (i = 0; i < sizeof(devices) / sizeof(*devices); i++) {
 		fd = sys_open_tree(AT_FDCWD, devices[i], OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-		if (fd >= 0 && set_flags(fd, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC) < 0)
+		/* these are files of the host: read-only keeps their modes and owners, and not
+		 * their use */
+		if (fd >= 0 &&
+		    set_flags(fd, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY) < 0)
 			hr_fd_close(&fd);
 		if (add(v, fd, devices[i] + 1, true, err) < 0)
 			return -1;
@@ -443,8 +477,9 @@ hide(const char *path, struct hr_err *err)
 		 ? new_mount("tmpfs", options,
 		       MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
 		 : sys_open_tree(AT_FDCWD, "/dev/null", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-	return fd >= 0 && sys_move_mount(fd, path) == 0 ? 0
-							: hr_err_sys(err, errno, "hide %s", path);
+	return fd >= 0 && set_flags(fd, 0, MOUNT_ATTR_RDONLY) == 0 && sys_move_mount(fd, path) == 0
+		   ? 0
+		   : hr_err_sys(err, errno, "hide %s", path);
 }
 
 static int
@@ -472,8 +507,13 @@ mask(struct hr_err *err)
 static int
 directory_root(struct view *v, struct hr_err *err)
 {
-	HR_CLOSE int lower = open(v->s->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	HR_CLOSE int lower = host_path(v->s->root, O_RDONLY | O_DIRECTORY);
+	struct stat st, host;
 
+	if (lower >= 0 && fstat(lower, &st) == 0 && stat("/", &host) == 0 &&
+	    st.st_dev == host.st_dev && st.st_ino == host.st_ino)
+		return hr_err_set(
+		    err, HR_E_INVAL, "the root %s is the host's: leave it out", v->s->root);
 	if (lower < 0)
 		return hr_err_sys(err, errno, "open the root directory %s", v->s->root);
 	if (add_overlay(v, lower, ".", "root", false, err) < 0)
@@ -518,17 +558,25 @@ int
 box_view_enter(const struct box_spec *s, bool plain, struct hr_err *err)
 {
 	struct view v = {.s = s, .plain = plain};
+	struct stat st;
 
-	v.storage = open(s->storage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (v.storage < 0)
+	v.storage = host_path(s->storage, O_RDONLY | O_DIRECTORY);
+	if (v.storage < 0 || fstat(v.storage, &st) != 0)
 		return hr_err_sys(err, errno, "open the storage %s", s->storage);
+	/* root of the box can make set-uid files there, which no other account may reach */
+	if (st.st_uid != geteuid() || (st.st_mode & 077) != 0)
+		return hr_err_set(err, HR_E_UNTRUSTED,
+		    "the storage %s must belong to you, and no other account may enter it: chmod "
+		    "700",
+		    s->storage);
 	(void)umask(0);
 	if (mount(NULL, "/", NULL, BOX_MS_REC | BOX_MS_PRIVATE, NULL) < 0)
 		return hr_err_sys(err, errno, "separate the mounts from the host's");
-	if (enter_root(&v, err) < 0 || put_in_place(&v, err) < 0 || link_devices(err) < 0 ||
-	    mask(err) < 0)
+	if (enter_root(&v, err) < 0)
 		return -1;
 	hr_fd_close(&v.storage);
+	if (put_in_place(&v, err) < 0 || link_devices(err) < 0 || mask(err) < 0)
+		return -1;
 	(void)umask(022);
 	return 0;
 }
