@@ -198,9 +198,12 @@ def statuses():
     with Host() as h:
         with open(h.path("code"), "wb") as f:
             f.write(b"#" * (30 << 20))
-        with open(h.path("code")) as f:
-            done = h("py", "-", stdin=f, preexec_fn=little_memory)
-        equal((done.returncode, done.stderr), (1, "handrail: out of memory\n"), "no memory is no wrong command line")
+        # AddressSanitizer needs more address space than that for itself, and aborts
+        if b"__asan_init" not in open(os.path.join(BUILD, "handrail"), "rb").read():
+            with open(h.path("code")) as f:
+                done = h("py", "-", stdin=f, preexec_fn=little_memory)
+            equal((done.returncode, done.stderr), (1, "handrail: out of memory\n"),
+                  "no memory is no wrong command line")
         service = http.server.HTTPServer(("127.0.0.1", 0), Service)
         threading.Thread(target=service.serve_forever, daemon=True).start()
         url = "http://127.0.0.1:%d" % service.server_port
