@@ -230,14 +230,16 @@ ask_endpoint(struct hr_sandbox *s)
 		s->ops->endpoint(s->self, &s->endpoint);
 }
 
-/* Asks the back-end whether to retry a failed request. */
+/* Hides secrets that the answer has repeated, and asks the back-end whether to retry. */
 static bool
 request_failed(void *arg, unsigned attempt, struct hr_err *err)
 {
 	struct hr_sandbox *s = arg;
 	bool again = false;
 
-	s->ops->failed(s->self, attempt, &again, err);
+	if (s->ops->failed != NULL)
+		s->ops->failed(s->self, attempt, &again, err);
+	hr_mask_error(s, err);
 	if (!again)
 		return false;
 	ask_endpoint(s);
@@ -251,7 +253,7 @@ use_endpoint(struct hr_sandbox *s, struct hr_err *err)
 	ask_endpoint(s);
 	if (hr_client_init(&s->client, &s->endpoint, err) < 0)
 		return -1;
-	s->client.failed = s->ops->failed != NULL ? request_failed : NULL;
+	s->client.failed = request_failed;
 	s->client.failed_arg = s;
 	return 0;
 }
