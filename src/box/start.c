@@ -249,7 +249,7 @@ box_start(const struct box_spec *s, int control, int *ret_status, struct hr_err 
 	struct first first = {.s = s, .detached = control >= 0, .plain = geteuid() != 0};
 	struct box_ids ids = {0};
 	int sync[2], status, r;
-	bool terminal;
+	bool terminal, made;
 	pid_t pid;
 
 	if (look_at_directories(s, err) < 0)
@@ -276,14 +276,16 @@ box_start(const struct box_spec *s, int control, int *ret_status, struct hr_err 
 	if (r == 0)
 		r = prepare(s, &ids, pid, sync[0], control, err);
 	hr_fd_close(&sync[0]);
-	if (r < 0)
-		return -1;
 	*ret_status = 0;
-	if (control >= 0)
+	if (r == 0 && control >= 0)
 		return 0;
-	r = hr_spawn_end(pid, &status);
+	made = r == 0;
+	if (made)
+		r = hr_spawn_end(pid, &status);
 	if (terminal)
 		(void)tcsetpgrp(STDIN_FILENO, getpgrp());
+	if (!made)
+		return -1;
 	box_group_remove(s->name);
 	if (r < 0)
 		return hr_err_sys(err, errno, "wait for the box");
