@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""A picture of what t/bench/actions.py wrote: how long the actions took, one after the other, of each server.
+"""Draws the result of t/bench/actions.py: the seconds that each server took for the actions, one after the other.
 
     t/bench/plot.py RESULT.jsonl PICTURE.svg
 
-Of each action the median of the rounds. The picture names machine, cores, load and date."""
+A line is the round whose sum is the median of that server's rounds, so its end is the figure that actions.py prints.
+The picture names machine, cores, load and date."""
 
+import itertools
 import json
 import statistics
 import sys
@@ -32,13 +34,13 @@ def main():
     took = {}
     for r in rows:
         if r["section"] == "actions":
-            took.setdefault(r["who"], {}).setdefault(r["n"], []).append(r["ms"])
+            took.setdefault(r["who"], {}).setdefault(r["round"], {})[r["n"]] = r["ms"] / 1e3
     sums = {}
-    for who, actions in took.items():
-        sums[who], now = [0], 0
-        for n in sorted(actions):
-            now += statistics.median(actions[n]) / 1e3
-            sums[who].append(now)
+    for who, numbered in took.items():
+        each = [[0, *itertools.accumulate(seconds for _, seconds in sorted(actions.items()))]
+                for actions in numbered.values()]
+        middle = statistics.median_low(s[-1] for s in each)
+        sums[who] = next(s for s in each if s[-1] == middle)
     count, top = max(len(s) for s in sums.values()) - 1, max(s[-1] for s in sums.values())
     step = nice(top)
 
@@ -66,8 +68,8 @@ def main():
         svg.append('<text x="%.1f" y="%.1f" fill="%s" font-weight="bold">%s</text>' % (
             x(count) + 8, y(seconds[-1]) + 4 - (6 if seconds[-1] < top / 30 else 0), colour,
             "%s: %.2f s" % (who, seconds[-1])))
-    rounds = max(len(n) for actions in took.values() for n in actions.values())
-    svg.append('<text x="%d" y="%d" fill="#555" font-size="12">action; medians of %d rounds, %s, %d cores, Linux %s, '
+    rounds = max(len(numbered) for numbered in took.values())
+    svg.append('<text x="%d" y="%d" fill="#555" font-size="12">action; median of %d rounds, %s, %d cores, Linux %s, '
                "load %.1f at the start</text></svg>" % (LEFT, HEIGHT - 14, rounds, machine["date"], machine["cores"],
                                                    machine["kernel"].split("-")[0], machine["load"][0]))
     with open(sys.argv[2], "w", encoding="utf-8") as f:
