@@ -4,12 +4,14 @@
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+from lib import process  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
 
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "quickstart")
@@ -19,12 +21,40 @@ echo "$*" >>%(top)s/calls
 case $1 in
 up) for word; do case $word in local.port=*) echo "${word#*=}" >%(top)s/port ;; esac; done ;;
 url)
-    port=$(cat %(top)s/port) || exit 1
+    port=$(cat %(top)s/port) || exit 3
     printf '{"server":"http://127.0.0.1:%%s","key":"k3y","vscode":null}\\n' "$port"
     ;;
-run) echo Hello ;;
-rm) rm %(top)s/port ;;
+run) echo "Hello $*" ;;
+fleet) if [ "$3" = init ]; then echo fleet-key; else echo running; fi ;;
+down) ;;
+rm)
+    [ ! -e %(top)s/busy ] || { echo "handrail: it is busy" >&2; exit 1; }
+    rm %(top)s/port || exit 3
+    ;;
+*) exit 1 ;;
 esac
+"""
+CURL = """#!/bin/sh
+[ ! -e %(top)s/dead ]
+"""
+# Notes whether its ports can be had by others, reports that it is ready and stays.
+FLEETD = """#!%(python)s
+import os, signal, socket, sys
+
+def free(option):
+    host, port = sys.argv[sys.argv.index(option) + 1].split(":")
+    with socket.socket() as s:
+        try:
+            s.bind((host, int(port)))
+        except OSError:
+            return "%%s reserved" %% option
+        return "%%s free" %% option
+
+with open("%(top)s/ports", "w") as f:
+    f.write("\\n".join(free(option) for option in ("--listen", "--console")))
+with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+    s.sendto(b"READY=1", "\\0" + os.environ["NOTIFY_SOCKET"][1:])
+signal.pause()
 """
 
 
@@ -32,7 +62,7 @@ class Checkout:
     def __init__(self):
         self.top = tempfile.mkdtemp(prefix="unit-quickstart-")
         os.chmod(self.top, 0o755)
-        for name in ("src", "t", "conf", "man", "bin", "build/root/bin"):
+        for name in ("src", "t", "conf", "man", "bin", "build/root/bin", "build/root/sbin"):
             os.makedirs(os.path.join(self.top, name))
         shutil.copy(SCRIPT, self.top)
         for name in ("configure.ac", "Makefile.am", "configure", "build/Makefile"):
@@ -41,7 +71,14 @@ class Checkout:
         self.put("bin/make", "#!/bin/sh\n")
         self.put("bin/dpkg", "#!/bin/sh\nexit 1\n")  # of versions: none is too old
         self.put("bin/dpkg-query", "#!/bin/sh\nprintf 'ii '\n")
+        self.put("bin/curl", CURL % {"top": self.top})
         self.put("build/root/bin/handrail", HANDRAIL % {"top": self.top})
+        self.put("build/root/sbin/handrail-fleetd",
+                 FLEETD % {"top": self.top, "python": os.path.realpath(sys.executable)})
+
+    def read(self, name):
+        with open(os.path.join(self.top, name)) as f:
+            return f.read()
 
     def put(self, name, text):
         with open(os.path.join(self.top, name), "w") as f:
@@ -52,7 +89,15 @@ class Checkout:
         return self
 
     def __exit__(self, *unused):
+        self.kill_fleet()
+        self("fleet", "stop")
         shutil.rmtree(self.top)
+
+    def kill_fleet(self):
+        if os.path.exists(os.path.join(self.top, "build/fleet/pid")):
+            pid = int(self.read("build/fleet/pid"))
+            os.kill(pid, signal.SIGKILL)
+            equal(process.wait_gone(pid, 60), True, "a process that was killed ends")
 
     def __call__(self, *words, **env):
         """Its status, its lines and what handrail was called with."""
@@ -61,8 +106,8 @@ class Checkout:
                               universal_newlines=True, env=dict(
                                   {k: v for k, v in os.environ.items() if k != "HANDRAIL_PORT"},
                                   PATH=os.path.join(self.top, "bin") + ":" + os.environ["PATH"], **env))
-        with open(os.path.join(self.top, "calls")) as f:
-            return done.returncode, done.stdout.splitlines(), [c for c in f.read().splitlines() if c[:3] != "url"]
+        return (done.returncode, done.stdout.splitlines(),
+                [c for c in self.read("calls").splitlines() if c[:3] != "url"])
 
 
 @contextlib.contextmanager
@@ -106,20 +151,76 @@ def port_that_is_taken():
     with Checkout() as c:
         with taken() as port:
             status, lines, calls = c(HANDRAIL_PORT=str(port))
-            said = "quickstart: the port of HANDRAIL_PORT is taken: port %d: Address already in use" % port
+            said = "quickstart: HANDRAIL_PORT cannot be used: port %d: Address already in use" % port
+            equal((status, lines[-1], calls), (1, said, []), lines)
+        for word in ("http", "65536"):
+            said = 'quickstart: HANDRAIL_PORT cannot be used: "%s" is not a number from 0 to 65535' % word
+            status, lines, calls = c(HANDRAIL_PORT=word)
             equal((status, lines[-1], calls), (1, said, []), lines)
         with taken(DEFAULT):
             status, lines, calls = c()
-        with open(os.path.join(c.top, "port")) as f:
-            port = int(f.read())
+        port = int(c.read("port"))
         note = "Port %d was taken, so this is port %d. HANDRAIL_PORT chooses another." % (DEFAULT, port)
         equal((status, port == DEFAULT, lines.count(note), note in lines[-8:], lines[-5:]),
               (0, False, 2, True, next_words(c, port)), lines)
 
 
+def ended_server():
+    """The record of a sandbox outlives its server, as after a reboot."""
+    with Checkout() as c:
+        with taken() as port:
+            pass
+        c(HANDRAIL_PORT=str(port))
+        c.put("dead", "")
+        equal(c("status")[:2], (1, ["No sandbox is running."]))
+        status, lines, calls = c(HANDRAIL_PORT=str(port))
+        equal((status, calls[:1]), (1, ["up -r local -n quickstart -s local.port=%d" % port]), lines)
+
+
+def stop_that_fails():
+    with Checkout() as c:
+        c.put("busy", "")
+        said = ["quickstart: the sandbox quickstart cannot be ended: handrail: it is busy"]
+        equal(c("stop"), (1, said, ["rm -q quickstart"]))
+        os.unlink(os.path.join(c.top, "busy"))
+        c.put("port", "1")
+        equal(c("stop")[:2], (0, ["The sandbox has ended."]))
+        os.unlink(os.path.join(c.top, "build/root/bin/handrail"))
+        equal(c("stop")[:2], (0, ["The sandbox was not running."]), "nothing is built")
+        equal(c("status")[:2], (1, ["No sandbox is running."]), "nothing is built")
+
+
+def fleet():
+    """Both ports are reserved until the service has them."""
+    with Checkout() as c:
+        with taken() as port:
+            pass
+        status, lines, _ = c("fleet", HANDRAIL_PORT=str(port), HANDRAIL_FLEET_KIND="local")
+        equal(c.read("ports"), "--listen reserved\n--console reserved", lines)
+        words = ["  " + c.read("build/fleet/console").strip(),
+                 "  export PATH=%s/build/root/bin:$PATH SANDBOX_API_KEY=$(cat %s/build/fleet/key) "
+                 "SANDBOX_REMOTE_RUNTIME_API_URL=http://127.0.0.1:%d" % (c.top, c.top, port),
+                 "  handrail up -r remote -s sandbox.runtime_container_image=none:1",
+                 "  handrail fleet ps", "  ./quickstart fleet stop"]
+        equal((status, lines[-5:]), (0, words), lines)
+        status, lines, calls = c("fleet")
+        equal((status, "It is running already." in lines, lines[-5:], calls), (0, True, words, []))
+        c.kill_fleet()
+        equal(c("fleet", "stop")[:2], (0, ["The fleet was not running."]))
+        equal(os.path.exists(os.path.join(c.top, "build/fleet")), False, "its records")
+
+
+def fleet_without_an_image():
+    """The kind that was asked for is not replaced by another one."""
+    with Checkout() as c:
+        status, lines, _ = c("fleet", HANDRAIL_FLEET_KIND="docker")
+        said = "quickstart: no runtime image can be built (all of it in %s/build/fleet-image.log)" % c.top
+        equal((status, lines[-1], os.path.exists(os.path.join(c.top, "ports"))), (1, said, False), lines)
+
+
 def main():
     tap = Tap()
-    for test in (started, port_that_is_taken):
+    for test in (started, port_that_is_taken, ended_server, stop_that_fails, fleet, fleet_without_an_image):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 
