@@ -33,10 +33,10 @@ LONG_TESTS += %D%/e2e/test_host_cli.py %D%/e2e/test_host_command.py %D%/e2e/test
 	%D%/e2e/test_host_git.py %D%/e2e/test_host_gitview.py %D%/e2e/test_host_live.py \
 	%D%/e2e/test_host_microagents.py %D%/e2e/test_host_pool.py %D%/e2e/test_host_docker.py \
 	%D%/e2e/test_host_hostile.py %D%/e2e/test_host_sent.py %D%/e2e/test_host_strays.py %D%/e2e/test_host_trust.py \
-	%D%/e2e/test_stranger.py
+	%D%/e2e/test_quickstart.py %D%/e2e/test_quickstart_docker.py %D%/e2e/test_stranger.py
 EXTRA_DIST += %D%/e2e/docker-engine %D%/e2e/lib/dockerhost.py %D%/e2e/lib/gitserver.py %D%/e2e/lib/host.py %D%/e2e/test_host_cli.py %D%/e2e/test_host_command.py \
 	%D%/e2e/test_host_docker.py %D%/e2e/test_host_copies.py %D%/e2e/test_host_git.py %D%/e2e/test_host_gitview.py %D%/e2e/test_host_live.py %D%/e2e/test_host_local.py %D%/e2e/test_host_microagents.py %D%/e2e/test_host_pool.py %D%/e2e/test_host_remote.py \
-	%D%/e2e/test_host_hostile.py %D%/e2e/test_host_sent.py %D%/e2e/test_host_strays.py %D%/e2e/test_host_trust.py %D%/e2e/test_stranger.py
+	%D%/e2e/test_host_hostile.py %D%/e2e/test_host_sent.py %D%/e2e/test_host_strays.py %D%/e2e/test_host_trust.py %D%/e2e/test_quickstart.py %D%/e2e/test_quickstart_docker.py %D%/e2e/test_stranger.py
 # the client of contrib/python; its harnesses by hand
 LONG_TESTS += %D%/e2e/test_host_python.py
 EXTRA_DIST += %D%/e2e/test_host_python.py %D%/e2e/harbor_check.py %D%/e2e/inspect_check.py \
