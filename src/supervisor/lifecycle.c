@@ -277,7 +277,8 @@ end_begin(struct hr_server *s)
 	atomic_store(&s->ctx.board->ready, 0);
 	hr_notify_send(&s->notify, "STOPPING=1\nSTATUS=waiting for running requests\n");
 	hr_guard_close(&s->guard);
-	hr_fd_close(&s->site.listener); /* connections are refused from now on */
+	/* connections are refused from now on */
+	hr_listen_close(&s->site.listen, &s->site.listener);
 	hr_viewer_close(&s->site.viewer);
 	hr_alerts_close(&s->alerts);
 	arm_stop_timeout(s);

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,21 +62,6 @@ hr_reexec_begin(struct hr_server *s, char *const *argv, struct hr_err *err)
 		return hr_err_sys(err, errno, "/proc/self/exe");
 	s->reexec.program[n] = '\0';
 	return copy_words(&s->reexec, argv, err);
-}
-
-int
-hr_reexec_listener(struct hr_server *s)
-{
-	int fd = hr_handover_take(&s->ctx.handed, "listener");
-	struct sockaddr_storage is;
-	socklen_t len = sizeof(is);
-
-	memset(&is, 0, sizeof(is));
-	if (fd >= 0 &&
-	    (getsockname(fd, (struct sockaddr *)&is, &len) != 0 || len != s->site.listen.len ||
-		memcmp(&is, &s->site.listen.addr, len) != 0))
-		hr_fd_close(&fd);
-	return fd;
 }
 
 bool

@@ -129,9 +129,6 @@ bool hr_server_request(void *server, struct hr_pool_worker *w, const char *packe
  * closes every other one above 2. The first call of main(). */
 int hr_reexec_begin(struct hr_server *s, char *const *argv, struct hr_err *err);
 
-/* Returns the handed TCP socket if it matches the settings; otherwise -1. */
-int hr_reexec_listener(struct hr_server *s);
-
 /* Gets the previous image's run directory. Returns false if there was none. */
 bool hr_reexec_directory(struct hr_server *s, char *path, size_t size);
 

@@ -165,15 +165,17 @@ old_nginx(const struct hr_server *s)
 	return fd;
 }
 
-/* Binds the port. An old nginx releases it as soon as it notices the signal, without an event; only
- * its end is an event. */
+/* Binds the address. An old nginx releases it as soon as it notices the signal, without an event;
+ * only its end is an event. */
 static int
 bind_port(struct hr_server *s, struct hr_err *err)
 {
 	struct pollfd p = {.fd = -1, .events = POLLIN};
 	int tries = s->ctx.run.inherited ? BIND_TRIES : 0;
 
-	s->site.listener = hr_reexec_listener(s); /* the old nginx serves until the next starts */
+	/* the old nginx serves until the next starts */
+	s->site.listener =
+	    hr_listen_take(&s->site.listen, hr_handover_take(&s->ctx.handed, "listener"));
 	s->ctx.relieves = s->site.listener >= 0;
 	if (s->site.listener < 0 && s->ctx.run.inherited)
 		p.fd = old_nginx(s);
@@ -444,7 +446,7 @@ hr_server_print_nginx(struct hr_server *s)
 void
 hr_server_release(struct hr_server *s)
 {
-	hr_fd_close(&s->site.listener);
+	hr_listen_close(&s->site.listen, &s->site.listener);
 	hr_viewer_close(&s->site.viewer);
 	hr_rundir_close(&s->ctx.run);
 	hr_plugins_done(&s->plugins); /* no effect after a run */

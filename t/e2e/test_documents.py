@@ -30,7 +30,7 @@ DOCUMENTS = ("README.md", "doc/tutorial.md", "doc/operators.md", "doc/install.md
              "doc/figures.md", "man/handrail.1", "man/handraild.8.in")
 # Root runs their commands a second time as an ordinary user, whose defaults differ.
 ORDINARY = ("doc/install.md",)
-PORTS = ("3000", "8000", "8443")
+PORTS = ("3000", "3001", "8000", "8443")
 BARE = re.compile(r"^    (?:handrail[a-z-]* |curl |apt-get |make |docker |kubectl |\./|packaging/\w).*", re.M)
 
 

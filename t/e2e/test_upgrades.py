@@ -83,7 +83,7 @@ class Client(threading.Thread):
         """The text, or None for a kept connection that was closed before."""
         used = self.connection is not None
         if not used:
-            self.connection = http.client.HTTPConnection("127.0.0.1", self.load.server.port, timeout=PATIENCE)
+            self.connection = self.load.server.connection()
         began = time.monotonic()
         try:
             self.connection.request(method, path, body, dict(headers or {}, **({} if self.kept else {
@@ -145,10 +145,10 @@ def until_ready(s, count):
         raise AssertionError("no upgrade %d\n%s" % (count - 1, s.log()))
 
 
-def nothing_is_refused():
+def upgrades_under_load(**how):
     """Requests of every kind, over fresh connections and kept ones; every second time nginx is replaced,
     too, as its configuration is another one."""
-    with Server(settings={}, **who()) as s:
+    with Server(settings={}, **how, **who()) as s:
         load = Load(s, OPTIONS.clients)
         start = time.monotonic()
         try:
@@ -167,6 +167,14 @@ def nothing_is_refused():
             max(c.slowest for c in load.clients), cut))
         equal(cut <= OPTIONS.upgrades // 2 * OPTIONS.clients, True, cut)
         one_of_each(s)
+
+
+def nothing_is_refused():
+    upgrades_under_load()
+
+
+def nothing_is_refused_at_a_unix_socket():
+    upgrades_under_load(unix=True)
 
 
 def one_of_each(s):
@@ -360,6 +368,7 @@ def options():
 if __name__ == "__main__":
     OPTIONS = options()
     sys.argv[1:] = []
-    sys.exit(run_tests([nothing_is_refused, kept_connections, another_nginx, command_under_way,
+    sys.exit(run_tests([nothing_is_refused, nothing_is_refused_at_a_unix_socket, kept_connections,
+                        another_nginx, command_under_way,
                         in_quick_succession, the_end_is_not_lost, sockets_stay, a_directory_of_its_own,
                         never_without_a_socket]))

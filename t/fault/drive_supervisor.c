@@ -206,6 +206,33 @@ port(struct hr_err *err)
 	return r;
 }
 
+/* No file stays, whatever fails. */
+static int
+unix_socket(struct hr_err *err)
+{
+	struct hr_settings c;
+	struct hr_listen l;
+	char at[160];
+	int fd = -1, r = -1;
+
+	if (hr_settings_init(&c, err) != 0)
+		return -1;
+	(void)snprintf(at, sizeof(at), "unix:%s/sock", fault_dir());
+	if (hr_settings_set(&c, "listen", at, err) == 0 &&
+	    hr_listen_choose(&l, &c, false, err) == 0) {
+		fd = hr_listen_bind(&l, err);
+		r = fd < 0 ? -1 : hr_listen_start(fd, &l, err);
+	}
+	if (r == 0) /* for the next image */
+		fd = hr_listen_take(&l, fd);
+	if (r == 0)
+		fault_tell("%d %zu", fd >= 0, strlen(l.nginx) - strlen(l.text));
+	if (fd >= 0)
+		hr_listen_close(&l, &fd);
+	hr_settings_done(&c);
+	return r;
+}
+
 /* Whatever fails, all are found: in the kernel's list of children, or in the one of all processes.
  */
 static int
@@ -236,5 +263,5 @@ strays(struct hr_err *err)
 const struct fault_scenario fault_scenarios[] = {{"settings", settings, 0},
     {"wrong settings", wrong_settings, 0}, {"run directory", run_directory, 0},
     {"keys", key_file, 0}, {"child environment", child_environment, 0},
-    {"nginx configuration", nginx_files, 0}, {"port", port, 0}, {"strays", strays, 0},
-    {NULL, NULL, 0}};
+    {"nginx configuration", nginx_files, 0}, {"port", port, 0}, {"unix socket", unix_socket, 0},
+    {"strays", strays, 0}, {NULL, NULL, 0}};

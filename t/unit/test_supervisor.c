@@ -278,6 +278,13 @@ START_TEST(addresses)
 	    {"host.example", true, false, NULL, false},
 	    {"127.0.0.1; evil", true, false, NULL, false},
 	    {"0:0:0:0:0:0:0:1", false, false, "[::1]:3000", false},
+	    {"unix:/server.sock", false, false, "unix:/server.sock", false},
+	    {"unix:///server.sock", true, true, "unix:///server.sock", false},
+	    {"unix:server.sock", false, false, NULL, false},
+	    {"unix:", false, false, NULL, false},
+	    {"unix:/", false, false, NULL, false},
+	    {"unix:/tmp/server.sock", false, false, NULL, false},
+	    {"unix:/server.sock; evil", false, false, NULL, false},
 	};
 	struct hr_settings c;
 	struct hr_listen l;
@@ -322,6 +329,41 @@ START_TEST(a_taken_port_is_noticed)
 	ck_assert_int_eq(err.code, HR_E_BUSY);
 	hr_fd_close(&client);
 	hr_fd_close(&fd);
+	hr_settings_done(&c);
+}
+END_TEST
+
+START_TEST(a_taken_socket_is_noticed)
+{
+	struct hr_settings c;
+	struct hr_listen l, other;
+	char at[96], *path = at + strlen("unix:");
+	int fd, second;
+
+	(void)snprintf(at, sizeof(at), "unix:%s/server.sock", top);
+	ck_assert_int_eq(hr_settings_init(&c, &err), 0);
+	ck_assert_int_eq(hr_settings_set(&c, "listen", at, &err), 0);
+	ck_assert_int_eq(hr_listen_choose(&l, &c, false, &err), 0);
+	other = l;
+	fd = hr_listen_bind(&l, &err);
+	ck_assert_msg(fd >= 0, "%s", err.msg);
+	ck_assert_int_eq(fcntl(fd, F_GETFL) & O_NONBLOCK, O_NONBLOCK);
+	ck_assert_int_eq(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	ck_assert_int_eq(hr_listen_bind(&other, &err), -1);
+	ck_assert_int_eq(err.code, HR_E_BUSY);
+	ck_assert_int_eq(hr_listen_start(fd, &l, &err), 0);
+	/* another server that started at the same time wins: it is told apart, and keeps its file
+	 */
+	ck_assert_int_eq(unlink(path), 0);
+	second = hr_listen_bind(&other, &err);
+	ck_assert_msg(second >= 0, "%s", err.msg);
+	ck_assert_str_ne(l.nginx, other.nginx);
+	ck_assert_int_eq(hr_listen_start(fd, &l, &err), -1);
+	ck_assert_int_eq(err.code, HR_E_BUSY);
+	hr_listen_close(&l, &fd);
+	ck_assert_int_eq(access(path, F_OK), 0);
+	hr_listen_close(&other, &second);
+	ck_assert_int_eq(access(path, F_OK), -1);
 	hr_settings_done(&c);
 }
 END_TEST
@@ -658,6 +700,7 @@ main(void)
 	tcase_add_test(tc, the_next_image_inherits);
 	tcase_add_loop_test(tc, addresses, 0, 18);
 	tcase_add_test(tc, a_taken_port_is_noticed);
+	tcase_add_test(tc, a_taken_socket_is_noticed);
 	tcase_add_test(tc, the_viewer_takes_no_port_that_is_bound);
 	tcase_add_test(tc, backoff_of_what_never_worked);
 	tcase_add_test(tc, backoff_of_what_worked_is_a_budget);

@@ -1,32 +1,51 @@
-/* hr_listen: the server's TCP socket. The supervisor owns it and nginx inherits it: the port is
- * claimed before any work is done, and while nginx is replaced no connection is refused. */
+/* hr_listen: the server's socket, TCP or Unix. The supervisor owns it and nginx inherits it: the
+ * address is claimed before any work is done, and while nginx is replaced no connection is refused.
+ *
+ * A Unix socket is bound to a name of its own, PATH~XXXXXX, and then renamed to PATH, whose socket
+ * of a dead server it replaces in one step. nginx knows the socket by the first name only, which no
+ * later server uses: an nginx whose supervisor was killed removes what it listens on when it ends.
+ */
 #ifndef HR_SUPERVISOR_EDGE_LISTEN_H
 #define HR_SUPERVISOR_EDGE_LISTEN_H
 
 #include <stdbool.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 
 #include "base/err.h"
 
 struct hr_settings;
 
+#define HR_LISTEN_TEXT (sizeof(((struct sockaddr_un *)0)->sun_path) + sizeof("unix:"))
+
 struct hr_listen {
 	struct sockaddr_storage addr;
 	socklen_t len;
-	char text[64]; /* "127.0.0.1:3000", "[::1]:3000": nginx's notation */
-	bool public;   /* not a loopback address */
+	char text[HR_LISTEN_TEXT];  /* "127.0.0.1:3000", "[::1]:3000", "unix:/run/box.sock" */
+	char nginx[HR_LISTEN_TEXT]; /* the same, or the name to which a Unix socket is bound */
+	bool public;                /* neither a loopback address nor a Unix socket */
+	struct stat file;           /* the Unix socket that this process has opened */
 };
 
 /* Chooses the address: the setting `listen`, or all of IPv4 if requests require a key or a client
  * certificate (or the administrator permits none), otherwise loopback. A public address without a
- * key or permission is an error. */
+ * key or permission is an error, and so is a Unix socket in a directory in which others may
+ * write. */
 int hr_listen_choose(
     struct hr_listen *l, const struct hr_settings *c, bool has_key, struct hr_err *err);
 
-/* Binds, close-on-exec, without listening: clients are refused until then. HR_E_BUSY: another
- * process has the port. */
-int hr_listen_bind(const struct hr_listen *l, struct hr_err *err);
+/* Binds, close-on-exec. At a TCP address clients are refused until hr_listen_start(), at a Unix
+ * socket they wait. HR_E_BUSY: another process has the address. A file at the path of a Unix socket
+ * that is no socket is an error and stays. */
+int hr_listen_bind(struct hr_listen *l, struct hr_err *err);
 int hr_listen_start(int fd, const struct hr_listen *l, struct hr_err *err); /* may be HR_E_BUSY */
+/* Returns fd, the previous image's socket (-1: none), if it is the one of this address; otherwise
+ * closes it, removes its file, and returns -1. */
+int hr_listen_take(struct hr_listen *l, int fd);
+/* Closes *fd unless it is -1, sets it to -1, and removes the file of a Unix socket unless another
+ * server has replaced it. */
+void hr_listen_close(const struct hr_listen *l, int *fd);
 
 /* Returns an address to reach the server itself: loopback for a wildcard address. */
 void hr_listen_self(const struct hr_listen *l, struct sockaddr_storage *ret);

@@ -99,7 +99,7 @@ values_init(struct values *v, const struct hr_site *s, const struct hr_settings 
 
 	memset(v, 0, sizeof(*v));
 	values_add(v, "run_dir", s->ctx->run.path, false);
-	values_add(v, "listen", s->listen.text, false);
+	values_add(v, "listen", s->listen.nginx, false);
 	values_number(v, "nginx_workers", c->nginx_workers);
 	values_number(v, "nginx_connections", hr_nginx_connections(s, c));
 	values_number(v, "client_max_body_bytes", c->client_max_body_bytes);

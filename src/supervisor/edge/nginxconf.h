@@ -21,7 +21,7 @@ struct hr_site {
 	const struct hr_plugins *plugins;
 	struct hr_keys keys;
 	struct hr_listen listen;
-	int listener; /* TCP socket; -1: none (any more) */
+	int listener; /* -1: none (any more) */
 	struct hr_viewer viewer;
 	long long grown; /* connections after growth; 0: as in the settings */
 };

@@ -60,7 +60,9 @@ hr_probe_start(struct hr_probe *p, struct hr_loop *loop, const struct sockaddr_s
 	p->want = want;
 	p->fn = fn;
 	p->arg = arg;
-	p->fd = socket(to->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	/* a blocking connect() to a Unix socket whose queue is full waits for an accept() */
+	p->fd = socket(to->ss_family,
+	    SOCK_STREAM | SOCK_CLOEXEC | (to->ss_family == AF_UNIX ? SOCK_NONBLOCK : 0), 0);
 	if (p->fd < 0)
 		return hr_err_sys(err, errno, "socket");
 	if (connect(p->fd, (const struct sockaddr *)to, len) != 0) {

@@ -29,7 +29,7 @@ static const struct option {
     {"browsergym-eval-env", VALUE, true, "browsergym_eval_env", NULL, "NAME", "evaluation setting"},
     {"help", ACTION, true, NULL, NULL, NULL, "print this help, and exit (also -h)"},
     {"config", FILE_NAME, false, NULL, NULL, "FILE", "configuration file"},
-    {"listen", VALUE, false, "listen", NULL, "ADDR", "address to listen on; see handraild(8)"},
+    {"listen", VALUE, false, "listen", NULL, "ADDR", "address or unix:/PATH to listen on"},
     {"allow-unauthenticated", FLAG, false, "allow_unauthenticated", "true", NULL,
 	"listen on a public address without a session key"},
     {"run-dir", VALUE, false, "run_dir", NULL, "DIR", "sockets and other short-lived files"},

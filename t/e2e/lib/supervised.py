@@ -76,12 +76,23 @@ class Answer:
         return "Answer(%d, %r)" % (self.status, self.body[:200])
 
 
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path, timeout):
+        super().__init__("localhost", timeout=timeout)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
 class Server:
     """with Server(...) as s: the directory is removed at the end; a server still alive is a failure
-    of the test, and is killed."""
+    of the test, and is killed. unix: it listens on a Unix socket, s.unix."""
 
     def __init__(self, args=(), env=None, settings=None, user=None, libexec=None, prefix=(),
-                 ready=True, port=None, run_dir=None, work_dir=None, name=None):
+                 ready=True, port=None, run_dir=None, work_dir=None, name=None, unix=False):
         if user is not None:
             need_entrance()
         self.top = tempfile.mkdtemp(prefix="e2e-sup-")
@@ -90,6 +101,7 @@ class Server:
         os.makedirs(self.work_dir, exist_ok=True)
         self.run_dir = run_dir or os.path.join(self.top, "run")
         self.port = port or free_port()
+        self.unix = os.path.join(self.top, "server.sock") if unix else None
         self.user, self.prefix = user, list(prefix)
         if user is not None:
             shutil.chown(self.top, user)
@@ -117,6 +129,7 @@ class Server:
         if settings is not None:
             self.write_settings(settings)
             self.args += ["--config", self.settings_file()]
+        self.args += ["--listen", "unix:" + self.unix] if unix else []
         self.args += list(args)
         if ready is not None:
             self.start(ready)
@@ -218,8 +231,13 @@ class Server:
 
     # ---- what a client does ----
 
+    def connection(self, timeout=PATIENCE):
+        if self.unix is not None:
+            return UnixConnection(self.unix, timeout)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+
     def request(self, method, path, body=None, headers=None, timeout=PATIENCE):
-        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        c = self.connection(timeout)
         try:
             c.request(method, path, body, headers or {})
             r = c.getresponse()
