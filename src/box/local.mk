@@ -4,6 +4,7 @@ noinst_LTLIBRARIES += libbox.la
 libbox_la_SOURCES = \
 	%D%/fence.c %D%/fence.h \
 	%D%/group.c %D%/group.h \
+	%D%/guard.c %D%/guard.h \
 	%D%/ids.c %D%/ids.h \
 	%D%/spec.c %D%/spec.h \
 	%D%/start.c %D%/start.h \

@@ -28,6 +28,7 @@
 #include "base/process/spawn.h"
 #include "box/fence.h"
 #include "box/group.h"
+#include "box/guard.h"
 #include "box/ids.h"
 #include "box/view.h"
 
@@ -39,9 +40,11 @@ namespaces(const struct box_spec *s)
 }
 
 static pid_t
-cloned(const struct box_spec *s)
+cloned(const struct box_spec *s, int *ret_pidfd)
 {
-	struct clone_args a = {.flags = namespaces(s), .exit_signal = SIGCHLD};
+	struct clone_args a = {.flags = namespaces(s) | CLONE_PIDFD,
+	    .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
+	    .exit_signal = SIGCHLD};
 
 	return (pid_t)syscall(SYS_clone3, &a, sizeof(a));
 }
@@ -94,26 +97,11 @@ raise_loopback(struct hr_err *err)
 /* Everything that the first process of a box needs. */
 struct first {
 	const struct box_spec *s;
-	int sync; /* the launcher's other end is open as long as the launcher lives */
+	int sync; /* the launcher has the other end */
 	bool detached;
 	bool plain;  /* the caller is not root: there is a user namespace */
 	bool one_id; /* which has a single account */
 };
-
-/* Lets the kernel kill this process when the launcher ends. A launcher that has ended already is
- * seen by its end of `sync`. */
-static int
-tie_to_launcher(int sync)
-{
-	char c;
-
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
-		return -1;
-	if (recv(sync, &c, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN)
-		return 0;
-	errno = ESRCH;
-	return -1;
-}
 
 /* Everything between "go" and the program; returns only with an error. */
 static int
@@ -140,8 +128,9 @@ become_program(const struct first *f, struct hr_err *err)
 		return hr_err_sys(err, errno, "enter %s in the box", s->directory);
 	if (box_fence_raise(err) < 0)
 		return -1;
-	/* after the last change of ids, which would undo it */
-	if (!f->detached && tie_to_launcher(f->sync) < 0)
+	/* This also ends a box whose launcher and guard are killed at once. A later change of ids
+	 * undoes it. */
+	if (!f->detached && prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
 		return hr_err_sys(err, errno, "end with the launcher");
 	(void)execve(s->argv[0], s->argv, s->env);
 	return hr_err_sys(err, errno, "execute %s in the box", s->argv[0]);
@@ -190,14 +179,16 @@ ask_control(int control, pid_t pid, struct hr_err *err)
 
 /* Prepares the waiting child from outside, lets it go, and waits until the program runs. */
 static int
-prepare(const struct box_spec *s, const struct box_ids *ids, pid_t pid, int sync, int control,
-    struct hr_err *err)
+prepare(const struct box_spec *s, const struct box_ids *ids, pid_t pid, int pidfd,
+    struct box_guard *guard, int sync, int control, struct hr_err *err)
 {
 	char text[sizeof(err->msg)];
 	ssize_t n;
 
 	siginfo_t ended = {.si_pid = 0};
 
+	if (box_guard_start(guard, pidfd, s->name, err) < 0)
+		goto failed;
 	if (geteuid() != 0 && box_ids_map(ids, pid, err) < 0)
 		goto failed;
 	if (box_group_make(s, pid, err) < 0)
@@ -208,9 +199,10 @@ prepare(const struct box_spec *s, const struct box_ids *ids, pid_t pid, int sync
 	n = hr_fd_read_full(sync, text, sizeof(text) - 1, err);
 	/* exec has closed the other end, or the child was killed */
 	if (n == 0 && waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-	    (ended.si_pid == 0 || ended.si_code == CLD_EXITED))
+	    (ended.si_pid == 0 || ended.si_code == CLD_EXITED) &&
+	    (control < 0 || box_guard_leave(guard, err) == 0))
 		return 0;
-	if (n == 0)
+	if (n == 0 && err->code == HR_OK)
 		(void)hr_err_set(err, HR_E_GONE, "the box was killed before its program started");
 	if (n > 0) {
 		text[n] = '\0';
@@ -243,17 +235,32 @@ look_at_directories(const struct box_spec *s, struct hr_err *err)
 	return 0;
 }
 
-int
-box_start(const struct box_spec *s, int control, int *ret_status, struct hr_err *err)
+/* Waits for the end of the box. Without its guard the box ends. Returns 0, or -1 with errno. */
+static int
+wait_for(pid_t pid, pid_t guard, int *ret_status)
+{
+	pid_t ended;
+
+	do {
+		ended = waitpid(-1, ret_status, 0);
+		if (ended == guard)
+			(void)kill(pid, SIGKILL);
+	} while (ended != pid && (ended >= 0 || errno == EINTR));
+	return ended == pid ? 0 : -1;
+}
+
+/* box_start() with the storage locked. */
+static int
+start(const struct box_spec *s, struct box_guard *guard, int control, int *ret_status,
+    struct hr_err *err)
 {
 	struct first first = {.s = s, .detached = control >= 0, .plain = geteuid() != 0};
+	HR_CLOSE int pidfd = -1;
 	struct box_ids ids = {0};
+	bool terminal = false;
 	int sync[2], status, r;
-	bool terminal, made;
 	pid_t pid;
 
-	if (look_at_directories(s, err) < 0)
-		return -1;
 	if (first.plain)
 		box_ids_find(&ids);
 	first.one_id = first.plain && !ids.many;
@@ -262,7 +269,7 @@ box_start(const struct box_spec *s, int control, int *ret_status, struct hr_err 
 	(void)signal(SIGPIPE, SIG_IGN); /* the other side may end at any time */
 	(void)signal(SIGCHLD, SIG_DFL);
 	(void)signal(SIGTTOU, SIG_IGN);
-	pid = cloned(s);
+	pid = cloned(s, &pidfd);
 	if (pid == 0) {
 		hr_fd_close(&sync[0]);
 		first.sync = sync[1];
@@ -270,38 +277,51 @@ box_start(const struct box_spec *s, int control, int *ret_status, struct hr_err 
 	}
 	r = pid < 0 ? not_cloned(errno, err) : 0;
 	hr_fd_close(&sync[1]);
-	/* the terminal's signals are for the box */
-	terminal = r == 0 && control < 0 && tcgetpgrp(STDIN_FILENO) == getpgrp() &&
-		   setpgid(pid, pid) == 0 && tcsetpgrp(STDIN_FILENO, pid) == 0;
-	if (r == 0)
-		r = prepare(s, &ids, pid, sync[0], control, err);
+	if (r == 0) {
+		/* the terminal's signals are for the box */
+		terminal = control < 0 && tcgetpgrp(STDIN_FILENO) == getpgrp() &&
+			   setpgid(pid, pid) == 0 && tcsetpgrp(STDIN_FILENO, pid) == 0;
+		r = prepare(s, &ids, pid, pidfd, guard, sync[0], control, err);
+	}
 	hr_fd_close(&sync[0]);
 	*ret_status = 0;
-	if (r == 0 && control >= 0)
-		return 0;
-	made = r == 0;
-	if (made)
-		r = hr_spawn_end(pid, &status);
+	if (r == 0 && control < 0) {
+		r = wait_for(pid, guard->pid, &status) == 0
+			? 0
+			: hr_err_sys(err, errno, "wait for the box");
+		*ret_status = hr_exit_code(status);
+		box_group_remove(s->name);
+	}
 	if (terminal)
 		(void)tcsetpgrp(STDIN_FILENO, getpgrp());
-	if (!made)
+	return r;
+}
+
+int
+box_start(const struct box_spec *s, int control, int *ret_status, struct hr_err *err)
+{
+	struct box_guard guard;
+	int r;
+
+	if (look_at_directories(s, err) < 0)
 		return -1;
-	box_group_remove(s->name);
-	if (r < 0)
-		return hr_err_sys(err, errno, "wait for the box");
-	*ret_status = hr_exit_code(status);
-	return 0;
+	r = box_guard_lock(&guard, s->storage, err);
+	if (r == 0)
+		r = start(s, &guard, control, ret_status, err);
+	box_guard_end(&guard);
+	return r;
 }
 
 int
 box_start_check(const struct box_spec *s, struct hr_err *err)
 {
+	HR_CLOSE int pidfd = -1;
 	int status;
 	pid_t pid;
 
 	if (look_at_directories(s, err) < 0)
 		return -1;
-	pid = cloned(s);
+	pid = cloned(s, &pidfd);
 	if (pid == 0)
 		_exit(unshare(CLONE_NEWCGROUP) == 0 ? 0 : errno);
 	if (pid < 0)

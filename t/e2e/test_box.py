@@ -199,8 +199,8 @@ def launchers_file(b):
     b.lines("mkfifo /tmp/document")
     p = b.start(b.document("", argv=["/proc/self/exe", "/tmp/document"]))  # waits for a writer
     with open(os.path.join(b.storage, "root/tmp/document"), "w"):
-        inside = process.children(p.pid)
-        equal([os.readlink("/proc/%d/exe" % pid) for pid in inside], ["/memfd:handrail-box (deleted)"])
+        inside = process.children(p.pid)  # and the guard
+        equal([os.readlink("/proc/%d/exe" % pid) for pid in inside], ["/memfd:handrail-box (deleted)"] * 2)
     equal((p.communicate(timeout=PATIENCE)[1], p.returncode), ("handrail-box: the document is no JSON, at character 1: "
                                                                "Expecting value\n", 2))
 
@@ -372,14 +372,65 @@ def killed(b):
         p.kill()
         p.communicate()
         alive += [pid for pid in inside if not process.wait_gone(pid, PATIENCE)]
-        for g in groups(d["name"]):
-            os.rmdir(g)
+        equal(groups(d["name"]), [])
     equal(alive, [])
     equal(b.lines("echo next"), ["next"])
 
 
+RUNS = "echo runs; exec sleep 1000"
+
+
+def killed_untied(b):
+    """A box whose process 1 has freed itself of the kernel's signal ends with a killed launcher, and with a killed
+    guard."""
+    free = ("import ctypes, os, signal\n"
+            "if %d: os.setresuid(1, 1, 1)\n"
+            "ctypes.CDLL(None).prctl(1, 0, 0, 0, 0)\n"
+            "print('runs', flush=True)\n"
+            "signal.pause()\n" % (b.uid == 0))
+    for victim in ("launcher", "guard"):
+        d = b.document("exec python3 -c \"$PROGRAM\"", env=[PATH, "PROGRAM=" + free])
+        p = b.start(d)
+        equal(p.stdout.readline(), "runs\n")
+        inside = process.children(p.pid)
+        box = [pid for pid in inside if process.command_line(pid).startswith("python3")]
+        guard = [pid for pid in inside if pid not in box]
+        equal((len(box), len(guard)), (1, 1), inside)
+        os.kill(p.pid if victim == "launcher" else guard[0], signal.SIGKILL)
+        equal([pid for pid in inside if not process.wait_gone(pid, PATIENCE)], [], victim)
+        p.communicate(timeout=PATIENCE)
+        equal((groups(d["name"]), p.returncode), ([], -9 if victim == "launcher" else 137), victim)
+
+
+def shared_storage(b):
+    """One storage is for one box at a time; it is free when that box has ended, however it has."""
+    p = b.start(b.document(RUNS))
+    equal(p.stdout.readline(), "runs\n")
+    status, out, err = b.run(b.document("echo second"))
+    equal((status, out, err), (125, "", "handrail-box: another box uses the storage %s: end that box first, or give "
+                                        "this one another directory\n" % b.storage))
+    p.kill()
+    p.communicate(timeout=PATIENCE)
+    equal(b.lines("echo third"), ["third"])
+    ours, theirs = socket.socketpair()
+    d = b.document(RUNS)
+    p = b.start(d, "--detach", str(theirs.fileno()), pass_fds=[theirs.fileno()])
+    theirs.close()
+    pid = json.loads(ours.makefile().readline())["pid"]
+    ours.sendall(b"g")
+    equal((p.stdout.readline(), p.wait(timeout=PATIENCE)), ("runs\n", 0))
+    equal(b.run(b.document("echo fourth"))[0], 125)
+    os.kill(pid, signal.SIGKILL)
+    equal(b.lines("echo fifth"), ["fifth"])
+    equal(p.communicate(timeout=PATIENCE), ("", ""))  # the guard has no stream of the launcher
+    for g in groups(d["name"]):
+        os.rmdir(g)
+    ours.close()
+
+
 CASES = [files, kept, processes, network, resolver, fence, launchers_file, signals, mounts, planted, foreign_root,
-         limits, errors, checked, status_and_streams, detached, given_up, killed]
+         limits, errors, checked, status_and_streams, detached, given_up, killed,
+         killed_untied, shared_storage]
 
 
 def main():

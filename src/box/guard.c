@@ -1,0 +1,142 @@
+/* The guard of a box. A credential change in the box makes the kernel forget that process 1 must
+ * die with the launcher; a process outside does not forget. */
+#include "config.h"
+
+#include "box/guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/file.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/process/pid.h"
+#include "base/process/spawn.h"
+#include "box/group.h"
+
+#define PATIENCE_S 2
+
+static void
+interrupt(int signo)
+{
+	(void)signo;
+}
+
+/* Returns 0, or an error number: EINTR after PATIENCE_S. */
+static int
+lock_in_time(int fd)
+{
+	/* The timer repeats, since its first signal may come before flock() waits. */
+	const struct itimerval on = {.it_value = {PATIENCE_S, 0}, .it_interval = {0, 100000}};
+	const struct itimerval off = {.it_value = {0, 0}};
+	const struct sigaction act = {.sa_handler = interrupt};
+	struct sigaction before;
+	int sys;
+
+	(void)sigaction(SIGALRM, &act, &before);
+	(void)setitimer(ITIMER_REAL, &on, NULL);
+	sys = flock(fd, LOCK_EX) == 0 ? 0 : errno;
+	(void)setitimer(ITIMER_REAL, &off, NULL);
+	(void)sigaction(SIGALRM, &before, NULL);
+	return sys;
+}
+
+int
+box_guard_lock(struct box_guard *g, const char *storage, struct hr_err *err)
+{
+	int sys;
+
+	*g = (struct box_guard){.lock = -1, .tie = -1};
+	g->lock = open(storage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (g->lock < 0)
+		return hr_err_sys(err, errno, "open the storage %s", storage);
+	sys = lock_in_time(g->lock);
+	if (sys == EINTR)
+		return hr_err_set(err, HR_E_BUSY,
+		    "another box uses the storage %s: end that box first, or give this one another "
+		    "directory",
+		    storage);
+	return sys == 0 ? 0 : hr_err_sys(err, sys, "lock the storage %s", storage);
+}
+
+/* The guard keeps these three descriptors, under these numbers. */
+enum { LOCK = STDERR_FILENO + 1, PIDFD, TIE, KEPT };
+
+/* Keeps no stream of the launcher: a reader would wait for its end as long as the box lives. */
+static void
+keep(int lock, int pidfd, int tie)
+{
+	const int copies[] = {
+	    fcntl(lock, F_DUPFD, KEPT), fcntl(pidfd, F_DUPFD, KEPT), fcntl(tie, F_DUPFD, KEPT)};
+	int i, null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (i = 0; i <= STDERR_FILENO; i++)
+		(void)dup2(null, i);
+	for (i = 0; i < 3; i++)
+		(void)dup2(copies[i], LOCK + i);
+	hr_fd_close_from(KEPT);
+}
+
+/* Ends after the box. Unless the box may outlive the launcher, nothing of it is left then. */
+static void __attribute__((noreturn)) watch(const char *name)
+{
+	struct pollfd p[] = {{.fd = PIDFD, .events = POLLIN}, {.fd = TIE, .events = POLLIN}};
+	bool left = false;
+	char byte;
+
+	while (p[0].revents == 0) {
+		if (poll(p, 2, -1) < 0 && errno != EINTR)
+			_exit(1);
+		if (p[1].revents == 0)
+			continue;
+		p[1] = (struct pollfd){.fd = -1};
+		left = hr_fd_read(TIE, &byte, 1) == 1;
+		if (!left)
+			(void)hr_pid_signal(PIDFD, SIGKILL);
+	}
+	if (!left)
+		box_group_remove(name);
+	_exit(0);
+}
+
+int
+box_guard_start(struct box_guard *g, int pidfd, const char *name, struct hr_err *err)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return hr_err_sys(err, errno, "a pipe");
+	g->pid = fork();
+	if (g->pid == 0) {
+		/* a signal to the launcher's process group must not reach the guard */
+		if (setsid() < 0 || chdir("/") < 0)
+			_exit(1);
+		keep(g->lock, pidfd, ends[0]);
+		watch(name);
+	}
+	hr_fd_close(&ends[0]);
+	g->tie = ends[1];
+	return g->pid > 0 ? 0 : hr_err_sys(err, errno, "start the guard of the box");
+}
+
+int
+box_guard_leave(struct box_guard *g, struct hr_err *err)
+{
+	int r = hr_fd_write_full(g->tie, "l", 1, err);
+
+	g->pid = 0;
+	return r;
+}
+
+void
+box_guard_end(struct box_guard *g)
+{
+	hr_fd_close(&g->tie);
+	if (g->pid > 0)
+		(void)hr_spawn_end(g->pid, NULL); /* fails where it was waited for already */
+	hr_fd_close(&g->lock);
+}

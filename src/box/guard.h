@@ -1,0 +1,31 @@
+/* box_guard: a process outside the box that lives as long as the box. It holds the lock of the
+ * storage, and ends the box if the launcher is killed. */
+#ifndef HR_BOX_GUARD_H
+#define HR_BOX_GUARD_H
+
+#include <sys/types.h>
+
+#include "base/err.h"
+
+struct box_guard {
+	int lock;  /* the storage; the guard has a copy, so that the lock outlives the launcher */
+	int tie;   /* the launcher's end of a pipe to the guard; -1: no guard was started */
+	pid_t pid; /* a child of the launcher */
+};
+
+/* Locks a storage. Waits two seconds for a box before, whose guard may be about to end. Returns 0,
+ * or -1 with *err, HR_E_BUSY if a box uses it. Release *g with box_guard_end() in any case. */
+int box_guard_lock(struct box_guard *g, const char *storage, struct hr_err *err);
+
+/* Starts the guard of the process of a pidfd. If the launcher ends without box_guard_leave(), the
+ * guard kills that process and removes the control groups of `name`. Returns 0, or -1 with *err. */
+int box_guard_start(struct box_guard *g, int pidfd, const char *name, struct hr_err *err);
+
+/* Lets the box outlive the launcher. Returns 0, or -1 with *err. */
+int box_guard_leave(struct box_guard *g, struct hr_err *err);
+
+/* Waits for the end of the guard of an ended box, and releases the storage. After
+ * box_guard_leave() the guard keeps it until the box ends, and the call does not wait. */
+void box_guard_end(struct box_guard *g);
+
+#endif
