@@ -54,10 +54,10 @@ t_unit_test_trust_LDADD = libbase.la $(CHECK_LIBS)
 # proto and worker
 check_PROGRAMS += %D%/unit/test_act_run %D%/unit/test_dirpage %D%/unit/test_event %D%/unit/test_frame \
 	%D%/unit/test_handle %D%/unit/test_hub %D%/unit/test_journal %D%/unit/test_journal_dead %D%/unit/test_json \
-	%D%/unit/test_obs %D%/unit/test_pyrepr
+	%D%/unit/test_obs %D%/unit/test_pyrepr %D%/unit/test_repeat
 TESTS += %D%/unit/test_act_run %D%/unit/test_dirpage %D%/unit/test_event %D%/unit/test_frame \
 	%D%/unit/test_handle %D%/unit/test_hub %D%/unit/test_journal %D%/unit/test_journal_dead %D%/unit/test_json \
-	%D%/unit/test_obs %D%/unit/test_pyrepr
+	%D%/unit/test_obs %D%/unit/test_pyrepr %D%/unit/test_repeat
 EXTRA_DIST += %D%/corpus/http/requests.jsonl %D%/corpus/json/decode.txt \
 	%D%/corpus/json/literal.txt
 t_unit_test_act_run_SOURCES = %D%/unit/test_act_run.c %D%/unit/handle.h %D%/unit/request.h %D%/unit/keysums.h %D%/unit/lines.h
@@ -75,6 +75,9 @@ t_unit_test_frame_LDADD = libproto.la libbase.la $(CHECK_LIBS)
 t_unit_test_handle_SOURCES = %D%/unit/test_handle.c %D%/unit/handle.h %D%/unit/request.h %D%/unit/keysums.h %D%/unit/lines.h
 t_unit_test_handle_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_handle_LDADD = libworker.la libdetect.la $(CHECK_LIBS)
+t_unit_test_repeat_SOURCES = %D%/unit/test_repeat.c %D%/unit/connection.h %D%/unit/handle.h %D%/unit/request.h %D%/unit/keysums.h %D%/unit/lines.h
+t_unit_test_repeat_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_repeat_LDADD = libworker.la libdetect.la $(CHECK_LIBS)
 t_unit_test_hub_SOURCES = %D%/unit/test_hub.c
 t_unit_test_hub_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_hub_LDADD = libworker.la libdetect.la $(CHECK_LIBS)

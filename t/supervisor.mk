@@ -89,7 +89,7 @@ t_unit_test_ready_LDADD = libworker.la libdetect.la $(CHECK_LIBS)
 
 check_PROGRAMS += %D%/unit/test_unread
 TESTS += %D%/unit/test_unread
-t_unit_test_unread_SOURCES = %D%/unit/test_unread.c %D%/unit/lines.h
+t_unit_test_unread_SOURCES = %D%/unit/test_unread.c %D%/unit/connection.h %D%/unit/lines.h
 t_unit_test_unread_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_unread_LDADD = libproto.la libbase.la $(CHECK_LIBS)
 check_PROGRAMS += %D%/unit/test_once

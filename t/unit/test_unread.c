@@ -1,9 +1,7 @@
 /* base/peer and proto/unread: whether a client still waits, and which answers wait for theirs. */
 #include "config.h"
 
-#include <arpa/inet.h>
 #include <check.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/peer.h"
+#include "connection.h"
 #include "lines.h"
 #include "proto/unread.h"
 
@@ -21,48 +20,17 @@
 
 static int looker = -1;
 
-/* A connection: *client, and the server's end, which is returned; `text` as nginx would say. */
-static int
-connection(int listener, int *client, char text[128])
-{
-	struct sockaddr_in here, there;
-	socklen_t len = sizeof(here);
-	char a[INET_ADDRSTRLEN], b[INET_ADDRSTRLEN];
-	int fd;
-
-	*client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&here, &len), 0);
-	ck_assert_int_eq(connect(*client, (struct sockaddr *)&here, len), 0);
-	fd = accept(listener, (struct sockaddr *)&there, &len);
-	ck_assert_int_ge(fd, 0);
-	(void)snprintf(text, 128, "%s %u %s %u", inet_ntop(AF_INET, &there.sin_addr, a, sizeof(a)),
-	    ntohs(there.sin_port), inet_ntop(AF_INET, &here.sin_addr, b, sizeof(b)),
-	    ntohs(here.sin_port));
-	return fd;
-}
-
-static int
-listener_open(void)
-{
-	struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	ck_assert_int_eq(bind(fd, (struct sockaddr *)&any, sizeof(any)), 0);
-	ck_assert_int_eq(listen(fd, 4), 0);
-	return fd;
-}
-
 START_TEST(a_client_that_left)
 {
-	int listener = listener_open(), client, other, fd, second;
+	int listener = connection_listener(), client, other, fd, second;
 	struct hr_peer p, q;
 	char text[128];
 
-	fd = connection(listener, &client, text);
+	fd = connection_open(listener, &client, text);
 	ck_assert(hr_peer_parse(text, &p));
 	ck_assert_int_eq(hr_peer_look(&looker, &p), 1);
 	ck_assert_int_eq(hr_peer_look(&looker, &p), 1);
-	second = connection(listener, &other, text);
+	second = connection_open(listener, &other, text);
 	ck_assert(hr_peer_parse(text, &q));
 	(void)close(client);
 	ck_assert_int_eq(hr_peer_look(&looker, &p), 0);
