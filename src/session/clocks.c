@@ -176,9 +176,14 @@ phase_overdue(struct hr_core *c, int64_t now)
 		hr_view_end_echo(c->view); /* the mark was missed */
 		core_set_phase(c, PHASE_BUSY, INT64_MAX);
 		break;
-	case PHASE_STARTING:
 	case PHASE_HEALING:
-	case PHASE_EDITING: hr_core_exited(c, 137, now); break;
+	case PHASE_EDITING:
+		if (core_works(c)) {
+			c->phase_deadline = now + READY_MS;
+			break;
+		}
+		/* fall through */
+	case PHASE_STARTING: hr_core_exited(c, 137, now); break;
 	default: c->phase_deadline = INT64_MAX; break;
 	}
 }

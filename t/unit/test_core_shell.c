@@ -444,6 +444,34 @@ START_TEST(input_while_the_hook_is_put_back)
 }
 END_TEST
 
+/* A shell that gets no processor is waited for; one that has had it, and shows no prompt, is not. */
+START_TEST(a_shell_that_is_starved)
+{
+	int i;
+
+	if (_i == 0) {
+		lose_hook("unset PROMPT_COMMAND");
+		fake_wait(&f, 60);
+	} else {
+		f.no_editing = true;
+		ASK(&f, "set +o emacs");
+		fake_begin(&f);
+		fake_report(&f, 0);
+	}
+	ck_assert_uint_gt(f.typed.len, 0);
+	f.works = 60000;
+	for (i = 0; i < 50; i++)
+		fake_wait(&f, 2000);
+	ck_assert_uint_eq(f.restarts, 0);
+	f.works += 9000;
+	fake_wait(&f, 2000);
+	ck_assert_uint_eq(f.restarts, 0);
+	f.works += 1000;
+	fake_wait(&f, 2000);
+	ck_assert_uint_eq(f.restarts, 1);
+}
+END_TEST
+
 START_TEST(a_hook_that_cannot_be_put_back)
 {
 	lose_hook("readonly PROMPT_COMMAND=");
@@ -742,6 +770,7 @@ trouble_case(void)
 	tcase_add_test(tc, a_lost_hook_under_a_flood);
 	tcase_add_test(tc, what_only_looks_like_a_lost_hook);
 	tcase_add_test(tc, input_while_the_hook_is_put_back);
+	tcase_add_loop_test(tc, a_shell_that_is_starved, 0, 2);
 	tcase_add_test(tc, a_hook_that_cannot_be_put_back);
 	tcase_add_test(tc, exit_completes_at_once);
 	tcase_add_test(tc, exit_while_the_client_is_away);
