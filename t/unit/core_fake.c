@@ -349,7 +349,7 @@ fake_report(struct fake *f, int exit_code)
 	    .username = "me",
 	    .working_dir = "/w",
 	    .py_path = "/usr/bin/python",
-	    .flags = "himBs",
+	    .flags = f->tracing ? "himxBs" : "himBs",
 	    .has_readline = !f->no_editing,
 	    .is_session = true,
 	    .takes_lines = f->takes_lines,

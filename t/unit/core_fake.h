@@ -34,13 +34,13 @@ struct fake {
 	bool sees;                             /* ... if it may look (fake_init_seen) */
 	enum hr_core_seen seen;                /* ... if it may look (fake_init_seen) */
 	unsigned looks;
-	bool no_editing;         /* ... at a prompt */
-	bool takes_lines;        /* ... what op_give gives */
-	struct hr_buf given;     /* not taken yet; each text ended by a '|' */
-	const char *restart_dir; /* NULL: there will be no new shell */
-	struct hr_buf typed;     /* since the last fake_forget() */
-	bool literal;            /* of the last bytes typed */
-	unsigned barren;         /* restarts since the last report */
+	bool no_editing, tracing; /* ... at a prompt */
+	bool takes_lines;         /* ... what op_give gives */
+	struct hr_buf given;      /* not taken yet; each text ended by a '|' */
+	const char *restart_dir;  /* NULL: there will be no new shell */
+	struct hr_buf typed;      /* since the last fake_forget() */
+	bool literal;             /* of the last bytes typed */
+	unsigned barren;          /* restarts since the last report */
 	unsigned acks, readies, restarts, results, requests;
 	bool careful;            /* of the last ack */
 	struct fake_result last; /* valid if results > 0 */

@@ -126,6 +126,20 @@ START_TEST(no_shell_gets_ready_for_ever)
 }
 END_TEST
 
+/* The C-c would go to each command's trace, so the shell is replaced without one. */
+START_TEST(a_trace_that_never_ends)
+{
+	f.tracing = true;
+	ASK(&f, "echo x");
+	fake_report(&f, 0);
+	fake_wait(&f, 2929); /* five looks, and two seconds more */
+	ck_assert_uint_eq(f.restarts, 0);
+	fake_wait(&f, 1);
+	ck_assert_uint_eq(f.restarts, 1);
+	ck_assert_uint_eq(f.typed.len, 0);
+}
+END_TEST
+
 START_TEST(a_first_start_that_never_ends)
 {
 	fake_wait(&f, 19999);
@@ -444,7 +458,8 @@ START_TEST(input_while_the_hook_is_put_back)
 }
 END_TEST
 
-/* A shell that gets no processor is waited for; one that has had it, and shows no prompt, is not. */
+/* A shell that gets no processor is waited for; one that has had it, and shows no prompt, is not.
+ */
 START_TEST(a_shell_that_is_starved)
 {
 	int i;
@@ -732,6 +747,7 @@ start_case(void)
 	tcase_add_test(tc, a_command_for_a_shell_that_is_not_ready);
 	tcase_add_test(tc, a_command_that_may_wait_for_the_shell);
 	tcase_add_test(tc, no_shell_gets_ready_for_ever);
+	tcase_add_test(tc, a_trace_that_never_ends);
 	tcase_add_test(tc, a_first_start_that_never_ends);
 	tcase_add_test(tc, a_start_that_never_ends);
 	tcase_add_test(tc, the_first_start_needs_no_notice);

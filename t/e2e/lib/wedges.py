@@ -249,7 +249,8 @@ PROMPT = [
           undo=["export TERM=$E2E_TERM"]),
     Wedge("a wait in raw mode", goes_on("stty raw -echo; unset PROMPT_COMMAND; sleep 0.6"), Step("", timeout=5,
           ended=True)),
-    Wedge("a prompt that does not end", "PS4='$(sleep 1000)'; set -x", seconds=3.5, typed=False),
+    # the session waits 2.93 s before it starts another shell: test_core_shell, a_trace_that_never_ends
+    Wedge("a prompt that does not end", "PS4='$(sleep 1000)'; set -x", seconds=6, typed=False),
 ]
 
 OPTIONS = [
@@ -411,7 +412,8 @@ NAMES = [
     Wedge("HOME unset, a new shell", "unset HOME", dies("exit", 0), undo=["export HOME=$E2E_HOME"]),
     Wedge("PWD changed", "PWD=/nonexistent", undo=["cd ."]),
     Wedge("PWD unset", "unset PWD", undo=["cd ."]),
-    Wedge("SHELL and BASH odd", "export SHELL=/bin/false BASH_ENV=/nonexistent ENV=/nonexistent"),
+    Wedge("SHELL and BASH odd", "export SHELL=/bin/false BASH_ENV=/nonexistent ENV=/nonexistent",
+          undo=["export SHELL=/bin/bash; unset BASH_ENV ENV"]),
     Wedge("built-ins are functions",
           "builtin() { :; }; printf() { :; }; read() { :; }; eval() { :; }; export() { :; }; "
           "trap() { :; }; set() { :; }; unset() { :; }; [() { :; }; declare() { :; }; "
