@@ -189,6 +189,9 @@ START_TEST(session_group_umask_and_limit)
 		&s, NULL, 0),
 	    0);
 	ck_assert_str_eq(said, "1 1\n0027\n77\n");
+	s = (struct hr_spawn){.umask = 0};
+	ck_assert_int_eq(run_script("umask", &s, NULL, 0), 0);
+	ck_assert_str_eq(said, "0000\n");
 	s = (struct hr_spawn){.umask = -1, .setpgid = true};
 	ck_assert_int_eq(run_script("set -- $(cat /proc/$$/stat); echo $(($6 == $$)) $(($5 == $$))",
 			     &s, NULL, 0),
