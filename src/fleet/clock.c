@@ -41,6 +41,16 @@ find_idle(struct hr_fleet *f, enum hr_fleet_state state, int64_t limit_s, struct
 	return f->store->ops->find(f->store, id, row, &err) == 1;
 }
 
+/* Moves a row that was idle when it was read, unless it was used since, and adds the job. */
+static int
+begin_idle(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state to,
+    enum hr_job_kind job, const char *reason, bool *ret_moved, struct hr_err *err)
+{
+	if (hr_fleet_move(f, row, row->state, to, reason, HR_MOVE_UNUSED, ret_moved, err) != 0)
+		return -1;
+	return *ret_moved ? hr_fleet_add_job(f, job, row->id, err) : 0;
+}
+
 /* Called with the lock, which it releases to ask the sandbox. Returns -1 if the store failed. */
 static int
 pause_if_idle(struct hr_fleet *f, struct hr_fleet_row *row)
@@ -62,8 +72,7 @@ pause_if_idle(struct hr_fleet *f, struct hr_fleet_row *row)
 	if (active + f->set.idle_pause_s > now) {
 		if (f->store->ops->active(f->store, row->id, active, &err) == 0)
 			return 0;
-	} else if (hr_fleet_begin(f, row, HR_FLEET_PAUSING, HR_JOB_PAUSE, "idle", &moved, &err) ==
-		   0) {
+	} else if (begin_idle(f, row, HR_FLEET_PAUSING, HR_JOB_PAUSE, "idle", &moved, &err) == 0) {
 		f->counts.idle_paused += moved;
 		return 0;
 	}
@@ -99,10 +108,10 @@ hr_fleet_clock_thread(void *arg)
 		if (find_idle(f, HR_FLEET_RUNNING, f->set.idle_pause_s, &row, &due) == 1)
 			r = pause_if_idle(f, &row);
 		else if (find_idle(f, HR_FLEET_PAUSED, f->set.idle_stop_s, &row, &due) == 1)
-			r = hr_fleet_begin(f, &row, HR_FLEET_STOPPING, HR_JOB_STOP,
-			    "paused for long", &moved, &err);
+			r = begin_idle(f, &row, HR_FLEET_STOPPING, HR_JOB_STOP, "paused for long",
+			    &moved, &err);
 		else if (find_idle(f, HR_FLEET_DIED, dead_limit_s(f), &row, &due) == 1)
-			r = hr_fleet_begin(
+			r = begin_idle(
 			    f, &row, HR_FLEET_STOPPING, HR_JOB_STOP, "dead for long", &moved, &err);
 		hr_fleet_row_done(&row);
 		hr_fleet_pool_turn(f, &pool_due);

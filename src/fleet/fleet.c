@@ -30,12 +30,12 @@ forget_old(struct hr_fleet *f)
 
 int
 hr_fleet_move(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state from,
-    enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err)
+    enum hr_fleet_state to, const char *reason, unsigned how, bool *ret_moved, struct hr_err *err)
 {
 	int r;
 
 	hr_fleet_history_keep(f);
-	r = f->store->ops->move(f->store, row, from, to, reason, placed, ret_moved, err);
+	r = f->store->ops->move(f->store, row, from, to, reason, how, ret_moved, err);
 	hr_fleet_alert(f, HR_ALERT_STORE, "", r != 0 ? err->msg : NULL);
 	if (r != 0)
 		return -1;
@@ -54,7 +54,7 @@ int
 hr_fleet_begin(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state to,
     enum hr_job_kind job, const char *reason, bool *ret_moved, struct hr_err *err)
 {
-	if (hr_fleet_move(f, row, row->state, to, reason, false, ret_moved, err) != 0)
+	if (hr_fleet_move(f, row, row->state, to, reason, 0, ret_moved, err) != 0)
 		return -1;
 	return *ret_moved ? hr_fleet_add_job(f, job, row->id, err) : 0;
 }
@@ -93,20 +93,55 @@ wake(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 	return 0;
 }
 
+struct same_key {
+	int64_t id;
+	bool valid;
+};
+
+static void
+on_key(void *arg, const struct hr_fleet_key *k)
+{
+	struct same_key *s = arg;
+
+	s->valid |= k->id == s->id && hr_fleet_key_valid(k);
+}
+
+/* A request's key was checked before the request waited for the lock. */
+static enum hr_fleet_result
+check_key(struct hr_fleet *f, int64_t id, struct hr_err *err)
+{
+	struct same_key s = {.id = id};
+
+	if (f->store->ops->keys(f->store, on_key, &s, err) != 0)
+		return HR_FLEET_BROKEN;
+	return s.valid ? HR_FLEET_OK : HR_FLEET_REVOKED;
+}
+
+enum hr_fleet_result
+hr_fleet_may_start(void *arg, struct hr_err *err)
+{
+	const struct hr_fleet_starter *s = arg;
+
+	if (s->f->drained)
+		return HR_FLEET_DRAINED;
+	return s->key != 0 ? check_key(s->f, s->key, err) : HR_FLEET_OK;
+}
+
 static enum hr_fleet_result
 reserve(
     struct hr_fleet *f, const struct hr_fleet_key *k, struct hr_fleet_row *row, struct hr_err *err)
 {
-	enum hr_fleet_result r = HR_FLEET_NO_ROOM;
+	struct hr_fleet_starter s = {f, k->id};
+	enum hr_fleet_result r;
 
 	hr_fleet_history_keep(f);
-	if (!f->drained) {
-		r = f->store->ops->reserve(f->store, row, &k->limits, &f->set.limits, err);
+	r = f->store->ops->reserve(
+	    f->store, row, &k->limits, &f->set.limits, hr_fleet_may_start, &s, err);
+	if (r != HR_FLEET_DRAINED && r != HR_FLEET_REVOKED)
 		hr_fleet_alert_start(f, k, row, r, err);
-	}
 	f->counts.refused_quota += r == HR_FLEET_QUOTA;
-	f->counts.refused_room += r == HR_FLEET_NO_ROOM;
-	if (r == HR_FLEET_NO_ROOM && !f->drained)
+	f->counts.refused_room += r == HR_FLEET_NO_ROOM || r == HR_FLEET_DRAINED;
+	if (r == HR_FLEET_NO_ROOM)
 		hr_fleet_pool_yield(f);
 	(void)pthread_cond_signal(&f->clock); /* the pool may need a replacement */
 	if (r == HR_FLEET_OK)
@@ -151,8 +186,10 @@ hr_fleet_start(struct hr_fleet *f, const struct hr_fleet_key *k, const char *ses
 	for (i = 0; i < TRIES && r == HR_FLEET_CONFLICT; i++) {
 		hr_fleet_row_done(row);
 		found = f->store->ops->find_session(f->store, k->id, session, false, row, err);
-		if (found == 1)
+		if (found == 1 && (r = check_key(f, k->id, err)) == HR_FLEET_OK)
 			r = wake(f, row, err) == 0 ? HR_FLEET_OK : HR_FLEET_BROKEN;
+		else if (found == 1)
+			break;
 		else if (found < 0 ||
 			 hr_fleet_compose(k->id, session, request, factor, shape, row, err) != 0)
 			r = HR_FLEET_BROKEN;
@@ -183,11 +220,14 @@ change_it(struct hr_fleet *f, struct hr_fleet_row *row, enum hr_fleet_change wha
     const char *reason, struct hr_err *err)
 {
 	bool moved = false, ends;
+	const int64_t key = row->key;
 	unsigned is;
 	int i;
 
 	/* another process may have moved the row unnoticed: decide again by its present state */
 	for (i = 0; i < TRIES && !moved; i++) {
+		if (row->key != key)
+			return HR_FLEET_NOT_FOUND;
 		is = 1u << row->state;
 		ends = what == HR_FLEET_STOP && hr_fleet_keeps_files(f, row);
 		if ((changes[what].already & is) != 0 && !ends)
@@ -232,11 +272,12 @@ hr_fleet_change(struct hr_fleet *f, int64_t key, const char *id, enum hr_fleet_c
 }
 
 enum hr_fleet_result
-hr_fleet_stop_for(struct hr_fleet *f, const char *id, const char *reason, struct hr_err *err)
+hr_fleet_stop_for(
+    struct hr_fleet *f, int64_t key, const char *id, const char *reason, struct hr_err *err)
 {
 	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 
-	return change_for(f, 0, id, HR_FLEET_STOP, reason, &row, err);
+	return change_for(f, key, id, HR_FLEET_STOP, reason, &row, err);
 }
 
 /* ---- waiting ---- */
@@ -295,28 +336,36 @@ hr_fleet_wait(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, stru
 	return r;
 }
 
-/* A tenth of the limit is exact enough, and most requests then write nothing. */
+/* A tenth of the limit is exact enough, and most requests then write nothing. Returns 1 if the use
+ * was noted, 0, or -1. */
 static int
 note_use(struct hr_fleet *f, const struct hr_fleet_row *row, struct hr_err *err)
 {
 	int64_t now = (int64_t)time(NULL);
 
-	return f->set.idle_pause_s > 0 && now - row->active > f->set.idle_pause_s / 10
-		   ? f->store->ops->active(f->store, row->id, now, err)
-		   : 0;
+	if (f->set.idle_pause_s <= 0 || now - row->active <= f->set.idle_pause_s / 10)
+		return 0;
+	return f->store->ops->active(f->store, row->id, now, err) == 0 ? 1 : -1;
 }
 
 /* Runs without the lock, for which others may wait while a distant store answers. */
 static bool
 route_known(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, struct hr_err *err)
 {
-	if (f->store->ops->known == NULL || f->store->ops->known(f->store, id, row, err) != 1)
+	int noted = 1;
+
+	if (f->store->ops->known == NULL)
 		return false;
-	if (row->key != 0 && row->state == HR_FLEET_RUNNING && note_use(f, row, err) == 0) {
-		__atomic_add_fetch(&f->counts.routes, 1, __ATOMIC_RELAXED);
-		return true;
+	/* after the note, look again: an idle pause that began before the note has not seen it */
+	while (noted == 1 && f->store->ops->known(f->store, id, row, err) == 1) {
+		noted =
+		    row->key != 0 && row->state == HR_FLEET_RUNNING ? note_use(f, row, err) : -1;
+		if (noted == 0) {
+			__atomic_add_fetch(&f->counts.routes, 1, __ATOMIC_RELAXED);
+			return true;
+		}
+		hr_fleet_row_done(row);
 	}
-	hr_fleet_row_done(row);
 	return false;
 }
 
@@ -344,7 +393,7 @@ hr_fleet_route(
 			 row->state != HR_FLEET_RUNNING)
 			r = HR_FLEET_CONFLICT;
 	}
-	if (r == HR_FLEET_OK && note_use(f, row, err) != 0)
+	if (r == HR_FLEET_OK && note_use(f, row, err) < 0)
 		r = HR_FLEET_BROKEN;
 	(void)pthread_mutex_unlock(&f->lock);
 	return r;

@@ -144,9 +144,9 @@ enum hr_fleet_change { HR_FLEET_STOP, HR_FLEET_PAUSE, HR_FLEET_RESUME };
 enum hr_fleet_result hr_fleet_change(struct hr_fleet *f, int64_t key, const char *id,
     enum hr_fleet_change what, struct hr_fleet_row *row, struct hr_err *err);
 
-/* Stops a sandbox of any key, for that reason. */
-enum hr_fleet_result
-hr_fleet_stop_for(struct hr_fleet *f, const char *id, const char *reason, struct hr_err *err);
+/* Stops a sandbox of that key, for that reason. */
+enum hr_fleet_result hr_fleet_stop_for(
+    struct hr_fleet *f, int64_t key, const char *id, const char *reason, struct hr_err *err);
 
 /* Waits until a sandbox that starts or resumes has settled in another state. */
 enum hr_fleet_result

@@ -16,9 +16,9 @@ enum hr_job_kind {
 /* Appends a job to the list: a sandbox's jobs are done in order. */
 int hr_fleet_add_job(struct hr_fleet *f, enum hr_job_kind kind, const char *id, struct hr_err *err);
 /* Moves the row from one state to another, with its reason (NULL: none), and wakes all waiters.
- * *ret_moved false: the row was in another state by then. */
+ * *ret_moved false: the row was in another state by then. how: as in store/store.h. */
 int hr_fleet_move(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state from,
-    enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err);
+    enum hr_fleet_state to, const char *reason, unsigned how, bool *ret_moved, struct hr_err *err);
 /* Moves from row->state and adds the job that follows. *ret_moved as hr_fleet_move(). */
 int hr_fleet_begin(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state to,
     enum hr_job_kind job, const char *reason, bool *ret_moved, struct hr_err *err);
@@ -27,6 +27,13 @@ bool hr_fleet_keeps_files(const struct hr_fleet *f, const struct hr_fleet_row *r
 /* Fills *row with a fresh id for store->ops->reserve(); key 0: for the pool. */
 int hr_fleet_compose(int64_t key, const char *session, const char *request, int64_t factor,
     const char *shape, struct hr_fleet_row *row, struct hr_err *err);
+struct hr_fleet_starter {
+	struct hr_fleet *f;
+	int64_t key; /* 0: the pool */
+};
+/* Refuses a start after a drain or the revocation of its key; an hr_may_fn for struct
+ * hr_fleet_starter. */
+enum hr_fleet_result hr_fleet_may_start(void *starter, struct hr_err *err);
 /* Adds the job that a row's state requires. Returns 1; 0 if it requires none. */
 int hr_fleet_go_on(struct hr_fleet *f, const struct hr_fleet_row *row, struct hr_err *err);
 /* Reads the row again from the store. Returns 1, 0 if it does not exist, or -1. */

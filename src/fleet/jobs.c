@@ -226,6 +226,7 @@ finish(struct hr_fleet *f, struct hr_fleet_job *j, struct hr_fleet_row *row, int
 	enum hr_fleet_state from = job_kinds[j->kind].from;
 	enum hr_fleet_state to = r == 0 ? job_kinds[j->kind].to : job_kinds[j->kind].failed;
 	struct hr_err err = {0};
+	bool is_placed = r == 0 && (to == HR_FLEET_RUNNING || to == HR_FLEET_WARM);
 	bool moved = false, makes = j->kind != HR_JOB_STOP && j->kind != HR_JOB_PAUSE;
 
 	count(f, j->kind, row, r == 0 ? NULL : why->msg);
@@ -235,7 +236,7 @@ finish(struct hr_fleet *f, struct hr_fleet_job *j, struct hr_fleet_row *row, int
 	if (to == from)
 		return false;
 	if (hr_fleet_move(f, row, from, to, r != 0 ? why->msg : NULL,
-		r == 0 && (to == HR_FLEET_RUNNING || to == HR_FLEET_WARM), &moved, &err) != 0) {
+		is_placed ? HR_MOVE_PLACED : 0, &moved, &err) != 0) {
 		/* the disk may be full: the work can be repeated */
 		hr_log(HR_LOG_ERROR, "sandbox %s: %s", row->id, err.msg);
 		return false;

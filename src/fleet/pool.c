@@ -202,11 +202,13 @@ add_one(struct hr_fleet *f, const struct hr_fleet_pool *p, struct hr_err *err)
 {
 	static const struct hr_fleet_limits none;
 	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
+	struct hr_fleet_starter s = {f, 0};
 	enum hr_fleet_result r = HR_FLEET_BROKEN;
 
 	hr_fleet_history_keep(f);
 	if (hr_fleet_compose(0, "", p->request, p->factor, p->shape, &row, err) == 0)
-		r = f->store->ops->reserve(f->store, &row, &none, &f->set.limits, err);
+		r = f->store->ops->reserve(
+		    f->store, &row, &none, &f->set.limits, hr_fleet_may_start, &s, err);
 	if (r == HR_FLEET_OK && hr_fleet_add_job(f, HR_JOB_WARM, row.id, err) != 0)
 		r = HR_FLEET_BROKEN;
 	(void)pthread_cond_broadcast(&f->changed);

@@ -97,7 +97,7 @@ def by_the_command():
         equal("default" in f.ok("fleet", "ps"), True, "the operator sees it")
         f.ok("down", "-q")
         equal(f.ok("fleet", "drain"), "")
-        f.fails(1, "there is no room", "up")
+        f.fails(1, "an operator has drained it", "up")
         f.ok("fleet", "drain", "off")
         equal(len(f.ok("fleet", "keys", "make", "-o", "read", "x").strip()) > 40, True, "a key")
         equal("read" in f.ok("fleet", "keys"), True, "is listed")

@@ -3,6 +3,7 @@
 (lib/apiserver.py). The server of every pod is a stub that has done whatever it is asked."""
 
 import base64
+import copy
 import json
 import os
 import select
@@ -22,7 +23,7 @@ from lib.tap import Tap, equal  # noqa: E402
 PODS = "/api/v1/namespaces/default/pods/"
 SECRETS = "/api/v1/namespaces/default/secrets/"
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims/"
-DIED = 7  # the number of the state in a row
+RUNNING, PAUSING, STOPPING, DIED = 1, 2, 5, 7  # the numbers of the states in a row
 SILENT_S = 8  # longer than a replica waits before it does what the other one began and can be done twice
 
 
@@ -664,6 +665,56 @@ def paused_and_resumed():
         f.until(f.sandboxes, lambda left: left == [])
 
 
+def rewrite(o, **fields):
+    row = dict(json.loads(base64.b64decode(o["data"]["data"])), **fields)
+    o["data"] = {"data": base64.b64encode(json.dumps(row).encode()).decode()}
+
+
+def changed_before(f, id, state, **fields):
+    """The row as another process changes it just before the first move to that state; the event tells when."""
+    path, patch, done = SECRETS + "handrail-row-" + id, f.api.patch, threading.Event()
+
+    def late(h, to, o, body):
+        encoded = ((body or {}).get("stringData") or {}).get("data")
+        if to == path and not done.is_set() and encoded and json.loads(encoded)["state"] == state:
+            rewrite(o, **fields)
+            f.api.put(path, o)
+            o = copy.deepcopy(f.api.objects[path])
+            done.set()
+        patch(h, to, o, body)
+    f.api.patch = late
+    return done
+
+
+def used_before_its_pause():
+    """A use that another replica writes down before an idle pause is decided keeps the sandbox running."""
+    with Fleet("--idle-pause", "1") as f:
+        id = f.one.begin("s")[1]["runtime_id"]
+        used = changed_before(f, id, PAUSING, active=int(time.time()) + 1000)
+        f.stub.info = {"status": "ok", "idle_time": 1000}
+        f.api.change(SECRETS + "handrail-row-" + id, lambda o: rewrite(o, at="127.0.0.1:%d" % f.stub.port))
+        equal(used.wait(PATIENCE), True, "it is idle")
+        f.stub.info = {"status": "ok"}
+        # a replica's changes of the store follow each other
+        for replica in (f.one, f.two):
+            replica.call("POST", "/handrail/v1/drain", {"off": True})
+        equal([r["state"] for r in f.rows()], [RUNNING], "it runs")
+        f.one.ok("POST", "/stop", {"runtime_id": id})
+        f.until(f.sandboxes, lambda left: left == [])
+
+
+def another_of_its_id():
+    """A stop means the sandbox that was read, and not one of another key that has its id by then."""
+    with Fleet() as f:
+        id = f.one.begin("s")[1]["runtime_id"]
+        row = f.rows()[0]
+        given = changed_before(f, id, STOPPING, key=row["key"] + 1, session_key="another")
+        equal(f.one.call("POST", "/stop", {"runtime_id": id})[0], 404)
+        equal((given.is_set(), [r["state"] for r in f.rows()]), (True, [RUNNING]), "the other one's runs")
+        f.one.ok("POST", "/handrail/v1/sandboxes/stop", {"runtime_id": id})
+        f.until(f.sandboxes, lambda left: left == [])
+
+
 def stopped_unseen():
     """A stop at a replica that has not heard yet that the sandbox runs is done all the same."""
     with Fleet() as f:
@@ -729,7 +780,7 @@ def foreign_objects():
 
 
 TESTS = [life, agent_sandbox, events, one_session_once, quota, dies, killed_replica, warm, api_trouble, slow_start,
-         paused_and_resumed, stopped_unseen, lost_answers, foreign_objects,
+         paused_and_resumed, used_before_its_pause, another_of_its_id, stopped_unseen, lost_answers, foreign_objects,
          ended_unseen, quota_of_a_dead_one, dead_ones_are_bounded,
          started_again_while_cleared, deleted_late, sandbox_made_meanwhile, gone_and_made_again,
          only_its_pod_goes, hanging, one_that_waits,

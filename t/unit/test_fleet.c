@@ -778,6 +778,14 @@ START_TEST(whose_client_comes_settles_the_shape)
 }
 END_TEST
 
+static enum hr_fleet_result
+may(void *arg, struct hr_err *err)
+{
+	(void)arg;
+	(void)err;
+	return HR_FLEET_OK;
+}
+
 /* The clock of one that waited begins in the step that claims it. */
 START_TEST(a_claimed_one_has_a_clock_of_its_own)
 {
@@ -799,17 +807,57 @@ START_TEST(a_claimed_one_has_a_clock_of_its_own)
 			    now;
 	bool moved;
 
-	ck_assert_int_eq(s->ops->reserve(s, &warm, &none, &none, NULL), HR_FLEET_OK);
-	ck_assert_int_eq(
-	    s->ops->move(s, &warm, HR_FLEET_WARMING, HR_FLEET_WARM, NULL, true, &moved, NULL), 0);
+	ck_assert_int_eq(s->ops->reserve(s, &warm, &none, &none, may, NULL, NULL), HR_FLEET_OK);
+	ck_assert_int_eq(s->ops->move(s, &warm, HR_FLEET_WARMING, HR_FLEET_WARM, NULL,
+			     HR_MOVE_PLACED, &moved, NULL),
+	    0);
 	ck_assert(moved);
-	ck_assert_int_eq(s->ops->reserve(s, &row, &none, &none, NULL), HR_FLEET_OK);
+	ck_assert_int_eq(s->ops->reserve(s, &row, &none, &none, may, NULL, NULL), HR_FLEET_OK);
 	ck_assert_str_eq(row.id, "w");
 	ck_assert_int_eq(s->ops->find(s, "w", &now, NULL), 1);
 	ck_assert_int_eq(now.active, 777);
 	ck_assert_int_eq(now.created, 777);
 	ck_assert_int_eq(now.state, HR_FLEET_STARTING);
 	hr_fleet_row_done(&now);
+	hr_store_close(s);
+}
+END_TEST
+
+/* Whoever read a row before it was given to a key, started again or used has read another one. */
+START_TEST(a_move_means_the_row_that_was_read)
+{
+	static const struct hr_fleet_limits none;
+	struct hr_store *s = open_store();
+	struct hr_fleet_row row = {.id = "r",
+				.key = 1,
+				.session = "s",
+				.session_key = "one",
+				.request = (char *)(uintptr_t) "{}",
+				.created = 5,
+				.active = 5},
+			    again = row;
+	bool moved;
+
+	ck_assert_int_eq(s->ops->reserve(s, &row, &none, &none, may, NULL, NULL), HR_FLEET_OK);
+	again.key = 2;
+	ck_assert_int_eq(
+	    s->ops->move(s, &again, HR_FLEET_STARTING, HR_FLEET_DIED, NULL, 0, &moved, NULL), 0);
+	ck_assert(!moved);
+	again = row;
+	(void)snprintf(again.session_key, sizeof(again.session_key), "two");
+	ck_assert_int_eq(
+	    s->ops->move(s, &again, HR_FLEET_STARTING, HR_FLEET_DIED, NULL, 0, &moved, NULL), 0);
+	ck_assert(!moved);
+	ck_assert_int_eq(s->ops->active(s, "r", 6, NULL), 0);
+	ck_assert_int_eq(s->ops->move(s, &row, HR_FLEET_STARTING, HR_FLEET_DIED, NULL,
+			     HR_MOVE_UNUSED, &moved, NULL),
+	    0);
+	ck_assert(!moved);
+	row.active = 6;
+	ck_assert_int_eq(s->ops->move(s, &row, HR_FLEET_STARTING, HR_FLEET_DIED, NULL,
+			     HR_MOVE_UNUSED, &moved, NULL),
+	    0);
+	ck_assert(moved);
 	hr_store_close(s);
 }
 END_TEST
@@ -1024,7 +1072,7 @@ START_TEST(a_drain_and_pools_outlive_a_process)
 	ck_assert_int_eq(status, 0);
 	key.id = 1;
 	begin(&few);
-	ck_assert_int_eq(start(&key, "s", &row), HR_FLEET_NO_ROOM);
+	ck_assert_int_eq(start(&key, "s", &row), HR_FLEET_DRAINED);
 	hr_fleet_row_done(&row);
 	until_warm(1);
 	ck_assert_int_eq(world->starts, 1);
@@ -1440,14 +1488,14 @@ END_TEST
 
 static int
 move_nothing(struct hr_store *s, const struct hr_fleet_row *row, enum hr_fleet_state from,
-    enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err)
+    enum hr_fleet_state to, const char *reason, unsigned how, bool *ret_moved, struct hr_err *err)
 {
 	(void)s;
 	(void)row;
 	(void)from;
 	(void)to;
 	(void)reason;
-	(void)placed;
+	(void)how;
 	(void)err;
 	*ret_moved = false;
 	return 0;
@@ -1468,6 +1516,141 @@ START_TEST(a_revocation_that_stopped_nothing_says_so)
 	revoke_key("{\"revoked\":true,\"sandboxes\":1,\"stopped\":false}");
 	fleet.store->ops = ops;
 	until(id, HR_FLEET_RUNNING);
+}
+END_TEST
+
+/* A store that asks a server: its calls wait without the lock until the test lets them go on. */
+static const struct hr_store_ops *near;
+static int reached[2];
+
+static void
+wait_outside(void)
+{
+	char c;
+
+	(void)pthread_mutex_unlock(&fleet.lock);
+	ck_assert_int_eq(write(reached[1], "x", 1), 1);
+	ck_assert_int_eq(read(gate[0], &c, 1), 1);
+	(void)pthread_mutex_lock(&fleet.lock);
+}
+
+static enum hr_fleet_result
+far_reserve(struct hr_store *s, struct hr_fleet_row *row, const struct hr_fleet_limits *of_key,
+    const struct hr_fleet_limits *of_all, hr_may_fn *fn, void *arg, struct hr_err *err)
+{
+	wait_outside();
+	return near->reserve(s, row, of_key, of_all, fn, arg, err);
+}
+
+static int
+far_find_session(struct hr_store *s, int64_t k, const char *session, bool last,
+    struct hr_fleet_row *ret, struct hr_err *err)
+{
+	wait_outside();
+	return near->find_session(s, k, session, last, ret, err);
+}
+
+/* Knows the sandbox as running and unused for long; a pause is over when it is asked again. */
+static int
+known_once(struct hr_store *s, const char *id, struct hr_fleet_row *ret, struct hr_err *err)
+{
+	static bool asked;
+	bool moved, again = asked;
+	int r;
+
+	asked = true;
+	(void)pthread_mutex_lock(&fleet.lock);
+	r = near->find(s, id, ret, err);
+	if (again && r == 1) {
+		ck_assert_int_eq(
+		    near->move(s, ret, HR_FLEET_RUNNING, HR_FLEET_PAUSED, "idle", 0, &moved, NULL),
+		    0);
+		ck_assert(moved);
+		hr_fleet_row_done(ret);
+		r = 0;
+	}
+	(void)pthread_mutex_unlock(&fleet.lock);
+	ret->active = 1;
+	return r;
+}
+
+/* A request that came while the pause was written is sent to a sandbox that runs again. */
+START_TEST(a_request_during_an_idle_pause_wakes)
+{
+	struct hr_fleet_settings set = few;
+	struct hr_store_ops ops;
+	struct hr_fleet_row row;
+	struct hr_err err = {0};
+	char id[HR_FLEET_ID];
+
+	set.idle_pause_s = 1000;
+	begin(&set);
+	up("s", id);
+	(void)pthread_mutex_lock(&fleet.lock);
+	near = fleet.store->ops;
+	ops = *near;
+	ops.known = known_once;
+	fleet.store->ops = &ops;
+	(void)pthread_mutex_unlock(&fleet.lock);
+	ck_assert_int_eq(hr_fleet_route(&fleet, id, true, &row, &err), HR_FLEET_OK);
+	ck_assert_int_eq(row.state, HR_FLEET_RUNNING);
+	ck_assert_int_eq(world->resumes, 1);
+	hr_fleet_row_done(&row);
+	(void)pthread_mutex_lock(&fleet.lock);
+	fleet.store->ops = near;
+	(void)pthread_mutex_unlock(&fleet.lock);
+}
+END_TEST
+
+static void *
+start_apart(void *arg)
+{
+	struct hr_fleet_row row;
+
+	*(enum hr_fleet_result *)arg = start(&key, "s", &row);
+	hr_fleet_row_done(&row);
+	return NULL;
+}
+
+/* A start is decided when it takes effect: also by a drain or a revocation that came while it
+ * waited for the store. 0: drained, 1: revoked, 2: revoked, and the session has a sandbox. */
+START_TEST(a_start_under_way_passes_nothing)
+{
+	enum hr_fleet_result got = HR_FLEET_BROKEN;
+	struct hr_store_ops ops;
+	char id[HR_FLEET_ID], c;
+	struct hr_err err = {0};
+	size_t before;
+	pthread_t t;
+	bool found;
+
+	begin(&few);
+	ck_assert_int_eq(pipe(reached), 0);
+	if (_i == 2)
+		up("s", id);
+	before = made_count();
+	near = fleet.store->ops;
+	ops = *near;
+	if (_i == 2)
+		ops.find_session = far_find_session;
+	else
+		ops.reserve = far_reserve;
+	fleet.store->ops = &ops;
+	ck_assert_int_eq(pthread_create(&t, NULL, start_apart, &got), 0);
+	ck_assert_int_eq(read(reached[0], &c, 1), 1);
+	(void)pthread_mutex_lock(&fleet.lock);
+	ck_assert_int_eq(_i == 0 ? hr_fleet_drain(&fleet, true, &err)
+				 : near->key_revoke(fleet.store, key.id, &found, &err),
+	    0);
+	(void)pthread_mutex_unlock(&fleet.lock);
+	ck_assert_int_eq(write(gate[1], "x", 1), 1);
+	ck_assert_int_eq(pthread_join(t, NULL), 0);
+	ck_assert_int_eq(got, _i == 0 ? HR_FLEET_DRAINED : HR_FLEET_REVOKED);
+	ck_assert_uint_eq(made_count(), before);
+	(void)pthread_mutex_lock(&fleet.lock);
+	ck_assert_ptr_null(fleet.jobs);
+	fleet.store->ops = near;
+	(void)pthread_mutex_unlock(&fleet.lock);
 }
 END_TEST
 
@@ -1792,6 +1975,7 @@ main(void)
 	tcase_add_test(tc, a_warm_one_is_claimed_and_replaced);
 	tcase_add_test(store, whose_client_comes_settles_the_shape);
 	tcase_add_test(store, a_claimed_one_has_a_clock_of_its_own);
+	tcase_add_test(store, a_move_means_the_row_that_was_read);
 	tcase_add_test(tc, a_failed_create_stops_no_refill);
 	tcase_add_test(tc, what_is_wrong_is_told_until_it_is_over);
 	tcase_add_test(tc, alerts_are_bounded);
@@ -1814,6 +1998,8 @@ main(void)
 	tcase_add_test(tc, files_of_one_that_died_have_an_end);
 	tcase_add_test(tc, a_key_takes_the_files_of_those_that_died_with_it);
 	tcase_add_test(tc, a_revocation_that_stopped_nothing_says_so);
+	tcase_add_loop_test(tc, a_start_under_way_passes_nothing, 0, 3);
+	tcase_add_test(tc, a_request_during_an_idle_pause_wakes);
 	tcase_add_loop_test(tc, a_page_follows_one_that_has_ended, 0, 2);
 	tcase_add_test(tc, who_asks_for_images_is_bounded);
 	tcase_add_test(tc, without_its_key_nothing_is_woken);

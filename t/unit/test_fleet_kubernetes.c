@@ -167,7 +167,15 @@ START_TEST(cache)
 	ck_assert_int_eq(r.state, HR_FLEET_PAUSED);
 	ck_assert_str_eq(known.version, "11");
 	ck_assert_str_eq(known.owner, "me");
+	ck_assert(!known.held);
 	hr_fleet_row_done(&r);
+	hr_cache_hold(c, ID, true);
+	hr_cache_use(c, ID, 50);
+	ck_assert_int_eq(hr_cache_find(c, ID, &r, &known, &err), 1);
+	ck_assert(known.held);
+	ck_assert_int_eq(known.used, 50);
+	hr_fleet_row_done(&r);
+	hr_cache_hold(c, ID, false);
 	hr_cache_list(c);
 	ck_assert_int_eq(hr_cache_put(c, second, id, &err), 0);
 	hr_cache_listed(c, count, &gone);

@@ -53,6 +53,12 @@ hr_fleet_refuse(struct hr_fleet_answer *a, enum hr_fleet_result r, const struct 
 		(void)hr_fleet_say(a, 503, "there is no room for another sandbox here");
 		a->retry_after_s = FULL_S;
 		break;
+	case HR_FLEET_DRAINED:
+		(void)hr_fleet_say(
+		    a, 503, "this service starts no new sandboxes: an operator has drained it");
+		a->retry_after_s = FULL_S;
+		break;
+	case HR_FLEET_REVOKED: (void)hr_fleet_say(a, 401, HR_FLEET_KEY_GONE); break;
 	case HR_FLEET_LATE:
 		(void)hr_fleet_say(a, 503, "the sandbox is not ready yet");
 		a->retry_after_s = HR_FLEET_BUSY_S;

@@ -342,7 +342,7 @@ still_allowed(void *arg, struct hr_err *err)
 	found = s->ops->key_find(s, c->q->api_key, &key, err);
 	(void)pthread_mutex_unlock(&c->api->fleet->lock);
 	if (found == 0)
-		(void)hr_err_set(err, HR_E_PERMISSION, "the key is no longer one of this service");
+		(void)hr_err_set(err, HR_E_PERMISSION, HR_FLEET_KEY_GONE);
 	return found == 1 ? 0 : -1;
 }
 

@@ -102,7 +102,8 @@ add_its(void *arg, const struct hr_fleet_row *row)
 /* Changes each sandbox separately, so that the lock is free in between. *ret_all: all of them are
  * stopped, or gone. Returns 0, or -1 with *err set for one of them. */
 static int
-stop_those(struct hr_fleet *f, const struct hr_strv *ids, bool *ret_all, struct hr_err *err)
+stop_those(
+    struct hr_fleet *f, int64_t key, const struct hr_strv *ids, bool *ret_all, struct hr_err *err)
 {
 	enum hr_fleet_result one;
 	size_t i;
@@ -110,7 +111,7 @@ stop_those(struct hr_fleet *f, const struct hr_strv *ids, bool *ret_all, struct 
 
 	*ret_all = true;
 	for (i = 0; i < ids->n; i++) {
-		one = hr_fleet_stop_for(f, ids->v[i], "its key was revoked", err);
+		one = hr_fleet_stop_for(f, key, ids->v[i], "its key was revoked", err);
 		if (one == HR_FLEET_BROKEN)
 			r = -1;
 		else if (one != HR_FLEET_OK && one != HR_FLEET_NOT_FOUND)
@@ -140,7 +141,7 @@ revoke_key(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer 
 	if (r == 0 && its.ids.failed)
 		r = hr_err_nomem(&err);
 	if (r == 0 && its.stop)
-		r = stop_those(f, &its.ids, &all, &err);
+		r = stop_those(f, id, &its.ids, &all, &err);
 	if (r != 0) {
 		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
 	} else if (!found) {

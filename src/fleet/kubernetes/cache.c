@@ -24,6 +24,7 @@ struct entry {
 	uint64_t version;
 	unsigned seen; /* the last list that had it */
 	int64_t used;  /* known to this process; perhaps not yet stored */
+	bool held;
 };
 
 struct key {
@@ -250,6 +251,7 @@ hr_cache_find(struct hr_cache *c, const char *id, struct hr_fleet_row *ret, stru
 		if (known != NULL) {
 			*known = e->known;
 			known->used = e->used;
+			known->held = e->held;
 		}
 	}
 	(void)pthread_mutex_unlock(&c->lock);
@@ -265,6 +267,18 @@ hr_cache_use(struct hr_cache *c, const char *id, int64_t when)
 	e = *place(c, id);
 	if (e != NULL && e->used < when)
 		e->used = when;
+	(void)pthread_mutex_unlock(&c->lock);
+}
+
+void
+hr_cache_hold(struct hr_cache *c, const char *id, bool on)
+{
+	struct entry *e;
+
+	(void)pthread_mutex_lock(&c->lock);
+	e = *place(c, id);
+	if (e != NULL)
+		e->held = on;
 	(void)pthread_mutex_unlock(&c->lock);
 }
 

@@ -25,9 +25,13 @@ struct hr_cached {
 	char version[HR_OBJECT_VERSION], owner[40];
 	int64_t since_ms; /* this machine's clock: unchanged since then at least */
 	int64_t used;     /* see hr_cache_use() */
+	bool held;        /* see hr_cache_hold() */
 };
 /* Records a use at `when`, unless a later one is known; it may not be stored yet. */
 void hr_cache_use(struct hr_cache *c, const char *id, int64_t when);
+/* Makes hr_cache_find() report a row as held, or not any more: a change is under way that depends on its last
+ * use. */
+void hr_cache_hold(struct hr_cache *c, const char *id, bool on);
 /* Returns 1, 0, or -1. known may be NULL. */
 int hr_cache_find(struct hr_cache *c, const char *id, struct hr_fleet_row *ret,
     struct hr_cached *known, struct hr_err *err);

@@ -59,12 +59,20 @@ hr_kube_far_key_revoke(struct hr_store *base, int64_t id, bool *ret_found, struc
 
 enum hr_fleet_result
 hr_kube_far_reserve(struct hr_store *base, struct hr_fleet_row *row,
-    const struct hr_fleet_limits *of_key, const struct hr_fleet_limits *of_all, struct hr_err *err)
+    const struct hr_fleet_limits *of_key, const struct hr_fleet_limits *of_all, hr_may_fn *may,
+    void *arg, struct hr_err *err)
 {
+	struct hr_kube_store *s = hr_kube_store_of(base);
 	enum hr_fleet_result r;
 
 	begin(base);
-	r = hr_kube_store_reserve(base, row, of_key, of_all, err);
+	if (s->shared != NULL)
+		(void)pthread_mutex_lock(s->shared);
+	r = may(arg, err);
+	if (s->shared != NULL)
+		(void)pthread_mutex_unlock(s->shared);
+	if (r == HR_FLEET_OK)
+		r = hr_kube_store_reserve(base, row, of_key, of_all, err);
 	end(base);
 	return r;
 }
@@ -98,12 +106,12 @@ hr_kube_far_find_session(struct hr_store *base, int64_t key, const char *session
 
 int
 hr_kube_far_move(struct hr_store *base, const struct hr_fleet_row *row, enum hr_fleet_state from,
-    enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err)
+    enum hr_fleet_state to, const char *reason, unsigned how, bool *ret_moved, struct hr_err *err)
 {
 	int r;
 
 	begin(base);
-	r = hr_kube_store_move(base, row, from, to, reason, placed, ret_moved, err);
+	r = hr_kube_store_move(base, row, from, to, reason, how, ret_moved, err);
 	end(base);
 	return r;
 }

@@ -87,6 +87,13 @@ is_id(const char *id)
 	return strlen(id) == HR_FLEET_ID - 1 && strspn(id, "0123456789abcdef") == HR_FLEET_ID - 1;
 }
 
+static int64_t
+later(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* A held row is not known: the caller must wait for the change under way. */
 int
 hr_kube_store_known(
     struct hr_store *base, const char *id, struct hr_fleet_row *ret, struct hr_err *err)
@@ -94,8 +101,12 @@ hr_kube_store_known(
 	struct hr_cached known;
 	int r = is_id(id) ? hr_cache_find(hr_kube_store_of(base)->cache, id, ret, &known, err) : 0;
 
-	if (r == 1 && ret->active < known.used)
-		ret->active = known.used;
+	if (r == 1 && known.held) {
+		hr_fleet_row_done(ret);
+		r = 0;
+	}
+	if (r == 1)
+		ret->active = later(ret->active, known.used);
 	return r;
 }
 
@@ -104,13 +115,18 @@ hr_kube_store_find(
     struct hr_store *base, const char *id, struct hr_fleet_row *ret, struct hr_err *err)
 {
 	struct hr_kube_store *s = hr_kube_store_of(base);
+	struct hr_cached known;
 	int r;
 
 	/* ids come from clients, and become names of objects */
 	if (!is_id(id))
 		return 0;
-	r = hr_cache_find(s->cache, id, ret, NULL, err);
-	return r != 0 ? r : hr_kube_row_look(s, id, ret, NULL, err);
+	r = hr_cache_find(s->cache, id, ret, &known, err);
+	if (r == 0)
+		r = hr_kube_row_look(s, id, ret, &known, err);
+	if (r == 1)
+		ret->active = later(ret->active, known.used);
+	return r;
 }
 
 /* ---- sessions ---- */
@@ -180,9 +196,9 @@ hr_kube_store_find_session(struct hr_store *base, int64_t key, const char *sessi
 /* ---- changes ---- */
 
 /* Reads the row, lets fn change it, and writes it, until no other change came between. fn returns 1
- * to write, 0 to leave it unchanged: then *ret_done is false. owner: the new owner; NULL:
- * unchanged. */
-typedef int change_fn(void *arg, struct hr_fleet_row *now);
+ * to write, 0 to leave it unchanged: then *ret_done is false. used: a use that may not be stored
+ * yet. owner: the new owner; NULL: unchanged. */
+typedef int change_fn(void *arg, struct hr_fleet_row *now, int64_t used);
 
 static int
 change(struct hr_kube_store *s, const char *id, const char *owner, change_fn *fn, void *arg,
@@ -203,7 +219,7 @@ change(struct hr_kube_store *s, const char *id, const char *owner, change_fn *fn
 		}
 		if (found <= 0)
 			return found;
-		if (fn(arg, &now) == 1) {
+		if (fn(arg, &now, known.used) == 1) {
 			r = write_as(s, &now, owner, known.version, NULL, err);
 			*ret_done = r == 1;
 		} else if (fresh) {
@@ -222,21 +238,30 @@ struct moving {
 	const struct hr_fleet_row *row;
 	enum hr_fleet_state from, to;
 	const char *reason;
-	bool placed;
+	unsigned how;
 };
 
+/* A dead sandbox that is started again keeps its id, as a warm one does that is given to a key. */
+static bool
+is_same(const struct hr_fleet_row *a, const struct hr_fleet_row *b)
+{
+	return a->key == b->key && strcmp(a->session_key, b->session_key) == 0;
+}
+
 static int
-move_it(void *arg, struct hr_fleet_row *now)
+move_it(void *arg, struct hr_fleet_row *now, int64_t used)
 {
 	const struct moving *m = arg;
 
-	if (now->state != m->from)
+	if (now->state != m->from || !is_same(now, m->row))
+		return 0;
+	if ((m->how & HR_MOVE_UNUSED) != 0 && later(now->active, used) > m->row->active)
 		return 0;
 	now->state = m->to;
 	now->active = (int64_t)time(NULL);
 	now->resumed += m->to == HR_FLEET_RESUMING;
 	(void)snprintf(now->reason, sizeof(now->reason), "%s", m->reason);
-	if (m->placed)
+	if ((m->how & HR_MOVE_PLACED) != 0)
 		hr_fleet_row_place(now, m->row);
 	return 1;
 }
@@ -250,14 +275,18 @@ is_worked_on(enum hr_fleet_state s)
 
 int
 hr_kube_store_move(struct hr_store *base, const struct hr_fleet_row *row, enum hr_fleet_state from,
-    enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err)
+    enum hr_fleet_state to, const char *reason, unsigned how, bool *ret_moved, struct hr_err *err)
 {
 	struct hr_kube_store *s = hr_kube_store_of(base);
-	struct moving m = {row, from, to, reason != NULL ? reason : "", placed};
+	struct moving m = {row, from, to, reason != NULL ? reason : "", how};
 	/* the process that works on it does the follow-up afterwards */
 	const char *owner = is_worked_on(from) ? NULL : s->me;
+	int r;
 
-	if (change(s, row->id, owner, move_it, &m, ret_moved, err) != 0)
+	hr_cache_hold(s->cache, row->id, (how & HR_MOVE_UNUSED) != 0);
+	r = change(s, row->id, owner, move_it, &m, ret_moved, err);
+	hr_cache_hold(s->cache, row->id, false);
+	if (r != 0)
 		return -1;
 	if (!*ret_moved)
 		return 0;
@@ -270,10 +299,11 @@ hr_kube_store_move(struct hr_store *base, const struct hr_fleet_row *row, enum h
 }
 
 static int
-use_it(void *arg, struct hr_fleet_row *now)
+use_it(void *arg, struct hr_fleet_row *now, int64_t used)
 {
 	const int64_t *when = arg;
 
+	(void)used;
 	if (now->active >= *when)
 		return 0;
 	now->active = *when;
@@ -314,7 +344,7 @@ hr_kube_store_claim(
 	bool ours, late, reserved;
 
 	*ret_mine = false;
-	if (r == 1 && now.state == row->state) {
+	if (r == 1 && now.state == row->state && is_same(&now, row)) {
 		ours = strcmp(known.owner, s->me) == 0;
 		silent_ms = hr_now_ms() - known.since_ms;
 		/* a start shows no progress, and two would destroy each other's objects */

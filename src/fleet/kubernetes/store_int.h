@@ -93,14 +93,15 @@ int hr_kube_far_key_make(
     struct hr_store *base, struct hr_fleet_key *k, char text[64], struct hr_err *err);
 int hr_kube_far_key_revoke(struct hr_store *base, int64_t id, bool *ret_found, struct hr_err *err);
 enum hr_fleet_result hr_kube_far_reserve(struct hr_store *base, struct hr_fleet_row *row,
-    const struct hr_fleet_limits *of_key, const struct hr_fleet_limits *of_all, struct hr_err *err);
+    const struct hr_fleet_limits *of_key, const struct hr_fleet_limits *of_all, hr_may_fn *may,
+    void *arg, struct hr_err *err);
 int hr_kube_far_find(
     struct hr_store *base, const char *id, struct hr_fleet_row *ret, struct hr_err *err);
 int hr_kube_far_find_session(struct hr_store *base, int64_t key, const char *session, bool last,
     struct hr_fleet_row *ret, struct hr_err *err);
 int
 hr_kube_far_move(struct hr_store *base, const struct hr_fleet_row *row, enum hr_fleet_state from,
-    enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err);
+    enum hr_fleet_state to, const char *reason, unsigned how, bool *ret_moved, struct hr_err *err);
 int hr_kube_far_event(struct hr_store *base, const char *id, const char *what, const char *detail,
     struct hr_err *err);
 int
@@ -121,7 +122,7 @@ int hr_kube_store_note_get(
 int hr_kube_store_note_set(
     struct hr_store *base, const char *name, const char *value, struct hr_err *err);
 
-/* ---- reserve.c, as in the table ---- */
+/* ---- reserve.c, as in the table, but for the question whether it may ---- */
 
 enum hr_fleet_result hr_kube_store_reserve(struct hr_store *base, struct hr_fleet_row *row,
     const struct hr_fleet_limits *of_key, const struct hr_fleet_limits *of_all, struct hr_err *err);
@@ -154,7 +155,7 @@ int hr_kube_store_find_session(struct hr_store *base, int64_t key, const char *s
     struct hr_fleet_row *ret, struct hr_err *err);
 int
 hr_kube_store_move(struct hr_store *base, const struct hr_fleet_row *row, enum hr_fleet_state from,
-    enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err);
+    enum hr_fleet_state to, const char *reason, unsigned how, bool *ret_moved, struct hr_err *err);
 int hr_kube_store_known(
     struct hr_store *base, const char *id, struct hr_fleet_row *ret, struct hr_err *err);
 /* Stores the last use. Succeeds if the row is gone. */

@@ -38,7 +38,8 @@ int hr_sqlite_end(struct hr_sqlite *s, bool ok, struct hr_err *err);
 /* ---- sandboxes (sqlite_rows.c), events (sqlite.c) ---- */
 
 enum hr_fleet_result hr_sqlite_reserve(struct hr_store *base, struct hr_fleet_row *row,
-    const struct hr_fleet_limits *of_key, const struct hr_fleet_limits *of_all, struct hr_err *err);
+    const struct hr_fleet_limits *of_key, const struct hr_fleet_limits *of_all, hr_may_fn *may,
+    void *arg, struct hr_err *err);
 int
 hr_sqlite_find(struct hr_store *base, const char *id, struct hr_fleet_row *ret, struct hr_err *err);
 int hr_sqlite_find_session(struct hr_store *base, int64_t key, const char *session, bool last,
@@ -48,7 +49,7 @@ int hr_sqlite_each(
 int hr_sqlite_page(struct hr_store *base, int64_t key, bool live, const char *after, unsigned most,
     hr_row_fn *fn, void *arg, struct hr_err *err);
 int hr_sqlite_move(struct hr_store *base, const struct hr_fleet_row *row, enum hr_fleet_state from,
-    enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err);
+    enum hr_fleet_state to, const char *reason, unsigned how, bool *ret_moved, struct hr_err *err);
 int hr_sqlite_active(struct hr_store *base, const char *id, int64_t when, struct hr_err *err);
 int hr_sqlite_least_active(struct hr_store *base, enum hr_fleet_state state,
     char ret_id[HR_FLEET_ID], int64_t *ret_active, struct hr_err *err);

@@ -237,10 +237,13 @@ reserve(struct hr_sqlite *s, struct hr_fleet_row *row, const struct hr_fleet_lim
 
 enum hr_fleet_result
 hr_sqlite_reserve(struct hr_store *base, struct hr_fleet_row *row,
-    const struct hr_fleet_limits *of_key, const struct hr_fleet_limits *of_all, struct hr_err *err)
+    const struct hr_fleet_limits *of_key, const struct hr_fleet_limits *of_all, hr_may_fn *may,
+    void *arg, struct hr_err *err)
 {
-	enum hr_fleet_result r;
+	enum hr_fleet_result r = may(arg, err);
 
+	if (r != HR_FLEET_OK)
+		return r;
 	if (hr_sqlite_begin(of(base), err) != 0)
 		return HR_FLEET_BROKEN;
 	r = reserve(of(base), row, of_key, of_all, err);
@@ -262,25 +265,27 @@ place(struct hr_sqlite *s, const struct hr_fleet_row *r, struct hr_err *err)
 /* Runs in the transaction. */
 static int
 move(struct hr_sqlite *s, const struct hr_fleet_row *row, enum hr_fleet_state from,
-    enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err)
+    enum hr_fleet_state to, const char *reason, unsigned how, bool *ret_moved, struct hr_err *err)
 {
 	/* idle time restarts after a pause */
 	if (hr_sqlite_run(s, err,
 		"UPDATE sandboxes SET state = ?2, reason = ?3, active = ?5, resumed = resumed + "
-		"(?2 = 4) WHERE id = ?1 AND state = ?4",
-		"sisii", row->id, (int64_t)to, reason, (int64_t)from, (int64_t)time(NULL)) != 0)
+		"(?2 = 4) WHERE id = ?1 AND state = ?4 AND key = ?6 AND session_key = ?7"
+		" AND (?8 = 0 OR active <= ?9)",
+		"sisiiisii", row->id, (int64_t)to, reason, (int64_t)from, (int64_t)time(NULL),
+		row->key, row->session_key, (int64_t)(how & HR_MOVE_UNUSED), row->active) != 0)
 		return -1;
 	*ret_moved = sqlite3_changes(s->db) > 0;
 	if (!*ret_moved)
 		return 0;
-	if (placed && place(s, row, err) != 0)
+	if ((how & HR_MOVE_PLACED) != 0 && place(s, row, err) != 0)
 		return -1;
 	return hr_sqlite_event(&s->base, row->id, hr_fleet_state_name(to), reason, err);
 }
 
 int
 hr_sqlite_move(struct hr_store *base, const struct hr_fleet_row *row, enum hr_fleet_state from,
-    enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err)
+    enum hr_fleet_state to, const char *reason, unsigned how, bool *ret_moved, struct hr_err *err)
 {
 	int r;
 
@@ -288,7 +293,7 @@ hr_sqlite_move(struct hr_store *base, const struct hr_fleet_row *row, enum hr_fl
 	reason = reason != NULL ? reason : "";
 	if (hr_sqlite_begin(of(base), err) != 0)
 		return -1;
-	r = move(of(base), row, from, to, reason, placed, ret_moved, err);
+	r = move(of(base), row, from, to, reason, how, ret_moved, err);
 	if (hr_sqlite_end(of(base), r == 0, err) != 0 || r != 0) {
 		*ret_moved = false;
 		return -1;

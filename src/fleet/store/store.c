@@ -64,11 +64,16 @@ hr_fleet_key_sum(const char *text, unsigned char sum[HR_FLEET_KEY_SUM])
 }
 
 bool
+hr_fleet_key_valid(const struct hr_fleet_key *k)
+{
+	return !k->revoked && (k->expires == 0 || k->expires > (int64_t)time(NULL));
+}
+
+bool
 hr_fleet_key_good(const struct hr_fleet_key *k, const unsigned char kept[HR_FLEET_KEY_SUM],
     const unsigned char sum[HR_FLEET_KEY_SUM])
 {
-	return CRYPTO_memcmp(kept, sum, HR_FLEET_KEY_SUM) == 0 && !k->revoked &&
-	       (k->expires == 0 || k->expires > (int64_t)time(NULL));
+	return CRYPTO_memcmp(kept, sum, HR_FLEET_KEY_SUM) == 0 && hr_fleet_key_valid(k);
 }
 
 void

@@ -94,7 +94,9 @@ enum hr_fleet_result {
 	HR_FLEET_NOT_FOUND,
 	HR_FLEET_CONFLICT, /* wrong state: see the row */
 	HR_FLEET_QUOTA,    /* the key's quota is used up */
-	HR_FLEET_NO_ROOM,  /* the machine is full, or drained */
+	HR_FLEET_NO_ROOM,  /* the machine is full */
+	HR_FLEET_DRAINED,  /* nothing new is started */
+	HR_FLEET_REVOKED,  /* the key is not valid any more */
 	HR_FLEET_LATE,     /* took longer than the longest wait */
 	HR_FLEET_LEAVING,  /* ask the next process */
 	HR_FLEET_UNABLE,   /* the engine can do that with no sandbox */
@@ -106,6 +108,13 @@ typedef void hr_key_fn(void *arg, const struct hr_fleet_key *k);
 typedef void hr_row_fn(void *arg, const struct hr_fleet_row *r);
 typedef void hr_fleet_event_fn(
     void *arg, int64_t seq, int64_t at, const char *id, const char *what, const char *detail);
+
+#define HR_MOVE_PLACED 1u /* also store at, server_key and ports of *row */
+#define HR_MOVE_UNUSED 2u /* move only if it was not used since *row was read */
+
+/* Decides, with the caller's lock held, whether a call may still take effect: returns HR_FLEET_OK,
+ * or the result that the call then returns. */
+typedef enum hr_fleet_result hr_may_fn(void *arg, struct hr_err *err);
 
 #define HR_FLEET_EVENTS_NOW (-2)
 
@@ -130,10 +139,11 @@ struct hr_store_ops {
 	 * key and of all allow it, which are checked in the same transaction. If a warm sandbox has
 	 * its shape, that becomes the row: its id, at, server_key and ports are filled in, and its
 	 * factor counts once. HR_FLEET_CONFLICT: a sandbox of this key has the session by now.
-	 * QUOTA, NO_ROOM, BROKEN (*err): nothing was added. */
+	 * QUOTA, NO_ROOM, BROKEN (*err): nothing was added. Asks `may` when no other call of this
+	 * process can take effect before this one any more. */
 	enum hr_fleet_result (*reserve)(struct hr_store *s, struct hr_fleet_row *row,
 	    const struct hr_fleet_limits *of_key, const struct hr_fleet_limits *of_all,
-	    struct hr_err *err);
+	    hr_may_fn *may, void *arg, struct hr_err *err);
 	/* Returns 1 with *ret set; 0 if there is none; or -1. */
 	int (*find)(
 	    struct hr_store *s, const char *id, struct hr_fleet_row *ret, struct hr_err *err);
@@ -153,10 +163,10 @@ struct hr_store_ops {
 	 * first. NULL: no pages. */
 	int (*page)(struct hr_store *s, int64_t key, bool live, const char *after, unsigned most,
 	    hr_row_fn *fn, void *arg, struct hr_err *err);
-	/* Moves a row from `from` to `to`, if that is still its state: *ret_moved. placed: also
-	 * stores at, server_key and ports from *row. Adds an event and logs a line. */
+	/* Moves a row from `from` to `to`, if that is still its state and it still has the key and
+	 * the session key of *row: *ret_moved. Adds an event and logs a line. how: HR_MOVE_*. */
 	int (*move)(struct hr_store *s, const struct hr_fleet_row *row, enum hr_fleet_state from,
-	    enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved,
+	    enum hr_fleet_state to, const char *reason, unsigned how, bool *ret_moved,
 	    struct hr_err *err);
 	/* Records a use at `when`, unless a later one is known. If known() is supported: from any
 	 * thread, without waiting, and stored later. */
@@ -222,6 +232,8 @@ void hr_store_close(struct hr_store *s); /* s may be NULL */
 #define HR_FLEET_KEY_SUM 32
 int hr_fleet_key_text(char text[64], struct hr_err *err);
 void hr_fleet_key_sum(const char *text, unsigned char sum[HR_FLEET_KEY_SUM]);
+/* Returns true if the key is neither revoked nor expired. */
+bool hr_fleet_key_valid(const struct hr_fleet_key *k);
 /* Returns true if the key found by its sum is the right one, and valid now. Compares in constant
  * time. */
 bool hr_fleet_key_good(const struct hr_fleet_key *k, const unsigned char kept[HR_FLEET_KEY_SUM],

@@ -67,10 +67,11 @@ class Threads(http.server.ThreadingHTTPServer):
 
 
 class Stub:
-    """A sandbox's server at that port, 0: any free one. commands: what was run in any of them."""
+    """A sandbox's server at that port, 0: any free one. commands: what was run in any of them; info: the answer to
+    each GET."""
 
     def __init__(self, port=0):
-        self.commands, stub = [], self
+        self.commands, self.info, stub = [], {"status": "ok"}, self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -79,7 +80,7 @@ class Stub:
                 pass
 
             def do_GET(self):
-                self.say({"status": "ok"})
+                self.say(stub.info)
 
             def do_POST(self):
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
