@@ -13,42 +13,49 @@
 #include "base/log.h"
 
 #define FOREVER_S INT32_MAX
-#define RETRY_S 10 /* seconds after the store could not be written */
+#define RETRY_S 5 /* seconds after the store could not be read or written */
 
 /* Finds a sandbox that has been idle for long enough, as far as the edge knows. Returns 1; 0 if
- * none, with *ret_due the time when there may be one (0: never). */
+ * none, with *ret_due the time when there may be one (0: never); or -1 after it has logged the
+ * error. */
 static int
 find_idle(struct hr_fleet *f, enum hr_fleet_state state, int64_t limit_s, struct hr_fleet_row *row,
     int64_t *ret_due)
 {
 	struct hr_err err = {0};
 	char id[HR_FLEET_ID];
-	int64_t active, due;
+	int64_t active = 0, due;
 	int r;
 
 	if (limit_s <= 0)
 		return 0;
 	r = f->store->ops->least_active(f->store, state, id, &active, &err);
-	if (r < 0)
-		hr_log(HR_LOG_ERROR, "%s", err.msg);
-	if (r <= 0)
-		return 0;
 	due = active + limit_s;
-	if (due > (int64_t)time(NULL)) {
+	if (r == 1 && due > (int64_t)time(NULL)) {
 		*ret_due = *ret_due == 0 || due < *ret_due ? due : *ret_due;
 		return 0;
 	}
-	return f->store->ops->find(f->store, id, row, &err) == 1;
+	if (r == 1)
+		r = f->store->ops->find(f->store, id, row, &err);
+	if (r < 0)
+		hr_log(HR_LOG_ERROR, "idle sandboxes: %s", err.msg);
+	return r;
 }
 
-/* Moves a row that was idle when it was read, unless it was used since, and adds the job. */
+/* Moves a row that was idle when it was read, unless it was used since, and adds the job. Returns 1
+ * if it moved, 0, or -1 after it has logged the error. */
 static int
 begin_idle(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state to,
-    enum hr_job_kind job, const char *reason, bool *ret_moved, struct hr_err *err)
+    enum hr_job_kind job, const char *reason)
 {
-	if (hr_fleet_move(f, row, row->state, to, reason, HR_MOVE_UNUSED, ret_moved, err) != 0)
-		return -1;
-	return *ret_moved ? hr_fleet_add_job(f, job, row->id, err) : 0;
+	struct hr_err err = {0};
+	bool moved = false;
+
+	if (hr_fleet_move(f, row, row->state, to, reason, HR_MOVE_UNUSED, &moved, &err) == 0 &&
+	    (!moved || hr_fleet_add_job(f, job, row->id, &err) == 0))
+		return moved;
+	hr_log(HR_LOG_ERROR, "sandbox %s: %s", row->id, err.msg);
+	return -1;
 }
 
 /* Called with the lock, which it releases to ask the sandbox. Returns -1 if the store failed. */
@@ -58,24 +65,24 @@ pause_if_idle(struct hr_fleet *f, struct hr_fleet_row *row)
 	/* read before asking, so that the time of a busy sandbox is never before `now` */
 	int64_t active, asked = row->active, now = (int64_t)time(NULL);
 	struct hr_err err = {0};
-	bool moved;
+	int r;
 
 	(void)pthread_mutex_unlock(&f->lock);
 	active = hr_fleet_ask_active(row);
 	(void)pthread_mutex_lock(&f->lock);
-	if (hr_fleet_look_again(f, row, &err) != 1 || row->state != HR_FLEET_RUNNING ||
-	    row->active != asked)
+	r = hr_fleet_look_again(f, row, &err);
+	if (r == 0 || (r == 1 && (row->state != HR_FLEET_RUNNING || row->active != asked)))
 		return 0; /* a client came */
 	/* no answer does not prove that it is idle: ask again later */
 	if (active < 0)
 		active = now;
-	if (active + f->set.idle_pause_s > now) {
-		if (f->store->ops->active(f->store, row->id, active, &err) == 0)
-			return 0;
-	} else if (begin_idle(f, row, HR_FLEET_PAUSING, HR_JOB_PAUSE, "idle", &moved, &err) == 0) {
-		f->counts.idle_paused += moved;
-		return 0;
+	if (r == 1 && active + f->set.idle_pause_s <= now) {
+		r = begin_idle(f, row, HR_FLEET_PAUSING, HR_JOB_PAUSE, "idle");
+		f->counts.idle_paused += r == 1;
+		return r;
 	}
+	if (r == 1 && f->store->ops->active(f->store, row->id, active, &err) == 0)
+		return 0;
 	hr_log(HR_LOG_ERROR, "sandbox %s: %s", row->id, err.msg);
 	return -1;
 }
@@ -95,28 +102,28 @@ hr_fleet_clock_thread(void *arg)
 	struct hr_fleet *f = arg;
 	struct hr_fleet_row row;
 	struct timespec until;
-	struct hr_err err = {0};
 	int64_t due, pool_due, wait_s, now;
-	bool moved;
-	int r;
+	int r, found;
 
 	(void)pthread_mutex_lock(&f->lock);
 	for (;;) {
 		due = 0;
-		r = 1; /* wait for the next change */
 		memset(&row, 0, sizeof(row));
-		if (find_idle(f, HR_FLEET_RUNNING, f->set.idle_pause_s, &row, &due) == 1)
+		found = find_idle(f, HR_FLEET_RUNNING, f->set.idle_pause_s, &row, &due);
+		if (found == 1)
 			r = pause_if_idle(f, &row);
-		else if (find_idle(f, HR_FLEET_PAUSED, f->set.idle_stop_s, &row, &due) == 1)
-			r = begin_idle(f, &row, HR_FLEET_STOPPING, HR_JOB_STOP, "paused for long",
-			    &moved, &err);
-		else if (find_idle(f, HR_FLEET_DIED, dead_limit_s(f), &row, &due) == 1)
-			r = begin_idle(
-			    f, &row, HR_FLEET_STOPPING, HR_JOB_STOP, "dead for long", &moved, &err);
+		else if (found == 0 && (found = find_idle(f, HR_FLEET_PAUSED, f->set.idle_stop_s,
+					    &row, &due)) == 1)
+			r = begin_idle(f, &row, HR_FLEET_STOPPING, HR_JOB_STOP, "paused for long");
+		else if (found == 0 &&
+			 (found = find_idle(f, HR_FLEET_DIED, dead_limit_s(f), &row, &due)) == 1)
+			r = begin_idle(f, &row, HR_FLEET_STOPPING, HR_JOB_STOP, "dead for long");
+		else
+			r = found;
 		hr_fleet_row_done(&row);
 		hr_fleet_pool_turn(f, &pool_due);
-		if (r == 0)
-			continue;
+		if (found == 1 && r >= 0)
+			continue; /* there may be more */
 		now = hr_now_ms() / 1000;
 		wait_s = r < 0 ? RETRY_S : due > 0 ? due - (int64_t)time(NULL) : FOREVER_S;
 		if (pool_due > 0 && pool_due - now < wait_s)
@@ -130,16 +137,29 @@ hr_fleet_clock_thread(void *arg)
 	return NULL;
 }
 
-/* A sandbox that ended by itself has died, and is not replaced. */
+/* Records that a sandbox has ended by itself. */
+static int
+note_end(struct hr_fleet *f, const char *id, const char *reason, struct hr_err *err)
+{
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
+	bool moved = false;
+	int r = f->store->ops->find(f->store, id, &row, err);
+
+	if (r == 1 && (row.state == HR_FLEET_RUNNING || row.state == HR_FLEET_WARM))
+		r = hr_fleet_begin(f, &row, HR_FLEET_DIED, HR_JOB_STOP, reason, &moved, err);
+	f->counts.died += moved;
+	return r < 0 ? -1 : 0;
+}
+
+/* A sandbox that ended by itself has died, and is not replaced. Nothing reports its end again: if
+ * the store fails now, a job looks at the sandbox until that succeeds. */
 static int
 on_news(void *arg, const char *id, const char *what, const char *detail)
 {
 	static const char *const ends[] = {"die", "oom", "exited", "destroy"};
 	struct hr_fleet *f = arg;
-	struct hr_fleet_row row = {.request = NULL};
 	struct hr_err err = {0};
 	char reason[200];
-	bool moved = false;
 	size_t i;
 
 	for (i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
@@ -148,11 +168,11 @@ on_news(void *arg, const char *id, const char *what, const char *detail)
 		(void)pthread_mutex_lock(&f->lock);
 		(void)snprintf(
 		    reason, sizeof(reason), "%s%s%s", what, *detail != '\0' ? ": " : "", detail);
-		if (f->store->ops->find(f->store, id, &row, &err) == 1 &&
-		    (row.state == HR_FLEET_RUNNING || row.state == HR_FLEET_WARM) &&
-		    hr_fleet_begin(f, &row, HR_FLEET_DIED, HR_JOB_STOP, reason, &moved, &err) == 0)
-			f->counts.died += moved;
-		hr_fleet_row_done(&row);
+		if (note_end(f, id, reason, &err) != 0) {
+			hr_log(HR_LOG_ERROR, "sandbox %s: %s: %s", id, reason, err.msg);
+			if (hr_fleet_add_job(f, HR_JOB_LOOK, id, &err) != 0)
+				hr_log(HR_LOG_ERROR, "sandbox %s: %s", id, err.msg);
+		}
 		(void)pthread_mutex_unlock(&f->lock);
 	}
 	return 0;

@@ -48,8 +48,6 @@ hr_fleet_move(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_
 	return 0;
 }
 
-/* Moves the row and adds the job that follows. *ret_moved false: the row was in another state by
- * then. */
 int
 hr_fleet_begin(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state to,
     enum hr_job_kind job, const char *reason, bool *ret_moved, struct hr_err *err)
@@ -59,7 +57,6 @@ hr_fleet_begin(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet
 	return *ret_moved ? hr_fleet_add_job(f, job, row->id, err) : 0;
 }
 
-/* Reads the row from the store again. */
 int
 hr_fleet_look_again(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -73,24 +70,32 @@ hr_fleet_look_again(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err 
 	return r;
 }
 
-/* Resumes a paused sandbox; leaves a live one alone. */
-static int
+static bool
+is_asleep(enum hr_fleet_state s)
+{
+	return s == HR_FLEET_PAUSED || s == HR_FLEET_PAUSING;
+}
+
+/* Resumes a paused sandbox; leaves a live one alone. HR_FLEET_CONFLICT, _NOT_FOUND: another process
+ * ended it, or removed it, meanwhile. */
+static enum hr_fleet_result
 wake(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 {
 	bool moved = false;
-	int i;
+	int i, found = 1;
 
 	/* a pause that ends meanwhile moves the row first */
-	for (i = 0; i < TRIES && !moved &&
-		    (row->state == HR_FLEET_PAUSED || row->state == HR_FLEET_PAUSING);
-	     i++) {
+	for (i = 0; i < TRIES && found > 0 && is_asleep(row->state); i++) {
 		/* a pending pause is done first: jobs of one sandbox keep their order */
 		if (hr_fleet_begin(f, row, HR_FLEET_RESUMING, HR_JOB_RESUME, NULL, &moved, err) !=
 			0 ||
-		    hr_fleet_look_again(f, row, err) < 0)
-			return -1;
+		    (found = hr_fleet_look_again(f, row, err)) < 0)
+			return HR_FLEET_BROKEN;
 	}
-	return 0;
+	if (found == 0)
+		return HR_FLEET_NOT_FOUND;
+	return hr_fleet_has_session(row->state) && !is_asleep(row->state) ? HR_FLEET_OK
+									  : HR_FLEET_CONFLICT;
 }
 
 struct same_key {
@@ -182,14 +187,14 @@ hr_fleet_start(struct hr_fleet *f, const struct hr_fleet_key *k, const char *ses
 
 	memset(row, 0, sizeof(*row));
 	(void)pthread_mutex_lock(&f->lock);
-	/* another process may start one between the look-up and the reservation */
+	/* another process may start or end one between the look-up and the change */
 	for (i = 0; i < TRIES && r == HR_FLEET_CONFLICT; i++) {
 		hr_fleet_row_done(row);
 		found = f->store->ops->find_session(f->store, k->id, session, false, row, err);
 		if (found == 1 && (r = check_key(f, k->id, err)) == HR_FLEET_OK)
-			r = wake(f, row, err) == 0 ? HR_FLEET_OK : HR_FLEET_BROKEN;
-		else if (found == 1)
-			break;
+			r = wake(f, row, err);
+		if (found == 1)
+			r = r == HR_FLEET_NOT_FOUND ? HR_FLEET_CONFLICT : r;
 		else if (found < 0 ||
 			 hr_fleet_compose(k->id, session, request, factor, shape, row, err) != 0)
 			r = HR_FLEET_BROKEN;
@@ -222,11 +227,11 @@ change_it(struct hr_fleet *f, struct hr_fleet_row *row, enum hr_fleet_change wha
 	bool moved = false, ends;
 	const int64_t key = row->key;
 	unsigned is;
-	int i;
+	int i, found = 1;
 
 	/* another process may have moved the row unnoticed: decide again by its present state */
 	for (i = 0; i < TRIES && !moved; i++) {
-		if (row->key != key)
+		if (found == 0 || row->key != key)
 			return HR_FLEET_NOT_FOUND;
 		is = 1u << row->state;
 		ends = what == HR_FLEET_STOP && hr_fleet_keeps_files(f, row);
@@ -238,9 +243,11 @@ change_it(struct hr_fleet *f, struct hr_fleet_row *row, enum hr_fleet_change wha
 			return HR_FLEET_UNABLE;
 		if (hr_fleet_begin(
 			f, row, changes[what].to, changes[what].job, reason, &moved, err) != 0 ||
-		    hr_fleet_look_again(f, row, err) < 0)
+		    (found = hr_fleet_look_again(f, row, err)) < 0)
 			return HR_FLEET_BROKEN;
 	}
+	if (!moved && (found == 0 || row->key != key))
+		return HR_FLEET_NOT_FOUND;
 	return moved ? HR_FLEET_OK : HR_FLEET_CONFLICT;
 }
 
@@ -295,6 +302,7 @@ wait_for(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 	struct timespec until = {.tv_sec = hr_now_ms() / 1000 + f->set.patience_s};
 	enum hr_fleet_result r = HR_FLEET_OK;
 	struct hr_fleet_place place;
+	int found;
 
 	if (is_settled(row->state))
 		return HR_FLEET_OK;
@@ -306,8 +314,9 @@ wait_for(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 			r = HR_FLEET_LEAVING;
 		else if (pthread_cond_timedwait(&f->changed, &f->lock, &until) == ETIMEDOUT)
 			r = HR_FLEET_LATE;
-		if (hr_fleet_look_again(f, row, err) < 0)
-			r = HR_FLEET_BROKEN;
+		found = hr_fleet_look_again(f, row, err);
+		if (found <= 0)
+			r = found < 0 ? HR_FLEET_BROKEN : HR_FLEET_NOT_FOUND;
 	}
 	hr_fleet_place_give(f, &place);
 	return r == HR_FLEET_LATE && is_settled(row->state) ? HR_FLEET_OK : r;
@@ -385,11 +394,10 @@ hr_fleet_route(
 	if (found <= 0 || row->key == 0) { /* warm: no key may use it */
 		r = found < 0 ? HR_FLEET_BROKEN : HR_FLEET_NOT_FOUND;
 	} else if (row->state != HR_FLEET_RUNNING) {
-		if (wake(f, row, err) != 0)
-			r = HR_FLEET_BROKEN;
-		else if (!wait && !is_settled(row->state))
+		r = wake(f, row, err);
+		if (r == HR_FLEET_OK && !wait && !is_settled(row->state))
 			r = HR_FLEET_LATE;
-		else if ((r = wait_for(f, row, err)) == HR_FLEET_OK &&
+		else if (r == HR_FLEET_OK && (r = wait_for(f, row, err)) == HR_FLEET_OK &&
 			 row->state != HR_FLEET_RUNNING)
 			r = HR_FLEET_CONFLICT;
 	}

@@ -3,8 +3,8 @@
  * between any two lines, the next one reads them and continues.
  *
  * One lock guards the store and everything here; no slow call is made under it. A store that asks a
- * server releases the lock meanwhile (share in store/store.h), so across a call of the store
- * everything but the row may change. */
+ * server releases the lock meanwhile (share in store/store.h), so after a call of the store all
+ * that was read before it may have changed: the row, the pools, the jobs. */
 #ifndef HR_FLEET_FLEET_H
 #define HR_FLEET_FLEET_H
 

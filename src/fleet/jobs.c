@@ -338,7 +338,16 @@ work_on(struct hr_fleet *f, struct hr_fleet_job *j)
 		hr_fleet_took(f, HR_PHASE_QUEUE, j->added_ms);
 	r = do_it(f, j->kind, &row, &why);
 	(void)pthread_mutex_lock(&f->lock);
-	return its_state ? finish(f, j, &row, r, &why) : r == 0;
+	if (its_state)
+		return finish(f, j, &row, r, &why);
+	/* BUSY: the remains are another process's. A removal at the first try follows a failed
+	 * start, whose failure still counts. */
+	if (r == 0 ? j->tries > 0 : why.code != HR_E_BUSY)
+		hr_fleet_alert_engine(f, r == 0 ? NULL : why.msg);
+	if (r != 0)
+		hr_log(HR_LOG_WARNING, "sandbox %s: what is left of it is not removed: %.600s",
+		    row.id, why.msg);
+	return r == 0;
 }
 
 void *

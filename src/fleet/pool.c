@@ -209,7 +209,9 @@ add_one(struct hr_fleet *f, const struct hr_fleet_pool *p, struct hr_err *err)
 	if (hr_fleet_compose(0, "", p->request, p->factor, p->shape, &row, err) == 0)
 		r = f->store->ops->reserve(
 		    f->store, &row, &none, &f->set.limits, hr_fleet_may_start, &s, err);
-	if (r == HR_FLEET_OK && hr_fleet_add_job(f, HR_JOB_WARM, row.id, err) != 0)
+	/* the write may have succeeded despite the error: the job finds out */
+	if ((r == HR_FLEET_OK || (r == HR_FLEET_BROKEN && f->store->ops->claim != NULL)) &&
+	    hr_fleet_add_job(f, HR_JOB_WARM, row.id, err) != 0)
 		r = HR_FLEET_BROKEN;
 	(void)pthread_cond_broadcast(&f->changed);
 	return r == HR_FLEET_OK ? 1 : r == HR_FLEET_BROKEN ? -1 : 0;

@@ -43,6 +43,7 @@ static struct world {
 	int fail_state; /* so many */
 	int hold_state; /* state() that is to fail so many times waits for a byte */
 	int fail_pause; /* so many */
+	int fail_stop;  /* so many */
 } * world;
 static int gate[2];
 static pthread_mutex_t world_lock = PTHREAD_MUTEX_INITIALIZER; /* two jobs are done at a time */
@@ -150,9 +151,13 @@ fake_stop(void *self, const char *id, struct hr_err *err)
 	struct made *m;
 
 	(void)self;
-	(void)err;
 	__atomic_add_fetch(&world->stops, 1, __ATOMIC_SEQ_CST);
 	(void)pthread_mutex_lock(&world_lock);
+	if (world->fail_stop > 0) {
+		world->fail_stop--;
+		(void)pthread_mutex_unlock(&world_lock);
+		return hr_err_set(err, HR_E_RUNTIME, "it cannot be removed");
+	}
 	m = look_up(id);
 	if (m != NULL)
 		memset(m, 0, sizeof(*m));
@@ -1602,6 +1607,233 @@ START_TEST(a_request_during_an_idle_pause_wakes)
 }
 END_TEST
 
+/* What another process of a shared store does between a look at a row and its change. */
+static int ended_first; /* so many changes come too late: the sandbox has been stopped */
+static int lost;        /* so many look-ups find nothing */
+static int broken;      /* so many calls fail, the reservation after its effect */
+static int unread;      /* so many looks for idle ones fail */
+
+static int
+others_move(struct hr_store *s, const struct hr_fleet_row *row, enum hr_fleet_state from,
+    enum hr_fleet_state to, const char *reason, unsigned how, bool *ret_moved, struct hr_err *err)
+{
+	int r;
+
+	if (broken > 0) {
+		broken--;
+		return hr_err_set(err, HR_E_SYS, "the disk is full");
+	}
+	if (ended_first == 0)
+		return near->move(s, row, from, to, reason, how, ret_moved, err);
+	ended_first--;
+	r = near->move(s, row, from, HR_FLEET_STOPPED, "by another process", 0, ret_moved, err);
+	*ret_moved = false;
+	return r;
+}
+
+static int
+others_find(struct hr_store *s, const char *id, struct hr_fleet_row *ret, struct hr_err *err)
+{
+	if (lost == 0)
+		return near->find(s, id, ret, err);
+	return --lost > 0 ? near->find(s, id, ret, err) : 0;
+}
+
+static int
+others_least(struct hr_store *s, enum hr_fleet_state state, char ret_id[HR_FLEET_ID],
+    int64_t *ret_active, struct hr_err *err)
+{
+	int r = near->least_active(s, state, ret_id, ret_active, err);
+
+	if (unread == 0 || r != 1)
+		return r;
+	unread--;
+	return hr_err_set(err, HR_E_SYS, "the disk is gone");
+}
+
+static enum hr_fleet_result
+others_reserve(struct hr_store *s, struct hr_fleet_row *row, const struct hr_fleet_limits *of_key,
+    const struct hr_fleet_limits *of_all, hr_may_fn *fn, void *arg, struct hr_err *err)
+{
+	enum hr_fleet_result r = near->reserve(s, row, of_key, of_all, fn, arg, err);
+
+	if (broken == 0)
+		return r;
+	broken--;
+	(void)hr_err_set(err, HR_E_SYS, "no answer");
+	return HR_FLEET_BROKEN;
+}
+
+static int
+others_claim(struct hr_store *s, const struct hr_fleet_row *row, bool *ret_mine, struct hr_err *err)
+{
+	(void)s;
+	(void)row;
+	(void)err;
+	*ret_mine = true;
+	return 0;
+}
+
+static void
+share_store(struct hr_store_ops *ops)
+{
+	(void)pthread_mutex_lock(&fleet.lock);
+	near = fleet.store->ops;
+	*ops = *near;
+	ops->move = others_move;
+	ops->find = others_find;
+	ops->reserve = others_reserve;
+	ops->claim = others_claim;
+	fleet.store->ops = ops;
+	(void)pthread_mutex_unlock(&fleet.lock);
+}
+
+static struct hr_store_ops shared_ops;
+
+START_TEST(one_that_was_ended_meanwhile_is_not_resumed)
+{
+	struct hr_fleet_row row;
+	struct hr_err err = {0};
+	char id[HR_FLEET_ID];
+
+	begin(&few);
+	up("s", id);
+	change(id, HR_FLEET_PAUSE, HR_FLEET_OK);
+	until(id, HR_FLEET_PAUSED);
+	share_store(&shared_ops);
+	ended_first = 1;
+	/* a start makes the next one */
+	ck_assert_int_eq(start(&key, "s", &row), HR_FLEET_OK);
+	ck_assert_int_eq(row.state, HR_FLEET_STARTING);
+	ck_assert_str_ne(row.id, id);
+	until(row.id, HR_FLEET_RUNNING);
+	change(row.id, HR_FLEET_PAUSE, HR_FLEET_OK);
+	until(row.id, HR_FLEET_PAUSED);
+	(void)snprintf(id, sizeof(id), "%s", row.id);
+	hr_fleet_row_done(&row);
+	/* and a request is told */
+	ended_first = 1;
+	ck_assert_int_eq(hr_fleet_route(&fleet, id, true, &row, &err), HR_FLEET_CONFLICT);
+	ck_assert_int_eq(row.state, HR_FLEET_STOPPED);
+	hr_fleet_row_done(&row);
+}
+END_TEST
+
+START_TEST(one_that_was_removed_meanwhile_is_not_found)
+{
+	struct hr_fleet_settings set = few;
+	struct hr_fleet_row row;
+	struct hr_err err = {0};
+	char id[HR_FLEET_ID];
+
+	set.patience_s = 1;
+	begin(&set);
+	world->hold = 1;
+	ck_assert_int_eq(start(&key, "s", &row), HR_FLEET_OK);
+	(void)snprintf(id, sizeof(id), "%s", row.id);
+	hr_fleet_row_done(&row);
+	/* its job has found it */
+	while (__atomic_load_n(&world->starts, __ATOMIC_SEQ_CST) == 0)
+		(void)sched_yield();
+	share_store(&shared_ops);
+	lost = 2;
+	ck_assert_int_eq(hr_fleet_wait(&fleet, id, &row, &err), HR_FLEET_NOT_FOUND);
+	hr_fleet_row_done(&row);
+	lost = 2;
+	ended_first = 1;
+	change(id, HR_FLEET_STOP, HR_FLEET_NOT_FOUND);
+	ck_assert_int_eq(write(gate[1], "x", 1), 1);
+}
+END_TEST
+
+static hr_fleet_news_fn *news;
+static void *news_arg;
+
+static int
+fake_watch(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_err *err)
+{
+	char c;
+
+	(void)self;
+	news_arg = arg;
+	news = fn;
+	ck_assert_int_eq(write(reached[1], "x", 1), 1);
+	ck_assert_int_eq(read(gate[0], &c, 1), 1);
+	return hr_err_set(err, HR_E_RUNTIME, "it ends");
+}
+
+/* Nobody tells of an end twice: one that cannot be written down is looked for. */
+START_TEST(an_end_that_is_told_once_is_not_lost)
+{
+	static struct hr_fleet_engine watched;
+	char id[HR_FLEET_ID], c;
+
+	watched = fake;
+	watched.watch = fake_watch;
+	engine = &watched;
+	ck_assert_int_eq(pipe(reached), 0);
+	begin(&few);
+	ck_assert_int_eq(read(reached[0], &c, 1), 1);
+	up("s", id);
+	share_store(&shared_ops);
+	(void)snprintf(find_made(id)->state, 32, "exited");
+	broken = 1;
+	ck_assert_int_eq(news(news_arg, id, "die", "exit status 1"), 0);
+	until(id, HR_FLEET_DIED);
+	ck_assert_int_eq(write(gate[1], "x", 1), 1);
+}
+END_TEST
+
+/* What a store cannot say now is asked again, and not only at the next change. */
+START_TEST(an_idle_one_is_found_after_an_error)
+{
+	struct hr_fleet_settings set = few;
+	char id[HR_FLEET_ID];
+
+	set.idle_stop_s = 1;
+	begin(&set);
+	up("s", id);
+	share_store(&shared_ops);
+	(void)pthread_mutex_lock(&fleet.lock);
+	shared_ops.least_active = others_least;
+	unread = 1;
+	(void)pthread_mutex_unlock(&fleet.lock);
+	change(id, HR_FLEET_PAUSE, HR_FLEET_OK);
+	until(id, HR_FLEET_STOPPED);
+	ck_assert_int_eq(unread, 0);
+}
+END_TEST
+
+START_TEST(what_is_left_over_is_told)
+{
+	char id[HR_FLEET_ID];
+	struct hr_fleet_row row;
+
+	begin(&few);
+	world->fail_start = 1;
+	world->fail_stop = 3;
+	ck_assert_int_eq(start(&key, "s", &row), HR_FLEET_OK);
+	(void)snprintf(id, sizeof(id), "%s", row.id);
+	hr_fleet_row_done(&row);
+	until(id, HR_FLEET_DIED);
+	until_told(1, HR_ALERT_ENGINE, true, "it cannot be removed");
+	until_told(2, HR_ALERT_ENGINE, false, "it cannot be removed");
+}
+END_TEST
+
+START_TEST(a_pools_sandbox_may_be_there_in_spite_of_an_error)
+{
+	begin(&few);
+	share_store(&shared_ops);
+	(void)pthread_mutex_lock(&fleet.lock);
+	broken = 1;
+	(void)pthread_mutex_unlock(&fleet.lock);
+	set_pool(1, 0);
+	until_warm(1);
+	ck_assert_int_eq(world->starts, 1);
+}
+END_TEST
+
 static void *
 start_apart(void *arg)
 {
@@ -2000,6 +2232,12 @@ main(void)
 	tcase_add_test(tc, a_revocation_that_stopped_nothing_says_so);
 	tcase_add_loop_test(tc, a_start_under_way_passes_nothing, 0, 3);
 	tcase_add_test(tc, a_request_during_an_idle_pause_wakes);
+	tcase_add_test(tc, one_that_was_ended_meanwhile_is_not_resumed);
+	tcase_add_test(tc, one_that_was_removed_meanwhile_is_not_found);
+	tcase_add_test(tc, an_end_that_is_told_once_is_not_lost);
+	tcase_add_test(tc, an_idle_one_is_found_after_an_error);
+	tcase_add_test(tc, what_is_left_over_is_told);
+	tcase_add_test(tc, a_pools_sandbox_may_be_there_in_spite_of_an_error);
 	tcase_add_loop_test(tc, a_page_follows_one_that_has_ended, 0, 2);
 	tcase_add_test(tc, who_asks_for_images_is_bounded);
 	tcase_add_test(tc, without_its_key_nothing_is_woken);

@@ -29,8 +29,8 @@ struct hr_cached {
 };
 /* Records a use at `when`, unless a later one is known; it may not be stored yet. */
 void hr_cache_use(struct hr_cache *c, const char *id, int64_t when);
-/* Makes hr_cache_find() report a row as held, or not any more: a change is under way that depends on its last
- * use. */
+/* Makes hr_cache_find() report a row as held, or not any more: a change is under way that depends
+ * on its last use. */
 void hr_cache_hold(struct hr_cache *c, const char *id, bool on);
 /* Returns 1, 0, or -1. known may be NULL. */
 int hr_cache_find(struct hr_cache *c, const char *id, struct hr_fleet_row *ret,

@@ -4,8 +4,9 @@
  * Every store guarantees: each call takes effect completely or not at all, also across a crash.
  * Only `move` changes a sandbox's state, by compare-and-swap: of two moves from one state, one
  * succeeds. Callers read again and decide again, so two processes may serve a store that allows it
- * (`claim`, `watch`). One thread calls at a time. A call may write to a disk or ask a server, which
- * can take seconds (`share`); it never waits for a sandbox. */
+ * (`claim`, `watch`). The caller holds one lock at each call, which a call that asks a server, and
+ * can take seconds, releases meanwhile (`share`). Only known(), and active() of a store that
+ * supports known(), need no lock. No call waits for a sandbox. */
 #ifndef HR_FLEET_STORE_STORE_H
 #define HR_FLEET_STORE_STORE_H
 
