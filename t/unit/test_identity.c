@@ -2,8 +2,10 @@
 #include "config.h"
 
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -369,6 +371,39 @@ START_TEST(accounts_of_nginx)
 }
 END_TEST
 
+static int
+put(const char *path, const char *text)
+{
+	HR_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -1;
+}
+
+/* In a user namespace of one account root is the only one that nginx's workers can have. */
+START_TEST(nginx_where_root_is_the_only_account)
+{
+	const uid_t uid = geteuid();
+	const gid_t gid = getegid();
+	char map[64];
+
+	if (unshare(CLONE_NEWUSER) != 0) {
+		(void)printf("skipped: no user namespace can be made here: %s\n", strerror(errno));
+		return;
+	}
+	ck_assert_int_eq(put("/proc/self/setgroups", "deny"), 0);
+	(void)snprintf(map, sizeof(map), "0 %ld 1", (long)gid);
+	ck_assert_int_eq(put("/proc/self/gid_map", map), 0);
+	(void)snprintf(map, sizeof(map), "0 %ld 1", (long)uid);
+	ck_assert_int_eq(put("/proc/self/uid_map", map), 0);
+	memset(&id, 0, sizeof(id));
+	ck_assert_msg(hr_identity_nginx(&id, "", &err) == 0, "%s", err.msg);
+	ck_assert_str_eq(id.nginx_user, "root");
+	ck_assert_uint_eq(id.nginx_uid, 0);
+	ck_assert_uint_eq(id.nginx_gid, 0);
+	hr_identity_done(&id);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -392,6 +427,7 @@ main(void)
 	tcase_add_test(tc, an_unknown_group_changes_nothing);
 	tcase_add_test(tc, a_long_walk_can_be_stopped);
 	tcase_add_test(tc, accounts_of_nginx);
+	tcase_add_test(tc, nginx_where_root_is_the_only_account);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);

@@ -277,13 +277,52 @@ shell_user(struct hr_identity *id, const struct hr_settings *c, struct hr_err *e
 	return known < 0 ? -1 : 0;
 }
 
+/* Returns true if the number is in a map of this process's user namespace, whose lines are "FIRST
+ * OUTSIDE COUNT". A kernel without user namespaces has no map, and every number. */
+static bool
+is_mapped(const char *map, unsigned long number)
+{
+	unsigned long first, count;
+	HR_BUF(text, 1 << 16);
+	const char *at;
+
+	if (hr_path_read(map, &text, NULL) < 0)
+		return true;
+	for (at = hr_buf_str(&text); sscanf(at, "%lu %*u %lu", &first, &count) == 2; at++) {
+		if (number >= first && number - first < count)
+			return true;
+		at = strchrnul(at, '\n');
+		if (*at == '\0')
+			break;
+	}
+	return false;
+}
+
+/* Returns the first of the usual accounts. Where the user namespace has none of them, as where root
+ * is its only account, returns root's. NULL: there is no such account. */
+static struct passwd *
+usual_nginx(void)
+{
+	static const char *const names[] = {"www-data", "nginx", "nobody"};
+	bool missing = false;
+	struct passwd *pw;
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		pw = getpwnam(names[i]);
+		if (pw != NULL && is_mapped("/proc/self/uid_map", pw->pw_uid) &&
+		    is_mapped("/proc/self/gid_map", pw->pw_gid))
+			return pw;
+		missing |= pw != NULL;
+	}
+	return missing ? getpwuid(geteuid()) : NULL;
+}
+
 int
 hr_identity_nginx(struct hr_identity *id, const char *wanted, struct hr_err *err)
 {
-	const char *names[] = {wanted, "www-data", "nginx", "nobody"};
 	struct passwd *pw = NULL;
 	struct group *gr;
-	size_t i;
 
 	if (geteuid() != 0)
 		return 0;
@@ -293,8 +332,8 @@ hr_identity_nginx(struct hr_identity *id, const char *wanted, struct hr_err *err
 			return hr_err_set(
 			    err, HR_E_NOTFOUND, "nginx_user: there is no user \"%.64s\"", wanted);
 	}
-	for (i = 1; pw == NULL && i < sizeof(names) / sizeof(names[0]); i++)
-		pw = getpwnam(names[i]);
+	if (pw == NULL)
+		pw = usual_nginx();
 	if (pw == NULL)
 		return hr_err_set(err, HR_E_NOTFOUND,
 		    "no account for nginx's workers: set nginx_user (tried www-data, nginx, "

@@ -29,8 +29,8 @@ struct hr_identity {
  * to give up (HR_E_GONE). Failures that are warnings in the contract are logged. */
 int hr_identity_prepare(struct hr_identity *id, const struct hr_settings *c, const char *env_user,
     const char *etc, bool (*stopped)(void), struct hr_err *err);
-/* Sets only nginx's account: `wanted`, or the first that exists of www-data, nginx, nobody. Does
- * nothing if not root. */
+/* Sets only nginx's account: `wanted`, or the first that exists of www-data, nginx, nobody; root
+ * where the user namespace has none of these. Does nothing if not root. */
 int hr_identity_nginx(struct hr_identity *id, const char *wanted, struct hr_err *err);
 void hr_identity_done(struct hr_identity *id);
 
