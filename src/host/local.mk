@@ -29,11 +29,14 @@ libhost_la_SOURCES = \
 	%D%/common/envquote.c %D%/common/envquote.h \
 	%D%/common/exam.c %D%/common/exam.h \
 	%D%/common/kindfile.c %D%/common/kindfile.h \
+	%D%/common/logfile.c %D%/common/logfile.h \
 	%D%/common/module.c %D%/common/module.h \
 	%D%/common/owner.c %D%/common/owner.h \
 	%D%/common/payload.c %D%/common/payload.h \
 	%D%/common/proc.c %D%/common/proc.h \
+	%D%/common/ready.c %D%/common/ready.h \
 	%D%/common/recordtext.c %D%/common/recordtext.h \
+	%D%/runbase.c %D%/runbase.h \
 	%D%/common/statedir.c %D%/common/statedir.h \
 	%D%/config/dotenv.c %D%/config/dotenv.h \
 	%D%/config/finish.c \
@@ -66,7 +69,6 @@ libhost_la_SOURCES = \
 	%D%/git/repo.c \
 	%D%/local/local.c \
 	%D%/local/local_int.h \
-	%D%/local/logfile.c %D%/local/logfile.h \
 	%D%/local/make.c \
 	%D%/local/person.c \
 	%D%/remote/api.c %D%/remote/build.c %D%/remote/remote.c %D%/remote/remote_int.h \

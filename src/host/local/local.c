@@ -22,7 +22,7 @@
 #include "base/err.h"
 #include "host/command.h"
 #include "host/common/recordtext.h"
-#include "host/local/logfile.h"
+#include "host/common/logfile.h"
 #include "host/common/proc.h"
 #include "proto/json.h"
 #include "host/backends.h"

@@ -28,10 +28,6 @@ struct hr_local {
 /* Starts a server and waits until it answers; after a failure *l has all that was started. */
 int hr_local_make(struct hr_local *l, struct hr_err *err);
 
-/* Returns the directory in which a server's run directory is made; borrowed from the list or
- * static. */
-const char *hr_local_run_base(const char *const *env);
-
 /* Changes the caller's environment to one whose programs write nothing into the caller's home
  * directory. */
 void hr_local_set_home(const struct hr_local *l, struct hr_strv *env);

@@ -9,37 +9,29 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pwd.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/random.h"
 #include "base/process/pid.h"
 #include "base/process/spawn.h"
-#include "base/way.h"
 #include "host/command.h"
 #include "base/err.h"
 #include "base/text/text.h"
-#include "host/local/logfile.h"
 #include "host/common/proc.h"
+#include "host/common/ready.h"
+#include "host/runbase.h"
 #include "host/life/pool.h"
 #include "host/records/record.h"
 
-#define READY_TIMEOUT_MS 120000
-#define NAME_DIGITS 16  /* hexadecimal digits of a run directory's name */
-#define RUN_BASE_MAX 62 /* bytes; longer paths do not fit the addresses of the sockets */
-#define LAST_WORDS 600
+#define NAME_DIGITS 16 /* hexadecimal digits of a run directory's name */
 #define USER_MAX 256
 
 static int
@@ -174,19 +166,6 @@ choose_ports(struct hr_local *l, struct hr_strv *env, struct hr_err *err)
 	return 0;
 }
 
-/* Chooses the directory of the server's run directory. Root's server runs nginx as another account,
- * which cannot enter a checkout in /root. */
-const char *
-hr_local_run_base(const char *const *env)
-{
-	const char *tmp = hr_env_get(env, "TMPDIR");
-	const char *roots[] = {HR_RUNSTATEDIR, "/run", tmp, "/tmp"};
-	const char *users[] = {hr_env_get(env, "XDG_RUNTIME_DIR"), tmp, "/tmp"};
-
-	return geteuid() == 0 ? hr_way_base(roots, 4, true, RUN_BASE_MAX)
-			      : hr_way_base(users, 3, false, RUN_BASE_MAX);
-}
-
 /* Chooses the run directory here, so that a later command can clean up after a killed server. Each
  * server has its own, because the previous one at the same port may not have ended yet. The server
  * creates it and refuses one of another user; the name cannot be guessed. */
@@ -197,8 +176,7 @@ choose_run_dir(struct hr_local *l, struct hr_err *err)
 
 	if (hr_random_hex(name, NAME_DIGITS, err) < 0)
 		return -1;
-	return hr_text_setf(
-	    &l->run_dir, err, "%s/handrail-%s", hr_local_run_base(l->h->environ), name);
+	return hr_text_setf(&l->run_dir, err, "%s/handrail-%s", hr_run_base(l->h->environ), name);
 }
 
 static int
@@ -264,27 +242,6 @@ child_environment(struct hr_local *l, struct hr_strv *env, const char *user, con
 	hr_strv_unset_env(env, "WATCHDOG_USEC");
 	if (gb > 0)
 		hr_strv_set_envf(env, "RUNTIME_MAX_MEMORY_GB=%lld", gb);
-}
-
-/* Opens a datagram socket with a name chosen by the kernel, in the form of $NOTIFY_SOCKET. */
-static int
-notify_socket(char name[32], struct hr_err *err)
-{
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	socklen_t len = sizeof(a);
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	const int yes = 1;
-
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) != 0 ||
-	    bind(fd, (struct sockaddr *)&a, sizeof(sa_family_t)) != 0 ||
-	    getsockname(fd, (struct sockaddr *)&a, &len) != 0) {
-		(void)hr_err_sys(err, errno, "a socket for readiness");
-		hr_fd_close(&fd);
-		return -1;
-	}
-	len -= (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1;
-	(void)snprintf(name, 32, "@%.*s", (int)len, a.sun_path + 1);
-	return fd;
 }
 
 static const char *
@@ -397,74 +354,12 @@ spawn_server(struct hr_local *l, const char *notify, struct hr_err *err)
 	return 0;
 }
 
-static int
-died(struct hr_local *l, struct hr_err *err)
-{
-	char tail[LAST_WORDS];
-
-	hr_logfile_tail(l->log, tail, sizeof(tail));
-	return hr_err_set(err, HR_E_DISCONNECTED, "Server process died%s%s",
-	    tail[0] != '\0' ? "; its last words:\n" : "", tail);
-}
-
-/* Returns true if the waiting datagrams contain the server's "READY=1". Any account can send one,
- * so the sender's pid from the kernel must be the server's, which is not reused while it is
- * watched. */
-static bool
-read_ready(const struct hr_local *l, int notify)
-{
-	char text[512], room[CMSG_SPACE(sizeof(struct ucred))];
-	struct iovec part = {.iov_base = text, .iov_len = sizeof(text) - 1};
-	struct cmsghdr *c;
-	struct ucred who;
-	ssize_t n;
-
-	for (;;) {
-		struct msghdr m = {.msg_iov = &part,
-		    .msg_iovlen = 1,
-		    .msg_control = room,
-		    .msg_controllen = sizeof(room)};
-
-		n = recvmsg(notify, &m, MSG_CMSG_CLOEXEC);
-		if (n < 0)
-			return false;
-		text[n] = '\0';
-		c = CMSG_FIRSTHDR(&m);
-		if (c == NULL || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_CREDENTIALS)
-			continue;
-		memcpy(&who, CMSG_DATA(c), sizeof(who));
-		if (who.pid == l->pid && who.uid == geteuid() && strstr(text, "READY=1") != NULL)
-			return true;
-	}
-}
-
-/* Waits for "READY=1" or the end of the process. */
-static int
-wait_ready(struct hr_local *l, int notify, struct hr_err *err)
-{
-	struct pollfd p[2] = {{.fd = notify, .events = POLLIN}, {.fd = l->watch, .events = POLLIN}};
-	int64_t end = hr_now_ms() + READY_TIMEOUT_MS, left;
-
-	if (l->watch < 0)
-		return died(l, err);
-	while ((left = end - hr_now_ms()) > 0) {
-		if (poll(p, 2, (int)left) < 0 && errno != EINTR)
-			return hr_err_sys(err, errno, "wait for the server");
-		if (read_ready(l, notify))
-			return 0;
-		if (p[1].revents != 0)
-			return died(l, err);
-	}
-	return hr_err_set(err, HR_E_RUNTIME_TIMEOUT, "the server was not ready within %d seconds",
-	    READY_TIMEOUT_MS / 1000);
-}
-
 int
 hr_local_make(struct hr_local *l, struct hr_err *err)
 {
-	char name[32];
+	char name[HR_READY_NAME];
 	int r;
-	HR_CLOSE int notify = notify_socket(name, err);
+	HR_CLOSE int notify = hr_ready_open(NULL, name, err);
 
 	if (notify < 0)
 		return -1;
@@ -476,7 +371,7 @@ hr_local_make(struct hr_local *l, struct hr_err *err)
 	if (r == 0)
 		r = spawn_server(l, name, err);
 	if (r == 0)
-		r = wait_ready(l, notify, err);
+		r = hr_ready_wait(notify, l->pid, l->watch, l->log, err);
 	hr_fd_close(&l->reserved);
 	return r;
 }

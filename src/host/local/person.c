@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/way.h"
 #include "host/common/exam.h"
+#include "host/runbase.h"
 #include "host/local/local_int.h"
 #include "host/life/urls.h"
 
@@ -116,7 +117,7 @@ hr_local_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 		hr_exam_program(fn, arg, env, "nginx", "Debian: apt-get install nginx-light");
 	hr_exam_chromium(fn, arg, hr_env_get(env, "HANDRAIL_BROWSER_CHROMIUM"));
 	hr_portlock_examine("127.0.0.1", fn, arg);
-	base = hr_local_run_base(env);
+	base = hr_run_base(env);
 	if (access(base, F_OK) == 0 && access(base, W_OK | X_OK) != 0)
 		hr_exam_say(
 		    fn, arg, false, "run directory", "%s: %s; set TMPDIR", base, strerror(errno));

@@ -1,6 +1,6 @@
 /* hr_logfile: reads lines of a file that another process is writing. */
-#ifndef HR_HOST_LOCAL_LOGFILE_H
-#define HR_HOST_LOCAL_LOGFILE_H
+#ifndef HR_HOST_COMMON_LOGFILE_H
+#define HR_HOST_COMMON_LOGFILE_H
 
 #include "host/handrail.h"
 

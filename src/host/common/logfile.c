@@ -1,7 +1,7 @@
 /* Reads lines of a growing file. */
 #include "config.h"
 
-#include "host/local/logfile.h"
+#include "host/common/logfile.h"
 
 #include <errno.h>
 #include <fcntl.h>
