@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include <json-c/json.h>
+
 #include "base/clean.h"
 #include "base/err.h"
 #include "base/text/text.h"
@@ -38,6 +40,34 @@ hr_command_key(const char *const *env, char **ret, struct hr_err *err)
 	if (given == NULL && hr_random_hex(text, KEY_DIGITS, err) < 0)
 		return -1;
 	return hr_text_set(ret, given != NULL ? given : text, err);
+}
+
+void
+hr_command_env(struct hr_strv *env, const struct hr_backend_host *h, const char *key,
+    int vscode_port, const int app_ports[2])
+{
+	struct json_object *map = hr_config_value(h->config, "sandbox.runtime_startup_env_vars");
+	long long gb = hr_config_int(h->config, "sandbox.limits.max_memory_gb");
+
+	hr_strv_set_env(env, "PYTHONUNBUFFERED=1");
+	hr_strv_set_envf(env, "VSCODE_PORT=%d", vscode_port);
+	hr_strv_set_envf(env, "APP_PORT_1=%d", app_ports[0]);
+	hr_strv_set_envf(env, "APP_PORT_2=%d", app_ports[1]);
+	hr_strv_set_envf(env, "OPENHANDS_SESSION_ID=%s", h->sid);
+	hr_strv_set_env(env, "PIP_BREAK_SYSTEM_PACKAGES=1");
+	if (key != NULL)
+		hr_strv_set_envf(env, "SESSION_API_KEY=%s", key);
+	if (gb > 0)
+		hr_strv_set_envf(env, "RUNTIME_MAX_MEMORY_GB=%lld", gb);
+	if (hr_config_bool(h->config, "core.debug"))
+		hr_strv_set_env(env, "DEBUG=true");
+	if (!json_object_is_type(map, json_type_object))
+		return;
+	json_object_object_foreach(map, name, value)
+	{
+		hr_strv_set_envf(
+		    env, "%s=%s", name, value != NULL ? json_object_get_string(value) : "");
+	}
 }
 
 int

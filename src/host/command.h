@@ -21,6 +21,11 @@ struct hr_command hr_command_in_image(const struct hr_backend_host *h, int port)
 /* Replaces *ret by the key of a new server: the environment's, or a random one. */
 int hr_command_key(const char *const *env, char **ret, struct hr_err *err);
 
+/* Sets the variables of a server that is alone in its sandbox: the key (NULL: none), the ports of
+ * an editor and of two programs, and those of the settings, which come last. */
+void hr_command_env(struct hr_strv *env, const struct hr_backend_host *h, const char *key,
+    int vscode_port, const int app_ports[2]);
+
 /* Runs words (the first is the program) on the caller's terminal, without the server's key in its
  * environment. */
 int hr_command_here(

@@ -16,6 +16,7 @@
 #include "host/config/settings.h"
 #include "host/config/size.h"
 #include "base/strv.h"
+#include "host/command.h"
 #include "host/docker/engine.h"
 #include "host/common/payload.h"
 #include "host/config/volumes.h"
@@ -55,39 +56,15 @@ static void
 environment(struct spec *s)
 {
 	const struct hr_config *c = s->d->host->config;
-	struct json_object *map = hr_config_value(c, "sandbox.runtime_startup_env_vars");
-	long long gb = hr_config_int(c, "sandbox.limits.max_memory_gb");
 	HR_CLEAN(hr_strv_done) struct hr_strv v = {0};
-	HR_CLEAN(hr_strv_done) struct hr_strv extra = {0};
-	size_t i;
 
 	hr_strv_add_all(&v, s->d->host->env);
-	hr_strv_addf(&extra, "port=%d", s->d->port);
-	hr_strv_add(&extra, "PYTHONUNBUFFERED=1");
-	hr_strv_addf(&extra, "VSCODE_PORT=%d", s->d->vscode_port);
-	hr_strv_addf(&extra, "APP_PORT_1=%d", s->d->app_ports[0]);
-	hr_strv_addf(&extra, "APP_PORT_2=%d", s->d->app_ports[1]);
-	hr_strv_addf(&extra, "OPENHANDS_SESSION_ID=%s", s->d->host->sid);
-	hr_strv_add(&extra, "PIP_BREAK_SYSTEM_PACKAGES=1");
-	if (s->d->key != NULL)
-		hr_strv_addf(&extra, "SESSION_API_KEY=%s", s->d->key);
+	hr_strv_set_envf(&v, "port=%d", s->d->port);
 	if (hr_config_bool(c, "sandbox.use_host_network"))
-		hr_strv_addf(&extra, "HANDRAIL_LISTEN=%s",
-		    hr_config_text(c, "sandbox.runtime_binding_address"));
-	if (gb > 0)
-		hr_strv_addf(&extra, "RUNTIME_MAX_MEMORY_GB=%lld", gb);
-	if (hr_config_bool(c, "core.debug"))
-		hr_strv_add(&extra, "DEBUG=true");
-	if (json_object_is_type(map, json_type_object)) {
-		json_object_object_foreach(map, name, value)
-		{
-			hr_strv_addf(&extra, "%s=%s", name,
-			    value != NULL ? json_object_get_string(value) : "");
-		}
-	}
-	for (i = 0; i < extra.n; i++)
-		hr_strv_set_env(&v, extra.v[i]);
-	s->bad |= v.failed || extra.failed;
+		hr_strv_set_envf(
+		    &v, "HANDRAIL_LISTEN=%s", hr_config_text(c, "sandbox.runtime_binding_address"));
+	hr_command_env(&v, s->d->host, s->d->key, s->d->vscode_port, s->d->app_ports);
+	s->bad |= v.failed;
 	put(s, s->body, "Env", hr_json_list(NULL, hr_strv_list(&v)));
 }
 
