@@ -23,8 +23,9 @@ t_fuzz_replay_box_LDADD = libbox.la
 t_fuzz_fuzz_box_SOURCES = %D%/fuzz/fuzz_box.c
 t_fuzz_fuzz_box_LDFLAGS = $(LIBFUZZER)
 t_fuzz_fuzz_box_LDADD = libbox.la
+LONG_TESTS += %D%/e2e/test_host_box.py
 endif
-EXTRA_DIST += %D%/e2e/test_box.py %D%/fuzz/fuzz_box.c %D%/fuzz/seeds/box.txt
+EXTRA_DIST += %D%/e2e/test_host_box.py %D%/e2e/test_box.py %D%/fuzz/fuzz_box.c %D%/fuzz/seeds/box.txt
 
 # host
 check_PROGRAMS += %D%/unit/test_config %D%/unit/test_host %D%/host/branch %D%/host/program %D%/host/streamer

@@ -218,7 +218,8 @@ start(
 	int r;
 
 	/* a file's setting may be for other back-ends; an option means this one */
-	if (s != NULL && cli_value(a, 'i') != NULL && (s->ops->flags & HR_KIND_HERE) != 0)
+	if (s != NULL && cli_value(a, 'i') != NULL &&
+	    (s->ops->flags & (HR_KIND_HERE | HR_KIND_NO_IMAGE)) != 0)
 		return cli_usage("--image: the back-end %s runs on this machine and has no images; "
 				 "leave --image out",
 		    s->ops->name);

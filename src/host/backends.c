@@ -30,7 +30,7 @@ static const struct {
 	const struct hr_sandbox_ops *ops;
 	const char *file, *entry;
 } builtin[] = {
-    {"cli", NULL, "handrail-cli.so", "hr_backend_entry"},
+    {"box", &hr_backend_box, NULL, NULL}, {"cli", NULL, "handrail-cli.so", "hr_backend_entry"},
     {"docker", &hr_backend_docker, NULL, NULL},
     {"kubernetes", NULL, "handrail-kubernetes.so", "hr_backend_entry"},
     {"local", &hr_backend_local, NULL, NULL}, {"remote", &hr_backend_remote, NULL, NULL},

@@ -10,6 +10,7 @@
 const struct hr_sandbox_ops *hr_backend_find(const char *name, bool named, const char *const *env,
     struct hr_module *m, hr_warn_fn *warn, void *arg, struct hr_err *err);
 
+extern const struct hr_sandbox_ops hr_backend_box;
 extern const struct hr_sandbox_ops hr_backend_local;
 extern const struct hr_sandbox_ops hr_backend_docker;
 extern const struct hr_sandbox_ops hr_backend_remote;

@@ -101,6 +101,8 @@ enum hr_kind_flags {
 	HR_KIND_OF_STATE = 16,
 	/* connect() removes what it has made and fails when host->stop_fd is readable. */
 	HR_KIND_STOPS = 32,
+	/* There is no image, although the sandbox has files of its own. */
+	HR_KIND_NO_IMAGE = 64,
 };
 
 /* A setting that only this back-end has: [NAME] in config.toml, NAME_KEY in the environment, and

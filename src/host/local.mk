@@ -4,6 +4,7 @@ noinst_LTLIBRARIES += libhost.la
 libhost_la_SOURCES = \
 	%D%/life/action.c %D%/life/action.h \
 	%D%/backends.c %D%/backends.h \
+	%D%/box/box.c %D%/box/box_int.h %D%/box/doctor.c %D%/box/group.c %D%/box/make.c %D%/box/spec.c \
 	%D%/build.c \
 	%D%/client/client.c %D%/client/client.h \
 	%D%/command.c %D%/command.h \
@@ -80,7 +81,7 @@ libhost_la_SOURCES = \
 	%D%/transfer/zip.h
 libhost_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_SBINDIR='"$(sbindir)"' -DHR_BACKENDDIR='"$(pkglibdir)/backends"' -DHR_PAYLOADDIR='"$(pkglibdir)/payload"' \
 	-DHR_IMAGE_KIT='"$(pkgdatadir)/image"' -DHR_LIBEXECDIR='"$(pkglibexecdir)"' \
-	-DHR_RUNSTATEDIR='"$(runstatedir)"'
+	-DHR_RUNSTATEDIR='"$(runstatedir)"' -DHR_PKGDATADIR='"$(pkgdatadir)"'
 libhost_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 libhost_la_LIBADD = $(JSONC_LIBS) $(DL_LIBS)
 # with all that it is made of: a library of libraries would be linked twice

@@ -51,7 +51,7 @@ save(struct hr_sandbox *s, bool begun, struct hr_err *err)
 	hr_json_put_named(&b, "runtime", s->ops->name);
 	hr_json_put_named(&b, "url", s->endpoint.url);
 	image = hr_config_text(s->config, "sandbox.runtime_container_image");
-	if ((s->ops->flags & HR_KIND_HERE) == 0 && image != NULL)
+	if ((s->ops->flags & (HR_KIND_HERE | HR_KIND_NO_IMAGE)) == 0 && image != NULL)
 		hr_json_put_named(&b, "image", image);
 	if (s->spec[0] != '\0')
 		hr_buf_addf(&b, ",\"spec\":\"%s\"", s->spec);

@@ -1,0 +1,414 @@
+/* The back-end "box": handraild as process 1 of a box, which the kernel isolates (doc/host.md, "The
+ * kind box"). make.c starts it. It outlives the caller. */
+#include "config.h"
+
+#include "host/box/box_int.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <json-c/json_object.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/process/pid.h"
+#include "base/text/text.h"
+#include "host/backends.h"
+#include "host/common/logfile.h"
+#include "host/common/proc.h"
+#include "host/common/recordtext.h"
+#include "host/life/urls.h"
+#include "proto/json.h"
+
+#define END_PATIENCE_MS 5000
+#define PLACE "/old" /* in a box that removes files */
+
+static void
+release_ports(struct hr_box *b)
+{
+	int i;
+
+	for (i = 0; i < HR_BOX_PORTS; i++)
+		hr_portlock_release(&b->locks[i]);
+}
+
+/* Forgets the current box; none is known afterwards. */
+static void
+forget(struct hr_box *b)
+{
+	hr_fd_close(&b->watch);
+	hr_fd_close(&b->socket);
+	free(b->name);
+	free(b->dir);
+	free(b->edge);
+	free(b->key);
+	b->name = b->dir = b->edge = b->key = NULL;
+	b->new_dir = false;
+	b->pid = 0;
+}
+
+static void
+box_free(void *self)
+{
+	struct hr_box *b = self;
+
+	release_ports(b);
+	forget(b);
+	free(b);
+}
+
+static int
+box_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
+{
+	struct hr_box *b = calloc(1, sizeof(*b));
+	int i;
+
+	if (b == NULL)
+		return hr_err_nomem(err);
+	b->h = h;
+	b->watch = b->socket = -1;
+	for (i = 0; i < HR_BOX_PORTS; i++)
+		b->locks[i] = (struct hr_portlock)HR_PORTLOCK_NONE;
+	*ret_self = b;
+	return 0;
+}
+
+/* ---- end ---- */
+
+/* Removes b->dir in a box, whose root can remove files of all its accounts. An ordinary user cannot
+ * remove those of subordinate ids. */
+static int
+remove_inside(const struct hr_box *b, struct hr_err *err)
+{
+	HR_FREE char *clean = NULL;
+	HR_FREE char *old = realpath(b->dir, NULL);
+	HR_PUT struct json_object *mount = NULL;
+	HR_PUT struct json_object *o = NULL;
+	static const char *const argv[] = {
+	    "/bin/sh", "-c", "rm -rf " PLACE "/* " PLACE "/.[!.]*", NULL};
+	struct hr_err e = {0};
+	HR_BUF(document, 1u << 16);
+	HR_BUF(out, 1u << 16);
+	int r;
+
+	if (old == NULL || hr_text_setf(&clean, err, "%s.clean", old) != 0)
+		return -1;
+	if (mkdir(clean, 0700) != 0 && errno != EEXIST)
+		return hr_err_sys(err, errno, "create %s", clean);
+	mount = hr_json_texts(err, "source", old, "target", PLACE, NULL);
+	o = hr_json_texts(err, "name", b->name, "storage", clean, NULL);
+	if (mount == NULL || o == NULL)
+		return -1;
+	r = hr_json_set(o, "argv", hr_json_list(NULL, argv), err);
+	if (r == 0)
+		r = hr_json_set(o, "mounts", json_object_new_array(), err);
+	if (r == 0)
+		r = hr_json_append(hr_json_at(o, "mounts"), json_object_get(mount), err);
+	if (r == 0 && (hr_json_put(&document, o) != 0 || hr_buf_check(&document, NULL) != 0))
+		r = hr_err_nomem(err);
+	if (r == 0)
+		r = hr_box_run_to_end(false, &document, &out, err);
+	if (r == 0)
+		r = hr_path_remove(b->dir, err);
+	if (hr_path_remove(clean, &e) < 0 && r == 0)
+		r = hr_err_pass(err, &e);
+	return r;
+}
+
+static int
+remove_directory(const struct hr_box *b, struct hr_err *err)
+{
+	struct hr_err e = {0};
+
+	if (b->dir == NULL || hr_path_remove(b->dir, &e) == 0)
+		return 0;
+	return geteuid() != 0 ? remove_inside(b, err) : hr_err_pass(err, &e);
+}
+
+/* Ends the processes of the box, and removes what leads to them. Its files stay. */
+static int
+end_processes(struct hr_box *b, struct hr_err *err)
+{
+	if (b->watch >= 0) {
+		(void)hr_box_freeze(b, false, NULL); /* a frozen process does not end */
+		hr_proc_end(b->pid, b->watch, END_PATIENCE_MS);
+	}
+	hr_fd_close(&b->watch);
+	hr_fd_close(&b->socket);
+	b->pid = 0;
+	hr_box_remove_groups(b);
+	release_ports(b);
+	return b->edge != NULL ? hr_path_remove(b->edge, err) : 0;
+}
+
+static int
+end_it(struct hr_box *b, bool with_files, struct hr_err *err)
+{
+	int r = end_processes(b, err);
+
+	if (with_files && remove_directory(b, err) < 0)
+		r = -1;
+	if (with_files)
+		b->new_dir = false;
+	return r;
+}
+
+static int
+box_destroy(void *self, struct hr_err *err)
+{
+	return end_it(self, true, err);
+}
+
+/* The box can be started again with its files, if a record leads to them. */
+static int
+box_close(void *self, struct hr_err *err)
+{
+	struct hr_box *b = self;
+
+	if (b->h->state_dir != NULL && hr_config_bool(b->h->config, "sandbox.keep_runtime_alive"))
+		return 0;
+	return end_it(b, b->h->state_dir == NULL, err);
+}
+
+/* Ends a new box; the files of an earlier one stay. */
+static int
+box_undo(void *self, struct hr_err *err)
+{
+	struct hr_box *b = self;
+
+	return end_it(b, b->new_dir, err);
+}
+
+/* ---- start ---- */
+
+static int
+box_connect(void *self, enum hr_connected *ret, struct hr_err *err)
+{
+	struct hr_box *b = self;
+
+	if (b->h->attach)
+		return hr_err_set(
+		    err, HR_E_DISCONNECTED, "No existing box found for session %s", b->h->sid);
+	/* a recorded box that cannot be used ends; its files stay */
+	if (end_processes(b, err) < 0)
+		return -1;
+	if (hr_box_make(b, err) != 0) {
+		(void)box_undo(b, NULL);
+		return -1;
+	}
+	*ret = HR_SANDBOX_MADE;
+	return 0;
+}
+
+static void
+box_endpoint(void *self, struct hr_endpoint *ret)
+{
+	struct hr_box *b = self;
+
+	ret->url = "http://localhost";
+	ret->unix_socket = b->at;
+	ret->key = b->key;
+	ret->vscode_port = b->ports[HR_BOX_VSCODE];
+	memcpy(ret->app_ports, &b->ports[HR_BOX_APP1], sizeof(ret->app_ports));
+}
+
+/* ---- records ---- */
+
+static char *
+box_record(void *self, struct hr_err *err)
+{
+	struct hr_box *b = self;
+	HR_BUF(text, 1 << 20);
+
+	hr_record_put_text(&text, "name", b->name);
+	hr_record_put_text(&text, "dir", b->dir);
+	hr_record_put_text(&text, "edge", b->edge);
+	hr_record_put_text(&text, "key", b->key);
+	hr_record_put_int(&text, "vscode_port", b->ports[HR_BOX_VSCODE]);
+	hr_record_put_int(&text, "app_port_1", b->ports[HR_BOX_APP1]);
+	hr_record_put_int(&text, "app_port_2", b->ports[HR_BOX_APP2]);
+	hr_record_put_int(&text, "pid", b->pid);
+	hr_record_put_int(&text, "started", (long long)b->started);
+	return hr_record_take(&text, err);
+}
+
+/* Reads the file in b->dir, which is newer than the record if a process was killed while it started
+ * a box. Without it no box was started. */
+static void
+read_process(struct hr_box *b)
+{
+	HR_FREE char *path = hr_box_path(b, "process");
+	HR_BUF(text, 128);
+	char *end;
+	long pid;
+
+	b->pid = 0;
+	if (path == NULL || hr_path_read(path, &text, NULL) != 0)
+		return;
+	pid = strtol(hr_buf_str(&text), &end, 10);
+	if (pid > 1 && pid <= INT_MAX) {
+		b->pid = (pid_t)pid;
+		b->started = strtoull(end, NULL, 10);
+		b->watch = hr_proc_watch(b->pid, b->started);
+	}
+}
+
+static int
+box_restore(void *self, const char *record, struct hr_err *err)
+{
+	struct hr_box *b = self;
+	HR_PUT struct json_object *o = NULL;
+
+	forget(b);
+	if (hr_json_decode(record, strlen(record), &o, NULL) < 0 ||
+	    hr_json_text_at(o, "name") == NULL || hr_json_text_at(o, "dir") == NULL ||
+	    hr_json_text_at(o, "edge") == NULL || hr_json_text_at(o, "key") == NULL)
+		return hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
+	if (hr_text_set(&b->name, hr_json_text_at(o, "name"), err) != 0 ||
+	    hr_text_set(&b->dir, hr_json_text_at(o, "dir"), err) != 0 ||
+	    hr_text_set(&b->edge, hr_json_text_at(o, "edge"), err) != 0 ||
+	    hr_text_set(&b->key, hr_json_text_at(o, "key"), err) != 0)
+		return -1;
+	b->ports[HR_BOX_VSCODE] = (int)hr_json_int_at(o, "vscode_port");
+	b->ports[HR_BOX_APP1] = (int)hr_json_int_at(o, "app_port_1");
+	b->ports[HR_BOX_APP2] = (int)hr_json_int_at(o, "app_port_2");
+	read_process(b);
+	if (b->watch < 0)
+		return hr_err_set(err, HR_E_DISCONNECTED,
+		    "the box of sandbox \"%s\" has ended; \"handrail up\" starts it again with its "
+		    "files, \"handrail down\" removes them",
+		    b->h->sid);
+	/* the caller needs it running */
+	if (!b->h->attach && hr_box_freeze(b, false, err) < 0)
+		return -1;
+	return hr_box_open_socket(b, err);
+}
+
+static int
+box_adopt(void *self, const char *sid, const char *record, struct hr_err *err)
+{
+	struct hr_box *b = self;
+
+	(void)sid; /* neither the server nor a path depends on the name */
+	if (end_processes(b, err) < 0)
+		return -1;
+	if (box_restore(b, record, err) == 0)
+		return 0;
+	forget(b); /* another box may be adopted instead */
+	return -1;
+}
+
+static const char *
+box_state(void *self)
+{
+	struct hr_box *b = self;
+
+	if (b->watch < 0 || hr_pid_wait(b->watch, 0))
+		return "exited";
+	return hr_box_is_frozen(b) ? "paused" : "running";
+}
+
+static int
+box_pause(void *self, struct hr_err *err)
+{
+	int r = hr_box_freeze(self, true, err);
+
+	return r != 0 ? (r > 0 ? 0 : -1)
+		      : hr_err_set(err, HR_E_UNSUPPORTED,
+			    "a box can be paused where its launcher made a control group for it, "
+			    "which only root's does: run handrail as root");
+}
+
+static int
+box_resume(void *self, struct hr_err *err)
+{
+	struct hr_box *b = self;
+
+	if (b->watch < 0 || hr_pid_wait(b->watch, 0))
+		return hr_err_set(err, HR_E_DISCONNECTED,
+		    "the box of sandbox \"%s\" has ended; \"handrail up\" starts it again",
+		    b->h->sid);
+	return hr_box_freeze(b, false, err) < 0 ? -1 : 0;
+}
+
+/* An idle box that cannot be frozen uses nothing either. */
+static int
+box_freeze(void *self, struct hr_err *err)
+{
+	return hr_box_freeze(self, true, err) < 0 ? -1 : 0;
+}
+
+static int
+box_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err)
+{
+	struct hr_box *b = self;
+	HR_FREE char *log = hr_box_path(b, "log");
+
+	if (log == NULL)
+		return hr_err_nomem(err);
+	return hr_logfile_read(log, follow ? b->watch : -1, b->h->stop_fd, follow, fn, arg, err);
+}
+
+static int
+box_vscode_url(void *self, char **ret, struct hr_err *err)
+{
+	const struct hr_box *b = self;
+
+	(void)ret;
+	return hr_err_set(err, HR_E_UNSUPPORTED,
+	    "no browser reaches a box: its server listens on the Unix socket %s/" HR_BOX_SOCKET
+	    " and on no port; for a page or an editor use another back-end, such as docker",
+	    b->edge);
+}
+
+/* Ports of a network of the box's own are nobody's outside. */
+static int
+box_web_hosts(void *self, char **ret_json, struct hr_err *err)
+{
+	struct hr_box *b = self;
+
+	return hr_web_hosts_at("localhost", &b->ports[HR_BOX_APP1], ret_json, err);
+}
+
+static const struct hr_backend_option options[] = {
+    {"network", HR_OPTION_TEXT, "\"none\"", false,
+	"none: only the box's own loopback interface; host: the machine's network"},
+    {"root", HR_OPTION_TEXT, NULL, false,
+	"a directory with a complete system; unset: the host's programs"},
+    {0}};
+
+static const char *const heeds[] = {"sandbox.limits.", "sandbox.security.network_mode",
+    "sandbox.security.no_new_privileges=true", "sandbox.use_host_network", NULL};
+
+const struct hr_sandbox_ops hr_backend_box = {
+    .abi = HR_BACKEND_ABI,
+    .name = "box",
+    .flags = HR_KIND_NO_IMAGE,
+    .heeds = heeds,
+    .log_prefix = "[inside box] ",
+    .options = options,
+    .open = box_open,
+    .free = box_free,
+    .connect = box_connect,
+    .undo = box_undo,
+    .endpoint = box_endpoint,
+    .record = box_record,
+    .restore = box_restore,
+    .adopt = box_adopt,
+    .state = box_state,
+    .pause = box_pause,
+    .resume = box_resume,
+    .freeze = box_freeze,
+    .close = box_close,
+    .destroy = box_destroy,
+    .logs = box_logs,
+    .vscode_url = box_vscode_url,
+    .web_hosts = box_web_hosts,
+    .doctor = hr_box_doctor,
+};

@@ -1,0 +1,374 @@
+/* Starts a box: its directories, its launcher, and the wait for its server. */
+#include "config.h"
+
+#include "host/box/box_int.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <json-c/json_object.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/process/spawn.h"
+#include "base/random.h"
+#include "base/text/text.h"
+#include "host/command.h"
+#include "host/common/logfile.h"
+#include "host/common/module.h"
+#include "host/common/proc.h"
+#include "host/common/ready.h"
+#include "host/runbase.h"
+#include "host/common/statedir.h"
+#include "host/records/record.h"
+#include "proto/json.h"
+
+#define LAUNCHER "handrail-box"
+#define NAME_DIGITS 12 /* hexadecimal, after the sandbox's name */
+#define NAME_SHOWN 40  /* bytes of the sandbox's name in the box's name */
+#define CONTROL 3      /* the launcher's descriptor */
+#define LAST_WORDS 600
+#define SAID_MAX (64u << 10)
+
+char *
+hr_box_path(const struct hr_box *b, const char *name)
+{
+	return hr_path_join(b->dir, name);
+}
+
+/* ---- names and directories ---- */
+
+static int
+choose_ports(struct hr_box *b, struct hr_err *err)
+{
+	static const enum hr_port_use uses[HR_BOX_PORTS] = {
+	    [HR_BOX_VSCODE] = HR_PORT_VSCODE, HR_PORT_APP1, HR_PORT_APP2};
+	int min, max, i;
+	bool host;
+
+	if (hr_box_network(b->h->config, &host, err) < 0)
+		return -1;
+	for (i = 0; i < HR_BOX_PORTS; i++) {
+		b->ports[i] = 0;
+		if (!host)
+			continue;
+		hr_port_range(uses[i], &min, &max);
+		if (hr_portlock_find(&b->locks[i], NULL, min, max, 20, "127.0.0.1", NULL, err) < 0)
+			return -1;
+		b->ports[i] = b->locks[i].port;
+	}
+	return 0;
+}
+
+/* Keeps the names of an earlier box of this sandbox. */
+static int
+choose_names(struct hr_box *b, struct hr_err *err)
+{
+	const char *tmp = hr_env_get(b->h->environ, "TMPDIR");
+	char digits[NAME_DIGITS + 1], *at;
+
+	if (hr_random_hex(digits, NAME_DIGITS, err) < 0)
+		return -1;
+	if (b->name == NULL) {
+		if (hr_text_setf(&b->name, err, "%.*s-%s", NAME_SHOWN, b->h->sid, digits) != 0)
+			return -1;
+		for (at = b->name; *at != '\0'; at++)
+			if (!isalnum((unsigned char)*at))
+				*at = '-';
+	}
+	if (b->edge == NULL &&
+	    hr_text_setf(&b->edge, err, "%s/handrail-%s", hr_run_base(b->h->environ), digits) != 0)
+		return -1;
+	if (b->dir == NULL && b->h->state_dir != NULL) {
+		b->dir = hr_record_path(b->h->state_dir, b->h->sid, HR_RECORD_HOME);
+		if (b->dir == NULL)
+			return hr_err_nomem(err);
+	}
+	if (b->dir == NULL && hr_text_setf(&b->dir, err, "%s/handrail-box-%s",
+				  tmp != NULL ? tmp : "/var/tmp", digits) != 0)
+		return -1;
+	return b->key != NULL && hr_env_get(b->h->environ, "SESSION_API_KEY") == NULL
+		   ? 0
+		   : hr_command_key(b->h->environ, &b->key, err);
+}
+
+/* Makes a directory that no other account can enter, or takes one of this account. */
+static int
+make_directory(const char *path, bool *ret_new, struct hr_err *err)
+{
+	struct stat st;
+
+	*ret_new = mkdir(path, 0700) == 0;
+	if (*ret_new)
+		return 0;
+	if (errno != EEXIST || lstat(path, &st) != 0)
+		return hr_err_sys(err, errno, "create %s", path);
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+		return hr_err_set(
+		    err, HR_E_INVAL, "%s must be a directory that belongs to you", path);
+	return chmod(path, 0700) == 0 ? 0 : hr_err_sys(err, errno, "change the mode of %s", path);
+}
+
+static int
+make_directories(struct hr_box *b, struct hr_err *err)
+{
+	HR_FREE char *storage = hr_box_path(b, "storage");
+	HR_FREE char *process = hr_box_path(b, "process");
+	bool ignored;
+
+	if (storage == NULL || process == NULL)
+		return hr_err_nomem(err);
+	if ((b->h->state_dir != NULL && hr_state_directory(b->h->state_dir, true, err) < 0) ||
+	    make_directory(b->dir, &b->new_dir, err) < 0 ||
+	    make_directory(storage, &ignored, err) < 0)
+		return -1;
+	/* an earlier box has ended: its files of both are of no use */
+	if (hr_path_remove(process, err) < 0 || hr_path_remove(b->edge, err) < 0)
+		return -1;
+	return make_directory(b->edge, &ignored, err);
+}
+
+/* ---- the launcher ---- */
+
+char *
+hr_box_launcher(struct hr_err *err)
+{
+	char *path = hr_module_path(LAUNCHER, err);
+
+	if (path != NULL && access(path, X_OK) != 0) {
+		(void)hr_err_set(err, HR_E_RUNTIME,
+		    "a box needs " LAUNCHER "(8), and %s cannot be executed; Debian: apt-get "
+		    "install handrail",
+		    path);
+		free(path);
+		return NULL;
+	}
+	return path;
+}
+
+/* Sets *err to the last line that the launcher has printed. */
+static int
+refused(const char *said, int status, struct hr_err *err)
+{
+	static const char own[] = LAUNCHER ": ";
+	const char *at = said, *last = NULL;
+
+	for (; (at = strstr(at, own)) != NULL; at += strlen(own))
+		if (at == said || at[-1] == '\n')
+			last = at + strlen(own);
+	if (last == NULL)
+		return hr_err_set(err, HR_E_RUNTIME, "the launcher of the box ended: %s%s%s",
+		    hr_exit_words(status), *said != '\0' ? "; its last words:\n" : "", said);
+	return hr_err_set(err, HR_E_RUNTIME, "%.*s", (int)strcspn(last, "\n"), last);
+}
+
+/* A pair of connected sockets: the document's way, since the launcher reads to the end, and the
+ * box's standard input is that descriptor afterwards. */
+static int
+pair(int fds[2], struct hr_err *err)
+{
+	return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0
+		   ? 0
+		   : hr_err_sys(err, errno, "a socket pair");
+}
+
+/* A launcher that refuses its command reads nothing: its status tells. */
+static void
+send_document(int *fd, const struct hr_buf *document)
+{
+	const char *at = hr_buf_str(document), *end = at + document->len;
+	ssize_t n = 0;
+
+	for (; at < end && (n >= 0 || errno == EINTR); at += n > 0 ? n : 0)
+		n = send(*fd, at, (size_t)(end - at), MSG_NOSIGNAL);
+	hr_fd_close(fd);
+}
+
+int
+hr_box_run_to_end(bool check, const struct hr_buf *document, struct hr_buf *out, struct hr_err *err)
+{
+	HR_FREE char *path = hr_box_launcher(err);
+	const char *const argv[] = {LAUNCHER, check ? "--check" : NULL, NULL};
+	int in[2] = {-1, -1}, back[2] = {-1, -1}, status = -1;
+	struct hr_spawn_fd fds[3];
+	struct hr_spawn sp = {.path = path, .argv = argv, .umask = -1, .fds = fds, .nfds = 3};
+	ssize_t n = 0;
+	char *room;
+	pid_t pid;
+
+	if (path == NULL || pair(in, err) < 0)
+		return -1;
+	if (pair(back, err) < 0) {
+		hr_fd_close(&in[0]);
+		hr_fd_close(&in[1]);
+		return -1;
+	}
+	fds[0] = (struct hr_spawn_fd){in[1], 0};
+	fds[1] = (struct hr_spawn_fd){back[1], 1};
+	fds[2] = (struct hr_spawn_fd){back[1], 2};
+	pid = hr_spawn(&sp, err);
+	hr_fd_close(&in[1]);
+	hr_fd_close(&back[1]);
+	if (pid > 0)
+		send_document(&in[0], document);
+	while (pid > 0 && (room = hr_buf_reserve(out, 4096)) != NULL &&
+	       (n = hr_fd_read(back[0], room, 4096)) > 0)
+		hr_buf_grew(out, (size_t)n);
+	hr_fd_close(&in[0]);
+	hr_fd_close(&back[0]);
+	if (pid < 0)
+		return -1;
+	if (hr_spawn_end(pid, &status) < 0)
+		return hr_err_sys(err, errno, "wait for the launcher of the box");
+	return status == 0 ? 0 : refused(hr_buf_str(out), status, err);
+}
+
+/* Reads {"pid": N, "started": N} and a line feed. Returns false if the launcher has ended. */
+static bool
+read_process(struct hr_box *b, int control)
+{
+	HR_PUT struct json_object *o = NULL;
+	char line[128];
+	size_t n = 0;
+	int64_t pid;
+
+	while (n < sizeof(line) && hr_fd_read(control, line + n, 1) == 1 && line[n] != '\n')
+		n++;
+	if (n == 0 || n == sizeof(line) || line[n] != '\n' || hr_json_decode(line, n, &o, NULL) < 0)
+		return false;
+	pid = hr_json_int_at(o, "pid");
+	b->started = (unsigned long long)hr_json_int_at(o, "started");
+	b->pid = pid > 1 && pid <= INT32_MAX ? (pid_t)pid : 0;
+	b->watch = hr_proc_watch(b->pid, b->started);
+	return b->watch >= 0;
+}
+
+/* Notes the process where the next command finds it if this one is killed, and lets the box start:
+ * until then the box ends if this process does. */
+static int
+release(struct hr_box *b, int control, struct hr_err *err)
+{
+	HR_FREE char *path = hr_box_path(b, "process");
+	char text[64];
+	int n = snprintf(text, sizeof(text), "%ld %llu\n", (long)b->pid, b->started);
+
+	if (path == NULL)
+		return hr_err_nomem(err);
+	return hr_path_write(path, text, (size_t)n, 0600, err) == 0
+		   ? hr_fd_send(control, "g", 1, -1, err)
+		   : -1;
+}
+
+static pid_t
+start_launcher(
+    const char *path, int document, int log, int control, long long nofile, struct hr_err *err)
+{
+	static const char *const argv[] = {LAUNCHER, "--detach", "3", NULL};
+	const struct rlimit open_files = {(rlim_t)nofile, (rlim_t)nofile};
+	const struct hr_spawn_fd fds[] = {{document, 0}, {log, 1}, {log, 2}, {control, CONTROL}};
+	const struct hr_spawn sp = {.path = path,
+	    .argv = argv,
+	    .setsid = true,
+	    .umask = -1,
+	    .fds = fds,
+	    .nfds = 4,
+	    .alone = true,
+	    .nofile = nofile > 0 ? &open_files : NULL};
+
+	return hr_spawn(&sp, err);
+}
+
+static int
+launch(struct hr_box *b, const struct hr_buf *document, const char *log_path, struct hr_err *err)
+{
+	HR_FREE char *path = hr_box_launcher(err);
+	HR_CLOSE int log =
+	    open(log_path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	long long nofile = hr_box_open_files(b->h->config, err);
+	int in[2] = {-1, -1}, control[2] = {-1, -1}, status = -1, r = -1;
+	char said[LAST_WORDS];
+	pid_t pid = -1;
+	bool known;
+
+	if (path == NULL || nofile < 0)
+		return -1;
+	if (log < 0)
+		return hr_err_sys(err, errno, "create %s", log_path);
+	if (pair(in, err) == 0 && pair(control, err) == 0)
+		pid = start_launcher(path, in[1], log, control[1], nofile, err);
+	hr_fd_close(&in[1]);
+	hr_fd_close(&control[1]);
+	if (pid > 0) {
+		send_document(&in[0], document);
+		known = read_process(b, control[0]);
+		r = known ? release(b, control[0], err) : 0;
+		if (r != 0)
+			hr_fd_close(&control[0]); /* ends the box, and the launcher */
+		if (hr_spawn_end(pid, &status) < 0)
+			status = -1;
+		if (r == 0 && (!known || status != 0)) {
+			hr_logfile_tail(log_path, said, sizeof(said));
+			r = refused(said, status, err);
+		}
+	}
+	hr_fd_close(&in[0]);
+	hr_fd_close(&control[0]);
+	return r;
+}
+
+int
+hr_box_open_socket(struct hr_box *b, struct hr_err *err)
+{
+	HR_FREE char *path = hr_path_join(b->edge, HR_BOX_SOCKET);
+	struct stat st;
+
+	if (path == NULL)
+		return hr_err_nomem(err);
+	hr_fd_close(&b->socket);
+	b->socket = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (b->socket < 0)
+		return hr_err_sys(err, errno, "open %s", path);
+	if (fstat(b->socket, &st) != 0 || !S_ISSOCK(st.st_mode)) {
+		hr_fd_close(&b->socket);
+		return hr_err_set(err, HR_E_DISCONNECTED,
+		    "%s is not the socket of the box's server: a program in the box has replaced "
+		    "it",
+		    path);
+	}
+	(void)snprintf(b->at, sizeof(b->at), "/proc/self/fd/%d", b->socket);
+	return 0;
+}
+
+int
+hr_box_make(struct hr_box *b, struct hr_err *err)
+{
+	HR_FREE char *log = NULL;
+	HR_FREE char *notify_path = NULL;
+	HR_BUF(document, 1u << 20);
+	HR_CLOSE int notify = -1;
+
+	if (choose_ports(b, err) < 0 || choose_names(b, err) < 0)
+		return -1;
+	b->h->begun(b->h->arg);
+	log = hr_box_path(b, "log");
+	notify_path = hr_path_join(b->edge, HR_BOX_NOTIFY);
+	if (log == NULL || notify_path == NULL)
+		return hr_err_nomem(err);
+	if (make_directories(b, err) < 0 || hr_box_document(b, &document, err) < 0)
+		return -1;
+	notify = hr_ready_open(notify_path, NULL, err);
+	if (notify < 0 || launch(b, &document, log, err) < 0 ||
+	    hr_ready_wait(notify, b->pid, b->watch, log, err) < 0)
+		return -1;
+	(void)unlink(notify_path);
+	return hr_box_open_socket(b, err);
+}

@@ -1,0 +1,393 @@
+#!/usr/bin/env python3
+"""The handrail command with sandboxes of the back-end "box": what they see and keep, and that nothing is left of one.
+As root each case is done twice, by root and by another account."""
+
+import json
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.host import BUILD, PATIENCE, SRC, Host  # noqa: E402
+from lib.tap import Skip, Tap, equal, skip_all  # noqa: E402
+
+UID = 54323  # of no account
+
+
+class Boxes(Host):
+    """The surroundings of the user of that ID."""
+
+    def __init__(self, uid, **env):
+        Host.__init__(self, RUNTIME="box", **env)
+        self.uid = uid
+        self.change = {} if uid == os.geteuid() else dict(user=uid, group=uid, extra_groups=[])
+        for name in ("", "home", "tmp", "cwd", "run"):
+            os.chown(self.path(name), uid, uid)
+        if "ASAN_OPTIONS" in os.environ:  # a box has none of the caller's variables
+            self.env["SANDBOX_ENV_ASAN_OPTIONS"] = os.environ["ASAN_OPTIONS"]
+
+    def popen(self, *argv, **more):
+        return Host.popen(self, *argv, **dict(self.change, **more))
+
+    def directory(self, *names):
+        os.mkdir(self.path(*names), 0o755)
+        os.chown(self.path(*names), self.uid, self.uid)
+        return self.path(*names)
+
+    def file(self, text, *names):
+        with open(self.path(*names), "w") as f:
+            f.write(text)
+        os.chown(self.path(*names), self.uid, -1)
+
+    def box(self, name="default"):
+        return self.record(name)["backend"]
+
+    def left(self, *boxes):
+        """What is there of these boxes, which have ended."""
+        found = [b[k] for b in boxes for k in ("dir", "edge") if os.path.lexists(b[k])]
+        found += [g for b in boxes for g in groups(b["name"])]
+        found += ["process %d" % b["pid"] for b in boxes if b["pid"] and not process.wait_gone(b["pid"], PATIENCE)]
+        with open("/proc/self/mountinfo") as f:
+            found += [line for line in f if self.top in line]
+        return found
+
+
+def groups(name):
+    found = []
+    for top, names, _ in os.walk("/sys/fs/cgroup"):
+        if os.path.basename(top) == "handrail":
+            found += [os.path.join(top, n) for n in names if n == name]
+            names[:] = []
+    return found
+
+
+FORKS = ("import os, signal\n"
+         "made = []\n"
+         "try:\n"
+         "    while len(made) < 100:\n"
+         "        pid = os.fork()\n"
+         "        if not pid: signal.pause()\n"
+         "        made.append(pid)\n"
+         "    print('made')\n"
+         "except OSError as why: print(why.strerror, len(made) < 60)\n"
+         "for pid in made: os.kill(pid, signal.SIGKILL); os.waitpid(pid, 0)\n")
+
+
+def life(h):
+    """It starts, runs, lists, copies, logs and ends, and nothing is left of it."""
+    equal(h.ok("up").split()[0], "default")
+    box = h.box()
+    equal(h.ok("run", "echo hi; cd /; pwd"), "hi\n/\n")
+    equal(h.ok("run", "pwd; echo $$ $USER; test -w ~ && test -w /workspace && echo writable").splitlines()[0], "/")
+    equal(h("run", "(exit 42)").returncode, 42)
+    h.file("of the host", "cwd", "file")
+    h.ok("put", "file", "/workspace/there")
+    h.ok("run", "cat /workspace/there >/workspace/back; echo more >>/workspace/back")
+    h.ok("get", "/workspace/back", "back")
+    with open(h.path("cwd", "back")) as f:
+        equal(f.read(), "of the hostmore\n")
+    listed = json.loads(h.ok("ps", "--json"))
+    equal([(s["sid"], s["runtime"], s["state"], s["image"]) for s in listed], [("default", "box", "running", None)])
+    equal("ready: listening on unix:" in h.ok("logs"), True)
+    h.fails(1, "its server listens on the Unix socket " + box["edge"], "url")
+    h.fails(2, "--image: the back-end box runs on this machine and has no images", "up", "-i", "image")
+    equal(stat.S_IMODE(os.stat(box["dir"]).st_mode), 0o700, "no other account enters it")
+    equal(stat.S_IMODE(os.stat(box["edge"]).st_mode), 0o700, "nor reaches the server")
+    h.ok("down")
+    equal(h.left(box), [])
+    equal((os.listdir(h.path("state")), os.listdir(h.path("tmp")), os.listdir(h.path("run"))), ([], [], []))
+    h.fails(3, 'there is no sandbox "default"', "run", "true")
+
+
+def isolated(h):
+    """It sees no file, process, socket or variable of the host's that is not given to it."""
+    h.file("[user]\n\tname = of the host\n", "home", ".gitconfig")
+    before = os.stat(h.path("home", ".gitconfig")).st_mtime_ns
+    h.env["A_SECRET"] = "of-the-host"
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        h.ok("up", "-e", "GIVEN=yes")
+        port = listener.getsockname()[1]
+        script = ("ls %s %s 2>&1" % (h.path("home"), SRC + "/src"), "tail -n +3 /proc/net/dev | cut -d: -f1",
+                  "ls -d /proc/%d 2>&1" % os.getpid(), "env | grep -c of-the-host", "echo $GIVEN",
+                  "(echo >/dev/tcp/127.0.0.1/%d) 2>&1 | grep -o refused | sort -u" % port,
+                  "git config --global user.name", "ls /srv /media")
+        got = h.ok("run", "; ".join(script))
+    equal([re.sub(r"'|ls: cannot access |: No such.*", "", line) for line in got.splitlines()],
+          [h.path("home"), SRC + "/src", "    lo", "/proc/%d" % os.getpid(), "0", "yes", "refused", "openhands",
+           "/media:", "", "/srv:"])
+    key = h.box()["key"]
+    equal(h.ok("run", "cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n' | grep -c %s; ls /proc/1/root 2>&1 | "
+               "grep -o denied" % key), "0\ndenied\n", "the server's key")
+    equal((os.listdir(h.path("home")), os.stat(h.path("home", ".gitconfig")).st_mtime_ns), ([".gitconfig"], before))
+    with open("/proc/%d/cmdline" % h.box()["pid"]) as f:
+        equal(key in f.read(), False, "nor is it a word of its command")
+
+
+def network(h):
+    """With the network of the host it reaches the host's loopback; other modes are refused."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        reach = "(echo >/dev/tcp/127.0.0.1/%d) && echo reached" % listener.getsockname()[1]
+        for name, words in (("own", ("-s", "box.network=host")), ("common", ("-s", "sandbox.use_host_network=true")),
+                            ("secure", ("-s", "sandbox.security.network_mode=host"))):
+            h.ok("up", "-q", "-n", name, *words)
+            equal(h.ok("run", "-n", name, reach), "reached\n", name)
+    h.fails(1, 'the network of a box can be none or host, not "bridge"', "up", "-q", "-s",
+            "sandbox.security.network_mode=bridge")
+    equal(sorted(os.listdir(h.path("state")))[0], "common.json", "nothing of the refused one")
+    equal([n for n in os.listdir(h.path("state")) if n.startswith("default")], [])
+
+
+def volumes(h):
+    """Directories of the host are there as they were given, and a wrong one is an error."""
+    one, two = h.directory("one"), h.directory("two")
+    h.file("1", "one", "file")
+    os.symlink(one, h.path("link"))
+    h.ok("up", "-s", "sandbox.volumes=%s:/mnt/one:ro,%s:/workspace,%s:/mnt/link:ro" % (one, two, h.path("link")))
+    equal(h.ok("run", "cat /mnt/one/file /mnt/link/file; touch /mnt/one/x 2>&1 | grep -o Read-only; echo 2 >new"),
+          "11Read-only\n")
+    with open(os.path.join(two, "new")) as f:
+        equal(f.read(), "2\n", "of the workspace")
+    h.ok("down")
+    equal((os.listdir(one), os.listdir(two)), (["file"], ["new"]), "the end removes none of it")
+    h.fails(3, "sandbox.volumes: /nonexistent: No such file", "up", "-q", "-s", "sandbox.volumes=/nonexistent:/mnt/x")
+    for text, why in (("name:/mnt/x", '"name" is the name of a volume'), (one + ":/mnt/x:z", 'not "z"'),
+                      (one + ":/proc/x", "nothing can be mounted at /proc/x"), (one + ":/mnt/../x", '"target"')):
+        h.fails(1, why, "up", "-q", "-s", "sandbox.volumes=" + text)
+        equal((os.listdir(h.path("state")), os.listdir(h.path("run"))), ([], []), text)
+
+
+def workspace(h):
+    """A directory as the workspace is made if it is missing, and stays."""
+    h.ok("up", "-s", "core.workspace_base=" + h.path("cwd", "made"))
+    h.ok("run", "echo kept >file")
+    h.ok("down")
+    with open(h.path("cwd", "made", "file")) as f:
+        equal(f.read(), "kept\n")
+
+
+def limits(h):
+    """Limits are enforced by control groups of root, and refused where nothing enforces them."""
+    words = ("-s", "sandbox.limits.pids=60", "-s", "sandbox.limits.ulimit_nofile=1024")
+    if h.uid != 0:
+        h.fails(1, "the limit of pids cannot be enforced: only root makes control groups", "up", "-q", *words)
+        equal((os.listdir(h.path("state")), os.listdir(h.path("run"))), ([], []))
+    else:
+        h.ok("up", "-e", "FORKS=" + FORKS, *words)
+        equal(h.ok("run", "python3 -c \"$FORKS\""), "Resource temporarily unavailable True\n")
+        equal(h.ok("run", "ulimit -n"), "1024\n")
+        h.ok("down")
+    for setting, why in (("limits.profile=small", "Invalid value for sandbox.limits.profile: small"),
+                         ("limits.mem_limit=much", "Invalid value for sandbox.limits.mem_limit: much"),
+                         ("limits.memswap_limit=1G", "has no swap"), ("limits.pids=0", "sandbox.limits.pids: 0"),
+                         ("limits.ulimit_nofile=8", "a box needs 512 or more"),
+                         ("security.cap_add=['SYS_ADMIN']", "the back-end box does not support it")):
+        h.fails(1, why, "up", "-q", "-s", "sandbox." + setting)
+
+
+def paused(h):
+    """Root's box is frozen and continues; it also ends, and is found again, while it is frozen."""
+    h.ok("up")
+    if h.uid != 0:
+        h.fails(1, "which only root's does", "pause")
+        equal(h.ok("run", "echo on"), "on\n")
+        return
+    box = h.box()
+
+    def state():
+        return [s["state"] for s in json.loads(h.ok("ps", "--json"))]
+    h.ok("pause")
+    equal(state(), ["paused"])
+    h.ok("resume")
+    equal(state(), ["running"])
+    equal(h.ok("run", "echo on"), "on\n")
+    h.ok("pause")
+    equal(h.ok("up", "-q", "--run", "echo again"), "again\n", "up continues it")
+    h.ok("pause")
+    h.ok("down")
+    equal(h.left(box), [])
+
+
+def pool(h):
+    """A waiting box becomes the next sandbox, with its own variables; the others end with the pool."""
+    equal(h.ok("pool", "2"), "waiting: 2\n")
+    h.ok("up", "-n", "taken", "-e", "MINE=it's")
+    equal(h.ok("run", "-n", "taken", "echo $MINE; pwd; git config --global user.name"),
+          "it's\n/workspace\nopenhands\n")
+    box = h.box("taken")
+    equal("/warm/" in box["dir"], True, "it was one of the pool")
+    equal("ready: listening" in h.ok("logs", "-n", "taken"), True)
+    h.ok("pool", "0")
+    h.ok("down", "taken")
+    equal(h.left(box), [])
+    equal([n for _, _, names in os.walk(h.path("state")) for n in names if not n.startswith(".")], [])
+    equal(os.listdir(h.path("run")), [])
+
+
+def two(h):
+    """Two boxes at once see nothing of each other."""
+    h.ok("up", "-n", "a")
+    h.ok("up", "-n", "b")
+    equal(h.ok("run", "-n", "a", "echo a >/tmp/mark; echo a >~/mark; hostname | cut -c1"), "a\n")
+    equal(h.ok("run", "-n", "b", "cat /tmp/mark ~/mark 2>&1 | grep -c 'No such'; hostname | cut -c1"), "2\nb\n")
+    boxes = [h.box("a"), h.box("b")]
+    h.ok("down", "a")
+    equal(h.ok("run", "-n", "b", "echo on"), "on\n")
+    h.ok("down", "b")
+    equal(h.left(*boxes), [])
+
+
+def ended(h):
+    """A box whose process was killed is reported, and starts again with its files; or it is removed."""
+    h.ok("up")
+    box = h.box()
+    h.ok("run", "echo kept >~/kept; sleep 1000 &")
+    os.kill(box["pid"], signal.SIGKILL)
+    equal(process.wait_gone(box["pid"], PATIENCE), True)
+    equal([s["state"] for s in json.loads(h.ok("ps", "--json"))], ["exited"])
+    h.fails(5, 'the box of sandbox "default" has ended; "handrail up" starts it again', "run", "true")
+    equal(h.ok("up", "-q", "--run", "cat ~/kept"), "kept\n")
+    again = h.box()
+    equal((again["dir"], again["edge"], again["name"]), (box["dir"], box["edge"], box["name"]))
+    os.kill(again["pid"], signal.SIGKILL)
+    h.ok("down")
+    equal(h.left(box, again), [])
+    equal((os.listdir(h.path("state")), os.listdir(h.path("run"))), ([], []))
+
+
+def interrupted(h):
+    """Whenever "handrail up" is killed, the next one works, and after "down" nothing is left."""
+    boxes = []
+    for i in range(12):
+        p = h.popen("up", "-q")
+        # at another step each time: the time that a start takes is divided
+        try:
+            p.wait(timeout=i * 0.01)
+        except subprocess.TimeoutExpired:
+            pass
+        p.kill()
+        p.communicate()
+        if os.path.exists(h.path("state", "default.json")):
+            boxes.append(h.box())
+        equal(h.ok("up", "-q", "--run", "echo on"), "on\n")
+        boxes.append(h.box())
+        h.ok("down")
+        equal(h.left(*boxes), [], "killed after %d ms" % (10 * i))
+        equal((os.listdir(h.path("state")), os.listdir(h.path("run"))), ([], []))
+    here = [p for p in process.all_pids() if h.top in process.command_line(p)]
+    equal(here, [])
+
+
+def replaced(h):
+    """The box's root puts a link in place of the server's socket: the caller does not follow it."""
+    if h.uid == 0:
+        h.env["RUN_AS_OPENHANDS"] = "false"
+    h.ok("up")
+    secret = h.path("cwd", "sock")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(secret)
+        os.chown(secret, h.uid, -1)
+        listener.listen()
+        h.ok("run", "ln -sf %s /run/handrail/edge/http.sock" % secret)
+        done = h("run", "true")
+        equal((done.returncode, "a program in the box has replaced it" in done.stderr), (5, True), done.stderr)
+        listener.setblocking(False)
+        try:
+            listener.accept()
+            equal("accepted", "", "nobody connects")
+        except BlockingIOError:
+            pass
+    box = h.box()
+    h.ok("down")
+    equal(h.left(box), [])
+
+
+def own_root(h):
+    """A directory with a system of its own is the root, and stays as it was."""
+    with open(os.path.join(BUILD, "Makefile")) as f:
+        values = dict(re.findall(r"^(\w+) = (\S+)$", f.read(), re.M))
+    sbin = values["sbindir"]
+    while "$" in sbin:
+        sbin = re.sub(r"\$[({](\w+)[)}]", lambda m: values[m.group(1)], sbin)
+    root = h.directory("root")
+    for name in ("etc", "usr", "var", "home", "root", "tmp"):
+        h.directory("root", name)
+    for name in ("bin", "sbin", "lib", "lib64"):
+        if os.path.islink("/" + name):
+            os.symlink("usr/" + name, os.path.join(root, name))
+        elif os.path.isdir("/" + name):
+            raise Skip("needs a system whose /bin and /lib are links into /usr")
+    h.file("root:x:0:0::/root:/bin/bash\nwww-data:x:33:33::/:/bin/false\n", "root", "etc", "passwd")
+    h.file("root:x:0:\nsudo:x:27:\nwww-data:x:33:\n", "root", "etc", "group")
+    os.makedirs(root + sbin)
+    with open(root + sbin + "/handraild", "w") as f:
+        f.write('#!/bin/sh\nexec /mnt/build/handraild "$@"\n')
+    os.chmod(f.name, 0o755)
+    before = sorted(os.listdir(root))
+    words = ("-s", "box.root=" + root, "-s", "sandbox.volumes=/usr:/usr:ro,%s:/mnt/build:ro,%s:/mnt/source:ro" % (
+        BUILD, SRC), "-e", "HANDRAIL_LIBEXECDIR=/mnt/build", "-e", "HANDRAIL_DATADIR=/mnt/source/conf")
+    os.chmod(os.path.join(root, "tmp"), 0o1777)
+    h.ok("up", *words)
+    equal(h.ok("run", "cut -d: -f1 /etc/passwd | head -1; ls -d /etc/debian_version 2>&1 | grep -o 'No such'; "
+               "touch /tmp/x ~/x && echo writable"), "root\nNo such\nwritable\n")
+    h.ok("down")
+    equal(sorted(os.listdir(root)), before)
+    os.unlink(f.name)
+    h.fails(3, "has none of handrail's programs", "up", "-q", *words)
+    h.fails(3, "box.root: /nonexistent: No such file", "up", "-q", "-s", "box.root=/nonexistent")
+
+
+def doctor(h):
+    """The doctor reports what a box needs and what the kernel enforces."""
+    done = h("doctor")
+    equal(done.returncode, 0, done.stdout)
+    lines = [line.split(None, 2)[:2] for line in done.stdout.splitlines()]
+    equal([w for w in (["ok", "handraild"], ["ok", "handrail-box"], ["ok", "box"]) if w not in lines], [])
+    equal("capabilities" in done.stdout, True)
+    equal(os.listdir(h.path("tmp")), [])
+    h.env["HANDRAIL_LIBEXECDIR"] = h.path("tmp")
+    h.fails(1, "a box needs handrail-box(8), and ", "up", "-q")
+    equal(h("doctor").returncode, 1)
+
+
+CASES = [life, isolated, network, volumes, workspace, limits, paused, pool, two, ended, interrupted, replaced, own_root,
+         doctor]
+
+
+def main():
+    if not os.access(os.path.join(BUILD, "handrail-box"), os.X_OK):
+        skip_all("handrail-box is not built: apt-get install libseccomp-dev libcap-dev, and configure again")
+    tap = Tap()
+    for uid in (0, UID) if os.geteuid() == 0 else (os.geteuid(),):
+        why = None
+        with Boxes(uid) as h:
+            if subprocess.run(["test", "-x", os.path.join(BUILD, "handraild")], cwd="/", **h.change).returncode:
+                why = "others may not enter the build directory"
+            else:
+                done = h("up", "-q")
+                # a box that fails where the kernel allows all that it needs is a fault, and no reason to skip
+                plain = subprocess.run(["unshare", "-mpfinu", "--mount-proc"] + (["-r"] if uid else []) + ["true"],
+                                       stderr=subprocess.DEVNULL, cwd="/", **h.change)
+                if done.returncode and plain.returncode:
+                    why = "no box can be made here: " + done.stderr.strip()
+        for case in CASES:
+            if len(sys.argv) > 1 and case.__name__ not in sys.argv[1:]:
+                continue
+            name = "%s, %s" % (case.__name__, "root" if uid == 0 else "another account")
+            if why:
+                tap.skip(name, why)
+                continue
+            with Boxes(uid) as h:
+                tap.run(name, case, h)
+    return tap.done()
+
+
+sys.exit(main())
