@@ -6,7 +6,12 @@ t_unit_test_atomic_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_atomic_LDADD = libfiles.la libdetect.la $(CHECK_LIBS)
 
 # the recorded cases; needs python3 only
-check_PROGRAMS += %D%/unit/files_play
+check_PROGRAMS += %D%/unit/files_play %D%/unit/test_readwrite
+TESTS += %D%/unit/test_readwrite
+t_unit_test_readwrite_SOURCES = %D%/unit/test_readwrite.c %D%/unit/lines.h %D%/unit/scratch.h
+t_unit_test_readwrite_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_readwrite_LDADD = libfiles.la libdetect.la libbase.la $(CHECK_LIBS)
+t_unit_test_readwrite_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=stat
 TESTS += %D%/unit/test_files_corpus.py
 EXTRA_DIST += %D%/valgrind.supp %D%/lsan.supp %D%/unit/test_files_corpus.py %D%/corpus/files/README \
 	%D%/corpus/files/binary.jsonl %D%/corpus/files/diff.jsonl \

@@ -6,13 +6,14 @@ import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.supervised import (  # noqa: E402
-    PATIENCE, Server, gate, kill_keeper, kill_keeper_and_shell, kill_wait, marker, run_tests)
+    PATIENCE, Server, gate, kill_keeper, kill_keeper_and_shell, kill_wait, marker, need, need_root, run_tests)
 from lib.tap import equal  # noqa: E402
 from test_door import call  # noqa: E402
 from test_output import waited  # noqa: E402
@@ -235,6 +236,28 @@ def in_the_middle_of_a_step():
         equal(keeper != s.keeper()[0], True)
 
 
+def over_an_answer():
+    """It is killed when it is about to answer the shell's report: the shell waits, and the next one answers."""
+    need_root()
+    strace = need("strace")
+    with Server() as s:
+        shell = shell_of(s)
+        s.run("X=kept")
+        (keeper,) = s.keeper()
+        top = "/proc/%d/fd" % keeper
+        (ack,) = {path for path in (os.readlink(os.path.join(top, fd)) for fd in os.listdir(top))
+                  if os.path.basename(path).startswith("ack")}
+        with subprocess.Popen([strace, "-o", "/dev/null", "-P", ack, "-e", "inject=write:signal=KILL", "-p",
+                               str(keeper)], stderr=subprocess.PIPE, universal_newlines=True) as p:
+            equal("attached" in p.stderr.readline(), True)
+            a = s.action("echo on; (exit 3)")
+            p.stderr.read()
+        metadata = a.json()["extras"]["metadata"]
+        equal((a.json()["content"], metadata["exit_code"], LOST[:20] in suffix(a)), ("on", 3, False))
+        equal((s.run("echo $? $X"), shell_of(s), keeper in s.keeper()), ("3 kept", shell, False),
+              "no interrupt was needed")
+
+
 def its_start_fails():
     """A start-up file ends the shell that takes the place of a lost one: the next is started without, and has all
     the same what was to be kept."""
@@ -425,7 +448,8 @@ def many_at_once():
 
 
 TESTS = [at_rest, over_a_command, typed_command, told_to_go_on, interrupted, heavy_output, unread_input,
-         in_the_middle_of_a_step, its_start_fails, after_it_had_been_told_to_go_on, replaced_repeats_nothing, its_end,
+         in_the_middle_of_a_step, over_an_answer, its_start_fails, after_it_had_been_told_to_go_on,
+         replaced_repeats_nothing, its_end,
          dies_again_and_again, killed_before_it_is_ready, another_supervisor, upgrade_in_a_container, many_at_once]
 
 if __name__ == "__main__":

@@ -150,6 +150,29 @@ START_TEST(a_rule_of_a_megabyte)
 }
 END_TEST
 
+/* Ends and beginnings of lines in .gitignore; each of these files is there beside the file of the
+ * rule. */
+START_TEST(a_line_of_rules)
+{
+	static const struct {
+		const char *line, *name;
+		bool ignored;
+	} rows[] = {{"a", "a", true}, {"a ", "a", true}, {"a\r", "a", true}, {"a ", "a ", false},
+	    {"a\\ ", "a ", true}, {"\\ ", " ", true}, {" ", " ", false}, {"#a", "#a", false},
+	    {"\\#a", "#a", true}, {"/", "a", false}, {"/a", "a", true}, {"a/", "a", false},
+	    {"!", "!", false}, {"*\n!a", "a", false}, {"*\n!b", "a", true}};
+	struct hr_search s = {.top = top, .until_ms = hr_now_ms() + 60000};
+	struct hr_search_end end;
+	struct hr_err err = {0};
+	size_t seen = 0;
+
+	file(".gitignore", rows[_i].line, 1);
+	file(rows[_i].name, "", 0);
+	ck_assert_int_eq(hr_search_walk(&s, on_name, &seen, &end, &err), 0);
+	ck_assert_uint_eq(seen, rows[_i].ignored ? 0 : 1);
+}
+END_TEST
+
 /* The rules of all directories on the way down share what there is for them. */
 START_TEST(rules_on_the_way_down)
 {
@@ -231,6 +254,7 @@ main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, lines_are_found, 0, 2);
+	tcase_add_loop_test(tc, a_line_of_rules, 0, 15);
 	tcase_add_test(tc, a_rule_of_a_megabyte);
 	tcase_add_test(tc, rules_on_the_way_down);
 	tcase_add_loop_test(tc, rules_of_repositories, 0, 7);
