@@ -5,6 +5,7 @@ pkgdata_DATA = \
 	%D%/handrail-site.conf.in \
 	%D%/handrail-locations.conf.in \
 	%D%/handrail-mcp.conf.in \
+	%D%/handrail-ports.conf.in \
 	%D%/handrail-swerex.conf.in \
 	%D%/handrail-v1.conf.in \
 	%D%/handrail-viewer.conf.in \

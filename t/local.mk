@@ -238,8 +238,10 @@ LONG_TESTS += %D%/e2e/test_skills.py
 EXTRA_DIST += %D%/e2e/test_skills.py %D%/corpus/skills/file_ops.jsonl
 
 # at most once, whatever dies or is replaced
-LONG_TESTS += %D%/e2e/test_kills.py %D%/e2e/test_listen_unix.py %D%/e2e/test_reloads.py %D%/e2e/test_upgrades.py
-EXTRA_DIST += %D%/e2e/test_kills.py %D%/e2e/test_listen_unix.py %D%/e2e/test_once.py %D%/e2e/test_reloads.py \
+LONG_TESTS += %D%/e2e/test_kills.py %D%/e2e/test_listen_unix.py %D%/e2e/test_port_paths.py \
+	%D%/e2e/test_reloads.py %D%/e2e/test_upgrades.py
+EXTRA_DIST += %D%/e2e/test_kills.py %D%/e2e/test_listen_unix.py %D%/e2e/test_port_paths.py \
+	%D%/e2e/test_once.py %D%/e2e/test_reloads.py \
 	%D%/e2e/test_upgrades.py
 
 # vscode

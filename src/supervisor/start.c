@@ -376,6 +376,9 @@ announce(const struct hr_server *s)
 	if (s->site.listen.public && s->site.keys.count == 0 && c->tls_client_ca[0] == '\0')
 		hr_log(HR_LOG_WARNING, "%s is open to everybody: there is no session key",
 		    s->site.listen.text);
+	if (c->port_paths && s->site.keys.count == 0)
+		hr_log(HR_LOG_WARNING,
+		    "port_paths has no effect without a session key: set SESSION_API_KEY");
 }
 
 int

@@ -39,6 +39,25 @@
 	"\t\treturn 403 '{\"detail\":\"This server asks for no key and has no such name: use "     \
 	"localhost, or add the name in the header Host to allowed_hosts\"}';\n\t}\n"
 
+/* Passes a request to a program of the sandbox. The connection of the client ends with the answer:
+ * nginx takes one that is not HTTP for HTTP/0.9, and its rest would answer the next request. */
+#define PASS_TO_PORT                                                                               \
+	"\tkeepalive_timeout 0;\n"                                                                 \
+	"\tproxy_set_header Host $http_host;\n"                                                    \
+	"\tproxy_set_header Upgrade $http_upgrade;\n"                                              \
+	"\tproxy_set_header Connection $http_connection;\n"                                        \
+	"\tproxy_set_header X-Session-API-Key \"\";\n"                                             \
+	"\tproxy_set_header X-API-Key \"\";\n"                                                     \
+	"\tproxy_set_header X-Handrail-Page \"\";\n"                                               \
+	"\tproxy_set_header X-Handrail-Origin \"\";\n"                                             \
+	"\tproxy_ignore_headers X-Accel-Redirect X-Accel-Expires X-Accel-Limit-Rate "              \
+	"X-Accel-Buffering X-Accel-Charset;\n"                                                     \
+	"\terror_page 404 = @handrail_unknown;\n"                                                  \
+	"\terror_page 418 = @handrail_port_own;\n"                                                 \
+	"\terror_page 500 = @handrail_failed;\n"                                                   \
+	"\terror_page 502 503 504 = @handrail_port_away;\n"                                        \
+	"\tproxy_pass http://127.0.0.1:$handrail_port$handrail_port_path;\n"
+
 /* The longest DNS name; nginx.conf.in makes room for it in a map. */
 #define HOST_MAX 253
 
@@ -47,7 +66,7 @@ struct values {
 	size_t nnumbers;
 	struct hr_place v[64];
 	size_t n;
-	struct hr_buf parts[16];
+	struct hr_buf parts[18];
 	size_t nparts;
 	struct hr_edge edge;
 };
@@ -292,6 +311,26 @@ values_v1(
 	    v, "openhands", part_new(v), s, c->openhands_v1 ? "handrail-v1.conf.in" : NULL, err);
 }
 
+/* Adds the paths to programs of the sandbox: only if enabled, and with a key. Without one, a page
+ * of any origin could send them requests, since no worker checks its origin. The server's own ports
+ * stay out of reach. */
+static int
+values_ports(struct values *v, const struct hr_site *s, const struct hr_settings *c,
+    const struct hr_keys *keys, struct hr_err *err)
+{
+	bool open = c->port_paths && (keys == NULL || keys->count > 0);
+	struct hr_buf *own = part_new(v);
+
+	if (s->listen.addr.ss_family != AF_UNIX)
+		hr_buf_addf(own, "|%lld", c->port);
+	hr_buf_addf(own, "|%d", s->viewer.port);
+	hr_nginx_plugin_ports(own, s->plugins);
+	if (part_add(v, "own_ports", own, s, NULL, err) < 0)
+		return -1;
+	values_add(v, "pass_to_port", PASS_TO_PORT, true);
+	return part_add(v, "ports", part_new(v), s, open ? "handrail-ports.conf.in" : NULL, err);
+}
+
 static int
 values_www(
     struct values *v, const struct hr_site *s, const struct hr_settings *c, struct hr_err *err)
@@ -360,7 +399,7 @@ hr_nginx_compose(struct hr_buf *out, const char *part, const struct hr_site *s,
 	    values_www(&v, s, c, err) < 0)
 		r = -1;
 	else if (values_mcp(&v, s, c, err) < 0 || values_swerex(&v, s, c, err) < 0 ||
-		 values_v1(&v, s, c, err) < 0)
+		 values_v1(&v, s, c, err) < 0 || values_ports(&v, s, c, keys, err) < 0)
 		r = -1;
 	else if (strcmp(part, "http") == 0)
 		r = fill(out, s, "handrail-http.conf.in", &v, err);

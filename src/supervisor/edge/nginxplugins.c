@@ -119,3 +119,17 @@ hr_nginx_plugins(struct hr_buf *b, const struct hr_plugins *ps, const char *run_
 			one_location(b, p, &p->m.http[i], run_dir, limits, page);
 	}
 }
+
+void
+hr_nginx_plugin_ports(struct hr_buf *b, const struct hr_plugins *ps)
+{
+	const struct hr_plugin *p;
+	size_t i;
+
+	TAILQ_FOREACH(p, &ps->list, entry)
+	{
+		for (i = 0; i < p->m.nhttp; i++)
+			if (p->m.http[i].port != NULL)
+				hr_buf_addf(b, "|%d", hr_plugin_port(p, &p->m.http[i]));
+	}
+}

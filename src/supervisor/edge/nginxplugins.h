@@ -13,4 +13,7 @@ struct hr_plugins;
 void hr_nginx_plugins(struct hr_buf *b, const struct hr_plugins *ps, const char *run_dir,
     const char *limits, bool page);
 
+/* Appends "|PORT" for each port on which a plugin listens itself. */
+void hr_nginx_plugin_ports(struct hr_buf *b, const struct hr_plugins *ps);
+
 #endif

@@ -22,6 +22,7 @@ hr_settings_environment(
 	    {"HANDRAIL_VIEWER_URL_FILE", "viewer_url_file"},
 	    {"HANDRAIL_ALLOWED_HOSTS", "allowed_hosts"},
 	    {"HANDRAIL_MCP", "mcp"},
+	    {"HANDRAIL_PORT_PATHS", "port_paths"},
 	    {"HANDRAIL_SWEREX", "swerex"},
 	    {"HANDRAIL_OPENHANDS_V1", "openhands_v1"},
 	};
