@@ -8,6 +8,7 @@ import datetime
 import json
 import os
 import signal
+import socket
 import ssl
 import sys
 import threading
@@ -475,6 +476,34 @@ def taken():
         stub.end()
 
 
+def taken_without_an_answer():
+    """The label that is written, and answered by nobody, is read."""
+    with Cluster() as h:
+        del h.env["SESSION_API_KEY"]
+        stub = Stub()
+        h.api.port = stub.port
+        h.ok("pool", "1")
+        warm = next(p for p, o in h.api.objects.items() if "/pods/openhands-runtime-warm-" in p)
+        plain, lost = h.api.answer, []
+
+        def answer(handler, status, o, headers=()):
+            if handler.command == "PATCH" and handler.path.partition("?")[0] == warm:
+                lost.append(status)
+                handler.close_connection = True
+                handler.connection.shutdown(socket.SHUT_RDWR)
+            else:
+                plain(handler, status, o, headers)
+        h.api.answer = answer
+        done = h("up")
+        h.api.answer = plain
+        equal((done.returncode, set(lost)), (0, {200}), done.stderr)
+        equal((h.record()["backend"]["name"], POD in h.api.objects), (warm.rsplit("/", 1)[1], False), "it is taken")
+        equal([n for n in os.listdir(h.path("state", "warm")) if n.endswith(".json")], [], "and not the pool's")
+        h.ok("down")
+        equal(h.api.names(), [], "nothing is left")
+        stub.end()
+
+
 def not_taken():
     """A pod of the pool that is not taken leaves nothing of itself in what is made in its place: a dead one is ended,
     and one that only a right is missing for waits on."""
@@ -756,7 +785,8 @@ def events():
 
 TESTS = [conversation, agent_sandbox, agent_sandbox_trouble, much_over_tls, behind_a_proxy, stopped_while_it_waits,
          unknown_states, no_such_class,
-         objects_as_captured, hardened, passing_trouble, lost_answer, pages, taken, not_taken, does_not_come, refused,
+         objects_as_captured, hardened, passing_trouble, lost_answer, pages, taken,
+         taken_without_an_answer, not_taken, does_not_come, refused,
          credentials, somebody_else, elsewhere, made_again_meanwhile,
          made_while_it_is_ended, of_other_owners, only_what_was_made_is_deleted, events]
 

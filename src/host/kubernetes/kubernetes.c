@@ -329,20 +329,36 @@ kubernetes_restore(void *self, const char *record, struct hr_err *err)
 
 /* ---- pools ---- */
 
+/* Writes the label of the sandbox that takes the pod. If the answers were lost, the pod decides. */
+static int
+label(struct hr_kubernetes *d, struct json_object **ret, struct hr_err *err)
+{
+	struct hr_err why = {0};
+	char path[512], body[512];
+
+	hr_kubernetes_path(d, HR_POD, true, path);
+	(void)snprintf(body, sizeof(body),
+	    "{\"metadata\":{\"labels\":{\"" HR_KUBERNETES_TAKEN "\":\"%s\"}}}", d->h->sid);
+	if (hr_kube_call(&d->kube, HR_KUBE_MERGE, path, body, ret, &why) == 0)
+		return 0;
+	if (d->kube.status.code == 0 &&
+	    hr_kube_call(&d->kube, HR_KUBE_GET, path, NULL, ret, NULL) == 0 &&
+	    strcmp(hr_json_text_or(
+		       hr_json_at(hr_json_at(*ret, "metadata"), "labels"), HR_KUBERNETES_TAKEN, ""),
+		d->h->sid) == 0)
+		return 0;
+	return hr_err_pass(err, &why);
+}
+
 /* Opens the connection to the pod while its label is written. */
 static int
 take(struct hr_kubernetes *d, const char *record, struct hr_err *err)
 {
 	HR_PUT struct json_object *pod = NULL;
 	struct hr_kube_why why;
-	char path[512], body[512];
 
-	if (load(d, record, err) != 0 || hr_kubernetes_reach(d, true, err) != 0)
-		return -1;
-	hr_kubernetes_path(d, HR_POD, true, path);
-	(void)snprintf(body, sizeof(body),
-	    "{\"metadata\":{\"labels\":{\"" HR_KUBERNETES_TAKEN "\":\"%s\"}}}", d->h->sid);
-	if (hr_kube_call(&d->kube, HR_KUBE_MERGE, path, body, &pod, err) != 0)
+	if (load(d, record, err) != 0 || hr_kubernetes_reach(d, true, err) != 0 ||
+	    label(d, &pod, err) != 0)
 		return -1;
 	hr_kube_why(&why, pod);
 	return why.progress == HR_KUBE_READY || why.progress == HR_KUBE_RUNNING
