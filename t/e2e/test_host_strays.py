@@ -166,7 +166,7 @@ class Pool(Engine):
         if method == "DELETE":
             del self.there[c["Names"][0][1:]]
         elif what == "json":
-            return 200, {"Id": c["Id"], "Config": {"Env": c["Env"], "Labels": c["Labels"]},
+            return 200, {"Id": c["Id"], "Name": c["Names"][0], "Config": {"Env": c["Env"], "Labels": c["Labels"]},
                          "State": {"Status": c["State"], "Running": c["State"] == "running"}}
         elif what == "logs":
             line = b"handraild ready: listening on x\n"
@@ -391,6 +391,36 @@ def waiting(h, engine):
 
 
 @around(user, Pool)
+def renamed_without_an_answer(h, engine):
+    """The container is the one that was taken where the Engine can be asked, and waits on where it cannot."""
+    h.ok("up", "-n", "keep")
+    h.ok("pool", "2")
+    ids = [i for _, i, _ in kept(h, engine)[1]]
+
+    def lose(silent):
+        def fault(method, what, c):
+            if what == "rename" and c["Id"] in ids and c["Names"][0][1:].startswith(PREFIX + "warm-"):
+                engine.one(method, what, c, {"name": PREFIX + "default"})
+                return "cut"
+            return "cut" if what == "json" and silent and c["Id"] in ids else None
+        engine.fault = fault
+    lose(False)
+    h.ok("up")
+    first = h.record()["backend"]["id"]
+    equal((first in ids, engine.there[PREFIX + "default"]["Id"], len(kept(h, engine)[1])), (True, first, 1), "taken")
+    h.ok("down", "default")
+    lose(True)
+    h.fails(1, "is not taken: ", "up")
+    equal((len(kept(h, engine)[0]), records(h)), (1, ["keep.json"]), "its record is the pool's")
+    engine.fault = lambda *unused: None
+    h.ok("up")
+    second = h.record()["backend"]["id"]
+    equal((second in ids, second != first, kept(h, engine)), (True, True, ([], [])), "it is taken by its id")
+    h.ok("down", "--all")
+    equal(engine.there, {}, "nothing is left")
+
+
+@around(user, Pool)
 def died_while_it_waited(h, engine):
     """A container that has exited and cannot be started is removed, and another one is made."""
     h.ok("up", "-n", "keep")
@@ -408,7 +438,7 @@ def main():
     process.become_subreaper()
     tap = Tap()
     for test in (killed, an_answer_that_is_cut, a_stream_that_ends, refused, gpus, listed, no_engine, of_a_service,
-                 waiting, died_while_it_waited):
+                 waiting, renamed_without_an_answer, died_while_it_waited):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

@@ -349,35 +349,66 @@ is_dead(struct hr_docker *d)
 	       strcmp(state, "exited") == 0 || strcmp(state, "dead") == 0;
 }
 
-/* A container that merely could not be used this time is kept, under its old name. */
+/* Gives the container d->id the name of a sandbox. A rename whose answer was lost may have been
+ * done, so after an error the container's name decides. */
 static int
-docker_adopt(void *self, const char *sid, const char *record, struct hr_err *err)
+take_name(struct hr_docker *d, const char *sid, struct hr_err *err)
 {
-	struct hr_docker *d = self;
+	HR_PUT struct json_object *o = NULL;
+	struct hr_err why = {0};
+	char name[256], what[300];
+
+	(void)snprintf(name, sizeof(name), "/" PREFIX "%s", sid);
+	(void)snprintf(what, sizeof(what), "/rename?name=%s", name + 1);
+	if (hr_docker_call(d, "POST", what, NULL, &why) == 0)
+		return 0;
+	if (hr_docker_call(d, "GET", "/json", &o, NULL) == 0 &&
+	    strcmp(hr_json_text_or(o, "Name", ""), name) == 0)
+		return 0;
+	return hr_err_pass(err, &why);
+}
+
+/* Uses the container that now has this sandbox's name. On failure it gets its old name back: it is
+ * kept if it merely could not be used this time. */
+static int
+use_taken(struct hr_docker *d, const char *sid, struct hr_err *err)
+{
 	struct hr_err why = {0};
 	enum hr_connected how;
-	char path[1024];
-	int r;
+	int r = find(d, &how, &why);
 
-	(void)record; /* the Engine knows the state */
-	d->recorded = false;
-	if (hr_text_set(&d->id, NULL, err) != 0 || hr_docker_engine(d, err) < 0)
-		return -1;
-	(void)snprintf(path, sizeof(path), "/containers/" PREFIX "%s/rename?name=%s", sid, d->name);
-	if (hr_engine_call(&d->engine, "POST", path, NULL, NULL, err) < 0)
-		return -1;
-	r = find(d, &how, &why);
 	if (r == 1)
 		return 0;
 	if (r == 0)
 		(void)hr_err_set(&why, HR_E_NO_SANDBOX, "Container %s not found.", d->name);
 	else if (is_dead(d))
 		why.code = HR_E_DISCONNECTED;
-	(void)snprintf(path, sizeof(path), "/rename?name=" PREFIX "%s", sid);
-	(void)hr_docker_call(d, "POST", path, NULL, NULL);
-	/* connect() must search by name, not for this container */
-	(void)hr_text_set(&d->id, NULL, NULL);
+	/* connect() would find it by this sandbox's name, and the pool has its record */
+	if (take_name(d, sid, NULL) != 0 && why.code == HR_E_RUNTIME)
+		why.code = HR_E_UNAVAILABLE;
 	return hr_err_pass(err, &why);
+}
+
+static int
+docker_adopt(void *self, const char *sid, const char *record, struct hr_err *err)
+{
+	struct hr_docker *d = self;
+	HR_PUT struct json_object *o = NULL;
+	int r;
+
+	if (hr_json_decode(record, strlen(record), &o, NULL) < 0 || *hr_docker_id(o, "id") == '\0')
+		return hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
+	d->recorded = false;
+	r = hr_text_set(&d->id, hr_docker_id(o, "id"), err);
+	/* the id finds it also after a rename that was done without an answer */
+	if (r == 0)
+		r = take_name(d, d->h->sid, err);
+	if (r == 0)
+		r = use_taken(d, sid, err);
+	/* connect() must search by name, not for this container */
+	if (r != 0)
+		(void)hr_text_set(&d->id, NULL, NULL);
+	return r;
 }
 
 /* ---- the rest of its life ---- */
