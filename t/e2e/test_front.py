@@ -422,6 +422,29 @@ def slow_clients():
         equal(s.get("/alive").status, 200)
 
 
+def half_closed():
+    """A client that has sent all it wants to send, and says so, gets the answer of whatever it asked."""
+    with Server() as s:
+        with open(os.path.join(s.top, "big"), "wb") as f:
+            f.write(b"x" * 3000000)
+        action = b'{"action":{"action":"run","args":{"command":"echo done"}}}'
+        for line, body, version in (
+                ("GET /alive", b"", 1), ("GET /alive", b"", 0), ("GET /server_info", b"", 1), ("GET /ready", b"", 0),
+                ("POST /list_files", b"{}", 1), ("POST /execute_action", action, 1),
+                ("GET /download_file?path=" + os.path.join(s.top, "big"), b"", 1)):
+            with socket.create_connection(("127.0.0.1", s.port), PATIENCE) as c:
+                c.sendall(("%s HTTP/1.%d\r\nHost: h\r\nConnection: close\r\nContent-Type: application/json\r\n"
+                           "Content-Length: %d\r\n\r\n" % (line, version, len(body))).encode() + body)
+                c.shutdown(socket.SHUT_WR)
+                got = bytearray()
+                while part := c.recv(65536):
+                    got += part
+            head, _, rest = bytes(got).partition(b"\r\n\r\n")
+            equal(head[:12][9:], b"200", "%s: %r" % (line, head[:100]))
+            if "download" in line:
+                equal(len(rest), 3000000, "all of it")
+
+
 def one_include():
     """The site in Debian's own nginx.conf, with all that the settings can ask for."""
     stock = "/etc/nginx/nginx.conf"
@@ -494,7 +517,7 @@ def bad_settings_are_refused():
 TESTS = [tls, what_is_costly_is_refused, certificate_reload, client_certificates, key_rotation,
          readable_secrets_are_named,
          address_rate, key_rate, address_connections, key_connections, full_pool_with_limits,
-         heads_and_bodies, slow_clients, one_include, bad_settings_are_refused]
+         heads_and_bodies, slow_clients, half_closed, one_include, bad_settings_are_refused]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))
