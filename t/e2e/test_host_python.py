@@ -22,6 +22,7 @@ from unittest import mock
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
+from lib.fleet import Fleet  # noqa: E402
 from lib.host import BUILD, SRC, Host  # noqa: E402
 from lib.supervised import run_tests  # noqa: E402
 from lib.tap import equal  # noqa: E402
@@ -86,6 +87,21 @@ def commands():
         for t in threads:
             t.join()
         equal(done, {i: "%d\n" % i for i in range(4)})
+
+
+class FleetUser(User, Fleet):
+    """Of a service on this machine."""
+
+
+def at_a_fleet():
+    """What the operator of a fleet of the kind local opens works; where it is closed the error names who opens it."""
+    with FleetUser(HANDRAIL_SWEREX="true"), Sandbox.up("remote", env={"FROM_UP": "1"}) as box:
+        equal(box.execute(["echo", "x"]).stdout, "x\n")
+        equal(box.run("echo $FROM_UP").output, "1")
+    with FleetUser() as f:
+        raises(HandrailError, "no /swerex/execute: its server must be started with HANDRAIL_SWEREX=true. A fleet of "
+               "the kind local", Sandbox.up, "remote")
+        equal([s["state"] for s in f.sandboxes() if s["state"] not in ("stopping", "stopped")], [], "it is ended")
 
 
 def busy():
@@ -463,5 +479,5 @@ def harbor_images():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([commands, busy, the_first_error_counts, files, variables, sandboxes, foreign_answers, harbor,
-                        harbor_images]))
+    sys.exit(run_tests([commands, at_a_fleet, busy, the_first_error_counts, files, variables, sandboxes,
+                        foreign_answers, harbor, harbor_images]))
