@@ -391,6 +391,19 @@ def waiting(h, engine):
 
 
 @around(user, Pool)
+def open_ports(h, engine):
+    """Whoever starts a container that other machines reach is told what to set."""
+    said = "set sandbox.runtime_binding_address to 127.0.0.1"
+    equal(said in h("up").stderr, True)
+    for i, words in enumerate((("-q",), ("-s", "sandbox.runtime_binding_address=127.0.0.1"),
+                               ("-s", "sandbox.use_host_network=true"))):
+        done = h("up", "-n", "other-%d" % i, *words)
+        equal((done.returncode, said in done.stderr), (0, False), done.stderr)
+    equal(said in h("up").stderr, False, "one that is there")
+    h.ok("down", "--all")
+
+
+@around(user, Pool)
 def renamed_without_an_answer(h, engine):
     """The container is the one that was taken where the Engine can be asked, and waits on where it cannot."""
     h.ok("up", "-n", "keep")
@@ -438,7 +451,7 @@ def main():
     process.become_subreaper()
     tap = Tap()
     for test in (killed, an_answer_that_is_cut, a_stream_that_ends, refused, gpus, listed, no_engine, of_a_service,
-                 waiting, renamed_without_an_answer, died_while_it_waited):
+                 waiting, open_ports, renamed_without_an_answer, died_while_it_waited):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

@@ -238,6 +238,20 @@ begin_somehow(struct hr_docker *d, struct hr_dockerspec *spec, struct hr_err *er
 	return r != 0 ? hr_err_pass(err, &why) : 0;
 }
 
+/* The original's default opens the ports of a container to other machines. */
+static void
+note_open_ports(const struct hr_docker *d)
+{
+	static const char *const everywhere[] = {"0.0.0.0", "::", "", NULL};
+	const char *at = hr_config_text(d->h->config, "sandbox.runtime_binding_address");
+
+	if (at != NULL && hr_is_one_of(at, everywhere) &&
+	    !hr_config_bool(d->h->config, "sandbox.use_host_network"))
+		d->h->log(d->h->arg,
+		    "other machines can reach the sandbox's ports; set "
+		    "sandbox.runtime_binding_address to 127.0.0.1 if only this machine uses them");
+}
+
 int
 hr_docker_make(struct hr_docker *d, struct hr_err *err)
 {
@@ -274,6 +288,8 @@ hr_docker_make(struct hr_docker *d, struct hr_err *err)
 	if (hr_docker_set_url(d, err) < 0 || begin_somehow(d, &spec, err) < 0)
 		return -1;
 	r = hr_docker_wait_ready(d, "0", err);
+	if (r == 0)
+		note_open_ports(d);
 	if (r != 0) {
 		d->h->log(d->h->arg, "the container could not be started; removing it");
 		undo(d);
