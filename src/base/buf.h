@@ -20,13 +20,14 @@ struct hr_buf {
 	    fail; /* first failure: HR_E_NOMEM or HR_E_TOOLARGE; appends are then ignored */
 };
 
-void hr_buf_init(struct hr_buf *b, size_t cap); /* allocates nothing */
-void hr_buf_done(struct hr_buf *b);             /* frees; b may be used again after init */
+void hr_buf_init(struct hr_buf *b, size_t cap); /* Allocates nothing. */
+void hr_buf_done(struct hr_buf *b); /* Frees the memory; hr_buf_init() makes b usable again. */
 
-/* A buffer local to a block, freed when the block is left. */
+/* Declares a buffer local to a block, freed when the block is left. */
 #define HR_BUF(name, bytes) HR_CLEAN(hr_buf_done) struct hr_buf name = {.cap = (bytes)}
 
-void hr_buf_reset(struct hr_buf *b); /* empties the buffer, clears the error and keeps the memory */
+/* Empties the buffer, clears the error and keeps the memory. */
+void hr_buf_reset(struct hr_buf *b);
 
 void hr_buf_add(struct hr_buf *b, const void *p, size_t len);
 void hr_buf_addc(struct hr_buf *b, char c);
@@ -38,14 +39,16 @@ void hr_buf_addf(struct hr_buf *b, const char *fmt, ...) __attribute__((format(p
 char *hr_buf_reserve(struct hr_buf *b, size_t want);
 void hr_buf_grew(struct hr_buf *b, size_t len);
 
-void hr_buf_drop_front(struct hr_buf *b, size_t n); /* n <= len */
+void hr_buf_drop_front(struct hr_buf *b, size_t n); /* Drops the first n bytes, n <= len. */
 
 /* Returns 0, or -1 with the sticky error in *err. */
 int hr_buf_check(const struct hr_buf *b, struct hr_err *err);
 
-const char *hr_buf_str(const struct hr_buf *b); /* borrowed; "" while nothing was appended */
-char *hr_buf_take(struct hr_buf *b); /* the caller frees; NULL after a failure; b is empty again */
-char *hr_buf_end(struct hr_buf *b,
-    struct hr_err *err); /* as hr_buf_take(), and ends the use of b; NULL: no memory */
+/* Returns a borrowed string, "" while nothing was appended. */
+const char *hr_buf_str(const struct hr_buf *b);
+/* Returns the content, which the caller frees, or NULL after a failure; b is empty then. */
+char *hr_buf_take(struct hr_buf *b);
+/* Does the same as hr_buf_take() and ends the use of b. Returns NULL without memory. */
+char *hr_buf_end(struct hr_buf *b, struct hr_err *err);
 
 #endif

@@ -9,7 +9,7 @@
  * variable must be initialised before the block can be left. */
 #define HR_CLEAN(done) __attribute__((cleanup(done)))
 
-/* heap memory, freed with free(); NULL at first */
+/* Heap memory that is freed with free() when the block is left; NULL at first. */
 #define HR_FREE HR_CLEAN(hr_clean_free)
 
 static inline void

@@ -1,4 +1,4 @@
-/* hr_clock: the current time. Neither clock can fail on Linux. */
+/* hr_clock: reads the current time. Neither clock can fail on Linux. */
 #ifndef HR_BASE_CLOCK_H
 #define HR_BASE_CLOCK_H
 
@@ -6,12 +6,12 @@
 
 #define HR_NS_PER_S 1000000000
 
-int64_t hr_now_ms(void); /* CLOCK_MONOTONIC, for measuring durations */
+int64_t hr_now_ms(void); /* Returns CLOCK_MONOTONIC, for measuring durations. */
 int64_t hr_now_ns(void);
-int64_t hr_wall_ms(void); /* CLOCK_REALTIME, since 1970, for people to read */
+int64_t hr_wall_ms(void); /* Returns CLOCK_REALTIME, since 1970, for people to read. */
 int64_t hr_wall_ns(void);
 
-/* The length of RFC 3339 in UTC, "2026-01-02T03:04:05.678Z", from milliseconds since 1970. */
+/* Writes RFC 3339 in UTC, "2026-01-02T03:04:05.678Z", from milliseconds since 1970. */
 #define HR_WALL_TEXT 40
 void hr_wall_text(int64_t wall_ms, char ret[HR_WALL_TEXT]);
 

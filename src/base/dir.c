@@ -1,4 +1,4 @@
-/* Directory reading with the error handling that opendir() and readdir() leave to callers. */
+/* Reads directories with the error handling that opendir() and readdir() leave to callers. */
 #include "config.h"
 
 #include "base/dir.h"

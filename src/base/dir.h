@@ -1,4 +1,4 @@
-/* hr_dir: reading a directory. */
+/* hr_dir: reads a directory. */
 #ifndef HR_BASE_DIR_H
 #define HR_BASE_DIR_H
 
@@ -11,9 +11,9 @@
  * unchanged errno. */
 DIR *hr_dir_take(int fd);
 
-/* A directory local to a block, closed when the block is left; NULL at first. */
+/* Declares a directory local to a block, closed when the block is left; NULL at first. */
 #define HR_CLOSEDIR HR_CLEAN(hr_dir_close)
-void hr_dir_close(DIR **d); /* *d may be NULL */
+void hr_dir_close(DIR **d); /* Accepts a NULL *d. */
 
 /* Returns the next entry, skipping "." and ".."; or NULL at the end (errno is 0) or on a
  * failure. */

@@ -1,4 +1,4 @@
-/* Errors as values. Nothing here allocates: failing must not be able to fail. */
+/* Implements errors as values. Nothing here allocates, since failing must not be able to fail. */
 #include "config.h"
 
 #include "base/err.h"
@@ -81,7 +81,7 @@ hr_err_set(struct hr_err *err, enum hr_errc code, const char *fmt, ...)
 		return -1;
 	begin(err, code, 0);
 	va_start(ap, fmt);
-	(void)vsnprintf(err->msg, sizeof(err->msg), fmt, ap); /* truncation is fine */
+	(void)vsnprintf(err->msg, sizeof(err->msg), fmt, ap); /* the message may be truncated */
 	va_end(ap);
 	trim_torn_character(err->msg, sizeof(err->msg));
 	return -1;

@@ -16,8 +16,9 @@ int hr_err_set(struct hr_err *err, enum hr_errc code, const char *fmt, ...)
 int
 hr_err_sys(struct hr_err *err, int sys, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-int hr_err_nomem(struct hr_err *err);  /* no allocation, constant text; returns -1 */
-void *hr_err_null(struct hr_err *err); /* the same, and returns NULL */
+/* Returns -1; allocates nothing, since the text is constant. */
+int hr_err_nomem(struct hr_err *err);
+void *hr_err_null(struct hr_err *err); /* Does the same and returns NULL. */
 
 /* Copies the message of e under another code; HR_E_NOMEM stays. Returns -1. */
 int hr_err_from(struct hr_err *err, enum hr_errc code, const struct hr_err *e);

@@ -1,4 +1,4 @@
-/* Descriptors. Invariant: nothing here returns a descriptor without close-on-exec. */
+/* Handles descriptors. Invariant: nothing here returns a descriptor without close-on-exec. */
 #include "config.h"
 
 #include "base/fd.h"
@@ -36,7 +36,7 @@ hr_fd_close_from(int lowest)
 
 	if (syscall(SYS_close_range, (unsigned)lowest, ~0u, 0u) == 0)
 		return;
-	end = sysconf(_SC_OPEN_MAX); /* kernels before 5.9 */
+	end = sysconf(_SC_OPEN_MAX); /* kernels before 5.9 lack close_range() */
 	for (fd = lowest; fd < end; fd++)
 		(void)close((int)fd);
 }
@@ -48,7 +48,7 @@ hr_fd_cloexec_from(int lowest)
 
 	if (syscall(SYS_close_range, (unsigned)lowest, ~0u, CLOSE_RANGE_CLOEXEC) == 0)
 		return 0;
-	end = sysconf(_SC_OPEN_MAX); /* kernels before 5.11 */
+	end = sysconf(_SC_OPEN_MAX); /* kernels before 5.11 lack CLOSE_RANGE_CLOEXEC */
 	for (fd = lowest; fd < end; fd++)
 		if (fcntl((int)fd, F_SETFD, FD_CLOEXEC) != 0 && errno != EBADF)
 			return -1;
@@ -165,8 +165,8 @@ hr_fd_accept(int listener, int flags, int stop)
 		return fd;
 	if (sys == EINTR || sys == ECONNABORTED)
 		sys = EAGAIN;
-	/* Another error, as EMFILE, lasts until the machine has the resource again, and no event
-	 * reports that. */
+	/* Any other error, such as EMFILE, lasts until the machine has the resource again, and no
+	 * event reports that. */
 	if (sys != EAGAIN)
 		(void)poll(&p, 1, ACCEPT_PAUSE_MS);
 	errno = sys;
@@ -319,6 +319,6 @@ hr_fd_of_bytes(const void *p, size_t len, struct hr_err *err)
 	if (hr_fd_write_full(fd, p, len, err) != 0)
 		hr_fd_close(&fd);
 	else
-		(void)lseek(fd, 0, SEEK_SET); /* cannot fail */
+		(void)lseek(fd, 0, SEEK_SET); /* a memory file can always be positioned */
 	return fd;
 }

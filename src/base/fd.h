@@ -61,7 +61,7 @@ bool hr_fd_may_run(int fd);
 /* Closes *fd unless it is -1, and sets it to -1. Keeps errno. */
 void hr_fd_close(int *fd);
 
-/* A descriptor local to a block, closed when the block is left; -1 at first. */
+/* Declares a descriptor local to a block, closed when the block is left; -1 at first. */
 #define HR_CLOSE HR_CLEAN(hr_fd_close)
 
 #endif

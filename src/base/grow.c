@@ -1,4 +1,4 @@
-/* Arrays that grow by one item at a time. */
+/* Grows arrays by one item at a time. */
 #include "config.h"
 
 #include "base/grow.h"

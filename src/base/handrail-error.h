@@ -24,7 +24,7 @@ enum hr_errc {
 	HR_E_UNSUPPORTED, /* not built in, or not possible here */
 	HR_E_PERMISSION,  /* this account has no permission */
 
-	/* errors of sandboxes */
+	/* the codes from here on are errors of sandboxes */
 	HR_E_RUNTIME,         /* the sandbox was refused or failed otherwise */
 	HR_E_BUILD,           /* the image could not be built */
 	HR_E_RUNTIME_TIMEOUT, /* the sandbox took too long */

@@ -24,7 +24,8 @@ enum hr_log_format { HR_LOG_TEXT, HR_LOG_JSON, HR_LOG_CHILD };
 /* Sets module (borrowed for ever), format, level and descriptor; lines above max are dropped. The
  * defaults are "-", HR_LOG_CHILD, HR_LOG_INFO and 2. */
 void hr_log_setup(const char *module, enum hr_log_format format, enum hr_log_level max);
-void hr_log_set_fd(int fd); /* borrowed; the caller closes the old one */
+/* Sets the descriptor, which is borrowed; the caller closes the old one. */
+void hr_log_set_fd(int fd);
 /* Adds each logged line to these lines as well, even if no reader takes it from the descriptor;
  * borrowed. NULL: no copy. */
 struct hr_loglines;

@@ -26,7 +26,7 @@ hr_loglines_done(struct hr_loglines *l)
 	hr_fd_close(&l->news);
 }
 
-/* Returns the length of the line at `at`, its newline included. */
+/* Returns the length of the line at `at`, including its newline. */
 static size_t
 line_len(const struct hr_buf *text, size_t at)
 {

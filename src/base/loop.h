@@ -1,7 +1,6 @@
-/* hr_loop: one thread's wait for descriptors, signals and timers, over libevent_core.
- *
- * Nothing here polls: with no timer armed the process sleeps until a descriptor or a signal wakes
- * it. All callbacks run from hr_loop_run, one at a time. */
+/* hr_loop: one thread's wait for descriptors, signals and timers, over libevent_core. Nothing here
+ * polls: with no timer armed the process sleeps until a descriptor or a signal wakes it. All
+ * callbacks run from hr_loop_run, one at a time. */
 #ifndef HR_BASE_LOOP_H
 #define HR_BASE_LOOP_H
 
@@ -18,11 +17,13 @@ struct hr_loop *hr_loop_new(struct hr_err *err);
 /* Returns a loop for a few descriptors that come and go and timers that move with every event: an
  * iteration costs one system call, a watch or a timer none. */
 struct hr_loop *hr_loop_new_few(struct hr_err *err);
-void hr_loop_free(struct hr_loop *loop); /* call it after freeing all watches; NULL: no effect */
+/* Frees the loop, after all watches; does nothing with NULL. */
+void hr_loop_free(struct hr_loop *loop);
 
 /* Runs until hr_loop_stop() and returns 0, or -1 if waiting fails. */
 int hr_loop_run(struct hr_loop *loop, struct hr_err *err);
-void hr_loop_stop(struct hr_loop *loop); /* postpones the iteration's other callbacks */
+/* Stops the loop after this callback; the other callbacks of the iteration are postponed. */
+void hr_loop_stop(struct hr_loop *loop);
 
 /* Returns a level-triggered watch, active at once; or NULL with *err set. The descriptor stays the
  * caller's and must outlive the watch. */
@@ -36,8 +37,8 @@ hr_loop_signal(struct hr_loop *loop, int signo, hr_watch_fn *fn, void *arg, stru
 struct hr_watch *
 hr_loop_timer(struct hr_loop *loop, hr_watch_fn *fn, void *arg, struct hr_err *err);
 int hr_watch_arm(struct hr_watch *timer, int64_t timeout_ms,
-    struct hr_err *err);                      /* replaces an earlier arming */
-void hr_watch_disarm(struct hr_watch *timer); /* NULL: no effect */
+    struct hr_err *err);                      /* Arms the timer and replaces an earlier arming. */
+void hr_watch_disarm(struct hr_watch *timer); /* Does nothing with NULL. */
 
 /* Frees the watch at any time, even in its own callback; the callback is not called again. NULL: no
  * effect. */

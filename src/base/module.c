@@ -1,4 +1,4 @@
-/* dlopen() of files that were checked first. */
+/* Calls dlopen() for files that were checked first. */
 #include "config.h"
 
 #include "base/module.h"
@@ -79,7 +79,7 @@ hr_module_load(const char *directory, const char *file, const char *symbol, unsi
 		found = NULL;
 	}
 	if (found == NULL)
-		hr_module_close(&m); /* nothing of the object is in use */
+		hr_module_close(&m); /* nothing of the object is in use yet */
 	hr_fd_close(&m.dir);
 	return found;
 }

@@ -1,4 +1,4 @@
-/* Paths and trees. Invariant: below the top of a walk no symbolic link is followed. */
+/* Handles paths and trees. Invariant: below the top of a walk no symbolic link is followed. */
 #include "config.h"
 
 #include "base/path.h"
@@ -203,7 +203,7 @@ hr_path_open_own(const char *path, int flags, mode_t mode, struct hr_err *err)
 		(void)fcntl(fd, F_SETFL, flags);
 	if (fd < 0 && errno == ELOOP) {
 		errno = EACCES;
-		if (is_own_link(dir, name)) /* a link as /dev/stderr */
+		if (is_own_link(dir, name)) /* the entry is a link such as /dev/stderr */
 			fd = openat(dir, name, flags | O_CREAT | O_CLOEXEC, mode);
 	}
 	return fd >= 0 ? fd : not_passed(dir, name, path, err);

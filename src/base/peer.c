@@ -17,7 +17,7 @@
 #include "base/fd.h"
 
 #define ADDRESS INET6_ADDRSTRLEN
-#define ANSWER 512 /* one message and its attributes, of which none is requested */
+#define ANSWER 512 /* one message and its attributes; no attributes are requested */
 
 struct question {
 	struct nlmsghdr head;

@@ -18,7 +18,7 @@
 
 #include "base/fd.h"
 
-#define LINKS_MAX 40 /* the kernel's limit */
+#define LINKS_MAX 40 /* the kernel has the same limit */
 #define ALL_LINKS ((uid_t)-1)
 #define PROC_ROOT 1 /* inode number of the root directory of a procfs */
 

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Opens an existing file, relative to dir (AT_FDCWD, or a directory), as open(2). EACCES: the path
- * contains a magic link. */
+/* Opens an existing file relative to dir (AT_FDCWD or a directory), as open(2) does. EACCES: the
+ * path contains a magic link. */
 int hr_plain_open(int dir, const char *path, int flags);
 
 /* Does the same with the kernel's openat2(2); `resolve`: further RESOLVE_* flags. ENOSYS: the
@@ -22,6 +22,6 @@ int hr_plain_walk(int dir, const char *path, int flags, bool roots_links);
 /* Does the same, following only links of root and of the account `owner` (EACCES). */
 int hr_plain_walk_as(int dir, const char *path, int flags, uid_t owner);
 
-bool hr_plain_is_proc(int fd); /* true if fd is on a procfs */
+bool hr_plain_is_proc(int fd); /* Returns true if fd is on a procfs. */
 
 #endif

@@ -1,4 +1,4 @@
-/* hr_random: unpredictable bytes, as numbers or as text. */
+/* hr_random: provides unpredictable bytes, as numbers or as text. */
 #ifndef HR_BASE_RANDOM_H
 #define HR_BASE_RANDOM_H
 
@@ -14,6 +14,6 @@
 int hr_random(void *p, size_t len, struct hr_err *err);
 /* Writes an even number of lower-case hexadecimal digits and a NUL. */
 int hr_random_hex(char *text, size_t digits, struct hr_err *err);
-int hr_random_uuid(char text[HR_UUID_TEXT], struct hr_err *err); /* version 4 */
+int hr_random_uuid(char text[HR_UUID_TEXT], struct hr_err *err); /* Writes a UUID of version 4. */
 
 #endif

@@ -1,4 +1,4 @@
-/* Lists of strings. */
+/* Handles lists of strings. */
 #include "config.h"
 
 #include "base/strv.h"

@@ -15,10 +15,11 @@ struct hr_strv {
 
 void hr_strv_done(struct hr_strv *s);
 void hr_strv_add(struct hr_strv *s, const char *text);
-void hr_strv_take(struct hr_strv *s, char *text); /* takes ownership of text; NULL sets `failed` */
+void hr_strv_take(struct hr_strv *s, char *text); /* Takes ownership of text; NULL sets `failed`. */
 void hr_strv_addf(struct hr_strv *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void hr_strv_add_all(struct hr_strv *s, const char *const *texts); /* NULL: no effect */
-/* Appends the words of a text split at single spaces, as the original splits. */
+/* Appends copies of all texts; does nothing with NULL. */
+void hr_strv_add_all(struct hr_strv *s, const char *const *texts);
+/* Appends the words of a text split at single spaces, as the original does. */
 void hr_strv_add_words(struct hr_strv *s, const char *text);
 /* Sets "NAME=value", replacing an earlier entry of that name. */
 void hr_strv_set_env(struct hr_strv *s, const char *entry);
@@ -27,6 +28,6 @@ hr_strv_set_envf(struct hr_strv *s, const char *fmt, ...) __attribute__((format(
 /* Sets all of vars (NULL-terminated), or none and HR_E_INVAL if an entry has no name or no "=". */
 int hr_strv_set_vars(struct hr_strv *s, const char *const *vars, struct hr_err *err);
 void hr_strv_unset_env(struct hr_strv *s, const char *name);
-const char *const *hr_strv_list(const struct hr_strv *s); /* never NULL */
+const char *const *hr_strv_list(const struct hr_strv *s); /* Returns the list, never NULL. */
 
 #endif

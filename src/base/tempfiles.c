@@ -76,5 +76,5 @@ hr_tempfiles_remove(struct hr_tempfiles *s)
 	if (!sound(paths, len))
 		return;
 	for (path = paths; path < paths + len; path += strlen(path) + 1)
-		(void)unlink(path); /* most files are gone already */
+		(void)unlink(path); /* most of the files no longer exist */
 }

@@ -10,8 +10,8 @@
 #define HR_TEMPFILES_PATH 4092
 #define HR_TEMPFILE_PREFIX ".handrail-" /* prefix of all such files */
 
-/* One page, with one writer at a time: the process that makes files and, after its end, the other
- * process. */
+/* One page of shared memory with one writer at a time: the process that makes files and, after its
+ * end, the other process. */
 struct hr_tempfiles {
 	_Atomic uint32_t len;         /* bytes used in path; 0: none */
 	char path[HR_TEMPFILES_PATH]; /* names one after another, each with its NUL */

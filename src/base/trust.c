@@ -1,5 +1,5 @@
-/* Checks of owners and modes before a file is trusted. Invariant: no decision uses a name that
- * another account could give to another file. */
+/* Checks owners and modes before a file is trusted. Invariant: no decision uses a name that another
+ * account could give to another file. */
 #include "config.h"
 
 #include "base/trust.h"
@@ -19,9 +19,8 @@
 #include "base/path.h"
 
 #define LINKS_MAX 16
-#define ENTRY_MAX                                                                                  \
-	8192 /* an entry of the user and group databases; a group with a longer one is not private \
-	      */
+/* longest entry of the user and group databases; a group with a longer one is not private */
+#define ENTRY_MAX 8192
 
 uid_t
 hr_trust_program_owner(void)

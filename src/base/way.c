@@ -25,7 +25,7 @@ enters(const struct hr_account *account, const char *dir)
 	return pid < 0 || hr_spawn_end(pid, &status) != 0 || hr_exit_code(status) != 1;
 }
 
-/* Cuts the last component. Returns false if nothing but "/" was left. */
+/* Cuts off the last component. Returns false if nothing but "/" was left. */
 static bool
 cut(char *path)
 {

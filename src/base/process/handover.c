@@ -1,5 +1,5 @@
-/* Descriptors for the next image. Invariant: each item of the list has an open descriptor of its
- * own or -1. */
+/* Keeps descriptors for the next process image. Invariant: each item of the list has an open
+ * descriptor of its own or -1. */
 #include "config.h"
 
 #include "base/process/handover.h"

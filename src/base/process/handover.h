@@ -17,11 +17,11 @@ struct hr_handed {
 };
 
 struct hr_handover {
-	struct hr_handed *v; /* zeroed: empty */
+	struct hr_handed *v; /* a zeroed struct is an empty list */
 	size_t n;
 };
 
-/* ---- the image that goes ---- */
+/* ---- the image that is replaced ---- */
 
 /* Adds a copy of fd (-1: the name alone), which the next image finds open. The name must not
  * contain a blank or '='. */
@@ -31,7 +31,7 @@ int hr_handover_add(struct hr_handover *h, int fd, struct hr_err *err, const cha
 int hr_handover_show(const struct hr_handover *h, struct hr_err *err);
 void hr_handover_hide(void);
 
-/* ---- the image that comes ---- */
+/* ---- the image that replaces it ---- */
 
 /* Reads the list that an earlier image of this process left, or its parent, which asks whether this
  * image could take over; unsets the variable. Descriptors become close-on-exec, all others above 2

@@ -1,4 +1,4 @@
-/* The service manager's notification socket. */
+/* Talks to the service manager's notification socket. */
 #include "config.h"
 
 #include "base/process/notify.h"

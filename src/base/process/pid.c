@@ -77,7 +77,7 @@ hr_pid_open(pid_t pid, unsigned long long started)
 {
 	int fd, why;
 
-	/* no record is one of init, whatever a damaged file says */
+	/* a damaged record must never name init */
 	if (pid <= 1) {
 		errno = ESRCH;
 		return -1;
@@ -89,7 +89,7 @@ hr_pid_open(pid_t pid, unsigned long long started)
 	errno = 0;
 	if (started > 0 && hr_pid_started(pid) == started)
 		return fd;
-	/* nothing is known of the process without a descriptor for its file */
+	/* nothing is known about the process without a descriptor for its file */
 	why = errno == EMFILE || errno == ENFILE || errno == ENOMEM ? errno : ESRCH;
 	hr_fd_close(&fd);
 	errno = why;

@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Returns the next process but 1 in /proc, which is open as `d` (NULL: nowhere); 0 at the end. */
+/* Returns the next process except process 1 in /proc, which is open as `d` (NULL: not open); 0 at
+ * the end. */
 pid_t hr_pid_next(DIR *d);
 
 /* Reads /proc/PID/NAME with one read; "" on failure. */
@@ -23,15 +24,15 @@ enum {
 	HR_PID_GROUP = 5,
 	HR_PID_USER_TIME = 14,
 	HR_PID_SYSTEM_TIME = 15,
-	HR_PID_CHILDREN_USER_TIME = 16, /* ended children that were waited for */
+	HR_PID_CHILDREN_USER_TIME = 16, /* time of ended children that the process has waited for */
 	HR_PID_CHILDREN_SYSTEM_TIME = 17,
 	HR_PID_STARTED = 22
 };
 /* Returns a numeric field of `stat`; 0: the field is missing. */
 unsigned long long hr_pid_field(const char *stat, int field);
 
-/* Returns when the process was started, in clock ticks since boot, which with its number names one
- * process for good; 0: there is none. */
+/* Returns the time when the process was started, in clock ticks since boot, which together with its
+ * number identifies one process for ever; 0: there is no such process. */
 unsigned long long hr_pid_started(pid_t pid);
 
 /* Returns a pidfd of the process that was started then, which may be a zombie; -1 with errno, ESRCH

@@ -187,7 +187,8 @@ static void __attribute__((noreturn)) child_run(const struct hr_spawn *s, pid_t 
 		f.step = STEP_EXEC;
 	}
 	f.sys = errno;
-	(void)hr_fd_write_full(report, &f, sizeof(f), NULL); /* there is nobody else to report to */
+	/* nothing else could receive the report */
+	(void)hr_fd_write_full(report, &f, sizeof(f), NULL);
 	_exit(127);
 }
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 0.DIGITS * 10^point */
+/* The value is 0.DIGITS * 10^point. */
 struct decimal {
 	char digits[20];
 	int n;

@@ -1,4 +1,4 @@
-/* Floating-point numbers as Python's repr() writes them. */
+/* Writes floating-point numbers as Python's repr() does. */
 #ifndef HR_BASE_TEXT_FLOATREPR_H
 #define HR_BASE_TEXT_FLOATREPR_H
 

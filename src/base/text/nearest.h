@@ -1,4 +1,4 @@
-/* hr_nearest: the word that was probably meant by a mistyped one. */
+/* hr_nearest: finds the word that a mistyped one probably meant. */
 #ifndef HR_BASE_TEXT_NEAREST_H
 #define HR_BASE_TEXT_NEAREST_H
 

@@ -1,4 +1,4 @@
-/* Percent-encoding, as in URIs and forms. */
+/* Encodes and decodes percent-encoding, as in URIs and forms. */
 #ifndef HR_BASE_TEXT_PERCENT_H
 #define HR_BASE_TEXT_PERCENT_H
 

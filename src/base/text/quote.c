@@ -1,4 +1,4 @@
-/* Quoting. Pure functions of (pointer, length). */
+/* Quotes text. All functions are pure and take a pointer and a length. */
 #include "config.h"
 
 #include "base/text/quote.h"
@@ -15,7 +15,8 @@ is_control(const char *s, size_t n)
 
 	if (n == 1)
 		return c < 0x20 || c == 0x7F;
-	return n == 2 && c == 0xC2 && (unsigned char)s[1] < 0xA0; /* C1 controls */
+	/* C1 controls have two bytes in UTF-8 */
+	return n == 2 && c == 0xC2 && (unsigned char)s[1] < 0xA0;
 }
 
 void

@@ -1,4 +1,4 @@
-/* A parser of ECMA-48 sequences that only finds their ends. */
+/* Parses ECMA-48 sequences, but only to find their ends. */
 #include "config.h"
 
 #include "base/text/tame.h"
@@ -17,7 +17,7 @@ put(struct hr_tame *t, struct hr_buf *b, const char *p, size_t len)
 	t->in_line = true;
 }
 
-/* Puts "ESC [ 1;31 m": only numbers between the bracket and the final letter. */
+/* Appends "ESC [ 1;31 m" if only numbers stand between the bracket and the final letter. */
 static void
 put_csi(struct hr_tame *t, struct hr_buf *b, char last)
 {
@@ -42,7 +42,7 @@ put_csi(struct hr_tame *t, struct hr_buf *b, char last)
 static void
 put_character(struct hr_tame *t, struct hr_buf *b, char c)
 {
-	static const char unknown[] = "\357\277\275"; /* U+FFFD */
+	static const char unknown[] = "\357\277\275"; /* U+FFFD in UTF-8 */
 	const unsigned char lead = (unsigned char)(t->n > 0 ? t->held[0] : c);
 	unsigned want = lead < 0xC2 || lead > 0xF4 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
 	size_t len;
@@ -64,7 +64,7 @@ put_text(struct hr_tame *t, struct hr_buf *b, char c)
 {
 	const unsigned char u = (unsigned char)c;
 
-	if (t->n > 0 && (u & 0xC0) != 0x80) { /* the held bytes were no character */
+	if (t->n > 0 && (u & 0xC0) != 0x80) { /* the held bytes do not form a character */
 		t->n = 0;
 		put(t, b, "\357\277\275", 3);
 	}

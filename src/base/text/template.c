@@ -1,4 +1,4 @@
-/* Filling of @name@ places in a text. */
+/* Fills the @name@ places of a text. */
 #include "config.h"
 
 #include "base/text/template.h"

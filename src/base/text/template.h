@@ -1,4 +1,4 @@
-/* hr_template: text with @name@ places. Pure. */
+/* hr_template: fills @name@ places in a text. Pure. */
 #ifndef HR_BASE_TEXT_TEMPLATE_H
 #define HR_BASE_TEXT_TEMPLATE_H
 

@@ -1,4 +1,4 @@
-/* Strings on the heap. */
+/* Manages strings on the heap. */
 #include "config.h"
 
 #include "base/text/text.h"

@@ -1,4 +1,4 @@
-/* Decoding, encoding and counting of generalised UTF-8. */
+/* Decodes, encodes and counts generalised UTF-8. */
 #include "config.h"
 
 #include "base/text/utf8.h"
@@ -112,7 +112,7 @@ hr_utf8_rstrip(const char *s, size_t len)
 	while (len > 0) {
 		n = 1;
 		while (n < 3 && n < len && ((unsigned char)s[len - n] & 0xC0) == 0x80)
-			n++; /* no white space has four bytes */
+			n++; /* no white space character has four bytes */
 		if (space_length(s + len - n, s + len) != n)
 			break;
 		len -= n;

@@ -56,8 +56,8 @@ hr_utf8_next(const char *p, const char *end, size_t *ret_len)
 	return cp;
 }
 
-size_t hr_utf8_put(
-    char out[4], uint32_t cp); /* returns the bytes written, 1 to 4; also encodes surrogates */
+/* Encodes cp, also a surrogate, and returns the number of bytes written, 1 to 4. */
+size_t hr_utf8_put(char out[4], uint32_t cp);
 void hr_utf8_add(struct hr_buf *b, uint32_t cp);
 
 static inline bool
@@ -101,8 +101,9 @@ hr_utf8_is_space(int32_t cp)
 
 /* Strips as Python's strip(), lstrip() and rstrip(). Invalid bytes are never white space. */
 void hr_utf8_strip(const char **p, size_t *len);
-size_t hr_utf8_lstrip(const char *s, size_t len); /* returns the bytes of leading white space */
+/* Returns the number of bytes of leading white space. */
+size_t hr_utf8_lstrip(const char *s, size_t len);
 size_t
-hr_utf8_rstrip(const char *s, size_t len); /* returns the length without trailing white space */
+hr_utf8_rstrip(const char *s, size_t len); /* Returns the length without trailing white space. */
 
 #endif
