@@ -1,4 +1,4 @@
-/* Incremental reading of a worker's request. */
+/* Reads a worker's request step by step. */
 #include "config.h"
 
 #include "proto/actin.h"
@@ -7,7 +7,7 @@
 
 #include "base/fd.h"
 
-#define READS_A_TURN 16 /* limit per event, so that other connections are served */
+#define READS_A_TURN 16 /* limit per event, so that other connections are served, too */
 
 static int
 whole(const struct hr_buf *b, struct hr_act_request *ret, struct hr_err *err)

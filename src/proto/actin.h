@@ -7,7 +7,7 @@
 #include "proto/frame.h"
 
 #define HR_ACTIN_STEP (64u << 10) /* bytes per read */
-/* The cap of a buffer for one request. */
+/* cap of a buffer for one request */
 #define HR_ACTIN_MAX (HR_FRAME_MAX + HR_FRAME_HEADER + HR_ACTIN_STEP)
 
 /* Reads the available bytes into b. Returns 1 with a whole request in *ret, which borrows from b;

@@ -1,4 +1,4 @@
-/* Questions to the supervisor. The socket is blocking, but every wait has a limit, so that a
+/* Sends questions to the supervisor. The socket is blocking, but every wait has a limit, so that a
  * stopped supervisor costs its worker one answer and not its life. */
 #include "config.h"
 
@@ -40,7 +40,8 @@ hr_channel_tell(int fd, enum hr_channel_type type)
 {
 	char c = (char)type;
 
-	(void)send(fd, &c, 1, MSG_DONTWAIT | MSG_NOSIGNAL); /* dropping is fine: see channel.h */
+	/* the message may be dropped: see channel.h */
+	(void)send(fd, &c, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 /* Waits until fd is ready and returns 0. */

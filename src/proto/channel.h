@@ -1,5 +1,6 @@
-/* hr_channel: the worker's end of its channel to the supervisor (PROTOCOL): a SOCK_SEQPACKET
- * socket, one message per packet, the first byte its type. One question at a time. */
+/* hr_channel: the worker's end of its channel to the supervisor (PROTOCOL), a SOCK_SEQPACKET socket
+ * with one message per packet, whose first byte is its type. Only one question is pending at a
+ * time. */
 #ifndef HR_PROTO_CHANNEL_H
 #define HR_PROTO_CHANNEL_H
 
@@ -9,24 +10,24 @@
 #include "base/err.h"
 
 #define HR_CHANNEL_MAX 4096         /* bytes of a packet, its type included */
-#define HR_CHANNEL_ANSWER_MAX 65536 /* the same for an answer */
+#define HR_CHANNEL_ANSWER_MAX 65536 /* bytes of an answer, its type included */
 
 enum hr_channel_type {
-	HR_CHANNEL_KEYS = 'H', /* -> 'h' */
+	HR_CHANNEL_KEYS = 'H', /* answered by 'h' */
 	HR_CHANNEL_KEYS_ANSWER = 'h',
-	HR_CHANNEL_FULL = 'F',   /* worker -> supervisor, no answer */
-	HR_CHANNEL_STATIC = 'S', /* -> 's' */
+	HR_CHANNEL_FULL = 'F',   /* sent by a worker; there is no answer */
+	HR_CHANNEL_STATIC = 'S', /* answered by 's' */
 	HR_CHANNEL_STATIC_ANSWER = 's',
-	HR_CHANNEL_READY = 'R', /* -> 'r' */
+	HR_CHANNEL_READY = 'R', /* answered by 'r' */
 	HR_CHANNEL_READY_ANSWER = 'r',
-	HR_CHANNEL_SESSION_NEW = 'N',  /* -> 'n' */
-	HR_CHANNEL_SESSION_KILL = 'K', /* -> 'n' */
+	HR_CHANNEL_SESSION_NEW = 'N',  /* answered by 'n' */
+	HR_CHANNEL_SESSION_KILL = 'K', /* answered by 'n' */
 	HR_CHANNEL_SESSION_ANSWER = 'n',
-	HR_CHANNEL_SESSIONS = 'L', /* -> 'l' */
+	HR_CHANNEL_SESSIONS = 'L', /* answered by 'l' */
 	HR_CHANNEL_SESSIONS_ANSWER = 'l',
-	HR_CHANNEL_ALERTS = 'A', /* -> 'a' */
+	HR_CHANNEL_ALERTS = 'A', /* answered by 'a' */
 	HR_CHANNEL_ALERTS_ANSWER = 'a',
-	HR_CHANNEL_LOG = 'G', /* -> 'g' */
+	HR_CHANNEL_LOG = 'G', /* answered by 'g' */
 	HR_CHANNEL_LOG_ANSWER = 'g',
 };
 
@@ -51,7 +52,8 @@ bool hr_session_name_fits(const char *p, size_t len);
 void hr_channel_tell(int fd, enum hr_channel_type type);
 
 struct hr_channel_answer {
-	char text[HR_CHANNEL_ANSWER_MAX]; /* the type byte removed; NUL-terminated */
+	/* bytes of the text, without the type byte; NUL-terminated */
+	char text[HR_CHANNEL_ANSWER_MAX];
 	size_t len;
 	int fd; /* descriptor passed with the answer, the caller's; -1: none */
 };

@@ -1,4 +1,4 @@
-/* The tables. Data only, but for three look-ups. */
+/* Holds the tables: only data and three look-ups. */
 #include "config.h"
 
 #include "proto/evclass.h"

@@ -13,10 +13,10 @@ enum hr_arg_default {
 	HR_ARG_NULL,
 	HR_ARG_FALSE,
 	HR_ARG_TRUE,
-	HR_ARG_INT,  /* number */
-	HR_ARG_STR,  /* text */
-	HR_ARG_LIST, /* empty */
-	HR_ARG_DICT, /* empty */
+	HR_ARG_INT,  /* the default is `number` */
+	HR_ARG_STR,  /* the default is `text` */
+	HR_ARG_LIST, /* the default is an empty list */
+	HR_ARG_DICT, /* the default is an empty dictionary */
 };
 
 struct hr_arg_spec {
@@ -30,9 +30,9 @@ struct hr_event_class {
 	const char *type;   /* "run" */
 	const char *member; /* member of the enumeration: "RUN" */
 	const char *cls;    /* "CmdRunAction" */
-	bool open;          /* takes unknown arguments and ignores them */
+	bool open;          /* the class takes unknown arguments and ignores them */
 	const struct hr_arg_spec *args;
-	bool runnable; /* performed by a sandbox; other actions are the client's own */
+	bool runnable; /* a sandbox performs the action; other actions are the client's own */
 };
 
 extern const struct hr_event_class hr_action_classes[];
@@ -40,11 +40,11 @@ extern const size_t hr_action_classes_n;
 extern const struct hr_event_class hr_observation_classes[];
 extern const size_t hr_observation_classes_n;
 
-/* Returns the class of that type; NULL: none. */
+/* Returns the class of that type, or NULL if there is none. */
 const struct hr_event_class *hr_action_class(const char *type, size_t len);
 const struct hr_event_class *hr_observation_class(const char *type, size_t len);
 
-/* Returns the spec of an argument; NULL: the class lacks the argument. */
+/* Returns the spec of an argument, or NULL if the class lacks it. */
 const struct hr_arg_spec *hr_event_class_arg(const struct hr_event_class *c, const char *name);
 
 #endif

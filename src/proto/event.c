@@ -1,5 +1,5 @@
-/* Decoding actions: rewriting legacy forms, binding arguments, checking metadata. The order of the
- * steps is the original's, since it decides which of several errors is reported. */
+/* Decodes actions: rewrites legacy forms, binds arguments, checks metadata. The order of the steps
+ * is the original's, since it decides which of several errors is reported. */
 #include "config.h"
 
 #include "proto/event.h"
@@ -38,7 +38,7 @@ rename_key(struct json_object *d, const char *from, const char *to, struct hr_bu
 	return set(d, to, v, why);
 }
 
-/* Converts as ActionSecurityRisk(v): 1.0 and true equal members, too. */
+/* Converts a value as ActionSecurityRisk(v) does: 1.0 and true equal members, too. */
 static const char *
 risk_member(struct json_object *v, int *ret_value)
 {
@@ -90,7 +90,7 @@ args_update(struct json_object *args, struct json_object *from, struct hr_buf *w
 	enum hr_py_type t = hr_json_type(from);
 
 	if (t == HR_PY_STR || t == HR_PY_LIST)
-		return 0; /* the original ignores a ValueError there */
+		return 0; /* the original ignores the ValueError here */
 	if (t != HR_PY_DICT) {
 		hr_buf_addf(why, "'%s' object is not iterable", hr_py_type_name(t));
 		return -1;
@@ -206,7 +206,8 @@ hr_event_bind(
 	return -1;
 }
 
-/* Checks E7: exactly one of ids and range; summary and its offset both or neither. */
+/* Checks E7: exactly one of ids and range is given; summary and its offset are both given or both
+ * missing. */
 static int
 check_condensation(const struct hr_event *ev, struct hr_buf *why)
 {
@@ -240,7 +241,7 @@ static int
 decode_args(struct json_object *d, struct hr_event *ev, struct hr_buf *why)
 {
 	HR_BUF(text, HR_JSON_BODY_MAX);
-	/* a missing args counts as an empty dictionary that the error text does not show */
+	/* a missing "args" counts as an empty dictionary, which the error text does not show */
 	HR_PUT struct json_object *args =
 	    ev->args != NULL ? json_object_get(ev->args) : json_object_new_object();
 

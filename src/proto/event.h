@@ -30,7 +30,7 @@ struct hr_event {
  * result). Returns 0, or -1 with the text in why; why may itself have failed (memory). */
 int hr_event_decode(struct json_object *d, struct hr_event *ret, struct hr_buf *why);
 
-/* One argument, given or default. */
+/* One argument of an action, given or default. */
 struct hr_arg {
 	enum hr_py_type type;
 	struct json_object *given; /* NULL: null, or the default */

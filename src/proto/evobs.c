@@ -30,7 +30,8 @@ say_unknown(struct json_object *type, struct hr_buf *why)
 		why->fail = text.fail;
 }
 
-/* Reports extras that are no dictionary: the text of the first operation that fails on them. */
+/* Reports extras that are not a dictionary, with the text of the first operation that fails on
+ * them. */
 static void
 say_bad_extras(const struct hr_event_class *c, struct json_object *extras, struct hr_buf *why)
 {
@@ -76,7 +77,7 @@ check_recall(struct json_object *extras, struct hr_buf *why)
 	return 0;
 }
 
-/* Moves exit_code and command_id into metadata, which other classes than `run` do not have. */
+/* Moves exit_code and command_id into metadata, which only the class `run` has. */
 static int
 rewrite_extras(struct json_object *extras, struct hr_buf *why)
 {
@@ -124,7 +125,8 @@ hr_event_check_observation(struct json_object *d, struct hr_buf *why)
 	const char *s;
 	size_t len;
 
-	(void)json_object_object_get_ex(d, "observation", &type); /* the caller checked */
+	/* the caller has checked that the member exists */
+	(void)json_object_object_get_ex(d, "observation", &type);
 	if (hr_json_type(type) == HR_PY_LIST || hr_json_type(type) == HR_PY_DICT) {
 		hr_buf_addf(why, "unhashable type: '%s'", hr_py_type_name(hr_json_type(type)));
 		return -1;

@@ -1,5 +1,6 @@
-/* Frames between a worker and the keeper of a shell: encoders append to a buffer, decoders borrow
- * from their input. A payload is a table of its fields, in the order in which they are written. */
+/* Encodes and decodes the frames between a worker and the keeper of a shell: encoders append to a
+ * buffer, decoders borrow from their input. A payload is a table of its fields, in the order in
+ * which they are written. */
 #include "config.h"
 
 #include "proto/frame.h"
@@ -10,7 +11,7 @@
 #include "base/fd.h"
 #include "proto/frame_int.h"
 
-/* Bytes read at once before the length of a frame is known. */
+/* number of bytes read at once before the length of a frame is known */
 #define FIRST_READ (64u << 10)
 
 /* One number space for all frame types; never reuse one. */
@@ -45,7 +46,7 @@ enum tag {
 	TAG_WHAT,
 	TAG_ROWS,
 	TAG_COLUMNS,
-	TAG_ID, /* starts a command */
+	TAG_ID, /* a field of this tag starts a command */
 	TAG_LENGTH,
 	TAG_STATE,
 	TAG_STARTED,

@@ -20,15 +20,16 @@
 #define HR_FRAME_MAX (256u << 20) /* maximum payload: a hidden observation is not cut */
 
 enum hr_frame_type {
-	HR_FRAME_RUN = 1,      /* worker -> keeper: run or input, see hr_run_request */
-	HR_FRAME_RESULT = 2,   /* keeper -> worker: hr_run_result; the keeper then closes, unless
-				  the connection stays */
-	HR_FRAME_STATUS = 3,   /* worker -> keeper: empty */
-	HR_FRAME_STATE = 4,    /* keeper -> worker: hr_session_state */
-	HR_FRAME_FOLLOW = 5,   /* worker -> keeper: hr_follow_request */
-	HR_FRAME_OUTPUT = 6,   /* keeper -> worker: hr_output_piece, until the connection ends */
-	HR_FRAME_PRESS = 7,    /* worker -> keeper: hr_press_request; answered with a STATE */
-	HR_FRAME_UNKNOWN = 8,  /* keeper -> worker: empty; an `again` RUN that is not known */
+	HR_FRAME_RUN = 1,    /* worker -> keeper: hr_run_request with a run or an input */
+	HR_FRAME_RESULT = 2, /* keeper -> worker: hr_run_result; the keeper then closes, unless
+				the connection stays */
+	HR_FRAME_STATUS = 3, /* worker -> keeper: empty */
+	HR_FRAME_STATE = 4,  /* keeper -> worker: hr_session_state */
+	HR_FRAME_FOLLOW = 5, /* worker -> keeper: hr_follow_request */
+	HR_FRAME_OUTPUT = 6, /* keeper -> worker: hr_output_piece, until the connection ends */
+	HR_FRAME_PRESS = 7,  /* worker -> keeper: hr_press_request; answered with a STATE */
+	/* keeper -> worker: no fields; answers an `again` RUN that is not known */
+	HR_FRAME_UNKNOWN = 8,
 	HR_FRAME_COMMANDS = 9, /* worker -> keeper: empty */
 	HR_FRAME_LIST = 10,    /* keeper -> worker: hr_command_state, oldest first */
 	HR_FRAME_EXEC = 14, /* worker -> keeper: hr_exec_request; answered with OUTPUT frames, whose
@@ -53,19 +54,20 @@ struct hr_run_request {
 	double ready_s;     /* limit for the shell to become ready for the command; then the timeout
 			       counts from there; 0: the timeout is the limit of both */
 	struct hr_span key; /* client's at-most-once key, "" if none */
-	uint32_t attempt;   /* attempt of the key's journal entry; 0: no entry */
+	uint32_t attempt;   /* attempt of the key's journal entry; 0: there is no entry */
 	bool again; /* started before: join the command or report it, never start it again */
 	bool stays; /* another RUN may follow on this connection */
 	bool whole; /* the client follows the output and must not miss any */
-	bool exact; /* exact output, as printed; otherwise by the rules of V0 */
+	bool exact; /* true: the output is exact, as printed; false: it follows the rules of V0 */
 };
 
 /* The result of a run: an observation, or an error observation (is_error: content only). */
 struct hr_run_result {
 	bool is_error;
-	bool hidden;            /* echoed in extras.hidden */
-	bool has_metadata;      /* false: username, hostname, working_dir, py path are null */
-	bool has_directory;     /* working_dir is known even so; not sent in frames */
+	bool hidden;       /* echoed in extras.hidden */
+	bool has_metadata; /* false: username, hostname, working_dir, py path are null */
+	/* working_dir is known although has_metadata is false; not sent in frames */
+	bool has_directory;
 	int64_t exit_code, pid; /* -1 without metadata; pid: that of a background job */
 	enum hr_clock clock;    /* the limit that ended the waiting; the command still runs */
 	struct hr_span content, command, username, hostname, working_dir, py_path, prefix, suffix;
@@ -80,7 +82,7 @@ struct hr_act_request {
 	bool again; /* started before: join the action or report it, never start it again */
 };
 
-/* The plugin's answer, or the reason why there is none. */
+/* The plugin's answer, or the reason why there is no answer. */
 struct hr_act_answer {
 	int64_t status;        /* HTTP status; 200 if omitted */
 	struct hr_span body;   /* JSON text, sent as it is */
@@ -147,7 +149,8 @@ enum hr_press_what {
 	HR_PRESS_END,    /* ends the shell and its foreground; another shell takes its place */
 };
 
-#define HR_TERMINAL_MAX 1000 /* rows and columns: the limit of the keeper's own screen */
+/* maximum of rows and of columns, as of the keeper's own screen */
+#define HR_TERMINAL_MAX 1000
 
 struct hr_press_request {
 	int64_t what; /* enum hr_press_what, checked by the decoder */
@@ -158,7 +161,8 @@ struct hr_press_request {
 };
 
 /* Appends one whole frame to b, as all encoders do (check b afterwards). */
-void hr_frame_put_empty(struct hr_buf *b, enum hr_frame_type type); /* a frame without fields */
+/* Appends a frame without fields. */
+void hr_frame_put_empty(struct hr_buf *b, enum hr_frame_type type);
 void hr_frame_put_run(struct hr_buf *b, const struct hr_run_request *r);
 void hr_frame_put_result(struct hr_buf *b, const struct hr_run_result *r);
 void hr_frame_put_follow(struct hr_buf *b, const struct hr_follow_request *r);
@@ -188,8 +192,8 @@ int hr_frame_read(int fd, struct hr_buf *b, uint32_t *ret_type, const char **ret
 /* Returns true if b starts with a whole frame or with garbage: hr_frame_read() would not wait. */
 bool hr_frame_waits(const struct hr_buf *b);
 
-/* Decoders of a payload; results borrow from it. Missing numbers are 0 and missing texts "". After
- * -1 nothing in *ret may be used. */
+/* Decodes a payload, as the functions below; results borrow from it. Missing numbers are 0 and
+ * missing texts "". After -1 nothing in *ret may be used. */
 int hr_frame_get_run(const void *p, size_t len, struct hr_run_request *ret, struct hr_err *err);
 int hr_frame_get_result(const void *p, size_t len, struct hr_run_result *ret, struct hr_err *err);
 int

@@ -1,4 +1,4 @@
-/* Fields by a table: writing them from a struct and reading them back. */
+/* Writes fields from a struct by a table and reads them back. */
 #include "config.h"
 
 #include "proto/frame_int.h"
@@ -112,7 +112,7 @@ hr_frame_get_field(const struct hr_frame_layout *l, const struct hr_frame_raw *r
 	for (f = l->fields; f < l->fields + l->n && f->tag != raw->tag; f++)
 		;
 	if (f == l->fields + l->n)
-		return 0; /* unknown tag */
+		return 0; /* an unknown tag is skipped */
 	if (f->is_span) {
 		*(struct hr_span *)((char *)object + f->at) = (struct hr_span){raw->p, raw->len};
 		return 0;

@@ -1,4 +1,4 @@
-/* Error answers. The generic one is a constant, so that it needs no memory. */
+/* Builds error answers. The generic one is a constant, so that it needs no memory. */
 #include "config.h"
 
 #include "proto/httperr.h"

@@ -1,4 +1,4 @@
-/* hr_answer: an HTTP answer before it is sent, and the bodies of all error answers (doc/http.md,
+/* hr_answer: an HTTP answer before it is sent; also the bodies of all error answers (doc/http.md,
  * "Error answers"). */
 #ifndef HR_PROTO_HTTPERR_H
 #define HR_PROTO_HTTPERR_H
@@ -19,24 +19,24 @@ struct hr_event_class;
 /* Facts about an action for the log and the counters; the client does not see them. */
 struct hr_note {
 	const struct hr_event_class *cls; /* NULL: no action */
-	bool error;                       /* an error observation */
+	bool error;                       /* the observation is an error */
 	const char *session; /* "default", "static"; NULL: no shell was involved. The next members
 				are about its command */
 	enum hr_clock clock;
 	int64_t exit_code;            /* -1: the command still runs */
 	uint64_t output;              /* bytes */
-	char plugin[HR_METRICS_NAME]; /* the plugin that performed it; "": the worker */
+	char plugin[HR_METRICS_NAME]; /* the plugin that performed the action; "": the worker */
 	bool plugin_failed;           /* the plugin did not answer, or not correctly */
 };
 
 /* Receives the parts of a streamed body. */
 struct hr_sink {
-	/* Returns 0; or -1 if the client has left: stop. Blocks while the client is slow. */
+	/* Returns 0, or -1 if the client has left: then stop. Blocks while the client is slow. */
 	int (*write)(struct hr_sink *sink, const void *p, size_t len);
 	int fd; /* readable when the client has left; -1: not known */
 };
 
-/* A body that is generated while it is sent. Set all members or none. */
+/* A body that is generated while it is sent; either all members are set or none. */
 struct hr_stream {
 	/* Writes the whole body. Returns -1 if it cannot be finished (err has the reason, and is
 	 * empty if the client left); the connection is then broken off, so that nobody mistakes a
@@ -77,12 +77,12 @@ bool hr_answer_generic(struct hr_answer *a);
 bool hr_answer_detail(struct hr_answer *a, int status, const char *text);
 /* Answers 503: nothing was done, and a retry in a second may succeed. */
 bool hr_answer_later(struct hr_answer *a, const char *text);
-/* Detail of a 500 for an action whose performer died after starting it. */
+/* Detail of the 500 for an action whose performer died after starting it. */
 extern const char hr_answer_unknown[];
 /* Answers 500 "Internal server error: <text>"; takes the text from a buffer that may have
  * failed. */
 bool hr_answer_internal(struct hr_answer *a, const struct hr_buf *text);
-/* Answers 422; errors is the repr of the list. */
+/* Answers 422; `errors` is the repr of the list. */
 bool hr_answer_invalid(struct hr_answer *a, const struct hr_buf *errors);
 
 /* Adds a header. A control character in the value, which could start another header, makes the
@@ -94,6 +94,7 @@ void hr_answer_stream(struct hr_answer *a, const struct hr_stream *s);
 /* Makes the answer the generic 500 if building the body failed. */
 void hr_answer_settle(struct hr_answer *a);
 
-const char *hr_answer_reason(int status); /* "Not Found"; "" if unknown */
+/* Returns "Not Found" and the like, or "" if the status is unknown. */
+const char *hr_answer_reason(int status);
 
 #endif

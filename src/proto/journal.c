@@ -1,5 +1,5 @@
-/* The journal. Invariant: `state` is written after all data that it refers to, and writes below a
- * page are whole or absent, whichever process is killed at whatever time. */
+/* Keeps the journal. Invariant: `state` is written after all data that it refers to, and writes
+ * below a page are whole or absent, whichever process is killed at whatever time. */
 #include "config.h"
 
 #include "proto/journal.h"
@@ -96,8 +96,8 @@ hr_journal_open(struct hr_journal *j, const char *path, struct hr_err *err)
 	return -1;
 }
 
-/* Locks the spare file and puts its name into `name`. Returns false if there is none, or another
- * process uses it by now: it reads the answer, or has dropped the file. */
+/* Locks the spare file and puts its name into `name`. Returns false if there is none, or if another
+ * process uses it by now: that process reads the answer, or has dropped the file. */
 static bool
 spare_take(struct hr_journal *j, char *name)
 {
@@ -158,7 +158,7 @@ static void
 sync_file(const struct hr_journal *j, int fd)
 {
 	if (j->sync)
-		(void)fdatasync(fd); /* nothing could be done about EIO */
+		(void)fdatasync(fd); /* EIO cannot be repaired here */
 }
 
 static int
@@ -248,7 +248,7 @@ entry_reuse(struct hr_journal *j, struct hr_journal_entry *e, const char *name)
 {
 	char old[JOURNAL_NAME];
 
-	/* The spare file may be the same key's, whose answer the caller asks for. */
+	/* The spare file may belong to the same key, whose answer the caller requests. */
 	if (j->spare_digest == e->digest || !spare_take(j, old))
 		return false;
 	if (entry_reserve(j, j->spare, e) != 0 || publish(j, old, name) != 0) {
@@ -443,11 +443,12 @@ hr_journal_begin(struct hr_journal *j, const char *key, size_t key_len, uint32_t
 	journal_name(name, journal_digest(key, key_len));
 	fd = openat(j->dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
-		return false; /* undone, or finished: a later attempt had an entry of its own */
+		/* the action was undone or finished: a later attempt had an entry of its own */
+		return false;
 	if (claim_lock(fd) != 0 || hr_fd_pread_full(fd, &r, sizeof(r.head) + key_len, 0) != 0 ||
 	    !head_fits(&r.head))
 		may = false;
-	else /* A file that is about to become another entry's has the other key. */
+	else /* The other key is in a file that is about to become another entry's. */
 		may =
 		    r.head.state == RESERVED && r.head.attempt == attempt &&
 		    r.head.key_len == key_len && memcmp(r.key, key, key_len) == 0 &&
@@ -502,7 +503,7 @@ hr_journal_done(
 	h.tag = tag;
 	h.answer_len = len;
 	(void)page_write(j, e->fd, &h, e, p, fits ? len : 0);
-	(void)flock(e->fd, LOCK_UN); /* release waiters before the answer is sent */
+	(void)flock(e->fd, LOCK_UN); /* releases waiters before the answer is sent */
 }
 
 /* Removes the file: a waiter notices that its file lost its name, and makes another one. */

@@ -46,8 +46,8 @@ struct hr_journal {
 	bool sync;     /* flush each step to disk before the next */
 	bool required; /* refuse an action if there is no room for its entry */
 	int64_t entries_max, bytes_max, age_max_ms; /* limits that hr_journal_tidy() enforces */
-	struct hr_journal_counts *counts;           /* NULL: not counted (and so not tidied) */
-	bool failing;                               /* the failure is logged already */
+	struct hr_journal_counts *counts; /* NULL: entries are not counted (and so not tidied) */
+	bool failing;                     /* the failure is logged already */
 	/* file of the last finished entry, for reuse; not locked; -1: none */
 	int spare;
 	uint64_t spare_digest;
@@ -61,10 +61,10 @@ int hr_journal_open(struct hr_journal *j, const char *path, struct hr_err *err);
 void hr_journal_close(struct hr_journal *j);
 
 enum hr_journal_found {
-	HR_JOURNAL_NEW,     /* never started */
-	HR_JOURNAL_BEGUN,   /* started by a process that died; the outcome is not recorded */
-	HR_JOURNAL_DONE,    /* answered */
-	HR_JOURNAL_DROPPED, /* done, but the answer was too long to be stored */
+	HR_JOURNAL_NEW,     /* the action was never started */
+	HR_JOURNAL_BEGUN,   /* a process that died had started it; the outcome is not recorded */
+	HR_JOURNAL_DONE,    /* the action was answered */
+	HR_JOURNAL_DROPPED, /* the action is done, but the answer was too long to be stored */
 };
 
 /* One action of one process; locked from enter to leave. */
@@ -100,7 +100,8 @@ void hr_journal_done(
 /* Removes the entry: nothing was done, and no other process knows of the attempt. The next request
  * with this key starts from the beginning. */
 void hr_journal_undo(struct hr_journal *j, struct hr_journal_entry *e);
-/* Releases the lock. `over`: nobody will ask again; the answer may be dropped from now on. */
+/* Releases the lock. `over`: no request can need the answer again, so it may be dropped from now
+ * on. */
 void hr_journal_leave(struct hr_journal *j, struct hr_journal_entry *e, bool over);
 
 /* Drops the oldest entries if there are too many or too old ones, unless somebody waits for the

@@ -1,4 +1,5 @@
-/* Bounds of the journal: removes the oldest entries and leftovers of dead processes. */
+/* Keeps the journal within its bounds: removes the oldest entries and leftovers of dead
+ * processes. */
 #include "config.h"
 
 #include "proto/journal.h"
@@ -44,7 +45,8 @@ drop_unlocked(struct hr_journal *j, const char *name)
 	       journal_has_name(j, name, st.st_ino) && unlinkat(j->dir, name, 0) == 0;
 }
 
-/* Lists all entries, oldest first; the caller frees. NULL: none, or no memory for them. */
+/* Lists all entries, oldest first; the caller frees. Returns NULL if there are none, or no memory
+ * for them. */
 static struct old *
 list_entries(struct hr_journal *j, size_t *ret_n)
 {
@@ -83,7 +85,7 @@ journal_drop_oldest(struct hr_journal *j, int64_t entries_max, int64_t bytes_max
 	HR_FREE struct old *v = NULL;
 	size_t n, i;
 
-	now = hr_wall_ms(); /* the clock of file time stamps */
+	now = hr_wall_ms(); /* file time stamps use this clock */
 	if (j->counts != NULL) {
 		had_entries = atomic_load(&j->counts->entries);
 		had_bytes = atomic_load(&j->counts->bytes);
@@ -133,7 +135,7 @@ hr_journal_tidy(struct hr_journal *j, int64_t now_ms)
 			return;
 		atomic_store(&j->counts->tidied_ms, now_ms);
 		had = atomic_load(&j->counts->entries);
-		/* a quarter below the limits, so that the next run is not due at once */
+		/* stops a quarter below the limits, so that the next run is not due at once */
 		if (last != 0 && is_over(j))
 			journal_drop_oldest(
 			    j, j->entries_max / 4 * 3, j->bytes_max / 4 * 3, j->age_max_ms);

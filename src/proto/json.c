@@ -1,5 +1,5 @@
-/* Parsing of bytes to a tree: decode to UTF-8, scan, rewrite the rare things that json-c would
- * lose, parse. Invariant: json-c only ever sees text that the scanner has accepted. */
+/* Parses bytes to a tree: decodes to UTF-8, scans, rewrites the rare things that json-c would lose,
+ * and parses. Invariant: json-c only ever sees text that the scanner has accepted. */
 #include "config.h"
 
 #include "proto/json.h"
@@ -15,8 +15,8 @@
 #include "base/text/percent.h"
 #include "base/text/utf8.h"
 
-/* The form in which json-c gets a number that needs more than 64 bits: with a leading zero and
- * ".0", which JSON forbids and json-c takes for a double whose source text it keeps. */
+/* json-c gets a number of more than 64 bits in this form: with a leading zero and ".0", which JSON
+ * forbids and json-c takes for a double whose source text it keeps. */
 #define BIG_INT_PREFIX '0'
 #define BIG_INT_SUFFIX ".0"
 
@@ -129,7 +129,7 @@ string_token(const char *p)
 }
 
 static bool
-is_key(const char *p, const char *end) /* p: after a string token */
+is_key(const char *p, const char *end) /* `p` is after a string token */
 {
 	while (p < end && (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r'))
 		p++;
@@ -256,7 +256,7 @@ text_parse(const struct text *t, unsigned depth, struct json_object **ret)
 	*ret = json_tokener_parse_ex(tok, t->p, (int)t->len);
 	e = json_tokener_get_error(tok);
 	if (e == json_tokener_continue) {
-		/* end a bare number or word, which json-c would otherwise expect to continue */
+		/* ends a bare number or word, which json-c would otherwise expect to continue */
 		*ret = json_tokener_parse_ex(tok, " ", 1);
 		e = json_tokener_get_error(tok);
 	}
@@ -406,7 +406,8 @@ hr_json_has_null(struct json_object *v)
 	if (!found && json_object_is_type(v, json_type_object)) {
 		json_object_object_foreach(v, name, member)
 		{
-			(void)name; /* the library ends the name at a null character */
+			/* the library ends the name at a null character, so restore it */
+			(void)name;
 			found |= hr_json_has_null(member);
 		}
 	}

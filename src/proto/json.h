@@ -33,7 +33,7 @@ int hr_json_decode(
 int hr_json_decode_foreign(
     const void *p, size_t len, struct json_object **ret, struct hr_json_error *ret_error);
 
-/* A value local to a block, put when the block is left; NULL at first. */
+/* Declares a value local to a block, put when the block is left; NULL at first. */
 #define HR_PUT HR_CLEAN(hr_json_clean)
 static inline void
 hr_json_clean(struct json_object **v)
@@ -95,15 +95,14 @@ void hr_json_put_int(struct hr_buf *b, struct json_object *v);
  * tmp. */
 const char *hr_json_key(const char *key, struct hr_buf *tmp, size_t *ret_len);
 
-/* Returns a member of o; NULL: o is no object, or lacks that name.
- *
- * The readers from here on are for foreign JSON: they accept any value, NULL as well, and treat one
- * of another type as missing. Results are borrowed. */
+/* Returns a member of o, or NULL if o is not an object or lacks that name. The readers from here on
+ * are for foreign JSON: they accept any value, also NULL, and treat one of another type as missing.
+ * Results are borrowed. */
 struct json_object *hr_json_at(struct json_object *o, const char *name);
-/* Returns a member of that type; NULL: none. */
+/* Returns a member of that type, or NULL if there is none. */
 struct json_object *hr_json_typed_at(struct json_object *o, const char *name, enum hr_py_type type);
 
-/* Returns a string; NULL: another type, or a null character, at which C would end it. */
+/* Returns a string; NULL for another type, or if a null character would end it in C. */
 const char *hr_json_text(struct json_object *v);
 const char *hr_json_text_at(struct json_object *o, const char *name);
 const char *hr_json_text_or(struct json_object *o, const char *name, const char *otherwise);

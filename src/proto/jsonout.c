@@ -1,5 +1,5 @@
-/* Writing JSON: one escaper, one serialiser. The escaper is the hottest loop of a worker (every
- * byte of every observation): plain text is copied eight bytes at a time. */
+/* Writes JSON with one escaper and one serialiser. The escaper is the hottest loop of a worker
+ * (every byte of every observation): plain text is copied eight bytes at a time. */
 #include "config.h"
 
 #include "proto/json.h"
@@ -27,7 +27,7 @@ escape_byte(char *out, unsigned char c)
 
 	out[0] = '\\';
 	if (c >= 0x20) {
-		out[1] = (char)c; /* '"' or '\\' */
+		out[1] = (char)c; /* the character is '"' or '\\' */
 		return 2;
 	}
 	if (letters[c] != 0) {
@@ -112,7 +112,7 @@ hr_json_put_text(struct hr_buf *b, const char *p, size_t len, enum hr_json_bad b
 	char *out, *o;
 
 	if (len == 0)
-		return 0; /* p may then be NULL */
+		return 0; /* `p` may be NULL then */
 	end = p + len;
 	while (p < end) {
 		stop = (size_t)(end - p) > CHUNK ? p + CHUNK : end;

@@ -15,7 +15,7 @@
 struct scan {
 	const char *s;
 	size_t len;
-	size_t at; /* bytes */
+	size_t at; /* offset of the next byte */
 	unsigned depth;
 	unsigned values;
 	struct hr_json_facts facts;
@@ -29,7 +29,7 @@ scan_fail(struct scan *sc, const char *text, size_t at)
 {
 	sc->error.verdict = HR_JSON_SYNTAX;
 	sc->error.text = text;
-	sc->error.pos = at; /* bytes until the end of the scan */
+	sc->error.pos = at; /* bytes until the end of the scan; characters after it */
 	return false;
 }
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Python's limit there depends on its stack: about 940. */
+/* Python's limit at this place depends on its stack: about 940. */
 #define HR_JSON_DEPTH 900
 #define HR_JSON_INT_DIGITS 4300 /* Python's limit for decimal integers */
 #define HR_JSON_VALUES_MAX 2000000u
@@ -18,8 +18,9 @@
 enum hr_json_verdict {
 	HR_JSON_OK = 0,
 	HR_JSON_SYNTAX,  /* text and pos describe the error */
-	HR_JSON_NOTTEXT, /* bytes that are invalid in their apparent encoding */
-	HR_JSON_LIMIT,   /* too deep, an integer too long, or too many values; see text */
+	HR_JSON_NOTTEXT, /* some bytes are invalid in their apparent encoding */
+	/* the nesting is too deep, an integer too long, or there are too many values; see text */
+	HR_JSON_LIMIT,
 	HR_JSON_NOMEM,
 };
 
@@ -31,8 +32,9 @@ struct hr_json_error {
 
 /* Facts about a valid text for the parser. */
 struct hr_json_facts {
-	bool odd; /* contains something that json-c would lose (an escape of a surrogate, an integer
-		     beyond int64_t, a null character in a key): see json.c */
+	/* the text contains something that json-c would lose (an escape of a surrogate, an integer
+	 * beyond int64_t, a null character in a key): see json.c */
+	bool odd;
 	unsigned depth; /* maximum nesting of brackets */
 };
 

@@ -1,6 +1,5 @@
-/* hr_keysum: the stored form of a session key: SHA-256 of a random salt and the key. A reader of
- * the sum can neither send it in the key's place nor find the key, unless the key can be
- * guessed. */
+/* hr_keysum: stores a session key as SHA-256 of a random salt and the key. A reader of the sum can
+ * neither send it in the key's place nor find the key, unless the key can be guessed. */
 #ifndef HR_PROTO_KEYSUM_H
 #define HR_PROTO_KEYSUM_H
 
@@ -11,7 +10,7 @@
 #define HR_KEYSUM 32
 #define HR_KEYSUM_SALT 32
 
-/* Head of the supervisor's answer to HR_CHANNEL_KEYS (PROTOCOL); sums follow. */
+/* Start of the supervisor's answer to HR_CHANNEL_KEYS (PROTOCOL); the sums follow. */
 struct hr_keysum_head {
 	unsigned char salt[HR_KEYSUM_SALT];
 	uint32_t count;   /* number of sums; 0: authentication is off */

@@ -1,4 +1,4 @@
-/* The messages are the original's. */
+/* Parses descriptions of MCP servers; the error messages are the original's. */
 #include "config.h"
 
 #include "proto/mcpserver.h"
@@ -31,7 +31,7 @@ hr_mcpserver_trimmed(struct json_object *v, const char *what, struct hr_err *err
 	return copy != NULL ? copy : hr_err_null(err);
 }
 
-/* ---- args ---- */
+/* ---- "args" ---- */
 
 /* Reads one word as Python's shlex.split() into b. Returns 1, 0 at the end, or -1 with *err. */
 static int
@@ -97,7 +97,7 @@ args_of(struct json_object *v, struct hr_err *err)
 	return NULL;
 }
 
-/* ---- env ---- */
+/* ---- "env" ---- */
 
 /* Adds one "NAME=value", trimming white space around it and its parts. */
 static int
@@ -175,7 +175,7 @@ env_of(struct json_object *v, struct hr_err *err)
 	return json_object_get(v);
 }
 
-/* ---- the whole ---- */
+/* ---- the whole entry ---- */
 
 static int
 check_name(const char *name, struct hr_err *err)

@@ -1,4 +1,4 @@
-/* The counters that are more than a number. */
+/* Implements the counters that are more than one number. */
 #include "config.h"
 
 #include "proto/metrics.h"
@@ -10,7 +10,7 @@
 const char *const hr_alert_names[HR_ALERTS] = {"mem_high", "mem_critical", "oom_kill", "pids_max",
     "mem_pressure", "cpu_pressure", "disk_high", "error_rate"};
 
-/* One word has the minute, the errors and all answers, so that counts of different minutes never
+/* One word holds the minute, the errors and all answers, so that counts of different minutes never
  * mix. */
 #define COUNT_MAX 0xffffu
 
@@ -88,7 +88,7 @@ hr_metrics_put_minutes(struct hr_buf *b, const struct hr_metrics *m, int64_t now
 		const struct hr_metrics_minute *at;
 
 		if (now <= back)
-			continue; /* before the machine's start */
+			continue; /* that minute is before the machine's start */
 		minute = now - back;
 		at = &m->minutes[minute % HR_METRICS_HOUR];
 		if (atomic_load(&at->minute) != minute)

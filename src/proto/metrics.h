@@ -18,7 +18,7 @@ enum hr_restart { HR_RESTART_WORKER, HR_RESTART_SESSION, HR_RESTART_NGINX, HR_RE
 
 #define HR_METRICS_MINUTES 5  /* the window of hr_metrics_recent() */
 #define HR_METRICS_HOUR 64    /* retained minutes, in a ring */
-#define HR_METRICS_PLUGINS 16 /* maximum; further plugins are not counted */
+#define HR_METRICS_PLUGINS 16 /* maximum of counted plugins; further ones are not counted */
 #define HR_METRICS_NAME 64
 
 /* "ready", ..., indexed by the state below; NULL-terminated. */
@@ -40,27 +40,31 @@ enum hr_alert_kind {
 extern const char *const hr_alert_names[HR_ALERTS];
 
 struct hr_alert_metrics {
-	_Atomic uint32_t firing; /* supervisor */
-	_Atomic uint64_t total;  /* supervisor: number of times it started */
+	_Atomic uint32_t firing; /* written by the supervisor */
+	_Atomic uint64_t total;  /* written by the supervisor: how often it started */
 };
 
 struct hr_plugin_metrics {
-	char name[HR_METRICS_NAME];       /* supervisor, before there are workers; "": none */
-	_Atomic uint32_t state;           /* supervisor: index into hr_plugin_states */
-	_Atomic int32_t pid;              /* supervisor: 0 if it has no process */
-	_Atomic uint64_t ends;            /* supervisor: unrequested ends of its process */
-	_Atomic uint64_t actions, failed; /* workers: performed; not answered with 200 */
+	char name[HR_METRICS_NAME]; /* written by the supervisor before workers exist; "": unused */
+	_Atomic uint32_t state;     /* written by the supervisor: index into hr_plugin_states */
+	_Atomic int32_t pid;        /* written by the supervisor; 0: the plugin has no process */
+	/* written by the supervisor: unexpected ends of the plugin's process */
+	_Atomic uint64_t ends;
+	/* written by workers: actions performed, and those not answered with 200 */
+	_Atomic uint64_t actions, failed;
 };
 
 struct hr_action_metrics {
-	_Atomic uint64_t ok, errors, failed; /* observation, error observation, no 200 */
+	/* answers: an observation, an error observation, a status other than 200 */
+	_Atomic uint64_t ok, errors, failed;
 	_Atomic uint64_t microseconds;
-	_Atomic uint64_t buckets[HR_METRICS_BUCKETS]; /* not cumulative */
+	_Atomic uint64_t buckets[HR_METRICS_BUCKETS]; /* counts per bucket, not cumulative */
 };
 
 /* The answers of one minute. No process writes in idle minutes. */
 struct hr_metrics_minute {
-	_Atomic uint64_t minute; /* minute of CLOCK_MONOTONIC, plus one; else figures are old */
+	/* minute of CLOCK_MONOTONIC plus one; the figures are old if it is another minute */
+	_Atomic uint64_t minute;
 	_Atomic uint64_t actions, errors, microseconds, output_bytes;
 };
 
@@ -72,10 +76,12 @@ struct hr_metrics {
 	_Atomic uint64_t output_bytes;
 	struct hr_plugin_metrics plugins[HR_METRICS_PLUGINS];
 	_Atomic uint64_t answers[6];            /* indexed by the first digit of the status */
-	_Atomic uint64_t restarts[HR_RESTARTS]; /* supervisor */
+	_Atomic uint64_t restarts[HR_RESTARTS]; /* written by the supervisor */
 	struct hr_alert_metrics alerts[HR_ALERTS];
-	_Atomic uint64_t recent[HR_METRICS_MINUTES];       /* workers: see hr_metrics_recent() */
-	struct hr_metrics_minute minutes[HR_METRICS_HOUR]; /* workers: by the minute, in a ring */
+	/* written by workers: see hr_metrics_recent() */
+	_Atomic uint64_t recent[HR_METRICS_MINUTES];
+	/* written by workers: a ring of minutes */
+	struct hr_metrics_minute minutes[HR_METRICS_HOUR];
 };
 
 /* Counts the answer to an action; `error`: an error observation, or a status other than 200.

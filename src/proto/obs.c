@@ -1,4 +1,4 @@
-/* One writer for all observation types; the frequent one, run, is a row of it. */
+/* Writes all observation types by one table; `run`, the frequent one, is a row of it. */
 #include "config.h"
 
 #include "proto/obs.h"
@@ -79,7 +79,8 @@ hr_obs_put_error(struct hr_buf *b, const char *text, size_t len)
 	    .extras_n = COUNT(extras),
 	    .bad = HR_JSON_REPLACE};
 
-	(void)hr_obs_put(b, &o); /* cannot refuse: the only strings are replaced ones */
+	/* cannot be refused: the only strings are replaced where they are invalid */
+	(void)hr_obs_put(b, &o);
 }
 
 int

@@ -47,11 +47,11 @@ struct hr_obs {
  * b for memory. */
 int hr_obs_put(struct hr_buf *b, const struct hr_obs *o);
 
-/* Appends an error observation; fails only without memory. */
+/* Appends an error observation; it fails only without memory. */
 void hr_obs_put_error(struct hr_buf *b, const char *text, size_t len);
 
-/* Appends the observation of read (below: write, edit), for a server and the back-end "cli".
- * Returns -1 as above. */
+/* Appends the observation of a read (below: of a write, of an edit), for a server and the back-end
+ * "cli". Returns -1 as above. */
 int hr_obs_put_read(struct hr_buf *b, struct hr_span path, const char *impl, struct hr_span content,
     enum hr_json_bad bad);
 int hr_obs_put_write(struct hr_buf *b, struct hr_span path, enum hr_json_bad bad);

@@ -1,5 +1,5 @@
-/* The shared board: one memfd of fixed size, sealed against resizing, so that no holder of the
- * descriptor can make another process's mapping fault. */
+/* Implements the shared board: one memfd of fixed size, sealed against resizing, so that no holder
+ * of the descriptor can make another process's mapping fault. */
 #include "config.h"
 
 #include "proto/scoreboard.h"
@@ -84,7 +84,7 @@ hr_scoreboard_attach(int fd, struct hr_err *err)
 void
 hr_scoreboard_renew(struct hr_scoreboard *sb)
 {
-	/* Counts that a worker adds at the same time may stay or not. */
+	/* A count that a worker adds at the same time may survive or be lost. */
 	memset(&sb->metrics, 0, sizeof(sb->metrics));
 	atomic_store(&sb->last_execution_ns, 0);
 	atomic_store(&sb->static_sessions, 0);
@@ -94,5 +94,5 @@ void
 hr_scoreboard_detach(struct hr_scoreboard *sb)
 {
 	if (sb != NULL)
-		(void)munmap(sb, sizeof(*sb)); /* cannot fail on a mapping of mmap */
+		(void)munmap(sb, sizeof(*sb)); /* munmap() cannot fail on a mapping of mmap() */
 }

@@ -1,6 +1,6 @@
-/* Places with a sequence lock: a writer makes `turn` odd by a compare-and-swap, so that there is
- * one writer at a time, and readers that notice a change skip the place. A writer killed half-way
- * leaves a place that is reused when there is no other. */
+/* Guards each place by a sequence lock: a writer makes `turn` odd by a compare-and-swap, so that
+ * there is one writer at a time, and readers that notice a change skip the place. A writer killed
+ * half-way leaves a place that is reused when there is no other. */
 #include "config.h"
 
 #include "proto/signin.h"
@@ -52,7 +52,7 @@ place_change(struct hr_signin_place *p, uint32_t turn, const struct hr_signin *w
 	return true;
 }
 
-/* Chooses a free place, an expired one or the first to expire; half-written ones last. */
+/* Chooses a free place, an expired one or the first to expire; half-written ones come last. */
 static size_t
 place_worst(const struct hr_signins *s, int64_t now_ns, uint32_t *ret_turn)
 {
@@ -105,7 +105,7 @@ hr_signin_find(const struct hr_signins *s, const unsigned char cookie[HR_KEYSUM]
 		turn = atomic_load(&s->v[i].turn);
 		place_read(&s->v[i], &one);
 		same = hr_keysum_equal(one.cookie, cookie);
-		same &= hr_keysum_equal(one.token, token); /* compare both in any case */
+		same &= hr_keysum_equal(one.token, token); /* compares both digests in any case */
 		if (same && one.until_ns > now_ns && (turn & 1) == 0 &&
 		    atomic_load(&s->v[i].turn) == turn) {
 			*ret = one;

@@ -1,6 +1,6 @@
-/* hr_signin: browsers signed in to the sandbox's page, on the scoreboard, so that every worker
- * knows them, a worker's death loses none, and signing out ends one everywhere. Only digests of the
- * browser's secrets are stored: a reader of the board cannot sign in with them. */
+/* hr_signin: keeps the browsers signed in to the sandbox's page, on the scoreboard, so that every
+ * worker knows them, a worker's death loses none, and signing out ends one everywhere. Only digests
+ * of the browser's secrets are stored: a reader of the board cannot sign in with them. */
 #ifndef HR_PROTO_SIGNIN_H
 #define HR_PROTO_SIGNIN_H
 
@@ -15,16 +15,18 @@
 enum hr_page_rights { HR_PAGE_NONE, HR_PAGE_LOOK, HR_PAGE_ACT };
 
 struct hr_signin {
-	unsigned char cookie[HR_KEYSUM]; /* the cookie's digest; the browser sends that by itself */
-	unsigned char token[HR_KEYSUM];  /* the token's digest; only the page sends that */
-	unsigned char key[HR_KEYSUM];    /* digest of the session key used, as in struct hr_auth */
-	int64_t until_ns;                /* expiry, CLOCK_MONOTONIC */
-	uint32_t rights;                 /* enum hr_page_rights */
+	/* digest of the cookie, which the browser sends by itself */
+	unsigned char cookie[HR_KEYSUM];
+	unsigned char token[HR_KEYSUM]; /* digest of the token, which only the page sends */
+	unsigned char key[HR_KEYSUM];   /* digest of the session key used, as in struct hr_auth */
+	int64_t until_ns;               /* expiry, CLOCK_MONOTONIC */
+	uint32_t rights;                /* enum hr_page_rights */
 };
 
 #define HR_SIGNIN_WORDS ((3 * HR_KEYSUM) / 8)
 
-/* One place. `turn` counts writes and is odd during one, so that a reader notices a change. */
+/* A place for one sign-in. `turn` counts writes and is odd during one, so that a reader notices a
+ * change. */
 struct hr_signin_place {
 	_Atomic uint32_t turn;
 	_Atomic uint32_t rights;

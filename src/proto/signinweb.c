@@ -1,4 +1,5 @@
-/* Invariant: input from a client reaches a response header only in the forms spelled out here. */
+/* Handles the cookies of sign-ins. Invariant: input from a client reaches a response header only in
+ * the forms spelled out here. */
 #include "config.h"
 
 #include "proto/signinweb.h"
@@ -12,8 +13,10 @@
 #include "base/random.h"
 #include "proto/json.h"
 
-#define COOKIE "handrail-" /* plus the browser's port: cookies are shared between ports */
-#define COOKIES_MAX 32     /* limit of handrail's cookies in one request */
+/* prefix of the cookie's name; the browser's port follows, since cookies are shared between
+ * ports */
+#define COOKIE "handrail-"
+#define COOKIES_MAX 32 /* limit of handrail's cookies in one request */
 #define PATH_MAX_BYTES 512
 
 /* Checks the path of the page as the browser sees it: a proxy may have added a prefix. */

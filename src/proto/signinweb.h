@@ -27,13 +27,13 @@ struct hr_signin_asked {
  * server can see. Returns false if path or port are invalid. */
 bool hr_signin_asked(struct json_object *body, bool over_tls, struct hr_signin_asked *ret);
 
-/* Makes a sign-in in a place of its own and sets what->cookie and what->token. -1: HR_E_BUSY,
- * HR_E_SYS. */
+/* Makes a sign-in in a place of its own and sets what->cookie and what->token. Returns 0, or -1
+ * with HR_E_BUSY or HR_E_SYS. */
 int hr_signin_make(struct hr_signins *s, const unsigned char salt[HR_KEYSUM_SALT],
     struct hr_signin *what, int64_t now_ns, char ret_cookie[HR_SIGNIN_SECRET + 1],
     char ret_token[HR_SIGNIN_SECRET + 1], struct hr_err *err);
 
-/* Writes the value of Set-Cookie. value "": the browser deletes the cookie. */
+/* Writes the value of Set-Cookie. With an empty value the browser deletes the cookie. */
 void hr_signin_cookie(char line[HR_SIGNIN_COOKIE_MAX], const struct hr_signin_asked *a,
     const char *value, int64_t seconds);
 

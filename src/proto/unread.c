@@ -1,6 +1,7 @@
-/* Unread answers. Invariant: a reader sees an action whole, since it compares the place's word
- * before and after; and only the worker whose number is in that word writes it. A worker that is
- * killed while writing leaves a place that stays unused until the next start. */
+/* Manages the places for unread answers. Invariant: a reader sees an action whole, since it
+ * compares the place's word before and after; and only the worker whose number is in that word
+ * writes it. A worker that is killed while writing leaves a place that stays unused until the next
+ * start. */
 #include "config.h"
 
 #include "proto/unread.h"
@@ -25,7 +26,7 @@ with_state(uint64_t word, enum state state)
 	return (word & ~(uint64_t)STATE) | state;
 }
 
-/* Locks the number's byte of the file. Without locks nobody waits for the number. */
+/* Locks the number's byte of the file. Without locks no other process waits for the number. */
 static void
 lock(int board, int how, short type, uint64_t word)
 {
@@ -133,7 +134,7 @@ hr_unread_is_answering(const struct hr_unread_hold *h)
 void
 hr_unread_keep(int board, struct hr_unread_hold *h, int64_t now_ms)
 {
-	/* no effect on a place that another worker has taken */
+	/* has no effect on a place that another worker has taken */
 	if (h->place != NULL)
 		atomic_store(&h->place->ended_ms, now_ms);
 	(void)move(h, with_state(h->word, KEPT));

@@ -1,14 +1,12 @@
-/* hr_unread: actions of requests without a key whose answers may not have been read, on the
+/* hr_unread: keeps actions of requests without a key whose answers may not have been read, on the
  * scoreboard. A client whose connection was cut sends such a request again; the repetition finds
- * the first one here, and by its name in the journal (journal.h) gets its answer.
- *
- * A place is taken when the action starts. It becomes free when the answer is with an nginx that
- * still has the client's connection. Otherwise the place is kept for HR_UNREAD_MS. While all places
- * are taken an action gets none, and a repetition of it is another action.
- *
- * `board` is the scoreboard's descriptor; -1: there is none and nobody waits. The worker that has a
- * place holds a lock of that file, which its death releases: fcntl(2), so the process must not
- * close another descriptor of the file meanwhile. */
+ * the first one here, and by its name in the journal (journal.h) gets its answer. A place is taken
+ * when the action starts. It becomes free when the answer is with an nginx that still has the
+ * client's connection. Otherwise the place is kept for HR_UNREAD_MS. While all places are taken an
+ * action gets none, and a repetition of it is another action. `board` is the scoreboard's
+ * descriptor; -1: there is none and no process waits. The worker that has a place holds a lock of
+ * that file, which its death releases: fcntl(2), so the process must not close another descriptor
+ * of the file meanwhile. */
 #ifndef HR_PROTO_UNREAD_H
 #define HR_PROTO_UNREAD_H
 
@@ -20,7 +18,7 @@
 
 #include "base/peer.h"
 
-#define HR_UNREAD 64       /* places */
+#define HR_UNREAD 64       /* number of places */
 #define HR_UNREAD_ID 32    /* characters of nginx' $request_id */
 #define HR_UNREAD_MS 60000 /* milliseconds that an answer waits for its client */
 
@@ -34,8 +32,8 @@ struct hr_unread_action {
 
 /* `word` has a number, used once, and a state; writers change it by compare-and-exchange only. */
 struct hr_unread_place {
-	_Atomic uint64_t word;    /* 0: free */
-	_Atomic int64_t ended_ms; /* CLOCK_MONOTONIC, when the action is over */
+	_Atomic uint64_t word;    /* 0: the place is free */
+	_Atomic int64_t ended_ms; /* CLOCK_MONOTONIC of the action's end */
 	struct hr_unread_action action;
 };
 
@@ -44,9 +42,9 @@ struct hr_unread {
 	struct hr_unread_place v[HR_UNREAD];
 };
 
-/* A place that a worker has, with the word it found or wrote there. */
+/* A place that a worker holds, with the word that it found or wrote there. */
 struct hr_unread_hold {
-	struct hr_unread_place *place; /* NULL: none */
+	struct hr_unread_place *place; /* NULL: this holds no place */
 	uint64_t word;
 };
 
@@ -69,7 +67,8 @@ void hr_unread_wait(int board, const struct hr_unread_hold *found);
 
 /* Marks the place as being answered. This call and the next do nothing if another worker has taken
  * the place since. */
-void hr_unread_answering(struct hr_unread_hold *h); /* the client is there and gets the answer */
+/* Marks the place as being answered to a client that is connected. */
+void hr_unread_answering(struct hr_unread_hold *h);
 /* Keeps the place: the answer was not read. */
 void hr_unread_keep(int board, struct hr_unread_hold *h, int64_t now_ms);
 /* Frees the place: the answer was read. Returns false if another worker has taken the place

@@ -1,4 +1,4 @@
-/* The options of a worker. A number is written if it is known, even 0. */
+/* Writes and reads the options of a worker. A number is written if it is known, even 0. */
 #include "config.h"
 
 #include "proto/workerargs.h"

@@ -12,12 +12,13 @@
 #define HR_WORKER_UNKNOWN (~0UL)
 
 struct hr_worker_args {
-	/* paths; NULL or "": not given */
+	/* paths; NULL or "": the option is not given */
 	const char *pool, *run_dir, *work_dir, *libexec_dir, *office_converter, *journal,
 	    *page_rights;
 	const char *hidden[HR_WORKER_HIDDEN];
 	unsigned long slot, max_requests, unpack_bytes, unpack_entries;
-	unsigned long user_id, edge_uid, edge_gid, shell_uid; /* HR_WORKER_UNKNOWN: not given */
+	/* HR_WORKER_UNKNOWN: the option is not given */
+	unsigned long user_id, edge_uid, edge_gid, shell_uid;
 	unsigned long journal_entries, journal_bytes, journal_age, page_lifetime;
 	bool journal_sync, journal_required;
 };
@@ -41,7 +42,7 @@ extern const struct hr_worker_option hr_worker_options[];
 extern const size_t hr_worker_options_n;
 
 struct hr_worker_argv {
-	const char *v[64]; /* NULL-terminated; strings are those of the arguments */
+	const char *v[64]; /* NULL-terminated; the strings belong to the arguments */
 	size_t n;
 	char numbers[24][24];
 };

@@ -1,4 +1,4 @@
-/* Escapes, and Python 3.11's error texts. */
+/* Decodes escapes, with the error texts of Python 3.11. */
 #include "config.h"
 
 #include "proto/python/escape.h"
@@ -80,7 +80,7 @@ static int
 put_named(struct literal *l)
 {
 	const char *open = l->p, *close = NULL, *q;
-	size_t upto = 2; /* length of \N */
+	size_t upto = 2; /* length of \N, and of the name after it */
 	int32_t cp;
 
 	if (l->p < l->end && *l->p == '{') {

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 
-/* Returns the character of \N{NAME}; -1: none. */
+/* Returns the character of \N{NAME}; -1: no character has that name. */
 typedef int32_t hr_pynamed_fn(const char *name, size_t len);
 
 /* Appends the characters of p, whose line ends must be LF and which must not end with an unescaped

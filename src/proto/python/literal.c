@@ -1,4 +1,4 @@
-/* Recursive descent over the text; the depth is bounded as for JSON. */
+/* Parses by recursive descent; the depth is bounded as for JSON. */
 #include "config.h"
 
 #include "proto/python/literal.h"
@@ -71,7 +71,8 @@ string_body(struct lit *l, struct hr_buf *b, char quote, bool triple, bool raw)
 	return 0;
 }
 
-/* Returns true if a string starts at l->p. *ret_prefix: bytes before its quote; *ret_raw. */
+/* Returns true if a string starts at l->p, with the bytes before its quote in *ret_prefix and
+ * *ret_raw set for a raw string. */
 static bool
 string_starts(const struct lit *l, size_t *ret_prefix, bool *ret_raw)
 {

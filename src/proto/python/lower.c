@@ -1,4 +1,4 @@
-/* Lower-casing by code point, with the only two rules that need context: U+0130 and the final sigma
+/* Lower-cases by code point, with the only two rules that need context: U+0130 and the final sigma
  * (CPython's do_lower() and handle_capital_sigma()). */
 #include "config.h"
 

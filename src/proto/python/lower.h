@@ -1,5 +1,5 @@
-/* hr_pylower: Python's str.lower(), by which lists of files are sorted (doc/http.md, "POST
- * /list_files"). */
+/* hr_pylower: implements Python's str.lower(), by which lists of files are sorted (doc/http.md,
+ * "POST /list_files"). */
 #ifndef HR_PROTO_PYTHON_LOWER_H
 #define HR_PROTO_PYTHON_LOWER_H
 

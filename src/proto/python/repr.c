@@ -1,4 +1,5 @@
-/* repr(), float() and truth of values that came as JSON. Recursion is bounded by HR_JSON_DEPTH. */
+/* Computes repr(), float() and truth of values that came as JSON. HR_JSON_DEPTH bounds the
+ * recursion. */
 #include "config.h"
 
 #include "proto/python/repr.h"
@@ -66,7 +67,7 @@ simple_run(const char *p, size_t len)
 	return n;
 }
 
-/* text: s is UTF-8; otherwise each byte stands alone. */
+/* `text`: s is UTF-8; otherwise each byte stands alone. */
 static void
 put_repr(struct hr_buf *b, const char *p, size_t len, bool text)
 {
@@ -85,7 +86,8 @@ put_repr(struct hr_buf *b, const char *p, size_t len, bool text)
 		n = 1;
 		cp = text ? hr_utf8_next(p, end, &n) : (unsigned char)*p;
 		if (cp < 0)
-			hr_buf_addf(b, "\\x%02x", (unsigned char)*p); /* not in requests */
+			/* requests never contain such a value */
+			hr_buf_addf(b, "\\x%02x", (unsigned char)*p);
 		else if (cp == quote || cp == '\\')
 			hr_buf_addf(b, "\\%c", (char)cp);
 		else if (text ? is_printable(cp) : cp == '\'' || cp == '"')
@@ -250,7 +252,7 @@ hr_py_truthy(struct json_object *v)
 	case HR_PY_BOOL: return json_object_get_boolean(v);
 	case HR_PY_INT:
 		return hr_json_big_int(v, &negative, &len) != NULL || json_object_get_int64(v) != 0;
-	case HR_PY_FLOAT: return json_object_get_double(v) != 0; /* nan is true */
+	case HR_PY_FLOAT: return json_object_get_double(v) != 0; /* nan counts as true */
 	case HR_PY_STR: return json_object_get_string_len(v) > 0;
 	case HR_PY_LIST: return json_object_array_length(v) > 0;
 	case HR_PY_DICT: return json_object_object_length(v) > 0;
@@ -258,7 +260,8 @@ hr_py_truthy(struct json_object *v)
 	return false;
 }
 
-/* Copies digits with single underscores between them; moves *p past them. False: none. */
+/* Copies digits with single underscores between them and moves *p past them. Returns false if there
+ * are no digits. */
 static bool
 float_digits(const char **p, const char *end, struct hr_buf *out)
 {

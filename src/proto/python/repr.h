@@ -1,6 +1,7 @@
-/* hr_pyrepr: Python's repr(), which the original puts into its error texts (doc/actions.md,
- * "repr"). All functions append; the caller checks the buffer. Characters that are not printable
- * become ASCII escapes, so a lone surrogate of the input comes out as text ('\udc80'). */
+/* hr_pyrepr: implements Python's repr(), which the original puts into its error texts
+ * (doc/actions.md, "repr"). All functions append; the caller checks the buffer. Characters that are
+ * not printable become ASCII escapes, so a lone surrogate of the input comes out as text
+ * ('\udc80'). */
 #ifndef HR_PROTO_PYTHON_REPR_H
 #define HR_PROTO_PYTHON_REPR_H
 
@@ -11,7 +12,8 @@
 #include "proto/json.h"
 
 void hr_pyrepr(struct hr_buf *b, struct json_object *v);
-void hr_pyrepr_str(struct hr_buf *b, const char *p, size_t len); /* generalised UTF-8 */
+/* Appends the repr of generalised UTF-8. */
+void hr_pyrepr_str(struct hr_buf *b, const char *p, size_t len);
 void hr_pyrepr_bytes(struct hr_buf *b, const void *p, size_t len);
 
 /* Appends Python's error for `count` characters from position `at` on, the first of them `first`,
@@ -22,8 +24,8 @@ void hr_pyencode_error(struct hr_buf *b, const char *codec, int32_t first, size_
  * none. b may be NULL. */
 int hr_pyencode_check(struct hr_buf *b, const char *codec, const char *p, size_t len);
 
-/* Returns an int object whose repr is `text` (static) instead of its digits, as of an enumeration's
- * member in a dictionary. NULL: no memory. The caller owns it. */
+/* Returns an int object whose repr is `text` (static) instead of its digits, like that of an
+ * enumeration's member in a dictionary. Returns NULL without memory. The caller owns the object. */
 struct json_object *hr_pyrepr_named_int(int value, const char *text);
 
 /* Returns the name of the type in Python's messages: "NoneType", "int", ... */
