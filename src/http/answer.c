@@ -44,7 +44,7 @@ broken(struct hr_http_reader *h, struct hr_err *err, const char *what)
 	return hr_err_set(err, HR_E_GONE, "%s", what);
 }
 
-/* Parses "HTTP/1.1 404 Not Found". */
+/* Parses a line like "HTTP/1.1 404 Not Found". */
 static int
 status_line(struct hr_http_reader *h, const char *p, size_t len, struct hr_err *err)
 {
@@ -129,7 +129,7 @@ head_ended(struct hr_http_reader *h)
 {
 	long s = h->a->status;
 
-	if (s < 200) /* an interim answer: another one follows */
+	if (s < 200) /* this is an interim answer, and another one follows */
 		h->part = HR_HTTP_STATUS_LINE;
 	else if (s == 204 || s == 304 || strcmp(h->r->method, "HEAD") == 0)
 		h->part = HR_HTTP_DONE;
@@ -153,7 +153,7 @@ chunk_line(struct hr_http_reader *h, const char *p, size_t len, struct hr_err *e
 	return 0;
 }
 
-/* Handles one line, with its end. */
+/* Handles one line, including its end. */
 static int
 line(struct hr_http_reader *h, struct hr_err *err)
 {
@@ -179,7 +179,7 @@ line(struct hr_http_reader *h, struct hr_err *err)
 	case HR_HTTP_DATA_END:
 		h->part = HR_HTTP_CHUNK;
 		return len == 0 ? 0 : broken(h, err, "a chunk of the answer is too long");
-	default: /* HR_HTTP_TRAILER */
+	default: /* the trailer, HR_HTTP_TRAILER */
 		if (len == 0)
 			h->part = HR_HTTP_DONE;
 		break;

@@ -1,4 +1,4 @@
-/* hr_http_reader: an incremental parser of HTTP/1.1 answers. Pure. */
+/* hr_http_reader: parses HTTP/1.1 answers step by step. Pure. */
 #ifndef HR_HTTP_ANSWER_H
 #define HR_HTTP_ANSWER_H
 
@@ -30,13 +30,14 @@ struct hr_http_reader {
 	bool has_length, chunked;
 };
 
-/* Initialises a parser that stores the answer in *a, which is initialised, and where r says. Both
- * must outlive h. */
+/* Initialises a parser that stores the answer in *a, which must be initialised, and the body as r
+ * requests. Both must outlive h. */
 void hr_http_reader_init(
     struct hr_http_reader *h, const struct hr_http_request *r, struct hr_http_answer *a);
 void hr_http_reader_done(struct hr_http_reader *h);
 /* Parses the next bytes. Returns 0, with h->part HR_HTTP_DONE once the answer is whole (later bytes
- * are ignored); or -1 with *err and a->fault: malformed, too long, or the sink gave up. */
+ * are ignored), or -1 with *err and a->fault: the answer is malformed or too long, or the sink gave
+ * up. */
 int hr_http_reader_feed(struct hr_http_reader *h, const char *p, size_t len, struct hr_err *err);
 /* Ends the input. */
 int hr_http_reader_end(struct hr_http_reader *h, struct hr_err *err);

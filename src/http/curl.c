@@ -1,4 +1,4 @@
-/* dlopen() of libcurl, once per process. */
+/* Calls dlopen() for libcurl, once per process. */
 #include "config.h"
 
 #include "http/curl.h"
@@ -9,12 +9,12 @@
 #include <string.h>
 
 #define LIBRARY "libcurl.so.4"
-#define OLDEST 0x075500 /* first version with CURLOPT_PROTOCOLS_STR */
+#define OLDEST 0x075500 /* the first version with CURLOPT_PROTOCOLS_STR */
 #define OLDEST_TEXT "7.85"
 
 struct hr_curl hr_curl;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static char why[200]; /* reason why libcurl cannot be used; "": none */
+static char why[200]; /* reason why libcurl cannot be used; "": it can be used */
 
 static void
 load(void)
@@ -52,7 +52,7 @@ load(void)
 int
 hr_curl_load(struct hr_err *err)
 {
-	(void)pthread_once(&once, load); /* cannot fail: it was initialised */
+	(void)pthread_once(&once, load); /* cannot fail, since `once` is initialised */
 	return *why == '\0'
 		   ? 0
 		   : hr_err_set(err, HR_E_NOTFOUND,

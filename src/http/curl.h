@@ -1,4 +1,4 @@
-/* hr_curl: libcurl, loaded with the first request that needs it. It needs some 35 libraries, which
+/* hr_curl: loads libcurl with the first request that needs it. It needs some 35 libraries, which
  * take ten times as long to load as a program of handrail; most requests need none of them. */
 #ifndef HR_HTTP_CURL_H
 #define HR_HTTP_CURL_H
@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 
-/* The functions in use, by their names without "curl_". */
+/* The libcurl functions in use, by their names without "curl_". */
 #define HR_CURL_CALLS(X)                                                                           \
 	X(easy_cleanup)                                                                            \
 	X(easy_getinfo)                                                                            \

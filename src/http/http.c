@@ -1,4 +1,5 @@
-/* One request at a time on a multi handle, so that the wait can include another descriptor. */
+/* Performs one request at a time on a multi handle, so that the wait can include another
+ * descriptor. */
 #include "config.h"
 
 #include "http/http_int.h"
@@ -28,7 +29,7 @@ struct turn {
 	curl_mime *form;
 	struct curl_slist *connect_to;
 	char text[CURL_ERROR_SIZE];
-	bool gave_up; /* a callback gave up */
+	bool gave_up; /* a callback has given up */
 };
 
 struct hr_http *

@@ -1,4 +1,4 @@
-/* One connection per request: poll() waits for it, for the caller's descriptor and for the
+/* Opens one connection per request: poll() waits for it, for the caller's descriptor and for the
  * timeout. */
 #include "config.h"
 
@@ -215,7 +215,7 @@ wait_for(struct talk *t, bool to_write, struct hr_err *err)
 		p[1].fd = t->req->watch_fd;
 	if (t->latest > 0 && (end == 0 || t->latest < end))
 		end = t->latest;
-	/* bounds a server that never stops sending, too */
+	/* stops a server that never ends its answer, too */
 	if (t->latest > 0 && hr_now_ms() >= t->latest)
 		return late(t, err);
 	do {
@@ -240,7 +240,8 @@ connect_it(struct talk *t, const struct where *w, struct hr_err *err)
 	t->fd = socket(w->addr.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (t->fd < 0)
 		return fault(t, HR_HTTP_OTHER, errno, "socket", err);
-	if (w->addr.any.sa_family == AF_INET) /* requests are sent at once in any case */
+	/* TCP_NODELAY fails only for other sockets: requests are sent at once there in any case */
+	if (w->addr.any.sa_family == AF_INET)
 		(void)setsockopt(t->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	while (connect(t->fd, &w->addr.any, w->addr_len) != 0) {
 		if (errno == EINTR)

@@ -1,6 +1,7 @@
-/* hr_near: requests to servers of this machine, at a Unix socket or 127.0.0.1, without libcurl,
- * which takes longer to load than a sandbox takes to answer. Each request has a connection of its
- * own. Names, TLS, proxies, HTTP/2, forms, and bodies that are streams are left to libcurl. */
+/* hr_near: performs requests to servers of this machine, at a Unix socket or 127.0.0.1, without
+ * libcurl, which takes longer to load than a sandbox takes to answer. Each request has a connection
+ * of its own. Names, TLS, proxies, HTTP/2, forms, and bodies that are streams are left to
+ * libcurl. */
 #ifndef HR_HTTP_NEAR_H
 #define HR_HTTP_NEAR_H
 

@@ -1,4 +1,4 @@
-/* Requests and answers of HTTP: the structs that all clients share. */
+/* Defines requests and answers of HTTP: the structs that all clients share. */
 #ifndef HR_HTTP_REQUEST_H
 #define HR_HTTP_REQUEST_H
 
@@ -40,11 +40,12 @@ struct hr_http_request {
 	void (*on_header)(void *arg, const char *line, size_t len);
 	void *header_arg;
 	bool http2;    /* HTTP/2 only, without an upgrade if the URL is not https */
-	int watch_fd;  /* readable: give up with HR_HTTP_CANCELLED; -1: none */
+	int watch_fd;  /* when it is readable, give up with HR_HTTP_CANCELLED; -1: none */
 	bool fresh;    /* use a new connection: libcurl may send a request twice on a kept one */
 	bool insecure; /* do not verify the server's certificate */
-	const char *ca_pem, *cert_pem, *key_pem; /* TLS, PEM texts; NULL: the system's, none */
-	const char *proxy;      /* URL of the proxy; "": none; NULL: as the environment says */
+	/* PEM texts for TLS; NULL: the system's authorities, no certificate */
+	const char *ca_pem, *cert_pem, *key_pem;
+	const char *proxy;      /* URL of the proxy; "": no proxy; NULL: the environment decides */
 	const char *connect_to; /* "HOST:PORT" to connect to; TLS keeps the URL's name; or NULL */
 };
 

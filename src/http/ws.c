@@ -1,4 +1,4 @@
-/* A WebSocket over a connection that libcurl makes and then hands over. */
+/* Implements a WebSocket over a connection that libcurl makes and then hands over. */
 #include "config.h"
 
 #include "http/ws.h"
@@ -107,7 +107,7 @@ hr_ws_flush(struct hr_ws *w, struct hr_err *err)
 	return 0;
 }
 
-/* Returns the bytes received; 0: none now; -1: end. */
+/* Returns the bytes received; 0: none at present; -1: the connection has ended. */
 static ssize_t
 receive(struct hr_ws *w, char *p, size_t room)
 {
@@ -239,7 +239,7 @@ put_request(struct hr_ws *w, const struct hr_http_request *req, const char *prot
 	return hr_buf_check(&w->out, err);
 }
 
-/* Returns a header's value in the head of an answer; "": missing. */
+/* Returns a header's value in the head of an answer, or "" if it is missing. */
 static void
 header(const char *head, const char *name, char *ret, size_t cap)
 {
@@ -259,7 +259,7 @@ header(const char *head, const char *name, char *ret, size_t cap)
 	}
 }
 
-/* Reads the body of a refusal, as far as it comes: the connection ends after it. */
+/* Reads the body of a refusal as far as it arrives: the connection ends after it. */
 static void
 read_body(struct hr_ws *w, const struct hr_http_request *req, const char *head, int64_t end,
     struct hr_ws_refusal *ret)

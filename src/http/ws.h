@@ -1,5 +1,5 @@
-/* hr_ws: a WebSocket to a server, over a connection of libcurl: TLS, proxies, Unix sockets. Only
- * hr_ws_open() waits: the caller polls hr_ws_fd() for hr_ws_events(). */
+/* hr_ws: a WebSocket to a server, over a connection of libcurl that may use TLS, proxies and Unix
+ * sockets. Only hr_ws_open() waits: the caller polls hr_ws_fd() for hr_ws_events(). */
 #ifndef HR_HTTP_WS_H
 #define HR_HTTP_WS_H
 
@@ -21,11 +21,12 @@ struct hr_ws_refusal {
 struct hr_ws *hr_ws_open(const struct hr_http_request *r, const char *protocols,
     struct hr_ws_refusal *ret, struct hr_err *err);
 void hr_ws_refusal_done(struct hr_ws_refusal *r);
-void hr_ws_free(struct hr_ws *w); /* NULL: no effect */
+void hr_ws_free(struct hr_ws *w); /* Does nothing with NULL. */
 
-const char *hr_ws_protocol(const struct hr_ws *w); /* the agreed protocol; "": none */
+/* Returns the agreed protocol, or "" if there is none. */
+const char *hr_ws_protocol(const struct hr_ws *w);
 int hr_ws_fd(const struct hr_ws *w);
-short hr_ws_events(const struct hr_ws *w); /* events for poll */
+short hr_ws_events(const struct hr_ws *w); /* Returns the events for poll(). */
 /* Returns the bytes still to be sent; a caller that ignores a large number queues without limit. */
 size_t hr_ws_backlog(const struct hr_ws *w);
 
@@ -36,7 +37,7 @@ int hr_ws_flush(struct hr_ws *w, struct hr_err *err);
  * 0; 1: fn stopped, or the server has closed; -1 with *err. */
 int hr_ws_receive(struct hr_ws *w, hr_ws_message_fn *fn, void *arg, struct hr_err *err);
 
-/* Computes the server's answer to a key, for the test. ret has room for 64. */
+/* Computes the server's answer to a key, for the test. `ret` has room for 64 bytes. */
 void hr_ws_accept(const char *key, char *ret);
 
 #endif

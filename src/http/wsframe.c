@@ -1,5 +1,5 @@
-/* Frames of a WebSocket. A server's frames are not masked; a control frame may come between the
- * fragments of a message. */
+/* Handles frames of a WebSocket. A server's frames are not masked; a control frame may come between
+ * the fragments of a message. */
 #include "config.h"
 
 #include "http/wsframe.h"
@@ -129,7 +129,7 @@ hr_wsframes_feed(struct hr_wsframes *f, const char *p, size_t len, hr_ws_message
 	int r = 0;
 
 	while (r == 0) {
-		/* Never keep more than one frame. */
+		/* Never keeps more than one frame. */
 		n = f->in.cap - f->in.len < len ? f->in.cap - f->in.len : len;
 		hr_buf_add(&f->in, p, n);
 		p += n;

@@ -27,7 +27,7 @@ typedef int hr_ws_message_fn(void *arg, enum hr_ws_op op, const char *p, size_t 
 
 struct hr_wsframes {
 	struct hr_buf in;      /* input that is not yet a whole frame */
-	struct hr_buf message; /* the fragments so far */
+	struct hr_buf message; /* the fragments received so far */
 	int op;                /* type of their message; 0: none */
 };
 

@@ -166,7 +166,7 @@ comsub_nested(struct hr_shell_lex *lx, struct comsub *cs, int c)
 		cs->count -= !cs->in_case;
 		return hr_shell_comsub_skip(lx);
 	}
-	if (c == '{') /* ${ acts as in double quotes */
+	if (c == '{') /* ${ acts as it does in double quotes */
 		return hr_shell_pair_skip(lx, '{', '}', HR_PAIR_BRACE | HR_PAIR_DQUOTE);
 	if (c == '[')
 		return hr_shell_pair_skip(lx, '[', ']', 0);
@@ -252,7 +252,8 @@ hr_shell_comsub_skip(struct hr_shell_lex *lx)
 {
 	int r;
 
-	if (hr_shell_lex_peekc(lx) == '(') /* $((: arithmetic, where # and << mean other things */
+	/* $(( starts arithmetic, where # and << mean other things */
+	if (hr_shell_lex_peekc(lx) == '(')
 		return hr_shell_pair_skip(lx, '(', ')', 0);
 	if (hr_shell_enter(lx->st, 1))
 		return -1;

@@ -1,15 +1,15 @@
-/* The substitutions in a word, each of which must parse. The rules are those of the parser whose
- * verdicts are the contract, not bash's: quotes do not protect (unless the whole word is in single
- * quotes), and only the first line of the commands in $( ) or `...` is parsed; after it the rest
- * counts as word text again. */
+/* Parses the substitutions in a word, each of which must be valid. The rules are those of the
+ * parser whose verdicts are the contract, not bash's: quotes do not protect (unless the whole word
+ * is in single quotes), and only the first line of the commands in $( ) or `...` is parsed; after
+ * it the rest counts as word text again. */
 #include "config.h"
 
 #include "shell/parse.h"
 
 #include <string.h>
 
-/* Parses the command at the start of s, the text after $( or between backquotes. *ret_used: where
- * word text continues. */
+/* Parses the command at the start of s, the text after $( or between backquotes. Word text
+ * continues at *ret_used. */
 static int
 expand_command(const char *s, size_t len, bool paren, struct hr_shell_state *st, size_t *ret_used)
 {
@@ -43,7 +43,7 @@ expand_backquote(const char *s, size_t len, struct hr_shell_state *st, size_t *r
 	return expand_command(s, (size_t)(close - s), false, st, &used);
 }
 
-/* Parses after a $, from where *ret_used counts. */
+/* Parses after a $; *ret_used counts from there. */
 static int
 expand_dollar(const char *s, size_t len, struct hr_shell_state *st, size_t *ret_used)
 {
@@ -62,7 +62,7 @@ expand_dollar(const char *s, size_t len, struct hr_shell_state *st, size_t *ret_
 		return 0;
 	case '[': return -1;
 	case '{':
-		/* The original never ends if there is no }. Nothing else can be found. */
+		/* The original never ends without a }. Nothing else can be found. */
 		close = memchr(s, '}', len);
 		*ret_used = close ? (size_t)(close - s) + 1 : len;
 		return 0;

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Returns the name after "declare -x " and the like; NULL: another kind of line. */
+/* Returns the name after "declare -x " and the like, or NULL if the line is of another form. */
 static const char *
 declared_name(const char *p, const char *end)
 {

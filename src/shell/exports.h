@@ -1,4 +1,4 @@
-/* hr_exports: the exported variables that a new shell inherits from its predecessor. */
+/* hr_exports: lists the exported variables that a new shell inherits from its predecessor. */
 #ifndef HR_SHELL_EXPORTS_H
 #define HR_SHELL_EXPORTS_H
 

@@ -1,4 +1,4 @@
-/* Bodies of here-documents. */
+/* Reads the bodies of here-documents. */
 #include "config.h"
 
 #include "shell/heredoc.h"

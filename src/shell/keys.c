@@ -1,4 +1,4 @@
-/* Two tables: control characters and named keys. */
+/* Holds two tables: control characters and named keys. */
 #include "config.h"
 
 #include "shell/keys.h"
@@ -9,7 +9,7 @@
 
 static const struct {
 	const char *name, *bytes;
-	const char *app_bytes; /* bytes in application cursor mode; NULL: the same */
+	const char *app_bytes; /* bytes in application cursor mode; NULL: the same as `bytes` */
 } key_table[] = {
     {"Enter", "\r", NULL},
     {"Tab", "\t", NULL},

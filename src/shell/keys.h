@@ -1,5 +1,5 @@
-/* hr_key: names of keys in the input of a `run` action, and the bytes that they send: those of tmux
- * send-keys. */
+/* hr_key: knows the names of keys in the input of a `run` action, and the bytes that they send:
+ * those of tmux send-keys. */
 #ifndef HR_SHELL_KEYS_H
 #define HR_SHELL_KEYS_H
 

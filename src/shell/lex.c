@@ -1,4 +1,4 @@
-/* Tokens of the splitter's grammar. The reader keeps the types of the last two tokens because
+/* Reads tokens of the splitter's grammar. The reader keeps the types of the last two tokens because
  * bash's reserved words are reserved only in certain places. */
 #include "config.h"
 
@@ -425,7 +425,7 @@ lex_read(struct hr_shell_lex *lx, struct hr_shell_token *t)
 		t->type = HR_TOK_DASH;
 		return 0;
 	}
-	/* <( and >( start words. */
+	/* <( and >( start words */
 	if (hr_shell_is_break(c) && !((c == '<' || c == '>') && hr_shell_lex_peekc(lx) == '(')) {
 		t->type = lex_operator(lx, c, t);
 		return 0;

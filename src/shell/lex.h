@@ -21,20 +21,21 @@ struct hr_shell_state {
 #define HR_SHELL_MAX_DEPTH 1000
 #define HR_SHELL_SUBST_DEPTH 20 /* depth that one level of $( ) counts */
 
-int hr_shell_enter(struct hr_shell_state *st, int levels); /* -1: too deep */
+/* Returns -1 if the nesting is too deep. */
+int hr_shell_enter(struct hr_shell_state *st, int levels);
 void hr_shell_leave(struct hr_shell_state *st, int levels);
 
 enum hr_shell_tok {
-	HR_TOK_START, /* before the first token */
+	HR_TOK_START, /* no token has been read */
 	HR_TOK_EOF,
 	HR_TOK_NEWLINE,
 	HR_TOK_WORD,
-	HR_TOK_ASSIGN,     /* name=..., where an assignment may stand */
+	HR_TOK_ASSIGN,     /* name=... at a place where an assignment may stand */
 	HR_TOK_NUMBER,     /* digits directly before < or > or after <& or >& */
 	HR_TOK_REDIR_WORD, /* {name} directly before < or > */
 	HR_TOK_DASH,       /* - after <& or >& */
 
-	HR_TOK_IF, /* reserved words */
+	HR_TOK_IF, /* reserved words from here on */
 	HR_TOK_THEN,
 	HR_TOK_ELSE,
 	HR_TOK_ELIF,
@@ -51,7 +52,7 @@ enum hr_shell_tok {
 	HR_TOK_BANG,
 	HR_TOK_UNSUPPORTED, /* case esac select time coproc [[ ]]: nothing parsable can follow */
 
-	HR_TOK_AND_AND, /* operators */
+	HR_TOK_AND_AND, /* operators from here on */
 	HR_TOK_OR_OR,
 	HR_TOK_AMP,
 	HR_TOK_SEMI,
@@ -70,10 +71,11 @@ enum hr_shell_tok {
 struct hr_shell_token {
 	enum hr_shell_tok type;
 	size_t start, end; /* offsets in the text */
-	const char *val;   /* words: the text without its backslash-newlines */
+	const char *val;   /* text of a word without its backslash-newlines */
 	size_t vlen;
-	char *own;       /* owns val if there were any; freed by hr_shell_token_done() */
-	bool strip_tabs; /* REDIR_HEREDOC: the <<- form */
+	/* owns val if the word contained backslash-newlines; freed by hr_shell_token_done() */
+	char *own;
+	bool strip_tabs; /* REDIR_HEREDOC: the operator was <<- */
 };
 
 struct hr_shell_heredoc {
@@ -117,6 +119,7 @@ hr_shell_lex_ungetc(struct hr_shell_lex *lx)
 	lx->pos--;
 }
 
-bool hr_shell_is_break(int c); /* a word's end: blank, newline, ; & | ( ) < > */
+/* Returns true for a character that ends a word: blank, newline, ; & | ( ) < > */
+bool hr_shell_is_break(int c);
 
 #endif

@@ -1,10 +1,8 @@
-/* Recursive descent over bash's grammar, as far as the contract's parser knows it. Only the verdict
- * and the extent of the command are kept.
- *
- * The time at which a token is examined matters: reading a newline reads the bodies of the
- * here-documents announced before, so a here-document is announced only after the token that
- * follows its delimiter was examined. In compound commands this makes the first line of a body
- * count as a command; the contract has it so. */
+/* Parses bash's grammar by recursive descent, as far as the contract's parser knows it. Only the
+ * verdict and the extent of the command are kept. The time at which a token is examined matters:
+ * reading a newline reads the bodies of the here-documents announced before, so a here-document is
+ * announced only after the token that follows its delimiter was examined. In compound commands this
+ * makes the first line of a body count as a command; the contract has it so. */
 #include "config.h"
 
 #include "shell/parse.h"
@@ -170,7 +168,7 @@ parse_redirections(struct hr_shell_parser *p)
 	return type < 0 ? -1 : 0;
 }
 
-/* Returns true for: for while until if ( { */
+/* Returns true for `for`, `while`, `until`, `if`, ( and {. */
 static bool
 begins_shell_command(int type)
 {
@@ -196,7 +194,7 @@ static int
 parse_if(struct hr_shell_parser *p)
 {
 	do {
-		take(p); /* consumes if, elif */
+		take(p); /* consumes if or elif */
 		if (parse_compound_list(p) || expect(p, HR_TOK_THEN) || parse_compound_list(p))
 			return -1;
 	} while (peek(p) == HR_TOK_ELIF);
@@ -358,7 +356,7 @@ parse_pipeline_command(struct hr_shell_parser *p)
 
 	while (accept(p, HR_TOK_BANG))
 		bang = true;
-	/* `! ;` is a command; its ; does not separate. */
+	/* `! ;` is a command; its semicolon does not separate */
 	if (bang && accept(p, HR_TOK_SEMI))
 		return 0;
 	return parse_pipeline(p);

@@ -6,14 +6,14 @@
 
 struct hr_shell_unit {
 	size_t start, end; /* first to last character, without the newline that ends it */
-	bool blank;        /* only blank lines and comments were left */
+	bool blank;        /* only blank lines and comments remained */
 };
 
 struct hr_shell_parser {
 	struct hr_shell_lex lx;
 	struct hr_shell_token tok;
 	bool have_tok, failed;
-	bool subst; /* the text of a $( ): a ) may end the command */
+	bool subst; /* the text of a $( ), where a ) may end the command */
 	size_t start, end;
 	bool started;
 };

@@ -1,4 +1,4 @@
-/* Quoting for sh. */
+/* Quotes words for sh. */
 #ifndef HR_SHELL_QUOTE_H
 #define HR_SHELL_QUOTE_H
 

@@ -190,7 +190,7 @@ hr_shell_add_one(struct hr_buf *b, const char *p, size_t len, bool braces)
 	hr_shell_add_unix(&text, p, len);
 	if (text.fail != HR_OK || hr_shell_split(hr_buf_str(&text), text.len, &pieces, NULL) < 0)
 		return -1;
-	goes_on = count_slashes(p, len) % 2 != 0; /* bash continues in the next line */
+	goes_on = count_slashes(p, len) % 2 != 0; /* bash continues the word in the next line */
 	braces |= goes_on || hr_shell_pieces_refused(&pieces);
 	hr_shell_pieces_done(&pieces);
 	if (braces)

@@ -10,14 +10,14 @@
 
 enum hr_shell_verdict {
 	HR_SHELL_PARSED,
-	HR_SHELL_UNPARSABLE, /* one piece: the whole text, unchanged */
-	HR_SHELL_BLANK,      /* one empty piece */
+	HR_SHELL_UNPARSABLE, /* there is one piece: the whole text, unchanged */
+	HR_SHELL_BLANK,      /* there is one empty piece */
 };
 
 struct hr_shell_piece {
 	const char *text; /* NUL-terminated; may contain NULs */
 	size_t len;
-	bool comment; /* no command: only comment lines and backslash-newlines */
+	bool comment; /* contains no command, only comment lines and backslash-newlines */
 };
 
 struct hr_shell_pieces {
@@ -27,7 +27,8 @@ struct hr_shell_pieces {
 	char *store; /* memory of the pieces' bytes */
 };
 
-void hr_shell_pieces_done(struct hr_shell_pieces *p); /* accepts all zero, and a second call */
+/* Accepts a zeroed struct, and a second call. */
+void hr_shell_pieces_done(struct hr_shell_pieces *p);
 
 /* Splits a text. One that crashes the original's parser gets the pieces that bash would see, or
  * one; and a comment directly after ; & or ) is a comment, where the original makes it a command.

@@ -1,4 +1,4 @@
-/* Counting and cutting. Counting reads the bytes once, eight at a time while they are ASCII, since
+/* Counts and cuts text. Counting reads the bytes once, eight at a time while they are ASCII, since
  * observations of many megabytes pass here. */
 #include "config.h"
 
@@ -13,7 +13,7 @@
 
 const char hr_shell_truncated_mark[] = "\n[... Observation truncated due to length ...]\n";
 
-/* Skips at most `points` code points from `at`; *ret_points: the number skipped. */
+/* Skips at most `points` code points from `at`; *ret_points is the number skipped. */
 static size_t
 skip_points(const char *s, size_t len, size_t at, size_t points, size_t *ret_points)
 {

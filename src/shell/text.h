@@ -1,4 +1,4 @@
-/* hr_shell_count: text measured as the reference does, in code points. All other lengths are bytes
+/* hr_shell_count: measures text as the reference does, in code points. All other lengths are bytes
  * of UTF-8; each byte that is not valid UTF-8 counts one code point. */
 #ifndef HR_SHELL_TEXT_H
 #define HR_SHELL_TEXT_H
@@ -8,10 +8,10 @@
 
 #include "base/err.h"
 
-size_t hr_shell_count(const char *s, size_t len); /* code points */
+size_t hr_shell_count(const char *s, size_t len); /* Returns the number of code points. */
 
-/* Code points above which the content of an observation is cut, and kept at each end (doc/shell.md,
- * "Long content"). */
+/* An observation's content of more code points than this is cut, and so many are kept at each end
+ * (doc/shell.md, "Long content"). */
 #define HR_SHELL_CONTENT_MAX 30000
 #define HR_SHELL_CONTENT_KEEP 15000
 

@@ -1,4 +1,4 @@
-/* Ends of words and of quoted stretches. Nothing is interpreted here; expand.c parses the
+/* Finds the ends of words and of quoted stretches. Nothing is interpreted here; expand.c parses the
  * insides. */
 #include "config.h"
 
@@ -29,8 +29,8 @@ struct pair {
 	size_t count;
 	bool pass;   /* the next character is quoted */
 	bool dollar; /* the last character was a $ */
-	/* The meaning of ' in "${name...}": an ordinary character after the name or :-, a quote
-	 * after # % / ^ , */
+	/* The meaning of ' in "${name...}" changes: an ordinary character after the name or :-, a
+	 * quote after # % / ^ , */
 	enum { BRACE_START, BRACE_NAME, BRACE_PATTERN, BRACE_OTHER } brace;
 };
 
@@ -43,7 +43,7 @@ pair_brace(struct pair *p, int c)
 		p->brace = BRACE_PATTERN;
 }
 
-/* Returns true if c, a ', is an ordinary character. */
+/* Returns true if c, a single quote, is an ordinary character here. */
 static bool
 pair_plain_quote(const struct pair *p, int c)
 {
@@ -95,7 +95,7 @@ pair_body(struct hr_shell_lex *lx, struct pair *p)
 		if (p->open == '{')
 			pair_brace(p, c);
 		if (pair_plain_quote(p, c))
-			continue; /* a $ before it belongs to the next part */
+			continue; /* a $ before the quote belongs to the next part */
 		if (c == '\\')
 			p->pass = true;
 		else if (pair_nested(lx, p, c))
@@ -117,7 +117,8 @@ hr_shell_pair_skip(struct hr_shell_lex *lx, int open, int close, unsigned flags)
 	return r;
 }
 
-/* Continues after c, which is $, < or >, in a word. *ret_taken: the expansion is longer than c. */
+/* Continues after c, which is $, < or >, in a word. *ret_taken is set if the expansion is longer
+ * than c. */
 static int
 word_expansion(struct hr_shell_lex *lx, int c, bool *ret_taken)
 {
@@ -138,7 +139,8 @@ word_expansion(struct hr_shell_lex *lx, int c, bool *ret_taken)
 	return 0;
 }
 
-/* Reads a quoted character, string or expansion starting with c. *ret_taken: there was one. */
+/* Reads a quoted character, string or expansion starting with c. *ret_taken is set if there was
+ * one. */
 static int
 word_part(struct hr_shell_lex *lx, int c, struct hr_shell_word *w, bool *ret_taken)
 {
@@ -178,7 +180,8 @@ hr_shell_word_skip(struct hr_shell_lex *lx, struct hr_shell_word *ret)
 		if (word_part(lx, c, ret, &taken))
 			return -1;
 		if (!taken && hr_shell_is_break(c)) {
-			lx->pos = ret->end; /* < and > made the reader continue */
+			/* < and > made the reader continue, so set the position back */
+			lx->pos = ret->end;
 			return 0;
 		}
 	}

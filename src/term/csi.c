@@ -1,5 +1,5 @@
-/* Escape and control sequences. Parameters as in tmux: at most 23, each up to INT_MAX, or the
- * sequence is ignored as a whole; one with colons is "-1", which most sequences take for "do
+/* Handles escape and control sequences. Parameters are as in tmux: at most 23, each up to INT_MAX,
+ * or the sequence is ignored as a whole; one with colons is "-1", which most sequences take for "do
  * nothing". A known sequence clears REP's memory of the last character, an unknown one does not. */
 #include "config.h"
 
@@ -21,8 +21,8 @@ term_arg(const struct hr_term *t, unsigned i, int least, int absent)
 	return v < least ? least : v;
 }
 
-/* Splits the parameters at the start of s at their semicolons. Returns their length; -1: too many,
- * or a number too large. */
+/* Splits the parameters at the start of s at their semicolons. Returns their length, or -1 if there
+ * are too many or a number is too large. */
 static ssize_t
 csi_split(struct term_parser *p, const char *s, size_t len)
 {
@@ -243,7 +243,7 @@ csi_mode_private(struct hr_term *t, int mode, bool on)
 {
 	switch (mode) {
 	case 1: t->app_cursor = on; break;
-	case 3: /* 80 or 132 columns: clears, changes no size */
+	case 3: /* 80 or 132 columns: clears the screen and changes no size */
 		term_move(t, 0, 0, true);
 		term_grid_clear_all(t, (t->pen & PEN_BG) != 0);
 		break;
@@ -314,7 +314,7 @@ static const struct csi_op {
 	int least;
 	void (*run)(struct hr_term *t, int n);
 } csi_ops[] = {
-    {'m', 0, NULL}, /* the most frequent one first */
+    {'m', 0, NULL}, /* the most frequent one comes first */
     {'@', 1, csi_ich},
     {'A', 1, term_up},
     {'B', 1, term_down},
@@ -358,9 +358,9 @@ csi_other(struct hr_term *t, int key)
 	case 's': term_save(t); return true;
 	case 'u': term_restore(t); return true;
 	case 't': csi_winops(t); return true;
-	case 'm' | CSI_GREATER: /* extended keys */
+	case 'm' | CSI_GREATER: /* sets extended keys */
 	case 'n' | CSI_GREATER:
-	case 'q' | CSI_SPACE: /* cursor style */ return true;
+	case 'q' | CSI_SPACE: /* sets the cursor's style */ return true;
 	default: return false;
 	}
 }

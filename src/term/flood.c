@@ -1,6 +1,6 @@
-/* Fast path for long output: whole lines of printable ASCII that start at the left of the bottom
- * row. The effect is that of processing their characters and line feeds one by one, at a few dozen
- * instructions a line; anything unusual ends the fast path. */
+/* Implements a fast path for long output: whole lines of printable ASCII that start at the left of
+ * the bottom row. The effect is that of processing their characters and line feeds one by one, at a
+ * few dozen instructions a line; anything unusual ends the fast path. */
 #include "config.h"
 
 #include "term/term_int.h"
@@ -47,7 +47,7 @@ flood_store(struct hr_term *t, struct term_row *r, const uint8_t *b, unsigned n)
 	term_row_grow_size(t, r, n);
 }
 
-/* Scrolls; returns the new bottom row. */
+/* Scrolls and returns the new bottom row. */
 static inline struct term_row *
 flood_scroll(struct hr_term *t)
 {

@@ -1,6 +1,6 @@
-/* The rows of the screen: clears, moves and scrolls whole rows and columns as tmux's grid.c and
- * grid-view.c do. `bg` means that the background colour is not the default one: then tmux allocates
- * the whole row, which decides later whether the row counts as empty. */
+/* Handles the rows of the screen: clears, moves and scrolls whole rows and columns as tmux's grid.c
+ * and grid-view.c do. `bg` means that the background colour is not the default one: then tmux
+ * allocates the whole row, which decides later whether the row counts as empty. */
 #include "config.h"
 
 #include "term/term_int.h"
@@ -154,8 +154,8 @@ grid_swap(struct hr_term *t, unsigned a, unsigned b)
 	*q = x;
 }
 
-/* Moves rows from..from+n-1 to `to`: their old places are emptied, the rows at the new ones are
- * lost. The caller handles the flags of neighbours. */
+/* Moves rows from..from+n-1 to `to`: their old places are emptied, and the former rows at the new
+ * places are lost. The caller handles the flags of neighbours. */
 static void
 grid_shift(struct hr_term *t, unsigned to, unsigned from, unsigned n, bool bg)
 {
@@ -327,7 +327,7 @@ term_grid_scroll_down(struct hr_term *t, unsigned n, bool bg)
 		n = height;
 	term_grid_unwrap_above(t, t->upper + 1);
 	grid_shift(t, t->upper + n, t->upper, height - n, bg);
-	grid_wipe(t, t->upper, n, bg); /* not cleared by the shift */
+	grid_wipe(t, t->upper, n, bg); /* the shift does not clear these rows */
 	term_grid_unwrap_above(t, t->upper);
 }
 

@@ -1,7 +1,7 @@
-/* Sealed rows that have left the screen at its top, in a ring of bytes. Before a row is added to a
- * full history a tenth of it is dropped at once, as tmux does. Dropped rows leave their buffers in
- * the slots, and the row that enters the slot later gives the buffer to the new row of the screen:
- * a flood of output allocates nothing. */
+/* Keeps sealed rows that have left the screen at its top, in a ring of bytes. Before a row is added
+ * to a full history a tenth of it is dropped at once, as tmux does. Dropped rows leave their
+ * buffers in the slots, and the row that enters the slot later gives the buffer to the new row of
+ * the screen: a flood of output allocates nothing. */
 #include "config.h"
 
 #include "term/term_int.h"

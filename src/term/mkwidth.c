@@ -1,8 +1,6 @@
-/* Writes width_table.h from this C library's wcwidth(). Run by hand, once, with the glibc whose
- * widths are the contract:
- *
- * cc -o mkwidth mkwidth.c && ./mkwidth > width_table.h */
-#define _XOPEN_SOURCE 700 /* wcwidth */
+/* Writes width_table.h from this C library's wcwidth(). A developer runs it once, with the glibc
+ * whose widths are the contract: cc -o mkwidth mkwidth.c && ./mkwidth > width_table.h */
+#define _XOPEN_SOURCE 700 /* declares wcwidth() */
 
 #include <gnu/libc-version.h>
 #include <locale.h>

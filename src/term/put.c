@@ -9,7 +9,7 @@
 enum {
 	/* bytes of input that a joiner waits; tmux forgets it at the end of a read */
 	PUT_JOINER_REACH = 4096,
-	PUT_CHARSET = 0x8000, /* makes a blank a non-default one */
+	PUT_CHARSET = 0x8000, /* makes a blank differ from the default one */
 };
 
 static bool

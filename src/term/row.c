@@ -1,6 +1,6 @@
-/* One row: bytes while its text is ASCII, cells otherwise. Invariant: len <= used, len <= room, and
- * columns from len on read as blanks; in the history (sealed) len counts bytes and used only shows
- * whether the row is empty. */
+/* Handles one row: bytes while its text is ASCII, cells otherwise. Invariant: len <= used, len <=
+ * room, and columns from len on read as blanks; in the history (sealed) len counts bytes and used
+ * only shows whether the row is empty. */
 #include "config.h"
 
 #include "term/term_int.h"
@@ -202,7 +202,7 @@ term_row_erase(struct term_row *r, unsigned x, unsigned n)
 	if (x >= r->len)
 		return;
 	if (x + n >= r->len)
-		r->len = (uint16_t)x; /* blank from here on */
+		r->len = (uint16_t)x; /* the row is blank from here on */
 	else
 		row_blank(r, x, x + n);
 }
@@ -352,7 +352,8 @@ row_seal_cells(struct hr_term *t, struct term_row *r)
 		}
 		flat.len = (uint16_t)n;
 	}
-	flat.used = (uint16_t)(flat.len + r->used - r->len); /* 0 if all were PAD: no text */
+	/* the row has no text if all cells were PAD */
+	flat.used = (uint16_t)(flat.len + r->used - r->len);
 	row_cells_free(t, r);
 	*r = flat;
 }

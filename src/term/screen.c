@@ -1,6 +1,6 @@
-/* Effects of control characters and sequences on the screen: cursor, line feeds, erasing, tabs,
- * scroll region, alternate screen. Each function is tmux's screen_write_ function of that
- * purpose. */
+/* Implements effects of control characters and sequences on the screen: cursor, line feeds,
+ * erasing, tabs, scroll region, alternate screen. Each function is tmux's screen_write_ function of
+ * that purpose. */
 #include "config.h"
 
 #include "term/term_int.h"
@@ -53,7 +53,7 @@ term_left(struct hr_term *t, int n)
 	t->cx -= (unsigned)n < t->cx ? (unsigned)n : t->cx;
 }
 
-/* Moves back; from the start of a continuation row to the row before. */
+/* Moves back; from the start of a continuation row it moves to the row before. */
 void
 term_backspace(struct hr_term *t)
 {
@@ -269,7 +269,7 @@ term_full_reset(struct hr_term *t)
 {
 	t->pen = 0;
 	memset(&t->charset, 0, sizeof(t->charset));
-	t->saved.pen = t->pen; /* but not the saved origin mode */
+	t->saved.pen = t->pen; /* the saved origin mode is not changed */
 	t->saved.charset = t->charset;
 	t->saved.cx = t->saved.cy = 0;
 	term_tabs_default(t);

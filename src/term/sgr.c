@@ -1,5 +1,5 @@
-/* SGR, as far as the text depends on it: default attributes and colours decide which blanks are not
- * stored (put.c) and which rows count as allocated (grid.c). */
+/* Handles SGR as far as the text depends on it: default attributes and colours decide which blanks
+ * are not stored (put.c) and which rows count as allocated (grid.c). */
 #include "config.h"
 
 #include "term/term_int.h"
@@ -110,7 +110,7 @@ sgr_extended(const struct hr_term *t, uint32_t *pen, unsigned i, int which)
 	}
 }
 
-/* The effect of a single number on the pen. */
+/* How a single number changes the pen. */
 static const struct {
 	uint32_t clear, set;
 } sgr_effect[] = {

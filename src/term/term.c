@@ -1,4 +1,4 @@
-/* The terminal as a whole: creation, reset, memory, and queries of its owner. */
+/* Manages the terminal as a whole: creation, reset, memory, and queries of its owner. */
 #include "config.h"
 
 #include "term/term_int.h"
@@ -186,7 +186,7 @@ term_reply(struct hr_term *t, const char *fmt, ...)
 	va_start(ap, fmt);
 	n = vsnprintf(at, room, fmt, ap);
 	va_end(ap);
-	if (n > 0 && (size_t)n < room) /* whole answers only */
+	if (n > 0 && (size_t)n < room) /* appends whole answers only */
 		t->reply_len += (size_t)n;
 }
 

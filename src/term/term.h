@@ -31,8 +31,8 @@ struct hr_term_config {
 	bool lf_is_crlf;
 };
 
-struct hr_term *hr_term_new(const struct hr_term_config *config); /* NULL: out of memory */
-void hr_term_free(struct hr_term *t);                             /* NULL: no effect */
+struct hr_term *hr_term_new(const struct hr_term_config *config); /* Returns NULL without memory. */
+void hr_term_free(struct hr_term *t);                             /* Does nothing with NULL. */
 
 /* Processes output; cannot fail. Over max_bytes or out of memory the oldest history is dropped
  * first (and counted in hr_term_rows_dropped()); with no history left, characters that need memory
@@ -50,8 +50,10 @@ void hr_term_reset(struct hr_term *t);
  * are joined by LF, and lines after the last one written to are left out. A line of blanks
  * counts as written to, so the text may end in LFs. Errors stay in *out. On the alternate
  * screen "screen" means that one. */
-void hr_term_text(const struct hr_term *t, struct hr_buf *out);        /* history and screen */
-void hr_term_text_screen(const struct hr_term *t, struct hr_buf *out); /* the screen alone */
+/* Appends the history and the screen. */
+void hr_term_text(const struct hr_term *t, struct hr_buf *out);
+/* Appends the screen alone. */
+void hr_term_text_screen(const struct hr_term *t, struct hr_buf *out);
 
 /* Appends the text from a row on; skips dropped rows. A row that continues a wrapped line starts in
  * mid-line. */
@@ -69,15 +71,18 @@ void hr_term_text_exact(const struct hr_term *t, uint64_t row, struct hr_buf *ou
 uint64_t hr_term_generation(struct hr_term *t);
 
 /* --- state --- */
-uint64_t hr_term_first_row(const struct hr_term *t);    /* the oldest row */
-uint64_t hr_term_cursor_row(const struct hr_term *t);   /* the cursor's row */
-uint64_t hr_term_rows_dropped(const struct hr_term *t); /* dropped by the limit, not by clearing */
+uint64_t hr_term_first_row(const struct hr_term *t);  /* Returns the number of the oldest row. */
+uint64_t hr_term_cursor_row(const struct hr_term *t); /* Returns the number of the cursor's row. */
+/* Counts rows that the limit dropped, not those that were cleared. */
+uint64_t hr_term_rows_dropped(const struct hr_term *t);
 /* Gets column and row on the screen from 0; col equals cols if the next character wraps. */
 void hr_term_cursor(const struct hr_term *t, unsigned *ret_col, unsigned *ret_row);
-bool hr_term_alternate(const struct hr_term *t);          /* alternate screen shown */
-bool hr_term_application_cursor(const struct hr_term *t); /* DECCKM: arrows send ESC O A */
-bool hr_term_bracketed_paste(const struct hr_term *t);    /* mode 2004 */
-size_t hr_term_memory(const struct hr_term *t);           /* bytes allocated */
+/* Returns true while the alternate screen is shown. */
+bool hr_term_alternate(const struct hr_term *t);
+/* Returns true with DECCKM: arrows send ESC O A. */
+bool hr_term_application_cursor(const struct hr_term *t);
+bool hr_term_bracketed_paste(const struct hr_term *t); /* Returns true with mode 2004. */
+size_t hr_term_memory(const struct hr_term *t);        /* Returns the number of bytes allocated. */
 
 /* Moves up to `cap` bytes of answers to queries (DSR, DA, ...) to buf, to be written to the
  * program's input. Answers beyond 256 unread bytes are lost, each as a whole. */

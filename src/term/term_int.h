@@ -17,14 +17,14 @@
 enum {
 	ROW_WRAPPED = 1, /* the terminal continued it on the next row */
 	ROW_CELLS = 2,   /* data is struct term_cells */
-	ROW_DIRTY = 4,   /* due for hr_term_generation() */
+	ROW_DIRTY = 4,   /* the row was written since hr_term_generation() last read it */
 	ROW_COUNTED = 8, /* the row's hash is part of the sum */
 };
 
 struct term_row {
 	union {
 		void *data;
-		char few[8]; /* the bytes if room is 0 */
+		char few[8]; /* the bytes of the row if room is 0 */
 	};
 	uint16_t used; /* columns in use; those from len on are blank */
 	uint16_t len;  /* columns stored in data; history: bytes */
@@ -57,7 +57,7 @@ struct term_cells {
 };
 
 /* The rows of a screen. Rows from `room` on are empty and not allocated. Once all are allocated the
- * array is a ring starting at `top`, which is 0 until then. */
+ * array is a ring that starts at `top`, which is 0 until then. */
 struct term_screen {
 	struct term_row *row;
 	unsigned room;
@@ -96,7 +96,7 @@ enum term_state {
 #define TERM_PARAM_BYTES 63
 #define TERM_PARAMS 23
 #define PARAM_MISSING (-2)
-#define PARAM_TEXT (-1) /* has colons */
+#define PARAM_TEXT (-1) /* the parameter has colons */
 #define TERM_REPLY_BYTES 256
 
 struct term_parser {
@@ -107,7 +107,8 @@ struct term_parser {
 	uint8_t param_len;
 	char param[TERM_PARAM_BYTES + 1];
 	int arg[TERM_PARAMS + 1];
-	const char *params; /* source of args; another byte than a parameter's ends it */
+	/* source of args; the first byte that is not part of a parameter ends it */
+	const char *params;
 	uint8_t arg_at[TERM_PARAMS + 1]; /* start of each in params */
 	unsigned args;
 	int last; /* character that REP repeats, or -1 */
@@ -122,7 +123,7 @@ struct hr_term {
 	size_t max_bytes;
 	size_t bytes; /* bytes allocated beside this struct */
 
-	/* screen */
+	/* the screens */
 	struct term_screen screen, main; /* main: the other screen while `alternate` */
 	bool alternate;
 	unsigned cx, cy;       /* cx == cols: the next character wraps */
@@ -132,19 +133,19 @@ struct hr_term {
 	uint32_t pen;
 	struct term_charset charset;
 	uint8_t tabs[(TERM_MAX_COLS + 7) / 8];
-	struct { /* DECSC */
+	struct { /* saved by DECSC */
 		uint32_t pen;
 		struct term_charset charset;
 		unsigned cx, cy;
 		bool origin;
 	} saved;
-	struct { /* mode 1049 */
+	struct { /* saved by mode 1049 */
 		uint32_t pen;
 		unsigned cx, cy;
 		bool valid;
 	} alt_saved;
 	bool joiner;         /* a zero width joiner waits for the next character */
-	uint64_t joiner_end; /* offset of input at which it stops waiting */
+	uint64_t joiner_end; /* offset of input at which the joiner stops waiting */
 
 	/* history: a ring; unused slots may hold a buffer for reuse */
 	struct term_row *hist;
@@ -152,9 +153,9 @@ struct hr_term {
 	uint64_t base; /* number of the oldest row */
 	uint64_t dropped;
 
-	/* change */
+	/* detection of changes */
 	uint64_t sum;                 /* sum of hash * HASH_BASE ^ number, over counted rows */
-	uint64_t counted;             /* number of those rows */
+	uint64_t counted;             /* number of counted rows */
 	uint64_t power_number, power; /* HASH_BASE ^ number of the last call */
 	uint64_t dirty_lo, dirty_hi;  /* rows that may be dirty; none if lo > hi */
 	uint64_t generation, fingerprint;
@@ -201,7 +202,7 @@ term_ascii_run(const uint8_t *b, size_t len)
 	return i;
 }
 
-/* --- term.c: memory, replies --- */
+/* --- term.c: memory and replies --- */
 /* Reallocates, counts and keeps the limit: drops history until there is room. Returns NULL if that
  * fails, with the old block untouched. Frees if new_size is 0. */
 void *term_realloc(struct hr_term *t, void *p, size_t old_size, size_t new_size);
@@ -213,17 +214,19 @@ term_top(const struct hr_term *t)
 }
 
 /* --- row.c --- */
-/* Row functions leave it to the caller to mark the row dirty; x and n stay within cols. Without
- * memory the row is unchanged. */
+/* Row functions leave it to the caller to mark the row dirty; x and n must stay within cols.
+ * Without memory the row is unchanged. */
 uint32_t term_row_get(const struct term_row *r, unsigned x);
 void term_row_set(struct hr_term *t, struct term_row *r, unsigned x, uint32_t cell);
 void term_row_put(struct hr_term *t, struct term_row *r, unsigned x, const uint8_t *p, unsigned n);
 void term_row_erase(struct term_row *r, unsigned x, unsigned n);
 void term_row_insert(struct hr_term *t, struct term_row *r, unsigned x, unsigned n);
 void term_row_delete(struct hr_term *t, struct term_row *r, unsigned x, unsigned n);
-void term_row_clear(struct hr_term *t, struct term_row *r); /* empties r; may keep its memory */
+/* Empties r, whose memory may be kept. */
+void term_row_clear(struct hr_term *t, struct term_row *r);
 void term_row_free(struct hr_term *t, struct term_row *r);
-bool term_row_grow(struct hr_term *t, struct term_row *r, unsigned n); /* false: no memory */
+/* Returns false without memory. */
+bool term_row_grow(struct hr_term *t, struct term_row *r, unsigned n);
 static inline char *
 term_row_bytes(struct term_row *r)
 {
@@ -255,7 +258,8 @@ term_row_room(const struct term_row *r)
 {
 	return r->room > 0 ? r->room : sizeof(r->few);
 }
-void term_row_seal(struct hr_term *t, struct term_row *r); /* converts to the history's form */
+/* Converts the row to the history's form. */
+void term_row_seal(struct hr_term *t, struct term_row *r);
 static inline bool
 term_row_needs_seal(const struct term_row *r)
 {
@@ -279,30 +283,35 @@ term_row_append(const struct hr_term *t, struct term_row *r, const uint8_t *p, u
 }
 /* Writes the bytes of a cell, at most TERM_CELL_BYTES; returns 0 for PAD. */
 unsigned term_cell_bytes(const struct term_row *r, uint32_t cell, char *out);
-/* Returns a cell for these bytes; 0: no memory. */
+/* Returns a cell for these bytes, or 0 without memory. */
 uint32_t
 term_row_extra(struct hr_term *t, struct term_row *r, const char *p, unsigned n, bool wide);
 
 /* --- grid.c: rows of the screen --- */
-struct term_row *term_grid_row(const struct hr_term *t, unsigned y); /* NULL: empty */
-struct term_row *term_grid_allocate(struct hr_term *t, unsigned y);  /* NULL: no memory */
+/* Returns NULL for an empty row. */
+struct term_row *term_grid_row(const struct hr_term *t, unsigned y);
+/* Returns NULL without memory. */
+struct term_row *term_grid_allocate(struct hr_term *t, unsigned y);
 /* Takes rows y to y + n - 1 out of the sum before they are renumbered or leave the screen. */
 void term_grid_forget(struct hr_term *t, unsigned y, unsigned n);
 void term_grid_renumbered(struct hr_term *t, unsigned y, unsigned n);
 void term_grid_unwrap_above(struct hr_term *t, unsigned y);
 void term_grid_clear_part(struct hr_term *t, unsigned y, unsigned x, unsigned n, bool bg);
 void term_grid_clear_rows(struct hr_term *t, unsigned y, unsigned n, bool bg);
-void term_grid_clear_all(struct hr_term *t, bool bg); /* moves rows into the history, if any */
-void term_grid_scroll_up(struct hr_term *t, unsigned n, bool bg);   /* scrolls the region */
-void term_grid_scroll_down(struct hr_term *t, unsigned n, bool bg); /* scrolls the region */
+/* Moves rows into the history, if there are any. */
+void term_grid_clear_all(struct hr_term *t, bool bg);
+void term_grid_scroll_up(struct hr_term *t, unsigned n, bool bg);   /* Scrolls the region up. */
+void term_grid_scroll_down(struct hr_term *t, unsigned n, bool bg); /* Scrolls the region down. */
 void term_grid_insert_rows(struct hr_term *t, unsigned y, unsigned n, bool bg);
 void term_grid_delete_rows(struct hr_term *t, unsigned y, unsigned n, bool bg);
 void term_grid_free(struct hr_term *t, struct term_screen *s);
 
 /* --- history.c --- */
-void term_history_push(struct hr_term *t, struct term_row *r); /* *r becomes an empty row */
+/* Moves *r into the history; *r becomes an empty row. */
+void term_history_push(struct hr_term *t, struct term_row *r);
 void term_history_clear(struct hr_term *t);
-bool term_history_relieve(struct hr_term *t); /* frees memory; false: nothing left to free */
+/* Frees memory; returns false if nothing is left to free. */
+bool term_history_relieve(struct hr_term *t);
 static inline struct term_row *
 term_history_row(const struct hr_term *t, unsigned i)
 {
@@ -329,7 +338,7 @@ void term_change_reset(struct hr_term *t);
 void term_change_dirty(struct hr_term *t, struct term_row *r, uint64_t number);
 void term_change_forget(struct hr_term *t, struct term_row *r, uint64_t number);
 
-/* Returns a row of the screen for writing, marked dirty; NULL: no memory. */
+/* Returns a row of the screen for writing, marked dirty, or NULL without memory. */
 static inline struct term_row *
 term_grid_write(struct hr_term *t, unsigned y)
 {
@@ -345,9 +354,10 @@ term_grid_write(struct hr_term *t, unsigned y)
 	return r;
 }
 
-/* --- screen.c: what sequences do --- */
-void term_move(struct hr_term *t, int x, int y, bool with_origin); /* -1: unchanged */
-void term_up(struct hr_term *t, int n); /* n, here and below: 1 or more */
+/* --- screen.c: effects of sequences --- */
+/* Moves the cursor; -1 leaves a coordinate unchanged. */
+void term_move(struct hr_term *t, int x, int y, bool with_origin);
+void term_up(struct hr_term *t, int n); /* Moves up by n, which is 1 or more here and below. */
 void term_down(struct hr_term *t, int n);
 void term_right(struct hr_term *t, int n);
 void term_left(struct hr_term *t, int n);
@@ -365,21 +375,21 @@ void term_restore(struct hr_term *t);
 void term_alternate_on(struct hr_term *t, bool cursor);
 void term_alternate_off(struct hr_term *t, bool cursor);
 void term_tabs_default(struct hr_term *t);
-void term_full_reset(struct hr_term *t); /* RIS */
+void term_full_reset(struct hr_term *t); /* Performs RIS. */
 
 /* --- put.c: characters --- */
 void term_put_ascii(struct hr_term *t, const uint8_t *p, size_t n);
 void term_put(struct hr_term *t, uint32_t cp, int width);
 
-/* --- flood.c: returns how many bytes it took --- */
+/* --- flood.c: returns the number of bytes it consumed --- */
 size_t term_flood(struct hr_term *t, const uint8_t *b, size_t len);
 
 /* --- parser.c, csi.c, sgr.c --- */
 void term_parse(struct hr_term *t, const uint8_t *p, size_t len);
 void term_esc(struct hr_term *t, uint8_t final);
 void term_csi(struct hr_term *t, uint8_t final);
-/* Performs ESC [ numbers and the final byte, complete at b, the form of nearly every sequence.
- * Returns its length; 0: something else. fed: offset of b in the input. */
+/* Performs ESC [ numbers and the final byte, complete at b, which is the form of nearly every
+ * sequence. Returns its length; 0: b has another form. `fed` is the offset of b in the input. */
 size_t term_csi_whole(struct hr_term *t, const uint8_t *b, size_t len, uint64_t fed);
 void term_sgr(struct hr_term *t);
 int term_arg(const struct hr_term *t, unsigned i, int least, int absent);

@@ -6,7 +6,7 @@
 
 #include "base/text/utf8.h"
 
-/* One extraction: the lines so far, and the unfinished line at the end of *out. */
+/* The state of one extraction: the lines so far, and the unfinished line at the end of *out. */
 struct text_sink {
 	struct hr_buf *out;
 	size_t line;   /* offset of the unfinished line in out */

@@ -1,4 +1,4 @@
-/* Columns of a character. tmux asks the C library, so the table is that library's. */
+/* Returns the columns of a character. tmux asks the C library, so the table is that library's. */
 #include "config.h"
 
 #include "term/term.h"
