@@ -1,4 +1,5 @@
-/* The observations: content from the view, prefixes and suffixes literally as clients know them. */
+/* Builds the observations: content from the view, prefixes and suffixes literally as clients know
+ * them. */
 #include "config.h"
 
 #include "session/core_int.h"
@@ -72,7 +73,7 @@ truncate_content(struct hr_buf *content)
 	hr_buf_adds(&cut, hr_shell_truncated_mark);
 	hr_buf_add(&cut, content->p + tail, content->len - tail);
 	hr_buf_done(content);
-	*content = cut; /* includes the error, if any */
+	*content = cut; /* the content includes the error, if there is one */
 }
 
 /* Returns the command as requested, without the blank of hr_core_request(). */

@@ -56,8 +56,8 @@ claims_name(struct hr_keeper *k, const struct hr_report *r)
 	if (k->known_name == NULL || k->known_uid != uid) {
 		pw = getpwuid(uid);
 		free(k->known_name);
-		k->known_name =
-		    strdup(pw != NULL ? pw->pw_name : "I have no name!"); /* as bash's \u */
+		/* bash's \u prints the same */
+		k->known_name = strdup(pw != NULL ? pw->pw_name : "I have no name!");
 		k->known_uid = uid;
 	}
 	return k->known_name != NULL ? k->known_name : "";
@@ -158,7 +158,7 @@ claims_place(struct hr_keeper *k)
 	return k->place_good ? dir : k->dir;
 }
 
-/* ---- the Python ---- */
+/* ---- the Python interpreter ---- */
 
 const char *
 claims_python(struct hr_keeper *k, const struct hr_report *r, const char *cwd)

@@ -1,5 +1,5 @@
-/* Connections: one frame in, one frame out, and more if requested. RUN requests wait in order of
- * arrival; STATUS is answered at once. A peer that leaves does not end its command. */
+/* Handles connections: one frame in, one frame out, and more if requested. RUN requests wait in
+ * order of arrival; STATUS is answered at once. A peer that leaves does not end its command. */
 #include "config.h"
 
 #include "session/keeper_int.h"
@@ -14,12 +14,13 @@
 #include "base/log.h"
 #include "proto/frame.h"
 
-/* A command of 64 MB and its fields; the worker's limit on a body is lower. */
+/* room for a command of 64 MB and its fields; the worker's limit on a body is lower */
 #define IN_CAP (80u << 20)
 #define OUT_CAP (HR_FRAME_MAX + HR_FRAME_HEADER)
 #define ACCEPT_PAUSE_MS 100
-#define STAYING_MAX 8       /* each is examined in every iteration */
-#define IN_KEPT (64u << 10) /* memory of a request to keep for the next one */
+/* maximum of connections that stay, since each is examined in every iteration */
+#define STAYING_MAX 8
+#define IN_KEPT (64u << 10) /* memory of a request that is kept for the next one */
 
 static void
 client_free(struct client *c)
@@ -52,7 +53,7 @@ client_free_all(struct hr_keeper *k)
 	}
 }
 
-/* Ends the exchange: the answer was sent, or nobody waits for it. */
+/* Ends the exchange: the answer was sent, or no client waits for it. */
 static void
 client_over(struct client *c)
 {
@@ -317,7 +318,7 @@ static void
 answer_state(struct client *c, bool pressed, const char *refused)
 {
 	struct hr_keeper *k = c->keeper;
-	const char *held = pressed ? NULL : look_held(k); /* a PRESS was done or refused */
+	const char *held = pressed ? NULL : look_held(k); /* the PRESS was done or refused */
 	const char *dir = claims_place(k);
 	const char *why = refused != NULL      ? refused
 			  : k->failure != NULL ? k->failure
@@ -344,7 +345,8 @@ answer_state(struct client *c, bool pressed, const char *refused)
 static void
 answer_commands(struct client *c)
 {
-	static struct hr_command_state list[HR_COMMANDS_MAX]; /* one loop, one thread */
+	/* static, since there is one loop and one thread */
+	static struct hr_command_state list[HR_COMMANDS_MAX];
 	const struct hr_keeper *k = c->keeper;
 	size_t n = hr_commands_list(
 	    &k->kept->commands, hr_now_ms(), k->printed_at, k->kept->outlog.end, list);
@@ -377,7 +379,7 @@ client_next(struct hr_keeper *k)
 			client_over(c);
 			continue;
 		}
-		/* A later attempt is coming, or was made elsewhere. */
+		/* A later attempt follows, or was made elsewhere. */
 		if (!hr_journal_begin(&k->journal, c->key, c->key_len, c->attempt)) {
 			client_over(c);
 			continue;
@@ -432,7 +434,7 @@ client_dispatch(struct client *c, uint32_t type, const char *payload, size_t len
 	case HR_FRAME_RUN:
 		if (hr_frame_get_run(payload, len, &run, NULL) < 0)
 			break;
-		/* Only the peer's end could still be read, and the answer's failure shows that. */
+		/* Only the peer's end could still arrive, and the answer's failure shows that. */
 		hr_watch_free(c->readable);
 		c->readable = NULL;
 		c->key = run.key.p;
@@ -499,7 +501,7 @@ on_client_readable(void *arg)
 	struct client *c = arg;
 	struct hr_keeper *k = c->keeper;
 
-	(void)client_read(c); /* the watch stays if more is to come */
+	(void)client_read(c); /* the watch stays if more data is to come */
 	keeper_arm(k);
 }
 
@@ -553,7 +555,7 @@ on_listener(void *arg)
 	struct hr_err err = {0};
 	int fd;
 
-	/* One per iteration: there is seldom another. */
+	/* One per iteration is enough: there is seldom another. */
 	fd = accept4(k->config->serve_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0) {
 		if (client_add(k, fd, &err) < 0)

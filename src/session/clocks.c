@@ -1,4 +1,4 @@
-/* The clocks of a request, and the time limits for each step of the shell. */
+/* Keeps the clocks of a request, and the time limits for each step of the shell. */
 #include "config.h"
 
 #include "session/core_int.h"
@@ -27,7 +27,7 @@ core_limit(struct hr_core *c, double limit_s, int64_t now)
 	double ms = limit_s * 1000.0;
 
 	c->hard_at = INT64_MAX;
-	/* a limit of more than some 100 years equals none */
+	/* a limit of more than some 100 years means no limit */
 	if (limit_s != 0 && ms < 3.2e12)
 		c->hard_at = now + (ms < 0 ? 0 : (int64_t)ms + ((double)(int64_t)ms < ms));
 }
@@ -135,8 +135,8 @@ prepare_overdue(struct hr_core *c, int64_t now)
 	} else if (!c->to_type) {
 		c->phase_deadline = INT64_MAX; /* nothing waits for readline */
 	} else if (c->again++ == 0) {
-		/* Something in PROMPT_COMMAND after the hook may still run; or the trace of the
-		 * hook, which would run for every command. */
+		/* The cause may be a part of PROMPT_COMMAND after the hook that still runs; or the
+		 * trace of the hook, which would run for every command. */
 		if (!c->tracing) {
 			hr_view_expect_line(c->view);
 			c->ops.type(c->arg, "\003", 1, false);
@@ -166,11 +166,12 @@ phase_overdue(struct hr_core *c, int64_t now)
 	case PHASE_TYPED:
 		if ((c->takes_lines && c->ops.away != NULL && c->ops.away(c->arg)) ||
 		    core_works(c)) {
-			c->phase_deadline = now + READY_MS; /* a trap that came first */
+			c->phase_deadline = now + READY_MS; /* a trap came first */
 			break;
 		}
 		if (c->takes_lines ? c->ops.take_back(c->arg) : c->ops.in_readline(c->arg)) {
-			hr_core_exited(c, 137, now); /* the keys are bound to other functions */
+			/* the keys are bound to other functions, so give the shell up */
+			hr_core_exited(c, 137, now);
 			break;
 		}
 		hr_view_end_echo(c->view); /* the mark was missed */

@@ -1,4 +1,4 @@
-/* A ring of records of maximum size. */
+/* Keeps a ring of records of maximum size. */
 #include "config.h"
 
 #include "session/commands.h"
@@ -29,7 +29,7 @@ hr_commands_begin(
 {
 	struct hr_command *e;
 
-	if (c->runs) /* the command's end was not seen, so it had none of its own */
+	if (c->runs) /* the command has no end of its own, since its end was not seen */
 		hr_commands_end(c, HR_COMMAND_SHELL_ENDED, -1, now, at);
 	e = place(c, ++c->begun);
 	e->state = (struct hr_command_state){.id = c->begun,

@@ -1,4 +1,4 @@
-/* hr_commands: the last commands of a shell, for viewers. */
+/* hr_commands: records the last commands of a shell, for viewers. */
 #ifndef HR_SESSION_COMMANDS_H
 #define HR_SESSION_COMMANDS_H
 
@@ -19,7 +19,8 @@ struct hr_command {
 	char key[HR_COMMAND_KEY], text[HR_COMMAND_TEXT];
 };
 
-/* All zero at first. Plain bytes, so that another process can continue with them. */
+/* All members are zero at first. The struct is plain bytes, so that another process can continue
+ * with it. */
 struct hr_commands {
 	int64_t begun; /* id of the last command */
 	bool runs;     /* the last command has not ended */
@@ -32,7 +33,7 @@ void hr_commands_begin(
     struct hr_commands *c, struct hr_span key, struct hr_span text, int64_t now, uint64_t at);
 void hr_commands_end(
     struct hr_commands *c, enum hr_command_end how, int exit_code, int64_t now, uint64_t at);
-/* Returns the command of that id if it is kept and has ended; or NULL. */
+/* Returns the command of that id if it is kept and has ended; otherwise NULL. */
 const struct hr_command_state *hr_commands_ended(const struct hr_commands *c, int64_t id);
 /* Lists the commands, oldest first; ret borrows until the next begin. printed: time of the
  * terminal's last output; at: the output's end. */

@@ -1,5 +1,5 @@
-/* Limits of the shell. The counters of its control groups are read when a command starts and when
- * it has ended. */
+/* Sets limits of the shell. The counters of its control groups are read when a command starts and
+ * when it has ended. */
 #include "config.h"
 
 #include "session/confine.h"
@@ -18,7 +18,7 @@
 
 #define FILE_MAX 4096
 #define GROUP_PATH_MAX 4096
-/* Names in memory.events (memory.oom_control in version 1) and in pids.events. */
+/* names in memory.events (memory.oom_control in version 1) and in pids.events */
 #define KILLS "oom_kill "
 #define REFUSALS "max "
 
@@ -40,7 +40,7 @@ join(const char *group)
 	(void)close(fd);
 }
 
-/* Sets a given score: this process's own is set from outside, maybe later than this. */
+/* Sets a given score: this process's own score is set from outside, maybe later than this call. */
 static void
 raise_oom_score(unsigned score)
 {

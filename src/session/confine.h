@@ -1,5 +1,5 @@
-/* hr_confine: the limits of a shell and of all its processes: the control groups that the shell
- * joins, and resource limits for the rest; and their effects on a command. */
+/* hr_confine: sets the limits of a shell and of all its processes (the control groups that the
+ * shell joins, and resource limits for the rest), and reports their effects on a command. */
 #ifndef HR_SESSION_CONFINE_H
 #define HR_SESSION_CONFINE_H
 
@@ -16,7 +16,7 @@ struct hr_confine {
 	size_t ngroups;
 	uint64_t memory, processes, files; /* RLIMIT_AS, _NPROC, _NOFILE; 0: unchanged */
 	bool no_new_privileges;
-	unsigned oom_score; /* 0: the keeper's */
+	unsigned oom_score; /* 0: the keeper's score */
 	/* state of the groups when last read, and whether a rise has yet to be reported */
 	struct hr_confine_counter {
 		int fd[HR_CONFINE_GROUPS]; /* -1: none */
@@ -38,8 +38,8 @@ void hr_confine_limit(const struct hr_confine *c);
 void hr_confine_begin(struct hr_confine *c);
 
 /* Appends lines for an observation on kills and refusals by the kernel since the start of the
- * command, or earlier ones not yet reported; usually nothing. c: NULL: no limits. dir: the shell's
- * directory, whose disk may be full; NULL: not checked. */
+ * command, or earlier ones not yet reported; usually nothing. c NULL: there are no limits. dir: the
+ * shell's directory, whose disk may be full; NULL: not checked. */
 void hr_confine_why(struct hr_confine *c, const char *dir, struct hr_buf *out);
 
 #endif

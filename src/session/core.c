@@ -1,6 +1,6 @@
-/* The state machine. Two questions are separate: the shell's activity (enum phase) and the client's
- * knowledge (running: the last answer said that the command still runs; ended: it has ended since,
- * and its completion waits to be collected). */
+/* Implements the state machine. Two questions are separate: the shell's activity (enum phase) and
+ * the client's knowledge (running: the last answer said that the command still runs; ended: it has
+ * ended since, and its completion waits to be collected). */
 #include "config.h"
 
 #include "session/core.h"
@@ -196,7 +196,7 @@ request_running(struct hr_core *c, const struct hr_run_request *r, int64_t now)
 		return;
 	}
 	if (c->ended) {
-		/* the text was for the program that has ended */
+		/* the text was meant for the program that has ended */
 		c->special = false;
 		core_answer_completed(c);
 	} else if (c->command.len > 0) {
@@ -310,8 +310,7 @@ command_over(struct hr_core *c)
 {
 	if (c->active)
 		core_answer_completed(c);
-	else if (c->running) /* otherwise the prompt is the shell's own (a signal at rest), which
-				nobody waits for */
+	else if (c->running) /* otherwise a signal came at rest, and no client waits */
 		c->ended = true;
 }
 
@@ -331,7 +330,7 @@ hr_core_withdraw(struct hr_core *c, int exit_code, bool *ret_busy)
 static void
 accept_prompt(struct hr_core *c, const struct hr_core_prompt *p)
 {
-	if (!c->ended) { /* otherwise the end of the last one is not reported yet */
+	if (!c->ended) { /* otherwise the end of the last command is not reported yet */
 		c->exit_code = p->exit_code;
 		c->job = p->job;
 	}
@@ -394,7 +393,8 @@ hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now)
 	if (was == PHASE_DEAD)
 		return;
 	if (was == PHASE_TYPED && c->takes_lines && p->line_pending) {
-		/* A signal arrived at rest: the command gets it now, or has got it. */
+		/* A signal arrived at rest: the command reaches the shell now, or has already
+		 * reached it. */
 		c->ops.ack(c->arg, false);
 		return;
 	}

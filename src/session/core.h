@@ -1,9 +1,7 @@
-/* hr_core: one shell as a state machine. Its input are requests, terminal bytes, prompt reports,
+/* hr_core: one shell as a state machine. Its inputs are requests, terminal bytes, prompt reports,
  * the shell's end and the time; it acts only through struct hr_core_ops. It has no descriptors and
- * no clock, so every path can be tested.
- *
- * Times are milliseconds of one monotonic clock. Results are passed from inside the hr_core_*()
- * calls. */
+ * no clock, so every path can be tested. Times are milliseconds of one monotonic clock. Results are
+ * passed from inside the hr_core_*() calls. */
 #ifndef HR_SESSION_CORE_H
 #define HR_SESSION_CORE_H
 
@@ -50,7 +48,7 @@ struct hr_core_ops {
 	 * not supported. The text is sent whole; an empty one sends readline to the terminal, and
 	 * is dropped at the next ack. Returns false if that is not possible. */
 	bool (*give)(void *arg, const char *p, size_t len);
-	bool (*take_back)(void *arg); /* undoes give(); false: the shell has the text */
+	bool (*take_back)(void *arg); /* Undoes give(). Returns false if the shell has the text. */
 	/* Returns true if another process of the shell has the terminal. May be NULL. */
 	bool (*away)(void *arg);
 	/* Returns the shell's processor time in ms if it runs, waits for a processor, or waits for
@@ -68,10 +66,12 @@ struct hr_core_ops {
 	/* Replaces a shell that ended or must end: kills the rest of it and starts another one in
 	 * the old directory. Returns the new shell's directory (borrowed), or NULL with *err. */
 	const char *(*restart)(void *arg, struct hr_err *err);
-	void (*result)(void *arg, const struct hr_run_result *r); /* the request's */
-	void (*ready)(void *arg);                                 /* first prompt of a shell */
-	/* The current command is typed, and: it is over, since the shell is back at a prompt or has
-	 * ended. For the record only; both may be NULL. */
+	/* Called with the request's result. */
+	void (*result)(void *arg, const struct hr_run_result *r);
+	void (*ready)(void *arg); /* Called at the first prompt of a shell. */
+	/* `began` is called when the current command is typed, `over` when it is over, since the
+	 * shell is back at a prompt or has ended. They serve the record of commands only; both may
+	 * be NULL. */
 	void (*began)(void *arg, const char *p, size_t len);
 	void (*over)(void *arg, int exit_code, bool shell_ended);
 	/* Appends lines with further facts about an ended command, or nothing. May be NULL. */
@@ -90,21 +90,26 @@ void hr_core_free(struct hr_core *c);
 /* Reports that the first shell was started in dir; ops->restart starts later ones. */
 void hr_core_started(struct hr_core *c, const char *dir, int64_t now);
 
-/* Starts a request. Only one at a time: call it after the result of the previous one. The core
- * copies all that it needs. */
+/* Starts a request. Only one request runs at a time: call it after the result of the previous one.
+ * The core copies all that it needs. */
 void hr_core_request(struct hr_core *c, const struct hr_run_request *r, int64_t now);
-bool hr_core_busy(const struct hr_core *c);    /* a request is pending */
-bool hr_core_running(const struct hr_core *c); /* a command was started and has not ended */
-bool hr_core_typed(const struct hr_core *c);   /* readline may still be reading a command */
-bool hr_core_edits(const struct hr_core *c);   /* ... and draws it on the terminal meanwhile */
+bool hr_core_busy(const struct hr_core *c); /* Returns true while a request is pending. */
+/* Returns true if a command was started and has not ended. */
+bool hr_core_running(const struct hr_core *c);
+/* Returns true if readline may still be reading a command. */
+bool hr_core_typed(const struct hr_core *c);
+/* Returns true if readline may still be reading a command and draws it on the terminal
+ * meanwhile. */
+bool hr_core_edits(const struct hr_core *c);
 /* Withdraws a command that the shell was given and has not taken: a signal would reach the idle
  * shell, and the command would run after it. The command then counts as over, with this exit code,
- * and never ran. *ret_busy, if true is returned: the shell has not taken it because it works, or
- * because its process has the terminal (a trap); the signal is for that, too. Returns false if the
- * shell has the command, or there is none. */
+ * and never ran. When it returns true, *ret_busy is set if the shell has not taken the command
+ * because it works, or because its process has the terminal (a trap); the signal is for that, too.
+ * Returns false if the shell has the command, or there is none. */
 bool hr_core_withdraw(struct hr_core *c, int exit_code, bool *ret_busy);
 const char *hr_core_working_dir(const struct hr_core *c);
-bool hr_core_application_cursor(const struct hr_core *c); /* mode in which arrows must be typed */
+/* Returns true in the mode in which arrows must be typed as ESC O A. */
+bool hr_core_application_cursor(const struct hr_core *c);
 
 /* Makes `at` the offset of the next byte of output. */
 void hr_core_place(struct hr_core *c, uint64_t at);
@@ -116,7 +121,8 @@ void hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t n
 /* Reports the end of the shell's process, after all its output: its exit code, or 128 + signal. */
 void hr_core_exited(struct hr_core *c, int exit_code, int64_t now);
 void hr_core_timer(struct hr_core *c, int64_t now);
-int64_t hr_core_deadline(const struct hr_core *c); /* time for hr_core_timer(); INT64_MAX: never */
+/* Returns the time for hr_core_timer(); INT64_MAX: never. */
+int64_t hr_core_deadline(const struct hr_core *c);
 
 /* State for a successor, without pointers. The caller keeps the output: see struct
  * hr_view_points. */
@@ -143,14 +149,14 @@ struct hr_core_kept {
  * too long, so that no process could continue from it. */
 bool hr_core_keep(const struct hr_core *c, struct hr_core_kept *to);
 /* Replays a predecessor's output to a new core: `feed` passes to the view everything from its
- * position, at first points.reset, up to points.fed of that value, HR_CORE_ALL: also the newer
- * output. If the start is lost, `feed` calls hr_view_lose() first. */
+ * position, at first points.reset, up to points.fed of that value, or with HR_CORE_ALL also the
+ * newer output. If the start is lost, `feed` calls hr_view_lose() first. */
 #define HR_CORE_ALL UINT64_MAX
 void hr_core_replay(struct hr_core *c, const struct hr_core_kept *from,
     void (*feed)(void *arg, struct hr_view *v, uint64_t fed), void *arg);
 /* Notes that a client has got the output before byte `at`, as hr_core_place() counts bytes, by
- * another way than a result: no result repeats it. Only for a command that outlasts its result.
- * `feed` and `arg` as for hr_core_replay(), if newer output exists. */
+ * another way than a result: no result repeats it. Use it only for a command that outlasts its
+ * result. `feed` and `arg` are as for hr_core_replay(), if newer output exists. */
 void hr_core_returned(struct hr_core *c, uint64_t at,
     void (*feed)(void *arg, struct hr_view *v, uint64_t fed), void *arg);
 /* Continues from a predecessor's state, after hr_core_replay(). */

@@ -9,14 +9,14 @@
 #define CORE_FIELD_CAP (1u << 20)
 
 enum phase {
-	PHASE_STARTING,  /* no report since the start */
+	PHASE_STARTING,  /* the shell has not reported since its start */
 	PHASE_PREPARING, /* reported and acked; readline is about to take the terminal */
 	PHASE_READY,     /* readline waits for a command */
 	PHASE_TYPED,     /* a command was typed; it may not be complete yet */
 	PHASE_BUSY,      /* the command runs */
 	PHASE_HEALING,   /* the core has typed the hook */
 	PHASE_EDITING,   /* readline is off; the core has typed `set -o emacs` */
-	PHASE_DEAD,      /* no shell; the next request tries again */
+	PHASE_DEAD,      /* there is no shell; the next request tries again */
 };
 
 struct hr_core {
@@ -30,7 +30,7 @@ struct hr_core {
 	int64_t watch_at, watch_ms; /* time and interval of the next look at a running command */
 
 	bool running;          /* the client knows that a command still runs */
-	bool ended;            /* ... and the command has ended since */
+	bool ended;            /* the client knows that a command runs which has ended since */
 	bool begun;            /* ops.over() is due at the command's end */
 	unsigned observations; /* number of observations for the running command */
 
@@ -45,20 +45,20 @@ struct hr_core {
 	char key[8];
 	size_t key_len;
 	bool interrupting; /* a C-c was sent to readline; phase_deadline is for the next one */
-	unsigned again;    /* number of repetitions */
-	int64_t had_ms;    /* shell's processor time when first late in this phase; or -1 */
+	unsigned again;    /* number of repeated C-c */
+	int64_t had_ms;    /* processor time of the shell when first late in this phase; or -1 */
 	double timeout, ready_s;
 	int64_t start, last_change, hard_at;
 	uint64_t generation; /* generation of the text when last checked */
-	bool unseen;         /* output is not examined yet; times of its first and last byte */
+	bool unseen; /* true: output is not examined yet; times of its first and last byte */
 	int64_t unseen_from, unseen_to;
 
-	/* the last prompt */
+	/* as reported at the last prompt */
 	int exit_code, job;
 	bool is_session; /* sent by the session's own shell, not a child of it */
 	bool marked;     /* readline marks taking the terminal and the end of the echo */
-	bool traced;     /* set -v */
-	bool tracing;    /* set -x */
+	bool traced;     /* the shell has `set -v` */
+	bool tracing;    /* the shell has `set -x` */
 	bool retyped; /* the current command was given to a former shell, which did not read it */
 	bool takes_lines; /* readline waits for ops.give, or was given a command by it */
 	struct hr_buf cwd, username, py_path;
@@ -67,54 +67,65 @@ struct hr_core {
 	uint32_t texts;
 };
 
-/* core.c */
+/* ---- core.c ---- */
 void core_set_phase(struct hr_core *c, enum phase phase, int64_t deadline);
-void core_notice(struct hr_core *c, const char *how); /* a new shell replaced the old one */
+/* Notes that a new shell replaced the old one. */
+void core_notice(struct hr_core *c, const char *how);
 void core_restart(struct hr_core *c, int64_t now);
 /* Records that bash is about to get the current command, in this form. */
 void core_begun(struct hr_core *c, const char *p, size_t len);
-void core_become_ready(struct hr_core *c, bool marked, int64_t now); /* readline waits */
+/* Handles that readline waits; `marked`: it has printed its mark. */
+void core_become_ready(struct hr_core *c, bool marked, int64_t now);
 
-/* clocks.c */
+/* ---- clocks.c ---- */
 /* Examines the terminal, in case the mark of readline was missed. */
 void core_look_again(struct hr_core *c, int64_t now);
-void core_await_readline(struct hr_core *c, int64_t now); /* readline must take the terminal soon */
+/* Sets the limit within which readline must take the terminal. */
+void core_await_readline(struct hr_core *c, int64_t now);
 void core_start_clocks(struct hr_core *c, const struct hr_run_request *r, int64_t now);
-void core_limit(struct hr_core *c, double limit_s, int64_t now); /* sets hard_at */
+void core_limit(struct hr_core *c, double limit_s, int64_t now); /* Sets hard_at. */
 /* Gives the pending command to the shell as soon as that is ready, or refuses it after a limit. */
 void core_await_ready(struct hr_core *c, int64_t now);
-int64_t core_no_change_at(const struct hr_core *c); /* a look may postpone it */
-void core_see_change(struct hr_core *c);            /* checks whether the output was a change */
-void core_feed(struct hr_core *c, const char *p, size_t len, int64_t now); /* feeds the view */
+/* Returns the limit without a change, which a look may postpone. */
+int64_t core_no_change_at(const struct hr_core *c);
+void core_see_change(struct hr_core *c); /* Checks whether the output was a change. */
+void core_feed(struct hr_core *c, const char *p, size_t len, int64_t now); /* Feeds the view. */
 
-/* watch.c */
-void core_watch(struct hr_core *c, int64_t now);   /* starts the looks */
-int64_t core_watch_at(const struct hr_core *c);    /* time of the next look */
-void core_look(struct hr_core *c, int64_t now);    /* looks if one is due */
-void core_suspect(struct hr_core *c, int64_t now); /* readline was seen without a report */
+/* ---- watch.c ---- */
+void core_watch(struct hr_core *c, int64_t now); /* Starts the looks at a running command. */
+int64_t core_watch_at(const struct hr_core *c);  /* Returns the time of the next look. */
+void core_look(struct hr_core *c, int64_t now);  /* Looks if a look is due. */
+/* Handles that readline was seen without a report. */
+void core_suspect(struct hr_core *c, int64_t now);
 /* Returns true if the shell works towards the expected step, or would if a processor were free. A
  * shell that has used too much processor time in this phase is busy with something else, for
  * ever. */
 bool core_works(struct hr_core *c);
 
-/* typing.c */
-void core_type_command(struct hr_core *c, int64_t now); /* types the current request for readline */
-void core_await_command(struct hr_core *c, int64_t now); /* expects it by ops.give */
+/* ---- typing.c ---- */
+/* Types the current request for readline. */
+void core_type_command(struct hr_core *c, int64_t now);
+/* Expects the current request to be taken by ops.give. */
+void core_await_command(struct hr_core *c, int64_t now);
 /* Switches to typing, since readline has the terminal: it reads the rest of a command there, or the
  * command uses readline itself, or the shell does not take commands by ops.give after all. Returns
  * true if the command was typed. */
 bool core_stop_giving(struct hr_core *c, int64_t now);
-void core_type_input(struct hr_core *c, int64_t now);     /* the running program's */
-void core_type_interrupt(struct hr_core *c, int64_t now); /* types C-c until a prompt comes */
-void core_type_heal(struct hr_core *c, bool plain, int64_t now); /* plain: no readline */
-void core_type_editing(struct hr_core *c, int64_t now);          /* turns readline on */
+/* Types the request for the running program. */
+void core_type_input(struct hr_core *c, int64_t now);
+void core_type_interrupt(struct hr_core *c, int64_t now); /* Types C-c until a prompt comes. */
+/* Types the hook; `plain`: the shell does not use readline. */
+void core_type_heal(struct hr_core *c, bool plain, int64_t now);
+void core_type_editing(struct hr_core *c, int64_t now); /* Turns readline on. */
 
 /* answer.c: each function passes the one result and ends the request. */
 void core_answer_completed(struct hr_core *c);
 void core_answer_no_change(struct hr_core *c);
 void core_answer_timeout(struct hr_core *c);
 void core_answer_refused(struct hr_core *c);
-void core_answer_nothing(struct hr_core *c, const char *text); /* there is no command to report */
-bool core_answer_error(struct hr_core *c, const char *text, size_t len); /* returns false */
+/* Answers that there is no command to report. */
+void core_answer_nothing(struct hr_core *c, const char *text);
+/* Answers with an error and returns false. */
+bool core_answer_error(struct hr_core *c, const char *text, size_t len);
 
 #endif

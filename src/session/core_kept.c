@@ -1,5 +1,5 @@
-/* State that outlives the core, as plain bytes: copied after each event and passed to the core of
- * another process. */
+/* Copies the state that outlives the core, as plain bytes, after each event, and passes it to the
+ * core of another process. */
 #include "config.h"
 
 #include <string.h>
@@ -98,7 +98,7 @@ hr_core_keep(const struct hr_core *c, struct hr_core_kept *to)
 	to->timeout = c->timeout;
 	to->ready_s = c->ready_s;
 	to->start = c->start;
-	to->last_change = c->unseen ? c->unseen_to : c->last_change; /* an approximation */
+	to->last_change = c->unseen ? c->unseen_to : c->last_change; /* this is an approximation */
 	to->hard_at = c->hard_at;
 	to->phase_deadline = c->phase_deadline;
 	to->suspect_at = c->suspect_at;
@@ -112,7 +112,7 @@ hr_core_keep(const struct hr_core *c, struct hr_core_kept *to)
 	return at_rest(c) && to->points.whole;
 }
 
-/* Returns the next of the four; a truncated text counts as changed by others. */
+/* Returns the next of the four texts; a truncated text counts as changed by others. */
 static const char *
 take_text(const char **io_p, const char *end)
 {
@@ -166,7 +166,7 @@ call_again(struct hr_view *v, enum hr_view_event event, struct hr_span typed)
 	}
 }
 
-/* Returns the event after the last; HR_VIEW_EVENTS: none. */
+/* Returns the event after the last one; HR_VIEW_EVENTS: there is none. */
 static enum hr_view_event
 next_event(const struct hr_view_points *p, uint32_t last)
 {
@@ -180,7 +180,7 @@ next_event(const struct hr_view_points *p, uint32_t last)
 	return next;
 }
 
-/* typed: the line of HR_VIEW_ECHO; NULL: unknown. */
+/* `typed` is the line of HR_VIEW_ECHO; NULL: unknown. */
 static void
 play(struct hr_view *v, const struct hr_view_points *p, struct hr_span typed,
     void (*feed)(void *arg, struct hr_view *v, uint64_t fed), void *arg)
@@ -324,7 +324,8 @@ hr_core_resume(struct hr_core *c, const struct hr_core_kept *from)
 	c->tracing = from->tracing;
 }
 
-/* Succeeds a killed shell: a command that the client believes running was killed with it. */
+/* Takes the place of a killed shell: a command that the client believes running was killed with
+ * it. */
 void
 hr_core_succeed(struct hr_core *c, const struct hr_core_kept *from)
 {

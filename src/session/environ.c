@@ -1,5 +1,5 @@
-/* The environment after `su USER -`, without su: HOME and SHELL always, USER and LOGNAME unless
- * root; the rest is kept. */
+/* Builds the environment after `su USER -`, without su: HOME and SHELL always, USER and LOGNAME
+ * unless root; the rest is kept. */
 #include "config.h"
 
 #include "session/environ.h"
@@ -10,8 +10,8 @@
 
 #include "session/shellproc.h"
 
-/* handrail's own variables (SESSION_API_KEY should be gone already), and those of another terminal
- * or shell. */
+/* handrail's own variables (SESSION_API_KEY should be removed already), and those of another
+ * terminal or shell */
 static const char *const removed[] = {"SESSION_API_KEY=", "NOTIFY_SOCKET=", "LISTEN_FDS=",
     "LISTEN_PID=", "LISTEN_FDNAMES=", "WATCHDOG_USEC=", "WATCHDOG_PID=", "INVOCATION_ID=",
     "JOURNAL_STREAM=", "MAINPID=", "TMUX=", "TMUX_PANE=", "TERM=", "TERM_PROGRAM=",

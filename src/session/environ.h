@@ -1,4 +1,4 @@
-/* hr_environ: the initial environment of a shell. */
+/* hr_environ: builds the initial environment of a shell. */
 #ifndef HR_SESSION_ENVIRON_H
 #define HR_SESSION_ENVIRON_H
 

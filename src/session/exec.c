@@ -1,6 +1,6 @@
-/* Commands beside the shell: processes of the shell's account without a terminal, whose two streams
- * are sent to the client separately. They have the shell's limits and none of its state. A client
- * that leaves ends its command. */
+/* Runs commands beside the shell: processes of the shell's account without a terminal, whose two
+ * streams are sent to the client separately. They have the shell's limits and none of its state. A
+ * client that leaves ends its command. */
 #include "config.h"
 
 #include "session/keeper_int.h"
@@ -25,7 +25,7 @@
 #define EXECS_MAX 64
 #define PIECE_MAX (64u << 10)
 #define ROUNDS 8       /* reads per iteration */
-#define LATE_S 3       /* seconds; timeout(1) has ended the command a second after its limit */
+#define LATE_S 3       /* seconds after its limit by which timeout(1) has ended the command */
 #define NO_DIRECTORY 1 /* exit code of a shell's failed cd */
 #define NO_PROGRAM 127
 
@@ -34,13 +34,14 @@ struct exec {
 	struct hr_keeper *keeper;
 	int fd; /* connection of the client */
 	struct hr_watch *gone, *writable, *late;
-	pid_t pid; /* leader of a session; 0: ended, with exit_code */
+	pid_t pid; /* leader of a session; 0: it has ended, with exit_code */
 	int exit_code;
-	bool told; /* the result is in out */
+	bool told; /* the result is in `out` */
 	struct exec_stream {
-		int fd; /* -1: at the end */
+		int fd; /* -1: the stream is at its end */
 		struct hr_watch *readable;
-		size_t left; /* once the leader has ended: bytes printed before that */
+		/* bytes printed before the leader's end and not yet read, once it has ended */
+		size_t left;
 	} streams[2];
 	struct hr_buf out;
 	size_t sent;
@@ -143,7 +144,7 @@ read_streams(struct exec *e)
 	return any;
 }
 
-/* Returns 1 if all is sent; 0: the client is slow; -1: it has gone. */
+/* Returns 1 if all is sent; 0: the client is slow; -1: the client has gone. */
 static int
 flush(struct exec *e)
 {

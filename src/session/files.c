@@ -1,5 +1,5 @@
-/* The files shared by keeper and shell: two FIFOs from the shell, one for acks, one for commands,
- * the script of the prompt, and the start-up files. Secrets do not stay on the disk. */
+/* Manages the files shared by keeper and shell: two FIFOs from the shell, one for acks, one for
+ * commands, the script of the prompt, and the start-up files. Secrets do not stay on the disk. */
 #include "config.h"
 
 #include "session/keeper_int.h"
@@ -12,7 +12,7 @@
 #include "base/path.h"
 #include "shell/exports.h"
 
-/* Names in the state directory; those of the FIFOs are in session/prompt/hook.h. */
+/* names in the state directory; those of the FIFOs are in session/prompt/hook.h */
 #define RC "rc"
 #define EXPORTS "exports"
 #define TEXT_CAP (8u << 20)

@@ -1,6 +1,5 @@
-/* Followers get the output from an offset as fast as they read, and delay nobody. One that falls
- * behind by more than the log misses bytes, and notices that by the offsets.
- *
+/* Sends followers the output from an offset as fast as they read, and delays no other process. A
+ * follower that falls behind by more than the log misses bytes, and notices that by the offsets.
  * The client of a command may require that none of its output is lost (hr_run_request, `whole`).
  * Then the terminal is not read while more than half a log of it is unsent, so that the command
  * waits, as for a pipe's reader; but at most HOLD_MS for each step, so that a stopped client does
@@ -31,9 +30,9 @@ struct follower {
 	struct hr_keeper *keeper;
 	int fd;
 	struct hr_watch *readable, *writable;
-	bool stays;      /* waits for more at the end */
+	bool stays;      /* the follower waits for more at the end */
 	bool told;       /* the start, and the end of its command, were sent */
-	int64_t command; /* ends with that command; 0: none */
+	int64_t command; /* the follower ends with that command; 0: none */
 	uint64_t at;
 	struct hr_buf out;
 	size_t sent;
@@ -63,7 +62,7 @@ follow_free_all(struct hr_keeper *k)
 		follower_free(f);
 }
 
-/* Returns true if its command runs, or it has none. */
+/* Returns true if the follower's command runs, or it has none. */
 static bool
 follower_unbound(const struct follower *f)
 {
@@ -72,8 +71,8 @@ follower_unbound(const struct follower *f)
 	return f->command == 0 || (c->runs && c->begun == f->command);
 }
 
-/* Returns its end offset: output after its command is another's, as is all output if the command is
- * no longer known. */
+/* Returns the follower's end offset: output after its command belongs to another command, as does
+ * all output if the command is no longer known. */
 static uint64_t
 follower_end(const struct follower *f)
 {
@@ -232,7 +231,8 @@ on_follower_writable(void *arg)
 	(void)follower_pump(arg);
 }
 
-/* Frees the follower: a follower sends nothing more, so this is its end. */
+/* Frees the follower when its connection is readable: a follower sends nothing more, so this is its
+ * end. */
 static void
 on_follower_readable(void *arg)
 {
@@ -297,7 +297,7 @@ press_keys(struct hr_keeper *k, const struct hr_press_request *r)
 			return "no key of that name";
 		hr_buf_add(&all, bytes, len);
 	}
-	/* A lone C-c, before the shell has taken the command. */
+	/* This is a lone C-c, before the shell has taken the command. */
 	if (all.len == 1 && all.p[0] == '\003' && hr_core_withdraw(k->core, 128 + SIGINT, &busy) &&
 	    !busy)
 		hr_buf_reset(&all);
@@ -319,7 +319,7 @@ press_signal(struct hr_keeper *k, int signo)
 	if (ioctl(k->shell.master, TIOCGPGRP, &group) < 0 || group <= 1)
 		return "no command is running in the foreground";
 	/* The shell itself is in the foreground: bash ignores other signals, or would die of them
-	 * for nothing. */
+	 * without effect. */
 	if (group == k->shell.pid && signo != SIGINT && signo != SIGHUP && signo != SIGKILL)
 		return back ? NULL : "no command but the shell is running in the foreground";
 	return kill(-group, signo) < 0 ? strerror(errno) : NULL;
@@ -374,11 +374,11 @@ follow_began(struct hr_keeper *k, const char *p, size_t len)
 {
 	const struct client *c = k->active;
 
-	if (c == NULL) /* an internal command */
+	if (c == NULL) /* this is an internal command */
 		return;
 	hr_commands_begin(&k->kept->commands, (struct hr_span){c->key, c->key_len},
 	    (struct hr_span){p, k->hidden ? 0 : len}, hr_now_ms(), k->kept->outlog.end);
-	/* A follower of the last command may still read; otherwise nobody would clear the hold. */
+	/* A follower of the last command may still read; otherwise nothing would clear the hold. */
 	if (k->hold.command != 0 && !is_followed(k, k->hold.command))
 		hold_drop(k);
 	/* A log of less than twice one read would lose bytes all the same. */

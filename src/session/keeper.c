@@ -1,4 +1,4 @@
-/* One shell and its loop: set-up, the commands before readiness, timers, the end. */
+/* Runs one shell and its loop: set-up, the commands before readiness, timers, the end. */
 #include "config.h"
 
 #include "session/keeper_int.h"
@@ -66,7 +66,7 @@ fail_start(struct hr_keeper *k, const char *what, const char *why, size_t why_le
 	    line, sizeof(line), "%s: %.*s", what, (int)(why_len < 300 ? why_len : 300), why);
 	for (p = line; *p != '\0'; p++) {
 		if (iscntrl((unsigned char)*p))
-			*p = ' '; /* one line, safe for a terminal that shows the log */
+			*p = ' '; /* prints one line, safe for a terminal that shows the log */
 	}
 	k->failure = strdup(line);
 	hr_log(HR_LOG_ERROR, "%s", line);
@@ -154,7 +154,7 @@ keeper_request(struct hr_keeper *k, const struct hr_run_request *r)
 	hr_core_request(k->core, r, hr_now_ms() + 1);
 }
 
-/* Leaves the terminal unread for a moment: the end of a typed command may be near. */
+/* Leaves the terminal unread for QUICK_MS: the end of a typed command may be near. */
 static void
 wait_quickly(struct hr_keeper *k)
 {
@@ -257,7 +257,8 @@ keeper_open(struct hr_keeper *k, struct hr_err *err)
 		return -1;
 	k->user.stays = hr_kept_outlives(&k->store);
 	k->journal.sync = k->config->journal_sync;
-	/* The journal is required: nobody could know later which actions were started. */
+	/* The journal is required: without it the actions that were started would be unknown
+	 * later. */
 	if (k->config->journal != NULL && hr_journal_open(&k->journal, k->config->journal, err) < 0)
 		return -1;
 	if (hr_environ_for_shell(&k->environ, environ, &k->user, k->config->bash, err) < 0 ||

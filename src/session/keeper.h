@@ -1,4 +1,5 @@
-/* hr_keeper: the process around one shell: its terminal, its FIFOs and the socket it serves. */
+/* hr_keeper: runs the process around one shell: its terminal, its FIFOs and the socket it
+ * serves. */
 #ifndef HR_SESSION_KEEPER_H
 #define HR_SESSION_KEEPER_H
 
@@ -12,8 +13,8 @@ struct hr_confine;
 
 struct hr_keeper_config {
 	const char *name;
-	const char *user; /* user of the shell */
-	bool change_user; /* take the user's identity */
+	const char *user; /* the shell's user */
+	bool change_user; /* true: take the user's identity */
 	const char *work_dir;
 	const char *state_dir; /* directory for session/statedir.h */
 	const char *journal;   /* directory (proto/journal.h); NULL: none */

@@ -1,5 +1,5 @@
-/* The store. A datagram stays in the socket and is only peeked at, so it survives a process that
- * dies over it. */
+/* Implements the store. A datagram stays in the socket and is only peeked at, so it survives a
+ * process that dies while it handles the datagram. */
 #include "config.h"
 
 #include "session/kept.h"
@@ -71,7 +71,8 @@ sort_fds(const struct msghdr *m, const unsigned char *kinds, size_t n, int fds[H
 	return got == n && (m->msg_flags & MSG_CTRUNC) == 0;
 }
 
-/* Returns 1 if the store has a state; 0: none, or of another build; -1: not available now. */
+/* Returns 1 if the store has a state; 0: it has none, or that of another build; -1: not available
+ * now. */
 static int
 find(struct hr_kept_store *s, int fds[HR_KEPT_FDS], struct hr_err *err)
 {
@@ -181,7 +182,7 @@ hr_kept_put(struct hr_kept_store *s, const int fds[HR_KEPT_FDS], struct hr_err *
 
 /* ---- tries ---- */
 
-static struct hr_kept *tried; /* signal handlers have no argument */
+static struct hr_kept *tried; /* static, since signal handlers have no argument */
 static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 static struct sigaction faults_were[sizeof(faults) / sizeof(faults[0])];
 

@@ -1,8 +1,8 @@
-/* hr_kept: state that outlives a killed keeper. Its descriptors (terminal, FIFOs, the log) are in a
- * message in a socket of which the supervisor has a copy; its knowledge is in memory passed with
- * them, as plain bytes. The next keeper finds both and continues with the shell, which notices
- * nothing. Steps whose outcome cannot be recorded in time clear `sure`: after a kill during one the
- * shell is replaced, with its directory and its exported variables. */
+/* hr_kept: keeps state that outlives a killed keeper. Its descriptors (terminal, FIFOs, the log)
+ * are in a message in a socket of which the supervisor has a copy; its knowledge is in memory
+ * passed with them, as plain bytes. The next keeper finds both and continues with the shell, which
+ * notices nothing. Steps whose outcome cannot be recorded in time clear `sure`: after a kill during
+ * one the shell is replaced, with its directory and its exported variables. */
 #ifndef HR_SESSION_KEPT_H
 #define HR_SESSION_KEPT_H
 
@@ -19,9 +19,11 @@
 #include "session/outlog.h"
 
 #define HR_KEPT_DIR 4096
-#define HR_KEPT_KEY 512        /* longer keys cannot be joined later */
-#define HR_KEPT_RESULT 16384   /* bytes of the last command's result, as sent */
-#define HR_KEPT_EXPORTS 262144 /* longer ones are not kept */
+/* maximum bytes of a key; requests with longer keys cannot be joined later */
+#define HR_KEPT_KEY 512
+#define HR_KEPT_RESULT 16384 /* bytes of the last command's result, as sent */
+/* maximum bytes of the exported variables; longer ones are not kept */
+#define HR_KEPT_EXPORTS 262144
 #define HR_KEPT_CRASH 8
 #define HR_KEPT_GIVEN 8
 #define HR_KEPT_READ 8192 /* bytes read from the terminal at once: it provides 4 kB */
@@ -35,17 +37,17 @@ enum hr_kept_fd {
 	HR_KEPT_SHELL, /* pidfd of the shell */
 	HR_KEPT_MASTER,
 	HR_KEPT_SLAVE,
-	HR_KEPT_LOG_FILE, /* at most one of these two */
+	HR_KEPT_LOG_FILE, /* at most one of these two is present */
 	HR_KEPT_LOG_MEMORY,
 	HR_KEPT_FDS,
 };
 
 /* Stages of a prompt, handled from state noted before it. Each step can be repeated, except the
- * answer to the shell, and the successor can see whether the shell has that. */
+ * answer to the shell, and the successor can see whether the shell has got the answer. */
 enum hr_kept_stage { HR_KEPT_NO_REPORT, HR_KEPT_REPORT, HR_KEPT_ANSWERING };
 
 struct hr_kept_text {
-	size_t len; /* 0: none; cleared before and set after the bytes */
+	size_t len; /* 0: there is no text; cleared before the bytes change and set afterwards */
 	char p[HR_KEPT_KEY];
 };
 
@@ -58,14 +60,14 @@ struct hr_kept {
 	struct hr_hook_secrets secrets;
 	struct hr_core_kept core;
 
-	/* the shell */
+	/* ---- the shell ---- */
 	pid_t shell, said;     /* the shell, and the process of the last report */
-	char dir[HR_KEPT_DIR]; /* start directory; "": too long */
+	char dir[HR_KEPT_DIR]; /* start directory; "": its name is too long */
 	int given;
 	bool has_line, from_us, sent_away, suspicious, resized, tells_hides;
 	unsigned hides;
 
-	/* the current request */
+	/* ---- the current request ---- */
 	bool hidden;
 	uint32_t attempt;
 	struct hr_kept_text key;
@@ -78,10 +80,11 @@ struct hr_kept {
 	uint64_t given_from[HR_KEPT_GIVEN], given_to[HR_KEPT_GIVEN];
 	unsigned ngiven;
 	uint64_t returned; /* offset up to which a client has the output */
-	/* length of a report, as below */
+	/* length of a report, whose bytes are below */
 	size_t report_len;
 	char report[HR_KEPT_READ];
-	/* a read of the terminal: zero except for its bytes, which may not be in the log yet */
+	/* the last read of the terminal: zero except for its bytes, which may not be in the log
+	 * yet */
 	uint64_t read_at;
 	size_t read_len;
 	char read[HR_KEPT_READ];
@@ -97,15 +100,16 @@ struct hr_kept_store {
 	struct hr_kept *page;
 };
 
-/* Takes ownership of in and out. *ret_found: a predecessor's state exists; fds are then filled (-1:
- * missing) and the caller's. Otherwise the page is empty. */
+/* Takes ownership of in and out. *ret_found: a predecessor's state exists; the caller then owns the
+ * descriptors in fds (-1: missing). Otherwise the page is empty. */
 int
 hr_kept_open(struct hr_kept_store *s, int fds[HR_KEPT_FDS], bool *ret_found, struct hr_err *err);
 /* Replaces the stored descriptors by all of these, plus the page's. Copies them: they stay the
  * caller's. */
 int hr_kept_put(struct hr_kept_store *s, const int fds[HR_KEPT_FDS], struct hr_err *err);
-void hr_kept_clear(struct hr_kept_store *s); /* drops the store's only copies */
-void hr_kept_layout(char text[64]);          /* the current build's layout string */
+/* Drops the store's copies, which are the only ones. */
+void hr_kept_clear(struct hr_kept_store *s);
+void hr_kept_layout(char text[64]); /* Writes the layout string of the current build. */
 /* Counts this process's death as a try until hr_kept_succeeded(), since the resumed state may be
  * the cause. A kill from outside counts little, a crash of this process a lot. */
 void hr_kept_try(struct hr_kept *page);

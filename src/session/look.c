@@ -1,5 +1,5 @@
-/* Activity of the shell's process according to the kernel, for cases that the shell does not
- * report. Only names and numbers of /proc are read, not the files they refer to. */
+/* Examines the activity of the shell's process according to the kernel, for cases that the shell
+ * does not report. Only names and numbers of /proc are read, not the files they refer to. */
 #include "config.h"
 
 #include "session/keeper_int.h"
@@ -15,7 +15,7 @@
 #include "base/path.h"
 #include "base/process/pid.h"
 
-/* Bytes that bash 5.2 reads at once without readline; `read` asks for another number. */
+/* Number of bytes that bash 5.2 reads at once without readline; `read` asks for another number. */
 #define PLAIN_READ 1024
 
 /* Returns true if the process is still the bash that was started, not another program. */
@@ -32,8 +32,8 @@ is_bash(const struct hr_keeper *k)
 	if (n <= 0)
 		return false;
 	link[n] = '\0';
-	if ((size_t)n >= sizeof(deleted) &&
-	    strcmp(link + n + 1 - sizeof(deleted), deleted) == 0) /* upgraded meanwhile */
+	/* the program was upgraded meanwhile */
+	if ((size_t)n >= sizeof(deleted) && strcmp(link + n + 1 - sizeof(deleted), deleted) == 0)
 		link[n + 1 - (ssize_t)sizeof(deleted)] = '\0';
 	base = hr_path_leaf(link);
 	return strcmp(base, "bash") == 0 || strcmp(base, hr_path_leaf(k->config->bash)) == 0;
@@ -118,7 +118,7 @@ look_hides(const struct hr_keeper *k, pid_t pid)
 	for (fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
 		(void)snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)pid, fd);
 		n = readlink(name, link, sizeof(link) - 1);
-		if (n < 0 && errno != ENOENT) /* not accessible */
+		if (n < 0 && errno != ENOENT) /* the directory of descriptors is not accessible */
 			continue;
 		link[n > 0 ? n : 0] = '\0';
 		if (strcmp(link, terminal) != 0 && strcmp(link, "/dev/tty") != 0)

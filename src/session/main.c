@@ -1,4 +1,4 @@
-/* handrail-session: keeps one shell. Started by handraild (proto/PROTOCOL), not by hand. */
+/* handrail-session: keeps one shell. handraild starts it (proto/PROTOCOL); people do not. */
 #include "config.h"
 
 #include <argp.h>
@@ -16,7 +16,7 @@
 #define KEEP_IN_FD 5
 #define KEEP_OUT_FD 6
 #define MAX_INIT 16
-#define OPT_SYNC 300 /* options besides those of the list */
+#define OPT_SYNC 300 /* options that are not in the list */
 #define OPT_LINE 301
 
 const char *argp_program_version = "handrail-session (" PACKAGE_NAME ") " PACKAGE_VERSION;

@@ -1,5 +1,5 @@
-/* A ring of pieces, in a file or in memory, and the piece being filled: a short command's output
- * costs no system call. */
+/* Implements a ring of pieces, in a file or in memory, and the piece being filled: a short
+ * command's output costs no system call. */
 #include "config.h"
 
 #include "session/outlog.h"

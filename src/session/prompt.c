@@ -1,5 +1,5 @@
-/* The shell's reports at its prompts: every report is checked against the process table and the
- * terminal before the core gets it, and trusted only as far as claims.c allows. */
+/* Reads the shell's reports at its prompts: every report is checked against the process table and
+ * the terminal before the core gets it, and trusted only as far as claims.c allows. */
 #include "config.h"
 
 #include "session/keeper_int.h"
@@ -11,10 +11,11 @@
 #include "base/fd.h"
 #include "base/clock.h"
 
-/* Reads per iteration, so that a process that floods the FIFO does not block the loop. */
+/* number of reads per iteration, so that a process that floods the FIFO does not block the loop */
 #define READS 32
 #define REPORT_ROOM 8192
-#define LAST_MS 500 /* before a shell is ended: a requested report may be on its way */
+/* milliseconds to wait before a shell is ended: a requested report may be on its way */
+#define LAST_MS 500
 
 /* Returns true if the list "a:b:c" contains the word. */
 static bool
@@ -39,7 +40,9 @@ at_prompt(struct hr_keeper *k, const struct hr_report *r)
 	char link[8192];
 
 	if (!known && !hr_shellproc_foreground(&k->shell, r->pid))
-		return; /* another terminal, the background, or not a descendant of the shell */
+		/* the process has another terminal, is in the background, or is not a descendant of
+		 * the shell */
+		return;
 	/* A shell with a nonce waits for an ack, even if the nonce is wrong. */
 	p.is_session = r->pid == k->shell.pid && r->nonce[0] != '\0';
 	k->renonce = p.is_session && !known;
@@ -177,8 +180,8 @@ prompt_last(struct hr_keeper *k)
 int
 prompt_renew(struct hr_keeper *k, struct hr_err *err)
 {
-	on_exports(k);                /* the last output of the former shell */
-	hr_buf_reset(&k->exports_in); /* incomplete */
+	on_exports(k);                /* read the last output of the former shell */
+	hr_buf_reset(&k->exports_in); /* drop an incomplete set */
 	k->exports_due = 0;
 	prompt_close(k);
 	return files_share(k, err) == 0 ? prompt_open(k, err) : -1;

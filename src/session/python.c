@@ -71,7 +71,7 @@ hr_python_find(const char *path, const char *cwd, const char *home, struct hr_bu
 	enum found found, first = NOTHING;
 
 	if (path[0] == '\0') {
-		/* no PATH: search the directory itself */
+		/* search the directory itself if there is no PATH */
 		add_name(cwd, strlen(cwd), "", out);
 		if (out->fail == HR_OK && look_at(out->p + start, "") != A_PROGRAM)
 			cut(out, start);

@@ -1,4 +1,4 @@
-/* A keeper and its successor: saving the state at the end of each event, and restoring it. */
+/* Saves a keeper's state at the end of each event, and restores it in the successor. */
 #include "config.h"
 
 #include "session/keeper_int.h"
@@ -202,8 +202,8 @@ resume_note_result(struct hr_keeper *k, const struct client *c)
 
 /* ---- a predecessor's state ---- */
 
-/* Adds the bytes of the read during which the keeper was killed: the kernel gives them to nobody
- * else. */
+/* Adds the bytes of the read during which the keeper was killed: no other process can get them from
+ * the kernel. */
 static void
 complete_log(struct hr_kept *p)
 {
@@ -305,8 +305,8 @@ struct replay {
 	uint64_t at;
 };
 
-/* Returns the end of the command that is in the log at `at`; 0: none is. *ret_next: the start of
- * the next one. */
+/* Returns the end of the command that is in the log at `at`, or 0 if none is there. *ret_next is
+ * the start of the next one. */
 static uint64_t
 given_at(const struct hr_kept *p, uint64_t at, uint64_t *ret_next)
 {
@@ -322,7 +322,7 @@ given_at(const struct hr_kept *p, uint64_t at, uint64_t *ret_next)
 	return 0;
 }
 
-/* Feeds the log to the view for hr_core_replay(), without the commands in it, which are no
+/* Feeds the log to the view for hr_core_replay(), without the commands in it, which are not
  * output. */
 static void
 feed(void *arg, struct hr_view *v, uint64_t fed)
@@ -409,7 +409,7 @@ resume_log_given(struct hr_keeper *k, const char *p, size_t len)
 		kept->given_from[n] = kept->given_from[i];
 		kept->given_to[n++] = kept->given_to[i];
 	}
-	if (n == HR_KEPT_GIVEN) /* the output between two of them then counts as a command */
+	if (n == HR_KEPT_GIVEN) /* the output between two commands then counts as a command */
 		n--;
 	else
 		kept->given_from[n] = kept->outlog.end;
@@ -501,7 +501,7 @@ resume_shell(struct hr_keeper *k, struct hr_err *err)
 		dir = hr_core_kept_dir(&p->core);
 		hr_commands_end(
 		    &p->commands, HR_COMMAND_SHELL_ENDED, -1, hr_now_ms(), p->outlog.end);
-		hr_view_begin(hr_core_view(k->core), p->outlog.end); /* skip all old output */
+		hr_view_begin(hr_core_view(k->core), p->outlog.end); /* skips all old output */
 		hr_core_succeed(k->core, &p->core);
 		k->restarted = true;
 		hr_kept_succeeded(p);

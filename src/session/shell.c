@@ -1,4 +1,4 @@
-/* The core's operations on terminal, FIFOs and process. */
+/* Implements the core's operations on terminal, FIFOs and process. */
 #include "config.h"
 
 #include "session/keeper_int.h"
@@ -20,9 +20,9 @@
 #include "base/process/spawn.h"
 #include "session/confine.h"
 
-#define TURN_READS 8    /* a terminal provides 4 kB in each */
+#define TURN_READS 8    /* reads per wake-up; a terminal provides 4 kB in each */
 #define FULL_SIZE 1024  /* after a shorter read the terminal is nearly always empty */
-#define QUICK_BYTES 512 /* readline reads so many in a millisecond */
+#define QUICK_BYTES 512 /* readline reads this many bytes in a millisecond */
 
 static void
 drop_master(struct hr_keeper *k)
@@ -44,7 +44,7 @@ shell_close(struct hr_keeper *k, bool kill_all)
 {
 	drop_master(k);
 	if (k->leaves)
-		k->shell.pid = 0; /* leave the shell running: the next keeper tries */
+		k->shell.pid = 0; /* leaves the shell running, so that the next keeper tries */
 	hr_shellproc_hangup(&k->shell, kill_all);
 	prompt_close(k);
 	files_close(k);
@@ -77,8 +77,8 @@ shell_unanswer(struct hr_keeper *k)
 	shell_drain(k);
 }
 
-/* Passes bytes of the terminal to the core and, except a command's echo, which is there already, to
- * the log. */
+/* Passes bytes of the terminal to the core and to the log, but not a command's echo to the log,
+ * which has the command already. */
 static void
 take_read(struct hr_keeper *k, size_t n)
 {
@@ -101,7 +101,7 @@ take_read(struct hr_keeper *k, size_t n)
 	}
 }
 
-/* Reads at most `turns` times. `all`: until the terminal's queue is empty, too. */
+/* Reads at most `turns` times; with `all` also until the terminal's queue is empty. */
 static void
 read_master(struct hr_keeper *k, int turns, bool all)
 {
@@ -265,7 +265,8 @@ bool
 shell_take_back(void *arg)
 {
 	struct hr_keeper *k = arg;
-	static char text[HR_HOOK_LINE_MAX + 1]; /* read at once: the shell may read, too */
+	/* a single read must take the text, since the shell may read, too */
+	static char text[HR_HOOK_LINE_MAX + 1];
 	bool any = false;
 
 	resume_unsure(k);
@@ -291,10 +292,11 @@ op_give(void *arg, const char *p, size_t len)
 	if (k->sent_away) /* readline was not waiting there, so the empty line is unread */
 		(void)shell_take_back(k);
 	k->sent_away = len == 0;
-	/* A user of very many pipes gets small ones: the shell could read a part, and run it. */
+	/* A user who has very many pipes gets small ones: the shell could read a part of the text,
+	 * and run it. */
 	if (len >= PIPE_BUF && fcntl(k->line_fd, F_GETPIPE_SZ) <= (int)len)
 		return false;
-	/* An empty pipe accepts it whole. */
+	/* An empty pipe accepts the whole text. */
 	if (writev(k->line_fd, parts, 2) != (ssize_t)len + 1) {
 		(void)shell_take_back(k);
 		return false;
@@ -359,7 +361,7 @@ shell_start(struct hr_keeper *k, const char *dir, struct hr_err *err)
 	if (files_put_rc(k, k->starts > 0, err) < 0)
 		return -1;
 	k->has_line = false;
-	(void)shell_take_back(k); /* lines for the former shell */
+	(void)shell_take_back(k); /* drops lines meant for the former shell */
 	k->given = 0;
 	k->hides = 0;
 	k->starts++;
@@ -437,8 +439,8 @@ shell_end(struct hr_keeper *k)
 	prompt_last(k);
 	if (ioctl(k->shell.master, TIOCGPGRP, &group) < 0 || group == k->shell.pid)
 		group = 0;
-	/* The shell first: otherwise it would report the end of its foreground, which then ended in
-	 * a running shell. */
+	/* Kill the shell first: otherwise it would report the end of its foreground, which then
+	 * ended in a running shell. */
 	(void)kill(k->shell.pid, SIGKILL);
 	/* A foreground that ignores SIGHUP is the reason why the shell is ended. */
 	if (group > 1)
@@ -461,7 +463,8 @@ shell_on_child(void *arg)
 			continue;
 		}
 		if (WIFSTOPPED(status)) {
-			(void)kill(pid, SIGCONT); /* undo `kill -STOP $$`: nobody else would */
+			/* undoes `kill -STOP $$`, which no other process would do */
+			(void)kill(pid, SIGCONT);
 			continue;
 		}
 		shell_ended(k, hr_exit_code(status));

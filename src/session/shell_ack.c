@@ -1,5 +1,5 @@
-/* The answer to a prompt's report, for which the shell waits: commands that it runs before it shows
- * the prompt. */
+/* Composes the answer to a prompt's report, for which the shell waits: commands that it runs before
+ * it shows the prompt. */
 #include "config.h"
 
 #include "session/keeper_int.h"
@@ -20,7 +20,7 @@
  * series. */
 #define SNAPSHOT_MS 1000
 #define TEXT_CAP (8u << 20)
-#define ACK_MAX 4096 /* PIPE_BUF: written whole or not at all */
+#define ACK_MAX 4096 /* PIPE_BUF, since so much is written whole or not at all */
 
 static void
 add_init_commands(struct hr_keeper *k, struct hr_buf *line)

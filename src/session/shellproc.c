@@ -1,5 +1,5 @@
-/* A bash on a PTY. The slave stays open here, too: its modes are read and set through it, and
- * unread input can be dropped only from that side. The shell's end is noticed as its process
+/* Runs a bash on a PTY. The slave stays open here, too: its modes are read and set through it, and
+ * unread input can be dropped only from that side. The shell's end is noticed when its process
  * ends. */
 #include "config.h"
 
@@ -75,7 +75,7 @@ hr_shell_user_done(struct hr_shell_user *u)
 
 /* ---- the child ---- */
 
-/* Cuts the last component. Returns false at the top. */
+/* Cuts off the last component. Returns false at the top. */
 static bool
 parent_of(char *dir)
 {
@@ -103,7 +103,8 @@ child_fail(int fd, const char *step)
 void
 hr_shellproc_reset_signals(void)
 {
-	static const unsigned long dfl[4]; /* the kernel's struct sigaction, all zero: SIG_DFL */
+	/* the kernel's struct sigaction; all zero means SIG_DFL */
+	static const unsigned long dfl[4];
 	sigset_t none;
 	int i;
 
@@ -114,7 +115,7 @@ hr_shellproc_reset_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Runs in the child; sends the parent the directory as "/dir", a failure as any other text. */
+/* Runs in the child; sends the parent the directory as "/dir", or a failure as any other text. */
 static void
 child_run(int slave, int tell, const char *bash, const char *rcfile,
     const struct hr_shell_user *user, char *const *envp, char *dir)
@@ -162,14 +163,14 @@ open_terminal(struct hr_shellproc *s, const struct hr_shell_user *user, struct h
 		return -1;
 	if (tcgetattr(s->slave, &t) == 0) {
 		t.c_iflag |= IUTF8;
-		(void)tcsetattr(s->slave, TCSANOW, &t); /* only a convenience */
+		(void)tcsetattr(s->slave, TCSANOW, &t); /* a failure only loses a convenience */
 	}
 	if (user->change && fchown(s->slave, user->uid, (gid_t)-1) < 0)
 		return hr_err_sys(err, errno, "the terminal's owner");
 	return 0;
 }
 
-/* Reads the child's message before exec: the directory and nothing after it is success. */
+/* Reads the child's message before exec: the directory with nothing after it means success. */
 static int
 read_child(int fd, char **ret_dir, struct hr_err *err)
 {
@@ -184,7 +185,7 @@ read_child(int fd, char **ret_dir, struct hr_err *err)
 		return hr_err_set(err, HR_E_SYS, "the shell could not be started");
 	if (text[0] != '/')
 		return hr_err_set(err, HR_E_SYS, "%s", text);
-	/* "/dir" NUL; the reason of a failed exec would follow. */
+	/* The text is "/dir" and a NUL; the reason of a failed exec would follow. */
 	nul = memchr(text, '\0', (size_t)n);
 	if (nul != NULL && nul + 1 < text + n)
 		return hr_err_set(err, HR_E_SYS, "%s", nul + 1);
@@ -252,7 +253,7 @@ void
 hr_shellproc_flow(struct hr_shellproc *s)
 {
 	if (s->slave >= 0)
-		(void)ioctl(s->slave, TCXONC, TCOON); /* cannot fail on a terminal */
+		(void)ioctl(s->slave, TCXONC, TCOON); /* TCXONC cannot fail on a terminal */
 }
 
 /* Gets the terminal's modes. Another line discipline has none, and neither reads nor writes. */
@@ -316,7 +317,7 @@ hr_shellproc_tidy(struct hr_shellproc *s)
 	free_letters(&t);
 	if (memcmp(&t, &was, sizeof(t)) != 0)
 		(void)tcsetattr(s->slave, TCSANOW, &t); /* nothing else could be tried */
-	(void)tcflush(s->slave, TCIFLUSH);              /* cannot fail on a terminal */
+	(void)tcflush(s->slave, TCIFLUSH);              /* TCIFLUSH cannot fail on a terminal */
 }
 
 void
@@ -351,7 +352,8 @@ hr_shellproc_resize(struct hr_shellproc *s, unsigned rows, unsigned columns)
 	    .ws_row = (unsigned short)rows, .ws_col = (unsigned short)columns};
 
 	if (s->master >= 0)
-		(void)ioctl(s->master, TIOCSWINSZ, &size); /* cannot fail on a terminal */
+		/* TIOCSWINSZ cannot fail on a terminal */
+		(void)ioctl(s->master, TIOCSWINSZ, &size);
 }
 
 void
@@ -392,7 +394,8 @@ hr_shellproc_shows(const struct hr_shellproc *s, int fd)
 	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)s->pid, fd);
 	return s->slave >= 0 && stat(path, &shown) == 0 && fstat(s->slave, &terminal) == 0 &&
 	       S_ISCHR(shown.st_mode) &&
-	       (shown.st_rdev == terminal.st_rdev || shown.st_rdev == makedev(5, 0) /* /dev/tty */);
+	       (shown.st_rdev == terminal.st_rdev ||
+		   shown.st_rdev == makedev(5, 0) /* /dev/tty is another name of the terminal */);
 }
 
 bool
@@ -480,7 +483,7 @@ wait_for_ends(struct pollfd *fds, size_t n)
 	while (left > 0 && ms > 0 && (poll(fds, n, (int)ms) > 0 || errno == EINTR)) {
 		for (i = left = 0; i < n; i++) {
 			if (fds[i].revents != 0)
-				hr_fd_close(&fds[i].fd); /* poll ignores -1 */
+				hr_fd_close(&fds[i].fd); /* poll() ignores -1 */
 			left += fds[i].fd >= 0;
 		}
 		ms = until - hr_now_ms();

@@ -17,19 +17,20 @@ struct hr_shell_user {
 	char *name, *home;
 	uid_t uid;
 	gid_t gid;
-	bool change;                      /* take the user's identity */
+	bool change;                      /* true: take the user's identity */
 	bool stays;                       /* shells outlive this process */
-	bool login;                       /* set home and shell, as `su` does */
+	bool login;                       /* true: set home and shell, as `su` does */
 	const struct hr_confine *confine; /* borrowed; NULL: no limits */
 };
 
-/* Looks the name up. If not `change`: the caller's own identity under its own name and home. */
+/* Looks the name up. Without `change` it returns the caller's own identity under its own name and
+ * home. */
 int hr_shell_user_find(struct hr_shell_user *u, const char *name, bool change, struct hr_err *err);
 void hr_shell_user_done(struct hr_shell_user *u);
 
 struct hr_shellproc {
-	pid_t pid;  /* the shell, leader of its session; 0: none */
-	int master; /* this process's end, non-blocking, close-on-exec; -1: none */
+	pid_t pid;  /* the shell, leader of its session; 0: there is none */
+	int master; /* this process's end, non-blocking, close-on-exec; -1: not open */
 	int slave;  /* this process's copy, to get and set the terminal's modes */
 };
 
@@ -39,8 +40,8 @@ void hr_shellproc_init(struct hr_shellproc *s);
 void hr_shellproc_reset_signals(void);
 
 /* Starts an interactive bash with the given start-up file, in `dir` or the nearest directory above
- * it that the user can enter. The environment ends with NULL and is passed unchanged. *ret_dir: the
- * directory (the caller frees). */
+ * it that the user can enter. The environment ends with NULL and is passed unchanged. *ret_dir is
+ * the directory (the caller frees). */
 int hr_shellproc_start(struct hr_shellproc *s, const char *bash, const char *rcfile,
     const struct hr_shell_user *user, char *const *envp, const char *dir, char **ret_dir,
     struct hr_err *err);
@@ -63,11 +64,13 @@ void hr_shellproc_literal(struct hr_shellproc *s);
 void hr_shellproc_resize(struct hr_shellproc *s, unsigned rows, unsigned columns);
 void hr_shellproc_size(const struct hr_shellproc *s, unsigned *ret_rows, unsigned *ret_columns);
 
-bool hr_shellproc_raw(const struct hr_shellproc *s);    /* canonical mode is off */
-bool hr_shellproc_echoes(const struct hr_shellproc *s); /* false: canonical mode without echo */
-bool hr_shellproc_shows(const struct hr_shellproc *s, int fd); /* fd is this terminal */
-bool
-hr_shellproc_foreground(const struct hr_shellproc *s, pid_t pid); /* pid's group has the terminal */
+bool hr_shellproc_raw(const struct hr_shellproc *s); /* Returns true if canonical mode is off. */
+/* Returns false in canonical mode without echo. */
+bool hr_shellproc_echoes(const struct hr_shellproc *s);
+/* Returns true if fd is this terminal. */
+bool hr_shellproc_shows(const struct hr_shellproc *s, int fd);
+/* Returns true if pid's group has the terminal. */
+bool hr_shellproc_foreground(const struct hr_shellproc *s, pid_t pid);
 
 /* Returns true if a signal has stopped the shell. */
 bool hr_shellproc_stopped(const struct hr_shellproc *s);

@@ -1,5 +1,5 @@
-/* Invariant: while fd is open, only this account can create, rename or remove entries of the
- * directory. */
+/* Manages the state directory. Invariant: while fd is open, only this account can create, rename or
+ * remove entries of the directory. */
 #include "config.h"
 
 #include "session/statedir.h"
@@ -73,8 +73,8 @@ hr_statedir_close(struct hr_statedir *d)
 	hr_fd_close(&d->fd);
 }
 
-/* Sets owner and mode regardless of the umask; the mode last, since a change of owner may clear
- * bits. */
+/* Sets owner and mode regardless of the umask; the mode comes last, since a change of owner may
+ * clear bits. */
 static int
 share(const struct hr_statedir *d, int fd, bool give, mode_t mode, struct hr_err *err)
 {

@@ -14,7 +14,7 @@
 #define PASTE_BEGIN "\033[200~"
 #define PASTE_END "\033[201~"
 #define HEAL_MS 2000
-/* readline reads a line at some 2.3 us per byte */
+/* milliseconds; readline reads a line at some 2.3 us per byte */
 #define TAKE_MS 4000
 #define TAKE_BYTES_PER_MS 50
 #define REDRAW_BYTES_PER_MS 5000
@@ -51,7 +51,7 @@ has_control(const char *p, size_t len)
 	return false;
 }
 
-/* Counts the C-v needed. */
+/* Counts the C-v that quoting needs. */
 static size_t
 count_quoted(const char *p, size_t len)
 {
@@ -65,7 +65,7 @@ count_quoted(const char *p, size_t len)
 	return count;
 }
 
-/* Types in one write, since each wakes the terminal's reader: fits the usual command. Returns false
+/* Types in one write, since each wakes the terminal's reader; the usual command fits. Returns false
  * for others. */
 static bool
 type_whole(struct hr_core *c, const char *p, size_t len, bool literal)
@@ -133,7 +133,8 @@ type_eval(struct hr_core *c, const char *p, size_t len)
 	if (line.fail == HR_OK)
 		type_paste(c, line.p, line.len);
 	else
-		type_paste(c, "false # out of memory", 21); /* and not a part of the text */
+		/* the line is a command of its own and not a part of the text */
+		type_paste(c, "false # out of memory", 21);
 }
 
 static int64_t
@@ -304,7 +305,7 @@ core_type_input(struct hr_core *c, int64_t now)
 		c->whole = true;
 	}
 	if (c->phase != PHASE_TYPED && c->phase != PHASE_BUSY) {
-		/* the program has ended: as if the prompt had been there already */
+		/* the program has ended: continue as if the prompt had been there already */
 		c->special = false;
 		return;
 	}

@@ -1,4 +1,4 @@
-/* A shell that came back to its prompt without a report: its hook is lost. */
+/* Handles a shell that came back to its prompt without a report: its hook is lost. */
 #include "config.h"
 
 #include "session/core_int.h"

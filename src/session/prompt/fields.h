@@ -1,5 +1,5 @@
-/* The strings of the prompt's protocol, shared by the script and the builtin of bash and by the
- * keeper. */
+/* Defines the strings of the prompt's protocol, shared by the script and the builtin of bash and by
+ * the keeper. */
 #ifndef HR_SESSION_PROMPT_FIELDS_H
 #define HR_SESSION_PROMPT_FIELDS_H
 
@@ -9,10 +9,10 @@
  * The first command must expand $?. */
 #define HR_REPORT_FIELDS(X)                                                                        \
 	X(KIND, HR_REPORT_PROMPT)                                                                  \
-	X(NONCE, "\"${__hr_n-}\"") /* "" in a child shell, since it is never exported */           \
+	X(NONCE, "\"${__hr_n-}\"") /* "" in a child shell, since the variable is never exported */ \
 	X(PID, "\"$$\"")                                                                           \
 	X(STATUS, "\"$?\"")                                                                        \
-	X(JOB, "\"${!-}\"") /* "": none yet */                                                     \
+	X(JOB, "\"${!-}\"") /* "": there is no job yet */                                          \
 	X(EUID, "\"$EUID\"")                                                                       \
 	X(PWD, "\"${PWD-}\"")                                                                      \
 	X(PATH, "\"${PATH-}\"")                                                                    \
@@ -36,14 +36,15 @@ enum hr_report_field {
 };
 #undef HR_REPORT_NAME
 
-/* The first field. */
+/* The first field of a report. */
 #define HR_REPORT_PROMPT "hr1" /* a prompt is about to be shown */
-#define HR_REPORT_LOOKED "hr2" /* ... with the further fields */
+/* a prompt is about to be shown, and the further fields follow */
+#define HR_REPORT_LOOKED "hr2"
 
 /* Output to these descriptors does not reach the shell's terminal. */
 #define HR_HIDES_OUTPUT 1u
 #define HR_HIDES_ERRORS 2u
-#define HR_HIDES_UNKNOWN 4u /* no other flag */
+#define HR_HIDES_UNKNOWN 4u /* no other flag is known */
 
 /* The description of an unchanged hook: the index and the length of PROMPT_COMMAND, followed by
  * PS0. */
@@ -58,11 +59,11 @@ enum hr_report_field {
 #define HR_HOOK_STARTED HR_MARK("\033", "0", "\a")
 #define HR_HOOK_STARTED_QUOTED HR_MARK("\\e", "0", "\\a") /* quoted for $'' or printf */
 #define HR_HOOK_STARTED_LEN (sizeof(HR_HOOK_STARTED) - 1)
-/* A command that came from line_path prints nothing but this, if bash asks the terminal for its
- * rest. */
+/* A command that came from line_path prints nothing else if bash asks the terminal for the rest of
+ * the command. */
 #define HR_HOOK_MORE HR_MARK("\033", "1", "\a")
 
-/* Readline takes the terminal, and leaves it. */
+/* Readline prints these when it takes the terminal, and when it leaves it. */
 #define HR_READLINE_TAKES "\033[?2004h"
 #define HR_READLINE_LEAVES "\033[?2004l\r"
 

@@ -1,5 +1,5 @@
-/* The texts for bash. They are immune to set -e, -u, -x, -C and to DEBUG traps that print: the
- * outer group redirects all output, including that of traps and traces, to /dev/null. */
+/* Composes the texts for bash. They are immune to set -e, -u, -x, -C and to DEBUG traps that print:
+ * the outer group redirects all output, including that of traps and traces, to /dev/null. */
 #include "config.h"
 
 #include "session/prompt/hook.h"
@@ -38,9 +38,9 @@ prompt_command(const struct hr_hook *h, struct hr_err *err)
 
 /* Makes the script. A child bash has no nonce and does not wait for an ack, which might never come;
  * nor does a shell that could not report. Rare tasks are sent with an ack. Most acks are for the
- * builtin alone, which reads them faster. PS1 is emptied only if it is set, since assigning to a
- * read-only variable would end the text there: hence last. After a syntax error within [[ bash 5.2
- * trips over the next [[, so none is used here. */
+ * builtin alone, which reads them faster. PS1 is emptied only if it is set, and as the last step,
+ * since assigning to a read-only variable would end the text there. After a syntax error within [[
+ * bash 5.2 trips over the next [[, so none is used here. */
 static char *
 prompt_script(const struct hr_hook *h, struct hr_err *err)
 {
@@ -174,8 +174,8 @@ hr_hook_rcfile(const struct hr_hook *h, bool no_user_files, const char *module, 
 	hr_buf_adds(out, " && __hr_b=(" HR_HOOK_LINE_BUILTIN "); } >/dev/null 2>&1\n");
 }
 
-/* Adds the builtin if it was loaded. If it is lost nothing may call it: a shell that would call it
- * for ever ends. */
+/* Adds the builtin if it was loaded. If it is lost no command may call it: a shell that would call
+ * it for ever ends. */
 static void
 add_builtin(struct hr_buf *out)
 {
@@ -222,7 +222,7 @@ hr_hook_editing(int status, struct hr_buf *out)
 void
 hr_hook_ack_readline(struct hr_buf *out)
 {
-	/* A paste is drawn once, not in inverse video and then again; since bash 5.2. */
+	/* since bash 5.2, so that a paste is drawn once, not in inverse video and then again */
 	hr_buf_adds(out, "\\builtin bind 'set enable-bracketed-paste on'; "
 			 "\\builtin bind 'set enable-active-region off' 2>/dev/null; "
 			 "\\builtin bind '\"\\C-m\": accept-line'; "

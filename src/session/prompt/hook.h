@@ -1,16 +1,13 @@
-/* hr_hook: bash code that runs at every prompt. Completion is reported out of band.
- *
+/* hr_hook: composes bash code that runs at every prompt. Completion is reported out of band.
  * PROMPT_COMMAND appends one report (session/prompt/report.h) to a FIFO and, in the session's own
  * shell, waits for one line on a second FIFO before it lets readline take the terminal. Only while
  * it waits for that line (the "ack") the shell certainly neither reads nor changes its terminal:
  * the keeper then sets the terminal modes and drops unread input. The line may contain shell code.
- * No program runs and no process is created.
- *
- * PROMPT_COMMAND runs a file, or a builtin with the same effect if bash has loaded that. Then bash
- * nearly always finds nothing to run: the prompt is reported when bash looks the variable up.
- *
- * FIFOs have names rather than being inherited: the user's programs have no descriptor of the
- * keeper's open, `exec 9>&-` cannot cut the channel, and a child bash finds it again. */
+ * No program runs and no process is created. PROMPT_COMMAND runs a file, or a builtin with the same
+ * effect if bash has loaded that. Then bash nearly always finds nothing to run: the prompt is
+ * reported when bash looks the variable up. FIFOs have names rather than being inherited: the
+ * user's programs have no descriptor of the keeper's open, `exec 9>&-` cannot cut the channel, and
+ * a child bash finds it again. */
 #ifndef HR_SESSION_PROMPT_HOOK_H
 #define HR_SESSION_PROMPT_HOOK_H
 
@@ -40,19 +37,19 @@
 
 /* The unguessable parts: the nonce, and the ends of the five file names. */
 struct hr_hook_secrets {
-	char nonce[HR_HOOK_NONCE_LEN + 1]; /* "": not generated yet */
+	char nonce[HR_HOOK_NONCE_LEN + 1]; /* "": the nonce is not generated yet */
 	char names[5][HR_HOOK_NAME_LEN + 1];
 };
 
 struct hr_hook {
-	char *report_path;  /* FIFO shell -> keeper; also known to child shells */
-	char *exports_path; /* FIFO shell -> keeper, private: a successor runs its text */
-	char *ack_path;     /* FIFO keeper -> shell */
-	char *line_path;    /* FIFO keeper -> readline */
+	char *report_path;  /* FIFO from shell to keeper; also known to child shells */
+	char *exports_path; /* private FIFO from shell to keeper: a successor runs its text */
+	char *ack_path;     /* FIFO from keeper to shell */
+	char *line_path;    /* FIFO from keeper to readline */
 	char *script_path;  /* script of PROMPT_COMMAND; other users' child shells read it, too */
 	char *script;       /* text of the script */
 	char *prompt_command;
-	char *expected;                    /* description in a report */
+	char *expected;                    /* description of the hook that a report must contain */
 	char nonce[HR_HOOK_NONCE_LEN + 1]; /* only the session's own shell has it */
 };
 
@@ -62,8 +59,8 @@ int hr_hook_init(
     struct hr_hook *h, const char *dir, struct hr_hook_secrets *secrets, struct hr_err *err);
 void hr_hook_done(struct hr_hook *h);
 
-/* Appends the start-up file: the user's own first (unless no_user_files), then the hook. `module`:
- * file of the builtin HR_HOOK_LINE_BUILTIN, NULL: none. */
+/* Appends the start-up file: the user's own first (unless no_user_files), then the hook. `module`
+ * is the file of the builtin HR_HOOK_LINE_BUILTIN; NULL: there is none. */
 void
 hr_hook_rcfile(const struct hr_hook *h, bool no_user_files, const char *module, struct hr_buf *out);
 
@@ -79,15 +76,18 @@ void hr_hook_editing(int status, struct hr_buf *out);
 /* Starts an ack line with a blank, which the builtin strips. A lone line end means instead that
  * readline's next line comes from line_path. */
 void hr_hook_ack_begin(struct hr_buf *out);
-/* Appends a piece of it, as the functions below, each ended by a blank or "; ": the keys and paste
- * mode that the keeper needs. */
+/* Appends a piece of the line, as the functions below do, each ended by a blank or "; ": the keys
+ * and paste mode that the keeper needs. */
 void hr_hook_ack_readline(struct hr_buf *out);
 /* Restores PS0 and PROMPT_COMMAND if they have changed. */
 void hr_hook_ack_restore(struct hr_buf *out);
-void hr_hook_ack_unexport(struct hr_buf *out);                          /* if set -a is on */
-void hr_hook_ack_nonce(const struct hr_hook *h, struct hr_buf *out);    /* if it was changed */
-void hr_hook_ack_snapshot(const struct hr_hook *h, struct hr_buf *out); /* requests export -p */
+void hr_hook_ack_unexport(struct hr_buf *out); /* Unexports the hook's variables if set -a is on. */
+/* Restores the nonce if it was changed. */
+void hr_hook_ack_nonce(const struct hr_hook *h, struct hr_buf *out);
+/* Requests the output of export -p. */
+void hr_hook_ack_snapshot(const struct hr_hook *h, struct hr_buf *out);
 void hr_hook_ack_source(const char *path, struct hr_buf *out);
-void hr_hook_ack_end(bool line, struct hr_buf *out); /* line: the next one is from line_path */
+/* Ends the line; `line`: readline's next line is from line_path. */
+void hr_hook_ack_end(bool line, struct hr_buf *out);
 
 #endif

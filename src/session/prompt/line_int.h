@@ -1,7 +1,6 @@
 /* Internals of the builtin for bash: line_module.c has the functions that readline calls,
- * line_prompt.c those of a prompt.
- *
- * The layouts are bash's: of a builtin since 2.0, of a word list and of a variable. */
+ * line_prompt.c those of a prompt. The layouts of a builtin since 2.0, of a word list and of a
+ * variable are bash's. */
 #ifndef HR_SESSION_PROMPT_LINE_INT_H
 #define HR_SESSION_PROMPT_LINE_INT_H
 
@@ -38,8 +37,8 @@ struct variable {
 #define EXECUTION_SUCCESS 0
 #define EXECUTION_FAILURE 1
 
-/* The type of bash's zread(), which `read` uses, too: handles signals, runs their traps, and leaves
- * by a jump when interrupted. */
+/* The type of bash's zread(), which `read` uses, too: it handles signals, runs their traps, and
+ * leaves by a jump when interrupted. */
 typedef ssize_t zread_function(int, char *, size_t);
 typedef void unwind_function(char *);
 
@@ -54,26 +53,27 @@ struct line_bash {
 	builtin_function *source, *eval;
 	struct variable *(*variable)(const char *);
 	char *(*value)(const char *);
-	char *(*flags)(void);     /* $-, freed by the caller */
-	volatile int *status;     /* $? */
-	volatile pid_t *job;      /* $!, -1: none */
+	char *(*flags)(void);     /* the text of $-, freed by the caller */
+	volatile int *status;     /* the value of $? */
+	volatile pid_t *job;      /* the value of $!; -1: none */
 	volatile int *executing;  /* bash is executing a command */
 	volatile int *evaluating; /* bash is evaluating a string: eval, a trap, PROMPT_COMMAND */
 	volatile unsigned long *reading; /* readline's state */
-	volatile int *echoes;            /* set -v */
-	volatile int *debugging;         /* shopt -s extdebug: a trap may suppress commands */
+	volatile int *echoes;            /* true: `set -v` is on */
+	/* true: `shopt -s extdebug` is on, so that a trap may suppress commands */
+	volatile int *debugging;
 	volatile sig_atomic_t *interrupted, *terminating; /* pending signals */
 	int (*pending_trap)(void); /* number of the first pending trap; -1: none */
-	char **ps0;                /* borrowed: printed when the line has been read */
+	char **ps0;                /* borrowed; printed when the line has been read */
 	char **ps2, **prompt;      /* prompt of a continuation line; the last prompt shown */
 };
 extern struct line_bash line_bash;
 
 /* The process that loaded the builtin; its children are not served. */
 extern pid_t line_owner;
-/* readline's next line comes from the FIFO. */
+/* true: readline's next line comes from the FIFO */
 extern bool line_armed;
-/* A line came from it since the last prompt; and the number of all. */
+/* true: a line came from the FIFO since the last prompt; and the number of all lines */
 extern bool line_given;
 extern int line_taken;
 

@@ -1,18 +1,15 @@
-/* A builtin for bash, loaded by `enable -f` into the session's own shell: readline takes a command
- * from a FIFO in one piece, instead of byte by byte from the terminal, and leaves the terminal
- * alone meanwhile; and a prompt is reported in a third of the time that a script takes.
- *
- *   __hr_line FIFO REPORT ACK   sets the builtin up; prints nothing, fails in an unknown bash
- *   __hr_line          makes readline read its next line from the FIFO
- *   __hr_line - ACK    waits for a byte in ACK: a line end means the same; fails on any other byte,
- *                      which is consumed: the rest is for `read`
- *   __hr_line SCRIPT   does the work of the hook's script; runs the script if anything is unusual
- *
- * The first FIFO has texts, each with its NUL. A text becomes the line as if pasted and accepted;
- * an empty one sends readline to the terminal after all. So does any error: the shell then works as
- * if this module had not been loaded. Functions and variables of readline and bash are found by
- * name; the module also depends on the layouts of a builtin (since bash 2.0), of a word list and of
- * a variable. */
+/* Implements a builtin for bash, loaded by `enable -f` into the session's own shell: readline takes
+ * a command from a FIFO in one piece, instead of byte by byte from the terminal, and leaves the
+ * terminal alone meanwhile; and a prompt is reported in a third of the time that a script takes.
+ * __hr_line FIFO REPORT ACK sets the builtin up; it prints nothing, and fails in an unknown bash.
+ * __hr_line makes readline read its next line from the FIFO. __hr_line - ACK waits for a byte in
+ * ACK: a line end means the same; it fails on any other byte, which is consumed: the rest is for
+ * `read`. __hr_line SCRIPT does the work of the hook's script, and runs the script if anything is
+ * unusual. The first FIFO has texts, each with its NUL. A text becomes the line as if pasted and
+ * accepted; an empty one sends readline to the terminal after all. So does any error: the shell
+ * then works as if this module had not been loaded. Functions and variables of readline and bash
+ * are found by name; the module also depends on the layouts of a builtin (since bash 2.0), of a
+ * word list and of a variable. */
 #include "config.h"
 
 #include <dlfcn.h>
@@ -75,10 +72,10 @@ static prep_function *terminal_prep;
 static deprep_function *terminal_deprep;
 
 static char *fifo_path;
-static int fifo = -1; /* open only while a line is read: no command inherits it */
+static int fifo = -1; /* open only while a line is read, so that no command inherits it */
 static bool active;   /* the line comes from the FIFO */
-static int echoing, prompted, catch_signals, catch_winch; /* readline's former settings */
-static int meta;                                          /* readline's former setting */
+static int echoing, prompted, catch_signals, catch_winch; /* former settings of readline */
+static int meta;                                          /* former setting of readline */
 static bool marked; /* the module has marked that readline has the terminal */
 static char text[HR_HOOK_LINE_MAX + 1];
 static size_t text_len;
@@ -199,7 +196,7 @@ read_terminal(FILE *stream)
 	return terminal_getc(stream);
 }
 
-/* Returns 1 for a whole text; 0: incomplete; -1: failure. */
+/* Returns 1 for a whole text; 0: the text is incomplete; -1: reading failed. */
 static int
 read_text(void)
 {
@@ -278,12 +275,12 @@ line_getc(FILE *stream)
 				break;
 			text_len = 0;
 			(void)rl.insert_text(text);
-			*line_bash.ps0 = NULL; /* until the next prompt */
+			*line_bash.ps0 = NULL; /* PS0 stays unset until the next prompt */
 			line_given = true;
 			line_taken = line_taken < INT_MAX ? line_taken + 1 : 0;
 			return '\r';
 		}
-		break; /* the terminal, or an error */
+		break; /* readline goes to the terminal, or the read failed */
 	}
 	return read_terminal(stream);
 }
@@ -322,7 +319,7 @@ find_symbols(void)
 	void *found;
 	size_t i;
 
-	/* the tested versions */
+	/* only these versions are tested */
 	if (bash == NULL || strcmp(*bash, "5.2") != 0 || version == NULL || *version != 0x0802)
 		return false;
 	for (i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {

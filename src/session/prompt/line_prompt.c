@@ -1,4 +1,4 @@
-/* A prompt of the session's own shell: its report, and the keeper's answer. Bash looks
+/* Handles a prompt of the session's own shell: its report, and the keeper's answer. Bash looks
  * PROMPT_COMMAND up right before it shows a prompt: while its value is the hook's, everything is
  * done there and then, and bash finds nothing to run. Nothing is parsed or redirected, and the
  * user's traps and traces do not see it. If anything is unusual PROMPT_COMMAND runs as usual. */
@@ -23,7 +23,7 @@
 
 static char *report_path, *ack_path;
 static dev_t terminal; /* device of the shell's terminal when it loaded this */
-static int ack = -1;   /* FIFO while it is read */
+static int ack = -1;   /* the FIFO while it is read; otherwise -1 */
 static bool looked_up; /* the lookup itself does PROMPT_COMMAND's work */
 
 bool
@@ -53,7 +53,7 @@ ack_close(char *unused)
 	(void)unused;
 	(void)close(ack);
 	ack = -1;
-	looked_up = false; /* this may jump */
+	looked_up = false; /* this call may leave by a jump */
 }
 
 /* Opens a FIFO without blocking. A blocking open would wait for ever if the keeper is gone, and the
@@ -121,7 +121,7 @@ ack_take(char answer[ACK_ROOM + 1])
 
 	answer[len] = '\0';
 	if (len == 0 || answer[len - 1] != '\n') {
-		answer[0] = '\0'; /* the keeper is gone */
+		answer[0] = '\0'; /* the keeper has ended */
 		return;
 	}
 	before = memrchr(answer, '\n', len - 1);
@@ -143,7 +143,7 @@ evaluate(char *command)
 
 /* ---- a prompt ---- */
 
-#define REPORT_ROOM 8192 /* enough for most reports */
+#define REPORT_ROOM 8192 /* most reports fit */
 
 struct text {
 	char bytes[REPORT_ROOM];
@@ -151,7 +151,7 @@ struct text {
 	bool full;
 };
 
-/* A field: its prefix, and the text; NULL: an unset variable, "". */
+/* A field: its prefix and its text; NULL is an unset variable, sent as "". */
 struct field {
 	const char *before, *text;
 	char number[24]; /* buffer for the text of a number */
@@ -191,7 +191,7 @@ set_number(struct field *f, long long number)
 	f->text = f->number;
 }
 
-/* Sets the field to "=" and the value found; NULL: unknown. */
+/* Sets the field to "=" and the value found; NULL: the value is unknown. */
 static void
 set_seen(struct field *f, const char *found)
 {
@@ -199,8 +199,8 @@ set_seen(struct field *f, const char *found)
 	f->text = found;
 }
 
-/* Finds the program as bash does, if nothing unusual interferes; "": none, NULL: the keeper must
- * search. */
+/* Finds the program as bash does, if nothing unusual interferes. Returns "" if there is none, NULL
+ * if the keeper must search. */
 static const char *
 find_python(const char *path, char name[PATH_MAX])
 {
@@ -248,7 +248,7 @@ is_terminal(int fd)
 }
 
 /* Returns which output is hidden. While PROMPT_COMMAND's text runs its output is redirected: then
- * unknown. */
+ * the result is unknown. */
 static unsigned
 hidden(void)
 {
@@ -324,8 +324,8 @@ prompts_shown(void)
 	return is_set("PS1") || is_set("PS2") || line_bash.variable("PS2") == NULL;
 }
 
-/* Reports, and waits for the answer: code to run, "": nothing. Returns false if the script must do
- * it. */
+/* Reports, and waits for the answer: `answer` becomes the code to run, or "" for nothing. Returns
+ * false if the script must report. */
 static bool
 tell(const struct variable *hook, char answer[ACK_ROOM + 1])
 {
@@ -367,8 +367,8 @@ line_prompt(struct word_list *list)
 
 /* ---- PROMPT_COMMAND ---- */
 
-/* Sets the code that bash runs instead, as silently as the hook. An assignment to a read-only
- * variable would end the text there: hence last. */
+/* Sets the code that bash runs instead, as silently as the hook. This is the last step, since an
+ * assignment to a read-only variable would end the text there. */
 static struct variable *
 instead(const char *answer)
 {
@@ -405,8 +405,8 @@ on_lookup(struct variable *hook)
 	looked_up = false;
 	if (!told)
 		return hook;
-	/* As when the hook runs: the rest of an error or an interrupt would become another empty
-	 * line. */
+	/* As when the hook runs, drop the rest of an error or an interrupt, which would become
+	 * another empty line. */
 	line_bash.reset_token();
 	return instead(answer);
 }

@@ -1,4 +1,4 @@
-/* Reading reports. Invariant: in.p[0 .. used) was returned and is dropped at the next call. */
+/* Reads reports. Invariant: in.p[0 .. used) was returned and is dropped at the next call. */
 #include "config.h"
 
 #include "session/prompt/report.h"
@@ -45,7 +45,7 @@ take_number(const char *s, long long min, long long max, long long *ret)
 	return *end == '\0' && errno == 0 && *ret >= min && *ret <= max;
 }
 
-/* Splits the first n NUL-ended fields. Returns their bytes, 0 if not all have come yet. */
+/* Splits the first n NUL-ended fields. Returns their bytes, or 0 if some fields are missing yet. */
 static size_t
 take_fields(const char *p, size_t len, const char **ret, size_t n)
 {
@@ -88,7 +88,7 @@ all(const char *s, int (*is)(int))
 	return true;
 }
 
-/* Returns the value of a field that starts with '='; NULL: empty. */
+/* Returns the value of a field that starts with '='; NULL if the field is empty. */
 static const char *
 seen(const char *f)
 {

@@ -1,4 +1,4 @@
-/* hr_report: the prompt hook's reports to the report FIFO, as a stream of NUL-terminated fields.
+/* hr_report: reads the prompt hook's reports to the report FIFO, a stream of NUL-terminated fields.
  * Any process of the sandbox may write there too, so nothing is trusted: a reader skips data that
  * does not look like a report, finds the next report after garbage, bounds every field, and leaves
  * it to the caller to check the nonce or the process. Pure. */
@@ -14,9 +14,9 @@
 
 #define HR_REPORT_MAX (4u << 20) /* maximum bytes of a report; longer ones are dropped */
 
-/* Borrowed from the reader until its next call. */
+/* One report, borrowed from the reader until its next call. */
 struct hr_report {
-	const char *nonce; /* "": sent by a child shell; NULL: no report */
+	const char *nonce; /* "": sent by a child shell; NULL: there is no report */
 	pid_t pid;
 	int exit_code;
 	pid_t job; /* last background process; -1: none yet */
@@ -29,7 +29,7 @@ struct hr_report {
 	bool pwd_right;      /* the kernel reports the same directory */
 	const char *python;  /* see hr_python_find(); NULL: not searched */
 	int taken;           /* number of lines that readline took from the FIFO; -1: unknown */
-	unsigned hides;      /* HR_HIDES_*; valid if taken is */
+	unsigned hides;      /* HR_HIDES_*; valid if `taken` is */
 };
 
 struct hr_report_reader {

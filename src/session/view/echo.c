@@ -5,7 +5,8 @@
 #include <string.h>
 #include <sys/types.h>
 
-/* Lines up to this length certainly fit into one row of the terminal and one write of readline. */
+/* A line up to this length certainly fits into one row of the terminal and one write of
+ * readline. */
 #define LINE_MAX_BYTES 900
 #define TAB 8
 
@@ -118,7 +119,7 @@ hr_echo_remove(
 		hr_buf_add(rest, p, (size_t)(hit - p));
 		p = hit + n;
 		if (nl == NULL) {
-			/* and precedes readline's end sequence */
+			/* the last newline precedes readline's end sequence */
 			if (end - p < 2 || memcmp(end - 2, "\r\n", 2) != 0)
 				break;
 			hr_buf_add(rest, p, (size_t)(end - 2 - p));

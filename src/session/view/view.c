@@ -1,4 +1,5 @@
-/* The bytes of the terminal: removes the echo of commands, feeds the rest to the screen. */
+/* Handles the bytes of the terminal: removes the echo of commands, and feeds the rest to the
+ * screen. */
 #include "config.h"
 
 #include "session/view/view_int.h"
@@ -17,12 +18,14 @@
  * 40000 of 50000). The terminal drops a tenth of the limit at a time, so with 10 300 it keeps at
  * least 10 270 and at most 11 299. */
 #define HISTORY_ROWS 10300
-#define ECHO_CAP (64u << 10) /* a longer line's echo is dropped with any output mixed in */
+/* maximum bytes of an echo; a longer line's echo is dropped with any output mixed in */
+#define ECHO_CAP (64u << 10)
 
 /* Memory of more rows, some 2000 lines, is returned to the system, which takes 0.1 ms. */
 #define LARGE_TERM (256u << 10)
 
-/* Bash prints nothing before it asks for more of a command: any output is others'. */
+/* Bash prints nothing before it asks for more of a command: any output comes from other
+ * processes. */
 #define MORE_WITHIN (1u << 20)
 
 struct hr_view *
@@ -64,7 +67,7 @@ hr_view_free(struct hr_view *v)
 }
 
 /* Searches `word` in the held and the new bytes. Returns the number of new bytes up to its end, or
- * -1 if it is not there; then holds a partial match at the end. */
+ * -1 if it is not there and a partial match at the end is held. */
 static ssize_t
 find_word(struct hr_buf *held, const char *word, const char *p, size_t len)
 {
@@ -72,7 +75,7 @@ find_word(struct hr_buf *held, const char *word, const char *p, size_t len)
 	char joint[64];
 	const char *hit;
 
-	/* across the boundary: the held bytes and the first n - 1 new ones */
+	/* searches across the boundary: the held bytes and the first n - 1 new ones */
 	if (have > 0) {
 		memcpy(joint, held->p, have);
 		i = len < n - 1 ? len : n - 1;
@@ -100,7 +103,7 @@ find_word(struct hr_buf *held, const char *word, const char *p, size_t len)
 	return -1;
 }
 
-/* Shows others' output within the echo, which has ended. */
+/* Shows the output of other processes within the echo, which has ended. */
 static void
 show_others(struct hr_view *v)
 {
@@ -114,8 +117,8 @@ show_others(struct hr_view *v)
 		hr_term_feed(v->term, rest.p, rest.len);
 }
 
-/* Returns the number of new bytes up to the mark's end. Bash prints HR_HOOK_STARTED once it has the
- * rest. */
+/* Returns the number of new bytes up to the end of the mark. Bash prints HR_HOOK_STARTED once it
+ * has the rest of the command. */
 static size_t
 look_for_more(struct hr_view *v, const char *p, size_t len)
 {
@@ -129,7 +132,7 @@ look_for_more(struct hr_view *v, const char *p, size_t len)
 	v->more = v->watch_start = n >= 0;
 	if (v->more)
 		v->watch_more = 0;
-	/* and then nothing needs to be held */
+	/* nothing needs to be held then */
 	if (v->watch_more == 0 ||
 	    (v->held.len > 0 && memchr(v->held.p, HR_HOOK_MORE[0], v->held.len) == NULL))
 		hr_buf_reset(&v->held);
@@ -265,7 +268,7 @@ hr_view_end_echo(struct hr_view *v)
 {
 	hr_buf_reset(&v->held);
 	v->echo = v->echo_line = false;
-	forget(v, HR_VIEW_ECHO); /* a second one would be expected */
+	forget(v, HR_VIEW_ECHO); /* otherwise a successor would expect an echo */
 	forget(v, HR_VIEW_LINE);
 }
 

@@ -1,6 +1,6 @@
-/* The text not returned yet. Invariant: shown is the whole text as of the last mark, empty if there
- * was none since the reset; mark_row is the absolute row of the cursor then, and row_text the text
- * from that row on. */
+/* Finds the text not returned yet. Invariant: `shown` is the whole text as of the last mark, empty
+ * if there was none since the reset; mark_row is the absolute row of the cursor then, and row_text
+ * the text from that row on. */
 #include "config.h"
 
 #include "session/view/view_int.h"
@@ -17,8 +17,8 @@ strip_end(struct hr_buf *text)
 		text->len = hr_utf8_rstrip(text->p, text->len);
 }
 
-/* Returns the first byte of the first line of text that differs from `old`; the end if nothing was
- * added. */
+/* Returns the first byte of the first line of text that differs from `old`, or the end if nothing
+ * was added. */
 static size_t
 first_changed_line(const char *text, size_t len, const char *old, size_t old_len)
 {
@@ -86,7 +86,7 @@ new_from(struct hr_view *v, struct hr_buf *text, uint64_t *ret_row, bool *ret_lo
 	return first_changed_line(text->p, text->len, v->shown.p, v->shown.len);
 }
 
-/* Takes the new text: *text from *ret_from on; *ret_row: the first row of *text. */
+/* Takes the new text: *text from *ret_from on. *ret_row is the first row of *text. */
 static int
 take_new(struct hr_view *v, struct hr_buf *text, uint64_t *ret_row, size_t *ret_from,
     bool *ret_lost, struct hr_err *err)
