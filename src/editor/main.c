@@ -1,5 +1,5 @@
-/* handrail-editor LIBEXECDIR UNDODIR: one call of the editor, with the caller's rights: a JSON
- * object of arguments on stdin, one of results on stdout. file_editor of the agents' functions
+/* handrail-editor LIBEXECDIR UNDODIR: makes one call of the editor, with the caller's rights: a
+ * JSON object of arguments on stdin, one of results on stdout. file_editor of the agents' functions
  * (handrail-jupyter(8)) uses it in a kernel of the sandbox's user. */
 #include "config.h"
 
@@ -139,7 +139,7 @@ run(const struct hr_editor *e, struct json_object *args)
 		return -1;
 	}
 	q.command.p = hr_json_str(command, &q.command.len);
-	(void)read_text(q.path, &before); /* the editor reports errors */
+	(void)read_text(q.path, &before); /* the editor reports errors later */
 	r = hr_editor_run(e, &q, &text, &diff);
 	if (text.fail == HR_OK && diff.fail == HR_OK)
 		ok = answer(args, r, &text, &before);
@@ -167,7 +167,8 @@ main(int argc, char **argv)
 		(void)fprintf(stderr, "handrail-editor: stdin: no JSON object\n");
 		return 2;
 	}
-	office = hr_path_join(argv[1], "handrail-office"); /* NULL, without memory: none */
+	/* NULL (no memory) means that no converter is used */
+	office = hr_path_join(argv[1], "handrail-office");
 	e = (struct hr_editor){.history_dir = argv[2], .office = office};
 	ok = run(&e, args);
 	return ok == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

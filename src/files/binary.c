@@ -16,9 +16,9 @@
 #include "base/text/utf8.h"
 
 enum byte_class {
-	IS_PRINTABLE = 1, /* counts as text in p */
-	IS_LOW = 2,       /* below 0x7F */
-	IS_BAD = 4,       /* 0x00 or 0xFF */
+	IS_PRINTABLE = 1, /* the byte counts as text in p */
+	IS_LOW = 2,       /* the byte is below 0x7F */
+	IS_BAD = 4,       /* the byte is 0x00 or 0xFF */
 };
 
 static unsigned char
@@ -92,7 +92,8 @@ hr_binary_head(const void *p, size_t len)
 	suspect = is_suspect(odd, low, len);
 	if (!suspect && bad == 0)
 		return false;
-	return !is_decodable(p, len); /* the head is suspect or holds a bad byte: binary */
+	/* the head is suspect or holds a bad byte, so the file is binary if it does not decode */
+	return !is_decodable(p, len);
 }
 
 bool

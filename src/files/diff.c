@@ -12,7 +12,7 @@
 #include "base/grow.h"
 #include "files/pytext.h"
 
-#define WORK_MAX 400000000u /* steps; takes about a second */
+#define WORK_MAX 400000000u /* maximum steps; so many take about a second */
 #define POPULAR_FROM 200    /* lines of the new text */
 #define NO_LINE UINT32_MAX
 
@@ -157,7 +157,7 @@ index_b(struct matcher *m)
 		count[i] = n;
 	}
 	m->first[m->ids] = at;
-	/* backwards, so that the counts end at the first position */
+	/* goes backwards, so that the counts end at the first position */
 	for (i = m->b.n; i-- > 0;) {
 		n = m->b.id[i];
 		if (count[n] > 0)
@@ -287,7 +287,8 @@ match(struct matcher *m)
 		if (m->work > WORK_MAX) {
 			if (match_ends(m) < 0)
 				return -1;
-			break; /* the rows are no longer clean */
+			/* the rows are not zero any more, so no further block can be found */
+			break;
 		}
 		if (x.len == 0)
 			continue;

@@ -6,9 +6,9 @@
 #include "base/buf.h"
 #include "base/span.h"
 
-/* Appends the diff; nothing if the texts are equal. Texts that repeat so many lines that the
- * matcher would take more than about a second get one group from the first to the last difference:
- * as true, only coarser. Returns -1 if out of memory. Pure. */
+/* Appends the diff, or nothing if the texts are equal. Texts that repeat so many lines that the
+ * matcher would take more than about a second get one group from the first to the last difference,
+ * which is as true, only coarser. Returns -1 without memory. Pure. */
 int hr_diff(struct hr_buf *b, struct hr_span old, struct hr_span new, struct hr_span path,
     struct hr_err *err);
 

@@ -11,10 +11,11 @@
 
 #define HR_DIRPAGE_MAX 1000
 
-/* Takes fd, of a directory, and appends `"entries":[...],"next":...,"unnamed":N` to b. `after`: the
- * last name of the previous page, a directory's with its '/', or "". next: this page's last name;
- * null if it is the last page. unnamed: number of names left out as not UTF-8. `limit` is from 1 to
- * HR_DIRPAGE_MAX. Returns -1: HR_E_TOOLARGE (millions of entries), HR_E_SYS, HR_E_NOMEM. */
+/* Takes fd, of a directory, and appends `"entries":[...],"next":...,"unnamed":N` to b. `after` is
+ * the last name of the previous page (a directory's with its '/'), or "". "next" is this page's
+ * last name, null on the last page; "unnamed" is the number of names left out as not UTF-8. `limit`
+ * is from 1 to HR_DIRPAGE_MAX. Returns -1 with HR_E_TOOLARGE (millions of entries), HR_E_SYS or
+ * HR_E_NOMEM. */
 int hr_dirpage_put(struct hr_buf *b, int fd, const char *after, size_t limit, struct hr_err *err);
 
 #endif

@@ -30,7 +30,8 @@
 #define FILE_MAX (10u << 20)
 #define TEXT_MAX (64u << 20)
 #define KIND_MAX 4096
-#define PATIENCE 30 /* seconds; a damaged document may keep a converter busy for ever */
+/* seconds to wait; a damaged document may keep a converter busy for ever */
+#define PATIENCE 30
 
 /* ---- programs ---- */
 
@@ -129,7 +130,8 @@ struct source {
 	struct hr_buf *bytes; /* the whole file */
 };
 
-/* ---- converters: 0 with Markdown in raw; 1: not such a document; -1: reason in why ---- */
+/* ---- converters: they return 0 with Markdown in raw; 1: not such a document; -1: reason in why
+ * ---- */
 
 static int
 convert_pdf(const struct source *d, struct hr_buf *raw, struct hr_buf *why)

@@ -55,7 +55,7 @@ hr_range_parse(const char *header, off_t size, off_t *ret_from, off_t *ret_len)
 	p += strspn(p, " \t");
 	if (*p != '\0')
 		return HR_RANGE_ALL;
-	if (from < 0) { /* a suffix range: the last `last` bytes */
+	if (from < 0) { /* a suffix range names the last `last` bytes */
 		if (last == 0 || size == 0)
 			return HR_RANGE_NONE;
 		from = last < size ? size - last : 0;

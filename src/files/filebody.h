@@ -1,4 +1,4 @@
-/* hr_filebody: an open file, or a part of it, as the body of a response. */
+/* hr_filebody: sends an open file, or a part of it, as the body of a response. */
 #ifndef HR_FILES_FILEBODY_H
 #define HR_FILES_FILEBODY_H
 
@@ -11,10 +11,15 @@
 
 /* Parses the Range header for a file of `size` bytes (RFC 9110, 14). One range is served; several
  * ranges, or an invalid header, mean the whole file. */
-enum hr_range { HR_RANGE_ALL, HR_RANGE_PART, HR_RANGE_NONE /* outside the file: 416 */ };
+enum hr_range {
+	HR_RANGE_ALL,
+	HR_RANGE_PART,
+	HR_RANGE_NONE /* NONE: the range is outside the file, which is a 416 */
+};
 enum hr_range hr_range_parse(const char *header, off_t size, off_t *ret_from, off_t *ret_len);
 
-/* Appends the header as nginx writes it, so that a download resumes whichever of them began it. */
+/* Appends the header as nginx writes it, so that a download resumes whether handrail or nginx began
+ * it. */
 void hr_filebody_etag(struct hr_buf *b, time_t mtime, off_t size);
 void hr_filebody_date(struct hr_buf *b, time_t mtime);
 /* Returns true if the tag is in the list of an If-None-Match header. */

@@ -27,7 +27,8 @@
 #define PART_MAX 200
 #define PIECE (64u << 10)
 #define ENTRY_NAME 32
-#define SEEN_MAX 64 /* entries of one path: at most ten remain after each push */
+/* maximum entries of one path seen at once: at most ten remain after each push */
+#define SEEN_MAX 64
 
 /* ---- the directory and its lock ---- */
 
@@ -71,7 +72,7 @@ size_get(const struct hr_history *h)
 	return pread(h->lock, &size, sizeof(size), 0) == (ssize_t)sizeof(size) ? size : 0;
 }
 
-/* Stores the size. A wrong size only changes when old entries are removed. */
+/* Stores the size. A wrong size only changes the time at which old entries are removed. */
 static void
 size_set(const struct hr_history *h, uint64_t size)
 {
@@ -189,7 +190,7 @@ struct aged {
 };
 
 struct sweep {
-	struct hr_buf all; /* array of struct aged */
+	struct hr_buf all; /* an array of struct aged */
 	int64_t oldest_kept;
 	uint64_t left;
 	bool removing;
@@ -208,7 +209,7 @@ sweep_visit(int dirfd, const char *name, const struct stat *st, void *arg)
 	struct sweep *s = arg;
 
 	if (s->removing && S_ISDIR(st->st_mode)) {
-		(void)unlinkat(dirfd, name, AT_REMOVEDIR); /* fails unless it is empty */
+		(void)unlinkat(dirfd, name, AT_REMOVEDIR); /* fails unless the directory is empty */
 	} else if (S_ISREG(st->st_mode) && name[0] == 'e') {
 		if (!s->removing)
 			hr_buf_add(&s->all, &a, sizeof(a));
@@ -225,7 +226,7 @@ compare_aged(const void *p, const void *q)
 {
 	const struct aged *x = p, *y = q;
 
-	return x->ns < y->ns ? 1 : x->ns > y->ns ? -1 : 0; /* youngest first */
+	return x->ns < y->ns ? 1 : x->ns > y->ns ? -1 : 0; /* sorts the youngest first */
 }
 
 /* Removes the oldest entries until half the limit is left. */
@@ -328,14 +329,15 @@ hr_history_push(
 
 	if (push(h, path, text, len, err) == 0)
 		return 0;
-	/* opened again: push() may have failed to open it */
+	/* opens it again: push() may have failed to open it */
 	place = place_open(h, path, false, NULL);
 	if (place >= 0)
 		forget(h, place);
 	return -1;
 }
 
-/* Finds the newest entry of a path. Returns 1 with *ret_place to be closed; 0: none; -1. */
+/* Finds the newest entry of a path. Returns 1 with *ret_place, which the caller closes; 0: there is
+ * none; -1: an error. */
 static int
 newest(struct hr_history *h, struct hr_span path, int *ret_place, uint64_t *ret_number,
     struct hr_err *err)

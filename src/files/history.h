@@ -1,10 +1,9 @@
-/* hr_history: the editor's undo history (doc/files.md, "Undo"): a stack of at most ten older texts
- * for each normalised path. It outlives the worker that made an entry, since another worker may
- * serve the next request; the server removes it when it ends.
- *
- * The history is a directory of the server (mode 0700) with one file per entry. Opening it also
- * takes the lock that makes `edit` and `write` one editor, as the contract describes: every change
- * of a file happens between open and close, one at a time over all workers. */
+/* hr_history: keeps the editor's undo history (doc/files.md, "Undo"): a stack of at most ten older
+ * texts for each normalised path. It outlives the worker that made an entry, since another worker
+ * may serve the next request; the server removes it when it ends. The history is a directory of the
+ * server (mode 0700) with one file per entry. Opening it also takes the lock that makes `edit` and
+ * `write` one editor, as the contract describes: every change of a file happens between open and
+ * close, one at a time over all workers. */
 #ifndef HR_FILES_HISTORY_H
 #define HR_FILES_HISTORY_H
 
@@ -34,7 +33,7 @@ void hr_history_close(struct hr_history *h);
 int hr_history_push(
     struct hr_history *h, struct hr_span path, const char *text, size_t len, struct hr_err *err);
 
-/* Appends the newest text. Returns 1; 0: there is none; -1. */
+/* Appends the newest text. Returns 1; 0: there is none; -1: an error. */
 int
 hr_history_peek(struct hr_history *h, struct hr_span path, struct hr_buf *text, struct hr_err *err);
 /* Removes the newest text. */

@@ -1,6 +1,6 @@
-/* One function per group of the format's states. Invariant: in HR_MULTIPART_DATA, `matched` bytes
- * of the boundary have arrived and were not emitted; they are emitted from `boundary` if the next
- * byte shows that they are data. */
+/* Parses with one function per group of the format's states. Invariant: in HR_MULTIPART_DATA,
+ * `matched` bytes of the boundary have arrived and were not emitted; they are emitted from
+ * `boundary` if the next byte shows that they are data. */
 #include "config.h"
 
 #include "files/multipart.h"
@@ -70,7 +70,7 @@ header_end(struct hr_multipart *m, struct hr_err *err)
 	if (hr_buf_check(&m->name, err) < 0 || hr_buf_check(&m->value, err) < 0)
 		return -1;
 	for (i = 0; i < m->name.len && i < sizeof(wanted) - 1; i++) {
-		/* the name is a token: only letters differ in this bit */
+		/* the name is a token, so only letters differ in this bit */
 		if ((m->name.p[i] | 0x20) != wanted[i])
 			break;
 	}
@@ -159,7 +159,7 @@ feed_header(struct hr_multipart *m, char c, struct hr_err *err)
 			return malformed("half a line end in the headers", err);
 		m->state = HR_MULTIPART_NAME;
 		return header_end(m, err);
-	default: /* HR_MULTIPART_HEADERS_LF */
+	default: /* the state is HR_MULTIPART_HEADERS_LF */
 		if (c != '\n')
 			return malformed("half a line end behind the headers", err);
 		m->state = HR_MULTIPART_DATA;
@@ -179,7 +179,7 @@ give_matched(struct hr_multipart *m)
 	return n > 0 ? m->ops->data(m->arg, m->boundary, n) : 0;
 }
 
-/* Handles a byte after a whole boundary. *ret_used: c belongs to the boundary. */
+/* Handles a byte after a whole boundary. *ret_used is set if c belongs to the boundary. */
 static int
 feed_behind(struct hr_multipart *m, char c, bool *ret_used)
 {
@@ -198,7 +198,7 @@ feed_behind(struct hr_multipart *m, char c, bool *ret_used)
 		else
 			m->state = HR_MULTIPART_END;
 		return r;
-	default: /* HR_MULTIPART_DATA, all of the boundary matched */
+	default: /* the state is HR_MULTIPART_DATA, and all of the boundary has matched */
 		if (c == '\r' || c == '-') {
 			m->state = c == '\r' ? HR_MULTIPART_CR : HR_MULTIPART_HYPHEN;
 			return 0;

@@ -1,14 +1,12 @@
-/* hr_multipart: parses multipart/form-data as it arrives, in constant memory.
- *
- * It is handrail's own, since Debian has no maintained C library that parses a stream: libapreq2
- * uses httpd's bucket brigades, gmime and libetpan read mail with the whole message at hand,
- * libmicrohttpd's and civetweb's parsers belong to their servers. The contract is the original's
- * parser, python-multipart 0.0.20, whose handling of odd input is kept: line ends before the first
- * boundary are skipped, bytes after the last one are ignored, a boundary followed by neither CR LF
- * nor "--" is data, a body that ends early is no error but its unfinished part is lost.
- * t/fuzz/fuzz_multipart.c compares a body cut anywhere with the whole one.
- *
- * The cut of the input changes only how data is split over calls. */
+/* hr_multipart: parses multipart/form-data as it arrives, in constant memory. It is handrail's own,
+ * since Debian has no maintained C library that parses a stream: libapreq2 uses httpd's bucket
+ * brigades, gmime and libetpan read mail with the whole message at hand, libmicrohttpd's and
+ * civetweb's parsers belong to their servers. The contract is the original's parser,
+ * python-multipart 0.0.20, whose handling of odd input is kept: line ends before the first boundary
+ * are skipped, bytes after the last one are ignored, a boundary followed by neither CR LF nor "--"
+ * is data, a body that ends early is no error but its unfinished part is lost.
+ * t/fuzz/fuzz_multipart.c compares a body cut anywhere with the whole one. A different cut of the
+ * input only changes how data is split over calls. */
 #ifndef HR_FILES_MULTIPART_H
 #define HR_FILES_MULTIPART_H
 
@@ -17,22 +15,23 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-#define HR_MULTIPART_BOUNDARY_MAX 250        /* bytes; RFC 2046 allows 70 */
-#define HR_MULTIPART_HEADERS_MAX (64u << 10) /* bytes of one part, names and values */
+#define HR_MULTIPART_BOUNDARY_MAX 250 /* maximum bytes; RFC 2046 allows 70 */
+/* maximum bytes of the headers of one part, names and values */
+#define HR_MULTIPART_HEADERS_MAX (64u << 10)
 
 /* Callbacks; a negative return ends the parsing with it. Arguments are borrowed for the call. */
 struct hr_multipart_ops {
 	/* The headers of a part are complete; disposition is the value of its last
 	 * Content-Disposition header, or NULL. */
 	int (*begin)(void *arg, const char *disposition, size_t len);
-	int (*data)(void *arg, const char *p, size_t len); /* len > 0 */
+	int (*data)(void *arg, const char *p, size_t len); /* receives data; len > 0 */
 	int (*end)(void *arg);
 };
 
 enum hr_multipart_state {
 	HR_MULTIPART_START,
-	HR_MULTIPART_FIRST,        /* inside of the first boundary */
-	HR_MULTIPART_FIRST_LF,     /* after its CR */
+	HR_MULTIPART_FIRST,        /* inside the first boundary */
+	HR_MULTIPART_FIRST_LF,     /* after the CR of the first boundary */
 	HR_MULTIPART_FIRST_HYPHEN, /* after "--boundary-": the body has no part */
 	HR_MULTIPART_NAME,
 	HR_MULTIPART_BLANK, /* before a header's value */
@@ -62,8 +61,8 @@ int hr_multipart_init(struct hr_multipart *m, const char *boundary, size_t len,
     const struct hr_multipart_ops *ops, void *arg);
 void hr_multipart_done(struct hr_multipart *m);
 
-/* Returns 0; -1 with *err set: malformed, or no memory; or the negative return of a callback with
- * *err unchanged. Must not be called again after a failure. */
+/* Returns 0; -1 with *err set if the body is malformed or without memory; or the negative return of
+ * a callback with *err unchanged. Must not be called again after a failure. */
 int hr_multipart_feed(struct hr_multipart *m, const char *p, size_t len, struct hr_err *err);
 
 #endif

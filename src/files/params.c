@@ -43,7 +43,7 @@ param_len(const char *p, size_t len)
 	return i;
 }
 
-/* Decodes charset'language'%xx to bytes; the caller has its own rule for their charset. */
+/* Decodes charset'language'%xx to bytes; the caller decides how to read their charset. */
 static void
 put_extended(struct hr_buf *b, const char *p, size_t len)
 {

@@ -9,8 +9,8 @@
 #include "base/buf.h"
 
 /* Appends the value of parameter `name` (lower case) of the header to ret, without its quotes; the
- * last of repeated ones. "name*=charset'language'%xx" takes precedence over "name=". Returns false
- * if there is none. Continuations (name*0=) are not supported: no client sends them. */
+ * last of repeated ones counts. "name*=charset'language'%xx" takes precedence over "name=". Returns
+ * false if there is none. Continuations (name*0=) are not supported: no client sends them. */
 bool hr_params_get(const char *header, size_t len, const char *name, struct hr_buf *ret);
 
 #endif

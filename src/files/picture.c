@@ -69,7 +69,7 @@ look_jpeg(const unsigned char *p, size_t len, struct hr_picture *ret)
 		if (p[at] != 0xFF)
 			return;
 		kind = p[at + 1];
-		if (kind == 0xFF) { /* padding */
+		if (kind == 0xFF) { /* skip padding */
 			at++;
 			continue;
 		}
@@ -100,7 +100,7 @@ look_gif(const unsigned char *p, size_t len, struct hr_picture *ret)
 	ret->height = little(p + 8, 2);
 	if ((p[10] & 0x80) != 0)
 		at += (size_t)3 << ((p[10] & 7) + 1);
-	while (at < len) { /* blocks */
+	while (at < len) { /* skip blocks of data */
 		if (p[at] == ';')
 			return;
 		n = p[at] == '!' ? 2 : p[at] == ',' ? 10 : 0;
@@ -109,9 +109,9 @@ look_gif(const unsigned char *p, size_t len, struct hr_picture *ret)
 		if (n == 10) {
 			if ((p[at + 9] & 0x80) != 0)
 				n += (size_t)3 << ((p[at + 9] & 7) + 1);
-			n++; /* the minimum code size */
+			n++; /* skip the minimum code size */
 		}
-		ret->whole |= n > 2; /* the first frame decides, and must have its end */
+		ret->whole |= n > 2; /* the first frame decides, and must be complete */
 		for (at += n; at < len && p[at] != 0; at += (size_t)p[at] + 1)
 			;
 		if (at >= len) {

@@ -9,7 +9,7 @@
 struct hr_picture {
 	const char *mime; /* "image/png" etc.; a constant */
 	uint32_t width, height;
-	bool whole; /* structure is complete to the end; pixels are not decoded */
+	bool whole; /* true: the structure is complete to the end; pixels are not decoded */
 };
 
 /* Returns false if the bytes do not begin as such a picture. Pure. */

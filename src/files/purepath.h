@@ -1,4 +1,4 @@
-/* hr_purepath: file names as text, by the rules of doc/files.md, "Paths"; the disk is never
+/* hr_purepath: handles file names as text, by the rules of doc/files.md, "Paths"; the disk is never
  * accessed. Text is generalised UTF-8 (base/text/utf8.h); bytes of a name on disk that are not
  * UTF-8 are U+DC80..U+DCFF. */
 #ifndef HR_FILES_PUREPATH_H
@@ -15,12 +15,13 @@ void hr_purepath_put(struct hr_buf *b, const char *p, size_t len);
 /* Appends the normalised form of `base`/p; an absolute p stands alone. */
 void hr_purepath_join(struct hr_buf *b, struct hr_span base, const char *p, size_t len);
 
-/* Returns the last component's suffix from its last dot on, borrowed; empty if none. path must be
- * normalised. */
+/* Returns the last component's suffix from its last dot on, borrowed, or an empty span. path must
+ * be normalised. */
 struct hr_span hr_purepath_suffix(const char *path, size_t len);
 
-/* Returns the name's bytes for system calls; the caller frees them. NULL: no such file can exist,
- * with the text of Python's ValueError in why (unless NULL); or out of memory: why has failed. */
+/* Returns the name's bytes for system calls; the caller frees them. Returns NULL if no such file
+ * can exist, with the text of Python's ValueError in why (unless that is NULL), or without memory,
+ * when why has failed. */
 char *hr_purepath_bytes(const char *p, size_t len, struct hr_buf *why);
 
 /* Appends the text of a name on disk, the reverse of hr_purepath_bytes(). */

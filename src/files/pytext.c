@@ -66,7 +66,8 @@ hr_pytext_line_at(const char *p, size_t len, size_t line)
 	return (size_t)(at - p);
 }
 
-/* Returns the bytes of the line break at p, 0 if there is none (doc/files.md, "Text": extended). */
+/* Returns the bytes of the line break at p, or 0 if there is none (doc/files.md, "Text":
+ * extended). */
 static size_t
 line_break(const char *p, const char *end)
 {
@@ -134,7 +135,7 @@ hr_pytext_rstrip(const char *p, size_t len)
 
 	if (len == 0)
 		return 0;
-	/* fast path for nearly every line */
+	/* takes a fast path for nearly every line */
 	last = p[len - 1];
 	if (last > ' ' && last < 0x7F)
 		return len;

@@ -11,8 +11,9 @@
 /* Changes every "\r\n" and lone "\r" of [from, len) to "\n" in place, as text mode does. */
 void hr_pytext_universal(struct hr_buf *text, size_t from);
 
-size_t hr_pytext_lines(const char *p, size_t len);    /* a last line may lack its "\n" */
-size_t hr_pytext_newlines(const char *p, size_t len); /* the number of "\n" */
+/* Counts lines; a last line may lack its "\n". */
+size_t hr_pytext_lines(const char *p, size_t len);
+size_t hr_pytext_newlines(const char *p, size_t len); /* Counts the "\n". */
 
 /* Returns the offset of line number `line` (from 0), or len if there are fewer lines. */
 size_t hr_pytext_line_at(const char *p, size_t len, size_t line);

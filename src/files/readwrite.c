@@ -69,7 +69,7 @@ ogg_type(void)
 		p = hr_buf_str(&b);
 		end = p + b.len;
 		while (!listed && (p = memmem(p, (size_t)(end - p), "ogg", 3)) != NULL) {
-			/* a separate word after the type */
+			/* the suffix must be a separate word after the type */
 			listed = p > b.p && strchr(" \t", p[-1]) != NULL &&
 				 (p + 3 == end || strchr(" \t\r\n", p[3]) != NULL);
 			p++;
@@ -111,7 +111,7 @@ hr_rw_slice(const char *p, size_t len, int64_t start, int64_t end, size_t *ret_f
 	*ret_from = 0;
 	*ret_to = len;
 	if (start <= 0 && end == -1)
-		return; /* whole file: no need to count lines */
+		return; /* the whole file is read, so the lines need not be counted */
 	n = (int64_t)hr_pytext_lines(p, len);
 	start = start < 0 ? 0 : start > n ? n : start;
 	if (end != -1) {
@@ -221,7 +221,7 @@ make_parents(const char *file, struct hr_err *err)
 	dir = strndup(file, (size_t)(slash - file));
 	if (dir == NULL)
 		return hr_err_nomem(err);
-	/* a parent that is no directory makes the later open fail */
+	/* a parent that is not a directory makes the later open fail */
 	if (stat(dir, &st) < 0)
 		r = hr_path_mkdirs(dir, 0777, NULL, err);
 	return r;
@@ -243,7 +243,8 @@ merge(const struct hr_write *q, const char *file, struct hr_buf *after, struct h
 			r = say(text, "Path is a directory: ", q->path,
 			    ". You can only write to files");
 		else if (err.sys == ENOENT)
-			hr_rw_insert(after, NULL, q->content, 0, -1); /* removed meanwhile */
+			/* the file was removed meanwhile */
+			hr_rw_insert(after, NULL, q->content, 0, -1);
 		else
 			r = raise_os(text, &err, q->path);
 	} else if (hr_textfile_decode(&bytes, &utf8, &old, NULL) < 0) {
@@ -265,7 +266,7 @@ say_written(const struct hr_write *q, int sys, struct hr_buf *text)
 }
 
 /* Gives a new file mode and owner before its name: otherwise a user who may write to the directory
- * could put a link there and have another file chowned. *ret_refused: errno of chown. */
+ * could put a link there and have another file chowned. *ret_refused is the errno of chown. */
 static int
 store_bytes(const struct hr_write *q, const char *file, const struct hr_buf *bytes,
     int *ret_refused, struct hr_err *err)

@@ -1,4 +1,4 @@
-/* hr_readwrite: the default implementation of the actions `read` and `write` (doc/files.md, "read"
+/* hr_readwrite: implements the default form of the actions `read` and `write` (doc/files.md, "read"
  * and "write"). */
 #ifndef HR_FILES_READWRITE_H
 #define HR_FILES_READWRITE_H
@@ -16,7 +16,7 @@ enum hr_rw_result {
 	HR_RW_ERROR,  /* text is the text of an error observation */
 	HR_RW_RAISED, /* text is the detail of a 500 */
 	HR_RW_BINARY, /* nothing was appended */
-	HR_RW_CWD,    /* the shell's directory is required: ask for it, and call again */
+	HR_RW_CWD,    /* the shell's directory is required: request it, and call again */
 };
 
 /* Longer files are refused as too large. */
@@ -24,7 +24,7 @@ enum hr_rw_result {
 
 struct hr_read {
 	struct hr_span path; /* normalised and absolute */
-	struct hr_span cwd;  /* the shell's, for an error text; p NULL: not known yet */
+	struct hr_span cwd;  /* the shell's directory, for an error text; p NULL: not known yet */
 	int64_t start, end;
 	bool text_only; /* refuse a binary file (doc/files.md, "Binary or not", b to f) */
 };
@@ -50,7 +50,7 @@ enum hr_rw_result hr_rw_write(const struct hr_write *q, struct hr_buf *text);
 void hr_rw_slice(
     const char *p, size_t len, int64_t start, int64_t end, size_t *ret_from, size_t *ret_to);
 
-/* Computes the new content (doc/files.md, "write", 3): old is NULL for a new file. Pure. */
+/* Computes the new content (doc/files.md, "write", 3). old is NULL for a new file. Pure. */
 void hr_rw_insert(struct hr_buf *b, const struct hr_span *old, struct hr_span content,
     int64_t start, int64_t end);
 

@@ -16,7 +16,7 @@
 
 #define PIECE (64u << 10)
 
-/* Decides once the verdict's bytes, or all, have arrived. */
+/* Decides once the bytes for the verdict, or all bytes, have arrived. */
 static bool
 is_binary(const struct hr_buf *b, bool all, bool *looked)
 {
@@ -27,7 +27,7 @@ is_binary(const struct hr_buf *b, bool all, bool *looked)
 	       hr_binary_head(b->p, b->len < HR_BINARY_HEAD ? b->len : HR_BINARY_HEAD);
 }
 
-/* ret_binary NULL: do not check. */
+/* Reads the file; ret_binary NULL: do not check whether it is binary. */
 static int
 read_file(const char *path, struct hr_buf *b, bool *ret_binary, struct hr_err *err)
 {

@@ -7,12 +7,12 @@
 #include "base/buf.h"
 #include "files/charset/encoding.h"
 
-/* Appends all bytes of path, up to the cap of b. Returns 0, or -1: err->sys is the errno, EFBIG for
- * a longer file; HR_E_NOMEM. Never blocks on a FIFO: one without a writer is empty. */
+/* Appends all bytes of path, up to the cap of b. Returns 0, or -1 with errno in err->sys (EFBIG for
+ * a longer file) or HR_E_NOMEM. Never blocks on a FIFO: one without a writer is empty. */
 int hr_textfile_read(const char *path, struct hr_buf *b, struct hr_err *err);
 
-/* Reads a file unless it is binary (files/binary.h), and opens it only once. *ret_binary: the file
- * is binary; only its beginning was read. */
+/* Reads a file unless it is binary (files/binary.h), and opens it only once. *ret_binary is set if
+ * the file is binary; then only its beginning was read. */
 int hr_textfile_read_text(const char *path, struct hr_buf *b, bool *ret_binary, struct hr_err *err);
 
 /* Decodes bytes as text mode does (doc/files.md, "Text"), with line ends made "\n". Returns 0, or

@@ -139,7 +139,7 @@ put_foot(struct hr_buf *b, bool pdf, bool here)
 	hr_buf_adds(b, "\tconst text = atob(document.getElementById(\"file\").textContent);\n"
 		       "\tconst data = Uint8Array.from(text, (c) => c.charCodeAt(0));\n"
 		       /* otherwise PDF.js before 4.2 runs code from the file's fonts as script,
-			* which here could read everything that the viewer shows */
+			* which could read everything that the viewer shows */
 		       "\tconst pdf = await pdfjsLib.getDocument(\n"
 		       "\t\t{data: data, isEvalSupported: false}).promise;\n"
 		       "\tfor (let n = 1; n <= pdf.numPages; n++) {\n"

@@ -17,12 +17,12 @@
 #include "files/place/target.h"
 #include "files/archive/unpack_int.h"
 
-/* One directory of the walk: the staged one, and the place its entries move to. */
+/* One directory of the walk: the staged one, and the directory that its entries move to. */
 struct level {
 	const struct hr_merge *m;
 	int stage;
 	int dir;         /* O_PATH */
-	const char *way; /* path of dir relative to root, "" for root itself */
+	const char *way; /* path of `dir` relative to root, "" for root itself */
 	bool moving;
 };
 

@@ -26,23 +26,23 @@
 #include "base/text/utf8.h"
 #include "proto/python/repr.h"
 
-#define BUFFER (256u << 10) /* bytes read, and passed on, at once */
+#define BUFFER (256u << 10) /* bytes read and passed on at once */
 #define WAY_MAX (1u << 20)
 #define NAMES_MAX (256u << 20)
 #define LOOK_EVERY 16 /* entries between two checks of the clock */
 
 struct hr_pack {
 	char *path;
-	int top;           /* -1: no directory, the archive is empty */
+	int top;           /* -1: there is no directory, and the archive is empty */
 	struct hr_buf way; /* path from the top to the current directory, with a trailing '/' */
 	char *buffer;
 
-	/* the look through the tree */
+	/* ---- the look through the tree ---- */
 	bool looking;
 	unsigned seen;
 	int64_t end; /* when that look ends, in ns as hr_now_ns() counts */
 
-	/* the packing itself */
+	/* ---- the packing itself ---- */
 	bool empty; /* empty directories become entries as well */
 	struct archive *a;
 	struct archive_entry *e;
@@ -52,12 +52,12 @@ struct hr_pack {
 	struct hr_buf *why;
 };
 
-enum { WALK_ON = 0, WALK_STOP = 1 }; /* -1: failed */
+enum { WALK_ON = 0, WALK_STOP = 1 }; /* -1: the walk failed */
 
 /* ---- errors ---- */
 
-/* Returns the full name of an entry of the current directory, or of that itself; owned by the
- * caller. */
+/* Returns the full name of an entry of the current directory, or of the directory itself; owned by
+ * the caller. */
 static char *
 full_name(const struct hr_pack *p, const char *name)
 {
@@ -110,7 +110,7 @@ check_file(struct hr_pack *p, const char *name, const struct stat *st)
 	struct tm tm;
 
 	if (S_ISSOCK(st->st_mode))
-		return fail(p, name, ENXIO); /* the errno of opening a socket */
+		return fail(p, name, ENXIO); /* opening a socket fails with this errno */
 	if (localtime_r(&st->st_mtime, &tm) == NULL || tm.tm_year < 80)
 		return hr_oserror_text(p->why, "ZIP does not support timestamps before 1980", NULL);
 	return 0;
@@ -118,7 +118,7 @@ check_file(struct hr_pack *p, const char *name, const struct stat *st)
 
 /* ---- one file ---- */
 
-/* Cuts the path back to the length that it had before a name was added. */
+/* Cuts the path back to its length before a name was added. */
 static void
 way_cut(struct hr_pack *p, size_t len)
 {
@@ -233,7 +233,7 @@ look_at(struct hr_pack *p, int dir, const char *name, const struct stat *known)
 		way_cut(p, way);
 		return -1;
 	}
-	if (known != NULL && S_ISREG(known->st_mode)) { /* reached through a link */
+	if (known != NULL && S_ISREG(known->st_mode)) { /* the entry was reached through a link */
 		HR_CLOSE int fd = open_entry(p, dir, name);
 
 		if (fd < 0)
@@ -314,7 +314,8 @@ pack_empty(struct hr_pack *p, int dir)
 	return fstat(dir, &st) < 0 ? fail(p, "", errno) : put_entry(p, "", &st);
 }
 
-/* Packs its files, then its subdirectories, whose names are kept until then. dir stays open. */
+/* Packs the directory's files, then its subdirectories, whose names are kept until then. `dir`
+ * stays open. */
 static int
 walk_directory(struct hr_pack *p, int dir)
 {
@@ -356,7 +357,7 @@ walk(struct hr_pack *p)
 	return walk_directory(p, p->top);
 }
 
-/* ---- outside ---- */
+/* ---- the interface ---- */
 
 static int
 look_through(struct hr_pack *p)
@@ -410,7 +411,8 @@ block_write(struct archive *a, void *arg, const void *data, size_t len)
 	struct hr_pack *p = arg;
 
 	(void)a;
-	/* never returns a failure: libarchive 3.6 then loses its buffer of such an archive */
+	/* the callback never returns a failure: libarchive 3.6 then loses its buffer of such an
+	 * archive */
 	if (!p->gone && p->sink->write(p->sink, data, len) != 0)
 		p->gone = true;
 	return (la_ssize_t)len;

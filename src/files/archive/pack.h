@@ -20,13 +20,13 @@
 
 struct hr_pack;
 
-/* Opens path, which is absolute. empty: empty directories become entries as well. Returns NULL with
- * the contract's error text in why. Memory holds the archive's central directory: about 150 bytes
- * and the name for each file. */
+/* Opens path, which is absolute. With `empty`, empty directories become entries as well. Returns
+ * NULL with the contract's error text in why. Memory holds the archive's central directory: about
+ * 150 bytes and the name for each file. */
 struct hr_pack *hr_pack_open(const char *path, bool empty, struct hr_buf *why);
 
 /* Sends the archive, for hr_answer_stream(). Requires a locale with UTF-8 names. */
 int hr_pack_send(void *pack, struct hr_sink *sink, struct hr_err *err);
-void hr_pack_free(void *pack); /* accepts NULL */
+void hr_pack_free(void *pack); /* Accepts NULL. */
 
 #endif

@@ -19,13 +19,13 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-#define HR_TREE_DEPTH 200 /* nested directories */
+#define HR_TREE_DEPTH 200 /* maximum of nested directories */
 #define HR_TREE_REPORT_MAX (4u << 20)
 
 struct hr_tree_options {
 	bool owner;              /* owner and group are kept, as numbers */
 	bool follow;             /* an existing link is followed when a file is written */
-	bool own;                /* the sender keeps its report: none is added to the stream */
+	bool own;                /* the sender keeps its report and adds none to the stream */
 	uint64_t bytes, entries; /* limits for unpacking; 0: no limit */
 };
 
@@ -60,7 +60,7 @@ struct hr_tree *hr_tree_open(const char *path, const struct hr_tree_options *o, 
 /* Writes the stream, once. Returns 0, or -1 with *err set if the stream is not complete. */
 int hr_tree_send(struct hr_tree *t, hr_tree_write_fn *fn, void *arg, struct hr_tree_report *r,
     struct hr_err *err);
-void hr_tree_free(struct hr_tree *t); /* accepts NULL */
+void hr_tree_free(struct hr_tree *t); /* Accepts NULL. */
 
 /* Unpacks the stream at `path`, whose directory exists. Existing directories are merged, files and
  * links replaced. Entries that are left out are added to `r`. Returns 0, or -1 with *err set if the

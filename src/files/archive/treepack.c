@@ -21,18 +21,20 @@
 #include "files/place/reach.h"
 
 #define BUFFER (256u << 10)
-#define UNSIZED_MAX (64u << 20) /* bytes of a file that does not report its length, as in /proc */
+/* maximum bytes of a file that does not report its length, as in /proc */
+#define UNSIZED_MAX (64u << 20)
 #define WAY_MAX (1u << 20)
 #define REPORT_MAX (1u << 20)
-#define HOLES_MAX 65536u      /* per file */
-#define NAMES_MAX (64u << 20) /* bytes, of all directories on the way down */
+#define HOLES_MAX 65536u /* maximum of holes per file */
+/* maximum bytes of the names of all directories on the way down */
+#define NAMES_MAX (64u << 20)
 
 struct hr_tree {
 	struct hr_tree_options o;
 	int top;           /* descriptor of a file or directory; -1: the top is a link */
 	char *link;        /* target of that link */
-	struct stat st;    /* the top's */
-	struct hr_buf way; /* the name of the current entry */
+	struct stat st;    /* as stat() returned it for the top */
+	struct hr_buf way; /* path to the current entry */
 	size_t names;      /* bytes of all names that are kept */
 	char *buffer;
 	struct archive *a;
@@ -257,7 +259,7 @@ put_entry(struct hr_tree *t, int dir, const char *name, unsigned depth, struct h
 	}
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 		return leave_out(t, kind_of(st.st_mode));
-	/* another file may have replaced it, and opening that may have an effect */
+	/* another file may have replaced the entry, and opening that may have an effect */
 	fd = hr_reach_open(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0 || fstat(fd, &st) != 0)
 		return leave_out(t, strerror(errno));
@@ -352,7 +354,7 @@ put_below(struct hr_tree *t, int dir, unsigned depth, struct hr_err *err)
 	return r;
 }
 
-/* ---- outside ---- */
+/* ---- the interface ---- */
 
 static int
 refuse(struct hr_err *err, int sys, const char *path)
@@ -430,7 +432,8 @@ on_block(struct archive *a, void *arg, const void *p, size_t len)
 	struct hr_tree *t = arg;
 
 	(void)a;
-	/* never returns a failure: libarchive 3.6 then loses its buffer of such an archive */
+	/* the callback never returns a failure: libarchive 3.6 then loses its buffer of such an
+	 * archive */
 	if (!t->gone && t->fn(t->arg, p, len) != 0)
 		t->gone = true;
 	return (la_ssize_t)len;

@@ -46,9 +46,9 @@ struct untree {
 	char *buffer;
 	struct archive *a;
 	struct hr_tree_report *r;
-	char *directory;     /* the directory that the top lies in */
+	char *directory;     /* the directory that contains the top */
 	const char *leaf;    /* the top's name there */
-	int base, top;       /* O_PATH; top: -1 unless it is a directory */
+	int base, top;       /* O_PATH descriptors; top: -1 unless it is a directory */
 	struct hr_buf later; /* each name followed by its struct later; read from the end */
 	size_t nlater;
 	uint64_t bytes, entries;
@@ -85,7 +85,7 @@ too_large(struct untree *u, struct hr_err *err)
 
 /* ---- names ---- */
 
-/* Cuts trailing slashes. Returns false for any name that is not the top or below it. */
+/* Cuts off trailing slashes. Returns false for any name that is not the top or below it. */
 static bool
 is_name(char *name)
 {
@@ -398,7 +398,7 @@ settle(struct untree *u, const struct later *l, const char *name)
 	if (fd < 0 || fstat(fd, &st) != 0)
 		return -1;
 	if (st.st_dev != l->dev || st.st_ino != l->ino)
-		return 0; /* replaced by another process meanwhile */
+		return 0; /* another process has replaced the directory meanwhile */
 	if (u->o->owner && fchown(fd, l->uid, l->gid) != 0)
 		return -1;
 	return fchmod(fd, l->mode) == 0 ? futimens(fd, times) : -1;

@@ -31,7 +31,7 @@
 
 #define STAGE_KIND "unpack"
 #define BLOCK (64u << 10)
-#define TAIL_MAX (22u + 65535u) /* bytes: end record with the longest comment */
+#define TAIL_MAX (22u + 65535u) /* bytes of the end record with the longest comment */
 
 struct unpack {
 	struct archive *a;
@@ -43,7 +43,7 @@ struct unpack {
 	bool too_large;
 	int root, stage;
 	char stage_name[HR_SPOOL_NAME];
-	/* the directory of the last file, kept for the next one */
+	/* the directory of the last file, kept open for the next one */
 	struct hr_buf name, last_way;
 	int last_dir;
 };
@@ -245,7 +245,7 @@ write_file(struct unpack *u, struct archive_entry *e)
 
 	if (dir < 0)
 		return fail_entry(u, errno);
-	/* the later of two entries with one name wins */
+	/* the later one of two entries with one name wins */
 	fd = openat(
 	    dir, leaf, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
 	if (fd < 0)
@@ -324,7 +324,7 @@ unpack_all(struct unpack *u, int zip)
 
 	if (archive_read_support_format_zip_seekable(u->a) != ARCHIVE_OK)
 		return fail_archive(u);
-	/* names lacking the UTF-8 flag; if iconv lacks CP437 they must be ASCII */
+	/* names lacking the UTF-8 flag are in CP437; if iconv lacks that they must be ASCII */
 	(void)archive_read_set_options(u->a, "zip:hdrcharset=CP437");
 	if (lseek(zip, 0, SEEK_SET) < 0 || archive_read_open_fd(u->a, zip, BLOCK) != ARCHIVE_OK)
 		return fail_archive(u);

@@ -1,5 +1,4 @@
-/* The interface between the halves of hr_unpack: unpack.c fills the staging directory, merge.c
- * empties it. */
+/* Connects the halves of hr_unpack: unpack.c fills the staging directory, merge.c empties it. */
 #ifndef HR_FILES_ARCHIVE_UNPACK_INT_H
 #define HR_FILES_ARCHIVE_UNPACK_INT_H
 

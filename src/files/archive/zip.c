@@ -1,4 +1,4 @@
-/* Loads the module. */
+/* Loads the module that uses libarchive. */
 #include "config.h"
 
 #include "files/archive/zip.h"

@@ -1,5 +1,5 @@
-/* hr_zip: the code that uses libarchive, in a module that the first request for it loads: otherwise
- * every worker would map the library and all its dependencies. */
+/* hr_zip: keeps the code that uses libarchive in a module that the first request for it loads:
+ * otherwise every worker would map the library and all its dependencies. */
 #ifndef HR_FILES_ARCHIVE_ZIP_H
 #define HR_FILES_ARCHIVE_ZIP_H
 
@@ -13,7 +13,8 @@
 
 struct hr_zip {
 	unsigned version; /* first member, since it is checked before any other */
-	void (*rules)(const struct hr_reach *rules); /* the module has its own copy, see reach.h */
+	/* sets the rules of the module's own copy, see reach.h */
+	void (*rules)(const struct hr_reach *rules);
 	struct hr_pack *(*pack_open)(const char *path, bool empty, struct hr_buf *why);
 	int (*pack_send)(void *pack, struct hr_sink *sink, struct hr_err *err);
 	void (*pack_free)(void *pack);

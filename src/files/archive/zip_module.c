@@ -1,4 +1,4 @@
-/* The table that handrail-zip.so exports. */
+/* Defines the table that handrail-zip.so exports. */
 #include "config.h"
 
 #include "files/archive/zip.h"

@@ -24,7 +24,7 @@ static const struct {
 	enum hr_bom bom;
 	size_t len;
 	const char *bytes;
-	const char *iconv; /* decodes the bytes after the mark */
+	const char *iconv; /* iconv's name of the charset that decodes the bytes after the mark */
 	const struct hr_charset *charset;
 } marks[] = {
     {HR_BOM_UTF8, 3, "\xEF\xBB\xBF", "UTF-8", &utf8_mark},
@@ -172,9 +172,9 @@ convert(const char *to, const char *from, const char *p, size_t len, struct hr_b
 {
 	iconv_t cd = iconv_open(to, from);
 	char chunk[CHUNK], *in = (char *)(uintptr_t)p,
-			   *o; /* the type that iconv asks for; it does not write through it */
+			   *o; /* iconv requires this type, but does not write through it */
 	size_t in_left = len, out_left, r;
-	bool ending = false; /* the reset sequence of a stateful charset remains */
+	bool ending = false; /* true: the reset sequence of a stateful charset remains */
 	int sys;
 
 	*ret_used = 0;

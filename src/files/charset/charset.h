@@ -1,5 +1,5 @@
-/* hr_charset: text in charsets other than UTF-8: names as Python knows them, conversion by iconv,
- * errors with the text of Python's codecs (doc/files.md, "Charsets"). */
+/* hr_charset: handles text in charsets other than UTF-8: names as Python knows them, conversion by
+ * iconv, errors with the text of Python's codecs (doc/files.md, "Charsets"). */
 #ifndef HR_FILES_CHARSET_CHARSET_H
 #define HR_FILES_CHARSET_CHARSET_H
 
@@ -9,7 +9,7 @@
 #include "base/buf.h"
 
 enum hr_charset_kind {
-	HR_CHARSET_UTF8,      /* strict */
+	HR_CHARSET_UTF8,      /* UTF-8, decoded strictly */
 	HR_CHARSET_WIDE,      /* UTF-16, UTF-32: written in little-endian order with a mark */
 	HR_CHARSET_CHARMAP,   /* one byte per character, by a table */
 	HR_CHARSET_ORDINAL,   /* Latin-1 */
@@ -25,8 +25,8 @@ struct hr_charset {
 extern const struct hr_charset hr_charset_utf8;
 
 /* Finds a charset by name or alias, in lower case and with '_' for '-'. Returns NULL if Python
- * knows none. *ret_text: false for a codec not for text, without conversion, or that only the bytes
- * can prove (UTF-8, UTF-16); the result must then not be used. */
+ * knows none. *ret_text is false for a codec that is not for text, or without conversion, or that
+ * only the bytes can prove (UTF-8, UTF-16); the result must then not be used. */
 const struct hr_charset *hr_charset_find(const char *name, size_t len, bool *ret_text);
 
 enum hr_bom {
@@ -44,7 +44,7 @@ enum hr_bom hr_charset_bom(const char *p, size_t len);
  * Python. */
 const struct hr_charset *hr_charset_of_bom(enum hr_bom bom);
 
-bool hr_charset_has_high(const char *p, size_t len); /* true if any byte is above 0x7F */
+bool hr_charset_has_high(const char *p, size_t len); /* Returns true if any byte is above 0x7F. */
 
 /* Checks bytes before decoding; surrogates are errors. hr_charset_check_text() checks text before
  * encoding, where only surrogates are errors. Returns 0, or -1 with Python's error in why (may be

@@ -1,4 +1,4 @@
-/* The struct that handrail-charset.so exports. */
+/* Defines the struct that handrail-charset.so exports. */
 #include "config.h"
 
 #include "files/charset/detect.h"

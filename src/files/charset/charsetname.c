@@ -1,5 +1,6 @@
-/* Names of charsets: Python's codecs and aliases for which iconv has a table. Where the tables
- * differ, a superset is used: CP932 for Shift_JIS (whose backslash iconv reads as a yen sign). */
+/* Lists names of charsets: Python's codecs and aliases for which iconv has a table. Where the
+ * tables differ, a superset is used: CP932 for Shift_JIS (whose backslash iconv reads as a yen
+ * sign). */
 #include "config.h"
 
 #include "files/charset/charset.h"

@@ -10,15 +10,13 @@
 
 #include "base/buf.h"
 
-/* Appends libuchardet's name of the charset, such as "WINDOWS-1251"; nothing if libuchardet has no
- * answer or is not available. */
+/* Appends libuchardet's name of the charset, such as "WINDOWS-1251", or nothing if libuchardet has
+ * no answer or is not available. */
 void hr_detect_charset(struct hr_buf *b, const void *p, size_t len);
 
-/* Appends "PNG image data, 16 x 16, ..."; nothing if libmagic or its database is not available.
- *
+/* Appends "PNG image data, 16 x 16, ...", or nothing if libmagic or its database is not available.
  * The text only explains to a person or an agent why a file cannot be shown: no verdict depends on
- * it. For text or binary the contract has its own rules, which differ from libmagic's
- * (files/binary.h). */
+ * it. The contract's own rules for text or binary differ from libmagic's (files/binary.h). */
 void hr_detect_kind(struct hr_buf *b, const void *p, size_t len);
 
 /* ---- the modules ---- */

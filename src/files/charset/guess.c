@@ -14,7 +14,7 @@
 #define SCRIPT_SHARE 80   /* percent of the characters beyond ASCII */
 #define LATIN_HIGH_MAX 30 /* percent of all bytes: prose has about 5, noise 60 */
 
-/* Returns libuchardet's answer; NULL: none, or no legacy charset. */
+/* Returns libuchardet's answer; NULL if it has none, or its answer is not a legacy charset. */
 static const struct hr_charset *
 ask(const char *p, size_t len)
 {

@@ -8,7 +8,7 @@
 struct hr_charset;
 
 /* Guesses the charset of bytes that are not UTF-8 (doc/files.md, "Charsets"). The result decodes
- * all of p. Returns NULL if there is no guess or no text. */
+ * all of p. Returns NULL if there is no guess, or p is not text. */
 const struct hr_charset *hr_guess_charset(const char *p, size_t len);
 
 /* Returns true if the original's detector would be more than 90 % sure (doc/files.md, "A charset

@@ -1,4 +1,4 @@
-/* The struct that handrail-kind.so exports. */
+/* Defines the struct that handrail-kind.so exports. */
 #include "config.h"
 
 #include "files/charset/detect.h"

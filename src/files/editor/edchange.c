@@ -1,5 +1,5 @@
-/* The commands that change files (doc/files.md, "Changing a file"). Each runs with the history
- * open, so one at a time over all workers. */
+/* Implements the commands that change files (doc/files.md, "Changing a file"). Each runs with the
+ * history open, so only one runs at a time over all workers. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -13,7 +13,8 @@
 #include "proto/python/repr.h"
 #include "base/text/utf8.h"
 
-#define LINES_BEFORE 4 /* lines of the snippet up to the change's first, inclusive */
+/* number of lines of the snippet up to the change's first one, inclusive */
+#define LINES_BEFORE 4
 #define LINES_AFTER 4
 
 static void
@@ -68,7 +69,8 @@ edit_create(struct edit *e)
 
 /* ---- str_replace ---- */
 
-/* Returns the next place of `what` from `at` on, or SIZE_MAX. The empty string is everywhere. */
+/* Returns the next place of `what` from `at` on, or SIZE_MAX. The empty string is found
+ * everywhere. */
 static size_t
 find_next(struct hr_span text, size_t at, struct hr_span what)
 {
@@ -228,7 +230,8 @@ line_number(struct edit *e, int64_t *ret)
 	switch (t) {
 	case HR_PY_STR:
 		s.p = hr_json_str(v, &s.len);
-		return hr_pytext_int(s.p, s.len, ret) == 0; /* insert_line_ok() has checked it */
+		/* insert_line_ok() has checked the text */
+		return hr_pytext_int(s.p, s.len, ret) == 0;
 	case HR_PY_BOOL: *ret = json_object_get_boolean(v) ? 1 : 0; return true;
 	case HR_PY_INT: *ret = hr_json_int(v); return true;
 	case HR_PY_FLOAT:
@@ -313,7 +316,8 @@ insert_in(
 	if (line < 0 || line > lines) {
 		hr_buf_adds(e->text, "Invalid `insert_line` parameter: ");
 		if (hr_json_type(e->q->insert_line) == HR_PY_STR)
-			hr_buf_addf(e->text, "%" PRId64, line); /* a converted string */
+			/* the line came as a string and was converted */
+			hr_buf_addf(e->text, "%" PRId64, line);
 		else
 			edit_put_value(e->text, e->q->insert_line);
 		hr_buf_addf(e->text,

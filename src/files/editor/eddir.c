@@ -1,4 +1,5 @@
-/* view of a directory (doc/files.md, "view of a directory"): its entries, two levels deep. */
+/* Implements view of a directory (doc/files.md, "view of a directory"): its entries, two levels
+ * deep. */
 #include "config.h"
 
 #include <dirent.h>
@@ -16,7 +17,7 @@
 #include "proto/python/repr.h"
 
 #define DEPTH 2
-#define NAMES_MAX (256u << 20) /* bytes, for the paths of all entries */
+#define NAMES_MAX (256u << 20) /* maximum bytes of the paths of all entries */
 
 static const char clipped[] =
     "<response clipped><NOTE>Due to the max output limit, only part of this directory has been "
@@ -70,7 +71,8 @@ list(struct found *f, const char *path, unsigned depth)
 
 	if (dir == NULL) {
 		if (errno == ENOMEM || errno == EMFILE || errno == ENFILE)
-			f->names.fail = HR_E_NOMEM; /* this process lacks memory or descriptors */
+			/* the cause is that this process lacks memory or descriptors */
+			f->names.fail = HR_E_NOMEM;
 		return;
 	}
 	while ((d = hr_dir_next(dir)) != NULL && f->names.fail == HR_OK) {
@@ -84,7 +86,7 @@ list(struct found *f, const char *path, unsigned depth)
 			continue;
 		if (d->d_type != DT_DIR && d->d_type != DT_LNK && d->d_type != DT_UNKNOWN)
 			continue;
-		below = strdup(f->names.p + at); /* a copy, since the buffer moves */
+		below = strdup(f->names.p + at); /* copies the path, since the buffer moves */
 		if (below == NULL)
 			f->names.fail = HR_E_NOMEM;
 		else if (d->d_type == DT_DIR || is_another(f, below))

@@ -1,4 +1,4 @@
-/* view of a document (doc/files.md, "Documents"). */
+/* Implements view of a document (doc/files.md, "Documents"). */
 #include "config.h"
 
 #include "files/document.h"

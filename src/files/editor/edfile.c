@@ -1,5 +1,5 @@
-/* Parts that the editor's commands share: error texts, reading and writing the file's text, the
- * numbered block. */
+/* Holds parts that the editor's commands share: error texts, reading and writing the file's text,
+ * the numbered block. */
 #include "config.h"
 
 #include "files/editor/editor_int.h"

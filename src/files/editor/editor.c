@@ -64,7 +64,8 @@ insert_line_ok(struct edit *e)
 	return false;
 }
 
-/* Implements "exists" of doc/files.md, "Paths". Returns -1 if errno is more than a plain no. */
+/* Implements "exists" of doc/files.md, "Paths". Returns -1 if errno means more than that the file
+ * is missing. */
 static int
 look(const char *file, bool *ret_exists, struct stat *st)
 {

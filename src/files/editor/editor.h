@@ -1,4 +1,4 @@
-/* hr_editor: the file editor of the action `edit`, and of `read` with impl_source oh_aci
+/* hr_editor: implements the file editor of the action `edit`, and of `read` with impl_source oh_aci
  * (doc/files.md, "edit"). */
 #ifndef HR_FILES_EDITOR_EDITOR_H
 #define HR_FILES_EDITOR_EDITOR_H
@@ -9,14 +9,14 @@
 #include "proto/json.h"
 
 struct hr_editor {
-	struct hr_span root;     /* the initial directory, for suggesting a path; "": none */
+	struct hr_span root;     /* the initial directory, for suggesting a path; "": unknown */
 	const char *history_dir; /* see files/history.h */
 	const char *office;      /* see files/document.h */
 };
 
-/* All members are borrowed. A NULL value is null. */
+/* The arguments of an edit. All members are borrowed; a NULL value is null. */
 struct hr_edit {
-	struct hr_span command; /* a value that is no string has its Python text here */
+	struct hr_span command; /* a value that is not a string has its Python text here */
 	struct json_object *path, *file_text, *old_str, *new_str, *insert_line, *view_range;
 	const struct hr_commit *commit; /* called when the change is ready */
 };

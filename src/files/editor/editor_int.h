@@ -1,5 +1,5 @@
-/* Internals of hr_editor: editor.c has the checks and the table of commands; edview.c, eddir.c and
- * edchange.c the commands; edfile.c what they share. */
+/* Internals of hr_editor: editor.c has the checks and the table of commands; edview.c, eddir.c,
+ * eddoc.c and edchange.c the commands; edfile.c the parts they share. */
 #ifndef HR_FILES_EDITOR_EDITOR_INT_H
 #define HR_FILES_EDITOR_EDITOR_INT_H
 
@@ -11,26 +11,27 @@
 #include "files/charset/encoding.h"
 #include "files/history.h"
 
-#define EDIT_FILE_MAX (10u << 20) /* bytes of a file */
-#define EDIT_SHOWN 16000          /* characters of a text that are shown */
+#define EDIT_FILE_MAX (10u << 20) /* maximum bytes of a file */
+#define EDIT_SHOWN 16000          /* maximum characters of a text that are shown */
 
 struct edit {
 	const struct hr_editor *editor;
 	const struct hr_edit *q;
-	struct hr_buf path; /* normalised; printed in all texts */
+	struct hr_buf path; /* normalised path; printed in all texts */
 	char *file;         /* path for system calls; NULL: no such file can exist */
 	bool exists;
-	struct stat st; /* valid if exists */
+	struct stat st; /* valid if the file exists */
 	struct hr_history history;
 	struct hr_buf *text, *diff;
 };
 
 typedef enum hr_edit_result edit_command_fn(struct edit *e);
-edit_command_fn edit_view;                                             /* edview.c */
-edit_command_fn edit_create, edit_str_replace, edit_insert, edit_undo; /* edchange.c */
+edit_command_fn edit_view; /* implemented in edview.c */
+/* implemented in edchange.c */
+edit_command_fn edit_create, edit_str_replace, edit_insert, edit_undo;
 
-edit_command_fn edit_view_directory; /* eddir.c */
-edit_command_fn edit_view_document;  /* eddoc.c */
+edit_command_fn edit_view_directory; /* implemented in eddir.c */
+edit_command_fn edit_view_document;  /* implemented in eddoc.c */
 
 /* ---- edfile.c ---- */
 
@@ -57,11 +58,12 @@ bool edit_is_document(const struct edit *e);
 /* Checks doc/files.md, "What may be shown or changed". HR_EDIT_DONE: the file may be read. */
 enum hr_edit_result edit_validate(struct edit *e);
 
-/* Reads and decodes the whole file. counting: text that cannot be decoded is HR_EDIT_RAISED. */
+/* Reads and decodes the whole file. With `counting`, text that cannot be decoded is
+ * HR_EDIT_RAISED. */
 enum hr_edit_result
 edit_load(struct edit *e, bool counting, struct hr_buf *text, struct hr_encoding *ret);
-/* Encodes and writes the text; *written (may be NULL) gets the text as a reader now sees it.
- * raises: text that cannot be encoded is HR_EDIT_RAISED. On an error the file is unchanged. */
+/* Encodes and writes the text; *written (may be NULL) gets the text as a reader now sees it. With
+ * `raises`, text that cannot be encoded is HR_EDIT_RAISED. On an error the file is unchanged. */
 enum hr_edit_result edit_store(struct edit *e, const struct hr_encoding *enc, bool raises,
     const struct hr_buf *text, struct hr_buf *written);
 

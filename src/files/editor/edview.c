@@ -1,4 +1,4 @@
-/* view of a file (doc/files.md, "view of a file"). */
+/* Implements view of a file (doc/files.md, "view of a file"). */
 #include "config.h"
 
 #include <inttypes.h>

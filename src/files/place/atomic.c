@@ -14,7 +14,7 @@
 #include "base/path.h"
 #include "files/place/reach.h"
 
-#define LINKS_MAX 40 /* the kernel's limit */
+#define LINKS_MAX 40 /* the kernel has the same limit */
 
 static void
 nothing_open(struct hr_atomic *a)
@@ -57,7 +57,8 @@ follow(char **path, struct hr_err *err)
 	const char *name;
 	ssize_t n = readlink(*path, target, sizeof(target) - 1);
 
-	/* no link, or a dangling one; after any other failure a link must not be replaced */
+	/* the path is no link, or a dangling one; after any other failure a link must not be
+	 * replaced */
 	if (n < 0 && errno != EINVAL && errno != ENOENT && errno != ENOTDIR)
 		return hr_err_sys(err, errno, "%s", *path);
 	if (n < 0)

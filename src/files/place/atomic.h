@@ -30,7 +30,8 @@ struct hr_atomic {
  * HR_E_UNSUPPORTED: no file can replace it. */
 int hr_atomic_open(struct hr_atomic *a, const char *path, mode_t mode, struct hr_err *err);
 
-/* Makes the bytes written to a->spool.fd the file. a is afterwards as after hr_atomic_abort(). */
+/* Makes the bytes written to a->spool.fd the file's content. Afterwards a is as after
+ * hr_atomic_abort(). */
 int hr_atomic_commit(struct hr_atomic *a, struct hr_err *err);
 
 /* Discards the new bytes; the old file stays. Does nothing if a is not open. */

@@ -88,7 +88,7 @@ hr_beneath_open(int root, const char *path, int flags, bool links)
 		if (r >= 0 || (errno != EAGAIN && errno != EINTR))
 			break;
 	}
-	/* an older kernel, or a seccomp filter that does not know openat2 */
+	/* an older kernel, or a seccomp filter that does not know openat2, refuses the call */
 	if (r < 0 && (errno == ENOSYS || errno == EPERM))
 		return hr_beneath_walk(root, path, flags);
 	return (int)r;

@@ -7,11 +7,11 @@
 
 /* Opens path relative to the directory root, close-on-exec. Returns -1 with errno; EXDEV: the path
  * leads out of root (an absolute name, "..", a link). With `links`, symbolic links that stay inside
- * are followed, otherwise none is (ELOOP). ".." may occur as long as it stays inside. An empty path
- * is root itself. Without openat2 in the kernel no link is followed and ".." is refused. */
+ * are followed, otherwise no link is (ELOOP). ".." may occur as long as it stays inside. An empty
+ * path is root itself. Without openat2 in the kernel no link is followed and ".." is refused. */
 int hr_beneath_open(int root, const char *path, int flags, bool links);
 
-/* Works as hr_beneath_open() without openat2; EXDEV for any link. */
+/* Works as hr_beneath_open() without openat2; fails with EXDEV for any link. */
 int hr_beneath_walk(int root, const char *path, int flags);
 
 /* Makes path beneath root as mkdir -p does; no component may be a link. Returns a descriptor

@@ -1,4 +1,4 @@
-/* hr_commit: a callback right before the first change of files that others can see. Until then the
+/* hr_commit: calls back right before the first change of files that others can see. Until then the
  * work can be restarted without a trace. */
 #ifndef HR_FILES_PLACE_COMMIT_H
 #define HR_FILES_PLACE_COMMIT_H
@@ -10,7 +10,7 @@ struct hr_commit {
 	const void *arg;
 };
 
-/* NULL: no callback. */
+/* Calls the callback; c may be NULL. */
 static inline void
 hr_commit_reached(const struct hr_commit *m)
 {

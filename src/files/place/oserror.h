@@ -1,5 +1,5 @@
-/* hr_oserror: the texts of Python's OSError, which the contract's responses show (doc/http.md,
- * "Error answers"). */
+/* hr_oserror: formats the texts of Python's OSError, which the contract's responses show
+ * (doc/http.md, "Error answers"). */
 #ifndef HR_FILES_PLACE_OSERROR_H
 #define HR_FILES_PLACE_OSERROR_H
 
@@ -11,11 +11,12 @@
  * out where Python has none: for errors of writing to an open file, such as a full disk. */
 void hr_oserror_add(struct hr_buf *b, int sys, const char *path, size_t len);
 
-/* Replaces the content of why by such a text, always with the name; path NULL: without. Returns
- * -1. */
+/* Replaces the content of why by such a text; the name is always shown, unless path is NULL.
+ * Returns -1. */
 int hr_oserror_put(struct hr_buf *why, int sys, const char *path);
 
-/* Replaces it by handrail's own text, with ": " and the repr of path unless NULL. Returns -1. */
+/* Replaces the content of why by handrail's own text, with ": " and the repr of path unless it is
+ * NULL. Returns -1. */
 int hr_oserror_text(struct hr_buf *why, const char *text, const char *path);
 
 #endif

@@ -242,7 +242,7 @@ hr_reach_beneath(int root, const char *path, int flags)
 	fd = hr_beneath_open(root, path, flags, false);
 	if (fd >= 0)
 		return hr_reach_check(fd);
-	/* ELOOP: a link; EXDEV: the same without openat2, or a path out of root */
+	/* ELOOP means a link; EXDEV the same without openat2, or a path out of root */
 	if (errno != ELOOP && errno != EXDEV)
 		return -1;
 	return open_as_shell(beneath, root, path, flags, true);

@@ -19,21 +19,23 @@
 
 struct hr_reach {
 	uid_t shell;                         /* the shell's account; 0: all links are followed */
-	const char *hidden[HR_REACH_HIDDEN]; /* files that must never be opened; NULL: none */
+	const char *hidden[HR_REACH_HIDDEN]; /* files that must never be opened; NULL: no file */
 };
 
-/* Sets the rules for all later calls; borrowed for ever. Without rules: no such account and no such
- * files. A module has its own copy of this variable, which its loader sets. */
+/* Sets the rules for all later calls; borrowed for ever. Without rules there is no such account and
+ * no such file. A module has its own copy of this variable, which its loader sets. */
 void hr_reach_rules(const struct hr_reach *rules);
 const struct hr_reach *hr_reach_get_rules(void);
 
 /* Opens an existing file as open(2) does, relative to dir (AT_FDCWD, or a directory),
  * close-on-exec. Returns -1 with errno; EACCES for a file that must not be reached. */
 int hr_reach_open(int dir, const char *path, int flags);
-/* Like hr_reach_open(), with the rule about links. With `change` the account must also be allowed
- * to write to the target of a link. If this process is not root, the kernel's rule applies. */
+/* Works as hr_reach_open(), with the rule about links. With `change` the account must also be
+ * allowed to write to the target of a link. If this process is not root, the kernel's rule
+ * applies. */
 int hr_reach_open_as(int dir, const char *path, int flags, bool change);
-/* Like hr_reach_open_as() with change; *ret_shells: the account's rights were used to open it. */
+/* Works as hr_reach_open_as() with change; *ret_shells is set if the account's rights were used to
+ * open the file. */
 int hr_reach_open_whose(int dir, const char *path, int flags, bool *ret_shells);
 /* Gives this process the rights of the shell's account until hr_account_leave(). Returns 0, or -1
  * with errno. */
@@ -44,8 +46,8 @@ bool hr_reach_leads_to_hidden(int fd);
 int hr_reach_mkdir(int dir, const char *name, mode_t mode, bool shells);
 /* Makes a symbolic link in the same way. */
 int hr_reach_symlink(const char *target, int dir, const char *name, bool shells);
-/* Like hr_beneath_open() with links, for files to be changed, with the same rule; links owned by
- * root are followed. */
+/* Works as hr_beneath_open() with links, for files to be changed, with the same rule; links owned
+ * by root are followed. */
 int hr_reach_beneath(int root, const char *path, int flags);
 
 /* Takes fd, which may be -1. Returns it, or -1 with EACCES if it must not be reached. */

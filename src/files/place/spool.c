@@ -20,9 +20,9 @@
 #include "files/place/oserror.h"
 #include "files/place/reach.h"
 
-#define XATTR_NAMES_MAX 65536 /* the kernel's limit */
-#define COPY_MAX (128u << 20) /* bytes per call */
-#define RACES 100             /* attempts at a free name */
+#define XATTR_NAMES_MAX 65536 /* the kernel has the same limit */
+#define COPY_MAX (128u << 20) /* maximum bytes per call */
+#define RACES 100             /* maximum attempts at a free name */
 #define COPY_CHUNK (64u << 10)
 #define ACCESS_LIST "system.posix_acl_access"
 
@@ -40,7 +40,7 @@ drop(struct hr_spool *s)
 	int sys = errno;
 
 	if (s->name[0] != '\0')
-		(void)unlinkat(s->dir, s->name, 0); /* a failure has no remedy */
+		(void)unlinkat(s->dir, s->name, 0); /* nothing can be done about a failure */
 	hr_fd_close(&s->dir);
 	hr_fd_close(&s->fd);
 	s->name[0] = '\0';
@@ -188,7 +188,8 @@ copy_bytes(int from, int to)
 	while (n > 0 || (n < 0 && errno == EINTR));
 	if (n == 0)
 		return 0;
-	/* not supported between these file systems, or at all; a full disk fails again below */
+	/* the call is not supported between these file systems, or at all; a full disk fails again
+	 * below */
 	while ((n = hr_fd_read(from, chunk, sizeof(chunk))) > 0)
 		if (hr_fd_write_full(to, chunk, (size_t)n, NULL) < 0)
 			return -1;
@@ -205,7 +206,7 @@ keep_xattr(int from, int to, const char *name)
 	HR_FREE char *big = NULL;
 	ssize_t n;
 
-	/* file capabilities: a write to the old file would remove them as well */
+	/* these are file capabilities: a write to the old file would remove them as well */
 	if (strcmp(name, "security.capability") == 0)
 		return true;
 	n = fgetxattr(from, name, value, sizeof(value));
@@ -232,7 +233,7 @@ keep_xattrs(int from, int to)
 	return ok && n >= 0;
 }
 
-/* Gives fd the old file's attributes. Returns false if fd cannot pass for it. */
+/* Gives fd the old file's attributes. Returns false if fd cannot take the old file's place. */
 static bool
 keep_metadata(int fd, int old)
 {
@@ -243,10 +244,11 @@ keep_metadata(int fd, int old)
 	if ((st.st_uid != was.st_uid || st.st_gid != was.st_gid) &&
 	    fchown(fd, was.st_uid, was.st_gid) < 0)
 		return false;
-	/* drop the directory's default access list, which the old file perhaps did not have */
+	/* drops the directory's default access list, which the old file perhaps did not have */
 	if (fremovexattr(fd, ACCESS_LIST) < 0 && errno != ENODATA && errno != ENOTSUP)
 		return false;
-	/* after fchown(), which clears mode bits; an access list's mask comes with its attribute */
+	/* comes after fchown(), which clears mode bits; an access list's mask comes with its
+	 * attribute */
 	return fchmod(fd, was.st_mode & 07777) == 0 && keep_xattrs(old, fd);
 }
 
@@ -263,14 +265,14 @@ copy_into(int from, int old)
 	}
 	if (fstat(from, &st) < 0)
 		return -1;
-	/* also fills the old file's holes, so that the copy cannot find the disk full */
+	/* fills the old file's holes as well, so that the copy cannot find the disk full */
 	if (st.st_size > 0 && fallocate(old, FALLOC_FL_KEEP_SIZE, 0, st.st_size) < 0 &&
 	    errno != EOPNOTSUPP && errno != ENOSYS)
 		return -1;
 	return copy_bytes(from, old) < 0 ? -1 : ftruncate(old, st.st_size);
 }
 
-/* Places the spool where no file exists; otherwise EEXIST. */
+/* Places the spool where no file exists; otherwise fails with EEXIST. */
 static int
 take_free(struct hr_spool *s, int dir, const char *leaf)
 {
@@ -284,7 +286,7 @@ take_free(struct hr_spool *s, int dir, const char *leaf)
 	return r;
 }
 
-/* Replaces old, the file at that place. EPERM: its inode must stay. */
+/* Replaces old, the file at that place. Fails with EPERM if its inode must stay. */
 static int
 take_place(struct hr_spool *s, int dir, const char *leaf, int old)
 {
@@ -305,7 +307,7 @@ take_place(struct hr_spool *s, int dir, const char *leaf, int old)
 	return 0;
 }
 
-/* old -1: no file exists there. */
+/* Puts the spool in the place of `old`, or of no file if `old` is -1. */
 static int
 put(struct hr_spool *s, int dir, const char *leaf, int old)
 {

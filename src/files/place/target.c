@@ -33,7 +33,7 @@ fail(struct hr_target *t, int sys, struct hr_buf *why)
 	return hr_oserror_put(why, sys, t->text);
 }
 
-/* Returns the kernel's path of an open directory or file, free of links. NULL with errno. */
+/* Returns the kernel's path of an open directory or file, free of links; NULL with errno. */
 static char *
 real_name(int fd)
 {
@@ -45,7 +45,7 @@ real_name(int fd)
 	if (n < 0)
 		return NULL;
 	name[n] = '\0';
-	if (name[0] != '/') { /* "(unreachable)...": another mount namespace */
+	if (name[0] != '/') { /* "(unreachable)..." is in another mount namespace */
 		errno = ENOENT;
 		return NULL;
 	}
@@ -76,7 +76,7 @@ settle_leaf(struct hr_target *t, int root, const char *name, bool links, struct 
 	t->leaf = strdup(leaf);
 	if (way == NULL || t->leaf == NULL)
 		return fail(t, ENOMEM, why);
-	/* "sub/", "", "..": Python fails to open such names for writing */
+	/* Python fails to open names such as "sub/", "" and ".." for writing */
 	t->dir = links ? hr_reach_beneath(root, way, O_PATH | O_DIRECTORY)
 		       : hr_beneath_open(root, way, O_PATH | O_DIRECTORY, false);
 	if (t->dir < 0)
@@ -109,7 +109,8 @@ follow_leaf(struct hr_target *t, int root, const char *name, struct hr_buf *why)
 	const char *rest;
 
 	if (fd < 0)
-		return fail(t, errno == ELOOP ? EXDEV : errno, why); /* ELOOP: no openat2 */
+		/* ELOOP is returned without openat2 */
+		return fail(t, errno == ELOOP ? EXDEV : errno, why);
 	end = real_name(fd);
 	base = real_name(root);
 	rest = end != NULL && base != NULL ? below(end, base) : NULL;
@@ -215,8 +216,8 @@ hr_target_close(struct hr_target *t)
 	t->text = NULL;
 }
 
-/* Opens the longest existing part of path, and cuts path to it. Returns -1 with errno. *ret_shells:
- * see hr_reach_open_whose(). */
+/* Opens the longest existing part of path, and cuts path to it. Returns -1 with errno. *ret_shells
+ * is set as by hr_reach_open_whose(). */
 static int
 open_there(char *path, bool *ret_shells)
 {
@@ -252,7 +253,8 @@ make_below(int *at, const char *name, bool shells)
 		return -1;
 	hr_fd_close(at);
 	*at = next;
-	if (fstat(next, &st) == 0 && S_ISLNK(st.st_mode)) { /* open_there() did not follow it */
+	/* open_there() did not follow the link */
+	if (fstat(next, &st) == 0 && S_ISLNK(st.st_mode)) {
 		errno = EACCES;
 		return -1;
 	}

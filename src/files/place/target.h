@@ -16,10 +16,10 @@
 #define HR_TARGET_TEXT_MAX (64u << 10)
 
 struct hr_target {
-	int dir;    /* O_PATH, directory of the file; -1: none */
+	int dir;    /* directory of the file, O_PATH; -1: not open */
 	char *leaf; /* the file's name in dir */
 	bool exists;
-	struct stat st; /* the existing file's; it is a regular one */
+	struct stat st; /* attributes of the existing file, which is a regular one */
 	char *text;     /* directory and name joined, for messages */
 };
 
@@ -28,8 +28,8 @@ int hr_target_open(struct hr_target *t, const char *directory, const char *name,
     const char *work_dir, struct hr_buf *why);
 void hr_target_close(struct hr_target *t);
 
-/* Makes a directory with its parents, as Python's os.makedirs. *ret_made: length of the longest
- * part of path that existed before; all of it if path existed. */
+/* Makes a directory with its parents, as Python's os.makedirs. *ret_made is the length of the
+ * longest part of path that existed before, or of all of it if path existed. */
 int hr_target_mkdirs(const char *path, size_t *ret_made, struct hr_buf *why);
 /* Removes the directories that hr_target_mkdirs() made, as far as they are empty. */
 void hr_target_rmdirs(const char *path, size_t made);

@@ -1,12 +1,12 @@
-/* hr_whole: files whose reported size is wrong. Those of the kernel (/proc, /sys) report 0 or a
- * page, and so do those of some other file systems. */
+/* hr_whole: reads files whose reported size is wrong. Those of the kernel (/proc, /sys) report 0 or
+ * a page, and so do those of some other file systems. */
 #ifndef HR_FILES_PLACE_WHOLE_H
 #define HR_FILES_PLACE_WHOLE_H
 
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#define HR_WHOLE_MAX (64u << 20) /* bytes of such a file */
+#define HR_WHOLE_MAX (64u << 20) /* maximum bytes of such a file */
 
 /* Returns true if an open file or directory belongs to a file system of the kernel, or if that
  * cannot be determined: a read there may block for ever, or never end. */

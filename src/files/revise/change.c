@@ -8,7 +8,7 @@
 #include "files/revise/revise.h"
 
 #define FLAT_MAX (HR_PLAINTEXT_MAX * 4)
-#define LINES_NAMED 20 /* occurrences whose lines an error lists */
+#define LINES_NAMED 20 /* maximum occurrences whose lines an error lists */
 
 static void
 flatten(struct hr_buf *b, struct hr_span s, bool cr)
@@ -55,7 +55,7 @@ end_name(const char *p, size_t len)
 	return len == 2 ? "\r\n" : *p == '\r' ? "\r" : "\n";
 }
 
-/* Returns the first line end at or after `at`; NULL: none. */
+/* Returns the first line end at or after `at`, or NULL if there is none. */
 static const char *
 next_end(const struct hr_plaintext *t, size_t at, size_t *ret_after)
 {
@@ -132,7 +132,7 @@ refuse_absent(struct hr_span old, struct hr_buf *why)
 	size_t n = end != NULL ? (size_t)(end - old.p) : old.len;
 
 	if (n > SHOWN_MAX)
-		/* cut at a whole character */
+		/* cuts at a whole character */
 		for (n = SHOWN_MAX; n > 0 && ((unsigned char)old.p[n] & 0xC0) == 0x80;)
 			n--;
 	hr_buf_addf(why,
@@ -212,7 +212,8 @@ replace_in(const struct hr_plaintext *t, const struct hr_buf *in, bool exact, st
 		place.len = unflatten(t, place.len);
 	}
 	place.len -= place.at;
-	/* the end of the line with the place, or, between two lines, of the one before */
+	/* the end of the line with the place, or, between two lines, the end of the line before
+	 * it */
 	place.end = place.len > 0 ? next_end(t, place.at, &unused) : end_near(t, place.at);
 	if (place.end == NULL)
 		place.end = t->ends;

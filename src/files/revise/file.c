@@ -1,6 +1,6 @@
-/* Files and their history. An entry of the history is the file's former bytes after a head that
- * identifies the bytes that the change made, so that an undo can check that they are still
- * there. */
+/* Revises files and keeps their history. An entry of the history is the file's former bytes after a
+ * head that identifies the bytes that the change made, so that an undo can check that they are
+ * still there. */
 #include "config.h"
 
 #include <errno.h>
@@ -21,7 +21,8 @@
 #include "files/revise/revise.h"
 
 #define BYTES_MAX (HR_PLAINTEXT_MAX * 4)
-/* No path of the original's editor begins with this: both share one history and its lock. */
+/* prefix of the history's keys; no path of the original's editor begins with it: both share one
+ * history and its lock */
 #define KEY "revise:"
 
 struct head {
@@ -86,7 +87,7 @@ hr_revise_load(const char *path, struct hr_buf *b, struct hr_buf *why)
 struct revision {
 	const struct hr_revise *r;
 	struct hr_history history;
-	struct hr_buf key, before, after; /* before, after: bytes of the file */
+	struct hr_buf key, before, after; /* `before` and `after` are the bytes of the file */
 	struct hr_plaintext text;
 };
 
@@ -231,7 +232,7 @@ put_back(struct revision *v, const struct hr_buf *entry, struct hr_buf *why)
 				 "that: read it, and take the lines back with edit");
 	if (store(v, (struct hr_span){entry->p + sizeof(head), entry->len - sizeof(head)}, why) < 0)
 		return -1;
-	/* drop the entry only now, so that a failed undo can be repeated */
+	/* drops the entry only now, so that a failed undo can be repeated */
 	if (hr_history_drop(&v->history, hr_span_of_buf(&v->key), &err) < 0)
 		hr_log(HR_LOG_WARNING, "%s", err.msg);
 	return 0;
@@ -268,7 +269,7 @@ make_parents(const char *path, struct hr_err *err)
 		return 0;
 	if (dir == NULL)
 		return hr_err_nomem(err);
-	/* a parent that is no directory makes the later open fail */
+	/* a parent that is not a directory makes the later open fail */
 	return stat(dir, &st) == 0 ? 0 : hr_path_mkdirs(dir, 0777, NULL, err);
 }
 

@@ -9,11 +9,12 @@
 #include "files/charset/charset.h"
 #include "files/charset/encoding.h"
 
-#define TEXT_MAX (HR_PLAINTEXT_MAX * 4) /* bytes of UTF-8 for the longest file */
-#define ODD_PERCENT 30                  /* share of control characters and invalid bytes */
-#define WIDE_ASCII_PERCENT 10           /* UTF-16 without a mark: blanks, line ends, letters */
+#define TEXT_MAX (HR_PLAINTEXT_MAX * 4) /* maximum bytes of UTF-8 for the longest file */
+#define ODD_PERCENT 30 /* maximum percentage of control characters and invalid bytes */
+/* minimum percentage of blanks, line ends and letters in UTF-16 without a mark */
+#define WIDE_ASCII_PERCENT 10
 
-/* Raw encodings: the mark is kept apart, and Python's codecs play no part. */
+/* Raw encodings: the mark is kept apart, and Python's codecs are not used. */
 static const struct hr_charset utf16le = {"utf-16-le", "UTF-16LE", HR_CHARSET_MULTIBYTE};
 static const struct hr_charset utf16be = {"utf-16-be", "UTF-16BE", HR_CHARSET_MULTIBYTE};
 static const struct hr_charset utf32le = {"utf-32-le", "UTF-32LE", HR_CHARSET_MULTIBYTE};

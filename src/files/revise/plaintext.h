@@ -1,7 +1,7 @@
-/* hr_plaintext: a file's text without normalisation: line ends stay, and a byte order mark and the
- * charset are kept for writing. A text that cannot be written back byte for byte is not treated as
- * text. The original editor's rules are in files/editor and files/binary.h, and are not used
- * here. */
+/* hr_plaintext: keeps a file's text without normalisation: line ends stay, and a byte order mark
+ * and the charset are kept for writing. A text that cannot be written back byte for byte is not
+ * treated as text. The original editor's rules are in files/editor and files/binary.h, and are not
+ * used here. */
 #ifndef HR_FILES_REVISE_PLAINTEXT_H
 #define HR_FILES_REVISE_PLAINTEXT_H
 
@@ -17,7 +17,7 @@ struct hr_charset;
 #define HR_PLAINTEXT_MAX ((size_t)32 << 20)
 
 struct hr_plaintext {
-	struct hr_buf text;               /* UTF-8; with invalid bytes only if charset is NULL */
+	struct hr_buf text;               /* UTF-8; it has invalid bytes only if charset is NULL */
 	const struct hr_charset *charset; /* the file's charset; NULL: UTF-8 */
 	char mark[4];                     /* the byte order mark */
 	size_t mark_len;
@@ -28,7 +28,8 @@ struct hr_plaintext {
 void hr_plaintext_init(struct hr_plaintext *t);
 void hr_plaintext_done(struct hr_plaintext *t);
 
-/* Fills t from a file's bytes. Returns false if they are no text, or no memory (t->text.fail). */
+/* Fills t from a file's bytes. Returns false if they are not text, or without memory
+ * (t->text.fail). */
 bool hr_plaintext_decode(struct hr_plaintext *t, const char *p, size_t len);
 /* Appends `text` as the bytes of a file with t's charset and mark. Returns 0, or -1 with the reason
  * in why. */

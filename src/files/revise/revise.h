@@ -17,7 +17,7 @@ struct hr_revised {
 	size_t line, lines;
 };
 
-/* ---- pure ---- */
+/* ---- pure functions ---- */
 
 /* Appends the new text to `after`. Returns 0, or -1 with the reason in why, a sentence that begins
  * in lower case. Line ends of `new` become those of the lines around it.
@@ -26,18 +26,18 @@ struct hr_revised {
  * unless `old` has a carriage return and occurs literally. */
 int hr_revise_replace(const struct hr_plaintext *t, struct hr_span old, struct hr_span new,
     struct hr_buf *after, struct hr_revised *ret, struct hr_buf *why);
-/* Inserts `new` as whole lines after that line; 0: before all. */
+/* Inserts `new` as whole lines after that line; with 0, before all lines. */
 int hr_revise_insert(const struct hr_plaintext *t, int64_t after_line, struct hr_span new,
     struct hr_buf *after, struct hr_revised *ret, struct hr_buf *why);
 
 /* ---- files ---- */
 
 struct hr_revise {
-	const char *path;               /* absolute */
+	const char *path;               /* absolute path */
 	const char *history_dir;        /* see files/history.h */
 	uid_t owner;                    /* user and group of a new file, if this process is root */
 	const struct hr_commit *commit; /* called before the change; NULL: none */
-	struct hr_buf *before;          /* gets the text before the change; NULL: not wanted */
+	struct hr_buf *before;          /* gets the text before the change; NULL: not needed */
 };
 
 /* Changes the file as a whole or not at all. Returns 0, or -1 with the reason in why. Blocks while

@@ -1,6 +1,6 @@
-/* The rules above a directory, by gitignore(5): core.excludesFile, info/exclude, and .gitignore of
- * the directories from the repository's top on. Everything is read with the caller's rights; inside
- * the repository no link is followed. */
+/* Finds the rules above a directory, by gitignore(5): core.excludesFile, info/exclude, and
+ * .gitignore of the directories from the repository's top on. Everything is read with the caller's
+ * rights; inside the repository no link is followed. */
 #include "config.h"
 
 #include <errno.h>
@@ -35,8 +35,8 @@ hr_ignore_read(int dir, const char *name, struct hr_buf *text)
 
 /* ---- info/exclude ---- */
 
-/* Opens the directory in a file's first line after `words`, relative to `base`. Returns -1 if
- * none. */
+/* Opens the directory in a file's first line after `words`, relative to `base`. Returns -1 if there
+ * is none. */
 static int
 open_named(int base, const char *file, const char *words)
 {
@@ -261,7 +261,7 @@ hr_ignore_find(struct hr_ignore_above *ret, int dir, const struct hr_search *s)
 		return;
 	path[n] = '\0';
 	if (n == 1)
-		path[0] = '\0'; /* the root directory */
+		path[0] = '\0'; /* the path is now the root directory */
 	memcpy(all, path, sizeof(all));
 	if (!cut_at_repository(path))
 		return;

@@ -113,7 +113,7 @@ step(const char **p, const char **s, bool dot)
 		}
 		if (c != '[' || strchr(*p, ']') != NULL)
 			return false;
-		m = 1; /* no class: a literal bracket */
+		m = 1; /* there is no class here: match a literal bracket */
 		break;
 	case '\\':
 		if (q[1] != '\0')
@@ -160,7 +160,7 @@ match(const char *p, const struct text *t)
 			for (p += 2; *p == '*'; p++)
 				;
 			if (*p == '/')
-				p++; /* no directory, or several whole ones */
+				p++; /* ** matches no directory, or several whole ones */
 			else if (*p == '\0' && is_open(t, s))
 				return true;
 			deep = p;
@@ -459,7 +459,8 @@ hr_glob_plan(const char *top, struct hr_span pattern, struct hr_glob_plan *ret, 
 	tidy(p);
 	while (n > 0 && top[n - 1] == '/')
 		n--;
-	/* only a leading slash before special characters: relative to the top, as in .gitignore */
+	/* a pattern with only a leading slash before special characters is relative to the top, as
+	 * in .gitignore */
 	ret->anchored =
 	    *p == '/' && ((strncmp(p, top, n) == 0 && p[n] == '/') || literal_part(p) == 1);
 	if (ret->anchored)

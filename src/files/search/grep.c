@@ -30,11 +30,11 @@ struct grepping {
 	pcre2_code *code;
 	pcre2_match_context *limits;
 	pcre2_match_data *data;
-	struct hr_buf bytes, wide; /* bytes of the current file; wide: decoded */
-	const char *text, *end;    /* the one in use, without its mark */
+	struct hr_buf bytes, wide; /* bytes of the current file; wide: those bytes decoded */
+	const char *text, *end;    /* the buffer in use, without its mark */
 	bool cr;                   /* lines of this file end with CR */
 	bool keeps_cr;             /* the expression mentions CR */
-	bool plain;                /* the expression is a literal string that a line must contain */
+	bool plain; /* a literal string that a line must contain, in place of the expression */
 	size_t told;
 	unsigned steps;
 };
@@ -104,7 +104,8 @@ compile(struct grepping *w, struct hr_err *err)
 		return hr_err_set(err, HR_E_INVAL, "the expression is wrong at character %zu: %s",
 		    (size_t)at, why);
 	}
-	(void)pcre2_jit_compile(w->code, PCRE2_JIT_COMPLETE); /* optional: only faster */
+	/* optional, since it only saves time */
+	(void)pcre2_jit_compile(w->code, PCRE2_JIT_COMPLETE);
 	w->limits = pcre2_match_context_create(NULL);
 	w->data = pcre2_match_data_create(1, NULL);
 	if (w->limits == NULL || w->data == NULL)
@@ -115,7 +116,7 @@ compile(struct grepping *w, struct hr_err *err)
 	return 0;
 }
 
-/* Sets the text from the bytes read. Returns false if they are no text. */
+/* Sets the text from the bytes read. Returns false if they are not text. */
 static bool
 take_text(struct grepping *w)
 {
@@ -176,13 +177,13 @@ load(struct grepping *w, int taken)
 	return false;
 }
 
-/* A line's first byte and its number. */
+/* The place of a line: its first byte and its number. */
 struct cursor {
 	const char *at;
 	size_t number;
 };
 
-/* Returns the line at c, before it is matched; *ret_next: the line after it. */
+/* Returns the line at c, before it is matched; *ret_next is the line after it. */
 static struct hr_grep_line
 line_at(const struct grepping *w, struct cursor c, struct cursor *ret_next)
 {
@@ -239,7 +240,7 @@ tell_before(const struct grepping *w, const char *rel, struct cursor match, cons
 		tell(w, rel, line_at(w, c, &next));
 }
 
-/* Returns true if the expression matches the line. *ret_give_up: it took too long. */
+/* Returns true if the expression matches the line. *ret_give_up is set if that took too long. */
 static bool
 is_in(struct grepping *w, struct hr_grep_line *l, bool *ret_give_up)
 {
@@ -266,12 +267,12 @@ search_text(struct grepping *w, const char *rel)
 {
 	struct cursor c = {w->text, 1}, after = c, next;
 	size_t found = 0;
-	bool open = false, give_up = false; /* open: context after a match is still due */
+	bool open = false, give_up = false; /* open: context after a match must still be reported */
 	struct hr_grep_line l;
 
 	if (w->plain &&
 	    memmem(w->text, (size_t)(w->end - w->text), w->g->pattern.p, w->g->pattern.len) == NULL)
-		return; /* the result for most files, and much faster than line by line */
+		return; /* this is the result for most files, and much faster than line by line */
 	for (; c.at < w->end && !give_up; c = next) {
 		l = line_at(w, c, &next);
 		if (c.number % CLOCK_LINES == 0 && hr_now_ms() >= w->s->until_ms)

@@ -9,12 +9,13 @@
 #include "base/path.h"
 #include "files/search/search.h"
 
-#define PATTERN_MAX 255 /* a longer one is ignored: matching costs pattern times name */
+#define PATTERN_MAX 255 /* a longer pattern is ignored: matching costs pattern times name */
 #define QUICK_MAX 32    /* patterns up to this length need no check of the clock */
 
 struct rule {
 	char *pattern;
-	bool negated, dirs_only, whole; /* whole: matches the full name, not its last part */
+	/* whole: the pattern matches the full name, not its last part */
+	bool negated, dirs_only, whole;
 };
 
 struct hr_ignore {

@@ -17,25 +17,26 @@
 #define HR_SEARCH_FILE_MAX ((size_t)32 << 20) /* longer files are not searched */
 
 struct hr_search {
-	const char *top;         /* absolute */
+	const char *top;         /* absolute path */
 	int64_t until_ms;        /* deadline, in ms as hr_now_ms() counts */
-	unsigned depth;          /* levels; 0: no limit */
+	unsigned depth;          /* maximum levels; 0: no limit */
 	bool hidden;             /* include names that begin with a dot, except .git */
 	bool ignored;            /* include names that .gitignore excludes */
-	const char *named;       /* a name in the top to include regardless; NULL: none */
+	const char *named;       /* a name in the top that is included regardless; NULL: none */
 	const char *home;        /* home of the shell's account, for git's settings; NULL: none */
 	const char *config_home; /* $XDG_CONFIG_HOME; NULL: home/.config */
 };
 
-/* Why a result is incomplete. */
+/* The reasons why a result is incomplete. */
 struct hr_search_end {
-	bool late;              /* the deadline passed */
-	size_t closed;          /* directories and files that could not be opened */
-	size_t deep;            /* directories beyond the depth */
-	size_t large;           /* too long files (also .gitignore), too big directories */
-	size_t costly;          /* files that cost the expression too many steps */
-	size_t hidden, ignored; /* names that were left out */
-	size_t binary;          /* files that are no text, and were not searched */
+	bool late;     /* the deadline passed */
+	size_t closed; /* number of directories and files that could not be opened */
+	size_t deep;   /* number of directories beyond the depth */
+	/* number of files (also .gitignore) that are too long, and directories that are too big */
+	size_t large;
+	size_t costly;          /* number of files that cost the expression too many steps */
+	size_t hidden, ignored; /* number of names that were left out */
+	size_t binary;          /* number of files that are not text, and were not searched */
 };
 
 /* name is relative to dir, rel to the top (no trailing slash). Returns false to stop. */
@@ -46,18 +47,16 @@ typedef bool hr_search_fn(void *arg, int dir, const char *name, const char *rel,
 int hr_search_walk(const struct hr_search *s, hr_search_fn *fn, void *arg,
     struct hr_search_end *ret, struct hr_err *err);
 
-/* ---- patterns of names ----
- *
- * * and ? match within a name, ** across names; [...], \. Characters count, not bytes. The square
- * of the lengths bounds the time. */
+/* ---- patterns of names ---- * and ? match within a name, ** across names; [...] and a backslash
+ * work as in git. Characters count, not bytes. The square of the lengths bounds the time. */
 
 /* Returns true if the pattern matches the text; a dot is an ordinary character. Pure. */
 bool hr_glob_match(const char *pattern, const char *text);
 
 struct hr_globs;
 /* Supports {a,b}, also nested. A pattern without a slash matches the last part of a name; one that
- * begins with a slash or with `top` matches names from the top on. hidden: * and ? match a dot at
- * the start of a name. Returns NULL with *err set. */
+ * begins with a slash or with `top` matches names from the top on. With `hidden`, * and ? match a
+ * dot at the start of a name. Returns NULL with *err set. */
 struct hr_globs *
 hr_globs_new(struct hr_span pattern, const char *top, bool hidden, struct hr_err *err);
 void hr_globs_free(struct hr_globs *g);
@@ -88,11 +87,11 @@ struct hr_ignore; /* rules of one directory and of those above it */
  * out of memory. */
 struct hr_ignore *
 hr_ignore_new(const struct hr_ignore *above, const char *base, const char *text, size_t len);
-void hr_ignore_free(struct hr_ignore *i); /* keeps those above */
+void hr_ignore_free(struct hr_ignore *i); /* Frees these rules and keeps those above. */
 /* Returns false once until_ms, as hr_now_ms() counts, has passed. */
 bool hr_ignore_matches(const struct hr_ignore *i, const char *rel, bool is_dir, int64_t until_ms);
 
-#define HR_IGNORE_ALL ((size_t)1 << 20) /* bytes of the text of all rules in effect */
+#define HR_IGNORE_ALL ((size_t)1 << 20) /* maximum bytes of the text of all rules in effect */
 /* Returns the room left for further rules, in bytes. */
 static inline size_t
 hr_ignore_room(size_t used)
@@ -103,15 +102,16 @@ hr_ignore_room(size_t used)
 /* The rules that apply in a directory from outside it: from its repository, the directories above
  * it there, and git's settings. */
 struct hr_ignore_above {
-	struct hr_ignore *v[HR_SEARCH_DEPTH + 2]; /* each on top of the one before */
+	/* rules of each directory, on top of the rules before them */
+	struct hr_ignore *v[HR_SEARCH_DEPTH + 2];
 	size_t n;
 	struct hr_buf prefix; /* the directory's name in its repository; "", or with a slash */
 	struct hr_buf global; /* text of core.excludesFile */
 	size_t bytes;         /* length of the text of the rules in v */
-	size_t large;         /* files left out for lack of room */
+	size_t large;         /* number of files left out for lack of room */
 };
 /* Fills ret for the open directory. Unreadable files hold no rules. A caller that names an ignored
- * directory means to see it: then no rules from above apply. */
+ * directory intends to see it: then no rules from above apply. */
 void hr_ignore_find(struct hr_ignore_above *ret, int dir, const struct hr_search *s);
 void hr_ignore_above_done(struct hr_ignore_above *a);
 /* Appends the text of info/exclude of the repository in that directory. */
@@ -129,7 +129,7 @@ int hr_ignore_read(int dir, const char *name, struct hr_buf *text);
 struct hr_grep {
 	struct hr_span pattern; /* an expression of PCRE2 */
 	bool ignore_case, literal;
-	const struct hr_globs *names; /* NULL: all files */
+	const struct hr_globs *names; /* patterns of file names; NULL: all files */
 	unsigned context;             /* lines before and after each match */
 	size_t max;                   /* lines, or files, to report at most */
 	bool files_only;
@@ -142,11 +142,11 @@ struct hr_grep_line {
 	size_t from, to;     /* byte range of the first match in text */
 };
 
-/* Called in order. */
+/* Receives the results in their order. */
 typedef void hr_grep_fn(void *arg, const char *rel, const struct hr_grep_line *l);
 
 struct hr_grep_end {
-	size_t lines, files; /* matching ones, reported or not */
+	size_t lines, files; /* number of matching lines and files, reported or not */
 	size_t searched;
 	struct hr_search_end walk;
 };

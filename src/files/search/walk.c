@@ -16,8 +16,9 @@
 #include "files/place/whole.h"
 #include "files/search/search.h"
 
-#define NAMES_MAX (32u << 20) /* bytes, of one directory */
-#define NAMES_ALL (64u << 20) /* bytes, of all directories on the way down */
+#define NAMES_MAX (32u << 20) /* maximum bytes of the names of one directory */
+/* maximum bytes of the names of all directories on the way down */
+#define NAMES_ALL (64u << 20)
 #define PATH_MAX_BYTES 8192
 
 struct walk {
@@ -25,9 +26,9 @@ struct walk {
 	hr_search_fn *fn;
 	void *arg;
 	struct hr_search_end *end;
-	struct hr_buf rel;   /* the current entry, from the repository's top; NUL-terminated */
-	size_t skip;         /* bytes of rel above the top of the walk */
-	size_t names, rules; /* bytes kept */
+	struct hr_buf rel; /* the current entry's name from the repository's top; NUL-terminated */
+	size_t skip;       /* bytes of rel above the top of the walk */
+	size_t names, rules; /* bytes kept for names and for rules */
 	struct hr_ignore_above above;
 	bool stop;
 };
@@ -36,7 +37,7 @@ struct names {
 	struct hr_buf text;
 	const char **v;
 	size_t n;
-	size_t held; /* bytes that the walk accounts to this */
+	size_t held; /* bytes of names that the walk counts for this directory */
 };
 
 static int
@@ -74,7 +75,7 @@ names_read(struct walk *w, struct names *ret, int fd)
 		hr_buf_add(&ret->text, e->d_name, strlen(e->d_name) + 1);
 		hr_buf_addc(&ret->text, dir ? 'd' : e->d_type == DT_LNK ? 'l' : 'f');
 		if (ret->text.fail != HR_OK || hr_now_ms() >= w->s->until_ms)
-			break; /* late: the caller reports it with the first entry */
+			break; /* if the time is over, the caller reports it with the first entry */
 		ret->n++;
 	}
 	(void)closedir(d);
@@ -104,7 +105,7 @@ names_done(struct walk *w, struct names *n)
  * info/exclude; then those of its .gitignore. */
 struct own {
 	struct hr_ignore *v[3];
-	size_t n, held; /* held: bytes that the walk accounts to them */
+	size_t n, held; /* held: bytes that the walk counts for these rules */
 };
 
 static const struct hr_ignore *
@@ -233,7 +234,7 @@ walk_name(struct walk *w, int dir, const char *name, unsigned depth, const struc
 	w->rel.p[len] = '\0';
 }
 
-/* Walks one directory. Takes fd. */
+/* Walks one directory. Takes ownership of fd. */
 static void
 walk_dir(struct walk *w, int fd, unsigned depth, const struct hr_ignore *above)
 {
