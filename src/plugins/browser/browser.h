@@ -20,7 +20,7 @@
 
 #define BR_ID 64       /* bytes of target, session and frame ids; 32 hex digits today */
 #define BR_OBJECT 128  /* bytes of a remote object's id */
-#define BR_TABS_MAX 24 /* a page cannot open more */
+#define BR_TABS_MAX 24 /* maximum of tabs; a page cannot open more */
 #define BR_FRAMES_MAX 2000
 #define BR_WIDTH 1280 /* default size of a page */
 #define BR_HEIGHT 720
@@ -40,7 +40,7 @@ struct br_session {
 	TAILQ_ENTRY(br_session) entry;
 	char id[BR_ID], target[BR_ID];
 	char above[BR_ID];             /* the other process's frame that holds it; "": a page */
-	TAILQ_HEAD(, br_frame) frames; /* the first is the top */
+	TAILQ_HEAD(, br_frame) frames; /* the first one is the top */
 	size_t nframes;
 	int64_t tree; /* id of the query for earlier frames; 0: complete */
 };
@@ -48,21 +48,21 @@ struct br_session {
 struct br_tab {
 	TAILQ_ENTRY(br_tab) entry;
 	char target[BR_ID];
-	char *url;                         /* NULL: unknown */
-	TAILQ_HEAD(, br_session) sessions; /* the first is the page's own */
+	char *url;                         /* NULL: the address is unknown */
+	TAILQ_HEAD(, br_session) sessions; /* the first one is the page's own */
 	uint64_t used;                     /* time of last use, as a counter */
 	int64_t requests;                  /* requests in progress */
 	bool crashed;
 	bool fresh; /* nothing has loaded since it was opened */
 	int64_t width, height;
-	/* awaited by actions */
+	/* ---- awaited by actions ---- */
 	uint64_t chooser;     /* count of file choosers */
-	int64_t chooser_node; /* backend node id */
+	int64_t chooser_node; /* backend node id of the chooser's element */
 	char chooser_session[BR_ID];
 	uint64_t dragged; /* count of intercepted drags */
-	char *drag;       /* data of the last one, JSON */
+	char *drag;       /* data of the last drag, as JSON */
 	uint64_t commits; /* count of the top frame's documents */
-	uint64_t moves;   /* commits, plus moves within a document */
+	uint64_t moves;   /* number of commits plus moves within a document */
 };
 
 /* A reply: the whole message, and the index of its result. */
@@ -92,16 +92,16 @@ struct browser {
 	double download_max;            /* bytes per file */
 	double memory_max;              /* bytes per process; 0: no limit */
 	bool saves_pdf;                 /* download a PDF instead of showing it */
-	bool (*interrupted)(void *arg); /* true: stop waiting */
+	bool (*interrupted)(void *arg); /* Returns true to stop waiting. */
 	void *arg;
 
 	pid_t pid;
 	int pidfd, to, from;
 	struct hr_watch *reading, *writing, *ended, *timer;
 	struct hr_buf in, out;
-	size_t scanned, sent; /* bytes of in and out */
+	size_t scanned, sent; /* bytes of `in` already scanned, and of `out` already sent */
 	bool skipping;        /* inside a message that is too long */
-	bool gone;            /* only br_stop() is possible */
+	bool gone;            /* the connection has ended: only br_stop() is possible */
 	char why[200];
 
 	int64_t next_id;
@@ -111,12 +111,12 @@ struct browser {
 	size_t ntabs;
 	uint64_t uses;
 	uint64_t wanted;                     /* tabs requested by pages and not attached yet */
-	int64_t wanted_width, wanted_height; /* size of the next one */
-	char front[BR_ID];                   /* target in front */
+	int64_t wanted_width, wanted_height; /* size of the next tab that a page opens */
+	char front[BR_ID];                   /* target of the tab in front */
 	uint64_t downloads_begun, downloads_ended;
 	bool download_cut;     /* a download was aborted, not reported yet */
-	struct br_tab *active; /* NULL: none */
-	int64_t until_ms;      /* deadline of every wait */
+	struct br_tab *active; /* NULL: no tab is active */
+	int64_t until_ms;      /* deadline of each wait */
 	int64_t step_ms;       /* a second, fixed deadline */
 	struct hr_err err;     /* error of the last failed call */
 	double mouse_x, mouse_y;
@@ -126,9 +126,9 @@ struct browser {
 void br_init(struct browser *b);
 /* Starts Chromium and waits until it has a tab. Returns -1 with *err set. */
 int br_start(struct browser *b, struct hr_err *err);
-/* Ends Chromium and drops all tabs; at any time. */
+/* Ends Chromium and drops all tabs; may be called at any time. */
 void br_stop(struct browser *b);
-void br_done(struct browser *b); /* ends it for ever */
+void br_done(struct browser *b); /* Ends the browser for ever. */
 
 /* ---- talk.c ---- */
 
@@ -140,46 +140,49 @@ void br_json(struct hr_buf *b, const char *pattern, ...);
  * which br_told() gets the reply. */
 int64_t
 br_tell(struct browser *b, const char *session, const char *method, const char *pattern, ...);
-/* Sends a query and waits. NULL: b->err (HR_E_PROTO: Chromium refused; HR_E_TIMEOUT; HR_E_GONE). */
+/* Sends a query and waits. Returns NULL with b->err (HR_E_PROTO: Chromium refused; HR_E_TIMEOUT;
+ * HR_E_GONE). */
 struct br_answer *
 br_ask(struct browser *b, const char *session, const char *method, const char *pattern, ...);
-/* The same in two steps, so that Chromium works on several queries. Each begin requires an end or a
- * give_up. */
+/* Do the same in two steps, so that Chromium works on several queries. Each begin requires an end
+ * or a give_up. */
 void br_ask_begin(struct browser *b, struct br_asking *a, const char *session, const char *method,
     const char *pattern, ...);
 struct br_answer *br_ask_end(struct browser *b, struct br_asking *a);
 void br_ask_give_up(struct browser *b, struct br_asking *a);
-/* Like br_ask(), for a caller that ignores the reply. */
+/* Works as br_ask(), for a caller that ignores the reply. */
 int br_do(struct browser *b, const char *session, const char *method, const char *pattern, ...);
-void br_answer_free(struct br_answer *a); /* accepts NULL */
+void br_answer_free(struct br_answer *a); /* Accepts NULL. */
 static inline void
-br_answer_clean(struct br_answer **a) /* usable with HR_CLEAN() */
+br_answer_clean(struct br_answer **a) /* Frees *a, for HR_CLEAN(). */
 {
 	br_answer_free(*a);
 }
-/* Returns the message, malloc'ed; frees the rest. */
+/* Returns the message, which the caller frees; frees the rest. */
 char *br_answer_take(struct br_answer *a, size_t *ret_len);
 /* Returns a member of the result. */
 uint32_t br_at(const struct br_answer *a, const char *name);
-void br_copy(const struct br_tape *t, uint32_t i, char *ret, size_t cap); /* "": no string */
-void br_text_at(const struct br_answer *a, const char *name, char *ret, size_t cap); /* "": none */
+/* Copies a string; "" if the value is not a string. */
+void br_copy(const struct br_tape *t, uint32_t i, char *ret, size_t cap);
+/* Copies a member; "" if there is none. */
+void br_text_at(const struct br_answer *a, const char *name, char *ret, size_t cap);
 /* Waits for any event, at most until until_ms. Returns -1 with b->err set. */
 int br_wait(struct browser *b, int64_t until_ms);
 /* Sets the deadline of later waits; step_ms still applies. */
 void br_limit(struct browser *b, int64_t ms);
-/* Waits until until_ms; reaching it is no failure. */
+/* Waits until until_ms, which is no failure. */
 int br_pause(struct browser *b, int64_t until_ms);
 
 /* Evaluates an expression in a context: handrail's ("handrail.x()"), or the page's. The value is in
  * result.result. Awaits a promise. Returns NULL with b->err set. */
 struct br_answer *
 br_eval(struct browser *b, const char *session, int64_t context, const char *code, bool by_value);
-/* The same in two steps, as above; context must not be 0. */
+/* Do the same in two steps, as above; context must not be 0. */
 void br_eval_begin(struct browser *b, struct br_asking *a, const char *session, int64_t context,
     const char *code, bool by_value);
 struct br_answer *br_eval_end(struct browser *b, struct br_asking *a);
-/* Calls a function of page.js with an object as first argument, then JSON values; returns its
- * value. NULL: b->err. */
+/* Calls a function of page.js with an object as first argument, then JSON values. Returns its
+ * value, or NULL with b->err set. */
 struct br_answer *br_call_on(struct browser *b, const char *session, const char *object,
     const char *function, const char *args);
 /* Returns the value in such a reply. */
@@ -190,7 +193,7 @@ uint32_t br_value(const struct br_answer *a);
 /* Handles an event from Chromium. t is the tape of its message. */
 void br_event(struct browser *b, const char *session, const char *method, const struct br_tape *t,
     uint32_t params);
-/* Handles a reply for which nobody waits. */
+/* Handles a reply that no query waits for. */
 void br_told(struct browser *b, int64_t id, const struct br_tape *t, uint32_t result);
 
 /* ---- tabs.c ---- */
@@ -200,8 +203,8 @@ struct br_tab *br_tab_find(struct browser *b, const char *target);
 struct br_frame *br_frame_find(struct br_session *s, const char *id);
 /* Finds a frame by its id in all processes of a tab. */
 struct br_frame *br_frame_of(struct br_tab *tab, const char *id, struct br_session **ret);
-struct br_session *br_page(struct br_tab *tab); /* the page's own session */
-struct br_frame *br_top(struct br_tab *tab);    /* NULL: none yet */
+struct br_session *br_page(struct br_tab *tab); /* Returns the page's own session. */
+struct br_frame *br_top(struct br_tab *tab);    /* Returns NULL if there is no frame yet. */
 void br_use(struct browser *b, struct br_tab *tab);
 /* Opens a tab and waits until it is usable. Returns NULL with b->err set. */
 struct br_tab *br_tab_open(struct browser *b);

@@ -11,9 +11,10 @@ void br_unanswered(struct browser *b, const char *session, const char *why);
 /* Sends the bytes in b->out. */
 void br_flush(struct browser *b);
 
-/* Returns the frame, perhaps new; NULL: no memory, or too many. */
+/* Returns the frame, which may be new; NULL without memory, or if there are too many. */
 struct br_frame *br_frame_put(struct br_session *s, const char *id, const char *parent);
-void br_frame_remove(struct br_session *s, struct br_frame *f); /* also the frames below it */
+/* Removes the frame and all frames below it. */
+void br_frame_remove(struct br_session *s, struct br_frame *f);
 void br_session_free(struct browser *b, struct br_tab *tab, struct br_session *s);
 
 #endif

@@ -1,4 +1,4 @@
-/* Pictures for viewers. Chromium sends only a few unacknowledged pictures and counts
+/* Keeps pictures for viewers. Chromium sends only a few unacknowledged pictures and counts
  * acknowledgements, so this program sets the pace. Only the last picture is kept, however slowly a
  * viewer reads. */
 #include "config.h"
@@ -10,10 +10,10 @@
 
 #include "plugins/browser/browser.h"
 
-#define PACE_MS 100 /* pause before an acknowledgement */
+#define PACE_MS 100 /* ms between a picture and its acknowledgement */
 #define UNACKED 3   /* Chromium drops pictures beyond this many unacknowledged ones */
 #define PICTURE_MAX (8u << 20)
-#define URL_MAX 4096 /* longer addresses are cut */
+#define URL_MAX 4096 /* maximum bytes of an address; longer ones are cut */
 
 void
 br_cast_init(struct br_cast *c)
@@ -56,7 +56,7 @@ acknowledge(void *arg)
 	c->pace = NULL;
 	for (; c->unacked > 0; c->unacked--)
 		br_tell(b, c->ack_session, "Page.screencastFrameAck", "{\"sessionId\":$d}", c->ack);
-	/* perhaps the last frame: an idle page sends no more until the cast restarts */
+	/* this may be the last frame: an idle page sends no more until the cast restarts */
 	if (dropped && tab != NULL) {
 		end(b, tab);
 		begin(b, tab);

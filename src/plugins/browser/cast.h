@@ -1,5 +1,5 @@
-/* br_cast: the viewers' state: the open pages, and the picture of the active one. Chromium sends
- * pictures only while there is a viewer, and only when the view changes. */
+/* br_cast: keeps the viewers' state: the open pages, and the picture of the active one. Chromium
+ * sends pictures only while there is a viewer, and only when the view changes. */
 #ifndef HR_PLUGINS_BROWSER_CAST_H
 #define HR_PLUGINS_BROWSER_CAST_H
 
@@ -13,23 +13,23 @@ struct browser;
 struct hr_watch;
 
 struct br_cast {
-	/* set by the viewers' server; NULL: no viewer */
-	void (*changed)(void *arg); /* state may have changed */
+	/* set by the viewers' server; NULL: there is no viewer */
+	void (*changed)(void *arg); /* called when the state may have changed */
 	void *arg;
 	char target[64];       /* target of the pictures; "": none */
-	int64_t begun;         /* id of the query that started them */
-	struct hr_watch *pace; /* running: the last picture is not acknowledged yet */
-	char ack_session[64];  /* session of the acknowledgement ... */
-	int64_t ack;           /* ... and its number */
-	unsigned unacked;      /* pictures since the last acknowledgement */
-	struct hr_buf picture; /* base64 of a JPEG; empty: none yet */
+	int64_t begun;         /* id of the query that started the pictures */
+	struct hr_watch *pace; /* timer; while it runs the last picture is not acknowledged yet */
+	char ack_session[64];  /* session of the due acknowledgement */
+	int64_t ack;           /* number of the due acknowledgement */
+	unsigned unacked;      /* number of pictures since the last acknowledgement */
+	struct hr_buf picture; /* base64 of a JPEG; empty: there is none yet */
 	uint64_t number;       /* changes with each picture */
-	int64_t width, height; /* size of the page in it */
+	int64_t width, height; /* size of the page in the picture */
 };
 
 void br_cast_init(struct br_cast *c);
 void br_cast_done(struct br_cast *c);
-/* Starts or (changed NULL) stops serving viewers. */
+/* Starts serving viewers, or stops if `changed` is NULL. */
 void br_cast_to(struct browser *b, void (*changed)(void *arg), void *arg);
 /* Call after anything that may have changed the view. */
 void br_cast_follow(struct browser *b);

@@ -1,5 +1,5 @@
-/* State that outlives a Chromium: the download directory, the downloads already reported, and the
- * open tabs. It is saved after each action, in case this process ends. */
+/* Keeps the state that outlives a Chromium: the download directory, the downloads already reported,
+ * and the open tabs. It is saved after each action, in case this process ends. */
 #include "config.h"
 
 #include "plugins/browser/desk.h"
@@ -111,7 +111,7 @@ was_seen(const struct br_desk *d, const char *name)
 	return false;
 }
 
-/* Returns the extension for a file's content; "": unknown. */
+/* Returns the extension for a file's content, or "" if it is unknown. */
 static const char *
 extension(const unsigned char *p, size_t len)
 {
@@ -200,11 +200,11 @@ br_desk_download(struct br_desk *d, char **ret, struct hr_err *err)
 	DIR *dir = opendir(d->downloads);
 	struct dirent *e;
 	HR_FREE char *name = NULL;
-	HR_BUF(seen, 3 * NAME_MAX); /* an ASCII form, as names need not be UTF-8 */
+	HR_BUF(seen, 3 * NAME_MAX); /* holds the name in ASCII, as names need not be UTF-8 */
 
 	*ret = NULL;
 	if (dir == NULL && errno == ENOENT)
-		return 0; /* Chromium makes it with the first download */
+		return 0; /* Chromium makes the directory with the first download */
 	if (dir == NULL)
 		return hr_err_sys(err, errno, "%s", d->downloads);
 	while (name == NULL && (e = readdir(dir)) != NULL) {
@@ -217,7 +217,7 @@ br_desk_download(struct br_desk *d, char **ret, struct hr_err *err)
 		    !S_ISREG(st.st_mode) || was_seen(d, hr_buf_str(&seen)))
 			continue;
 		if (len > 11 && strcmp(e->d_name + len - 11, ".crdownload") == 0)
-			continue; /* incomplete */
+			continue; /* the download is incomplete */
 		name = strdup(e->d_name);
 	}
 	(void)closedir(dir);

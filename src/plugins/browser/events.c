@@ -41,7 +41,7 @@ set_up(struct browser *b, struct br_session *s, const struct br_tab *page)
 	/* existing frames cause no event */
 	s->tree = br_tell(b, id, "Page.getFrameTree", "{}");
 	br_tell(b, id, "Page.setLifecycleEventsEnabled", "{\"enabled\":true}");
-	/* before the world is made: an existing one gets no binding */
+	/* must come before the world is made: an existing one gets no binding */
 	br_tell(b, id, "Runtime.enable", "{}");
 	br_tell(b, id, "Runtime.addBinding",
 	    "{\"name\":\"handrail_active\",\"executionContextName\":\"" WORLD "\"}");
@@ -380,7 +380,7 @@ on_context(struct br_session *s, const struct br_tape *t, uint32_t params)
 		f->main = id;
 }
 
-/* id 0: all. */
+/* Forgets the context of that id; 0: all contexts of the session. */
 static void
 contexts_gone(struct br_session *s, int64_t id)
 {
@@ -466,7 +466,7 @@ page_event(struct browser *b, struct br_tab *tab, struct br_session *s, const ch
 	else if (strcmp(what, "fileChooserOpened") == 0)
 		on_chooser(tab, s, t, params);
 	else if (strcmp(what, "screencastFrame") == 0 && s == br_page(tab)) {
-		/* otherwise a late picture of the tab active before */
+		/* otherwise a late picture of the tab that was active before would be shown */
 		if (strcmp(tab->target, b->cast.target) == 0)
 			br_cast_frame(b, s->id, t, params);
 	} else if (f == NULL)
@@ -517,7 +517,7 @@ session_event(struct browser *b, struct br_tab *tab, struct br_session *s, const
 		crashed(b, tab);
 }
 
-enum { DOWNLOADS_MAX = 16 }; /* downloads in progress */
+enum { DOWNLOADS_MAX = 16 }; /* maximum of downloads in progress */
 
 static void
 cut_download(struct browser *b, const struct br_tape *t, uint32_t params)

@@ -16,8 +16,9 @@
 enum { READY_FD = 3, ACTION_FD = 4 };
 
 #define DOWNLOAD_MAX (1024.0 * 1024 * 1024)
-#define BYTES_MAX 1e18                        /* more than any machine has */
-#define MEMORY_MAX (4 * 1024.0 * 1024 * 1024) /* enough for any usual page */
+#define BYTES_MAX 1e18 /* maximum bytes; no machine has more */
+/* bytes per process; enough for any usual page */
+#define MEMORY_MAX (4 * 1024.0 * 1024 * 1024)
 
 static const char *
 choose_program(void)
@@ -94,7 +95,8 @@ main(void)
 
 	hr_log_setup("browser", HR_LOG_CHILD, HR_LOG_INFO);
 	(void)signal(SIGPIPE, SIG_IGN);
-	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* ends Chromium's orphans */
+	/* lets this process end Chromium's orphans */
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	if (dir == NULL || workspace == NULL || hr_fd_cloexec(READY_FD, &err) != 0 ||
 	    hr_fd_cloexec(ACTION_FD, &err) != 0) {
 		(void)fprintf(stderr, "handrail-browser: is started by handraild\n");

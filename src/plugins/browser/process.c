@@ -1,4 +1,4 @@
-/* Chromium's process, and the bytes to and from it. */
+/* Manages Chromium's process, and the bytes to and from it. */
 #include "config.h"
 
 #include <errno.h>
@@ -206,7 +206,7 @@ sandbox_works(void)
 	return pid > 0 && hr_spawn_end(pid, &status) == 0 && hr_exit_code(status) == 0;
 }
 
-/* Makes its environment: home and temporary files are in the profile, which is removed. */
+/* Makes Chromium's environment: home and temporary files are in the profile, which is removed. */
 static char **
 its_environment(const struct browser *b, struct hr_buf *text)
 {
@@ -314,7 +314,7 @@ static int
 watch(struct browser *b, struct hr_err *err)
 {
 	b->reading = hr_loop_readable(b->loop, b->from, on_readable, b, err);
-	/* if there is no pidfd, the pipe shows its end */
+	/* the pipe shows the process's end if there is no pidfd */
 	if (b->pidfd >= 0)
 		b->ended = hr_loop_readable(b->loop, b->pidfd, on_ended, b, err);
 	if (b->timer == NULL)
@@ -422,8 +422,8 @@ kill_children(void)
 		(void)fclose(f);
 }
 
-/* Ends all processes that it started, so that none writes into the profile any more: orphans become
- * children of this process (main). */
+/* Ends all processes that Chromium started, so that none writes into the profile any more: orphans
+ * become children of this process (main). */
 static void
 reap(struct browser *b)
 {

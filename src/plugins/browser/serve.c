@@ -20,7 +20,7 @@
 #include "proto/json.h"
 #include "proto/python/repr.h"
 
-#define CLIENTS_MAX 512 /* more than there can be workers */
+#define CLIENTS_MAX 512 /* maximum of connections; there cannot be as many workers */
 #define PICTURE_MS 2000 /* ms for the first picture, if a viewer asks for only one */
 #define STATE_MAX (1u << 20)
 
@@ -37,9 +37,10 @@ struct client {
 	char type[24];
 	struct json_object *action; /* NULL: not complete yet */
 	bool answered;
-	/* a viewer */
+	/* looks: a viewer; once: of one picture only */
 	bool looks, once;
-	uint64_t seen_state, seen_picture; /* numbers last sent to it */
+	/* numbers of the state and the picture last sent to it */
+	uint64_t seen_state, seen_picture;
 };
 
 struct serve {
@@ -86,7 +87,7 @@ client_free(struct client *c)
 static void on_client(void *arg);
 static void on_sendable(void *arg);
 
-/* Watches the connection either for writing or for reading. Returns -1 if that closed it. */
+/* Watches the connection either for writing or for reading. Returns -1 if the call closed it. */
 static int
 turn_to(struct client *c, bool writes)
 {
@@ -134,7 +135,7 @@ answer(struct client *c, const struct br_reply *reply)
 
 /* ---- viewers ---- */
 
-/* Sends a viewer the news. One that still reads the last message gets later news after it. */
+/* Sends a viewer the news. A viewer that still reads the last message gets later news after it. */
 static void
 tell(struct client *c)
 {
@@ -204,7 +205,7 @@ begin_looking(struct client *c, struct hr_err *err)
 		if (c->late == NULL || hr_watch_arm(c->late, PICTURE_MS, err) != 0)
 			return -1;
 	} else if (s->b->cast.picture.len > 0) {
-		c->seen_picture--; /* makes the existing one count as new */
+		c->seen_picture--; /* makes the existing picture count as new */
 	}
 	br_cast_to(s->b, look, s);
 	return 0;

@@ -1,4 +1,4 @@
-/* br_serve: the plugin's loop, which performs arriving actions one after the other. */
+/* br_serve: runs the plugin's loop, which performs arriving actions one after the other. */
 #ifndef HR_PLUGINS_BROWSER_SERVE_H
 #define HR_PLUGINS_BROWSER_SERVE_H
 

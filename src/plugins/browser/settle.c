@@ -8,7 +8,7 @@
 #define QUIET_MS 500
 #define FRAMES_MS 1000
 #define DOCUMENT_MS 3000
-#define MOVE_MS 10000 /* limit of a navigation */
+#define MOVE_MS 10000 /* ms for a navigation */
 #define ASK_MS 2000
 #define VIEWER_MS 4000 /* the page itself waits at most 2.5 s */
 
@@ -111,7 +111,7 @@ coming(const struct browser *b, bool *ret_moves)
 
 				if ((top && f->moving) || (f->loader[0] != '\0' && !f->dom))
 					found = true;
-				/* a frame just moved to another process */
+				/* a frame has just moved to another process */
 				if (top && s != TAILQ_FIRST(&tab->sessions) && !f->dom)
 					found = true;
 				if (top && f->moving && tab == b->active &&
@@ -131,12 +131,12 @@ two_frames(struct browser *b)
 	if (top == NULL || top->ours == 0)
 		return;
 	br_limit(b, FRAMES_MS);
-	/* a background page paints none */
+	/* a background page paints no frames */
 	br_answer_free(br_eval(b, br_page(b->active)->id, top->ours,
 	    "document.visibilityState === 'visible' ? handrail.frames2() : 0", true));
 }
 
-/* Waits once; -1: Chromium has ended. */
+/* Waits once. Returns -1 if Chromium has ended. */
 static int
 one_wait(struct browser *b, int64_t until_ms)
 {

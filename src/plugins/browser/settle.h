@@ -4,9 +4,10 @@
 
 #include "plugins/browser/browser.h"
 
-/* noted: the program did something a page may react to. Returns -1: b->err, Chromium has ended. */
+/* Waits; `noted`: the program did something to which a page may react. Returns -1 with b->err if
+ * Chromium has ended. */
 int br_settle(struct browser *b, bool noted);
-/* Makes sure that there is an active tab: the last used, or a new one. */
+/* Ensures that there is an active tab: the last used, or a new one. */
 int br_settle_tab(struct browser *b);
 
 #endif

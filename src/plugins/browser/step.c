@@ -36,8 +36,8 @@ struct step {
 	struct br_desk *d;
 	bool interactive, whole_tree;
 	struct json_object *asked; /* url, or browser_actions; borrowed */
-	struct json_object *text;  /* echoed text of the program */
-	struct hr_buf why;         /* the exception */
+	struct json_object *text;  /* text of the program that the observation echoes */
+	struct hr_buf why;         /* text of the exception */
 	struct hr_buf note;
 	struct br_reply *reply;
 };
@@ -189,7 +189,7 @@ write_down(struct step *s)
 		json_object_put(s->d->tabs);
 		s->d->tabs = tabs;
 	}
-	s->d->lost = true; /* true when this browser ends */
+	s->d->lost = true; /* becomes true when this browser ends */
 	s->d->restored = 0;
 	br_desk_save(s->d);
 }
@@ -215,7 +215,7 @@ run_calls(struct step *s, struct br_program *p, bool *ret_noted)
 	return r < 0 ? -1 : 0;
 }
 
-/* Returns 0: it ran, or raised: why; -1: Chromium has ended, or no memory. */
+/* Returns 0 if the program ran, or raised `why`; -1 if Chromium has ended, or without memory. */
 static int
 run_program(struct step *s, bool *ret_noted)
 {
@@ -258,13 +258,13 @@ replace_tab(struct step *s, const char *what)
 	if (tab != NULL && br_tab_close(s->b, tab) != 0 && s->b->err.code == HR_E_TIMEOUT) {
 		tab = br_tab_find(s->b, target);
 		if (tab != NULL)
-			br_tab_gone(s->b, tab); /* ignore its later events */
+			br_tab_gone(s->b, tab); /* later events of the tab are ignored */
 	}
 	return s->b->gone ? -1 : 0;
 }
 
-/* Looks until the whole view is of one page at one address: repeats if a page comes to the front or
- * a document arrives meanwhile. */
+/* Examines the page until the whole view is of one page at one address: repeats if a page comes to
+ * the front or a document arrives meanwhile. */
 static int
 look(struct step *s, struct br_view *v)
 {
@@ -291,7 +291,7 @@ look(struct step *s, struct br_view *v)
 		    strcmp(target, s->b->active->target) == 0)
 			return 0;
 		if (!v->hangs && i == LOOKS - 1)
-			return br_settle_tab(s->b); /* the page never rests */
+			return br_settle_tab(s->b); /* the page never comes to rest */
 		hangs = v->hangs;
 		br_view_done(v);
 		br_view_init(v);
@@ -301,7 +301,8 @@ look(struct step *s, struct br_view *v)
 	return 0;
 }
 
-/* Writes the picture to a file named by the time. Returns its name; NULL: not writable. */
+/* Writes the picture to a file named by the time. Returns its name, or NULL if it is not
+ * writable. */
 static char *
 write_picture(const struct step *s, const struct hr_buf *png)
 {

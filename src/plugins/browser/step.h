@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "plugins/browser/browser.h"
 
-#define BR_STEP_MS 120000 /* until an action is answered in any case */
+#define BR_STEP_MS 120000 /* ms until an action is answered in any case */
 
 /* State that outlives Chromium and this process. */
 struct br_desk {
@@ -16,21 +16,22 @@ struct br_desk {
 	const char *state_dir;    /* a private directory */
 	struct json_object *seen; /* names of reported downloads, in order */
 	struct json_object *tabs; /* URLs of the tabs after the last action */
-	int64_t active;           /* index of the active one */
+	int64_t active;           /* index of the active tab */
 	bool lost;                /* the browser with these tabs has ended */
-	unsigned restored;        /* consecutive attempts to reopen them that failed */
+	unsigned restored;        /* number of consecutive failed attempts to reopen the tabs */
 };
 
 int br_desk_open(struct br_desk *d, const char *dir, const char *state_dir, struct hr_err *err);
 void br_desk_close(struct br_desk *d);
 
-/* A reply: JSON, and the HTTP status. There always is one; an empty one: no memory. */
+/* A reply: JSON and the HTTP status. There is always a reply; an empty one means that memory was
+ * short. */
 struct br_reply {
 	struct hr_buf body;
 	int64_t status;
 };
 
-/* type: "browse" or "browse_interactive"; action: JSON with its args. */
+/* Performs an action of `type` "browse" or "browse_interactive"; `action` is JSON with its args. */
 void br_step(struct browser *b, struct br_desk *d, const char *type, struct json_object *action,
     struct br_reply *ret);
 /* Makes the reply for an action that has timed out. */

@@ -1,4 +1,4 @@
-/* Tabs, their processes and frames: finds, uses, opens and closes them. */
+/* Finds, uses, opens and closes tabs, their processes and frames. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -118,7 +118,7 @@ br_frame_remove(struct br_session *s, struct br_frame *f)
 {
 	struct br_frame *kid;
 
-	f->parent[0] = '\0'; /* breaks a cycle */
+	f->parent[0] = '\0'; /* breaks a cycle of parents */
 again:
 	TAILQ_FOREACH(kid, &s->frames, entry)
 	{

@@ -12,7 +12,7 @@
 #include "plugins/browser/browser_int.h"
 #include "proto/json.h"
 
-#define EVAL_MS 10000 /* ms for an expression to run before it awaits */
+#define EVAL_MS 10000 /* ms for an expression to run before its promise is awaited */
 
 /* ---- patterns ---- */
 
@@ -283,7 +283,7 @@ take_message(struct browser *b, const char *text, size_t len)
 		br_event(b, session != NULL ? session : "", name, &t, br_tape_at(&t, 0, "params"));
 }
 
-/* Handles a message of which only the head is kept; that has its number. */
+/* Handles a message of which only the head is kept, with its number. */
 static void
 too_long(struct browser *b)
 {
@@ -323,7 +323,7 @@ br_take(struct browser *b)
 	if (b->in.len > BR_TAPE_TEXT_MAX && !b->skipping)
 		too_long(b);
 	if (b->skipping || (b->in.len == 0 && b->in.room > (1u << 20))) {
-		/* free the memory that one large message took */
+		/* frees the memory that one large message took */
 		size_t cap = b->in.cap;
 
 		hr_buf_done(&b->in);

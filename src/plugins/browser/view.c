@@ -13,10 +13,10 @@
 #define TRIES 5
 #define AGAIN_MS 500
 #define VIEW_MS 60000 /* ms for the whole view */
-#define PING_MS 5000  /* limit of a first reply */
-#define CALL_MS 30000 /* limit of a large reply */
+#define PING_MS 5000  /* ms for a first reply */
+#define CALL_MS 30000 /* ms for a large reply */
 #define TREE_MAX (192u << 20)
-#define MARK_MS 1000 /* limit of the page's observer; some frames are never painted */
+#define MARK_MS 1000 /* ms for the page's observer; some frames are never painted */
 #define MARK_FRAME_MS 200
 #define DEPTH_MAX 64
 #define CLICKERS "(h => h && h.clickers && h.clickers())(globalThis[Symbol.for('handrail')])"
@@ -46,7 +46,7 @@ br_view_done(struct br_view *v)
 /* ---- marks ---- */
 
 /* Finds the bid of the element that holds a frame: the prefix for those inside. Returns 0; 1: the
- * frame is left out; -1. */
+ * frame is left out; -1: an error. */
 static int
 prefix_of(struct browser *b, const char *target, const char *frame, struct hr_buf *ret)
 {
@@ -162,7 +162,7 @@ unmark(struct browser *b, const char *target)
 
 	if (tab == NULL || tab->crashed)
 		return;
-	/* no wait: Chromium runs later queries after it */
+	/* does not wait: Chromium runs later queries after it */
 	TAILQ_FOREACH(s, &tab->sessions, entry)
 	{
 		TAILQ_FOREACH(f, &s->frames, entry)
@@ -255,7 +255,7 @@ take_trees(struct browser *b, const char *session, struct br_view *v)
 
 /* ---- focus ---- */
 
-/* Finds the focused frame inside this one: *frame becomes its id, or "". Returns 0; -1. */
+/* Finds the focused frame inside this one: *frame becomes its id, or "". Returns 0, or -1. */
 static int
 inner_frame(struct browser *b, const char *session, int64_t ours, char *frame)
 {
@@ -314,7 +314,7 @@ take_focus(struct browser *b, const char *target, struct br_view *v)
 	return 0;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole view ---- */
 
 static void
 begin_picture(struct browser *b, const char *session, struct br_asking *ret)
@@ -400,7 +400,7 @@ take_once(struct browser *b, const char *target, struct br_view *v, bool html)
 	v->hangs = false;
 	br_limit(b, CALL_MS);
 	forget(v);
-	/* started early: it takes some frames of the page, as the marks do */
+	/* starts early: it takes some frames of the page, as the marks do */
 	begin_picture(b, br_page(tab)->id, &picture);
 	r = take_all(b, target, v, html);
 	unmark(b, target);
@@ -418,7 +418,7 @@ try_again(struct browser *b, const char *target, struct br_view *v)
 	struct br_tab *tab = br_tab_find(b, target);
 
 	if (b->err.code == HR_E_TIMEOUT && !v->hangs) {
-		/* terminate an endless script, once */
+		/* terminates an endless script, once */
 		v->hangs = true;
 		if (tab != NULL)
 			br_tell(b, br_page(tab)->id, "Runtime.terminateExecution", "{}");

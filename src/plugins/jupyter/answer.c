@@ -1,4 +1,5 @@
-/* Formats a cell's observation: its text, right-stripped, and two lines about where it ran. */
+/* Formats a cell's observation: its text, right-stripped, and two lines about the place where it
+ * ran. */
 #include "config.h"
 
 #include "plugins/jupyter/answer.h"
@@ -45,7 +46,7 @@ put_content(struct hr_buf *b, const struct hr_cell_answer *a)
 		    a->dir, a->path);
 }
 
-/* Returns the list of images; NULL: none. */
+/* Returns the list of images, or NULL if there are none. */
 static struct json_object *
 image_list(const struct hr_cell *cell)
 {

@@ -12,7 +12,8 @@ struct hr_cell_answer {
 	const char *code; /* verbatim; generalised UTF-8 */
 	size_t code_len;
 	const struct hr_cell *cell;
-	const char *first_words, *last_words; /* before the output; after it on a new line */
+	/* words before the output, and words after it on a new line */
+	const char *first_words, *last_words;
 	bool include_extra;
 	const char *dir, *path; /* printed in the two extra lines */
 };

@@ -1,5 +1,5 @@
-/* Cells. The output follows the original's rules, but a cell ends only after both the reply and the
- * idle status, so that no late output is lost. */
+/* Executes cells. The output follows the original's rules, but a cell ends only after both the
+ * reply and the idle status, so that no late output is lost. */
 #include "config.h"
 
 #include "plugins/jupyter/cell.h"
@@ -53,7 +53,7 @@ add_text(struct hr_cell *c, const char *p, size_t len)
 		return;
 	}
 	hr_buf_add(&c->text, p, len);
-	if (c->text.fail != HR_OK) { /* no memory: keep the text so far */
+	if (c->text.fail != HR_OK) { /* keeps the text so far if there is no memory */
 		c->text.fail = HR_OK;
 		c->dropped += len;
 	}

@@ -1,5 +1,5 @@
-/* hr_cell: one execution: fed with messages, it collects the output. Uses no sockets and no
- * clock. */
+/* hr_cell: collects the output of one execution from the messages that it is fed with. Uses no
+ * sockets and no clock. */
 #ifndef HR_PLUGINS_JUPYTER_CELL_H
 #define HR_PLUGINS_JUPYTER_CELL_H
 
@@ -9,16 +9,16 @@
 #include "base/buf.h"
 #include "plugins/jupyter/wire.h"
 
-/* Output beyond this is counted, not kept; the same holds for images. */
+/* maximum of output and of images; more is counted, not kept */
 #define HR_CELL_TEXT_MAX (64u << 20)
 
 struct hr_cell {
-	char id[HR_WIRE_ID]; /* id of its request; "": none was sent */
-	bool replied, idle;  /* both set: it is over */
+	char id[HR_WIRE_ID]; /* id of the cell's request; "": none was sent */
+	bool replied, idle;  /* when both are set the cell has ended */
 	bool failed;         /* an error arrived: text after it is not shown */
 	bool aborted;        /* the kernel did not run it */
 	bool exiting;        /* the cell requested the kernel's exit */
-	bool has_text;       /* even if it is empty */
+	bool has_text;       /* the cell has printed text, even if it is empty */
 	size_t dropped;      /* bytes of dropped output */
 	struct hr_buf text;
 	struct hr_buf images; /* JSON: data URLs as strings, separated by commas */
@@ -26,7 +26,7 @@ struct hr_cell {
 
 void hr_cell_init(struct hr_cell *c);
 void hr_cell_done(struct hr_cell *c);
-void hr_cell_begin(struct hr_cell *c); /* starts another execution */
+void hr_cell_begin(struct hr_cell *c); /* Starts another execution. */
 
 /* Handles a message of the shell channel (reply) or of iopub; ignores those for other cells. */
 void hr_cell_reply(struct hr_cell *c, const struct hr_wire_message *m);

@@ -19,11 +19,11 @@
 #include "proto/json.h"
 #include "proto/python/repr.h"
 
-#define START_MS 60000 /* limit of the kernel's start and its prologue */
-#define ASK_MS 1000    /* until a reply without its status makes it ask again */
+#define START_MS 60000 /* ms for the kernel's start and its prologue */
+#define ASK_MS 1000    /* ms until a reply without its status makes the plugin ask again */
 #define CHDIR_MS 30000
-#define LATE_MS 2000  /* after an interrupt, before the second */
-#define LATER_MS 5000 /* after that, before the kernel is killed */
+#define LATE_MS 2000  /* ms after an interrupt, before the second one */
+#define LATER_MS 5000 /* ms after the second interrupt, before the kernel is killed */
 #define EXIT_MS 2000
 #define TIMEOUT_MAX_S 1e9
 #define OLD_BYTES_MAX (16u << 20)
@@ -79,7 +79,7 @@ hr_jupyter_done(struct hr_jupyter *j)
 	j->path = j->dir = NULL;
 }
 
-/* Drops old answers. The newest stays whatever its size: a worker may ask for it again. */
+/* Drops old answers. The newest stays whatever its size: a worker may request it again. */
 static void
 drop_old(struct hr_jupyter *j)
 {
@@ -289,7 +289,7 @@ run_chdir(struct hr_jupyter *j, struct hr_job *job)
 	hr_pyrepr_str(&code, job->dir, strlen(job->dir));
 	hr_buf_addc(&code, ')');
 	if (j->dir == NULL || code.fail != HR_OK)
-		run_cell(j, job); /* retry it with the next cell */
+		run_cell(j, job); /* retries the job with the next cell */
 	else
 		run(j, HR_JUPYTER_CHDIR, code.p, code.len, CHDIR_MS);
 }
@@ -470,7 +470,7 @@ hr_jupyter_late(struct hr_jupyter *j)
 {
 	switch (j->stage) {
 	case HR_JUPYTER_ASKING:
-		/* subscribed after the reply's status was published */
+		/* the plugin subscribed after the reply's status was published */
 		if (start_left(j) > 0) {
 			if (j->kernel.cell.replied)
 				(void)hr_kernel_ask(&j->kernel, NULL);

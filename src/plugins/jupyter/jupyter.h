@@ -1,5 +1,5 @@
 /* hr_jupyter: runs jobs in the kernel, one after the other, and handles a kernel that starts, hangs
- * or dies. Does not know the clients. */
+ * or dies. It does not know the clients. */
 #ifndef HR_PLUGINS_JUPYTER_JUPYTER_H
 #define HR_PLUGINS_JUPYTER_JUPYTER_H
 
@@ -18,7 +18,7 @@ struct json_object;
 struct hr_job {
 	TAILQ_ENTRY(hr_job) entry;
 	char *key;
-	size_t key_len; /* 0: never equal to another */
+	size_t key_len; /* 0: never equal to the key of another job */
 	struct json_object *action;
 	const char *code; /* points into action */
 	size_t code_len;
@@ -26,28 +26,30 @@ struct hr_job {
 	double timeout_s;
 	char *dir; /* the shell's directory */
 	bool done;
-	struct hr_buf answer; /* the whole frame, if done */
+	struct hr_buf answer; /* the whole frame, if the job is done */
 	unsigned users;       /* number of clients reading the answer */
 };
 TAILQ_HEAD(hr_job_list, hr_job);
 
 enum hr_jupyter_stage {
-	HR_JUPYTER_NONE,    /* no kernel */
-	HR_JUPYTER_ASKING,  /* started, has not replied yet */
-	HR_JUPYTER_COLOURS, /* the prologue's cells */
+	HR_JUPYTER_NONE,    /* there is no kernel */
+	HR_JUPYTER_ASKING,  /* the kernel was started, and has not replied yet */
+	HR_JUPYTER_COLOURS, /* the kernel runs the prologue's cells */
 	HR_JUPYTER_PATH,
 	HR_JUPYTER_INIT,
 	HR_JUPYTER_IDLE,
-	HR_JUPYTER_CHDIR,   /* changes to the shell's directory */
-	HR_JUPYTER_CELL,    /* the first job's own */
-	HR_JUPYTER_LATE,    /* interrupted after its client was answered; not ended yet */
-	HR_JUPYTER_EXITING, /* announced its exit */
+	HR_JUPYTER_CHDIR, /* the kernel changes to the shell's directory */
+	HR_JUPYTER_CELL,  /* the kernel runs the first job's own cell */
+	/* the kernel was interrupted after its client was answered, and the cell has not ended
+	 * yet */
+	HR_JUPYTER_LATE,
+	HR_JUPYTER_EXITING, /* the kernel announced its exit */
 };
 
 struct hr_jupyter {
 	struct hr_kernel kernel;
 	enum hr_jupyter_stage stage;
-	const char *python, *init; /* borrowed; init "": none */
+	const char *python, *init; /* borrowed; init "": there is none */
 	char *const *envp;
 	char *path;          /* sys.executable; NULL: unknown */
 	char *dir;           /* last directory set in the kernel; NULL: none */
@@ -61,21 +63,21 @@ struct hr_jupyter {
 	struct hr_job_list queue, old;
 };
 
-/* Initialises j. The flag before err: an earlier process lost its kernels; the first answer reports
- * that. */
+/* Initialises j. The flag before err means that an earlier process lost its kernels; the first
+ * answer reports that. */
 int hr_jupyter_init(struct hr_jupyter *j, const char *state_dir, const char *python,
     char *const *envp, const char *init, bool anew, struct hr_err *err);
 void hr_jupyter_done(struct hr_jupyter *j);
 
-/* Returns a job for the request, or the one that it repeats; adds a user. NULL: no memory. Answers
- * at once if the request cannot be run. */
+/* Returns a job for the request, or the one that it repeats, and adds a user. Returns NULL without
+ * memory. Answers at once if the request cannot be run. */
 struct hr_job *
 hr_jupyter_submit(struct hr_jupyter *j, const struct hr_act_request *req, struct hr_err *err);
-void hr_jupyter_release(struct hr_jupyter *j, struct hr_job *job); /* removes a user */
+void hr_jupyter_release(struct hr_jupyter *j, struct hr_job *job); /* Removes a user. */
 
-/* Performs the work due now. start: start a kernel even without a job. */
+/* Performs the work due now. With `start` it starts a kernel even without a job. */
 void hr_jupyter_advance(struct hr_jupyter *j, bool start);
-/* Events: the sockets are readable; pidfd is readable; the deadline has passed. */
+/* Handles events: the sockets are readable; pidfd is readable; the deadline has passed. */
 void hr_jupyter_received(struct hr_jupyter *j);
 void hr_jupyter_ended(struct hr_jupyter *j);
 void hr_jupyter_late(struct hr_jupyter *j);

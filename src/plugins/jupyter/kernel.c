@@ -20,7 +20,7 @@
 #include "proto/json.h"
 
 #define CODE_MAX (128u << 20)
-#define LAST_WORDS_MS 2000 /* limit if a child of the kernel holds its sockets open */
+#define LAST_WORDS_MS 2000 /* ms to wait if a child of the kernel holds its sockets open */
 
 enum kernel_port { PORT_SHELL = 1, PORT_IOPUB, PORT_STDIN, PORT_CONTROL, PORT_HEARTBEAT };
 
@@ -85,7 +85,7 @@ write_file(struct hr_kernel *k, struct hr_err *err)
 
 	hr_buf_adds(&b, "{\"transport\":\"ipc\",\"ip\":");
 	(void)hr_json_put_str(&b, k->dir, strlen(k->dir), HR_JSON_REPLACE);
-	b.len -= b.len > 0; /* continue the string: the sockets are DIR/k-1 ... DIR/k-5 */
+	b.len -= b.len > 0; /* continues the string: the sockets are DIR/k-1 ... DIR/k-5 */
 	hr_buf_addf(&b,
 	    "/k\",\"shell_port\":%d,\"iopub_port\":%d,\"stdin_port\":%d,\"control_port\":%d,"
 	    "\"hb_port\":%d,\"key\":\"%s\",\"signature_scheme\":\"hmac-sha256\","
@@ -102,7 +102,7 @@ open_socket(struct hr_kernel *k, int type, enum kernel_port port, struct hr_err 
 	char name[512];
 
 	(void)snprintf(name, sizeof(name), "ipc://%s/k-%d", k->dir, (int)port);
-	/* no limit of messages: a kernel without room would drop output */
+	/* no limit of messages is set: a kernel without room would drop output */
 	if (s != NULL && zmq_setsockopt(s, ZMQ_LINGER, &zero, sizeof(zero)) == 0 &&
 	    zmq_setsockopt(s, ZMQ_RCVHWM, &zero, sizeof(zero)) == 0 &&
 	    zmq_setsockopt(s, ZMQ_RECONNECT_IVL, &soon_ms, sizeof(soon_ms)) == 0 &&
@@ -121,7 +121,7 @@ watch_hangup(struct hr_kernel *k, struct hr_err *err)
 {
 	char name[40];
 
-	/* a fresh name: libzmq frees a closed one's only later */
+	/* the name must be new: libzmq frees that of a closed socket only later */
 	(void)snprintf(name, sizeof(name), "inproc://hangup-%u", k->starts++);
 	k->hangup = zmq_socket(k->zmq, ZMQ_PAIR);
 	if (k->hangup != NULL && zmq_socket_monitor(k->iopub, name, ZMQ_EVENT_DISCONNECTED) == 0 &&

@@ -1,4 +1,4 @@
-/* hr_kernel: an IPython kernel: its process, its sockets, and the cell that it runs. */
+/* hr_kernel: runs an IPython kernel: its process, its sockets, and the cell that it runs. */
 #ifndef HR_PLUGINS_JUPYTER_KERNEL_H
 #define HR_PLUGINS_JUPYTER_KERNEL_H
 
@@ -11,16 +11,16 @@
 
 struct hr_kernel {
 	void *zmq;
-	void *shell, *iopub, *control; /* NULL: no kernel */
-	void *hangup;                  /* monitor of iopub: readable when that has closed */
+	void *shell, *iopub, *control; /* NULL: there is no kernel */
+	void *hangup;                  /* monitor of iopub: readable when that socket has closed */
 	struct hr_wire wire;
 	pid_t pid;  /* leader of its process group; 0: none */
-	int pidfd;  /* readable when it has ended; -1: none */
-	int status; /* wait status, once it has ended */
+	int pidfd;  /* readable when the kernel has ended; -1: none */
+	int status; /* wait status, once the kernel has ended */
 	char *file; /* connection file */
-	char *dir;  /* directory of file and sockets */
+	char *dir;  /* directory of `file` and the sockets */
 	struct hr_cell cell;
-	bool running;  /* a cell was sent and is not over */
+	bool running;  /* a cell was sent and has not ended */
 	bool answered; /* at least one cell has finished */
 	unsigned starts;
 };
@@ -30,13 +30,14 @@ void hr_kernel_done(struct hr_kernel *k);
 
 /* Starts `python -m ipykernel_launcher`. The first cell is queued until the kernel listens. */
 int hr_kernel_start(struct hr_kernel *k, const char *python, char *const *envp, struct hr_err *err);
-/* Kills its process group, and forgets the kernel. */
+/* Kills the kernel's process group, and forgets the kernel. */
 void hr_kernel_kill(struct hr_kernel *k);
-/* Requests its exit. */
+/* Requests the kernel's exit. */
 void hr_kernel_shutdown(struct hr_kernel *k);
 void hr_kernel_interrupt(const struct hr_kernel *k);
 
-/* Tests whether it responds (the cell is over then), or runs code. k->cell gets the result. */
+/* Tests whether the kernel responds (the cell is over then), or runs code. k->cell gets the
+ * result. */
 int hr_kernel_ask(struct hr_kernel *k, struct hr_err *err);
 int hr_kernel_execute(struct hr_kernel *k, const char *code, size_t len, struct hr_err *err);
 

@@ -1,5 +1,5 @@
-/* The loop. It waits in zmq_poll(), which handles both ZeroMQ sockets and descriptors. Invariant: a
- * client has a job exactly from the end of its request to the end of its answer. */
+/* Runs the loop. It waits in zmq_poll(), which handles both ZeroMQ sockets and descriptors.
+ * Invariant: a client has a job exactly from the end of its request to the end of its answer. */
 #include "config.h"
 
 #include "plugins/jupyter/serve.h"
@@ -20,8 +20,8 @@
 #include "base/log.h"
 #include "proto/actin.h"
 
-#define CLIENTS_MAX 512 /* more than there can be workers */
-#define FIXED 5         /* items before those of the clients */
+#define CLIENTS_MAX 512 /* maximum of clients; there cannot be as many workers */
+#define FIXED 5         /* number of items before those of the clients */
 #define END_MS 2000     /* ms for the kernel to exit on request */
 
 enum { ITEM_SIGNAL, ITEM_LISTENER, ITEM_PIDFD, ITEM_SHELL, ITEM_IOPUB };
@@ -247,7 +247,7 @@ hr_serve(struct hr_jupyter *j, int listener, int ready, struct hr_err *err)
 		r = hr_err_sys(err, errno, "signalfd");
 	if (r == 0) {
 		hr_jupyter_advance(j, true);
-		tell_ready(s); /* reports the reason if it cannot be started */
+		tell_ready(s); /* reports the reason if the kernel cannot be started */
 	}
 	while (r == 0 && !s->ending)
 		r = turn(s, err);

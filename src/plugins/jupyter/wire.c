@@ -1,5 +1,5 @@
-/* The wire format: routing frames, "<IDS|MSG>", signature, header, parent header, metadata,
- * content, and buffers, which are not used here. */
+/* Implements the wire format: routing frames, "<IDS|MSG>", signature, header, parent header,
+ * metadata, content, and buffers, which are not used here. */
 #include "config.h"
 
 #include "plugins/jupyter/wire.h"
@@ -19,7 +19,7 @@
 #include "proto/json.h"
 
 #define DELIMITER "<IDS|MSG>"
-#define PARTS 4 /* the signed ones */
+#define PARTS 4 /* number of signed parts */
 #define FRAMES_MAX 32
 #define HEADER_MAX 1024
 
@@ -109,7 +109,8 @@ struct frames {
 	size_t n;
 };
 
-/* Receives all frames of one message. Returns 1; 0: none; -1: too many frames. */
+/* Receives all frames of one message. Returns 1; 0 if there is none; -1 if there are too many
+ * frames. */
 static int
 frames_receive(struct frames *f, void *sock)
 {
@@ -146,7 +147,7 @@ frames_free(struct frames *f)
 	f->n = 0;
 }
 
-/* Returns the start of the four parts; 0: missing, or their signature is wrong. */
+/* Returns the start of the four parts; 0 if they are missing, or their signature is wrong. */
 static size_t
 check(const struct hr_wire *w, const struct hr_wire_part *frames, size_t n)
 {

@@ -1,4 +1,5 @@
-/* hr_wire: messages of the Jupyter protocol on ZeroMQ sockets: framing, signing and checking. */
+/* hr_wire: sends and receives messages of the Jupyter protocol on ZeroMQ sockets: framing, signing
+ * and checking. */
 #ifndef HR_PLUGINS_JUPYTER_WIRE_H
 #define HR_PLUGINS_JUPYTER_WIRE_H
 
@@ -24,18 +25,18 @@ struct hr_wire_part {
 /* A received message. The caller frees it with hr_wire_message_done. */
 struct hr_wire_message {
 	struct json_object *header, *parent, *content;
-	const char *type;      /* "" if none; borrowed from header, as is: */
-	const char *parent_id; /* msg_id of the request; "" */
+	const char *type;      /* "" if there is none; borrowed from header, as are: */
+	const char *parent_id; /* msg_id of the request; "" if there is none */
 };
 
-int hr_wire_init(struct hr_wire *w, struct hr_err *err); /* makes a new key and session */
+int hr_wire_init(struct hr_wire *w, struct hr_err *err); /* Makes a new key and session. */
 
-/* Sends content (JSON text) under a fresh id. */
+/* Sends content (JSON text) under a new id. */
 int hr_wire_send(const struct hr_wire *w, void *sock, const char *type, const char *content,
     size_t len, char ret_id[HR_WIRE_ID], struct hr_err *err);
 
-/* Returns 1: a message with a valid signature; 0: none; -1: a message not from the kernel
- * (dropped). Never blocks. */
+/* Returns 1 for a message with a valid signature; 0 if there is none; -1 for a message that is not
+ * from the kernel (dropped). Never blocks. */
 int hr_wire_receive(
     const struct hr_wire *w, void *sock, struct hr_wire_message *ret, struct hr_err *err);
 /* Decodes received frames. Returns 0 or -1; keeps no reference to them. */

@@ -1,5 +1,5 @@
-/* A server on stdin and stdout: one JSON-RPC message per line. Its next use starts it, also after
- * its death. Invariant: pending requests of a child without a process are failing. */
+/* Talks to a server on stdin and stdout: one JSON-RPC message per line. Its next use starts it,
+ * also after its death. Invariant: pending requests of a child without a process are failing. */
 #include "config.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@
 #define PROTOCOL "2025-06-18"
 #define START_S 30
 #define END_MS 1000
-#define AGAIN_MS 1000 /* pause after a failed start */
+#define AGAIN_MS 1000 /* ms to pause after a failed start */
 #define LINE_MAX_BYTES (64u << 20)
 
 struct mcp_pending {
@@ -36,7 +36,7 @@ struct mcp_pending {
 	struct mcp_child *child;
 	int64_t id;
 	bool progress, sent;
-	char *text; /* until it is sent */
+	char *text; /* the message's text until it is sent */
 	struct event *timer;
 	mcp_pending_fn *fn;
 	void *arg;
@@ -146,7 +146,7 @@ initialized(void *arg, struct json_object *result, struct json_object *error, co
 	char why[sizeof(c->reason)];
 	const char *version;
 
-	if (failure != NULL) /* reported elsewhere */
+	if (failure != NULL) /* the failure was reported elsewhere */
 		return;
 	version = hr_json_text_or(result, "protocolVersion", PROTOCOL);
 	if (error == NULL && hr_is_one_of(version, versions)) {

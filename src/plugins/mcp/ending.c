@@ -19,7 +19,7 @@
 struct mcp_ending {
 	LIST_ENTRY(mcp_ending) entry;
 	struct mcp_hub *hub;
-	char *name; /* the server's name */
+	char *name; /* name of the server */
 	pid_t pid;
 	int pidfd;
 	bool termed;

@@ -1,6 +1,6 @@
-/* HTTP: the SSE stream with its separate messages (/mcp/sse, /mcp/messages/), and the single path
- * /mcp/shttp. nginx has checked the key. Invariant: a kept request (a session's stream, a call's
- * reply) is dropped in closed(), after which libevent frees it. */
+/* Serves HTTP: the SSE stream with its separate messages (/mcp/sse, /mcp/messages/), and the single
+ * path /mcp/shttp. nginx has checked the key. Invariant: a kept request (a session's stream, a
+ * call's reply) is dropped in closed(), after which libevent frees it. */
 #include "config.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@
 
 #define BODY_MAX (64u << 20)
 #define HEADERS_MAX (256u << 10)
-#define TIMEOUT_S (7 * 86400) /* nginx has the shorter timeout */
+#define TIMEOUT_S (7 * 86400) /* seconds; nginx has the shorter timeout */
 
 #define STREAM "text/event-stream; charset=utf-8"
 
@@ -88,8 +88,8 @@ mcp_http_end(struct evhttp_request *req)
 	evhttp_send_reply_end(req);
 }
 
-/* libevent frees a request with its connection, except one cut off during its reply: that has no
- * connection any more, and must be ended here. */
+/* libevent frees a request with its connection, except a request cut off during its reply: that has
+ * no connection any more, and must be freed here. */
 static bool
 is_gone(struct evhttp_request *req, const struct evhttp_connection *connection)
 {

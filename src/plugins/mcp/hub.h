@@ -26,13 +26,13 @@ struct mcp_hub;
 /* ---- child.c: one configured server ---- */
 
 enum mcp_child_state {
-	MCP_CHILD_OFF,      /* starts with its first use */
+	MCP_CHILD_OFF,      /* the server starts with its first use */
 	MCP_CHILD_STARTING, /* "initialize" was sent */
 	MCP_CHILD_READY,
 };
 
 struct mcp_pending;
-/* Takes a reply: result, error (JSON-RPC), or failure (message); the others are NULL. All
+/* Takes a reply: result, error (JSON-RPC), or failure (message); the other two are NULL. All are
  * borrowed. */
 typedef void mcp_pending_fn(
     void *arg, struct json_object *result, struct json_object *error, const char *failure);
@@ -41,36 +41,39 @@ TAILQ_HEAD(mcp_pending_list, mcp_pending);
 struct mcp_child {
 	TAILQ_ENTRY(mcp_child) entry;
 	struct mcp_hub *hub;
-	struct json_object *config; /* name, command, args, env: checked and normalised */
-	const char *name;           /* points into config */
+	/* object with name, command, args and env, checked and normalised */
+	struct json_object *config;
+	const char *name; /* points into `config` */
 	enum mcp_child_state state;
-	bool due;  /* starts once its predecessor has ended */
-	pid_t pid; /* leader of its process group; 0: none */
+	bool due;  /* true: the server starts once its predecessor has ended */
+	pid_t pid; /* leader of the server's process group; 0: none */
 	struct bufferevent *in, *out;
-	struct event *ended; /* armed from the end of its output to its exit; NULL: not */
-	int pidfd;           /* the ending process's */
+	/* armed from the end of the server's output to its exit; NULL: not armed */
+	struct event *ended;
+	int pidfd; /* pidfd of the ending process */
 	struct mcp_pending_list pending;
 	struct event *timer;
 	int64_t next_id, failed_ms;
-	struct json_object *tools; /* names of the last list, as keys; NULL: unknown */
-	char reason[200];          /* why it is off; "": none */
+	struct json_object *tools; /* names of the last list of tools, as keys; NULL: unknown */
+	char reason[200];          /* why the server is off; "": there is no reason */
 	bool refused;              /* the server ran, and its own error is the reason */
 };
 TAILQ_HEAD(mcp_child_list, mcp_child);
 
-/* Takes config. Returns NULL if out of memory. */
+/* Takes ownership of config. Returns NULL without memory. */
 struct mcp_child *mcp_child_new(struct mcp_hub *hub, struct json_object *config);
-void mcp_child_free(struct mcp_child *c); /* starts to end its process; pending requests fail */
+/* Starts to end the server's process; pending requests fail. */
+void mcp_child_free(struct mcp_child *c);
 void mcp_child_start(struct mcp_child *c);
 
-/* Starts it if necessary. fn is called once, never from within; params may be NULL. limit_s 0:
- * none. progress: the server's reports go to mcp_call_progress() with fn's arg. Returns NULL if out
- * of memory, and fn is not called. */
+/* Sends a request and starts the server if necessary. fn is called once, never from within; params
+ * may be NULL. limit_s 0: no limit. With `progress` the server's reports go to mcp_call_progress()
+ * with fn's arg. Returns NULL without memory, and fn is not called. */
 struct mcp_pending *mcp_child_request(struct mcp_child *c, const char *method,
     struct json_object *params, bool progress, int limit_s, mcp_pending_fn *fn, void *arg);
-/* Handles a line of its output, which may end it. */
+/* Handles a line of the server's output, which may end the server. */
 void mcp_child_line(struct mcp_child *c, const char *line, size_t len);
-/* Cancels: fn is not called any more; the server is notified. */
+/* Cancels a request: fn is not called any more, and the server is notified. */
 void mcp_pending_cancel(struct mcp_pending *p);
 
 /* ---- ending.c: ending a server ---- */
@@ -79,11 +82,11 @@ struct mcp_ending;
 LIST_HEAD(mcp_ending_list, mcp_ending);
 
 /* Ends the leader of a process group, whose stdin is closed, and takes its stdout (NULL: closed as
- * well). Out of memory it kills at once and blocks. name: the server's; a due server of that name
- * is started afterwards. */
+ * well). Out of memory it kills at once and blocks. `name` is the server's; a due server of that
+ * name is started afterwards. */
 void mcp_end_process(struct mcp_hub *hub, const char *name, pid_t pid, struct bufferevent *out);
-bool
-mcp_ends(const struct mcp_hub *hub, const char *name); /* true: one of that name is still ending */
+/* Returns true if a server of that name is still ending. */
+bool mcp_ends(const struct mcp_hub *hub, const char *name);
 /* Runs the loop until all of them have ended. */
 void mcp_end_wait(struct mcp_hub *hub);
 
@@ -93,17 +96,17 @@ struct mcp_session;
 
 struct mcp_part {
 	struct mcp_call *call;
-	struct mcp_child *child;     /* NULL: removed */
-	struct mcp_pending *pending; /* NULL: done */
+	struct mcp_child *child;     /* NULL: the server was removed */
+	struct mcp_pending *pending; /* NULL: the request is done */
 	struct json_object *items;   /* items of a list; owned */
-	unsigned pages;              /* pages of the list so far */
+	unsigned pages;              /* number of pages of the list so far */
 	char failure[200];
 };
 
 struct mcp_call {
 	TAILQ_ENTRY(mcp_call) entry;
 	struct mcp_session *session;
-	struct json_object *id, *token; /* the client's; token of its progress, NULL: none */
+	struct json_object *id, *token; /* id: the client's; token: of its progress, or NULL */
 	const struct mcp_method *method;
 	struct evhttp_request *reply; /* NULL: use the session's stream */
 	struct mcp_part *parts;
@@ -111,16 +114,16 @@ struct mcp_call {
 };
 TAILQ_HEAD(mcp_call_list, mcp_call);
 
-/* Returns the id, borrowed. NULL: none, or neither a string nor an integer; then the message is no
- * request, as in the original. */
+/* Returns the id, borrowed. Returns NULL if there is none, or it is neither a string nor an
+ * integer; then the message is not a request, as in the original. */
 struct json_object *mcp_rpc_id(struct json_object *message);
-/* Parses a body; the caller owns the message. NULL: invalid. */
+/* Parses a body; the caller owns the message. Returns NULL for an invalid one. */
 struct json_object *mcp_rpc_parse(const void *p, size_t len);
-/* Handles a client's message. reply: where the answer to a request goes; NULL: the stream. Returns
- * true if there will be an answer. */
+/* Handles a client's message. `reply` is the request that gets the answer; NULL: the stream.
+ * Returns true if there will be an answer. */
 bool
 mcp_rpc_message(struct mcp_session *s, struct json_object *message, struct evhttp_request *reply);
-void mcp_call_cancel(struct mcp_call *call); /* also frees it */
+void mcp_call_cancel(struct mcp_call *call); /* Cancels the call and frees it. */
 void mcp_call_progress(void *arg, struct json_object *params);
 /* Removes all references to c from calls. */
 void mcp_rpc_child_gone(struct mcp_hub *hub, struct mcp_child *c);
@@ -131,33 +134,34 @@ struct mcp_session {
 	TAILQ_ENTRY(mcp_session) entry;
 	struct mcp_hub *hub;
 	char id[33];
-	bool streamable;               /* otherwise it ends with its stream */
-	bool initialized;              /* the client has confirmed it */
-	struct evhttp_request *stream; /* NULL: not open */
+	bool streamable;               /* otherwise the session ends with its stream */
+	bool initialized;              /* the client has confirmed the initialisation */
+	struct evhttp_request *stream; /* NULL: the stream is not open */
 	struct event *ping;
 	struct mcp_call_list calls;
 };
 TAILQ_HEAD(mcp_session_list, mcp_session);
 
 struct mcp_session *mcp_session_new(struct mcp_hub *hub, bool streamable);
-void mcp_session_free(struct mcp_session *s); /* cancels its calls */
+void mcp_session_free(struct mcp_session *s); /* Frees the session and cancels its calls. */
 struct mcp_session *mcp_session_find(struct mcp_hub *hub, const char *id, bool streamable);
-/* Sends on the stream, if there is one. message NULL, here and in mcp_http_message(): there was no
- * memory for it, which is logged. */
+/* Sends on the stream, if there is one. message NULL, here and in mcp_http_message(), means that
+ * memory was short, which is logged. */
 void mcp_session_notify(struct mcp_session *s, struct json_object *message);
 void mcp_hub_notify(struct mcp_hub *hub, const char *method, struct json_object *params);
 
-/* event: a name, or NULL. */
+/* Sends an event; `event` is its name, or NULL. */
 void mcp_http_event(struct evhttp_request *req, const char *event, const char *data);
 void mcp_http_message(struct evhttp_request *req, struct json_object *message);
-void mcp_http_end(struct evhttp_request *req); /* ends a stream */
+void mcp_http_end(struct evhttp_request *req); /* Ends a stream. */
 int mcp_http_open(struct mcp_hub *hub, int listener, struct hr_err *err);
 
 /* ---- update.c: the list of servers ---- */
 
 /* Serves POST /update_mcp_server, in frames (handrail-plugin(5)). */
 int mcp_update_open(struct mcp_hub *hub, int listener, struct hr_err *err);
-void mcp_update_changed(struct mcp_hub *hub); /* call when a server has started, failed or ended */
+/* Called when a server has started, failed or ended. */
+void mcp_update_changed(struct mcp_hub *hub);
 void mcp_update_done(struct mcp_hub *hub);
 
 struct mcp_update;
@@ -171,11 +175,11 @@ struct mcp_hub {
 	struct evhttp *http;
 	struct event *accepts; /* accepts updates */
 	struct mcp_update_list updating;
-	bool mounted; /* there have been servers: the paths exist */
-	int ping_s;   /* s between two comments on a stream */
+	bool mounted; /* there have been servers, so the paths exist */
+	int ping_s;   /* seconds between two comments on a stream */
 };
 
-/* Returns a value's text on one line, owned by the caller. NULL: no memory. */
+/* Returns a value's text on one line, owned by the caller; NULL without memory. */
 char *mcp_text(struct json_object *v);
 
 #endif

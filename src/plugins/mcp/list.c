@@ -1,4 +1,4 @@
-/* Lists: requested from every server, page by page, and concatenated. */
+/* Makes lists: requested from every server, page by page, and concatenated. */
 #include "config.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "plugins/mcp/rpc_int.h"
 #include "proto/json.h"
 
-#define LIST_LIMIT_S 30 /* s per page */
+#define LIST_LIMIT_S 30 /* seconds per page */
 #define PAGES_MAX 256   /* pages per list; a server may continue for ever */
 
 bool
@@ -55,7 +55,7 @@ list_finish(struct mcp_call *call)
 	bool prefix = call->n > 1, whole = true;
 	size_t i, k;
 
-	/* one server's failure becomes the reply only if there are no others */
+	/* one server's failure becomes the reply only if there are no other servers */
 	if (call->n == 1 && call->parts[0].failure[0] != '\0') {
 		mcp_reply_error(call->session, call->reply, call->id, 0, call->parts[0].failure);
 		mcp_call_free(call);
@@ -115,7 +115,7 @@ remember_tools(struct mcp_part *part)
 	struct json_object *names = json_object_new_object();
 	size_t i;
 
-	/* best effort: the owner of an unrecorded name is found by its prefix */
+	/* a failure is harmless: the owner of an unrecorded name is found by its prefix */
 	for (i = 0; i < json_object_array_length(part->items); i++)
 		(void)hr_json_set(names,
 		    hr_json_text_or(json_object_array_get_idx(part->items, i), "name", ""),

@@ -1,4 +1,4 @@
-/* JSON-RPC with clients: requests for one server are here, those for all in list.c. */
+/* Handles JSON-RPC with clients: requests for one server are here, those for all in list.c. */
 #include "config.h"
 
 #include <stdio.h>
@@ -25,8 +25,8 @@ static const struct mcp_method methods[] = {
 
 /* ---- replies ---- */
 
-/* Makes {"jsonrpc": "2.0", "id": id, key: value}; takes value. NULL: no memory, or value is
- * NULL. */
+/* Makes {"jsonrpc": "2.0", "id": id, key: value}; takes value. Returns NULL without memory, or if
+ * value is NULL. */
 static struct json_object *
 answer_new(struct json_object *id, const char *key, struct json_object *value)
 {
@@ -34,7 +34,7 @@ answer_new(struct json_object *id, const char *key, struct json_object *value)
 	    json_object_get(id), key, value, NULL);
 }
 
-/* Sends m, and takes it. m NULL (no memory): the response ends without a reply. */
+/* Sends m, and takes ownership of it. m NULL (no memory): the response ends without a reply. */
 static void
 reply(struct mcp_session *s, struct evhttp_request *req, struct json_object *m)
 {
@@ -201,7 +201,7 @@ answered(void *arg, struct json_object *result, struct json_object *error, const
 }
 
 /* Finds the server whose name a value begins with, the last match first, and the rest of the value;
- * *ret_value NULL: no memory. A server known to have the rest is preferred. */
+ * *ret_value is NULL without memory. A server known to have the rest is preferred. */
 static struct mcp_child *
 owner(struct mcp_hub *hub, const struct mcp_method *method, const char *value,
     struct json_object **ret_value)
@@ -403,7 +403,7 @@ mcp_rpc_message(struct mcp_session *s, struct json_object *message, struct evhtt
 	struct json_object *id = mcp_rpc_id(message), *params = hr_json_at(message, "params");
 
 	if (method[0] == '\0')
-		return false; /* a reply to no request of handrail's */
+		return false; /* this is a reply to no request of handrail's */
 	if (id == NULL) {
 		take_notification(s, method, params);
 		return false;

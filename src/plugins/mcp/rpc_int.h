@@ -1,4 +1,4 @@
-/* The interface between rpc.c and list.c. */
+/* Connects rpc.c and list.c. */
 #ifndef HR_PLUGINS_MCP_RPC_INT_H
 #define HR_PLUGINS_MCP_RPC_INT_H
 
@@ -15,7 +15,8 @@ struct mcp_method {
 	const char *label; /* the member of an item that gets the prefix */
 };
 
-/* Replies on req, or on the session stream if NULL. Takes result; NULL: there was no memory. */
+/* Replies on req, or on the session stream if req is NULL. Takes ownership of result; NULL means
+ * that memory was short. */
 void mcp_reply_result(struct mcp_session *s, struct evhttp_request *req, struct json_object *id,
     struct json_object *result);
 void mcp_reply_error(struct mcp_session *s, struct evhttp_request *req, struct json_object *id,

@@ -1,4 +1,4 @@
-/* The clients of the proxy, and helpers for all parts. */
+/* Manages the clients of the proxy, and has helpers for all parts. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -16,7 +16,8 @@
 #include "proto/json.h"
 
 #define TEXT_MAX (256u << 20)
-#define SESSIONS_MAX 1000 /* streamable sessions never end by themselves: the oldest is dropped */
+/* maximum; since streamable sessions never end by themselves, the oldest is dropped */
+#define SESSIONS_MAX 1000
 
 char *
 mcp_text(struct json_object *v)

@@ -1,6 +1,6 @@
 /* Handles POST /update_mcp_server, which a worker passes on. The new list replaces the old one; an
- * unchanged server continues. All are started at once, and the reply waits a moment for failures,
- * since a host looks for them only there. */
+ * unchanged server continues. All servers are started at once, and the reply waits shortly for
+ * failures, since a client looks for them only there. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -175,7 +175,7 @@ send_answer(struct mcp_update *u, int status, const struct hr_buf *body)
 	hr_frame_put_answer(&frame, &a);
 	if (frame.fail == HR_OK)
 		(void)bufferevent_write(u->peer, frame.p, frame.len);
-	u->answered = true; /* freed once the reply is sent */
+	u->answered = true; /* the update is freed once the reply is sent */
 }
 
 static bool

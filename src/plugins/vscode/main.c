@@ -31,10 +31,10 @@
 struct editor {
 	struct hr_loop *loop;
 	struct hr_watch *readable, *term, *chld;
-	int ready, out; /* readiness line; the server's output; -1: closed */
+	int ready, out; /* ready: gets the readiness line; out: the server's output; -1: closed */
 	int port;
 	const char *server, *token;
-	pid_t pid; /* 0: ended */
+	pid_t pid; /* 0: the server has ended */
 	bool ending;
 	int status;
 	char last[200]; /* last line of output, for an error message */
@@ -54,7 +54,7 @@ say(struct editor *e, const char *what, const char *why)
 		return;
 	if (n >= (int)sizeof(text))
 		n = (int)sizeof(text) - 1;
-	text[n] = '\n'; /* replaces the NUL */
+	text[n] = '\n'; /* the newline replaces the NUL */
 	(void)hr_fd_write_full(e->ready, text, (size_t)n + 1, NULL);
 	hr_fd_close(&e->ready);
 }

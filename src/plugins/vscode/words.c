@@ -1,4 +1,4 @@
-/* Strings for the VS Code server. */
+/* Composes strings for the VS Code server. */
 #include "config.h"
 
 #include "plugins/vscode/words.h"

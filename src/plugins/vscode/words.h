@@ -1,6 +1,5 @@
-/* hr_vscode: the VS Code server's port, base path and command line. Pure.
- *
- * The rules are those of the original's plugin. */
+/* hr_vscode: composes the VS Code server's port, base path and command line. Pure. The rules are
+ * those of the original's plugin. */
 #ifndef HR_PLUGINS_VSCODE_WORDS_H
 #define HR_PLUGINS_VSCODE_WORDS_H
 
@@ -12,7 +11,7 @@
 /* Returns true if this user's session may have an editor; `extra` (or NULL) is one more name. */
 bool hr_vscode_user_ok(const char *user, const char *extra);
 
-/* Parses a port as Python's int(); 0: invalid. text may be NULL. */
+/* Parses a port as Python's int(); 0 if it is invalid. text may be NULL. */
 int hr_vscode_port(const char *text);
 
 /* Appends the base path: `wanted` with one leading slash and no trailing one; without `wanted`,

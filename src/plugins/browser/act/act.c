@@ -1,4 +1,4 @@
-/* Maps a call to its function; has the functions on tabs and the helpers of all files. */
+/* Maps a call to its function; also holds the functions on tabs and the helpers of all files. */
 #include "config.h"
 
 #include "plugins/browser/act/act_int.h"
@@ -14,7 +14,7 @@ act_raises(struct br_run *run, const char *text)
 	return 1;
 }
 
-/* Handles a failed call: raises the driver's exception; -1: the browser has failed. */
+/* Handles a failed call: raises the driver's exception, or returns -1 if the browser has failed. */
 int
 act_broken(struct br_run *run, const char *api)
 {
@@ -164,7 +164,7 @@ br_act(struct br_run *run, const struct br_call *c)
 	case BR_NOOP: return act_noop(run, c);
 	case BR_SEND_MSG_TO_USER:
 	case BR_REPORT_INFEASIBLE:
-		/* no one sees the chat */
+		/* no person sees the chat */
 		return c->refused != NULL ? act_raises(run, c->refused) : 0;
 	case BR_SCROLL: return act_scroll(run, c);
 	case BR_FILL: return act_fill(run, c);

@@ -11,12 +11,12 @@
 struct br_run {
 	struct browser *b;
 	const char *dir;    /* base of relative file names */
-	char page[BR_ID];   /* target of the tab that calls work on */
+	char page[BR_ID];   /* target of the tab that the calls use */
 	struct hr_buf *why; /* text of the exception */
-	bool noted;         /* an action was done that the page may react to */
+	bool noted;         /* an action was done to which the page may react */
 };
 
-/* Returns 0; 1: it raised; -1: b->err, the browser has failed. */
+/* Returns 0; 1 if it raised an exception; -1 with b->err if the browser has failed. */
 int br_act(struct br_run *run, const struct br_call *call);
 
 #endif

@@ -1,4 +1,4 @@
-/* Drag and drop, and files for a page's file chooser. */
+/* Implements drag and drop, and files for a page's file chooser. */
 #include "config.h"
 
 #include "plugins/browser/act/act_int.h"
@@ -37,7 +37,7 @@ drag_begun(struct br_run *run, struct br_tab *tab, bool *ret)
 			if (a == NULL)
 				return -1;
 			*ret = br_tape_type(&a->tape, br_value(a)) == BR_TAPE_TRUE;
-			/* s and f may be gone after the call */
+			/* s and f may be freed after the call */
 			return 0;
 		}
 	}

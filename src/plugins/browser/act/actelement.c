@@ -1,4 +1,4 @@
-/* Functions on one element. */
+/* Implements functions on one element. */
 #include "config.h"
 
 #include "plugins/browser/act/act_int.h"
@@ -282,7 +282,7 @@ act_press(struct br_run *run, const struct br_call *c)
 	if (r > 0)
 		r = br_attempt_fails(&a, run->why, hr_buf_str(&wrong));
 	if (r < 0 && br_tab_find(run->b, run->page) == NULL)
-		r = 0; /* the key closed the tab */
+		r = 0; /* the key has closed the tab */
 	br_attempt_done(&a);
 	return r < 0 ? act_broken(run, a.api) : r;
 }

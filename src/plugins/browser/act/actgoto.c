@@ -11,7 +11,8 @@ navigation_log(struct br_run *run, const struct hr_span *url)
 	hr_buf_adds(run->why, "\", waiting until \"load\"\n");
 }
 
-/* Waits until a later document than number `commits` has loaded. Returns 0; 1: timeout; -1. */
+/* Waits until a later document than number `commits` has loaded. Returns 0; 1 on timeout; -1 on an
+ * error. */
 static int
 wait_load(struct br_run *run, uint64_t commits)
 {
@@ -46,7 +47,8 @@ stop_loading(struct br_run *run, uint64_t commits)
 		br_tell(run->b, br_page(tab)->id, "Page.stopLoading", "{}");
 }
 
-/* Reads Chromium's reply to a navigation. Returns 0: wait; 2: no need to wait; 1: it raised. */
+/* Reads Chromium's reply to a navigation. Returns 0: wait; 2: no need to wait; 1: an exception was
+ * raised. */
 static int
 navigation_begun(struct br_run *run, const struct br_answer *a, const struct hr_span *url)
 {

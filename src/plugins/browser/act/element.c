@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define LOG_MAX 8192
-#define DEPTH_MAX 64 /* nested frames */
+#define DEPTH_MAX 64 /* maximum of nested frames */
 
 /* ---- finding ---- */
 
@@ -83,7 +83,8 @@ digits(const char *p, size_t len)
 	return true;
 }
 
-/* Raises the driver's error: it looks for the next part of a bid in an element that is no frame. */
+/* Raises the driver's error: it looks for the next part of a bid in an element that is not a
+ * frame. */
 static int
 no_frame(struct browser *b, const struct br_element *el, const char *outer, size_t outer_len,
     struct hr_buf *why)
@@ -239,7 +240,7 @@ struct quad {
 };
 
 /* Gets the first box from DevTools, and a point in the first box visible in the window. Returns 0;
- * 1: none visible; -1. */
+ * 1: none is visible; -1: an error. */
 static int
 quads_of(struct browser *b, const struct br_element *el, struct quad *ret_first, double *ret_x,
     double *ret_y)
@@ -317,7 +318,7 @@ offset_of(struct browser *b, const char *session, const char *object, const stru
 }
 
 /* Tests whether a press at this point reaches the element: *ret is "", or the element that would
- * get it; the caller frees it. */
+ * get the press; the caller frees it. */
 static int
 hit(struct browser *b, const struct br_element *el, double x, double y, char **ret)
 {
@@ -360,7 +361,7 @@ br_element_owner(struct browser *b, const struct br_element *el, struct br_eleme
 	return br_element_of_node(b, up, f, node, ret->object);
 }
 
-/* Finds the element's position in the window. Returns 0; 1: outside; -1. */
+/* Finds the element's position in the window. Returns 0; 1: it is outside; -1: an error. */
 static int
 place(struct browser *b, const struct br_element *el, double *x, double *y, double *off_x,
     double *off_y)
@@ -374,7 +375,7 @@ place(struct browser *b, const struct br_element *el, double *x, double *y, doub
 }
 
 /* Finds the corner of an element's process in the window, the origin of its coordinates. Returns 0;
- * 1: outside; -1. */
+ * 1: it is outside; -1: an error. */
 static int
 corner_of(struct browser *b, const struct br_element *el, double *ret_x, double *ret_y)
 {
@@ -433,7 +434,7 @@ point_in_other(struct browser *b, const struct br_element *el, bool given, doubl
 	return taker[0] != '\0';
 }
 
-/* Finds the point, or tests the given one. Returns 0; 1 with `reason`; -1. */
+/* Finds the point, or tests the given one. Returns 0; 1 with `reason`; -1: an error. */
 static int
 point_now(struct browser *b, const struct br_element *el, bool given, double *ret_x, double *ret_y,
     struct hr_buf *reason)
@@ -487,7 +488,8 @@ scroll(struct browser *b, const struct br_element *el, unsigned attempt)
 		if (br_do(b, el->session, "DOM.scrollIntoViewIfNeeded", "{\"objectId\":$s}",
 			el->object) == 0)
 			return 0;
-		return b->err.code == HR_E_PROTO ? 0 : -1; /* no position: reported below */
+		/* there is no position, which is reported below */
+		return b->err.code == HR_E_PROTO ? 0 : -1;
 	}
 	a = br_call_on(b, el->session, el->object, "scroll", blocks[(attempt - 1) % 3]);
 	return a != NULL ? 0 : -1;

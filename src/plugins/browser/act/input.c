@@ -152,7 +152,7 @@ br_press(struct browser *b, struct br_tab *tab, const char *keys, size_t len, st
 		if (end >= len)
 			break;
 		at = end + 1;
-		if (at == len) { /* "a+" */
+		if (at == len) { /* the name is only "a+" */
 			r = unknown(why, "", 0);
 			break;
 		}

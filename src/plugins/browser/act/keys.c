@@ -8,7 +8,7 @@
 #include "plugins/browser/program/program.h"
 
 struct row {
-	const char *code, *key, *shifted; /* shifted NULL: same as key */
+	const char *code, *key, *shifted; /* shifted NULL: the same as key */
 	int number, location;
 };
 
@@ -138,7 +138,7 @@ letter(struct br_key *ret, char c, bool shifted)
 	return true;
 }
 
-/* Tests whether a name stands for this row; *ret_key: the key's value. The second of two equal
+/* Tests whether a name stands for this row; *ret_key is the key's value. The second of two equal
  * keys, on the right or on the keypad, has no name but its code. */
 static bool
 fits(const struct row *r, const char *name, size_t len, bool shifted, const char **ret_key)

@@ -14,15 +14,15 @@
 #include "proto/python/repr.h"
 #include "base/text/utf8.h"
 
-/* About Python's 1000 frames less those of its callers. */
+/* about Python's 1000 frames less those of its callers */
 #define DEEPEST 970
-#define VALUE_DEEPEST 100 /* brackets in a property's value */
+#define VALUE_DEEPEST 100 /* maximum of nested brackets in a property's value */
 
 /* A node on the path from the root. */
 struct step {
 	size_t node;
 	uint32_t child; /* next child, on the tape */
-	bool joined;    /* the node joined after them was taken */
+	bool joined;    /* the node joined after the children was taken */
 	bool printed;
 	size_t name; /* offset of its name in names */
 };
@@ -33,7 +33,8 @@ struct writer {
 	struct hr_buf *out, *why;
 	struct hr_buf names; /* names of all nodes on the path */
 	struct hr_buf attributes;
-	size_t *slots; /* keyed by hash of the node's id: index + 1; the last of equal ids */
+	/* hash table of the nodes' ids: index + 1; of equal ids the last one counts */
+	size_t *slots;
 	size_t n_slots;
 	struct step way[DEEPEST + 1];
 	size_t depth, indent;
@@ -141,7 +142,7 @@ is_one_of(const struct br_tape *t, uint32_t i, const char *const *names)
 	return *names != NULL;
 }
 
-/* Appends the page's own text, after the mark. Returns -1: no memory. */
+/* Appends the page's own text, after the mark. Returns -1 without memory. */
 static int
 put_roledescription(struct writer *w, const struct br_tape *t, uint32_t value)
 {
@@ -206,7 +207,7 @@ put_properties(struct writer *w, size_t node)
 	return done;
 }
 
-/* Looks up whether it is clickable. Returns 1 if Python would raise. */
+/* Looks up whether the node is clickable. Returns 1 if Python would raise an exception. */
 static int
 look_up(struct writer *w, size_t node, bool *ret_clickable)
 {
@@ -255,7 +256,7 @@ holds(const char *in, size_t in_len, const char *p, size_t len)
 	return len == 0 || memmem(in, in_len, p, len) != NULL;
 }
 
-/* Prints the node unless it is left out; s->name: where to put its name. */
+/* Prints the node unless it is left out; s->name is the offset at which to put its name. */
 static int
 visit(struct writer *w, struct step *s)
 {

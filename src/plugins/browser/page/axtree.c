@@ -154,7 +154,8 @@ br_ax_roledescription(const struct br_tape *t, uint32_t node)
 	return BR_TAPE_NONE;
 }
 
-/* Takes the bid from a text's mark. Returns 0, *ret NULL if there is no mark; -1: no memory. */
+/* Takes the bid from a text's mark. Returns 0, with *ret NULL if there is no mark; -1 without
+ * memory. */
 static int
 take_bid(const struct br_tape *t, uint32_t text, char **ret)
 {

@@ -1,4 +1,4 @@
-/* The data that axtree.c holds and axtext.c prints. */
+/* Holds the data that axtree.c stores and axtext.c prints. */
 #ifndef HR_PLUGINS_BROWSER_PAGE_AXTREE_INT_H
 #define HR_PLUGINS_BROWSER_PAGE_AXTREE_INT_H
 
@@ -6,7 +6,7 @@
 #include "plugins/browser/page/tape.h"
 
 struct ax_frame {
-	char *id; /* NULL: merged before, without marks */
+	char *id; /* NULL: the tree was merged before, without marks */
 	char *json;
 	struct br_tape tape;
 	size_t first, n; /* range of its nodes */
@@ -30,7 +30,8 @@ struct br_ax {
 };
 
 /* Parses the mark at the start of a text that carries an element's bid: browsergym_id_<bid>,
- * perhaps a blank. Sets the bid's span and the offset of the rest. Returns false: no mark. */
+ * perhaps a blank. Sets the bid's span and the offset of the rest. Returns false if there is no
+ * mark. */
 bool br_ax_marked(const char *p, size_t len, size_t *ret_bid, size_t *ret_rest);
 
 /* Returns a node's property "roledescription", or BR_TAPE_NONE. */

@@ -8,7 +8,7 @@
 
 #include "plugins/browser/page/snapshot_int.h"
 
-#define FRAMES_DEEPEST 30 /* nested frames; deeper ones are left out */
+#define FRAMES_DEEPEST 30 /* maximum of nested frames; deeper ones are left out */
 #define NO_NODE UINT32_MAX
 
 enum node_type {
@@ -24,7 +24,7 @@ struct nodes {
 	uint32_t *type, *name, *value, *attributes; /* indexes on the tape */
 	size_t n;
 	uint32_t *parent, *child, *next; /* numbers of nodes */
-	uint32_t *document;              /* number of a frame element's document, + 1 */
+	uint32_t *document;              /* number of a frame element's document plus 1 */
 };
 
 static void
@@ -149,7 +149,7 @@ put_attribute(struct hr_buf *b, const struct br_snapshot *s, uint32_t name, uint
 			b->len -= 2;
 		return;
 	}
-	/* written by the marking script, not by the page */
+	/* the marking script wrote this attribute, not the page */
 	if (b->fail == HR_OK && b->len == behind &&
 	    (br_snapshot_is(s, name, "aria-roledescription") ||
 		br_snapshot_is(s, name, "aria-description"))) {

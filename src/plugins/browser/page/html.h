@@ -1,4 +1,4 @@
-/* br_html_tidy: the format in which br_snapshot_html() prints a page. */
+/* br_html_tidy: defines the format in which br_snapshot_html() prints a page. */
 #ifndef HR_PLUGINS_BROWSER_PAGE_HTML_H
 #define HR_PLUGINS_BROWSER_PAGE_HTML_H
 
@@ -7,11 +7,11 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* Prefix of a tag's name that keeps the parser from moving the tag. */
+/* prefix of a tag's name that keeps the parser from moving the tag */
 #define BR_HTML_KEPT "kept-"
 
-/* Appends markup, parsed with its faults and reprinted: one tag or text per line. Returns -1: no
- * memory, or larger than b's cap. */
+/* Appends markup, parsed with its faults and reprinted: one tag or text per line. Returns -1
+ * without memory, or if it is larger than b's cap. */
 int br_html_tidy(const char *markup, size_t len, struct hr_buf *b, struct hr_err *err);
 
 #endif

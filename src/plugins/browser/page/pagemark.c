@@ -97,7 +97,8 @@ put_lines(struct page *p, bool bare)
 	p->blank = false;
 }
 
-/* forced: even if s is empty, and without a blank after the margin if s is a margin itself. */
+/* Writes s; `forced`: even if s is empty, and without a blank after the margin if s is a margin
+ * itself. */
 void
 page_write(struct page *p, struct hr_span s, bool forced)
 {
@@ -129,7 +130,7 @@ page_mark(struct page *p, const char *s)
 	page_write(p, hr_span_of(s), false);
 }
 
-/* Writes page text: a run of white space is one blank, a leading one only requested. */
+/* Writes page text: a run of white space is one blank, a leading one is only requested. */
 static void
 write_data(struct page *p, const char *s, size_t len)
 {
@@ -159,7 +160,7 @@ write_data(struct page *p, const char *s, size_t len)
 	if (p->data.len == 0)
 		return;
 	space = p->in_abbr;
-	p->in_abbr = false; /* abbr has the text unescaped */
+	p->in_abbr = false; /* an abbr element shows its text unescaped */
 	page_write(p, hr_span_of_buf(&p->data), false);
 	p->in_abbr = space;
 }

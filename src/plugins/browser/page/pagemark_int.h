@@ -1,4 +1,4 @@
-/* The state that pagemark.c and pagetags.c share: the writer's position in a page. */
+/* Defines the state that pagemark.c and pagetags.c share: the writer's position in a page. */
 #ifndef HR_PLUGINS_BROWSER_PAGE_PAGEMARK_INT_H
 #define HR_PLUGINS_BROWSER_PAGE_PAGEMARK_INT_H
 
@@ -12,7 +12,7 @@ struct list {
 };
 
 struct link {
-	bool is_link; /* false: <a> without an address */
+	bool is_link; /* false: an <a> without an address */
 	char *href, *title;
 };
 
@@ -24,16 +24,16 @@ struct abbreviation {
 struct page {
 	struct hr_buf *out;
 	struct hr_buf tmp, data, margin;
-	/* requested before the next text */
-	int lines; /* line ends */
+	/* ---- requested before the next text ---- */
+	int lines; /* number of line ends */
 	bool blank;
 	bool soft;          /* two blanks before the first line end */
 	bool start;         /* the page or a list item starts */
 	bool after_newline; /* the last text ended with a newline */
-	bool after_bracket; /* ... was a single [ */
-	/* position */
+	bool after_bracket; /* the last text was a single [ */
+	/* ---- position ---- */
 	int quiet;
-	int quotes; /* nested <blockquote>s */
+	int quotes; /* number of nested <blockquote>s */
 	bool pre, begin_pre, code;
 	struct list *lists;
 	size_t n_lists;
@@ -46,10 +46,10 @@ struct page {
 	bool cell, table_begins;
 	size_t cells;
 	char tag[16];
-	/* emphasis */
+	/* ---- emphasis ---- */
 	bool stressed, was_stressed;
-	int32_t last; /* last character of the last text; 0: none */
-	/* abbreviations */
+	int32_t last; /* last character of the last text; 0: there is none */
+	/* ---- abbreviations ---- */
 	bool in_abbr;
 	struct hr_buf abbr;
 	char *abbr_title;

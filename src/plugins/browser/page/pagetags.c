@@ -20,7 +20,7 @@ do_heading(struct page *p, const struct page_tag *t)
 		return false;
 	if (p->n_links > 0) {
 		if (!t->opens) {
-			p->lines = 0; /* keep the link's text on one line */
+			p->lines = 0; /* keeps the link's text on one line */
 			return true;
 		}
 		if (p->after_bracket && p->out->fail == HR_OK) {

@@ -9,14 +9,14 @@
 
 #define DASH 4
 #define GAP 8
-#define LINE 2   /* thickness */
-#define MARGIN 3 /* around a bid, with its frame */
+#define LINE 2   /* thickness of a line in pixels */
+#define MARGIN 3 /* pixels around a bid, with its frame */
 #define GLYPH_WIDTH 5
 #define GLYPH_HEIGHT 7
-#define LABEL_MAX 24 /* characters of a bid */
+#define LABEL_MAX 24 /* maximum characters of a bid */
 #define AREA_MIN 20  /* smallest area of a box */
 
-/* Rows from the top, five bits each: 0 to 9, A to Z, a to z. */
+/* Rows of the glyphs from the top, five bits each: 0 to 9, A to Z, a to z. */
 static const uint8_t glyphs[62][GLYPH_HEIGHT] = {
     {0x0E, 0x11, 0x13, 0x15, 0x19, 0x11, 0x0E},
     {0x04, 0x0C, 0x04, 0x04, 0x04, 0x04, 0x0E},
@@ -118,7 +118,7 @@ dashes(struct br_picture *p, double from, double to, double at, bool down)
 
 	if (at < -LINE || at > (double)(down ? p->width : p->height) + LINE)
 		return;
-	k = from < 0 ? fmod(from, step) : from; /* the first visible one */
+	k = from < 0 ? fmod(from, step) : from; /* starts at the first visible dash */
 	for (; k < to && k < size; k += step) {
 		len = to - k < DASH ? to - k : DASH;
 		if (down)

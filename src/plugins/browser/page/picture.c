@@ -48,7 +48,7 @@ br_picture_write(const struct br_picture *p, struct hr_buf *png, struct hr_err *
 	    .width = (png_uint_32)p->width,
 	    .height = (png_uint_32)p->height,
 	    .format = PNG_FORMAT_RGB,
-	    .flags = PNG_IMAGE_FLAG_FAST}; /* a client is waiting */
+	    .flags = PNG_IMAGE_FLAG_FAST}; /* saves time, since a client is waiting */
 	png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
 	char *room = hr_buf_reserve(png, size);
 

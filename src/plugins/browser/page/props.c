@@ -1,4 +1,5 @@
-/* Stores properties by bid: a list, and a hash table with open addressing into it. */
+/* Stores properties by bid: a list, and a hash table with open addressing that points into the
+ * list. */
 #include "config.h"
 
 #include "plugins/browser/page/props.h"
@@ -58,7 +59,7 @@ br_props_find(const struct br_props *p, const char *bid)
 	return i > 0 ? &p->v[i - 1] : NULL;
 }
 
-/* Makes room for one more, and keeps the table at most half full. */
+/* Makes room for one more entry, and keeps the table at most half full. */
 static int
 grow(struct br_props *p)
 {

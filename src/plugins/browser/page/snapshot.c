@@ -27,7 +27,7 @@ br_snapshot_column(const struct br_tape *t, uint32_t list, uint32_t **ret, size_
 	return 0;
 }
 
-/* Returns the string number in a value; NOWHERE: none. */
+/* Returns the string number in a value, or NOWHERE if there is none. */
 static size_t
 number_at(const struct br_snapshot *s, uint32_t place)
 {
@@ -220,7 +220,7 @@ ratio(struct collector *c, uint32_t place)
 	char *end;
 	double v;
 
-	c->text.len = 0; /* keeps b.fail */
+	c->text.len = 0; /* keeps b.fail, unlike a reset */
 	if (!br_snapshot_string(c->s, place, &c->text) || c->text.fail != HR_OK || c->text.len == 0)
 		return NAN;
 	v = strtod(c->text.p, &end);

@@ -1,5 +1,5 @@
-/* br_snapshot: a reply to DOMSnapshot.captureSnapshot: the elements' properties, and the page as
- * HTML. Pure. */
+/* br_snapshot: reads a reply to DOMSnapshot.captureSnapshot: the elements' properties, and the page
+ * as HTML. Pure. */
 #ifndef HR_PLUGINS_BROWSER_PAGE_SNAPSHOT_H
 #define HR_PLUGINS_BROWSER_PAGE_SNAPSHOT_H
 
@@ -16,8 +16,8 @@ struct br_snapshot *br_snapshot_new(const char *json, size_t len, struct hr_err 
 void br_snapshot_free(struct br_snapshot *s);
 
 int br_snapshot_props(const struct br_snapshot *s, struct br_props *ret, struct hr_err *err);
-/* Appends the page as HTML, all documents in one, one tag or text per line. Returns -1: no memory,
- * or larger than b's cap. */
+/* Appends the page as HTML, all documents in one, one tag or text per line. Returns -1 without
+ * memory, or if it is larger than b's cap. */
 int br_snapshot_html(const struct br_snapshot *s, struct hr_buf *b, struct hr_err *err);
 
 #endif

@@ -14,7 +14,7 @@
 /* The tokens that the parser accepts next. */
 enum state {
 	WANT_VALUE,
-	WANT_VALUE_OR_CLOSE, /* value of a list */
+	WANT_VALUE_OR_CLOSE, /* expects a value of a list or its end */
 	WANT_KEY_OR_CLOSE,
 	WANT_KEY,
 	WANT_COLON,

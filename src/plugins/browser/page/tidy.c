@@ -16,12 +16,12 @@
 
 struct tidy {
 	struct hr_buf *out;
-	struct hr_buf text; /* text so far of the element */
+	struct hr_buf text; /* text of the element so far */
 	struct hr_buf open; /* start tag without its >, until content comes */
-	char *open_name;    /* name of that tag; "": none */
+	char *open_name;    /* name of the pending tag; "": none */
 	size_t depth;
-	size_t literal; /* depth of the enclosing <pre>, + 1; 0: none */
-	unsigned raw;   /* nested <script> and <style> */
+	size_t literal; /* depth of the enclosing <pre> plus 1; 0: none */
+	unsigned raw;   /* number of nested <script> and <style> */
 	bool failed;
 };
 
@@ -284,7 +284,7 @@ on_comment(void *ctx, const xmlChar *p)
 
 static void __attribute__((format(printf, 2, 3))) on_fault(void *ctx, const char *fmt, ...)
 {
-	(void)ctx; /* markup has faults */
+	(void)ctx; /* the markup has faults */
 	(void)fmt;
 }
 

@@ -1,6 +1,6 @@
-/* The grammar of program texts (plugins/browser/program/calls.h). The first character of an item
- * determines it, so nothing is read twice. NEST_MAX bounds the depth as Python's stack does in the
- * original. */
+/* Parses program texts by their grammar (plugins/browser/program/calls.h). The first character of
+ * an item determines it, so nothing is read twice. NEST_MAX bounds the depth as Python's stack does
+ * in the original. */
 #include "config.h"
 
 #include "plugins/browser/program/calls.h"
@@ -264,7 +264,7 @@ read_one(struct reader *r, struct br_value *ret)
 	}
 }
 
-/* Reads an element; if there is none it consumes nothing. cost: its share of NEST_MAX. */
+/* Reads an element; if there is none it consumes nothing. `cost` is its share of NEST_MAX. */
 static int
 read_element(struct reader *r, struct br_value *ret, int cost)
 {
@@ -323,7 +323,7 @@ key_of(const char *name)
 	return hr_buf_take(&b);
 }
 
-/* Takes the name and the content of value. */
+/* Takes ownership of the name and of the content of value. */
 static int
 add_argument(struct br_found *f, char *name, struct br_value *value)
 {

@@ -9,14 +9,14 @@
 #include "plugins/browser/program/value.h"
 
 struct br_argument {
-	char *name; /* NULL: positional */
+	char *name; /* name of the argument; NULL: positional */
 	char *key;  /* name in the form that Python compares */
 	struct br_value value;
 };
 
 struct br_found {
 	char *name;
-	struct br_argument *args; /* positional first */
+	struct br_argument *args; /* positional arguments come first */
 	size_t n;
 };
 
@@ -25,7 +25,7 @@ struct br_calls {
 	size_t n;
 };
 
-/* Returns 0; 1: reading the text raises *why, and *ret is empty; -1: no memory. */
+/* Returns 0; 1 if reading the text raises *why, with *ret empty; -1 without memory. */
 int br_calls_find(struct br_calls *ret, const char *text, size_t len, struct hr_buf *why);
 void br_calls_done(struct br_calls *c);
 

@@ -1,5 +1,5 @@
-/* Programs: the known functions, binding of arguments to parameters, and the errors of Python and
- * the original's driver for wrong ones. */
+/* Handles programs: the known functions, binding of arguments to parameters, and the errors of
+ * Python and the original's driver for wrong ones. */
 #include "config.h"
 
 #include "plugins/browser/program/program.h"
@@ -13,7 +13,7 @@
 #include "plugins/browser/program/calls.h"
 
 #define PARAMS_MAX 3
-/* Line of the first call in the script that the original makes from a program. */
+/* line of the first call in the script that the original makes from a program */
 #define FIRST_LINE 657
 
 struct function {
@@ -241,7 +241,7 @@ say_missing(const struct function *fn, const struct br_value **to, struct hr_buf
 	hr_buf_addf(why, "TypeError: %s() missing %u required positional argument%s: ", fn->name,
 	    many, many == 1 ? "" : "s");
 	for (i = 0; i < fn->needed; i++)
-		if (to[i] == NULL) { /* never more than two */
+		if (to[i] == NULL) { /* there are never more than two */
 			hr_buf_addf(why, "%s'%s'", sep, fn->params[i]);
 			sep = " and ";
 		}
@@ -415,7 +415,8 @@ take_button(struct br_program *p, const struct br_value *v, struct br_call *ret)
 		    "Error: Locator.click: button: expected one of (left|right|middle)");
 }
 
-/* Lists every step-th value as a string; *ret_other: the first that is no string. -1: no memory. */
+/* Lists every step-th value as a string; *ret_other is the first that is not a string. Returns -1
+ * without memory. */
 static int
 list_strings(struct br_program *p, const struct br_value *v, size_t step, struct br_call *ret,
     const struct br_value **ret_other, size_t *ret_at)
@@ -462,7 +463,7 @@ take_options(struct br_program *p, const struct br_value *v, struct br_call *ret
 	if (v->kind == BR_V_STR)
 		return list_of_one(p, v, ret);
 	if (v->kind == BR_V_NONE)
-		return 0; /* counts as an empty list */
+		return 0; /* the value counts as an empty list */
 	if (v->kind < BR_V_LIST) {
 		hr_buf_addf(
 		    &p->refused, "TypeError: '%s' object is not iterable", br_value_type(v));

@@ -42,18 +42,18 @@ enum { BR_ALT = 1, BR_CONTROL = 2, BR_META = 4, BR_SHIFT = 8 };
  * from the program and may contain nulls. */
 struct br_call {
 	enum br_fn fn;
-	struct hr_span bid;    /* drag_and_drop: the source */
-	struct hr_span to_bid; /* drag_and_drop */
+	struct hr_span bid;    /* bid of the element; drag_and_drop: of the source */
+	struct hr_span to_bid; /* drag_and_drop: bid of the target */
 	struct hr_span text;   /* fill: value; press: key_comb; goto: url; messages: text */
 	double x, y;           /* scroll: deltas; noop: x is milliseconds */
-	int64_t index;         /* tab_focus; clamped to the type's range */
+	int64_t index;         /* tab_focus: index, clamped to the type's range */
 	enum br_button button;
 	unsigned modifiers;
 	const struct hr_span *list; /* select_option: options; upload_file: files */
 	size_t nlist;
 	/* Error of the driver that replaces the action once the element is found ("Error:
 	 * Locator.click: button: expected one of (left|right|middle)"); NULL: none. Without an
-	 * element: at once; upload_file: once the page opens its file chooser. */
+	 * element it is raised at once; for upload_file once the page opens its file chooser. */
 	const char *refused;
 	/* drag_and_drop: exception that replaces the search for to_bid, with the button pressed;
 	 * NULL: none. */
@@ -63,13 +63,14 @@ struct br_call {
 struct br_program;
 struct br_calls;
 
-/* Parses. Returns NULL if no call may run: `why` has the exception as in the observation's
- * last_browser_action_error ("ValueError: Received an empty action."), or is empty: no memory. */
+/* Parses the program. Returns NULL if no call may run: `why` has the exception as in the
+ * observation's last_browser_action_error ("ValueError: Received an empty action."), or is empty
+ * without memory. */
 struct br_program *br_program_parse(const char *text, size_t len, struct hr_buf *why);
-void br_program_free(struct br_program *p); /* accepts NULL */
+void br_program_free(struct br_program *p); /* Accepts NULL. */
 size_t br_program_calls(const struct br_program *p);
-/* Binds call i, right before it runs. Returns -1: `why` has the exception, or is empty: no memory.
- * *ret is valid as long as p. */
+/* Binds call i, right before it runs. Returns -1 with the exception in `why`, which is empty
+ * without memory. *ret is valid as long as p. */
 int br_program_bind(struct br_program *p, size_t i, struct br_call *ret, struct hr_buf *why);
 
 /* Checks a whole program before its first call runs: it must not use unknown names. Returns -1 with

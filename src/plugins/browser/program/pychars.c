@@ -1,4 +1,4 @@
-/* Properties of characters as in Python 3.11. */
+/* Looks up properties of characters as in Python 3.11. */
 #include "config.h"
 
 #include "plugins/browser/program/pychars.h"
@@ -11,7 +11,7 @@
 #include <unicode/uchar.h>
 #endif
 
-/* The digits of a script are ten consecutive characters. */
+/* Returns a digit's value; the digits of a script are ten consecutive characters. */
 int
 br_digit_value(int32_t cp)
 {
@@ -30,7 +30,7 @@ int32_t
 br_char_named(const char *name, size_t len)
 {
 #ifdef HAVE_ICU
-	/* both include the corrected names */
+	/* both choices include the corrected names */
 	static const UCharNameChoice kinds[] = {U_UNICODE_CHAR_NAME, U_CHAR_NAME_ALIAS};
 	char text[128];
 	size_t i;

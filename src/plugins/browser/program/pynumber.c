@@ -1,4 +1,4 @@
-/* Numbers: digits of any script, as in Python's int() and float(); no hexadecimal, no
+/* Reads numbers: digits of any script, as in Python's int() and float(); no hexadecimal, no
  * underscores. */
 #include "config.h"
 
@@ -11,7 +11,7 @@
 #include "plugins/browser/program/pychars.h"
 #include "base/text/utf8.h"
 
-#define INT_DIGITS_MAX 4300 /* Python's own limit */
+#define INT_DIGITS_MAX 4300 /* Python has the same limit */
 
 struct cursor {
 	const char *p, *end;

@@ -24,7 +24,7 @@ take_number(const struct br_tape *t, uint32_t i, struct br_value *ret)
 		p++;
 		len--;
 	}
-	ret->text = malloc(len + 1); /* no strndup(): p may lack a terminating '\0' */
+	ret->text = malloc(len + 1); /* copies without strndup(): p may lack a terminating '\0' */
 	if (ret->text == NULL)
 		return -1;
 	memcpy(ret->text, p, len);

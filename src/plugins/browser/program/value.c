@@ -1,4 +1,4 @@
-/* Literals of programs. calls.c bounds the depth, and thus the recursion. */
+/* Stores literals of programs. calls.c bounds the depth, and thus the recursion. */
 #include "config.h"
 
 #include "plugins/browser/program/value.h"
@@ -27,7 +27,7 @@ br_value_push(struct br_value *v, struct br_value *item)
 {
 	struct br_value *grown = v->items;
 
-	if ((v->n & (v->n - 1)) == 0) /* full at each power of two */
+	if ((v->n & (v->n - 1)) == 0) /* the list is full at each power of two */
 		grown = reallocarray(v->items, v->n == 0 ? 1 : v->n * 2, sizeof(*grown));
 	if (grown == NULL) {
 		br_value_done(item);

@@ -11,9 +11,9 @@ enum br_kind {
 	BR_V_NONE,
 	BR_V_FALSE,
 	BR_V_TRUE,
-	BR_V_INT,   /* text: decimal digits, perhaps with a minus */
-	BR_V_FLOAT, /* number */
-	BR_V_STR,   /* text: generalised UTF-8, may contain nulls */
+	BR_V_INT,   /* text: decimal digits, perhaps after a minus */
+	BR_V_FLOAT, /* number: its value */
+	BR_V_STR,   /* text: generalised UTF-8, which may contain nulls */
 	BR_V_LIST,
 	BR_V_TUPLE,
 	BR_V_DICT, /* item 2i is the key of item 2i + 1; keys are distinct strings */
@@ -21,7 +21,7 @@ enum br_kind {
 
 struct br_value {
 	enum br_kind kind;
-	double number; /* nearest value if BR_V_INT */
+	double number; /* the number of a BR_V_INT, or the nearest value */
 	char *text;
 	size_t len;
 	struct br_value *items;
@@ -29,12 +29,14 @@ struct br_value {
 };
 
 void br_value_done(struct br_value *v);
-/* Appends *item to the items of v, and takes it. Returns -1: no memory, and *item is freed. */
+/* Appends *item to the items of v, and takes ownership of it. Returns -1 without memory, with *item
+ * freed. */
 int br_value_push(struct br_value *v, struct br_value *item);
 void br_value_repr(struct hr_buf *b, const struct br_value *v);
-const char *br_value_type(const struct br_value *v);          /* "int", "str", ... */
-bool br_value_is(const struct br_value *v, const char *text); /* equals text? */
-/* Returns true if it contains a float whose repr() is a name. */
+const char *br_value_type(const struct br_value *v); /* Returns "int", "str", ... */
+/* Returns true if v is a string equal to text. */
+bool br_value_is(const struct br_value *v, const char *text);
+/* Returns true if v contains a float whose repr() is a name. */
 bool br_value_has_inf(const struct br_value *v);
 
 #endif
