@@ -1,4 +1,4 @@
-/* read, write and edit: arguments and answers; files/ does the work (doc/files.md). */
+/* Performs read, write and edit: arguments and answers; files/ does the work (doc/files.md). */
 #include "config.h"
 
 #include <stdlib.h>
@@ -39,7 +39,7 @@ put_done(struct hr_answer *ret, int put)
 	hr_answer_settle(ret);
 }
 
-/* Answers with an error text, which may have failed. */
+/* Answers with an error text, whose buffer may have failed. */
 static void
 put_error(struct hr_answer *ret, const struct hr_buf *text)
 {

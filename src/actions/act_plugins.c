@@ -1,5 +1,5 @@
-/* Actions of the contract that only a plugin can perform; without one the answer is the
- * original's. */
+/* Performs actions of the contract that only a plugin can perform; without a plugin the answer is
+ * the original's. */
 #include "config.h"
 
 #include <string.h>
@@ -21,14 +21,14 @@ action_of(const struct hr_event *ev)
 	if (o != NULL &&
 	    (json_object_object_add(o, "args", json_object_get(ev->args)) != 0 ||
 		json_object_object_add(o, "timeout", json_object_get(ev->timeout)) != 0)) {
-		json_object_put(o); /* frees the added members */
+		json_object_put(o); /* frees the members that were added */
 		return NULL;
 	}
 	return o;
 }
 
-/* keeps: the plugin has a limit of its own, and the action's is ignored. Returns false, with ret
- * untouched, if no plugin performs it. */
+/* Performs the action by a plugin. `keeps`: the plugin has a limit of its own, and the action's is
+ * ignored. Returns false, with ret untouched, if no plugin performs it. */
 static bool
 ask_plugin(
     const struct hr_action_env *env, const struct hr_event *ev, bool keeps, struct hr_answer *ret)
@@ -61,7 +61,8 @@ perform_run_ipython(
 		    "action.");
 }
 
-/* A plugin that is disabled, missing or failed is the same to a client. */
+/* Answers the same for a plugin that is disabled, missing or failed: a client sees no
+ * difference. */
 static void
 perform_browse(const struct hr_action_env *env, const struct hr_event *ev, struct hr_answer *ret)
 {

@@ -1,5 +1,6 @@
-/* run: checked here, executed by the keeper of a shell. Errors are a 200 with an error observation
- * (doc/actions.md, "Errors of actions"), and nothing is sent unless the whole request is valid. */
+/* Performs run: checked here, executed by the keeper of a shell. Errors are a 200 with an error
+ * observation (doc/actions.md, "Errors of actions"), and nothing is sent unless the whole request
+ * is valid. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -15,8 +16,8 @@
 #include "base/text/utf8.h"
 #include "shell/split.h"
 
-#define TRIES 32                /* keepers that may die during one action */
-#define STATIC_TIMEOUT_MS 60000 /* limit for the start of a shell, not for its command */
+#define TRIES 32                /* maximum of keepers that may die during one action */
+#define STATIC_TIMEOUT_MS 60000 /* ms for the start of a shell, not for its command */
 
 static int
 check_text(struct hr_span s, struct hr_buf *why)
@@ -28,8 +29,8 @@ check_text(struct hr_span s, struct hr_buf *why)
 	return hr_charset_check_text(s.p, s.len, why);
 }
 
-/* Fills the request. The contract checks the command's type before the limit's. text: buffer for
- * the command of handrail's own interfaces. */
+/* Fills the request. The contract checks the command's type before the limit's. `text` is a buffer
+ * for the command of handrail's own interfaces. */
 static int
 request_fill(
     const struct hr_event *ev, struct hr_run_request *req, struct hr_buf *text, struct hr_buf *why)
@@ -49,7 +50,8 @@ request_fill(
 	if (check_text(command.text, why) < 0)
 		return -1;
 	req->is_input = hr_event_truth(ev, "is_input");
-	if (ev->exact && !req->is_input) { /* Other callers have made one command of it. */
+	/* Other callers have joined the text into one command. */
+	if (ev->exact && !req->is_input) {
 		if (hr_shell_add_one(text, given.p, given.len, false) < 0) {
 			why->fail = text->fail != HR_OK ? text->fail : HR_E_NOMEM;
 			return -1;
@@ -64,8 +66,8 @@ request_fill(
 	return ev->timeout == NULL ? 0 : hr_py_float(ev->timeout, &req->timeout, why);
 }
 
-/* Refuses for now: the supervisor is dead and, if there is no shell, its keeper, too. Nothing was
- * done, and another supervisor will start. */
+/* Refuses the action for now: the supervisor is dead and, if there is no shell, its keeper, too.
+ * Nothing was done, and another supervisor will start. */
 static int
 refuse_for_now(struct hr_answer *ret, const struct hr_err *err)
 {
@@ -169,7 +171,7 @@ run_somewhere(const struct hr_action_env *env, const struct hr_event *ev,
 	bool is_static = hr_event_truth(ev, "is_static"), kept;
 	int tries = TRIES, fd, r;
 
-	/* the shell ended with it, and no other process knows the result */
+	/* the shell has ended with the action, and no other process knows the result */
 	if (env->again && is_static)
 		return hr_err_set(err, HR_E_NOTFOUND, "a static session");
 	req->stays = env->shell_fd != NULL && !is_static && !env->again;
@@ -187,7 +189,7 @@ run_somewhere(const struct hr_action_env *env, const struct hr_event *ev,
 	} while (r > 0 ||
 		 (r < 0 && err->code == HR_E_GONE && --tries > 0 && try_next(env, req, is_static)));
 	if (r < 0 && err->code == HR_E_NOTFOUND && req->again && !env->again)
-		err->code = HR_E_GONE; /* lost with the keeper that had the action */
+		err->code = HR_E_GONE; /* the action is lost with the keeper that had it */
 	return r;
 }
 

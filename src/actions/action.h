@@ -15,7 +15,7 @@ enum hr_rules {
 	HR_RULES_OWN, /* handrail's interfaces: output and files unchanged */
 };
 
-/* The worker's resources for actions. All borrowed. */
+/* The worker's resources for actions. All are borrowed. */
 struct hr_action_env {
 	const char *run_dir;  /* contains session.sock and the undo history */
 	const char *work_dir; /* the server's working directory */
@@ -31,16 +31,18 @@ struct hr_action_env {
 	/* journal entry of that key; NULL: none */
 	struct hr_journal *journal;
 	struct hr_journal_entry *entry;
-	bool again; /* HR_REPEAT_JOIN only: started by a process that died; must not be started
-		       again */
+	/* HR_REPEAT_JOIN only: a process that died had started the action; it must not be started
+	 * again */
+	bool again;
 };
 
 /* The effect of a second execution. */
 enum hr_repeat {
-	HR_REPEAT_FREE,  /* none that matters: the action only reads */
-	HR_REPEAT_NEVER, /* damage, from the start on */
+	HR_REPEAT_FREE,  /* no effect that matters: the action only reads */
+	HR_REPEAT_NEVER, /* damage, from the start of the action on */
 	HR_REPEAT_MARK,  /* damage, once the action has called hr_journal_mark() */
-	HR_REPEAT_JOIN,  /* as before, and the performer can be asked for the result */
+	/* the same as HR_REPEAT_MARK, and the performer can be asked for the result */
+	HR_REPEAT_JOIN,
 };
 enum hr_repeat hr_action_repeat(const struct hr_event *ev);
 

@@ -1,4 +1,4 @@
-/* Reading output back by offsets; nothing here changes any state. */
+/* Reads output back by offsets; nothing here changes any state. */
 #include "config.h"
 
 #include "actions/command.h"

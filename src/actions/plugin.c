@@ -1,4 +1,4 @@
-/* Actions of plugins. DIR/action/TYPE leads to the socket of the performer
+/* Performs actions of plugins. DIR/action/TYPE leads to the socket of the performer
  * (supervisor/run/rundir.h): the plugin, or the supervisor, which reports why the plugin is not
  * available. */
 #include "config.h"
@@ -21,7 +21,7 @@
 #include "proto/frame.h"
 #include "proto/json.h"
 
-#define FIRST_READ (64u << 10) /* before the length of the answer is known */
+#define FIRST_READ (64u << 10) /* bytes to read before the length of the answer is known */
 #define GRACE_S 30             /* seconds more than the limit that the plugin keeps itself */
 #define LIMIT_MAX_S 1e9
 #define TYPE_MAX 64
@@ -39,7 +39,7 @@ type_fits(const char *type, size_t len)
 	return len > 0 && len <= TYPE_MAX;
 }
 
-/* Returns 0; -1: no plugin can have such a socket. */
+/* Returns 0, or -1 if no plugin can have such a socket. */
 static int
 socket_path(struct sockaddr_un *sa, const char *run_dir, const char *type, size_t len)
 {

@@ -1,4 +1,4 @@
-/* Frames over a blocking Unix socket. */
+/* Exchanges frames over a blocking Unix socket. */
 #include "config.h"
 
 #include "actions/shell.h"
@@ -42,8 +42,8 @@ shell_gone(struct hr_err *err)
 	return hr_err_set(err, HR_E_GONE, "the shell's keeper went away");
 }
 
-/* Sends the first bytes on a reused connection. Returns their number; -1 with errno: none. A stream
- * fails only if it has accepted nothing. */
+/* Sends the first bytes on a reused connection. Returns their number, or -1 with errno if none were
+ * accepted. A stream fails only if it has accepted nothing. */
 static ssize_t
 send_first(int fd, const struct hr_buf *b)
 {
@@ -175,7 +175,7 @@ hr_shell_press(const struct hr_shell_place *at, const struct hr_press_request *r
 	return shell_ask_state(at, &ask, frame, ret, err);
 }
 
-/* Returns 1: more will come; 0: that was the result; -1. */
+/* Returns 1 if more will come; 0 after the result; -1 on an error. */
 static int
 take_exec(int fd, struct hr_buf *frame, struct hr_buf *const streams[2], int64_t *ret_code,
     bool *ret_begun, struct hr_err *err)

@@ -6,15 +6,16 @@
 #include "base/err.h"
 #include "proto/frame.h"
 
-/* Address of a session: the run directory, and the session's name; NULL: the default session. */
+/* The address of a session: the run directory, and the session's name; NULL: the default
+ * session. */
 struct hr_shell_place {
 	const char *run_dir;
-	const char *session; /* valid by hr_session_name_fits() */
+	const char *session; /* a name for which hr_session_name_fits() is true */
 	int limit_s;         /* seconds that a question waits for a stopped keeper; 0: 5 */
 };
 
-/* Seconds (hr_run_request.ready_s) for a shell to become ready for a command that must start,
- * however short its caller waits for the end: more than a shell's start-up files may take. */
+/* seconds (hr_run_request.ready_s) for a shell to become ready for a command that must start,
+ * however short its caller waits for the end: more than a shell's start-up files may take */
 #define HR_SHELL_READY_S 30
 
 /* Connects to the session's keeper. Returns a descriptor that the caller closes, or -1;
@@ -23,9 +24,9 @@ int hr_shell_connect(const struct hr_shell_place *at, struct hr_err *err);
 
 /* Sends the request and waits for its result, for as long as the command takes, even if the client
  * leaves. Fills frame, from which *ret borrows. `kept`: a request with `stays` was answered on this
- * connection before. Returns 1 if so and the keeper has closed it meanwhile; nothing was sent. -1:
- * HR_E_GONE if the keeper closed without an answer, HR_E_NOTFOUND if it does not know a repeated
- * request, HR_E_PROTO, HR_E_SYS, HR_E_NOMEM, HR_E_TOOLARGE. */
+ * connection before. Returns 1 if so and the keeper has closed it meanwhile; nothing was sent.
+ * Returns -1 with HR_E_GONE if the keeper closed without an answer, HR_E_NOTFOUND if it does not
+ * know a repeated request, HR_E_PROTO, HR_E_SYS, HR_E_NOMEM or HR_E_TOOLARGE. */
 int hr_shell_run(int fd, bool kept, const struct hr_run_request *req, struct hr_buf *frame,
     struct hr_run_result *ret, struct hr_err *err);
 
@@ -44,11 +45,12 @@ int hr_shell_press(const struct hr_shell_place *at, const struct hr_press_reques
     struct hr_buf *frame, struct hr_session_state *ret, struct hr_err *err);
 
 /* Reports to the keeper that a client has the output before that offset: the results of later
- * actions do not repeat it. Returns 0, or -1, and then they may. */
+ * actions do not repeat it. Returns 0, or -1 if the results may repeat it. */
 int hr_shell_returned(const struct hr_shell_place *at, uint64_t offset);
 
-/* Runs a command beside the shell, to its end. out, errors: its two streams; if one has no room the
- * command is ended, -1 with HR_E_TOOLARGE. *ret_begun, on failure too: the command may have run. */
+/* Runs a command beside the shell, to its end. out and errors get its two streams; if one has no
+ * room the command is ended, and the call returns -1 with HR_E_TOOLARGE. *ret_begun is set, on
+ * failure too, if the command may have run. */
 int hr_shell_exec(const struct hr_shell_place *at, const struct hr_exec_request *req,
     struct hr_buf *out, struct hr_buf *errors, int64_t *ret_code, bool *ret_begun,
     struct hr_err *err);
@@ -59,7 +61,7 @@ int hr_shell_follow(
     const struct hr_shell_place *at, const struct hr_follow_request *req, struct hr_err *err);
 
 /* Returns the next piece of output, borrowed from `frame`, of which the caller then drops *ret_used
- * bytes. 1: a piece; 0: the end; -1: an error. */
+ * bytes. Returns 1 for a piece; 0 at the end; -1 on an error. */
 int hr_shell_piece(int fd, struct hr_buf *frame, struct hr_output_piece *ret, size_t *ret_used,
     struct hr_err *err);
 

@@ -1,4 +1,4 @@
-/* The table of actions and its look-up. */
+/* Holds the table of actions and its look-up. */
 #include "config.h"
 
 #include <string.h>

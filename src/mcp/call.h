@@ -1,4 +1,5 @@
-/* hr_mcp_call: what the tools share: one tools/call from its arguments to its result. */
+/* hr_mcp_call: holds one tools/call from its arguments to its result, with the helpers that the
+ * tools share. */
 #ifndef HR_MCP_CALL_H
 #define HR_MCP_CALL_H
 
@@ -14,9 +15,10 @@
 /* A shell command to wait for, identified by the number that the shell's keeper gave it. */
 struct hr_mcp_wait {
 	char session[HR_MCP_SESSION]; /* "": the default shell */
-	int64_t id, started; /* the command's; an earlier server's handle has another start */
-	uint64_t from;       /* offset of the first byte that was not shown yet */
-	int64_t until_ms;    /* deadline on the clock of hr_now_ms() */
+	/* the command's id and start; an earlier server's handle has another start */
+	int64_t id, started;
+	uint64_t from;    /* offset of the first byte that was not shown yet */
+	int64_t until_ms; /* deadline on the clock of hr_now_ms() */
 	bool sequential; /* long output is returned from its start in parts, not as head and tail */
 };
 
@@ -24,16 +26,16 @@ struct hr_mcp_call {
 	const struct hr_mcp_env *env;
 	struct hr_mcp_env own; /* copy of *env for a streamed answer */
 	struct hr_rpc rpc;
-	struct json_object *args;  /* NULL: none */
+	struct json_object *args;  /* NULL: there are no arguments */
 	struct json_object *token; /* progress token; NULL: the client asked for no progress */
-	bool modern;               /* revision 2026-07-28 */
+	bool modern;               /* the client uses revision 2026-07-28 */
 	bool events;               /* the answer may be a stream */
 	bool is_error;
 	bool waits; /* the result comes later, after waiting for `wait` */
 	struct hr_mcp_wait wait;
 	struct hr_buf text;       /* the text block */
 	struct hr_buf blocks;     /* more content blocks, each after a comma */
-	struct hr_buf structured; /* "": none */
+	struct hr_buf structured; /* JSON of the structured result; "": none */
 	/* the performed action, for the log */
 	struct hr_note note;
 	struct hr_buf key;
@@ -43,7 +45,7 @@ enum hr_mcp_type { HR_MCP_STR, HR_MCP_INT, HR_MCP_NUM, HR_MCP_BOOL, HR_MCP_MAP, 
 
 struct hr_mcp_param {
 	const char *name;
-	enum hr_mcp_type type; /* MAP: of strings; LIST: of strings */
+	enum hr_mcp_type type; /* MAP and LIST contain strings */
 	bool required;
 	const char *help;
 };
@@ -71,8 +73,9 @@ void hr_mcp_say(struct hr_mcp_call *c, const char *fmt, ...) __attribute__((form
 void hr_mcp_fail(struct hr_mcp_call *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Returns an argument, whose type was checked before. */
-struct hr_span hr_mcp_arg(const struct hr_mcp_call *c, const char *name); /* p NULL: missing */
-double hr_mcp_wait_s(const struct hr_mcp_call *c, double least); /* reads "wait_s", at most 300 */
+/* Returns a string argument; p is NULL if it is missing. */
+struct hr_span hr_mcp_arg(const struct hr_mcp_call *c, const char *name);
+double hr_mcp_wait_s(const struct hr_mcp_call *c, double least); /* Reads "wait_s", at most 300. */
 int64_t hr_mcp_arg_int(
     const struct hr_mcp_call *c, const char *name, int64_t otherwise, int64_t min, int64_t max);
 bool hr_mcp_arg_true(const struct hr_mcp_call *c, const char *name);

@@ -12,7 +12,7 @@ struct hr_buf;
 struct json_object;
 
 #define HR_MCP_BODY_MAX (16u << 20)
-#define HR_MCP_DEPTH 64 /* nested brackets in a message */
+#define HR_MCP_DEPTH 64 /* maximum of nested brackets in a message */
 
 /* All pointers are borrowed and stay valid for the life of the process. */
 struct hr_mcp_env {
@@ -31,7 +31,7 @@ struct hr_mcp_env {
 	 * ret holds the answer of the first call. */
 	bool (*enter)(void *arg, struct hr_answer *ret);
 	void (*leave)(void *arg, const struct hr_answer *ret);
-	/* Like enter(), but the work counts as started only from mark() on: if the worker dies
+	/* Works as enter(), but the work counts as started only from mark() on: if the worker dies
 	 * before that, another worker repeats the call. */
 	bool (*begin)(void *arg, struct hr_answer *ret);
 	void (*mark)(void *arg);

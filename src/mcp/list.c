@@ -25,7 +25,7 @@ static const char *const type_names[] = {
     [HR_MCP_LIST] = "a list of strings",
 };
 
-/* Workers find the plugin by this socket (PROTOCOL). */
+/* Returns true if the plugin's socket exists: workers find the plugin by it (PROTOCOL). */
 static bool
 is_there(const char *run_dir, const struct hr_mcp_tool *t)
 {

@@ -1,7 +1,7 @@
-/* hr_mcp: the sandbox as a server of the Model Context Protocol (doc/agents.md), revisions
- * 2026-07-28 and 2025-11-25. The server is stateless: each JSON-RPC message with its HTTP headers
- * gets one answer. MCP adds no second way to run commands or write files: the tools use the
- * caller's actions. */
+/* hr_mcp: serves the sandbox over the Model Context Protocol (doc/agents.md), revisions 2026-07-28
+ * and 2025-11-25. The server is stateless: each JSON-RPC message with its HTTP headers gets one
+ * answer. MCP adds no second way to run commands or write files: the tools use the caller's
+ * actions. */
 #ifndef HR_MCP_MCP_H
 #define HR_MCP_MCP_H
 
@@ -9,12 +9,12 @@
 
 #include "mcp/env.h"
 
-/* A missing header is "". */
+/* The headers of a request; a missing header is "". */
 struct hr_mcp_request {
 	struct hr_span body;
-	const char *version; /* MCP-Protocol-Version */
-	const char *method;  /* Mcp-Method */
-	const char *name;    /* Mcp-Name */
+	const char *version; /* value of MCP-Protocol-Version */
+	const char *method;  /* value of Mcp-Method */
+	const char *name;    /* value of Mcp-Name */
 	bool events;         /* the client accepts text/event-stream */
 };
 

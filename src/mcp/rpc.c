@@ -100,7 +100,8 @@ hr_rpc_open(struct hr_buf *b, struct json_object *id)
 	if (hr_json_type(id) == HR_PY_STR) {
 		const char *p = hr_json_str(id, &len);
 
-		(void)hr_json_put_str(b, p, len, HR_JSON_REPLACE); /* cannot refuse */
+		/* HR_JSON_REPLACE never refuses */
+		(void)hr_json_put_str(b, p, len, HR_JSON_REPLACE);
 	} else if (hr_json_type(id) == HR_PY_INT) {
 		hr_json_put_int(b, id);
 	} else {

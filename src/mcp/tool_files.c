@@ -1,4 +1,5 @@
-/* The tools write, edit and undo: they change files through files/revise, once per call. */
+/* Implements the tools write, edit and undo: they change files through files/revise, once per
+ * call. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include "base/path.h"
 #include "mcp/call.h"
 
-#define AROUND 4 /* lines shown before and after a change */
+#define AROUND 4 /* number of lines shown before and after a change */
 #define SHOWN (16u << 10)
 
 /* ---- common code ---- */

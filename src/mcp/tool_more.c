@@ -1,4 +1,5 @@
-/* The tools ipython and browse, which need a plugin, and ports, which lists listening sockets. */
+/* Implements the tools ipython and browse, which need a plugin, and ports, which lists listening
+ * sockets. */
 #include "config.h"
 
 #include <stdio.h>
@@ -103,7 +104,7 @@ const struct hr_mcp_tool hr_mcp_browse = {.name = "browse",
 
 struct port {
 	unsigned number;
-	bool local; /* listens on loopback only */
+	bool local; /* the socket listens on loopback only */
 };
 
 /* Parses one line of /proc/net/tcp or tcp6. Returns false unless the socket listens. */

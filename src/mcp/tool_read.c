@@ -1,4 +1,4 @@
-/* The tool read, which finds the type of a file by its content and never by its name. */
+/* Implements the tool read, which finds the type of a file by its content and never by its name. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -15,9 +15,9 @@
 #include "files/revise/revise.h"
 #include "mcp/call.h"
 
-#define TEXT_SHOWN (64u << 10) /* bytes per answer */
-#define LINE_SHOWN 2000        /* bytes per line */
-/* Services of models accept at most 5 MB in base64 and 8,000 pixels. */
+#define TEXT_SHOWN (64u << 10) /* maximum bytes per answer */
+#define LINE_SHOWN 2000        /* maximum bytes per line */
+/* limits of models' services: at most 5 MB in base64 and 8,000 pixels */
 #define PICTURE_MAX 3750000
 #define PIXELS_MAX 8000
 #define KIND_MAX 4096

@@ -1,4 +1,4 @@
-/* The tools run, input and interrupt: commands and their keyboard input. */
+/* Implements the tools run, input and interrupt: commands and their keyboard input. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -19,7 +19,8 @@
 #include "shell/split.h"
 
 #define FIRST_S 1.0 /* seconds that the keeper waits for the end; then we follow the output */
-#define LONG_OUTPUT (32u << 10) /* bytes; longer output is returned as head and tail */
+/* maximum bytes; longer output is returned as head and tail */
+#define LONG_OUTPUT (32u << 10)
 #define KEYS_MAX 1000
 
 /* ---- run ---- */
@@ -129,7 +130,7 @@ find_shell(struct hr_mcp_call *c, struct hr_mcp_wait *w)
 	return made;
 }
 
-/* Finds the command with this key; key "": the running command. */
+/* Finds the command with this key; with key "" the running command. */
 static bool
 find_command(const struct hr_shell_place *place, struct hr_span key, struct hr_mcp_wait *ret,
     struct hr_command_state *ret_state, struct hr_buf *frame)

@@ -1,5 +1,5 @@
-/* The tools list, glob and grep, which search without a shell, with the permissions of the shell's
- * account. */
+/* Implements the tools list, glob and grep, which search without a shell, with the permissions of
+ * the shell's account. */
 #include "config.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #define LIMIT_MAX 2000
 #define LINE_MAX_SHOWN 400
 #define LINE_BEFORE 100        /* bytes of a cut line shown before the match */
-#define TEXT_SHOWN (64u << 10) /* bytes per answer */
+#define TEXT_SHOWN (64u << 10) /* maximum bytes per answer */
 
 /* Switches to the shell's account unless this process already has it. */
 static bool
@@ -91,7 +91,7 @@ is_whole(const struct hr_search_end *e)
 	return !e->late && e->closed == 0 && e->deep == 0 && e->large == 0 && e->costly == 0;
 }
 
-/* Nothing was found: reports the number of ignored and hidden names that were skipped. */
+/* Reports, where nothing was found, the number of ignored and hidden names that were skipped. */
 static void
 say_left_out(struct hr_mcp_call *c, const struct hr_search_end *e)
 {
@@ -183,7 +183,7 @@ on_name(void *arg, int dir, const char *name, const char *rel, bool is_dir)
 	return true;
 }
 
-/* A `pattern` with p NULL lists all names of the directory. */
+/* Lists names; a `pattern` with p NULL lists all names of the directory. */
 static void
 walk(struct hr_mcp_call *c, const struct hr_search *s, struct hr_span pattern)
 {

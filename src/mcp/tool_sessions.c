@@ -1,4 +1,4 @@
-/* The tools sessions and end, which list and end shells. */
+/* Implements the tools sessions and end, which list and end shells. */
 #include "config.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* The table of tools has a file of its own so that a test program can replace it
+/* Holds the table of tools, in a file of its own so that a test program can replace it
  * (t/e2e/mcp_worker.c). */
 #include "config.h"
 

@@ -323,7 +323,7 @@ put_state(struct hr_mcp_call *c, const struct hr_shell_place *place, const char 
 		return;
 	}
 	(void)hr_shell_returned(
-	    place, c->wait.from); /* after a failure a later answer repeats it */
+	    place, c->wait.from); /* after a failure a later answer repeats the output */
 	if (over) {
 		finish(c, place, &s, hr_span_of_buf(&out));
 	} else {
@@ -447,7 +447,8 @@ hr_mcp_wait_now(struct hr_mcp_call *c, struct hr_sink *sink)
 	int tries = TRIES;
 
 	c->waits = false;
-	w.signals = signals_open(); /* -1: a reload waits until the command ends */
+	/* -1: without a descriptor for signals a reload waits until the command ends */
+	w.signals = signals_open();
 	while (hr_mcp_look(c, &place, &c->wait, &s) && s.end == HR_COMMAND_RUNNING && tries-- > 0) {
 		how = follow(&w, &place);
 		if (how == TO_LEAVE)
