@@ -1,5 +1,5 @@
-/* The life of a server as one sequence of stages. Parts report changes; only this file decides the
- * consequences. */
+/* Runs a server through its life as one sequence of stages. Parts report changes; only this file
+ * decides the consequences. */
 #include "config.h"
 
 #include <signal.h>
@@ -20,10 +20,11 @@
 #include "supervisor/ready.h"
 #include "supervisor/server.h"
 
-#define STRAYS_TERM_MS 1000 /* until SIGKILL, for strays of commands */
-#define STRAYS_KILL_MS 2000 /* then a stray is left alone: a setuid program of another user */
-#define REST_MS 50          /* pause between readiness and the start of the rest */
-#define EDGE_FAST_MS 2000   /* limit of nginx's end after SIGTERM */
+#define STRAYS_TERM_MS 1000 /* ms until SIGKILL, for leftover processes of commands */
+/* ms after which a leftover process is left alone: a setuid program of another user */
+#define STRAYS_KILL_MS 2000
+#define REST_MS 50        /* ms between readiness and the start of the rest */
+#define EDGE_FAST_MS 2000 /* ms for nginx to end after SIGTERM */
 
 static void end_press(struct hr_server *s);
 static void server_changed(struct hr_server *s);
@@ -69,7 +70,7 @@ open_port(struct hr_server *s)
 	struct hr_err err = {0};
 	unsigned i;
 
-	atomic_store(&s->ctx.board->ready, 1); /* /alive reports it from now on */
+	atomic_store(&s->ctx.board->ready, 1); /* /alive reports readiness from now on */
 	if (hr_listen_start(s->site.listener, &s->site.listen, &err) < 0) {
 		hr_server_start_failed(
 		    s, err.code == HR_E_BUSY ? HR_EXIT_REFUSED : HR_EXIT_START, err.msg);
@@ -81,7 +82,8 @@ open_port(struct hr_server *s)
 	}
 	if (!s->pools.staged)
 		return;
-	hr_pool_fill(&s->pools.v[HR_POOL_ACTION]); /* while nginx starts, for the first action */
+	/* fills the pool for the first action while nginx starts */
+	hr_pool_fill(&s->pools.v[HR_POOL_ACTION]);
 	for (i = 0; i < HR_POOLS; i++)
 		hr_pool_start_on_demand(&s->pools.v[i]);
 }
@@ -152,9 +154,9 @@ step_starting(struct hr_server *s)
 	hr_notify_send(&s->notify, "READY=1\nSTATUS=listening on %s\n",
 	    s->ctx.settings.start_nginx ? s->site.listen.text : s->ctx.run.path);
 #ifdef __GLIBC__
-	(void)malloc_trim(0); /* frees what the settings and the configuration took */
+	(void)malloc_trim(0); /* frees the memory that the settings and the configuration took */
 #endif
-	/* the other workers would take CPU time from the first responses */
+	/* otherwise the other workers would take CPU time from the first responses */
 	if (s->pools.staged && hr_watch_arm(s->patience, REST_MS, NULL) != 0)
 		start_rest(s);
 }
@@ -251,7 +253,7 @@ static void
 server_changed(struct hr_server *s)
 {
 	s->again = true;
-	if (s->advancing) /* a nested call */
+	if (s->advancing) /* this is a nested call */
 		return;
 	s->advancing = true;
 	while (s->again) {
@@ -290,7 +292,7 @@ end_begin(struct hr_server *s)
 	hr_plugins_stop_http(
 	    &s->plugins); /* nginx waits for its streams, which never end by themselves */
 	server_changed(s);
-	/* after the signals: closing a pressure file takes the kernel about 10 ms */
+	/* comes after the signals: closing a pressure file takes the kernel about 10 ms */
 	hr_monitor_close(&s->monitor);
 }
 
@@ -309,7 +311,7 @@ strays_press(struct hr_server *s)
 	stage_set(s, HR_SERVER_ENDED);
 }
 
-/* Presses the present stage. */
+/* Speeds up the present stage. */
 static void
 end_press(struct hr_server *s)
 {
@@ -438,7 +440,8 @@ on_usr2(void *arg)
 		hr_log(HR_LOG_WARNING, "no upgrade while the server stops");
 		return;
 	}
-	s->upgrade = true; /* as soon as possible; a starting server does it once it is ready */
+	/* upgrades as soon as possible; a starting server does it once it is ready */
+	s->upgrade = true;
 	hr_alerts_hold(&s->alerts, true);
 	server_changed(s);
 }
@@ -475,7 +478,7 @@ watch_signals(struct hr_server *s, struct hr_err *err)
 	return 0;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole sequence ---- */
 
 static int
 start_parts(struct hr_server *s, struct hr_err *err)
@@ -581,7 +584,7 @@ hr_server_run(struct hr_server *s, struct hr_err *err)
 	server_changed(s);
 	r = hr_loop_run(s->ctx.loop, err);
 	free_parts(s);
-	/* repeated, since people often see only a log's end */
+	/* the message is repeated, since people often see only a log's end */
 	if (s->failure[0] != '\0')
 		hr_log(HR_LOG_ERROR, "handraild exits without having started: %s", s->failure);
 	return r;

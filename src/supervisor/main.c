@@ -48,7 +48,7 @@ act(struct hr_server *s)
 	}
 }
 
-/* Ends as the original does: by the same signal. Process 1 cannot die of it and reports it in its
+/* Ends as the original does, by the same signal. Process 1 cannot die of it and reports it in its
  * status. */
 static int
 end(int status, int signo)

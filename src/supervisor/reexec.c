@@ -1,4 +1,4 @@
-/* Upgrade. Invariant: until execve() nothing of the running server has changed. */
+/* Performs an upgrade. Invariant: until execve() nothing of the running server has changed. */
 #include "config.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "supervisor/server.h"
 
 #define ASK_MS 10000
-#define TURNS 2 /* iterations: one reads a signal's record, one acts */
+#define TURNS 2 /* number of iterations: one reads a signal's record, one acts */
 
 extern char **environ;
 
@@ -56,7 +56,7 @@ hr_reexec_begin(struct hr_server *s, char *const *argv, struct hr_err *err)
 		return -1;
 	if (inherit_keys(s, h, err) != 0)
 		return -1;
-	/* read at start: an upgrade replaces the file */
+	/* the link is read at the start, since an upgrade replaces the file */
 	n = readlink("/proc/self/exe", s->reexec.program, sizeof(s->reexec.program) - 1);
 	if (n < 0)
 		return hr_err_sys(err, errno, "/proc/self/exe");
@@ -171,7 +171,7 @@ hr_reexec_may(const struct hr_server *s)
 	       !hr_sessions_asked(&s->sessions);
 }
 
-/* Returns only if the server continues as it was. */
+/* Runs the new image; returns only if the server continues as before. */
 static void
 go(struct hr_server *s, struct hr_err *err)
 {
@@ -234,7 +234,8 @@ hr_reexec_soon(struct hr_server *s)
 		refused(s, &err);
 		return;
 	}
-	(void)sigfillset(&all); /* inherited: signals from now on are pending for the next image */
+	/* the mask is inherited: signals from now on are pending for the next image */
+	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, &r->mask);
 	r->turns = TURNS;
 }

@@ -56,7 +56,7 @@ hr_server_load(struct hr_settings *c, const struct hr_options *o, const char *co
 		return load_error(ret_status, HR_EXIT_START);
 	if (config_file != NULL && hr_settings_read(c, config_file, err) != 0)
 		return load_error(ret_status, HR_EXIT_USAGE);
-	/* the exit status of the original, which reads its variables while it starts */
+	/* this is the exit status of the original, which reads its variables while it starts */
 	if (hr_settings_environment(c, environment_get, err) < 0)
 		return load_error(ret_status, HR_EXIT_START);
 	if (hr_options_apply(o, c, err) < 0 || hr_settings_check(c, err) < 0)
@@ -103,7 +103,7 @@ hr_server_open_log(struct hr_server *s, struct hr_err *err)
 	hr_log_set_fd(fd >= 0 ? fd : STDERR_FILENO);
 	hr_fd_close(&s->log_fd);
 	s->log_fd = fd;
-	(void)hr_log_level_parse(c->log_level, &level); /* checked before */
+	(void)hr_log_level_parse(c->log_level, &level); /* the value was checked before */
 	hr_log_setup(
 	    "handraild", strcmp(c->log_format, "json") == 0 ? HR_LOG_JSON : HR_LOG_TEXT, level);
 	return 0;

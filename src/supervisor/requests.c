@@ -1,5 +1,6 @@
-/* Messages from workers: a table of the messages, their permitted senders, and their handlers. 'S',
- * 'N' and 'K' carry text, parts of which become single arguments of a command line. */
+/* Handles messages from workers: a table of the messages, their permitted senders, and their
+ * handlers. 'S', 'N' and 'K' carry text, parts of which become single arguments of a command
+ * line. */
 #include "config.h"
 
 #include <stdint.h>
@@ -99,7 +100,7 @@ put_alerts(struct hr_server *s, const char *p, size_t len, struct hr_buf *ret)
 }
 
 /* Sends log lines from a number on (invalid: 0, all). The form with '!' returns the number of the
- * next line, and a descriptor that becomes readable when there are more. */
+ * next line, and a descriptor that becomes readable when there are more lines. */
 static void
 on_log(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len)
 {
@@ -127,10 +128,10 @@ on_log(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len)
 
 static const struct message {
 	char type;
-	unsigned pools; /* permitted senders */
+	unsigned pools; /* mask of the pools whose workers may send it */
 	bool has_text;
 	void (*fn)(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len);
-	/* or an immediate answer */
+	/* type of an immediate answer, in place of `fn` */
 	char answer;
 	void (*put)(struct hr_server *s, const char *p, size_t len, struct hr_buf *ret);
 } messages[] = {

@@ -24,30 +24,30 @@
 #include "base/process/notify.h"
 #include "supervisor/settings/options.h"
 
-/* Exit statuses; the first three are the original's. */
+/* the exit statuses; the first three are the original's */
 enum hr_exit_status {
-	HR_EXIT_REFUSED = 1, /* port in use, unknown plugin, run directory in use */
-	HR_EXIT_USAGE = 2,   /* command line or configuration file */
-	HR_EXIT_START = 3,   /* anything else before the server was ready */
+	HR_EXIT_REFUSED = 1, /* a port or run directory is in use, or a plugin is unknown */
+	HR_EXIT_USAGE = 2,   /* the command line or the configuration file is wrong */
+	HR_EXIT_START = 3,   /* anything else failed before the server was ready */
 };
 
-/* Only increases; only stage_set() in lifecycle.c changes it. */
+/* The stage only increases; only stage_set() in lifecycle.c changes it. */
 enum hr_server_stage {
 	HR_SERVER_STARTING,
 	HR_SERVER_RUNNING,
-	HR_SERVER_ENDING_EDGE,     /* no new requests; current ones are answered */
-	HR_SERVER_ENDING_WORKERS,  /* each after its current request */
-	HR_SERVER_ENDING_SESSIONS, /* the shells */
-	HR_SERVER_ENDING_STRAYS,   /* processes that they left running */
+	HR_SERVER_ENDING_EDGE,     /* no new requests are taken; current ones are answered */
+	HR_SERVER_ENDING_WORKERS,  /* each worker ends after its current request */
+	HR_SERVER_ENDING_SESSIONS, /* the shells end */
+	HR_SERVER_ENDING_STRAYS,   /* processes that the shells left running end */
 	HR_SERVER_ENDED,
 };
 
 struct hr_reexec {
 	char program[PATH_MAX];
-	char **argv; /* as given; the strings are borrowed */
+	char **argv; /* the arguments as given; the strings are borrowed */
 	struct hr_watch *turn;
 	unsigned turns; /* iterations left until execve(); meanwhile no signal is handled */
-	sigset_t mask;  /* restored if the upgrade fails */
+	sigset_t mask;  /* signal mask, restored if the upgrade fails */
 };
 
 struct hr_server {
@@ -66,37 +66,38 @@ struct hr_server {
 	struct hr_site site;
 	struct hr_nginx nginx;
 
-	struct hr_options options; /* as given, for a reload; borrowed from argv */
-	const char *config_file;   /* NULL: none */
+	struct hr_options options; /* as given, kept for a reload; borrowed from argv */
+	const char *config_file;   /* NULL: there is none */
 	struct hr_reexec reexec;
-	int log_fd; /* log_file; -1: stderr */
+	int log_fd; /* descriptor of log_file; -1: stderr */
 	struct hr_loglines log_lines;
 
 	enum hr_server_stage stage;
 	bool advancing, again; /* see server_changed() in lifecycle.c */
-	unsigned urgency;      /* 0: complete all requests; 1: at once; 2: kill */
+	unsigned urgency;      /* 0: completes all requests; 1: ends at once; 2: kills */
 	bool strays_killed;
-	bool upgrade;      /* requested; done once hr_reexec_may() permits */
-	char failure[256]; /* why the start failed; "": it did not */
-	int exit_status;   /* 0: end by the signal, if any */
+	bool upgrade;      /* an upgrade is requested, and done once hr_reexec_may() permits */
+	char failure[256]; /* why the start failed; "": it has not failed */
+	int exit_status;   /* 0: end by the signal, if there was one */
 	int exit_signal;
 	struct hr_watch *signals[8];
-	struct hr_watch *patience; /* limit of the present stage */
+	struct hr_watch *patience; /* timer that limits the present stage */
 };
 
 void hr_server_init(struct hr_server *s);
 
 /* Runs a mode of handraild (start.c). Returns the exit status. */
-int hr_server_settings(struct hr_server *s, int *ret_status, struct hr_err *err); /* comes first */
+/* Initialises s; call it first. */
+int hr_server_settings(struct hr_server *s, int *ret_status, struct hr_err *err);
 int hr_server_serve(struct hr_server *s);
 int hr_server_check(struct hr_server *s);
 int hr_server_print_nginx(struct hr_server *s);
-void hr_server_release(struct hr_server *s); /* removes and frees everything that was made */
+void hr_server_release(struct hr_server *s); /* Removes and frees everything that was made. */
 
-/* Starts everything, serves, and ends everything (lifecycle.c). Returns 0: ended on request.
+/* Starts everything, serves, and ends everything (lifecycle.c). Returns 0 if it ended on request.
  * Everything made is removed in any case; see s->exit_status. */
 int hr_server_run(struct hr_server *s, struct hr_err *err);
-/* Ends in order with the first call; each further one presses. The first `signo` is kept. */
+/* Ends in order with the first call; each further call speeds it up. The first `signo` is kept. */
 void hr_server_stop(struct hr_server *s, int signo);
 
 /* Handles SIGHUP or SIGUSR1 (reload.c). */
@@ -104,7 +105,7 @@ void hr_server_reload(struct hr_server *s);
 void hr_server_reopen_logs(struct hr_server *s);
 /* Starts to watch the resources by the present settings, or applies new ones. */
 void hr_server_monitor(struct hr_server *s);
-/* Loads settings from all sources; *ret_status (may be NULL): exit status for an error. */
+/* Loads settings from all sources; *ret_status (may be NULL) is the exit status for an error. */
 int hr_server_load(struct hr_settings *c, const struct hr_options *o, const char *config_file,
     int *ret_status, struct hr_err *err);
 /* Sets format, level and file of the log. */
@@ -113,10 +114,10 @@ int hr_server_open_log(struct hr_server *s, struct hr_err *err);
  * link: refuses a place whose path another account can change, and anything but a file. */
 int hr_server_check_access_log(const struct hr_settings *c, struct hr_err *err);
 
-/* Gives up with the status before HR_SERVER_RUNNING. Later: no effect. */
+/* Gives up with the status before HR_SERVER_RUNNING; later it has no effect. */
 void hr_server_start_failed(struct hr_server *s, int status, const char *why);
 
-/* requests.c: handles a message of w, for hr_pools. Returns false if it is not permitted. */
+/* Handles a message of w, for hr_pools (requests.c). Returns false if it is not permitted. */
 bool hr_server_request(void *server, struct hr_pool_worker *w, const char *packet, size_t len);
 
 /* reexec.c: an upgrade in place: the same process executes a new image of the program.
@@ -126,7 +127,7 @@ bool hr_server_request(void *server, struct hr_pool_worker *w, const char *packe
  * new ones; and keys from the environment. The shell is adopted as after a predecessor's death.
  * nginx serves until its successor is about to start. */
 /* Saves the command line (a copy, as parsing changes argv), takes the handed descriptors, and
- * closes every other one above 2. The first call of main(). */
+ * closes every other one above 2. main() must call it first. */
 int hr_reexec_begin(struct hr_server *s, char *const *argv, struct hr_err *err);
 
 /* Gets the previous image's run directory. Returns false if there was none. */

@@ -24,7 +24,7 @@
 #include "supervisor/server.h"
 
 #define DEFAULT_CONFIG HR_SYSCONFDIR "/handrail/handrail.conf.json"
-#define BIND_TRIES 60 /* while a killed predecessor's nginx releases the port */
+#define BIND_TRIES 60 /* tries while a killed predecessor's nginx releases the port */
 #define BIND_WAIT_MS 50
 #define NOFILE_WANTED 65536
 
@@ -106,10 +106,12 @@ set_process(struct hr_server *s)
 		lim = s->ctx.nofile_given;
 		lim.rlim_cur = lim.rlim_max > NOFILE_WANTED ? NOFILE_WANTED : lim.rlim_max;
 		if (lim.rlim_cur > s->ctx.nofile_given.rlim_cur)
-			(void)setrlimit(RLIMIT_NOFILE, &lim); /* fewer connections if that fails */
+			/* a failure only leaves fewer connections */
+			(void)setrlimit(RLIMIT_NOFILE, &lim);
 	}
-	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* since Linux 3.4 */
-	/* this process holds the key: nobody may trace it, or read its memory or descriptors */
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* known since Linux 3.4 */
+	/* this process holds the key: no other process may trace it, or read its memory or
+	 * descriptors */
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
@@ -145,8 +147,8 @@ check_request(struct hr_server *s, int *ret_status, struct hr_err *err)
 	return 0;
 }
 
-/* Ends a killed predecessor's nginx. Returns a descriptor that becomes readable when it has ended;
- * -1: unknown. */
+/* Ends a killed predecessor's nginx. Returns a descriptor that becomes readable when it has ended,
+ * or -1 if that is unknown. */
 static int
 old_nginx(const struct hr_server *s)
 {
@@ -332,7 +334,8 @@ prepare(struct hr_server *s, struct hr_err *err)
 	    hr_viewer_choose(&s->site.viewer, &s->ctx.run, err) < 0)
 		return -1;
 	hr_plugins_succeed(&s->plugins);
-	limit_shells(s); /* before the search for a shell, whose command line names the groups */
+	/* comes before the search for a shell, whose command line names the groups */
+	limit_shells(s);
 	if (hr_rundir_prepare(&s->ctx.run, s->ctx.id.nginx_uid, hr_session_find(&s->session), err) <
 		0 ||
 	    check_ways(s, err) < 0 || hr_sessions_find(&s->sessions, err) < 0 ||
@@ -452,7 +455,7 @@ hr_server_release(struct hr_server *s)
 	hr_listen_close(&s->site.listen, &s->site.listener);
 	hr_viewer_close(&s->site.viewer);
 	hr_rundir_close(&s->ctx.run);
-	hr_plugins_done(&s->plugins); /* no effect after a run */
+	hr_plugins_done(&s->plugins); /* has no effect after a run */
 	hr_sessions_done(&s->sessions);
 	free(s->ctx.journal);
 	s->ctx.journal = NULL;
@@ -465,7 +468,7 @@ hr_server_release(struct hr_server *s)
 	hr_cgroup_close(&s->ctx.cgroup);
 	hr_notify_close(&s->notify);
 	hr_handover_done(&s->ctx.handed);
-	hr_reexec_done(&s->reexec); /* no effect after a run */
+	hr_reexec_done(&s->reexec); /* has no effect after a run */
 	hr_settings_done(&s->ctx.settings);
 	hr_log_set_fd(STDERR_FILENO);
 	hr_fd_close(&s->log_fd);

@@ -1,5 +1,5 @@
-/* Adoption. Everything uses a pidfd: a process that is not a child of this one may end, and its
- * number be reused, at any time. */
+/* Adopts keepers. Everything uses a pidfd: a process that is not a child of this one may end, and
+ * its number be reused, at any time. */
 #include "config.h"
 
 #include "supervisor/children/adopt.h"
@@ -69,7 +69,7 @@ void
 hr_adopt_signal(const struct hr_adopt *a, int sig)
 {
 	if (a->pidfd >= 0)
-		(void)hr_pid_signal(a->pidfd, sig); /* fails if it has ended */
+		(void)hr_pid_signal(a->pidfd, sig); /* fails if the keeper has ended */
 }
 
 void

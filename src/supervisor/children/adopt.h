@@ -16,18 +16,20 @@
 struct hr_rundir;
 
 struct hr_adopt {
-	pid_t pid; /* 0: none */
-	int pidfd; /* readable when it has ended; -1: none */
+	pid_t pid; /* 0: there is no keeper */
+	int pidfd; /* readable when the keeper has ended; -1: none */
 };
 
-/* Hashes a NULL-terminated argument vector. Not cryptographic: nobody else can write the file. */
+/* Hashes a NULL-terminated argument vector. The hash is not cryptographic, since no other account
+ * can write the file. */
 uint64_t hr_adopt_digest(const char *const *argv);
 
 /* Records a keeper before its program starts: until it is ready it dies with its supervisor, so a
  * living one is ready. A failure only costs the successor its session. */
 int hr_adopt_record(
     const struct hr_rundir *r, const char *file, pid_t pid, uint64_t digest, struct hr_err *err);
-/* Reads such a file; pid 0: none. Takes path, which may be NULL. */
+/* Reads such a file; pid 0: the file names no process. Takes ownership of path, which may be
+ * NULL. */
 bool hr_adopt_read(char *path, pid_t *ret_pid, unsigned long long *ret_start, uint64_t *ret_digest);
 
 /* Finds the recorded keeper if it lives and has that digest. A living one with another digest is
@@ -35,7 +37,7 @@ bool hr_adopt_read(char *path, pid_t *ret_pid, unsigned long long *ret_start, ui
 void
 hr_adopt_find(struct hr_adopt *a, const struct hr_rundir *r, const char *file, uint64_t digest);
 
-int hr_adopt_fd(const struct hr_adopt *a, int fd); /* copies any of its descriptors */
+int hr_adopt_fd(const struct hr_adopt *a, int fd); /* Copies any of the keeper's descriptors. */
 void hr_adopt_signal(const struct hr_adopt *a, int sig);
 void hr_adopt_done(struct hr_adopt *a);
 

@@ -1,4 +1,4 @@
-/* Channels. A worker may block for its answer; the supervisor never blocks for a worker. */
+/* Serves channels. A worker may block for its answer; the supervisor never blocks for a worker. */
 #include "config.h"
 
 #include "supervisor/children/channel.h"
@@ -66,7 +66,7 @@ hr_channel_close(struct hr_channel *c)
 	hr_fd_close(&c->fd);
 }
 
-/* `text` may have failed; the failure is then logged. */
+/* Answers; `text` may have failed, which is then logged. */
 void
 hr_channel_give(struct hr_channel *c, char type, const struct hr_buf *text, int fd)
 {

@@ -1,4 +1,4 @@
-/* Children. Invariant: a child is in the list exactly while its pid is not 0. */
+/* Manages children. Invariant: a child is in the list exactly while its pid is not 0. */
 #include "config.h"
 
 #include "supervisor/children/child.h"
@@ -22,12 +22,14 @@
 #include "base/process/pid.h"
 #include "base/process/spawn.h"
 
-#define LOG_LINE_MAX 4096 /* longer ones are split */
-#define READS_A_TURN 16   /* one child's flood must not delay the others */
+#define LOG_LINE_MAX 4096 /* maximum bytes; longer lines are split */
+#define READS_A_TURN 16   /* maximum per event: one child's flood must not delay the others */
 #define LAST_READS 64
-#define OOM_SELF (-500) /* nothing restarts the supervisor; only root may lower it */
+/* score of the supervisor, which nothing restarts; only root may lower a score */
+#define OOM_SELF (-500)
 #define FDS_MAX 8
-#define CHILDREN_MAX (1u << 20) /* bytes of a list in /proc, up to 8 per child */
+/* maximum bytes of a list in /proc, which needs up to 8 per child */
+#define CHILDREN_MAX (1u << 20)
 #define LONG_LIFE_MS 1000
 #define BACKOFF_FIRST_MS 50
 #define BACKOFF_LAST_MS 10000
@@ -88,7 +90,7 @@ child_log_close(struct hr_child *c)
 	hr_buf_done(&c->log_line);
 }
 
-/* Returns true while there may be more. */
+/* Returns true while there may be more output. */
 static bool
 child_log_read(struct hr_child *c)
 {
@@ -130,7 +132,8 @@ oom_score_write(pid_t pid, int score)
 	if (fd < 0)
 		return;
 	n = snprintf(text, sizeof(text), "%d", score);
-	(void)hr_fd_write_full(fd, text, (size_t)n, NULL); /* best effort */
+	/* a failure is ignored: the score then stays */
+	(void)hr_fd_write_full(fd, text, (size_t)n, NULL);
 }
 
 void
@@ -211,7 +214,8 @@ void
 hr_child_signal(const struct hr_child *c, int sig)
 {
 	if (c->pid > 1)
-		(void)kill(c->pid, sig); /* a zombie at worst, which is about to be reaped */
+		/* the process is at worst a zombie that is about to be reaped */
+		(void)kill(c->pid, sig);
 }
 
 void
@@ -260,7 +264,7 @@ hr_children_reap(struct hr_children *kids)
 		}
 		if (c != NULL)
 			child_ended(c, &si);
-		else /* an adopted orphan */
+		else /* this was an adopted orphan */
 			(void)waitpid(si.si_pid, NULL, 0);
 	}
 }
@@ -278,11 +282,11 @@ signal_one(pid_t pid, int sig)
 {
 	if (pid <= 1)
 		return false;
-	(void)kill(pid, sig); /* EPERM: a setuid program of another user */
+	(void)kill(pid, sig); /* EPERM: the process is a setuid program of another user */
 	return true;
 }
 
-/* Uses the kernel's list of children if available: none leaves it before it is waited for. */
+/* Uses the kernel's list of children if available: no child leaves it before it is waited for. */
 static int
 signal_known(int sig, unsigned *ret_n)
 {

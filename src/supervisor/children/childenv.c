@@ -1,4 +1,5 @@
-/* Environments. Commands get the server's (the contract), less the variables about itself. */
+/* Composes environments. Commands get the server's (the contract), less the variables about the
+ * server itself. */
 #include "config.h"
 
 #include "supervisor/children/childenv.h"

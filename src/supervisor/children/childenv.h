@@ -1,4 +1,4 @@
-/* hr_childenv: the environment of workers and shells. */
+/* hr_childenv: composes the environment of workers and shells. */
 #ifndef HR_SUPERVISOR_CHILDREN_CHILDENV_H
 #define HR_SUPERVISOR_CHILDREN_CHILDENV_H
 

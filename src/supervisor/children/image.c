@@ -1,4 +1,5 @@
-/* Uses a memory file of mode 0100, which nobody may read, not even its owner. */
+/* Copies programs into a memory file of mode 0100, which no account may read, not even its
+ * owner. */
 #include "config.h"
 
 #include "supervisor/children/image.h"
@@ -15,13 +16,14 @@
 
 #include "base/fd.h"
 
-#define ABOVE 64 /* lowest number, clear of a child's descriptors */
+#define ABOVE 64 /* lowest descriptor, clear of those of a child */
 #define IMAGE_MAX (64 << 20)
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U
 #endif
 
-/* Returns the end of the last segment: debugging symbols are not loaded. -1: no program. */
+/* Returns the end of the last segment: debugging symbols are not loaded. Returns -1 if the file is
+ * not a program. */
 static off_t
 loaded_size(int fd)
 {
@@ -69,7 +71,7 @@ hr_image_open(const char *path, struct hr_err *err)
 	if (size < 0)
 		return hr_err_set(err, HR_E_UNSUPPORTED, "%s cannot be copied", path);
 	mem = memfd_create("handrail-worker", MFD_CLOEXEC | MFD_EXEC);
-	if (mem < 0 && errno == EINVAL) /* before Linux 6.3 */
+	if (mem < 0 && errno == EINVAL) /* kernels before 6.3 do not know the flag */
 		mem = memfd_create("handrail-worker", MFD_CLOEXEC);
 	if (mem >= 0 && copy(fd, mem, size) == 0)
 		high = fcntl(mem, F_DUPFD_CLOEXEC, ABOVE);

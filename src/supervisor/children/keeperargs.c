@@ -16,8 +16,8 @@
 #include "supervisor/children/child.h"
 #include "supervisor/run/context.h"
 
-#define OOM_SHELL 500  /* above the keeper's, which reports the death */
-#define OOM_KEEPER 300 /* programs of the sandbox die before its servers */
+#define OOM_SHELL 500  /* more than the keeper's score, since the keeper reports the death */
+#define OOM_KEEPER 300 /* score that lets programs of the sandbox die before its servers */
 
 char *
 hr_keeper_cd(const char *dir)
@@ -61,7 +61,7 @@ args_number(struct hr_keeper_args *a, const char *option, char text[24], uint64_
 	args_add(a, option, text);
 }
 
-/* Adds limits per process for what no control group limits. */
+/* Adds limits per process for resources that no control group limits. */
 static void
 args_limits(struct hr_keeper_args *a, const struct hr_context *ctx)
 {
@@ -110,7 +110,7 @@ hr_keeper_args_init(struct hr_keeper_args *a, const struct hr_context *ctx, cons
 		args_add(a, "--static", NULL);
 		return 0;
 	}
-	/* a static one ends after one command: the module would cost more than it saves */
+	/* a static keeper ends after one command: the module would cost more than it saves */
 	args_add(a, "--line-module", a->line);
 	args_add(a, "--init-command", "alias git=\"git --no-pager\"");
 	if (ctx->id.user_id != 0)
@@ -146,7 +146,7 @@ hr_keeper_spawn(const struct hr_context *ctx, struct hr_child *c, const struct h
 		.fds = fds,
 		.nfds = store != NULL ? 4 : 2,
 		.setsid = true,
-		/* until it is ready, see PROTOCOL */
+		/* the keeper dies with its parent until it is ready, see PROTOCOL */
 		.pdeathsig = SIGKILL,
 		.umask = ctx->umask_given,
 		.nofile = &ctx->nofile_given,

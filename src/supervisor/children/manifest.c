@@ -383,7 +383,8 @@ hr_manifest_parse(
 	} else if (len > MANIFEST_MAX) {
 		(void)hr_err_set(err, HR_E_TOOLARGE, "exceeds %u bytes", MANIFEST_MAX);
 	} else {
-		/* includes the NUL: otherwise a final number would count as incomplete */
+		/* the length includes the NUL: otherwise a final number would count as
+		 * incomplete */
 		top = json_tokener_parse_ex(tok, text, (int)len + 1);
 		if (json_tokener_get_error(tok) != json_tokener_success)
 			(void)hr_err_set(err, HR_E_INVAL, "%s",

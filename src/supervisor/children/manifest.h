@@ -1,4 +1,4 @@
-/* hr_manifest: a plugin's plugin.json (handrail-plugin(5)). Only parses it; starts and looks up
+/* hr_manifest: parses a plugin's plugin.json (handrail-plugin(5)). It starts and looks up
  * nothing. */
 #ifndef HR_SUPERVISOR_CHILDREN_MANIFEST_H
 #define HR_SUPERVISOR_CHILDREN_MANIFEST_H
@@ -28,33 +28,34 @@ enum hr_manifest_auth {
 struct hr_manifest_http {
 	char *prefix; /* begins with '/'; a final '/' means all paths below, else one path */
 	enum hr_manifest_auth auth;
-	char *port; /* loopback port on which the program listens; NULL: it uses its socket */
-	bool strip; /* remove the prefix; the program learns it from X-Forwarded-Prefix */
+	/* loopback port on which the program listens; NULL: the program uses its socket */
+	char *port;
+	bool strip; /* remove the prefix, which the program learns from X-Forwarded-Prefix */
 };
 
 enum hr_manifest_start {
 	HR_MANIFEST_FIRST_USE,
-	HR_MANIFEST_AT_START,   /* the server's port opens when it is ready */
-	HR_MANIFEST_BACKGROUND, /* starts with the server, which does not wait for it */
+	HR_MANIFEST_AT_START,   /* the server's port opens when the plugin is ready */
+	HR_MANIFEST_BACKGROUND, /* the plugin starts with the server, which does not wait for it */
 };
 
 struct hr_manifest {
 	char *name, *version, *dir;
-	struct hr_strv exec; /* empty: no process */
+	struct hr_strv exec; /* empty: the plugin has no process */
 	struct hr_strv needs, requires, after, pass_env, actions;
 	struct hr_strv env, provides; /* "NAME=value" */
 	struct hr_manifest_http *http;
 	size_t nhttp;
-	bool as_server; /* runs as the server's user, not the shell's */
+	bool as_server; /* the plugin runs as the server's user, not the shell's */
 	bool disables;  /* a failure at start disables the plugin, not the server */
-	bool implied;   /* loaded without being named */
-	bool token;     /* gets the token of /vscode/connection_token */
+	bool implied;   /* the plugin is loaded without being named */
+	bool token;     /* the plugin gets the token of /vscode/connection_token */
 	enum hr_manifest_start start;
 	long long ready_timeout_s;
-	char *unavailable; /* why it is not available at all; NULL: it is */
+	char *unavailable; /* why the plugin is not available at all; NULL: it is */
 };
 
-/* Accepts letters, digits, '_' and '-'; at most 64. */
+/* Accepts letters, digits, '_' and '-', at most 64 characters. */
 bool hr_manifest_name_ok(const char *name);
 
 /* Parses the text of DIR/plugin.json. Unknown keys are ignored; another api or an unknown ${name}

@@ -1,4 +1,4 @@
-/* A predecessor's plugins. Their numbers may have been reused: the recorded start time must
+/* Ends a predecessor's plugins. Their numbers may have been reused: the recorded start time must
  * match. */
 #include "config.h"
 
@@ -24,11 +24,12 @@
 #include "supervisor/children/adopt.h"
 #include "supervisor/run/rundir.h"
 
-#define TERM_MS 3000 /* a plugin's child may need two to exit cleanly */
+/* ms until SIGKILL: a plugin's child may need two seconds to exit cleanly */
+#define TERM_MS 3000
 #define KILL_MS 1000
 #define OLD_MAX 64
 #ifndef PIDFD_SIGNAL_PROCESS_GROUP
-#define PIDFD_SIGNAL_PROCESS_GROUP 4u /* <linux/pidfd.h> of Linux 6.9 */
+#define PIDFD_SIGNAL_PROCESS_GROUP 4u /* as in <linux/pidfd.h> of Linux 6.9 */
 #endif
 
 int
@@ -99,8 +100,8 @@ end_group(const struct hr_adopt *o)
 		(void)kill(-o->pid, SIGKILL);
 }
 
-/* Waits until all have ended or the deadline; kills each one's group as soon as it ends. p has an
- * entry for each, with fd -1 once that is done. */
+/* Waits until all have ended or the deadline; kills the group of each as soon as that ends. p has
+ * an entry for each, with fd -1 once it is done. */
 static void
 wait_until(const struct hr_adopt *all, struct pollfd *p, size_t n, int64_t end_ms)
 {

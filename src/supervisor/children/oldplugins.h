@@ -1,9 +1,7 @@
-/* hr_oldplugins: the plugins of the previous image. An upgrade leaves them running, and those of a
- * killed predecessor may still run; their sockets do not matter, but the new plugins need resources
- * that they hold, such as a port.
- *
- * DIR/plugin/NAME.pid records a plugin's process group: its leader, that one's start time, and
- * whether it kept state. */
+/* hr_oldplugins: ends the plugins of the previous image. An upgrade leaves them running, and those
+ * of a killed predecessor may still run; their sockets do not matter, but the new plugins need
+ * resources that they hold, such as a port. DIR/plugin/NAME.pid records a plugin's process group:
+ * its leader, the leader's start time, and whether it kept state. */
 #ifndef HR_SUPERVISOR_CHILDREN_OLDPLUGINS_H
 #define HR_SUPERVISOR_CHILDREN_OLDPLUGINS_H
 
@@ -14,8 +12,8 @@
 
 struct hr_rundir;
 
-/* Records a plugin that was just started or got ready; pid 0: it ended by itself and was not
- * restarted. keeps: it was ready once, so its end loses state. A failure only matters to a
+/* Records a plugin that was just started or got ready; pid 0 means that it ended by itself and was
+ * not restarted. `keeps`: it was ready once, so its end loses state. A failure only matters to a
  * successor. */
 int hr_oldplugins_note(
     const struct hr_rundir *r, const char *name, pid_t pid, bool keeps, struct hr_err *err);

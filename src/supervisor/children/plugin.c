@@ -1,5 +1,5 @@
-/* A plugin. Invariant: its sockets are watched exactly while it has no process and is not stopped:
- * the process itself accepts. */
+/* Runs a plugin. Invariant: its sockets are watched exactly while it has no process and is not
+ * stopped: the process itself accepts. */
 #include "config.h"
 
 #include "supervisor/children/plugin.h"
@@ -20,9 +20,9 @@
 #include "supervisor/children/pluginproc.h"
 #include "supervisor/run/context.h"
 
-#define STOP_MS 5000    /* pause before SIGKILL */
-#define RETRY_MS 1000   /* at least, after a failed start */
-#define REFUSE_MAX 4096 /* connections per iteration: the backlog is no longer */
+#define STOP_MS 5000    /* ms to pause before SIGKILL */
+#define RETRY_MS 1000   /* minimum ms after a failed start */
+#define REFUSE_MAX 4096 /* maximum connections per iteration: the backlog is no longer */
 
 static void plugin_used(void *arg);
 
@@ -124,7 +124,7 @@ plugin_used(void *arg)
 
 /* ---- start and end ---- */
 
-/* Records the plugin for a successor, in case this process is killed. keeps: as in
+/* Records the plugin for a successor, in case this process is killed. `keeps` is that of
  * hr_oldplugins_note(). */
 static void
 note(const struct hr_plugin *p, bool keeps)
@@ -172,7 +172,7 @@ plugin_ended(struct hr_service *svc, const struct hr_exit *how)
 {
 	struct hr_plugin *p = plugin_of(svc);
 
-	/* kill its children: the number is still its own */
+	/* kills its children: the number is still its own */
 	(void)kill(-how->pid, SIGKILL);
 	if (svc->state == HR_SERVICE_STOPPING)
 		hr_oldplugins_forget(&p->all->ctx->run, p->m.name);
@@ -247,7 +247,8 @@ plugin_launch(struct hr_plugin *p)
 	    p, HR_SERVICE_FAILED, hr_backoff_next(&p->svc.backoff, false, 0, hr_now_ms()));
 }
 
-/* Returns 1: all that it follows are in the required state; 0: wait; -1: one never will be. */
+/* Returns 1 if all that the plugin follows are in the required state; 0 to wait; -1 if one never
+ * will be. */
 static int
 follows_ready(struct hr_plugin *p)
 {
@@ -373,7 +374,7 @@ hr_plugin_open(struct hr_plugin *p, struct hr_err *err)
 		hr_service_move(&p->svc, HR_SERVICE_READY);
 	}
 	if (p->lost)
-		note(p, true); /* the directory is new */
+		note(p, true); /* records it again, since the directory is new */
 	watch_sockets(p);
 	return 0;
 }

@@ -1,6 +1,6 @@
-/* The process of a plugin. Each variable of its environment comes from one source: a few of the
- * server's by name (LANG and the like), the account, the server's HANDRAIL_*, its own manifest, or
- * another plugin's `provides`. The session key is in none of them. */
+/* Runs the process of a plugin. Each variable of its environment comes from one source: a few of
+ * the server's by name (LANG and the like), the account, the server's HANDRAIL_*, its own manifest,
+ * or another plugin's `provides`. The session key is in none of them. */
 #include "config.h"
 
 #include "supervisor/children/pluginproc.h"
@@ -23,7 +23,7 @@
 #include "base/trust.h"
 #include "supervisor/run/context.h"
 
-#define OOM_PLUGIN 200 /* killed before the sandbox's servers, after the commands */
+#define OOM_PLUGIN 200 /* score: killed before the sandbox's servers, after the commands */
 #define GROUPS_MAX 256
 #define TEXT_MAX_BYTES (256u << 10)
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -85,7 +85,7 @@ account_init(struct account *a, const struct hr_plugin *p, struct hr_err *err)
 	if (!a->changes)
 		return 0;
 	if (getgrouplist(pw->pw_name, pw->pw_gid, a->groups, &n) < 0)
-		n = GROUPS_MAX; /* the first 256 of very many */
+		n = GROUPS_MAX; /* keeps the first 256 of very many groups */
 	a->user = (struct hr_spawn_user){pw->pw_uid, pw->pw_gid, a->groups, (size_t)n};
 	return 0;
 }
@@ -363,7 +363,7 @@ hr_plugin_prepare(struct hr_plugin *p, struct hr_err *err)
 	struct hr_manifest_vars vars;
 	struct numbers n;
 
-	/* first, so that clients of an unavailable plugin get an error */
+	/* comes first, so that clients of an unavailable plugin get an error */
 	if (make_state_dir(p, err) < 0 || open_sockets(p, err) < 0)
 		return -1;
 	if (p->m.unavailable != NULL)

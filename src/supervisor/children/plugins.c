@@ -1,5 +1,5 @@
-/* All plugins. Invariants: once loaded, the list does not change; the graph of requires and after
- * has no cycle. */
+/* Manages all plugins. Invariants: once loaded, the list does not change; the graph of requires and
+ * after has no cycle. */
 #include "config.h"
 
 #include "supervisor/children/plugins.h"
@@ -34,7 +34,7 @@ hr_plugins_done(struct hr_plugins *ps)
 
 /* ---- the search path ---- */
 
-/* Returns 1: stop; 0: continue; -1: error. */
+/* Returns 1 to stop, 0 to continue, -1 on an error. */
 typedef int dir_fn(struct hr_plugins *ps, const char *dir, void *arg, struct hr_err *err);
 
 static int
@@ -179,7 +179,7 @@ hr_plugins_load(struct hr_plugins *ps, struct hr_err *err)
 	for (i = 0; i < names->n; i++) {
 		r = 0;
 		if (hr_plugins_find(ps, names->v[i]) != NULL)
-			continue; /* named twice */
+			continue; /* the plugin was named twice */
 		if (hr_manifest_name_ok(names->v[i]))
 			r = each_dir(ps, load_named, names->v[i], err);
 		if (r < 0)
@@ -224,7 +224,7 @@ publish(const struct hr_plugins *ps, bool names)
 	const struct hr_plugin *p;
 	size_t i = 0;
 
-	if (board == NULL) /* not running yet */
+	if (board == NULL) /* the server does not run yet */
 		return;
 	TAILQ_FOREACH(p, &ps->list, entry)
 	{

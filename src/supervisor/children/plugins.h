@@ -1,5 +1,5 @@
-/* hr_plugins: the plugins of a server: those named in its start command and the implied ones. See
- * handrail-plugin(5). */
+/* hr_plugins: manages the plugins of a server: those named in its start command and the implied
+ * ones. See handrail-plugin(5). */
 #ifndef HR_SUPERVISOR_CHILDREN_PLUGINS_H
 #define HR_SUPERVISOR_CHILDREN_PLUGINS_H
 
@@ -16,7 +16,7 @@ void hr_plugins_init(struct hr_plugins *ps, struct hr_context *ctx);
 void hr_plugins_done(struct hr_plugins *ps);
 
 /* Finds and reads the manifests on the settings' search path. Fails with "Plugin <name> not found"
- * (HR_E_NOTFOUND), or for a cycle of requirements. */
+ * (HR_E_NOTFOUND), or because of a cycle of requirements. */
 int hr_plugins_load(struct hr_plugins *ps, struct hr_err *err);
 
 /* Ends a killed predecessor's plugins; call before the run directory is prepared. */

@@ -1,5 +1,5 @@
-/* Pools: the number of workers, and their start and end. Invariant: on the scoreboard, size is the
- * number of living processes of the pool. */
+/* Manages pools: the number of workers, and their start and end. Invariant: on the scoreboard, size
+ * is the number of living processes of the pool. */
 #include "config.h"
 
 #include "supervisor/children/pool_int.h"
@@ -60,8 +60,8 @@ pool_rests(const struct hr_pool *p)
 	return p->svc.state == HR_SERVICE_DOWN || hr_service_ends(&p->svc);
 }
 
-/* Checks for a full pool: a worker reports when it takes the last free place, but nobody reports
- * when the last free worker ends. */
+/* Checks for a full pool: a worker reports when it takes the last free place, but no process
+ * reports when the last free worker ends. */
 void
 hr_pool_check_full(struct hr_pool *p)
 {
@@ -180,7 +180,7 @@ hr_pool_full(struct hr_pool *p)
 	if (hr_service_ends(&p->svc) || staying >= p->max || p->all->staged)
 		return;
 	(void)hr_pool_count(p, &busy);
-	/* grow by half, so that a burst takes few steps */
+	/* grows by half, so that a burst takes few steps */
 	more = staying / 2 > 0 ? staying / 2 : 1;
 	p->wanted = staying + more < p->max ? staying + more : p->max;
 	hr_log(HR_LOG_DEBUG, "pool %s grows from %u to %u workers, %u are busy", p->name, staying,
@@ -286,7 +286,7 @@ pool_signal(struct hr_service *svc, int sig)
 
 	LIST_FOREACH(w, &pool_of(svc)->workers, entry)
 	{
-		/* either ends the worker; the signal also while it waits on the other */
+		/* either one ends the worker; the signal also while it waits on the other */
 		hr_channel_close(&w->channel);
 		hr_child_signal(&w->child, sig);
 	}
@@ -383,7 +383,7 @@ hr_pool_recycle(struct hr_pool *p)
 	if (p->svc.state == HR_SERVICE_DOWN)
 		hr_service_move(&p->svc, HR_SERVICE_STARTING);
 	hr_pool_fill(p);
-	/* last, so that the socket always has a worker that accepts */
+	/* comes last, so that the socket always has a worker that accepts */
 	hr_pool_relieve(p);
 }
 

@@ -1,5 +1,5 @@
-/* hr_pool: the workers on one socket. At least `min` wait for requests; a worker that takes the
- * last free place reports it, and the pool grows up to `max`; long idle workers are retired. */
+/* hr_pool: manages the workers on one socket. At least `min` wait for requests; a worker that takes
+ * the last free place reports it, and the pool grows up to `max`; long idle workers are retired. */
 #ifndef HR_SUPERVISOR_CHILDREN_POOL_H
 #define HR_SUPERVISOR_CHILDREN_POOL_H
 
@@ -22,7 +22,7 @@ struct hr_pool_worker {
 	struct hr_pool *pool;
 	int slot;
 	struct hr_channel channel;
-	bool retiring; /* ends after the current request */
+	bool retiring; /* the worker ends after the current request */
 };
 
 struct hr_pool {
@@ -32,12 +32,12 @@ struct hr_pool {
 	unsigned index;
 	int listener;
 	unsigned min, max;
-	unsigned wanted; /* workers that are not retiring */
+	unsigned wanted; /* number of workers that are not retiring */
 	LIST_HEAD(hr_pool_worker_list, hr_pool_worker) workers;
 	/* OFF: not requested; READY: all wanted workers were started; DOWN: no start before a
 	 * delay, even if workers live */
 	struct hr_service svc;
-	struct hr_watch *shrink; /* armed while there are more than min */
+	struct hr_watch *shrink; /* armed while there are more than `min` workers */
 	struct hr_watch *insist; /* armed while workers retire */
 	struct hr_watch *demand; /* armed while the pool is empty on purpose; or NULL */
 	bool shrinking;
@@ -51,14 +51,14 @@ enum hr_pool_index { HR_POOL_CONTROL, HR_POOL_FILES, HR_POOL_ACTION, HR_POOL_LIV
 typedef bool
 hr_pool_request_fn(void *arg, struct hr_pool_worker *w, const char *packet, size_t len);
 
-/* State shared by all pools. */
+/* State that all pools share. */
 struct hr_pools {
 	struct hr_pool v[HR_POOLS];
 	hr_pool_request_fn *request;
 	void *arg;
 	bool slot_used[HR_SCOREBOARD_SLOTS];
-	unsigned viewer_places; /* workers for files beyond the settings' number */
-	bool staged;            /* one worker per pool until there is time for more */
+	unsigned viewer_places; /* number of workers for files beyond the settings' number */
+	bool staged;            /* one worker per pool is started until there is time for more */
 	int image;              /* see worker_image() in workerproc.c; -1: none */
 	bool plain_image;       /* the image cannot be made */
 };
@@ -82,10 +82,11 @@ void hr_pool_full(struct hr_pool *p);
 void hr_pool_recycle(struct hr_pool *p);
 /* Retires the previous image's workers, which serve until the new ones do. */
 void hr_pool_relieve(struct hr_pool *p);
-/* Starts no new ones. Idle workers end now, busy ones after their request; fast: at once. */
+/* Starts no new workers. Idle workers end now, busy ones after their request; with `fast` all end
+ * at once. */
 void hr_pool_stop(struct hr_pool *p, bool fast);
-bool hr_pool_gone(const struct hr_pool *p);   /* no process is left */
-bool hr_pool_serves(const struct hr_pool *p); /* a connection will be served */
+bool hr_pool_gone(const struct hr_pool *p);   /* Returns true if no process is left. */
+bool hr_pool_serves(const struct hr_pool *p); /* Returns true if a connection will be served. */
 unsigned hr_pool_count(const struct hr_pool *p, unsigned *ret_busy);
 void hr_pool_close(struct hr_pool *p);
 
@@ -93,7 +94,8 @@ void hr_pool_close(struct hr_pool *p);
  * (poolover.c). */
 int hr_pool_hand_over(const struct hr_pool *p, struct hr_handover *h, struct hr_err *err);
 void hr_pool_adopt(struct hr_pool *p);
-void hr_pool_socket_name(const struct hr_pool *p, char ret[64]); /* relative to the run directory */
+/* Writes the socket's name relative to the run directory. */
+void hr_pool_socket_name(const struct hr_pool *p, char ret[64]);
 
 /* Starts the worker's process, and gives it its end of the channel (workerproc.c). */
 int hr_pool_spawn_worker(struct hr_pool_worker *w, int channel, struct hr_err *err);

@@ -1,4 +1,4 @@
-/* The interface between pool.c, poolworker.c and poolover.c. */
+/* Connects pool.c, poolworker.c and poolover.c. */
 #ifndef HR_SUPERVISOR_CHILDREN_POOL_INT_H
 #define HR_SUPERVISOR_CHILDREN_POOL_INT_H
 
@@ -8,7 +8,7 @@
 
 #include "supervisor/run/context.h"
 
-#define HR_POOL_INSIST_MS 5000 /* limit for an idle worker to end */
+#define HR_POOL_INSIST_MS 5000 /* ms for an idle worker to end */
 
 static inline struct hr_worker_slot *
 hr_pool_worker_slot(const struct hr_pool_worker *w)
@@ -32,15 +32,15 @@ hr_pool_counts_of(const struct hr_pool *p)
 
 /* ---- poolworker.c ---- */
 
-/* Makes a worker without a process, in that slot, in no list. NULL: no memory. */
+/* Makes a worker without a process, in that slot, in no list. Returns NULL without memory. */
 struct hr_pool_worker *hr_pool_new_worker(struct hr_pool *p, int slot);
 int hr_pool_start_worker(struct hr_pool *p, struct hr_err *err);
-/* Ends it after its current request. */
+/* Ends the worker after its current request. */
 void hr_pool_retire_worker(struct hr_pool_worker *w);
 
 /* ---- pool.c ---- */
 
-void hr_pool_publish(struct hr_pool *p);    /* publishes the size on the scoreboard */
-void hr_pool_check_full(struct hr_pool *p); /* grows the pool if no worker is idle */
+void hr_pool_publish(struct hr_pool *p);    /* Publishes the size on the scoreboard. */
+void hr_pool_check_full(struct hr_pool *p); /* Grows the pool if no worker is idle. */
 
 #endif

@@ -1,5 +1,5 @@
-/* Pools across an upgrade in place. Invariant: a worker that is handed over keeps its slot on the
- * scoreboard. */
+/* Hands pools over in an upgrade in place. Invariant: a worker that is handed over keeps its slot
+ * on the scoreboard. */
 #include "config.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* A worker of a pool: its slot, its start, its end. Invariant: no slot is used twice. */
+/* Manages a worker of a pool: its slot, its start, its end. Invariant: no slot is used twice. */
 #include "config.h"
 
 #include "supervisor/children/pool_int.h"
@@ -87,7 +87,7 @@ hr_pool_start_worker(struct hr_pool *p, struct hr_err *err)
 	atomic_store(&slot->requests, 0);
 	atomic_store(&slot->since_ns, hr_now_ms() * 1000000);
 	atomic_store(&slot->stage, HR_STAGE_STARTING);
-	/* counted before it runs: it must find itself in the size */
+	/* counted before it runs: a worker must find itself in the size */
 	LIST_INSERT_HEAD(&p->workers, w, entry);
 	hr_pool_publish(p);
 	if (hr_channel_open(&w->channel, p->ctx->loop, &channel, err) == 0)
@@ -158,7 +158,8 @@ worker_ended(void *arg, const struct hr_exit *how)
 	LIST_REMOVE(w, entry);
 	worker_free(w);
 	hr_pool_publish(p);
-	if (!asked && (crashed || requests == 0)) /* otherwise it served and ended normally */
+	/* otherwise the worker served and ended normally */
+	if (!asked && (crashed || requests == 0))
 		delay = hr_service_delay(&p->svc, worked, how);
 	if (delay > 0) {
 		if (hr_service_failing(&p->svc))

@@ -1,4 +1,5 @@
-/* Readiness. Invariant: fn is called at most once, and only while the pipe is open. */
+/* Reads the readiness line. Invariant: fn is called at most once, and only while the pipe is
+ * open. */
 #include "config.h"
 
 #include "supervisor/children/readyline.h"
@@ -95,7 +96,7 @@ hr_readyline_close(struct hr_readyline *r)
 {
 	hr_watch_free(r->watch);
 	r->watch = NULL;
-	if (r->fd > STDERR_FILENO) /* a zeroed one was never opened */
+	if (r->fd > STDERR_FILENO) /* a zeroed struct was never opened */
 		hr_fd_close(&r->fd);
 	r->fd = -1;
 }

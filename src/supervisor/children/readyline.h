@@ -1,4 +1,5 @@
-/* hr_readyline: the line by which a program reports that it is ready, or why it never will be. */
+/* hr_readyline: reads the line by which a program reports that it is ready, or why it never will
+ * be. */
 #ifndef HR_SUPERVISOR_CHILDREN_READYLINE_H
 #define HR_SUPERVISOR_CHILDREN_READYLINE_H
 
@@ -10,11 +11,11 @@
 struct hr_loop;
 struct hr_watch;
 
-/* Called once, after the readyline was closed. ready; or reason (not NULL): the text after "failed
- * " or "unavailable ", or HR_READYLINE_ENDED. */
+/* Called once, after the readyline was closed. Either `ready` is true; or `reason` (not NULL) is
+ * the text after "failed " or "unavailable ", or HR_READYLINE_ENDED. */
 typedef void hr_readyline_fn(void *arg, bool ready, const char *reason);
 
-/* The reason if the program ended without a line. */
+/* the reason if the program ended without a line */
 #define HR_READYLINE_ENDED "it ended before it was ready"
 
 struct hr_readyline {
@@ -22,7 +23,7 @@ struct hr_readyline {
 	struct hr_watch *watch;
 	hr_readyline_fn *fn;
 	void *arg;
-	bool never; /* "unavailable": a restart would not help */
+	bool never; /* after "unavailable": a restart would not help */
 	size_t len;
 	char text[256];
 };
@@ -30,8 +31,9 @@ struct hr_readyline {
 /* Opens a pipe: *ret_child is for the program (close-on-exec; the caller closes it afterwards). */
 int hr_readyline_open(struct hr_readyline *r, struct hr_loop *loop, hr_readyline_fn *fn, void *arg,
     int *ret_child, struct hr_err *err);
-/* Reports a line that the program wrote before its end, if any; call after that. */
+/* Reports a line that the program wrote before its end, if there is one; call it after the end. */
 void hr_readyline_look(struct hr_readyline *r);
-void hr_readyline_close(struct hr_readyline *r); /* fn is not called any more; may be closed */
+/* Closes the pipe: fn is not called any more. The pipe may be closed already. */
+void hr_readyline_close(struct hr_readyline *r);
 
 #endif

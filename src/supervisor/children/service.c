@@ -1,5 +1,5 @@
-/* Services. Invariant: the timer for the next start is armed only in DOWN and FAILED; the readiness
- * line is open only in STARTING. */
+/* Implements services. Invariant: the timer for the next start is armed only in DOWN and FAILED;
+ * the readiness line is open only in STARTING. */
 #include "config.h"
 
 #include "supervisor/children/service.h"
@@ -13,8 +13,9 @@
 #include "base/log.h"
 #include "base/loop.h"
 
-#define END_MS 5000 /* limit of a failed process's end, after SIGTERM */
-#define RETRY_MS 50 /* added to the back-off after a start that failed for lack of resources */
+#define END_MS 5000 /* ms for a failed process to end after SIGTERM */
+/* ms added to the back-off after a start that failed for lack of resources */
+#define RETRY_MS 50
 
 #define BIT(state) (1u << HR_SERVICE_##state)
 #define ENDS (BIT(STOPPING) | BIT(STOPPED))
@@ -113,7 +114,8 @@ line_said(void *arg, bool ready, const char *reason)
 	}
 	s->never = s->line.never;
 	if (strcmp(reason, HR_READYLINE_ENDED) != 0)
-		hr_service_because(s, reason); /* otherwise its exit is more informative */
+		/* otherwise the process's exit is more informative */
+		hr_service_because(s, reason);
 	service_signal(s, SIGTERM);
 	(void)hr_watch_arm(s->patience, END_MS, NULL);
 }

@@ -1,5 +1,5 @@
-/* Keepers. Invariant: a session's socket is open from the first start to the end, so a worker that
- * connects while there is no keeper waits instead of failing. */
+/* Manages keepers. Invariant: a session's socket is open from the first start to the end, so a
+ * worker that connects while there is no keeper waits instead of failing. */
 #include "config.h"
 
 #include "supervisor/children/session.h"
@@ -74,7 +74,7 @@ keeper_ended(struct hr_service *svc, const struct hr_exit *how)
 	(void)how;
 	hr_rundir_remove(&k->ctx->run, "%s", k->record);
 	if (svc->state == HR_SERVICE_STOPPING)
-		store_close(k); /* the last descriptors of a killed keeper's shell */
+		store_close(k); /* closes the last descriptors of a killed keeper's shell */
 }
 
 static void
@@ -252,7 +252,7 @@ hr_session_renew(struct hr_session *k, struct hr_err *err)
 }
 
 /* Records the keeper before it runs: if this process were killed after the keeper is ready and
- * before it is recorded, nobody would know of it. */
+ * before it is recorded, no successor would know of it. */
 static void
 keeper_record(void *arg, pid_t pid)
 {

@@ -1,5 +1,5 @@
-/* The keeper of a shell that many requests share, which workers reach through a socket: that of the
- * default session, and those of named ones (sessions.h). A keeper that dies is restarted. */
+/* Runs the keeper of a shell that many requests share, which workers reach through a socket: that
+ * of the default session, and those of named ones (sessions.h). A keeper that dies is restarted. */
 #ifndef HR_SUPERVISOR_CHILDREN_SESSION_H
 #define HR_SUPERVISOR_CHILDREN_SESSION_H
 
@@ -18,7 +18,8 @@ struct hr_session {
 	struct hr_context *ctx;
 	char name[HR_SESSION_NAME_MAX + 1];
 	char socket[HR_SESSION_NAME_MAX + 24]; /* relative to the run directory */
-	char record[HR_SESSION_NAME_MAX + 24]; /* the record of hr_adopt, likewise */
+	/* the record of hr_adopt, relative to the run directory */
+	char record[HR_SESSION_NAME_MAX + 24];
 	const char *dir; /* the shell's start directory; borrowed; NULL: the working directory */
 	/* Called after a change of state, and after a failed start. Must not free the session. */
 	void (*changed)(struct hr_session *k);
@@ -34,17 +35,18 @@ struct hr_session {
 	uint64_t digest; /* digest of the command line */
 };
 
-/* Initialises the default session; a named one then sets the differences. */
+/* Initialises the default session; a named session then sets the differences. */
 void hr_session_init(struct hr_session *k, struct hr_context *ctx);
 /* Finds the keeper of a killed predecessor. Returns true if hr_session_start() will adopt it; its
  * files in the run directory must then stay. */
 bool hr_session_find(struct hr_session *k);
-int hr_session_open(struct hr_session *k, struct hr_err *err); /* makes the socket */
+int hr_session_open(struct hr_session *k, struct hr_err *err); /* Makes the socket. */
 /* Repairs a damaged run directory: makes a new socket, and replaces the keeper, whose files may be
  * lost, by one that continues with the shell. */
 int hr_session_renew(struct hr_session *k, struct hr_err *err);
 int hr_session_start(struct hr_session *k, struct hr_err *err);
-void hr_session_stop(struct hr_session *k, bool fast); /* ends in HR_SERVICE_STOPPED */
+/* Stops the keeper; the state becomes HR_SERVICE_STOPPED. */
+void hr_session_stop(struct hr_session *k, bool fast);
 /* Hands socket and store to the next image of this process. */
 int hr_session_hand_over(const struct hr_session *k, struct hr_handover *h, struct hr_err *err);
 void hr_session_done(struct hr_session *k);

@@ -1,5 +1,5 @@
-/* Named sessions. Invariant: an entry is in the list as long as its files are in the run directory.
- * Only the timer frees an entry, since its keeper's callbacks use it. */
+/* Manages named sessions. Invariant: an entry is in the list as long as its files are in the run
+ * directory. Only the timer frees an entry, since its keeper's callbacks use it. */
 #include "config.h"
 
 #include "supervisor/children/sessions.h"
@@ -37,7 +37,7 @@ struct hr_named {
 	struct hr_sessions *all;
 	struct hr_session session;
 	char *dir;
-	bool was_ready; /* since then a dead keeper is replaced */
+	bool was_ready; /* the session was ready; since then a dead keeper is replaced */
 	struct waiter maker, killer;
 };
 
@@ -78,8 +78,8 @@ remove_files(const struct hr_sessions *all, const char *name)
 	hr_rundir_remove(&all->ctx->run, "session/%s" DIR_SUFFIX, name);
 }
 
-/* Writes the directory's name; an empty file until the session is ready: a successor ends one that
- * never was, as no client knows it. */
+/* Writes the directory's name, or an empty file until the session is ready: a successor ends a
+ * session that never was ready, as no client knows it. */
 static int
 write_dir(const struct hr_named *n, struct hr_err *err)
 {
@@ -167,7 +167,7 @@ became_ready(struct hr_named *n)
 	if (n->was_ready)
 		return;
 	n->was_ready = true;
-	if (write_dir(n, &err) < 0) /* a session that has no file ends with this supervisor */
+	if (write_dir(n, &err) < 0) /* a session without a file ends with this supervisor */
 		hr_log(HR_LOG_WARNING, "%s: %s", n->session.svc.child.name, err.msg);
 }
 
@@ -185,7 +185,7 @@ named_changed(struct hr_session *k)
 	}
 }
 
-/* Gives up a session that was never ready; another one gets a new shell later. */
+/* Gives up a session that was never ready; any other session gets a new shell later. */
 static void
 named_failed(struct hr_session *k, const char *why)
 {
@@ -353,7 +353,7 @@ find_one(struct hr_sessions *all, const char *file)
 
 	if (len <= suffix || strcmp(file + len - suffix, DIR_SUFFIX) != 0 ||
 	    !hr_session_name_fits(file, len - suffix))
-		return; /* removed with its session */
+		return; /* the record is removed with its session */
 	memcpy(name, file, len - suffix);
 	name[len - suffix] = '\0';
 	path = hr_rundir_file(&all->ctx->run, "session/%s" DIR_SUFFIX, name);
@@ -370,7 +370,7 @@ find_one(struct hr_sessions *all, const char *file)
 		return;
 	}
 	n->was_ready = true;
-	(void)hr_session_find(&n->session); /* otherwise it gets a new shell */
+	(void)hr_session_find(&n->session); /* otherwise the session gets a new shell */
 }
 
 int
@@ -402,7 +402,8 @@ hr_sessions_open(struct hr_sessions *all, struct hr_err *err)
 		    hr_session_start(&n->session, &why) == 0)
 			continue;
 		hr_log(HR_LOG_ERROR, "%s: given up: %s", n->session.svc.child.name, why.msg);
-		hr_adopt_signal(&n->session.adopted, SIGKILL); /* unsupervised otherwise */
+		/* otherwise the keeper would run unsupervised */
+		hr_adopt_signal(&n->session.adopted, SIGKILL);
 		hr_adopt_done(&n->session.adopted);
 		named_stop(n, true);
 	}

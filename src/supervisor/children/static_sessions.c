@@ -1,5 +1,5 @@
-/* Static sessions. Invariant: an entry is in the list exactly while its process lives; it is never
- * restarted. */
+/* Manages static sessions. Invariant: an entry is in the list exactly while its process lives; it
+ * is never restarted. */
 #include "config.h"
 
 #include "supervisor/children/static_sessions.h"
@@ -24,7 +24,7 @@ struct hr_static_session {
 	LIST_ENTRY(hr_static_session) entry;
 	struct hr_static_sessions *all;
 	struct hr_service svc;
-	const char *dir; /* valid while it is being started */
+	const char *dir; /* valid while the keeper is being started */
 	int socket;      /* the worker's end; -1 once it is handed over */
 	char *state_dir;
 	int slot; /* the requesting worker; another process may have its slot by now */
@@ -64,7 +64,7 @@ static_answer(struct hr_static_session *t, const char *reason)
 
 	if (w != NULL)
 		hr_channel_give_static(&w->channel, t->socket, reason);
-	hr_fd_close(&t->socket); /* the keeper sees the end if there is no worker */
+	hr_fd_close(&t->socket); /* the keeper notices the closed socket if there is no worker */
 }
 
 static void

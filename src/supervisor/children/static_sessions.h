@@ -1,5 +1,5 @@
-/* hr_static_sessions: the keepers of static sessions, one for each action that requests a fresh
- * shell. */
+/* hr_static_sessions: manages the keepers of static sessions, one for each action that requests a
+ * fresh shell. */
 #ifndef HR_SUPERVISOR_CHILDREN_STATIC_SESSIONS_H
 #define HR_SUPERVISOR_CHILDREN_STATIC_SESSIONS_H
 
@@ -12,7 +12,7 @@ struct hr_pools;
 
 struct hr_static_sessions {
 	struct hr_context *ctx;
-	const struct hr_pools *pools; /* pools of the workers that ask */
+	const struct hr_pools *pools; /* pools of the requesting workers */
 	LIST_HEAD(hr_static_session_list, hr_static_session) list;
 	unsigned count, serial;
 	bool stopping;
@@ -25,7 +25,8 @@ void hr_static_sessions_init(
 void
 hr_static_sessions_new(struct hr_static_sessions *all, struct hr_pool_worker *w, const char *dir);
 void hr_static_sessions_stop(struct hr_static_sessions *all, bool fast);
-bool hr_static_sessions_asked(const struct hr_static_sessions *all); /* a worker waits */
+/* Returns true if a worker waits for an answer. */
+bool hr_static_sessions_asked(const struct hr_static_sessions *all);
 bool hr_static_sessions_gone(const struct hr_static_sessions *all);
 void hr_static_sessions_done(struct hr_static_sessions *all);
 

@@ -1,4 +1,4 @@
-/* The process of a worker: its program, options and descriptors (proto/PROTOCOL). */
+/* Starts the process of a worker: its program, options and descriptors (proto/PROTOCOL). */
 #include "config.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ worker_image(struct hr_pools *all, const char *path)
 		all->image = hr_image_open(path, &err);
 	if (all->image >= 0)
 		return &all->image;
-	all->plain_image = true; /* try only once */
+	all->plain_image = true; /* tries this only once */
 	hr_log(HR_LOG_WARNING, "workers can be looked into while they start: %s", err.msg);
 	return NULL;
 }

@@ -1,4 +1,4 @@
-/* Alerts. Invariant: for an active alert either its timer is armed or its level is at the
+/* Manages alerts. Invariant: for an active alert either its timer is armed or its level is at the
  * threshold; otherwise no timer is armed. */
 #include "config.h"
 
@@ -19,7 +19,7 @@
 #include "supervisor/settings/settings.h"
 
 #define COMMAND_MS 10000
-#define RETRY_FIRST_MS 100 /* after a failed start of the command; doubles each time */
+#define RETRY_FIRST_MS 100 /* ms after a failed start of the command; it doubles each time */
 #define RETRY_LAST_MS 60000
 #define TEXT_MAX 1024
 

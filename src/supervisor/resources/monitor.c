@@ -1,5 +1,5 @@
-/* Events of the kernel: pressure triggers, and counter files that change. Both exist in version 2
- * of control groups only; with version 1 the values are read on request. */
+/* Watches events of the kernel: pressure triggers, and counter files that change. Both exist in
+ * version 2 of control groups only; with version 1 the values are read on request. */
 #include "config.h"
 
 #include "supervisor/resources/monitor.h"
@@ -150,7 +150,7 @@ measure_begin(struct hr_monitor_source *s)
 	s->measuring =
 	    pressure_total(s->file, &s->total) && hr_watch_arm(s->measure, WINDOW_MS, NULL) == 0;
 	if (!s->measuring)
-		measured(s, 0); /* no data */
+		measured(s, 0); /* there are no data */
 }
 
 static void
@@ -217,7 +217,7 @@ lacks(struct hr_buf *missing, const char *what, const char *why)
 	hr_buf_addf(missing, "%s%s (%s)", missing->len > 0 ? ", " : "", what, why);
 }
 
-/* Adds a source. Takes both descriptors, also on failure. */
+/* Adds a source. Takes ownership of both descriptors, also on failure. */
 static int
 source_add(struct hr_monitor *m, enum hr_monitor_what what, int fd, int file,
     enum hr_alert_kind kind, uint64_t threshold, struct hr_err *err)
@@ -277,7 +277,8 @@ pressure_open(struct hr_monitor *m, const char *resource, long long percent,
 	const char *dir;
 
 	if (percent == 0) {
-		hr_alert_level(m->alerts, kind, 0, 0); /* perhaps active by the old settings */
+		/* the alert is perhaps active by the old settings */
+		hr_alert_level(m->alerts, kind, 0, 0);
 		return;
 	}
 	(void)snprintf(file, sizeof(file), "%s.pressure", resource);
@@ -294,7 +295,8 @@ pressure_open(struct hr_monitor *m, const char *resource, long long percent,
 		    err.msg);
 		hr_alert_level(m->alerts, kind, 0, (uint64_t)percent);
 	} else if (m->alerts->v[kind].firing) {
-		measure_begin(&m->sources[m->n - 1]); /* the kernel does not report the end */
+		/* the kernel does not report the end, so measure until it comes */
+		measure_begin(&m->sources[m->n - 1]);
 	}
 }
 
@@ -435,7 +437,7 @@ hr_monitor_close(struct hr_monitor *m)
 		hr_fd_close(&m->sources[i].file);
 	}
 	hr_watch_free(m->pause);
-	was = *m; /* kept, to be compared when it is reopened */
+	was = *m; /* the old state is kept, to be compared when the monitor is reopened */
 	hr_monitor_init(m);
 	m->oom_kills = was.oom_kills;
 	m->refused = was.refused;

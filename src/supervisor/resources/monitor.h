@@ -1,5 +1,5 @@
 /* hr_monitor: watches the sandbox's memory, processes, pressure and disk as far as the kernel
- * reports shortages. Nothing is polled: between events it sleeps. */
+ * reports shortages. Nothing is polled: between events the process sleeps. */
 #ifndef HR_SUPERVISOR_RESOURCES_MONITOR_H
 #define HR_SUPERVISOR_RESOURCES_MONITOR_H
 
@@ -20,8 +20,8 @@ struct hr_watch;
 #define HR_MONITOR_SOURCES 3
 
 enum hr_monitor_what {
-	HR_MONITOR_COUNTERS, /* inotify: a counter changes */
-	HR_MONITOR_PRESSURE, /* epoll around a pressure file */
+	HR_MONITOR_COUNTERS, /* inotify reports that a counter changed */
+	HR_MONITOR_PRESSURE, /* an epoll around a pressure file reports it */
 };
 
 /* A descriptor that the kernel makes readable. */
@@ -31,11 +31,11 @@ struct hr_monitor_source {
 	int fd, file; /* file: the pressure file; -1: none */
 	enum hr_alert_kind kind;
 	uint64_t threshold;     /* percent of pressure */
-	struct hr_watch *watch; /* NULL: during the pause */
-	/* measurement of pressure, after a trigger */
+	struct hr_watch *watch; /* NULL: none during the pause */
+	/* ---- measurement of pressure, after a trigger ---- */
 	struct hr_watch *measure;
 	bool measuring;
-	uint64_t total;   /* total at the start, microseconds */
+	uint64_t total;   /* total microseconds at the start */
 	int64_t since_ms; /* start of the window */
 };
 
@@ -44,19 +44,19 @@ struct hr_monitor {
 	struct hr_alerts *alerts;
 	const struct hr_settings *settings;
 	const struct hr_cgroup *groups;
-	const char *proc; /* "/proc" except in tests */
+	const char *proc; /* "/proc", but another directory in tests */
 	struct hr_monitor_source sources[HR_MONITOR_SOURCES];
 	unsigned n;
-	struct hr_watch *pause;      /* armed by an event; then all are watched again */
+	struct hr_watch *pause;      /* armed by an event; when it fires all are watched again */
 	int inotify;                 /* inotify's descriptor; -1: none */
-	uint64_t oom_kills, refused; /* last counts */
+	uint64_t oom_kills, refused; /* counts when last read */
 	bool counting;
 };
 
 void hr_monitor_init(struct hr_monitor *m);
 /* Starts to watch. All arguments are borrowed until hr_monitor_close(); the groups must stay the
- * same: events while it was closed are reported. missing: the requested values that cannot be
- * watched, with reasons; "" if none. */
+ * same: events while it was closed are reported. `missing` gets the requested values that cannot be
+ * watched, with reasons, or "" if all can. */
 void hr_monitor_open(struct hr_monitor *m, struct hr_loop *loop, struct hr_alerts *alerts,
     const struct hr_settings *settings, const struct hr_cgroup *groups, const char *proc,
     struct hr_buf *missing);

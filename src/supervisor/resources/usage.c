@@ -60,7 +60,8 @@ bool
 hr_usage_memory(const struct hr_cgroup *groups, uint64_t *ret)
 {
 	static const char *const files[][2] = {{"memory.current", "inactive_file"},
-	    {"memory.usage_in_bytes", "total_inactive_file"}}; /* version 2, version 1 */
+	    /* names in version 2, and in version 1 */
+	    {"memory.usage_in_bytes", "total_inactive_file"}};
 	uint64_t cached = 0;
 	const char *dir;
 	size_t i;

@@ -1,4 +1,4 @@
-/* The command line. Each option sets one setting; its table, shared by file, environment and
+/* Parses the command line. Each option sets one setting; its table, shared by file, environment and
  * command line, checks the value. */
 #include "config.h"
 
@@ -14,10 +14,10 @@ enum option_kind { VALUE, FLAG, WORDS, FILE_NAME, ACTION, NOTHING };
 static const struct option {
 	const char *name;
 	enum option_kind kind;
-	bool original; /* used by the original's start command */
+	bool original; /* the original's start command uses the option */
 	const char *key;
-	const char *fixed; /* FLAG: its value */
-	const char *arg;   /* printed by --help */
+	const char *fixed; /* the value that a FLAG sets */
+	const char *arg;   /* name of the value that --help prints */
 	const char *help;
 } options[] = {
     {"working-dir", VALUE, true, "working_dir", NULL, "DIR", "where the shell starts (required)"},
@@ -65,8 +65,8 @@ is_word(const char *s)
 	return s[0] != '-' || s[1] == '\0' || (s[1] >= '0' && s[1] <= '9');
 }
 
-/* Finds an option: exact names first, then prefixes among the original's options, then among
- * all. */
+/* Finds an option: exact names first, then prefixes among the original's options, then prefixes
+ * among all options. */
 static const struct option *
 option_find(const char *name, size_t len, struct hr_err *err)
 {

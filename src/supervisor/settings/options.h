@@ -23,17 +23,17 @@ enum hr_options_action {
 
 #define HR_OPTIONS_MAX 32
 
-/* All strings are borrowed from argv. */
+/* The parsed options; all strings are borrowed from argv. */
 struct hr_options {
 	enum hr_options_action action;
 	const char *config_file; /* NULL: the default file */
-	const char *nginx_part;  /* HR_ACTION_PRINT_NGINX prints this part */
+	const char *nginx_part;  /* the part that HR_ACTION_PRINT_NGINX prints */
 	struct hr_option_value {
 		const char *key; /* name of the setting, see settings.h */
 		const char *value;
-	} values[HR_OPTIONS_MAX]; /* ordered; later ones win */
+	} values[HR_OPTIONS_MAX]; /* ordered, since later ones win */
 	size_t nvalues;
-	char **plugins; /* NULL: not given */
+	char **plugins; /* NULL: the option is not given */
 	size_t nplugins;
 };
 
@@ -43,7 +43,7 @@ int hr_options_parse(struct hr_options *o, int argc, char **argv, struct hr_err 
 /* Applies the options over the settings from the file. */
 int hr_options_apply(const struct hr_options *o, struct hr_settings *c, struct hr_err *err);
 
-void hr_options_usage(FILE *to); /* prints one line */
+void hr_options_usage(FILE *to); /* Prints one line. */
 void hr_options_help(FILE *to);
 
 #endif

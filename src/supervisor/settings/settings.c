@@ -1,4 +1,5 @@
-/* Settings. Invariant: from every source a value is checked against the limits of its row. */
+/* Holds the settings. Invariant: from every source a value is checked against the limits of its
+ * row. */
 #include "config.h"
 
 #include "supervisor/settings/settings.h"
@@ -19,7 +20,7 @@
 #define SETTINGS_FILE_MAX (1u << 20)
 #define SETTINGS_JSON_DEPTH 8
 #define DAY 86400
-#define RATE_MAX 1000000 /* nginx counts thousandths in an int */
+#define RATE_MAX 1000000 /* maximum, since nginx counts thousandths in an int */
 
 enum setting_type { TEXT, INT, BOOL, WORDS };
 
@@ -27,7 +28,7 @@ struct setting {
 	const char *key;
 	enum setting_type type;
 	size_t at;
-	bool reload; /* SIGHUP applies it */
+	bool reload; /* SIGHUP applies the setting */
 	long long min, max;
 	const char *fallback;
 };
@@ -169,7 +170,7 @@ hr_settings_browses(const struct hr_settings *c)
 {
 	const char *evaluation = c->browsergym_eval_env;
 
-	/* "visualwebarena" contains it */
+	/* "visualwebarena" contains this word, too */
 	return c->enable_browser &&
 	       (evaluation[0] == '\0' || strstr(evaluation, "webarena") != NULL ||
 		   strstr(evaluation, "miniwob") != NULL);
@@ -374,7 +375,7 @@ hr_settings_parse(struct hr_settings *c, const char *text, size_t len, struct hr
 	tok = json_tokener_new_ex(SETTINGS_JSON_DEPTH);
 	if (tok == NULL)
 		return hr_err_nomem(err);
-	/* not strict: comments are permitted */
+	/* not strict, since comments are permitted */
 	json_tokener_set_flags(tok, JSON_TOKENER_VALIDATE_UTF8);
 	top = json_tokener_parse_ex(tok, text, (int)len);
 	end = json_tokener_get_parse_end(tok);

@@ -1,7 +1,5 @@
-/* hr_settings: all settings of a server in one struct. Each has one row in a table: name, type,
- * limits.
- *
- * Precedence, lowest first: defaults, file, environment, command line. */
+/* hr_settings: holds all settings of a server in one struct. Each has one row in a table: name,
+ * type, limits. Precedence, lowest first: defaults, file, environment, command line. */
 #ifndef HR_SUPERVISOR_SETTINGS_SETTINGS_H
 #define HR_SUPERVISOR_SETTINGS_SETTINGS_H
 
@@ -15,22 +13,23 @@
 /* Strings are never NULL; "" means "not given, choose". Times are in seconds; 0: no limit where the
  * manual says so. */
 struct hr_settings {
-	/* the original's command line */
-	long long port; /* 0: not given */
+	/* ---- the original's command line ---- */
+	long long port; /* 0: the option is not given */
 	char *working_dir, *username, *browsergym_eval_env;
 	long long user_id;
 	bool enable_browser;
 	struct hr_strv plugins;
-	/* the original's environment */
+	/* ---- the original's environment ---- */
 	char *runtime_username, *sandbox_group;
 	bool su_to_user;
 	long long no_change_timeout, max_memory_gb, init_plugin_timeout;
-	/* limits for the shell's processes; 0: none */
+	/* limits for the shell's processes; 0: no limit */
 	long long max_processes, max_open_files;
 	long long cpu_quota, cpu_period; /* microseconds */
 	bool no_new_privileges;
-	char *vscode_port; /* text: a value that is no integer only disables the plugin */
-	/* handrail's own */
+	/* a text, since a value that is not an integer only disables the plugin */
+	char *vscode_port;
+	/* ---- handrail's own settings ---- */
 	char *plugin_path; /* separated by colons */
 	char *listen, *session_api_key_file, *run_dir, *state_dir;
 	bool allow_unauthenticated, start_nginx;
@@ -42,9 +41,9 @@ struct hr_settings {
 	long long nginx_workers, nginx_connections, client_max_body_bytes;
 	long long client_header_timeout, client_body_timeout, keepalive_timeout, fastcgi_timeout;
 	long long client_send_timeout, client_max_header_bytes;
-	/* the edge: certificates, and limits per client; 0: no limit */
+	/* ---- the edge: certificates, and limits per client; 0: no limit ---- */
 	char *tls_certificate, *tls_certificate_key, *tls_min_version, *tls_ciphers;
-	char *page_rights; /* "act", "look", "none" */
+	char *page_rights; /* "act", "look" or "none" */
 	char *tls_client_ca, *tls_client_crl;
 	bool http2;
 	long long address_requests_per_minute, address_burst, address_connections;
@@ -56,18 +55,18 @@ struct hr_settings {
 	char *office_converter;
 	bool openhands_v1;
 	bool swerex;
-	char *mcp; /* "true", "false"; "": unless the port is public */
+	char *mcp; /* "true" or "false"; "": true unless the port is public */
 	long long journal_entries, journal_bytes, journal_age;
 	bool journal_sync, journal_required;
 	/* percent; 0: never */
 	long long alert_memory, alert_memory_critical, alert_memory_pressure, alert_cpu_pressure;
 	long long alert_disk, alert_errors, alert_clear_seconds;
-	char *alert_command; /* "": none */
+	char *alert_command; /* "": there is none */
 	long long static_sessions_max, named_sessions_max, start_timeout, stop_timeout,
 	    session_stop_timeout;
 };
 
-int hr_settings_init(struct hr_settings *c, struct hr_err *err); /* sets the defaults */
+int hr_settings_init(struct hr_settings *c, struct hr_err *err); /* Sets the defaults. */
 void hr_settings_done(struct hr_settings *c);
 
 /* Parses JSON as in handrail.conf(5): one object; C comments are permitted. An unknown key is an
@@ -75,7 +74,7 @@ void hr_settings_done(struct hr_settings *c);
 int hr_settings_parse(struct hr_settings *c, const char *text, size_t len, struct hr_err *err);
 /* Parses a file; messages begin with its name. */
 int hr_settings_read(struct hr_settings *c, const char *path, struct hr_err *err);
-/* Applies handraild(8), section "environment". get is getenv, or a replacement. */
+/* Applies handraild(8), section "environment". get is getenv(), or a replacement. */
 int hr_settings_environment(
     struct hr_settings *c, const char *(*get)(const char *name), struct hr_err *err);
 /* Checks the combination of settings. */
@@ -96,10 +95,11 @@ const char *hr_settings_adopt(struct hr_settings *c, struct hr_settings *from);
 /* Replaces the list, and frees the old one; on an error it stays. */
 int hr_words_copy(struct hr_strv *w, char *const *v, size_t n, struct hr_err *err);
 
-const char *hr_settings_name(size_t i); /* name of the i-th setting; NULL after the last */
+/* Returns the name of the i-th setting; NULL after the last. */
+const char *hr_settings_name(size_t i);
 
-/* Parses "1", "true", "t", "yes", "y", "on" and their opposites, in any case: 1 or 0; -1:
- * neither. */
+/* Parses "1", "true", "t", "yes", "y", "on" and their opposites, in any case. Returns 1, 0, or -1
+ * for anything else. */
 int hr_settings_truth(const char *text);
 
 #endif

@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "supervisor/settings/settings.h"
 
-/* LOG_JSON and DEBUG hold truth values, the others the value itself. */
+/* Sets LOG_JSON and DEBUG by their truth value, the other settings by the value itself. */
 int
 hr_settings_environment(
     struct hr_settings *c, const char *(*get)(const char *name), struct hr_err *err)
@@ -35,7 +35,7 @@ hr_settings_environment(
 		if (v != NULL && hr_settings_set(c, names[i].key, v, err) < 0)
 			return hr_err_prefix(err, "environment variable %s", names[i].name);
 	}
-	/* any other value than the list of truths is false, as in the contract */
+	/* the contract treats any other value than those in the list of truths as false */
 	v = get("SU_TO_USER");
 	if (v != NULL)
 		c->su_to_user = hr_settings_truth(v) == 1;
