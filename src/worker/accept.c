@@ -27,10 +27,10 @@
 #include "worker/worker.h"
 
 #define LISTEN_FD 0
-#define ERROR_PAUSE_MS 100  /* after an accept() error of this process */
+#define ERROR_PAUSE_MS 100  /* ms to pause after an accept() error of this process */
 #define AT_ONCE (64u << 10) /* bytes that the connection buffers even if nginx does not read */
 
-#define DRAIN_MAX 256 /* requests: about the length of a socket's queue */
+#define DRAIN_MAX 256 /* maximum of requests: about the length of a socket's queue */
 
 enum wait_result {
 	WAIT_REQUEST,
@@ -76,7 +76,7 @@ epoll_add(int ep, int fd, uint32_t events, struct hr_err *err)
 	return 0;
 }
 
-/* The descriptors that a worker waits for. */
+/* The descriptors for which a worker waits. */
 struct waiting {
 	int ep;
 	int signals;
@@ -113,7 +113,7 @@ wait_open(struct waiting *wt, int channel, int streams, struct hr_err *err)
 	return -1;
 }
 
-/* *ret_connection is set if a request waits, *ret_streams if the hub has work. */
+/* Waits; *ret_connection is set if a request waits, *ret_streams if the hub has work. */
 static enum wait_result
 wait_next(const struct waiting *wt, bool *ret_connection, bool *ret_streams)
 {
@@ -125,7 +125,7 @@ wait_next(const struct waiting *wt, bool *ret_connection, bool *ret_streams)
 	*ret_connection = false;
 	do
 		n = epoll_wait(wt->ep, e, 4, -1);
-	while (n < 0); /* only EINTR: the descriptors are valid */
+	while (n < 0); /* the error can only be EINTR: the descriptors are valid */
 	for (i = 0; i < n; i++) {
 		if (e[i].data.fd == wt->signals)
 			result = WAIT_STOP;
@@ -140,7 +140,7 @@ wait_next(const struct waiting *wt, bool *ret_connection, bool *ret_streams)
 	return result;
 }
 
-/* The process ran out of descriptors or memory: an immediate retry would only spin. */
+/* Pauses after the process ran out of descriptors or memory: an immediate retry would only spin. */
 static void
 pause_after_error(int channel)
 {
@@ -175,7 +175,8 @@ count_idle(struct hr_worker *w)
 		atomic_fetch_sub(&w->board->pools[pool].busy, 1);
 }
 
-/* A worker with a stream counts as busy, so the supervisor does not retire it. */
+/* Holds the stream of a page. A worker with a stream counts as busy, so that the supervisor does
+ * not retire it. */
 static void
 hold(struct hr_worker *w, FCGX_Request *fcgi, struct hr_answer *answer)
 {
@@ -243,8 +244,8 @@ serve(struct hr_worker *w, FCGX_Request *fcgi, struct hr_answer *answer)
 		count_idle(w);
 }
 
-/* The supervisor is gone, and only workers that are about to end have the socket open: when the
- * last one exits, the kernel drops all connections in the queue. */
+/* Drains the queue after the supervisor's end: only workers that are about to end have the socket
+ * open, and when the last one exits, the kernel drops all connections in the queue. */
 static void
 drain(struct hr_worker *w, FCGX_Request *fcgi, struct hr_answer *answer)
 {

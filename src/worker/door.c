@@ -1,4 +1,4 @@
-/* /handrail/mcp: checks the client and connects the tools to this worker (doc/agents.md). */
+/* Serves /handrail/mcp: checks the client and connects the tools to this worker (doc/agents.md). */
 #include "config.h"
 
 #include <string.h>
@@ -37,7 +37,8 @@ perform(void *arg, const char *session, struct json_object *action, struct hr_sp
 	hr_execute_action(d->w, d->r, session, action, key, HR_RULES_OWN, ret);
 }
 
-/* The key is the client's name for the request, or nginx's own so that a retry is covered. */
+/* Starts an operation. Its key is the client's name for the request, or nginx's own so that a retry
+ * is covered. */
 static bool
 enter(void *arg, struct hr_answer *ret)
 {

@@ -1,5 +1,5 @@
-/* GET /handrail/v1/events: one stream with all events for a page (doc/page.md). The hub takes over
- * the connection, and the worker continues with the next request. */
+/* Serves GET /handrail/v1/events: one stream with all events for a page (doc/page.md). The hub
+ * takes over the connection, and the worker continues with the next request. */
 #include "config.h"
 
 #include <stdlib.h>

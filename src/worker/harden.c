@@ -46,7 +46,7 @@ drop_capabilities(struct hr_err *err)
 	for (i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
 		data[i].permitted &= (uint32_t)(mask >> 32 * i);
 		data[i].effective &= data[i].permitted;
-		data[i].inheritable = 0; /* this clears the ambient set as well */
+		data[i].inheritable = 0; /* the call clears the ambient set as well */
 	}
 	if (syscall(SYS_capset, &head, data) < 0)
 		return hr_err_sys(err, errno, "capset");

@@ -27,7 +27,7 @@
 #define PAGES_MAX 128
 #define SAMPLE_MS 10000
 #define ASK_MS 1000
-#define LOG_SOON_MS 200 /* delay that merges a burst of log lines into one event */
+#define LOG_SOON_MS 200 /* ms that merge a burst of log lines into one event */
 #define TURN_EVENTS 32
 
 struct hr_hub {
@@ -42,8 +42,8 @@ struct hr_hub {
 	struct hr_told told[HR_HUB_TOLD];
 	int64_t sample_ms;   /* time of the next sample */
 	int64_t tree_cpu_ns; /* processor time of the sandbox at the last sample */
-	int64_t tree_at_ns;  /* time of the last sample; 0: none yet */
-	int64_t log_ms;      /* time to ask for the number of log lines; 0: none planned */
+	int64_t tree_at_ns;  /* time of the last sample; 0: there is none yet */
+	int64_t log_ms;      /* time to request the number of log lines; 0: none is planned */
 	struct hr_buf scratch;
 };
 
@@ -123,7 +123,8 @@ server_look(struct hr_hub *h)
 	hr_told_set(&h->told[HR_HUB_SERVER], "server", b);
 }
 
-/* The server and all that runs below it, which is the whole sandbox but for what left its tree. */
+/* Measures the server and all that runs below it, which is the whole sandbox except for processes
+ * that left its tree. */
 static void
 put_sandbox(struct hr_hub *h, struct hr_buf *b)
 {
@@ -138,7 +139,7 @@ put_sandbox(struct hr_hub *h, struct hr_buf *b)
 	    t.anonymous);
 	if (h->tree_at_ns == 0 || passed <= 0)
 		hr_buf_adds(b, "null}");
-	else /* less than before: a process was not waited for */
+	else /* less than before means that a process was not waited for */
 		hr_buf_addf(b, "%.1f}", used > 0 ? 100.0 * (double)used / (double)passed : 0);
 	h->tree_cpu_ns = t.cpu_ns;
 	h->tree_at_ns = now;
@@ -285,8 +286,8 @@ arm(struct hr_hub *h)
 	}
 	t.it_value.tv_sec = at / 1000;
 	t.it_value.tv_nsec = at % 1000 * 1000000;
-	(void)timerfd_settime(
-	    h->timer, TFD_TIMER_ABSTIME, &t, NULL); /* cannot fail with these arguments */
+	/* timerfd_settime() cannot fail with these arguments */
+	(void)timerfd_settime(h->timer, TFD_TIMER_ABSTIME, &t, NULL);
 }
 
 static void

@@ -12,7 +12,7 @@
 #include "base/fd.h"
 #include "base/text/quote.h"
 
-#define STEP (24u << 10) /* bytes of output per event */
+#define STEP (24u << 10) /* maximum bytes of output per event */
 #define STEP_TEXT (2 * STEP)
 #define RECORD_MAX 65528
 

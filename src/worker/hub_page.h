@@ -14,7 +14,7 @@ struct hr_hub_page {
 	enum hr_hub_kind kind;
 	LIST_ENTRY(hr_hub_page) entry;
 	struct hr_source *source;
-	int fd; /* -1: not connected yet, or gone */
+	int fd; /* -1: the page is not connected yet, or has left */
 	int request_id;
 	struct hr_stay stay;
 	bool gone, waits_for_room;

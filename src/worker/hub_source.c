@@ -1,4 +1,5 @@
-/* Invariant: the ring holds the last bytes of one run of offsets, without a gap. */
+/* Reads a shell's output for all pages. Invariant: the ring holds the last bytes of one run of
+ * offsets, without a gap. */
 #include "config.h"
 
 #include "worker/hub_source.h"

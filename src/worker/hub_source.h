@@ -1,5 +1,5 @@
-/* hr_source: the output of one shell for all pages that watch it (worker/hub.h): the last bytes,
- * read once from its keeper, and the state of the shell. It does not know the pages. */
+/* hr_source: reads the output of one shell for all pages that watch it (worker/hub.h): the last
+ * bytes, read once from its keeper, and the state of the shell. It does not know the pages. */
 #ifndef HR_WORKER_HUB_SOURCE_H
 #define HR_WORKER_HUB_SOURCE_H
 
@@ -32,7 +32,7 @@ void hr_told_done(struct hr_told *t);
  * dropped. */
 void hr_told_set(struct hr_told *t, const char *event, const struct hr_buf *data);
 
-/* Seconds that a keeper may block all pages of all shells. */
+/* seconds that a keeper may block all pages of all shells */
 #define HR_SOURCE_LIMIT_S 1
 
 struct hr_source {
@@ -40,12 +40,12 @@ struct hr_source {
 	LIST_ENTRY(hr_source) entry;
 	char name[HR_SESSION_NAME_MAX + 1];
 	unsigned pages;
-	int keeper; /* -1: gone */
+	int keeper; /* -1: the keeper has ended */
 	bool ended;
 	struct hr_buf frame, ring;
 	uint64_t start; /* offset of the ring's first byte */
 	struct hr_told state;
-	int64_t soon_ms, settle_ms; /* times of the next looks at the state; 0: none planned */
+	int64_t soon_ms, settle_ms; /* times of the next looks at the state; 0: none is planned */
 };
 
 /* Creates a source without a keeper. Returns NULL if memory runs out. */

@@ -1,4 +1,4 @@
-/* GET /server_info (doc/http.md, "GET /server_info"). */
+/* Answers GET /server_info (doc/http.md, "GET /server_info"). */
 #include "config.h"
 
 #include <inttypes.h>

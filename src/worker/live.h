@@ -1,4 +1,4 @@
-/* hr_live: helpers shared by the handlers of /handrail/v1/. */
+/* hr_live: has helpers that the handlers of /handrail/v1/ share. */
 #ifndef HR_WORKER_LIVE_H
 #define HR_WORKER_LIVE_H
 

@@ -16,7 +16,7 @@
 
 #define PLUGIN "browse_interactive" /* the plugin that takes this action type has the browser */
 #define EVENT_MAX (32u << 20)
-#define SILENCE_S 90 /* per object; the first may wait for the plugin's start */
+#define SILENCE_S 90 /* seconds per object; the first may wait for the plugin's start */
 
 struct watching {
 	int plugin;

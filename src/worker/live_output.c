@@ -18,7 +18,7 @@
 #define PIECE_MAX (1u << 20)
 #define NUMBER_MAX 32
 #define EVENT_MAX (4u << 20)
-#define TORN_MAX 3 /* bytes of an incomplete character */
+#define TORN_MAX 3 /* maximum bytes of an incomplete character */
 
 enum form { FORM_BYTES, FORM_BASE64, FORM_TEXT }; /* the last two are event streams */
 
@@ -57,7 +57,7 @@ torn_at_end(const char *p, size_t len)
 
 	for (back = 1; back <= TORN_MAX && back <= len; back++) {
 		if (((unsigned char)p[len - back] & 0xC0) == 0x80)
-			continue; /* a continuation byte */
+			continue; /* this is a continuation byte */
 		if (hr_utf8_next(p + len - back, p + len, &n) < 0 && n == back &&
 		    (unsigned char)p[len - back] >= 0xC2 && (unsigned char)p[len - back] <= 0xF4)
 			return back;
@@ -66,7 +66,7 @@ torn_at_end(const char *p, size_t len)
 	return 0;
 }
 
-/* `end` is the offset after p[len); a reconnecting client continues from it. */
+/* Puts an event; `end` is the offset after p[len): a reconnecting client continues from it. */
 static void
 put_data(struct following *f, const char *p, size_t len, uint64_t end)
 {

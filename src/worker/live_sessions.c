@@ -22,7 +22,7 @@
 
 /* ---- listing ---- */
 
-/* A session that is not ready is listed without its state, which would block. */
+/* Appends a session; one that is not ready is listed without its state, which would block. */
 static void
 put_one(struct hr_worker *w, struct hr_buf *b, const char *name, bool ready)
 {
@@ -293,8 +293,8 @@ hr_handle_live_run(struct hr_worker *w, struct hr_request *r, struct hr_answer *
 
 	if (!hr_live_place(w, r, &place, ret))
 		return;
-	/* check before the action is in the journal: a refused action was not done and can be sent
-	 * again */
+	/* this check comes before the action is in the journal: a refused action was not done and
+	 * can be sent again */
 	fd = place.session != NULL ? hr_shell_connect(&place, &err) : -1;
 	if (fd < 0 && place.session != NULL) {
 		hr_live_refuse(ret, &err);

@@ -26,7 +26,7 @@ enum worker_fd { CHANNEL_FD = 3, BOARD_FD = 4 };
 
 const char *argp_program_version = "handrail-worker " PACKAGE_VERSION;
 
-#define FIRST_KEY 256 /* smaller keys are letters */
+#define FIRST_KEY 256 /* smaller option keys are letters */
 
 static error_t
 parse_option(int key, char *arg, struct argp_state *state)
@@ -146,7 +146,8 @@ main(int argc, char **argv)
 		r = work(&a, &reach, &w, &err);
 	if (r < 0)
 		hr_log(HR_LOG_ERROR, "%s", err.msg);
-	hr_worker_done(&w); /* before the scoreboard is detached, where the journal counts */
+	/* the worker ends before the scoreboard is detached, where the journal counts */
+	hr_worker_done(&w);
 	hr_scoreboard_detach(w.board);
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,5 +1,5 @@
-/* POST /update_mcp_server (doc/http.md, "POST /update_mcp_server"): checks the whole body and
- * passes it to the proxy plugin. */
+/* Answers POST /update_mcp_server (doc/http.md, "POST /update_mcp_server"): checks the whole body
+ * and passes it to the proxy plugin. */
 #include "config.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
-/* GET /metrics. The figures come from shared memory and, for processes, from /proc, after the
- * supervisor has checked the resources: some control groups send no event for a memory level. */
+/* Answers GET /metrics. The figures come from shared memory and, for processes, from /proc, after
+ * the supervisor has checked the resources: some control groups send no event for a memory
+ * level. */
 #include "config.h"
 
 #include "worker/metrics.h"
@@ -14,7 +15,7 @@
 #include "worker/ready.h"
 #include "worker/worker.h"
 
-/* Microseconds. Most of the time is the command's own, so the range is wide. */
+/* bounds in microseconds; most of the time is the command's own, so the range is wide */
 static const uint64_t bounds[] = {500, 1000, 2500, 5000, 10000, 50000, 100000, 500000, 1000000,
     5000000, 10000000, 60000000, 300000000, 1800000000};
 

@@ -7,8 +7,8 @@
 #include "proto/httperr.h"
 #include "proto/scoreboard.h"
 
-/* Counts an answered request. ns: duration of its action; used only if the answer's note names an
- * action. */
+/* Counts an answered request. `ns` is the duration of its action; it is used only if the answer's
+ * note names an action. */
 void hr_metrics_count(struct hr_scoreboard *board, const struct hr_answer *a, int64_t ns);
 
 #endif

@@ -42,7 +42,7 @@ goes_unjournaled(struct hr_worker *w, const struct hr_err *err, struct hr_answer
 	       hr_answer_later(ret, "The journal of actions cannot be written; nothing was done.");
 }
 
-/* If this returns true, *ret_found is NEW or BEGUN. */
+/* Enters the request. If it returns true, *ret_found is NEW or BEGUN. */
 static bool
 once_enter(struct hr_worker *w, struct hr_span key, enum hr_journal_found *ret_found,
     struct hr_answer *ret)
@@ -109,8 +109,8 @@ hr_once_begin(
 
 /* Completes the entry. A 503 with Retry-After leaves it as it is: nothing was done and a retry
  * helps, or the result of a started action will be known later. An earlier attempt may still be on
- * its way to a shell, and would take a new entry for its own. A 503 without it is a plugin's
- * answer. */
+ * its way to a shell, and would take a new entry for its own. A 503 without Retry-After is a
+ * plugin's answer. */
 void
 hr_once_leave(struct hr_worker *w, const struct hr_answer *ret)
 {

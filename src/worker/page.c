@@ -44,7 +44,7 @@ find(const struct hr_worker *w, const struct hr_request *r, struct hr_signin *re
 	       hr_auth_knows(&w->auth, ret->key);
 }
 
-/* Accepts only a path exactly below ours, in its plain spelling: nginx may resolve another one
+/* Accepts only a path exactly below ours, in its plain spelling: nginx may resolve another spelling
  * differently. */
 static bool
 is_below(const char *uri)
@@ -109,7 +109,7 @@ take_asked(const struct hr_request *r, struct json_object *body, struct hr_signi
 		   answer, 400, "path has to end with /handrail/, port to be a number");
 }
 
-/* An empty value makes the browser forget the cookie. */
+/* Sets the cookie; an empty value makes the browser forget it. */
 static void
 set_cookie(
     struct hr_answer *ret, const struct hr_signin_asked *a, const char *value, int64_t seconds)
@@ -218,5 +218,5 @@ hr_handle_me(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 		put_me(ret, rights_of(w, &s), (s.until_ns - hr_now_ns()) / HR_NS_PER_S, NULL);
 	else
 		put_me(ret, HR_PAGE_ACT, -1,
-		    NULL); /* the client used the key itself, or none is required */
+		    NULL); /* the client used the key itself, or no key is required */
 }

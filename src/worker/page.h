@@ -1,6 +1,6 @@
-/* hr_page: signed-in clients of the sandbox's page (doc/page.md). A sign-in needs both a cookie
- * that scripts cannot read and a token that only the page knows, which a browser adds to no request
- * by itself. */
+/* hr_page: manages signed-in clients of the sandbox's page (doc/page.md). A sign-in needs both a
+ * cookie that scripts cannot read and a token that only the page knows, which a browser adds to no
+ * request by itself. */
 #ifndef HR_WORKER_PAGE_H
 #define HR_WORKER_PAGE_H
 
@@ -17,7 +17,7 @@ enum hr_page_rights hr_page_rights_of(const char *name);
  * /handrail/v1/ belong to the page. */
 bool hr_page_passes(const struct hr_worker *w, const struct hr_request *r);
 
-/* Fills *ret with the sign-in that an endless answer depends on. */
+/* Fills *ret with the sign-in on which an endless answer depends. */
 void hr_page_enter(const struct hr_worker *w, const struct hr_request *r, struct hr_stay *ret);
 
 #endif

@@ -1,5 +1,5 @@
-/* GET /ready and similar paths: a worker asks the supervisor, which answers from memory without
- * waiting, and then the keeper of the default shell, which alone knows about its shell. */
+/* Answers GET /ready and similar paths: a worker asks the supervisor, which answers from memory
+ * without waiting, and then the keeper of the default shell, which alone knows about its shell. */
 #include "config.h"
 
 #include "worker/ready.h"
@@ -18,7 +18,7 @@
 
 #define TIMEOUT_MS 5000
 
-/* Counts like df, without root's reserved blocks. Returns -1 if the figure is unknown or another
+/* Counts as df does, without root's reserved blocks. Returns -1 if the figure is unknown or another
  * worker is reading it. */
 static int
 disk_percent(struct hr_worker *w)

@@ -1,4 +1,4 @@
-/* hr_ready_ask: readiness of the components, from the supervisor. */
+/* hr_ready_ask: fetches the readiness of the components from the supervisor. */
 #ifndef HR_WORKER_READY_H
 #define HR_WORKER_READY_H
 

@@ -1,6 +1,7 @@
-/* nginx continues an action whose client has left, and reads its answer. So the worker asks the
- * kernel whether the client's connection still exists. If it cannot know the connection (a proxy's
- * address, a Unix socket, a kernel without this query), nginx's view stands. */
+/* Recognises a repeated request. nginx continues an action whose client has left, and reads its
+ * answer. So the worker asks the kernel whether the client's connection still exists. If it cannot
+ * know the connection (a proxy's address, a Unix socket, a kernel without this query), nginx's view
+ * stands. */
 #include "config.h"
 
 #include "worker/repeat.h"
@@ -20,7 +21,8 @@ mix(uint64_t h, const char *text)
 	return hr_hash(h, text, strlen(text) + 1);
 }
 
-/* Trusts the address that a client states: it only separates that client's own requests. */
+/* Returns the client's digest. It trusts the address that a client states, which only separates
+ * that client's own requests. */
 static uint64_t
 client_of(const struct hr_worker *w, const struct hr_request *r)
 {
@@ -65,7 +67,7 @@ is_left(struct hr_worker *w, const struct hr_unread_hold *h, struct hr_peer *cli
 /* Takes over the place of the first equal request that has lost its client or that nginx itself
  * sends again, and copies its id to *mine. A place that changes meanwhile is read again. The kernel
  * may take long to close the connections of a killed process, so a client that seems present is
- * checked again after its action. *waited: the word of the last place waited for. */
+ * checked again after its action. *waited is the word of the last place waited for. */
 static bool
 join(struct hr_worker *w, struct hr_unread_action *mine, uint64_t *waited)
 {
@@ -127,7 +129,7 @@ hr_repeat_enter(struct hr_worker *w, const struct hr_request *r, const char *ses
 		become(key, mine.id);
 	} else {
 		w->unread = (struct hr_unread_hold){NULL, 0};
-		/* the client may have sent the action again, and that one may be finished */
+		/* the client may have sent the action again, and the repetition may be finished */
 		if (waited != 0 && hr_peer_look(&w->peers, &w->peer) == 0)
 			return hr_answer_later(
 			    ret, "The client left before the action began; nothing was done.");

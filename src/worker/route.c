@@ -17,8 +17,8 @@
 
 struct route {
 	const char *path;
-	const char *method; /* NULL: any method */
-	bool open;          /* needs no key, whatever the method */
+	const char *method; /* NULL: any method is allowed */
+	bool open;          /* the path needs no key, whatever the method */
 	hr_handler_fn *handle;
 };
 
@@ -34,7 +34,7 @@ static const struct route routes[] = {
     {"/vscode/connection_token", "GET", false, hr_handle_token},
     {"/ready", "GET", false, hr_handle_ready},
     {"/metrics", "GET", false, hr_handle_metrics},
-    /* doc/live.md */
+    /* documented in doc/live.md */
     {"/handrail/v1/alerts", "GET", false, hr_handle_alerts},
     {"/handrail/v1/sessions", "GET", false, hr_handle_live_sessions},
     {"/handrail/v1/create", "POST", false, hr_handle_live_create},
@@ -48,7 +48,7 @@ static const struct route routes[] = {
     {"/handrail/v1/keys", "POST", false, hr_handle_live_keys},
     {"/handrail/v1/resize", "POST", false, hr_handle_live_resize},
     {"/handrail/v1/signal", "POST", false, hr_handle_live_signal},
-    /* the page: doc/page.md */
+    /* the page, documented in doc/page.md */
     {"/handrail/v1/signin", "POST", false, hr_handle_signin},
     {"/handrail/v1/signout", "POST", false, hr_handle_signout},
     {"/handrail/v1/events", "GET", false, hr_handle_events},
@@ -64,7 +64,7 @@ static const struct route routes[] = {
     {"/handrail/v1/files", "GET", false, hr_handle_files},
     {"/handrail/v1/rename", "POST", false, hr_handle_rename},
     {"/handrail/v1/remove", "POST", false, hr_handle_remove},
-    /* doc/agents.md; this handler checks the key itself */
+    /* documented in doc/agents.md; this handler checks the key itself */
     {"/handrail/mcp", "POST", true, hr_handle_door},
     /* nginx's auth_request, which keeps the method of the original request */
     {"/-/auth", NULL, false, hr_handle_auth},
@@ -206,8 +206,9 @@ hr_request_from_here(const struct hr_request *r)
 		   strcasecmp(host + 3, r->host) == 0);
 }
 
-/* If no key is set, any page in a browser on this machine, even the agent's own, could run
- * commands: it needs no answer for that. nginx's internal requests never come from a page. */
+/* Refuses such requests if no key is set: any page in a browser on this machine, even the agent's
+ * own, could run commands, for which it needs no answer. nginx's internal requests never come from
+ * a page. */
 static bool
 is_foreign(const struct hr_worker *w, const struct hr_request *r, const struct route *to)
 {
@@ -215,7 +216,7 @@ is_foreign(const struct hr_worker *w, const struct hr_request *r, const struct r
 	       strcmp(r->method, "POST") == 0 && !hr_request_from_here(r);
 }
 
-/* The endpoints of SWE-ReX and of OpenHands V1 have tables of their own. */
+/* Returns true for the endpoints of SWE-ReX and of OpenHands V1, which have tables of their own. */
 static bool
 is_rex(const struct hr_request *r)
 {

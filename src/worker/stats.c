@@ -67,7 +67,7 @@ sums_add(struct sums *s, int32_t pid)
 }
 
 #define DEPTH_MAX 32
-#define CHILDREN_MAX 4096 /* bytes: some hundred pids */
+#define CHILDREN_MAX 4096 /* maximum bytes, enough for some hundred pids */
 
 static void
 tree_add(struct hr_stats_tree *t, int32_t pid, int depth)

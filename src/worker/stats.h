@@ -1,7 +1,6 @@
-/* hr_stats: resources of the server for GET /server_info (doc/http.md, "GET /server_info").
- *
- * The contract's "server process" is the sum of the supervisor, the keeper of the default session
- * and all workers on the scoreboard; nginx is not counted. */
+/* hr_stats: measures resources of the server for GET /server_info (doc/http.md, "GET
+ * /server_info"). The contract's "server process" is the sum of the supervisor, the keeper of the
+ * default session and all workers on the scoreboard; nginx is not counted. */
 #ifndef HR_WORKER_STATS_H
 #define HR_WORKER_STATS_H
 
@@ -10,17 +9,17 @@
 #include "proto/scoreboard.h"
 
 struct hr_stats_now {
-	double cpu_percent; /* one decimal */
+	double cpu_percent; /* rounded to one decimal */
 	uint64_t rss, vms;
 	double memory_percent;
 	uint64_t disk_total, disk_used, disk_free;
-	double disk_percent; /* one decimal */
+	double disk_percent; /* rounded to one decimal */
 	uint64_t read_bytes, write_bytes;
 };
 
 struct hr_stats {
-	/* the last sample of this process, with its times */
-	int64_t wall_ns; /* CLOCK_MONOTONIC; 0: no sample yet */
+	/* ---- the last sample of this process, with its times ---- */
+	int64_t wall_ns; /* CLOCK_MONOTONIC; 0: there is no sample yet */
 	int64_t cpu_ns;
 	struct hr_stats_now last;
 };
@@ -42,7 +41,8 @@ struct hr_stats_tree {
 /* Sets all members to 0 if the process does not exist. */
 void hr_stats_tree(int32_t pid, struct hr_stats_tree *ret);
 
-/* Returns the resident bytes of a process and its descendants; 0: the process does not exist. */
+/* Returns the resident bytes of a process and its descendants, or 0 if the process does not
+ * exist. */
 uint64_t hr_stats_resident(int32_t pid);
 
 #endif

@@ -1,4 +1,5 @@
-/* Checked before each step of a stream, because any worker may end a sign-in at any time. */
+/* Checks sign-ins before each step of a stream, because any worker may end a sign-in at any
+ * time. */
 #include "config.h"
 
 #include "worker/stay.h"

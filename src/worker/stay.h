@@ -9,9 +9,9 @@
 
 struct hr_worker;
 
-/* Filled by hr_page_enter(). */
+/* The sign-in of an answer, filled by hr_page_enter(). */
 struct hr_stay {
-	bool signed_in; /* false: the client used a key, or none is required */
+	bool signed_in; /* false: the client used a key, or no key is required */
 	struct hr_signin by;
 };
 

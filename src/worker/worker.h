@@ -22,18 +22,18 @@ struct hr_worker {
 	const char *run_dir;
 	const char *work_dir;
 	uid_t user_id;           /* owner of the files that actions create */
-	const char *libexec_dir; /* directory of the modules; "": none (tests) */
+	const char *libexec_dir; /* directory of the modules; "": none, as in tests */
 	const char *office;      /* see files/document.h */
-	int channel;             /* the supervisor's; -1: none (tests) */
+	int channel;             /* descriptor of the supervisor's channel; -1: none, as in tests */
 	int shell_fd; /* connection of the default session's keeper; -1: not connected yet */
 	struct hr_scoreboard *board;
-	int board_fd; /* the scoreboard's descriptor; -1: none (tests) */
+	int board_fd; /* the scoreboard's descriptor; -1: none, as in tests */
 	struct hr_worker_slot *slot;
 	struct hr_auth auth;
 	struct hr_stats stats;
 	struct hr_unpack_limits unpack_limits;
 	struct hr_nginx_account nginx;
-	enum hr_page_rights page_rights; /* upper limit */
+	enum hr_page_rights page_rights; /* upper limit of a page's rights */
 	int64_t page_lifetime_s;
 	struct hr_hub *hub; /* NULL outside the pool "page" */
 	bool was_ready;     /* this process has seen the server ready */
@@ -47,7 +47,7 @@ struct hr_worker {
 	int peers;                    /* socket for hr_peer_look() */
 	uid_t shell_uid;              /* account whose rights the file viewer uses */
 
-	/* reused by all requests to save allocations */
+	/* ---- reused by all requests to save allocations ---- */
 	struct hr_buf body;
 	struct hr_buf path;
 	struct hr_buf session; /* name of the requested session */
@@ -62,22 +62,22 @@ void hr_worker_done(struct hr_worker *w);
 void hr_worker_stage(struct hr_worker *w, enum hr_worker_stage stage);
 
 /* Reads the whole body into w->body (valid until the next request). Returns false after sending an
- * error: the body exceeds `cap` (413), or memory runs out. */
+ * error if the body exceeds `cap` (413), or memory runs out. */
 bool
 hr_worker_body(struct hr_worker *w, const struct hr_request *r, size_t cap, struct hr_answer *ret);
 
-/* Handles the body of POST /execute_action by the given rules. session: a named one, which takes
- * only `run`; NULL: the default one. */
+/* Handles the body of POST /execute_action by the given rules. `session` is a named one, which
+ * takes only `run`; NULL: the default one. */
 void hr_execute(struct hr_worker *w, const struct hr_request *r, const char *session,
     enum hr_rules rules, struct hr_answer *ret);
 
-/* Performs one action by the given rules in `session` (as above). key: its name for "at most once";
- * "": the request's own. */
+/* Performs one action by the given rules in `session` (as above). `key` is its name for "at most
+ * once"; "": the request's own. */
 struct json_object;
 void hr_execute_action(struct hr_worker *w, const struct hr_request *r, const char *session,
     struct json_object *action, struct hr_span key, enum hr_rules rules, struct hr_answer *ret);
 
-/* The handlers, one per file; route.c has the table. */
+/* A handler, one per file; route.c has the table. */
 typedef void hr_handler_fn(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret);
 hr_handler_fn hr_handle_alerts;
 hr_handler_fn hr_handle_alive;
@@ -113,7 +113,7 @@ hr_handler_fn hr_handle_metrics;
 hr_handler_fn hr_handle_pack;
 hr_handler_fn hr_handle_ready;
 hr_handler_fn hr_handle_refused;
-hr_handler_fn hr_handle_rex; /* all paths below /swerex/ */
+hr_handler_fn hr_handle_rex; /* handles all paths below /swerex/ */
 hr_handler_fn hr_handle_rex_key;
 hr_handler_fn hr_handle_signin;
 hr_handler_fn hr_handle_signout;
@@ -121,7 +121,7 @@ hr_handler_fn hr_handle_stat;
 hr_handler_fn hr_handle_token;
 hr_handler_fn hr_handle_unpack;
 hr_handler_fn hr_handle_upload;
-hr_handler_fn hr_handle_v1; /* all requests for which hr_v1_is() is true */
+hr_handler_fn hr_handle_v1; /* handles all requests for which hr_v1_is() is true */
 hr_handler_fn hr_handle_view;
 hr_handler_fn hr_handle_viewer;
 

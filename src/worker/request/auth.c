@@ -9,7 +9,8 @@
 #include "base/fd.h"
 #include "proto/channel.h"
 
-#define ASK_MS 10000 /* covers a supervisor that is busy with its own start */
+/* milliseconds; they cover a supervisor that is busy with its own start */
+#define ASK_MS 10000
 
 int
 hr_auth_take(struct hr_auth *a, const char *p, size_t len, struct hr_err *err)

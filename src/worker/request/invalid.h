@@ -5,7 +5,7 @@
 
 #include "proto/httperr.h"
 
-#define HR_INVALID_MAX (16u << 20) /* bytes of errors; more become a generic 500 */
+#define HR_INVALID_MAX (16u << 20) /* maximum bytes of errors; more become a generic 500 */
 
 /* Opens an entry; loc is the text of the tuple. The caller appends the repr of the input. */
 void hr_invalid_open(struct hr_buf *errors, const char *type, const char *loc, const char *msg);

@@ -13,8 +13,8 @@
 
 /* Appends the key: the client's X-Request-ID, else its Idempotency-Key, else the id and time stamp
  * of the event; each with a digest of the body. Otherwise it appends nginx's id, which covers a
- * retry by nginx within one request, while two equal requests are two actions. Appends "" if there
- * is nothing. */
+ * retry by nginx within one request, while two equal requests are two actions. Appends "" if no
+ * name exists. */
 void hr_key_make(struct hr_buf *key, const struct hr_request *r, const struct hr_event *ev,
     const struct hr_buf *body);
 
@@ -22,7 +22,7 @@ void hr_key_make(struct hr_buf *key, const struct hr_request *r, const struct hr
  * X-Request-ID or Idempotency-Key with a digest of `what`. Appends "" if the client gave
  * neither. */
 void hr_key_named(struct hr_buf *key, const struct hr_request *r, const struct hr_buf *what);
-/* Returns true if the client gave one of the two. */
+/* Returns true if the client gave X-Request-ID or Idempotency-Key. */
 bool hr_key_is_named(const struct hr_request *r);
 
 #endif

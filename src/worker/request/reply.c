@@ -18,7 +18,7 @@ static const char *
 param(const FCGX_Request *fcgi, const char *name)
 {
 	const char *v =
-	    FCGX_GetParam(name, fcgi->envp); /* the first value of a repeated parameter */
+	    FCGX_GetParam(name, fcgi->envp); /* returns the first value of a repeated parameter */
 
 	return v != NULL ? v : "";
 }
@@ -197,9 +197,9 @@ record_write(struct hr_sink *sink, const void *p, size_t len)
 	return s->gone ? -1 : 0;
 }
 
-/* nginx passes on the head of an unbuffered answer at once only if nothing follows it in the same
- * read, and it counts a record's padding as data (1.22 to 1.27): the client would see no head
- * before the first body data. So the head's length is padded to a multiple of 8. */
+/* Pads the head's length to a multiple of 8: nginx passes on the head of an unbuffered answer at
+ * once only if nothing follows it in the same read, and it counts a record's padding as data (1.22
+ * to 1.27). Otherwise the client would see no head before the first body data. */
 static void
 put_stream_head(FCGX_Stream *out, const struct hr_answer *a)
 {
@@ -246,7 +246,7 @@ hr_reply_hold(FCGX_Request *fcgi, const struct hr_answer *a)
 	struct hr_answer head = *a;
 	int fd = fcgi->ipcFd;
 
-	head.stream.length = -1; /* unknown length */
+	head.stream.length = -1; /* the length is unknown */
 	put_stream_head(fcgi->out, &head);
 	if (FCGX_FFlush(fcgi->out) != 0)
 		hr_fd_close(&fd);

@@ -18,9 +18,9 @@ void hr_reply_drain(FCGX_Request *fcgi);
  * connection, which the caller owns, or -1 if it is lost. */
 int hr_reply_hold(FCGX_Request *fcgi, const struct hr_answer *a);
 
-/* Writes the answer; the body must have been read. A peer that has left is no error. *ret_sent: the
- * peer has received all of it. Returns false if the body could not be finished: the reason is
- * logged and the connection closed. */
+/* Writes the answer; the body must have been read. A peer that has left is no error. *ret_sent is
+ * set if the peer has received all of it. Returns false if the body could not be finished: the
+ * reason is logged and the connection closed. */
 bool hr_reply_send(FCGX_Request *fcgi, const struct hr_answer *a, bool *ret_sent);
 
 #endif

@@ -1,5 +1,5 @@
 /* hr_request: a request and its handling. There is no FastCGI here: hr_handle() is a function of
- * the request, so tests and the fuzzer need no server (fcgi.c is the edge). */
+ * the request, so tests and the fuzzer need no server (fcgi.c connects it to FastCGI). */
 #ifndef HR_WORKER_REQUEST_REQUEST_H
 #define HR_WORKER_REQUEST_REQUEST_H
 
@@ -24,17 +24,17 @@ struct hr_request {
 	const char *method;
 	const char *uri; /* as sent: percent-encoded, with its query */
 	const char *content_type;
-	const char *session_key; /* X-Session-API-Key; the first if repeated */
+	const char *session_key; /* value of X-Session-API-Key; the first one if repeated */
 	const char *authorization;
-	const char *host;            /* Host */
+	const char *host;            /* value of Host */
 	const char *scheme;          /* "http" or "https" */
-	const char *client_id;       /* X-Request-ID */
-	const char *idempotency_key; /* Idempotency-Key */
-	const char *request_id;      /* nginx's id */
-	const char *traceparent;     /* W3C Trace Context */
+	const char *client_id;       /* value of X-Request-ID */
+	const char *idempotency_key; /* value of Idempotency-Key */
+	const char *request_id;      /* nginx's id of the request */
+	const char *traceparent;     /* value of traceparent (W3C Trace Context) */
 	const char *connection;      /* the client's connection, for hr_peer_parse() */
-	const char *forwarded_for;   /* X-Forwarded-For */
-	const char *user_agent;      /* User-Agent */
+	const char *forwarded_for;   /* value of X-Forwarded-For */
+	const char *user_agent;      /* value of User-Agent */
 	/* used by /download_file */
 	const char *range, *if_range, *if_none_match;
 	/* used by /handrail/v1/output */
@@ -44,7 +44,7 @@ struct hr_request {
 	const char *asked_method, *asked_uri; /* /-/auth: the original request */
 	/* used by /handrail/mcp */
 	const char *mcp_version, *mcp_method, *mcp_name;
-	const char *rex_key; /* X-API-Key, for /swerex/ */
+	const char *rex_key; /* value of X-API-Key, for /swerex/ */
 	const char *origin;
 	bool mcp;                 /* the MCP endpoint is enabled */
 	bool rex;                 /* the SWE-ReX endpoint is enabled */
@@ -56,7 +56,7 @@ struct hr_request {
 	const char *remote;       /* the client's address; only for the viewer */
 	struct hr_body body;
 
-	/* set by hr_handle() */
+	/* ---- set by hr_handle() ---- */
 	struct hr_buf *path; /* decoded; may contain null characters */
 	const char *query;   /* points into uri after '?', or "" */
 	bool admitted;       /* the viewer's base was valid and is stripped from path */

@@ -21,7 +21,8 @@
 #include "worker/rex/rex.h"
 
 #define TEXT_MAX (HR_JSON_BODY_MAX * 4)
-#define NOT_FOUND 127 /* exit code of env if the program is missing; 126: it cannot be started */
+/* exit code of env if the program is missing; with 126 the program cannot be started */
+#define NOT_FOUND 127
 
 struct stream {
 	char name[HR_SPOOL_NAME];
@@ -150,7 +151,7 @@ program(const struct hr_rex_call *c)
 	return hr_json_type(v) == HR_PY_STR ? hr_rex_str(c, "command") : listed(v, 0);
 }
 
-/* Returns false after raising an exception. */
+/* Composes the command. Returns false after raising an exception. */
 static bool
 compose(struct hr_rex_call *c, const struct execution *x, struct hr_buf *text)
 {

@@ -10,7 +10,8 @@
 #include "base/clock.h"
 #include "proto/json.h"
 
-#define STEPS_PER_BYTE 4 /* steps that are free: each expression takes some at every position */
+/* number of steps that are free: each expression takes some at every position */
+#define STEPS_PER_BYTE 4
 #define HEAP_KIB 16384
 
 static int

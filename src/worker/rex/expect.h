@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 
-/* steps of all expressions together, besides a few per byte */
+/* maximum steps of all expressions together, besides a few per byte */
 #define HR_REX_EXPECT_STEPS 20000000
 #define HR_REX_EXPECT_MAX 32
 
@@ -17,7 +17,7 @@ struct json_object;
 struct hr_rex_expect {
 	void *codes[HR_REX_EXPECT_MAX];
 	void *limits, *data;
-	int64_t steps;            /* steps left */
+	int64_t steps;            /* number of steps left */
 	struct json_object *list; /* borrowed */
 	size_t n;
 };

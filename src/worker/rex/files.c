@@ -1,6 +1,6 @@
-/* Files: read as text, written, uploaded. They are opened and replaced like those of the actions
- * `read` and `write` and of POST /upload_file: completely or not at all, and with the same access
- * rules. */
+/* Handles files: read as text, written, uploaded. They are opened and replaced like those of the
+ * actions `read` and `write` and of POST /upload_file: completely or not at all, and with the same
+ * access rules. */
 #include "config.h"
 
 #include <ctype.h>
@@ -115,7 +115,7 @@ decode_loosely(struct hr_buf *text, const struct hr_buf *bytes, bool ascii, enum
 	return true;
 }
 
-/* Returns false after raising an exception. */
+/* Reads the file. Returns false after raising an exception. */
 static bool
 decode(struct hr_rex_call *c, const struct hr_buf *bytes, struct hr_buf *text)
 {
@@ -213,7 +213,8 @@ give(const struct hr_rex_call *c, int fd)
 	return geteuid() == 0 ? fchown(fd, c->w->user_id, (gid_t)c->w->user_id) : 0;
 }
 
-/* given: the path for error messages. Returns false after raising an exception. */
+/* Writes the file; `given` is the path for error messages. Returns false after raising an
+ * exception. */
 static bool
 place(struct hr_rex_call *c, const char *path, const char *given, struct hr_span bytes)
 {
@@ -263,8 +264,9 @@ hr_rex_write_file(struct hr_rex_call *c)
 enum part { OTHER, FILE_PART, TARGET, UNZIP };
 
 struct upload {
-	struct hr_spool spool, now; /* the last complete part and the current one, unnamed */
-	int sys, now_sys;           /* errno of each spool; -1: no file */
+	/* the last complete part and the current one, which have no names yet */
+	struct hr_spool spool, now;
+	int sys, now_sys; /* errno of each spool; -1: there is no file */
 	enum part part;
 	struct hr_buf target, unzip, field;
 	bool has_target;
@@ -317,7 +319,7 @@ take_field(struct hr_buf *ret, const struct hr_buf *field)
 		ret->fail = field->fail;
 }
 
-/* The part counts only now, because a body may end within it. */
+/* Ends a part. It counts only now, because a body may end within it. */
 static int
 part_end(void *arg)
 {
@@ -337,7 +339,7 @@ part_end(void *arg)
 	return 0;
 }
 
-/* Returns false after sending an error. */
+/* Reads the parts. Returns false after sending an error. */
 static bool
 receive(struct hr_rex_call *c, struct upload *u)
 {

@@ -87,7 +87,7 @@ struct errors {
 	size_t n;
 };
 
-/* Adds an error. where: loc after the model; input: the value, or NULL for null. */
+/* Adds an error. `where` is loc after the model; `input` is the value, or NULL for null. */
 static void
 add(struct errors *e, const char *type, const char *where, const char *msg,
     struct json_object *input, const char *ctx)

@@ -1,4 +1,4 @@
-/* /swerex/: access, routes and the encoding of failures. */
+/* Serves /swerex/: access, routes and the encoding of failures. */
 #include "config.h"
 
 #include "worker/rex/rex.h"
@@ -144,7 +144,7 @@ is_alive(struct hr_rex_call *c)
 
 static const struct {
 	const char *path, *method;
-	const struct hr_rex_model *model; /* NULL: no JSON body */
+	const struct hr_rex_model *model; /* NULL: the route has no JSON body */
 	void (*handle)(struct hr_rex_call *c);
 } routes[] = {
     {"/", "GET", NULL, root},

@@ -13,7 +13,7 @@
 
 #define HR_REX_SESSION 33                    /* bytes for a shell's name and its NUL */
 #define HR_REX_SESSIONS "swerex"             /* prefix of all SWE-ReX shell names */
-#define HR_REX_OUTPUT_MAX ((size_t)64 << 20) /* bytes of output of `execute` */
+#define HR_REX_OUTPUT_MAX ((size_t)64 << 20) /* maximum bytes of output of `execute` */
 #define HR_REX_PROMPT "SHELLPS1PREFIX"       /* prompt of the original's shells */
 
 struct hr_rex_call {
@@ -46,8 +46,8 @@ struct hr_rex_field {
 
 /* A model, or one of several among which a member of the body chooses. */
 struct hr_rex_model {
-	const char *tag;                   /* name of that member; NULL: there is one model */
-	const char *value;                 /* the member's value */
+	const char *tag;   /* name of the member that chooses; NULL: there is one model */
+	const char *value; /* the member's value */
 	const struct hr_rex_field *fields; /* ends with a name of NULL */
 	const struct hr_rex_model *other;  /* NULL: the last model */
 };
@@ -55,7 +55,7 @@ struct hr_rex_model {
 extern const struct hr_rex_model hr_rex_create_model, hr_rex_run_model, hr_rex_close_model,
     hr_rex_execute_model, hr_rex_read_model, hr_rex_write_model;
 
-/* Returns false after sending errors in FastAPI's format. body NULL: null. */
+/* Checks a body, which is NULL for null. Returns false after sending errors in FastAPI's format. */
 bool hr_rex_check(const struct hr_rex_model *m, struct json_object *body, struct hr_answer *ret);
 /* Sends a 422 with one entry for a missing or unreadable body. `where` follows "body" in loc.
  * Returns false. */
@@ -77,7 +77,7 @@ bool hr_rex_raise(
     struct hr_answer *ret, const char *class, const struct hr_buf *message, const char *extra);
 bool hr_rex_raisef(struct hr_answer *ret, const char *class, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* Sends an OSError; path NULL: without a path. text: made by hr_oserror_put(), which also
+/* Sends an OSError; path NULL: without a path. `text` is made by hr_oserror_put(), which also
  * determines the class. */
 bool hr_rex_raise_os(struct hr_answer *ret, int sys, const char *path);
 bool hr_rex_raise_os_text(struct hr_answer *ret, struct hr_buf *text);
@@ -93,8 +93,8 @@ void hr_rex_leave(struct hr_rex_call *c);
 
 /* ---- session.c ---- */
 
-/* Finds the shell that the body names; name: HR_REX_SESSION bytes. Returns false after raising an
- * exception. */
+/* Finds the shell that the body names; `name` has HR_REX_SESSION bytes. Returns false after raising
+ * an exception. */
 bool hr_rex_place(struct hr_rex_call *c, char *name, struct hr_shell_place *ret_place);
 void hr_rex_create(struct hr_rex_call *c);
 void hr_rex_close_one(struct hr_rex_call *c);
@@ -104,15 +104,15 @@ void hr_rex_close_all(struct hr_rex_call *c);
 
 /* The result of a `run` action; hr_rex_result_done() puts the observation. */
 struct hr_rex_result {
-	int64_t exit_code;      /* -1: still running or not started */
-	bool refused;           /* not started, because another command runs */
+	int64_t exit_code;      /* -1: the command still runs or was not started */
+	bool refused;           /* the command was not started, because another one runs */
 	struct json_object *o;  /* the observation */
 	struct hr_span content; /* the observation's content */
 };
 void hr_rex_result_done(struct hr_rex_result *r);
-/* Runs `text` in that shell (NULL: a new one only for this, in dir). ready_s: see struct
- * hr_run_request. key "": uses the journal under the request's name; otherwise bypasses the
- * journal. Returns false after raising an exception. */
+/* Runs `text` in that shell (NULL: a new one only for this command, in dir). ready_s: see struct
+ * hr_run_request. With key "" it uses the journal under the request's name; otherwise it bypasses
+ * the journal. Returns false after raising an exception. */
 bool hr_rex_run(struct hr_rex_call *c, const char *session, const char *dir, struct hr_span text,
     double timeout_s, double ready_s, struct hr_span key, struct hr_rex_result *ret);
 /* Reads a command's output from the log in the original's form, without escape sequences. */
@@ -127,7 +127,7 @@ void hr_rex_observe(
 /* Appends "Command '…' failed with exit code N. " after the request's error message. */
 void hr_rex_put_failed(struct hr_buf *b, const struct hr_rex_call *c, int64_t exit_code);
 void hr_rex_run_in_session(struct hr_rex_call *c);
-double hr_rex_limit_s(const struct hr_rex_call *c); /* the request's timeout; 0: none */
+double hr_rex_limit_s(const struct hr_rex_call *c); /* Returns the request's timeout; 0: none. */
 /* Answers for a command that has completed; hr_rex_late() and hr_rex_busy() do so for one that
  * still runs or was not started. */
 void hr_rex_completed(struct hr_rex_call *c, struct hr_span output, int64_t exit_code);
@@ -136,10 +136,10 @@ void hr_rex_busy(struct hr_rex_call *c);
 
 /* ---- talk.c ---- */
 
-/* Handles interactive programs, expected output and interrupts. text: the command for bash. */
+/* Handles interactive programs, expected output and interrupts. `text` is the command for bash. */
 void hr_rex_talk(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_span text);
 void hr_rex_interrupt(struct hr_rex_call *c, const struct hr_shell_place *place);
-/* The command by which an interrupt kills a program that does not end otherwise. */
+/* the command by which an interrupt kills a program that does not end otherwise */
 extern const char hr_rex_kill_text[];
 
 /* ---- syntax.c, execute.c, files.c ---- */
@@ -149,6 +149,6 @@ bool hr_rex_syntax(struct hr_rex_call *c, struct hr_span command);
 void hr_rex_execute(struct hr_rex_call *c);
 void hr_rex_read_file(struct hr_rex_call *c);
 void hr_rex_write_file(struct hr_rex_call *c);
-void hr_rex_upload(struct hr_rex_call *c); /* reads the body itself */
+void hr_rex_upload(struct hr_rex_call *c); /* Handles an upload; reads the body itself. */
 
 #endif

@@ -33,7 +33,7 @@ hr_rex_decode(struct hr_buf *out, const char *p, size_t len)
 	}
 }
 
-/* Returns the length of the escape sequence at p; 0: none, or an incomplete one. */
+/* Returns the length of the escape sequence at p; 0 if there is none, or an incomplete one. */
 static size_t
 escape_length(const char *p, size_t len)
 {

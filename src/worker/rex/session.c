@@ -1,5 +1,5 @@
-/* Sessions: named shells of the sandbox. SWE-ReX shells have a prefix, so that clients can create
- * and close "default" as usual. */
+/* Manages sessions: named shells of the sandbox. SWE-ReX shells have a prefix, so that clients can
+ * create and close "default" as usual. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -132,7 +132,7 @@ hr_rex_create(struct hr_rex_call *c)
 	}
 }
 
-/* Returns false after raising an exception. */
+/* Ends a session. Returns false after raising an exception. */
 static bool
 end(struct hr_rex_call *c, const char *name)
 {
@@ -178,7 +178,7 @@ hr_rex_close_all(struct hr_rex_call *c)
 		if (!is_ours(p))
 			continue;
 		hr_answer_reset(&inner);
-		/* success as well if the session has ended meanwhile */
+		/* a session that has ended meanwhile counts as success, too */
 		if (!hr_live_end(c->w, p, &inner) && inner.status != 404)
 			break;
 	}

@@ -1,5 +1,5 @@
-/* Interactive programs: starts them without waiting for their end, types, waits for expected
- * output, interrupts. Their output is followed in the shell's log. */
+/* Handles interactive programs: starts them without waiting for their end, types, waits for
+ * expected output, interrupts. Their output is followed in the shell's log. */
 #include "config.h"
 
 #include <errno.h>
@@ -17,14 +17,14 @@
 #include "worker/rex/rex.h"
 
 #define FRAME_MAX (2u << 20)
-#define SEEN_MAX ((size_t)8 << 20) /* bytes of output to search */
+#define SEEN_MAX ((size_t)8 << 20) /* maximum bytes of output to search */
 #define OVERLAP 4096               /* bytes before new output where a match may start */
 #define TRIES 32                   /* times that a keeper may die during one request */
 #define BEGIN_S 0.05               /* seconds for a program to start; then it is followed */
 #define KEY_MAX 64
 #define RETRIES_MAX 50
-#define STOP_MS 1000 /* wait after a stop key */
-#define DEAD_MS 5000 /* wait after SIGKILL, which may have ended the shell */
+#define STOP_MS 1000 /* milliseconds to wait after a stop key */
+#define DEAD_MS 5000 /* milliseconds to wait after SIGKILL, which may have ended the shell */
 #define KILL_S 5
 
 /* Kills only the last stopped job; bash reports the end of a foreground job. */
@@ -79,7 +79,7 @@ wait_for(int fd, int64_t until_ms)
 	return true;
 }
 
-/* Returns MET_ERROR if nothing matches yet. */
+/* Searches the output. Returns MET_ERROR if nothing matches yet. */
 static enum met
 met(struct follow *f)
 {
@@ -160,7 +160,7 @@ follow(struct follow *f)
 	while (r == MET_ERROR && tries-- > 0) {
 		r = follow_once(f);
 		if (r == MET_ERROR && look(f) && f->command.end != HR_COMMAND_RUNNING)
-			return MET_END; /* all of its output was read before */
+			return MET_END; /* all of the command's output was read before */
 	}
 	return r;
 }
@@ -259,8 +259,8 @@ set_limit(struct follow *f, double limit_s)
 	f->until_ms = limit_s > 0 && limit_s < 1e9 ? hr_now_ms() + (int64_t)(limit_s * 1000) : 0;
 }
 
-/* Waits for the prompt, then up to BEGIN_S for the command. key: KEY_MAX bytes, set to the
- * command's key. Returns false after raising an exception. */
+/* Waits for the prompt, then up to BEGIN_S for the command. `key` has KEY_MAX bytes and is set to
+ * the command's key. Returns false after raising an exception. */
 static bool
 begin(struct hr_rex_call *c, struct follow *f, struct hr_span text, char *key,
     struct hr_rex_result *result)
@@ -270,7 +270,7 @@ begin(struct hr_rex_call *c, struct follow *f, struct hr_span text, char *key,
 
 	if (hr_random_hex(id, sizeof(id) - 1, &f->err) < 0)
 		return hr_answer_generic(c->ret);
-	/* a random key: a keeper repeats its old answer to a known key */
+	/* the key is random: a keeper repeats its old answer to a known key */
 	(void)snprintf(key, KEY_MAX, "swerex:start:%s", id);
 	return hr_rex_run(c, f->place->session, NULL, text, BEGIN_S,
 	    limit_s > 0 ? limit_s : HR_SHELL_READY_S, hr_span_of(key), result);
@@ -297,7 +297,7 @@ start(struct hr_rex_call *c, struct follow *f, struct hr_span text)
 	}
 }
 
-/* Returns false after raising an exception. */
+/* Presses a key or sends a signal. Returns false after raising an exception. */
 static bool
 press(struct hr_rex_call *c, struct follow *f, enum hr_press_what what, int64_t sig,
     struct hr_span text)
@@ -335,7 +335,7 @@ type(struct hr_rex_call *c, struct follow *f, struct hr_span command)
 	}
 }
 
-/* Returns false after raising an exception. */
+/* Compiles the expected expressions. Returns false after raising an exception. */
 static bool
 expect_init(struct hr_rex_call *c, struct hr_rex_expect *e)
 {
@@ -371,8 +371,8 @@ hr_rex_talk(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr
 
 /* ---- interrupt ---- */
 
-/* bash's exit codes of a job stopped by a key or by itself, as pagers do; bash adds no signal for a
- * pipeline whose first part had ended */
+/* Returns true for bash's exit codes of a job stopped by a key or by itself, as pagers do; bash
+ * adds no signal for a pipeline whose first part had ended. */
 static bool
 is_stopped(int64_t code)
 {
@@ -405,7 +405,7 @@ kill_it(struct hr_rex_call *c, struct follow *f, enum met *how)
 	f->until_ms = hr_now_ms() + STOP_MS;
 	if (!press(c, f, HR_PRESS_KEYS, 0, (struct hr_span){stop, sizeof(stop)}))
 		return false;
-	f->expect = &nothing; /* wait only for the end */
+	f->expect = &nothing; /* waits only for the end */
 	*how = follow(f);
 	f->expect = expected;
 	/* a program that ended by itself left no stopped job: other jobs are the user's */

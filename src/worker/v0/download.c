@@ -1,11 +1,9 @@
-/* GET /download_files (doc/http.md, "GET /download_files"): a tree as an archive. GET
- * /download_file, an addition of handrail's: one file, with Range and ETag.
- *
- * Access: the request has passed the key check, and this process opens the file with the server's
- * identity. If nginx's account can read it, too, nginx sends it (sendfile): by a header that nginx
- * accepts from this program for this path only, with the kernel's name of the open file, and nginx
- * follows no links there. This process sends files that only the server can read, in the same
- * form. */
+/* Serves GET /download_files (doc/http.md, "GET /download_files"), a tree as an archive, and GET
+ * /download_file, an addition of handrail's: one file, with Range and ETag. Access: the request has
+ * passed the key check, and this process opens the file with the server's identity. If nginx's
+ * account can read it, too, nginx sends it (sendfile): by a header that nginx accepts from this
+ * program for this path only, with the kernel's name of the open file, and nginx follows no links
+ * there. This process sends files that only the server can read, in the same form. */
 #include "config.h"
 
 #include <errno.h>
@@ -31,7 +29,7 @@
 
 #define QUERY_MAX (64u << 10)
 
-/* Names the file like Starlette. */
+/* Names the file as Starlette does. */
 static void
 add_disposition(struct hr_answer *ret, const char *path, const char *suffix)
 {
@@ -146,7 +144,7 @@ leave_to_nginx(const struct hr_worker *w, int fd, const struct stat *st, struct 
 	return true;
 }
 
-/* The streamed body takes ownership of *fd. */
+/* Sends the file; the streamed body takes ownership of *fd. */
 static void
 send_ourselves(const struct hr_request *r, int *fd, const struct stat *st, struct hr_answer *ret)
 {

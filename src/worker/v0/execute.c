@@ -1,4 +1,5 @@
-/* POST /execute_action (doc/http.md, "POST /execute_action"): body, validation, event, dispatch. */
+/* Answers POST /execute_action (doc/http.md, "POST /execute_action"): body, validation, event,
+ * dispatch. */
 #include "config.h"
 
 #include <string.h>
@@ -18,8 +19,7 @@
 #include "worker/repeat.h"
 #include "worker/worker.h"
 
-/* The error repeats a body that is not JSON, with up to four characters per byte, hence the
- * limit. */
+/* maximum, since the error repeats a body that is not JSON, with up to four characters per byte */
 #define OTHER_BODY_MAX (1u << 20)
 #define WHY_MAX (16u << 20)
 
@@ -65,7 +65,7 @@ refuse_missing(struct hr_answer *ret)
 	hr_invalid_answer(&errors, ret);
 }
 
-/* A body that was not parsed stays bytes, which is not an object. */
+/* Refuses a body that was not parsed, which stays bytes and is not an object. */
 static void
 refuse_bytes(const struct hr_buf *body, struct hr_answer *ret)
 {
@@ -147,7 +147,8 @@ refuse_other(struct hr_answer *ret)
 	    ret, 400, "a named session takes run actions only, not static ones");
 }
 
-/* A named session takes only commands: other actions use no shell or the default one. */
+/* Checks that the session takes the action: a named one takes only commands, since other actions
+ * use no shell or the default one. */
 static bool
 fits_session(const struct hr_event *ev, struct hr_answer *ret)
 {
@@ -192,7 +193,7 @@ hr_execute_action(struct hr_worker *w, const struct hr_request *r, const char *s
 	    key.len > 0) /* the same request for another shell is another action */
 		hr_buf_addf(&key, "@%s", session);
 	if (hr_buf_check(&key, NULL) < 0) {
-		hr_answer_generic(ret); /* nothing may run without its key */
+		hr_answer_generic(ret); /* no action may run without its key */
 	} else {
 		env.key.p = hr_buf_str(&key);
 		env.key.len = key.len;

@@ -1,4 +1,4 @@
-/* GET /handrail/v1/files, POST rename and remove (doc/live.md): directories for the page.
+/* Answers GET /handrail/v1/files, POST rename and remove (doc/live.md): directories for the page.
  * /handrail/v1/download has the contents of files, in parts if a file is large. */
 #include "config.h"
 
@@ -137,7 +137,7 @@ entry_open(struct entry *e, struct json_object *body, const char *name, struct h
 	return e->dir >= 0;
 }
 
-/* The entry itself, not what a link leads to, is there and may be reached. */
+/* Checks that the entry itself, not the target of a link, is there and may be reached. */
 static bool
 entry_is_there(const struct entry *e, struct hr_answer *ret)
 {
@@ -149,9 +149,9 @@ entry_is_there(const struct entry *e, struct hr_answer *ret)
 	return false;
 }
 
-/* The rights of the shell's account keep its links from changing what it could not change itself:
- * entries of others in sticky directories, and trees of others. Returns false after it has sent the
- * error response. */
+/* Takes the rights of the shell's account, which keep its links from changing what it could not
+ * change itself: entries of others in sticky directories, and trees of others. Returns false after
+ * it has sent the error response. */
 static bool
 enter(bool shells, struct hr_account_own *own, const char *path, struct hr_answer *ret)
 {

@@ -1,4 +1,4 @@
-/* POST /list_files (doc/http.md, "POST /list_files"). */
+/* Answers POST /list_files (doc/http.md, "POST /list_files"). */
 #include "config.h"
 
 #include <dirent.h>
@@ -20,7 +20,7 @@
 #include "base/text/utf8.h"
 #include "worker/worker.h"
 
-/* Bytes of all names of a directory: 10 million files of 25 letters. */
+/* maximum bytes of all names of a directory: 10 million files of 25 letters */
 #define NAMES_MAX (512u << 20)
 #define WHY_MAX 512
 
@@ -84,7 +84,7 @@ listing_read(struct listing *l, const char *path)
 
 	if (dir == NULL)
 		return;
-	/* lacking search permission, stat() finds no entry */
+	/* stat() finds no entry without search permission */
 	searchable = faccessat(dirfd(dir), ".", X_OK, AT_EACCESS) == 0;
 	while ((d = hr_dir_next(dir)) != NULL)
 		if (entry_is(dirfd(dir), d, searchable, &is_dir))
@@ -176,7 +176,7 @@ hr_handle_list(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 	if (!hr_worker_body(w, r, HR_JSON_BODY_MAX, ret))
 		return;
 	(void)hr_json_decode(
-	    hr_buf_str(&w->body), w->body.len, &body, NULL); /* otherwise body is not an object */
+	    hr_buf_str(&w->body), w->body.len, &body, NULL); /* otherwise `body` is not an object */
 	path = hr_json_at(body, "path");
 	if (hr_json_type(body) != HR_PY_DICT || (path != NULL && hr_json_type(path) != HR_PY_STR))
 		hr_answer_generic(ret);

@@ -5,8 +5,9 @@
 
 #include "worker/worker.h"
 
-/* Clients check only for a 2xx, which means that they may send actions. Once the server was ready
- * this stays true: requests are accepted even while a shell is being replaced. */
+/* Answers that the server is alive. Clients check only for a 2xx, which means that they may send
+ * actions. Once the server was ready this stays true: requests are accepted even while a shell is
+ * being replaced. */
 void
 hr_handle_alive(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
@@ -23,7 +24,7 @@ hr_handle_alive(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret
 	ret->retry_after_s = 1;
 }
 
-/* The router has checked the key already. */
+/* Answers nginx's auth_request: the router has checked the key already. */
 void
 hr_handle_auth(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {

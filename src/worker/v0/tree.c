@@ -1,5 +1,5 @@
-/* /handrail/v1/pack, unpack and stat (doc/live.md): copies between a sandbox and its host that keep
- * modes, times and links. They require the key and reach the files that files/place and
+/* Serves /handrail/v1/pack, unpack and stat (doc/live.md): copies between a sandbox and its host
+ * that keep modes, times and links. They require the key and reach the files that files/place and
  * files/archive/tree allow, like /upload_file and /download_files. */
 #include "config.h"
 

@@ -1,11 +1,10 @@
-/* POST /upload_file (doc/http.md, "POST /upload_file"). The body is written to disk as it arrives,
- * so the checks that the original makes before it opens the file are made after reception: a failed
- * request leaves no file, and is read to its end so that the answer is the same.
- *
- * An upload runs at most once if the client names its request. The journal is asked after all data
- * has arrived: only then is the request known, and nothing was done before. The key contains the
- * file's name, size and digest and the destination, but not the bytes of the body: a client that
- * repeats its request chooses a new boundary. */
+/* Answers POST /upload_file (doc/http.md, "POST /upload_file"). The body is written to disk as it
+ * arrives, so the checks that the original makes before it opens the file are made after reception:
+ * a failed request leaves no file, and is read to its end so that the answer is the same. An upload
+ * runs at most once if the client names its request. The journal is asked after all data has
+ * arrived: only then is the request known, and nothing was done before. The key contains the file's
+ * name, size and digest and the destination, but not the bytes of the body: a client that repeats
+ * its request chooses a new boundary. */
 #include "config.h"
 
 #include <errno.h>
@@ -33,10 +32,10 @@
 
 #define QUERY_MAX (64u << 10)
 #define CHUNK (128u << 10)
-/* Starlette's limits */
+/* Starlette has the same limits */
 #define PARTS_MAX 1000
 #define FIELD_MAX (1024u * 1024u)
-#define FORM_MAX (16u << 20) /* bytes of a form that is not multipart */
+#define FORM_MAX (16u << 20) /* maximum bytes of a form that is not multipart */
 
 enum part { PART_OTHER_FILE, PART_OTHER_FIELD, PART_FILE, PART_FIELD };
 enum got { GOT_NOTHING, GOT_FILE, GOT_FIELD };
@@ -45,8 +44,9 @@ enum got { GOT_NOTHING, GOT_FILE, GOT_FIELD };
 struct incoming {
 	struct hr_spool spool;
 	struct hr_buf name;
-	int sys;               /* errno of a failed write; 0: the bytes are on the disk */
-	uint64_t size, digest; /* received bytes; digest only if the request has a name */
+	int sys; /* errno of a failed write; 0: the bytes are on the disk */
+	/* number of received bytes; the digest only if the request has a name */
+	uint64_t size, digest;
 };
 
 struct upload {
@@ -60,7 +60,7 @@ struct upload {
 	enum part part;
 	struct incoming now, last; /* the part being received; the last complete part */
 	struct hr_buf field, last_field;
-	size_t field_len; /* bytes so far, even of ignored fields */
+	size_t field_len; /* number of bytes so far, even of ignored fields */
 	unsigned files, fields;
 	enum got got;
 	const char *refused; /* text of a 400; NULL: none */
@@ -68,7 +68,7 @@ struct upload {
 
 /* ---- parameters ---- */
 
-/* Returns false if the text is no boolean. */
+/* Returns false if the text is not a boolean. */
 static bool
 parse_bool(const struct hr_buf *text, bool *ret)
 {
@@ -479,7 +479,7 @@ finish(struct upload *u, struct hr_answer *ret)
 static void
 finish_once(struct upload *u, const struct hr_request *r, struct hr_answer *ret)
 {
-	HR_BUF(what, QUERY_MAX * 4); /* room for two names */
+	HR_BUF(what, QUERY_MAX * 4); /* has room for two names */
 	HR_BUF(key, HR_KEY_MAX);
 	struct hr_span span;
 

@@ -1,8 +1,8 @@
-/* The file viewer (doc/http.md, "The file viewer"): a separate server on loopback that asks for no
- * key, because a browser has none to send. Other accounts of the machine can reach its port, so it
- * serves files only below the secret base of its address. It opens files with the rights of the
- * shell's account, and only in the workspace or owned by that account: viewers see no more than cat
- * in the shell. Unlike the original it escapes the client's strings in HTML. */
+/* Serves the file viewer (doc/http.md, "The file viewer"): a separate server on loopback that asks
+ * for no key, because a browser has none to send. Other accounts of the machine can reach its port,
+ * so it serves files only below the secret base of its address. It opens files with the rights of
+ * the shell's account, and only in the workspace or owned by that account: viewers see no more than
+ * cat in the shell. Unlike the original it escapes the client's strings in HTML. */
 #include "config.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ hr_handle_viewer(struct hr_worker *w, struct hr_request *r, struct hr_answer *re
 	hr_buf_adds(&ret->body, "{\"status\":\"File viewer server is running\"}");
 }
 
-/* why: another paragraph; NULL: none */
+/* Sends an error page; `why` is another paragraph, NULL for none. */
 static void
 answer_error(
     struct hr_answer *ret, int status, const char *heading, const char *path, const char *why)
@@ -93,7 +93,7 @@ look(const struct hr_worker *w, const char *path, bool wanted, struct found *ret
 	hr_account_leave(&own);
 }
 
-/* Compares the kernel's name of the open file. */
+/* Compares the kernel's name of the open file with that of the workspace. */
 static bool
 is_in_workspace(const struct hr_worker *w, int fd)
 {
@@ -121,7 +121,7 @@ content_type(int fd)
 	return n > 0 ? hr_viewpage_content(head, (size_t)n) : NULL;
 }
 
-/* Takes ownership of f->fd. */
+/* Sends the page; takes ownership of f->fd. */
 static void
 show(struct found *f, const char *path, const char *type, struct hr_answer *ret)
 {

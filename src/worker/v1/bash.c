@@ -1,4 +1,5 @@
-/* Commands of the OpenHands V1 API: each runs in a named shell of its own and can be stopped. */
+/* Runs commands of the OpenHands V1 API: each runs in a named shell of its own and can be
+ * stopped. */
 #include "config.h"
 
 #include <errno.h>
@@ -18,8 +19,8 @@
 #include "worker/v1/command.h"
 
 #define KEPT_MS 60000                    /* minimum time that a result is kept */
-#define WHOLE_MAX ((uint64_t)16 << 20)   /* bytes per stream of execute_bash_command */
-#define TEXT_MAX (HR_JSON_BODY_MAX * 5u) /* bytes of a quoted command */
+#define WHOLE_MAX ((uint64_t)16 << 20)   /* maximum bytes per stream of execute_bash_command */
+#define TEXT_MAX (HR_JSON_BODY_MAX * 5u) /* maximum bytes of a quoted command */
 #define SOON_S 0.001                     /* seconds; "start" does not wait for the command */
 
 static const struct hr_rex_field bash_fields[] = {
@@ -66,7 +67,7 @@ end(struct hr_rex_call *c, const struct hr_v1_command *m)
 	HR_CLEAN(hr_answer_done) struct hr_answer inner;
 
 	hr_answer_init(&inner);
-	(void)hr_live_end(c->w, m->name, &inner); /* tidy() ends it later otherwise */
+	(void)hr_live_end(c->w, m->name, &inner); /* otherwise tidy() ends it later */
 }
 
 static bool
@@ -250,7 +251,7 @@ run_beside(struct hr_rex_call *c, struct hr_span command, struct hr_span cwd, do
 		return hr_answer_detail(c->ret, 500,
 		    "the command was ended, as more than 16 MiB of output are not answered at "
 		    "once: use start_bash_command");
-	/* an answer that no client takes for a reason to retry */
+	/* the status is one that no client takes for a reason to retry */
 	hr_log(HR_LOG_ERROR, "a command beside the shell: %s", err.msg);
 	return hr_answer_detail(c->ret, 500,
 	    "the shell's keeper was lost over it; it is not known how the command ended");
@@ -327,7 +328,7 @@ hr_v1_clear(struct hr_rex_call *c)
 
 /* ---- stop ---- */
 
-/* timeout(1) forwards the signal and kills the command a second later. */
+/* Stops the command: timeout(1) forwards the signal and kills the command a second later. */
 void
 hr_v1_stop(struct hr_rex_call *c, struct hr_span id)
 {
@@ -353,7 +354,7 @@ hr_v1_stop(struct hr_rex_call *c, struct hr_span id)
 	place = hr_v1_place(c, m.name);
 	req.command = state.id;
 	hr_buf_reset(&frame); /* the frame must be empty */
-	/* success as well if the command has ended meanwhile */
+	/* a command that has ended meanwhile counts as success, too */
 	if (state.end == HR_COMMAND_RUNNING &&
 	    hr_shell_press(&place, &req, &frame, &ignored, &err) < 0)
 		hr_live_refuse(c->ret, &err);

@@ -19,7 +19,8 @@
 
 #include "worker/v1/bound.h"
 
-#define NOT_DONE 125 /* as timeout(1): an error of this program, not of the command */
+/* the status that timeout(1) uses as well: an error of this program, not of the command */
+#define NOT_DONE 125
 
 static const char note[] = HR_BOUND_NOTE;
 
@@ -46,15 +47,15 @@ tell(bool at_bound)
 		return; /* there is no other channel for an error */
 }
 
-/* A process group's number is not reused while the group exists; a process with that number in
- * another session is unrelated. */
+/* Kills the group. A process group's number is not reused while the group exists; a process with
+ * that number in another session is unrelated. */
 static void
 kill_group(pid_t group)
 {
 	pid_t session = getsid(group);
 
 	if (session < 0 || session == getsid(0))
-		(void)kill(-group, SIGKILL); /* the group may be gone */
+		(void)kill(-group, SIGKILL); /* the group may have ended */
 }
 
 static _Noreturn void
@@ -73,8 +74,8 @@ look_on(int events, int terminal, pid_t group)
 		if (!out && !err)
 			continue;
 		if (!told)
-			tell(
-			    err); /* before the kill, as the result is read when the command ends */
+			/* comes before the kill, as the result is read when the command ends */
+			tell(err);
 		told = true;
 		kill_group(group);
 	} while ((poll(fds, 2, -1) >= 0 || errno == EINTR) && fds[1].revents == 0 &&

@@ -1,6 +1,6 @@
-/* State of a command of the V1 API, which its keeper knows, and its two output streams. These are
- * files in the shell's directory in the run directory, where only the server can create files: they
- * outlive workers and are removed with the shell. */
+/* Reads the state of a command of the V1 API, which its keeper knows, and its two output streams.
+ * These are files in the shell's directory in the run directory, where only the server can create
+ * files: they outlive workers and are removed with the shell. */
 #include "config.h"
 
 #include "worker/v1/command.h"
@@ -127,7 +127,7 @@ limit_of(const struct hr_command_state *s)
 	return sscanf(head, HR_V1_LIMIT_HEAD, &limit) == 1 ? limit : 0;
 }
 
-/* timeout(1) exits with 124, or 137 after SIGKILL. */
+/* Returns the exit code; timeout(1) exits with 124, or 137 after SIGKILL. */
 int64_t
 hr_v1_exit_code(const struct hr_command_state *s)
 {
@@ -225,7 +225,8 @@ hr_v1_put_part(struct hr_buf *text, int fd, uint64_t from, uint64_t to)
 	if (p == NULL)
 		text->fail = raw.fail;
 	len = n > 0 ? (size_t)n : 0;
-	/* the byte after the end shows whether a character is cut there; likewise at the start */
+	/* the byte after the end shows whether a character is cut there; the same holds at the
+	 * start */
 	i = head;
 	for (back = 0; back < 3 && i > 0 && i < len && is_middle(p[i]); back++)
 		i--;

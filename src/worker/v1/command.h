@@ -1,5 +1,5 @@
-/* hr_v1_command: a command of the V1 API, run as the only command of its own shell; its state and
- * output. Used by bash.c and events.c. */
+/* hr_v1_command: looks up a command of the V1 API, run as the only command of its own shell; its
+ * state and output. bash.c and events.c use it. */
 #ifndef HR_WORKER_V1_COMMAND_H
 #define HR_WORKER_V1_COMMAND_H
 

@@ -8,8 +8,8 @@
 
 #include "worker/v1/command.h"
 
-#define PIECE ((uint64_t)1 << 20) /* bytes of output per event */
-#define PAGE 8                    /* events per answer */
+#define PIECE ((uint64_t)1 << 20) /* maximum bytes of output per event */
+#define PAGE 8                    /* maximum events per answer */
 
 /* Returns the number of whole pieces before the last one. */
 static uint64_t
@@ -80,7 +80,8 @@ newest(struct hr_rex_call *c, struct hr_v1_command *m)
 			best = s.started;
 }
 
-/* Parses a page id. Returns false if the page is not of m's command (m->name "": of any). */
+/* Parses a page id. Returns false if the page is not of m's command (m->name "": of any
+ * command). */
 static bool
 parse_page(struct hr_v1_command *m, struct hr_span page, long long *ret_order)
 {
@@ -102,7 +103,7 @@ parse_page(struct hr_v1_command *m, struct hr_span page, long long *ret_order)
 	return false;
 }
 
-/* A query: events numbered after `after`, starting at `page` (-1: the first). */
+/* A query for events numbered after `after`, starting at `page` (-1: the first one). */
 struct wanted {
 	long long after, limit, page;
 	bool down;

@@ -1,4 +1,4 @@
-/* /api/ and /health: routes, files and git. The handlers of /upload_file and /download_file
+/* Serves /api/ and /health: routes, files and git. The handlers of /upload_file and /download_file
  * transfer the files; this file converts their errors for V1 clients. */
 #include "config.h"
 
@@ -12,7 +12,8 @@
 #include "shell/quote.h"
 
 #define GIT_LIMIT_S 60
-#define GIT_OUTPUT_MAX (4u << 20) /* a limit, because the shell's user may replace git */
+/* maximum bytes, because the shell's user may replace git */
+#define GIT_OUTPUT_MAX (4u << 20)
 #define PATH_MAX_LEN (64u << 10)
 #define REF_MAX 4096
 
@@ -179,7 +180,7 @@ ask_git(struct hr_rex_call *c, struct hr_span rest, bool diff)
 	return said;
 }
 
-/* A directory outside a repository has no changes. */
+/* Lists the changes; a directory outside a repository has none. */
 static void
 changes(struct hr_rex_call *c, struct hr_span rest)
 {
@@ -255,7 +256,7 @@ health(struct hr_rex_call *c, struct hr_span rest)
 static const struct {
 	const char *path, *method;
 	bool more; /* the path may continue after a slash */
-	bool open; /* needs no key */
+	bool open; /* the route needs no key */
 	void (*handle)(struct hr_rex_call *c, struct hr_span rest);
 } routes[] = {
     {"/health", "GET", false, true, health},

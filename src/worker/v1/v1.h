@@ -18,8 +18,8 @@ void hr_v1_clear(struct hr_rex_call *c);
 /* Stops the command with the id from the path. */
 void hr_v1_stop(struct hr_rex_call *c, struct hr_span id);
 
-/* Runs the command to its end in a temporary shell. out: its stdout; an error if it does not fit.
- * Returns false after sending an error. */
+/* Runs the command to its end in a temporary shell. `out` gets its stdout, which is an error if it
+ * does not fit. Returns false after sending an error. */
 bool hr_v1_run(struct hr_rex_call *c, struct hr_span command, struct hr_span cwd, double timeout_s,
     struct hr_buf *out, int64_t *ret_code);
 
