@@ -1,4 +1,4 @@
-/* The table of back-ends: built-in ones, and those in shared objects and programs. */
+/* Holds the table of back-ends: built-in ones, and those in shared objects and programs. */
 #include "config.h"
 
 #include "host/backends.h"
@@ -18,7 +18,7 @@
 #include "host/config/settings.h"
 
 typedef const struct hr_sandbox_ops *entry_fn(unsigned abi);
-/* src/host/program/program.h, which is in a module */
+/* as in src/host/program/program.h; the function is in a module */
 typedef struct hr_sandbox_ops *program_fn(unsigned abi, const char *name, const char *path);
 typedef int
 check_fn(const char *name, const char *path, const char *const *given, struct hr_err *err);
@@ -36,7 +36,7 @@ static const struct {
     {"local", &hr_backend_local, NULL, NULL}, {"remote", &hr_backend_remote, NULL, NULL},
     {"daytona", NULL, CLOUDS, "hr_daytona_entry"}, {"e2b", NULL, CLOUDS, "hr_e2b_entry"},
     {"modal", NULL, CLOUDS, "hr_modal_entry"}, {"runloop", NULL, CLOUDS, "hr_runloop_entry"},
-    {"eventstream", &hr_backend_docker, NULL, NULL}, /* the original's older name */
+    {"eventstream", &hr_backend_docker, NULL, NULL}, /* the original's older name of docker */
 };
 
 static const struct hr_sandbox_ops *
@@ -48,7 +48,8 @@ refuse(struct hr_module *m, struct hr_err *err, const char *path, const char *wh
 	return NULL;
 }
 
-/* m: opened from path by hr_module_open(); why: the error of that, or NULL. */
+/* Returns the table of a module; m was opened from path by hr_module_open(), or `why` is the error
+ * of that, otherwise NULL. */
 static const struct hr_sandbox_ops *
 load(struct hr_module *m, const char *path, const char *name, const char *why, struct hr_err *err)
 {
@@ -71,7 +72,7 @@ load(struct hr_module *m, const char *path, const char *name, const char *why, s
 	return ops;
 }
 
-/* The name becomes a section of config.toml, and a part of records and variables. */
+/* Checks a name, which becomes a section of config.toml, and a part of records and variables. */
 static bool
 is_name(const char *name)
 {
@@ -234,7 +235,7 @@ tell(const struct listing *l, const char *name, struct hr_module *m,
 	hr_module_close(m);
 }
 
-/* A missing directory counts as empty. */
+/* Lists the back-ends of a directory; a missing directory counts as empty. */
 static int
 list_in(const struct listing *l, const char *dir, struct hr_err *err)
 {

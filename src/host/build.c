@@ -1,4 +1,4 @@
-/* Runtime images: the back-end builds them, or else the default back-end. */
+/* Builds runtime images: the back-end does it, or else the default back-end. */
 #include "config.h"
 
 #include "host/kind.h"

@@ -1,5 +1,5 @@
-/* The start command; from the port on, byte for byte the original's. Git settings are never in
- * it. */
+/* Builds the start command; from the port on, it equals the original's byte for byte. Git settings
+ * are never in it. */
 #include "config.h"
 
 #include "host/command.h"

@@ -1,4 +1,4 @@
-/* hr_command: the command that starts the server of a sandbox (doc/host.md, "The start
+/* hr_command: builds the command that starts the server of a sandbox (doc/host.md, "The start
  * command"). */
 #ifndef HR_HOST_COMMAND_H
 #define HR_HOST_COMMAND_H
@@ -11,8 +11,8 @@ struct hr_command {
 	int port;
 	const char *working_dir;
 	const char *const *plugins;
-	const char *username; /* NULL: from environment and configuration */
-	long user_id;         /* -1: from environment and configuration; 0 is a valid id */
+	const char *username; /* NULL: taken from environment and configuration */
+	long user_id;         /* -1: taken from environment and configuration; 0 is a valid id */
 };
 
 /* Returns the command for an image with the original's layout, in the workspace of the settings. */
@@ -26,7 +26,7 @@ int hr_command_key(const char *const *env, char **ret, struct hr_err *err);
 void hr_command_env(struct hr_strv *env, const struct hr_backend_host *h, const char *key,
     int vscode_port, const int app_ports[2]);
 
-/* Runs words (the first is the program) on the caller's terminal, without the server's key in its
+/* Runs `words` (the first is the program) on the caller's terminal, without the server's key in its
  * environment. */
 int hr_command_here(
     const struct hr_strv *words, const char *const *env, int *ret_status, struct hr_err *err);

@@ -1,6 +1,6 @@
-/* handrail-backend.h: a back-end as a table of functions. The library handles a sandbox only
- * through this table. For authors of a back-end: a shared object libhandrail-backend-NAME.so in the
- * backend directory exports hr_backend_entry(). See doc/backends.md. */
+/* handrail-backend.h: describes a back-end as a table of functions. The library handles a sandbox
+ * only through this table. For authors of a back-end: a shared object libhandrail-backend-NAME.so
+ * in the backend directory exports hr_backend_entry(). See doc/backends.md. */
 #ifndef HR_HOST_HANDRAIL_BACKEND_H
 #define HR_HOST_HANDRAIL_BACKEND_H
 
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* Increases when the table changes incompatibly for older back-ends. */
+/* increases when the table changes incompatibly for older back-ends */
 #define HR_BACKEND_ABI 7
 
 struct hr_sandbox_ops;
@@ -23,19 +23,19 @@ struct hr_backend_host {
 	const char *const *env;     /* variables for the sandbox: "NAME=value" */
 	const char *const *environ; /* the caller's environment */
 	bool attach, detach;
-	const char *state_dir; /* NULL: none */
+	const char *state_dir; /* NULL: there is none */
 	void (*log)(void *arg, const char *text);
 	void (*status)(void *arg, const char *status);
 	void *arg;
-	/* Takes lines that a command prints, immediately, with arg; NULL: not wanted. */
+	/* Takes lines that a command prints, immediately, with arg; NULL: not needed. */
 	void (*output)(void *arg, const char *line, size_t len);
-	/* Takes the progress of creating a sandbox, with arg; NULL: not wanted. */
+	/* Takes the progress of creating a sandbox, with arg; NULL: not needed. */
 	hr_progress_fn *progress;
 	/* Called by connect(), with arg: record() now identifies the unfinished sandbox. The record
 	 * is saved, so that the sandbox can be ended if this process dies before it is ready. A
 	 * second call has no effect. */
 	void (*begun)(void *arg);
-	/* hr_config_text() and the others, for a shared object that is not linked to the
+	/* These are hr_config_text() and the others, for a shared object that is not linked to the
 	 * library. */
 	const char *(*config_text)(const struct hr_config *c, const char *key);
 	long long (*config_int)(const struct hr_config *c, const char *key);
@@ -71,27 +71,28 @@ enum hr_connected {
  * call of the table. */
 struct hr_endpoint {
 	const char *url;         /* "http://127.0.0.1:30000"; NULL: no server */
-	const char *unix_socket; /* NULL: TCP */
-	const char *key;         /* X-Session-API-Key; NULL: none */
+	const char *unix_socket; /* NULL: the server is reached by TCP */
+	const char *key;         /* value of X-Session-API-Key; NULL: none */
 	/* Headers of each request besides the key, as "X-API-Key: ...", as secret as the key;
 	 * NULL-terminated, at most HR_ENDPOINT_HEADERS; NULL: none. */
 	const char *const *headers;
 	const char *workspace; /* the first directory; NULL: as configured */
-	/* The home directory of its shells if it shares the caller's account (HR_KIND_HERE) and has
-	 * its own home; NULL with that flag: the caller's home, where nothing is written. */
+	/* The home directory of the sandbox's shells if it shares the caller's account
+	 * (HR_KIND_HERE) and has its own home; NULL with that flag: the caller's home, where
+	 * nothing is written. */
 	const char *home;
 	int vscode_port; /* ports of an editor and of two programs for people; 0: none */
 	int app_ports[2];
-	bool serves; /* the server also does what the table has functions for */
+	bool serves; /* the server also performs the operations that the table has functions for */
 };
 #define HR_ENDPOINT_HEADERS 4
 
-/* Properties of a back-end that its table does not show. */
+/* properties of a back-end that its table does not show */
 enum hr_kind_flags {
 	/* A sandbox sees this machine's files: a handrail program runs there by its path, git's
 	 * configured user stays, and there is no image. */
 	HR_KIND_HERE = 1,
-	/* A sandbox works in somebody's own account: nothing is set up there. */
+	/* A sandbox works in an account that a person uses: nothing is set up there. */
 	HR_KIND_AS_IT_IS = 2,
 	/* action() gives lines to host->output as they come. */
 	HR_KIND_OUTPUT = 4,
@@ -119,7 +120,7 @@ enum hr_option_type {
 struct hr_backend_option {
 	const char *key;
 	enum hr_option_type type;
-	const char *fallback; /* JSON; NULL: unset */
+	const char *fallback; /* JSON; NULL: the setting is unset */
 	bool secret;
 	const char *help; /* one line, for "handrail up -r NAME --help" */
 };
@@ -127,7 +128,7 @@ struct hr_backend_option {
 /* open, free and connect are required. NULL elsewhere: the library uses the server instead, or the
  * operation is not supported. Each int is 0, or -1 with *err set. */
 struct hr_sandbox_ops {
-	unsigned abi; /* HR_BACKEND_ABI */
+	unsigned abi; /* the value HR_BACKEND_ABI */
 	const char *name;
 	unsigned flags;           /* a set of enum hr_kind_flags */
 	const char *ready_status; /* final status of connect(); NULL: "STATUS$READY" */
@@ -135,8 +136,8 @@ struct hr_sandbox_ops {
 	 * NULL: not shown. */
 	const char *log_prefix;
 	const struct hr_backend_option *options; /* ends with a NULL key; NULL: none */
-	/* The settings of containers, [sandbox.limits] and [sandbox.security] that it applies:
-	 * "sandbox.enable_gpu", "sandbox.limits." for all of them,
+	/* The settings of containers, [sandbox.limits] and [sandbox.security] that the back-end
+	 * applies: "sandbox.enable_gpu", "sandbox.limits." for all of them,
 	 * "sandbox.security.network_mode=host" for one value; NULL-terminated; NULL: none. Any
 	 * other one is reported to the user: an unsupported limit is a warning, an unsupported
 	 * security setting an error. */
@@ -145,16 +146,18 @@ struct hr_sandbox_ops {
 	int (*open)(const struct hr_backend_host *h, void **ret_self, struct hr_err *err);
 	void (*free)(void *self);
 	/* Makes or finds the sandbox, and waits until it responds. Sets *ret before it returns 0.
-	 * On failure it must end what it has made itself, and nothing that it found or resumed. */
+	 * On failure it must end the sandbox and all else that it has made itself, and nothing that
+	 * it found or resumed. */
 	int (*connect)(void *self, enum hr_connected *ret, struct hr_err *err);
-	/* Ends what a connect() with HR_SANDBOX_MADE made, and nothing older, such as files of an
-	 * earlier sandbox. NULL: destroy() does it. */
+	/* Ends all that a connect() with HR_SANDBOX_MADE made, and nothing older, such as files of
+	 * an earlier sandbox. NULL: destroy() does it. */
 	int (*undo)(void *self, struct hr_err *err);
 	void (*endpoint)(void *self, struct hr_endpoint *ret);
 
-	/* Handles a request to the server that failed with *err, the `attempt`th time (from 1). May
-	 * reword the error, wait, and repair the cause. *ret_again: send it again, to the address
-	 * that endpoint() now returns, if possible (not for a streamed upload). NULL: final. */
+	/* Handles a request to the server that failed with *err, the `attempt`th time (from 1). It
+	 * may reword the error, wait, and repair the cause. It sets *ret_again to send the request
+	 * again, to the address that endpoint() now returns, if possible (not for a streamed
+	 * upload). NULL: the failure is final. */
 	void (*failed)(void *self, unsigned attempt, bool *ret_again, struct hr_err *err);
 
 	/* record() returns a JSON object (freed by the library) from which another process can find
@@ -166,7 +169,7 @@ struct hr_sandbox_ops {
 	char *(*record)(void *self, struct hr_err *err);
 	int (*restore)(void *self, const char *record, struct hr_err *err);
 
-	/* Returns "running", "paused", "exited" or "gone"; constant. */
+	/* Returns "running", "paused", "exited" or "gone", a constant. */
 	const char *(*state)(void *self);
 
 	int (*action)(void *self, const char *action, char **ret, struct hr_err *err);
@@ -195,10 +198,10 @@ struct hr_sandbox_ops {
 	int (*freeze)(void *self, struct hr_err *err);
 	int (*adopt)(void *self, const char *sid, const char *record, struct hr_err *err);
 
-	/* Return addresses for a browser, freed by the library: the editor's, up to what follows
-	 * "?", such as "http://localhost:31000/"; *ret NULL: none. And where programs of the
-	 * sandbox listen, as a JSON object of URL to port. NULL: both are at the endpoint's ports
-	 * on this machine. */
+	/* Return addresses for a browser, freed by the library: vscode_url() the editor's, up to
+	 * the "?" of its query, such as "http://localhost:31000/", with *ret NULL if there is no
+	 * editor; web_hosts() the places where programs of the sandbox listen, as a JSON object of
+	 * URL to port. NULL: both are at the endpoint's ports on this machine. */
 	int (*vscode_url)(void *self, char **ret, struct hr_err *err);
 	int (*web_hosts)(void *self, char **ret_json, struct hr_err *err);
 
@@ -209,22 +212,22 @@ struct hr_sandbox_ops {
 	 * called again after a while. Runs in its own thread. NULL: records and processes are the
 	 * only source. */
 	int (*events)(void *self, hr_event_fn *fn, void *arg, struct hr_err *err);
-	/* Checks the back-end's needs on this machine and elsewhere. NULL: none. */
+	/* Checks the back-end's needs on this machine and elsewhere. NULL: there are none. */
 	int (*doctor)(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err);
-	/* Makes sure that the runtime image exists; *ret_name is freed by the library. NULL: an
-	 * Engine on this machine builds it. */
+	/* Ensures that the runtime image exists; the library frees *ret_name. NULL: an Engine on
+	 * this machine builds it. */
 	int (*build)(
 	    void *self, const struct hr_build_options *o, char **ret_name, struct hr_err *err);
 
 	/* Lists the sandboxes at a provider that handrail made, recorded or not, after open and
-	 * without connect: a JSON array of {"id", "sid", "run", "state", "ours"}; ours: made by
-	 * this user of this machine, or with HR_KIND_OF_STATE with this state directory.
+	 * without connect: a JSON array of {"id", "sid", "run", "state", "ours"}; "ours" means made
+	 * by this user of this machine, or with HR_KIND_OF_STATE with this state directory.
 	 * end_found() ends one by its id. */
 	int (*found)(void *self, char **ret_json, struct hr_err *err);
 	int (*end_found)(void *self, const char *id, struct hr_err *err);
 };
 
-/* Returns a loadable back-end's table; NULL: it does not support abi, the library's version. */
+/* Returns a loadable back-end's table; NULL if it does not support abi, the library's version. */
 const struct hr_sandbox_ops *hr_backend_entry(unsigned abi);
 
 #ifdef __cplusplus

@@ -1,10 +1,9 @@
-/* handrail.h: sandboxes for programs. The only public header of libhandrail.
- *
- * No function ends the process, keeps state outside the objects below, or prints. A function that
- * can fail takes a struct hr_err of the caller's (or NULL) and returns 0 or an object, or on
- * failure -1 or NULL with *err set. Functions block until they are done, unless noted. Only one
- * thread may use an object at a time. Strings are UTF-8; the caller frees each char * that a
- * function returns or stores, except const ones, which are borrowed. */
+/* handrail.h: manages sandboxes for programs. It is the only public header of libhandrail. No
+ * function ends the process, keeps state outside the objects below, or prints. A function that can
+ * fail takes a struct hr_err of the caller's (or NULL) and returns 0 or an object, or on failure -1
+ * or NULL with *err set. Functions block until they are done, unless noted. Only one thread may use
+ * an object at a time. Strings are UTF-8; the caller frees each char * that a function returns or
+ * stores, except const ones, which are borrowed. */
 #ifndef HR_HOST_HANDRAIL_H
 #define HR_HOST_HANDRAIL_H
 
@@ -26,8 +25,9 @@ struct hr_config;
 /* Takes a warning, such as an unknown key. */
 typedef void hr_warn_fn(void *arg, const char *text);
 
-struct hr_config *hr_config_new(struct hr_err *err); /* all defaults */
-void hr_config_free(struct hr_config *c);            /* accepts NULL */
+/* Returns a configuration with all defaults. */
+struct hr_config *hr_config_new(struct hr_err *err);
+void hr_config_free(struct hr_config *c); /* Accepts NULL. */
 
 /* Loads settings: the TOML file overrides the defaults, the environment overrides the file. file
  * NULL: config.toml in the current directory, which may be missing. env: "NAME=value" strings,
@@ -66,7 +66,7 @@ struct hr_sandbox;
 
 typedef void hr_status_fn(void *arg, const char *level, const char *status, const char *message);
 
-/* Takes the progress of a long operation, such as "upload"; total 0: unknown. */
+/* Takes the progress of a long operation, such as "upload"; total 0 means that it is unknown. */
 typedef void
 hr_progress_fn(void *arg, const char *what, unsigned long long done, unsigned long long total);
 
@@ -75,7 +75,7 @@ struct hr_sandbox_options {
 	const char *const *plugins; /* names, NULL-terminated; NULL: none */
 	const char *const *env;     /* "NAME=value" for the sandbox, NULL-terminated; NULL: none */
 	const char *const *environ; /* the caller's environment; NULL: empty */
-	bool attach;                /* never create, never destroy */
+	bool attach;                /* never create and never destroy a sandbox */
 	bool headless;              /* leave out the plugin vscode */
 	bool detach;                /* the sandbox outlives this process */
 	const char *state_dir;      /* directory of the records of sandboxes; NULL: none */
@@ -83,7 +83,7 @@ struct hr_sandbox_options {
 	void *status_arg;
 	hr_warn_fn *log; /* gets lines for people */
 	void *log_arg;
-	hr_progress_fn *progress; /* transfers and pulls; NULL: not reported */
+	hr_progress_fn *progress; /* gets the progress of transfers and pulls; NULL: not reported */
 	void *progress_arg;
 	bool while_used; /* hr_pool_fill() creates more only while there is a sandbox */
 	/* Permits a name to lead to a sandbox that another user or machine has made. Otherwise such
@@ -97,7 +97,8 @@ struct hr_sandbox_options {
 /* Makes an object for a sandbox of the back-end core.runtime. Copies c. */
 struct hr_sandbox *
 hr_sandbox_open(const struct hr_config *c, const struct hr_sandbox_options *o, struct hr_err *err);
-void hr_sandbox_free(struct hr_sandbox *s); /* does not close the sandbox; accepts NULL */
+/* Frees the object without closing the sandbox; accepts NULL. */
+void hr_sandbox_free(struct hr_sandbox *s);
 
 int hr_sandbox_connect(struct hr_sandbox *s, struct hr_err *err);
 
@@ -123,33 +124,33 @@ int hr_sandbox_add_env(struct hr_sandbox *s, const char *const *env, struct hr_e
  * server that does not start is logged. */
 int hr_sandbox_add_mcp(struct hr_sandbox *s, const char *extra, struct hr_err *err);
 
-/* Makes fn get the lines that commands print, with their ends, while an action runs; fn NULL: stop.
- * Returns false if this back-end has no such stream ("cli" has). */
+/* Makes fn get the lines that commands print, with their ends, while an action runs; fn NULL stops
+ * that. Returns false if this back-end has no such stream ("cli" has one). */
 typedef void hr_output_fn(void *arg, const char *line, size_t len);
 bool hr_sandbox_subscribe_output(struct hr_sandbox *s, hr_output_fn *fn, void *arg);
 
 /* Clones a repository into the sandbox's first directory and makes it the shell's directory;
- * *ret_directory is its name there. repository: "OWNER/NAME", which is looked up at the providers
- * whose token is in the environment (GITHUB_TOKEN, GITLAB_TOKEN, BITBUCKET_TOKEN), or a URL without
- * user and password; NULL: sandbox.selected_repo, "" if unset. branch NULL: a new one. strict: a
- * failed git command is an error; otherwise it is logged. */
+ * *ret_directory is its name there. `repository` is "OWNER/NAME", which is looked up at the
+ * providers whose token is in the environment (GITHUB_TOKEN, GITLAB_TOKEN, BITBUCKET_TOKEN), or a
+ * URL without user and password; NULL: sandbox.selected_repo, "" if unset. branch NULL: a new
+ * branch. With `strict` a failed git command is an error; otherwise it is logged. */
 int hr_sandbox_clone(struct hr_sandbox *s, const char *repository, const char *branch, bool strict,
     char **ret_directory, struct hr_err *err);
 
 /* Reads a repository's instructions for agents: a JSON array of {"name", "source", "path",
- * "content"}. source "organization": Markdown files below microagents/ of OWNER/.openhands (GitLab:
- * OWNER/openhands-config), which is cloned for that; "repository": those below
+ * "content"}. The source "organization" means Markdown files below microagents/ of OWNER/.openhands
+ * (GitLab: OWNER/openhands-config), which is cloned for that; "repository" means those below
  * .openhands/microagents, and .openhands_instructions as "repo_legacy", in the directory that
- * hr_sandbox_clone() made, or else in the first one. repository: as there; NULL:
- * sandbox.selected_repo. README.md does not count. Failures to read or clone are logged. */
+ * hr_sandbox_clone() made, or else in the first one. `repository` is as in hr_sandbox_clone();
+ * NULL: sandbox.selected_repo. README.md does not count. Failures to read or clone are logged. */
 int hr_sandbox_microagents(
     struct hr_sandbox *s, const char *repository, char **ret_json, struct hr_err *err);
 
-/* Queries git about a work tree. directory: relative to the first one, NULL: the first one.
- * changes: a JSON array of {"status": "M", "A", "D" or "U", "path"} against the branch at its
- * origin, with repositories right below the directory. diff: {"original", "modified"} of a file of
- * at most 1 MiB. branch: NULL if there is none, or no repository. A sandbox without handrail-git
- * gets a temporary copy. */
+/* Queries git about a work tree. `directory` is relative to the first one; NULL: the first one. The
+ * changes are a JSON array of {"status": "M", "A", "D" or "U", "path"} against the branch at its
+ * origin, with repositories right below the directory. The diff is {"original", "modified"} of a
+ * file of at most 1 MiB. The branch is NULL if there is none, or no repository. A sandbox without
+ * handrail-git gets a temporary copy. */
 int hr_sandbox_git_changes(
     struct hr_sandbox *s, const char *directory, char **ret_json, struct hr_err *err);
 int
@@ -157,8 +158,8 @@ hr_sandbox_git_diff(struct hr_sandbox *s, const char *file, char **ret_json, str
 int hr_sandbox_git_branch(
     struct hr_sandbox *s, const char *directory, char **ret_branch, struct hr_err *err);
 
-/* Applies a repository's own setup in the shell's directory: runs .openhands/setup.sh (*ret_status:
- * its exit status, 0 if there is none); hr_sandbox_install_git_hooks() makes
+/* Applies a repository's own setup in the shell's directory: runs .openhands/setup.sh (*ret_status
+ * is its exit status, 0 if there is none); hr_sandbox_install_git_hooks() makes
  * .openhands/pre-commit.sh git's hook before a commit, and only logs failures of its steps. */
 int hr_sandbox_run_setup_script(struct hr_sandbox *s, int *ret_status, struct hr_err *err);
 int hr_sandbox_install_git_hooks(struct hr_sandbox *s, struct hr_err *err);
@@ -190,7 +191,7 @@ hr_sandbox_exec(struct hr_sandbox *s, const char *const *argv, int *ret_status, 
  * next call. */
 const char *hr_sandbox_state(struct hr_sandbox *s);
 
-/* Returns a borrowed string; NULL: none. */
+/* Returns a borrowed string, or NULL if there is none. */
 const char *hr_sandbox_url(const struct hr_sandbox *s);
 const char *hr_sandbox_id(const struct hr_sandbox *s);
 const char *hr_sandbox_session_api_key(const struct hr_sandbox *s);
@@ -207,10 +208,10 @@ int hr_sandbox_web_hosts(struct hr_sandbox *s, char **ret_json, struct hr_err *e
 
 /* Fills the pool to n waiting sandboxes with this back-end, these settings and these plugins,
  * paused if the back-end can; hr_sandbox_connect() with the same state directory takes one instead
- * of creating it. *ret_n: how many there are. o->sid and o->env are ignored. */
+ * of creating it. *ret_n is their number. o->sid and o->env are ignored. */
 int hr_pool_fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned n,
     unsigned *ret_n, struct hr_err *err);
-/* Ends all waiting sandboxes, of every back-end; *ret_n: how many. */
+/* Ends all waiting sandboxes, of every back-end; *ret_n is their number. */
 int hr_pool_drain(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned *ret_n,
     struct hr_err *err);
 
@@ -218,29 +219,30 @@ int hr_pool_drain(const struct hr_config *c, const struct hr_sandbox_options *o,
 
 struct hr_build_options {
 	const char *base;           /* NULL: sandbox.base_container_image */
-	const char *folder;         /* directory to leave the build folder in; NULL: none */
+	const char *folder;         /* directory in which the build folder is left; NULL: none */
 	const char *const *environ; /* the caller's environment; NULL: empty */
 	bool force, retag, dry_run;
 	bool pull;          /* look for missing images in their registries */
 	bool registry_port; /* accept "host:5000/name:tag" as a name */
-	void (*progress)(void *arg, const char *text); /* lines without their ends; NULL: none */
+	/* gets lines without their ends; NULL: none */
+	void (*progress)(void *arg, const char *text);
 	void *arg;
 };
 
-/* Makes sure that the runtime image on that base exists (unless dry_run), and returns its name. It
- * is built by core.runtime's own builder, or else by an Engine. */
+/* Ensures that the runtime image on that base exists (unless dry_run), and returns its name.
+ * core.runtime's own builder builds it, or else an Engine. */
 int hr_build_image(const struct hr_config *c, const struct hr_build_options *o, char **ret_name,
     struct hr_err *err);
 
-/* Lists the Engine's runtime images as a JSON array. env: as environ above. */
+/* Lists the Engine's runtime images as a JSON array. env is as environ above. */
 int hr_image_list(const char *const *env, char **ret_json, struct hr_err *err);
 /* Removes that name of a runtime image; refuses other images. */
 int hr_image_remove(const char *const *env, const char *name, struct hr_err *err);
 
 /* ---- this machine ---- */
 
-/* Checks the needs of the configured back-end; calls fn with each finding. *ret_well: nothing is
- * missing. state_dir NULL: not checked. */
+/* Checks the needs of the configured back-end; calls fn with each finding. *ret_well is set if
+ * nothing is missing. state_dir NULL: it is not checked. */
 typedef void hr_finding_fn(void *arg, bool ok, const char *what, const char *text);
 int hr_doctor(const struct hr_config *c, const char *const *env, const char *state_dir,
     hr_finding_fn *fn, void *arg, bool *ret_well, struct hr_err *err);
@@ -249,8 +251,8 @@ int hr_doctor(const struct hr_config *c, const char *const *env, const char *sta
  * Loads the shared objects in the directories that are searched. */
 int hr_backend_list(const char *const *env, hr_finding_fn *fn, void *arg, struct hr_err *err);
 
-/* Checks whether an image that the Engine has, or can pull, contains what a sandbox needs, like
- * hr_doctor(). Runs nothing from the image. */
+/* Checks whether an image that the Engine has, or can pull, contains the parts that a sandbox
+ * needs, as hr_doctor() does. Runs nothing from the image. */
 int hr_image_preflight(const struct hr_config *c, const char *const *env, const char *image,
     hr_finding_fn *fn, void *arg, bool *ret_well, struct hr_err *err);
 
@@ -258,8 +260,8 @@ int hr_image_preflight(const struct hr_config *c, const char *const *env, const 
 char *hr_sandbox_list(const char *state_dir, struct hr_err *err);
 
 /* Lists the sandboxes at a provider that handrail made, also unrecorded ones, by their labels: a
- * JSON array of {"id", "sid", "run", "state", "ours", "recorded", "runtime"}; ours: made by this
- * user of this machine. A back-end without a provider returns []. Ignores o->sid.
+ * JSON array of {"id", "sid", "run", "state", "ours", "recorded", "runtime"}; "ours" means made by
+ * this user of this machine. A back-end without a provider returns []. Ignores o->sid.
  * hr_sandbox_end_found() ends one of them by its id; a record of it stays. */
 int hr_sandbox_found(const struct hr_config *c, const struct hr_sandbox_options *o, char **ret_json,
     struct hr_err *err);

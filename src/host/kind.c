@@ -1,4 +1,4 @@
-/* A back-end without a sandbox. */
+/* Opens a back-end without a sandbox. */
 #include "config.h"
 
 #include "host/kind.h"

@@ -1,14 +1,14 @@
-/* hr_kind: a back-end without a sandbox, for its functions that concern all sandboxes. */
+/* hr_kind: opens a back-end without a sandbox, for its functions that concern all sandboxes. */
 #ifndef HR_HOST_KIND_H
 #define HR_HOST_KIND_H
 
 #include "host/handle.h"
 
-/* back-end used by default */
+/* the back-end used by default */
 #define HR_KIND_DEFAULT "docker"
 
 struct hr_kind {
-	const struct hr_sandbox_ops *ops; /* NULL: not open */
+	const struct hr_sandbox_ops *ops; /* NULL: the back-end is not open */
 	void *self;
 	struct hr_module module;
 	struct hr_config *config;
@@ -19,6 +19,6 @@ struct hr_kind {
  * borrowed. */
 int hr_kind_open(struct hr_kind *k, const char *name, const struct hr_config *c,
     const char *const *env, const char *state_dir, struct hr_err *err);
-void hr_kind_close(struct hr_kind *k); /* k: zeroed or opened */
+void hr_kind_close(struct hr_kind *k); /* Closes k, which must be zeroed or opened. */
 
 #endif

@@ -31,7 +31,7 @@ hr_sandbox_log(struct hr_sandbox *s, const char *fmt, ...)
 	va_start(ap, fmt);
 	n = vasprintf(&text, fmt, ap);
 	va_end(ap);
-	/* before it is cut: half a secret would not be recognised */
+	/* masks before the text is cut: half a secret would not be recognised */
 	hr_mask_text(s, n >= 0 ? text : "out of memory", masked, sizeof(masked));
 	if (n >= 0)
 		free(text);

@@ -1,4 +1,4 @@
-/* Reports of a sandbox to its opener, without secrets. */
+/* Sends reports of a sandbox to its opener, without secrets. */
 #ifndef HR_HOST_REPORT_H
 #define HR_HOST_REPORT_H
 

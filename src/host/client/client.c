@@ -1,4 +1,4 @@
-/* Requests with retries, by resttry.c. */
+/* Sends requests with retries, by resttry.c. */
 #include "config.h"
 
 #include "host/client/client.h"
@@ -17,7 +17,8 @@
 #define TOO_MANY 429
 #define URL_MAX 65536
 
-/* Like the original's client, retries every request: after 429, and after a broken answer. */
+/* Rules like those of the original's client, which retries every request after 429 and after a
+ * broken answer. */
 static const struct hr_rest_rule rules[] = {
     {.failures = HR_REST_LIMITED,
 	.attempts = 3,
@@ -42,7 +43,7 @@ forget(struct hr_client *c)
 	c->url = c->unix_socket = NULL;
 }
 
-/* Returns 0, or -1: out of memory. */
+/* Returns 0, or -1 without memory. */
 static int
 add_header(struct hr_client *c, const char *before, const char *text)
 {
@@ -163,7 +164,7 @@ status_error(const struct hr_client *c, const struct hr_http_request *req,
 		    a->body.p, a->body.len, &o, NULL); /* o stays NULL on failure */
 	detail = hr_json_at(o, "detail");
 	if (detail != NULL) {
-		/* like the original: a list or a number becomes JSON */
+		/* as in the original, a list or a number becomes JSON */
 		n = strlen(err->msg);
 		(void)snprintf(err->msg + n, sizeof(err->msg) - n, "\nDetails: %s",
 		    json_object_get_string(detail));

@@ -1,4 +1,4 @@
-/* Calls of services. Each attempt is one hr_http_do(), whose failure becomes one bit; resttry.c
+/* Calls services. Each attempt is one hr_http_do(), whose failure becomes one bit; resttry.c
  * decides by it. */
 #include "config.h"
 
@@ -18,7 +18,7 @@
 #include "proto/json.h"
 
 #define URL_MAX 65536
-#define HEADERS_MAX 32 /* maximum of a service and a call together */
+#define HEADERS_MAX 32 /* maximum headers of a service and a call together */
 #define LINE_MAX_BYTES (1u << 20)
 #define TEXT_MAX 4096 /* bytes of an error before it is cut */
 #define ANSWER_MAX (16u << 20)
@@ -49,7 +49,7 @@ const struct hr_rest_rule hr_rest_rules[] = {
 const struct hr_rest_rule hr_rest_once[] = {{0}};
 
 struct header {
-	char *line; /* "Name: value" */
+	char *line; /* the line "Name: value" */
 	size_t name_len;
 	bool secret;
 };
@@ -226,7 +226,7 @@ told(struct json_object *o)
 	return text;
 }
 
-/* "METHOD URL: what", without the query. */
+/* Sets the error "METHOD URL: what", without the query. */
 static int
 say(const struct hr_rest *rest, const struct hr_rest_call *c, struct hr_err *err, enum hr_errc code,
     const char *what)
@@ -291,7 +291,7 @@ on_bytes(void *arg, const char *p, size_t len)
 	return 0;
 }
 
-/* Collects both; the result is borrowed from them. */
+/* Collects the headers of both; the result is borrowed from them. */
 static int
 all_headers(
     const struct hr_rest *rest, const struct hr_rest_call *c, const char **list, struct hr_err *err)

@@ -1,9 +1,8 @@
-/* hr_rest: calls of a service's HTTP API with JSON in and out, over hr_http. Sends the service's
+/* hr_rest: calls a service's HTTP API with JSON in and out, over hr_http. It sends the service's
  * headers, retries where that is safe, limits the answer's size, and turns an error into one line
- * without secrets and control characters. Calls block; one thread at a time.
- *
- * The server in a sandbox is called by hr_client, which has the original's retries and texts; a
- * Docker Engine by hr_engine. */
+ * without secrets and control characters. Calls block; one thread at a time. hr_client, which has
+ * the original's retries and texts, calls the server in a sandbox; hr_engine calls a Docker
+ * Engine. */
 #ifndef HR_HOST_CLIENT_REST_H
 #define HR_HOST_CLIENT_REST_H
 
@@ -13,21 +12,21 @@
 
 struct json_object;
 
-/* Failures of an attempt, one bit each. */
+/* the failures of an attempt, one bit each */
 enum {
-	HR_REST_UNSENT = 1 << 0,   /* no connection: the call was not sent */
-	HR_REST_LOST = 1 << 1,     /* no answer, or an incomplete one */
-	HR_REST_LIMITED = 1 << 2,  /* 429 */
-	HR_REST_BUSY = 1 << 3,     /* 503 */
-	HR_REST_CONFLICT = 1 << 4, /* 409 */
+	HR_REST_UNSENT = 1 << 0,   /* there was no connection: the call was not sent */
+	HR_REST_LOST = 1 << 1,     /* there was no answer, or an incomplete one */
+	HR_REST_LIMITED = 1 << 2,  /* status 429 */
+	HR_REST_BUSY = 1 << 3,     /* status 503 */
+	HR_REST_CONFLICT = 1 << 4, /* status 409 */
 	HR_REST_REFUSED = 1 << 5,  /* another status below 500 */
-	HR_REST_SLOW = 1 << 6,     /* 408 */
-	HR_REST_GATEWAY = 1 << 7,  /* 502 */
-	HR_REST_LATE = 1 << 8,     /* 504 */
-	HR_REST_BROKEN = 1 << 9,   /* 500 */
+	HR_REST_SLOW = 1 << 6,     /* status 408 */
+	HR_REST_GATEWAY = 1 << 7,  /* status 502 */
+	HR_REST_LATE = 1 << 8,     /* status 504 */
+	HR_REST_BROKEN = 1 << 9,   /* status 500 */
 	HR_REST_ODD = 1 << 10,     /* another status from 500 up */
 	HR_REST_FAILED = HR_REST_BUSY | HR_REST_GATEWAY | HR_REST_LATE | HR_REST_BROKEN,
-	/* the call was not executed, and: it may have been */
+	/* the call was not executed; and below: it may have been */
 	HR_REST_UNDONE =
 	    HR_REST_UNSENT | HR_REST_LIMITED | HR_REST_BUSY | HR_REST_CONFLICT | HR_REST_REFUSED,
 	HR_REST_UNSURE = HR_REST_LOST | HR_REST_SLOW | HR_REST_GATEWAY | HR_REST_LATE |
@@ -40,36 +39,37 @@ enum {
 struct hr_rest_rule {
 	unsigned failures;
 	unsigned always;   /* failures after which even a call that is not idempotent is retried */
-	unsigned attempts; /* including the first */
+	unsigned attempts; /* number of attempts, including the first */
 	unsigned first_ms, least_ms, most_ms;
 	unsigned jitter_percent;
-	unsigned after_max_s; /* seconds; a longer Retry-After is ignored; 0: it ends the call */
+	/* seconds; a longer Retry-After is ignored; 0: a Retry-After ends the call */
+	unsigned after_max_s;
 };
 
-/* Rules for services: UNSENT and LIMITED for all calls, LOST and FAILED for idempotent ones. A
- * table of rules ends with a row of zeros. */
+/* the rules for services: UNSENT and LIMITED for all calls, LOST and FAILED for idempotent ones; a
+ * table of rules ends with a row of zeros */
 extern const struct hr_rest_rule hr_rest_rules[];
-extern const struct hr_rest_rule hr_rest_once[]; /* no retries */
+extern const struct hr_rest_rule hr_rest_once[]; /* the rules that retry nothing */
 
 struct hr_rest_options {
 	const char *url;                  /* prefix of paths; a trailing slash is ignored */
 	const char *unix_socket;          /* NULL: TCP */
 	const struct hr_rest_rule *rules; /* NULL: hr_rest_rules */
 	unsigned timeout_s;               /* limit to connect, and without progress; 0: 60 */
-	unsigned total_s;                 /* limit per attempt; 0: none; not for streams */
-	unsigned
-	    patience_ms; /* limit of all waits of a call; 0: two minutes. A longer wait fails */
-	unsigned deadline_ms; /* limit of a call with all its attempts and waits; 0: none */
-	size_t answer_max;    /* bytes; 0: 16 MiB */
-	int watch_fd;         /* readable: calls and waits are aborted; -1: none */
+	unsigned total_s;                 /* limit per attempt, not for streams; 0: no limit */
+	/* limit of all waits of a call, beyond which a wait fails; 0: two minutes */
+	unsigned patience_ms;
+	unsigned deadline_ms; /* limit of a call with all its attempts and waits; 0: no limit */
+	size_t answer_max;    /* maximum bytes; 0: 16 MiB */
+	int watch_fd;         /* when it is readable, calls and waits are aborted; -1: none */
 	/* name of a header whose "true" or "false" overrides the rules; borrowed; NULL: none */
 	const char *should;
 };
 
 /* TLS and proxy settings that override the system's; NULL: no override. */
 struct hr_rest_peer {
-	const char *ca_pem, *cert_pem, *key_pem; /* PEM */
-	const char *proxy, *connect_to;          /* like hr_http_request's */
+	const char *ca_pem, *cert_pem, *key_pem; /* texts in PEM */
+	const char *proxy, *connect_to;          /* as in hr_http_request */
 	bool insecure;                           /* do not verify the server's certificate */
 };
 
@@ -77,16 +77,16 @@ struct hr_rest;
 
 /* Makes an object. Copies strings; borrows rules. Returns NULL with *err set. */
 struct hr_rest *hr_rest_new(const struct hr_rest_options *o, struct hr_err *err);
-void hr_rest_free(struct hr_rest *r); /* r may be NULL */
+void hr_rest_free(struct hr_rest *r); /* Frees r, which may be NULL. */
 
 static inline void
-hr_rest_clean(struct hr_rest **r) /* used by HR_CLEAN() */
+hr_rest_clean(struct hr_rest **r) /* Frees *r, for HR_CLEAN(). */
 {
 	hr_rest_free(*r);
 }
 
-/* Sets a header of all calls, replacing an earlier one of that name; value NULL: removes it. A
- * secret is replaced by ****** in errors. */
+/* Sets a header of all calls, replacing an earlier one of that name; value NULL removes the header.
+ * A secret is replaced by ****** in errors. */
 int hr_rest_header(
     struct hr_rest *r, const char *name, const char *value, bool secret, struct hr_err *err);
 /* Sets the TLS and proxy settings from now on; borrowed until the next call. */
@@ -97,18 +97,18 @@ void hr_rest_watch(struct hr_rest *r, int watch_fd);
 struct hr_rest_call {
 	const char *method;
 	const char *path;           /* "/sessions/x?y=z", escaped, or a whole http(s) URL */
-	const char *const *headers; /* additional; NULL-terminated; NULL: none */
+	const char *const *headers; /* additional headers; NULL-terminated; NULL: none */
 	struct json_object *json;   /* the body, or use the next member */
 	const void *body;           /* needs a Content-Type among the headers */
 	size_t body_len;
 	bool idempotent; /* a POST or PATCH that may be executed twice; other methods are idempotent
 			    anyway */
 	bool raw;        /* the answer is not JSON: it is in ret->body */
-	unsigned timeout_s; /* 0: the service's */
+	unsigned timeout_s; /* 0: the timeout of the service */
 	bool endless;       /* no time limit without progress */
-	/* Streams of a 2xx answer, not retried once data came; ret->body stays empty. Non-zero:
-	 * stop, a success. A line is passed without its end and has at most 1 MiB; the last one may
-	 * lack an end. */
+	/* Receive the streams of a 2xx answer, which is not retried once data came; ret->body stays
+	 * empty. A non-zero result stops, which is a success. A line is passed without its end and
+	 * has at most 1 MiB; the last one may lack an end. */
 	hr_line_fn *line;
 	hr_http_sink_fn *sink;
 	void *arg;
@@ -116,11 +116,12 @@ struct hr_rest_call {
 };
 
 struct hr_rest_answer {
-	long status;              /* 0: no answer */
-	struct json_object *json; /* NULL: none, or null; an error's as well, if it is JSON */
+	long status; /* 0: there was no answer */
+	/* NULL: there is none, or null; an error's as well, if it is JSON */
+	struct json_object *json;
 	struct hr_buf body;
 	char header[512]; /* the requested header, "": none */
-	unsigned failure; /* the last attempt's: one of the bits above, or 0 */
+	unsigned failure; /* failure of the last attempt: one of the bits above, or 0 */
 };
 
 /* Makes a call. Returns 0 for a 2xx status with the expected answer; or -1 with *err set:
@@ -130,9 +131,9 @@ struct hr_rest_answer {
  * both cases. */
 int hr_rest_call(struct hr_rest *r, const struct hr_rest_call *c, struct hr_rest_answer *ret,
     struct hr_err *err);
-void hr_rest_answer_done(struct hr_rest_answer *a); /* a: zeroed or filled */
+void hr_rest_answer_done(struct hr_rest_answer *a); /* Frees a, which must be zeroed or filled. */
 
-/* Does the same with JSON only. *ret, the caller's, may be NULL. */
+/* Does the same with JSON only. The caller owns *ret; ret may be NULL. */
 int hr_rest_get(struct hr_rest *r, const char *path, struct json_object **ret, struct hr_err *err);
 int hr_rest_send(struct hr_rest *r, const char *method, const char *path, struct json_object *body,
     struct json_object **ret, struct hr_err *err);
@@ -145,25 +146,25 @@ bool hr_rest_wait(int watch_fd, unsigned ms);
 /* ---- retries, also for clients of other protocols than JSON ---- */
 
 struct hr_rest_failure {
-	unsigned bit;                            /* 0: none of them */
-	char after[64], after_ms[32], should[8]; /* the answer's headers; "": none */
+	unsigned bit;                            /* 0: no failure that has a bit */
+	char after[64], after_ms[32], should[8]; /* headers of the answer; "": missing */
 };
 
 struct hr_rest_tries {
-	const struct hr_rest_rule *rules; /* at most 8 */
+	const struct hr_rest_rule *rules; /* at most 8 rules */
 	unsigned patience_ms;             /* limit of all waits together; 0: none */
-	int64_t end_ms;                   /* no attempt starts after it (hr_now_ms()); 0: none */
-	int watch_fd;                     /* readable: no further attempt; -1: none */
-	unsigned failed;                  /* attempts so far */
+	int64_t end_ms;              /* time (hr_now_ms()) after which no attempt starts; 0: none */
+	int watch_fd;                /* when it is readable, no further attempt starts; -1: none */
+	unsigned failed;             /* number of attempts so far */
 	unsigned waited_ms, last_ms; /* sum of all waits, and the wait before the next attempt */
-	unsigned used[8];            /* failed attempts of each rule */
+	unsigned used[8];            /* number of failed attempts of each rule */
 	bool spent;                  /* the rule's attempts are used up */
 };
 
 /* Keeps a line of an answer's head if it says when to retry. */
 void hr_rest_heed(struct hr_rest_failure *f, const char *should, const char *line, size_t len);
-/* Returns the wait in ms after the k-th failure of a rule. No side effects but the random
- * jitter. */
+/* Returns the wait in ms after the k-th failure of a rule. Its only side effect is the use of a
+ * random jitter. */
 unsigned long
 hr_rest_wait_ms(const struct hr_rest_rule *rule, unsigned k, const struct hr_rest_failure *f);
 /* Waits for the next attempt. Returns false if there is none. */

@@ -1,4 +1,4 @@
-/* Retries: decides whether and when a failed attempt is repeated, for all clients of the host. */
+/* Decides whether and when a failed attempt is repeated, for all clients of the host. */
 #include "config.h"
 
 #include <limits.h>
@@ -66,7 +66,7 @@ hr_rest_wait_ms(const struct hr_rest_rule *rule, unsigned k, const struct hr_res
 
 	if (ms < 0)
 		ms = asked_ms(f->after, 1000);
-	/* a date: wrong if a clock is wrong */
+	/* a date gives a wrong time if a clock is wrong */
 	if (ms < 0 && (seconds = hr_http_seconds(f->after)) > 0)
 		ms = (double)seconds * 1000;
 	if (rule->after_max_s > 0 && ms > rule->after_max_s * 1000.0)

@@ -1,5 +1,5 @@
-/* Actions for providers that offer only commands and files: each command runs in a shell of its
- * own, and the editor of the back-end "cli" works on local copies of files. */
+/* Performs actions for providers that offer only commands and files: each command runs in a shell
+ * of its own, and the editor of the back-end "cli" works on local copies of files. */
 #include "config.h"
 
 #include "host/cloud/actions_int.h"
@@ -31,8 +31,8 @@ on_output(void *arg, int stream, const char *p, size_t len)
 	hr_direct_said_add(arg, p, len);
 }
 
-/* Signals all processes that a command has started: the provider knows only the shell. *ret: a
- * process was found. */
+/* Signals all processes that a command has started: the provider knows only the shell. *ret is set
+ * if a process was found. */
 static int
 signal_all(struct hr_cloud *c, const char *mark, const char *name, bool *ret, struct hr_err *err)
 {
@@ -147,7 +147,7 @@ run(struct hr_cloud *c, struct json_object *action, struct hr_err *err)
 	if (r == 0 && end.timed_out)
 		end_rest(c, mark);
 	if (r == 0 && *end.note != '\0') {
-		/* append the note as output, so that live viewers see it, too */
+		/* appends the note as output, so that live viewers see it, too */
 		if (said.text.len > 0 && said.text.p[said.text.len - 1] != '\n')
 			hr_direct_said_add(&said, "\n", 1);
 		hr_direct_said_add(&said, end.note, strlen(end.note));

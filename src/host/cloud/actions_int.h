@@ -1,16 +1,16 @@
-/* cloud_actions_int: internal helpers of actions.c and copies.c (shared.c). */
+/* hr_cloud_actions_int: internal helpers of actions.c and copies.c (shared.c). */
 #ifndef HR_HOST_CLOUD_ACTIONS_INT_H
 #define HR_HOST_CLOUD_ACTIONS_INT_H
 
 #include "host/cloud/cloud.h"
 
-#define HR_CLOUD_LINE_MAX (1u << 20) /* bytes of a command of handrail's own */
+#define HR_CLOUD_LINE_MAX (1u << 20) /* maximum bytes of a command of handrail's own */
 
-/* Runs a command of handrail's own. Returns 0 with its status, or -1 with *err set. out: its
- * output; NULL: ignored. The caller calls hr_buf_done(out) in both cases. */
+/* Runs a command of handrail's own. Returns 0 with its status, or -1 with *err set. `out` gets its
+ * output; NULL: the output is ignored. The caller calls hr_buf_done(out) in both cases. */
 int hr_cloud_helper(
     struct hr_cloud *c, const char *line, struct hr_buf *out, int *ret_status, struct hr_err *err);
-/* Runs "BEFORE 'path' AFTER" likewise. */
+/* Runs "BEFORE 'path' AFTER" in the same way. */
 int hr_cloud_helper_on(struct hr_cloud *c, const char *before, const char *path, const char *after,
     struct hr_buf *out, int *ret_status, struct hr_err *err);
 const char *hr_cloud_workspace(const struct hr_cloud *c);

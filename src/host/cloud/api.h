@@ -1,5 +1,5 @@
-/* hr_api: a provider's API with costs and rate limits: the rules that hr_rest lacks, error codes,
- * and access to fields by name (doc/clouds.md). */
+/* hr_api: calls a provider's API with costs and rate limits: the rules that hr_rest lacks, error
+ * codes, and access to fields by name (doc/clouds.md). */
 #ifndef HR_HOST_CLOUD_API_H
 #define HR_HOST_CLOUD_API_H
 
@@ -7,13 +7,13 @@
 
 #include "host/client/rest.h"
 
-/* When a request is repeated. All failures of a request share one counter, so a table has one
+/* A rule for repeating requests. All failures of a request share one counter, so a table has one
  * row. */
 struct hr_api_rule {
-	struct hr_rest_rule again[2]; /* the second is all zero */
+	struct hr_rest_rule again[2]; /* the second row is all zero */
 	const char *should; /* header that overrides the rule with "true" or "false"; NULL: none */
-	/* "x-request-id: prefix-": header with a random suffix, the same for all attempts of one
-	 * POST; NULL: none. */
+	/* a header "x-request-id: prefix-" with a random suffix, the same for all attempts of one
+	 * POST; NULL: none */
 	const char *key;
 };
 
@@ -25,24 +25,24 @@ struct hr_api {
 
 /* A part of a multipart form. */
 struct hr_api_part {
-	const char *name, *filename, *type; /* NULL in filename and type: a plain field */
+	const char *name, *filename, *type; /* filename and type NULL: a plain field */
 	const char *p;
 	size_t len;
 };
 
 struct hr_api_call {
 	const char *method, *path;
-	const char *id, *rest;    /* appended to path, id escaped; NULL: nothing */
+	const char *id, *rest;    /* appended to path, with the id escaped; NULL: nothing */
 	struct json_object *body; /* borrowed; NULL: none */
-	const char *bytes, *type; /* a raw body instead, with its type */
+	const char *bytes, *type; /* raw bytes instead of JSON, with their type */
 	size_t bytes_len;
-	const struct hr_api_part *parts; /* or a multipart form */
+	const struct hr_api_part *parts; /* a multipart form instead of JSON */
 	size_t parts_n;
 	const char *const *headers;
 	hr_http_sink_fn *sink; /* receives the answer's body; a negative result aborts */
 	void *sink_arg;
 	unsigned timeout_s; /* seconds without data; 0: the default */
-	int watch_fd;       /* readable: abort; 0 or -1: none */
+	int watch_fd;       /* when it is readable, the request is aborted; 0 or -1: none */
 	bool once;          /* do not repeat a request that may have been executed */
 	bool plain;         /* return every status instead of an error */
 	bool raw;           /* the answer's body need not be JSON */
@@ -54,7 +54,7 @@ struct hr_api_answer {
 	struct hr_buf body;
 	struct json_object *json; /* NULL: the body is not JSON */
 	char header[512];         /* value of the requested header */
-	bool unsure;              /* after an error: the request may have been executed */
+	bool unsure;              /* after an error: whether the request may have been executed */
 	char code[64];            /* the provider's error code; "": none */
 };
 
@@ -63,7 +63,7 @@ struct hr_api_answer {
 int hr_api_url(const char *who, const char *base, struct hr_err *err);
 int hr_api_init(struct hr_api *r, const char *who, const struct hr_api_rule *rule, const char *base,
     struct hr_err *err);
-void hr_api_done(struct hr_api *r); /* accepts a zeroed or initialised struct */
+void hr_api_done(struct hr_api *r); /* Accepts a zeroed or initialised struct. */
 /* Adds a header to every request; a secret value appears in no error message. */
 int hr_api_header(
     struct hr_api *r, const char *name, const char *value, bool secret, struct hr_err *err);

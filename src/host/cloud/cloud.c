@@ -1,6 +1,7 @@
-/* The life cycle of a provider's sandbox. Costs start with the create request, so the label that
- * identifies the sandbox is recorded before it. The next process finds the sandbox of a crashed one
- * by that label, and a request whose answer was lost is not repeated before a search. */
+/* Manages the life cycle of a provider's sandbox. Costs start with the create request, so the label
+ * that identifies the sandbox is recorded before it. The next process finds the sandbox of a
+ * crashed one by that label, and a request whose answer was lost is not repeated before a
+ * search. */
 #include "config.h"
 
 #include "host/cloud/cloud.h"
@@ -18,7 +19,7 @@
 
 #define ENTRY "a sandbox of the list"
 #define OTHER_ID 200
-#define LOST_TRIES 3      /* searches after a lost answer */
+#define LOST_TRIES 3      /* number of searches after a lost answer */
 #define LOST_WAIT_MS 2000 /* milliseconds between searches */
 
 static void
@@ -79,7 +80,7 @@ hr_cloud_entries(const char *who, const struct hr_cloud_shape *s, struct json_ob
 		struct hr_cloud_found f;
 		const char *id;
 
-		/* check foreign entries, too: without ids this is no list of sandboxes */
+		/* checks foreign entries, too: without ids this is not a list of sandboxes */
 		if (hr_field_text(who, ENTRY, o, s->id, &id, err) != 0 ||
 		    hr_cloud_found_in(who, o, s->labels, &f, err) != 0)
 			return -1;
@@ -304,8 +305,8 @@ give_up(struct hr_cloud *c, struct hr_err *err)
 struct by_name {
 	struct hr_cloud *c;
 	char who[HR_OWNER];
-	int n, others;        /* usable and unusable ones */
-	char other[HR_OWNER]; /* owner of an unusable one */
+	int n, others;        /* number of usable and of unusable sandboxes */
+	char other[HR_OWNER]; /* owner of an unusable sandbox */
 	char other_id[OTHER_ID];
 };
 
@@ -373,13 +374,13 @@ hr_cloud_connect(void *self, enum hr_connected *ret, struct hr_err *err)
 		    "other "
 		    "one is made: try again, or end it with \"handrail down\"",
 		    c->ops->title, c->id, c->h->sid);
-	/* drop the state of a recorded sandbox that cannot be used */
+	/* drops the state of a recorded sandbox that cannot be used */
 	hr_strv_done(&c->env);
 	if (hr_text_set(&c->id, NULL, err) < 0 || hr_random_uuid(uuid, err) < 0 ||
 	    hr_text_set(&c->run, uuid, err) < 0 || hr_random_uuid(key, err) < 0 ||
 	    hr_text_set(&c->key, served ? hr_cloud_env(c, "SESSION_API_KEY", key) : NULL, err) < 0)
 		return -1;
-	/* check this before anything costs */
+	/* this check comes before anything costs */
 	if (hr_cloud_payload_look(c, err) != 0)
 		return -1;
 	if (c->h->begun != NULL)

@@ -1,6 +1,6 @@
-/* hr_cloud: sandboxes that a paid provider runs. This header, cloud.c (life cycle) and direct.c
- * (actions with only commands and files) have the common parts; a struct hr_cloud_ops describes one
- * provider (doc/clouds.md). */
+/* hr_cloud: manages sandboxes that a paid provider runs. This header, cloud.c (life cycle),
+ * actions.c and copies.c (actions with only commands and files) have the common parts; a struct
+ * hr_cloud_ops describes one provider (doc/clouds.md). */
 #ifndef HR_HOST_CLOUD_CLOUD_H
 #define HR_HOST_CLOUD_CLOUD_H
 
@@ -24,13 +24,13 @@ struct hr_cloud_command {
 	const char *cwd;  /* NULL: the sandbox's default */
 	const char *const *env;
 	unsigned timeout_ms; /* 0: no limit */
-	/* Receives the output as it arrives; stream is 1 or 2. */
+	/* Receives the output as it arrives; `stream` is 1 or 2. */
 	void (*output)(void *arg, int stream, const char *p, size_t len);
 	void *arg;
 };
 
 struct hr_cloud_end {
-	int code; /* 128 + signal number; -1: unknown */
+	int code; /* exit code, or 128 + signal number; -1: unknown */
 	bool timed_out;
 	char note[200]; /* note for people; "": none */
 };
@@ -41,10 +41,10 @@ struct hr_cloud_found {
 };
 typedef int hr_cloud_found_fn(void *arg, const struct hr_cloud_found *f);
 
-/* Functions return 0, or -1 with *err set. A function is required unless its comment defines
- * NULL. */
+/* The functions of a provider return 0, or -1 with *err set. A function is required unless its
+ * comment defines NULL. */
 struct hr_cloud_ops {
-	const char *name, *title; /* "e2b", "E2B" */
+	const char *name, *title; /* "e2b" and "E2B", for example */
 	const char *const
 	    *lacks; /* lines about missing features without a server; NULL-terminated */
 
@@ -58,15 +58,17 @@ struct hr_cloud_ops {
 	int (*wait)(struct hr_cloud *c, struct hr_err *err);
 	/* Asks for the state and sets c->state to "running", "paused", "exited" or "gone". */
 	int (*look)(struct hr_cloud *c, struct hr_err *err);
-	/* Lists the account's sandboxes that handrail has created; run: only that one. */
+	/* Lists the account's sandboxes that handrail has created; with `run`, only that one. */
 	int (*list)(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg,
 	    struct hr_err *err);
 	/* Ends a sandbox; a missing one is no error. */
 	int (*end)(struct hr_cloud *c, const char *id, struct hr_err *err);
-	int (*pause)(struct hr_cloud *c, struct hr_err *err);  /* NULL: unsupported */
-	int (*resume)(struct hr_cloud *c, struct hr_err *err); /* NULL: unsupported */
-	int (*stats)(
-	    struct hr_cloud *c, char **ret_json, struct hr_err *err); /* NULL: unsupported */
+	/* Pauses the sandbox; NULL: unsupported. */
+	int (*pause)(struct hr_cloud *c, struct hr_err *err);
+	/* Resumes the sandbox; NULL: unsupported. */
+	int (*resume)(struct hr_cloud *c, struct hr_err *err);
+	/* Reports the usage as JSON; NULL: unsupported. */
+	int (*stats)(struct hr_cloud *c, char **ret_json, struct hr_err *err);
 	/* Sets the remaining lifetime; NULL: sandboxes live until they are ended. */
 	int (*keep)(struct hr_cloud *c, unsigned seconds, struct hr_err *err);
 
@@ -83,27 +85,27 @@ struct hr_cloud_ops {
 	int (*launch)(struct hr_cloud *c, const char *line, struct hr_err *err);
 	/* Sets c->url and c->url_header for a port. */
 	int (*publish)(struct hr_cloud *c, int port, struct hr_err *err);
-	void (*done)(struct hr_cloud *c); /* NULL: nothing to do */
+	void (*done)(struct hr_cloud *c); /* Frees `own`; NULL: there is nothing to do. */
 };
 
 struct hr_cloud {
 	const struct hr_cloud_ops *ops;
 	const struct hr_backend_host *h;
-	struct hr_api api, plane; /* APIs of the provider and of the sandbox */
+	struct hr_api api, plane; /* the APIs of the provider and of the sandbox */
 	const char *image;        /* image with handrail, or any image with a payload; NULL: none */
-	/* Output of packaging/payload or an archive of it; NULL: none. If image and payload are
+	/* output of packaging/payload or an archive of it; NULL: none. If image and payload are
 	 * both NULL, only commands and files work. */
 	const char *payload;
-	void *own; /* the provider's state */
+	void *own; /* state of the provider's functions */
 
-	/* recorded; NULL: unknown */
+	/* id from the record; NULL: unknown */
 	char *id;
 	char *run;     /* the sandbox's label, chosen before its creation */
 	char *token;   /* access token of commands and files */
 	char *address; /* address or domain of commands and files */
 	char *version; /* version of the daemon in the sandbox */
 	char *url, *key;
-	char *url_header; /* headers of each request to url; lines */
+	char *url_header; /* headers of each request to `url`, as lines */
 	bool old;         /* the provider has only the older routes */
 	struct hr_strv env;
 
@@ -113,15 +115,15 @@ struct hr_cloud {
 	bool unmade;          /* create() failed and created nothing */
 	bool lost;            /* a sandbox may exist but was not found */
 	bool unreached;       /* the recorded sandbox could not be queried */
-	char *mirror;         /* directory of file copies; "": none yet */
+	char *mirror;         /* directory of file copies; "": there is none yet */
 	pthread_mutex_t lock; /* guards the members that interrupt() reads */
-	char *running;        /* record of the running command; NULL: none */
+	char *running;        /* record of the running command; NULL: no command runs */
 	char mark[37];        /* mark in the environment of its processes */
 	int64_t kept;         /* time of the last ops->keep(), hr_now_ms(); 0: never */
 };
 
-/* The table of a back-end in the module "handrail-clouds.so": only the first function is the
- * provider's. */
+/* defines the table of a back-end in the module "handrail-clouds.so", whose first function alone is
+ * the provider's */
 #define HR_CLOUD_TABLE(kind, open_fn)                                                              \
 	{                                                                                          \
 		.abi = HR_BACKEND_ABI, .name = kind, .flags = HR_KIND_FINDS | HR_KIND_OUTPUT,      \
@@ -179,7 +181,7 @@ int hr_cloud_serve_again(struct hr_cloud *c, struct hr_err *err);
  * out. */
 const char *const *hr_cloud_url_headers(struct hr_cloud *c);
 
-/* ---- direct.c ---- */
+/* ---- actions.c and copies.c ---- */
 int hr_cloud_action(void *self, const char *action, char **ret, struct hr_err *err);
 int hr_cloud_interrupt(void *self, int number, bool *ret, struct hr_err *err);
 int
@@ -206,7 +208,7 @@ int hr_cloud_found_in(const char *who, struct json_object *o, const char *labels
 struct json_object *hr_cloud_env_object(const char *const *env, struct hr_err *err);
 /* Returns a descriptor that becomes readable after `ms`, or -1 with *err set. */
 int hr_cloud_timer(unsigned ms, struct hr_err *err);
-/* Returns true if the time is up; timer -1: never. */
+/* Returns true if the time is up; timer -1 means never. */
 bool hr_cloud_timer_over(int timer);
 /* Appends a text with each known secret replaced by ****** (secrets NULL: none). Call this before
  * cutting or quoting the text: part of a secret would not be recognised. */
@@ -215,18 +217,21 @@ void hr_cloud_hide(struct hr_buf *out, const char *const *secrets, const char *t
  * 20 connections in a row that ended at once without data, which would repeat for ever. A
  * connection that was silent for longer may have had no data yet. */
 struct hr_cloud_cuts {
-	int64_t since_ms; /* time of the connection, hr_now_ms() */
+	int64_t since_ms; /* time of the connection by hr_now_ms() */
 	int idle;
 };
 bool hr_cloud_goes_on(struct hr_cloud_cuts *k, bool came, int64_t now_ms);
 /* The format of a provider's list entries. */
 struct hr_cloud_shape {
-	const char *id, *labels;       /* names of members */
-	const char *state, *otherwise; /* name of a member; state if it is missing */
-	const char *const (*words)[2]; /* provider's state, handrail's; NULLs end; others stay */
+	const char *id, *labels; /* names of the members */
+	/* state: name of a member; otherwise: the state if it is missing */
+	const char *state, *otherwise;
+	/* pairs of a provider's state and handrail's; ends with NULLs; other states stay */
+	const char *const (*words)[2];
 };
 const char *hr_cloud_word(const struct hr_cloud_shape *s, const char *state);
-/* Passes fn each entry that handrail has created and that is not gone; run: only that one. */
+/* Passes fn each entry that handrail has created and that still exists; with `run`, only that
+ * one. */
 int hr_cloud_entries(const char *who, const struct hr_cloud_shape *s, struct json_object *list,
     const char *run, hr_cloud_found_fn *fn, void *arg, struct hr_err *err);
 /* Counts the pages of a list; fails if the list does not end. */

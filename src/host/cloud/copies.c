@@ -17,15 +17,16 @@
 #include "proto/json.h"
 #include "shell/quote.h"
 
-#define FILES_MAX 20000 /* files per copy */
+#define FILES_MAX 20000 /* maximum files per copy */
 #define NAMES_MAX (FILES_MAX * 4096u)
-#define LINE_FULL (32u << 10) /* a command is one argument of a shell: Linux allows 128 KiB */
+/* maximum bytes: a command is one argument of a shell, and Linux allows 128 KiB */
+#define LINE_FULL (32u << 10)
 
 struct sending {
 	struct hr_cloud *c;
 	unsigned n;
 	struct hr_buf programs,
-	    empty; /* names, each with its NUL: executable files, empty directories */
+	    empty; /* names of executable files, and of empty directories, each with its NUL */
 };
 
 static void
@@ -250,7 +251,7 @@ hr_cloud_copy_from(void *self, const char *path, char **ret_file, struct hr_err 
 	return r;
 }
 
-/* Lists names like the server: directories with a slash; a file gives its own path. */
+/* Lists names as the server does: directories with a slash; a file gives its own path. */
 int
 hr_cloud_list_files(void *self, const char *path, char **ret_json, struct hr_err *err)
 {

@@ -1,4 +1,4 @@
-/* Helpers for providers: keys, environments, timers, interrupted streams and pages. */
+/* Helps providers with keys, environments, timers, interrupted streams and pages. */
 #include "config.h"
 
 #include "host/cloud/cloud.h"

@@ -1,5 +1,5 @@
-/* The server in a provider's sandbox: upload of the payload, start and address. Without a server
- * only the workspace directory is created. */
+/* Runs the server in a provider's sandbox: upload of the payload, start and address. Without a
+ * server only the workspace directory is created. */
 #include "config.h"
 
 #include <errno.h>
@@ -21,11 +21,13 @@
 #define ALIVE_S 120
 #define ALIVE_FIRST_MS 100
 #define ALIVE_EVERY_MS 1000
-#define KEY_FILE "/tmp/.handrail-start-" /* a random suffix follows */
+/* prefix of the key's file; a random suffix follows */
+#define KEY_FILE "/tmp/.handrail-start-"
 #define ARCHIVE "/tmp/.handrail-payload-"
-#define PAYLOAD_DIR "/openhands"         /* fixed path of the payload's programs */
-#define SAID_FILE "/tmp/.handrail-said-" /* output of the start until the server is ready */
-#define VIEWER_URL "/tmp/oh-server-url"  /* as in runtime-image/start.sh.in */
+#define PAYLOAD_DIR "/openhands" /* fixed path of the payload's programs */
+/* prefix of the file with the start's output until the server is ready */
+#define SAID_FILE "/tmp/.handrail-said-"
+#define VIEWER_URL "/tmp/oh-server-url" /* the same path as in runtime-image/start.sh.in */
 #define MARK "handrail-start-ended:"
 #define SAID_MAX 300
 
@@ -177,7 +179,7 @@ ask_start(struct hr_cloud *c, struct hr_buf *said, int *ret_status, struct hr_er
 	int status;
 
 	*ret_status = -1;
-	/* the end may be written right now: remove the file only after it was seen */
+	/* the end may be written right now: removes the file only after it was seen */
 	(void)snprintf(line, sizeof(line),
 	    "exec 2>/dev/null; s=" SAID_FILE "%s; t=$(cat $s) && printf '%%s\\n' \"$t\" && "
 	    "case $t in *" MARK "*) rm -f $s;; esac",

@@ -1,4 +1,5 @@
-/* Shared by actions and copies: handrail's own commands, and files on this machine. */
+/* Holds the parts that actions and copies share: handrail's own commands, and files on this
+ * machine. */
 #include "config.h"
 
 #include "host/cloud/actions_int.h"

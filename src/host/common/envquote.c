@@ -1,4 +1,4 @@
-/* Names of variables, and quoting of their values for bash. */
+/* Handles names of variables, and quotes their values for bash. */
 #include "config.h"
 
 #include "host/common/envquote.h"
@@ -29,7 +29,7 @@ quote_ansi(struct hr_buf *b, const char *p)
 		else if (c == '\t')
 			hr_buf_adds(b, "\\t");
 		else if (c < 0x20 || c == 0x7f)
-			hr_buf_addf(b, "\\%03o", c); /* three digits, since more may follow */
+			hr_buf_addf(b, "\\%03o", c); /* uses three digits, since more may follow */
 		else
 			hr_buf_addc(b, *p);
 	}

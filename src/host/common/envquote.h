@@ -1,4 +1,4 @@
-/* Variables: names, and values quoted for bash on one line. */
+/* Handles variables: names, and values quoted for bash on one line. */
 #ifndef HR_HOST_COMMON_ENVQUOTE_H
 #define HR_HOST_COMMON_ENVQUOTE_H
 

@@ -1,4 +1,4 @@
-/* Checks shared by the back-ends' doctors. */
+/* Implements checks that the back-ends' doctors share. */
 #include "config.h"
 
 #include "host/common/exam.h"
@@ -15,7 +15,7 @@
 #include "base/text/quote.h"
 
 #define TEXT_MAX_LEN 700
-#define CHROMIUM_MIN 131 /* man/handrail-browser.8 */
+#define CHROMIUM_MIN 131 /* minimum version, as in man/handrail-browser.8 */
 #define CHROMIUM_MS 20000
 
 void
@@ -64,7 +64,7 @@ hr_exam_file(hr_finding_fn *fn, void *arg, const char *what, const char *path, c
 void
 hr_exam_chromium(hr_finding_fn *fn, void *arg, const char *given)
 {
-	/* as src/plugins/browser/main.c chooses */
+	/* the paths of which src/plugins/browser/main.c chooses one */
 	const char *const paths[] = {
 	    given, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"};
 	/* Debian's chromium is a script, which needs the system's programs whatever PATH is */

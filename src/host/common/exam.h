@@ -1,4 +1,4 @@
-/* Checks shared by the back-ends' doctors. Each reports its finding to fn. */
+/* The checks that the back-ends' doctors share. Each reports its finding to fn. */
 #ifndef HR_HOST_COMMON_EXAM_H
 #define HR_HOST_COMMON_EXAM_H
 
@@ -11,14 +11,14 @@ void hr_exam_say(hr_finding_fn *fn, void *arg, bool ok, const char *what, const 
 struct hr_buf;
 void hr_exam_line(struct hr_buf *b, bool ok, const char *what, const char *text);
 
-/* Checks for a program on the PATH of env; hint: the command that installs it. */
+/* Checks for a program on the PATH of env; `hint` is the command that installs it. */
 void hr_exam_program(
     hr_finding_fn *fn, void *arg, const char *const *env, const char *name, const char *hint);
-/* Checks for a file; path NULL: no known place. */
+/* Checks for a file; path NULL: no place is known. */
 void
 hr_exam_file(hr_finding_fn *fn, void *arg, const char *what, const char *path, const char *hint);
 /* Checks the version of the Chromium that the browser would start; reports nothing if there is
- * none. given: value of HANDRAIL_BROWSER_CHROMIUM, or NULL. */
+ * none. `given` is the value of HANDRAIL_BROWSER_CHROMIUM, or NULL. */
 void hr_exam_chromium(hr_finding_fn *fn, void *arg, const char *given);
 
 #endif

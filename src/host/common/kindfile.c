@@ -1,4 +1,4 @@
-/* Names and directories of back-ends that are files. */
+/* Handles names and directories of back-ends that are files. */
 #include "config.h"
 
 #include "host/common/kindfile.h"

@@ -1,4 +1,4 @@
-/* hr_kindfile: files with third-party back-ends. A shared object is called
+/* hr_kindfile: finds files with third-party back-ends. A shared object is called
  * libhandrail-backend-NAME.so, a program handrail-backend-NAME. */
 #ifndef HR_HOST_COMMON_KINDFILE_H
 #define HR_HOST_COMMON_KINDFILE_H
@@ -6,12 +6,12 @@
 #include <stdbool.h>
 
 #define HR_KINDFILE_PROGRAM "handrail-backend-"
-#define HR_KINDFILE_NAME 256 /* bytes of a back-end's name */
+#define HR_KINDFILE_NAME 256 /* maximum bytes of a back-end's name */
 
 typedef int hr_kindfile_fn(void *arg, const char *path);
 
-/* Returns what follows "handrail-backend-" in the path's last part, borrowed, or NULL if the file
- * is not called as a program is. */
+/* Returns the text after "handrail-backend-" in the path's last part, borrowed, or NULL if the file
+ * does not have a program's name. */
 const char *hr_kindfile_program(const char *path);
 /* Copies the name of the back-end out of a path. Returns false if the file has no such name. */
 bool hr_kindfile_name(const char *path, char ret[HR_KINDFILE_NAME]);

@@ -1,4 +1,4 @@
-/* The modules' directory. */
+/* Finds the modules' directory. */
 #include "config.h"
 
 #include "host/common/module.h"
@@ -22,7 +22,7 @@ hr_module_path(const char *file, struct hr_err *err)
 {
 	char *path = NULL;
 
-	/* always with a slash: dlopen() searches elsewhere for a bare name */
+	/* the path always has a slash: dlopen() searches elsewhere for a bare name */
 	if (asprintf(&path, "%s/%s", hr_module_dir(), file) < 0)
 		return hr_err_null(err);
 	return path;

@@ -19,6 +19,6 @@ hr_owner(char ret[HR_OWNER])
 		(void)snprintf(id, sizeof(id), "%.*s", (int)strcspn(hr_buf_str(&b), "\n"), b.p);
 	if (*id == '\0' && gethostname(id, sizeof(id) - 1) != 0)
 		(void)snprintf(id, sizeof(id), "unknown");
-	/* only a part: the machine id is confidential */
+	/* prints only a part: the machine id is confidential */
 	(void)snprintf(ret, HR_OWNER, "%.12s-%u", id, (unsigned)geteuid());
 }

@@ -1,4 +1,4 @@
-/* The payload's directory. */
+/* Finds the payload's directory. */
 #include "config.h"
 
 #include "host/common/payload.h"

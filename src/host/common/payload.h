@@ -1,4 +1,4 @@
-/* The payload: a directory that, mounted or copied, starts a sandbox in any image (doc/images.md,
+/* The payload is a directory that, mounted or copied, starts a sandbox in any image (doc/images.md,
  * "The payload"). */
 #ifndef HR_HOST_COMMON_PAYLOAD_H
 #define HR_HOST_COMMON_PAYLOAD_H
@@ -8,12 +8,12 @@
 #include "host/handrail.h"
 
 #define HR_PAYLOAD_PLACE "/openhands"
-/* The program that every client starts. */
+/* the program that every client starts */
 #define HR_PAYLOAD_START HR_PAYLOAD_PLACE "/micromamba/bin/micromamba"
 
 bool hr_payload_is(const char *dir);
-/* Sets *ret to the directory in sandbox.payload, borrowed; NULL: none. Returns -1 if it is no
- * payload. */
+/* Sets *ret to the directory in sandbox.payload, borrowed, or NULL if none is set. Returns -1 if
+ * the directory is not a payload. */
 int hr_payload_given(const struct hr_config *c, const char **ret, struct hr_err *err);
 /* Returns the payload installed beside the modules, or NULL. */
 const char *hr_payload_installed(void);

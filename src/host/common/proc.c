@@ -1,4 +1,4 @@
-/* Other processes, by pidfd, which is immune to a reused number. */
+/* Handles other processes by pidfd, which is immune to a reused number. */
 #include "config.h"
 
 #include "host/common/proc.h"

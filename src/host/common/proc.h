@@ -1,5 +1,5 @@
-/* hr_proc: processes known only by the number that another program recorded; and threads beside the
- * caller's. */
+/* hr_proc: handles processes known only by the number that another program recorded, and threads
+ * beside the caller's. */
 #ifndef HR_HOST_COMMON_PROC_H
 #define HR_HOST_COMMON_PROC_H
 
@@ -11,7 +11,8 @@
 /* Returns a pidfd of the running process with that number and start time, or -1 with errno set. */
 int hr_proc_watch(pid_t pid, unsigned long long started);
 
-/* Ends the process: asks twice, then kills it and its children. Reaps a child of this process. */
+/* Ends the process: sends SIGTERM twice, then kills it and its children. Reaps a child of this
+ * process. */
 void hr_proc_end(pid_t pid, int watch_fd, int patience_ms);
 
 /* Starts a thread with all signals blocked: the caller's threads get them. */

@@ -1,4 +1,4 @@
-/* JSON of a record: every value is escaped, even those that need no escape today. */
+/* Writes the JSON of a record: every value is escaped, even those that need no escape today. */
 #include "config.h"
 
 #include "host/common/recordtext.h"

@@ -1,4 +1,4 @@
-/* The directory of the sandboxes' state. */
+/* Manages the directory of the sandboxes' state. */
 #ifndef HR_HOST_COMMON_STATEDIR_H
 #define HR_HOST_COMMON_STATEDIR_H
 
@@ -6,8 +6,8 @@
 
 #include "base/err.h"
 
-/* Checks that only the user can write in it, as its files are trusted. make: creates it if missing;
- * else a missing one is no error. */
+/* Checks that only the user can write in the directory, as its files are trusted. With `make` it
+ * creates a missing one; otherwise a missing one is no error. */
 int hr_state_directory(const char *dir, bool make, struct hr_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Lines of a ".env". */
+/* Parses lines of a ".env". */
 #include "config.h"
 
 #include "host/config/dotenv.h"

@@ -1,4 +1,4 @@
-/* Settings derived from others: the workspace and its mounts (doc/host.md, "What follows from
+/* Derives settings from others: the workspace and its mounts (doc/host.md, "What follows from
  * settings together"). */
 #include "config.h"
 

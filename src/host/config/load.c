@@ -1,4 +1,5 @@
-/* Sources of settings: the TOML file, ".env", the environment; and settings derived from them. */
+/* Loads the sources of settings: the TOML file, ".env", the environment; and settings derived from
+ * them. */
 #include "config.h"
 
 #include "host/config/settings.h"
@@ -20,7 +21,7 @@
 #include "host/config/mcpconf.h"
 #include "host/config/toml.h"
 
-#define DOTENV_MAX (1u << 20) /* including an added line end */
+#define DOTENV_MAX (1u << 20) /* maximum bytes, including an added line end */
 #define NAME_MAX_LEN 96
 
 /* ---- TOML ---- */
@@ -41,7 +42,8 @@ hr_config_fits(const struct hr_key *k, struct json_object *v)
 	return false;
 }
 
-/* A section in the file replaces all of it: its keys return to their defaults first. */
+/* Resets a section: one in the file replaces all of it, so its keys return to their defaults
+ * first. */
 static int
 reset_section(struct hr_config *c, const char *section, struct hr_err *err)
 {
@@ -144,8 +146,9 @@ stop(void *arg, const char *path)
 	return 1;
 }
 
-/* A section is known if it is that of the chosen back-end, which the command line may name before
- * and after loading, or of any back-end that is a file: `ps` and `run` need not choose one. */
+/* Warns of unknown sections. A section is known if it is that of the chosen back-end, which the
+ * command line may name before and after loading, or of any back-end that is a file: `ps` and `run`
+ * need not choose one. */
 static void
 warn_of_sections(struct hr_config *c, const char *const *env, const char *before, const char *file)
 {
@@ -187,9 +190,9 @@ hr_config_apply(struct hr_config *c, struct json_object *root, const char *file,
 	return 0;
 }
 
-/* Skips an untrusted file that the caller did not name, so that a user who can write in a directory
- * cannot block others who work there. A named file is an error then, and so is a trusted file that
- * cannot be parsed. */
+/* Loads the file. Skips an untrusted file that the caller did not name, so that a user who can
+ * write in a directory cannot block others who work there. A named file is an error then, and so is
+ * a trusted file that cannot be parsed. */
 static int
 load_toml(struct hr_config *c, const char *named, struct hr_err *err)
 {
@@ -206,7 +209,7 @@ load_toml(struct hr_config *c, const char *named, struct hr_err *err)
 		else if (e.sys != ENOENT)
 			hr_config_warn(c, "%s", e.msg);
 	} else if (hr_toml_parse(hr_buf_str(&b), b.len, &root, &e) < 0) {
-		/* going on would drop its limits */
+		/* continuing would drop the file's limits */
 		r = hr_err_set(err, HR_E_INVAL, "Cannot parse %s: %s", file, e.msg);
 	} else {
 		r = hr_config_apply(c, root, base, err);
@@ -295,7 +298,7 @@ hr_config_load(struct hr_config *c, const char *file, const char *const *env, hr
 	c->warn = warn;
 	c->warn_arg = arg;
 	read_dotenv(c, &text);
-	hr_buf_addc(&text, '\n'); /* never empty */
+	hr_buf_addc(&text, '\n'); /* the text is never empty */
 	all = text.p != NULL ? hr_dotenv_merge(env, text.p) : NULL;
 	if (all == NULL || before == NULL) {
 		c->warn = NULL;

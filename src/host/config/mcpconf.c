@@ -1,4 +1,4 @@
-/* Requirements for MCP servers in a configuration. Messages are the original's. */
+/* Checks the requirements for MCP servers in a configuration. Messages are the original's. */
 #include "config.h"
 
 #include "host/config/mcpconf.h"
@@ -20,7 +20,7 @@
 
 /* ---- servers with a URL ---- */
 
-/* Splits like Python's urlparse(). */
+/* Splits a URL as Python's urlparse() does. */
 static int
 check_url(const char *url, struct hr_err *err)
 {
@@ -51,7 +51,7 @@ check_timeout(struct json_object *o, struct json_object *to, struct hr_err *err)
 
 	if (!json_object_object_get_ex(o, "timeout", &v))
 		return hr_json_set(to, "timeout", json_object_new_int(TIMEOUT_S), err);
-	if (v == NULL) /* none */
+	if (v == NULL) /* there is no list */
 		return json_object_object_add(to, "timeout", NULL) == 0 ? 0 : hr_err_nomem(err);
 	if (!json_object_is_type(v, json_type_int))
 		return hr_err_set(err, HR_E_INVAL, "Timeout is a number of seconds");

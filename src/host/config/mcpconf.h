@@ -7,9 +7,9 @@
 
 struct json_object;
 
-/* Checks a list; name: "sse_servers", "shttp_servers" or "stdio_servers". A URL string becomes an
- * object, strings in args and env become a list and a map, a missing timeout becomes 60. Returns
- * the new list, the caller's; NULL with *err naming the faulty server. */
+/* Checks a list; `name` is "sse_servers", "shttp_servers" or "stdio_servers". A URL string becomes
+ * an object, strings in args and env become a list and a map, a missing timeout becomes 60. Returns
+ * the new list, which the caller owns, or NULL with *err naming the faulty server. */
 struct json_object *
 hr_mcpconf_check(const char *name, struct json_object *list, struct hr_err *err);
 

@@ -1,5 +1,5 @@
-/* Settings of a single back-end: its table names them, so they are known once it is chosen; values
- * given before are kept in the configuration. And settings that it does not apply. */
+/* Applies settings of a single back-end: its table names them, so they are known once it is chosen;
+ * values given before are kept in the configuration. Also finds settings that it does not apply. */
 #include "config.h"
 
 #include "host/config/settings.h"

@@ -1,5 +1,5 @@
-/* The table of keys. A key's variable is its section's prefix and its name, in capitals; core has
- * no prefix. */
+/* Holds the table of keys. A key's variable is its section's prefix and its name, in capitals; core
+ * has no prefix. */
 #include "config.h"
 
 #include "host/config/schema.h"

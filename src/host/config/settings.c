@@ -1,4 +1,4 @@
-/* The storage of a configuration, and its getters. */
+/* Stores a configuration, and has its getters. */
 #include "config.h"
 
 #include "host/config/settings.h"
@@ -43,7 +43,7 @@ hr_config_put(
 {
 	struct json_object *s = section_of(c, k->section);
 
-	if (hr_json_has_null(v)) { /* a C string would end there */
+	if (hr_json_has_null(v)) { /* a C string would end at the null character */
 		json_object_put(v);
 		return hr_err_set(err, HR_E_INVAL, "\"%s\" in [%s] must not have a null character",
 		    k->name, k->section);
@@ -388,7 +388,7 @@ put_masked(struct hr_buf *b, const struct hr_key *k, struct json_object *v)
 	else if (strcmp(k->section, "mcp") == 0)
 		put_servers(b, v, false);
 	else
-		(void)hr_json_put(b, v); /* cannot fail: it was parsed from text */
+		(void)hr_json_put(b, v); /* cannot fail, since the value was parsed from text */
 }
 
 char *

@@ -9,38 +9,38 @@
 struct json_object;
 
 struct hr_config {
-	struct json_object *values; /* section -> key -> value */
+	struct json_object *values; /* objects: section, then key, then value */
 	bool runtime_named;         /* the caller set core.runtime, not a file */
 	/* kept for hr_config_own(): unknown sections of the file; settings set as text; and the
 	 * environment with the additions of ".env" */
 	struct json_object *later, *set;
 	struct hr_strv env;
-	struct hr_key *own; /* the back-end's keys; their names are borrowed */
+	struct hr_key *own; /* keys of the back-end; their names are borrowed */
 	size_t own_n;
 	hr_warn_fn *warn; /* used while loading */
 	void *warn_arg;
 };
 
 static inline void
-hr_config_clean(struct hr_config **c) /* used by HR_CLEAN() */
+hr_config_clean(struct hr_config **c) /* Frees *c, for HR_CLEAN(). */
 {
 	hr_config_free(*c);
 }
 
 struct hr_config *hr_config_copy(const struct hr_config *c, struct hr_err *err);
 
-/* Returns a borrowed value; NULL: not set. key is "SECTION.KEY". */
+/* Returns a borrowed value, or NULL if it is not set. key is "SECTION.KEY". */
 struct json_object *hr_config_value(const struct hr_config *c, const char *key);
 int hr_config_put(
     struct hr_config *c, const struct hr_key *k, struct json_object *v_take, struct hr_err *err);
 int hr_config_put_text(struct hr_config *c, const char *key, const char *text, struct hr_err *err);
 
-/* Converts text from the environment to the key's type (doc/host.md, "Settings"); NULL with *err
- * set. */
+/* Converts text from the environment to the key's type (doc/host.md, "Settings"). Returns NULL with
+ * *err set on an error. */
 struct json_object *hr_config_convert(const struct hr_key *k, const char *text, struct hr_err *err);
 
-/* Sets *err to what the key's value must be. Returns -1. The text is named unless it is a secret.
- */
+/* Sets *err to a message that names the values that the key accepts. Returns -1. The message quotes
+ * the text unless it is a secret. */
 int hr_config_wrong_type(const struct hr_key *k, const char *text, struct hr_err *err);
 
 /* Applies all of `root`, parsed TOML, to c. */
@@ -56,7 +56,7 @@ int hr_config_own(struct hr_config *c, const char *section, const struct hr_back
 
 /* Checks that the back-end applies all limits and security settings that are set: otherwise warns
  * of a limit, and returns -1 for a security setting. Also warns of a setting that no back-end
- * implements. heeds: as in struct hr_sandbox_ops. */
+ * implements. `heeds` is that of struct hr_sandbox_ops. */
 int hr_config_heeded(const struct hr_config *c, const char *kind, const char *const *heeds,
     hr_warn_fn *warn, void *arg, struct hr_err *err);
 
@@ -69,7 +69,7 @@ bool hr_config_fits(const struct hr_key *k, struct json_object *v);
 /* Derives settings from others (doc/host.md, "What follows from settings together"). */
 int hr_config_finish(struct hr_config *c, struct hr_err *err);
 
-/* Returns the value of NAME in "NAME=value" strings; NULL: missing or empty. */
+/* Returns the value of NAME in "NAME=value" strings, or NULL if it is missing or empty. */
 const char *hr_env_get(const char *const *env, const char *name);
 
 #endif

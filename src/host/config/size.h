@@ -1,8 +1,8 @@
-/* hr_size_parse: sizes in settings. */
+/* hr_size_parse: parses sizes in settings. */
 #ifndef HR_HOST_CONFIG_SIZE_H
 #define HR_HOST_CONFIG_SIZE_H
 
-/* Converts "4G" to bytes; -1 if it is no size. "" is 0. */
+/* Converts "4G" to bytes; "" is 0. Returns -1 if the text is not a size. */
 long long hr_size_parse(const char *text);
 
 #endif

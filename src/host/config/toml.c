@@ -1,4 +1,4 @@
-/* Lines, keys and tables of TOML. */
+/* Parses lines, keys and tables of TOML. */
 #include "config.h"
 
 #include "host/config/toml.h"
@@ -29,7 +29,7 @@ toml_mark(struct json_object *o)
 void
 toml_set_mark(struct json_object *o, enum toml_mark mark)
 {
-	/* a number stored in the pointer: nothing to free */
+	/* the number is stored in the pointer: there is nothing to free */
 	json_object_set_userdata(o, (void *)(intptr_t)mark, NULL);
 }
 
@@ -110,7 +110,7 @@ key_part(struct toml *t, struct hr_buf *ret)
 	return hr_buf_check(ret, t->err);
 }
 
-/* Returns the table of that name in `in`, created if it is missing; NULL with the error set. */
+/* Returns the table of that name in `in`, created if it is missing, or NULL with the error set. */
 static struct json_object *
 step(struct toml *t, struct json_object *in, const char *name, enum toml_mark make)
 {
@@ -131,7 +131,7 @@ step(struct toml *t, struct json_object *in, const char *name, enum toml_mark ma
 	return v;
 }
 
-/* Consumes "." and the blanks around it; false: the key ends here. */
+/* Consumes "." and the blanks around it. Returns false if the key ends here. */
 static bool
 dot(struct toml *t)
 {

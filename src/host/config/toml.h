@@ -9,10 +9,11 @@
 
 struct json_object;
 
-#define HR_TOML_MAX (4u << 20) /* bytes of a configuration */
-#define HR_TOML_DEPTH 64       /* nested arrays and inline tables */
+#define HR_TOML_MAX (4u << 20) /* maximum bytes of a configuration */
+#define HR_TOML_DEPTH 64       /* maximum of nested arrays and inline tables */
 
-/* Parses a text. Returns 0 with *ret, the caller's; -1 with *err naming the line. No I/O. */
+/* Parses a text. Returns 0 with *ret, which the caller owns, or -1 with *err naming the line. No
+ * I/O. */
 int hr_toml_parse(const char *p, size_t len, struct json_object **ret, struct hr_err *err);
 
 #endif

@@ -29,23 +29,23 @@ toml_at(const struct toml *t, char c)
 	return t->p < t->end && *t->p == c;
 }
 
-void toml_blanks(struct toml *t); /* skips spaces and tabs */
+void toml_blanks(struct toml *t); /* Skips spaces and tabs. */
 /* Skips blanks, comments and line ends, as inside an array. */
 int toml_space(struct toml *t);
 
-/* Reads a string with its quotes; multi: """ and ''' are accepted, too. */
+/* Reads a string with its quotes; with `multi` also """ and '''. */
 int toml_string(struct toml *t, bool multi, struct hr_buf *ret);
 int toml_value(struct toml *t, struct json_object **ret);
 
 /* Reads KEY = VALUE into table; the key may be dotted. */
 int toml_pair(struct toml *t, struct json_object *table);
 
-/* How a table was defined. */
+/* how a table was defined */
 enum toml_mark {
 	TOML_IMPLICIT = 1, /* defined by a longer key or header */
 	TOML_HEADER,       /* defined by its own [header] */
 	TOML_DOTTED,       /* defined by a dotted key */
-	TOML_CLOSED,       /* inline: complete */
+	TOML_CLOSED,       /* inline, and thus complete */
 };
 
 enum toml_mark toml_mark(struct json_object *o);

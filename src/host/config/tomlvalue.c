@@ -1,4 +1,4 @@
-/* Values of TOML: strings, numbers, arrays, inline tables. */
+/* Parses values of TOML: strings, numbers, arrays, inline tables. */
 #include "config.h"
 
 #include "host/config/toml_int.h"
@@ -54,7 +54,7 @@ escape(struct toml *t, bool multi, struct hr_buf *b)
 		return unicode_escape(t, c == 'u' ? 4 : 8, b);
 	if (!multi || !isspace((unsigned char)c))
 		return toml_fail(t, "an unknown escape in a string");
-	/* a continued line: blanks up to its end, then all white space */
+	/* this is a continued line: skip blanks up to its end, then all white space */
 	for (t->p--; toml_at(t, ' ') || toml_at(t, '\t') || toml_at(t, '\r'); t->p++)
 		;
 	if (!toml_at(t, '\n'))
@@ -173,7 +173,7 @@ integer_value(struct toml *t, const char *s, int base, struct json_object **ret)
 	return *ret != NULL ? 0 : hr_err_nomem(t->err);
 }
 
-/* Accepts digits, a fraction, an exponent: every part needs a digit; no leading zero. */
+/* Accepts digits, a fraction, an exponent: every part needs a digit, without a leading zero. */
 static bool
 is_float(const char *s, bool *ret_integer)
 {
@@ -234,7 +234,7 @@ special_word(const char *p, size_t len, struct json_object **ret)
 	return *ret != NULL ? 1 : -1;
 }
 
-/* a value without brackets and quotes */
+/* ---- values without brackets and quotes ---- */
 /* Consumes everything up to a character that can follow a value. */
 static size_t
 take_word(struct toml *t)

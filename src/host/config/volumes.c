@@ -1,4 +1,4 @@
-/* Entries of volume settings. */
+/* Parses entries of volume settings. */
 #include "config.h"
 
 #include "host/config/volumes.h"

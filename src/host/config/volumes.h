@@ -1,4 +1,5 @@
-/* hr_volumes: "source:target[:mode]" entries of sandbox.volumes (doc/host.md, "Volumes"). Pure. */
+/* hr_volumes: parses "source:target[:mode]" entries of sandbox.volumes (doc/host.md, "Volumes").
+ * Pure. */
 #ifndef HR_HOST_CONFIG_VOLUMES_H
 #define HR_HOST_CONFIG_VOLUMES_H
 

@@ -1,5 +1,6 @@
-/* The back-end "daytona": sandboxes of Daytona (doc/clouds.md, "Daytona"). Its API creates them and
- * reports their state; the toolbox, a daemon in each sandbox, runs commands and transfers files. */
+/* Implements the back-end "daytona": sandboxes of Daytona (doc/clouds.md, "Daytona"). Its API
+ * creates them and reports their state; the toolbox, a daemon in each sandbox, runs commands and
+ * transfers files. */
 #include "config.h"
 
 #include <stdio.h>
@@ -16,7 +17,7 @@
 #define WAIT_S 600
 #define FIRST_WAIT_MS 100
 #define MOST_WAIT_MS 1000
-#define FOREVER_S 86400 /* timeout of a command without a limit */
+#define FOREVER_S 86400 /* seconds for a command without a limit */
 #define GRACE_S 30
 #define SESSION "action-execution-server"
 

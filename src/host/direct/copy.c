@@ -1,4 +1,4 @@
-/* Files of the back-end "cli": copies and directory listings. */
+/* Handles files of the back-end "cli": copies and directory listings. */
 #include "config.h"
 
 #include <dirent.h>

@@ -1,6 +1,7 @@
-/* The back-end "cli": commands on this machine in one of its directories, started by the caller
- * with its rights; no server, and no process between two commands (doc/host.md, "The kind cli").
- * Unlike the original it leaves the caller's working directory and environment unchanged. */
+/* Implements the back-end "cli": commands on this machine in one of its directories, started by the
+ * caller with its rights. It has no server, and no process between two commands (doc/host.md, "The
+ * kind cli"). Unlike the original it leaves the caller's working directory and environment
+ * unchanged. */
 #include "config.h"
 
 #include "host/direct/direct_int.h"
@@ -65,7 +66,7 @@ direct_action(void *self, const char *text, char **ret, struct hr_err *err)
 	return hr_direct_act(self, perform, text, ret, err);
 }
 
-/* Keeps the names as given. */
+/* Adds variables; their names stay as given. */
 static int
 direct_add_env(void *self, const char *const *env, struct hr_err *err)
 {
@@ -81,7 +82,7 @@ direct_free(void *self)
 {
 	struct hr_direct *c = self;
 
-	/* no other process can use it if there is no record */
+	/* no other process can use the directory without a record */
 	if (c->undo != NULL && c->h->state_dir == NULL)
 		(void)hr_path_remove(c->undo, NULL);
 	(void)pthread_mutex_destroy(&c->lock);
@@ -307,7 +308,7 @@ direct_endpoint(void *self, struct hr_endpoint *ret)
 {
 	struct hr_direct *c = self;
 
-	ret->workspace = c->workspace; /* no server, so no address */
+	ret->workspace = c->workspace; /* there is no address without a server */
 }
 
 static int
@@ -323,7 +324,7 @@ direct_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 	return 0;
 }
 
-/* Settings that already hold: commands use this machine's network. */
+/* the settings that already hold: commands use this machine's network */
 static const char *const heeds[] = {"sandbox.security.network_mode=host", NULL};
 
 static const struct hr_sandbox_ops direct = {

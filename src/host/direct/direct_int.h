@@ -1,4 +1,4 @@
-/* hr_direct: internals of the back-end "cli": a directory of this machine, with commands and files
+/* Internals of hr_direct, the back-end "cli": a directory of this machine, with commands and files
  * but no server (doc/host.md, "The kind cli"). */
 #ifndef HR_HOST_DIRECT_DIRECT_INT_H
 #define HR_HOST_DIRECT_DIRECT_INT_H
@@ -13,17 +13,17 @@
 #include "host/handrail-backend.h"
 #include "base/strv.h"
 
-#define HR_DIRECT_TEXT_MAX (300u << 20) /* bytes of an observation */
+#define HR_DIRECT_TEXT_MAX (300u << 20) /* maximum bytes of an observation */
 
 struct hr_direct {
 	const struct hr_backend_host *h;
 	char *workspace; /* resolved path; NULL: not connected */
-	char *named;     /* as in the configuration */
+	char *named;     /* path as in the configuration */
 	bool own_workspace;
 	char *undo;         /* directory of the editor's history */
 	struct hr_strv env; /* added variables */
 	pthread_mutex_t lock;
-	pid_t running; /* pid and process group of the command; 0: none */
+	pid_t running; /* pid and process group of the command; 0: no command runs */
 };
 
 /* ---- clipath.c ---- */
@@ -37,7 +37,7 @@ char *hr_direct_path(const struct hr_direct *c, const char *path, struct hr_err 
 
 /* Returns the observation, or NULL with *err set; HR_E_PERMISSION is reported to the agent. */
 typedef char *hr_direct_perform_fn(void *self, struct json_object *action, struct hr_err *err);
-/* Implements action() of a table; text is the action's JSON. */
+/* Implements action() of a table; `text` is the action's JSON. */
 int hr_direct_act(
     void *self, hr_direct_perform_fn *perform, const char *text, char **ret, struct hr_err *err);
 /* Returns true for a member that is true or "true". */
@@ -66,7 +66,7 @@ struct hr_direct_said {
 void hr_direct_said_init(struct hr_direct_said *s, const struct hr_backend_host *h);
 void hr_direct_said_done(struct hr_direct_said *s);
 void hr_direct_said_add(struct hr_direct_said *s, const char *p, size_t n);
-/* Makes the observation. timed_out_s negative: the command did not time out. */
+/* Makes the observation. timed_out_s is negative if the command did not time out. */
 char *hr_direct_observe(struct hr_direct_said *s, const char *command, const char *dir, int code,
     double timed_out_s, bool hidden, struct hr_err *err);
 

@@ -1,4 +1,4 @@
-/* The actions read, write and edit of the back-end "cli". */
+/* Implements the actions read, write and edit of the back-end "cli". */
 #include "config.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* Paths of the back-end "cli". Comparisons use whole components and the workspace's real path. This
- * is no security boundary: a command has all rights of its user. */
+/* Resolves paths of the back-end "cli". Comparisons use whole components and the workspace's real
+ * path. This is no security boundary: a command has all rights of its user. */
 #include "config.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #define MOUNT "/workspace"
 #define LINKS_MAX 40
 
-/* Returns true if path is the directory or below it; *ret_rest: the rest without a leading
+/* Returns true if path is the directory or below it; *ret_rest is the rest without a leading
  * slash. */
 static bool
 below(const char *path, const char *dir, const char **ret_rest)

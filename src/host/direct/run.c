@@ -1,4 +1,4 @@
-/* Commands of the back-end "cli": each runs in a bash of its own, the leader of its process
+/* Runs commands of the back-end "cli": each runs in a bash of its own, the leader of its process
  * group. */
 #include "config.h"
 
@@ -20,9 +20,9 @@
 #include "base/err.h"
 #include "proto/json.h"
 
-#define KILL_AFTER_MS 5000 /* time after SIGTERM */
-#define LINGER_MS 1000     /* wait for output of background processes */
-#define TIMEOUT_MAX_S 1e12 /* seconds that still fit a count of milliseconds */
+#define KILL_AFTER_MS 5000 /* milliseconds after SIGTERM */
+#define LINGER_MS 1000     /* milliseconds to wait for output of background processes */
+#define TIMEOUT_MAX_S 1e12 /* maximum seconds that still fit a count of milliseconds */
 #define PIECE 65536
 
 #define NO_INPUT                                                                                   \
@@ -33,7 +33,7 @@ struct job {
 	struct hr_direct *c;
 	const char *dir; /* working directory */
 	pid_t pid;
-	int out, watch; /* -1: closed, or ended */
+	int out, watch; /* -1: closed, or the process has ended */
 	struct hr_direct_said said;
 	bool timed_out, unread;
 	int lost; /* errno if the exit status is unknown */
@@ -121,7 +121,7 @@ start(struct job *j, const char *command, struct hr_err *e)
 		hr_strv_set_env(&env, j->c->env.v[i]);
 	hr_strv_unset_env(&env, "PWD");
 	sp.envp = env.v;
-	/* an interrupt waits until the number is known: the command may run before hr_spawn()
+	/* makes an interrupt wait until the number is known: the command may run before hr_spawn()
 	 * returns */
 	(void)pthread_mutex_lock(&j->c->lock);
 	j->pid = env.failed ? hr_err_nomem(e) : hr_spawn(&sp, e);
@@ -185,7 +185,7 @@ follow(struct job *j, int64_t end)
 			reap(j);
 			end = hr_now_ms() + LINGER_MS;
 		} else if (n == 0 && j->watch < 0) {
-			hr_fd_close(&j->out); /* background processes hold the pipe */
+			hr_fd_close(&j->out); /* background processes hold the pipe open */
 		} else if (n == 0) {
 			end = end_group(j);
 		}

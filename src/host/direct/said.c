@@ -1,4 +1,4 @@
-/* Actions, observations and command output of back-ends without a server. */
+/* Handles actions, observations and command output of back-ends without a server. */
 #include "config.h"
 
 #include "host/direct/direct_int.h"
@@ -29,7 +29,7 @@ hr_direct_act(
 	if (hr_json_decode(text, strlen(text), &action, NULL) < 0)
 		return hr_err_set(err, HR_E_INVAL, "the action is no JSON");
 	*ret = perform(self, action, &mine);
-	/* report a refusal to the agent */
+	/* reports a refusal to the agent */
 	if (*ret == NULL && mine.code == HR_E_PERMISSION)
 		*ret = hr_direct_error("", &mine, "%s", mine.msg);
 	if (*ret == NULL && err != NULL)

@@ -1,4 +1,4 @@
-/* Runtime images of a Docker Engine: search, build, names (doc/images.md, "Building"). */
+/* Handles runtime images of a Docker Engine: search, build, names (doc/images.md, "Building"). */
 #include "config.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ struct build {
 	struct hr_engine engine;
 	struct hr_image_tags tags;
 	char *folder;
-	struct hr_err *err; /* the detailed one: struct hr_err is short */
+	struct hr_err *err; /* the detailed error, since struct hr_err is short */
 };
 
 static int
@@ -48,7 +48,7 @@ is_ours(struct json_object *image)
 	return strcmp(hr_json_text_or(labels, "org.openhands.runtime", ""), "c") == 0;
 }
 
-/* Returns 1 if the Engine has it, 0 if not, -1 on an error. */
+/* Returns 1 if the Engine has the image, 0 if not, -1 on an error. */
 static int
 local(struct build *b, const char *name, bool usable)
 {

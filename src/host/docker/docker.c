@@ -1,5 +1,5 @@
-/* The back-end "docker": a container of a Docker Engine (doc/host.md, "The kind docker"). make.c
- * creates it. */
+/* Implements the back-end "docker": a container of a Docker Engine (doc/host.md, "The kind
+ * docker"). make.c creates it. */
 #include "config.h"
 
 #include "host/docker/docker_int.h"
@@ -69,7 +69,7 @@ docker_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err
 	return 0;
 }
 
-/* Delayed until the first use: an action needs only the server. */
+/* Connects to the Engine at the first use: an action needs only the server. */
 int
 hr_docker_engine(struct hr_docker *d, struct hr_err *err)
 {
@@ -104,7 +104,7 @@ hr_docker_call(struct hr_docker *d, const char *method, const char *what, struct
 
 /* ---- finding ---- */
 
-/* Returns 0 if it is no port. */
+/* Returns the port, or 0 if n is not a port. */
 static int
 port_of(long long n)
 {
@@ -159,7 +159,7 @@ start_again(struct hr_docker *d, struct json_object *o, struct hr_err *err)
 		return 0;
 	if (strcmp(status, "paused") == 0)
 		return hr_docker_call(d, "POST", "/unpause", NULL, err);
-	/* nanoseconds: its first start may have been in this second */
+	/* uses nanoseconds: the container's first start may have been in this second */
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	(void)snprintf(since, sizeof(since), "%lld.%09ld", (long long)now.tv_sec, now.tv_nsec);
 	return hr_docker_call(d, "POST", "/start", NULL, err) == 0
@@ -183,8 +183,8 @@ check_owner(struct hr_docker *d, struct json_object *o, struct hr_err *err)
 	    label != NULL ? "\"" : "");
 }
 
-/* Uses the container that the record or the name leads to. Returns 1, or 0 if there is none.
- * *ret_how: it ran, or was restarted. */
+/* Uses the container that the record or the name leads to. Returns 1 with *ret_how (it ran, or was
+ * restarted), or 0 if there is none. */
 static int
 find(struct hr_docker *d, enum hr_connected *ret_how, struct hr_err *err)
 {
@@ -234,7 +234,7 @@ docker_endpoint(void *self, struct hr_endpoint *ret)
 	memcpy(ret->app_ports, d->app_ports, sizeof(ret->app_ports));
 }
 
-/* Another machine's Engine has its ports on that machine. */
+/* Returns the addresses; another machine's Engine has its ports on that machine. */
 static int
 docker_web_hosts(void *self, char **ret_json, struct hr_err *err)
 {
@@ -300,7 +300,7 @@ docker_restore(void *self, const char *record, struct hr_err *err)
 		r = hr_text_set(&d->key, hr_json_text_at(o, "key"), err);
 	if (r == 0)
 		r = hr_docker_set_url(d, err);
-	/* the caller needs it running: start it */
+	/* the caller needs it running, so start it */
 	if (r != 0 || d->h->attach)
 		return r;
 	r = find(d, &how, err);
@@ -339,7 +339,7 @@ docker_state(void *self)
 	return state;
 }
 
-/* Returns true if the Engine says that the container does not run, and is not paused. */
+/* Returns true if the Engine reports that the container neither runs nor is paused. */
 static bool
 is_dead(struct hr_docker *d)
 {
@@ -464,7 +464,8 @@ docker_destroy(void *self, struct hr_err *err)
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	if (hr_docker_engine(d, err) < 0)
 		return -1;
-	/* a record from before the create call returned has only a name, which may be another's */
+	/* a record from before the create call returned has only a name, which may belong to
+	 * another container */
 	if (d->id == NULL || *d->id == '\0')
 		return hr_docker_end_named(d, &now, err);
 	(void)snprintf(path, sizeof(path), "/containers/%.80s" HR_CONTAINER_REMOVE, d->id);
@@ -485,7 +486,7 @@ docker_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *e
 
 	if (hr_docker_engine(d, err) < 0)
 		return -1;
-	d->engine.watch_fd = d->h->stop_fd; /* may belong to this call alone */
+	d->engine.watch_fd = d->h->stop_fd; /* the descriptor may belong to this call alone */
 	(void)snprintf(path, sizeof(path),
 	    "/containers/%s/logs?stderr=1&stdout=1&timestamps=0&follow=%d&tail=all",
 	    hr_docker_ref(d), follow);
@@ -505,7 +506,8 @@ finite_or_0(double n)
 	return isfinite(n) ? n : 0;
 }
 
-/* cpu: the share of the machine's time that it used, in percent of one processor. */
+/* Reports the usage; "cpu" is the share of the machine's time that the container used, in percent
+ * of one processor. */
 static int
 docker_stats(void *self, char **ret_json, struct hr_err *err)
 {

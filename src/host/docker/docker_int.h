@@ -16,7 +16,7 @@ struct hr_docker {
 	struct hr_engine engine;
 	bool engine_there; /* the Engine was asked for its version */
 	char *name, *id, *url, *key;
-	bool recorded; /* id comes from a record of this machine */
+	bool recorded; /* the id comes from a record of this machine */
 	int port, vscode_port, app_ports[2];
 	struct hr_portlock locks[4];
 };
@@ -33,8 +33,7 @@ int hr_docker_call(struct hr_docker *d, const char *method, const char *what,
 /* Derives the URL from d->port. */
 int hr_docker_set_url(struct hr_docker *d, struct hr_err *err);
 /* Waits until the log, from `since` (Unix time in the Engine's format) on, has the line by which a
- * server reports that it is ready. If the container ends instead, the error has its last
- * lines. */
+ * server reports that it is ready. If the container ends instead, the error has its last lines. */
 int hr_docker_wait_ready(struct hr_docker *d, const char *since, struct hr_err *err);
 /* Creates and starts the container; one that does not become ready is removed. */
 int hr_docker_make(struct hr_docker *d, struct hr_err *err);
@@ -43,19 +42,19 @@ void hr_docker_join_networks(struct hr_docker *d);
 
 /* Writes "/images/NAME", keeping the slashes of the name. */
 void hr_docker_image_path(struct hr_buf *b, const char *name);
-/* Pulls the image if it is missing. progress: reports the bytes received; NULL: none. */
+/* Pulls the image if it is missing. `progress` reports the bytes received; NULL: no reports. */
 int hr_docker_pull(struct hr_engine *e, const char *image, hr_progress_fn *progress, void *arg,
     struct hr_err *err);
 
 #define HR_CONTAINER_REMOVE "?v=true&link=False&force=True"
 
-/* Gives the value of a new container's label: this user of this machine, and the state directory,
- * if there is one, which is created. *ret is the caller's. */
+/* Makes the value of a new container's label: this user of this machine, and the state directory,
+ * if there is one, which is created. The caller owns *ret. */
 int hr_docker_owner(const struct hr_backend_host *h, char **ret, struct hr_err *err);
-/* Returns true if a label of that value was given by this user of this machine, with whatever state
- * directory; NULL: it has none. */
+/* Returns true if a label of that value was set by this user of this machine, with whatever state
+ * directory; NULL: the container has no label. */
 bool hr_docker_is_users(const char *label);
-/* Ends the container of that name with this user's label, even if the Engine creates it late: after
+/* Ends the container of that name with this user's label, even if the Engine creates it late, after
  * a create at `since` or before that got no answer. */
 int hr_docker_end_named(struct hr_docker *d, const struct timespec *since, struct hr_err *err);
 
@@ -67,7 +66,7 @@ int hr_docker_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *er
 int
 hr_docker_build(void *self, const struct hr_build_options *o, char **ret_name, struct hr_err *err);
 
-/* Returns the container's id in an Engine's object; "" if it has characters that would change a
+/* Returns the container's id in an Engine's object, or "" if it has characters that would change a
  * path. */
 const char *hr_docker_id(struct json_object *o, const char *name);
 

@@ -1,4 +1,4 @@
-/* Calls of a Docker Engine. */
+/* Calls a Docker Engine. */
 #include "config.h"
 
 #include "host/docker/engine.h"

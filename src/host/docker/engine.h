@@ -1,4 +1,4 @@
-/* hr_engine: the HTTP API of a Docker Engine, over its Unix socket or TCP (doc/host.md, "The
+/* hr_engine: calls the HTTP API of a Docker Engine, over its Unix socket or TCP (doc/host.md, "The
  * Engine"). */
 #ifndef HR_HOST_DOCKER_ENGINE_H
 #define HR_HOST_DOCKER_ENGINE_H
@@ -11,8 +11,8 @@ struct json_object;
 struct hr_engine {
 	struct hr_http *http;
 	char *socket; /* NULL: TCP */
-	char *base;   /* "http://localhost/v1.41" */
-	int watch_fd; /* readable: calls are aborted with an error; -1: none */
+	char *base;   /* the base address, "http://localhost/v1.41" */
+	int watch_fd; /* when it is readable, calls are aborted with an error; -1: none */
 };
 
 /* Returns the Engine's address: $DOCKER_HOST, or that of /var/run/docker.sock; borrowed. */
@@ -21,26 +21,27 @@ const char *hr_engine_at(const char *const *env);
 int hr_engine_init(struct hr_engine *e, const char *const *env, struct hr_err *err);
 /* Copies the error out of a line of a pull or a build, if it reports one. */
 void hr_engine_told_error(struct json_object *line, char *told, size_t cap);
-void hr_engine_done(struct hr_engine *e); /* e: zeroed or initialised */
+void hr_engine_done(struct hr_engine *e); /* Frees e, which must be zeroed or initialised. */
 
-/* Makes a call with a JSON body (NULL: none). *ret (may be NULL): the answer, the caller's; NULL if
- * it has no body. 404 is HR_E_NO_SANDBOX, or HR_E_NOTFOUND for a missing image; other statuses from
- * 400 up are HR_E_RUNTIME with the Engine's message. 304 is success: nothing had to change. */
+/* Makes a call with a JSON body (NULL: none). *ret (ret may be NULL) is the answer, which the
+ * caller owns; NULL if it has no body. 404 is HR_E_NO_SANDBOX, or HR_E_NOTFOUND for a missing
+ * image; other statuses from 400 up are HR_E_RUNTIME with the Engine's message. 304 is success:
+ * nothing had to change. */
 int hr_engine_call(struct hr_engine *e, const char *method, const char *path,
     struct json_object *body, struct json_object **ret, struct hr_err *err);
 
-/* Streams a call's answer to sink, until that returns non-zero (a success). source: a tar file as
- * the body, or NULL. timeout_s: without a byte; 0: none. */
+/* Streams a call's answer to sink, until that returns non-zero (a success). `source` is a tar file
+ * as the body, or NULL. timeout_s limits the time without a byte; 0: no limit. */
 int hr_engine_stream(struct hr_engine *e, const char *method, const char *path,
     hr_http_source_fn *source, void *source_arg, hr_http_sink_fn *sink, void *sink_arg,
     unsigned timeout_s, struct hr_err *err);
 
 #define HR_CONTAINER_PREFIX "openhands-runtime-" /* prefix of handrail's container names */
-#define HR_CONTAINER_LABEL "handrail.owner"      /* label: the owner */
+#define HR_CONTAINER_LABEL "handrail.owner"      /* name of the label that holds the owner */
 
 /* An Engine's event about one of handrail's containers. */
 struct hr_engine_event {
-	char sid[256]; /* the sandbox's */
+	char sid[256]; /* id of the sandbox */
 	const char *what;
 	char detail[64];
 };
@@ -48,8 +49,8 @@ struct hr_engine_event {
 /* Parses a line of events. Returns false if it is about anything else. No I/O. */
 bool hr_engine_event(struct hr_engine_event *ret, const char *line, size_t len);
 
-/* Output of a container without a terminal: frames of 8 bytes of header and a payload, made into
- * lines per stream. */
+/* Splits the output of a container without a terminal: frames of 8 bytes of header and a payload,
+ * made into lines per stream. */
 struct hr_demux {
 	hr_line_fn *fn;
 	void *arg;
@@ -60,7 +61,7 @@ struct hr_demux {
 };
 
 void hr_demux_init(struct hr_demux *d, hr_line_fn *fn, void *arg);
-int hr_demux_sink(void *demux, const char *p, size_t len); /* a hr_http_sink_fn */
-void hr_demux_done(struct hr_demux *d);                    /* passes on an unfinished line */
+int hr_demux_sink(void *demux, const char *p, size_t len); /* Takes output, as a hr_http_sink_fn. */
+void hr_demux_done(struct hr_demux *d);                    /* Passes on an unfinished line. */
 
 #endif

@@ -1,4 +1,4 @@
-/* handrail's containers without a record: found by their label, or awaited. */
+/* Finds handrail's containers without a record by their label, or waits for them. */
 #include "config.h"
 
 #include <errno.h>
@@ -25,13 +25,13 @@
 #define CREATED                                                                                    \
 	"%7B%22type%22%3A%5B%22container%22%5D%2C%22event%22%3A%5B%22create%22%5D%2C%22container%" \
 	"22%3A%5B%22"
-#define LATE_S 10    /* seconds; an Engine creates faster, even under load */
+#define LATE_S 10    /* seconds to wait; an Engine creates faster, even under load */
 #define SILENCE_S 70 /* seconds for an Engine that does not end its answer in time */
 
 /* ---- labels ---- */
 
 /* Identifies the directory itself, not its name, since several users and machines of one name may
- * share an Engine. *ret: NULL: it does not exist. */
+ * share an Engine. *ret is NULL if it does not exist. */
 static int
 name_owner(const char *dir, char **ret, struct hr_err *err)
 {
@@ -77,7 +77,7 @@ hr_docker_is_users(const char *label)
 	       (label[n] == '-' || label[n] == '\0');
 }
 
-/* The label values of this directory, and of the pool's below it. NULL: none. */
+/* The label values of this directory, and of the pool's below it; NULL: none. */
 struct owners {
 	char *v[2];
 };
@@ -123,7 +123,7 @@ add_found(struct json_object *list, struct json_object *o, const struct owners *
 	static const char prefix[] = "/" HR_CONTAINER_PREFIX;
 	struct json_object *it;
 
-	/* renamed by a user, or no answer of an Engine */
+	/* a user has renamed the container, or this is no answer of an Engine */
 	if (name == NULL || *id == '\0' || strncmp(name, prefix, sizeof(prefix) - 1) != 0 ||
 	    !hr_sid_valid(name + sizeof(prefix) - 1))
 		return 0;
@@ -205,7 +205,7 @@ enough(void *arg, const char *p, size_t len)
 	return -1;
 }
 
-/* Returns 1 after removing it, 0 if this user made none. */
+/* Returns 1 after removing the container, 0 if this user made none. */
 static int
 end_if_there(struct hr_docker *d, struct hr_err *err)
 {

@@ -1,4 +1,4 @@
-/* Runtime images of a Docker Engine. */
+/* Lists and removes runtime images of a Docker Engine. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -95,7 +95,7 @@ hr_image_remove(const char *const *env, const char *name, struct hr_err *err)
 					     : hr_engine_init(&e, env, err);
 	if (r == 0)
 		r = hr_engine_call(&e, "GET", look.p, NULL, &o, err);
-	/* refuse to remove other people's images */
+	/* refuses to remove other people's images */
 	if (r == 0 && hr_json_at(hr_json_at(hr_json_at(o, "Config"), "Labels"),
 			  "org.openhands.runtime") == NULL)
 		r = hr_err_set(err, HR_E_INVAL,

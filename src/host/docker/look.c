@@ -1,4 +1,4 @@
-/* Events of all sandboxes of the back-end "docker", and checks of its Engine. */
+/* Reports events of all sandboxes of the back-end "docker", and checks of its Engine. */
 #include "config.h"
 
 #include <poll.h>

@@ -1,5 +1,5 @@
-/* Creation of a container, until its server is ready. Readiness is a line in the container's log,
- * and failure the end of that log: nothing is polled. */
+/* Creates a container, until its server is ready. Readiness is a line in the container's log, and
+ * failure the end of that log: nothing is polled. */
 #include "config.h"
 
 #include "host/docker/docker_int.h"
@@ -73,7 +73,8 @@ has_exited(struct hr_docker *d, const struct await *w, struct hr_err *err)
 	return -1;
 }
 
-/* since: the log of a restarted container has the line from earlier starts. */
+/* Waits until the container is ready; `since` is needed because the log of a restarted container
+ * has the line from earlier starts. */
 int
 hr_docker_wait_ready(struct hr_docker *d, const char *since, struct hr_err *err)
 {
@@ -141,7 +142,7 @@ choose_ports(struct hr_docker *d, struct hr_err *err)
 		   : -1;
 }
 
-/* A lost answer is not a refusal. */
+/* Sends the create call, and treats a lost answer not as a refusal. */
 static int
 ask_to_create(struct hr_docker *d, const char *where, struct json_object *body,
     struct json_object **ret, struct hr_err *err)
@@ -188,8 +189,8 @@ undo(struct hr_docker *d)
 		d->h->left(d->h->arg);
 }
 
-/* Creates and starts it. It is recorded before it has an id: the name leads to the container even
- * if this process dies before the answer. */
+/* Creates and starts the container. It is recorded before it has an id: the name leads to the
+ * container even if this process dies before the answer. */
 static int
 begin(struct hr_docker *d, const struct hr_dockerspec *spec, struct hr_err *err)
 {

@@ -21,11 +21,11 @@
 struct preflight {
 	struct hr_engine *engine;
 	const char *image;
-	const char *id; /* the container's */
+	const char *id; /* id of the container */
 	hr_finding_fn *fn;
 	void *arg;
 	bool bad;
-	struct hr_err err; /* the first failed question's; further ones are skipped */
+	struct hr_err err; /* error of the first failed question; further questions are skipped */
 };
 
 static void
@@ -43,7 +43,7 @@ on_bytes(void *arg, const char *s, size_t len)
 	(void)arg;
 	(void)s;
 	(void)len;
-	return -1; /* the first byte proves that it exists */
+	return -1; /* the first byte proves that the file exists */
 }
 
 static bool
@@ -78,7 +78,7 @@ first_of(struct preflight *p, const char *const paths[PATHS_MAX])
 
 /* ---- findings ---- */
 
-/* own: the image has handrail's programs, or compatible ones. */
+/* Reports on the programs; `own`: the image has handrail's programs, or compatible ones. */
 static void
 programs(struct preflight *p, bool own, const char *version, const char *payload)
 {
@@ -199,7 +199,7 @@ examine(struct preflight *p, struct json_object *image, const char *given)
 	tools(p);
 }
 
-/* Checks whether this machine can run it at all. */
+/* Checks whether this machine can run the image at all. */
 static void
 machine(struct preflight *p, struct json_object *image)
 {

@@ -1,4 +1,4 @@
-/* hr_engine_progress: see its header. */
+/* Implements hr_engine_progress: see its header. */
 #include "config.h"
 
 #include "host/docker/progress.h"
@@ -12,8 +12,8 @@
 #define BUILD_SILENCE_S 1800 /* seconds without a byte of output */
 #define LINE_MAX_BYTES (1u << 20)
 
-/* Progress and errors are JSON objects, one a line. Output of a build step arrives in pieces of any
- * length; the Engine colours those of its stderr. */
+/* The state of reading the answer. Progress and errors are JSON objects, one a line. Output of a
+ * build step arrives in pieces of any length; the Engine colours those of its stderr. */
 #define RED "\033[91m"
 #define PLAIN "\033[0m"
 
@@ -22,7 +22,7 @@ struct progress {
 	void *say_arg;
 	struct hr_buf line;
 	struct hr_buf said; /* a step's output after its last complete line */
-	char failed[400];   /* the Engine's last error; "" for none */
+	char failed[400];   /* the Engine's last error; "": none */
 };
 
 static void
@@ -103,7 +103,7 @@ hr_engine_progress(struct hr_engine *e, const char *path, hr_http_source_fn *sou
 		say(&p, hr_buf_str(&p.said));
 	hr_buf_done(&p.said);
 	hr_buf_done(&p.line);
-	/* a status of 200 only means that it was started */
+	/* a status of 200 only means that the work was started */
 	if (r == 0 && p.failed[0] != '\0')
 		r = hr_err_set(err, HR_E_BUILD, "%s", p.failed);
 	return r;

@@ -4,10 +4,12 @@
 
 #include "host/docker/engine.h"
 
-typedef void hr_engine_say_fn(void *arg, const char *text); /* a line, without its end */
+/* Prints a line, passed without its end. */
+typedef void hr_engine_say_fn(void *arg, const char *text);
 
 /* POSTs to path, with the tar file of source as the body (NULL: none), until the end. Returns -1 if
- * it failed, also if the Engine reports that only after a status of 200. fn may be NULL. */
+ * that failed, also if the Engine reports the failure only after a status of 200. fn may be
+ * NULL. */
 int hr_engine_progress(struct hr_engine *e, const char *path, hr_http_source_fn *source,
     void *source_arg, hr_engine_say_fn *fn, void *fn_arg, struct hr_err *err);
 

@@ -7,15 +7,15 @@
 #include "base/err.h"
 #include "proto/json.h"
 
-#define LAYERS_MAX 1000 /* layers per image */
+#define LAYERS_MAX 1000 /* maximum layers per image */
 
-/* The Engine reports a pull per layer, as JSON objects, one a line. */
+/* The state of a pull, which the Engine reports per layer, as JSON objects, one a line. */
 struct pull {
-	hr_progress_fn *progress; /* NULL: not reported */
+	hr_progress_fn *progress; /* NULL: progress is not reported */
 	void *arg;
 	struct hr_buf line;
 	struct json_object *done, *total; /* bytes by layer */
-	char failed[400];                 /* the Engine's error; "" for none */
+	char failed[400];                 /* the Engine's error; "": none */
 };
 
 static unsigned long long
@@ -26,7 +26,8 @@ sum(struct json_object *layers)
 	json_object_object_foreach(layers, id, n)
 	{
 		(void)id;
-		all += (unsigned long long)json_object_get_int64(n); /* bounded by pull_line() */
+		/* pull_line() has bounded the number */
+		all += (unsigned long long)json_object_get_int64(n);
 	}
 	return all;
 }
@@ -90,7 +91,7 @@ hr_docker_pull(
 	else
 		r = hr_engine_stream(e, "POST", path.p, NULL, NULL, on_pull, &p, 0, err);
 	pull_line(&p);
-	/* a status of 200 only means that it was started */
+	/* a status of 200 only means that the pull was started */
 	if (r == 0 && p.failed[0] != '\0')
 		r = hr_err_set(err, HR_E_NOTFOUND, "%s", p.failed);
 	json_object_put(p.done);

@@ -1,5 +1,5 @@
-/* The create call's body. Explicit limits override the profile, docker_runtime_kwargs override
- * both. */
+/* Composes the create call's body. Explicit limits override the profile, docker_runtime_kwargs
+ * override both. */
 #include "config.h"
 
 #include "host/docker/spec.h"
@@ -22,7 +22,7 @@
 #include "host/config/volumes.h"
 #include "proto/json.h"
 
-/* The body under construction; a failed call is remembered, and means out of memory. */
+/* The body under construction; a failed call is remembered, and means that memory ran out. */
 struct spec {
 	const struct hr_dockerspec *d;
 	struct json_object *body, *host;
@@ -259,7 +259,7 @@ memory_limits(struct spec *s)
 			return invalid(s, "limits.memswap_limit", swap);
 		if (w > 0 && w < m)
 			return invalid(s, "limits.memswap_limit", swap);
-		/* 0: no swap, which the Engine expresses as the memory's size */
+		/* 0 means no swap, which the Engine expresses as the memory's size */
 		put(s, s->host, "MemorySwap", json_object_new_int64(w == 0 ? m : w));
 	}
 	return 0;
@@ -312,7 +312,7 @@ read_only_root(struct spec *s)
 	    {"/run", "rw,nosuid,nodev,size=64m"},
 	    {"/var/tmp", ""},
 	    {"/openhands/logs", ""},
-	    /* the server and nginx write here */
+	    /* the server and nginx write in this directory */
 	    {"/openhands/var", ""},
 	    {"/home/openhands", "rw,exec,nosuid,nodev,mode=0777"},
 	    {"/root", "rw,exec,nosuid,nodev,mode=0700"},
@@ -357,7 +357,7 @@ limits(struct spec *s)
 	return 0;
 }
 
-/* Requests GPUs like the original's client: all, or the named ones. */
+/* Requests GPUs as the original's client does: all, or the named ones. */
 static void
 gpus(struct spec *s)
 {
@@ -515,7 +515,7 @@ hr_dockerspec_build(const struct hr_dockerspec *d, struct hr_err *err)
 	put(&s, s.body, "HostConfig", s.host);
 	put(&s, s.body, "Image", json_object_new_string(d->image));
 	put(&s, s.body, "Cmd", hr_json_list(NULL, d->command));
-	/* empty, not null: null would keep the image's own */
+	/* the list is empty, not null: null would keep the image's own */
 	put(&s, s.body, "Entrypoint", json_object_new_array());
 	put(&s, s.body, "WorkingDir", json_object_new_string("/openhands/code/"));
 	environment(&s);

@@ -1,5 +1,5 @@
-/* hr_dockerspec: from settings to the body of the Engine's create call (doc/host.md, "The create
- * call"). */
+/* hr_dockerspec: composes the body of the Engine's create call from settings (doc/host.md, "The
+ * create call"). */
 #ifndef HR_HOST_DOCKER_SPEC_H
 #define HR_HOST_DOCKER_SPEC_H
 
@@ -13,12 +13,12 @@ struct hr_dockerspec {
 	const char *const *command;
 	const char
 	    *payload;    /* mounted at the place of handrail's programs; NULL: the image has them */
-	const char *key; /* SESSION_API_KEY; NULL: none */
+	const char *key; /* value of SESSION_API_KEY; NULL: none */
 	const char *owner; /* value of the label HR_CONTAINER_LABEL; NULL: there is none */
 	int port, vscode_port, app_ports[2];
 };
 
-/* Returns the body, the caller's; NULL with *err naming the wrong value. No I/O. */
+/* Returns the body, which the caller owns, or NULL with *err naming the wrong value. No I/O. */
 struct json_object *hr_dockerspec_build(const struct hr_dockerspec *d, struct hr_err *err);
 
 #endif

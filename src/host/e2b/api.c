@@ -1,4 +1,4 @@
-/* The API of E2B for sandboxes: the newest routes, and the older ones for servers that lack
+/* Calls the API of E2B for sandboxes: the newest routes, and the older ones for servers that lack
  * those. */
 #include "config.h"
 
@@ -36,7 +36,7 @@ take_answer(struct hr_cloud *c, const char *what, struct json_object *o, struct 
 
 	if (hr_field_text(WHO, what, o, "sandboxID", &id, err) != 0)
 		return -1;
-	/* store the id first, so that the sandbox can be ended whatever else is wrong */
+	/* stores the id first, so that the sandbox can be ended whatever else is wrong */
 	if (hr_text_set(&c->id, id, err) != 0 ||
 	    hr_field_text(WHO, what, o, "templateID", &ignored, err) != 0 ||
 	    hr_field_text(WHO, what, o, "clientID", &ignored, err) != 0 ||

@@ -1,5 +1,5 @@
-/* E2B's code interpreter, a server in its templates: runs Python cells and answers with lines of
- * JSON. */
+/* Uses E2B's code interpreter, a server in its templates: it runs Python cells and answers with
+ * lines of JSON. */
 #include "config.h"
 
 #include "host/e2b/e2b.h"
@@ -41,7 +41,7 @@ on_result(struct json_object *o, struct hr_buf *out, struct hr_err *err)
 	return 0;
 }
 
-/* Returns 1, but 0 for SystemExit with success. */
+/* Returns 1, or 0 for SystemExit with success. */
 static int
 on_error(struct json_object *o, struct hr_buf *out, struct hr_err *err)
 {

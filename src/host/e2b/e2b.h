@@ -1,5 +1,5 @@
-/* hr_e2b: the provider E2B: its API (api.c) and envd, the daemon in its sandboxes (envd.c). The
- * behaviour follows the recorded traffic of E2B's own clients (t/corpus/clouds). */
+/* hr_e2b: connects to the provider E2B: its API (api.c) and envd, the daemon in its sandboxes
+ * (envd.c). The behaviour follows the recorded traffic of E2B's own clients (t/corpus/clouds). */
 #ifndef HR_HOST_E2B_E2B_H
 #define HR_HOST_E2B_E2B_H
 
@@ -12,7 +12,7 @@
 
 struct hr_e2b_new {
 	const char *template;
-	unsigned timeout_s;           /* 0: not sent */
+	unsigned timeout_s;           /* 0: the timeout is not sent */
 	struct json_object *metadata; /* metadata and env are borrowed */
 	struct json_object *env;
 	bool no_internet, insecure;
@@ -28,8 +28,8 @@ int hr_e2b_timeout(struct hr_cloud *c, const char *id, unsigned timeout_s, struc
 int hr_e2b_pause(struct hr_cloud *c, const char *id, struct hr_err *err);
 /* Fetches the sandbox's data, which the caller owns; NULL: the sandbox is gone. */
 int hr_e2b_info(struct hr_cloud *c, const char *id, struct json_object **ret, struct hr_err *err);
-/* Lists one page; name NULL: all. next: the page token, "" for the first page and after the last
- * one. *ret is an array, which the caller owns. */
+/* Lists one page; name NULL: all. `next` is the page token, "" for the first page and after the
+ * last one. *ret is an array, which the caller owns. */
 int hr_e2b_list(struct hr_cloud *c, const char *name, const char *value, unsigned limit,
     char next[512], struct json_object **ret, struct hr_err *err);
 int
@@ -53,8 +53,8 @@ char *hr_e2b_url(struct hr_cloud *c, int port, struct hr_err *err);
 
 struct hr_e2b_process {
 	const struct hr_cloud_command *q;
-	const char *user;       /* NULL: the template's default */
-	bool stdin_open, leave; /* leave: return after the start; the process continues */
+	const char *user;       /* NULL: the default user of the template */
+	bool stdin_open, leave; /* leave: return after the start, while the process continues */
 	int64_t pid;            /* set after the start */
 };
 int hr_e2b_run(
@@ -76,8 +76,8 @@ int hr_e2b_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr
 int hr_e2b_put_files(struct hr_cloud *c, const struct hr_api_part *files, size_t n,
     struct json_object **ret, struct hr_err *err);
 
-/* Rule for repeated requests (struct hr_rest_rule), with `more` failures: an interruption of some
- * seconds does no harm. */
+/* rule for repeated requests (struct hr_rest_rule), with `more` failures: an interruption of some
+ * seconds does no harm */
 #define HR_E2B_AGAIN(more)                                                                         \
 	{                                                                                          \
 		.failures = HR_REST_UNSENT | HR_REST_LIMITED | HR_REST_BUSY | (more),              \

@@ -1,5 +1,6 @@
-/* envd, the daemon in E2B's sandboxes: commands over streams of the Connect protocol, files over
- * plain HTTP. A command is sent once: after a cut, the stream is joined again by the process id. */
+/* Uses envd, the daemon in E2B's sandboxes: commands over streams of the Connect protocol, files
+ * over plain HTTP. A command is sent once: after a cut, the stream is joined again by the process
+ * id. */
 #include "config.h"
 
 #include "host/e2b/e2b.h"
@@ -17,7 +18,7 @@
 #include "proto/json.h"
 
 #define WHO "E2B's daemon"
-#define GRACE_MS 5000 /* time for the server to end a late command */
+#define GRACE_MS 5000 /* ms for the server to end a late command */
 #define SILENCE_S 150 /* seconds; the server sends a ping every 50 s */
 
 /* ---- address ---- */
@@ -41,7 +42,7 @@ hr_e2b_url(struct hr_cloud *c, int port, struct hr_err *err)
 	return url;
 }
 
-/* Since 0.4.0 the template chooses the account. */
+/* Returns true if requests name the account; since 0.4.0 the template chooses it. */
 bool
 hr_e2b_names_users(const struct hr_cloud *c)
 {
@@ -207,7 +208,7 @@ struct stream {
 	bool begun, ended, stopped;
 	bool came;         /* the connection has delivered output */
 	char code[64];     /* code of an error at the end; "": none */
-	struct hr_err err; /* that error, or a parse error */
+	struct hr_err err; /* the error with that code, or a parse error */
 	struct hr_err broken;
 };
 
@@ -268,7 +269,7 @@ signal_number(const char *text)
 	return number > 0 && number < 128 ? (int)number : 0;
 }
 
-/* The server leaves out members that are 0 or false. */
+/* Handles the end of a command; the server leaves out members that are 0 or false. */
 static int
 on_end(struct stream *s, struct json_object *o)
 {
@@ -370,8 +371,7 @@ start_body(const struct hr_e2b_process *p, struct hr_err *err)
 	const char *const words[] = {"-l", "-c", p->q->line, NULL};
 	bool has_env = p->q->env != NULL && *p->q->env != NULL;
 
-	/* if "stdin" is missing the server leaves the input open, and a reading command waits for
-	 * ever */
+	/* the server leaves the input open without "stdin", and a reading command waits for ever */
 	return hr_json_object(err, "process",
 	    hr_json_object(err, "cmd", json_object_new_string("/bin/bash"), "args",
 		hr_json_list(err, words), "envs",
@@ -453,7 +453,7 @@ conclude(struct stream *s, bool over, struct hr_err *err)
 	if (s->begun && (over || strcmp(s->code, "deadline_exceeded") == 0)) {
 		s->ret->timed_out = true;
 		s->ret->code = -1;
-		/* kill a process that the server did not end */
+		/* kills a process that the server did not end */
 		if (over)
 			(void)hr_e2b_signal(s->c, s->p->pid, "SIGNAL_SIGKILL", NULL);
 		return 0;

@@ -1,4 +1,4 @@
-/* Files of an E2B sandbox, by plain HTTP routes of its daemon. */
+/* Transfers files of an E2B sandbox, by plain HTTP routes of its daemon. */
 #include "config.h"
 
 #include "host/e2b/e2b.h"

@@ -1,4 +1,4 @@
-/* The back-end "e2b": sandboxes of E2B (doc/clouds.md, "E2B"). */
+/* Implements the back-end "e2b": sandboxes of E2B (doc/clouds.md, "E2B"). */
 #include "config.h"
 
 #include "host/e2b/e2b.h"
@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "proto/json.h"
 
-#define LIFE_S 300 /* initial lifetime; each use extends it */
+#define LIFE_S 300 /* seconds of the initial lifetime; each use extends it */
 
 static int
 e2b_open_api(struct hr_cloud *c, struct hr_err *err)
@@ -45,7 +45,8 @@ e2b_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 	return hr_e2b_create(c, &q, unsure, err);
 }
 
-/* A created sandbox runs already; one found by its label needs a request for its token. */
+/* Waits for the sandbox: a created one runs already; one found by its label needs a request for its
+ * token. */
 static int
 e2b_wait(struct hr_cloud *c, struct hr_err *err)
 {
@@ -192,7 +193,7 @@ e2b_publish(struct hr_cloud *c, int port, struct hr_err *err)
 		return -1;
 	free(c->url);
 	c->url = url;
-	/* one address for all sandboxes and ports */
+	/* all sandboxes and ports have one address */
 	if (given == NULL)
 		return hr_text_set(&c->url_header, NULL, err);
 	return hr_text_set(&c->url, given, err) == 0 ? hr_text_setf(&c->url_header, err,

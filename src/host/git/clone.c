@@ -20,8 +20,8 @@
 struct clone {
 	struct hr_sandbox *s;
 	struct hr_gitrepo repo;
-	char directory[256]; /* last part of the name */
-	struct hr_buf path;  /* target path */
+	char directory[256]; /* last part of the repository's name */
+	struct hr_buf path;  /* path of the clone */
 };
 
 /* ---- commands ---- */

@@ -27,10 +27,11 @@ static const char none_knows_it[] = "Git provider authentication issue when gett
 static const struct hr_git_provider {
 	int token;
 	const char *host, *host_variable;
-	const char *api, *own_api; /* URLs; "%s": the host; own_api: for a host of the user's */
-	bool escaped;              /* escape the whole name as one path component */
-	const char *full_name;     /* member of the answer */
-	const char *user;          /* user name that accompanies the token */
+	/* URLs, in which "%s" is the host; own_api: for a host of the user's */
+	const char *api, *own_api;
+	bool escaped;          /* true: escape the whole name as one path component */
+	const char *full_name; /* member of the answer that holds the full name */
+	const char *user;      /* user name that accompanies the token */
 } git_providers[] = {
     {HR_GITHUB, "github.com", "GITHUB_HOST", "https://api.github.com/repos/", "/api/v3/repos/",
 	false, "full_name", "x-access-token"},
@@ -142,7 +143,8 @@ put_api(
 		hr_buf_adds(url, repository);
 }
 
-/* Returns 1 if the provider has it, with r->base and r->url set, 0 if not, or -1 with *err set. */
+/* Returns 1 if the provider has the repository, with r->base and r->url set, 0 if not, or -1 with
+ * *err set. */
 static int
 ask(struct hr_gitrepo *repo, const struct hr_git_provider *p, const char *repository, bool log,
     struct hr_err *err)

@@ -23,8 +23,8 @@ int hr_gitrepo_check(const char *repository, struct hr_err *err);
 int hr_gitrepo_directory(const char *repository, char *ret, size_t cap, struct hr_err *err);
 
 /* Searches OWNER/NAME at the providers for which there is a token, in the order of hr_token_names;
- * log: log their other answers. Returns 0, or -1 with *err set if none has it. The caller calls
- * hr_gitrepo_done() in both cases. */
+ * with `log` it logs their other answers. Returns 0, or -1 with *err set if none has it. The caller
+ * calls hr_gitrepo_done() in both cases. */
 int hr_gitrepo_find(struct hr_gitrepo *r, struct hr_sandbox *s, const char *repository, bool log,
     struct hr_err *err);
 void hr_gitrepo_done(struct hr_gitrepo *r);

@@ -1,5 +1,6 @@
-/* Git views for people: a work tree's branch, changes, and both sides of a file (doc/host.md, "Git
- * views"). handrail-git does the work in the sandbox; a sandbox without it gets it temporarily. */
+/* Implements git views for people: a work tree's branch, changes, and both sides of a file
+ * (doc/host.md, "Git views"). handrail-git does the work in the sandbox; a sandbox without it gets
+ * it temporarily. */
 #include "config.h"
 
 #include <link.h>
@@ -21,19 +22,19 @@
 #define TEXT_MAX (1u << 20)
 #define OUTPUT_MAX (64u << 20)
 
-/* How the helper is started; the next way is tried if it does not start. */
+/* the ways to start the helper; the next one is tried if it does not start */
 enum way { KNOWN, UPLOADED, WITH_LIBRARIES };
 
 /* A query: the helper's subcommand and a file. */
 struct view {
 	struct hr_sandbox *s;
 	const char *what, *script; /* such as "diff" and "git_diff.py" */
-	const char *option;    /* the helper's option, which a foreign script ignores; NULL: none */
+	const char *option; /* option of the helper, which a foreign script ignores; NULL: none */
 	const char *directory; /* work tree; NULL: the first directory */
-	const char *file;      /* NULL: none */
+	const char *file;      /* file to view; NULL: none */
 };
 
-/* Appends "cd DIRECTORY &&"; relative to the first directory. */
+/* Appends "cd DIRECTORY &&"; the directory is relative to the first one. */
 static void
 put_cd(struct hr_buf *b, const struct view *v)
 {
@@ -48,7 +49,7 @@ put_cd(struct hr_buf *b, const struct view *v)
 	hr_buf_adds(b, " && ");
 }
 
-/* Appends the arguments after the helper's name; to: file for its output; NULL: stdout. */
+/* Appends the arguments after the helper's name; `to` is the file for its output; NULL: stdout. */
 static void
 put_words(struct hr_buf *b, const struct view *v, bool what, const char *to)
 {
@@ -118,7 +119,7 @@ copy_libraries(struct hr_sandbox *s, const char *to, struct hr_err *err)
 	int r = 0;
 	size_t i;
 
-	/* collect the list first: copying may load more libraries */
+	/* collects the list first: copying may load more libraries */
 	(void)dl_iterate_phdr(note_library, &names);
 	if (names.failed)
 		r = hr_err_nomem(err);

@@ -1,6 +1,6 @@
-/* Microagents: Markdown files with instructions for agents in a workspace, a repository and its
- * organisation (doc/host.md, "Microagents"). This file finds and reads them; the reader interprets
- * their content. */
+/* Finds and reads microagents: Markdown files with instructions for agents in a workspace, a
+ * repository and its organisation (doc/host.md, "Microagents"). The reader interprets their
+ * content. */
 #include "config.h"
 
 #include <dirent.h>
@@ -40,7 +40,7 @@ struct load {
 	struct hr_sandbox *s;
 	struct hr_buf json;
 	const char *source,
-	    *where; /* source of the current files; where: their folder in the sandbox */
+	    *where; /* source: that of the current files; where: their folder in the sandbox */
 };
 
 static void
@@ -109,7 +109,7 @@ by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Takes ownership of fd. below: "" or "some/folder/". */
+/* Loads a folder. Takes ownership of fd. `below` is "" or "some/folder/". */
 static void
 load_folder(struct load *l, int fd, const char *below, unsigned depth)
 {

@@ -1,4 +1,4 @@
-/* Repository hooks for sandboxes: .openhands/setup.sh and a git hook (doc/host.md,
+/* Runs repository hooks for sandboxes: .openhands/setup.sh and a git hook (doc/host.md,
  * "Repositories"). */
 #include "config.h"
 

@@ -1,6 +1,6 @@
-/* Pods made by a Sandbox of agent-sandbox (doc/kubernetes.md, "Sandboxes of agent-sandbox").
- * Existing objects show their maker: a pod by its owner, a paused claim by its note. The setting
- * counts only for new sandboxes. */
+/* Handles pods made by a Sandbox of agent-sandbox (doc/kubernetes.md, "Sandboxes of
+ * agent-sandbox"). Existing objects show their maker: a pod by its owner, a paused claim by its
+ * note. The setting counts only for new sandboxes. */
 #include "config.h"
 
 #include "host/kubernetes/agents.h"
@@ -14,7 +14,7 @@
 #include "host/kubernetes/kubernetes_int.h"
 #include "proto/json.h"
 
-/* The newest first. */
+/* the known versions, the newest first */
 static const char *const versions[] = {"v1beta1", "v1alpha1"};
 #define VERSIONS (sizeof(versions) / sizeof(*versions))
 
@@ -167,7 +167,7 @@ hr_kubernetes_scale(
 		hr_buf_addf(&b, "\"replicas\":%d", run);
 	else
 		hr_buf_addf(&b, "\"operatingMode\":\"%s\"", run ? "Running" : "Suspended");
-	/* a pod from the pool: only its label names its sandbox */
+	/* this is a pod from the pool: only its label names its sandbox */
 	if (taken != NULL) {
 		hr_buf_adds(
 		    &b, ",\"podTemplate\":{\"metadata\":{\"labels\":{\"" HR_KUBERNETES_TAKEN "\":");

@@ -1,4 +1,4 @@
-/* Base64 of RFC 4648: the inverse of base/text/quote.h. */
+/* Decodes base64 of RFC 4648, the inverse of base/text/quote.h. */
 #include "config.h"
 
 #include "host/kubernetes/base64.h"

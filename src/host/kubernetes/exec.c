@@ -27,8 +27,8 @@ enum channel { IN, OUT, ERR, ENDED, SIZE, CLOSE = 255 };
 
 struct session {
 	struct hr_ws *ws;
-	struct hr_buf ended; /* the Status object */
-	bool in_open, lost;  /* lost: our output is closed */
+	struct hr_buf ended; /* the Status object received at the end */
+	bool in_open, lost;  /* in_open: the input is not at its end; lost: our output is closed */
 };
 
 static int
@@ -61,8 +61,8 @@ send_size(struct session *s)
 	return hr_ws_send(s->ws, HR_WS_BINARY, hr_buf_str(&b), b.len, NULL);
 }
 
-/* Protocol v4 cannot signal the end of input but by closing the connection: the program keeps
- * waiting. */
+/* Forwards the input. Protocol v4 cannot signal its end except by closing the connection: otherwise
+ * the program keeps waiting. */
 static int
 from_input(struct session *s, bool v5)
 {
@@ -147,7 +147,8 @@ talk(struct session *s, bool tty, bool v5, struct hr_err *err)
 		if (r == 0 && p[1].revents != 0)
 			r = from_input(s, v5) == 0 ? 0 : 1;
 		if (r == 0 && p[2].revents != 0) {
-			(void)!read(sizes, &info, sizeof(info)); /* the count does not matter */
+			/* the number of signals does not matter */
+			(void)!read(sizes, &info, sizeof(info));
 			r = send_size(s) == 0 ? 0 : 1;
 		}
 	}

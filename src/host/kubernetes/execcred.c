@@ -1,4 +1,5 @@
-/* The client.credentials protocol: the request is in a variable, the answer on stdout. */
+/* Implements the client.credentials protocol: the request is in a variable, the answer on
+ * stdout. */
 #include "config.h"
 
 #include "host/kubernetes/execcred.h"
@@ -21,7 +22,7 @@
 #define PATIENCE_MS 60000
 
 /* Reads all output until the program closes it or ends: a background process of the program may
- * keep it open. end_fd: readable when the program has ended; -1: unknown. */
+ * keep it open. end_fd is readable when the program has ended; -1: unknown. */
 static int
 drain(int fd, int end_fd, struct hr_buf *out, struct hr_err *err)
 {

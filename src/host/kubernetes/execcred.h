@@ -7,8 +7,8 @@
 
 struct json_object;
 
-/* Runs exec: {"command", "args", "env", "apiVersion"}. Appends its output to out; its messages go
- * to this process's stderr. Its time limit is a minute. */
+/* Runs exec: {"command", "args", "env", "apiVersion"}. Appends the program's output to out; its
+ * messages go to this process's stderr. The time limit is a minute. */
 int hr_execcred_run(struct json_object *exec, const char *dir, const struct hr_strv *own_env,
     struct hr_buf *out, struct hr_err *err);
 

@@ -1,4 +1,4 @@
-/* Port-forward by WebSocket: messages start with a byte for their channel, 0 for data, 1 for an
+/* Forwards a port by WebSocket: messages start with a byte for their channel, 0 for data, 1 for an
  * error; the first message of each channel is the port. */
 #include "config.h"
 
@@ -30,17 +30,20 @@
 
 #define CONNECTIONS 16
 #define PIECE 32768
-#define BACKLOG (1u << 20) /* bytes per direction: no more is read before they are sent */
+/* maximum bytes per direction: no more is read before they are sent */
+#define BACKLOG (1u << 20)
 #define TO_LOCAL_MAX (8u << 20)
 #define PATIENCE_MS 60000
 #define WAIT_MS 500
 #define CALL_MS 5000
-#define AHEAD_MS 5000 /* a server ends a connection that stays unused */
+/* ms that an early connection is kept: a server ends one that stays unused */
+#define AHEAD_MS 5000
 #define PROTOCOL "v4.channel.k8s.io"
 
 struct carried {
-	int local; /* -1: free */
-	/* a thread opens the pod's side, or asks why it ended, and owns this slot meanwhile */
+	int local; /* -1: the slot is free */
+	/* busy: a thread opens the pod's side, or asks why it ended, and owns this slot meanwhile;
+	 * done: it has finished */
 	bool busy, done;
 	struct hr_forward *f;
 	pthread_t thread;
@@ -49,24 +52,24 @@ struct carried {
 	char text[1200];
 	struct hr_ws *ws;
 	struct hr_buf to_local;
-	bool named[2]; /* first message of a channel was received */
+	bool named[2]; /* the first message of a channel was received */
 	bool answered; /* data from the pod was sent to the local side */
-	bool ending;   /* no more data from the pod */
+	bool ending;   /* no more data from the pod will come */
 };
 
 struct hr_forward {
 	const struct hr_config *config;
 	const char *const *environ;
-	struct hr_kube kube;  /* used with the lock */
-	pthread_mutex_t lock; /* a thread that does not get it makes its own kube */
-	int news_fd;          /* a thread of a slot is done */
+	struct hr_kube kube;  /* used with the lock held */
+	pthread_mutex_t lock; /* a thread that does not get the lock makes its own kube */
+	int news_fd;          /* eventfd that reports that a thread of a slot is done */
 	char *pod_path;
-	int port, listener, at; /* directory of the socket (at), which is unlinked */
+	int port, listener, at; /* O_PATH descriptor of the local socket (at), which is unlinked */
 	int stop_fd;
 	char socket[40];
 	pthread_t thread;
 	bool started, early;
-	struct hr_ws *ahead; /* early: opened in advance for the first connection */
+	struct hr_ws *ahead; /* connection opened in advance for the first client */
 	int64_t ahead_ms;
 	struct carried v[CONNECTIONS];
 };
@@ -101,7 +104,7 @@ answer_503(struct carried *c, const char *why)
 	c->ending = true;
 }
 
-/* Asks for the pod's own explanation; text NULL: not needed. */
+/* Asks for the pod's own explanation; text NULL: it is not needed. */
 static void
 reason(struct hr_forward *f, struct hr_kube *k, const struct hr_err *e, char *text, size_t cap)
 {
@@ -142,7 +145,7 @@ open_pod(struct hr_forward *f, struct hr_kube *k, struct carried *c)
 			c->opened = socket_of_pod(f, k, &e);
 			if (c->opened != NULL)
 				return;
-			/* no answer, or the server is temporarily unable */
+			/* there is no answer, or the server is temporarily unable */
 		} while ((k->status.code == 0 || k->status.code == 429 || k->status.code == 503) &&
 			 e.code == HR_E_UNAVAILABLE && hr_now_ms() < end &&
 			 !hr_rest_wait(f->stop_fd, WAIT_MS));
@@ -172,8 +175,8 @@ slot_thread(void *arg)
 	return NULL;
 }
 
-/* Starts a thread, because the API server may be slow and other connections must not wait. why: the
- * error to explain; NULL: open the pod's side. */
+/* Starts a thread, because the API server may be slow and other connections must not wait. `why` is
+ * the error to explain; NULL: open the pod's side. */
 static void
 ask_beside(struct hr_forward *f, struct carried *c, const struct hr_err *why)
 {
@@ -248,7 +251,8 @@ take_over(struct hr_forward *f)
 		c->busy = c->done = false;
 		c->ws = c->opened;
 		c->opened = NULL;
-		/* data that came with the response's head is buffered: poll does not report it */
+		/* data that came with the response's head are buffered: poll does not report
+		 * them */
 		if (c->ws != NULL)
 			from_pod(f, c);
 		else
@@ -334,7 +338,7 @@ carry(void *arg)
 	struct hr_err e = {0};
 	size_t room;
 
-	/* ignored: the next connection fails likewise, and reports the reason */
+	/* ignored, since the next connection fails in the same way and reports the reason */
 	if (f->early)
 		f->ahead = socket_of_pod(f, &f->kube, &e);
 	f->ahead_ms = hr_now_ms();
@@ -454,7 +458,7 @@ hr_forward_free(struct hr_forward *f)
 
 	if (f == NULL)
 		return;
-	/* cannot fail: the counter is far from its limit */
+	/* the write cannot fail: the counter is far from its limit */
 	if (f->started) {
 		(void)eventfd_write(f->stop_fd, 1);
 		(void)pthread_join(f->thread, NULL);

@@ -1,6 +1,5 @@
-/* hr_forward: a port of a pod as a Unix socket of this process. Each connection becomes one
- * port-forward of the API server. A thread carries the bytes, and sleeps while there are none.
- *
+/* hr_forward: forwards a port of a pod to a Unix socket of this process. Each connection becomes
+ * one port-forward of the API server. A thread carries the bytes, and sleeps while there are none.
  * While the API server is not reachable, a connection waits, up to a minute. If the pod is not
  * reachable, the answer is HTTP 503 with the reason. */
 #ifndef HR_HOST_KUBERNETES_FORWARD_H
@@ -10,11 +9,11 @@
 
 struct hr_forward;
 
-/* Opens a forward; pod_path: "/api/v1/namespaces/NS/pods/NAME". early: opens the first connection
- * to the pod in advance. Returns NULL with *err set. */
+/* Opens a forward; pod_path is "/api/v1/namespaces/NS/pods/NAME". `early` opens the first
+ * connection to the pod in advance. Returns NULL with *err set. */
 struct hr_forward *hr_forward_new(const struct hr_config *c, const char *const *env,
     const char *pod_path, int port, bool early, struct hr_err *err);
-void hr_forward_free(struct hr_forward *f); /* f may be NULL */
+void hr_forward_free(struct hr_forward *f); /* Closes the forward; f may be NULL. */
 
 /* Returns the socket's path: only this process can reach it, as it is nowhere in the file
  * system. */

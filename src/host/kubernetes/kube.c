@@ -1,4 +1,4 @@
-/* Requests with retries, lists in pages, watches that resume. */
+/* Sends requests with retries, reads lists in pages, and resumes watches. */
 #include "config.h"
 
 #include "host/kubernetes/kube.h"
@@ -19,9 +19,9 @@
 #define ANSWER_MAX (32u << 20)
 #define URL_TEXT_MAX 16384
 #define PAGE 250
-#define ATTEMPTS 100 /* never reached: the time limit ends the retries */
+#define ATTEMPTS 100 /* never reached, since the time limit ends the retries */
 
-/* Every request may be repeated: an object has a name, and exists only once. */
+/* the rules: every request may be repeated, since an object has a name and exists only once */
 static const struct hr_rest_rule rules[] = {
     {.failures = HR_REST_UNSENT | HR_REST_LOST | HR_REST_FAILED,
 	.attempts = ATTEMPTS,
@@ -47,8 +47,8 @@ static const struct {
     [HR_KUBE_DELETE] = {"DELETE", "Content-Type: application/json", ""},
 };
 
-/* tls-server-name: connect to the server's address, but verify against tls_name; a path in the URL,
- * as cluster proxies have it, stays. */
+/* Applies tls-server-name: connects to the server's address, but verifies against tls_name; a path
+ * in the URL, as cluster proxies have it, stays. */
 static int
 rename_server(struct hr_kube *k, struct hr_err *err)
 {
@@ -153,8 +153,8 @@ is_lost(const struct hr_err *e)
 	       e->code == HR_E_PROTO;
 }
 
-/* Sends a request once. A refusal is in k->status, and explained in *err. lost: no answer, or an
- * incomplete one. */
+/* Sends a request once. A refusal is in k->status, and explained in *err. *lost is set if there was
+ * no answer, or an incomplete one. */
 static int
 ask(struct hr_kube *k, const struct hr_rest_call *c, struct hr_rest_answer *a, bool *lost,
     struct hr_err *err)
@@ -302,8 +302,8 @@ struct watch {
 	hr_kube_event_fn *fn;
 	void *arg;
 	char version[128];
-	int stop;    /* fn's result */
-	bool forgot; /* the version was dropped: list again */
+	int stop;    /* result of fn */
+	bool forgot; /* the server has dropped the version: list again */
 	bool heard;  /* the present stream delivered something */
 };
 
@@ -369,7 +369,7 @@ stream(
 	r = hr_buf_check(&url, NULL) == 0 ? ask(k, &c, &a, &lost, err) : hr_err_nomem(err);
 	if (r != 0 && k->status.code == 410)
 		w->forgot = true;
-	/* a cut stream is like one that ends */
+	/* a cut stream counts as one that ended */
 	if (w->stop != 0 || w->forgot || (lost && w->heard))
 		r = 0;
 	return r;
@@ -390,7 +390,7 @@ hr_kube_watch(struct hr_kube *k, const char *path, const char *selector, hr_kube
 		}
 		if (r == 0 && w.stop == 0)
 			r = stream(k, &w, path, selector, err);
-		/* slow down if the stream ends at once, again and again */
+		/* slows down if the stream ends at once, again and again */
 		empty = w.heard ? 0 : empty + 1;
 		if (r == 0 && w.stop == 0 && empty > 1 &&
 		    hr_rest_wait(k->watch_fd, empty < 10 ? empty * 100 : 1000))

@@ -1,4 +1,4 @@
-/* hr_kube: calls of a Kubernetes API server. Retries an unreachable or busy server with growing,
+/* hr_kube: calls a Kubernetes API server. Retries an unreachable or busy server with growing,
  * random waits until the caller's time limit; errors explain the server's refusal. One thread at a
  * time may use an object. */
 #ifndef HR_HOST_KUBERNETES_KUBE_H
@@ -17,38 +17,39 @@ struct hr_kube {
 	char *base;                   /* the server's base URL */
 	char *connect_to;             /* server's address if TLS uses another name; or NULL */
 	int watch_fd;                 /* see hr_kube_give_up() */
-	struct hr_kube_status status; /* the last failed call's; code 0: no answer */
+	struct hr_kube_status status; /* status of the last failed call; code 0: no answer */
 };
 
-/* Initialises *k; patience_ms: how long to retry an unreachable server; 0: a minute. */
+/* Initialises *k; patience_ms is how long to retry an unreachable server; 0: a minute. */
 int hr_kube_init(struct hr_kube *k, const struct hr_config *c, const char *const *env,
     unsigned patience_ms, struct hr_err *err);
 /* Makes calls fail once watch_fd is readable; -1: never. */
 void hr_kube_give_up(struct hr_kube *k, int watch_fd);
-void hr_kube_done(struct hr_kube *k); /* k: zeroed or initialised */
+void hr_kube_done(struct hr_kube *k); /* Frees k, which must be zeroed or initialised. */
 
-/* The methods, with the content types of a PATCH. */
+/* the methods, with the content types of a PATCH */
 enum hr_kube_verb {
 	HR_KUBE_GET,
-	HR_KUBE_CREATE, /* POST */
-	HR_KUBE_MERGE,  /* PATCH with a merge patch */
+	HR_KUBE_CREATE, /* method POST */
+	HR_KUBE_MERGE,  /* method PATCH with a merge patch */
 	HR_KUBE_APPLY,  /* server-side apply, as the manager "handrail" */
 	HR_KUBE_DELETE,
 };
 
-/* Sends a request to path, "/api/v1/namespaces/...", with body (JSON; NULL: none). *ret (may be
- * NULL) is the answer, the caller's. k->status has the server's reason. */
+/* Sends a request to path, "/api/v1/namespaces/...", with body (JSON; NULL: none). *ret (ret may be
+ * NULL) is the answer, which the caller owns. k->status has the server's reason. */
 int hr_kube_call(struct hr_kube *k, enum hr_kube_verb verb, const char *path, const char *body,
     struct json_object **ret, struct hr_err *err);
 
-/* Lists all items, in pages, until fn returns non-zero. selector: "labelSelector=..." escaped, or
- * "". version (may be NULL): the list's, at most cap bytes, for a watch. */
+/* Lists all items, in pages, until fn returns non-zero. selector is "labelSelector=..." escaped, or
+ * "". version (may be NULL) gets the list's version, at most cap bytes, for a watch. */
 typedef int hr_kube_item_fn(void *arg, struct json_object *item);
 int hr_kube_list(struct hr_kube *k, const char *path, const char *selector, hr_kube_item_fn *fn,
     void *arg, char *version, size_t cap, struct hr_err *err);
 
 enum hr_kube_event {
-	HR_KUBE_LIST,    /* a full list follows, object NULL: items missing from it are gone */
+	/* a full list follows, object NULL: items missing from it have been deleted */
+	HR_KUBE_LIST,
 	HR_KUBE_LISTED,  /* the list is complete, object NULL */
 	HR_KUBE_THERE,   /* the object exists, or has changed */
 	HR_KUBE_DELETED, /* the object's last state */
@@ -62,11 +63,11 @@ int hr_kube_watch(struct hr_kube *k, const char *path, const char *selector, hr_
     void *arg, struct hr_err *err);
 
 /* Passes lines of a log to fn: the existing ones, or with `follow` until fn returns non-zero or the
- * container ends. query: follows "container=runtime", such as "&tailLines=20". */
+ * container ends. `query` follows "container=runtime", such as "&tailLines=20". */
 int hr_kube_logs(struct hr_kube *k, const char *pod_path, bool follow, const char *query,
     hr_line_fn *fn, void *arg, struct hr_err *err);
 
-/* Returns 1 if this account may do that in the namespace, 0 if not; -1: cannot ask. */
+/* Returns 1 if this account may do that in the namespace, 0 if not, -1 if the question failed. */
 int hr_kube_may(struct hr_kube *k, const char *ns, const char *verb, const char *group,
     const char *resource, const char *sub, struct hr_err *err);
 
@@ -76,9 +77,9 @@ hr_kube_socket(struct hr_kube *k, const char *path, const char *protocols, struc
 
 /* ---- tests only ---- */
 
-/* Parses a line of a watch. Returns 1 with *ret_event and *ret_object (the caller's); 0: a
- * bookmark, only version is set; -1: the server has dropped the version, or sent no event:
- * k->status. version has `cap` bytes. */
+/* Parses a line of a watch. Returns 1 with *ret_event and *ret_object (which the caller owns); 0
+ * for a bookmark, with only version set; -1 with k->status if the server has dropped the version,
+ * or sent no event. version has `cap` bytes. */
 int hr_kube_watch_line(const char *p, size_t len, enum hr_kube_event *ret_event,
     struct json_object **ret_object, char *version, size_t cap, struct hr_kube_status *ret);
 

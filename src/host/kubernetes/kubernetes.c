@@ -1,5 +1,5 @@
-/* The back-end "kubernetes": a pod, its claim, its services (doc/kubernetes.md). A paused sandbox
- * has no pod, and its claim says how to make it again. */
+/* Implements the back-end "kubernetes": a pod, its claim, its services (doc/kubernetes.md). A
+ * paused sandbox has no pod, and its claim says how to make it again. */
 #include "config.h"
 
 #include "host/kubernetes/kubernetes_int.h"
@@ -22,7 +22,8 @@
 #include "proto/json.h"
 
 #define PREFIX "openhands-runtime-"
-#define SID_MAX 36 /* "openhands-runtime-SID-svc-code" may have 63 characters */
+/* maximum, since "openhands-runtime-SID-svc-code" may have 63 characters */
+#define SID_MAX 36
 #define STATE_PATIENCE_MS 3000
 
 static void
@@ -202,7 +203,7 @@ kubernetes_connect(void *self, enum hr_connected *ret, struct hr_err *err)
 		return -1;
 	if (r == 0 && d->h->attach)
 		return hr_err_set(err, HR_E_DISCONNECTED, "Pod %s not found.", d->name);
-	/* a paused sandbox resumes as it was */
+	/* a paused sandbox resumes in its former form */
 	if (r == 0 && hr_kubernetes_resume(d, &was, &e) == 0) {
 		*ret = HR_SANDBOX_RESUMED;
 	} else if (r == 0) {
@@ -234,7 +235,7 @@ kubernetes_undo(void *self, struct hr_err *err)
 
 #define CA_TEXT 17
 
-/* Writes a hash of the CA certificates for the API server; "": none are named. */
+/* Writes a hash of the CA certificates for the API server, or "" if none are named. */
 static void
 write_ca(const struct hr_kube_login *l, char text[CA_TEXT])
 {
@@ -320,7 +321,7 @@ kubernetes_restore(void *self, const char *record, struct hr_err *err)
 	d->own = true;
 	if (d->h->attach)
 		return hr_kubernetes_reach(d, false, err);
-	/* the caller needs it running: resume it */
+	/* the caller needs the sandbox running: resume it */
 	r = find(d, err);
 	if (r == 0)
 		r = hr_kubernetes_resume(d, &was, err) == 0 ? 1 : -1;
@@ -367,13 +368,14 @@ take(struct hr_kubernetes *d, const char *record, struct hr_err *err)
 			 why.text[0] != '\0' ? why.text : "it does not run");
 }
 
-/* If this fails, the handle has its own name again, by which another sandbox is taken or made. */
+/* Takes over a waiting sandbox. If this fails, the handle has its own name again, by which another
+ * sandbox is taken or made. */
 static int
 kubernetes_adopt(void *self, const char *sid, const char *record, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
 
-	(void)sid; /* the record names it */
+	(void)sid; /* the record names the sandbox */
 	if (take(d, record, err) == 0)
 		return 0;
 	hr_forward_free(d->forward);
@@ -439,7 +441,7 @@ kubernetes_pause(void *self, struct hr_err *err)
 	struct hr_kubernetes *d = self;
 	int r = hr_kubernetes_pause(d, err);
 
-	/* not found: it may have been paused before */
+	/* not found means that the sandbox may have been paused before */
 	if (r == 0 && strcmp(kubernetes_state(d), "paused") != 0)
 		return hr_err_set(err, HR_E_NO_SANDBOX, "Pod %s not found.", d->name);
 	return r < 0 ? -1 : 0;
@@ -459,7 +461,7 @@ kubernetes_resume(void *self, struct hr_err *err)
 	if (r == 1)
 		hr_kube_why(&why, pod);
 	other = hr_kubernetes_replaced(pod);
-	/* another process pauses it: the claim already says what to make again */
+	/* another process pauses the sandbox: the claim already says what to make again */
 	if (r == 1 && why.progress == HR_KUBE_ENDING) {
 		if (hr_kubernetes_wait_gone(d, HR_POD, "", err) != 0)
 			return -1;
@@ -574,7 +576,7 @@ static const char *const heeds[] = {"sandbox.limits.profile", "sandbox.limits.cp
     "sandbox.security.run_as_user", "sandbox.security.run_as_group",
     "sandbox.security.readonly_root_fs", "sandbox.security.no_new_privileges",
     "sandbox.security.cap_drop", "sandbox.security.cap_add",
-    /* the back-end reports these itself */
+    /* the back-end reports these settings itself */
     "sandbox.additional_networks", "sandbox.docker_runtime_kwargs", NULL};
 
 static const struct hr_sandbox_ops kubernetes_ops = {

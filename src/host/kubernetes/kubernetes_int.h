@@ -15,14 +15,17 @@
 #define HR_KUBERNETES_CONTAINER "runtime"
 #define HR_KUBERNETES_UID 64
 #define HR_KUBERNETES_CALL_DIGITS 32
-/* handrail's annotations and labels: */
-#define HR_KUBERNETES_CALL "handrail/call"     /* random string of the call that made the object */
-#define HR_KUBERNETES_PAUSED "handrail/paused" /* a claim's: the pod that resumes it */
-#define HR_KUBERNETES_FIRST "handrail/first"   /* a Sandbox's pod: handrail saw it come */
-#define HR_KUBERNETES_TAKEN "handrail/sandbox" /* a warm pod that was taken: its sandbox */
-#define HR_KUBERNETES_OWNER "handrail/owner"   /* the owner, hr_owner() */
+/* ---- handrail's annotations and labels ---- */
+#define HR_KUBERNETES_CALL "handrail/call" /* random string of the call that made the object */
+/* annotation of a claim: the pod that resumes it */
+#define HR_KUBERNETES_PAUSED "handrail/paused"
+/* annotation of a Sandbox's pod: handrail has seen it */
+#define HR_KUBERNETES_FIRST "handrail/first"
+/* label of a warm pod that was taken: its sandbox */
+#define HR_KUBERNETES_TAKEN "handrail/sandbox"
+#define HR_KUBERNETES_OWNER "handrail/owner" /* the owner, as hr_owner() writes it */
 
-/* Types of objects. */
+/* the types of objects */
 enum hr_kubernetes_what {
 	HR_POD,
 	HR_CLAIM,
@@ -31,24 +34,24 @@ enum hr_kubernetes_what {
 	HR_INGRESS,
 	HR_SECRET,
 	HR_POLICY,
-	HR_SANDBOX, /* only if d->agents is set */
+	HR_SANDBOX, /* used only if d->agents is set */
 	HR_KINDS,
 };
 
-/* Objects made by hr_kubernetes_make(). */
+/* The objects made by hr_kubernetes_make(). */
 struct hr_kubernetes_made {
 	char call[HR_KUBERNETES_CALL_DIGITS + 1];
-	char uid[HR_KINDS][HR_KUBERNETES_UID]; /* "": not made */
+	char uid[HR_KINDS][HR_KUBERNETES_UID]; /* uids of the objects; "": not made */
 };
 
 struct hr_kubernetes {
 	const struct hr_backend_host *h;
-	bool own; /* a record names it, or its owner was checked */
+	bool own; /* a record names the sandbox, or its owner was checked */
 	struct hr_kubernetes_made made;
 	bool seen;                        /* state() has looked for the pod */
-	char seen_pod[HR_KUBERNETES_UID]; /* uid of the pod found then; "": none */
-	char
-	    seen_owner[HR_KUBERNETES_UID]; /* uid of the Sandbox found then, if h->as_seen is set */
+	char seen_pod[HR_KUBERNETES_UID]; /* uid of the pod that state() found; "": none */
+	/* uid of the Sandbox that state() found, if h->as_seen is set */
+	char seen_owner[HR_KUBERNETES_UID];
 	struct hr_kube kube;
 	bool kube_there; /* kube was initialised, successfully or not */
 	char *name;      /* pod's name, and prefix of all other names */
@@ -56,58 +59,60 @@ struct hr_kubernetes {
 	bool no_class;                  /* the storage class in the settings does not exist */
 	char agents[HR_AGENTS_VERSION]; /* version of the Sandbox that makes the pod; "": none */
 	struct hr_forward
-	    *forward; /* NULL: the cluster's network is reachable, or not connected yet */
+	    *forward; /* NULL: the cluster's network is reachable, or there is no connection yet */
 };
 
-/* Writes the path of an object, "/api/v1/namespaces/NS/pods/NAME", or of all of its type; path has
- * room for 512. */
+/* Writes the path of an object, "/api/v1/namespaces/NS/pods/NAME", or of all objects of its type;
+ * path has room for 512 bytes. */
 void hr_kubernetes_path(
     const struct hr_kubernetes *d, enum hr_kubernetes_what what, bool one, char *path);
 const char *hr_kubernetes_kind(enum hr_kubernetes_what what);
 
-/* ---- spec.c: request bodies; *ret is the caller's ---- */
+/* ---- spec.c: request bodies; the caller owns *ret ---- */
 
-/* Returns an object's body; call: a random string, see above. NULL with *err set. */
+/* Returns an object's body; `call` is a random string, see above. Returns NULL with *err set. */
 char *hr_kubernetes_body(
     struct hr_kubernetes *d, enum hr_kubernetes_what what, const char *call, struct hr_err *err);
 
 /* ---- make.c ---- */
 
 int hr_kubernetes_open_kube(struct hr_kubernetes *d, struct hr_err *err);
-/* Creates all objects. *ret: this call made the pod, or found another process's. */
+/* Creates all objects. *ret says whether this call made the pod, or found another process's. */
 int hr_kubernetes_make(struct hr_kubernetes *d, enum hr_connected *ret, struct hr_err *err);
 /* Deletes what the last hr_kubernetes_make() has made; each failure is logged. */
 void hr_kubernetes_take_back(struct hr_kubernetes *d);
 /* Checks that the object may be used: it has this user's annotation, or a record names it, or any
  * owner is accepted. Returns -1 with *err naming its owner. */
 int hr_kubernetes_check_owner(struct hr_kubernetes *d, struct json_object *o, struct hr_err *err);
-/* Deletes all objects of the sandbox, or all but claim and Secret, that exist when it is called;
- * waits until the pod (and the claim) are gone. Returns 0, or -1 with *err set, also if another pod
- * has taken the name, of which nothing is deleted. */
+/* Deletes all objects of the sandbox, or all except claim and Secret, that exist when it is called;
+ * waits until the pod (and the claim) no longer exist. Returns 0, or -1 with *err set, also if
+ * another pod has taken the name, of which nothing is deleted. */
 int hr_kubernetes_end(struct hr_kubernetes *d, bool claim, struct hr_err *err);
-/* Deletes the pod with this uid, and waits until it is gone; leaves a successor of its name. */
+/* Deletes the pod with this uid, and waits until it no longer exists; leaves a successor of its
+ * name. */
 int hr_kubernetes_end_pod(struct hr_kubernetes *d, const char *uid, struct hr_err *err);
-/* Finds the Sandbox of the name, if handrail made it; uid "": there is none. */
+/* Finds the Sandbox of the name, if handrail made it; uid becomes "" if there is none. */
 int
 hr_kubernetes_find_owner(struct hr_kubernetes *d, char uid[HR_KUBERNETES_UID], struct hr_err *err);
 /* Deletes the object with this uid. Returns 0, also if there is none; 1 if another object has its
- * name, which is left alone; or -1 with *err set. *ret (may be NULL) is its last state, the
- * caller's. A Sandbox is gone when its pod is. */
+ * name, which is left alone; or -1 with *err set. *ret (ret may be NULL) is its last state, which
+ * the caller owns. A Sandbox counts as deleted when its pod is. */
 int hr_kubernetes_delete(struct hr_kubernetes *d, enum hr_kubernetes_what what, const char *uid,
     struct json_object **ret, struct hr_err *err);
-/* Writes an object's uid; "" if it is NULL or has none. */
+/* Writes an object's uid, or "" if the object is NULL or has none. */
 void hr_kubernetes_uid(struct json_object *o, char uid[HR_KUBERNETES_UID]);
-/* Returns 1 if the object exists, 0 if not, or -1; *ret (may be NULL) is the caller's. */
+/* Returns 1 if the object exists, 0 if not, or -1. The caller owns *ret (ret may be NULL). */
 int hr_kubernetes_get(struct hr_kubernetes *d, enum hr_kubernetes_what what,
     struct json_object **ret, struct hr_err *err);
 
 /* ---- pause.c ---- */
 
-/* Returns 1 after pausing it, 0 if there was no pod, or -1 with *err set. */
+/* Returns 1 after pausing the sandbox, 0 if there was no pod, or -1 with *err set. */
 int hr_kubernetes_pause(struct hr_kubernetes *d, struct hr_err *err);
-/* Resumes a paused sandbox. *ret_was: it was paused; -1 without it: nothing to resume. */
+/* Resumes a paused sandbox. *ret_was is set if it was paused; -1 without it means that there was
+ * nothing to resume. */
 int hr_kubernetes_resume(struct hr_kubernetes *d, bool *ret_was, struct hr_err *err);
-/* Returns a claim's note on how to make the pod again; "": not paused. Borrowed. */
+/* Returns a claim's note on how to make the pod again, or "" if it is not paused; borrowed. */
 const char *hr_kubernetes_paused(struct json_object *claim);
 /* Sends a merge patch for an object; frees the text in any case. */
 int hr_kubernetes_merge(
@@ -127,26 +132,26 @@ bool hr_kubernetes_owner(struct json_object *pod, char uid[HR_KUBERNETES_UID]);
  * mark. */
 int hr_kubernetes_mark(struct hr_kubernetes *d, struct hr_err *err);
 bool hr_kubernetes_replaced(struct json_object *pod);
-/* Scales the Sandbox to one pod or none. pod (may be NULL): its former pod. */
+/* Scales the Sandbox to one pod or none. `pod` (may be NULL) is its former pod. */
 int hr_kubernetes_scale(struct hr_kubernetes *d, const char *uid, bool run, struct json_object *pod,
     struct hr_err *err);
-/* Deletes a Sandbox, and waits until it and its pod are gone. */
+/* Deletes a Sandbox, and waits until it and its pod no longer exist. */
 int hr_kubernetes_end_owner(struct hr_kubernetes *d, const char *uid, struct hr_err *err);
 
 /* ---- wait.c ---- */
 
-/* Waits until its server answers; for a Sandbox (d->agents), also for its pod. The error says why
- * it does not, with the last lines of its log. */
+/* Waits until the sandbox's server answers; for a Sandbox (d->agents), also for its pod. The error
+ * says why it does not, with the last lines of its log. */
 int hr_kubernetes_wait_ready(struct hr_kubernetes *d, struct hr_err *err);
-/* Waits until the object with that uid is gone, even if another has its name by then; "": until
- * there is none of that type. */
+/* Waits until the object with that uid no longer exists, even if another has its name by then; with
+ * "" until there is none of that type. */
 int hr_kubernetes_wait_gone(
     struct hr_kubernetes *d, enum hr_kubernetes_what what, const char *uid, struct hr_err *err);
 
 /* ---- reach.c ---- */
 
-/* Connects to the server: in the cluster by its service; elsewhere through the API server, early:
- * at once. */
+/* Connects to the server: in the cluster by its service; elsewhere through the API server, with
+ * `early` at once. */
 int hr_kubernetes_reach(struct hr_kubernetes *d, bool early, struct hr_err *err);
 /* Implements the table's call. */
 void hr_kubernetes_failed(void *self, unsigned attempt, bool *ret_again, struct hr_err *err);

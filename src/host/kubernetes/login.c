@@ -1,5 +1,5 @@
-/* Credentials: from a kubeconfig, a pod's service account, or variables. A kubeconfig's files may
- * change while handrail runs; a program's credentials expire. */
+/* Finds credentials: from a kubeconfig, a pod's service account, or variables. A kubeconfig's files
+ * may change while handrail runs; a program's credentials expire. */
 #include "config.h"
 
 #include "host/kubernetes/login.h"
@@ -26,7 +26,7 @@
 
 #define FILE_CAP (1u << 20)
 #define REREAD_S 60
-#define EARLY_S 60 /* maximal lead of a renewal before credentials expire */
+#define EARLY_S 60 /* maximum seconds of a renewal before credentials expire */
 #define POD_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
 #define NO_CLIENT                                                                                  \
 	"Failed to initialize Kubernetes client. Make sure you have kubectl configured correctly " \
@@ -85,7 +85,7 @@ read_token(struct hr_kube_login *l, struct hr_err *err)
 
 /* ---- kubeconfig ---- */
 
-/* Returns the named entry of a list such as "contexts"; NULL: none. */
+/* Returns the named entry of a list such as "contexts", or NULL if there is none. */
 static struct json_object *
 named(struct json_object *o, const char *list, const char *name)
 {
@@ -225,7 +225,7 @@ take_user(struct hr_kube_login *l, struct json_object *entry, struct hr_err *err
 	if (hr_text_set(&l->dir, dir, err) != 0 ||
 	    (*token != '\0' && hr_text_set(&l->token, token, err) != 0))
 		return -1;
-	/* like kubectl: the file takes precedence */
+	/* as in kubectl, the file takes precedence */
 	if (*file != '\0' && (l->token_file = hr_path_join(dir, file)) == NULL)
 		return hr_err_nomem(err);
 	if (json_object_is_type(exec, json_type_object))
@@ -262,7 +262,7 @@ hr_kube_login_choose(
 	return c != NULL ? take_user(l, c, err) : 0;
 }
 
-/* Paths in a kubeconfig are relative to its directory. */
+/* Merges a kubeconfig; paths in it are relative to its directory. */
 static int
 merge_file(struct json_object **merged, const char *path, struct hr_err *err)
 {
@@ -365,7 +365,7 @@ hr_kube_login_init(
 
 	memset(l, 0, sizeof(*l));
 	hr_strv_add_all(&l->environ, env);
-	/* reserved for the sandbox */
+	/* the variable is reserved for the sandbox */
 	hr_strv_unset_env(&l->environ, "SESSION_API_KEY");
 	if (files == NULL)
 		files = hr_env_get(env, "KUBECONFIG");
@@ -381,7 +381,7 @@ hr_kube_login_init(
 		r = hr_err_set(err, HR_E_INVAL, NO_CLIENT);
 	else if ((r = hr_text_setf(&standard, err, "%s/.kube/config", home)) == 0)
 		r = from_kubeconfig(l, standard, context, err);
-	/* otherwise the first use would take them for fresh */
+	/* otherwise the first use would take the credentials for new ones */
 	l->read_at = -REREAD_S;
 	if (r != 0)
 		hr_kube_login_done(l);
@@ -468,7 +468,8 @@ int
 hr_kube_login_renew(struct hr_kube_login *l, bool now, struct hr_err *err)
 {
 	int64_t age = hr_now_ms() / 1000 - l->read_at;
-	/* short-lived ones: a quarter of their life, or the program would run for each request */
+	/* short-lived credentials are renewed after three quarters of their life: otherwise the
+	 * program would run for each request */
 	int64_t early = l->expires_in / 4 < EARLY_S ? l->expires_in / 4 : EARLY_S;
 	bool first = l->token == NULL && l->cert == NULL, old = now || first || age >= REREAD_S;
 
@@ -496,7 +497,7 @@ hr_kube_login_peer(const struct hr_kube_login *l)
 	return (struct hr_rest_peer){
 	    .insecure = l->insecure,
 	    .ca_pem = l->ca,
-	    /* both, or neither */
+	    /* certificate and key are set together or not at all */
 	    .cert_pem = l->key != NULL ? l->cert : NULL,
 	    .key_pem = l->cert != NULL ? l->key : NULL,
 	    .proxy = l->proxy,

@@ -1,4 +1,4 @@
-/* Checks of a cluster. A missing right to check is reported as such, and is no fault. */
+/* Checks a cluster. A missing right to check is reported as such, and is no fault. */
 #include "config.h"
 
 #include "host/kubernetes/look.h"
@@ -19,7 +19,7 @@
 #define PATIENCE_MS 5000
 
 struct exam {
-	struct hr_kube kube; /* has a short time limit */
+	struct hr_kube kube; /* a connection that has a short time limit */
 	const struct hr_kubernetes *d;
 	const struct hr_config *c;
 	hr_finding_fn *fn;
@@ -38,7 +38,8 @@ setting(const struct exam *x, const char *name)
 
 static const struct right {
 	const char *group, *resource, *sub, *verbs;
-	const char *setting, *unless; /* needed only if the setting has another value */
+	/* unless: the value of the setting with which the right is not needed */
+	const char *setting, *unless;
 } rights[] = {
     {"", "pods", "", "create get list watch patch delete", NULL, NULL},
     {"", "pods", "log", "get", NULL, NULL},
@@ -115,7 +116,7 @@ all_rights(struct exam *x)
 		}
 }
 
-/* Rights for Sandboxes matter only if the settings choose them. */
+/* the rights for Sandboxes matter only if the settings choose them */
 static void
 agents(struct exam *x)
 {
@@ -144,7 +145,7 @@ agents(struct exam *x)
 
 /* ---- required objects ---- */
 
-/* Reports whether an object exists, if that can be known. path: NULL-terminated. */
+/* Reports whether an object exists, if that can be known. `path` is NULL-terminated. */
 static void
 exists(struct exam *x, const char *what, const char *name, const char *path, const char *hint)
 {
@@ -368,12 +369,13 @@ hr_kubernetes_look(struct hr_kubernetes *d, hr_finding_fn *fn, void *arg, struct
 struct told {
 	hr_event_fn *fn;
 	void *arg;
-	struct json_object *pods;   /* name -> a digit for its progress, and its sandbox */
-	struct json_object *before; /* during a list: the previous pods */
+	/* object of pod names; the value is a digit for the progress, and the sandbox */
+	struct json_object *pods;
+	struct json_object *before; /* during a list: the pods known before */
 	bool begun;                 /* the first list describes the past */
 };
 
-/* Reports pods missing from a list: they went while the watch was interrupted. */
+/* Reports pods missing from a list: they ended while the watch was interrupted. */
 static int
 tell_gone(struct told *t)
 {

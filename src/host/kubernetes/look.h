@@ -1,4 +1,4 @@
-/* Checks of a cluster for "handrail doctor", and its events for "handrail events". */
+/* Checks a cluster for "handrail doctor", and reports its events for "handrail events". */
 #ifndef HR_HOST_KUBERNETES_LOOK_H
 #define HR_HOST_KUBERNETES_LOOK_H
 

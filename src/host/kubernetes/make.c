@@ -1,6 +1,6 @@
-/* Creation and deletion of a sandbox's objects. Each object carries its call's random string, so
- * that a lost answer is not mistaken for another's object; deletion names its uid, so that a
- * successor stays. */
+/* Creates and deletes a sandbox's objects. Each object carries its call's random string, so that a
+ * lost answer is not mistaken for another's object; deletion names its uid, so that a successor
+ * stays. */
 #include "config.h"
 
 #include "host/kubernetes/kubernetes_int.h"
@@ -81,7 +81,7 @@ hr_kubernetes_uid(struct json_object *o, char uid[HR_KUBERNETES_UID])
 	    uid, HR_KUBERNETES_UID, "%s", hr_json_text_or(hr_json_at(o, "metadata"), "uid", ""));
 }
 
-/* A Sandbox of another program could run anything. */
+/* Returns true if handrail made the Sandbox: one of another program could run anything. */
 static bool
 is_handrails(struct json_object *o)
 {
@@ -162,7 +162,8 @@ hr_kubernetes_delete(struct hr_kubernetes *d, enum hr_kubernetes_what what, cons
 	return d->kube.status.code == 409 ? 1 : hr_err_pass(err, &e);
 }
 
-/* A new claim holds no files. */
+/* Deletes the objects that hr_kubernetes_make() has made, the claim, too: a new claim holds no
+ * files. */
 void
 hr_kubernetes_take_back(struct hr_kubernetes *d)
 {
@@ -223,8 +224,8 @@ warn_ignored(struct hr_kubernetes *d)
 	}
 }
 
-/* No error yet: existing volumes may name a storage class that does not exist. A namespaced account
- * cannot read classes. */
+/* Logs a missing storage class, which is no error yet: existing volumes may name a storage class
+ * that does not exist. A namespaced account cannot read classes. */
 static void
 look_for_class(struct hr_kubernetes *d)
 {
@@ -269,7 +270,8 @@ hr_kubernetes_make(struct hr_kubernetes *d, enum hr_connected *ret, struct hr_er
 	d->h->status(d->h->arg, "STATUS$RUNTIME_STARTED");
 	if (hr_kubernetes_wait_ready(d, err) == 0 &&
 	    (maker == HR_POD || hr_kubernetes_mark(d, err) == 0)) {
-		/* two processes may make it at the same time: both wait for the first one's pod */
+		/* two processes may make the pod at the same time: both wait for the first one's
+		 * pod */
 		*ret = m->uid[maker][0] != '\0' ? HR_SANDBOX_MADE : HR_SANDBOX_FOUND;
 		return *ret == HR_SANDBOX_MADE ? 0 : hr_kubernetes_read_key(d, err);
 	}
@@ -289,11 +291,11 @@ hr_kubernetes_end_pod(struct hr_kubernetes *d, const char *uid, struct hr_err *e
 		    ? hr_kubernetes_delete(d, HR_POD, uid, &pod, err)
 		    : -1;
 
-	/* otherwise it would be made again */
+	/* otherwise the controller would make the pod again */
 	if (r == 0 && hr_kubernetes_owner(pod, owner))
 		r = hr_kubernetes_end_owner(d, owner, err);
 	else if (r > 0)
-		return 0; /* another process has deleted it, and made its successor */
+		return 0; /* another process has deleted the pod, and made its successor */
 	return r == 0 ? hr_kubernetes_wait_gone(d, HR_POD, uid, err) : -1;
 }
 
@@ -380,12 +382,12 @@ hr_kubernetes_end(struct hr_kubernetes *d, bool claim, struct hr_err *err)
 
 	if (hr_kubernetes_open_kube(d, err) != 0 || note_all(d, claim, uid, owner, err) != 0)
 		return -1;
-	/* before any deletion: afterwards another process may make the next Sandbox */
+	/* comes before any deletion: afterwards another process may make the next Sandbox */
 	if (d->h->as_seen)
 		memcpy(owner, d->seen_owner, sizeof(owner));
 	else if (owner[0] == '\0')
 		r = hr_kubernetes_find_owner(d, owner, err);
-	/* each on its own: one failure must not keep the others */
+	/* each object is deleted on its own: one failure must not keep the others */
 	for (i = 0; i < HR_SANDBOX; i++) {
 		if (uid[i][0] == '\0')
 			continue;

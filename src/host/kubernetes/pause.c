@@ -1,5 +1,5 @@
-/* A paused sandbox has no pod, and its claim keeps the pod's description, so that any machine can
- * resume it, whatever its settings are. */
+/* Pauses and resumes. A paused sandbox has no pod, and its claim keeps the pod's description, so
+ * that any machine can resume it, whatever its settings are. */
 #include "config.h"
 
 #include "host/kubernetes/kubernetes_int.h"
@@ -56,7 +56,7 @@ hr_kubernetes_merge(
 	return r;
 }
 
-/* Sets the claim's note; text NULL: removes it. */
+/* Sets the claim's note; text NULL removes it. */
 static int
 note_paused(struct hr_kubernetes *d, const char *text, struct hr_err *err)
 {
@@ -71,7 +71,7 @@ note_paused(struct hr_kubernetes *d, const char *text, struct hr_err *err)
 	return hr_kubernetes_merge(d, HR_CLAIM, &b, err);
 }
 
-/* See hr_kubernetes_paused_owner(). */
+/* Makes the note that hr_kubernetes_paused_owner() reads. */
 static char *
 note_of(const char *owner, struct hr_err *err)
 {
@@ -150,8 +150,8 @@ hr_kubernetes_paused_owner(const char *text, char uid[HR_KUBERNETES_UID])
 	return owned;
 }
 
-/* Makes the pod by the claim's note. owner: the Sandbox's uid, "": none; the pod's uid is in pod
- * then. */
+/* Makes the pod by the claim's note. `owner` is the Sandbox's uid, "" if there is none; the pod's
+ * uid is in pod then. */
 static int
 begin_again(struct hr_kubernetes *d, const char *note, const char *owner,
     char pod[HR_KUBERNETES_UID], bool *ret_was, struct hr_err *err)
@@ -164,7 +164,7 @@ begin_again(struct hr_kubernetes *d, const char *note, const char *owner,
 	if (*owner == '\0') {
 		hr_kubernetes_path(d, HR_POD, false, path);
 		r = hr_kube_call(&d->kube, HR_KUBE_CREATE, path, note, &o, &e);
-		/* another process resumes it as well, or the first answer was lost */
+		/* another process resumes the sandbox as well, or the first answer was lost */
 		if (r != 0 && hr_kube_status_is(&d->kube.status, "AlreadyExists"))
 			r = hr_kubernetes_get(d, HR_POD, &o, &e) < 0 ? -1 : 0;
 		hr_kubernetes_uid(o, pod);
@@ -182,7 +182,7 @@ begin_again(struct hr_kubernetes *d, const char *note, const char *owner,
 	return hr_err_pass(err, &e);
 }
 
-/* Pauses it again: a pod that did not come would obstruct the next try. */
+/* Pauses the sandbox again: a pod that did not start would obstruct the next try. */
 static void
 pause_again(struct hr_kubernetes *d, const char *owner, const char *pod)
 {
@@ -202,7 +202,7 @@ hr_kubernetes_resume(struct hr_kubernetes *d, bool *ret_was, struct hr_err *err)
 
 	text = hr_kubernetes_paused(claim);
 	*ret_was = r < 0 || *text != '\0';
-	/* files of a closed sandbox, which the next one of that name uses */
+	/* these are files of a closed sandbox, which the next one of that name uses */
 	if (r > 0 && !*ret_was && hr_kubernetes_check_owner(d, claim, err) != 0) {
 		*ret_was = true;
 		return -1;

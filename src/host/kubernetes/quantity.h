@@ -2,7 +2,7 @@
 #ifndef HR_HOST_KUBERNETES_QUANTITY_H
 #define HR_HOST_KUBERNETES_QUANTITY_H
 
-/* Returns the number; 0 if there is none. */
+/* Returns the number, or 0 if there is none. */
 double hr_kube_quantity(const char *text);
 
 #endif

@@ -1,4 +1,4 @@
-/* The way to the server in the pod, and the diagnosis if it fails. */
+/* Connects to the server in the pod, and diagnoses failures. */
 #include "config.h"
 
 #include "host/kubernetes/kubernetes_int.h"
@@ -14,7 +14,7 @@
 #include "host/client/rest.h"
 #include "proto/json.h"
 
-#define TRIES 9 /* 13 seconds in all */
+#define TRIES 9 /* number of tries, which take 13 seconds in all */
 #define FIRST_MS 25
 
 /* Connects to the pod's address, which changes with each resume. */
@@ -59,8 +59,9 @@ hr_kubernetes_reach(struct hr_kubernetes *d, bool early, struct hr_err *err)
 	return d->forward != NULL ? 0 : -1;
 }
 
-/* Inside a cluster, nodes learn of a pod shortly after it is ready, and again after a resume. A
- * retry is safe where no connection was made; if the pod is gone, the error says so. */
+/* Handles a failed request. Inside a cluster, nodes learn of a pod shortly after it is ready, and
+ * again after a resume. A retry is safe where no connection was made; if the pod does not exist any
+ * more, the error says so. */
 void
 hr_kubernetes_failed(void *self, unsigned attempt, bool *ret_again, struct hr_err *err)
 {
@@ -71,7 +72,7 @@ hr_kubernetes_failed(void *self, unsigned attempt, bool *ret_again, struct hr_er
 	if (d->forward != NULL || err->code != HR_E_HTTP_NETWORK || attempt > TRIES)
 		return;
 	switch (hr_kubernetes_get(d, HR_POD, &pod, NULL)) {
-	case 0: /* port-forward's own answer */
+	case 0: /* the pod does not exist, and port-forward itself answered */
 		(void)hr_err_set(
 		    err, HR_E_DISCONNECTED, "Pod %s is gone: somebody deleted it", d->name);
 		break;

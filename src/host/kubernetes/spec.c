@@ -1,5 +1,6 @@
-/* The objects of a sandbox (doc/kubernetes.md, "Objects"): as the original's client makes them,
- * followed by handrail's additions. They are written as text: this file shows what is sent. */
+/* Composes the objects of a sandbox (doc/kubernetes.md, "Objects"): as the original's client makes
+ * them, followed by handrail's additions. They are written as text, so that this file shows what is
+ * sent. */
 #include "config.h"
 
 #include "host/kubernetes/kubernetes_int.h"
@@ -36,7 +37,7 @@ static const struct {
     [HR_SANDBOX] = {NULL, "Sandbox", "sandboxes", ""},
 };
 
-/* The cluster decides a Sandbox's version. */
+/* Writes the API version of a type; the cluster decides a Sandbox's version. */
 static void
 api(const struct hr_kubernetes *d, enum hr_kubernetes_what what, char text[64])
 {
@@ -76,7 +77,7 @@ str(struct spec *s, const char *text)
 	(void)hr_json_put_str(&s->b, text, strlen(text), HR_JSON_REPLACE);
 }
 
-/* Appends ,"name":"text"; nothing without a text. */
+/* Appends ,"name":"text", or nothing without a text. */
 static void
 field(struct spec *s, const char *name, const char *text)
 {
@@ -175,8 +176,8 @@ variable(struct spec *s, const char *name, const char *value)
 	hr_buf_addc(&s->b, '}');
 }
 
-/* The key and the caller's variables come from the Secret, so that a reader of pods does not see
- * them. */
+/* Appends the environment. The key and the caller's variables come from the Secret, so that a
+ * reader of pods does not see them. */
 static void
 environment(struct spec *s)
 {
@@ -215,7 +216,7 @@ ports(struct spec *s)
 	    HR_KUBERNETES_APP_PORT1, HR_KUBERNETES_APP_PORT2);
 }
 
-/* Directories that need to be writable on a read-only root. */
+/* the directories that must be writable on a read-only root */
 static const char *const written[] = {
     "/tmp", "/run", "/var/tmp", "/openhands/logs", "/openhands/var", "/home/openhands", "/root"};
 #define WRITTEN (sizeof(written) / sizeof(*written))
@@ -321,7 +322,7 @@ container(struct spec *s)
 	return 0;
 }
 
-/* Reads a list of flat maps, with the original's names or Kubernetes' names. Like the original,
+/* Reads a list of flat maps, with the original's names or Kubernetes' names. As in the original, it
  * logs and skips invalid ones. */
 static void
 tolerations(struct spec *s)
@@ -468,7 +469,7 @@ service(struct spec *s, bool code)
 	return 0;
 }
 
-/* The host name is made from the setting, which could be anything. */
+/* Composes the Ingress; its host name is made from the setting, which could be anything. */
 static int
 ingress(struct spec *s, const char *call)
 {
@@ -498,7 +499,7 @@ ingress(struct spec *s, const char *call)
 	return 0;
 }
 
-/* stringData: the API server encodes it. */
+/* Composes the Secret; the API server encodes stringData. */
 static int
 secret(struct spec *s)
 {
@@ -521,7 +522,8 @@ secret(struct spec *s)
 	return 0;
 }
 
-/* Sandboxes cannot reach each other; "closed": nor the cluster; "offline": nor anything. */
+/* Composes the network policy: sandboxes cannot reach each other; with "closed" not the cluster
+ * either, with "offline" nothing. */
 static int
 policy(struct spec *s)
 {

@@ -1,5 +1,5 @@
-/* Status objects. The server's messages are made for programmers; frequent ones are translated into
- * fault and remedy, all others are passed on. */
+/* Explains Status objects. The server's messages are made for programmers; frequent ones are
+ * translated into fault and remedy, all others are passed on. */
 #include "config.h"
 
 #include "host/kubernetes/status.h"

@@ -1,4 +1,4 @@
-/* Waiting for a pod. A thread watches the pod; at the same time its log is followed for the line by
+/* Waits for a pod. A thread watches the pod; at the same time its log is followed for the line by
  * which a server reports that it is ready, since the readiness probe starts after five seconds. The
  * earlier of the two counts. Nothing is polled. */
 #include "config.h"
@@ -27,7 +27,7 @@
 
 #define READY_TIMEOUT_S 300
 #define GONE_TIMEOUT_S 120
-#define POD_TIMEOUT_S 30 /* time for a Sandbox's controller */
+#define POD_TIMEOUT_S 30 /* seconds for a Sandbox's controller to make the pod */
 #define LAST_LINES "20"
 #define LAST_MAX 2000
 
@@ -81,14 +81,14 @@ until_over(const struct until *u)
 /* ---- the pod's state, as the thread learns it ---- */
 
 struct watcher {
-	struct hr_kube kube; /* used by the thread */
+	struct hr_kube kube; /* used by the thread alone */
 	char path[512], selector[256];
 	int stop_fd, news_fd;
 	pthread_t thread;
 	bool started;
 	/* guarded by the lock */
 	pthread_mutex_t lock;
-	struct hr_kube_why why; /* latest state */
+	struct hr_kube_why why; /* latest state of the pod */
 	bool seen, gone, over;  /* over: the thread has ended, with *failed */
 	bool coming;            /* there was no pod yet, as expected */
 	struct hr_err failed;
@@ -211,7 +211,7 @@ on_last(void *arg, const char *line, size_t len)
 	return 0;
 }
 
-/* Only events explain trouble with a node, the image, a volume. */
+/* Notes a warning: only events explain trouble with a node, the image, a volume. */
 static int
 on_warning(void *arg, struct json_object *o)
 {
@@ -226,7 +226,7 @@ on_warning(void *arg, struct json_object *o)
 	return 0;
 }
 
-/* Appends the best explanation: the last lines of its log, else the last warning. */
+/* Appends the best explanation: the last lines of the pod's log, else the last warning. */
 static void
 last_words(struct hr_kubernetes *d, const struct hr_kube_why *why, struct hr_buf *b)
 {
@@ -261,13 +261,13 @@ failed(struct hr_kubernetes *d, const struct hr_kube_why *why, const char *fallb
 struct waiting {
 	struct hr_kubernetes *d;
 	struct watcher *w;
-	struct until until; /* news, or the time limit */
+	struct until until; /* readable when there is news, or after the time limit */
 	bool followed;      /* the log was read to its end once */
-	bool told;          /* "no node accepts it" was logged */
-	unsigned place_s;   /* time limit for that */
+	bool told;          /* the message "no node accepts it" was logged */
+	unsigned place_s;   /* seconds until that message */
 };
 
-/* Returns 1 if it is ready, 0 to check the news again, -1 if it has failed. */
+/* Returns 1 if the pod is ready, 0 to check the news again, -1 if it has failed. */
 static int
 step(struct waiting *x, struct hr_err *err)
 {
@@ -331,7 +331,8 @@ wait_all(struct waiting *x, struct hr_err *err)
 	int r = 0;
 
 	while (r == 0) {
-		/* readable until step() reads it, or for ever after the time limit */
+		/* the descriptor stays readable until step() reads it, or for ever after the time
+		 * limit */
 		while (epoll_wait(x->until.both, &e, 1, -1) < 0 && errno == EINTR)
 			;
 		if (until_over(&x->until)) {

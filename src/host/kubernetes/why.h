@@ -1,4 +1,4 @@
-/* hr_kube_why: a pod's progress, and an explanation if it is stuck. No I/O. */
+/* hr_kube_why: judges a pod's progress, and explains why it is stuck. No I/O. */
 #ifndef HR_HOST_KUBERNETES_WHY_H
 #define HR_HOST_KUBERNETES_WHY_H
 
@@ -8,11 +8,11 @@ struct json_object;
 
 enum hr_kube_progress {
 	HR_KUBE_COMING,
-	HR_KUBE_STUCK,   /* no node accepts it: may be temporary */
-	HR_KUBE_RUNNING, /* program runs, not ready yet */
+	HR_KUBE_STUCK,   /* no node accepts the pod, which may be temporary */
+	HR_KUBE_RUNNING, /* the program runs and is not ready yet */
 	HR_KUBE_READY,
-	HR_KUBE_ENDING, /* deletion in progress */
-	HR_KUBE_FAILED, /* final */
+	HR_KUBE_ENDING, /* the pod is being deleted */
+	HR_KUBE_FAILED, /* the failure is final */
 };
 
 struct hr_kube_why {

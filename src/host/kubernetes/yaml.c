@@ -161,7 +161,7 @@ hr_yaml_read(const char *p, size_t len, struct json_object **ret, struct hr_err 
 	if (yaml_parser_initialize(&rd.parser) == 0)
 		return hr_err_nomem(err);
 	yaml_parser_set_input_string(&rd.parser, (const unsigned char *)p, len);
-	/* start events of stream and document; an empty text has no document */
+	/* skips the start events of stream and document; an empty text has no document */
 	for (more = true; r == 0 && more;) {
 		r = next(&rd, &e);
 		if (r != 0)

@@ -7,7 +7,7 @@
 
 struct json_object;
 
-/* Reads the first document; refuses aliases. *ret is the caller's, NULL for null. */
+/* Reads the first document; refuses aliases. The caller owns *ret, which is NULL for null. */
 int hr_yaml_read(const char *p, size_t len, struct json_object **ret, struct hr_err *err);
 
 #endif

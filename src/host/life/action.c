@@ -1,4 +1,4 @@
-/* Actions: those that the client decides itself, and those that it sends to the server
+/* Performs actions: those that the client decides itself, and those that it sends to the server
  * (doc/host.md, "What is decided on the host"). */
 #include "config.h"
 
@@ -68,7 +68,7 @@ decide(struct hr_sandbox *s, struct json_object *a, const char *type, struct jso
 	return *ret != NULL ? 1 : -1;
 }
 
-/* Sets the configured time limit if there is none, and not blocking. */
+/* Sets the configured time limit if the action has none and is not blocking. */
 static int
 give_timeout(struct hr_sandbox *s, struct json_object *a, double *ret_s, struct hr_err *err)
 {
@@ -115,7 +115,7 @@ post_action(struct hr_sandbox *s, const struct hr_buf *body, double timeout_s,
 	struct hr_err mine = {0};
 	int r;
 
-	/* the same for every attempt: the server joins a retry to the running action */
+	/* the key is the same for every attempt: the server joins a retry to the running action */
 	if (way != NULL)
 		(void)snprintf(id, sizeof(id), "X-Request-ID: %.60s", way->id);
 	else
@@ -185,7 +185,7 @@ complete(struct json_object *obs, struct json_object *a, struct hr_err *err)
 	int bad = 0;
 
 	if (json_object_get_boolean(
-		hr_json_at(hr_json_at(a, "args"), "hidden")) && /* like Python */
+		hr_json_at(hr_json_at(a, "args"), "hidden")) && /* as in Python */
 	    json_object_is_type(extras, json_type_object))
 		bad |= json_object_object_add(extras, "hidden", json_object_new_boolean(true));
 	if (id != NULL)
@@ -208,7 +208,7 @@ text_of(struct json_object *o, struct hr_err *err)
 	return text;
 }
 
-/* Not before input: the shell is busy with the command that reads it. */
+/* Refreshes the tokens, but not before input: the shell is busy with the command that reads it. */
 static void
 refresh_tokens(struct hr_sandbox *s, struct json_object *args)
 {
@@ -268,7 +268,7 @@ put_why(struct hr_buf *b, const char *suffix)
 		hr_buf_add(b, p, strcspn(p, "]"));
 }
 
-/* own_shell: a new shell for this command alone. */
+/* Runs a command; own_shell: in a new shell for this command alone. */
 static int
 run(struct hr_sandbox *s, const char *command, bool own_shell, double timeout_s, int *ret_exit,
     struct hr_buf *b, struct hr_err *err)

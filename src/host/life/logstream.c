@@ -1,4 +1,4 @@
-/* Following a log. The thread has its own handle of the sandbox, because only one thread may use an
+/* Follows a log. The thread has its own handle of the sandbox, because only one thread may use an
  * object at a time; it waits for the log and for a descriptor that asks it to end. */
 #include "config.h"
 
@@ -27,8 +27,8 @@ struct hr_log_stream {
 	struct hr_backend_host host;
 	hr_line_fn *fn;
 	void *arg;
-	hr_warn_fn
-	    *log; /* the caller's: called with constant strings or the system's, without secrets */
+	/* the caller's function, called with constant strings or the system's, without secrets */
+	hr_warn_fn *log;
 	void *log_arg;
 	pthread_t thread;
 	bool started;
@@ -135,7 +135,7 @@ hr_sandbox_stop_log_stream(struct hr_sandbox *s)
 	if (t == NULL)
 		return;
 	s->stream = NULL;
-	/* cannot fail: the counter is far from its limit */
+	/* the write cannot fail: the counter is far from its limit */
 	(void)eventfd_write(t->host.stop_fd, 1);
 	if (t->started)
 		(void)pthread_join(t->thread, NULL);
@@ -156,7 +156,7 @@ on_debug_line(void *arg, const char *line, size_t len)
 	if (len == 0)
 		return 0;
 	hr_buf_adds(&b, s->ops->log_prefix);
-	/* before quoting, which could change the look of a secret */
+	/* comes before quoting, which could change the look of a secret */
 	hr_mask_add(s, &masked, line, len);
 	hr_quote_text(&b, hr_buf_str(&masked), masked.len);
 	s->log(s->log_arg, hr_buf_str(&b));

@@ -1,4 +1,4 @@
-/* hr_logstream: a thread that follows a sandbox's log (doc/host.md, "Logs"). */
+/* hr_logstream: runs a thread that follows a sandbox's log (doc/host.md, "Logs"). */
 #ifndef HR_HOST_LIFE_LOGSTREAM_H
 #define HR_HOST_LIFE_LOGSTREAM_H
 

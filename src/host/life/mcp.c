@@ -38,7 +38,7 @@ among(struct json_object *list, struct json_object *server)
 	return false;
 }
 
-/* Appends the entries of `more` that list lacks. Returns their number, or -1: out of memory. */
+/* Appends the entries of `more` that list lacks. Returns their number, or -1 without memory. */
 static int
 add_missing(struct json_object *list, struct json_object *more)
 {
@@ -142,7 +142,7 @@ hr_sandbox_add_mcp(struct hr_sandbox *s, const char *extra, struct hr_err *err)
 	added = first < 0 ? -1 : add_missing(list, more);
 	if (added < 0)
 		return hr_err_nomem(err);
-	/* nothing new: avoid a restart of the servers */
+	/* nothing is new, so avoid a restart of the servers */
 	if (first + added == 0)
 		return 0;
 	json_object_array_sort(list, by_name);

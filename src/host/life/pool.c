@@ -1,4 +1,4 @@
-/* Warm sandboxes: creation, pause if the back-end can, and handover. */
+/* Manages warm sandboxes: creation, pause if the back-end can, and handover. */
 #include "config.h"
 
 #include "host/life/pool.h"
@@ -49,7 +49,7 @@ specify(struct hr_sandbox *s, char ret[HR_DIGEST_HEX], struct hr_err *err)
 	int r;
 
 	hr_buf_addf(&b, "%s %s ", PACKAGE_VERSION, s->ops->name);
-	/* includes secrets: only the digest is kept */
+	/* the values include secrets, so only the digest is kept */
 	(void)hr_json_put(&b, s->config->values);
 	for (p = s->host.plugins; *p != NULL; p++)
 		hr_buf_addf(&b, " %s", *p);
@@ -146,7 +146,7 @@ end_it(const struct hr_config *c, struct hr_sandbox_options o, struct hr_err *er
 	s = hr_sandbox_open(c, &o, err);
 	if (s == NULL)
 		return -1;
-	/* errors ignored: a dead or unready sandbox is removed too */
+	/* errors are ignored: a dead or unready sandbox is removed, too */
 	(void)hr_sandbox_connect(s, NULL);
 	return hr_sandbox_delete(s, err);
 }
@@ -283,7 +283,8 @@ plain_environment(struct hr_strv *v, const char *const *env)
 		hr_strv_unset_env(v, hr_token_names[i]);
 }
 
-/* One process fills at a time, or two would each make the whole number. */
+/* Takes the lock of the pool: if two processes filled it at a time, each would make the whole
+ * number. */
 static int
 my_turn(const char *dir, struct hr_err *err)
 {

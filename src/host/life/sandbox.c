@@ -1,4 +1,4 @@
-/* The code common to all back-ends' sandboxes. */
+/* Implements the part that is common to all back-ends' sandboxes. */
 #include "config.h"
 
 #include <stdio.h>
@@ -60,7 +60,7 @@ may_record(struct hr_sandbox *s)
 	return may && !s->begun;
 }
 
-/* Records it before it is ready: a later process can then end it. */
+/* Records the sandbox before it is ready: a later process can then end it. */
 static void
 host_begun(void *arg)
 {
@@ -270,7 +270,7 @@ settle(struct hr_sandbox *s, struct hr_err *err)
 	return hr_pool_end(s, s->state_dir, s->sid, err);
 }
 
-/* A record is replaced only by one of its own back-end. */
+/* Checks the kind of a record, which is replaced only by one of its own back-end. */
 static int
 check_kind(const struct hr_sandbox *s, const struct hr_record *rec, struct hr_err *err)
 {
@@ -283,7 +283,7 @@ check_kind(const struct hr_sandbox *s, const struct hr_record *rec, struct hr_er
 }
 
 /* Restores the sandbox from the record of another process. Returns 1, 0 if there is none, or -1
- * with *err set. *ret_useless: another sandbox may be made in its place. */
+ * with *err set. *ret_useless is set if another sandbox may be made in its place. */
 static int
 restore(struct hr_sandbox *s, bool *ret_useless, struct hr_err *err)
 {

@@ -1,4 +1,4 @@
-/* Setup of a fresh sandbox: variables and git's identity (doc/host.md, "What a fresh sandbox is
+/* Sets up a fresh sandbox: variables and git's identity (doc/host.md, "What a fresh sandbox is
  * given"). */
 #include "config.h"
 
@@ -23,7 +23,8 @@
 
 #define COMMAND_MAX (16u << 20)
 #define AT_ONCE 64
-#define NOT_KEPT 97 /* exit status: set in the session, but not in ~/.bashrc */
+/* exit status if the variables were set in the session, but not in ~/.bashrc */
+#define NOT_KEPT 97
 #define SET_UP_TIMEOUT_S 120
 
 /* Checks [A-Z_][A-Z0-9_]* after upper-casing; writes the name to out (NULL: checks only). */
@@ -154,8 +155,9 @@ is_plain(const char *s)
 	return n > 0 && strspn(s, plain) == n && s[0] != ' ' && s[n - 1] != ' ';
 }
 
-/* Setting a value costs a process of git each. If there is no file of settings yet, the shell
- * writes the one that git would; the command for git follows as the alternative. */
+/* Appends the identity for a fresh sandbox. Setting a value costs a process of git each. If there
+ * is no file of settings yet, the shell writes the one that git would; the command for git follows
+ * as the alternative. */
 static void
 put_fresh_identity(struct hr_buf *b, const struct hr_sandbox *s)
 {
@@ -274,7 +276,8 @@ hr_sandbox_set_up(struct hr_sandbox *s, bool taken, struct hr_err *err)
 	startup_env(s, &v);
 	if ((v.failed ? hr_err_nomem(err) : hr_sandbox_add_env(s, s->host.env, err)) != 0)
 		return -1;
-	/* separate from the others, which are also the container's: an inspection shows those */
+	/* the tokens are separate from the other variables, which are also the container's: an
+	 * inspection shows those */
 	if (hr_sandbox_add_env(s, hr_strv_list(&s->tokens), err) != 0 ||
 	    hr_sandbox_add_env(s, hr_strv_list(&v), err) != 0)
 		return -1;

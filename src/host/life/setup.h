@@ -1,13 +1,13 @@
-/* Setup of a fresh sandbox. */
+/* Sets up a fresh sandbox. */
 #ifndef HR_HOST_LIFE_SETUP_H
 #define HR_HOST_LIFE_SETUP_H
 
 #include "host/handle.h"
 
-/* Checks the names of its variables; returns -1 if one cannot be set. */
+/* Checks the names of the sandbox's variables; returns -1 if one cannot be set. */
 int hr_sandbox_check_env(struct hr_sandbox *s, struct hr_err *err);
-/* Sets up a fresh sandbox (doc/host.md, "What a fresh sandbox is given"). taken: from the pool,
- * which did the part common to all sandboxes. */
+/* Sets up a fresh sandbox (doc/host.md, "What a fresh sandbox is given"). `taken`: it comes from
+ * the pool, which has done the part common to all sandboxes. */
 int hr_sandbox_set_up(struct hr_sandbox *s, bool taken, struct hr_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* TASKS.md of a session. */
+/* Handles TASKS.md of a session. */
 #include "config.h"
 
 #include "host/life/tasks.h"

@@ -1,4 +1,4 @@
-/* Tokens of git's providers. */
+/* Handles tokens of git's providers. */
 #include "config.h"
 
 #include "host/life/tokens.h"
@@ -22,7 +22,7 @@
 const char *const hr_token_names[HR_PROVIDERS] = {
     "GITHUB_TOKEN", "GITLAB_TOKEN", "BITBUCKET_TOKEN", "ENTERPRISE_SSO_TOKEN"};
 
-/* names used by the refreshing service */
+/* the names that the refreshing service uses */
 static const char *const providers[HR_PROVIDERS] = {
     "github", "gitlab", "bitbucket", "enterprise_sso"};
 
@@ -65,7 +65,7 @@ hr_tokens_base(const char *name, const char *host, struct hr_err *err)
 	return base;
 }
 
-/* Asks for {"token": "..."}, which becomes NAME=...; *ret is the caller's. */
+/* Requests {"token": "..."}, which becomes NAME=...; the caller owns *ret. */
 static int
 ask(struct hr_sandbox *s, const char *web_host, int provider, char **ret, struct hr_err *err)
 {

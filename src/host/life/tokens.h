@@ -1,7 +1,7 @@
-/* hr_tokens: the user's credentials for git's providers (doc/host.md, "Tokens"). Tokens come from
- * the variables GITHUB_TOKEN, GITLAB_TOKEN, BITBUCKET_TOKEN and ENTERPRISE_SSO_TOKEN. A sandbox
- * gets them as variables of the same names, also in its user's ~/.bashrc, which becomes private.
- * They appear nowhere else: in no record, log, error or command line. */
+/* hr_tokens: handles the user's credentials for git's providers (doc/host.md, "Tokens"). Tokens
+ * come from the variables GITHUB_TOKEN, GITLAB_TOKEN, BITBUCKET_TOKEN and ENTERPRISE_SSO_TOKEN. A
+ * sandbox gets them as variables of the same names, also in its user's ~/.bashrc, which becomes
+ * private. They appear nowhere else: in no record, log, error or command line. */
 #ifndef HR_HOST_LIFE_TOKENS_H
 #define HR_HOST_LIFE_TOKENS_H
 
@@ -17,8 +17,8 @@ const char *hr_token(const struct hr_sandbox *s, int provider);
 /* Fills s->tokens from s->environ, without unset ones. */
 void hr_tokens_init(struct hr_sandbox *s);
 
-/* Updates the tokens that a command mentions in the sandbox before it runs; if WEB_HOST is set,
- * asks there for the current ones. Logs a failure. */
+/* Updates the tokens that a command mentions in the sandbox before it runs; if WEB_HOST is set, it
+ * requests the current ones there. Logs a failure. */
 void hr_tokens_refresh(struct hr_sandbox *s, const char *command);
 
 /* Returns "https://HOST" for a user's spelling of a host; "http://" only for this machine. The

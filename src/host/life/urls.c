@@ -1,4 +1,4 @@
-/* Addresses for a browser (doc/host.md, "Addresses for people"). */
+/* Makes addresses for a browser (doc/host.md, "Addresses for people"). */
 #include "config.h"
 
 #include "host/life/urls.h"
@@ -17,7 +17,7 @@
 #define URL_MAX 65536
 #define TOKEN_TIMEOUT_S 10
 
-/* *ret: the caller's; NULL: there is no editor. */
+/* Makes the editor's address, which the caller owns; *ret is NULL if there is no editor. */
 static int
 editor_address(struct hr_sandbox *s, char **ret, struct hr_err *err)
 {
@@ -31,7 +31,7 @@ editor_address(struct hr_sandbox *s, char **ret, struct hr_err *err)
 		   : 0;
 }
 
-/* *ret: the caller's; NULL: there is none. */
+/* Fetches the editor's token, which the caller owns; *ret is NULL if there is none. */
 static int
 connection_token(struct hr_sandbox *s, char **ret, struct hr_err *err)
 {
@@ -72,7 +72,8 @@ hr_sandbox_vscode_url(struct hr_sandbox *s, char **ret_url, struct hr_err *err)
 	hr_buf_addf(&b, "%s?tkn=", address);
 	hr_http_escape(&b, token);
 	hr_buf_adds(&b, "&folder=");
-	hr_percent_encode(&b, hr_sandbox_workspace(s), "-_.~/"); /* a path: keep its slashes */
+	/* this is a path, so its slashes stay */
+	hr_percent_encode(&b, hr_sandbox_workspace(s), "-_.~/");
 	*ret_url = hr_buf_take(&b);
 	return *ret_url != NULL ? 0 : hr_err_nomem(err);
 }

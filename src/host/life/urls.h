@@ -1,4 +1,4 @@
-/* Addresses for a browser, for back-ends that report their own. */
+/* Makes addresses for a browser, for back-ends that report their own. */
 #ifndef HR_HOST_LIFE_URLS_H
 #define HR_HOST_LIFE_URLS_H
 

@@ -54,7 +54,7 @@ hr_modal_done(struct hr_cloud *c)
 	c->own = NULL;
 }
 
-/* ---- calls ---- */
+/* ---- calls of the API ---- */
 
 int
 hr_modal_ask(struct hr_cloud *c, const char *method, const char *after, const ProtobufCMessage *q,

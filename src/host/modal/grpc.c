@@ -1,4 +1,4 @@
-/* gRPC by libcurl: one request, frames both ways, and a trailing status. */
+/* Implements gRPC by libcurl: one request, frames both ways, and a trailing status. */
 #include "config.h"
 
 #include "host/modal/grpc.h"
@@ -20,7 +20,7 @@
 #define LATE_S 5      /* seconds after which this process enforces a deadline itself */
 #define SILENT_S 3600 /* seconds without data in a stream */
 
-/* Retries like Modal's client: 0.1 s, doubled each time. */
+/* the rules for retries are those of Modal's client: 0.1 s, doubled each time */
 static const struct hr_rest_rule rules[] = {
     {.failures = HR_REST_UNSENT | HR_REST_BUSY | HR_REST_LOST,
 	.always = HR_REST_UNSENT,
@@ -64,7 +64,7 @@ struct turn {
 	const struct hr_grpc *g;
 	const struct hr_grpc_call *c;
 	struct hr_connect frames;
-	ProtobufCMessage *first; /* the single answer */
+	ProtobufCMessage *first; /* the answer if it is a single one */
 	unsigned n;              /* number of received messages */
 	int status;              /* HR_GRPC_LOST until the status arrives */
 	bool http2, grpc, enough;
@@ -216,7 +216,7 @@ judge(struct turn *t, const struct hr_http_answer *a, int http_rc, const struct 
 
 	if (http_rc == 0 && a->status != 200) {
 		t->status = status_of_http(a->status);
-		/* not gRPC: a proxy before the service answered */
+		/* this is not gRPC: a proxy before the service answered */
 		if (a->status == 429 || a->status == 503)
 			t->failure.bit = HR_REST_UNSENT;
 		(void)snprintf(t->message, sizeof(t->message), "HTTP status %ld", a->status);
@@ -293,7 +293,7 @@ attempt(
 	return r;
 }
 
-/* ---- a call ---- */
+/* ---- one call ---- */
 
 static int
 add_headers(struct hr_strv *v, const struct hr_grpc *g, const struct hr_grpc_call *c,

@@ -8,7 +8,7 @@
 #include "base/strv.h"
 #include "host/handrail.h"
 
-/* Status of a failed call, numbered as in gRPC. */
+/* the status of a failed call, numbered as in gRPC */
 enum {
 	HR_GRPC_LOST = -1, /* no status arrived */
 	HR_GRPC_OK = 0,
@@ -29,7 +29,7 @@ struct hr_grpc {
 	const char *who; /* name for messages, such as "Modal" */
 	char *url;
 	struct hr_strv headers; /* headers of each call: "name: value" */
-	struct hr_strv secrets; /* strings to hide in errors */
+	struct hr_strv secrets; /* strings that errors must not show */
 	struct hr_http *http;
 };
 
@@ -37,13 +37,13 @@ struct hr_grpc {
 typedef int hr_grpc_fn(void *arg, const ProtobufCMessage *m, struct hr_err *err);
 
 struct hr_grpc_call {
-	const char *path;          /* "/package.Service/Method" */
+	const char *path;          /* path of the method, "/package.Service/Method" */
 	const ProtobufCMessage *q; /* the request */
 	const ProtobufCMessageDescriptor *type;
-	hr_grpc_fn *each; /* handles a stream's messages; -1 with *err: an error */
+	hr_grpc_fn *each; /* handles a stream's messages; returns -1 with *err on an error */
 	void *arg;
-	unsigned deadline_s; /* 0: 60 s, no limit for streams */
-	int watch_fd;        /* readable: abort; 0: none */
+	unsigned deadline_s; /* 0: 60 s, and no limit for streams */
+	int watch_fd;        /* when it is readable, the call is aborted; 0: none */
 	/* The call is not repeated once it may have been executed, except with a key when the
 	 * service answers that it is unavailable. */
 	bool once;
@@ -51,14 +51,14 @@ struct hr_grpc_call {
 };
 
 struct hr_grpc_end {
-	int status;        /* a value HR_GRPC_... */
-	bool unsure;       /* after an error: the call may have been executed */
+	int status;        /* status of the call: a value HR_GRPC_... */
+	bool unsure;       /* after an error: whether the call may have been executed */
 	unsigned messages; /* number of received messages */
 };
 
 /* Initialises g. The URL must be https or on this machine. Returns 0, or -1 with *err set. */
 int hr_grpc_init(struct hr_grpc *g, const char *who, const char *url, struct hr_err *err);
-void hr_grpc_done(struct hr_grpc *g); /* accepts a zeroed or initialised struct */
+void hr_grpc_done(struct hr_grpc *g); /* Accepts a zeroed or initialised struct. */
 
 /* Makes a call. Returns 0 for status 0, with the answer in *ret (ret NULL for streams), which the
  * caller frees by hr_pb_done(). Returns -1 with *err: NOT_FOUND, PERMISSION, UNAVAILABLE, OSTIMEOUT

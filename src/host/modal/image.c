@@ -1,4 +1,4 @@
-/* Images at Modal: finds or builds the image of a sandbox. */
+/* Handles images at Modal: finds or builds the image of a sandbox. */
 #include "config.h"
 
 #include "host/modal/modal.h"
@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "host/modal/pb.h"
 
-#define POLLS_MAX 60 /* polls of 50 s: a build may take long */
+#define POLLS_MAX 60 /* number of polls of 50 s: a build may take long */
 
 /* Returns 1 for success, 0 while the build runs, or -1 with *err set. */
 static int

@@ -1,4 +1,4 @@
-/* The back-end "modal": sandboxes of Modal (doc/clouds.md, "Modal"). */
+/* Implements the back-end "modal": sandboxes of Modal (doc/clouds.md, "Modal"). */
 #include "config.h"
 
 #include "base/err.h"

@@ -1,4 +1,4 @@
-/* The life cycle of a Modal sandbox, through the API. */
+/* Manages the life cycle of a Modal sandbox, through the API. */
 #include "config.h"
 
 #include "host/modal/modal.h"
@@ -40,7 +40,8 @@ struct tags {
 	size_t n;
 };
 
-/* protobuf-c's strings are not const, but sending only reads them. */
+/* Returns the text without const: protobuf-c's strings are not const, but sending only reads
+ * them. */
 static char *
 lent(const char *text)
 {
@@ -95,7 +96,7 @@ take_created(struct hr_cloud *c, const HrPb__Created *a, struct hr_err *err)
 	return hr_modal_route(c, r->url, r->jwt, err);
 }
 
-/* Sends the create request, which costs, by the newer or the older route. *end: its result. */
+/* Sends the create request, which costs, by the newer or the older route. *end is its result. */
 static int
 ask_for_one(struct hr_cloud *c, HrPb__Sandbox *box, struct hr_grpc_end *end, struct hr_err *err)
 {

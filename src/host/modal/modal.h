@@ -1,6 +1,6 @@
-/* hr_modal: the provider Modal: gRPC to its API (api.c) and to the router for a sandbox's commands
- * (task.c), or, with its older routes, the API for both (oldtask.c). The behaviour follows the
- * recorded traffic of Modal's own clients (t/corpus/clouds). */
+/* hr_modal: connects to the provider Modal: gRPC to its API (api.c) and to the router for a
+ * sandbox's commands (task.c), or, with its older routes, the API for both (oldtask.c). The
+ * behaviour follows the recorded traffic of Modal's own clients (t/corpus/clouds). */
 #ifndef HR_HOST_MODAL_MODAL_H
 #define HR_HOST_MODAL_MODAL_H
 
@@ -18,7 +18,7 @@ enum { HR_MODAL_SUCCESS = 1 };
 
 /* The provider's state in struct hr_cloud. */
 struct hr_modal {
-	struct hr_grpc api, router; /* router.url NULL: not known yet */
+	struct hr_grpc api, router; /* router.url is NULL as long as it is unknown */
 	char *app_id, *auth, *task;
 };
 
@@ -32,8 +32,8 @@ hr_modal_of(const struct hr_cloud *c)
 
 int hr_modal_open(struct hr_cloud *c, struct hr_err *err);
 void hr_modal_done(struct hr_cloud *c);
-/* Invokes an API method with a single answer, which hr_pb_done() frees. after: "V2" or "". once: do
- * not repeat a call that may have been executed. */
+/* Invokes an API method with a single answer, which hr_pb_done() frees. `after` is "V2" or "". With
+ * `once` a call that may have been executed is not repeated. */
 int hr_modal_ask(struct hr_cloud *c, const char *method, const char *after,
     const ProtobufCMessage *q, const ProtobufCMessageDescriptor *type, bool once, void *ret,
     struct hr_grpc_end *end, struct hr_err *err);
@@ -41,7 +41,7 @@ int hr_modal_ask(struct hr_cloud *c, const char *method, const char *after,
 int hr_modal_call(struct hr_cloud *c, const char *method, const ProtobufCMessage *q,
     const ProtobufCMessageDescriptor *type, void *ret, struct hr_err *err);
 /* Invokes a method whose newer route has the suffix "V2": c->old selects one, and is set when the
- * service lacks the newer. */
+ * service lacks the newer route. */
 int hr_modal_sandbox_call(struct hr_cloud *c, const char *method, const ProtobufCMessage *q,
     const ProtobufCMessageDescriptor *type, void *ret, struct hr_err *err);
 /* Fetches, once, the extra token that the newer routes require. */
@@ -72,10 +72,10 @@ int hr_modal_image(struct hr_cloud *c, const char *name, char **ret_id, struct h
 /* A program to run in the sandbox. */
 struct hr_modal_exec {
 	const char *const *argv;
-	const struct hr_cloud_command *q; /* the directory, variables, output and timeout */
+	const struct hr_cloud_command *q; /* directory, variables, output and timeout */
 	const char *input;                /* standard input of input_len bytes; NULL: none */
 	size_t input_len;
-	bool leave; /* return after the start; the program continues */
+	bool leave; /* true: return after the start, while the program continues */
 };
 int hr_modal_run(struct hr_cloud *c, const struct hr_modal_exec *e, struct hr_cloud_end *ret,
     struct hr_err *err);
@@ -84,7 +84,7 @@ int hr_modal_run_old(struct hr_cloud *c, const struct hr_modal_exec *e, int time
 
 /* ---- lists for messages ---- */
 
-/* Entries "NAME=value" of env; hr_modal_texts_done() frees them. */
+/* Makes the entries "NAME=value" of env; hr_modal_texts_done() frees them. */
 struct hr_modal_texts {
 	HrPb__Text *all, **each;
 	size_t n;

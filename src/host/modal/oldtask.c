@@ -1,4 +1,4 @@
-/* Commands by Modal's older routes, through the API. Variables become a secret of the account
+/* Runs commands by Modal's older routes, through the API. Variables become a secret of the account
  * because the route has no field for them; a stream continues after the last batch. */
 #include "config.h"
 
@@ -79,7 +79,7 @@ write_input(struct hr_cloud *c, char *id, const char *p, size_t len, struct hr_e
 struct stream {
 	const struct hr_cloud_command *q;
 	int number;
-	uint64_t last; /* last batch that was read */
+	uint64_t last; /* number of the last batch that was read */
 	bool came, ended;
 };
 
@@ -145,7 +145,7 @@ follow(struct hr_cloud *c, struct stream *s, char *id, int timer, struct hr_err 
 		if (r != 0 && end.status != HR_GRPC_LOST && end.status != HR_GRPC_UNAVAILABLE &&
 		    end.status != HR_GRPC_DEADLINE)
 			return -1;
-		/* ask again: the poll timed out or was cut */
+		/* repeats the request: the poll timed out or was cut */
 		more = hr_cloud_goes_on(&cuts, s->came, hr_now_ms());
 	}
 	return s->ended ? 0

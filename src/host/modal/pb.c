@@ -1,4 +1,4 @@
-/* protobuf-c reports only that a message is invalid; this file finds the field. */
+/* Finds the invalid field of a message: protobuf-c reports only that the message is invalid. */
 #include "config.h"
 
 #include "host/modal/pb.h"
@@ -44,7 +44,8 @@ varint(const unsigned char **at, const unsigned char *end, uint64_t *ret)
 	return false;
 }
 
-/* Returns the name of the first invalid field, or NULL; *whole: all bytes were readable. */
+/* Returns the name of the first invalid field, or NULL. *whole is set if all bytes were
+ * readable. */
 static const char *
 odd_field(const ProtobufCMessageDescriptor *type, const unsigned char *p, size_t len, bool *whole)
 {

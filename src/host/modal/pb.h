@@ -8,11 +8,12 @@
 #include "host/handrail.h"
 
 /* Parses a message, which the caller frees by protobuf_c_message_free_unpacked(). Returns NULL with
- * *err: "WHO: "field" of SUBJECT is of another type", or another reason. */
+ * *err set to "WHO: "field" of SUBJECT is of another type", or another reason. */
 ProtobufCMessage *hr_pb_read(const char *who, const char *subject,
     const ProtobufCMessageDescriptor *type, const char *p, size_t len, struct hr_err *err);
 int hr_pb_put(struct hr_buf *b, const ProtobufCMessage *m, struct hr_err *err);
-void hr_pb_done(void *at); /* takes a pointer to a message pointer; NULL: does nothing */
+/* Frees a message and clears its pointer; `at` points to the pointer. Does nothing with NULL. */
+void hr_pb_done(void *at);
 
 /* Checks a required string of an answer: not empty and without control characters, because it
  * becomes part of a request. */

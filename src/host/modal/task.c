@@ -1,5 +1,5 @@
-/* Commands in a Modal sandbox, through its router. Output is a stream that continues at an offset;
- * handrail chooses the command's id, so a repeated start does not start a second one. */
+/* Runs commands in a Modal sandbox, through its router. Output is a stream that continues at an
+ * offset; handrail chooses the command's id, so a repeated start does not start a second one. */
 #include "config.h"
 
 #include "host/modal/modal.h"
@@ -57,7 +57,7 @@ start(struct hr_cloud *c, const struct hr_modal_exec *e, char *id, struct hr_err
 	q.env = env.each;
 	if (r == 0)
 		r = ask(c, &g, &a, &end, &mine);
-	/* an earlier attempt, whose answer was lost, has started it */
+	/* an earlier attempt, whose answer was lost, has started the program */
 	if (r != 0 && mine.code == HR_E_RUNTIME && end.status == HR_GRPC_EXISTS)
 		r = 0;
 	return r != 0 ? hr_err_pass(err, &mine) : 0;

@@ -10,12 +10,14 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-#define HR_PROGRAM_LINE_MAX (1u << 20) /* bytes of a line without its end, in both directions */
-#define HR_PROGRAM_WORD_MAX 1000       /* bytes of a name, an address or a line for people */
+/* maximum bytes of a line without its end, in both directions */
+#define HR_PROGRAM_LINE_MAX (1u << 20)
+/* maximum bytes of a name, an address or a line for people */
+#define HR_PROGRAM_WORD_MAX 1000
 
 enum hr_program_kind {
-	HR_PROGRAM_OK,    /* final: success */
-	HR_PROGRAM_ERROR, /* final: failure */
+	HR_PROGRAM_OK,    /* final answer: success */
+	HR_PROGRAM_ERROR, /* final answer: failure */
 	HR_PROGRAM_DATA,  /* bytes of a file or of a command's output */
 	HR_PROGRAM_FOUND, /* an entry of a list */
 };
@@ -25,8 +27,8 @@ struct hr_program_answer {
 	enum hr_program_kind kind;
 	int stream;               /* DATA: 0 a file, 1 stdout, 2 stderr */
 	struct hr_buf data;       /* decoded bytes */
-	struct json_object *body; /* an object: the result or the list entry */
-	struct hr_err error;      /* printable message */
+	struct json_object *body; /* an object with the result or the list entry */
+	struct hr_err error;      /* error with a printable message */
 };
 
 /* Parses a line. Returns 0, or -1 with *err set, which contains no secret; the caller calls
@@ -35,7 +37,7 @@ int hr_program_read(const char *line, size_t len, const char *const *secrets,
     struct hr_program_answer *ret, struct hr_err *err);
 void hr_program_answer_done(struct hr_program_answer *a);
 
-/* Optional abilities of a program. */
+/* the optional abilities of a program */
 enum hr_program_can {
 	HR_PROGRAM_WAIT = 1,
 	HR_PROGRAM_PAUSE = 2,
@@ -52,8 +54,8 @@ enum hr_program_can {
 /* The answer to "hello". */
 struct hr_program_about {
 	unsigned can;
-	char title[HR_PROGRAM_TITLE_MAX + 1]; /* "": none */
-	char lacks[HR_PROGRAM_WORD_MAX + 1];  /* "": none */
+	char title[HR_PROGRAM_TITLE_MAX + 1]; /* "": the program has no title */
+	char lacks[HR_PROGRAM_WORD_MAX + 1];  /* "": the program lacks nothing */
 };
 /* Parses the answer. Returns 0, or -1 with *err set and *ret unchanged. */
 int hr_program_hello(struct json_object *ok, struct hr_program_about *ret, struct hr_err *err);

@@ -26,10 +26,10 @@
 #include "host/cloud/cloud.h"
 #include "proto/json.h"
 
-#define CANCEL_MS 2000 /* time to confirm a cancelled request */
-#define LEAVE_MS 2000  /* time to exit after its input was closed */
-#define CHUNK 98304    /* bytes of a file per line */
-#define SAID_MAX 200   /* stderr lines that are passed on */
+#define CANCEL_MS 2000 /* ms to confirm a cancelled request */
+#define LEAVE_MS 2000  /* ms to exit after its input was closed */
+#define CHUNK 98304    /* maximum bytes of a file per line */
+#define SAID_MAX 200   /* maximum stderr lines that are passed on */
 #define SAID_LINE 1000
 #define SAID_MORE 4096 /* further bytes of a long line, so that a secret is not cut */
 #define SAID_READS 16  /* reads of SAID_MORE bytes at a time: the capacity of a pipe */
@@ -39,9 +39,9 @@ struct asked {
 	struct hr_child *c;
 	const struct hr_child_call *q;
 	struct hr_child_end *ret;
-	struct hr_buf out; /* bytes to write */
+	struct hr_buf out; /* bytes that must be written */
 	size_t written;    /* bytes of `out` already written */
-	size_t sent;       /* bytes of q->bytes in `out` or before */
+	size_t sent;       /* bytes of q->bytes in `out` or written before */
 };
 
 void
@@ -100,7 +100,7 @@ lost(struct hr_child *c, const char *op, struct hr_err *err)
 	struct pollfd p = {.fd = c->ended, .events = POLLIN};
 	int status;
 
-	/* a program that has closed its output gets a moment to exit */
+	/* a program that has closed its output gets a short time to exit */
 	if (c->ended >= 0)
 		(void)poll(&p, 1, LEAVE_MS);
 	status = reap(c);
@@ -142,7 +142,8 @@ spawn(struct hr_child *c, struct hr_err *err)
 		    .fds = fds,
 		    .nfds = 4,
 		    .alone = true,
-		    .setsid = true, /* no terminal for prompts, and one group to kill */
+		    /* there is no terminal for prompts, and only one group to kill */
+		    .setsid = true,
 		    .umask = -1};
 
 		(void)snprintf(path, sizeof(path), "/proc/self/fd/3/%s", t.name);
@@ -383,7 +384,7 @@ cancel(struct asked *a, struct hr_err *err)
 	int r;
 
 	a->ret->late = true;
-	/* finish the line that was partly written */
+	/* finishes the line that was partly written */
 	a->sent = a->q->bytes_len;
 	hr_buf_addf(&a->out, "{\"cancel\":%lld}\n", (long long)a->c->id);
 	r = hr_buf_check(&a->out, err) == 0 ? converse(a, hr_now_ms() + CANCEL_MS, err) : -1;

@@ -1,5 +1,5 @@
-/* A program as a provider of sandboxes: it answers in lines instead of over HTTP (doc/programs.md).
- * cloud.c has the life cycle, labels and records. */
+/* Runs a program as a provider of sandboxes: it answers in lines instead of over HTTP
+ * (doc/programs.md). cloud.c has the life cycle, labels and records. */
 #include "config.h"
 
 #include "host/program/program.h"
@@ -15,11 +15,11 @@
 
 #define WHO "the program"
 #define FOUND_MAX 10000
-#define CHECK_MS 10000 /* limit of "hello" when all programs are checked */
+#define CHECK_MS 10000 /* ms for "hello" when all programs are checked */
 
 /* A table made by hr_program_entry(); both strings follow it in memory. */
 struct table {
-	struct hr_sandbox_ops ops; /* must be first: callers hold a pointer to it */
+	struct hr_sandbox_ops ops; /* first member: callers hold a pointer to it */
 	const char *name, *path;
 };
 
@@ -44,7 +44,7 @@ meet(struct hr_cloud *c, struct hr_err *err)
 
 	if (hr_child_start(&p->child, err) != 0)
 		return -1;
-	/* repeat this after each start: a restarted program may answer otherwise */
+	/* repeated after each start: a restarted program may answer otherwise */
 	p->ops.title = p->child.about.title[0] != '\0' ? p->child.about.title : p->child.name;
 	p->lacks[0] = p->child.about.lacks[0] != '\0' ? p->child.about.lacks : all_lack;
 	return 0;
@@ -67,7 +67,7 @@ hr_program_named(struct hr_cloud *c, int r, struct hr_err *err)
 	return r;
 }
 
-/* Makes {"sandbox": ID} with one more string; name NULL: none. */
+/* Makes {"sandbox": ID} with one more string; name NULL: no string. */
 struct json_object *
 hr_program_args(struct hr_cloud *c, const char *name, const char *text, struct hr_err *err)
 {
@@ -82,7 +82,7 @@ hr_program_patience(struct hr_cloud *c, unsigned times)
 	return ms < 100000000u ? ms * times : ms;
 }
 
-/* Takes ownership of args; *ret_ok (may be NULL) belongs to the caller. */
+/* Sends a request; takes ownership of args. *ret_ok (may be NULL) belongs to the caller. */
 int
 hr_program_ask(struct hr_cloud *c, const char *op, struct json_object *args, unsigned times,
     struct json_object **ret_ok, struct hr_err *err)

@@ -1,5 +1,5 @@
-/* hr_program: the back-end of a program, exported by handrail-clouds.so for the library's search
- * (host/backends.c). */
+/* hr_program: makes the back-end of a program, exported by handrail-clouds.so for the library's
+ * search (host/backends.c). */
 #ifndef HR_HOST_PROGRAM_PROGRAM_H
 #define HR_HOST_PROGRAM_PROGRAM_H
 

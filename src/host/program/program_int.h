@@ -1,5 +1,5 @@
-/* hr_program_int: a sandbox of a back-end program: its life cycle (program.c) and its use
- * (use.c). */
+/* hr_program_int: implements a sandbox of a back-end program: its life cycle (program.c) and its
+ * use (use.c). */
 #ifndef HR_HOST_PROGRAM_PROGRAM_INT_H
 #define HR_HOST_PROGRAM_PROGRAM_INT_H
 
@@ -10,7 +10,7 @@
 
 struct program {
 	const struct hr_cloud_ops *common;
-	struct hr_cloud_ops ops; /* a copy of *common with the program's own title and limits */
+	struct hr_cloud_ops ops; /* copy of *common with the program's own title and limits */
 	const char *lacks[2];
 	struct hr_child child;
 	struct hr_strv env, secrets;
@@ -20,8 +20,8 @@ struct program {
 /* ---- program.c: requests ---- */
 
 struct program *hr_program_of(struct hr_cloud *c);
-/* Makes {"sandbox": ID} with one more string; name NULL: none. The caller owns the result; NULL
- * with *err set. */
+/* Makes {"sandbox": ID} with one more string (name NULL: none). Returns the object, which the
+ * caller owns, or NULL with *err set. */
 struct json_object *
 hr_program_args(struct hr_cloud *c, const char *name, const char *text, struct hr_err *err);
 /* Returns the timeout of an answer in ms. */
@@ -48,7 +48,7 @@ int
 hr_program_put(struct hr_cloud *c, const char *path, const char *p, size_t len, struct hr_err *err);
 int hr_program_launch(struct hr_cloud *c, const char *line, struct hr_err *err);
 int hr_program_publish(struct hr_cloud *c, int port, struct hr_err *err);
-/* Implements the member of struct hr_sandbox_ops. */
+/* Implements the member `shell` of struct hr_sandbox_ops. */
 int hr_program_shell(void *self, const char *const *argv, int *ret_status, struct hr_err *err);
 
 #endif

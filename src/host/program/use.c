@@ -72,7 +72,8 @@ hr_program_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_
 	    q->timeout_ms > 0 ? json_object_new_int64(q->timeout_ms) : HR_JSON_NONE, NULL);
 	if (call.args != NULL) {
 		r = hr_program_talk(c, &call, &end, &mine);
-		/* late even if it answered the cancellation: the caller ends what was started */
+		/* late even if the program answered the cancellation: the caller ends what was
+		 * started */
 		ret->timed_out = end.late;
 		if (r == 0 && !end.late)
 			r = hr_program_named(c, read_end(c, end.ok, ret, &mine), &mine);

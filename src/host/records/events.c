@@ -1,5 +1,5 @@
-/* Events of sandboxes: records that appear and go, processes that end, and the back-ends' own
- * reports. Nothing is polled. */
+/* Watches events of sandboxes: records that appear and go, processes that end, and the back-ends'
+ * own reports. Nothing is polled. */
 #include "config.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@
 
 #define SUFFIX ".json"
 #define TELLERS_MAX 16
-#define FIXED 3 /* descriptors watched in any case */
+#define FIXED 3 /* number of descriptors that are watched in any case */
 #define AGAIN_MS 1000
 #define AGAIN_MOST_MS 60000
 #define MESSAGE_MAX 4096
@@ -35,16 +35,16 @@
 struct watched {
 	char *sid;
 	struct hr_record record;
-	int fd; /* readable when its process has ended; -1: no process, or ended */
+	int fd; /* readable when the sandbox's process has ended; -1: there is none any more */
 };
 
-/* a back-end that reports events */
+/* A back-end that reports events. */
 struct teller {
 	char name[64];
 	struct hr_kind kind;
 	pthread_t thread;
 	bool started;
-	int fd; /* borrowed: messages go there */
+	int fd; /* descriptor for messages; borrowed */
 };
 
 struct follow {
@@ -53,15 +53,15 @@ struct follow {
 	const char *const *env;
 	hr_event_fn *fn;
 	void *arg;
-	int stop; /* fn's last result */
+	int stop; /* result of the last call of fn */
 	struct watched *v;
 	size_t n, room;
 	struct pollfd *polled; /* room for FIXED and all of v */
 	struct teller tellers[TELLERS_MAX];
 	size_t tellers_n;
 	int feed[2]; /* messages from the back-ends' threads */
-	int stop_fd; /* readable: those threads must end */
-	int end_fd;  /* the caller's: an error on it ends everything */
+	int stop_fd; /* when it is readable, the back-ends' threads must end */
+	int end_fd;  /* descriptor of the caller; an error on it ends everything */
 };
 
 static void
@@ -88,7 +88,7 @@ pass_on(void *arg, const char *sid, const char *what, const char *detail)
 		return 0;
 	while (send(t->fd, text, (size_t)n + 1, MSG_NOSIGNAL) < 0)
 		if (errno != EINTR)
-			return -1; /* the reader is gone */
+			return -1; /* the reader has ended */
 	return 0;
 }
 
@@ -103,7 +103,7 @@ listen_to(void *arg)
 
 	while (t->kind.ops->events(t->kind.self, pass_on, t, NULL) != 0) {
 		if (hr_now_ms() - begun >= AGAIN_MOST_MS)
-			wait_ms = AGAIN_MS; /* the connection had lasted */
+			wait_ms = AGAIN_MS; /* resets the delay, since the connection had lasted */
 		if (poll(&stop, 1, wait_ms) != 0)
 			break;
 		wait_ms = 2 * wait_ms < AGAIN_MOST_MS ? 2 * wait_ms : AGAIN_MOST_MS;
@@ -112,7 +112,7 @@ listen_to(void *arg)
 	return NULL;
 }
 
-/* Called for the first sandbox of a back-end. */
+/* Watches a back-end; called for its first sandbox. */
 static void
 start_listening(struct follow *f, const char *runtime)
 {
@@ -140,7 +140,7 @@ stop_listening(struct follow *f)
 {
 	size_t i;
 
-	/* cannot fail: the counter is far from its limit */
+	/* the write cannot fail: the counter is far from its limit */
 	(void)eventfd_write(f->stop_fd, 1);
 	hr_fd_close(&f->feed[0]);
 	for (i = 0; i < f->tellers_n; i++) {
@@ -189,7 +189,8 @@ forget(struct follow *f, struct watched *w)
 	*w = f->v[--f->n];
 }
 
-/* Returns -1 if it has no process any more. *ret_why: an errno if it cannot be watched, or 0. */
+/* Opens the record's process. Returns -1 if there is none any more. *ret_why is an errno if it
+ * cannot be watched, or 0. */
 static int
 process_of(const char *record, int *ret_why)
 {
@@ -208,8 +209,8 @@ process_of(const char *record, int *ret_why)
 	return fd;
 }
 
-/* A record is written several times while a sandbox starts, and is read in its present state: one
- * event may show what the next shows again. */
+/* Returns true for a known record. A record is written several times while a sandbox starts, and is
+ * read in its present state: one event may show what the next shows again. */
 static bool
 is_known(const struct watched *w, const struct hr_record *r)
 {
@@ -259,7 +260,7 @@ remember(struct follow *f, const char *sid, bool is_new)
 		report(f, sid, "unwatched", e.msg);
 		return;
 	}
-	/* an unready sandbox is recorded again */
+	/* an unready sandbox is recorded again later */
 	if (record.runtime == NULL || record.backend == NULL || record.unready ||
 	    is_known(w, &record)) {
 		hr_record_done(&record);
@@ -277,7 +278,7 @@ remember(struct follow *f, const char *sid, bool is_new)
 	w->fd = process_of(record.backend, &why);
 	if (is_new)
 		report(f, sid, "up", record.runtime);
-	/* the end would go unnoticed */
+	/* the end of the process would go unnoticed */
 	if (why != 0)
 		report(f, sid, "unwatched", strerror(why));
 }
@@ -362,8 +363,9 @@ wait_once(struct follow *f, int in, struct hr_err *err)
 
 	p[0] = (struct pollfd){.fd = in, .events = POLLIN};
 	p[1] = (struct pollfd){.fd = f->feed[0], .events = POLLIN};
-	p[2] = (struct pollfd){.fd = f->end_fd}; /* only errors */
-	/* bounded by the process's descriptors */
+	/* poll() reports only errors for this descriptor */
+	p[2] = (struct pollfd){.fd = f->end_fd};
+	/* the number of entries is bounded by the process's descriptors */
 	for (i = 0; i < f->n; i++)
 		if (f->v[i].fd >= 0)
 			p[n++] = (struct pollfd){.fd = f->v[i].fd, .events = POLLIN};
@@ -379,7 +381,7 @@ wait_once(struct follow *f, int in, struct hr_err *err)
 	if (p[1].revents != 0)
 		from_kinds(f);
 	if (p[0].revents != 0)
-		from_records(f, in); /* last, because it may change the list */
+		from_records(f, in); /* comes last, because it may change the list */
 	return 0;
 }
 

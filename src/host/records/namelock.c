@@ -1,4 +1,4 @@
-/* A lock file, removed at the end. */
+/* Manages a lock file, removed at the end. */
 #include "config.h"
 
 #include "host/records/namelock.h"
@@ -15,8 +15,8 @@
 #include "base/err.h"
 #include "host/common/statedir.h"
 
-/* create: make the file if it is missing. Returns 1 if the lock is held, 0 if the file was removed
- * meanwhile, or -1 with *err set. */
+/* Takes the lock; `create` makes the file if it is missing. Returns 1 if the lock is held, 0 if the
+ * file was removed meanwhile, or -1 with *err set. */
 static int
 try_it(struct hr_namelock *l, bool create, const char *sid, struct hr_err *err)
 {
@@ -71,7 +71,8 @@ hr_namelock_take(struct hr_namelock *l, const char *state_dir, const char *sid, 
 void
 hr_namelock_drop(struct hr_namelock *l)
 {
-	/* while it is held: a process that has it open sees that it is gone, and makes another */
+	/* removes the file while the lock is held: a process that has it open sees that it is gone,
+	 * and makes another */
 	if (l->fd >= 0)
 		(void)unlink(l->path);
 	hr_fd_close(&l->fd);

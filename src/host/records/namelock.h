@@ -5,7 +5,7 @@
 #include "host/handrail.h"
 
 struct hr_namelock {
-	int fd; /* -1: not held */
+	int fd; /* -1: the lock is not held */
 	char *path;
 };
 

@@ -1,5 +1,5 @@
-/* Lock files, one per port. A process removes a lock file only while it holds it, so after locking,
- * the name must be checked again. */
+/* Manages lock files, one per port. A process removes a lock file only while it holds it, so after
+ * locking, the name must be checked again. */
 #include "config.h"
 
 #include "host/records/portlock.h"
@@ -22,7 +22,7 @@
 #include "host/common/exam.h"
 
 #define RANDOM_PICKS 10
-#define SHARED "/tmp/openhands_port_locks" /* shared with other programs */
+#define SHARED "/tmp/openhands_port_locks" /* directory shared with other programs */
 
 void
 hr_port_range(enum hr_port_use use, int *ret_min, int *ret_max)
@@ -85,7 +85,7 @@ is_of_others(int dir, const char *name, int e)
 	       (e == EACCES && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0);
 }
 
-/* Locks the file. Returns 1 if the file still has that name; 0: another process has it; or -1. */
+/* Locks the file. Returns 1 if the file still has that name; 0 if another process has it; or -1. */
 static int
 lock_named(int dir, const char *name, int *ret_fd)
 {
@@ -116,7 +116,7 @@ lock_named(int dir, const char *name, int *ret_fd)
 			*ret_fd = fd;
 			return 1;
 		}
-		hr_fd_close(&fd); /* removed before it was locked */
+		hr_fd_close(&fd); /* the file was removed before it was locked */
 	}
 }
 
@@ -147,9 +147,9 @@ hr_portlock_acquire(struct hr_portlock *l, const char *dir, int port, struct hr_
 	}
 	l->port = port;
 	n = (size_t)snprintf(text, sizeof(text), "%d\n", port);
-	/* Information for people; only the lock counts. Another account's file may be a second name
-	 * of any file. Truncation to zero would make ext4 flush the file at close, although it is
-	 * removed by then */
+	/* The text is information for people; only the lock counts. Another account's file may be a
+	 * second name of any file. Truncation to zero would make ext4 flush the file at close,
+	 * although it is removed by then. */
 	if (fstat(l->fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
 	    st.st_nlink == 1 && hr_fd_write_full(l->fd, text, n, NULL) == 0 &&
 	    st.st_size > (off_t)n)
@@ -162,13 +162,13 @@ hr_portlock_release(struct hr_portlock *l)
 {
 	if (l->fd < 0)
 		return;
-	(void)unlinkat(l->dir, l->name, 0); /* while it is held: see above */
+	(void)unlinkat(l->dir, l->name, 0); /* removes the file while the lock is held: see above */
 	hr_fd_close(&l->fd);
 	hr_fd_close(&l->dir);
 	l->port = 0;
 }
 
-/* Returns a socket bound to the port, not listening; -1: the port is in use. */
+/* Returns a socket bound to the port, not listening, or -1 if the port is in use. */
 static int
 bind_port(const char *address, int port)
 {
@@ -191,7 +191,7 @@ random_in(int min, int max)
 {
 	uint32_t r = 0;
 
-	/* cannot fail for so few bytes once the kernel has entropy; 0 gives a port too */
+	/* cannot fail for so few bytes once the kernel has entropy; 0 gives a port, too */
 	(void)hr_random(&r, sizeof(r), NULL);
 	return min + (int)(r % (uint32_t)(max - min + 1));
 }
@@ -230,7 +230,7 @@ hr_portlock_find(struct hr_portlock *l, const char *dir, int min, int max, int a
 				 : min + (start - min + i - picks) % (max - min + 1);
 		if (try_port(l, dir, port, address, ret_bound, &e) == 0)
 			return 0;
-		if (e.code != HR_E_UNAVAILABLE) /* the next port would fail likewise */
+		if (e.code != HR_E_UNAVAILABLE) /* the next port would fail in the same way */
 			return hr_err_pass(err, &e);
 	}
 	return hr_err_set(err, HR_E_UNAVAILABLE, "no free port from %d to %d", min, max);

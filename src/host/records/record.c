@@ -1,4 +1,4 @@
-/* Records of sandboxes: a file for each, by which other processes find it. A record holds the
+/* Keeps records of sandboxes: a file for each, by which other processes find it. A record holds the
  * session key, so only the user can read it. */
 #include "config.h"
 
@@ -173,12 +173,12 @@ hr_record_load(const char *state_dir, const char *sid, struct hr_record *ret, st
 void
 hr_record_remove(struct hr_sandbox *s)
 {
-	/* the record last: it leads to the others */
+	/* removes the record last: it leads to the others */
 	static const char *const suffixes[] = {".log", SUFFIX};
 	HR_FREE char *home = hr_record_path(s->state_dir, s->sid, HR_RECORD_HOME);
 	size_t i;
 
-	/* left over if the process that ended it died */
+	/* the directory is left over if the process that ended the sandbox died */
 	if (home != NULL)
 		(void)hr_path_remove(home, NULL);
 
@@ -186,7 +186,7 @@ hr_record_remove(struct hr_sandbox *s)
 		HR_FREE char *path = hr_record_path(s->state_dir, s->sid, suffixes[i]);
 
 		if (path != NULL)
-			(void)unlink(path); /* may be missing */
+			(void)unlink(path); /* the file may be missing */
 	}
 	hr_namelock_clear(s->state_dir, s->sid);
 }
@@ -197,7 +197,7 @@ by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* "{"sid":...,"runtime":...,"url":...,"image":...,"created":...}" */
+/* Appends {"sid":...,"runtime":...,"url":...,"image":...,"created":...}. */
 static void
 put_record(struct hr_buf *b, const char *dir, const char *file)
 {

@@ -1,10 +1,10 @@
-/* hr_record: a sandbox's record in the state directory. */
+/* hr_record: keeps a sandbox's record in the state directory. */
 #ifndef HR_HOST_RECORDS_RECORD_H
 #define HR_HOST_RECORDS_RECORD_H
 
 #include "host/handle.h"
 
-/* Returns "STATE_DIR/SID.json" or similar; the caller frees it. NULL: out of memory. */
+/* Returns "STATE_DIR/SID.json" or similar, which the caller frees; NULL without memory. */
 char *hr_record_path(const char *state_dir, const char *sid, const char *suffix);
 #define HR_RECORD_HOME ".own" /* suffix of a home directory beside the record */
 int hr_record_save(struct hr_sandbox *s, struct hr_err *err);
@@ -14,10 +14,10 @@ int hr_record_save_begun(struct hr_sandbox *s, struct hr_err *err);
 /* Updates an existing record by the back-end's present address and token. */
 int hr_record_renew(struct hr_sandbox *s, struct hr_err *err);
 
-/* Strings are NULL if absent; all of them if there is no record. */
+/* A record as read. Strings are NULL if absent; all of them if there is no record. */
 struct hr_record {
 	char *runtime, *backend;
-	bool unready; /* not ready, or from the pool with a record there */
+	bool unready; /* the sandbox is not ready, or comes from the pool and has a record there */
 	int64_t created;
 };
 int
@@ -25,7 +25,8 @@ hr_record_load(const char *state_dir, const char *sid, struct hr_record *ret, st
 void hr_record_done(struct hr_record *r);
 void hr_record_remove(struct hr_sandbox *s);
 
-/* Returns true for a valid name of a sandbox, which becomes part of a file's and a container's. */
+/* Returns true for a valid name of a sandbox, which becomes part of the names of a file and of a
+ * container. */
 bool hr_sid_valid(const char *sid);
 
 #endif

@@ -1,4 +1,4 @@
-/* Session ids for the command line (doc/host.md, "Session ids"): opaque, and equal for equal
+/* Makes session ids for the command line (doc/host.md, "Session ids"): opaque, and equal for equal
  * names. */
 #include "config.h"
 

@@ -1,5 +1,5 @@
-/* Requests to the service. Its answers are not trusted: types are checked, and an address must be
- * valid. */
+/* Sends requests to the service. Its answers are not trusted: types are checked, and an address
+ * must be valid. */
 #include "config.h"
 
 #include "host/remote/remote_int.h"
@@ -58,7 +58,7 @@ is_address(const struct hr_remote *remote, const char *url)
 	       strncmp(host, "localhost", 9) == 0;
 }
 
-/* Derives the editor's addresses from the sandbox's like the original. */
+/* Derives the editor's addresses from the sandbox's as the original does. */
 static int
 vscode_address(struct hr_remote *remote)
 {
@@ -272,7 +272,7 @@ hr_remote_start(struct hr_remote *remote, enum hr_connected *ret, struct hr_err 
 	if (hr_rest_send(remote->api, "POST", "/start", body, &answer, &why) == 0) {
 		r = take_over(remote, answer, err);
 	} else {
-		/* another process has just created it */
+		/* another process has just created the session */
 		if (why.code == HR_E_HTTP_STATUS && why.status == 409)
 			*ret = HR_SANDBOX_FOUND;
 		r = look_for_it(remote, &why, err);

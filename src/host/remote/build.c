@@ -1,5 +1,5 @@
-/* Images that the service builds (doc/images.md, "Building"): this process makes the folder and
- * sends it as a form. The choice of images is the same as with an Engine. */
+/* Handles images that the service builds (doc/images.md, "Building"): this process makes the folder
+ * and sends it as a form. The choice of images is the same as with an Engine. */
 #include "config.h"
 
 #include "host/remote/remote_int.h"
@@ -38,7 +38,7 @@ struct build {
 	const char *kit;
 	struct hr_image_tags tags;
 	char folder[64];
-	struct hr_err detail; /* the full error, as struct hr_err of the caller is short */
+	struct hr_err detail; /* the full error, as the caller's struct hr_err is short */
 };
 
 static int
@@ -143,7 +143,7 @@ begin(struct build *b, const char *const *names, size_t n, char **ret)
 	size_t i;
 	int r;
 
-	(void)!getrandom(random, sizeof(random), 0); /* cannot fail for so few bytes */
+	(void)!getrandom(random, sizeof(random), 0); /* getrandom() cannot fail for so few bytes */
 	for (i = 0; i < sizeof(random); i++)
 		(void)snprintf(boundary + 9 + 2 * i, 3, "%02x", random[i]);
 	(void)snprintf(

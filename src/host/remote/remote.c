@@ -1,5 +1,5 @@
-/* The back-end "remote": a sandbox that a service creates (doc/host.md, "The kind remote"). api.c
- * creates it and waits for it, build.c has images. */
+/* Implements the back-end "remote": a sandbox that a service creates (doc/host.md, "The kind
+ * remote"). api.c creates it and waits for it, build.c has images. */
 #include "config.h"
 
 #include "host/remote/remote_int.h"
@@ -22,10 +22,10 @@
 
 #define ATTEMPTS 3 /* attempts of a request without a connection */
 #define BETWEEN_MS 4000
-#define CAUSE_MAX 500 /* bytes of an error within another */
+#define CAUSE_MAX 500 /* maximum bytes of an error within another */
 
-/* Repeats like the original for 429 only; idempotent requests are repeated for other reasons,
- * too. */
+/* Rules for retries: as in the original for 429 only; idempotent requests are repeated for other
+ * reasons, too. */
 static const struct hr_rest_rule rules[] = {
     {.failures = HR_REST_LIMITED,
 	.always = HR_REST_LIMITED,
@@ -129,7 +129,7 @@ remote_connect(void *self, enum hr_connected *ret, struct hr_err *err)
 		remote->h->begun(remote->h->arg);
 	if (r == 0)
 		r = hr_remote_wait(remote, err);
-	/* leave a sandbox alone that others use */
+	/* leaves a sandbox alone that others use */
 	if (r != 0 && found == 0 && *ret == HR_SANDBOX_MADE && remote->id != NULL)
 		(void)hr_remote_post(remote, "/stop", NULL);
 	return r;
@@ -251,7 +251,7 @@ remote_destroy(void *self, struct hr_err *err)
 		return 0;
 	r = hr_remote_post(remote, "/stop", &why);
 	if (r != 0 && why.status == 404)
-		r = 0; /* already gone, as wanted */
+		r = 0; /* the session has already ended, as requested */
 	remote->stopped = r == 0;
 	return r != 0 ? hr_err_pass(err, &why) : 0;
 }

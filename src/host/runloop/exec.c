@@ -1,4 +1,4 @@
-/* Commands in a devbox of Runloop: an interrupted output stream resumes where it was cut. */
+/* Runs commands in a devbox of Runloop: an interrupted output stream resumes where it was cut. */
 #include "config.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 #define ENV_FILE "/tmp/.handrail-env-"
 #define LINE_MAX_LEN (16u << 20)
-#define REST_MAX 4096 /* bytes of a path */
+#define REST_MAX 4096 /* maximum bytes of a path */
 
 /* The state of one of a command's two streams. */
 struct stream {
@@ -154,8 +154,8 @@ ended(struct hr_cloud *c, const char *execution, int timer, struct hr_cloud_end 
 	return r;
 }
 
-/* The API has no fields for directory and variables: cd sets the first, a file the others, because
- * others could read a command line. */
+/* Makes the command line. The API has no fields for directory and variables: cd sets the first, a
+ * file the others, because others could read a command line. */
 static int
 command_line(
     struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_buf *b, struct hr_err *err)
@@ -241,7 +241,7 @@ follow_all(struct hr_cloud *c, const char *execution, struct stream s[2], int ti
 	if (done == 0)
 		return hr_err_set(err, HR_E_PROTO,
 		    HR_RUNLOOP_WHO ": the stream of the command is cut again and again");
-	/* fetch the rest of a cut stream, now that it is complete */
+	/* fetches the rest of a cut stream, now that it is complete */
 	if (done == 1 && (follow(c, &s[0], execution, -1, err) != 0 ||
 			     follow(c, &s[1], execution, -1, err) != 0))
 		return -1;

@@ -1,5 +1,5 @@
-/* The back-end "runloop": devboxes of Runloop (doc/clouds.md, "Runloop"). Each changing request has
- * its own key, so a repeated request counts once. */
+/* Implements the back-end "runloop": devboxes of Runloop (doc/clouds.md, "Runloop"). Each changing
+ * request has its own key, so a repeated request counts once. */
 #include "config.h"
 
 #include <stdio.h>
@@ -30,7 +30,7 @@
 
 static const struct hr_api_rule rule = RULE(HR_REST_SLOW | HR_REST_CONFLICT), wait_rule = RULE(0);
 
-/* Long polls use the second rule, because their 408 is no failure. */
+/* Opens the API. Long polls use the second rule, because their 408 is no failure. */
 static int
 r_open_api(struct hr_cloud *c, struct hr_err *err)
 {
@@ -48,7 +48,7 @@ r_open_api(struct hr_cloud *c, struct hr_err *err)
 
 /* ---- requests ---- */
 
-/* Takes ownership of body; *ret (may be NULL) belongs to the caller. */
+/* Sends a request. Takes ownership of body; *ret (may be NULL) belongs to the caller. */
 int
 hr_runloop_post(struct hr_cloud *c, const char *id, const char *what, struct json_object *body,
     struct json_object **ret, struct hr_err *err)
@@ -173,7 +173,8 @@ r_look(struct hr_cloud *c, struct hr_err *err)
 	return r;
 }
 
-/* *last: the id after which the next page starts; "" after the last page. */
+/* Reads a page of the list. *last is the id after which the next page starts; "" after the last
+ * page. */
 static int
 one_page(struct json_object *page, const char *run, char last[256], hr_cloud_found_fn *fn,
     void *arg, struct hr_err *err)
@@ -287,7 +288,7 @@ hr_runloop_put(struct hr_cloud *c, const char *path, const char *p, size_t len, 
 	return hr_api_json(&c->api, &q, NULL, err);
 }
 
-/* The older route returns an address, the newer one a key for it. */
+/* Publishes a port: the older route returns an address, the newer one a key for it. */
 static int
 r_publish(struct hr_cloud *c, int port, struct hr_err *err)
 {

@@ -1,11 +1,12 @@
-/* hr_runloop: the provider Runloop: devboxes and their files (runloop.c), commands (exec.c). */
+/* hr_runloop: connects to the provider Runloop: devboxes and their files (runloop.c), commands
+ * (exec.c). */
 #ifndef HR_HOST_RUNLOOP_RUNLOOP_H
 #define HR_HOST_RUNLOOP_RUNLOOP_H
 
 #include "host/cloud/cloud.h"
 
 #define HR_RUNLOOP_WHO "Runloop"
-#define HR_RUNLOOP_PATH "/v1/devboxes/" /* an id follows */
+#define HR_RUNLOOP_PATH "/v1/devboxes/" /* prefix of paths; an id follows */
 
 /* ---- runloop.c ---- */
 

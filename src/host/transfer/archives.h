@@ -1,6 +1,6 @@
-/* hr_archives: the users of libarchive, in a module loaded at first use: libarchive loads a dozen
- * libraries, which would cost every start of a program more than a request to a sandbox. Other
- * modules call hr_zip_*() and hr_tarfile_make(). */
+/* hr_archives: holds the users of libarchive, in a module loaded at first use: libarchive loads a
+ * dozen libraries, which would cost every start of a program more than a request to a sandbox.
+ * Other modules call hr_zip_*() and hr_tarfile_make(). */
 #ifndef HR_HOST_TRANSFER_ARCHIVES_H
 #define HR_HOST_TRANSFER_ARCHIVES_H
 
@@ -13,8 +13,8 @@
 #define HR_ARCHIVES_VERSION 5 /* version of the struct below and of its functions' arguments */
 
 struct hr_archives {
-	unsigned version; /* first member: checked before any other */
-	/* writes to fd, which stays open */
+	unsigned version; /* first member, since it is checked before any other */
+	/* makes a zip file in fd, which stays open */
 	int (*zip)(int fd, const char *path, bool with_name, bool deflate, struct hr_err *err);
 	int (*unzip)(
 	    const char *file, const char *dir, unsigned long long most, struct hr_err *err);
@@ -25,16 +25,18 @@ struct hr_archives {
 	    struct hr_err *err);
 };
 
-/* Packs hr_tree of files/archive into a file, or unpacks it from the file's start. */
+/* Packs hr_tree of files/archive into a file; the next function unpacks it from the file's
+ * start. */
 int hr_treefile_pack(
     int fd, const char *path, bool owner, struct hr_tree_report *report, struct hr_err *err);
 int hr_treefile_unpack(
     int fd, const char *path, bool owner, struct hr_tree_report *report, struct hr_err *err);
 
-/* The module's only symbol. */
+/* the module's only symbol */
 extern const struct hr_archives hr_archives_module;
 
-/* Makes or unpacks a zip file; see host/transfer/zip.h and tarfile.h for these functions. */
+/* Makes a zip file; the functions below unpack it, and make and unpack tar files: see
+ * host/transfer/zip.h and tarfile.h. */
 int hr_arczip_make(int fd, const char *path, bool with_name, bool deflate, struct hr_err *err);
 int
 hr_arczip_extract(const char *file, const char *dir, unsigned long long most, struct hr_err *err);
@@ -45,19 +47,19 @@ int hr_arctree_unpack(
     int fd, const char *path, bool owner, struct hr_tree_report *report, struct hr_err *err);
 
 struct archive;
-/* An archive being written. */
+/* An archive that is being written. */
 struct hr_arc {
 	struct archive *a;
-	const char *what; /* prefix of errors: "zip" */
+	const char *what; /* prefix of errors, such as "zip" */
 	/* A link to a file is stored as that file; a link to a directory, or a dangling one, is
-	 * left out. Unset: a link is an error. */
+	 * left out. If unset, a link is an error. */
 	bool links;
 	/* All directories are entries, not only empty ones; owner, time, and all of the mode but
 	 * "executable" are normalised, so that equal content makes equal bytes. */
 	bool plain;
 };
 /* Adds all below the directory `path`, sorted, each name after "prefix/" (if that is not empty); or
- * the file `path` as `name`, NULL if path must be a directory. */
+ * the file `path` as `name`, which is NULL if path must be a directory. */
 int hr_arc_put(const struct hr_arc *to, const char *path, const char *name, const char *prefix,
     struct hr_err *err);
 /* Sets "what: " and libarchive's error; returns -1. */

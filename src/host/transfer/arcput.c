@@ -1,4 +1,4 @@
-/* Puts a directory into a zip or tar archive; and the table of handrail-archives.so. */
+/* Puts a directory into a zip or tar archive, and defines the table of handrail-archives.so. */
 #include "config.h"
 
 #include <dirent.h>
@@ -88,10 +88,10 @@ put_one(const struct hr_arc *to, int dirfd, const char *file, const char *name, 
 	st = own;
 	follow = to->links && S_ISLNK(own.st_mode);
 	if (follow && fstatat(dirfd, file, &st, 0) != 0)
-		return 0; /* a dangling link */
+		return 0; /* a dangling link is left out */
 	if ((!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode)) ||
 	    (follow && S_ISDIR(st.st_mode)))
-		return 0; /* opening a special file may have effects */
+		return 0; /* is left out, since opening a special file may have effects */
 	fd = openat(
 	    dirfd, file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (follow ? 0 : O_NOFOLLOW));
 	if (fd < 0 || fstat(fd, &st) != 0)

@@ -1,4 +1,4 @@
-/* Tar files by libarchive. */
+/* Makes tar files by libarchive. */
 #include "config.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ nameless(struct hr_err *err)
 
 	if (fd < 0)
 		return hr_err_sys(err, errno, "create %s", path);
-	(void)unlink(path); /* unlinked: exists as long as it is open */
+	(void)unlink(path); /* the file is unlinked, and exists as long as it is open */
 	return fd;
 }
 

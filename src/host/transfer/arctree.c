@@ -1,4 +1,4 @@
-/* Trees as tar files, in the module with libarchive. */
+/* Packs and unpacks trees as tar files, in the module with libarchive. */
 #include "config.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Zip files by libarchive. */
+/* Makes and unpacks zip files by libarchive. */
 #include "config.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "base/err.h"
 
 #define PIECE 65536
-#define ENTRY_BYTES 4096 /* a file system's overhead per file */
+#define ENTRY_BYTES 4096 /* bytes that a file system needs per file */
 
 /* Returns the last component, without trailing slashes; the caller frees it. */
 static char *

@@ -1,5 +1,5 @@
-/* Copies like cp(1). The type of a sandbox's path follows from a read of its first byte or, without
- * a server, from its list. */
+/* Copies files as cp(1) does. The type of a sandbox's path follows from a read of its first byte
+ * or, without a server, from its list. */
 #include "config.h"
 
 #include "host/transfer/cp.h"
@@ -114,8 +114,8 @@ hr_cp_is_direct(const struct hr_sandbox *s)
 	return s->ops->copy_from != NULL && !s->endpoint.serves;
 }
 
-/* Returns 1 if the path exists, 0 if not. *ret: its list, the caller's. An empty directory has an
- * empty list like a missing one, but can be copied. */
+/* Returns 1 if the path exists, 0 if not. *ret is its list, which the caller owns. An empty
+ * directory has an empty list like a missing one, but can be copied. */
 static int
 is_there(struct hr_sandbox *s, const char *path, struct json_object **ret, struct hr_err *err)
 {
@@ -138,15 +138,16 @@ is_there(struct hr_sandbox *s, const char *path, struct json_object **ret, struc
 	return r;
 }
 
-/* A dangling link, or an inaccessible directory, exists all the same. */
+/* Returns true for the error of a dangling link, or of an inaccessible directory: both exist all
+ * the same. */
 static bool
 is_shut(const struct hr_err *e)
 {
 	return e->code == HR_E_PERMISSION || (e->code == HR_E_SYS && e->sys == ELOOP);
 }
 
-/* A file's list has its own path only; a directory's may have paths as well, but they are below it.
- * (The directories above it may be closed to its user.) */
+/* Finds the type by a list. A file's list has its own path only; a directory's may have paths as
+ * well, but they are below it. (The directories above it may be closed to its user.) */
 static int
 look_at_list(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struct hr_err *err)
 {
@@ -190,7 +191,7 @@ look_at_first(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, stru
 	return hr_err_pass(err, &e);
 }
 
-/* *ret_ours: the server has /handrail/v1/pack. */
+/* Finds the type of a path. *ret_ours is set if the server has /handrail/v1/pack. */
 static int
 look(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, bool *ret_ours,
     struct hr_err *err)
@@ -233,7 +234,8 @@ put_directory(
 	return r;
 }
 
-/* A server unpacks files called *.zip: send such a file inside an archive, under its own name. */
+/* Uploads a file. A server unpacks files called *.zip, so such a file is sent inside an archive,
+ * under its own name. */
 static int
 put_file(
     struct hr_sandbox *s, const char *from, const char *dir, const char *name, struct hr_err *err)
@@ -257,7 +259,7 @@ put_file(
 	return r;
 }
 
-/* `to`, absolute, is or becomes the file itself. */
+/* Copies a file; `to`, which is absolute, is or becomes the file itself. */
 static int
 put_as(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err)
 {
@@ -284,14 +286,15 @@ put_into(struct hr_sandbox *s, const char *from, const char *dir, struct hr_err 
 	return name != NULL ? put_file(s, from, dir, name, err) : hr_err_nomem(err);
 }
 
-/* "dir/." and ".." mean the contents of the directory, as in cp(1). */
+/* Returns true for "dir/." and "..", which mean the contents of the directory, as in cp(1). */
 static bool
 is_content(const char *name)
 {
 	return *name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* Returns the path without "/" and "/." at its end; the caller frees it. NULL: no memory. */
+/* Returns the path without "/" and "/." at its end; the caller frees it. Returns NULL without
+ * memory. */
 static char *
 tidy(const char *path)
 {
@@ -302,7 +305,7 @@ tidy(const char *path)
 	return strndup(path, n);
 }
 
-/* Copies to a server with /handrail/v1/pack. into: the directory keeps the source's name. */
+/* Copies to a server with /handrail/v1/pack. With `into` the directory keeps the source's name. */
 static int
 put_tree(struct hr_sandbox *s, const char *from, const char *to, bool into, struct hr_err *err)
 {
@@ -317,7 +320,7 @@ put_tree(struct hr_sandbox *s, const char *from, const char *to, bool into, stru
 	return end != NULL ? hr_treecopy_in(s, from, end, err) : hr_err_nomem(err);
 }
 
-/* Copies to a server like the original's: contents only. */
+/* Copies to a server like the original's, which takes contents only. */
 static int
 put_old(struct hr_sandbox *s, const char *from, const char *to, bool is_dir, bool into,
     struct hr_err *err)
@@ -517,7 +520,7 @@ hr_cp_read(struct hr_sandbox *s, const char *path, int fd, struct hr_err *err)
 	return fetch(s, whole, fd, err);
 }
 
-/* Returns the target's name on this machine; the caller frees it; NULL: out of memory. */
+/* Returns the target's name on this machine, which the caller frees; NULL without memory. */
 static char *
 target(const char *from, const char *to)
 {

@@ -1,14 +1,14 @@
-/* hr_cp: copies files into and out of a sandbox like cp(1): the sandbox's paths may be relative to
- * the shell's directory; an existing directory receives the source under its own name, a missing
- * target becomes it. (hr_sandbox_copy_to() and _from() copy like the original's client, and so do
- * back-ends that copy themselves.) */
+/* hr_cp: copies files into and out of a sandbox as cp(1) does: the sandbox's paths may be relative
+ * to the shell's directory; an existing directory receives the source under its own name, a missing
+ * target becomes it. (hr_sandbox_copy_to() and _from() copy as the original's client does, and so
+ * do back-ends that copy themselves.) */
 #ifndef HR_HOST_TRANSFER_CP_H
 #define HR_HOST_TRANSFER_CP_H
 
 #include "host/handrail.h"
 #include "host/transfer/what.h"
 
-/* Returns an absolute path in the sandbox; the caller frees it. NULL: out of memory. */
+/* Returns an absolute path in the sandbox, which the caller frees; NULL without memory. */
 char *hr_cp_path(struct hr_sandbox *s, const char *path);
 
 /* Finds the type of a path, relative to the back-end's directory if it is not absolute. */

@@ -1,4 +1,4 @@
-/* Files between host and sandbox, over its server (doc/host.md, "Copies"). */
+/* Transfers files between host and sandbox, over its server (doc/host.md, "Copies"). */
 #include "config.h"
 
 #include "host/transfer/transfer.h"
@@ -109,7 +109,7 @@ hr_sandbox_copy_to(struct hr_sandbox *s, const char *host_path, const char *sand
 	return r;
 }
 
-/* The target of received data, and their limit; most 0: none. */
+/* The target of received data, and their limit; most 0: no limit. */
 struct into {
 	int fd;
 	unsigned long long most, came;

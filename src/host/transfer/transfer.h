@@ -1,4 +1,4 @@
-/* Code shared by copies through a sandbox's server. */
+/* Holds code that copies through a sandbox's server share. */
 #ifndef HR_HOST_TRANSFER_TRANSFER_H
 #define HR_HOST_TRANSFER_TRANSFER_H
 
@@ -7,15 +7,16 @@
 /* Puts a file at DIR/NAME of the sandbox, or unpacks the archive below DIR, which is created. */
 int hr_transfer_upload(struct hr_sandbox *s, const char *file, const char *name, const char *to,
     bool recursive, struct hr_err *err);
-/* Puts a file at DIR/NAME in any case; as_is: by /handrail/v1/upload, which accepts any name. */
+/* Puts a file at DIR/NAME in any case; with `as_is` by /handrail/v1/upload, which accepts any
+ * name. */
 int hr_transfer_upload_as(struct hr_sandbox *s, const char *file, const char *name, const char *to,
     bool as_is, struct hr_err *err);
-/* Reports a request's progress to the caller of the sandbox; arg: struct hr_sandbox. */
+/* Reports a request's progress to the caller of the sandbox; arg is the struct hr_sandbox. */
 void hr_transfer_down(void *arg, unsigned long long done, unsigned long long total);
 
 /* Makes hr_sandbox_copy_from() refuse an archive of more than `most` bytes; 0: any size. No limit
- * applies to an archive made by the back-end itself. empty: include empty directories, which the
- * original's server does not send. */
+ * applies to an archive made by the back-end itself. With `empty` it includes empty directories,
+ * which the original's server does not send. */
 int hr_sandbox_copy_some(struct hr_sandbox *s, const char *sandbox_path, unsigned long long most,
     bool empty, char **ret_file, struct hr_err *err);
 #endif

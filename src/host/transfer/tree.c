@@ -1,4 +1,4 @@
-/* The archive is kept in an unlinked file, so that a request can be repeated. */
+/* Copies trees; the archive is kept in an unlinked file, so that a request can be repeated. */
 #include "config.h"
 
 #include "host/transfer/tree.h"
@@ -26,7 +26,7 @@
 #define COPY_TIMEOUT_S 300
 #define LINE_MAX_LEN 65536
 #define LINES_MAX_LEN (16u << 20)
-#define ALL_IN_ONE 700 /* bytes of an error */
+#define ALL_IN_ONE 700 /* maximum bytes of an error */
 
 static char *
 url_of(const char *endpoint, const char *path, bool owner)
@@ -83,7 +83,7 @@ nameless(const struct hr_sandbox *s, struct hr_err *err)
 	fd = mkostemp(path, O_CLOEXEC);
 	if (fd < 0)
 		return hr_err_sys(err, errno, "create %s", path);
-	(void)unlink(path); /* unlinked: exists as long as it is open */
+	(void)unlink(path); /* the file is unlinked, and exists as long as it is open */
 	return fd;
 }
 
@@ -101,8 +101,8 @@ put_line(struct hr_buf *b, const char *top, struct json_object *entry)
 	hr_quote_text(b, reason, strlen(reason));
 }
 
-/* Reports the entries of a list, below the top that it is about: in *err, or, if they are many, one
- * by one in the log. Returns 0 if it is empty, otherwise -1. */
+/* Reports the entries of a list, below its top: in *err, or, if they are many, one by one in the
+ * log. Returns 0 if the list is empty, otherwise -1. */
 static int
 tell(struct hr_sandbox *s, const char *top, struct json_object *list, struct hr_err *err)
 {

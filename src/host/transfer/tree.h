@@ -7,8 +7,8 @@
 #include "host/handle.h"
 #include "host/transfer/what.h"
 
-/* Checks an absolute path of the sandbox. Returns 1 with *ret set; 0: the server lacks the
- * endpoint; -1 with *err set. */
+/* Checks an absolute path of the sandbox. Returns 1 with *ret set, 0 if the server lacks the
+ * endpoint, or -1 with *err set. */
 int
 hr_treecopy_look(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struct hr_err *err);
 
