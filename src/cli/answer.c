@@ -1,4 +1,4 @@
-/* Subcommands whose answers are JSON. */
+/* Implements subcommands whose answers are JSON. */
 #include "config.h"
 
 #include "cli/answer.h"

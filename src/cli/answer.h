@@ -1,4 +1,4 @@
-/* cli_answer: subcommands that query a sandbox for a list in JSON. */
+/* cli_answer: implements subcommands that query a sandbox for a list in JSON. */
 #ifndef HR_CLI_ANSWER_H
 #define HR_CLI_ANSWER_H
 
@@ -7,7 +7,7 @@
 struct hr_buf;
 struct json_object;
 
-/* Queries the sandbox. what: the first argument; NULL: none. The caller frees *ret_json. */
+/* Queries the sandbox. `what` is the first argument; NULL: none. The caller frees *ret_json. */
 typedef int cli_ask_fn(struct hr_sandbox *s, const char *what, char **ret_json, struct hr_err *err);
 /* Appends an entry without the end of its line. */
 typedef void cli_line_fn(struct hr_buf *b, struct json_object *entry);

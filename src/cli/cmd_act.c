@@ -1,4 +1,4 @@
-/* run, exec, attach, py, write: actions in a sandbox. */
+/* Implements run, exec, attach, py and write: actions in a sandbox. */
 #include "config.h"
 
 #include <errno.h>
@@ -121,7 +121,7 @@ add_whole(struct json_object *args)
 	return json_object_object_add(args, "hidden", json_object_new_boolean(true));
 }
 
-/* Runs the action in a new shell; takes args. */
+/* Runs the action in a new shell; takes ownership of args. */
 static int
 run_in(struct cli *c, const char *dir, struct json_object *args, double timeout)
 {
@@ -298,7 +298,8 @@ const struct cli_command cli_py = {"py", NULL, "[CODE|-]",
 
 /* ---- files ---- */
 
-/* Copies standard input to a memory file, so that a request can be repeated. -1: *err. */
+/* Copies standard input to a memory file, so that a request can be repeated. Returns -1 with
+ * *err. */
 static int
 keep_input(struct hr_err *err)
 {

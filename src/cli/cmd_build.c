@@ -1,4 +1,4 @@
-/* build: runtime images. */
+/* Implements build: runtime images. */
 #include "config.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* clone, microagents: a repository for a sandbox, and its instructions for agents. */
+/* Implements clone and microagents: a repository for a sandbox, and its instructions for agents. */
 #include "config.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* completion: short functions for shells, which query this program for candidates at the cursor. */
+/* Implements completion: short functions for shells, which query this program for candidates at the
+ * cursor. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -154,11 +155,12 @@ find_option(const struct cli_option *o, const char *word)
 struct line {
 	const char *group;
 	const struct cli_command *cmd;
-	const struct cli_option *option; /* the cursor is at its value; NULL: elsewhere */
+	const struct cli_option *option; /* option whose value is at the cursor; NULL: none */
 	int args;
 };
 
-/* Takes an option with a value, or the next word of the command. Returns how many of argv. */
+/* Takes an option with a value, or the next word of the command. Returns the number of words
+ * taken. */
 static int
 take(struct line *l, struct cli *c, char **argv, bool last)
 {
@@ -181,7 +183,7 @@ take(struct line *l, struct cli *c, char **argv, bool last)
 	return 1;
 }
 
-/* argv: the words after the program's name, up to the one at the cursor. */
+/* Prints candidates; argv holds the words after the program's name, up to the one at the cursor. */
 static int
 put_words(struct cli *c, struct hr_buf *b, int argc, char **argv)
 {

@@ -1,4 +1,5 @@
-/* read, edit: a text file of the sandbox. The server makes the changes, one at a time. */
+/* Implements read and edit: a text file of the sandbox. The server makes the changes, one at a
+ * time. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -12,7 +13,8 @@
 #include "host/transfer/cp.h"
 #include "proto/json.h"
 
-/* Returns the path of an existing file, owned by the caller. NULL: *ret is the exit status. */
+/* Returns the path of an existing file, owned by the caller, or NULL with the exit status in
+ * *ret. */
 static char *
 path_of(struct hr_sandbox *s, const char *path, int *ret)
 {

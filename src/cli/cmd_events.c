@@ -1,4 +1,4 @@
-/* events: events of sandboxes as they occur. */
+/* Implements events: events of sandboxes as they occur. */
 #include "config.h"
 
 #include <string.h>
@@ -32,7 +32,7 @@ on_event(void *arg, const char *sid, const char *event, const char *detail)
 		hr_quote_text(&b, detail, strlen(detail));
 		hr_buf_addc(&b, '\n');
 	}
-	return cli_out_buf(&b); /* an error ends it: nobody reads the output */
+	return cli_out_buf(&b); /* an error ends the command: nothing reads its output */
 }
 
 static int

@@ -1,4 +1,4 @@
-/* ls, put, get: files of a sandbox. */
+/* Implements ls, put and get: files of a sandbox. */
 #include "config.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@
 #define LIST_MAX (64u << 20)
 
 /* Handles an empty list in *text, which it takes: the path is missing, or an empty directory, or a
- * file: then the list becomes the path as given, as ls(1) prints it. */
+ * file; then the list becomes the path as given, as ls(1) prints it. */
 static int
 look_at_empty(
     struct hr_sandbox *s, const char *whole, const char *path, char **text, struct hr_err *err)
@@ -123,7 +123,7 @@ put_in(struct cli *c, const struct cli_args *a, const char *from, const char *to
 	struct stat st;
 	int r;
 
-	/* before a sandbox is contacted */
+	/* this check comes before a sandbox is contacted */
 	if (lstat(from, &st) != 0) {
 		(void)hr_err_sys(&err, errno, "%s", from);
 		return cli_fail(&err);
@@ -171,8 +171,8 @@ const struct cli_command cli_get = {"get", NULL, "PATH [FILE|DIR|-]",
     "Copy a file or a directory out of the sandbox, as cp -R; \"-\" is standard output.",
     copy_options, 1, 2, CLI_PLAIN, NULL, get};
 
-/* Splits "NAME:PATH", as docker does, and sets c->name; ":PATH" is in the sandbox of --name. NULL:
- * a path on this machine. */
+/* Splits "NAME:PATH", as docker does, and sets c->name; ":PATH" is in the sandbox of --name.
+ * Returns NULL for a path on this machine. */
 static const char *
 split(struct cli *c, char *arg)
 {

@@ -1,4 +1,4 @@
-/* fleet: commands for an administrator of handrail-fleetd: keys, sandboxes, shutdown. */
+/* Implements fleet: commands for an administrator of handrail-fleetd: keys, sandboxes, shutdown. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -47,7 +47,7 @@ service(struct cli *c, struct hr_rest **ret)
 	return CLI_OK;
 }
 
-/* Makes a call, and prints the answer: as JSON, or with show unless it is NULL. */
+/* Makes a call, and prints the answer: as JSON, or with `show` unless that is NULL. */
 static int
 call(struct cli *c, const char *method, const char *path, struct json_object *body,
     void (*show)(struct hr_buf *b, struct json_object *o))
@@ -229,7 +229,7 @@ other_pools(struct cli *c, const char *name, bool *ret_found, struct json_object
 			*ret_found = true;
 			continue;
 		}
-		/* a pool that is ending */
+		/* this pool is ending */
 		if (hr_json_int_at(p, "size") == 0)
 			continue;
 		copy = json_object_new_object();

@@ -1,4 +1,4 @@
-/* changes, diff: git's view of a work tree in a sandbox. */
+/* Implements changes and diff: git's view of a work tree in a sandbox. */
 #include "config.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ const struct cli_command cli_changes = {"repo changes", NULL, "[DIRECTORY]",
 
 /* ---- diff ---- */
 
-/* Returns a descriptor from which these lines can be read; -1: errno. */
+/* Returns a descriptor from which these lines can be read, or -1 with errno. */
 static int
 as_file(const char *text)
 {
@@ -73,7 +73,7 @@ run_diff(const char *file, int original, int modified)
 		return CLI_ERROR;
 	}
 	(void)hr_spawn_end(pid, &status);
-	/* 1: the sides differ */
+	/* status 1 means that the sides differ */
 	return hr_exit_code(status) <= 1 ? CLI_OK : CLI_ERROR;
 }
 

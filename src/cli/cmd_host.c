@@ -1,4 +1,4 @@
-/* image, doctor: this machine's support for sandboxes. */
+/* Implements image and doctor: this machine's support for sandboxes. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -115,7 +115,7 @@ begin_findings(const struct cli *c)
 	return f;
 }
 
-/* r: status of the search; err: its error. */
+/* Prints the findings; r is the status of the search, err its error. */
 static int
 show_findings(struct findings *f, int r, bool well, const struct hr_err *err)
 {
@@ -175,7 +175,8 @@ const struct cli_command cli_preflight = {"image preflight", NULL, "IMAGE",
 struct look {
 	struct cli *c;
 	struct findings f;
-	char why[1024]; /* empty: a sandbox of the back-end can be started, as far as is known */
+	/* reason why no sandbox can be started; empty: one can be, as far as is known */
+	char why[1024];
 };
 
 /* Keeps the first reason for which no sandbox could be started. */
@@ -190,7 +191,7 @@ on_need(void *arg, bool ok, const char *what, const char *text)
 		(void)snprintf(l->why, sizeof(l->why), "%s", text);
 }
 
-/* A back-end that is built in may still lack what it talks to. */
+/* Examines a back-end: a built-in one may still lack its Engine or cluster. */
 static void
 on_backend(void *arg, bool ok, const char *what, const char *text)
 {

@@ -1,4 +1,4 @@
-/* up, ps, pause, resume, down: the life of sandboxes. */
+/* Implements up, ps, pause, resume and down: the life of sandboxes. */
 #include "config.h"
 
 #include <pthread.h>
@@ -56,7 +56,7 @@ show_up(struct cli *c, struct hr_sandbox *s)
 	return cli_out_buf(&b);
 }
 
-/* Options that set a setting. */
+/* The options that set a setting. */
 static const struct {
 	char letter;
 	const char *key;
@@ -125,7 +125,8 @@ refill(struct cli *c, const struct cli_args *a)
 		cli_note(c, argv.failed ? "out of memory" : e.msg);
 }
 
-/* Parses the command of --run as an action, before a sandbox is made for it; NULL: none. */
+/* Parses the command of --run as an action, before a sandbox is made for it; *ret is NULL if there
+ * is none. */
 static int
 first_command(const struct cli_args *a, char **ret)
 {
@@ -144,7 +145,7 @@ first_command(const struct cli_args *a, char **ret)
 	return cli_action_text("run", cli_run_args(line, timeout), timeout, ret);
 }
 
-/* Settings that only affect the creation of a sandbox, by their prefixes. */
+/* prefixes of the settings that only affect the creation of a sandbox */
 static const char *const of_making[] = {"sandbox.limits.", "sandbox.security.", "sandbox.volumes",
     "sandbox.runtime_container_image", "sandbox.payload", "sandbox.docker_runtime_kwargs",
     "sandbox.use_host_network", "sandbox.additional_networks", "sandbox.runtime_binding_address",
@@ -375,7 +376,7 @@ static const struct cli_option rm_options[] = {
     {0, NULL, NULL, NULL},
 };
 
-/* Returns the back-end's own name of a sandbox, owned by the caller; NULL: none. */
+/* Returns the back-end's own name of a sandbox, owned by the caller, or NULL if there is none. */
 static char *
 own_name(struct hr_sandbox *s)
 {
@@ -420,7 +421,7 @@ not_ended(const struct cli *c, const char *sid, const struct hr_err *err)
 	return r;
 }
 
-/* all: ignores --runtime. */
+/* Ends a sandbox; `all` ignores --runtime. */
 static int
 down_one(struct cli *c, const char *sid, bool all)
 {
@@ -545,7 +546,7 @@ down(struct cli *c, const struct cli_args *a)
 const struct cli_command cli_down = {"down", NULL, "[NAME]...",
     "End a sandbox and remove what belongs to it.", rm_options + 1, 0, -1, CLI_NAMES, down, NULL};
 
-/* Works as docker's, also for "rm $(...)" with an empty list. */
+/* Works as docker's command does, also for "rm $(...)" with an empty list. */
 static int
 rm(struct cli *c, const struct cli_args *a)
 {

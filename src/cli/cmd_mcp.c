@@ -1,5 +1,5 @@
-/* mcp: connects a client of the Model Context Protocol on standard input and output with a
- * sandbox's /handrail/mcp. Messages are passed on unchanged; the sandbox implements the protocol.
+/* Implements mcp: connects a client of the Model Context Protocol on standard input and output with
+ * a sandbox's /handrail/mcp. Messages are passed on unchanged; the sandbox implements the protocol.
  * If a response is cut, the request is repeated under the same name, so that nothing is done
  * twice. */
 #include "config.h"
@@ -29,7 +29,7 @@
 #include "mcp/rpc.h"
 #include "proto/json.h"
 
-#define AT_ONCE 64 /* concurrent requests; more are queued */
+#define AT_ONCE 64 /* maximum concurrent requests; more are queued */
 #define TRIES 10
 #define PAUSE_MS 1000
 #define ANSWER_MAX (512u << 20)
@@ -52,7 +52,7 @@ struct job {
 	struct bridge *b;
 	struct hr_rpc m;
 	struct hr_buf line, event, id; /* id as JSON */
-	int cancel[2];                 /* a byte in it means cancelled */
+	int cancel[2];                 /* a pipe; a byte in it means cancelled */
 	uint64_t number;
 	bool answered;
 };
@@ -159,7 +159,8 @@ headers_of(const struct job *j, struct hr_strv *h)
 	return h->failed ? -1 : 0;
 }
 
-/* Makes one attempt. Returns true if no retry is needed; *ret_why: reason of the last failure. */
+/* Makes one attempt. Returns true if no retry is needed; *ret_why is the reason of the last
+ * failure. */
 static bool
 ask(struct job *j, struct hr_http *http, const struct hr_strv *headers, char *url,
     char ret_why[256])
@@ -211,7 +212,7 @@ job_do(struct job *j)
 
 	if (headers_of(j, &headers) == 0 && http != NULL &&
 	    asprintf(&url, "%s/handrail/mcp", j->b->to->url) >= 0) {
-		/* pause as the sandbox requested, or briefly while it is being replaced */
+		/* pauses as the sandbox requested, or briefly while it is being replaced */
 		while (!ask(j, http, &headers, url, why) && --tries > 0 &&
 		       !is_cancelled(j, tries == TRIES - 1 ? 0 : PAUSE_MS))
 			;
@@ -254,7 +255,7 @@ static void
 put_id(struct hr_buf *b, struct json_object *id)
 {
 	hr_buf_reset(b);
-	(void)hr_json_put(b, id); /* fails for a surrogate: then the id matches none */
+	(void)hr_json_put(b, id); /* fails for a surrogate, and then the id matches no request */
 }
 
 /* Cancels the wait; the command continues. */
@@ -268,11 +269,12 @@ cancel(struct bridge *b, const struct hr_rpc *m)
 	(void)pthread_mutex_lock(&b->lock);
 	for (j = b->jobs; j != NULL; j = j->next)
 		if (j->id.len == id.len && memcmp(hr_buf_str(&j->id), hr_buf_str(&id), id.len) == 0)
-			(void)hr_fd_write_full(j->cancel[1], "", 1, NULL); /* never read */
+			/* the byte is never read */
+			(void)hr_fd_write_full(j->cancel[1], "", 1, NULL);
 	(void)pthread_mutex_unlock(&b->lock);
 }
 
-/* Starts a job. Takes m. */
+/* Starts a job. Takes ownership of m. */
 static void
 begin(struct bridge *b, struct hr_rpc *m, const char *p, size_t len)
 {

@@ -1,4 +1,4 @@
-/* config, id, version. */
+/* Implements config, id and version. */
 #include "config.h"
 
 #include <stdlib.h>

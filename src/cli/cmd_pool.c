@@ -1,4 +1,4 @@
-/* pool: sandboxes made in advance. */
+/* Implements pool: sandboxes made in advance. */
 #include "config.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* ps: lists sandboxes with their back-end and usage. All are queried at once, since an Engine takes
- * a second to report a container's usage. */
+/* Implements ps: lists sandboxes with their back-end and usage. All are queried at once, since an
+ * Engine takes a second to report a container's usage. */
 #include "config.h"
 
 #include <math.h>
@@ -21,13 +21,13 @@
 
 #define AT_ONCE 16
 #define INFO_MAX (1u << 16)
-#define ASK_S 10 /* s, for all concurrent queries together */
+#define ASK_S 10 /* seconds for all concurrent queries together */
 
 struct row {
 	struct cli *c;
-	struct json_object *record; /* data known without a query */
-	bool stray;                 /* only in a provider's list */
-	bool asked;                 /* queried by a thread */
+	struct json_object *record; /* data that are known without a query */
+	bool stray;                 /* the sandbox is only in a provider's list */
+	bool asked;                 /* a thread queries the sandbox */
 	int late_fd;                /* readable at the time limit; -1: never */
 	pthread_t thread;
 	char state[32];
@@ -138,7 +138,7 @@ ask(void *arg)
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = hr_sandbox_open(w->c->config, &o, &err);
 
 	if (s != NULL)
-		s->host.stop_fd = w->late_fd; /* bounds an Engine that hangs as well */
+		s->host.stop_fd = w->late_fd; /* this bounds an Engine that hangs as well */
 	if (s != NULL && hr_sandbox_connect(s, &err) == 0) {
 		(void)snprintf(w->state, sizeof(w->state), "%s", hr_sandbox_state(s));
 	} else if (s == NULL || s->elsewhere || err.code == HR_E_PERMISSION ||
@@ -169,12 +169,14 @@ ask_all(struct row *rows, size_t n)
 		const size_t end = n - from < AT_ONCE ? n : from + AT_ONCE;
 		size_t i;
 
-		(void)timerfd_settime(late_fd, 0, &most, NULL); /* unreadable from here on */
+		/* makes the descriptor unreadable from here on */
+		(void)timerfd_settime(late_fd, 0, &most, NULL);
 		for (i = from; i < end; i++) {
 			rows[i].late_fd = late_fd;
 			rows[i].asked = !rows[i].stray &&
 					pthread_create(&rows[i].thread, NULL, ask, &rows[i]) == 0;
-			if (!rows[i].asked && !rows[i].stray) /* no thread: query in turn */
+			/* queries in turn if there is no thread */
+			if (!rows[i].asked && !rows[i].stray)
 				(void)ask(&rows[i]);
 		}
 		for (i = from; i < end; i++)
@@ -185,7 +187,7 @@ ask_all(struct row *rows, size_t n)
 
 /* ---- printing ---- */
 
-/* Prints "45s", "12m", "3h", "5d". */
+/* Prints "45s", "12m", "3h" or "5d". */
 static void
 put_duration(char text[16], double s)
 {
@@ -330,7 +332,8 @@ show(struct cli *c, const struct row *rows, size_t n)
 	return cli_out_buf(&b);
 }
 
-/* r: the status so far, which the first failure sets. Bare names need no query. */
+/* Prints the rows; r is the status so far, which the first failure sets. Bare names need no
+ * query. */
 static int
 ask_and_show(struct cli *c, struct row *rows, size_t n, int r)
 {

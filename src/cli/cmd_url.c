@@ -1,4 +1,4 @@
-/* url: addresses for a browser. */
+/* Implements url: addresses for a browser. */
 #include "config.h"
 
 #include <stdlib.h>

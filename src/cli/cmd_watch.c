@@ -1,4 +1,4 @@
-/* logs, top, sh: a sandbox's log and usage, and a terminal in it. */
+/* Implements logs, top and sh: a sandbox's log and usage, and a terminal in it. */
 #include "config.h"
 
 #include <signal.h>
@@ -19,7 +19,7 @@
 #include "proto/json.h"
 
 #define TOP_S 2
-#define NO_PROGRAM 127 /* a shell's status */
+#define NO_PROGRAM 127 /* a shell has the same status */
 
 static const struct cli_option logs_options[] = {
     {'f', "follow", NULL, "keep printing new lines"},
@@ -43,11 +43,12 @@ on_line(void *arg, const char *line, size_t len)
 	return cli_out_buf(&b);
 }
 
-/* Returns a descriptor, readable once stdout's reader is gone; -1: impossible, as for a file. */
+/* Returns a descriptor that is readable once stdout's reader has ended, or -1 where that is
+ * impossible, as for a file. */
 static int
 reader_gone(void)
 {
-	struct epoll_event e = {.events = 0}; /* errors only, which are always reported */
+	struct epoll_event e = {.events = 0}; /* waits for errors only, which are always reported */
 	int fd = epoll_create1(EPOLL_CLOEXEC);
 
 	if (fd >= 0 && epoll_ctl(fd, EPOLL_CTL_ADD, 1, &e) != 0)
@@ -121,7 +122,7 @@ static const struct cli_option top_options[] = {
     {0, NULL, NULL, NULL},
 };
 
-/* Parses the interval in ms between two samples; 0: a single one. */
+/* Parses the interval in ms between two samples; 0: a single sample. */
 static int
 delay_of(const struct cli *c, const struct cli_args *a, unsigned *ret)
 {

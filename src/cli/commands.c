@@ -1,4 +1,4 @@
-/* The table of subcommands, in the order and the sections of the help. */
+/* Holds the table of subcommands, in the order and the sections of the help. */
 #include "config.h"
 
 #include "cli/commands.h"

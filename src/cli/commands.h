@@ -1,4 +1,4 @@
-/* The table of subcommands. */
+/* Finds subcommands in their table. */
 #ifndef HR_CLI_COMMANDS_H
 #define HR_CLI_COMMANDS_H
 
@@ -8,13 +8,13 @@
 const char *cli_group(const char *name);
 /* Returns true if a command belongs to a group, or for NULL if it belongs to none. */
 bool cli_is_in(const struct cli_command *cmd, const char *group);
-/* Returns the command of that name or alias; NULL: there is none. */
+/* Returns the command of that name or alias, or NULL if there is none. */
 const struct cli_command *cli_command_of(const char *group, const char *name);
-/* Returns the command, of a group if that is not NULL; NULL after it has reported that there is
+/* Returns the command, of a group if that is not NULL; or NULL after it has reported that there is
  * none, with a suggestion. */
 const struct cli_command *cli_find_command(const char *group, const char *name);
 
-/* Returns this command's equivalent of another program's option; NULL: none known. */
+/* Returns this command's equivalent of another program's option, or NULL if none is known. */
 const char *cli_guess_option(const char *cmd, const char *option);
 /* Reports a surplus argument, with a suggestion. Returns CLI_USAGE. */
 int cli_surplus(const struct cli_command *cmd, const char *word);

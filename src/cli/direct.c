@@ -1,4 +1,4 @@
-/* One thread performs the action, another an interrupt: the back-end signals the command's
+/* Performs an action in one thread, and an interrupt in another: the back-end signals the command's
  * processes. A second interrupt kills them, a third one leaves them. */
 #include "config.h"
 
@@ -18,7 +18,7 @@
 #include "cli/shown.h"
 #include "host/life/action.h"
 
-/* A thread and its result; `done` is readable once it has ended. */
+/* A thread and its result; `done` is readable once the thread has ended. */
 struct task {
 	pthread_t thread;
 	bool runs;
@@ -48,7 +48,8 @@ tell(struct task *t)
 {
 	static const uint64_t one = 1;
 
-	(void)hr_fd_write_full(t->done, &one, sizeof(one), NULL); /* cannot fail */
+	/* writing to an eventfd cannot fail here */
+	(void)hr_fd_write_full(t->done, &one, sizeof(one), NULL);
 }
 
 static void *
@@ -158,7 +159,7 @@ wait_for_it(struct direct *d)
 	} while (p[0].revents == 0);
 }
 
-/* ---- all of it ---- */
+/* ---- the whole action ---- */
 
 static int
 perform(struct direct *d)

@@ -1,7 +1,7 @@
-/* A thread sends the action, once. Meanwhile the main thread follows the output of its command and
- * handles the user's signals: one epoll descriptor has all events and aborts a request. Once the
- * action is answered and the command continues, and for another client's command, there is no
- * thread: the output ends when the command does. */
+/* Runs an interactive command. A thread sends the action, once. Meanwhile the main thread follows
+ * the output of its command and handles the user's signals: one epoll descriptor has all events and
+ * aborts a request. Once the action is answered and the command continues, and for another client's
+ * command, there is no thread: the output ends when the command does. */
 #include "config.h"
 
 #include "cli/live.h"
@@ -28,32 +28,33 @@
 #include "host/life/action.h"
 
 #define QUICK_MS 100   /* output of faster commands is printed as a whole */
-#define LOOK_MS 200    /* pause between polls of a shell that is busy with another command */
-#define FAILURES_MAX 6 /* consecutive ones, with doubling pauses: 13 s */
+#define LOOK_MS 200    /* ms between polls of a shell that is busy with another command */
+#define FAILURES_MAX 6 /* maximum consecutive failures, with doubling pauses: 13 s */
 
 struct live {
 	const struct cli *c;
-	struct hr_sandbox *s; /* the thread uses its client */
+	struct hr_sandbox *s; /* the thread uses the client of this object */
 	struct cli_shown shown;
 	struct cli_watched of;
 
 	int signals, sizes, done, cancel, all;
 	sigset_t before;
 	unsigned interrupts;
-	bool left;            /* the user has left */
-	bool given;           /* standard input has data for the command */
-	bool lost;            /* a part of the output is lost */
-	bool own;             /* started here: fitted to this terminal */
-	bool sized, told;     /* fitted once; another's command was reported */
-	unsigned failures;    /* consecutive failures of requests */
-	struct hr_err failed; /* the last of them */
+	bool left;  /* the user has left */
+	bool given; /* standard input has data for the command */
+	bool lost;  /* a part of the output is lost */
+	bool own;   /* this process has started the command, which is fitted to this terminal */
+	/* true once the terminal was fitted; true once the other command was reported */
+	bool sized, told;
+	unsigned failures;    /* number of consecutive failures of requests */
+	struct hr_err failed; /* error of the last failure */
 
 	pthread_t thread;
 	const char *action;
 	bool limited;         /* the answer ends the wait, even if the command continues */
 	atomic_bool streams;  /* the command's output is being received */
 	atomic_bool answered; /* the action is answered */
-	char *observation;    /* the thread's until it has ended */
+	char *observation;    /* belongs to the thread until it has ended */
 	struct hr_err err;
 	int r;
 };
@@ -85,7 +86,8 @@ leave(struct live *l)
 	static const uint64_t one = 1;
 
 	l->left = true;
-	(void)hr_fd_write_full(l->cancel, &one, sizeof(one), NULL); /* cannot fail */
+	/* writing to an eventfd cannot fail here */
+	(void)hr_fd_write_full(l->cancel, &one, sizeof(one), NULL);
 }
 
 static void
@@ -94,7 +96,7 @@ interrupt(struct live *l)
 	if (l->interrupts++ > 0) {
 		leave(l);
 	} else if (look(l) != 0) {
-		/* the server cannot reach the command: end like any program */
+		/* the server cannot reach the command: end as any program does */
 		(void)signal(SIGINT, SIG_DFL);
 		(void)raise(SIGINT);
 		(void)pthread_sigmask(SIG_SETMASK, &l->before, NULL);
@@ -138,7 +140,7 @@ over(struct live *l, int timeout_ms)
 			over = true;
 		else if (e[i].data.fd == 0)
 			refuse_input(l);
-		else if (e[i].data.fd == 1) /* the reader of the output is gone */
+		else if (e[i].data.fd == 1) /* the reader of the output has ended */
 			l->shown.out = CLI_ERROR;
 		else if (hr_fd_read(e[i].data.fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
 			continue;
@@ -189,7 +191,8 @@ step(struct live *l)
 	atomic_store(&l->streams, false);
 	if (l->shown.out != CLI_OK)
 		return 0;
-	if (r < 0) { /* the shell is replaced, there are too many viewers, or the server is gone */
+	/* the shell is replaced, there are too many viewers, or the server has ended */
+	if (r < 0) {
 		l->failures = l->failed.status == 404 ? FAILURES_MAX : l->failures + 1;
 		return l->failures < FAILURES_MAX ? LOOK_MS << l->failures : -1;
 	}
@@ -348,7 +351,7 @@ left(struct live *l)
 	const bool other = strcmp(c->name, "default") != 0;
 
 	cli_shown_end(&l->shown);
-	if (l->shown.out != CLI_OK) /* the reader was gone */
+	if (l->shown.out != CLI_OK) /* the reader had ended */
 		return l->shown.out;
 	cli_say("left; the command continues, and \"handrail attach%s%s\" returns to it",
 	    other ? " -n " : "", other ? c->name : "");
@@ -393,7 +396,7 @@ run_shown(struct live *l)
 		cli_shown_end(&l->shown);
 		return cli_fail(&l->err);
 	}
-	/* refused, or the server has no list; printed output is not repeated */
+	/* the command was refused, or the server has no list; printed output is not repeated */
 	if (look(l) != 0 || !l->of.listed || (l->of.running && l->limited)) {
 		cli_shown_end(&l->shown);
 		return cli_observed(l->c, l->observation, l->of.id == 0);

@@ -1,5 +1,5 @@
-/* An interactive command in a sandbox's shell: live output, interrupts, and a way to leave and come
- * back. */
+/* Runs an interactive command in a sandbox's shell: live output, interrupts, and a way to leave and
+ * come back. */
 #ifndef HR_CLI_LIVE_H
 #define HR_CLI_LIVE_H
 

@@ -1,4 +1,4 @@
-/* handrail: finds the subcommand, reads options and configuration, runs it. */
+/* handrail: finds the subcommand, reads options and configuration, and runs it. */
 #include "config.h"
 
 #include "cli/cli.h"
@@ -68,7 +68,7 @@ cli_plugins(const struct cli_args *a, struct hr_strv *ret)
 	size_t at = 0;
 
 	if (name == NULL) {
-		/* ordered, as jupyter uses agent_skills */
+		/* the order matters, as jupyter uses agent_skills */
 		hr_strv_add(ret, "agent_skills");
 		hr_strv_add(ret, "jupyter");
 	}
@@ -279,7 +279,7 @@ put_setting(void *arg, const char *key, const char *help)
 	hr_buf_addf(b, "  %-30s %s\n", key, help);
 }
 
-/* c: has a configuration if a back-end was named; NULL: none. */
+/* Prints the help; c has a configuration if a back-end was named, and may be NULL. */
 static int
 help_of(const struct cli_command *cmd, const struct cli *c)
 {
@@ -512,7 +512,7 @@ run_command(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 	return r;
 }
 
-/* The form of the options before the command. */
+/* the form of the options before the command */
 static const struct cli_command before = {
     "handrail", NULL, NULL, "", NULL, 0, 0, CLI_VERBATIM, NULL, NULL};
 
@@ -529,7 +529,8 @@ next_word(int argc, char **argv, struct cli_args *a)
 	return r;
 }
 
-/* argv: the program or a group, and the rest; group NULL: the program. */
+/* Finds the subcommand. argv holds the program or a group, and the rest; group NULL: the
+ * program. */
 static int
 with_command(struct cli *c, const char *group, int argc, char **argv, struct cli_args *a)
 {

@@ -1,4 +1,4 @@
-/* handrail mcp --print-config: a few lines for each client. */
+/* Implements handrail mcp --print-config: a few lines for each client. */
 #include "config.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "proto/json.h"
 
 static const struct {
-	const char *name, *format; /* %s: further arguments, as JSON */
+	const char *name, *format; /* %s in the format stands for further arguments, as JSON */
 } clients[] = {
     {"claude", "{\n  \"mcpServers\": {\n    \"sandbox\": {\"command\": \"handrail\", \"args\": "
 	       "[\"mcp\", \"--up\", %s]}\n  }\n}\n"},

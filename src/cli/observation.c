@@ -16,8 +16,8 @@
 #include "shell/text.h"
 
 #define DASHES_MIN 10
-#define LINES_MAX 10000      /* lines of a terminal's history */
-#define OUT_MAX (256u << 20) /* three bytes may replace one */
+#define LINES_MAX 10000      /* maximum lines of a terminal's history */
+#define OUT_MAX (256u << 20) /* has room for three bytes in place of one */
 
 /* Returns true for an error observation, or the editor's form of one. */
 static bool
@@ -141,7 +141,7 @@ status_of(struct json_object *obs)
 	code = json_object_get_int(v);
 	if (is_lost(obs))
 		return CLI_ERROR;
-	/* -1: still running */
+	/* -1 means that the command still runs */
 	return code < 0 ? CLI_COMMAND_TIMEOUT : code & 0xFF;
 }
 
@@ -252,7 +252,7 @@ cli_action_text(const char *type, struct json_object *args, double timeout_s, ch
 	hr_buf_addf(&b, "{\"action\":\"%s\",", type);
 	if (timeout_s > 0)
 		hr_buf_addf(&b, "\"timeout\":%.3f,", timeout_s);
-	/* not by the rules of V0's wire */
+	/* the rules are not those of V0's wire */
 	if (strcmp(type, "run") == 0 || strcmp(type, "edit") == 0 || strcmp(type, "read") == 0)
 		hr_buf_adds(&b, "\"exact\":true,");
 	hr_buf_adds(&b, "\"args\":");

@@ -6,9 +6,9 @@
 
 struct json_object;
 
-/* Sends {"action": type, "args": args} (taken) and prints the result: its content, or with --json
- * everything. timeout: seconds; 0: the configured one. Returns the command's exit status, if
- * any. */
+/* Sends {"action": type, "args": args} (taking ownership of args) and prints the result: its
+ * content, or with --json everything. timeout is in seconds; 0: the configured one. Returns the
+ * command's exit status, if there is one. */
 int cli_act(struct cli *c, const char *type, struct json_object *args_take, double timeout_s);
 
 /* Performs the action in an attached sandbox. */
@@ -21,8 +21,8 @@ int cli_action_text(const char *type, struct json_object *args_take, double time
 /* Prints an observation for people, without its content if they have seen that. */
 int cli_observed(const struct cli *c, const char *text, bool content);
 
-/* Returns the args of `run`; with a limit (> 0) it waits that long despite silence. NULL: no
- * memory. */
+/* Returns the args of `run`; with a limit (> 0) it waits that long despite silence. Returns NULL
+ * without memory. */
 struct json_object *cli_run_args(const char *line, double timeout_s);
 
 /* Parses --timeout; 0: not given. */

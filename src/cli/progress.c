@@ -56,7 +56,7 @@ draw(const struct hr_buf *b)
 
 	hr_buf_adds(&out, "\r\033[K");
 	hr_buf_add(&out, hr_buf_str(b), b->len < room ? b->len : room);
-	(void)hr_fd_write_full(2, hr_buf_str(&out), out.len, NULL); /* optional */
+	(void)hr_fd_write_full(2, hr_buf_str(&out), out.len, NULL); /* a failure does not matter */
 }
 
 void

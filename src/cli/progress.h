@@ -1,4 +1,4 @@
-/* Shows progress on one line of a terminal that is rewritten; nothing is written if stderr is no
+/* Shows progress on one line of a terminal that is rewritten; nothing is written if stderr is not a
  * terminal. */
 #ifndef HR_CLI_PROGRESS_H
 #define HR_CLI_PROGRESS_H

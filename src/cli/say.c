@@ -133,7 +133,7 @@ say_git(const char *msg)
 	}
 }
 
-/* The original's text, followed by handrail's reason. */
+/* the original's text, followed by handrail's reason */
 static const char no_engine[] = "Launch docker client failed. Please make sure you have installed "
 				"docker and started docker desktop/daemon. ";
 

@@ -8,12 +8,12 @@
 #include "cli/cli.h"
 
 struct cli_shown {
-	bool silent; /* --json: print nothing */
+	bool silent; /* true with --json: print nothing */
 	int out;     /* exit status; CLI_OK while writing works */
 
 	bool begun;       /* output was written */
 	bool blank;       /* an empty line, the only output so far, is held back */
-	bool interrupted; /* that line is bash's, after a program without output */
+	bool interrupted; /* the held line is bash's, after a program without output */
 
 	struct hr_tame tame;
 };

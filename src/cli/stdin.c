@@ -1,5 +1,5 @@
-/* A sandbox's shell has a terminal as its standard input. A program that reads from there would
- * wait for ever, and block the shell for all clients. */
+/* Examines standard input. A sandbox's shell has a terminal as its standard input. A program that
+ * reads from there would wait for ever, and block the shell for all clients. */
 #include "config.h"
 
 #include "cli/stdin.h"
@@ -22,7 +22,7 @@ cli_stdin_has_data(void)
 		return false;
 	if (S_ISREG(st.st_mode))
 		return lseek(0, 0, SEEK_CUR) < st.st_size;
-	/* readable at its end, but without data */
+	/* such input is readable at its end, but has no data */
 	if ((!S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode)) || poll(&p, 1, 0) <= 0)
 		return false;
 	return ioctl(0, FIONREAD, &n) == 0 && n > 0;

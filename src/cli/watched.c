@@ -1,4 +1,4 @@
-/* Requests that concern one command. */
+/* Sends requests that concern one command. */
 #include "config.h"
 
 #include "cli/watched.h"
@@ -188,7 +188,7 @@ send_to(struct cli_watched *k, const char *path, const char *body)
 {
 	HR_PUT struct json_object *o = NULL;
 
-	/* refused by a command that has just ended */
+	/* a command that has just ended refuses it */
 	(void)ask(k, "POST", path, body, &o, NULL);
 }
 

@@ -11,37 +11,41 @@
 
 struct cli_watched {
 	struct hr_client client;
-	int given_up_fd;  /* the caller's; readable: abort a request; -1: none */
-	char request[33]; /* id of the request that started it; "": the shell's last command */
+	/* the caller's descriptor; when it is readable, abort a request; -1: none */
+	int given_up_fd;
+	/* id of the request that started the command; "": the shell's last command */
+	char request[33];
 
-	bool answered;     /* the action is answered: it must be in the list */
+	bool answered;     /* the action is answered, so the command must be in the list */
 	int64_t id;        /* number in the server's list; 0: not found yet */
-	struct hr_buf key; /* key of its action: a restarted server counts from 1 again */
-	bool listed;       /* found by the last look */
+	struct hr_buf key; /* key of the command's action: a restarted server counts from 1 again */
+	bool listed;       /* the last look found the command */
 	bool running;
-	bool behind;        /* not listed then, and another one ran */
-	int exit_code;      /* -1: it ended the shell, or unknown */
-	uint64_t end;       /* offset after its output so far */
-	struct hr_buf text; /* start of its text */
+	bool behind;        /* the last look did not find the command, and another one ran */
+	int exit_code;      /* -1: the command ended the shell, or the code is unknown */
+	uint64_t end;       /* offset after the command's output so far */
+	struct hr_buf text; /* start of the command's text */
 	uint64_t at;        /* offset of the next byte to deliver */
 };
 
 int cli_watched_open(struct cli_watched *k, const struct hr_endpoint *e, struct hr_err *err);
 void cli_watched_close(struct cli_watched *k);
 
-/* Looks up the command's state. Returns 0; -1: *err, e.g. if the server has no list of commands. */
+/* Looks up the command's state. Returns 0, or -1 with *err, e.g. if the server has no list of
+ * commands. */
 int cli_watched_look(struct cli_watched *k, struct hr_err *err);
 
-/* Takes bytes of output; `lost`: bytes before them that are no longer kept. Negative: stop. */
+/* Takes bytes of output; `lost` bytes before them are no longer kept. A negative result stops. */
 typedef int cli_watched_fn(void *arg, uint64_t lost, const char *p, size_t len);
 
 /* Delivers output from k->at on, up to its known end; with a descriptor, new output until that is
  * readable, the command ends, or the server ends the response. If the command was not found yet, it
- * waits for any activity in the shell. Returns 0: end of the response; 1: aborted; -1: *err. */
+ * waits for any activity in the shell. Returns 0 at the end of the response, 1 if aborted, -1 with
+ * *err. */
 int cli_watched_output(
     struct cli_watched *k, int follow_until_fd, cli_watched_fn *fn, void *arg, struct hr_err *err);
 
-/* Sends to this command only; an ended one gets nothing. */
+/* Sends to this command only; an ended command gets nothing. */
 void cli_watched_interrupt(struct cli_watched *k);
 void cli_watched_resize(struct cli_watched *k, int rows, int columns);
 

@@ -10,7 +10,7 @@
 #define MAKES "\"handrail up\" makes and starts one"
 #define PORTS "\"handrail url\" prints a sandbox's address and ports"
 
-/* Words of other programs, and their equivalents here. */
+/* words of other programs, and their equivalents here */
 static const struct {
 	const char *word, *here;
 } guesses[] = {
@@ -64,7 +64,7 @@ guess(const char *name)
 	return NULL;
 }
 
-/* Options of other programs; cmd NULL: any command. */
+/* options of other programs; cmd NULL: any command */
 static const struct {
 	const char *cmd, *option, *here;
 } option_guesses[] = {
