@@ -1,4 +1,4 @@
-/* A list of changes, and the search for repositories in a directory. */
+/* Collects a list of changes, and searches for repositories in a directory. */
 #include "config.h"
 
 #include "git/git_int.h"

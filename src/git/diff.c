@@ -1,4 +1,4 @@
-/* The two sides of one file's diff, of the work tree or of a commit. */
+/* Finds the two sides of one file's diff, of the work tree or of a commit. */
 #include "config.h"
 
 #include "git/git.h"
@@ -93,7 +93,7 @@ show(
 	return 0;
 }
 
-/* Reads a file of a commit; of a directory nothing, with *ret_directory set. */
+/* Reads a file of a commit; for a directory it reads nothing and sets *ret_directory. */
 static int
 show_file(const char *repo, const char *commit, const char *file, struct hr_buf *text,
     bool *ret_directory, struct hr_buf *why)
@@ -123,7 +123,7 @@ put_sides(struct hr_buf *json, const struct hr_buf *modified, const struct hr_bu
 static const char *
 cut_name(const char *path)
 {
-	return path[0] != '\0' ? path : "/"; /* the root directory */
+	return path[0] != '\0' ? path : "/"; /* the repository is in the root directory */
 }
 
 static int

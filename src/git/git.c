@@ -30,7 +30,7 @@ hr_git_put_ascii(struct hr_buf *json, const char *p, size_t len)
 	size_t n;
 	int32_t cp;
 
-	(void)hr_json_put_str(&raw, p, len, HR_JSON_REPLACE); /* cannot fail in this mode */
+	(void)hr_json_put_str(&raw, p, len, HR_JSON_REPLACE); /* HR_JSON_REPLACE cannot fail */
 	p = hr_buf_str(&raw);
 	for (end = p + raw.len; p < end; p += n) {
 		cp = hr_utf8_next(p, end, &n);
@@ -125,7 +125,7 @@ hr_git_reference(const char *repo, const char *wanted, struct hr_buf *ref)
 struct changes {
 	bool any;           /* as hr_git_any_changes() reports them */
 	struct hr_buf list; /* a list of hr_git_changes_add() */
-	struct hr_buf why;  /* not empty: the reason of a failure */
+	struct hr_buf why;  /* reason of a failure; empty: there is none */
 };
 
 static void

@@ -1,6 +1,6 @@
-/* hr_git: the data of a client's "changes" view (doc/files.md, "What the changes view shows"): the
- * work tree against the branch it came from, as Python's json.dumps() prints it. Runs git(1) in the
- * process's environment; git never asks for a password. */
+/* hr_git: finds the data of a client's "changes" view (doc/files.md, "What the changes view
+ * shows"): the work tree against the branch it came from, as Python's json.dumps() prints it. Runs
+ * git(1) in the process's environment; git never asks for a password. */
 #ifndef HR_GIT_GIT_H
 #define HR_GIT_GIT_H
 
@@ -8,11 +8,11 @@
 
 #include "base/buf.h"
 
-#define HR_GIT_FILE_MAX (1u << 20) /* bytes; a larger file has no diff */
+#define HR_GIT_FILE_MAX (1u << 20) /* maximum bytes; a larger file has no diff */
 
 /* Lists {"status","path"} for directory and the repositories right below it, or {"error"}: changes
  * against the commit `wanted` or, if NULL, against the branch that the work tree came from. Returns
- * 0, or -1 with the reason in why: the directory's repository has no such commit. */
+ * 0, or -1 with the reason in why if the directory's repository has no such commit. */
 int
 hr_git_changes(const char *directory, const char *wanted, struct hr_buf *json, struct hr_buf *why);
 /* Lists changes of every kind: names with blanks or in any script, a file that became a link,

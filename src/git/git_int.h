@@ -17,7 +17,7 @@
 	hr_gitrun_exact(directory, (const char *const[]){__VA_ARGS__, NULL}, out)
 
 /* Cuts `path` at the nearest directory above that has a .git: a directory or, if `any`, a file as
- * `git worktree` makes; *ret_rest: the rest of the name. Returns false if there is none. */
+ * `git worktree` makes. *ret_rest is the rest of the name. Returns false if there is none. */
 bool hr_git_closest(char *path, bool any, const char **ret_rest);
 /* Resolves like realpath(), but the file and its directories may be missing. The caller frees the
  * result; NULL with errno. */

@@ -55,7 +55,8 @@ conclude(pid_t pid, int errors, struct hr_buf *out)
 	status = hr_exit_code(status);
 	hr_buf_addf(&text, "error_running_cmd:%d:", status);
 	if (lseek(errors, 0, SEEK_END) > 0) {
-		(void)lseek(errors, 0, SEEK_SET); /* a memory file: lseek cannot fail */
+		/* lseek() cannot fail, since errors is a memory file */
+		(void)lseek(errors, 0, SEEK_SET);
 		(void)hr_path_read_fd(errors, "git", &text, NULL);
 	} else {
 		hr_buf_add(&text, hr_buf_str(out), out->len);

@@ -5,10 +5,10 @@
 #include "base/buf.h"
 
 /* Runs `git -C directory --no-pager args...` (NULL-terminated). Returns 0 with git's stdout in out,
- * white space at both ends removed; -1: it failed, and out holds the contract's error text. Too
+ * white space at both ends removed, or -1 if it failed, with the contract's error text in out. Too
  * much output also fails: see out->fail. */
 int hr_gitrun(const char *directory, const char *const *args, struct hr_buf *out);
-/* Like hr_gitrun(), but keeps all white space. */
+/* Works as hr_gitrun(), but keeps all white space. */
 int hr_gitrun_exact(const char *directory, const char *const *args, struct hr_buf *out);
 
 #endif

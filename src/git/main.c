@@ -1,5 +1,6 @@
-/* handrail-git: a client's "changes" view, for sandboxes with and without Python. The scripts that
- * the original's clients call (git_changes.py, git_diff.py) run this program, see runtime-image. */
+/* handrail-git: prints a client's "changes" view, for sandboxes with and without Python. The
+ * scripts that the original's clients call (git_changes.py, git_diff.py) run this program, see
+ * runtime-image. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -21,13 +22,13 @@ usage(int status)
 	    "       handrail-git v1-diff [--ref COMMIT | --commit COMMIT] FILE\n";
 
 	(void)hr_fd_write_full(status == 0 ? STDOUT_FILENO : STDERR_FILENO, text, sizeof(text) - 1,
-	    NULL); /* a failed write has no remedy */
+	    NULL); /* nothing can be done about a failed write */
 	return status;
 }
 
 struct order {
 	bool diff, v1, any;
-	const char *ref, *commit, *file; /* NULL: not given */
+	const char *ref, *commit, *file; /* NULL: the option is not given */
 };
 
 /* Returns false for arguments that usage() does not list. */
@@ -49,7 +50,7 @@ parse(struct order *o, int argc, char **argv)
 	else if (argc > n + 1 && o->diff && strcmp(argv[n], "--commit") == 0)
 		o->commit = argv[n + 1];
 	if (o->ref != NULL || o->commit != NULL) {
-		/* git would take it for an option */
+		/* git would take the argument for an option */
 		if (argv[n + 1][0] == '-' || argv[n + 1][0] == '\0')
 			return false;
 		n += 2;
@@ -65,7 +66,7 @@ perform(const struct order *o, struct hr_buf *json, struct hr_buf *why)
 	/* git would wait for ever for the reply to a prompt */
 	(void)setenv("GIT_TERMINAL_PROMPT", "0", 1);
 	if (o->any) {
-		(void)setenv("LC_ALL", "C", 1); /* this program parses its errors */
+		(void)setenv("LC_ALL", "C", 1); /* this program parses git's errors */
 		return hr_git_any_changes(".", o->ref, json, why);
 	}
 	if (!o->diff)

@@ -1,5 +1,5 @@
-/* The changes and the two sides of a file as the agent server of OpenHands V1 (1.58.2) shows them:
- * its base keeps committed and even pushed work visible. */
+/* Finds the changes and the two sides of a file as the agent server of OpenHands V1 (1.58.2) shows
+ * them: its base keeps committed and even pushed work visible. */
 #include "config.h"
 
 #include "git/git.h"
@@ -102,7 +102,7 @@ display_base(const char *repo, struct hr_buf *ret)
 	hr_buf_adds(ret, has_head ? head.p : HR_GIT_EMPTY_TREE);
 }
 
-/* Finds the base. Returns false if `wanted` names no commit. HEAD may have none yet. */
+/* Finds the base. Returns false if `wanted` names no commit. HEAD may have no commit yet. */
 static bool
 find_base(const char *repo, const char *wanted, struct hr_buf *ret)
 {
@@ -123,7 +123,8 @@ find_base(const char *repo, const char *wanted, struct hr_buf *ret)
 
 /* ---- changes ---- */
 
-/* Lists a repository's changes. Returns 1; 0: no repository; -1 with the reason in why. */
+/* Lists a repository's changes. Returns 1; 0 if there is no repository; -1 with the reason in
+ * why. */
 static int
 changes_of(struct hr_buf *list, const char *repo, const char *prefix, const char *wanted,
     struct hr_buf *why)
@@ -177,7 +178,8 @@ hr_git_v1_changes(
 
 		if (repo == NULL)
 			return hr_git_fail(why, "out of memory");
-		(void)changes_of(&list, repo, name, wanted, &ignored); /* skip a broken one */
+		/* a broken repository is skipped */
+		(void)changes_of(&list, repo, name, wanted, &ignored);
 	}
 	if (list.fail != HR_OK || nested.fail != HR_OK)
 		return hr_git_fail(why, "out of memory");

@@ -1,5 +1,5 @@
-/* hr_digest: MD5 and SHA-256 of bytes as they arrive, with libmd. Here MD5 only names images and
- * protects nothing. */
+/* hr_digest: computes MD5 and SHA-256 of bytes as they arrive, with libmd. Here MD5 only names
+ * images and protects nothing. */
 #ifndef HR_IMAGE_DIGEST_H
 #define HR_IMAGE_DIGEST_H
 
@@ -15,7 +15,7 @@ struct hr_digest;
 
 /* Returns NULL with *err set if out of memory. */
 struct hr_digest *hr_digest_new(enum hr_digest_kind kind, struct hr_err *err);
-void hr_digest_free(struct hr_digest *d); /* accepts NULL */
+void hr_digest_free(struct hr_digest *d); /* Accepts NULL. */
 
 void hr_digest_add(struct hr_digest *d, const void *p, size_t len);
 /* Adds a file's bytes; arguments as for openat(). Returns -1 if it cannot be read to its end. */

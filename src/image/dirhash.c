@@ -17,7 +17,7 @@
 #include "base/grow.h"
 #include "base/text/utf8.h"
 
-#define PATH_TEXT_MAX 65536 /* bytes of one relative path */
+#define PATH_TEXT_MAX 65536 /* maximum bytes of one relative path */
 
 const char *const hr_dirhash_ignore_c[] = {".*/", "__pycache__/", "*.pyc", "autom4te.cache/", "*.o",
     "*.lo", "*.la", "*.a", "*.so", "*.gcda", "*.gcno", "*~", "config.status", "config.log",
@@ -217,7 +217,7 @@ entry(struct walk *w, int dirfd, const char *name, const struct level *at, struc
 	return descriptors_add(d, "data", hash, name, w->err);
 }
 
-/* Hashes an open directory. Takes fd. */
+/* Hashes an open directory. Takes ownership of fd. */
 static int
 directory_hash(
     struct walk *w, int fd, const struct level *at, bool *ret_any, char ret[HR_DIGEST_HEX])

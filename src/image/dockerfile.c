@@ -129,7 +129,7 @@ hr_dockerfile_put(struct hr_buf *b, const char *text, size_t len, const struct h
 			inside = false;
 			keep = true;
 		} else if (starts(text, stop, "@#")) {
-			continue; /* a comment of the template */
+			continue; /* a comment of the template is dropped */
 		} else if (keep && put_line(b, text, stop, values, sizeof(values) / sizeof(*values),
 				       number, err) < 0) {
 			return -1;

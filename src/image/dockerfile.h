@@ -13,7 +13,7 @@
 struct hr_dockerfile {
 	const char *from;
 	enum hr_image_strategy strategy;
-	const char *extra_deps; /* NULL or "": none */
+	const char *extra_deps; /* NULL or "": there are none */
 	bool browser;
 	const char *version;
 	const char *lock; /* hashes or tags, for labels; "" if unknown */

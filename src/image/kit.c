@@ -94,7 +94,7 @@ copy_entry(int from_dir, const char *name, int to_dir, int depth, struct hr_err 
 	struct stat st;
 
 	if (fstatat(from_dir, name, &st, 0) != 0)
-		return 0; /* a broken link */
+		return 0; /* a broken link is left out */
 	if (hr_dirhash_ignored(hr_dirhash_ignore_c, name, S_ISDIR(st.st_mode)))
 		return 0;
 	if (S_ISDIR(st.st_mode))
@@ -102,7 +102,7 @@ copy_entry(int from_dir, const char *name, int to_dir, int depth, struct hr_err 
 	return S_ISREG(st.st_mode) ? copy_file(from_dir, name, to_dir, name, err) : 0;
 }
 
-/* Copies a directory's entries. Takes from and to. */
+/* Copies a directory's entries. Takes ownership of from and to. */
 static int
 copy_entries(int from, int to, int depth, struct hr_err *err)
 {

@@ -1,5 +1,5 @@
-/* hr_kit: the ingredients of an image in one directory (installed as PKGDATADIR/image), and the
- * build folder made from it (doc/images.md, "The build folder"). */
+/* hr_kit: reads the ingredients of an image in one directory (installed as PKGDATADIR/image), and
+ * makes the build folder from it (doc/images.md, "The build folder"). */
 #ifndef HR_IMAGE_KIT_H
 #define HR_IMAGE_KIT_H
 
@@ -7,7 +7,7 @@
 #include "image/plan.h"
 #include "image/tags.h"
 
-/* The parts, below the kit's directory. */
+/* the parts, below the kit's directory */
 #define HR_KIT_TEMPLATE "Dockerfile.in"
 #define HR_KIT_DEPS "deps.conf" /* the requested versions */
 #define HR_KIT_LOCK "deps.lock" /* the resolved versions */
@@ -15,7 +15,7 @@
 #define HR_KIT_PYTHON "install-python.sh"
 #define HR_KIT_SOURCE "runtime"
 
-/* Computes the names of an image of this kit. repo: NULL for the default. */
+/* Computes the names of an image of this kit. repo NULL: the default. */
 int hr_kit_tags(const char *kit, const char *base, const char *version, const char *repo,
     bool browser, bool registry_port, struct hr_image_tags *ret, struct hr_err *err);
 

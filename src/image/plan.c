@@ -1,4 +1,5 @@
-/* The decision tree. The order of look-ups is part of the contract, as registries observe it. */
+/* Implements the decision tree. The order of look-ups is part of the contract, as registries
+ * observe it. */
 #include "config.h"
 
 #include "image/plan.h"

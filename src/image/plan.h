@@ -10,12 +10,13 @@
 #include "image/tags.h"
 
 enum hr_image_strategy {
-	HR_IMAGE_SCRATCH,   /* everything, on the base image */
-	HR_IMAGE_VERSIONED, /* dependencies and source, on an image of this version */
-	HR_IMAGE_LOCK,      /* the source only, on an image with these dependencies */
+	HR_IMAGE_SCRATCH,   /* builds everything, on the base image */
+	HR_IMAGE_VERSIONED, /* builds dependencies and source, on an image of this version */
+	HR_IMAGE_LOCK,      /* builds the source only, on an image with these dependencies */
 };
 
-const char *hr_image_strategy_name(enum hr_image_strategy s); /* e.g. "SCRATCH" */
+/* Returns the strategy's name, e.g. "SCRATCH". */
+const char *hr_image_strategy_name(enum hr_image_strategy s);
 
 /* A request, apart from the names. Strings may be NULL. */
 struct hr_image_request {
@@ -34,17 +35,17 @@ struct hr_image_request {
 struct hr_image_builder {
 	void *arg;
 	/* Sets *ret if the image exists here or, with pull, in its registry (it is here
-	 * afterwards). usable: count only an image that can be built upon. */
+	 * afterwards). With `usable` it counts only an image that can be built upon. */
 	int (*exists)(
 	    void *arg, const char *name, bool pull, bool usable, bool *ret, struct hr_err *err);
 	int (*prepare)(void *arg, const char *from, enum hr_image_strategy s,
 	    const struct hr_image_request *r, struct hr_err *err);
-	/* names: at least one */
+	/* builds an image with these names, at least one */
 	int (*build)(void *arg, const char *const *names, size_t n,
 	    const struct hr_image_request *r, struct hr_err *err);
 };
 
-/* Makes sure that the image t->source exists (with dry_run: only plans it). If it exists already
+/* Ensures that the image t->source exists (with dry_run: only plans it). If it exists already
  * nothing is done, unless force. */
 int hr_image_build(const struct hr_image_builder *b, const struct hr_image_tags *t,
     const struct hr_image_request *r, struct hr_err *err);

@@ -12,10 +12,11 @@
 #include "base/text/utf8.h"
 #include "base/text/percent.h"
 
-#define REPO_CHARACTERS 32   /* longer ones are cut to their end, after a hash */
-#define REPO_KEPT 24         /* characters at the end */
-#define TAG_CHARACTERS 128   /* limit of registries */
-#define SUFFIX_CHARACTERS 96 /* part of a mangled base */
+/* maximum characters; longer names are cut to their end, after a hash */
+#define REPO_CHARACTERS 32
+#define REPO_KEPT 24         /* characters kept at the end */
+#define TAG_CHARACTERS 128   /* maximum characters in registries */
+#define SUFFIX_CHARACTERS 96 /* maximum characters of a mangled base */
 
 static bool
 continues(char c)
@@ -98,7 +99,7 @@ hr_image_versioned_suffix(const char *base, struct hr_buf *b)
 						 : lower.fail;
 }
 
-/* Splits "REPO:TAG" in place at its one ':'. */
+/* Splits "REPO:TAG" in place at its only ':'. */
 static int
 split_name(char *name, bool registry_port, char **ret_tag, struct hr_err *err)
 {
@@ -224,8 +225,8 @@ hr_image_lock_hash(const char *base, bool browser, const char *const *files, siz
 	return hr_image_truncate_hash(md5, ret, err);
 }
 
-/* Computes doc/images.md, "The source hash", of a source tree without what the patterns name
- * (dirhash.h). */
+/* Computes doc/images.md, "The source hash", of a source tree without the files that the patterns
+ * name (dirhash.h). */
 static int
 source_hash(const char *dir, const char *const *ignore, char ret[HR_IMAGE_HASH], struct hr_err *err)
 {

@@ -10,20 +10,20 @@
 #include "base/err.h"
 #include "image/digest.h"
 
-#define HR_IMAGE_REPO "ghcr.io/openhands/runtime" /* the default */
+#define HR_IMAGE_REPO "ghcr.io/openhands/runtime" /* the default repository */
 #define HR_IMAGE_HASH 17                          /* 16 digits and a NUL */
 #define HR_IMAGE_NAME_MAX 4096
 
 /* Implements doc/images.md, "Short hashes": converts a hexadecimal MD5 to at most 16 digits of base
- * 36, least significant first; HR_E_INVAL if hex is no such number. */
+ * 36, least significant first. Fails with HR_E_INVAL if hex is not such a number. */
 int hr_image_truncate_hash(const char *hex, char ret[HR_IMAGE_HASH], struct hr_err *err);
 
 /* Appends the end of the versioned tag (doc/images.md, "The three tags"). */
 void hr_image_versioned_suffix(const char *base, struct hr_buf *b);
 
 /* Appends the repository and the descriptive tag of images built on `base` (doc/images.md, "The
- * repository and the base's tag"). repo: NULL for HR_IMAGE_REPO. HR_E_INVAL for more than one ':',
- * unless registry_port: then the tag follows the last ':' after the last '/'. */
+ * repository and the base's tag"). repo NULL: HR_IMAGE_REPO. Fails with HR_E_INVAL for more than
+ * one ':', unless registry_port is set: then the tag follows the last ':' after the last '/'. */
 int hr_image_repo_and_tag(const char *base, const char *version, const char *repo,
     bool registry_port, struct hr_buf *ret_repo, struct hr_buf *ret_tag, struct hr_err *err);
 
@@ -48,13 +48,14 @@ struct hr_image_inputs {
 /* Full names: REPO:TAG. */
 struct hr_image_tags {
 	char *repo;
-	char *source;    /* this source on these dependencies: the image's name */
+	char *source;    /* this source on these dependencies; also the image's name */
 	char *lock;      /* these dependencies on this base */
 	char *versioned; /* any build of this version on this base */
 };
 
 int
 hr_image_tags_init(struct hr_image_tags *t, const struct hr_image_inputs *in, struct hr_err *err);
-void hr_image_tags_done(struct hr_image_tags *t); /* t is zeroed or initialised */
+/* Frees t, which must be zeroed or initialised. */
+void hr_image_tags_done(struct hr_image_tags *t);
 
 #endif

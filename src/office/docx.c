@@ -524,7 +524,7 @@ body_read(struct docx *d, const struct node *body, struct hr_err *err)
 	return r;
 }
 
-/* Reads the part of a relationship type. Returns 0 with *ret NULL if there is none. */
+/* Reads the part of a relationship type. Returns 0, with *ret NULL if there is none. */
 static int
 side_part(const struct docx *d, const char *type, struct tree **ret, struct hr_err *err)
 {

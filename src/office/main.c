@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "office/office.h"
 
-#define FILE_MAX (11u << 20) /* bytes; the editor accepts 10 MB */
+#define FILE_MAX (11u << 20) /* maximum bytes; the editor accepts 10 MB */
 #define CHUNK 65536
 #define SECONDS 20
 
@@ -27,7 +27,8 @@ limit(int what, rlim_t most)
 {
 	struct rlimit l = {most, most};
 
-	(void)setrlimit(what, &l); /* a second line of defence */
+	/* a failure is ignored: the limits are a second line of defence */
+	(void)setrlimit(what, &l);
 }
 
 static int

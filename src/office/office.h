@@ -8,11 +8,11 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-#define HR_OFFICE_TEXT_MAX (1u << 20) /* bytes; a reader sees far less */
+#define HR_OFFICE_TEXT_MAX (1u << 20) /* maximum bytes; a reader sees far less */
 
-/* Appends the Markdown of the document in the len bytes; kind: "docx", "pptx" or "xlsx". text has
- * the cap above: a longer document is cut there, without error. Returns -1 with *err set if it is
- * no such document or exceeds the limits. */
+/* Appends the Markdown of the document in the len bytes; `kind` is "docx", "pptx" or "xlsx". text
+ * has the cap above: a longer document is cut there, without error. Returns -1 with *err set if it
+ * is not such a document or exceeds the limits. */
 int hr_office_text(
     const char *kind, const void *bytes, size_t len, struct hr_buf *text, struct hr_err *err);
 

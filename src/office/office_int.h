@@ -1,4 +1,5 @@
-/* Parts shared by the converters of office documents: the archive's parts, and a part as a tree. */
+/* Defines the parts that the converters of office documents share: the archive's parts, and a part
+ * as a tree. */
 #ifndef HR_OFFICE_OFFICE_INT_H
 #define HR_OFFICE_OFFICE_INT_H
 
@@ -12,16 +13,17 @@
 
 struct parts;
 
-/* Unpacks every XML file of the archive. Returns NULL if it is no archive or exceeds the limits. */
+/* Unpacks every XML file of the archive. Returns NULL if it is not an archive or exceeds the
+ * limits. */
 struct parts *parts_open(const void *bytes, size_t len, struct hr_err *err);
 void parts_free(struct parts *ps);
-/* Returns the bytes of a part, borrowed; NULL: no part has that name. */
+/* Returns the bytes of a part, borrowed, or NULL if no part has that name. */
 const struct hr_buf *parts_find(const struct parts *ps, const char *name);
 
 /* ---- a part as a tree (ooxml.c) ---- */
 
 struct attr {
-	const char *name; /* local name, but "r:..." for the name of a relationship */
+	const char *name; /* local name; "r:..." for the name of a relationship */
 	const char *value;
 	struct attr *next;
 };
@@ -36,25 +38,27 @@ struct node {
 
 struct tree;
 
-/* Returns NULL if malformed, too large or deep, or with a DOCTYPE (which no such document has). */
+/* Returns NULL if the text is malformed, too large or deep, or has a DOCTYPE (which no such
+ * document has). */
 struct tree *tree_read(const struct hr_buf *part, struct hr_err *err);
 void tree_done(struct tree **t);
 struct node *tree_root(const struct tree *t);
-/* Returns the tree of a part; NULL: it is missing or cannot be read. */
+/* Returns the tree of a part, or NULL if it is missing or cannot be read. */
 struct tree *tree_of(const struct parts *ps, const char *name, struct hr_err *err);
 
 bool node_is(const struct node *n, const char *name);
-const char *node_attr(const struct node *n, const char *name); /* NULL: none */
+/* Returns NULL if there is no such attribute. */
+const char *node_attr(const struct node *n, const char *name);
 struct node *node_child(const struct node *n, const char *name);
 /* Returns the first element of that name below n, in document order. */
 struct node *node_below(const struct node *n, const char *name);
-/* Returns the node after n in document order, below top; inside: children of n come first. */
+/* Returns the node after n in document order, below top; with `inside` children of n come first. */
 struct node *node_next(const struct node *n, const struct node *top, bool inside);
 
 /* ---- relationships of a part (oorels.c) ---- */
 
 struct rel {
-	const char *id, *type; /* type: the last component of its URI */
+	const char *id, *type; /* type: the last component of the relationship's URI */
 	char *target;          /* name of a part, or an external address */
 	struct rel *next;
 };
@@ -64,11 +68,14 @@ struct rels {
 	struct rel *first;
 };
 
-/* Reads a part's relationships ("": the archive's), perhaps none. Returns -1: no memory, broken. */
+/* Reads a part's relationships ("": the archive's), perhaps none. Returns -1 without memory, or if
+ * they are broken. */
 int rels_open(struct rels *r, const struct parts *ps, const char *part, struct hr_err *err);
 void rels_done(struct rels *r);
-const char *rels_target(const struct rels *r, const char *id);    /* id may be NULL */
-const char *rels_of_type(const struct rels *r, const char *type); /* the first */
+/* Returns the target of the relationship; id may be NULL. */
+const char *rels_target(const struct rels *r, const char *id);
+/* Returns the first target of that type. */
+const char *rels_of_type(const struct rels *r, const char *type);
 
 /* ---- text ---- */
 

@@ -1,4 +1,5 @@
-/* Relationships, the choice of the converter, and the text functions of all converters. */
+/* Implements relationships, the choice of the converter, and the text functions of all
+ * converters. */
 #include "config.h"
 
 #include "office/office.h"
@@ -119,7 +120,8 @@ rels_of_type(const struct rels *r, const char *type)
 	const struct rel *rel;
 	const char *found = NULL;
 
-	for (rel = r->first; rel != NULL; rel = rel->next) /* the list is in reverse order */
+	/* keeps the last match, since the list is in reverse order */
+	for (rel = r->first; rel != NULL; rel = rel->next)
 		if (strcmp(rel->type, type) == 0)
 			found = rel->target;
 	return found;
@@ -164,7 +166,7 @@ office_trim(struct hr_buf *out)
 		out->p[--out->len] = '\0';
 }
 
-/* ---- all of it ---- */
+/* ---- the converters ---- */
 
 static const struct {
 	const char *kind, *part;
@@ -197,9 +199,9 @@ hr_office_text(
 	}
 	parts_free(ps);
 	if (r == 0 && text->fail == HR_E_TOOLARGE) {
-		text->fail = HR_OK; /* no reader sees that much */
+		text->fail = HR_OK; /* no reader sees that much text */
 		while (text->len > 0 && (text->p[text->len - 1] & 0x80) != 0)
-			text->p[--text->len] = '\0'; /* may be half a character */
+			text->p[--text->len] = '\0'; /* the byte may be half a character */
 	}
 	return r == 0 ? hr_buf_check(text, err) : -1;
 }

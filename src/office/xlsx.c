@@ -15,9 +15,9 @@
 #define ROWS_MAX 1048576
 #define DECIMALS 6
 #define DAY 86400
-#define EPOCH 25569 /* 1 January 1970 as a sheet's day number */
+#define EPOCH 25569 /* day number that a sheet gives to 1 January 1970 */
 #define EPOCH_1904 24107
-#define LAST_DAY 2958465.0 /* 31 December 9999 */
+#define LAST_DAY 2958465.0 /* day number of 31 December 9999 */
 
 enum kind {
 	NOTHING,
@@ -41,9 +41,9 @@ struct column {
 
 struct book {
 	struct tree *strings, *styles;
-	const struct node **string; /* indexed by number */
+	const struct node **string; /* the strings, indexed by number */
 	size_t nstrings;
-	bool *is_date; /* indexed by style */
+	bool *is_date; /* true for each style that shows dates */
 	size_t nstyles;
 	double epoch;
 };
@@ -215,7 +215,7 @@ is_whole(double x)
 	return floor(x) == x && fabs(x) < 1e15;
 }
 
-/* Returns how many of DECIMALS decimals x needs; at least one. */
+/* Returns how many of DECIMALS decimals x needs, at least one. */
 static int
 decimals_of(double x)
 {
@@ -322,7 +322,7 @@ next_row(const struct node *n)
 }
 
 /* Puts a row's cells into values, of which *used may hold an earlier row. Returns the index of the
- * last one filled + 1. */
+ * last one filled plus 1. */
 static size_t
 row_values(const struct book *b, const struct node *row, struct value *values, size_t *used)
 {
