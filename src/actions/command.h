@@ -1,5 +1,5 @@
-/* hr_command: the keeper's record of a command, and its output, for APIs that follow a command
- * beyond the answer to its action. */
+/* hr_command: reads the keeper's record of a command, and its output, for APIs that follow a
+ * command beyond the answer to its action. */
 #ifndef HR_ACTIONS_COMMAND_H
 #define HR_ACTIONS_COMMAND_H
 

@@ -1,4 +1,4 @@
-/* hr_plugin_act: a worker's exchange with a plugin: one connection, one HR_FRAME_ACT, one
+/* hr_plugin_act: makes a worker's exchange with a plugin: one connection, one HR_FRAME_ACT, one
  * answer. */
 #ifndef HR_ACTIONS_PLUGIN_H
 #define HR_ACTIONS_PLUGIN_H

@@ -1,4 +1,5 @@
-/* hr_shell: a worker's exchange with the keeper of a shell: one request frame, one answer frame. */
+/* hr_shell: makes a worker's exchange with the keeper of a shell: one request frame, one answer
+ * frame. */
 #ifndef HR_ACTIONS_SHELL_H
 #define HR_ACTIONS_SHELL_H
 

@@ -1,5 +1,5 @@
-/* hr_account: another account's identity, and acting as that account for a call or two. Whether it
- * may read a file is decided by opening the file as that account, not by reading its mode. */
+/* hr_account: takes another account's identity, to act as that account for a call or two. Whether
+ * it may read a file is decided by opening the file as that account, not by reading its mode. */
 #ifndef HR_BASE_ACCOUNT_H
 #define HR_BASE_ACCOUNT_H
 

@@ -1,4 +1,4 @@
-/* Growing bytes. Invariant: p == NULL, or room > len and p[len] == '\0'. */
+/* Implements growing bytes. Invariant: p == NULL, or room > len and p[len] == '\0'. */
 #include "config.h"
 
 #include "base/buf.h"

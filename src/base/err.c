@@ -57,7 +57,7 @@ begin(struct hr_err *err, enum hr_errc code, int sys)
 	err->cls = NULL;
 }
 
-/* vsnprintf may cut a UTF-8 character in two: drop the torn tail. */
+/* Drops the torn tail of a message: vsnprintf may cut a UTF-8 character in two. */
 static void
 trim_torn_character(char *s, size_t cap)
 {

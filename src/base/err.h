@@ -1,4 +1,4 @@
-/* hr_err: functions that fill the struct of handrail-error.h. */
+/* hr_err: fills the struct of handrail-error.h. */
 #ifndef HR_BASE_ERR_H
 #define HR_BASE_ERR_H
 

@@ -1,4 +1,4 @@
-/* hr_grow: arrays that grow by one item at a time. */
+/* hr_grow: grows arrays by one item at a time. */
 #ifndef HR_BASE_GROW_H
 #define HR_BASE_GROW_H
 

@@ -1,5 +1,5 @@
-/* handrail-error.h: the error struct of all functions, an expected failure as a value on the
- * caller's stack. Programs get it through handrail.h. */
+/* handrail-error.h: defines the error struct of all functions, an expected failure as a value on
+ * the caller's stack. Programs get it through handrail.h. */
 #ifndef HR_BASE_HANDRAIL_ERROR_H
 #define HR_BASE_HANDRAIL_ERROR_H
 

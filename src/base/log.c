@@ -1,5 +1,5 @@
-/* Log lines. Invariants: each line is one write, so lines of several processes on one descriptor do
- * not mix; a reader that stopped reading costs lines, never the writer's time. */
+/* Writes log lines. Invariants: each line is one write, so lines of several processes on one
+ * descriptor do not mix; a reader that stopped reading costs lines, never the writer's time. */
 #include "config.h"
 
 #include "base/log.h"

@@ -1,8 +1,7 @@
-/* hr_log: one line per event on one descriptor (stderr by default).
- *
- * The supervisor writes text or JSON lines with a time stamp. The programs it starts write
- * HR_LOG_CHILD lines, "<N>text" with the level as a digit: the supervisor reads them from a pipe
- * and adds time, name and process id. No control character reaches the log in any form. */
+/* hr_log: writes one line per event on one descriptor (stderr by default). The supervisor writes
+ * text or JSON lines with a time stamp. The programs it starts write HR_LOG_CHILD lines, "<N>text"
+ * with the level as a digit: the supervisor reads them from a pipe and adds time, name and process
+ * id. No control character reaches the log in any form. */
 #ifndef HR_BASE_LOG_H
 #define HR_BASE_LOG_H
 

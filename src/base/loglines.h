@@ -1,5 +1,5 @@
-/* hr_loglines: the last lines of the log for viewers, as JSON objects, numbered from 1 in an epoch
- * that starts with the process. New lines displace the oldest. */
+/* hr_loglines: keeps the last lines of the log for viewers, as JSON objects, numbered from 1 in an
+ * epoch that starts with the process. New lines displace the oldest. */
 #ifndef HR_BASE_LOGLINES_H
 #define HR_BASE_LOGLINES_H
 

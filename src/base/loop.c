@@ -1,4 +1,5 @@
-/* The only user of libevent. Invariant: a watch is in the event base exactly while it may fire. */
+/* Wraps libevent, as its only user. Invariant: a watch is in the event base exactly while it may
+ * fire. */
 #include "config.h"
 
 #include "base/loop.h"
@@ -20,7 +21,7 @@ struct hr_watch {
 	void *arg;
 };
 
-/* `avoid`: a back end of libevent to leave out; NULL: none. */
+/* Returns a loop; `avoid` is a back end of libevent to leave out, or NULL. */
 static struct hr_loop *
 loop_new(const char *avoid, struct hr_err *err)
 {

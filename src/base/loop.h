@@ -1,5 +1,5 @@
-/* hr_loop: one thread's wait for descriptors, signals and timers, over libevent_core. Nothing here
- * polls: with no timer armed the process sleeps until a descriptor or a signal wakes it. All
+/* hr_loop: waits for descriptors, signals and timers in one thread, over libevent_core. Nothing
+ * here polls: with no timer armed the process sleeps until a descriptor or a signal wakes it. All
  * callbacks run from hr_loop_run, one at a time. */
 #ifndef HR_BASE_LOOP_H
 #define HR_BASE_LOOP_H

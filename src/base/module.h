@@ -1,4 +1,4 @@
-/* hr_module: a shared object that is loaded at run time after base/trust has accepted it. */
+/* hr_module: loads a shared object at run time after base/trust has accepted it. */
 #ifndef HR_BASE_MODULE_H
 #define HR_BASE_MODULE_H
 

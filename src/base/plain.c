@@ -1,4 +1,4 @@
-/* openat2, and a walk in user space for kernels and system-call filters without it. */
+/* Calls openat2, and walks in user space for kernels and system-call filters without it. */
 #include "config.h"
 
 #include "base/plain.h"

@@ -1,4 +1,4 @@
-/* hr_strv: a growing NULL-terminated list of strings, such as arguments or an environment. */
+/* hr_strv: grows a NULL-terminated list of strings, such as arguments or an environment. */
 #ifndef HR_BASE_STRV_H
 #define HR_BASE_STRV_H
 

@@ -65,7 +65,7 @@ is_owner(uid_t uid, uid_t also)
 	return uid == geteuid() || uid == 0 || (uid == also && also != HR_TRUST_NOBODY);
 }
 
-/* `what`: the subject of the message, "it" or a part of the file */
+/* Checks an open file; `what` is the subject of the message, "it" or a part of the file. */
 static int
 check(int fd, const char *path, const char *what, uid_t also, struct hr_err *err)
 {

@@ -102,7 +102,7 @@ cell_status(const char *text)
 	const char *p, *last;
 	size_t i;
 
-	/* a note about what the kernel lost before */
+	/* the text begins with a note about variables that the kernel lost before */
 	if (begins_with(text, "[The Jupyter kernel "))
 		text += strcspn(text, "\n") + (strchr(text, '\n') != NULL);
 	if (begins_with(text, "[Execution timed out ("))

@@ -1,5 +1,5 @@
-/* A command of a sandbox's shell, through the server's live interface (doc/live.md). Once it is
- * found, nothing is requested, shown or sent for another command, whatever the shell runs by
+/* Watches a command of a sandbox's shell, through the server's live interface (doc/live.md). Once
+ * it is found, nothing is requested, shown or sent for another command, whatever the shell runs by
  * then. */
 #ifndef HR_CLI_WATCHED_H
 #define HR_CLI_WATCHED_H

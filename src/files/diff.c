@@ -177,8 +177,8 @@ clear_row(struct matcher *m, uint32_t *row, uint32_t id)
 		row[m->positions[k] + 1] = 0;
 }
 
-/* row[j + 1] holds the length of the block that ends in a[i], b[j]. Both rows are all zero before
- * and after. */
+/* Finds the longest block. row[j + 1] holds the length of the block that ends in a[i], b[j]. Both
+ * rows are all zero before and after. */
 static struct block
 longest_indexed(struct matcher *m, const struct range *r)
 {

@@ -186,7 +186,7 @@ hr_rw_read(const struct hr_read *q, struct hr_buf *text)
 
 /* ---- write ---- */
 
-/* Python clamps the slices OLD[:start] and OLD[end:] independently. */
+/* Clamps the slices OLD[:start] and OLD[end:] independently, as Python does. */
 void
 hr_rw_insert(
     struct hr_buf *b, const struct hr_span *old, struct hr_span content, int64_t start, int64_t end)

@@ -23,7 +23,7 @@ enum hr_rw_result {
 #define HR_READ_MAX (256u << 20)
 
 struct hr_read {
-	struct hr_span path; /* normalised and absolute */
+	struct hr_span path; /* normalised absolute path */
 	struct hr_span cwd;  /* the shell's directory, for an error text; p NULL: not known yet */
 	int64_t start, end;
 	bool text_only; /* refuse a binary file (doc/files.md, "Binary or not", b to f) */
@@ -36,7 +36,7 @@ bool hr_rw_is_media(struct hr_span path);
 enum hr_rw_result hr_rw_read(const struct hr_read *q, struct hr_buf *text);
 
 struct hr_write {
-	struct hr_span path;    /* normalised and absolute */
+	struct hr_span path;    /* normalised absolute path */
 	struct hr_span content; /* generalised UTF-8 */
 	int64_t start, end;
 	uid_t owner;                    /* user and group of a new file */

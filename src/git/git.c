@@ -123,7 +123,7 @@ hr_git_reference(const char *repo, const char *wanted, struct hr_buf *ref)
 /* ---- changes ---- */
 
 struct changes {
-	bool any;           /* as hr_git_any_changes() reports them */
+	bool any;           /* true: report the changes as hr_git_any_changes() does */
 	struct hr_buf list; /* a list of hr_git_changes_add() */
 	struct hr_buf why;  /* reason of a failure; empty: there is none */
 };

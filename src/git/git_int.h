@@ -1,4 +1,5 @@
-/* hr_git_int: the parts shared by the changes (git.c, v1.c) and the diff of a file (diff.c). */
+/* hr_git_int: declares the parts that the changes (git.c, v1.c) and the diff of a file (diff.c)
+ * share. */
 #ifndef HR_GIT_GIT_INT_H
 #define HR_GIT_GIT_INT_H
 

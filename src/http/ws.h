@@ -1,5 +1,5 @@
-/* hr_ws: a WebSocket to a server, over a connection of libcurl that may use TLS, proxies and Unix
- * sockets. Only hr_ws_open() waits: the caller polls hr_ws_fd() for hr_ws_events(). */
+/* hr_ws: opens a WebSocket to a server, over a connection of libcurl that may use TLS, proxies and
+ * Unix sockets. Only hr_ws_open() waits: the caller polls hr_ws_fd() for hr_ws_events(). */
 #ifndef HR_HTTP_WS_H
 #define HR_HTTP_WS_H
 

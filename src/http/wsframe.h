@@ -1,4 +1,4 @@
-/* hr_wsframe: the client's side of WebSocket frames (RFC 6455). Pure. */
+/* hr_wsframe: implements the client's side of WebSocket frames (RFC 6455). Pure. */
 #ifndef HR_HTTP_WSFRAME_H
 #define HR_HTTP_WSFRAME_H
 

@@ -1,4 +1,4 @@
-/* hr_mcp_env: the services that the MCP tools require from their caller, the worker. */
+/* hr_mcp_env: declares the services that the MCP tools require from their caller, the worker. */
 #ifndef HR_MCP_ENV_H
 #define HR_MCP_ENV_H
 

@@ -1,4 +1,4 @@
-/* hr_mcp_list: the table of tools: its listing for clients, and the check of arguments. */
+/* hr_mcp_list: holds the table of tools: its listing for clients, and the check of arguments. */
 #ifndef HR_MCP_LIST_H
 #define HR_MCP_LIST_H
 

@@ -116,7 +116,8 @@ header_is(const char *header, struct json_object *v)
 	return coded.fail == HR_OK && coded.len == len && memcmp(coded.p, header, len) == 0;
 }
 
-/* The newer revision makes each request repeat its version and method in headers, for proxies. */
+/* Checks a message of the newer revision, which makes each request repeat its version and method in
+ * headers, for proxies. */
 static bool
 check_modern(struct asked *a, struct hr_answer *ret)
 {

@@ -1,4 +1,4 @@
-/* hr_mcp_runschema: the JSON schema of the results of run and wait. */
+/* hr_mcp_runschema: defines the JSON schema of the results of run and wait. */
 #ifndef HR_MCP_RUNSCHEMA_H
 #define HR_MCP_RUNSCHEMA_H
 

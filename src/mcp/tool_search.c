@@ -169,7 +169,7 @@ on_name(void *arg, int dir, const char *name, const char *rel, bool is_dir)
 				    !hr_globs_match(l->globs, rel)))
 		return true;
 	if (l->n++ >= l->max || c->text.len >= TEXT_SHOWN) {
-		l->max = l->max < l->n ? l->max : l->n - 1; /* only count the remaining names */
+		l->max = l->max < l->n ? l->max : l->n - 1; /* only counts the remaining names */
 		return true;
 	}
 	hr_buf_adds(&c->structured, l->n > 1 ? "," : "");

@@ -1,6 +1,6 @@
-/* hr_channel: the worker's end of its channel to the supervisor (PROTOCOL), a SOCK_SEQPACKET socket
- * with one message per packet, whose first byte is its type. Only one question is pending at a
- * time. */
+/* hr_channel: serves the worker's end of its channel to the supervisor (PROTOCOL), a SOCK_SEQPACKET
+ * socket with one message per packet, whose first byte is its type. Only one question is pending at
+ * a time. */
 #ifndef HR_PROTO_CHANNEL_H
 #define HR_PROTO_CHANNEL_H
 

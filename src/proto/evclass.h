@@ -1,4 +1,4 @@
-/* hr_evclass: the arguments of the original's event classes: one constant row per class
+/* hr_evclass: lists the arguments of the original's event classes: one constant row per class
  * (doc/actions.md, "Types and arguments"). The order of the rows is that of the lists in the error
  * texts. */
 #ifndef HR_PROTO_EVCLASS_H

@@ -14,7 +14,7 @@
 /* number of bytes read at once before the length of a frame is known */
 #define FIRST_READ (64u << 10)
 
-/* One number space for all frame types; never reuse one. */
+/* All frame types share one number space; a number must never be reused. */
 enum tag {
 	TAG_COMMAND = 1,
 	TAG_IS_INPUT,

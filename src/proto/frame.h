@@ -1,9 +1,9 @@
-/* hr_frame: the messages between a worker and the keeper of a shell, over a Unix stream socket.
- *
- * A frame is a 12-byte header (magic, type, payload length; all in the machine's byte order: both
- * ends are programs of one build on one machine) and a payload of fields. A field is a 32-bit tag,
- * a 32-bit length and that many bytes. Unknown tags are skipped; an unknown type, a wrong version,
- * a length over the limit or a field that exceeds the payload closes the connection. */
+/* hr_frame: defines the messages between a worker and the keeper of a shell, over a Unix stream
+ * socket. A frame is a 12-byte header (magic, type, payload length; all in the machine's byte
+ * order: both ends are programs of one build on one machine) and a payload of fields. A field is a
+ * 32-bit tag, a 32-bit length and that many bytes. Unknown tags are skipped; an unknown type, a
+ * wrong version, a length over the limit or a field that exceeds the payload closes the
+ * connection. */
 #ifndef HR_PROTO_FRAME_H
 #define HR_PROTO_FRAME_H
 
@@ -104,7 +104,7 @@ enum hr_command_end {
 	HR_COMMAND_SHELL_ENDED, /* the command ended the shell, or died with it */
 };
 
-#define HR_COMMANDS_MAX 64 /* maximum in one LIST */
+#define HR_COMMANDS_MAX 64 /* maximum of commands in one LIST */
 
 /* One command of a shell. Times in milliseconds. */
 struct hr_command_state {
@@ -112,7 +112,7 @@ struct hr_command_state {
 	struct hr_span key, text;    /* text: the beginning of the command */
 	int64_t length;              /* bytes of the whole text */
 	int64_t end;                 /* enum hr_command_end */
-	int64_t exit_code;           /* -1 while it runs */
+	int64_t exit_code;           /* -1 while the command runs */
 	uint64_t log_start, log_end; /* offsets of its output; the echo lies before them */
 	int64_t started;             /* wall clock, since 1970 */
 	int64_t elapsed;

@@ -1,5 +1,6 @@
-/* hr_frame_layout: a payload, or a part of one, as a table of its fields in the order in which they
- * are written. Each row names a member of a struct: a number, a bool or a struct hr_span. */
+/* hr_frame_layout: describes a payload, or a part of one, as a table of its fields in the order in
+ * which they are written. Each row names a member of a struct: a number, a bool or a struct
+ * hr_span. */
 #ifndef HR_PROTO_FRAME_INT_H
 #define HR_PROTO_FRAME_INT_H
 

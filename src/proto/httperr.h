@@ -1,5 +1,5 @@
-/* hr_answer: an HTTP answer before it is sent; also the bodies of all error answers (doc/http.md,
- * "Error answers"). */
+/* hr_answer: holds an HTTP answer before it is sent, and makes the bodies of all error answers
+ * (doc/http.md, "Error answers"). */
 #ifndef HR_PROTO_HTTPERR_H
 #define HR_PROTO_HTTPERR_H
 

@@ -309,7 +309,7 @@ hr_json_big_int(struct json_object *v, bool *ret_negative, size_t *ret_len)
 
 	if (!json_object_is_type(v, json_type_double))
 		return NULL;
-	s = json_object_get_userdata(v); /* the number's source text, kept by the tokener */
+	s = json_object_get_userdata(v); /* this is the number's source text, kept by the tokener */
 	if (s == NULL)
 		return NULL;
 	*ret_negative = *s == '-';

@@ -1,9 +1,7 @@
-/* hr_json: the only place that calls json-c's parser and that writes JSON. Reading follows Python's
+/* hr_json: calls json-c's parser and writes JSON, as the only place. Reading follows Python's
  * json.loads(bytes), writing its json.dumps(ensure_ascii=False, allow_nan=False, separators=(",",
- * ":")) (doc/http.md, "JSON").
- *
- * Strings inside are generalised UTF-8 (utf8.h). A JSON null is a NULL json_object, as everywhere
- * in json-c. */
+ * ":")) (doc/http.md, "JSON"). Strings inside are generalised UTF-8 (utf8.h). A JSON null is a NULL
+ * json_object, as everywhere in json-c. */
 #ifndef HR_PROTO_JSON_H
 #define HR_PROTO_JSON_H
 

@@ -29,7 +29,7 @@ scan_fail(struct scan *sc, const char *text, size_t at)
 {
 	sc->error.verdict = HR_JSON_SYNTAX;
 	sc->error.text = text;
-	sc->error.pos = at; /* bytes until the end of the scan; characters after it */
+	sc->error.pos = at; /* counts bytes until the end of the scan, and characters afterwards */
 	return false;
 }
 

@@ -1,8 +1,7 @@
-/* hr_json_scan: the verdict of Python's json.loads on a text, without building a tree.
- *
- * json-c reports errors neither with their place nor in Python's words, and accepts several things
- * that Python refuses (and the other way round). So every text is scanned first; json-c then parses
- * only valid text. The grammar, the texts and the offsets are those of CPython 3.11's _json.c
+/* hr_json_scan: gives the verdict of Python's json.loads on a text, without building a tree. json-c
+ * reports errors neither with their place nor in Python's words, and accepts several things that
+ * Python refuses (and the other way round). So every text is scanned first; json-c then parses only
+ * valid text. The grammar, the texts and the offsets are those of CPython 3.11's _json.c
  * (doc/http.md, "JSON"). */
 #ifndef HR_PROTO_JSONSCAN_H
 #define HR_PROTO_JSONSCAN_H

@@ -12,7 +12,8 @@
 
 #define HR_METRICS_ACTIONS 32 /* at least hr_action_classes_n */
 #define HR_METRICS_BUCKETS 16 /* at least the histogram's bounds plus one */
-#define HR_METRICS_EXITS 257  /* 0 to 255, and all others */
+/* number of exit codes that are counted: 0 to 255, and all others together */
+#define HR_METRICS_EXITS 257
 
 enum hr_restart { HR_RESTART_WORKER, HR_RESTART_SESSION, HR_RESTART_NGINX, HR_RESTARTS };
 

@@ -24,7 +24,7 @@ enum hr_worker_stage {
 	HR_STAGE_STARTING, /* spawned (supervisor) */
 	HR_STAGE_IDLE,     /* waiting in accept (worker) */
 	HR_STAGE_READING,  /* reading the request (worker) */
-	HR_STAGE_RUNNING,  /* performing it (worker) */
+	HR_STAGE_RUNNING,  /* performing the request (worker) */
 	HR_STAGE_WRITING,  /* answering (worker) */
 };
 
@@ -33,7 +33,7 @@ struct hr_worker_slot {
 	_Atomic uint32_t pool;     /* written by the supervisor: index into pools */
 	_Atomic uint32_t stage;    /* enum hr_worker_stage */
 	_Atomic uint32_t requests; /* written by the worker: requests answered so far */
-	/* written by the worker: CLOCK_MONOTONIC of the last change of stage */
+	/* written by the worker: when the stage last changed, by CLOCK_MONOTONIC */
 	_Atomic int64_t since_ns;
 };
 

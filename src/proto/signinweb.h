@@ -1,5 +1,5 @@
-/* hr_signin_web: the browser's side of a sign-in (proto/signin.h): a cookie that the browser sends
- * by itself, and a token that only the page sends. Neither suffices alone. */
+/* hr_signin_web: handles the browser's side of a sign-in (proto/signin.h): a cookie that the
+ * browser sends by itself, and a token that only the page sends. Neither suffices alone. */
 #ifndef HR_PROTO_SIGNINWEB_H
 #define HR_PROTO_SIGNINWEB_H
 

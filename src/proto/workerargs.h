@@ -1,5 +1,5 @@
-/* hr_worker_args: the options of handrail-worker, which handraild writes and the worker reads by
- * the one table in workerargs.c. */
+/* hr_worker_args: defines the options of handrail-worker, which handraild writes and the worker
+ * reads by the one table in workerargs.c. */
 #ifndef HR_PROTO_WORKERARGS_H
 #define HR_PROTO_WORKERARGS_H
 

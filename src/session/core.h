@@ -1,7 +1,7 @@
-/* hr_core: one shell as a state machine. Its inputs are requests, terminal bytes, prompt reports,
- * the shell's end and the time; it acts only through struct hr_core_ops. It has no descriptors and
- * no clock, so every path can be tested. Times are milliseconds of one monotonic clock. Results are
- * passed from inside the hr_core_*() calls. */
+/* hr_core: runs one shell as a state machine. Its inputs are requests, terminal bytes, prompt
+ * reports, the shell's end and the time; it acts only through struct hr_core_ops. It has no
+ * descriptors and no clock, so every path can be tested. Times are milliseconds of one monotonic
+ * clock. Results are passed from inside the hr_core_*() calls. */
 #ifndef HR_SESSION_CORE_H
 #define HR_SESSION_CORE_H
 

@@ -180,7 +180,7 @@ next_event(const struct hr_view_points *p, uint32_t last)
 	return next;
 }
 
-/* `typed` is the line of HR_VIEW_ECHO; NULL: unknown. */
+/* Repeats the events; `typed` is the line of HR_VIEW_ECHO, NULL if unknown. */
 static void
 play(struct hr_view *v, const struct hr_view_points *p, struct hr_span typed,
     void (*feed)(void *arg, struct hr_view *v, uint64_t fed), void *arg)
@@ -197,7 +197,8 @@ play(struct hr_view *v, const struct hr_view_points *p, struct hr_span typed,
 		call_again(v, event, typed);
 	}
 	feed(arg, v, HR_CORE_ALL);
-	while (hr_view_replies(v, replies, sizeof(replies)) > 0) /* the program already got them */
+	/* the program already got these answers */
+	while (hr_view_replies(v, replies, sizeof(replies)) > 0)
 		;
 }
 

@@ -401,7 +401,8 @@ follow_over(void *arg, int exit_code, bool shell_ended)
 	/* The command printed nothing, or all its output was sent. */
 	if (k->hold.command == k->kept->commands.begun && k->hold.at == k->kept->outlog.end)
 		hold_drop(k);
-	/* Watchers fetch the state when a frame comes, and an end need not print anything. */
+	/* Watchers fetch the state when a frame comes: the command itself may print nothing at its
+	 * end. */
 	TAILQ_FOREACH(f, &k->followers, link)
 	{
 		if (f->stays && f->command == 0)

@@ -34,7 +34,8 @@ on_timer(void *arg)
 	k->timer_at = INT64_MAX;
 	shell_unstop(k);
 	if (!k->hold.holds)
-		shell_drain(k); /* see LOOK_MS in clocks.c */
+		/* reads output that no event has reported, see LOOK_MS in clocks.c */
+		shell_drain(k);
 	shell_answer(k);
 	hr_core_timer(k->core, hr_now_ms());
 	keeper_arm(k);

@@ -163,7 +163,7 @@ open_terminal(struct hr_shellproc *s, const struct hr_shell_user *user, struct h
 		return -1;
 	if (tcgetattr(s->slave, &t) == 0) {
 		t.c_iflag |= IUTF8;
-		(void)tcsetattr(s->slave, TCSANOW, &t); /* a failure only loses a convenience */
+		(void)tcsetattr(s->slave, TCSANOW, &t); /* a failure loses only a convenience */
 	}
 	if (user->change && fchown(s->slave, user->uid, (gid_t)-1) < 0)
 		return hr_err_sys(err, errno, "the terminal's owner");

@@ -1,4 +1,4 @@
-/* hr_shellproc: one bash on one PTY: starts it as the right user, maintains its terminal, ends
+/* hr_shellproc: runs one bash on one PTY: starts it as the right user, maintains its terminal, ends
  * it. */
 #ifndef HR_SESSION_SHELLPROC_H
 #define HR_SESSION_SHELLPROC_H

@@ -7,7 +7,7 @@
 /* Intervals of looks at a running command grow, and finally looks happen only on request. */
 #define WATCH_MS 100
 #define WATCH_MAX_MS 15000
-#define WORK_MS 10000 /* processor time that no expected step takes */
+#define WORK_MS 10000 /* ms of processor time that no expected step takes */
 
 void
 core_watch(struct hr_core *c, int64_t now)

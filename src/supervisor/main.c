@@ -1,4 +1,4 @@
-/* handraild: the supervisor of one sandbox's server. */
+/* handraild: runs as the supervisor of one sandbox's server. */
 #include "config.h"
 
 #include <signal.h>

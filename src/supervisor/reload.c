@@ -151,7 +151,7 @@ stays_closed(const struct hr_server *s, const struct hr_settings *fresh, const s
 	    s->site.listen.text);
 }
 
-/* Does everything that can fail first, while the old settings are in force. */
+/* Applies the settings: all steps that can fail come first, while the old settings are in force. */
 static int
 apply(struct hr_server *s, struct hr_settings *fresh, struct hr_err *err)
 {

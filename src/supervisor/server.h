@@ -1,4 +1,4 @@
-/* hr_server: a whole handraild, and the connection of its parts. The parts know the context
+/* hr_server: runs a whole handraild, and connects its parts. The parts know the context
  * (run/context.h) and each other's headers, not this one. */
 #ifndef HR_SUPERVISOR_SERVER_H
 #define HR_SUPERVISOR_SERVER_H

@@ -140,7 +140,7 @@ change_hash(const struct term_row *r)
 		return 0;
 	if (wrapped) /* trailing blanks belong to the line */
 		h = (h ^ (len + r->used - r->len)) * 0xff51afd7ed558ccdu;
-	h ^= h >> 29; /* spread all bits into the upper half */
+	h ^= h >> 29; /* spreads all bits into the upper half */
 	h = h * 0xbf58476d1ce4e5b9u >> 32;
 	return h != 0 ? (uint32_t)h : 1;
 }

@@ -1,5 +1,5 @@
-/* hr_hub_page: the stream of one page (worker/hub.h): an offset in the bytes of its source, the
- * version of each event that it has, and a buffer with at most one unsent event, in FastCGI
+/* hr_hub_page: writes the stream of one page (worker/hub.h): an offset in the bytes of its source,
+ * the version of each event that it has, and a buffer with at most one unsent event, in FastCGI
  * records. A slow reader loses bytes, is notified of the gap, and delays no other page. */
 #ifndef HR_WORKER_HUB_PAGE_H
 #define HR_WORKER_HUB_PAGE_H

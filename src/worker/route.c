@@ -206,9 +206,9 @@ hr_request_from_here(const struct hr_request *r)
 		   strcasecmp(host + 3, r->host) == 0);
 }
 
-/* Refuses such requests if no key is set: any page in a browser on this machine, even the agent's
- * own, could run commands, for which it needs no answer. nginx's internal requests never come from
- * a page. */
+/* Returns true for a request of a page of another origin, which is refused if no key is set: any
+ * page in a browser on this machine, even the agent's own, could run commands, for which it needs
+ * no answer. nginx's internal requests never come from a page. */
 static bool
 is_foreign(const struct hr_worker *w, const struct hr_request *r, const struct route *to)
 {

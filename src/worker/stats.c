@@ -118,7 +118,7 @@ one_decimal(double d)
 {
 	char buf[64];
 
-	(void)snprintf(buf, sizeof(buf), "%.1f", d); /* rounds like Python's round(d, 1) */
+	(void)snprintf(buf, sizeof(buf), "%.1f", d); /* rounds as Python's round(d, 1) does */
 	return strtod(buf, NULL);
 }
 

@@ -25,7 +25,7 @@ hr_worker_init(struct hr_worker *w, const char *run_dir, const char *work_dir,
 	w->shell_fd = -1;
 	w->board_fd = -1;
 	w->peers = -1;
-	w->shell_uid = 65534; /* the number of the account nobody */
+	w->shell_uid = 65534; /* this is the number of the account nobody */
 	w->board = board;
 	w->slot = slot;
 	hr_journal_init(&w->journal);

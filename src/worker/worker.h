@@ -1,5 +1,5 @@
-/* hr_worker: the state of one worker process. No client depends on it: any worker can take any
- * request. */
+/* hr_worker: holds the state of one worker process. No client depends on it: any worker can take
+ * any request. */
 #ifndef HR_WORKER_WORKER_H
 #define HR_WORKER_WORKER_H
 

@@ -1,4 +1,4 @@
-/* hr_notify: notifications to systemd (sd_notify(3)), without its library. */
+/* hr_notify: sends notifications to systemd (sd_notify(3)), without its library. */
 #ifndef HR_BASE_PROCESS_NOTIFY_H
 #define HR_BASE_PROCESS_NOTIFY_H
 

@@ -1,4 +1,4 @@
-/* hr_pid: a process's entries in /proc. */
+/* hr_pid: reads a process's entries in /proc. */
 #ifndef HR_BASE_PROCESS_PID_H
 #define HR_BASE_PROCESS_PID_H
 

@@ -46,7 +46,7 @@ struct spawn_failure {
 	int sys;
 };
 
-/* exec resets handled signals but keeps ignored ones, so reset those. All calls below are
+/* Resets ignored signals: exec resets handled ones but keeps ignored ones. All calls below are
  * async-signal-safe. */
 static int
 child_reset_signals(void)
@@ -96,8 +96,8 @@ child_death(const struct hr_spawn *s, pid_t parent)
 	return 0;
 }
 
-/* Numbers may cross (from 3 to 4 and from 4 to 3), so first move all descriptors above all
- * targets. */
+/* Moves descriptors to their numbers. Numbers may cross (from 3 to 4 and from 4 to 3), so it first
+ * moves all descriptors above all targets. */
 static int
 child_place_fds(const struct hr_spawn *s, int *report)
 {

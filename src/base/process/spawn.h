@@ -38,7 +38,7 @@ struct hr_spawn {
 	int pdeathsig; /* signal sent to the program at the caller's death; 0: none */
 	int umask;     /* -1: the caller's */
 	const struct rlimit *nofile;      /* NULL: the caller's */
-	const struct rlimit *data;        /* limit of its memory; NULL: the caller's */
+	const struct rlimit *data;        /* limit of the program's memory; NULL: the caller's */
 	const struct hr_spawn_user *user; /* NULL: the caller's */
 	const char
 	    *dir; /* NULL: the caller's; a directory that the user cannot enter becomes "/" */

@@ -1,9 +1,7 @@
-/* hr_utf8: code points, with Python's view of them.
- *
- * A Python string may contain lone surrogates and JSON can express them, so inside the programs
- * text is "generalised UTF-8": valid UTF-8 in which U+D800..U+DFFF may also occur, three bytes
- * each. The two bytes C0 80 stand for U+0000 in the keys of objects, which json-c keeps as C
- * strings; they occur nowhere else. */
+/* hr_utf8: handles code points, with Python's view of them. A Python string may contain lone
+ * surrogates and JSON can express them, so inside the programs text is "generalised UTF-8": valid
+ * UTF-8 in which U+D800..U+DFFF may also occur, three bytes each. The two bytes C0 80 stand for
+ * U+0000 in the keys of objects, which json-c keeps as C strings; they occur nowhere else. */
 #ifndef HR_BASE_TEXT_UTF8_H
 #define HR_BASE_TEXT_UTF8_H
 

@@ -47,7 +47,7 @@ struct untree {
 	struct archive *a;
 	struct hr_tree_report *r;
 	char *directory;     /* the directory that contains the top */
-	const char *leaf;    /* the top's name there */
+	const char *leaf;    /* name of the top in `directory` */
 	int base, top;       /* O_PATH descriptors; top: -1 unless it is a directory */
 	struct hr_buf later; /* each name followed by its struct later; read from the end */
 	size_t nlater;

@@ -39,7 +39,7 @@ void hr_atomic_abort(struct hr_atomic *a);
 
 /* Replaces the file by bytes in memory. Devices and FIFOs are written to without blocking. */
 int hr_atomic_write(const char *path, const void *p, size_t len, mode_t mode, struct hr_err *err);
-/* Like hr_atomic_write(), but calls commit before the change. */
+/* Does the same as hr_atomic_write(), but calls commit before the change. */
 int hr_atomic_write_telling(const char *path, const void *p, size_t len, mode_t mode,
     const struct hr_commit *commit, struct hr_err *err);
 

@@ -67,8 +67,9 @@ hr_reach_leads_to_hidden(int fd)
 	return false;
 }
 
-/* Files of procfs have no blocks. Those with restricted modes give access to a process's memory,
- * environment and descriptors; for this process itself the kernel would allow it. */
+/* Returns true for a file that may be opened. Files of procfs have no blocks; those with restricted
+ * modes give access to a process's memory, environment and descriptors, which the kernel would
+ * allow this process for itself. */
 static bool
 is_allowed(int fd)
 {

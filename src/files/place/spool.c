@@ -260,7 +260,7 @@ copy_into(int from, int old)
 	struct stat st;
 
 	if ((fcntl(old, F_GETFL) & O_ACCMODE) == O_RDONLY) {
-		errno = ETXTBSY; /* open_old() could not open it for writing */
+		errno = ETXTBSY; /* open_old() could not open the old file for writing */
 		return -1;
 	}
 	if (fstat(from, &st) < 0)
@@ -272,7 +272,7 @@ copy_into(int from, int old)
 	return copy_bytes(from, old) < 0 ? -1 : ftruncate(old, st.st_size);
 }
 
-/* Places the spool where no file exists; otherwise fails with EEXIST. */
+/* Moves the spool to a place where no file exists; otherwise fails with EEXIST. */
 static int
 take_free(struct hr_spool *s, int dir, const char *leaf)
 {

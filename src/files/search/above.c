@@ -49,8 +49,8 @@ open_named(int base, const char *file, const char *words)
 	return hr_reach_open(base, text.p + n, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
 }
 
-/* .git of a work tree or a submodule is a file that names git's directory. A work tree's directory
- * in turn names the common one of all work trees. */
+/* Reads info/exclude. The .git of a work tree or a submodule is a file that names git's directory.
+ * A work tree's directory in turn names the common one of all work trees. */
 void
 hr_ignore_exclude(int dir, struct hr_buf *text)
 {

@@ -111,7 +111,8 @@ hr_ignore_free(struct hr_ignore *i)
 	free(i);
 }
 
-/* The last matching rule decides; the deepest directory's rules are tried first. */
+/* Returns true if the name is ignored. The last matching rule decides; the deepest directory's
+ * rules are tried first. */
 bool
 hr_ignore_matches(const struct hr_ignore *i, const char *rel, bool is_dir, int64_t until_ms)
 {

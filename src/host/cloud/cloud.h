@@ -118,7 +118,7 @@ struct hr_cloud {
 	char *mirror;         /* directory of file copies; "": there is none yet */
 	pthread_mutex_t lock; /* guards the members that interrupt() reads */
 	char *running;        /* record of the running command; NULL: no command runs */
-	char mark[37];        /* mark in the environment of its processes */
+	char mark[37];        /* mark in the environment of the command's processes */
 	int64_t kept;         /* time of the last ops->keep(), hr_now_ms(); 0: never */
 };
 

@@ -41,7 +41,7 @@ on_result(struct json_object *o, struct hr_buf *out, struct hr_err *err)
 	return 0;
 }
 
-/* Returns 1, or 0 for SystemExit with success. */
+/* Returns 1 for an exception, or 0 for SystemExit with success. */
 static int
 on_error(struct json_object *o, struct hr_buf *out, struct hr_err *err)
 {

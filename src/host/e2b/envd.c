@@ -110,7 +110,7 @@ hr_e2b_explain(struct hr_cloud *c, const struct hr_api_answer *a, struct hr_err 
 
 /* ---- unary procedures ---- */
 
-/* Names the user by basic authentication without a password. */
+/* Sets the user by basic authentication without a password. */
 static const char *
 user_header(const struct hr_cloud *c, const char *user, char text[200])
 {

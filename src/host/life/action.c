@@ -35,7 +35,8 @@ has_operation(const struct hr_sandbox *s)
 	return s->ops->action != NULL || s->endpoint.url != NULL;
 }
 
-/* Decides by the list. Returns 1 with the answer in *ret, 0 if the action must be executed. */
+/* Decides whether the client itself answers the action. Returns 1 with the answer in *ret, 0 if the
+ * action must be executed. */
 static int
 decide(struct hr_sandbox *s, struct json_object *a, const char *type, struct json_object **ret,
     struct hr_err *err)

@@ -41,7 +41,7 @@ is_known(const char *state_dir, const char *sid, const char *run)
 	return is;
 }
 
-/* Adds to each its back-end, and whether it is recorded. */
+/* Adds to each sandbox of the list its back-end, and whether it is recorded. */
 static int
 complete(struct hr_sandbox *s, char **text, struct hr_err *err)
 {

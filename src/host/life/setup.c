@@ -282,7 +282,7 @@ hr_sandbox_set_up(struct hr_sandbox *s, bool taken, struct hr_err *err)
 	    hr_sandbox_add_env(s, hr_strv_list(&v), err) != 0)
 		return -1;
 	git_identity(s);
-	/* better a sandbox without tools than none */
+	/* a sandbox without tools is better than none */
 	if (s->endpoint.url != NULL && hr_sandbox_add_mcp(s, NULL, &e) != 0)
 		hr_sandbox_log(s, "MCP servers were not added: %s", e.msg);
 	return 0;

@@ -65,7 +65,7 @@ hr_tokens_base(const char *name, const char *host, struct hr_err *err)
 	return base;
 }
 
-/* Requests {"token": "..."}, which becomes NAME=...; the caller owns *ret. */
+/* Requests {"token": "..."} and sets NAME=... from it; the caller owns *ret. */
 static int
 ask(struct hr_sandbox *s, const char *web_host, int provider, char **ret, struct hr_err *err)
 {

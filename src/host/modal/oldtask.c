@@ -49,7 +49,7 @@ start(struct hr_cloud *c, const struct hr_modal_exec *e, char **ret_id, struct h
 	return r;
 }
 
-/* Numbers the pieces from 1, so that a repeated one counts once. */
+/* Writes the input in pieces, numbered from 1, so that a repeated one counts once. */
 static int
 write_input(struct hr_cloud *c, char *id, const char *p, size_t len, struct hr_err *err)
 {

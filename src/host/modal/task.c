@@ -16,8 +16,8 @@
 #define ROUTER "/modal.task_command_router.TaskCommandRouter/"
 #define WAIT_S 59
 
-/* Calls the router. If its token has expired, the router has done nothing, and the call is repeated
- * with a new token. */
+/* Sends a call to the router. If its token has expired, the router has done nothing, and the call
+ * is repeated with a new token. */
 static int
 ask(struct hr_cloud *c, const struct hr_grpc_call *g, void *ret, struct hr_grpc_end *end,
     struct hr_err *err)

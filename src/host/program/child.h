@@ -1,4 +1,4 @@
-/* hr_child: a running back-end program: sends requests one at a time and reads the answers
+/* hr_child: runs a back-end program: sends requests one at a time and reads the answers
  * (doc/programs.md). The first request starts the program. A protocol error ends it, and the next
  * request restarts it. */
 #ifndef HR_HOST_PROGRAM_CHILD_H

@@ -1,4 +1,4 @@
-/* hr_remote: one sandbox of a service, internal to the back-end "remote" (doc/host.md, "The kind
+/* Internals of hr_remote, the back-end "remote": one sandbox of a service (doc/host.md, "The kind
  * remote"). */
 #ifndef HR_HOST_REMOTE_REMOTE_INT_H
 #define HR_HOST_REMOTE_REMOTE_INT_H

@@ -1,8 +1,7 @@
-/* browser: one Chromium with its tabs, driven over its DevTools pipe.
- *
- * A call that asks Chromium blocks until the reply arrives, up to the caller's deadline (until_ms);
- * meanwhile events change the state below. So any pointer into it may be stale after a call: look
- * up a tab again, and a frame by its id. */
+/* browser: runs one Chromium with its tabs, driven over its DevTools pipe. A call that asks
+ * Chromium blocks until the reply arrives, up to the caller's deadline (until_ms); meanwhile events
+ * change the state below. So any pointer into it may be stale after a call: look up a tab again,
+ * and a frame by its id. */
 #ifndef HR_PLUGINS_BROWSER_BROWSER_H
 #define HR_PLUGINS_BROWSER_BROWSER_H
 

@@ -1,4 +1,4 @@
-/* handrail-browser: the plugin for browse and browse_interactive (handrail-plugin(5)). */
+/* handrail-browser: runs as the plugin for browse and browse_interactive (handrail-plugin(5)). */
 #include "config.h"
 
 #include <signal.h>
@@ -51,7 +51,8 @@ bytes_of(const char *name, double otherwise)
 	return otherwise;
 }
 
-/* Chromium's viewer shows a PDF without an accessibility tree. */
+/* Returns true if PDFs must be downloaded: Chromium's viewer shows a PDF without an accessibility
+ * tree. */
 static bool
 saves_pdf(void)
 {

@@ -37,7 +37,7 @@ struct client {
 	char type[24];
 	struct json_object *action; /* NULL: not complete yet */
 	bool answered;
-	/* looks: a viewer; once: of one picture only */
+	/* looks: the client is a viewer; once: of a single picture */
 	bool looks, once;
 	/* numbers of the state and the picture last sent to it */
 	uint64_t seen_state, seen_picture;

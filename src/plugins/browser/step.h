@@ -12,7 +12,7 @@
 /* State that outlives Chromium and this process. */
 struct br_desk {
 	const char *dir;          /* the workspace */
-	char *downloads;          /* a directory in it */
+	char *downloads;          /* directory for downloads in the workspace */
 	const char *state_dir;    /* a private directory */
 	struct json_object *seen; /* names of reported downloads, in order */
 	struct json_object *tabs; /* URLs of the tabs after the last action */

@@ -61,7 +61,7 @@ prefix_of(struct browser *b, const char *target, const char *frame, struct hr_bu
 	memcpy(in.frame, frame, BR_ID);
 	r = br_element_owner(b, &in, &owner);
 	if (r != 0)
-		return r < 0 ? -1 : 0; /* the page's own frame */
+		return r < 0 ? -1 : 0; /* this is the page's own frame */
 	/* a viewer in a page replaces another frame */
 	if (br_content_frame(b, owner.session, owner.object, content) != 0)
 		return -1;

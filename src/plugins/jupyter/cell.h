@@ -16,7 +16,7 @@ struct hr_cell {
 	char id[HR_WIRE_ID]; /* id of the cell's request; "": none was sent */
 	bool replied, idle;  /* when both are set the cell has ended */
 	bool failed;         /* an error arrived: text after it is not shown */
-	bool aborted;        /* the kernel did not run it */
+	bool aborted;        /* the kernel did not run the cell */
 	bool exiting;        /* the cell requested the kernel's exit */
 	bool has_text;       /* the cell has printed text, even if it is empty */
 	size_t dropped;      /* bytes of dropped output */

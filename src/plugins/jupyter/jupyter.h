@@ -59,7 +59,7 @@ struct hr_jupyter {
 	const char *lost;    /* note about lost variables for the next answer; NULL: none */
 	bool exiting;
 	bool was_ready;    /* some kernel has worked */
-	char failure[200]; /* why the last one failed */
+	char failure[200]; /* why the last kernel failed */
 	struct hr_job_list queue, old;
 };
 

@@ -115,7 +115,8 @@ open_socket(struct hr_kernel *k, int type, enum kernel_port port, struct hr_err 
 	return NULL;
 }
 
-/* libzmq reads in its own thread: a hangup arrives after everything that the peer sent. */
+/* Opens the monitor of hangups. libzmq reads in its own thread: a hangup arrives after everything
+ * that the peer sent. */
 static int
 watch_hangup(struct hr_kernel *k, struct hr_err *err)
 {

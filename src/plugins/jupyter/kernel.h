@@ -14,7 +14,7 @@ struct hr_kernel {
 	void *shell, *iopub, *control; /* NULL: there is no kernel */
 	void *hangup;                  /* monitor of iopub: readable when that socket has closed */
 	struct hr_wire wire;
-	pid_t pid;  /* leader of its process group; 0: none */
+	pid_t pid;  /* leader of the kernel's process group; 0: none */
 	int pidfd;  /* readable when the kernel has ended; -1: none */
 	int status; /* wait status, once the kernel has ended */
 	char *file; /* connection file */

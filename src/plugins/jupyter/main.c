@@ -1,4 +1,4 @@
-/* handrail-jupyter: the plugin for run_ipython (handrail-plugin(5)). */
+/* handrail-jupyter: runs as the plugin for run_ipython (handrail-plugin(5)). */
 #include "config.h"
 
 #include <signal.h>

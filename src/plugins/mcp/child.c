@@ -139,7 +139,7 @@ child_ready(struct mcp_child *c)
 static void
 initialized(void *arg, struct json_object *result, struct json_object *error, const char *failure)
 {
-	/* the server chooses; handrail's messages are the same in all of them */
+	/* the server chooses one of these; handrail's messages are the same in all versions */
 	static const char *const versions[] = {
 	    "2025-11-25", PROTOCOL, "2025-03-26", "2024-11-05", NULL};
 	struct mcp_child *c = arg;
@@ -327,7 +327,8 @@ child_ended(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-/* An exiting process closes its pipes shortly before it can be waited for. */
+/* Handles the end of the output: an exiting process closes its pipes shortly before it can be
+ * waited for. */
 static void
 child_event(struct bufferevent *b, short what, void *arg)
 {
@@ -381,7 +382,7 @@ environment_of(const struct mcp_child *c, struct hr_strv *ret)
 static int
 child_spawn(struct mcp_child *c, int in, int out, struct hr_err *err)
 {
-	static char *none[] = {NULL}; /* hides this process's environment from it */
+	static char *none[] = {NULL}; /* hides this process's environment from the server */
 	struct json_object *args = hr_json_at(c->config, "args");
 	const struct hr_spawn_fd fds[] = {
 	    {in, STDIN_FILENO}, {out, STDOUT_FILENO}, {STDERR_FILENO, STDERR_FILENO}};

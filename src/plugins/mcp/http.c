@@ -88,8 +88,9 @@ mcp_http_end(struct evhttp_request *req)
 	evhttp_send_reply_end(req);
 }
 
-/* libevent frees a request with its connection, except a request cut off during its reply: that has
- * no connection any more, and must be freed here. */
+/* Returns true if the connection of the request has closed. libevent frees a request with its
+ * connection, except one cut off during its reply, which has no connection any more and must be
+ * ended here. */
 static bool
 is_gone(struct evhttp_request *req, const struct evhttp_connection *connection)
 {

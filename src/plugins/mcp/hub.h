@@ -1,9 +1,7 @@
-/* hr_mcp: the parts of the MCP proxy. It starts servers that speak on stdin and stdout, and offers
- * their tools to clients over HTTP as those of one server.
- *
- *   client -- http.c --> session.c --> rpc.c --> child.c --> process
- *
- * One thread, one libevent base. Nothing blocks: each reply is a callback. */
+/* hr_mcp: declares the parts of the MCP proxy. It starts servers that speak on stdin and stdout,
+ * and offers their tools to clients over HTTP as those of one server. A request goes from the
+ * client through http.c, session.c, rpc.c and child.c to the process. There is one thread with one
+ * libevent base. Nothing blocks: each reply is a callback. */
 #ifndef HR_PLUGINS_MCP_HUB_H
 #define HR_PLUGINS_MCP_HUB_H
 

@@ -1,4 +1,4 @@
-/* handrail-mcp: the plugin that offers the tools of MCP servers (handrail-plugin(5)). */
+/* handrail-mcp: runs as the plugin that offers the tools of MCP servers (handrail-plugin(5)). */
 #include "config.h"
 
 #include <signal.h>

@@ -69,7 +69,7 @@ mcp_reply_error(struct mcp_session *s, struct evhttp_request *req, struct json_o
 	reply(s, req, answer_new(id, "error", e));
 }
 
-/* A failed tool is reported as its result. */
+/* Reports a failed tool as its result. */
 static struct json_object *
 tool_failure(const char *text)
 {

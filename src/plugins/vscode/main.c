@@ -1,6 +1,6 @@
-/* handrail-vscode: the plugin that runs a VS Code server (handrail-vscode(8), handrail-plugin(5)).
- * Invariant: the server and its children are in this process group, which ends with this
- * process. */
+/* handrail-vscode: runs as the plugin for a VS Code server (handrail-vscode(8),
+ * handrail-plugin(5)). Invariant: the server and its children are in this process group, which ends
+ * with this process. */
 #include "config.h"
 
 #include <errno.h>

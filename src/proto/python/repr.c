@@ -67,7 +67,7 @@ simple_run(const char *p, size_t len)
 	return n;
 }
 
-/* `text`: s is UTF-8; otherwise each byte stands alone. */
+/* Appends the repr; `text`: s is UTF-8; otherwise each byte stands alone. */
 static void
 put_repr(struct hr_buf *b, const char *p, size_t len, bool text)
 {

@@ -47,7 +47,7 @@ int line_taken;
 
 /* ---- names of readline ---- */
 
-#define FD_LEAST 200 /* above the numbers that scripts use */
+#define FD_LEAST 200 /* lowest descriptor, above the numbers that scripts use */
 
 typedef int getc_function(FILE *);
 typedef void prep_function(int);

@@ -18,7 +18,7 @@
 
 #include "session/prompt/hook.h"
 
-#define ACK_ROOM 4096           /* maximum that the keeper writes */
+#define ACK_ROOM 4096           /* maximum bytes that the keeper writes */
 #define STATE_COMPLETING 0x4000 /* readline's flag: a completed word may name the variable */
 
 static char *report_path, *ack_path;
@@ -85,7 +85,7 @@ ack_read(char *p, size_t room)
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* The answer comes from another FIFO than the one the script reported to. */
+/* Waits for the answer, which comes from another FIFO than that of the reports. */
 int
 line_prompt_wait(const char *path)
 {
@@ -383,8 +383,8 @@ instead(const char *answer)
 	return &found;
 }
 
-/* Called for every lookup of PROMPT_COMMAND. Bash's own lookup comes when it is about to run the
- * hook: nothing else is in progress then. */
+/* Handles a lookup of PROMPT_COMMAND. Bash's own lookup comes when it is about to run the hook:
+ * nothing else is in progress then. */
 static struct variable *
 on_lookup(struct variable *hook)
 {

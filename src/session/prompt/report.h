@@ -21,7 +21,7 @@ struct hr_report {
 	int exit_code;
 	pid_t job; /* last background process; -1: none yet */
 	uid_t euid;
-	const char *pwd; /* absolute or "" */
+	const char *pwd; /* absolute path, or "" */
 	const char *path;
 	const char *hook;    /* indices and length of PROMPT_COMMAND, and PS0: see struct hr_hook */
 	const char *flags;   /* letters of $- */

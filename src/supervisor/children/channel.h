@@ -1,5 +1,5 @@
-/* hr_channel: the supervisor's end of the channel to a worker (proto/PROTOCOL): one packet per
- * message, in both directions. The owner interprets the messages. */
+/* hr_channel: serves the supervisor's end of the channel to a worker (proto/PROTOCOL): one packet
+ * per message, in both directions. The owner interprets the messages. */
 #ifndef HR_SUPERVISOR_CHILDREN_CHANNEL_H
 #define HR_SUPERVISOR_CHILDREN_CHANNEL_H
 

@@ -104,7 +104,7 @@ plugins_add(struct hr_plugins *ps, const char *dir, bool implied_only, struct hr
 	if (!implied_only && m.implied && m.start == HR_MANIFEST_FIRST_USE)
 		m.start = HR_MANIFEST_BACKGROUND;
 	p = hr_plugin_new(ps, &m, err);
-	hr_manifest_done(&m); /* empty if hr_plugin_new() took it */
+	hr_manifest_done(&m); /* m is empty if hr_plugin_new() took it */
 	if (p == NULL)
 		return -1;
 	TAILQ_INSERT_TAIL(&ps->list, p, entry);

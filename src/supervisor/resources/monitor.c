@@ -241,8 +241,8 @@ source_add(struct hr_monitor *m, enum hr_monitor_what what, int fd, int file,
 	return -1;
 }
 
-/* libevent does not know EPOLLPRI, and such a file is always "readable"; an epoll around it is
- * not. */
+/* Opens an epoll around a pressure file: libevent does not know EPOLLPRI, and such a file is always
+ * "readable"; an epoll around it is not. */
 static int
 pressure_watch(struct hr_monitor *m, const char *path, long long percent, enum hr_alert_kind kind,
     struct hr_err *err)

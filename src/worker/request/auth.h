@@ -11,7 +11,7 @@
 
 struct hr_auth {
 	struct hr_keysum_head head;       /* count 0: authentication is off */
-	unsigned char (*sums)[HR_KEYSUM]; /* head.count sums */
+	unsigned char (*sums)[HR_KEYSUM]; /* the sums, head.count of them */
 	size_t have;                      /* number of sums received so far */
 };
 

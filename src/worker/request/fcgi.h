@@ -1,5 +1,5 @@
-/* hr_fcgi: the only user of libfcgi: accepts requests on descriptor 0 and sends the answers, one at
- * a time. */
+/* hr_fcgi: accepts requests on descriptor 0 and sends the answers, one at a time, as the only user
+ * of libfcgi. */
 #ifndef HR_WORKER_REQUEST_FCGI_H
 #define HR_WORKER_REQUEST_FCGI_H
 

@@ -1,4 +1,5 @@
-/* hr_key: the key by which a repeated request is recognised (handraild(8), "AT MOST ONCE"). */
+/* hr_key: builds the key by which a repeated request is recognised (handraild(8), "AT MOST
+ * ONCE"). */
 #ifndef HR_WORKER_REQUEST_KEY_H
 #define HR_WORKER_REQUEST_KEY_H
 

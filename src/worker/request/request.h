@@ -1,5 +1,6 @@
-/* hr_request: a request and its handling. There is no FastCGI here: hr_handle() is a function of
- * the request, so tests and the fuzzer need no server (fcgi.c connects it to FastCGI). */
+/* hr_request: describes a request and its handling. There is no FastCGI here: hr_handle() is a
+ * function of the request, so tests and the fuzzer need no server (fcgi.c connects it to
+ * FastCGI). */
 #ifndef HR_WORKER_REQUEST_REQUEST_H
 #define HR_WORKER_REQUEST_REQUEST_H
 

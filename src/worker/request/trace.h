@@ -1,4 +1,4 @@
-/* hr_trace: the trace context of a request (W3C Trace Context, version 00). */
+/* hr_trace: handles the trace context of a request (W3C Trace Context, version 00). */
 #ifndef HR_WORKER_REQUEST_TRACE_H
 #define HR_WORKER_REQUEST_TRACE_H
 

@@ -1,4 +1,4 @@
-/* hr_rex: the server API of SWE-ReX, for SWE-agent and mini-swe-agent, with the same shells,
+/* hr_rex: serves the API of SWE-ReX, for SWE-agent and mini-swe-agent, with the same shells,
  * actions and files (doc/agents.md, "SWE-ReX"). Commands and file writes go through the existing
  * actions, and nothing is stored between requests. */
 #ifndef HR_WORKER_REX_REX_H

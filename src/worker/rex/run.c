@@ -37,7 +37,7 @@ hr_rex_decode(struct hr_buf *out, const char *p, size_t len)
 static size_t
 escape_length(const char *p, size_t len)
 {
-	static const char pasted[] = "\033[?2004l\r"; /* readline prints it after a command */
+	static const char pasted[] = "\033[?2004l\r"; /* readline prints this after a command */
 	size_t i = 2;
 
 	if (len >= sizeof(pasted) - 1 && memcmp(p, pasted, sizeof(pasted) - 1) == 0)

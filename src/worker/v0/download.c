@@ -29,7 +29,7 @@
 
 #define QUERY_MAX (64u << 10)
 
-/* Names the file as Starlette does. */
+/* Sets the file's name in the headers as Starlette does. */
 static void
 add_disposition(struct hr_answer *ret, const char *path, const char *suffix)
 {

@@ -374,7 +374,7 @@ mark(const void *arg)
 	hr_journal_mark(&u->w->journal, &u->w->once);
 }
 
-/* Places a file under its own name. */
+/* Moves a file to its place under its own name. */
 static int
 place_file(struct upload *u, struct hr_buf *why)
 {

@@ -67,7 +67,7 @@ open_as_shell(const struct hr_worker *w, const char *path, int flags)
 	return hr_reach_check(hr_plain_walk_as(AT_FDCWD, path, flags, w->shell_uid));
 }
 
-/* Does not open a file of a type that it cannot show. */
+/* Opens the file unless its type cannot be shown. */
 static void
 look(const struct hr_worker *w, const char *path, bool wanted, struct found *ret)
 {

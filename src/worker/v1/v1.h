@@ -1,6 +1,6 @@
-/* hr_v1: the API of an OpenHands V1 agent server for its workspace clients, with the same shells
- * and files (doc/agents.md, "OpenHands V1"). Each command has its own shell, kept for its result;
- * the server stores nothing else between requests. */
+/* hr_v1: serves the API of an OpenHands V1 agent server for its workspace clients, with the same
+ * shells and files (doc/agents.md, "OpenHands V1"). Each command has its own shell, kept for its
+ * result; the server stores nothing else between requests. */
 #ifndef HR_WORKER_V1_V1_H
 #define HR_WORKER_V1_V1_H
 

@@ -1,4 +1,4 @@
-/* br_element: an element named by a bid, and the conditions that an action waits for. Functions
+/* br_element: finds an element named by a bid, and waits for the conditions of an action. Functions
  * return 0; 1 if the action raises the exception in `why`; -1 if Chromium does not respond any
  * more, see b->err. */
 #ifndef HR_PLUGINS_BROWSER_ACT_ELEMENT_H

@@ -24,7 +24,7 @@ struct step {
 	uint32_t child; /* next child, on the tape */
 	bool joined;    /* the node joined after the children was taken */
 	bool printed;
-	size_t name; /* offset of its name in names */
+	size_t name; /* offset of the node's name in `names` */
 };
 
 struct writer {

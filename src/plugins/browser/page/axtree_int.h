@@ -9,7 +9,7 @@ struct ax_frame {
 	char *id; /* NULL: the tree was merged before, without marks */
 	char *json;
 	struct br_tape tape;
-	size_t first, n; /* range of its nodes */
+	size_t first, n; /* range of the tree's nodes */
 };
 
 struct ax_node {

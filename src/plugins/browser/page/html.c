@@ -116,7 +116,8 @@ put_name(struct hr_buf *b, const struct br_snapshot *s, uint32_t place)
 			b->p[i] += 'a' - 'A';
 }
 
-/* libxml2 before 2.12 ends an <ol> where a <ul> begins directly inside it, and vice versa. */
+/* Returns true for a list of one type directly inside one of the other: libxml2 before 2.12 ends an
+ * <ol> where a <ul> begins, and vice versa. */
 static bool
 is_list_in_list(const struct br_snapshot *s, const struct nodes *t, uint32_t i)
 {

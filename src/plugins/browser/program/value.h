@@ -1,4 +1,4 @@
-/* br_value: a literal of a program as a Python value, and its repr(). */
+/* br_value: holds a literal of a program as a Python value, and prints its repr(). */
 #ifndef HR_PLUGINS_BROWSER_PROGRAM_VALUE_H
 #define HR_PLUGINS_BROWSER_PROGRAM_VALUE_H
 
@@ -12,7 +12,7 @@ enum br_kind {
 	BR_V_FALSE,
 	BR_V_TRUE,
 	BR_V_INT,   /* text: decimal digits, perhaps after a minus */
-	BR_V_FLOAT, /* number: its value */
+	BR_V_FLOAT, /* `number` holds the value */
 	BR_V_STR,   /* text: generalised UTF-8, which may contain nulls */
 	BR_V_LIST,
 	BR_V_TUPLE,
