@@ -136,7 +136,9 @@ doctor(struct cli *c, const struct cli_args *a)
 
 	if (a->argc > 0 && hr_config_set(c->config, "core.runtime", a->argv[0], &err) < 0)
 		return cli_fail(&err);
-	r = cli_kind_exists(c);
+	r = cli_choose_kind(c, NULL);
+	if (r == CLI_OK)
+		r = cli_kind_exists(c);
 	if (r != CLI_OK)
 		return r;
 	f = begin_findings(c);

@@ -244,7 +244,9 @@ up(struct cli *c, const struct cli_args *a)
 	HR_BUF(names, 1 << 16);
 	int r;
 
-	r = set_by_options(c, a);
+	r = cli_choose_kind(c, c->name);
+	if (r == CLI_OK)
+		r = set_by_options(c, a);
 	if (r == CLI_OK)
 		r = cli_plugins(a, &plugins);
 	if (r == CLI_OK)

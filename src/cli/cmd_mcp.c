@@ -420,7 +420,9 @@ start(struct cli *c, const struct cli_args *a, int *ret_status)
 	const char *text;
 	size_t at = 0;
 
-	*ret_status = cli_plugins(a, &plugins);
+	*ret_status = cli_choose_kind(c, c->name);
+	if (*ret_status == CLI_OK)
+		*ret_status = cli_plugins(a, &plugins);
 	while ((text = cli_next(a, 'e', &at)) != NULL)
 		hr_strv_set_env(&env, text);
 	if (*ret_status != CLI_OK)

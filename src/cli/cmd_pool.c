@@ -42,7 +42,9 @@ pool(struct cli *c, const struct cli_args *a)
 	if (errno != 0 || stop == a->argv[0] || *stop != '\0' || n < 0 || n > POOL_MAX)
 		return cli_usage(
 		    "pool: the number must be from 0 to %d, not \"%s\"", POOL_MAX, a->argv[0]);
-	r = cli_plugins(a, &plugins);
+	r = cli_choose_kind(c, NULL);
+	if (r == CLI_OK)
+		r = cli_plugins(a, &plugins);
 	if (r != CLI_OK)
 		return r;
 	o.plugins = hr_strv_list(&plugins);

@@ -358,8 +358,42 @@ def doctor(h):
     equal(h("doctor").returncode, 1)
 
 
-CASES = [life, isolated, network, volumes, workspace, limits, paused, pool, two, ended, interrupted, replaced, own_root,
-         doctor]
+NOTE = "No Docker Engine answers, so the sandbox is a box"
+
+
+def chosen(h):
+    """Where no setting names a back-end it is docker if an Engine answers, else box; a sandbox keeps its own."""
+    del h.env["RUNTIME"]
+    asks = ["curl", "-s", "-f", "--unix-socket", "/var/run/docker.sock", "http://localhost/_ping"]
+    if subprocess.run(asks, stdout=subprocess.DEVNULL, cwd="/", **h.change).returncode == 0:
+        done = h("doctor")
+        equal(("engine" in done.stdout, NOTE in done.stderr), (True, False), "an Engine answers")
+        h.env["RUNTIME"] = "box"
+        h.ok("up")
+        del h.env["RUNTIME"]
+    else:
+        done = h("up")
+        equal((done.returncode, NOTE in done.stderr), (0, True), "none answers")
+        equal("handrail-box" in h("doctor").stdout, True)
+    equal(json.loads(h.ok("ps", "--json"))[0]["runtime"], "box")
+    done = h("up")
+    equal((done.returncode, NOTE in done.stderr), (0, False), "the sandbox has its back-end")
+    h.ok("rm", "-q", "default")
+    h.env["DOCKER_HOST"] = "unix://" + h.path("nobody")
+    h.fails(1, "Nobody answers at " + h.path("nobody"), "up")
+
+
+def first_run_directory(h):
+    """The directory for run directories is made where there is none yet."""
+    h.env["XDG_RUNTIME_DIR"] = h.path("run", "user", "of")
+    h.ok("up", "-q")
+    edge = h.box()["edge"]
+    h.ok("down", "-q")
+    equal(os.path.lexists(edge), False)
+
+
+CASES = [chosen, first_run_directory, life, isolated, network, volumes, workspace, limits, paused, pool, two, ended,
+         interrupted, replaced, own_root, doctor]
 
 
 def main():

@@ -131,6 +131,8 @@ make_directories(struct hr_box *b, struct hr_err *err)
 	    make_directory(b->dir, &b->new_dir, err) < 0 ||
 	    make_directory(storage, &ignored, err) < 0)
 		return -1;
+	if (hr_path_mkdirs_own(hr_run_base(b->h->environ), 0755, NULL, err) < 0)
+		return -1;
 	/* an earlier box has ended: its files of both are of no use */
 	if (hr_path_remove(process, err) < 0 || hr_path_remove(b->edge, err) < 0)
 		return -1;

@@ -60,8 +60,10 @@ hr_config_put(
 		json_object_put(v);
 		return hr_err_nomem(err);
 	}
-	if (is_runtime(k))
+	if (is_runtime(k)) {
 		c->runtime_named = false;
+		c->runtime_set = true;
+	}
 	return 0;
 }
 
@@ -94,6 +96,7 @@ hr_config_new(struct hr_err *err)
 			return NULL;
 		}
 	}
+	c->runtime_set = false;
 	return c;
 }
 
@@ -116,6 +119,7 @@ hr_config_copy(const struct hr_config *c, struct hr_err *err)
 		return hr_err_null(err);
 	}
 	n->runtime_named = c->runtime_named;
+	n->runtime_set = c->runtime_set;
 	return n;
 }
 

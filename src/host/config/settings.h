@@ -11,6 +11,7 @@ struct json_object;
 struct hr_config {
 	struct json_object *values; /* objects: section, then key, then value */
 	bool runtime_named;         /* the caller set core.runtime, not a file */
+	bool runtime_set;           /* the caller, a file or a variable set core.runtime */
 	/* kept for hr_config_own(): unknown sections of the file; settings set as text; and the
 	 * environment with the additions of ".env" */
 	struct json_object *later, *set;
