@@ -22,6 +22,8 @@
 #include "host/config/volumes.h"
 #include "proto/json.h"
 
+#define LISTEN "HANDRAIL_LISTEN"
+
 /* The body under construction; a failed call is remembered, and means that memory ran out. */
 struct spec {
 	const struct hr_dockerspec *d;
@@ -60,10 +62,11 @@ environment(struct spec *s)
 
 	hr_strv_add_all(&v, s->d->host->env);
 	hr_strv_set_envf(&v, "port=%d", s->d->port);
-	if (hr_config_bool(c, "sandbox.use_host_network"))
-		hr_strv_set_envf(
-		    &v, "HANDRAIL_LISTEN=%s", hr_config_text(c, "sandbox.runtime_binding_address"));
 	hr_command_env(&v, s->d->host, s->d->key, s->d->vscode_port, s->d->app_ports);
+	if (hr_config_bool(c, "sandbox.use_host_network") &&
+	    hr_json_at(hr_config_value(c, "sandbox.runtime_startup_env_vars"), LISTEN) == NULL)
+		hr_strv_set_envf(
+		    &v, LISTEN "=%s", hr_config_text(c, "sandbox.runtime_binding_address"));
 	s->bad |= v.failed;
 	put(s, s->body, "Env", hr_json_list(NULL, hr_strv_list(&v)));
 }
