@@ -170,6 +170,24 @@ hr_record_load(const char *state_dir, const char *sid, struct hr_record *ret, st
 	return 0;
 }
 
+/* Removes the file that a process has written beside the record and not renamed, since it was
+ * killed: "SID.json.XXXXXX". No other file of a sandbox has six bytes there. */
+static void
+remove_unfinished(const struct hr_sandbox *s)
+{
+	DIR *dir = opendir(s->state_dir);
+	const struct dirent *e;
+	size_t n = strlen(s->sid);
+
+	while (dir != NULL && (e = hr_dir_next(dir)) != NULL)
+		if (strncmp(e->d_name, s->sid, n) == 0 &&
+		    strncmp(e->d_name + n, SUFFIX ".", sizeof(SUFFIX)) == 0 &&
+		    strlen(e->d_name + n + sizeof(SUFFIX)) == 6)
+			(void)unlinkat(dirfd(dir), e->d_name, 0);
+	if (dir != NULL)
+		(void)closedir(dir);
+}
+
 void
 hr_record_remove(struct hr_sandbox *s)
 {
@@ -181,6 +199,7 @@ hr_record_remove(struct hr_sandbox *s)
 	/* the directory is left over if the process that ended the sandbox died */
 	if (home != NULL)
 		(void)hr_path_remove(home, NULL);
+	remove_unfinished(s);
 
 	for (i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
 		HR_FREE char *path = hr_record_path(s->state_dir, s->sid, suffixes[i]);
