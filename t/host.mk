@@ -9,23 +9,31 @@ t_unit_test_image_LDADD = libimagekit.la libprotojson.la libbase.la $(CHECK_LIBS
 
 # the launcher of boxes
 if BOX
-check_PROGRAMS += %D%/unit/test_box %D%/fuzz/replay_box
-TESTS += %D%/unit/test_box %D%/fuzz/replay_box %D%/e2e/test_box.py
-EXTRA_PROGRAMS += %D%/fuzz/fuzz_box
+check_PROGRAMS += %D%/unit/test_box %D%/unit/test_box_group %D%/fuzz/replay_box %D%/fuzz/replay_ids
+TESTS += %D%/unit/test_box %D%/unit/test_box_group %D%/fuzz/replay_box %D%/fuzz/replay_ids %D%/e2e/test_box.py
+EXTRA_PROGRAMS += %D%/fuzz/fuzz_box %D%/fuzz/fuzz_ids
 if FUZZERS
-noinst_PROGRAMS += %D%/fuzz/fuzz_box
+noinst_PROGRAMS += %D%/fuzz/fuzz_box %D%/fuzz/fuzz_ids
 endif
 t_unit_test_box_SOURCES = %D%/unit/test_box.c
 t_unit_test_box_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_box_LDADD = libbox.la $(CHECK_LIBS)
+t_unit_test_box_group_SOURCES = %D%/unit/test_box_group.c
+t_unit_test_box_group_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_box_group_LDADD = libbox.la $(CHECK_LIBS)
 t_fuzz_replay_box_SOURCES = %D%/fuzz/fuzz_box.c %D%/fuzz/replay_main.c
 t_fuzz_replay_box_LDADD = libbox.la
 t_fuzz_fuzz_box_SOURCES = %D%/fuzz/fuzz_box.c
 t_fuzz_fuzz_box_LDFLAGS = $(LIBFUZZER)
 t_fuzz_fuzz_box_LDADD = libbox.la
+t_fuzz_replay_ids_SOURCES = %D%/fuzz/fuzz_ids.c %D%/fuzz/replay_main.c
+t_fuzz_replay_ids_LDADD = libbox.la
+t_fuzz_fuzz_ids_SOURCES = %D%/fuzz/fuzz_ids.c
+t_fuzz_fuzz_ids_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_ids_LDADD = libbox.la
 LONG_TESTS += %D%/e2e/test_host_box.py
 endif
-EXTRA_DIST += %D%/e2e/test_host_box.py %D%/e2e/test_box.py %D%/fuzz/fuzz_box.c %D%/fuzz/seeds/box.txt
+EXTRA_DIST += %D%/e2e/test_host_box.py %D%/e2e/test_box.py %D%/fuzz/fuzz_box.c %D%/fuzz/seeds/box.txt %D%/fuzz/fuzz_ids.c %D%/fuzz/seeds/ids.txt
 
 # host
 check_PROGRAMS += %D%/unit/test_config %D%/unit/test_host %D%/host/branch %D%/host/program %D%/host/streamer

@@ -10,6 +10,7 @@ libbase_la_SOURCES = \
 	%D%/grow.c %D%/grow.h \
 	%D%/process/handover.c %D%/process/handover.h \
 	%D%/hash.h \
+	%D%/process/hierarchy.c %D%/process/hierarchy.h \
 	%D%/log.c %D%/log.h \
 	%D%/loglines.c %D%/loglines.h \
 	%D%/module.c %D%/module.h \

@@ -2,17 +2,22 @@
 #ifndef HR_BOX_GROUP_H
 #define HR_BOX_GROUP_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "box/spec.h"
 
 /* Puts process `pid` into new control groups "handrail/NAME" with the limits of the document. A
- * hierarchy of version 2 is used where it has the controller, else one of version 1. Fails where a
- * limit cannot be enforced; without limits a machine without control groups is no error. Returns 0,
- * or -1 with *err: the caller ends the process and calls box_group_remove(). */
-int box_group_make(const struct box_spec *s, pid_t pid, struct hr_err *err);
+ * hierarchy of version 2 is used where it has the controller, else, for root, one of version 1.
+ * Fails where a limit cannot be enforced; without limits a machine without control groups is no
+ * error. proc is "/proc" except in tests. Appends the groups' paths to `dirs`, as the members of a
+ * JSON list: one of them freezes. Returns 0, or -1 with *err: the caller ends the process and calls
+ * box_group_remove(). */
+int box_group_make(const struct box_spec *s, const char *proc, bool root, pid_t pid,
+    struct hr_buf *dirs, struct hr_err *err);
 
 /* Removes the groups of that name. Processes must have left them. */
-void box_group_remove(const char *name);
+void box_group_remove(const char *name, bool root);
 
 #endif

@@ -17,6 +17,7 @@
 #include "base/process/pid.h"
 #include "base/process/spawn.h"
 #include "box/group.h"
+#include "box/ids.h"
 
 #define PATIENCE_S 2
 
@@ -99,7 +100,7 @@ static void __attribute__((noreturn)) watch(const char *name)
 			(void)hr_pid_signal(PIDFD, SIGKILL);
 	}
 	if (!left)
-		box_group_remove(name);
+		box_group_remove(name, box_ids_root());
 	_exit(0);
 }
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,33 +22,63 @@
 
 #define PROGRAMS "/usr/bin:/bin"
 
-/* The first range "NAME:START:COUNT" of the caller, by name or number. */
+bool
+box_ids_root(void)
+{
+	HR_BUF(map, 4096);
+	unsigned long inside, outside, count;
+
+	return geteuid() == 0 && hr_path_read("/proc/self/uid_map", &map, NULL) == 0 &&
+	       sscanf(hr_buf_str(&map), "%lu %lu %lu", &inside, &outside, &count) == 3 &&
+	       outside == 0 && count == UINT32_MAX;
+}
+
+/* Reads a decimal number up to `end`; 0: it is none that an id can be. */
+static long
+number_of(const char *text, char end)
+{
+	char *last;
+	long n;
+
+	errno = 0;
+	n = strtol(text, &last, 10);
+	return *text >= '0' && *text <= '9' && *last == end && errno == 0 && n < UINT32_MAX ? n : 0;
+}
+
+bool
+box_ids_range(const char *text, const char *name, uid_t uid, long *ret_start, long *ret_count)
+{
+	char line[256], number[24], *start, *count;
+	size_t n;
+
+	(void)snprintf(number, sizeof(number), "%ld", (long)uid);
+	for (; *text != '\0'; text += n + (text[n] != '\0')) {
+		n = strcspn(text, "\n");
+		(void)snprintf(line, sizeof(line), "%.*s", (int)(n < 1000 ? n : 1000), text);
+		start = strchr(line, ':');
+		count = start != NULL ? strchr(start + 1, ':') : NULL;
+		if (n >= sizeof(line) || count == NULL)
+			continue;
+		*start++ = '\0';
+		if (strcmp(line, number) != 0 && (name == NULL || strcmp(line, name) != 0))
+			continue;
+		*ret_start = number_of(start, ':');
+		*ret_count = number_of(count + 1, '\0');
+		if (*ret_start > 0 && *ret_count > 0)
+			return true;
+	}
+	return false;
+}
+
 static bool
 find_range(const char *file, long *start, long *count)
 {
 	const struct passwd *pw = getpwuid(geteuid());
 	HR_BUF(b, 1 << 20);
-	char number[24], *line, *next, *at, *end;
 
-	(void)snprintf(number, sizeof(number), "%ld", (long)geteuid());
-	if (hr_path_read(file, &b, NULL) < 0)
-		return false;
-	for (line = b.p; line != NULL && *line != '\0'; line = next) {
-		next = strchrnul(line, '\n');
-		if (*next != '\0')
-			*next++ = '\0';
-		at = strchr(line, ':');
-		if (at == NULL)
-			continue;
-		*at++ = '\0';
-		if (strcmp(line, number) != 0 && (pw == NULL || strcmp(line, pw->pw_name) != 0))
-			continue;
-		*start = strtol(at, &end, 10);
-		*count = *end == ':' ? strtol(end + 1, NULL, 10) : 0;
-		if (*start > 0 && *count > 0)
-			return true;
-	}
-	return false;
+	return hr_path_read(file, &b, NULL) == 0 &&
+	       box_ids_range(
+		   hr_buf_str(&b), pw != NULL ? pw->pw_name : NULL, geteuid(), start, count);
 }
 
 void

@@ -36,7 +36,7 @@ static uint64_t
 namespaces(const struct box_spec *s)
 {
 	return CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
-	       (s->host_network ? 0 : CLONE_NEWNET) | (geteuid() != 0 ? CLONE_NEWUSER : 0);
+	       (s->host_network ? 0 : CLONE_NEWNET) | (box_ids_root() ? 0 : CLONE_NEWUSER);
 }
 
 static pid_t
@@ -62,7 +62,7 @@ setting_is(const char *path, char value)
 static int
 not_cloned(int sys, struct hr_err *err)
 {
-	if (geteuid() == 0)
+	if (box_ids_root())
 		return hr_err_sys(err, sys,
 		    "make the namespaces of a box (inside a container, it must be allowed to)");
 	if (setting_is("/proc/sys/kernel/unprivileged_userns_clone", '0'))
@@ -164,13 +164,14 @@ static void __attribute__((noreturn)) in_box(const struct first *f)
 
 /* Reports the process, and waits for the byte that lets it continue. */
 static int
-ask_control(int control, pid_t pid, struct hr_err *err)
+ask_control(int control, pid_t pid, const struct hr_buf *groups, struct hr_err *err)
 {
-	char text[HR_PID_STAT], line[96], go;
-	int n = snprintf(line, sizeof(line), "{\"pid\": %ld, \"started\": %llu}\n", (long)pid,
-	    hr_pid_field(hr_pid_stat(pid, text), HR_PID_STARTED));
+	HR_BUF(line, 1 << 16);
+	char go;
 
-	if (hr_fd_write_full(control, line, (size_t)n, err) < 0)
+	hr_buf_addf(&line, "{\"pid\": %ld, \"started\": %llu, \"groups\": [%s]}\n", (long)pid,
+	    hr_pid_started(pid), hr_buf_str(groups));
+	if (hr_buf_check(&line, err) < 0 || hr_fd_write_full(control, line.p, line.len, err) < 0)
 		return -1;
 	return hr_fd_read(control, &go, 1) == 1
 		   ? 0
@@ -183,17 +184,17 @@ prepare(const struct box_spec *s, const struct box_ids *ids, pid_t pid, int pidf
     struct box_guard *guard, int sync, int control, struct hr_err *err)
 {
 	char text[sizeof(err->msg)];
-	ssize_t n;
-
+	HR_BUF(groups, 1 << 16);
 	siginfo_t ended = {.si_pid = 0};
+	ssize_t n;
 
 	if (box_guard_start(guard, pidfd, s->name, err) < 0)
 		goto failed;
-	if (geteuid() != 0 && box_ids_map(ids, pid, err) < 0)
+	if (!box_ids_root() && box_ids_map(ids, pid, err) < 0)
 		goto failed;
-	if (box_group_make(s, pid, err) < 0)
+	if (box_group_make(s, "/proc", box_ids_root(), pid, &groups, err) < 0)
 		goto failed;
-	if ((control >= 0 && ask_control(control, pid, err) < 0) ||
+	if ((control >= 0 && ask_control(control, pid, &groups, err) < 0) ||
 	    hr_fd_write_full(sync, "g", 1, err) < 0)
 		goto failed;
 	n = hr_fd_read_full(sync, text, sizeof(text) - 1, err);
@@ -212,7 +213,7 @@ failed:
 	/* the control groups are empty when the child has ended */
 	(void)kill(pid, SIGKILL);
 	(void)hr_spawn_end(pid, NULL);
-	box_group_remove(s->name);
+	box_group_remove(s->name, box_ids_root());
 	return -1;
 }
 
@@ -254,7 +255,7 @@ static int
 start(const struct box_spec *s, struct box_guard *guard, int control, int *ret_status,
     struct hr_err *err)
 {
-	struct first first = {.s = s, .detached = control >= 0, .plain = geteuid() != 0};
+	struct first first = {.s = s, .detached = control >= 0, .plain = !box_ids_root()};
 	HR_CLOSE int pidfd = -1;
 	struct box_ids ids = {0};
 	bool terminal = false;
@@ -290,7 +291,7 @@ start(const struct box_spec *s, struct box_guard *guard, int control, int *ret_s
 			? 0
 			: hr_err_sys(err, errno, "wait for the box");
 		*ret_status = hr_exit_code(status);
-		box_group_remove(s->name);
+		box_group_remove(s->name, box_ids_root());
 	}
 	if (terminal)
 		(void)tcsetpgrp(STDIN_FILENO, getpgrp());
@@ -336,7 +337,7 @@ box_start_explain(struct hr_buf *b)
 {
 	struct box_ids ids;
 
-	if (geteuid() == 0) {
+	if (box_ids_root()) {
 		hr_buf_adds(b, "Its root is root of this machine, with few capabilities.\n");
 		return;
 	}

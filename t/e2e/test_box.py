@@ -4,6 +4,7 @@ twice, by root and by another account."""
 
 import json
 import os
+import select
 import shutil
 import signal
 import socket
@@ -88,6 +89,25 @@ def groups(name):
             found += [os.path.join(top, n) for n in names if n == name]
             names[:] = []
     return found
+
+
+def two_groups():
+    """Where control groups of version 2 are mounted; None: nowhere."""
+    with open("/proc/self/mountinfo") as f:
+        for line in f:
+            if " - cgroup2 " in line:
+                return line.split()[4]
+    return None
+
+
+def wait_empty(group):
+    """Until no process is in a control group of version 2, or below it."""
+    with open(os.path.join(group, "cgroup.events")) as f:
+        watch = select.poll()
+        watch.register(f, select.POLLPRI)
+        while "populated 1" in f.read():
+            equal(len(watch.poll(PATIENCE * 1000)), 1, "the group is empty in time")
+            f.seek(0)
 
 
 def files(b):
@@ -332,7 +352,8 @@ def detached(b, answer=b"g"):
     p = b.start(d, "--detach", str(theirs.fileno()), pass_fds=[theirs.fileno()])
     theirs.close()
     told = json.loads(ours.makefile().readline())
-    equal(sorted(told), ["pid", "started"])
+    equal(sorted(told), ["groups", "pid", "started"])
+    equal(sorted(told["groups"]), sorted(groups(d["name"])))
     pid = told["pid"]
     if answer:
         ours.sendall(answer)
@@ -348,6 +369,61 @@ def detached(b, answer=b"g"):
     for g in groups(d["name"]):
         os.rmdir(g)
     p.communicate()
+
+
+def delegated(b):
+    """An ordinary user's box has control groups below the user's own, which freeze it; a limit that they do not have
+    is refused."""
+    top = two_groups()
+    if os.geteuid() != 0:
+        raise Skip("needs root: the test gives a control group to another account")
+    if top is None:
+        raise Skip("needs a kernel with control groups of version 2")
+    own = os.path.join(top, "handrail-test-%d" % os.getpid())
+    os.mkdir(own)
+    try:
+        for path in [own] + [os.path.join(own, "cgroup." + n) for n in ("procs", "subtree_control")]:
+            os.chown(path, b.uid, -1)
+        ours, theirs = socket.socketpair()
+
+        def enter():
+            with open(os.path.join(own, "cgroup.procs"), "w") as f:
+                f.write(str(os.getpid()))
+            os.setresgid(b.uid, b.uid, b.uid)
+            os.setresuid(b.uid, b.uid, b.uid)
+
+        def start(document, *args, **popen):
+            before, b.change = b.change, {"preexec_fn": enter}
+            try:
+                return b.start(document, *args, **popen)
+            finally:
+                b.change = before
+
+        d = b.document(RUNS)
+        p = start(d, "--detach", str(theirs.fileno()), pass_fds=[theirs.fileno()])
+        theirs.close()
+        told = json.loads(ours.makefile().readline())
+        equal(told["groups"], [os.path.join(own, "handrail", d["name"])], told)
+        ours.sendall(b"g")
+        equal((p.stdout.readline(), p.wait(timeout=PATIENCE)), ("runs\n", 0))
+        group = told["groups"][0]
+        with open(os.path.join(group, "cgroup.freeze"), "w") as f:
+            f.write("1")
+        with open(os.path.join(group, "cgroup.procs")) as f:
+            equal([int(n) for n in f], [told["pid"]])
+        os.kill(told["pid"], signal.SIGKILL)
+        equal(process.wait_gone(told["pid"], PATIENCE), True)
+        ours.close()
+        with open(os.path.join(own, "cgroup.controllers")) as f:
+            lacks = "pids" not in f.read().split()
+        p = start(b.document("echo limited", limits={"processes": 20}))
+        out, err = p.communicate(timeout=PATIENCE)
+        equal((p.returncode, out, "limit of pids cannot be enforced" in err),
+              (125, "", True) if lacks else (0, "limited\n", False), err)
+        wait_empty(own)
+    finally:
+        for path, _, _ in os.walk(own, topdown=False):
+            os.rmdir(path)
 
 
 def given_up(b):
@@ -429,7 +505,7 @@ def shared_storage(b):
 
 
 CASES = [files, kept, processes, network, resolver, fence, launchers_file, signals, mounts, planted, foreign_root,
-         limits, errors, checked, status_and_streams, detached, given_up, killed,
+         limits, errors, checked, status_and_streams, detached, delegated, given_up, killed,
          killed_untied, shared_storage]
 
 
@@ -449,8 +525,8 @@ def main():
             if len(sys.argv) > 1 and case.__name__ not in sys.argv[1:]:
                 continue
             name = "%s, %s" % (case.__name__, "root" if uid == 0 else "another account")
-            if case is resolver and uid != 0 and os.geteuid() == 0:
-                continue  # root has done it
+            if os.geteuid() == 0 and case is (resolver if uid != 0 else delegated):
+                continue  # it is done once
             if why:
                 tap.skip(name, "no box can be made here: " + why)
                 continue

@@ -1,8 +1,8 @@
 # Each target twice: replay_X runs its seeds and mutations of them in make check; fuzz_X is for
 # libFuzzer, with configure --enable-fuzzers CC=clang.
-FUZZ_REPLAYERS = %D%/replay_door %D%/replay_files %D%/replay_frame %D%/replay_json \
+FUZZ_REPLAYERS = %D%/replay_door %D%/replay_files %D%/replay_frame %D%/replay_hierarchy %D%/replay_json \
 	%D%/replay_report %D%/replay_rex %D%/replay_session %D%/replay_split %D%/replay_term
-FUZZ_TARGETS = %D%/fuzz_door %D%/fuzz_files %D%/fuzz_frame %D%/fuzz_json \
+FUZZ_TARGETS = %D%/fuzz_door %D%/fuzz_files %D%/fuzz_frame %D%/fuzz_hierarchy %D%/fuzz_json \
 	%D%/fuzz_report %D%/fuzz_rex %D%/fuzz_session %D%/fuzz_split %D%/fuzz_term
 LIBFUZZER = $(AM_LDFLAGS) -fsanitize=fuzzer
 check_PROGRAMS += $(FUZZ_REPLAYERS)
@@ -13,7 +13,7 @@ noinst_PROGRAMS += $(FUZZ_TARGETS)
 endif
 EXTRA_DIST += %D%/fuzz.h %D%/mkseeds \
 	%D%/dict/json.dict %D%/dict/split.dict %D%/dict/term.dict \
-	%D%/seeds/door.txt %D%/seeds/files.txt %D%/seeds/frame.txt %D%/seeds/json.txt %D%/seeds/office.txt \
+	%D%/seeds/door.txt %D%/seeds/files.txt %D%/seeds/frame.txt %D%/seeds/hierarchy.txt %D%/seeds/json.txt %D%/seeds/office.txt \
 	%D%/seeds/report.txt %D%/seeds/rex.txt %D%/seeds/session.txt %D%/seeds/split.txt %D%/seeds/term.txt
 
 t_fuzz_replay_door_SOURCES = %D%/fuzz_door.c %D%/replay_main.c
@@ -42,6 +42,11 @@ t_fuzz_replay_frame_LDADD = libproto.la libbase.la
 t_fuzz_fuzz_frame_SOURCES = %D%/fuzz_frame.c
 t_fuzz_fuzz_frame_LDFLAGS = $(LIBFUZZER)
 t_fuzz_fuzz_frame_LDADD = libproto.la libbase.la
+t_fuzz_replay_hierarchy_SOURCES = %D%/fuzz_hierarchy.c %D%/replay_main.c
+t_fuzz_replay_hierarchy_LDADD = libbase.la
+t_fuzz_fuzz_hierarchy_SOURCES = %D%/fuzz_hierarchy.c
+t_fuzz_fuzz_hierarchy_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_hierarchy_LDADD = libbase.la
 t_fuzz_replay_json_SOURCES = %D%/fuzz_json.c %D%/replay_main.c
 t_fuzz_replay_json_LDADD = libworker.la libdetect.la libbase.la
 t_fuzz_fuzz_json_SOURCES = %D%/fuzz_json.c

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "box/ids.h"
 #include "box/spec.h"
 
 #define BASE "\"name\":\"a\",\"storage\":\"/s\",\"argv\":[\"/x\"]"
@@ -149,6 +150,29 @@ START_TEST(too_many_mounts)
 }
 END_TEST
 
+START_TEST(subordinate_ids)
+{
+	static const struct {
+		const char *text;
+		long start, count; /* 0: no range */
+	} rows[] = {{"", 0, 0}, {"other:1:2\n", 0, 0}, {"me:100000:65536\n", 100000, 65536},
+	    {"other:1:2\nme:3:4", 3, 4}, {"1000:5:6\nme:7:8\n", 5, 6}, {"me:0:4\nme:5:4", 5, 4},
+	    {"me:-5:4\n", 0, 0}, {"me:5:-4\n", 0, 0}, {"me:5 :4\n", 0, 0}, {"me:5:4 \n", 0, 0},
+	    {"me:5\n:4\n", 0, 0}, {"me:4294967295:1\n", 0, 0},
+	    {"me:99999999999999999999:1\n", 0, 0}, {"me\n:1:2\n1000x:1:2\n", 0, 0}};
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		long start = 0, count = 0;
+		bool found = box_ids_range(rows[i].text, "me", 1000, &start, &count);
+
+		ck_assert_msg(found == (rows[i].start > 0), "%s", rows[i].text);
+		ck_assert_msg(!found || (start == rows[i].start && count == rows[i].count), "%s",
+		    rows[i].text);
+	}
+}
+END_TEST
+
 int
 main(void)
 {
@@ -161,6 +185,7 @@ main(void)
 	tcase_add_test(t, least);
 	tcase_add_loop_test(t, errors, 0, (int)(sizeof(wrong) / sizeof(*wrong)));
 	tcase_add_test(t, too_many_mounts);
+	tcase_add_test(t, subordinate_ids);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);

@@ -138,6 +138,30 @@ START_TEST(version_two)
 }
 END_TEST
 
+/* A server that moved out of the way finds the group that it came from. */
+START_TEST(version_two_again)
+{
+	char mounts[512];
+
+	(void)snprintf(mounts, sizeof(mounts), "35 25 0:30 / %s/cg rw - cgroup2 cgroup2 rw\n", top);
+	file("proc/self/mountinfo", mounts);
+	file("proc/self/cgroup", "0::/unit/handrail-server\n");
+	dir("cg/unit/box");
+	dir("cg/unit/handrail-server");
+	file("cg/unit/cgroup.controllers", "pids\n");
+	file("cg/unit/cgroup.subtree_control", "");
+	file("cg/unit/box/cpu.max", "");
+	file("cg/unit/box/pids.max", "");
+	ck_assert_msg(open_box(0, 77, 0) == 0, "%s", err.msg);
+	ck_assert_str_eq(g.dirs[0], at("cg/unit/box"));
+	/* a group outside the namespace of control groups is nowhere in the tree */
+	hr_cgroup_close(&g);
+	file("proc/self/cgroup", "0::/../unit\n");
+	ck_assert_int_eq(open_box(0, 77, 0), -1);
+	ck_assert_str_eq(err.msg, "no control group for pids is mounted");
+}
+END_TEST
+
 START_TEST(version_two_without_a_right)
 {
 	char mounts[512];
@@ -290,6 +314,7 @@ main(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, version_two);
+	tcase_add_test(tc, version_two_again);
 	tcase_add_test(tc, version_two_without_a_right);
 	tcase_add_test(tc, version_one);
 	tcase_add_test(tc, nothing_is_asked_for);

@@ -234,12 +234,12 @@ hr_box_run_to_end(bool check, const struct hr_buf *document, struct hr_buf *out,
 	return status == 0 ? 0 : refused(hr_buf_str(out), status, err);
 }
 
-/* Reads {"pid": N, "started": N} and a line feed. Returns false if the launcher has ended. */
+/* Reads {"pid": N, "started": N, ...} and a line feed. Returns false if the launcher has ended. */
 static bool
 read_process(struct hr_box *b, int control)
 {
 	HR_PUT struct json_object *o = NULL;
-	char line[128];
+	char line[4096];
 	size_t n = 0;
 	int64_t pid;
 
