@@ -1,5 +1,6 @@
-/* The file systems of a box: overlays over the host's programs or over a root directory, a /proc
- * with masks, a small /dev, and the mounts of the document. */
+/* The file systems of a box: overlays over the host's programs or over a root
+ * directory, a /proc with masks, a small /dev, and the mounts of the document.
+ */
 #include "config.h"
 
 #include "box/view.h"
@@ -23,7 +24,8 @@
 #include "base/err.h"
 #include "base/fd.h"
 
-/* <sys/mount.h> and <linux/mount.h> define the same names differently in glibc 2.36 */
+/* <sys/mount.h> and <linux/mount.h> define the same names differently in
+ * glibc 2.36 */
 int mount(const char *source, const char *target, const char *type, unsigned long flags,
     const void *data);
 int umount2(const char *target, int flags);
@@ -51,10 +53,12 @@ struct view {
 	char resolver[PATH_MAX];
 };
 
-/* These directories of the host a box sees. Each becomes the lower layer of an overlay. */
+/* These directories of the host a box sees. Each becomes the lower layer of an
+ * overlay. */
 struct seen {
 	const char *path; /* below / */
-	bool sift; /* entries that not every account can read are left out: they may be secrets */
+	bool sift;        /* entries that not every account can read are left out: they may
+			     be secrets */
 };
 static const struct seen host_system[] = {{"usr", false}, {"bin", false}, {"sbin", false},
     {"lib", false}, {"lib32", false}, {"lib64", false}, {"libx32", false}, {"etc", true},
@@ -116,7 +120,8 @@ add(struct view *v, int fd, const char *target, bool is_file, struct hr_err *err
 	return 0;
 }
 
-/* A new file system of that type, with options by turns a name and a value, NULL at the end. */
+/* A new file system of that type, with options by turns a name and a value,
+ * NULL at the end. */
 static int
 new_mount(const char *type, const char *const *options, unsigned attributes)
 {
@@ -134,8 +139,8 @@ new_mount(const char *type, const char *const *options, unsigned attributes)
 	return (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, attributes);
 }
 
-/* Opens a path of the document. A link in it is an error: another account could have changed it
- * since the caller looked. */
+/* Opens a path of the document. A link in it is an error: another account could
+ * have changed it since the caller looked. */
 static int
 host_path(const char *path, uint64_t flags)
 {
@@ -144,7 +149,8 @@ host_path(const char *path, uint64_t flags)
 	return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 }
 
-/* Returns a copy of the mount at `path` of the host, with all mounts below it, or -1 with errno. */
+/* Returns a copy of the mount at `path` of the host, with all mounts below it,
+ * or -1 with errno. */
 static int
 bound(const char *path, bool writable)
 {
@@ -171,7 +177,8 @@ storage_directory(int storage, const char *name, mode_t mode)
 	return openat(storage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Programs make these files for a moment while they change accounts; they hold passwords. */
+/* Programs make these files for a moment while they change accounts; they hold
+ * passwords. */
 static const char *const accounts[] = {"gshadow+", "gshadow-", "gshadow.edit", "ngshadow",
     "npasswd", "nshadow", "shadow+", "shadow-", "shadow.edit"};
 
@@ -186,8 +193,8 @@ hide_accounts(int upper, struct hr_err *err)
 	return 0;
 }
 
-/* Leaves out of the upper layer's view what not every account may read in the lower one. What the
- * box has made of such a name itself stays. */
+/* Leaves out of the upper layer's view what not every account may read in the
+ * lower one. What the box has made of such a name itself stays. */
 static int
 sift(int lower, int upper, struct hr_err *err)
 {
@@ -225,40 +232,8 @@ sift(int lower, int upper, struct hr_err *err)
 	return errno == 0 ? 0 : hr_err_sys(err, errno, "read a directory of the host");
 }
 
-/* Adds an overlay of `lower` at `target`, whose changes are kept below the storage's `name`. */
-static int
-add_overlay(struct view *v, int lower, const char *target, const char *name, bool sifted,
-    struct hr_err *err)
-{
-	HR_CLOSE int top = storage_directory(v->storage, "layers", 0700);
-	HR_CLOSE int both = top >= 0 ? storage_directory(top, name, 0700) : -1;
-	HR_CLOSE int upper = both >= 0 ? storage_directory(both, "upper", 0755) : -1;
-	HR_CLOSE int work = both >= 0 ? storage_directory(both, "work", 0700) : -1;
-	char places[3][32];
-	const char *options[] = {"lowerdir", places[0], "upperdir", places[1], "workdir", places[2],
-	    "source", "handrail", v->plain ? "userxattr" : "index", v->plain ? NULL : "off",
-	    v->plain ? NULL : "redirect_dir", "off", "metacopy", "off", NULL};
-	struct stat st;
-
-	if (upper < 0 || work < 0)
-		return hr_err_sys(err, errno, "make layers/%s in the storage", name);
-	if (fstat(lower, &st) != 0 || fchmod(upper, st.st_mode & 07777) != 0)
-		return hr_err_sys(err, errno, "prepare the layer of %s", target);
-	if (sifted && (sift(lower, upper, err) < 0 ||
-			  (strcmp(name, "etc") == 0 && hide_accounts(upper, err) < 0)))
-		return -1;
-	/* descriptors, since a comma or a colon in a path would end the option */
-	(void)snprintf(places[0], sizeof(places[0]), "/proc/self/fd/%d", lower);
-	(void)snprintf(places[1], sizeof(places[1]), "/proc/self/fd/%d", upper);
-	(void)snprintf(places[2], sizeof(places[2]), "/proc/self/fd/%d", work);
-	return add(v, new_mount("overlay", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV), target,
-	    false, err);
-}
-
-/* ---- the root ---- */
-
-/* mkdir -p of a relative path below the new root, where nothing is mounted yet and which only this
- * program has filled: a link on the way, which the box has made, is an error. */
+/* mkdir -p of a relative path below a directory of the storage, where nothing
+ * is mounted yet: a link on the way, which the box has made, is an error. */
 static int
 make_below(int root, const char *path, mode_t mode, struct hr_err *err)
 {
@@ -281,6 +256,81 @@ make_below(int root, const char *path, mode_t mode, struct hr_err *err)
 		   ? 0
 		   : hr_err_sys(err, errno, "make a directory of the box");
 }
+
+/* Makes the directories of mounts below the overlay of `path` in its upper
+ * layer. An ordinary user's box could not make them in a directory of the
+ * host's root. */
+static int
+make_parents(const struct view *v, int lower, int upper, const char *path, struct hr_err *err)
+{
+	const struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+	    .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH};
+	const size_t n = strlen(path);
+	char parent[PATH_MAX], *slash;
+	struct stat st;
+	size_t i;
+
+	for (i = 0; i < v->s->nmounts; i++) {
+		const char *target = v->s->mounts[i].target + 1;
+		HR_CLOSE int fd = -1;
+
+		if (strncmp(target, path, n) != 0 || target[n] != '/' ||
+		    fstatat(lower, target + n + 1, &st, AT_SYMLINK_NOFOLLOW) == 0 ||
+		    (size_t)snprintf(parent, sizeof(parent), "%s", target + n + 1) >=
+			sizeof(parent) ||
+		    (slash = strrchr(parent, '/')) == NULL)
+			continue;
+		*slash = '\0';
+		fd = (int)syscall(SYS_openat2, lower, parent, &how, sizeof(how));
+		/* a link of the host stays what it is */
+		if ((fd >= 0 || errno == ENOENT) && make_below(upper, parent, 0755, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Adds an overlay of `lower` at `target`, whose changes are kept below the
+ * storage's `name`. */
+static int
+add_overlay(struct view *v, int lower, const char *target, const char *name, bool sifted,
+    struct hr_err *err)
+{
+	HR_CLOSE int top = storage_directory(v->storage, "layers", 0700);
+	HR_CLOSE int both = top >= 0 ? storage_directory(top, name, 0700) : -1;
+	HR_CLOSE int upper = both >= 0 ? storage_directory(both, "upper", 0755) : -1;
+	HR_CLOSE int work = both >= 0 ? storage_directory(both, "work", 0700) : -1;
+	char places[3][32];
+	const char *options[] = {"lowerdir", places[0], "upperdir", places[1], "workdir", places[2],
+	    "source", "handrail", v->plain ? "userxattr" : "index", v->plain ? NULL : "off",
+	    v->plain ? NULL : "redirect_dir", "off", "metacopy", "off", NULL};
+	struct stat st;
+	int fd;
+
+	if (upper < 0 || work < 0)
+		return hr_err_sys(err, errno, "make layers/%s in the storage", name);
+	if (fstat(lower, &st) != 0 || fchmod(upper, st.st_mode & 07777) != 0)
+		return hr_err_sys(err, errno, "prepare the layer of %s", target);
+	if (sifted && (sift(lower, upper, err) < 0 ||
+			  (strcmp(name, "etc") == 0 && hide_accounts(upper, err) < 0)))
+		return -1;
+	if (v->plain && make_parents(v, lower, upper, target, err) < 0)
+		return -1;
+	/* descriptors, since a comma or a colon in a path would end the option */
+	(void)snprintf(places[0], sizeof(places[0]), "/proc/self/fd/%d", lower);
+	(void)snprintf(places[1], sizeof(places[1]), "/proc/self/fd/%d", upper);
+	(void)snprintf(places[2], sizeof(places[2]), "/proc/self/fd/%d", work);
+	fd = new_mount("overlay", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	if (fd < 0 && errno == EINVAL && v->plain)
+		return hr_err_set(err, HR_E_UNSUPPORTED,
+		    "/%s of this machine has file systems mounted below it, "
+		    "as in a container; the "
+		    "kernel lets only root's box leave them out: name a "
+		    "\"root\", or be root",
+		    strcmp(target, ".") == 0 ? v->s->root + 1 : target);
+	return add(v, fd, target, false, err);
+}
+
+/* ---- the root ---- */
 
 /* The directory that becomes the root of a box with the host's programs. */
 static int
@@ -348,12 +398,13 @@ add_system(struct view *v, struct hr_err *err)
 
 	if (fd < 0)
 		return hr_err_sys(err, errno,
-		    "the kernel refuses a /proc of the box's own (as inside a container that hides "
+		    "the kernel refuses a /proc of the box's own (as inside "
+		    "a container that hides "
 		    "parts of its /proc)");
 	if (add(v, fd, "proc", false, err) < 0)
 		return -1;
-	/* An ordinary user's box with the host's network has none: the kernel shows only the
-	 * network namespaces of the box's own user namespace. */
+	/* An ordinary user's box with the host's network has none: the kernel shows
+	 * only the network namespaces of the box's own user namespace. */
 	fd = new_mount("sysfs", none, safe | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY);
 	if (fd >= 0 && add(v, fd, "sys", false, err) < 0)
 		return -1;
@@ -365,8 +416,8 @@ add_system(struct view *v, struct hr_err *err)
 		return -1;
 	for (i = 0; i < sizeof(devices) / sizeof(*devices); i++) {
 		fd = sys_open_tree(AT_FDCWD, devices[i], OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-		/* these are files of the host: read-only keeps their modes and owners, and not
-		 * their use */
+		/* these are files of the host: read-only keeps their modes and owners, and
+		 * not their use */
 		if (fd >= 0 &&
 		    set_flags(fd, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY) < 0)
 			hr_fd_close(&fd);
@@ -376,13 +427,30 @@ add_system(struct view *v, struct hr_err *err)
 	return 0;
 }
 
-/* Keeps the host's resolver where /etc/resolv.conf is a link into /run. */
+/* Returns true for a mount, as container engines have it of some files of /etc.
+ * The overlay of /etc has only the file below it. */
+static bool
+is_mount(const char *path)
+{
+	struct statx st;
+
+	return statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &st) == 0 &&
+	       (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+/* Keeps the host's resolver where /etc/resolv.conf is a link into /run, or a
+ * mount. */
 static int
 add_resolver(struct view *v, struct hr_err *err)
 {
-	if (!v->s->host_network || v->s->root != NULL ||
-	    realpath("/etc/resolv.conf", v->resolver) == NULL ||
-	    strncmp(v->resolver, "/etc/", 5) == 0)
+	static const char file[] = "/etc/resolv.conf", hosts[] = "/etc/hosts";
+
+	if (v->s->root != NULL)
+		return 0;
+	if (is_mount(hosts) && add(v, bound(hosts, false), hosts + 1, true, err) < 0)
+		return -1;
+	if (!v->s->host_network || realpath(file, v->resolver) == NULL ||
+	    (strncmp(v->resolver, "/etc/", 5) == 0 && !is_mount(v->resolver)))
 		return 0;
 	return add(v, bound(v->resolver, false), v->resolver + 1, true, err);
 }
@@ -409,6 +477,17 @@ add_mounts(struct view *v, struct hr_err *err)
 
 /* ---- the box itself ---- */
 
+static int
+not_made(const char *path, struct hr_err *err)
+{
+	return errno == EACCES ? hr_err_set(err, HR_E_PERMISSION,
+				     "make /%s in the box: the directory belongs to the "
+				     "host's root; give the "
+				     "mount another target, or its path without links",
+				     path)
+			       : hr_err_sys(err, errno, "make /%s in the box", path);
+}
+
 /* Makes the place of a mount in the new root, whose links lead nowhere else. */
 static int
 make_place(const char *target, bool is_file, struct hr_err *err)
@@ -421,16 +500,14 @@ make_place(const char *target, bool is_file, struct hr_err *err)
 	for (at = strchr(path, '/'); at != NULL; at = strchr(at + 1, '/')) {
 		*at = '\0';
 		if (mkdir(path, 0755) != 0 && errno != EEXIST)
-			return hr_err_sys(err, errno, "make /%s in the box", path);
+			return not_made(path, err);
 		*at = '/';
 	}
 	if (!is_file)
-		return mkdir(path, 0755) == 0 || errno == EEXIST
-			   ? 0
-			   : hr_err_sys(err, errno, "make /%s in the box", path);
+		return mkdir(path, 0755) == 0 || errno == EEXIST ? 0 : not_made(path, err);
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
 	if (fd < 0 && errno != EEXIST)
-		return hr_err_sys(err, errno, "make /%s in the box", path);
+		return not_made(path, err);
 	hr_fd_close(&fd);
 	return 0;
 }
@@ -536,8 +613,8 @@ storage_root(struct view *v, struct hr_err *err)
 	return tree >= 0 ? tree : hr_err_sys(err, errno, "make the root of the box");
 }
 
-/* Makes the box's root the only one. All of the host that the box sees is a mount without a place
- * by then. */
+/* Makes the box's root the only one. All of the host that the box sees is a
+ * mount without a place by then. */
 static int
 enter_root(struct view *v, struct hr_err *err)
 {
@@ -563,10 +640,12 @@ box_view_enter(const struct box_spec *s, bool plain, struct hr_err *err)
 	v.storage = host_path(s->storage, O_RDONLY | O_DIRECTORY);
 	if (v.storage < 0 || fstat(v.storage, &st) != 0)
 		return hr_err_sys(err, errno, "open the storage %s", s->storage);
-	/* root of the box can make set-uid files there, which no other account may reach */
+	/* root of the box can make set-uid files there, which no other account may
+	 * reach */
 	if (st.st_uid != geteuid() || (st.st_mode & 077) != 0)
 		return hr_err_set(err, HR_E_UNTRUSTED,
-		    "the storage %s must belong to you, and no other account may enter it: chmod "
+		    "the storage %s must belong to you, and no other account "
+		    "may enter it: chmod "
 		    "700",
 		    s->storage);
 	(void)umask(0);

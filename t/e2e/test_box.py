@@ -181,6 +181,34 @@ def resolver(b):
         equal((done.stdout, done.stderr), (want, ""), network)
 
 
+def container(b):
+    """Where a container engine has mounted files of its own in /etc, root's box has the resolver, and a user's box
+    names what is in its way."""
+    if os.geteuid() != 0:
+        raise Skip("needs root: the test mounts a file over one of /etc")
+    path = os.path.join(b.top, "resolv.conf")
+    with open(path, "w") as f:
+        f.write("nameserver 192.0.2.53\n")
+    os.chmod(path, 0o644)
+    account = ["setpriv", "--reuid", str(b.uid), "--regid", str(b.uid), "--clear-groups"] if b.uid else []
+    done = subprocess.run(["unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc/resolv.conf && exec "$@"', path] +
+                          account + [b.program], capture_output=True, text=True, timeout=PATIENCE, cwd="/",
+                          input=json.dumps(b.document("cat /etc/resolv.conf", network="host")))
+    if b.uid == 0:
+        equal((done.stdout, done.stderr), ("nameserver 192.0.2.53\n", ""))
+    else:
+        equal((done.returncode, done.stdout), (125, ""))
+        equal("/etc of this machine has file systems mounted below it" in done.stderr, True, done)
+
+
+def nested_root(b):
+    """Root of a user namespace makes a user's box: it has no rights outside."""
+    done = subprocess.run(["unshare", "-Ur", b.program], capture_output=True, text=True, timeout=PATIENCE, cwd="/",
+                          input=json.dumps(b.document("id -u; echo kept >/root/x; cat /root/x /proc/self/uid_map")),
+                          **b.change)
+    equal((done.stdout.split()[:2], done.stdout.split()[4:], done.stderr), (["0", "kept"], ["1"], ""), done)
+
+
 def fence(b):
     """Rights that nobody in a box has."""
     calls = ("import ctypes, errno, os\n"
@@ -241,12 +269,17 @@ def mounts(b):
             f.write("from the host\n")
         os.chown(os.path.join(d, "file"), b.uid, -1)
     m = [{"source": shared, "target": "/workspace"}, {"source": fixed, "target": "/a/b/c", "read_only": True},
-         {"source": os.path.join(fixed, "file"), "target": "/etc/one/file", "read_only": True}]
-    if b.uid != 0:
-        m[2]["target"] = "/srv/one/file"
-    got = b.lines("pwd; cat file /a/b/c/file %s; echo box >new; echo x 2>/dev/null >/a/b/c/new || echo refused"
-                  % m[2]["target"], mounts=m, directory="/workspace")
-    equal(got, ["/workspace"] + ["from the host"] * 3 + ["refused"])
+         {"source": os.path.join(fixed, "file"), "target": "/etc/one/file", "read_only": True},
+         {"source": fixed, "target": "/usr/local/two/three", "read_only": True}]
+    for _ in range(2):
+        got = b.lines("pwd; cat file /a/b/c/file /etc/one/file /usr/local/two/three/file; test -d /usr/local/lib; "
+                      "echo $?; echo box >new; echo x 2>/dev/null >/a/b/c/new || echo refused",
+                      mounts=m, directory="/workspace")
+        equal(got, ["/workspace"] + ["from the host"] * 4 + ["0", "refused"])
+    if b.uid != 0 and os.path.islink("/lib"):
+        status, out, err = b.run(b.document("true", mounts=[{"source": fixed, "target": "/lib/two"}]))
+        equal((status, out), (125, ""))
+        equal("make /lib/two in the box: the directory belongs to the host's root" in err, True, err)
     with open(os.path.join(shared, "new")) as f:
         equal(f.read(), "box\n")
 
@@ -504,7 +537,8 @@ def shared_storage(b):
     ours.close()
 
 
-CASES = [files, kept, processes, network, resolver, fence, launchers_file, signals, mounts, planted, foreign_root,
+CASES = [files, kept, processes, network, resolver, container,
+         nested_root, fence, launchers_file, signals, mounts, planted, foreign_root,
          limits, errors, checked, status_and_streams, detached, delegated, given_up, killed,
          killed_untied, shared_storage]
 
