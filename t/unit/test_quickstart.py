@@ -112,8 +112,10 @@ class Checkout:
 
 @contextlib.contextmanager
 def taken(port=0):
-    """A port that somebody has: the test, or whoever had it before."""
+    """A port that somebody has: the test, or whoever had it before. Several runs of this test have it together:
+    one that relied on another's would lose it when that one ends."""
     with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, port != 0)
         try:
             s.bind(("127.0.0.1", port))
             port = s.getsockname()[1]
