@@ -77,8 +77,7 @@ state_directory(struct hr_fleet_exam *x)
 static void
 count_operators(void *arg, const struct hr_fleet_key *k)
 {
-	if ((k->scopes & HR_SCOPE_ADMIN) != 0 && !k->revoked &&
-	    (k->expires == 0 || k->expires > (int64_t)time(NULL)))
+	if ((k->scopes & HR_SCOPE_ADMIN) != 0 && hr_fleet_key_valid(k))
 		++*(int *)arg;
 }
 

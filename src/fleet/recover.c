@@ -79,8 +79,8 @@ keep_id(void *arg, const char *id)
 
 /* Compares the engine's state of a sandbox with the store's: running, paused or warm. */
 static int
-compare_states(
-    struct hr_fleet *f, const struct hr_fleet_row *row, const char *state, struct hr_err *err)
+compare_states(struct hr_fleet *f, const struct hr_fleet_row *row, const char *state,
+    const char *reason, struct hr_err *err)
 {
 	const char *want = row->state == HR_FLEET_PAUSED ? "paused" : "running";
 	bool moved;
@@ -92,8 +92,7 @@ compare_states(
 	if (strcmp(state, want) == 0 ||
 	    (row->state == HR_FLEET_PAUSED && strcmp(state, "exited") == 0))
 		return 0;
-	return hr_fleet_begin(
-	    f, row, HR_FLEET_DIED, HR_JOB_STOP, "ended while nobody served the fleet", &moved, err);
+	return hr_fleet_begin(f, row, HR_FLEET_DIED, HR_JOB_STOP, reason, &moved, err);
 }
 
 /* A sandbox recorded as running or paused may have ended while no service ran. */
@@ -109,14 +108,14 @@ check_alive(struct recovery *rec, const struct hr_fleet_row *row, struct hr_err 
 		hr_log(HR_LOG_ERROR, "sandbox %s: its state is unknown: %.400s", row->id, why.msg);
 		return hr_fleet_add_job(rec->f, HR_JOB_LOOK, row->id, err);
 	}
-	return compare_states(rec->f, row, state, err);
+	return compare_states(rec->f, row, state, "ended while nobody served the fleet", err);
 }
 
 bool
 hr_fleet_find_out(struct hr_fleet *f, struct hr_fleet_row *row)
 {
 	const enum hr_fleet_state was = row->state;
-	char state[32] = "gone";
+	char state[32] = "gone", reason[80];
 	struct hr_err err = {0};
 	int r;
 
@@ -131,6 +130,7 @@ hr_fleet_find_out(struct hr_fleet *f, struct hr_fleet_row *row)
 		hr_log(HR_LOG_ERROR, "sandbox %s: its state is unknown: %.400s", row->id, err.msg);
 		return true;
 	}
+	(void)snprintf(reason, sizeof(reason), "ended: the engine's state is \"%s\"", state);
 	hr_fleet_alert_engine(f, r == 0 ? NULL : err.msg);
 	if (r == 0)
 		r = hr_fleet_look_again(f, row, &err) < 0 ? -1 : 0;
@@ -138,7 +138,7 @@ hr_fleet_find_out(struct hr_fleet *f, struct hr_fleet_row *row)
 	if (r == 0 && row->state != was)
 		return false;
 	if (r == 0)
-		r = compare_states(f, row, state, &err);
+		r = compare_states(f, row, state, reason, &err);
 	if (r != 0)
 		hr_log(
 		    HR_LOG_WARNING, "sandbox %s: its state is unknown: %.400s", row->id, err.msg);

@@ -853,6 +853,11 @@ START_TEST(a_move_means_the_row_that_was_read)
 	ck_assert_int_eq(
 	    s->ops->move(s, &again, HR_FLEET_STARTING, HR_FLEET_DIED, NULL, 0, &moved, NULL), 0);
 	ck_assert(!moved);
+	again = row;
+	again.resumed = 1;
+	ck_assert_int_eq(
+	    s->ops->move(s, &again, HR_FLEET_STARTING, HR_FLEET_DIED, NULL, 0, &moved, NULL), 0);
+	ck_assert(!moved);
 	ck_assert_int_eq(s->ops->active(s, "r", 6, NULL), 0);
 	ck_assert_int_eq(s->ops->move(s, &row, HR_FLEET_STARTING, HR_FLEET_DIED, NULL,
 			     HR_MOVE_UNUSED, &moved, NULL),
@@ -1766,6 +1771,7 @@ fake_watch(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_err *err)
 START_TEST(an_end_that_is_told_once_is_not_lost)
 {
 	static struct hr_fleet_engine watched;
+	struct hr_fleet_row row;
 	char id[HR_FLEET_ID], c;
 
 	watched = fake;
@@ -1780,6 +1786,11 @@ START_TEST(an_end_that_is_told_once_is_not_lost)
 	broken = 1;
 	ck_assert_int_eq(news(news_arg, id, "die", "exit status 1"), 0);
 	until(id, HR_FLEET_DIED);
+	(void)pthread_mutex_lock(&fleet.lock);
+	ck_assert_int_eq(near->find(fleet.store, id, &row, NULL), 1);
+	(void)pthread_mutex_unlock(&fleet.lock);
+	ck_assert_str_eq(row.reason, "ended: the engine's state is \"exited\"");
+	hr_fleet_row_done(&row);
 	ck_assert_int_eq(write(gate[1], "x", 1), 1);
 }
 END_TEST

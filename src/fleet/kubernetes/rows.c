@@ -241,11 +241,13 @@ struct moving {
 	unsigned how;
 };
 
-/* A dead sandbox that is started again keeps its id, as a warm one does that is given to a key. */
+/* A dead sandbox that is started again keeps its id, as a warm one does that is given to a key; one
+ * that was paused and resumed is in its state again. */
 static bool
 is_same(const struct hr_fleet_row *a, const struct hr_fleet_row *b)
 {
-	return a->key == b->key && strcmp(a->session_key, b->session_key) == 0;
+	return a->key == b->key && a->resumed == b->resumed &&
+	       strcmp(a->session_key, b->session_key) == 0;
 }
 
 static int

@@ -271,9 +271,11 @@ move(struct hr_sqlite *s, const struct hr_fleet_row *row, enum hr_fleet_state fr
 	if (hr_sqlite_run(s, err,
 		"UPDATE sandboxes SET state = ?2, reason = ?3, active = ?5, resumed = resumed + "
 		"(?2 = 4) WHERE id = ?1 AND state = ?4 AND key = ?6 AND session_key = ?7"
+		" AND resumed = ?10"
 		" AND (?8 = 0 OR active <= ?9)",
-		"sisiiisii", row->id, (int64_t)to, reason, (int64_t)from, (int64_t)time(NULL),
-		row->key, row->session_key, (int64_t)(how & HR_MOVE_UNUSED), row->active) != 0)
+		"sisiiisiii", row->id, (int64_t)to, reason, (int64_t)from, (int64_t)time(NULL),
+		row->key, row->session_key, (int64_t)(how & HR_MOVE_UNUSED), row->active,
+		row->resumed) != 0)
 		return -1;
 	*ret_moved = sqlite3_changes(s->db) > 0;
 	if (!*ret_moved)

@@ -164,8 +164,9 @@ struct hr_store_ops {
 	 * first. NULL: no pages. */
 	int (*page)(struct hr_store *s, int64_t key, bool live, const char *after, unsigned most,
 	    hr_row_fn *fn, void *arg, struct hr_err *err);
-	/* Moves a row from `from` to `to`, if that is still its state and it still has the key and
-	 * the session key of *row: *ret_moved. Adds an event and logs a line. how: HR_MOVE_*. */
+	/* Moves a row from `from` to `to`, if that is still its state and it still has the key, the
+	 * session key and the number of resumes of *row: *ret_moved. Adds an event and logs a line.
+	 * how: HR_MOVE_*. */
 	int (*move)(struct hr_store *s, const struct hr_fleet_row *row, enum hr_fleet_state from,
 	    enum hr_fleet_state to, const char *reason, unsigned how, bool *ret_moved,
 	    struct hr_err *err);
