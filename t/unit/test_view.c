@@ -312,7 +312,11 @@ START_TEST(what_others_print_into_an_echo)
 	    {"a\n\nb", "a\r\n\r\n\rb\r\n", ""},
 	    {"a\tb", "a       b\r\n", ""},
 	    {"", "L1\r\n\r\n", "L1\r\n"},
+	    {"ls", "L 1\tx\r\nls\r\n", "L 1\tx\r\n"},
 	    {"ls", "l s\r\n", NULL},
+	    {"ls", "L\0371\r\nls\r\n", NULL},
+	    {"a\037b", "a\037b\r\n", NULL},
+	    {"a b", "a b\r\n", ""},
 	    {"ls", "\033[7mls\033[27m\rls\r\n", NULL}, /* drawn twice, by another's settings */
 	    {"ls", "ls\rls\r\n", NULL},
 	    {"ls", "ls", NULL}, /* without its end */
