@@ -271,9 +271,18 @@ struct walk {
 	hr_path_visit_fn *fn;
 	void *arg;
 	unsigned skipped;
+	int sys; /* errno of the last skipped entry; 0: none */
 };
 
 static int walk_entry(struct walk *w, int dirfd, const char *name, unsigned depth);
+
+static int
+walk_skip(struct walk *w, int sys)
+{
+	w->skipped++;
+	w->sys = sys;
+	return 0;
+}
 
 static int
 walk_directory(struct walk *w, int dirfd, const char *name, unsigned depth)
@@ -282,18 +291,16 @@ walk_directory(struct walk *w, int dirfd, const char *name, unsigned depth)
 	struct dirent *e;
 	DIR *d;
 
-	fd = depth < HR_PATH_DEPTH
-		 ? openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-		 : -1;
+	if (depth >= HR_PATH_DEPTH)
+		return walk_skip(w, ENOTEMPTY);
+	fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	d = hr_dir_take(fd);
-	if (d == NULL) {
-		w->skipped++;
-		return 0;
-	}
+	if (d == NULL)
+		return walk_skip(w, errno);
 	while (r >= 0 && (e = hr_dir_next(d)) != NULL)
 		r = walk_entry(w, fd, e->d_name, depth + 1);
 	if (r >= 0 && errno != 0)
-		w->skipped++;
+		(void)walk_skip(w, errno);
 	(void)closedir(d);
 	return r < 0 ? r : 0;
 }
@@ -304,12 +311,9 @@ walk_entry(struct walk *w, int dirfd, const char *name, unsigned depth)
 	struct stat st;
 	int r;
 
-	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
-		if (errno != ENOENT &&
-		    errno != ENOTDIR) /* other errors mean that the entry is gone already */
-			w->skipped++;
-		return 0;
-	}
+	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		/* an entry that has gone meanwhile is not skipped */
+		return errno != ENOENT && errno != ENOTDIR ? walk_skip(w, errno) : 0;
 	if (S_ISDIR(st.st_mode)) {
 		r = walk_directory(w, dirfd, name, depth);
 		if (r < 0)
@@ -321,7 +325,7 @@ walk_entry(struct walk *w, int dirfd, const char *name, unsigned depth)
 int
 hr_path_walk(const char *path, hr_path_visit_fn *fn, void *arg, unsigned *ret_skipped)
 {
-	struct walk w = {fn, arg, 0};
+	struct walk w = {.fn = fn, .arg = arg};
 	int r = walk_entry(&w, AT_FDCWD, path, 0);
 
 	if (ret_skipped != NULL)
@@ -345,31 +349,37 @@ hr_path_rename_free(int from_dir, const char *from, int to_dir, const char *to)
 	return renameat(from_dir, from, to_dir, to);
 }
 
+struct removal {
+	struct walk w;
+	int first; /* errno of the first entry that could not be removed; 0: none */
+};
+
 static int
 remove_one(int dirfd, const char *name, const struct stat *st, void *arg)
 {
-	int *first = arg;
+	struct removal *r = arg;
+	int sys;
 
-	if (unlinkat(dirfd, name, S_ISDIR(st->st_mode) ? AT_REMOVEDIR : 0) != 0 &&
-	    errno != ENOENT && *first == 0)
-		*first = errno;
+	if (unlinkat(dirfd, name, S_ISDIR(st->st_mode) ? AT_REMOVEDIR : 0) == 0 ||
+	    errno == ENOENT) {
+		r->w.sys =
+		    0; /* the walk may have failed to read it; an empty one goes all the same */
+		return 0;
+	}
+	/* a directory is not empty because the walk has skipped what is in it */
+	sys = errno == ENOTEMPTY && r->w.sys != 0 ? r->w.sys : errno;
+	if (r->first == 0)
+		r->first = sys;
 	return 0;
 }
 
 int
 hr_path_remove(const char *path, struct hr_err *err)
 {
-	struct stat st;
-	unsigned skipped;
-	int first = 0;
+	struct removal r = {.w = {.fn = remove_one, .arg = &r}};
 
-	(void)hr_path_walk(
-	    path, remove_one, &first, &skipped); /* remove_one never stops the walk */
-	/* The walk skipped a directory that it could not read; if it is empty it can be removed all
-	 * the same. */
-	if (first == 0 && skipped > 0 && lstat(path, &st) == 0)
-		first = EIO;
-	if (first != 0)
-		return hr_err_sys(err, first, "%s: remove", path);
-	return 0;
+	(void)walk_entry(&r.w, AT_FDCWD, path, 0); /* remove_one never stops the walk */
+	if (r.first == 0)
+		r.first = r.w.sys; /* the path itself was skipped */
+	return r.first == 0 ? 0 : hr_err_sys(err, r.first, "%s: remove", path);
 }

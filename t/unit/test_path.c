@@ -152,6 +152,42 @@ START_TEST(remove_takes_links_not_their_targets)
 }
 END_TEST
 
+/* The reason is why the tree could not be read, and not that a directory is therefore not empty. */
+START_TEST(remove_reports_why)
+{
+	static const struct {
+		const char *tree, *closed; /* the directory that its owner may not read */
+		mode_t mode;
+		int want;
+	} rows[] = {{"unread", "unread/a/b", 0, EACCES},
+	    {"unsearched", "unsearched/a", 0400, EACCES},
+	    {"unwritten", "unwritten/a", 0500, EACCES}, {"way/entry", "way", 0600, EACCES},
+	    {"empty", "empty/closed", 0, 0}, {"none", "closed", 0, 0}};
+	struct hr_err err = {0};
+	char inside[64];
+	size_t i;
+	int r;
+
+	ck_assert_int_eq(chmod(top, 0755), 0);
+	if (geteuid() == 0) /* root reads everything */
+		ck_assert_int_eq(chown(top, 65533, (gid_t)-1) | seteuid(65533), 0);
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		ck_assert_int_eq(hr_path_mkdirs(in_top(rows[i].closed), 0755, NULL, NULL), 0);
+		(void)snprintf(inside, sizeof(inside), "%s/entry", rows[i].closed);
+		if (rows[i].want != 0)
+			ck_assert_int_eq(mkdir(in_top(inside), 0755), 0);
+		ck_assert_int_eq(chmod(in_top(rows[i].closed), rows[i].mode), 0);
+		err.sys = 0;
+		r = hr_path_remove(in_top(rows[i].tree), &err);
+		ck_assert_msg(r == (rows[i].want == 0 ? 0 : -1) && err.sys == rows[i].want,
+		    "%s: %d, errno %d", rows[i].tree, r, err.sys);
+		(void)chmod(in_top(rows[i].closed), 0700);
+	}
+	if (getuid() == 0)
+		ck_assert_int_eq(seteuid(0), 0);
+}
+END_TEST
+
 static int
 count_and_stop(int dirfd, const char *name, const struct stat *st, void *arg)
 {
@@ -290,6 +326,7 @@ main(void)
 	tcase_add_test(tc, write_replaces_whole_and_sets_the_mode);
 	tcase_add_test(tc, read_stops_at_the_cap);
 	tcase_add_test(tc, remove_takes_links_not_their_targets);
+	tcase_add_test(tc, remove_reports_why);
 	tcase_add_test(tc, a_visitor_can_stop_the_walk);
 	tcase_add_test(tc, a_whole_walk_skips_nothing);
 	tcase_add_test(tc, magic_links_are_not_followed);
