@@ -204,6 +204,7 @@ press(struct hr_worker *w, const struct hr_request *r, const struct hr_press_req
 
 	if (!hr_live_place(w, r, &place, ret))
 		return;
+	hr_journal_mark(&w->journal, &w->once);
 	if (hr_shell_press(&place, req, &frame, &state, &err) < 0) {
 		hr_live_refuse(ret, &err);
 	} else if (state.reason.len > 0) {

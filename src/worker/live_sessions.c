@@ -228,8 +228,10 @@ hr_handle_live_create(struct hr_worker *w, struct hr_request *r, struct hr_answe
 	HR_PUT struct json_object *body = hr_live_object(w, r, ret);
 	char *blank;
 
-	if (body == NULL || !compose(w, body, &text, ret) ||
-	    !ask(w, HR_CHANNEL_SESSION_NEW, &text, ret))
+	if (body == NULL || !compose(w, body, &text, ret))
+		return;
+	hr_journal_mark(&w->journal, &w->once);
+	if (!ask(w, HR_CHANNEL_SESSION_NEW, &text, ret))
 		return;
 	blank = memchr(text.p, ' ', text.len);
 	if (blank != NULL)
@@ -277,9 +279,14 @@ hr_handle_live_kill(struct hr_worker *w, struct hr_request *r, struct hr_answer 
 
 	if (!hr_live_place(w, r, &place, ret))
 		return;
+	hr_journal_mark(&w->journal, &w->once);
 	if (place.session == NULL ? hr_live_end_shell(&place, ret)
-				  : ask(w, HR_CHANNEL_SESSION_KILL, &w->session, ret))
+				  : ask(w, HR_CHANNEL_SESSION_KILL, &w->session, ret)) {
 		hr_buf_adds(&ret->body, "{}");
+	} else if (w->once_again && ret->status == 404) { /* the first try has ended it */
+		hr_answer_reset(ret);
+		hr_buf_adds(&ret->body, "{}");
+	}
 }
 
 /* ---- running ---- */

@@ -107,6 +107,23 @@ hr_once_begin(
 	return true;
 }
 
+bool
+hr_once_try(struct hr_worker *w, const struct hr_request *r, bool join, struct hr_answer *ret)
+{
+	enum hr_journal_found found;
+	HR_BUF(key, HR_KEY_MAX);
+
+	hr_key_of_nginx(&key, r);
+	if (!once_enter(w, hr_span_of_buf(&key), &found, ret))
+		return false;
+	w->once_again = found == HR_JOURNAL_BEGUN;
+	if (join || !w->once_again)
+		return true;
+	hr_answer_detail(ret, 500, hr_answer_unknown);
+	hr_once_leave(w, ret);
+	return false;
+}
+
 /* Completes the entry. A 503 with Retry-After leaves it as it is: nothing was done and a retry
  * helps, or the result of a started action will be known later. An earlier attempt may still be on
  * its way to a shell, and would take a new entry for its own. A 503 without Retry-After is a

@@ -24,6 +24,10 @@ bool hr_once_open(
 /* Opens the entry like hr_once_open() and marks it. */
 bool hr_once_begin(
     struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_answer *ret);
+/* Enters under nginx's name alone, by which nginx tries a request again whose worker died: what the
+ * client calls its request does not matter. `join`: the caller can finish a request that was
+ * started, and sees by w->once_again that it was; otherwise such a request is refused. */
+bool hr_once_try(struct hr_worker *w, const struct hr_request *r, bool join, struct hr_answer *ret);
 void hr_once_leave(struct hr_worker *w, const struct hr_answer *ret);
 
 /* Finishes after the answer; `sent`: nginx has received all of it. */

@@ -10,6 +10,7 @@
 #include "base/text/percent.h"
 #include "base/text/text.h"
 #include "base/text/utf8.h"
+#include "worker/once.h"
 #include "worker/page.h"
 #include "worker/worker.h"
 
@@ -226,6 +227,36 @@ is_rex(const struct hr_request *r)
 	       memcmp(r->path->p, prefix, sizeof(prefix) - 1) == 0;
 }
 
+/* Changes that a second try of nginx does not do again. Actions and uploads ask the journal
+ * themselves. join: the handler can finish one that a killed worker had started, else the answer is
+ * that nobody knows what came of it. */
+static const struct change {
+	hr_handler_fn *handle;
+	bool join;
+} changes[] = {
+    {hr_handle_live_create, false},
+    {hr_handle_live_kill, true},
+    {hr_handle_live_input, false},
+    {hr_handle_live_keys, false},
+    {hr_handle_live_signal, false},
+    {hr_handle_rename, true},
+    {hr_handle_remove, true},
+};
+
+static void
+handle(struct hr_worker *w, struct hr_request *r, hr_handler_fn *handler, struct hr_answer *ret)
+{
+	const struct change *end = changes + sizeof(changes) / sizeof(*changes), *c = changes;
+
+	while (c < end && c->handle != handler)
+		c++;
+	if (c < end && !hr_once_try(w, r, c->join, ret))
+		return;
+	handler(w, r, ret);
+	if (c < end)
+		hr_once_leave(w, ret);
+}
+
 static void
 route(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
@@ -248,7 +279,7 @@ route(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 		hr_answer_detail(ret, 403, "This origin may not come in");
 	} else {
 		hr_worker_stage(w, HR_STAGE_RUNNING); /* a body read sets READING again */
-		found->handle(w, r, ret);
+		handle(w, r, found->handle, ret);
 	}
 }
 

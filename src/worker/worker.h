@@ -40,6 +40,7 @@ struct hr_worker {
 	struct hr_journal journal;
 	struct hr_journal_entry once; /* entry of the current request, see worker/once.h */
 	bool once_forget;
+	bool once_again;              /* see hr_once_try() */
 	struct hr_unread_hold unread; /* place of the current action, see worker/repeat.h */
 	struct hr_peer peer;          /* connection of the current client */
 	bool cut;                     /* the client's connection has ended */

@@ -18,8 +18,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.forms import BOUNDARY, archive, part, upload  # noqa: E402
 from lib.supervised import (  # noqa: E402
-    PATIENCE, Server, gate, kill_keeper, kill_keeper_and_shell, kill_together, kill_wait, marker, need, need_root,
-    run_tests)
+    ONE_WORKER_EACH, PATIENCE, Server, gate, has_given_up_rights, kill_keeper, kill_keeper_and_shell, kill_together,
+    kill_wait, marker, need, need_root, run_tests)
 from lib.tap import Skip, equal  # noqa: E402
 from test_plugins import EXAMPLES, Plugins, need_python  # noqa: E402
 
@@ -507,6 +507,96 @@ def killed_after_a_change():
         equal(contents(path), before)
 
 
+class Stuck:
+    """The pool's workers; the one that makes a system call is held at its end."""
+
+    def __init__(self, s, pool, call, when=1):
+        s.until("all have begun", lambda: all(has_given_up_rights(pid) for pid in s.workers(pool)))
+        self.pids = s.workers(pool)
+        # the environment is for sanitizers, which cannot look for leaks below strace
+        self.strace = subprocess.Popen(
+            ["strace", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e", "signal=none",
+             "-e", "inject=%s:delay_exit=3600000000:when=%d" % (call, when)] +
+            ["--attach=%d" % pid for pid in self.pids],
+            stderr=subprocess.DEVNULL, env=dict(os.environ, ASAN_OPTIONS="detect_leaks=0"))
+        s.until("they are traced", lambda: all(status(p, "TracerPid") == self.strace.pid for p in self.pids))
+
+    def held(self):
+        return [pid for pid in self.pids if wait_channel(pid) == "ptrace_stop"]
+
+    def kill(self):
+        held_ = self.held()
+        for pid in held_:
+            os.kill(pid, signal.SIGKILL)
+        self.strace.kill()
+        self.strace.wait(PATIENCE)  # nobody else learns of the death before
+        equal([process.wait_gone(pid, PATIENCE) for pid in held_], [True])
+
+
+def wait_channel(pid):
+    with open("/proc/%d/wchan" % pid) as f:
+        return f.read()
+
+
+def status(pid, name):
+    with open("/proc/%d/status" % pid) as f:
+        return int(dict(line.split(":", 1) for line in f)[name])
+
+
+def changes_that_are_no_actions():
+    """The worker dies after it has done its part and before the answer: nothing is done twice, and what is known of
+    it is answered."""
+    need_root()  # the workers are not to be traced by others
+    need("strace")
+    unknown = "The action was begun, but what came of it is not known"
+    with Server(settings=ONE_WORKER_EACH) as s, concurrent.futures.ThreadPoolExecutor() as threads:
+        def post(what, **body):
+            return s.request("POST", "/handrail/v1/" + what, json.dumps(body))
+
+        def cut(pool, call, done, what, when=1, **body):
+            held_ = Stuck(s, pool, call, when)
+            try:
+                answer = threads.submit(post, what, **body)
+                s.until(what + " is done", lambda: done() and held_.held())
+            finally:
+                held_.kill()
+            return answer.result(PATIENCE)
+
+        def there():
+            return sorted(os.listdir(s.work_dir))
+
+        def names():
+            return [e["name"] for e in s.get("/handrail/v1/sessions").json()["sessions"]]
+
+        a, b, tree = (os.path.join(s.work_dir, name) for name in ("a", "b", "tree"))
+        with open(a, "w") as f:
+            f.write("text")
+        got = cut("files", "renameat2", lambda: there() == ["b"], "rename", path=a, to=b)
+        equal((got.status, got.body, there()), (200, b"{}", ["b"]))
+        os.mkdir(tree)
+        for name in ("one", "two", "three"):
+            open(os.path.join(tree, name), "w").close()
+        got = cut("files", "unlinkat", lambda: len(os.listdir(tree)) == 1, "remove", when=2, path=tree)
+        equal((got.status, got.body, there()), (200, b"{}", ["b"]))
+        got = cut("files", "unlinkat", lambda: there() == [], "remove", path=b)
+        equal((got.status, got.body), (200, b"{}"))
+        # nobody asks for these again: what is not there is not, and stays an error
+        equal([post("rename", path=a, to=b).status, post("remove", path=b).status], [404, 404])
+        got = cut("action", "sendmsg", lambda: "one" in names(), "create", name="one")
+        equal((got.status, got.json()["detail"][:len(unknown)]), (500, unknown))
+        got = cut("action", "sendmsg", lambda: "one" not in names(), "kill?session=one")
+        equal((got.status, got.body), (200, b"{}"))
+        equal(post("kill?session=one").status, 404)
+        took = os.path.join(s.work_dir, "took")
+        reader = s.in_background("read -r x; echo $x >>took; read -r x; echo $x >>took")
+        s.until("it reads", lambda: s.get("/handrail/v1/session").json()["running"])
+        got = cut("control", "write", lambda: os.path.exists(took), "input", text="typed\n")
+        equal((got.status, got.json()["detail"][:len(unknown)]), (500, unknown))
+        equal(post("input", text="second\n").status, 200)
+        reader.join(PATIENCE)
+        equal(contents(took), "typed\nsecond\n")
+
+
 def uploads():
     with Server() as s:
         w = s.work_dir
@@ -768,8 +858,9 @@ def not_for_the_sandbox():
 TESTS = [repeated, event, nameless, nameless_worker_dies, seems_to_stand, nameless_everything_dies,
          nameless_after_a_killed_server, errors_are_answers_too, waits_for_the_first, client_left,
          worker_dies, all_workers_die_twice, nginx_dies, supervisor_dies, keeper_dies, keeper_and_shell_die,
-         everything_dies, static_session, killed_before_a_change, killed_after_a_change, uploads,
-         upload_is_cut, upload_end_not_known, plugin_action, survives_a_restart, ends_with_the_server, bounded,
+         everything_dies, static_session, killed_before_a_change, killed_after_a_change,
+         changes_that_are_no_actions, uploads, upload_is_cut, upload_end_not_known, plugin_action,
+         survives_a_restart, ends_with_the_server, bounded,
          too_long_to_keep, switched_off, damaged, disk_full, not_for_the_sandbox]
 
 if __name__ == "__main__":

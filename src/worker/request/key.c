@@ -62,6 +62,13 @@ hr_key_named(struct hr_buf *key, const struct hr_request *r, const struct hr_buf
 }
 
 void
+hr_key_of_nginx(struct hr_buf *key, const struct hr_request *r)
+{
+	if (r->request_id[0] != '\0')
+		hr_buf_addf(key, "%c:%.*s", HR_KEY_OF_NGINX, PLAIN_MAX, r->request_id);
+}
+
+void
 hr_key_make(struct hr_buf *key, const struct hr_request *r, const struct hr_event *ev,
     const struct hr_buf *body)
 {
@@ -74,7 +81,7 @@ hr_key_make(struct hr_buf *key, const struct hr_request *r, const struct hr_even
 		put_value(key, ev->timestamp);
 		hr_buf_addc(key, ':');
 		put_digest(key, hr_buf_str(body), body->len);
-	} else if (r->request_id[0] != '\0') {
-		hr_buf_addf(key, "%c:%.*s", HR_KEY_OF_NGINX, PLAIN_MAX, r->request_id);
+	} else {
+		hr_key_of_nginx(key, r);
 	}
 }

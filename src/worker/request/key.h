@@ -19,6 +19,9 @@
 void hr_key_make(struct hr_buf *key, const struct hr_request *r, const struct hr_event *ev,
     const struct hr_buf *body);
 
+/* Appends nginx's id of the request as the key, or "" if there is none. */
+void hr_key_of_nginx(struct hr_buf *key, const struct hr_request *r);
+
 /* Appends the key of a request that is not an action and whose body is not kept: the client's
  * X-Request-ID or Idempotency-Key with a digest of `what`. Appends "" if the client gave
  * neither. */

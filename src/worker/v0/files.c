@@ -137,14 +137,19 @@ entry_open(struct entry *e, struct json_object *body, const char *name, struct h
 	return e->dir >= 0;
 }
 
-/* Checks that the entry itself, not the target of a link, is there and may be reached. */
+/* Checks that the entry itself, not the target of a link, is there and may be reached. Returns false
+ * after the answer is complete. */
 static bool
-entry_is_there(const struct entry *e, struct hr_answer *ret)
+entry_is_there(const struct hr_worker *w, const struct entry *e, struct hr_answer *ret)
 {
 	HR_CLOSE int fd = hr_reach_check(openat(e->dir, e->leaf, O_PATH | O_NOFOLLOW | O_CLOEXEC));
 
 	if (fd >= 0 && !hr_reach_leads_to_hidden(fd))
 		return true;
+	if (fd < 0 && errno == ENOENT && w->once_again) {
+		hr_buf_adds(&ret->body, "{}"); /* the first try has moved or removed it */
+		return false;
+	}
 	refuse(ret, fd < 0 ? errno : EACCES, e->path);
 	return false;
 }
@@ -169,9 +174,10 @@ hr_handle_rename(struct hr_worker *w, struct hr_request *r, struct hr_answer *re
 	struct hr_account_own own = {.changed = false};
 	int sys;
 
-	if (body != NULL && entry_open(&from, body, "path", ret) && entry_is_there(&from, ret) &&
+	if (body != NULL && entry_open(&from, body, "path", ret) && entry_is_there(w, &from, ret) &&
 	    entry_open(&to, body, "to", ret) &&
 	    enter(from.shells || to.shells, &own, to.path, ret)) {
+		hr_journal_mark(&w->journal, &w->once);
 		sys = hr_path_rename_free(from.dir, from.leaf, to.dir, to.leaf) == 0 ? 0 : errno;
 		hr_account_leave(&own);
 		if (sys == 0)
@@ -193,9 +199,10 @@ hr_handle_remove(struct hr_worker *w, struct hr_request *r, struct hr_answer *re
 	HR_BUF(way, QUERY_MAX);
 	int done;
 
-	if (body != NULL && entry_open(&e, body, "path", ret) && entry_is_there(&e, ret) &&
+	if (body != NULL && entry_open(&e, body, "path", ret) && entry_is_there(w, &e, ret) &&
 	    enter(e.shells, &own, e.path, ret)) {
 		/* the descriptor stays where it is, whatever becomes of the path */
+		hr_journal_mark(&w->journal, &w->once);
 		hr_buf_addf(&way, "/proc/self/fd/%d/%s", e.dir, e.leaf);
 		done = way.fail == HR_OK ? hr_path_remove(hr_buf_str(&way), &err) : 0;
 		hr_account_leave(&own);
