@@ -290,6 +290,18 @@ def files_and_log():
             a = s.request("POST", path + "destination=" + top, ZIP_FORM,
                           {"Content-Type": "multipart/form-data; boundary=b"})
             equal((a.status, os.path.exists(top + "/a.zip")), (status, kept), path)
+        # and nothing is replaced where that is asked for, not even a link that leads nowhere
+        os.symlink("nowhere", top + "/b.zip")
+        for name, query, status in (("a.zip", "unpack=false&replace=false&", 409), ("b.zip", "unpack=0&replace=0&", 500),
+                                    ("c.zip", "unpack=false&replace=false&", 200), ("c.zip", "unpack=false&", 200),
+                                    ("d.zip", "replace=false&", 400), ("d.zip", "unpack=0&replace=x&", 400)):
+            before = os.listdir(top)
+            a = s.request("POST", V1 + "upload?" + query + "destination=" + top, ZIP_FORM.replace(b"a.zip", name.encode()),
+                          {"Content-Type": "multipart/form-data; boundary=b"})
+            equal((a.status, os.path.exists(top + "/nowhere")), (status, False), (name, query, a))
+            equal(set(os.listdir(top)) - set(before), {name} if status == 200 and name not in before else set())
+            if status == 409:
+                equal(a.json()["detail"], "[Errno 17] File exists: '%s/%s'" % (top, name))
         # the log: numbered, and only what is new
         a = s.request("GET", V1 + "log", headers=me).json()
         equal((a["first"], a["next"] - a["first"]), (1, len(a["lines"])))

@@ -367,16 +367,33 @@ hr_spool_put(struct hr_spool *s, int dir, const char *leaf, int old)
 	return r;
 }
 
-int
-hr_spool_place(struct hr_spool *s, const struct hr_target *t, struct hr_buf *why)
+/* r: of the put. */
+static int
+placed(struct hr_spool *s, const struct hr_target *t, int r, struct hr_buf *why)
 {
-	if (hr_spool_put(s, t->dir, t->leaf, -1) < 0)
+	if (r < 0)
 		return hr_oserror_put(why, errno, t->text);
 	if (s->name[0] != '\0') /* the bytes were copied */
 		(void)unlinkat(s->dir, s->name, 0);
 	s->name[0] = '\0';
 	hr_tempfiles_forget();
 	return 0;
+}
+
+int
+hr_spool_place(struct hr_spool *s, const struct hr_target *t, struct hr_buf *why)
+{
+	return placed(s, t, hr_spool_put(s, t->dir, t->leaf, -1), why);
+}
+
+int
+hr_spool_place_new(
+    struct hr_spool *s, const struct hr_target *t, bool *ret_exists, struct hr_buf *why)
+{
+	int r = put(s, t->dir, t->leaf, -1);
+
+	*ret_exists = r < 0 && errno == EEXIST;
+	return placed(s, t, r, why);
 }
 
 int

@@ -40,6 +40,10 @@ int hr_spool_put(struct hr_spool *s, int dir, const char *leaf, int old);
 /* Makes the spool the target's file, which is looked up again. Returns 0, or -1 with the contract's
  * text; the target is then unchanged. The spool stays open for reading either way. */
 int hr_spool_place(struct hr_spool *s, const struct hr_target *t, struct hr_buf *why);
+/* Makes the spool the target's file like hr_spool_place(), but replaces nothing: returns -1 with
+ * *ret_exists true if the target's name is taken. */
+int hr_spool_place_new(
+    struct hr_spool *s, const struct hr_target *t, bool *ret_exists, struct hr_buf *why);
 void hr_spool_close(struct hr_spool *s); /* Discards a spool that was not placed. */
 
 /* Moves from_dir/from, a finished file in a directory of handrail's. Where dir/leaf does not exist

@@ -55,6 +55,8 @@ struct upload {
 	struct hr_buf destination, recursive_text;
 	bool recursive, recursive_fine;
 	bool as_is;     /* do not unpack zip files */
+	bool adds;      /* replace nothing */
+	bool exists;    /* the name was taken, and nothing was replaced */
 	const char *as; /* name of the new file; NULL: the client's name */
 
 	enum part part;
@@ -116,12 +118,12 @@ is_zip(const struct upload *u, const struct hr_buf *name)
 	return !u->as_is && name->len >= 4 && memcmp(name->p + name->len - 4, ".zip", 4) == 0;
 }
 
-/* Reads a parameter of /handrail/v1/upload, which the original does not have. */
+/* Reads the parameters of /handrail/v1/upload, which the original does not have. */
 static void
-read_unpack(struct upload *u, const struct hr_request *r)
+read_own(struct upload *u, const struct hr_request *r)
 {
 	HR_BUF(text, QUERY_MAX);
-	bool unpack = true;
+	bool unpack = true, replace = true;
 
 	if (strcmp(hr_buf_str(r->path), "/handrail/v1/upload") != 0)
 		return;
@@ -129,7 +131,12 @@ read_unpack(struct upload *u, const struct hr_request *r)
 		(void)refuse(u, "unpack is neither true nor false");
 	else if (!unpack && u->recursive)
 		(void)refuse(u, "recursive is for zip files that are unpacked");
+	else if (hr_request_query(r, "replace", &text) && !parse_bool(&text, &replace))
+		(void)refuse(u, "replace is neither true nor false");
+	else if (!replace && unpack)
+		(void)refuse(u, "replace=false is for single files: add unpack=false");
 	u->as_is = !unpack;
+	u->adds = !replace;
 }
 
 static void
@@ -148,7 +155,7 @@ upload_init(struct upload *u, struct hr_worker *w, const struct hr_request *r)
 		hr_buf_adds(&u->destination, "/");
 	u->recursive_fine = !hr_request_query(r, "recursive", &u->recursive_text) ||
 			    parse_bool(&u->recursive_text, &u->recursive);
-	read_unpack(u, r);
+	read_own(u, r);
 }
 
 static void
@@ -387,7 +394,8 @@ place_file(struct upload *u, struct hr_buf *why)
 	if (r == 0)
 		mark(u);
 	if (r == 0)
-		r = hr_spool_place(&u->last.spool, &t, why);
+		r = u->adds ? hr_spool_place_new(&u->last.spool, &t, &u->exists, why)
+			    : hr_spool_place(&u->last.spool, &t, why);
 	hr_target_close(&t);
 	return r;
 }
@@ -473,7 +481,7 @@ finish(struct upload *u, struct hr_answer *ret)
 	else if (why.fail != HR_OK)
 		hr_answer_generic(ret);
 	else
-		hr_answer_detail(ret, too_large ? 413 : 500, hr_buf_str(&why));
+		hr_answer_detail(ret, too_large ? 413 : u->exists ? 409 : 500, hr_buf_str(&why));
 }
 
 static void
@@ -488,8 +496,8 @@ finish_once(struct upload *u, const struct hr_request *r, struct hr_answer *ret)
 	hr_buf_add(&what, hr_buf_str(&u->destination), u->destination.len);
 	hr_buf_addc(&what, '\0');
 	hr_buf_add(&what, hr_buf_str(&u->last.name), u->last.name.len);
-	hr_buf_addf(&what, "%c%d %" PRIu64 " %016" PRIx64, '\0', u->recursive | u->as_is << 1,
-	    u->last.size, u->last.digest);
+	hr_buf_addf(&what, "%c%d %" PRIu64 " %016" PRIx64, '\0',
+	    u->recursive | u->as_is << 1 | u->adds << 2, u->last.size, u->last.digest);
 	hr_key_named(&key, r, &what);
 	span = hr_span_of_buf(&key);
 	if (hr_buf_check(&what, NULL) < 0 || hr_buf_check(&key, NULL) < 0) {
