@@ -21,6 +21,7 @@
 #include "host/config/settings.h"
 #include "base/strv.h"
 #include "host/handle.h"
+#include "host/life/urls.h"
 #include "host/records/record.h"
 #include "proto/json.h"
 
@@ -43,11 +44,21 @@ static int
 show_up(struct cli *c, struct hr_sandbox *s)
 {
 	HR_BUF(b, 1 << 16);
+	HR_BUF(note, 1 << 16);
+	HR_FREE char *page = NULL;
+	struct hr_err err = {0};
 
+	if (hr_sandbox_page(s, &page, &err) != 0)
+		cli_note(c, err.msg);
+	if (page != NULL && !c->json) {
+		hr_buf_addf(&note, "its page in a browser: %s", page);
+		cli_note(c, hr_buf_str(&note));
+	}
 	if (c->json) {
 		hr_buf_addc(&b, '{');
 		hr_json_put_named(&b, "sid", hr_sandbox_id(s));
 		hr_json_put_named(&b, "url", hr_sandbox_url(s));
+		hr_json_put_named(&b, "page", page);
 		hr_buf_adds(&b, "}\n");
 	} else {
 		hr_buf_addf(&b, "%s %s\n", hr_sandbox_id(s),

@@ -8,10 +8,12 @@
 
 #include "base/buf.h"
 #include "cli/commands.h"
+#include "host/life/urls.h"
 #include "proto/json.h"
 
 static int
-show(struct cli *c, const char *server, const char *key, const char *vscode, const char *hosts)
+show(struct cli *c, const char *server, const char *page, const char *key, const char *vscode,
+    const char *hosts)
 {
 	HR_BUF(b, 1 << 20);
 	HR_PUT struct json_object *o = NULL;
@@ -21,11 +23,14 @@ show(struct cli *c, const char *server, const char *key, const char *vscode, con
 	if (c->json) {
 		hr_buf_addc(&b, '{');
 		hr_json_put_named(&b, "server", server);
+		hr_json_put_named(&b, "page", page);
 		hr_json_put_named(&b, "key", key);
 		hr_json_put_named(&b, "vscode", vscode);
 		hr_buf_addf(&b, ",\"web_hosts\":%s}\n", hosts);
 	} else {
 		hr_buf_addf(&b, "server %s\n", server);
+		if (page != NULL)
+			hr_buf_addf(&b, "page   %s\n", page);
 		if (vscode != NULL)
 			hr_buf_addf(&b, "vscode %s\n", vscode);
 		json_object_object_foreach(o, address, port)
@@ -40,20 +45,21 @@ static int
 print_urls(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
 	struct hr_err err = {0};
+	HR_FREE char *page = NULL;
 	HR_FREE char *vscode = NULL;
 	HR_FREE char *hosts = NULL;
 	int r;
 
 	(void)a;
-	if (hr_sandbox_vscode_url(s, &vscode, &err) != 0 ||
+	if (hr_sandbox_vscode_url(s, &vscode, &err) != 0 || hr_sandbox_page(s, &page, &err) != 0 ||
 	    hr_sandbox_web_hosts(s, &hosts, &err) != 0)
 		r = cli_fail(&err);
 	else
-		r = show(c, hr_sandbox_url(s) != NULL ? hr_sandbox_url(s) : "-",
+		r = show(c, hr_sandbox_url(s) != NULL ? hr_sandbox_url(s) : "-", page,
 		    hr_sandbox_session_api_key(s), vscode, hosts);
 	return r;
 }
 
 const struct cli_command cli_url = {"url", NULL, "[NAME]",
-    "Print the addresses of the server, the editor and two ports for programs.", NULL, 0, 0,
-    CLI_NAME, NULL, print_urls};
+    "Print the addresses of the server, its page, the editor and two ports for programs.", NULL, 0,
+    0, CLI_NAME, NULL, print_urls};

@@ -20,6 +20,7 @@ import urllib.request
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.host import BUILD, PATIENCE, Host, Written  # noqa: E402
+from lib.supervised import SRCDIR, need_entrance  # noqa: E402
 from lib.tap import Skip, Tap, equal  # noqa: E402
 
 def life_of_a_sandbox():
@@ -561,14 +562,29 @@ def log_stream():
         equal("Error streaming" in done.stderr, False, done.stderr)
 
 
+def page():
+    """The way in for people is printed where there is one: by "up" to standard error, by "url"."""
+    need_entrance()  # nginx's account reads the page's files
+    with Host(HANDRAIL_WWWDIR=os.path.join(SRCDIR, "www")) as h:
+        done, url = h("up"), h.record()["url"]
+        page_ = url + "/handrail/"
+        equal((done.stdout, "handrail: its page in a browser: %s\n" % page_ in done.stderr),
+              ("default %s\n" % url, True), done.stderr)
+        equal(json.loads(h.ok("up", "--json")), {"sid": "default", "url": url, "page": page_})
+        equal("page" in h("up", "-q").stderr, False)
+        equal((h.ok("url").splitlines()[1], json.loads(h.ok("url", "--json"))["page"]), ("page   " + page_, page_))
+        with urllib.request.urlopen(urllib.request.Request(url, headers={"Accept": "text/html"})) as answer:
+            equal((answer.url, answer.status), (page_, 200))
+
+
 def addresses():
     with Host() as h:
         h.ok("up")
         record = h.record()
         ports = [record["backend"]["app_port_%d" % i] for i in (1, 2)]
         here = {"http://localhost:%d" % p: p for p in ports}
-        equal(json.loads(h.ok("url", "--json")), {"server": record["url"], "key": record["backend"]["key"],
-                                                  "vscode": None, "web_hosts": here})
+        equal(json.loads(h.ok("url", "--json")), {
+            "server": record["url"], "page": None, "key": record["backend"]["key"], "vscode": None, "web_hosts": here})
         equal(h.ok("url"), "server %s\n" % record["url"] + "".join("%-6d %s\n" % (here[u], u) for u in here))
         with http.server.HTTPServer(("127.0.0.1", 0), TokenServer) as server:
             thread = threading.Thread(target=server.serve_forever)
@@ -777,9 +793,10 @@ def kind_of_ones_own():
                    "[inside the example] a line" not in line], [], up.stderr)
             TokenServer.busy, TokenServer.seen[:] = [503], []
             equal(json.loads(h.ok("url", "--json")), {
-                "server": h.env["EXAMPLE_URL"], "key": "k", "web_hosts": {"https://app.example.test": 3000},
+                "server": h.env["EXAMPLE_URL"], "page": None, "key": "k",
+                "web_hosts": {"https://app.example.test": 3000},
                 "vscode": "https://vscode.example.test/ws?tkn=t%20k&folder=/there"})
-            equal(TokenServer.seen, [("k", "p")] * 2, "the kind had it sent again, with its own headers")
+            equal(TokenServer.seen, [("k", "p")] * 3, "the kind had it sent again, with its own headers")
             TokenServer.busy = [503, 503]
             h.fails(1, "503", "url")
             equal(h.ok("logs"), "a line\n")
@@ -1099,8 +1116,9 @@ def main():
                  port_that_is_given, many_are_watched, forged_readiness, doctor_of_chromium, two_sandboxes,
                  server_that_died, server_that_does_not_start, server_killed_before_it_is_ready,
                  server_that_does_not_end, start_that_is_killed, recorded_before_it_runs, own_workspace, files,
-                 repository, logs, log_stream, addresses, resources, named, terminal, wrong_usage, help_and_completion,
-                 settings, mcp_servers, decisions_without_a_server, loadable_backend, kind_of_ones_own,
+                 repository, logs, log_stream, page, addresses, resources, named, terminal, wrong_usage,
+                 help_and_completion, settings, mcp_servers, decisions_without_a_server, loadable_backend,
+                 kind_of_ones_own,
                  settings_of_a_kind, limits_that_do_not_hold, copies_as_cp_has_them, in_a_directory, listed,
                  reasons_of_a_clone, mistakes_in_the_file, cells,
                  plugins_at_first_touch):

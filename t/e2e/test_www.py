@@ -144,6 +144,8 @@ def looking_on():
         s.send(signal.SIGHUP)
         none = {"X-Session-API-Key": ""}
         s.until("there is no page", lambda: s.request("GET", "/handrail/", headers=none).status == 403)
+        html = {"Accept": "text/html"}
+        s.until("a browser is led nowhere", lambda: s.request("GET", "/", headers=html).status == 404)
         # another pool answers that, whose workers are replaced by themselves
         s.until("nobody looks on", lambda: s.request("GET", V1 + "session", headers=act).status == 403)
 
@@ -155,6 +157,16 @@ def files_of_the_page():
         none = {"X-Session-API-Key": ""}
         a = s.request("GET", "/handrail", headers=none)
         equal((a.status, a.headers["Location"]), (301, "handrail/"))
+        # a browser is led from the address of the sandbox to its page; to other clients that is no path
+        html = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+        a = s.request("GET", "/", headers=dict(none, Accept=html))
+        equal((a.status, a.headers["Location"]), (302, "handrail/"))
+        for method, accept, key, want in (
+                ("GET", "*/*", KEY, (404, b'{"detail":"Not Found"}')),
+                ("POST", html, KEY, (404, b'{"detail":"Not Found"}')),
+                ("GET", "application/json", "", (403, b'{"detail":"Invalid API Key"}'))):
+            a = s.request(method, "/", headers={"Accept": accept, "X-Session-API-Key": key})
+            equal((a.status, a.body), want, (method, accept))
         for path, kind in (("", "text/html; charset=utf-8"), ("page.css", "text/css; charset=utf-8"),
                            ("js/main.js", "text/javascript; charset=utf-8"),
                            ("vendor/xterm/xterm.mjs", "text/javascript; charset=utf-8")):
@@ -292,14 +304,17 @@ def files_and_log():
             equal((a.status, os.path.exists(top + "/a.zip")), (status, kept), path)
         # and nothing is replaced where that is asked for, not even a link that leads nowhere
         os.symlink("nowhere", top + "/b.zip")
-        for name, query, status in (("a.zip", "unpack=false&replace=false&", 409), ("b.zip", "unpack=0&replace=0&", 500),
+        for name, query, status in (("a.zip", "unpack=false&replace=false&", 409),
+                                    ("b.zip", "unpack=0&replace=0&", 500),
                                     ("c.zip", "unpack=false&replace=false&", 200), ("c.zip", "unpack=false&", 200),
                                     ("d.zip", "replace=false&", 400), ("d.zip", "unpack=0&replace=x&", 400)):
             before = os.listdir(top)
-            a = s.request("POST", V1 + "upload?" + query + "destination=" + top, ZIP_FORM.replace(b"a.zip", name.encode()),
+            a = s.request("POST", V1 + "upload?" + query + "destination=" + top,
+                          ZIP_FORM.replace(b"a.zip", name.encode()),
                           {"Content-Type": "multipart/form-data; boundary=b"})
             equal((a.status, os.path.exists(top + "/nowhere")), (status, False), (name, query, a))
-            equal(set(os.listdir(top)) - set(before), {name} if status == 200 and name not in before else set())
+            new = set(os.listdir(top)) - set(before)
+            equal(new, {name} if status == 200 and name not in before else set())
             if status == 409:
                 equal(a.json()["detail"], "[Errno 17] File exists: '%s/%s'" % (top, name))
         # the log: numbered, and only what is new

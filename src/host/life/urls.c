@@ -16,6 +16,7 @@
 
 #define URL_MAX 65536
 #define TOKEN_TIMEOUT_S 10
+#define PAGE_TIMEOUT_S 10
 
 /* Makes the editor's address, which the caller owns; *ret is NULL if there is no editor. */
 static int
@@ -76,6 +77,28 @@ hr_sandbox_vscode_url(struct hr_sandbox *s, char **ret_url, struct hr_err *err)
 	hr_percent_encode(&b, hr_sandbox_workspace(s), "-_.~/");
 	*ret_url = hr_buf_take(&b);
 	return *ret_url != NULL ? 0 : hr_err_nomem(err);
+}
+
+int
+hr_sandbox_page(struct hr_sandbox *s, char **ret_url, struct hr_err *err)
+{
+	struct hr_http_request req = {
+	    .method = "GET", .url = "/handrail/", .timeout_s = PAGE_TIMEOUT_S, .watch_fd = -1};
+	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
+	struct hr_err why = {0};
+
+	*ret_url = NULL;
+	if (s->endpoint.url == NULL || s->client.unix_socket != NULL)
+		return 0;
+	if (hr_client_send(&s->client, &req, &a, &why) != 0) /* 403 and 404: no such path */
+		return why.code == HR_E_HTTP_STATUS && why.status / 100 == 4
+			   ? 0
+			   : hr_err_pass(err, &why);
+	/* another server may answer at any path */
+	if (memmem(hr_buf_str(&a.body), a.body.len, "<title>handrail", strlen("<title>handrail")) ==
+	    NULL)
+		return 0;
+	return hr_text_setf(ret_url, err, "%s/handrail/", s->client.url);
 }
 
 int

@@ -4,6 +4,9 @@
 
 #include "host/handrail.h"
 
+/* Finds the address of the server's page for people: *ret_url is the caller's; NULL: the server has
+ * none. */
+int hr_sandbox_page(struct hr_sandbox *s, char **ret_url, struct hr_err *err);
 /* Builds the result of ops->web_hosts: {"URL": port, ...}; skips a NULL URL. */
 int hr_web_hosts_json(char *const urls[2], const int ports[2], char **ret, struct hr_err *err);
 /* Does the same for ports of a host; skips those that are 0. */
