@@ -323,14 +323,16 @@ PARTS = """
         const first = terminal.term.buffer.active.getLine(0).translateToString(true);
         seen.terminal.push(first);
 
-        // while nobody looks at the log, handraild is started anew and logs more lines than it had
+        // while nobody looks at the log, handraild is restarted and logs more lines than it had
         const line = (message) => ({time: '', level: 'info', module: 'm', pid: 1, message});
         const {createLog} = await module('log');
-        let now = {epoch: 1, all: ['one', 'two']}, asked = 0;
+        let now = {epoch: 1, all: ['one', 'two']}, asked = 0, go = null;
+        const slow = new Promise((f) => { go = f; });
         const log = createLog({api: {get: async (path) => {
             const after = Number(/after=([0-9]+)/.exec(path)?.[1] ?? 0), all = now.all, epoch = now.epoch;
             const first = after > all.length + 1 ? 1 : Math.max(after, 1);
-            asked++;
+            if (++asked === 6)
+                await slow;
             return {first, next: all.length + 1, epoch, lines: all.slice(first - 1).map(line)};
         }}});
         const said = () => [...log.element.querySelectorAll('tbody td:last-child')].map((e) => e.textContent).join(' ');
@@ -342,11 +344,84 @@ PARTS = """
         now = {epoch: 2, all: ['three', 'four']};
         tell();
         log.shown();
-        await until(() => said() === 'four three handraild was started anew two one');
+        await until(() => said() === 'four three handraild was restarted two one');
         now.all = ['three', 'four', 'five'];
         tell();
         await until(() => said().startsWith('five four three'));
         seen.log = [said(), asked];
+
+        // a line is reported while those before it are fetched: it is fetched once
+        now.all = ['three', 'four', 'five', 'six'];
+        tell();
+        now.all = ['three', 'four', 'five', 'six', 'seven'];
+        tell();
+        await until(() => asked === 6);
+        await new Promise((f) => setTimeout(f, 0));
+        tell();
+        go();
+        await until(() => said().startsWith('seven'));
+        seen.once = [said().split(' ').slice(0, 4), asked];
+
+        // one question at a time
+        const {createConfirm} = await module('confirm'), confirm = createConfirm();
+        document.body.append(confirm.element);
+        const asked_ = [confirm.ask('one?', 'Yes'), confirm.ask('two?', 'Yes', 'text')];
+        const question = () => confirm.element.open && confirm.element.querySelector('p').textContent;
+        await until(() => question() === 'one?');
+        confirm.element.querySelector('button[value=yes]').click();
+        await until(() => question() === 'two?');
+        confirm.element.querySelector('button[type=button]').click();
+        seen.confirm = await Promise.all(asked_);
+        confirm.element.remove();
+
+        // a new file, whose name is taken between a look and the upload
+        const upload = [], taken = createFiles({rights: () => 'act', api: {
+            get: async (path) => path.startsWith('stat') ? {type: null} : page,
+            request: async (path) => {
+                upload.push(path.includes('replace=false'));
+                throw Object.assign(new Error('File exists'), {status: 409});
+            }}});
+        document.body.append(taken.element);
+        taken.shown('/d');
+        const buttons = [...taken.element.querySelectorAll('.side .bar button')];
+        const fresh = buttons.find((b) => b.textContent === 'New file');
+        await until(() => !fresh.disabled);
+        fresh.click();
+        await until(() => taken.element.querySelector('dialog').open);
+        taken.element.querySelector('dialog input').value = 'new';
+        taken.element.querySelector('dialog button[value=yes]').click();
+        await until(() => taken.element.querySelector('.side > .note').textContent === '/d/new exists.');
+        seen.taken = upload;
+        taken.element.remove();
+
+        // a shell whose bash does not come up, and one whose bash ends at once
+        const {createShells} = await module('shells'), run = [], why = [];
+        const answers = [{observation: 'error', content: 'not ready'},
+            {observation: 'run', content: 'bash: not found', extras: {metadata: {exit_code: 127}}}];
+        const shells = createShells({get: async () => ({sessions: []}), post: async (path, body) => {
+            run.push([path, body.action ? body.action.ready_s : null]);
+            return path.startsWith('run') ? answers.shift() : {};
+        }}, {rights: () => 'act', choose: (name) => shells.chosen(name), begun: () => why.push('begun'),
+            say: (text) => why.push(text)});
+        const more = shells.element.querySelector('button');
+        for (let i = 1; i <= 2; i++) {
+            more.click();
+            await until(() => why.length === i && !more.disabled);
+        }
+        seen.shells = [run, why];
+
+        // what is typed for a command is not lost where the server does not take it
+        const away = {post: async () => { throw new Error('away'); }};
+        const input = createTerminal({api: away, session: () => '', rights: () => 'act'});
+        document.body.append(input.element);
+        input.state({running: true});
+        const field = input.element.querySelector('.line input');
+        field.value = 'answer';
+        input.element.querySelector('form').requestSubmit();
+        await until(() => input.element.querySelector(':scope > .note').textContent === 'away');
+        await new Promise((f) => setTimeout(f, 0));
+        seen.input = field.value;
+        input.element.remove();
         done(seen);
     })().catch((e) => done(String(e)));"""
 
@@ -357,7 +432,15 @@ def parts_by_themselves():
     with Keyed() as s, Window() as w:
         w.open(s.page())
         equal(w.js_async(PARTS), {"files": [True, False], "terminal": [None, 8, "new"],
-                                  "log": ["five four three handraild was started anew two one", 4]})
+                                  "log": ["five four three handraild was restarted two one", 4],
+                                  "once": [["seven", "six", "five", "four"], 6], "confirm": [True, None],
+                                  "taken": [True],
+                                  "shells": [[["create", None], ["run?session=page-1", 30],
+                                              ["create", None], ["run?session=page-1", 30],
+                                              ["kill?session=page-1", None]],
+                                             ["No bash in page-1: not ready", "The bash of page-1 ended at once with "
+                                              "exit code 127: bash: not found"]],
+                                  "input": "answer"})
         equal(complaints(w), [])
 
 
@@ -502,6 +585,16 @@ def names_of(w):
 def choose(w, name):
     w.until("an entry " + name, "const b = [...document.querySelectorAll('.tree li')]"
             ".find((e) => e.querySelector('.name').textContent === arguments[0]); if (b) b.click(); return !!b", name)
+
+
+def select(w, name):
+    """As the arrow keys do: it is not opened."""
+    w.until("an entry " + name, "return [...document.querySelectorAll('.tree li .name')]"
+            ".some((e) => e.textContent === arguments[0])", name)
+    w.js("const k = (key) => "
+         "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}));"
+         "document.querySelector('.tree [tabindex=\"0\"]').focus(); k('Home');"
+         "while (document.activeElement.querySelector('.name').textContent !== arguments[0]) k('ArrowDown');", name)
 
 
 def shows(w, names):
@@ -731,10 +824,43 @@ def files_changed():
         dialog(w, "Discard the changes to the text?", "Discard")
         w.until("the other one", "return document.querySelector('.viewer .title')?.textContent === 'mixed'")
         equal(read("text"), "mine")
+        # nor by the end of another file; it stays with its own when that is renamed, and ends with it
+        with open(top + "/other", "w") as f:
+            f.write("other")
+        w.click(".files .line button[type=submit]")
+        shows(w, ["1 dir/", "1 crlf", "1 latin", "1 mixed", "1 other", "1 text"])
+        edit("text")
+        w.js("document.querySelector('.viewer textarea').value = 'kept'")
+        select(w, "other")
+        button(".side", "Delete")
+        dialog(w, "Delete %s/other?" % top, "Delete")
+        note_is(w, "other: deleted.")
+        equal(w.js("return document.querySelector('.viewer textarea')?.value"), "kept")
+        select(w, "text")
+        button(".side", "Rename")
+        dialog(w, "New name or path of text", "Rename", "dir/renamed")
+        note_is(w, "Renamed to dir/renamed.")
+        button(".viewer", "Save")
+        note_is(w, "renamed: saved.")
+        equal((os.path.exists(top + "/text"), read("dir/renamed")), (False, "kept"))
+        choose(w, "dir/")
+        shows(w, ["1 dir/", "2 renamed", "1 crlf", "1 latin", "1 mixed"])
+        edit("renamed")
+        w.js("document.querySelector('.viewer textarea').value = 'lost'")
+        select(w, "dir/")
+        button(".side", "Delete")
+        dialog(w, "Delete %s/dir and all that is in it? The changes to its text are lost." % top, "Delete")
+        note_is(w, "dir: deleted.")
+        equal(w.js("return document.querySelector('.viewer').childElementCount"), 0)
+        os.mkdir(top + "/dir")
+        with open(top + "/text", "w") as f:
+            f.write("mine")
+        w.click(".files .line button[type=submit]")
+        shows(w, ["1 dir/", "1 crlf", "1 latin", "1 mixed", "1 text"])
         # a browser does not send such a name as it is, so that it would be another file's
         button(".side", "New file")
         dialog(w, "Name of the new file in " + top, "Make", 'a"b')
-        note_is(w, "No name with a quotation mark, please.")
+        note_is(w, "A browser cannot send a name with a quotation mark or a line break: rename a\"b.")
         with open(top + '/"', "w") as f:
             f.write("quoted")
         w.click(".files .line button[type=submit]")
@@ -767,8 +893,29 @@ def files_changed():
         equal(read("dir/moved"), "")
         choose(w, "dir/")
         shows(w, ["1 dir/", "2 moved", "1 crlf", "1 latin", "1 mixed", "1 text"])
+        # into a directory that is open, and out of it
+        for name, to, names in (
+                ("crlf", top + "/dir/crlf", ["1 dir/", "2 crlf", "2 moved", "1 latin", "1 mixed", "1 text"]),
+                ("crlf", top + "/crlf", ["1 dir/", "2 moved", "1 crlf", "1 latin", "1 mixed", "1 text"])):
+            select(w, name)
+            button(".side", "Rename")
+            dialog(w, "New name or path of " + name, "Rename", to)
+            note_is(w, "Renamed to %s." % to)
+            shows(w, names)
+        # an upload asks before it replaces a file
+        select(w, "mixed")
+        for verb, text in (("Cancel", "mine"), ("Replace", "sent")):
+            w.js("""const d = new DataTransfer(), pick = document.querySelector('.upload input');
+                d.items.add(new File(['sent'], 'text'));
+                pick.files = d.files; pick.dispatchEvent(new Event('change'));""")
+            w.until("asks", "return document.querySelector('dialog[open] p')?.textContent === arguments[0]",
+                    "text exists in %s. Replace it?" % top)
+            w.js("[...document.querySelectorAll('dialog button')].find((b) => b.textContent === '%s').click()" % verb)
+            note_is(w, "text: uploaded." if verb == "Replace" else "")
+            equal(read("text"), text)
+        select(w, "dir/")
         button(".side", "Delete")
-        w.until("asks", "return document.querySelector('dialog[open]')")
+        w.until("asks it", "return document.querySelector('dialog[open]')")
         equal(os.path.exists(top + "/dir/moved"), True, "not before it was confirmed")
         dialog(w, "Delete %s/dir and all that is in it?" % top, "Delete")
         shows(w, ["1 crlf", "1 latin", "1 mixed", "1 text"])
@@ -852,11 +999,19 @@ def own_shell():
         w.until("the agent's again", agents)
         equal(w.js("return document.querySelector('.bar input').checked"), False, "no key goes to the agent's")
         s.until("it is gone", lambda: names() == ["default"])
-        # closed while something runs in it
+        # closed while something runs in it, by a page that knows it by its name alone
         w.js("return %s.click()" % button % "New shell")
         w.until("keys go to it", "return document.querySelector('.bar input').checked")
         w.press("sleep 1000" + KEYS["ENTER"])
         screen_has(w, "sleep 1000")
+        w.open(s.page())
+        w.until("the agent's", agents)
+        w.until("a choice", "return document.querySelectorAll('.shells option').length === 2")
+        w.js("const p = document.querySelector('.shells select'); p.value = 'page-1';"
+             "p.dispatchEvent(new Event('change'))")
+        screen_has(w, "sleep 1000")
+        equal(w.js("return [document.querySelector('.bar input').checked, %s.hidden]" % button % "Close shell"),
+              [False, False])
         w.js("return %s.click()" % button % "Close shell")
         s.until("it is gone", lambda: names() == ["default"])
         w.until("the agent's again", agents)

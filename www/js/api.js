@@ -18,11 +18,13 @@ export function createApi(base, keyHeader = "X-Session-API-Key") {
 		return Object.assign({"X-Handrail-Page": localStorage.getItem(store) || "-"}, more);
 	}
 
-	// Answers with the response; a refusal is thrown with the server's words.
+	// Returns the response, or throws a refusal with the server's message.
 	async function request(path, options = {}) {
 		const r = await fetch(new URL("v1/" + path, url), Object.assign({
 			cache: "no-store", credentials: "same-origin", redirect: "error", referrerPolicy: "no-referrer",
-		}, options, {headers: headers(options.headers)}));
+		}, options, {headers: headers(options.headers)})).catch((e) => {
+			throw e.name === "AbortError" ? e : new Error("The server cannot be reached (" + e.message + ").");
+		});
 
 		if (r.ok)
 			return r;

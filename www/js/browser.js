@@ -13,7 +13,7 @@ export function createBrowser({api}) {
 	function show(b) {
 		address.textContent = b.url ? plain(b.url) : "";
 		note.textContent = !b.open ? "No browser is open; it starts with the first action that needs it."
-			: b.crashed ? "The page has crashed." : b.busy ? "An action is performed…" : "";
+			: b.crashed ? "The page has crashed." : b.busy ? "An action is running…" : "";
 		tabs.replaceChildren(...b.tabs.map((t, i) => h("li", {"aria-current": i === b.active ? "true" : null}, foreign(t, {class: "mono"}))));
 		tabs.hidden = b.tabs.length < 2;
 		if (b.picture === null || !b.open) {
@@ -29,8 +29,7 @@ export function createBrowser({api}) {
 		element,
 		shown() {
 			stream = createStream(api, () => "browser/", (event, data) => show(data), (state, why) => {
-				if (why)
-					note.textContent = plain(why, 500);
+				note.textContent = state === "live" ? "" : plain(why || "", 500);
 			});
 			stream.start();
 		},

@@ -7,7 +7,7 @@ function result(c) {
 	if (c.state === "running")
 		return ["…", "running", "running"];
 	if (c.state === "shell ended")
-		return ["†", "bad", "it ended the shell"];
+		return ["†", "bad", "the shell ended"];
 	const by = SIGNALS[c.exit_code];
 	return [String(c.exit_code), c.exit_code === 0 ? "good" : "bad", "exit code " + c.exit_code + (by ? ", signal " + by : "")];
 }
@@ -29,8 +29,6 @@ export function createCommands() {
 			h("td", {class: "number"}, clock(c.clock.started)), took);
 		tr.took = took;
 		tr.took.textContent = duration(c.clock.elapsed);
-		if (c.clock.silent > 0)
-			took.title = "silent for " + duration(c.clock.silent);
 		return tr;
 	}
 

@@ -15,19 +15,25 @@ export function editable(data) {
 	return shown.includes("\r") || crlf && shown.replaceAll("\n", "\r\n") !== text ? null : {text, shown, crlf};
 }
 
-// save(text): writes the whole file; left(): the editor is to be gone.
+// save(text): writes the whole file; left(): the editor is closed without it.
 export function createEditor(name, {shown, crlf}, {save, left}) {
 	const field = h("textarea", {class: "mono", spellcheck: "false", autocomplete: "off", wrap: "off", "aria-label": "Text of " + plain(name)});
 	const keep = h("button", {type: "button", onclick: () => void store()}, "Save");
 	const element = h("div", {class: "editor"}, h("div", {class: "bar"}, foreign(name, {class: "title mono"}), keep,
 		h("button", {type: "button", onclick: left}, "Cancel")), field);
 
+	// Nothing is typed that would not be saved.
 	async function store() {
-		keep.disabled = true;
+		keep.disabled = field.readOnly = true;
 		await save(crlf ? field.value.replaceAll("\n", "\r\n") : field.value);
-		keep.disabled = false;
+		keep.disabled = field.readOnly = false;
 	}
 
 	field.value = shown;
-	return {element, focus: () => field.focus(), changed: () => field.value !== shown};
+	return {
+		element,
+		focus: () => field.focus(),
+		changed: () => field.value !== shown,
+		renamed: (to) => element.querySelector(".title").replaceWith(foreign(to, {class: "title mono"})),
+	};
 }

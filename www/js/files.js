@@ -42,9 +42,13 @@ function nameOf(file) {
 	return file.slice(file.lastIndexOf("/") + 1);
 }
 
+function folderOf(file) {
+	return file.slice(0, file.lastIndexOf("/")) || "/";
+}
+
 function text(data, size) {
 	if (data.subarray(0, 8192).includes(0))
-		return h("p", {class: "note"}, "This is no text.");
+		return h("p", {class: "note"}, "This is not a text file.");
 	const pre = h("pre", {tabindex: "0", "aria-label": "Text"});
 	pre.textContent = new TextDecoder().decode(data).replace(HIDDEN, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
 	return size > data.length ? h("div", {}, h("p", {class: "note"}, "The first " + bytes(data.length) + ":"), pre) : pre;
@@ -62,7 +66,7 @@ export function createFiles({api, rights}) {
 	const confirm = createConfirm();
 	const button = (title, act) => h("button", {type: "button", disabled: true, onclick: () => void act(chosen)}, title);
 	const rename = button("Rename", move), remove = button("Delete", erase), fresh = button("New file", make);
-	let dir = null, here = null, turn = 0, chosen = null, editor = null;
+	let dir = null, here = null, turn = 0, chosen = null, editor = null, shown = null; // shown: path of the file in the viewer
 
 	function say(text) {
 		note.textContent = plain(text, 500);
@@ -125,7 +129,7 @@ export function createFiles({api, rights}) {
 
 	// source: the text of the file, if it can be edited.
 	function show(node, size, content, source) {
-		const file = node.path;
+		const file = shown = node.path;
 
 		editor = null;
 		viewer.replaceChildren(h("div", {class: "bar"}, foreign(nameOf(file), {class: "title mono", title: plain(file)}),
@@ -135,17 +139,21 @@ export function createFiles({api, rights}) {
 		viewer.focus();
 	}
 
+	// The file may be renamed while it is edited.
 	function edit(node, source) {
+		const again = () => look({path: shown, entry: node.entry});
+
+		turn++; // a file that is still being read does not take the editor's place
 		editor = createEditor(nameOf(node.path), source, {
-			left: () => void look(node),
+			left: () => void again(),
 			async save(now) {
 				try {
-					if (await isAsBefore(node.path, source.text) || await confirm.ask(
-						nameOf(node.path) + " was changed by somebody else meanwhile. Overwrite it?", "Overwrite")) {
-						await put(node.path.slice(0, node.path.lastIndexOf("/")) || "/", new Blob([now]), nameOf(node.path));
+					if (await isAsBefore(shown, source.text) || await confirm.ask(
+						nameOf(shown) + " was changed by somebody else meanwhile. Overwrite it?", "Overwrite")) {
+						await put(folderOf(shown), new Blob([now]), nameOf(shown));
 						editor = null;
-						await look(node);
-						say(nameOf(node.path) + ": saved.");
+						await again();
+						say(nameOf(shown) + ": saved.");
 					}
 				} catch (e) {
 					say(e.message);
@@ -172,21 +180,28 @@ export function createFiles({api, rights}) {
 		return !editor || !editor.changed() || await confirm.ask("Discard the changes to the text?", "Discard");
 	}
 
-	async function put(into, blob, name) {
+	// replace: false refuses with 409 where the name is taken.
+	async function put(into, blob, name, replace = true) {
 		const form = new FormData();
 
+		if (UNSENT.test(name))
+			throw new Error("A browser cannot send a name with a quotation mark or a line break: rename " + name + ".");
 		form.append("file", blob, name);
-		await api.request("upload" + query({destination: into, unpack: "false"}), {method: "POST", body: form});
+		await api.request("upload" + query({destination: into, unpack: "false", replace}), {method: "POST", body: form});
 	}
 
-	// Asks the server for a change of what is in a directory, and reads that anew. false: it was refused.
-	async function change(what, body, ...parents) {
+	// Asks the server for a change, and reads the directories again that are seen of these. Returns false if it was refused.
+	async function change(what, body, ...directories) {
 		try {
 			say("");
 			await api.post(what, body);
-			for (const parent of new Set(parents))
-				await tree.again(parent);
 			choosing(null);
+			place(null);
+			for (const directory of new Set(directories)) {
+				const node = tree.opened(directory);
+				if (node !== undefined)
+					await tree.again(node);
+			}
 			return true;
 		} catch (e) {
 			say(e.message);
@@ -194,7 +209,8 @@ export function createFiles({api, rights}) {
 		}
 	}
 
-	const above = (node) => node.parent.li ? node.parent : null;
+	// Whether the file in the viewer is this one, or lies below it.
+	const isShown = (path) => shown !== null && (shown + "/").startsWith(path + "/");
 
 	async function move(node) {
 		const to = await confirm.ask("New name or path of " + nameOf(node.path), "Rename", nameOf(node.path));
@@ -202,20 +218,32 @@ export function createFiles({api, rights}) {
 		if (to === null || to === nameOf(node.path))
 			return;
 		const path = to.startsWith("/") ? to : node.path.slice(0, node.path.lastIndexOf("/") + 1) + to;
-		if (await change("rename", {path: node.path, to: path}, above(node)))
-			say("Renamed to " + to + ".");
+		if (!await change("rename", {path: node.path, to: path}, folderOf(node.path), folderOf(path)))
+			return;
+		if (isShown(node.path)) {
+			shown = path + shown.slice(node.path.length);
+			if (editor)
+				editor.renamed(nameOf(shown));
+			else
+				await look({path: shown, entry: node.entry});
+		}
+		say("Renamed to " + to + ".");
 	}
 
 	async function erase(node) {
-		if (await confirm.ask("Delete " + node.path + (node.entry.opens && !node.entry.link ? " and all that is in it?" : "?"), "Delete") &&
-			await change("remove", {path: node.path}, above(node))) {
-			viewer.replaceChildren();
-			editor = null;
+		const lost = editor?.changed() && isShown(node.path) ? " The changes to its text are lost." : "";
+
+		if (await confirm.ask("Delete " + node.path + (node.entry.opens && !node.entry.link ? " and all that is in it?" : "?") + lost, "Delete") &&
+			await change("remove", {path: node.path}, folderOf(node.path))) {
+			if (isShown(node.path)) {
+				viewer.replaceChildren();
+				editor = shown = null;
+			}
 			say(nameOf(node.path) + ": deleted.");
 		}
 	}
 
-	// An empty one; nothing that is there is replaced.
+	// Makes an empty file, which replaces nothing.
 	async function make() {
 		const into = here, top = into ? into.path : dir, name = await confirm.ask("Name of the new file in " + top, "Make", "");
 
@@ -223,16 +251,13 @@ export function createFiles({api, rights}) {
 			return;
 		try {
 			say("");
-			if (UNSENT.test(name))
-				throw new Error("No name with a quotation mark, please.");
-			const file = top.replace(/\/$/, "") + "/" + name, {type} = await api.get("stat" + query({path: file}));
-			if (type !== null)
-				throw new Error(file + " exists.");
-			await put(top, new Blob([]), name);
+			if (name.includes("/"))
+				throw new Error("The name of a file has no slash: choose its directory first.");
+			await put(top, new Blob([]), name, false);
 			await tree.again(into);
 			say(name + ": made.");
 		} catch (e) {
-			say(e.message);
+			say(e.status === 409 ? top.replace(/\/$/, "") + "/" + name + " exists." : e.message);
 		}
 	}
 
@@ -250,7 +275,7 @@ export function createFiles({api, rights}) {
 			const {r, size} = await get(file, mime ? PICTURE_MOST : TEXT_MOST);
 			const blob = await r.blob(), data = mime ? null : new Uint8Array(await blob.arrayBuffer());
 			const content = mime && size <= PICTURE_MOST ? await picture(blob, mime)
-				: mime ? h("p", {class: "note"}, "It is too large to be shown.") : text(data, size);
+				: mime ? h("p", {class: "note"}, "This picture is too large to show.") : text(data, size);
 			if (mine !== turn)
 				return;
 			if (blob.size === 0)
@@ -262,7 +287,7 @@ export function createFiles({api, rights}) {
 				return;
 			if (e.status === 416) // a part of nothing
 				empty();
-			else if (node.entry.link && e.message.includes("is a directory")) {
+			else if (node.li && node.entry.link && e.message.includes("is a directory")) {
 				tree.opens(node);
 				moved(node);
 				await tree.open(node);
@@ -274,6 +299,7 @@ export function createFiles({api, rights}) {
 
 	async function download(file) {
 		try {
+			say("");
 			const {r} = await get(file, 0);
 			// of a type that no browser shows, and only ever saved
 			const url = URL.createObjectURL(new Blob([await r.blob()], {type: "application/octet-stream"}));
@@ -285,19 +311,41 @@ export function createFiles({api, rights}) {
 	}
 
 	async function upload() {
-		const into = here;
+		const into = here, top = into ? into.path : dir, done = [];
+		let why = "";
 
 		try {
 			for (const f of pick.files) {
 				say("Uploading " + f.name + "…");
-				await put(into ? into.path : dir, f, f.name);
+				if (await send(top, f))
+					done.push(f.name);
 			}
-			await tree.again(into);
-			say(Array.from(pick.files, (f) => f.name).join(", ") + ": uploaded.");
+		} catch (e) {
+			why = e.message;
+		}
+		pick.value = "";
+		try {
+			if (done.length > 0)
+				await tree.again(into);
+			say([done.length > 0 ? done.join(", ") + ": uploaded." : "", why].filter(Boolean).join(" "));
 		} catch (e) {
 			say(e.message);
 		}
-		pick.value = "";
+	}
+
+	// Asks before it replaces a file. Returns false if nothing was sent.
+	async function send(top, file) {
+		try {
+			await put(top, file, file.name, false);
+			return true;
+		} catch (e) {
+			if (e.status !== 409)
+				throw e;
+		}
+		if (!await confirm.ask(file.name + " exists in " + top + ". Replace it?", "Replace"))
+			return false;
+		await put(top, file, file.name);
+		return true;
 	}
 
 	pick.addEventListener("change", () => void upload());

@@ -1,5 +1,5 @@
-// The server's log: its last lines, and those that come while this view is seen. That there are some is told by the
-// stream; they are fetched when somebody looks.
+// The server's log: its last lines, and those that come while this view is seen. The stream reports that there are some; they
+// are fetched while the view is open.
 import {query} from "./api.js";
 import {foreign, h, plain} from "./dom.js";
 
@@ -60,12 +60,12 @@ export function createLog({api}) {
 		try {
 			let a = await api.get("log" + query({after: next || null}));
 			if (next > 0 && a.epoch !== epoch) {
-				over("handraild was started anew");
+				over("handraild was restarted");
 				next = 0;
 				a = await api.get("log");
 			}
 			if (next > 0 && a.first > next)
-				over(a.first - next + " lines are not kept any more");
+				over(a.first - next + " lines are no longer kept");
 			body.prepend(...a.lines.map(row).reverse());
 			next = a.next;
 			epoch = a.epoch;
@@ -77,17 +77,18 @@ export function createLog({api}) {
 			table.hidden = body.childElementCount === 0;
 			none.hidden = !table.hidden;
 			note.textContent = "";
-			busy = false;
-			void fetchNew(); // what was told of meanwhile
 		} catch (e) {
 			note.textContent = plain(e.message, 500);
+			return;
+		} finally {
+			busy = false;
 		}
-		busy = false;
+		void fetchNew(); // lines may have come meanwhile
 	}
 
 	return {
 		element,
-		// how many lines there were so far: said at once when there are more
+		// next: how many lines there are; the server reports it at once when there are more
 		told(d) {
 			end = d.next;
 			endEpoch = d.epoch;

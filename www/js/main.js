@@ -41,7 +41,7 @@ function createPage(me, leave) {
 	]);
 	const element = h("div", {class: "page"},
 		h("header", {}, h("h1", {title: "The sandbox"}, foreign(me.name)), shells.element, dir, state,
-			h("span", {class: "rights"}, me.rights === "act" ? "" : "looking on"), out),
+			h("span", {class: "rights"}, me.rights === "act" ? "" : "watch only"), out),
 		h("main", {}, tabs.bar, tabs.element));
 
 	const on = {
@@ -70,6 +70,8 @@ function createPage(me, leave) {
 			state.className = "state " + s;
 			state.title = why || "";
 			element.dataset.stream = s;
+			if (s === "refused")
+				terminal.say(why);
 			if (s === "refused" && name !== "default") // it has ended
 				choose("default");
 		});
@@ -117,7 +119,7 @@ async function leave() {
 		await api.signOut();
 		ask("");
 	} catch (e) {
-		ask("This browser has forgotten the sign-in; the server could not be told: " + e.message);
+		ask("This browser has forgotten the sign-in, but the server may still accept it: " + e.message);
 	}
 }
 
@@ -127,7 +129,7 @@ function open(me) {
 	page.start();
 }
 
-// What the console of a fleet gives out lets in once; it is behind "#", which no server is sent, and not kept.
+// A fleet's console leads here with a key that lets in once. It stands after "#", which no browser sends, and is not kept.
 async function arrive() {
 	const key = /^#key=([0-9a-f]{64})$/.exec(location.hash);
 
@@ -138,10 +140,12 @@ async function arrive() {
 }
 
 async function begin() {
+	const brought = location.hash.startsWith("#key=");
+
 	try {
 		open(await arrive());
 	} catch (e) {
-		ask(e.status === 403 ? "" : e.message);
+		ask(e.status !== 403 ? e.message : brought ? "The key in this address is not valid, or no longer: sign in below." : "");
 	}
 }
 

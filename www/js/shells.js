@@ -1,20 +1,22 @@
-// Which shell is seen, and shells of one's own: a named session in which an interactive bash runs, so that it has a prompt
-// and the keys of one. Such a shell is closed when its bash ends. The list is asked for where its length has changed, and
-// where somebody opens it.
+// Chooses the shell that is seen, and makes shells for people: a named session in which an interactive bash runs, so that it
+// has a prompt and the keys of one. Such a shell is closed when its bash ends. Its name says that a page made it, so that any
+// page can close it, also after a reload. The list is requested where its length has changed, and where somebody opens it.
 import {query} from "./api.js";
 import {h, plain} from "./dom.js";
 
 // Its prompt is its user's: that of the session, which would end the command, is not passed on.
 const BASH = "env -u PROMPT_COMMAND -u PS1 -u PS2 bash";
 
-// choose(name): another shell is to be seen. begun(): the bash of an own one was started.
+const MADE = /^page-[0-9]+$/;
+
+// choose(name): another shell is to be seen. begun(): the bash of a new one was started.
 export function createShells(api, {rights, choose, begun, say}) {
 	const pick = h("select", {"aria-label": "Shell", hidden: true});
 	const more = h("button", {type: "button", hidden: rights() !== "act", title: "Opens a shell beside that of the agent",
 		onclick: () => void make()}, "New shell");
 	const close = h("button", {type: "button", hidden: true, title: "Ends this shell and what runs in it",
 		onclick: () => void end(current)}, "Close shell");
-	const element = h("span", {class: "shells"}, pick, more, close), own = new Map(); // whether its bash was seen, by name
+	const element = h("span", {class: "shells"}, pick, more, close), bashes = new Map(); // whether each was seen to run, by name
 	let current = "default", count = 0, working = "/";
 
 	// The first name that no shell has.
@@ -27,10 +29,18 @@ export function createShells(api, {rights, choose, begun, say}) {
 				n++;
 			const name = "page-" + n;
 			await api.post("create", {name, working_dir: working});
-			own.set(name, false);
+			bashes.set(name, false);
 			choose(name);
-			// the answer comes after a second, and bash goes on
-			await api.post("run" + query({session: name}), {action: {action: "run", args: {command: BASH}, timeout: 1}});
+			// the answer comes after a second, and bash continues
+			const a = await api.post("run" + query({session: name}), {action: {action: "run", args: {command: BASH}, timeout: 1, ready_s: 30}});
+			const code = a.extras?.metadata?.exit_code;
+			if (a.observation === "error") {
+				say("No bash in " + name + ": " + a.content);
+			} else if (code !== -1) {
+				await end(name);
+				if (code !== 0)
+					say("The bash of " + name + " ended at once with exit code " + code + ": " + a.content);
+			}
 		} catch (e) {
 			say(e.message);
 		}
@@ -38,13 +48,15 @@ export function createShells(api, {rights, choose, begun, say}) {
 	}
 
 	async function end(name) {
-		own.delete(name);
 		try {
 			await api.post("kill" + query({session: name}), {});
 		} catch (e) {
-			if (e.status !== 404)
+			if (e.status !== 404) { // 404: it has ended
 				say(e.message);
+				return;
+			}
 		}
+		bashes.delete(name);
 		if (current === name)
 			choose("default");
 	}
@@ -59,8 +71,8 @@ export function createShells(api, {rights, choose, begun, say}) {
 		try {
 			const names = (await api.get("sessions")).sessions.map((s) => s.name);
 			show(names.includes(current) ? names : [current, ...names]);
-		} catch {
-			// the list stays as it was
+		} catch (e) {
+			say(e.message);
 		}
 	}
 
@@ -78,19 +90,18 @@ export function createShells(api, {rights, choose, begun, say}) {
 		// what the stream of the seen shell reports of it
 		state({name, running, working_dir}) {
 			working = working_dir || working;
-			const was = own.get(name);
-
-			if (was === undefined || was === running)
+			if (!MADE.test(name) || rights() !== "act")
 				return;
-			own.set(name, running);
-			if (running)
+			const was = bashes.get(name);
+			bashes.set(name, running);
+			if (was === false && running)
 				begun();
-			else
+			else if (was && !running)
 				void end(name);
 		},
 		chosen(name) {
 			current = name;
-			close.hidden = !own.has(name);
+			close.hidden = !MADE.test(name) || rights() !== "act";
 			if (pick.value !== name)
 				void ask();
 		},

@@ -42,7 +42,7 @@ export function createTerminal({api, session, rights}) {
 	let next = null, turn = 0, running = false, typed = "", typedTimer = 0, sending = Promise.resolve();
 
 	function say(text) {
-		note.textContent = text;
+		note.textContent = plain(text, 500);
 	}
 
 	// A number of rows and columns by what one character takes, measured as xterm does.
@@ -66,15 +66,19 @@ export function createTerminal({api, session, rights}) {
 	// Only a command that we type for is laid out for our window.
 	function tellSize() {
 		if (typing.checked && running)
-			void api.post("resize" + session(), {rows: term.rows, columns: term.cols}).catch(() => {});
+			void api.post("resize" + session(), {rows: term.rows, columns: term.cols})
+				.catch((e) => e.status !== 409 && say(e.message)); // 409: the command has ended, or has not started yet
 	}
 
+	// Returns whether the command got it.
 	async function press(what, body) {
 		try {
 			await api.post(what + session(), body);
 			say("");
+			return true;
 		} catch (e) {
 			say(e.status === 409 ? "No command is running: type a new one below." : e.message);
+			return false;
 		}
 	}
 
@@ -113,7 +117,8 @@ export function createTerminal({api, session, rights}) {
 		event.preventDefault();
 		if (running) {
 			line.value = "";
-			await press("input", {text: text + "\n"});
+			if (!await press("input", {text: text + "\n"}) && line.value === "")
+				line.value = text;
 			return;
 		}
 		if (text.trim() === "")
@@ -124,7 +129,7 @@ export function createTerminal({api, session, rights}) {
 			// answers when the command ends, or goes on for longer than the server waits
 			const a = await api.post("run" + session(), {action: {action: "run", args: {command: text}}});
 			if (a.observation === "error")
-				say(plain(a.content, 500));
+				say(a.content);
 		} catch (e) {
 			say(e.message);
 			if (line.value === "")
@@ -180,8 +185,8 @@ export function createTerminal({api, session, rights}) {
 		},
 		async gap({from, to}) {
 			next = to;
-			await write(to > from ? `\r\n\x1b[0;7m ${to - from} bytes are not kept any more \x1b[0m\r\n`
-				: "\r\n\x1b[0;7m the shell was started anew \x1b[0m\r\n");
+			await write(to > from ? `\r\n\x1b[0;7m ${to - from} bytes are no longer kept \x1b[0m\r\n`
+				: "\r\n\x1b[0;7m the shell was restarted \x1b[0m\r\n");
 		},
 		state(shell) {
 			if (shell.running !== running) {
@@ -193,7 +198,7 @@ export function createTerminal({api, session, rights}) {
 			interrupt.disabled = !running || rights() !== "act";
 		},
 		offset: () => next,
-		say: (text) => say(plain(text, 500)),
+		say,
 		// keys go to the command that runs from now on
 		type() {
 			if (!typing.checked)

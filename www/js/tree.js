@@ -184,16 +184,45 @@ export function createTree(label, {read, choose, moved, failed}) {
 			current.tabIndex = 0; // it is come to by Tab, and nothing is selected yet
 	}
 
+	const at = (path) => [...element.children].map((li) => nodes.get(li)).find((n) => n.entry && n.path === path);
+
+	// Reads a directory again that may have changed, and those that are open in it; null: the topmost.
+	async function again(node) {
+		const was = top, inside = [];
+
+		for (let li = node ? node.li.nextElementSibling : element.firstElementChild; li; li = li.nextElementSibling) {
+			const n = nodes.get(li);
+			if (node && n.level <= node.level)
+				break;
+			if (n.items)
+				inside.push(n.path);
+		}
+		if (node) {
+			await open(node);
+		} else {
+			const page = await read(was.path, null);
+			if (top !== was)
+				return;
+			show(was.path, page);
+		}
+		for (const path of inside) {
+			const n = at(path);
+			if (n && !n.items)
+				await open(n);
+		}
+	}
+
 	return {
 		element,
 		opens,
 		open,
 		show,
-		// reads anew what is in a node that may have changed; null: the topmost
-		async again(node) {
-			if (node)
-				return open(node);
-			show(top.path, await read(top.path, null));
+		again,
+		// The open directory of that path, null for the topmost, undefined where it is not seen.
+		opened(path) {
+			const n = path === top.path ? null : at(path);
+
+			return n === null || n && n.items ? n : undefined;
 		},
 	};
 }

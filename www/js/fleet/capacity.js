@@ -33,7 +33,7 @@ export function createCapacity({api}) {
 
 	return {
 		element: h("section", {class: "plain", "aria-label": "Capacity"},
-			h("p", {class: "note"}, "The last hour, as far as the service has run, and how it is now."), plots.element),
+			h("p", {class: "note"}, "The last hour, or the time since the service started, and the present."), plots.element),
 		async refresh() {
 			const answer = await api.get("capacity");
 

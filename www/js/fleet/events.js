@@ -1,4 +1,4 @@
-// What happened, newest first, as the stream tells it.
+// Lists events, newest first, as the stream reports them.
 import {clock, foreign, h, plain} from "../dom.js";
 
 const MOST = 500;
@@ -17,6 +17,6 @@ export function createEvents() {
 		element: h("section", {class: "plain", "aria-label": "Events"}, none, list),
 		happened: (e) => over(h("li", {}, clock(e.time) + " ", foreign(e.runtime_id, {class: "mono"}), " ", plain(e.what),
 			e.detail && e.what !== "logs" ? ": " + plain(e.detail, 300) : "")),
-		gap: () => over(h("li", {class: "busy"}, "Some events are not kept any more.")),
+		gap: () => over(h("li", {class: "busy"}, "Some events are no longer kept.")),
 	};
 }

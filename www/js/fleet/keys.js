@@ -19,7 +19,7 @@ export function createKeys({api, operates, key}, say) {
 		h("label", {for: "key-sandboxes"}, "Sandboxes"), sandboxes, h("label", {for: "key-factors"}, "Factors"), factors,
 		h("label", {for: "key-days"}, "Days"), days, h("button", {type: "submit"}, "Make a key"));
 	const made = h("p", {class: "note made", role: "status", hidden: true});
-	const most = (n) => n > 0 ? String(n) : "no bound";
+	const most = (n) => n > 0 ? String(n) : "no limit";
 
 	function hide() {
 		made.replaceChildren();

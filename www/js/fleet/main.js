@@ -26,12 +26,20 @@ function createConsole(me, leave) {
 	const state = h("span", {class: "state", role: "status"});
 	const note = h("p", {class: "note bad", role: "alert"});
 	const reload = h("button", {type: "button", onclick: () => void refresh()}, "Reload");
-	const events = createEvents(), sandboxes = createSandboxes(place, say), views = [sandboxes];
+	const events = createEvents(), sandboxes = createSandboxes(place, say, listed), views = [sandboxes];
 	const tabs = [{id: "sandboxes", title: "Sandboxes", element: sandboxes.element, shown: sandboxes.shown, hidden: sandboxes.hidden}];
-	let timer = 0;
+	let timer = 0, listing = false; // listing: the note is about a list that could not be read
 
 	function say(e) {
 		note.textContent = e ? plain(e.message, 500) : "";
+		listing = false;
+	}
+
+	// Says why a list could not be read, and nothing more once it could: what failed of somebody's doing stays.
+	function listed(e) {
+		if (e || listing)
+			say(e);
+		listing = Boolean(e);
 	}
 
 	if (admin)
@@ -52,14 +60,16 @@ function createConsole(me, leave) {
 	const bar = createTabs("Views", tabs);
 
 	async function refresh() {
-		say(null);
+		let why = null;
+
 		for (const view of views) {
 			try {
 				await view.refresh();
 			} catch (e) {
-				say(e);
+				why = e;
 			}
 		}
+		listed(why);
 	}
 
 	function soon() {
@@ -72,7 +82,7 @@ function createConsole(me, leave) {
 
 	const element = h("div", {class: "page"},
 		h("header", {}, h("h1", {}, "handrail fleet"), h("span", {class: "dir"}, plain(me.name)), state,
-			h("span", {class: "rights"}, acts ? "" : "looking on"), reload,
+			h("span", {class: "rights"}, acts ? "" : "watch only"), reload,
 			h("button", {type: "button", onclick: leave}, "Sign out")),
 		note, h("main", {}, bar.bar, bar.element));
 	const stream = createStream(api, () => "events" + query({all: admin || null}),
@@ -126,7 +136,7 @@ async function leave() {
 		await api.signOut();
 		ask("");
 	} catch (e) {
-		ask("This browser has forgotten the sign-in; the service could not be told: " + e.message);
+		ask("This browser has forgotten the sign-in, but the service may still accept it: " + e.message);
 	}
 }
 

@@ -1,4 +1,4 @@
-// The sandboxes of the key that signed in, or of all keys for an operator; one of them with what is told of it.
+// Lists the sandboxes of the key that signed in, or of all keys for an operator, and shows details of one of them.
 import {clock, duration, foreign, h, plain} from "../dom.js";
 import {query} from "../api.js";
 import {createConfirm} from "../confirm.js";
@@ -23,7 +23,7 @@ function link(url) {
 		? h("a", {href: to.href, target: "_blank", rel: "noopener noreferrer"}, "Its page") : null;
 }
 
-export function createSandboxes({api, admin, acts, operates, key, pages, pauses}, say) {
+export function createSandboxes({api, admin, acts, operates, key, pages, pauses}, say, listed) {
 	const columns = ["Session", ...admin ? [{title: "Key", says: "The key that started it"}] : [], "State", "Image", numbers("Age"),
 		numbers("Idle", "Time since its last request"), numbers("Factor", "Its share of memory and processor, as a multiple of the usual one"), ""];
 	const table = createTable("Sandboxes", columns, "There is no sandbox.");
@@ -47,6 +47,7 @@ export function createSandboxes({api, admin, acts, operates, key, pages, pauses}
 		try {
 			say(null);
 			await api.post(admin ? "sandboxes/" + what : "api/" + what, {runtime_id: id});
+			await refresh();
 		} catch (e) {
 			say(e);
 		}
@@ -68,6 +69,7 @@ export function createSandboxes({api, admin, acts, operates, key, pages, pauses}
 			say(null);
 			await api.post("api/start", Object.assign({session_id: session.value}, image.value ? {image: image.value} : {}));
 			form.reset();
+			await refresh();
 		} catch (e) {
 			say(e);
 		}
@@ -78,6 +80,7 @@ export function createSandboxes({api, admin, acts, operates, key, pages, pauses}
 			: "Start no new sandbox from now on? Those that run go on.", isDrained ? "End the drain" : "Drain"))
 			return;
 		try {
+			say(null);
 			await api.post("drain", {off: isDrained});
 			await refresh();
 		} catch (e) {
@@ -105,7 +108,7 @@ export function createSandboxes({api, admin, acts, operates, key, pages, pauses}
 		for (const cell of table.element.querySelectorAll("td.number"))
 			age(cell);
 		if (++ticks % ASK_TICKS === 0)
-			void refresh().catch(say);
+			void refresh().then(() => listed(null), listed);
 	}
 
 	function row(s) {
@@ -148,7 +151,7 @@ export function createSandboxes({api, admin, acts, operates, key, pages, pauses}
 				"Its page opens from here if the service has a --domain.")] : [],
 			...part("Log", one && one.pod_logs ? h("pre", {class: "output", tabindex: "0", "aria-label": "Log"},
 				one.pod_logs.split("\n").map((l) => plain(l)).join("\n"))
-				: h("p", {class: "note"}, own ? "There is no log." : "Only who signs in with its key sees its log.")),
+				: h("p", {class: "note"}, own ? "There is no log." : "Its log is shown only to the key that started it.")),
 			...part("Events", h("ul", {}, ...happened.events.slice(-20).reverse().map((e) =>
 				h("li", {}, clock(e.time) + " ", plain(e.what), e.detail && e.what !== "logs" ? ": " + plain(e.detail, 300) : "")))));
 			details.hidden = false;
@@ -173,7 +176,7 @@ export function createSandboxes({api, admin, acts, operates, key, pages, pauses}
 
 		if (admin) {
 			isDrained = answer.drained;
-			drained.textContent = isDrained ? "Nothing new is started." : "";
+			drained.textContent = isDrained ? "No new sandboxes are started." : "";
 			drain.textContent = isDrained ? "End the drain" : "Drain";
 		}
 		if (admin && list.some((s) => !keys.has(s.key)))
