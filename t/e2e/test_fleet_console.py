@@ -346,7 +346,16 @@ def page_of_a_sandbox():
         equal(w.js("return [...document.querySelectorAll('[data-id^=page]')].map((b) => b.dataset.id)"),
               ["page" + o["runtime_id"]], "of its own alone")
         w.js("window.open = (...how) => { window.opened = how; }")
-        w.js("document.querySelector('[data-id^=page]').click()")
+        # its processor and memory, on its page
+        equal(w.js("return [...document.querySelectorAll('[data-id^=usage]')].map((b) => b.dataset.id)"),
+              ["usage" + o["runtime_id"]], "where there is a page")
+        w.js("document.querySelector('[data-id^=usage]').click()")
+        usage = w.until("it is opened", "return window.opened")[0]
+        with Window(w.driver) as plots:
+            plots.open(usage)
+            plots.until("its memory", "return /all processes [0-9.]+ MB/.test("
+                        "document.querySelector('#view-metrics:not([hidden])')?.textContent)")
+        w.js("window.opened = null; document.querySelector('[data-id^=page]').click()")
         url, name, how = w.until("it is opened", "return window.opened")
         equal((name, how), ("_blank", "noopener,noreferrer"))
         w.open(url)

@@ -86,7 +86,7 @@ function createPage(me, leave) {
 	return {
 		element,
 		start() {
-			tabs.show("shell");
+			tabs.show(tabs.has(view) ? view : "shell");
 			stream.start();
 		},
 		close() {
@@ -96,7 +96,7 @@ function createPage(me, leave) {
 	};
 }
 
-let page = null;
+let page = null, view = null; // view: the one to begin with; null: the shell
 
 function show(element) {
 	document.body.replaceChildren(element);
@@ -131,11 +131,12 @@ function open(me) {
 
 // A fleet's console leads here with a key that lets in once. It stands after "#", which no browser sends, and is not kept.
 async function arrive() {
-	const key = /^#key=([0-9a-f]{64})$/.exec(location.hash);
+	const key = /^#key=([0-9a-f]{64})(?:&view=([a-z]+))?$/.exec(location.hash);
 
 	if (!key)
 		return api.me();
 	history.replaceState(null, "", location.pathname + location.search);
+	view = key[2];
 	return api.signIn(key[1], false);
 }
 

@@ -63,5 +63,7 @@ export function createTabs(label, views) {
 		current = null;
 	}
 
-	return {bar, element, show, mark, close, current: () => current && current.id};
+	const has = (id) => views.some((v) => v.id === id);
+
+	return {bar, element, show, has, mark, close, current: () => current && current.id};
 }

@@ -54,11 +54,11 @@ export function createSandboxes({api, admin, acts, operates, key, pages, pauses}
 	}
 
 	// In a window that knows nothing of this one.
-	async function openPage(id) {
+	async function openPage(id, view) {
 		try {
 			say(null);
 			const page = await api.post("open", {runtime_id: id});
-			window.open(page.url + "#key=" + page.key, "_blank", "noopener,noreferrer");
+			window.open(page.url + "#key=" + page.key + (view ? "&view=" + view : ""), "_blank", "noopener,noreferrer");
 		} catch (e) {
 			say(e);
 		}
@@ -119,7 +119,9 @@ export function createSandboxes({api, admin, acts, operates, key, pages, pauses}
 
 		if (acts && pages && s.state === "running" && (!admin || s.key === key))
 			buttons.unshift(h("button", {type: "button", "data-id": "page" + s.runtime_id,
-				"aria-label": "Page of " + plain(name, 80), onclick: () => void openPage(s.runtime_id)}, "Page"));
+				"aria-label": "Page of " + plain(name, 80), onclick: () => void openPage(s.runtime_id)}, "Page"),
+			h("button", {type: "button", "data-id": "usage" + s.runtime_id, title: "Opens the plots of its processor, memory and disk",
+				"aria-label": "Usage of " + plain(name, 80), onclick: () => void openPage(s.runtime_id, "metrics")}, "Usage"));
 		return h("tr", {}, h("td", {}, h("button", {type: "button", class: "link mono", "data-id": "look" + s.runtime_id,
 			onclick: () => void look(s, true)}, foreign(name))),
 			admin ? h("td", {title: "Key " + s.key}, foreign(keys.get(s.key) ?? String(s.key))) : null,
