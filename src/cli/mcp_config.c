@@ -2,10 +2,13 @@
 #include "config.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
+#include "base/text/template.h"
 #include "cli/cli.h"
 #include "cli/mcp.h"
 #include "proto/json.h"
@@ -13,16 +16,16 @@
 static const struct {
 	const char *name, *format; /* %s in the format stands for further arguments, as JSON */
 } clients[] = {
-    {"claude", "{\n  \"mcpServers\": {\n    \"sandbox\": {\"command\": \"handrail\", \"args\": "
-	       "[\"mcp\", \"--up\", %s]}\n  }\n}\n"},
-    {"cursor", "{\n  \"mcpServers\": {\n    \"sandbox\": {\"command\": \"handrail\", \"args\": "
-	       "[\"mcp\", \"--up\", %s]}\n  }\n}\n"},
+    {"claude", "{\n  \"mcpServers\": {\n    \"sandbox\": {\"command\": @program@, \"args\": "
+	       "[\"mcp\", \"--up\", @arguments@]}\n  }\n}\n"},
+    {"cursor", "{\n  \"mcpServers\": {\n    \"sandbox\": {\"command\": @program@, \"args\": "
+	       "[\"mcp\", \"--up\", @arguments@]}\n  }\n}\n"},
     {"vscode", "{\n  \"servers\": {\n    \"sandbox\": {\"type\": \"stdio\", \"command\": "
-	       "\"handrail\", \"args\": [\"mcp\", \"--up\", %s]}\n  }\n}\n"},
-    {"codex", "[mcp_servers.sandbox]\ncommand = \"handrail\"\nargs = [\"mcp\", \"--up\", "
-	      "%s]\nstartup_timeout_sec = 60\ntool_timeout_sec = 320\n"},
+	       "@program@, \"args\": [\"mcp\", \"--up\", @arguments@]}\n  }\n}\n"},
+    {"codex", "[mcp_servers.sandbox]\ncommand = @program@\nargs = [\"mcp\", \"--up\", "
+	      "@arguments@]\nstartup_timeout_sec = 60\ntool_timeout_sec = 320\n"},
     {"goose", "extensions:\n  sandbox:\n    {type: stdio, enabled: true, name: sandbox, cmd: "
-	      "handrail,\n     args: [mcp, --up, %s],\n     timeout: 320}\n"},
+	      "@program@,\n     args: [mcp, --up, @arguments@],\n     timeout: 320}\n"},
 };
 
 static void
@@ -93,7 +96,10 @@ cli_mcp_config(const struct cli *c, const struct cli_args *a, const struct cli_o
 {
 	HR_BUF(name, 65536);
 	HR_BUF(out, 131072);
-	const char *rest;
+	HR_BUF(program, 4 * PATH_MAX);
+	struct hr_place places[] = {{"program", NULL, true}, {"arguments", NULL, true}};
+	struct hr_err err = {0};
+	char path[PATH_MAX] = "";
 	size_t i;
 
 	for (i = 0; i < sizeof(clients) / sizeof(clients[0]); i++)
@@ -107,9 +113,14 @@ cli_mcp_config(const struct cli *c, const struct cli_args *a, const struct cli_o
 	put_word(&name, c->name);
 	if (put_options(&name, a, own, not_these) != 0)
 		return CLI_USAGE;
-	rest = strstr(clients[i].format, "%s");
-	hr_buf_add(&out, clients[i].format, (size_t)(rest - clients[i].format));
-	hr_buf_add(&out, hr_buf_str(&name), name.len);
-	hr_buf_adds(&out, rest + 2);
-	return out.fail == HR_OK && name.fail == HR_OK ? cli_out_buf(&out) : cli_no_memory();
+	/* the client's PATH may lack this program */
+	if (readlink("/proc/self/exe", path, sizeof(path) - 1) < 0)
+		return cli_error("/proc/self/exe: %s", strerror(errno));
+	put_word(&program, path);
+	places[0].value = hr_buf_str(&program);
+	places[1].value = hr_buf_str(&name);
+	if (hr_template_fill(&out, clients[i].text, strlen(clients[i].text), places, 2, &err) != 0)
+		return cli_fail(&err);
+	return out.fail == HR_OK && name.fail == HR_OK && program.fail == HR_OK ? cli_out_buf(&out)
+										: cli_no_memory();
 }

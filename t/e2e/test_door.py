@@ -11,7 +11,7 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib.host import SRC, Host  # noqa: E402
+from lib.host import BUILD, SRC, Host  # noqa: E402
 from lib.supervised import PATIENCE, Server, gate, marker, run_tests  # noqa: E402
 from lib.tap import Skip, equal  # noqa: E402
 
@@ -540,7 +540,8 @@ def stdio():
         equal(h.ok("ps", "--json").strip() in ("", "[]"), True, "it was ended")
         for client in ("claude", "codex", "cursor", "goose", "vscode"):
             text = h.ok("mcp", "--print-config", client, "-n", "n1")
-            equal(("handrail" in text, '"n1"' in text, "mcp" in text), (True, True, True), client)
+            program = os.path.realpath(os.path.join(BUILD, "handrail"))
+            equal(('"%s"' % program in text, '"n1"' in text, "mcp" in text), (True, True, True), text)
             if client in ("claude", "cursor", "vscode"):
                 json.loads(text)
         # every option that was given: what is pasted starts the same
