@@ -281,8 +281,16 @@ def port_that_is_given():
 
 
 def doctor_of_chromium():
-    """Where there is one for the browser: one that is too old, or says nothing, is a finding."""
+    """The program that the browser would start: a fault if it is too old, prints nothing or cannot be executed."""
+    usual = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome")
     with Host(HANDRAIL_BROWSER_CHROMIUM="") as h:
+        def findings(*words):
+            return [x for x in json.loads(h("doctor", "--json", *words, "local").stdout) if x["what"] == "chromium"]
+
+        there = [p for p in usual if os.access(p, os.X_OK)]
+        found = findings()
+        equal([(there[0] if there else "not installed") in x["text"] for x in found], [True], str(found))
+        equal(findings("-s", "core.enable_browser=false"), [], "no browser is wanted")
         path = h.env["HANDRAIL_BROWSER_CHROMIUM"] = h.path("chromium")
         for words, ok, text in (("Chromium 131.0.6778.264 built on Debian", True, "version 131"),
                                 ("Google Chrome 130.0.6723.116", False, "has version 130; the browser needs 131"),
@@ -290,9 +298,12 @@ def doctor_of_chromium():
             with open(path, "w") as f:
                 f.write("#!/bin/sh\necho a warning >&2\necho '%s'\n" % words)
             os.chmod(path, 0o755)
-            found = [x for x in json.loads(h("doctor", "--json", "local").stdout) if x["what"] == "chromium"]
+            found = findings()
             equal([(x["ok"], path in x["text"], text in x["text"].replace("a warning\n", "")) for x in found],
                   [(ok, True, True)], str(found))
+        os.remove(path)
+        found = findings()
+        equal([(x["ok"], path + " cannot be executed" in x["text"]) for x in found], [(False, True)], str(found))
 
 
 def two_sandboxes():

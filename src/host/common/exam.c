@@ -3,6 +3,7 @@
 
 #include "host/common/exam.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,11 +77,23 @@ hr_exam_chromium(hr_finding_fn *fn, void *arg, const char *given)
 	int version = 0;
 	size_t i;
 
-	for (i = 0; i < sizeof(paths) / sizeof(*paths) && argv[3] == NULL; i++)
-		if (paths[i] != NULL && access(paths[i], X_OK) == 0)
-			argv[3] = paths[i];
-	if (argv[3] == NULL)
+	if (given != NULL && given[0] != '\0')
+		argv[3] = given;
+	for (i = 0; i < sizeof(usual) / sizeof(*usual) && argv[3] == NULL; i++)
+		if (access(usual[i], X_OK) == 0)
+			argv[3] = usual[i];
+	if (argv[3] == NULL) {
+		fn(arg, true, "chromium",
+		    "not installed, so sandboxes have no browser. Debian: apt-get install "
+		    "chromium");
 		return;
+	}
+	if (access(argv[3], X_OK) != 0) {
+		hr_exam_say(fn, arg, false, "chromium",
+		    "%s cannot be executed: %s; change or unset HANDRAIL_BROWSER_CHROMIUM", argv[3],
+		    strerror(errno));
+		return;
+	}
 	if (hr_spawn_wait_for(argv, CHROMIUM_MS, said, sizeof(said), &err) < 0)
 		(void)snprintf(said, sizeof(said), "%.300s", err.msg);
 	for (p = said; version == 0 && (p = strstr(p, "Chrom")) != NULL; p++)

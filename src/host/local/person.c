@@ -115,7 +115,8 @@ hr_local_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 		fn(arg, true, "nginx", "/usr/sbin/nginx");
 	else
 		hr_exam_program(fn, arg, env, "nginx", "Debian: apt-get install nginx-light");
-	hr_exam_chromium(fn, arg, hr_env_get(env, "HANDRAIL_BROWSER_CHROMIUM"));
+	if (hr_config_bool(l->h->config, "core.enable_browser"))
+		hr_exam_chromium(fn, arg, hr_env_get(env, "HANDRAIL_BROWSER_CHROMIUM"));
 	hr_portlock_examine("127.0.0.1", fn, arg);
 	base = hr_run_base(env);
 	if (access(base, F_OK) == 0 && access(base, W_OK | X_OK) != 0)
