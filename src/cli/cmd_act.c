@@ -45,7 +45,7 @@ read_input(struct hr_buf *b)
 static const struct cli_option run_options[] = {
     {'t', "timeout", "SECONDS", "how long to wait [sandbox.timeout]"},
     {'i', "input", NULL, "send the arguments as input to the running command"},
-    {'w', "cwd", "DIR", "in this directory, in a shell of its own"},
+    {'w', "cwd", "DIR", "in this directory, in a new shell"},
     {'e', "env", "NAME=VALUE", "a variable for the command alone; may be repeated"},
     {0, NULL, NULL, NULL},
 };
@@ -108,7 +108,7 @@ look_at_directory(struct hr_sandbox *s, const char *dir, struct hr_err *err)
 		    dir);
 	if (status == 1)
 		return hr_err_set(err, HR_E_INVAL,
-		    "%s is no directory that the sandbox's user may enter, so nothing was run",
+		    "%s is not a directory that the sandbox's user can enter, so nothing was run",
 		    dir);
 	return hr_err_set(err, HR_E_RUNTIME,
 	    "the sandbox does not report whether %s is a directory, so nothing was run", dir);
@@ -216,7 +216,7 @@ const struct cli_command cli_run = {"run", NULL, "COMMAND [ARGUMENT]...",
 static const struct cli_option exec_options[] = {
     {'i', "interactive", NULL, "with this standard input, as \"handrail sh\""},
     {'t', "tty", NULL, "on this terminal, as \"handrail sh\""},
-    {'w', "workdir", "DIR", "in this directory, in a shell of its own"},
+    {'w', "workdir", "DIR", "in this directory, in a new shell"},
     {'e', "env", "NAME=VALUE", "a variable for the command alone; may be repeated"},
     {0, NULL, NULL, NULL},
 };

@@ -12,7 +12,7 @@
 #include "proto/json.h"
 
 static const struct cli_option clone_options[] = {
-    {'b', "branch", "NAME", "this one [a fresh one]"},
+    {'b', "branch", "NAME", "this branch [a new one]"},
     {0, NULL, NULL, NULL},
 };
 

@@ -64,7 +64,7 @@ ls(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	if (c->json)
 		return cli_out_line(text);
 	if (hr_json_decode_foreign(text, strlen(text), &list, NULL) != 0)
-		return cli_error("the server's list of files is no JSON");
+		return cli_error("the server's list of files is not JSON");
 	for (i = 0; i < hr_json_count(list); i++) {
 		const char *name = hr_json_text(hr_json_entry(list, i));
 

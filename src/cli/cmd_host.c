@@ -146,7 +146,7 @@ doctor(struct cli *c, const struct cli_args *a)
 	return show_findings(&f, r, well, &err);
 }
 
-const struct cli_command cli_doctor = {"doctor", NULL, "[KIND]",
+const struct cli_command cli_doctor = {"doctor", NULL, "[BACKEND]",
     "Check whether this machine has what a back-end needs.", NULL, 0, 1, CLI_PLAIN, doctor, NULL};
 
 static const struct cli_option preflight_options[] = {

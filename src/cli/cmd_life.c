@@ -312,7 +312,7 @@ cli_recorded(struct cli *c, struct hr_err *err)
 	HR_FREE char *text = hr_sandbox_list(c->state_dir, err);
 
 	if (text != NULL && hr_json_decode(text, strlen(text), &list, NULL) < 0)
-		(void)hr_err_set(err, HR_E_INVAL, "the list of sandboxes is no JSON");
+		(void)hr_err_set(err, HR_E_INVAL, "the list of sandboxes is not JSON");
 	return list;
 }
 

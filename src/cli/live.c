@@ -491,9 +491,8 @@ cli_live_attach(struct cli *c, struct hr_sandbox *s)
 	int r;
 
 	if (cli_is_direct(s))
-		return cli_error(
-		    "a sandbox of the back-end %s has no shell to return to: each \"handrail run\" "
-		    "is one of its own",
+		return cli_error("a sandbox of the back-end %s has no shell to return to: each "
+				 "\"handrail run\" starts a new one",
 		    s->ops->name);
 	r = open_live(&l, c, s, !c->json);
 	if (r == CLI_OK)

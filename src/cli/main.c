@@ -28,7 +28,7 @@
 
 const struct cli_option cli_common[] = {
     {'n', "name", "NAME", "the sandbox [default]"},
-    {'r', "runtime", "KIND", "local, docker, ... [core.runtime]"},
+    {'r', "runtime", "BACKEND", "local, docker, ... [core.runtime]"},
     {'c', "config-file", "FILE", "file of settings [config.toml]"},
     {'s', "set", "KEY=VALUE", "one setting, such as sandbox.timeout=60"},
     {'j', "json", NULL, "print JSON"},
@@ -295,7 +295,8 @@ help_of(const struct cli_command *cmd, const struct cli *c)
 	put_options(&b, cli_common);
 	if (c != NULL && hr_config_options(c->config, c->env, put_setting, &own, NULL) == 0 &&
 	    own.len > 0)
-		hr_buf_addf(&b, "\nSettings of this kind (--set KEY=VALUE):\n%s", hr_buf_str(&own));
+		hr_buf_addf(
+		    &b, "\nSettings of this back-end (--set KEY=VALUE):\n%s", hr_buf_str(&own));
 	return cli_out_buf(&b);
 }
 
@@ -409,7 +410,7 @@ int
 cli_no_name(const char *name)
 {
 	return cli_usage(
-	    "\"%.200s\" is no name for a sandbox: use letters, digits, '_', '.' and '-'", name);
+	    "invalid sandbox name \"%.200s\": use letters, digits, '_', '.' and '-'", name);
 }
 
 static void

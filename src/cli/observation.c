@@ -225,7 +225,7 @@ show(const struct cli *c, const char *text, struct json_object *obs, bool shown)
 	if (p == NULL)
 		return CLI_OK;
 	if (is_lost(obs)) {
-		cli_say("no command runs to which this input could go; \"handrail run COMMAND\" "
+		cli_say("no command runs that could take this input; \"handrail run COMMAND\" "
 			"starts one");
 		return CLI_OK;
 	}

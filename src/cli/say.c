@@ -125,9 +125,8 @@ say_git(const char *msg)
 		text += strspn(text, "0123456789:");
 		cli_say("git in the sandbox: %s", text);
 	} else if (strncmp(text, "no_repository", 13) == 0) {
-		cli_say(
-		    "the path is in no git repository that has a commit; \"handrail repo clone\" "
-		    "brings one");
+		cli_say("the path is not in a git repository with a commit; \"handrail repo "
+			"clone\" brings one");
 	} else {
 		cli_say("%s", text);
 	}

@@ -49,7 +49,7 @@ ask(struct cli_watched *k, const char *method, const char *path, const char *bod
 		return -1;
 	return hr_json_decode_foreign(hr_buf_str(&a.body), a.body.len, ret, NULL) == 0
 		   ? 0
-		   : hr_err_set(err, HR_E_PROTO, "the server's answer to %s is no JSON", path);
+		   : hr_err_set(err, HR_E_PROTO, "the server's answer to %s is not JSON", path);
 }
 
 static bool

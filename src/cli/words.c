@@ -82,7 +82,7 @@ static const struct {
     {"top", "--no-stream", "use --once"},
     {"cp", "-a", "use -o to keep owners and groups"},
     {"stop", "-t", "a sandbox is given the time that it needs"},
-    {NULL, "--kind", "use -r KIND"},
+    {NULL, "--kind", "use -r BACKEND"},
     {NULL, "-V", "\"handrail version\" prints the version"},
 };
 

@@ -89,7 +89,7 @@ hr_fleet_alert_start(struct hr_fleet *f, const struct hr_fleet_key *k,
 
 	(void)snprintf(of, sizeof(of), "%lld", (long long)k->id);
 	(void)snprintf(detail, sizeof(detail),
-	    "a start was refused: key %s, %s, has what its quota allows", of, k->name);
+	    "a start was refused: the quota of key %s, %s, is used up", of, k->name);
 	if (r == HR_FLEET_OK)
 		hr_fleet_alert_room(f, k->id);
 	if (r == HR_FLEET_OK && row->at[0] == '\0')
@@ -98,8 +98,7 @@ hr_fleet_alert_start(struct hr_fleet *f, const struct hr_fleet_key *k,
 		hr_fleet_alert(f, HR_ALERT_QUOTA, of, detail);
 	if (r == HR_FLEET_NO_ROOM)
 		hr_fleet_alert(f, HR_ALERT_ROOM, "",
-		    "a start was refused: there are as many sandboxes as --max-sandboxes or "
-		    "--max-factors allow");
+		    "a start was refused: --max-sandboxes or --max-factors is reached");
 	if (r == HR_FLEET_OK || r == HR_FLEET_BROKEN)
 		hr_fleet_alert(f, HR_ALERT_STORE, "", r == HR_FLEET_BROKEN ? err->msg : NULL);
 }

@@ -186,13 +186,13 @@ hr_fleet_watch_thread(void *arg)
 
 	(void)f->engine->watch(f->engine_self, on_news, f, &why);
 	hr_log(HR_LOG_ERROR,
-	    "the engine tells of nothing any more, so ends of sandboxes go unseen until they are "
-	    "asked for something: %.400s",
+	    "lost the engine's event stream; the end of a sandbox goes unnoticed until the next "
+	    "request to it: %.400s",
 	    why.msg);
 	(void)pthread_mutex_lock(&f->lock);
 	hr_fleet_alert(f, HR_ALERT_ENGINE, "watch",
-	    "the engine tells of nothing any more, so ends of sandboxes go unseen until they are "
-	    "asked for something");
+	    "lost the engine's event stream; the end of a sandbox goes unnoticed until the next "
+	    "request to it");
 	(void)pthread_mutex_unlock(&f->lock);
 	return NULL;
 }

@@ -122,7 +122,7 @@ room(struct hr_fleet_exam *x)
 	if (factors > 0 && mb > 0)
 		SAY(x, factors <= ram / mb, "memory", "%lld MB, of which sandboxes get %lld%s",
 		    (long long)ram, (long long)(factors * mb),
-		    factors <= ram / mb ? "" : "; --max-factors or --memory-mb is to be less");
+		    factors <= ram / mb ? "" : "; reduce --max-factors or --memory-mb");
 	else
 		SAY(x, true, "memory",
 		    "%lld MB; sandboxes have no bound together but with --max-factors and "
@@ -170,7 +170,7 @@ clock_(struct hr_fleet_exam *x)
 	else
 		SAY(x, true, "clock", "%s%s", text,
 		    adjtimex(&t) >= 0 && (t.status & STA_UNSYNC) != 0
-			? ", which nothing keeps right; timedatectl set-ntp true"
+			? ", not synchronised; timedatectl set-ntp true"
 			: "");
 }
 
@@ -222,7 +222,7 @@ try_nginx(struct hr_fleet_exam *x)
 	if (status == 0)
 		SAY(x, true, "nginx", "%s takes the configuration", HR_NGINX_PATH);
 	else if (access(HR_NGINX_PATH, X_OK) != 0)
-		SAY(x, false, "nginx", "there is no %s; apt-get install nginx-light",
+		SAY(x, false, "nginx", "%s is not installed; apt-get install nginx-light",
 		    HR_NGINX_PATH);
 	else
 		SAY(x, false, "nginx", "%s", e.msg[0] != '\0' ? e.msg : said);
@@ -270,7 +270,8 @@ workers_group(struct hr_fleet_exam *x, const char *conf)
 			    x->group);
 			return;
 		}
-	SAY(x, false, "socket", "workers of nginx (%s) may not connect; --socket-group %s", name,
+	SAY(x, false, "socket",
+	    "nginx's workers (%s) cannot connect; start the service with --socket-group %s", name,
 	    name);
 }
 
@@ -284,7 +285,7 @@ foreign_nginx(struct hr_fleet_exam *x)
 
 	status = output_of(argv, &b, &e);
 	if (status != 0) {
-		SAY(x, false, "nginx", "its configuration cannot be read (%s); nginx -T says why",
+		SAY(x, false, "nginx", "its configuration cannot be read (%s); nginx -T prints why",
 		    status < 0 ? e.msg : hr_exit_words(status));
 	} else {
 		included(x, &b, "http");
@@ -321,21 +322,22 @@ listening(struct hr_fleet_exam *x, const char *at, const char *option, bool serv
 		ok = answers(at);
 		SAY(x, ok, "listening", "%s %s", at,
 		    ok ? "answers"
-		       : "is not what the service that runs answers at; give --listen as it was "
-			 "started with");
+		       : "is not the address of the running service; give --listen as at its "
+			 "start");
 		return;
 	}
 	fd = hr_fleet_edge_listen(at, option, &e);
 	hr_fd_close(&fd);
 	if (path != NULL && access(path, F_OK) == 0)
 		SAY(x, false, "listening",
-		    "%s: another program listens there, or one that was killed left it; rm %s, or "
-		    "another --%s",
+		    "%s: another program listens there, or a killed one left the socket; rm %s, or "
+		    "choose another --%s",
 		    at, path, option);
 	else if (e.sys == EADDRINUSE)
 		SAY(x, false, "listening",
-		    "%s: another program listens there; ss -ltnp says which, or another --%s", at,
-		    option);
+		    "%s: another program listens there; ss -ltnp prints which; or choose another "
+		    "--%s",
+		    at, option);
 	else if (e.sys == EACCES)
 		SAY(x, false, "listening",
 		    "%s: ports below 1024 are root's; sysctl net.ipv4.ip_unprivileged_port_start",
@@ -379,8 +381,8 @@ hr_fleet_doctor(struct hr_fleet_exam *x)
 		foreign_nginx(x);
 	}
 	if (x->group != NULL && getgrnam(x->group) == NULL)
-		SAY(x, false, "socket", "there is no group %s; groupadd --system %s", x->group,
-		    x->group);
+		SAY(x, false, "socket", "the group %s does not exist; groupadd --system %s",
+		    x->group, x->group);
 	if (x->edge->domain != NULL)
 		wildcard(x);
 	room(x);

@@ -61,7 +61,7 @@ understand(const struct hr_buf *b, int status, struct hr_fleet_row *row, char **
 	if (error != NULL)
 		r = hr_err_set(err, HR_E_RUNTIME, "%s", error);
 	else if (o == NULL || status != 0)
-		r = hr_err_set(err, HR_E_RUNTIME, "its helper ended (%s) and told nothing",
+		r = hr_err_set(err, HR_E_RUNTIME, "engine helper exited (%s) without a result",
 		    hr_exit_words(status));
 	if (r == 0 && row != NULL) {
 		(void)snprintf(row->at, sizeof(row->at), "%s", hr_json_text_or(o, "at", ""));

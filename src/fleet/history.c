@@ -50,7 +50,7 @@ hr_fleet_history_keep(struct hr_fleet *f)
 	if (look(f, h->minute, &h->v[h->n], &err) == 0)
 		h->n++;
 	else
-		hr_log(HR_LOG_ERROR, "what there was at a time: %s", err.msg);
+		hr_log(HR_LOG_ERROR, "cannot add to the history of the plots: %s", err.msg);
 	h->minute = minute;
 }
 

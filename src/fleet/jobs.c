@@ -119,8 +119,8 @@ start_it(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 			return 0;
 		}
 		__atomic_add_fetch(&f->counts.warm_failed, 1, __ATOMIC_RELAXED);
-		hr_log(HR_LOG_WARNING, "sandbox %s: the warm one is of no use: %.400s", row->id,
-		    err->msg);
+		hr_log(HR_LOG_WARNING, "sandbox %s: cannot use the sandbox of the pool: %.400s",
+		    row->id, err->msg);
 	}
 	begun = hr_now_ms();
 	if (f->engine->start(f->engine_self, row, err) != 0)

@@ -447,7 +447,9 @@ main(int argc, char **argv)
 				 o.of_engine.image, &err) != 0) ||
 			 hr_log_level_parse(o.level, &level) != 0)) {
 		(void)fprintf(stderr, "handrail-fleetd: %s\n",
-		    err.msg[0] != '\0' ? err.msg : "--log-level: no such level");
+		    err.msg[0] != '\0'
+			? err.msg
+			: "--log-level must be error, warning, notice, info or debug");
 		r = 2;
 	}
 	hr_log_setup("fleetd", HR_LOG_JSON, level);

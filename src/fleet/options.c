@@ -29,7 +29,7 @@ static const struct row {
 	"ADDR:PORT   address of the console, not that of --listen [none]"},
     {"engine", TEXT, AT(engine), 0, 0,
 	"NAME        makes the sandboxes: local, kubernetes [local]"},
-    {"kind", TEXT, AT(kind), 0, 0, "KIND        their back-end: docker, local [docker]"},
+    {"kind", TEXT, AT(kind), 0, 0, "BACKEND     docker or local [docker]"},
     {"image", TEXT, AT(of_engine.image), 0, 0, "NAME        image of starts that name none"},
     {"set", SETTING, 0, 0, 0, "KEY=VALUE   a setting of handrail(1); may be repeated"},
     {"public-url", TEXT, AT(api.public_url), 0, 0,
@@ -170,11 +170,12 @@ hr_fleetd_misfit(const struct hr_fleetd_options *o)
 		return "--builds needs a --registry-prefix of up to " TEXT(
 		    HR_FLEET_PREFIX_MAX) " bytes";
 	if (o->edge.console != NULL && strcmp(o->edge.console, o->edge.listen) == 0)
-		return "--console needs an address of its own: what sandboxes answer comes by "
-		       "--listen";
+		return "--console must not be the address of --listen, which serves the answers of "
+		       "sandboxes";
 	if (o->edge.console != NULL && strcmp(o->engine, "kubernetes") == 0)
-		return "--console needs the engine local: its sign-ins are one process's";
+		return "--console requires the engine local, since sign-ins are kept in one "
+		       "process";
 	if (o->builds && (strcmp(o->kind, "docker") != 0 || strcmp(o->engine, "local") != 0))
-		return "--builds needs the engine local and the kind docker";
-	return o->backing == NULL ? "--engine: there is none of that name" : NULL;
+		return "--builds requires the engine local and the back-end docker";
+	return o->backing == NULL ? "--engine must be local or kubernetes" : NULL;
 }

@@ -109,7 +109,7 @@ read_pools(const struct hr_fleet *f, struct json_object *list, struct hr_fleet_p
 		/* two pools of one shape would count each other's sandboxes */
 		if (has_shape(all, p->shape) || has_name(all, p->name)) {
 			(void)hr_err_set(err, HR_E_INVAL,
-			    "pool %s: another one has its name, or makes the same sandboxes",
+			    "pool %s: another pool has this name, or makes the same sandboxes",
 			    p->name);
 			goto fail;
 		}
@@ -191,7 +191,7 @@ hr_fleet_load(struct hr_fleet *f, struct hr_err *err)
 	if (r == 0 && pools != NULL &&
 	    (hr_json_decode(pools, strlen(pools), &list, NULL) != 0 ||
 		read_pools(f, list, &f->pools, err) != 0))
-		hr_log(HR_LOG_ERROR, "the store's pools are not understood, so there are none");
+		hr_log(HR_LOG_ERROR, "cannot read the pools in the store, so no pool is filled");
 	return r;
 }
 
@@ -322,7 +322,7 @@ hr_fleet_pool_yield(struct hr_fleet *f)
 	int r = f->store->ops->least_active(f->store, HR_FLEET_WARM, id, &active, &err);
 
 	if (r == 1)
-		r = end_one(f, id, "room for another one", &err);
+		r = end_one(f, id, "removed to make room for another sandbox", &err);
 	if (r < 0)
 		hr_log(HR_LOG_ERROR, "the pools: %s", err.msg);
 	f->counts.evicted += r == 0 && id[0] != '\0';

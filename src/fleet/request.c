@@ -37,18 +37,18 @@ hr_fleet_request_wrong(struct json_object *body)
 	enum hr_py_type t;
 
 	if (hr_json_type(body) != HR_PY_DICT)
-		return "the body is to be a JSON object";
+		return "the body must be a JSON object";
 	if (hr_json_text_at(body, "session_id") == NULL ||
 	    !is_session(hr_json_text_at(body, "session_id")))
 		return "session_id: up to 200 letters, digits, '_', '.', ':' and '-'";
 	if (hr_json_at(body, "image") != NULL && hr_json_text_at(body, "image") == NULL)
-		return "image is to be a text";
+		return "image must be a string";
 	t = hr_json_type(command);
 	if (t != HR_PY_NONE && t != HR_PY_LIST && t != HR_PY_STR)
-		return "command is to be a text or a list of texts";
+		return "command must be a string or a list of strings";
 	t = hr_json_type(env);
 	if (t != HR_PY_NONE && t != HR_PY_DICT)
-		return "environment is to be an object of texts";
+		return "environment must be an object of strings";
 	if (t == HR_PY_DICT) {
 		json_object_object_foreach(env, name, value)
 		{
@@ -56,7 +56,7 @@ hr_fleet_request_wrong(struct json_object *body)
 
 			if (hr_json_text(value) == NULL || *name == '\0' ||
 			    isdigit((unsigned char)*name))
-				return "environment is to be an object of texts";
+				return "environment must be an object of strings";
 			for (p = name; *p != '\0'; p++)
 				if (!isalnum((unsigned char)*p) && *p != '_')
 					return "environment: a name of a variable has letters, "
@@ -65,7 +65,7 @@ hr_fleet_request_wrong(struct json_object *body)
 	}
 	if (hr_fleet_request_factor(body) < 1 ||
 	    hr_fleet_request_factor(body) > HR_FLEET_FACTOR_MOST)
-		return "resource_factor is to be between 1 and 64";
+		return "resource_factor must be between 1 and 64";
 	return NULL;
 }
 

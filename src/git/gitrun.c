@@ -114,7 +114,7 @@ hr_gitrun_exact(const char *directory, const char *const *args, struct hr_buf *o
 		r = conclude(pid, errors, out);
 		if (full != HR_OK) {
 			hr_buf_reset(out);
-			hr_buf_adds(out, "git says too much");
+			hr_buf_adds(out, "git printed too much");
 			out->fail = full;
 			r = -1;
 		}

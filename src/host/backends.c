@@ -66,9 +66,9 @@ load(struct hr_module *m, const char *path, const char *name, const char *why, s
 	memcpy(&entry, &symbol, sizeof(entry));
 	ops = entry(HR_BACKEND_ABI);
 	if (ops == NULL || ops->abi != HR_BACKEND_ABI)
-		return refuse(m, err, path, "it is made for another version of handrail");
+		return refuse(m, err, path, "it was made for another version of handrail");
 	if (ops->name == NULL || ops->open == NULL || ops->free == NULL || ops->connect == NULL)
-		return refuse(m, err, path, "its table lacks what every backend has");
+		return refuse(m, err, path, "its table lacks name, open, free or connect");
 	return ops;
 }
 
@@ -93,9 +93,9 @@ load_program(struct hr_module *m, const char *path, struct hr_err *err)
 
 	if (!is_name(name))
 		return refuse(m, err, path,
-		    "what follows \"" HR_KINDFILE_PROGRAM
-		    "\" in its name is no name of a kind: 1 to 32 of a "
-		    "to z, 0 to 9, _ and -, and no section of settings");
+		    "the part after \"" HR_KINDFILE_PROGRAM
+		    "\" in its name must be 1 to 32 of a to z, 0 to 9, _ "
+		    "and -, and not the name of a section of settings");
 	if (hr_trust_open(&t, path, HR_TRUST_NOBODY, &why) != 0)
 		return refuse(m, err, path, why.msg);
 	hr_trusted_done(&t);
@@ -105,7 +105,7 @@ load_program(struct hr_module *m, const char *path, struct hr_err *err)
 	memcpy(&entry, &symbol, sizeof(entry));
 	m->made = entry(HR_BACKEND_ABI, name, path);
 	if (m->made == NULL)
-		return refuse(m, err, path, "out of memory, or " CLOUDS " is of another version");
+		return refuse(m, err, path, "out of memory, or " CLOUDS " has another version");
 	return m->made;
 }
 
@@ -192,8 +192,7 @@ hr_backend_find(const char *name, bool named, const char *const *env, struct hr_
 	*m = (struct hr_module)HR_MODULE_NONE;
 	if (*name == '\0') {
 		(void)hr_err_set(err, HR_E_INVAL,
-		    "core.runtime is empty: it is the kind of the sandbox, such as docker or "
-		    "local");
+		    "core.runtime is empty: it must name a back-end, such as docker or local");
 		return NULL;
 	}
 	for (i = 0; i < sizeof(builtin) / sizeof(*builtin); i++)

@@ -33,7 +33,7 @@ void hr_config_free(struct hr_config *c); /* Accepts NULL. */
  * NULL: config.toml in the current directory, which may be missing. env: "NAME=value" strings,
  * NULL-terminated, such as environ; NULL: none. A file ".env" in the current directory adds
  * variables missing in env. Files that others can write are skipped with a warning, or refused if
- * named: see "WHAT IS BELIEVED" in handrail(1). A core.runtime that is a path counts only from
+ * named: see "TRUSTED FILES" in handrail(1). A core.runtime that is a path counts only from
  * hr_config_set().
  *
  * Settings of one back-end, core.runtime, are checked when a sandbox of it is opened, and must be

@@ -52,15 +52,15 @@ status_line(struct hr_http_reader *h, const char *p, size_t len, struct hr_err *
 
 	if (len < 12 || memcmp(p, "HTTP/1.", 7) != 0 || !isdigit((unsigned char)p[7]) ||
 	    p[8] != ' ')
-		return broken(h, err, "what answered does not talk HTTP/1");
+		return broken(h, err, "the answer is not HTTP/1");
 	h->a->status = 0;
 	for (; at < 12; at++) {
 		if (!isdigit((unsigned char)p[at]))
-			return broken(h, err, "the answer's status is no number");
+			return broken(h, err, "the answer's status is not a number");
 		h->a->status = h->a->status * 10 + p[at] - '0';
 	}
 	if (len > 12 && p[12] != ' ')
-		return broken(h, err, "the answer's status is no number");
+		return broken(h, err, "the answer's status is not a number");
 	hr_http_keep(h->a->reason, sizeof(h->a->reason), p + at, len - at);
 	h->has_length = h->chunked = false;
 	h->part = HR_HTTP_HEAD;
@@ -113,7 +113,7 @@ head_line(struct hr_http_reader *h, const char *p, size_t len, struct hr_err *er
 		if (strlen(value) == sizeof(value) - 1 ||
 		    number(value, strlen(value), 10, '\0', &n) != 0 ||
 		    (h->has_length && n != h->length))
-			return broken(h, err, "the answer's Content-Length is no number");
+			return broken(h, err, "the answer's Content-Length is not a number");
 		h->has_length = true;
 		h->length = n;
 	} else if (hr_http_field(p, len, "Transfer-Encoding", value, sizeof(value))) {
@@ -148,7 +148,7 @@ static int
 chunk_line(struct hr_http_reader *h, const char *p, size_t len, struct hr_err *err)
 {
 	if (number(p, len, 16, ';', &h->left) != 0)
-		return broken(h, err, "the size of a chunk of the answer is no number");
+		return broken(h, err, "the size of a chunk of the answer is not a number");
 	h->part = h->left > 0 ? HR_HTTP_DATA : HR_HTTP_TRAILER;
 	return 0;
 }

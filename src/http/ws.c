@@ -301,7 +301,7 @@ check_answer(struct hr_ws *w, const struct hr_http_request *req, const char *hea
 	header(head, "Sec-WebSocket-Accept", got, sizeof(got));
 	if (strcmp(want, got) != 0) {
 		ret->fault = HR_HTTP_PROTOCOL;
-		return hr_err_set(err, HR_E_PROTO, "what answers is no WebSocket");
+		return hr_err_set(err, HR_E_PROTO, "the server does not accept a WebSocket");
 	}
 	header(head, "Sec-WebSocket-Protocol", w->protocol, sizeof(w->protocol));
 	return 0;

@@ -78,11 +78,11 @@ read_head(struct head *h, const struct hr_buf *in, struct hr_err *err)
 	h->op = p[0] & 0x0f;
 	h->size = 2 + more;
 	if ((p[0] & 0x70) != 0 || (p[1] & 0x80) != 0)
-		return hr_err_set(err, HR_E_PROTO, "a frame with bits that nobody asked for");
+		return hr_err_set(err, HR_E_PROTO, "a frame with unknown reserved bits");
 	if (h->op >= 8 && (!h->final || len > HR_WS_CONTROL_MAX || h->op > HR_WS_PONG))
 		return hr_err_set(err, HR_E_PROTO, "a control frame that is none");
 	if (h->op > HR_WS_BINARY && h->op < 8)
-		return hr_err_set(err, HR_E_PROTO, "a frame of an unknown kind");
+		return hr_err_set(err, HR_E_PROTO, "a frame of an unknown type");
 	if (in->len < h->size)
 		return 0;
 	if (more > 0)

@@ -70,7 +70,7 @@ hr_rpc_read(struct hr_span text, struct hr_rpc *ret, const char **ret_why)
 
 	memset(ret, 0, sizeof(*ret));
 	/* only UTF-8 is accepted, unlike in bodies elsewhere */
-	*ret_why = "The body is no JSON";
+	*ret_why = "The body is not JSON";
 	if (text.len == 0 || !hr_utf8_valid(text.p, text.len) ||
 	    hr_json_scan(text.p, text.len, &facts, &e) < 0)
 		return HR_RPC_PARSE;
@@ -78,7 +78,7 @@ hr_rpc_read(struct hr_span text, struct hr_rpc *ret, const char **ret_why)
 	*ret_why = "The message is nested too deeply";
 	if (facts.depth > HR_MCP_DEPTH)
 		return HR_RPC_REQUEST;
-	*ret_why = "The body is no JSON";
+	*ret_why = "The body is not JSON";
 	if (hr_json_decode(text.p, text.len, &ret->whole, &e) < 0)
 		return HR_RPC_PARSE;
 	return take(ret, ret_why);

@@ -191,7 +191,7 @@ hr_office_text(
 	while (i < 3 && strcmp(kinds[i].kind, kind) != 0)
 		i++;
 	if (i == 3)
-		return hr_err_set(err, HR_E_INVAL, "no such kind of document");
+		return hr_err_set(err, HR_E_INVAL, "unknown type of document");
 	ps = parts_open(bytes, len, err);
 	if (ps != NULL && rels_open(&rels, ps, "", err) == 0) {
 		part = rels_of_type(&rels, "officeDocument");

@@ -456,7 +456,7 @@ client_dispatch(struct client *c, uint32_t type, const char *payload, size_t len
 		return;
 	default: break;
 	}
-	hr_log(HR_LOG_WARNING, "connection closed: not our protocol");
+	hr_log(HR_LOG_WARNING, "connection closed: wrong protocol");
 	client_over(c);
 }
 

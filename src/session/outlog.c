@@ -133,8 +133,8 @@ store(struct hr_outlog *o)
 	if (has_no_store(o))
 		store_open(o);
 	if (o->fd >= 0 && !write_piece(o)) {
-		hr_log(
-		    HR_LOG_WARNING, "the log of the output goes on in memory: %s", strerror(errno));
+		hr_log(HR_LOG_WARNING, "the log of the output continues in memory: %s",
+		    strerror(errno));
 		store_in_memory(o);
 	}
 	if (o->memory != NULL)

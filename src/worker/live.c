@@ -240,7 +240,7 @@ member(struct json_object *body, const char *name, enum hr_py_type type, struct 
 	struct json_object *v = hr_json_typed_at(body, name, type);
 
 	if (v == NULL && body != NULL)
-		hr_answer_detail(ret, 400, "the body lacks a member, or it is of another type");
+		hr_answer_detail(ret, 400, "the body lacks a member, or it is of the wrong type");
 	return v;
 }
 

@@ -65,7 +65,8 @@ check(const struct hr_span *body, struct hr_err *err)
 
 	if (hr_json_scan(body->p, body->len, &facts, &e) < 0 ||
 	    memchr(body->p, '\n', body->len) != NULL || memchr(body->p, '\r', body->len) != NULL)
-		return hr_err_set(err, HR_E_PROTO, "the plugin browser says what is no JSON");
+		return hr_err_set(
+		    err, HR_E_PROTO, "the plugin browser sent something other than JSON");
 	return 0;
 }
 
@@ -130,9 +131,7 @@ begin(struct hr_worker *w, struct watching *v, struct hr_err *err)
 	if (v->plugin < 0 || ask(v, err) < 0)
 		return -1;
 	r = next(v, err);
-	return r == 0  ? hr_err_set(err, HR_E_GONE, "the browser is being started anew")
-	       : r < 0 ? -1
-		       : 0;
+	return r == 0 ? hr_err_set(err, HR_E_GONE, "the browser is restarting") : r < 0 ? -1 : 0;
 }
 
 void

@@ -204,7 +204,7 @@ compose(struct hr_worker *w, struct json_object *body, struct hr_buf *text, stru
 
 	if (name == NULL)
 		return hr_answer_detail(
-		    ret, 400, "the body lacks a member, or it is of another type");
+		    ret, 400, "the body lacks a member, or it is of the wrong type");
 	p = hr_json_str(name, &len);
 	if (!hr_session_name_fits(p, len))
 		return hr_answer_detail(ret, 400, "this cannot be the name of a session");

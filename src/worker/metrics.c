@@ -190,8 +190,8 @@ put_commands(struct hr_buf *b, const struct hr_metrics *m)
 	for (i = 1; i < HR_CLOCKS; i++)
 		put_labelled(
 		    b, "clock_fired_total", "clock", clock_names[i], atomic_load(&m->clocks[i]));
-	put_one(b, "command_still_running_total", "counter",
-	    "Answers about a command that goes on.", atomic_load(&m->still_running));
+	put_one(b, "command_still_running_total", "counter", "Answers while a command still runs.",
+	    atomic_load(&m->still_running));
 	put_one(b, "command_output_bytes_total", "counter", "Output in observations.",
 	    atomic_load(&m->output_bytes));
 }
@@ -216,7 +216,7 @@ put_server(struct hr_buf *b, struct hr_scoreboard *board)
 		put_labelled(b, "requests_in_flight", "pool", pool_names[i],
 		    atomic_load(&board->pools[i].busy));
 	put_type(b, "restarts_total", "counter",
-	    "Processes that ended without being asked to and were replaced.");
+	    "Processes that exited unexpectedly and were replaced.");
 	for (i = 0; i < HR_RESTARTS; i++)
 		put_labelled(b, "restarts_total", "process", restart_names[i],
 		    atomic_load(&board->metrics.restarts[i]));
@@ -257,11 +257,10 @@ put_plugins(struct hr_buf *b, const struct hr_metrics *m)
 {
 	static const struct {
 		const char *name, *type, *help;
-	} rows[] = {{"plugin_ends_total", "counter", "Ends of a plugin's process, unasked for."},
-	    {"plugin_actions_total", "counter", "Actions that a plugin was given."},
-	    {"plugin_failures_total", "counter",
-		"Those of them that it did not answer, or not as it should."},
-	    {"plugin_resident_memory_bytes", "gauge", "Of a plugin and of what it has started."}};
+	} rows[] = {{"plugin_ends_total", "counter", "Unexpected exits of a plugin's process."},
+	    {"plugin_actions_total", "counter", "Actions sent to a plugin."},
+	    {"plugin_failures_total", "counter", "Actions that a plugin did not answer correctly."},
+	    {"plugin_resident_memory_bytes", "gauge", "Of a plugin and its child processes."}};
 	size_t i, k;
 
 	if (m->plugins[0].name[0] == '\0')
@@ -292,7 +291,8 @@ put_resources(struct hr_buf *b, const struct hr_stats_now *s)
 	put_one(b, "resident_memory_bytes", "gauge",
 	    "Of the supervisor, the keeper of the shell and the workers.", s->rss);
 	put_one(b, "virtual_memory_bytes", "gauge", "Of the same.", s->vms);
-	put_type(b, "cpu_percent", "gauge", "Of the same, of one processor, since the last look.");
+	put_type(b, "cpu_percent", "gauge",
+	    "Of the same, in percent of one processor, since the last measurement.");
 	hr_buf_addf(b, "handrail_cpu_percent %.1f\n", s->cpu_percent);
 	put_one(b, "disk_total_bytes", "gauge", "Of the file system of \"/\".", s->disk_total);
 	put_one(b, "disk_free_bytes", "gauge", "Of the same.", s->disk_free);

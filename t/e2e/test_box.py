@@ -249,8 +249,8 @@ def launchers_file(b):
     with open(os.path.join(b.storage, "root/tmp/document"), "w"):
         inside = process.children(p.pid)  # and the guard
         equal([os.readlink("/proc/%d/exe" % pid) for pid in inside], ["/memfd:handrail-box (deleted)"] * 2)
-    equal((p.communicate(timeout=PATIENCE)[1], p.returncode), ("handrail-box: the document is no JSON, at character 1: "
-                                                               "Expecting value\n", 2))
+    equal((p.communicate(timeout=PATIENCE)[1], p.returncode), (
+        "handrail-box: the document is not JSON, at character 1: Expecting value\n", 2))
 
 
 def signals(b):

@@ -45,7 +45,7 @@ def life():
     with CloudHost() as h:
         said = h("up")
         equal(said.returncode, 0, said.stderr)
-        equal("each command has a shell of its own" in said.stderr, True, "what is lost is said: " + said.stderr)
+        equal("each command runs in a new shell" in said.stderr, True, "what is lost is said: " + said.stderr)
         equal(h.boxes(), ["box1"])
         equal(h.at.boxes["box1"]["metadata"]["handrail_sid"], "default", "its label")
         equal(stat.S_IMODE(os.stat(h.path("state", "default.json")).st_mode), 0o600, "the record is the user's alone")
@@ -220,13 +220,13 @@ def limits_and_faults():
         # cut after the second event: joined, and told
         h.at.fault("POST", "Process/Start", cut=2)
         done = h("run", "echo one; read -t 1 < <(sleep 5); echo two; exit 5")
-        equal((done.returncode, "one" in done.stdout, "cut and joined" in done.stdout), (5, True, True), done.stdout)
+        equal((done.returncode, "one" in done.stdout, "and was restored" in done.stdout), (5, True, True), done.stdout)
         # cut again and again: as often as it has to be joined
         h.at.fault("POST", "Process/Start", cut=1)
         h.at.fault("POST", "Process/Connect", times=6, cut=1)
         before = h.at.count("POST", "/process.Process/Start")
         done = h("run", "read -t 1 < <(sleep 5); exit 6")
-        equal((done.returncode, "cut and joined" in done.stdout), (6, True), done.stdout)
+        equal((done.returncode, "broke and was restored" in done.stdout), (6, True), done.stdout)
         equal(h.at.count("POST", "/process.Process/Start") - before, 1, "and run once")
         # an expired key is told by its name, not by its text
         h.env["E2B_API_KEY"] = "another-key-xyz"
@@ -258,7 +258,7 @@ def lost_answers():
         # of a record that cannot be asked about no second one is made
         h.ok("up", "-q")
         h.at.fault("GET", "^/sandboxes/", times=99, status=500)
-        h.fails(1, "no other one is made", "up")
+        h.fails(1, "no new one is made", "up")
         equal(len(h.boxes()), 1)
 
 

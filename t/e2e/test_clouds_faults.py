@@ -83,7 +83,7 @@ def not_listed_yet(kind):
         fault(h, 504, after=True, times=99 if h.kind == "modal" else 1, headers={"x-should-retry": "false"})
         done = h("up")
         equal((done.returncode != 0, h.kind == "modal" or made(h) == 1, len(h.boxes())), (True, True, 1), done.stderr)
-        equal("may have been made all the same" in done.stderr and "handrail down" in done.stderr, True, done.stderr)
+        equal("may exist, and is not listed yet" in done.stderr and "handrail down" in done.stderr, True, done.stderr)
         equal(json.loads(h.ok("ps", "--json"))[0]["sid"], "default", "it is recorded")
         h.at.faults.clear()
         h.at.unlisted.clear()
@@ -101,7 +101,7 @@ def lost_command(kind):
             why = "how it ended is not known"
         elif h.kind == "daytona":
             h.at.fault("POST", "process/execute", after=True)
-            why = "it is kept nowhere"
+            why = "keeps no copy"
         elif h.kind == "runloop":
             h.at.fault("POST", "execute_async", after=True)  # it has a key: it is asked again
             why = None

@@ -362,7 +362,7 @@ def life(old):
             h.at.older()
         done = h("up", "-e", "GIVEN=a 'b'")
         equal(done.returncode, 0, done.stderr)
-        equal("each command has a shell of its own" in done.stderr, True, done.stderr)
+        equal("each command runs in a new shell" in done.stderr, True, done.stderr)
         equal(h.at.image, ["FROM debian:12"])
         for command, status in (("true", 0), ("exit 42", 42), ("kill -9 $$", 137), ("cat", 0)):
             equal(h("run", command).returncode, status, command)

@@ -37,7 +37,7 @@ def life():
         with kind() as h:
             done = h("up", "-e", "GIVEN=a 'b'")
             equal(done.returncode, 0, done.stderr)
-            equal("each command has a shell of its own" in done.stderr, True, done.stderr)
+            equal("each command runs in a new shell" in done.stderr, True, done.stderr)
             for command, status in (("true", 0), ("exit 42", 42), ("kill -9 $$", 137)):
                 equal(h("run", command).returncode, status, command)
             done = h("run", "echo out; echo err >&2; pwd; echo $GIVEN")

@@ -327,7 +327,7 @@ def wrong_streams():
             ([START, {"event": {"data": {"stdout": 5}}}], '"stdout"'),
             ([START, {"event": {"data": {"stdout": "%%%"}}}], "base64"),
             ([START, {"event": {"end": {"exitCode": "3"}}}], '"exitCode"'),
-            ([{"nothing": 1}], '"event"'), ([b"[1]"], "no JSON object"), ([b"{"], "no JSON object")):
+            ([{"nothing": 1}], '"event"'), ([b"[1]"], "not a JSON object"), ([b"{"], "not a JSON object")):
         got, _ = play_stream(b"".join(frame(e) for e in events) + last)
         equal(text in got.get("error", ""), True, "%s: %s" % (events, got))
     got, _ = play_stream(frame(START, 1) + last)
@@ -350,7 +350,7 @@ def streams_go_on():
         got, seen = play_stream(whole[:cut], then=[then])
         equal([r["path"].rsplit("/", 1)[1] for r in seen], ["Start", "Connect"], "joined")
         equal((got["ok"]["exit"], base64.b64decode(got["ok"]["stdout"])), (3, b"one\ntwo\n"))
-        equal("cut" in got["ok"]["note"], True, got)
+        equal("restored" in got["ok"]["note"], True, got)
     gone = {"status": 404, "headers": {"content-type": "application/json"},
             "body": {"json": {"code": "not_found", "message": "process with pid 7 not found"}}}
     got, seen = play_stream(whole[:at], then=[gone])

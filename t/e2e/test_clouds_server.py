@@ -58,7 +58,7 @@ def life(kind):
         serving(h, directory=h.kind == "daytona")
         done = h("up")
         equal(done.returncode, 0, done.stderr)
-        equal("shell of its own" in done.stderr, False, "nothing is lost: " + done.stderr)
+        equal("runs in a new shell" in done.stderr, False, "nothing is lost: " + done.stderr)
         h.ok("run", "cd /; X='a  b'")
         equal(h.ok("run", 'echo "$X"; pwd'), "a  b\n/\n", "a shell that lasts")
         h.ok("write", h.work + "/f.txt", input="one\n")

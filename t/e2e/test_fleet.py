@@ -113,13 +113,13 @@ def by_the_command():
 
 
 def cannot_pause():
-    """The kind local says so at once, and is not told to be paused for a moment."""
+    """The back-end local says so at once, and is not told to be paused for a moment."""
     with Fleet("--image", "i:1") as f:
         o = f.up("s")
         its = {"runtime_id": o["runtime_id"]}
         for path in ("/pause", "/handrail/v1/sandboxes/pause"):
             status, answer = f.call("POST", path, its)
-            equal((status, "cannot be paused" in answer["detail"]), (501, True), path)
+            equal((status, "cannot pause sandboxes" in answer["detail"]), (501, True), path)
         s = f.call("GET", "/sessions/s")[1]
         equal((s["state"], [e["what"] for e in s["events"]]), ("running", ["starting", "running"]))
         equal(f.call("POST", "/pause", {"runtime_id": "0" * 32})[0], 404)
@@ -826,7 +826,7 @@ def doctor():
         equal((bad, "a service has it" in said, "answers" in said), ([], True, True), said)
         for listen in ("%d", "*:%d", "0.0.0.0:%d") + named():
             equal(look(listen=listen % f.port)[0], [], listen)
-        equal("is not what the service" in look(listen=free_port())[0][0], True)
+        equal("is not the address of the running service" in look(listen=free_port())[0][0], True)
         f.kill()
         by_path = "unix:" + f.path("tmp", "listen")
         bad, said = look(listen=by_path)
@@ -858,8 +858,8 @@ def doctor():
         bad, said = look("--no-nginx", "--socket-group", "nobody-of-this-name", "--max-factors", "1000000",
                          "--memory-mb", "1000000", directory=f.path("other"))
         # no ordinary user's nginx reads Debian's configuration, since it opens its pid file and its log
-        nginx = "--print-nginx" if os.geteuid() == 0 else "nginx -T says why"
-        for text in ("version 99", nginx, "groupadd", "--memory-mb is to be less"):
+        nginx = "--print-nginx" if os.geteuid() == 0 else "nginx -T prints why"
+        for text in ("version 99", nginx, "groupadd", "reduce --max-factors or --memory-mb"):
             equal(len([line for line in bad if text in line]) > 0, True, text + ": " + said)
         os.chmod(f.path("other"), 0o777)
         for directory, text in ((f.path("other"), "chmod go-w"), (f.path("none"), "handrail fleet init")):

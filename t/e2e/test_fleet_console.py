@@ -393,7 +393,7 @@ def upgraded():
         os.kill(nginx, signal.SIGTERM)
         equal(process.wait_gone(nginx, PATIENCE), True)
         equal(f.ask("GET", V1 + "me", headers=headers)[0], 200, "whoever comes meanwhile waits")
-        for words, said in ((("--console", "127.0.0.1:%d" % f.port), "address of its own"),
+        for words, said in ((("--console", "127.0.0.1:%d" % f.port), "must not be the address of --listen"),
                             (("--console", "127.0.0.1:1", "--engine", "kubernetes"), "engine local")):
             done = f.other(*words)
             equal((done[0], said in done[1]), (2, True), done)

@@ -39,7 +39,7 @@ def killed_while_it_runs():
                 began.read()
             f.kill()
             f.start()
-            equal(nginx_of(f), nginx, "nginx goes on")
+            equal(nginx_of(f), nginx, "nginx continues")
             with open(top + "/gate", "w") as gate:
                 gate.write("answer %d\n" % n)
             equal(running.value(), "answer %d" % n)

@@ -57,10 +57,10 @@ def wrong_values():
     """Every option that takes a value, with one that cannot be."""
     with Host() as h:
         for status, text, argv in (
-                (2, "is no name for a sandbox", ("up", "-n", "a/b")),
-                (2, "is no name for a sandbox", ("down", "a/b")),
+                (2, "invalid sandbox name", ("up", "-n", "a/b")),
+                (2, "invalid sandbox name", ("down", "a/b")),
                 (2, "Runtime nonexistent not supported", ("up", "-r", "nonexistent")),
-                (2, "core.runtime is empty: it is the kind", ("up", "-s", "core.runtime=")),
+                (2, "core.runtime is empty: it must name a back-end", ("up", "-s", "core.runtime=")),
                 (2, "--config-file missing.toml: No such file", ("up", "-c", "missing.toml")),
                 (2, "--set must be KEY=VALUE", ("up", "-s", "x")),
                 (2, "--env must be NAME=VALUE", ("up", "-e", "=x")),
@@ -112,7 +112,7 @@ def words_of_docker():
         for words in (("exec", "echo", "box"), ("exec", "-it", "echo", "x")):
             h.fails(3, '"echo" was read as the sandbox\'s name', *words)
         h.fails(2, "usage: handrail exec", "exec", "echo")
-        h.fails(2, '"ls -l" is no name for a sandbox', "exec", "ls -l", "box")
+        h.fails(2, 'invalid sandbox name "ls -l"', "exec", "ls -l", "box")
         for word in ("stop", "start", "rm", "inspect", "stats", "logs"):
             h.fails(3, 'there is no sandbox "nobody"', word, "nobody")
         h.fails(3, 'there is no sandbox "nobody"', "cp", "nobody:x", "x")
@@ -342,7 +342,7 @@ def doctor():
         h.env["DOCKER_HOST"] = "unix:///nonexistent/socket"
         done = h("doctor", "docker")
         equal((done.returncode, "Nobody answers at /nonexistent/socket." in done.stdout), (1, True), done.stdout)
-        equal('"systemctl start docker"' in done.stdout, True, "what mends that")
+        equal('"systemctl start docker"' in done.stdout, True, "how to fix that")
 
 
 class Engine(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
@@ -600,7 +600,7 @@ def manual():
     """Every command and every option is in the manual, and nothing else is."""
     with open(os.path.join(SRC, "man/handrail.1"), encoding="utf-8") as f:
         page = f.read()
-    part = page.split("The commands are:")[1].split(".Ss Kinds")[0]
+    part = page.split("The commands are:")[1].split(".Ss Back-ends")[0]
     with Host() as h:
         listed = re.findall(r"^\.It Cm ((?:repo |image |fleet )?[a-z]+)", part, re.M)
         equal(sorted(listed), sorted(commands(h)), "commands")

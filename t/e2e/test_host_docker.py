@@ -342,7 +342,7 @@ def images_of_others():
         subprocess.run("tar -C %s -c . | docker import --change 'ENV SU_TO_USER=false LC_ALL=C.UTF-8 PATH=/usr/bin "
                        "HANDRAIL_LIBEXECDIR=/openhands/libexec/handrail HANDRAIL_DATADIR=/openhands/conf' - %s"
                        % (root, bare), shell=True, check=True, stdout=subprocess.DEVNULL)
-        h.fails(1, "no directory that", "up", "-i", bare, "--payload", h.path("root"))
+        h.fails(1, "is not a directory that", "up", "-i", bare, "--payload", h.path("root"))
         h.fails(3, 'none of handrail\'s programs; "handrail image preflight %s" says' % bare, "up", "-q", "-i", bare)
         equal(docker("ps", "-aq", "--filter", "name=" + h.name).stdout, b"", "nothing was left")
 

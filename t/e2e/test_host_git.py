@@ -112,7 +112,7 @@ def refused():
         h.fails(2, "or set sandbox.selected_repo", "repo", "clone")
         h.env["GITHUB_TOKEN"] = h.token
         for host, text in (("http://example.org", "must be https; http is allowed for this machine only"),
-                           ("user@example.org", "GITHUB_HOST is no name of a host")):
+                           ("user@example.org", "GITHUB_HOST is not a host name")):
             h.env["GITHUB_HOST"] = host
             h.fails(1, text, "repo", "clone", "org/repo")
         equal(h.ok("run", "ls"), "", "nothing was cloned")

@@ -124,8 +124,8 @@ def rights():
         config["users"][0]["user"] = {"token": token}
         mine = h.env["KUBECONFIG"]
         h.use(config)
-        refuses(h, "may not get pods/portforward", "run", "true")
-        refuses(h, "may not get pods", "up", "-n", "other")
+        refuses(h, "has no right to get pods/portforward", "run", "true")
+        refuses(h, "has no right to get pods", "up", "-n", "other")
         equal("BAD  right to pods " in h("doctor").stdout, True, "doctor")
         h.env["KUBECONFIG"] = mine
         h.ok("down")
@@ -136,7 +136,7 @@ def killed_from_outside():
         h.ok("up")
         kubectl("delete", "pod", POD)
         equal(h.state(), ["gone"], "state")
-        refuses(h, "somebody deleted it", "run", "true")
+        refuses(h, "deleted", "run", "true")
         h.ok("up")
         equal(h.ok("run", "echo anew"), "anew\n", "made anew")
         h("sh", "sh", "-c", "kill -TERM 1")
@@ -174,7 +174,7 @@ def drained():
             kubectl("create", "--raw", "/api/v1/namespaces/%s/pods/%s/eviction" % (NAMESPACE, POD), "-f", "-",
                     input=body)
             kubectl("wait", "--for=delete", "pod/" + POD, "--timeout=60s")
-            refuses(h, "somebody deleted it", "run", "true")
+            refuses(h, "deleted", "run", "true")
             refuses(h, "no node takes it", "up")
         finally:
             kubectl("uncordon", node)

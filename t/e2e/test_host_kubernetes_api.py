@@ -101,7 +101,7 @@ def conversation():
         h.ok("pause")
         equal(h.api.names(), ALL[1:], "paused: all but the pod")
         equal([r["state"] for r in json.loads(h.ok("ps", "--json")) if r["sid"] == "default"], ["paused"], "state")
-        refuses(h, "it was paused, or somebody deleted it", "run", "true")
+        refuses(h, "it was paused or deleted", "run", "true")
         h.ok("resume")
         equal(h.api.names(), ALL, "resumed")
         pods = h.api.sent("POST", "/pods")
@@ -157,7 +157,7 @@ def agent_sandbox():
             equal(h.api.objects[path]["metadata"]["uid"] != was, True, "one that has ended is made anew")
             h.ok("pause")
             h.api.remove(path)
-            refuses(h, "somebody deleted it while it was paused", "resume")
+            refuses(h, "it was deleted while it was paused", "resume")
             h.ok("up")
             equal(h.ok("run", "echo there"), "there\n", "with its files")
             # who has no such setting
@@ -181,7 +181,7 @@ def agent_sandbox_trouble():
         path = "/apis/agents.x-k8s.io/v1alpha1/namespaces/default/sandboxes/openhands-runtime-default"
         with h.api.lock:
             h.api.put(path, {"kind": "Sandbox", "metadata": {"name": path.rsplit("/", 1)[1], "uid": "theirs"}})
-        refuses(h, "none of handrail's", "up")
+        refuses(h, "handrail did not make it", "up")
         h("down")
         equal(h.api.names(), ["openhands-runtime-default"], "it is left alone")
         h.api.remove(path)
@@ -194,12 +194,12 @@ def agent_sandbox_trouble():
         refuses(h, "exceeded quota: small", "up")
         equal(h.api.names(), [], "nothing is left")
         h.api.controller = lambda unused: None
-        refuses(h, "does the controller of agent-sandbox run?", "up")
+        refuses(h, "check that the controller of agent-sandbox runs", "up")
         equal(h.api.names(), [], "nothing is left")
         equal("right to sandboxes " in h("doctor").stdout, True, "doctor")
         h.api.denied = {("create", "sandboxes")}
         done = h("up")
-        equal((done.returncode, "may not create sandboxes" in done.stderr), (0, True), done.stderr)
+        equal((done.returncode, "has no right to create sandboxes" in done.stderr), (0, True), done.stderr)
         equal(h.api.names(), ALL, "without one")
         equal("BAD  right to sandboxes " in h("doctor").stdout, True, "doctor")
         h.ok("down")
@@ -574,16 +574,16 @@ def refused():
             else:
                 plain(handler, path, q, body)
         h.api.plain = refuse_pods
-        refuses(h, 'the quota "q" of the namespace is used up: asked for pods=1, used are pods=2 of pods=2', "up")
+        refuses(h, 'the quota "q" of the namespace is used up: requested pods=1, used pods=2 of pods=2', "up")
         equal(h.api.names(), [], "what was made before is gone")
     with Cluster() as h:
         h.api.denied = {("create", "services")}
-        refuses(h, 'eve may not create services in the namespace "default"', "up")
+        refuses(h, 'eve has no right to create services in the namespace "default"', "up")
         h.api.denied = {("create", "services"), ("create", "pods")}
         done = h("doctor")
         bad = [line for line in done.stdout.splitlines() if line.startswith("BAD")]
         equal(done.returncode > 0, True, done.stdout)
-        equal({line.split()[3] for line in bad if "may not create in" in line} >= {"pods", "services"}, True,
+        equal({line.split()[3] for line in bad if "has no right to create in" in line} >= {"pods", "services"}, True,
               done.stdout)
         equal(h.api.names(), [], "nothing is left")
     with Cluster(token="wrong") as h:
@@ -591,7 +591,7 @@ def refused():
     with Cluster(KUBECONFIG="/nonexistent") as h:
         refuses(h, "Failed to initialize Kubernetes client", "up")
     with Cluster() as h:
-        refuses(h, "is no name for a pod", "up", "-n", "No_Pod")
+        refuses(h, "invalid pod name", "up", "-n", "No_Pod")
 
 
 def credentials():
@@ -634,7 +634,7 @@ def somebody_else():
         h.ok("up")
         equal(h.ok("run", "echo anew"), "anew\n", "made anew")
         h.api.remove(POD)
-        refuses(h, "somebody deleted it", "run", "true")
+        refuses(h, "it was paused or deleted", "run", "true")
         h.ok("down")
         equal(h.api.names(), [], "nothing is left")
 
@@ -682,7 +682,7 @@ def made_again_meanwhile():
                     h.api.new(POD, pod)
             plain(request)
         h.api.handle = held
-        refuses(h, "Pod openhands-runtime-default is a new one", "down")
+        refuses(h, "Pod openhands-runtime-default was replaced by another process", "down")
         equal((h.api.names(), h.api.objects[POD]["metadata"]["uid"] != late[0]), (ALL, True), "all of it is there")
         h.ok("down")
         equal(h.api.names(), [], "nothing is left")

@@ -135,7 +135,7 @@ def rights_taken_away():
         equal(h.ok("run", "echo there"), "there\n", "a command")
         kubectl("delete", "rolebinding", "maker")
         for argv in (("run", "true"), ("pause",), ("logs",), ("down",), ("up", "-n", "second")):
-            refuses(h, "may not", *argv)
+            refuses(h, "has no right to", *argv)
         equal(os.listdir(h.path("state")), ["default.json"], "it is still known")
         kubectl(*bind)
         equal(h.ok("run", "echo again"), "again\n", "a command")

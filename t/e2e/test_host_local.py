@@ -390,7 +390,7 @@ def server_that_does_not_end():
 def server_that_does_not_start():
     with Host(HANDRAIL_LIBEXECDIR="/nonexistent") as h:
         done = h("up")
-        equal((done.returncode, "Server process died; its last words:" in done.stderr), (5, True), done.stderr)
+        equal((done.returncode, "Server process died; its last output:" in done.stderr), (5, True), done.stderr)
     with Host(HANDRAIL_SERVER="/nonexistent/handraild") as h:
         h.fails(1, "handraild is not properly installed", "up", "-q")
         equal([n for n in os.listdir(h.path("tmp"))], [], "workspaces")
@@ -673,7 +673,7 @@ def wrong_usage():
                 (("up", "--set", "sandbox.timeout=x"), "sandbox.timeout must be an integer, not: x"),
                 (("up", "--json=1"), "takes no value")):
             h.fails(2, text, *argv)
-        h.fails(2, "is no name for a sandbox", "up", "-n", "../x")
+        h.fails(2, "invalid sandbox name", "up", "-n", "../x")
         h.fails(2, "Runtime nonexistent not supported", "up", "-r", "nonexistent")
         equal(os.path.exists(h.path("state")) and os.listdir(h.path("state")), False, "nothing was made")
 
@@ -859,7 +859,7 @@ def settings_of_a_kind():
         equal(status("[core]\n[example]\nstatus = 8\n", *argv, EXAMPLE_STATUS="9").returncode, 10)
         for text, argv, what in (
                 ("[core]\n[example]\nstatsu = 8\n", (), 'has no setting "statsu"; did you mean "status"?'),
-                ("[core]\n[example]\nstatus = 'x'\n", (), '"status" in [example] is of another type'),
+                ("[core]\n[example]\nstatus = 'x'\n", (), '"status" in [example] is of the wrong type'),
                 ("", ("-r", "example", "--set", "example.x=1"), 'the back-end example has no setting "x"'),
                 ("", ("-r", "example", "--set", "example.status=x"), "example.status must be an integer, not: x"),
                 ("", ("--set", "example.status=1"), 'there is no setting "example.status"')):
@@ -980,7 +980,7 @@ def in_a_directory():
         equal(h("run", "--cwd", "sub/", "exit 4").returncode, 4, "the command's status")
         equal(h.ok("run", "cd sub; pwd; cd .."), workspace + "/sub\n", "the shell's own directory is as it was")
         for status, where, text in ((3, "no where", "no directory %s/no where in the sandbox, so nothing was run"),
-                                    (1, "file", "%s/file is no directory that the sandbox's user may enter")):
+                                    (1, "file", "%s/file is not a directory that the sandbox's user can enter")):
             h.fails(status, text % workspace, "run", "--cwd", where, "touch %s/ran" % workspace)
         equal(os.path.exists(workspace + "/ran"), False, "nothing was run")
 

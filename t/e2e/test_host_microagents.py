@@ -105,7 +105,7 @@ def in_a_repository():
         for argv in (["file:///nowhere/repo"], ["file:///nowhere/repo//"], ["-s", "sandbox.selected_repo=org/repo"]):
             found, _ = h.found(*argv)
             equal(found, want, argv)
-        equal("file:///repo is of no organisation" in h.found("file:///repo")[1], True)
+        equal("file:///repo belongs to no organisation" in h.found("file:///repo")[1], True)
         for name in ("repo", "https://u:p@example.org/a/b", "a/..", "-x/y"):
             h.fails(1, "is no repository", "repo", "microagents", "--", name)
 

@@ -265,9 +265,9 @@ def foreign_answers():
         calls = [(box.run, "true"), (box.execute, ["true"]), (box.write, "f", b"x"), (box.read, "f")]
         try:
             for status, body, missing, said in (
-                    (502, b"<html>their words</html>", 0, "status 502: the answer is no JSON object"),
-                    (500, b"[" * 100000, 0, "no JSON object"), (500, b'["their words"]', 0, "no JSON object"),
-                    (500, b"\xff\xfe", 0, "no JSON object"), (500, b"", 0, "no JSON object"),
+                    (502, b"<html>their words</html>", 0, "status 502: the answer is not a JSON object"),
+                    (500, b"[" * 100000, 0, "not a JSON object"), (500, b'["their words"]', 0, "not a JSON object"),
+                    (500, b"\xff\xfe", 0, "not a JSON object"), (500, b"", 0, "not a JSON object"),
                     (500, b'{"detail": "x"}', 9, "is cut"), (0, b"no HTTP\r\n\r\n", 0, "is cut, or no HTTP")):
                 server.answer, server.missing = (status, body), missing
                 for call, *args in calls:

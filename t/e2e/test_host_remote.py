@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The kind remote against a service that stands in for one: what is asked of it, and what is made of its answers,
+"""The back-end remote against a service that stands in for one: what is asked of it, and what is made of its answers,
 those included that are late, cut, wrong or of somebody else. One server is the service and its only sandbox."""
 
 import base64
@@ -223,9 +223,9 @@ def refusals():
         for answer, text in (
                 (h.runtime(runtime_id=7), "names no runtime_id"),
                 (h.runtime(runtime_id=""), "names no runtime_id"),
-                (h.runtime(url="file:///etc/passwd"), "its url is no address"),
-                (h.runtime(url="http://a b"), "its url is no address"),
-                (h.runtime(session_api_key="a\r\nX: y"), "no text of a header"),
+                (h.runtime(url="file:///etc/passwd"), "its url is not an address"),
+                (h.runtime(url="http://a b"), "its url is not an address"),
+                (h.runtime(session_api_key="a\r\nX: y"), "not valid in a header"),
                 ([1], "names no runtime_id")):
             h.say["POST /start"] = [(200, answer)]
             h.fails(1, text, "up")
@@ -244,7 +244,7 @@ def refusals():
             equal(h.asked()[-1], "POST /stop", "stopped")
         h.say["GET /runtime/rid-1"] = [(200, h.runtime(runtime_id="rid-2"))]
         h.live = "none"
-        h.fails(1, "it tells of another runtime", "up")
+        h.fails(1, "it describes another runtime", "up")
         h.env["SANDBOX_REMOTE_RUNTIME_INIT_TIMEOUT"] = "1"
         h.say["GET /runtime/rid-1"] = [(200, h.runtime(pod_status="Pending"))]
         h.live = "none"

@@ -278,7 +278,7 @@ def what_is_missing_is_named():
         equal(s.act("odd").json()["detail"], "Internal server error: plugin odd is not available: "
                                              "no-such-program is not installed")
         equal(s.state("gone")["reason"],
-              "there is no program %s/gone/nothing" % s.plugin_dir)
+              "the program %s/gone/nothing does not exist" % s.plugin_dir)
 
 
 def many_are_told_of():

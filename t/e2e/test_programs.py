@@ -55,7 +55,7 @@ def life():
     with PlayHost() as h:
         done = h("up", "-e", "GIVEN=a 'b'")
         equal(done.returncode, 0, done.stderr)
-        equal("Each command has a shell of its own" in done.stderr, True, "what is lost is said: " + done.stderr)
+        equal("Each command runs in a new shell" in done.stderr, True, "what is lost is said: " + done.stderr)
         for command, status in (("true", 0), ("exit 42", 42), ("kill -9 $$", 137)):
             equal(h("run", command).returncode, status, command)
         done = h("run", "echo out; echo err >&2; pwd; echo $GIVEN")
@@ -136,7 +136,7 @@ def ended_in_a_command():
         h.env["PLAY_SETTINGS"] = json.dumps({"fault": {"op": "exec", "do": "die", "after": True}})
         done = h("run", "echo x >>%s" % h.path("play", "times"))
         said = done.stdout + done.stderr
-        equal("it ended with status 137 and did not answer \"exec\"; its last words: these are my last words" in said,
+        equal("it ended with status 137 and did not answer \"exec\"; its last output: these are my last words" in said,
               True, said)
         equal("\x1b" in said, False, "nothing of it is printed as it is")
         with open(h.path("play", "times")) as f:
@@ -146,11 +146,11 @@ def ended_in_a_command():
 
 # what is wrong with one line is t/unit/test_program.c's
 WRONG = (
-    ("create", "garbage", "back-end play: the program: what it says is no JSON"),
-    ("create", '{"id":99,"ok":{}}', "its answer is to the request 99"),
+    ("create", "garbage", "back-end play: the program: its answer is not JSON"),
+    ("create", '{"id":99,"ok":{}}', "its answer is to request 99"),
     ("create", '{"id":ID,"ok":{}}', 'back-end play: the program: the answer to "create" has no "id"'),
-    ("create", '{"id":ID,"out":"eA=="}', 'has what does not belong there'),
-    ("exec", '{"id":ID,"data":"eA=="}', 'has what no command prints'),
+    ("create", '{"id":ID,"out":"eA=="}', 'has an unexpected event'),
+    ("exec", '{"id":ID,"data":"eA=="}', 'has invalid output'),
     ("exec", '{"id":ID,"ok":{"code":256}}', '"code" of the answer to "exec" is 256'),
 )
 
@@ -216,7 +216,7 @@ def a_server():
         os.chmod(f.name, 0o755)
         done = h("up")
         equal(done.returncode, 0, done.stderr)
-        equal("shell of its own" in done.stderr, False, "nothing is lost: " + done.stderr)
+        equal("runs in a new shell" in done.stderr, False, "nothing is lost: " + done.stderr)
         h.ok("run", "cd /; X='a  b'")
         equal(h.ok("run", 'echo "$X"; pwd'), "a  b\n/\n", "a shell that lasts")
         h.ok("write", h.work + "/f.txt", input="one\n")
@@ -393,7 +393,7 @@ read x; echo '{"id":1,"ok":{"protocol":1,"can":[]}}'; read x
         rows = {r["what"]: r for r in json.loads(h.ok("backends", "--json"))}
         equal((rows["good"]["ok"], rows["good"]["text"]), (True, os.path.join(h.dir, "handrail-backend-good")), rows)
         for name, why in (("loose", "others may write it"), ("plain", "is not executable"),
-                          ("Bad.name", "is no name of a kind"), ("sandbox", "is no name of a kind"),
+                          ("Bad.name", "must be 1 to 32 of"), ("sandbox", "must be 1 to 32 of"),
                           ("mute", "it ended with status 3"),
                           ("old", "speaks version 7 of the protocol, handrail speaks 1")):
             equal((rows[name]["ok"], why in rows[name]["text"]), (False, True), "%s: %s" % (name, rows[name]))

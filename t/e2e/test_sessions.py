@@ -140,7 +140,7 @@ def refused():
         create(s, "a")
         create(s, "x" * 32)
         equal(post(s, "create", {"name": "a"}), (409, {"detail": "there is a session of that name"}))
-        equal(post(s, "create", {"name": "b"}), (409, {"detail": "there are as many sessions as may be"}))
+        equal(post(s, "create", {"name": "b"}), (409, {"detail": "too many sessions: named_sessions_max is reached"}))
         equal(post(s, "kill?session=nobody"), (404, {"detail": "there is no session of that name"}))
         for unknown in ("nobody", "..%2Fx", "a%00"):
             for method, what in (("GET", "session"), ("GET", "commands"), ("GET", "output"), ("POST", "input"),

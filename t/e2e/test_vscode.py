@@ -271,7 +271,7 @@ def cannot_be_had():
     port = "VSCODE_PORT environment variable not set or invalid. VSCode plugin will be disabled."
     for value in ("", "no", "70000"):
         unavailable(lambda s: port, True, env={"VSCODE_PORT": value})
-    unavailable(lambda s: "there is no program /nonexistent/server", True,
+    unavailable(lambda s: "the program /nonexistent/server does not exist", True,
                 env={"HANDRAIL_VSCODE_SERVER": "/nonexistent/server"})
 
 

@@ -68,8 +68,8 @@ END_TEST
 static const struct {
 	const char *text, *named;
 } wrong[] = {
-    {"", "no JSON, at character 1"},
-    {"{\"name\":\"a\",}", "no JSON, at character 13"},
+    {"", "not JSON, at character 1"},
+    {"{\"name\":\"a\",}", "not JSON, at character 13"},
     {"[]", "the document must be an object"},
     {"{" BASE ",\"volumes\":[]}", "unknown member \"volumes\""},
     {"{\"storage\":\"/s\",\"argv\":[\"/x\"]}", "\"name\""},

@@ -106,7 +106,7 @@ START_TEST(fields)
 	json_object_put(o);
 	o = parsed("[]");
 	ck_assert_int_eq(hr_field_flag("W", "s", o, "t", &flag, &err), -1);
-	ck_assert_str_eq(err.msg, "W: s is no JSON object, so \"t\" is missing");
+	ck_assert_str_eq(err.msg, "W: s is not a JSON object, so \"t\" is missing");
 	ck_assert_int_eq(hr_field_number("W", "s", NULL, "t", &d, &err), -1);
 	json_object_put(o);
 }

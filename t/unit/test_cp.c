@@ -160,7 +160,7 @@ START_TEST(lists_that_fail)
 	(void)hr_err_set(&broken, HR_E_HTTP_NETWORK, "the connection was cut");
 	answers = broken_lists[_i].answers;
 	ck_assert_int_eq(get("one", &err), -1);
-	ck_assert_msg(strstr(err.msg, broken_lists[_i].no_list ? "is no JSON list"
+	ck_assert_msg(strstr(err.msg, broken_lists[_i].no_list ? "is not a JSON list"
 							       : "the connection was cut") != NULL,
 	    "%s", err.msg);
 	ck_assert_uint_eq(entries("here"), 0);

@@ -318,7 +318,7 @@ static const struct {
     {"[core]\n[mcp]\nservers = 1\n", NULL, "Unknown config key"},
     {"[core]\n[kubernetes]\nnope = 1\n", NULL, "Unknown config key \"nope\" in [kubernetes]"},
     {"[core]\n[sandbox]\ntimeout = \"x\"\n", "Error in [sandbox] section in config.toml",
-	"of another type"},
+	"of the wrong type"},
     {"[core]\nruntme = \"x\"\n", NULL,
 	"Unknown config key \"runtme\" in [core] section; did you mean \"runtime\"?"},
     {"[core]\n[sandboxes]\nx = 1\n", NULL, "Unknown section [sandboxes] in config.toml"},
@@ -954,7 +954,7 @@ START_TEST(zips)
 	ck_assert_int_eq(hr_path_write("out/d/sub/empty", "mine", 4, 0644, NULL), 0);
 	ck_assert_int_eq(hr_zip_extract(zip, "out", 0, &err), -1);
 	ck_assert_ptr_nonnull(
-	    strstr(err.msg, "/out/d/sub/empty is no directory: a directory cannot take its place"));
+	    strstr(err.msg, "/out/d/sub/empty is not a directory: a directory cannot replace it"));
 	hr_buf_reset(&b);
 	ck_assert_int_eq(hr_path_read("out/d/sub/empty", &b, NULL), 0);
 	ck_assert_str_eq(hr_buf_str(&b), "mine");

@@ -376,7 +376,7 @@ START_TEST(forward_one_is_slow)
 	ck_assert_int_gt((int)n, 0);
 	said[n] = '\0';
 	ck_assert_msg(
-	    strstr(said, "503") != NULL && strstr(said, "is not there") != NULL, "%s", said);
+	    strstr(said, "503") != NULL && strstr(said, "does not exist") != NULL, "%s", said);
 	p.fd = slow;
 	ck_assert_int_eq(poll(&p, 1, 0), 0); /* it still waits */
 	hr_forward_free(f);                  /* and its thread ends with it */
@@ -405,16 +405,16 @@ static const struct {
 	STATUS("403", "Forbidden",
 	    "pods is forbidden: User \\\"eve\\\" cannot create resource \\\"pods\\\" in API group "
 	    "\\\"\\\" in the namespace \\\"n\\\""),
-	"eve may not create pods in the namespace \"n\": a Role has to give that right (\"handrail "
-	"doctor -r kubernetes\" tells all that are missing)",
+	"eve has no right to create pods in the namespace \"n\": a Role must grant it (\"handrail "
+	"doctor -r kubernetes\" prints all missing rights)",
 	HR_E_PERMISSION},
     {403,
 	STATUS("403", "Forbidden",
 	    "pods \\\"x\\\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=2, "
 	    "limited: "
 	    "pods=2"),
-	"the quota \"q\" of the namespace is used up: asked for pods=1, used are pods=2 of pods=2; "
-	"end other sandboxes, or have the quota raised",
+	"the quota \"q\" of the namespace is used up: requested pods=1, used pods=2 of pods=2; "
+	"end other sandboxes, or ask for a larger quota",
 	HR_E_UNAVAILABLE},
     {403,
 	STATUS(
@@ -429,14 +429,15 @@ static const struct {
 	HR_E_PERMISSION},
     {404, STATUS("404", "NotFound", "pods \\\"x\\\" not found"), "pods \"x\" not found",
 	HR_E_NO_SANDBOX},
-    {409, STATUS("409", "Conflict", "changed"), "somebody else was faster: changed", HR_E_RUNTIME},
+    {409, STATUS("409", "Conflict", "changed"), "another client changed it first: changed",
+	HR_E_RUNTIME},
     {422, STATUS("422", "Invalid", "spec: no"), "the API server does not take it: spec: no",
 	HR_E_INVAL},
     {422, STATUS("422", "Invalid", "caf\xe9"), "the API server does not take it: caf\xef\xbf\xbd",
 	HR_E_INVAL},
     {500, "plain\x1b[31m\ntext", "the API server answered 500: plain\\x1b[31m\\x0atext",
 	HR_E_UNAVAILABLE},
-    {502, "", "the API server answered 502: it says no more", HR_E_UNAVAILABLE},
+    {502, "", "the API server answered 502: no details", HR_E_UNAVAILABLE},
     {418, "{\"kind\":7}", "the API server answered 418: {\"kind\":7}", HR_E_RUNTIME},
 };
 
@@ -475,7 +476,7 @@ static const struct {
     {"{\"type\":\"ERROR\"}", -1, 0, "1", "no known type"},
     {"{\"type\":\"ADDED\"}", -1, 0, "1", "without an object"},
     {"{\"type\":\"ADDED\",\"object\":[]}", -1, 0, "1", "without an object"},
-    {"{\"type\":", -1, 0, "1", "no JSON"},
+    {"{\"type\":", -1, 0, "1", "not JSON"},
     {"null", -1, 0, "1", "no known type"},
 };
 

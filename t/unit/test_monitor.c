@@ -235,8 +235,9 @@ START_TEST(a_group_without_a_voice)
 	version_one();
 	settings.max_processes = 5;
 	file("pids.events", "max 2\n");
-	start("memory but when /ready or /metrics is asked (control group of version 1), "
-	      "processes but when /ready or /metrics is asked (control group of version 1)");
+	start(
+	    "memory, except when /ready or /metrics is requested (control group of version 1), "
+	    "processes, except when /ready or /metrics is requested (control group of version 1)");
 	ck_assert_uint_eq(m.n, 0);
 	use(900 * MB, 300 * MB);
 	file("memory.oom_control", "oom_kill 4\n");

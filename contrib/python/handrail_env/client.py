@@ -47,7 +47,7 @@ def parsed(source, body):
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):  # it may be a proxy's, with what nobody should see in a log
-        raise HandrailError("%s: the answer is no JSON object" % source)
+        raise HandrailError("%s: the answer is not a JSON object" % source)
     return answer
 
 

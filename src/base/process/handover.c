@@ -91,8 +91,8 @@ static int
 wrong_form(struct hr_err *err)
 {
 	return hr_err_set(err, HR_E_PROTO,
-	    "what the running server hands over has a form that this version does not know: "
-	    "end it and start this one");
+	    "the running server hands over its state in a form that this version does not know: "
+	    "stop it, then start this version");
 }
 
 /* Parses " NAME=FD" and moves *at past it. */

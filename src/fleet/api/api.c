@@ -41,12 +41,12 @@ hr_fleet_refuse(struct hr_fleet_answer *a, enum hr_fleet_result r, const struct 
 		(void)hr_fleet_say(a, 409, text);
 		break;
 	case HR_FLEET_UNABLE:
-		(void)hr_fleet_say(a, 501,
-		    "sandboxes of this kind cannot be paused; stop it, or leave it running");
+		(void)hr_fleet_say(
+		    a, 501, "this back-end cannot pause sandboxes; stop it, or leave it running");
 		break;
 	case HR_FLEET_QUOTA:
 		(void)hr_fleet_say(a, 429,
-		    "the quota of this key is used up; stop a sandbox, or ask for a larger one");
+		    "the quota of this key is used up; stop a sandbox, or ask for a larger quota");
 		a->retry_after_s = FULL_S;
 		break;
 	case HR_FLEET_NO_ROOM:
@@ -157,7 +157,7 @@ handle_row(struct hr_fleet_call *c, size_t i, const char *path)
 	    c->q->body_len > 0 &&
 	    (hr_json_decode(c->q->body, c->q->body_len, &c->body, NULL) != 0 ||
 		hr_json_has_null(c->body))) {
-		(void)hr_fleet_say(c->a, 400, "the body is no JSON, or has a null character");
+		(void)hr_fleet_say(c->a, 400, "the body is not JSON, or has a null character");
 		return;
 	}
 	c->rest = rows[i].path[n - 1] == '/' ? path + n : "";

@@ -116,7 +116,7 @@ hr_fleet_call_start(struct hr_fleet_call *c)
 		return;
 	}
 	if (!may_use(c, hr_json_text_at(c->body, "image"))) {
-		(void)hr_fleet_say(c->a, 400, "the image is none of this key's");
+		(void)hr_fleet_say(c->a, 400, "the image belongs to another key");
 		return;
 	}
 	if (hr_fleet_request_shape(c->body, c->api->fleet->set.image, shape, &err) != 0 ||
@@ -148,7 +148,7 @@ change(struct hr_fleet_call *c, enum hr_fleet_change what)
 	struct hr_err err = {0};
 
 	if (id == NULL) {
-		(void)hr_fleet_say(c->a, 400, "the body is to be {\"runtime_id\": TEXT}");
+		(void)hr_fleet_say(c->a, 400, "the body must be {\"runtime_id\": TEXT}");
 		return;
 	}
 	r = hr_fleet_change(c->api->fleet, c->key.id, id, what, &row, &err);
@@ -316,7 +316,7 @@ hr_fleet_call_image(struct hr_fleet_call *c)
 			hr_buf_adds(&c->a->body, text);
 		} else {
 			hr_log(HR_LOG_WARNING, "image: %.600s", err.msg);
-			(void)hr_fleet_say(c->a, 503, "the engine cannot be asked now");
+			(void)hr_fleet_say(c->a, 503, "the engine does not answer now; try again");
 			c->a->retry_after_s = HR_FLEET_BUSY_S;
 		}
 	}
@@ -326,7 +326,8 @@ static void
 no_builds(struct hr_fleet_call *c)
 {
 	(void)hr_fleet_say(c->a, 501,
-	    "this service builds no images; name one that is there, or in a registry, in /start");
+	    "this service builds no images; name an existing one, here or in a registry, in "
+	    "/start");
 }
 
 /* An upload takes minutes, in which the key may have been revoked. */

@@ -271,7 +271,8 @@ open_page(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
 	if ((k->scopes & HR_SCOPE_USE) == 0)
 		(void)hr_fleet_say(a, 403, "this key is not for that");
 	else if (api->domain == NULL)
-		(void)hr_fleet_say(a, 409, "pages of sandboxes need names of their own: --domain");
+		(void)hr_fleet_say(
+		    a, 409, "pages of sandboxes need host names: start the service with --domain");
 	else if (found < 0 || (found == 1 && row.key == k->id &&
 				  give_ticket(api->console, k->id, id, ticket, &err) != 0))
 		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
@@ -339,7 +340,7 @@ sign_in(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
 		(void)hr_fleet_say(a, 403, "that is no key of this service");
 	} else if (keep_signin(api->console, k.id, &s, cookie, token, &err) < 0) {
 		hr_log(HR_LOG_ERROR, "signing in to the console: %s", err.msg);
-		(void)hr_fleet_say(a, 503, "nobody can sign in now; see the service's log");
+		(void)hr_fleet_say(a, 503, "signing in is not possible now; see the service's log");
 		a->retry_after_s = HR_FLEET_BUSY_S;
 	} else {
 		put_me(api, a, &k, &s, token);

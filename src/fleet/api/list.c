@@ -222,7 +222,7 @@ hr_fleet_call_batch(struct hr_fleet_call *c)
 	int found = 0;
 
 	if (are_too_many(query)) {
-		(void)hr_fleet_say(c->a, 400, "at most 100 ids can be asked for at once");
+		(void)hr_fleet_say(c->a, 400, "ask for at most 100 ids at once");
 		return;
 	}
 	if (!hr_fleet_turn_take(f, &turn, c->key.id)) {

@@ -201,7 +201,7 @@ change_sandbox(const struct hr_fleet_api *api, const char *method, const char *p
 	if (i == sizeof(of) / sizeof(*of))
 		return -1;
 	if (id == NULL) {
-		(void)hr_fleet_say(a, 400, "the body is to be {\"runtime_id\": TEXT}");
+		(void)hr_fleet_say(a, 400, "the body must be {\"runtime_id\": TEXT}");
 		return 0;
 	}
 	r = hr_fleet_change(api->fleet, 0, id, of[i].what, &row, &err);
@@ -303,8 +303,8 @@ set_pools(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *
 	f->setting_pools = true;
 	pools_version(f, version);
 	if (seen != NULL && strcmp(seen, version) != 0)
-		(void)hr_fleet_say(a, 409,
-		    "somebody else has changed the pools meanwhile; look at them and try again");
+		(void)hr_fleet_say(
+		    a, 409, "the pools have changed since you read them; read them and try again");
 	else if (hr_fleet_set_pools(f, hr_json_at(body, "pools"), &err) == 0)
 		list_pools(f, body, a);
 	else if (err.code == HR_E_INVAL)
@@ -401,7 +401,7 @@ hr_fleet_handle_metrics(const struct hr_fleet_api *api, struct hr_fleet_answer *
 		const uint64_t *n;
 		const char *help;
 	} totals[] = {{"creations_total", "{outcome=\"ok\",path=\"cold\"}", &c->cold,
-			  "Starts by what came of them, made (cold) or taken from a pool (warm)."},
+			  "Starts by result, made (cold) or taken from a pool (warm)."},
 	    {"creations_total", "{outcome=\"ok\",path=\"warm\"}", &c->warm, NULL},
 	    {"creations_total", "{outcome=\"failed\",path=\"cold\"}", &c->make_failed, NULL},
 	    {"creations_total", "{outcome=\"failed\",path=\"warm\"}", &c->warm_failed, NULL},
@@ -411,7 +411,8 @@ hr_fleet_handle_metrics(const struct hr_fleet_api *api, struct hr_fleet_answer *
 	    {"pauses_total", "", &c->paused, "Pauses."},
 	    {"idle_pauses_total", "", &c->idle_paused, "Pauses for idleness."},
 	    {"stops_total", "", &c->stopped, "Stops."},
-	    {"deaths_total", "", &c->died, "Sandboxes that ended by themselves or were not made."},
+	    {"deaths_total", "", &c->died,
+		"Sandboxes that ended by themselves or could not be made."},
 	    {"routes_total", "", &c->routes, "Requests for sandboxes."},
 	    {"refusals_total", "{why=\"quota\"}", &c->refused_quota,
 		"Starts that were refused: the key's quota, or no room here."},

@@ -86,7 +86,7 @@ remove_dir(const struct hr_fleet_builds *b, const char *id, const char *what)
 	if (dir != NULL)
 		path = what != NULL ? hr_path_join(dir, what) : strdup(dir);
 	if (path == NULL || hr_path_remove(path, &err) != 0)
-		hr_log(HR_LOG_ERROR, "build %s: what is left of it cannot be removed: %s", id,
+		hr_log(HR_LOG_ERROR, "build %s: cannot remove its files: %s", id,
 		    path == NULL ? "out of memory" : err.msg);
 }
 

@@ -328,8 +328,8 @@ engine_image(void *self, const char *name, char **ret_json, struct hr_err *err)
 	(void)self;
 	(void)ret_json;
 	return hr_err_set(err, HR_E_RUNTIME,
-	    "only the cluster's nodes know whether there is an image \"%.200s\": they ask its "
-	    "registry when it is started",
+	    "only the cluster's nodes can check the image \"%.200s\": they ask its registry when a "
+	    "sandbox starts",
 	    name);
 }
 
@@ -406,7 +406,7 @@ choose_agents(struct engine *e, struct hr_err *err)
 		    may ? "the cluster serves " HR_AGENTS_GROUP
 			  "/%s: sandboxes are made of its objects"
 			: "the cluster serves " HR_AGENTS_GROUP
-			  "/%s, but this account may not create "
+			  "/%s, but this account has no right to create "
 			  "sandboxes of it: pods are made without",
 		    version);
 	return r < 0 ? -1

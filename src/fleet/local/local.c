@@ -270,7 +270,7 @@ local_state(void *self, const char *id, char ret[32], struct hr_err *err)
 		(void)snprintf(ret, 32, "%s", why.code == HR_E_NO_SANDBOX ? "gone" : "exited");
 	return strcmp(ret, "unknown") != 0
 		   ? 0
-		   : hr_err_set(err, HR_E_UNAVAILABLE, "nobody answers who knows its state");
+		   : hr_err_set(err, HR_E_UNAVAILABLE, "no process answers that knows its state");
 }
 
 /* ---- all of them ---- */
@@ -292,7 +292,7 @@ local_list(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_err *err)
 	if (hr_local_list_recorded(l->dir, fn, arg, err) != 0)
 		return -1;
 	if (l->tells && hr_local_list_strays(l->o, l->dir, fn, arg, &why) != 0)
-		hr_log(HR_LOG_WARNING, "whether there are sandboxes without a record: %s", why.msg);
+		hr_log(HR_LOG_WARNING, "cannot look for sandboxes without a record: %s", why.msg);
 	return 0;
 }
 
@@ -429,7 +429,7 @@ local_open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine
 	}
 	if (self.work != NULL)
 		hr_log(HR_LOG_WARNING,
-		    "sandboxes of the kind %s are not isolated: whoever has a key runs commands "
+		    "the back-end %s isolates nothing: every client with a key runs commands "
 		    "as this user, on this machine",
 		    hr_config_text(o->config, "core.runtime"));
 	helper.argv = o->argv;

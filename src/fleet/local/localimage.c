@@ -79,7 +79,7 @@ add_line(void *arg, const char *text)
 		return;
 	l->len += n + 1;
 	if (l->len > LOG_MAX)
-		text = "... there is more, which is not kept";
+		text = "... the rest is not kept";
 	if (hr_fd_write_full(l->fd, text, strlen(text), NULL) != 0 ||
 	    hr_fd_write_full(l->fd, "\n", 1, NULL) != 0)
 		l->len = LOG_MAX + 1; /* stop the log, not the build: the disk is full */

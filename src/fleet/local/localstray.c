@@ -17,7 +17,7 @@ list_of(char *text, struct hr_err *err)
 	struct json_object *list = NULL;
 
 	if (text != NULL && hr_json_decode(text, strlen(text), &list, NULL) != 0)
-		(void)hr_err_set(err, HR_E_INVAL, "the list of sandboxes is no JSON");
+		(void)hr_err_set(err, HR_E_INVAL, "the list of sandboxes is not JSON");
 	free(text);
 	return list;
 }

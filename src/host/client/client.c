@@ -70,8 +70,9 @@ hr_client_point(struct hr_client *c, const struct hr_endpoint *e, struct hr_err 
 		n++;
 	if (n > HR_ENDPOINT_HEADERS)
 		return hr_err_set(err, HR_E_INVAL,
-		    "the sandbox's kind asks for %zu headers of each request; %d are possible", n,
-		    HR_ENDPOINT_HEADERS);
+		    "the sandbox's back-end adds %zu headers to each request; at most %d are "
+		    "possible",
+		    n, HR_ENDPOINT_HEADERS);
 	c->url = strdup(e->url != NULL ? e->url : "");
 	bad =
 	    c->url == NULL || (e->key != NULL && add_header(c, "X-Session-API-Key: ", e->key) != 0);

@@ -146,7 +146,7 @@ hr_rest_header(
 		i++;
 	if (i == HEADERS_MAX) {
 		free(line);
-		return hr_err_set(err, HR_E_INVAL, "there are too many headers");
+		return hr_err_set(err, HR_E_INVAL, "too many headers");
 	}
 	if (i < rest->n)
 		free_header(&rest->headers[i]);
@@ -306,7 +306,7 @@ all_headers(
 		list[n++] = "Content-Type: application/json";
 	for (h = c->headers; h != NULL && *h != NULL; h++) {
 		if (n >= 2 * (size_t)HEADERS_MAX)
-			return say(rest, c, err, HR_E_INVAL, "there are too many headers");
+			return say(rest, c, err, HR_E_INVAL, "too many headers");
 		if (!plain(*h))
 			return say(
 			    rest, c, err, HR_E_INVAL, "a header has a control character in it");

@@ -128,8 +128,8 @@ run(struct hr_cloud *c, struct json_object *action, struct hr_err *err)
 
 	if (hr_direct_is_true(args, "is_input"))
 		return hr_direct_error("AGENT_ERROR$BAD_ACTION", err,
-		    "%s: each command has a shell of its own, so there is none that input such as "
-		    "'%s' could go to. It was not sent.",
+		    "%s: each command runs in a new shell, so input such as '%s' cannot reach a "
+		    "running one. Nothing was sent.",
 		    c->ops->title, line);
 	if (hr_random_uuid(mark, err) < 0)
 		return NULL;

@@ -112,8 +112,8 @@ hr_field_of(const char *who, const char *subject, struct json_object *o, const c
 	struct json_object *v = NULL;
 
 	if (!json_object_is_type(o, json_type_object))
-		return hr_err_set(err, HR_E_PROTO, "%s: %s is no JSON object, so \"%s\" is missing",
-		    who, subject, name);
+		return hr_err_set(err, HR_E_PROTO,
+		    "%s: %s is not a JSON object, so \"%s\" is missing", who, subject, name);
 	if (!json_object_object_get_ex(o, name, &v))
 		return hr_err_set(err, HR_E_PROTO, "%s: %s has no \"%s\"", who, subject, name);
 	if (!json_object_is_type(v, type))

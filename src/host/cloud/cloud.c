@@ -294,8 +294,7 @@ give_up(struct hr_cloud *c, struct hr_err *err)
 	if (c->h->left != NULL)
 		c->h->left(c->h->arg);
 	(void)snprintf(text, sizeof(text), "%.300s; it may %s: \"handrail down\" ends it%s%.200s",
-	    err->msg,
-	    c->lost ? "have been made all the same, and is not listed yet" : "still be there",
+	    err->msg, c->lost ? "exist, and is not listed yet" : "still exist",
 	    *why.msg != '\0' ? ": " : "", why.msg);
 	(void)snprintf(err->msg, sizeof(err->msg), "%s", text);
 	return -1;
@@ -342,7 +341,7 @@ attach(struct hr_cloud *c, struct hr_err *err)
 	if (b.n == 0 && b.others > 0)
 		return hr_err_set(err, HR_E_NO_SANDBOX,
 		    "%s has no sandbox \"%s\" of yours; %s of that name belongs to the owner %s: "
-		    "--any-owner takes it all the same",
+		    "use it with --any-owner, or choose another name",
 		    c->ops->title, c->h->sid, b.other_id, b.other);
 	if (b.n != 1)
 		return hr_err_set(err, HR_E_NO_SANDBOX,
@@ -370,9 +369,8 @@ hr_cloud_connect(void *self, enum hr_connected *ret, struct hr_err *err)
 	/* a second sandbox would cost as well and replace the first in the record */
 	if (c->unreached)
 		return hr_err_set(err, HR_E_UNAVAILABLE,
-		    "%s cannot be asked about the sandbox %s that is recorded as \"%s\", so no "
-		    "other "
-		    "one is made: try again, or end it with \"handrail down\"",
+		    "%s does not answer about the sandbox %s, recorded as \"%s\", so no new one is "
+		    "made: try again, or end it with \"handrail down\"",
 		    c->ops->title, c->id, c->h->sid);
 	/* drops the state of a recorded sandbox that cannot be used */
 	hr_strv_done(&c->env);
@@ -454,7 +452,7 @@ hr_cloud_stats(void *self, char **ret_json, struct hr_err *err)
 
 	if (c->ops->stats == NULL)
 		return hr_err_set(err, HR_E_RUNTIME,
-		    "%s runtime does not support stats: %s tells no figures", c->ops->name,
+		    "%s runtime does not support stats: %s reports no figures", c->ops->name,
 		    c->ops->title);
 	return c->ops->stats(c, ret_json, err);
 }

@@ -41,7 +41,7 @@ lacks(const struct hr_connect *c, size_t *ret, struct hr_err *err)
 	n = length_at(c->part.p);
 	if ((c->part.p[0] & COMPRESSED) != 0)
 		return hr_err_set(
-		    err, HR_E_PROTO, "a frame is compressed, which was not asked for");
+		    err, HR_E_PROTO, "a frame is compressed, which was not requested");
 	if (n > HR_CONNECT_FRAME_MAX)
 		return hr_err_set(err, HR_E_TOOLARGE, "a frame of %u bytes is too long", n);
 	*ret = HEAD + n - c->part.len;

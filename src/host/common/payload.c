@@ -34,7 +34,7 @@ hr_payload_given(const struct hr_config *c, const char **ret, struct hr_err *err
 		    "\"tar -C DIR -xf FILE\", and name DIR",
 		    dir);
 	return hr_err_set(err, HR_E_INVAL,
-	    "sandbox.payload: %.200s is no directory that \"packaging/payload DIR\" made, in a "
+	    "sandbox.payload: %.200s is not a directory that \"packaging/payload DIR\" made, in a "
 	    "source tree of handrail",
 	    dir);
 }

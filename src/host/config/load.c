@@ -98,8 +98,9 @@ apply_key(struct hr_config *c, const char *section, const char *name, struct jso
 		return 0;
 	}
 	if (!hr_config_fits(k, v)) {
-		hr_config_warn(c, "The value of \"%s\" in [%s] is of another type", name, section);
-		(void)snprintf(why, sizeof(why), "\"%s\" is of another type", k->name);
+		hr_config_warn(
+		    c, "The value of \"%s\" in [%s] is of the wrong type", name, section);
+		(void)snprintf(why, sizeof(why), "\"%s\" is of the wrong type", k->name);
 		return lax ? 0 : section_error(section, file, why, err);
 	}
 	if (strcmp(section, "mcp") == 0) {

@@ -75,7 +75,7 @@ remote(struct json_object *o, struct json_object *to, bool with_timeout, struct 
 	    hr_json_set(to, "url", json_object_new_string(url), err) != 0)
 		return -1;
 	if (key != NULL && !json_object_is_type(key, json_type_string))
-		return hr_err_set(err, HR_E_INVAL, "api_key is a text");
+		return hr_err_set(err, HR_E_INVAL, "api_key must be a string");
 	if (key != NULL && hr_json_set(to, "api_key", json_object_get(key), err) != 0)
 		return -1;
 	if (with_timeout && (text ? hr_json_set(to, "timeout", json_object_new_int(TIMEOUT_S), err)
@@ -106,8 +106,8 @@ add(struct json_object *list, struct json_object *o, const char *name, struct hr
 
 	if (!json_object_is_type(o, json_type_object) &&
 	    !((sse || shttp) && json_object_is_type(o, json_type_string)))
-		return hr_err_set(err, HR_E_INVAL, "a server is %s",
-		    sse || shttp ? "a URL or a table with one" : "a table with name and command");
+		return hr_err_set(err, HR_E_INVAL, "a server must be %s",
+		    sse || shttp ? "a URL, or a table with url" : "a table with name and command");
 	to = sse || shttp ? json_object_new_object() : hr_mcpserver(o, err);
 	if (to == NULL)
 		return sse || shttp ? hr_err_nomem(err) : -1;

@@ -69,7 +69,7 @@ from_file(struct hr_config *c, const char *section, struct hr_err *err)
 			return unknown(c, section, name, err);
 		if (!hr_config_fits(k, v))
 			return hr_err_set(
-			    err, HR_E_INVAL, "\"%s\" in [%s] is of another type", name, section);
+			    err, HR_E_INVAL, "\"%s\" in [%s] is of the wrong type", name, section);
 		if (hr_config_put(c, k, json_object_get(v), err) < 0)
 			return -1;
 	}
@@ -134,7 +134,7 @@ hr_config_own(struct hr_config *c, const char *section, const struct hr_backend_
 		v = o->fallback != NULL ? json_tokener_parse(o->fallback) : NULL;
 		if (o->fallback != NULL && v == NULL)
 			return hr_err_set(
-			    err, HR_E_INVAL, "the default of %s.%s is no JSON", section, o->key);
+			    err, HR_E_INVAL, "the default of %s.%s is not JSON", section, o->key);
 		if (hr_config_put(c, &c->own[c->own_n], v, err) < 0)
 			return -1;
 	}

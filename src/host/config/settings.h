@@ -67,7 +67,7 @@ void hr_config_variable(const struct hr_key *k, char name[HR_VARIABLE_MAX]);
 /* Returns true if the value has the key's type. */
 bool hr_config_fits(const struct hr_key *k, struct json_object *v);
 
-/* Derives settings from others (doc/host.md, "What follows from settings together"). */
+/* Derives settings from others (doc/host.md, "Settings that depend on each other"). */
 int hr_config_finish(struct hr_config *c, struct hr_err *err);
 
 /* Returns the value of NAME in "NAME=value" strings, or NULL if it is missing or empty. */

@@ -323,9 +323,8 @@ d_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end
 		r = 0;
 	} else if (a.unsure) {
 		r = hr_err_set(&mine, HR_E_PROTO,
-		    WHO
-		    ": the answer to the command was lost, and it is kept nowhere: how it ended, "
-		    "and what it printed, is not known");
+		    WHO ": the answer to the command was lost, and Daytona keeps no copy: its exit "
+			"status and output are unknown");
 	}
 	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
@@ -418,9 +417,8 @@ d_publish(struct hr_cloud *c, int port, struct hr_err *err)
 
 static const char *const lacks[] = {
     "Daytona: without a snapshot that has handrail in it (sandbox.runtime_container_image) each "
-    "command has a shell of its own: no directory, variable or program in it lasts, and there is "
-    "no "
-    "input for a running one; stdout and stderr come as one, when it has ended; no Jupyter, MCP "
+    "command runs in a new shell: its directory, variables and programs do not last, and a running "
+    "command takes no input; stdout and stderr come as one, after its end; no Jupyter, MCP "
     "servers, browser, editor or live view.",
     NULL};
 

@@ -27,7 +27,7 @@ hr_direct_act(
 	struct hr_err mine = {0};
 
 	if (hr_json_decode(text, strlen(text), &action, NULL) < 0)
-		return hr_err_set(err, HR_E_INVAL, "the action is no JSON");
+		return hr_err_set(err, HR_E_INVAL, "the action is not JSON");
 	*ret = perform(self, action, &mine);
 	/* reports a refusal to the agent */
 	if (*ret == NULL && mine.code == HR_E_PERMISSION)

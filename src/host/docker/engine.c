@@ -146,7 +146,7 @@ hr_engine_call(struct hr_engine *e, const char *method, const char *path, struct
 		return -1;
 	if (ret != NULL && a.body.len > 0 &&
 	    hr_json_decode_foreign(a.body.p, a.body.len, ret, NULL) < 0)
-		return hr_err_set(err, HR_E_RUNTIME, "the Engine's answer is no JSON");
+		return hr_err_set(err, HR_E_RUNTIME, "the Engine's answer is not JSON");
 	return 0;
 }
 

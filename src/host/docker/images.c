@@ -51,7 +51,7 @@ hr_image_list(const char *const *env, char **ret_json, struct hr_err *err)
 	    hr_engine_call(&e, "GET", FILTER, NULL, &list, err) != 0)
 		return -1;
 	if (!json_object_is_type(list, json_type_array))
-		return hr_err_set(err, HR_E_RUNTIME, "the Engine's answer is no list");
+		return hr_err_set(err, HR_E_RUNTIME, "the Engine's answer is not a list");
 	hr_buf_addc(&b, '[');
 	for (i = 0; i < json_object_array_length(list); i++)
 		put_image(&b, json_object_array_get_idx(list, i));

@@ -223,16 +223,13 @@ begin_somehow(struct hr_docker *d, struct hr_dockerspec *spec, struct hr_err *er
 	if (r != 0 && spec->payload == NULL && hr_payload_lacks(why.msg)) {
 		spec->payload = hr_payload_installed();
 		if (spec->payload != NULL) {
-			d->h->log(d->h->arg,
-			    "the image has none of handrail's programs; those of the payload are "
-			    "mounted at " HR_PAYLOAD_PLACE);
+			d->h->log(d->h->arg, "the image lacks handrail's programs; the payload's "
+					     "are mounted at " HR_PAYLOAD_PLACE);
 			r = begin(d, spec, &why);
 		} else {
 			(void)hr_err_set(&why, HR_E_NOTFOUND,
-			    "%s has none of handrail's programs; \"handrail image preflight %s\" "
-			    "says "
-			    "what "
-			    "mends that",
+			    "%s lacks handrail's programs; \"handrail image preflight %s\" prints "
+			    "how to fix that",
 			    spec->image, spec->image);
 		}
 	}

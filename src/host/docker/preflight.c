@@ -116,7 +116,7 @@ shell(struct preflight *p, bool own)
 	if (path != NULL)
 		found(p, true, "bash", path);
 	else if (!own)
-		found(p, true, "bash", "none; the payload has one, which is the sandbox's shell");
+		found(p, true, "bash", "none; the sandbox uses the payload's");
 	else
 		found(p, false, "bash", "none: a sandbox needs a shell; install one in the image");
 }

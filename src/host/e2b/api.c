@@ -262,7 +262,7 @@ hr_e2b_list(struct hr_cloud *c, const char *name, const char *value, unsigned li
 	call.path = hr_buf_str(&b);
 	r = hr_buf_check(&b, NULL) == 0 ? hr_api_do(&c->api, &call, &a, err) : hr_err_nomem(err);
 	if (r == 0 && !json_object_is_type(a.json, json_type_array))
-		r = hr_err_set(err, HR_E_PROTO, WHO ": the list of sandboxes is no JSON array");
+		r = hr_err_set(err, HR_E_PROTO, WHO ": the list of sandboxes is not a JSON array");
 	*ret = r == 0 ? json_object_get(a.json) : NULL;
 	(void)snprintf(next, 512, "%s", r == 0 ? a.header : "");
 	return r;

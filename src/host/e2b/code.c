@@ -72,10 +72,10 @@ on_line(struct json_object *o, struct hr_buf *out, struct hr_err *err)
 		return on_error(o, out, err);
 	if (strcmp(type, "stdout") != 0 && strcmp(type, "stderr") != 0)
 		return 0;
-	if (hr_field_prose(WHO, "what a cell printed", o, "text", &text, err) != 0)
+	if (hr_field_prose(WHO, "the output of a cell", o, "text", &text, err) != 0)
 		return -1;
 	if (text == NULL)
-		return hr_err_set(err, HR_E_PROTO, WHO ": what a cell printed has no \"text\"");
+		return hr_err_set(err, HR_E_PROTO, WHO ": the output of a cell has no \"text\"");
 	hr_buf_adds(out, text);
 	return 0;
 }
@@ -91,7 +91,7 @@ read_lines(const char *p, size_t len, struct hr_buf *out, struct hr_err *err)
 		HR_PUT struct json_object *o = NULL;
 
 		if (n > 0 && hr_json_decode_foreign(p, n, &o, NULL) != 0)
-			r = hr_err_set(err, HR_E_PROTO, WHO ": a line of the answer is no JSON");
+			r = hr_err_set(err, HR_E_PROTO, WHO ": a line of the answer is not JSON");
 		else if (n > 0)
 			r = on_line(o, out, err);
 		raised |= r > 0;

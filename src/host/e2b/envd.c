@@ -164,7 +164,7 @@ hr_e2b_unary(struct hr_cloud *c, const char *procedure, struct json_object *body
 		(void)hr_e2b_explain(c, &a, &mine);
 	if (r == 0 && !json_object_is_type(a.json, json_type_object))
 		r = hr_err_set(
-		    &mine, HR_E_PROTO, WHO ": the answer to %s is no JSON object", procedure);
+		    &mine, HR_E_PROTO, WHO ": the answer to %s is not a JSON object", procedure);
 	if (ret != NULL)
 		*ret = r == 0 ? json_object_get(a.json) : NULL;
 	return r != 0 ? hr_err_pass(err, &mine) : 0;
@@ -351,7 +351,7 @@ on_frame(void *arg, unsigned flags, const char *p, size_t len)
 	if (hr_json_decode_foreign(p, len, &o, NULL) != 0 ||
 	    !json_object_is_type(o, json_type_object))
 		r = wrong(s, hr_err_set(&s->err, HR_E_PROTO,
-				 WHO ": a frame of the stream is no JSON object"));
+				 WHO ": a frame of the stream is not a JSON object"));
 	else
 		r = (flags & HR_CONNECT_END) != 0 ? on_last(s, o) : on_event(s, o);
 	return r;
@@ -435,8 +435,8 @@ join(struct stream *s, int timer, struct hr_err *err)
 	int r = -1;
 
 	(void)snprintf(s->ret->note, sizeof(s->ret->note),
-	    "[The connection to the command was cut and joined again: what it printed meanwhile "
-	    "is missing.]");
+	    "[The connection to the command broke and was restored: output from between is "
+	    "missing.]");
 	if (body != NULL)
 		r = follow(s, "/process.Process/Connect", body, timer, err);
 	return r;

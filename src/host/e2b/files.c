@@ -47,7 +47,8 @@ hr_e2b_put_files(struct hr_cloud *c, const struct hr_api_part *files, size_t n,
 	if (r != 0)
 		(void)hr_e2b_explain(c, &a, err);
 	if (r == 0 && !json_object_is_type(a.json, json_type_array))
-		r = hr_err_set(err, HR_E_PROTO, WHO ": the answer to POST /files is no JSON array");
+		r = hr_err_set(
+		    err, HR_E_PROTO, WHO ": the answer to POST /files is not a JSON array");
 	if (ret != NULL)
 		*ret = r == 0 ? json_object_get(a.json) : NULL;
 	return r;

@@ -119,8 +119,8 @@ e2b_keep(struct hr_cloud *c, unsigned seconds, struct hr_err *err)
 		return 0;
 	if (mine.code == HR_E_NO_SANDBOX)
 		(void)hr_err_set(&mine, HR_E_DISCONNECTED,
-		    "E2B: the sandbox %s is gone or paused: \"handrail resume\" lets a paused one "
-		    "go on",
+		    "E2B: the sandbox %s is gone or paused: \"handrail resume\" continues a paused "
+		    "one",
 		    c->id);
 	return hr_err_pass(err, &mine);
 }
@@ -205,8 +205,8 @@ e2b_publish(struct hr_cloud *c, int port, struct hr_err *err)
 
 static const char *const lacks[] = {
     "E2B: without an image that has handrail in it (sandbox.runtime_container_image: a template's "
-    "name) each command has a shell of its own: no directory, variable or program in it lasts, and "
-    "there is no input for a running one; no MCP servers, browser, editor or live view; a "
+    "name) each command runs in a new shell: its directory, variables and programs do not last, "
+    "and a running command takes no input; no MCP servers, browser, editor or live view; a "
     "command's output is lost while its connection is. Cells of Python need a template with E2B's "
     "code interpreter.",
     NULL};

@@ -173,7 +173,7 @@ ask(struct hr_gitrepo *repo, const struct hr_git_provider *p, const char *reposi
 	if (hr_rest_call(rest, &c, &a, &e) == 0)
 		name = hr_json_text_or(a.json, p->full_name, "");
 	if (log && a.status == 0)
-		hr_sandbox_log(repo->s, "%s was not asked for %s: %s", own != NULL ? own : p->host,
+		hr_sandbox_log(repo->s, "could not ask %s for %s: %s", own != NULL ? own : p->host,
 		    repository, e.msg);
 	else if (log && !is_name(name))
 		hr_sandbox_log(repo->s, "%s does not give %s: status %ld",

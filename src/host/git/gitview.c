@@ -246,7 +246,7 @@ ask(const struct view *v, struct hr_err *err)
 	if (r == 0 && (o = parse(&out)) == NULL) {
 		r = run_to_file(v, way, &out, err);
 		if (r == 0 && (o = parse(&out)) == NULL)
-			(void)hr_err_set(err, HR_E_RUNTIME, "the answer of " HELPER " is no JSON");
+			(void)hr_err_set(err, HR_E_RUNTIME, "the answer of " HELPER " is not JSON");
 	}
 	return o;
 }
@@ -267,7 +267,7 @@ hr_sandbox_git_changes(
 	if (json_object_is_type(o, json_type_array))
 		return (*ret_json = hr_json_string(o, OUTPUT_MAX, err)) != NULL ? 0 : -1;
 	return hr_mask_err_set(s, err, HR_E_RUNTIME, "error_in_git_changes: %s",
-	    hr_json_text_or(o, "error", "an answer of another kind"));
+	    hr_json_text_or(o, "error", "unexpected answer"));
 }
 
 int
@@ -277,7 +277,7 @@ hr_sandbox_git_diff(struct hr_sandbox *s, const char *file, char **ret_json, str
 	HR_PUT struct json_object *o = NULL;
 
 	if (*file == '\0')
-		return hr_err_set(err, HR_E_INVAL, "a diff is of a file: its name is empty");
+		return hr_err_set(err, HR_E_INVAL, "the file's name is empty");
 	o = ask(&v, err);
 	return o != NULL && (*ret_json = hr_json_string(o, OUTPUT_MAX, err)) != NULL ? 0 : -1;
 }

@@ -75,7 +75,7 @@ load_file(struct load *l, int dirfd, const char *file, const char *relative)
 	if (fd < 0 || fstat(fd, &st) != 0)
 		why = strerror(errno);
 	else if (!S_ISREG(st.st_mode))
-		why = "it is no file";
+		why = "it is not a regular file";
 	else if ((room = hr_buf_reserve(&content, (size_t)st.st_size + 1)) == NULL)
 		why = "it is too large";
 	else if ((n = hr_fd_read_full(fd, room, (size_t)st.st_size, NULL)) < 0)
@@ -296,7 +296,7 @@ load_organisation(struct load *l, const char *repository, struct hr_err *err)
 	int r;
 
 	if (!find_organisation(repository, &org, &len)) {
-		hr_sandbox_log(l->s, "%s is of no organisation", repository);
+		hr_sandbox_log(l->s, "%s belongs to no organisation", repository);
 		return 0;
 	}
 	hr_buf_addf(&to, "%s/org_openhands_%.*s", hr_sandbox_workspace(l->s), (int)len, org);

@@ -90,8 +90,9 @@ hr_kubernetes_choose(struct hr_kubernetes *d, struct hr_err *err)
 		return -1;
 	if (!may) {
 		d->agents[0] = '\0';
-		d->h->log(d->h->arg, "this account may not create sandboxes." HR_AGENTS_GROUP
-				     ", which the cluster serves; the pod is made without one");
+		d->h->log(d->h->arg,
+		    "this account has no right to create sandboxes." HR_AGENTS_GROUP
+		    ", which the cluster serves; the pod is made without one");
 	}
 	return 0;
 }

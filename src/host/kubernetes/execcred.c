@@ -49,7 +49,7 @@ drain(int fd, int end_fd, struct hr_buf *out, struct hr_err *err)
 		if (n < 0 && errno == EAGAIN)
 			continue;
 		if (n < 0)
-			return hr_err_sys(err, errno, "read what it prints");
+			return hr_err_sys(err, errno, "read its output");
 		hr_buf_add(out, piece, (size_t)n);
 		if (hr_buf_check(out, NULL) != 0)
 			return hr_err_set(err, HR_E_INVAL, "it prints too much");

@@ -273,7 +273,7 @@ hr_kube_watch_line(const char *p, size_t len, enum hr_kube_event *ret_event,
 
 	memset(ret, 0, sizeof(*ret));
 	if (hr_json_decode_foreign(p, len, &o, NULL) != 0) {
-		(void)snprintf(ret->message, sizeof(ret->message), "an event that is no JSON");
+		(void)snprintf(ret->message, sizeof(ret->message), "an event that is not JSON");
 		return -1;
 	}
 	type = hr_json_text_or(o, "type", "");

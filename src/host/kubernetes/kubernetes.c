@@ -95,8 +95,8 @@ kubernetes_open(const struct hr_backend_host *h, void **ret_self, struct hr_err 
 
 	if (!name_valid(h->sid, SID_MAX))
 		return hr_err_set(err, HR_E_INVAL,
-		    "\"%s\" is no name for a pod: at most %d small letters, digits and '-', none "
-		    "of these at an end",
+		    "invalid pod name \"%s\": use at most %d of a-z, 0-9 and '-', and no '-' at "
+		    "the start or end",
 		    h->sid, SID_MAX);
 	if (ns == NULL || !name_valid(ns, 63))
 		return hr_err_set(err, HR_E_INVAL, "Invalid value for kubernetes.namespace: %s",
@@ -474,7 +474,7 @@ kubernetes_resume(void *self, struct hr_err *err)
 	}
 	if (r == 1)
 		return hr_err_set(err, HR_E_DISCONNECTED,
-		    "Pod %s: %s; \"handrail up\" makes it anew", d->name, why.text);
+		    "Pod %s: %s; \"handrail up\" makes a new one", d->name, why.text);
 	return hr_kubernetes_resume(d, &was, err) == 0 ? hr_kubernetes_reach(d, false, err) : -1;
 }
 

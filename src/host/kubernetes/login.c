@@ -63,7 +63,7 @@ read_file(char **to, const char *path, struct hr_err *err)
 	if (r != 0)
 		(void)hr_err_from(err, HR_E_INVAL, &why);
 	else if (memchr(hr_buf_str(&b), '\0', b.len) != NULL)
-		r = hr_err_set(err, HR_E_INVAL, "%s is no text", path);
+		r = hr_err_set(err, HR_E_INVAL, "%s is not a string", path);
 	else
 		r = hr_text_set(to, hr_buf_str(&b), err);
 	return r;

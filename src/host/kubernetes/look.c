@@ -95,8 +95,8 @@ one_right(struct exam *x, const struct right *right, struct hr_err *err)
 		hr_exam_say(x->fn, x->arg, true, what, "%s", right->verbs);
 	else
 		hr_exam_say(x->fn, x->arg, false, what,
-		    "may not %s in the namespace \"%s\"; a Role needs apiGroups [\"%s\"], "
-		    "resources [\"%s%s%s\"] with these verbs",
+		    "this account has no right to %s in the namespace \"%s\"; a Role needs "
+		    "apiGroups [\"%s\"], resources [\"%s%s%s\"] with these verbs",
 		    missing, x->d->ns, right->group, right->resource,
 		    *right->sub != '\0' ? "/" : "", right->sub);
 	return 0;
@@ -110,8 +110,7 @@ all_rights(struct exam *x)
 
 	for (i = 0; i < sizeof(rights) / sizeof(*rights); i++)
 		if (is_needed(x, &rights[i]) && one_right(x, &rights[i], &e) != 0) {
-			hr_exam_say(
-			    x->fn, x->arg, false, "rights", "they cannot be asked for: %s", e.msg);
+			hr_exam_say(x->fn, x->arg, false, "rights", "cannot check them: %s", e.msg);
 			return;
 		}
 }
@@ -138,7 +137,7 @@ agents(struct exam *x)
 	else if (r == 0)
 		hr_exam_say(x->fn, x->arg, false, "agent-sandbox",
 		    "the cluster does not serve " HR_AGENTS_GROUP
-		    ", which kubernetes.agent_sandbox asks for: install it, or set \"auto\"");
+		    ", which kubernetes.agent_sandbox requires: install it, or set \"auto\"");
 	if (r < 0 || (r > 0 && one_right(x, &right, &e) != 0))
 		hr_exam_say(x->fn, x->arg, false, "agent-sandbox", "%s", e.msg);
 }
@@ -157,8 +156,8 @@ exists(struct exam *x, const char *what, const char *name, const char *path, con
 		hr_exam_say(
 		    x->fn, x->arg, false, what, "there is no %s \"%s\": %s", what, name, hint);
 	else if (x->kube.status.code == 403)
-		hr_exam_say(x->fn, x->arg, true, what,
-		    "%s (this account may not look whether it is there)", name);
+		hr_exam_say(
+		    x->fn, x->arg, true, what, "%s (this account has no right to check it)", name);
 	else
 		hr_exam_say(x->fn, x->arg, false, what, "%s", e.msg);
 }
@@ -189,7 +188,7 @@ storage(struct exam *x)
 		(void)snprintf(
 		    path, sizeof(path), "/apis/storage.k8s.io/v1/storageclasses/%.200s", name);
 		exists(x, "storage class", name, path,
-		    "kubernetes.pvc_storage_class has to name one that is there");
+		    "set kubernetes.pvc_storage_class to an existing one");
 	} else if (hr_kube_list(&x->kube, "/apis/storage.k8s.io/v1/storageclasses", "", on_class,
 		       &standard, NULL, 0, &e) == 0) {
 		if (standard != NULL)
@@ -201,7 +200,7 @@ storage(struct exam *x)
 			    "kubernetes.pvc_storage_class, or no claim is ever bound");
 	} else if (x->kube.status.code == 403) {
 		hr_exam_say(x->fn, x->arg, true, "storage class",
-		    "the default (this account may not look at it)");
+		    "the default (this account has no right to check it)");
 	} else {
 		hr_exam_say(x->fn, x->arg, false, "storage class", "%s", e.msg);
 	}
@@ -237,13 +236,13 @@ on_quota(void *arg, struct json_object *o)
 			continue;
 		room = false;
 		hr_exam_say(x->fn, x->arg, false, "quota",
-		    "\"%s\" has no room for one more sandbox: of %s %s are used of %s; end others, "
-		    "or have it raised",
+		    "\"%s\" has no room for another sandbox: %s: %s of %s are used; end other "
+		    "sandboxes, or ask for a larger quota",
 		    quota, asked[i].name, used, hard);
 	}
 	if (room)
 		hr_exam_say(
-		    x->fn, x->arg, true, "quota", "\"%s\" has room for one more sandbox", quota);
+		    x->fn, x->arg, true, "quota", "\"%s\" has room for another sandbox", quota);
 	return 0;
 }
 
@@ -305,9 +304,8 @@ image_and_nodes(struct exam *x)
 		hr_exam_say(x->fn, x->arg, true, "nodes", "%u ready", n.ready);
 	if (image == NULL)
 		hr_exam_say(x->fn, x->arg, false, "image",
-		    "sandbox.runtime_container_image is not set: it names what \"handrail image "
-		    "build\" "
-		    "made, in a registry that the nodes reach");
+		    "sandbox.runtime_container_image is not set: set it to an image that "
+		    "\"handrail image build\" made, in a registry that the nodes reach");
 	else if (known && n.with == 0)
 		hr_exam_say(x->fn, x->arg, true, "image",
 		    "%s (no node has it yet: the first one will pull it)", image);

@@ -109,8 +109,8 @@ create(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct hr_kubernet
 		r = hr_kubernetes_get(d, what, &o, NULL) == 1 ? 0 : -1;
 		if (r == 0 && what == HR_SANDBOX && !is_handrails(o))
 			r = hr_err_set(&e, HR_E_NO_SANDBOX,
-			    "there is a Sandbox %s already, and it is none of handrail's: take "
-			    "another name",
+			    "the Sandbox %s exists, and handrail did not make it: choose another "
+			    "name",
 			    d->name);
 		if (r == 0 && !is_ours(o, m)) {
 			json_object_put(o);
@@ -241,7 +241,7 @@ look_for_class(struct hr_kubernetes *d)
 		return;
 	(void)snprintf(text, sizeof(text),
 	    "there is no storage class \"%.200s\" (kubernetes.pvc_storage_class): the pod waits "
-	    "for a volume that somebody makes for it",
+	    "until a volume is made for it",
 	    name);
 	d->h->log(d->h->arg, text);
 }
@@ -327,9 +327,7 @@ static int
 fail_replaced(const struct hr_kubernetes *d, struct hr_err *err)
 {
 	return hr_err_set(err, HR_E_UNAVAILABLE,
-	    "Pod %s is a new one: another process ended the one that was meant and made it; "
-	    "nothing of it is ended",
-	    d->name);
+	    "Pod %s was replaced by another process; the new pod is left alone", d->name);
 }
 
 /* Returns true for the objects that an end deletes. If the pod that state() saw is meant (as_seen),

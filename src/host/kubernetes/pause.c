@@ -175,8 +175,8 @@ begin_again(struct hr_kubernetes *d, const char *note, const char *owner,
 	} else if (d->kube.status.code == 404 && note_paused(d, NULL, &e) == 0) {
 		*ret_was = false;
 		(void)hr_err_set(&e, HR_E_NO_SANDBOX,
-		    "The Sandbox %s is gone: somebody deleted it while it was paused; \"handrail "
-		    "up\" makes it anew with its files",
+		    "The Sandbox %s is gone: it was deleted while it was paused; \"handrail "
+		    "up\" makes a new one with its files",
 		    d->name);
 	}
 	return hr_err_pass(err, &e);

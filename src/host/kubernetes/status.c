@@ -87,14 +87,14 @@ forbidden(const struct hr_kube_status *s, struct hr_err *err)
 	    between(m, ", used: ", ", limited: ", used)) {
 		rest = strstr(m, ", limited: ") + strlen(", limited: ");
 		return hr_err_set(err, HR_E_UNAVAILABLE,
-		    "the quota \"%s\" of the namespace is used up: asked for %s, used are %s of "
-		    "%s; end other sandboxes, or have the quota raised",
+		    "the quota \"%s\" of the namespace is used up: requested %s, used %s of %s; "
+		    "end other sandboxes, or ask for a larger quota",
 		    what, who, used, rest);
 	}
 	if ((rest = strstr(m, "failed quota: ")) != NULL)
 		return hr_err_set(err, HR_E_INVAL,
-		    "a quota of the namespace wants to know more of the pod: %s (settings "
-		    "kubernetes.resource_* and sandbox.limits.*)",
+		    "a quota of the namespace requires more of the pod: %s (set "
+		    "kubernetes.resource_* or sandbox.limits.*)",
 		    rest);
 	if ((rest = strstr(m, "violates PodSecurity ")) != NULL)
 		return hr_err_set(err, HR_E_PERMISSION,
@@ -106,8 +106,8 @@ forbidden(const struct hr_kube_status *s, struct hr_err *err)
 		bool named = between(m, "in the namespace \"", "\"", where);
 
 		return hr_err_set(err, HR_E_PERMISSION,
-		    "%s may not %s %s%s%s%s: a Role has to give that right (\"handrail doctor -r "
-		    "kubernetes\" tells all that are missing)",
+		    "%s has no right to %s %s%s%s%s: a Role must grant it (\"handrail doctor -r "
+		    "kubernetes\" prints all missing rights)",
 		    who, verb, what, named ? " in the namespace \"" : "", named ? where : "",
 		    named ? "\"" : "");
 	}
@@ -117,7 +117,7 @@ forbidden(const struct hr_kube_status *s, struct hr_err *err)
 int
 hr_kube_status_error(const struct hr_kube_status *s, struct hr_err *err)
 {
-	const char *m = s->message[0] != '\0' ? s->message : "it says no more";
+	const char *m = s->message[0] != '\0' ? s->message : "no details";
 
 	switch (s->code) {
 	case 401:
@@ -127,7 +127,9 @@ hr_kube_status_error(const struct hr_kube_status *s, struct hr_err *err)
 		break;
 	case 403: (void)forbidden(s, err); break;
 	case 404: (void)hr_err_set(err, HR_E_NO_SANDBOX, "%s", m); break;
-	case 409: (void)hr_err_set(err, HR_E_RUNTIME, "somebody else was faster: %s", m); break;
+	case 409:
+		(void)hr_err_set(err, HR_E_RUNTIME, "another client changed it first: %s", m);
+		break;
 	case 410: (void)hr_err_set(err, HR_E_NOT_READY, "that is too long ago: %s", m); break;
 	case 400:
 	case 422:

@@ -288,7 +288,7 @@ step(struct waiting *x, struct hr_err *err)
 	(void)pthread_mutex_unlock(&w->lock);
 	if (gone)
 		return hr_err_set(
-		    err, HR_E_DISCONNECTED, "Pod %s is gone: somebody deleted it", x->d->name);
+		    err, HR_E_DISCONNECTED, "Pod %s is gone: it was deleted", x->d->name);
 	if (over) {
 		*err = e;
 		return -1;
@@ -389,12 +389,12 @@ no_pod(const struct waiting *x, const struct owner *w, struct hr_err *err)
 
 	if (w->gone)
 		return hr_err_set(
-		    err, HR_E_DISCONNECTED, "Sandbox %s is gone: somebody deleted it", name);
+		    err, HR_E_DISCONNECTED, "Sandbox %s is gone: it was deleted", name);
 	hr_quote_text(&b, w->why, strlen(w->why));
 	return hr_err_set(err, HR_E_DISCONNECTED, "Sandbox %s has no pod: %.600s", name,
-	    b.len > 0
-		? hr_buf_str(&b)
-		: "nobody has made one in 30 seconds; does the controller of agent-sandbox run?");
+	    b.len > 0 ? hr_buf_str(&b)
+		      : "no pod was made within 30 seconds; check that the controller of "
+			"agent-sandbox runs");
 }
 
 /* Waits for the Sandbox's pod; the Sandbox says why there is none. */

@@ -97,7 +97,7 @@ mapping(struct reader *rd, unsigned depth, struct json_object *map)
 		}
 		if (e.type != YAML_SCALAR_EVENT) {
 			yaml_event_delete(&e);
-			return bad(rd, "a key that is no text");
+			return bad(rd, "a key that is not a string");
 		}
 		name = json_object_new_string_len(
 		    (const char *)e.data.scalar.value, (int)e.data.scalar.length);

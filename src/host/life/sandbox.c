@@ -115,7 +115,7 @@ sandbox_init(struct hr_sandbox *s, const struct hr_config *c, const struct hr_sa
 
 	if (!hr_sid_valid(sid))
 		return hr_err_set(err, HR_E_INVAL,
-		    "\"%s\" is no name for a sandbox: use letters, digits, '_', '.' and '-'", sid);
+		    "invalid sandbox name \"%s\": use letters, digits, '_', '.' and '-'", sid);
 	s->config = hr_config_copy(c, err);
 	if (s->config == NULL)
 		return -1;

@@ -58,7 +58,7 @@ hr_tokens_base(const char *name, const char *host, struct hr_err *err)
 		    "%s: must be https; http is allowed for this machine only", name);
 	} else if (*rest == '\0' || strspn(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUV"
 						 "WXYZ0123456789.-:_") != strlen(rest)) {
-		(void)hr_err_set(err, HR_E_INVAL, "%s is no name of a host: %.200s", name, host);
+		(void)hr_err_set(err, HR_E_INVAL, "%s is not a host name: %.200s", name, host);
 	} else {
 		(void)hr_text_setf(&base, err, "%s%s", plain ? "http://" : "https://", rest);
 	}

@@ -1,5 +1,5 @@
 /* The back-end "local": handraild as a process of this machine with its caller's rights
- * (doc/host.md, "The kind local"). It outlives the caller only on request. make.c starts it. */
+ * (doc/host.md, "The back-end local"). It outlives the caller only on request. make.c starts it. */
 #include "config.h"
 
 #include "host/local/local_int.h"
@@ -377,7 +377,7 @@ local_exec(void *self, const char *const *argv, int *ret_status, struct hr_err *
 static const struct hr_backend_option options[] = {
     {"home", HR_OPTION_TEXT, "\"own\"", false,
 	"own: a home directory below the state directory; caller: your own"},
-    {"port", HR_OPTION_INT, "0", false, "its server's; 0: a free one"}, {0}};
+    {"port", HR_OPTION_INT, "0", false, "of the server; 0: any free port"}, {0}};
 
 static const char *const heeds[] = {
     "sandbox.limits.max_memory_gb", "sandbox.security.network_mode=host", NULL};

@@ -1,5 +1,5 @@
 /* Starts a sandbox of the back-end "local": its workspace, key, ports and process (doc/host.md,
- * "The kind local"). */
+ * "The back-end local"). */
 #include "config.h"
 
 #include "host/common/envquote.h"

@@ -105,7 +105,7 @@ on_frame(void *arg, unsigned flags, const char *p, size_t len)
 	(void)snprintf(subject, sizeof(subject), "the answer of %.150s",
 	    strrchr(t->c->path, '/') != NULL ? strrchr(t->c->path, '/') + 1 : t->c->path);
 	if (flags != 0)
-		r = hr_err_set(&t->err, HR_E_PROTO, "%s: %s is a frame of an unknown kind",
+		r = hr_err_set(&t->err, HR_E_PROTO, "%s: %s is a frame of an unknown type",
 		    t->g->who, subject);
 	else if (t->c->each == NULL && t->n > 0)
 		r = hr_err_set(

@@ -20,7 +20,7 @@ verdict(const char *what, const HrPb__Result *r, struct hr_err *err)
 	if (r->status == HR_MODAL_SUCCESS)
 		return 1;
 	return hr_err_set(err, HR_E_RUNTIME, HR_MODAL_WHO ": %s failed (status %d): %.300s", what,
-	    r->status, r->exception != NULL ? r->exception : "no reason is told");
+	    r->status, r->exception != NULL ? r->exception : "no reason was given");
 }
 
 /* Fetches the builder version, which the account's environment sets for each image. */

@@ -90,9 +90,9 @@ m_put(struct hr_cloud *c, const char *path, const char *p, size_t len, struct hr
 
 static const char *const lacks[] = {
     "Modal: without an image that has handrail in it (sandbox.runtime_container_image) each "
-    "command has a shell of its own: no directory, variable or program in it lasts, and there is "
-    "no input for a running one; stderr comes when it has ended; no Jupyter, MCP servers, browser, "
-    "editor or live view.",
+    "command runs in a new shell: its directory, variables and programs do not last, and a running "
+    "command takes no input; stderr comes after its end; no Jupyter, MCP servers, browser, editor "
+    "or live view.",
     NULL};
 
 static const struct hr_cloud_ops ops = {

@@ -94,7 +94,7 @@ hr_pb_read(const char *who, const char *subject, const ProtobufCMessageDescripto
 	ProtobufCMessage *m;
 
 	if (name != NULL)
-		(void)hr_err_set(err, HR_E_PROTO, "%s: \"%s\" of %s is of another type, or cut",
+		(void)hr_err_set(err, HR_E_PROTO, "%s: \"%s\" of %s is of the wrong type, or cut",
 		    who, name, subject);
 	else if (!whole)
 		(void)hr_err_set(err, HR_E_PROTO, "%s: %s is no protobuf message", who, subject);
@@ -116,7 +116,7 @@ hr_pb_put(struct hr_buf *b, const ProtobufCMessage *m, struct hr_err *err)
 	if (p != NULL)
 		hr_buf_grew(b, protobuf_c_message_pack(m, (uint8_t *)p));
 	if (b->fail == HR_E_TOOLARGE)
-		return hr_err_set(err, HR_E_INVAL, "what is to be sent is too long");
+		return hr_err_set(err, HR_E_INVAL, "the request is too long");
 	return b->fail == HR_OK ? 0 : hr_err_nomem(err);
 }
 

@@ -56,7 +56,7 @@ read_data(struct hr_program_answer *a, struct json_object *v, const char *name, 
 	size_t len;
 
 	if (!json_object_is_type(v, json_type_string))
-		return hr_err_set(err, HR_E_PROTO, WHO ": \"%s\" of its answer is no text", name);
+		return hr_err_set(err, HR_E_PROTO, WHO ": \"%s\" of its answer is not text", name);
 	text = hr_json_str(v, &len);
 	if (!hr_quote_unbase64(&a->data, text, len))
 		return hr_err_set(err, HR_E_PROTO, WHO ": \"%s\" of its answer is no base64", name);
@@ -93,7 +93,8 @@ read_object(
     struct hr_program_answer *a, struct json_object *v, const char *name, struct hr_err *err)
 {
 	if (!json_object_is_type(v, json_type_object))
-		return hr_err_set(err, HR_E_PROTO, WHO ": \"%s\" of its answer is no object", name);
+		return hr_err_set(
+		    err, HR_E_PROTO, WHO ": \"%s\" of its answer is not an object", name);
 	a->body = json_object_get(v);
 	return 0;
 }
@@ -150,11 +151,11 @@ hr_program_read(const char *line, size_t len, const char *const *secrets,
 		return hr_err_set(err, HR_E_TOOLARGE, WHO ": a line of its has more than %u bytes",
 		    HR_PROGRAM_LINE_MAX);
 	if (hr_json_decode_foreign(line, len, &o, NULL) < 0)
-		return hr_err_set(err, HR_E_PROTO, WHO ": what it says is no JSON");
+		return hr_err_set(err, HR_E_PROTO, WHO ": its answer is not JSON");
 	if (json_object_is_type(o, json_type_object))
 		r = read_members(ret, o, secrets, err);
 	else
-		r = hr_err_set(err, HR_E_PROTO, WHO ": what it says is no JSON object");
+		r = hr_err_set(err, HR_E_PROTO, WHO ": its answer is not a JSON object");
 	return r;
 }
 
@@ -178,7 +179,7 @@ read_abilities(struct json_object *list, unsigned *ret, struct hr_err *err)
 
 		if (word == NULL)
 			return hr_err_set(
-			    err, HR_E_PROTO, WHO ": an entry of \"can\" of its hello is no text");
+			    err, HR_E_PROTO, WHO ": an entry of \"can\" of its hello is not text");
 		for (k = 0; k < sizeof(abilities) / sizeof(*abilities); k++)
 			if (strcmp(abilities[k].word, word) == 0)
 				*ret |= (unsigned)abilities[k].can;
@@ -199,8 +200,8 @@ hr_program_hello(struct json_object *ok, struct hr_program_about *ret, struct hr
 		return -1;
 	if (protocol != HR_PROGRAM_PROTOCOL)
 		return hr_err_set(err, HR_E_INVAL,
-		    WHO " speaks version %lld of the protocol, handrail speaks %d: take another "
-			"version of one of them",
+		    WHO
+		    " speaks version %lld of the protocol, handrail speaks %d: update one of them",
 		    (long long)protocol, HR_PROGRAM_PROTOCOL);
 	if (hr_field_of(WHO, hello, ok, "can", json_type_array, &can, err) != 0 ||
 	    read_abilities(can, &about.can, err) != 0)

@@ -106,7 +106,7 @@ lost(struct hr_child *c, const char *op, struct hr_err *err)
 	status = reap(c);
 	return hr_err_set(err, HR_E_DISCONNECTED,
 	    "it ended with status %d and did not answer \"%s\"%s%s", hr_exit_code(status), op,
-	    c->last[0] != '\0' ? "; its last words: " : "", c->last);
+	    c->last[0] != '\0' ? "; its last output: " : "", c->last);
 }
 
 static void
@@ -280,9 +280,8 @@ static int
 take(struct asked *a, const struct hr_program_answer *said, struct hr_err *err)
 {
 	if (said->id != a->c->id)
-		return hr_err_set(err, HR_E_PROTO,
-		    "its answer is to the request %lld, and %lld was asked", (long long)said->id,
-		    (long long)a->c->id);
+		return hr_err_set(err, HR_E_PROTO, "its answer is to request %lld instead of %lld",
+		    (long long)said->id, (long long)a->c->id);
 	switch (said->kind) {
 	case HR_PROGRAM_OK: a->ret->ok = json_object_get(said->body); return 1;
 	case HR_PROGRAM_ERROR:
@@ -293,7 +292,7 @@ take(struct asked *a, const struct hr_program_answer *said, struct hr_err *err)
 	default:
 		if (a->q->event == NULL)
 			return hr_err_set(err, HR_E_PROTO,
-			    "its answer to \"%s\" has what does not belong there", a->q->op);
+			    "its answer to \"%s\" has an unexpected event", a->q->op);
 		return a->q->event(a->q->arg, said, err);
 	}
 }
@@ -410,7 +409,7 @@ request(struct asked *a, struct hr_err *err)
 		}
 	}
 	if (r == 0 && hr_json_put(&a->out, o) != 0)
-		r = hr_err_set(err, HR_E_INVAL, "what is to be sent is not UTF-8");
+		r = hr_err_set(err, HR_E_INVAL, "the request is not UTF-8");
 	if (r == 0 && a->out.len > HR_PROGRAM_LINE_MAX)
 		r = hr_err_set(err, HR_E_TOOLARGE,
 		    "the request \"%s\" is longer than a line may be (%u bytes)", a->q->op,

@@ -32,9 +32,8 @@ hr_program_of(struct hr_cloud *c)
 /* ---- requests ---- */
 
 static const char all_lack[] =
-    "Each command has a shell of its own: no directory, variable or program in "
-    "it lasts, and there is no input for a running one; no Jupyter, MCP servers, "
-    "browser, editor or live view.";
+    "Each command runs in a new shell: its directory, variables and programs do not last, and a "
+    "running command takes no input; no Jupyter, MCP servers, browser, editor or live view.";
 
 /* Starts the program and takes the title and limits from its answer to "hello". */
 static int
@@ -220,7 +219,7 @@ on_found(void *arg, const struct hr_program_answer *a, struct hr_err *err)
 	int r;
 
 	if (a->kind != HR_PROGRAM_FOUND)
-		return hr_err_set(err, HR_E_PROTO, WHO ": its list has what is no sandbox");
+		return hr_err_set(err, HR_E_PROTO, WHO ": a list entry is not a sandbox");
 	if (++l->n > FOUND_MAX)
 		return hr_err_set(
 		    err, HR_E_TOOLARGE, WHO ": its list has more than %d sandboxes", FOUND_MAX);
@@ -374,7 +373,7 @@ credentials(struct hr_cloud *c, struct json_object *to, struct hr_err *err)
 
 		if (name == NULL)
 			return hr_err_set(err, HR_E_INVAL,
-			    "%s.credentials has an entry that is no name of a variable",
+			    "%s.credentials has an entry that is not the name of a variable",
 			    hr_program_of(c)->child.name);
 		if (value != NULL) {
 			hr_strv_add(&hr_program_of(c)->secrets, value);
@@ -495,9 +494,9 @@ program_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *er
 }
 
 static const struct hr_backend_option options[] = {
-    {"settings", HR_OPTION_MAP, NULL, false, "what the program is told, as it is"},
+    {"settings", HR_OPTION_MAP, NULL, false, "settings that the program gets unchanged"},
     {"credentials", HR_OPTION_LIST, NULL, false,
-	"names of variables whose values the program is told, and nobody else"},
+	"names of variables whose values only the program gets"},
     {"environment", HR_OPTION_LIST, NULL, false,
 	"names of variables that are in the program's environment"},
     {"timeout", HR_OPTION_INT, "60", false, "seconds that it may take to answer"}, {0}};

@@ -24,7 +24,7 @@ on_output(void *arg, const struct hr_program_answer *a, struct hr_err *err)
 
 	if (a->kind != HR_PROGRAM_DATA || a->stream == 0)
 		return hr_err_set(
-		    err, HR_E_PROTO, WHO ": its answer to \"exec\" has what no command prints");
+		    err, HR_E_PROTO, WHO ": its answer to \"exec\" has invalid output");
 	if (q->output != NULL && a->data.len > 0)
 		q->output(q->arg, a->stream, a->data.p, a->data.len);
 	return 0;
@@ -95,8 +95,7 @@ on_bytes(void *arg, const struct hr_program_answer *a, struct hr_err *err)
 	struct hr_buf *b = arg;
 
 	if (a->kind != HR_PROGRAM_DATA || a->stream != 0)
-		return hr_err_set(
-		    err, HR_E_PROTO, WHO ": its answer to \"get\" has what is no data");
+		return hr_err_set(err, HR_E_PROTO, WHO ": its answer to \"get\" has invalid data");
 	hr_buf_add(b, hr_buf_str(&a->data), a->data.len);
 	return hr_buf_check(b, err);
 }
@@ -197,7 +196,8 @@ read_words(struct json_object *ok, struct hr_strv *words, struct hr_err *err)
 		if (!json_object_is_type(v, json_type_string) ||
 		    strlen(hr_json_str(v, &len)) != len || (i == 0 && len == 0))
 			return hr_err_set(err, HR_E_PROTO,
-			    WHO ": entry %zu of \"argv\" of the answer to \"shell\" is no text", i);
+			    WHO ": entry %zu of \"argv\" of the answer to \"shell\" is not text",
+			    i);
 		hr_strv_add(words, hr_json_str(v, &len));
 	}
 	return words->failed ? hr_err_nomem(err) : 0;

@@ -248,7 +248,8 @@ hr_portlock_examine(const char *address, hr_finding_fn *fn, void *arg)
 		hr_exam_say(fn, arg, true, "ports", "free between %d and %d", min, max);
 	else
 		hr_exam_say(fn, arg, false, "ports",
-		    "%s; \"handrail ps\" lists what may have them, \"handrail down NAME\" ends one",
+		    "%s; \"handrail ps\" lists the sandboxes that may use them, \"handrail down "
+		    "NAME\" ends one",
 		    e.msg);
 	hr_portlock_release(&lock);
 }

@@ -30,8 +30,7 @@ hr_session_id(const struct hr_config *c, const char *name, struct hr_err *err)
 	name = name != NULL ? name : random;
 	if (!hr_sid_valid(name)) {
 		(void)hr_err_set(err, HR_E_INVAL,
-		    "\"%.200s\" is no name for a sandbox: use letters, digits, '_', '.' and '-'",
-		    name);
+		    "invalid sandbox name \"%.200s\": use letters, digits, '_', '.' and '-'", name);
 		return NULL;
 	}
 	hr_buf_addf(&b, "%s%s", name, secret != NULL ? secret : "None");

@@ -86,10 +86,10 @@ take_over(struct hr_remote *remote, struct json_object *o, struct hr_err *err)
 	if (id == NULL || *id == '\0')
 		return foreign(err, "it names no runtime_id");
 	if (url == NULL || !is_address(remote, url))
-		return foreign(err, "its url is no address, or one without TLS");
+		return foreign(err, "its url is not an address, or has no TLS");
 	for (p = key; p != NULL && *p != '\0'; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
-			return foreign(err, "its session_api_key is no text of a header");
+			return foreign(err, "its session_api_key is not valid in a header");
 	if (hr_json_type(hosts) == HR_PY_DICT)
 		bad |= hr_json_put(&b, hosts);
 	bad |= hr_text_set(&remote->id, id, NULL);
@@ -370,7 +370,7 @@ look(struct hr_remote *remote, struct hr_err *err)
 	}
 	status = hr_json_text_at(o, "pod_status");
 	if (status == NULL || strcmp(hr_json_text_or(o, "runtime_id", ""), remote->id) != 0)
-		return foreign(err, "it tells of another runtime, or has no pod_status");
+		return foreign(err, "it describes another runtime, or lacks pod_status");
 	return look_at_pod(remote, status, err);
 }
 

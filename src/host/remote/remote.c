@@ -280,8 +280,8 @@ remote_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *e
 
 	if (follow)
 		return hr_err_set(err, HR_E_RUNTIME,
-		    "remote runtime does not support logs that are followed: its service only "
-		    "tells of the last lines");
+		    "remote runtime does not support following logs: its service only returns the "
+		    "last lines");
 	if (hr_remote_session(remote, &o, err) != 0)
 		return -1;
 	text = hr_json_text_or(o, "pod_logs", "");
@@ -368,9 +368,8 @@ remote_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 		fn(arg, true, "service", url);
 	else
 		hr_exam_say(fn, arg, false, "service",
-		    "%s; SANDBOX_API_KEY=KEY and \"-s sandbox.remote_runtime_api_url=URL\" say "
-		    "where "
-		    "it is and who asks",
+		    "%s; SANDBOX_API_KEY=KEY and \"-s sandbox.remote_runtime_api_url=URL\" set its "
+		    "key and its address",
 		    why.msg);
 	return 0;
 }

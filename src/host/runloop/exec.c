@@ -41,7 +41,7 @@ on_update(struct stream *s, const char *p, size_t len)
 	if (hr_buf_check(&line, &s->err) == 0 &&
 	    hr_json_decode(hr_buf_str(&line), line.len, &o, NULL) != 0)
 		(void)hr_err_set(
-		    &s->err, HR_E_PROTO, HR_RUNLOOP_WHO ": an update of a command is no JSON");
+		    &s->err, HR_E_PROTO, HR_RUNLOOP_WHO ": an update of a command is not JSON");
 	else if (s->err.code == HR_OK &&
 		 hr_field_int(HR_RUNLOOP_WHO, "an update of a command", o, "offset", &offset,
 		     &s->err) == 0 &&

@@ -141,7 +141,7 @@ wait_status(struct hr_cloud *c, const char *wanted, struct hr_err *err)
 		r = hr_err_set(err, HR_E_RUNTIME, HR_RUNLOOP_WHO ": the devbox ended in %s: %.300s",
 		    status,
 		    hr_json_text_or(o, "failure_reason",
-			hr_json_text_or(o, "shutdown_reason", "no reason is told")));
+			hr_json_text_or(o, "shutdown_reason", "no reason was given")));
 	return r;
 }
 
@@ -332,10 +332,9 @@ r_publish(struct hr_cloud *c, int port, struct hr_err *err)
 
 static const char *const lacks[] = {
     "Runloop: without a blueprint that has handrail in it (sandbox.runtime_container_image) each "
-    "command has a shell of its own: no directory, variable or program in it lasts, and there is "
-    "no "
-    "input for a running one; stderr comes when it has ended; no Jupyter, MCP servers, browser, "
-    "editor or live view.",
+    "command runs in a new shell: its directory, variables and programs do not last, and a running "
+    "command takes no input; stderr comes after its end; no Jupyter, MCP servers, browser, editor "
+    "or live view.",
     NULL};
 
 static const struct hr_cloud_ops ops = {

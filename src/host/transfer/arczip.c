@@ -93,7 +93,7 @@ is_there(char *path, struct hr_err *err)
 	if (lstat(path, &st) != 0)
 		return 0;
 	return hr_err_set(
-	    err, HR_E_INVAL, "%s is no directory: a directory cannot take its place", path);
+	    err, HR_E_INVAL, "%s is not a directory: a directory cannot replace it", path);
 }
 
 static int

@@ -128,7 +128,7 @@ is_there(struct hr_sandbox *s, const char *path, struct json_object **ret, struc
 	    json_object_is_type(*ret, json_type_array))
 		r = hr_json_count(*ret) > 0;
 	else if (r == 0)
-		r = hr_err_set(err, HR_E_PROTO, "the list of %s is no JSON list", path);
+		r = hr_err_set(err, HR_E_PROTO, "the list of %s is not a JSON list", path);
 	if (r == 0 && hr_sandbox_copy_from(s, path, &zip, &e) == 0)
 		r = 1;
 	else if (r == 0 && e.code != HR_E_NOTFOUND)
@@ -251,8 +251,8 @@ put_file(
 		r = hr_err_nomem(err);
 	else if (strcmp(own, name) != 0)
 		r = hr_err_set(err, HR_E_INVAL,
-		    "%s cannot be called %s on its way: copy it to a directory, and rename it "
-		    "there",
+		    "%s cannot be renamed to %s while it is copied: copy it to a directory, and "
+		    "rename it there",
 		    from, name);
 	else
 		r = put_directory(s, from, dir, false, err);

@@ -137,7 +137,8 @@ tell_report(
 	if (hr_buf_check(&r->list, err) != 0 || hr_buf_check(&text, err) != 0)
 		return -1;
 	if (hr_json_decode(text.p, text.len, &list, NULL) != 0)
-		return hr_err_set(err, HR_E_PROTO, "the list of what was not copied is no JSON");
+		return hr_err_set(
+		    err, HR_E_PROTO, "the list of files that were not copied is not JSON");
 	return tell(s, top, list, err);
 }
 
@@ -183,7 +184,7 @@ post(struct hr_sandbox *s, int fd, const char *to, struct hr_err *err)
 	if (r != 0)
 		return -1;
 	if (hr_json_decode_foreign(hr_buf_str(&a.body), a.body.len, &answer, NULL) != 0)
-		return hr_err_set(err, HR_E_PROTO, "the server's answer to a copy is no JSON");
+		return hr_err_set(err, HR_E_PROTO, "the server's answer to a copy is not JSON");
 	return tell(s, to, hr_json_at(answer, "failed"), err);
 }
 

@@ -250,7 +250,7 @@ static int
 take_request(struct client *c, const struct hr_act_request *req, struct hr_err *err)
 {
 	if (req->type.len >= sizeof(c->type))
-		return hr_err_set(err, HR_E_PROTO, "an action of another type");
+		return hr_err_set(err, HR_E_PROTO, "an action of the wrong type");
 	memcpy(c->type, req->type.p, req->type.len);
 	c->type[req->type.len] = '\0';
 	if (hr_json_decode(req->action.p, req->action.len, &c->action, NULL) != 0 ||
@@ -260,7 +260,7 @@ take_request(struct client *c, const struct hr_act_request *req, struct hr_err *
 	if (strcmp(c->type, "watch") == 0)
 		return begin_looking(c, err);
 	if (strcmp(c->type, "browse") != 0 && strcmp(c->type, "browse_interactive") != 0)
-		return hr_err_set(err, HR_E_PROTO, "an action of another type");
+		return hr_err_set(err, HR_E_PROTO, "an action of the wrong type");
 	c->late = hr_loop_timer(c->s->loop, on_late, c, err);
 	if (c->late == NULL || hr_watch_arm(c->late, BR_STEP_MS, err) != 0)
 		return -1;

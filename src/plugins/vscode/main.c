@@ -126,7 +126,7 @@ can_run(struct editor *e)
 	}
 	e->server = variable("HANDRAIL_VSCODE_SERVER", USUAL_SERVER);
 	if (access(e->server, X_OK) != 0) {
-		(void)snprintf(why, sizeof(why), "there is no program %s", e->server);
+		(void)snprintf(why, sizeof(why), "the program %s does not exist", e->server);
 		say(e, "unavailable", why);
 		return false;
 	}

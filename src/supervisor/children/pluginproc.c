@@ -220,7 +220,8 @@ check_needs(const struct hr_plugin *p, const struct hr_manifest_vars *vars, stru
 	if (expand_all(&exec, &p->m.exec, vars, false, err) < 0)
 		return -1;
 	if (exec.n > 0 && !program_found(exec.v[0]))
-		return hr_err_set(err, HR_E_NOTFOUND, "there is no program %.160s", exec.v[0]);
+		return hr_err_set(
+		    err, HR_E_NOTFOUND, "the program %.160s does not exist", exec.v[0]);
 	return 0;
 }
 

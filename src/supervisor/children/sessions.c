@@ -277,7 +277,7 @@ hr_sessions_new(struct hr_sessions *all, struct hr_pool_worker *w, const char *t
 		return;
 	}
 	if (all->count >= ctx->settings.named_sessions_max) {
-		say(w, HR_SESSION_FULL, "there are as many sessions as may be");
+		say(w, HR_SESSION_FULL, "too many sessions: named_sessions_max is reached");
 		return;
 	}
 	n = named_new(all, name, dir[0] != '\0' ? dir : ctx->settings.working_dir);

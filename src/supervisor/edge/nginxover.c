@@ -97,7 +97,7 @@ master_stays(struct hr_nginx *n, pid_t pid, uint64_t its, int log_fd)
 	}
 	hr_service_move(&n->svc, HR_SERVICE_READY);
 	atomic_store(&ctx->board->nginx_pid, pid);
-	hr_log(HR_LOG_INFO, "nginx goes on (process %ld)", (long)pid);
+	hr_log(HR_LOG_INFO, "nginx continues (process %ld)", (long)pid);
 	return true;
 }
 

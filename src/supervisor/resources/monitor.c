@@ -330,7 +330,7 @@ lacks_voice(struct hr_buf *missing, const char *what)
 {
 	char text[64];
 
-	(void)snprintf(text, sizeof(text), "%s but when /ready or /metrics is asked", what);
+	(void)snprintf(text, sizeof(text), "%s, except when /ready or /metrics is requested", what);
 	lacks(missing, text, "control group of version 1");
 }
 

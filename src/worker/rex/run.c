@@ -200,7 +200,7 @@ hr_rex_run(struct hr_rex_call *c, const char *session, const char *dir, struct h
 	if (inner.status == 503 && key.len > 0 &&
 	    session != NULL) /* a second keeper may have answered */
 		return hr_rex_raisef(c->ret, "builtins.RuntimeError",
-		    "the shell cannot be reached; it is not known whether the command was begun");
+		    "the shell cannot be reached; it is unknown whether the command was started");
 	return inner.status == 200 ? take(c, &inner, ret) : hr_rex_pass(c->ret, &inner);
 }
 

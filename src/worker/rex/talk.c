@@ -200,9 +200,8 @@ static void
 raise_steps(struct hr_rex_call *c)
 {
 	hr_rex_raisef(c->ret, "builtins.RuntimeError",
-	    "the expressions of expect took too many steps (%d); simpler ones are needed. The "
-	    "command "
-	    "goes on",
+	    "the expressions of expect took too many steps (%d); use simpler ones. The command "
+	    "continues",
 	    HR_REX_EXPECT_STEPS);
 }
 
@@ -228,7 +227,7 @@ answer(struct hr_rex_call *c, struct follow *f, enum met how)
 		raise_steps(c);
 	else if (how == MET_ERROR)
 		hr_rex_raisef(c->ret, "builtins.RuntimeError",
-		    "the command was begun, but nothing more is known of it: %s", f->err.msg);
+		    "the command was started, but its result is unknown: %s", f->err.msg);
 	else if (how == MET_EXPECT) /* the command still runs and has no exit code */
 		hr_rex_observe(c, text, talks || quits ? &zero : NULL, pattern(f));
 	else if (talks || quits)
@@ -290,7 +289,7 @@ start(struct hr_rex_call *c, struct follow *f, struct hr_span text)
 		hr_rex_busy(c);
 	} else if (hr_command_find(f->place, hr_span_of(key), &frame, &f->command) <= 0) {
 		hr_rex_raisef(c->ret, "builtins.RuntimeError",
-		    "the command was begun, but nothing more is known of it");
+		    "the command was started, but its result is unknown");
 	} else {
 		f->from = f->command.log_start;
 		answer(c, f, follow(f));

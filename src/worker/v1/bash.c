@@ -102,8 +102,7 @@ make(struct hr_rex_call *c, struct hr_v1_command *m)
 	}
 	if (!ok && inner.status == 409)
 		return hr_answer_later(c->ret,
-		    "as many commands run as there may be shells: see the setting "
-		    "named_sessions_max");
+		    "too many commands run at the same time: named_sessions_max is reached");
 	if (!ok) {
 		hr_rex_pass(c->ret, &inner);
 		if (c->ret->status == 511)
@@ -163,7 +162,7 @@ run_in(struct hr_rex_call *c, const struct hr_v1_command *m, struct hr_span text
 		return hr_live_refuse(c->ret, &err);
 	if (hr_shell_run(fd, false, &req, &frame, &result, &err) < 0)
 		return hr_answer_detail(c->ret, 500,
-		    "the shell was lost over it; it is not known whether the command was begun");
+		    "the shell was lost over it; it is unknown whether the command was started");
 	return !result.is_error ||
 	       hr_answer_detail(c->ret, 500, "the command was not run: its shell is not ready");
 }
