@@ -1,6 +1,6 @@
 /* Runs a command in a fresh sandbox, prints what it printed, and ends as it did.
  *   run COMMAND
- * The kind of sandbox is RUNTIME's, as for the handrail command.
+ * The back-end is RUNTIME's, as for the handrail command.
  *   cc run.c -o run $(pkg-config --cflags --libs handrail json-c) */
 #include <stdio.h>
 #include <stdlib.h>

@@ -295,8 +295,7 @@ help_of(const struct cli_command *cmd, const struct cli *c)
 	put_options(&b, cli_common);
 	if (c != NULL && hr_config_options(c->config, c->env, put_setting, &own, NULL) == 0 &&
 	    own.len > 0)
-		hr_buf_addf(
-		    &b, "\nSettings of this back-end (--set KEY=VALUE):\n%s", hr_buf_str(&own));
+		hr_buf_addf(&b, "\nBack-end settings (--set KEY=VALUE):\n%s", hr_buf_str(&own));
 	return cli_out_buf(&b);
 }
 

@@ -14,7 +14,7 @@
 #include "proto/json.h"
 
 static const struct {
-	const char *name, *format; /* %s in the format stands for further arguments, as JSON */
+	const char *name, *text; /* text is a template; both of its places are JSON */
 } clients[] = {
     {"claude", "{\n  \"mcpServers\": {\n    \"sandbox\": {\"command\": @program@, \"args\": "
 	       "[\"mcp\", \"--up\", @arguments@]}\n  }\n}\n"},

@@ -73,7 +73,7 @@ def wrong_values():
                 (1, "too many values to unpack", ("image", "build", "-b", "a:b:c", "-d")),
                 (2, 'no command "zzz"; see "handrail image --help"', ("image", "zzz")),
                 (2, "usage: handrail image rm", ("image", "rm")),
-                (2, "Runtime nowhere not supported, known are: cli, ", ("doctor", "nowhere"))):
+                (2, "Runtime nowhere not supported, known are: box, cli, ", ("doctor", "nowhere"))):
             h.env["HANDRAIL_IMAGE_KIT"] = h.path("kit")
             if "build" in argv and not os.path.exists(h.path("kit")):
                 subprocess.run([os.path.join(SRC, "runtime-image/mkkit"), SRC, h.path("kit")], check=True)

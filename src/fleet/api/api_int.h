@@ -5,7 +5,7 @@
 
 #include "fleet/api/api.h"
 
-#define HR_FLEET_KEY_GONE "the key is no longer one of this service"
+#define HR_FLEET_KEY_GONE "the key was revoked or has expired"
 #define HR_FLEET_BUSY_S 2 /* Retry-After of a state that changes soon */
 
 struct json_object;

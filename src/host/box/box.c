@@ -1,5 +1,5 @@
 /* The back-end "box": handraild as process 1 of a box, which the kernel isolates (doc/host.md, "The
- * kind box"). make.c starts it. It outlives the caller. */
+ * back-end box"). make.c starts it. It outlives the caller. */
 #include "config.h"
 
 #include "host/box/box_int.h"

@@ -169,7 +169,7 @@ refused(const char *said, int status, struct hr_err *err)
 			last = at + strlen(own);
 	if (last == NULL)
 		return hr_err_set(err, HR_E_RUNTIME, "the launcher of the box ended: %s%s%s",
-		    hr_exit_words(status), *said != '\0' ? "; its last words:\n" : "", said);
+		    hr_exit_words(status), *said != '\0' ? "; its last output:\n" : "", said);
 	return hr_err_set(err, HR_E_RUNTIME, "%.*s", (int)strcspn(last, "\n"), last);
 }
 

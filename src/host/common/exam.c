@@ -65,9 +65,9 @@ hr_exam_file(hr_finding_fn *fn, void *arg, const char *what, const char *path, c
 void
 hr_exam_chromium(hr_finding_fn *fn, void *arg, const char *given)
 {
-	/* the paths of which src/plugins/browser/main.c chooses one */
-	const char *const paths[] = {
-	    given, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"};
+	/* the choice of src/plugins/browser/main.c */
+	const char *const usual[] = {
+	    "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"};
 	/* Debian's chromium is a script, which needs the system's programs whatever PATH is */
 	const char *argv[] = {"/bin/sh", "-c",
 	    "PATH=$PATH:/usr/bin:/bin; export PATH; exec \"$0\" --version >&2", NULL, NULL},

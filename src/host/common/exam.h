@@ -17,8 +17,9 @@ void hr_exam_program(
 /* Checks for a file; path NULL: no place is known. */
 void
 hr_exam_file(hr_finding_fn *fn, void *arg, const char *what, const char *path, const char *hint);
-/* Checks the version of the Chromium that the browser would start; reports nothing if there is
- * none. `given` is the value of HANDRAIL_BROWSER_CHROMIUM, or NULL. */
+/* Checks the version of the Chromium that the browser would start. A machine without Chromium is no
+ * fault: sandboxes then have no browser. `given` is the value of HANDRAIL_BROWSER_CHROMIUM, or
+ * NULL. */
 void hr_exam_chromium(hr_finding_fn *fn, void *arg, const char *given);
 
 #endif

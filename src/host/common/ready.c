@@ -52,7 +52,7 @@ died(const char *log, struct hr_err *err)
 
 	hr_logfile_tail(log, tail, sizeof(tail));
 	return hr_err_set(err, HR_E_DISCONNECTED, "Server process died%s%s",
-	    tail[0] != '\0' ? "; its last words:\n" : "", tail);
+	    tail[0] != '\0' ? "; its last output:\n" : "", tail);
 }
 
 /* Returns true if the waiting datagrams contain the server's "READY=1". Any account can send one,

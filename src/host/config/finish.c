@@ -1,5 +1,5 @@
-/* Derives settings from others: the workspace and its mounts (doc/host.md, "What follows from
- * settings together"). */
+/* Derives settings from others: the workspace and its mounts (doc/host.md, "Settings
+ * that depend on each other"). */
 #include "config.h"
 
 #include "host/config/settings.h"

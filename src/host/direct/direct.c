@@ -1,6 +1,6 @@
 /* Implements the back-end "cli": commands on this machine in one of its directories, started by the
  * caller with its rights. It has no server, and no process between two commands (doc/host.md, "The
- * kind cli"). Unlike the original it leaves the caller's working directory and environment
+ * back-end cli"). Unlike the original it leaves the caller's working directory and environment
  * unchanged. */
 #include "config.h"
 

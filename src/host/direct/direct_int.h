@@ -1,5 +1,5 @@
 /* Internals of hr_direct, the back-end "cli": a directory of this machine, with commands and files
- * but no server (doc/host.md, "The kind cli"). */
+ * but no server (doc/host.md, "The back-end cli"). */
 #ifndef HR_HOST_DIRECT_DIRECT_INT_H
 #define HR_HOST_DIRECT_DIRECT_INT_H
 

@@ -1,5 +1,5 @@
-/* Implements the back-end "docker": a container of a Docker Engine (doc/host.md, "The kind
- * docker"). make.c creates it. */
+/* Implements the back-end "docker": a container of a Docker Engine (doc/host.md, "The
+ * back-end docker"). make.c creates it. */
 #include "config.h"
 
 #include "host/docker/docker_int.h"

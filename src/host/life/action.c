@@ -1,5 +1,5 @@
 /* Performs actions: those that the client decides itself, and those that it sends to the server
- * (doc/host.md, "What is decided on the host"). */
+ * (doc/host.md, "Actions that the host answers"). */
 #include "config.h"
 
 #include "host/life/action.h"

@@ -1,5 +1,5 @@
-/* Sets up a fresh sandbox: variables and git's identity (doc/host.md, "What a fresh sandbox is
- * given"). */
+/* Sets up a fresh sandbox: variables and git's identity (doc/host.md, "Variables and
+ * identity of a new sandbox"). */
 #include "config.h"
 
 #include "host/life/setup.h"

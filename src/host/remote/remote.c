@@ -1,5 +1,5 @@
-/* Implements the back-end "remote": a sandbox that a service creates (doc/host.md, "The kind
- * remote"). api.c creates it and waits for it, build.c has images. */
+/* Implements the back-end "remote": a sandbox that a service creates (doc/host.md, "The
+ * back-end remote"). api.c creates it and waits for it, build.c has images. */
 #include "config.h"
 
 #include "host/remote/remote_int.h"

@@ -1,5 +1,5 @@
-/* Internals of hr_remote, the back-end "remote": one sandbox of a service (doc/host.md, "The kind
- * remote"). */
+/* Internals of hr_remote, the back-end "remote": one sandbox of a service (doc/host.md, "The
+ * back-end remote"). */
 #ifndef HR_HOST_REMOTE_REMOTE_INT_H
 #define HR_HOST_REMOTE_REMOTE_INT_H
 
