@@ -40,7 +40,7 @@ hr_barrier_make(struct hr_barrier *h, const char *dir, struct hr_err *err)
 	return 0;
 }
 
-/* O_RDWR does not block, whether nginx has opened the FIFO already or not. */
+/* Releases nginx; O_RDWR does not block, whether nginx has opened the FIFO already or not. */
 int
 hr_barrier_release(struct hr_barrier *h, struct hr_err *err)
 {

@@ -8,12 +8,12 @@
 
 #include "base/err.h"
 
-/* The configuration ends with this line, whether nginx is held or not. */
+/* the configuration ends with this line, whether nginx is held or not */
 #define HR_BARRIER_LINE "include \"hold*\"; # nginx waits here for the rest of the sandbox\n"
 
 struct hr_barrier {
-	char *path; /* path of the FIFO; NULL: none */
-	int fd;     /* open since the release; -1 */
+	char *path; /* path of the FIFO; NULL: there is none */
+	int fd;     /* open since the release; otherwise -1 */
 };
 
 void hr_barrier_init(struct hr_barrier *h);

@@ -1,5 +1,5 @@
-/* Certificates, keys and limits of nginx. The zones have a fixed size: nginx refuses to change it
- * on a reload. */
+/* Composes certificates, keys and limits of nginx. The zones have a fixed size: nginx refuses to
+ * change it on a reload. */
 #include "config.h"
 
 #include "supervisor/edge/edge.h"
@@ -56,7 +56,7 @@ nginx_contains(const char *nginx, const char *text)
 	return found;
 }
 
-/* Appends line with @value@ replaced; nothing if the value is empty. */
+/* Appends line with @value@ replaced, or nothing if the value is empty. */
 static int
 put_value(
     struct hr_buf *b, const char *key, const char *line, const char *value, struct hr_err *err)
@@ -95,10 +95,10 @@ compose_tls(struct hr_edge *e, const struct hr_settings *c, struct hr_err *err)
 		return -1;
 	hr_buf_addf(&e->tls, "\t\tssl_protocols %sTLSv1.3;\n",
 	    strcmp(c->tls_min_version, "1.3") == 0 ? "" : "TLSv1.2 ");
-	/* all ciphers are good: the client knows which its CPU does best */
+	/* all ciphers are good: the client knows which one its CPU does best */
 	hr_buf_adds(
 	    &e->tls, "\t\tssl_prefer_server_ciphers off;\n\t\tssl_ecdh_curve " GROUPS ";\n");
-	/* tickets use a key that lives as long as nginx does: no forward secrecy */
+	/* tickets use a key that lives as long as nginx does, without forward secrecy */
 	hr_buf_adds(&e->tls, "\t\tssl_session_tickets off;\n"
 			     "\t\tssl_session_cache shared:handrail_tls:1m;\n");
 	return 0;

@@ -20,7 +20,7 @@
 #define BACKLOG 4096
 #define UNIX_PREFIX "unix:"
 #define BOUND_DIGITS 6
-/* The bound name is PATH~XXXXXX, which must fit as well. */
+/* bytes of the suffix: the bound name is PATH~XXXXXX, which must fit as well */
 #define BOUND_SUFFIX (sizeof("~") - 1 + BOUND_DIGITS)
 #define SOCKET_PATH_MAX (sizeof(((struct sockaddr_un *)0)->sun_path) - 1 - BOUND_SUFFIX)
 
@@ -71,8 +71,8 @@ unix_parse(struct hr_listen *l, const char *path, struct hr_err *err)
 	return 0;
 }
 
-/* nginx uses an inherited socket as it is: with a blocking one its worker would block when another
- * worker was faster to accept. */
+/* Opens a socket that does not block: nginx uses an inherited socket as it is, and with a blocking
+ * one its worker would block when another worker was faster to accept. */
 static int
 open_socket(const struct hr_listen *l, struct hr_err *err)
 {
@@ -143,7 +143,7 @@ unix_bind(struct hr_listen *l, struct hr_err *err)
 	old = umask(unix_mask(path));
 	bound = bind(fd, (const struct sockaddr *)&un, sizeof(un)) == 0;
 	(void)umask(old);
-	/* listen first: a socket that has its path and refuses connections is a dead one */
+	/* listens first: a socket that has its path and refuses connections is a dead one */
 	ok = bound && listen(fd, BACKLOG) == 0 && lstat(un.sun_path, &l->file) == 0 &&
 	     rename(un.sun_path, path) == 0;
 	if (!ok) {
@@ -166,8 +166,8 @@ unix_is_there(const struct hr_listen *l)
 	       st.st_ino == l->file.st_ino;
 }
 
-/* Takes a socket of the previous image: one that was bound to this path and can be reached by it.
- * The path of another one is that of an earlier setting. */
+/* Returns true for a socket of the previous image that was bound to this path and can be reached by
+ * it. A socket of another path is that of an earlier setting. */
 static bool
 unix_take(struct hr_listen *l, struct sockaddr_un *is)
 {

@@ -1,10 +1,9 @@
-/* hr_listen: the server's socket, TCP or Unix. The supervisor owns it and nginx inherits it: the
- * address is claimed before any work is done, and while nginx is replaced no connection is refused.
- *
- * A Unix socket is bound to a name of its own, PATH~XXXXXX, and then renamed to PATH, whose socket
- * of a dead server it replaces in one step. nginx knows the socket by the first name only, which no
- * later server uses: an nginx whose supervisor was killed removes what it listens on when it ends.
- */
+/* hr_listen: opens the server's socket, TCP or Unix. The supervisor owns it and nginx inherits it:
+ * the address is claimed before any work is done, and while nginx is replaced no connection is
+ * refused. A Unix socket is bound to a name of its own, PATH~XXXXXX, and then renamed to PATH,
+ * whose socket of a dead server it replaces in one step. nginx knows the socket by the first name
+ * only, which no later server uses: an nginx whose supervisor was killed removes the sockets on
+ * which it listens when it ends. */
 #ifndef HR_SUPERVISOR_EDGE_LISTEN_H
 #define HR_SUPERVISOR_EDGE_LISTEN_H
 
@@ -22,10 +21,12 @@ struct hr_settings;
 struct hr_listen {
 	struct sockaddr_storage addr;
 	socklen_t len;
-	char text[HR_LISTEN_TEXT];  /* "127.0.0.1:3000", "[::1]:3000", "unix:/run/box.sock" */
-	char nginx[HR_LISTEN_TEXT]; /* the same, or the name to which a Unix socket is bound */
-	bool public;                /* neither a loopback address nor a Unix socket */
-	struct stat file;           /* the Unix socket that this process has opened */
+	/* the address: "127.0.0.1:3000", "[::1]:3000" or "unix:/run/box.sock" */
+	char text[HR_LISTEN_TEXT];
+	/* the same address, or the name to which a Unix socket is bound */
+	char nginx[HR_LISTEN_TEXT];
+	bool public;      /* the address is neither a loopback address nor a Unix socket */
+	struct stat file; /* status of the Unix socket that this process has opened */
 };
 
 /* Chooses the address: the setting `listen`, or all of IPv4 if requests require a key or a client
@@ -36,10 +37,11 @@ int hr_listen_choose(
     struct hr_listen *l, const struct hr_settings *c, bool has_key, struct hr_err *err);
 
 /* Binds, close-on-exec. At a TCP address clients are refused until hr_listen_start(), at a Unix
- * socket they wait. HR_E_BUSY: another process has the address. A file at the path of a Unix socket
- * that is no socket is an error and stays. */
+ * socket they wait. Fails with HR_E_BUSY if another process has the address. A file at the path of
+ * a Unix socket that is not a socket is an error and stays. */
 int hr_listen_bind(struct hr_listen *l, struct hr_err *err);
-int hr_listen_start(int fd, const struct hr_listen *l, struct hr_err *err); /* may be HR_E_BUSY */
+/* Listens; may fail with HR_E_BUSY. */
+int hr_listen_start(int fd, const struct hr_listen *l, struct hr_err *err);
 /* Returns fd, the previous image's socket (-1: none), if it is the one of this address; otherwise
  * closes it, removes its file, and returns -1. */
 int hr_listen_take(struct hr_listen *l, int fd);

@@ -1,4 +1,4 @@
-/* The nginx process. Invariant: the process group of a former nginx master counts as an orphan
+/* Runs the nginx process. Invariant: the process group of a former nginx master counts as an orphan
  * until it is empty. */
 #include "config.h"
 
@@ -19,9 +19,9 @@
 #include "supervisor/edge/nginxline.h"
 #include "supervisor/run/context.h"
 
-#define LISTEN_FD 3 /* descriptor in nginx */
+#define LISTEN_FD 3 /* the socket's descriptor in nginx */
 #define VIEWER_FD 4
-/* Upper bound of growth, as a multiple of the settings' connections, and the factor of one step. */
+/* upper bound of growth, as a multiple of the settings' connections, and the factor of one step */
 #define GROWTH 16
 #define GROWTH_STEP 4
 #define PROBE_MS 10000
@@ -91,7 +91,7 @@ nginx_answered(void *arg, bool ok, const char *answer)
 		hr_log(HR_LOG_ERROR, "the server does not answer handraild's own request: %.120s",
 		    answer);
 		n->ctx->start_failed(n->ctx, "the server does not answer");
-		if (n->svc.state != HR_SERVICE_STARTING) /* ending by now */
+		if (n->svc.state != HR_SERVICE_STARTING) /* nginx is ending by now */
 			return;
 	}
 	/* nginx runs; if a worker fails, its supervision handles that */
@@ -217,7 +217,7 @@ nginx_spawn(struct hr_nginx *n, const char *dir, const char *file, struct hr_err
 		(void)snprintf(inherit, sizeof(inherit), "NGINX=%d;%d;", LISTEN_FD, VIEWER_FD);
 	else
 		(void)snprintf(inherit, sizeof(inherit), "NGINX=%d;", LISTEN_FD);
-	/* SIGQUIT if the supervisor dies: nginx then finishes its requests */
+	/* nginx gets SIGQUIT if the supervisor dies, and then finishes its requests */
 	return hr_child_start(&n->svc.child,
 	    &(const struct hr_spawn){.path = ctx->settings.nginx,
 		.argv = argv,
@@ -230,7 +230,8 @@ nginx_spawn(struct hr_nginx *n, const char *dir, const char *file, struct hr_err
 	    OOM_NGINX, err);
 }
 
-/* Records the process group for a successor: nginx's pid file comes late, and goes too early. */
+/* Records the process group for a successor: nginx writes its pid file late, and removes it too
+ * early. */
 static void
 note_group(const struct hr_nginx *n, const char *dir)
 {
@@ -258,7 +259,7 @@ nginx_run(struct hr_nginx *n, struct hr_err *err)
 	return r;
 }
 
-/* Starts nginx; one that is held has a process already. */
+/* Starts nginx; an nginx that is held has a process already. */
 static int
 nginx_go(struct hr_service *svc, int ready, struct hr_err *err)
 {
@@ -330,7 +331,7 @@ hr_nginx_start(struct hr_nginx *n, struct hr_err *err)
 	if (hr_probe_start(&n->probe, ctx->loop, &self, s->listen.len, "/alive",
 		n->worker_asked ? "HTTP/1.1 200" : "HTTP/1.1 400", PROBE_MS, nginx_answered, n,
 		err) != 0) {
-		/* odd, but nginx does run */
+		/* this is odd, but nginx does run */
 		hr_log(HR_LOG_WARNING, "handraild cannot check whether the server answers: %s",
 		    err->msg);
 		hr_service_ready(&n->svc);

@@ -1,5 +1,4 @@
-/* hr_nginx: the front end of the server: nginx's configuration, its process, its successors.
- *
+/* hr_nginx: runs the front end of the server: nginx's configuration, its process, its successors.
  * nginx inherits the listening socket (by the NGINX variable of its own binary upgrade). When its
  * master is killed, the orphaned workers get SIGQUIT and finish their requests, and a new master
  * starts on the same socket: no connection is refused and no request is cut. An upgrade in place
@@ -24,9 +23,9 @@ struct hr_site;
 struct hr_nginx {
 	struct hr_context *ctx;
 	struct hr_site *site;
-	struct hr_service svc; /* WAITING: held; only signals to end it are safe */
+	struct hr_service svc; /* WAITING: nginx is held; only signals to end it are safe */
 	struct hr_barrier hold;
-	bool reopen; /* reopen the logs once it is up */
+	bool reopen; /* reopen the logs once nginx is up */
 	struct hr_probe probe;
 	bool worker_asked;               /* the probe's answer comes from a worker */
 	pid_t orphans[HR_NGINX_ORPHANS]; /* process groups of masters that are dead or inherited */
@@ -34,18 +33,22 @@ struct hr_nginx {
 };
 
 void hr_nginx_init(struct hr_nginx *n, struct hr_context *ctx, struct hr_site *site);
-/* Starts nginx as far as possible without the port, after hr_nginx_configure(): ends in
- * HR_SERVICE_WAITING, or does not start it if it cannot be held. */
+/* Starts nginx as far as possible without the port, after hr_nginx_configure(): the state becomes
+ * HR_SERVICE_WAITING, or nginx is not started if it cannot be held. */
 int hr_nginx_prepare(struct hr_nginx *n, struct hr_err *err);
-int hr_nginx_start(struct hr_nginx *n, struct hr_err *err); /* the socket must be listening */
-void hr_nginx_reload(struct hr_nginx *n);                   /* after hr_nginx_configure() */
+/* Lets nginx serve; the socket must be listening. */
+int hr_nginx_start(struct hr_nginx *n, struct hr_err *err);
+/* Reloads the configuration; call it after hr_nginx_configure(). */
+void hr_nginx_reload(struct hr_nginx *n);
 void hr_nginx_reopen_logs(struct hr_nginx *n);
-/* Stops it gracefully: current requests are completed. fast: at once. Ends in STOPPED. */
+/* Stops nginx gracefully: current requests are completed. With `fast` it stops at once. The state
+ * becomes STOPPED. */
 void hr_nginx_stop(struct hr_nginx *n, bool fast);
 void hr_nginx_kill(struct hr_nginx *n);
-/* Drops orphans that are gone; call after unknown processes were reaped. */
+/* Drops orphans that have ended; call after unknown processes were reaped. */
 void hr_nginx_check_orphans(struct hr_nginx *n);
-bool hr_nginx_gone(const struct hr_nginx *n); /* stopped, and no orphan is left */
+/* Returns true if nginx has stopped, and no orphan is left. */
+bool hr_nginx_gone(const struct hr_nginx *n);
 void hr_nginx_done(struct hr_nginx *n);
 
 /* Hands nginx and the orphans to the next image of this process, and takes over the previous
@@ -53,6 +56,6 @@ void hr_nginx_done(struct hr_nginx *n);
  * continues; any other gets SIGQUIT when its successor starts. */
 int hr_nginx_hand_over(const struct hr_nginx *n, struct hr_handover *h, struct hr_err *err);
 void hr_nginx_succeed(struct hr_nginx *n, struct hr_handover *h);
-void hr_nginx_orphan(struct hr_nginx *n, pid_t group); /* adds a group to wait for at the end */
+void hr_nginx_orphan(struct hr_nginx *n, pid_t group); /* Adds a group to wait for at the end. */
 
 #endif

@@ -22,14 +22,14 @@
 #include "supervisor/run/context.h"
 #include "supervisor/run/keys.h"
 
-/* Bytes of a request head beyond the kilobyte that nginx reads first: the part that is passed on
- * must fit one FastCGI record, 65535 bytes with the names of its parts. */
+/* bytes of a request head beyond the kilobyte that nginx reads first: the part that is passed on
+ * must fit one FastCGI record, 65535 bytes with the names of its parts */
 #define HEAD_MAX (62 << 10)
 
-/* Names by which a browser on this machine or in its network reaches this server. Anybody can make
- * a public name resolve to it ("DNS rebinding"), and a page of that name would have this server's
- * origin; names without a dot and of these zones are not public. nginx has checked and lower-cased
- * $host. */
+/* names by which a browser on this machine or in its network reaches this server. Any owner of a
+ * domain can make a public name resolve to it ("DNS rebinding"), and a page of that name would have
+ * this server's origin; names without a dot and of these zones are not public. nginx has checked
+ * and lower-cased $host */
 #define OWN_HOSTS "_|localhost|[^.:]+|.+[.]localhost|127([.][0-9]+){3}|\\[::1\\]"
 #define NETWORK_HOSTS "|[0-9.]+|\\[[0-9a-f:.]+\\]|.+[.]internal|.+[.]local"
 #define CHECK_HOST                                                                                 \
@@ -58,7 +58,7 @@
 	"\terror_page 502 503 504 = @handrail_port_away;\n"                                        \
 	"\tproxy_pass http://127.0.0.1:$handrail_port$handrail_port_path;\n"
 
-/* The longest DNS name; nginx.conf.in makes room for it in a map. */
+/* length of the longest DNS name; nginx.conf.in makes room for it in a map */
 #define HOST_MAX 253
 
 struct values {
@@ -132,8 +132,9 @@ values_init(struct values *v, const struct hr_site *s, const struct hr_settings 
 	values_number(v, "viewer_limit", HR_VIEWER_PLACES);
 	values_number(v, "action_limit", c->action_workers_max);
 	values_number(v, "live_limit", c->live_workers_max);
-	(void)hr_log_level_parse(c->log_level, &level); /* checked before */
-	/* never "info": there nginx quotes lines of a refused request head, with the key */
+	(void)hr_log_level_parse(c->log_level, &level); /* the value was checked before */
+	/* the level is never "info": there nginx quotes lines of a refused request head, with the
+	 * key */
 	values_add(v, "error_level", level == HR_LOG_DEBUG ? "notice" : "warn", false);
 }
 
@@ -289,7 +290,7 @@ values_mcp(
 	return part_add(v, "mcp", part, s, open ? "handrail-mcp.conf.in" : NULL, err);
 }
 
-/* Adds the SWE-ReX endpoint: only if enabled. */
+/* Adds the SWE-ReX endpoint, only if it is enabled. */
 static int
 values_swerex(
     struct values *v, const struct hr_site *s, const struct hr_settings *c, struct hr_err *err)
@@ -301,7 +302,7 @@ values_swerex(
 	    v, "swerex", part_new(v), s, c->swerex ? "handrail-swerex.conf.in" : NULL, err);
 }
 
-/* Adds the OpenHands V1 endpoint: only if enabled. */
+/* Adds the OpenHands V1 endpoint, only if it is enabled. */
 static int
 values_v1(
     struct values *v, const struct hr_site *s, const struct hr_settings *c, struct hr_err *err)

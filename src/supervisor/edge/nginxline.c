@@ -45,7 +45,8 @@ hr_nginx_line(const char *line, size_t len, size_t *ret_skip)
 	} levels[] = {{"emerg", HR_LOG_ERROR}, {"alert", HR_LOG_ERROR}, {"crit", HR_LOG_ERROR},
 	    {"error", HR_LOG_ERROR}, {"warn", HR_LOG_WARNING}, {"notice", HR_LOG_DEBUG},
 	    {"info", HR_LOG_DEBUG}, {"debug", HR_LOG_DEBUG}};
-	/* "2026/11/20 13:38:13 [notice] 9#9: text", or "nginx: [emerg] text" before it has a log */
+	/* the line is "2026/11/20 13:38:13 [notice] 9#9: text", or "nginx: [emerg] text" before
+	 * nginx has a log */
 	const char *open = len > 7 && memcmp(line, "nginx: [", 8) == 0     ? line + 7
 			   : len > 20 && line[4] == '/' && line[20] == '[' ? line + 20
 									   : NULL;

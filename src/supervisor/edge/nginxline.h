@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* Returns the level; *ret_skip: start of the text. nginx's notices are of level debug here: they
- * report no problem. */
+/* Returns the level; *ret_skip is the start of the text. nginx's notices are of level debug here:
+ * they report no problem. */
 int hr_nginx_line(const char *line, size_t len, size_t *ret_skip);
 
 /* Returns the number of connections if the text reports that a worker process has used all, or

@@ -1,6 +1,6 @@
-/* nginx across an upgrade in place. Invariant: each master of the previous image is a child that
- * continues, or an orphan. A master that continues keeps its connections: one that ends closes idle
- * connections, which cuts requests that are being sent. */
+/* Hands nginx over in an upgrade in place. Invariant: each master of the previous image is a child
+ * that continues, or an orphan. A master that continues keeps its connections: one that ends closes
+ * idle connections, which cuts requests that are being sent. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -21,9 +21,9 @@
 
 #define TEXT_MAX (1u << 18)
 #define MAPS_MAX (1u << 20)
-#define GONE " (deleted)" /* appended by the kernel to the name of a replaced file */
+#define GONE " (deleted)" /* the kernel appends this to the name of a replaced file */
 
-/* Returns a digest of everything that determines its start; 0: unknown. */
+/* Returns a digest of everything that determines nginx's start; 0: unknown. */
 static uint64_t
 digest(const struct hr_site *s)
 {
@@ -58,7 +58,7 @@ hr_nginx_hand_over(const struct hr_nginx *n, struct hr_handover *h, struct hr_er
 	    (long)n->svc.child.pid, digest(n->site));
 }
 
-/* Returns true if its program and libraries are still the files on disk. */
+/* Returns true if nginx's program and libraries are still the files on disk. */
 static bool
 is_current(pid_t pid)
 {
@@ -70,7 +70,7 @@ is_current(pid_t pid)
 	(void)snprintf(path, sizeof(path), "/proc/%ld/maps", (long)pid);
 	if (hr_path_read(path, &maps, NULL) != 0 || maps.len == 0)
 		current = false;
-	/* format: ADDRESSES r-xp OFFSET DEVICE INODE NAME */
+	/* the format of a line is ADDRESSES r-xp OFFSET DEVICE INODE NAME */
 	line = current ? strtok_r(maps.p, "\n", &save) : NULL;
 	for (; line != NULL && current; line = strtok_r(NULL, "\n", &save)) {
 		at = strchr(line, ' ');

@@ -71,7 +71,7 @@ keep_from_page(struct hr_buf *b, const struct hr_plugin *p, const struct hr_mani
 	    "\tproxy_hide_header Clear-Site-Data;\n");
 }
 
-#define KEYLESS_MAX 256 /* concurrent requests to all plugins without a key */
+#define KEYLESS_MAX 256 /* maximum concurrent requests to all plugins without a key */
 
 static void
 one_location(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifest_http *h,
@@ -80,7 +80,7 @@ one_location(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manife
 	static const char *const uris[] = {"/-/auth", "/-/bearer"};
 	const char *last = strrchr(h->prefix, '/');
 
-	/* relative: a proxy in front may use another prefix */
+	/* the address is relative: a proxy in front may use another prefix */
 	if (h->strip) {
 		while (last > h->prefix && last[-1] != '/')
 			last--;

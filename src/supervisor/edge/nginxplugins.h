@@ -1,4 +1,4 @@
-/* hr_nginx_plugins: the locations of the plugins' paths, for server { }. */
+/* hr_nginx_plugins: composes the locations of the plugins' paths, for server { }. */
 #ifndef HR_SUPERVISOR_EDGE_NGINXPLUGINS_H
 #define HR_SUPERVISOR_EDGE_NGINXPLUGINS_H
 
@@ -8,8 +8,9 @@
 
 struct hr_plugins;
 
-/* limits: those of the server, which a location with its own limit must repeat. page: this server
- * serves the sandbox's page, whose origin no plugin's page may share. */
+/* Appends the locations. `limits` are those of the server, which a location with its own limit must
+ * repeat. `page`: this server serves the sandbox's page, whose origin no plugin's page may
+ * share. */
 void hr_nginx_plugins(struct hr_buf *b, const struct hr_plugins *ps, const char *run_dir,
     const char *limits, bool page);
 

@@ -1,4 +1,5 @@
-/* Orphans of a predecessor are not this process's children: it finds them by process group. */
+/* Ends orphans of a predecessor, which are not this process's children: it finds them by process
+ * group. */
 #include "config.h"
 
 #include "supervisor/edge/oldnginx.h"

@@ -1,4 +1,4 @@
-/* A request to the server itself. Only the status line of the response is read. */
+/* Sends a request to the server itself. Only the status line of the response is read. */
 #include "config.h"
 
 #include "supervisor/edge/probe.h"

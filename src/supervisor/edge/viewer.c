@@ -1,4 +1,4 @@
-/* The viewer's port, and the file with its address. */
+/* Opens the viewer's port, and writes the file with its address. */
 #include "config.h"
 
 #include "supervisor/edge/viewer.h"
@@ -138,7 +138,7 @@ hr_viewer_announce(
 		    "the file viewer's address is not written (viewer_url_file): %s", err.msg);
 }
 
-/* Compares times too, since the inode of a removed file can be reused. */
+/* Compares times, too, since the inode of a removed file can be reused. */
 static bool
 is_there(const struct hr_viewer *v)
 {

@@ -1,5 +1,5 @@
-/* hr_viewer: the place of the file viewer (doc/http.md, "The file viewer"): its own loopback port,
- * which nginx serves; the secret path below which it shows files; and the file from which the
+/* hr_viewer: finds the place of the file viewer (doc/http.md, "The file viewer"): its own loopback
+ * port, which nginx serves; the secret path below which it shows files; and the file from which the
  * shell's account reads both. */
 #ifndef HR_SUPERVISOR_EDGE_VIEWER_H
 #define HR_SUPERVISOR_EDGE_VIEWER_H
@@ -13,18 +13,19 @@
 struct hr_rundir;
 struct hr_settings;
 
-#define HR_VIEWER_PLACES 4 /* workers for files that it may occupy, beyond the settings' number */
+/* workers for files that the viewer may occupy, beyond the settings' number */
+#define HR_VIEWER_PLACES 4
 
 struct hr_viewer {
-	int fd;   /* listening; -1: no viewer */
-	int port; /* -1: none was free */
+	int fd;   /* listening socket; -1: there is no viewer */
+	int port; /* -1: no port was free */
 	char secret[HR_TOKEN_LEN + 1];
-	char *file; /* written by this process; NULL: it was not */
+	char *file; /* file that this process has written; NULL: none */
 	struct stat written;
 };
 
 /* Takes a port. If none is free there is no viewer, which is no error. Connections wait until nginx
- * runs. handed (-1: none): the previous image's socket, which is kept if suitable; taken in any
+ * runs. `handed` (-1: none) is the previous image's socket, which is kept if suitable; taken in any
  * case. */
 void hr_viewer_open(struct hr_viewer *v, const struct hr_settings *c, int handed);
 /* Chooses the secret, before the run directory is prepared: a predecessor's in it, or a new one.
@@ -34,7 +35,7 @@ int hr_viewer_choose(struct hr_viewer *v, const struct hr_rundir *r, struct hr_e
  * only logged. */
 void hr_viewer_announce(
     struct hr_viewer *v, const struct hr_rundir *r, const struct hr_settings *c, uid_t reader);
-/* Also removes the file, unless another one has replaced it. */
+/* Closes the viewer and removes the file, unless another one has replaced it. */
 void hr_viewer_close(struct hr_viewer *v);
 
 #endif
