@@ -1,5 +1,5 @@
-/* hr_cgroup: the control groups of the sandbox's commands, below that of the server if permitted:
- * of version 2 or, each for memory, pids and cpu, of version 1. */
+/* hr_cgroup: makes the control groups of the sandbox's commands, below that of the server if
+ * permitted: of version 2 or, each for memory, pids and cpu, of version 1. */
 #ifndef HR_SUPERVISOR_RUN_CGROUP_H
 #define HR_SUPERVISOR_RUN_CGROUP_H
 
@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 
-/* 0: no limit. */
+/* The limits; 0: no limit. */
 struct hr_cgroup_limits {
 	uint64_t memory;                /* bytes */
 	uint64_t pids;                  /* processes and threads */

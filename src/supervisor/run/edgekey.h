@@ -1,6 +1,6 @@
-/* hr_edgekey: a digest of a session key that nginx itself can compare: MD5, the only algorithm of
- * its module secure_link, over the salt in hexadecimal and the key. Sum and salt cannot be sent in
- * place of the key, and reveal it only if it can be guessed. */
+/* hr_edgekey: makes a digest of a session key that nginx itself can compare: MD5, the only
+ * algorithm of its module secure_link, over the salt in hexadecimal and the key. Sum and salt
+ * cannot be sent in place of the key, and reveal it only if it can be guessed. */
 #ifndef HR_SUPERVISOR_RUN_EDGEKEY_H
 #define HR_SUPERVISOR_RUN_EDGEKEY_H
 

@@ -1,5 +1,5 @@
-/* inotify reports changes, so the guard is idle without them. It checks after a pause, since
- * removals mostly come in groups. */
+/* Watches files: inotify reports changes, so the guard is idle without them. It checks after a
+ * pause, since removals mostly come in groups. */
 #include "config.h"
 
 #include "supervisor/run/guard.h"
@@ -18,8 +18,8 @@
 #include "base/path.h"
 #include "supervisor/run/context.h"
 
-#define PAUSE_MS 200  /* pause before a check, after a change */
-#define AGAIN_MS 5000 /* pause after a check that found damage */
+#define PAUSE_MS 200  /* ms to pause before a check, after a change */
+#define AGAIN_MS 5000 /* ms to pause after a check that found damage */
 #define FILES_MAX 1024
 #define GONE (IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF | IN_ATTRIB)
 
@@ -34,7 +34,7 @@ static int
 remember(struct hr_guard *g, const char *path, struct hr_err *err)
 {
 	struct hr_guard_file *more;
-	struct stat st = {0}; /* the first check finds one that is gone already */
+	struct stat st = {0}; /* the first check finds a directory that is gone already */
 
 	if (lstat(path, &st) != 0 && errno != ENOENT)
 		return hr_err_sys(err, errno, "%s", path);
@@ -84,7 +84,7 @@ remember_directory(struct hr_guard *g, const char *path, bool below, struct hr_e
 	return 0;
 }
 
-/* Returns the first file that is missing or was replaced; NULL: none. */
+/* Returns the first file that is missing or was replaced, or NULL if there is none. */
 static const char *
 changed(const struct hr_guard *g)
 {

@@ -20,7 +20,7 @@ struct hr_guard_file {
 };
 
 struct hr_guard {
-	int fd; /* inotify; -1: not open */
+	int fd; /* inotify's descriptor; -1: not open */
 	struct hr_watch *events, *timer;
 	struct hr_guard_file *files;
 	size_t n;

@@ -1,5 +1,5 @@
-/* Users and the working directory. The original runs these steps through a shell; here programs get
- * their arguments directly, and the tree is walked without following links. */
+/* Sets up users and the working directory. The original runs these steps through a shell; here
+ * programs get their arguments directly, and the tree is walked without following links. */
 #include "config.h"
 
 #include "supervisor/run/identity.h"
@@ -39,7 +39,8 @@ hr_identity_name_ok(const char *name)
 	return true;
 }
 
-/* Returns 1 with *ret_uid from the user database; 0: no such user; -1: it cannot be read. */
+/* Returns 1 with *ret_uid from the user database; 0 if there is no such user; -1 if it cannot be
+ * read. */
 static int
 user_lookup(const char *name, uid_t *ret_uid, struct hr_err *err)
 {
@@ -190,7 +191,7 @@ hr_identity_work_dir(
 		hr_log(HR_LOG_WARNING, "working directory: %s", cause.msg);
 		return 0;
 	}
-	/* once the user owns the directory, he could replace it by a link */
+	/* once the user owns the directory, that user could replace it by a link */
 	fd = hr_plain_walk_as(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY, geteuid());
 	if (own_tree(dir, user, group, stopped, err) < 0)
 		return -1;
@@ -212,7 +213,7 @@ user_and_directory(struct hr_identity *id, const struct hr_settings *c, const ch
 	id->user_id = (uid_t)c->user_id;
 	if (env_user != NULL && strcmp(name, env_user) == 0 && !root &&
 	    strcmp(name, "openhands") != 0)
-		return 0; /* an account on somebody's own machine: leave it alone */
+		return 0; /* leaves an account on a person's own machine alone */
 	if (!root) {
 		if (!hr_identity_name_ok(name))
 			return hr_err_set(
@@ -299,7 +300,7 @@ is_mapped(const char *map, unsigned long number)
 }
 
 /* Returns the first of the usual accounts. Where the user namespace has none of them, as where root
- * is its only account, returns root's. NULL: there is no such account. */
+ * is its only account, it returns root's; NULL if there is no such account. */
 static struct passwd *
 usual_nginx(void)
 {

@@ -1,5 +1,6 @@
-/* hr_identity: the shell's user and the working directory, as in handraild(8), section "user and
- * directory", and nginx's account. Everything happens once, before anything is started. */
+/* hr_identity: sets up the shell's user and the working directory, as in handraild(8), section
+ * "user and directory", and nginx's account. Everything happens once, before anything is
+ * started. */
 #ifndef HR_SUPERVISOR_RUN_IDENTITY_H
 #define HR_SUPERVISOR_RUN_IDENTITY_H
 
@@ -11,14 +12,15 @@
 struct hr_settings;
 
 struct hr_identity {
-	/* the contract's user id: that of the existing user, or else the requested one. It decides
+	/* user id of the contract: that of the existing user, or else the requested one. It decides
 	 * whether the shell changes to the working directory at start */
 	uid_t user_id;
-	/* the actual user of the shell */
-	bool shell_changes; /* becomes shell_user; otherwise stays this process's user */
-	char *shell_user;   /* name, "" if the process's user has none */
+	/* ---- the actual user of the shell ---- */
+	/* the shell becomes shell_user; otherwise it stays this process's user */
+	bool shell_changes;
+	char *shell_user; /* name, "" if the process's user has none */
 	uid_t shell_uid;
-	/* nginx's workers; only used if this process is root */
+	/* account of nginx's workers; only used if this process is root */
 	char *nginx_user, *nginx_group;
 	uid_t nginx_uid;
 	gid_t nginx_gid;
@@ -30,11 +32,12 @@ struct hr_identity {
 int hr_identity_prepare(struct hr_identity *id, const struct hr_settings *c, const char *env_user,
     const char *etc, bool (*stopped)(void), struct hr_err *err);
 /* Sets only nginx's account: `wanted`, or the first that exists of www-data, nginx, nobody; root
- * where the user namespace has none of these. Does nothing if not root. */
+ * where the user namespace has none of these. Does nothing if this process is not root. */
 int hr_identity_nginx(struct hr_identity *id, const char *wanted, struct hr_err *err);
 void hr_identity_done(struct hr_identity *id);
 
-/* Returns true for a name safe for useradd and su: not empty, no option, blank, ':' or '/'. */
+/* Returns true for a name safe for useradd and su: it is not empty, is no option, and has no blank,
+ * ':' or '/'. */
 bool hr_identity_name_ok(const char *name);
 
 /* Performs mkdir -p, chown -R, chmod g+rw on the working directory; group is a name or a number.

@@ -1,4 +1,5 @@
-/* Session keys. Invariant: after each call no copy of a key is left in this process's memory. */
+/* Keeps session keys. Invariant: after each call no copy of a key is left in this process's
+ * memory. */
 #include "config.h"
 
 #include "supervisor/run/keys.h"
@@ -14,9 +15,9 @@
 #include "base/fd.h"
 #include "base/random.h"
 
-#define KEYS_MAX 65536 /* bytes of a key file, and so at most half as many keys */
+#define KEYS_MAX 65536 /* maximum bytes of a key file, and so at most half as many keys */
 
-/* Handles a key; nothing else sees one. */
+/* Handles a key; no other function sees one. */
 static void
 key_take(struct hr_key *ret, const struct hr_keys *k, const char *key, size_t len)
 {

@@ -1,5 +1,5 @@
-/* hr_keys: the session keys as the supervisor stores them, which reveals none: each key is turned
- * into a salted sum when it is read, and erased. */
+/* hr_keys: keeps the session keys as the supervisor stores them, which reveals none: each key is
+ * turned into a salted sum when it is read, and erased. */
 #ifndef HR_SUPERVISOR_RUN_KEYS_H
 #define HR_SUPERVISOR_RUN_KEYS_H
 
@@ -13,18 +13,18 @@
 
 struct hr_buf;
 
-/* One key. Anything to be derived from it belongs here and into key_take(), the only place that
- * sees the key. */
+/* One key. Any value derived from it belongs here and into key_take(), the only place that sees the
+ * key. */
 struct hr_key {
 	unsigned char sum[HR_KEYSUM];
 	unsigned char edge[HR_EDGEKEY]; /* sum for nginx */
 };
 
-/* Zero it once. */
+/* The keys; zero the struct once. */
 struct hr_keys {
 	unsigned char salt[HR_KEYSUM_SALT];
 	size_t count;     /* 0: authentication is off */
-	uint32_t longest; /* bytes */
+	uint32_t longest; /* bytes of the longest key */
 	struct hr_key *v;
 	bool from_environment;
 };
@@ -33,8 +33,8 @@ struct hr_keys {
  * longer shows it. Empty counts as unset. A key with a line feed is an error. */
 int hr_keys_take_environment(struct hr_keys *k, struct hr_err *err);
 
-/* Reads the keys from a file, one per line, unless the environment gave one. Path "": none. On an
- * error the old keys stay. */
+/* Reads the keys from a file, one per line, unless the environment gave one. Path "": there is no
+ * file. On an error the old keys stay. */
 int hr_keys_read_file(struct hr_keys *k, const char *path, struct hr_err *err);
 
 /* Appends the answer to a worker: a struct hr_keysum_head, and the sums from number `from` on that

@@ -1,4 +1,4 @@
-/* The run directory. Invariant: every change of its content is made under its lock. */
+/* Manages the run directory. Invariant: every change of its content is made under its lock. */
 #include "config.h"
 
 #include "supervisor/run/rundir.h"
@@ -25,16 +25,18 @@
 #include "base/way.h"
 #include "base/process/handover.h"
 
-#define LISTEN_BACKLOG 4096 /* nginx gets EAGAIN at once if the backlog is full */
+/* maximum, since nginx gets EAGAIN at once if the backlog is full */
+#define LISTEN_BACKLOG 4096
 #define LOCK_TRIES 100
 #define LOCK_WAIT_MS 10
 #define FRESH "~" /* suffix of a socket until it replaces the old one */
 #define LONGEST_SOCKET "/fcgi/control.sock" FRESH
 #define SOCKET_MAX sizeof(((struct sockaddr_un *)0)->sun_path)
 
-/* When a part of an earlier server stays: */
-#define SESSION 1u  /* a keeper or the edit history continues: clients see the same server */
-#define KILLED 2u   /* the predecessor's effects stay, its workers and shells may still run */
+/* the conditions under which a part of an earlier server stays */
+#define SESSION 1u /* a keeper or the edit history continues: clients see the same server */
+/* the predecessor was killed: its effects stay, and its workers and shells may still run */
+#define KILLED 2u
 #define UPGRADED 4u /* the previous image's nginx and workers still respond */
 
 static const struct part {
@@ -48,7 +50,7 @@ static const struct part {
     {"nginx", UPGRADED},
     {"www", UPGRADED},
     {"keeper", SESSION},
-    {"plugin", 0}, /* see remove_files() */
+    {"plugin", 0}, /* remove_files() treats these */
     {"action", UPGRADED},
     {"undo", SESSION},
     {"journal", KILLED | UPGRADED},
@@ -102,8 +104,8 @@ port_directory(const char *base, long long port)
 	return hr_path_join(base, name);
 }
 
-/* Chooses the path. *ret_fresh: it is a template for mkdtemp(), since only a place for temporary
- * files is available. */
+/* Chooses the path. *ret_fresh is set if it is a template for mkdtemp(), since only a place for
+ * temporary files is available. */
 static char *
 choose_name(const struct hr_rundir_place *where, bool *ret_fresh, struct hr_err *err)
 {
@@ -285,7 +287,7 @@ hr_rundir_open(struct hr_rundir *r, const struct hr_rundir_place *where, struct 
 	return 0;
 fail:
 	if (r->made)
-		(void)rmdir(r->path); /* fails unless it is empty */
+		(void)rmdir(r->path); /* fails unless the directory is empty */
 	free(r->path);
 	r->path = NULL;
 	return -1;
@@ -352,7 +354,7 @@ remove_files(const char *path, struct hr_err *err)
 	return ok;
 }
 
-/* stays: a set of SESSION, KILLED, UPGRADED. */
+/* Removes leftovers; `stays` is a set of SESSION, KILLED, UPGRADED. */
 static int
 remove_parts(const struct hr_rundir *r, unsigned stays, struct hr_err *err)
 {
@@ -531,7 +533,8 @@ listen_anew(const struct hr_rundir *r, struct sockaddr_un *addr, const char *pat
 
 	if (fd < 0)
 		return hr_err_sys(err, errno, "socket");
-	/* the lock is held, so the old socket's owner is dead, but clients may look for it */
+	/* the lock is held, so the old socket's owner is dead, but clients may look for the
+	 * socket */
 	if (lstat(path, &st) != 0)
 		(void)snprintf(addr->sun_path, sizeof(addr->sun_path), "%s", path);
 	else
@@ -557,7 +560,7 @@ hr_rundir_listen(const struct hr_rundir *r, const char *name, uid_t uid, struct 
 	char path[sizeof(addr.sun_path)];
 
 	if (socket_name(r, name, &addr, path, err) < 0)
-		return -1; /* then none was handed over */
+		return -1; /* no socket was handed over */
 	if (fd < 0)
 		return listen_anew(r, &addr, path, uid, err);
 	if (!give_to(r, path, uid)) {
@@ -581,7 +584,7 @@ hr_rundir_close(struct hr_rundir *r)
 		hr_rundir_remove(r, "lock");
 		if (r->made && rmdir(r->path) != 0)
 			hr_log(HR_LOG_WARNING, "%s: %s", r->path, strerror(errno));
-		/* the parent ".../handrail" of ".../handrail/PORT", if it is empty */
+		/* removes the parent ".../handrail" of ".../handrail/PORT", if it is empty */
 		slash = strrchr(r->path, '/');
 		if (r->made && slash != NULL && slash != r->path) {
 			*slash = '\0';

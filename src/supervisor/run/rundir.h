@@ -28,30 +28,30 @@
 struct hr_handover;
 
 struct hr_rundir {
-	char *path;     /* absolute */
+	char *path;     /* absolute path */
 	int lock;       /* -1: not open */
 	bool made;      /* this server made the directory and removes it */
 	bool inherited; /* left by a killed predecessor, or by the previous image */
 	bool privileged;
 	uid_t nginx_uid;
-	struct hr_handover *handed; /* the previous image's sockets, borrowed; NULL: none */
+	struct hr_handover *handed; /* sockets of the previous image, borrowed; NULL: none */
 };
 
 struct hr_rundir_place {
-	const char *wanted;                   /* the setting run_dir, "": choose */
-	const char *runstatedir;              /* parent of root's default */
-	const char *xdg_runtime_dir, *tmpdir; /* environment variables; NULL: unset */
-	const char *before;                   /* the previous image's, if needed; NULL: none */
+	const char *wanted;                   /* the setting run_dir; "": choose a directory */
+	const char *runstatedir;              /* parent of the default for root */
+	const char *xdg_runtime_dir, *tmpdir; /* environment variables; NULL: not set */
+	const char *before; /* directory of the previous image, if needed; NULL: none */
 	long long port;
 	bool privileged; /* this process is root */
 };
 
-/* Returns the directory's path without making it; the caller frees it. NULL: no memory, or the path
- * would be a new one each time. */
+/* Returns the directory's path without making it; the caller frees it. Returns NULL without memory,
+ * or if the path would be a new one each time. */
 char *hr_rundir_name(const struct hr_rundir_place *where, struct hr_err *err);
 
-/* Makes the directory if necessary, and takes its lock. HR_E_BUSY: a running server has it (the
- * message names the process). */
+/* Makes the directory if necessary, and takes its lock. Fails with HR_E_BUSY if a running server
+ * has it (the message names the process). */
 int hr_rundir_open(struct hr_rundir *r, const struct hr_rundir_place *where, struct hr_err *err);
 
 /* Removes a killed predecessor's leftovers, then makes the parts. With keep_session its session
@@ -67,15 +67,15 @@ int hr_rundir_restore(struct hr_rundir *r, struct hr_err *err);
 int hr_rundir_check(
     const struct hr_rundir *r, uid_t uid, const char *name, const char *role, struct hr_err *err);
 
-/* Returns "DIR/" and the formatted name; the caller frees it. NULL: no memory. */
+/* Returns "DIR/" and the formatted name, which the caller frees; NULL without memory. */
 char *hr_rundir_file(const struct hr_rundir *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* Removes such a file, if it exists. On failure it goes with the directory. */
+/* Removes such a file, if it exists. On failure the file is removed with the directory. */
 void hr_rundir_remove(const struct hr_rundir *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Returns a listening Unix socket at DIR/name, mode 0600, owned by uid, close-on-exec; -1 with *err
- * set. It is the handed one, or a new one that replaces an existing file atomically. */
+/* Returns a listening Unix socket at DIR/name, mode 0600, owned by uid, close-on-exec, or -1 with
+ * *err set. It is the handed one, or a new one that replaces an existing file atomically. */
 int hr_rundir_listen(const struct hr_rundir *r, const char *name, uid_t uid, struct hr_err *err);
 /* Returns the handed socket, or -1. */
 int hr_rundir_inherit(const struct hr_rundir *r, const char *name);
@@ -85,7 +85,7 @@ int hr_rundir_inherit(const struct hr_rundir *r, const char *name);
 int hr_rundir_shell(const struct hr_rundir *r, const char *path, struct hr_err *err);
 
 /* Returns the journal's directory: below the state directory, for the server at `port`, or, if that
- * is "", DIR/journal. The caller frees it; NULL: no memory. */
+ * is "", DIR/journal. The caller frees it; NULL without memory. */
 char *hr_rundir_journal(const struct hr_rundir *r, const char *state_dir, long long port);
 /* Makes the journal's directory, accessible only to this account. */
 int hr_rundir_make_journal(const char *path, struct hr_err *err);

@@ -1,4 +1,5 @@
-/* The token's file. Invariant: under its name it has the right owner and complete content. */
+/* Writes the token's file. Invariant: under its name it has the right owner and complete
+ * content. */
 #include "config.h"
 
 #include "supervisor/run/token.h"
@@ -78,7 +79,7 @@ hr_token_show(struct hr_token *t, const struct hr_rundir *r, bool shown, struct 
 		hr_buf_addf(&b, "{\"token\":\"%s\"}", t->text);
 	else
 		hr_buf_adds(&b, "{\"token\":null}");
-	/* owner before name, since nginx may read it at any time */
+	/* sets the owner before the name, since nginx may read it at any time */
 	if (hr_token_keep(t->text, r, KEPT_FILE, err) < 0 || hr_buf_check(&b, err) < 0 ||
 	    hr_path_write_for(path, hr_buf_str(&b), b.len, S_IRUSR,
 		r->privileged ? r->nginx_uid : HR_PATH_OWN, err) < 0)

@@ -1,8 +1,8 @@
-/* hr_token: the file DIR/www/connection_token, which nginx serves at GET /vscode/connection_token.
- *
- * The token lasts for the life of a run directory, so clients may keep it: a server that takes over
- * the directory keeps the predecessor's token (DIR/www/token, private), whether it was published or
- * not. The secret of the file viewer's address is kept in the same way. */
+/* hr_token: writes the file DIR/www/connection_token, which nginx serves at GET
+ * /vscode/connection_token. The token lasts for the life of a run directory, so clients may keep
+ * it: a server that takes over the directory keeps the predecessor's token (DIR/www/token,
+ * private), whether it was published or not. The secret of the file viewer's address is kept in the
+ * same way. */
 #ifndef HR_SUPERVISOR_RUN_TOKEN_H
 #define HR_SUPERVISOR_RUN_TOKEN_H
 
@@ -31,8 +31,8 @@ hr_token_keep(const char *text, const struct hr_rundir *r, const char *file, str
  * nothing. */
 int hr_token_init(struct hr_token *t, const struct hr_rundir *r, struct hr_err *err);
 
-/* Writes the file: the token, or null. Readable by nginx's account only, and complete at any time.
- * Also saves the token for a successor. */
+/* Writes the file with the token, or null. It is readable by nginx's account only, and complete at
+ * any time. Also saves the token for a successor. */
 int hr_token_show(struct hr_token *t, const struct hr_rundir *r, bool shown, struct hr_err *err);
 
 #endif
