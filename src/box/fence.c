@@ -1,4 +1,4 @@
-/* The second fence: what of the kernel the programs of a box do not reach. */
+/* Builds the second fence: the parts of the kernel that programs of a box do not reach. */
 #include "config.h"
 
 #include "box/fence.h"
@@ -22,15 +22,15 @@
 #include "base/err.h"
 #include "base/fd.h"
 
-/* Capabilities that the box's root keeps: those of container engines, without devices and raw
- * sockets. CAP_SETFCAP lets a user namespace in the box have a root of its own. */
+/* the capabilities that the box's root keeps: those of container engines, without devices and raw
+ * sockets. CAP_SETFCAP lets a user namespace in the box have a root of its own */
 static const cap_value_t kept[] = {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_KILL,
     CAP_NET_BIND_SERVICE, CAP_SETFCAP, CAP_SETGID, CAP_SETPCAP, CAP_SETUID, CAP_SYS_CHROOT};
 
-/* System calls that fail with EPERM in a box. They act on the machine as a whole, or have been the
- * way out of containers. Namespaces of one's own stay possible: browsers make their sandbox of
- * them. A name that libseccomp does not know is passed over: this processor has no such call, or
- * the call is above LAST_CALL. */
+/* The system calls that fail with EPERM in a box. They act on the machine as a whole, or have been
+ * the way out of containers. Namespaces of one's own stay possible: browsers make their sandbox of
+ * them. A name that libseccomp does not know is skipped: this processor has no such call, or the
+ * call is above LAST_CALL. */
 static const char *const refused[] = {
     /* the machine: clock, kernel, power, swap, accounting */
     "acct", "adjtimex", "clock_adjtime", "clock_adjtime64", "clock_settime", "clock_settime64",
@@ -53,15 +53,15 @@ static const char *const refused[] = {
     "kcmp", "mbind", "migrate_pages", "move_pages", "pidfd_getfd", "set_mempolicy",
     "set_mempolicy_home_node", "setns"};
 
-/* Families of sockets that fail with EPERM: AF_VSOCK reaches the host of a virtual machine past
+/* The families of sockets that fail with EPERM: AF_VSOCK reaches the host of a virtual machine past
  * every namespace, and the others are large parts of the kernel that no program of a box needs. */
 static const unsigned families[] = {
     AF_ALG, AF_BLUETOOTH, AF_CAN, AF_KCM, AF_PACKET, AF_RDS, AF_TIPC, AF_VSOCK, AF_XDP};
-/* Protocols of AF_NETLINK that fail with EPERM: a namespace of users would open them. */
+/* The protocols of AF_NETLINK that fail with EPERM: a namespace of users would open them. */
 static const unsigned netlinks[] = {NETLINK_NETFILTER, NETLINK_XFRM};
 
-/* Numbers of system calls above this one fail with ENOSYS: they came after Linux 6.13, and nobody
- * has looked at them here. From 424 on a call has the same number on every processor. */
+/* Numbers of system calls above this one fail with ENOSYS: the calls came after Linux 6.13, and are
+ * not reviewed here. From 424 on a call has the same number on every processor. */
 #define LAST_CALL 466u
 
 static int
@@ -188,9 +188,9 @@ drop_capabilities(struct hr_err *err)
 
 /* ---- Landlock ---- */
 
-#define LANDLOCK_ABI_SCOPES 6 /* the first with scopes, Linux 6.12 */
+#define LANDLOCK_ABI_SCOPES 6 /* the first version with scopes, of Linux 6.12 */
 
-/* As <linux/landlock.h> of that version has it. */
+/* The struct as <linux/landlock.h> of that version defines it. */
 struct landlock_scopes {
 	uint64_t access_fs, access_net, scoped;
 };
@@ -204,7 +204,8 @@ landlock_abi(void)
 	    SYS_landlock_create_ruleset, NULL, 0, 1u /* LANDLOCK_CREATE_RULESET_VERSION */);
 }
 
-/* Abstract sockets belong to a network namespace, which a box may share with the host. */
+/* Applies Landlock's scopes. Abstract sockets belong to a network namespace, which a box may share
+ * with the host. */
 static int
 scope(struct hr_err *err)
 {

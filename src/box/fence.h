@@ -1,4 +1,4 @@
-/* box_fence: the second fence of a box, around programs whose view of files and processes is
+/* box_fence: sets the second fence of a box, around programs whose view of files and processes is
  * already its own: system calls, capabilities, signals. */
 #ifndef HR_BOX_FENCE_H
 #define HR_BOX_FENCE_H

@@ -1,4 +1,4 @@
-/* The control groups of a box, of both versions. */
+/* Manages the control groups of a box, of both versions. */
 #include "config.h"
 
 #include "box/group.h"

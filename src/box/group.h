@@ -1,4 +1,5 @@
-/* box_group: the control groups of a box: its limits, and the means to stop all of it at once. */
+/* box_group: makes the control groups of a box: its limits, and the means to stop all of it at
+ * once. */
 #ifndef HR_BOX_GROUP_H
 #define HR_BOX_GROUP_H
 

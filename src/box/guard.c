@@ -1,5 +1,5 @@
-/* The guard of a box. A credential change in the box makes the kernel forget that process 1 must
- * die with the launcher; a process outside does not forget. */
+/* Runs the guard of a box. A credential change in the box makes the kernel forget that process 1
+ * must die with the launcher; a process outside does not forget. */
 #include "config.h"
 
 #include "box/guard.h"
@@ -31,7 +31,7 @@ interrupt(int signo)
 static int
 lock_in_time(int fd)
 {
-	/* The timer repeats, since its first signal may come before flock() waits. */
+	/* the timer repeats, since its first signal may come before flock() waits */
 	const struct itimerval on = {.it_value = {PATIENCE_S, 0}, .it_interval = {0, 100000}};
 	const struct itimerval off = {.it_value = {0, 0}};
 	const struct sigaction act = {.sa_handler = interrupt};
@@ -64,7 +64,7 @@ box_guard_lock(struct box_guard *g, const char *storage, struct hr_err *err)
 	return sys == 0 ? 0 : hr_err_sys(err, sys, "lock the storage %s", storage);
 }
 
-/* The guard keeps these three descriptors, under these numbers. */
+/* the descriptors that the guard keeps, under these numbers */
 enum { LOCK = STDERR_FILENO + 1, PIDFD, TIE, KEPT };
 
 /* Keeps no stream of the launcher: a reader would wait for its end as long as the box lives. */
@@ -82,7 +82,8 @@ keep(int lock, int pidfd, int tie)
 	hr_fd_close_from(KEPT);
 }
 
-/* Ends after the box. Unless the box may outlive the launcher, nothing of it is left then. */
+/* Runs as the guard, which ends after the box. Unless the box may outlive the launcher, nothing of
+ * it is left then. */
 static void __attribute__((noreturn)) watch(const char *name)
 {
 	struct pollfd p[] = {{.fd = PIDFD, .events = POLLIN}, {.fd = TIE, .events = POLLIN}};
@@ -138,6 +139,6 @@ box_guard_end(struct box_guard *g)
 {
 	hr_fd_close(&g->tie);
 	if (g->pid > 0)
-		(void)hr_spawn_end(g->pid, NULL); /* fails where it was waited for already */
+		(void)hr_spawn_end(g->pid, NULL); /* fails where the guard was waited for already */
 	hr_fd_close(&g->lock);
 }

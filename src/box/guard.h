@@ -1,4 +1,4 @@
-/* box_guard: a process outside the box that lives as long as the box. It holds the lock of the
+/* box_guard: runs a process outside the box that lives as long as the box. It holds the lock of the
  * storage, and ends the box if the launcher is killed. */
 #ifndef HR_BOX_GUARD_H
 #define HR_BOX_GUARD_H
@@ -8,13 +8,15 @@
 #include "base/err.h"
 
 struct box_guard {
-	int lock;  /* the storage; the guard has a copy, so that the lock outlives the launcher */
+	/* descriptor of the storage; the guard has a copy, so that the lock outlives the
+	 * launcher */
+	int lock;
 	int tie;   /* the launcher's end of a pipe to the guard; -1: no guard was started */
-	pid_t pid; /* a child of the launcher */
+	pid_t pid; /* pid of the guard, a child of the launcher */
 };
 
-/* Locks a storage. Waits two seconds for a box before, whose guard may be about to end. Returns 0,
- * or -1 with *err, HR_E_BUSY if a box uses it. Release *g with box_guard_end() in any case. */
+/* Locks a storage. Waits two seconds for an earlier box, whose guard may be about to end. Returns
+ * 0, or -1 with *err, HR_E_BUSY if a box uses it. Release *g with box_guard_end() in any case. */
 int box_guard_lock(struct box_guard *g, const char *storage, struct hr_err *err);
 
 /* Starts the guard of the process of a pidfd. If the launcher ends without box_guard_leave(), the

@@ -1,4 +1,4 @@
-/* The user namespace of an ordinary user's box. */
+/* Makes the user namespace of an ordinary user's box. */
 #include "config.h"
 
 #include "box/ids.h"

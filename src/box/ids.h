@@ -1,4 +1,4 @@
-/* box_ids: which accounts of the host the accounts of a box are. */
+/* box_ids: maps the accounts of a box to accounts of the host. */
 #ifndef HR_BOX_IDS_H
 #define HR_BOX_IDS_H
 
@@ -18,7 +18,7 @@ bool box_ids_range(const char *text, const char *name, uid_t uid, long *ret_star
  * newgidmap(1) are installed. */
 struct box_ids {
 	bool many;
-	long uid_start, uid_count, gid_start, gid_count; /* the first range, where `many` */
+	long uid_start, uid_count, gid_start, gid_count; /* the first range, if `many` is set */
 };
 void box_ids_find(struct box_ids *ids);
 

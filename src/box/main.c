@@ -22,7 +22,7 @@
 #define MFD_EXEC 0x0010U
 #endif
 
-#define STATUS_USAGE 2    /* the command line or the document */
+#define STATUS_USAGE 2    /* the command line or the document is wrong */
 #define STATUS_FAILED 125 /* the box could not be made */
 
 static const char usage_text[] =
@@ -41,7 +41,7 @@ static const char usage_text[] =
 
 struct order {
 	bool check, help;
-	int control; /* -1: in the foreground */
+	int control; /* -1: the box runs in the foreground */
 	const char *file;
 };
 
@@ -108,9 +108,9 @@ launch(const struct box_spec *s, int control)
 	return status;
 }
 
-/* Executes this program again from sealed memory. A program that replaces itself by /proc/self/exe
- * in the box would else have the file of the launcher to write to. Returns 0 where that is done
- * already, or -1 with *err. */
+/* Executes this program again from sealed memory. Otherwise a program that replaces itself by
+ * /proc/self/exe in the box would have the file of the launcher to write to. Returns 0 where that
+ * is done already, or -1 with *err. */
 static int
 leave_file(char **argv, struct hr_err *err)
 {
@@ -121,7 +121,8 @@ leave_file(char **argv, struct hr_err *err)
 	if (file >= 0 && fcntl(file, F_GET_SEALS) > 0)
 		return 0;
 	memory = memfd_create("handrail-box", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
-	if (memory < 0 && errno == EINVAL) /* Linux before 6.3, where every one can be executed */
+	/* all memory files can be executed in Linux before 6.3 */
+	if (memory < 0 && errno == EINVAL)
 		memory = memfd_create("handrail-box", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (file < 0 || memory < 0)
 		return hr_err_sys(err, errno, "copy the launcher");

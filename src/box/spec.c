@@ -1,4 +1,4 @@
-/* The document that describes a box: read strictly, and explained. */
+/* Reads the document that describes a box strictly, and explains it. */
 #include "config.h"
 
 #include "box/spec.h"
@@ -11,7 +11,7 @@
 #include "base/path.h"
 #include "proto/json.h"
 
-#define NAME_MAX_BYTES 63 /* a host name's label */
+#define NAME_MAX_BYTES 63 /* maximum bytes of a host name's label */
 #define MEMORY_LEAST (16 << 20)
 
 static const char *const members[] = {
@@ -19,7 +19,7 @@ static const char *const members[] = {
 static const char *const mount_members[] = {"source", "target", "read_only", NULL};
 static const char *const limit_members[] = {"memory_bytes", "processes", "cpus", NULL};
 
-/* Returns 0 if o is an object with no other members than those of `known`; else -1 with *err. */
+/* Returns 0 if o is an object that has only members of `known`; otherwise -1 with *err. */
 static int
 only(struct json_object *o, const char *what, const char *const *known, struct hr_err *err)
 {
@@ -46,7 +46,7 @@ has(struct json_object *o, const char *name)
 	return json_object_object_get_ex(o, name, NULL) != 0;
 }
 
-/* Sets *ret to a string of at least one byte. NULL stays where the member is absent. */
+/* Sets *ret to a string of at least one byte. *ret stays NULL where the member is absent. */
 static int
 text_of(struct json_object *o, const char *name, const char **ret, struct hr_err *err)
 {
@@ -59,7 +59,7 @@ text_of(struct json_object *o, const char *name, const char **ret, struct hr_err
 	return 0;
 }
 
-/* Returns true for an absolute path without "." and ".." and without a slash too many, but "/". */
+/* Returns true for an absolute path without ".", ".." and superfluous slashes, except "/". */
 static bool
 is_plain(const char *path)
 {
@@ -119,7 +119,7 @@ name_of(struct box_spec *s, struct hr_err *err)
 	return 0;
 }
 
-/* Targets that the box fills itself. */
+/* Returns true for targets that the box fills itself. */
 static bool
 is_taken(const char *target)
 {

@@ -1,4 +1,4 @@
-/* box_spec: the JSON document that describes one box (handrail-box(8), "The document"). */
+/* box_spec: reads the JSON document that describes one box (handrail-box(8), "The document"). */
 #ifndef HR_BOX_SPEC_H
 #define HR_BOX_SPEC_H
 
@@ -11,29 +11,29 @@
 
 struct json_object;
 
-#define BOX_SPEC_MAX (1u << 20) /* bytes of a document */
+#define BOX_SPEC_MAX (1u << 20) /* maximum bytes of a document */
 #define BOX_MOUNTS_MAX 256
 
 struct box_mount {
-	const char *source; /* absolute, on the host */
-	const char *target; /* absolute, in the box */
+	const char *source; /* absolute path on the host */
+	const char *target; /* absolute path in the box */
 	bool read_only;
 };
 
 struct box_limits {
 	int64_t memory_bytes; /* 0: no limit */
 	int64_t processes;    /* 0: no limit */
-	double cpus;          /* processors' worth of time; 0: no limit */
+	double cpus;          /* CPU time, in processors; 0: no limit */
 };
 
-/* Every string is borrowed from `tree`. */
+/* The content of a document. Every string is borrowed from `tree`. */
 struct box_spec {
 	struct json_object *tree;
-	const char *name;      /* names the control groups, and is the host name in the box */
-	const char *storage;   /* a directory of the caller's, for all that the box changes */
-	const char *root;      /* a directory with a system of its own; NULL: the host's programs */
-	bool host_network;     /* false: no network but a loopback interface of the box's own */
-	const char *directory; /* the program starts there */
+	const char *name;    /* name of the control groups, and the host name in the box */
+	const char *storage; /* a directory of the caller's, for all that the box changes */
+	const char *root;    /* a directory with a system of its own; NULL: the host's programs */
+	bool host_network; /* false: the box has no network, only a loopback interface of its own */
+	const char *directory; /* directory in which the program starts */
 	struct box_mount mounts[BOX_MOUNTS_MAX];
 	size_t nmounts;
 	struct box_limits limits;
@@ -47,7 +47,7 @@ struct box_spec {
 int box_spec_read(struct box_spec *s, const char *text, size_t len, struct hr_err *err);
 void box_spec_done(struct box_spec *s);
 
-/* Appends what a box of this document gets, in sentences, for --check. */
+/* Appends the properties of a box of this document, in sentences, for --check. */
 void box_spec_explain(const struct box_spec *s, struct hr_buf *b);
 
 #endif

@@ -1,4 +1,5 @@
-/* The first process of a box: its namespaces, the order in which both sides prepare it, its end. */
+/* Runs the first process of a box: its namespaces, the order in which both sides prepare it, its
+ * end. */
 #include "config.h"
 
 #include "box/start.h"
@@ -58,7 +59,7 @@ setting_is(const char *path, char value)
 	return fd >= 0 && hr_fd_read(fd, &c, 1) == 1 && c == value;
 }
 
-/* Names the setting that forbids namespaces. */
+/* Sets an error that names the setting which forbids namespaces. */
 static int
 not_cloned(int sys, struct hr_err *err)
 {
@@ -94,16 +95,16 @@ raise_loopback(struct hr_err *err)
 		   : hr_err_sys(err, errno, "start the loopback interface of the box");
 }
 
-/* Everything that the first process of a box needs. */
+/* The data that the first process of a box needs. */
 struct first {
 	const struct box_spec *s;
 	int sync; /* the launcher has the other end */
 	bool detached;
-	bool plain;  /* the caller is not root: there is a user namespace */
-	bool one_id; /* which has a single account */
+	bool plain;  /* the caller is not root, so that there is a user namespace */
+	bool one_id; /* the user namespace has a single account */
 };
 
-/* Everything between "go" and the program; returns only with an error. */
+/* Prepares the box between "go" and the program; returns only with an error. */
 static int
 become_program(const struct first *f, struct hr_err *err)
 {
@@ -136,14 +137,14 @@ become_program(const struct first *f, struct hr_err *err)
 	return hr_err_sys(err, errno, "execute %s in the box", s->argv[0]);
 }
 
-/* The child. Its end of `sync` is closed by exec, which the launcher takes for success. */
+/* Runs the child. Its end of `sync` is closed by exec, which the launcher takes for success. */
 static void __attribute__((noreturn)) in_box(const struct first *f)
 {
 	struct hr_err e = {0};
 	sigset_t none;
 	char go;
 
-	/* a link that the box has planted must lead to no descriptor of the caller's */
+	/* a link that the box has planted must not lead to a descriptor of the caller's */
 	(void)close_range(STDERR_FILENO + 1, (unsigned)f->sync - 1, 0);
 	(void)close_range((unsigned)f->sync + 1, ~0u, 0);
 	(void)signal(SIGPIPE, SIG_DFL);
@@ -151,11 +152,11 @@ static void __attribute__((noreturn)) in_box(const struct first *f)
 	(void)signal(SIGTTOU, SIG_DFL);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	/* no byte: the launcher has given up, or was killed */
+	/* no byte means that the launcher has given up, or was killed */
 	if (hr_fd_read(f->sync, &go, 1) == 1) {
 		(void)become_program(f, &e);
-		(void)hr_fd_write_full(
-		    f->sync, e.msg, strlen(e.msg), NULL); /* the launcher has ended: no reader */
+		/* fails if the launcher has ended, and there is no reader */
+		(void)hr_fd_write_full(f->sync, e.msg, strlen(e.msg), NULL);
 	}
 	_exit(1);
 }
@@ -236,7 +237,7 @@ look_at_directories(const struct box_spec *s, struct hr_err *err)
 	return 0;
 }
 
-/* Waits for the end of the box. Without its guard the box ends. Returns 0, or -1 with errno. */
+/* Waits for the end of the box, and ends it if its guard has ended. Returns 0, or -1 with errno. */
 static int
 wait_for(pid_t pid, pid_t guard, int *ret_status)
 {
@@ -250,7 +251,7 @@ wait_for(pid_t pid, pid_t guard, int *ret_status)
 	return ended == pid ? 0 : -1;
 }
 
-/* box_start() with the storage locked. */
+/* Implements box_start() with the storage locked. */
 static int
 start(const struct box_spec *s, struct box_guard *guard, int control, int *ret_status,
     struct hr_err *err)

@@ -34,10 +34,10 @@ int umount2(const char *target, int flags);
 #define BOX_MNT_DETACH 2
 
 #define PLACES_MAX (BOX_MOUNTS_MAX + 64)
-#define TMPFS_RUN "67108864"   /* bytes of /run */
-#define TMPFS_SHM "1073741824" /* bytes of /dev/shm, counted as the box's memory */
+#define TMPFS_RUN "67108864"   /* maximum bytes of /run */
+#define TMPFS_SHM "1073741824" /* maximum bytes of /dev/shm, counted as the box's memory */
 
-/* A mount without a place. */
+/* A mount that is not attached yet, and its place. */
 struct place {
 	int fd;
 	const char *target;
@@ -65,7 +65,7 @@ static const struct seen host_system[] = {{"usr", false}, {"bin", false}, {"sbin
     {"var/lib/dpkg", false}, {"var/lib/apt", false}, {"var/cache/apt", false},
     {"var/cache/debconf", true}, {"var/cache/fontconfig", false}};
 
-/* Directories that every box has. */
+/* the directories that every box has */
 static const struct {
 	const char *path;
 	mode_t mode;
@@ -73,7 +73,7 @@ static const struct {
     {"proc", 0555}, {"root", 0700}, {"run", 0755}, {"srv", 0755}, {"sys", 0555}, {"tmp", 01777},
     {"var", 0755}, {"var/log", 0755}, {"var/tmp", 01777}};
 
-/* These are neither read nor written in a box, as container engines have it. */
+/* the files that a box neither reads nor writes, as in container engines */
 static const char *const hidden[] = {"/proc/acpi", "/proc/asound", "/proc/interrupts",
     "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi",
     "/proc/timer_list", "/proc/timer_stats", "/sys/devices/virtual/powercap", "/sys/firmware",
@@ -106,7 +106,7 @@ set_flags(int fd, unsigned flags, uint64_t attributes)
 	return (int)syscall(SYS_mount_setattr, fd, "", flags | AT_EMPTY_PATH, &a, sizeof(a));
 }
 
-/* Takes fd (-1: the error is in errno). */
+/* Adds a mount; takes ownership of fd (-1: the error is in errno). */
 static int
 add(struct view *v, int fd, const char *target, bool is_file, struct hr_err *err)
 {
@@ -168,7 +168,7 @@ bound(const char *path, bool writable)
 
 /* ---- overlays ---- */
 
-/* A directory of the storage, made if it is missing; never a link. */
+/* Opens a directory of the storage, which is made if it is missing; never follows a link. */
 static int
 storage_directory(int storage, const char *name, mode_t mode)
 {
@@ -223,7 +223,7 @@ sift(int lower, int upper, struct hr_err *err)
 			return hr_err_sys(err, errno, "make %s in the storage", e->d_name);
 		above = openat(upper, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (above < 0 && (errno == ENOTDIR || errno == ELOOP))
-			continue; /* the box has put something else there */
+			continue; /* the box has put something else in this place */
 		if (below < 0 || above < 0)
 			return hr_err_sys(err, errno, "enter %s", e->d_name);
 		if (sift(below, above, err) < 0)
@@ -353,7 +353,7 @@ host_root(struct view *v, struct hr_err *err)
 		HR_CLOSE int lower = -1;
 
 		if (host < 0 || fstatat(host, path, &st, AT_SYMLINK_NOFOLLOW) != 0)
-			continue; /* not every system has it */
+			continue; /* not every system has this directory */
 		n = readlinkat(host, path, link, sizeof(link) - 1);
 		if (n > 0) {
 			link[n] = '\0';
@@ -549,7 +549,7 @@ hide(const char *path, struct hr_err *err)
 	struct stat st;
 
 	if (lstat(path, &st) != 0)
-		return 0; /* this kernel has none */
+		return 0; /* this kernel does not have the file */
 	fd = S_ISDIR(st.st_mode)
 		 ? new_mount("tmpfs", options,
 		       MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
@@ -580,7 +580,7 @@ mask(struct hr_err *err)
 	return 0;
 }
 
-/* A box with a system of its own has an overlay over its directory. */
+/* Makes the root of a box with a system of its own, which has an overlay over its directory. */
 static int
 directory_root(struct view *v, struct hr_err *err)
 {
@@ -598,7 +598,7 @@ directory_root(struct view *v, struct hr_err *err)
 	return v->v[--v->n].fd;
 }
 
-/* A box with the host's programs has a directory of the storage. */
+/* Makes the root of a box with the host's programs, which has a directory of the storage. */
 static int
 storage_root(struct view *v, struct hr_err *err)
 {

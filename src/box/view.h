@@ -1,14 +1,14 @@
-/* box_view: the file systems of a box. The mounts are made before the old root is left, without a
- * place, and put at their places when the new root is the only one: no link in the box leads a
- * mount or a directory of this program to a file of the host. */
+/* box_view: makes the file systems of a box. The mounts are made before the old root is left,
+ * without a place, and put at their places when the new root is the only one: no link in the box
+ * leads a mount or a directory of this program to a file of the host. */
 #ifndef HR_BOX_VIEW_H
 #define HR_BOX_VIEW_H
 
 #include "box/spec.h"
 
-/* Changes the caller, which is alone in fresh mount, PID and network namespaces, to the box's view.
- * `plain`: the caller has a user namespace and is no root outside. Returns 0, or -1 with *err: the
- * caller must end then. */
+/* Changes the caller, which is alone in new mount, PID and network namespaces, to the box's view.
+ * `plain`: the caller has a user namespace and is not root outside. Returns 0, or -1 with *err:
+ * then the caller must end. */
 int box_view_enter(const struct box_spec *s, bool plain, struct hr_err *err);
 
 #endif
