@@ -1,4 +1,4 @@
-/* The choice of a directory for run directories. */
+/* Chooses a directory for run directories. */
 #include "config.h"
 
 #include "host/runbase.h"

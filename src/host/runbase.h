@@ -1,4 +1,4 @@
-/* The directory for run directories of servers on this machine. */
+/* Chooses the directory for run directories of servers on this machine. */
 #ifndef HR_HOST_RUNBASE_H
 #define HR_HOST_RUNBASE_H
 

@@ -168,7 +168,7 @@ void shell_end(struct hr_keeper *k); /* Kills the shell and its foreground; a ne
  * prompt with the builtin. This function and shell_ack() are operations of the core: arg is the
  * keeper. */
 bool shell_take_back(void *arg);
-void shell_ack(void *arg, bool careful); /* Implemented in shell_ack.c. */
+void shell_ack(void *arg, bool careful); /* Sends the ack line (shell_ack.c). */
 void shell_on_child(void *arg);
 /* Watches an existing shell. `other`: it is not this process's child. */
 int shell_watch(struct hr_keeper *k, bool other, struct hr_err *err);

@@ -27,7 +27,7 @@
 #include "proto/json.h"
 
 #define END_PATIENCE_MS 5000
-#define PLACE "/old" /* in a box that removes files */
+#define PLACE "/old" /* place of the directory in a box that removes files */
 
 static void
 release_ports(struct hr_box *b)
@@ -131,7 +131,8 @@ remove_directory(const struct hr_box *b, struct hr_err *err)
 	return geteuid() != 0 ? remove_inside(b, err) : hr_err_pass(err, &e);
 }
 
-/* Ends the processes of the box, and removes what leads to them. Its files stay. */
+/* Ends the processes of the box, and removes the files that lead to them. The box's own files
+ * stay. */
 static int
 end_processes(struct hr_box *b, struct hr_err *err)
 {
@@ -165,7 +166,7 @@ box_destroy(void *self, struct hr_err *err)
 	return end_it(self, true, err);
 }
 
-/* The box can be started again with its files, if a record leads to them. */
+/* Ends the box; it can be started again with its files, if a record leads to them. */
 static int
 box_close(void *self, struct hr_err *err)
 {
@@ -284,7 +285,7 @@ box_restore(void *self, const char *record, struct hr_err *err)
 		    "the box of sandbox \"%s\" has ended; \"handrail up\" starts it again with its "
 		    "files, \"handrail down\" removes them",
 		    b->h->sid);
-	/* the caller needs it running */
+	/* the caller needs the box running */
 	if (!b->h->attach && hr_box_freeze(b, false, err) < 0)
 		return -1;
 	return hr_box_open_socket(b, err);
@@ -337,7 +338,7 @@ box_resume(void *self, struct hr_err *err)
 	return hr_box_freeze(b, false, err) < 0 ? -1 : 0;
 }
 
-/* An idle box that cannot be frozen uses nothing either. */
+/* Pauses the box; an idle box that cannot be frozen uses nothing either. */
 static int
 box_freeze(void *self, struct hr_err *err)
 {
@@ -367,7 +368,7 @@ box_vscode_url(void *self, char **ret, struct hr_err *err)
 	    b->edge);
 }
 
-/* Ports of a network of the box's own are nobody's outside. */
+/* Returns the addresses; the ports of a box with its own network are not reachable from outside. */
 static int
 box_web_hosts(void *self, char **ret_json, struct hr_err *err)
 {

@@ -1,4 +1,4 @@
-/* hr_box: internals of the back-end "box": one server that is process 1 of a box, which
+/* Internals of hr_box, the back-end "box": one server that is process 1 of a box, which
  * handrail-box(8) makes. */
 #ifndef HR_HOST_BOX_BOX_INT_H
 #define HR_HOST_BOX_BOX_INT_H
@@ -10,7 +10,7 @@
 #include "host/handrail-backend.h"
 #include "host/records/portlock.h"
 
-/* In the box: the directory of the server's socket, which the caller's side has, too. */
+/* directory of the server's socket in the box, which the caller's side has, too */
 #define HR_BOX_EDGE "/run/handrail/edge"
 #define HR_BOX_SOCKET "http.sock"
 #define HR_BOX_NOTIFY "ready"
@@ -19,10 +19,10 @@ enum { HR_BOX_VSCODE, HR_BOX_APP1, HR_BOX_APP2, HR_BOX_PORTS };
 
 struct hr_box {
 	const struct hr_backend_host *h;
-	/* The next four are kept from one box to the next of the same sandbox: the record of the
-	 * first leads to the next. NULL: there was none. */
-	char *name; /* of the control groups, and the host name in the box */
-	char *dir;  /* all of the box on the disk: "storage", "log", "process" */
+	/* The next four members are kept from one box to the next of the same sandbox: the record
+	 * of the first leads to the next. NULL: there was none. */
+	char *name; /* name of the control groups, and the host name in the box */
+	char *dir;  /* directory with all files of the box: "storage", "log", "process" */
 	char *edge; /* the caller's name of HR_BOX_EDGE */
 	char *key;
 	pid_t pid; /* 0: none */
@@ -30,9 +30,10 @@ struct hr_box {
 	int watch;    /* pidfd, readable when the box has ended; -1: none */
 	int socket;   /* the server's socket file, opened with O_PATH; -1: none */
 	char at[32];  /* the path of `socket` */
-	bool new_dir; /* made by this process: removed if the start fails */
-	struct hr_portlock locks[HR_BOX_PORTS]; /* held only with the network of the host */
-	int ports[HR_BOX_PORTS];                /* 0: none */
+	bool new_dir; /* this process made the directory: it is removed if the start fails */
+	/* locks that are held only with the network of the host */
+	struct hr_portlock locks[HR_BOX_PORTS];
+	int ports[HR_BOX_PORTS]; /* 0: none */
 };
 
 /* Starts a box and waits until its server answers; after a failure *b has all that was started. */
@@ -40,13 +41,15 @@ int hr_box_make(struct hr_box *b, struct hr_err *err);
 /* Opens the server's socket. The box's root can put a link or another file in its place, which is
  * refused and not followed, now or later. Returns 0, or -1 with *err set. */
 int hr_box_open_socket(struct hr_box *b, struct hr_err *err);
-/* Returns a path below b->dir, which the caller frees; NULL: no memory. */
+/* Returns a path below b->dir, which the caller frees; NULL without memory. */
 char *hr_box_path(const struct hr_box *b, const char *name);
-/* Runs the launcher with that document, for a box that ends by itself; `check`: only checks it.
- * Appends what it prints to *out. Returns 0, or -1 with the launcher's reason in *err. */
+/* Runs the launcher with that document, for a box that ends by itself; with `check` it only checks
+ * the document. Appends the launcher's output to *out. Returns 0, or -1 with the launcher's reason
+ * in *err. */
 int hr_box_run_to_end(
     bool check, const struct hr_buf *document, struct hr_buf *out, struct hr_err *err);
-/* Returns the path of the launcher, which the caller frees; NULL with *err set: it is not there. */
+/* Returns the path of the launcher, which the caller frees, or NULL with *err set if there is
+ * none. */
 char *hr_box_launcher(struct hr_err *err);
 
 /* Appends the document that describes the box. Needs b's name, dir, edge, key and ports. */

@@ -1,4 +1,4 @@
-/* What a box needs on this machine, and what the kernel enforces. */
+/* Checks what a box needs on this machine, and what the kernel enforces. */
 #include "config.h"
 
 #include "host/box/box_int.h"
@@ -23,7 +23,7 @@
 static void
 report_lines(const char *text, hr_finding_fn *fn, void *arg)
 {
-	static const char last[] = "\nIt runs "; /* of the document */
+	static const char last[] = "\nIt runs "; /* start of the last line of the document */
 	const char *line = strstr(text, last), *end;
 
 	for (line = line != NULL ? strchrnul(line + 1, '\n') : ""; *line != '\0'; line = end) {

@@ -1,4 +1,5 @@
-/* The control groups handrail/NAME of a box, which its launcher makes: freezing, and their end. */
+/* Handles the control groups handrail/NAME of a box, which its launcher makes: freezes and removes
+ * them. */
 #include "config.h"
 
 #include "host/box/box_int.h"
@@ -48,12 +49,12 @@ each(const char *name, group_fn *fn, void *arg)
 	return r;
 }
 
-/* The files by which versions 2 and 1 freeze, with their values. */
+/* the files by which versions 2 and 1 freeze, with their values */
 static const struct {
 	const char *file, *frozen, *thawed;
 } ways[] = {{"cgroup.freeze", "1", "0"}, {"freezer.state", "FROZEN", "THAWED"}};
 
-/* Returns a descriptor of the file that freezes a group, or -1: this hierarchy does not. */
+/* Returns a descriptor of the file that freezes a group, or -1 if this hierarchy has none. */
 static int
 freezer(const char *dir, int flags, size_t *ret_way)
 {
@@ -109,7 +110,7 @@ ask_one(const char *dir, void *arg)
 	(void)arg;
 	if (fd < 0 || hr_fd_read(fd, text, sizeof(text) - 1) <= 0)
 		return 0;
-	/* of version 1 also FREEZING, until the last process has stopped */
+	/* version 1 may also show FREEZING, until the last process has stopped */
 	return text[0] == ways[way].frozen[0];
 }
 
@@ -123,7 +124,7 @@ static int
 remove_one(const char *dir, void *arg)
 {
 	(void)arg;
-	(void)rmdir(dir); /* a process of another box may be in one of its name */
+	(void)rmdir(dir); /* a group of that name may hold a process of another box */
 	return 0;
 }
 

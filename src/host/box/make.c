@@ -33,8 +33,8 @@
 #include "proto/json.h"
 
 #define LAUNCHER "handrail-box"
-#define NAME_DIGITS 12 /* hexadecimal, after the sandbox's name */
-#define NAME_SHOWN 40  /* bytes of the sandbox's name in the box's name */
+#define NAME_DIGITS 12 /* hexadecimal digits after the sandbox's name */
+#define NAME_SHOWN 40  /* maximum bytes of the sandbox's name in the box's name */
 #define CONTROL 3      /* the launcher's descriptor */
 #define LAST_WORDS 600
 #define SAID_MAX (64u << 10)
@@ -173,8 +173,8 @@ refused(const char *said, int status, struct hr_err *err)
 	return hr_err_set(err, HR_E_RUNTIME, "%.*s", (int)strcspn(last, "\n"), last);
 }
 
-/* A pair of connected sockets: the document's way, since the launcher reads to the end, and the
- * box's standard input is that descriptor afterwards. */
+/* Makes a pair of connected sockets for the document: the launcher reads to the end, and that
+ * descriptor is the box's standard input afterwards. */
 static int
 pair(int fds[2], struct hr_err *err)
 {
@@ -183,7 +183,8 @@ pair(int fds[2], struct hr_err *err)
 		   : hr_err_sys(err, errno, "a socket pair");
 }
 
-/* A launcher that refuses its command reads nothing: its status tells. */
+/* Writes the document. A launcher that refuses its command reads nothing: its status reports
+ * that. */
 static void
 send_document(int *fd, const struct hr_buf *document)
 {

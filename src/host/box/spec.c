@@ -1,4 +1,5 @@
-/* The document of a box: what it sees of the host, its limits, and the command of its server. */
+/* Composes the document of a box: the parts of the host that it sees, its limits, and the command
+ * of its server. */
 #include "config.h"
 
 #include "host/box/box_int.h"
@@ -23,7 +24,7 @@
 #include "host/config/volumes.h"
 #include "proto/json.h"
 
-#define PORT 30000 /* part of the start command; nothing listens there */
+#define PORT 30000 /* port in the start command, on which nothing listens */
 #define RUN_DIR "/run/handrail/server"
 #define UID_FIRST 1000
 #define UID_LAST 59999
@@ -114,7 +115,8 @@ hr_box_open_files(const struct hr_config *c, struct hr_err *err)
 	return n;
 }
 
-/* The launcher lets a box swap nothing, so only that can be asked for. */
+/* Reads the limit of memory. The launcher allows a box no swap, so memswap_limit can only ask for
+ * that. */
 static int
 memory(const struct hr_config *c, long long *ret, struct hr_err *err)
 {
@@ -162,7 +164,7 @@ limits(struct spec *s, struct hr_err *err)
 	return 0;
 }
 
-/* ---- what it sees of the host ---- */
+/* ---- the parts of the host that it sees ---- */
 
 static int
 one_volume(struct spec *s, const struct hr_volume *v, struct hr_err *err)
@@ -185,7 +187,8 @@ one_volume(struct spec *s, const struct hr_volume *v, struct hr_err *err)
 								: strdup(v->source);
 	if (path == NULL)
 		return hr_err_nomem(err);
-	/* the launcher follows no links: another account could change one meanwhile */
+	/* the path is resolved here, since the launcher follows no links: another account could
+	 * change one meanwhile */
 	if (realpath(path, source) == NULL)
 		return hr_err_sys(err, errno, "sandbox.volumes: %s", path);
 	return add_mount(s, source, v->target, read_only);
@@ -253,7 +256,7 @@ host_programs(struct spec *s, struct hr_strv *prefix, struct hr_err *err)
 		return -1;
 	for (i = 0; i < sizeof(more) / sizeof(*more); i++) {
 		given = hr_env_get(env, more[i][0]);
-		/* the second is below the first, unless it is given */
+		/* the second directory is below the first, unless it is given */
 		if ((given != NULL || i == 0) &&
 		    show_program(s, given != NULL ? given : more[i][1], more[i][0], other, err) < 0)
 			return -1;
@@ -296,7 +299,8 @@ root_programs(struct spec *s, struct hr_strv *prefix, struct hr_err *err)
 /* ---- its account and its command ---- */
 
 /* Returns a user ID for the account that root's box makes: one that no account of the host has,
- * since the box sees the host's accounts, and its kernel is the host's. -1: as in an image. */
+ * since the box sees the host's accounts, and its kernel is the host's. -1: the ID is as in an
+ * image. */
 static long
 free_id(const struct spec *s)
 {
@@ -310,7 +314,8 @@ free_id(const struct spec *s)
 	return id;
 }
 
-/* An ordinary user's box has the user's account alone to be used, which is its root. */
+/* Composes the account: an ordinary user's box can use the user's account alone, which is its
+ * root. */
 static void
 account(struct spec *s, struct hr_command *c)
 {
@@ -365,7 +370,7 @@ environment(struct spec *s)
 	hr_strv_set_env(&s->env, "LANG=C.UTF-8");
 	for (e = b->h->env; *e != NULL; e++)
 		hr_strv_set_env(&s->env, *e);
-	/* a network of the box's own has all ports free */
+	/* all ports are free in a network of the box's own */
 	hr_command_env(&s->env, b->h, b->key, ports[HR_BOX_VSCODE], &ports[HR_BOX_APP1]);
 	hr_strv_set_env(&s->env, "NOTIFY_SOCKET=" HR_BOX_EDGE "/" HR_BOX_NOTIFY);
 }

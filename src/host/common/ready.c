@@ -1,4 +1,4 @@
-/* Readiness of a server that this process starts. */
+/* Waits for the readiness of a server that this process starts. */
 #include "config.h"
 
 #include "host/common/ready.h"

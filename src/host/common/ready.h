@@ -9,8 +9,8 @@
 #define HR_READY_NAME 32
 
 /* Opens a socket for the server's message. path NULL: its name is chosen by the kernel and written
- * to `name` in the form of $NOTIFY_SOCKET; else it is made at `path`, which must be free. Returns a
- * descriptor, or -1 with *err set. */
+ * to `name` in the form of $NOTIFY_SOCKET; otherwise the socket is made at `path`, which must be
+ * free. Returns a descriptor, or -1 with *err set. */
 int hr_ready_open(const char *path, char name[HR_READY_NAME], struct hr_err *err);
 
 /* Waits for "READY=1" of process `pid`, or for its end, which the pidfd `watch` shows. The error

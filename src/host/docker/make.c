@@ -236,7 +236,7 @@ begin_somehow(struct hr_docker *d, struct hr_dockerspec *spec, struct hr_err *er
 	return r != 0 ? hr_err_pass(err, &why) : 0;
 }
 
-/* The original's default opens the ports of a container to other machines. */
+/* Warns that the original's default opens the ports of a container to other machines. */
 static void
 note_open_ports(const struct hr_docker *d)
 {

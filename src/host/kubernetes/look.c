@@ -115,7 +115,7 @@ all_rights(struct exam *x)
 		}
 }
 
-/* the rights for Sandboxes matter only if the settings choose them */
+/* Checks the rights for Sandboxes, which matter only if the settings choose them. */
 static void
 agents(struct exam *x)
 {

@@ -96,7 +96,7 @@ local_connect(void *self, enum hr_connected *ret, struct hr_err *err)
 	if (l->h->attach)
 		return hr_err_set(
 		    err, HR_E_DISCONNECTED, "No existing server found for session %s", l->h->sid);
-	end_left(l); /* clean up after an ended server; its files stay */
+	end_left(l); /* cleans up after an ended server; its files stay */
 	forget(l);
 	home = hr_config_text(l->h->config, "local.home");
 	l->in_home = home == NULL || strcmp(home, "own") == 0;
@@ -105,7 +105,7 @@ local_connect(void *self, enum hr_connected *ret, struct hr_err *err)
 	if (hr_local_make(l, err) != 0) {
 		(void)local_undo(l, NULL);
 		if (l->log != NULL)
-			(void)unlink(l->log); /* the error has its last lines */
+			(void)unlink(l->log); /* the error contains the log's last lines */
 		return -1;
 	}
 	*ret = HR_SANDBOX_MADE;
@@ -297,11 +297,12 @@ end_left(const struct hr_local *l)
 	if (dir >= 0 && l->pid > 0 && is_its(dir, l->pid)) {
 		end_keeper(dir, "keeper", END_PATIENCE_MS);
 		end_named(dir, END_PATIENCE_MS);
-		/* except files that its last processes may still write */
+		/* except the files that its last processes may still write */
 		(void)hr_path_remove(l->run_dir, NULL);
 	}
 	if (dir >= 0)
-		(void)rmdir(l->run_dir); /* empty if a server was killed at its start */
+		/* the directory is empty if a server was killed at its start */
+		(void)rmdir(l->run_dir);
 }
 
 /* ---- end ---- */

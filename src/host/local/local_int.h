@@ -11,17 +11,18 @@
 
 struct hr_local {
 	const struct hr_backend_host *h;
-	pid_t pid; /* 0: none */
+	pid_t pid; /* 0: there is no server */
 	unsigned long long started;
 	int watch; /* pidfd, readable when the server has ended; -1: none */
 	int port, vscode_port, app_ports[2];
 	int reserved; /* descriptor that holds the port until the server has it; -1: none */
 	char *url, *key, *workspace, *log;
 	char *run_dir;      /* the server's run directory; NULL: not chosen yet */
-	bool own_workspace; /* created here and removed at the end */
-	char *home;    /* the sandbox's home directory, removed with it; NULL: not created yet */
-	bool new_home; /* created by this process: removed if the start fails */
-	bool in_home;  /* `home` is $HOME, too, and not only the place of the shell's history */
+	bool own_workspace; /* the workspace was created here and is removed at the end */
+	char *home; /* the sandbox's home directory, removed with it; NULL: not created yet */
+	/* this process created the home directory: it is removed if the start fails */
+	bool new_home;
+	bool in_home; /* `home` is $HOME, too, and not only the place of the shell's history */
 	struct hr_portlock locks[4];
 };
 

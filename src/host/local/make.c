@@ -93,7 +93,7 @@ make_home(struct hr_local *l, struct hr_err *err)
 	l->new_home = mkdir(l->home, 0700) == 0;
 	if (l->new_home)
 		return 0;
-	/* left by a sandbox that ended and was not removed */
+	/* a sandbox that ended and was not removed left the directory */
 	if (errno != EEXIST || lstat(l->home, &st) != 0)
 		return hr_err_sys(err, errno, "create %s", l->home);
 	return S_ISDIR(st.st_mode) && st.st_uid == geteuid()
@@ -105,7 +105,7 @@ make_home(struct hr_local *l, struct hr_err *err)
 void
 hr_local_set_home(const struct hr_local *l, struct hr_strv *env)
 {
-	/* Variables that name directories or files in a home directory. */
+	/* the variables that name directories or files in a home directory */
 	static const char *const names[] = {"XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME",
 	    "XDG_STATE_HOME", "GIT_CONFIG_GLOBAL", "PYTHONUSERBASE", "PIP_CACHE_DIR",
 	    "PIP_CONFIG_FILE", "PYTHON_HISTORY", "IPYTHONDIR", "JUPYTER_CONFIG_DIR",
@@ -290,7 +290,7 @@ set_url(struct hr_local *l, struct hr_err *err)
 {
 	const char *base = hr_config_text(l->h->config, "sandbox.local_runtime_url");
 
-	/* localhost would be looked up for each connection */
+	/* otherwise localhost would be looked up for each connection */
 	if (base == NULL || strcmp(base, "http://localhost") == 0)
 		base = "http://127.0.0.1";
 	return hr_text_setf(&l->url, err, "%s:%d", base, l->port);

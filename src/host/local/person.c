@@ -1,5 +1,5 @@
-/* The back-end "local" without a sandbox: its requirements, and addresses for browsers here and
- * elsewhere (doc/host.md, "Addresses for people"). */
+/* Implements the parts of the back-end "local" without a sandbox: its requirements, and addresses
+ * for browsers here and elsewhere (doc/host.md, "Addresses for people"). */
 #include "config.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 #define URL_MAX 65536
 
-/* Makes the address for access from elsewhere; empty: only from this machine. */
+/* Makes the address for access from elsewhere, or "" for access from this machine only. */
 static void
 public_url(struct hr_buf *b, const struct hr_local *l)
 {
