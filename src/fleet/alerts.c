@@ -1,5 +1,5 @@
-/* Alerts for the operator: raised where the fault is noticed; present and past ones stay in memory,
- * bounded. The console's streams learn of each change. */
+/* Keeps alerts for the operator: raised where the fault is noticed; present and past ones stay in
+ * memory, bounded. The console's streams learn of each change. */
 #include "config.h"
 
 #include "fleet/fleet_int.h"
@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "proto/json.h"
 
-#define ENGINE_FAILS 3 /* consecutive calls */
+#define ENGINE_FAILS 3 /* number of consecutive failed calls */
 
 static const char *const names[] = {
     [HR_ALERT_STORE] = "store",
@@ -61,8 +61,8 @@ hr_fleet_alert(struct hr_fleet *f, enum hr_fleet_alert what, const char *of, con
 	}
 }
 
-/* A single failure may come from an impossible request; repeated ones mean that the engine is
- * unwell. */
+/* Notes the result of a call. A single failure may come from an impossible request; repeated ones
+ * mean that the engine is unwell. */
 void
 hr_fleet_alert_engine(struct hr_fleet *f, const char *why)
 {

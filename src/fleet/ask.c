@@ -106,7 +106,7 @@ is_connected(const struct hr_fleet_row *row)
 		return false;
 	ports[0] = (int)strtol(colon + 1, NULL, 10);
 	for (i = 0; !found && i < sizeof(ports) / sizeof(*ports); i++) {
-		/* remote end, and state "established" */
+		/* the remote end, and the state "established" */
 		(void)snprintf(text, sizeof(text), "%s%08X:%04X 01 ", marked ? MAPPED : " ",
 		    a.s_addr, (unsigned)ports[i]);
 		found = ports[i] > 0 && strstr(hr_buf_str(&b), text) != NULL;
@@ -123,7 +123,7 @@ hr_fleet_ask_active(const struct hr_fleet_row *row)
 	int64_t now = (int64_t)time(NULL);
 	double idle;
 
-	/* first, since the request below opens a connection too */
+	/* comes first, since the request below opens a connection, too */
 	if (is_connected(row))
 		return now;
 	if (r == NULL || hr_rest_header(r, "X-Session-API-Key", row->server_key, true, NULL) != 0 ||

@@ -1,4 +1,4 @@
-/* The table of engines. */
+/* Holds the table of engines. */
 #include "config.h"
 
 #include "fleet/engine.h"

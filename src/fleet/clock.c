@@ -13,11 +13,11 @@
 #include "base/log.h"
 
 #define FOREVER_S INT32_MAX
-#define RETRY_S 5 /* seconds after the store could not be read or written */
+#define RETRY_S 5 /* seconds to wait after the store could not be read or written */
 
 /* Finds a sandbox that has been idle for long enough, as far as the edge knows. Returns 1; 0 if
- * none, with *ret_due the time when there may be one (0: never); or -1 after it has logged the
- * error. */
+ * there is none, with *ret_due the time when there may be one (0: never); or -1 after it has logged
+ * the error. */
 static int
 find_idle(struct hr_fleet *f, enum hr_fleet_state state, int64_t limit_s, struct hr_fleet_row *row,
     int64_t *ret_due)
@@ -58,7 +58,8 @@ begin_idle(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_sta
 	return -1;
 }
 
-/* Called with the lock, which it releases to ask the sandbox. Returns -1 if the store failed. */
+/* Pauses an idle sandbox. Called with the lock, which it releases to ask the sandbox. Returns -1 if
+ * the store failed. */
 static int
 pause_if_idle(struct hr_fleet *f, struct hr_fleet_row *row)
 {
@@ -72,7 +73,7 @@ pause_if_idle(struct hr_fleet *f, struct hr_fleet_row *row)
 	(void)pthread_mutex_lock(&f->lock);
 	r = hr_fleet_look_again(f, row, &err);
 	if (r == 0 || (r == 1 && (row->state != HR_FLEET_RUNNING || row->active != asked)))
-		return 0; /* a client came */
+		return 0; /* a client has come meanwhile */
 	/* no answer does not prove that it is idle: ask again later */
 	if (active < 0)
 		active = now;
@@ -87,7 +88,7 @@ pause_if_idle(struct hr_fleet *f, struct hr_fleet_row *row)
 	return -1;
 }
 
-/* Returns how many seconds a dead sandbox keeps its files; 0: it has none, or they stay. */
+/* Returns how many seconds a dead sandbox keeps its files, or 0 if it has none, or they stay. */
 static int64_t
 dead_limit_s(const struct hr_fleet *f)
 {
@@ -123,7 +124,7 @@ hr_fleet_clock_thread(void *arg)
 		hr_fleet_row_done(&row);
 		hr_fleet_pool_turn(f, &pool_due);
 		if (found == 1 && r >= 0)
-			continue; /* there may be more */
+			continue; /* there may be more idle sandboxes */
 		now = hr_now_ms() / 1000;
 		wait_s = r < 0 ? RETRY_S : due > 0 ? due - (int64_t)time(NULL) : FOREVER_S;
 		if (pool_due > 0 && pool_due - now < wait_s)
@@ -151,8 +152,9 @@ note_end(struct hr_fleet *f, const char *id, const char *reason, struct hr_err *
 	return r < 0 ? -1 : 0;
 }
 
-/* A sandbox that ended by itself has died, and is not replaced. Nothing reports its end again: if
- * the store fails now, a job looks at the sandbox until that succeeds. */
+/* Handles a report of the engine. A sandbox that ended by itself has died, and is not replaced.
+ * Nothing reports its end again: if the store fails now, a job looks at the sandbox until that
+ * succeeds. */
 static int
 on_news(void *arg, const char *id, const char *what, const char *detail)
 {

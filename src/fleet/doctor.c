@@ -30,9 +30,10 @@
 #include "host/client/rest.h"
 #include "proto/json.h"
 
-#define TEXT_MAX (8u << 20) /* bytes of a whole nginx configuration */
+#define TEXT_MAX (8u << 20) /* maximum bytes of a whole nginx configuration */
 #define DISK_MB 256
-#define FILES_MIN 8192 /* 4096 connections of an nginx worker, each with one to a sandbox */
+/* minimum for 4096 connections of an nginx worker, each with one to a sandbox */
+#define FILES_MIN 8192
 #define CLOCK_SLACK_S 60
 #define GROUPS_MAX 128
 
@@ -41,7 +42,7 @@ found(void *arg, bool ok, const char *what, const char *text)
 {
 	struct hr_fleet_exam *x = arg;
 
-	/* a back-end without a default image: each start names one */
+	/* this back-end has no default image: each start names one */
 	if (!ok && strcmp(what, "image") == 0 && x->options->image == NULL)
 		return;
 	x->bad |= !ok;
@@ -147,7 +148,7 @@ limits(struct hr_fleet_exam *x)
 		  "connections");
 }
 
-/* Key expiry and idle pausing depend on the wall clock. */
+/* Checks the clock: key expiry and idle pausing depend on the wall clock. */
 static void
 clock_(struct hr_fleet_exam *x)
 {

@@ -1,4 +1,5 @@
-/* hr_fleet_doctor: finds what the service lacks on this machine, and how to repair it. */
+/* hr_fleet_doctor: finds the things that the service lacks on this machine, and how to repair
+ * that. */
 #ifndef HR_FLEET_DOCTOR_H
 #define HR_FLEET_DOCTOR_H
 
@@ -7,18 +8,18 @@
 #include "fleet/fleet.h"
 
 struct hr_fleet_exam {
-	const struct hr_fleet_options *options; /* core.runtime: the back-end to check */
+	const struct hr_fleet_options *options; /* core.runtime is the back-end to check */
 	const struct hr_fleet_backing *backing;
 	const struct hr_fleet_edge *edge; /* run_dir does not exist yet */
 	const struct hr_fleet_settings *set;
-	const char *group; /* may connect to the socket; NULL: nobody else */
-	bool own_nginx;    /* the service starts it */
+	const char *group; /* group that may connect to the socket; NULL: no other account */
+	bool own_nginx;    /* the service starts nginx */
 	hr_finding_fn *fn;
 	void *arg;
-	bool bad; /* something was found */
+	bool bad; /* there was a finding */
 };
 
-/* Checks everything, even after a finding. Changes nothing but what opening the store changes. */
+/* Checks everything, even after a finding. Changes only files that opening the store changes. */
 void hr_fleet_doctor(struct hr_fleet_exam *x);
 
 #endif

@@ -1,4 +1,4 @@
-/* nginx: its configuration from the templates of the data directory, and its process, which
+/* Manages nginx: its configuration from the templates of the data directory, and its process, which
  * outlives a killed service. */
 #include "config.h"
 
@@ -33,8 +33,8 @@
 #include "fleet/store/store.h"
 
 #define TEXT_MAX (1u << 20)
-#define FILES_MOST 8500 /* per nginx worker: worker_connections, twice */
-/* descriptors in nginx */
+#define FILES_MOST 8500 /* maximum per nginx worker: worker_connections, twice */
+/* first descriptor of the listeners in nginx */
 #define LISTEN_FD 3
 #define LOCK_FD (LISTEN_FD + HR_FLEET_LISTENERS)
 #define REQUESTS_FD (LOCK_FD + 1)
@@ -200,7 +200,7 @@ hr_fleet_edge_compose(
 	return r == 0 ? hr_buf_check(out, err) : -1;
 }
 
-/* Returns the port, and the host without brackets; "0.0.0.0" for none and for "*". */
+/* Returns the port, and the host without brackets; "0.0.0.0" for no host and for "*". */
 static const char *
 split(const char *at, char host[HR_FLEET_PLACE])
 {
@@ -265,7 +265,8 @@ hr_fleet_edge_socket_dir(const char *state_dir, char **ret, struct hr_err *err)
 	HR_FREE char *real = realpath(state_dir, NULL);
 	struct stat st;
 
-	/* owner of the directory: another account may ask on behalf of an existing nginx */
+	/* the owner of the directory decides: another account may ask on behalf of an existing
+	 * nginx */
 	if (real != NULL && stat(real, &st) == 0 ? st.st_uid != 0 : geteuid() != 0)
 		return hr_text_setf(ret, err, "%s/run", state_dir);
 	hr_fleet_key_sum(real != NULL ? real : state_dir, sum);
@@ -282,7 +283,7 @@ hr_fleet_edge_make_dirs(const struct hr_fleet_edge *e, struct hr_err *err)
 		return 0;
 	if (hr_path_mkdirs_own(e->socket_dir, 0711, NULL, err) != 0)
 		return -1;
-	/* despite the umask */
+	/* chmod() sets the mode despite the umask */
 	if (chmod(SOCKET_DIRS, 0711) != 0 || chmod(e->socket_dir, 0711) != 0)
 		return hr_err_sys(err, errno, "%s", e->socket_dir);
 	return 0;
@@ -351,7 +352,7 @@ holders(int lock)
 	return group > 1 ? (pid_t)group : -1;
 }
 
-/* The next nginx gets a new lock file, so that it need not wait for this one. */
+/* Releases the lock file: the next nginx gets a new one, so that it need not wait for this one. */
 static void
 let_go(const struct hr_fleet_edge *e, pid_t group, int sig)
 {
@@ -399,7 +400,7 @@ open_member(pid_t pid, pid_t group)
 	return fd;
 }
 
-/* Workers keep the sockets of a killed master. */
+/* Opens any process of the group: workers keep the sockets of a killed master. */
 static int
 open_any_member(pid_t group)
 {
@@ -412,7 +413,7 @@ open_any_member(pid_t group)
 	return fd;
 }
 
-/* Idle workers end at once; busy ones continue beside the next nginx. */
+/* Waits for the group: idle workers end at once; busy ones continue beside the next nginx. */
 static void
 await_group(pid_t group)
 {

@@ -1,4 +1,4 @@
-/* hr_fleet_edge: nginx in front of the service: its configuration and its process. */
+/* hr_fleet_edge: runs nginx in front of the service: its configuration and its process. */
 #ifndef HR_FLEET_EDGE_H
 #define HR_FLEET_EDGE_H
 
@@ -8,13 +8,15 @@
 #include "base/err.h"
 
 struct hr_fleet_edge {
-	const char *data_dir;   /* holds the templates */
-	const char *run_dir;    /* only this account enters it: the configuration, the lock */
-	const char *socket_dir; /* nginx's workers enter it; as root it differs from run_dir */
-	const char *listen;     /* "127.0.0.1:8000" */
-	const char *domain;     /* NULL: none */
-	const char *console;    /* "127.0.0.1:8001"; NULL: none */
-	const char *user;       /* account of nginx's workers, if we are root */
+	const char *data_dir; /* directory of the templates */
+	/* directory of the configuration and the lock; only this account enters it */
+	const char *run_dir;
+	/* directory that nginx's workers enter; as root it differs from run_dir */
+	const char *socket_dir;
+	const char *listen;  /* address such as "127.0.0.1:8000" */
+	const char *domain;  /* NULL: there is none */
+	const char *console; /* address such as "127.0.0.1:8001"; NULL: none */
+	const char *user;    /* account of nginx's workers, if we are root */
 	unsigned patience_s;
 };
 
@@ -35,7 +37,8 @@ void hr_fleet_edge_remove_dirs(const struct hr_fleet_edge *e);
 int hr_fleet_edge_compose(
     struct hr_buf *out, const char *part, const struct hr_fleet_edge *e, struct hr_err *err);
 
-/* sockets that nginx inherits, so that no connection is refused while nginx is replaced */
+/* number of sockets that nginx inherits, so that no connection is refused while nginx is
+ * replaced */
 #define HR_FLEET_LISTENERS 2
 
 #define HR_FLEET_UNIX "unix:" /* prefix of a listener that is a path, not an address and port */
@@ -45,15 +48,15 @@ int hr_fleet_edge_compose(
 void hr_fleet_edge_reach(const char *at, char ret[HR_FLEET_PLACE]);
 
 /* Returns a socket that listens at the address given with --OPTION. Returns -1 with *err empty if
- * `at` is no address and port: nginx opens it then. */
+ * `at` is not an address and port: nginx opens it then. */
 int hr_fleet_edge_listen(const char *at, const char *option, struct hr_err *err);
 /* Returns the nginx process that a killed service left, or -1 if there is none. Either way the
  * caller owns copies of the sockets that nginx or its workers hold, where the kernel permits
  * copying (else -1): the listeners, and the service's own socket at `sock`. */
 pid_t hr_fleet_edge_adopt(const struct hr_fleet_edge *e, const char *sock,
     int ret_listeners[HR_FLEET_LISTENERS], int *ret_requests);
-/* Returns the descriptor of a lock that nginx inherits, the caller's, or -1. Workers whose master
- * was killed accept no connection from then on, and finish their requests. */
+/* Returns the descriptor of a lock that nginx inherits, which the caller owns, or -1. Workers whose
+ * master was killed accept no connection from then on, and finish their requests. */
 int hr_fleet_edge_lock(const struct hr_fleet_edge *e, struct hr_err *err);
 /* Writes the configuration and starts nginx with it, with that lock, the service's own socket and
  * the listeners (-1: none). Returns its process, or -1 with *err set. */

@@ -1,11 +1,10 @@
 /* hr_fleet_engine: makes sandboxes for the fleet; a table of functions. Each function blocks until
  * it is done, and runs for one sandbox at a time, for several sandboxes in several threads.
  * Sandboxes are named by the id of their incarnation, so that a late call does not reach a newer
- * one. Repeating a finished call succeeds, because a restart after a crash repeats calls.
- *
- * A new engine is a file with one `const struct hr_fleet_backing` and its line in backings[]
- * (backing.c). The engine brings its store: store.h. Members that may be NULL say so; new members
- * are added at the end. */
+ * one. Repeating a finished call succeeds, because a restart after a crash repeats calls. A new
+ * engine is a file with one `const struct hr_fleet_backing` and its line in backings[] (backing.c).
+ * The engine brings its store: store.h. Members that may be NULL say so; new members are added at
+ * the end. */
 #ifndef HR_FLEET_ENGINE_H
 #define HR_FLEET_ENGINE_H
 
@@ -15,14 +14,14 @@
 #define HR_FLEET_LOGS 8192
 
 typedef void hr_fleet_id_fn(void *arg, const char *id);
-/* Takes a report; what: "die", "oom", "exited", "destroy" (the sandbox has ended), or anything
+/* Takes a report; `what` is "die", "oom", "exited", "destroy" (the sandbox has ended), or anything
  * else. Returns non-zero to stop the watch. */
 typedef int hr_fleet_news_fn(void *arg, const char *id, const char *what, const char *detail);
 
 struct hr_fleet_engine {
-	/* Creates row->id as row->request says, after it has removed what an interrupted call left.
-	 * A row in HR_FLEET_WARMING has no session, and its request no environment. Fills in at,
-	 * server_key and the ports of *row. */
+	/* Creates row->id as row->request says, after it has removed the remains of an interrupted
+	 * call. A row in HR_FLEET_WARMING has no session, and its request no environment. Fills in
+	 * at, server_key and the ports of *row. */
 	int (*start)(void *self, struct hr_fleet_row *row, struct hr_err *err);
 	/* Gives a warm sandbox, which runs at row->at, the parts of row->request beyond its shape,
 	 * such as the environment. If NULL, or on an error, start() creates the sandbox again. */
@@ -37,31 +36,34 @@ struct hr_fleet_engine {
 	 * again. NULL: stop() is called, and the files are lost. */
 	int (*clear)(
 	    void *self, const char *id, bool (*sure)(void *arg), void *arg, struct hr_err *err);
-	/* "running", "paused", "exited", "gone" */
+	/* copies "running", "paused", "exited" or "gone" */
 	int (*state)(void *self, const char *id, char ret[32], struct hr_err *err);
-	/* Removes what a killed process left half done; called before all else. NULL: nothing. */
+	/* Removes the half-done work of a killed process; called before all else. NULL: there is
+	 * none. */
 	int (*tidy)(void *self, struct hr_err *err);
 	/* Lists all sandboxes, including unfinished ones and those that only the back-end knows. */
 	int (*list)(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_err *err);
-	/* Reports what happens to sandboxes; returns an error when it cannot. NULL: no reports. */
+	/* Reports changes of sandboxes; returns an error when it cannot. NULL: no reports. */
 	int (*watch)(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_err *err);
 	/* Reports whether the image exists, as JSON {"exists": ...}; the caller frees *ret_json. */
 	int (*image)(void *self, const char *name, char **ret_json, struct hr_err *err);
 	/* Returns the last output of a sandbox's server, about HR_FLEET_LOGS bytes of whole lines;
-	 * the sandbox may have ended. The caller frees *ret_text. NULL: not known here. */
+	 * the sandbox may have ended. The caller frees *ret_text. NULL: this engine does not know
+	 * it. */
 	int (*logs)(void *self, const char *id, char **ret_text, struct hr_err *err);
 	/* Makes an image of the files in the directory of that build (build.h), within
 	 * HR_FLEET_BUILD_S seconds. NULL: the engine makes none. */
 	int (*build)(void *self, const char *id, struct hr_err *err);
-	bool stays; /* none of its sandboxes can be paused */
+	bool stays; /* true: none of its sandboxes can be paused */
 };
 
-/* Options of the service with which an engine and its store are opened. */
+/* The options of the service with which an engine and its store are opened. */
 struct hr_fleet_options {
-	const char *dir;                /* the service's own, private */
-	const struct hr_config *config; /* handrail(1)'s settings; core.runtime: the back-end */
+	const char *dir; /* private directory of the service */
+	/* settings as in handrail(1); core.runtime names the back-end */
+	const struct hr_config *config;
 	const char *const *environ;
-	char *const *argv; /* the service's, for engines that execute it again */
+	char *const *argv; /* arguments of the service, for engines that execute it again */
 	int argc;
 	const char *image; /* image of requests that name none; NULL: none */
 	int64_t memory_mb; /* megabytes for a resource factor of 1; 0: no limit */
@@ -70,7 +72,7 @@ struct hr_fleet_options {
 
 struct hr_fleet_backing {
 	const char *name; /* value of --engine */
-	/* Opens the store; make: create it if missing. HR_E_BUSY: another process holds it and
+	/* Opens the store; `make` creates it if missing. HR_E_BUSY: another process holds it and
 	 * cannot share it. HR_E_UNSUPPORTED: another version wrote it. */
 	struct hr_store *(*open_store)(
 	    const struct hr_fleet_options *o, bool make, struct hr_err *err);
@@ -82,7 +84,7 @@ struct hr_fleet_backing {
 	 * options would start with the present store. Changes nothing in the store. */
 	int (*check)(const struct hr_fleet_options *o, struct hr_err *err);
 	/* Runs in a process that the engine started with "--call WHAT ID" after the service's
-	 * options. Returns the exit status. NULL: the engine starts none. */
+	 * options. Returns the exit status. NULL: the engine starts no such process. */
 	int (*call)(const struct hr_fleet_options *o, const char *what, const char *id);
 };
 
@@ -93,7 +95,9 @@ int hr_fleet_directory(const char *dir, struct hr_err *err);
 /* Returns the engine of that name, or NULL. */
 const struct hr_fleet_backing *hr_fleet_backing(const char *name);
 
-extern const struct hr_fleet_backing hr_fleet_local; /* SQLite and libhandrail, on this machine */
-extern const struct hr_fleet_backing hr_fleet_kubernetes; /* objects in a Kubernetes API server */
+/* the engine with SQLite and libhandrail, on this machine */
+extern const struct hr_fleet_backing hr_fleet_local;
+/* the engine with objects in a Kubernetes API server */
+extern const struct hr_fleet_backing hr_fleet_kubernetes;
 
 #endif

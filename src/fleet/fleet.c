@@ -1,5 +1,5 @@
-/* The state machine. Each change of a state is a transaction; the job for the engine follows from
- * the new state (jobs.c). */
+/* Implements the state machine. Each change of a state is a transaction; the job for the engine
+ * follows from the new state (jobs.c). */
 #include "config.h"
 
 #include "fleet/fleet_int.h"
@@ -15,9 +15,9 @@
 #include "base/random.h"
 #include "base/err.h"
 
-#define TRIES 3 /* attempts when another process wins the race */
+#define TRIES 3 /* number of attempts when another process wins the race */
 
-/* Called for each sandbox that ends, so that there is never much to delete. */
+/* Deletes old rows; called for each sandbox that ends, so that there is never much to delete. */
 static void
 forget_old(struct hr_fleet *f)
 {
@@ -111,7 +111,7 @@ on_key(void *arg, const struct hr_fleet_key *k)
 	s->valid |= k->id == s->id && hr_fleet_key_valid(k);
 }
 
-/* A request's key was checked before the request waited for the lock. */
+/* Checks the key again: a request's key was checked before the request waited for the lock. */
 static enum hr_fleet_result
 check_key(struct hr_fleet *f, int64_t id, struct hr_err *err)
 {
@@ -154,7 +154,7 @@ reserve(
 	/* the write may have succeeded despite the error: the job finds out */
 	if ((r == HR_FLEET_OK || (r == HR_FLEET_BROKEN && f->store->ops->claim != NULL)) &&
 	    hr_fleet_add_job(f, HR_JOB_START, row->id, err) != 0)
-		return HR_FLEET_BROKEN; /* the next process continues it */
+		return HR_FLEET_BROKEN; /* the next process continues the start */
 	return r;
 }
 
@@ -187,7 +187,7 @@ hr_fleet_start(struct hr_fleet *f, const struct hr_fleet_key *k, const char *ses
 
 	memset(row, 0, sizeof(*row));
 	(void)pthread_mutex_lock(&f->lock);
-	/* another process may start or end one between the look-up and the change */
+	/* another process may start or end a sandbox between the look-up and the change */
 	for (i = 0; i < TRIES && r == HR_FLEET_CONFLICT; i++) {
 		hr_fleet_row_done(row);
 		found = f->store->ops->find_session(f->store, k->id, session, false, row, err);
@@ -205,7 +205,7 @@ hr_fleet_start(struct hr_fleet *f, const struct hr_fleet_key *k, const char *ses
 	return r;
 }
 
-/* Transitions: from the states on the left to the state on the right. */
+/* The transitions: from the states on the left to the state on the right. */
 static const struct {
 	unsigned from, already; /* bits of states */
 	enum hr_fleet_state to;
@@ -295,7 +295,7 @@ is_settled(enum hr_fleet_state s)
 	return s != HR_FLEET_STARTING && s != HR_FLEET_RESUMING && s != HR_FLEET_PAUSING;
 }
 
-/* Called with the lock. */
+/* Waits until the sandbox has settled. Called with the lock. */
 static enum hr_fleet_result
 wait_for(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -345,8 +345,8 @@ hr_fleet_wait(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, stru
 	return r;
 }
 
-/* A tenth of the limit is exact enough, and most requests then write nothing. Returns 1 if the use
- * was noted, 0, or -1. */
+/* Notes a use. A tenth of the limit is exact enough, and most requests then write nothing. Returns
+ * 1 if the use was noted, 0, or -1. */
 static int
 note_use(struct hr_fleet *f, const struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -357,7 +357,7 @@ note_use(struct hr_fleet *f, const struct hr_fleet_row *row, struct hr_err *err)
 	return f->store->ops->active(f->store, row->id, now, err) == 0 ? 1 : -1;
 }
 
-/* Runs without the lock, for which others may wait while a distant store answers. */
+/* Finds a row. Runs without the lock, for which others may wait while a distant store answers. */
 static bool
 route_known(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -391,7 +391,7 @@ hr_fleet_route(
 	(void)pthread_mutex_lock(&f->lock);
 	__atomic_add_fetch(&f->counts.routes, 1, __ATOMIC_RELAXED);
 	found = f->store->ops->find(f->store, id, row, err);
-	if (found <= 0 || row->key == 0) { /* warm: no key may use it */
+	if (found <= 0 || row->key == 0) { /* the sandbox is warm: no key may use it */
 		r = found < 0 ? HR_FLEET_BROKEN : HR_FLEET_NOT_FOUND;
 	} else if (row->state != HR_FLEET_RUNNING) {
 		r = wake(f, row, err);

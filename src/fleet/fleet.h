@@ -1,10 +1,9 @@
-/* hr_fleet: the life of sandboxes. A request is decided and recorded at once, and carried out by
- * threads, so that no request waits for an engine. The store holds the states: if the process dies
- * between any two lines, the next one reads them and continues.
- *
- * One lock guards the store and everything here; no slow call is made under it. A store that asks a
- * server releases the lock meanwhile (share in store/store.h), so after a call of the store all
- * that was read before it may have changed: the row, the pools, the jobs. */
+/* hr_fleet: manages the life of sandboxes. A request is decided and recorded at once, and carried
+ * out by threads, so that no request waits for an engine. The store holds the states: if the
+ * process dies between any two lines, the next one reads them and continues. One lock guards the
+ * store and everything here; no slow call is made under it. A store that asks a server releases the
+ * lock meanwhile (share in store/store.h), so after a call of the store all that was read before it
+ * may have changed: the row, the pools, the jobs. */
 #ifndef HR_FLEET_FLEET_H
 #define HR_FLEET_FLEET_H
 
@@ -15,7 +14,7 @@
 #include "fleet/store/store.h"
 
 struct hr_fleet_settings {
-	struct hr_fleet_limits limits; /* all keys together */
+	struct hr_fleet_limits limits; /* limits for all keys together */
 	const char *image;             /* image of requests that name none; NULL: none */
 	int64_t idle_pause_s;          /* seconds without activity; 0: never */
 	int64_t idle_stop_s;           /* seconds after it was paused; 0: never */
@@ -25,24 +24,25 @@ struct hr_fleet_settings {
 	unsigned patience_s;           /* seconds that each of them waits */
 };
 
-#define HR_FLEET_EVENT_LOGS "logs" /* the last output of a sandbox that died */
+/* type of the event with the last output of a sandbox that died */
+#define HR_FLEET_EVENT_LOGS "logs"
 
 struct hr_fleet_job;
-struct hr_fleet_place; /* fleet_int.h */
+struct hr_fleet_place; /* defined in fleet_int.h */
 struct hr_rest;
 struct json_object;
 
-/* Counts since the start. */
+/* The numbers since the start. */
 struct hr_fleet_counts {
 	uint64_t cold, warm, warm_failed, pooled, make_failed, resumed, paused, stopped, died,
 	    routes, refused_quota, refused_room, idle_paused, evicted;
 };
 
-/* Durations: how long a job waits for a thread, and how long each successful engine call takes. */
+/* durations: how long a job waits for a thread, and how long each successful engine call takes */
 enum hr_fleet_phase {
 	HR_PHASE_QUEUE,
 	HR_PHASE_CREATE, /* until the server answers */
-	HR_PHASE_CLAIM,  /* a warm sandbox is given to a client */
+	HR_PHASE_CLAIM,  /* a warm sandbox is handed to a client */
 	HR_PHASE_PAUSE,
 	HR_PHASE_RESUME,
 	HR_PHASE_STOP,
@@ -50,42 +50,42 @@ enum hr_fleet_phase {
 };
 #define HR_FLEET_BUCKETS 13
 struct hr_fleet_times {
-	uint64_t buckets[HR_FLEET_BUCKETS], ms; /* not cumulative */
+	uint64_t buckets[HR_FLEET_BUCKETS], ms; /* counts per bucket, not cumulative */
 };
 
-/* Alerts for the operator (alerts.c). */
+/* the alerts for the operator (alerts.c) */
 enum hr_fleet_alert {
 	HR_ALERT_STORE,        /* the store cannot be written */
 	HR_ALERT_ENGINE,       /* the engine fails repeatedly, or its watch has ended */
-	HR_ALERT_ROOM,         /* a start was refused: no room */
-	HR_ALERT_QUOTA,        /* a start was refused: the key's quota is used up */
+	HR_ALERT_ROOM,         /* a start was refused because there was no room */
+	HR_ALERT_QUOTA,        /* a start was refused because the key's quota is used up */
 	HR_ALERT_POOL_EMPTY,   /* a start found no sandbox in the pool */
 	HR_ALERT_POOL_FAILING, /* the pool's sandboxes cannot be created */
 };
-#define HR_FLEET_ALERTS 16      /* present alerts; further ones are only logged */
-#define HR_FLEET_ALERTS_PAST 64 /* changes that are listed */
+#define HR_FLEET_ALERTS 16      /* maximum present alerts; further ones are only logged */
+#define HR_FLEET_ALERTS_PAST 64 /* maximum changes that are listed */
 struct hr_fleet_alerts {
 	struct hr_fleet_alert_at {
 		enum hr_fleet_alert what;
-		char of[64]; /* name of the pool or key; "" for none */
+		char of[64]; /* name of the pool or key; "": none */
 		char detail[300];
-		int64_t at; /* seconds since 1970: when it began; in past[]: when it changed */
+		int64_t at; /* seconds since 1970 when it began; in past[]: when it changed */
 		bool firing;
-	} now[HR_FLEET_ALERTS], past[HR_FLEET_ALERTS_PAST]; /* oldest first */
+	} now[HR_FLEET_ALERTS], past[HR_FLEET_ALERTS_PAST]; /* sorted, the oldest first */
 	size_t now_n, past_n;
 	uint64_t changes;
 };
 
-/* Figures at the end of each minute in which they changed (history.c), for an hour and one entry
- * before it. No timer runs: the first change after a minute records that minute. */
+/* The figures at the end of each minute in which they changed (history.c), for an hour and one
+ * entry before it. No timer runs: the first change after a minute records that minute. */
 #define HR_FLEET_HISTORY 64
 struct hr_fleet_history {
 	struct hr_fleet_level {
-		int64_t time; /* seconds since 1970: start of the minute */
+		int64_t time; /* seconds since 1970 of the minute's start */
 		int64_t states[HR_FLEET_STATES], factors, wanted;
 	} v[HR_FLEET_HISTORY];
 	size_t n;
-	int64_t minute; /* start of the minute not yet in v */
+	int64_t minute; /* start of the minute that is not yet in v */
 };
 
 struct hr_fleet {
@@ -94,25 +94,27 @@ struct hr_fleet {
 	const struct hr_fleet_engine *engine;
 	void *engine_self;
 	pthread_mutex_t lock;
-	pthread_cond_t changed; /* a state, or whatever a stream of events reports */
-	pthread_cond_t work;    /* a job was added */
-	pthread_cond_t clock;   /* a sandbox can become idle */
+	/* signalled when a state changes, or any other fact that a stream of events reports */
+	pthread_cond_t changed;
+	pthread_cond_t work;  /* signalled when a job was added */
+	pthread_cond_t clock; /* signalled when a sandbox can become idle */
 	struct hr_fleet_job *jobs;
 	unsigned waiting;
-	struct hr_fleet_place *waiters, *turns; /* turns.c */
+	struct hr_fleet_place *waiters, *turns; /* see turns.c */
 	pthread_cond_t turned;
-	struct hr_fleet_stream *streams; /* event streams (events.c) */
+	struct hr_fleet_stream *streams; /* event streams, see events.c */
 	bool leaving;                    /* another image of the service takes over */
-	bool drained; /* nothing new is started; the store keeps a note of it too */
+	bool drained; /* nothing new is started; the store keeps a note of this, too */
 	struct hr_fleet_pool *pools;
-	bool setting_pools;     /* one such request at a time */
-	unsigned pools_changed; /* counts changes of the pools */
-	int64_t crowded_s;      /* monotonic; until then pools leave room to other starts */
+	bool setting_pools; /* true while a request sets the pools: only one may run at a time */
+	unsigned pools_changed; /* number of changes of the pools */
+	/* seconds of the monotonic clock; until then pools leave room to other starts */
+	int64_t crowded_s;
 	struct hr_fleet_counts counts;
 	struct hr_fleet_times times[HR_PHASES];
 	struct hr_fleet_alerts alerts;
 	struct hr_fleet_history history;
-	unsigned engine_failed; /* consecutive calls that failed */
+	unsigned engine_failed; /* number of consecutive calls that failed */
 };
 
 /* A pool: sandboxes created in advance (pool.c). */
@@ -122,18 +124,18 @@ struct hr_fleet_pool {
 	char shape[HR_FLEET_SHAPE];
 	char *request; /* JSON */
 	int64_t factor, size;
-	unsigned failed;      /* consecutive creates that failed */
-	int64_t not_before_s; /* seconds, monotonic */
+	unsigned failed;      /* number of consecutive creates that failed */
+	int64_t not_before_s; /* seconds of the monotonic clock before which nothing is created */
 };
 
-/* Initialises *f; store and engine stay the caller's. Reads what a predecessor left, removes
- * sandboxes that the store does not know, continues unfinished jobs, and starts the threads, which
- * end with the process. */
+/* Initialises *f; store and engine stay the caller's. Reads the state that a predecessor left,
+ * removes sandboxes that the store does not know, continues unfinished jobs, and starts the
+ * threads, which end with the process. */
 int hr_fleet_init(struct hr_fleet *f, const struct hr_fleet_settings *set, struct hr_store *store,
     const struct hr_fleet_engine *engine, void *engine_self, struct hr_err *err);
 
 /* Returns the session's live sandbox, resumed if it is paused, or a new one that is being started.
- * Like the calls below, fills *row (HR_FLEET_OK, _CONFLICT), which needs hr_fleet_row_done(). */
+ * As the calls below, it fills *row (HR_FLEET_OK, _CONFLICT), which needs hr_fleet_row_done(). */
 enum hr_fleet_result hr_fleet_start(struct hr_fleet *f, const struct hr_fleet_key *k,
     const char *session, const char *request, int64_t factor, const char *shape,
     struct hr_fleet_row *row, struct hr_err *err);
@@ -157,7 +159,7 @@ hr_fleet_wait(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, stru
 enum hr_fleet_result hr_fleet_route(
     struct hr_fleet *f, const char *id, bool wait, struct hr_fleet_row *row, struct hr_err *err);
 
-/* Does the same for a request without the sandbox's key: resumes nothing, waits for nothing, and
+/* Does the same for a request without the sandbox's key: it resumes nothing, waits for nothing, and
  * counts as no activity. HR_FLEET_CONFLICT, _LATE: the sandbox does not run. */
 enum hr_fleet_result
 hr_fleet_look(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, struct hr_err *err);
@@ -175,18 +177,18 @@ void hr_fleet_put_times(const struct hr_fleet *f, struct hr_buf *b);
 void hr_fleet_put_alerts(const struct hr_fleet *f, struct hr_buf *b);
 int hr_fleet_put_history(struct hr_fleet *f, struct hr_buf *b, struct hr_err *err);
 
-/* Stops (on) or allows starts again, also in processes that start after this one. */
+/* Stops starts (on), or allows them again, also in processes that start after this one. */
 int hr_fleet_drain(struct hr_fleet *f, bool on, struct hr_err *err);
 
 /* Replaces the pools in the store by a JSON array of {"name", "size", "request": body of a start,
- * without a session and an environment}. HR_E_INVAL: the error names the fault. */
+ * without a session and an environment}. Fails with HR_E_INVAL, whose message names the fault. */
 int hr_fleet_set_pools(struct hr_fleet *f, struct json_object *pools, struct hr_err *err);
 
 /* Returns a connection for a request to a server at ADDR:PORT or unix:PATH of this machine, with 5
- * s in all; NULL: out of memory. The caller frees it with hr_rest_free(). */
+ * s in all, or NULL without memory. The caller frees it with hr_rest_free(). */
 struct hr_rest *hr_fleet_asker(const char *at);
 /* Returns when the sandbox was last used, in seconds since 1970: now, if a connection to it is open
- * on this machine; else the time that its server reports for its commands; -1: none. */
+ * on this machine; else the time that its server reports for its commands; -1 if there is none. */
 int64_t hr_fleet_ask_active(const struct hr_fleet_row *row);
 /* Appends the sandbox's address with that port, as nginx connects to it. A connection that counts
  * keeps the sandbox from being idle; `at` has a port. */

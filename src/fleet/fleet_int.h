@@ -1,4 +1,4 @@
-/* The parts of hr_fleet, for its own files. All but the threads are called with the lock. */
+/* Defines the parts of hr_fleet for its own files. All but the threads are called with the lock. */
 #ifndef HR_FLEET_FLEET_INT_H
 #define HR_FLEET_FLEET_INT_H
 
@@ -10,31 +10,31 @@ enum hr_job_kind {
 	HR_JOB_RESUME,
 	HR_JOB_STOP,
 	HR_JOB_WARM,
-	HR_JOB_LOOK, /* checks whether it still runs, or waits paused (recover.c) */
+	HR_JOB_LOOK, /* checks whether the sandbox still runs, or waits paused (recover.c) */
 };
 
 /* Appends a job to the list: a sandbox's jobs are done in order. */
 int hr_fleet_add_job(struct hr_fleet *f, enum hr_job_kind kind, const char *id, struct hr_err *err);
 /* Moves the row from one state to another, with its reason (NULL: none), and wakes all waiters.
- * *ret_moved false: the row was in another state by then. how: as in store/store.h. */
+ * *ret_moved is false if the row was in another state by then. `how` is as in store/store.h. */
 int hr_fleet_move(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state from,
     enum hr_fleet_state to, const char *reason, unsigned how, bool *ret_moved, struct hr_err *err);
-/* Moves from row->state and adds the job that follows. *ret_moved as hr_fleet_move(). */
+/* Moves from row->state and adds the job that follows. *ret_moved is as in hr_fleet_move(). */
 int hr_fleet_begin(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state to,
     enum hr_job_kind job, const char *reason, bool *ret_moved, struct hr_err *err);
 /* Returns true if the sandbox has died and the engine still has the files of its workspace. */
 bool hr_fleet_keeps_files(const struct hr_fleet *f, const struct hr_fleet_row *row);
-/* Fills *row with a fresh id for store->ops->reserve(); key 0: for the pool. */
+/* Fills *row with a new id for store->ops->reserve(); key 0: for the pool. */
 int hr_fleet_compose(int64_t key, const char *session, const char *request, int64_t factor,
     const char *shape, struct hr_fleet_row *row, struct hr_err *err);
 struct hr_fleet_starter {
 	struct hr_fleet *f;
-	int64_t key; /* 0: the pool */
+	int64_t key; /* 0: the sandbox is for the pool */
 };
 /* Refuses a start after a drain or the revocation of its key; an hr_may_fn for struct
  * hr_fleet_starter. */
 enum hr_fleet_result hr_fleet_may_start(void *starter, struct hr_err *err);
-/* Adds the job that a row's state requires. Returns 1; 0 if it requires none. */
+/* Adds the job that a row's state requires. Returns 1, or 0 if it requires none. */
 int hr_fleet_go_on(struct hr_fleet *f, const struct hr_fleet_row *row, struct hr_err *err);
 /* Reads the row again from the store. Returns 1, 0 if it does not exist, or -1. */
 int hr_fleet_look_again(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err);
@@ -45,12 +45,12 @@ bool hr_fleet_find_out(struct hr_fleet *f, struct hr_fleet_row *row);
 
 /* Reads the pools and the drain flag from the store. */
 int hr_fleet_load(struct hr_fleet *f, struct hr_err *err);
-/* Makes and ends sandboxes of the pools. *ret_due_s: when to call again, by the monotonic clock; 0:
- * when something changes. */
+/* Makes and ends sandboxes of the pools. *ret_due_s is when to call again, by the monotonic clock;
+ * 0: when something changes. */
 void hr_fleet_pool_turn(struct hr_fleet *f, int64_t *ret_due_s);
 /* Returns true if a pool has this shape. */
 bool hr_fleet_pool_wants(const struct hr_fleet *f, const char *shape);
-/* Records the result of making a pool's sandbox; why NULL: it is warm now. */
+/* Records the result of making a pool's sandbox; why NULL: the sandbox is warm now. */
 void hr_fleet_pool_made(struct hr_fleet *f, const char *shape, const char *why);
 /* Records that a start of this shape found no warm sandbox. */
 void hr_fleet_pool_missed(struct hr_fleet *f, const char *shape);
@@ -60,7 +60,7 @@ void hr_fleet_pool_yield(struct hr_fleet *f);
 /* Raises the alert with its detail (the first one stays), or clears it if detail is NULL. */
 void
 hr_fleet_alert(struct hr_fleet *f, enum hr_fleet_alert what, const char *of, const char *detail);
-/* Records the result of an engine call; why NULL: success. */
+/* Records the result of an engine call; why NULL: it succeeded. */
 void hr_fleet_alert_engine(struct hr_fleet *f, const char *why);
 /* Clears the alerts about this key's quota and about room. */
 void hr_fleet_alert_room(struct hr_fleet *f, int64_t key);
@@ -72,7 +72,7 @@ void hr_fleet_history_keep(struct hr_fleet *f);
 
 /* ---- fair shares of the keys (turns.c) ---- */
 
-/* lies on its thread's stack */
+/* A place of a waiting request; it lies on its thread's stack. */
 struct hr_fleet_place {
 	struct hr_fleet_place *next;
 	int64_t key;
@@ -91,8 +91,8 @@ void hr_fleet_turn_give(struct hr_fleet *f, struct hr_fleet_place *p);
 
 /* Serves as the entry point of a thread (pthread_create()). */
 void *hr_fleet_job_thread(void *fleet);
-void *hr_fleet_clock_thread(void *fleet); /* pauses and stops idle sandboxes */
-void *hr_fleet_watch_thread(void *fleet); /* receives the engine's reports */
+void *hr_fleet_clock_thread(void *fleet); /* Pauses and stops idle sandboxes. */
+void *hr_fleet_watch_thread(void *fleet); /* Receives the engine's reports. */
 
 /* Adds a duration to the histograms; called with or without the lock. */
 void hr_fleet_took(struct hr_fleet *f, enum hr_fleet_phase phase, int64_t since_ms);

@@ -1,5 +1,5 @@
-/* Both ends of a helper: {"request": TEXT, "factor": N} goes in; {"error": TEXT}, or the result of
- * a start, or a log comes out. */
+/* Implements both ends of a helper: {"request": TEXT, "factor": N} goes in; {"error": TEXT}, or the
+ * result of a start, or a log comes out. */
 #include "config.h"
 
 #include "fleet/helper.h"
@@ -27,7 +27,7 @@
 
 /* ---- service ---- */
 
-/* A memfd: unlike a pipe, it needs no writer while the helper reads. */
+/* Makes a memfd: unlike a pipe, it needs no writer while the helper reads. */
 static int
 input(const struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -78,8 +78,8 @@ understand(const struct hr_buf *b, int status, struct hr_fleet_row *row, char **
 	return r;
 }
 
-/* Running helpers. Each is started with the lock held until it has executed, so that a holder of
- * the lock has no child that could inherit a descriptor. */
+/* The running helpers. Each is started with the lock held until it has executed, so that a holder
+ * of the lock has no child that could inherit a descriptor. */
 static struct under_way {
 	struct under_way *next;
 	pid_t pid;
@@ -109,7 +109,8 @@ begin(const struct hr_spawn *sp, struct under_way *u, struct hr_err *err)
 	return u->pid >= 0 ? 0 : -1;
 }
 
-/* Remove the entry before reaping: afterwards the kernel may reuse the pid. */
+/* Waits for a helper, and removes its entry before reaping it: afterwards the kernel may reuse the
+ * pid. */
 static void
 end(const struct under_way *u, int *ret_status)
 {
@@ -173,8 +174,8 @@ helper_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	return call(self, "start", row->id, row, NULL, err);
 }
 
-/* Runs in the service: it forks nothing, takes a few milliseconds, and no client has used the
- * sandbox yet. Starting a process would take longer than all the rest. */
+/* Claims a warm sandbox in the service: that forks nothing, takes a few milliseconds, and no client
+ * has used the sandbox yet. Starting a process would take longer than all the rest. */
 static int
 helper_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -325,6 +326,6 @@ hr_fleet_helper_main(
 	if (hr_buf_check(&b, NULL) != 0 || hr_fd_write_full(1, b.p, b.len, NULL) != 0)
 		r = -1;
 	else
-		r = 0; /* the error is in the output */
+		r = 0; /* the output contains the error */
 	return r == 0 ? 0 : 1;
 }

@@ -1,8 +1,8 @@
-/* hr_fleet_helper: an engine whose long calls each run in a process of their own. libhandrail
- * forks, and the child of a process with threads may do next to nothing before it executes another
- * program; besides, a crash there does not end the service. The helper is this program, executed
- * again; it is killed when the service ends, which the next service handles like any other
- * interrupted call. */
+/* hr_fleet_helper: runs each long call of an engine in a process of its own. libhandrail forks, and
+ * the child of a process with threads may do next to nothing before it executes another program;
+ * besides, a crash there does not end the service. The helper is this program, executed again; it
+ * is killed when the service ends, which the next service handles like any other interrupted
+ * call. */
 #ifndef HR_FLEET_HELPER_H
 #define HR_FLEET_HELPER_H
 
@@ -11,9 +11,10 @@
 #include "fleet/engine.h"
 
 struct hr_fleet_helper {
-	const struct hr_fleet_engine *engine; /* makes the short calls, in this process */
+	/* engine that makes the short calls, in this process */
+	const struct hr_fleet_engine *engine;
 	void *self;
-	char *const *argv; /* this program's; "--call WHAT ID" is appended */
+	char *const *argv; /* arguments of this program; "--call WHAT ID" is appended */
 	int argc;
 };
 extern const struct hr_fleet_engine hr_fleet_helper;

@@ -1,4 +1,4 @@
-/* Figures for the plots: the minutes of the last hour. */
+/* Keeps figures for the plots: the minutes of the last hour. */
 #include "config.h"
 
 #include "fleet/fleet_int.h"

@@ -1,6 +1,6 @@
-/* Jobs: the engine's work for a sandbox, and the threads that do it. A sandbox's jobs are done in
- * order, one at a time. A job's result is recorded only if the sandbox is still in the state that
- * the job worked for: a stop that came meanwhile has its own job. */
+/* Runs jobs: the engine's work for a sandbox, and the threads that do it. A sandbox's jobs are done
+ * in order, one at a time. A job's result is recorded only if the sandbox is still in the state
+ * that the job worked for: a stop that came meanwhile has its own job. */
 #include "config.h"
 
 #include "fleet/fleet_int.h"
@@ -20,10 +20,10 @@ struct hr_fleet_job {
 	struct hr_fleet_job *next;
 	enum hr_job_kind kind;
 	char id[HR_FLEET_ID];
-	bool busy;     /* a thread runs it */
-	int64_t due_s; /* not before; seconds, monotonic */
+	bool busy;     /* a thread runs the job */
+	int64_t due_s; /* earliest time in seconds of the monotonic clock */
 	int64_t added_ms;
-	unsigned tries; /* failed tries */
+	unsigned tries; /* number of failed tries */
 };
 
 /* Appends a job: a sandbox's jobs are done in order. Its earlier jobs that wait for a retry run
@@ -46,8 +46,8 @@ hr_fleet_add_job(struct hr_fleet *f, enum hr_job_kind kind, const char *id, stru
 	return 0;
 }
 
-/* Returns the first due job whose sandbox has no earlier job; NULL: none, and *ret_due (if not 0)
- * is when one will be due. */
+/* Returns the first due job whose sandbox has no earlier job, or NULL if there is none; *ret_due
+ * (if not 0) is then when one will be due. */
 static struct hr_fleet_job *
 next_job(struct hr_fleet *f, int64_t *ret_due)
 {
@@ -84,7 +84,7 @@ drop_job(struct hr_fleet *f, struct hr_fleet_job *j)
 }
 
 static const struct {
-	enum hr_fleet_state from, to, failed; /* failed == from: retry */
+	enum hr_fleet_state from, to, failed; /* failed == from means a retry */
 	const char *name;
 } job_kinds[] = {
     [HR_JOB_START] = {HR_FLEET_STARTING, HR_FLEET_RUNNING, HR_FLEET_DIED, "start"},
@@ -106,7 +106,7 @@ hr_fleet_go_on(struct hr_fleet *f, const struct hr_fleet_row *row, struct hr_err
 	return 0;
 }
 
-/* A sandbox from the pool runs already, and gets only the rest of the request. */
+/* Starts a sandbox; one from the pool runs already, and gets only the rest of the request. */
 static int
 start_it(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -130,7 +130,8 @@ start_it(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 	return 0;
 }
 
-/* Only a client's stop, or the expiry of its time, may delete the files of a dead sandbox. */
+/* Returns true for a dead sandbox that keeps its files: only a client's stop, or the expiry of its
+ * time, may delete them. */
 bool
 hr_fleet_keeps_files(const struct hr_fleet *f, const struct hr_fleet_row *row)
 {
@@ -140,7 +141,7 @@ hr_fleet_keeps_files(const struct hr_fleet *f, const struct hr_fleet_row *row)
 struct clearing {
 	struct hr_fleet *f;
 	const struct hr_fleet_row *row;
-	bool mine; /* false: another process has started it again */
+	bool mine; /* false: another process has started the sandbox again */
 };
 
 /* Asks the store; called without the lock, after the engine has looked at the dead sandbox. */
@@ -243,8 +244,8 @@ finish(struct hr_fleet *f, struct hr_fleet_job *j, struct hr_fleet_row *row, int
 	}
 	if (moved && to == HR_FLEET_DIED)
 		f->counts.died++;
-	/* remove the remains; or another process stopped the sandbox while it was created here, and
-	 * knows nothing of later objects. A sandbox that has moved on is left alone. */
+	/* removes the remains; or another process stopped the sandbox while it was created here,
+	 * and knows nothing of later objects. A sandbox that has moved on is left alone. */
 	if ((moved && to == HR_FLEET_DIED) || (!moved && makes && f->store->ops->claim != NULL))
 		r = hr_fleet_add_job(f, HR_JOB_STOP, row->id, &err);
 	else if (moved && r != 0)
@@ -304,7 +305,7 @@ only_clears(const struct hr_fleet_job *j, const struct hr_fleet_row *row, int fo
 	return found == 0 || (row->state > HR_FLEET_STOPPING && !hr_fleet_holds_room(row->state));
 }
 
-/* A later job of the same sandbox handles what this one could not find out. */
+/* Returns true if the sandbox has a later job, which handles what this one could not find out. */
 static bool
 is_followed(const struct hr_fleet_job *j)
 {
@@ -315,7 +316,8 @@ is_followed(const struct hr_fleet_job *j)
 	return k != NULL;
 }
 
-/* Returns true if the job is over. Called with the lock, which it releases for the engine. */
+/* Runs a job. Returns true if it is over. Called with the lock, which it releases for the
+ * engine. */
 static bool
 work_on(struct hr_fleet *f, struct hr_fleet_job *j)
 {
@@ -340,8 +342,8 @@ work_on(struct hr_fleet *f, struct hr_fleet_job *j)
 	(void)pthread_mutex_lock(&f->lock);
 	if (its_state)
 		return finish(f, j, &row, r, &why);
-	/* BUSY: the remains are another process's. A removal at the first try follows a failed
-	 * start, whose failure still counts. */
+	/* BUSY means that the remains are another process's. A removal at the first try follows a
+	 * failed start, whose failure still counts. */
 	if (r == 0 ? j->tries > 0 : why.code != HR_E_BUSY)
 		hr_fleet_alert_engine(f, r == 0 ? NULL : why.msg);
 	if (r != 0)

@@ -1,7 +1,6 @@
-/* handrail-fleetd: sandboxes as a service, on one machine. See handrail-fleetd(8).
- *
- * It may be killed at any moment: decisions are in the store, and the next process continues. An
- * orderly exit therefore does the same. */
+/* handrail-fleetd: provides sandboxes as a service, on one machine. See handrail-fleetd(8). It may
+ * be killed at any moment: decisions are in the store, and the next process continues. An orderly
+ * exit therefore does the same. */
 #include "config.h"
 
 #include <errno.h>
@@ -65,7 +64,8 @@ init_fleet(const struct hr_fleetd_options *o)
 	return fflush(stdout) == 0 ? 0 : 1;
 }
 
-/* Checks all that a start needs but the listeners and the lock, which a running service holds. */
+/* Checks all that a start needs except the listeners and the lock, which a running service
+ * holds. */
 static int
 check(const struct hr_fleetd_options *o)
 {
@@ -124,7 +124,7 @@ doctor(const struct hr_fleetd_options *o)
 	return fwrite(b.p, 1, b.len, stdout) == b.len && fflush(stdout) == 0 && !x.bad ? 0 : 1;
 }
 
-/* the running service */
+/* the state of the running service */
 struct running {
 	const struct hr_fleetd_options *o;
 	struct hr_fleet *fleet;
@@ -132,9 +132,9 @@ struct running {
 	struct hr_fleet_upgrade upgrade;
 	int signals;
 	int requests, listeners[HR_FLEET_LISTENERS];
-	pid_t nginx;   /* -1: none */
-	bool terminal; /* started from a terminal */
-	bool told;     /* the reason for its absence was logged */
+	pid_t nginx;   /* -1: there is none */
+	bool terminal; /* the service was started from a terminal */
+	bool told;     /* the reason why nginx is not running was logged */
 };
 
 static int
@@ -189,7 +189,7 @@ upgrade(struct running *r)
 	hr_notify_send(&r->upgrade.notify, "RELOADING=1\nMONOTONIC_USEC=%lld\n",
 	    (long long)hr_now_ms() * 1000);
 	hr_log(HR_LOG_NOTICE, "continuing as %s", r->upgrade.program);
-	/* first: requests not yet taken wait for the next image */
+	/* comes first: requests not yet taken wait for the next image */
 	hr_fleet_serve_stop(r->server);
 	hr_fleet_leave(r->fleet);
 	if (!hr_fleet_serve_wait(r->server, LEAVE_S))
@@ -199,8 +199,8 @@ upgrade(struct running *r)
 	return fail(&err);
 }
 
-/* nginx takes no new connection; it finishes by itself the answers that sandboxes still give after
- * LEAVE_S. A signal ends the wait. */
+/* Ends nginx, which takes no new connection; it finishes by itself the answers that sandboxes still
+ * give after LEAVE_S. A signal ends the wait. */
 static void
 end_nginx(struct running *r, int pidfd)
 {
@@ -256,7 +256,7 @@ has_terminal(void)
 }
 
 /* Recognises a SIGHUP that is no request for an upgrade: the kernel's, or that of a shell whose
- * terminal has gone. A disowned service may outlive its terminal; others upgrade it later. */
+ * terminal has closed. A disowned service may outlive its terminal; others upgrade it later. */
 static bool
 is_hangup(const struct running *r, const struct signalfd_siginfo *s)
 {
@@ -286,7 +286,8 @@ look_after(struct running *r)
 			return 1;
 		if (p[1].fd >= 0 && p[1].revents != 0) {
 			hr_log(HR_LOG_ERROR, "nginx has ended; it is started again");
-			(void)hr_spawn_end(r->nginx, NULL); /* unless a predecessor started it */
+			/* has no effect if a predecessor started nginx */
+			(void)hr_spawn_end(r->nginx, NULL);
 			r->nginx = -1;
 			hr_fd_close(&p[1].fd);
 			/* delayed, in case nginx cannot live */
@@ -316,7 +317,7 @@ block_signals(struct hr_err *err)
 	(void)sigaddset(&set, SIGTERM);
 	(void)sigaddset(&set, SIGINT);
 	(void)sigaddset(&set, SIGHUP);
-	/* all threads inherit it */
+	/* all threads inherit the mask */
 	if (pthread_sigmask(SIG_BLOCK, &set, NULL) != 0 || sigaction(SIGPIPE, &ignore, NULL) != 0)
 		return hr_err_sys(err, errno, "signals");
 	fd = signalfd(-1, &set, SFD_CLOEXEC);
@@ -357,7 +358,8 @@ serve(struct hr_fleetd_options *o)
 		return fail(&err);
 	o->api.fleet = &fleet;
 	o->api.listen = o->no_nginx ? NULL : o->edge.listen;
-	/* also without --console: an existing nginx may include it. Sign-ins are per process. */
+	/* the console is made also without --console: an existing nginx may include it. Sign-ins
+	 * are per process */
 	if (strcmp(o->engine, "local") == 0 &&
 	    (o->api.console = hr_fleet_console_open(&err)) == NULL)
 		return fail(&err);
@@ -389,7 +391,7 @@ kind_of(const struct hr_fleetd_options *o)
 	return o->doctor && strcmp(o->engine, "kubernetes") == 0 ? "kubernetes" : o->kind;
 }
 
-/* last: the last argument */
+/* Runs the subcommand; `last` is the last argument. */
 static int
 do_it(struct hr_fleetd_options *o, const char *last)
 {

@@ -1,4 +1,4 @@
-/* One row for each option. */
+/* Parses the options; each has one row. */
 #include "config.h"
 
 #include "fleet/options.h"

@@ -1,4 +1,4 @@
-/* hr_fleetd_options: the options of handrail-fleetd, as in handrail-fleetd(8). */
+/* hr_fleetd_options: holds the options of handrail-fleetd, as in handrail-fleetd(8). */
 #ifndef HR_FLEET_OPTIONS_H
 #define HR_FLEET_OPTIONS_H
 
@@ -7,7 +7,7 @@
 #include "fleet/engine.h"
 #include "fleet/fleet.h"
 
-#define HR_FLEETD_STATE "/var/lib/handrail-fleet" /* default state directory */
+#define HR_FLEETD_STATE "/var/lib/handrail-fleet" /* default of the state directory */
 
 struct hr_fleetd_options {
 	const char *kind, *group, *print, *level, *engine;
@@ -22,7 +22,7 @@ struct hr_fleetd_options {
 	const char *call; /* set in a process that the engine started */
 };
 
-/* Returns -1 to continue; otherwise the exit status, after printing what there is to print. */
+/* Returns -1 to continue; otherwise the exit status, after it has printed the help or the error. */
 int hr_fleetd_parse(struct hr_fleetd_options *o, int argc, char **argv);
 /* Returns the error text if options contradict each other, else NULL. */
 const char *hr_fleetd_misfit(const struct hr_fleetd_options *o);

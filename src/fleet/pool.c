@@ -1,5 +1,5 @@
-/* Pools: sandboxes created in advance. A pool is filled one batch at a time, counted by the store,
- * so that it never exceeds its size; a failed create delays the next one, longer each time.
+/* Manages pools: sandboxes created in advance. A pool is filled one batch at a time, counted by the
+ * store, so that it never exceeds its size; a failed create delays the next one, longer each time.
  * Sandboxes that fit no pool any more are stopped. */
 #include "config.h"
 
@@ -16,7 +16,8 @@
 #include "fleet/request.h"
 #include "proto/json.h"
 
-#define AT_ONCE 2 /* creates per pool: starts with a waiting client go first */
+/* maximum concurrent creates per pool: starts with a waiting client go first */
+#define AT_ONCE 2
 #define AGAIN_MOST_S 300
 #define CROWDED_S 30
 #define SIZE_MOST 1000

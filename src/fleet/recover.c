@@ -1,4 +1,4 @@
-/* Start-up: recovery of a predecessor's state, and the threads. */
+/* Starts up: recovers a predecessor's state, and starts the threads. */
 #include "config.h"
 
 #include "fleet/fleet_int.h"
@@ -18,7 +18,7 @@ struct ids {
 
 struct recovery {
 	struct hr_fleet *f;
-	struct hr_fleet_row *rows; /* live rows */
+	struct hr_fleet_row *rows; /* the live rows */
 	size_t n, room;
 	struct ids live, there; /* ids of the live rows, and of the engine's sandboxes */
 	bool nomem;
@@ -73,7 +73,7 @@ keep_id(void *arg, const char *id)
 {
 	struct recovery *rec = arg;
 
-	if (strlen(id) < HR_FLEET_ID) /* the service's own */
+	if (strlen(id) < HR_FLEET_ID) /* this is the service's own file */
 		add_id(rec, &rec->there, id);
 }
 
@@ -95,7 +95,7 @@ compare_states(struct hr_fleet *f, const struct hr_fleet_row *row, const char *s
 	return hr_fleet_begin(f, row, HR_FLEET_DIED, HR_JOB_STOP, reason, &moved, err);
 }
 
-/* A sandbox recorded as running or paused may have ended while no service ran. */
+/* Examines a sandbox recorded as running or paused, which may have ended while no service ran. */
 static int
 check_alive(struct recovery *rec, const struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -170,12 +170,13 @@ recover(struct recovery *rec, struct hr_err *err)
 			r = r > 0 ? 0 : -1;
 	}
 	for (i = 0; r == 0 && i < rec->there.n; i++)
-		if (!has(&rec->live, rec->there.v[i])) /* checked again before its own job */
+		/* checked again before the job of this sandbox */
+		if (!has(&rec->live, rec->there.v[i]))
 			r = hr_fleet_add_job(rec->f, HR_JOB_STOP, rec->there.v[i], err);
 	return r;
 }
 
-/* Called after another process of the same store has changed a row. */
+/* Looks at a row; called after another process of the same store has changed it. */
 static void
 on_change(void *arg, const char *id)
 {

@@ -1,4 +1,4 @@
-/* The body of a start. */
+/* Parses the body of a start. */
 #include "config.h"
 
 #include "fleet/request.h"

@@ -1,4 +1,4 @@
-/* hr_fleet_request: the body of a start: its validation, and its shape. */
+/* hr_fleet_request: validates the body of a start, and computes its shape. */
 #ifndef HR_FLEET_REQUEST_H
 #define HR_FLEET_REQUEST_H
 
@@ -24,10 +24,10 @@ int hr_fleet_request_set(struct json_object *request, const struct hr_fleet_opti
 int hr_fleet_set_number(
     struct hr_config *c, const char *key, int64_t n, const char *unit, struct hr_err *err);
 /* Returns 1 if the command starts the agent server of OpenHands V1, whose client is then served; 0
- * if not; -1: out of memory. */
+ * if not; -1 without memory. */
 int hr_fleet_request_is_v1(struct json_object *request);
 /* Digests all that is fixed when a sandbox is created: image (`image` if the request names none,
- * NULL: none), plugins, type of client, limits, users. Returns -1: out of memory. */
+ * NULL: none), plugins, type of client, limits, users. Returns -1 without memory. */
 int hr_fleet_request_shape(
     struct json_object *request, const char *image, char ret[HR_FLEET_SHAPE], struct hr_err *err);
 

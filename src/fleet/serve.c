@@ -1,4 +1,5 @@
-/* Adapter to libfcgi. Only these parameters are read; the configuration passes no others. */
+/* Connects the service to libfcgi. Only these parameters are read; the configuration passes no
+ * others. */
 #include "config.h"
 
 #include "fleet/serve.h"
@@ -20,15 +21,15 @@
 #include "base/hash.h"
 #include "base/log.h"
 
-#define BACKLOG 4096 /* capped by somaxconn: nginx is refused if the queue is full */
+#define BACKLOG 4096 /* somaxconn caps this: nginx is refused if the queue is full */
 
 struct hr_fleet_server {
 	const struct hr_fleet_api *api;
 	unsigned most;                 /* threads per key at the same time */
 	struct place *served, *parked; /* guarded by `counting` */
 	int fd;
-	int stop;                 /* an eventfd: readable when no request may be taken ... */
-	bool stopped;             /* ... and the same as a flag, read without a system call */
+	int stop;     /* an eventfd, readable when no request may be taken */
+	bool stopped; /* the same as `stop`, as a flag that is read without a system call */
 	pthread_mutex_t taking;   /* held by the thread that waits for the next connection */
 	pthread_mutex_t counting; /* guards the lists of places */
 	pthread_cond_t ended;
@@ -58,7 +59,8 @@ hr_fleet_listen(const char *path, gid_t group, struct hr_err *err)
 		return hr_err_set(err, HR_E_INVAL, "%s: too long for the name of a socket", path);
 	}
 	memcpy(a.sun_path, path, strlen(path) + 1);
-	(void)unlink(path); /* a predecessor's socket: we hold the store's lock, so it has ended */
+	/* this is a predecessor's socket: we hold the store's lock, so it has ended */
+	(void)unlink(path);
 	before = umask(0177);
 	r = bind(fd, (struct sockaddr *)&a, sizeof(a));
 	(void)umask(before);
@@ -182,7 +184,7 @@ new_place(struct hr_fleet_server *s)
 }
 
 /* Returns NULL if the request is served now. Otherwise another thread serves it later, and the
- * caller gets a fresh place; out of memory, a key may exceed its share. */
+ * caller gets a new place; out of memory, a key may exceed its share. */
 static struct place *
 park(struct place *p)
 {
@@ -190,7 +192,7 @@ park(struct place *p)
 	struct hr_fleet_server *s = p->server;
 	struct place *other = NULL;
 
-	if (*key == '\0') /* or it signs in to the console */
+	if (*key == '\0') /* the request may also sign in to the console */
 		key = param(&p->fcgi, "HTTP_X_HANDRAIL_PAGE");
 	p->key = *key != '\0' ? hr_hash(HR_HASH, key, strlen(key)) | 1 : 0;
 	(void)pthread_mutex_lock(&s->counting);
@@ -210,7 +212,7 @@ release(struct place *p)
 	(void)pthread_mutex_unlock(&p->server->counting);
 }
 
-/* Returns the first waiting place that may be served now; NULL: none. */
+/* Returns the first waiting place that may be served now, or NULL if there is none. */
 static struct place *
 unpark(struct hr_fleet_server *s)
 {
@@ -239,7 +241,7 @@ count(struct hr_fleet_server *s, int change)
 	(void)pthread_mutex_unlock(&s->counting);
 }
 
-/* Everything is allocated first: a thread that replaces a stream's cannot fail. */
+/* Starts a thread. Everything is allocated first: a thread that replaces a stream's cannot fail. */
 static int
 add_thread(struct hr_fleet_server *s)
 {
@@ -306,7 +308,7 @@ serve_one(struct hr_fleet_server *s, struct place *p)
 
 	/* The handler reads a body that nginx passes on as it arrives, once the key is known. Only
 	 * nginx decides which routes stream, since paths have many spellings. The body of a refused
-	 * request is not read: anybody may send one, and it may never end. */
+	 * request is not read: any client may send one, and it may never end. */
 	if (strcmp(route, "build") == 0) {
 		q.read_body = read_some;
 		q.read_arg = (void *)(uintptr_t)fcgi;
@@ -445,7 +447,7 @@ void
 hr_fleet_serve_stop(struct hr_fleet_server *s)
 {
 	__atomic_store_n(&s->stopped, true, __ATOMIC_RELAXED);
-	(void)eventfd_write(s->stop, 1); /* cannot overflow */
+	(void)eventfd_write(s->stop, 1); /* the counter cannot overflow */
 }
 
 bool

@@ -1,5 +1,5 @@
-/* hr_fleet_serve: FastCGI in threads: each takes one request of nginx at a time and answers it. No
- * other file uses libfcgi here. */
+/* hr_fleet_serve: serves FastCGI in threads: each takes one request of nginx at a time and answers
+ * it. No other file uses libfcgi here. */
 #ifndef HR_FLEET_SERVE_H
 #define HR_FLEET_SERVE_H
 

@@ -1,4 +1,4 @@
-/* Durations, for the metrics. */
+/* Counts durations, for the metrics. */
 #include "config.h"
 
 #include "fleet/fleet_int.h"

@@ -1,9 +1,10 @@
-/* Turns and limits per key, so that one key cannot use up what all keys share. */
+/* Gives turns and limits per key, so that one key cannot use up what all keys share. */
 #include "config.h"
 
 #include "fleet/fleet_int.h"
 
-#define TURNS_MOST 32 /* per key: each waiter has a thread, and a key has fewer threads */
+/* maximum per key: each waiter has a thread, and a key has fewer threads */
+#define TURNS_MOST 32
 
 static unsigned
 count(const struct hr_fleet_place *p, int64_t key, bool its)

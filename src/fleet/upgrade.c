@@ -1,4 +1,4 @@
-/* Executes the next image: the same arguments, and the program now at the same path. */
+/* Executes the next image with the same arguments, and the program now at the same path. */
 #include "config.h"
 
 #include "fleet/upgrade.h"
@@ -18,7 +18,7 @@
 
 static const char *const listener_names[HR_FLEET_LISTENERS] = {"listener", "console"};
 
-/* The helpers' work is started again here, and must not run twice. */
+/* Waits for the helpers, whose work is started again here, and must not run twice. */
 static void
 await_helpers(const struct hr_handover *h)
 {
@@ -37,7 +37,7 @@ hr_fleet_upgrade_begin(struct hr_fleet_upgrade *u, char *const *argv, struct hr_
 
 	memset(u, 0, sizeof(*u));
 	u->argv = argv;
-	/* now, because another file may lie at that path later */
+	/* read now, because another file may lie at that path later */
 	n = readlink("/proc/self/exe", u->program, sizeof(u->program) - 1);
 	if (n < 0)
 		return hr_err_sys(err, errno, "/proc/self/exe");
@@ -45,7 +45,7 @@ hr_fleet_upgrade_begin(struct hr_fleet_upgrade *u, char *const *argv, struct hr_
 	if (hr_handover_read(&u->handed, err) != 0 || hr_notify_open(&u->notify, notify, err) != 0)
 		return -1;
 	await_helpers(&u->handed);
-	/* the service's own; sandboxes must not inherit it */
+	/* the socket is the service's own; sandboxes must not inherit it */
 	if (notify != NULL && (u->notify_socket = strdup(notify)) == NULL)
 		return hr_err_nomem(err);
 	(void)unsetenv("NOTIFY_SOCKET");
@@ -116,7 +116,7 @@ hr_fleet_upgrade_go(struct hr_fleet_upgrade *u, int requests,
 	int r;
 	size_t i;
 
-	/* before any descriptor exists that a helper could inherit */
+	/* comes before any descriptor exists that a helper could inherit */
 	hr_fleet_helper_hold(add_helper, &helpers);
 	r = helpers.r;
 	if (r == 0 && requests >= 0)

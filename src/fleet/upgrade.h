@@ -15,13 +15,13 @@ struct hr_fleet_upgrade {
 	struct hr_handover handed; /* inherited from the previous image */
 	struct hr_notify notify;
 	char *notify_socket;
-	char program[PATH_MAX]; /* path at its start */
+	char program[PATH_MAX]; /* path of the program at its start */
 	char *const *argv;
 };
 
 /* Starts the upgrade's bookkeeping; called before any descriptor is opened. */
 int hr_fleet_upgrade_begin(struct hr_fleet_upgrade *u, char *const *argv, struct hr_err *err);
-/* Returns the nginx of the previous image; -1: none. */
+/* Returns the nginx of the previous image, or -1 if there is none. */
 pid_t hr_fleet_upgrade_nginx(const struct hr_fleet_upgrade *u);
 /* Checks whether the program now at its path would start with these options and the present store.
  * Allows it ten seconds. */

@@ -1,4 +1,4 @@
-/* The Runtime API (doc/fleet.md): its routes, and the scope that each requires. */
+/* Serves the Runtime API (doc/fleet.md): its routes, and the scope that each requires. */
 #include "config.h"
 
 #include "fleet/api/api_int.h"
@@ -13,7 +13,7 @@
 
 #define ANSWER_MAX (64u << 20)
 #define AT_MAX 16384
-#define FULL_S 15 /* Retry-After where a change may take a while */
+#define FULL_S 15 /* value of Retry-After where a change may take a while */
 
 int
 hr_fleet_say(struct hr_fleet_answer *a, int status, const char *detail)
@@ -88,17 +88,18 @@ handle_operator(struct hr_fleet_call *c)
 	hr_fleet_handle_operator(c->api, c->q, c->rest, c->a);
 }
 
-/* Rows with a "/" at their end take everything below it. */
+/* the routes; rows with a "/" at their end take everything below it */
 static const struct {
 	const char *method, *path;
-	int scope; /* 0: no key required */
+	int scope; /* 0: no key is required */
 	hr_fleet_call_fn *handle;
 } rows[] = {
     {"POST", "/start", HR_SCOPE_USE, hr_fleet_call_start},
     {"POST", "/stop", HR_SCOPE_USE, hr_fleet_call_stop},
     {"POST", "/pause", HR_SCOPE_USE, hr_fleet_call_pause},
     {"POST", "/resume", HR_SCOPE_USE, hr_fleet_call_resume},
-    {"GET", "/sessions/batch", HR_SCOPE_READ, hr_fleet_call_batch}, /* must precede the next row */
+    /* this row must precede the next one */
+    {"GET", "/sessions/batch", HR_SCOPE_READ, hr_fleet_call_batch},
     {"GET", "/sessions/", HR_SCOPE_READ, hr_fleet_call_session},
     {"GET", "/runtime/", HR_SCOPE_READ, hr_fleet_call_runtime},
     {"GET", "/list", HR_SCOPE_READ, hr_fleet_call_list},

@@ -1,4 +1,4 @@
-/* hr_fleet_api: requests and their answers. Knows neither FastCGI nor nginx. */
+/* hr_fleet_api: handles requests and makes their answers. It knows neither FastCGI nor nginx. */
 #ifndef HR_FLEET_API_API_H
 #define HR_FLEET_API_API_H
 
@@ -10,13 +10,13 @@
 
 struct hr_fleet_api {
 	struct hr_fleet *fleet;
-	const char *public_url;           /* base of "/ID" URLs; NULL: the address of the request */
-	const char *domain;               /* suffix of names like PORT-ID.DOMAIN; NULL: none */
-	bool wakes;                       /* requests without a key of the sandbox resume it too */
-	bool by_name;                     /* answers give "ID.DOMAIN", not ".../ID" */
-	const char *registry_prefix;      /* "" for none */
+	const char *public_url; /* base of "/ID" URLs; NULL: the address of the request */
+	const char *domain;     /* suffix of names like PORT-ID.DOMAIN; NULL: none */
+	bool wakes;             /* true: requests without a key of the sandbox resume it, too */
+	bool by_name;           /* true: answers give "ID.DOMAIN" instead of ".../ID" */
+	const char *registry_prefix;      /* "": none */
 	struct hr_fleet_builds *builds;   /* NULL: images are not built here */
-	struct hr_fleet_console *console; /* NULL: none */
+	struct hr_fleet_console *console; /* NULL: there is no console */
 	const char
 	    *listen; /* address of the service's own nginx; NULL: an existing nginx is used */
 };
@@ -25,21 +25,22 @@ enum hr_fleet_of_route {
 	HR_FLEET_ROUTE_NONE,
 	HR_FLEET_ROUTE_ASK,     /* nginx asks where a request goes */
 	HR_FLEET_ROUTE_REFUSED, /* nginx asks for the reason of a refusal */
-	HR_FLEET_ROUTE_CONSOLE, /* came through the console's server */
+	HR_FLEET_ROUTE_CONSOLE, /* the request came through the console's server */
 };
 
-/* Absent strings are "". */
+/* A request; absent strings are "". */
 struct hr_fleet_request {
 	const char *method, *uri; /* uri: as it was sent, with the query */
 	const char *api_key, *session_key, *host, *scheme;
-	const char *sandbox_id, *sandbox_port; /* the headers X-Sandbox-ID, X-Sandbox-Port */
+	/* values of the headers X-Sandbox-ID and X-Sandbox-Port */
+	const char *sandbox_id, *sandbox_port;
 	const char *accept, *last_event_id;
 	const char *cookie, *page_token, *origin; /* sent by the console */
 	const struct hr_signin *signed_in;        /* NULL: the request has the key itself */
 	enum hr_fleet_of_route route;
 	const char *content_type;
 	hr_fleet_body_fn
-	    *read_body; /* reads the body of /build, used instead of body; NULL: none */
+	    *read_body; /* reads the body of /build, used instead of `body`; NULL: none */
 	void *read_arg;
 	const char *body;
 	size_t body_len;
@@ -47,15 +48,16 @@ struct hr_fleet_request {
 
 struct hr_fleet_answer {
 	int status;
-	bool again;                        /* no answer: nginx asks the next process */
-	int retry_after_s;                 /* 0: none */
-	const char *type;                  /* the body's content type */
-	struct hr_buf body;                /* JSON, except for /metrics */
-	struct hr_fleet_stream *stream;    /* continues the body; NULL: the body is complete */
-	struct hr_buf at;                  /* a route's target: "127.0.0.1:31000/path?query" */
+	bool again;         /* there is no answer: nginx asks the next process */
+	int retry_after_s;  /* 0: no header */
+	const char *type;   /* content type of the body */
+	struct hr_buf body; /* JSON, except for /metrics */
+	/* stream that continues the body; NULL: the body is complete */
+	struct hr_fleet_stream *stream;
+	struct hr_buf at;                  /* target of a route: "127.0.0.1:31000/path?query" */
 	char cookie[HR_SIGNIN_COOKIE_MAX]; /* value of Set-Cookie; "": none */
-	char prefix[HR_FLEET_ID + 1]; /* a route's part of the path that names the sandbox, "/ID" */
-	char server_key[129]; /* a route's key for the sandbox, which replaces the session key */
+	char prefix[HR_FLEET_ID + 1]; /* part of a route's path that names the sandbox, "/ID" */
+	char server_key[129]; /* the sandbox's key, which replaces the session key on a route */
 };
 
 /* Handles the request; hr_fleet_answer_done() must follow, whatever the status. */
@@ -92,7 +94,7 @@ void hr_fleet_handle_call(
 bool hr_fleet_console_opens(const struct hr_fleet_api *api, const char *text, const char *id);
 /* Returns true if that sign-in is still valid. */
 bool hr_fleet_console_knows(struct hr_fleet_console *c, const struct hr_signin *s);
-void hr_fleet_stream_end(struct hr_fleet_stream *s); /* s may be NULL */
+void hr_fleet_stream_end(struct hr_fleet_stream *s); /* Ends the stream; s may be NULL. */
 void hr_fleet_handle_metrics(const struct hr_fleet_api *api, struct hr_fleet_answer *a);
 
 #endif

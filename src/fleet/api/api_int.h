@@ -1,5 +1,5 @@
-/* The parts of hr_fleet_api, for its own files: a call in progress, and the objects in the answers.
- */
+/* Defines the parts of hr_fleet_api for its own files: a call in progress, and the objects in the
+ * answers. */
 #ifndef HR_FLEET_API_API_INT_H
 #define HR_FLEET_API_API_INT_H
 
@@ -16,7 +16,7 @@ struct hr_fleet_call {
 	struct hr_fleet_answer *a;
 	struct hr_fleet_key key;
 	const char *rest;         /* remainder of the path, after a row's path that ends in "/" */
-	const char *query;        /* "" for none */
+	const char *query;        /* "": none */
 	struct json_object *body; /* parsed body of a POST; NULL: none, or null */
 };
 
@@ -25,7 +25,7 @@ struct hr_fleet_call {
 /* Decodes the next value of a name in the query into b, and advances *query past it. Returns false
  * if there is none. */
 bool hr_fleet_query_next(struct hr_buf *b, const char **query, const char *name);
-/* Returns the value of a name in the query, the last of several, decoded into b; "" if there is
+/* Returns the value of a name in the query, the last of several, decoded into b, or "" if there is
  * none. */
 const char *hr_fleet_query(struct hr_buf *b, const char *query, const char *name);
 /* Returns true if the name has that value. */
@@ -50,7 +50,7 @@ typedef void hr_fleet_call_fn(struct hr_fleet_call *c);
 hr_fleet_call_fn hr_fleet_call_start, hr_fleet_call_stop, hr_fleet_call_pause, hr_fleet_call_resume,
     hr_fleet_call_session, hr_fleet_call_runtime, hr_fleet_call_prefix, hr_fleet_call_image,
     hr_fleet_call_build, hr_fleet_call_build_status, hr_fleet_call_list,
-    hr_fleet_call_batch,  /* list.c */
-    hr_fleet_call_events; /* events.c */
+    hr_fleet_call_batch,  /* implemented in list.c */
+    hr_fleet_call_events; /* implemented in events.c */
 
 #endif

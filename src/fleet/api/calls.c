@@ -1,4 +1,4 @@
-/* The calls of the Runtime API (doc/fleet.md, "Calls"), one function each. */
+/* Implements the calls of the Runtime API (doc/fleet.md, "Calls"), one function each. */
 #include "config.h"
 
 #include "fleet/api/api_int.h"
@@ -14,7 +14,7 @@
 #include "proto/json.h"
 
 #define EVENTS_SHOWN 50
-#define BUILDS_S 30 /* Retry-After of a full queue */
+#define BUILDS_S 30 /* value of Retry-After for a full queue */
 
 /* Decodes a C string; a value with a null character names nothing, and becomes "\0" spelled out. */
 static void
@@ -73,7 +73,7 @@ answer_object(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
 struct events {
 	struct hr_buf *b;
 	bool any;
-	struct hr_buf logs; /* the newest ones */
+	struct hr_buf logs; /* the newest lines */
 };
 
 static void
@@ -92,7 +92,8 @@ put_event(void *arg, int64_t seq, int64_t at, const char *id, const char *what, 
 	e->any = true;
 }
 
-/* Images that were built for one key are closed to all others. */
+/* Returns true if the key may use the image: those that were built for one key are closed to all
+ * others. */
 static bool
 may_use(const struct hr_fleet_call *c, const char *image)
 {
@@ -330,7 +331,7 @@ no_builds(struct hr_fleet_call *c)
 	    "/start");
 }
 
-/* An upload takes minutes, in which the key may have been revoked. */
+/* Checks the key again: an upload takes minutes, in which the key may have been revoked. */
 static int
 still_allowed(void *arg, struct hr_err *err)
 {

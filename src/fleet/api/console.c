@@ -1,6 +1,6 @@
-/* The console's requests (doc/fleet.md, "Console"): they arrive through their own nginx server,
- * with a cookie and a token instead of a key. Invariant: a request from there does nothing without
- * both. */
+/* Handles the console's requests (doc/fleet.md, "Console"): they arrive through their own nginx
+ * server, with a cookie and a token instead of a key. Invariant: a request from there does nothing
+ * without both. */
 #include "config.h"
 
 #include "fleet/api/api_int.h"
@@ -23,26 +23,28 @@
 #define BELOW "/handrail/v1/"
 #define RUNTIME_API "/handrail/v1/api" /* prefix of the paths of the Runtime API */
 #define LIFETIME_S INT64_C(43200)
-#define TICKETS 16 /* per key at the same time; a new one replaces the oldest */
+#define TICKETS 16 /* maximum per key at the same time; a new ticket replaces the oldest */
 #define TICKET_S INT64_C(60)
 #define KEY_BEGIN "hrk_"
 #define KEY_BYTES 24
 #define KEY_TEXT (sizeof(KEY_BEGIN) + 2 * (size_t)KEY_BYTES)
 
-/* Each key has its own set, so that no key can displace another's sign-ins and tickets. */
+/* The sign-ins and tickets of one key. Each key has its own set, so that no key can displace
+ * another's. */
 struct of_key {
 	struct of_key *next;
 	int64_t key;
 	struct hr_signins signins; /* key: the bytes of the API key */
-	struct ticket {            /* one sign-in to the page of one sandbox */
+	struct ticket {            /* a sign-in to the page of one sandbox */
 		unsigned char sum[HR_KEYSUM];
 		char id[HR_FLEET_ID];
-		int64_t until_ns; /* 0: used */
+		int64_t until_ns; /* 0: the ticket is used */
 	} tickets[TICKETS];
 	size_t next_ticket; /* index for the next ticket */
 };
 
-/* Lives only in memory: no key is stored, and all sign-ins end with the process. */
+/* The console's state lives only in memory: no key is stored, and all sign-ins end with the
+ * process. */
 struct hr_fleet_console {
 	unsigned char salt[HR_KEYSUM_SALT];
 	pthread_mutex_t lock; /* guards the members below; always the last lock taken */
@@ -63,7 +65,7 @@ hr_fleet_console_open(struct hr_err *err)
 	return NULL;
 }
 
-/* Called with the console's lock. Returns NULL if out of memory. */
+/* Finds or adds the set of a key; called with the console's lock. Returns NULL without memory. */
 static struct of_key *
 of_key(struct hr_fleet_console *c, int64_t key)
 {
@@ -92,7 +94,8 @@ key_bytes(const char *text, unsigned char ret[HR_KEYSUM])
 	    strspn(text + n, "0123456789abcdef") != 2 * (size_t)KEY_BYTES)
 		return false;
 	for (i = 0; i < KEY_BYTES; i++)
-		(void)sscanf(text + n + 2 * i, "%2hhx", &ret[i]); /* cannot fail: they are digits */
+		/* cannot fail, since the characters are digits */
+		(void)sscanf(text + n + 2 * i, "%2hhx", &ret[i]);
 	return true;
 }
 
@@ -114,7 +117,7 @@ is_call(const struct hr_fleet_request *q, const char *method, const char *name)
 	       strncmp(q->uri, BELOW, n) == 0 && strncmp(q->uri + n, name, len - n) == 0;
 }
 
-/* Checks the headers in which browsers name the page that asks; other clients send none. */
+/* Checks the headers in which browsers name the requesting page; other clients send none. */
 static bool
 is_from_here(const struct hr_fleet_request *q)
 {
@@ -235,8 +238,8 @@ port_behind(const char *at)
 		   : "";
 }
 
-/* Each page has its own host name, so that no sandbox's content shares an origin with another's
- * page, as all would by a path. */
+/* Appends the address of a page. Each page has its own host name, so that no sandbox's content
+ * shares an origin with another's page, as all would by a path. */
 static void
 put_page(struct hr_buf *b, const struct hr_fleet_api *api, const struct hr_fleet_request *q,
     const char *id)
@@ -352,7 +355,7 @@ sign_in(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
 	explicit_bzero(&s, sizeof(s));
 }
 
-/* The sign-in's streams end. */
+/* Signs out, which ends the sign-in's streams. */
 static void
 sign_out(const struct hr_fleet_api *api, const struct hr_signin *s,
     const struct hr_signin_asked *asked, struct hr_fleet_answer *a)
@@ -369,7 +372,7 @@ sign_out(const struct hr_fleet_api *api, const struct hr_signin *s,
 	hr_signin_cookie(a->cookie, asked, "", 0);
 }
 
-/* s: the caller's sign-in; NULL: none */
+/* Handles a sign-in or sign-out; s is the caller's sign-in, or NULL. */
 static void
 handle_signin(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
     const struct hr_signin *s, struct hr_fleet_answer *a)
@@ -387,7 +390,7 @@ handle_signin(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
 		sign_out(api, s, &asked, a);
 }
 
-/* A signed-in request has the rights of its key. */
+/* Handles a signed-in request, which has the rights of its key. */
 static void
 handle_call(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
     const struct hr_signin *s, struct hr_fleet_answer *a)

@@ -1,9 +1,8 @@
-/* GET /handrail/v1/events: the sandboxes' events, as a page of JSON, or as a stream of server-sent
- * events that resumes where its client left it. A key sees its own sandboxes, or all if it asks for
- * them and has the operator's scope.
- *
- * A stream keeps only the number of the last event it sent: events that a slow client has not read
- * wait in the store, and those dropped there are reported as a gap. */
+/* Serves GET /handrail/v1/events: the sandboxes' events, as a page of JSON, or as a stream of
+ * server-sent events that resumes where its client left it. A key sees its own sandboxes, or all if
+ * it asks for them and has the operator's scope. A stream keeps only the number of the last event
+ * it sent: events that a slow client has not read wait in the store, and those dropped there are
+ * reported as a gap. */
 #include "config.h"
 
 #include "fleet/api/api_int.h"
@@ -21,23 +20,23 @@
 #define SHOWN 50
 #define PAGE_MAX 1000
 #define STREAM_PAGE 100
-#define PAGE_BYTES (1u << 20) /* bytes of a page, roughly */
+#define PAGE_BYTES (1u << 20) /* approximate bytes of a page */
 #define STREAMS_MAX 64
 #define STREAMS_OF_KEY 8
-#define BEAT_S 15 /* a line at intervals detects clients that are gone */
+#define BEAT_S 15 /* seconds between lines that detect clients which have left */
 
 struct hr_fleet_stream {
-	struct hr_fleet_stream *next; /* the fleet's list */
+	struct hr_fleet_stream *next; /* next stream in the fleet's list */
 	struct hr_fleet *f;
-	int64_t owner;   /* the key that asked */
-	int64_t of;      /* the key of the sandboxes; 0: all */
-	int64_t after;   /* last event sent; -1: start with the newest ones */
-	bool probe;      /* send a line to detect a lost client */
-	bool over;       /* another key took its place */
-	uint64_t alerts; /* changes of the alerts already sent */
+	int64_t owner;   /* the requesting key */
+	int64_t of;      /* the key whose sandboxes are shown; 0: all keys */
+	int64_t after;   /* number of the last event sent; -1: start with the newest ones */
+	bool probe;      /* true: send a line to detect a lost client */
+	bool over;       /* another key has taken the stream's place */
+	uint64_t alerts; /* number of the alerts' changes already sent */
 	char id[HR_FLEET_ID];
 	char api_key[128];
-	struct hr_fleet_console *console; /* NULL: authenticated by the key itself */
+	struct hr_fleet_console *console; /* NULL: the key itself authenticated the client */
 	struct hr_signin signed_in;
 };
 
@@ -49,7 +48,8 @@ struct choice {
 
 /* ---- parameters ---- */
 
-/* Reads a number that is not negative; "" leaves *to alone. Returns -1 if it is no number. */
+/* Reads a number that is not negative; "" leaves *to alone. Returns -1 if the text is not a
+ * number. */
 static int
 read_number(const char *text, int64_t *to)
 {
@@ -66,7 +66,7 @@ read_number(const char *text, int64_t *to)
 	return 0;
 }
 
-/* Returns 0, or -1 after it has answered. */
+/* Reads the parameters. Returns 0, or -1 after it has answered. */
 static int
 choose(struct hr_fleet_call *c, struct choice *ret)
 {
@@ -153,7 +153,7 @@ count_of(const struct hr_fleet *f, int64_t owner)
 	return n;
 }
 
-/* Returns the oldest stream of the key that has most. */
+/* Returns the oldest stream of the key that has the most streams. */
 static struct hr_fleet_stream *
 find_one_too_many(const struct hr_fleet *f)
 {
@@ -262,7 +262,7 @@ may_listen(const struct hr_fleet_stream *s)
 }
 
 /* Appends new events, if any. Other keys' events are skipped once: the next search starts after
- * them, and no gap is reported for those that the store has dropped. late: enough time has passed
+ * them, and no gap is reported for those that the store has dropped. `late`: enough time has passed
  * for another process's events to arrive. Called with the lock. */
 static int
 tell(struct hr_fleet_stream *s, bool late, struct hr_buf *b)
@@ -272,7 +272,7 @@ tell(struct hr_fleet_stream *s, bool late, struct hr_buf *b)
 	struct hr_err err = {0};
 	int64_t lost, last;
 
-	/* alerts are no events of the store, because the store may be the broken part */
+	/* alerts are not events of the store, because the store may be the broken part */
 	if (s->console != NULL && s->of == 0 && s->alerts != s->f->alerts.changes) {
 		s->alerts = s->f->alerts.changes;
 		hr_buf_adds(b, "event: alerts\ndata: {}\n\n");
@@ -280,7 +280,7 @@ tell(struct hr_fleet_stream *s, bool late, struct hr_buf *b)
 	if (ops->event_ends(s->f->store, &lost, &last, &err) != 0)
 		goto fail;
 	if (s->after > last && ops->watch != NULL && !late)
-		return 0; /* the client comes from a process that knew more */
+		return 0; /* the client comes from a process that knew more events */
 	/* the client fell behind, or comes from another store */
 	if (s->after >= 0 && (s->after > last || lost > s->after)) {
 		s->after = s->after > last ? last : lost;

@@ -1,5 +1,5 @@
-/* GET /list, a page of a key's sandboxes, and /sessions/batch. A page is built in parts, and the
- * answer is composed without the lock. */
+/* Answers GET /list, a page of a key's sandboxes, and /sessions/batch. A page is built in parts,
+ * and the answer is composed without the lock. */
 #include "config.h"
 
 #include "fleet/api/api_int.h"
@@ -20,9 +20,9 @@
 struct part {
 	struct hr_fleet_row rows[PART];
 	size_t n;
-	/* a store without pages: position of the last row before this part */
+	/* position of the last row before this part, in a store without pages */
 	int64_t created;
-	char id[HR_FLEET_ID]; /* "": first part */
+	char id[HR_FLEET_ID]; /* "": this is the first part */
 };
 
 static void
@@ -35,11 +35,12 @@ keep(void *arg, const struct hr_fleet_row *row)
 		return;
 	if (p->n < PART) {
 		p->rows[p->n] = *row;
-		p->rows[p->n++].request = NULL; /* borrowed from the store, and not shown */
+		/* the string is borrowed from the store, and not shown */
+		p->rows[p->n++].request = NULL;
 	}
 }
 
-/* Writes a row's position in a list; without pages, it stays valid after the row is gone. */
+/* Writes a row's position in a list; without pages, it stays valid after the row is deleted. */
 static void
 put_position(const struct hr_fleet *f, const struct hr_fleet_row *row, char ret[POSITION])
 {
@@ -73,7 +74,7 @@ read_position(const struct hr_fleet_call *c, const char *after, struct part *p, 
 	return 0;
 }
 
-/* Reads the rows after `after` ("": from the first). */
+/* Reads the rows after `after` ("": from the first one). */
 static int
 read_part(
     const struct hr_fleet_call *c, bool live, const char *after, struct part *p, struct hr_err *err)
@@ -98,9 +99,9 @@ read_part(
 }
 
 struct choice {
-	struct hr_buf *status; /* "": any */
+	struct hr_buf *status; /* state to match; "": any */
 	bool live;
-	long left; /* rows left in the page */
+	long left; /* number of rows left in the page */
 };
 
 static bool
@@ -112,7 +113,7 @@ is_chosen(const struct choice *q, const struct hr_fleet_row *row)
 	       strcmp(status, hr_fleet_state_name(row->state)) == 0;
 }
 
-/* Appends the matching rows. *ret_last: the last row examined. */
+/* Appends the matching rows. *ret_last is the last row examined. */
 static void
 put_part(const struct hr_fleet_call *c, struct choice *q, const struct part *p, char *ret_last)
 {

@@ -1,4 +1,5 @@
-/* The objects in the answers of the Runtime API (doc/fleet.md, "Calls"): sandboxes and events. */
+/* Composes the objects in the answers of the Runtime API (doc/fleet.md, "Calls"): sandboxes and
+ * events. */
 #include "config.h"
 
 #include "fleet/api/api_int.h"
@@ -7,7 +8,7 @@
 
 #include "proto/json.h"
 
-/* Names of the states for clients. */
+/* the names of the states for clients */
 static const struct {
 	const char *status, *pod;
 } shown[HR_FLEET_STATES] = {
@@ -82,13 +83,13 @@ hr_fleet_put_object(struct hr_buf *b, const struct hr_fleet_api *api,
 	hr_buf_addc(b, '{');
 	hr_json_put_named(b, "runtime_id", row->id);
 	hr_json_put_named(b, "session_id", row->session);
-	if (q->signed_in == NULL) /* the console does not need it */
+	if (q->signed_in == NULL) /* the console does not need the key */
 		hr_json_put_named(b, "session_api_key", row->session_key);
 	hr_json_put_named(b, "status", shown[row->state].status);
 	hr_json_put_named(b, "pod_status", shown[row->state].pod);
 	hr_json_put_named(b, "state", hr_fleet_state_name(row->state));
 	hr_json_put_named(b, "reason", row->reason);
-	/* the console's address differs from its sandboxes' */
+	/* the console's address differs from that of its sandboxes */
 	if (q->signed_in == NULL || (api->public_url != NULL && !api->by_name))
 		put_url(b, api, q, row->id);
 	put_hosts(b, api, q, row);

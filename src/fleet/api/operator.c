@@ -1,4 +1,4 @@
-/* The operators' calls, below /handrail/v1/, and the metrics. */
+/* Implements the operators' calls, below /handrail/v1/, and the metrics. */
 #include "config.h"
 
 #include "fleet/api/api.h"
@@ -45,7 +45,8 @@ list_keys(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *
 		hr_buf_adds(&a->body, "]}");
 }
 
-/* Each scope includes the lower ones: a key that may use may also read. */
+/* Returns the scopes of a name: each includes the lower ones, so a key that may use may also
+ * read. */
 static int
 scopes_of(const char *name)
 {
@@ -87,7 +88,7 @@ make_key(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a
 struct its {
 	const struct hr_fleet *f;
 	struct hr_strv ids;
-	bool stop; /* also those that died and keep files */
+	bool stop; /* includes those that died and keep files */
 };
 
 static void
@@ -99,8 +100,8 @@ add_its(void *arg, const struct hr_fleet_row *row)
 		hr_strv_add(&its->ids, row->id);
 }
 
-/* Changes each sandbox separately, so that the lock is free in between. *ret_all: all of them are
- * stopped, or gone. Returns 0, or -1 with *err set for one of them. */
+/* Changes each sandbox separately, so that the lock is free in between. *ret_all is set if all of
+ * them are stopped or deleted. Returns 0, or -1 with *err set for one of them. */
 static int
 stop_those(
     struct hr_fleet *f, int64_t key, const struct hr_strv *ids, bool *ret_all, struct hr_err *err)
@@ -244,7 +245,7 @@ drain(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a)
 	hr_buf_addf(&a->body, "{\"drained\":%s}", f->drained ? "true" : "false");
 }
 
-/* Changes with the pools. */
+/* Writes the version of the pools, which changes with them. */
 static void
 pools_version(const struct hr_fleet *f, char ret[17])
 {
@@ -280,7 +281,7 @@ list_pools(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer 
 			return;
 		}
 		if (p->size == 0 && n[0] + n[1] == 0)
-			continue; /* gone meanwhile */
+			continue; /* the pool was deleted meanwhile */
 		hr_buf_adds(&a->body, a->body.p[a->body.len - 1] == '[' ? "{" : ",{");
 		hr_json_put_named(&a->body, "name", p->name);
 		hr_buf_addf(&a->body,
@@ -364,8 +365,8 @@ hr_fleet_handle_operator(const struct hr_fleet_api *api, const struct hr_fleet_r
 	size_t i;
 
 	if (q->body_len > 0)
-		(void)hr_json_decode(
-		    q->body, q->body_len, &body, NULL); /* cannot fail: it was parsed before */
+		/* cannot fail, since the body was parsed before */
+		(void)hr_json_decode(q->body, q->body_len, &body, NULL);
 	if (change_sandbox(api, q->method, path, body, a) == 0)
 		return;
 	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -395,7 +396,7 @@ hr_fleet_handle_metrics(const struct hr_fleet_api *api, struct hr_fleet_answer *
 	struct hr_err err = {0};
 	const struct hr_fleet_counts *c = &f->counts;
 	size_t i;
-	/* help: only where the name differs from the previous row's */
+	/* help is printed only where the name differs from the previous row's */
 	const struct {
 		const char *name, *labels;
 		const uint64_t *n;

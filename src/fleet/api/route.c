@@ -1,6 +1,6 @@
-/* Routing of a client's request: to an address from the engine, at one of the sandbox's own ports.
- * Three forms: "/ID/...", "PORT-ID.DOMAIN" and "vscode-ID.DOMAIN", and the header X-Sandbox-ID with
- * X-Sandbox-Port. The rest of the URI stays as it was sent. */
+/* Routes a client's request to an address from the engine, at one of the sandbox's own ports. There
+ * are three forms: "/ID/...", "PORT-ID.DOMAIN" and "vscode-ID.DOMAIN", and the header X-Sandbox-ID
+ * with X-Sandbox-Port. The rest of the URI stays as it was sent. */
 #include "config.h"
 
 #include "fleet/api/api.h"
@@ -15,7 +15,7 @@
 
 struct target {
 	char id[HR_FLEET_ID];
-	char port[16]; /* "": the server's port */
+	char port[16]; /* "": the port of the server */
 	const char *rest;
 };
 
@@ -46,11 +46,11 @@ by_name(const struct hr_fleet_api *api, const char *host, struct target *t)
 	const char *dash = strchr(host, '-'), *dot;
 	size_t n = api->domain != NULL ? strlen(api->domain) : 0;
 
-	/* "ID.DOMAIN" is the server */
+	/* "ID.DOMAIN" is the address of the server */
 	if (n > 0 && take_id(t, host))
 		return host[ID_LEN] == '.' && strncasecmp(host + ID_LEN + 1, api->domain, n) == 0 &&
 		       (host[ID_LEN + 1 + n] == '\0' || host[ID_LEN + 1 + n] == ':');
-	/* "work-1-ID.DOMAIN" */
+	/* the form "work-1-ID.DOMAIN" */
 	if (dash != NULL && strncmp(host, "work-", 5) == 0)
 		dash = strchr(dash + 1, '-');
 	if (n == 0 || dash == NULL || !take_id(t, dash + 1))
@@ -78,7 +78,7 @@ find_target(const struct hr_fleet_api *api, const struct hr_fleet_request *q, st
 	return *t->rest == '/' || *t->rest == '?' || *t->rest == '\0';
 }
 
-/* Returns 0 if the sandbox has no such port. */
+/* Returns the port, or 0 if the sandbox has no such port. */
 static int
 port_of(const struct hr_fleet_row *row, const char *name)
 {
@@ -100,7 +100,8 @@ port_of(const struct hr_fleet_row *row, const char *name)
 	return 0;
 }
 
-/* V1 clients check a server's health without a key, at a path that ours does not have. */
+/* Returns the rest of the path; V1 clients check a server's health without a key, at a path that
+ * ours does not have. */
 static const char *
 rest_of(const struct target *t)
 {
@@ -142,7 +143,7 @@ hr_fleet_look(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, stru
 		found = ops->find(f->store, id, row, err);
 		(void)pthread_mutex_unlock(&f->lock);
 	}
-	if (found <= 0 || row->key == 0) /* warm: no key may use it */
+	if (found <= 0 || row->key == 0) /* the sandbox is warm: no key may use it */
 		return found < 0 ? HR_FLEET_BROKEN : HR_FLEET_NOT_FOUND;
 	if (row->state == HR_FLEET_RUNNING)
 		return HR_FLEET_OK;
@@ -201,7 +202,7 @@ hr_fleet_handle_route(
 	} else if (port <= 0) {
 		(void)hr_fleet_say(a, 404, "the sandbox has no such port");
 	} else if (q->route == HR_FLEET_ROUTE_REFUSED) {
-		/* the sandbox is ready by now: make the client try again */
+		/* the sandbox is ready by now, so make the client try again */
 		hr_fleet_refuse(a, HR_FLEET_LATE, &row, &err);
 	} else {
 		a->status = 200;

@@ -1,5 +1,5 @@
-/* hr_fleet_builds: see its header. A build's state is stored before any action; memory has a copy
- * of it. */
+/* Implements hr_fleet_builds: see its header. A build's state is stored before any action; memory
+ * has a copy of it. */
 #include "config.h"
 
 #include "fleet/build/build.h"
@@ -27,11 +27,11 @@
 #include "proto/json.h"
 
 #define AT_ONCE 2
-#define WAITING_MAX 16 /* builds, including the running ones */
+#define WAITING_MAX 16 /* maximum builds, including the running ones */
 #define OF_KEY_MAX 4
-#define COMING_MAX 4 /* forms being received */
+#define COMING_MAX 4 /* maximum forms being received */
 #define COMING_OF_KEY 2
-#define KEPT 100                 /* finished builds per key */
+#define KEPT 100                 /* maximum finished builds per key */
 #define DISK_RESERVE (64u << 20) /* bytes that builds leave free, for the store */
 #define LOG_SHOWN 8192
 
@@ -47,7 +47,7 @@ struct hr_fleet_builds {
 	void *self;
 	pthread_mutex_t lock;
 	pthread_cond_t work;
-	struct hr_build *list; /* oldest first */
+	struct hr_build *list; /* list of builds, the oldest first */
 	struct coming *coming;
 };
 
@@ -150,8 +150,8 @@ load(struct hr_fleet_builds *b, struct hr_err *err)
 
 /* ---- building ---- */
 
-/* The folder is deleted first if the record does not fit on the disk: if neither can be written,
- * the next process finds a build without a folder, and reports that. */
+/* Writes the end of a build. The folder is deleted first if the record does not fit on the disk: if
+ * neither can be written, the next process finds a build without a folder, and reports that. */
 static void
 write_end(const struct hr_fleet_builds *b, const struct hr_build *one)
 {
@@ -163,7 +163,7 @@ write_end(const struct hr_fleet_builds *b, const struct hr_build *one)
 		hr_log(HR_LOG_ERROR, "build %s: %s", one->id, err.msg);
 }
 
-/* Called with the lock, which it releases during the build. */
+/* Runs a build. Called with the lock, which it releases during the build. */
 static void
 build_one(struct hr_fleet_builds *b, struct hr_build *one)
 {
@@ -240,7 +240,7 @@ hr_fleet_builds_open(const char *dir, int64_t upload_s, const struct hr_fleet_en
 
 /* ---- receiving ---- */
 
-/* Called with the lock. Returns false if the queue is full. */
+/* Returns true if the queue has room. Called with the lock. */
 static bool
 is_room(const struct hr_fleet_builds *b, int64_t key)
 {

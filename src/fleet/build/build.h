@@ -11,13 +11,13 @@
 
 #define HR_FLEET_BUILD_ID 33
 #define HR_FLEET_PREFIX 300
-#define HR_FLEET_PREFIX_MAX 200 /* --registry-prefix; leaves room for names */
+#define HR_FLEET_PREFIX_MAX 200 /* value of --registry-prefix; leaves room for names */
 #define HR_FLEET_BUILD_S 1800   /* seconds; clients wait no longer */
 
 struct hr_fleet_builds;
 
 /* Reads a predecessor's builds and starts the threads, which end with the process. engine and self
- * stay the caller's. upload_s: time limit for receiving a form. */
+ * stay the caller's. upload_s is the time limit for receiving a form. */
 struct hr_fleet_builds *hr_fleet_builds_open(const char *dir, int64_t upload_s,
     const struct hr_fleet_engine *engine, void *self, struct hr_err *err);
 
@@ -32,7 +32,8 @@ typedef int hr_fleet_body_fn(void *arg, char *p, size_t room);
 
 struct hr_fleet_build_form {
 	int64_t key;
-	const char *below, *type; /* below: prefix of the key's images; type: the Content-Type */
+	/* below: prefix of the key's images; type: the value of Content-Type */
+	const char *below, *type;
 	hr_fleet_body_fn *body;
 	void *body_arg;
 	/* Checks, once all is received, that the key may still build. Returns 0, or -1. */
@@ -41,8 +42,8 @@ struct hr_fleet_build_form {
 };
 
 /* Receives a form and queues it, or joins an unfinished build of this key with the same names.
- * Returns 0 with the build's id. HR_E_INVAL: the form is wrong; HR_E_TOOLARGE; HR_E_TIMEOUT: it
- * came too slowly; HR_E_BUSY: the queue is full. */
+ * Returns 0 with the build's id, or -1 with HR_E_INVAL if the form is wrong, HR_E_TOOLARGE,
+ * HR_E_TIMEOUT if it came too slowly, or HR_E_BUSY if the queue is full. */
 int hr_fleet_build(struct hr_fleet_builds *b, const struct hr_fleet_build_form *form,
     char ret_id[HR_FLEET_BUILD_ID], struct hr_err *err);
 /* Appends {"build_id", "status", "image", "error"}, with the end of its log if `log`. Returns 1; 0
@@ -52,7 +53,7 @@ int hr_fleet_build_tell(struct hr_fleet_builds *b, int64_t key, const char *id, 
 
 /* ---- engines ---- */
 
-/* names in a build's directory */
+/* the names in a build's directory */
 #define HR_FLEET_BUILD_CONTEXT "context"
 #define HR_FLEET_BUILD_LOG "log"
 /* Reads a build's names from build.json; the first is the target. */

@@ -1,5 +1,5 @@
-/* hr_fleet_form: see its header. Names reach a Docker Engine and a file, so they may have few
- * characters. */
+/* Implements hr_fleet_form: see its header. Names reach a Docker Engine and a file, so they may
+ * have few characters. */
 #include "config.h"
 
 #include "fleet/build/buildform.h"
@@ -45,7 +45,8 @@ decode(struct hr_fleet_form *f, bool last)
 	return r;
 }
 
-/* A tar's first block, like a compressor's output, has bytes that base64 never has. */
+/* Returns true for base64. A tar's first block, like a compressor's output, has bytes that base64
+ * never has. */
 static bool
 is_text(const char *p, size_t len)
 {
@@ -58,7 +59,8 @@ is_text(const char *p, size_t len)
 	return true;
 }
 
-/* Called with the first block, or the whole of a shorter folder: decides whether it is base64. */
+/* Decides whether the folder is base64. Called with the first block, or the whole of a shorter
+ * folder. */
 static int
 begin_context(struct hr_fleet_form *f)
 {
@@ -134,7 +136,7 @@ on_data(void *arg, const char *p, size_t len)
 	return 0;
 }
 
-/* The target becomes the first name, wherever it stood. */
+/* Moves the target to the front of the names, wherever it stood. */
 static int
 on_end(void *arg)
 {

@@ -1,4 +1,4 @@
-/* Ownership of images by name: hr_fleet_build_prefix, hr_fleet_build_allows. */
+/* Decides ownership of images by name: hr_fleet_build_prefix, hr_fleet_build_allows. */
 #include "config.h"
 
 #include "fleet/build/build.h"
@@ -29,7 +29,7 @@ hr_fleet_build_prefix(const char *prefix, const char *api_key, char ret[HR_FLEET
 	unsigned char sum[SHA256_DIGEST_LENGTH];
 	char text[256], digits[KEY_DIGITS + 1];
 
-	/* not the sum that the store keeps, which must stay secret */
+	/* this is not the sum that the store keeps, which must stay secret */
 	(void)snprintf(text, sizeof(text), "images of %s", api_key);
 	(void)SHA256((const unsigned char *)text, strlen(text), sum);
 	hr_quote_hex(digits, sum, KEY_DIGITS / 2);
@@ -58,7 +58,8 @@ is_of_a_key(const char *name)
 	       name[1 + KEY_DIGITS] == '/';
 }
 
-/* If no image has that name, an Engine takes it for an id, or for the first digits of one. */
+/* Returns true for a possible id: if no image has that name, an Engine takes it for an id, or for
+ * the first digits of one. */
 static bool
 is_id(const char *name)
 {

@@ -1,4 +1,4 @@
-/* A build's "build.json", written atomically. */
+/* Writes a build's "build.json" atomically. */
 #include "config.h"
 
 #include "fleet/build/build_int.h"

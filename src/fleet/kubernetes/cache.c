@@ -1,5 +1,5 @@
-/* Hash chains by id, under one lock. Versions of objects are growing numbers: news older than an
- * answer that this process received are ignored. */
+/* Stores rows in hash chains by id, under one lock. Versions of objects are growing numbers: news
+ * older than an answer that this process received are ignored. */
 #include "config.h"
 
 #include "fleet/kubernetes/cache.h"
@@ -22,8 +22,8 @@ struct entry {
 	struct hr_fleet_row row;
 	struct hr_cached known;
 	uint64_t version;
-	unsigned seen; /* the last list that had it */
-	int64_t used;  /* known to this process; perhaps not yet stored */
+	unsigned seen; /* number of the last list that had the entry */
+	int64_t used;  /* last use known to this process; perhaps not yet stored */
 	bool held;
 };
 
@@ -299,7 +299,7 @@ hr_cache_each(struct hr_cache *c, hr_cache_fn *fn, void *arg, struct hr_err *err
 	size_t n = 0;
 
 	(void)pthread_mutex_lock(&c->lock);
-	all = calloc(c->n + 1, sizeof(*all)); /* + 1: n may be 0 */
+	all = calloc(c->n + 1, sizeof(*all)); /* adds one, since n may be 0 */
 	if (all != NULL) {
 		struct entry *e;
 		size_t i;
@@ -309,7 +309,7 @@ hr_cache_each(struct hr_cache *c, hr_cache_fn *fn, void *arg, struct hr_err *err
 				all[n++] = e;
 		qsort(all, n, sizeof(struct entry *), older);
 		for (i = 0; i < n; i++) {
-			struct hr_fleet_row row = all[i]->row; /* request is borrowed */
+			struct hr_fleet_row row = all[i]->row; /* the request is borrowed */
 
 			if (row.active < all[i]->used)
 				row.active = all[i]->used;

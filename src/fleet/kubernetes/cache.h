@@ -1,5 +1,5 @@
-/* hr_cache: this process's latest copy of the API server's rows and keys. Thread-safe; returns
- * copies. */
+/* hr_cache: holds this process's latest copy of the API server's rows and keys. Thread-safe;
+ * returns copies. */
 #ifndef HR_FLEET_KUBERNETES_CACHE_H
 #define HR_FLEET_KUBERNETES_CACHE_H
 
@@ -8,10 +8,10 @@
 struct hr_cache;
 
 struct hr_cache *hr_cache_new(struct hr_err *err);
-void hr_cache_free(struct hr_cache *c); /* c may be NULL */
+void hr_cache_free(struct hr_cache *c); /* Frees c, which may be NULL. */
 
 /* Stores one of handrail's objects, unless a newer version is known. Returns 1 if that changed a
- * row: *ret_id (may be NULL); 0 if not; -1: out of memory. */
+ * row, whose id is in *ret_id (ret_id may be NULL); 0 if not; -1 without memory. */
 int hr_cache_put(
     struct hr_cache *c, struct json_object *o, char ret_id[HR_FLEET_ID], struct hr_err *err);
 void hr_cache_drop(struct hr_cache *c, const char *id);
@@ -20,12 +20,13 @@ void hr_cache_drop(struct hr_cache *c, const char *id);
 void hr_cache_list(struct hr_cache *c);
 void hr_cache_listed(struct hr_cache *c, void (*fn)(void *arg, const char *id), void *arg);
 
-/* This process's knowledge of a row. */
+/* The state of a row as this process knows it. */
 struct hr_cached {
 	char version[HR_OBJECT_VERSION], owner[40];
-	int64_t since_ms; /* this machine's clock: unchanged since then at least */
-	int64_t used;     /* see hr_cache_use() */
-	bool held;        /* see hr_cache_hold() */
+	/* time on this machine's clock since which the row is unchanged at least */
+	int64_t since_ms;
+	int64_t used; /* see hr_cache_use() */
+	bool held;    /* see hr_cache_hold() */
 };
 /* Records a use at `when`, unless a later one is known; it may not be stored yet. */
 void hr_cache_use(struct hr_cache *c, const char *id, int64_t when);

@@ -1,7 +1,7 @@
-/* The engine "kubernetes": each sandbox is one of libhandrail's with the back-end of that name,
- * "hrf-" and the id of its incarnation, and all its state is in the API server. So every process
- * that serves the fleet finds and continues another's work: two that start the same sandbox both
- * wait for the one pod. Nothing forks, so the calls run in the service's threads. */
+/* Implements the engine "kubernetes": each sandbox is one of libhandrail's with the back-end of
+ * that name, "hrf-" and the id of its incarnation, and all its state is in the API server. So every
+ * process that serves the fleet finds and continues another's work: two that start the same sandbox
+ * both wait for the one pod. Nothing forks, so the calls run in the service's threads. */
 #include "config.h"
 
 #include "fleet/kubernetes/store.h"
@@ -36,7 +36,7 @@
 
 struct engine {
 	const struct hr_fleet_options *o;
-	struct hr_config *config; /* shared by all sandboxes */
+	struct hr_config *config; /* configuration that all sandboxes share */
 	char ns[64];
 };
 
@@ -53,7 +53,7 @@ sid_of(const char *id, char sid[SID])
 	(void)snprintf(sid, SID, PREFIX "%.32s", id);
 }
 
-/* Returns the id in a sandbox's name; NULL: not the fleet's. */
+/* Returns the id in a sandbox's name, or NULL if it is not the fleet's. */
 static const char *
 id_of(const char *sid)
 {
@@ -141,7 +141,8 @@ engine_stop(void *self, const char *id, struct hr_err *err)
 	return s != NULL ? hr_sandbox_delete(s, err) : -1;
 }
 
-/* Files survive a pod that was evicted, deleted or killed: they are in the claim. */
+/* Removes a sandbox's pod: files survive a pod that was evicted, deleted or killed, since they are
+ * in the claim. */
 static int
 engine_clear(void *self, const char *id, bool (*sure)(void *arg), void *arg, struct hr_err *err)
 {
@@ -177,7 +178,7 @@ engine_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
 	char sid[SID];
 
-	/* a warm sandbox that could not take the request */
+	/* this was a warm sandbox that could not take the request */
 	if (row->state == HR_FLEET_STARTING && row->at[0] != '\0' &&
 	    engine_stop(self, row->id, err) != 0)
 		return -1;
@@ -191,7 +192,7 @@ engine_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	hr_fleet_request_plugins(q, &plugins);
 	hr_fleet_request_env(q, &env);
 	hr_strv_add_all(&environ, e->o->environ);
-	/* the row's key: every process that creates the sandbox must give it the same */
+	/* the key is the row's: every process that creates the sandbox must give it the same one */
 	hr_strv_unset_env(&environ, "SESSION_API_KEY");
 	hr_strv_addf(&environ, "SESSION_API_KEY=%s", row->server_key);
 	o.plugins = hr_strv_list(&plugins);
@@ -418,7 +419,7 @@ static int
 open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine **ret, void **ret_self,
     struct hr_err *err)
 {
-	static struct engine self; /* static: the threads use it until the process ends */
+	static struct engine self; /* static, because the threads use it until the process ends */
 	const char *ns = hr_config_text(o->config, "kubernetes.namespace");
 	struct hr_err why = {0};
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
@@ -435,7 +436,7 @@ open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine **ret
 		return hr_err_set(err, HR_E_INVAL, "%.220s", why.msg);
 	if (choose_agents(&self, &why) != 0)
 		return hr_err_set(err, HR_E_UNAVAILABLE, "%.220s", why.msg);
-	/* report faulty settings now */
+	/* reports faulty settings now */
 	s = open_one(&self, "00000000000000000000000000000000", &why);
 	if (s == NULL)
 		return hr_err_set(err, HR_E_INVAL, "%.220s", why.msg);
@@ -447,7 +448,7 @@ open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine **ret
 static struct hr_store *
 open_store(const struct hr_fleet_options *o, bool make, struct hr_err *err)
 {
-	(void)make; /* exists wherever there is an API server */
+	(void)make; /* the store exists wherever there is an API server */
 	return hr_kube_store_open(o, err);
 }
 

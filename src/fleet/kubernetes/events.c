@@ -1,10 +1,9 @@
-/* The fleet's events, as Events of the API server, which keeps them for an hour by default; their
- * versions order them. One watch delivers all of them to this process, which keeps the latest, so
- * that readers do not wait for the server.
- *
- * The list is sorted and, up to `seen`, complete. After that come events that this process wrote
- * and the watch has not delivered yet: another process's event may still sort before them, so only
- * readers that do not resume from there get them. */
+/* Keeps the fleet's events, as Events of the API server, which keeps them for an hour by default;
+ * their versions order them. One watch delivers all of them to this process, which keeps the
+ * latest, so that readers do not wait for the server. The list is sorted and, up to `seen`,
+ * complete. After that come events that this process wrote and the watch has not delivered yet:
+ * another process's event may still sort before them, so only readers that do not resume from there
+ * get them. */
 #include "config.h"
 
 #include "fleet/kubernetes/store_int.h"
@@ -57,7 +56,7 @@ hr_kube_events_done(struct hr_kube_events *e)
 	(void)pthread_mutex_destroy(&e->lock);
 }
 
-/* Parses one of handrail's events. Returns NULL if it is none, or out of memory. */
+/* Parses one of handrail's events. Returns NULL if it is not one, or without memory. */
 static struct hr_kube_one *
 read_one(struct json_object *o)
 {
@@ -114,7 +113,7 @@ make_room(struct hr_kube_events *e, size_t size)
 	return hr_grow(&e->v, e->n, &e->room, sizeof(*e->v)) == 0;
 }
 
-/* Adds an event. Returns its number; 0: not handrail's. Called with the lock. */
+/* Adds an event. Returns its number, or 0 if it is not handrail's. Called with the lock. */
 static int64_t
 keep(struct hr_kube_events *e, struct json_object *o)
 {
@@ -286,7 +285,7 @@ on_event(void *arg, enum hr_kube_event event, struct json_object *o)
 		e->newest = seq > e->newest ? seq : e->newest;
 	}
 	e->listing = event == HR_KUBE_LIST || (e->listing && event != HR_KUBE_LISTED);
-	more = !e->listing && e->newest > e->seen; /* a list is unordered */
+	more = !e->listing && e->newest > e->seen; /* a list has no order */
 	if (more)
 		e->seen = e->newest;
 	(void)pthread_mutex_unlock(&e->lock);
@@ -297,7 +296,7 @@ on_event(void *arg, enum hr_kube_event event, struct json_object *o)
 
 struct first {
 	struct hr_kube_events *e;
-	int64_t seq; /* 0: none */
+	int64_t seq; /* 0: there is no event */
 };
 
 static int
@@ -337,7 +336,7 @@ hr_kube_store_watch_events(struct hr_kube_store *s, struct hr_err *err)
 	(void)pthread_mutex_lock(&e->lock);
 	e->seen = e->newest;
 	if (first.seq - 1 > e->lost)
-		e->lost = first.seq - 1; /* the server has dropped the earlier ones */
+		e->lost = first.seq - 1; /* the server has dropped the earlier events */
 	(void)pthread_mutex_unlock(&e->lock);
 	return hr_kube_store_thread(s, watch_thread, err);
 }

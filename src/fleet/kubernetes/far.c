@@ -1,7 +1,7 @@
-/* The table's calls that ask the API server, which may take seconds. Each releases the caller's
- * shared lock meanwhile, so that only its own thread waits for the server. One call runs at a time,
- * and has that lock again before the next one starts: so callers act on their results in the order
- * in which the store changed. */
+/* Implements the table's calls that ask the API server, which may take seconds. Each releases the
+ * caller's shared lock meanwhile, so that only its own thread waits for the server. One call runs
+ * at a time, and has that lock again before the next one starts: so callers act on their results in
+ * the order in which the store changed. */
 #include "config.h"
 
 #include "fleet/kubernetes/store_int.h"
@@ -22,8 +22,8 @@ begin(struct hr_store *base)
 	(void)pthread_mutex_lock(&s->calls);
 }
 
-/* No thread waits for `calls` while it holds the shared lock, so waiting for that while holding
- * `calls` cannot deadlock. */
+/* Leaves a call. No thread waits for `calls` while it holds the shared lock, so waiting for that
+ * while holding `calls` cannot deadlock. */
 static void
 end(struct hr_store *base)
 {
@@ -77,7 +77,7 @@ hr_kube_far_reserve(struct hr_store *base, struct hr_fleet_row *row,
 	return r;
 }
 
-/* Known rows are found without the server. */
+/* Finds a row; known rows are found without the server. */
 int
 hr_kube_far_find(
     struct hr_store *base, const char *id, struct hr_fleet_row *ret, struct hr_err *err)

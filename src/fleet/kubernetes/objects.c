@@ -1,4 +1,4 @@
-/* Rows and keys to JSON and back. */
+/* Converts rows and keys to JSON and back. */
 #include "config.h"
 
 #include "fleet/kubernetes/objects.h"

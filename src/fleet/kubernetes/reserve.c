@@ -1,13 +1,10 @@
-/* Adding a sandbox to the store. A session's object says which row has it.
- *
- * First the row is written, in STARTING; then its quotas are counted in a list requested after
- * that, so that of two rows that exceed a quota together at least one counts both; then the
- * session's object is made to name the row, which only one of several processes can do. The losers
- * remove their rows. A process that dies in between leaves a row that no session names: claim()
- * removes it.
- *
- * Instead of the first step, a warm sandbox of the pool is taken, or the row of the session's last
- * sandbox if that died: its id leads to the files. */
+/* Adds a sandbox to the store. A session's object says which row has it. First the row is written,
+ * in STARTING; then its quotas are counted in a list requested after that, so that of two rows that
+ * exceed a quota together at least one counts both; then the session's object is made to name the
+ * row, which only one of several processes can do. The losers remove their rows. A process that
+ * dies in between leaves a row that no session names: claim() removes it. Instead of the first
+ * step, a warm sandbox of the pool is taken, or the row of the session's last sandbox if that died:
+ * its id leads to the files. */
 #include "config.h"
 
 #include "fleet/kubernetes/store_int.h"
@@ -21,7 +18,7 @@
 #include "host/client/rest.h"
 #include "proto/json.h"
 
-#define TRIES 16 /* attempts when other changes come first */
+#define TRIES 16 /* number of attempts when other changes come first */
 #define RESERVE_TRIES 4
 #define ROWS "labelSelector=handrail%2Ffleet%3Drow"
 
@@ -42,7 +39,7 @@ struct count {
 	int64_t key;
 	struct hr_fleet_limits of_key, of_all;
 	struct hr_fleet_limits
-	    dead; /* the key's dead sandboxes: they hold no room, but their files */
+	    dead; /* dead sandboxes of the key: they hold no room, but their files */
 };
 
 static int
@@ -75,7 +72,7 @@ within(const struct hr_fleet_limits *n, const struct hr_fleet_limits *most)
 	       (most->factors == 0 || n->factors <= most->factors);
 }
 
-/* Counts with the row included. */
+/* Checks the quotas, with the row included in the counts. */
 static enum hr_fleet_result
 fits(struct hr_kube_store *s, const struct hr_fleet_row *row, const struct hr_fleet_limits *of_key,
     const struct hr_fleet_limits *of_all, struct hr_err *err)
@@ -146,7 +143,7 @@ take_warm(struct hr_kube_store *s, struct hr_fleet_row *row, struct hr_fleet_row
 			break;
 		}
 		hr_fleet_row_done(was);
-		/* another process took it: read it before trying the next */
+		/* another process took the sandbox: read it before trying the next one */
 		if (r == 0 && hr_kube_row_look(s, w.id, was, known, err) == 1)
 			hr_fleet_row_done(was);
 	}
@@ -159,7 +156,7 @@ take_back(struct hr_kube_store *s, const struct hr_fleet_row *row, const struct 
 {
 	struct hr_err err = {0};
 
-	/* the version has changed if another process works on it, which then owns it */
+	/* the version has changed if another process works on the row, which then owns it */
 	if (was->request != NULL)
 		(void)hr_kube_row_write(s, was, known->version, NULL, &err);
 	else
@@ -168,14 +165,15 @@ take_back(struct hr_kube_store *s, const struct hr_fleet_row *row, const struct 
 
 /* The state of one reserve(): the objects it found, and the row it wrote. */
 struct place {
-	struct hr_fleet_row was;         /* the row that was overwritten; request NULL: none */
-	struct hr_cached known;          /* version of the row that was written */
-	char id[HR_FLEET_ID];            /* the sandbox that the session names; "": none */
+	struct hr_fleet_row was; /* the row that was overwritten; request NULL: there is none */
+	struct hr_cached known;  /* version of the row that was written */
+	char id[HR_FLEET_ID];    /* id of the sandbox that the session names; "": none */
 	char version[HR_OBJECT_VERSION]; /* version of the session's object */
 };
 
 /* Writes the row: over the session's dead row, whose id keeps the files, over a warm one, or as a
- * new one. HR_FLEET_CONFLICT: the session has a sandbox, or another process was faster. */
+ * new one. Returns HR_FLEET_CONFLICT if the session has a sandbox, or another process was
+ * faster. */
 static enum hr_fleet_result
 occupy(struct hr_kube_store *s, struct hr_fleet_row *row, struct place *p, struct hr_err *err)
 {

@@ -1,5 +1,5 @@
-/* Sandboxes in the store. A row is one object, and a change names the version that was read.
- * reserve.c adds rows, and explains the session's object. */
+/* Stores sandboxes. A row is one object, and a change names the version that was read. reserve.c
+ * adds rows, and explains the session's object. */
 #include "config.h"
 
 #include "fleet/kubernetes/store_int.h"
@@ -14,9 +14,9 @@
 #include "base/clock.h"
 #include "proto/json.h"
 
-#define TAKE_OVER_MS                                                                               \
-	5000     /* a process without progress is replaced, where repeating its work is harmless */
-#define TRIES 16 /* attempts when other changes come first */
+/* ms after which a process without progress is replaced, where repeating its work is harmless */
+#define TAKE_OVER_MS 5000
+#define TRIES 16 /* number of attempts when other changes come first */
 #define DATA_MAX (1u << 20)
 
 /* ---- one row ---- */
@@ -93,7 +93,7 @@ later(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* A held row is not known: the caller must wait for the change under way. */
+/* Finds a row in memory. A held row is not known: the caller must wait for the change under way. */
 int
 hr_kube_store_known(
     struct hr_store *base, const char *id, struct hr_fleet_row *ret, struct hr_err *err)
@@ -162,7 +162,8 @@ is_led_to(struct hr_kube_store *s, const struct hr_fleet_row *row, struct hr_err
 	return strcmp(id, row->id) == 0;
 }
 
-/* handrail never wrote a session's object that names another session's row. */
+/* Reads the row that a session's object names; handrail never wrote such an object that names
+ * another session's row. */
 int
 hr_kube_session_row(struct hr_kube_store *s, const char *id, int64_t key, const char *session,
     struct hr_fleet_row *ret, struct hr_cached *known, struct hr_err *err)
@@ -196,8 +197,8 @@ hr_kube_store_find_session(struct hr_store *base, int64_t key, const char *sessi
 /* ---- changes ---- */
 
 /* Reads the row, lets fn change it, and writes it, until no other change came between. fn returns 1
- * to write, 0 to leave it unchanged: then *ret_done is false. used: a use that may not be stored
- * yet. owner: the new owner; NULL: unchanged. */
+ * to write, 0 to leave it unchanged: then *ret_done is false. `used` is a use that may not be
+ * stored yet. `owner` is the new owner; NULL: unchanged. */
 typedef int change_fn(void *arg, struct hr_fleet_row *now, int64_t used);
 
 static int
@@ -340,7 +341,7 @@ hr_kube_store_claim(
 	struct hr_kube_store *s = hr_kube_store_of(base);
 	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row now = {.request = NULL};
 	struct hr_cached known;
-	/* read it from the server: a watch may lag behind a withdrawal */
+	/* reads the row from the server: a watch may lag behind a withdrawal */
 	int r = hr_kube_row_look(s, row->id, &now, &known, err), led = 1;
 	int64_t silent_ms, late_ms;
 	bool ours, late, reserved;

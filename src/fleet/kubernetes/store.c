@@ -1,4 +1,4 @@
-/* The table, keys, notes, and this process's one watch. */
+/* Implements the table, keys, notes, and this process's one watch. */
 #include "config.h"
 
 #include "fleet/kubernetes/store_int.h"
@@ -15,11 +15,12 @@
 #include "host/client/rest.h"
 #include "proto/json.h"
 
-#define PATIENCE_MS 5000 /* callers queue (far.c) */
+#define PATIENCE_MS 5000 /* ms; callers queue (far.c) */
 #define AGAIN_MS 2000
 #define AWAY_MS 2000
-#define MAKING_S 600 /* seconds: waits for old objects to go, for the pod, and for its server */
-#define DATA_MAX (1u << 20) /* bytes of a Secret */
+/* maximum seconds to wait for old objects to disappear, for the pod, and for its server */
+#define MAKING_S 600
+#define DATA_MAX (1u << 20) /* maximum bytes of a Secret */
 #define ALL "labelSelector=handrail%2Ffleet"
 
 /* ---- objects ---- */
@@ -76,8 +77,9 @@ hr_kube_store_get(
 	return s->kube.status.code == 404 ? 0 : hr_kube_store_fail(&why, err);
 }
 
-/* A request whose answer was lost is sent again, and the second answer describes the effect of the
- * first. Returns 1 if the object has this content and owner already; 0, or -1. */
+/* Checks the effect of a request that is sent again because its answer was lost: the second answer
+ * describes the effect of the first. Returns 1 if the object has this content and owner already; 0
+ * if not, or -1. */
 static int
 is_written(struct hr_kube_store *s, const char *name, const char *owner, const char *data,
     struct json_object **ret, struct hr_err *err)
@@ -168,7 +170,7 @@ hr_kube_store_key_make(
 	if (hr_fleet_key_text(text, err) != 0)
 		return -1;
 	hr_fleet_key_sum(text, sum);
-	/* no counter: numbers are random, and a taken one is another key's */
+	/* there is no counter: numbers are random, and a taken one is another key's */
 	while (r == 0) {
 		if (hr_random(&number, sizeof(number), err) < 0)
 			return -1;
@@ -445,7 +447,8 @@ watch(struct hr_store *base, void (*fn)(void *arg, const char *id), void *arg, s
 
 /* ---- the table ---- */
 
-/* Must not be called while a watch runs: its thread runs until the process ends. */
+/* Frees the store. Must not be called while a watch runs: its thread runs until the process
+ * ends. */
 static void
 close_it(struct hr_store *base)
 {

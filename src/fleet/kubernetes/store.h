@@ -1,5 +1,5 @@
-/* hr_kube_store: the fleet's store in the API server. Several processes may serve it without a
- * leader: each change names the version that was read. */
+/* hr_kube_store: keeps the fleet's store in the API server. Several processes may serve it without
+ * a leader: each change names the version that was read. */
 #ifndef HR_FLEET_KUBERNETES_STORE_H
 #define HR_FLEET_KUBERNETES_STORE_H
 

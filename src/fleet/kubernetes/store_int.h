@@ -20,10 +20,10 @@ struct hr_kube_events {
 	int64_t seen;   /* v is complete from `lost` to this number */
 	int64_t newest; /* newest event that the watch delivered */
 	bool listing;
-	struct hr_kube kube; /* used by the watch's thread */
+	struct hr_kube kube; /* used by the thread of the watch */
 };
 
-/* Uses not yet stored (uses.c). */
+/* The uses that are not yet stored (uses.c). */
 struct hr_kube_uses {
 	pthread_mutex_t lock;
 	pthread_cond_t more;
@@ -37,16 +37,16 @@ struct hr_kube_uses {
 struct hr_kube_store {
 	struct hr_store base;
 	struct hr_kube kube;     /* used by the calling thread */
-	pthread_mutex_t *shared; /* the caller's lock; NULL: none (far.c) */
+	pthread_mutex_t *shared; /* lock of the caller; NULL: none (far.c) */
 	pthread_mutex_t calls;   /* admits one call at a time */
-	int64_t
-	    away_ms; /* hr_now_ms() of the last failure to get an answer; 0: the last one arrived */
-	char ns[64], me[40]; /* me: this process's name among those that serve the store */
+	/* hr_now_ms() of the last failure to get an answer; 0: the last answer arrived */
+	int64_t away_ms;
+	char ns[64], me[40]; /* me: name of this process among those that serve the store */
 	int64_t making_ms;   /* longer than any start takes, successful or not */
 	struct hr_cache *cache;
 	struct hr_kube_events events;
 	struct hr_kube_uses uses;
-	struct hr_kube_store *writer; /* used by the thread that stores uses: with its own kube */
+	struct hr_kube_store *writer; /* store of the thread that stores uses: with its own kube */
 	/* used by the thread that watches the rows */
 	struct hr_kube watch_kube;
 	void (*fn)(void *arg, const char *id);
@@ -66,22 +66,23 @@ int hr_kube_store_fail(const struct hr_err *why, struct hr_err *err);
 int hr_kube_store_away(const struct hr_kube_store *s, struct hr_err *err);
 /* Notes a request's result r, and returns r. */
 int hr_kube_store_heard(struct hr_kube_store *s, int r);
-/* Reads an object. Returns 1 with *ret (may be NULL; the caller's), 0 if there is none, or -1. */
+/* Reads an object. Returns 1 with *ret (which the caller owns; ret may be NULL), 0 if there is
+ * none, or -1. */
 int hr_kube_store_get(
     struct hr_kube_store *s, const char *name, struct json_object **ret, struct hr_err *err);
 /* Creates an object (version NULL), or changes that version. Returns 1; 0 if the version is another
- * by now, or the object exists already, or is gone; or -1. owner: for rows, NULL: unchanged. *ret
- * (may be NULL; the caller's) is the present object. */
+ * by now, or the object exists already, or was deleted; or -1. `owner` is for rows; NULL:
+ * unchanged. *ret (which the caller owns; ret may be NULL) is the present object. */
 int
 hr_kube_store_put(struct hr_kube_store *s, const char *name, const char *kind, const char *owner,
     const char *version, const char *data, struct json_object **ret, struct hr_err *err);
-/* Deletes an object; version NULL: any. Succeeds if there is none. */
+/* Deletes an object; version NULL: any version. Succeeds if there is none. */
 int hr_kube_store_delete(
     struct hr_kube_store *s, const char *name, const char *version, struct hr_err *err);
 
 /* Runs fn(s) in a thread of its own. */
 int hr_kube_store_thread(struct hr_kube_store *s, void *(*fn)(void *arg), struct hr_err *err);
-/* Runs such a thread: calls fn(s, ...) for all changes of objects of that kind ("secrets"). what:
+/* Runs such a thread: calls fn(s, ...) for all changes of objects of that kind ("secrets"). `what`
  * names the watch in the log when it fails and is retried. */
 void hr_kube_store_follow(struct hr_kube_store *s, struct hr_kube *k, const char *kind,
     const char *selector, const char *what, hr_kube_event_fn *fn) __attribute__((noreturn));
@@ -133,14 +134,14 @@ enum hr_fleet_result hr_kube_store_reserve(struct hr_store *base, struct hr_flee
 int hr_kube_row_look(struct hr_kube_store *s, const char *id, struct hr_fleet_row *ret,
     struct hr_cached *known, struct hr_err *err);
 /* Writes a new row (version NULL), or that version of one, claimed for this process. Returns 1, 0
- * if another process was faster, or -1. known (may be NULL): its new version. */
+ * if another process was faster, or -1. known (may be NULL) gets its new version. */
 int hr_kube_row_write(struct hr_kube_store *s, const struct hr_fleet_row *row, const char *version,
     struct hr_cached *known, struct hr_err *err);
-/* Deletes a row; version NULL: any. Returns 0, or -1. */
+/* Deletes a row; version NULL: any version. Returns 0, or -1. */
 int hr_kube_row_delete(
     struct hr_kube_store *s, const char *id, const char *version, struct hr_err *err);
 /* Reads a session's object. Returns 1, 0 if there is none, or -1. *ret_id is the row that has the
- * session, or had it last. version: the object's; "": there is none. */
+ * session, or had it last. `version` is the object's; "": there is none. */
 int hr_kube_session_of(struct hr_kube_store *s, int64_t key, const char *session,
     char ret_id[HR_FLEET_ID], char version[HR_OBJECT_VERSION], struct hr_err *err);
 /* Reads the row `id` if it belongs to the session. Returns 1, 0, or -1. */
@@ -158,7 +159,7 @@ hr_kube_store_move(struct hr_store *base, const struct hr_fleet_row *row, enum h
     enum hr_fleet_state to, const char *reason, unsigned how, bool *ret_moved, struct hr_err *err);
 int hr_kube_store_known(
     struct hr_store *base, const char *id, struct hr_fleet_row *ret, struct hr_err *err);
-/* Stores the last use. Succeeds if the row is gone. */
+/* Stores the last use. Succeeds if the row was deleted. */
 int
 hr_kube_store_write_use(struct hr_kube_store *s, const char *id, int64_t when, struct hr_err *err);
 int hr_kube_store_claim(
@@ -166,7 +167,7 @@ int hr_kube_store_claim(
 
 /* ---- uses.c ---- */
 
-void hr_kube_uses_init(struct hr_kube_uses *u); /* u: zeroed */
+void hr_kube_uses_init(struct hr_kube_uses *u); /* Initialises u, which must be zeroed. */
 void hr_kube_uses_done(struct hr_kube_uses *u);
 /* Starts the thread that stores the uses recorded by hr_kube_store_active(). */
 int hr_kube_store_write_uses(struct hr_kube_store *s, struct hr_err *err);
@@ -174,7 +175,7 @@ int hr_kube_store_active(struct hr_store *base, const char *id, int64_t when, st
 
 /* ---- events.c ---- */
 
-void hr_kube_events_init(struct hr_kube_events *e); /* e: zeroed */
+void hr_kube_events_init(struct hr_kube_events *e); /* Initialises e, which must be zeroed. */
 void hr_kube_events_done(struct hr_kube_events *e);
 /* Starts the watch of events; s->fn is called with "" when there are new ones. */
 int hr_kube_store_watch_events(struct hr_kube_store *s, struct hr_err *err);

@@ -1,4 +1,4 @@
-/* Times of last use, stored by a thread: a routed request records its use without waiting for the
+/* Stores times of last use in a thread: a routed request records its use without waiting for the
  * API server. */
 #include "config.h"
 

@@ -1,5 +1,6 @@
-/* The engine "local": each sandbox is one of libhandrail's, named by the id of its incarnation and
- * recorded in the fleet's directory, so that the next process finds it after a crash. */
+/* Implements the engine "local": each sandbox is one of libhandrail's, named by the id of its
+ * incarnation and recorded in the fleet's directory, so that the next process finds it after a
+ * crash. */
 #include "config.h"
 
 #include "fleet/helper.h"
@@ -25,15 +26,16 @@
 #include "host/records/record.h"
 #include "proto/json.h"
 
-#define V1_DOOR "HANDRAIL_OPENHANDS_V1" /* setting of handraild(8) */
+#define V1_DOOR "HANDRAIL_OPENHANDS_V1" /* a setting of handraild(8) */
 
 struct local {
 	const struct hr_fleet_options *o;
-	char *dir;  /* holds the records */
-	char *work; /* holds the workspaces of back-ends that use this machine's files; NULL: others
-		     */
-	bool tells; /* the back-end can list sandboxes made with this state directory */
-	bool stays; /* the back-end cannot pause */
+	char *dir; /* directory of the records */
+	/* directory of the workspaces of back-ends that use this machine's files; NULL for
+	 * others */
+	char *work;
+	bool tells; /* true: the back-end can list sandboxes made with this state directory */
+	bool stays; /* true: the back-end cannot pause */
 };
 
 static void
@@ -124,7 +126,7 @@ open_one(const struct local *l, const char *id, struct hr_err *err)
 	return hr_sandbox_open(l->o->config, &o, err);
 }
 
-/* *ret_recorded: a record existed. */
+/* Ends a recorded sandbox. *ret_recorded is set if a record existed. */
 static int
 end_recorded(const struct local *l, const char *id, bool *ret_recorded, struct hr_err *err)
 {
@@ -133,11 +135,11 @@ end_recorded(const struct local *l, const char *id, bool *ret_recorded, struct h
 
 	if (s == NULL)
 		return -1;
-	/* a sandbox that has ended is removed like any other */
+	/* a sandbox that has ended is removed as any other */
 	*ret_recorded = hr_sandbox_connect(s, &why) == 0 || why.code != HR_E_NO_SANDBOX;
 	if (*ret_recorded && hr_sandbox_delete(s, err) != 0)
 		return -1;
-	/* remains of a call that was killed between its last steps */
+	/* these are remains of a call that was killed between its last steps */
 	hr_record_remove(s);
 	return hr_local_remove_workspace(l->work, id, err);
 }
@@ -326,7 +328,7 @@ add_line(void *arg, const char *line, size_t len)
 	return 0;
 }
 
-/* Runs in its own process, which ends after LOGS_PATIENCE_S. */
+/* Reads the log. Runs in its own process, which ends after LOGS_PATIENCE_S. */
 static int
 local_logs(void *self, const char *id, char **ret_text, struct hr_err *err)
 {
@@ -416,7 +418,7 @@ static int
 local_open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine **ret,
     void **ret_self, struct hr_err *err)
 {
-	static struct local self; /* static: the threads use it until the process ends */
+	static struct local self; /* static, because the threads use it until the process ends */
 	static struct hr_fleet_helper helper = {.engine = &engine, .self = &self};
 	static struct hr_fleet_engine here;
 

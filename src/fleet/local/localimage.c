@@ -1,4 +1,4 @@
-/* hr_local_image, hr_local_build: see the header. */
+/* Implements hr_local_image and hr_local_build: see the header. */
 #include "config.h"
 
 #include "fleet/local/localimage.h"
@@ -68,7 +68,7 @@ struct log {
 	size_t len;
 };
 
-/* Bounded: the error repeats the end of the output. */
+/* Adds a line to the log, which is bounded: an error repeats its end. */
 static void
 add_line(void *arg, const char *text)
 {
@@ -82,7 +82,7 @@ add_line(void *arg, const char *text)
 		text = "... the rest is not kept";
 	if (hr_fd_write_full(l->fd, text, strlen(text), NULL) != 0 ||
 	    hr_fd_write_full(l->fd, "\n", 1, NULL) != 0)
-		l->len = LOG_MAX + 1; /* stop the log, not the build: the disk is full */
+		l->len = LOG_MAX + 1; /* stops the log, not the build: the disk is full */
 }
 
 static ssize_t
@@ -104,7 +104,7 @@ build_it(const struct hr_fleet_options *o, const struct hr_strv *names, int *con
 		hr_buf_adds(&path, "&t=");
 		hr_http_escape(&path, names->v[i]);
 	}
-	/* same limits as a sandbox with the factor 1 */
+	/* the limits are those of a sandbox with the factor 1 */
 	if (o->memory_mb > 0)
 		hr_buf_addf(&path, "&memory=%lld", (long long)o->memory_mb << 20);
 	if (o->cpu_percent > 0)
@@ -115,7 +115,7 @@ build_it(const struct hr_fleet_options *o, const struct hr_strv *names, int *con
 	return hr_engine_progress(&docker, path.p, from_file, context, add_line, log, err);
 }
 
-/* Runs in its own process, which ends with the time limit of a build. */
+/* Runs a build, in its own process, which ends with the time limit of a build. */
 int
 hr_local_build(const struct hr_fleet_options *o, const char *id, struct hr_err *err)
 {

@@ -1,4 +1,4 @@
-/* Images of the engine "local": a Docker Engine's. Other back-ends have none. */
+/* Handles images of the engine "local": a Docker Engine's. Other back-ends have none. */
 #ifndef HR_FLEET_LOCAL_LOCALIMAGE_H
 #define HR_FLEET_LOCAL_LOCALIMAGE_H
 

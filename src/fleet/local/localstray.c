@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "proto/json.h"
 
-/* Frees text. Returns NULL with *err set. */
+/* Parses the list in text, which it frees. Returns NULL with *err set. */
 static struct json_object *
 list_of(char *text, struct hr_err *err)
 {
@@ -42,7 +42,7 @@ options_of(const struct hr_fleet_options *o, const char *dir)
 	    .environ = o->environ, .headless = true, .state_dir = dir};
 }
 
-/* Returns NULL with *err set. */
+/* Lists sandboxes. Returns NULL with *err set. */
 static struct json_object *
 found(const struct hr_fleet_options *o, const char *dir, struct hr_err *err)
 {

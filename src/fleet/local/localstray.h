@@ -1,5 +1,5 @@
-/* The sandboxes of the engine "local": recorded ones, and strays: sandboxes that the back-end made,
- * but that no record names, because the process was killed in between. */
+/* Lists the sandboxes of the engine "local": recorded ones, and strays: sandboxes that the back-end
+ * made, but that no record names, because the process was killed in between. */
 #ifndef HR_FLEET_LOCAL_LOCALSTRAY_H
 #define HR_FLEET_LOCAL_LOCALSTRAY_H
 

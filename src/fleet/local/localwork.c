@@ -1,4 +1,4 @@
-/* Workspaces, and remains of killed calls beside the records. */
+/* Manages workspaces, and remains of killed calls beside the records. */
 #include "config.h"
 
 #include "fleet/local/localwork.h"
@@ -61,14 +61,15 @@ has_record(int dirfd, const char *id)
 	return fstatat(dirfd, record, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
 
-/* "ID.json" is a record; all other files belong to a record, or to none. */
+/* Returns true for a leftover file: "ID.json" is a record; all other files belong to a record, or
+ * to none. */
 static bool
 is_left(int dirfd, const char *name)
 {
 	if (strspn(name, "0123456789abcdef") != HR_FLEET_ID - 1 || name[HR_FLEET_ID - 1] != '.' ||
 	    strcmp(name + HR_FLEET_ID - 1, ".json") == 0)
 		return false;
-	/* a half-written record */
+	/* this is a half-written record */
 	if (strncmp(name + HR_FLEET_ID - 1, ".json.", 6) == 0)
 		return true;
 	return !has_record(dirfd, name);
@@ -98,7 +99,7 @@ hr_local_tidy(const char *records, const char *work, struct hr_err *err)
 	if (dir == NULL)
 		return hr_err_sys(err, errno, "%s", records);
 	while (r == 0 && (e = readdir(dir)) != NULL)
-		/* a sandbox's home directory lies here too */
+		/* a sandbox's home directory is in this directory, too */
 		if (is_left(dirfd(dir), e->d_name) || is_free_lock(dirfd(dir), e->d_name))
 			r = hr_local_remove_workspace(records, e->d_name, err);
 	if (r == 0)

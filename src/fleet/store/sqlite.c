@@ -1,5 +1,5 @@
-/* hr_sqlite: the file, its statements, and everything but the sandboxes. A statement is prepared
- * once per address of its text, a constant. A caller's data is never part of it. */
+/* hr_sqlite: implements the file, its statements, and everything but the sandboxes. A statement is
+ * prepared once per address of its text, a constant. A caller's data is never part of it. */
 #include "config.h"
 
 #include "fleet/store/sqlite_int.h"
@@ -23,8 +23,8 @@
 #define TEXT(x) #x
 #define NUMBER(x) TEXT(x)
 
-/* state: enum hr_fleet_state. Rows below 5 have their session, except for the pool's, which have
- * neither key nor session and may be many. */
+/* state: enum hr_fleet_state. Rows with a state below 5 have their session, except for the pool's,
+ * which have neither key nor session and may be many. */
 static const char schema[] =
     "CREATE TABLE keys (id INTEGER PRIMARY KEY, name TEXT NOT NULL, sum BLOB NOT NULL UNIQUE,"
     " scopes INTEGER NOT NULL, sandboxes INTEGER NOT NULL, factors INTEGER NOT NULL,"
@@ -219,8 +219,9 @@ open_db(struct hr_sqlite *s, const char *path, int flags, struct hr_err *err)
 		   : failed(s, err);
 }
 
-/* The file holds the keys of all sandboxes, and SQLite would create it by the umask; its log and
- * its index inherit its mode. Modes left by an earlier start are repaired. */
+/* Makes the store's files private. The file holds the keys of all sandboxes, and SQLite would
+ * create it by the umask; its log and its index inherit its mode. Modes left by an earlier start
+ * are repaired. */
 static int
 make_private(const char *path, bool make, struct hr_err *err)
 {
@@ -280,7 +281,8 @@ hr_sqlite_end(struct hr_sqlite *s, bool ok, struct hr_err *err)
 {
 	if (ok && hr_sqlite_run(s, err, "COMMIT", "") == 0)
 		return 0;
-	(void)hr_sqlite_run(s, NULL, "ROLLBACK", ""); /* fails if it was rolled back already */
+	/* fails if the transaction was rolled back already */
+	(void)hr_sqlite_run(s, NULL, "ROLLBACK", "");
 	return ok ? -1 : 0;
 }
 
@@ -408,7 +410,7 @@ read_event(void *arg, sqlite3_stmt *st)
 }
 
 #define EVENT_COLUMNS "seq, at, id, what, detail"
-/* Conditions for one sandbox, which has an index, or for all. */
+/* conditions for one sandbox, which has an index, or for all */
 #define OF_ONE "id = ?1"
 #define OF_ALL "?1 = ''"
 #define EVENTS_OF(which)                                                                           \
@@ -446,7 +448,7 @@ read_ends(void *arg, sqlite3_stmt *st)
 {
 	struct ends *e = arg;
 
-	e->first = sqlite3_column_int64(st, 0); /* 0: no events */
+	e->first = sqlite3_column_int64(st, 0); /* 0: there are no events */
 	e->last = sqlite3_column_int64(st, 1);
 }
 
@@ -455,7 +457,7 @@ sqlite_event_ends(struct hr_store *base, int64_t *ret_lost, int64_t *ret_last, s
 {
 	struct ends e = {0, 0};
 
-	/* two queries, each answered by an index; max and min in one would scan the table */
+	/* two queries, each answered by an index, since max and min in one would scan the table */
 	if (hr_sqlite_rows((struct hr_sqlite *)(void *)base, err, read_ends, &e,
 		"SELECT (SELECT min(seq) FROM events), (SELECT max(seq) FROM events)", "") < 0)
 		return -1;

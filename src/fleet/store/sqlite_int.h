@@ -1,4 +1,4 @@
-/* The statements of hr_sqlite, for its files. */
+/* Declares the statements of hr_sqlite, for its files. */
 #ifndef HR_FLEET_STORE_SQLITE_INT_H
 #define HR_FLEET_STORE_SQLITE_INT_H
 
@@ -9,7 +9,7 @@
 #define STATEMENTS_MAX 48
 
 struct hr_sqlite {
-	struct hr_store base; /* must be the first member */
+	struct hr_store base; /* this must be the first member */
 	sqlite3 *db;
 	int lock;
 	struct hr_statement {

@@ -1,4 +1,4 @@
-/* hr_sqlite: the sandboxes. */
+/* hr_sqlite: implements the sandboxes. */
 #include "config.h"
 
 #include "fleet/store/sqlite_int.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-/* numbers of enum hr_fleet_state */
+/* uses the numbers of enum hr_fleet_state */
 #define HAS_SESSION "state < 5"
 #define HOLDS_ROOM "state NOT IN (6, 7)"
 
@@ -148,8 +148,8 @@ two_numbers(void *arg, sqlite3_stmt *st)
 	n[1] = sqlite3_column_int64(st, 1);
 }
 
-/* Checks the limits with `more` sandboxes added. Returns 1, 0, or -1. more 0: it is counted
- * already. */
+/* Checks the limits with `more` sandboxes added. Returns 1, 0, or -1. With `more` 0 the sandbox is
+ * counted already. */
 static int
 fits(struct hr_sqlite *s, int64_t key, const struct hr_fleet_limits *most, int64_t more,
     int64_t factor, struct hr_err *err)
@@ -205,7 +205,7 @@ add_new(struct hr_sqlite *s, const struct hr_fleet_row *row, struct hr_err *err)
 	    row->factor, row->session_key, row->created, row->active, row->shape);
 }
 
-/* Runs in the transaction. */
+/* Reserves a row. Runs in the transaction. */
 static enum hr_fleet_result
 reserve(struct hr_sqlite *s, struct hr_fleet_row *row, const struct hr_fleet_limits *of_key,
     const struct hr_fleet_limits *of_all, struct hr_err *err)
@@ -262,7 +262,7 @@ place(struct hr_sqlite *s, const struct hr_fleet_row *r, struct hr_err *err)
 	    (int64_t)r->app_ports[0], (int64_t)r->app_ports[1]);
 }
 
-/* Runs in the transaction. */
+/* Moves a row. Runs in the transaction. */
 static int
 move(struct hr_sqlite *s, const struct hr_fleet_row *row, enum hr_fleet_state from,
     enum hr_fleet_state to, const char *reason, unsigned how, bool *ret_moved, struct hr_err *err)

@@ -1,4 +1,4 @@
-/* Code shared by all stores: names, keys, the log. */
+/* Holds code that all stores share: names, keys, the log. */
 #include "config.h"
 
 #include "fleet/store/store.h"

@@ -1,12 +1,11 @@
-/* hr_store: the fleet's state: keys, sandboxes, events, notes; a table of functions, implemented by
- * one SQLite file (sqlite.h) and by objects in a Kubernetes API server.
- *
- * Every store guarantees: each call takes effect completely or not at all, also across a crash.
- * Only `move` changes a sandbox's state, by compare-and-swap: of two moves from one state, one
- * succeeds. Callers read again and decide again, so two processes may serve a store that allows it
- * (`claim`, `watch`). The caller holds one lock at each call, which a call that asks a server, and
- * can take seconds, releases meanwhile (`share`). Only known(), and active() of a store that
- * supports known(), need no lock. No call waits for a sandbox. */
+/* hr_store: keeps the fleet's state: keys, sandboxes, events, notes; a table of functions,
+ * implemented by one SQLite file (sqlite.h) and by objects in a Kubernetes API server. Every store
+ * guarantees: each call takes effect completely or not at all, also across a crash. Only `move`
+ * changes a sandbox's state, by compare-and-swap: of two moves from one state, one succeeds.
+ * Callers read again and decide again, so two processes may serve a store that allows it (`claim`,
+ * `watch`). The caller holds one lock at each call, which a call that asks a server, and can take
+ * seconds, releases meanwhile (`share`). Only known(), and active() of a store that supports
+ * known(), need no lock. No call waits for a sandbox. */
 #ifndef HR_FLEET_STORE_STORE_H
 #define HR_FLEET_STORE_STORE_H
 
@@ -22,12 +21,12 @@
 enum { HR_SCOPE_READ = 1, HR_SCOPE_USE = 2, HR_SCOPE_ADMIN = 4 };
 
 struct hr_fleet_limits {
-	int64_t sandboxes; /* running at the same time; 0: no limit */
+	int64_t sandboxes; /* sandboxes that run at the same time; 0: no limit */
 	int64_t factors;   /* sum of their resource factors; 0: no limit */
 };
 
 struct hr_fleet_key {
-	int64_t id; /* above 0 */
+	int64_t id; /* number above 0 */
 	char name[64];
 	int scopes;
 	struct hr_fleet_limits limits;
@@ -35,18 +34,18 @@ struct hr_fleet_key {
 	bool revoked;
 };
 
-/* States are stored by number: add new ones at the end. */
+/* The states are stored by number: add new ones at the end. */
 enum hr_fleet_state {
 	HR_FLEET_STARTING,
 	HR_FLEET_RUNNING,
 	HR_FLEET_PAUSING,
 	HR_FLEET_PAUSED,
 	HR_FLEET_RESUMING,
-	HR_FLEET_STOPPING, /* session free for a new sandbox from here on */
+	HR_FLEET_STOPPING, /* the session is free for a new sandbox from here on */
 	HR_FLEET_STOPPED,
 	HR_FLEET_DIED,
-	HR_FLEET_WARMING, /* a pool's sandbox, without key or session: being created */
-	HR_FLEET_WARM,    /* and ready */
+	HR_FLEET_WARMING, /* a pool's sandbox, without key or session, is being created */
+	HR_FLEET_WARM,    /* a pool's sandbox is ready */
 	HR_FLEET_STATES,
 };
 const char *hr_fleet_state_name(enum hr_fleet_state s);
@@ -70,18 +69,18 @@ hr_fleet_holds_room(enum hr_fleet_state s)
 /* One incarnation of a session: a restart has another id. */
 struct hr_fleet_row {
 	char id[HR_FLEET_ID]; /* 32 hexadecimal digits */
-	int64_t key;          /* 0: the pool's */
+	int64_t key;          /* 0: the sandbox belongs to the pool */
 	char session[HR_FLEET_SESSION];
 	enum hr_fleet_state state;
-	char reason[300]; /* why it died */
-	char *request;    /* JSON: the body of the start; freed by hr_fleet_row_done() */
+	char reason[300]; /* why the sandbox died */
+	char *request;    /* JSON of the start's body; freed by hr_fleet_row_done() */
 	/* digest of the settings that are fixed at creation: two rows of one shape differ only in
 	 * settings that can change while it runs */
 	char shape[HR_FLEET_SHAPE];
 	int64_t factor;
 	char at[64];          /* "127.0.0.1:31000"; "": no address yet */
-	char server_key[129]; /* the server's; never given to clients */
-	char session_key[65]; /* given to clients instead */
+	char server_key[129]; /* key of the server; never given to clients */
+	char session_key[65]; /* key that clients get instead */
 	int vscode_port, app_ports[2];
 	int64_t created, active; /* seconds since 1970; active: also set by each move */
 	int64_t resumed;         /* number of moves to HR_FLEET_RESUMING */
@@ -93,25 +92,26 @@ void hr_fleet_row_place(struct hr_fleet_row *r, const struct hr_fleet_row *at);
 enum hr_fleet_result {
 	HR_FLEET_OK,
 	HR_FLEET_NOT_FOUND,
-	HR_FLEET_CONFLICT, /* wrong state: see the row */
+	HR_FLEET_CONFLICT, /* the sandbox is in the wrong state: see the row */
 	HR_FLEET_QUOTA,    /* the key's quota is used up */
 	HR_FLEET_NO_ROOM,  /* the machine is full */
 	HR_FLEET_DRAINED,  /* nothing new is started */
 	HR_FLEET_REVOKED,  /* the key is not valid any more */
-	HR_FLEET_LATE,     /* took longer than the longest wait */
-	HR_FLEET_LEAVING,  /* ask the next process */
+	HR_FLEET_LATE,     /* the call took longer than the longest wait */
+	HR_FLEET_LEAVING,  /* this process is leaving: ask the next one */
 	HR_FLEET_UNABLE,   /* the engine can do that with no sandbox */
 	HR_FLEET_BROKEN,   /* *err is set */
 };
 
-/* Callbacks: pointers are valid during the call only. */
+/* The callbacks; pointers are valid during the call only. */
 typedef void hr_key_fn(void *arg, const struct hr_fleet_key *k);
 typedef void hr_row_fn(void *arg, const struct hr_fleet_row *r);
 typedef void hr_fleet_event_fn(
     void *arg, int64_t seq, int64_t at, const char *id, const char *what, const char *detail);
 
-#define HR_MOVE_PLACED 1u /* also store at, server_key and ports of *row */
-#define HR_MOVE_UNUSED 2u /* move only if it was not used since *row was read */
+#define HR_MOVE_PLACED 1u /* flag: also stores at, server_key and ports of *row */
+/* flag: moves only if the sandbox was not used since *row was read */
+#define HR_MOVE_UNUSED 2u
 
 /* Decides, with the caller's lock held, whether a call may still take effect: returns HR_FLEET_OK,
  * or the result that the call then returns. */
@@ -126,7 +126,7 @@ struct hr_store;
 struct hr_store_ops {
 	void (*close)(struct hr_store *s);
 
-	/* Adds a key; text: its secret, shown once, of which only the SHA-256 is stored. Fills
+	/* Adds a key; `text` is its secret, shown once, of which only the SHA-256 is stored. Fills
 	 * k->id. */
 	int (*key_make)(
 	    struct hr_store *s, struct hr_fleet_key *k, char text[64], struct hr_err *err);
@@ -139,9 +139,9 @@ struct hr_store_ops {
 	/* Adds *row (in HR_FLEET_STARTING, or HR_FLEET_WARMING for the pool) if the quotas of its
 	 * key and of all allow it, which are checked in the same transaction. If a warm sandbox has
 	 * its shape, that becomes the row: its id, at, server_key and ports are filled in, and its
-	 * factor counts once. HR_FLEET_CONFLICT: a sandbox of this key has the session by now.
-	 * QUOTA, NO_ROOM, BROKEN (*err): nothing was added. Asks `may` when no other call of this
-	 * process can take effect before this one any more. */
+	 * factor counts once. Returns HR_FLEET_CONFLICT if a sandbox of this key has the session by
+	 * now; after QUOTA, NO_ROOM and BROKEN (*err) nothing was added. Asks `may` when no other
+	 * call of this process can take effect before this one any more. */
 	enum hr_fleet_result (*reserve)(struct hr_store *s, struct hr_fleet_row *row,
 	    const struct hr_fleet_limits *of_key, const struct hr_fleet_limits *of_all,
 	    hr_may_fn *may, void *arg, struct hr_err *err);
@@ -149,19 +149,19 @@ struct hr_store_ops {
 	int (*find)(
 	    struct hr_store *s, const char *id, struct hr_fleet_row *ret, struct hr_err *err);
 	/* Finds a row in this process's memory, from any thread, without waiting. Returns 1 with
-	 * *ret set; 0 if unknown: call find(); or -1. NULL: not supported. */
+	 * *ret set; 0 if it is unknown: call find(); or -1. NULL: not supported. */
 	int (*known)(
 	    struct hr_store *s, const char *id, struct hr_fleet_row *ret, struct hr_err *err);
 	/* Finds the sandbox that has the session; with `last` its newest one, whatever its state.
 	 */
 	int (*find_session)(struct hr_store *s, int64_t key, const char *session, bool last,
 	    struct hr_fleet_row *ret, struct hr_err *err);
-	/* Calls fn for the sandboxes of a key, or all with key 0, oldest first; live: only those
-	 * that exist or may exist. fn must not call the store. */
+	/* Calls fn for the sandboxes of a key, or all with key 0, oldest first; with `live` only
+	 * those that exist or may exist. fn must not call the store. */
 	int (*each)(struct hr_store *s, int64_t key, bool live, hr_row_fn *fn, void *arg,
 	    struct hr_err *err);
-	/* Like each, but at most `most` rows, after the one with the id `after`; "": from the
-	 * first. NULL: no pages. */
+	/* Works as each(), but for at most `most` rows, after the one with the id `after`; "": from
+	 * the first. NULL: no pages. */
 	int (*page)(struct hr_store *s, int64_t key, bool live, const char *after, unsigned most,
 	    hr_row_fn *fn, void *arg, struct hr_err *err);
 	/* Moves a row from `from` to `to`, if that is still its state and it still has the key, the
@@ -170,10 +170,10 @@ struct hr_store_ops {
 	int (*move)(struct hr_store *s, const struct hr_fleet_row *row, enum hr_fleet_state from,
 	    enum hr_fleet_state to, const char *reason, unsigned how, bool *ret_moved,
 	    struct hr_err *err);
-	/* Records a use at `when`, unless a later one is known. If known() is supported: from any
-	 * thread, without waiting, and stored later. */
+	/* Records a use at `when`, unless a later one is known. If known() is supported, it may be
+	 * called from any thread, without waiting, and the use is stored later. */
 	int (*active)(struct hr_store *s, const char *id, int64_t when, struct hr_err *err);
-	/* Returns 1 with the least recently active sandbox in that state; 0 if there is none. */
+	/* Returns 1 with the least recently active sandbox in that state, or 0 if there is none. */
 	int (*least_active)(struct hr_store *s, enum hr_fleet_state state, char ret_id[HR_FLEET_ID],
 	    int64_t *ret_active, struct hr_err *err);
 
@@ -186,7 +186,7 @@ struct hr_store_ops {
 	int (*pooled)(struct hr_store *s, const char *shape, int64_t ret[2],
 	    char ret_warm[HR_FLEET_ID], struct hr_err *err);
 
-	/* Adds an event. Some thousands are kept; seq grows. detail: up to some kilobytes. */
+	/* Adds an event. Some thousands are kept; seq grows. `detail` has up to some kilobytes. */
 	int (*event)(struct hr_store *s, const char *id, const char *what, const char *detail,
 	    struct hr_err *err);
 	/* Calls fn for the events after `after`, oldest first; after < 0: the last `most`. id NULL:
@@ -201,20 +201,20 @@ struct hr_store_ops {
 	    struct hr_store *s, int64_t *ret_lost, int64_t *ret_last, struct hr_err *err);
 
 	/* Reads a short string of the operator's, such as "drained". The caller frees it; NULL
-	 * without an error: never set. */
+	 * without an error means that it was never set. */
 	int (*note_get)(struct hr_store *s, const char *name, char **ret_value, struct hr_err *err);
 	int (*note_set)(
 	    struct hr_store *s, const char *name, const char *value, struct hr_err *err);
 
-	/* ---- only for stores that several processes may serve; else NULL ---- */
+	/* ---- only for stores that several processes may serve; otherwise NULL ---- */
 
 	/* Shares the lock that the caller will hold at each call. A call that asks a server
 	 * releases it meanwhile; callers get it back in the order of their requests to the server.
 	 */
 	void (*share)(struct hr_store *s, pthread_mutex_t *lock);
-	/* Called before the engine works on a row in row->state: decides whether this process does
-	 * that work. A process that claimed it and died is replaced after some seconds; if
-	 * *ret_mine is false, the caller asks again later, while the row is still in that state. */
+	/* Decides whether this process works on a row in row->state; called before the engine does.
+	 * A process that claimed it and died is replaced after some seconds; if *ret_mine is false,
+	 * the caller asks again later, while the row is still in that state. */
 	int (*claim)(
 	    struct hr_store *s, const struct hr_fleet_row *row, bool *ret_mine, struct hr_err *err);
 	/* Makes a thread of the store call fn, without any lock, for each row that another process
@@ -223,12 +223,12 @@ struct hr_store_ops {
 	    struct hr_err *err);
 };
 
-/* Every store has this as its first member. */
+/* A store; every implementation has this as its first member. */
 struct hr_store {
 	const struct hr_store_ops *ops;
 };
 
-void hr_store_close(struct hr_store *s); /* s may be NULL */
+void hr_store_close(struct hr_store *s); /* Closes the store; s may be NULL. */
 
 /* Generates a key, "hrk_" and 48 random digits; the next function returns the SHA-256 of one. */
 #define HR_FLEET_KEY_SUM 32
