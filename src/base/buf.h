@@ -1,8 +1,8 @@
-/* hr_buf: growing bytes with a mandatory cap and a sticky error, so that ten appends need one
- * check.
+/* hr_buf: a growing array of bytes with a mandatory cap and a sticky error, so that ten appends
+ * need one check.
  *
- * Not built on json-c's printbuf: the session keeper and the supervisor need buffers but no JSON,
- * and printbuf counts in int. */
+ * json-c's printbuf does not suffice: the session keeper and the supervisor need buffers but no
+ * JSON, and printbuf counts in int. */
 #ifndef HR_BASE_BUF_H
 #define HR_BASE_BUF_H
 

@@ -1,4 +1,4 @@
-/* Checking an observation that was sent in place of an action. The original decodes it before
+/* Checks an observation that was sent in place of an action. The original decodes it before
  * refusing it, so the errors of decoding come first (doc/actions.md, "Observations instead of
  * actions"). The fields of `metadata` are not checked: their errors are pages of another library's
  * text, and the answer is a 500 either way. */

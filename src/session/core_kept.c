@@ -112,7 +112,8 @@ hr_core_keep(const struct hr_core *c, struct hr_core_kept *to)
 	return at_rest(c) && to->points.whole;
 }
 
-/* Returns the next of the four texts; a truncated text counts as changed by others. */
+/* Returns the next of the four texts, or "" if its NUL is missing because others have changed
+ * it. */
 static const char *
 take_text(const char **io_p, const char *end)
 {

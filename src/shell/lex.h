@@ -52,7 +52,7 @@ enum hr_shell_tok {
 	HR_TOK_BANG,
 	HR_TOK_UNSUPPORTED, /* case esac select time coproc [[ ]]: nothing parsable can follow */
 
-	HR_TOK_AND_AND, /* operators from here on */
+	HR_TOK_AND_AND, /* the first operator; the rest of the list are operators, too */
 	HR_TOK_OR_OR,
 	HR_TOK_AMP,
 	HR_TOK_SEMI,

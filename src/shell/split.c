@@ -20,8 +20,8 @@ struct spans {
 	size_t n, room;
 };
 
-/* Reads all complete commands of a text. Returns -1 if it cannot be parsed, contains no command, or
- * with st->nomem. */
+/* Reads all complete commands of a text. Returns -1 if it cannot be parsed, if it contains no
+ * command, or, with st->nomem set, if memory runs out. */
 static int
 spans_read(struct spans *sp, const char *text, size_t len, struct hr_shell_state *st)
 {

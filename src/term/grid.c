@@ -308,7 +308,8 @@ term_grid_scroll_up(struct hr_term *t, unsigned n, bool bg)
 			term_grid_unwrap_above(t, t->upper + 1);
 	} else if (height == t->rows) {
 		if (n > 1)
-			(void)grid_need(t, t->rows - 1); /* a ring scrolls faster */
+			/* the array is a ring once all rows are allocated, and scrolls faster */
+			(void)grid_need(t, t->rows - 1);
 		while (n-- > 0)
 			grid_scroll_history(t, bg);
 	} else if (t->upper == 0) {

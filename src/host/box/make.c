@@ -255,8 +255,8 @@ read_process(struct hr_box *b, int control)
 	return b->watch >= 0;
 }
 
-/* Notes the process where the next command finds it if this one is killed, and lets the box start:
- * until then the box ends if this process does. */
+/* Records the process, so that the next command finds it if this one is killed, and lets the box
+ * start. Until then the box ends if this process does. */
 static int
 release(struct hr_box *b, int control, struct hr_err *err)
 {
