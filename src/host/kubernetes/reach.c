@@ -73,8 +73,7 @@ hr_kubernetes_failed(void *self, unsigned attempt, bool *ret_again, struct hr_er
 		return;
 	switch (hr_kubernetes_get(d, HR_POD, &pod, NULL)) {
 	case 0: /* the pod does not exist, and port-forward itself answered */
-		(void)hr_err_set(
-		    err, HR_E_DISCONNECTED, "Pod %s is gone: somebody deleted it", d->name);
+		(void)hr_err_set(err, HR_E_DISCONNECTED, "Pod %s is gone: it was deleted", d->name);
 		break;
 	case 1:
 		hr_kube_why(&why, pod);
