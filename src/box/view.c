@@ -36,6 +36,7 @@ int umount2(const char *target, int flags);
 #define PLACES_MAX (BOX_MOUNTS_MAX + 64)
 #define TMPFS_RUN "67108864"   /* maximum bytes of /run */
 #define TMPFS_SHM "1073741824" /* maximum bytes of /dev/shm, counted as the box's memory */
+#define TMPFS_FILES "65536"    /* files in each; the kernel's limit is half of the memory */
 
 /* A mount that is not attached yet, and its place. */
 struct place {
@@ -386,9 +387,12 @@ failed:
 static int
 add_system(struct view *v, struct hr_err *err)
 {
-	static const char *const run[] = {"mode", "0755", "size", TMPFS_RUN, NULL};
-	static const char *const shm[] = {"mode", "1777", "size", TMPFS_SHM, NULL};
-	static const char *const dev[] = {"mode", "0755", "size", "65536", NULL};
+	static const char *const run[] = {
+	    "mode", "0755", "size", TMPFS_RUN, "nr_inodes", TMPFS_FILES, NULL};
+	static const char *const shm[] = {
+	    "mode", "1777", "size", TMPFS_SHM, "nr_inodes", TMPFS_FILES, NULL};
+	static const char *const dev[] = {
+	    "mode", "0755", "size", "65536", "nr_inodes", "1024", NULL};
 	static const char *const pts[] = {
 	    "newinstance", NULL, "ptmxmode", "0666", "mode", "0620", NULL};
 	static const char *const none[] = {NULL};

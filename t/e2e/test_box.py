@@ -2,93 +2,28 @@
 """handrail-box: what a box isolates, keeps and refuses, and that nothing is left of one. As root each case is done
 twice, by root and by another account."""
 
+import fcntl
 import json
 import os
+import pty
 import select
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
-import tempfile
+import termios
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.host import BUILD, PATIENCE  # noqa: E402
-from lib.tap import Skip, Tap, equal, skip_all  # noqa: E402
-
-UID = 54322  # of no account
-PATH = "PATH=/usr/sbin:/usr/bin:/sbin:/bin"
-
+from lib.box import PATH, UID, groups, main  # noqa: E402
+from lib.host import PATIENCE  # noqa: E402
+from lib.tap import Skip, equal  # noqa: E402
 
 LATER = ("import ctypes, errno\n"  # a system call of a later kernel than the filter knows
          "libc = ctypes.CDLL(None, use_errno=True)\n"
          "print(errno.errorcode[ctypes.get_errno()] if libc.syscall(467, 0, 0, 0, 0, 0) < 0 else 'called')\n")
-
-
-class Boxes:
-    """A directory for the boxes of one account."""
-
-    def __init__(self, uid):
-        self.uid = uid
-        self.top = tempfile.mkdtemp(prefix="e2e-box-")
-        self.program = os.path.join(self.top, "handrail-box")
-        shutil.copy(os.path.join(BUILD, "handrail-box"), self.program)
-        os.chmod(self.top, 0o711)
-        self.change = {} if uid == os.geteuid() else dict(user=uid, group=uid, extra_groups=[])
-        self.storage = self.directory("storage")
-        self.count = 0
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        subprocess.run(["rm", "-rf", self.top], check=True)  # the kernel's work directories have mode 0
-
-    def directory(self, name):
-        path = os.path.join(self.top, name)
-        os.mkdir(path, 0o700)
-        os.chown(path, self.uid, -1)
-        return path
-
-    def document(self, script, **more):
-        self.count += 1
-        d = {"name": "e2e-%d-%d" % (os.getpid(), self.count), "storage": self.storage,
-             "argv": ["/bin/sh", "-c", script], "env": [PATH]}
-        d.update(more)
-        return d
-
-    def start(self, document, *args, **popen):
-        text = document if isinstance(document, str) else json.dumps(document)
-        p = subprocess.Popen([self.program] + list(args), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE, text=True, cwd="/", **self.change, **popen)
-        try:
-            p.stdin.write(text)
-            p.stdin.close()
-        except BrokenPipeError:
-            pass  # a wrong command is refused before that
-        p.stdin = None
-        return p
-
-    def run(self, document, *args):
-        """(status, output, errors)"""
-        p = self.start(document, *args)
-        out, err = p.communicate(timeout=PATIENCE)
-        return p.returncode, out, err
-
-    def lines(self, script, **more):
-        status, out, err = self.run(self.document(script, **more))
-        equal((status, err), (0, ""), out)
-        return out.splitlines()
-
-
-def groups(name):
-    found = []
-    for top, names, _ in os.walk("/sys/fs/cgroup"):
-        if os.path.basename(top) == "handrail":
-            found += [os.path.join(top, n) for n in names if n == name]
-            names[:] = []
-    return found
 
 
 def two_groups():
@@ -259,6 +194,90 @@ def signals(b):
                           input=json.dumps(b.document("kill -KILL 0; echo alive")), capture_output=True, text=True,
                           timeout=PATIENCE, start_new_session=True, **b.change)
     equal(done.stdout.splitlines(), ["alive", "after"], done)  # process 1 has no signals of its own box
+
+
+class Terminal:
+    """A shell with a terminal that runs handrail-box with each document, and reads a line after each."""
+
+    def __init__(self, b, *documents):
+        names = []
+        for n, d in enumerate(documents):
+            names.append(os.path.join(b.top, "document%d" % n))
+            with open(names[-1], "w") as f:
+                json.dump(d, f)
+        self.text = b""
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            try:
+                if b.change:
+                    os.setgroups([])
+                    os.setresgid(b.uid, b.uid, b.uid)
+                    os.setresuid(b.uid, b.uid, b.uid)
+                os.chdir("/")
+                os.execv("/bin/sh", ["sh", "-c", 'for d; do "$0" "$d"; echo "status $?"; read x; echo "read $x"; done',
+                                     b.program] + names)
+            finally:
+                os._exit(127)
+
+    def size(self, rows, columns):
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
+
+    def send(self, text):
+        os.write(self.fd, text)
+
+    def expect(self, text):
+        """Waits for a text; what comes before it is forgotten."""
+        while text not in self.text:
+            equal(bool(select.select([self.fd], [], [], PATIENCE)[0]), True, (text, self.text))
+            self.text += os.read(self.fd, 4096)
+        self.text = self.text[self.text.index(text) + len(text):]
+
+    def close(self):
+        os.kill(self.pid, signal.SIGKILL)
+        os.close(self.fd)
+        os.waitpid(self.pid, 0)
+
+
+def terminal(b):
+    """A box in the foreground has the terminal, with job control and its size; the shell has it back afterwards, also
+    where no box was made."""
+    shell = b.document("", argv=["/bin/bash", "--norc", "--noprofile", "-i"],
+                       env=[PATH, "PS1=box-$((6 * 7))> ", "TERM=dumb"])
+    t = Terminal(b, shell, b.document("", argv=["/bin/nothing"]),
+                 b.document("trap 'echo caught' INT; echo runs; read x"))
+    try:
+        t.expect(b"box-42> ")
+        t.size(41, 123)
+        t.send(b"stty size\n")
+        t.expect(b"41 123")
+        t.send(b"sh -c 'echo $1; exec cat' sh runs\n")
+        t.expect(b"\nruns")
+        t.send(b"\x03")
+        t.expect(b"box-42> ")
+        t.send(b"sh -c 'echo $1; exec cat' sh runs\n")
+        t.expect(b"\nruns")
+        t.send(b"\x1a")
+        t.expect(b"Stopped")
+        t.expect(b"box-42> ")
+        t.send(b"fg\n")
+        t.expect(b"exec cat")  # its command
+        t.send(b"line\n")
+        t.expect(b"line\r\nline")  # by the terminal, and by cat
+        t.send(b"\x03")
+        t.expect(b"box-42> ")
+        t.send(b"exit 7\n")
+        t.expect(b"status 7")
+        t.send(b"one\n")
+        t.expect(b"read one")
+        t.expect(b"execute /bin/nothing in the box")
+        t.expect(b"status 125")
+        t.send(b"two\n")
+        t.expect(b"read two")
+        t.expect(b"runs")
+        t.send(b"\x03")
+        t.expect(b"caught")
+    finally:
+        t.close()
 
 
 def mounts(b):
@@ -538,35 +557,9 @@ def shared_storage(b):
 
 
 CASES = [files, kept, processes, network, resolver, container,
-         nested_root, fence, launchers_file, signals, mounts, planted, foreign_root,
+         nested_root, fence, launchers_file, signals, terminal, mounts, planted, foreign_root,
          limits, errors, checked, status_and_streams, detached, delegated, given_up, killed,
          killed_untied, shared_storage]
 
 
-def main():
-    if not os.access(os.path.join(BUILD, "handrail-box"), os.X_OK):
-        skip_all("handrail-box is not built: apt-get install libseccomp-dev libcap-dev, and configure again")
-    process.become_subreaper()
-    tap = Tap()
-    for uid in (0, UID) if os.geteuid() == 0 else (os.geteuid(),):
-        with Boxes(uid) as b:
-            status, _, err = b.run(b.document("true"))
-            # a box that fails where the kernel allows all that it needs is a fault, and no reason to skip
-            plain = subprocess.run(["unshare", "-mpfinu", "--mount-proc"] + (["-r"] if uid else []) + ["true"],
-                                   stderr=subprocess.DEVNULL, cwd="/", **b.change)
-            why = err.strip() if status == 125 and plain.returncode != 0 else None
-        for case in CASES:
-            if len(sys.argv) > 1 and case.__name__ not in sys.argv[1:]:
-                continue
-            name = "%s, %s" % (case.__name__, "root" if uid == 0 else "another account")
-            if os.geteuid() == 0 and case is (resolver if uid != 0 else delegated):
-                continue  # it is done once
-            if why:
-                tap.skip(name, "no box can be made here: " + why)
-                continue
-            with Boxes(uid) as b:
-                tap.run(name, case, b)
-    return tap.done()
-
-
-sys.exit(main())
+sys.exit(main(CASES, once=((resolver, True), (delegated, False))))
