@@ -203,7 +203,7 @@ def paused(h):
     """Root's box is frozen and continues; it also ends, and is found again, while it is frozen."""
     h.ok("up")
     if h.uid != 0:
-        h.fails(1, "which only root's does", "pause")
+        h.fails(1, "run handrail as root, or in a group of version 2", "pause")
         equal(h.ok("run", "echo on"), "on\n")
         return
     box = h.box()

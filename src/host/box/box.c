@@ -5,7 +5,6 @@
 #include "host/box/box_int.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +47,7 @@ forget(struct hr_box *b)
 	free(b->dir);
 	free(b->edge);
 	free(b->key);
+	hr_strv_done(&b->groups);
 	b->name = b->dir = b->edge = b->key = NULL;
 	b->new_dir = false;
 	b->pid = 0;
@@ -244,20 +244,12 @@ box_record(void *self, struct hr_err *err)
 static void
 read_process(struct hr_box *b)
 {
-	HR_FREE char *path = hr_box_path(b, "process");
-	HR_BUF(text, 128);
-	char *end;
-	long pid;
+	HR_FREE char *path = hr_box_path(b, HR_BOX_PROCESS);
+	HR_BUF(line, HR_BOX_LINE_MAX);
 
 	b->pid = 0;
-	if (path == NULL || hr_path_read(path, &text, NULL) != 0)
-		return;
-	pid = strtol(hr_buf_str(&text), &end, 10);
-	if (pid > 1 && pid <= INT_MAX) {
-		b->pid = (pid_t)pid;
-		b->started = strtoull(end, NULL, 10);
-		b->watch = hr_proc_watch(b->pid, b->started);
-	}
+	if (path != NULL && hr_path_read(path, &line, NULL) == 0)
+		(void)hr_box_take_process(b, hr_buf_str(&line));
 }
 
 static int
@@ -322,8 +314,9 @@ box_pause(void *self, struct hr_err *err)
 
 	return r != 0 ? (r > 0 ? 0 : -1)
 		      : hr_err_set(err, HR_E_UNSUPPORTED,
-			    "a box can be paused where its launcher made a control group for it, "
-			    "which only root's does: run handrail as root");
+			    "a box can be paused where its launcher could make a control group for "
+			    "it: run handrail as root, or in a group of version 2 of your own, as "
+			    "\"systemd-run --user --scope -p Delegate=yes\" makes");
 }
 
 static int

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "base/buf.h"
+#include "base/strv.h"
 #include "host/handrail-backend.h"
 #include "host/records/portlock.h"
 
@@ -14,6 +15,9 @@
 #define HR_BOX_EDGE "/run/handrail/edge"
 #define HR_BOX_SOCKET "http.sock"
 #define HR_BOX_NOTIFY "ready"
+/* A file in the box's directory: the line {"pid": N, "started": N, "groups": [PATH, ...]}. */
+#define HR_BOX_PROCESS "process"
+#define HR_BOX_LINE_MAX (1u << 16)
 
 enum { HR_BOX_VSCODE, HR_BOX_APP1, HR_BOX_APP2, HR_BOX_PORTS };
 
@@ -27,9 +31,10 @@ struct hr_box {
 	char *key;
 	pid_t pid; /* 0: none */
 	unsigned long long started;
-	int watch;    /* pidfd, readable when the box has ended; -1: none */
-	int socket;   /* the server's socket file, opened with O_PATH; -1: none */
-	char at[32];  /* the path of `socket` */
+	struct hr_strv groups; /* directories of the control groups */
+	int watch;             /* pidfd, readable when the box has ended; -1: none */
+	int socket;            /* the server's socket file, opened with O_PATH; -1: none */
+	char at[32];           /* the path of `socket` */
 	bool new_dir; /* this process made the directory: it is removed if the start fails */
 	/* locks that are held only with the network of the host */
 	struct hr_portlock locks[HR_BOX_PORTS];
@@ -38,6 +43,8 @@ struct hr_box {
 
 /* Starts a box and waits until its server answers; after a failure *b has all that was started. */
 int hr_box_make(struct hr_box *b, struct hr_err *err);
+/* Takes the process and the groups from the launcher's line. Returns true if the process runs. */
+bool hr_box_take_process(struct hr_box *b, const char *line);
 /* Opens the server's socket. The box's root can put a link or another file in its place, which is
  * refused and not followed, now or later. Returns 0, or -1 with *err set. */
 int hr_box_open_socket(struct hr_box *b, struct hr_err *err);
@@ -65,7 +72,7 @@ long long hr_box_open_files(const struct hr_config *c, struct hr_err *err);
 int hr_box_freeze(const struct hr_box *b, bool frozen, struct hr_err *err);
 bool hr_box_is_frozen(const struct hr_box *b);
 /* Removes the control groups of a box that has ended. */
-void hr_box_remove_groups(const struct hr_box *b);
+void hr_box_remove_groups(struct hr_box *b);
 
 int hr_box_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err);
 

@@ -122,7 +122,7 @@ static int
 make_directories(struct hr_box *b, struct hr_err *err)
 {
 	HR_FREE char *storage = hr_box_path(b, "storage");
-	HR_FREE char *process = hr_box_path(b, "process");
+	HR_FREE char *process = hr_box_path(b, HR_BOX_PROCESS);
 	bool ignored;
 
 	if (storage == NULL || process == NULL)
@@ -235,38 +235,49 @@ hr_box_run_to_end(bool check, const struct hr_buf *document, struct hr_buf *out,
 	return status == 0 ? 0 : refused(hr_buf_str(out), status, err);
 }
 
-/* Reads {"pid": N, "started": N, ...} and a line feed. Returns false if the launcher has ended. */
-static bool
-read_process(struct hr_box *b, int control)
+bool
+hr_box_take_process(struct hr_box *b, const char *line)
 {
 	HR_PUT struct json_object *o = NULL;
-	char line[4096];
-	size_t n = 0;
+	struct json_object *groups;
 	int64_t pid;
+	size_t i;
 
-	while (n < sizeof(line) && hr_fd_read(control, line + n, 1) == 1 && line[n] != '\n')
-		n++;
-	if (n == 0 || n == sizeof(line) || line[n] != '\n' || hr_json_decode(line, n, &o, NULL) < 0)
+	hr_strv_done(&b->groups);
+	if (hr_json_decode(line, strlen(line), &o, NULL) < 0)
 		return false;
+	groups = hr_json_at(o, "groups");
+	for (i = 0; i < hr_json_count(groups); i++)
+		if (hr_json_text(hr_json_entry(groups, i)) != NULL)
+			hr_strv_add(&b->groups, hr_json_text(hr_json_entry(groups, i)));
 	pid = hr_json_int_at(o, "pid");
 	b->started = (unsigned long long)hr_json_int_at(o, "started");
 	b->pid = pid > 1 && pid <= INT32_MAX ? (pid_t)pid : 0;
 	b->watch = hr_proc_watch(b->pid, b->started);
-	return b->watch >= 0;
+	return b->watch >= 0 && !b->groups.failed;
+}
+
+/* Reads the line of the launcher. Returns false if the launcher has ended. */
+static bool
+read_line(int control, struct hr_buf *line)
+{
+	char c = '\0';
+
+	while (c != '\n' && hr_fd_read(control, &c, 1) == 1)
+		hr_buf_addc(line, c);
+	return c == '\n' && hr_buf_check(line, NULL) == 0;
 }
 
 /* Records the process, so that the next command finds it if this one is killed, and lets the box
  * start. Until then the box ends if this process does. */
 static int
-release(struct hr_box *b, int control, struct hr_err *err)
+release(struct hr_box *b, int control, const struct hr_buf *line, struct hr_err *err)
 {
-	HR_FREE char *path = hr_box_path(b, "process");
-	char text[64];
-	int n = snprintf(text, sizeof(text), "%ld %llu\n", (long)b->pid, b->started);
+	HR_FREE char *path = hr_box_path(b, HR_BOX_PROCESS);
 
 	if (path == NULL)
 		return hr_err_nomem(err);
-	return hr_path_write(path, text, (size_t)n, 0600, err) == 0
+	return hr_path_write(path, line->p, line->len, 0600, err) == 0
 		   ? hr_fd_send(control, "g", 1, -1, err)
 		   : -1;
 }
@@ -298,6 +309,7 @@ launch(struct hr_box *b, const struct hr_buf *document, const char *log_path, st
 	    open(log_path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
 	long long nofile = hr_box_open_files(b->h->config, err);
 	int in[2] = {-1, -1}, control[2] = {-1, -1}, status = -1, r = -1;
+	HR_BUF(line, HR_BOX_LINE_MAX);
 	char said[LAST_WORDS];
 	pid_t pid = -1;
 	bool known;
@@ -312,8 +324,8 @@ launch(struct hr_box *b, const struct hr_buf *document, const char *log_path, st
 	hr_fd_close(&control[1]);
 	if (pid > 0) {
 		send_document(&in[0], document);
-		known = read_process(b, control[0]);
-		r = known ? release(b, control[0], err) : 0;
+		known = read_line(control[0], &line) && hr_box_take_process(b, hr_buf_str(&line));
+		r = known ? release(b, control[0], &line, err) : 0;
 		if (r != 0)
 			hr_fd_close(&control[0]); /* ends the box, and the launcher */
 		if (hr_spawn_end(pid, &status) < 0)
