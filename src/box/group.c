@@ -40,8 +40,9 @@ places_done(struct places *p)
 	}
 }
 
-/* Root's boxes have their groups at the top, so that they do not depend on the caller's group. An
- * ordinary user's are below the caller's group of version 2, where that belongs to the user. */
+/* Chooses where the groups are made. Root's boxes have them at the top, so that they do not depend
+ * on the caller's group; an ordinary user's are below the caller's group of version 2, where that
+ * belongs to the user. */
 static void
 find(struct places *p, const char *proc, bool root)
 {

@@ -121,7 +121,7 @@ add(struct view *v, int fd, const char *target, bool is_file, struct hr_err *err
 	return 0;
 }
 
-/* A new file system of that type, with options by turns a name and a value,
+/* Makes a new file system of that type, with options by turns a name and a value,
  * NULL at the end. */
 static int
 new_mount(const char *type, const char *const *options, unsigned attributes)
@@ -233,7 +233,7 @@ sift(int lower, int upper, struct hr_err *err)
 	return errno == 0 ? 0 : hr_err_sys(err, errno, "read a directory of the host");
 }
 
-/* mkdir -p of a relative path below a directory of the storage, where nothing
+/* Makes each directory of a relative path below a directory of the storage, where nothing
  * is mounted yet: a link on the way, which the box has made, is an error. */
 static int
 make_below(int root, const char *path, mode_t mode, struct hr_err *err)
@@ -333,7 +333,7 @@ add_overlay(struct view *v, int lower, const char *target, const char *name, boo
 
 /* ---- the root ---- */
 
-/* The directory that becomes the root of a box with the host's programs. */
+/* Makes the directory that becomes the root of a box with the host's programs. */
 static int
 host_root(struct view *v, struct hr_err *err)
 {

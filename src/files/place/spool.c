@@ -367,7 +367,7 @@ hr_spool_put(struct hr_spool *s, int dir, const char *leaf, int old)
 	return r;
 }
 
-/* r: of the put. */
+/* Completes a put that returned r. */
 static int
 placed(struct hr_spool *s, const struct hr_target *t, int r, struct hr_buf *why)
 {

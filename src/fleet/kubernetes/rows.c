@@ -242,8 +242,8 @@ struct moving {
 	unsigned how;
 };
 
-/* A dead sandbox that is started again keeps its id, as a warm one does that is given to a key; one
- * that was paused and resumed is in its state again. */
+/* Compares two rows of one id. A dead sandbox that is started again keeps its id, as a warm one
+ * does that is given to a key; one that was paused and resumed is in its state again. */
 static bool
 is_same(const struct hr_fleet_row *a, const struct hr_fleet_row *b)
 {

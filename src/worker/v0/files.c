@@ -137,8 +137,8 @@ entry_open(struct entry *e, struct json_object *body, const char *name, struct h
 	return e->dir >= 0;
 }
 
-/* Checks that the entry itself, not the target of a link, is there and may be reached. Returns false
- * after the answer is complete. */
+/* Checks that the entry itself, not the target of a link, is there and may be reached. Returns
+ * false after the answer is complete. */
 static bool
 entry_is_there(const struct hr_worker *w, const struct entry *e, struct hr_answer *ret)
 {
