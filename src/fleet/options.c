@@ -177,5 +177,9 @@ hr_fleetd_misfit(const struct hr_fleetd_options *o)
 		       "process";
 	if (o->builds && (strcmp(o->kind, "docker") != 0 || strcmp(o->engine, "local") != 0))
 		return "--builds requires the engine local and the back-end docker";
+	if (strcmp(o->kind, "box") == 0)
+		return "--kind box: the service does not reach the Unix sockets of boxes; use "
+		       "docker "
+		       "or local";
 	return o->backing == NULL ? "--engine must be local or kubernetes" : NULL;
 }
