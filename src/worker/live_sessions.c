@@ -279,6 +279,11 @@ hr_handle_live_kill(struct hr_worker *w, struct hr_request *r, struct hr_answer 
 
 	if (!hr_live_place(w, r, &place, ret))
 		return;
+	/* the first try may have ended the shell, and the one of now may be another client's */
+	if (place.session == NULL && w->once_again) {
+		hr_answer_detail(ret, 500, hr_answer_unknown);
+		return;
+	}
 	hr_journal_mark(&w->journal, &w->once);
 	if (place.session == NULL ? hr_live_end_shell(&place, ret)
 				  : ask(w, HR_CHANNEL_SESSION_KILL, &w->session, ret)) {

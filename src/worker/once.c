@@ -27,10 +27,11 @@ answer_again(struct hr_answer *ret, uint32_t tag)
 }
 
 /* Handles an unwritable journal. A full disk must not prevent the client from making room, so the
- * action runs without it unless the operator requires the journal. Returns false after sending an
- * error. */
+ * action runs without it unless the operator requires the journal for it. Returns false after
+ * sending an error. */
 static bool
-goes_unjournaled(struct hr_worker *w, const struct hr_err *err, struct hr_answer *ret)
+goes_unjournaled(
+    struct hr_worker *w, bool required, const struct hr_err *err, struct hr_answer *ret)
 {
 	if (err->code == HR_E_INVAL)
 		return hr_answer_detail(ret, 500, err->msg);
@@ -38,13 +39,14 @@ goes_unjournaled(struct hr_worker *w, const struct hr_err *err, struct hr_answer
 		hr_log(HR_LOG_ERROR, "%s; actions are %s until it can be written", err->msg,
 		    w->journal.required ? "refused" : "done without it");
 	w->journal.failing = true;
-	return !w->journal.required ||
+	return !required ||
 	       hr_answer_later(ret, "The journal of actions cannot be written; nothing was done.");
 }
 
-/* Enters the request. If it returns true, *ret_found is NEW or BEGUN. */
+/* Enters the request. If it returns true, *ret_found is NEW or BEGUN. required: nothing is done
+ * while the journal cannot be written. */
 static bool
-once_enter(struct hr_worker *w, struct hr_span key, enum hr_journal_found *ret_found,
+once_enter(struct hr_worker *w, struct hr_span key, bool required, enum hr_journal_found *ret_found,
     struct hr_answer *ret)
 {
 	struct hr_err err = {.code = HR_OK};
@@ -56,7 +58,7 @@ once_enter(struct hr_worker *w, struct hr_span key, enum hr_journal_found *ret_f
 		&w->journal, key.p, key.len, &w->once, ret_found, &tag, &ret->body, &err) < 0) {
 		hr_answer_reset(ret);
 		*ret_found = HR_JOURNAL_NEW;
-		return goes_unjournaled(w, &err, ret);
+		return goes_unjournaled(w, required, &err, ret);
 	}
 	if (*ret_found == HR_JOURNAL_NEW || *ret_found == HR_JOURNAL_BEGUN)
 		return true;
@@ -73,7 +75,7 @@ hr_once_enter(struct hr_worker *w, struct hr_span key, struct hr_answer *ret)
 {
 	enum hr_journal_found found;
 
-	if (!once_enter(w, key, &found, ret))
+	if (!once_enter(w, key, w->journal.required, &found, ret))
 		return false;
 	if (found == HR_JOURNAL_NEW)
 		return true;
@@ -114,7 +116,8 @@ hr_once_try(struct hr_worker *w, const struct hr_request *r, bool join, struct h
 	HR_BUF(key, HR_KEY_MAX);
 
 	hr_key_of_nginx(&key, r);
-	if (!once_enter(w, hr_span_of_buf(&key), &found, ret))
+	/* they make room on a full disk, and were never promised to be in the journal */
+	if (!once_enter(w, hr_span_of_buf(&key), false, &found, ret))
 		return false;
 	w->once_again = found == HR_JOURNAL_BEGUN;
 	if (join || !w->once_again)
@@ -151,7 +154,7 @@ hr_once_perform(struct hr_worker *w, struct hr_action_env *env, const struct hr_
 		hr_action_perform(env, ev, ret);
 		return;
 	}
-	if (!once_enter(w, env->key, &found, ret))
+	if (!once_enter(w, env->key, w->journal.required, &found, ret))
 		return;
 	env->journal = &w->journal;
 	env->entry = &w->once;

@@ -595,6 +595,9 @@ def changes_that_are_no_actions():
         equal(post("input", text="second\n").status, 200)
         reader.join(PATIENCE)
         equal(contents(took), "typed\nsecond\n")
+        shell = int(s.action("echo $$").json()["content"])
+        got = cut("action", "write", lambda: not os.path.exists("/proc/%d" % shell), "kill")
+        equal((got.status, got.json()["detail"][:len(unknown)]), (500, unknown), "the shell of now lives on")
 
 
 def uploads():
@@ -828,6 +831,11 @@ def disk_full():
                 if required:
                     equal((a.status, a.headers["Retry-After"], times(s)), (503, "1", 0))
                     equal("nothing was done" in a.json()["detail"], True, a)
+                    with open(os.path.join(s.work_dir, "large"), "w"):
+                        pass
+                    path = json.dumps({"path": os.path.join(s.work_dir, "large")})
+                    equal((s.request("POST", "/handrail/v1/remove", path).status, os.listdir(s.work_dir)), (200, []),
+                          "room can be made")
                 else:
                     equal((a.status, times(s)), (200, 1))
                     # the worker\'s line goes by way of handraild
