@@ -245,6 +245,11 @@ START_TEST(paths)
 	ck_assert_int_eq(handle_simple(&h, "PUT", "/-/auth"), 204);
 	ck_assert_ptr_null(h.answer.content_type);
 	ck_assert_uint_eq(h.answer.body.len, 0);
+	/* an nginx of somebody else's asks so, whether there is a key or not */
+	handle_begin(&h, "GET", "/-/auth");
+	h.r.asked_uri = "/port/8000/";
+	ck_assert_int_eq(handle_perform(&h), 403);
+	check_detail(403, "/port/ requires a session key");
 }
 END_TEST
 

@@ -28,8 +28,13 @@ hr_handle_alive(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret
 void
 hr_handle_auth(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
-	(void)w;
-	(void)r;
+	static const char ports[] = "/port/";
+
+	/* any page of a browser could ask a server without a key for what listens there */
+	if (w->auth.head.count == 0 && strncmp(r->asked_uri, ports, sizeof(ports) - 1) == 0) {
+		hr_answer_detail(ret, 403, "/port/ requires a session key");
+		return;
+	}
 	ret->status = 204;
 	ret->content_type = NULL;
 }
