@@ -177,6 +177,10 @@ def no_page_of_ours(s, p):
     equal("root:" in a.body.decode(), False)
     # a redirection and an error of a program have no more
     equal(ask(s, p, "/missing").headers.get("Content-Security-Policy"), "sandbox")
+    # no browser loads it at the page's origin, even where a proxy adds the key
+    for dest, status in (("document", 403), ("iframe", 403), ("image", 403), ("empty", 200), ("websocket", 200)):
+        equal(ask(s, p, Sec_Fetch_Dest=dest).status, status, dest)
+    equal(ask(s, p, X_Handrail_Origin="own", Sec_Fetch_Dest="document").status, 200)
     # the one who gives it an origin of its own gets what it says, with its cookies
     a = ask(s, p, X_Handrail_Origin="own", Cookie="c=d")
     equal({k: a.headers.get(k) for k in HOSTILE}, HOSTILE)
