@@ -372,10 +372,9 @@ PARTS = """
         await until(() => question() === 'two?');
         confirm.element.querySelector('button[type=button]').click();
         seen.confirm = await Promise.all(asked_);
-        confirm.element.remove();
 
         // a new file, whose name is taken between a look and the upload
-        const upload = [], taken = createFiles({rights: () => 'act', api: {
+        const upload = [], taken = createFiles({rights: () => 'act', confirm, api: {
             get: async (path) => path.startsWith('stat') ? {type: null} : page,
             request: async (path) => {
                 upload.push(path.includes('replace=false'));
@@ -387,12 +386,13 @@ PARTS = """
         const fresh = buttons.find((b) => b.textContent === 'New file');
         await until(() => !fresh.disabled);
         fresh.click();
-        await until(() => taken.element.querySelector('dialog').open);
-        taken.element.querySelector('dialog input').value = 'new';
-        taken.element.querySelector('dialog button[value=yes]').click();
+        await until(() => confirm.element.open);
+        confirm.element.querySelector('input').value = 'new';
+        confirm.element.querySelector('button[value=yes]').click();
         await until(() => taken.element.querySelector('.side > .note').textContent === '/d/new exists.');
         seen.taken = upload;
         taken.element.remove();
+        confirm.element.remove();
 
         // a shell whose bash does not come up, and one whose bash ends at once
         const {createShells} = await module('shells'), run = [], why = [];

@@ -25,7 +25,7 @@ export function createConfirm() {
 		// verb: the name of the button that confirms; value: of a field to fill in, if there is one. The answer is the
 		// field's value or true, and null if the dialog was left in another way.
 		ask(text, verb, value) {
-			last = last.then(() => open(text, verb, value));
+			last = last.catch(() => null).then(() => open(text, verb, value)); // a question that failed stops no other
 			return last;
 		},
 	};

@@ -1,7 +1,6 @@
 // Files: directories as a tree, text and pictures to look at, download, upload, edit, rename and delete. A file is never HTML
 // of this page: text is text, a picture lies in a frame without an origin, and the rest is downloaded.
 import {query} from "./api.js";
-import {createConfirm} from "./confirm.js";
 import {bytes, clock, foreign, h, plain} from "./dom.js";
 import {createEditor, editable} from "./editor.js";
 import {createTree} from "./tree.js";
@@ -54,7 +53,8 @@ function text(data, size) {
 	return size > data.length ? h("div", {}, h("p", {class: "note"}, "The first " + bytes(data.length) + ":"), pre) : pre;
 }
 
-export function createFiles({api, rights}) {
+// confirm: its element is where it can be seen while this view is hidden, because an upload goes on and may ask.
+export function createFiles({api, rights, confirm}) {
 	const path = h("input", {type: "text", class: "mono", "aria-label": "Directory", spellcheck: "false", autocomplete: "off"});
 	const higher = h("button", {type: "button", title: "The directory above", "aria-label": "Up"}, "↑");
 	const viewer = h("div", {class: "viewer", tabindex: "-1", "aria-label": "File", role: "region"},
@@ -63,7 +63,6 @@ export function createFiles({api, rights}) {
 	const pick = h("input", {type: "file", multiple: true, "aria-label": "Files to upload", disabled: true});
 	const to = foreign("", {class: "mono"});
 	const tree = createTree("Files", {read, choose: look, moved, failed: (node, e) => say(e.message)});
-	const confirm = createConfirm();
 	const button = (title, act) => h("button", {type: "button", disabled: true, onclick: () => void act(chosen)}, title);
 	const rename = button("Rename", move), remove = button("Delete", erase), fresh = button("New file", make);
 	let dir = null, here = null, turn = 0, chosen = null, editor = null, shown = null; // shown: path of the file in the viewer
@@ -350,7 +349,7 @@ export function createFiles({api, rights}) {
 
 	pick.addEventListener("change", () => void upload());
 	higher.addEventListener("click", () => void go(up(dir)));
-	const element = h("section", {class: "files", "aria-label": "Files"}, confirm.element, h("div", {class: "side"},
+	const element = h("section", {class: "files", "aria-label": "Files"}, h("div", {class: "side"},
 		h("form", {class: "line", onsubmit: (e) => { e.preventDefault(); void go(path.value || "/"); }}, higher, path,
 			h("button", {type: "submit"}, "Go")),
 		h("div", {class: "bar", hidden: rights() !== "act"}, fresh, rename, remove),

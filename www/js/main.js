@@ -3,6 +3,7 @@ import {createAlerts} from "./alerts.js";
 import {createApi, query} from "./api.js";
 import {createBrowser} from "./browser.js";
 import {createCommands} from "./commands.js";
+import {createConfirm} from "./confirm.js";
 import {foreign, h, plain} from "./dom.js";
 import {createFiles} from "./files.js";
 import {createLog} from "./log.js";
@@ -22,7 +23,7 @@ function createPage(me, leave) {
 	let name = "default", working = "/";
 	const session = () => query({session: name === "default" ? null : name});
 	const rights = () => me.rights;
-	const place = {api, session, rights};
+	const confirm = createConfirm(), place = {api, session, rights, confirm};
 	const terminal = createTerminal(place), commands = createCommands();
 	const plugins = createPlugins(), metrics = createMetrics(), files = createFiles(place), log = createLog(place);
 	const browser = createBrowser(place), shells = createShells(api, {rights, choose, begun: () => terminal.type(), say: (why) => terminal.say(why)});
@@ -42,7 +43,7 @@ function createPage(me, leave) {
 	const element = h("div", {class: "page"},
 		h("header", {}, h("h1", {title: "The sandbox"}, foreign(me.name)), shells.element, dir, state,
 			h("span", {class: "rights"}, me.rights === "act" ? "" : "watch only"), out),
-		h("main", {}, tabs.bar, tabs.element));
+		h("main", {}, tabs.bar, tabs.element), confirm.element);
 
 	const on = {
 		output: (d) => terminal.output(d),

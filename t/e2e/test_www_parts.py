@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Parts of the page alone in a real Chromium, with a server that is made up: its answers come in the order that a fault needs."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib.supervised import run_tests  # noqa: E402
+from lib.tap import equal  # noqa: E402
+from lib.webdriver import Window  # noqa: E402
+from lib.www import Keyed, complaints, enter, need_browser  # noqa: E402
+
+# Each test's script runs inside main(), and its result is the test's.
+COMMON = """
+    const done = arguments[0], module = (name) => import('/handrail/js/' + name + '.js');
+    const end = Date.now() + 20000;
+    const until = async (what) => {
+        for (let v = what(); ; v = what()) {
+            if (v) return v;
+            if (Date.now() > end) throw new Error('never: ' + what);
+            await new Promise((f) => setTimeout(f, 0));
+        }
+    };
+    const gate = () => { let open; const wait = new Promise((f) => { open = f; }); return {wait, open}; };
+    const asked = () => document.querySelector('dialog[open] p')?.textContent;
+    const press = (title, where = document) =>
+        [...where.querySelectorAll('button')].find((b) => b.textContent === title).click();
+
+    // A view of the files a and b in /d. before(what, path, body): awaited before an answer, and may throw.
+    const files = async (before) => {
+        const {createFiles} = await module('files'), {createConfirm} = await module('confirm');
+        const disk = {a: 'old a', b: 'old b'}, puts = [], confirm = createConfirm();
+        const parameter = (path, name) => new URLSearchParams(path.slice(path.indexOf('?'))).get(name);
+        const api = {
+            async get(path) {
+                await before('list', parameter(path, 'path'));
+                return {path: '/d', next: null, unnamed: 0, entries: Object.keys(disk).sort().map((name) =>
+                    ({name, type: 'file', size: 1, modified: null}))};
+            },
+            async request(path, {body}) {
+                if (path.startsWith('download')) {
+                    const name = parameter(path, 'path').slice(3);
+                    await before('read', name);
+                    return new Response(disk[name], {headers: {'Content-Length': disk[name].length}});
+                }
+                const file = body.get('file'), text = await file.text();
+                await before('put', file.name, text);
+                puts.push(file.name + ': ' + text);
+                disk[file.name] = text;
+                return new Response('{}');
+            },
+            async post(what, body) {
+                await before(what, body.path);
+                if (what === 'rename')
+                    disk[body.to.slice(3)] = disk[body.path.slice(3)];
+                delete disk[body.path.slice(3)];
+                return {};
+            },
+        };
+        const made = createFiles({rights: () => 'act', api, confirm}), view = made.element;
+        document.body.replaceChildren(view, confirm.element);
+        made.shown("/d");
+        await until(() => view.querySelectorAll(".tree li").length === 2);
+        return {disk, puts, view,
+            field: () => view.querySelector('textarea'), note: () => view.querySelector('.side > .note').textContent,
+            title: () => view.querySelector('.viewer .title')?.textContent};
+    };
+"""
+
+
+def result(script):
+    need_browser()
+    with Keyed() as s, Window() as w:
+        w.open(s.page())
+        got = w.js_async(COMMON + "const main = async () => {" + script +
+                         "}; main().then(done, (e) => done(String(e.stack)));")
+        equal(complaints(w), [])
+        return got
+
+
+def questions():
+    """A question that cannot be asked stops no later one."""
+    equal(result("""
+        const {createConfirm} = await module('confirm'), confirm = createConfirm();
+        const failed = await confirm.ask('one?', 'Yes').catch((e) => e.name); // its dialog is in no document
+        document.body.append(confirm.element);
+        const answer = confirm.ask('two?', 'Yes').catch((e) => e.name);
+        await Promise.race([answer, until(asked)]);
+        document.querySelector('dialog button[value=yes]')?.click();
+        return [failed, await answer];"""), ["InvalidStateError", True])
+
+
+def question_of_a_hidden_view():
+    """An upload that finds its name taken asks while another view is shown."""
+    need_browser()
+    with Keyed() as s, Window() as w:
+        with open(s.work_dir + "/text", "w") as f:
+            f.write("old")
+        enter(w, s)
+        w.click("#tab-files")
+        w.until("an entry", "return [...document.querySelectorAll('.tree li .name')]"
+                            ".some((e) => e.textContent === 'text')")
+        w.js("""const d = new DataTransfer(), pick = document.querySelector('.upload input');
+            d.items.add(new File(['sent'], 'text'));
+            pick.files = d.files; pick.dispatchEvent(new Event('change'));
+            document.querySelector('#tab-shell').click();""")
+        w.until("asks", "return document.querySelector('dialog[open] p')?.textContent === arguments[0]",
+                "text exists in %s. Replace it?" % s.work_dir)
+        equal(w.js("return [document.querySelector('#view-files').hidden, "
+                   "document.querySelector('dialog[open]').checkVisibility()]"), [True, True])
+        w.click("dialog[open] button[value=yes]")
+        w.until("it is sent", "return document.querySelector('.files .side > .note').textContent === 'text: uploaded.'")
+        with open(s.work_dir + "/text") as f:
+            equal(f.read(), "sent")
+        equal(complaints(w), [])
+
+
+TESTS = [questions, question_of_a_hidden_view]
+
+if __name__ == "__main__":
+    sys.exit(run_tests(TESTS))
