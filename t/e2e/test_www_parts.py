@@ -115,7 +115,50 @@ def question_of_a_hidden_view():
         equal(complaints(w), [])
 
 
-TESTS = [questions, question_of_a_hidden_view]
+def failed_lists():
+    """A change that is done counts as done where the directory cannot be listed after it, and the note gives both."""
+    equal(result("""
+        let lists = true;
+        const f = await files(async (what) => {
+            if (what === 'list' && !lists)
+                throw new Error('No list.');
+        });
+        const item = (name) => [...f.view.querySelectorAll('.tree li')].find((li) => li.textContent.startsWith(name));
+        const titles = [], answer = async (title, note, value) => {
+            await until(asked);
+            if (value)
+                document.querySelector('dialog input').value = value;
+            press(title, document.querySelector('dialog'));
+            await until(() => f.note() === note);
+            titles.push(f.title());
+        };
+        item('a').click();
+        await until(() => f.title() === 'a');
+        press('Edit', f.view);
+        f.field().value = 'new';
+        lists = false;
+        press('Rename', f.view);
+        await answer('Rename', 'Renamed to c. No list.', 'c');
+        lists = true;
+        press('Save', f.view);
+        await until(() => f.note() === 'c: saved.' && f.title() === 'c');
+        lists = false;
+        item('b').click();
+        await until(() => f.title() === 'b');
+        press('Delete', f.view);
+        await answer('Delete', 'b: deleted. No list.');
+        press('New file', f.view);
+        await answer('Make', 'made: made. No list.', 'made');
+        const pick = f.view.querySelector('.upload input'), d = new DataTransfer();
+        d.items.add(new File(['sent'], 'sent'));
+        pick.files = d.files;
+        pick.dispatchEvent(new Event('change'));
+        await until(() => f.note() === 'sent: uploaded. No list.');
+        return [titles, f.puts, f.disk];"""),
+          [["c", None, None], ["c: new", "made: ", "sent: sent"], {"c": "new", "made": "", "sent": "sent"}])
+
+
+TESTS = [questions, question_of_a_hidden_view, failed_lists]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))

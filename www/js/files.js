@@ -189,23 +189,32 @@ export function createFiles({api, rights, confirm}) {
 		await api.request("upload" + query({destination: into, unpack: "false", replace}), {method: "POST", body: form});
 	}
 
-	// Asks the server for a change, and reads the directories again that are seen of these. Returns false if it was refused.
-	async function change(what, body, ...directories) {
+	// Asks the server for a change. Returns false after it has shown why the server refused.
+	async function change(what, body) {
 		try {
 			say("");
 			await api.post(what, body);
 			choosing(null);
 			place(null);
-			for (const directory of new Set(directories)) {
-				const node = tree.opened(directory);
-				if (node !== undefined)
-					await tree.again(node);
-			}
 			return true;
 		} catch (e) {
 			say(e.message);
 			return false;
 		}
+	}
+
+	// Reads again those of these nodes that are open, and shows that something was done, and why a node could not be read.
+	async function reread(did, ...nodes) {
+		let why = "";
+
+		try {
+			for (const node of new Set(nodes))
+				if (node === null || node?.li.isConnected)
+					await tree.again(node);
+		} catch (e) {
+			why = " " + e.message;
+		}
+		say(did + why);
 	}
 
 	// Whether the file in the viewer is this one, or lies below it.
@@ -217,7 +226,7 @@ export function createFiles({api, rights, confirm}) {
 		if (to === null || to === nameOf(node.path))
 			return;
 		const path = to.startsWith("/") ? to : node.path.slice(0, node.path.lastIndexOf("/") + 1) + to;
-		if (!await change("rename", {path: node.path, to: path}, folderOf(node.path), folderOf(path)))
+		if (!await change("rename", {path: node.path, to: path}))
 			return;
 		if (isShown(node.path)) {
 			shown = path + shown.slice(node.path.length);
@@ -226,19 +235,19 @@ export function createFiles({api, rights, confirm}) {
 			else
 				await look({path: shown, entry: node.entry});
 		}
-		say("Renamed to " + to + ".");
+		await reread("Renamed to " + to + ".", tree.opened(folderOf(node.path)), tree.opened(folderOf(path)));
 	}
 
 	async function erase(node) {
 		const lost = editor?.changed() && isShown(node.path) ? " The changes to its text are lost." : "";
 
 		if (await confirm.ask("Delete " + node.path + (node.entry.opens && !node.entry.link ? " and all that is in it?" : "?") + lost, "Delete") &&
-			await change("remove", {path: node.path}, folderOf(node.path))) {
+			await change("remove", {path: node.path})) {
 			if (isShown(node.path)) {
 				viewer.replaceChildren();
 				editor = shown = null;
 			}
-			say(nameOf(node.path) + ": deleted.");
+			await reread(nameOf(node.path) + ": deleted.", tree.opened(folderOf(node.path)));
 		}
 	}
 
@@ -253,11 +262,11 @@ export function createFiles({api, rights, confirm}) {
 			if (name.includes("/"))
 				throw new Error("The name of a file has no slash: choose its directory first.");
 			await put(top, new Blob([]), name, false);
-			await tree.again(into);
-			say(name + ": made.");
 		} catch (e) {
 			say(e.status === 409 ? top.replace(/\/$/, "") + "/" + name + " exists." : e.message);
+			return;
 		}
+		await reread(name + ": made.", into);
 	}
 
 	// What a link leads to is asked for where it is used.
@@ -323,13 +332,10 @@ export function createFiles({api, rights, confirm}) {
 			why = e.message;
 		}
 		pick.value = "";
-		try {
-			if (done.length > 0)
-				await tree.again(into);
-			say([done.length > 0 ? done.join(", ") + ": uploaded." : "", why].filter(Boolean).join(" "));
-		} catch (e) {
-			say(e.message);
-		}
+		if (done.length > 0)
+			await reread(done.join(", ") + ": uploaded." + (why && " " + why), into);
+		else
+			say(why);
 	}
 
 	// Asks before it replaces a file. Returns false if nothing was sent.

@@ -71,7 +71,8 @@ export function createTree(label, {read, choose, moved, failed}) {
 		node.li.setAttribute("aria-expanded", "false");
 	}
 
-	async function open(node) {
+	// Throws where the node could not be read.
+	async function fill(node) {
 		const mine = node.turn = ++turn;
 
 		node.li.setAttribute("aria-busy", "true");
@@ -86,9 +87,17 @@ export function createTree(label, {read, choose, moved, failed}) {
 			node.li.setAttribute("aria-expanded", "true");
 		} catch (e) {
 			if (node.turn === mine)
-				failed(node, e);
+				throw e;
 		} finally {
 			node.li.removeAttribute("aria-busy");
+		}
+	}
+
+	async function open(node) {
+		try {
+			await fill(node);
+		} catch (e) {
+			failed(node, e);
 		}
 	}
 
@@ -186,9 +195,10 @@ export function createTree(label, {read, choose, moved, failed}) {
 
 	const at = (path) => [...element.children].map((li) => nodes.get(li)).find((n) => n.entry && n.path === path);
 
-	// Reads a directory again that may have changed, and those that are open in it; null: the topmost.
+	// Reads a directory again that may have changed, and those that are open in it; null: the topmost. Throws the
+	// first error of those inside after it has tried all.
 	async function again(node) {
-		const was = top, inside = [];
+		const was = top, inside = [], why = [];
 
 		for (let li = node ? node.li.nextElementSibling : element.firstElementChild; li; li = li.nextElementSibling) {
 			const n = nodes.get(li);
@@ -198,7 +208,7 @@ export function createTree(label, {read, choose, moved, failed}) {
 				inside.push(n.path);
 		}
 		if (node) {
-			await open(node);
+			await fill(node);
 		} else {
 			const page = await read(was.path, null);
 			if (top !== was)
@@ -208,8 +218,10 @@ export function createTree(label, {read, choose, moved, failed}) {
 		for (const path of inside) {
 			const n = at(path);
 			if (n && !n.items)
-				await open(n);
+				await fill(n).catch((e) => why.push(e));
 		}
+		if (why.length > 0)
+			throw why[0];
 	}
 
 	return {
