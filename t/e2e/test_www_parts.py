@@ -41,6 +41,8 @@ COMMON = """
                 if (path.startsWith('download')) {
                     const name = parameter(path, 'path').slice(3);
                     await before('read', name);
+                    if (!(name in disk))
+                        throw new Error('No such file.');
                     return new Response(disk[name], {headers: {'Content-Length': disk[name].length}});
                 }
                 const file = body.get('file'), text = await file.text();
@@ -158,7 +160,83 @@ def failed_lists():
           [["c", None, None], ["c: new", "made: ", "sent: sent"], {"c": "new", "made": "", "sent": "sent"}])
 
 
-TESTS = [questions, question_of_a_hidden_view, failed_lists]
+# Edits a, and saves it while the answer to `slow` is not there; then click() may do something else before it comes.
+SLOW_SAVE = """
+        const held = gate();
+        let slow = null;
+        const f = await files(async (what, name) => {
+            if (what === slow && name === 'a')
+                await held.wait;
+        });
+        const item = (name) => [...f.view.querySelectorAll('.tree li')].find((li) => li.textContent.startsWith(name));
+        const edit = async (name, text) => {
+            item(name).click();
+            await until(() => f.title() === name && !f.field());
+            press('Edit', f.view);
+            f.field().value = text;
+        };
+        const answer = async (title, value) => {
+            await until(asked);
+            if (value)
+                document.querySelector('dialog input').value = value;
+            press(title, document.querySelector('dialog'));
+            await until(() => !asked());
+        };
+        await edit('a', 'new a');
+        slow = '%s';
+        press('Save', f.view);
+"""
+
+
+def saves_of_another_file():
+    """A slow save writes its own file and leaves the editor of another one alone."""
+    for slow in ("read", "put"):
+        equal(result(SLOW_SAVE % slow + """
+            item('b').click();
+            await answer('Discard');
+            await until(() => f.title() === 'b');
+            press('Edit', f.view);
+            f.field().value = 'new b';
+            held.open();
+            await until(() => f.note().endsWith(': saved.'));
+            const kept = [f.note(), f.title(), f.field()?.value];
+            if (f.field()) {
+                press('Save', f.view);
+                await until(() => f.note() === 'b: saved.');
+            }
+            return [kept, f.puts];"""), [["a: saved.", "b", "new b"], ["a: new a", "b: new b"]], slow)
+
+
+def saves_of_a_moved_file():
+    """A save that finds its file renamed or deleted meanwhile makes no file of the old name, and keeps the text."""
+    moved = "a was renamed to c before its text was saved: save it again."
+    equal(result(SLOW_SAVE % "read" + """
+        press('Rename', f.view);
+        await answer('Rename', 'c');
+        await until(() => f.note() === 'Renamed to c.');
+        held.open();
+        await until(() => f.note() !== 'Renamed to c.');
+        const kept = [f.note(), f.title(), f.field()?.value];
+        press('Save', f.view);
+        await until(() => f.note() === 'c: saved.');
+        return [kept, f.puts];"""), [[moved, "c", "new a"], ["c: new a"]])
+    equal(result(SLOW_SAVE % "put" + """
+        press('Rename', f.view);
+        await answer('Rename', 'c');
+        await until(() => f.note() === 'Renamed to c.');
+        held.open();
+        await until(() => f.note() !== 'Renamed to c.');
+        return [f.note(), f.title(), f.field()?.value];"""), [moved, "c", "new a"])
+    equal(result(SLOW_SAVE % "read" + """
+        press('Delete', f.view);
+        await answer('Delete');
+        await until(() => f.note() === 'a: deleted.');
+        held.open();
+        await until(() => f.note() !== 'a: deleted.');
+        return [f.note(), f.puts, f.disk];"""), ["a was deleted before its text was saved.", [], {"b": "old b"}])
+
+
+TESTS = [questions, question_of_a_hidden_view, failed_lists, saves_of_another_file, saves_of_a_moved_file]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))

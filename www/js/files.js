@@ -138,29 +138,38 @@ export function createFiles({api, rights, confirm}) {
 		viewer.focus();
 	}
 
-	// The file may be renamed while it is edited.
+	// The editor has a path of its own, which only a rename changes; null: the file was deleted. While a save waits, the
+	// viewer may get another file and another editor.
 	function edit(node, source) {
-		const again = () => look({path: shown, entry: node.entry});
+		const mine = createEditor(nameOf(node.path), source, {left: () => void again(), save});
+		const again = () => look({path: mine.path, entry: node.entry});
+
+		async function save(now) {
+			const file = mine.path, name = nameOf(file), stays = () => mine.path === file;
+			let said = name + ": saved.";
+
+			try {
+				if (!await isAsBefore(file, source.text) && stays() && !await confirm.ask(
+					name + " was changed by somebody else meanwhile. Overwrite it?", "Overwrite"))
+					return;
+				if (stays())
+					await put(folderOf(file), new Blob([now]), name);
+				if (stays() && editor === mine) {
+					editor = null;
+					await again();
+				}
+			} catch (e) {
+				said = e.message;
+			}
+			say(stays() ? said : name + (mine.path === null ? " was deleted before its text was saved."
+				: " was renamed to " + nameOf(mine.path) + " before its text was saved: save it again."));
+		}
 
 		turn++; // a file that is still being read does not take the editor's place
-		editor = createEditor(nameOf(node.path), source, {
-			left: () => void again(),
-			async save(now) {
-				try {
-					if (await isAsBefore(shown, source.text) || await confirm.ask(
-						nameOf(shown) + " was changed by somebody else meanwhile. Overwrite it?", "Overwrite")) {
-						await put(folderOf(shown), new Blob([now]), nameOf(shown));
-						editor = null;
-						await again();
-						say(nameOf(shown) + ": saved.");
-					}
-				} catch (e) {
-					say(e.message);
-				}
-			},
-		});
-		viewer.replaceChildren(editor.element);
-		editor.focus();
+		editor = mine;
+		mine.path = node.path;
+		viewer.replaceChildren(mine.element);
+		mine.focus();
 	}
 
 	async function isAsBefore(file, before) {
@@ -230,8 +239,10 @@ export function createFiles({api, rights, confirm}) {
 			return;
 		if (isShown(node.path)) {
 			shown = path + shown.slice(node.path.length);
-			if (editor)
+			if (editor) {
+				editor.path = shown;
 				editor.renamed(nameOf(shown));
+			}
 			else
 				await look({path: shown, entry: node.entry});
 		}
@@ -245,6 +256,8 @@ export function createFiles({api, rights, confirm}) {
 			await change("remove", {path: node.path})) {
 			if (isShown(node.path)) {
 				viewer.replaceChildren();
+				if (editor)
+					editor.path = null;
 				editor = shown = null;
 			}
 			await reread(nameOf(node.path) + ": deleted.", tree.opened(folderOf(node.path)));
