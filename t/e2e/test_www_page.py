@@ -436,6 +436,7 @@ def parts_by_themselves():
                                   "once": [["seven", "six", "five", "four"], 6], "confirm": [True, None],
                                   "taken": [True],
                                   "shells": [[["create", None], ["run?session=page-1", 30],
+                                              ["kill?session=page-1", None],
                                               ["create", None], ["run?session=page-1", 30],
                                               ["kill?session=page-1", None]],
                                              ["No bash in page-1: not ready", "The bash of page-1 ended at once with "

@@ -236,7 +236,61 @@ def saves_of_a_moved_file():
         return [f.note(), f.puts, f.disk];"""), ["a was deleted before its text was saved.", [], {"b": "old b"}])
 
 
-TESTS = [questions, question_of_a_hidden_view, failed_lists, saves_of_another_file, saves_of_a_moved_file]
+def shells_that_end():
+    """A shell ends with the bash of a page, also of another page, and by no other command's end, whatever its name is."""
+    equal(result("""
+        const {createShells} = await module('shells'), told = [];
+        let answer = null, names = [];
+        const shells = createShells({get: async () => ({sessions: names.map((name) => ({name}))}),
+            post: async (path, body) => {
+                if (path.startsWith('kill'))
+                    told.push(path);
+                return path.startsWith('run') ? answer(body.action.args.command) : {};
+            }}, {rights: () => 'act', choose: (name) => shells.chosen(name), begun: () => told.push('begun'),
+                say: (text) => told.push(text)});
+        const seen = (name, running, ...texts) => shells.state({name, running, working_dir: '/'}, texts.map(
+            (command, i) => ({id: i, state: running && i === texts.length - 1 ? 'running' : 'done', command})));
+        const kills = async (f) => {
+            told.length = 0;
+            await f();
+            await new Promise((d) => setTimeout(d, 0));
+            return [...told];
+        };
+        const more = shells.element.querySelector('button'), all = [];
+        let bash = '';
+        const make = async (what) => {
+            answer = (command) => { bash = command; return what; };
+            more.click();
+            await until(() => bash !== '' && !more.disabled);
+        };
+
+        // of somebody else, who gave it such a name
+        all.push(await kills(() => { seen('page-7', true, 'make'); seen('page-7', false, 'make'); }));
+        // of this page: its bash is seen once, and then ends
+        all.push(await kills(async () => {
+            await make({observation: 'run', content: '', extras: {metadata: {exit_code: -1}}});
+            seen('page-1', false);
+            seen('page-1', true, bash);
+            seen('page-1', true, bash);
+            seen('page-1', false, bash);
+        }));
+        // of another page, or of this one before it was loaded again
+        all.push(await kills(() => { seen('page-2', true, bash); seen('page-2', false, bash); }));
+        // another command was started after that bash had ended
+        all.push(await kills(() => {
+            seen('page-3', true, bash);
+            seen('page-3', true, bash, 'make');
+            seen('page-3', false, bash, 'make');
+        }));
+        // its bash does not come up: it is not left behind
+        all.push(await kills(() => make({observation: 'error', content: 'not ready'})));
+        all.push(await kills(() => { seen('page-1', true, 'make'); seen('page-1', false, 'make'); }));
+        return all;"""), [[], ["begun", "kill?session=page-1"], ["kill?session=page-2"], [],
+                          ["kill?session=page-1", "No bash in page-1: not ready"], []])
+
+
+TESTS = [questions, question_of_a_hidden_view, failed_lists, saves_of_another_file, saves_of_a_moved_file,
+         shells_that_end]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))

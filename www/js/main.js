@@ -50,7 +50,7 @@ function createPage(me, leave) {
 		gap: (d) => terminal.gap(d),
 		shell(d) {
 			terminal.state(d.session);
-			shells.state(d.session);
+			shells.state(d.session, d.commands);
 			commands.state(d.commands);
 			working = d.session.working_dir || "/";
 			dir.textContent = plain(working);

@@ -1,6 +1,6 @@
 // Chooses the shell that is seen, and makes shells for people: a named session in which an interactive bash runs, so that it
-// has a prompt and the keys of one. Such a shell is closed when its bash ends. Its name says that a page made it, so that any
-// page can close it, also after a reload. The list is requested where its length has changed, and where somebody opens it.
+// has a prompt and the keys of one. Such a shell is closed when its bash ends, which a page knows by the bash's command: a name
+// can be anybody's. By its name any page offers to close it, also after a reload. The list is requested where its length has changed, and where somebody opens it.
 import {query} from "./api.js";
 import {h, plain} from "./dom.js";
 
@@ -16,7 +16,8 @@ export function createShells(api, {rights, choose, begun, say}) {
 		onclick: () => void make()}, "New shell");
 	const close = h("button", {type: "button", hidden: true, title: "Ends this shell and what runs in it",
 		onclick: () => void end(current)}, "Close shell");
-	const element = h("span", {class: "shells"}, pick, more, close), bashes = new Map(); // whether each was seen to run, by name
+	const element = h("span", {class: "shells"}, pick, more, close);
+	const made = new Set(), bashes = new Set(); // names: of shells whose bash is started; where such a bash was seen to run
 	let current = "default", count = 0, working = "/";
 
 	// The first name that no shell has.
@@ -29,12 +30,13 @@ export function createShells(api, {rights, choose, begun, say}) {
 				n++;
 			const name = "page-" + n;
 			await api.post("create", {name, working_dir: working});
-			bashes.set(name, false);
+			made.add(name);
 			choose(name);
 			// the answer comes after a second, and bash continues
 			const a = await api.post("run" + query({session: name}), {action: {action: "run", args: {command: BASH}, timeout: 1, ready_s: 30}});
 			const code = a.extras?.metadata?.exit_code;
 			if (a.observation === "error") {
+				await end(name);
 				say("No bash in " + name + ": " + a.content);
 			} else if (code !== -1) {
 				await end(name);
@@ -56,6 +58,7 @@ export function createShells(api, {rights, choose, begun, say}) {
 				return;
 			}
 		}
+		made.delete(name);
 		bashes.delete(name);
 		if (current === name)
 			choose("default");
@@ -87,17 +90,22 @@ export function createShells(api, {rights, choose, begun, say}) {
 				void ask();
 			count = now;
 		},
-		// what the stream of the seen shell reports of it
-		state({name, running, working_dir}) {
+		// what the stream of the seen shell reports of it, which may be a little older than its commands, or newer
+		state({name, running, working_dir}, commands) {
+			const command = commands.find((c) => c.state === "running")?.command;
+
 			working = working_dir || working;
 			if (!MADE.test(name) || rights() !== "act")
 				return;
-			const was = bashes.get(name);
-			bashes.set(name, running);
-			if (was === false && running)
-				begun();
-			else if (was && !running)
+			if (command === BASH) {
+				bashes.add(name);
+				if (made.delete(name))
+					begun();
+			} else if (command !== undefined) {
+				bashes.delete(name);
+			} else if (!running && bashes.delete(name)) {
 				void end(name);
+			}
 		},
 		chosen(name) {
 			current = name;
