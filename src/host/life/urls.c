@@ -86,9 +86,14 @@ hr_sandbox_page(struct hr_sandbox *s, char **ret_url, struct hr_err *err)
 	    .method = "GET", .url = "/handrail/", .timeout_s = PAGE_TIMEOUT_S, .watch_fd = -1};
 	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	struct hr_err why = {0};
+	const char *at;
 
 	*ret_url = NULL;
 	if (s->endpoint.url == NULL || s->client.unix_socket != NULL)
+		return 0;
+	/* below a path, as at a fleet, nothing is a page */
+	at = strstr(s->endpoint.url, "://");
+	if (at != NULL && strchr(at + strlen("://"), '/') != NULL)
 		return 0;
 	if (hr_client_send(&s->client, &req, &a, &why) != 0) /* 403 and 404: no such path */
 		return why.code == HR_E_HTTP_STATUS && why.status / 100 == 4
