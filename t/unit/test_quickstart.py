@@ -22,6 +22,7 @@ case $1 in
 up) for word; do case $word in local.port=*) echo "${word#*=}" >%(top)s/port ;; esac; done ;;
 url)
     port=$(cat %(top)s/port) || exit 3
+    [ ! -e %(top)s/ended ] || { echo "handrail: it does not answer" >&2; exit "$(cat %(top)s/ended)"; }
     printf '{"server":"http://127.0.0.1:%%s","key":"k3y","vscode":null}\\n' "$port"
     ;;
 run) echo "Hello $*" ;;
@@ -179,6 +180,20 @@ def ended_server():
         equal((status, calls[:1]), (1, ["up -r local -n quickstart -s local.port=%d" % port]), lines)
 
 
+def lost_server():
+    """handrail says itself that it cannot reach the server, as after a reboot. Another fault of it is told."""
+    with Checkout() as c:
+        with taken() as port:
+            pass
+        c(HANDRAIL_PORT=str(port))
+        c.put("ended", "5")
+        equal(c("status")[:2], (1, ["No sandbox is running."]))
+        status, lines, calls = c(HANDRAIL_PORT=str(port))
+        equal((status, calls[:1]), (1, ["up -r local -n quickstart -s local.port=%d" % port]), lines)
+        c.put("ended", "1")
+        equal(c("status")[:2], (1, ["quickstart: cannot ask for the sandbox quickstart: handrail: it does not answer"]))
+
+
 def stop_that_fails():
     with Checkout() as c:
         c.put("busy", "")
@@ -222,7 +237,7 @@ def fleet_without_an_image():
 
 def main():
     tap = Tap()
-    for test in (started, port_that_is_taken, ended_server, stop_that_fails, fleet, fleet_without_an_image):
+    for test in (started, port_that_is_taken, ended_server, lost_server, stop_that_fails, fleet, fleet_without_an_image):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 
