@@ -862,6 +862,29 @@ find_module(void)
 	ck_assert_int_eq(setenv("HANDRAIL_LIBEXECDIR", built, 1), 0);
 }
 
+/* What another sandbox has beside a record stays, whatever the names are. */
+START_TEST(records_beside)
+{
+	static const char *const left[] = {
+	    "a.json.x.json", "a.json.x.json.Ab3dE6", "a.json.12.log", "ab.json"};
+	static const char *const gone[] = {"a.json", "a.log", "a.json.Ab3dE6"};
+	struct hr_sandbox s = {.sid = strdup("a"), .state_dir = strdup(".")};
+	size_t i;
+
+	for (i = 0; i < sizeof(left) / sizeof(*left); i++)
+		ck_assert_int_eq(hr_path_write(left[i], "{}", 2, 0600, NULL), 0);
+	for (i = 0; i < sizeof(gone) / sizeof(*gone); i++)
+		ck_assert_int_eq(hr_path_write(gone[i], "{}", 2, 0600, NULL), 0);
+	hr_record_remove(&s);
+	for (i = 0; i < sizeof(left) / sizeof(*left); i++)
+		ck_assert_msg(access(left[i], F_OK) == 0, "%s is gone", left[i]);
+	for (i = 0; i < sizeof(gone) / sizeof(*gone); i++)
+		ck_assert_msg(access(gone[i], F_OK) != 0, "%s is left", gone[i]);
+	free(s.sid);
+	free(s.state_dir);
+}
+END_TEST
+
 /* No value ends the text it stands in. */
 START_TEST(record_texts)
 {
@@ -1059,6 +1082,7 @@ main(void)
 	tcase_add_test(tc, masked_before_it_is_cut);
 	tcase_add_test(tc, zips);
 	tcase_add_test(tc, tars);
+	tcase_add_test(tc, records_beside);
 	tcase_add_test(tc, record_texts);
 	tcase_add_test(tc, module_that_is_not_there);
 	suite_add_tcase(s, tc);

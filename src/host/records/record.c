@@ -171,7 +171,8 @@ hr_record_load(const char *state_dir, const char *sid, struct hr_record *ret, st
 }
 
 /* Removes the file that a process has written beside the record and not renamed, since it was
- * killed: "SID.json.XXXXXX". No other file of a sandbox has six bytes there. */
+ * killed: "SID.json.XXXXXX", six letters and digits. A sandbox's name may have a dot, so
+ * "SID.json.x.json" is the record of another one. */
 static void
 remove_unfinished(const struct hr_sandbox *s)
 {
@@ -182,7 +183,8 @@ remove_unfinished(const struct hr_sandbox *s)
 	while (dir != NULL && (e = hr_dir_next(dir)) != NULL)
 		if (strncmp(e->d_name, s->sid, n) == 0 &&
 		    strncmp(e->d_name + n, SUFFIX ".", sizeof(SUFFIX)) == 0 &&
-		    strlen(e->d_name + n + sizeof(SUFFIX)) == 6)
+		    strcspn(e->d_name + n + sizeof(SUFFIX), ".") == 6 &&
+		    e->d_name[n + sizeof(SUFFIX) + 6] == '\0')
 			(void)unlinkat(dirfd(dir), e->d_name, 0);
 	if (dir != NULL)
 		(void)closedir(dir);
