@@ -1,29 +1,38 @@
 /* The back-end of a new sandbox where no setting names one. */
 #include "config.h"
 
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
 #include "cli/cli.h"
 #include "cli/progress.h"
 
-#include "base/err.h"
+#include "base/buf.h"
+#include "base/fd.h"
 #include "base/strv.h"
 #include "host/config/settings.h"
-#include "host/docker/engine.h"
 #include "host/kind.h"
 #include "host/records/record.h"
 
-/* Returns true where a Docker Engine answers, or where the caller has named one: then its error is
- * what the caller must see. */
-static bool
-has_engine(const struct cli *c, struct hr_err *why)
+#define ENGINE "/var/run/docker.sock"
+
+/* Returns 0 where a Docker Engine listens, or where the caller has named one: then its error is
+ * what the caller must see. Returns the error, as in errno, where there is none or the account may
+ * not reach it. Asks nothing, because an Engine that hangs would delay the choice. */
+static int
+no_engine(const struct cli *c)
 {
-	struct hr_engine e = {0};
-	bool r;
+	struct sockaddr_un at = {.sun_family = AF_UNIX, .sun_path = ENGINE};
+	HR_CLOSE int fd = -1;
 
 	if (hr_env_get(c->env, "DOCKER_HOST") != NULL)
-		return true;
-	r = hr_engine_init(&e, c->env, why) == 0;
-	hr_engine_done(&e);
-	return r;
+		return 0;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0)
+		return 0;
+	return errno == ENOENT || errno == ECONNREFUSED || errno == EACCES ? errno : 0;
 }
 
 int
@@ -31,7 +40,9 @@ cli_choose_kind(struct cli *c, const char *name)
 {
 	HR_CLEAN(hr_record_done) struct hr_record recorded = {0};
 	struct hr_err err = {0};
+	HR_BUF(note, 1024);
 	const char *kind = "box";
+	int why;
 
 	if (c->config->runtime_set)
 		return CLI_OK;
@@ -39,11 +50,14 @@ cli_choose_kind(struct cli *c, const char *name)
 		return cli_fail(&err);
 	if (recorded.runtime != NULL) {
 		kind = recorded.runtime;
-	} else if (has_engine(c, &err)) {
+	} else if ((why = no_engine(c)) == 0) {
 		kind = HR_KIND_DEFAULT;
 	} else {
-		cli_note(c, "No Docker Engine answers, so the sandbox is a box (handrail-box(8)). "
-			    "Choose another back-end with -r or core.runtime.");
+		hr_buf_addf(&note,
+		    "No Docker Engine can be reached at " ENGINE " (%s), so the sandbox is a box "
+		    "(handrail-box(8)). Choose another back-end with -r or core.runtime.",
+		    strerror(why));
+		cli_note(c, hr_buf_str(&note));
 	}
 	return hr_config_put_text(c->config, "core.runtime", kind, &err) < 0 ? cli_fail(&err)
 									     : CLI_OK;

@@ -112,9 +112,12 @@ struct hr_sandbox_options cli_sandbox(struct cli *c, const char *sid);
 /* Returns CLI_OK, or CLI_USAGE after it has reported that no back-end has the configured name. */
 int cli_kind_exists(const struct cli *c);
 /* Sets core.runtime where no setting names a back-end: to that of the recorded sandbox `name`
- * (NULL: none), else to docker where an Engine answers, else to box, with a note. Returns CLI_OK,
+ * (NULL: none), else to docker where an Engine listens, else to box, with a note. Returns CLI_OK,
  * or an exit status after it has reported the error. */
 int cli_choose_kind(struct cli *c, const char *name);
+/* Returns the address of the server's page, which the caller frees; NULL if it has none, or after a
+ * note where that is unknown. */
+char *cli_page(struct cli *c, struct hr_sandbox *s);
 /* Appends the variables of --env. */
 int cli_environment(const struct cli_args *a, struct hr_strv *env);
 /* Returns false with *err set if --runtime names another back-end than the sandbox's. */

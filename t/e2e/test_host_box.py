@@ -2,14 +2,17 @@
 """The handrail command with sandboxes of the back-end "box": what they see and keep, and that nothing is left of one.
 As root each case is done twice, by root and by another account."""
 
+import errno
 import json
 import os
 import re
 import signal
 import socket
+import socketserver
 import stat
 import subprocess
 import sys
+import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
@@ -25,7 +28,8 @@ class Boxes(Host):
     def __init__(self, uid, **env):
         Host.__init__(self, RUNTIME="box", **env)
         self.uid = uid
-        self.etc = None  # a directory in the place of /etc
+        self.instead = None  # a directory in the place of `over`
+        self.over = "/etc"
         self.change = {} if uid == os.geteuid() else dict(user=uid, group=uid, extra_groups=[])
         for name in ("", "home", "tmp", "cwd", "run"):
             os.chown(self.path(name), uid, uid)
@@ -33,9 +37,10 @@ class Boxes(Host):
             self.env["SANDBOX_ENV_ASAN_OPTIONS"] = os.environ["ASAN_OPTIONS"]
 
     def popen(self, *argv, **more):
-        if self.etc:
-            words = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc && exec setpriv --reuid %d --regid %d '
-                     '--clear-groups "$@"' % (self.uid, self.uid), self.etc, os.path.join(BUILD, "handrail")]
+        if self.instead:
+            words = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" "$1" && shift && exec setpriv --reuid %d '
+                     '--regid %d --clear-groups "$@"' % (self.uid, self.uid), self.instead, self.over,
+                     os.path.join(BUILD, "handrail")]
             return subprocess.Popen(words + list(argv), env=self.env, cwd=self.path("cwd"), stdin=subprocess.DEVNULL,
                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
         return Host.popen(self, *argv, **dict(self.change, **more))
@@ -362,7 +367,7 @@ def subordinate(h):
     for name in ("subuid", "subgid"):
         with open(os.path.join(etc, name), "w") as f:
             f.write("e2e-box:1500000000:65536\n")
-    h.etc = etc
+    h.instead = etc
     h.ok("up")
     h.ok("run", "mkdir -p /var/deep/er && echo x >/var/deep/er/file && chown -R 1000:1000 /var/deep && chmod -R 700 "
          "/var/deep")
@@ -387,7 +392,8 @@ def doctor(h):
     equal(h("doctor").returncode, 1)
 
 
-NOTE = "No Docker Engine answers, so the sandbox is a box"
+NOTE = "so the sandbox is a box"
+REASON = "No Docker Engine can be reached at /var/run/docker.sock (%s), " + NOTE
 
 
 def chosen(h):
@@ -402,7 +408,8 @@ def chosen(h):
         del h.env["RUNTIME"]
     else:
         done = h("up")
-        equal((done.returncode, NOTE in done.stderr), (0, True), "none answers")
+        equal((done.returncode, any(REASON % os.strerror(e) in done.stderr for e in (
+            errno.ENOENT, errno.ECONNREFUSED, errno.EACCES))), (0, True), done.stderr)
         equal("handrail-box" in h("doctor").stdout, True)
     equal(json.loads(h.ok("ps", "--json"))[0]["runtime"], "box")
     done = h("up")
@@ -410,6 +417,30 @@ def chosen(h):
     h.ok("rm", "-q", "default")
     h.env["DOCKER_HOST"] = "unix://" + h.path("nobody")
     h.fails(1, "Nobody answers at " + h.path("nobody"), "up")
+
+
+def chosen_by_its_socket(h):
+    """An Engine that listens is chosen, whatever it answers; one that the account may not reach is not, and why is
+    said."""
+    h.instead, h.over = h.directory("engine"), os.path.realpath("/var/run")
+    del h.env["RUNTIME"]
+    at = h.path("engine", "docker.sock")
+    with socketserver.UnixStreamServer(at, socketserver.BaseRequestHandler) as engine:
+        thread = threading.Thread(target=engine.serve_forever)
+        thread.start()
+        try:
+            for mode, kind, note in ((0o666, "engine", None), (0, "handrail-box", REASON % os.strerror(errno.EACCES))):
+                os.chmod(at, mode)
+                done = h("doctor")
+                equal((kind in done.stdout, NOTE in done.stderr, (note or "") in done.stderr),
+                      (True, note is not None, True), done)
+        finally:
+            engine.shutdown()
+            thread.join()
+    os.chmod(at, 0o666)
+    equal(REASON % os.strerror(errno.ECONNREFUSED) in h("doctor").stderr, True)
+    os.unlink(at)
+    equal(REASON % os.strerror(errno.ENOENT) in h("doctor").stderr, True)
 
 
 def first_run_directory(h):
@@ -421,8 +452,8 @@ def first_run_directory(h):
     equal(os.path.lexists(edge), False)
 
 
-CASES = [chosen, first_run_directory, life, isolated, network, volumes, workspace, limits, paused, pool, two, ended,
-         interrupted, replaced, own_root, subordinate, doctor]
+CASES = [chosen, chosen_by_its_socket, first_run_directory, life, isolated, network, volumes, workspace, limits,
+         paused, pool, two, ended, interrupted, replaced, own_root, subordinate, doctor]
 
 
 def main():
@@ -445,8 +476,8 @@ def main():
             if len(sys.argv) > 1 and case.__name__ not in sys.argv[1:]:
                 continue
             name = "%s, %s" % (case.__name__, "root" if uid == 0 else "another account")
-            if case is subordinate and (uid == 0 or os.geteuid() != 0):
-                continue  # root makes the account for it
+            if case in (subordinate, chosen_by_its_socket) and (uid == 0 or os.geteuid() != 0):
+                continue  # root makes the account, and the place, for it
             if why:
                 tap.skip(name, why)
                 continue
