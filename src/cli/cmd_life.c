@@ -40,20 +40,16 @@ static const struct cli_option up_options[] = {
     {0, NULL, NULL, NULL},
 };
 
+/* Without JSON the line comes first: what reads it need not wait until the server has been asked
+ * for its page. */
 static int
 show_up(struct cli *c, struct hr_sandbox *s)
 {
 	HR_BUF(b, 1 << 16);
 	HR_BUF(note, 1 << 16);
-	HR_FREE char *page = NULL;
-	struct hr_err err = {0};
+	HR_FREE char *page = c->json ? cli_page(c, s) : NULL;
+	int r;
 
-	if (hr_sandbox_page(s, &page, &err) != 0)
-		cli_note(c, err.msg);
-	if (page != NULL && !c->json) {
-		hr_buf_addf(&note, "its page in a browser: %s", page);
-		cli_note(c, hr_buf_str(&note));
-	}
 	if (c->json) {
 		hr_buf_addc(&b, '{');
 		hr_json_put_named(&b, "sid", hr_sandbox_id(s));
@@ -64,7 +60,12 @@ show_up(struct cli *c, struct hr_sandbox *s)
 		hr_buf_addf(&b, "%s %s\n", hr_sandbox_id(s),
 		    hr_sandbox_url(s) != NULL ? hr_sandbox_url(s) : "-");
 	}
-	return cli_out_buf(&b);
+	r = cli_out_buf(&b);
+	if (r == CLI_OK && !c->json && !c->quiet && (page = cli_page(c, s)) != NULL) {
+		hr_buf_addf(&note, "its page in a browser: %s", page);
+		cli_note(c, hr_buf_str(&note));
+	}
+	return r;
 }
 
 /* The options that set a setting. */

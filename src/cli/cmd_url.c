@@ -8,8 +8,23 @@
 
 #include "base/buf.h"
 #include "cli/commands.h"
+#include "cli/progress.h"
 #include "host/life/urls.h"
 #include "proto/json.h"
+
+char *
+cli_page(struct cli *c, struct hr_sandbox *s)
+{
+	HR_BUF(note, 1 << 16);
+	char *page = NULL;
+	struct hr_err err = {0};
+
+	if (hr_sandbox_page(s, &page, &err) != 0) {
+		hr_buf_addf(&note, "it is unknown whether the server has a page: %s", err.msg);
+		cli_note(c, hr_buf_str(&note));
+	}
+	return page;
+}
 
 static int
 show(struct cli *c, const char *server, const char *page, const char *key, const char *vscode,
@@ -48,16 +63,14 @@ print_urls(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	HR_FREE char *page = NULL;
 	HR_FREE char *vscode = NULL;
 	HR_FREE char *hosts = NULL;
-	int r;
 
 	(void)a;
-	if (hr_sandbox_vscode_url(s, &vscode, &err) != 0 || hr_sandbox_page(s, &page, &err) != 0 ||
+	if (hr_sandbox_vscode_url(s, &vscode, &err) != 0 ||
 	    hr_sandbox_web_hosts(s, &hosts, &err) != 0)
-		r = cli_fail(&err);
-	else
-		r = show(c, hr_sandbox_url(s) != NULL ? hr_sandbox_url(s) : "-", page,
-		    hr_sandbox_session_api_key(s), vscode, hosts);
-	return r;
+		return cli_fail(&err);
+	page = cli_page(c, s);
+	return show(c, hr_sandbox_url(s) != NULL ? hr_sandbox_url(s) : "-", page,
+	    hr_sandbox_session_api_key(s), vscode, hosts);
 }
 
 const struct cli_command cli_url = {"url", NULL, "[NAME]",

@@ -2,6 +2,7 @@
 """The handrail command and libhandrail with sandboxes of the kinds "local" and loadable, from the build
 tree: each test has its own state directory and home, and nothing is left behind."""
 
+import contextlib
 import http.server
 import json
 import os
@@ -545,10 +546,13 @@ class TokenServer(http.server.BaseHTTPRequestHandler):
     """In the place of a sandbox's server: an editor's token, after as many failures as `busy` has."""
 
     busy, seen = [], []
+    page = None  # how it answers a question for the page, other than by 404
 
     def do_GET(self):
         body = json.dumps({"token": "t k"}).encode()
         self.seen.append((self.headers["X-Session-API-Key"], self.headers["X-Preview"]))
+        if self.path == "/handrail/" and self.page:
+            return self.page()
         status = self.busy.pop() if self.busy else 200
         self.send_response(status if self.path == "/vscode/connection_token" else 404)
         self.send_header("Content-Length", str(len(body)))
@@ -787,6 +791,65 @@ def loadable_backend():
         h.fails(1, "Failed to import third-party runtime", "up", "-r", "broken")
         other = os.path.join(BUILD, "handrail-archives.so")
         h.fails(1, other + ": it exports no hr_backend_entry", "up", "-r", other)
+
+
+@contextlib.contextmanager
+def page_server(answer):
+    """A sandbox whose server answers a question for its page by that function."""
+    with Host() as h, http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Pages", (TokenServer,), {
+            "seen": [], "busy": [], "page": answer})) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            h.env.update(OH_RUNTIME_PLUGIN_PATH=os.path.join(BUILD, "t/host/.libs"), RUNTIME="example",
+                         EXAMPLE_URL="http://127.0.0.1:%d" % server.server_address[1])
+            yield h, server.RequestHandlerClass.seen
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def page_that_fails():
+    """A server that is asked for its page once, and answers with an error: the other addresses are printed."""
+    def broken(request):
+        request.send_response(503)
+        request.send_header("Content-Length", "0")
+        request.end_headers()
+
+    with page_server(broken) as (h, seen):
+        for argv in (("up", "--json"), ("url", "--json")):
+            seen[:] = []
+            done = h(*argv)
+            equal((done.returncode, json.loads(done.stdout)["page"]), (0, None), done.stderr)
+            equal("it is unknown whether the server has a page: Server error '503" in done.stderr, True, done.stderr)
+            equal(len(seen), 1 if argv[0] == "up" else 2, "the editor's token, and the page once")
+
+
+def page_that_drips():
+    """What comes byte by byte has an end: the line of "up" is there before, and it takes ten seconds."""
+    printed, over = threading.Event(), threading.Event()
+
+    def drips(request):
+        equal(printed.wait(PATIENCE), True, "the line comes first")
+        request.send_response(200)
+        request.end_headers()
+        with contextlib.suppress(OSError):  # nobody listens any more
+            while not over.wait(0.5):
+                request.wfile.write(b".")
+
+    with page_server(drips) as (h, seen):
+        child = h.popen("up")
+        try:
+            equal(child.stdout.readline(), "default %s\n" % h.env["EXAMPLE_URL"])
+            printed.set()
+            said = child.communicate(timeout=PATIENCE)[1]
+        finally:
+            over.set()
+            child.kill()
+            child.communicate()
+        equal((child.returncode, "it is unknown whether the server has a page: " in said), (0, True), said)
+        equal(len(seen), 1, "it is asked once")
 
 
 def kind_of_ones_own():
@@ -1127,9 +1190,9 @@ def main():
                  port_that_is_given, many_are_watched, forged_readiness, doctor_of_chromium, two_sandboxes,
                  server_that_died, server_that_does_not_start, server_killed_before_it_is_ready,
                  server_that_does_not_end, start_that_is_killed, recorded_before_it_runs, own_workspace, files,
-                 repository, logs, log_stream, page, addresses, resources, named, terminal, wrong_usage,
-                 help_and_completion, settings, mcp_servers, decisions_without_a_server, loadable_backend,
-                 kind_of_ones_own,
+                 repository, logs, log_stream, page, page_that_fails, page_that_drips, addresses, resources, named,
+                 terminal, wrong_usage, help_and_completion, settings, mcp_servers, decisions_without_a_server,
+                 loadable_backend, kind_of_ones_own,
                  settings_of_a_kind, limits_that_do_not_hold, copies_as_cp_has_them, in_a_directory, listed,
                  reasons_of_a_clone, mistakes_in_the_file, cells,
                  plugins_at_first_touch):

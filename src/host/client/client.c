@@ -201,6 +201,16 @@ attempt(struct hr_client *c, const struct hr_http_request *req, struct hr_http_a
 }
 
 int
+hr_client_send_once(struct hr_client *c, const struct hr_http_request *req,
+    struct hr_http_answer *ret, struct hr_err *err)
+{
+	struct hr_err mine;
+	unsigned failure;
+
+	return attempt(c, req, ret, &failure, err != NULL ? err : &mine);
+}
+
+int
 hr_client_send(struct hr_client *c, const struct hr_http_request *req, struct hr_http_answer *ret,
     struct hr_err *err)
 {

@@ -28,5 +28,8 @@ void hr_client_done(struct hr_client *c); /* Frees c, which must be zeroed or in
  * with HR_E_RETRY. The caller frees the answer's body in both cases. */
 int hr_client_send(struct hr_client *c, const struct hr_http_request *r, struct hr_http_answer *ret,
     struct hr_err *err);
+/* Does the same with one attempt, and without c->failed. */
+int hr_client_send_once(struct hr_client *c, const struct hr_http_request *r,
+    struct hr_http_answer *ret, struct hr_err *err);
 
 #endif

@@ -11,12 +11,14 @@
 #include "base/err.h"
 #include "base/text/text.h"
 #include "host/life/action.h"
+#include "host/mask.h"
 #include "http/http.h"
 #include "proto/json.h"
 
 #define URL_MAX 65536
 #define TOKEN_TIMEOUT_S 10
 #define PAGE_TIMEOUT_S 10
+#define PAGE_MAX 65536
 
 /* Makes the editor's address, which the caller owns; *ret is NULL if there is no editor. */
 static int
@@ -82,8 +84,12 @@ hr_sandbox_vscode_url(struct hr_sandbox *s, char **ret_url, struct hr_err *err)
 int
 hr_sandbox_page(struct hr_sandbox *s, char **ret_url, struct hr_err *err)
 {
-	struct hr_http_request req = {
-	    .method = "GET", .url = "/handrail/", .timeout_s = PAGE_TIMEOUT_S, .watch_fd = -1};
+	struct hr_http_request req = {.method = "GET",
+	    .url = "/handrail/",
+	    .timeout_s = PAGE_TIMEOUT_S,
+	    .total_s = PAGE_TIMEOUT_S,
+	    .answer_max = PAGE_MAX,
+	    .watch_fd = -1};
 	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	struct hr_err why = {0};
 	const char *at;
@@ -95,10 +101,13 @@ hr_sandbox_page(struct hr_sandbox *s, char **ret_url, struct hr_err *err)
 	at = strstr(s->endpoint.url, "://");
 	if (at != NULL && strchr(at + strlen("://"), '/') != NULL)
 		return 0;
-	if (hr_client_send(&s->client, &req, &a, &why) != 0) /* 403 and 404: no such path */
-		return why.code == HR_E_HTTP_STATUS && why.status / 100 == 4
+	/* nobody waits long for a page, and no back-end restarts a sandbox for it */
+	if (hr_client_send_once(&s->client, &req, &a, &why) != 0) {
+		hr_mask_error(s, &why);
+		return why.code == HR_E_HTTP_STATUS && why.status / 100 == 4 /* no such path */
 			   ? 0
 			   : hr_err_pass(err, &why);
+	}
 	/* another server may answer at any path */
 	if (memmem(hr_buf_str(&a.body), a.body.len, "<title>handrail", strlen("<title>handrail")) ==
 	    NULL)
