@@ -343,7 +343,7 @@ def images_of_others():
                        "HANDRAIL_LIBEXECDIR=/openhands/libexec/handrail HANDRAIL_DATADIR=/openhands/conf' - %s"
                        % (root, bare), shell=True, check=True, stdout=subprocess.DEVNULL)
         h.fails(1, "is not a directory that", "up", "-i", bare, "--payload", h.path("root"))
-        h.fails(3, 'none of handrail\'s programs; "handrail image preflight %s" says' % bare, "up", "-q", "-i", bare)
+        h.fails(3, 'lacks handrail\'s programs; "handrail image preflight %s" prints' % bare, "up", "-q", "-i", bare)
         equal(docker("ps", "-aq", "--filter", "name=" + h.name).stdout, b"", "nothing was left")
 
         def preflight(*argv):
