@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Parts of the page alone in a real Chromium, with a server that is made up: its answers come in the order that a fault needs."""
+"""Parts of the page alone in a real Chromium. A made-up server gives its answers in the order that a fault needs."""
 
 import os
 import sys
@@ -74,6 +74,7 @@ def result(script):
     need_browser()
     with Keyed() as s, Window() as w:
         w.open(s.page())
+        w.until("the page is at rest", "return document.querySelector('#key')")  # it replaces all that is shown
         got = w.js_async(COMMON + "const main = async () => {" + script +
                          "}; main().then(done, (e) => done(String(e.stack)));")
         equal(complaints(w), [])
@@ -237,7 +238,7 @@ def saves_of_a_moved_file():
 
 
 def shells_that_end():
-    """A shell ends with the bash of a page, also of another page, and by no other command's end, whatever its name is."""
+    """A shell ends with the bash that a page started in it, whichever page that was, and with no other command."""
     equal(result("""
         const {createShells} = await module('shells'), told = [];
         let answer = null, names = [];

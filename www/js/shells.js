@@ -1,6 +1,7 @@
 // Chooses the shell that is seen, and makes shells for people: a named session in which an interactive bash runs, so that it
-// has a prompt and the keys of one. Such a shell is closed when its bash ends, which a page knows by the bash's command: a name
-// can be anybody's. By its name any page offers to close it, also after a reload. The list is requested where its length has changed, and where somebody opens it.
+// has a prompt and the keys of one. Such a shell is closed when its bash ends. A page knows it by the command of that bash,
+// because anybody can give a session such a name. Any page offers to close a shell of such a name, also after a reload. The
+// list is requested where its length has changed, and where somebody opens it.
 import {query} from "./api.js";
 import {h, plain} from "./dom.js";
 
