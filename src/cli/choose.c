@@ -19,8 +19,8 @@
 #define ENGINE "/var/run/docker.sock"
 
 /* Returns 0 where a Docker Engine listens, or where the caller has named one: then its error is
- * what the caller must see. Returns the error, as in errno, where there is none or the account may
- * not reach it. Asks nothing, because an Engine that hangs would delay the choice. */
+ * what the caller must see. Returns the error, as in errno, where there is none or the account is
+ * refused. Asks nothing, because an Engine that hangs would delay the choice. */
 static int
 no_engine(const struct cli *c)
 {
