@@ -70,7 +70,9 @@ enum hr_connected {
 /* The address of the sandbox's server. All members belong to the back-end, and stay until the next
  * call of the table. */
 struct hr_endpoint {
-	const char *url;         /* "http://127.0.0.1:30000"; NULL: no server */
+	/* "http://127.0.0.1:30000"; "unix:PATH" if unix_socket is all that leads to the server;
+	 * NULL: no server */
+	const char *url;
 	const char *unix_socket; /* NULL: the server is reached by TCP */
 	const char *key;         /* value of X-Session-API-Key; NULL: none */
 	/* Headers of each request besides the key, as "X-API-Key: ...", as secret as the key;

@@ -91,8 +91,10 @@ FORKS = ("import os, signal\n"
 
 def life(h):
     """It starts, runs, lists, copies, logs and ends, and nothing is left of it."""
-    equal(h.ok("up").split()[0], "default")
+    line = h.ok("up")
     box = h.box()
+    url = "unix:%s/http.sock" % box["edge"]
+    equal((line, stat.S_ISSOCK(os.stat(url[5:]).st_mode)), ("default %s\n" % url, True))
     equal(h.ok("run", "echo hi; cd /; pwd"), "hi\n/\n")
     equal(h.ok("run", "pwd; echo $$ $USER; test -w ~ && test -w /workspace && echo writable").splitlines()[0], "/")
     equal(h("run", "(exit 42)").returncode, 42)
@@ -103,7 +105,8 @@ def life(h):
     with open(h.path("cwd", "back")) as f:
         equal(f.read(), "of the hostmore\n")
     listed = json.loads(h.ok("ps", "--json"))
-    equal([(s["sid"], s["runtime"], s["state"], s["image"]) for s in listed], [("default", "box", "running", None)])
+    equal([(s["sid"], s["runtime"], s["state"], s["image"], s["url"]) for s in listed],
+          [("default", "box", "running", None, url)])
     equal("ready: listening on unix:" in h.ok("logs"), True)
     h.fails(1, "its server listens on the Unix socket " + box["edge"], "url")
     h.fails(2, "--image: the back-end box runs on this machine and has no images", "up", "-i", "image")

@@ -46,9 +46,10 @@ forget(struct hr_box *b)
 	free(b->name);
 	free(b->dir);
 	free(b->edge);
+	free(b->url);
 	free(b->key);
 	hr_strv_done(&b->groups);
-	b->name = b->dir = b->edge = b->key = NULL;
+	b->name = b->dir = b->edge = b->url = b->key = NULL;
 	b->new_dir = false;
 	b->pid = 0;
 }
@@ -212,7 +213,7 @@ box_endpoint(void *self, struct hr_endpoint *ret)
 {
 	struct hr_box *b = self;
 
-	ret->url = "http://localhost";
+	ret->url = b->url;
 	ret->unix_socket = b->at;
 	ret->key = b->key;
 	ret->vscode_port = b->ports[HR_BOX_VSCODE];

@@ -35,6 +35,7 @@ struct hr_box {
 	int watch;             /* pidfd, readable when the box has ended; -1: none */
 	int socket;            /* the server's socket file, opened with O_PATH; -1: none */
 	char at[32];           /* the path of `socket` */
+	char *url;             /* "unix:" and the caller's path of it; NULL: none */
 	bool new_dir; /* this process made the directory: it is removed if the start fails */
 	/* locks that are held only with the network of the host */
 	struct hr_portlock locks[HR_BOX_PORTS];

@@ -360,7 +360,7 @@ hr_box_open_socket(struct hr_box *b, struct hr_err *err)
 		    path);
 	}
 	(void)snprintf(b->at, sizeof(b->at), "/proc/self/fd/%d", b->socket);
-	return 0;
+	return hr_text_setf(&b->url, err, "unix:%s", path);
 }
 
 int

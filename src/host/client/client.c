@@ -73,7 +73,9 @@ hr_client_point(struct hr_client *c, const struct hr_endpoint *e, struct hr_err 
 		    "the sandbox's back-end adds %zu headers to each request; at most %d are "
 		    "possible",
 		    n, HR_ENDPOINT_HEADERS);
-	c->url = strdup(e->url != NULL ? e->url : "");
+	c->url = strdup(e->url == NULL                     ? ""
+			: strncmp(e->url, "unix:", 5) == 0 ? "http://localhost"
+							   : e->url);
 	bad =
 	    c->url == NULL || (e->key != NULL && add_header(c, "X-Session-API-Key: ", e->key) != 0);
 	if (e->unix_socket != NULL)
