@@ -80,7 +80,7 @@ EXTRA_DIST += %D%/handrail-fleet.nginx %D%/handrail-fleetd.logrotate \
 	%D%/handrail-fleet.conf.in %D%/handrail-fleet-http.conf.in %D%/handrail-fleet-server.conf.in \
 	%D%/handrail-fleet-routes.conf.in %D%/handrail-fleet-console.conf.in %D%/handrail-fleetd.service.in \
 	%D%/nginx.conf.in %D%/handrail-http.conf.in %D%/handrail-locations.conf.in \
-	%D%/handrail-site.conf.in %D%/handrail-viewer.conf.in %D%/handrail-mcp.conf.in %D%/handrail-swerex.conf.in %D%/handrail-v1.conf.in %D%/handrail-www.conf.in \
+	%D%/handrail-site.conf.in %D%/handrail-viewer.conf.in %D%/handrail-mcp.conf.in %D%/handrail-ports.conf.in %D%/handrail-swerex.conf.in %D%/handrail-v1.conf.in %D%/handrail-www.conf.in \
 	%D%/handrail.conf.json.in %D%/handraild.service.in %D%/user/handraild.service.in
 
 dist_doc_DATA = doc/actions.md doc/actions.svg doc/agents.md doc/architecture.md doc/backends.md doc/choose.md doc/clouds.md doc/console.png doc/figures.md doc/files.md doc/fleet.md doc/fleet.openapi.json doc/host.md doc/http.md doc/images.md doc/install.md \
