@@ -40,8 +40,8 @@ static const struct cli_option up_options[] = {
     {0, NULL, NULL, NULL},
 };
 
-/* Without JSON the line comes first: what reads it need not wait until the server has been asked
- * for its page. */
+/* Prints what was started. The line comes before the server is asked for its page, so that nobody
+ * who reads it waits for that; JSON has the page in it. */
 static int
 show_up(struct cli *c, struct hr_sandbox *s)
 {

@@ -101,7 +101,7 @@ hr_sandbox_page(struct hr_sandbox *s, char **ret_url, struct hr_err *err)
 	at = strstr(s->endpoint.url, "://");
 	if (at != NULL && strchr(at + strlen("://"), '/') != NULL)
 		return 0;
-	/* nobody waits long for a page, and no back-end restarts a sandbox for it */
+	/* asks once: a page is worth no long wait, and no restart of a sandbox */
 	if (hr_client_send_once(&s->client, &req, &a, &why) != 0) {
 		hr_mask_error(s, &why);
 		return why.code == HR_E_HTTP_STATUS && why.status / 100 == 4 /* no such path */
