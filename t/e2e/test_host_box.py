@@ -446,17 +446,31 @@ def chosen_by_its_socket(h):
     equal(REASON % os.strerror(errno.ENOENT) in h("doctor").stderr, True)
 
 
-def first_run_directory(h):
-    """The directory for run directories is made where there is none yet."""
-    h.env["XDG_RUNTIME_DIR"] = h.path("run", "user", "of")
-    h.ok("up", "-q")
-    edge = h.box()["edge"]
-    h.ok("down", "-q")
-    equal(os.path.lexists(edge), False)
+def edge(h):
+    """No other account reaches what the box's root makes of the directory of the socket, which always goes."""
+    if h.uid == 0:
+        h.env["RUN_AS_OPENHANDS"] = "false"
+    h.ok("up")
+    box = h.box()
+    h.ok("run", "cd /run/handrail/edge && cp /bin/true own && chmod 4755 own . && mkdir -p shut/er && chmod 0 shut")
+    equal(stat.S_IMODE(os.stat(os.path.join(box["edge"], "own")).st_mode), 0o4755)
+    equal((os.path.dirname(box["edge"]), stat.S_IMODE(os.stat(box["dir"]).st_mode)), (box["dir"], 0o700))
+    equal((os.listdir(h.path("run")), "own" in os.listdir(box["dir"])), ([], False))
+    os.kill(box["pid"], signal.SIGKILL)
+    equal(process.wait_gone(box["pid"], PATIENCE), True)
+    equal(h.ok("up", "-q", "--run", "ls /run/handrail/edge; chmod 0 /run/handrail/edge"), "http.sock\n")
+    equal(h.ok("up", "-q", "--run", "echo on"), "on\n")
+    again = h.box()
+    h.ok("down")
+    equal(h.left(box, again), [])
+    equal((os.listdir(h.path("state")), os.listdir(h.path("run"))), ([], []))
+    h.env["HANDRAIL_STATE_DIR"] = h.path("home", "longer-than-the-address-of-a-socket" * 4)
+    equal(h.ok("up", "-q", "--run", "echo on"), "on\n")
+    h.ok("down")
 
 
-CASES = [chosen, chosen_by_its_socket, first_run_directory, life, isolated, network, volumes, workspace, limits,
-         paused, pool, two, ended, interrupted, replaced, own_root, subordinate, doctor]
+CASES = [chosen, chosen_by_its_socket, edge, life, isolated, network, volumes, workspace, limits, paused, pool, two,
+         ended, interrupted, replaced, own_root, subordinate, doctor]
 
 
 def main():

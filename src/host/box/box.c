@@ -132,10 +132,9 @@ remove_directory(const struct hr_box *b, struct hr_err *err)
 	return geteuid() != 0 ? remove_inside(b, err) : hr_err_pass(err, &e);
 }
 
-/* Ends the processes of the box, and removes the files that lead to them. The box's own files
- * stay. */
-static int
-end_processes(struct hr_box *b, struct hr_err *err)
+/* Ends the processes of the box; its files stay. */
+static void
+end_processes(struct hr_box *b)
 {
 	if (b->watch >= 0) {
 		(void)hr_box_freeze(b, false, NULL); /* a frozen process does not end */
@@ -146,19 +145,16 @@ end_processes(struct hr_box *b, struct hr_err *err)
 	b->pid = 0;
 	hr_box_remove_groups(b);
 	release_ports(b);
-	return b->edge != NULL ? hr_path_remove(b->edge, err) : 0;
 }
 
 static int
 end_it(struct hr_box *b, bool with_files, struct hr_err *err)
 {
-	int r = end_processes(b, err);
-
-	if (with_files && remove_directory(b, err) < 0)
-		r = -1;
-	if (with_files)
-		b->new_dir = false;
-	return r;
+	end_processes(b);
+	if (!with_files)
+		return 0;
+	b->new_dir = false;
+	return remove_directory(b, err);
 }
 
 static int
@@ -198,8 +194,7 @@ box_connect(void *self, enum hr_connected *ret, struct hr_err *err)
 		return hr_err_set(
 		    err, HR_E_DISCONNECTED, "No existing box found for session %s", b->h->sid);
 	/* a recorded box that cannot be used ends; its files stay */
-	if (end_processes(b, err) < 0)
-		return -1;
+	end_processes(b);
 	if (hr_box_make(b, err) != 0) {
 		(void)box_undo(b, NULL);
 		return -1;
@@ -290,8 +285,7 @@ box_adopt(void *self, const char *sid, const char *record, struct hr_err *err)
 	struct hr_box *b = self;
 
 	(void)sid; /* neither the server nor a path depends on the name */
-	if (end_processes(b, err) < 0)
-		return -1;
+	end_processes(b);
 	if (box_restore(b, record, err) == 0)
 		return 0;
 	forget(b); /* another box may be adopted instead */

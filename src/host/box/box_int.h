@@ -26,8 +26,8 @@ struct hr_box {
 	/* The next four members are kept from one box to the next of the same sandbox: the record
 	 * of the first leads to the next. NULL: there was none. */
 	char *name; /* name of the control groups, and the host name in the box */
-	char *dir;  /* directory with all files of the box: "storage", "log", "process" */
-	char *edge; /* the caller's name of HR_BOX_EDGE */
+	char *dir;  /* directory with all files of the box: "storage", "log", "process", "edge" */
+	char *edge; /* the caller's name of HR_BOX_EDGE, below `dir` */
 	char *key;
 	pid_t pid; /* 0: none */
 	unsigned long long started;

@@ -15,7 +15,6 @@
 #include "base/path.h"
 #include "base/text/text.h"
 #include "host/common/exam.h"
-#include "host/runbase.h"
 #include "host/config/settings.h"
 #include "proto/json.h"
 
@@ -56,7 +55,7 @@ hr_box_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 	struct hr_box *b = self;
 	const char *const *env = b->h->environ;
 	const char *given = hr_env_get(env, "HANDRAIL_SERVER");
-	const char *tmp = hr_env_get(env, "TMPDIR"), *base = hr_run_base(env);
+	const char *tmp = hr_env_get(env, "TMPDIR");
 	HR_FREE char *launcher = NULL;
 	HR_FREE char *storage = NULL;
 	HR_BUF(out, 1u << 16);
@@ -67,11 +66,6 @@ hr_box_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 	launcher = hr_box_launcher(&e);
 	fn(arg, launcher != NULL, "handrail-box", launcher != NULL ? launcher : e.msg);
 	hr_exam_program(fn, arg, env, "bash", "Debian: apt-get install bash");
-	if (access(base, W_OK | X_OK) != 0)
-		hr_exam_say(
-		    fn, arg, false, "run directory", "%s: %s; set TMPDIR", base, strerror(errno));
-	else
-		hr_exam_say(fn, arg, true, "run directory", "in %s", base);
 	if (launcher == NULL)
 		return 0;
 	if (hr_text_setf(&storage, err, "%s/handrail-doctor-XXXXXX", tmp != NULL ? tmp : "/tmp") !=

@@ -27,7 +27,6 @@
 #include "host/common/module.h"
 #include "host/common/proc.h"
 #include "host/common/ready.h"
-#include "host/runbase.h"
 #include "host/common/statedir.h"
 #include "host/records/record.h"
 #include "proto/json.h"
@@ -85,9 +84,6 @@ choose_names(struct hr_box *b, struct hr_err *err)
 			if (!isalnum((unsigned char)*at))
 				*at = '-';
 	}
-	if (b->edge == NULL &&
-	    hr_text_setf(&b->edge, err, "%s/handrail-%s", hr_run_base(b->h->environ), digits) != 0)
-		return -1;
 	if (b->dir == NULL && b->h->state_dir != NULL) {
 		b->dir = hr_record_path(b->h->state_dir, b->h->sid, HR_RECORD_HOME);
 		if (b->dir == NULL)
@@ -95,6 +91,8 @@ choose_names(struct hr_box *b, struct hr_err *err)
 	}
 	if (b->dir == NULL && hr_text_setf(&b->dir, err, "%s/handrail-box-%s",
 				  tmp != NULL ? tmp : "/var/tmp", digits) != 0)
+		return -1;
+	if (hr_text_setf(&b->edge, err, "%s/edge", b->dir) != 0)
 		return -1;
 	return b->key != NULL && hr_env_get(b->h->environ, "SESSION_API_KEY") == NULL
 		   ? 0
@@ -118,6 +116,25 @@ make_directory(const char *path, bool *ret_new, struct hr_err *err)
 	return chmod(path, 0700) == 0 ? 0 : hr_err_sys(err, errno, "change the mode of %s", path);
 }
 
+/* Makes the directory of the server's socket. It is the root of a mount in the box, whose root can
+ * change its mode, owner and contents: only b->dir keeps other accounts out of it. One that cannot be
+ * removed gets another name, and goes with b->dir. */
+static int
+make_edge(const struct hr_box *b, struct hr_err *err)
+{
+	HR_FREE char *old = NULL;
+	char digits[NAME_DIGITS + 1];
+
+	if (hr_path_remove(b->edge, NULL) < 0) {
+		if (hr_random_hex(digits, NAME_DIGITS, err) < 0 ||
+		    hr_text_setf(&old, err, "%s.%s", b->edge, digits) != 0)
+			return -1;
+		if (rename(b->edge, old) != 0)
+			return hr_err_sys(err, errno, "rename %s", b->edge);
+	}
+	return mkdir(b->edge, 0700) == 0 ? 0 : hr_err_sys(err, errno, "create %s", b->edge);
+}
+
 static int
 make_directories(struct hr_box *b, struct hr_err *err)
 {
@@ -131,12 +148,8 @@ make_directories(struct hr_box *b, struct hr_err *err)
 	    make_directory(b->dir, &b->new_dir, err) < 0 ||
 	    make_directory(storage, &ignored, err) < 0)
 		return -1;
-	if (hr_path_mkdirs_own(hr_run_base(b->h->environ), 0755, NULL, err) < 0)
-		return -1;
 	/* an earlier box has ended: its files of both are of no use */
-	if (hr_path_remove(process, err) < 0 || hr_path_remove(b->edge, err) < 0)
-		return -1;
-	return make_directory(b->edge, &ignored, err);
+	return hr_path_remove(process, err) < 0 ? -1 : make_edge(b, err);
 }
 
 /* ---- the launcher ---- */
@@ -367,23 +380,25 @@ int
 hr_box_make(struct hr_box *b, struct hr_err *err)
 {
 	HR_FREE char *log = NULL;
-	HR_FREE char *notify_path = NULL;
 	HR_BUF(document, 1u << 20);
 	HR_CLOSE int notify = -1;
+	HR_CLOSE int edge = -1;
 
 	if (choose_ports(b, err) < 0 || choose_names(b, err) < 0)
 		return -1;
 	b->h->begun(b->h->arg);
 	log = hr_box_path(b, "log");
-	notify_path = hr_path_join(b->edge, HR_BOX_NOTIFY);
-	if (log == NULL || notify_path == NULL)
+	if (log == NULL)
 		return hr_err_nomem(err);
 	if (make_directories(b, err) < 0 || hr_box_document(b, &document, err) < 0)
 		return -1;
-	notify = hr_ready_open(notify_path, NULL, err);
+	edge = open(b->edge, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (edge < 0)
+		return hr_err_sys(err, errno, "open %s", b->edge);
+	notify = hr_ready_open(edge, HR_BOX_NOTIFY, NULL, err);
 	if (notify < 0 || launch(b, &document, log, err) < 0 ||
 	    hr_ready_wait(notify, b->pid, b->watch, log, err) < 0)
 		return -1;
-	(void)unlink(notify_path);
+	(void)unlinkat(edge, HR_BOX_NOTIFY, 0);
 	return hr_box_open_socket(b, err);
 }

@@ -20,27 +20,26 @@
 #define LAST_WORDS 600
 
 int
-hr_ready_open(const char *path, char name[HR_READY_NAME], struct hr_err *err)
+hr_ready_open(int dir, const char *leaf, char name[HR_READY_NAME], struct hr_err *err)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	socklen_t len = sizeof(a);
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	const int yes = 1;
 
-	if (path != NULL &&
-	    (size_t)snprintf(a.sun_path, sizeof(a.sun_path), "%s", path) >= sizeof(a.sun_path)) {
-		hr_fd_close(&fd);
-		return hr_err_set(err, HR_E_INVAL, "the path of a socket is too long: %s", path);
-	}
+	/* the path of the directory may be longer than an address */
+	if (dir >= 0)
+		(void)snprintf(
+		    a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%.40s", dir, leaf);
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) != 0 ||
-	    bind(fd, (struct sockaddr *)&a, path != NULL ? sizeof(a) : sizeof(sa_family_t)) != 0 ||
+	    bind(fd, (struct sockaddr *)&a, dir >= 0 ? sizeof(a) : sizeof(sa_family_t)) != 0 ||
 	    getsockname(fd, (struct sockaddr *)&a, &len) != 0) {
 		(void)hr_err_sys(err, errno, "a socket for readiness");
 		hr_fd_close(&fd);
 		return -1;
 	}
 	len -= (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1;
-	if (path == NULL)
+	if (dir < 0)
 		(void)snprintf(name, HR_READY_NAME, "@%.*s", (int)len, a.sun_path + 1);
 	return fd;
 }

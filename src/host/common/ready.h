@@ -8,10 +8,10 @@
 
 #define HR_READY_NAME 32
 
-/* Opens a socket for the server's message. path NULL: its name is chosen by the kernel and written
- * to `name` in the form of $NOTIFY_SOCKET; otherwise the socket is made at `path`, which must be
- * free. Returns a descriptor, or -1 with *err set. */
-int hr_ready_open(const char *path, char name[HR_READY_NAME], struct hr_err *err);
+/* Opens a socket for the server's message. dir -1: its name is chosen by the kernel and written to
+ * `name` in the form of $NOTIFY_SOCKET; otherwise the socket is made as `leaf`, which must be free,
+ * in the directory of that descriptor. Returns a descriptor, or -1 with *err set. */
+int hr_ready_open(int dir, const char *leaf, char name[HR_READY_NAME], struct hr_err *err);
 
 /* Waits for "READY=1" of process `pid`, or for its end, which the pidfd `watch` shows. The error
  * then has the last lines of the file `log` (NULL: none). Returns 0, or -1 with *err set. */

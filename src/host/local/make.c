@@ -359,7 +359,7 @@ hr_local_make(struct hr_local *l, struct hr_err *err)
 {
 	char name[HR_READY_NAME];
 	int r;
-	HR_CLOSE int notify = hr_ready_open(NULL, name, err);
+	HR_CLOSE int notify = hr_ready_open(-1, NULL, name, err);
 
 	if (notify < 0)
 		return -1;
