@@ -300,6 +300,38 @@ def interrupted(h):
     equal(here, [])
 
 
+def lost(h):
+    """A start ends if the process that the launcher names has ended before the caller looks at it."""
+    launcher = os.path.join(h.directory("lib"), "handrail-box")
+    with open(launcher, "w") as f:
+        f.write("#!/bin/sh\ncat >/dev/null\necho '{\"pid\": 2147483647, \"started\": 1, \"groups\": []}' >&3\n"
+                "read word <&3 || echo 'handrail-box: the caller has left' >&2\nexit 1\n")
+    os.chmod(launcher, 0o755)
+    h.env["HANDRAIL_LIBEXECDIR"] = h.path("lib")
+    h.fails(1, "the caller has left", "up", "-q")
+    equal((os.listdir(h.path("state")), os.listdir(h.path("tmp"))), ([], []))
+
+
+def unknown(h):
+    """A box of which nobody can tell whether it runs is neither replaced nor removed."""
+    h.ok("up")
+    h.ok("run", "echo kept >~/kept")
+    box = h.box()
+    names = sorted(os.listdir(box["dir"]))
+    file = os.path.join(box["dir"], "process")
+    os.rename(file, file + ".kept")
+    os.mkdir(file)
+    for words in (("run", "true"), ("up", "-q"), ("down", "-q")):
+        done = h(*words)
+        equal((done.returncode != 0, file + ": Is a directory" in done.stderr), (True, True), done.stderr)
+    equal(os.path.exists("/proc/%d" % box["pid"]), True)
+    os.rmdir(file)
+    os.rename(file + ".kept", file)
+    equal((h.ok("run", "cat ~/kept"), sorted(os.listdir(box["dir"]))), ("kept\n", names))
+    h.ok("down")
+    equal(h.left(box), [])
+
+
 def replaced(h):
     """The box's root puts a link in place of the server's socket: the caller does not follow it."""
     if h.uid == 0:
@@ -469,8 +501,8 @@ def edge(h):
     h.ok("down")
 
 
-CASES = [chosen, chosen_by_its_socket, edge, life, isolated, network, volumes, workspace, limits, paused, pool, two,
-         ended, interrupted, replaced, own_root, subordinate, doctor]
+CASES = [chosen, life, edge, isolated, network, volumes, workspace, limits, paused, pool, two, ended, interrupted,
+         lost, unknown, replaced, own_root, subordinate, doctor, chosen_by_its_socket]
 
 
 def main():

@@ -89,8 +89,8 @@ hr_pid_open(pid_t pid, unsigned long long started)
 	errno = 0;
 	if (started > 0 && hr_pid_started(pid) == started)
 		return fd;
-	/* nothing is known about the process without a descriptor for its file */
-	why = errno == EMFILE || errno == ENFILE || errno == ENOMEM ? errno : ESRCH;
+	/* nothing is known about the process if its file is there and cannot be read */
+	why = errno == 0 || errno == ENOENT ? ESRCH : errno;
 	hr_fd_close(&fd);
 	errno = why;
 	return -1;

@@ -132,10 +132,30 @@ remove_directory(const struct hr_box *b, struct hr_err *err)
 	return geteuid() != 0 ? remove_inside(b, err) : hr_err_pass(err, &e);
 }
 
-/* Ends the processes of the box; its files stay. */
-static void
-end_processes(struct hr_box *b)
+/* Reads the file in b->dir, which is newer than the record if a process was killed while it started
+ * a box. Without it no box was started. Returns 1 if the box runs, 0 if not, or -1 with *err set if
+ * that cannot be known. */
+static int
+read_process(struct hr_box *b, struct hr_err *err)
 {
+	HR_FREE char *path = hr_box_path(b, HR_BOX_PROCESS);
+	HR_BUF(line, HR_BOX_LINE_MAX);
+	struct hr_err e = {0};
+
+	b->pid = 0;
+	if (path == NULL)
+		return hr_err_nomem(err);
+	if (hr_path_read(path, &line, &e) == 0)
+		return hr_box_take_process(b, hr_buf_str(&line), err);
+	return e.sys == ENOENT ? 0 : hr_err_pass(err, &e);
+}
+
+/* Ends the processes of the box; its files stay. Fails only if it is not known whether it runs. */
+static int
+end_processes(struct hr_box *b, struct hr_err *err)
+{
+	if (b->watch < 0 && b->dir != NULL && read_process(b, err) < 0)
+		return -1;
 	if (b->watch >= 0) {
 		(void)hr_box_freeze(b, false, NULL); /* a frozen process does not end */
 		hr_proc_end(b->pid, b->watch, END_PATIENCE_MS);
@@ -145,12 +165,14 @@ end_processes(struct hr_box *b)
 	b->pid = 0;
 	hr_box_remove_groups(b);
 	release_ports(b);
+	return 0;
 }
 
 static int
 end_it(struct hr_box *b, bool with_files, struct hr_err *err)
 {
-	end_processes(b);
+	if (end_processes(b, err) < 0)
+		return -1;
 	if (!with_files)
 		return 0;
 	b->new_dir = false;
@@ -194,7 +216,8 @@ box_connect(void *self, enum hr_connected *ret, struct hr_err *err)
 		return hr_err_set(
 		    err, HR_E_DISCONNECTED, "No existing box found for session %s", b->h->sid);
 	/* a recorded box that cannot be used ends; its files stay */
-	end_processes(b);
+	if (end_processes(b, err) < 0)
+		return -1;
 	if (hr_box_make(b, err) != 0) {
 		(void)box_undo(b, NULL);
 		return -1;
@@ -235,19 +258,6 @@ box_record(void *self, struct hr_err *err)
 	return hr_record_take(&text, err);
 }
 
-/* Reads the file in b->dir, which is newer than the record if a process was killed while it started
- * a box. Without it no box was started. */
-static void
-read_process(struct hr_box *b)
-{
-	HR_FREE char *path = hr_box_path(b, HR_BOX_PROCESS);
-	HR_BUF(line, HR_BOX_LINE_MAX);
-
-	b->pid = 0;
-	if (path != NULL && hr_path_read(path, &line, NULL) == 0)
-		(void)hr_box_take_process(b, hr_buf_str(&line));
-}
-
 static int
 box_restore(void *self, const char *record, struct hr_err *err)
 {
@@ -267,7 +277,8 @@ box_restore(void *self, const char *record, struct hr_err *err)
 	b->ports[HR_BOX_VSCODE] = (int)hr_json_int_at(o, "vscode_port");
 	b->ports[HR_BOX_APP1] = (int)hr_json_int_at(o, "app_port_1");
 	b->ports[HR_BOX_APP2] = (int)hr_json_int_at(o, "app_port_2");
-	read_process(b);
+	if (read_process(b, err) < 0)
+		return -1;
 	if (b->watch < 0)
 		return hr_err_set(err, HR_E_DISCONNECTED,
 		    "the box of sandbox \"%s\" has ended; \"handrail up\" starts it again with its "
@@ -285,7 +296,8 @@ box_adopt(void *self, const char *sid, const char *record, struct hr_err *err)
 	struct hr_box *b = self;
 
 	(void)sid; /* neither the server nor a path depends on the name */
-	end_processes(b);
+	if (end_processes(b, err) < 0)
+		return -1;
 	if (box_restore(b, record, err) == 0)
 		return 0;
 	forget(b); /* another box may be adopted instead */

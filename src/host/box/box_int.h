@@ -44,8 +44,9 @@ struct hr_box {
 
 /* Starts a box and waits until its server answers; after a failure *b has all that was started. */
 int hr_box_make(struct hr_box *b, struct hr_err *err);
-/* Takes the process and the groups from the launcher's line. Returns true if the process runs. */
-bool hr_box_take_process(struct hr_box *b, const char *line);
+/* Takes the process and the groups from the launcher's line. Returns 1 if the process runs, 0 if it
+ * has ended, or -1 with *err set if that cannot be known. */
+int hr_box_take_process(struct hr_box *b, const char *line, struct hr_err *err);
 /* Opens the server's socket. The box's root can put a link or another file in its place, which is
  * refused and not followed, now or later. Returns 0, or -1 with *err set. */
 int hr_box_open_socket(struct hr_box *b, struct hr_err *err);

@@ -248,8 +248,8 @@ hr_box_run_to_end(bool check, const struct hr_buf *document, struct hr_buf *out,
 	return status == 0 ? 0 : refused(hr_buf_str(out), status, err);
 }
 
-bool
-hr_box_take_process(struct hr_box *b, const char *line)
+int
+hr_box_take_process(struct hr_box *b, const char *line, struct hr_err *err)
 {
 	HR_PUT struct json_object *o = NULL;
 	struct json_object *groups;
@@ -258,7 +258,7 @@ hr_box_take_process(struct hr_box *b, const char *line)
 
 	hr_strv_done(&b->groups);
 	if (hr_json_decode(line, strlen(line), &o, NULL) < 0)
-		return false;
+		return 0;
 	groups = hr_json_at(o, "groups");
 	for (i = 0; i < hr_json_count(groups); i++)
 		if (hr_json_text(hr_json_entry(groups, i)) != NULL)
@@ -266,8 +266,12 @@ hr_box_take_process(struct hr_box *b, const char *line)
 	pid = hr_json_int_at(o, "pid");
 	b->started = (unsigned long long)hr_json_int_at(o, "started");
 	b->pid = pid > 1 && pid <= INT32_MAX ? (pid_t)pid : 0;
+	if (b->groups.failed)
+		return hr_err_nomem(err);
 	b->watch = hr_proc_watch(b->pid, b->started);
-	return b->watch >= 0 && !b->groups.failed;
+	if (b->watch < 0 && errno != ESRCH)
+		return hr_err_sys(err, errno, "look at process %ld of the box", (long)b->pid);
+	return b->watch >= 0;
 }
 
 /* Reads the line of the launcher. Returns false if the launcher has ended. */
@@ -325,7 +329,7 @@ launch(struct hr_box *b, const struct hr_buf *document, const char *log_path, st
 	HR_BUF(line, HR_BOX_LINE_MAX);
 	char said[LAST_WORDS];
 	pid_t pid = -1;
-	bool known;
+	int known;
 
 	if (path == NULL || nofile < 0)
 		return -1;
@@ -337,13 +341,15 @@ launch(struct hr_box *b, const struct hr_buf *document, const char *log_path, st
 	hr_fd_close(&control[1]);
 	if (pid > 0) {
 		send_document(&in[0], document);
-		known = read_line(control[0], &line) && hr_box_take_process(b, hr_buf_str(&line));
-		r = known ? release(b, control[0], &line, err) : 0;
-		if (r != 0)
+		known = read_line(control[0], &line)
+			    ? hr_box_take_process(b, hr_buf_str(&line), err)
+			    : 0;
+		r = known > 0 ? release(b, control[0], &line, err) : known;
+		if (known <= 0 || r != 0)
 			hr_fd_close(&control[0]); /* ends the box, and the launcher */
 		if (hr_spawn_end(pid, &status) < 0)
 			status = -1;
-		if (r == 0 && (!known || status != 0)) {
+		if (r == 0 && (known == 0 || status != 0)) {
 			hr_logfile_tail(log_path, said, sizeof(said));
 			r = refused(said, status, err);
 		}
