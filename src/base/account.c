@@ -7,10 +7,25 @@
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/err.h"
+#include "base/path.h"
+
+bool
+hr_account_is_root(void)
+{
+	HR_BUF(map, 4096);
+	unsigned long inside, outside, count;
+
+	return geteuid() == 0 && hr_path_read("/proc/self/uid_map", &map, NULL) == 0 &&
+	       sscanf(hr_buf_str(&map), "%lu %lu %lu", &inside, &outside, &count) == 3 &&
+	       outside == 0 && count == UINT32_MAX;
+}
 
 void
 hr_account_find(struct hr_account *a, uid_t uid)

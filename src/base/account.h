@@ -23,6 +23,9 @@ struct hr_account_own {
 	int ngroups;
 };
 
+/* Returns true for root of the machine: id 0 of a user namespace has its rights only there. */
+bool hr_account_is_root(void);
+
 /* Looks up the account with all its groups in the system's tables. An account that they lack gets
  * the group of its own number and no others. */
 void hr_account_find(struct hr_account *a, uid_t uid);

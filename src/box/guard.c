@@ -13,11 +13,11 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "base/account.h"
 #include "base/fd.h"
 #include "base/process/pid.h"
 #include "base/process/spawn.h"
 #include "box/group.h"
-#include "box/ids.h"
 
 #define PATIENCE_S 2
 
@@ -101,7 +101,7 @@ static void __attribute__((noreturn)) watch(const char *name)
 			(void)hr_pid_signal(PIDFD, SIGKILL);
 	}
 	if (!left)
-		box_group_remove(name, box_ids_root());
+		box_group_remove(name, hr_account_is_root());
 	_exit(0);
 }
 

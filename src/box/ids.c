@@ -22,17 +22,6 @@
 
 #define PROGRAMS "/usr/bin:/bin"
 
-bool
-box_ids_root(void)
-{
-	HR_BUF(map, 4096);
-	unsigned long inside, outside, count;
-
-	return geteuid() == 0 && hr_path_read("/proc/self/uid_map", &map, NULL) == 0 &&
-	       sscanf(hr_buf_str(&map), "%lu %lu %lu", &inside, &outside, &count) == 3 &&
-	       outside == 0 && count == UINT32_MAX;
-}
-
 /* Reads a decimal number up to `end`; 0: it is none that an id can be. */
 static long
 number_of(const char *text, char end)

@@ -7,9 +7,6 @@
 
 #include "base/err.h"
 
-/* Returns true for root of the machine: id 0 of a user namespace has its rights only there. */
-bool box_ids_root(void);
-
 /* Finds the first range of an account in the text of /etc/subuid, "NAME:START:COUNT" a line, where
  * NAME may be the number. Returns false if there is none. */
 bool box_ids_range(const char *text, const char *name, uid_t uid, long *ret_start, long *ret_count);

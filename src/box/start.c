@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/account.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/path.h"
@@ -37,7 +38,7 @@ static uint64_t
 namespaces(const struct box_spec *s)
 {
 	return CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
-	       (s->host_network ? 0 : CLONE_NEWNET) | (box_ids_root() ? 0 : CLONE_NEWUSER);
+	       (s->host_network ? 0 : CLONE_NEWNET) | (hr_account_is_root() ? 0 : CLONE_NEWUSER);
 }
 
 static pid_t
@@ -63,7 +64,7 @@ setting_is(const char *path, char value)
 static int
 not_cloned(int sys, struct hr_err *err)
 {
-	if (box_ids_root())
+	if (hr_account_is_root())
 		return hr_err_sys(err, sys,
 		    "make the namespaces of a box (inside a container, it must be allowed to)");
 	if (setting_is("/proc/sys/kernel/unprivileged_userns_clone", '0'))
@@ -191,9 +192,9 @@ prepare(const struct box_spec *s, const struct box_ids *ids, pid_t pid, int pidf
 
 	if (box_guard_start(guard, pidfd, s->name, err) < 0)
 		goto failed;
-	if (!box_ids_root() && box_ids_map(ids, pid, err) < 0)
+	if (!hr_account_is_root() && box_ids_map(ids, pid, err) < 0)
 		goto failed;
-	if (box_group_make(s, "/proc", box_ids_root(), pid, &groups, err) < 0)
+	if (box_group_make(s, "/proc", hr_account_is_root(), pid, &groups, err) < 0)
 		goto failed;
 	if ((control >= 0 && ask_control(control, pid, &groups, err) < 0) ||
 	    hr_fd_write_full(sync, "g", 1, err) < 0)
@@ -214,7 +215,7 @@ failed:
 	/* the control groups are empty when the child has ended */
 	(void)kill(pid, SIGKILL);
 	(void)hr_spawn_end(pid, NULL);
-	box_group_remove(s->name, box_ids_root());
+	box_group_remove(s->name, hr_account_is_root());
 	return -1;
 }
 
@@ -256,7 +257,7 @@ static int
 start(const struct box_spec *s, struct box_guard *guard, int control, int *ret_status,
     struct hr_err *err)
 {
-	struct first first = {.s = s, .detached = control >= 0, .plain = !box_ids_root()};
+	struct first first = {.s = s, .detached = control >= 0, .plain = !hr_account_is_root()};
 	HR_CLOSE int pidfd = -1;
 	struct box_ids ids = {0};
 	bool terminal = false;
@@ -292,7 +293,7 @@ start(const struct box_spec *s, struct box_guard *guard, int control, int *ret_s
 			? 0
 			: hr_err_sys(err, errno, "wait for the box");
 		*ret_status = hr_exit_code(status);
-		box_group_remove(s->name, box_ids_root());
+		box_group_remove(s->name, hr_account_is_root());
 	}
 	if (terminal)
 		(void)tcsetpgrp(STDIN_FILENO, getpgrp());
@@ -338,7 +339,7 @@ box_start_explain(struct hr_buf *b)
 {
 	struct box_ids ids;
 
-	if (box_ids_root()) {
+	if (hr_account_is_root()) {
 		hr_buf_adds(b, "Its root is root of this machine, with few capabilities.\n");
 		return;
 	}
