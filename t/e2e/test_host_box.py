@@ -414,6 +414,34 @@ def subordinate(h):
     equal((os.listdir(h.path("state")), os.listdir(h.path("tmp"))), ([], []))
 
 
+def deep(h):
+    """A tree of any depth is removed."""
+    h.ok("up")
+    h.ok("run", "mkdir -p /workspace/$(printf 'd/%.0s' $(seq 600))")
+    box = h.box()
+    h.ok("down")
+    equal(h.left(box), [])
+    equal((os.listdir(h.path("state")), os.listdir(h.path("tmp"))), ([], []))
+
+
+def namespaced(h):
+    """Root of a user namespace is the ordinary user who made it."""
+    words = ["unshare", "-r", os.path.join(BUILD, "handrail")]
+
+    def ok(*argv):
+        done = subprocess.run(words + list(argv), env=h.env, cwd=h.path("cwd"), stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, **h.change)
+        equal(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+    if h.uid == 0:
+        words[1:2] = ["-m"]
+    equal(ok("up", "-q", "--run", "mkdir ~/shut && touch ~/shut/x && chmod 0 ~/shut; whoami"),
+          "openhands\n" if h.uid == 0 else "root\n")
+    box = h.box()
+    ok("down", "-q")
+    equal(h.left(box), [])
+
+
 def doctor(h):
     """The doctor reports what a box needs and what the kernel enforces."""
     done = h("doctor")
@@ -502,7 +530,7 @@ def edge(h):
 
 
 CASES = [chosen, life, edge, isolated, network, volumes, workspace, limits, paused, pool, two, ended, interrupted,
-         lost, unknown, replaced, own_root, subordinate, doctor, chosen_by_its_socket]
+         lost, unknown, replaced, own_root, subordinate, deep, namespaced, doctor, chosen_by_its_socket]
 
 
 def main():

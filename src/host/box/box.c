@@ -26,7 +26,7 @@
 #include "proto/json.h"
 
 #define END_PATIENCE_MS 5000
-#define PLACE "/old" /* place of the directory in a box that removes files */
+#define PLACE "/run/old" /* place of the directory in a box that removes files */
 
 static void
 release_ports(struct hr_box *b)
@@ -82,10 +82,10 @@ box_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 
 /* ---- end ---- */
 
-/* Removes b->dir in a box, whose root can remove files of all its accounts. An ordinary user cannot
- * remove those of subordinate ids. */
+/* Removes b->dir in a box, whose root can remove files of all its accounts, at any depth. An ordinary
+ * user cannot remove those of subordinate ids. The programs are those of `root`; NULL: the host's. */
 static int
-remove_inside(const struct hr_box *b, struct hr_err *err)
+remove_inside(const struct hr_box *b, const char *root, struct hr_err *err)
 {
 	HR_FREE char *clean = NULL;
 	HR_FREE char *old = realpath(b->dir, NULL);
@@ -98,7 +98,9 @@ remove_inside(const struct hr_box *b, struct hr_err *err)
 	HR_BUF(out, 1u << 16);
 	int r;
 
-	if (old == NULL || hr_text_setf(&clean, err, "%s.clean", old) != 0)
+	if (old == NULL)
+		return hr_err_sys(err, errno, "%s", b->dir);
+	if (hr_text_setf(&clean, err, "%s.clean", old) != 0)
 		return -1;
 	if (mkdir(clean, 0700) != 0 && errno != EEXIST)
 		return hr_err_sys(err, errno, "create %s", clean);
@@ -106,7 +108,9 @@ remove_inside(const struct hr_box *b, struct hr_err *err)
 	o = hr_json_texts(err, "name", b->name, "storage", clean, NULL);
 	if (mount == NULL || o == NULL)
 		return -1;
-	r = hr_json_set(o, "argv", hr_json_list(NULL, argv), err);
+	r = root != NULL ? hr_json_set(o, "root", json_object_new_string(root), err) : 0;
+	if (r == 0)
+		r = hr_json_set(o, "argv", hr_json_list(NULL, argv), err);
 	if (r == 0)
 		r = hr_json_set(o, "mounts", json_object_new_array(), err);
 	if (r == 0)
@@ -125,11 +129,16 @@ remove_inside(const struct hr_box *b, struct hr_err *err)
 static int
 remove_directory(const struct hr_box *b, struct hr_err *err)
 {
-	struct hr_err e = {0};
+	const char *given = hr_config_text(b->h->config, "box.root");
+	HR_FREE char *root = NULL;
 
-	if (b->dir == NULL || hr_path_remove(b->dir, &e) == 0)
+	if (b->dir == NULL || hr_path_remove(b->dir, NULL) == 0)
 		return 0;
-	return geteuid() != 0 ? remove_inside(b, err) : hr_err_pass(err, &e);
+	root = given != NULL ? realpath(given, NULL) : NULL;
+	if (root == NULL)
+		return remove_inside(b, NULL, err);
+	/* the kernel may allow no box with the programs of this machine */
+	return remove_inside(b, NULL, NULL) == 0 ? 0 : remove_inside(b, root, err);
 }
 
 /* Reads the file in b->dir, which is newer than the record if a process was killed while it started

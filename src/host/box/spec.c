@@ -14,6 +14,7 @@
 
 #include <json-c/json.h>
 
+#include "base/account.h"
 #include "base/err.h"
 #include "base/path.h"
 #include "host/command.h"
@@ -325,7 +326,7 @@ account(struct spec *s, struct hr_command *c)
 
 	for (i = 0; i < sizeof(root) / sizeof(*root); i++)
 		hr_strv_set_env(&s->env, root[i]);
-	if (geteuid() == 0) {
+	if (hr_account_is_root()) {
 		c->user_id = free_id(s);
 		return;
 	}
