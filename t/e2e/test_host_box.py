@@ -414,6 +414,21 @@ def subordinate(h):
     equal((os.listdir(h.path("state")), os.listdir(h.path("tmp"))), ([], []))
 
 
+def log_file(h):
+    """Each box has a new file for its log, whatever a program of the last one has done to that, which is its output."""
+    h.ok("up")
+    box = h.box()
+    file = os.path.join(box["dir"], "log")
+    os.chmod(file, 0)
+    os.kill(box["pid"], signal.SIGKILL)
+    equal(process.wait_gone(box["pid"], PATIENCE), True)
+    with os.fdopen(os.open(file, os.O_PATH)) as kept:  # its number is not used again
+        equal(h.ok("up", "-q", "--run", "echo on"), "on\n")
+        after = os.stat(file)
+        equal((stat.S_IMODE(after.st_mode), after.st_ino != os.fstat(kept.fileno()).st_ino), (0o600, True))
+    equal("ready: listening on unix:" in h.ok("logs"), True)
+
+
 def deep(h):
     """A tree of any depth is removed."""
     h.ok("up")
@@ -530,7 +545,7 @@ def edge(h):
 
 
 CASES = [chosen, life, edge, isolated, network, volumes, workspace, limits, paused, pool, two, ended, interrupted,
-         lost, unknown, replaced, own_root, subordinate, deep, namespaced, doctor, chosen_by_its_socket]
+         lost, unknown, replaced, own_root, subordinate, log_file, deep, namespaced, doctor, chosen_by_its_socket]
 
 
 def main():

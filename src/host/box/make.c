@@ -318,12 +318,23 @@ start_launcher(
 	return hr_spawn(&sp, err);
 }
 
+/* Makes the file that is the box's output. It is a new one for each box, whose root can change the
+ * mode and the owner of its own. */
+static int
+open_log(const char *path, struct hr_err *err)
+{
+	int fd = -1;
+
+	if (unlink(path) == 0 || errno == ENOENT)
+		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+	return fd >= 0 ? fd : hr_err_sys(err, errno, "create %s", path);
+}
+
 static int
 launch(struct hr_box *b, const struct hr_buf *document, const char *log_path, struct hr_err *err)
 {
 	HR_FREE char *path = hr_box_launcher(err);
-	HR_CLOSE int log =
-	    open(log_path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	HR_CLOSE int log = -1;
 	long long nofile = hr_box_open_files(b->h->config, err);
 	int in[2] = {-1, -1}, control[2] = {-1, -1}, status = -1, r = -1;
 	HR_BUF(line, HR_BOX_LINE_MAX);
@@ -333,8 +344,9 @@ launch(struct hr_box *b, const struct hr_buf *document, const char *log_path, st
 
 	if (path == NULL || nofile < 0)
 		return -1;
+	log = open_log(log_path, err);
 	if (log < 0)
-		return hr_err_sys(err, errno, "create %s", log_path);
+		return -1;
 	if (pair(in, err) == 0 && pair(control, err) == 0)
 		pid = start_launcher(path, in[1], log, control[1], nofile, err);
 	hr_fd_close(&in[1]);
