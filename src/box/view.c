@@ -74,13 +74,15 @@ static const struct {
     {"proc", 0555}, {"root", 0700}, {"run", 0755}, {"srv", 0755}, {"sys", 0555}, {"tmp", 01777},
     {"var", 0755}, {"var/log", 0755}, {"var/tmp", 01777}};
 
-/* the files that a box neither reads nor writes, as in container engines */
-static const char *const hidden[] = {"/proc/acpi", "/proc/asound", "/proc/interrupts",
-    "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi",
-    "/proc/timer_list", "/proc/timer_stats", "/sys/devices/virtual/powercap", "/sys/firmware",
-    "/sys/kernel/security", "/sys/kernel/debug", "/sys/kernel/tracing", "/sys/fs/cgroup"};
-static const char *const read_only[] = {
-    "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"};
+/* the files that a box neither reads nor writes: those of container engines, and some with which
+ * root changes the host's kernel */
+static const char *const hidden[] = {"/proc/acpi", "/proc/asound", "/proc/dynamic_debug",
+    "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/lock_stat",
+    "/proc/profile", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
+    "/sys/devices/virtual/powercap", "/sys/firmware", "/sys/kernel/security", "/sys/kernel/debug",
+    "/sys/kernel/tracing", "/sys/fs/cgroup"};
+static const char *const read_only[] = {"/proc/bus", "/proc/driver", "/proc/fs", "/proc/irq",
+    "/proc/mtrr", "/proc/sys", "/proc/sysrq-trigger"};
 
 static const char *const devices[] = {
     "/dev/full", "/dev/null", "/dev/random", "/dev/tty", "/dev/urandom", "/dev/zero"};

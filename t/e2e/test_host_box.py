@@ -414,6 +414,23 @@ def subordinate(h):
     equal((os.listdir(h.path("state")), os.listdir(h.path("tmp"))), ([], []))
 
 
+WRITABLE = ("import os, stat\n"
+            "for top, dirs, files in os.walk('/proc'):\n"
+            "    dirs[:] = [d for d in dirs if not d.isdigit() and d not in ('self', 'thread-self')]\n"
+            "    for path in (os.path.join(top, name) for name in files):\n"
+            "        mode = os.lstat(path).st_mode\n"
+            "        if stat.S_ISREG(mode) and mode & 0o222 and os.access(path, os.W_OK): print(path)\n")
+
+
+def kernel_files(h):
+    """The box's root can write none of the kernel's files in /proc but those that only notify their writer."""
+    if h.uid == 0:
+        h.env["RUN_AS_OPENHANDS"] = "false"
+    h.ok("up", "-e", "WRITABLE=" + WRITABLE)
+    lines = h.ok("run", 'id -u; python3 -c "$WRITABLE"').splitlines()
+    equal([line for line in lines if not line.startswith("/proc/pressure/")], ["0"])
+
+
 def log_file(h):
     """Each box has a new file for its log, whatever a program of the last one has done to that, which is its output."""
     h.ok("up")
@@ -545,7 +562,8 @@ def edge(h):
 
 
 CASES = [chosen, life, edge, isolated, network, volumes, workspace, limits, paused, pool, two, ended, interrupted,
-         lost, unknown, replaced, own_root, subordinate, log_file, deep, namespaced, doctor, chosen_by_its_socket]
+         lost, unknown, replaced, own_root, subordinate, kernel_files, log_file, deep, namespaced, doctor,
+         chosen_by_its_socket]
 
 
 def main():
