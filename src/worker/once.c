@@ -116,7 +116,8 @@ hr_once_try(struct hr_worker *w, const struct hr_request *r, bool join, struct h
 	HR_BUF(key, HR_KEY_MAX);
 
 	hr_key_of_nginx(&key, r);
-	/* such a change makes room on a full disk, and nothing promises that it is in the journal */
+	/* such a change makes room on a full disk, and nothing promises that it is in the journal
+	 */
 	if (!once_enter(w, hr_span_of_buf(&key), false, &found, ret))
 		return false;
 	w->once_again = found == HR_JOURNAL_BEGUN;

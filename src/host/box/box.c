@@ -82,8 +82,9 @@ box_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 
 /* ---- end ---- */
 
-/* Removes b->dir in a box, whose root can remove files of all its accounts, at any depth. An ordinary
- * user cannot remove those of subordinate ids. The programs are those of `root`; NULL: the host's. */
+/* Removes b->dir in a box, whose root can remove files of all its accounts, at any depth. An
+ * ordinary user cannot remove those of subordinate ids. The programs are those of `root`; NULL: the
+ * host's. */
 static int
 remove_inside(const struct hr_box *b, const char *root, struct hr_err *err)
 {

@@ -117,8 +117,8 @@ make_directory(const char *path, bool *ret_new, struct hr_err *err)
 }
 
 /* Makes the directory of the server's socket. It is the root of a mount in the box, whose root can
- * change its mode, owner and contents: only b->dir keeps other accounts out of it. One that cannot be
- * removed gets another name, and goes with b->dir. */
+ * change its mode, owner and contents: only b->dir keeps other accounts out of it. One that cannot
+ * be removed gets another name, and goes with b->dir. */
 static int
 make_edge(const struct hr_box *b, struct hr_err *err)
 {

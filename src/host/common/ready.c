@@ -29,8 +29,7 @@ hr_ready_open(int dir, const char *leaf, char name[HR_READY_NAME], struct hr_err
 
 	/* the path of the directory may be longer than an address */
 	if (dir >= 0)
-		(void)snprintf(
-		    a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%.40s", dir, leaf);
+		(void)snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%.40s", dir, leaf);
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) != 0 ||
 	    bind(fd, (struct sockaddr *)&a, dir >= 0 ? sizeof(a) : sizeof(sa_family_t)) != 0 ||
 	    getsockname(fd, (struct sockaddr *)&a, &len) != 0) {
