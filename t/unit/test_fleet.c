@@ -828,7 +828,7 @@ START_TEST(a_claimed_one_has_a_clock_of_its_own)
 }
 END_TEST
 
-/* Whoever read a row before it was given to a key, started again or used has read another one. */
+/* A move fails if the row was given to a key, restarted or used since it was read. */
 START_TEST(a_move_means_the_row_that_was_read)
 {
 	static const struct hr_fleet_limits none;
@@ -1612,7 +1612,7 @@ START_TEST(a_request_during_an_idle_pause_wakes)
 }
 END_TEST
 
-/* What another process of a shared store does between a look at a row and its change. */
+/* Another process of a shared store changes the row between a look at it and its change. */
 static int ended_first; /* so many changes come too late: the sandbox has been stopped */
 static int lost;        /* so many look-ups find nothing */
 static int broken;      /* so many calls fail, the reservation after its effect */
@@ -1767,7 +1767,7 @@ fake_watch(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_err *err)
 	return hr_err_set(err, HR_E_RUNTIME, "it ends");
 }
 
-/* Nobody tells of an end twice: one that cannot be written down is looked for. */
+/* An end is reported once: the service looks again for one that it could not write. */
 START_TEST(an_end_that_is_told_once_is_not_lost)
 {
 	static struct hr_fleet_engine watched;
@@ -1795,7 +1795,7 @@ START_TEST(an_end_that_is_told_once_is_not_lost)
 }
 END_TEST
 
-/* What a store cannot say now is asked again, and not only at the next change. */
+/* A failed read of the store is repeated without waiting for the next change. */
 START_TEST(an_idle_one_is_found_after_an_error)
 {
 	struct hr_fleet_settings set = few;

@@ -862,7 +862,7 @@ find_module(void)
 	ck_assert_int_eq(setenv("HANDRAIL_LIBEXECDIR", built, 1), 0);
 }
 
-/* What another sandbox has beside a record stays, whatever the names are. */
+/* The files of another sandbox stay, whatever the names are. */
 START_TEST(records_beside)
 {
 	static const char *const left[] = {
