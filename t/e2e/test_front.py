@@ -11,7 +11,6 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import process  # noqa: E402
 from lib.certs import RSA, Authority, serial_served  # noqa: E402
 from lib.supervised import (  # noqa: E402
     HANDRAILD, PATIENCE, ROOT, Answer, Server, find_program, gate, marker, need, run_tests)
@@ -37,20 +36,6 @@ def curl(s, path, *options, scheme="https"):
                              (line.partition(":") for line in lines[1:])}, body)
     a.version = version
     return a
-
-
-def edge_workers(s):
-    return [pid for pid in process.descendants(s.pid)
-            if process.command_line(pid) == "nginx: worker process"]
-
-
-def reload(s, count=1):
-    """Until no worker of nginx takes connections by the old rules: one that ends says so."""
-    old = set(edge_workers(s))
-    s.send(signal.SIGHUP)
-    if not s.wait_log(r" reloaded$", count=count):
-        raise AssertionError("no reload\n" + s.log())
-    s.until("other workers of nginx", lambda: not old & set(edge_workers(s)))
 
 
 class Secure(Server):
@@ -89,7 +74,7 @@ def tls():
         equal((a.status, b"certificate" in a.body), (0, True), "an authority nobody knows")
         s.settings.update(http2=False, tls_min_version="1.3")
         s.write_settings(s.settings)
-        reload(s)
+        s.reload()
         equal(s.curl("/alive").version, "HTTP/1.1", "no HTTP/2")
         equal(s.curl("/alive", "--tls-max", "1.2").status, 0, "only TLS 1.3")
 
@@ -141,14 +126,14 @@ def what_is_costly_is_refused():
             equal("verify return" in text.split("RENEGOTIATING")[1], False, text)
             if kind == "ECDSA":
                 s.authority.make("server", 103, "server", RSA)
-                reload(s)
+                s.reload()
         # the client's choice among good ones: processors without AES instructions do ChaCha20 better
         want = "ECDHE-RSA-CHACHA20-POLY1305"
         text = handshake(s, "-tls1_2", "-cipher", want + ":ECDHE-RSA-AES128-GCM-SHA256")
         equal("Cipher is " + want in text, True, text)
         s.settings["tls_ciphers"] = "AES128-SHA"
         s.write_settings(s.settings)
-        reload(s, 2)
+        s.reload(2)
         equal(suites(s, "-tls1_2", "-cipher", ["AES128-SHA", want]), {"AES128-SHA"}, "who wants it has it")
 
 
@@ -164,7 +149,7 @@ def certificate_reload():
         wait()
         s.authority.make("server", 102, "server")
         equal(serial_served(s.port, s.authority), 101, "before the reload")
-        reload(s)
+        s.reload()
         equal(serial_served(s.port, s.authority), 102, "after it")
         open_it()
         equal(b'"done"' in action.communicate(timeout=PATIENCE)[0].replace(b" ", b""), True,
@@ -199,7 +184,7 @@ def client_certificates():
         equal(s.curl("/ready", "--cert", good[0], "--key", good[1], "-H", "Host: box.example.com").status, 200)
         s.settings["tls_client_crl"] = s.clients.revoke(bad[0])
         s.write_settings(s.settings)
-        reload(s)
+        s.reload()
         equal(s.curl("/ready", "--cert", bad[0], "--key", bad[1]).status, 403, "a withdrawn one")
         equal(s.curl("/ready", "--cert", good[0], "--key", good[1]).status, 200)
         del s.settings["tls_client_crl"], s.settings["tls_client_ca"]
@@ -232,11 +217,11 @@ def key_rotation():
         s.start()
         equal([status(k) for k in ("old-key-0123456789", "new-key-0123456789", "")], [200, 403, 403])
         keys("new-key-0123456789", "", "old-key-0123456789")
-        reload(s)
+        s.reload()
         s.until("both are accepted",
                 lambda: [status("old-key-0123456789"), status("new-key-0123456789")] == [200, 200])
         keys("new-key-0123456789")
-        reload(s, 2)
+        s.reload(2)
         s.until("the old one is refused",
                 lambda: [status("old-key-0123456789"), status("new-key-0123456789")] == [403, 200])
         keys()
@@ -293,7 +278,7 @@ def address_rate():
             many(curl(s, path, scheme="http"))
         equal(curl(s, "/alive", "--interface", "127.0.0.2", scheme="http").status, 200, "another address")
         s.write_settings({})
-        reload(s)
+        s.reload()
         equal(curl(s, "/alive", scheme="http").status, 200, "no limit any more")
 
 

@@ -143,8 +143,7 @@ def reload_keys():
         equal(s.get("/ready", X_Session_API_Key="old").status, 200)
         with open(keys, "w") as f:
             f.write("new\nother\n")
-        s.send(signal.SIGHUP)
-        s.wait_log(" reloaded")
+        s.reload()
         equal([s.get("/ready", X_Session_API_Key=k).status for k in ("old", "new", "other")],
               [403, 200, 200])
 

@@ -208,6 +208,19 @@ class Server:
         self.send(signal.SIGUSR2)
         equal(self.wait_log(" ready: ", count=2) is not None, True)
 
+    def edge_workers(self):
+        """Workers of nginx that take connections: one that ends says so in its name."""
+        return {pid for pid in process.descendants(self.pid)
+                if process.command_line(pid) == "nginx: worker process"}
+
+    def reload(self, count=1):
+        """Until none of nginx's workers takes connections by the old settings; count: how many there were with it."""
+        old = self.edge_workers()
+        self.send(signal.SIGHUP)
+        if not self.wait_log(r" reloaded$", count=count):
+            raise AssertionError("no reload\n" + self.log())
+        self.until("other workers of nginx", lambda: not old & self.edge_workers())
+
     def pids(self, kind):
         """Children of ours whose name begins so: handrail-worker, handrail-session, nginx."""
         return [pid for pid in process.children(self.pid)
