@@ -519,7 +519,11 @@ class Stuck:
              "-e", "inject=%s:delay_exit=3600000000:when=%d" % (call, when)] +
             ["--attach=%d" % pid for pid in self.pids],
             stderr=subprocess.DEVNULL, env=dict(os.environ, ASAN_OPTIONS="detect_leaks=0"))
-        s.until("they are traced", lambda: all(status(p, "TracerPid") == self.strace.pid for p in self.pids))
+        try:
+            s.until("they are traced", lambda: all(status(p, "TracerPid") == self.strace.pid for p in self.pids))
+        except BaseException:
+            self.kill()
+            raise
 
     def held(self):
         return [pid for pid in self.pids if wait_channel(pid) == "ptrace_stop"]
@@ -541,6 +545,19 @@ def wait_channel(pid):
 def status(pid, name):
     with open("/proc/%d/status" % pid) as f:
         return int(dict(line.split(":", 1) for line in f)[name])
+
+
+def add(s, name, data):
+    """The status and the body. In one piece: nginx tries again what came to it so."""
+    body = part("file", data, name) + b"--%s--\r\n" % BOUNDARY.encode()
+    head = ("POST /handrail/v1/upload?unpack=false&replace=false&destination=%s HTTP/1.1\r\nHost: localhost\r\n"
+            "Content-Length: %d\r\nContent-Type: multipart/form-data; boundary=%s\r\n\r\n"
+            % (s.work_dir, len(body), BOUNDARY))
+    with socket.create_connection(("127.0.0.1", s.port), PATIENCE) as c:
+        c.sendall(head.encode() + body)
+        with http.client.HTTPResponse(c) as r:
+            r.begin()
+            return r.status, json.loads(r.read())
 
 
 def changes_that_are_no_actions():
@@ -580,6 +597,17 @@ def changes_that_are_no_actions():
         equal((got.status, got.body, there()), (200, b"{}", ["b"]))
         got = cut("files", "unlinkat", lambda: there() == [], "remove", path=b)
         equal((got.status, got.body), (200, b"{}"))
+        # an upload that replaces nothing finds its own file
+        held_ = Stuck(s, "files", "linkat")
+        try:
+            answer = threads.submit(add, s, "new", b"text")
+            s.until("the file is there", lambda: there() == ["new"] and held_.held())
+        finally:
+            held_.kill()
+        got = answer.result(PATIENCE)
+        equal((got[0], got[1].get("filename"), contents(s.work_dir, "new")), (200, "new", "text"), got)
+        equal([add(s, "new", text)[0] for text in (b"text", b"TEXT", b"longer")], [409] * 3)
+        equal((contents(s.work_dir, "new"), post("remove", path=os.path.join(s.work_dir, "new")).status), ("text", 200))
         # nobody asks for these again: what is not there is not, and stays an error
         equal([post("rename", path=a, to=b).status, post("remove", path=b).status], [404, 404])
         got = cut("action", "sendmsg", lambda: "one" in names(), "create", name="one")

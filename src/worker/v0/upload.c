@@ -8,10 +8,14 @@
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/fd.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "files/multipart.h"
@@ -381,6 +385,41 @@ mark(const void *arg)
 	hr_journal_mark(&u->w->journal, &u->w->once);
 }
 
+/* Returns true if the target has the bytes that were sent. */
+static bool
+is_placed(const struct upload *u, const struct hr_target *t)
+{
+	HR_CLOSE int fd = openat(t->dir, t->leaf, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	char was[8192], sent[8192];
+	struct stat st;
+	uint64_t at;
+	size_t n;
+
+	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) ||
+	    (uint64_t)st.st_size != u->last.size)
+		return false;
+	for (at = 0; at < u->last.size; at += n) {
+		n = u->last.size - at < sizeof(was) ? (size_t)(u->last.size - at) : sizeof(was);
+		if (hr_fd_pread_full(fd, was, n, (off_t)at) != 0 ||
+		    hr_fd_pread_full(u->last.spool.fd, sent, n, (off_t)at) != 0 ||
+		    memcmp(was, sent, n) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Adds a file. If its worker died, nginx tries the request again, which finds its own file. */
+static int
+add_file(struct upload *u, const struct hr_target *t, struct hr_buf *why)
+{
+	if (hr_spool_place_new(&u->last.spool, t, &u->exists, why) == 0)
+		return 0;
+	if (!u->exists || !u->w->once_again || !is_placed(u, t))
+		return -1;
+	hr_buf_reset(why);
+	return 0;
+}
+
 /* Moves a file to its place under its own name. */
 static int
 place_file(struct upload *u, struct hr_buf *why)
@@ -394,8 +433,7 @@ place_file(struct upload *u, struct hr_buf *why)
 	if (r == 0)
 		mark(u);
 	if (r == 0)
-		r = u->adds ? hr_spool_place_new(&u->last.spool, &t, &u->exists, why)
-			    : hr_spool_place(&u->last.spool, &t, why);
+		r = u->adds ? add_file(u, &t, why) : hr_spool_place(&u->last.spool, &t, why);
 	hr_target_close(&t);
 	return r;
 }
@@ -528,8 +566,12 @@ upload(struct upload *u, const struct hr_request *r, struct hr_answer *ret)
 			answer_invalid(u, ret);
 		else if (u->named)
 			finish_once(u, r, ret);
-		else
+		else if (!u->adds)
 			finish(u, ret);
+		else if (hr_once_try(u->w, r, true, ret)) {
+			finish(u, ret);
+			hr_once_leave(u->w, ret);
+		}
 	}
 }
 
