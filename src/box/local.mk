@@ -11,7 +11,9 @@ libbox_la_SOURCES = \
 	%D%/view.c %D%/view.h
 libbox_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(SECCOMP_CFLAGS) $(CAP_CFLAGS)
 libbox_la_LIBADD = libprotojson.la libbase.la $(SECCOMP_LIBS) $(CAP_LIBS)
-pkglibexec_PROGRAMS += handrail-box
+pkglibexec_PROGRAMS += handrail-box handrail-forward
 handrail_box_SOURCES = %D%/main.c
 handrail_box_LDADD = libbox.la
+handrail_forward_SOURCES = %D%/forward.c
+handrail_forward_LDADD = libloop.la libbase.la
 endif

@@ -45,27 +45,35 @@ static const struct cli_option up_options[] = {
 static int
 show_up(struct cli *c, struct hr_sandbox *s)
 {
+	const char *url = hr_sandbox_url(s);
+	/* the address for a browser is a process of its own, which nobody may need */
+	const bool near = url != NULL && strncmp(url, "unix:", 5) == 0;
 	HR_BUF(b, 1 << 16);
 	HR_BUF(note, 1 << 16);
-	HR_FREE char *page = c->json ? cli_page(c, s) : NULL;
+	HR_FREE char *page = c->json && !near ? cli_page(c, s) : NULL;
 	int r;
 
 	if (c->json) {
 		hr_buf_addc(&b, '{');
 		hr_json_put_named(&b, "sid", hr_sandbox_id(s));
-		hr_json_put_named(&b, "url", hr_sandbox_url(s));
+		hr_json_put_named(&b, "url", url);
 		hr_json_put_named(&b, "page", page);
 		hr_buf_adds(&b, "}\n");
 	} else {
-		hr_buf_addf(&b, "%s %s\n", hr_sandbox_id(s),
-		    hr_sandbox_url(s) != NULL ? hr_sandbox_url(s) : "-");
+		hr_buf_addf(&b, "%s %s\n", hr_sandbox_id(s), url != NULL ? url : "-");
 	}
 	r = cli_out_buf(&b);
-	if (r == CLI_OK && !c->json && !c->quiet && (page = cli_page(c, s)) != NULL) {
+	if (r != CLI_OK || c->json || c->quiet)
+		return r;
+	if (near)
+		hr_buf_addf(&note, "\"handrail url%s%s\" makes an address for a browser",
+		    strcmp(c->name, "default") != 0 ? " " : "",
+		    strcmp(c->name, "default") != 0 ? c->name : "");
+	else if ((page = cli_page(c, s)) != NULL)
 		hr_buf_addf(&note, "its page in a browser: %s", page);
+	if (note.len > 0)
 		cli_note(c, hr_buf_str(&note));
-	}
-	return r;
+	return CLI_OK;
 }
 
 /* The options that set a setting. */

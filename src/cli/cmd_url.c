@@ -60,17 +60,19 @@ static int
 print_urls(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
 	struct hr_err err = {0};
+	HR_FREE char *server = NULL;
 	HR_FREE char *page = NULL;
 	HR_FREE char *vscode = NULL;
 	HR_FREE char *hosts = NULL;
 
 	(void)a;
-	if (hr_sandbox_vscode_url(s, &vscode, &err) != 0 ||
+	if (hr_sandbox_web_url(s, &server, &err) != 0 ||
+	    hr_sandbox_vscode_url(s, &vscode, &err) != 0 ||
 	    hr_sandbox_web_hosts(s, &hosts, &err) != 0)
 		return cli_fail(&err);
 	page = cli_page(c, s);
-	return show(c, hr_sandbox_url(s) != NULL ? hr_sandbox_url(s) : "-", page,
-	    hr_sandbox_session_api_key(s), vscode, hosts);
+	return show(
+	    c, server != NULL ? server : "-", page, hr_sandbox_session_api_key(s), vscode, hosts);
 }
 
 const struct cli_command cli_url = {"url", NULL, "[NAME]",

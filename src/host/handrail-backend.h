@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 /* increases when the table changes incompatibly for older back-ends */
-#define HR_BACKEND_ABI 7
+#define HR_BACKEND_ABI 8
 
 struct hr_sandbox_ops;
 
@@ -206,6 +206,9 @@ struct hr_sandbox_ops {
 	 * URL to port. NULL: both are at the endpoint's ports on this machine. */
 	int (*vscode_url)(void *self, char **ret, struct hr_err *err);
 	int (*web_hosts)(void *self, char **ret_json, struct hr_err *err);
+	/* Returns an address like "http://127.0.0.1:31000", by which a browser reaches the server,
+	 * freed by the library. NULL: the endpoint's URL is one. */
+	int (*web_url)(void *self, char **ret, struct hr_err *err);
 
 	/* ---- the back-end, not a sandbox: after open, without connect ---- */
 

@@ -16,66 +16,9 @@ import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.host import BUILD, PATIENCE, SRC, Host  # noqa: E402
-from lib.tap import Skip, Tap, equal, skip_all  # noqa: E402
-
-UID = 54323  # of no account
-
-
-class Boxes(Host):
-    """The surroundings of the user of that ID."""
-
-    def __init__(self, uid, **env):
-        Host.__init__(self, RUNTIME="box", **env)
-        self.uid = uid
-        self.instead = None  # a directory in the place of `over`
-        self.over = "/etc"
-        self.change = {} if uid == os.geteuid() else dict(user=uid, group=uid, extra_groups=[])
-        for name in ("", "home", "tmp", "cwd", "run"):
-            os.chown(self.path(name), uid, uid)
-        if "ASAN_OPTIONS" in os.environ:  # a box has none of the caller's variables
-            self.env["SANDBOX_ENV_ASAN_OPTIONS"] = os.environ["ASAN_OPTIONS"]
-
-    def popen(self, *argv, **more):
-        if self.instead:
-            words = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" "$1" && shift && exec setpriv --reuid %d '
-                     '--regid %d --clear-groups "$@"' % (self.uid, self.uid), self.instead, self.over,
-                     os.path.join(BUILD, "handrail")]
-            return subprocess.Popen(words + list(argv), env=self.env, cwd=self.path("cwd"), stdin=subprocess.DEVNULL,
-                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
-        return Host.popen(self, *argv, **dict(self.change, **more))
-
-    def directory(self, *names):
-        os.mkdir(self.path(*names), 0o755)
-        os.chown(self.path(*names), self.uid, self.uid)
-        return self.path(*names)
-
-    def file(self, text, *names):
-        with open(self.path(*names), "w") as f:
-            f.write(text)
-        os.chown(self.path(*names), self.uid, -1)
-
-    def box(self, name="default"):
-        return self.record(name)["backend"]
-
-    def left(self, *boxes):
-        """What is there of these boxes, which have ended."""
-        found = [b[k] for b in boxes for k in ("dir", "edge") if os.path.lexists(b[k])]
-        found += [g for b in boxes for g in groups(b["name"])]
-        found += ["process %d" % b["pid"] for b in boxes if b["pid"] and not process.wait_gone(b["pid"], PATIENCE)]
-        with open("/proc/self/mountinfo") as f:
-            found += [line for line in f if self.top in line]
-        return found
-
-
-def groups(name):
-    found = []
-    for top, names, _ in os.walk("/sys/fs/cgroup"):
-        if os.path.basename(top) == "handrail":
-            found += [os.path.join(top, n) for n in names if n == name]
-            names[:] = []
-    return found
-
+from lib.host import BUILD, PATIENCE, SRC  # noqa: E402
+from lib.hostbox import run  # noqa: E402
+from lib.tap import Skip, equal  # noqa: E402
 
 FORKS = ("import os, signal\n"
          "made = []\n"
@@ -108,7 +51,6 @@ def life(h):
     equal([(s["sid"], s["runtime"], s["state"], s["image"], s["url"]) for s in listed],
           [("default", "box", "running", None, url)])
     equal("ready: listening on unix:" in h.ok("logs"), True)
-    h.fails(1, "its server listens on the Unix socket " + box["edge"], "url")
     h.fails(2, "--image: the back-end box runs on this machine and has no images", "up", "-i", "image")
     equal(stat.S_IMODE(os.stat(box["dir"]).st_mode), 0o700, "no other account enters it")
     equal(stat.S_IMODE(os.stat(box["edge"]).st_mode), 0o700, "nor reaches the server")
@@ -566,34 +508,4 @@ CASES = [chosen, life, edge, isolated, network, volumes, workspace, limits, paus
          chosen_by_its_socket]
 
 
-def main():
-    if not os.access(os.path.join(BUILD, "handrail-box"), os.X_OK):
-        skip_all("handrail-box is not built: apt-get install libseccomp-dev libcap-dev, and configure again")
-    tap = Tap()
-    for uid in (0, UID) if os.geteuid() == 0 else (os.geteuid(),):
-        why = None
-        with Boxes(uid) as h:
-            if subprocess.run(["test", "-x", os.path.join(BUILD, "handraild")], cwd="/", **h.change).returncode:
-                why = "others may not enter the build directory"
-            else:
-                done = h("up", "-q")
-                # a box that fails where the kernel allows all that it needs is a fault, and no reason to skip
-                plain = subprocess.run(["unshare", "-mpfinu", "--mount-proc"] + (["-r"] if uid else []) + ["true"],
-                                       stderr=subprocess.DEVNULL, cwd="/", **h.change)
-                if done.returncode and plain.returncode:
-                    why = "no box can be made here: " + done.stderr.strip()
-        for case in CASES:
-            if len(sys.argv) > 1 and case.__name__ not in sys.argv[1:]:
-                continue
-            name = "%s, %s" % (case.__name__, "root" if uid == 0 else "another account")
-            if case in (subordinate, chosen_by_its_socket) and (uid == 0 or os.geteuid() != 0):
-                continue  # root makes the account, and the place, for it
-            if why:
-                tap.skip(name, why)
-                continue
-            with Boxes(uid) as h:
-                tap.run(name, case, h)
-    return tap.done()
-
-
-sys.exit(main())
+sys.exit(run(CASES, not_for_root=(subordinate, chosen_by_its_socket)))

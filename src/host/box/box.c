@@ -170,6 +170,7 @@ end_processes(struct hr_box *b, struct hr_err *err)
 		(void)hr_box_freeze(b, false, NULL); /* a frozen process does not end */
 		hr_proc_end(b->pid, b->watch, END_PATIENCE_MS);
 	}
+	hr_box_end_forwards(b);
 	hr_fd_close(&b->watch);
 	hr_fd_close(&b->socket);
 	b->pid = 0;
@@ -366,16 +367,25 @@ box_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err)
 	return hr_logfile_read(log, follow ? b->watch : -1, b->h->stop_fd, follow, fn, arg, err);
 }
 
+/* The address has a number, since another account could listen on ::1, another address of
+ * localhost. */
+static int
+box_web_url(void *self, char **ret, struct hr_err *err)
+{
+	int port = hr_box_forward(self, false, err);
+
+	return port < 0 ? -1 : hr_text_setf(ret, err, "http://127.0.0.1:%d", port);
+}
+
 static int
 box_vscode_url(void *self, char **ret, struct hr_err *err)
 {
 	const struct hr_box *b = self;
+	/* a box with the network of the machine has its editor there */
+	int port =
+	    b->ports[HR_BOX_APP1] != 0 ? b->ports[HR_BOX_VSCODE] : hr_box_forward(b, true, err);
 
-	(void)ret;
-	return hr_err_set(err, HR_E_UNSUPPORTED,
-	    "no browser reaches a box: its server listens on the Unix socket %s/" HR_BOX_SOCKET
-	    " and on no port; for a page or an editor use another back-end, such as docker",
-	    b->edge);
+	return port < 0 ? -1 : hr_text_setf(ret, err, "http://127.0.0.1:%d/", port);
 }
 
 /* Returns the addresses; the ports of a box with its own network are not reachable from outside. */
@@ -420,6 +430,7 @@ const struct hr_sandbox_ops hr_backend_box = {
     .destroy = box_destroy,
     .logs = box_logs,
     .vscode_url = box_vscode_url,
+    .web_url = box_web_url,
     .web_hosts = box_web_hosts,
     .doctor = hr_box_doctor,
 };

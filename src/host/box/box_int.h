@@ -39,7 +39,9 @@ struct hr_box {
 	bool new_dir; /* this process made the directory: it is removed if the start fails */
 	/* locks that are held only with the network of the host */
 	struct hr_portlock locks[HR_BOX_PORTS];
-	int ports[HR_BOX_PORTS]; /* 0: none */
+	/* 0: none; in a network of its own the box has only that of the editor, which is the
+	 * forwarder's, too */
+	int ports[HR_BOX_PORTS];
 };
 
 /* Starts a box and waits until its server answers; after a failure *b has all that was started. */
@@ -68,6 +70,12 @@ int hr_box_document(const struct hr_box *b, struct hr_buf *ret, struct hr_err *e
 int hr_box_network(const struct hr_config *c, bool *ret_host, struct hr_err *err);
 /* Returns the limit of open files, 0 for none, or -1 with *err set. */
 long long hr_box_open_files(const struct hr_config *c, struct hr_err *err);
+
+/* Starts a forwarder of the running box unless it runs: to the server, or with `editor` to the
+ * editor, whose port is the same here. Returns the port of 127.0.0.1, or -1 with *err set. */
+int hr_box_forward(const struct hr_box *b, bool editor, struct hr_err *err);
+/* Ends the forwarders, if there are any. */
+void hr_box_end_forwards(const struct hr_box *b);
 
 /* Freezes or thaws all processes of the box. Returns 1, 0 if the box has no control group that can,
  * or -1 with *err set. */

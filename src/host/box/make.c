@@ -52,15 +52,23 @@ choose_ports(struct hr_box *b, struct hr_err *err)
 	static const enum hr_port_use uses[HR_BOX_PORTS] = {
 	    [HR_BOX_VSCODE] = HR_PORT_VSCODE, HR_PORT_APP1, HR_PORT_APP2};
 	int min, max, i;
+	unsigned n;
 	bool host;
 
 	if (hr_box_network(b->h->config, &host, err) < 0)
 		return -1;
 	for (i = 0; i < HR_BOX_PORTS; i++) {
 		b->ports[i] = 0;
+		hr_port_range(uses[i], &min, &max);
+		/* the editor has the same port here, if somebody asks for it: the server redirects
+		 * browsers to it */
+		if (!host && i == HR_BOX_VSCODE) {
+			if (hr_random(&n, sizeof(n), err) < 0)
+				return -1;
+			b->ports[i] = min + (int)(n % (unsigned)(max - min + 1));
+		}
 		if (!host)
 			continue;
-		hr_port_range(uses[i], &min, &max);
 		if (hr_portlock_find(&b->locks[i], NULL, min, max, 20, "127.0.0.1", NULL, err) < 0)
 			return -1;
 		b->ports[i] = b->locks[i].port;

@@ -361,9 +361,8 @@ command(struct spec *s, struct hr_err *err)
 static void
 environment(struct spec *s)
 {
-	static const int own[HR_BOX_PORTS] = {40000, 50000, 55000};
+	static const int own[] = {50000, 55000};
 	const struct hr_box *b = s->b;
-	const int *ports = s->host_network ? b->ports : own;
 	const char *const *e;
 
 	hr_strv_set_env(
@@ -372,7 +371,10 @@ environment(struct spec *s)
 	for (e = b->h->env; *e != NULL; e++)
 		hr_strv_set_env(&s->env, *e);
 	/* all ports are free in a network of the box's own */
-	hr_command_env(&s->env, b->h, b->key, ports[HR_BOX_VSCODE], &ports[HR_BOX_APP1]);
+	hr_command_env(&s->env, b->h, b->key, b->ports[HR_BOX_VSCODE],
+	    s->host_network ? &b->ports[HR_BOX_APP1] : own);
+	/* last, since without a key all accounts could use the server by its forwarder */
+	hr_strv_set_envf(&s->env, "SESSION_API_KEY=%s", b->key);
 	hr_strv_set_env(&s->env, "NOTIFY_SOCKET=" HR_BOX_EDGE "/" HR_BOX_NOTIFY);
 }
 

@@ -66,9 +66,15 @@ hr_sandbox_vscode_url(struct hr_sandbox *s, char **ret_url, struct hr_err *err)
 
 	if (!s->connected)
 		return hr_err_set(err, HR_E_RUNTIME, "the sandbox is not connected");
-	if (editor_address(s, &address, err) != 0 ||
-	    (address != NULL && connection_token(s, &token, err) != 0))
+	if (s->ops->web_url != NULL && s->endpoint.url != NULL) {
+		/* an address is a process there, which only an editor is worth */
+		if (connection_token(s, &token, err) != 0 ||
+		    (token != NULL && editor_address(s, &address, err) != 0))
+			return -1;
+	} else if (editor_address(s, &address, err) != 0 ||
+		   (address != NULL && connection_token(s, &token, err) != 0)) {
 		return -1;
+	}
 	*ret_url = NULL;
 	if (token == NULL)
 		return 0;
@@ -82,6 +88,16 @@ hr_sandbox_vscode_url(struct hr_sandbox *s, char **ret_url, struct hr_err *err)
 }
 
 int
+hr_sandbox_web_url(struct hr_sandbox *s, char **ret, struct hr_err *err)
+{
+	*ret = NULL;
+	if (s->endpoint.url == NULL)
+		return 0;
+	return s->ops->web_url != NULL ? s->ops->web_url(s->self, ret, err)
+				       : hr_text_set(ret, s->endpoint.url, err);
+}
+
+int
 hr_sandbox_page(struct hr_sandbox *s, char **ret_url, struct hr_err *err)
 {
 	struct hr_http_request req = {.method = "GET",
@@ -91,11 +107,12 @@ hr_sandbox_page(struct hr_sandbox *s, char **ret_url, struct hr_err *err)
 	    .answer_max = PAGE_MAX,
 	    .watch_fd = -1};
 	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
+	HR_FREE char *base = NULL;
 	struct hr_err why = {0};
 	const char *at;
 
 	*ret_url = NULL;
-	if (s->endpoint.url == NULL || s->client.unix_socket != NULL)
+	if (s->endpoint.url == NULL || (s->client.unix_socket != NULL && s->ops->web_url == NULL))
 		return 0;
 	/* below a path, as at a fleet, nothing is a page */
 	at = strstr(s->endpoint.url, "://");
@@ -112,7 +129,9 @@ hr_sandbox_page(struct hr_sandbox *s, char **ret_url, struct hr_err *err)
 	if (memmem(hr_buf_str(&a.body), a.body.len, "<title>handrail", strlen("<title>handrail")) ==
 	    NULL)
 		return 0;
-	return hr_text_setf(ret_url, err, "%s/handrail/", s->client.url);
+	if (s->ops->web_url != NULL && s->ops->web_url(s->self, &base, err) < 0)
+		return -1;
+	return hr_text_setf(ret_url, err, "%s/handrail/", base != NULL ? base : s->client.url);
 }
 
 int

@@ -1,0 +1,413 @@
+/* handrail-forward: carries connections of a port of 127.0.0.1 to the server or the editor of a
+ * box, which no browser reaches, and ends with the box (doc/host.md, "The back-end box"). The
+ * caller is src/host/box/forward.c.
+ *
+ * A client must show the server the session key, and the editor its token. A web page of a name
+ * that its owner has pointed to 127.0.0.1 gets nothing, since the first request of each connection
+ * must have this port and one of its own names as its Host: a browser never sends requests for two
+ * names on one connection. */
+#include "config.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/loop.h"
+#include "base/process/pid.h"
+
+/* the descriptors that it is given, besides standard output for the line with the port, and
+ * standard error, which it closes as soon as it serves */
+#define BOX 3    /* pidfd of the box's first process */
+#define SERVER 4 /* the server's socket file, opened with O_PATH */
+
+#define PAIRS_MAX 256
+#define LINGER_MS 5000 /* time for a client to read the end of the last answer */
+#define PIECE 65536    /* more than the longest head of a request that the server takes */
+
+struct way {
+	struct hr_watch *readable, *writable;
+	int from, to;
+	size_t at, len; /* the bytes from `at` to `len` are not sent yet */
+	bool checking;  /* nothing passes before the head of the first request is complete */
+	bool last;      /* a refusal, with which the connection ends */
+	bool ended;
+	char p[PIECE];
+};
+
+struct pair {
+	struct forward *f;
+	struct hr_watch *linger;
+	int client, server;
+	struct way up, down;
+};
+
+struct forward {
+	struct hr_loop *loop;
+	struct hr_watch *end, *clients; /* `clients` is NULL while there is no room for more */
+	int listener, port;
+	bool editor; /* leads to the same port in the box's network, not to the server's socket */
+	size_t npairs;
+};
+
+static void on_client(void *arg);
+static void step(struct pair *c, struct way *w);
+
+static void
+pair_free(struct pair *c)
+{
+	struct forward *f = c->f;
+
+	hr_watch_free(c->linger);
+	hr_watch_free(c->up.readable);
+	hr_watch_free(c->up.writable);
+	hr_watch_free(c->down.readable);
+	hr_watch_free(c->down.writable);
+	hr_fd_close(&c->client);
+	hr_fd_close(&c->server);
+	free(c);
+	f->npairs--;
+	if (f->clients == NULL)
+		f->clients = hr_loop_readable(f->loop, f->listener, on_client, f, NULL);
+}
+
+/* ---- the first request ---- */
+
+static bool
+names_port(const char *value, size_t len, int port)
+{
+	static const char *const hosts[] = {"127.0.0.1", "localhost"};
+	char want[32];
+	size_t i, n;
+
+	for (; len > 0 && *value == ' '; len--)
+		value++;
+	while (len > 0 && value[len - 1] == ' ')
+		len--;
+	for (i = 0; i < 2; i++) {
+		n = (size_t)snprintf(want, sizeof(want), "%s:%d", hosts[i], port);
+		if (n == len && strncasecmp(value, want, n) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Reads the lines of a head as the server does, which takes a line feed alone as a line's end.
+ * Returns 1 if the only Host is that of the port, 0 if not, or -1 if the head is not complete. */
+static int
+check(const char *p, size_t len, int port)
+{
+	const char *end;
+	size_t n, hosts = 0, good = 0;
+
+	for (; (end = memchr(p, '\n', len)) != NULL; len -= n + 1, p = end + 1) {
+		n = (size_t)(end - p);
+		if (n == 0 || (n == 1 && *p == '\r'))
+			return hosts == 1 && good == 1;
+		if (n < 5 || strncasecmp(p, "host:", 5) != 0)
+			continue;
+		hosts++;
+		good += names_port(p + 5, n - 5 - (p[n - 1] == '\r'), port);
+	}
+	return -1;
+}
+
+static void
+refuse(struct pair *c)
+{
+	static const char body[] = "{\"detail\":\"The address has another name than 127.0.0.1 or "
+				   "localhost with this port\"}";
+	struct way *w = &c->down;
+
+	hr_watch_free(c->up.readable);
+	c->up.readable = NULL;
+	c->up.ended = true;
+	w->at = 0;
+	w->len = (size_t)snprintf(w->p, sizeof(w->p),
+	    "HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
+	    "Connection: close\r\n\r\n%s",
+	    sizeof(body) - 1, body);
+	w->last = true;
+	step(c, w);
+}
+
+/* ---- bytes ---- */
+
+/* Waits for the next event of this direction. */
+static void
+wait_for(struct pair *c, struct way *w, struct hr_watch **ret, hr_watch_fn *up, hr_watch_fn *down)
+{
+	hr_watch_fn *fn = w == &c->up ? up : down;
+
+	if (*ret == NULL)
+		*ret = ret == &w->readable ? hr_loop_readable(c->f->loop, w->from, fn, c, NULL)
+					   : hr_loop_writable(c->f->loop, w->to, fn, c, NULL);
+	if (*ret == NULL)
+		pair_free(c);
+}
+
+static void
+on_up(void *arg)
+{
+	struct pair *c = arg;
+
+	step(c, &c->up);
+}
+
+static void
+on_down(void *arg)
+{
+	struct pair *c = arg;
+
+	step(c, &c->down);
+}
+
+/* Sends the bytes. Returns 1 when all are sent, 0 if the receiver is slow, -1 if it is gone. */
+static int
+send_all(struct way *w)
+{
+	ssize_t n;
+
+	while (w->at < w->len) {
+		n = send(w->to, w->p + w->at, w->len - w->at, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n < 0 && errno != EINTR)
+			return errno == EAGAIN ? 0 : -1;
+		w->at += n > 0 ? (size_t)n : 0;
+	}
+	w->at = w->len = 0;
+	return 1;
+}
+
+/* Reads what there is. Returns false if the connection is broken. */
+static bool
+receive(struct way *w)
+{
+	ssize_t n = recv(w->from, w->p + w->len, sizeof(w->p) - w->len, MSG_DONTWAIT);
+
+	if (n > 0)
+		w->len += (size_t)n;
+	else if (n == 0)
+		w->ended = true;
+	return n >= 0 || errno == EAGAIN || errno == EINTR;
+}
+
+/* Passes the end of a direction on. The pair ends with the second one; after the server's end the
+ * client has a while, since a reset of what it still sends would destroy the answer. */
+static void
+pass_end(struct pair *c, struct way *w)
+{
+	const struct way *other = w == &c->up ? &c->down : &c->up;
+
+	(void)shutdown(w->to, SHUT_WR);
+	hr_watch_free(w->readable);
+	w->readable = NULL;
+	if (other->ended || (w == &c->down && hr_watch_arm(c->linger, LINGER_MS, NULL) < 0))
+		pair_free(c);
+}
+
+/* Carries bytes of one direction, until there are none or the receiver is slow. Frees the pair at
+ * its end. */
+static void
+step(struct pair *c, struct way *w)
+{
+	int r;
+
+	if ((w->len == 0 || w->checking) && !receive(w)) {
+		pair_free(c);
+		return;
+	}
+	if (w->checking) {
+		r = check(w->p, w->len, c->f->port);
+		if (r == 0 || (r < 0 && (w->ended || w->len == sizeof(w->p)))) {
+			refuse(c);
+			return;
+		}
+		w->checking = r < 0;
+	}
+	r = w->checking ? 1 : send_all(w);
+	if (r == 0) {
+		hr_watch_free(w->readable);
+		w->readable = NULL;
+		wait_for(c, w, &w->writable, on_up, on_down);
+		return;
+	}
+	hr_watch_free(w->writable);
+	w->writable = NULL;
+	if (r < 0 || w->last)
+		pair_free(c);
+	else if (w->ended)
+		pass_end(c, w);
+	else
+		wait_for(c, w, &w->readable, on_up, on_down);
+}
+
+/* ---- connections ---- */
+
+static void
+on_linger(void *arg)
+{
+	pair_free(arg);
+}
+
+/* Connects to the server by its open file, which stays the same whatever a program in the box puts
+ * in its place; or to the editor, in the network of the box. Returns -1 if that fails at once. */
+static int
+connect_to(const struct forward *f)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	struct sockaddr_in in = {.sin_family = AF_INET,
+	    .sin_port = htons((uint16_t)f->port),
+	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	const struct sockaddr *to = f->editor ? (void *)&in : (void *)&un;
+	int fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	(void)snprintf(un.sun_path, sizeof(un.sun_path), "/proc/self/fd/%d", SERVER);
+	if (fd >= 0 && connect(fd, to, f->editor ? sizeof(in) : sizeof(un)) < 0 &&
+	    errno != EINPROGRESS)
+		hr_fd_close(&fd);
+	return fd;
+}
+
+static void
+on_client(void *arg)
+{
+	struct forward *f = arg;
+	int client = hr_fd_accept(f->listener, SOCK_NONBLOCK, BOX);
+	struct pair *c = client >= 0 ? calloc(1, sizeof(*c)) : NULL;
+
+	if (c == NULL) {
+		hr_fd_close(&client);
+		return;
+	}
+	c->f = f;
+	c->client = client;
+	c->server = connect_to(f);
+	c->up.from = c->down.to = client;
+	c->up.to = c->down.from = c->server;
+	c->up.checking = true;
+	c->linger = hr_loop_timer(f->loop, on_linger, c, NULL);
+	c->up.readable = hr_loop_readable(f->loop, client, on_up, c, NULL);
+	if (c->server >= 0)
+		c->down.readable = hr_loop_readable(f->loop, c->server, on_down, c, NULL);
+	if (++f->npairs == PAIRS_MAX) {
+		hr_watch_free(f->clients);
+		f->clients = NULL;
+	}
+	if (c->linger == NULL || c->up.readable == NULL || c->down.readable == NULL)
+		pair_free(c);
+}
+
+/* ---- start ---- */
+
+/* Listens on 127.0.0.1 alone. */
+static int
+listen_there(struct forward *f, int port, struct hr_err *err)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET,
+	    .sin_port = htons((uint16_t)port),
+	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t n = sizeof(a);
+	int on = 1;
+
+	f->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (f->listener < 0 ||
+	    setsockopt(f->listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+	    bind(f->listener, (struct sockaddr *)&a, n) < 0 || listen(f->listener, SOMAXCONN) < 0 ||
+	    getsockname(f->listener, (struct sockaddr *)&a, &n) < 0)
+		return hr_err_sys(err, errno, "listen on port %d of 127.0.0.1", port);
+	f->port = ntohs(a.sin_port);
+	return 0;
+}
+
+/* Enters the network of the box; its sockets made before stay in that of the machine. The owner of
+ * a user namespace may do so only from inside it. */
+static int
+enter_network(struct hr_err *err)
+{
+	return setns(BOX, CLONE_NEWNET) == 0 || setns(BOX, CLONE_NEWUSER | CLONE_NEWNET) == 0
+		   ? 0
+		   : hr_err_sys(err, errno, "enter the network of the box");
+}
+
+/* Records this process for the caller and for later ones. The record's lock, which standard output
+ * has, is released after that. */
+static int
+record(int port, struct hr_err *err)
+{
+	char line[128];
+	int n = snprintf(line, sizeof(line), "{\"pid\":%ld,\"started\":%llu,\"port\":%d}\n",
+	    (long)getpid(), hr_pid_started(getpid()), port);
+
+	if (hr_fd_write_full(STDOUT_FILENO, line, (size_t)n, err) < 0)
+		return -1;
+	hr_fd_close(&(int){STDOUT_FILENO});
+	hr_fd_close(&(int){STDERR_FILENO});
+	return hr_fd_open_stdio(err);
+}
+
+static void
+on_end(void *arg)
+{
+	hr_loop_stop(arg);
+}
+
+static int
+serve(struct forward *f, struct hr_err *err)
+{
+	f->loop = hr_loop_new(err);
+	if (f->loop == NULL)
+		return -1;
+	f->end = hr_loop_readable(f->loop, BOX, on_end, f->loop, err);
+	f->clients = hr_loop_readable(f->loop, f->listener, on_client, f, err);
+	if (f->end == NULL || f->clients == NULL || record(f->port, err) < 0)
+		return -1;
+	return hr_loop_run(f->loop, err);
+}
+
+static int
+start(struct forward *f, int port, struct hr_err *err)
+{
+	f->editor = port > 0;
+	if (listen_there(f, port, err) < 0 || (f->editor && enter_network(err) < 0))
+		return -1;
+	return chdir("/") == 0 ? 0 : hr_err_sys(err, errno, "enter /");
+}
+
+int
+main(int argc, char **argv)
+{
+	struct forward f = {.listener = -1};
+	struct hr_err e = {0};
+	char *end = NULL;
+	long port = argc == 2 ? strtol(argv[1], &end, 10) : -1;
+	pid_t pid;
+
+	if (end == NULL || *end != '\0' || end == argv[1] || port < 0 || port > 65535) {
+		(void)fputs(
+		    "usage: handrail-forward PORT\nlibhandrail runs this, with descriptors; "
+		    "PORT is that of the editor, or 0 for the server\n",
+		    stderr);
+		return 2;
+	}
+	if (start(&f, (int)port, &e) == 0) {
+		pid = fork();
+		if (pid > 0)
+			return 0;
+		if (pid < 0)
+			(void)hr_err_sys(&e, errno, "fork");
+		else if (setsid() >= 0 && serve(&f, &e) == 0)
+			return 0;
+	}
+	(void)fprintf(stderr, "%s\n", e.msg);
+	return 1;
+}
