@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/text/quote.h"
 #include "cli/commands.h"
+#include "cli/terminal.h"
 #include "host/handle.h"
 #include "host/client/rest.h"
 #include "proto/json.h"
@@ -177,6 +178,8 @@ cli_on_terminal(struct hr_sandbox *s, const char *const *argv)
 	struct hr_err err = {0};
 	int status = 0;
 
+	if (s->ops->exec == NULL && s->endpoint.url != NULL)
+		return cli_terminal(s, argv);
 	/* these signals are for the program at the terminal */
 	(void)signal(SIGINT, SIG_IGN);
 	(void)signal(SIGQUIT, SIG_IGN);

@@ -14,6 +14,7 @@ handrail_SOURCES = \
 	%D%/say.c \
 	%D%/shown.c %D%/shown.h \
 	%D%/stdin.c %D%/stdin.h \
+	%D%/terminal.c %D%/terminal.h \
 	%D%/watched.c %D%/watched.h \
 	%D%/words.c
 handrail_CPPFLAGS = $(AM_CPPFLAGS) -DHR_SBINDIR='"$(sbindir)"'

@@ -31,13 +31,14 @@ cli_watched_close(struct cli_watched *k)
 	hr_buf_done(&k->text);
 }
 
-static int
-ask(struct cli_watched *k, const char *method, const char *path, const char *body,
+int
+cli_watched_ask(struct cli_watched *k, const char *method, const char *path, const char *body,
     struct json_object **ret, struct hr_err *err)
 {
+	char whole[128];
 	static const char *const headers[] = {"Content-Type: application/json", NULL};
 	struct hr_http_request q = {.method = method,
-	    .url = path,
+	    .url = whole,
 	    .body = body,
 	    .body_len = body != NULL ? strlen(body) : 0,
 	    .headers = headers,
@@ -45,6 +46,8 @@ ask(struct cli_watched *k, const char *method, const char *path, const char *bod
 	    .watch_fd = k->given_up_fd};
 	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 
+	(void)snprintf(
+	    whole, sizeof(whole), "%s%s%s", path, k->session[0] != '\0' ? "?" : "", k->session);
 	if (hr_client_send(&k->client, &q, &a, err) != 0)
 		return -1;
 	return hr_json_decode_foreign(hr_buf_str(&a.body), a.body.len, ret, NULL) == 0
@@ -90,7 +93,7 @@ place(struct cli_watched *k, struct hr_err *err)
 {
 	HR_PUT struct json_object *o = NULL;
 
-	if (ask(k, "GET", "/handrail/v1/session", NULL, &o, err) != 0)
+	if (cli_watched_ask(k, "GET", "/handrail/v1/session", NULL, &o, err) != 0)
 		return -1;
 	k->at = (uint64_t)hr_json_int_at(hr_json_at(o, "output"), "end");
 	return 0;
@@ -104,7 +107,7 @@ cli_watched_look(struct cli_watched *k, struct hr_err *err)
 	size_t i;
 
 	if ((k->id == 0 && !k->answered && place(k, err) != 0) ||
-	    ask(k, "GET", "/handrail/v1/commands", NULL, &all, err) != 0)
+	    cli_watched_ask(k, "GET", "/handrail/v1/commands", NULL, &all, err) != 0)
 		return -1;
 	k->listed = k->running = k->behind = false;
 	list = hr_json_at(all, "commands");
@@ -173,8 +176,8 @@ cli_watched_output(
 	char path[128];
 
 	(void)snprintf(path, sizeof(path),
-	    "/handrail/v1/output?offset=%" PRIu64 "&command=%" PRId64 "&returned=true%s", k->at,
-	    k->id, follow ? "&follow=true" : "");
+	    "/handrail/v1/output?offset=%" PRIu64 "&command=%" PRId64 "&returned=true%s%s%s", k->at,
+	    k->id, follow ? "&follow=true" : "", k->session[0] != '\0' ? "&" : "", k->session);
 	q.url = path;
 	if (hr_client_send(&k->client, &q, &a, err) == 0)
 		return 0;
@@ -189,7 +192,7 @@ send_to(struct cli_watched *k, const char *path, const char *body)
 	HR_PUT struct json_object *o = NULL;
 
 	/* a command that has just ended refuses it */
-	(void)ask(k, "POST", path, body, &o, NULL);
+	(void)cli_watched_ask(k, "POST", path, body, &o, NULL);
 }
 
 void

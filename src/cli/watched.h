@@ -9,10 +9,13 @@
 #include "base/buf.h"
 #include "host/client/client.h"
 
+struct json_object;
+
 struct cli_watched {
 	struct hr_client client;
 	/* the caller's descriptor; when it is readable, abort a request; -1: none */
 	int given_up_fd;
+	char session[40]; /* "session=NAME"; "": the default shell */
 	/* id of the request that started the command; "": the shell's last command */
 	char request[33];
 
@@ -30,6 +33,10 @@ struct cli_watched {
 
 int cli_watched_open(struct cli_watched *k, const struct hr_endpoint *e, struct hr_err *err);
 void cli_watched_close(struct cli_watched *k);
+
+/* Sends a request that concerns the shell; body has JSON, NULL: none. The caller owns *ret. */
+int cli_watched_ask(struct cli_watched *k, const char *method, const char *path, const char *body,
+    struct json_object **ret, struct hr_err *err);
 
 /* Looks up the command's state. Returns 0, or -1 with *err, e.g. if the server has no list of
  * commands. */

@@ -131,8 +131,8 @@ def strangers(h):
     known = url(h)
     port = port_of(known["server"])
     paths = ("POST /execute_action", "GET /handrail/v1/session", "GET /handrail/v1/output", "GET /handrail/v1/download",
-             "GET /list_files", "GET /download_files", "POST /upload_file", "GET /metrics", "POST /mcp", "GET /port/22/",
-             "GET /vscode/connection_token", "POST /handrail/v1/signin")
+             "GET /list_files", "GET /download_files", "POST /upload_file", "GET /metrics", "POST /handrail/mcp",
+             "GET /port/22/", "GET /vscode/connection_token", "POST /handrail/v1/signin")
     script = "; ".join("curl -s -o /dev/null -w '%%{http_code} ' -X %s http://127.0.0.1:%d%s"
                        % (p.split()[0], port, p.split()[1]) for p in paths)
     want = set("403 401 404 405".split())
@@ -192,8 +192,8 @@ def editor(h):
     equal(ask(at.port, "GET", "/", Host="evil.example:%d" % at.port, Cookie="vscode-tkn=" + token)[0], 403)
     with socket.create_connection(("127.0.0.1", at.port), PATIENCE) as s:
         s.settimeout(PATIENCE)
-        s.sendall(("GET /s HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: x\r\n"
-                   "Cookie: vscode-tkn=%s\r\n\r\n" % (at.netloc, token)).encode())
+        s.sendall(("GET /s HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                   "Sec-WebSocket-Key: x\r\nCookie: vscode-tkn=%s\r\n\r\n" % (at.netloc, token)).encode())
         with s.makefile("rb") as f:
             equal(f.readline(), b"HTTP/1.1 101 Switching Protocols\r\n")
             while f.readline() != b"\r\n":

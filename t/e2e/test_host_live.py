@@ -2,63 +2,17 @@
 """handrail run and attach as a person has them, at a terminal: output as it comes, interrupts that are the command's,
 and a way to leave it and to come back."""
 
-import fcntl
 import json
 import os
-import pty
-import select
 import signal
-import struct
 import subprocess
 import sys
-import termios
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.host import BUILD, PATIENCE, Host  # noqa: E402
+from lib.host import PATIENCE, Host  # noqa: E402
+from lib.seat import Seat  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
-
-
-class Seat:
-    """A command at a terminal of its own, that interrupts it."""
-
-    def __init__(self, h, *argv, **env):
-        self.master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 77, 0, 0))
-
-        def sit():
-            os.setsid()
-            fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
-        self.p = subprocess.Popen([os.path.join(BUILD, "handrail")] + list(argv), env=dict(h.env, **env),
-                                  cwd=h.path("cwd"), stdin=slave, stdout=slave, stderr=slave, preexec_fn=sit)
-        os.close(slave)
-        self.seen = ""
-
-    def read(self):
-        if not select.select([self.master], [], [], PATIENCE)[0]:
-            raise AssertionError("nothing more came behind %r" % self.seen)
-        try:
-            piece = os.read(self.master, 65536).decode("utf-8", "replace")
-        except OSError:  # nobody has the other end any more
-            piece = ""
-        self.seen += piece
-        return piece
-
-    def until(self, text):
-        while text not in self.seen:
-            equal(self.read() != "", True, "%r comes, not %r" % (text, self.seen))
-        return self
-
-    def interrupt(self):
-        os.write(self.master, b"\x03")
-        return self
-
-    def end(self, status):
-        while self.read():
-            pass
-        os.close(self.master)
-        equal(self.p.wait(PATIENCE), status, self.seen)
-        return self.seen
 
 
 def gate(h):
