@@ -188,6 +188,14 @@ def pool(h):
     equal(os.listdir(h.path("run")), [])
 
 
+def repository(h):
+    """The changes in a repository of the box, by a program that the shell's account gets from the server's."""
+    h.ok("up")
+    h.ok("run", "git init -q . && echo x >file && git add file")
+    equal(h.ok("repo", "changes"), "A file\n")
+    equal(h.ok("run", "ls /tmp"), "")
+
+
 def two(h):
     """Two boxes at once see nothing of each other."""
     h.ok("up", "-n", "a")
@@ -503,8 +511,8 @@ def edge(h):
     h.ok("down")
 
 
-CASES = [chosen, life, edge, isolated, network, volumes, workspace, limits, paused, pool, two, ended, interrupted,
-         lost, unknown, replaced, own_root, subordinate, kernel_files, log_file, deep, namespaced, doctor,
+CASES = [chosen, life, edge, isolated, network, volumes, workspace, limits, paused, pool, repository, two, ended,
+         interrupted, lost, unknown, replaced, own_root, subordinate, kernel_files, log_file, deep, namespaced, doctor,
          chosen_by_its_socket]
 
 

@@ -143,9 +143,11 @@ put_uploaded(
 	if (way == WITH_LIBRARIES && copy_libraries(v->s, dir.p, err) != 0)
 		return -1;
 	hr_shell_quote(&quoted, dir.p, dir.len);
-	hr_buf_addf(b, "(d=%s; chmod +x \"$d/" HELPER "\" && ", hr_buf_str(&quoted));
+	/* the server may be another account than the shell, and the copied file its own */
+	hr_buf_addf(b, "(d=%s; cp \"$d/" HELPER "\" \"$d/run\" && chmod +x \"$d/run\" && ",
+	    hr_buf_str(&quoted));
 	put_cd(b, v);
-	hr_buf_addf(b, "%s\"$d/" HELPER "\"", way == WITH_LIBRARIES ? "LD_LIBRARY_PATH=$d " : "");
+	hr_buf_addf(b, "%s\"$d/run\"", way == WITH_LIBRARIES ? "LD_LIBRARY_PATH=$d " : "");
 	put_words(b, v, true, to);
 	hr_buf_adds(b, "; s=$?; rm -rf -- \"$d\"; exit $s)");
 	return 0;
