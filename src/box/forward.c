@@ -377,7 +377,6 @@ serve(struct forward *f, struct hr_err *err)
 static int
 start(struct forward *f, int port, struct hr_err *err)
 {
-	f->editor = port > 0;
 	if (listen_there(f, port, err) < 0 || (f->editor && enter_network(err) < 0))
 		return -1;
 	return chdir("/") == 0 ? 0 : hr_err_sys(err, errno, "enter /");
@@ -389,13 +388,16 @@ main(int argc, char **argv)
 	struct forward f = {.listener = -1};
 	struct hr_err e = {0};
 	char *end = NULL;
-	long port = argc == 2 ? strtol(argv[1], &end, 10) : -1;
+	long port = argc == 3 ? strtol(argv[2], &end, 10) : -1;
 	pid_t pid;
 
-	if (end == NULL || *end != '\0' || end == argv[1] || port < 0 || port > 65535) {
+	f.editor = argc == 3 && strcmp(argv[1], "editor") == 0;
+	if (end == NULL || *end != '\0' || end == argv[2] || port < f.editor || port > 65535 ||
+	    (!f.editor && strcmp(argv[1], "server") != 0)) {
 		(void)fputs(
-		    "usage: handrail-forward PORT\nlibhandrail runs this, with descriptors; "
-		    "PORT is that of the editor, or 0 for the server\n",
+		    "usage: handrail-forward server|editor PORT\nlibhandrail runs this, with "
+		    "descriptors; PORT is that of the editor in the box, too, or 0 for any free "
+		    "port\n",
 		    stderr);
 		return 2;
 	}

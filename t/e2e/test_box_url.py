@@ -99,6 +99,23 @@ def life(h):
     equal((os.listdir(h.path("state")), os.listdir(h.path("tmp")), os.listdir(h.path("run"))), ([], [], []))
 
 
+def chosen_port(h):
+    """The setting counts for a forwarder that starts, and a taken port is an error that changes nothing."""
+    h.env["HANDRAIL_WWWDIR"] = os.path.join(SRC, "www")
+    h.ok("up", "-q")
+    h.fails(1, "box.port is 65536: it can be 0 to 65535", "url", "-s", "box.port=65536")
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        s.listen()
+        port = s.getsockname()[1]
+        done = h("url", "-s", "box.port=%d" % port)
+        equal((done.returncode > 0, "listen on port %d of 127.0.0.1" % port in done.stderr), (True, True), done.stderr)
+    equal(port_of(url(h, "-s", "box.port=%d" % port)["server"]), port)
+    equal(port_of(url(h)["server"]), port, "it is found")
+    equal(act(port, url(h)["key"], "true")[0], 200)
+    h.ok("down")
+
+
 def large(h):
     """Megabytes pass in both directions on one connection, and a stream that has no end."""
     known = up(h)
@@ -244,7 +261,7 @@ def running(box):
             st = os.stat("/proc/%d/fd/4" % pid)
         except OSError:
             continue
-        if process.command_line(pid).split() == ["handrail-forward", "0"] and st.st_ino == at.st_ino:
+        if process.command_line(pid).split()[:2] == ["handrail-forward", "server"] and st.st_ino == at.st_ino:
             found.append(pid)
     return found
 
@@ -330,4 +347,4 @@ def in_a_browser(h):
         screen_has(w, "seen")
 
 
-sys.exit(run([life, large, strangers, names, editor, ended, interrupted, replaced, many, keyless, in_a_browser]))
+sys.exit(run([life, chosen_port, large, strangers, names, editor, ended, interrupted, replaced, many, keyless, in_a_browser]))

@@ -19,7 +19,12 @@ DEFAULT = 3000
 HANDRAIL = """#!/bin/sh
 echo "$*" >>%(top)s/calls
 case $1 in
-up) for word; do case $word in local.port=*) echo "${word#*=}" >%(top)s/port ;; esac; done ;;
+doctor)
+    [ -e %(top)s/boxless ] || exit 0
+    printf 'ok   bash             /usr/bin/bash\nBAD  box              the kernel refuses it\n'
+    exit 1
+    ;;
+up) for word; do case $word in *.port=*) echo "${word#*=}" >%(top)s/port ;; esac; done ;;
 url)
     port=$(cat %(top)s/port) || exit 3
     [ ! -e %(top)s/ended ] || { echo "handrail: it does not answer" >&2; exit "$(cat %(top)s/ended)"; }
@@ -108,7 +113,7 @@ class Checkout:
                                   {k: v for k, v in os.environ.items() if k != "HANDRAIL_PORT"},
                                   PATH=os.path.join(self.top, "bin") + ":" + os.environ["PATH"], **env))
         return (done.returncode, done.stdout.splitlines(),
-                [c for c in self.read("calls").splitlines() if c[:3] != "url"])
+                [c for c in self.read("calls").splitlines() if c[:3] != "url" or "port=" in c])
 
 
 @contextlib.contextmanager
@@ -140,7 +145,8 @@ def started():
         status, lines, calls = c(HANDRAIL_PORT=str(port))
         equal((status, lines[-5:]), (0, next_words(c, port)), lines)
         equal([line for line in lines if "{" in line or "k3y" in line], [], "neither JSON nor a key")
-        equal(calls[0], "up -r local -n quickstart -s local.port=%d" % port, "as a person would type it")
+        equal(calls[:3], ["doctor box", "up -r box -n quickstart -s box.port=%d" % port,
+                          "url -n quickstart -r box -s box.port=%d --json" % port], "as a person would type it")
         status, lines, calls = c(HANDRAIL_PORT=str(port))
         equal((status, lines[-5:], "It is running already." in lines), (0, next_words(c, port), True), lines)
         equal([w for w in calls if w.startswith("up")], [], "once")
@@ -148,6 +154,20 @@ def started():
         equal(c("stop"), (0, ["The sandbox has ended."], ["rm -q quickstart"]))
         equal(c("stop")[:2], (0, ["The sandbox was not running."]))
         equal(c("status")[:2], (1, ["No sandbox is running."]))
+
+
+def no_box():
+    """Where the machine allows none, a sandbox that nothing isolates comes with a warning and the reason."""
+    with Checkout() as c:
+        c.put("boxless", "")
+        with taken() as port:
+            pass
+        status, lines, calls = c(HANDRAIL_PORT=str(port))
+        equal((status, lines[-5:]), (0, next_words(c, port)), lines)
+        equal(calls[:2], ["doctor box", "up -r local -n quickstart -s local.port=%d" % port])
+        warned = [n for n, line in enumerate(lines) if line.startswith("WARNING: no box can be made here")]
+        equal(lines[warned[0] + 1:warned[0] + 3],
+              ['"handrail doctor box" says why:', "  BAD  box              the kernel refuses it"], lines)
 
 
 def port_that_is_taken():
@@ -177,7 +197,7 @@ def ended_server():
         c.put("dead", "")
         equal(c("status")[:2], (1, ["No sandbox is running."]))
         status, lines, calls = c(HANDRAIL_PORT=str(port))
-        equal((status, calls[:1]), (1, ["up -r local -n quickstart -s local.port=%d" % port]), lines)
+        equal((status, calls[1:2]), (1, ["up -r box -n quickstart -s box.port=%d" % port]), lines)
 
 
 def lost_server():
@@ -189,7 +209,7 @@ def lost_server():
         c.put("ended", "5")
         equal(c("status")[:2], (1, ["No sandbox is running."]))
         status, lines, calls = c(HANDRAIL_PORT=str(port))
-        equal((status, calls[:1]), (1, ["up -r local -n quickstart -s local.port=%d" % port]), lines)
+        equal((status, calls[1:2]), (1, ["up -r box -n quickstart -s box.port=%d" % port]), lines)
         c.put("ended", "1")
         equal(c("status")[:2], (1, ["quickstart: cannot ask for the sandbox quickstart: handrail: it does not answer"]))
 
@@ -237,7 +257,7 @@ def fleet_without_an_image():
 
 def main():
     tap = Tap()
-    for test in (started, port_that_is_taken, ended_server, lost_server, stop_that_fails, fleet,
+    for test in (started, no_box, port_that_is_taken, ended_server, lost_server, stop_that_fails, fleet,
                  fleet_without_an_image):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()

@@ -67,9 +67,13 @@ box_free(void *self)
 static int
 box_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 {
-	struct hr_box *b = calloc(1, sizeof(*b));
+	const long long port = hr_config_int(h->config, "box.port");
+	struct hr_box *b;
 	int i;
 
+	if (port < 0 || port > 65535)
+		return hr_err_set(err, HR_E_INVAL, "box.port is %lld: it can be 0 to 65535", port);
+	b = calloc(1, sizeof(*b));
 	if (b == NULL)
 		return hr_err_nomem(err);
 	b->h = h;
@@ -400,6 +404,8 @@ box_web_hosts(void *self, char **ret_json, struct hr_err *err)
 static const struct hr_backend_option options[] = {
     {"network", HR_OPTION_TEXT, "\"none\"", false,
 	"none: only the box's own loopback interface; host: the machine's network"},
+    {"port", HR_OPTION_INT, "0", false,
+	"the port of 127.0.0.1 for browsers, when \"handrail url\" starts its forwarder; 0: any"},
     {"root", HR_OPTION_TEXT, NULL, false,
 	"a directory with a complete system; unset: the host's programs"},
     {0}};

@@ -73,12 +73,13 @@ start(const struct hr_box *b, bool editor, int file, struct hr_err *err)
 	HR_FREE char *path = hr_module_path(PROGRAM, err);
 	HR_BUF(said, 1u << 16);
 	char port[16], *room;
-	const char *const argv[] = {PROGRAM, port, NULL};
+	const char *const argv[] = {PROGRAM, editor ? "editor" : "server", port, NULL};
 	int back[2], status = -1;
 	ssize_t n = 0;
 	pid_t pid;
 
-	(void)snprintf(port, sizeof(port), "%d", editor ? b->ports[HR_BOX_VSCODE] : 0);
+	(void)snprintf(port, sizeof(port), "%lld",
+	    editor ? b->ports[HR_BOX_VSCODE] : hr_config_int(b->h->config, "box.port"));
 	if (path == NULL)
 		return -1;
 	if (ftruncate(file, 0) != 0 || pipe2(back, O_CLOEXEC) != 0)
