@@ -31,7 +31,7 @@
 struct hr_rest *
 hr_fleet_asker(const char *at)
 {
-	bool is_unix = strncmp(at, HR_FLEET_UNIX, strlen(HR_FLEET_UNIX)) == 0;
+	bool is_unix = hr_fleet_is_unix(at);
 	char url[300];
 	struct hr_rest_options o = {.url = url,
 	    .unix_socket = is_unix ? at + strlen(HR_FLEET_UNIX) : NULL,
@@ -82,6 +82,13 @@ hr_fleet_put_way(struct hr_buf *b, const char *at, int port, bool counts)
 	bool marked;
 	struct in_addr a;
 
+	if (hr_fleet_is_unix(at)) {
+		hr_buf_addf(
+		    b, HR_FLEET_UNIX "/proc/self/fd/%d/%s:", HR_FLEET_SOCKETS_FD, hr_path_leaf(at));
+		if (port > 0)
+			hr_buf_addf(b, "/port/%d", port);
+		return;
+	}
 	hr_assert(colon != NULL);
 	marked = counts && can_mark(at, &a);
 	hr_buf_addf(b, "%s%.*s%s:%d", marked ? "[::ffff:" : "", (int)(colon - at), at,

@@ -38,6 +38,7 @@
 #define LISTEN_FD 3
 #define LOCK_FD (LISTEN_FD + HR_FLEET_LISTENERS)
 #define REQUESTS_FD (LOCK_FD + 1)
+_Static_assert(HR_FLEET_SOCKETS_FD == REQUESTS_FD + 1, "the descriptors of nginx");
 #define BACKLOG 4096
 #define AWAIT_MS 300
 #define SOCKET_DIRS "/run/handrail-fleet"
@@ -216,13 +217,19 @@ split(const char *at, char host[HR_FLEET_PLACE])
 	return colon != NULL ? colon + 1 : at;
 }
 
+bool
+hr_fleet_is_unix(const char *at)
+{
+	return strncmp(at, HR_FLEET_UNIX, strlen(HR_FLEET_UNIX)) == 0;
+}
+
 void
 hr_fleet_edge_reach(const char *at, char ret[HR_FLEET_PLACE])
 {
 	char host[HR_FLEET_PLACE];
 	const char *port = split(at, host);
 
-	if (strncmp(at, HR_FLEET_UNIX, strlen(HR_FLEET_UNIX)) == 0)
+	if (hr_fleet_is_unix(at))
 		(void)snprintf(ret, HR_FLEET_PLACE, "%s", at);
 	else if (strcmp(host, "0.0.0.0") == 0)
 		(void)snprintf(ret, HR_FLEET_PLACE, "127.0.0.1:%s", port);
@@ -274,19 +281,28 @@ hr_fleet_edge_socket_dir(const char *state_dir, char **ret, struct hr_err *err)
 	    sum[2], sum[3], sum[4], sum[5]);
 }
 
+/* Makes a directory that all accounts may enter. */
+static int
+make_open(const char *path, struct hr_err *err)
+{
+	if (hr_path_mkdirs_own(path, 0711, NULL, err) != 0)
+		return -1;
+	/* chmod() sets the mode despite the umask */
+	return chmod(path, 0711) == 0 ? 0 : hr_err_sys(err, errno, "%s", path);
+}
+
 int
 hr_fleet_edge_make_dirs(const struct hr_fleet_edge *e, struct hr_err *err)
 {
-	if (hr_path_mkdirs_own(e->run_dir, 0700, NULL, err) != 0)
+	HR_FREE char *sockets = NULL;
+
+	if (hr_path_mkdirs_own(e->run_dir, 0700, NULL, err) != 0 ||
+	    hr_text_setf(&sockets, err, "%s/sockets", e->run_dir) != 0 ||
+	    make_open(sockets, err) != 0)
 		return -1;
 	if (strcmp(e->run_dir, e->socket_dir) == 0)
 		return 0;
-	if (hr_path_mkdirs_own(e->socket_dir, 0711, NULL, err) != 0)
-		return -1;
-	/* chmod() sets the mode despite the umask */
-	if (chmod(SOCKET_DIRS, 0711) != 0 || chmod(e->socket_dir, 0711) != 0)
-		return hr_err_sys(err, errno, "%s", e->socket_dir);
-	return 0;
+	return make_open(SOCKET_DIRS, err) == 0 ? make_open(e->socket_dir, err) : -1;
 }
 
 int
@@ -488,13 +504,15 @@ pid_t
 hr_fleet_edge_start(const struct hr_fleet_edge *e, int lock, int requests,
     const int listeners[HR_FLEET_LISTENERS], struct hr_err *err)
 {
-	struct hr_spawn_fd fds[3 + HR_FLEET_LISTENERS] = {
+	struct hr_spawn_fd fds[4 + HR_FLEET_LISTENERS] = {
 	    {2, 2}, {lock, LOCK_FD}, {requests, REQUESTS_FD}};
 	char inherited[sizeof("NGINX=") + HR_FLEET_LISTENERS * sizeof("3;")] = "NGINX=";
 	size_t nfds = 3, n = strlen(inherited);
 	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
 	HR_BUF(conf, TEXT_MAX);
 	HR_FREE char *path = NULL;
+	HR_FREE char *dir = NULL;
+	HR_CLOSE int sockets = -1;
 	HR_CLOSE int note = -1;
 	pid_t pid = -1;
 	int i;
@@ -510,6 +528,12 @@ hr_fleet_edge_start(const struct hr_fleet_edge *e, int lock, int requests,
 		hr_strv_set_env(&env, inherited);
 	if (env.failed)
 		return hr_err_nomem(err);
+	if (hr_text_setf(&dir, err, "%s/sockets", e->run_dir) != 0)
+		return -1;
+	sockets = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (sockets < 0)
+		return hr_err_sys(err, errno, "%s", dir);
+	fds[nfds++] = (struct hr_spawn_fd){sockets, HR_FLEET_SOCKETS_FD};
 	if (compose_file(e, &conf, &path, err) == 0 &&
 	    hr_path_write(path, conf.p, conf.len, 0600, err) == 0 &&
 	    (note = open_lock(e, O_WRONLY, err)) >= 0) {

@@ -2,6 +2,7 @@
 #ifndef HR_FLEET_EDGE_H
 #define HR_FLEET_EDGE_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
@@ -24,7 +25,7 @@ struct hr_fleet_edge {
  * account, which cannot enter the state directory, because that holds secrets; so root's socket
  * lies below /run, under a name derived from state_dir. */
 int hr_fleet_edge_socket_dir(const char *state_dir, char **ret, struct hr_err *err);
-/* Makes run_dir and socket_dir; the caller holds the store. */
+/* Makes run_dir, the directory of sockets in it, and socket_dir; the caller holds the store. */
 int hr_fleet_edge_make_dirs(const struct hr_fleet_edge *e, struct hr_err *err);
 /* Links run_dir/fleet.sock to the socket in socket_dir, for people who look for it there. */
 int hr_fleet_edge_link(const struct hr_fleet_edge *e, struct hr_err *err);
@@ -43,6 +44,11 @@ int hr_fleet_edge_compose(
 
 #define HR_FLEET_UNIX "unix:" /* prefix of a listener that is a path, not an address and port */
 #define HR_FLEET_PLACE 256
+/* Directory of sandboxes' sockets, below the state directory. It is open to all accounts, and the
+ * one above it to none: nginx's workers reach it through a descriptor, which they inherit. */
+#define HR_FLEET_SOCKETS "run/sockets"
+#define HR_FLEET_SOCKETS_FD 7
+bool hr_fleet_is_unix(const char *at);
 /* Writes the address at which a client on this machine connects to the listener `at`:
  * "127.0.0.1:8000" for "8000", "*:8000" and "0.0.0.0:8000". */
 void hr_fleet_edge_reach(const char *at, char ret[HR_FLEET_PLACE]);

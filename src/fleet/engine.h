@@ -68,6 +68,7 @@ struct hr_fleet_options {
 	const char *image; /* image of requests that name none; NULL: none */
 	int64_t memory_mb; /* megabytes for a resource factor of 1; 0: no limit */
 	int64_t cpu_percent;
+	bool other_nginx; /* the service starts no nginx */
 };
 
 struct hr_fleet_backing {

@@ -190,8 +190,9 @@ struct hr_rest *hr_fleet_asker(const char *at);
 /* Returns when the sandbox was last used, in seconds since 1970: now, if a connection to it is open
  * on this machine; else the time that its server reports for its commands; -1 if there is none. */
 int64_t hr_fleet_ask_active(const struct hr_fleet_row *row);
-/* Appends the sandbox's address with that port, as nginx connects to it. A connection that counts
- * keeps the sandbox from being idle; `at` has a port. */
+/* Appends the sandbox's address with that port, as nginx connects to it; 0: the server at a Unix
+ * socket, whose other ports are its /port/N/. A connection that counts keeps a sandbox with an
+ * address from being idle; such an `at` has a port. */
 void hr_fleet_put_way(struct hr_buf *b, const char *at, int port, bool counts);
 
 #endif

@@ -457,6 +457,7 @@ main(int argc, char **argv)
 	hr_log_setup("fleetd", HR_LOG_JSON, level);
 	o.edge.domain = o.api.domain;
 	o.of_engine.config = o.config;
+	o.of_engine.other_nginx = o.no_nginx;
 	o.set.image = o.of_engine.image;
 	o.backing = hr_fleet_backing(o.engine);
 	if (r < 0 && (wrong = hr_fleetd_misfit(&o)) != NULL) {

@@ -29,7 +29,7 @@ static const struct row {
 	"ADDR:PORT   address of the console, not that of --listen [none]"},
     {"engine", TEXT, AT(engine), 0, 0,
 	"NAME        makes the sandboxes: local, kubernetes [local]"},
-    {"kind", TEXT, AT(kind), 0, 0, "BACKEND     docker or local [docker]"},
+    {"kind", TEXT, AT(kind), 0, 0, "BACKEND     docker, box or local [docker]"},
     {"image", TEXT, AT(of_engine.image), 0, 0, "NAME        image of starts that name none"},
     {"set", SETTING, 0, 0, 0, "KEY=VALUE   a setting of handrail(1); may be repeated"},
     {"public-url", TEXT, AT(api.public_url), 0, 0,
@@ -177,9 +177,5 @@ hr_fleetd_misfit(const struct hr_fleetd_options *o)
 		       "process";
 	if (o->builds && (strcmp(o->kind, "docker") != 0 || strcmp(o->engine, "local") != 0))
 		return "--builds requires the engine local and the back-end docker";
-	if (strcmp(o->kind, "box") == 0)
-		return "--kind box: the service does not reach the Unix sockets of boxes; use "
-		       "docker "
-		       "or local";
 	return o->backing == NULL ? "--engine must be local or kubernetes" : NULL;
 }

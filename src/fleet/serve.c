@@ -126,6 +126,8 @@ reply(const FCGX_Request *fcgi, const struct hr_fleet_request *q, const struct h
 		(void)FCGX_PutS("Cache-Control: no-store\r\n", fcgi->out);
 	if (a->at.len > 0)
 		(void)FCGX_FPrintF(fcgi->out, "X-Handrail-At: %s\r\n", hr_buf_str(&a->at));
+	if (a->own_origin)
+		(void)FCGX_PutS("X-Handrail-Origin: own\r\n", fcgi->out);
 	if (a->cookie[0] != '\0')
 		(void)FCGX_FPrintF(fcgi->out, "Set-Cookie: %s\r\n", a->cookie);
 	if (a->prefix[0] != '\0')

@@ -83,7 +83,9 @@ struct hr_endpoint {
 	 * (HR_KIND_HERE) and has its own home; NULL with that flag: the caller's home, where
 	 * nothing is written. */
 	const char *home;
-	int vscode_port; /* ports of an editor and of two programs for people; 0: none */
+	/* ports of an editor and of two programs for people, with unix_socket those at the server's
+	 * /port/N/; 0: none */
+	int vscode_port;
 	int app_ports[2];
 	bool serves; /* the server also performs the operations that the table has functions for */
 };
@@ -106,6 +108,8 @@ enum hr_kind_flags {
 	HR_KIND_STOPS = 32,
 	/* There is no image, although the sandbox has files of its own. */
 	HR_KIND_NO_IMAGE = 64,
+	/* The server is reached by the endpoint's unix_socket alone. */
+	HR_KIND_SOCKET = 128,
 };
 
 /* A setting that only this back-end has: [NAME] in config.toml, NAME_KEY in the environment, and

@@ -516,4 +516,5 @@ CASES = [chosen, life, edge, isolated, network, volumes, workspace, limits, paus
          chosen_by_its_socket]
 
 
-sys.exit(run(CASES, not_for_root=(subordinate, chosen_by_its_socket)))
+if __name__ == "__main__":
+    sys.exit(run(CASES, not_for_root=(subordinate, chosen_by_its_socket)))

@@ -44,6 +44,7 @@ static struct world {
 	int hold_state; /* state() that is to fail so many times waits for a byte */
 	int fail_pause; /* so many */
 	int fail_stop;  /* so many */
+	const char *at; /* addresses; NULL: "127.0.0.1:1" */
 } * world;
 static int gate[2];
 static pthread_mutex_t world_lock = PTHREAD_MUTEX_INITIALIZER; /* two jobs are done at a time */
@@ -96,7 +97,8 @@ fake_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	(void)pthread_mutex_unlock(&world_lock);
 	if (fails)
 		return hr_err_set(err, HR_E_RUNTIME, "no image");
-	(void)snprintf(row->at, sizeof(row->at), "127.0.0.1:1");
+	(void)snprintf(
+	    row->at, sizeof(row->at), "%s", world->at != NULL ? world->at : "127.0.0.1:1");
 	(void)snprintf(row->server_key, sizeof(row->server_key), "inner");
 	row->app_ports[0] = 7001;
 	return 0;
@@ -1395,6 +1397,79 @@ START_TEST(routes_lead_to_ports_of_the_sandbox_alone)
 }
 END_TEST
 
+/* Where a request goes without a key if the server has a socket; `rest` follows its name. */
+static const struct {
+	const char *name, *uri, *rest;
+	int status;
+} socket_routes[] = {
+    {"", "/a?b", "/a?b", 200},
+    {"7001-", "/a%2Fb//c?x=/..", "/port/7001/a%2Fb//c?x=/..", 200},
+    {"work-1-", "/.a/...", NULL, 400},
+    {"work-1-", "/..", NULL, 400},
+    {"work-1-", "/a/%2e%2E/b", NULL, 400},
+    {"work-1-", "/a%2f../b", NULL, 400},
+    {"work-1-", "/a%00/../b", NULL, 400},
+    {"0-", "/", NULL, 404},
+    {"vscode-", "/", NULL, 404},
+    {"work-2-", "/", NULL, 404},
+};
+
+START_TEST(routes_lead_to_a_socket)
+{
+	struct hr_fleet_api api = {.fleet = &fleet, .domain = "dom.example", .registry_prefix = ""};
+	bool program = socket_routes[_i].status == 200 && *socket_routes[_i].name != '\0';
+	struct hr_fleet_answer a;
+	char id[HR_FLEET_ID], host[128], want[128] = "";
+	struct hr_fleet_request q = {.method = "GET",
+	    .uri = socket_routes[_i].uri,
+	    .host = host,
+	    .sandbox_id = "",
+	    .sandbox_port = "",
+	    .session_key = "wrong",
+	    .scheme = "http",
+	    .route = HR_FLEET_ROUTE_ASK};
+
+	world->at = "unix:/state/run/sockets/name";
+	begin(&few);
+	up("s", id);
+	(void)snprintf(host, sizeof(host), "%s%s.dom.example", socket_routes[_i].name, id);
+	if (socket_routes[_i].rest != NULL)
+		(void)snprintf(
+		    want, sizeof(want), "unix:/proc/self/fd/7/name:%s", socket_routes[_i].rest);
+	hr_fleet_handle(&api, &q, &a);
+	ck_assert_int_eq(a.status, socket_routes[_i].status);
+	ck_assert_str_eq(hr_buf_str(&a.at), want);
+	ck_assert_int_eq(a.own_origin, program);
+	ck_assert_str_eq(a.server_key, program ? "inner" : "");
+	hr_fleet_answer_done(&a);
+}
+END_TEST
+
+/* The engine gave no port. */
+START_TEST(without_an_address_there_is_no_port)
+{
+	struct hr_fleet_api api = {.fleet = &fleet, .domain = "dom.example", .registry_prefix = ""};
+	struct hr_fleet_answer a;
+	char id[HR_FLEET_ID], host[128];
+	struct hr_fleet_request q = {.method = "GET",
+	    .uri = "/",
+	    .host = host,
+	    .sandbox_id = "",
+	    .sandbox_port = "",
+	    .session_key = "",
+	    .scheme = "http",
+	    .route = HR_FLEET_ROUTE_ASK};
+
+	world->at = "";
+	begin(&few);
+	up("s", id);
+	(void)snprintf(host, sizeof(host), "work-1-%s.dom.example", id);
+	hr_fleet_handle(&api, &q, &a);
+	ck_assert_int_eq(a.status, 404);
+	hr_fleet_answer_done(&a);
+}
+END_TEST
+
 /* ---- events ---- */
 
 static char api_key[64];
@@ -2235,6 +2310,8 @@ main(void)
 	tcase_add_test(store, notes_are_kept);
 	tcase_add_test(store, keys_are_kept_as_sums);
 	tcase_add_loop_test(tc, routes_lead_to_ports_of_the_sandbox_alone, 0, COUNT(routes));
+	tcase_add_loop_test(tc, routes_lead_to_a_socket, 0, COUNT(socket_routes));
+	tcase_add_test(tc, without_an_address_there_is_no_port);
 	tcase_add_test(tc, a_stream_passes_over_what_is_not_its_own);
 	tcase_add_test(tc, a_page_of_events_has_bounds);
 	tcase_add_test(tc, a_shared_store_may_know_less_for_a_moment);

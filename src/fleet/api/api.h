@@ -55,6 +55,7 @@ struct hr_fleet_answer {
 	/* stream that continues the body; NULL: the body is complete */
 	struct hr_fleet_stream *stream;
 	struct hr_buf at;                  /* target of a route: "127.0.0.1:31000/path?query" */
+	bool own_origin;                   /* the target is a program at a host name of its own */
 	char cookie[HR_SIGNIN_COOKIE_MAX]; /* value of Set-Cookie; "": none */
 	char prefix[HR_FLEET_ID + 1]; /* part of a route's path that names the sandbox, "/ID" */
 	char server_key[129]; /* the sandbox's key, which replaces the session key on a route */

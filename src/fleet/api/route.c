@@ -11,7 +11,11 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/text/percent.h"
+#include "fleet/edge.h"
+
 #define ID_LEN (HR_FLEET_ID - 1)
+#define PATH_BYTES (1u << 16)
 
 struct target {
 	char id[HR_FLEET_ID];
@@ -78,11 +82,12 @@ find_target(const struct hr_fleet_api *api, const struct hr_fleet_request *q, st
 	return *t->rest == '/' || *t->rest == '?' || *t->rest == '\0';
 }
 
-/* Returns the port, or 0 if the sandbox has no such port. */
+/* Returns the port, 0 for a server at a Unix socket, or -1 if the sandbox has no such port. */
 static int
 port_of(const struct hr_fleet_row *row, const char *name)
 {
-	const char *colon = strrchr(row->at, ':');
+	bool at_socket = hr_fleet_is_unix(row->at);
+	const char *colon = at_socket ? NULL : strrchr(row->at, ':');
 	int server = colon != NULL ? (int)strtol(colon + 1, NULL, 10) : 0;
 	size_t i;
 	const struct {
@@ -92,12 +97,29 @@ port_of(const struct hr_fleet_row *row, const char *name)
 	    {"work-2", row->app_ports[1]}};
 	char number[16];
 
+	if (at_socket && name[0] == '\0')
+		return 0;
+	if (!at_socket && colon == NULL) /* the engine gave no port */
+		return -1;
 	for (i = 0; i < sizeof(ports) / sizeof(*ports); i++) {
 		(void)snprintf(number, sizeof(number), "%d", ports[i].port);
-		if (strcmp(name, ports[i].name) == 0 || strcmp(name, number) == 0)
+		if (ports[i].port > 0 &&
+		    (strcmp(name, ports[i].name) == 0 || strcmp(name, number) == 0))
 			return ports[i].port;
 	}
-	return 0;
+	return -1;
+}
+
+/* Returns true for a path that ".." could lead out of /port/N/, which comes before it. */
+static bool
+leads_out(const char *rest)
+{
+	HR_BUF(path, PATH_BYTES);
+
+	hr_buf_addc(&path, '/');
+	hr_percent_decode(&path, rest, strcspn(rest, "?"), false);
+	return hr_buf_check(&path, NULL) != 0 || memchr(path.p, '\0', path.len) != NULL ||
+	       strstr(hr_buf_str(&path), "/..") != NULL;
 }
 
 /* Returns the rest of the path; V1 clients check a server's health without a key, at a path that
@@ -179,8 +201,7 @@ hr_fleet_handle_route(
 	enum hr_fleet_result r;
 	struct hr_err err = {0};
 	struct target t;
-	const char *colon;
-	bool is_in = false;
+	bool is_in = false, at_path;
 	int port;
 
 	if (!find_target(api, q, &t)) {
@@ -188,10 +209,8 @@ hr_fleet_handle_route(
 		return;
 	}
 	r = find(api, q, &t, &row, &is_in, &err);
-	port = r == HR_FLEET_OK ? port_of(&row, t.port) : 0;
-	colon = strrchr(row.at, ':');
-	if (r == HR_FLEET_OK && colon == NULL) /* the engine gave no port */
-		port = 0;
+	port = r == HR_FLEET_OK ? port_of(&row, t.port) : -1;
+	at_path = port > 0 && hr_fleet_is_unix(row.at);
 	if (r == HR_FLEET_CONFLICT &&
 	    (row.state == HR_FLEET_PAUSED || row.state == HR_FLEET_PAUSING)) {
 		(void)hr_fleet_say(a, 409,
@@ -199,8 +218,10 @@ hr_fleet_handle_route(
 		    "/resume");
 	} else if (r != HR_FLEET_OK) {
 		hr_fleet_refuse(a, r, &row, &err);
-	} else if (port <= 0) {
+	} else if (port < 0) {
 		(void)hr_fleet_say(a, 404, "the sandbox has no such port");
+	} else if (at_path && leads_out(t.rest)) {
+		(void)hr_fleet_say(a, 400, "the path of a program must not have \"..\"");
 	} else if (q->route == HR_FLEET_ROUTE_REFUSED) {
 		/* the sandbox is ready by now, so make the client try again */
 		hr_fleet_refuse(a, HR_FLEET_LATE, &row, &err);
@@ -210,7 +231,9 @@ hr_fleet_handle_route(
 		hr_buf_addf(&a->at, "%s%s", *t.rest == '/' ? "" : "/", rest_of(&t));
 		if (t.rest != q->uri)
 			(void)snprintf(a->prefix, sizeof(a->prefix), "/%s", t.id);
-		if (is_in)
+		a->own_origin = at_path;
+		/* the server asks for its key at /port/N/, and keeps it from the program */
+		if (is_in || at_path)
 			(void)snprintf(a->server_key, sizeof(a->server_key), "%s", row.server_key);
 		if (hr_buf_check(&a->at, &err) != 0)
 			(void)hr_fleet_say(a, 414, "the URI is too long");

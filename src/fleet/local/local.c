@@ -3,6 +3,7 @@
  * crash. */
 #include "config.h"
 
+#include "fleet/edge.h"
 #include "fleet/helper.h"
 #include "fleet/local/localimage.h"
 #include "fleet/local/localstray.h"
@@ -20,6 +21,7 @@
 #include "base/log.h"
 #include "base/err.h"
 #include "base/strv.h"
+#include "base/text/text.h"
 #include "host/config/settings.h"
 #include "host/kind.h"
 #include "host/handle.h"
@@ -34,8 +36,9 @@ struct local {
 	/* directory of the workspaces of back-ends that use this machine's files; NULL for
 	 * others */
 	char *work;
-	bool tells; /* true: the back-end can list sandboxes made with this state directory */
-	bool stays; /* true: the back-end cannot pause */
+	char *sockets; /* directory of the servers' Unix sockets; NULL: they have addresses */
+	bool tells;    /* true: the back-end can list sandboxes made with this state directory */
+	bool stays;    /* true: the back-end cannot pause */
 };
 
 static void
@@ -141,7 +144,9 @@ end_recorded(const struct local *l, const char *id, bool *ret_recorded, struct h
 		return -1;
 	/* these are remains of a call that was killed between its last steps */
 	hr_record_remove(s);
-	return hr_local_remove_workspace(l->work, id, err);
+	return hr_local_remove_workspace(l->sockets, id, err) == 0
+		   ? hr_local_remove_workspace(l->work, id, err)
+		   : -1;
 }
 
 static int
@@ -156,16 +161,22 @@ local_stop(void *self, const char *id, struct hr_err *err)
 }
 
 static int
-place(struct hr_sandbox *s, struct hr_fleet_row *row, struct hr_err *err)
+place(const struct local *l, struct hr_sandbox *s, struct hr_fleet_row *row, struct hr_err *err)
 {
 	const char *url = hr_sandbox_url(s), *key = hr_sandbox_session_api_key(s);
 
-	if (url == NULL || strncmp(url, "http://", 7) != 0 || strlen(url + 7) >= sizeof(row->at) ||
-	    strchr(url + 7, '/') != NULL)
+	if (s->endpoint.unix_socket != NULL) {
+		if (hr_local_link(l->sockets, row->id, s->endpoint.unix_socket, row->at,
+			sizeof(row->at), err) < 0)
+			return -1;
+	} else if (url == NULL || strncmp(url, "http://", 7) != 0 ||
+		   strlen(url + 7) >= sizeof(row->at) || strchr(url + 7, '/') != NULL) {
 		return hr_err_set(err, HR_E_RUNTIME, "a sandbox without an address");
+	} else {
+		(void)snprintf(row->at, sizeof(row->at), "%s", url + 7);
+	}
 	if (key != NULL && strlen(key) >= sizeof(row->server_key))
 		return hr_err_set(err, HR_E_RUNTIME, "a sandbox with a key that is too long");
-	(void)snprintf(row->at, sizeof(row->at), "%s", url + 7);
 	(void)snprintf(row->server_key, sizeof(row->server_key), "%s", key != NULL ? key : "");
 	row->vscode_port = s->endpoint.vscode_port;
 	memcpy(row->app_ports, s->endpoint.app_ports, sizeof(row->app_ports));
@@ -201,7 +212,7 @@ local_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	if (plugins.failed)
 		return hr_err_nomem(err);
 	s = hr_sandbox_open(c, &o, err);
-	return s != NULL && hr_sandbox_connect(s, err) == 0 ? place(s, row, err) : -1;
+	return s != NULL && hr_sandbox_connect(s, err) == 0 ? place(l, s, row, err) : -1;
 }
 
 /* Sets up a warm sandbox as libhandrail sets up a fresh one. */
@@ -220,7 +231,7 @@ local_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	s = open_one(self, row->id, err);
 	return s != NULL && hr_sandbox_connect(s, err) == 0 &&
 		       hr_sandbox_add_env(s, hr_strv_list(&env), err) == 0
-		   ? place(s, row, err)
+		   ? place(self, s, row, err)
 		   : -1;
 }
 
@@ -252,7 +263,7 @@ local_resume(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = open_one(self, row->id, err);
 
 	return s != NULL && hr_sandbox_connect(s, err) == 0 && resume(s, err) == 0
-		   ? place(s, row, err)
+		   ? place(self, s, row, err)
 		   : -1;
 }
 
@@ -282,7 +293,7 @@ local_tidy(void *self, struct hr_err *err)
 {
 	const struct local *l = self;
 
-	return hr_local_tidy(l->dir, l->work, err);
+	return hr_local_tidy(l->dir, l->work, l->sockets, err);
 }
 
 static int
@@ -386,6 +397,7 @@ close_it(struct local *l)
 {
 	free(l->dir);
 	free(l->work);
+	free(l->sockets);
 	memset(l, 0, sizeof(*l));
 }
 
@@ -395,23 +407,31 @@ open_it(struct local *l, const struct hr_fleet_options *o, struct hr_err *err)
 {
 	struct hr_err why = {0};
 	struct hr_kind kind;
+	unsigned flags;
+	int r = 0;
 
 	memset(l, 0, sizeof(*l));
 	l->o = o;
 	if (hr_kind_open(&kind, NULL, o->config, o->environ, NULL, &why) != 0)
 		return hr_err_set(err, HR_E_INVAL, "%.200s", why.msg);
-	if (asprintf(&l->dir, "%s/sandboxes", o->dir) < 0)
-		l->dir = NULL;
-	else if ((kind.ops->flags & HR_KIND_HERE) != 0 && asprintf(&l->work, "%s/work", o->dir) < 0)
-		l->work = NULL;
-	if (l->dir == NULL || (l->work == NULL && (kind.ops->flags & HR_KIND_HERE) != 0)) {
-		close_it(l);
-		(void)hr_err_nomem(err);
-	}
-	l->tells = (kind.ops->flags & HR_KIND_OF_STATE) != 0;
+	flags = kind.ops->flags;
+	l->tells = (flags & HR_KIND_OF_STATE) != 0;
 	l->stays = kind.ops->pause == NULL;
+	if ((flags & HR_KIND_SOCKET) != 0 && o->other_nginx)
+		r = hr_err_set(err, HR_E_INVAL,
+		    "--no-nginx: only the service's own nginx reaches sandboxes of the back-end "
+		    "%s, which have Unix sockets and no ports",
+		    kind.ops->name);
 	hr_kind_close(&kind);
-	return l->dir != NULL ? 0 : -1;
+	if (r == 0)
+		r = hr_text_setf(&l->dir, err, "%s/sandboxes", o->dir);
+	if (r == 0 && (flags & HR_KIND_HERE) != 0)
+		r = hr_text_setf(&l->work, err, "%s/work", o->dir);
+	if (r == 0 && (flags & HR_KIND_SOCKET) != 0)
+		r = hr_text_setf(&l->sockets, err, "%s/" HR_FLEET_SOCKETS, o->dir);
+	if (r != 0)
+		close_it(l);
+	return r;
 }
 
 static int

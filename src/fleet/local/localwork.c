@@ -11,11 +11,13 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/dir.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "fleet/edge.h"
 #include "fleet/engine.h"
 
 char *
@@ -90,7 +92,26 @@ tidy_workspaces(const char *work, int records, struct hr_err *err)
 }
 
 int
-hr_local_tidy(const char *records, const char *work, struct hr_err *err)
+hr_local_link(const char *sockets, const char *id, const char *socket, char *ret_at, size_t size,
+    struct hr_err *err)
+{
+	HR_FREE char *path = hr_local_workspace(sockets, id);
+	struct sockaddr_un a;
+
+	if (path == NULL)
+		return hr_err_nomem(err);
+	if (strlen(path) >= sizeof(a.sun_path) ||
+	    (size_t)snprintf(ret_at, size, HR_FLEET_UNIX "%s", path) >= size)
+		return hr_err_set(err, HR_E_INVAL, "%s: too long for the name of a socket", path);
+	if ((unlink(path) != 0 && errno != ENOENT) ||
+	    linkat(AT_FDCWD, socket, AT_FDCWD, path, AT_SYMLINK_FOLLOW) != 0 ||
+	    chmod(path, 0666) != 0)
+		return hr_err_sys(err, errno, "link the socket of the sandbox to %s", path);
+	return 0;
+}
+
+int
+hr_local_tidy(const char *records, const char *work, const char *sockets, struct hr_err *err)
 {
 	HR_CLOSEDIR DIR *dir = opendir(records);
 	struct dirent *e;
@@ -104,5 +125,7 @@ hr_local_tidy(const char *records, const char *work, struct hr_err *err)
 			r = hr_local_remove_workspace(records, e->d_name, err);
 	if (r == 0)
 		r = tidy_workspaces(work, dirfd(dir), err);
+	if (r == 0)
+		r = tidy_workspaces(sockets, dirfd(dir), err);
 	return r;
 }

@@ -3,6 +3,8 @@
 #ifndef HR_FLEET_LOCAL_LOCALWORK_H
 #define HR_FLEET_LOCAL_LOCALWORK_H
 
+#include <stddef.h>
+
 #include "base/err.h"
 
 /* ---- `work` is the directory of workspaces; NULL: the back-end has none ---- */
@@ -12,7 +14,14 @@
 char *hr_local_workspace(const char *work, const char *id);
 /* Removes a workspace; succeeds if there is none. */
 int hr_local_remove_workspace(const char *work, const char *id, struct hr_err *err);
-/* Removes files without a sandbox: in the directory of records, and among the workspaces. */
-int hr_local_tidy(const char *records, const char *work, struct hr_err *err);
+/* Removes files without a sandbox: in the directory of records, and among the workspaces and the
+ * sockets. */
+int hr_local_tidy(const char *records, const char *work, const char *sockets, struct hr_err *err);
+
+/* Gives the server's socket the name of the sandbox in the directory `sockets`. nginx connects to
+ * that one: programs of the sandbox can replace only the name that the server has given it. Writes
+ * "unix:PATH" to ret_at. hr_local_remove_workspace() removes it. */
+int hr_local_link(const char *sockets, const char *id, const char *socket, char *ret_at,
+    size_t size, struct hr_err *err);
 
 #endif

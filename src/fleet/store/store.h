@@ -78,7 +78,7 @@ struct hr_fleet_row {
 	 * settings that can change while it runs */
 	char shape[HR_FLEET_SHAPE];
 	int64_t factor;
-	char at[64];          /* "127.0.0.1:31000"; "": no address yet */
+	char at[128];         /* "127.0.0.1:31000" or "unix:/...", "": no address yet */
 	char server_key[129]; /* key of the server; never given to clients */
 	char session_key[65]; /* key that clients get instead */
 	int vscode_port, app_ports[2];

@@ -249,8 +249,8 @@ box_endpoint(void *self, struct hr_endpoint *ret)
 	ret->url = b->url;
 	ret->unix_socket = b->at;
 	ret->key = b->key;
-	ret->vscode_port = b->ports[HR_BOX_VSCODE];
-	memcpy(ret->app_ports, &b->ports[HR_BOX_APP1], sizeof(ret->app_ports));
+	ret->app_ports[0] = hr_box_port(b, HR_BOX_APP1);
+	ret->app_ports[1] = hr_box_port(b, HR_BOX_APP2);
 }
 
 /* ---- records ---- */
@@ -416,7 +416,7 @@ static const char *const heeds[] = {"sandbox.limits.", "sandbox.security.network
 const struct hr_sandbox_ops hr_backend_box = {
     .abi = HR_BACKEND_ABI,
     .name = "box",
-    .flags = HR_KIND_NO_IMAGE,
+    .flags = HR_KIND_NO_IMAGE | HR_KIND_SOCKET,
     .heeds = heeds,
     .log_prefix = "[inside box] ",
     .options = options,

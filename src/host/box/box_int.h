@@ -44,6 +44,8 @@ struct hr_box {
 	int ports[HR_BOX_PORTS];
 };
 
+/* Returns a port in the box; one of the machine's with the network of the host. */
+int hr_box_port(const struct hr_box *b, int i);
 /* Starts a box and waits until its server answers; after a failure *b has all that was started. */
 int hr_box_make(struct hr_box *b, struct hr_err *err);
 /* Takes the process and the groups from the launcher's line. Returns 1 if the process runs, 0 if it

@@ -358,11 +358,20 @@ command(struct spec *s, struct hr_err *err)
 	return 0;
 }
 
+int
+hr_box_port(const struct hr_box *b, int i)
+{
+	/* all ports are free in a network of the box's own */
+	static const int own[HR_BOX_PORTS] = {40000, 50000, 55000};
+
+	return b->ports[i] != 0 ? b->ports[i] : own[i];
+}
+
 static void
 environment(struct spec *s)
 {
-	static const int own[] = {50000, 55000};
 	const struct hr_box *b = s->b;
+	const int apps[] = {hr_box_port(b, HR_BOX_APP1), hr_box_port(b, HR_BOX_APP2)};
 	const char *const *e;
 
 	hr_strv_set_env(
@@ -370,9 +379,9 @@ environment(struct spec *s)
 	hr_strv_set_env(&s->env, "LANG=C.UTF-8");
 	for (e = b->h->env; *e != NULL; e++)
 		hr_strv_set_env(&s->env, *e);
-	/* all ports are free in a network of the box's own */
-	hr_command_env(&s->env, b->h, b->key, b->ports[HR_BOX_VSCODE],
-	    s->host_network ? &b->ports[HR_BOX_APP1] : own);
+	hr_command_env(&s->env, b->h, b->key, hr_box_port(b, HR_BOX_VSCODE), apps);
+	/* no other way leads to a program of the box */
+	hr_strv_set_env(&s->env, "HANDRAIL_PORT_PATHS=true");
 	/* last, since without a key all accounts could use the server by its forwarder */
 	hr_strv_set_envf(&s->env, "SESSION_API_KEY=%s", b->key);
 	hr_strv_set_env(&s->env, "NOTIFY_SOCKET=" HR_BOX_EDGE "/" HR_BOX_NOTIFY);

@@ -66,8 +66,9 @@ def groups(name):
     return found
 
 
-def run(cases, not_for_root=()):
-    """Runs the cases as each account; those of the second list as an ordinary user that root's test makes."""
+def run(cases, not_for_root=(), made=Boxes):
+    """Runs the cases as each account; those of the second list as an ordinary user that root's test makes. `made` gives
+    the argument of a case for an account."""
     if not os.access(os.path.join(BUILD, "handrail-box"), os.X_OK):
         skip_all("handrail-box is not built: apt-get install libseccomp-dev libcap-dev, and configure again")
     tap = Tap()
@@ -92,6 +93,6 @@ def run(cases, not_for_root=()):
             if why:
                 tap.skip(name, why)
                 continue
-            with Boxes(uid) as h:
+            with made(uid) as h:
                 tap.run(name, case, h)
     return tap.done()

@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+"""handrail-fleetd with boxes: what clients get of them, that only the service's nginx reaches their sockets, and that
+nothing is left of one. As root each case is done twice, by root and by another account."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.fleet import Fleet  # noqa: E402
+from lib.hostbox import Boxes, groups, run  # noqa: E402
+from lib.tap import equal  # noqa: E402
+
+DOMAIN = "dom.example"
+# accepts connections at port 50000, and answers each with its request
+ECHO = """
+import http.server
+class Echo(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Set-Cookie", "a=b")
+        self.end_headers()
+        self.wfile.write((self.requestline + "\\n" + str(self.headers)).encode())
+    def log_message(self, *unused): pass
+s = http.server.ThreadingHTTPServer(("127.0.0.1", 50000), Echo)
+print("up", flush=True)
+s.serve_forever()
+"""
+# prints why it cannot connect to each path
+CONNECT = ("import os, socket, sys\n"
+           "for path in sys.argv[1:]:\n"
+           "    try:\n"
+           "        socket.socket(socket.AF_UNIX).connect(path)\n"
+           "        print('connected')\n"
+           "    except OSError as why: print(os.strerror(why.errno))\n")
+
+
+class BoxFleet(Fleet, Boxes):
+    """A service of the account `uid`."""
+
+    def __init__(self, uid, *options):
+        Fleet.__init__(self, *options, kind="box", uid=uid)
+        self.env["RUNTIME"] = "remote"  # of the command
+        self.ended = []
+
+    def spawn(self, *options):
+        return subprocess.Popen(self.words() + list(options), env=self.its_environment(), stderr=subprocess.PIPE,
+                                stdin=subprocess.DEVNULL, universal_newlines=True, cwd="/", **self.change)
+
+    def box(self, o):
+        with open(self.path("fleet", "sandboxes", o["runtime_id"] + ".json")) as f:
+            box = json.load(f)["backend"]
+        self.ended.append(box)
+        return box
+
+    def socket(self, o):
+        return self.path("fleet", "run", "sockets", o["runtime_id"])
+
+    def state(self, o):
+        return self.call("GET", "/runtime/" + o["runtime_id"])[1]["state"]
+
+    def until_state(self, o, state):
+        self.until(lambda: self.state(o), lambda s: s == state)
+
+    def pause(self, o):
+        equal(self.call("POST", "/pause", {"runtime_id": o["runtime_id"]})[0], 200)
+        self.until_state(o, "paused")
+
+    def __exit__(self, *unused):
+        for name in os.listdir(self.path("fleet", "sandboxes")):
+            if name.endswith(".json"):
+                self.box({"runtime_id": name[:-5]})
+        Fleet.__exit__(self, *unused)
+        equal(self.left(*self.ended), [])
+
+    def settled(self):
+        Fleet.settled(self)
+        self.until(lambda: os.listdir(self.path("fleet", "run", "sockets")), lambda names: names == [])
+
+
+def paused_here(f, o):
+    """Whether this account can pause boxes."""
+    return bool(groups(f.box(o)["name"]))
+
+
+def life(uid):
+    """By the command and by a client of the service."""
+    with BoxFleet(uid) as f:
+        f.ok("up", "-e", "GREETING=a b")
+        equal(f.ok("run", "echo $GREETING; cat /proc/1/comm"), "a b\nhandraild\n")
+        f.file("content\n", "cwd", "file")
+        f.ok("put", "file", "/workspace/copied")
+        f.ok("run", "cat /workspace/copied >/workspace/back; echo more >>/workspace/back")
+        f.ok("get", "/workspace/back", "back")
+        with open(f.path("cwd", "back")) as back:
+            equal(back.read(), "content\nmore\n")
+        f.ok("down", "-q")
+        o, p = f.up("a", environment={"X": "a b"}), f.up("b")
+        equal(f.run(o, "echo $X >/tmp/x; cat /tmp/x"), "a b")
+        equal(f.run(p, "ls /tmp/x 2>&1; echo \"<$X>\"").splitlines()[-1], "<>", "each has files of its own")
+        equal(f.call("GET", "/%s/alive" % o["runtime_id"], key="")[0], 200)
+        status, answer = f.call("POST", "/%s/list_files" % o["runtime_id"], {}, key="", X_Session_API_Key="wrong")
+        equal((status, answer), (403, {"detail": "Invalid API Key"}))
+        equal("ready: listening" in f.call("GET", "/runtime/%s?logs=true" % o["runtime_id"])[1]["pod_logs"], True)
+        os.kill(f.box(p)["pid"], signal.SIGKILL)
+        f.until_state(p, "died")
+        equal(f.run(f.up("b"), "echo again"), "again")
+
+
+def pause_and_resume(uid):
+    """The shell and what runs in it stay; a request, a start and a resume end it."""
+    with BoxFleet(uid) as f:
+        o = f.up("s", environment={"X": "a b"})
+        if not paused_here(f, o):
+            f.call("POST", "/pause", {"runtime_id": o["runtime_id"]})
+            events = f.until(lambda: f.call("GET", "/sessions/s")[1]["events"], lambda e: e[-1]["what"] == "running" and
+                             len(e) > 2)
+            equal("make a control group for it" in events[-1]["detail"], True, events)
+            return
+        equal(f.run(o, "cd /tmp; Y=7; echo $X"), "a b")
+        for wake in (lambda: None, lambda: f.up("s"), lambda: f.call("POST", "/resume", o)):
+            f.pause(o)
+            wake()
+            equal(f.run(o, "echo $X $Y $PWD"), "a b 7 /tmp")
+        f.pause(o)  # and so it is stopped
+
+
+def pool(uid):
+    with BoxFleet(uid) as f:
+        f.ok("fleet", "pools", "set", "p", "1")
+        waiting = f.until(f.sandboxes, lambda all: [s["state"] for s in all] == ["warm"])[0]
+        o = f.up("s", environment={"A": "b c"})
+        equal((o["runtime_id"], f.run(o, "echo $A")), (waiting["runtime_id"], "b c"))
+        f.until(f.sandboxes, lambda all: sorted(s["state"] for s in all) == ["running", "warm"])
+
+
+def limits(uid):
+    """Those of a factor; where they cannot be enforced nothing starts."""
+    with BoxFleet(uid, "--memory-mb", "200", "--cpu-percent", "50") as f:
+        status, o = f.call("POST", "/start?wait=ready", {"session_id": "s", "resource_factor": 2})
+        if uid != 0 and status == 409:
+            equal("the limit of memory cannot be enforced" in o["detail"], True, o)
+            return
+        found = groups(f.box(o)["name"])
+        values = set()
+        for name in ("memory.limit_in_bytes", "memory.max", "cpu.cfs_quota_us", "cpu.max"):
+            for path in (os.path.join(g, name) for g in found):
+                if os.path.exists(path):
+                    with open(path) as file:
+                        values.add(file.read().split()[0])
+        equal(values, {"419430400", "100000"})
+
+
+def killed(uid):
+    """The next service finds all of them, and what a start has begun that was killed."""
+    with BoxFleet(uid) as f:
+        o, p = f.up("s"), f.up("t")
+        f.run(o, "Y=7")
+        stays = "paused" if paused_here(f, p) else "running"
+        if stays == "paused":
+            f.pause(p)
+        f.kill()
+        f.start()
+        equal((f.state(o), f.state(p)), ("running", stays))
+        equal((f.run(o, "echo $Y"), f.run(p, "echo woken")), ("7", "woken"))
+        # in the middle of a start
+        id = f.call("POST", "/start", {"session_id": "u"})[1]["runtime_id"]
+        f.until(lambda: os.listdir(f.path("fleet", "sandboxes")), lambda names: id + ".own" in names)
+        f.kill()
+        f.start()
+        u = f.up("u")
+        equal((u["runtime_id"], f.run(u, "echo on")), (id, "on"))
+        # one that the store does not know, and a socket of none
+        with open(f.path("fleet", "run", "sockets", "f" * 32), "w"):
+            pass
+        f.kill()
+        f.start()
+        equal(len(os.listdir(f.path("fleet", "run", "sockets"))), 3)
+
+
+def closed(uid):
+    """No other account connects to a box's socket, nor does another box."""
+    with BoxFleet(uid, "--set", "core.run_as_openhands=false") as f:
+        o, p = f.up("s"), f.up("t")
+        paths = [f.socket(o), f.box(o)["edge"] + "/http.sock"]
+        words = ["/usr/bin/python3", "-c", CONNECT] + paths
+        said = subprocess.run(words, stdout=subprocess.PIPE, text=True, cwd="/", **f.change).stdout
+        equal(said, "connected\n" * 2, "its own account does")
+        others = [54329, 65534] if os.geteuid() == 0 else []  # the second one is that of nginx
+        for other in others:
+            said = subprocess.run(words, stdout=subprocess.PIPE, text=True, cwd="/", user=other, group=other,
+                                  extra_groups=[]).stdout
+            equal(said, "Permission denied\n" * 2)
+        command = "python3 -c \"$CONNECT\" %s /run/handrail/edge/http.sock" % " ".join(paths)
+        equal(f.run(p, "export CONNECT='%s'; %s" % (CONNECT.replace("'", '"'), command)).splitlines(),
+              ["No such file or directory"] * 2 + ["connected"])
+        equal(f.run(p, "(exec 3<>/dev/tcp/127.0.0.1/%d) 2>&1 | grep -q refused && echo refused" % f.port), "refused")
+
+
+def replaced(uid):
+    """The box's root puts a link in place of the server's socket: nobody follows it."""
+    with BoxFleet(uid, "--set", "core.run_as_openhands=false") as f, socket.socket(socket.AF_UNIX) as listener:
+        secret = f.path("cwd", "sock")
+        listener.bind(secret)
+        os.chmod(secret, 0o666)
+        listener.listen()
+        listener.setblocking(False)
+        o = f.up("s")
+        f.run(o, "cd /run/handrail/edge && chmod 777 . && rm http.sock && ln -s %s http.sock" % secret)
+        equal(f.run(o, "echo on"), "on", "the server is where it was")
+        f.call("POST", "/pause", {"runtime_id": o["runtime_id"]})  # looks for the socket again
+        f.until_state(o, "died")
+        events = f.call("GET", "/sessions/s")[1]["events"]
+        equal(["a program in the box has replaced it" in e["detail"] for e in events].count(True), 1, events)
+        with contextlib.suppress(BlockingIOError):
+            equal(listener.accept(), None, "nobody connects")
+
+
+def programs(uid):
+    """A program of the box at a name of its own without a key, and at /ID/port/N/ with it."""
+    with BoxFleet(uid, "--domain", DOMAIN) as f:
+        o = f.up("s")
+        hosts = f.call("GET", "/sessions/s")[1]["work_hosts"]
+        equal(hosts, {"http://work-%d-%s.%s:%d" % (i, o["runtime_id"], DOMAIN, f.port): n
+                      for i, n in ((1, 50000), (2, 55000))})
+        f.run(o, "export ECHO='%s'; python3 -c \"$ECHO\" >/tmp/up & until test -s /tmp/up; do :; done" % ECHO)
+
+        def ask(path, host=None, **headers):
+            host = {"Host": "%s-%s.%s" % (host, o["runtime_id"], DOMAIN)} if host else {}
+            return f.call("GET", path, key="", **host, **headers)
+
+        for host in ("work-1", "50000"):
+            status, said = ask("/a%2Fb//c?x=/../y", host, Cookie="c=d", X_Session_API_Key="any")
+            said = said.decode()
+            equal((status, said.splitlines()[0]), (200, "GET /a%2Fb//c?x=/../y HTTP/1.1"))
+            equal(("Cookie: c=d" in said, re.findall("(?i)api-key|handrail-origin", said)), (True, []))
+            equal(f.head["Set-Cookie"], "a=b", "it has an origin of its own")
+        equal(ask("/", "work-2")[0], 503, "nothing listens there")
+        for host in ("vscode", "0", "22", "30000"):
+            equal(ask("/", host), (404, {"detail": "the sandbox has no such port"}))
+        # the server's key, which the service adds, opens nothing else
+        for path in ("/////../../../handrail/v1/session", "/////%2e%2e/%2E./.%2e/handrail/v1/session", "/x/..",
+                     "/////..%2f..%2F..%2fhandrail/v1/session"):
+            equal(ask(path, "work-1"), (400, {"detail": 'the path of a program must not have ".."'}), path)
+        key = {"X_Session_API_Key": o["session_api_key"]}
+        path = "/%s/port/50000/x" % o["runtime_id"]
+        equal(ask(path)[0], 403)
+        status, said = ask(path, X_Handrail_Origin="own", **key)
+        equal((status, said.splitlines()[0], f.head["Set-Cookie"], f.head["Content-Security-Policy"]),
+              (200, b"GET /x HTTP/1.1", None, "sandbox"))
+
+
+def refused(uid):
+    """An nginx of others does not reach boxes."""
+    with BoxFleet(uid) as f:
+        f.kill()
+        for words in (("--no-nginx",), ("--no-nginx", "--check")):
+            p = f.spawn(*words)
+            said = p.communicate()[1]
+            equal((p.returncode, "--no-nginx: only the service's own nginx reaches" in said), (1, True), said)
+
+
+CASES = [life, pause_and_resume, pool, limits, killed, closed, replaced, programs, refused]
+
+if __name__ == "__main__":
+    sys.exit(run(CASES, made=contextlib.nullcontext))
