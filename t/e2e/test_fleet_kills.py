@@ -2,14 +2,15 @@
 """The service, what belongs to it, and the answers of its Engine end at random moments while sandboxes come and go:
 none is lost, doubled or left over.
 
-By hand: E2E_FLEET_KILLS=1000, how many (half an hour); E2E_FLEET_KIND=docker, with a real Engine, whose answers are
-cut as well; E2E_SEED, other moments."""
+By hand: E2E_FLEET_KILLS=1000, how many (half an hour); E2E_FLEET_KIND=box, or docker, with a real Engine, whose
+answers are cut as well; E2E_SEED, other moments."""
 
 import collections
 import http.client
 import json
 import os
 import random
+import re
 import select
 import shutil
 import signal
@@ -198,7 +199,19 @@ def servers_of(f):
             f.top in process.command_line(pid) and not process.has_ended(pid)]
 
 
+def boxes():
+    """The ids of those that have control groups."""
+    found = set()
+    for top, names, _ in os.walk("/sys/fs/cgroup"):
+        if os.path.basename(top) == "handrail":
+            found |= {n[:32] for n in names if re.match("[0-9a-f]{32}-", n)}
+            names[:] = []
+    return sorted(found)
+
+
 def containers():
+    if KIND == "box":
+        return boxes()
     done = docker("ps", "-a", "--filter", "name=openhands-runtime-", "--format", "{{.Names}}", universal_newlines=True)
     equal(done.returncode, 0, done.stderr)
     return sorted(name[len("openhands-runtime-"):] for name in done.stdout.split())
@@ -242,7 +255,7 @@ def kills():
                   "sandbox.runtime_binding_address=127.0.0.1", "--set", "core.run_as_openhands=false", kind="docker",
                   DOCKER_HOST="unix://" + os.path.join(top, "socket"))
     else:
-        f = Fleet()
+        f = Fleet(kind=KIND)
     try:
         with f:
             steady = f.up("steady")
