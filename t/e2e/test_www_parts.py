@@ -237,6 +237,31 @@ def saves_of_a_moved_file():
         return [f.note(), f.puts, f.disk];"""), ["a was deleted before its text was saved.", [], {"b": "old b"}])
 
 
+def text_that_a_reload_would_lose():
+    """The browser asks before it leaves the page while a text has unsaved changes, and only then."""
+    equal(result("""
+        const f = await files(async () => {}), leaves = () => {
+            const e = new Event('beforeunload', {cancelable: true});
+            window.dispatchEvent(e);
+            return !e.defaultPrevented;
+        }, all = [];
+        f.view.querySelector('.tree li').click();
+        await until(() => f.title() === 'a');
+        press('Edit', f.view);
+        all.push(leaves());
+        f.field().value = 'changed';
+        all.push(leaves());
+        press('Save', f.view);
+        await until(() => f.note() === 'a: saved.');
+        all.push(leaves());
+        press('Edit', f.view);
+        f.field().value = 'changed again';
+        all.push(leaves());
+        document.body.replaceChildren(); // the sign-in is over, and the text is gone
+        all.push(leaves());
+        return all;"""), [True, False, True, False, True])
+
+
 def shells_that_end():
     """A shell ends with the bash that a page started in it, whichever page that was, and with no other command."""
     equal(result("""
@@ -291,7 +316,7 @@ def shells_that_end():
 
 
 TESTS = [questions, question_of_a_hidden_view, failed_lists, saves_of_another_file, saves_of_a_moved_file,
-         shells_that_end]
+         text_that_a_reload_would_lose, shells_that_end]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))

@@ -366,6 +366,11 @@ export function createFiles({api, rights, confirm}) {
 		return true;
 	}
 
+	// The browser asks the user before a reload or a closed tab loses unsaved text.
+	addEventListener("beforeunload", (event) => {
+		if (element.isConnected && editor?.changed())
+			event.preventDefault();
+	});
 	pick.addEventListener("change", () => void upload());
 	higher.addEventListener("click", () => void go(up(dir)));
 	const element = h("section", {class: "files", "aria-label": "Files"}, h("div", {class: "side"},
