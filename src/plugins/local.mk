@@ -8,6 +8,7 @@ libjupyter_la_SOURCES = \
 	%D%/jupyter/cell.c %D%/jupyter/cell.h \
 	%D%/jupyter/jupyter.c %D%/jupyter/jupyter.h \
 	%D%/jupyter/kernel.c %D%/jupyter/kernel.h \
+	%D%/jupyter/recent.c %D%/jupyter/recent.h \
 	%D%/jupyter/serve.c %D%/jupyter/serve.h \
 	%D%/jupyter/wire.c %D%/jupyter/wire.h
 libjupyter_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(ZMQ_CFLAGS) $(MACS_CFLAGS)

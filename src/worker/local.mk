@@ -21,6 +21,7 @@ libworker_la_SOURCES = \
 	%D%/v0/list.c \
 	%D%/live.c %D%/live.h \
 	%D%/live_browser.c \
+	%D%/live_cells.c \
 	%D%/live_output.c \
 	%D%/live_sessions.c \
 	%D%/mcp.c \

@@ -96,6 +96,7 @@ hr_handler_fn hr_handle_remove;
 hr_handler_fn hr_handle_info;
 hr_handler_fn hr_handle_list;
 hr_handler_fn hr_handle_live_browser;
+hr_handler_fn hr_handle_live_cells;
 hr_handler_fn hr_handle_live_commands;
 hr_handler_fn hr_handle_live_create;
 hr_handler_fn hr_handle_live_input;

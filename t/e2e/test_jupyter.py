@@ -494,6 +494,9 @@ def python_without_a_kernel():
                 {"action": {"action": "run_ipython", "args": {"code": "1"}}}), JSON)
             equal((a.status, "ended at once (exit 1); on Debian: apt-get install python3-ipykernel"
                    in a.json()["detail"]), (500, True), a)
+            a = s.get("/handrail/v1/cells")
+            equal((a.status, a.json(), "Retry-After" in a.headers),
+                  (503, {"detail": "the plugin jupyter does not answer"}, True))
             equal(s.wait_log("No module named ipykernel_launcher") is not None, True)
 
 
@@ -529,6 +532,8 @@ def without_the_plugin():
         equal((a.status, a.json()), (500, {
             "detail": "Internal server error: JupyterRequirement not found. Unable to run IPython "
                       "action."}))
+        a = s.get("/handrail/v1/cells")
+        equal((a.status, a.json()), (404, {"detail": "this sandbox has no plugin jupyter"}))
 
 
 def pip_magic():
@@ -555,6 +560,49 @@ def pip_magic():
         equal(s.text("import sys; sys.path.insert(0, %r)\nimport pymsgbox" % s.work_dir), NOTHING)
 
 
+def cells_are_listed():
+    """GET /handrail/v1/cells: how each cell ended, one that runs, and no more than the last 32."""
+    def cells():
+        a = s.get("/handrail/v1/cells")
+        equal(a.status, 200, a)
+        return a.json()["cells"]
+
+    with Jupyter() as s:
+        equal(cells(), [])
+        s.text("'é' * 2")
+        s.text("1 / 0")
+        s.text("import time; time.sleep(1000)", timeout=0.1)
+        equal([(c["id"], c["code"], c["length"], c["state"]) for c in cells()],
+              [(1, "'é' * 2", 8, "completed"), (2, "1 / 0", 5, "failed"),
+               (3, "import time; time.sleep(1000)", 29, "failed")])
+        marks, hold = os.path.join(s.work_dir, "began"), os.path.join(s.work_dir, "hold")
+        os.mkfifo(hold)
+        os.chmod(hold, 0o666)
+        began = time.time()
+        c = Cell(s, "open(%r, 'w').close(); open(%r).read()" % (marks, hold))
+        s.until("it runs", lambda: os.path.exists(marks))
+        last = cells()[-1]
+        equal([last["state"], abs(last["clock"]["started"] - began) < PATIENCE, last["clock"]["elapsed"] >= 0],
+              ["running", True, True])
+        with open(hold, "w") as f:
+            f.write("let go")
+        c.result()
+        s.text("#" + "x" * 2000)
+        last = cells()[-1]
+        equal([last["code"], last["length"], last["state"]], ["#" + "x" * 999, 2001, "completed"])
+        for i in range(40):
+            s.text(str(i))
+        equal([(c["id"], c["code"]) for c in cells()], [(6 + i, str(i)) for i in range(8, 40)])
+        # a repeated request is no second cell, and a list is no use of the plugin
+        for _ in range(2):
+            s.text("'again'", headers={"X-Request-ID": "the same"})
+        equal([c["code"] for c in cells()][-2:], ["39", "'again'"])
+        uses = [line for line in s.get("/metrics").body.decode().splitlines()
+                if line.startswith('handrail_plugin_actions_total{plugin="jupyter"}')]
+        cells()
+        equal([line in s.get("/metrics").body.decode().splitlines() for line in uses], [True])
+
+
 def ends_with_the_server():
     with Jupyter() as s:
         s.text("import atexit; atexit.register(lambda: open('said goodbye', 'w').close())")
@@ -577,4 +625,4 @@ if __name__ == "__main__":
         two_clients, a_shell_command_holds_nothing_up, a_request_that_comes_twice_runs_once,
         a_dead_worker_loses_no_cell, a_dead_worker_and_a_dead_plugin, a_killed_supervisor,
         an_upgrade_ends_the_kernel, killed_again_before_it_was_used, another_interpreter, python_without_a_kernel,
-        never_ready, without_the_plugin, pip_magic, ends_with_the_server]))
+        never_ready, without_the_plugin, pip_magic, cells_are_listed, ends_with_the_server]))

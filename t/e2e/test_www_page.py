@@ -19,8 +19,8 @@ import threading
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib.certs import Authority  # noqa: E402
 from lib import process  # noqa: E402
-from lib.supervised import PATIENCE, SRCDIR, find_program, free_port, gate, marker, run_tests  # noqa: E402
-from lib.tap import equal  # noqa: E402
+from lib.supervised import BUILDDIR, PATIENCE, SRCDIR, find_program, free_port, gate, marker, run_tests  # noqa: E402
+from lib.tap import Skip, equal  # noqa: E402
 from lib.webdriver import KEYS, Window, pause  # noqa: E402
 from lib.www import KEY, V1, EVIL, DOT, EMPTY_ZIP, SCREEN, Keyed, enter, live, screen_has  # noqa: E402
 from lib.www import complaints, need_browser  # noqa: E402
@@ -231,6 +231,7 @@ VIEWS = """
             const v = m.createCommands();
             v.state([{id: 1, state: evil, exit_code: evil, length: 9, command: evil,
                 clock: {started: 1, elapsed: 1, silent: 1}}]);
+            v.cells([{id: 1, state: evil, length: 9, code: evil, clock: {started: 1, elapsed: 1}}]);
             return v;
         },
         log(m) {
@@ -1022,6 +1023,28 @@ def own_shell():
         equal(complaints(w), [])
 
 
+def notebook_cells():
+    """The cells of the notebook stand among the commands, each by its start."""
+    need_browser()
+    if not os.access(os.path.join(BUILDDIR, "handrail-jupyter"), os.X_OK) or subprocess.run(
+            ["/usr/bin/python3", "-c", "import ipykernel"], stderr=subprocess.DEVNULL).returncode:
+        raise Skip("there is no notebook: apt-get install libzmq3-dev libssl-dev python3-ipykernel, and build again")
+    def cell(code):
+        equal(s.request("POST", "/execute_action", json.dumps({"action": {"action": "run_ipython", "args": {
+            "code": code}}})).status, 200)
+
+    with Keyed(args=["--plugins", "jupyter"]) as s, Window() as w:
+        enter(w, s)
+        s.action("echo first")
+        cell("6 * 7")
+        s.action("echo second")
+        cell("1 / 0")
+        equal(w.until("all rows", "const rows = [...document.querySelectorAll('.commands tbody tr')].map((e) => "
+                      "e.cells[0].innerText + ' ' + e.cells[1].innerText); return rows.length === 4 && rows"),
+              ["✗ cell 1 / 0", "0 echo second", "✓ cell 6 * 7", "0 echo first"])
+        equal(complaints(w), [])
+
+
 def viewer_without_rights():
     need_browser()
     with Keyed() as s, Window() as w:
@@ -1087,6 +1110,7 @@ BY_HAND = [much_output, idle_for_a_minute, screenshot]
 TESTS = [shell_view, cut_and_healed, nothing_is_believed, every_view_believes_nothing, parts_by_themselves,
          from_elsewhere,
          behind_tls_and_a_path, other_views, files_tree, files_view, files_changed, shells_and_log, own_shell,
+         notebook_cells,
          viewer_without_rights]
 
 if __name__ == "__main__":

@@ -262,6 +262,37 @@ def text_that_a_reload_would_lose():
         return all;"""), [True, False, True, False, True])
 
 
+def cells_that_are_fetched():
+    """Cells are fetched if an action was answered or runs, or a cell runs, and never where there is no kernel."""
+    equal(result("""
+        const {createCells} = await module('cells'), shown = [];
+        let fetched = 0, running = false, answer = {cells: []};
+        const cells = createCells({get: async () => {
+            fetched++;
+            if (!answer)
+                throw new Error('no');
+            return answer;
+        }}, {show: (list) => shown.push(list.length), isRunning: () => running});
+        const sample = async (state, busy, actions) => {
+            const before = fetched;
+            cells.server({ready: {components: {plugins: state ? {jupyter: {state}} : {}, pool_action: {busy}}}});
+            cells.sample({minutes: [[60, actions, 0, 0, 0]]});
+            await new Promise((d) => setTimeout(d, 0));
+            return fetched - before;
+        };
+        const all = [await sample(null, 1, 1), await sample('not started', 0, 2), await sample('ready', 0, 2),
+            await sample('ready', 0, 2), await sample('ready', 1, 2),
+            await sample('ready', 0, 3), await sample('ready', 0, 3)];
+        running = true;
+        all.push(await sample('ready', 0, 3));
+        running = false;
+        answer = null; // a failure is no list, and the next sample asks again
+        all.push(await sample('ready', 0, 4));
+        answer = {other: 1};
+        all.push(await sample('ready', 0, 4), await sample('ready', 0, 4));
+        return [all, shown];"""), [[0, 0, 1, 0, 1, 1, 0, 1, 1, 1, 0], [0, 0, 0, 0]])
+
+
 def shells_that_end():
     """A shell ends with the bash that a page started in it, whichever page that was, and with no other command."""
     equal(result("""
@@ -316,7 +347,7 @@ def shells_that_end():
 
 
 TESTS = [questions, question_of_a_hidden_view, failed_lists, saves_of_another_file, saves_of_a_moved_file,
-         text_that_a_reload_would_lose, shells_that_end]
+         text_that_a_reload_would_lose, cells_that_are_fetched, shells_that_end]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))

@@ -2,6 +2,7 @@
 import {createAlerts} from "./alerts.js";
 import {createApi, query} from "./api.js";
 import {createBrowser} from "./browser.js";
+import {createCells} from "./cells.js";
 import {createCommands} from "./commands.js";
 import {createConfirm} from "./confirm.js";
 import {foreign, h, plain} from "./dom.js";
@@ -27,6 +28,7 @@ function createPage(me, leave) {
 	const terminal = createTerminal(place), commands = createCommands();
 	const plugins = createPlugins(), metrics = createMetrics(), files = createFiles(place), log = createLog(place);
 	const browser = createBrowser(place), shells = createShells(api, {rights, choose, begun: () => terminal.type(), say: (why) => terminal.say(why)});
+	const cells = createCells(api, {show: commands.cells, isRunning: commands.isRunning});
 	const alerts = createAlerts((n) => tabs.mark("alerts", n > 0 ? `Alerts (${n})` : "Alerts"));
 	const state = h("span", {class: "state", role: "status"}), dir = foreign("", {class: "dir mono"});
 	const out = h("button", {type: "button", onclick: leave, hidden: me.expires_in === null}, "Sign out");
@@ -58,11 +60,15 @@ function createPage(me, leave) {
 		},
 		server(d) {
 			plugins.server(d);
+			cells.server(d);
 			alerts.server(d);
 			shells.server(d);
 		},
 		log: (d) => log.told(d),
-		sample: (d) => metrics.sample(d),
+		sample(d) {
+			metrics.sample(d);
+			cells.sample(d);
+		},
 	};
 	globalThis.handrailTerminal = terminal.term; // for whoever looks into the page by hand
 	const stream = createStream(api, () => "events" + session(), (event, data) => on[event] && on[event](data),

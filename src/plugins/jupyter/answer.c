@@ -63,8 +63,8 @@ image_list(const struct hr_cell *cell)
 	return list;
 }
 
-static void
-put_frame(struct hr_buf *b, int status, const struct hr_buf *body)
+void
+hr_answer_put_json(struct hr_buf *b, int status, const struct hr_buf *body)
 {
 	const struct hr_act_answer a = {.status = status, .body = {hr_buf_str(body), body->len}};
 
@@ -95,7 +95,7 @@ hr_answer_put_cell(struct hr_buf *b, const struct hr_cell_answer *a)
 	if (hr_obs_put(&body, &o) != 0 || content.fail != HR_OK || body.fail != HR_OK)
 		hr_answer_put_error(b, "The output of the cell is too large to be answered.");
 	else
-		put_frame(b, 200, &body);
+		hr_answer_put_json(b, 200, &body);
 }
 
 void
@@ -104,7 +104,7 @@ hr_answer_put_error(struct hr_buf *b, const char *why)
 	HR_BUF(body, HR_FRAME_MAX);
 
 	hr_obs_put_error(&body, why, strlen(why));
-	put_frame(b, 200, &body);
+	hr_answer_put_json(b, 200, &body);
 }
 
 void
@@ -114,6 +114,6 @@ hr_answer_put_unknown(struct hr_buf *b)
 
 	hr_answer_init(&a);
 	hr_answer_detail(&a, 500, hr_answer_unknown);
-	put_frame(b, a.status, &a.body);
+	hr_answer_put_json(b, a.status, &a.body);
 	hr_answer_done(&a);
 }

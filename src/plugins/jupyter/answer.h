@@ -20,6 +20,8 @@ struct hr_cell_answer {
 
 /* Appends a whole frame; check b. */
 void hr_answer_put_cell(struct hr_buf *b, const struct hr_cell_answer *a);
+/* Appends a frame with that status and that JSON. */
+void hr_answer_put_json(struct hr_buf *b, int status, const struct hr_buf *body);
 void hr_answer_put_error(struct hr_buf *b, const char *why);
 /* Appends a reply with status 500: the cell was started, but its result is lost. */
 void hr_answer_put_unknown(struct hr_buf *b);

@@ -101,12 +101,19 @@ hr_jupyter_release(struct hr_jupyter *j, struct hr_job *job)
 {
 	hr_assert(job->users > 0);
 	job->users--;
+	if (job->key == NULL) {
+		TAILQ_REMOVE(&j->old, job, entry);
+		job_free(job);
+		return;
+	}
 	drop_old(j);
 }
 
 static void
-job_finish(struct hr_jupyter *j, struct hr_job *job)
+job_finish(struct hr_jupyter *j, struct hr_job *job, bool failed)
 {
+	if (job->cell > 0)
+		hr_recent_end(&j->recent, job->cell, failed);
 	job->done = true;
 	json_object_put(job->action);
 	job->action = NULL;
@@ -119,7 +126,7 @@ static void
 job_fail(struct hr_jupyter *j, struct hr_job *job, const char *why)
 {
 	hr_answer_put_error(&job->answer, why);
-	job_finish(j, job);
+	job_finish(j, job, true);
 }
 
 static struct hr_job *
@@ -187,12 +194,29 @@ hr_jupyter_submit(struct hr_jupyter *j, const struct hr_act_request *req, struct
 	TAILQ_INSERT_TAIL(&j->queue, job, entry);
 	if (req->again) {
 		hr_answer_put_unknown(&job->answer);
-		job_finish(j, job);
+		job_finish(j, job, true);
 		return job;
 	}
 	why = job_read(job, req);
 	if (why != NULL)
 		job_fail(j, job, why);
+	return job;
+}
+
+struct hr_job *
+hr_jupyter_list(struct hr_jupyter *j, struct hr_err *err)
+{
+	struct hr_job *job = calloc(1, sizeof(*job));
+	HR_BUF(body, HR_FRAME_MAX);
+
+	if (job == NULL)
+		return hr_err_null(err);
+	hr_buf_init(&job->answer, HR_FRAME_MAX + HR_FRAME_HEADER);
+	hr_recent_put(&body, &j->recent);
+	hr_answer_put_json(&job->answer, 200, &body);
+	job->users = 1;
+	job->done = true;
+	TAILQ_INSERT_HEAD(&j->old, job, entry);
 	return job;
 }
 
@@ -275,6 +299,8 @@ run_cell(struct hr_jupyter *j, struct hr_job *job)
 
 	if (job->limited && !(job->timeout_s > TIMEOUT_MAX_S)) /* NaN means no limit */
 		limit = job->timeout_s > 0 ? (int64_t)ceil(job->timeout_s * 1000) : 0;
+	if (job->cell == 0)
+		job->cell = hr_recent_begin(&j->recent, job->code, job->code_len);
 	run(j, HR_JUPYTER_CELL, job->code, job->code_len, limit);
 }
 
@@ -338,7 +364,7 @@ answer(struct hr_jupyter *j, struct hr_job *job, const char *last_words)
 
 	j->lost = NULL;
 	hr_answer_put_cell(&job->answer, &a);
-	job_finish(j, job);
+	job_finish(j, job, a.cell->failed || last_words[0] != '\0');
 }
 
 static void

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "plugins/jupyter/kernel.h"
+#include "plugins/jupyter/recent.h"
 #include "proto/frame.h"
 
 struct json_object;
@@ -17,14 +18,15 @@ struct json_object;
 /* An action. It is kept for a while after its answer, since the same request may be repeated. */
 struct hr_job {
 	TAILQ_ENTRY(hr_job) entry;
-	char *key;
+	char *key;      /* NULL: a list of cells, which is freed after its answer */
 	size_t key_len; /* 0: never equal to the key of another job */
 	struct json_object *action;
 	const char *code; /* points into action */
 	size_t code_len;
 	bool include_extra, limited, again;
 	double timeout_s;
-	char *dir; /* the shell's directory */
+	uint64_t cell; /* number of its cell in `recent`; 0: not started */
+	char *dir;     /* the shell's directory */
 	bool done;
 	struct hr_buf answer; /* the whole frame, if the job is done */
 	unsigned users;       /* number of clients reading the answer */
@@ -61,6 +63,7 @@ struct hr_jupyter {
 	bool was_ready;    /* some kernel has worked */
 	char failure[200]; /* why the last kernel failed */
 	struct hr_job_list queue, old;
+	struct hr_recent recent;
 };
 
 /* Initialises j. The flag before err means that an earlier process lost its kernels; the first
@@ -73,6 +76,9 @@ void hr_jupyter_done(struct hr_jupyter *j);
  * memory. Answers at once if the request cannot be run. */
 struct hr_job *
 hr_jupyter_submit(struct hr_jupyter *j, const struct hr_act_request *req, struct hr_err *err);
+/* Returns a finished job whose answer is the list of the last cells (doc/live.md), with one user.
+ * Returns NULL without memory. */
+struct hr_job *hr_jupyter_list(struct hr_jupyter *j, struct hr_err *err);
 void hr_jupyter_release(struct hr_jupyter *j, struct hr_job *job); /* Removes a user. */
 
 /* Performs the work due now. With `start` it starts a kernel even without a job. */

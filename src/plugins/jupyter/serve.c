@@ -78,7 +78,8 @@ client_read(struct serve *s, struct client *c, struct hr_err *err)
 
 	if (r <= 0)
 		return r;
-	c->job = hr_jupyter_submit(s->j, &req, err);
+	c->job = hr_span_equal(req.type, hr_span_of("cells")) ? hr_jupyter_list(s->j, err)
+							      : hr_jupyter_submit(s->j, &req, err);
 	hr_buf_done(&c->in);
 	return c->job != NULL ? 0 : -1;
 }
