@@ -74,7 +74,7 @@ hr_rpc_read(struct hr_span text, struct hr_rpc *ret, const char **ret_why)
 	if (text.len == 0 || !hr_utf8_valid(text.p, text.len) ||
 	    hr_json_scan(text.p, text.len, &facts, &e) < 0)
 		return HR_RPC_PARSE;
-	/* json-c and our writer recurse once per level */
+	/* json-c and handrail's writer recurse once per level */
 	*ret_why = "The message is nested too deeply";
 	if (facts.depth > HR_MCP_DEPTH)
 		return HR_RPC_REQUEST;

@@ -95,7 +95,7 @@ same_directory(const struct hr_keeper *k, const char *pwd, pid_t pid)
 	return same;
 }
 
-/* Returns the shell's own name of its directory, unless the variable was changed. */
+/* Returns $PWD if it still names the shell's directory, else the path that the kernel reports. */
 const char *
 claims_directory(const struct hr_keeper *k, const struct hr_report *r, char *link, size_t cap)
 {

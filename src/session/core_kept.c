@@ -181,7 +181,7 @@ next_event(const struct hr_view_points *p, uint32_t last)
 	return next;
 }
 
-/* Repeats the events; `typed` is the line of HR_VIEW_ECHO, NULL if unknown. */
+/* Repeats the recorded events on a new view. `typed` is the line of HR_VIEW_ECHO; NULL: unknown. */
 static void
 play(struct hr_view *v, const struct hr_view_points *p, struct hr_span typed,
     void (*feed)(void *arg, struct hr_view *v, uint64_t fed), void *arg)

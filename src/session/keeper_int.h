@@ -187,7 +187,7 @@ int prompt_renew(struct hr_keeper *k, struct hr_err *err); /* Prepares for anoth
 
 /* ---- claims.c: how far to trust a report; results are valid until the next report ---- */
 const char *claims_name(struct hr_keeper *k, const struct hr_report *r);
-/* Returns `link` or the report's own string. */
+/* Returns the path of the shell's directory, which is in `link` or in the report. */
 const char *
 claims_directory(const struct hr_keeper *k, const struct hr_report *r, char *link, size_t cap);
 /* Returns the python of the shell's account, or "" if there is none. */

@@ -42,8 +42,8 @@ enum hr_kept_fd {
 	HR_KEPT_FDS,
 };
 
-/* Stages of a prompt, handled from state noted before it. Each step can be repeated, except the
- * answer to the shell, and the successor can see whether the shell has got the answer. */
+/* The stages of handling a prompt. A successor can repeat each stage from the state recorded here,
+ * except the answer to the shell; the successor can see whether the shell has received it. */
 enum hr_kept_stage { HR_KEPT_NO_REPORT, HR_KEPT_REPORT, HR_KEPT_ANSWERING };
 
 struct hr_kept_text {

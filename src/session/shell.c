@@ -421,7 +421,8 @@ op_restart(void *arg, struct hr_err *err)
 		(void)kill(old, SIGKILL);
 		k->shell.pid = 0; /* the old shell's end, however late, no longer matters */
 	}
-	k->restarted |= k->prompted; /* also after an earlier restart whose notice is still due */
+	/* stays set if no answer has reported an earlier restart yet */
+	k->restarted |= k->prompted;
 	if (prompt_renew(k, err) < 0 || shell_start(k, hr_core_working_dir(k->core), err) < 0) {
 		hr_log(HR_LOG_ERROR, "no shell: %s", err->msg);
 		return NULL;

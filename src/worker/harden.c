@@ -34,8 +34,8 @@ drop_capabilities(struct hr_err *err)
 	uint64_t mask = kept_mask();
 	unsigned i;
 
-	/* no_new_privs limits our children to our own rights, and so does the bounding set where we
-	 * may change it. EINVAL: the last capability was passed. */
+	/* no_new_privs limits the children to this process's rights, and so does the bounding set
+	 * where this process may change it. EINVAL: the last capability was passed. */
 	for (i = 0; i < 64 && (prctl(PR_CAPBSET_READ, i, 0, 0, 0) >= 0); i++)
 		if ((mask >> i & 1) == 0)
 			(void)prctl(PR_CAPBSET_DROP, i, 0, 0, 0);

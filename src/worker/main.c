@@ -131,7 +131,7 @@ main(int argc, char **argv)
 	struct hr_err err = {.code = HR_OK};
 	int r;
 
-	/* harden first: until then other processes of our account can read this one */
+	/* harden first: until then other processes of the account can read this one */
 	r = hr_harden(&err);
 	if (parse(argc, argv, &a) != 0)
 		return EXIT_FAILURE;

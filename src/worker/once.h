@@ -18,7 +18,7 @@ void hr_once_perform(struct hr_worker *w, struct hr_action_env *env, const struc
  * hr_journal_mark(&w->journal, &w->once) marks the work as started. */
 bool hr_once_enter(struct hr_worker *w, struct hr_span key, struct hr_answer *ret);
 /* Enters under the client's name for the request or else nginx's. `path` distinguishes the request
- * from an action with the same name and body; NULL: no path does. */
+ * from an action with the same name and body; NULL: there is none. */
 bool hr_once_open(
     struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_answer *ret);
 /* Opens the entry like hr_once_open() and marks it. */

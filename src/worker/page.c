@@ -44,7 +44,7 @@ find(const struct hr_worker *w, const struct hr_request *r, struct hr_signin *re
 	       hr_auth_knows(&w->auth, ret->key);
 }
 
-/* Accepts only a path exactly below ours, in its plain spelling: nginx may resolve another spelling
+/* Accepts only a path below the page's, in its plain spelling: nginx may resolve another spelling
  * differently. */
 static bool
 is_below(const char *uri)

@@ -105,7 +105,7 @@ put_answer(const struct hr_worker *w, const struct hr_channel_answer *a, struct 
 		return ready;
 	}
 	correct(v, &why);
-	(void)hr_json_put(&ret->body, v); /* the value is our own and always encodable */
+	(void)hr_json_put(&ret->body, v); /* handrail made the value, so it has a JSON form */
 	return false;
 }
 

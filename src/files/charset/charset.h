@@ -25,8 +25,8 @@ struct hr_charset {
 extern const struct hr_charset hr_charset_utf8;
 
 /* Finds a charset by name or alias, in lower case and with '_' for '-'. Returns NULL if Python
- * knows none. *ret_text is false for a codec that is not for text, or without conversion, or that
- * only the bytes can prove (UTF-8, UTF-16); the result must then not be used. */
+ * knows none. *ret_text is false if the codec is not for text, has no conversion here, or is one
+ * that only the bytes of the file can confirm (UTF-8, UTF-16); the result must then not be used. */
 const struct hr_charset *hr_charset_find(const char *name, size_t len, bool *ret_text);
 
 enum hr_bom {

@@ -46,7 +46,7 @@ int hr_revise_file_replace(const struct hr_revise *r, struct hr_span old, struct
     struct hr_plaintext *now, struct hr_revised *ret, struct hr_buf *why);
 int hr_revise_file_insert(const struct hr_revise *r, int64_t after_line, struct hr_span new,
     struct hr_plaintext *now, struct hr_revised *ret, struct hr_buf *why);
-/* Undoes the last change by one of the two above, unless the file has changed since. */
+/* Undoes the last hr_revise_file_replace() or _insert(), unless the file has changed since. */
 int hr_revise_file_undo(const struct hr_revise *r, struct hr_buf *why);
 /* Writes these bytes to the file, and makes the directories above it. */
 int hr_revise_file_write(const struct hr_revise *r, struct hr_span bytes, struct hr_buf *why);

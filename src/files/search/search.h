@@ -34,7 +34,7 @@ struct hr_search_end {
 	size_t deep;   /* number of directories beyond the depth */
 	/* number of files (also .gitignore) that are too long, and directories that are too big */
 	size_t large;
-	size_t costly;          /* number of files that cost the expression too many steps */
+	size_t costly;          /* number of files in which matching took too many steps */
 	size_t hidden, ignored; /* number of names that were left out */
 	size_t binary;          /* number of files that are not text, and were not searched */
 };

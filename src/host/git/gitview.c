@@ -128,7 +128,7 @@ copy_libraries(struct hr_sandbox *s, const char *to, struct hr_err *err)
 	return r;
 }
 
-/* Copies our helper into a temporary directory, which is removed at once. */
+/* Copies handrail's helper into a temporary directory, which is then removed. */
 static int
 put_uploaded(
     struct hr_buf *b, const struct view *v, enum way way, const char *to, struct hr_err *err)

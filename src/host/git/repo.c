@@ -56,7 +56,7 @@ step(struct hr_sandbox *s, const char *command, const char *failure, struct hr_e
 	return r;
 }
 
-/* Moves a foreign hook aside; ours calls it. */
+/* Renames a hook that handrail did not write; handrail's hook calls it. */
 static int
 preserve(struct hr_sandbox *s, struct hr_err *err)
 {

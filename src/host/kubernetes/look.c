@@ -367,7 +367,7 @@ hr_kubernetes_look(struct hr_kubernetes *d, hr_finding_fn *fn, void *arg, struct
 struct told {
 	hr_event_fn *fn;
 	void *arg;
-	/* object of pod names; the value is a digit for the progress, and the sandbox */
+	/* keys are names of pods; a value is a digit for the progress, then the sandbox's name */
 	struct json_object *pods;
 	struct json_object *before; /* during a list: the pods known before */
 	bool begun;                 /* the first list describes the past */

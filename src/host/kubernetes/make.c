@@ -89,8 +89,8 @@ is_handrails(struct json_object *o)
 		   "openhands-runtime") == 0;
 }
 
-/* Creates an object. Returns 0 without a uid if another process made it; after a lost answer, ours
- * is recognised. */
+/* Creates an object. Returns 0 without a uid if another process created it. Recognises its own
+ * object if the answer to the request was lost. */
 static int
 create(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct hr_kubernetes_made *m,
     struct hr_err *err)
@@ -126,7 +126,8 @@ create(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct hr_kubernet
 	return r;
 }
 
-/* Updates an object of an earlier life by server-side apply; records only a new one as ours. */
+/* Creates an object, or updates the existing one by server-side apply. Records the uid only of an
+ * object that this call has created. */
 static int
 apply(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct hr_kubernetes_made *m,
     struct hr_err *err)

@@ -437,8 +437,8 @@ exchange(
 		    &a, q->timeout_ms > 0 ? hr_now_ms() + q->timeout_ms : INT64_MAX, &mine);
 		if (r == 0)
 			r = cancel(&a, &mine);
-		/* later lines could not be attributed, or our next request would join the unread
-		 * rest of this one */
+		/* the program cannot be used again: its later lines could not be attributed to a
+		 * request, or it would take the next request for the rest of this one */
 		if (r < 0 || a.written < a.out.len || a.sent < q->bytes_len)
 			(void)reap(c);
 	}

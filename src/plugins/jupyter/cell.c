@@ -1,5 +1,5 @@
-/* Executes cells. The output follows the original's rules, but a cell ends only after both the
- * reply and the idle status, so that no late output is lost. */
+/* Collects the output of cells. The output follows the original's rules, but a cell ends only after
+ * both the reply and the idle status, so that no late output is lost. */
 #include "config.h"
 
 #include "plugins/jupyter/cell.h"

@@ -13,7 +13,7 @@
 
 struct hr_barrier {
 	char *path; /* path of the FIFO; NULL: there is none */
-	int fd;     /* open since the release; otherwise -1 */
+	int fd;     /* descriptor of the FIFO after the release; -1 before */
 };
 
 void hr_barrier_init(struct hr_barrier *h);

@@ -62,7 +62,7 @@ choose(struct hr_viewer *v, long long base)
 	}
 }
 
-/* Takes a handed listening socket if its port could have been chosen. */
+/* Takes over the listening socket `fd` if its port is in the viewer's range; else closes it. */
 static void
 take(struct hr_viewer *v, long long base, int fd)
 {

@@ -48,7 +48,7 @@ struct hr_rex_field {
 struct hr_rex_model {
 	const char *tag;   /* name of the member that chooses; NULL: there is one model */
 	const char *value; /* the member's value */
-	const struct hr_rex_field *fields; /* ends with a name of NULL */
+	const struct hr_rex_field *fields; /* the last entry's name is NULL */
 	const struct hr_rex_model *other;  /* NULL: the last model */
 };
 
