@@ -153,7 +153,7 @@ follow(
 }
 
 static int
-open_it(struct hr_trusted *t, const char *path, uid_t also, struct hr_err *err)
+open_trusted(struct hr_trusted *t, const char *path, uid_t also, struct hr_err *err)
 {
 	char to[PATH_MAX];
 	const char *now = path;
@@ -183,7 +183,7 @@ hr_trust_open(struct hr_trusted *t, const char *path, uid_t also, struct hr_err 
 	int r;
 
 	*t = (struct hr_trusted){.fd = -1, .dir = -1};
-	r = open_it(t, path, also, err);
+	r = open_trusted(t, path, also, err);
 	if (r != 0)
 		hr_trusted_done(t);
 	return r;

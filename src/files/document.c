@@ -234,7 +234,7 @@ find_converter(const char *path, size_t len)
 
 /* Strips each line on the right and keeps at most one empty line in a row. */
 static void
-tidy(struct hr_buf *out, const char *p, size_t len)
+strip_lines(struct hr_buf *out, const char *p, size_t len)
 {
 	const char *end = p + len, *next;
 	unsigned newlines = 0;
@@ -305,7 +305,7 @@ hr_document_text(const char *office, const char *file, const char *path, size_t 
 
 	r = to_markdown(&d, c, &raw, why);
 	if (r == 0)
-		tidy(text, hr_buf_str(&raw), raw.len);
+		strip_lines(text, hr_buf_str(&raw), raw.len);
 	if (raw.fail != HR_OK)
 		text->fail = raw.fail;
 	return r;

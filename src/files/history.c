@@ -231,7 +231,7 @@ compare_aged(const void *p, const void *q)
 
 /* Removes the oldest entries until half the limit is left. */
 static int
-sweep(const struct hr_history *h, struct hr_err *err)
+remove_oldest(const struct hr_history *h, struct hr_err *err)
 {
 	struct sweep s = {.oldest_kept = INT64_MIN};
 	const struct aged *a;
@@ -303,7 +303,7 @@ push(struct hr_history *h, struct hr_span path, const char *text, size_t len, st
 	int n, i, r = -1;
 	HR_CLOSE int place = -1;
 
-	if (size_get(h) + len > h->limit && sweep(h, err) < 0)
+	if (size_get(h) + len > h->limit && remove_oldest(h, err) < 0)
 		return -1;
 	place = place_open(h, path, true, err);
 	if (place < 0)

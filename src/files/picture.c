@@ -36,7 +36,7 @@ is_at(const unsigned char *p, size_t len, size_t at, const char *what)
 
 /* Walks the chunks: length, name, data, CRC. */
 static void
-look_png(const unsigned char *p, size_t len, struct hr_picture *ret)
+read_png(const unsigned char *p, size_t len, struct hr_picture *ret)
 {
 	size_t at = 8, n;
 	bool pixels = false;
@@ -60,7 +60,7 @@ look_png(const unsigned char *p, size_t len, struct hr_picture *ret)
 
 /* Walks the segments up to the pixel data, which ends with FF D9. */
 static void
-look_jpeg(const unsigned char *p, size_t len, struct hr_picture *ret)
+read_jpeg(const unsigned char *p, size_t len, struct hr_picture *ret)
 {
 	size_t at = 2, n;
 	unsigned kind;
@@ -90,7 +90,7 @@ look_jpeg(const unsigned char *p, size_t len, struct hr_picture *ret)
 }
 
 static void
-look_gif(const unsigned char *p, size_t len, struct hr_picture *ret)
+read_gif(const unsigned char *p, size_t len, struct hr_picture *ret)
 {
 	size_t at = 13, n;
 
@@ -125,7 +125,7 @@ look_gif(const unsigned char *p, size_t len, struct hr_picture *ret)
 }
 
 static void
-look_webp(const unsigned char *p, size_t len, struct hr_picture *ret)
+read_webp(const unsigned char *p, size_t len, struct hr_picture *ret)
 {
 	const unsigned char *q = p + 20; /* start of the first chunk */
 
@@ -152,11 +152,11 @@ hr_picture_look(const void *p, size_t len, struct hr_picture *ret)
 		size_t len;
 		void (*look)(const unsigned char *p, size_t len, struct hr_picture *ret);
 	} kinds[] = {
-	    {"\x89PNG\r\n\x1A\n", "image/png", 8, look_png},
-	    {"\xFF\xD8\xFF", "image/jpeg", 3, look_jpeg},
-	    {"GIF87a", "image/gif", 6, look_gif},
-	    {"GIF89a", "image/gif", 6, look_gif},
-	    {"RIFF", "image/webp", 4, look_webp},
+	    {"\x89PNG\r\n\x1A\n", "image/png", 8, read_png},
+	    {"\xFF\xD8\xFF", "image/jpeg", 3, read_jpeg},
+	    {"GIF87a", "image/gif", 6, read_gif},
+	    {"GIF89a", "image/gif", 6, read_gif},
+	    {"RIFF", "image/webp", 4, read_webp},
 	};
 	size_t i;
 
@@ -164,7 +164,7 @@ hr_picture_look(const void *p, size_t len, struct hr_picture *ret)
 	for (i = 0; len > 0 && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (len < kinds[i].len || memcmp(p, kinds[i].begin, kinds[i].len) != 0)
 			continue;
-		if (kinds[i].look == look_webp && !is_at(p, len, 8, "WEBP"))
+		if (kinds[i].look == read_webp && !is_at(p, len, 8, "WEBP"))
 			continue;
 		ret->mime = kinds[i].mime;
 		kinds[i].look(p, len, ret);

@@ -231,7 +231,7 @@ wait_for(struct talk *t, bool to_write, struct hr_err *err)
 }
 
 static int
-connect_it(struct talk *t, const struct where *w, struct hr_err *err)
+connect_socket(struct talk *t, const struct where *w, struct hr_err *err)
 {
 	const int one = 1;
 	socklen_t len = sizeof(int);
@@ -343,7 +343,7 @@ hr_near_do(const struct hr_http_request *req, struct hr_http_answer *ret, struct
 		t.latest = hr_now_ms() + (int64_t)req->total_s * 1000;
 	hr_buf_init(&t.head, REQUEST_HEAD_MAX);
 	hr_http_reader_init(&t.reader, req, ret);
-	if (put_head(&t.head, req, &w, err) == 0 && connect_it(&t, &w, err) == 0)
+	if (put_head(&t.head, req, &w, err) == 0 && connect_socket(&t, &w, err) == 0)
 		r = converse(&t, err);
 	hr_http_reader_done(&t.reader);
 	hr_buf_done(&t.head);

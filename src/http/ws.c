@@ -343,7 +343,7 @@ talk(struct hr_ws *w, const struct hr_http_request *req, const char *key, int64_
 }
 
 static int
-connect_it(struct hr_ws *w, const struct hr_http_request *req, unsigned timeout_s,
+connect_websocket(struct hr_ws *w, const struct hr_http_request *req, unsigned timeout_s,
     struct hr_ws_refusal *ret, struct hr_err *err)
 {
 	char text[CURL_ERROR_SIZE] = "";
@@ -395,7 +395,7 @@ hr_ws_open(const struct hr_http_request *req, const char *protocols, struct hr_w
 	hr_wsframes_init(&w->frames);
 	hr_buf_init(&w->out, OUT_MAX);
 	hr_buf_init(&w->early, HEAD_MAX);
-	if (connect_it(w, req, timeout_s, ret, err) == 0 &&
+	if (connect_websocket(w, req, timeout_s, ret, err) == 0 &&
 	    put_request(w, req, protocols, key, err) == 0 && talk(w, req, key, end, ret, err) == 0)
 		return w;
 	hr_ws_free(w);

@@ -20,7 +20,7 @@
 #define CONTINUED "[Below is the output of the previous command.]\n"
 
 static void
-give(struct hr_core *c, const struct hr_run_result *r)
+send_result(struct hr_core *c, const struct hr_run_result *r)
 {
 	c->active = c->to_type = false;
 	c->ops.result(c->arg, r);
@@ -35,7 +35,7 @@ core_answer_error(struct hr_core *c, const char *text, size_t len)
 	    .pid = -1,
 	    .content = {text, len}};
 
-	give(c, &r);
+	send_result(c, &r);
 	return false;
 }
 
@@ -45,7 +45,7 @@ core_answer_nothing(struct hr_core *c, const char *text)
 	const struct hr_run_result r = {
 	    .hidden = c->hidden, .exit_code = -1, .pid = -1, .content = hr_span_of(text)};
 
-	give(c, &r);
+	send_result(c, &r);
 }
 
 static size_t
@@ -91,7 +91,7 @@ command_text(const struct hr_core *c)
 
 /* Takes content and prefix of a run observation. */
 static int
-take(struct hr_core *c, struct hr_buf *content, struct hr_buf *prefix, bool completed,
+take_content(struct hr_core *c, struct hr_buf *content, struct hr_buf *prefix, bool completed,
     struct hr_err *err)
 {
 	/* only the original's clients get the preceding white space removed */
@@ -128,7 +128,8 @@ answer_run(struct hr_core *c, bool completed, enum hr_clock clock, struct hr_buf
 	struct hr_err err = {0};
 	struct hr_run_result r = {.hidden = c->hidden, .exit_code = -1, .pid = -1, .clock = clock};
 
-	if (take(c, &content, &prefix, completed, &err) < 0 || hr_buf_check(suffix, &err) < 0) {
+	if (take_content(c, &content, &prefix, completed, &err) < 0 ||
+	    hr_buf_check(suffix, &err) < 0) {
 		core_answer_error(c, err.msg, strlen(err.msg));
 		return;
 	}
@@ -145,7 +146,7 @@ answer_run(struct hr_core *c, bool completed, enum hr_clock clock, struct hr_buf
 		r.working_dir = hr_span_of_buf(&c->cwd);
 		r.py_path = hr_span_of_buf(&c->py_path);
 	}
-	give(c, &r);
+	send_result(c, &r);
 }
 
 void

@@ -183,7 +183,7 @@ next_event(const struct hr_view_points *p, uint32_t last)
 
 /* Repeats the recorded events on a new view. `typed` is the line of HR_VIEW_ECHO; NULL: unknown. */
 static void
-play(struct hr_view *v, const struct hr_view_points *p, struct hr_span typed,
+repeat_events(struct hr_view *v, const struct hr_view_points *p, struct hr_span typed,
     void (*feed)(void *arg, struct hr_view *v, uint64_t fed), void *arg)
 {
 	enum hr_view_event event;
@@ -209,7 +209,7 @@ hr_core_replay(struct hr_core *c, const struct hr_core_kept *from,
 {
 	const bool whole = from->typed_len <= sizeof(from->typed);
 
-	play(c->view, &from->points,
+	repeat_events(c->view, &from->points,
 	    whole ? (struct hr_span){from->typed, from->typed_len} : (struct hr_span){NULL, 0},
 	    feed, arg);
 }
@@ -255,7 +255,7 @@ mark_at(struct hr_core *c, struct hr_view_points points, uint64_t at,
 		return false;
 	put_mark(&points, at);
 	hr_view_begin(v, points.reset);
-	play(v, &points, hr_span_of_buf(typed), feed, arg);
+	repeat_events(v, &points, hr_span_of_buf(typed), feed, arg);
 	hr_view_free(c->view);
 	c->view = v;
 	return true;

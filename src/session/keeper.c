@@ -44,7 +44,7 @@ on_timer(void *arg)
 /* ---- readiness ---- */
 
 static void
-tell(struct hr_keeper *k, const char *text)
+send_readiness(struct hr_keeper *k, const char *text)
 {
 	int fd = k->notify_fd;
 
@@ -72,7 +72,7 @@ fail_start(struct hr_keeper *k, const char *what, const char *why, size_t why_le
 	k->failure = strdup(line);
 	hr_log(HR_LOG_ERROR, "%s", line);
 	(void)snprintf(line, sizeof(line), "failed %s\n", k->failure != NULL ? k->failure : what);
-	tell(k, line);
+	send_readiness(k, line);
 	keeper_stop(k);
 }
 
@@ -81,7 +81,7 @@ keeper_ready(struct hr_keeper *k)
 {
 	k->is_ready = true;
 	(void)prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0); /* a successor can adopt the shell from now on */
-	tell(k, "ready\n");
+	send_readiness(k, "ready\n");
 }
 
 /* Runs the next command before readiness, or reports readiness. */
@@ -333,7 +333,7 @@ hr_keeper_run(const struct hr_keeper_config *config, struct hr_err *err)
 	hr_buf_init(&k.py_path, 1u << 20);
 	if (keeper_open(&k, err) < 0) {
 		(void)snprintf(line, sizeof(line), "failed %.240s\n", err->msg);
-		tell(&k, line);
+		send_readiness(&k, line);
 	} else {
 		keeper_arm(&k);
 		result = hr_loop_run(k.loop, err);

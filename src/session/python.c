@@ -17,7 +17,7 @@
 enum found { NOTHING, A_DIRECTORY, A_FILE, A_PROGRAM };
 
 static enum found
-look_at(const char *name, const char *cwd)
+file_type(const char *name, const char *cwd)
 {
 	HR_BUF(full, TEXT_CAP);
 	struct stat st;
@@ -73,7 +73,7 @@ hr_python_find(const char *path, const char *cwd, const char *home, struct hr_bu
 	if (path[0] == '\0') {
 		/* search the directory itself if there is no PATH */
 		add_name(cwd, strlen(cwd), "", out);
-		if (out->fail == HR_OK && look_at(out->p + start, "") != A_PROGRAM)
+		if (out->fail == HR_OK && file_type(out->p + start, "") != A_PROGRAM)
 			cut(out, start);
 		return;
 	}
@@ -82,7 +82,7 @@ hr_python_find(const char *path, const char *cwd, const char *home, struct hr_bu
 		add_name(entry, (size_t)(end - entry), home, out);
 		if (out->fail != HR_OK)
 			return;
-		found = look_at(out->p + start, cwd);
+		found = file_type(out->p + start, cwd);
 		if (found == A_PROGRAM)
 			return;
 		if (first == NOTHING) {

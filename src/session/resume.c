@@ -442,7 +442,7 @@ take_over(struct hr_keeper *k, struct hr_err *err)
 }
 
 static int
-go_on(struct hr_keeper *k, struct hr_err *err)
+restore_state(struct hr_keeper *k, struct hr_err *err)
 {
 	struct hr_kept *p = k->kept;
 
@@ -496,7 +496,7 @@ resume_shell(struct hr_keeper *k, struct hr_err *err)
 	if (k->after != KEEPER_STARTS && take_over(k, err) < 0)
 		return -1;
 	if (k->after == KEEPER_RESUMES)
-		return go_on(k, err);
+		return restore_state(k, err);
 	if (k->after == KEEPER_REPLACES) {
 		dir = hr_core_kept_dir(&p->core);
 		hr_commands_end(

@@ -105,7 +105,7 @@ hand_over_keys(const struct hr_keys *k, struct hr_handover *h, struct hr_err *er
 
 /* Collects everything that clients, and the workers that serve them, would miss. */
 static int
-gather(const struct hr_server *s, struct hr_handover *h, struct hr_err *err)
+collect_handover(const struct hr_server *s, struct hr_handover *h, struct hr_err *err)
 {
 	unsigned i;
 
@@ -127,7 +127,7 @@ gather(const struct hr_server *s, struct hr_handover *h, struct hr_err *err)
 
 /* Runs the new program with the same settings in check mode. */
 static int
-ask(const struct hr_server *s, struct hr_err *err)
+check_new_program(const struct hr_server *s, struct hr_err *err)
 {
 	size_t n = 0, i;
 	HR_FREE const char **words = NULL;
@@ -173,13 +173,13 @@ hr_reexec_may(const struct hr_server *s)
 
 /* Runs the new image; returns only if the server continues as before. */
 static void
-go(struct hr_server *s, struct hr_err *err)
+execute_new_program(struct hr_server *s, struct hr_err *err)
 {
 	struct rlimit lim = s->ctx.nofile_given;
 	HR_CLEAN(hr_handover_done) struct hr_handover h = {NULL, 0};
 
 	(void)getrlimit(RLIMIT_NOFILE, &lim);
-	if (gather(s, &h, err) == 0 && ask(s, err) == 0) {
+	if (collect_handover(s, &h, err) == 0 && check_new_program(s, err) == 0) {
 		hr_notify_send(&s->notify, "RELOADING=1\nMONOTONIC_USEC=%lld\n",
 		    (long long)hr_now_ms() * 1000);
 		hr_log(HR_LOG_NOTICE, "continuing as %s", s->reexec.program);
@@ -213,7 +213,7 @@ turn_over(void *arg)
 		return;
 	r->turns = 0;
 	if (s->stage == HR_SERVER_RUNNING && hr_reexec_may(s)) {
-		go(s, &err);
+		execute_new_program(s, &err);
 		refused(s, &err);
 	}
 	(void)sigprocmask(SIG_SETMASK, &r->mask, NULL);

@@ -146,7 +146,7 @@ is_shells(int dir)
 
 /* Sets the owner of a new file. Returns 0, or -1 with errno. */
 static int
-give(struct untree *u, int fd, int dir, struct archive_entry *e)
+set_owner(struct untree *u, int fd, int dir, struct archive_entry *e)
 {
 	struct stat st;
 
@@ -225,8 +225,9 @@ make_file_at(struct untree *u, struct archive_entry *e, const char *name, int di
 		return r;
 	}
 	r = write_content(u, s.fd, &sys, err);
-	if (r == 0 && (ftruncate(s.fd, archive_entry_size(e)) != 0 || give(u, s.fd, dir, e) != 0 ||
-			  place_file(u, &s, e, dir, leaf) != 0)) {
+	if (r == 0 &&
+	    (ftruncate(s.fd, archive_entry_size(e)) != 0 || set_owner(u, s.fd, dir, e) != 0 ||
+		place_file(u, &s, e, dir, leaf) != 0)) {
 		sys = errno;
 		r = 1;
 	}
@@ -387,7 +388,7 @@ make_directory(struct untree *u, struct archive_entry *e, const char *name, stru
 
 /* Sets the attributes of a directory. Returns 0, or -1 with errno. */
 static int
-settle(struct untree *u, const struct later *l, const char *name)
+set_attributes(struct untree *u, const struct later *l, const char *name)
 {
 	const char *below = name + strlen(HR_TREE_TOP);
 	HR_CLOSE int fd =
@@ -416,7 +417,7 @@ settle_all(struct untree *u)
 		at -= sizeof(l);
 		memcpy(&l, u->later.p + at, sizeof(l));
 		at -= l.len;
-		if (settle(u, &l, u->later.p + at) != 0)
+		if (set_attributes(u, &l, u->later.p + at) != 0)
 			(void)leave_out(u, u->later.p + at, strerror(errno));
 	}
 }

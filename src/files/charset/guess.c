@@ -16,7 +16,7 @@
 
 /* Returns libuchardet's answer; NULL if it has none, or its answer is not a legacy charset. */
 static const struct hr_charset *
-ask(const char *p, size_t len)
+detect_charset(const char *p, size_t len)
 {
 	const struct hr_charset *c = NULL;
 	bool is_text = false;
@@ -63,7 +63,7 @@ enum looks { LOOKS_WRONG, LOOKS_LATIN, LOOKS_FOREIGN };
 
 /* Judges decoded text. */
 static enum looks
-look(const char *p, size_t len)
+judge_text(const char *p, size_t len)
 {
 	const char *end = p + len;
 	size_t n, high = 0, script = 0;
@@ -88,7 +88,7 @@ looks_in(const struct hr_charset *c, const char *p, size_t len)
 	HR_BUF(text, len * 4 + 16);
 
 	if (hr_charset_decode(c, p, len, &text, NULL) == 0 && text.fail == HR_OK)
-		found = look(hr_buf_str(&text), text.len);
+		found = judge_text(hr_buf_str(&text), text.len);
 	return found;
 }
 
@@ -110,7 +110,7 @@ western(const char *p, size_t len)
 const struct hr_charset *
 hr_guess_charset(const char *p, size_t len)
 {
-	const struct hr_charset *c = ask(p, len);
+	const struct hr_charset *c = detect_charset(p, len);
 
 	if (c != NULL && looks_in(c, p, len) == LOOKS_FOREIGN)
 		return c;
@@ -120,7 +120,7 @@ hr_guess_charset(const char *p, size_t len)
 bool
 hr_guess_sure(const char *p, size_t len)
 {
-	const struct hr_charset *c = ask(p, len);
+	const struct hr_charset *c = detect_charset(p, len);
 
 	return c != NULL && looks_in(c, p, len) == LOOKS_FOREIGN;
 }

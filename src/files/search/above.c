@@ -93,7 +93,7 @@ put_value(struct hr_buf *b, const char *p)
 
 /* Finds the value of core.excludesFile in one settings file; included files are not read. */
 static void
-look_in(int dir, const char *file, struct hr_buf *value)
+read_excludes_file(int dir, const char *file, struct hr_buf *value)
 {
 	HR_BUF(text, CONFIG_MAX);
 	bool core = false;
@@ -131,17 +131,17 @@ read_global(struct hr_ignore_above *a, int repo, const struct hr_search *s)
 		hr_buf_adds(&config, s->config_home);
 	else if (s->home != NULL)
 		hr_buf_addf(&config, "%s/.config", s->home);
-	look_in(AT_FDCWD, "/etc/gitconfig", &value);
+	read_excludes_file(AT_FDCWD, "/etc/gitconfig", &value);
 	if (config.len > 0) {
 		hr_buf_addf(&path, "%s/git/config", config.p);
-		look_in(AT_FDCWD, hr_buf_str(&path), &value);
+		read_excludes_file(AT_FDCWD, hr_buf_str(&path), &value);
 	}
 	hr_buf_reset(&path);
 	if (s->home != NULL) {
 		hr_buf_addf(&path, "%s/.gitconfig", s->home);
-		look_in(AT_FDCWD, hr_buf_str(&path), &value);
+		read_excludes_file(AT_FDCWD, hr_buf_str(&path), &value);
 	}
-	look_in(repo, ".git/config", &value);
+	read_excludes_file(repo, ".git/config", &value);
 	hr_buf_reset(&path);
 	if (value.len == 0 && config.len > 0)
 		hr_buf_addf(&path, "%s/git/ignore", config.p);

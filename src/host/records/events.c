@@ -306,7 +306,7 @@ static void known_ones(struct follow *f, bool is_new);
 
 /* Reads all records again after notices were lost. */
 static void
-look_again(struct follow *f)
+rescan_records(struct follow *f)
 {
 	size_t i;
 
@@ -334,7 +334,7 @@ from_records(struct follow *f, int in)
 	for (p = room; n > 0 && p < room + n; p += sizeof(e) + e.len) {
 		memcpy(&e, p, sizeof(e));
 		if ((e.mask & IN_Q_OVERFLOW) != 0)
-			look_again(f);
+			rescan_records(f);
 		else if (e.len > 0)
 			record_changed(f, p + sizeof(e), (e.mask & IN_DELETE) != 0);
 	}

@@ -18,7 +18,7 @@
 /* Takes the lock; `create` makes the file if it is missing. Returns 1 if the lock is held, 0 if the
  * file was removed meanwhile, or -1 with *err set. */
 static int
-try_it(struct hr_namelock *l, bool create, const char *sid, struct hr_err *err)
+try_lock(struct hr_namelock *l, bool create, const char *sid, struct hr_err *err)
 {
 	struct stat st;
 
@@ -40,7 +40,8 @@ try_it(struct hr_namelock *l, bool create, const char *sid, struct hr_err *err)
 }
 
 static int
-take(struct hr_namelock *l, const char *state_dir, const char *sid, bool create, struct hr_err *err)
+acquire(
+    struct hr_namelock *l, const char *state_dir, const char *sid, bool create, struct hr_err *err)
 {
 	int r;
 
@@ -49,7 +50,7 @@ take(struct hr_namelock *l, const char *state_dir, const char *sid, bool create,
 		l->path = NULL;
 		return hr_err_nomem(err);
 	}
-	while ((r = try_it(l, create, sid, err)) == 0)
+	while ((r = try_lock(l, create, sid, err)) == 0)
 		;
 	if (r > 0)
 		return 0;
@@ -65,7 +66,7 @@ hr_namelock_take(struct hr_namelock *l, const char *state_dir, const char *sid, 
 	*l = (struct hr_namelock){.fd = -1};
 	if (hr_state_directory(state_dir, true, err) < 0)
 		return -1;
-	return take(l, state_dir, sid, true, err);
+	return acquire(l, state_dir, sid, true, err);
 }
 
 void
@@ -86,6 +87,6 @@ hr_namelock_clear(const char *state_dir, const char *sid)
 	struct hr_namelock l;
 
 	/* a held lock is no leftover */
-	if (take(&l, state_dir, sid, false, NULL) == 0)
+	if (acquire(&l, state_dir, sid, false, NULL) == 0)
 		hr_namelock_drop(&l);
 }

@@ -203,7 +203,7 @@ store_end(struct hr_session *k, int end)
 }
 
 static int
-keeper_listen_anew(struct hr_session *k, struct hr_err *err)
+keeper_open_listener(struct hr_session *k, struct hr_err *err)
 {
 	k->listener = hr_rundir_listen(&k->ctx->run, k->socket, 0, err);
 	return k->listener >= 0 ? 0 : -1;
@@ -228,7 +228,7 @@ keeper_listen(struct hr_session *k, struct hr_err *err)
 		}
 		return 0;
 	}
-	return k->listener < 0 ? keeper_listen_anew(k, err) : 0;
+	return k->listener < 0 ? keeper_open_listener(k, err) : 0;
 }
 
 int
@@ -243,7 +243,7 @@ hr_session_renew(struct hr_session *k, struct hr_err *err)
 	if (hr_service_ends(&k->svc))
 		return 0;
 	hr_fd_close(&k->listener);
-	if (keeper_listen_anew(k, err) < 0)
+	if (keeper_open_listener(k, err) < 0)
 		return -1;
 	k->renewed = k->svc.state == HR_SERVICE_READY;
 	hr_child_signal(&k->svc.child, SIGKILL);

@@ -42,7 +42,7 @@ struct hr_named {
 };
 
 static void
-say(struct hr_pool_worker *w, enum hr_session_verdict verdict, const char *reason)
+answer_worker(struct hr_pool_worker *w, enum hr_session_verdict verdict, const char *reason)
 {
 	HR_BUF(text, HR_CHANNEL_ANSWER_MAX);
 
@@ -58,13 +58,13 @@ wait_for(struct waiter *t, const struct hr_pool_worker *w)
 }
 
 static void
-tell(
+answer_waiter(
     const struct hr_named *n, struct waiter *t, enum hr_session_verdict verdict, const char *reason)
 {
 	struct hr_pool_worker *w = t->waits ? hr_pools_find(n->all->pools, t->slot, t->pid) : NULL;
 
 	if (w != NULL)
-		say(w, verdict, reason);
+		answer_worker(w, verdict, reason);
 	t->waits = false;
 }
 
@@ -115,10 +115,10 @@ named_end(struct hr_named *n)
 {
 	remove_files(n->all, n->session.name);
 	hr_rundir_remove(&n->all->ctx->run, "shell/%s", n->session.name);
-	tell(n, &n->maker, HR_SESSION_FAILED,
+	answer_waiter(n, &n->maker, HR_SESSION_FAILED,
 	    n->session.svc.reason[0] != '\0' ? n->session.svc.reason
 					     : "it was ended before it was ready");
-	tell(n, &n->killer, HR_SESSION_OK, "");
+	answer_waiter(n, &n->killer, HR_SESSION_OK, "");
 	named_free(n);
 }
 
@@ -180,7 +180,7 @@ named_changed(struct hr_session *k)
 		reap_soon(n->all);
 	} else if (k->svc.state == HR_SERVICE_READY) {
 		became_ready(n);
-		tell(n, &n->maker, HR_SESSION_OK, "");
+		answer_waiter(n, &n->maker, HR_SESSION_OK, "");
 		n->all->ctx->changed(n->all->ctx);
 	}
 }
@@ -265,30 +265,31 @@ hr_sessions_new(struct hr_sessions *all, struct hr_pool_worker *w, const char *t
 	struct hr_named *n;
 
 	if (!take_words(text, len, name, dir)) {
-		say(w, HR_SESSION_FAILED, "no name for a session");
+		answer_worker(w, HR_SESSION_FAILED, "no name for a session");
 		return;
 	}
 	if (all->stopping || ctx->ending) {
-		say(w, HR_SESSION_LATER, "the server is ending");
+		answer_worker(w, HR_SESSION_LATER, "the server is ending");
 		return;
 	}
 	if (named_find(all, name) != NULL) {
-		say(w, HR_SESSION_EXISTS, "there is a session of that name");
+		answer_worker(w, HR_SESSION_EXISTS, "there is a session of that name");
 		return;
 	}
 	if (all->count >= ctx->settings.named_sessions_max) {
-		say(w, HR_SESSION_FULL, "too many sessions: named_sessions_max is reached");
+		answer_worker(
+		    w, HR_SESSION_FULL, "too many sessions: named_sessions_max is reached");
 		return;
 	}
 	n = named_new(all, name, dir[0] != '\0' ? dir : ctx->settings.working_dir);
 	if (n == NULL) {
-		say(w, HR_SESSION_FAILED, "out of memory");
+		answer_worker(w, HR_SESSION_FAILED, "out of memory");
 		return;
 	}
 	if (write_dir(n, &err) < 0 || hr_session_open(&n->session, &err) < 0 ||
 	    hr_session_start(&n->session, &err) < 0) {
 		hr_log(HR_LOG_ERROR, "%s: %s", n->session.svc.child.name, err.msg);
-		say(w, HR_SESSION_FAILED, err.msg);
+		answer_worker(w, HR_SESSION_FAILED, err.msg);
 		named_stop(n, true);
 		return;
 	}
@@ -302,11 +303,11 @@ hr_sessions_kill(struct hr_sessions *all, struct hr_pool_worker *w, const char *
 	struct hr_named *n = take_words(text, len, name, dir) ? named_find(all, name) : NULL;
 
 	if (n == NULL) {
-		say(w, HR_SESSION_UNKNOWN, "there is no session of that name");
+		answer_worker(w, HR_SESSION_UNKNOWN, "there is no session of that name");
 		return;
 	}
 	if (n->killer.waits || n->session.svc.state == HR_SERVICE_STOPPING) {
-		say(w, HR_SESSION_EXISTS, "it is being ended");
+		answer_worker(w, HR_SESSION_EXISTS, "it is being ended");
 		return;
 	}
 	wait_for(&n->killer, w);

@@ -100,7 +100,7 @@ changed(const struct hr_guard *g)
 }
 
 static void
-look(void *arg)
+report_change(void *arg)
 {
 	struct hr_guard *g = arg;
 	const char *path = changed(g);
@@ -111,7 +111,7 @@ look(void *arg)
 }
 
 static void
-happened(void *arg)
+on_inotify(void *arg)
 {
 	struct hr_guard *g = arg;
 	_Alignas(struct inotify_event) char text[4096];
@@ -122,7 +122,7 @@ happened(void *arg)
 		return;
 	g->pending = hr_watch_arm(g->timer, PAUSE_MS, NULL) == 0;
 	if (!g->pending)
-		look(g);
+		report_change(g);
 }
 
 /* Watches the journal's parent for its removal only, since entries come and go in the journal. */
@@ -173,10 +173,10 @@ hr_guard_open(struct hr_guard *g, const struct hr_context *ctx,
 		return hr_err_sys(err, errno, "inotify");
 	if (remember_all(g, ctx, err) < 0)
 		return -1;
-	g->timer = hr_loop_timer(ctx->loop, look, g, err);
+	g->timer = hr_loop_timer(ctx->loop, report_change, g, err);
 	if (g->timer == NULL)
 		return -1;
-	g->events = hr_loop_readable(ctx->loop, g->fd, happened, g, err);
+	g->events = hr_loop_readable(ctx->loop, g->fd, on_inotify, g, err);
 	g->pending = g->events != NULL && hr_watch_arm(g->timer, PAUSE_MS, err) == 0;
 	return g->pending ? 0 : -1;
 }

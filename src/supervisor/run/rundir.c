@@ -517,13 +517,13 @@ hr_rundir_inherit(const struct hr_rundir *r, const char *name)
 }
 
 static bool
-give_to(const struct hr_rundir *r, const char *path, uid_t uid)
+set_owner(const struct hr_rundir *r, const char *path, uid_t uid)
 {
 	return !r->privileged || chown(path, uid, 0) == 0;
 }
 
 static int
-listen_anew(const struct hr_rundir *r, struct sockaddr_un *addr, const char *path, uid_t uid,
+replace_socket(const struct hr_rundir *r, struct sockaddr_un *addr, const char *path, uid_t uid,
     struct hr_err *err)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -543,7 +543,7 @@ listen_anew(const struct hr_rundir *r, struct sockaddr_un *addr, const char *pat
 	ok = bind(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0;
 	(void)umask(old);
 	/* accepts no connection before owner and mode are right, and refuses none later */
-	ok = ok && give_to(r, addr->sun_path, uid) && listen(fd, LISTEN_BACKLOG) == 0 &&
+	ok = ok && set_owner(r, addr->sun_path, uid) && listen(fd, LISTEN_BACKLOG) == 0 &&
 	     (strcmp(addr->sun_path, path) == 0 || rename(addr->sun_path, path) == 0);
 	if (!ok) {
 		(void)hr_err_sys(err, errno, "%s", path);
@@ -562,8 +562,8 @@ hr_rundir_listen(const struct hr_rundir *r, const char *name, uid_t uid, struct 
 	if (socket_name(r, name, &addr, path, err) < 0)
 		return -1; /* no socket was handed over */
 	if (fd < 0)
-		return listen_anew(r, &addr, path, uid, err);
-	if (!give_to(r, path, uid)) {
+		return replace_socket(r, &addr, path, uid, err);
+	if (!set_owner(r, path, uid)) {
 		(void)hr_err_sys(err, errno, "%s: owner", path);
 		hr_fd_close(&fd);
 	}

@@ -208,7 +208,7 @@ make_parent(struct hr_rex_call *c, const char *path)
 
 /* Makes the sandbox's user the owner of a new file. Returns 0, or -1 with errno set. */
 static int
-give(const struct hr_rex_call *c, int fd)
+set_owner(const struct hr_rex_call *c, int fd)
 {
 	return geteuid() == 0 ? fchown(fd, c->w->user_id, (gid_t)c->w->user_id) : 0;
 }
@@ -223,7 +223,7 @@ place(struct hr_rex_call *c, const char *path, const char *given, struct hr_span
 	int r = hr_atomic_open(&a, path, 0666, &err);
 
 	if (r == 0) {
-		if (a.old < 0 && give(c, a.spool.fd) < 0)
+		if (a.old < 0 && set_owner(c, a.spool.fd) < 0)
 			r = hr_err_sys(&err, errno, "chown");
 		if (r == 0)
 			r = hr_fd_write_full(a.spool.fd, bytes.p, bytes.len, &err);
@@ -406,7 +406,7 @@ copy_to(
 
 	if (room != NULL && lseek(u->spool.fd, 0, SEEK_SET) == 0 &&
 	    hr_spool_open_at(s, t->dir, t->exists ? 0600 : 0666, t->exists) == 0 &&
-	    (t->exists || give(c, s->fd) == 0))
+	    (t->exists || set_owner(c, s->fd) == 0))
 		while ((n = hr_fd_read(u->spool.fd, room, CHUNK)) > 0)
 			if (hr_spool_write(s, room, (size_t)n) < 0) {
 				n = -1;

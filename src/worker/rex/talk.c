@@ -133,7 +133,7 @@ follow_once(struct follow *f)
 
 /* Updates the command's state. Returns false if the keeper does not know the command. */
 static bool
-look(struct follow *f)
+update_state(struct follow *f)
 {
 	struct hr_command_state list[HR_COMMANDS_MAX];
 	HR_BUF(frame, HR_FRAME_MAX);
@@ -159,7 +159,7 @@ follow(struct follow *f)
 
 	while (r == MET_ERROR && tries-- > 0) {
 		r = follow_once(f);
-		if (r == MET_ERROR && look(f) && f->command.end != HR_COMMAND_RUNNING)
+		if (r == MET_ERROR && update_state(f) && f->command.end != HR_COMMAND_RUNNING)
 			return MET_END; /* all of the command's output was read before */
 	}
 	return r;
@@ -396,7 +396,7 @@ kill_stopped(struct hr_rex_call *c, struct follow *f)
 /* Stops and kills the program, or only kills it if it cannot be stopped. Returns false after
  * raising an exception. */
 static bool
-kill_it(struct hr_rex_call *c, struct follow *f, enum met *how)
+kill_program(struct hr_rex_call *c, struct follow *f, enum met *how)
 {
 	static const char stop[] = "C-z"; /* the size includes the NUL */
 	struct hr_rex_expect *expected = f->expect, nothing = {0};
@@ -438,7 +438,7 @@ interrupt(struct hr_rex_call *c, struct follow *f)
 							     : 1);
 		how = follow(f);
 	}
-	if (how == MET_TIME && !kill_it(c, f, &how))
+	if (how == MET_TIME && !kill_program(c, f, &how))
 		return;
 	put_seen(f, how != MET_EXPECT, &out);
 	(void)hr_shell_returned(f->place, f->from + f->seen.len);

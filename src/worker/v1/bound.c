@@ -36,7 +36,7 @@ cut(int fd, off_t most)
 
 /* Moves the offset, which the command shares, so that later output follows the note. */
 static void
-tell(bool at_bound)
+write_note(bool at_bound)
 {
 	off_t at = lseek(STDERR_FILENO, 0, SEEK_END);
 
@@ -59,7 +59,7 @@ kill_group(pid_t group)
 }
 
 static _Noreturn void
-look_on(int events, int terminal, pid_t group)
+watch_output(int events, int terminal, pid_t group)
 {
 	char buf[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
 	struct pollfd fds[] = {{.fd = events, .events = POLLIN}, {.fd = terminal}};
@@ -75,7 +75,7 @@ look_on(int events, int terminal, pid_t group)
 			continue;
 		if (!told)
 			/* comes before the kill, as the result is read when the command ends */
-			tell(err);
+			write_note(err);
 		told = true;
 		kill_group(group);
 	} while ((poll(fds, 2, -1) >= 0 || errno == EINTR) && fds[1].revents == 0 &&
@@ -100,7 +100,7 @@ main(int argc, char **argv)
 	    inotify_add_watch(events, "/proc/self/fd/2", IN_MODIFY) >= 0)
 		child = fork();
 	if (child == 0)
-		look_on(events, terminal, self);
+		watch_output(events, terminal, self);
 	if (child < 0) /* the user's inotify instances may be used up */
 		(void)fprintf(stderr, "handrail: the output has no bound: %s\n", strerror(errno));
 	(void)execvp(argv[1], argv + 1);
