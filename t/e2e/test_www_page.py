@@ -1085,7 +1085,8 @@ def screenshot():
     top = "/tmp/calculator"
     os.mkdir(top)
     try:
-        with Keyed(env={"OPENHANDS_SESSION_ID": "calculator"}) as s, Window(width=1120, height=720) as w:
+        with Keyed(env={"OPENHANDS_SESSION_ID": "calculator"}, args=["--plugins", "jupyter"]) as s, \
+                Window(width=1120, height=720) as w:
             with open(top + "/test_sums.py", "w") as f:
                 f.write("import unittest\n\n\nclass Sums(unittest.TestCase):\n" + "".join(
                     "    def test_%s(self):\n        self.assertEqual(%s)\n" % t for t in (
@@ -1096,6 +1097,9 @@ def screenshot():
             s.action("python3 -m unittest -v")
             s.action("sed -i 's/6 [*] 9/6 * 7/' test_sums.py && python3 -m unittest")
             s.action("for i in 1 2 3; do echo \"step $i of 3\"; sleep 0.2; done")
+            cell = {"action": "run_ipython", "args": {"code": "sum(6 * 7 for _ in range(3))"}}
+            equal(s.request("POST", "/execute_action", json.dumps({"action": cell})).status, 200)
+            w.until("its row", "return document.querySelector('.commands tbody').textContent.includes('cell sum')")
             last = s.in_background("read -r -p 'Release version: ' version", headers={"X-Session-API-Key": KEY})
             w.until("it runs", "return document.querySelector('.commands tr.running')?.textContent.includes('read -r')")
             screen_has(w, "Release version: ")
