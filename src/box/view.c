@@ -180,59 +180,90 @@ storage_directory(int storage, const char *name, mode_t mode)
 	return openat(storage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Programs make these files for a moment while they change accounts; they hold
- * passwords. */
-static const char *const accounts[] = {"gshadow+", "gshadow-", "gshadow.edit", "ngshadow",
-    "npasswd", "nshadow", "shadow+", "shadow-", "shadow.edit"};
+/* A directory of an upper layer, which is made at the first need: each one is a write to the disk
+ * at the first start of a box, and hardly any directory has something to hide. */
+struct layer {
+	struct layer *up; /* the directory above; NULL: the top, which is open */
+	const char *name;
+	mode_t mode;
+	int fd; /* -1: not made yet */
+};
 
+/* Sets l->fd. Returns 1, 0 if the box has put something else in the place, or -1 with errno. */
 static int
-hide_accounts(int upper, struct hr_err *err)
+layer_open(struct layer *l)
 {
-	size_t i;
+	int r = l->fd < 0 ? layer_open(l->up) : 1;
 
-	for (i = 0; i < sizeof(accounts) / sizeof(*accounts); i++)
-		if (mknodat(upper, accounts[i], S_IFCHR, makedev(0, 0)) != 0 && errno != EEXIST)
-			return hr_err_sys(err, errno, "hide %s", accounts[i]);
-	return 0;
+	if (r > 0 && l->fd < 0) {
+		l->fd = storage_directory(l->up->fd, l->name, l->mode);
+		if (l->fd < 0)
+			r = errno == ENOTDIR || errno == ELOOP ? 0 : -1;
+	}
+	return r;
 }
 
-/* Leaves out of the upper layer's view what not every account may read in the
- * lower one. What the box has made of such a name itself stays. */
+/* Leaves a name out of the layer's view. What the box has made of it itself stays. */
 static int
-sift(int lower, int upper, struct hr_err *err)
+leave_out(struct layer *l, const char *name, struct hr_err *err)
+{
+	struct stat st;
+	int r = layer_open(l);
+
+	if (r > 0 && fstatat(l->fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		r = mknodat(l->fd, name, S_IFCHR, makedev(0, 0));
+	return r >= 0 ? 0 : hr_err_sys(err, errno, "hide %s", name);
+}
+
+/* Leaves out what not every account may read in the lower layer. `all`: makes all directories of
+ * the upper layer. */
+static int
+sift(int lower, struct layer *upper, bool all, struct hr_err *err)
 {
 	HR_CLEAN(hr_dir_close) DIR *d = hr_dir_take(dup(lower));
 	const struct dirent *e;
-	struct stat st, there;
+	struct stat st;
+	int r = 0;
 
 	if (d == NULL)
 		return hr_err_sys(err, errno, "read a directory of the host");
-	while ((e = hr_dir_next(d)) != NULL) {
+	while (r == 0 && (e = hr_dir_next(d)) != NULL) {
+		struct layer inner = {upper, e->d_name, 0, -1};
 		HR_CLOSE int below = -1;
-		HR_CLOSE int above = -1;
 
-		if (fstatat(lower, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(st.st_mode))
+		if (e->d_type == DT_LNK ||
+		    fstatat(lower, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(st.st_mode))
 			continue;
 		if ((st.st_mode & S_IROTH) == 0 || (S_ISDIR(st.st_mode) && (st.st_mode & 1) == 0)) {
-			if (fstatat(upper, e->d_name, &there, AT_SYMLINK_NOFOLLOW) != 0 &&
-			    mknodat(upper, e->d_name, S_IFCHR, makedev(0, 0)) != 0)
-				return hr_err_sys(err, errno, "hide %s", e->d_name);
+			r = leave_out(upper, e->d_name, err);
 			continue;
 		}
 		if (!S_ISDIR(st.st_mode))
 			continue;
+		inner.mode = st.st_mode & 07777;
 		below = openat(lower, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (mkdirat(upper, e->d_name, st.st_mode & 07777) != 0 && errno != EEXIST)
-			return hr_err_sys(err, errno, "make %s in the storage", e->d_name);
-		above = openat(upper, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (above < 0 && (errno == ENOTDIR || errno == ELOOP))
-			continue; /* the box has put something else in this place */
-		if (below < 0 || above < 0)
-			return hr_err_sys(err, errno, "enter %s", e->d_name);
-		if (sift(below, above, err) < 0)
-			return -1;
+		r = below < 0 || (all && layer_open(&inner) < 0)
+			? hr_err_sys(err, errno, "enter %s", e->d_name)
+			: sift(below, &inner, all, err);
+		hr_fd_close(&inner.fd);
 	}
+	if (r < 0)
+		return -1;
 	return errno == 0 ? 0 : hr_err_sys(err, errno, "read a directory of the host");
+}
+
+/* Hides files that programs make for a moment while they change accounts; they hold passwords. */
+static int
+hide_accounts(struct layer *etc, struct hr_err *err)
+{
+	static const char *const names[] = {"gshadow+", "gshadow-", "gshadow.edit", "ngshadow",
+	    "npasswd", "nshadow", "shadow+", "shadow-", "shadow.edit"};
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (leave_out(etc, names[i], err) < 0)
+			return -1;
+	return 0;
 }
 
 /* Makes each directory of a relative path below a directory of the storage, where nothing
@@ -302,6 +333,7 @@ add_overlay(struct view *v, int lower, const char *target, const char *name, boo
 	HR_CLOSE int both = top >= 0 ? storage_directory(top, name, 0700) : -1;
 	HR_CLOSE int upper = both >= 0 ? storage_directory(both, "upper", 0755) : -1;
 	HR_CLOSE int work = both >= 0 ? storage_directory(both, "work", 0700) : -1;
+	struct layer layer = {.fd = upper};
 	char places[3][32];
 	const char *options[] = {"lowerdir", places[0], "upperdir", places[1], "workdir", places[2],
 	    "source", "handrail", v->plain ? "userxattr" : "index", v->plain ? NULL : "off",
@@ -313,8 +345,9 @@ add_overlay(struct view *v, int lower, const char *target, const char *name, boo
 		return hr_err_sys(err, errno, "make layers/%s in the storage", name);
 	if (fstat(lower, &st) != 0 || fchmod(upper, st.st_mode & 07777) != 0)
 		return hr_err_sys(err, errno, "prepare the layer of %s", target);
-	if (sifted && (sift(lower, upper, err) < 0 ||
-			  (strcmp(name, "etc") == 0 && hide_accounts(upper, err) < 0)))
+	/* an ordinary user's box could not write in the directories of the host's root */
+	if (sifted && (sift(lower, &layer, v->plain, err) < 0 ||
+			  (strcmp(name, "etc") == 0 && hide_accounts(&layer, err) < 0)))
 		return -1;
 	if (v->plain && make_parents(v, lower, upper, target, err) < 0)
 		return -1;

@@ -67,6 +67,14 @@ def kept(b):
         equal(b.lines("cat " + name), ["kept"])
 
 
+def first_start(b):
+    """Of the directories of /etc the storage of root's box has those alone in which something is hidden. Each one is a
+    write to the disk."""
+    b.lines("true")
+    etc = os.path.join(b.storage, "layers/etc/upper")
+    equal([top for top, below, here in os.walk(etc) if not below and not here and b.uid == 0], [])
+
+
 def processes(b):
     """A box has processes, a host name and System V memory of its own, and cannot signal the host's."""
     got = b.lines("echo $$; hostname; ls -d /proc/[0-9]* | wc -l; ipcs -m | grep -c 0x; kill -0 %d 2>/dev/null; echo $?"
@@ -556,7 +564,7 @@ def shared_storage(b):
     ours.close()
 
 
-CASES = [files, kept, processes, network, resolver, container,
+CASES = [files, kept, first_start, processes, network, resolver, container,
          nested_root, fence, launchers_file, signals, terminal, mounts, planted, foreign_root,
          limits, errors, checked, status_and_streams, detached, delegated, given_up, killed,
          killed_untied, shared_storage]
