@@ -14,6 +14,7 @@ libsupervisor_la_SOURCES = \
 	%D%/run/guard.c %D%/run/guard.h \
 	%D%/run/identity.c %D%/run/identity.h \
 	%D%/run/keys.c %D%/run/keys.h \
+	%D%/run/newaccount.c %D%/run/newaccount.h \
 	%D%/run/rundir.c %D%/run/rundir.h \
 	%D%/run/token.c %D%/run/token.h \
 	%D%/settings/options.c %D%/settings/options.h \

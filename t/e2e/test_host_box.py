@@ -41,6 +41,11 @@ def life(h):
     equal(h.ok("run", "echo hi; cd /; pwd"), "hi\n/\n")
     equal(h.ok("run", "pwd; echo $$ $USER; test -w ~ && test -w /workspace && echo writable").splitlines()[0], "/")
     equal(h("run", "(exit 42)").returncode, 42)
+    if h.uid == 0:
+        equal(h.ok("run", "id -nG; stat -c '%U:%G %a' ~ ~/.profile").splitlines(),
+              ["root sudo", "openhands:root 755", "openhands:root 644"])
+        equal([f for f in os.listdir(os.path.join(box["dir"], "storage/layers/etc/upper")) if f.startswith("passwd")],
+              ["passwd"])  # one line, and no locks and copies of useradd
     h.file("of the host", "cwd", "file")
     h.ok("put", "file", "/workspace/there")
     h.ok("run", "cat /workspace/there >/workspace/back; echo more >>/workspace/back")

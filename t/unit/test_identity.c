@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "supervisor/run/identity.h"
+#include "supervisor/run/newaccount.h"
 #include "supervisor/settings/settings.h"
 
 static struct hr_err err;
@@ -240,6 +241,88 @@ START_TEST(a_last_line_without_line_feed)
 }
 END_TEST
 
+static void
+write_top(const char *name, const char *text)
+{
+	char path[256];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", top, name);
+	ck_assert_int_eq(hr_path_write(path, text, strlen(text), 0640, &err), 0);
+}
+
+static void
+top_has(const char *name, const char *text)
+{
+	char path[256];
+	HR_BUF(b, 4096);
+
+	(void)snprintf(path, sizeof(path), "%s/%s", top, name);
+	ck_assert_int_eq(hr_path_read(path, &b, &err), 0);
+	ck_assert_str_eq(hr_buf_str(&b), text);
+}
+
+/* Where no passwords are kept, useradd is not needed. */
+START_TEST(an_account_without_useradd)
+{
+	char path[256], want[400];
+
+	if (geteuid() != 0)
+		return;
+	write_top("passwd", "root:x:0:0::/root:/bin/sh"); /* no line feed */
+	write_top("group", "xsudo:x:1:\nsudo:x:27:\nlast:x:28:other\n");
+	(void)snprintf(path, sizeof(path), "%s/skel", top);
+	ck_assert_int_eq(mkdir(path, 0755), 0);
+	write_top("skel/.profile", "hello\n");
+	ck_assert_int_eq(hr_newaccount_add(top, top, "new", 4711, &err), 1);
+	(void)snprintf(
+	    want, sizeof(want), "root:x:0:0::/root:/bin/sh\nnew:!:4711:0::%s/new:/bin/bash\n", top);
+	top_has("passwd", want);
+	top_has("group", "xsudo:x:1:\nsudo:x:27:new\nlast:x:28:other\n");
+	top_has("new/.profile", "hello\n");
+	ck_assert_uint_eq(stat_of("new").st_uid, 4711);
+	ck_assert_uint_eq(stat_of("new").st_gid, 0);
+	ck_assert_uint_eq(stat_of("new").st_mode & 07777, 0755);
+	ck_assert_uint_eq(stat_of("new/.profile").st_uid, 4711);
+	ck_assert_uint_eq(stat_of("passwd").st_mode & 07777, 0644);
+	write_top("group", "sudo:x:27:first");
+	ck_assert_int_eq(hr_newaccount_add(top, top, "next", 4712, &err), 1);
+	top_has("group", "sudo:x:27:first,next");
+}
+END_TEST
+
+/* These systems are for useradd, and nothing of them changes. */
+START_TEST(accounts_of_other_systems)
+{
+	if (geteuid() != 0)
+		return;
+	ck_assert_int_eq(hr_newaccount_add(top, top, "new", 4711, &err), 0);
+	write_top("passwd", "");
+	ck_assert_int_eq(hr_newaccount_add(top, top, "new", 4711, &err), 0);
+	write_top("group", "sudoers:x:27:\n");
+	ck_assert_int_eq(hr_newaccount_add(top, top, "new", 4711, &err), 0);
+	write_top("group", "sudo:x:27:\n");
+	write_top("shadow", "");
+	ck_assert_int_eq(hr_newaccount_add(top, top, "new", 4711, &err), 0);
+	top_has("passwd", "");
+	top_has("group", "sudo:x:27:\n");
+}
+END_TEST
+
+START_TEST(an_account_that_cannot_be_added)
+{
+	if (geteuid() != 0)
+		return;
+	write_top("passwd", "");
+	write_top("group", "sudo:x:27:\n");
+	write_top("skel", "no directory");
+	ck_assert_int_eq(hr_newaccount_add(top, top, "new", 4711, &err), -1);
+	ck_assert_ptr_nonnull(strstr(err.msg, "skel: cp: "));
+	ck_assert_int_eq(hr_newaccount_add(top, "/nonexistent", "new", 4711, &err), -1);
+	ck_assert_ptr_nonnull(strstr(err.msg, "create /nonexistent/new"));
+	top_has("passwd", "");
+}
+END_TEST
+
 /* A container may have any user ID, and its image neither an account of it nor the one asked for.
  * In a child: there is no way back from another user. */
 START_TEST(a_user_id_without_an_account)
@@ -414,6 +497,9 @@ main(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_loop_test(tc, names, 0, 14);
+	tcase_add_test(tc, an_account_without_useradd);
+	tcase_add_test(tc, accounts_of_other_systems);
+	tcase_add_test(tc, an_account_that_cannot_be_added);
 	tcase_add_test(tc, ones_own_account_is_left_alone);
 	tcase_add_test(tc, root_gets_the_directory);
 	tcase_add_test(tc, an_existing_user_keeps_its_id);

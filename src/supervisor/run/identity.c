@@ -21,6 +21,7 @@
 #include "base/plain.h"
 #include "base/process/spawn.h"
 #include "base/text/text.h"
+#include "supervisor/run/newaccount.h"
 #include "supervisor/settings/settings.h"
 
 #define SUDO_LINE "%sudo ALL=(ALL) NOPASSWD:ALL\n"
@@ -110,6 +111,12 @@ create_user(const char *name, long long uid, const char *etc, struct hr_err *err
 
 	if (append_sudoer(etc, err) < 0)
 		return -1;
+	status = hr_newaccount_add(etc, "/home", name, (uid_t)uid, &cause);
+	if (status != 0)
+		return status > 0 ? 0
+				  : hr_err_set(err, HR_E_SYS,
+					"Failed to create user `%s` with UID %lld. Output: [%s]",
+					name, uid, cause.msg);
 	(void)snprintf(home, sizeof(home), "/home/%s", name);
 	(void)snprintf(number, sizeof(number), "%lld", uid);
 	status = hr_spawn_wait(argv, said, sizeof(said), &cause);

@@ -1,0 +1,118 @@
+/* Adds an account by two lines and a home directory. The line in "passwd" comes last: with it the
+ * account is complete. */
+#include "config.h"
+
+#include "supervisor/run/newaccount.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "base/process/spawn.h"
+#include "base/text/text.h"
+
+#define GROUP "sudo"
+#define FILE_MAX (1u << 20)
+
+/* Returns false if there is such a file, or if that cannot be known. */
+static bool
+is_missing(const char *etc, const char *name)
+{
+	HR_FREE char *path = hr_path_join(etc, name);
+
+	return path != NULL && access(path, F_OK) != 0 && errno == ENOENT;
+}
+
+static int
+read_in(const char *etc, const char *name, struct hr_buf *b)
+{
+	HR_FREE char *path = hr_path_join(etc, name);
+
+	return path != NULL ? hr_path_read(path, b, NULL) : -1;
+}
+
+static int
+write_in(const char *etc, const char *name, const struct hr_buf *b, struct hr_err *err)
+{
+	HR_FREE char *path = hr_path_join(etc, name);
+
+	if (path == NULL || hr_buf_check(b, NULL) < 0)
+		return hr_err_nomem(err);
+	return hr_path_write(path, hr_buf_str(b), b->len, 0644, err);
+}
+
+/* Appends the text of "group" with a member more to *ret. Returns false if there is no such
+ * group. */
+static bool
+add_member(struct hr_buf *ret, const char *text, const char *name)
+{
+	static const char line[] = "\n" GROUP ":";
+	const char *at = strncmp(text, line + 1, strlen(line) - 1) == 0 ? text : strstr(text, line);
+	const char *end;
+
+	if (at == NULL)
+		return false;
+	end = strchrnul(at + 1, '\n');
+	hr_buf_add(ret, text, (size_t)(end - text));
+	hr_buf_addf(ret, "%s%s%s", end[-1] == ':' ? "" : ",", name, end);
+	return true;
+}
+
+static int
+own(int dirfd, const char *name, const struct stat *st, void *arg)
+{
+	const uid_t *uid = arg;
+
+	(void)st;
+	return fchownat(dirfd, name, *uid, 0, AT_SYMLINK_NOFOLLOW);
+}
+
+/* Makes the home directory with the files of "skel", if that exists. */
+static int
+make_home(const char *etc, const char *home, uid_t uid, struct hr_err *err)
+{
+	HR_FREE char *skel = hr_path_join(etc, "skel");
+	const char *const argv[] = {"cp", "-rT", "--", skel, home, NULL};
+	char said[160] = "";
+	int status = 0;
+
+	if (skel == NULL)
+		return hr_err_nomem(err);
+	if (mkdir(home, 0755) != 0 && errno != EEXIST)
+		return hr_err_sys(err, errno, "create %s", home);
+	if (access(skel, F_OK) == 0)
+		status = hr_spawn_wait(argv, said, sizeof(said), err);
+	if (status != 0)
+		return status < 0 ? -1 : hr_err_set(err, HR_E_SYS, "copy %s: %s", skel, said);
+	return hr_path_walk(home, own, &uid, NULL) == 0
+		   ? 0
+		   : hr_err_sys(err, errno, "change the owner of %s", home);
+}
+
+int
+hr_newaccount_add(
+    const char *etc, const char *homes, const char *name, uid_t uid, struct hr_err *err)
+{
+	HR_FREE char *home = hr_path_join(homes, name);
+	HR_BUF(accounts, FILE_MAX);
+	HR_BUF(groups, FILE_MAX);
+	HR_BUF(more, FILE_MAX);
+
+	if (home == NULL)
+		return hr_err_nomem(err);
+	if (geteuid() != 0 || !is_missing(etc, "shadow") || !is_missing(etc, "gshadow") ||
+	    read_in(etc, "passwd", &accounts) < 0 || read_in(etc, "group", &groups) < 0 ||
+	    !add_member(&more, hr_buf_str(&groups), name))
+		return 0;
+	if (accounts.len > 0 && accounts.p[accounts.len - 1] != '\n')
+		hr_buf_addc(&accounts, '\n');
+	/* no password fits "!" */
+	hr_buf_addf(&accounts, "%s:!:%lu:0::%s:/bin/bash\n", name, (unsigned long)uid, home);
+	return make_home(etc, home, uid, err) < 0 || write_in(etc, "group", &more, err) < 0 ||
+		       write_in(etc, "passwd", &accounts, err) < 0
+		   ? -1
+		   : 1;
+}

@@ -1,0 +1,16 @@
+/* hr_newaccount: adds an account where no passwords are kept, as in a box. */
+#ifndef HR_SUPERVISOR_RUN_NEWACCOUNT_H
+#define HR_SUPERVISOR_RUN_NEWACCOUNT_H
+
+#include <sys/types.h>
+
+#include "base/err.h"
+
+/* Adds an account as does `useradd -rm -d HOMES/NAME -s /bin/bash -g root -G sudo -u UID NAME`.
+ * `name` is one that hr_identity_name_ok() accepts. Returns 1; 0 where the caller is not root, or
+ * where `etc` has passwords, no group sudo or no file of accounts: then nothing was done, and
+ * useradd is needed; or -1 with *err. */
+int hr_newaccount_add(
+    const char *etc, const char *homes, const char *name, uid_t uid, struct hr_err *err);
+
+#endif
