@@ -1,5 +1,5 @@
 # The benchmarks: built by `make bench`, never by `make check`.
-BENCH_TOOLS = %D%/bench_load %D%/bench_pty %D%/bench_start %D%/bench_fcgi %D%/bench_files \
+BENCH_TOOLS = %D%/bench_box %D%/bench_load %D%/bench_pty %D%/bench_start %D%/bench_fcgi %D%/bench_files \
 	%D%/bench_fleetd %D%/bench_frame %D%/bench_journal
 EXTRA_PROGRAMS += $(BENCH_TOOLS)
 CLEANFILES += $(BENCH_TOOLS)
@@ -10,6 +10,7 @@ endif
 t_bench_bench_jupyter_SOURCES = %D%/bench_jupyter.c
 t_bench_bench_jupyter_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(ZMQ_CFLAGS)
 t_bench_bench_jupyter_LDADD = libjupyter.la $(ZMQ_LIBS)
+t_bench_bench_box_SOURCES = %D%/bench_box.c
 t_bench_bench_load_SOURCES = %D%/bench_load.c %D%/http.c %D%/http.h %D%/lat.c %D%/lat.h
 t_bench_bench_pty_SOURCES = %D%/bench_pty.c %D%/lat.c %D%/lat.h
 t_bench_bench_pty_LDADD = -lutil
@@ -30,7 +31,7 @@ t_bench_bench_frame_LDADD = libproto.la libbase.la
 t_bench_bench_journal_SOURCES = %D%/bench_journal.c
 t_bench_bench_journal_LDADD = libproto.la libbase.la
 
-EXTRA_DIST += %D%/README %D%/actions.py %D%/browser.py %D%/doors.py %D%/cluster %D%/edge %D%/fleet %D%/host %D%/plot.py %D%/run doc/record.py %D%/lib/__init__.py %D%/lib/cells.py %D%/lib/costs.py \
+EXTRA_DIST += %D%/README %D%/actions.py %D%/browser.py %D%/doors.py %D%/cluster %D%/edge %D%/fleet %D%/host %D%/plot.py %D%/run doc/record.py %D%/lib/__init__.py %D%/lib/box.py %D%/lib/cells.py %D%/lib/costs.py \
 	%D%/lib/files.py %D%/lib/latency.py %D%/lib/procs.py \
 	%D%/lib/report.py %D%/lib/servers.py %D%/lib/standing.py %D%/lib/syscalls.py %D%/lib/tools.py \
 	%D%/lib/transfer.py %D%/lib/volume.py

@@ -10,6 +10,13 @@ def median(values):
     return statistics.median(values) if values else None
 
 
+def quartiles(values):
+    """Lower quartile, median, upper quartile."""
+    if len(values) < 2:
+        return (values * 3)[:3]
+    return statistics.quantiles(values, n=4, method="inclusive")
+
+
 def ratio(value, floor):
     return value / floor if value is not None and floor else None
 
