@@ -94,14 +94,12 @@ remove_inside(const struct hr_box *b, const char *root, struct hr_err *err)
 {
 	HR_FREE char *clean = NULL;
 	HR_FREE char *old = realpath(b->dir, NULL);
-	HR_PUT struct json_object *mount = NULL;
 	HR_PUT struct json_object *o = NULL;
 	static const char *const argv[] = {
 	    "/bin/sh", "-c", "rm -rf " PLACE "/* " PLACE "/.[!.]*", NULL};
 	struct hr_err e = {0};
-	HR_BUF(document, 1u << 16);
 	HR_BUF(out, 1u << 16);
-	int r;
+	int r = -1;
 
 	if (old == NULL)
 		return hr_err_sys(err, errno, "%s", b->dir);
@@ -109,22 +107,13 @@ remove_inside(const struct hr_box *b, const char *root, struct hr_err *err)
 		return -1;
 	if (mkdir(clean, 0700) != 0 && errno != EEXIST)
 		return hr_err_sys(err, errno, "create %s", clean);
-	mount = hr_json_texts(err, "source", old, "target", PLACE, NULL);
-	o = hr_json_texts(err, "name", b->name, "storage", clean, NULL);
-	if (mount == NULL || o == NULL)
-		return -1;
-	r = root != NULL ? hr_json_set(o, "root", json_object_new_string(root), err) : 0;
-	if (r == 0)
-		r = hr_json_set(o, "argv", hr_json_list(NULL, argv), err);
-	if (r == 0)
-		r = hr_json_set(o, "mounts", json_object_new_array(), err);
-	if (r == 0)
-		r = hr_json_append(hr_json_at(o, "mounts"), json_object_get(mount), err);
-	if (r == 0 && (hr_json_put(&document, o) != 0 || hr_buf_check(&document, NULL) != 0))
-		r = hr_err_nomem(err);
-	if (r == 0)
-		r = hr_box_run_to_end(false, &document, &out, err);
-	if (r == 0)
+	/* a text that is NULL is left out */
+	o = hr_json_texts(err, "name", b->name, "storage", clean, "root", root, NULL);
+	if (hr_json_set(o, "argv", hr_json_list(NULL, argv), err) == 0 &&
+	    hr_json_set(o, "mounts", json_object_new_array(), err) == 0 &&
+	    hr_json_append(hr_json_at(o, "mounts"),
+		hr_json_texts(NULL, "source", old, "target", PLACE, NULL), err) == 0 &&
+	    hr_box_run_to_end(false, o, &out, err) == 0)
 		r = hr_path_remove(b->dir, err);
 	if (hr_path_remove(clean, &e) < 0 && r == 0)
 		r = hr_err_pass(err, &e);

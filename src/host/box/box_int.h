@@ -21,6 +21,8 @@
 
 enum { HR_BOX_VSCODE, HR_BOX_APP1, HR_BOX_APP2, HR_BOX_PORTS };
 
+struct json_object;
+
 struct hr_box {
 	const struct hr_backend_host *h;
 	/* The next four members are kept from one box to the next of the same sandbox: the record
@@ -56,11 +58,10 @@ int hr_box_take_process(struct hr_box *b, const char *line, struct hr_err *err);
 int hr_box_open_socket(struct hr_box *b, struct hr_err *err);
 /* Returns a path below b->dir, which the caller frees; NULL without memory. */
 char *hr_box_path(const struct hr_box *b, const char *name);
-/* Runs the launcher with that document, for a box that ends by itself; with `check` it only checks
+/* Runs the launcher with the document o, for a box that ends by itself; with `check` it only checks
  * the document. Appends the launcher's output to *out. Returns 0, or -1 with the launcher's reason
  * in *err. */
-int hr_box_run_to_end(
-    bool check, const struct hr_buf *document, struct hr_buf *out, struct hr_err *err);
+int hr_box_run_to_end(bool check, struct json_object *o, struct hr_buf *out, struct hr_err *err);
 /* Returns the path of the launcher, which the caller frees, or NULL with *err set if there is
  * none. */
 char *hr_box_launcher(struct hr_err *err);

@@ -40,13 +40,10 @@ check(const char *storage, struct hr_buf *out, struct hr_err *err)
 	static const char *const argv[] = {"/bin/true", NULL};
 	HR_PUT struct json_object *o =
 	    hr_json_texts(err, "name", "doctor", "storage", storage, NULL);
-	HR_BUF(document, 1u << 16);
 
-	if (hr_json_set(o, "argv", hr_json_list(NULL, argv), err) < 0)
-		return -1;
-	if (hr_json_put(&document, o) != 0 || hr_buf_check(&document, NULL) != 0)
-		return hr_err_nomem(err);
-	return hr_box_run_to_end(true, &document, out, err);
+	return hr_json_set(o, "argv", hr_json_list(NULL, argv), err) < 0
+		   ? -1
+		   : hr_box_run_to_end(true, o, out, err);
 }
 
 int

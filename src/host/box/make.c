@@ -34,7 +34,9 @@
 #define LAUNCHER "handrail-box"
 #define NAME_DIGITS 12 /* hexadecimal digits after the sandbox's name */
 #define NAME_SHOWN 40  /* maximum bytes of the sandbox's name in the box's name */
-#define CONTROL 3      /* the launcher's descriptor */
+#define CONTROL 3      /* the launcher's descriptors */
+#define DOCUMENT 4
+#define DOCUMENT_PLACE "/proc/self/fd/4"
 #define LAST_WORDS 600
 #define SAID_MAX (64u << 10)
 
@@ -194,60 +196,37 @@ refused(const char *said, int status, struct hr_err *err)
 	return hr_err_set(err, HR_E_RUNTIME, "%.*s", (int)strcspn(last, "\n"), last);
 }
 
-/* Makes a pair of connected sockets for the document: the launcher reads to the end, and that
- * descriptor is the box's standard input afterwards. */
-static int
-pair(int fds[2], struct hr_err *err)
-{
-	return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0
-		   ? 0
-		   : hr_err_sys(err, errno, "a socket pair");
-}
-
-/* Writes the document. A launcher that refuses its command reads nothing: its status reports
- * that. */
-static void
-send_document(int *fd, const struct hr_buf *document)
-{
-	const char *at = hr_buf_str(document), *end = at + document->len;
-	ssize_t n = 0;
-
-	for (; at < end && (n >= 0 || errno == EINTR); at += n > 0 ? n : 0)
-		n = send(*fd, at, (size_t)(end - at), MSG_NOSIGNAL);
-	hr_fd_close(fd);
-}
-
 int
-hr_box_run_to_end(bool check, const struct hr_buf *document, struct hr_buf *out, struct hr_err *err)
+hr_box_run_to_end(bool check, struct json_object *o, struct hr_buf *out, struct hr_err *err)
 {
 	HR_FREE char *path = hr_box_launcher(err);
-	const char *const argv[] = {LAUNCHER, check ? "--check" : NULL, NULL};
-	int in[2] = {-1, -1}, back[2] = {-1, -1}, status = -1;
+	const char *const argv[] = {LAUNCHER, DOCUMENT_PLACE, check ? "--check" : NULL, NULL};
+	HR_BUF(text, 1u << 16);
+	HR_CLOSE int document = -1;
+	int back[2], status = -1;
 	struct hr_spawn_fd fds[3];
 	struct hr_spawn sp = {.path = path, .argv = argv, .umask = -1, .fds = fds, .nfds = 3};
 	ssize_t n = 0;
 	char *room;
 	pid_t pid;
 
-	if (path == NULL || pair(in, err) < 0)
+	if (path == NULL)
 		return -1;
-	if (pair(back, err) < 0) {
-		hr_fd_close(&in[0]);
-		hr_fd_close(&in[1]);
+	if (hr_json_put(&text, o) != 0 || hr_buf_check(&text, NULL) != 0)
+		return hr_err_nomem(err);
+	document = hr_fd_of_bytes(text.p, text.len, err);
+	if (document < 0)
 		return -1;
-	}
-	fds[0] = (struct hr_spawn_fd){in[1], 0};
+	if (pipe2(back, O_CLOEXEC) != 0)
+		return hr_err_sys(err, errno, "a pipe");
+	fds[0] = (struct hr_spawn_fd){document, DOCUMENT};
 	fds[1] = (struct hr_spawn_fd){back[1], 1};
 	fds[2] = (struct hr_spawn_fd){back[1], 2};
 	pid = hr_spawn(&sp, err);
-	hr_fd_close(&in[1]);
 	hr_fd_close(&back[1]);
-	if (pid > 0)
-		send_document(&in[0], document);
 	while (pid > 0 && (room = hr_buf_reserve(out, 4096)) != NULL &&
 	       (n = hr_fd_read(back[0], room, 4096)) > 0)
 		hr_buf_grew(out, (size_t)n);
-	hr_fd_close(&in[0]);
 	hr_fd_close(&back[0]);
 	if (pid < 0)
 		return -1;
@@ -311,9 +290,10 @@ static pid_t
 start_launcher(
     const char *path, int document, int log, int control, long long nofile, struct hr_err *err)
 {
-	static const char *const argv[] = {LAUNCHER, "--detach", "3", NULL};
+	static const char *const argv[] = {LAUNCHER, "--detach", "3", DOCUMENT_PLACE, NULL};
 	const struct rlimit open_files = {(rlim_t)nofile, (rlim_t)nofile};
-	const struct hr_spawn_fd fds[] = {{document, 0}, {log, 1}, {log, 2}, {control, CONTROL}};
+	const struct hr_spawn_fd fds[] = {
+	    {log, 1}, {log, 2}, {control, CONTROL}, {document, DOCUMENT}};
 	const struct hr_spawn sp = {.path = path,
 	    .argv = argv,
 	    .setsid = true,
@@ -343,11 +323,12 @@ launch(struct hr_box *b, const struct hr_buf *document, const char *log_path, st
 {
 	HR_FREE char *path = hr_box_launcher(err);
 	HR_CLOSE int log = -1;
+	HR_CLOSE int in = -1;
 	long long nofile = hr_box_open_files(b->h->config, err);
-	int in[2] = {-1, -1}, control[2] = {-1, -1}, status = -1, r = -1;
+	int control[2], status = -1, r = -1;
 	HR_BUF(line, HR_BOX_LINE_MAX);
 	char said[LAST_WORDS];
-	pid_t pid = -1;
+	pid_t pid;
 	int known;
 
 	if (path == NULL || nofile < 0)
@@ -355,12 +336,14 @@ launch(struct hr_box *b, const struct hr_buf *document, const char *log_path, st
 	log = open_log(log_path, err);
 	if (log < 0)
 		return -1;
-	if (pair(in, err) == 0 && pair(control, err) == 0)
-		pid = start_launcher(path, in[1], log, control[1], nofile, err);
-	hr_fd_close(&in[1]);
+	in = hr_fd_of_bytes(document->p, document->len, err);
+	if (in < 0)
+		return -1;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) != 0)
+		return hr_err_sys(err, errno, "a socket pair");
+	pid = start_launcher(path, in, log, control[1], nofile, err);
 	hr_fd_close(&control[1]);
 	if (pid > 0) {
-		send_document(&in[0], document);
 		known = read_line(control[0], &line)
 			    ? hr_box_take_process(b, hr_buf_str(&line), err)
 			    : 0;
@@ -374,7 +357,6 @@ launch(struct hr_box *b, const struct hr_buf *document, const char *log_path, st
 			r = refused(said, status, err);
 		}
 	}
-	hr_fd_close(&in[0]);
 	hr_fd_close(&control[0]);
 	return r;
 }
