@@ -14,6 +14,7 @@ from .tools import PATH, Failed
 
 PLACE = "/mnt/bench"  # of the directory with bench_box, in all that does not see it anyway
 AT_ONCE = 10
+FLOOR = "floor: namespaces, overlay"
 IMAGE = "handrail-bench:%d" % os.getpid()
 
 
@@ -114,18 +115,19 @@ def isolations(bench, program):
 
 
 def isolation(bench, place, program, rows):
-    """Each turn starts all of them once; storages are new, or used once before."""
-    others = isolations(bench, program)
+    """Each turn starts all of them once, each turn with another one first: what one leaves to the kernel delays the
+    next. Storages stay, since their removal would, too."""
+    others = [(name, argv, None) for name, argv in isolations(bench, program)]
+    used = place.document(place.directory("used"))
+    clock_ms([place.launcher], input=used)
     for i in range(bench.box_rounds):
-        floor, storage = place.directory("floor%d" % i), place.directory("storage%d" % i)
-        turn = {"exec alone": clock_ms([program, "now"]),
-                "floor: namespaces, overlay": clock_ms([program, "floor", floor])}
-        document = place.document(storage)
-        turn["handrail-box, new storage"] = clock_ms([place.launcher], input=document)
-        turn["handrail-box, same storage"] = clock_ms([place.launcher], input=document)
-        for name, argv in others:
-            turn[name] = clock_ms(argv)
-        said(["rm", "-rf", floor, storage])
+        fresh, floor = place.document(place.directory("storage%d" % i)), place.directory("floor%d" % i)
+        todo = [("exec alone", [program, "now"], None), (FLOOR, [program, "floor", floor], None),
+                ("handrail-box, new storage", [place.launcher], fresh),
+                ("handrail-box, same storage", [place.launcher], used)] + others
+        turn = dict.fromkeys(name for name, _, _ in todo)
+        for name, argv, text in todo[i % len(todo):] + todo[:i % len(todo)]:
+            turn[name] = clock_ms(argv, input=text)
         rows.append(turn)
 
 
@@ -140,8 +142,8 @@ def sandboxes(bench, place, rows):
             turn["run true, " + kind] = place.ms("run", "-n", name, "true")
             if kind == "box" and pauses:
                 try:
-                    turn["pause, box"] = place.ms("pause", "-q", name)
-                    turn["resume, box"] = place.ms("resume", "-q", name)
+                    turn["pause, box"], turn["resume, box"] = (place.ms(word, "-q", name) for word in (
+                        "pause", "resume"))
                 except Failed as e:
                     pauses = False
                     bench.report.text("  pause is not measured: %s" % e)
@@ -247,7 +249,7 @@ def boxes(bench, build, source):
     place, starts, lives, figures = Place(build, source, program), [], [], {}
     try:
         isolation(bench, place, program, starts)
-        rows = show(bench, "start", starts, "floor: namespaces, overlay")
+        rows = show(bench, "start", starts, FLOOR)
         figures["start"] = rows["handrail-box, new storage"]
         sandboxes(bench, place, lives)
         rows = show(bench, "handrail", lives, "up --run true, local")
