@@ -10,7 +10,8 @@ t_unit_test_image_LDADD = libimagekit.la libprotojson.la libbase.la $(CHECK_LIBS
 # the launcher of boxes
 if BOX
 check_PROGRAMS += %D%/unit/test_box %D%/unit/test_box_group %D%/fuzz/replay_box %D%/fuzz/replay_ids
-TESTS += %D%/attack/attack_box.py %D%/unit/test_box %D%/unit/test_box_group %D%/fuzz/replay_box %D%/fuzz/replay_ids %D%/e2e/test_box.py
+TESTS += %D%/attack/attack_box.py %D%/unit/test_box %D%/unit/test_box_group %D%/fuzz/replay_box %D%/fuzz/replay_ids %D%/e2e/test_box.py \
+	%D%/e2e/test_box_server.py
 EXTRA_PROGRAMS += %D%/fuzz/fuzz_box %D%/fuzz/fuzz_ids
 if FUZZERS
 noinst_PROGRAMS += %D%/fuzz/fuzz_box %D%/fuzz/fuzz_ids
@@ -33,7 +34,7 @@ t_fuzz_fuzz_ids_LDFLAGS = $(LIBFUZZER)
 t_fuzz_fuzz_ids_LDADD = libbox.la
 LONG_TESTS += %D%/e2e/test_host_box.py %D%/e2e/test_box_url.py %D%/e2e/test_box_sh.py
 endif
-EXTRA_DIST += %D%/attack/README %D%/attack/attack_box.py %D%/e2e/lib/box.py %D%/e2e/lib/hostbox.py %D%/e2e/lib/seat.py %D%/e2e/test_box_sh.py %D%/e2e/test_box_url.py %D%/e2e/test_host_box.py %D%/e2e/test_box.py %D%/fuzz/fuzz_box.c %D%/fuzz/seeds/box.txt %D%/fuzz/fuzz_ids.c %D%/fuzz/seeds/ids.txt
+EXTRA_DIST += %D%/attack/README %D%/attack/attack_box.py %D%/e2e/lib/box.py %D%/e2e/lib/hostbox.py %D%/e2e/lib/seat.py %D%/e2e/test_box_sh.py %D%/e2e/test_box_url.py %D%/e2e/test_host_box.py %D%/e2e/test_box.py %D%/fuzz/fuzz_box.c %D%/fuzz/seeds/box.txt %D%/fuzz/fuzz_ids.c %D%/fuzz/seeds/ids.txt %D%/e2e/test_box_server.py %D%/e2e/lib/boxed.py
 
 # host
 check_PROGRAMS += %D%/unit/test_config %D%/unit/test_host %D%/host/branch %D%/host/program %D%/host/streamer

@@ -82,8 +82,7 @@ class Client(threading.Thread):
         """Whether that was an answer to keep."""
         body, head = action.request()
         if self.connection is None:
-            self.connection = http.client.HTTPConnection("127.0.0.1", self.chaos.server.port,
-                                                         timeout=PATIENCE)
+            self.connection = self.chaos.server.connection()
         try:
             self.connection.request("POST", "/execute_action", body, head)
             answer = self.connection.getresponse()

@@ -119,7 +119,7 @@ def nameless():
             equal(entries(s), 0)
             # a client that closes its connection with the answer in hand, and sends the same at once
             for _ in range(500):
-                with socket.create_connection(("127.0.0.1", s.port), PATIENCE) as c:
+                with s.connect() as c:
                     body = json.dumps({"action": {"action": "run", "args": {"command": "echo x >>count"}}}).encode()
                     c.sendall(b"POST /execute_action HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
                               b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
@@ -156,7 +156,7 @@ class Nameless:
 
     def __init__(self, s, command):
         body = json.dumps({"action": {"action": "run", "args": {"command": command}}}).encode()
-        self.socket = socket.create_connection(("127.0.0.1", s.port), PATIENCE)
+        self.socket = s.connect()
         self.socket.sendall(b"POST /execute_action HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
                             b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
 
@@ -282,7 +282,7 @@ def client_left():
         body = json.dumps({"action": {"action": "run", "args": {
             "command": "echo x >>count; %s; %s; echo result" % (began, hold)}}})
         head = dict(named("c"), **{"Content-Type": "application/json"})
-        c = http.client.HTTPConnection("127.0.0.1", s.port, timeout=PATIENCE)
+        c = s.connection()
         c.request("POST", "/execute_action", body, head)
         wait()
         c.close()
@@ -623,7 +623,7 @@ def changes_that_are_no_actions():
         equal(post("input", text="second\n").status, 200)
         reader.join(PATIENCE)
         equal(contents(took), "typed\nsecond\n")
-        shell = int(s.action("echo $$").json()["content"])
+        shell = s.outside(int(s.action("echo $$").json()["content"]))
         got = cut("action", "write", lambda: not os.path.exists("/proc/%d" % shell), "kill")
         equal((got.status, got.json()["detail"][:len(unknown)]), (500, unknown), "the shell of now lives on")
 
@@ -672,7 +672,7 @@ def upload_is_cut():
                 b"Content-Length: %d\r\nContent-Type: multipart/form-data; boundary=%s\r\n\r\n"
                 % (w.encode(), len(body), BOUNDARY.encode()))
         for kill in (True, False):
-            with socket.create_connection(("127.0.0.1", s.port), PATIENCE) as c:
+            with s.connect() as c:
                 c.sendall(head + body[:2000000])
                 s.until("it is being received", lambda: s.pool("files")["busy"] == 1)
                 if kill:
@@ -768,7 +768,7 @@ def plugin_action():
 def survives_a_restart():
     top = tempfile.mkdtemp(prefix="e2e-once-")
     try:
-        with Server(args=["--state-dir", top]) as s:
+        with Server(args=["--state-dir", top], shown=[top]) as s:
             first = s.action("echo x >>count; echo $RANDOM", headers=named("r"))
             equal(s.stop(), -signal.SIGTERM)
             equal(os.stat(os.path.join(top, "journal", str(s.port))).st_mode & 0o777, 0o700)
@@ -847,7 +847,7 @@ def disk_full():
             raise Skip("no tmpfs can be mounted here")
         try:
             # one worker: each says once that it cannot write
-            with Server(args=["--state-dir", top],
+            with Server(args=["--state-dir", top], shown=[top],
                         settings={"journal_required": required, "action_workers": 1, "action_workers_max": 1}) as s:
                 with open(os.path.join(top, "filler"), "wb", 0) as f:
                     try:

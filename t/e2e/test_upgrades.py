@@ -198,7 +198,7 @@ def kept_connections():
     """An nginx that would be started again as it is goes on, and no connection is closed: one that is
     idle would be, and what is on its way to it is cut."""
     with Server(settings={}, **who()) as s:
-        connections = [http.client.HTTPConnection("127.0.0.1", s.port, timeout=PATIENCE) for _ in range(8)]
+        connections = [s.connection() for _ in range(8)]
 
         def ask():
             answers = []
@@ -236,7 +236,7 @@ def another_nginx():
         os.chmod(top, 0o755)
         program = os.path.join(top, "nginx")
         shutil.copy(need("nginx"), program)
-        with Server(settings={"nginx": program}, **who()) as s:
+        with Server(settings={"nginx": program}, shown=[top], **who()) as s:
             before = master(s)
             s.upgrade()
             equal(master(s), before)
@@ -365,10 +365,10 @@ def options():
     return p.parse_args()
 
 
+TESTS = [nothing_is_refused, nothing_is_refused_at_a_unix_socket, kept_connections, another_nginx, command_under_way,
+         in_quick_succession, the_end_is_not_lost, sockets_stay, a_directory_of_its_own, never_without_a_socket]
+
 if __name__ == "__main__":
     OPTIONS = options()
     sys.argv[1:] = []
-    sys.exit(run_tests([nothing_is_refused, nothing_is_refused_at_a_unix_socket, kept_connections,
-                        another_nginx, command_under_way,
-                        in_quick_succession, the_end_is_not_lost, sockets_stay, a_directory_of_its_own,
-                        never_without_a_socket]))
+    sys.exit(run_tests(TESTS))

@@ -81,19 +81,28 @@ def groups(name):
     return found
 
 
-def main(cases, once=()):
-    """Runs each case for each account; `once` are (case, whether root runs it)."""
+def refused(b):
+    """Why no box can be made here; None: one can, or fails where the kernel allows all that it needs, which is a fault
+    and no reason to skip."""
+    status, _, err = b.run(b.document("true"))
+    plain = subprocess.run(["unshare", "-mpfinu", "--mount-proc"] + (["-r"] if b.uid else []) + ["true"],
+                           stderr=subprocess.DEVNULL, cwd="/", **b.change)
+    return "no box can be made here: " + err.strip() if status == 125 and plain.returncode != 0 else None
+
+
+def need_launcher():
     if not os.access(os.path.join(BUILD, "handrail-box"), os.X_OK):
         skip_all("handrail-box is not built: apt-get install libseccomp-dev libcap-dev, and configure again")
+
+
+def main(cases, once=()):
+    """Runs each case for each account; `once` are (case, whether root runs it)."""
+    need_launcher()
     process.become_subreaper()
     tap = Tap()
     for uid in (0, UID) if os.geteuid() == 0 else (os.geteuid(),):
         with Boxes(uid) as b:
-            status, _, err = b.run(b.document("true"))
-            # a box that fails where the kernel allows all that it needs is a fault, and no reason to skip
-            plain = subprocess.run(["unshare", "-mpfinu", "--mount-proc"] + (["-r"] if uid else []) + ["true"],
-                                   stderr=subprocess.DEVNULL, cwd="/", **b.change)
-            why = err.strip() if status == 125 and plain.returncode != 0 else None
+            why = refused(b)
         for case in cases:
             if len(sys.argv) > 1 and case.__name__ not in sys.argv[1:]:
                 continue
@@ -101,7 +110,7 @@ def main(cases, once=()):
             if os.geteuid() == 0 and (case, uid != 0) in once:
                 continue  # it is done once
             if why:
-                tap.skip(name, "no box can be made here: " + why)
+                tap.skip(name, why)
                 continue
             with Boxes(uid) as b:
                 tap.run(name, case, b)

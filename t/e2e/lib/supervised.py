@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 
-from . import process
+from . import boxed, process
 from .tap import Skip, Tap, equal, skip_all
 
 SRCDIR = os.path.abspath(os.environ.get("srcdir") or os.path.join(os.path.dirname(__file__), "../../.."))
@@ -77,32 +77,34 @@ class Answer:
 
 
 class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path, timeout):
+    def __init__(self, connect, timeout):
         super().__init__("localhost", timeout=timeout)
-        self.path = path
+        self.connected = connect
 
     def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
+        self.sock = self.connected(self.timeout)
 
 
 class Server:
     """with Server(...) as s: the directory is removed at the end; a server still alive is a failure
-    of the test, and is killed. unix: it listens on a Unix socket, s.unix."""
+    of the test, and is killed. unix: it listens on a Unix socket, s.unix. With E2E_BACKEND=box it is process 1 of a
+    box, which has no network, and sees the directories `shown` of the machine."""
 
     def __init__(self, args=(), env=None, settings=None, user=None, libexec=None, prefix=(),
-                 ready=True, port=None, run_dir=None, work_dir=None, name=None, unix=False):
+                 ready=True, port=None, run_dir=None, work_dir=None, name=None, unix=False, shown=()):
+        if boxed.BOXED and (user is not None or prefix):
+            raise Skip("a server in a box is started by its launcher, for this account")
         if user is not None:
             need_entrance()
+        self.launcher = boxed.Launcher(os.path.join(BUILDDIR, "handrail-box")) if boxed.BOXED else None
         self.top = tempfile.mkdtemp(prefix="e2e-sup-")
         os.chmod(self.top, 0o755)
         self.work_dir = work_dir or os.path.join(self.top, "work")
         os.makedirs(self.work_dir, exist_ok=True)
         self.run_dir = run_dir or os.path.join(self.top, "run")
         self.port = port or free_port()
-        self.unix = os.path.join(self.top, "server.sock") if unix else None
-        self.user, self.prefix = user, list(prefix)
+        self.unix = os.path.join(self.top, "server.sock") if unix or boxed.BOXED else None
+        self.user, self.prefix, self.shown = user, list(prefix), shown
         if user is not None:
             shutil.chown(self.top, user)
             shutil.chown(self.work_dir, user)
@@ -114,7 +116,8 @@ class Server:
                         HANDRAIL_VIEWER_URL_FILE=os.path.join(self.top, "viewer-url"),
                         HANDRAIL_DATADIR=os.path.join(SRCDIR, "conf"),
                         HANDRAIL_WWWDIR=os.path.join(SRCDIR, "www"), HOME=self.work_dir)
-        me = name or user or ("root" if os.geteuid() == 0 else "tester")
+        # an ordinary user is root of a box
+        me = name or user or ("root" if os.geteuid() == 0 or boxed.BOXED else "tester")
         if isinstance(user, int):
             number = user
         else:
@@ -129,7 +132,7 @@ class Server:
         if settings is not None:
             self.write_settings(settings)
             self.args += ["--config", self.settings_file()]
-        self.args += ["--listen", "unix:" + self.unix] if unix else []
+        self.args += ["--listen", "unix:" + self.unix] if self.unix else []
         self.args += list(args)
         if ready is not None:
             self.start(ready)
@@ -146,10 +149,14 @@ class Server:
 
     def start(self, ready=True):
         self.lines, self.whole = [], False
-        self.popen = subprocess.Popen(
-            self.prefix + [HANDRAILD] + self.args, env=self.env, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, user=self.user,
-            start_new_session=True)
+        if self.launcher is not None:
+            shown = {self.top, BUILDDIR, SRCDIR, self.env["HANDRAIL_LIBEXECDIR"], *self.shown}
+            self.popen = self.launcher.start([HANDRAILD] + self.args, self.env, sorted(shown))
+        else:
+            self.popen = subprocess.Popen(
+                self.prefix + [HANDRAILD] + self.args, env=self.env, stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, user=self.user,
+                start_new_session=True)
         self.reader = threading.Thread(target=self._read, args=(self.popen.stderr, self.lines), daemon=True)
         self.reader.start()
         if ready and not self.wait_log(r" ready: "):
@@ -238,6 +245,10 @@ class Server:
         return [pid for pid in self.pids("handrail-worker")
                 if " --pool %s " % pool in process.command_line(pid)]
 
+    def outside(self, pid):
+        """The number here of a process of the server's; in a box it has another one."""
+        return pid if self.launcher is None else self.launcher.outside(self.pid, pid)
+
     def keeper(self):
         return [pid for pid in self.pids("handrail-session")
                 if " --static" not in process.command_line(pid)]
@@ -246,7 +257,7 @@ class Server:
 
     def connection(self, timeout=PATIENCE):
         if self.unix is not None:
-            return UnixConnection(self.unix, timeout)
+            return UnixConnection(self.connect, timeout)
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
 
     def request(self, method, path, body=None, headers=None, timeout=PATIENCE):
@@ -261,10 +272,21 @@ class Server:
     def get(self, path, **headers):
         return self.request("GET", path, headers={k.replace("_", "-"): v for k, v in headers.items()})
 
+    def connect(self, timeout=PATIENCE):
+        if self.unix is None:
+            return socket.create_connection(("127.0.0.1", self.port), timeout)
+        s = socket.socket(socket.AF_UNIX)
+        s.settimeout(timeout)
+        try:
+            s.connect(self.unix)
+        except OSError:
+            s.close()
+            raise
+        return s
+
     def raw(self, data):
         """Bytes in, all bytes out until the server closes."""
-        with socket.create_connection(("127.0.0.1", self.port), PATIENCE) as s:
-            s.settimeout(PATIENCE)
+        with self.connect() as s:
             s.sendall(data)
             out = b""
             while True:
@@ -305,8 +327,8 @@ class Server:
 
     def refused(self):
         try:
-            socket.create_connection(("127.0.0.1", self.port), 5).close()
-        except ConnectionRefusedError:
+            (self.connect(5) if boxed.BOXED else socket.create_connection(("127.0.0.1", self.port), 5)).close()
+        except (ConnectionRefusedError, FileNotFoundError):
             return True
         except ConnectionResetError:
             pass  # it was in the queue of a socket that has just been closed
@@ -332,6 +354,8 @@ class Server:
                 raise AssertionError("the run directory is left: %r" % os.listdir(self.run_dir))
         finally:
             shutil.rmtree(self.top, ignore_errors=True)
+            if self.launcher is not None:
+                self.launcher.remove()
 
 
 class Background(threading.Thread):
