@@ -7,9 +7,7 @@
 #include <sys/un.h>
 
 #include "cli/cli.h"
-#include "cli/progress.h"
 
-#include "base/buf.h"
 #include "base/fd.h"
 #include "base/strv.h"
 #include "host/config/settings.h"
@@ -40,7 +38,6 @@ cli_choose_kind(struct cli *c, const char *name)
 {
 	HR_CLEAN(hr_record_done) struct hr_record recorded = {0};
 	struct hr_err err = {0};
-	HR_BUF(note, 1024);
 	const char *kind = "box";
 	int why;
 
@@ -53,11 +50,11 @@ cli_choose_kind(struct cli *c, const char *name)
 	} else if ((why = no_engine(c)) == 0) {
 		kind = HR_KIND_DEFAULT;
 	} else {
-		hr_buf_addf(&note,
-		    "No Docker Engine can be reached at " ENGINE " (%s), so the sandbox is a box "
-		    "(handrail-box(8)). Choose another back-end with -r or core.runtime.",
+		/* -q does not hide it, as commands meet another isolation than the user may expect
+		 */
+		cli_say("No Docker Engine can be reached at " ENGINE " (%s), so the sandbox is a "
+			"box (handrail-box(8)). Choose another back-end with -r or core.runtime.",
 		    strerror(why));
-		cli_note(c, hr_buf_str(&note));
 	}
 	return hr_config_put_text(c->config, "core.runtime", kind, &err) < 0 ? cli_fail(&err)
 									     : CLI_OK;
