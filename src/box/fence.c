@@ -237,9 +237,15 @@ box_fence_explain(struct hr_buf *b)
 	    "Its programs gain no rights by set-uid programs, have at most %zu capabilities, and "
 	    "%zu system calls fail.\n",
 	    sizeof(kept) / sizeof(*kept), sizeof(refused) / sizeof(*refused));
-	hr_buf_adds(b, landlock_abi() >= LANDLOCK_ABI_SCOPES
-			   ? "Landlock keeps its programs from abstract sockets and processes "
-			     "outside.\n"
-			   : "This kernel's Landlock has no scopes (Linux 6.12): with the host's "
-			     "network, abstract sockets of the host can be reached.\n");
+	if (landlock_abi() >= LANDLOCK_ABI_SCOPES)
+		hr_buf_adds(b, "Landlock keeps its programs from abstract sockets and processes "
+			       "outside.\n");
+}
+
+void
+box_fence_lacks(struct hr_buf *b)
+{
+	if (landlock_abi() < LANDLOCK_ABI_SCOPES)
+		hr_buf_adds(b, "This kernel's Landlock has no scopes (Linux 6.12): with the host's "
+			       "network, abstract sockets of the host can be reached.\n");
 }

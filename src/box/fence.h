@@ -11,7 +11,8 @@
  * Returns 0, or -1 with *err: the caller must end then. */
 int box_fence_raise(struct hr_err *err);
 
-/* Appends what this kernel enforces and what it does not, a line each, for --check. */
+/* Append what this kernel enforces, and what it does not, a line each. */
 void box_fence_explain(struct hr_buf *b);
+void box_fence_lacks(struct hr_buf *b);
 
 #endif

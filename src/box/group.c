@@ -140,6 +140,33 @@ make_one(const struct box_spec *s, struct places *p, enum controller c, const ch
 	return hr_buf_check(dirs, err);
 }
 
+static const char *
+reason(bool root)
+{
+	return root ? "this machine has no such control group"
+		    : "your control group must be of version 2, belong to you and have this "
+		      "controller: start handrail with \"systemd-run --user --scope -p "
+		      "Delegate=yes\", or be root";
+}
+
+void
+box_group_lacks(bool root, struct hr_buf *b)
+{
+	HR_CLEAN(places_done) struct places p = {.at = {NULL}};
+	const char *before = "A box cannot be limited or paused here by the control groups ";
+	int c;
+
+	find(&p, "/proc", root);
+	for (c = 0; c < CONTROLLERS; c++) {
+		if (p.at[c] != NULL)
+			continue;
+		hr_buf_addf(b, "%s%s", before, names[c]);
+		before = ", ";
+	}
+	if (*before == ',')
+		hr_buf_addf(b, ": %s.\n", reason(root));
+}
+
 int
 box_group_make(const struct box_spec *s, const char *proc, bool root, pid_t pid,
     struct hr_buf *dirs, struct hr_err *err)
@@ -154,12 +181,7 @@ box_group_make(const struct box_spec *s, const char *proc, bool root, pid_t pid,
 	for (c = 0; c < CONTROLLERS; c++) {
 		if (limited[c] && p.at[c] == NULL)
 			return hr_err_set(err, HR_E_UNSUPPORTED,
-			    "the limit of %s cannot be enforced: %s", names[c],
-			    root
-				? "this machine has no such control group"
-				: "your control group must be of version 2, belong to you and have "
-				  "this controller: start handrail with \"systemd-run --user "
-				  "--scope -p Delegate=yes\", or be root");
+			    "the limit of %s cannot be enforced: %s", names[c], reason(root));
 		if (limited[c] && p.version[c] == 2)
 			(void)snprintf(controllers + strlen(controllers),
 			    sizeof(controllers) - strlen(controllers), "%s+%s",

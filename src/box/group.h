@@ -21,4 +21,8 @@ int box_group_make(const struct box_spec *s, const char *proc, bool root, pid_t 
 /* Removes the groups of that name. Processes must have left them. */
 void box_group_remove(const char *name, bool root);
 
+/* Appends a line with the control groups that this machine or the caller lacks, if there are any.
+ */
+void box_group_lacks(bool root, struct hr_buf *b);
+
 #endif

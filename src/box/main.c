@@ -89,6 +89,7 @@ explain(const struct box_spec *s)
 	box_spec_explain(s, &b);
 	box_start_explain(&b);
 	box_fence_explain(&b);
+	box_start_lacks(true, &b);
 	if (hr_buf_check(&b, &e) < 0 ||
 	    hr_fd_write_full(STDOUT_FILENO, hr_buf_str(&b), b.len, &e) < 0 ||
 	    box_start_check(s, &e) < 0)

@@ -33,6 +33,7 @@
 #include "box/guard.h"
 #include "box/ids.h"
 #include "box/view.h"
+#include "proto/json.h"
 
 static uint64_t
 namespaces(const struct box_spec *s)
@@ -166,13 +167,19 @@ static void __attribute__((noreturn)) in_box(const struct first *f)
 
 /* Reports the process, and waits for the byte that lets it continue. */
 static int
-ask_control(int control, pid_t pid, const struct hr_buf *groups, struct hr_err *err)
+ask_control(const struct box_spec *s, int control, pid_t pid, const struct hr_buf *groups,
+    struct hr_err *err)
 {
 	HR_BUF(line, 1 << 16);
+	HR_BUF(lacks, 1 << 12);
 	char go;
 
-	hr_buf_addf(&line, "{\"pid\": %ld, \"started\": %llu, \"groups\": [%s]}\n", (long)pid,
+	box_start_lacks(s->host_network, &lacks);
+	hr_buf_addf(&line,
+	    "{\"pid\": %ld, \"started\": %llu, \"groups\": [%s], \"lacks\": ", (long)pid,
 	    hr_pid_started(pid), hr_buf_str(groups));
+	(void)hr_json_put_str(&line, hr_buf_str(&lacks), lacks.len, HR_JSON_REPLACE);
+	hr_buf_adds(&line, "}\n");
 	if (hr_buf_check(&line, err) < 0 || hr_fd_write_full(control, line.p, line.len, err) < 0)
 		return -1;
 	return hr_fd_read(control, &go, 1) == 1
@@ -196,7 +203,7 @@ prepare(const struct box_spec *s, const struct box_ids *ids, pid_t pid, int pidf
 		goto failed;
 	if (box_group_make(s, "/proc", hr_account_is_root(), pid, &groups, err) < 0)
 		goto failed;
-	if ((control >= 0 && ask_control(control, pid, &groups, err) < 0) ||
+	if ((control >= 0 && ask_control(s, control, pid, &groups, err) < 0) ||
 	    hr_fd_write_full(sync, "g", 1, err) < 0)
 		goto failed;
 	n = hr_fd_read_full(sync, text, sizeof(text) - 1, err);
@@ -339,18 +346,29 @@ box_start_explain(struct hr_buf *b)
 {
 	struct box_ids ids;
 
-	if (hr_account_is_root()) {
-		hr_buf_adds(b, "Its root is root of this machine, with few capabilities.\n");
-		return;
-	}
 	box_ids_find(&ids);
-	if (ids.many)
+	if (hr_account_is_root())
+		hr_buf_adds(b, "Its root is root of this machine, with few capabilities.\n");
+	else if (ids.many)
 		hr_buf_addf(b,
 		    "Its root is your account; it has %ld more accounts, your subordinate ids from "
 		    "%ld on.\n",
 		    ids.uid_count, ids.uid_start);
-	else
+	hr_buf_adds(b, "Nothing limits the size of its files.\n");
+}
+
+void
+box_start_lacks(bool host_network, struct hr_buf *b)
+{
+	struct box_ids ids;
+
+	box_group_lacks(hr_account_is_root(), b);
+	if (host_network)
+		box_fence_lacks(b);
+	box_ids_find(&ids);
+	if (!hr_account_is_root() && !ids.many)
 		hr_buf_adds(b,
-		    "It has one account, yours. For more install the package uidmap, and "
-		    "give yourself a range in /etc/subuid and /etc/subgid.\n");
+		    "The box has one account, yours, so that its commands can end its server. For "
+		    "more install the package uidmap, and give yourself a range in /etc/subuid and "
+		    "/etc/subgid.\n");
 }

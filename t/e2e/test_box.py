@@ -412,7 +412,7 @@ def detached(b, answer=b"g"):
     p = b.start(d, "--detach", str(theirs.fileno()), pass_fds=[theirs.fileno()])
     theirs.close()
     told = json.loads(ours.makefile().readline())
-    equal(sorted(told), ["groups", "pid", "started"])
+    equal(sorted(told), ["groups", "lacks", "pid", "started"])
     equal(sorted(told["groups"]), sorted(groups(d["name"])))
     pid = told["pid"]
     if answer:

@@ -429,6 +429,17 @@ def namespaced(h):
     equal(h.left(box), [])
 
 
+def lacks(h):
+    """What cannot be enforced for a box is reported by up and by the doctor: no control group, no further account."""
+    up, doctor_says = h("up").stderr, h("doctor").stdout
+    lines = [line[len("handrail: "):] for line in up.splitlines()]
+    equal([line for line in lines if line not in doctor_says], [], doctor_says)
+    if h.uid == UID:  # an account without anything of its own
+        equal([line[:30] for line in lines], ["A box cannot be limited or pau", "The box has one account, yours"])
+    equal("Nothing limits the size of its files" in doctor_says, True)
+    equal(h("up").stderr, "", "once")
+
+
 def doctor(h):
     """The doctor reports what a box needs and what the kernel enforces."""
     done = h("doctor")
@@ -457,7 +468,7 @@ def chosen(h):
         h.ok("up")
         del h.env["RUNTIME"]
     else:
-        done = h("up")
+        done = h("up", "-q")  # which does not hide it
         equal((done.returncode, any(REASON % os.strerror(e) in done.stderr for e in (
             errno.ENOENT, errno.ECONNREFUSED, errno.EACCES))), (0, True), done.stderr)
         equal("handrail-box" in h("doctor").stdout, True)
@@ -517,7 +528,7 @@ def edge(h):
 
 
 CASES = [chosen, life, edge, isolated, network, volumes, workspace, limits, paused, pool, repository, two, ended,
-         interrupted, lost, unknown, replaced, own_root, subordinate, kernel_files, log_file, deep, namespaced, doctor,
+         interrupted, lost, unknown, replaced, own_root, subordinate, kernel_files, log_file, deep, namespaced, lacks, doctor,
          chosen_by_its_socket]
 
 

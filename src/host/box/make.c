@@ -286,6 +286,22 @@ release(struct hr_box *b, int control, const struct hr_buf *line, struct hr_err 
 		   : -1;
 }
 
+/* Logs what the launcher cannot enforce here, by its line. */
+static void
+report_lacks(const struct hr_box *b, const char *line)
+{
+	HR_PUT struct json_object *o = NULL;
+	HR_FREE char *text = NULL;
+	char *rest, *one;
+
+	if (hr_json_decode(line, strlen(line), &o, NULL) < 0 || hr_json_text_at(o, "lacks") == NULL)
+		return;
+	text = strdup(hr_json_text_at(o, "lacks"));
+	for (rest = text; rest != NULL && (one = strsep(&rest, "\n")) != NULL;)
+		if (*one != '\0')
+			b->h->log(b->h->arg, one);
+}
+
 static pid_t
 start_launcher(
     const char *path, int document, int log, int control, long long nofile, struct hr_err *err)
@@ -356,6 +372,8 @@ launch(struct hr_box *b, const struct hr_buf *document, const char *log_path, st
 			hr_logfile_tail(log_path, said, sizeof(said));
 			r = refused(said, status, err);
 		}
+		if (r == 0)
+			report_lacks(b, hr_buf_str(&line));
 	}
 	hr_fd_close(&control[0]);
 	return r;
