@@ -3,6 +3,7 @@
 As root each case is done twice, by root and by another account."""
 
 import errno
+import http.client
 import json
 import os
 import re
@@ -212,6 +213,29 @@ def two(h):
     equal(h.ok("run", "-n", "b", "echo on"), "on\n")
     h.ok("down", "b")
     equal(h.left(*boxes), [])
+
+
+def once(h):
+    """An action that was done is not done again when it is repeated after the end of its box."""
+    def send():
+        box = h.box()
+        s = socket.socket(socket.AF_UNIX)
+        s.settimeout(PATIENCE)
+        s.connect(os.path.join(box["edge"], "http.sock"))
+        c = http.client.HTTPConnection("localhost")
+        c.sock = s
+        body = json.dumps({"action": {"action": "run", "args": {"command": "echo x >>~/count; cat ~/count"}}})
+        c.request("POST", "/execute_action", body, {"Content-Type": "application/json", "Idempotency-Key": "one",
+                                                    "X-Session-API-Key": box["key"]})
+        answer = c.getresponse()
+        with s:
+            return json.loads(answer.read())["content"], "Idempotent-Replayed" in answer.headers
+    h.ok("up")
+    equal(send(), ("x", False))
+    os.kill(h.box()["pid"], signal.SIGKILL)
+    equal(process.wait_gone(h.box()["pid"], PATIENCE), True)
+    h.ok("up")
+    equal((send(), h.ok("run", "cat ~/count")), (("x", True), "x\n"))
 
 
 def ended(h):
@@ -527,7 +551,7 @@ def edge(h):
     h.ok("down")
 
 
-CASES = [chosen, life, edge, isolated, network, volumes, workspace, limits, paused, pool, repository, two, ended,
+CASES = [chosen, life, edge, isolated, network, volumes, workspace, limits, paused, pool, repository, two, once, ended,
          interrupted, lost, unknown, replaced, own_root, subordinate, kernel_files, log_file, deep, namespaced, lacks, doctor,
          chosen_by_its_socket]
 
