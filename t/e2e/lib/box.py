@@ -18,6 +18,9 @@ PATH = "PATH=/usr/sbin:/usr/bin:/sbin:/bin"
 class Boxes:
     """A directory for the boxes of one account."""
 
+    REFUSED = 125  # status of a launcher that cannot do as it was told
+    room, processes = 0, 0  # memory and processes of what a box has besides its program
+
     def __init__(self, uid):
         self.uid = uid
         self.top = tempfile.mkdtemp(prefix="e2e-box-")
