@@ -279,6 +279,16 @@ def interrupted(h):
     equal(here, [])
 
 
+def unrecorded(h):
+    """A start that was killed before its record had its name: the next command about that sandbox removes the rest."""
+    os.mkdir(h.path("state"), 0o700)
+    for name in (".default.lock", "default.json.abcdef"):
+        h.file("", "state", name)
+    os.chown(h.path("state"), h.uid, -1)
+    h.fails(3, 'there is no sandbox "default"', "down")
+    equal(os.listdir(h.path("state")), [])
+
+
 def lost(h):
     """A start ends if the process that the launcher names has ended before the caller looks at it."""
     launcher = os.path.join(h.directory("lib"), "handrail-box")
@@ -552,8 +562,8 @@ def edge(h):
 
 
 CASES = [chosen, life, edge, isolated, network, volumes, workspace, limits, paused, pool, repository, two, once, ended,
-         interrupted, lost, unknown, replaced, own_root, subordinate, kernel_files, log_file, deep, namespaced, lacks, doctor,
-         chosen_by_its_socket]
+         interrupted, unrecorded, lost, unknown, replaced, own_root, subordinate, kernel_files, log_file, deep, namespaced,
+         lacks, doctor, chosen_by_its_socket]
 
 
 if __name__ == "__main__":

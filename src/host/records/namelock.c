@@ -81,12 +81,8 @@ hr_namelock_drop(struct hr_namelock *l)
 	l->path = NULL;
 }
 
-void
-hr_namelock_clear(const char *state_dir, const char *sid)
+bool
+hr_namelock_take_left(struct hr_namelock *l, const char *state_dir, const char *sid)
 {
-	struct hr_namelock l;
-
-	/* a held lock is no leftover */
-	if (acquire(&l, state_dir, sid, false, NULL) == 0)
-		hr_namelock_drop(&l);
+	return acquire(l, state_dir, sid, false, NULL) == 0;
 }

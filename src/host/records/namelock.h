@@ -2,6 +2,8 @@
 #ifndef HR_HOST_RECORDS_NAMELOCK_H
 #define HR_HOST_RECORDS_NAMELOCK_H
 
+#include <stdbool.h>
+
 #include "host/handrail.h"
 
 struct hr_namelock {
@@ -15,7 +17,8 @@ int
 hr_namelock_take(struct hr_namelock *l, const char *state_dir, const char *sid, struct hr_err *err);
 /* Releases the lock, if it is held. */
 void hr_namelock_drop(struct hr_namelock *l);
-/* Removes the lock file of a process that died. */
-void hr_namelock_clear(const char *state_dir, const char *sid);
+/* Takes the lock if a process that died has left its file. Returns false if there is none, or it is
+ * held. */
+bool hr_namelock_take_left(struct hr_namelock *l, const char *state_dir, const char *sid);
 
 #endif

@@ -191,6 +191,17 @@ remove_unfinished(const struct hr_sandbox *s)
 }
 
 void
+hr_record_remove_start(const struct hr_sandbox *s)
+{
+	struct hr_namelock lock;
+
+	if (!hr_namelock_take_left(&lock, s->state_dir, s->sid))
+		return;
+	remove_unfinished(s);
+	hr_namelock_drop(&lock);
+}
+
+void
 hr_record_remove(struct hr_sandbox *s)
 {
 	/* removes the record last: it leads to the others */
@@ -209,7 +220,7 @@ hr_record_remove(struct hr_sandbox *s)
 		if (path != NULL)
 			(void)unlink(path); /* the file may be missing */
 	}
-	hr_namelock_clear(s->state_dir, s->sid);
+	hr_record_remove_start(s);
 }
 
 static int

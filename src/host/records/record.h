@@ -25,6 +25,9 @@ hr_record_load(const char *state_dir, const char *sid, struct hr_record *ret, st
 void hr_record_done(struct hr_record *r);
 void hr_record_remove(struct hr_sandbox *s);
 
+/* Removes the files of a process that was killed before it could record the sandbox. */
+void hr_record_remove_start(const struct hr_sandbox *s);
+
 /* Returns true for a valid name of a sandbox, which becomes part of the names of a file and of a
  * container. */
 bool hr_sid_valid(const char *sid);
