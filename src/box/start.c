@@ -97,6 +97,18 @@ raise_loopback(struct hr_err *err)
 		   : hr_err_sys(err, errno, "start the loopback interface of the box");
 }
 
+/* Lets every account of the box listen on ports below 1024, as container engines do: the ports are
+ * the box's own. A kernel or a container that keeps the setting leaves them to the box's root. */
+static void
+open_low_ports(void)
+{
+	HR_CLOSE int fd =
+	    open("/proc/sys/net/ipv4/ip_unprivileged_port_start", O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0)
+		(void)hr_fd_write_full(fd, "0", 1, NULL);
+}
+
 /* The data that the first process of a box needs. */
 struct first {
 	const struct box_spec *s;
@@ -125,6 +137,8 @@ become_program(const struct first *f, struct hr_err *err)
 		return hr_err_sys(err, errno, "set the host name of the box");
 	if (!s->host_network && raise_loopback(err) < 0)
 		return -1;
+	if (!s->host_network)
+		open_low_ports();
 	if (box_view_enter(s, f->plain, err) < 0)
 		return -1;
 	if (chdir(s->directory) < 0)

@@ -16,13 +16,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/clean.h"
-#include "base/dir.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "box/layer.h"
 
 /* <sys/mount.h> and <linux/mount.h> define the same names differently in
  * glibc 2.36 */
@@ -72,7 +71,11 @@ static const struct {
 	mode_t mode;
 } empty[] = {{"dev", 0755}, {"home", 0755}, {"media", 0755}, {"mnt", 0755}, {"opt", 0755},
     {"proc", 0555}, {"root", 0700}, {"run", 0755}, {"srv", 0755}, {"sys", 0555}, {"tmp", 01777},
-    {"var", 0755}, {"var/log", 0755}, {"var/tmp", 01777}};
+    {"var", 0755}, {"var/backups", 0755}, {"var/local", 0755}, {"var/log", 0755},
+    {"var/mail", 0755}, {"var/opt", 0755}, {"var/spool", 0755}, {"var/tmp", 01777}};
+
+/* the links that every box with the host's programs has */
+static const char *const links[][2] = {{"var/lock", "/run/lock"}, {"var/run", "/run"}};
 
 /* the files that a box neither reads nor writes: those of container engines, and some with which
  * root changes the host's kernel */
@@ -171,126 +174,6 @@ bound(const char *path, bool writable)
 
 /* ---- overlays ---- */
 
-/* Opens a directory of the storage, which is made if it is missing; never follows a link. */
-static int
-storage_directory(int storage, const char *name, mode_t mode)
-{
-	if (mkdirat(storage, name, mode) != 0 && errno != EEXIST)
-		return -1;
-	return openat(storage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-/* A directory of an upper layer, which is made at the first need: each one is a write to the disk
- * at the first start of a box, and hardly any directory has something to hide. */
-struct layer {
-	struct layer *up; /* the directory above; NULL: the top, which is open */
-	const char *name;
-	mode_t mode;
-	int fd; /* -1: not made yet */
-};
-
-/* Sets l->fd. Returns 1, 0 if the box has put something else in the place, or -1 with errno. */
-static int
-layer_open(struct layer *l)
-{
-	int r = l->fd < 0 ? layer_open(l->up) : 1;
-
-	if (r > 0 && l->fd < 0) {
-		l->fd = storage_directory(l->up->fd, l->name, l->mode);
-		if (l->fd < 0)
-			r = errno == ENOTDIR || errno == ELOOP ? 0 : -1;
-	}
-	return r;
-}
-
-/* Leaves a name out of the layer's view. What the box has made of it itself stays. */
-static int
-leave_out(struct layer *l, const char *name, struct hr_err *err)
-{
-	struct stat st;
-	int r = layer_open(l);
-
-	if (r > 0 && fstatat(l->fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-		r = mknodat(l->fd, name, S_IFCHR, makedev(0, 0));
-	return r >= 0 ? 0 : hr_err_sys(err, errno, "hide %s", name);
-}
-
-/* Leaves out what not every account may read in the lower layer. `all`: makes all directories of
- * the upper layer. */
-static int
-sift(int lower, struct layer *upper, bool all, struct hr_err *err)
-{
-	HR_CLEAN(hr_dir_close) DIR *d = hr_dir_take(dup(lower));
-	const struct dirent *e;
-	struct stat st;
-	int r = 0;
-
-	if (d == NULL)
-		return hr_err_sys(err, errno, "read a directory of the host");
-	while (r == 0 && (e = hr_dir_next(d)) != NULL) {
-		struct layer inner = {upper, e->d_name, 0, -1};
-		HR_CLOSE int below = -1;
-
-		if (e->d_type == DT_LNK ||
-		    fstatat(lower, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(st.st_mode))
-			continue;
-		if ((st.st_mode & S_IROTH) == 0 || (S_ISDIR(st.st_mode) && (st.st_mode & 1) == 0)) {
-			r = leave_out(upper, e->d_name, err);
-			continue;
-		}
-		if (!S_ISDIR(st.st_mode))
-			continue;
-		inner.mode = st.st_mode & 07777;
-		below = openat(lower, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		r = below < 0 || (all && layer_open(&inner) < 0)
-			? hr_err_sys(err, errno, "enter %s", e->d_name)
-			: sift(below, &inner, all, err);
-		hr_fd_close(&inner.fd);
-	}
-	if (r < 0)
-		return -1;
-	return errno == 0 ? 0 : hr_err_sys(err, errno, "read a directory of the host");
-}
-
-/* Hides files that programs make for a moment while they change accounts; they hold passwords. */
-static int
-hide_accounts(struct layer *etc, struct hr_err *err)
-{
-	static const char *const names[] = {"gshadow+", "gshadow-", "gshadow.edit", "ngshadow",
-	    "npasswd", "nshadow", "shadow+", "shadow-", "shadow.edit"};
-	size_t i;
-
-	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (leave_out(etc, names[i], err) < 0)
-			return -1;
-	return 0;
-}
-
-/* Makes each directory of a relative path below a directory of the storage, where nothing
- * is mounted yet: a link on the way, which the box has made, is an error. */
-static int
-make_below(int root, const char *path, mode_t mode, struct hr_err *err)
-{
-	HR_CLOSE int dir = dup(root);
-	char name[NAME_MAX + 1];
-	const char *end;
-	int next;
-
-	for (; *path != '\0' && dir >= 0; path = *end == '/' ? end + 1 : end) {
-		end = strchrnul(path, '/');
-		if ((size_t)(end - path) >= sizeof(name))
-			return hr_err_set(err, HR_E_INVAL, "a name is too long: %.40s...", path);
-		memcpy(name, path, (size_t)(end - path));
-		name[end - path] = '\0';
-		next = storage_directory(dir, name, 0755);
-		hr_fd_close(&dir);
-		dir = next;
-	}
-	return dir >= 0 && fchmod(dir, mode) == 0
-		   ? 0
-		   : hr_err_sys(err, errno, "make a directory of the box");
-}
-
 /* Makes the directories of mounts below the overlay of `path` in its upper
  * layer. An ordinary user's box could not make them in a directory of the
  * host's root. */
@@ -317,10 +200,28 @@ make_parents(const struct view *v, int lower, int upper, const char *path, struc
 		*slash = '\0';
 		fd = (int)syscall(SYS_openat2, lower, parent, &how, sizeof(how));
 		/* a link of the host stays what it is */
-		if ((fd >= 0 || errno == ENOENT) && make_below(upper, parent, 0755, err) < 0)
+		if ((fd >= 0 || errno == ENOENT) && box_layer_below(upper, parent, 0755, err) < 0)
 			return -1;
 	}
 	return 0;
+}
+
+/* Fills the upper layer of the overlay at `target` before it is mounted. */
+static int
+prepare_upper(const struct view *v, int lower, int upper, int scratch, const char *target,
+    bool sifted, struct hr_err *err)
+{
+	if (strcmp(target, "etc") == 0 && box_layer_etc(lower, upper, scratch, v->s->name, err) < 0)
+		return -1;
+	if (v->s->root != NULL && box_layer_root(lower, upper, scratch, v->s->name, err) < 0)
+		return -1;
+	if (sifted && box_layer_hide(lower, upper, v->plain, err) < 0)
+		return -1;
+	if (!v->plain)
+		return 0;
+	if (strcmp(target, "usr") == 0 && box_layer_claim(lower, upper, err) < 0)
+		return -1;
+	return make_parents(v, lower, upper, target, err);
 }
 
 /* Adds an overlay of `lower` at `target`, whose changes are kept below the
@@ -329,11 +230,10 @@ static int
 add_overlay(struct view *v, int lower, const char *target, const char *name, bool sifted,
     struct hr_err *err)
 {
-	HR_CLOSE int top = storage_directory(v->storage, "layers", 0700);
-	HR_CLOSE int both = top >= 0 ? storage_directory(top, name, 0700) : -1;
-	HR_CLOSE int upper = both >= 0 ? storage_directory(both, "upper", 0755) : -1;
-	HR_CLOSE int work = both >= 0 ? storage_directory(both, "work", 0700) : -1;
-	struct layer layer = {.fd = upper};
+	HR_CLOSE int top = box_layer_directory(v->storage, "layers", 0700);
+	HR_CLOSE int both = top >= 0 ? box_layer_directory(top, name, 0700) : -1;
+	HR_CLOSE int upper = both >= 0 ? box_layer_directory(both, "upper", 0755) : -1;
+	HR_CLOSE int work = both >= 0 ? box_layer_directory(both, "work", 0700) : -1;
 	char places[3][32];
 	const char *options[] = {"lowerdir", places[0], "upperdir", places[1], "workdir", places[2],
 	    "source", "handrail", v->plain ? "userxattr" : "index", v->plain ? NULL : "off",
@@ -345,11 +245,7 @@ add_overlay(struct view *v, int lower, const char *target, const char *name, boo
 		return hr_err_sys(err, errno, "make layers/%s in the storage", name);
 	if (fstat(lower, &st) != 0 || fchmod(upper, st.st_mode & 07777) != 0)
 		return hr_err_sys(err, errno, "prepare the layer of %s", target);
-	/* an ordinary user's box could not write in the directories of the host's root */
-	if (sifted && (sift(lower, &layer, v->plain, err) < 0 ||
-			  (strcmp(name, "etc") == 0 && hide_accounts(&layer, err) < 0)))
-		return -1;
-	if (v->plain && make_parents(v, lower, upper, target, err) < 0)
+	if (prepare_upper(v, lower, upper, both, target, sifted, err) < 0)
 		return -1;
 	/* descriptors, since a comma or a colon in a path would end the option */
 	(void)snprintf(places[0], sizeof(places[0]), "/proc/self/fd/%d", lower);
@@ -358,8 +254,7 @@ add_overlay(struct view *v, int lower, const char *target, const char *name, boo
 	fd = new_mount("overlay", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 	if (fd < 0 && errno == EINVAL && v->plain)
 		return hr_err_set(err, HR_E_UNSUPPORTED,
-		    "/%s of this machine has file systems mounted below it, "
-		    "as in a container; the "
+		    "/%s of this machine has file systems mounted below it, as in a container; the "
 		    "kernel lets only root's box leave them out: name a "
 		    "\"root\", or be root",
 		    strcmp(target, ".") == 0 ? v->s->root + 1 : target);
@@ -372,7 +267,7 @@ add_overlay(struct view *v, int lower, const char *target, const char *name, boo
 static int
 host_root(struct view *v, struct hr_err *err)
 {
-	int root = storage_directory(v->storage, "root", 0755);
+	int root = box_layer_directory(v->storage, "root", 0755);
 	char link[PATH_MAX], name[64], *slash;
 	struct stat st;
 	size_t i;
@@ -381,8 +276,13 @@ host_root(struct view *v, struct hr_err *err)
 	if (root < 0)
 		return hr_err_sys(err, errno, "make \"root\" in the storage");
 	for (i = 0; i < sizeof(empty) / sizeof(*empty); i++)
-		if (make_below(root, empty[i].path, empty[i].mode, err) < 0)
+		if (box_layer_below(root, empty[i].path, empty[i].mode, err) < 0)
 			goto failed;
+	for (i = 0; i < sizeof(links) / sizeof(*links); i++)
+		if (symlinkat(links[i][1], root, links[i][0]) != 0 && errno != EEXIST) {
+			(void)hr_err_sys(err, errno, "make /%s in the storage", links[i][0]);
+			goto failed;
+		}
 	for (i = 0; i < sizeof(host_system) / sizeof(*host_system); i++) {
 		const char *path = host_system[i].path;
 		HR_CLOSE int host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -407,7 +307,7 @@ host_root(struct view *v, struct hr_err *err)
 			(void)hr_err_sys(err, errno, "open /%s", path);
 			goto failed;
 		}
-		if (make_below(root, path, 0755, err) < 0 ||
+		if (box_layer_below(root, path, 0755, err) < 0 ||
 		    add_overlay(v, lower, path, name, host_system[i].sift, err) < 0)
 			goto failed;
 	}
@@ -437,8 +337,7 @@ add_system(struct view *v, struct hr_err *err)
 
 	if (fd < 0)
 		return hr_err_sys(err, errno,
-		    "the kernel refuses a /proc of the box's own (as inside "
-		    "a container that hides "
+		    "the kernel refuses a /proc of the box's own (as inside a container that hides "
 		    "parts of its /proc)");
 	if (add(v, fd, "proc", false, err) < 0)
 		return -1;
@@ -482,13 +381,9 @@ is_mount(const char *path)
 static int
 add_resolver(struct view *v, struct hr_err *err)
 {
-	static const char file[] = "/etc/resolv.conf", hosts[] = "/etc/hosts";
+	static const char file[] = "/etc/resolv.conf";
 
-	if (v->s->root != NULL)
-		return 0;
-	if (is_mount(hosts) && add(v, bound(hosts, false), hosts + 1, true, err) < 0)
-		return -1;
-	if (!v->s->host_network || realpath(file, v->resolver) == NULL ||
+	if (v->s->root != NULL || !v->s->host_network || realpath(file, v->resolver) == NULL ||
 	    (strncmp(v->resolver, "/etc/", 5) == 0 && !is_mount(v->resolver)))
 		return 0;
 	return add(v, bound(v->resolver, false), v->resolver + 1, true, err);
@@ -566,17 +461,22 @@ put_in_place(struct view *v, struct hr_err *err)
 	return 0;
 }
 
+/* Makes what the start of a system makes in /run, and the links in /dev. */
 static int
-link_devices(struct hr_err *err)
+fill_system(struct hr_err *err)
 {
-	static const char *const links[][2] = {{"/proc/self/fd", "/dev/fd"},
+	static const char *const shared[] = {"/run/lock", "/run/screen"};
+	static const char *const devs[][2] = {{"/proc/self/fd", "/dev/fd"},
 	    {"/proc/self/fd/0", "/dev/stdin"}, {"/proc/self/fd/1", "/dev/stdout"},
 	    {"/proc/self/fd/2", "/dev/stderr"}, {"pts/ptmx", "/dev/ptmx"}};
 	size_t i;
 
-	for (i = 0; i < sizeof(links) / sizeof(*links); i++)
-		if (symlink(links[i][0], links[i][1]) != 0)
-			return hr_err_sys(err, errno, "make %s", links[i][1]);
+	for (i = 0; i < sizeof(shared) / sizeof(*shared); i++)
+		if (mkdir(shared[i], 01777) != 0 && errno != EEXIST)
+			return hr_err_sys(err, errno, "make %s", shared[i]);
+	for (i = 0; i < sizeof(devs) / sizeof(*devs); i++)
+		if (symlink(devs[i][0], devs[i][1]) != 0)
+			return hr_err_sys(err, errno, "make %s", devs[i][1]);
 	return 0;
 }
 
@@ -683,8 +583,7 @@ box_view_enter(const struct box_spec *s, bool plain, struct hr_err *err)
 	 * reach */
 	if (st.st_uid != geteuid() || (st.st_mode & 077) != 0)
 		return hr_err_set(err, HR_E_UNTRUSTED,
-		    "the storage %s must belong to you, and no other account "
-		    "may enter it: chmod "
+		    "the storage %s must belong to you, and no other account may enter it: chmod "
 		    "700",
 		    s->storage);
 	(void)umask(0);
@@ -693,7 +592,7 @@ box_view_enter(const struct box_spec *s, bool plain, struct hr_err *err)
 	if (enter_root(&v, err) < 0)
 		return -1;
 	hr_fd_close(&v.storage);
-	if (put_in_place(&v, err) < 0 || link_devices(err) < 0 || mask(err) < 0)
+	if (put_in_place(&v, err) < 0 || fill_system(err) < 0 || mask(err) < 0)
 		return -1;
 	(void)umask(022);
 	return 0;

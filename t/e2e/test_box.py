@@ -50,11 +50,12 @@ def files(b):
     outside = b.directory("outside")
     with open(os.path.join(outside, "secret"), "w") as f:
         f.write("of the host")
-    got = b.lines("ls -A /root /home /srv /opt /tmp /run; cat /etc/shadow /etc/gshadow 2>&1; ls -d %s 2>&1; "
+    got = b.lines("ls -A /root /home /srv /opt /tmp; cat /etc/shadow /etc/gshadow 2>&1; ls -d %s 2>&1; "
                   "find /etc -type f ! -perm -004; test -x /usr/bin/env && echo programs; ls /var/lib" % outside)
     equal([g for g in got if g and not g.endswith(":")],
           ["cat: /etc/shadow: No such file or directory", "cat: /etc/gshadow: No such file or directory",
            "ls: cannot access '%s': No such file or directory" % outside, "programs", "apt", "dpkg"])
+    equal(b.lines("ls -A /run"), ["lock", "screen"])
 
 
 def kept(b):
@@ -73,6 +74,55 @@ def first_start(b):
     b.lines("true")
     etc = os.path.join(b.storage, "layers/etc/upper")
     equal([top for top, below, here in os.walk(etc) if not below and not here and b.uid == 0], [])
+
+
+def own_files(b):
+    """A box has its own version of some files of /etc, which keeps what the box has changed."""
+    with open("/etc/hosts") as f:
+        before = f.read()
+    equal(b.lines("tail -n 1 /etc/hosts; cut -d: -f2 /etc/passwd | grep -c x; echo 127.0.0.1 other >>/etc/hosts; "
+                  "rm /etc/subuid", name="named"), ["127.0.0.1\tnamed", "0"])
+    equal(b.lines("tail -n 2 /etc/hosts; ls /etc/subuid 2>&1; true", name="named"),
+          ["127.0.0.1\tnamed", "127.0.0.1 other", "ls: cannot access '/etc/subuid': No such file or directory"])
+    with open("/etc/hosts") as f:
+        equal(f.read(), before, "the host's")
+    equal(os.path.exists(os.path.join(b.storage, "layers", "etc", "new")), False)
+
+
+def hosts(b):
+    """The name of a box is there with any /etc/hosts of the host: without a last line feed, none, a link, a private
+    one; and with that of another system."""
+    if os.geteuid() != 0:
+        raise Skip("needs root: the test changes /etc in a mount namespace")
+    account = ["setpriv", "--reuid", str(b.uid), "--regid", str(b.uid), "--clear-groups"] if b.uid else []
+    named = "127.0.0.1\tnamed\n"
+    for i, (text, mode, want) in enumerate((
+            ("127.0.0.1 a", 0o644, "127.0.0.1 a\n" + named),
+            (None, 0, "127.0.0.1\tlocalhost\n::1\tlocalhost\n" + named),
+            ("/etc/other", None, "of another file\n"), ("private", 0o600, ""))):
+        etc = b.directory("etc%d" % i)
+        os.chmod(etc, 0o755)
+        at = os.path.join(etc, "hosts")
+        with open(os.path.join(etc, "other"), "w") as f:
+            f.write("of another file\n")
+        if mode is None:
+            os.symlink(text, at)
+        elif text is not None:
+            with open(at, "w") as f:
+                f.write(text)
+            os.chmod(at, mode)
+        document = b.document("cat /etc/hosts 2>/dev/null; true", name="named", storage=b.directory("s%d" % i))
+        done = subprocess.run(["unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc && exec "$@"', etc] + account +
+                              [b.program], input=json.dumps(document), capture_output=True, text=True,
+                              timeout=PATIENCE, cwd="/")
+        equal((done.stdout, done.stderr), (want, ""), "%r %r" % (text, mode))
+
+
+def added(b):
+    """A box adds programs to /usr/local and /usr/bin; those of the host stay."""
+    b.lines("for d in /usr/bin /usr/local/bin /usr/local/share; do cp /bin/true $d/e2e-box; done")
+    equal(b.lines("e2e-box && /usr/bin/e2e-box && test -x /usr/bin/env && echo there"), ["there"])
+    equal([d for d in ("/usr/bin", "/usr/local/bin", "/usr/local/share") if os.path.exists(d + "/e2e-box")], [])
 
 
 def processes(b):
@@ -337,6 +387,12 @@ def foreign_root(b):
     equal([n for n in got if n in ("usr", "etc", "home", "var")], [])
     equal(got[-3:], ["ls", "new", "sh"])
     equal(sorted(os.listdir(os.path.join(root, "bin"))), ["ls", "sh"])
+    os.mkdir(os.path.join(root, "etc"), 0o755)
+    os.chown(os.path.join(root, "etc"), b.uid, b.uid)
+    for want in ("127.0.0.1\tnamed", "here"):
+        equal(b.lines("while read -r x; do last=$x; done </etc/hosts; echo \"$last\"; echo here >/etc/hosts",
+                      root=root, name="named"), [want])
+    equal(os.listdir(os.path.join(root, "etc")), [])
 
 
 def limits(b):
@@ -564,7 +620,7 @@ def shared_storage(b):
     ours.close()
 
 
-CASES = [files, kept, first_start, processes, network, resolver, container,
+CASES = [files, kept, first_start, own_files, hosts, added, processes, network, resolver, container,
          nested_root, fence, launchers_file, signals, terminal, mounts, planted, foreign_root,
          limits, errors, checked, status_and_streams, detached, delegated, given_up, killed,
          killed_untied, shared_storage]

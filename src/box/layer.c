@@ -1,0 +1,354 @@
+/* Prepares the upper layers of a box: the files of the host that it does not see, those that it has
+ * of its own, and the directories that its root can write to. */
+#include "config.h"
+
+#include "box/layer.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clean.h"
+#include "base/dir.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/path.h"
+
+#define FILE_MAX (64u << 20) /* maximum bytes of a file of the host that is copied */
+#define SCRATCH "new"
+
+int
+box_layer_directory(int storage, const char *name, mode_t mode)
+{
+	if (mkdirat(storage, name, mode) != 0 && errno != EEXIST)
+		return -1;
+	return openat(storage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* Programs make these files for a moment while they change accounts, or as a backup; they hold
+ * passwords, or could not be replaced by an ordinary user's box. */
+static const char *const accounts[] = {"group-", "gshadow+", "gshadow-", "gshadow.edit", "ngshadow",
+    "npasswd", "nshadow", "passwd-", "shadow+", "shadow-", "shadow.edit", "subgid-", "subuid-"};
+
+static int
+hide_accounts(int upper, struct hr_err *err)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(accounts) / sizeof(*accounts); i++)
+		if (mknodat(upper, accounts[i], S_IFCHR, makedev(0, 0)) != 0 && errno != EEXIST)
+			return hr_err_sys(err, errno, "hide %s", accounts[i]);
+	return 0;
+}
+
+/* A directory of an upper layer, which is made at the first need: each one is a write to the disk
+ * at the first start of a box, and hardly any directory has something to hide. */
+struct layer {
+	struct layer *up; /* the directory above; NULL: the top, which is open */
+	const char *name;
+	mode_t mode;
+	int fd; /* -1: not made yet */
+};
+
+/* Sets l->fd. Returns 1, 0 if the box has put something else in the place, or -1 with errno. */
+static int
+layer_open(struct layer *l)
+{
+	int r = l->fd < 0 ? layer_open(l->up) : 1;
+
+	if (r > 0 && l->fd < 0) {
+		l->fd = box_layer_directory(l->up->fd, l->name, l->mode);
+		if (l->fd < 0)
+			r = errno == ENOTDIR || errno == ELOOP ? 0 : -1;
+	}
+	return r;
+}
+
+/* Leaves a name out of the layer's view. What the box has made of it itself stays. */
+static int
+leave_out(struct layer *l, const char *name, struct hr_err *err)
+{
+	struct stat st;
+	int r = layer_open(l);
+
+	if (r > 0 && fstatat(l->fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		r = mknodat(l->fd, name, S_IFCHR, makedev(0, 0));
+	return r >= 0 ? 0 : hr_err_sys(err, errno, "hide %s", name);
+}
+
+static int
+hide_private(int lower, struct layer *upper, bool all, struct hr_err *err)
+{
+	HR_CLEAN(hr_dir_close) DIR *d = hr_dir_take(dup(lower));
+	const struct dirent *e;
+	struct stat st;
+	int r = 0;
+
+	if (d == NULL)
+		return hr_err_sys(err, errno, "read a directory of the host");
+	while (r == 0 && (e = hr_dir_next(d)) != NULL) {
+		struct layer inner = {upper, e->d_name, 0, -1};
+		HR_CLOSE int below = -1;
+
+		if (e->d_type == DT_LNK ||
+		    fstatat(lower, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(st.st_mode))
+			continue;
+		if ((st.st_mode & S_IROTH) == 0 || (S_ISDIR(st.st_mode) && (st.st_mode & 1) == 0)) {
+			r = leave_out(upper, e->d_name, err);
+			continue;
+		}
+		if (!S_ISDIR(st.st_mode))
+			continue;
+		inner.mode = st.st_mode & 07777;
+		below = openat(lower, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		r = below < 0 || (all && layer_open(&inner) < 0)
+			? hr_err_sys(err, errno, "enter %s", e->d_name)
+			: hide_private(below, &inner, all, err);
+		hr_fd_close(&inner.fd);
+	}
+	if (r < 0)
+		return -1;
+	return errno == 0 ? 0 : hr_err_sys(err, errno, "read a directory of the host");
+}
+
+int
+box_layer_hide(int lower, int upper, bool all, struct hr_err *err)
+{
+	struct layer top = {.fd = upper};
+
+	return hide_private(lower, &top, all, err);
+}
+
+int
+box_layer_below(int root, const char *path, mode_t mode, struct hr_err *err)
+{
+	HR_CLOSE int dir = dup(root);
+	char name[NAME_MAX + 1];
+	const char *end;
+	int next;
+
+	for (; *path != '\0' && dir >= 0; path = *end == '/' ? end + 1 : end) {
+		end = strchrnul(path, '/');
+		if ((size_t)(end - path) >= sizeof(name))
+			return hr_err_set(err, HR_E_INVAL, "a name is too long: %.40s...", path);
+		memcpy(name, path, (size_t)(end - path));
+		name[end - path] = '\0';
+		next = box_layer_directory(dir, name, 0755);
+		hr_fd_close(&dir);
+		dir = next;
+	}
+	return dir >= 0 && fchmod(dir, mode) == 0
+		   ? 0
+		   : hr_err_sys(err, errno, "make a directory of the box");
+}
+
+/* ---- files of the box's own ---- */
+
+/* Appends the box's version of a file of the host to *b. */
+typedef void edit_fn(struct hr_buf *b, const char *text, const char *name);
+
+static void
+copy(struct hr_buf *b, const char *text, const char *name)
+{
+	(void)name;
+	hr_buf_adds(b, text);
+}
+
+/* Appends a line for the name of the box, which Java and others look up. */
+static void
+add_name(struct hr_buf *b, const char *text, const char *name)
+{
+	const size_t n = strlen(text);
+
+	hr_buf_adds(b, n > 0 ? text : "127.0.0.1\tlocalhost\n::1\tlocalhost\n");
+	hr_buf_addf(b, "%s127.0.0.1\t%s\n", n > 0 && text[n - 1] != '\n' ? "\n" : "", name);
+}
+
+/* Replaces the password "x", which means that /etc/shadow has an entry of the account: a box does
+ * not see that file, and su and sudo refuse accounts without the entry. */
+static void
+lock_passwords(struct hr_buf *b, const char *text, const char *name)
+{
+	const char *end, *field;
+
+	(void)name;
+	for (; *text != '\0'; text = end) {
+		end = strchrnul(text, '\n');
+		end += *end != '\0';
+		field = memchr(text, ':', (size_t)(end - text));
+		if (field != NULL && strncmp(field, ":x:", 3) == 0) {
+			hr_buf_add(b, text, (size_t)(field - text));
+			hr_buf_adds(b, ":*:");
+			text = field + 3;
+		}
+		hr_buf_add(b, text, (size_t)(end - text));
+	}
+}
+
+/* Appends the only rule of the box's own sudoers; the host's is hidden. */
+static void
+permit_root(struct hr_buf *b, const char *text, const char *name)
+{
+	(void)text;
+	(void)name;
+	hr_buf_adds(b, "root ALL=(ALL:ALL) NOPASSWD: ALL\n");
+}
+
+static const struct own {
+	const char *name;
+	edit_fn *edit;
+	mode_t mode;
+	bool any;    /* also in a box with a system of its own */
+	bool hidden; /* is not read: it is there for the box only if the host has the file */
+	bool always; /* is made where the host has none */
+} own_files[] = {{"group", copy, 0644, false, false, false},
+    {"hosts", add_name, 0644, true, false, true},
+    {"passwd", lock_passwords, 0644, false, false, false},
+    {"subgid", copy, 0644, false, false, false}, {"subuid", copy, 0644, false, false, false},
+    {"sudoers", permit_root, 0444, false, true, false}};
+
+/* Writes a file into the upper layer, whole or not at all: the launcher may be killed. */
+static int
+put_file(int scratch, int upper, const struct own *o, const struct hr_buf *text, struct hr_err *err)
+{
+	HR_CLOSE int fd = -1;
+
+	(void)unlinkat(scratch, SCRATCH, 0); /* a killed launcher's */
+	fd =
+	    openat(scratch, SCRATCH, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, o->mode);
+	if (fd < 0)
+		return hr_err_sys(err, errno, "make /etc/%s of the box", o->name);
+	if (hr_fd_write_full(fd, hr_buf_str(text), text->len, err) < 0)
+		return -1;
+	return renameat(scratch, SCRATCH, upper, o->name) == 0
+		   ? 0
+		   : hr_err_sys(err, errno, "make /etc/%s of the box", o->name);
+}
+
+static int
+own_file(
+    int lower, int upper, int scratch, const struct own *o, const char *name, struct hr_err *err)
+{
+	HR_BUF(text, FILE_MAX);
+	HR_BUF(edited, FILE_MAX + 4096);
+	HR_CLOSE int fd = -1;
+	struct stat st;
+	bool there;
+
+	if (fstatat(upper, o->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0; /* an earlier start's, or the box's */
+	there = fstatat(lower, o->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	if (!there && !(o->always && errno == ENOENT))
+		return 0;
+	/* a link stays what it is; a file that not every account may read stays hidden */
+	if (there && !o->hidden && (!S_ISREG(st.st_mode) || (st.st_mode & S_IROTH) == 0))
+		return 0;
+	if (there && !o->hidden) {
+		fd = openat(lower, o->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		if (fd < 0)
+			return hr_err_sys(err, errno, "open /etc/%s", o->name);
+		if (hr_path_read_fd(fd, o->name, &text, err) < 0)
+			return -1;
+	}
+	o->edit(&edited, hr_buf_str(&text), name);
+	return hr_buf_check(&edited, err) < 0 ? -1 : put_file(scratch, upper, o, &edited, err);
+}
+
+static int
+own_all(int lower, int upper, int scratch, const char *name, bool host, struct hr_err *err)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(own_files) / sizeof(*own_files); i++)
+		if ((host || own_files[i].any) &&
+		    own_file(lower, upper, scratch, &own_files[i], name, err) < 0)
+			return -1;
+	return 0;
+}
+
+int
+box_layer_etc(int etc, int upper, int scratch, const char *name, struct hr_err *err)
+{
+	return hide_accounts(upper, err) < 0 ? -1 : own_all(etc, upper, scratch, name, true, err);
+}
+
+int
+box_layer_root(int root, int upper, int scratch, const char *name, struct hr_err *err)
+{
+	HR_CLOSE int below = openat(root, "etc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	HR_CLOSE int above = -1;
+	struct stat st;
+
+	if (below < 0)
+		return 0; /* that system has no /etc, or has it elsewhere */
+	if (fstat(below, &st) != 0)
+		return hr_err_sys(err, errno, "look at /etc of the root directory");
+	above = box_layer_directory(upper, "etc", st.st_mode & 07777);
+	if (above < 0 && (errno == ENOTDIR || errno == ELOOP))
+		return 0; /* the box has put something else in this place */
+	if (above < 0)
+		return hr_err_sys(err, errno, "make etc in the storage");
+	return own_all(below, above, scratch, name, false, err);
+}
+
+/* ---- directories that root of an ordinary user's box can write to ---- */
+
+#define LEVELS 3 /* levels to make: local/lib/python3.N/dist-packages has three below local */
+
+/* Returns the number of levels to make below a directory. A toolchain in /usr/local has thousands
+ * of directories, which would delay the start. */
+static int
+depth_below(const char *name, int depth)
+{
+	return depth < LEVELS || strcmp(name, "lib") == 0 || strcmp(name, "share") == 0 ? depth - 1
+											: 0;
+}
+
+/* Makes the directory `name` and those below it, down to that depth, in the upper layer. A
+ * directory of the overlay has the owner that it has there. */
+static int
+claim(int lower, int upper, const char *name, int depth, struct hr_err *err)
+{
+	HR_CLOSE int below = openat(lower, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	HR_CLOSE int above = -1;
+	HR_CLOSEDIR DIR *d = NULL;
+	const struct dirent *e;
+	struct stat st;
+
+	if (below < 0)
+		return 0; /* there is no such directory, or it is private */
+	if (fstat(below, &st) != 0)
+		return hr_err_sys(err, errno, "look at the directory %s", name);
+	above = box_layer_directory(upper, name, st.st_mode & 07777);
+	if (above < 0 && (errno == ENOTDIR || errno == ELOOP))
+		return 0; /* the box has put something else in this place */
+	if (above < 0)
+		return hr_err_sys(err, errno, "make %s in the storage", name);
+	if (depth == 0)
+		return 0;
+	d = hr_dir_take(dup(below));
+	while (d != NULL && (e = hr_dir_next(d)) != NULL)
+		if (hr_dir_is_directory(below, e) &&
+		    claim(below, above, e->d_name, depth_below(e->d_name, depth), err) < 0)
+			return -1;
+	return d != NULL && errno == 0 ? 0 : hr_err_sys(err, errno, "read the directory %s", name);
+}
+
+int
+box_layer_claim(int usr, int upper, struct hr_err *err)
+{
+	struct stat st;
+
+	if (fstatat(upper, "bin", &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0; /* an earlier start has done it */
+	return claim(usr, upper, "local", LEVELS, err) < 0 || claim(usr, upper, "bin", 0, err) < 0
+		   ? -1
+		   : 0;
+}
