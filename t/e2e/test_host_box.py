@@ -562,8 +562,8 @@ def edge(h):
 
 
 CASES = [chosen, life, edge, isolated, network, volumes, workspace, limits, paused, pool, repository, two, once, ended,
-         interrupted, unrecorded, lost, unknown, replaced, own_root, subordinate, kernel_files, log_file, deep, namespaced,
-         lacks, doctor, chosen_by_its_socket]
+         interrupted, unrecorded, lost, unknown, replaced, own_root, subordinate, kernel_files, log_file, deep,
+         namespaced, lacks, doctor, chosen_by_its_socket]
 
 
 if __name__ == "__main__":

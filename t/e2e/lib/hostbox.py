@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 from . import process
+from .box import groups
 from .host import BUILD, PATIENCE, Host
 from .tap import Tap, skip_all
 
@@ -57,33 +58,33 @@ class Boxes(Host):
         return found
 
 
-def groups(name):
-    found = []
-    for top, names, _ in os.walk("/sys/fs/cgroup"):
-        if os.path.basename(top) == "handrail":
-            found += [os.path.join(top, n) for n in names if n == name]
-            names[:] = []
-    return found
+def needs_launcher():
+    """Skips the whole file where there is no launcher."""
+    if not os.access(os.path.join(BUILD, "handrail-box"), os.X_OK):
+        skip_all("handrail-box is not built: apt-get install libseccomp-dev libcap-dev, and configure again")
+
+
+def why_none(uid):
+    """Why no box can be made here for that account; None: one can."""
+    with Boxes(uid) as h:
+        if subprocess.run(["test", "-x", os.path.join(BUILD, "handraild")], cwd="/", **h.change).returncode:
+            return "others may not enter the build directory"
+        done = h("up", "-q")
+        # a box that fails where the kernel allows all that it needs is a fault, and no reason to skip
+        plain = subprocess.run(["unshare", "-mpfinu", "--mount-proc"] + (["-r"] if uid else []) + ["true"],
+                               stderr=subprocess.DEVNULL, cwd="/", **h.change)
+        if done.returncode and plain.returncode:
+            return "no box can be made here: " + done.stderr.strip()
+    return None
 
 
 def run(cases, not_for_root=(), made=Boxes):
     """Runs the cases as each account; those of the second list as an ordinary user that root's test makes. `made` gives
     the argument of a case for an account."""
-    if not os.access(os.path.join(BUILD, "handrail-box"), os.X_OK):
-        skip_all("handrail-box is not built: apt-get install libseccomp-dev libcap-dev, and configure again")
+    needs_launcher()
     tap = Tap()
     for uid in (0, UID) if os.geteuid() == 0 else (os.geteuid(),):
-        why = None
-        with Boxes(uid) as h:
-            if subprocess.run(["test", "-x", os.path.join(BUILD, "handraild")], cwd="/", **h.change).returncode:
-                why = "others may not enter the build directory"
-            else:
-                done = h("up", "-q")
-                # a box that fails where the kernel allows all that it needs is a fault, and no reason to skip
-                plain = subprocess.run(["unshare", "-mpfinu", "--mount-proc"] + (["-r"] if uid else []) + ["true"],
-                                       stderr=subprocess.DEVNULL, cwd="/", **h.change)
-                if done.returncode and plain.returncode:
-                    why = "no box can be made here: " + done.stderr.strip()
+        why = why_none(uid)
         for case in cases:
             if len(sys.argv) > 1 and case.__name__ not in sys.argv[1:]:
                 continue
