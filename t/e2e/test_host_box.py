@@ -382,16 +382,7 @@ def own_root(h):
 
 def subordinate(h):
     """Files of the box's further accounts are removed, which the user alone could not do."""
-    if not os.access("/usr/bin/newuidmap", os.X_OK):
-        raise Skip("there is no newuidmap: apt-get install uidmap")
-    etc = h.path("etc")
-    subprocess.run(["cp", "-a", "/etc", etc], check=True)
-    with open(etc + "/passwd", "a") as f:
-        f.write("e2e-box:x:%d:%d::%s:/bin/sh\n" % (h.uid, h.uid, h.path("home")))
-    for name in ("subuid", "subgid"):
-        with open(os.path.join(etc, name), "w") as f:
-            f.write("e2e-box:1500000000:65536\n")
-    h.instead = etc
+    h.give_ids()
     h.ok("up")
     h.ok("run", "mkdir -p /var/deep/er && echo x >/var/deep/er/file && chown -R 1000:1000 /var/deep && chmod -R 700 "
          "/var/deep")

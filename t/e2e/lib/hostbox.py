@@ -7,7 +7,7 @@ import sys
 from . import process
 from .box import groups
 from .host import BUILD, PATIENCE, Host
-from .tap import Tap, skip_all
+from .tap import Skip, Tap, skip_all
 
 UID = 54323  # of no account
 
@@ -44,6 +44,18 @@ class Boxes(Host):
         with open(self.path(*names), "w") as f:
             f.write(text)
         os.chown(self.path(*names), self.uid, -1)
+
+    def give_ids(self):
+        """Gives the user a name and subordinate ids, in an /etc that only its commands see."""
+        if not os.access("/usr/bin/newuidmap", os.X_OK):
+            raise Skip("there is no newuidmap (package uidmap)")
+        self.instead = self.path("etc")
+        subprocess.run(["cp", "-a", "/etc", self.instead], check=True)
+        with open(self.instead + "/passwd", "a") as f:
+            f.write("e2e-box:x:%d:%d::%s:/bin/sh\n" % (self.uid, self.uid, self.path("home")))
+        for name in ("subuid", "subgid"):
+            with open(os.path.join(self.instead, name), "w") as f:
+                f.write("e2e-box:1500000000:65536\n")
 
     def box(self, name="default"):
         return self.record(name)["backend"]
