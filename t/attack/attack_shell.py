@@ -13,7 +13,7 @@ from attack_box import attacks  # noqa: E402
 from lib import box, process  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
 from lib.host import BUILD  # noqa: E402
-from test_host_box import Boxes as Sandboxes  # noqa: E402
+from lib.hostbox import Boxes as Sandboxes  # noqa: E402
 
 
 class Shells(Sandboxes):

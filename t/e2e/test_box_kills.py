@@ -21,7 +21,7 @@ from lib import box, killed_at, process  # noqa: E402
 from lib.host import BUILD, PATIENCE  # noqa: E402
 from lib.supervised import write_script  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
-from test_host_box import UID, Boxes  # noqa: E402
+from lib.hostbox import UID, Boxes  # noqa: E402
 
 COMMANDS = {"up": ("up", "-q"), "run": ("run", "seq 1000 | tail -1; mkdir -p /workspace/d; echo x >/workspace/d/f"),
             "pause": ("pause",), "resume": ("resume",), "down": ("down", "-q"), "pool": ("pool", "1")}

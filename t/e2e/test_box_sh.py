@@ -39,8 +39,9 @@ def shell(h):
     for byte in "printf %s né€😀 | od -An -tx1\r".encode():
         os.write(seat.master, bytes([byte]))
     seat.until("6e c3 a9 e2 82 ac f0 9f 98 80\r\n")
-    seat.type("cat\r").until("cat\r\n").type("line\r").until("line\r\nline\r\n").type("\x04")
-    seat.type("trap 'echo re''sized $(stty size)' WINCH\r").until("WINCH\r\n")
+    # the terminal echoes what comes before a prompt, and again there
+    seat.prompt().type("echo re''ady; cat\r").until("ready\r\n").type("line\r").until("line\r\nline\r\n").type("\x04")
+    seat.prompt().type("trap 'echo re''sized $(stty size)' WINCH\r").until("WINCH\r\n")
     fcntl.ioctl(seat.master, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 60, 0, 0))
     os.killpg(seat.p.pid, signal.SIGWINCH)
     seat.type("\r").until("resized 20 60\r\n")
