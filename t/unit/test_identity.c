@@ -285,6 +285,22 @@ START_TEST(an_account_without_useradd)
 	ck_assert_uint_eq(stat_of("new/.profile").st_uid, 4711);
 	ck_assert_uint_eq(stat_of("passwd").st_mode & 07777, 0644);
 	write_top("group", "sudo:x:27:first");
+	/* a directory that is there may be a volume: it stays as it is; what a killed process has
+	 * left does not */
+	(void)snprintf(path, sizeof(path), "%s/next", top);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	write_top("next/.profile", "mine\n");
+	ck_assert_int_eq(hr_newaccount_add(top, top, "next", 4712, &err), 1);
+	top_has("next/.profile", "mine\n");
+	ck_assert_uint_eq(stat_of("next").st_uid, 0);
+	ck_assert_uint_eq(stat_of("next/.profile").st_uid, 0);
+	(void)snprintf(path, sizeof(path), "%s/third~new", top);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	write_top("group", "sudo:x:27:first");
+	ck_assert_int_eq(hr_newaccount_add(top, top, "third", 4713, &err), 1);
+	top_has("third/.profile", "hello\n");
+	ck_assert_int_ne(access(path, F_OK), 0);
+	write_top("group", "sudo:x:27:first");
 	ck_assert_int_eq(hr_newaccount_add(top, top, "next", 4712, &err), 1);
 	top_has("group", "sudo:x:27:first,next");
 }
@@ -297,6 +313,10 @@ START_TEST(accounts_of_other_systems)
 		return;
 	ck_assert_int_eq(hr_newaccount_add(top, top, "new", 4711, &err), 0);
 	write_top("passwd", "");
+	write_top("group", "sudo:x:27:");
+	ck_assert_int_eq(hr_newaccount_add(top, top, "..", 4711, &err), 0);
+	ck_assert_int_eq(hr_newaccount_add(top, top, "+x", 4711, &err), 0);
+	write_top("group", "");
 	ck_assert_int_eq(hr_newaccount_add(top, top, "new", 4711, &err), 0);
 	write_top("group", "sudoers:x:27:\n");
 	ck_assert_int_eq(hr_newaccount_add(top, top, "new", 4711, &err), 0);

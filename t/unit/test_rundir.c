@@ -177,6 +177,32 @@ START_TEST(parts_and_their_modes)
 }
 END_TEST
 
+/* Programs of a box can change the journal of its server, which is made anew then. */
+START_TEST(a_journal_that_is_none_is_replaced)
+{
+	static const char *const names[] = {"state/journal/1", "state/journal"};
+	size_t i;
+	int fd;
+
+	for (i = 0; i < 2; i++) {
+		ck_assert_int_eq(hr_path_remove(in_top("state"), &err), 0);
+		ck_assert_int_eq(mkdir(in_top("state"), 0755), 0);
+		if (i == 0)
+			ck_assert_int_eq(mkdir(in_top("state/journal"), 0755), 0);
+		fd = open(in_top(names[i]), O_CREAT | O_WRONLY, 0600);
+		ck_assert_int_eq(close(fd), 0);
+		ck_assert_int_eq(hr_rundir_make_journal(in_top("state/journal/1"), &err), 0);
+		ck_assert_uint_eq(mode_of("state/journal/1"), 0700);
+	}
+	if (geteuid() != 0)
+		return;
+	ck_assert_int_eq(chown(in_top("state/journal/1"), 4711, 0), 0);
+	ck_assert_int_eq(hr_rundir_make_journal(in_top("state/journal/1"), &err), 0);
+	ck_assert(exists("state/journal/1.lost"));
+	ck_assert_uint_eq(mode_of("state/journal/1"), 0700);
+}
+END_TEST
+
 START_TEST(root_lets_others_pass_but_not_look)
 {
 	struct hr_rundir_place where = at(in_top("d"));
@@ -409,6 +435,7 @@ main(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, the_place_is_chosen_by_port);
+	tcase_add_test(tc, a_journal_that_is_none_is_replaced);
 	tcase_add_test(tc, a_place_that_the_accounts_enter);
 	tcase_add_test(tc, without_a_better_place_a_fresh_one);
 	tcase_add_test(tc, parts_and_their_modes);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -70,26 +71,49 @@ own(int dirfd, const char *name, const struct stat *st, void *arg)
 	return fchownat(dirfd, name, *uid, 0, AT_SYMLINK_NOFOLLOW);
 }
 
-/* Makes the home directory with the files of "skel", if that exists. */
+/* Makes the home directory with the files of "skel", if that exists; whole, since this process may
+ * be killed. A directory that is there stays as it is: it may be a volume of the host's. */
 static int
 make_home(const char *etc, const char *home, uid_t uid, struct hr_err *err)
 {
 	HR_FREE char *skel = hr_path_join(etc, "skel");
-	const char *const argv[] = {"cp", "-rT", "--", skel, home, NULL};
+	HR_FREE char *fresh = NULL;
+	const char *argv[] = {"cp", "-rT", "--", skel, NULL, NULL};
 	char said[160] = "";
+	struct stat st;
 	int status = 0;
 
+	if (lstat(home, &st) == 0)
+		return 0;
 	if (skel == NULL)
 		return hr_err_nomem(err);
-	if (mkdir(home, 0755) != 0 && errno != EEXIST)
-		return hr_err_sys(err, errno, "create %s", home);
+	if (hr_text_setf(&fresh, err, "%s~new", home) < 0)
+		return -1;
+	argv[4] = fresh;
+	if (hr_path_remove(fresh, err) < 0)
+		return -1;
+	if (mkdir(fresh, 0755) != 0)
+		return hr_err_sys(err, errno, "create %s", fresh);
 	if (access(skel, F_OK) == 0)
 		status = hr_spawn_wait(argv, said, sizeof(said), err);
 	if (status != 0)
 		return status < 0 ? -1 : hr_err_set(err, HR_E_SYS, "copy %s: %s", skel, said);
-	return hr_path_walk(home, own, &uid, NULL) == 0
+	return hr_path_walk(fresh, own, &uid, NULL) == 0 && rename(fresh, home) == 0
 		   ? 0
-		   : hr_err_sys(err, errno, "change the owner of %s", home);
+		   : hr_err_sys(err, errno, "make %s", home);
+}
+
+/* Returns true for the names that useradd takes; it decides about others itself. */
+static bool
+is_plain(const char *name)
+{
+	const char *p = name;
+
+	if (!(*p >= 'a' && *p <= 'z') && *p != '_')
+		return false;
+	while ((*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9') || *p == '_' || *p == '-')
+		p++;
+	return *p == '\0';
 }
 
 int
@@ -103,9 +127,9 @@ hr_newaccount_add(
 
 	if (home == NULL)
 		return hr_err_nomem(err);
-	if (geteuid() != 0 || !is_missing(etc, "shadow") || !is_missing(etc, "gshadow") ||
-	    read_in(etc, "passwd", &accounts) < 0 || read_in(etc, "group", &groups) < 0 ||
-	    !add_member(&more, hr_buf_str(&groups), name))
+	if (geteuid() != 0 || !is_plain(name) || !is_missing(etc, "shadow") ||
+	    !is_missing(etc, "gshadow") || read_in(etc, "passwd", &accounts) < 0 ||
+	    read_in(etc, "group", &groups) < 0 || !add_member(&more, hr_buf_str(&groups), name))
 		return 0;
 	if (accounts.len > 0 && accounts.p[accounts.len - 1] != '\n')
 		hr_buf_addc(&accounts, '\n');
