@@ -34,8 +34,9 @@ box_layer_directory(int storage, const char *name, mode_t mode)
 
 /* Programs make these files for a moment while they change accounts, or as a backup; they hold
  * passwords, or could not be replaced by an ordinary user's box. */
-static const char *const accounts[] = {"group-", "gshadow+", "gshadow-", "gshadow.edit", "ngshadow",
-    "npasswd", "nshadow", "passwd-", "shadow+", "shadow-", "shadow.edit", "subgid-", "subuid-"};
+static const char *const accounts[] = {"group-", "gshadow", "gshadow+", "gshadow-", "gshadow.edit",
+    "ngshadow", "npasswd", "nshadow", "passwd-", "shadow", "shadow+", "shadow-", "shadow.edit",
+    "subgid-", "subuid-", "sudoers.tmp"};
 
 static int
 hide_accounts(int upper, struct hr_err *err)
@@ -212,7 +213,7 @@ static const struct own {
     {"hosts", add_name, 0644, true, false, true},
     {"passwd", lock_passwords, 0644, false, false, false},
     {"subgid", copy, 0644, false, false, false}, {"subuid", copy, 0644, false, false, false},
-    {"sudoers", permit_root, 0444, false, true, false}};
+    {"sudoers", permit_root, 0440, false, true, false}};
 
 /* Writes a file into the upper layer, whole or not at all: the launcher may be killed. */
 static int

@@ -69,10 +69,13 @@ static const struct seen host_system[] = {{"usr", false}, {"bin", false}, {"sbin
 static const struct {
 	const char *path;
 	mode_t mode;
-} empty[] = {{"dev", 0755}, {"home", 0755}, {"media", 0755}, {"mnt", 0755}, {"opt", 0755},
-    {"proc", 0555}, {"root", 0700}, {"run", 0755}, {"srv", 0755}, {"sys", 0555}, {"tmp", 01777},
-    {"var", 0755}, {"var/backups", 0755}, {"var/local", 0755}, {"var/log", 0755},
-    {"var/mail", 0755}, {"var/opt", 0755}, {"var/spool", 0755}, {"var/tmp", 01777}};
+	bool once; /* the box may change it, or put something else in its place */
+} empty[] = {{"dev", 0755, false}, {"home", 0755, false}, {"media", 0755, false},
+    {"mnt", 0755, false}, {"opt", 0755, false}, {"proc", 0555, false}, {"root", 0700, false},
+    {"run", 0755, false}, {"srv", 0755, false}, {"sys", 0555, false}, {"tmp", 01777, false},
+    {"var", 0755, false}, {"var/backups", 0755, true}, {"var/local", 0755, true},
+    {"var/log", 0755, false}, {"var/mail", 0755, true}, {"var/opt", 0755, true},
+    {"var/spool", 0755, true}, {"var/tmp", 01777, false}};
 
 /* the links that every box with the host's programs has */
 static const char *const links[][2] = {{"var/lock", "/run/lock"}, {"var/run", "/run"}};
@@ -276,7 +279,9 @@ host_root(struct view *v, struct hr_err *err)
 	if (root < 0)
 		return hr_err_sys(err, errno, "make \"root\" in the storage");
 	for (i = 0; i < sizeof(empty) / sizeof(*empty); i++)
-		if (box_layer_below(root, empty[i].path, empty[i].mode, err) < 0)
+		if (!(empty[i].once &&
+			fstatat(root, empty[i].path, &st, AT_SYMLINK_NOFOLLOW) == 0) &&
+		    box_layer_below(root, empty[i].path, empty[i].mode, err) < 0)
 			goto failed;
 	for (i = 0; i < sizeof(links) / sizeof(*links); i++)
 		if (symlinkat(links[i][1], root, links[i][0]) != 0 && errno != EEXIST) {
