@@ -33,7 +33,10 @@
 
 #define PAIRS_MAX 256
 #define LINGER_MS 5000 /* time for a client to read the end of the last answer */
-#define PIECE 65536    /* more than the longest head of a request that the server takes */
+#define HALF_MS 60000  /* time for the rest of the answer to a client that sends no more */
+#define HEAD_MS 10000  /* time for the head of the first request, as the server gives */
+#define HEAD_MAX 16384
+#define PIECE 65536
 
 struct way {
 	struct hr_watch *readable, *writable;
@@ -41,13 +44,14 @@ struct way {
 	size_t at, len; /* the bytes from `at` to `len` are not sent yet */
 	bool checking;  /* nothing passes before the head of the first request is complete */
 	bool last;      /* a refusal, with which the connection ends */
+	bool drops;     /* the bytes go nowhere: unread ones would reset the answer */
 	bool ended;
 	char p[PIECE];
 };
 
 struct pair {
 	struct forward *f;
-	struct hr_watch *linger;
+	struct hr_watch *linger; /* ends the pair: the time of one of the limits above */
 	int client, server;
 	struct way up, down;
 };
@@ -98,6 +102,9 @@ names_port(const char *value, size_t len, int port)
 		n = (size_t)snprintf(want, sizeof(want), "%s:%d", hosts[i], port);
 		if (n == len && strncasecmp(value, want, n) == 0)
 			return true;
+		n = strlen(hosts[i]);
+		if (port == 80 && n == len && strncasecmp(value, hosts[i], n) == 0)
+			return true;
 	}
 	return false;
 }
@@ -129,9 +136,7 @@ refuse(struct pair *c)
 				   "localhost with this port\"}";
 	struct way *w = &c->down;
 
-	hr_watch_free(c->up.readable);
-	c->up.readable = NULL;
-	c->up.ended = true;
+	c->up.drops = true;
 	w->at = 0;
 	w->len = (size_t)snprintf(w->p, sizeof(w->p),
 	    "HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
@@ -201,8 +206,9 @@ receive(struct way *w)
 	return n >= 0 || errno == EAGAIN || errno == EINTR;
 }
 
-/* Passes the end of a direction on. The pair ends with the second one; after the server's end the
- * client has a while, since a reset of what it still sends would destroy the answer. */
+/* Passes the end of a direction on. The pair ends with the second one, or after a while: a reset of
+ * what the client still sends would destroy the answer, and a client that has gone looks like one
+ * that only sends no more. */
 static void
 pass_end(struct pair *c, struct way *w)
 {
@@ -211,52 +217,8 @@ pass_end(struct pair *c, struct way *w)
 	(void)shutdown(w->to, SHUT_WR);
 	hr_watch_free(w->readable);
 	w->readable = NULL;
-	if (other->ended || (w == &c->down && hr_watch_arm(c->linger, LINGER_MS, NULL) < 0))
+	if (other->ended || hr_watch_arm(c->linger, w == &c->down ? LINGER_MS : HALF_MS, NULL) < 0)
 		pair_free(c);
-}
-
-/* Carries bytes of one direction, until there are none or the receiver is slow. Frees the pair at
- * its end. */
-static void
-step(struct pair *c, struct way *w)
-{
-	int r;
-
-	if ((w->len == 0 || w->checking) && !receive(w)) {
-		pair_free(c);
-		return;
-	}
-	if (w->checking) {
-		r = check(w->p, w->len, c->f->port);
-		if (r == 0 || (r < 0 && (w->ended || w->len == sizeof(w->p)))) {
-			refuse(c);
-			return;
-		}
-		w->checking = r < 0;
-	}
-	r = w->checking ? 1 : send_all(w);
-	if (r == 0) {
-		hr_watch_free(w->readable);
-		w->readable = NULL;
-		wait_for(c, w, &w->writable, on_up, on_down);
-		return;
-	}
-	hr_watch_free(w->writable);
-	w->writable = NULL;
-	if (r < 0 || w->last)
-		pair_free(c);
-	else if (w->ended)
-		pass_end(c, w);
-	else
-		wait_for(c, w, &w->readable, on_up, on_down);
-}
-
-/* ---- connections ---- */
-
-static void
-on_linger(void *arg)
-{
-	pair_free(arg);
 }
 
 /* Connects to the server by its open file, which stays the same whatever a program in the box puts
@@ -278,6 +240,89 @@ connect_to(const struct forward *f)
 	return fd;
 }
 
+/* Leads a client whose request may pass to the server. */
+static bool
+lead(struct pair *c)
+{
+	hr_watch_disarm(c->linger);
+	c->up.checking = false;
+	c->up.to = c->down.from = c->server = connect_to(c->f);
+	if (c->server >= 0)
+		c->down.readable = hr_loop_readable(c->f->loop, c->server, on_down, c, NULL);
+	return c->down.readable != NULL;
+}
+
+/* Reads what nobody takes, until the other direction is done. */
+static void
+drop(struct pair *c, struct way *w)
+{
+	w->at = w->len = 0;
+	if (!receive(w) || (w->ended && c->down.ended)) {
+		pair_free(c);
+	} else if (w->ended) {
+		hr_watch_free(w->readable);
+		w->readable = NULL;
+	} else {
+		wait_for(c, w, &w->readable, on_up, on_down);
+	}
+}
+
+/* Carries bytes of one direction, until there are none or the receiver is slow. Frees the pair at
+ * its end. */
+static void
+step(struct pair *c, struct way *w)
+{
+	int r;
+
+	if (w->drops) {
+		drop(c, w);
+		return;
+	}
+	if ((w->len == 0 || w->checking) && !receive(w)) {
+		pair_free(c);
+		return;
+	}
+	if (w->checking) {
+		r = check(w->p, w->len, c->f->port);
+		if (r == 0 || (r < 0 && (w->ended || w->len >= HEAD_MAX))) {
+			refuse(c);
+			return;
+		}
+		if (r > 0 && !lead(c)) {
+			pair_free(c);
+			return;
+		}
+	}
+	r = w->checking ? 1 : send_all(w);
+	if (r == 0) {
+		hr_watch_free(w->readable);
+		w->readable = NULL;
+		wait_for(c, w, &w->writable, on_up, on_down);
+		return;
+	}
+	hr_watch_free(w->writable);
+	w->writable = NULL;
+	if (r < 0 && w == &c->up && !c->down.ended) {
+		w->drops = true; /* the server has closed: its answer may still come */
+		drop(c, w);
+	} else if (r < 0) {
+		pair_free(c);
+	} else if (w->last || w->ended) {
+		w->ended = true;
+		pass_end(c, w);
+	} else {
+		wait_for(c, w, &w->readable, on_up, on_down);
+	}
+}
+
+/* ---- connections ---- */
+
+static void
+on_linger(void *arg)
+{
+	pair_free(arg);
+}
+
 static void
 on_client(void *arg)
 {
@@ -291,19 +336,17 @@ on_client(void *arg)
 	}
 	c->f = f;
 	c->client = client;
-	c->server = connect_to(f);
 	c->up.from = c->down.to = client;
-	c->up.to = c->down.from = c->server;
+	c->server = c->up.to = c->down.from = -1;
 	c->up.checking = true;
 	c->linger = hr_loop_timer(f->loop, on_linger, c, NULL);
 	c->up.readable = hr_loop_readable(f->loop, client, on_up, c, NULL);
-	if (c->server >= 0)
-		c->down.readable = hr_loop_readable(f->loop, c->server, on_down, c, NULL);
 	if (++f->npairs == PAIRS_MAX) {
 		hr_watch_free(f->clients);
 		f->clients = NULL;
 	}
-	if (c->linger == NULL || c->up.readable == NULL || c->down.readable == NULL)
+	if (c->linger == NULL || c->up.readable == NULL ||
+	    hr_watch_arm(c->linger, HEAD_MS, NULL) < 0)
 		pair_free(c);
 }
 

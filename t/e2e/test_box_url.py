@@ -324,6 +324,20 @@ def many(h):
     equal(act(port, known["key"], "echo on")[0], 200)
 
 
+def silent(h):
+    """Connections that say nothing keep others out for 10 s at most, and a refusal needs no server."""
+    known = up(h)
+    port = port_of(known["server"])
+    quiet = [socket.create_connection(("127.0.0.1", port), PATIENCE) for _ in range(256)]
+    try:
+        equal(act(port, known["key"], "echo through")[0], 200)
+    finally:
+        for s in quiet:
+            s.close()
+    equal("403 Forbidden" in raw(port, b"GET / HTTP/1.1\r\nX: " + b"x" * 16384), True, "a long head")
+    h.ok("down")
+
+
 def keyless(h):
     """No variable makes a server that asks for no key, which each account could use by the port."""
     h.env["SESSION_API_KEY"] = ""
@@ -347,5 +361,5 @@ def in_a_browser(h):
         screen_has(w, "seen")
 
 
-sys.exit(run([life, chosen_port, large, strangers, names, editor, ended, interrupted, replaced, many, keyless,
+sys.exit(run([life, chosen_port, large, strangers, names, editor, ended, interrupted, replaced, many, silent, keyless,
               in_a_browser]))
