@@ -17,6 +17,7 @@
 #include "base/dir.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/text/text.h"
 #include "fleet/edge.h"
 #include "fleet/engine.h"
 
@@ -96,16 +97,24 @@ hr_local_link(const char *sockets, const char *id, const char *socket, char *ret
     struct hr_err *err)
 {
 	HR_FREE char *path = hr_local_workspace(sockets, id);
+	HR_FREE char *fresh = NULL;
 	struct sockaddr_un a;
+	struct stat is, was;
 
 	if (path == NULL)
 		return hr_err_nomem(err);
+	if (hr_text_setf(&fresh, err, "%s.new", path) < 0)
+		return -1;
 	if (strlen(path) >= sizeof(a.sun_path) ||
 	    (size_t)snprintf(ret_at, size, HR_FLEET_UNIX "%s", path) >= size)
 		return hr_err_set(err, HR_E_INVAL, "%s: too long for the name of a socket", path);
-	if ((unlink(path) != 0 && errno != ENOENT) ||
-	    linkat(AT_FDCWD, socket, AT_FDCWD, path, AT_SYMLINK_FOLLOW) != 0 ||
-	    chmod(path, 0666) != 0)
+	if (stat(socket, &is) == 0 && lstat(path, &was) == 0 && is.st_dev == was.st_dev &&
+	    is.st_ino == was.st_ino && (was.st_mode & 07777) == 0666)
+		return 0;
+	/* nginx may connect at any moment: the name always leads to a socket that it may use */
+	if ((unlink(fresh) != 0 && errno != ENOENT) ||
+	    linkat(AT_FDCWD, socket, AT_FDCWD, fresh, AT_SYMLINK_FOLLOW) != 0 ||
+	    chmod(fresh, 0666) != 0 || rename(fresh, path) != 0)
 		return hr_err_sys(err, errno, "link the socket of the sandbox to %s", path);
 	return 0;
 }
