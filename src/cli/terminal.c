@@ -172,7 +172,7 @@ type_keys(struct terminal *t)
 	memmove(t->keys, t->keys + len, t->held);
 	/* a program that has just ended refuses them */
 	if (len > 0 && hr_buf_check(&body, NULL) == 0)
-		(void)cli_watched_ask(
+		(void)cli_watched_ask_once(
 		    &t->of, "POST", "/handrail/v1/input", hr_buf_str(&body), &o, NULL);
 }
 

@@ -31,8 +31,8 @@ cli_watched_close(struct cli_watched *k)
 	hr_buf_done(&k->text);
 }
 
-int
-cli_watched_ask(struct cli_watched *k, const char *method, const char *path, const char *body,
+static int
+ask(struct cli_watched *k, bool once, const char *method, const char *path, const char *body,
     struct json_object **ret, struct hr_err *err)
 {
 	char whole[128];
@@ -48,11 +48,25 @@ cli_watched_ask(struct cli_watched *k, const char *method, const char *path, con
 
 	(void)snprintf(
 	    whole, sizeof(whole), "%s%s%s", path, k->session[0] != '\0' ? "?" : "", k->session);
-	if (hr_client_send(&k->client, &q, &a, err) != 0)
+	if ((once ? hr_client_send_once : hr_client_send)(&k->client, &q, &a, err) != 0)
 		return -1;
 	return hr_json_decode_foreign(hr_buf_str(&a.body), a.body.len, ret, NULL) == 0
 		   ? 0
 		   : hr_err_set(err, HR_E_PROTO, "the server's answer to %s is not JSON", path);
+}
+
+int
+cli_watched_ask(struct cli_watched *k, const char *method, const char *path, const char *body,
+    struct json_object **ret, struct hr_err *err)
+{
+	return ask(k, false, method, path, body, ret, err);
+}
+
+int
+cli_watched_ask_once(struct cli_watched *k, const char *method, const char *path, const char *body,
+    struct json_object **ret, struct hr_err *err)
+{
+	return ask(k, true, method, path, body, ret, err);
 }
 
 static bool
@@ -192,7 +206,7 @@ send_to(struct cli_watched *k, const char *path, const char *body)
 	HR_PUT struct json_object *o = NULL;
 
 	/* a command that has just ended refuses it */
-	(void)cli_watched_ask(k, "POST", path, body, &o, NULL);
+	(void)cli_watched_ask_once(k, "POST", path, body, &o, NULL);
 }
 
 void
