@@ -7,7 +7,7 @@ const CELLS = {running: ["…", "running", "running"], completed: ["✓", "good"
 
 function result(c) {
 	if (c.code !== undefined)
-		return CELLS[c.state] ?? ["?", "busy", "unknown"];
+		return Object.hasOwn(CELLS, c.state) ? CELLS[c.state] : ["?", "busy", "unknown"];
 	if (c.state === "running")
 		return ["…", "running", "running"];
 	if (c.state === "shell ended")
