@@ -46,7 +46,8 @@ def life(h):
         equal(h.ok("run", "id -nG; stat -c '%U:%G %a' ~ ~/.profile").splitlines(),
               ["root sudo", "openhands:root 755", "openhands:root 644"])
         with os.scandir(os.path.join(box["dir"], "storage/layers/etc/upper")) as etc:
-            equal([e.name for e in etc if e.is_file() and e.name.startswith("passwd")], ["passwd"])  # no locks and copies
+            # no locks and copies
+            equal([e.name for e in etc if e.is_file() and e.name.startswith("passwd")], ["passwd"])
     h.file("of the host", "cwd", "file")
     h.ok("put", "file", "/workspace/there")
     h.ok("run", "cat /workspace/there >/workspace/back; echo more >>/workspace/back")
