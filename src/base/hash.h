@@ -1,5 +1,5 @@
-/* FNV-1a of 64 bits: distinguishes bytes that nobody chose with malice. Bytes may come in pieces;
- * the first call gets HR_HASH. */
+/* FNV-1a of 64 bits. An attacker can construct bytes of equal hash. Bytes may come in pieces; the
+ * first call gets HR_HASH. */
 #ifndef HR_BASE_HASH_H
 #define HR_BASE_HASH_H
 

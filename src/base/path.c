@@ -312,7 +312,7 @@ walk_entry(struct walk *w, int dirfd, const char *name, unsigned depth)
 	int r;
 
 	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-		/* an entry that has gone meanwhile is not skipped */
+		/* an entry that was removed meanwhile does not count as skipped */
 		return errno != ENOENT && errno != ENOTDIR ? walk_skip(w, errno) : 0;
 	if (S_ISDIR(st.st_mode)) {
 		r = walk_directory(w, dirfd, name, depth);
@@ -362,11 +362,11 @@ remove_one(int dirfd, const char *name, const struct stat *st, void *arg)
 
 	if (unlinkat(dirfd, name, S_ISDIR(st->st_mode) ? AT_REMOVEDIR : 0) == 0 ||
 	    errno == ENOENT) {
-		r->w.sys =
-		    0; /* the walk may have failed to read it; an empty one goes all the same */
+		/* an unreadable directory that is empty can be removed: forget the walk's error */
+		r->w.sys = 0;
 		return 0;
 	}
-	/* a directory is not empty because the walk has skipped what is in it */
+	/* the directory still has the entry that the walk skipped: report why it was skipped */
 	sys = errno == ENOTEMPTY && r->w.sys != 0 ? r->w.sys : errno;
 	if (r->first == 0)
 		r->first = sys;

@@ -26,7 +26,6 @@
 #include "base/text/utf8.h"
 #include "cli/cli.h"
 #include "cli/watched.h"
-#include "host/life/action.h"
 #include "proto/json.h"
 
 #define WAIT_MS 200    /* before the next request after one that failed */
@@ -62,7 +61,7 @@ post(struct terminal *t, const char *path, struct json_object *body, struct json
 }
 
 static int
-make_session(struct terminal *t, struct hr_sandbox *s, struct hr_err *err)
+make_session(struct terminal *t, struct hr_err *err)
 {
 	HR_PUT struct json_object *o = NULL;
 	unsigned n = 0;
@@ -72,9 +71,7 @@ make_session(struct terminal *t, struct hr_sandbox *s, struct hr_err *err)
 	if (hr_random(&n, sizeof(n), err) != 0)
 		return -1;
 	(void)snprintf(name, sizeof(name), "page-%u", n);
-	if (post(t, "/handrail/v1/create",
-		hr_json_texts(err, "name", name, "working_dir", hr_sandbox_workspace(s), NULL), &o,
-		err) != 0)
+	if (post(t, "/handrail/v1/create", hr_json_texts(err, "name", name, NULL), &o, err) != 0)
 		return -1;
 	(void)snprintf(t->of.session, sizeof(t->of.session), "session=%s", name);
 	return 0;
@@ -89,6 +86,19 @@ end_session(struct terminal *t)
 		(void)post(t, "/handrail/v1/kill", json_object_new_object(), &o, NULL);
 }
 
+/* Returns false if the size is not known. */
+static bool
+size(int *ret_rows, int *ret_columns)
+{
+	struct winsize w = {0};
+
+	if (ioctl(1, TIOCGWINSZ, &w) != 0 || w.ws_row == 0 || w.ws_col == 0)
+		return false;
+	*ret_rows = w.ws_row < 1000 ? w.ws_row : 1000;
+	*ret_columns = w.ws_col < 1000 ? w.ws_col : 1000;
+	return true;
+}
+
 /* Starts the program and finds it in the list of commands. */
 static int
 start(struct terminal *t, const char *const *argv, struct hr_err *err)
@@ -97,7 +107,11 @@ start(struct terminal *t, const char *const *argv, struct hr_err *err)
 	HR_PUT struct json_object *o = NULL;
 	struct json_object *action;
 	HR_BUF(line, LINE_MAX_BYTES);
+	int rows, columns;
 
+	/* the server can set the size only once the program runs */
+	if (size(&rows, &columns))
+		hr_buf_addf(&line, "stty rows %d columns %d 2>/dev/null; ", rows, columns);
 	hr_buf_adds(&line, WITHOUT_PROMPT " TERM=");
 	hr_quote_shell(&line, term != NULL ? term : "dumb", strlen(term != NULL ? term : "dumb"));
 	/* the session's own bash, which need not be on PATH */
@@ -130,12 +144,11 @@ start(struct terminal *t, const char *const *argv, struct hr_err *err)
 static void
 resize(struct terminal *t)
 {
-	struct winsize w = {0};
+	int rows, columns;
 
 	t->resized = false;
-	if (ioctl(1, TIOCGWINSZ, &w) == 0 && w.ws_row > 0 && w.ws_col > 0)
-		cli_watched_resize(
-		    &t->of, w.ws_row < 1000 ? w.ws_row : 1000, w.ws_col < 1000 ? w.ws_col : 1000);
+	if (size(&rows, &columns))
+		cli_watched_resize(&t->of, rows, columns);
 }
 
 /* Returns the length without a character at the end that is not complete. */
@@ -280,7 +293,7 @@ cli_terminal(struct hr_sandbox *s, const char *const *argv)
 		    s->ops->name);
 	if (watch(&t) != 0)
 		return cli_error("the terminal: %s", strerror(errno));
-	if (cli_watched_open(&t.of, &s->endpoint, &err) != 0 || make_session(&t, s, &err) != 0 ||
+	if (cli_watched_open(&t.of, &s->endpoint, &err) != 0 || make_session(&t, &err) != 0 ||
 	    start(&t, argv, &err) != 0) {
 		end_session(&t);
 		r = err.status == 404 ? cli_error("the server of this sandbox has no terminals: it "

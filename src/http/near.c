@@ -174,8 +174,8 @@ struct talk {
 	struct hr_buf head;
 	size_t sent;    /* bytes sent of the head and the body */
 	int unsent;     /* errno that stopped the sending */
-	int64_t silent; /* time of giving up without progress; 0: never */
-	int64_t latest; /* time of giving up in any case; 0: never */
+	int64_t silent; /* deadline if nothing is sent or received; 0: none */
+	int64_t latest; /* deadline of the whole request; 0: none */
 	struct hr_http_reader reader;
 };
 

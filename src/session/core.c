@@ -310,7 +310,7 @@ command_over(struct hr_core *c)
 {
 	if (c->active)
 		core_answer_completed(c);
-	else if (c->running) /* otherwise a signal came at rest, and no client waits */
+	else if (c->running) /* otherwise a signal came while no command ran */
 		c->ended = true;
 }
 
@@ -393,8 +393,8 @@ hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now)
 	if (was == PHASE_DEAD)
 		return;
 	if (was == PHASE_TYPED && c->takes_lines && p->line_pending) {
-		/* A signal arrived at rest: the command reaches the shell now, or has already
-		 * reached it. */
+		/* A signal arrived while the shell was idle: it reads the command now, or has
+		 * already read it. */
 		c->ops.ack(c->arg, false);
 		return;
 	}

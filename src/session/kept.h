@@ -1,8 +1,8 @@
 /* hr_kept: keeps state that outlives a killed keeper. Its descriptors (terminal, FIFOs, the log)
- * are in a message in a socket of which the supervisor has a copy; its knowledge is in memory
- * passed with them, as plain bytes. The next keeper finds both and continues with the shell, which
- * notices nothing. Steps whose outcome cannot be recorded in time clear `sure`: after a kill during
- * one the shell is replaced, with its directory and its exported variables. */
+ * are in a message in a socket of which the supervisor has a copy; its state is plain bytes in a
+ * memory file, which is passed with them. The next keeper finds both and continues with the shell,
+ * which notices nothing. Steps whose outcome cannot be recorded in time clear `sure`: after a kill
+ * during one the shell is replaced, with its directory and its exported variables. */
 #ifndef HR_SESSION_KEPT_H
 #define HR_SESSION_KEPT_H
 
@@ -104,10 +104,10 @@ struct hr_kept_store {
  * descriptors in fds (-1: missing). Otherwise the page is empty. */
 int
 hr_kept_open(struct hr_kept_store *s, int fds[HR_KEPT_FDS], bool *ret_found, struct hr_err *err);
-/* Replaces the stored descriptors by all of these, plus the page's. Copies them: they stay the
- * caller's. */
+/* Replaces the stored descriptors by copies of all of these, plus the page's. The caller keeps its
+ * own. */
 int hr_kept_put(struct hr_kept_store *s, const int fds[HR_KEPT_FDS], struct hr_err *err);
-/* Drops the store's copies, which are the only ones. */
+/* Closes the stored copies of the descriptors, of which there are no others. */
 void hr_kept_clear(struct hr_kept_store *s);
 void hr_kept_layout(char text[64]); /* Writes the layout string of the current build. */
 /* Counts this process's death as a try until hr_kept_succeeded(), since the resumed state may be

@@ -139,7 +139,8 @@ resume_note_report(struct hr_keeper *k)
 void
 resume_note_answer(struct hr_keeper *k)
 {
-	/* A successor's first answer is the one over which its predecessor was killed. */
+	/* The first answer of a successor repeats the one during which its predecessor was
+	 * killed. */
 	if (k->answered_before || atomic_load(&k->kept->stage) == HR_KEPT_REPORT)
 		hr_kept_stage(k->kept, HR_KEPT_ANSWERING);
 	else
@@ -409,7 +410,8 @@ resume_log_given(struct hr_keeper *k, const char *p, size_t len)
 		kept->given_from[n] = kept->given_from[i];
 		kept->given_to[n++] = kept->given_to[i];
 	}
-	if (n == HR_KEPT_GIVEN) /* the output between two commands then counts as a command */
+	/* a full list: the last two commands become one, with the output between them */
+	if (n == HR_KEPT_GIVEN)
 		n--;
 	else
 		kept->given_from[n] = kept->outlog.end;

@@ -36,7 +36,8 @@ pasteable(const char *p, size_t len)
 	return end != NULL ? (size_t)(end - p) : cr != NULL ? (size_t)(cr - p) : len;
 }
 
-/* Returns true if the terminal would take a byte for a control character of its own. */
+/* Returns true if the terminal's line discipline would interpret one of the bytes as a control
+ * character. */
 static bool
 has_control(const char *p, size_t len)
 {
@@ -133,7 +134,7 @@ type_eval(struct hr_core *c, const char *p, size_t len)
 	if (line.fail == HR_OK)
 		type_paste(c, line.p, line.len);
 	else
-		/* the line is a command of its own and not a part of the text */
+		/* no part of the command may run, so run a command that fails instead */
 		type_paste(c, "false # out of memory", 21);
 }
 

@@ -39,13 +39,14 @@ def shell(h):
     for byte in "printf %s né€😀 | od -An -tx1\r".encode():
         os.write(seat.master, bytes([byte]))
     seat.until("6e c3 a9 e2 82 ac f0 9f 98 80\r\n")
-    # the terminal echoes what comes before a prompt, and again there
-    seat.prompt().type("echo re''ady; cat\r").until("ready\r\n").type("line\r").until("line\r\nline\r\n").type("\x04")
-    seat.prompt().type("trap 'echo re''sized $(stty size)' WINCH\r").until("WINCH\r\n")
+    seat.type("sh -c 'echo re''ady; exec cat'\r").until("ready\r\n").type("line\r").until("line\r\nline\r\n")
+    seat.type("\x04")
+    seat.type("trap 'echo re''sized $(stty size)' WINCH; echo tr''apped\r").until("trapped\r\n")
     fcntl.ioctl(seat.master, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 60, 0, 0))
     os.killpg(seat.p.pid, signal.SIGWINCH)
     seat.type("\r").until("resized 20 60\r\n")
-    seat.type("sleep 1000; echo af''ter\r").until("ter\r\n").interrupt().until("^C").type("exit 7\r").end(7)
+    seat.type("sh -c 'echo beg''un; exec sleep 1000'; echo af''ter\r").until("begun\r\n").interrupt().until("^C")
+    seat.type("exit 7\r").end(7)
     equal("after" in seat.seen, False)
     equal(sessions(h), ["default"])
 
@@ -53,7 +54,7 @@ def shell(h):
 def programs(h):
     """Arguments, variables, directories and statuses are those of the program."""
     up(h)
-    equal(Seat(h, "sh", "sh", "-c", "echo \"$0:$1\"; exit 5", "a b", "it's").end(5), "a b:it's\r\n")
+    equal(Seat(h, "sh", "sh", "-c", "echo \"$0:$1\"; stty size; exit 5", "a b", "it's").end(5), "a b:it's\r\n33 77\r\n")
     equal(Seat(h, "exec", "-it", "-w", "/tmp", "-e", "A=b  c", "default", "sh", "-c", "pwd; echo \"$A\"").end(0),
           "/tmp\r\nb  c\r\n")
     equal("nosuch" in Seat(h, "sh", "nosuch").end(127), True)

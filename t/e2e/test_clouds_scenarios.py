@@ -596,8 +596,8 @@ def changes_of_each(lines):
 
 # ---- the table of the manual ----
 
-ROWS = {"a handrail server": ("server",), "pause, resume": ("pause", "resume"), "figures (`top`)": ("stats",),
-        "Python cells without a handrail server": ("code",), "`logs`": ("logs",), "a terminal (`sh`)": ("sh",),
+ROWS = {"a handrail server": ("server",), "pause, resume": ("pause", "resume"), "figures (`handrail top`)": ("stats",),
+        "Python cells without a handrail server": ("code",), "`handrail logs`": ("logs",), "a terminal (`sh`)": ("sh",),
         "freezing for `pool`": ("pool",), "building an image": ("build",)}
 ACCOUNTS = {"e2b": {"E2B_API_KEY": KEY}, "daytona": {"DAYTONA_API_KEY": KEY}, "runloop": {"RUNLOOP_API_KEY": KEY},
             "modal": {"MODAL_TOKEN_ID": KEY, "MODAL_TOKEN_SECRET": KEY}}

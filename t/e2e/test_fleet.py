@@ -25,6 +25,7 @@ from lib.certs import Authority  # noqa: E402
 from lib.fleet import Fleet, free_port  # noqa: E402
 from lib.host import BUILD, PATIENCE, SRC  # noqa: E402
 from lib.metrics import samples  # noqa: E402
+from lib.seat import Seat  # noqa: E402
 from lib.supervised import find_program  # noqa: E402
 from lib.tap import Skip, Tap, equal  # noqa: E402
 
@@ -93,6 +94,8 @@ def by_the_command():
             out.write("content\n")
         f.ok("put", "file", f.path("tmp", "copied"))
         equal(f.ok("run", "cat " + f.path("tmp", "copied")), "content\n")
+        equal(Seat(f, "sh", "sh", "-c", "stty size; read x; echo $x; exit 5").until("33 77\r\n").type("typed\r").end(5),
+              "33 77\r\ntyped\r\ntyped\r\n", "a terminal")
         equal(f.ok("doctor", "remote").count("ok "), 2)
         equal("default" in f.ok("fleet", "ps"), True, "the operator sees it")
         f.ok("down", "-q")

@@ -174,8 +174,8 @@ hr_hook_rcfile(const struct hr_hook *h, bool no_user_files, const char *module, 
 	hr_buf_adds(out, " && __hr_b=(" HR_HOOK_LINE_BUILTIN "); } >/dev/null 2>&1\n");
 }
 
-/* Adds the builtin if it was loaded. If it is lost no command may call it: a shell that would call
- * it for ever ends. */
+/* Enables the builtin if it was loaded. If it was lost, the hook must not call it again: a shell in
+ * which that cannot be prevented exits. */
 static void
 add_builtin(struct hr_buf *out)
 {

@@ -37,8 +37,8 @@ struct hr_service_ops {
 	/* Called when the process has ended, in any state. how is NULL for a process that was not a
 	 * child of this process. May be NULL. */
 	void (*ended)(struct hr_service *s, const struct hr_exit *how);
-	/* Called when the process has ended by itself: calls hr_service_down(), or sets a final
-	 * state. */
+	/* Called when the process has ended without a stop: calls hr_service_down(), or sets a
+	 * final state. */
 	void (*lost)(
 	    struct hr_service *s, const struct hr_exit *how, bool worked, int64_t delay_ms);
 	void (*again)(struct hr_service *s); /* called in DOWN or FAILED when the delay is over */

@@ -147,7 +147,8 @@ hr_rundir_name(const struct hr_rundir_place *where, struct hr_err *err)
 	return NULL;
 }
 
-/* Refuses another user's directory, or one that others may write to, who could swap the sockets. */
+/* Refuses another user's directory, and one to which other users can write: they could replace the
+ * sockets. */
 static int
 check_directory(const struct hr_rundir *r, struct hr_err *err)
 {
@@ -333,8 +334,8 @@ remove_halves(const struct hr_rundir *r)
 	}
 }
 
-/* Removes a part's files. The plugins' directories stay: a plugin finds its state after a killed
- * one. Sockets stay until they are replaced. */
+/* Removes a part's files. The plugins' directories stay, because a plugin continues with the state
+ * of its killed predecessor. Sockets stay until they are replaced. */
 static int
 remove_files(const char *path, struct hr_err *err)
 {

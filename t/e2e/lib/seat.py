@@ -43,12 +43,6 @@ class Seat:
             equal(self.read() != "", True, "%r comes, not %r" % (text, self.seen))
         return self
 
-    def prompt(self):
-        """Until root's prompt is the last thing that came."""
-        while not self.seen.endswith("# "):
-            equal(self.read() != "", True, self.seen)
-        return self
-
     def type(self, keys):
         os.write(self.master, keys.encode())
         return self

@@ -138,8 +138,9 @@ letter(struct br_key *ret, char c, bool shifted)
 	return true;
 }
 
-/* Tests whether a name stands for this row; *ret_key is the key's value. The second of two equal
- * keys, on the right or on the keypad, has no name but its code. */
+/* Returns true if `name` is a name of this row's key; *ret_key is the key's value. A key that
+ * exists twice, such as Shift, has its name on the left; the right one and the keypad have only
+ * codes. */
 static bool
 fits(const struct row *r, const char *name, size_t len, bool shifted, const char **ret_key)
 {
