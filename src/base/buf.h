@@ -46,7 +46,8 @@ int hr_buf_check(const struct hr_buf *b, struct hr_err *err);
 
 /* Returns a borrowed string, "" while nothing was appended. */
 const char *hr_buf_str(const struct hr_buf *b);
-/* Returns the content, which the caller frees, or NULL after a failure; b is empty then. */
+/* Returns the content, which the caller frees, and empties b. Returns NULL after a failure, without
+ * a change of b, or without memory. */
 char *hr_buf_take(struct hr_buf *b);
 /* Does the same as hr_buf_take() and ends the use of b. Returns NULL without memory. */
 char *hr_buf_end(struct hr_buf *b, struct hr_err *err);

@@ -109,9 +109,9 @@ launch(const struct box_spec *s, int control)
 	return status;
 }
 
-/* Executes this program again from sealed memory. Otherwise a program that replaces itself by
- * /proc/self/exe in the box would have the file of the launcher to write to. Returns 0 where that
- * is done already, or -1 with *err. */
+/* Executes this program again from sealed memory. Otherwise a program in the box could execute
+ * /proc/self/exe, and write to the launcher's file through it. Returns 0 if this process already
+ * runs from sealed memory, or -1 with *err set. */
 static int
 leave_file(char **argv, struct hr_err *err)
 {

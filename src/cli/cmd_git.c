@@ -41,7 +41,7 @@ const struct cli_command cli_changes = {"repo changes", NULL, "[DIRECTORY]",
 
 /* ---- diff ---- */
 
-/* Returns a descriptor from which these lines can be read, or -1 with errno. */
+/* Returns a descriptor from which the lines of `text` can be read, or -1 with errno. */
 static int
 as_file(const char *text)
 {

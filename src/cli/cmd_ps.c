@@ -169,13 +169,13 @@ ask_all(struct row *rows, size_t n)
 		const size_t end = n - from < AT_ONCE ? n : from + AT_ONCE;
 		size_t i;
 
-		/* makes the descriptor unreadable from here on */
+		/* restart the limit: the descriptor is not readable until the limit is over */
 		(void)timerfd_settime(late_fd, 0, &most, NULL);
 		for (i = from; i < end; i++) {
 			rows[i].late_fd = late_fd;
 			rows[i].asked = !rows[i].stray &&
 					pthread_create(&rows[i].thread, NULL, ask, &rows[i]) == 0;
-			/* queries in turn if there is no thread */
+			/* this thread queries if no other one can be started */
 			if (!rows[i].asked && !rows[i].stray)
 				(void)ask(&rows[i]);
 		}

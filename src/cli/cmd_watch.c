@@ -20,7 +20,7 @@
 #include "proto/json.h"
 
 #define TOP_S 2
-#define NO_PROGRAM 127 /* a shell has the same status */
+#define NO_PROGRAM 127 /* exit status for a program that was not found, as in a shell */
 
 static const struct cli_option logs_options[] = {
     {'f', "follow", NULL, "keep printing new lines"},

@@ -177,8 +177,9 @@ clear_row(struct matcher *m, uint32_t *row, uint32_t id)
 		row[m->positions[k] + 1] = 0;
 }
 
-/* Finds the longest block. row[j + 1] holds the length of the block that ends in a[i], b[j]. Both
- * rows are all zero before and after. */
+/* Finds the longest block. m->row[j + 1] holds the length of the block that ends in a[i] and b[j],
+ * m->before[j + 1] that of the block that ends in a[i - 1] and b[j]. All of m->row and m->before is
+ * zero before the call and after it. */
 static struct block
 longest_indexed(struct matcher *m, const struct range *r)
 {

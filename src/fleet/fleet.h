@@ -21,7 +21,7 @@ struct hr_fleet_settings {
 	int64_t keep_ended_s;          /* seconds that ended sandboxes stay listed; 0: for ever */
 	unsigned jobs;                 /* engine calls at the same time */
 	unsigned waiting;              /* requests that may wait for a sandbox at the same time */
-	unsigned patience_s;           /* seconds that each of them waits */
+	unsigned patience_s;           /* seconds that a request waits for a sandbox */
 };
 
 /* type of the event with the last output of a sandbox that died */
@@ -141,12 +141,12 @@ enum hr_fleet_result hr_fleet_start(struct hr_fleet *f, const struct hr_fleet_ke
     struct hr_fleet_row *row, struct hr_err *err);
 
 enum hr_fleet_change { HR_FLEET_STOP, HR_FLEET_PAUSE, HR_FLEET_RESUME };
-/* Stops, pauses or resumes a sandbox of that key (0: of any key). Succeeds if the sandbox is in
- * that state already. */
+/* Stops, pauses or resumes the sandbox `id` of `key` (0: of any key). Succeeds if the sandbox is
+ * already in the state that `what` requests. */
 enum hr_fleet_result hr_fleet_change(struct hr_fleet *f, int64_t key, const char *id,
     enum hr_fleet_change what, struct hr_fleet_row *row, struct hr_err *err);
 
-/* Stops a sandbox of that key, for that reason. */
+/* Stops the sandbox `id` of `key` (0: of any key), and records `reason`. */
 enum hr_fleet_result hr_fleet_stop_for(
     struct hr_fleet *f, int64_t key, const char *id, const char *reason, struct hr_err *err);
 
@@ -190,8 +190,8 @@ struct hr_rest *hr_fleet_asker(const char *at);
 /* Returns when the sandbox was last used, in seconds since 1970: now, if a connection to it is open
  * on this machine; else the time that its server reports for its commands; -1 if there is none. */
 int64_t hr_fleet_ask_active(const struct hr_fleet_row *row);
-/* Appends the sandbox's address with that port, as nginx connects to it; 0: the server at a Unix
- * socket, whose other ports are its /port/N/. A connection that counts keeps a sandbox with an
+/* Appends the sandbox's address with `port`, as nginx connects to it; 0: the server at a Unix
+ * socket, whose other ports are its /port/N/. With `counts` a connection keeps a sandbox with an
  * address from being idle; such an `at` has a port. */
 void hr_fleet_put_way(struct hr_buf *b, const char *at, int port, bool counts);
 

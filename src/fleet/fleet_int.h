@@ -48,11 +48,11 @@ int hr_fleet_load(struct hr_fleet *f, struct hr_err *err);
 /* Makes and ends sandboxes of the pools. *ret_due_s is when to call again, by the monotonic clock;
  * 0: when something changes. */
 void hr_fleet_pool_turn(struct hr_fleet *f, int64_t *ret_due_s);
-/* Returns true if a pool has this shape. */
+/* Returns true if a pool has the shape `shape`. */
 bool hr_fleet_pool_wants(const struct hr_fleet *f, const char *shape);
 /* Records the result of making a pool's sandbox; why NULL: the sandbox is warm now. */
 void hr_fleet_pool_made(struct hr_fleet *f, const char *shape, const char *why);
-/* Records that a start of this shape found no warm sandbox. */
+/* Records that a start of a sandbox of `shape` found no warm one. */
 void hr_fleet_pool_missed(struct hr_fleet *f, const char *shape);
 /* Stops a warm sandbox, because a start found no room. */
 void hr_fleet_pool_yield(struct hr_fleet *f);
@@ -62,12 +62,12 @@ void
 hr_fleet_alert(struct hr_fleet *f, enum hr_fleet_alert what, const char *of, const char *detail);
 /* Records the result of an engine call; why NULL: it succeeded. */
 void hr_fleet_alert_engine(struct hr_fleet *f, const char *why);
-/* Clears the alerts about this key's quota and about room. */
+/* Clears the alerts about the quota of `key` and about room. */
 void hr_fleet_alert_room(struct hr_fleet *f, int64_t key);
 /* Records the result of a start. */
 void hr_fleet_alert_start(struct hr_fleet *f, const struct hr_fleet_key *k,
     const struct hr_fleet_row *row, enum hr_fleet_result r, const struct hr_err *err);
-/* Records the finished minute; called before any figure of it changes. */
+/* Records the last minute if it is over; called before any of the recorded figures changes. */
 void hr_fleet_history_keep(struct hr_fleet *f);
 
 /* ---- fair shares of the keys (turns.c) ---- */

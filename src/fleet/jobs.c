@@ -46,8 +46,8 @@ hr_fleet_add_job(struct hr_fleet *f, enum hr_job_kind kind, const char *id, stru
 	return 0;
 }
 
-/* Returns the first due job whose sandbox has no earlier job, or NULL if there is none; *ret_due
- * (if not 0) is then when one will be due. */
+/* Returns the first due job whose sandbox has no earlier job, or NULL if there is none; *ret_due is
+ * then the time in seconds at which a job will be due, 0 if there is no job. */
 static struct hr_fleet_job *
 next_job(struct hr_fleet *f, int64_t *ret_due)
 {
@@ -144,7 +144,8 @@ struct clearing {
 	bool mine; /* false: another process has started the sandbox again */
 };
 
-/* Asks the store; called without the lock, after the engine has looked at the dead sandbox. */
+/* Claims the row of the dead sandbox for this process. Returns false if another process has it.
+ * Called without the lock, after the engine has looked at the sandbox. */
 static bool
 still_dead(void *arg)
 {
@@ -244,8 +245,9 @@ finish(struct hr_fleet *f, struct hr_fleet_job *j, struct hr_fleet_row *row, int
 	}
 	if (moved && to == HR_FLEET_DIED)
 		f->counts.died++;
-	/* removes the remains; or another process stopped the sandbox while it was created here,
-	 * and knows nothing of later objects. A sandbox that has moved on is left alone. */
+	/* the job removes the remains of a sandbox that died, or that another process stopped while
+	 * it was created here: that process knows nothing of the objects made since. A sandbox that
+	 * has moved on is left alone. */
 	if ((moved && to == HR_FLEET_DIED) || (!moved && makes && f->store->ops->claim != NULL))
 		r = hr_fleet_add_job(f, HR_JOB_STOP, row->id, &err);
 	else if (moved && r != 0)

@@ -384,7 +384,8 @@ serve(struct hr_fleetd_options *o)
 	return r;
 }
 
-/* Returns the back-end that the doctor examines: the engine's. */
+/* Returns the back-end to configure: for the doctor, Kubernetes if the engine uses it; otherwise
+ * o->kind. */
 static const char *
 kind_of(const struct hr_fleetd_options *o)
 {

@@ -25,7 +25,7 @@
 
 struct hr_fleet_server {
 	const struct hr_fleet_api *api;
-	unsigned most;                 /* threads per key at the same time */
+	unsigned most;                 /* maximum threads that serve one key at the same time */
 	struct place *served, *parked; /* guarded by `counting` */
 	int fd;
 	int stop;     /* an eventfd, readable when no request may be taken */

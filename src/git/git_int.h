@@ -31,12 +31,15 @@ int hr_git_fail(struct hr_buf *why, const char *text);
 /* Appends JSON as json.dumps() prints it: ASCII only. */
 void hr_git_put_ascii(struct hr_buf *json, const char *p, size_t len);
 
-/* Puts the revision into ref. Returns false if there is none. prefix and name are joined. */
+/* Puts the revision named by `prefix` and `name`, joined, into `ref`. Returns false if there is
+ * none. */
 bool hr_git_is_ref(const char *repo, const char *prefix, const char *name, struct hr_buf *ref);
-/* Resolves a client's name of a commit. */
+/* Resolves a commit's name, which a client sent, into `ref`. Returns false if there is no such
+ * commit. */
 bool hr_git_is_commit(const char *repo, const char *name, struct hr_buf *ref);
-/* Resolves wanted or, if NULL, the first existing revision to compare the work tree with. Returns
- * false also outside a repository. */
+/* Puts the revision to compare the work tree with into `ref`: `wanted` or, if it is NULL, the first
+ * that exists of origin/BRANCH, the merge base with the default branch, that branch, and the empty
+ * tree. Returns false if there is none, as outside a repository. */
 bool hr_git_reference(const char *repo, const char *wanted, struct hr_buf *ref);
 
 /* ---- changes.c: a list of changes in a buffer, whose `fail` means out of memory ---- */

@@ -153,7 +153,7 @@ check_version(struct asked *a, struct hr_answer *ret)
 {
 	const char *said = hr_json_text_at(meta_of(a), META "protocolVersion");
 
-	/* a header of the newer revision decides nothing here: clients of both revisions send it */
+	/* Mcp-Method alone does not prove the newer revision: clients of both revisions send it */
 	a->modern =
 	    a->m.kind == HR_RPC_CALL &&
 	    (said != NULL || strcmp(a->q->version, MODERN) == 0 ||

@@ -199,7 +199,8 @@ run_read(const struct docx *d, const struct node *run, const char *href, struct 
 	inlines_end(in, from, flags, href);
 }
 
-/* Skips deleted text, and the newer form of content that is also present in an older form. */
+/* Returns true for a node to skip: bare text, deleted or moved-away text, a text box, properties of
+ * a paragraph, and the newer form of content that has an older form, too. */
 static bool
 is_skipped(const struct node *n)
 {

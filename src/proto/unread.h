@@ -65,11 +65,11 @@ bool hr_unread_add(struct hr_unread *u, int board, const struct hr_unread_action
 /* Blocks until the place's worker has kept or freed it, or is dead. */
 void hr_unread_wait(int board, const struct hr_unread_hold *found);
 
-/* Marks the place as being answered. This call and the next do nothing if another worker has taken
- * the place since. */
-/* Marks the place as being answered to a client that is connected. */
+/* Marks the place as being answered to a client that is connected. Does nothing if another worker
+ * has taken the place since. */
 void hr_unread_answering(struct hr_unread_hold *h);
-/* Keeps the place: the answer was not read. */
+/* Keeps the place: the answer was not read. Does nothing if another worker has taken the place
+ * since. */
 void hr_unread_keep(int board, struct hr_unread_hold *h, int64_t now_ms);
 /* Frees the place: the answer was read. Returns false if another worker has taken the place
  * since. */

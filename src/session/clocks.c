@@ -129,7 +129,7 @@ prepare_overdue(struct hr_core *c, int64_t now)
 		return;
 	}
 	if (c->ops.give != NULL)
-		(void)c->ops.give(c->arg, "", 0); /* readline may wait for this text */
+		(void)c->ops.give(c->arg, "", 0); /* sends a waiting readline to the terminal */
 	if (c->look_ms < LOOKS_MS) {
 		c->phase_deadline = now + c->look_ms;
 	} else if (!c->to_type) {

@@ -92,7 +92,7 @@ hr_confine_limit(const struct hr_confine *c)
 		(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-/* Finds the number after `name` in a text; with "" the first one. */
+/* Finds the number right after `name` in `text`; with "" the number at the start of `text`. */
 static bool
 number_in(const char *text, const char *name, uint64_t *ret)
 {
@@ -142,7 +142,7 @@ add_limit(struct hr_buf *out, const char *group, const char *const *files, unsig
 		hr_buf_addf(out, text, max >> shift);
 }
 
-/* Returns true if the counter rose in that group. */
+/* Returns true if the counter `name` of group i has risen since the last call. */
 static bool
 has_risen(struct hr_confine_counter *t, size_t i, const char *name)
 {
@@ -196,7 +196,7 @@ disk_full(const char *dir)
 	       (geteuid() == 0 ? fs.f_bavail == 0 : fs.f_bavail == 0 && fs.f_bfree > 0);
 }
 
-/* Returns true if the counter rose, with the name of the group in ret. */
+/* Returns true if the counter has risen in a group; *ret is the index of the last such group. */
 static bool
 rose(struct hr_confine *c, struct hr_confine_counter *t, const char *name, size_t *ret)
 {

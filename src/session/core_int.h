@@ -72,9 +72,9 @@ void core_set_phase(struct hr_core *c, enum phase phase, int64_t deadline);
 /* Notes that a new shell replaced the old one. */
 void core_notice(struct hr_core *c, const char *how);
 void core_restart(struct hr_core *c, int64_t now);
-/* Records that bash is about to get the current command, in this form. */
+/* Records that bash is about to get the current command, in the form p. */
 void core_begun(struct hr_core *c, const char *p, size_t len);
-/* Handles that readline waits; `marked`: it has printed its mark. */
+/* Makes the shell ready, as readline waits; `marked`: readline has printed its mark. */
 void core_become_ready(struct hr_core *c, bool marked, int64_t now);
 
 /* ---- clocks.c ---- */
@@ -94,8 +94,8 @@ void core_feed(struct hr_core *c, const char *p, size_t len, int64_t now); /* Fe
 /* ---- watch.c ---- */
 void core_watch(struct hr_core *c, int64_t now); /* Starts the looks at a running command. */
 int64_t core_watch_at(const struct hr_core *c);  /* Returns the time of the next look. */
-void core_look(struct hr_core *c, int64_t now);  /* Looks if a look is due. */
-/* Handles that readline was seen without a report. */
+void core_look(struct hr_core *c, int64_t now);  /* Takes the look that is due, if any. */
+/* Acts if readline has the terminal although the shell has sent no report. */
 void core_suspect(struct hr_core *c, int64_t now);
 /* Returns true if the shell works towards the expected step, or would if a processor were free. A
  * shell that has used too much processor time in this phase is busy with something else, for

@@ -137,9 +137,9 @@ child_run(int slave, int tell, const char *bash, const char *rcfile,
 	while (chdir(dir) < 0)
 		if (!parent_of(dir))
 			child_fail(tell, "no directory to start in");
-	/* The hang-up of a killed keeper's terminal may come right before bash opens the hook's
-	 * pipe, and is not handled while bash waits there; this signal comes in addition. setuid()
-	 * clears the setting, so set it now. */
+	/* If the keeper is killed its terminal hangs up, maybe right before bash opens the hook's
+	 * pipe; bash does not handle that while it waits there. So the kernel also sends SIGHUP
+	 * when the keeper dies. setuid() clears this setting, so it is made here. */
 	if (!user->stays)
 		(void)prctl(PR_SET_PDEATHSIG, SIGHUP, 0, 0, 0);
 	(void)hr_fd_write_full(

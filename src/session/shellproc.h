@@ -36,7 +36,7 @@ struct hr_shellproc {
 
 void hr_shellproc_init(struct hr_shellproc *s);
 
-/* Sets all signals as a program expects them, between fork and exec. */
+/* Resets all signals to their defaults and unblocks them; for a child between fork and exec. */
 void hr_shellproc_reset_signals(void);
 
 /* Starts an interactive bash with the given start-up file, in `dir` or the nearest directory above

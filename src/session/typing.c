@@ -20,8 +20,8 @@
 #define REDRAW_BYTES_PER_MS 5000
 #define QUOTED_MAX 8
 #define WHOLE_MAX 1024 /* bytes that the keeper writes to the terminal at once */
-/* A C-c that comes after readline has taken the terminal and before it has set its signal handlers
- * is recorded, but not acted on before the next key. */
+/* milliseconds until C-c is typed again. Readline records a C-c that comes after it has taken the
+ * terminal and before it has set its signal handlers, but acts on it only at the next key. */
 #define AGAIN_MS 50
 
 /* Returns the number of bytes that can be pasted unchanged: up to a CR, which readline would turn
@@ -66,8 +66,8 @@ count_quoted(const char *p, size_t len)
 	return count;
 }
 
-/* Types in one write, since each wakes the terminal's reader; the usual command fits. Returns false
- * for others. */
+/* Types a paste in one write, since each write wakes the terminal's reader; the usual command fits.
+ * Returns false for a text that is too long, or must be quoted. */
 static bool
 type_whole(struct hr_core *c, const char *p, size_t len, bool literal)
 {
@@ -186,7 +186,7 @@ type_key(struct hr_core *c, int64_t now)
 	}
 }
 
-/* Matches `read -e`, `read -re`, which show something that looks like a prompt. */
+/* Returns true if a command may be `read -e` or `read -re`, which show something like a prompt. */
 static bool
 uses_readline(const char *p, size_t len)
 {

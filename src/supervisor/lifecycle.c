@@ -82,7 +82,7 @@ open_port(struct hr_server *s)
 	}
 	if (!s->pools.staged)
 		return;
-	/* fills the pool for the first action while nginx starts */
+	/* the pool for the first action is filled while nginx starts */
 	hr_pool_fill(&s->pools.v[HR_POOL_ACTION]);
 	for (i = 0; i < HR_POOLS; i++)
 		hr_pool_start_on_demand(&s->pools.v[i]);
@@ -440,7 +440,7 @@ on_usr2(void *arg)
 		hr_log(HR_LOG_WARNING, "no upgrade while the server stops");
 		return;
 	}
-	/* upgrades as soon as possible; a starting server does it once it is ready */
+	/* the upgrade comes as soon as possible: in a starting server, once the server is ready */
 	s->upgrade = true;
 	hr_alerts_hold(&s->alerts, true);
 	server_changed(s);

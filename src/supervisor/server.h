@@ -84,20 +84,22 @@ struct hr_server {
 	struct hr_watch *patience; /* timer that limits the present stage */
 };
 
-void hr_server_init(struct hr_server *s);
+void hr_server_init(struct hr_server *s); /* Initialises s. */
 
-/* Runs a mode of handraild (start.c). Returns the exit status. */
-/* Initialises s; call it first. */
+/* Loads and checks the settings, and opens the log (start.c). Returns 0, or -1 with *err and
+ * *ret_status, the exit status, set. */
 int hr_server_settings(struct hr_server *s, int *ret_status, struct hr_err *err);
+/* Runs a mode of handraild, as the next two do (start.c). Returns the exit status. */
 int hr_server_serve(struct hr_server *s);
 int hr_server_check(struct hr_server *s);
 int hr_server_print_nginx(struct hr_server *s);
 void hr_server_release(struct hr_server *s); /* Removes and frees everything that was made. */
 
-/* Starts everything, serves, and ends everything (lifecycle.c). Returns 0 if it ended on request.
- * Everything made is removed in any case; see s->exit_status. */
+/* Starts everything, serves, and ends everything (lifecycle.c). Returns 0 if the server ended on
+ * request. Removes everything that was made in any case; see s->exit_status. */
 int hr_server_run(struct hr_server *s, struct hr_err *err);
-/* Ends in order with the first call; each further call speeds it up. The first `signo` is kept. */
+/* Stops the server in an orderly way at the first call; each further call speeds that up. Keeps the
+ * first `signo`. */
 void hr_server_stop(struct hr_server *s, int signo);
 
 /* Handles SIGHUP or SIGUSR1 (reload.c). */
@@ -114,7 +116,7 @@ int hr_server_open_log(struct hr_server *s, struct hr_err *err);
  * link: refuses a place whose path another account can change, and anything but a file. */
 int hr_server_check_access_log(const struct hr_settings *c, struct hr_err *err);
 
-/* Gives up with the status before HR_SERVER_RUNNING; later it has no effect. */
+/* Ends a failed start with the exit status `status`. Has no effect after HR_SERVER_STARTING. */
 void hr_server_start_failed(struct hr_server *s, int status, const char *why);
 
 /* Handles a message of w, for hr_pools (requests.c). Returns false if it is not permitted. */

@@ -56,18 +56,19 @@ become(struct hr_buf *key, const char id[HR_UNREAD_ID])
 	hr_buf_addf(key, "%c:%.*s", HR_KEY_OF_NGINX, HR_UNREAD_ID, id);
 }
 
-/* Returns true if the client of that action has left without an answer. A client with an answer may
- * have closed its connection before the worker frees the place. */
+/* Returns true if `client`, whose action is in the place `h`, has left without an answer. A client
+ * with an answer may have closed its connection before the worker frees the place. */
 static bool
 is_left(struct hr_worker *w, const struct hr_unread_hold *h, struct hr_peer *client)
 {
 	return !hr_unread_is_answering(h) && hr_peer_look(&w->peers, client) == 0;
 }
 
-/* Takes over the place of the first equal request that has lost its client or that nginx itself
- * sends again, and copies its id to *mine. A place that changes meanwhile is read again. The kernel
- * may take long to close the connections of a killed process, so a client that seems present is
- * checked again after its action. *waited is the word of the last place waited for. */
+/* Takes over the place of the first equal action whose client has left, or that nginx itself sends
+ * again, and copies that action's id to *mine. Reads a place again if it changes meanwhile. The
+ * kernel may take long to close the connections of a killed process, so a client that seems present
+ * is checked again after its action. *waited is the word of the last place whose action this
+ * function has awaited. Returns false if there is no place to take over. */
 static bool
 join(struct hr_worker *w, struct hr_unread_action *mine, uint64_t *waited)
 {

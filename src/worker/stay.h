@@ -1,5 +1,5 @@
-/* hr_stay: checks the authorization of an endless answer. If that is a sign-in to the page, the
- * answer ends with it. */
+/* hr_stay: checks the authorization of an endless answer. If the client is authorized by a sign-in
+ * to the page, the answer ends when the sign-in does. */
 #ifndef HR_WORKER_STAY_H
 #define HR_WORKER_STAY_H
 

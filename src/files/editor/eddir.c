@@ -117,7 +117,7 @@ join_sorted(struct found *f, struct hr_buf *text)
 	for (i = 0; i < f->n; i++, p += strlen(p) + 1)
 		sorted[i] = p;
 	qsort(sorted, f->n, sizeof(*sorted), compare_names);
-	/* sorts no more than can be shown */
+	/* stop at a length that is never shown in full: a character has at most four bytes */
 	for (i = 0; i < f->n && text->len <= (size_t)EDIT_SHOWN * 4; i++) {
 		hr_purepath_text(text, sorted[i], strlen(sorted[i]));
 		hr_buf_addc(text, '\n');

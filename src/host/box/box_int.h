@@ -41,12 +41,12 @@ struct hr_box {
 	bool new_dir; /* this process made the directory: it is removed if the start fails */
 	/* locks that are held only with the network of the host */
 	struct hr_portlock locks[HR_BOX_PORTS];
-	/* 0: none; in a network of its own the box has only that of the editor, which is the
-	 * forwarder's, too */
+	/* 0: none; a box with a network of its own has only the editor's port, which has the same
+	 * number in the box and outside */
 	int ports[HR_BOX_PORTS];
 };
 
-/* Returns a port in the box; one of the machine's with the network of the host. */
+/* Returns port i in the box, which is a port of the machine if the box has the host's network. */
 int hr_box_port(const struct hr_box *b, int i);
 /* Starts a box and waits until its server answers; after a failure *b has all that was started. */
 int hr_box_make(struct hr_box *b, struct hr_err *err);
@@ -74,8 +74,9 @@ int hr_box_network(const struct hr_config *c, bool *ret_host, struct hr_err *err
 /* Returns the limit of open files, 0 for none, or -1 with *err set. */
 long long hr_box_open_files(const struct hr_config *c, struct hr_err *err);
 
-/* Starts a forwarder of the running box unless it runs: to the server, or with `editor` to the
- * editor, whose port is the same here. Returns the port of 127.0.0.1, or -1 with *err set. */
+/* Starts the forwarder to the server of a running box, or with `editor` to its editor, unless that
+ * forwarder already runs. The editor's port has the same number in the box and outside. Returns the
+ * port of 127.0.0.1, or -1 with *err set. */
 int hr_box_forward(const struct hr_box *b, bool editor, struct hr_err *err);
 /* Ends the forwarders, if there are any. */
 void hr_box_end_forwards(const struct hr_box *b);

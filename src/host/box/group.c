@@ -12,7 +12,7 @@
 #include "base/fd.h"
 #include "base/process/hierarchy.h"
 
-/* The files by which versions 2 and 1 freeze, with their values. */
+/* The files by which cgroups of version 2 and version 1 are frozen, with their values. */
 static const struct {
 	const char *file, *frozen, *thawed;
 } ways[] = {{"cgroup.freeze", "1", "0"}, {"freezer.state", "FROZEN", "THAWED"}};
@@ -29,7 +29,8 @@ first_byte(const char *group, const char *file)
 	return fd >= 0 && hr_fd_read(fd, &c, 1) == 1 ? c : '\0';
 }
 
-/* Returns the group that freezes, with its state in *ret, and *ret_way; NULL: there is none. */
+/* Returns the group that can be frozen, with its state in *ret and its index of `ways` in *ret_way;
+ * NULL: there is none. */
 static const char *
 freezer(const struct hr_box *b, size_t *ret_way, char *ret)
 {
@@ -57,7 +58,7 @@ hr_box_freeze(const struct hr_box *b, bool frozen, struct hr_err *err)
 		   : -1;
 }
 
-/* The state of version 1 may be FREEZING, until the last process has stopped. */
+/* The state of a cgroup of version 1 is FREEZING until the last process has stopped. */
 bool
 hr_box_is_frozen(const struct hr_box *b)
 {
@@ -73,6 +74,6 @@ hr_box_remove_groups(struct hr_box *b)
 	size_t i;
 
 	for (i = 0; i < b->groups.n; i++)
-		(void)rmdir(b->groups.v[i]); /* the kernel's at a restart of the machine */
+		(void)rmdir(b->groups.v[i]); /* none is left if the machine was restarted */
 	hr_strv_done(&b->groups);
 }

@@ -62,8 +62,8 @@ choose_ports(struct hr_box *b, struct hr_err *err)
 	for (i = 0; i < HR_BOX_PORTS; i++) {
 		b->ports[i] = 0;
 		hr_port_range(uses[i], &min, &max);
-		/* the editor has the same port here, if somebody asks for it: the server redirects
-		 * browsers to it */
+		/* the editor's port has the same number in the box and outside, because the server
+		 * redirects browsers to it */
 		if (!host && i == HR_BOX_VSCODE) {
 			if (hr_random(&n, sizeof(n), err) < 0)
 				return -1;
@@ -109,7 +109,7 @@ choose_names(struct hr_box *b, struct hr_err *err)
 		   : hr_command_key(b->h->environ, &b->key, err);
 }
 
-/* Makes a directory that no other account can enter, or takes one of this account. */
+/* Makes a directory that no other account can enter, or reuses one that belongs to this account. */
 static int
 make_directory(const char *path, bool *ret_new, struct hr_err *err)
 {
@@ -158,7 +158,7 @@ make_directories(struct hr_box *b, struct hr_err *err)
 	    make_directory(b->dir, &b->new_dir, err) < 0 ||
 	    make_directory(storage, &ignored, err) < 0)
 		return -1;
-	/* an earlier box has ended: its files of both are of no use */
+	/* an earlier box has ended: its process record and its socket directory are leftovers */
 	return hr_path_remove(process, err) < 0 ? -1 : make_edge(b, err);
 }
 
@@ -272,8 +272,8 @@ read_line(int control, struct hr_buf *line)
 	return c == '\n' && hr_buf_check(line, NULL) == 0;
 }
 
-/* Records the process, so that the next command finds it if this one is killed, and lets the box
- * start. Until then the box ends if this process does. */
+/* Records the box's process, so that the next handrail command finds it if this one is killed, and
+ * lets the box start. Until then the box ends if this process does. */
 static int
 release(struct hr_box *b, int control, const struct hr_buf *line, struct hr_err *err)
 {

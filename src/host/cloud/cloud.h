@@ -234,7 +234,8 @@ const char *hr_cloud_word(const struct hr_cloud_shape *s, const char *state);
  * one. */
 int hr_cloud_entries(const char *who, const struct hr_cloud_shape *s, struct json_object *list,
     const char *run, hr_cloud_found_fn *fn, void *arg, struct hr_err *err);
-/* Counts the pages of a list; fails if the list does not end. */
+/* Counts a page of a list in *n. Returns 0, or -1 with *err set after so many pages that the list
+ * seems to have no end. */
 int hr_cloud_page(const char *who, unsigned *n, struct hr_err *err);
 
 #endif

@@ -22,7 +22,7 @@
 #define TEXT_MAX (1u << 20)
 #define OUTPUT_MAX (64u << 20)
 
-/* the ways to start the helper; the next one is tried if it does not start */
+/* the ways to start the helper; if one fails the next one is tried */
 enum way { KNOWN, UPLOADED, WITH_LIBRARIES };
 
 /* A query: the helper's subcommand and a file. */
@@ -153,8 +153,8 @@ put_uploaded(
 	return 0;
 }
 
-/* Returns true if the helper or Python did not find the program; errors of the helper itself are
- * 1. */
+/* Returns true if the shell or Python did not find the helper; the helper itself exits with 1 on an
+ * error. */
 static bool
 is_missing(int status)
 {

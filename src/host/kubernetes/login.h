@@ -24,7 +24,7 @@ struct hr_kube_login {
 	struct hr_strv environ;   /* environment of the program */
 	bool insecure;
 	bool inside;     /* this process is in the cluster */
-	int64_t read_at; /* seconds of hr_now_ms() when the files were read, or the program run */
+	int64_t read_at; /* hr_now_ms() / 1000 when the files were read, or the program was run */
 	int64_t expires_in; /* seconds after read_at, as the program printed; 0: unknown */
 };
 

@@ -263,8 +263,8 @@ struct waiting {
 	struct watcher *w;
 	struct until until; /* readable when there is news, or after the time limit */
 	bool followed;      /* the log was read to its end once */
-	bool told;          /* the message "no node accepts it" was logged */
-	unsigned place_s;   /* seconds until that message */
+	bool told;          /* the message "the pod waits" was logged */
+	unsigned place_s;   /* seconds that the pod may wait for a node; 0: none */
 };
 
 /* Returns 1 if the pod is ready, 0 to check the news again, -1 if it has failed. */
@@ -397,7 +397,7 @@ no_pod(const struct waiting *x, const struct owner *w, struct hr_err *err)
 			"agent-sandbox runs");
 }
 
-/* Waits for the Sandbox's pod; the Sandbox says why there is none. */
+/* Waits for the pod of a Sandbox; without one, *err has the reason from the Sandbox's status. */
 static int
 wait_pod(struct waiting *x, struct hr_err *err)
 {

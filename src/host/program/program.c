@@ -99,7 +99,8 @@ hr_program_ask(struct hr_cloud *c, const char *op, struct json_object *args, uns
 	return r;
 }
 
-/* Starts the program and checks that it has the ability. */
+/* Starts the program, and returns -1 with *err set if it lacks the ability `can`; `what` names the
+ * ability in the error. */
 int
 hr_program_need(struct hr_cloud *c, enum hr_program_can can, const char *what, struct hr_err *err)
 {
@@ -469,7 +470,7 @@ static const struct hr_cloud_ops program_ops = {
     .name = "program",
     .title = "program",
     .open = p_open,
-    .lists_at_once = true, /* doc/programs.md requires this of programs */
+    .lists_at_once = true, /* doc/programs.md requires that "list" has a new sandbox at once */
     .create = p_create,
     .wait = p_wait,
     .look = p_look,

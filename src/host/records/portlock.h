@@ -35,7 +35,7 @@ void hr_portlock_release(struct hr_portlock *l); /* Releases the lock, if it is 
 int hr_portlock_find(struct hr_portlock *l, const char *dir, int min, int max, int attempts,
     const char *address, int *ret_bound, struct hr_err *err);
 
-/* Reports whether there are free ports at that address; for a back-end's doctor. */
+/* Reports to `fn` whether there are free ports at `address`; for a back-end's doctor. */
 void hr_portlock_examine(const char *address, hr_finding_fn *fn, void *arg);
 
 #endif

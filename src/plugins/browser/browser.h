@@ -143,8 +143,8 @@ br_tell(struct browser *b, const char *session, const char *method, const char *
  * HR_E_GONE). */
 struct br_answer *
 br_ask(struct browser *b, const char *session, const char *method, const char *pattern, ...);
-/* Do the same in two steps, so that Chromium works on several queries. Each begin requires an end
- * or a give_up. */
+/* Do the work of br_ask() in two steps, so that Chromium works on several queries. Each
+ * br_ask_begin() requires br_ask_end() or br_ask_give_up(). */
 void br_ask_begin(struct browser *b, struct br_asking *a, const char *session, const char *method,
     const char *pattern, ...);
 struct br_answer *br_ask_end(struct browser *b, struct br_asking *a);
@@ -169,14 +169,15 @@ void br_text_at(const struct br_answer *a, const char *name, char *ret, size_t c
 int br_wait(struct browser *b, int64_t until_ms);
 /* Sets the deadline of later waits; step_ms still applies. */
 void br_limit(struct browser *b, int64_t ms);
-/* Waits until until_ms, which is no failure. */
+/* Waits until until_ms and returns 0, or -1 with b->err set. */
 int br_pause(struct browser *b, int64_t until_ms);
 
 /* Evaluates an expression in a context: handrail's ("handrail.x()"), or the page's. The value is in
  * result.result. Awaits a promise. Returns NULL with b->err set. */
 struct br_answer *
 br_eval(struct browser *b, const char *session, int64_t context, const char *code, bool by_value);
-/* Do the same in two steps, as above; context must not be 0. */
+/* Do the work of br_eval() in two steps, as br_ask_begin() and br_ask_end() do; `context` must not
+ * be 0. */
 void br_eval_begin(struct browser *b, struct br_asking *a, const char *session, int64_t context,
     const char *code, bool by_value);
 struct br_answer *br_eval_end(struct browser *b, struct br_asking *a);
@@ -184,7 +185,7 @@ struct br_answer *br_eval_end(struct browser *b, struct br_asking *a);
  * value, or NULL with b->err set. */
 struct br_answer *br_call_on(struct browser *b, const char *session, const char *object,
     const char *function, const char *args);
-/* Returns the value in such a reply. */
+/* Returns the value in a reply to br_eval() or br_call_on(). */
 uint32_t br_value(const struct br_answer *a);
 
 /* ---- events.c ---- */

@@ -67,7 +67,7 @@ simple_run(const char *p, size_t len)
 	return n;
 }
 
-/* Appends the repr; `text`: s is UTF-8; otherwise each byte stands alone. */
+/* Appends the repr. With `text` p is UTF-8; otherwise each byte stands alone. */
 static void
 put_repr(struct hr_buf *b, const char *p, size_t len, bool text)
 {
@@ -86,7 +86,7 @@ put_repr(struct hr_buf *b, const char *p, size_t len, bool text)
 		n = 1;
 		cp = text ? hr_utf8_next(p, end, &n) : (unsigned char)*p;
 		if (cp < 0)
-			/* requests never contain such a value */
+			/* requests never contain invalid UTF-8 */
 			hr_buf_addf(b, "\\x%02x", (unsigned char)*p);
 		else if (cp == quote || cp == '\\')
 			hr_buf_addf(b, "\\%c", (char)cp);

@@ -174,8 +174,8 @@ hr_hook_rcfile(const struct hr_hook *h, bool no_user_files, const char *module, 
 	hr_buf_adds(out, " && __hr_b=(" HR_HOOK_LINE_BUILTIN "); } >/dev/null 2>&1\n");
 }
 
-/* Enables the builtin if it was loaded. If it was lost, the hook must not call it again: a shell in
- * which that cannot be prevented exits. */
+/* Adds the builtin if it was loaded. If the builtin is lost, __hr_b must be empty: a shell that
+ * cannot empty it would call the lost builtin for ever, so it exits. */
 static void
 add_builtin(struct hr_buf *out)
 {
@@ -205,8 +205,8 @@ hr_hook_heal(const struct hr_hook *h, struct hr_buf *out)
 			 " \\builtin printf -v PS1 %s ''; \\builtin printf -v PS2 %s '';"
 			 " \\builtin export PROMPT_COMMAND PS1 PS2;"
 			 " \\builtin export -n __hr_n __hr_p __hr_s PS0;"
-			 /* A hook that cannot be restored ends the shell: another one replaces
-			  * it. */
+			 /* A hook that cannot be restored ends the shell: another shell
+			  * replaces it. */
 			 " \\builtin test \"$PROMPT_COMMAND\" = ");
 	add_quoted(out, h->prompt_command);
 	hr_buf_adds(out, " || \\builtin exit \"$__hr_s\"; (\\builtin exit \"$__hr_s\"); }"

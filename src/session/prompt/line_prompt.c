@@ -22,7 +22,7 @@
 #define STATE_COMPLETING 0x4000 /* readline's flag: a completed word may name the variable */
 
 static char *report_path, *ack_path;
-static dev_t terminal; /* device of the shell's terminal when it loaded this */
+static dev_t terminal; /* device of the shell's terminal when the shell loaded this module */
 static int ack = -1;   /* the FIFO while it is read; otherwise -1 */
 static bool looked_up; /* the lookup itself does PROMPT_COMMAND's work */
 
@@ -56,8 +56,9 @@ ack_close(char *unused)
 	looked_up = false; /* this call may leave by a jump */
 }
 
-/* Opens a FIFO without blocking. A blocking open would wait for ever if the keeper is gone, and the
- * signal that reports that was already handled. A later read or write does not. */
+/* Opens a FIFO without blocking. A blocking open would wait for ever if the keeper is gone and the
+ * signal of its death was handled before. Reads and writes of the open FIFO may block: they end
+ * when the keeper is gone. */
 static int
 open_to_keeper(const char *path, int how)
 {
@@ -70,8 +71,8 @@ open_to_keeper(const char *path, int how)
 	return fd;
 }
 
-/* Reads the answer or a part of it; a signal may leave this by a jump. Avoids the cost of a
- * redirection and of `read` from a pipe. */
+/* Reads the answer or a part of it. A signal may leave this function by a jump. Avoids the cost of
+ * a redirection and of `read` from a pipe. */
 static size_t
 ack_read(char *p, size_t room)
 {
@@ -226,8 +227,8 @@ find_python(const char *path, char name[PATH_MAX])
 										       : NULL;
 }
 
-/* Returns true if the directory is right, which the keeper would have to check from outside, with
- * the shell's rights. */
+/* Returns true if `pwd` is the current directory. The keeper would have to check that from outside,
+ * with the shell's rights. */
 static bool
 directory_is(const char *pwd)
 {
@@ -293,7 +294,8 @@ make_report(struct text *t, const struct variable *hook)
 	return !t->full;
 }
 
-/* Returns true if all of it was written: an interrupted `printf` does not retry either. */
+/* Returns true if the whole report was written. Does not retry an interrupted write; the script's
+ * `printf` does not, either. */
 static bool
 send_report(const struct text *t)
 {

@@ -28,12 +28,12 @@ uint64_t hr_adopt_digest(const char *const *argv);
  * living one is ready. A failure only costs the successor its session. */
 int hr_adopt_record(
     const struct hr_rundir *r, const char *file, pid_t pid, uint64_t digest, struct hr_err *err);
-/* Reads such a file; pid 0: the file names no process. Takes ownership of path, which may be
- * NULL. */
+/* Reads the record of a keeper. Returns false if there is no valid one; *ret_pid may be 0: no
+ * process. Takes ownership of `path`, which may be NULL. */
 bool hr_adopt_read(char *path, pid_t *ret_pid, unsigned long long *ret_start, uint64_t *ret_digest);
 
-/* Finds the recorded keeper if it lives and has that digest. A living one with another digest is
- * ended first (blocks up to 5 s, then kills). a->pid is 0 if there is none. */
+/* Finds the keeper that `file` records, if it lives and has `digest`; otherwise sets a->pid to 0.
+ * Ends a living keeper with another digest: waits up to 5 s, then kills it. */
 void
 hr_adopt_find(struct hr_adopt *a, const struct hr_rundir *r, const char *file, uint64_t digest);
 

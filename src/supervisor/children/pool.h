@@ -65,16 +65,16 @@ struct hr_pools {
 
 void
 hr_pools_init(struct hr_pools *all, struct hr_context *ctx, hr_pool_request_fn *request, void *arg);
-/* Returns the worker in that slot if it is still this process and can be reached, or NULL. */
+/* Returns the worker in `slot` if its process is still `pid` and can be reached, or NULL. */
 struct hr_pool_worker *hr_pools_find(const struct hr_pools *all, int slot, pid_t pid);
 
 /* Makes the socket, or takes over that of the previous image. */
 int hr_pool_open(struct hr_pool *p, struct hr_err *err);
 /* Applies size and limits from the settings, and starts missing workers, see hr_pools.staged. */
 void hr_pool_fill(struct hr_pool *p);
-/* Fills an empty pool when a client connects, if not before. */
+/* Fills an empty pool once a client connects, or now if the socket cannot be watched. */
 void hr_pool_start_on_demand(struct hr_pool *p);
-/* Starts the workers that staged held back. */
+/* Starts the workers that hr_pools.staged held back. */
 void hr_pool_complete(struct hr_pool *p);
 /* Grows the pool after a worker took the last free place. */
 void hr_pool_full(struct hr_pool *p);
@@ -90,7 +90,7 @@ bool hr_pool_serves(const struct hr_pool *p); /* Returns true if a connection wi
 unsigned hr_pool_count(const struct hr_pool *p, unsigned *ret_busy);
 void hr_pool_close(struct hr_pool *p);
 
-/* Hands socket and workers to the next image of this process, or adopts the last one's
+/* Hands socket and workers to the next image of this process, or adopts those of the previous image
  * (poolover.c). */
 int hr_pool_hand_over(const struct hr_pool *p, struct hr_handover *h, struct hr_err *err);
 void hr_pool_adopt(struct hr_pool *p);

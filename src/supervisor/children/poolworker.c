@@ -1,4 +1,5 @@
-/* Manages a worker of a pool: its slot, its start, its end. Invariant: no slot is used twice. */
+/* Manages a worker of a pool: its slot, its start, its end. Invariant: no two workers have the same
+ * slot. */
 #include "config.h"
 
 #include "supervisor/children/pool_int.h"
@@ -87,7 +88,7 @@ hr_pool_start_worker(struct hr_pool *p, struct hr_err *err)
 	atomic_store(&slot->requests, 0);
 	atomic_store(&slot->since_ns, hr_now_ms() * 1000000);
 	atomic_store(&slot->stage, HR_STAGE_STARTING);
-	/* counted before it runs: a worker must find itself in the size */
+	/* the new worker is counted before it runs: it must find itself in the pool's size */
 	LIST_INSERT_HEAD(&p->workers, w, entry);
 	hr_pool_publish(p);
 	if (hr_channel_open(&w->channel, p->ctx->loop, &channel, err) == 0)

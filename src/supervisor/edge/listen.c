@@ -1,4 +1,5 @@
-/* Chooses and opens the listening address. Invariant: a Unix socket that has its path listens. */
+/* Chooses and opens the listening address. Invariant: a Unix socket listens before it gets its
+ * path. */
 #include "config.h"
 
 #include "supervisor/edge/listen.h"
@@ -246,7 +247,7 @@ hr_listen_choose(struct hr_listen *l, const struct hr_settings *c, bool has_key,
 {
 	const char *text = c->listen;
 
-	/* clients without a certificate of that authority are refused */
+	/* the server refuses clients without a certificate of the authority in tls_client_ca */
 	has_key = has_key || c->tls_client_ca[0] != '\0';
 	if (text[0] == '\0')
 		text = has_key || c->allow_unauthenticated ? "0.0.0.0" : "127.0.0.1";

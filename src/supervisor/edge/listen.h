@@ -1,9 +1,8 @@
 /* hr_listen: opens the server's socket, TCP or Unix. The supervisor owns it and nginx inherits it:
  * the address is claimed before any work is done, and while nginx is replaced no connection is
- * refused. A Unix socket is bound to a name of its own, PATH~XXXXXX, and then renamed to PATH,
- * whose socket of a dead server it replaces in one step. nginx knows the socket by the first name
- * only, which no later server uses: an nginx whose supervisor was killed removes the sockets on
- * which it listens when it ends. */
+ * refused. A Unix socket is bound to a name of its own, PATH~XXXXXX, and then renamed to PATH. This
+ * replaces the socket of a dead server in one step. nginx knows only the first name, which no later
+ * server uses: an nginx whose supervisor was killed removes the names of its sockets at its end. */
 #ifndef HR_SUPERVISOR_EDGE_LISTEN_H
 #define HR_SUPERVISOR_EDGE_LISTEN_H
 

@@ -24,12 +24,12 @@ struct hr_viewer {
 	struct stat written;
 };
 
-/* Takes a port. If none is free there is no viewer, which is no error. Connections wait until nginx
- * runs. `handed` (-1: none) is the previous image's socket, which is kept if suitable; taken in any
- * case. */
+/* Opens a port. If none is free there is no viewer, which is no error. Connections wait until nginx
+ * runs. `handed` (-1: none) is the previous image's socket: takes ownership, and uses it if it is
+ * suitable. */
 void hr_viewer_open(struct hr_viewer *v, const struct hr_settings *c, int handed);
-/* Chooses the secret, before the run directory is prepared: a predecessor's in it, or a new one.
- * Returns 0, or -1 with *err set. */
+/* Chooses the secret: that of a predecessor, if the run directory still has it, or a new one. Call
+ * this before the run directory is prepared. Returns 0, or -1 with *err set. */
 int hr_viewer_choose(struct hr_viewer *v, const struct hr_rundir *r, struct hr_err *err);
 /* Saves the secret for a successor, and writes the file, readable by `reader` only; failures are
  * only logged. */

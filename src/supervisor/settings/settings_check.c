@@ -86,7 +86,7 @@ hr_settings_check(const struct hr_settings *c, struct hr_err *err)
 	return check_pool("action", c->action_workers, c->action_workers_max, err);
 }
 
-/* Returns the limit; a value that is not positive means no limit, as in the original. */
+/* Returns the limit in bytes. A setting that is not positive means no limit, as in the original. */
 uint64_t
 hr_settings_memory(const struct hr_settings *c)
 {

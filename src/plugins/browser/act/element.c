@@ -434,7 +434,8 @@ point_in_other(struct browser *b, const struct br_element *el, bool given, doubl
 	return taker[0] != '\0';
 }
 
-/* Finds the point, or tests the given one. Returns 0; 1 with `reason`; -1: an error. */
+/* Finds a point in the window at which a press reaches the element; with `given` tests the point in
+ * *ret_x and *ret_y. Returns 0; 1 with `reason`; -1: an error. */
 static int
 point_now(struct browser *b, const struct br_element *el, bool given, double *ret_x, double *ret_y,
     struct hr_buf *reason)
@@ -488,7 +489,7 @@ scroll(struct browser *b, const struct br_element *el, unsigned attempt)
 		if (br_do(b, el->session, "DOM.scrollIntoViewIfNeeded", "{\"objectId\":$s}",
 			el->object) == 0)
 			return 0;
-		/* there is no position, which is reported below */
+		/* an element without a position is reported later */
 		return b->err.code == HR_E_PROTO ? 0 : -1;
 	}
 	a = br_call_on(b, el->session, el->object, "scroll", blocks[(attempt - 1) % 3]);

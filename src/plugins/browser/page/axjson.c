@@ -21,8 +21,8 @@ put_raw(struct hr_buf *b, const struct br_tape *t, uint32_t i)
 	hr_buf_adds(b, quote);
 }
 
-/* Appends {"name":..., "value":{"type":type,"value":<text without its mark>}}, or only the inner
- * part. Returns false if nothing would be left. */
+/* Appends {"type":type,"value":<text without its mark>}; with `property` as the value in
+ * {"name":..., "value":...}. Appends nothing and returns false if the text is only a mark. */
 static bool
 put_cleaned(struct hr_buf *b, const struct br_tape *t, uint32_t value, bool property)
 {

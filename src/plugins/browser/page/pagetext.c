@@ -131,7 +131,7 @@ read_tag(struct page *page, struct hr_buf *tmp, const char *p, const char *end, 
 		page_tag(page, &tag);
 	} else if (tag.opens &&
 		   (strcmp(tag.name, "script") == 0 || strcmp(tag.name, "style") == 0)) {
-		memcpy(raw, tag.name, sizeof(tag.name)); /* both have the same size */
+		memcpy(raw, tag.name, sizeof(tag.name)); /* `raw` has the size of tag.name */
 	}
 	free(tag.href);
 	free(tag.title);
