@@ -157,9 +157,15 @@ read_process(struct hr_box *b, struct hr_err *err)
 static int
 end_processes(struct hr_box *b, struct hr_err *err)
 {
+	HR_FREE char *at = b->edge != NULL ? hr_path_join(b->edge, HR_BOX_SOCKET) : NULL;
+
 	if (b->watch < 0 && b->dir != NULL && read_process(b, err) < 0)
 		return -1;
 	if (b->watch >= 0) {
+		/* without it the next command does not take a box that ends for one that runs, if
+		 * this process is killed now */
+		if (at != NULL)
+			(void)unlink(at);
 		(void)hr_box_freeze(b, false, NULL); /* a frozen process does not end */
 		hr_proc_end(b->pid, b->watch, END_PATIENCE_MS);
 	}
