@@ -168,7 +168,8 @@ TOOLS = [
     ("less", {"less": "less"}, "seq 1000 >f; python3 ~/helper terminal '10=q' -- less f", {}),
     ("man", {"man": "man-db"}, "man -P cat man >/dev/null 2>err || { grep -q 'minimized\\|No manual entry' err; }", {}),
     ("ps and top", {"ps": "procps", "top": "procps"},
-     "ps aux | grep -q '[b]ash'; top -bn1 | grep -q PID; pgrep bash; free; uptime; sleep 60 & pkill -P $$ sleep", {}),
+     "ps aux | grep -q '[b]ash'; top -bn1 | grep -q PID; pgrep bash; free; uptime; sleep 60 & "
+     "until pkill -P $$ sleep; do sleep 0.1; done", {}),
     ("htop", {"htop": "htop"}, "python3 ~/helper terminal 'PID=q' -- htop", {}),
     ("sudo", {"sudo": "sudo"}, "sudo -n id -u",
      {OPENHANDS: "The \"no new privileges\" flag is set", USER: "sudo: "}),
