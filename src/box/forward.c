@@ -428,7 +428,7 @@ start(struct forward *f, int port, struct hr_err *err)
 int
 main(int argc, char **argv)
 {
-	struct forward f = {.listener = -1};
+	static struct forward f = {.listener = -1};
 	struct hr_err e = {0};
 	char *end = NULL;
 	long port = argc == 3 ? strtol(argv[2], &end, 10) : -1;

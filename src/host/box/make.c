@@ -31,6 +31,10 @@
 #include "host/records/record.h"
 #include "proto/json.h"
 
+/* ports below those that the kernel gives to clients: a connection that has ended keeps its
+ * client's port for a minute */
+#define OWN_MIN 20000
+#define OWN_COUNT 10000u
 #define LAUNCHER "handrail-box"
 #define NAME_DIGITS 12 /* hexadecimal digits after the sandbox's name */
 #define NAME_SHOWN 40  /* maximum bytes of the sandbox's name in the box's name */
@@ -67,7 +71,7 @@ choose_ports(struct hr_box *b, struct hr_err *err)
 		if (!host && i == HR_BOX_VSCODE) {
 			if (hr_random(&n, sizeof(n), err) < 0)
 				return -1;
-			b->ports[i] = min + (int)(n % (unsigned)(max - min + 1));
+			b->ports[i] = OWN_MIN + (int)(n % OWN_COUNT);
 		}
 		if (!host)
 			continue;
