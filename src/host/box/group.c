@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/path.h"
 #include "base/process/hierarchy.h"
 
 /* The files by which cgroups of version 2 and version 1 are frozen, with their values. */
@@ -68,11 +69,31 @@ hr_box_is_frozen(const struct hr_box *b)
 	return freezer(b, &way, &state) != NULL && state == ways[way].frozen[0];
 }
 
+/* Removes the groups of a launcher that was killed before it reported them, by their name. */
+static void
+remove_unreported(const char *name)
+{
+	static const char *const controllers[] = {"", "memory", "pids", "cpu", "freezer"};
+	size_t i;
+
+	for (i = 0; i < sizeof(controllers) / sizeof(*controllers); i++) {
+		const bool top = controllers[i][0] != '\0' || geteuid() == 0;
+		HR_FREE char *mount = hr_hierarchy_find("/proc", controllers[i], top, NULL);
+		HR_FREE char *all = mount != NULL ? hr_path_join(mount, "handrail") : NULL;
+		HR_FREE char *group = all != NULL ? hr_path_join(all, name) : NULL;
+
+		if (group != NULL)
+			(void)rmdir(group);
+	}
+}
+
 void
 hr_box_remove_groups(struct hr_box *b)
 {
 	size_t i;
 
+	if (b->groups.n == 0 && b->name != NULL)
+		remove_unreported(b->name);
 	for (i = 0; i < b->groups.n; i++)
 		(void)rmdir(b->groups.v[i]); /* none is left if the machine was restarted */
 	hr_strv_done(&b->groups);
