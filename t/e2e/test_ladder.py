@@ -17,6 +17,7 @@ RESTARTED = "[The shell exited and has been restarted in "
 TRACER = """
 import ctypes, os, sys, time
 c, pid = ctypes.CDLL(None, use_errno=True), int(sys.argv[1])
+open(sys.argv[3]).close()  # until the command that starts this has its answer
 if c.ptrace(16, pid, 0, 0) != 0:
     sys.exit("ptrace: errno %d" % ctypes.get_errno())
 os.waitpid(pid, 0x40000000)
@@ -37,8 +38,13 @@ def hold(s):
         f.write(TRACER)
     open(sign + ".err", "w").close()
     os.chmod(sign + ".err", 0o666)
-    a = s.action("(setsid %s %s $$ %s 2>>%s.err & echo $!; disown)" % (PYTHON, script, sign, sign))
+    go = os.path.join(s.work_dir, "go")
+    if not os.path.exists(go):
+        os.mkfifo(go)
+        os.chmod(go, 0o666)
+    a = s.action("(setsid %s %s $$ %s %s 2>>%s.err & echo $!; disown)" % (PYTHON, script, sign, go, sign))
     equal(a.status, 200, a)
+    open(go, "w").close()
     s.until("it is traced", lambda: os.path.exists(sign) or os.path.getsize(sign + ".err") > 0)
     with open(sign + ".err") as f:
         equal(f.read(), "")
