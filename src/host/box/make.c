@@ -65,7 +65,6 @@ choose_ports(struct hr_box *b, struct hr_err *err)
 		return -1;
 	for (i = 0; i < HR_BOX_PORTS; i++) {
 		b->ports[i] = 0;
-		hr_port_range(uses[i], &min, &max);
 		/* the editor's port has the same number in the box and outside, because the server
 		 * redirects browsers to it */
 		if (!host && i == HR_BOX_VSCODE) {
@@ -75,6 +74,7 @@ choose_ports(struct hr_box *b, struct hr_err *err)
 		}
 		if (!host)
 			continue;
+		hr_port_range(uses[i], &min, &max);
 		if (hr_portlock_find(&b->locks[i], NULL, min, max, 20, "127.0.0.1", NULL, err) < 0)
 			return -1;
 		b->ports[i] = b->locks[i].port;
