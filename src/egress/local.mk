@@ -1,0 +1,9 @@
+# The way of boxes to the network. The first library makes no system call; libhandrail has it, too.
+noinst_LTLIBRARIES += libegress.la
+# a line for each module, so that additions do not meet
+libegress_la_SOURCES = \
+	%D%/edge.c %D%/edge.h \
+	%D%/policy.c %D%/policy.h \
+	%D%/wire.c %D%/wire.h
+libegress_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+libegress_la_LIBADD = libprotojson.la libbase.la

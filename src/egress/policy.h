@@ -1,0 +1,97 @@
+/* egress_policy: decides what a box may reach (handrail-egress(8), "The rules"). It makes no system
+ * call; the broker, `handrail net test` and the fleet ask the same code. Look-ups do not depend on
+ * the number of rules. */
+#ifndef HR_EGRESS_POLICY_H
+#define HR_EGRESS_POLICY_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+struct egress_policy;
+struct json_object;
+
+#define EGRESS_POLICY_MAX (1u << 20) /* maximum bytes of a policy's text */
+#define EGRESS_NAME_MAX 253          /* maximum bytes of a name, without a final dot */
+#define EGRESS_PORTS_MAX 64          /* maximum number of different ports that a policy names */
+
+enum egress_verdict {
+	EGRESS_DENY,
+	EGRESS_ALLOW, /* a tunnel: its bytes are not looked at, except the name in a TLS greeting */
+	EGRESS_INSPECT, /* HTTP rules apply: nginx ends the connection */
+};
+
+struct egress_decision {
+	enum egress_verdict verdict;
+	char rule[320]; /* the entry that decided, as `handrail net show` spells it, such as
+			   "allowOut *.example.com"; "no rule" */
+};
+
+/* Reads a network object. `presets` is the directory of the preset files, or NULL if presets are an
+ * error. Anything that this version does not enforce is an error that names the member. The policy
+ * is the caller's; NULL: *err is set. */
+struct egress_policy *
+egress_policy_read(struct json_object *o, const char *presets, struct hr_err *err);
+void egress_policy_free(struct egress_policy *p); /* Does nothing with NULL. */
+
+/* Reads a host name: ASCII letters, digits, '-', '_' and '.', one final dot allowed; writes it in
+ * lower case without that dot. Returns false if it is none. */
+bool egress_name(const char *text, size_t len, char ret[EGRESS_NAME_MAX + 1]);
+
+/* Decides on a connection to a name, or to an address that no name stands for. */
+void egress_policy_name(
+    const struct egress_policy *p, const char *name, int port, struct egress_decision *ret);
+void egress_policy_address(
+    const struct egress_policy *p, struct in_addr a, int port, struct egress_decision *ret);
+
+/* Returns true if a connection to a name may go to this address of it: the address is public, or an
+ * entry names its range or address, and no denyOut entry that beats this contains it. */
+bool egress_policy_result(const struct egress_policy *p, const struct sockaddr *a);
+
+/* Decides on one request of an inspected host. `path` is the raw request target without its query.
+ * An ambiguous path (encoded or literal dot segments, a backslash, an encoded one, a null) is
+ * denied where rules have paths. */
+void egress_policy_request(const struct egress_policy *p, const char *name, int port,
+    const char *method, const char *path, struct egress_decision *ret);
+
+/* What nginx has to enforce for an inspected host, in the order of the rules; the first rule that
+ * matches decides. */
+struct egress_http_rule {
+	bool deny;
+	const char *const *methods; /* upper case, NULL-terminated; NULL: all */
+	const char *const *paths;   /* patterns: '*' stands for any bytes, '/' included, everything
+				       else for itself; NULL: all */
+	const char *const *headers; /* "Name: value", the value with ${secrets.NAME}; NULL: none */
+	const char *spelled;        /* as in egress_decision.rule */
+};
+struct egress_credential {
+	const char *variable; /* of the box, such as GITHUB_TOKEN */
+	const char *secret;   /* name of the secret */
+};
+/* Calls `rule` for each rule and `credential` for each credential that holds for name:port. */
+int egress_policy_http(const struct egress_policy *p, const char *name, int port,
+    int (*rule)(void *arg, const struct egress_http_rule *r),
+    int (*credential)(void *arg, const struct egress_credential *c), void *arg);
+
+/* Calls fn for each credential of the policy, for the variables of a box. */
+int egress_policy_credentials(const struct egress_policy *p,
+    int (*fn)(void *arg, const struct egress_credential *c), void *arg);
+/* Calls fn with the name of each secret that the policy uses, each once. */
+int egress_policy_secrets(
+    const struct egress_policy *p, int (*fn)(void *arg, const char *secret), void *arg);
+
+/* Writes the ports on which the broker must listen: 80, 443 and those that entries name. Returns
+ * their number. */
+size_t egress_policy_ports(const struct egress_policy *p, int ret[EGRESS_PORTS_MAX + 2]);
+/* Returns the policy's own DNS servers as text "ADDRESS[:PORT]", NULL-terminated; NULL: those of
+ * the machine. */
+const char *const *egress_policy_servers(const struct egress_policy *p);
+
+struct hr_buf;
+/* Appends the policy in sentences, a line each, with the entries of the presets spelled out, for
+ * `handrail net show`. No secret is in it. */
+void egress_policy_explain(const struct egress_policy *p, struct hr_buf *b);
+
+#endif

@@ -1,0 +1,67 @@
+/* egress_wire: reads the first bytes of foreign connections: DNS questions, the TLS greeting, and
+ * the heads of the two proxy protocols. It makes no system call and keeps no state. */
+#ifndef HR_EGRESS_WIRE_H
+#define HR_EGRESS_WIRE_H
+
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "egress/policy.h"
+
+/* ---- DNS: one question, answered by ourselves ---- */
+
+enum {
+	EGRESS_DNS_A = 1,
+	EGRESS_DNS_PTR = 12,
+	EGRESS_DNS_AAAA = 28,
+	EGRESS_DNS_SVCB = 64,
+	EGRESS_DNS_HTTPS = 65,
+};
+enum {
+	EGRESS_DNS_OK = 0,
+	EGRESS_DNS_SERVFAIL = 2,
+	EGRESS_DNS_NXDOMAIN = 3,
+	EGRESS_DNS_REFUSED = 5
+};
+#define EGRESS_DNS_MAX 1024 /* room of an answer: a longer question is no question */
+
+struct egress_question {
+	char name[EGRESS_NAME_MAX + 1]; /* lower case; "" if the question's name is no host name */
+	int type;
+	size_t end; /* bytes of header and question, which an answer repeats */
+};
+
+/* Reads a query with exactly one question of class IN; additional records are ignored. Returns
+ * false if there is nothing to answer. */
+bool egress_dns_read(const void *p, size_t len, struct egress_question *ret);
+/* Writes an answer with that code, and with one A record unless `a` is NULL. Returns its length. */
+size_t egress_dns_answer(const void *query, const struct egress_question *q, int code,
+    const struct in_addr *a, uint32_t ttl_s, uint8_t ret[EGRESS_DNS_MAX]);
+
+/* ---- the name in a TLS greeting ---- */
+
+/* Returns 1 with the server's name ("" if the greeting has none), 0 if more bytes are needed, or -1
+ * if this is no TLS greeting, or one that two readers could read differently (two names, a name
+ * that is no host name, a greeting of more than 16 KB). */
+int egress_hello_name(const void *p, size_t len, char ret[EGRESS_NAME_MAX + 1]);
+
+/* ---- proxies: CONNECT and SOCKS5 ---- */
+
+struct egress_target {
+	char name[EGRESS_NAME_MAX + 1]; /* "" for an address */
+	struct in_addr address;
+	int port;
+	size_t used; /* bytes of the head, which are not for the target */
+};
+
+/* Reads "CONNECT NAME:PORT HTTP/1.x" with its header lines. Returns 1, 0 if more bytes are needed
+ * (at most 16 KB), or -1 for anything else. */
+int egress_connect_read(const void *p, size_t len, struct egress_target *ret);
+/* Reads the greeting of SOCKS5, which must offer "no authentication", and its request CONNECT. The
+ * same results; -2: a correct request for something else (the reply is 7), -3: no acceptable
+ * authentication. */
+int egress_socks_greeting(const void *p, size_t len, size_t *ret_used);
+int egress_socks_request(const void *p, size_t len, struct egress_target *ret);
+
+#endif
