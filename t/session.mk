@@ -2,12 +2,12 @@
 check_PROGRAMS += %D%/unit/test_core %D%/unit/test_core_content %D%/unit/test_core_given \
 	%D%/unit/test_core_model \
 	%D%/unit/test_core_nomem %D%/unit/test_core_shell %D%/unit/test_core_silent \
-	%D%/unit/test_environ %D%/unit/test_hook %D%/unit/test_python %D%/unit/test_report \
+	%D%/unit/test_environ %D%/unit/test_hook %D%/unit/test_netlog %D%/unit/test_python %D%/unit/test_report \
 	%D%/unit/test_shellproc %D%/unit/test_statedir %D%/unit/test_view
 TESTS += %D%/unit/test_core %D%/unit/test_core_content %D%/unit/test_core_given \
 	%D%/unit/test_core_model \
 	%D%/unit/test_core_nomem %D%/unit/test_core_shell %D%/unit/test_core_silent \
-	%D%/unit/test_environ %D%/unit/test_hook %D%/unit/test_python %D%/unit/test_report \
+	%D%/unit/test_environ %D%/unit/test_hook %D%/unit/test_netlog %D%/unit/test_python %D%/unit/test_report \
 	%D%/unit/test_shellproc %D%/unit/test_statedir %D%/unit/test_view
 session_fake = %D%/unit/core_check.c %D%/unit/core_check.h %D%/unit/core_fake.c %D%/unit/core_fake.h
 t_unit_test_core_SOURCES = %D%/unit/test_core.c $(session_fake)
@@ -32,6 +32,9 @@ t_unit_test_environ_LDADD = libkeeper.la $(CHECK_LIBS)
 t_unit_test_hook_SOURCES = %D%/unit/test_hook.c %D%/unit/scratch.h
 t_unit_test_hook_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_hook_LDADD = libsession.la $(CHECK_LIBS)
+t_unit_test_netlog_SOURCES = %D%/unit/test_netlog.c
+t_unit_test_netlog_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_netlog_LDADD = libkeeper.la $(CHECK_LIBS)
 t_unit_test_python_SOURCES = %D%/unit/test_python.c
 t_unit_test_python_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_python_LDADD = libkeeper.la $(CHECK_LIBS)

@@ -253,6 +253,7 @@ keeper_open(struct hr_keeper *k, struct hr_err *err)
 	if (hr_shell_user_find(&k->user, k->config->user, k->config->change_user, err) < 0)
 		return -1;
 	k->user.confine = k->config->confine;
+	k->netlog.path = k->config->network_log;
 	hr_account_find(&k->account, k->user.uid);
 	if (resume_open(k, err) < 0)
 		return -1;

@@ -25,6 +25,7 @@ struct hr_keeper_config {
 	const char *const *init_commands; /* commands run before readiness; they must succeed */
 	size_t n_init_commands;
 	size_t output_log;          /* bytes of output to retain for viewers */
+	const char *network_log;    /* file for session/netlog.h; NULL: none */
 	struct hr_confine *confine; /* limits of the shell */
 	bool is_static;             /* serve_fd is one connection, not a listener */
 	int notify_fd;              /* -1: none */

@@ -13,6 +13,7 @@
 #include "session/prompt/hook.h"
 #include "session/kept.h"
 #include "session/keeper.h"
+#include "session/netlog.h"
 #include "session/prompt/report.h"
 #include "session/shellproc.h"
 #include "session/statedir.h"
@@ -121,7 +122,8 @@ struct hr_keeper {
 	struct hr_buf py_path;
 	struct hr_account account; /* account of the shell */
 	pid_t said_pid;            /* process of the last report */
-	unsigned hides;            /* HR_HIDES_*, for the shell that runs the command */
+	struct hr_netlog netlog;
+	unsigned hides;   /* HR_HIDES_*, for the shell that runs the command */
 	bool tells_hides; /* true: that shell reported `hides`; false: `hides` is unchanged */
 	/* state of the check of the directory that the shell reported */
 	bool place_looked, place_good;

@@ -20,6 +20,7 @@ libkeeper_la_SOURCES = \
 	%D%/client.c \
 	%D%/commands.c %D%/commands.h \
 	%D%/confine.c %D%/confine.h \
+	%D%/netlog.c %D%/netlog.h \
 	%D%/environ.c %D%/environ.h \
 	%D%/exec.c \
 	%D%/files.c \

@@ -21,7 +21,15 @@
 
 const char *argp_program_version = "handrail-session (" PACKAGE_NAME ") " PACKAGE_VERSION;
 
-enum { OPT_MEMORY = 256, OPT_PROCESSES, OPT_FILES, OPT_NO_PRIVILEGES, OPT_OOM, OPT_OUTPUT_LOG };
+enum {
+	OPT_MEMORY = 256,
+	OPT_PROCESSES,
+	OPT_FILES,
+	OPT_NO_PRIVILEGES,
+	OPT_OOM,
+	OPT_OUTPUT_LOG,
+	OPT_NETWORK_LOG
+};
 
 static const struct argp_option options[] = {
     {"name", 'n', "NAME", 0, "name of the session, for the log", 0},
@@ -41,6 +49,7 @@ static const struct argp_option options[] = {
     {"limit-processes", OPT_PROCESSES, "N", 0, "processes of its user", 0},
     {"limit-files", OPT_FILES, "N", 0, "open files of each of its processes", 0},
     {"output-log", OPT_OUTPUT_LOG, "BYTES", 0, "output kept for viewers", 0},
+    {"network-log", OPT_NETWORK_LOG, "FILE", 0, "sentences about refused connections", 0},
     {"oom-score", OPT_OOM, "N", 0, "oom_score_adj of the shell, up to 1000", 0},
     {"no-new-privileges", OPT_NO_PRIVILEGES, NULL, 0, "no program gains any: no sudo", 0},
     {0},
@@ -94,6 +103,7 @@ parse(int key, char *arg, struct argp_state *state)
 	case OPT_FILES: a->confine.files = parse_limit(arg, state); break;
 	case OPT_NO_PRIVILEGES: a->confine.no_new_privileges = true; break;
 	case OPT_OUTPUT_LOG: c->output_log = parse_limit(arg, state); break;
+	case OPT_NETWORK_LOG: c->network_log = arg; break;
 	case OPT_OOM:
 		if (parse_limit(arg, state) > 1000)
 			argp_error(state, "--oom-score is more than 1000");

@@ -483,6 +483,7 @@ op_began(void *arg, const char *p, size_t len)
 	if (!k->tells_hides)
 		k->hides = memmem(p, len, "exec", 4) == NULL ? look_hides(k, k->said_pid) : 0;
 	hr_confine_begin(k->config->confine);
+	hr_netlog_begin(&k->netlog);
 	resume_unsure(k);
 	resume_log_given(k, p, k->hidden ? 0 : len);
 	follow_began(k, p, len);
@@ -501,6 +502,7 @@ op_why(void *arg, int exit_code, struct hr_buf *out)
 	struct hr_keeper *k = arg;
 
 	hr_confine_why(k->config->confine, exit_code != 0 ? claims_place(k) : NULL, out);
+	hr_netlog_why(&k->netlog, out);
 	hr_buf_adds(out, notes[k->hides]);
 }
 

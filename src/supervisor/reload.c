@@ -49,7 +49,7 @@ hr_server_load(struct hr_settings *c, const struct hr_options *o, const char *co
 {
 	char **const paths[] = {&c->working_dir, &c->log_file, &c->state_dir,
 	    &c->session_api_key_file, &c->tls_certificate, &c->tls_certificate_key,
-	    &c->tls_client_ca, &c->tls_client_crl};
+	    &c->tls_client_ca, &c->tls_client_crl, &c->network_log};
 	size_t i;
 
 	if (hr_settings_init(c, err) < 0)

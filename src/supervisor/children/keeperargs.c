@@ -105,6 +105,8 @@ hr_keeper_args_init(struct hr_keeper_args *a, const struct hr_context *ctx, cons
 		args_add(a, "--journal-sync", NULL);
 	args_add(a, "--no-change-timeout", a->timeout);
 	args_number(a, "--output-log", a->log, (uint64_t)ctx->settings.output_log_bytes);
+	if (ctx->settings.network_log[0] != '\0')
+		args_add(a, "--network-log", ctx->settings.network_log);
 	args_limits(a, ctx);
 	if (is_static) {
 		args_add(a, "--static", NULL);

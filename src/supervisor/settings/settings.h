@@ -38,6 +38,7 @@ struct hr_settings {
 	char *viewer_url_file;
 	char *allowed_hosts;
 	bool port_paths;
+	char *network_log;
 	long long nginx_workers, nginx_connections, client_max_body_bytes;
 	long long client_header_timeout, client_body_timeout, keepalive_timeout, fastcgi_timeout;
 	long long client_send_timeout, client_max_header_bytes;

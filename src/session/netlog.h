@@ -1,0 +1,23 @@
+/* netlog: lines for an observation about connections that were refused while a command ran. The
+ * broker of a box (handrail-egress(8)) writes them to a file that the box cannot change. */
+#ifndef HR_SESSION_NETLOG_H
+#define HR_SESSION_NETLOG_H
+
+#include <sys/types.h>
+
+#include "base/buf.h"
+
+struct hr_netlog {
+	const char *path; /* a line each: a time, a blank, and a sentence without its full stop;
+			     NULL: no such file */
+	/* where the current command began */
+	ino_t file;
+	off_t at;
+};
+
+/* Marks the start of a command. */
+void hr_netlog_begin(struct hr_netlog *l);
+/* Appends a line for each different sentence since then, with its number if there were several. */
+void hr_netlog_why(const struct hr_netlog *l, struct hr_buf *out);
+
+#endif
