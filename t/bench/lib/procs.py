@@ -48,14 +48,16 @@ def _tasks(pid):
 
 
 def cpu_us(pids):
-    """CPU time in microseconds by process. Threads and children that have ended are not in it."""
+    """CPU time in microseconds by process. Threads and processes that have ended are not in it."""
     used = {}
     for pid in pids:
+        tasks = _tasks(pid)
         total = 0
-        for task in _tasks(pid):
+        for task in tasks:
             text = _read("/proc/%d/task/%s/schedstat" % (pid, task))
             total += int(text.split()[0]) if text else 0
-        used[pid] = total / 1000
+        if tasks:
+            used[pid] = total / 1000
     return used
 
 
@@ -68,12 +70,14 @@ def switches(pids):
     """Context switches, wanted and unwanted, by process: a process that sleeps on has none."""
     counted = {}
     for pid in pids:
+        tasks = _tasks(pid)
         total = 0
-        for task in _tasks(pid):
+        for task in tasks:
             for line in _read("/proc/%d/task/%s/status" % (pid, task)).splitlines():
                 if "ctxt_switches" in line:
                     total += int(line.split()[1])
-        counted[pid] = total
+        if tasks:
+            counted[pid] = total
     return counted
 
 
