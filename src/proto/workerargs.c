@@ -36,6 +36,8 @@ const struct hr_worker_option hr_worker_options[] = {
 	HR_WORKER_NUMBER, ULONG_MAX, false},
     {"--office-converter", "PATH", "in place of handrail-office", AT(office_converter),
 	HR_WORKER_TEXT, 0, false},
+    {"--network-log", "FILE", "sentences about refused connections", AT(network_log),
+	HR_WORKER_TEXT, 0, false},
     {"--page-rights", "act|look|none", "rights of a sign-in to the page", AT(page_rights),
 	HR_WORKER_TEXT, 0, false},
     {"--page-lifetime", "SECONDS", "its lifetime", AT(page_lifetime), HR_WORKER_NUMBER, UINT_MAX,

@@ -13,8 +13,8 @@
 
 struct hr_worker_args {
 	/* paths; NULL or "": the option is not given */
-	const char *pool, *run_dir, *work_dir, *libexec_dir, *office_converter, *journal,
-	    *page_rights;
+	const char *pool, *run_dir, *work_dir, *libexec_dir, *office_converter, *network_log,
+	    *journal, *page_rights;
 	const char *hidden[HR_WORKER_HIDDEN];
 	unsigned long slot, max_requests, unpack_bytes, unpack_entries;
 	/* HR_WORKER_UNKNOWN: the option is not given */

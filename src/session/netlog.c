@@ -35,13 +35,17 @@ hr_netlog_begin(struct hr_netlog *l)
 static bool
 count_line(struct sentence list[SENTENCES_MAX], const char *p, size_t len)
 {
-	const char *blank = memchr(p, ' ', len);
-	struct sentence s;
+	struct sentence s = {p, len, 1};
+	const char *blank;
 	size_t i;
 
-	if (blank == NULL)
-		return true;
-	s = (struct sentence){blank + 1, len - (size_t)(blank + 1 - p), 1};
+	for (i = 0; i < 2; i++) { /* the time and the target */
+		blank = memchr(s.p, ' ', s.len);
+		if (blank == NULL)
+			return true;
+		s.len -= (size_t)(blank + 1 - s.p);
+		s.p = blank + 1;
+	}
 	for (i = 0; i < SENTENCES_MAX; i++) {
 		if (list[i].count == 0) {
 			list[i] = s;

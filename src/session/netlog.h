@@ -8,9 +8,9 @@
 #include "base/buf.h"
 
 struct hr_netlog {
-	const char *path; /* a line each: a time, a blank, and a sentence without its full stop;
-			     NULL: no such file */
-	/* where the current command began */
+	const char *path; /* a line each: time, target, and a sentence without its full stop; NULL:
+			     no file */
+	/* place in the file at the start of the current command */
 	ino_t file;
 	off_t at;
 };

@@ -22,6 +22,7 @@ libworker_la_SOURCES = \
 	%D%/live.c %D%/live.h \
 	%D%/live_browser.c \
 	%D%/live_cells.c \
+	%D%/live_network.c \
 	%D%/live_output.c \
 	%D%/live_sessions.c \
 	%D%/mcp.c \

@@ -98,6 +98,7 @@ work(const struct hr_worker_args *a, const struct hr_reach *reach, struct hr_wor
 	if (office == NULL)
 		return hr_err_nomem(err);
 	w->office = a->office_converter != NULL ? a->office_converter : office;
+	w->network_log = a->network_log;
 	hr_detect_from(a->libexec_dir);
 	w->channel = CHANNEL_FD;
 	w->unpack_limits = (struct hr_unpack_limits){a->unpack_bytes, a->unpack_entries};

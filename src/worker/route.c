@@ -44,6 +44,7 @@ static const struct route routes[] = {
     {"/handrail/v1/session", "GET", false, hr_handle_live_session},
     {"/handrail/v1/commands", "GET", false, hr_handle_live_commands},
     {"/handrail/v1/cells", "GET", false, hr_handle_live_cells},
+    {"/handrail/v1/network", "GET", false, hr_handle_live_network},
     {"/handrail/v1/output", "GET", false, hr_handle_live_output},
     {"/handrail/v1/browser/", "GET", false, hr_handle_live_browser},
     {"/handrail/v1/input", "POST", false, hr_handle_live_input},

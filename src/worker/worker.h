@@ -24,6 +24,7 @@ struct hr_worker {
 	uid_t user_id;           /* owner of the files that actions create */
 	const char *libexec_dir; /* directory of the modules; "": none, as in tests */
 	const char *office;      /* see files/document.h */
+	const char *network_log; /* the setting; NULL or "": none */
 	int channel;             /* descriptor of the supervisor's channel; -1: none, as in tests */
 	int shell_fd; /* connection of the default session's keeper; -1: not connected yet */
 	struct hr_scoreboard *board;
@@ -102,6 +103,7 @@ hr_handler_fn hr_handle_live_create;
 hr_handler_fn hr_handle_live_input;
 hr_handler_fn hr_handle_live_keys;
 hr_handler_fn hr_handle_live_kill;
+hr_handler_fn hr_handle_live_network;
 hr_handler_fn hr_handle_live_output;
 hr_handler_fn hr_handle_live_resize;
 hr_handler_fn hr_handle_live_run;

@@ -6,8 +6,10 @@ import hashlib
 import http.client
 import json
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -504,6 +506,32 @@ def keeper_dies():
         equal([c["id"] for c in commands(s)], [1, 2])
 
 
+def refused_connections():
+    """What the network's rules refused while a command ran: in its observation, and in a list."""
+    top = tempfile.mkdtemp()
+    path = os.path.join(top, "refused")
+
+    def told(command):
+        return s.action(command).json()["extras"]["metadata"]["suffix"]
+
+    try:
+        with Server(settings={"network_log": path}) as s:
+            equal(s.get(V1 + "network").json(), {"refused": []})
+            line = "1767225600 a.test:443 POST a.test/\\x was refused: no rule"
+            suffix = told("printf '%%s\\n' '%s' '%s' >>%s" % (line, line, path))
+            equal("\n[Network: POST a.test/\\x was refused: no rule, 2 times.]" in suffix, True, suffix)
+            equal("Network" in told("true"), False)
+            equal(s.get(V1 + "network").json()["refused"],
+                  2 * [{"time": 1767225600, "target": "a.test:443", "text": line.split(" ", 2)[2]}])
+            told("for i in {1..3000}; do echo 1 b.test:1 another one of them; done >>" + path)
+            refused = s.get(V1 + "network").json()["refused"]
+            equal((1000 < len(refused) < 3000, {r["text"] for r in refused}), (True, {"another one of them"}))
+    finally:
+        shutil.rmtree(top)
+    with Server() as s:
+        equal(s.get(V1 + "network").status, 404)
+
+
 def key_is_needed():
     with Server(env={"SESSION_API_KEY": "k"}, args=["--listen", "127.0.0.1"]) as s:
         for method, path in (("GET", "session"), ("GET", "output"), ("POST", "input"), ("POST", "signal"),
@@ -545,7 +573,8 @@ def no_page_from_elsewhere():
 
 TESTS = [no_page_from_elsewhere, while_it_runs, nothing_is_lost, no_event_is_lost, old_output_is_dropped, events,
          gaps_are_told, input_and_signals, bound_to_one_command, list_of_commands, keys, size_of_the_terminal,
-         followers_take_nothing_from_actions, end_of_the_server, keeper_dies, key_is_needed]
+         followers_take_nothing_from_actions, end_of_the_server, keeper_dies, key_is_needed,
+         refused_connections]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))

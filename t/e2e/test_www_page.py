@@ -241,6 +241,12 @@ VIEWS = """
             v.shown();
             return until(v, 'td');
         },
+        network(m) {
+            const refusal = {time: 1, target: evil, text: evil};
+            const v = m.createNetwork({api: {get: json({refused: [refusal, {time: evil, target: 1}, null]})}});
+            v.shown();
+            return until(v, 'td');
+        },
         shells(m) {
             const v = m.createShells({get: json({sessions: [{name: evil}]})}, {rights: () => 'act'});
             v.chosen('x');
@@ -282,7 +288,7 @@ def every_view_believes_nothing():
     need_browser()
     with Keyed() as s, Window() as w:
         enter(w, s)
-        views = ("plugins", "alerts", "commands", "log", "shells", "files", "browser")
+        views = ("plugins", "alerts", "commands", "log", "network", "shells", "files", "browser")
         equal(w.js_async(VIEWS, EVIL), dict({name: [True, 0] for name in views}, hit=0))
         equal(complaints(w), [])
 
@@ -1045,6 +1051,37 @@ def notebook_cells():
         equal(complaints(w), [])
 
 
+def refused_connections():
+    """The view of the network: what was refused, and the command that allows it."""
+    need_browser()
+    top = tempfile.mkdtemp()
+    path = os.path.join(top, "refused")
+    open(path, "w").close()
+    os.chmod(top, 0o755)
+    try:
+        with Keyed(settings={"network_log": path}) as s, Window() as w:
+            enter(w, s)
+            w.click("#tab-network")
+            w.until("nothing yet", "return document.querySelector('#view-network .note').textContent === "
+                    "'Nothing was refused.'")
+            with open(path, "a") as f:
+                f.write("1767225600 a.test:443 GET a.test/ was refused: no rule\n1767225601 b.test:22 odd <b>one\n")
+            w.click("#tab-shell")
+            w.click("#tab-network")
+            equal(w.until("its rows", "const rows = [...document.querySelectorAll('#view-network tbody tr')].map((e) => "
+                          "[e.cells[1].innerText, e.cells[2].innerText]); return rows.length === 2 && rows"),
+                  [["odd <b>one", "handrail net allow NAME b.test:22"],
+                   ["GET a.test/ was refused: no rule", "handrail net allow NAME a.test:443"]])
+            equal(complaints(w), [])
+        with Keyed() as s, Window() as w:
+            enter(w, s)
+            w.click("#tab-network")
+            w.until("no rules", "return document.querySelector('#view-network .note').textContent === "
+                    "'This sandbox has no rules for its network.'")
+    finally:
+        shutil.rmtree(top)
+
+
 def viewer_without_rights():
     need_browser()
     with Keyed() as s, Window() as w:
@@ -1114,7 +1151,7 @@ BY_HAND = [much_output, idle_for_a_minute, screenshot]
 TESTS = [shell_view, cut_and_healed, nothing_is_believed, every_view_believes_nothing, parts_by_themselves,
          from_elsewhere,
          behind_tls_and_a_path, other_views, files_tree, files_view, files_changed, shells_and_log, own_shell,
-         notebook_cells,
+         notebook_cells, refused_connections,
          viewer_without_rights]
 
 if __name__ == "__main__":

@@ -54,10 +54,10 @@ expect(const char *want)
 
 START_TEST(only_what_the_command_met)
 {
-	append(path, "1 a.test:443 was refused: no rule\n");
+	append(path, "1 a.test:443 a.test:443 was refused: no rule\n");
 	hr_netlog_begin(&net);
 	expect("");
-	append(path, "2 b.test:22 was refused: no rule\n");
+	append(path, "2 b.test:22 b.test:22 was refused: no rule\n");
 	expect("\n[Network: b.test:22 was refused: no rule.]");
 	hr_netlog_begin(&net);
 	expect("");
@@ -67,7 +67,8 @@ END_TEST
 START_TEST(equal_ones_are_counted)
 {
 	hr_netlog_begin(&net);
-	append(path, "1 a was refused\n1 b was refused\n2 a was refused\n9 a was refused\n");
+	append(
+	    path, "1 a a was refused\n1 b b was refused\n2 a a was refused\n9 c a was refused\n");
 	expect("\n[Network: a was refused, 3 times.]\n[Network: b was refused.]");
 }
 END_TEST
@@ -79,10 +80,10 @@ START_TEST(many_are_bounded)
 
 	hr_netlog_begin(&net);
 	for (i = 0; i < 9; i++) {
-		(void)snprintf(line, sizeof(line), "1 host%d\n", i);
+		(void)snprintf(line, sizeof(line), "1 x host%d\n", i);
 		append(path, line);
 	}
-	append(path, "1 host0\n");
+	append(path, "1 x host0\n");
 	expect("\n[Network: host0, 2 times.]\n[Network: host1.]\n[Network: host2.]"
 	       "\n[Network: host3.]\n[Network: host4.]\n[Network: 4 more refusals.]");
 }
@@ -90,9 +91,9 @@ END_TEST
 
 START_TEST(a_new_file_is_read_from_its_start)
 {
-	append(path, "1 old\n");
+	append(path, "1 x old\n");
 	hr_netlog_begin(&net);
-	append(other, "2 new\n");
+	append(other, "2 x new\n");
 	ck_assert_int_eq(rename(other, path), 0);
 	expect("\n[Network: new.]");
 }
@@ -101,7 +102,7 @@ END_TEST
 START_TEST(unfinished_and_odd_lines)
 {
 	hr_netlog_begin(&net);
-	append(path, "\nword\n 1\n7 whole\n8 half");
+	append(path, "\nword\n1 word\n  1\n7 x whole\n8 x half");
 	expect("\n[Network: 1.]\n[Network: whole.]");
 }
 END_TEST
@@ -111,7 +112,7 @@ START_TEST(no_file_no_lines)
 	(void)unlink(path);
 	hr_netlog_begin(&net);
 	expect("");
-	append(path, "1 first\n");
+	append(path, "1 x first\n");
 	expect("\n[Network: first.]");
 	net.path = NULL;
 	hr_netlog_begin(&net);
@@ -124,14 +125,14 @@ START_TEST(only_the_end_of_a_flood_is_read)
 	static char flood[200 << 10];
 	size_t i;
 
-	for (i = 0; i + 8 <= sizeof(flood); i += 8)
-		(void)memcpy(flood + i, "1 loops\n", 8);
+	for (i = 0; i + 9 <= sizeof(flood); i += 9)
+		(void)memcpy(flood + i, "1 x loop\n", 9);
 	flood[sizeof(flood) - 1] = '\0';
 	hr_netlog_begin(&net);
 	append(path, flood);
-	append(path, "\n1 last\n");
-	/* 64 KB hold "last", an empty line and 8,191 others */
-	expect("\n[Network: loops, 8191 times.]\n[Network: last.]");
+	append(path, "\n1 x last\n");
+	/* 64 KB hold "last", the rest of a line and 7,280 whole ones */
+	expect("\n[Network: loop, 7280 times.]\n[Network: last.]");
 }
 END_TEST
 

@@ -9,6 +9,7 @@ import {foreign, h, plain} from "./dom.js";
 import {createFiles} from "./files.js";
 import {createLog} from "./log.js";
 import {createMetrics} from "./metrics.js";
+import {createNetwork} from "./network.js";
 import {createPlugins} from "./plugins.js";
 import {createShells} from "./shells.js";
 import {createSignIn} from "./signin.js";
@@ -29,6 +30,7 @@ function createPage(me, leave) {
 	const plugins = createPlugins(), metrics = createMetrics(), files = createFiles(place), log = createLog(place);
 	const browser = createBrowser(place), shells = createShells(api, {rights, choose, begun: () => terminal.type(), say: (why) => terminal.say(why)});
 	const cells = createCells(api, {show: commands.cells, isRunning: commands.isRunning});
+	const network = createNetwork(place);
 	const alerts = createAlerts((n) => tabs.mark("alerts", n > 0 ? `Alerts (${n})` : "Alerts"));
 	const state = h("span", {class: "state", role: "status"}), dir = foreign("", {class: "dir mono"});
 	const out = h("button", {type: "button", onclick: leave, hidden: me.expires_in === null}, "Sign out");
@@ -39,6 +41,7 @@ function createPage(me, leave) {
 		{id: "browser", title: "Browser", element: browser.element, shown: browser.shown, hidden: browser.hidden},
 		{id: "plugins", title: "Plugins", element: plugins.element},
 		{id: "metrics", title: "Metrics", element: metrics.element, shown: metrics.shown, hidden: metrics.hidden},
+		{id: "network", title: "Network", element: network.element, shown: network.shown, hidden: network.hidden},
 		{id: "alerts", title: "Alerts", element: alerts.element},
 		{id: "log", title: "Log", element: log.element, shown: log.shown, hidden: log.hidden},
 	]);
@@ -68,6 +71,7 @@ function createPage(me, leave) {
 		sample(d) {
 			metrics.sample(d);
 			cells.sample(d);
+			network.sample();
 		},
 	};
 	globalThis.handrailTerminal = terminal.term; // for whoever looks into the page by hand

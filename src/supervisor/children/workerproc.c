@@ -52,6 +52,7 @@ worker_args(const struct hr_pool_worker *w, struct hr_worker_argv *ret)
 				 .unpack_bytes = (unsigned long)c->unpack_max_bytes,
 				 .unpack_entries = (unsigned long)c->unpack_max_entries,
 				 .office_converter = c->office_converter,
+				 .network_log = c->network_log,
 				 .page_rights = ctx->www != NULL ? c->page_rights : "none",
 				 .page_lifetime = (unsigned long)c->page_lifetime,
 				 .journal = c->journal_entries > 0 ? ctx->journal : NULL,
