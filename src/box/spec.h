@@ -33,6 +33,7 @@ struct box_spec {
 	const char *storage; /* a directory of the caller's, for all that the box changes */
 	const char *root;    /* a directory with a system of its own; NULL: the host's programs */
 	bool host_network; /* false: the box has no network, only a loopback interface of its own */
+	bool egress; /* that interface takes connections to every IPv4 address, for a broker */
 	const char *directory; /* directory in which the program starts */
 	struct box_mount mounts[BOX_MOUNTS_MAX];
 	size_t nmounts;

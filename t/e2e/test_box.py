@@ -152,10 +152,26 @@ def network(b):
         equal(got, ["Connection refused", "Connection refused", "Network is unreachable", "    lo"])
         got = b.lines(script, env=[PATH, "PROGRAM=" + reach], network="host")
         equal(got[0], "reached")
+        equal(b.lines(script, env=[PATH, "PROGRAM=" + reach], network="egress"), ["Connection refused"] * 3 + ["    lo"])
         status, said, _ = b.run(b.document("true"), "--check")
         equal(status, 0)
         if "Landlock keeps" in said:
             equal(got[1], "Operation not permitted", "Landlock keeps abstract sockets away")
+
+
+def every_address(b):
+    """With "egress" a listener in the box takes connections and packets to every IPv4 address, and none over IPv6."""
+    to = ("192.0.2.1", "198.18.0.1", "10.0.0.1", "169.254.169.254")
+    program = ("import socket\n"
+               "l = socket.socket(); l.bind(('0.0.0.0', 443)); l.listen()\n"
+               "u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.bind(('0.0.0.0', 53))\n"
+               "for to in %r:\n"
+               "    c = socket.create_connection((to, 443), 5); print(l.accept()[0].getsockname()[0])\n"
+               "    v = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); v.sendto(b'q', (to, 53)); print(u.recv(9))\n"
+               "try: socket.create_connection(('2001:db8::1', 443), 5)\n"
+               "except OSError as why: print(why.strerror)\n" % (to,))
+    got = b.lines('python3 -c "$PROGRAM"', env=[PATH, "PROGRAM=" + program], network="egress")
+    equal(got, [line for address in to for line in (address, "b'q'")] + ["Network is unreachable"])
 
 
 def resolver(b):
@@ -620,7 +636,7 @@ def shared_storage(b):
     ours.close()
 
 
-CASES = [files, kept, first_start, own_files, hosts, added, processes, network, resolver, container,
+CASES = [files, kept, first_start, own_files, hosts, added, processes, network, every_address, resolver, container,
          nested_root, fence, launchers_file, signals, terminal, mounts, planted, foreign_root,
          limits, errors, checked, status_and_streams, detached, delegated, given_up, killed,
          killed_untied, shared_storage]

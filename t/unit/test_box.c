@@ -56,10 +56,13 @@ START_TEST(least)
 	struct box_spec s;
 
 	ck_assert_int_eq(read_it(&s, "{" BASE "}", &e), 0);
-	ck_assert(!s.host_network && s.root == NULL && s.nmounts == 0);
+	ck_assert(!s.host_network && !s.egress && s.root == NULL && s.nmounts == 0);
 	ck_assert_str_eq(s.directory, "/");
 	ck_assert_ptr_null(s.env[0]);
 	ck_assert(s.limits.memory_bytes == 0 && s.limits.processes == 0 && s.limits.cpus == 0);
+	box_spec_done(&s);
+	ck_assert_int_eq(read_it(&s, "{" BASE ",\"network\":\"egress\"}", &e), 0);
+	ck_assert(!s.host_network && s.egress);
 	box_spec_done(&s);
 }
 END_TEST
