@@ -1,0 +1,138 @@
+/* Finds, starts and ends the programs that serve a box from outside: the forwarders and the broker
+ * of its network. The record of each is a file below the box's directory. A process that starts a
+ * program locks its record, and the program keeps the lock until it has written the record: so two
+ * processes never start the same one, and what a killed one has started is found by the next. */
+#include "config.h"
+
+#include "host/box/helper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <json-c/json_object.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/process/spawn.h"
+#include "host/common/module.h"
+#include "host/common/proc.h"
+#include "proto/json.h"
+
+#define RECORD_MAX 4096
+#define END_PATIENCE_MS 5000
+
+/* Opens and locks the record. Returns -1 with *err set; without `make` its sys is ENOENT if there
+ * is none. */
+static int
+open_record(const struct hr_box *b, const char *name, bool make, struct hr_err *err)
+{
+	HR_FREE char *path = hr_box_path(b, name);
+	int fd, r;
+
+	if (path == NULL)
+		return hr_err_nomem(err);
+	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (make ? O_CREAT : 0), 0600);
+	if (fd < 0)
+		return hr_err_sys(err, errno, "open %s", path);
+	while ((r = flock(fd, LOCK_EX)) != 0 && errno == EINTR)
+		;
+	if (r != 0) {
+		(void)hr_err_sys(err, errno, "lock %s", path);
+		hr_fd_close(&fd);
+	}
+	return fd;
+}
+
+/* Returns a pidfd of the recorded process, with its number and port; -1 if it has ended. */
+static int
+read_record(int file, pid_t *ret_pid, int *ret_port)
+{
+	char text[RECORD_MAX];
+	HR_PUT struct json_object *o = NULL;
+	ssize_t n = pread(file, text, sizeof(text), 0);
+
+	if (n <= 0 || hr_json_decode(text, (size_t)n, &o, NULL) < 0)
+		return -1;
+	*ret_pid = (pid_t)hr_json_int_at(o, "pid");
+	*ret_port = (int)hr_json_int_at(o, "port");
+	return hr_proc_watch(*ret_pid, (unsigned long long)hr_json_int_at(o, "started"));
+}
+
+/* Starts the program and waits until it serves: it then closes its standard error. */
+static int
+start(const struct hr_box *b, const struct hr_box_helper *h, int file, struct hr_err *err)
+{
+	HR_FREE char *path = hr_module_path(h->argv[0], err);
+	HR_BUF(said, 1u << 16);
+	int back[2], status = -1;
+	ssize_t n = 0;
+	char *room;
+	pid_t pid;
+
+	if (path == NULL)
+		return -1;
+	if (ftruncate(file, 0) != 0 || pipe2(back, O_CLOEXEC) != 0)
+		return hr_err_sys(err, errno, "start %s", h->argv[0]);
+	pid = hr_spawn(&(const struct hr_spawn){.path = path,
+			   .argv = h->argv,
+			   .umask = -1,
+			   .alone = true,
+			   .fds = (const struct hr_spawn_fd[]){{file, 1}, {back[1], 2},
+			       {b->watch, 3}, {b->socket, 4}},
+			   .nfds = h->socket ? 4 : 3},
+	    err);
+	hr_fd_close(&back[1]);
+	while (pid > 0 && (room = hr_buf_reserve(&said, 1024)) != NULL &&
+	       (n = hr_fd_read(back[0], room, 1024)) > 0)
+		hr_buf_grew(&said, (size_t)n);
+	hr_fd_close(&back[0]);
+	if (pid < 0)
+		return -1;
+	if (hr_spawn_end(pid, &status) == 0 && status == 0 && said.len == 0)
+		return 0;
+	return hr_err_set(err, HR_E_RUNTIME, "%s: %.*s", h->what,
+	    (int)strcspn(hr_buf_str(&said), "\n"),
+	    said.len > 0 ? hr_buf_str(&said) : hr_exit_words(status));
+}
+
+int
+hr_box_helper_find(const struct hr_box *b, const struct hr_box_helper *h, struct hr_err *err)
+{
+	HR_CLOSE int file = -1;
+	HR_CLOSE int watch = -1;
+	pid_t pid;
+	int port;
+
+	file = open_record(b, h->record, true, err);
+	if (file < 0)
+		return -1;
+	watch = read_record(file, &pid, &port);
+	if (watch >= 0)
+		return port;
+	if (start(b, h, file, err) < 0)
+		return -1;
+	watch = read_record(file, &pid, &port);
+	return watch >= 0 ? port
+			  : hr_err_set(err, HR_E_DISCONNECTED,
+				"%s: the process has ended, as it does with the box", h->what);
+}
+
+void
+hr_box_helper_end(const struct hr_box *b, const char *record)
+{
+	HR_FREE char *path = b->dir != NULL ? hr_box_path(b, record) : NULL;
+	HR_CLOSE int file = path != NULL ? open_record(b, record, false, NULL) : -1;
+	HR_CLOSE int watch = -1;
+	pid_t pid;
+	int port;
+
+	if (file < 0)
+		return;
+	watch = read_record(file, &pid, &port);
+	if (watch >= 0)
+		hr_proc_end(pid, watch, END_PATIENCE_MS);
+	(void)unlink(path);
+}
