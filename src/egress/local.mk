@@ -3,7 +3,10 @@ noinst_LTLIBRARIES += libegress.la
 # a line for each module, so that additions do not meet
 libegress_la_SOURCES = \
 	%D%/edge.c %D%/edge.h \
-	%D%/policy.c %D%/policy.h \
+	%D%/policy.c %D%/policy.h %D%/policy_int.h \
+	%D%/policy_read.c \
+	%D%/policy_show.c \
+	%D%/policy_table.c \
 	%D%/wire.c %D%/wire.h
 libegress_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 libegress_la_LIBADD = libprotojson.la libbase.la

@@ -231,8 +231,8 @@ host(const void *p, size_t len, struct egress_target *ret)
 	return egress_name((const char *)p, len, ret->name);
 }
 
-static bool
-port(const char *p, size_t len, int *ret)
+bool
+egress_port(const char *p, size_t len, int *ret)
 {
 	int v = 0;
 
@@ -286,7 +286,7 @@ egress_connect_read(const void *p, size_t len, struct egress_target *ret)
 		return -1;
 	colon = (const char *)memchr(at, ':', (size_t)(blank - at));
 	if (colon == NULL || !host(at, (size_t)(colon - at), ret) ||
-	    !port(colon + 1, (size_t)(blank - colon - 1), &ret->port))
+	    !egress_port(colon + 1, (size_t)(blank - colon - 1), &ret->port))
 		return -1;
 	ret->used = (size_t)(end + 4 - (const char *)p);
 	return 1;

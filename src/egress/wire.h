@@ -55,6 +55,9 @@ struct egress_target {
 	size_t used; /* bytes of the head, which are not for the target */
 };
 
+/* Reads a port of 1 to 65535 without sign and leading zeros. */
+bool egress_port(const char *p, size_t len, int *ret);
+
 /* Reads "CONNECT NAME:PORT HTTP/1.x" with its header lines. Returns 1, 0 if more bytes are needed
  * (at most 16 KB), or -1 for anything else. */
 int egress_connect_read(const void *p, size_t len, struct egress_target *ret);

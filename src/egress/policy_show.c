@@ -1,0 +1,137 @@
+/* Explains a policy in sentences, and frees it. */
+#include "config.h"
+
+#include "egress/policy_int.h"
+
+#include "base/buf.h"
+
+static void
+list(struct hr_buf *b, const char *before, const struct hr_strv *texts)
+{
+	size_t i;
+
+	for (i = 0; i < texts->n; i++)
+		hr_buf_addf(b, "%s%s", i == 0 ? before : ", ", texts->v[i]);
+}
+
+static void
+ports(struct hr_buf *b, const char *before, const struct policy_ports *ports)
+{
+	unsigned i;
+
+	for (i = 0; i < ports->n; i++)
+		hr_buf_addf(b, "%s%u", i == 0 ? before : ", ", ports->v[i]);
+}
+
+static void
+rule(struct hr_buf *b, const struct policy_rule *r)
+{
+	size_t i;
+
+	hr_buf_addf(b, "%s: %s", r->spelled, r->deny ? "refuse" : "allow");
+	list(b, " ", &r->methods);
+	hr_buf_adds(b, r->methods.n == 0 ? " every request" : " requests");
+	list(b, " for ", &r->paths);
+	ports(b, " on port ", &r->ports);
+	/* without the values, which may be secrets themselves */
+	for (i = 0; i < r->headers.n; i++)
+		hr_buf_addf(b, "%s%.*s", i == 0 ? ", with the header " : ", ",
+		    (int)strcspn(r->headers.v[i], ":"), r->headers.v[i]);
+	hr_buf_addc(b, '\n');
+}
+
+static void
+node(struct hr_buf *b, const struct policy_node *n)
+{
+	const struct policy_entry *e;
+	const struct policy_rule *r;
+	const struct policy_use *u;
+
+	for (e = n->allow; e != NULL; e = e->next)
+		hr_buf_addf(b, "%s\n", e->spelled);
+	for (e = n->deny; e != NULL; e = e->next)
+		hr_buf_addf(b, "%s\n", e->spelled);
+	for (r = n->rules; r != NULL; r = r->next)
+		rule(b, r);
+	for (u = n->uses; u != NULL; u = u->next) {
+		hr_buf_addf(b, "%s: the secret \"%s\" for %s%s", u->credential->spelled,
+		    u->credential->secret, n->key[0] == '.' ? "*" : "", n->key);
+		hr_buf_addf(b, u->port != 0 ? " on port %d\n" : "\n", u->port);
+	}
+}
+
+void
+egress_policy_explain(const struct egress_policy *p, struct hr_buf *b)
+{
+	const struct policy_node *n;
+
+	hr_buf_adds(b, p->internet ? "every public destination is allowed\n"
+				   : "what no line below allows is refused\n");
+	ports(b, "ports of entries without a port: ", &p->ports);
+	hr_buf_addc(b, '\n');
+	list(b, "dnsServers ", &p->servers);
+	if (p->servers.n > 0)
+		hr_buf_addc(b, '\n');
+	for (n = p->first; n != NULL; n = n->later)
+		node(b, n);
+}
+
+static void
+free_entries(struct policy_entry *e)
+{
+	struct policy_entry *next;
+
+	for (; e != NULL; e = next) {
+		next = e->next;
+		free(e->spelled);
+		free(e);
+	}
+}
+
+static void
+free_node(struct policy_node *n)
+{
+	struct policy_rule *r;
+	struct policy_use *u;
+
+	free_entries(n->allow);
+	free_entries(n->deny);
+	while ((r = n->rules) != NULL) {
+		n->rules = r->next;
+		hr_strv_done(&r->methods);
+		hr_strv_done(&r->paths);
+		hr_strv_done(&r->headers);
+		free(r->spelled);
+		free(r);
+	}
+	while ((u = n->uses) != NULL) {
+		n->uses = u->next;
+		free(u);
+	}
+	free(n);
+}
+
+void
+egress_policy_free(struct egress_policy *p)
+{
+	struct policy_credential *c;
+	struct policy_node *n;
+
+	if (p == NULL)
+		return;
+	while ((n = p->first) != NULL) {
+		p->first = n->later;
+		free_node(n);
+	}
+	while ((c = p->credentials) != NULL) {
+		p->credentials = c->next;
+		free(c->variable);
+		free(c->secret);
+		free(c->spelled);
+		free(c);
+	}
+	hr_strv_done(&p->servers);
+	hr_strv_done(&p->secrets);
+	free(p->buckets);
+	free(p);
+}
