@@ -38,6 +38,6 @@ libbase_la_LIBADD = $(DL_LIBS)
 
 # apart: only programs with an event loop need libevent
 noinst_LTLIBRARIES += libloop.la
-libloop_la_SOURCES = %D%/loop.c %D%/loop.h
+libloop_la_SOURCES = %D%/loop.c %D%/loop.h %D%/tunnel.c %D%/tunnel.h
 libloop_la_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS)
 libloop_la_LIBADD = libbase.la $(EVENT_LIBS)

@@ -25,6 +25,7 @@
 #include "base/fd.h"
 #include "base/loop.h"
 #include "base/process/pid.h"
+#include "base/tunnel.h"
 
 /* the descriptors that it is given, besides standard output for the line with the port, and
  * standard error, which it closes as soon as it serves */
@@ -35,25 +36,11 @@
 #define LINGER_MS 5000 /* time for a client to read the end of the last answer */
 #define HALF_MS 60000  /* time for the rest of the answer to a client that sends no more */
 #define HEAD_MS 10000  /* time for the head of the first request, as the server gives */
-#define HEAD_MAX 16384
-#define PIECE 65536
-
-struct way {
-	struct hr_watch *readable, *writable;
-	int from, to;
-	size_t at, len; /* the bytes from `at` to `len` are not sent yet */
-	bool checking;  /* nothing passes before the head of the first request is complete */
-	bool last;      /* a refusal, with which the connection ends */
-	bool drops;     /* the bytes go nowhere: unread ones would reset the answer */
-	bool ended;
-	char p[PIECE];
-};
 
 struct pair {
 	struct forward *f;
-	struct hr_watch *linger; /* ends the pair: the time of one of the limits above */
-	int client, server;
-	struct way up, down;
+	struct hr_tunnel *tunnel;
+	struct hr_watch *head; /* the time for the head of the first request */
 };
 
 struct forward {
@@ -65,20 +52,15 @@ struct forward {
 };
 
 static void on_client(void *arg);
-static void step(struct pair *c, struct way *w);
 
 static void
-pair_free(struct pair *c)
+pair_free(void *arg)
 {
+	struct pair *c = arg;
 	struct forward *f = c->f;
 
-	hr_watch_free(c->linger);
-	hr_watch_free(c->up.readable);
-	hr_watch_free(c->up.writable);
-	hr_watch_free(c->down.readable);
-	hr_watch_free(c->down.writable);
-	hr_fd_close(&c->client);
-	hr_fd_close(&c->server);
+	hr_watch_free(c->head);
+	hr_tunnel_free(c->tunnel);
 	free(c);
 	f->npairs--;
 	if (f->clients == NULL)
@@ -134,91 +116,13 @@ refuse(struct pair *c)
 {
 	static const char body[] = "{\"detail\":\"The address has another name than 127.0.0.1 or "
 				   "localhost with this port\"}";
-	struct way *w = &c->down;
-
-	c->up.drops = true;
-	w->at = 0;
-	w->len = (size_t)snprintf(w->p, sizeof(w->p),
+	char text[512];
+	int n = snprintf(text, sizeof(text),
 	    "HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
 	    "Connection: close\r\n\r\n%s",
 	    sizeof(body) - 1, body);
-	w->last = true;
-	step(c, w);
-}
 
-/* ---- bytes ---- */
-
-/* Waits for the next event of this direction. */
-static void
-wait_for(struct pair *c, struct way *w, struct hr_watch **ret, hr_watch_fn *up, hr_watch_fn *down)
-{
-	hr_watch_fn *fn = w == &c->up ? up : down;
-
-	if (*ret == NULL)
-		*ret = ret == &w->readable ? hr_loop_readable(c->f->loop, w->from, fn, c, NULL)
-					   : hr_loop_writable(c->f->loop, w->to, fn, c, NULL);
-	if (*ret == NULL)
-		pair_free(c);
-}
-
-static void
-on_up(void *arg)
-{
-	struct pair *c = arg;
-
-	step(c, &c->up);
-}
-
-static void
-on_down(void *arg)
-{
-	struct pair *c = arg;
-
-	step(c, &c->down);
-}
-
-/* Sends the bytes. Returns 1 when all are sent, 0 if the receiver is slow, -1 if it is gone. */
-static int
-send_all(struct way *w)
-{
-	ssize_t n;
-
-	while (w->at < w->len) {
-		n = send(w->to, w->p + w->at, w->len - w->at, MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (n < 0 && errno != EINTR)
-			return errno == EAGAIN ? 0 : -1;
-		w->at += n > 0 ? (size_t)n : 0;
-	}
-	w->at = w->len = 0;
-	return 1;
-}
-
-/* Reads what there is. Returns false if the connection is broken. */
-static bool
-receive(struct way *w)
-{
-	ssize_t n = recv(w->from, w->p + w->len, sizeof(w->p) - w->len, MSG_DONTWAIT);
-
-	if (n > 0)
-		w->len += (size_t)n;
-	else if (n == 0)
-		w->ended = true;
-	return n >= 0 || errno == EAGAIN || errno == EINTR;
-}
-
-/* Passes the end of a direction on. The pair ends with the second one, or after a while: a reset of
- * what the client still sends would destroy the answer, and a client that has gone looks like one
- * that only sends no more. */
-static void
-pass_end(struct pair *c, struct way *w)
-{
-	const struct way *other = w == &c->up ? &c->down : &c->up;
-
-	(void)shutdown(w->to, SHUT_WR);
-	hr_watch_free(w->readable);
-	w->readable = NULL;
-	if (other->ended || hr_watch_arm(c->linger, w == &c->down ? LINGER_MS : HALF_MS, NULL) < 0)
-		pair_free(c);
+	hr_tunnel_answer(c->tunnel, text, (size_t)n);
 }
 
 /* Connects to the server by its open file, which stays the same whatever a program in the box puts
@@ -241,87 +145,29 @@ connect_to(const struct forward *f)
 }
 
 /* Leads a client whose request may pass to the server. */
-static bool
-lead(struct pair *c)
+static enum hr_tunnel_look
+look(void *arg, const char *p, size_t len, bool last)
 {
-	hr_watch_disarm(c->linger);
-	c->up.checking = false;
-	c->up.to = c->down.from = c->server = connect_to(c->f);
-	if (c->server >= 0)
-		c->down.readable = hr_loop_readable(c->f->loop, c->server, on_down, c, NULL);
-	return c->down.readable != NULL;
-}
+	struct pair *c = arg;
+	int r = check(p, len, c->f->port), server;
 
-/* Reads what nobody takes, until the other direction is done. */
-static void
-drop(struct pair *c, struct way *w)
-{
-	w->at = w->len = 0;
-	if (!receive(w) || (w->ended && c->down.ended)) {
+	if (r < 0 && !last)
+		return HR_TUNNEL_MORE;
+	hr_watch_disarm(c->head);
+	if (r <= 0) {
+		refuse(c);
+		return HR_TUNNEL_OVER;
+	}
+	server = connect_to(c->f);
+	if (server < 0) {
 		pair_free(c);
-	} else if (w->ended) {
-		hr_watch_free(w->readable);
-		w->readable = NULL;
-	} else {
-		wait_for(c, w, &w->readable, on_up, on_down);
+		return HR_TUNNEL_OVER;
 	}
-}
-
-/* Carries bytes of one direction, until there are none or the receiver is slow. Frees the pair at
- * its end. */
-static void
-step(struct pair *c, struct way *w)
-{
-	int r;
-
-	if (w->drops) {
-		drop(c, w);
-		return;
-	}
-	if ((w->len == 0 || w->checking) && !receive(w)) {
-		pair_free(c);
-		return;
-	}
-	if (w->checking) {
-		r = check(w->p, w->len, c->f->port);
-		if (r == 0 || (r < 0 && (w->ended || w->len >= HEAD_MAX))) {
-			refuse(c);
-			return;
-		}
-		if (r > 0 && !lead(c)) {
-			pair_free(c);
-			return;
-		}
-	}
-	r = w->checking ? 1 : send_all(w);
-	if (r == 0) {
-		hr_watch_free(w->readable);
-		w->readable = NULL;
-		wait_for(c, w, &w->writable, on_up, on_down);
-		return;
-	}
-	hr_watch_free(w->writable);
-	w->writable = NULL;
-	if (r < 0 && w == &c->up && !c->down.ended) {
-		w->drops = true; /* the server has closed: its answer may still come */
-		drop(c, w);
-	} else if (r < 0) {
-		pair_free(c);
-	} else if (w->last || w->ended) {
-		w->ended = true;
-		pass_end(c, w);
-	} else {
-		wait_for(c, w, &w->readable, on_up, on_down);
-	}
+	hr_tunnel_lead(c->tunnel, server);
+	return HR_TUNNEL_PASS;
 }
 
 /* ---- connections ---- */
-
-static void
-on_linger(void *arg)
-{
-	pair_free(arg);
-}
 
 static void
 on_client(void *arg)
@@ -335,18 +181,22 @@ on_client(void *arg)
 		return;
 	}
 	c->f = f;
-	c->client = client;
-	c->up.from = c->down.to = client;
-	c->server = c->up.to = c->down.from = -1;
-	c->up.checking = true;
-	c->linger = hr_loop_timer(f->loop, on_linger, c, NULL);
-	c->up.readable = hr_loop_readable(f->loop, client, on_up, c, NULL);
+	c->head = hr_loop_timer(f->loop, pair_free, c, NULL);
+	c->tunnel = hr_tunnel_new(f->loop,
+	    &(const struct hr_tunnel_with){.client = client,
+		.look = look,
+		.ended = pair_free,
+		.arg = c,
+		.linger_ms = LINGER_MS,
+		.half_ms = HALF_MS},
+	    NULL);
 	if (++f->npairs == PAIRS_MAX) {
 		hr_watch_free(f->clients);
 		f->clients = NULL;
 	}
-	if (c->linger == NULL || c->up.readable == NULL ||
-	    hr_watch_arm(c->linger, HEAD_MS, NULL) < 0)
+	if (c->tunnel == NULL)
+		hr_fd_close(&client);
+	if (c->tunnel == NULL || c->head == NULL || hr_watch_arm(c->head, HEAD_MS, NULL) < 0)
 		pair_free(c);
 }
 
