@@ -1,6 +1,13 @@
 /* egress_edge: the nginx outside a box that ends HTTP for inspected hosts: its configuration, and
  * the certificates of the box's own authority. It has no network: it listens on sockets in
- * DIR/edge, and its upstreams are sockets of the broker there. */
+ * DIR/edge, and its upstreams are sockets of the broker there.
+ *
+ * nginx starts as `nginx -c DIR/nginx.conf -e stderr` with DIR/edge as its working directory: the
+ * names of sockets are relative, so the length of DIR does not matter, and as root's nginx runs
+ * its workers as another account, that account needs no way through DIR (mode 0711 for DIR/edge,
+ * 0666 for the sockets; DIR itself keeps everybody else out). Remove in-* and mid-* of DIR/edge
+ * before a start: nginx does not replace the sockets of a killed one. It reads a changed
+ * configuration on HUP. */
 #ifndef HR_EGRESS_EDGE_H
 #define HR_EGRESS_EDGE_H
 
@@ -15,7 +22,8 @@ struct json_object;
 
 /* One inspected host. All names of sockets are relative to DIR/edge: "in-ID" (nginx listens; the
  * broker connects with the bytes of the box) and "out-ID" (the broker listens; nginx connects with
- * a request that may pass). */
+ * a request that may pass); "mid-ID" is nginx's own, and "log" the broker's (a datagram for each
+ * request). */
 struct egress_host {
 	unsigned id;
 	const char *name;
@@ -23,12 +31,24 @@ struct egress_host {
 	bool tls; /* the box's side and the real server speak TLS */
 };
 
-/* Appends the whole configuration for these hosts. `secrets` and `placeholders` are objects of
- * strings; a secret that is used and not there is an error. Values are quoted, so that no value can
- * be taken for configuration. */
+/* Appends the whole configuration for these hosts. It is secret: write it with mode 0600. `dir` is
+ * absolute. `secrets` and `placeholders` are objects of strings; a secret that is used and not
+ * there, or is shorter than EGRESS_SECRET_MIN, is an error, and a variable without a placeholder is
+ * ignored. Values are quoted, so that no value can be taken for configuration. nginx trusts the
+ * authorities of DIR/trust.pem. */
 int egress_edge_config(const struct egress_policy *p, const char *dir,
     const struct egress_host *hosts, size_t n, struct json_object *secrets,
     struct json_object *placeholders, struct hr_buf *ret, struct hr_err *err);
+
+/* Bytes that a secret must have: shorter ones would be taken out of unrelated text. */
+#define EGRESS_SECRET_MIN 8
+
+/* Writes a new placeholder: "ph_" and 36 hexadecimal digits. The letters need no escape in headers,
+ * JSON, URLs and shells. The place of a placeholder in "Basic BASE64(USER:PLACEHOLDER)" is found
+ * without decoding: the byte before is always ':', and nothing comes after, so that for each of the
+ * three alignments the text in base64 is known except for digits that belong to USER alone. */
+#define EGRESS_PLACEHOLDER_TEXT 40
+int egress_placeholder(char ret[EGRESS_PLACEHOLDER_TEXT], struct hr_err *err);
 
 /* Makes DIR/ca.key, DIR/ca.crt and DIR/trust.pem unless they are there and still valid. */
 int egress_authority_make(const char *dir, const char *box, struct hr_err *err);

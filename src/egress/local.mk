@@ -10,3 +10,10 @@ libegress_la_SOURCES = \
 	%D%/wire.c %D%/wire.h
 libegress_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 libegress_la_LIBADD = libprotojson.la libbase.la
+if BOX
+# The authority of a box is apart, so that nothing else loads libcrypto.
+noinst_LTLIBRARIES += libegressauthority.la
+libegressauthority_la_SOURCES = %D%/authority.c
+libegressauthority_la_CFLAGS = $(AM_CFLAGS) $(CRYPTO_CFLAGS)
+libegressauthority_la_LIBADD = libegress.la $(CRYPTO_LIBS)
+endif
