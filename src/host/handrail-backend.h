@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 /* increases when the table changes incompatibly for older back-ends */
-#define HR_BACKEND_ABI 8
+#define HR_BACKEND_ABI 9
 
 struct hr_sandbox_ops;
 
@@ -213,6 +213,12 @@ struct hr_sandbox_ops {
 	/* Returns an address like "http://127.0.0.1:31000", by which a browser reaches the server,
 	 * freed by the library. NULL: the endpoint's URL is one. */
 	int (*web_url)(void *self, char **ret, struct hr_err *err);
+
+	/* The rules of the sandbox's network, as hr_sandbox_network() and the others have them. The
+	 * last two are called only if the first one returned rules. NULL: no sandbox has rules. */
+	int (*network)(void *self, char **ret_json, struct hr_err *err);
+	int (*set_network)(void *self, const char *json, struct hr_err *err);
+	int (*network_log)(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err);
 
 	/* ---- the back-end, not a sandbox: after open, without connect ---- */
 

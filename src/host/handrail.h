@@ -204,6 +204,17 @@ const char *hr_sandbox_status(const struct hr_sandbox *s);
 int hr_sandbox_vscode_url(struct hr_sandbox *s, char **ret_url, struct hr_err *err);
 int hr_sandbox_web_hosts(struct hr_sandbox *s, char **ret_json, struct hr_err *err);
 
+/* Returns the rules in force for the network of a sandbox, as JSON (handrail-egress(8)), without
+ * secrets; *ret_json is NULL if its network has none. */
+int hr_sandbox_network(struct hr_sandbox *s, char **ret_json, struct hr_err *err);
+/* Replaces the rules of a sandbox that has some. After an error the earlier ones are in force. Reads
+ * the values of secrets again. */
+int hr_sandbox_set_network(struct hr_sandbox *s, const char *json, struct hr_err *err);
+/* Passes the events of the network, refusals and connections, each as a JSON object; `follow` and
+ * the end are as with hr_sandbox_logs(). */
+int hr_sandbox_network_log(
+    struct hr_sandbox *s, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err);
+
 /* ---- pool of sandboxes ---- */
 
 /* Fills the pool to n waiting sandboxes with this back-end, these settings and these plugins,

@@ -4,7 +4,7 @@ noinst_LTLIBRARIES += libhost.la
 libhost_la_SOURCES = \
 	%D%/life/action.c %D%/life/action.h \
 	%D%/backends.c %D%/backends.h \
-	%D%/box/box.c %D%/box/box_int.h %D%/box/doctor.c %D%/box/forward.c %D%/box/group.c \
+	%D%/box/box.c %D%/box/box_int.h %D%/box/doctor.c %D%/box/egress.c %D%/box/forward.c %D%/box/group.c \
 	%D%/box/helper.c %D%/box/helper.h %D%/box/make.c %D%/box/spec.c \
 	%D%/build.c \
 	%D%/client/client.c %D%/client/client.h \
@@ -20,6 +20,7 @@ libhost_la_SOURCES = \
 	%D%/life/pool.c %D%/life/pool.h \
 	%D%/records/portlock.c %D%/records/portlock.h \
 	%D%/records/record.c %D%/records/record.h \
+	%D%/records/secret.c %D%/records/secret.h \
 	%D%/report.c %D%/report.h \
 	%D%/client/rest.c %D%/client/rest.h %D%/client/resttry.c \
 	%D%/life/sandbox.c \
@@ -45,6 +46,7 @@ libhost_la_SOURCES = \
 	%D%/config/load.c \
 	%D%/config/mcpconf.c %D%/config/mcpconf.h \
 	%D%/config/own.c \
+	%D%/config/rules.c %D%/config/rules.h \
 	%D%/config/schema.c %D%/config/schema.h \
 	%D%/config/settings.c %D%/config/settings.h \
 	%D%/config/size.c %D%/config/size.h \
@@ -79,7 +81,9 @@ libhost_la_SOURCES = \
 	%D%/transfer/tarfile.h \
 	%D%/transfer/transfer.c %D%/transfer/transfer.h \
 	%D%/transfer/tree.c %D%/transfer/tree.h %D%/transfer/what.h \
-	%D%/transfer/zip.h
+	%D%/transfer/zip.h \
+	src/egress/policy.c src/egress/policy.h src/egress/policy_int.h src/egress/policy_read.c src/egress/policy_show.c \
+	src/egress/policy_table.c src/egress/wire.c src/egress/wire.h
 libhost_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_SBINDIR='"$(sbindir)"' -DHR_BACKENDDIR='"$(pkglibdir)/backends"' -DHR_PAYLOADDIR='"$(pkglibdir)/payload"' \
 	-DHR_IMAGE_KIT='"$(pkgdatadir)/image"' -DHR_LIBEXECDIR='"$(pkglibexecdir)"' \
 	-DHR_RUNSTATEDIR='"$(runstatedir)"' -DHR_PKGDATADIR='"$(pkgdatadir)"'

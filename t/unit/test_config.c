@@ -16,6 +16,7 @@
 #include "base/path.h"
 #include "host/handrail.h"
 #include "host/config/mcpconf.h"
+#include "host/config/rules.h"
 #include "host/config/settings.h"
 #include "proto/json.h"
 #include "lines.h"
@@ -279,6 +280,90 @@ START_TEST(mcp_from_where)
 }
 END_TEST
 
+/* ---- rules of a network ---- */
+
+/* A table of the file, as it is, with tables and arrays of tables inside. */
+START_TEST(network_table)
+{
+	static const char file[] =
+	    "[core]\n[sandbox.network]\nallowOut = [\"a.example:22\"]\nports = [443]\n"
+	    "[sandbox.network.credentials.GITHUB_TOKEN]\nsecret = \"github\"\nhosts = [\"b\"]\n"
+	    "[[sandbox.network.rules.\"b.example\"]]\nmethods = [\"GET\"]\n";
+	static const char *const env[] = {"SANDBOX_NETWORK={\"presets\": [\"npm\"]}", NULL};
+	struct hr_err err = {0};
+	struct hr_config *c = load(file, NULL, 0, &err);
+
+	ck_assert_str_eq(warned, "");
+	ck_assert_int_eq(hr_rules_load(c, &err), 0);
+	ck_assert_str_eq(json_object_to_json_string_ext(
+			     hr_config_value(c, "sandbox.network"), JSON_C_TO_STRING_PLAIN),
+	    "{\"allowOut\":[\"a.example:22\"],\"ports\":[443],\"credentials\":{\"GITHUB_TOKEN\":"
+	    "{\"secret\":\"github\",\"hosts\":[\"b\"]}},\"rules\":{\"b.example\":[{\"methods\":"
+	    "[\"GET\"]}]}}");
+	ck_assert_int_eq(hr_config_set(c, "sandbox.network", "[]", &err), -1);
+	ck_assert_str_eq(err.msg, "sandbox.network must be an object in JSON, not: []");
+	hr_config_free(c);
+	c = load(file, env, 0, &err);
+	ck_assert_str_eq(json_object_to_json_string_ext(
+			     hr_config_value(c, "sandbox.network"), JSON_C_TO_STRING_PLAIN),
+	    "{\"presets\":[\"npm\"]}");
+	hr_config_free(c);
+}
+END_TEST
+
+static void
+load_rules(const char *text, mode_t mode, struct hr_config *c, int want, struct hr_err *err)
+{
+	ck_assert_int_eq(hr_path_write("net.json", text, strlen(text), 0600, NULL), 0);
+	ck_assert_int_eq(chmod("net.json", mode), 0);
+	ck_assert_int_eq(hr_config_set(c, "sandbox.network_file", "net.json", NULL), 0);
+	ck_assert_int_eq(hr_rules_load(c, err), want);
+}
+
+/* The file's content takes its place, so that a pool compares that. */
+START_TEST(network_file)
+{
+	struct hr_err err = {0};
+	struct hr_config *c = load("[core]\n", NULL, 0, &err);
+
+	load_rules("[]", 0600, c, -1, &err);
+	ck_assert_str_eq(err.msg, "sandbox.network_file: net.json: the rules must be an object");
+	load_rules("{\"a\":}", 0600, c, -1, &err);
+	ck_assert_ptr_nonnull(strstr(err.msg, "the rules are not JSON, at character 6"));
+	load_rules("{}", 0666, c, -1, &err);
+	ck_assert_int_eq(err.code, HR_E_UNTRUSTED);
+	load_rules("{\"denyOut\":[\"10.0.0.0/8\"]}", 0600, c, 0, &err);
+	ck_assert_str_eq(json_object_to_json_string_ext(
+			     hr_config_value(c, "sandbox.network"), JSON_C_TO_STRING_PLAIN),
+	    "{\"denyOut\":[\"10.0.0.0\\/8\"]}");
+	ck_assert_ptr_null(hr_config_text(c, "sandbox.network_file"));
+	load_rules("{}", 0600, c, -1, &err);
+	ck_assert_ptr_nonnull(strstr(err.msg, "leave one out"));
+	hr_config_free(c);
+}
+END_TEST
+
+static const char *const boxes[] = {"sandbox.network", NULL};
+
+/* Rules are refused where nothing enforces them. */
+START_TEST(network_elsewhere)
+{
+	static const char *const docker[] = {"sandbox.security.", NULL};
+	struct hr_err err = {0};
+	struct hr_config *c = load("[core]\n[sandbox.network]\n", NULL, 0, &err);
+
+	ck_assert_int_eq(hr_config_heeded(c, "box", boxes, NULL, NULL, &err), 0);
+	ck_assert_int_eq(hr_config_heeded(c, "docker", docker, NULL, NULL, &err), -1);
+	ck_assert_str_eq(err.msg, "sandbox.network is set, but the back-end docker does not support "
+				  "it: unset it, or use another back-end, such as box");
+	hr_config_free(c);
+	c = load("[core]\n[sandbox.security]\nnetwork_mode = \"egress\"\n", NULL, 0, &err);
+	ck_assert_int_eq(hr_config_heeded(c, "docker", docker, NULL, NULL, &err), -1);
+	ck_assert_ptr_nonnull(strstr(err.msg, "network_mode is egress, but the back-end docker"));
+	hr_config_free(c);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -290,6 +375,9 @@ main(void)
 	tcase_add_test(tc, cache_directory);
 	tcase_add_loop_test(tc, mcp_lists, 0, N(mcp));
 	tcase_add_test(tc, mcp_from_where);
+	tcase_add_test(tc, network_table);
+	tcase_add_test(tc, network_file);
+	tcase_add_test(tc, network_elsewhere);
 	suite_add_tcase(s, tc);
 	return lines_run(s);
 }

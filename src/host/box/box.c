@@ -80,6 +80,10 @@ box_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 	b->watch = b->socket = -1;
 	for (i = 0; i < HR_BOX_PORTS; i++)
 		b->locks[i] = (struct hr_portlock)HR_PORTLOCK_NONE;
+	if (!h->attach && hr_box_check_rules(b, err) < 0) {
+		box_free(b);
+		return -1;
+	}
 	*ret_self = b;
 	return 0;
 }
@@ -170,6 +174,7 @@ end_processes(struct hr_box *b, struct hr_err *err)
 		hr_proc_end(b->pid, b->watch, END_PATIENCE_MS);
 	}
 	hr_box_end_forwards(b);
+	hr_box_end_rules(b);
 	hr_fd_close(&b->watch);
 	hr_fd_close(&b->socket);
 	b->pid = 0;
@@ -273,6 +278,7 @@ box_restore(void *self, const char *record, struct hr_err *err)
 {
 	struct hr_box *b = self;
 	HR_PUT struct json_object *o = NULL;
+	struct hr_err e = {0};
 
 	forget(b);
 	if (hr_json_decode(record, strlen(record), &o, NULL) < 0 ||
@@ -295,9 +301,12 @@ box_restore(void *self, const char *record, struct hr_err *err)
 		    "files, \"handrail down\" removes them",
 		    b->h->sid);
 	/* the caller needs the box running */
-	if (!b->h->attach && hr_box_freeze(b, false, err) < 0)
+	if ((!b->h->attach && hr_box_freeze(b, false, err) < 0) || hr_box_open_socket(b, err) < 0)
 		return -1;
-	return hr_box_open_socket(b, err);
+	/* without its broker a box has no network, and is still of use */
+	if (hr_box_keep_rules(b, &e) < 0)
+		b->h->log(b->h->arg, e.msg);
+	return 0;
 }
 
 static int
@@ -398,15 +407,17 @@ box_web_hosts(void *self, char **ret_json, struct hr_err *err)
 
 static const struct hr_backend_option options[] = {
     {"network", HR_OPTION_TEXT, "\"none\"", false,
-	"none: only the box's own loopback interface; host: the machine's network"},
+	"none: only the box's own loopback interface; host: the machine's network; egress: what "
+	"sandbox.network allows"},
     {"port", HR_OPTION_INT, "0", false,
 	"the port of 127.0.0.1 for browsers, when \"handrail url\" starts its forwarder; 0: any"},
     {"root", HR_OPTION_TEXT, NULL, false,
 	"a directory with a complete system; unset: the host's programs"},
     {0}};
 
-static const char *const heeds[] = {"sandbox.limits.", "sandbox.security.network_mode",
-    "sandbox.security.no_new_privileges=true", "sandbox.use_host_network", NULL};
+static const char *const heeds[] = {"sandbox.limits.", "sandbox.network",
+    "sandbox.security.network_mode", "sandbox.security.no_new_privileges=true",
+    "sandbox.use_host_network", NULL};
 
 const struct hr_sandbox_ops hr_backend_box = {
     .abi = HR_BACKEND_ABI,
@@ -433,5 +444,8 @@ const struct hr_sandbox_ops hr_backend_box = {
     .vscode_url = box_vscode_url,
     .web_url = box_web_url,
     .web_hosts = box_web_hosts,
+    .network = hr_box_rules,
+    .set_network = hr_box_set_rules,
+    .network_log = hr_box_rules_log,
     .doctor = hr_box_doctor,
 };

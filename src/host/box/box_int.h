@@ -18,6 +18,10 @@
 /* A file in the box's directory: the line {"pid": N, "started": N, "groups": [PATH, ...]}. */
 #define HR_BOX_PROCESS "process"
 #define HR_BOX_LINE_MAX (1u << 16)
+/* places in a box whose network has rules: the machine's certificate authorities with the
+ * sandbox's own, and that alone */
+#define HR_BOX_BUNDLE "/etc/ssl/certs/ca-certificates.crt"
+#define HR_BOX_AUTHORITY "/etc/ssl/handrail-ca.crt"
 
 enum { HR_BOX_VSCODE, HR_BOX_APP1, HR_BOX_APP2, HR_BOX_PORTS };
 
@@ -68,9 +72,9 @@ char *hr_box_launcher(struct hr_err *err);
 
 /* Appends the document that describes the box. Needs b's name, dir, edge, key and ports. */
 int hr_box_document(const struct hr_box *b, struct hr_buf *ret, struct hr_err *err);
-/* Sets *ret_host to true if the settings give the box the network of the host. Returns 0, or -1
- * with *err set. */
-int hr_box_network(const struct hr_config *c, bool *ret_host, struct hr_err *err);
+/* Finds the network of the box in the settings. Returns 0, or -1 with *err set. */
+enum hr_box_net { HR_BOX_NONE, HR_BOX_HOST, HR_BOX_EGRESS };
+int hr_box_network(const struct hr_config *c, enum hr_box_net *ret, struct hr_err *err);
 /* Returns the limit of open files, 0 for none, or -1 with *err set. */
 long long hr_box_open_files(const struct hr_config *c, struct hr_err *err);
 
@@ -80,6 +84,23 @@ long long hr_box_open_files(const struct hr_config *c, struct hr_err *err);
 int hr_box_forward(const struct hr_box *b, bool editor, struct hr_err *err);
 /* Ends the forwarders, if there are any. */
 void hr_box_end_forwards(const struct hr_box *b);
+
+/* Checks the rules of the settings before anything is made. */
+int hr_box_check_rules(const struct hr_box *b, struct hr_err *err);
+/* Writes the rules of the settings, and all that their broker needs, for a box that starts. */
+int hr_box_prepare_rules(const struct hr_box *b, struct hr_err *err);
+/* Adds the variables of a box with rules: its certificates and the placeholders. */
+int hr_box_rules_env(const struct hr_box *b, struct hr_strv *env, struct hr_err *err);
+/* Starts the broker of a box with rules unless it runs already; b->watch must be open. */
+int hr_box_keep_rules(const struct hr_box *b, struct hr_err *err);
+/* Ends the broker, if there is one, and removes the values of secrets. */
+void hr_box_end_rules(const struct hr_box *b);
+/* Returns true if the network of the present box has rules. */
+bool hr_box_has_rules(const struct hr_box *b);
+/* Implement the members of struct hr_sandbox_ops. */
+int hr_box_rules(void *self, char **ret_json, struct hr_err *err);
+int hr_box_set_rules(void *self, const char *json, struct hr_err *err);
+int hr_box_rules_log(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err);
 
 /* Freezes or thaws all processes of the box. Returns 1, 0 if the box has no control group that can,
  * or -1 with *err set. */

@@ -15,6 +15,7 @@
 #include "base/path.h"
 #include "base/text/text.h"
 #include "host/common/exam.h"
+#include "host/common/module.h"
 #include "host/config/settings.h"
 #include "proto/json.h"
 
@@ -35,15 +36,34 @@ report_lines(const char *text, hr_finding_fn *fn, void *arg)
 
 /* Checks a document with an empty storage. */
 static int
-check(const char *storage, struct hr_buf *out, struct hr_err *err)
+check(const char *storage, const char *network, struct hr_buf *out, struct hr_err *err)
 {
 	static const char *const argv[] = {"/bin/true", NULL};
-	HR_PUT struct json_object *o =
-	    hr_json_texts(err, "name", "doctor", "storage", storage, NULL);
+	HR_PUT struct json_object *o = hr_json_texts(
+	    err, "name", "doctor", "storage", storage, "network", network, NULL);
 
 	return hr_json_set(o, "argv", hr_json_list(NULL, argv), err) < 0
 		   ? -1
 		   : hr_box_run_to_end(true, o, out, err);
+}
+
+/* Checks whether a box can have a network with rules. */
+static void
+examine_egress(const char *storage, hr_finding_fn *fn, void *arg)
+{
+	HR_FREE char *broker = hr_module_path("handrail-egress", NULL);
+	HR_BUF(out, 1u << 16);
+	struct hr_err e = {0};
+
+	if (broker == NULL || access(broker, X_OK) != 0)
+		hr_exam_say(fn, arg, false, "egress",
+		    "box.network=egress needs handrail-egress, and %s cannot be executed",
+		    broker != NULL ? broker : "it");
+	else if (check(storage, "egress", &out, &e) < 0)
+		hr_exam_say(fn, arg, false, "egress", "box.network=egress: %s", e.msg);
+	else
+		fn(arg, true, "egress",
+		    "box.network=egress works: a box reaches what sandbox.network allows");
 }
 
 int
@@ -70,9 +90,11 @@ hr_box_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 		return -1;
 	if (mkdtemp(storage) == NULL)
 		return hr_err_sys(err, errno, "create %s", storage);
-	if (check(storage, &out, &e) == 0)
+	if (check(storage, "none", &out, &e) == 0) {
 		report_lines(hr_buf_str(&out), fn, arg);
-	else
+		examine_egress(storage, fn, arg);
+	} else {
 		fn(arg, false, "box", e.msg);
+	}
 	return hr_path_remove(storage, err);
 }

@@ -57,12 +57,14 @@ choose_ports(struct hr_box *b, struct hr_err *err)
 {
 	static const enum hr_port_use uses[HR_BOX_PORTS] = {
 	    [HR_BOX_VSCODE] = HR_PORT_VSCODE, HR_PORT_APP1, HR_PORT_APP2};
+	enum hr_box_net net;
 	int min, max, i;
 	unsigned n;
 	bool host;
 
-	if (hr_box_network(b->h->config, &host, err) < 0)
+	if (hr_box_network(b->h->config, &net, err) < 0)
 		return -1;
+	host = net == HR_BOX_HOST;
 	for (i = 0; i < HR_BOX_PORTS; i++) {
 		b->ports[i] = 0;
 		/* the editor's port has the same number in the box and outside, because the server
@@ -276,8 +278,9 @@ read_line(int control, struct hr_buf *line)
 	return c == '\n' && hr_buf_check(line, NULL) == 0;
 }
 
-/* Records the box's process, so that the next handrail command finds it if this one is killed, and
- * lets the box start. Until then the box ends if this process does. */
+/* Records the box's process, so that the next handrail command finds it if this one is killed,
+ * starts the broker of its network, which listens before the box runs anything, and lets the box
+ * start. Until then the box ends if this process does. */
 static int
 release(struct hr_box *b, int control, const struct hr_buf *line, struct hr_err *err)
 {
@@ -285,7 +288,8 @@ release(struct hr_box *b, int control, const struct hr_buf *line, struct hr_err 
 
 	if (path == NULL)
 		return hr_err_nomem(err);
-	return hr_path_write(path, line->p, line->len, 0600, err) == 0
+	return hr_path_write(path, line->p, line->len, 0600, err) == 0 &&
+		       hr_box_keep_rules(b, err) == 0
 		   ? hr_fd_send(control, "g", 1, -1, err)
 		   : -1;
 }
@@ -420,7 +424,8 @@ hr_box_make(struct hr_box *b, struct hr_err *err)
 	log = hr_box_path(b, "log");
 	if (log == NULL)
 		return hr_err_nomem(err);
-	if (make_directories(b, err) < 0 || hr_box_document(b, &document, err) < 0)
+	if (make_directories(b, err) < 0 || hr_box_prepare_rules(b, err) < 0 ||
+	    hr_box_document(b, &document, err) < 0)
 		return -1;
 	edge = open(b->edge, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (edge < 0)

@@ -41,7 +41,6 @@ struct spec {
 	const struct hr_box *b;
 	const struct hr_config *c;
 	const char *root; /* NULL: the host's programs */
-	bool host_network;
 	struct json_object *body, *mounts;
 	struct hr_strv env;
 	int bad;
@@ -66,8 +65,11 @@ put(struct spec *s, struct json_object *o, const char *name, struct json_object 
 
 /* ---- network and limits ---- */
 
+static const char *const nets[] = {
+    [HR_BOX_NONE] = "none", [HR_BOX_HOST] = "host", [HR_BOX_EGRESS] = "egress"};
+
 int
-hr_box_network(const struct hr_config *c, bool *ret_host, struct hr_err *err)
+hr_box_network(const struct hr_config *c, enum hr_box_net *ret, struct hr_err *err)
 {
 	const char *own = hr_config_text(c, "box.network");
 	const char *mode = hr_config_text(c, "sandbox.security.network_mode");
@@ -76,13 +78,35 @@ hr_box_network(const struct hr_config *c, bool *ret_host, struct hr_err *err)
 		mode = hr_config_bool(c, "sandbox.use_host_network") ? "host" : own;
 	if (mode == NULL)
 		mode = "none";
-	*ret_host = strcmp(mode, "host") == 0;
-	return *ret_host || strcmp(mode, "none") == 0
-		   ? 0
-		   : hr_err_set(err, HR_E_INVAL,
-			 "the network of a box can be none or host, not \"%.40s\": set box.network "
-			 "or sandbox.security.network_mode",
-			 mode);
+	for (*ret = HR_BOX_NONE; *ret <= HR_BOX_EGRESS; (*ret)++)
+		if (strcmp(mode, nets[*ret]) == 0)
+			return 0;
+	return hr_err_set(err, HR_E_INVAL,
+	    "the network of a box can be none, host or egress, not \"%.40s\": set box.network or "
+	    "sandbox.security.network_mode",
+	    mode);
+}
+
+/* Shows the files of a network with rules. The variables of the box must be complete but for
+ * these. */
+static int
+rules(struct spec *s, struct hr_err *err)
+{
+	static const char *const files[][2] = {{"egress/resolv.conf", "/etc/resolv.conf"},
+	    {"egress/trust.pem", HR_BOX_BUNDLE}, {"egress/ca.crt", HR_BOX_AUTHORITY}};
+	size_t i;
+
+	for (i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		HR_FREE char *path = hr_box_path(s->b, files[i][0]);
+		char place[PATH_MAX];
+
+		if (path == NULL)
+			return hr_err_nomem(err);
+		if (realpath(path, place) == NULL)
+			return hr_err_sys(err, errno, "%s", path);
+		(void)add_mount(s, place, files[i][1], true);
+	}
+	return hr_box_rules_env(s->b, &s->env, err);
 }
 
 static bool
@@ -394,6 +418,7 @@ fill(struct spec *s, struct hr_err *err)
 	const struct hr_box *b = s->b;
 	HR_FREE char *storage = hr_box_path(b, "storage");
 	char place[PATH_MAX], edge[PATH_MAX], root[PATH_MAX];
+	enum hr_box_net net;
 
 	if (storage == NULL)
 		return hr_err_nomem(err);
@@ -401,15 +426,17 @@ fill(struct spec *s, struct hr_err *err)
 		return hr_err_sys(err, errno, "%s", storage);
 	if (s->root != NULL && realpath(s->root, root) == NULL)
 		return hr_err_sys(err, errno, "box.root: %s", s->root);
-	if (hr_box_network(s->c, &s->host_network, err) < 0)
+	if (hr_box_network(s->c, &net, err) < 0)
 		return -1;
 	put(s, s->body, "name", json_object_new_string(b->name));
 	put(s, s->body, "storage", json_object_new_string(place));
 	if (s->root != NULL)
 		put(s, s->body, "root", json_object_new_string(root));
-	put(s, s->body, "network", json_object_new_string(s->host_network ? "host" : "none"));
+	put(s, s->body, "network", json_object_new_string(nets[net]));
 	(void)add_mount(s, edge, HR_BOX_EDGE, false);
 	environment(s);
+	if (net == HR_BOX_EGRESS && rules(s, err) < 0)
+		return -1;
 	if (volumes(s, err) < 0 || limits(s, err) < 0 || command(s, err) < 0)
 		return -1;
 	s->bad |= s->env.failed;

@@ -202,12 +202,21 @@ int
 hr_config_heeded(const struct hr_config *c, const char *kind, const char *const *heeds,
     hr_warn_fn *warn, void *arg, struct hr_err *err)
 {
+	const char *mode = hr_config_text(c, "sandbox.security.network_mode");
 	char key[HR_VARIABLE_MAX], text[300];
 	size_t i;
 
+	/* an Engine would look for a network of that name */
+	if (mode != NULL && strcmp(mode, "egress") == 0 && !is_heeded(c, heeds, "sandbox.network"))
+		return hr_err_set(err, HR_E_INVAL,
+		    "sandbox.security.network_mode is egress, but the back-end %s does not support "
+		    "that: use the back-end box",
+		    kind);
 	for (i = 0; i < hr_keys_all_n; i++) {
 		const struct hr_key *k = &hr_keys_all[i];
-		bool security = strcmp(k->section, "sandbox.security") == 0;
+		const bool network = strcmp(k->section, "sandbox") == 0 &&
+				     strncmp(k->name, "network", 7) == 0;
+		bool security = network || strcmp(k->section, "sandbox.security") == 0;
 		bool undone = is_undone(k), of_containers = is_of_containers(k);
 
 		if (!security && !undone && !of_containers &&
@@ -219,8 +228,8 @@ hr_config_heeded(const struct hr_config *c, const char *kind, const char *const 
 		if (security)
 			return hr_err_set(err, HR_E_INVAL,
 			    "%s is set, but the back-end %s does not support it: unset it, or use "
-			    "another back-end, such as docker",
-			    key, kind);
+			    "another back-end, such as %s",
+			    key, kind, network ? "box" : "docker");
 		if (undone)
 			(void)snprintf(text, sizeof(text),
 			    "%s is set but has no effect: no back-end supports it", key);

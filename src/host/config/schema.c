@@ -107,6 +107,8 @@ const struct hr_key hr_keys_all[] = {
     LIST("sandbox", "trusted_dirs", "[]"),
     INT("sandbox", "vscode_port", NULL),
     TEXT("sandbox", "volumes", NULL),
+    MAP("sandbox", "network", NULL),
+    TEXT("sandbox", "network_file", NULL),
     TEXT("sandbox", "unix_socket", NULL),
     BOOL("sandbox", "auto_restart", "false"),
     INT("sandbox", "max_restarts", "3"),

@@ -5,8 +5,7 @@
 #define HR_HOST_LIFE_POOL_H
 
 #include "host/handle.h"
-
-#define HR_POOL_BELOW "/warm" /* suffix of the state directory's name for the pool */
+#include "host/records/record.h"
 
 /* Turns s, which is open but not connected, and whose name the caller has locked, into a matching
  * warm sandbox. Returns 1, or 0 if there is none. Removes dead ones. From the first moment on s has

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "host/common/statedir.h"
 #include "host/backends.h"
+#include "host/config/rules.h"
 #include "host/kind.h"
 #include "host/life/logstream.h"
 #include "host/mask.h"
@@ -190,6 +191,7 @@ hr_sandbox_open(const struct hr_config *c, const struct hr_sandbox_options *o, s
 	    &s->module, s->log, s->log_arg, err);
 	s->host.ops = s->ops;
 	if (s->ops == NULL || hr_config_own(s->config, s->ops->name, s->ops->options, err) < 0 ||
+	    (!s->attach && hr_rules_load(s->config, err) < 0) ||
 	    (!s->attach && hr_config_heeded(s->config, s->ops->name, s->ops->heeds, s->log,
 			       s->log_arg, err) < 0) ||
 	    hr_sandbox_check_env(s, err) < 0 || s->ops->open(&s->host, &s->self, err) != 0)
@@ -380,6 +382,7 @@ make_ready(struct hr_sandbox *s, bool recorded, bool taken, struct hr_err *err)
 	if ((!s->made && check_new(s, err) != 0) || use_endpoint(s, err) != 0)
 		return -1;
 	s->connected = true;
+	hr_tokens_withhold(s);
 	if (recorded || s->attach)
 		return 0;
 	if (hr_sandbox_set_up(s, taken, err) != 0)
@@ -485,6 +488,43 @@ hr_sandbox_resume(struct hr_sandbox *s, struct hr_err *err)
 	if (use_endpoint(s, err) != 0)
 		return -1;
 	return s->state_dir != NULL ? hr_record_renew(s, err) : 0;
+}
+
+int
+hr_sandbox_network(struct hr_sandbox *s, char **ret_json, struct hr_err *err)
+{
+	*ret_json = NULL;
+	return s->ops->network != NULL ? s->ops->network(s->self, ret_json, err) : 0;
+}
+
+static int
+no_rules(struct hr_sandbox *s, struct hr_err *err)
+{
+	return hr_err_set(err, HR_E_UNSUPPORTED,
+	    "the network of sandbox \"%s\" has no rules: \"handrail up -r box --network egress\" "
+	    "starts one that has",
+	    s->sid);
+}
+
+int
+hr_sandbox_set_network(struct hr_sandbox *s, const char *json, struct hr_err *err)
+{
+	HR_FREE char *now = NULL;
+
+	if (hr_sandbox_network(s, &now, err) < 0)
+		return -1;
+	return now != NULL ? s->ops->set_network(s->self, json, err) : no_rules(s, err);
+}
+
+int
+hr_sandbox_network_log(
+    struct hr_sandbox *s, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err)
+{
+	HR_FREE char *now = NULL;
+
+	if (hr_sandbox_network(s, &now, err) < 0)
+		return -1;
+	return now != NULL ? s->ops->network_log(s->self, follow, fn, arg, err) : no_rules(s, err);
 }
 
 int

@@ -45,6 +45,25 @@ hr_tokens_init(struct hr_sandbox *s)
 	}
 }
 
+void
+hr_tokens_withhold(struct hr_sandbox *s)
+{
+	HR_FREE char *rules = NULL;
+	HR_PUT struct json_object *o = NULL;
+	size_t i;
+
+	if (s->tokens.n == 0)
+		return;
+	if (hr_sandbox_network(s, &rules, NULL) < 0 ||
+	    (rules != NULL && hr_json_decode(rules, strlen(rules), &o, NULL) < 0)) {
+		hr_sandbox_log(s, "the rules of the network cannot be read: no token is passed on");
+		hr_strv_done(&s->tokens);
+	}
+	for (i = 0; i < HR_PROVIDERS; i++)
+		if (hr_json_at(hr_json_at(o, "credentials"), hr_token_names[i]) != NULL)
+			hr_strv_unset_env(&s->tokens, hr_token_names[i]);
+}
+
 char *
 hr_tokens_base(const char *name, const char *host, struct hr_err *err)
 {
