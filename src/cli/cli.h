@@ -56,6 +56,7 @@ enum cli_form {
 	CLI_PLAIN,
 	CLI_NAME,     /* the only argument is a name */
 	CLI_NAMES,    /* all arguments are names; an attached command runs for each in order */
+	CLI_FIRST,    /* the first argument is a name */
 	CLI_RAW,      /* all arguments, also options, belong to another program */
 	CLI_VERBATIM, /* options end at the first argument: the rest belongs to a command */
 	CLI_EXEC,     /* as CLI_VERBATIM, but the first argument is the sandbox's name */
@@ -138,6 +139,9 @@ struct json_object;
 struct json_object *cli_recorded(struct cli *c, struct hr_err *err);
 struct json_object *cli_provided(struct cli *c, struct hr_err *err);
 
+/* Returns a descriptor that is readable once stdout's reader has ended, or -1 where that is
+ * impossible, as for a file. */
+int cli_reader_gone(void);
 /* Writes everything to stdout. Returns CLI_ERROR after it has reported a failure. */
 int cli_out(const void *p, size_t len);
 int cli_outs(const char *s);

@@ -27,6 +27,7 @@
 
 #define RUN 1 /* letters of options without a short form */
 #define PAYLOAD 2
+#define NETWORK 3
 
 /* ---- up ---- */
 
@@ -35,6 +36,7 @@ static const struct cli_option up_options[] = {
     {'p', "plugin", "NAME", "vscode, none, ...; repeatable [agent_skills, jupyter]"},
     {'i', "image", "IMAGE", "image [sandbox.runtime_container_image]"},
     {PAYLOAD, "payload", "DIR", "handrail's programs for an image without them [sandbox.payload]"},
+    {NETWORK, "network", "MODE", "none, host or egress [sandbox.security.network_mode]"},
     {RUN, "run", "COMMAND", "then run COMMAND, as \"handrail run\" does"},
     {'t', "timeout", "SECONDS", "with --run: how long to wait [sandbox.timeout]"},
     {0, NULL, NULL, NULL},
@@ -80,7 +82,8 @@ show_up(struct cli *c, struct hr_sandbox *s)
 static const struct {
 	char letter;
 	const char *key;
-} settings[] = {{'i', "sandbox.runtime_container_image"}, {PAYLOAD, "sandbox.payload"}};
+} settings[] = {{'i', "sandbox.runtime_container_image"}, {PAYLOAD, "sandbox.payload"},
+    {NETWORK, "sandbox.security.network_mode"}};
 
 /* Refuses --payload for back-ends whose image or machine must contain handrail already. */
 static int
@@ -168,7 +171,7 @@ first_command(const struct cli_args *a, char **ret)
 /* prefixes of the settings that only affect the creation of a sandbox */
 static const char *const of_making[] = {"sandbox.limits.", "sandbox.security.", "sandbox.volumes",
     "sandbox.runtime_container_image", "sandbox.payload", "sandbox.docker_runtime_kwargs",
-    "sandbox.use_host_network", "sandbox.additional_networks", "sandbox.runtime_binding_address",
+    "sandbox.use_host_network", "sandbox.network", "sandbox.additional_networks", "sandbox.runtime_binding_address",
     "sandbox.runtime_startup_env_vars", "sandbox.enable_auto_lint", "sandbox.enable_gpu",
     "sandbox.cuda_visible_devices", "sandbox.remote_runtime_class",
     "sandbox.remote_runtime_resource_factor", "core.workspace_", "core.run_as_openhands", "local.",

@@ -44,10 +44,8 @@ on_line(void *arg, const char *line, size_t len)
 	return cli_out_buf(&b);
 }
 
-/* Returns a descriptor that is readable once stdout's reader has ended, or -1 where that is
- * impossible, as for a file. */
-static int
-reader_gone(void)
+int
+cli_reader_gone(void)
 {
 	struct epoll_event e = {.events = 0}; /* waits for errors only, which are always reported */
 	int fd = epoll_create1(EPOLL_CLOEXEC);
@@ -64,7 +62,7 @@ logs(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	int r;
 
 	/* a followed log may be silent for hours */
-	s->host.stop_fd = reader_gone();
+	s->host.stop_fd = cli_reader_gone();
 	r = hr_sandbox_logs(s, cli_value(a, 'f') != NULL, on_line, c, &err) == 0 ? CLI_OK
 										 : cli_fail(&err);
 	hr_fd_close(&s->host.stop_fd);
@@ -155,7 +153,7 @@ top(struct cli *c, const struct cli_args *a)
 	s = cli_attach(c, &r);
 	if (s == NULL)
 		return r;
-	gone = reader_gone();
+	gone = cli_reader_gone();
 	do {
 		HR_FREE char *text = NULL;
 
