@@ -430,6 +430,28 @@ egress_policy_ports(const struct egress_policy *p, int ret[EGRESS_PORTS_MAX + 2]
 	return 2 + i;
 }
 
+const char *
+egress_policy_private(const struct egress_policy *p)
+{
+	const struct policy_entry *e;
+	const struct policy_node *n;
+	struct policy_range r;
+
+	if (p->servers.n > 0)
+		return "dnsServers";
+	for (n = p->first; n != NULL; n = n->later) {
+		if (n->uses != NULL)
+			return n->uses->credential->spelled;
+		if (n->allow == NULL || n->len != sizeof(r))
+			continue;
+		memcpy(&r, n->key, sizeof(r));
+		for (e = n->allow; e != NULL; e = e->next)
+			if ((r.version == 4 || r.version == 6) && policy_is_private(&r))
+				return e->spelled;
+	}
+	return p->secrets.n > 0 ? p->secrets.v[0] : NULL;
+}
+
 const char *const *
 egress_policy_servers(const struct egress_policy *p)
 {

@@ -89,6 +89,10 @@ size_t egress_policy_ports(const struct egress_policy *p, int ret[EGRESS_PORTS_M
  * the machine. */
 const char *const *egress_policy_servers(const struct egress_policy *p);
 
+/* Returns an entry that leads to more than public addresses by public resolvers, or that sends a
+ * secret: the decision of whoever owns these. Borrowed; NULL: there is none. */
+const char *egress_policy_private(const struct egress_policy *p);
+
 struct hr_buf;
 /* Appends the policy in sentences, a line each, with the entries of the presets spelled out, for
  * `handrail net show`. No secret is in it. */

@@ -55,6 +55,7 @@ struct hr_fleet_engine {
 	 * HR_FLEET_BUILD_S seconds. NULL: the engine makes none. */
 	int (*build)(void *self, const char *id, struct hr_err *err);
 	bool stays; /* true: none of its sandboxes can be paused */
+	bool rules; /* true: a request may give the network of its sandbox rules */
 };
 
 /* The options of the service with which an engine and its store are opened. */

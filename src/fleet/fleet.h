@@ -16,12 +16,13 @@
 struct hr_fleet_settings {
 	struct hr_fleet_limits limits; /* limits for all keys together */
 	const char *image;             /* image of requests that name none; NULL: none */
-	int64_t idle_pause_s;          /* seconds without activity; 0: never */
-	int64_t idle_stop_s;           /* seconds after it was paused; 0: never */
-	int64_t keep_ended_s;          /* seconds that ended sandboxes stay listed; 0: for ever */
-	unsigned jobs;                 /* engine calls at the same time */
-	unsigned waiting;              /* requests that may wait for a sandbox at the same time */
-	unsigned patience_s;           /* seconds that a request waits for a sandbox */
+	const char *const *environ;
+	int64_t idle_pause_s; /* seconds without activity; 0: never */
+	int64_t idle_stop_s;  /* seconds after it was paused; 0: never */
+	int64_t keep_ended_s; /* seconds that ended sandboxes stay listed; 0: for ever */
+	unsigned jobs;        /* engine calls at the same time */
+	unsigned waiting;     /* requests that may wait for a sandbox at the same time */
+	unsigned patience_s;  /* seconds that a request waits for a sandbox */
 };
 
 /* type of the event with the last output of a sandbox that died */

@@ -460,6 +460,7 @@ main(int argc, char **argv)
 	o.of_engine.config = o.config;
 	o.of_engine.other_nginx = o.no_nginx;
 	o.set.image = o.of_engine.image;
+	o.set.environ = o.of_engine.environ;
 	o.backing = hr_fleet_backing(o.engine);
 	if (r < 0 && (wrong = hr_fleetd_misfit(&o)) != NULL) {
 		(void)fprintf(stderr, "handrail-fleetd: %s\n", wrong);

@@ -185,7 +185,7 @@ hr_fleet_request_shape(
     struct json_object *request, const char *image, char ret[HR_FLEET_SHAPE], struct hr_err *err)
 {
 	static const char *const members[] = {
-	    "runtime_class", "run_as_user", "run_as_group", "fs_group"};
+	    "runtime_class", "run_as_user", "run_as_group", "fs_group", "network"};
 	const char *named = hr_json_text_or(request, "image", "");
 	unsigned char sum[SHA256_DIGEST_LENGTH];
 	HR_BUF(b, SHAPE_MAX);

@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "base/log.h"
 #include "base/text/percent.h"
+#include "host/config/rules.h"
 #include "proto/json.h"
 
 #define EVENTS_SHOWN 50
@@ -101,6 +103,32 @@ may_use(const struct hr_fleet_call *c, const char *image)
 	       hr_fleet_build_allows(c->api->registry_prefix, c->q->api_key, image);
 }
 
+/* Checks the rules for the sandbox's network. They may lead to what is public, and use no secret:
+ * everything else belongs to whoever runs the service. */
+static int
+check_network(const struct hr_fleet_call *c, struct hr_err *err)
+{
+	const struct hr_fleet *f = c->api->fleet;
+	struct json_object *rules = hr_json_at(c->body, "network");
+	HR_CLEAN(hr_rules_clean) struct egress_policy *p = NULL;
+
+	if (rules == NULL)
+		return 0;
+	if (!f->engine->rules)
+		return hr_err_set(err, HR_E_INVAL,
+		    "network: this service has no rules of yours: it runs other sandboxes than "
+		    "boxes, or has rules of its own");
+	p = hr_rules_read(rules, f->set.environ, err);
+	if (p == NULL)
+		return hr_err_prefix(err, "network");
+	if (egress_policy_private(p) != NULL)
+		return hr_err_set(err, HR_E_INVAL,
+		    "network: %.400s is more than public addresses, which only the settings of "
+		    "the service may allow",
+		    egress_policy_private(p));
+	return 0;
+}
+
 void
 hr_fleet_call_start(struct hr_fleet_call *c)
 {
@@ -118,6 +146,10 @@ hr_fleet_call_start(struct hr_fleet_call *c)
 	}
 	if (!may_use(c, hr_json_text_at(c->body, "image"))) {
 		(void)hr_fleet_say(c->a, 400, "the image belongs to another key");
+		return;
+	}
+	if (check_network(c, &err) < 0) {
+		(void)hr_fleet_say(c->a, 400, err.msg);
 		return;
 	}
 	if (hr_fleet_request_shape(c->body, c->api->fleet->set.image, shape, &err) != 0 ||

@@ -39,6 +39,7 @@ struct local {
 	char *sockets; /* directory of the servers' Unix sockets; NULL: they have addresses */
 	bool tells;    /* true: the back-end can list sandboxes made with this state directory */
 	bool stays;    /* true: the back-end cannot pause */
+	bool rules;    /* true: it enforces rules of a network, and the service has none */
 };
 
 static void
@@ -105,6 +106,10 @@ config_of(const struct local *l, const struct hr_fleet_row *row, struct json_obj
 	if (!bad)
 		bad |= set_member(
 		    c, "sandbox.security.run_as_group", hr_json_at(q, "run_as_group"), err);
+	if (!bad && hr_json_at(q, "network") != NULL) {
+		bad |= hr_config_set(c, "box.network", "egress", err);
+		bad |= set_member(c, "sandbox.network", hr_json_at(q, "network"), err);
+	}
 	if (bad) {
 		hr_config_free(c);
 		return NULL;
@@ -417,6 +422,8 @@ open_it(struct local *l, const struct hr_fleet_options *o, struct hr_err *err)
 	flags = kind.ops->flags;
 	l->tells = (flags & HR_KIND_OF_STATE) != 0;
 	l->stays = kind.ops->pause == NULL;
+	l->rules =
+	    kind.ops->network != NULL && hr_config_value(o->config, "sandbox.network") == NULL;
 	if ((flags & HR_KIND_SOCKET) != 0 && o->other_nginx)
 		r = hr_err_set(err, HR_E_INVAL,
 		    "--no-nginx: only the service's own nginx reaches sandboxes of the back-end "
@@ -458,6 +465,7 @@ local_open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine
 	helper.argc = o->argc;
 	here = hr_fleet_helper;
 	here.stays = self.stays;
+	here.rules = self.rules;
 	*ret = &here;
 	*ret_self = &helper;
 	return 0;
