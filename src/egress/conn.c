@@ -1,0 +1,467 @@
+/* One connection of the box: its verdict, its first bytes, and its way. */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/fd.h"
+#include "base/tunnel.h"
+#include "egress/broker_int.h"
+#include "egress/inspect.h"
+#include "egress/listen.h"
+
+#define PENDING_MS 10000
+#define HALF_MS 300000
+#define TLS_FIRST 0x16 /* first byte of a TLS greeting */
+
+enum phase {
+	FIRST, /* the first bytes for the server decide, or are checked */
+	DNS,
+	PROXY,
+	SOCKS,
+	SOCKS_REQUEST,
+	WAITS, /* for the server, before the answer to a proxy's client */
+	PASSES,
+};
+
+struct egress_conn {
+	struct egress_broker *b;
+	struct hr_tunnel *tunnel;
+	struct egress_dial *dial;
+	struct egress_wait inspected;
+	enum phase phase, proxy; /* `proxy`: PROXY or SOCKS if such a client waits for an answer */
+	enum egress_verdict verdict;
+	char name[EGRESS_NAME_MAX + 1]; /* "": an address */
+	struct in_addr address;
+	int port;
+	struct hr_watch *deadline; /* NULL: not pending */
+	struct egress_conn *older, *newer;
+};
+
+static const char *const no_port = "the proxy is for connections to other machines";
+
+/* ---- the life of a connection ---- */
+
+static void
+settled(struct egress_conn *c)
+{
+	struct egress_broker *b = c->b;
+
+	if (c->deadline == NULL)
+		return;
+	hr_watch_free(c->deadline);
+	c->deadline = NULL;
+	*(c->older != NULL ? &c->older->newer : &b->oldest) = c->newer;
+	*(c->newer != NULL ? &c->newer->older : &b->newest) = c->older;
+	b->pending--;
+}
+
+static void
+conn_free(void *arg)
+{
+	struct egress_conn *c = arg;
+	struct egress_broker *b = c->b;
+
+	settled(c);
+	egress_dial_cancel(c->dial);
+	egress_inspect_cancel(&c->inspected);
+	hr_tunnel_free(c->tunnel);
+	free(c);
+	egress_broker_less(b);
+}
+
+static void
+conn_reset(void *arg)
+{
+	struct egress_conn *c = arg;
+
+	hr_tunnel_reset(c->tunnel);
+	c->tunnel = NULL;
+	conn_free(c);
+}
+
+/* Counts the connection to those before a verdict, of which the oldest one makes room. */
+static void
+pend(struct egress_conn *c)
+{
+	struct egress_broker *b = c->b;
+
+	if (c->deadline != NULL)
+		return;
+	if (b->pending == EGRESS_PENDING_MAX)
+		conn_reset(b->oldest);
+	c->deadline = hr_loop_timer(b->loop, conn_reset, c, NULL);
+	if (c->deadline == NULL)
+		return;
+	(void)hr_watch_arm(c->deadline, PENDING_MS, NULL);
+	c->older = b->newest;
+	c->newer = NULL;
+	*(c->older != NULL ? &c->older->newer : &b->oldest) = c;
+	b->newest = c;
+	b->pending++;
+}
+
+static void
+report(struct egress_conn *c, bool allow, const char *kind, const char *rule)
+{
+	egress_log_add(c->b->log,
+	    &(const struct egress_event){.allow = allow,
+		.kind = kind,
+		.name = c->name[0] != '\0' ? c->name : NULL,
+		.address = c->name[0] != '\0' ? (struct in_addr){0} : c->address,
+		.port = c->port,
+		.rule = rule});
+}
+
+static const char *
+kind_of(const struct egress_conn *c)
+{
+	return c->proxy != FIRST ? "proxy" : "tcp";
+}
+
+/* ---- the verdict ---- */
+
+/* Finds the name that an address stands for, and the verdict. */
+static void
+decide(struct egress_conn *c, struct egress_decision *ret)
+{
+	struct egress_broker *b = c->b;
+
+	c->verdict = EGRESS_DENY;
+	if (c->name[0] == '\0' && egress_names_has(c->address) &&
+	    !egress_names_find(b->names, c->address, c->name))
+		(void)snprintf(ret->rule, sizeof(ret->rule), "no name has this address");
+	else if (c->name[0] != '\0')
+		egress_policy_name(b->policy, c->name, c->port, ret);
+	else
+		egress_policy_address(b->policy, c->address, c->port, ret);
+	c->verdict = ret->verdict;
+	if (c->verdict != EGRESS_INSPECT)
+		report(c, c->verdict == EGRESS_ALLOW, kind_of(c), ret->rule);
+}
+
+/* Sends the last answer to the client of a proxy. */
+static void
+answer(struct egress_conn *c, int status, unsigned char reply, const char *why)
+{
+	char text[1024];
+	int n;
+
+	settled(c);
+	if (c->proxy == SOCKS) {
+		hr_tunnel_answer(c->tunnel, (unsigned char[10]){5, reply, 0, 1}, 10);
+		return;
+	}
+	n = snprintf(text, sizeof(text),
+	    "HTTP/1.1 %d %s\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
+	    "network: %s:%d: %.*s\n",
+	    status, status == 403 ? "Forbidden" : status == 502 ? "Bad Gateway" : "Bad Request",
+	    c->name, c->port, 320, why);
+	hr_tunnel_answer(c->tunnel, text, (size_t)n);
+}
+
+/* Reports to a proxy's client that its bytes follow. */
+static bool
+confirm(struct egress_conn *c)
+{
+	static const char ok[] = "HTTP/1.1 200 Connection established\r\n\r\n";
+	int r = 0;
+
+	if (c->proxy == PROXY)
+		r = hr_tunnel_say(c->tunnel, ok, sizeof(ok) - 1);
+	else if (c->proxy == SOCKS)
+		r = hr_tunnel_say(c->tunnel, (unsigned char[10]){5, 0, 0, 1}, 10);
+	c->phase = FIRST;
+	return r == 0;
+}
+
+/* ---- the way out ---- */
+
+static void
+on_dialled(void *arg, int fd, const char *why, bool refused)
+{
+	struct egress_conn *c = arg;
+
+	c->dial = NULL;
+	if (fd < 0) {
+		report(c, false, refused ? kind_of(c) : "error", why);
+		if (c->proxy != FIRST)
+			answer(c, refused ? 403 : 502, refused ? 2 : 4, why);
+		else
+			conn_reset(c);
+		return;
+	}
+	if (c->phase == WAITS && !confirm(c)) {
+		hr_fd_close(&fd);
+		conn_reset(c);
+		return;
+	}
+	hr_tunnel_lead(c->tunnel, fd);
+}
+
+static bool
+dial(struct egress_conn *c)
+{
+	struct egress_broker *b = c->b;
+
+	c->dial = egress_dial(b->loop, &b->resolver, &b->policy,
+	    c->name[0] != '\0' ? c->name : NULL, c->address, c->port, on_dialled, c);
+	return c->dial != NULL;
+}
+
+static void
+on_inspected(void *arg, int fd, const char *why)
+{
+	struct egress_conn *c = arg;
+
+	if (fd >= 0) {
+		hr_tunnel_lead(c->tunnel, fd);
+		return;
+	}
+	report(c, false, "error", why);
+	conn_reset(c);
+}
+
+/* ---- the first bytes ---- */
+
+static enum hr_tunnel_look
+over(struct egress_conn *c, const char *rule)
+{
+	report(c, false, kind_of(c), rule);
+	conn_reset(c);
+	return HR_TUNNEL_OVER;
+}
+
+/* Lets the client's bytes pass, to the server or to nginx. */
+static enum hr_tunnel_look
+let_pass(struct egress_conn *c, bool tls)
+{
+	settled(c);
+	c->phase = PASSES;
+	if (c->verdict == EGRESS_INSPECT)
+		egress_inspect(c->b->inspect, &c->inspected, c->name, c->port, tls);
+	return HR_TUNNEL_PASS;
+}
+
+/* Checks that a TLS greeting names the host for which the verdict is. */
+static enum hr_tunnel_look
+look_first(struct egress_conn *c, const char *p, size_t len, bool last)
+{
+	char name[EGRESS_NAME_MAX + 1], rule[2 * EGRESS_NAME_MAX];
+	int r;
+
+	if (len == 0 && !last)
+		return HR_TUNNEL_MORE;
+	if (len == 0 || (unsigned char)p[0] != TLS_FIRST)
+		return let_pass(c, false);
+	r = c->name[0] != '\0' ? egress_hello_name(p, len, name) : 1;
+	if (r == 0 && !last) {
+		pend(c);
+		return HR_TUNNEL_MORE;
+	}
+	if (r <= 0)
+		return over(c, "the TLS greeting is not clear");
+	if (c->name[0] != '\0' && name[0] != '\0' && strcmp(name, c->name) != 0) {
+		(void)snprintf(rule, sizeof(rule), "the TLS greeting names %s", name);
+		return over(c, rule);
+	}
+	return let_pass(c, true);
+}
+
+/* Acts on the target that a proxy's client has named. */
+static enum hr_tunnel_look
+look_target(struct egress_conn *c, const struct egress_target *t)
+{
+	struct egress_decision d;
+
+	memcpy(c->name, t->name, sizeof(c->name));
+	c->address = t->address;
+	c->port = t->port;
+	hr_tunnel_skip(c->tunnel, t->used);
+	if (c->name[0] == '\0' && ntohl(c->address.s_addr) >> 24 == IN_LOOPBACKNET) {
+		answer(c, 403, 2, no_port);
+		return HR_TUNNEL_OVER;
+	}
+	decide(c, &d);
+	if (c->verdict == EGRESS_DENY) {
+		answer(c, 403, 2, d.rule);
+		return HR_TUNNEL_OVER;
+	}
+	if (c->verdict == EGRESS_INSPECT) {
+		if (confirm(c))
+			return HR_TUNNEL_MORE;
+	} else if (dial(c)) {
+		settled(c);
+		c->phase = WAITS;
+		return HR_TUNNEL_WAIT;
+	}
+	conn_reset(c);
+	return HR_TUNNEL_OVER;
+}
+
+static enum hr_tunnel_look
+look_proxy(struct egress_conn *c, const char *p, size_t len, bool last)
+{
+	struct egress_target t;
+	size_t used;
+	int r;
+
+	if (c->phase == SOCKS) {
+		r = egress_socks_greeting(p, len, &used);
+		if (r == 1) {
+			hr_tunnel_skip(c->tunnel, used);
+			c->phase = SOCKS_REQUEST;
+			if (hr_tunnel_say(c->tunnel, "\5", 2) == 0)
+				return HR_TUNNEL_MORE;
+		} else if (r == -3) {
+			settled(c);
+			hr_tunnel_answer(c->tunnel, "\5\xff", 2);
+			return HR_TUNNEL_OVER;
+		}
+	} else {
+		r = c->phase == PROXY ? egress_connect_read(p, len, &t)
+				      : egress_socks_request(p, len, &t);
+		if (r == 1)
+			return look_target(c, &t);
+		if (r < 0 && (c->phase == PROXY || r == -2)) {
+			answer(c, 400, 7, "this proxy takes CONNECT only");
+			return HR_TUNNEL_OVER;
+		}
+	}
+	if (r == 0 && !last)
+		return HR_TUNNEL_MORE;
+	conn_reset(c);
+	return HR_TUNNEL_OVER;
+}
+
+static enum hr_tunnel_look
+look_dns(struct egress_conn *c, const char *p, size_t len, bool last)
+{
+	uint8_t out[2 + EGRESS_DNS_MAX];
+	size_t n, answered;
+
+	while (len >= 2 && len >= 2 + (n = (size_t)((uint8_t)p[0] << 8 | (uint8_t)p[1]))) {
+		answered = egress_dns_reply(c->b, p + 2, n, out + 2);
+		out[0] = (uint8_t)(answered >> 8);
+		out[1] = (uint8_t)answered;
+		if (answered == 0 || hr_tunnel_say(c->tunnel, out, answered + 2) < 0) {
+			conn_reset(c);
+			return HR_TUNNEL_OVER;
+		}
+		hr_tunnel_skip(c->tunnel, 2 + n);
+		len -= 2 + n;
+	}
+	(void)last;
+	return HR_TUNNEL_MORE;
+}
+
+static enum hr_tunnel_look
+look(void *arg, const char *p, size_t len, bool last)
+{
+	struct egress_conn *c = arg;
+
+	switch (c->phase) {
+	case FIRST:
+		return look_first(c, p, len, last);
+	case DNS:
+		return look_dns(c, p, len, last);
+	case PROXY:
+	case SOCKS:
+	case SOCKS_REQUEST:
+		return look_proxy(c, p, len, last);
+	default:
+		return c->phase == WAITS ? HR_TUNNEL_WAIT : HR_TUNNEL_PASS;
+	}
+}
+
+/* ---- new connections ---- */
+
+static void
+reset_socket(int fd)
+{
+	const struct linger none = {.l_onoff = 1};
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+	hr_fd_close(&fd);
+}
+
+static struct egress_conn *
+conn_new(struct egress_broker *b, int fd)
+{
+	struct egress_conn *c = NULL;
+
+	if (b->tunnels == EGRESS_TUNNELS_MAX)
+		egress_log_add(b->log,
+		    &(const struct egress_event){
+			.kind = "error", .rule = "the box has too many connections"});
+	else
+		c = calloc(1, sizeof(*c));
+	if (c != NULL) {
+		c->b = b;
+		c->inspected.fn = on_inspected;
+		c->inspected.arg = c;
+		c->tunnel = hr_tunnel_new(b->loop,
+		    &(const struct hr_tunnel_with){.client = fd,
+			.look = look,
+			.ended = conn_free,
+			.arg = c,
+			.linger_ms = HALF_MS,
+			.half_ms = HALF_MS,
+			.resets = true},
+		    NULL);
+	}
+	if (c == NULL || c->tunnel == NULL) {
+		free(c);
+		reset_socket(fd);
+		return NULL;
+	}
+	b->tunnels++;
+	return c;
+}
+
+void
+egress_conn_accept(struct egress_broker *b, int fd)
+{
+	struct sockaddr_in to = egress_local(fd);
+	bool loopback = ntohl(to.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	struct egress_decision d;
+	struct egress_conn *c;
+
+	c = conn_new(b, fd);
+	if (c == NULL)
+		return;
+	c->address = to.sin_addr;
+	c->port = ntohs(to.sin_port);
+	if (c->port == EGRESS_PORT_DNS)
+		c->phase = DNS;
+	else if (loopback && c->port == EGRESS_PORT_PROXY)
+		c->phase = c->proxy = PROXY;
+	else if (loopback && c->port == EGRESS_PORT_SOCKS)
+		c->phase = c->proxy = SOCKS;
+	if (c->phase != FIRST) {
+		pend(c);
+		return;
+	}
+	if (!loopback)
+		decide(c, &d);
+	if (loopback || c->verdict == EGRESS_DENY || (c->verdict == EGRESS_ALLOW && !dial(c)))
+		conn_reset(c);
+	else if (c->verdict == EGRESS_INSPECT)
+		pend(c);
+}
+
+void
+egress_conn_out(struct egress_broker *b, int fd, const char *name, int port)
+{
+	struct egress_conn *c = conn_new(b, fd);
+
+	if (c == NULL)
+		return;
+	(void)snprintf(c->name, sizeof(c->name), "%s", name);
+	c->port = port;
+	c->phase = PASSES;
+	if (!dial(c))
+		conn_reset(c);
+}

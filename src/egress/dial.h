@@ -1,0 +1,25 @@
+/* egress_dial: connects to an allowed name or address. Addresses of a name that the policy does not
+ * accept, such as private ones, are dropped. */
+#ifndef HR_EGRESS_DIAL_H
+#define HR_EGRESS_DIAL_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+
+#include "egress/policy.h"
+#include "egress/resolve.h"
+
+struct egress_dial;
+
+/* Called with the connected socket, which is the function's own; or with -1 and the reason, and
+ * `refused` if the policy refused the addresses. The dial ends with the call. */
+typedef void egress_dialled_fn(void *arg, int fd, const char *why, bool refused);
+
+/* Starts to connect; the function is never called within this call. `name` is NULL for an address.
+ * `policy` and `resolver` are read when they are needed. NULL: no memory. */
+struct egress_dial *egress_dial(struct hr_loop *loop, struct egress_resolver *const *resolver,
+    struct egress_policy *const *policy, const char *name, struct in_addr address, int port,
+    egress_dialled_fn *fn, void *arg);
+void egress_dial_cancel(struct egress_dial *d); /* Does nothing with NULL. */
+
+#endif

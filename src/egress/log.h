@@ -1,0 +1,39 @@
+/* egress_log: the events of a box's way to the network, as JSON lines in a bounded file and, the
+ * last ones, in memory for viewers. Equal events within a minute are a line at first, and another
+ * one with their number. */
+#ifndef HR_EGRESS_LOG_H
+#define HR_EGRESS_LOG_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+struct egress_log;
+struct hr_loop;
+
+struct egress_event {
+	bool allow;
+	const char *kind;       /* "tcp", "http", "proxy", "dns", "error" */
+	const char *name;       /* NULL: none */
+	struct in_addr address; /* 0.0.0.0: none */
+	int port;               /* 0: none */
+	const char *method, *path; /* NULL: none */
+	const char *rule;       /* the entry that decided, or the error */
+};
+
+/* Opens the file, or makes it. `fn` is called with each new line, which includes its newline. */
+struct egress_log *egress_log_open(struct hr_loop *loop, const char *path,
+    void (*fn)(void *arg, const char *line, size_t len), void *arg, struct hr_err *err);
+void egress_log_free(struct egress_log *l);
+
+/* Logs an event. Its texts may be hostile: they are cut and quoted. */
+void egress_log_add(struct egress_log *l, const struct egress_event *e);
+/* Writes the lines of events that were repeated, before their minute is over. */
+void egress_log_flush(struct egress_log *l);
+/* Appends the lines in memory with a larger number than `from`. */
+void egress_log_since(const struct egress_log *l, uint64_t from, struct hr_buf *b);
+
+#endif
