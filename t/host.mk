@@ -9,8 +9,8 @@ t_unit_test_image_LDADD = libimagekit.la libprotojson.la libbase.la $(CHECK_LIBS
 
 # the launcher of boxes
 if BOX
-check_PROGRAMS += %D%/unit/test_box %D%/unit/test_box_group %D%/fuzz/replay_box %D%/fuzz/replay_ids
-TESTS += %D%/attack/attack_box.py %D%/unit/test_box %D%/unit/test_box_group %D%/fuzz/replay_box %D%/fuzz/replay_ids %D%/e2e/test_box.py \
+check_PROGRAMS += %D%/unit/test_box %D%/unit/test_box_group %D%/unit/test_egress_told %D%/fuzz/replay_box %D%/fuzz/replay_ids
+TESTS += %D%/attack/attack_box.py %D%/unit/test_box %D%/unit/test_box_group %D%/unit/test_egress_told %D%/fuzz/replay_box %D%/fuzz/replay_ids %D%/e2e/test_box.py \
 	%D%/e2e/test_box_kills.py %D%/e2e/test_box_server.py
 EXTRA_PROGRAMS += %D%/fuzz/fuzz_box %D%/fuzz/fuzz_ids
 if FUZZERS
@@ -19,6 +19,9 @@ endif
 t_unit_test_box_SOURCES = %D%/unit/test_box.c
 t_unit_test_box_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_box_LDADD = libbox.la $(CHECK_LIBS)
+t_unit_test_egress_told_SOURCES = %D%/unit/test_egress_told.c
+t_unit_test_egress_told_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_egress_told_LDADD = libegressbroker.la $(CHECK_LIBS)
 t_unit_test_box_group_SOURCES = %D%/unit/test_box_group.c
 t_unit_test_box_group_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_box_group_LDADD = libbox.la $(CHECK_LIBS)
