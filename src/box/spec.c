@@ -275,8 +275,8 @@ box_spec_read(struct box_spec *s, const char *text, size_t len, struct hr_err *e
 	s->host_network = strcmp(network, "host") == 0;
 	s->egress = strcmp(network, "egress") == 0;
 	if (!s->host_network && !s->egress && strcmp(network, "none") != 0)
-		return hr_err_set(err, HR_E_INVAL,
-		    "\"network\" must be \"none\", \"host\" or \"egress\"");
+		return hr_err_set(
+		    err, HR_E_INVAL, "\"network\" must be \"none\", \"host\" or \"egress\"");
 	if (!has(s->tree, "directory") || hr_json_str_is(hr_json_at(s->tree, "directory"), "/"))
 		return 0;
 	return path_of(s->tree, "directory", &s->directory, err);
@@ -307,9 +307,9 @@ box_spec_explain(const struct box_spec *s, struct hr_buf *b)
 		hr_buf_addf(b, "It %s %s as %s.\n", s->mounts[i].read_only ? "reads" : "changes",
 		    s->mounts[i].source, s->mounts[i].target);
 	hr_buf_adds(b, s->host_network ? "It uses the host's network.\n"
-			: s->egress    ? "Its loopback interface has every IPv4 address, and no other "
-					 "network.\n"
-				       : "It has no network.\n");
+		       : s->egress ? "Its loopback interface has every IPv4 address, and no other "
+				     "network.\n"
+				   : "It has no network.\n");
 	if (s->limits.memory_bytes > 0)
 		hr_buf_addf(
 		    b, "It has at most %lld bytes of memory.\n", (long long)s->limits.memory_bytes);

@@ -389,7 +389,7 @@ box_start_check(const struct box_spec *s, struct hr_err *err)
 	pid = cloned(s, &pidfd);
 	if (pid == 0)
 		_exit(unshare(CLONE_NEWCGROUP) == 0 &&
-				(!s->egress || (raise_loopback(NULL) == 0 && route_all(NULL) == 0))
+			      (!s->egress || (raise_loopback(NULL) == 0 && route_all(NULL) == 0))
 			  ? 0
 			  : errno);
 	if (pid < 0)

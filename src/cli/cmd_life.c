@@ -171,11 +171,11 @@ first_command(const struct cli_args *a, char **ret)
 /* prefixes of the settings that only affect the creation of a sandbox */
 static const char *const of_making[] = {"sandbox.limits.", "sandbox.security.", "sandbox.volumes",
     "sandbox.runtime_container_image", "sandbox.payload", "sandbox.docker_runtime_kwargs",
-    "sandbox.use_host_network", "sandbox.network", "sandbox.additional_networks", "sandbox.runtime_binding_address",
-    "sandbox.runtime_startup_env_vars", "sandbox.enable_auto_lint", "sandbox.enable_gpu",
-    "sandbox.cuda_visible_devices", "sandbox.remote_runtime_class",
-    "sandbox.remote_runtime_resource_factor", "core.workspace_", "core.run_as_openhands", "local.",
-    NULL};
+    "sandbox.use_host_network", "sandbox.network", "sandbox.additional_networks",
+    "sandbox.runtime_binding_address", "sandbox.runtime_startup_env_vars",
+    "sandbox.enable_auto_lint", "sandbox.enable_gpu", "sandbox.cuda_visible_devices",
+    "sandbox.remote_runtime_class", "sandbox.remote_runtime_resource_factor", "core.workspace_",
+    "core.run_as_openhands", "local.", NULL};
 
 static void
 add_name(struct hr_buf *b, const char *before, const char *name, size_t len)

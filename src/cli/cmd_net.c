@@ -131,8 +131,7 @@ change(struct cli *c, struct hr_sandbox *s, const struct cli_args *a,
 	if (r != CLI_OK)
 		return r;
 	hr_json_put_whole(&text, o);
-	if (hr_buf_check(&text, &err) < 0 ||
-	    hr_sandbox_set_network(s, hr_buf_str(&text), &err) < 0)
+	if (hr_buf_check(&text, &err) < 0 || hr_sandbox_set_network(s, hr_buf_str(&text), &err) < 0)
 		return cli_fail(&err);
 	return cli_done(c, "sid", c->name, NULL);
 }

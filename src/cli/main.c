@@ -443,7 +443,8 @@ take_name(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 			return cli_surplus(cmd, a->argv[a->argc > 1]);
 		c->name = word;
 		shift(a);
-	} else if (cmd->form == CLI_EXEC || cmd->form == CLI_FIRST || (cmd->form == CLI_SH && is_recorded(c, word))) {
+	} else if (cmd->form == CLI_EXEC || cmd->form == CLI_FIRST ||
+		   (cmd->form == CLI_SH && is_recorded(c, word))) {
 		if (!hr_sid_valid(word))
 			return cli_no_name(word);
 		c->name = c->word = word;

@@ -16,6 +16,7 @@ libhost_la_SOURCES = \
 	%D%/life/logstream.c %D%/life/logstream.h \
 	%D%/mask.c %D%/mask.h \
 	%D%/life/mcp.c \
+	%D%/life/network.c \
 	%D%/records/namelock.c %D%/records/namelock.h \
 	%D%/life/pool.c %D%/life/pool.h \
 	%D%/records/portlock.c %D%/records/portlock.h \

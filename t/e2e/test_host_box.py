@@ -103,7 +103,7 @@ def network(h):
                             ("secure", ("-s", "sandbox.security.network_mode=host"))):
             h.ok("up", "-q", "-n", name, *words)
             equal(h.ok("run", "-n", name, reach), "reached\n", name)
-    h.fails(1, 'the network of a box can be none or host, not "bridge"', "up", "-q", "-s",
+    h.fails(1, 'the network of a box can be none, host or egress, not "bridge"', "up", "-q", "-s",
             "sandbox.security.network_mode=bridge")
     equal(sorted(os.listdir(h.path("state")))[0], "common.json", "nothing of the refused one")
     equal([n for n in os.listdir(h.path("state")) if n.startswith("default")], [])

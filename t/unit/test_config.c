@@ -354,8 +354,9 @@ START_TEST(network_elsewhere)
 
 	ck_assert_int_eq(hr_config_heeded(c, "box", boxes, NULL, NULL, &err), 0);
 	ck_assert_int_eq(hr_config_heeded(c, "docker", docker, NULL, NULL, &err), -1);
-	ck_assert_str_eq(err.msg, "sandbox.network is set, but the back-end docker does not support "
-				  "it: unset it, or use another back-end, such as box");
+	ck_assert_str_eq(err.msg,
+	    "sandbox.network is set, but the back-end docker does not support "
+	    "it: unset it, or use another back-end, such as box");
 	hr_config_free(c);
 	c = load("[core]\n[sandbox.security]\nnetwork_mode = \"egress\"\n", NULL, 0, &err);
 	ck_assert_int_eq(hr_config_heeded(c, "docker", docker, NULL, NULL, &err), -1);

@@ -95,8 +95,6 @@ int hr_box_rules_env(const struct hr_box *b, struct hr_strv *env, struct hr_err 
 int hr_box_keep_rules(const struct hr_box *b, struct hr_err *err);
 /* Ends the broker, if there is one, and removes the values of secrets. */
 void hr_box_end_rules(const struct hr_box *b);
-/* Returns true if the network of the present box has rules. */
-bool hr_box_has_rules(const struct hr_box *b);
 /* Implement the members of struct hr_sandbox_ops. */
 int hr_box_rules(void *self, char **ret_json, struct hr_err *err);
 int hr_box_set_rules(void *self, const char *json, struct hr_err *err);

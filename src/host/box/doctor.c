@@ -39,8 +39,8 @@ static int
 check(const char *storage, const char *network, struct hr_buf *out, struct hr_err *err)
 {
 	static const char *const argv[] = {"/bin/true", NULL};
-	HR_PUT struct json_object *o = hr_json_texts(
-	    err, "name", "doctor", "storage", storage, "network", network, NULL);
+	HR_PUT struct json_object *o =
+	    hr_json_texts(err, "name", "doctor", "storage", storage, "network", network, NULL);
 
 	return hr_json_set(o, "argv", hr_json_list(NULL, argv), err) < 0
 		   ? -1

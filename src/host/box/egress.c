@@ -1,6 +1,6 @@
-/* The rules of a box's network: the files with which handrail-egress(8) enforces them, that process,
- * and the talk with it. All files are in the directory "egress" beside the box's other ones; of
- * these a program in the box sees the certificates and the resolver's file alone. */
+/* The rules of a box's network: the files with which handrail-egress(8) enforces them, that
+ * process, and the talk with it. All files are in the directory "egress" beside the box's other
+ * ones; of these a program in the box sees the certificates and the resolver's file alone. */
 #include "config.h"
 
 #include "host/box/helper.h"
@@ -87,8 +87,20 @@ put_json(const struct hr_box *b, const char *name, struct json_object *o, struct
 	return put(b, name, &text, 0600, err);
 }
 
-bool
-hr_box_has_rules(const struct hr_box *b)
+/* Returns the directory, absolute, which the caller frees; NULL with *err set. */
+static char *
+directory_of(const struct hr_box *b, struct hr_err *err)
+{
+	HR_FREE char *path = path_of(b, BELOW, err);
+	char *real = path != NULL ? realpath(path, NULL) : NULL;
+
+	if (path != NULL && real == NULL)
+		(void)hr_err_sys(err, errno, "%s", path);
+	return real;
+}
+
+static bool
+has_rules(const struct hr_box *b)
 {
 	HR_FREE char *path = path_of(b, POLICY, NULL);
 
@@ -126,8 +138,8 @@ need_placeholder(void *arg, const struct egress_credential *c)
 
 	if (old == NULL && hr_random_hex(made + strlen(PLACEHOLDER), DIGITS, n->err) < 0)
 		return -1;
-	return hr_json_set(n->placeholders, c->variable,
-	    json_object_new_string(old != NULL ? old : made), n->err);
+	return hr_json_set(
+	    n->placeholders, c->variable, json_object_new_string(old != NULL ? old : made), n->err);
 }
 
 /* Checks the rules, and writes them with what they need, the rules last. */
@@ -211,7 +223,7 @@ static int
 make_authority(const struct hr_box *b, struct hr_err *err)
 {
 	HR_FREE char *program = hr_module_path(PROGRAM, err);
-	HR_FREE char *dir = path_of(b, BELOW, err);
+	HR_FREE char *dir = directory_of(b, err);
 	const char *const argv[] = {program, "--prepare", dir, NULL};
 	char said[1024];
 	int status;
@@ -220,13 +232,15 @@ make_authority(const struct hr_box *b, struct hr_err *err)
 		return -1;
 	if (access(program, X_OK) != 0)
 		return hr_err_set(err, HR_E_RUNTIME,
-		    "a network with rules needs " PROGRAM "(8), and %s cannot be executed", program);
+		    "a network with rules needs " PROGRAM "(8), and %s cannot be executed",
+		    program);
 	status = hr_spawn_wait(argv, said, sizeof(said), err);
 	if (status < 0)
 		return -1;
-	return status == 0 ? 0
-			   : hr_err_set(err, HR_E_RUNTIME, "prepare the network of the box: %.*s",
-				 (int)strcspn(said, "\n"), *said != '\0' ? said : hr_exit_words(status));
+	return status == 0
+		   ? 0
+		   : hr_err_set(err, HR_E_RUNTIME, "prepare the network of the box: %.*s",
+			 (int)strcspn(said, "\n"), *said != '\0' ? said : hr_exit_words(status));
 }
 
 int
@@ -278,16 +292,17 @@ hr_box_rules_env(const struct hr_box *b, struct hr_strv *env, struct hr_err *err
 int
 hr_box_keep_rules(const struct hr_box *b, struct hr_err *err)
 {
-	HR_FREE char *dir = path_of(b, BELOW, err);
-	const char *const argv[] = {PROGRAM, dir, NULL};
+	HR_FREE char *dir = NULL;
+	const char *argv[] = {PROGRAM, NULL, NULL};
 
-	if (dir == NULL)
-		return -1;
-	return hr_box_has_rules(b) && hr_box_helper_find(b,
-					  &(const struct hr_box_helper){.argv = argv,
-					      .record = RECORD,
-					      .what = "the broker of the box's network"},
-					  err) < 0
+	if (!has_rules(b))
+		return 0;
+	argv[1] = dir = directory_of(b, err);
+	return dir == NULL || hr_box_helper_find(b,
+				  &(const struct hr_box_helper){.argv = argv,
+				      .record = RECORD,
+				      .what = "the broker of the box's network"},
+				  err) < 0
 		   ? -1
 		   : 0;
 }
@@ -328,8 +343,7 @@ talk(const struct hr_box *b, const char *request, struct hr_err *err)
 /* Passes the lines of an answer to fn, until it ends, fn returns non-zero, or stop_fd is readable.
  * timeout_ms -1: waits for each for ever. */
 static int
-read_lines(
-    int fd, int stop_fd, int timeout_ms, hr_line_fn *fn, void *arg, struct hr_err *err)
+read_lines(int fd, int stop_fd, int timeout_ms, hr_line_fn *fn, void *arg, struct hr_err *err)
 {
 	struct pollfd p[] = {{.fd = fd, .events = POLLIN}, {.fd = stop_fd, .events = POLLIN}};
 	HR_BUF(b, LINE_MAX_BYTES);
@@ -342,8 +356,8 @@ read_lines(
 		if (r < 0 && errno == EINTR)
 			continue;
 		if (r == 0)
-			return hr_err_set(err, HR_E_TIMEOUT,
-			    "the broker of the box's network does not answer");
+			return hr_err_set(
+			    err, HR_E_TIMEOUT, "the broker of the box's network does not answer");
 		if (r < 0 || p[1].revents != 0)
 			return r < 0 ? hr_err_sys(err, errno, "wait for the broker") : 0;
 		room = hr_buf_reserve(&b, 4096);
@@ -378,10 +392,10 @@ reload(const struct hr_box *b, struct hr_err *err)
 
 	if (fd < 0 || read_lines(fd, b->h->stop_fd, PATIENCE_MS, on_answer, &o, err) < 0)
 		return -1;
-	return hr_json_true_at(o, "ok") ? 0
-					: hr_err_set(err, HR_E_RUNTIME, "%s",
-					      hr_json_text_or(o, "error",
-						  "the broker of the box's network has ended"));
+	return hr_json_true_at(o, "ok")
+		   ? 0
+		   : hr_err_set(err, HR_E_RUNTIME, "%s",
+			 hr_json_text_or(o, "error", "the broker of the box's network has ended"));
 }
 
 int
@@ -437,7 +451,6 @@ hr_box_rules_log(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_e
 		   : "{\"op\":\"log\",\"from\":0,\"follow\":false}\n",
 	    err);
 
-	return fd >= 0
-		   ? read_lines(fd, b->h->stop_fd, follow ? -1 : PATIENCE_MS, fn, arg, err)
-		   : -1;
+	return fd >= 0 ? read_lines(fd, b->h->stop_fd, follow ? -1 : PATIENCE_MS, fn, arg, err)
+		       : -1;
 }

@@ -11,8 +11,7 @@ int
 hr_box_forward(const struct hr_box *b, bool editor, struct hr_err *err)
 {
 	char port[16];
-	const char *const argv[] = {
-	    "handrail-forward", editor ? "editor" : "server", port, NULL};
+	const char *const argv[] = {"handrail-forward", editor ? "editor" : "server", port, NULL};
 
 	(void)snprintf(port, sizeof(port), "%lld",
 	    editor ? b->ports[HR_BOX_VSCODE] : hr_config_int(b->h->config, "box.port"));

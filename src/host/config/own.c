@@ -198,24 +198,35 @@ is_default(const struct hr_config *c, const struct hr_key *k, const char *key)
 	return v == NULL || json_object_equal(v, fallback) != 0;
 }
 
+/* Refuses the mode egress where the back-end has no rules: an Engine would look for a network of
+ * that name. */
+static int
+check_egress(
+    const struct hr_config *c, const char *kind, const char *const *heeds, struct hr_err *err)
+{
+	const char *mode = hr_config_text(c, "sandbox.security.network_mode");
+
+	return mode == NULL || strcmp(mode, "egress") != 0 || is_heeded(c, heeds, "sandbox.network")
+		   ? 0
+		   : hr_err_set(err, HR_E_INVAL,
+			 "sandbox.security.network_mode is egress, but the back-end %s does not "
+			 "support that: use the back-end box",
+			 kind);
+}
+
 int
 hr_config_heeded(const struct hr_config *c, const char *kind, const char *const *heeds,
     hr_warn_fn *warn, void *arg, struct hr_err *err)
 {
-	const char *mode = hr_config_text(c, "sandbox.security.network_mode");
 	char key[HR_VARIABLE_MAX], text[300];
 	size_t i;
 
-	/* an Engine would look for a network of that name */
-	if (mode != NULL && strcmp(mode, "egress") == 0 && !is_heeded(c, heeds, "sandbox.network"))
-		return hr_err_set(err, HR_E_INVAL,
-		    "sandbox.security.network_mode is egress, but the back-end %s does not support "
-		    "that: use the back-end box",
-		    kind);
+	if (check_egress(c, kind, heeds, err) < 0)
+		return -1;
 	for (i = 0; i < hr_keys_all_n; i++) {
 		const struct hr_key *k = &hr_keys_all[i];
-		const bool network = strcmp(k->section, "sandbox") == 0 &&
-				     strncmp(k->name, "network", 7) == 0;
+		const bool network =
+		    strcmp(k->section, "sandbox") == 0 && strncmp(k->name, "network", 7) == 0;
 		bool security = network || strcmp(k->section, "sandbox.security") == 0;
 		bool undone = is_undone(k), of_containers = is_of_containers(k);
 

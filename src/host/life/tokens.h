@@ -17,8 +17,8 @@ const char *hr_token(const struct hr_sandbox *s, int provider);
 /* Fills s->tokens from s->environ, without unset ones. */
 void hr_tokens_init(struct hr_sandbox *s);
 
-/* Removes tokens for which the sandbox's network has a credential: the sandbox has a placeholder for
- * each, and must not get the token. Call it once connected. */
+/* Removes tokens for which the sandbox's network has a credential: the sandbox has a placeholder
+ * for each, and must not get the token. Call it once connected. */
 void hr_tokens_withhold(struct hr_sandbox *s);
 
 /* Updates the tokens that a command mentions in the sandbox before it runs; if WEB_HOST is set, it

@@ -26,7 +26,8 @@ is_name(const char *name)
 	size_t n = strlen(name);
 
 	return n > 0 && n <= NAME_MAX_BYTES &&
-	       strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") == n;
+	       strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") ==
+		   n;
 }
 
 /* Returns the path of a secret, or of their directory for NULL, which the caller frees; NULL with
@@ -53,7 +54,7 @@ path_of(const char *state_dir, const char *name, struct hr_err *err)
 	return path != NULL ? path : hr_err_null(err);
 }
 
-/* A value becomes part of a header and of JSON. */
+/* Refuses a value that cannot become part of a header and of JSON. */
 static int
 check(const char *name, const char *value, size_t len, struct hr_err *err)
 {
@@ -77,8 +78,8 @@ check(const char *name, const char *value, size_t len, struct hr_err *err)
 }
 
 int
-hr_secret_set(const char *state_dir, const char *name, const char *value, size_t len,
-    struct hr_err *err)
+hr_secret_set(
+    const char *state_dir, const char *name, const char *value, size_t len, struct hr_err *err)
 {
 	HR_FREE char *path = path_of(state_dir, name, err);
 	HR_FREE char *dir = path != NULL ? path_of(state_dir, NULL, err) : NULL;
@@ -166,7 +167,7 @@ add_names(const char *path, struct hr_strv *ret, struct hr_err *err)
 		if (i == before && is_name(e->d_name))
 			hr_strv_add(ret, e->d_name);
 	}
-	return ret->failed ? hr_err_nomem(err)
+	return ret->failed  ? hr_err_nomem(err)
 	       : errno != 0 ? hr_err_sys(err, errno, "read %s", path)
 			    : 0;
 }

@@ -12,10 +12,11 @@
 #define HR_SECRET_MIN 8 /* bytes: a shorter value would be found in unrelated texts */
 #define HR_SECRET_MAX (64u << 10)
 
-/* A name is 1 to 64 letters, digits, '-' and '_'. A value has no control character. Errors name the secret and never have its value. state_dir may be the pool's; NULL: only credentials
+/* Stores a value without control characters, as UTF-8. The name is 1 to 64 letters, digits, '-' and
+ * '_'. No error of these functions has a value. state_dir may be the pool's; NULL: only credentials
  * count. env is the caller's environment. */
-int hr_secret_set(const char *state_dir, const char *name, const char *value, size_t len,
-    struct hr_err *err);
+int hr_secret_set(
+    const char *state_dir, const char *name, const char *value, size_t len, struct hr_err *err);
 /* Appends the value. Fails with HR_E_NOTFOUND and the command that sets it if there is none. */
 int hr_secret_get(const char *state_dir, const char *const *env, const char *name,
     struct hr_buf *ret, struct hr_err *err);

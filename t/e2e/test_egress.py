@@ -1,0 +1,337 @@
+#!/usr/bin/env python3
+"""Boxes whose network has rules, as a user of the handrail command has them: what is allowed and refused, changes while
+they run, secrets, and that nothing is left. As root each case is done twice, by root and by another account."""
+
+import contextlib
+import http.server
+import json
+import os
+import re
+import signal
+import socket
+import socketserver
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.host import BUILD, PATIENCE, SRC  # noqa: E402
+from lib.hostbox import Boxes, run  # noqa: E402
+from lib.tap import Skip, equal, skip_all  # noqa: E402
+
+VALUE = "ghp_0123456789abcdefTheRealValue"
+
+
+class Names(socketserver.BaseRequestHandler):
+    """A DNS server whose every name is at 127.0.0.1."""
+
+    def handle(self):
+        query, sock = self.request
+        end = query.index(b"\0", 12) + 5
+        answer = b"" if query[end - 4:end - 2] != b"\0\1" else b"\xc0\x0c\0\1\0\1\0\0\0\5\0\4\x7f\0\0\1"
+        head = query[:2] + b"\x81\x80\0\1" + (b"\0\1" if answer else b"\0\0") + b"\0\0\0\0"
+        sock.sendto(head + query[12:end] + answer, self.client_address)
+
+
+class Web(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = ("%s of %s\n" % (self.path, self.headers["Host"].split(":")[0])).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *unused):
+        pass
+
+
+class World(Boxes):
+    """The surroundings of a user, with the servers that the machine has for the test."""
+
+    def __enter__(self):
+        self.servers = [socketserver.ThreadingUDPServer(("127.0.0.1", 0), Names),
+                        http.server.ThreadingHTTPServer(("127.0.0.1", 0), Web)]
+        for s in self.servers:
+            s.daemon_threads = True
+            threading.Thread(target=s.serve_forever, daemon=True).start()
+        self.dns, self.web = (s.server_address[1] for s in self.servers)
+        return Boxes.__enter__(self)
+
+    def __exit__(self, *unused):
+        for s in self.servers:
+            s.shutdown()
+            s.server_close()
+        Boxes.__exit__(self, *unused)
+
+    def rules(self, *allowed, **more):
+        """A setting with the test's servers; an address that is allowed may be what a name leads to."""
+        o = dict(dnsServers=["127.0.0.1:%d" % self.dns], ports=[self.web], allowOut=["127.0.0.1"] + list(allowed), **more)
+        return "sandbox.network=" + json.dumps(o)
+
+    def up(self, setting, *words):
+        self.ok("up", "-q", "--network", "egress", "-s", setting, *words)
+
+    def get(self, name, *words):
+        """What curl in the box gets from that name, or its exit status."""
+        done = self("run", *words + ("curl -s --noproxy '*' -m 60 http://%s:%d/p || echo status $?" % (name, self.web),))
+        return done.stdout.strip()
+
+    def egress(self, *names):
+        return os.path.join(self.box()["dir"], "egress", *names)
+
+    def broker(self):
+        with open(self.egress("record")) as f:
+            return json.load(f)["pid"]
+
+    def events(self):
+        return [json.loads(line) for line in self.ok("net", "log", "--json").splitlines()]
+
+
+def allowed(name):
+    return "/p of " + name
+
+
+def refused(text):
+    """curl's status of a connection that was reset, or refused."""
+    return text in ("status 56", "status 7", "status 52")
+
+
+def processes(box):
+    """Those that have the directory of the box's network in their command, or are in it."""
+    place, found = os.path.join(box["dir"], "egress"), []
+    for pid in process.all_pids():
+        try:
+            there = os.readlink("/proc/%d/cwd" % pid)
+        except OSError:
+            there = ""
+        if place in process.command_line(pid) or there.startswith(place):
+            found.append(pid)
+    return found
+
+
+def gone(h, box, *pids):
+    found = h.left(box) + [pid for pid in pids if not process.wait_gone(pid, PATIENCE)]
+    equal(found, [])
+    equal((os.listdir(h.path("state")), os.listdir(h.path("tmp")), os.listdir(h.path("run"))), ([], [], []))
+
+
+def life(h):
+    """A name that is allowed is reached, another one is refused with a reason, and nothing is left."""
+    h.up(h.rules("a.example", "*.b.example"))
+    equal(h.get("a.example"), allowed("a.example"))
+    equal(h.get("x.b.example"), allowed("x.b.example"))
+    for name in ("c.example", "b.example", "10.0.0.1"):
+        equal(refused(h.get(name)), True, name)
+    equal(h.ok("run", "cat /etc/resolv.conf; tail -n +3 /proc/net/dev | cut -d: -f1"), "nameserver 198.18.0.1\n    lo\n")
+    events = h.events()
+    equal([e["rule"] for e in events if e["verdict"] == "deny" and e["name"] == "c.example"], ["no rule"], events)
+    equal("refused tcp c.example:%d by no rule" % h.web in h.ok("net", "log"), True)
+    equal([h("net", "test", "default", "http://%s:%d/" % (n, h.web)).returncode for n in ("a.example", "c.example")], [0, 1])
+    equal(h("net", "test", "default", "a.example").returncode, 1, "of another port")
+    equal("allowOut a.example" in h.ok("net", "test", "default", "http://a.example:%d" % h.web), True)
+    equal(json.loads(h.ok("net", "show", "--json"))["allowOut"], ["127.0.0.1", "a.example", "*.b.example"])
+    equal("*.b.example" in h.ok("net", "show"), True)
+    box, pids = h.box(), processes(h.box())
+    equal(h.broker() in pids, True, pids)
+    h.ok("down")
+    gone(h, box, *pids)
+
+
+def changes(h):
+    """Entries come and go while the box runs; an error changes nothing."""
+    h.up(h.rules())
+    equal(refused(h.get("a.example")), True)
+    h.ok("net", "allow", "default", "a.example", "b.example")
+    equal((h.get("a.example"), h.get("b.example")), (allowed("a.example"), allowed("b.example")))
+    h.ok("net", "deny", "default", "b.example")
+    equal((h.get("a.example"), refused(h.get("b.example"))), (allowed("a.example"), True))
+    before = h.ok("net", "show", "--json")
+    for text, words in (("without scheme", ("allow", "default", "https://x")), ("use \"allowInternetAccess\"", ("allow", "default", "*")),
+                        ("is no entry of allowOut", ("deny", "default", "b.example"))):
+        h.fails(1 if words[0] == "deny" else 2, text, "net", *words)
+    equal(h.ok("net", "show", "--json"), before)
+    h.ok("net", "deny", "default", "192.0.2.0/24")
+    equal(json.loads(h.ok("net", "show", "--json"))["denyOut"], ["192.0.2.0/24"])
+    listener = "import socket; s = socket.socket(); s.bind(('0.0.0.0', 4444)); s.listen(); print('ready', flush=True); s.accept()"
+    h.ok("run", "python3 -c \"%s\" >/tmp/out & until grep -q ready /tmp/out; do :; done" % listener)
+    before = h.ok("net", "show", "--json")
+    done = h("net", "allow", "default", "a.example:4444")
+    equal((done.returncode > 0, "4444" in done.stderr), (True, True), done.stderr)
+    equal(h.ok("net", "show", "--json"), before)
+    equal(h.get("a.example"), allowed("a.example"))
+    h.ok("down")
+
+
+def restarts(h):
+    """A killed broker, with its keeper or without, is started again; a followed log ends with the box."""
+    h.up(h.rules("a.example"))
+    first = h.broker()
+    for pid in process.children(first):
+        if "handrail-egress" in process.command_line(pid):
+            os.kill(pid, signal.SIGKILL)
+            equal(process.wait_gone(pid, PATIENCE), True)
+    equal(h.get("a.example"), allowed("a.example"), "the keeper starts the next one")
+    equal(h.broker(), first)
+    for pid in [first] + process.children(first):
+        os.kill(pid, signal.SIGKILL)
+        equal(process.wait_gone(pid, PATIENCE), True)
+    equal(h.get("a.example"), allowed("a.example"))
+    equal(h.broker() != first, True)
+    second = h.broker()
+    os.kill(second, signal.SIGKILL)
+    equal(process.wait_gone(second, PATIENCE), True)
+    equal(h.get("a.example"), allowed("a.example"), "a broker without a keeper gives its sockets to the next")
+    equal(refused(h.get("c.example")), True)
+    box, pids = h.box(), processes(h.box())
+    log = h.popen("net", "log", "-f")
+    equal("c.example" in log.stdout.readline(), True)
+    os.kill(box["pid"], signal.SIGKILL)
+    equal(log.wait(PATIENCE), 0)
+    log.communicate()
+    for pid in pids:
+        equal(process.wait_gone(pid, PATIENCE), True, "it ends with the box")
+    h.up(h.rules("a.example"))
+    equal(h.get("a.example"), allowed("a.example"), "a box with the same files")
+    box, pids = h.box(), processes(h.box())
+    h.ok("down")
+    gone(h, box, *pids)
+
+
+def interrupted(h):
+    """Whenever `up` is killed, the next one works, and nothing is left after "down"."""
+    for i in range(8):
+        p = h.popen("up", "-q", "--network", "egress", "-s", h.rules("a.example"))
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            p.wait(timeout=i * 0.02)
+        p.kill()
+        p.communicate()
+        h.up(h.rules("a.example"))
+        equal(h.get("a.example"), allowed("a.example"), "killed after %d ms" % (20 * i))
+        box, pids = h.box(), processes(h.box())
+        h.ok("down")
+        gone(h, box, *pids)
+
+
+def secrets(h):
+    """The value is nowhere that the box, or a list of processes, shows; its variable has a placeholder."""
+    rules = h.rules("a.example", credentials={"GITHUB_TOKEN": {"secret": "github", "hosts": ["api.example"]}})
+    h.fails(3, 'there is no secret "github": "handrail secret set github"', "up", "-q", "--network", "egress", "-s", rules)
+    equal(os.listdir(h.path("run")), [])
+    equal([n for n in os.listdir(h.path("state"))] if os.path.exists(h.path("state")) else [], [], "nothing was left")
+    h.ok("secret", "set", "github", input=VALUE + "\n")
+    equal((h.ok("secret", "list"), json.loads(h.ok("secret", "list", "--json"))), ("github\n", ["github"]))
+    h.env["GITHUB_TOKEN"] = VALUE  # as that of a user who had it there before
+    h.fails(2, "the sandbox is given the variable GITHUB_TOKEN", "up", "-q", "--network", "egress", "-s", rules,
+            "-e", "GITHUB_TOKEN=x")
+    h.up(rules)
+    seen = h.ok("run", "echo $GITHUB_TOKEN; env; cat ~/.bashrc; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | "
+                "tr '\\0' '\\n'")
+    equal(re.match(r"ph_[0-9a-f]{40}$", seen.splitlines()[0]) is not None, True, seen.splitlines()[0])
+    equal(VALUE in seen, False)
+    equal(h("run", "grep -rlsF %s / --exclude-dir=proc --exclude-dir=sys" % VALUE[4:]).stdout.strip(), "")
+    for pid in process.all_pids():
+        equal(VALUE in process.command_line(pid), False, "an argument")
+    for where in (h.box()["dir"], h.path("state")):
+        for top, _, files in os.walk(where):
+            for name in files:
+                path = os.path.join(top, name)
+                with contextlib.suppress(OSError), open(path, "rb") as f:
+                    if VALUE.encode() in f.read():
+                        equal((os.path.relpath(path, h.path("state")), os.stat(path).st_mode & 0o777),
+                              (os.path.relpath(path, h.path("state")), 0o600))
+                        equal(name in ("secrets.json", "github", "nginx.conf"), True, path)
+    for words in (("config",), ("logs",), ("net", "show"), ("net", "log"), ("inspect",)):
+        done = h(*words)
+        equal(VALUE in done.stdout + done.stderr, False, words)
+    with open(h.egress("secrets.json")) as f:
+        equal(json.load(f), {"github": VALUE})
+    h.ok("secret", "set", "github", input="another-value")
+    with open(h.egress("secrets.json")) as f:
+        equal(json.load(f), {"github": "another-value"}, "of the box that runs")
+    placeholder = seen.splitlines()[0]
+    os.kill(h.box()["pid"], signal.SIGKILL)
+    equal(process.wait_gone(h.box()["pid"], PATIENCE), True)
+    h.up(rules)
+    equal(h.ok("run", "echo $GITHUB_TOKEN").strip(), placeholder, "files of the agent's may have it")
+    h.ok("down")
+    equal(os.listdir(h.path("state")), ["secrets"])
+    h.ok("secret", "rm", "github")
+    h.fails(3, 'there is no secret "github"', "secret", "rm", "github")
+    h.fails(2, "1234567"[:0] + "it must have 8 to 65536", "secret", "set", "x", input="1234567")
+    equal(h.ok("secret", "list"), "")
+
+
+def certificates(h):
+    """The box trusts its own authority beside those of the machine, by the file and by the variables."""
+    h.up(h.rules("a.example"))
+    got = h.ok("run", "grep -c BEGIN $SSL_CERT_FILE; grep -c BEGIN $NODE_EXTRA_CA_CERTS; "
+               "test /etc/ssl/certs/ca-certificates.crt -ef $CURL_CA_BUNDLE && echo same; "
+               "echo x 2>&1 >>/etc/ssl/certs/ca-certificates.crt | grep -o Read-only").split()
+    equal((int(got[0]) > 0, got[1:]), (True, ["1", "same"]), got)
+    with open("/etc/ssl/certs/ca-certificates.crt") as f:
+        equal(int(got[0]), f.read().count("BEGIN") + 1)
+    h.ok("down")
+
+
+def refusals(h):
+    """Rules that nothing would enforce are errors, and make nothing."""
+    rules = h.rules("a.example")
+    for status, text, words in (
+            (2, "sandbox.network has rules, and the network of the box is none: set box.network", ("-s", rules)),
+            (2, "the network of the box is host", ("-s", rules, "--network", "host")),
+            (2, 'sandbox.network: "egressProxy"', ("--network", "egress", "-s", 'sandbox.network={"egressProxy": {}}')),
+            (2, 'sandbox.network: "maskRequestHost"', ("--network", "egress", "-s", 'sandbox.network={"maskRequestHost": 1}')),
+            (2, "sandbox.network is set, but the back-end local does not support it", ("-r", "local", "-s", rules)),
+            (2, "network_mode is egress, but the back-end docker does not support that", ("-r", "docker", "--network", "egress")),
+            (3, "sandbox.network_file", ("--network", "egress", "-s", "sandbox.network_file=/nonexistent"))):
+        h.fails(status, text, "up", "-q", *words)
+        equal((os.listdir(h.path("state")) if os.path.exists(h.path("state")) else [], os.listdir(h.path("run"))), ([], []))
+    h.ok("up", "-q")
+    for words in (("show",), ("log",), ("allow", "default", "x"), ("test", "default", "x")):
+        h.fails(1, 'the network of sandbox "default" has no rules', "net", *words)
+    h.ok("down")
+
+
+def pool(h):
+    """A waiting box is taken for the same rules alone, by their content; frozen, its broker works."""
+    h.file(json.dumps(json.loads(h.rules("a.example").split("=", 1)[1])), "cwd", "net.json")
+    words = ("--network", "egress", "-s", "sandbox.network_file=net.json")
+    settings = ("-s", "sandbox.security.network_mode=egress", "-s", "sandbox.network_file=net.json")
+    h.ok("pool", "-q", *settings + ("1",))
+    with open(h.path("state", "warm", [n for n in os.listdir(h.path("state", "warm")) if n.endswith(".json")][0])) as f:
+        waiting = json.load(f)["backend"]["name"]
+    h.up(h.rules("b.example"), "-n", "other")
+    equal(h.box("other")["name"] != waiting, True)
+    equal(refused(h.get("a.example", "-n", "other")), True)
+    h.ok("up", "-q", *words)
+    equal(h.box()["name"], waiting)
+    equal((h.get("a.example"), refused(h.get("b.example"))), (allowed("a.example"), True))
+    h.ok("net", "allow", "default", "b.example")
+    equal(h.get("b.example"), allowed("b.example"))
+    if h.uid == 0:
+        h.ok("pause")
+        h.ok("net", "deny", "default", "b.example")
+        h.ok("resume")
+        equal(refused(h.get("b.example")), True)
+    h.ok("down", "--all")
+
+
+def doctor(h):
+    """It says whether boxes can have rules here."""
+    equal("box.network=egress works" in h("doctor", "box").stdout, True)
+    h.env["HANDRAIL_LIBEXECDIR"] = h.directory("libexec")
+    os.symlink(os.path.join(BUILD, "handrail-box"), h.path("libexec", "handrail-box"))
+    done = h("doctor", "box")
+    equal(("box.network=egress needs handrail-egress" in done.stdout, done.returncode), (True, 1), done.stdout)
+
+
+def main():
+    if not os.access(os.path.join(BUILD, "handrail-egress"), os.X_OK):
+        skip_all("handrail-egress is not built: apt-get install libc-ares-dev libssl-dev, and configure again")
+    process.become_subreaper()
+    return run((life, changes, restarts, interrupted, secrets, certificates, refusals, pool, doctor), made=World)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
