@@ -149,7 +149,7 @@ def changes(h):
     before = h.ok("net", "show", "--json")
     for text, words in (("without scheme", ("allow", "default", "https://x")), ("use \"allowInternetAccess\"", ("allow", "default", "*")),
                         ("is no entry of allowOut", ("deny", "default", "b.example"))):
-        h.fails(1 if words[0] == "deny" else 2, text, "net", *words)
+        h.fails(1, text, "net", *words)
     equal(h.ok("net", "show", "--json"), before)
     h.ok("net", "deny", "default", "192.0.2.0/24")
     equal(json.loads(h.ok("net", "show", "--json"))["denyOut"], ["192.0.2.0/24"])
@@ -222,7 +222,7 @@ def secrets(h):
     h.ok("secret", "set", "github", input=VALUE + "\n")
     equal((h.ok("secret", "list"), json.loads(h.ok("secret", "list", "--json"))), ("github\n", ["github"]))
     h.env["GITHUB_TOKEN"] = VALUE  # as that of a user who had it there before
-    h.fails(2, "the sandbox is given the variable GITHUB_TOKEN", "up", "-q", "--network", "egress", "-s", rules,
+    h.fails(1, "the sandbox is given the variable GITHUB_TOKEN", "up", "-q", "--network", "egress", "-s", rules,
             "-e", "GITHUB_TOKEN=x")
     h.up(rules)
     seen = h.ok("run", "echo $GITHUB_TOKEN; env; cat ~/.bashrc; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | "
@@ -258,7 +258,7 @@ def secrets(h):
     equal(os.listdir(h.path("state")), ["secrets"])
     h.ok("secret", "rm", "github")
     h.fails(3, 'there is no secret "github"', "secret", "rm", "github")
-    h.fails(2, "1234567"[:0] + "it must have 8 to 65536", "secret", "set", "x", input="1234567")
+    h.fails(1, "it must have 8 to 65536", "secret", "set", "x", input="1234567")
     equal(h.ok("secret", "list"), "")
 
 
@@ -278,12 +278,12 @@ def refusals(h):
     """Rules that nothing would enforce are errors, and make nothing."""
     rules = h.rules("a.example")
     for status, text, words in (
-            (2, "sandbox.network has rules, and the network of the box is none: set box.network", ("-s", rules)),
-            (2, "the network of the box is host", ("-s", rules, "--network", "host")),
-            (2, 'sandbox.network: "egressProxy"', ("--network", "egress", "-s", 'sandbox.network={"egressProxy": {}}')),
-            (2, 'sandbox.network: "maskRequestHost"', ("--network", "egress", "-s", 'sandbox.network={"maskRequestHost": 1}')),
-            (2, "sandbox.network is set, but the back-end local does not support it", ("-r", "local", "-s", rules)),
-            (2, "network_mode is egress, but the back-end docker does not support that", ("-r", "docker", "--network", "egress")),
+            (1, "sandbox.network has rules, and the network of the box is none: set box.network", ("-s", rules)),
+            (1, "the network of the box is host", ("-s", rules, "--network", "host")),
+            (1, "network: egressProxy", ("--network", "egress", "-s", 'sandbox.network={"egressProxy": {}}')),
+            (1, "maskRequestHost", ("--network", "egress", "-s", 'sandbox.network={"maskRequestHost": 1}')),
+            (1, "sandbox.network is set, but the back-end local does not support it", ("-r", "local", "-s", rules)),
+            (1, "network_mode is egress, but the back-end docker does not support that", ("-r", "docker", "--network", "egress")),
             (3, "sandbox.network_file", ("--network", "egress", "-s", "sandbox.network_file=/nonexistent"))):
         h.fails(status, text, "up", "-q", *words)
         equal((os.listdir(h.path("state")) if os.path.exists(h.path("state")) else [], os.listdir(h.path("run"))), ([], []))

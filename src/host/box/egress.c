@@ -211,9 +211,7 @@ hr_box_check_rules(const struct hr_box *b, struct hr_err *err)
 				 "box.network to egress, or unset sandbox.network",
 				 net == HR_BOX_HOST ? "host" : "none");
 	p = hr_rules_read(rules, b->h->environ, err);
-	if (p == NULL)
-		return hr_err_prefix(err, "sandbox.network");
-	return egress_policy_credentials(p, check_credential, &n);
+	return p != NULL ? egress_policy_credentials(p, check_credential, &n) : -1;
 }
 
 /* ---- start ---- */
