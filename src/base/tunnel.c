@@ -99,8 +99,10 @@ on_idle(void *arg)
 static void
 forget(struct way *w)
 {
+	size_t cap = w->kept.cap;
+
 	hr_buf_done(&w->kept);
-	hr_buf_init(&w->kept, KEPT_MAX);
+	hr_buf_init(&w->kept, cap);
 }
 
 /* Returns 1 when all kept bytes are sent, 0 if the receiver is slow, -1 if it is gone. */
@@ -244,12 +246,15 @@ look(struct hr_tunnel *t)
 	return true;
 }
 
-/* Carries what the client's direction has kept. */
+/* Carries what the client's direction has kept, after a change. */
 static void
 go_up(struct hr_tunnel *t)
 {
 	struct way *w = &t->up;
 
+	/* the server may be what the owner waits for */
+	if (t->looks && t->waits && t->server >= 0 && !look(t))
+		return;
 	if (settle(t, &t->down))
 		after(t, w, w->to >= 0 && !t->looks && !w->drops ? send_kept(w) : 0);
 	else
@@ -334,7 +339,7 @@ hr_tunnel_new(struct hr_loop *loop, const struct hr_tunnel_with *with, struct hr
 	t->server = t->up.to = t->down.from = -1;
 	t->looks = true;
 	hr_buf_init(&t->up.kept, KEPT_MAX);
-	hr_buf_init(&t->down.kept, KEPT_MAX);
+	hr_buf_init(&t->down.kept, with->room > 0 ? with->room : KEPT_MAX);
 	t->idle = hr_loop_timer(loop, on_idle, t, err);
 	if (t->idle == NULL || !settle(t, &t->up)) {
 		t->client = -1;
@@ -353,13 +358,6 @@ hr_tunnel_lead(struct hr_tunnel *t, int server)
 }
 
 void
-hr_tunnel_again(struct hr_tunnel *t)
-{
-	if (t->looks && t->waits && look(t))
-		go_up(t);
-}
-
-void
 hr_tunnel_skip(struct hr_tunnel *t, size_t n)
 {
 	hr_buf_drop_front(&t->up.kept, n);
@@ -368,11 +366,7 @@ hr_tunnel_skip(struct hr_tunnel *t, size_t n)
 int
 hr_tunnel_say(struct hr_tunnel *t, const void *p, size_t n)
 {
-	if (t->down.kept.len <= HR_TUNNEL_PIECE)
-		hr_buf_add(&t->down.kept, p, n);
-	else
-		t->down.kept.fail = HR_E_TOOLARGE;
-	/* errors of the connection are found by its watches */
+	hr_buf_add(&t->down.kept, p, n);
 	if (hr_buf_check(&t->down.kept, NULL) < 0 || send_kept(&t->down) < 0)
 		return -1;
 	return settle(t, &t->down) ? 0 : -1;

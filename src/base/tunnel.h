@@ -17,7 +17,7 @@ struct hr_tunnel;
 /* The owner's verdict on the client's first bytes. */
 enum hr_tunnel_look {
 	HR_TUNNEL_MORE, /* Call it again when there are more. */
-	HR_TUNNEL_WAIT, /* Read no more until hr_tunnel_again(). */
+	HR_TUNNEL_WAIT, /* Read no more, and call it again after hr_tunnel_lead(). */
 	HR_TUNNEL_PASS, /* All bytes are for the server, which hr_tunnel_lead() sets. */
 	HR_TUNNEL_OVER, /* The owner has called hr_tunnel_answer() or ended the tunnel. */
 };
@@ -35,6 +35,7 @@ struct hr_tunnel_with {
 	/* milliseconds without a byte after which a tunnel ends of which one direction has ended:
 	 * the server's, or the client's */
 	int linger_ms, half_ms;
+	size_t room; /* maximum bytes that may wait for the client; 0: two pieces */
 	bool resets; /* a broken connection breaks the other one, instead of ending it in order */
 };
 
@@ -51,11 +52,9 @@ void hr_tunnel_reset(struct hr_tunnel *t);
  * bytes pass at once, those of the client after HR_TUNNEL_PASS. Outside `look` the tunnel may end
  * in this call. */
 void hr_tunnel_lead(struct hr_tunnel *t, int server);
-/* Calls `look` again after HR_TUNNEL_WAIT. The tunnel may end in this call. */
-void hr_tunnel_again(struct hr_tunnel *t);
 
 void hr_tunnel_skip(struct hr_tunnel *t, size_t n); /* Drops the first bytes of the client. */
-/* Sends bytes to the client. Returns -1 if it does not take more than a piece of them. */
+/* Sends bytes to the client. Returns -1 if it is gone or takes too few. */
 int hr_tunnel_say(struct hr_tunnel *t, const void *p, size_t n);
 /* Sends the last bytes to a client that has no server. The tunnel ends later, with the client,
  * since a reset of what the client still sends would destroy the answer. */

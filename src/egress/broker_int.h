@@ -63,8 +63,8 @@ void egress_broker_less(struct egress_broker *b);
 /* Answers the questions that have arrived. */
 void egress_dns_datagrams(struct egress_broker *b, int fd);
 /* Answers one question. Returns the length of the answer; 0: none. */
-size_t egress_dns_reply(
-    struct egress_broker *b, const void *p, size_t len, uint8_t ret[EGRESS_DNS_MAX]);
+size_t
+egress_dns_reply(struct egress_broker *b, const void *p, size_t len, uint8_t ret[EGRESS_DNS_MAX]);
 
 /* ---- conn.c ---- */
 

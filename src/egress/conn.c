@@ -1,6 +1,7 @@
 /* One connection of the box: its verdict, its first bytes, and its way. */
 #include "config.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 
 #define PENDING_MS 10000
 #define HALF_MS 300000
+#define LINGER_MS 60000
 #define TLS_FIRST 0x16 /* first byte of a TLS greeting */
 
 enum phase {
@@ -36,6 +38,7 @@ struct egress_conn {
 	char name[EGRESS_NAME_MAX + 1]; /* "": an address */
 	struct in_addr address;
 	int port;
+	size_t used;               /* bytes of the client that a handler has read for good */
 	struct hr_watch *deadline; /* NULL: not pending */
 	struct egress_conn *older, *newer;
 };
@@ -106,13 +109,13 @@ pend(struct egress_conn *c)
 static void
 report(struct egress_conn *c, bool allow, const char *kind, const char *rule)
 {
-	egress_log_add(c->b->log,
-	    &(const struct egress_event){.allow = allow,
-		.kind = kind,
-		.name = c->name[0] != '\0' ? c->name : NULL,
-		.address = c->name[0] != '\0' ? (struct in_addr){0} : c->address,
-		.port = c->port,
-		.rule = rule});
+	egress_log_add(
+	    c->b->log, &(const struct egress_event){.allow = allow,
+			   .kind = kind,
+			   .name = c->name[0] != '\0' ? c->name : NULL,
+			   .address = c->name[0] != '\0' ? (struct in_addr){0} : c->address,
+			   .port = c->port,
+			   .rule = rule});
 }
 
 static const char *
@@ -146,10 +149,11 @@ decide(struct egress_conn *c, struct egress_decision *ret)
 static void
 answer(struct egress_conn *c, int status, unsigned char reply, const char *why)
 {
-	char text[1024];
+	char text[1024], address[INET_ADDRSTRLEN] = "";
 	int n;
 
 	settled(c);
+	(void)inet_ntop(AF_INET, &c->address, address, sizeof(address));
 	if (c->proxy == SOCKS) {
 		hr_tunnel_answer(c->tunnel, (unsigned char[10]){5, reply, 0, 1}, 10);
 		return;
@@ -157,8 +161,11 @@ answer(struct egress_conn *c, int status, unsigned char reply, const char *why)
 	n = snprintf(text, sizeof(text),
 	    "HTTP/1.1 %d %s\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
 	    "network: %s:%d: %.*s\n",
-	    status, status == 403 ? "Forbidden" : status == 502 ? "Bad Gateway" : "Bad Request",
-	    c->name, c->port, 320, why);
+	    status,
+	    status == 403   ? "Forbidden"
+	    : status == 502 ? "Bad Gateway"
+			    : "Bad Request",
+	    c->name[0] != '\0' ? c->name : address, c->port, 320, why);
 	hr_tunnel_answer(c->tunnel, text, (size_t)n);
 }
 
@@ -279,7 +286,7 @@ look_target(struct egress_conn *c, const struct egress_target *t)
 	memcpy(c->name, t->name, sizeof(c->name));
 	c->address = t->address;
 	c->port = t->port;
-	hr_tunnel_skip(c->tunnel, t->used);
+	c->used = t->used;
 	if (c->name[0] == '\0' && ntohl(c->address.s_addr) >> 24 == IN_LOOPBACKNET) {
 		answer(c, 403, 2, no_port);
 		return HR_TUNNEL_OVER;
@@ -311,7 +318,7 @@ look_proxy(struct egress_conn *c, const char *p, size_t len, bool last)
 	if (c->phase == SOCKS) {
 		r = egress_socks_greeting(p, len, &used);
 		if (r == 1) {
-			hr_tunnel_skip(c->tunnel, used);
+			c->used = used;
 			c->phase = SOCKS_REQUEST;
 			if (hr_tunnel_say(c->tunnel, "\5", 2) == 0)
 				return HR_TUNNEL_MORE;
@@ -337,43 +344,46 @@ look_proxy(struct egress_conn *c, const char *p, size_t len, bool last)
 }
 
 static enum hr_tunnel_look
-look_dns(struct egress_conn *c, const char *p, size_t len, bool last)
+look_dns(struct egress_conn *c, const char *p, size_t len)
 {
 	uint8_t out[2 + EGRESS_DNS_MAX];
-	size_t n, answered;
+	size_t n = len >= 2 ? (size_t)((uint8_t)p[0] << 8 | (uint8_t)p[1]) : 0, answered;
 
-	while (len >= 2 && len >= 2 + (n = (size_t)((uint8_t)p[0] << 8 | (uint8_t)p[1]))) {
-		answered = egress_dns_reply(c->b, p + 2, n, out + 2);
-		out[0] = (uint8_t)(answered >> 8);
-		out[1] = (uint8_t)answered;
-		if (answered == 0 || hr_tunnel_say(c->tunnel, out, answered + 2) < 0) {
-			conn_reset(c);
-			return HR_TUNNEL_OVER;
-		}
-		hr_tunnel_skip(c->tunnel, 2 + n);
-		len -= 2 + n;
-	}
-	(void)last;
-	return HR_TUNNEL_MORE;
+	if (len < 2 || len < 2 + n)
+		return HR_TUNNEL_MORE;
+	answered = egress_dns_reply(c->b, p + 2, n, out + 2);
+	out[0] = (uint8_t)(answered >> 8);
+	out[1] = (uint8_t)answered;
+	c->used = 2 + n;
+	if (answered > 0 && hr_tunnel_say(c->tunnel, out, answered + 2) == 0)
+		return HR_TUNNEL_MORE;
+	conn_reset(c);
+	return HR_TUNNEL_OVER;
 }
 
 static enum hr_tunnel_look
 look(void *arg, const char *p, size_t len, bool last)
 {
 	struct egress_conn *c = arg;
+	enum hr_tunnel_look r;
 
-	switch (c->phase) {
-	case FIRST:
-		return look_first(c, p, len, last);
-	case DNS:
-		return look_dns(c, p, len, last);
-	case PROXY:
-	case SOCKS:
-	case SOCKS_REQUEST:
-		return look_proxy(c, p, len, last);
-	default:
-		return c->phase == WAITS ? HR_TUNNEL_WAIT : HR_TUNNEL_PASS;
-	}
+	/* a client may send several requests, or the first bytes for the server, at once */
+	do {
+		c->used = 0;
+		switch (c->phase) {
+		case FIRST: return look_first(c, p, len, last);
+		case DNS: r = look_dns(c, p, len); break;
+		case PROXY:
+		case SOCKS:
+		case SOCKS_REQUEST: r = look_proxy(c, p, len, last); break;
+		default: return c->phase == WAITS ? HR_TUNNEL_WAIT : HR_TUNNEL_PASS;
+		}
+		if (r == HR_TUNNEL_OVER)
+			return r;
+		hr_tunnel_skip(c->tunnel, c->used);
+		len -= c->used;
+	} while (r == HR_TUNNEL_MORE && c->used > 0 && len > 0);
+	return r;
 }
 
 /* ---- new connections ---- */
@@ -393,9 +403,8 @@ conn_new(struct egress_broker *b, int fd)
 	struct egress_conn *c = NULL;
 
 	if (b->tunnels == EGRESS_TUNNELS_MAX)
-		egress_log_add(b->log,
-		    &(const struct egress_event){
-			.kind = "error", .rule = "the box has too many connections"});
+		egress_log_add(b->log, &(const struct egress_event){.kind = "error",
+					   .rule = "the box has too many connections"});
 	else
 		c = calloc(1, sizeof(*c));
 	if (c != NULL) {
@@ -407,7 +416,7 @@ conn_new(struct egress_broker *b, int fd)
 			.look = look,
 			.ended = conn_free,
 			.arg = c,
-			.linger_ms = HALF_MS,
+			.linger_ms = LINGER_MS,
 			.half_ms = HALF_MS,
 			.resets = true},
 		    NULL);

@@ -94,11 +94,10 @@ next(struct egress_dial *d)
 	}
 	d->at++;
 	d->fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (d->fd < 0 ||
-	    (connect(d->fd, to,
-		 to->sa_family == AF_INET ? sizeof(struct sockaddr_in)
-					  : sizeof(struct sockaddr_in6)) < 0 &&
-		errno != EINPROGRESS)) {
+	if (d->fd < 0 || (connect(d->fd, to,
+			      to->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+						       : sizeof(struct sockaddr_in6)) < 0 &&
+			     errno != EINPROGRESS)) {
 		fail_one(d, errno);
 		return;
 	}
@@ -161,9 +160,8 @@ egress_dial(struct hr_loop *loop, struct egress_resolver *const *resolver,
 	if (name != NULL) {
 		memcpy(d->name, name, strlen(name) + 1);
 	} else {
-		*(struct sockaddr_in *)&d->to[0] = (struct sockaddr_in){.sin_family = AF_INET,
-		    .sin_addr = address,
-		    .sin_port = htons((uint16_t)port)};
+		*(struct sockaddr_in *)&d->to[0] = (struct sockaddr_in){
+		    .sin_family = AF_INET, .sin_addr = address, .sin_port = htons((uint16_t)port)};
 		d->n = 1;
 	}
 	d->timer = hr_loop_timer(loop, on_time, d, NULL);

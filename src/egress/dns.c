@@ -27,9 +27,8 @@ egress_dns_reply(struct egress_broker *b, const void *p, size_t len, uint8_t ret
 		return egress_dns_answer(p, &q, EGRESS_DNS_REFUSED, NULL, 0, ret);
 	if (egress_names_address(b->names, q.name, &a) == 0)
 		return egress_dns_answer(p, &q, EGRESS_DNS_OK, &a, TTL_S, ret);
-	egress_log_add(b->log,
-	    &(const struct egress_event){
-		.kind = "dns", .rule = "the box has asked for more names than are kept"});
+	egress_log_add(b->log, &(const struct egress_event){.kind = "dns",
+				   .rule = "the box has asked for more names than are kept"});
 	return egress_dns_answer(p, &q, EGRESS_DNS_SERVFAIL, NULL, 0, ret);
 }
 

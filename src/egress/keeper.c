@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/process/handover.h"
 #include "egress/broker.h"
 #include "egress/listen.h"
 #include "egress/policy.h"
@@ -29,7 +30,7 @@
 
 struct keeper {
 	struct egress_held *h;
-	char *const *argv;
+	const char *dir;
 	char program[PATH_MAX];
 	int signals;
 	pid_t broker; /* -1: none */
@@ -59,8 +60,8 @@ is_there(const struct egress_held *h, const struct egress_place *p)
 static int
 listen_all(struct egress_held *h, const struct egress_policy *p, struct hr_err *err)
 {
-	struct egress_place v[EGRESS_PORTS_MAX + 8] = {{.port = EGRESS_PORT_DNS, .udp = true},
-	    {.port = EGRESS_PORT_DNS}};
+	struct egress_place v[EGRESS_PORTS_MAX + 8] = {
+	    {.port = EGRESS_PORT_DNS, .udp = true}, {.port = EGRESS_PORT_DNS}};
 	int ports[EGRESS_PORTS_MAX + 2];
 	size_t n = 2, i, missing = 0, nports = egress_policy_ports(p, ports);
 
@@ -115,8 +116,7 @@ take_over(struct egress_held *h)
 	if (s < 0 || setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) != 0 ||
 	    hr_fd_send(s, ask, sizeof(ask) - 1, -1, NULL) < 0)
 		return;
-	while (h->n < EGRESS_LISTENERS_MAX &&
-	       hr_fd_recv(s, text, sizeof(text), &fd, NULL) > 0)
+	while (h->n < EGRESS_LISTENERS_MAX && hr_fd_recv(s, text, sizeof(text), &fd, NULL) > 0)
 		if (fd >= 0)
 			h->listeners[h->n++] = fd;
 }
@@ -129,24 +129,26 @@ egress_keeper_open(struct egress_held *h, const struct egress_policy *p, struct 
 }
 
 int
-egress_keeper_inherit(
-    struct egress_held *h, struct hr_handover *from, bool *ret, struct hr_err *err)
+egress_keeper_inherit(struct egress_held *h, struct hr_err *err)
 {
+	struct hr_handover from = {0};
 	const char *name;
 	size_t at = 0;
 
-	h->box = hr_handover_take(from, "box");
-	h->control = hr_handover_take(from, "control");
-	*ret = h->box >= 0;
+	if (hr_handover_read(&from, err) < 0)
+		return -1;
+	h->box = hr_handover_take(&from, "box");
+	h->control = hr_handover_take(&from, "control");
 	while (h->n < EGRESS_LISTENERS_MAX &&
-	       (name = hr_handover_next(from, &at, "listener/")) != NULL) {
-		h->listeners[h->n] = hr_handover_take(from, name);
+	       (name = hr_handover_next(&from, &at, "listener/")) != NULL) {
+		h->listeners[h->n] = hr_handover_take(&from, name);
 		if (h->listeners[h->n] >= 0)
 			h->n++;
 	}
-	return *ret && h->control < 0
-		   ? hr_err_set(err, HR_E_INVAL, "the image before left no control socket")
-		   : 0;
+	hr_handover_done(&from);
+	return h->box >= 0 && h->control >= 0
+		   ? 0
+		   : hr_err_set(err, HR_E_INVAL, "there is no process that was upgraded");
 }
 
 /* ---- the broker ---- */
@@ -192,7 +194,7 @@ answer_listen(struct keeper *k, int port)
 		(void)hr_err_set(&e, HR_E_INVAL, "the rules name too many ports");
 	else if (egress_listen(h->box, &p, 1, &fd, &e) == 0)
 		h->listeners[h->n++] = fd;
-	(void)snprintf(m.text, sizeof(m.text), "%s", e.msg);
+	(void)snprintf(m.text, sizeof(m.text), "%.255s", e.msg);
 	(void)hr_fd_send(h->peer, &m, sizeof(m), fd, NULL);
 }
 
@@ -213,6 +215,7 @@ unlisten(struct egress_held *h, int port)
 static void
 upgrade(struct keeper *k)
 {
+	const char *const argv[] = {"handrail-egress", EGRESS_UPGRADED, k->dir, NULL};
 	struct hr_handover v = {0};
 	size_t i;
 	int r = hr_handover_add(&v, k->h->box, NULL, "box") |
@@ -221,7 +224,7 @@ upgrade(struct keeper *k)
 	for (i = 0; i < k->h->n; i++)
 		r |= hr_handover_add(&v, k->h->listeners[i], NULL, "listener/%zu", i);
 	if (r == 0 && hr_handover_show(&v, NULL) == 0)
-		(void)execve(k->program, k->argv, environ);
+		(void)execve(k->program, (char *const *)argv, environ);
 	hr_handover_hide();
 	hr_handover_done(&v);
 }
@@ -260,8 +263,7 @@ on_message(struct keeper *k)
 /* ---- the process ---- */
 
 /* Ends all processes of the session, which are brokers and their nginx, and this one. */
-static void __attribute__((noreturn))
-end_all(void)
+static void __attribute__((noreturn)) end_all(void)
 {
 	(void)unlink(CONTROL);
 	(void)kill(0, SIGKILL);
@@ -292,9 +294,9 @@ on_signal(struct keeper *k)
 }
 
 int
-egress_keeper_run(struct egress_held *h, char *const *argv, struct hr_err *err)
+egress_keeper_run(struct egress_held *h, const char *dir, struct hr_err *err)
 {
-	struct keeper k = {.h = h, .argv = argv, .broker = -1};
+	struct keeper k = {.h = h, .dir = dir, .broker = -1};
 	ssize_t n = readlink("/proc/self/exe", k.program, sizeof(k.program) - 1);
 	sigset_t set;
 	int64_t now;
@@ -312,8 +314,8 @@ egress_keeper_run(struct egress_held *h, char *const *argv, struct hr_err *err)
 	if (k.signals < 0)
 		return hr_err_sys(err, errno, "signalfd");
 	for (;;) {
-		struct pollfd p[] = {{h->box, POLLIN, 0}, {k.signals, POLLIN, 0},
-		    {h->peer, POLLIN, 0}};
+		struct pollfd p[] = {
+		    {h->box, POLLIN, 0}, {k.signals, POLLIN, 0}, {h->peer, POLLIN, 0}};
 
 		now = hr_now_ms();
 		if (k.broker < 0 && (k.started == 0 || now - k.started >= AGAIN_MS)) {

@@ -3,11 +3,9 @@
 #ifndef HR_EGRESS_KEEPER_H
 #define HR_EGRESS_KEEPER_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
-#include "base/process/handover.h"
 
 struct egress_policy;
 
@@ -26,12 +24,14 @@ struct egress_held {
  * current directory. A broker that has lost its keeper hands its listeners over, and ends with its
  * last tunnel. */
 int egress_keeper_open(struct egress_held *h, const struct egress_policy *p, struct hr_err *err);
-/* Takes the descriptors of the image that was replaced, if `from` has any; *ret: if so. */
-int egress_keeper_inherit(
-    struct egress_held *h, struct hr_handover *from, bool *ret, struct hr_err *err);
+/* Takes the descriptors of the image that was replaced. */
+int egress_keeper_inherit(struct egress_held *h, struct hr_err *err);
 /* Runs until the box or a signal ends the process, which must lead a session of its own; returns
- * only with an error. */
-int egress_keeper_run(struct egress_held *h, char *const *argv, struct hr_err *err);
+ * only with an error. `dir` is the current directory. */
+int egress_keeper_run(struct egress_held *h, const char *dir, struct hr_err *err);
+
+/* first argument of an image that replaces another one */
+#define EGRESS_UPGRADED "--upgraded"
 
 /* ---- the broker's side ---- */
 

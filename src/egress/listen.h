@@ -20,8 +20,7 @@ struct egress_place {
 
 /* Makes non-blocking listeners in the network of the box's process, all or none. Returns 0, or -1
  * with *err set. */
-int
-egress_listen(int box, const struct egress_place *v, size_t n, int *ret, struct hr_err *err);
+int egress_listen(int box, const struct egress_place *v, size_t n, int *ret, struct hr_err *err);
 
 /* Returns the local address of a listener or of a connection; zeroed: none of IPv4. */
 struct sockaddr_in egress_local(int fd);

@@ -16,4 +16,26 @@ noinst_LTLIBRARIES += libegressauthority.la
 libegressauthority_la_SOURCES = %D%/authority.c
 libegressauthority_la_CFLAGS = $(AM_CFLAGS) $(CRYPTO_CFLAGS)
 libegressauthority_la_LIBADD = libegress.la $(CRYPTO_LIBS)
+
+# Tests link the parts of the broker that decide nothing.
+noinst_LTLIBRARIES += libegressbroker.la
+libegressbroker_la_SOURCES = \
+	%D%/dial.c %D%/dial.h \
+	%D%/log.c %D%/log.h \
+	%D%/names.c %D%/names.h \
+	%D%/resolve.c %D%/resolve.h
+libegressbroker_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(CARES_CFLAGS)
+libegressbroker_la_LIBADD = libegress.la libloop.la $(CARES_LIBS)
+pkglibexec_PROGRAMS += handrail-egress
+handrail_egress_SOURCES = \
+	%D%/broker.c %D%/broker.h %D%/broker_int.h \
+	%D%/conn.c \
+	%D%/control.c \
+	%D%/dns.c \
+	%D%/inspect.c %D%/inspect.h \
+	%D%/keeper.c %D%/keeper.h \
+	%D%/listen.c %D%/listen.h \
+	%D%/main.c
+handrail_egress_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) -DHR_PKGDATADIR='"$(pkgdatadir)"'
+handrail_egress_LDADD = libegressauthority.la libegressbroker.la
 endif

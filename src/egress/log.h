@@ -16,12 +16,12 @@ struct hr_loop;
 
 struct egress_event {
 	bool allow;
-	const char *kind;       /* "tcp", "http", "proxy", "dns", "error" */
-	const char *name;       /* NULL: none */
-	struct in_addr address; /* 0.0.0.0: none */
-	int port;               /* 0: none */
+	const char *kind;          /* "tcp", "http", "proxy", "dns", "error" */
+	const char *name;          /* NULL: none */
+	struct in_addr address;    /* 0.0.0.0: none */
+	int port;                  /* 0: none */
 	const char *method, *path; /* NULL: none */
-	const char *rule;       /* the entry that decided, or the error */
+	const char *rule;          /* the entry that decided, or the error */
 };
 
 /* Opens the file, or makes it. `fn` is called with each new line, which includes its newline. */

@@ -24,8 +24,8 @@ int egress_names_address(struct egress_names *n, const char *name, struct in_add
 /* Returns true if the address is in the range of the names. */
 bool egress_names_has(struct in_addr a);
 /* Returns false if no name has this address. */
-bool egress_names_find(
-    const struct egress_names *n, struct in_addr a, char ret[EGRESS_NAME_MAX + 1]);
+bool
+egress_names_find(const struct egress_names *n, struct in_addr a, char ret[EGRESS_NAME_MAX + 1]);
 size_t egress_names_count(const struct egress_names *n);
 
 #endif
