@@ -152,7 +152,8 @@ def network(b):
         equal(got, ["Connection refused", "Connection refused", "Network is unreachable", "    lo"])
         got = b.lines(script, env=[PATH, "PROGRAM=" + reach], network="host")
         equal(got[0], "reached")
-        equal(b.lines(script, env=[PATH, "PROGRAM=" + reach], network="egress"), ["Connection refused"] * 3 + ["    lo"])
+        equal(b.lines(script, env=[PATH, "PROGRAM=" + reach], network="egress"),
+              ["Connection refused"] * 3 + ["    lo"])
         status, said, _ = b.run(b.document("true"), "--check")
         equal(status, 0)
         if "Landlock keeps" in said:
