@@ -132,7 +132,7 @@ decide(struct egress_conn *c, struct egress_decision *ret)
 {
 	struct egress_broker *b = c->b;
 
-	c->verdict = EGRESS_DENY;
+	ret->verdict = EGRESS_DENY;
 	if (c->name[0] == '\0' && egress_names_has(c->address) &&
 	    !egress_names_find(b->names, c->address, c->name))
 		(void)snprintf(ret->rule, sizeof(ret->rule), "no name has this address");

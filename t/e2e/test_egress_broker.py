@@ -4,9 +4,14 @@ machine of the test's own. As root each case is done twice, by root and by anoth
 
 import json
 import os
+import re
 import shutil
+import signal
+import socket
+import struct
 import sys
 import tempfile
+import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import egressworld, process  # noqa: E402
@@ -15,27 +20,451 @@ from lib.host import PATIENCE  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
 
 UID = 54325  # of no account
-REFUSED = (35, 56)  # curl's codes for a connection that is reset
+REFUSED = (7, 35, 52, 55, 56)  # codes of curl for a connection that is reset, at once or later
+
+
+def refused(w, *words):
+    code, out = w.curl(*words)
+    equal((code in REFUSED, out), (True, ""), (code,) + words)
+
+
+def reload(w, **rules):
+    w.put(**rules)
+    equal(w.ask(op="reload"), {"ok": True})
+
+
+def denied(w, **want):
+    """The events of a refusal, by their rule."""
+    return [e["rule"] for e in w.events(verdict="deny", **want)]
 
 
 def names(w):
     """An allowed name leads to its server; another one is reset, with an event."""
     server = w.serve(PUBLIC, 80, web(b"outside"))
     w.names.add(allowed_test=PUBLIC, refused_test=PUBLIC)
-    w.put(allowOut=["allowed.test"])
-    equal(w.ask(op="reload"), {"ok": True})
+    reload(w, allowOut=["allowed.test"])
     equal(w.curl("http://allowed.test/"), (0, "outside"))
-    code, out = w.curl("http://refused.test/")
-    equal((code in REFUSED, out), (True, ""))
-    equal(w.names.asked.count("refused.test"), 0, "a question leaves the machine for an allowed connection only")
+    refused(w, "http://refused.test/")
+    equal("refused.test" in w.names.asked, False, "a question leaves the machine for an allowed connection only")
     event = w.events(name="refused.test")
     equal([(e["verdict"], e["kind"], e["port"], e["rule"], e["count"]) for e in event],
           [("deny", "tcp", 80, "no rule", 1)])
+    refused(w, "http://refused.test/")
+    equal([e["count"] for e in w.events(name="refused.test")], [1, 1], "the second one is counted")
     equal(w.events(name="allowed.test")[0]["verdict"], "allow")
     equal(server.count, 1)
+    code, _ = w.curl("http://allowed.test:81/")
+    equal(code, 7, "a port without a listener")
 
 
-CASES = (names,)
+def addresses(w):
+    """Rules for addresses, and addresses that no rule names."""
+    for at in (PUBLIC, PRIVATE, METADATA):
+        w.serve(at, 80, web(at.encode()))
+    w.serve("127.0.0.1", 443, web(b"the machine's own"))
+    w.names.add(private_test=PRIVATE, metadata_test=METADATA, loopback_test="127.0.0.1", both_test=PRIVATE + " " + PUBLIC)
+    reload(w, allowOut=[PUBLIC, "private.test", "metadata.test", "loopback.test", "both.test"])
+    equal(w.curl("http://%s/" % PUBLIC), (0, PUBLIC))
+    equal(w.curl("http://both.test/"), (0, PUBLIC), "the public address of two")
+    for name in ("private.test", "metadata.test", "loopback.test"):
+        refused(w, "http://%s/" % name)
+        equal(denied(w, name=name), ["the name has only private addresses"])
+    for address in (PRIVATE, METADATA, OTHER, "127.0.0.1", "127.9.9.9", "198.18.0.77"):
+        refused(w, "http://%s/" % address)
+        equal(len(denied(w, address=address)), 0 if address.startswith("127.") else 1, address)
+    refused(w, "http://127.0.0.1:443/")
+    reload(w, allowOut=["private.test", PRIVATE + "/32"])
+    equal(w.curl("http://private.test/"), (0, PRIVATE), "a rule names the address")
+    refused(w, "http://metadata.test/")
+    equal(w.curl("-g", "http://[2606:4700::1111]/")[0], 7, "IPv6 is refused at once")
+    equal(w.python("""
+s = socket.socket(socket.AF_INET6)
+print(s.connect_ex(("2606:4700::1111", 443)))"""), "101")
+
+
+def greetings(w):
+    """The name in a TLS greeting must be that of the connection; a greeting may come in pieces."""
+    a, context = tls(w.top, "allowed.test", "other.test")
+    w.serve(PUBLIC, 443, web(b"secret"), context)
+    w.names.add(allowed_test=PUBLIC, other_test=PUBLIC)
+    reload(w, allowOut=["allowed.test", "*.wild.test"])
+    trust = ("--cacert", a.pem)
+    equal(w.curl(*trust, "https://allowed.test/"), (0, "secret"))
+    refused(w, *trust, "https://other.test/")
+    refused(w, *trust, "--connect-to", "other.test:443:allowed.test:443", "https://other.test/")
+    equal(denied(w, name="allowed.test"), ["the TLS greeting names other.test"])
+    equal(w.python("""
+import ssl
+context = ssl._create_unverified_context()
+out, into = ssl.MemoryBIO(), ssl.MemoryBIO()
+t = context.wrap_bio(into, out, server_hostname="allowed.test")
+try:
+    t.do_handshake()
+except ssl.SSLWantReadError:
+    pass
+s = socket.create_connection(("allowed.test", 443))
+for byte in out.read():
+    s.sendall(bytes([byte]))
+s.settimeout(%g)
+print(s.recv(1) == b"\\x16")
+s = socket.create_connection(("allowed.test", 443))
+s.sendall(b"\\x16\\x03\\x01\\x00\\x10nonsense nonsense")
+try:
+    print(s.recv(1))
+except ConnectionResetError:
+    print("reset")""" % PATIENCE), "True\nreset")
+    # without a name, as with an address in the place of it
+    equal(w.curl("-k", "--connect-to", "1.2.3.4:443:allowed.test:443", "https://1.2.3.4/"), (0, "secret"))
+
+
+def proxies(w):
+    """CONNECT and SOCKS5 follow the same rules."""
+    a, context = tls(w.top, "allowed.test")
+    w.serve(PUBLIC, 443, web(b"secret"), context)
+    w.serve(PUBLIC, 80, web(b"plain"))
+    w.names.add(allowed_test=PUBLIC, dead_test=OTHER, private_test=PRIVATE)
+    reload(w, allowOut=["allowed.test", "dead.test", "private.test"])
+    for proxy in ("http://127.0.0.1:3128", "socks5h://127.0.0.1:1080"):
+        words = ("--proxytunnel", "-x", proxy, "--cacert", a.pem, "-w", "%{http_connect}" if proxy[0] == "h" else "")
+        code, good = ("200", "200") if proxy[0] == "h" else ("", "")
+        equal(w.curl(*words, "https://allowed.test/"), (0, "secret" + good), proxy)
+        equal(w.curl(*words, "http://allowed.test/"), (0, "plain" + good), proxy)
+        for bad in ("refused.test", "private.test", "127.0.0.1", PUBLIC, "dead.test"):
+            code, out = w.curl(*words, "https://%s/" % bad)
+            equal((code, out), (56, "502" if bad == "dead.test" else "403") if good else (97, ""), bad)
+        refused(w, *words[:-2], "--connect-to", "other.test:443:allowed.test:443", "https://other.test/")
+    equal(denied(w, name="refused.test", kind="proxy"), ["no rule"] * 2)
+    for proxy in ("-x http://127.0.0.1:3128", "--socks5 127.0.0.1:1080"):  # the client asks for the name
+        equal(w.curl(*proxy.split(), "--proxytunnel", "--cacert", a.pem, "https://allowed.test/"), (0, "secret"))
+    equal(w.curl("-x", "http://127.0.0.1:3128", "http://allowed.test/")[1].splitlines()[-1],
+          "network: 127.0.0.1:3128: this proxy takes CONNECT only")
+    equal(w.python("""
+def ask(port, *pieces):
+    s = socket.create_connection(("127.0.0.1", port))
+    for p in pieces:
+        s.sendall(p)
+    got = b""
+    try:
+        while True:
+            more = s.recv(4096)
+            if not more:
+                return got
+            got += more
+    except ConnectionResetError:
+        return got + b" reset"
+get = b"GET / HTTP/1.0\\r\\n\\r\\n"
+print(b"plain" in ask(3128, b"CONNECT allowed.test:80 HTTP/1.1\\r\\n\\r\\n" + get))
+print(b"plain" in ask(1080, b"\\5\\1\\0\\5\\1\\0\\3\\x0callowed.test\\0P" + get))
+print(ask(1080, b"\\5\\1\\2"), ask(1080, b"\\5\\1\\0", b"\\5\\2\\0\\1\\1\\2\\3\\4\\0P"), ask(1080, b"\\4\\1"))
+"""), "True\nTrue\n" + r"b'\x05\xff' b'\x05\x00\x05\x07\x00\x01\x00\x00\x00\x00\x00\x00' b' reset'")
+
+
+def questions(w):
+    """Questions over UDP and TCP, from the address that was asked; types that nobody has; bounds."""
+    equal(w.python("""
+def question(name, kind, n=7):
+    return struct.pack(">HHHHHH", n, 256, 1, 0, 0, 0) + b"".join(
+        bytes([len(l)]) + l.encode() for l in name.split(".")) + b"\\0" + struct.pack(">HH", kind, 1)
+def answer(p):
+    return p[3] & 15, struct.unpack(">H", p[6:8])[0], socket.inet_ntoa(p[-4:]) if p[7] else None
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for server in ("198.18.0.1", "8.8.8.8", "127.0.0.1"):
+    s.sendto(question("one.test", 1), (server, 53))
+    p, at = s.recvfrom(4096)
+    print(answer(p), at)
+s.connect(("1.1.1.1", 53))
+for kind in (28, 65, 64, 16, 15, 12, 255, 6):
+    s.send(question("one.test", kind))
+    print(kind, answer(s.recv(4096)))
+for junk in (b"", b"x", b"\\0" * 12, question("a.test", 1)[:-3], b"\\xff" * 600):
+    s.send(junk)
+s.send(question("two.test", 1))
+print(answer(s.recv(4096)))
+t = socket.create_connection(("9.9.9.9", 53))
+both = b"".join(struct.pack(">H", len(q)) + q for q in (question("one.test", 1), question("TWO.test", 1)))
+t.sendall(both[:5])
+t.sendall(both[5:])
+f = t.makefile("rb")
+for i in range(2):
+    print(answer(f.read(struct.unpack(">H", f.read(2))[0])))
+"""), """(0, 1, '198.18.0.2') ('198.18.0.1', 53)
+(0, 1, '198.18.0.2') ('8.8.8.8', 53)
+(0, 1, '198.18.0.2') ('127.0.0.1', 53)
+28 (0, 0, None)
+65 (0, 0, None)
+64 (0, 0, None)
+16 (5, 0, None)
+15 (5, 0, None)
+12 (5, 0, None)
+255 (5, 0, None)
+6 (5, 0, None)
+(0, 1, '198.18.0.3')
+(0, 1, '198.18.0.2')
+(0, 1, '198.18.0.3')""")
+    equal(w.names.asked, [])
+
+
+def many_names(w):
+    """A box that asks for more names than there are addresses is answered, and costs little memory."""
+    got = w.python("""
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.connect(("198.18.0.1", 53))
+codes = {}
+for i in range(66000):
+    l = b"%d" % i
+    s.send(b"\\0\\1\\1\\0\\0\\1\\0\\0\\0\\0\\0\\0" + bytes([len(l)]) + l + b"\\4test\\0\\0\\1\\0\\1")
+    code = s.recv(512)[3] & 15
+    codes[code] = codes.get(code, 0) + 1
+print(codes)""")
+    equal(got, "{0: 65536, 2: 464}")
+    equal((w.ask(op="status")["names"], len(w.events(kind="dns", verdict="deny"))), (65536, 2))
+    equal(anonymous(w.broker()) < 4096, True, "%d KB" % anonymous(w.broker()))
+
+
+def anonymous(pid):
+    """KB of memory that is the process's own."""
+    with open("/proc/%d/smaps_rollup" % pid) as f:
+        return int(re.search(r"^Anonymous: +(\d+) kB$", f.read(), re.M).group(1))
+
+
+def killed(w):
+    """A broker that is killed comes back with its names; of a killed keeper the broker lives on."""
+    w.serve(PUBLIC, 80, web(b"outside"))
+    w.serve(PUBLIC, 7000, echo)
+    w.names.add(allowed_test=PUBLIC)
+    reload(w, allowOut=["allowed.test", "allowed.test:7000"])
+    lookup = "print(socket.gethostbyname('%s'))"
+    first = [w.python(lookup % n) for n in ("x.test", "allowed.test")]
+    for i in range(3):
+        broker = w.broker()
+        os.kill(broker, signal.SIGKILL)
+        equal(process.wait_gone(broker, PATIENCE), True)
+        if i == 1:  # a damaged record
+            with open(os.path.join(w.dir, "names"), "r+b") as f:
+                f.write(b"\xff" * 256)
+                f.seek(0, 2)
+                f.write(b"half a record")
+        equal(w.curl("http://allowed.test/"), (0, "outside"))
+        equal(w.python(lookup % "allowed.test"), first[1])
+    equal(w.python(lookup % "x.test") == first[0], False, "the damaged name")
+    keeper = w.record["pid"]
+    line = Line(w, "allowed.test")
+    os.kill(keeper, signal.SIGKILL)
+    equal(process.wait_gone(keeper, PATIENCE), True)
+    broker = w.broker()
+    equal(w.curl("http://allowed.test/"), (0, "outside"))
+    equal("was killed" in w.ask_reload(allowOut=["allowed.test", "allowed.test:8000"])["error"], True)
+    equal(w.curl("http://allowed.test/"), (0, "outside"))
+    w.put(allowOut=["allowed.test", "allowed.test:7000"])
+    equal(w.start(), "")
+    equal((w.record["pid"] != keeper, w.broker() != broker), (True, True))
+    equal(line.say("still here"), "still here", "the old broker carries on what is open")
+    equal(w.curl("http://allowed.test/"), (0, "outside"))
+    line.end()
+    equal(process.wait_gone(broker, PATIENCE), True, "it ends with its last tunnel")
+    equal(w.python(lookup % "allowed.test"), first[1])
+
+
+class Line:
+    """A connection to an echo server, from a program in the box that lives on."""
+
+    def __init__(self, w, name):
+        self.p = w.inside(egressworld.PYTHON, "-c", "import socket, sys\n"
+                          "s = socket.create_connection(('%s', 7000))\n"
+                          "for l in sys.stdin:\n"
+                          "    s.sendall(l.encode())\n"
+                          "    print(s.makefile().readline(), end='', flush=True)" % name)
+        equal(self.say("hello"), "hello")
+
+    def say(self, text):
+        self.p.stdin.write(text + "\n")
+        self.p.stdin.flush()
+        return self.p.stdout.readline().strip()
+
+    def end(self):
+        out, err = self.p.communicate(timeout=PATIENCE)
+        equal((out, err), ("", ""))
+
+
+def upgraded(w):
+    """An upgrade in place loses no connection and no byte."""
+    w.serve(PUBLIC, 80, web(b"outside"))
+    w.serve(PUBLIC, 7000, echo)
+    w.names.add(allowed_test=PUBLIC)
+    reload(w, allowOut=["allowed.test", "allowed.test:7000"])
+    lines = []
+    for i in range(3):
+        lines.append(Line(w, "allowed.test"))
+        before = w.broker()
+        ask = w.inside(egressworld.PYTHON, "-c", "import urllib.request\nfor i in range(200):\n"
+                       "    assert urllib.request.urlopen('http://allowed.test/').read() == b'outside'")
+        os.kill(w.record["pid"], signal.SIGHUP)
+        out, err = ask.communicate(timeout=PATIENCE)
+        equal((ask.returncode, err), (0, ""))
+        while w.broker() == before:
+            pass
+        equal([l.say("after %d" % i) for l in lines], ["after %d" % i] * len(lines))
+    equal(len(w.processes()), 5, "the keeper, its broker, and a broker for each line")
+    for l in lines:
+        l.end()
+    while len(w.processes()) > 2:
+        pass
+    found = w.processes()
+    os.kill(w.record["pid"], signal.SIGTERM)
+    equal([pid for pid in found if not process.wait_gone(pid, PATIENCE)], [])
+    equal(os.path.exists(os.path.join(w.dir, "control")), False)
+    equal(w.start(), "", "it can be started again")
+    equal(w.curl("http://allowed.test/"), (0, "outside"))
+
+
+def control(w):
+    """reload, status and log; an error keeps the rules."""
+    w.serve(PUBLIC, 8080, web(b"outside"))
+    w.names.add(allowed_test=PUBLIC)
+    equal(sorted(w.ask(op="status")["ports"]), [53, 53, 80, 443, 1080, 3128])
+    equal(w.curl("http://allowed.test:8080/")[0], 7)
+    follow = w.talk(op="log", follow=True, **{"from": 0})
+    reload(w, allowOut=["allowed.test:8080"])
+    equal(sorted(w.ask(op="status")["ports"]), [53, 53, 80, 443, 1080, 3128, 8080])
+    equal(w.curl("http://allowed.test:8080/"), (0, "outside"))
+    event = json.loads(follow.readline())
+    equal((event["verdict"], event["name"], event["port"]), ("allow", "allowed.test", 8080))
+    equal(w.ask_reload(allowOut=["allowed.test"], egressProxy={"x": 1}).keys(), {"error"})
+    equal(w.curl("http://allowed.test:8080/"), (0, "outside"), "the earlier rules")
+    w.policy.pop("egressProxy")
+    taken = w.inside(egressworld.PYTHON, "-c", "import socket\ns = socket.create_server(('', 9000))\n"
+                     "print('on', flush=True)\ninput()")
+    equal(taken.stdout.readline(), "on\n")
+    equal(w.ask_reload(allowOut=["allowed.test:9000", "allowed.test:9001"]),
+          {"error": "listen on port 9000 in the network of the box: Address already in use"})
+    equal(sorted(w.ask(op="status")["ports"]), [53, 53, 80, 443, 1080, 3128, 8080])
+    taken.communicate("\n", timeout=PATIENCE)
+    reload(w, allowOut=["allowed.test:9000"])
+    equal(sorted(w.ask(op="status")["ports"]), [53, 53, 80, 443, 1080, 3128, 9000])
+    equal(w.curl("http://allowed.test:8080/")[0], 7, "the listener is closed")
+    equal(list(w.ask(op="nonsense")), ["error"])
+    follow.close()
+    numbers = [e["seq"] for e in w.events()]
+    equal(numbers, sorted(set(numbers)))
+    os.kill(w.broker(), signal.SIGKILL)
+    equal([e["seq"] for e in w.events()], numbers, "they are read from the file")
+    equal(oct(os.stat(os.path.join(w.dir, "control")).st_mode & 0o777), "0o600")
+
+
+def patience(w):
+    """Clients that say nothing and receivers that read nothing stop no others."""
+    big = b"x" * (8 << 20)
+
+    def flood(s):
+        s.sendall(big)
+    w.serve(PUBLIC, 7000, flood)
+    w.serve(PUBLIC, 80, web(b"outside"))
+    w.names.add(allowed_test=PUBLIC)
+    reload(w, allowOut=["allowed.test", "allowed.test:7000"])
+    quiet = w.inside(egressworld.PYTHON, "-c", """if True:
+        import socket
+        a = [socket.create_connection(("127.0.0.1", 3128)) for i in range(200)]
+        b = [socket.create_connection(("allowed.test", 7000)) for i in range(20)]
+        print("on", flush=True)
+        input()
+        n = 0
+        for s in b:
+            with s.makefile("rb") as f:
+                n += len(f.read())
+        print(n)""")
+    equal(quiet.stdout.readline(), "on\n")
+    equal(w.curl("http://allowed.test/"), (0, "outside"))
+    equal(w.curl("--proxytunnel", "-x", "http://127.0.0.1:3128", "http://allowed.test/"), (0, "outside"))
+    used = anonymous(w.broker())
+    equal(used < 3072, True, "%d KB with 20 slow receivers" % used)
+    equal(quiet.communicate("\n", timeout=PATIENCE), ("%d\n" % (20 * len(big)), ""))
+
+
+def ends(w):
+    """Ends and resets of both sides, and bytes that are on their way, arrive as without a broker."""
+    def half(s):  # the whole request, then the answer
+        n = 0
+        while True:
+            got = s.recv(65536)
+            if not got:
+                break
+            n += len(got)
+        s.sendall(b"%d" % n)
+
+    def first(s):  # speaks first, and ends while the client still sends
+        s.sendall(b"220 hello\r\n")
+        s.shutdown(socket.SHUT_WR)
+        n = 0
+        while True:
+            got = s.recv(65536)
+            if not got:
+                break
+            n += len(got)
+        counted.append(n)
+        done.set()
+
+    def reset(s):
+        s.sendall(b"part")
+        s.recv(1)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    counted, done = [], threading.Event()
+    w.serve(PUBLIC, 7001, half)
+    w.serve(PUBLIC, 7002, first)
+    w.serve(PUBLIC, 7003, reset)
+    w.names.add(allowed_test=PUBLIC)
+    reload(w, allowOut=["allowed.test:%d" % p for p in (7001, 7002, 7003, 7004)])
+    equal(w.python("""
+s = socket.create_connection(("allowed.test", 7001))
+s.sendall(b"x" * 3000000)
+s.shutdown(socket.SHUT_WR)
+print(s.recv(100).decode())
+s = socket.create_connection(("allowed.test", 7002))
+print(s.recv(100), s.recv(100))
+for i in range(100):
+    s.sendall(b"y" * 10000)
+s.close()
+s = socket.create_connection(("allowed.test", 7003))
+print(s.recv(100))
+s.sendall(b"z")
+try:
+    print(s.recv(100))
+except ConnectionResetError:
+    print("reset")
+s = socket.create_connection(("allowed.test", 7004))
+try:
+    print(s.recv(100))
+except ConnectionResetError:
+    print("reset")"""), "3000000\n" + r"b'220 hello\r\n' b''" + "\nb'part'\nreset\nreset")
+    equal((done.wait(PATIENCE), counted), (True, [1000000]))
+    equal(w.events(port=7004, kind="error")[0]["rule"], "Connection refused")
+    tunnels(w, 0)
+
+
+def bounded(w):
+    """More connections than are carried are reset; the others go on."""
+    w.serve(PUBLIC, 7000, echo)
+    w.names.add(allowed_test=PUBLIC)
+    reload(w, allowOut=["allowed.test:7000"])
+    equal(w.python("""
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (2000, 2000))
+s = [socket.create_connection(("allowed.test", 7000)) for i in range(1024)]
+for c in s:
+    c.sendall(b"a")
+print(sum(c.recv(1) == b"a" for c in s))
+try:
+    more = socket.create_connection(("allowed.test", 7000))
+    print(more.recv(1))
+except ConnectionResetError:
+    print("reset")
+s[5].sendall(b"b")
+print(s[5].recv(1))"""), "1024\nreset\nb'b'")
+    equal(denied(w, kind="error"), ["the box has too many connections"])
+    tunnels(w, 0)
+    equal(anonymous(w.broker()) < 3072, True, "%d KB" % anonymous(w.broker()))
+
+
+CASES = (names, addresses, greetings, proxies, questions, many_names, killed, upgraded, control, patience, ends, bounded)
 
 
 def main():

@@ -235,10 +235,17 @@ class World:
         """Returns curl's exit code and output."""
         return self.run("curl", "-sS", "--max-time", "%g" % PATIENCE, *words)[:2]
 
+    def ask_reload(self, **changes):
+        self.put(**changes)
+        return self.ask(op="reload")
+
+    def broker(self):
+        return self.ask(op="status")["pid"]
+
     def processes(self):
         """The keeper and all others of its session."""
-        return [pid for pid in process.all_pids()
-                if int((process.stat_fields(pid) or [b"0"] * 4)[3]) == self.record["pid"]]
+        return [pid for pid in process.all_pids() if not process.has_ended(pid) and
+                int((process.stat_fields(pid) or [b"0"] * 4)[3]) == self.record["pid"]]
 
     def end(self):
         """Ends the box. Nothing of the broker is left."""
