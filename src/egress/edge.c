@@ -403,7 +403,7 @@ on_credential(void *arg, const struct egress_credential *c)
 	value = get_secret(e, c->secret);
 	if (value == NULL || use_secret(e, value, json_object_get_string(mark)) < 0)
 		return -1;
-	hr_percent_encode(&escaped, value, "");
+	hr_percent_encode(&escaped, value, "-_.~");
 	for (slot = 0; slot <= CARRIERS; slot++) {
 		size_t at = slot < CARRIERS ? slot : TARGET;
 		HR_BUF(base, 256);
@@ -443,7 +443,7 @@ list_forms(struct hr_strv *forms, const char *value)
 	char *p;
 
 	add_form(forms, value, strlen(value));
-	hr_percent_encode(&text, value, "");
+	hr_percent_encode(&text, value, "-_.~");
 	add_form(forms, hr_buf_str(&text), text.len);
 	hr_buf_reset(&text);
 	hr_quote_json(&text, value, strlen(value));
@@ -517,7 +517,7 @@ static const char head[] =
     "map $request_uri $eg_path {\n"
     "\t\"~^(?<eg_p>/[^?\\x00-\\x20\\x7f]*)(?:\\?|\\z)\" $eg_p;\n}\n"
     /* Servers disagree about these paths. */
-    "map $eg_path $eg_bad {\n\t\"~*\\\\\\\\|%5c|%00|#\" 400;\n"
+    "map $eg_path $eg_bad {\n\t\"~*[\\\\#]|%(?:5c|[01]|7f|(?![0-9a-f]{2}))\" 400;\n"
     "\t\"~*(?:^|/|%2f)(?:\\.|%2e)(?:\\.|%2e)?(?:/|%2f|;|%3b|\\z)\" 400;\n}\n"
     "map $eg_path $eg_logged {\n\t\"~^(?<eg_p>[!-~]{1,1000})\" $eg_p;\n}\n"
     "map $status $eg_status {\n\tdefault $status;\n\t\"~^0\" 0;\n}\n"
@@ -542,7 +542,7 @@ add_judgement(struct edge *e)
 	/* '/' is in no host that nginx accepts. */
 	hr_buf_addf(e->out,
 	    "map \"$host/$http_host/$ssl_server_name\" $eg_o%u {\n\tdefault 421;\n"
-	    "\t\"~*^%s/%s\\.?(?::%d)?/(?:%s)?\\z\" \"\";\n}\n",
+	    "\t\"~^/\" 400;\n\t\"~*^%s/%s\\.?(?::%d)?/(?:%s)?\\z\" \"\";\n}\n",
 	    h->id, hr_buf_str(&name), hr_buf_str(&name), h->port, hr_buf_str(&name));
 	hr_buf_addf(e->out,
 	    "map \"$eg_o%u%s/$request_method $eg_path $uri\" $eg_r%u {\n\tdefault %s;\n"
@@ -553,7 +553,7 @@ add_judgement(struct edge *e)
 	add_text(&spelled, d.rule, strlen(d.rule));
 	hr_buf_addf(e->out,
 	    "map $eg_r%u $eg_t%u {\n\tdefault \"no rule\";\n\thost \"not a request to %s\";\n"
-	    "\tpath \"an ambiguous path\";\n\ta \"%s\";\n%s}\n"
+	    "\tpath \"an ambiguous or malformed request\";\n\ta \"%s\";\n%s}\n"
 	    "map $eg_r%u $eg_d%u {\n\tdefault true;\n\t\"~^a\" false;\n}\n"
 	    "log_format eg%u escape=json '{\"id\":%u,\"method\":\"$request_method\","
 	    "\"path\":\"$eg_logged\",\"status\":$eg_status,\"rule\":\"$eg_t%u\",\"deny\":$eg_d%u}';"
