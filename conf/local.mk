@@ -45,6 +45,12 @@ dist_skills_original_DATA = \
 plugins_vscodedir = $(pkgdatadir)/plugins/vscode
 dist_plugins_vscode_DATA = %D%/plugins/vscode/plugin.json %D%/plugins/vscode/settings.json
 
+# Presets of a box's network: handrail-egress(8).
+networkdir = $(pkgdatadir)/network
+dist_network_DATA = \
+	%D%/network/crates.json %D%/network/debian.json %D%/network/github.json \
+	%D%/network/golang.json %D%/network/npm.json %D%/network/pypi.json
+
 # Filled at build time; $(do_subst) is used for the manual as well.
 do_subst = $(SED) \
 	-e 's|[@]sbindir[@]|$(sbindir)|g' \

@@ -10,8 +10,7 @@
 #include "egress/policy.h"
 
 #define POLICY_ENTRIES_MAX 100000
-#define POLICY_CHAIN_MAX 32 /* nodes in a bucket; only keys that were chosen to collide exceed it  \
-			     */
+#define POLICY_CHAIN_MAX 32 /* nodes in a bucket; only chosen keys collide more often */
 
 struct policy_ports { /* none: the default ports */
 	unsigned n;

@@ -192,7 +192,7 @@ target_of(struct reading *r, const char *text, struct target *ret)
 	if (*text == '[') {
 		host = text + 1;
 		end = strchrnul(host, ']');
-		rest = *end == ']' ? end + 1 : end;
+		rest = *end == ']' ? end + 1 : text;
 	} else {
 		if (*end != '\0' && strchr(end + 1, ':') != NULL)
 			end = strchr(text, '\0'); /* IPv6 without a port */

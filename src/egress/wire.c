@@ -144,7 +144,7 @@ egress_dns_answer(const void *query, const struct egress_question *q, int code,
 static int
 greeting(const uint8_t *p, size_t len, uint8_t buf[HEAD_MAX], struct reader *ret)
 {
-	struct reader r = {.p = p, .len = len}, record;
+	struct reader r = {.p = p, .len = len < HEAD_MAX ? len : HEAD_MAX}, record;
 	size_t n = 0, want = 4;
 
 	while (n < want) {
