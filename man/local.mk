@@ -6,9 +6,9 @@ else
 EXTRA_DIST += %D%/handrail.1 %D%/handrail-fleetd.8 %D%/libhandrail.3
 endif
 if BOX
-dist_man_MANS += %D%/handrail-box.8
+dist_man_MANS += %D%/handrail-box.8 %D%/handrail-egress.8
 else
-EXTRA_DIST += %D%/handrail-box.8
+EXTRA_DIST += %D%/handrail-box.8 %D%/handrail-egress.8
 endif
 man_MANS += %D%/handrail-plugin.5 %D%/handraild.8 %D%/handrail.conf.5
 
