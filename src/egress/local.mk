@@ -7,6 +7,7 @@ libegress_la_SOURCES = \
 	%D%/policy_read.c \
 	%D%/policy_show.c \
 	%D%/policy_table.c \
+	%D%/policy_target.c \
 	%D%/wire.c %D%/wire.h
 libegress_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 libegress_la_LIBADD = libprotojson.la libbase.la

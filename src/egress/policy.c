@@ -263,8 +263,8 @@ egress_policy_result(const struct egress_policy *p, const struct sockaddr *a)
 /* ---- requests ---- */
 
 /* Appends the path with its escapes decoded and without double slashes. Returns false if servers
- * may read it differently: dot segments, also before parameters (";"), backslashes, control
- * characters, broken escapes. */
+ * may read it differently: dot segments, also before parameters (";"), backslashes, fragments,
+ * control characters, broken escapes. */
 static bool
 plain_path(const char *path, struct hr_buf *b)
 {
@@ -281,7 +281,7 @@ plain_path(const char *path, struct hr_buf *b)
 				: hr_hex_value(at[1]) << 4 | hr_hex_value(at[2]);
 			at += 2;
 		}
-		if (c < ' ' || c == 0x7F || c == '\\')
+		if (c < ' ' || c == 0x7F || c == '\\' || *at == '#')
 			return false;
 		if (c != '/' || b->len == 0 || b->p[b->len - 1] != '/')
 			hr_buf_addc(b, (char)c);
@@ -323,16 +323,23 @@ static bool
 rule_matches(
     const struct policy_rule *rule, const char *method, const char *path, const char *decoded)
 {
+	HR_BUF(pattern, 1 << 16);
 	size_t i;
 
 	for (i = 0; i < rule->methods.n && strcasecmp(rule->methods.v[i], method) != 0;)
 		i++;
 	if (i == rule->methods.n && i > 0)
 		return false;
-	for (i = 0; i < rule->paths.n; i++)
-		if (matches(rule->paths.v[i], path) ||
-		    (rule->deny && matches(rule->paths.v[i], decoded)))
+	for (i = 0; i < rule->paths.n; i++) {
+		if (matches(rule->paths.v[i], path))
 			return true;
+		if (!rule->deny)
+			continue;
+		hr_buf_reset(&pattern);
+		hr_percent_decode(&pattern, rule->paths.v[i], strlen(rule->paths.v[i]), false);
+		if (hr_buf_check(&pattern, NULL) < 0 || matches(hr_buf_str(&pattern), decoded))
+			return true;
+	}
 	return rule->paths.n == 0;
 }
 

@@ -24,6 +24,12 @@ struct policy_range {
 	uint8_t a[16];
 };
 
+struct policy_target {             /* "HOST[:PORT]" */
+	struct policy_range range; /* of version 0: a name */
+	char name[EGRESS_NAME_MAX + 2];
+	int port; /* 0: none */
+};
+
 struct policy_entry { /* of allowOut, a preset, or denyOut */
 	struct policy_entry *next;
 	int port; /* 0: the default ports */
@@ -89,5 +95,6 @@ bool policy_embedded(struct policy_range *r);
 /* Returns true if no address of the range is a public one: private, loopback, link-local, shared,
  * multicast, reserved, or of a cloud's metadata service. */
 bool policy_is_private(const struct policy_range *r);
+int policy_target_read(const char *text, struct policy_target *ret, struct hr_err *err);
 
 #endif

@@ -4,16 +4,13 @@
 
 #include "egress/policy_int.h"
 
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/path.h"
-#include "base/span.h"
 #include "base/text/text.h"
-#include "egress/wire.h"
 #include "proto/json.h"
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -27,8 +24,8 @@
 struct reading {
 	struct egress_policy *p;
 	const char *presets;
-	const char *from; /* begins the spelling of entries */
-	bool internet, denied_all, allowed_all;
+	bool internet, asked; /* allowInternetAccess, and whether it is there */
+	bool denied_all, allowed_all;
 	struct hr_err *err;
 };
 
@@ -61,10 +58,11 @@ count(struct reading *r)
 	    r->err, HR_E_TOOLARGE, "a policy can have at most %d entries", POLICY_ENTRIES_MAX);
 }
 
+typedef int each_fn(struct reading *r, const char *text, void *arg);
+
 /* Calls fn with each string of a list. */
 static int
-each(struct reading *r, struct json_object *list, void *arg,
-    int (*fn)(struct reading *r, const char *text, void *arg))
+each(struct reading *r, struct json_object *list, void *arg, each_fn *fn)
 {
 	size_t i, n = hr_json_count(list);
 	const char *text;
@@ -120,98 +118,8 @@ ports_of(struct reading *r, struct json_object *list, struct policy_ports *ret)
 
 /* ---- entries ---- */
 
-/* "HOST[:PORT]", read */
-struct target {
-	struct policy_range range; /* of version 0: a name */
-	char name[EGRESS_NAME_MAX + 2];
-	int port; /* 0: none */
-};
-
-/* Reads "ADDRESS[/LENGTH]". Returns 1, 0 if text is no address, or -1. */
-static int
-range_of(struct reading *r, const char *text, struct policy_range *ret)
-{
-	char plain[INET6_ADDRSTRLEN], right[INET6_ADDRSTRLEN], *end;
-	size_t n = strcspn(text, "/");
-	struct policy_range exact;
-	int family = memchr(text, ':', n) != NULL ? AF_INET6 : AF_INET;
-	unsigned long length, most = family == AF_INET6 ? 128 : 32;
-
-	if (n >= sizeof(plain))
-		return 0;
-	memcpy(plain, text, n);
-	plain[n] = '\0';
-	*ret = (struct policy_range){.version = family == AF_INET6 ? 6 : 4};
-	if (inet_pton(family, plain, ret->a) != 1)
-		return 0;
-	length = most;
-	if (text[n] == '/') {
-		length = strtoul(text + n + 1, &end, 10);
-		if (!isdigit((unsigned char)text[n + 1]) || *end != '\0' || length > most)
-			return bad(
-			    r, "the length after \"/\" must be 0 to 32, or 0 to 128 for IPv6");
-	}
-	ret->length = (uint8_t)length;
-	exact = *ret;
-	policy_mask(ret);
-	if (memcmp(exact.a, ret->a, sizeof(exact.a)) != 0)
-		return hr_err_set(r->err, HR_E_INVAL, "the range must be written as %s/%lu",
-		    inet_ntop(family, ret->a, right, sizeof(right)), length);
-	if (policy_embedded(&exact))
-		return bad(r, "the range must be written with its IPv4 addresses");
-	return 1;
-}
-
-static int
-name_of(struct reading *r, const char *text, char ret[EGRESS_NAME_MAX + 2])
-{
-	const bool wild = strncmp(text, "*.", 2) == 0;
-	const char *at;
-
-	for (at = text; *at != '\0'; at++)
-		if ((unsigned char)*at >= 0x80)
-			return bad(r, "a name must be in ASCII: write other letters in the form "
-				      "\"xn--...\"");
-	if (strcmp(text, "*") == 0)
-		return bad(r, "must not be \"*\": use \"allowInternetAccess\": true");
-	ret[0] = '.';
-	if (!egress_name(wild ? text + 2 : text, strlen(text) - (wild ? 2 : 0), ret + wild))
-		return bad(r, "must be a name, \"*.\" and a name, an address or a range, without "
-			      "scheme and path");
-	return 0;
-}
-
-static int
-target_of(struct reading *r, const char *text, struct target *ret)
-{
-	const char *host = text, *end = strchrnul(text, ':'), *rest;
-	HR_FREE char *copy = NULL;
-	int got;
-
-	*ret = (struct target){0};
-	if (*text == '[') {
-		host = text + 1;
-		end = strchrnul(host, ']');
-		rest = *end == ']' ? end + 1 : text;
-	} else {
-		if (*end != '\0' && strchr(end + 1, ':') != NULL)
-			end = strchr(text, '\0'); /* IPv6 without a port */
-		rest = end;
-	}
-	if (*rest != '\0' && (*rest != ':' || !egress_port(rest + 1, strlen(rest + 1), &ret->port)))
-		return bad(r, "after the host only \":\" and a port from 1 to 65535 can follow");
-	copy = strndup(host, (size_t)(end - host));
-	if (copy == NULL)
-		return hr_err_nomem(r->err);
-	got = range_of(r, copy, &ret->range);
-	if (got != 0)
-		return got > 0 ? 0 : -1;
-	ret->range.version = 0;
-	return name_of(r, *text == '[' ? text : copy, ret->name);
-}
-
 static struct policy_node *
-node_of(struct reading *r, const struct target *t)
+node_of(struct reading *r, const struct policy_target *t)
 {
 	struct policy_ports one = {0};
 
@@ -224,7 +132,7 @@ node_of(struct reading *r, const struct target *t)
 }
 
 static int
-add_entry(struct reading *r, struct policy_entry **at, int port, const char *text)
+add_entry(struct reading *r, struct policy_entry **at, const char *from, const char *text, int port)
 {
 	struct policy_entry *e;
 
@@ -236,11 +144,11 @@ add_entry(struct reading *r, struct policy_entry **at, int port, const char *tex
 		return hr_err_nomem(r->err);
 	*at = e;
 	e->port = port;
-	return hr_text_setf(&e->spelled, r->err, "%s %s", r->from, text);
+	return hr_text_setf(&e->spelled, r->err, "%s %s", from, text);
 }
 
 static bool
-is_everything(const struct target *t)
+is_everything(const struct policy_target *t)
 {
 	return t->range.version == 4 && t->range.length == 0 && t->port == 0;
 }
@@ -249,23 +157,21 @@ static int
 allow(struct reading *r, const char *text, void *arg)
 {
 	struct policy_node *n;
-	struct target t;
+	struct policy_target t;
 
-	(void)arg;
-	if (target_of(r, text, &t) < 0 || (n = node_of(r, &t)) == NULL)
+	if (policy_target_read(text, &t, r->err) < 0 || (n = node_of(r, &t)) == NULL)
 		return -1;
 	r->allowed_all = r->allowed_all || is_everything(&t);
-	return add_entry(r, &n->allow, t.port, text);
+	return add_entry(r, &n->allow, (const char *)arg, text, t.port);
 }
 
 static int
 deny(struct reading *r, const char *text, void *arg)
 {
 	struct policy_node *n;
-	struct target t;
+	struct policy_target t;
 
-	(void)arg;
-	if (target_of(r, text, &t) < 0)
+	if (policy_target_read(text, &t, r->err) < 0)
 		return -1;
 	if (t.range.version == 0 || t.port != 0)
 		return bad(r, "must be an address or a range without a port: a name can only be "
@@ -273,21 +179,7 @@ deny(struct reading *r, const char *text, void *arg)
 	if ((n = node_of(r, &t)) == NULL)
 		return -1;
 	r->denied_all = r->denied_all || is_everything(&t);
-	return add_entry(r, &n->deny, 0, text);
-}
-
-static int
-allow_out(struct reading *r, struct json_object *v)
-{
-	r->from = "allowOut";
-	return each(r, v, NULL, allow);
-}
-
-static int
-deny_out(struct reading *r, struct json_object *v)
-{
-	r->from = "denyOut";
-	return each(r, v, NULL, deny);
+	return add_entry(r, &n->deny, (const char *)arg, text, 0);
 }
 
 static int
@@ -302,6 +194,9 @@ flag_of(struct reading *r, struct json_object *v, bool *ret)
 static int
 internet(struct reading *r, struct json_object *v)
 {
+	if (r->asked)
+		return bad(r, "is there twice, with two spellings");
+	r->asked = true;
 	return flag_of(r, v, &r->internet);
 }
 
@@ -331,26 +226,19 @@ preset(struct reading *r, const char *name, void *arg)
 	    hr_json_text_at(o, "description") == NULL || hr_json_at(o, "allowOut") == NULL)
 		return hr_err_set(r->err, HR_E_INVAL,
 		    "%s must be an object with \"description\" and \"allowOut\" only", path);
-	r->from = from;
-	return each(r, hr_json_at(o, "allowOut"), NULL, allow) < 0
+	return each(r, hr_json_at(o, "allowOut"), from, allow) < 0
 		   ? hr_err_prefix(r->err, "%s", path)
 		   : 0;
-}
-
-static int
-presets(struct reading *r, struct json_object *v)
-{
-	return each(r, v, NULL, preset);
 }
 
 static int
 server(struct reading *r, const char *text, void *arg)
 {
 	struct policy_range *range;
-	struct target t;
+	struct policy_target t;
 
 	(void)arg;
-	if (target_of(r, text, &t) < 0)
+	if (policy_target_read(text, &t, r->err) < 0)
 		return -1;
 	range = &t.range;
 	if (range->length != (range->version == 4 ? 32 : 128) || r->p->servers.n == SERVERS_MAX)
@@ -359,12 +247,6 @@ server(struct reading *r, const char *text, void *arg)
 		    SERVERS_MAX);
 	hr_strv_add(&r->p->servers, text);
 	return r->p->servers.failed ? hr_err_nomem(r->err) : 0;
-}
-
-static int
-servers(struct reading *r, struct json_object *v)
-{
-	return each(r, v, NULL, server);
 }
 
 /* ---- rules ---- */
@@ -422,17 +304,21 @@ path(struct reading *r, const char *text, void *arg)
 static int
 header(struct reading *r, struct policy_rule *rule, const char *name, const char *value)
 {
-	static const char *const fixed[] = {"Connection", "Content-Length", "Expect", "Host",
-	    "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "TE",
-	    "Trailer", "Transfer-Encoding", "Upgrade", NULL};
+	/* of the connection, or such that the answer could not be searched for secrets, or that
+	 * servers read in place of the method and the path that were judged */
+	static const char *const fixed[] = {"Accept-Encoding", "Connection", "Content-Length",
+	    "Expect", "Host", "If-Range", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
+	    "Proxy-Connection", "Range", "TE", "Trailer", "Transfer-Encoding", "Upgrade",
+	    "X-HTTP-Method", "X-HTTP-Method-Override", "X-Method-Override", "X-Original-URL",
+	    "X-Rewrite-URL", NULL};
 	size_t i, n = strlen(name);
 	const char *at;
 
-	if (!is_identifier(name, TOKEN))
-		return bad(r, "a header's name must be a token of at most 64 characters");
+	if (!is_identifier(name, LETTERS DIGITS "-_"))
+		return bad(r, "a header's name must be at most 64 letters, digits, - and _");
 	for (i = 0; fixed[i] != NULL; i++)
 		if (strcasecmp(fixed[i], name) == 0)
-			return bad(r, "this header belongs to the connection and cannot be set");
+			return bad(r, "this header cannot be set: handrail or nginx needs it");
 	for (i = 0; i < rule->headers.n; i++)
 		if (strncasecmp(rule->headers.v[i], name, n) == 0 && rule->headers.v[i][n] == ':')
 			return bad(r, "the header is set twice");
@@ -470,8 +356,7 @@ transform(struct reading *r, struct policy_rule *rule, struct json_object *v)
 
 /* Reads a list that must not be empty, since an empty one would allow nothing. */
 static int
-some(struct reading *r, struct json_object *v, struct policy_rule *rule,
-    int (*fn)(struct reading *r, const char *text, void *arg))
+some(struct reading *r, struct json_object *v, struct policy_rule *rule, each_fn *fn)
 {
 	if (hr_json_count(v) == 0)
 		return bad(r, "must be a list of at least one string");
@@ -514,9 +399,9 @@ rules_of_host(struct reading *r, const char *host, struct json_object *list)
 	size_t i, n = hr_json_count(list);
 	struct policy_rule **at;
 	struct policy_node *node;
-	struct target t;
+	struct policy_target t;
 
-	if (target_of(r, host, &t) < 0)
+	if (policy_target_read(host, &t, r->err) < 0)
 		return -1;
 	if (t.range.version != 0 || t.port != 0)
 		return bad(r, "must be a name without a port: a rule has \"ports\"");
@@ -558,9 +443,9 @@ credential_host(struct reading *r, const char *text, void *arg)
 {
 	struct policy_node *n;
 	struct policy_use **at;
-	struct target t;
+	struct policy_target t;
 
-	if (target_of(r, text, &t) < 0)
+	if (policy_target_read(text, &t, r->err) < 0)
 		return -1;
 	if (t.range.version != 0)
 		return bad(r, "must be a name with or without a port");
@@ -629,46 +514,47 @@ not_enforced(struct reading *r, struct json_object *v)
 
 static const struct {
 	const char *name;
+	each_fn *entry; /* called for each string of a list, with the name of the member */
 	int (*read)(struct reading *r, struct json_object *v);
 } members[] = {
-    {"allowInternetAccess", internet},
-    {"allowOut", allow_out},
-    {"allow_internet_access", internet},
-    {"credentials", credentials},
-    {"denyOut", deny_out},
-    {"dnsServers", servers},
-    {"egressProxy", not_enforced},
-    {"ports", default_ports},
-    {"presets", presets},
-    {"rules", rules},
+    {"allowInternetAccess", NULL, internet},
+    {"allowOut", allow, NULL},
+    {"allow_internet_access", NULL, internet},
+    {"credentials", NULL, credentials},
+    {"denyOut", deny, NULL},
+    {"dnsServers", server, NULL},
+    {"egressProxy", NULL, not_enforced},
+    {"ports", NULL, default_ports},
+    {"presets", preset, NULL},
+    {"rules", NULL, rules},
 };
 
 static int
 member(struct reading *r, const char *name, struct json_object *v)
 {
 	size_t i;
+	int rc;
 
-	for (i = 0; i < sizeof(members) / sizeof(*members); i++)
-		if (strcmp(members[i].name, name) == 0) {
-			if (v == NULL || members[i].read(r, v) == 0)
-				return 0; /* null is no member */
-			return hr_err_prefix(r->err, "%s", name);
-		}
+	for (i = 0; i < sizeof(members) / sizeof(*members); i++) {
+		if (strcmp(members[i].name, name) != 0)
+			continue;
+		if (v == NULL)
+			return 0; /* null is no member */
+		rc = members[i].entry != NULL
+			 ? each(r, v, (void *)members[i].name, members[i].entry)
+			 : members[i].read(r, v);
+		return rc < 0 ? hr_err_prefix(r->err, "%s", name) : 0;
+	}
 	return unknown(r, name);
 }
 
 static int
 whole(struct reading *r, struct json_object *o)
 {
-	struct json_object *a = hr_json_at(o, "allowInternetAccess"),
-			   *b = hr_json_at(o, "allow_internet_access");
-
 	if (hr_json_type(o) != HR_PY_DICT)
 		return bad(r, "must be an object");
 	if (hr_json_has_null(o))
 		return bad(r, "a string contains a null character");
-	if (a != NULL && b != NULL && !json_object_equal(a, b))
-		return bad(r, "allowInternetAccess and allow_internet_access differ");
 	json_object_object_foreach(o, name, v) if (member(r, name, v) < 0) return -1;
 	/* allow beats deny */
 	r->p->internet = r->allowed_all || (r->internet && !r->denied_all);
@@ -676,9 +562,9 @@ whole(struct reading *r, struct json_object *o)
 }
 
 struct egress_policy *
-egress_policy_read(struct json_object *o, const char *presets_dir, struct hr_err *err)
+egress_policy_read(struct json_object *o, const char *presets, struct hr_err *err)
 {
-	struct reading r = {.presets = presets_dir, .err = err};
+	struct reading r = {.presets = presets, .err = err};
 
 	r.p = calloc(1, sizeof(*r.p));
 	if (r.p == NULL)
