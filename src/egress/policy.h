@@ -37,7 +37,8 @@ egress_policy_read(struct json_object *o, const char *presets, struct hr_err *er
 void egress_policy_free(struct egress_policy *p); /* Does nothing with NULL. */
 
 /* Reads a host name: ASCII letters, digits, '-', '_' and '.', one final dot allowed; writes it in
- * lower case without that dot. Returns false if it is none. */
+ * lower case without that dot. Returns false if it is none; resolvers take a name whose last label
+ * is a number for an address, so it is none. */
 bool egress_name(const char *text, size_t len, char ret[EGRESS_NAME_MAX + 1]);
 
 /* Decides on a connection to a name, or to an address that no name stands for. */
@@ -46,13 +47,14 @@ void egress_policy_name(
 void egress_policy_address(
     const struct egress_policy *p, struct in_addr a, int port, struct egress_decision *ret);
 
-/* Returns true if a connection to a name may go to this address of it: the address is public, or an
- * entry names its range or address, and no denyOut entry that beats this contains it. */
+/* Returns true if a connection to a name may go to this address and port (0: any): allowOut has the
+ * address, or it is public and no range of denyOut but that of all addresses contains it. A private
+ * address must be in a range that has only such. An entry without a port is about every port. */
 bool egress_policy_result(const struct egress_policy *p, const struct sockaddr *a);
 
-/* Decides on one request of an inspected host. `path` is the raw request target without its query.
- * An ambiguous path (encoded or literal dot segments, a backslash, an encoded one, a null) is
- * denied where rules have paths. */
+/* Decides on one request of an inspected host: never EGRESS_INSPECT. `path` is the raw request
+ * target without its query. An ambiguous path (dot segments, backslashes, control characters, also
+ * encoded; broken escapes; a fragment) is denied where rules have paths. */
 void egress_policy_request(const struct egress_policy *p, const char *name, int port,
     const char *method, const char *path, struct egress_decision *ret);
 
@@ -70,7 +72,9 @@ struct egress_credential {
 	const char *variable; /* of the box, such as GITHUB_TOKEN */
 	const char *secret;   /* name of the secret */
 };
-/* Calls `rule` for each rule and `credential` for each credential that holds for name:port. */
+/* Calls `rule` for each rule and `credential` for each credential that holds for name:port. A host
+ * that is inspected has at least one rule: where only credentials are the reason, it allows all.
+ * Returns 0, or what a function returned if that is not 0, after which no other call is made. */
 int egress_policy_http(const struct egress_policy *p, const char *name, int port,
     int (*rule)(void *arg, const struct egress_http_rule *r),
     int (*credential)(void *arg, const struct egress_credential *c), void *arg);

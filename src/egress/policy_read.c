@@ -15,7 +15,6 @@
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS "0123456789"
-#define TOKEN LETTERS DIGITS "!#$%&'*+-.^_`|~"
 #define IDENTIFIER_MAX 64 /* bytes of the name of a secret, a variable or a preset */
 #define HEADERS_MAX 32
 #define SERVERS_MAX 8
@@ -275,7 +274,7 @@ method(struct reading *r, const char *text, void *arg)
 	struct policy_rule *rule = (struct policy_rule *)arg;
 	char *at;
 
-	if (!is_identifier(text, TOKEN))
+	if (!is_identifier(text, LETTERS DIGITS "-_"))
 		return bad(r, "must be a method such as GET");
 	hr_strv_add(&rule->methods, text);
 	if (rule->methods.failed)
@@ -291,12 +290,11 @@ path(struct reading *r, const char *text, void *arg)
 	struct policy_rule *rule = (struct policy_rule *)arg;
 	const char *at;
 
-	for (at = text; *at > ' ' && *at < 0x7F && *at != '?' && *at != '#';)
+	for (at = text; *at > ' ' && *at < 0x7F && strchr("?#\\", *at) == NULL;)
 		at++;
 	if ((*text != '/' && *text != '*') || *at != '\0')
-		return bad(r,
-		    "a path must begin with / or *, and be in ASCII without blanks, ? and "
-		    "#: write other characters as %XX");
+		return bad(r, "a path must begin with / or *, and be in ASCII without blanks, ?, # "
+			      "and backslashes: write other characters as %XX");
 	hr_strv_add(&rule->paths, text);
 	return rule->paths.failed ? hr_err_nomem(r->err) : 0;
 }

@@ -166,6 +166,9 @@ static const struct {
     {RULE("{\"methods\":[]}"), "at least one string"},
     {RULE("{\"methods\":\"GET\"}"), "at least one string"},
     {RULE("{\"methods\":[\"GE T\"]}"), "must be a method"},
+    {RULE("{\"methods\":[\"*\"]}"), "must be a method"},
+    {RULE("{\"paths\":[\"/a\\\\b\"]}"), "a path must"},
+    {RULE("{\"paths\":[\"/a#b\"]}"), "a path must"},
     {RULE("{\"paths\":[\"x\"]}"), "a path must begin with / or *"},
     {RULE("{\"paths\":[\"/a b\"]}"), "a path must"},
     {RULE("{\"paths\":[\"/a?b\"]}"), "a path must"},
@@ -220,6 +223,34 @@ START_TEST(errors)
 	    err.code, err.msg);
 	ck_assert_msg(strstr(err.msg, wrong[_i].named) != NULL, "%s: %s", wrong[_i].text, err.msg);
 	ck_assert_msg(strncmp(err.msg, "network: ", 9) == 0, "%s", err.msg);
+}
+END_TEST
+
+START_TEST(long_entries)
+{
+	static const char *const ends[] = {"", ":22"};
+	struct egress_decision d;
+	struct egress_policy *p;
+	struct hr_err err;
+	char name[300];
+	size_t i, n;
+
+	for (i = 0; i < 2; i++)
+		for (n = 40; n < 60; n++) {
+			HR_BUF(b, 4096);
+
+			memset(name, 'a', n);
+			(void)snprintf(name + n, sizeof(name) - n, ".org");
+			hr_buf_addf(&b, "{\"allowOut\":[\"%s%s\"]}", name, ends[i]);
+			p = policy_of(hr_buf_str(&b));
+			egress_policy_name(p, name, i == 0 ? 443 : 22, &d);
+			ck_assert_int_eq(d.verdict, EGRESS_ALLOW);
+			egress_policy_free(p);
+			hr_buf_reset(&b);
+			memset(name, '1', n);
+			hr_buf_addf(&b, "{\"allowOut\":[\"%.*s\"]}", (int)n, name);
+			ck_assert_ptr_null(read_it(b.p, b.len, &err));
+		}
 }
 END_TEST
 
@@ -304,22 +335,29 @@ result(const struct egress_policy *p, const char *text, int port)
 
 START_TEST(results_public)
 {
-	static const char *const good[] = {"93.184.216.34", "1.0.0.1", "11.0.0.1", "100.63.255.255",
-	    "100.128.0.0", "126.255.255.255", "128.0.0.1", "169.253.255.255", "172.15.255.255",
-	    "172.32.0.0", "192.167.255.255", "192.169.0.0", "198.17.255.255", "198.20.0.0",
-	    "223.255.255.255", "2606:4700::1111", "2a00::1", "2001:4860::8888",
-	    "::ffff:93.184.216.34", "64:ff9b::93.184.216.34", "2002:5db8:d822::1"};
-	static const char *const not [] = {"0.0.0.0", "0.1.2.3", "10.0.0.0", "10.255.255.255",
-	    "100.64.0.0", "100.127.255.255", "127.0.0.1", "127.255.255.255", "169.254.0.1",
-	    "169.254.169.254", "168.63.129.16", "172.16.0.0", "172.31.255.255", "192.0.0.8",
-	    "192.0.0.192", "192.0.2.1", "192.88.99.1", "192.168.0.0", "192.168.255.255",
-	    "198.18.0.1", "198.19.255.255", "198.51.100.1", "203.0.113.1", "224.0.0.1",
-	    "239.255.255.255", "240.0.0.1", "255.255.255.255", "::", "::1", "fc00::1",
-	    "fd00:ec2::254", "fe80::1", "fec0::1", "ff02::1", "100::1", "2001::1",
-	    "2001:0:5ef5:79fd::1", "2001:db8::1", "3fff::1", "4000::1", "::10.0.0.1",
-	    "::ffff:10.0.0.1", "::ffff:127.0.0.1", "::ffff:0.0.0.0", "::ffff:169.254.169.254",
-	    "64:ff9b::10.0.0.1", "64:ff9b::7f00:1", "64:ff9b:1::1", "2002:a00:1::1",
-	    "2002:7f00:1::"};
+	/* the neighbours of each range, and both ends of it */
+	static const char *const good[] = {"1.0.0.0", "9.255.255.255", "11.0.0.0", "100.63.255.255",
+	    "100.128.0.0", "126.255.255.255", "128.0.0.0", "168.63.129.15", "168.63.129.17",
+	    "169.253.255.255", "169.255.0.0", "172.15.255.255", "172.32.0.0", "191.255.255.255",
+	    "192.0.1.0", "192.0.1.255", "192.0.3.0", "192.88.98.255", "192.88.100.0",
+	    "192.167.255.255", "192.169.0.0", "198.17.255.255", "198.20.0.0", "198.51.99.255",
+	    "198.51.101.0", "203.0.112.255", "203.0.114.0", "223.255.255.255",
+	    "2000::", "2001:200::", "2001:db7:ffff::", "2001:db9::", "2003::", "2606:4700::1111",
+	    "3ffe:ffff::", "3fff:1000::", "3fff:ffff::", "::ffff:93.184.216.34",
+	    "64:ff9b::93.184.216.34", "2002:5db8:d822::1"};
+	static const char *const not [] = {"0.0.0.0", "0.255.255.255", "10.0.0.0", "10.255.255.255",
+	    "100.64.0.0", "100.127.255.255", "127.0.0.0", "127.0.0.1", "127.255.255.255",
+	    "169.254.0.0", "169.254.169.254", "169.254.255.255", "168.63.129.16", "172.16.0.0",
+	    "172.31.255.255", "192.0.0.0", "192.0.0.255", "192.0.2.0", "192.0.2.255", "192.88.99.0",
+	    "192.88.99.255", "192.168.0.0", "192.168.255.255", "198.18.0.0", "198.19.255.255",
+	    "198.51.100.0", "198.51.100.255", "203.0.113.0", "203.0.113.255", "224.0.0.0",
+	    "239.255.255.255", "240.0.0.0", "255.255.255.255", "::", "::1",
+	    "1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "fc00::1", "fd00:ec2::254", "fe80::1",
+	    "fec0::1", "ff02::1", "100::1", "2001::", "2001:0:5ef5:79fd::1",
+	    "2001:1ff:ffff::", "2001:db8::", "2001:db8:ffff::", "3fff::", "3fff:fff:ffff::",
+	    "4000::", "8000::", "::10.0.0.1", "::8.8.8.8", "::ffff:10.0.0.1", "::ffff:127.0.0.1",
+	    "::ffff:0.0.0.0", "::ffff:169.254.169.254", "64:ff9b::10.0.0.1", "64:ff9b::7f00:1",
+	    "64:ff9b:1::808:808", "64:ff9b::1:808:808", "2002:a00:1::1", "2002:7f00:1::"};
 	struct egress_policy *p = policy_of("{\"allowInternetAccess\":true}");
 	size_t i;
 
@@ -351,6 +389,7 @@ START_TEST(results_named)
 	ck_assert(result(p, "93.184.216.34", 443)); /* by 0.0.0.0/0 */
 	ck_assert(!result(p, "2606:4700::1", 443) && result(p, "2607::1", 443));
 	ck_assert(!egress_policy_result(p, &unix_address));
+	ck_assert_uint_eq(p->n, 10);
 	egress_policy_free(p);
 
 	p = policy_of("{\"allowOut\":[\"a.org\"],\"denyOut\":[\"0.0.0.0/0\",\"::/0\","
@@ -600,6 +639,7 @@ main(void)
 	    getenv("srcdir") != NULL ? getenv("srcdir") : ".");
 	tcase_add_test(t, decisions);
 	tcase_add_loop_test(t, errors, 0, (int)(sizeof(wrong) / sizeof(*wrong)));
+	tcase_add_test(t, long_entries);
 	tcase_add_test(t, presets_unavailable);
 	tcase_add_test(t, all_presets);
 	tcase_add_test(t, names);
