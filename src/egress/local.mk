@@ -1,7 +1,8 @@
 # The way of boxes to the network. The first library makes no system call; libhandrail has it, too.
 noinst_LTLIBRARIES += libegress.la
 # a line for each module, so that additions do not meet
-libegress_la_SOURCES = \
+libegress_la_SOURCES = $(EGRESS_SOURCES)
+EGRESS_SOURCES = \
 	%D%/edge.c %D%/edge.h \
 	%D%/policy.c %D%/policy.h %D%/policy_int.h \
 	%D%/policy_read.c \

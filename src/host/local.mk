@@ -83,8 +83,7 @@ libhost_la_SOURCES = \
 	%D%/transfer/transfer.c %D%/transfer/transfer.h \
 	%D%/transfer/tree.c %D%/transfer/tree.h %D%/transfer/what.h \
 	%D%/transfer/zip.h \
-	src/egress/policy.c src/egress/policy.h src/egress/policy_int.h src/egress/policy_read.c src/egress/policy_show.c \
-	src/egress/policy_table.c src/egress/wire.c src/egress/wire.h
+	$(EGRESS_SOURCES)
 libhost_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_SBINDIR='"$(sbindir)"' -DHR_BACKENDDIR='"$(pkglibdir)/backends"' -DHR_PAYLOADDIR='"$(pkglibdir)/payload"' \
 	-DHR_IMAGE_KIT='"$(pkgdatadir)/image"' -DHR_LIBEXECDIR='"$(pkglibexecdir)"' \
 	-DHR_RUNSTATEDIR='"$(runstatedir)"' -DHR_PKGDATADIR='"$(pkgdatadir)"'

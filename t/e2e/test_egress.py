@@ -36,6 +36,7 @@ class Names(socketserver.BaseRequestHandler):
 
 class Web(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
+        self.server.seen.append(self.headers.get("Authorization"))
         body = ("%s of %s\n" % (self.path, self.headers["Host"].split(":")[0])).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
@@ -52,6 +53,7 @@ class World(Boxes):
     def __enter__(self):
         self.servers = [socketserver.ThreadingUDPServer(("127.0.0.1", 0), Names),
                         http.server.ThreadingHTTPServer(("127.0.0.1", 0), Web)]
+        self.seen = self.servers[1].seen = []  # the Authorization of each request
         for s in self.servers:
             s.daemon_threads = True
             threading.Thread(target=s.serve_forever, daemon=True).start()
@@ -270,6 +272,36 @@ def secrets(h):
     equal(h.ok("secret", "list"), "")
 
 
+def requests(h):
+    """Rules for requests: what passes, the reason of a refusal, and a credential for its own host alone."""
+    rules = h.rules("b.example", rules={"a.example": [{"methods": ["GET"], "paths": ["/p"], "ports": [h.web]}]},
+                    credentials={"TOKEN": {"secret": "github", "hosts": ["a.example"]}})
+    h.ok("secret", "set", "github", input=VALUE)
+    h.up(rules)
+    curl = "curl -s -m 60 -H \"Authorization: Bearer $TOKEN\" http://%s:%d%s"
+    equal(h.ok("run", curl % ("a.example", h.web, "/p")), "/p of a.example\n")
+    equal(h.seen, ["Bearer " + VALUE])
+    said = h.ok("run", curl % ("a.example", h.web, "/q"))
+    equal(("network: GET a.example" in said, "refused" in said, len(h.seen)), (True, True, 1), said)
+    equal(h.ok("run", curl % ("b.example", h.web, "/p")), "/p of b.example\n")
+    equal((h.seen[1].startswith("Bearer ph_"), len(h.seen)), (True, 2))
+    equal("refused http GET a.example:%d/q" % h.web in h.ok("net", "log"), True)
+    urls = ["http://a.example:%d%s" % (h.web, path) for path in ("/p", "/q")]
+    equal([h("net", "test", "default", url).returncode for url in urls], [0, 1])
+    equal(h("net", "test", "default", urls[0], "-X", "POST").returncode, 1)
+    h.ok("secret", "set", "github", input="another-value")
+    for _ in range(100):  # nginx's last worker with the old value may get some
+        equal(h.ok("run", curl % ("a.example", h.web, "/p")), "/p of a.example\n")
+        if h.seen[-1] != "Bearer " + VALUE:
+            break
+    equal(h.seen[-1], "Bearer another-value", "a value that is set again")
+    box, pids = h.box(), processes(h.box())
+    h.ok("down")
+    h.ok("secret", "rm", "github")
+    os.rmdir(h.path("state", "secrets"))
+    gone(h, box, *pids)
+
+
 def certificates(h):
     """The box trusts its own authority beside those of the machine, by the file and by the variables."""
     h.up(h.rules("a.example"))
@@ -340,7 +372,7 @@ def main():
     if not os.access(os.path.join(BUILD, "handrail-egress"), os.X_OK):
         skip_all("handrail-egress is not built: apt-get install libc-ares-dev libssl-dev, and configure again")
     process.become_subreaper()
-    return run((life, changes, restarts, interrupted, secrets, certificates, refusals, pool, doctor), made=World)
+    return run((life, changes, restarts, interrupted, secrets, requests, certificates, refusals, pool, doctor), made=World)
 
 
 if __name__ == "__main__":
