@@ -1,10 +1,9 @@
-/* Two servers stand for a host whose requests carry secrets: "in" judges a request and puts the
+/* Two servers stand for a host whose requests get secrets: "in" judges a request and puts the
  * secrets in, "mid" takes them out of the answer. They are apart because nginx unpacks an answer
  * only for a request without Accept-Encoding, and because only a second one can refuse an answer
  * for its headers (X-Accel-Redirect). All other hosts have "in" alone.
  *
- * Text of a policy is in the configuration in two forms only: quoted by add_text(), or as a regular
- * expression of add_regex(), which consists of letters, digits, '_' and \xHH. */
+ * All text of a policy goes through edge_text.h. */
 #include "config.h"
 
 #include "egress/edge.h"
@@ -19,46 +18,39 @@
 #include "base/random.h"
 #include "base/strv.h"
 #include "base/text/percent.h"
-#include "base/text/quote.h"
+#include "egress/edge_text.h"
 #include "egress/policy.h"
 #include "proto/json.h"
 
-#define TOKEN_MAX 4000 /* nginx reads no longer word */
 #define SLOTS_MAX 64
 #define USED_MAX 64
 
-/* headers in which a placeholder is replaced */
-static const char *const carriers[] = {"Authorization", "X-Api-Key", "Api-Key", "Private-Token",
-    "X-Auth-Token", "X-GitHub-Token", "Cookie"};
-#define CARRIERS (sizeof(carriers) / sizeof(*carriers))
+/* Headers of requests. A placeholder is replaced in the first ones; the others are dropped, because
+ * a server could read them in place of the method and the path that were judged. */
+static const char *const known[] = {"Authorization", "X-Api-Key", "Api-Key", "Private-Token",
+    "X-Auth-Token", "X-GitHub-Token", "Cookie", "X-HTTP-Method", "X-HTTP-Method-Override",
+    "X-Method-Override", "X-Original-URL", "X-Rewrite-URL", "Proxy-Authorization",
+    "Proxy-Connection"};
+#define KNOWN (sizeof(known) / sizeof(*known))
+#define CARRIERS 7
+#define TARGET SLOTS_MAX /* stands for the slot of the request's target */
 
-/* headers that a server reads in place of the method and the path that were judged, or that were
- * for a proxy */
-static const char *const dropped[] = {"Proxy-Authorization", "Proxy-Connection", "X-HTTP-Method",
-    "X-HTTP-Method-Override", "X-Method-Override", "X-Original-URL", "X-Rewrite-URL", NULL};
-/* Answers in a packed form, or in parts, would hide secrets. */
-static const char *const unpacked[] = {"Accept-Encoding", "If-Range", "Range", NULL};
-/* headers that handrail or nginx sets */
-static const char *const fixed[] = {"Connection", "Content-Length", "Expect", "Host", "Keep-Alive",
-    "TE", "Transfer-Encoding", "Upgrade", NULL};
+/* Packed answers, or parts of one, would hide secrets. */
+static const char *const unpacked[] = {"Accept-Encoding", "If-Range", "Range"};
+#define UNPACKED (sizeof(unpacked) / sizeof(*unpacked))
 
-/* headers of an answer that repeat a part of the request */
-static const char *const echoes[] = {
-    "Content-Disposition", "Content-Location", "Link", "Location", "Refresh", "WWW-Authenticate"};
+/* headers of answers that repeat a part of the request, with the names of their variables */
+static const char *const echoes[][2] = {{"Content-Disposition", "content_disposition"},
+    {"Content-Location", "content_location"}, {"Link", "link"}, {"Location", "location"},
+    {"Refresh", "refresh"}, {"WWW-Authenticate", "www_authenticate"}};
 #define ECHOES (sizeof(echoes) / sizeof(*echoes))
 
-/* A header of the request. */
 struct slot {
-	char name[64];
-	struct hr_buf lines; /* of a map from the rule to the value */
-};
-
-struct used {
-	const char *value, *shown;
+	char name[65];
+	struct hr_buf lines; /* of a map from the rule to the header's value */
 };
 
 struct edge {
-	const struct egress_policy *policy;
 	struct json_object *secrets, *placeholders;
 	struct hr_buf *out;
 	struct hr_err *err;
@@ -70,118 +62,50 @@ struct edge {
 	struct hr_buf names; /* of the map from a rule to its name */
 	struct slot slots[SLOTS_MAX];
 	size_t nslots;
-	struct used used[USED_MAX];
+	struct {
+		const char *value, *shown;
+	} used[USED_MAX];
 	size_t nused;
 };
 
-/* ---- quoting ---- */
+/* ---- secrets ---- */
 
-/* Appends text for a word in double quotes in which nginx replaces variables. There is no escape
- * for a dollar sign, so a variable has it as its value. */
-static void
-add_text(struct hr_buf *b, const char *p, size_t len)
-{
-	size_t i;
-
-	for (i = 0; i < len; i++)
-		if (p[i] == '$')
-			hr_buf_adds(b, "${eg_dollar}");
-		else if (p[i] == '"' || p[i] == '\\')
-			hr_buf_addf(b, "\\%c", p[i]);
-		else
-			hr_buf_addc(b, (unsigned char)p[i] < ' ' || p[i] == 0x7f ? '?' : p[i]);
-}
-
-/* Appends a regular expression for these bytes. */
-static void
-add_regex(struct hr_buf *b, const char *p, size_t len)
-{
-	size_t i;
-
-	for (i = 0; i < len; i++)
-		if (isalnum((unsigned char)p[i]) || p[i] == '_')
-			hr_buf_addc(b, p[i]);
-		else
-			hr_buf_addf(b, "\\x%02X", (unsigned char)p[i]);
-}
-
-/* Appends a regular expression for a pattern with '*'. Each part is taken at its first place, the
- * last one at the end: this finds every match, and the time does not grow with each '*'. */
-static void
-add_pattern(struct hr_buf *b, const char *p, const char *any)
-{
-	size_t len = strcspn(p, "*");
-	bool last;
-
-	add_regex(b, p, len);
-	while (p[len] == '*') {
-		p += len + 1;
-		len = strcspn(p, "*");
-		last = p[len] == '\0';
-		hr_buf_addf(b, last ? "%s*" : "(?>%s*?", any);
-		add_regex(b, p, len);
-		if (!last)
-			hr_buf_addc(b, ')');
-	}
-}
-
-/* Appends a line of a map: both words are without their quotes, and too long ones spoil `to`. */
-static void
-add_line(struct hr_buf *to, const struct hr_buf *key, const struct hr_buf *value)
-{
-	hr_buf_addf(to, "\t\"%s\" \"%s\";\n", hr_buf_str(key), hr_buf_str(value));
-	if (to->fail == 0)
-		to->fail = key->fail != 0 ? key->fail : value->fail;
-}
-
-static void
-add_base64(struct hr_buf *b, const char *before, const char *text, const char *after)
-{
-	HR_BUF(plain, TOKEN_MAX);
-
-	hr_buf_addf(&plain, "%s%s%s", before, text, after);
-	hr_quote_base64(b, hr_buf_str(&plain), plain.len);
-}
-
-/* Returns a member that is a string without control characters, or NULL with *err set. */
+/* Returns a secret, whose answers will be searched for it and show `shown` instead (NULL: as
+ * before), or NULL with *err set. */
 static const char *
-get_secret(struct edge *e, const char *name)
+use_secret(struct edge *e, const char *name, const char *shown)
 {
 	struct json_object *v;
-	const char *text;
-	size_t len, i;
+	const char *text, *p;
+	size_t len, i = 0;
 
 	if (!json_object_object_get_ex(e->secrets, name, &v) ||
 	    !json_object_is_type(v, json_type_string)) {
 		(void)hr_err_set(e->err, HR_E_NOTFOUND, "the secret \"%.80s\" is not set", name);
 		return NULL;
 	}
-	text = hr_json_str(v, &len);
-	for (i = 0; i < len && (unsigned char)text[i] >= ' ' && text[i] != 0x7f; i++)
-		;
-	if (i == len && len >= EGRESS_SECRET_MIN)
-		return text;
-	(void)hr_err_set(e->err, HR_E_INVAL,
-	    "the secret \"%.80s\" must have at least %d bytes and no control characters", name,
-	    EGRESS_SECRET_MIN);
-	return NULL;
-}
-
-static int
-use_secret(struct edge *e, const char *value, const char *placeholder)
-{
-	size_t i = 0;
-
-	while (i < e->nused && e->used[i].value != value)
+	p = text = hr_json_str(v, &len);
+	while (p < text + len && (unsigned char)*p >= ' ' && *p != 0x7f)
+		p++;
+	if (p < text + len || len < EGRESS_SECRET_MIN || len > EGRESS_SECRET_MAX) {
+		(void)hr_err_set(e->err, HR_E_INVAL,
+		    "the secret \"%.80s\" must have %d to %d bytes and no control characters", name,
+		    EGRESS_SECRET_MIN, EGRESS_SECRET_MAX);
+		return NULL;
+	}
+	while (i < e->nused && e->used[i].value != text)
 		i++;
-	if (i == USED_MAX)
-		return hr_err_set(
-		    e->err, HR_E_TOOLARGE, "%s uses too many secrets", e->host->name);
-	if (i == e->nused)
-		e->used[e->nused++] = (struct used){value, "(a secret)"};
-	if (placeholder != NULL)
-		e->used[i].shown = placeholder;
-	return 0;
+	if (i == USED_MAX) {
+		(void)hr_err_set(e->err, HR_E_TOOLARGE, "%s has too many secrets", e->host->name);
+		return NULL;
+	}
+	if (i == e->nused) {
+		e->used[e->nused++].value = text;
+		e->used[i].shown = "(a secret)";
+	}
+	if (shown != NULL)
+		e->used[i].shown = shown;
+	return text;
 }
 
 /* ---- rules ---- */
@@ -190,231 +114,161 @@ use_secret(struct edge *e, const char *value, const char *placeholder)
 static struct slot *
 get_slot(struct edge *e, const char *name, size_t len)
 {
+	static const char letters[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
 	struct slot *s = e->slots;
+	bool good = e->nslots < SLOTS_MAX && len > 0 && len < sizeof(s->name) &&
+		    strspn(name, letters) >= len;
+	size_t i;
 
+	for (i = 0; i < UNPACKED; i++)
+		good =
+		    good && (strncasecmp(unpacked[i], name, len) != 0 || unpacked[i][len] != '\0');
 	while (s < e->slots + e->nslots &&
-	    (strncasecmp(s->name, name, len) != 0 || s->name[len] != '\0'))
+	       (strncasecmp(s->name, name, len) != 0 || s->name[len] != '\0'))
 		s++;
-	if (s < e->slots + e->nslots)
-		return s;
-	if (e->nslots == SLOTS_MAX || len == 0 || len >= sizeof(s->name)) {
-		(void)hr_err_set(e->err, HR_E_INVAL,
-		    "%s: too many headers, or a header with too long a name", e->host->name);
-		return NULL;
+	if (good && s == e->slots + e->nslots) {
+		e->nslots++;
+		(void)snprintf(s->name, sizeof(s->name), "%.*s", (int)len, name);
+		hr_buf_init(&s->lines, e->out->cap);
 	}
-	e->nslots++;
-	memcpy(s->name, name, len);
-	s->name[len] = '\0';
-	hr_buf_init(&s->lines, e->out->cap);
-	return s;
+	if (good)
+		return s;
+	(void)hr_err_set(e->err, HR_E_INVAL, "rules for %s cannot set the header %.*s",
+	    e->host->name, (int)(len < 80 ? len : 80), name);
+	return NULL;
 }
 
-/* Appends the value of a header, with secrets. */
+/* Appends the value of a header, with its secrets. */
 static int
 add_value(struct edge *e, struct hr_buf *b, const char *p)
 {
 	static const char start[] = "${secrets.";
-	char name[256];
 	const char *at, *end, *value;
+	HR_BUF(name, 256);
 
 	while ((at = strstr(p, start)) != NULL && (end = strchr(at, '}')) != NULL) {
-		add_text(b, p, (size_t)(at - p));
+		edge_add_text(b, p, (size_t)(at - p));
 		at += sizeof(start) - 1;
-		if ((size_t)(end - at) >= sizeof(name))
-			return hr_err_set(e->err, HR_E_INVAL, "too long a name of a secret");
-		memcpy(name, at, (size_t)(end - at));
-		name[end - at] = '\0';
-		value = get_secret(e, name);
-		if (value == NULL || use_secret(e, value, NULL) < 0)
+		hr_buf_reset(&name);
+		hr_buf_add(&name, at, (size_t)(end - at));
+		value = use_secret(e, hr_buf_str(&name), NULL);
+		if (value == NULL)
 			return -1;
-		add_text(b, value, strlen(value));
+		edge_add_text(b, value, strlen(value));
 		p = end + 1;
 	}
-	add_text(b, p, strlen(p));
+	edge_add_text(b, p, strlen(p));
 	return 0;
 }
 
-static bool
-is_in(const char *name, size_t len, const char *const *list)
-{
-	while (*list != NULL && (strncasecmp(*list, name, len) != 0 || (*list)[len] != '\0'))
-		list++;
-	return *list != NULL;
-}
-
-static int
-set_header(struct edge *e, const char *header)
-{
-	HR_BUF(key, TOKEN_MAX);
-	HR_BUF(value, TOKEN_MAX);
-	size_t len = strcspn(header, ":");
-	struct slot *s;
-
-	if (header[len] == '\0' || is_in(header, len, fixed) || is_in(header, len, unpacked) ||
-	    is_in(header, len, dropped) ||
-	    strspn(header,
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != len)
-		return hr_err_set(e->err, HR_E_INVAL, "a rule for %s must not set the header %.*s",
-		    e->host->name, (int)(len < 80 ? len : 80), header);
-	s = get_slot(e, header, len);
-	header += len + 1;
-	header += strspn(header, " ");
-	if (s == NULL || add_value(e, &value, header) < 0)
-		return -1;
-	hr_buf_addf(&key, "a%u", e->rules);
-	add_line(&s->lines, &key, &value);
-	return 0;
-}
-
-/* Appends the line by which the map finds the current rule, for one pattern or all paths. */
+/* Appends the line by which the map finds a rule, for one pattern or all paths. */
 static void
-add_rule(struct edge *e, const struct egress_http_rule *r, const char *path)
+add_rule(
+    struct edge *e, const struct egress_http_rule *r, const char *path, const struct hr_buf *value)
 {
-	HR_BUF(key, TOKEN_MAX);
-	HR_BUF(value, 32);
-	HR_BUF(plain, TOKEN_MAX);
+	HR_BUF(key, EDGE_WORD_MAX);
+	HR_BUF(plain, EDGE_WORD_MAX);
 	const char *const *m;
 
 	hr_buf_adds(&key, "~(?s)^/(?:");
 	for (m = r->methods; m != NULL && *m != NULL; m++) {
 		hr_buf_adds(&key, m != r->methods ? "|" : "");
-		add_regex(&key, *m, strlen(*m));
+		edge_add_regex(&key, *m, strlen(*m));
 	}
-	hr_buf_adds(&key, r->methods == NULL ? "[^ ]+) " : ") ");
-	if (path != NULL && r->deny) {
-		/* A refusal must not be escaped by a way to spell the path: the one that nginx
-		 * decoded is compared, too. */
+	hr_buf_adds(&key, r->methods == NULL ? "[^ ]+) (?:" : ") (?:");
+	edge_add_pattern(&key, path, "[^ ]");
+	hr_buf_addc(&key, ' ');
+	if (r->deny) {
+		/* No spelling of a path may escape a refusal: the path that nginx decoded is
+		 * compared, too. */
 		hr_percent_decode(&plain, path, strlen(path), false);
-		hr_buf_adds(&key, "(?:");
-		add_pattern(&key, path, "[^ ]");
-		hr_buf_adds(&key, " |[^ ]+ ");
-		add_pattern(&key, hr_buf_str(&plain), ".");
-		hr_buf_adds(&key, "\\z)");
-	} else if (path != NULL) {
-		add_pattern(&key, path, "[^ ]");
-		hr_buf_addc(&key, ' ');
+		hr_buf_adds(&key, "|[^ ]+ ");
+		edge_add_pattern(&key, hr_buf_str(&plain), ".");
+		hr_buf_adds(&key, "\\z");
 	}
-	hr_buf_addf(&value, "%c%u", r->deny ? 'd' : 'a', e->rules);
-	add_line(&e->lines, &key, &value);
+	hr_buf_addc(&key, ')');
+	edge_add_line(&e->lines, &key, value);
 }
 
 static int
 on_rule(void *arg, const struct egress_http_rule *r)
 {
+	static const char *const all[] = {"*", NULL};
 	struct edge *e = arg;
-	HR_BUF(key, TOKEN_MAX);
-	HR_BUF(value, TOKEN_MAX);
+	HR_BUF(rule, 32);
+	HR_BUF(name, EDGE_WORD_MAX);
 	const char *const *p;
+	struct slot *s;
+	size_t len;
 
-	for (p = r->paths; p != NULL && *p != NULL; p++)
-		add_rule(e, r, *p);
+	hr_buf_addf(&rule, "%c%u", r->deny ? 'd' : 'a', e->rules++);
+	edge_add_text(&name, r->spelled, strlen(r->spelled));
+	edge_add_line(&e->names, &rule, &name);
+	for (p = r->paths != NULL ? r->paths : all; *p != NULL; p++)
+		add_rule(e, r, *p, &rule);
 	e->paths |= r->paths != NULL;
-	if (r->paths == NULL)
-		add_rule(e, r, NULL);
-	hr_buf_addf(&key, "%c%u", r->deny ? 'd' : 'a', e->rules);
-	add_text(&value, r->spelled, strlen(r->spelled));
-	add_line(&e->names, &key, &value);
-	for (p = r->headers; p != NULL && *p != NULL; p++)
-		if (set_header(e, *p) < 0)
+	for (p = r->headers; p != NULL && *p != NULL; p++) {
+		HR_BUF(value, EDGE_WORD_MAX);
+
+		len = strcspn(*p, ":");
+		s = get_slot(e, *p, len);
+		if (s == NULL || add_value(e, &value, *p + len + strspn(*p + len, ": ")) < 0)
 			return -1;
-	e->rules++;
+		edge_add_line(&s->lines, &rule, &value);
+	}
 	return 0;
 }
 
 /* ---- credentials ---- */
 
-#define TARGET SLOTS_MAX /* stands for the slot of the request's target */
-
-/* Appends the variable with the client's value of a slot after the first k credentials. */
+/* Appends what a request has in a slot after the first k credentials. */
 static void
 add_base(struct edge *e, struct hr_buf *b, size_t slot, unsigned k)
 {
 	const char *p;
 
-	if (k > 0 && (slot < CARRIERS || slot == TARGET))
+	if (k > 0 && (slot < CARRIERS || slot == TARGET)) {
 		hr_buf_addf(b, "$eg_c%u_%u_%zu", e->host->id, k - 1, slot);
-	else if (slot == TARGET)
-		hr_buf_adds(b, "$request_uri");
-	else
-		for (hr_buf_adds(b, "$http_"), p = e->slots[slot].name; *p != '\0'; p++)
+	} else if (slot == TARGET || (slot >= CARRIERS && slot < KNOWN)) {
+		hr_buf_adds(b, slot == TARGET ? "$request_uri" : "\"\"");
+	} else {
+		hr_buf_adds(b, "$http_");
+		for (p = e->slots[slot].name; *p != '\0'; p++)
 			hr_buf_addc(b, *p == '-' ? '_' : (char)tolower((unsigned char)*p));
-}
-
-/* Appends lines for "Basic", which put `value` in place of `mark` as the password of any user, or
- * as the user without a password. */
-static void
-add_basic(struct edge *e, const char *mark, const char *value)
-{
-	/* A digit in base64 has 6 bits. The first `skip` digits belong to bytes before the ':', at
-	 * least in part; the ':' and all that follows is known. */
-	static const struct {
-		const char *digits, *before, *after;
-		size_t skip;
-	} forms[] = {{"(?:[A-Za-z0-9+/]{4})*", "", "", 0}, {"(?:[A-Za-z0-9+/]{4})*", ":", "", 0},
-	    {"(?:[A-Za-z0-9+/]{4})*[A-Za-z0-9+/]{2}", "_:", "", 2}, {"", "", ":", 0},
-	    {"", "", ":x-oauth-basic", 0}};
-	size_t i;
-
-	for (i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
-		HR_BUF(key, TOKEN_MAX);
-		HR_BUF(to, TOKEN_MAX);
-		HR_BUF(digits, TOKEN_MAX);
-
-		hr_buf_addf(&key, "~^(?<eg_a>(?i:Basic) +%s)", forms[i].digits);
-		add_base64(&digits, forms[i].before, mark, forms[i].after);
-		add_regex(&key, hr_buf_str(&digits) + forms[i].skip, digits.len - forms[i].skip);
-		hr_buf_adds(&key, " *\\z");
-		hr_buf_reset(&digits);
-		hr_buf_adds(&to, "${eg_a}");
-		add_base64(&digits, forms[i].before, value, forms[i].after);
-		add_text(&to, hr_buf_str(&digits) + forms[i].skip, digits.len - forms[i].skip);
-		add_line(e->out, &key, &to);
 	}
-}
-
-/* Appends a line that puts `value` in place of the last `mark` in a text after `before`. */
-static void
-add_replace(struct hr_buf *b, const char *before, const char *mark, const char *value)
-{
-	HR_BUF(key, TOKEN_MAX);
-	HR_BUF(to, TOKEN_MAX);
-
-	hr_buf_addf(&key, "~*(?s)^(?<eg_a>%s.*)", before);
-	add_regex(&key, mark, strlen(mark));
-	hr_buf_adds(&key, "(?<eg_b>.*)\\z");
-	hr_buf_adds(&to, "${eg_a}");
-	add_text(&to, value, strlen(value));
-	hr_buf_adds(&to, "${eg_b}");
-	add_line(b, &key, &to);
 }
 
 static int
 on_credential(void *arg, const struct egress_credential *c)
 {
 	struct edge *e = arg;
-	struct json_object *mark;
-	const char *value;
-	size_t slot;
-	HR_BUF(escaped, TOKEN_MAX);
+	struct json_object *v;
+	const char *shown, *value;
+	size_t slot, i;
+	HR_BUF(escaped, EDGE_WORD_MAX);
 
-	if (!json_object_object_get_ex(e->placeholders, c->variable, &mark) ||
-	    !json_object_is_type(mark, json_type_string))
+	if (!json_object_object_get_ex(e->placeholders, c->variable, &v) ||
+	    !json_object_is_type(v, json_type_string))
 		return 0;
-	value = get_secret(e, c->secret);
-	if (value == NULL || use_secret(e, value, json_object_get_string(mark)) < 0)
+	shown = json_object_get_string(v);
+	value = use_secret(e, c->secret, shown);
+	if (value == NULL)
 		return -1;
-	hr_percent_encode(&escaped, value, "-_.~");
-	for (slot = 0; slot <= CARRIERS; slot++) {
-		size_t at = slot < CARRIERS ? slot : TARGET;
-		HR_BUF(base, 256);
+	hr_percent_encode(&escaped, value, EDGE_UNRESERVED);
+	for (i = 0; i <= CARRIERS; i++) {
+		HR_BUF(base, 128);
 
-		add_base(e, &base, at, e->credentials);
-		hr_buf_addf(e->out, "map %s $eg_c%u_%u_%zu {\n\tdefault %s;\n", hr_buf_str(&base),
-		    e->host->id, e->credentials, at, hr_buf_str(&base));
-		add_replace(e->out, at == TARGET ? "[^?]*\\?" : "", json_object_get_string(mark),
-		    at == TARGET ? hr_buf_str(&escaped) : value);
+		slot = i < CARRIERS ? i : TARGET;
+		add_base(e, &base, slot, e->credentials);
+		hr_buf_addf(e->out, "map %s $eg_c%u_%u_%zu {\ndefault %s;\n", hr_buf_str(&base),
+		    e->host->id, e->credentials, slot, hr_buf_str(&base));
+		if (slot == TARGET)
+			edge_add_replacement(e->out, "[^?]*\\?", shown, hr_buf_str(&escaped));
+		else
+			edge_add_replacement(e->out, "", shown, value);
 		if (slot == 0)
-			add_basic(e, json_object_get_string(mark), value);
+			edge_add_basic(e->out, shown, value);
 		hr_buf_adds(e->out, "}\n");
 	}
 	e->credentials++;
@@ -423,84 +277,38 @@ on_credential(void *arg, const struct egress_credential *c)
 
 /* ---- answers ---- */
 
+/* Appends the maps to a header's value without secrets: the first one replaces one place, the
+ * second one is empty if the value has another. */
 static void
-add_form(struct hr_strv *forms, const char *p, size_t len)
+add_echo(struct edge *e, size_t i, const struct hr_strv *forms, const struct hr_strv *shown)
 {
-	HR_BUF(form, TOKEN_MAX);
+	unsigned id = e->host->id;
+	HR_BUF(none, 1);
+	size_t f;
 
-	hr_buf_add(&form, p, len);
-	if (!hr_is_one_of(hr_buf_str(&form), hr_strv_list(forms)))
-		hr_strv_add(forms, hr_buf_str(&form));
-}
+	hr_buf_addf(e->out, "map $upstream_http_%s $eg_g%u_%zu {\ndefault $upstream_http_%s;\n",
+	    echoes[i][1], id, i, echoes[i][1]);
+	for (f = 0; f < forms->n; f++)
+		edge_add_replacement(e->out, "", forms->v[f], shown->v[f]);
+	hr_buf_addf(e->out, "}\nmap $eg_g%u_%zu $eg_h%u_%zu {\ndefault $eg_g%u_%zu;\n", id, i, id,
+	    i, id, i);
+	for (f = 0; f < forms->n; f++) {
+		HR_BUF(key, EDGE_WORD_MAX);
 
-/* Lists the forms of a secret that are looked for in an answer. */
-static void
-list_forms(struct hr_strv *forms, const char *value)
-{
-	static const char *const before[] = {"", "_", "__"};
-	HR_BUF(text, TOKEN_MAX);
-	size_t i, n, skip;
-	char *p;
-
-	add_form(forms, value, strlen(value));
-	hr_percent_encode(&text, value, "-_.~");
-	add_form(forms, hr_buf_str(&text), text.len);
-	hr_buf_reset(&text);
-	hr_quote_json(&text, value, strlen(value));
-	add_form(forms, hr_buf_str(&text) + 1, text.len - 2);
-	for (i = 0; i < 3; i++) {
-		/* only digits in which all bits are the secret's */
-		n = (i + strlen(value)) * 8 / 6;
-		skip = (i * 8 + 5) / 6;
-		hr_buf_reset(&text);
-		add_base64(&text, before[i], value, "");
-		add_form(forms, hr_buf_str(&text) + skip, n - skip);
-		for (p = text.p; *p != '\0'; p++)
-			*p = *p == '+' ? '-' : *p == '/' ? '_' : *p;
-		add_form(forms, hr_buf_str(&text) + skip, n - skip);
+		hr_buf_adds(&key, "~*");
+		edge_add_regex(&key, forms->v[f], strlen(forms->v[f]));
+		edge_add_line(e->out, &key, &none);
 	}
-}
-
-/* Appends for each header that may repeat a secret the maps to its value without secrets: the first
- * one replaces one place, the second one is empty if the value has another. */
-static void
-add_echoes(struct edge *e, const struct hr_strv *forms, const char *const *shown)
-{
-	size_t i, f;
-	char name[64];
-
-	for (i = 0; i < ECHOES; i++) {
-		for (f = 0; echoes[i][f] != '\0'; f++)
-			name[f] = echoes[i][f] == '-' ? '_' : (char)tolower(echoes[i][f]);
-		name[f] = '\0';
-		hr_buf_addf(e->out,
-		    "map $upstream_http_%s $eg_g%u_%zu {\n\tdefault $upstream_http_%s;\n", name,
-		    e->host->id, i, name);
-		for (f = 0; f < forms->n; f++)
-			add_replace(e->out, "", forms->v[f], shown[f]);
-		hr_buf_addf(e->out, "}\nmap $eg_g%u_%zu $eg_h%u_%zu {\n\tdefault $eg_g%u_%zu;\n",
-		    e->host->id, i, e->host->id, i, e->host->id, i);
-		for (f = 0; f < forms->n; f++) {
-			HR_BUF(key, TOKEN_MAX);
-			HR_BUF(none, 1);
-
-			hr_buf_adds(&key, "~*");
-			add_regex(&key, forms->v[f], strlen(forms->v[f]));
-			add_line(e->out, &key, &none);
-		}
-		hr_buf_adds(e->out, "}\n");
-	}
+	hr_buf_adds(e->out, "}\n");
 }
 
 /* ---- servers ---- */
 
 static const char head[] =
-    "daemon off;\nworker_processes 1;\nworker_shutdown_timeout 1h;\n"
-    /* Lines of the error log have the target of a request with its secrets. */
-    "error_log stderr emerg;\n"
-    "events {\n\tworker_connections 2048;\n}\n"
-    "http {\n"
-    "geo $eg_dollar {\n\tdefault \"$\";\n}\n"
+    "daemon off;\nworker_processes 1;\nworker_shutdown_timeout 1h;\nworker_rlimit_nofile 4200;\n"
+    /* An error has the target of its request, with secrets. */
+    "error_log stderr emerg;\nevents {\nworker_connections 2048;\n}\nhttp {\n"
+    "geo $eg_dollar {\ndefault \"$\";\n}\n"
     "server_tokens off;\ndefault_type text/plain;\naccess_log off;\n"
     "variables_hash_max_size 16384;\nvariables_hash_bucket_size 128;\n"
     "server_names_hash_bucket_size 512;\nmap_hash_bucket_size 512;\n"
@@ -514,161 +322,142 @@ static const char head[] =
     "proxy_connect_timeout 75s;\nproxy_send_timeout 1d;\nproxy_read_timeout 1d;\n"
     "proxy_ssl_protocols TLSv1.2 TLSv1.3;\nproxy_ssl_verify on;\nproxy_ssl_verify_depth 8;\n"
     "proxy_ssl_server_name on;\n"
-    "map $request_uri $eg_path {\n"
-    "\t\"~^(?<eg_p>/[^?\\x00-\\x20\\x7f]*)(?:\\?|\\z)\" $eg_p;\n}\n"
+    "map $request_uri $eg_path {\n\"~^(?<eg_p>/[^?\\x00-\\x20\\x7f]*)(?:\\?|\\z)\" $eg_p;\n}\n"
     /* Servers disagree about these paths. */
-    "map $eg_path $eg_bad {\n\t\"~*[\\\\#]|%(?:5c|[01]|7f|(?![0-9a-f]{2}))\" 400;\n"
-    "\t\"~*(?:^|/|%2f)(?:\\.|%2e)(?:\\.|%2e)?(?:/|%2f|;|%3b|\\z)\" 400;\n}\n"
-    "map $eg_path $eg_logged {\n\t\"~^(?<eg_p>[!-~]{1,1000})\" $eg_p;\n}\n"
-    "map $status $eg_status {\n\tdefault $status;\n\t\"~^0\" 0;\n}\n"
-    /* Only websocket: by another protocol requests would pass that nobody judges. */
-    "map $http_upgrade $eg_upgrade {\n\t\"~*^websocket\\z\" websocket;\n}\n"
-    "map $eg_upgrade $eg_connection {\n\twebsocket upgrade;\n}\n"
-    "map $upstream_http_content_encoding $eg_packed {\n\tdefault @eg_packed;\n\t\"\" \"\";\n"
-    "\tidentity \"\";\n\tgzip \"\";\n}\n";
+    "map $eg_path $eg_bad {\n\"~*[\\x5c#]|%(?:5c|[01]|7f|(?![0-9a-f]{2}))\" 400;\n"
+    "\"~*(?:^|/|%2f)(?:\\.|%2e)(?:\\.|%2e)?(?:/|%2f|;|%3b|\\z)\" 400;\n}\n"
+    "map $eg_path $eg_logged {\n\"~^(?<eg_p>[!-~]{1,1000})\" $eg_p;\n}\n"
+    "map $status $eg_status {\ndefault $status;\n\"~^0\" 0;\n}\n"
+    /* After a change to another protocol, such as h2c, nobody judges requests. */
+    "map $http_upgrade $eg_upgrade {\n\"~*^websocket\\z\" websocket;\n}\n"
+    "map $eg_upgrade $eg_connection {\nwebsocket upgrade;\n}\n"
+    "map $upstream_http_content_encoding $eg_packed {\ndefault @eg_packed;\n\"\" \"\";\n"
+    "identity \"\";\ngzip \"\";\n}\n";
 
-/* Fields that nginx would obey; "mid" alone may redirect "in". */
-#define OBEYED "X-Accel-Buffering X-Accel-Charset X-Accel-Expires X-Accel-Limit-Rate"
-
+/* Appends the maps that judge a request. */
 static void
 add_judgement(struct edge *e)
 {
 	const struct egress_host *h = e->host;
-	struct egress_decision d;
 	HR_BUF(name, 1100);
-	HR_BUF(spelled, TOKEN_MAX);
 
-	add_regex(&name, h->name, strlen(h->name));
-	/* '/' is in no host that nginx accepts. */
+	edge_add_regex(&name, h->name, strlen(h->name));
+	/* nginx accepts no host with a '/'. */
 	hr_buf_addf(e->out,
-	    "map \"$host/$http_host/$ssl_server_name\" $eg_o%u {\n\tdefault 421;\n"
-	    "\t\"~^/\" 400;\n\t\"~*^%s/%s\\.?(?::%d)?/(?:%s)?\\z\" \"\";\n}\n",
-	    h->id, hr_buf_str(&name), hr_buf_str(&name), h->port, hr_buf_str(&name));
+	    "map \"$host/$http_host/$ssl_server_name\" $eg_o%u {\ndefault 421;\n"
+	    "\"~*^%s/%s\\.?(?::%d)?/(?:%s)?\\z\" \"\";\n}\n"
+	    "map \"$eg_o%u%s/$request_method $eg_path $uri\" $eg_r%u {\ndefault none;\n"
+	    "\"~^421\" host;\n\"~^400|^/[^ ]*  \" path;\n%s}\n",
+	    h->id, hr_buf_str(&name), hr_buf_str(&name), h->port, hr_buf_str(&name), h->id,
+	    e->paths ? "$eg_bad" : "", h->id, hr_buf_str(&e->lines));
 	hr_buf_addf(e->out,
-	    "map \"$eg_o%u%s/$request_method $eg_path $uri\" $eg_r%u {\n\tdefault %s;\n"
-	    "\t\"~^421\" host;\n\t\"~^400|^/[^ ]*  \" path;\n%s}\n",
-	    h->id, e->paths ? "$eg_bad" : "", h->id, e->rules > 0 ? "none" : "a",
-	    hr_buf_str(&e->lines));
-	egress_policy_name(e->policy, h->name, h->port, &d);
-	add_text(&spelled, d.rule, strlen(d.rule));
-	hr_buf_addf(e->out,
-	    "map $eg_r%u $eg_t%u {\n\tdefault \"no rule\";\n\thost \"not a request to %s\";\n"
-	    "\tpath \"an ambiguous or malformed request\";\n\ta \"%s\";\n%s}\n"
-	    "map $eg_r%u $eg_d%u {\n\tdefault true;\n\t\"~^a\" false;\n}\n"
+	    "map $eg_r%u $eg_t%u {\ndefault \"no rule\";\nhost \"not a request to %s\";\n"
+	    "path \"an ambiguous or malformed request\";\n%s}\n"
+	    "map $eg_r%u $eg_d%u {\ndefault true;\n\"~^a\" false;\n}\n"
 	    "log_format eg%u escape=json '{\"id\":%u,\"method\":\"$request_method\","
-	    "\"path\":\"$eg_logged\",\"status\":$eg_status,\"rule\":\"$eg_t%u\",\"deny\":$eg_d%u}';"
-	    "\n",
-	    h->id, h->id, h->name, hr_buf_str(&spelled), hr_buf_str(&e->names), h->id, h->id, h->id,
-	    h->id, h->id, h->id);
+	    "\"path\":\"$eg_logged\",\"status\":$eg_status,\"rule\":\"$eg_t%u\",\"deny\":$eg_d%u}'"
+	    ";\n",
+	    h->id, h->id, h->name, hr_buf_str(&e->names), h->id, h->id, h->id, h->id, h->id, h->id);
 }
 
-/* Appends where a request goes: to "out" with verification, or to "mid". */
+/* Appends the start of a location from which requests go to "out", or to "mid". nginx obeys fields
+ * X-Accel of "mid" alone. */
 static void
 add_way(struct edge *e, bool mid, const char *target)
 {
 	const struct egress_host *h = e->host;
-	const char *const *p;
 	char port[16] = "";
 
-	if (mid)
-		hr_buf_addf(e->out,
-		    "\t\tproxy_pass http://eg_mid%u%s;\n\t\tproxy_ignore_headers " OBEYED ";\n",
-		    h->id, target);
-	else
-		hr_buf_addf(e->out,
-		    "\t\tproxy_pass %s://eg_out%u%s;\n"
-		    "\t\tproxy_ignore_headers " OBEYED " X-Accel-Redirect;\n"
-		    "\t\tproxy_ssl_name %s;\n",
-		    h->tls ? "https" : "http", h->id, target, h->name);
 	if (h->port != (h->tls ? 443 : 80))
 		(void)snprintf(port, sizeof(port), ":%d", h->port);
 	hr_buf_addf(e->out,
-	    "\t\tproxy_set_header Host %s%s;\n\t\tproxy_set_header Upgrade $eg_upgrade;\n"
-	    "\t\tproxy_set_header Connection $eg_connection;\n",
-	    h->name, port);
-	for (p = dropped; *p != NULL; p++)
-		hr_buf_addf(e->out, "\t\tproxy_set_header %s \"\";\n", *p);
-	for (p = unpacked; mid && *p != NULL; p++)
-		hr_buf_addf(e->out, "\t\tproxy_set_header %s \"\";\n", *p);
+	    "location / {\nproxy_pass %s://eg_%s%u%s;\nproxy_ssl_name %s;\n"
+	    "proxy_ignore_headers X-Accel-Buffering X-Accel-Charset X-Accel-Expires "
+	    "X-Accel-Limit-Rate%s;\nproxy_set_header Host %s%s;\n"
+	    "proxy_set_header Upgrade $eg_upgrade;\nproxy_set_header Connection $eg_connection;\n",
+	    h->tls && !mid ? "https" : "http", mid ? "mid" : "out", h->id, target, h->name,
+	    mid ? "" : " X-Accel-Redirect", h->name, port);
 }
 
 /* Appends the server that judges requests. */
 static void
 add_in(struct edge *e, const struct hr_buf *dir)
 {
+	static const char *const refusals[][2] = {
+	    {"= host", "421"}, {"= path", "400"}, {"~ \"^[nd]\"", "403"}};
 	const struct egress_host *h = e->host;
-	HR_BUF(target, 256);
+	HR_BUF(target, 128);
 	size_t i;
 
-	hr_buf_addf(e->out, "server {\n\tlisten unix:in-%u%s;\n\tserver_name %s;\n", h->id,
-	    h->tls ? " ssl http2" : "", h->name);
+	hr_buf_addf(e->out,
+	    "server {\nlisten unix:in-%u%s;\nserver_name %s;\n"
+	    "access_log syslog:server=unix:log,nohostname,tag=egress eg%u;\n",
+	    h->id, h->tls ? " ssl http2" : "", h->name, h->id);
 	if (h->tls)
 		hr_buf_addf(e->out,
-		    "\tssl_certificate \"%s/certs/%s.crt\";\n"
-		    "\tssl_certificate_key \"%s/certs/%s.key\";\n",
+		    "ssl_certificate \"%s/certs/%s.crt\";\nssl_certificate_key "
+		    "\"%s/certs/%s.key\";\n",
 		    hr_buf_str(dir), h->name, hr_buf_str(dir), h->name);
-	hr_buf_addf(e->out,
-	    "\taccess_log syslog:server=unix:log,nohostname,tag=egress eg%u;\n"
-	    "\tif ($eg_r%u = host) {\n\t\treturn 421 \"network: $eg_t%u\\n\";\n\t}\n"
-	    "\tif ($eg_r%u = path) {\n\t\treturn 400 \"network: $request_method %s$eg_logged was "
-	    "refused: $eg_t%u\\n\";\n\t}\n"
-	    "\tif ($eg_r%u ~ \"^[nd]\") {\n\t\treturn 403 \"network: $request_method %s$eg_logged "
-	    "was refused: $eg_t%u\\n\";\n\t}\n",
-	    h->id, h->id, h->id, h->id, h->name, h->id, h->id, h->name, h->id);
-	hr_buf_adds(e->out, "\tlocation / {\n");
+	for (i = 0; i < sizeof(refusals) / sizeof(*refusals); i++)
+		hr_buf_addf(e->out,
+		    "if ($eg_r%u %s) {\nreturn %s \"network: $request_method %s$eg_logged was "
+		    "refused: $eg_t%u\\n\";\n}\n",
+		    h->id, refusals[i][0], refusals[i][1], h->name, h->id);
 	if (e->credentials > 0)
 		add_base(e, &target, TARGET, e->credentials);
 	add_way(e, e->nused > 0, hr_buf_str(&target));
+	for (i = 0; i < UNPACKED && e->nused > 0; i++)
+		hr_buf_addf(e->out, "proxy_set_header %s \"\";\n", unpacked[i]);
 	for (i = 0; i < e->nslots; i++) {
-		if (e->slots[i].lines.len == 0 && (i >= CARRIERS || e->credentials == 0))
+		if (e->slots[i].lines.len == 0 && i < CARRIERS && e->credentials == 0)
 			continue;
-		hr_buf_addf(e->out, "\t\tproxy_set_header %s ", e->slots[i].name);
+		hr_buf_addf(e->out, "proxy_set_header %s ", e->slots[i].name);
 		if (e->slots[i].lines.len > 0)
 			hr_buf_addf(e->out, "$eg_x%u_%zu", h->id, i);
 		else
 			add_base(e, e->out, i, e->credentials);
 		hr_buf_adds(e->out, ";\n");
 	}
-	hr_buf_adds(e->out, "\t}\n");
 }
 
-/* Appends the server that takes secrets out of answers, and before it the maps that it uses. */
+/* Appends the server that takes secrets out of answers, up to the end of its location. */
 static int
 add_mid(struct edge *e)
 {
 	HR_CLEAN(hr_strv_done) struct hr_strv forms = {.v = NULL};
 	HR_CLEAN(hr_strv_done) struct hr_strv shown = {.v = NULL};
+	unsigned id = e->host->id;
 	size_t i;
 
 	for (i = 0; i < e->nused; i++) {
-		list_forms(&forms, e->used[i].value);
+		edge_list_forms(&forms, e->used[i].value);
 		while (shown.n < forms.n && !shown.failed)
 			hr_strv_add(&shown, e->used[i].shown);
 	}
 	if (forms.failed || shown.failed)
 		return hr_err_nomem(e->err);
-	add_echoes(e, &forms, hr_strv_list(&shown));
-	hr_buf_addf(e->out, "server {\n\tlisten unix:mid-%u;\n\tgunzip on;\n\tlocation / {\n",
-	    e->host->id);
+	for (i = 0; i < ECHOES; i++)
+		add_echo(e, i, &forms, &shown);
+	hr_buf_addf(e->out,
+	    "upstream eg_mid%u {\nserver unix:mid-%u;\nkeepalive 8;\n}\n"
+	    "server {\nlisten unix:mid-%u;\ngunzip on;\n",
+	    id, id, id);
 	add_way(e, false, "");
 	hr_buf_adds(e->out,
-	    "\t\tadd_header X-Accel-Redirect $eg_packed always;\n"
-	    "\t\tproxy_hide_header Set-Cookie;\n"
-	    "\t\tsub_filter_once off;\n\t\tsub_filter_types *;\n");
+	    "add_header X-Accel-Redirect $eg_packed always;\nproxy_hide_header Set-Cookie;\n"
+	    "sub_filter_once off;\nsub_filter_types *;\n");
 	for (i = 0; i < ECHOES; i++)
-		hr_buf_addf(e->out,
-		    "\t\tproxy_hide_header %s;\n\t\tadd_header %s $eg_h%u_%zu always;\n", echoes[i],
-		    echoes[i], e->host->id, i);
+		hr_buf_addf(e->out, "proxy_hide_header %s;\nadd_header %s $eg_h%u_%zu always;\n",
+		    echoes[i][0], echoes[i][0], id, i);
 	for (i = 0; i < forms.n; i++) {
-		HR_BUF(from, TOKEN_MAX);
-		HR_BUF(to, TOKEN_MAX);
+		HR_BUF(from, EDGE_WORD_MAX);
+		HR_BUF(to, EDGE_WORD_MAX);
 
-		add_text(&from, forms.v[i], strlen(forms.v[i]));
-		add_text(&to, shown.v[i], strlen(shown.v[i]));
-		hr_buf_adds(e->out, "\t\tsub_filter");
-		add_line(e->out, &from, &to);
+		edge_add_text(&from, forms.v[i], strlen(forms.v[i]));
+		edge_add_text(&to, shown.v[i], strlen(shown.v[i]));
+		hr_buf_adds(e->out, "sub_filter ");
+		edge_add_line(e->out, &from, &to);
 	}
-	hr_buf_adds(e->out, "\t}\n");
 	return 0;
 }
 
@@ -676,51 +465,55 @@ static void
 end_server(struct edge *e)
 {
 	hr_buf_addf(e->out,
-	    "\terror_page 502 504 @eg_failed;\n"
-	    "\tlocation @eg_failed {\n\t\treturn 502 \"network: %s could not be reached, or its "
-	    "certificate is not valid\\n\";\n\t}\n"
-	    "\tlocation @eg_packed {\n\t\treturn 502 \"network: the answer of %s was refused: it "
-	    "is in a packed form, which could hide a secret\\n\";\n\t}\n}\n",
+	    "}\nerror_page 502 504 @eg_failed;\nlocation @eg_failed {\nreturn 502 \"network: %s "
+	    "could not be reached, or its certificate is not valid\\n\";\n}\n"
+	    "location @eg_packed {\nreturn 502 \"network: the answer of %s was refused: it is in "
+	    "a packed form, which could hide a secret\\n\";\n}\n}\n",
 	    e->host->name, e->host->name);
 }
 
 static int
-add_host(struct edge *e, const struct hr_buf *dir)
+add_host(struct edge *e, const struct egress_policy *p, const struct hr_buf *dir)
 {
 	const struct egress_host *h = e->host;
 	char same[EGRESS_NAME_MAX + 1];
+	struct egress_decision d;
 	size_t i;
-	HR_BUF(base, 256);
 
 	if (!egress_name(h->name, strlen(h->name), same) || strcmp(same, h->name) != 0)
 		return hr_err_set(e->err, HR_E_INVAL, "\"%.80s\" is no host name", h->name);
-	for (i = 0; i < CARRIERS; i++)
-		if (get_slot(e, carriers[i], strlen(carriers[i])) == NULL)
+	for (i = 0; i < KNOWN; i++)
+		if (get_slot(e, known[i], strlen(known[i])) == NULL)
 			return -1;
-	if (egress_policy_http(e->policy, h->name, h->port, on_rule, on_credential, e) < 0)
+	if (egress_policy_http(p, h->name, h->port, on_rule, on_credential, e) < 0)
+		return -1;
+	/* The broker may send plain HTTP of a host without rules here, too. */
+	egress_policy_name(p, h->name, h->port, &d);
+	if (d.verdict == EGRESS_ALLOW &&
+	    on_rule(e, &(struct egress_http_rule){.spelled = d.rule}) < 0)
 		return -1;
 	add_judgement(e);
 	for (i = 0; i < e->nslots; i++) {
 		if (e->slots[i].lines.len == 0)
 			continue;
-		hr_buf_reset(&base);
-		add_base(e, &base, i, e->credentials);
-		hr_buf_addf(e->out, "map $eg_r%u $eg_x%u_%zu {\n\tdefault %s;\n%s}\n", h->id, h->id,
-		    i, hr_buf_str(&base), hr_buf_str(&e->slots[i].lines));
+		hr_buf_addf(e->out, "map $eg_r%u $eg_x%u_%zu {\ndefault ", h->id, h->id, i);
+		add_base(e, e->out, i, e->credentials);
+		hr_buf_addf(e->out, ";\n%s}\n", hr_buf_str(&e->slots[i].lines));
+		if (hr_buf_check(&e->slots[i].lines, e->err) < 0)
+			return -1;
 	}
-	hr_buf_addf(e->out, "upstream eg_out%u {\n\tserver unix:out-%u;\n\tkeepalive 8;\n}\n",
+	/* Servers close an idle connection after 5 s or more; no request is sent twice. */
+	hr_buf_addf(e->out,
+	    "upstream eg_out%u {\nserver unix:out-%u;\nkeepalive 8;\nkeepalive_timeout 4s;\n}\n",
 	    h->id, h->id);
 	if (e->nused > 0) {
-		hr_buf_addf(e->out,
-		    "upstream eg_mid%u {\n\tserver unix:mid-%u;\n\tkeepalive 8;\n}\n", h->id,
-		    h->id);
 		if (add_mid(e) < 0)
 			return -1;
 		end_server(e);
 	}
 	add_in(e, dir);
 	end_server(e);
-	return 0;
+	return hr_buf_check(&e->lines, e->err) < 0 ? -1 : hr_buf_check(&e->names, e->err);
 }
 
 static void
@@ -740,32 +533,32 @@ egress_edge_config(const struct egress_policy *p, const char *dir, const struct 
     struct hr_err *err)
 {
 	static const char *const temporary[] = {"client_body", "fastcgi", "proxy", "scgi", "uwsgi"};
-	HR_BUF(place, TOKEN_MAX);
+	HR_BUF(place, EDGE_WORD_MAX);
 	size_t i;
-	int r = 0;
 
 	/* nginx would take a dollar sign in these names for a variable. */
 	if (strpbrk(dir, "$\n") != NULL)
 		return hr_err_set(err, HR_E_INVAL, "%s: nginx cannot use this directory", dir);
-	add_text(&place, dir, strlen(dir));
-	hr_buf_adds(ret, head);
+	edge_add_text(&place, dir, strlen(dir));
+	hr_buf_addf(ret, "pid \"%s/nginx.pid\";\n%s", hr_buf_str(&place), head);
 	hr_buf_addf(ret, "proxy_ssl_trusted_certificate \"%s/trust.pem\";\n", hr_buf_str(&place));
 	for (i = 0; i < sizeof(temporary) / sizeof(*temporary); i++)
 		hr_buf_addf(ret, "%s_temp_path \"%s/temp\";\n", temporary[i], hr_buf_str(&place));
-	for (i = 0; i < n && r == 0; i++) {
+	for (i = 0; i < n; i++) {
 		HR_CLEAN(edge_done)
-		struct edge e = {.policy = p, .secrets = secrets, .placeholders = placeholders,
-		    .out = ret, .err = err, .host = &hosts[i]};
+		struct edge e = {.secrets = secrets,
+		    .placeholders = placeholders,
+		    .out = ret,
+		    .err = err,
+		    .host = &hosts[i],
+		    .lines = {.cap = ret->cap},
+		    .names = {.cap = ret->cap}};
 
-		hr_buf_init(&e.lines, ret->cap);
-		hr_buf_init(&e.names, ret->cap);
-		r = add_host(&e, &place);
-		if (r == 0 && (e.lines.fail != 0 || e.names.fail != 0))
-			r = hr_buf_check(e.lines.fail != 0 ? &e.lines : &e.names, err);
+		if (add_host(&e, p, &place) < 0)
+			return -1;
 	}
 	hr_buf_adds(ret, "}\n");
-	hr_buf_addf(ret, "pid \"%s/nginx.pid\";\n", hr_buf_str(&place));
-	return r == 0 ? hr_buf_check(ret, err) : -1;
+	return hr_buf_check(ret, err);
 }
 
 int

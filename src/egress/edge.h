@@ -33,15 +33,17 @@ struct egress_host {
 
 /* Appends the whole configuration for these hosts. It is secret: write it with mode 0600. `dir` is
  * absolute. `secrets` and `placeholders` are objects of strings; a secret that is used and not
- * there, or is shorter than EGRESS_SECRET_MIN, is an error, and a variable without a placeholder is
+ * there, or is too short or too long, is an error, and a variable without a placeholder is
  * ignored. Values are quoted, so that no value can be taken for configuration. nginx trusts the
  * authorities of DIR/trust.pem. */
 int egress_edge_config(const struct egress_policy *p, const char *dir,
     const struct egress_host *hosts, size_t n, struct json_object *secrets,
     struct json_object *placeholders, struct hr_buf *ret, struct hr_err *err);
 
-/* Bytes that a secret must have: shorter ones would be taken out of unrelated text. */
+/* Bytes of a secret: shorter ones would be taken out of unrelated text; nginx reads no longer word
+ * than 4,096 bytes, in which a secret may be encoded. */
 #define EGRESS_SECRET_MIN 8
+#define EGRESS_SECRET_MAX 2800
 
 /* Writes a new placeholder: "ph_" and 36 hexadecimal digits. The letters need no escape in headers,
  * JSON, URLs and shells. The place of a placeholder in "Basic BASE64(USER:PLACEHOLDER)" is found

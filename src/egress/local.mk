@@ -4,6 +4,7 @@ noinst_LTLIBRARIES += libegress.la
 libegress_la_SOURCES = $(EGRESS_SOURCES)
 EGRESS_SOURCES = \
 	%D%/edge.c %D%/edge.h \
+	%D%/edge_text.c %D%/edge_text.h \
 	%D%/policy.c %D%/policy.h %D%/policy_int.h \
 	%D%/policy_read.c \
 	%D%/policy_show.c \

@@ -29,7 +29,7 @@ def rules(*list_of, **more):
 
 
 def credential(secret=SECRET, hosts=("api.test",), **more):
-    policy = {"allowOut": ["api.test", "git.test"],
+    policy = {"allowOut": ["api.test"], "rules": {"git.test": [{}]},
               "credentials": {"TOKEN": {"secret": "key", "hosts": list(hosts)}}}
     return Edge(dict(policy, **more), [API, GIT], {"key": secret}, {"TOKEN": PLACEHOLDER})
 
@@ -69,8 +69,10 @@ def methods_and_paths():
             if status == 403:
                 equal(a.text, "network: %s api.test%s was refused: %s\n" % (method, path.split("?")[0], line["rule"]))
                 equal(a.fields["content-type"], "text/plain")
-            equal(("api.test %d" % rule in line["rule"]) if rule else line["rule"] in ("no rule", "an ambiguous or malformed request"), True,
-                  "%s is by %s" % (path, line["rule"]))
+            if rule:
+                equal(line["rule"], "rules api.test %d" % rule)
+            elif path != "/all%00":  # nginx itself reads no such request
+                equal(line["rule"], "no rule" if status == 403 else "an ambiguous or malformed request", path)
 
 
 def other_hosts():
@@ -234,7 +236,7 @@ def carries(secret, text):
 
 
 def scrubbed():
-    for secret in (SECRET, "ghp_0123456789ABCDEFGHIJabcdefghij012345", "12345678"):
+    for secret in (SECRET, "ghp_0123456789ABCDEFGHIJabcdefghij012345", "hunter2!"):
         with credential(secret) as e:
             up = e.upstreams[1]
             for form in forms_of(secret):
@@ -272,12 +274,12 @@ def scrubbed():
                     equal([x for x in ("accept-encoding", "range", "if-range") if x in got.fields], [])
             up.answer = reply(b"part")
             e.ask(Range="bytes=0-3", If_Range="\"x\"")
-            equal([x for x in ("range", "if-range") if x in up.take().fields], [])
+            got = up.take()
+            equal([x for x in ("range", "if-range") if x in got.fields], [])
             for status in ("401 Unauthorized", "500 Failed", "201 Created"):
                 up.answer = reply(secret.encode(), "Content-Type: text/html", status=status)
                 a = e.ask()
                 equal((a.status, a.text), (int(status[:3]), PLACEHOLDER))
-            up.take
 
 
 def scrubbed_headers():
@@ -330,7 +332,6 @@ def uploads():
     size = 20 << 20
     with credential() as e:
         for number in (1, 2):
-            seen = threading.Event()
             got = []
 
             def count(r, f):
@@ -339,13 +340,11 @@ def uploads():
             up = e.upstreams[number]
             up.answer = count
             name = e.hosts[number - 1][0]
-            before = len(up.connections)
             with e.open(number) as s:
                 s.sendall(b"PUT /big HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % (
                     name.encode(), size))
                 s.sendall(b"head" + b"x" * (1 << 20))
-                while len(up.connections) == before:  # the server has a connection while the client still owes bytes
-                    seen.wait(0.01)
+                equal(up.heads.get(timeout=PATIENCE).target, "/big")  # the client still owes bytes
                 s.sendall(b"x" * (size - (1 << 20) - 8) + b"tail")
                 equal(s.recv(4096)[:15], b"HTTP/1.1 200 OK")
             equal(got, [("PUT", size, b"head", b"tail")])
@@ -380,7 +379,7 @@ def websockets():
 
 def servers_certificate():
     """A server that the machine does not trust, and one of another name, get no request."""
-    with Edge(rules({}, transform=None) if False else rules({}), [API, ("git.test", 443, True)]) as e:
+    with Edge(rules({}), [API, ("git.test", 443, True)]) as e:
         equal(e.ask().status, 200)
         e.upstreams[1].context = e.upstreams[2].context
         e.upstreams[1].take()
@@ -434,7 +433,7 @@ def clients():
             equal((done.stdout.decode(), done.stderr.decode()), ("hello 2" if "2" in version else "hello 1.1", ""), version)
             equal(e.upstreams[1].take().line, "GET /x HTTP/1.1")
         done = subprocess.run(curl + ["--http2", "-H", "Host: other.test", "https://api.test/x"], capture_output=True)
-        equal(done.stdout, b"network: not a request to api.test\n")
+        equal(done.stdout, b"network: GET api.test/x was refused: not a request to api.test\n")
         equal(e.upstreams[1].take(), None)
         done = subprocess.run(["openssl", "verify", "-x509_strict", "-CAfile", e.path("ca.crt"), "-purpose", "sslserver",
                                "-verify_hostname", "api.test", e.path("certs/api.test.crt")], capture_output=True)
