@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "egress/broker_int.h"
+#include "egress/told.h"
 #include "egress/inspect.h"
 #include "egress/listen.h"
 #include "proto/json.h"
@@ -306,7 +307,7 @@ egress_broker_run(struct egress_held *h, struct hr_err *err)
 	b.loop = hr_loop_new(err);
 	if (b.loop == NULL)
 		return -1;
-	b.log = egress_log_open(b.loop, "log", egress_control_line, &b, err);
+	b.log = egress_log_open(b.loop, "log", EGRESS_TOLD_DIR, egress_control_line, &b, err);
 	b.names = egress_names_open("names", err);
 	b.end = hr_loop_readable(b.loop, h->box, on_end, b.loop, err);
 	b.asked = hr_loop_readable(b.loop, h->peer, on_asked, &b, err);

@@ -26,7 +26,8 @@ libegressbroker_la_SOURCES = \
 	%D%/dial.c %D%/dial.h \
 	%D%/log.c %D%/log.h \
 	%D%/names.c %D%/names.h \
-	%D%/resolve.c %D%/resolve.h
+	%D%/resolve.c %D%/resolve.h \
+	%D%/told.c %D%/told.h
 libegressbroker_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(CARES_CFLAGS)
 libegressbroker_la_LIBADD = libegress.la libloop.la $(CARES_LIBS)
 pkglibexec_PROGRAMS += handrail-egress

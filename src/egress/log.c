@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "egress/log.h"
+#include "egress/told.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -38,6 +39,7 @@ struct recent {
 struct egress_log {
 	struct hr_watch *timer; /* armed while there is a repetition */
 	const char *path;
+	struct egress_told told;
 	int fd;
 	off_t size;
 	uint64_t seq;
@@ -173,6 +175,8 @@ egress_log_add(struct egress_log *l, const struct egress_event *e)
 	int64_t now = hr_now_ms();
 	uint64_t h;
 
+	if (!e->allow && e->port != 0)
+		egress_told_add(&l->told, e);
 	describe(e, &b);
 	if (hr_buf_check(&b, NULL) < 0)
 		return;
@@ -228,7 +232,7 @@ read_end(struct egress_log *l)
 }
 
 struct egress_log *
-egress_log_open(struct hr_loop *loop, const char *path,
+egress_log_open(struct hr_loop *loop, const char *path, const char *told,
     void (*fn)(void *arg, const char *line, size_t len), void *arg, struct hr_err *err)
 {
 	struct egress_log *l = calloc(1, sizeof(*l));
@@ -236,6 +240,7 @@ egress_log_open(struct hr_loop *loop, const char *path,
 	if (l == NULL)
 		return hr_err_null(err);
 	l->path = path;
+	l->told.fd = -1;
 	l->fn = fn;
 	l->arg = arg;
 	hr_buf_init(&l->kept, 2 * KEPT);
@@ -248,6 +253,7 @@ egress_log_open(struct hr_loop *loop, const char *path,
 		return NULL;
 	}
 	read_end(l);
+	egress_told_open(&l->told, told);
 	return l;
 }
 
@@ -262,6 +268,7 @@ egress_log_free(struct egress_log *l)
 		free(l->recent[i].members);
 	hr_buf_done(&l->kept);
 	hr_watch_free(l->timer);
+	egress_told_close(&l->told);
 	hr_fd_close(&l->fd);
 	free(l);
 }

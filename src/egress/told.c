@@ -10,11 +10,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "egress/policy.h"
 
 #define SIZE_MAX_BYTES (64 << 10) /* of a file: a new one takes its place */
 #define LINES_MAX 20              /* of a second */
@@ -53,12 +55,11 @@ egress_told_close(struct egress_told *t)
 static void
 renew(struct egress_told *t)
 {
+	HR_CLOSE int old = t->fd; /* open meanwhile, so that the new file has another number */
 	char path[4096];
 
 	(void)snprintf(path, sizeof(path), "%s/%s", t->dir, EGRESS_TOLD_FILE);
-	hr_fd_close(&t->fd);
-	if (unlink(path) == 0 || errno == ENOENT)
-		t->fd = open_new(t->dir, O_EXCL);
+	t->fd = unlink(path) == 0 || errno == ENOENT ? open_new(t->dir, O_EXCL) : -1;
 	t->size = 0;
 }
 

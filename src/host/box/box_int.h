@@ -17,6 +17,8 @@
 #define HR_BOX_NOTIFY "ready"
 /* A file in the box's directory: the line {"pid": N, "started": N, "groups": [PATH, ...]}. */
 #define HR_BOX_PROCESS "process"
+/* Directory of the list of refused connections, below "egress". */
+#define HR_BOX_TOLD "box"
 #define HR_BOX_LINE_MAX (1u << 16)
 /* places in a box whose network has rules: the machine's certificate authorities with the
  * sandbox's own, and that alone */

@@ -1,6 +1,7 @@
 /* The rules of a box's network: the files with which handrail-egress(8) enforces them, that
  * process, and the talk with it. All files are in the directory "egress" beside the box's other
- * ones; of these a program in the box sees the certificates and the resolver's file alone. */
+ * ones; of these a program in the box sees the certificates, the resolver's file and the list of
+ * its refusals alone. */
 #include "config.h"
 
 #include "host/box/helper.h"
@@ -241,23 +242,31 @@ make_authority(const struct hr_box *b, struct hr_err *err)
 			 (int)strcspn(said, "\n"), *said != '\0' ? said : hr_exit_words(status));
 }
 
+/* Lets all accounts of the box enter the directory of what it is told. */
+static int
+open_told(const char *dir, struct hr_err *err)
+{
+	return chmod(dir, 0755) == 0 ? 0 : hr_err_sys(err, errno, "change the mode of %s", dir);
+}
+
 int
 hr_box_prepare_rules(const struct hr_box *b, struct hr_err *err)
 {
 	HR_PUT struct json_object *rules = given_rules(b->h->config);
 	HR_FREE char *dir = path_of(b, BELOW, err);
+	HR_FREE char *told = path_of(b, BELOW "/" HR_BOX_TOLD, err);
 	HR_BUF(resolver, 64);
 	enum hr_box_net net;
 
-	if (dir == NULL || hr_box_network(b->h->config, &net, err) < 0)
+	if (dir == NULL || told == NULL || hr_box_network(b->h->config, &net, err) < 0)
 		return -1;
 	if (net != HR_BOX_EGRESS) /* an earlier box of the sandbox may have had rules */
 		return hr_path_remove(dir, err);
 	if (rules == NULL)
 		return hr_err_nomem(err);
 	hr_buf_adds(&resolver, "nameserver 198.18.0.1\n");
-	return hr_path_mkdirs_own(dir, 0700, NULL, err) < 0 || put_rules(b, rules, err) < 0 ||
-		       put(b, RESOLVER, &resolver, 0644, err) < 0
+	return hr_path_mkdirs_own(told, 0700, NULL, err) < 0 || put_rules(b, rules, err) < 0 ||
+		       put(b, RESOLVER, &resolver, 0644, err) < 0 || open_told(told, err) < 0
 		   ? -1
 		   : make_authority(b, err);
 }

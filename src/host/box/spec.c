@@ -93,7 +93,8 @@ static int
 rules(struct spec *s, struct hr_err *err)
 {
 	static const char *const files[][2] = {{"egress/resolv.conf", "/etc/resolv.conf"},
-	    {"egress/trust.pem", HR_BOX_BUNDLE}, {"egress/ca.crt", HR_BOX_AUTHORITY}};
+	    {"egress/trust.pem", HR_BOX_BUNDLE}, {"egress/ca.crt", HR_BOX_AUTHORITY},
+	    {"egress/" HR_BOX_TOLD, "/run/handrail/network"}};
 	size_t i;
 
 	for (i = 0; i < sizeof(files) / sizeof(*files); i++) {
@@ -106,6 +107,7 @@ rules(struct spec *s, struct hr_err *err)
 			return hr_err_sys(err, errno, "%s", path);
 		(void)add_mount(s, place, files[i][1], true);
 	}
+	hr_strv_set_env(&s->env, "HANDRAIL_NETWORK_LOG=/run/handrail/network/refused");
 	return hr_box_rules_env(s->b, &s->env, err);
 }
 
