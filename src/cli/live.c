@@ -362,8 +362,11 @@ left(struct live *l)
 static int
 status_of(struct live *l)
 {
-	if (l->of.exit_code >= 0)
+	if (l->of.exit_code >= 0) {
+		if (l->observation != NULL && l->r == 0)
+			cli_observed_facts(l->c, l->observation);
 		return l->of.exit_code & 0xFF;
+	}
 	if (l->observation != NULL && l->r == 0)
 		return cli_observed(l->c, l->observation, false);
 	return cli_error("the command ended with its shell");

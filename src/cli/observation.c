@@ -190,6 +190,19 @@ say_unfinished(const struct cli *c, const char *suffix)
 	}
 }
 
+/* Reports what the server found out about the end of a command: the lines after the first one. */
+static void
+say_facts(const char *suffix)
+{
+	const char *p = strstr(suffix, "]\n["), *next;
+
+	for (; p != NULL; p = next) {
+		next = strstr(p + 3, "]\n[");
+		cli_say("%.*s", (int)(next != NULL ? next - p - 3 : (long)strcspn(p + 3, "]\n")),
+		    p + 3);
+	}
+}
+
 /* Returns the length of a cell's text without the two lines that inform an agent where it ran. */
 static size_t
 without_place(const char *p, size_t len)
@@ -237,8 +250,12 @@ show(const struct cli *c, const char *text, struct json_object *obs, bool shown)
 	if (strcmp(hr_json_text_or(obs, "observation", ""), "run_ipython") == 0)
 		n = (int)without_place(p, (size_t)n);
 	r = out(p, (size_t)n);
-	if (hr_json_int_at(metadata, "exit_code") < 0 && suffix != NULL && !c->quiet)
+	if (suffix == NULL || c->quiet)
+		return r;
+	if (hr_json_int_at(metadata, "exit_code") < 0)
 		say_unfinished(c, suffix);
+	else
+		say_facts(suffix);
 	return r;
 }
 
@@ -285,6 +302,16 @@ cli_observed(const struct cli *c, const char *text, bool content)
 		r = r == CLI_OK ? CLI_ERROR : r;
 	}
 	return r;
+}
+
+void
+cli_observed_facts(const struct cli *c, const char *text)
+{
+	HR_PUT struct json_object *obs = NULL;
+
+	if (!c->quiet && hr_json_decode(text, strlen(text), &obs, NULL) == 0)
+		say_facts(hr_json_text_or(
+		    hr_json_at(hr_json_at(obs, "extras"), "metadata"), "suffix", ""));
 }
 
 static int

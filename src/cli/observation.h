@@ -20,6 +20,9 @@ int cli_act_in(struct cli *c, struct hr_sandbox *s, const char *type, struct jso
 int cli_action_text(const char *type, struct json_object *args_take, double timeout_s, char **ret);
 /* Prints an observation for people, without its content if they have seen that. */
 int cli_observed(const struct cli *c, const char *text, bool content);
+/* Reports what the server found out about the end of the command: memory, processes, disk, network.
+ */
+void cli_observed_facts(const struct cli *c, const char *text);
 
 /* Returns the args of `run`; with a limit (> 0) it waits that long despite silence. Returns NULL
  * without memory. */

@@ -27,10 +27,14 @@ static int
 open_new(const char *dir, int flags)
 {
 	char path[4096];
+	int fd;
 
 	(void)snprintf(path, sizeof(path), "%s/%s", dir, EGRESS_TOLD_FILE);
-	/* the box reads it by its own accounts */
-	return hr_path_open_own(path, O_WRONLY | O_CREAT | O_APPEND | flags, 0644, NULL);
+	fd = hr_path_open_own(path, O_WRONLY | O_CREAT | O_APPEND | flags, 0644, NULL);
+	/* the box reads it by its own accounts, whatever the caller's mask is */
+	if (fd >= 0 && fchmod(fd, 0644) != 0)
+		hr_fd_close(&fd);
+	return fd;
 }
 
 void

@@ -200,6 +200,8 @@ take(struct hr_mcp_call *c, struct json_object *o, struct hr_span text)
 	struct hr_span content = hr_json_span_or(o, "content", ""), key = hr_span_of_buf(&c->key);
 	struct hr_span directory = hr_json_span_or(meta, "working_dir", "");
 	int64_t exit_code = meta != NULL ? hr_json_int_at(meta, "exit_code") : -1;
+	/* what the server found out about the end: memory, processes, disk, the network */
+	const char *facts = strstr(hr_json_text_or(meta, "suffix", ""), "]\n[");
 	bool is_long = content.len > LONG_OUTPUT, found = false;
 	struct hr_command_state s;
 	HR_BUF(frame, HR_FRAME_MAX);
@@ -210,9 +212,12 @@ take(struct hr_mcp_call *c, struct json_object *o, struct hr_span text)
 		c->waits = true;
 	} else if (exit_code < 0) {
 		say_busy(c, &place, text, content);
-	} else if (!is_long || !found || s.end == HR_COMMAND_RUNNING ||
-		   !put_long(c, &place, &s, directory)) {
-		hr_mcp_put_done(c, content, exit_code, directory, "");
+	} else {
+		if (!is_long || !found || s.end == HR_COMMAND_RUNNING ||
+		    !put_long(c, &place, &s, directory))
+			hr_mcp_put_done(c, content, exit_code, directory, "");
+		if (facts != NULL)
+			hr_mcp_say(c, "%.4000s", facts + 1);
 	}
 }
 

@@ -368,11 +368,32 @@ def doctor(h):
     equal(("box.network=egress needs handrail-egress" in done.stdout, done.returncode), (True, 1), done.stdout)
 
 
+def told(h):
+    """The command that met a refusal says so to every reader, and the box cannot change the list."""
+    h.up(h.rules("good.test"))
+    fact = "Network: bad.test:%d was refused: no rule" % h.web
+    equal([fact in h("run", "curl -s http://%s.test:%d/; true" % (name, h.web)).stderr for name in ("bad", "good")],
+          [True, False])
+    equal(fact in h("run", "-q", "curl -s http://bad.test:%d/; true" % h.web).stderr, False)
+    o = json.loads(h.ok("run", "--json", "curl -s http://bad.test:%d/; curl -s http://bad.test:%d/; true" % (h.web, h.web)))
+    equal(o["extras"]["metadata"]["suffix"].endswith("[%s, 2 times.]" % fact), True, o)
+    list_of = "/run/handrail/network/refused"
+    lines = h.ok("run", "cat " + list_of).splitlines()
+    equal([line.split(" ", 1)[1] for line in lines], 4 * ["bad.test:%d %s" % (h.web, fact.split(" ", 1)[1])])
+    h("run", "echo forged >>%s; rm -f %s; mv %s /tmp; umount /run/handrail/network; mount -o remount,rw "
+      "/run/handrail/network; echo forged >/run/handrail/network/x" % (list_of, list_of, list_of))
+    equal(h.ok("run", "cat " + list_of).splitlines(), lines)
+    equal(os.listdir(h.egress("box")), ["refused"])
+    box = h.box()
+    h.ok("down")
+    gone(h, box)
+
+
 def main():
     if not os.access(os.path.join(BUILD, "handrail-egress"), os.X_OK):
         skip_all("handrail-egress is not built: apt-get install libc-ares-dev libssl-dev, and configure again")
     process.become_subreaper()
-    return run((life, changes, restarts, interrupted, secrets, requests, certificates, refusals, pool, doctor), made=World)
+    return run((life, changes, restarts, interrupted, secrets, requests, certificates, refusals, told, pool, doctor), made=World)
 
 
 if __name__ == "__main__":

@@ -132,7 +132,7 @@ main(void)
 	SRunner *r;
 	int failed;
 
-	umask(022);
+	umask(077);
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, sentences);
 	tcase_add_test(c, hostile_texts_stay_in_their_line);
