@@ -19,6 +19,7 @@ struct hr_sandbox {
 	struct hr_strv plugins, env, environ;
 	struct hr_strv secrets; /* secrets of the back-end, as "PROVIDER_KEY=..." */
 	struct hr_strv tokens;  /* tokens of git providers, as "GITHUB_TOKEN=..." */
+	bool tokens_stay;       /* the sandbox does not get them */
 	struct hr_backend_host host;
 	struct hr_client client; /* calls the server, once connected */
 	struct hr_endpoint endpoint;

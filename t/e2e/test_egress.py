@@ -235,7 +235,7 @@ def secrets(h):
     h.up(rules)
     seen = h.ok("run", "echo $GITHUB_TOKEN; env; cat ~/.bashrc; "
                 "cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n'")
-    equal(re.match(r"ph_[0-9a-f]{40}$", seen.splitlines()[0]) is not None, True, seen.splitlines()[0])
+    equal(re.match(r"ph_[0-9a-f]{36}$", seen.splitlines()[0]) is not None, True, seen.splitlines()[0])
     equal(VALUE in seen, False)
     # in two parts, since the command is in the journal
     equal(h("run", "grep -rlsF '%s''%s' /dev/shm /etc /home /root /run /tmp /var /workspace" % (VALUE[:9], VALUE[9:])).stdout,
@@ -368,6 +368,28 @@ def doctor(h):
     equal(("box.network=egress needs handrail-egress" in done.stdout, done.returncode), (True, 1), done.stdout)
 
 
+def tokens(h):
+    """A token of the caller's is a credential for the provider's hosts that the rules allow, and else stays outside."""
+    h.env["GITHUB_TOKEN"] = VALUE
+    rules = dict(dnsServers=["127.0.0.1:%d" % h.dns], ports=[443, h.web], allowOut=["127.0.0.1", "api.github.com"])
+    h.up("sandbox.network=" + json.dumps(rules))
+    placeholder = h.ok("run", "echo $GITHUB_TOKEN").strip()
+    equal((placeholder.startswith("ph_"), VALUE in h.ok("run", "env; cat ~/.bashrc 2>&1; tr '\\0' '\\n' </proc/1/environ; true")),
+          (True, False), placeholder)
+    shown = h.ok("net", "show")
+    equal(('GITHUB_TOKEN: the secret "GITHUB_TOKEN" for api.github.com' in shown, "uploads" in shown), (True, False), shown)
+    del h.env["GITHUB_TOKEN"]  # a change of the rules by a caller without it keeps it
+    h.ok("net", "allow", "default", "other.test")
+    with open(h.egress("secrets.json")) as f:
+        equal(json.load(f), {"GITHUB_TOKEN": VALUE})
+    h.ok("down")
+    h.env["GITHUB_TOKEN"] = VALUE
+    done = h("up", "--network", "egress", "-s", h.rules("good.test"))
+    equal((done.returncode, "GITHUB_TOKEN stays outside" in done.stderr), (0, True), done.stderr)
+    equal((h.ok("run", "echo ${GITHUB_TOKEN-unset}").strip(), "GITHUB_TOKEN" in h.ok("net", "show")), ("unset", False))
+    h.ok("down")
+
+
 def told(h):
     """The command that met a refusal says so to every reader, and the box cannot change the list."""
     h.up(h.rules("good.test"))
@@ -393,7 +415,7 @@ def main():
     if not os.access(os.path.join(BUILD, "handrail-egress"), os.X_OK):
         skip_all("handrail-egress is not built: apt-get install libc-ares-dev libssl-dev, and configure again")
     process.become_subreaper()
-    return run((life, changes, restarts, interrupted, secrets, requests, certificates, refusals, told, pool, doctor), made=World)
+    return run((life, changes, restarts, interrupted, secrets, requests, certificates, refusals, tokens, told, pool, doctor), made=World)
 
 
 if __name__ == "__main__":

@@ -109,6 +109,12 @@ bool hr_box_is_frozen(const struct hr_box *b);
 /* Removes the control groups of a box that has ended. */
 void hr_box_remove_groups(struct hr_box *b);
 
+/* Adds credentials to the rules for the caller's tokens of git's providers, for hosts that the
+ * rules allow. */
+int hr_box_rule_tokens(const struct hr_box *b, struct json_object *rules, struct hr_err *err);
+/* Returns the caller's token if the secret has the name of one; NULL: it has not. */
+const char *hr_box_token(const struct hr_box *b, const char *secret);
+
 int hr_box_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err);
 
 #endif

@@ -22,7 +22,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/process/spawn.h"
-#include "base/random.h"
+#include "egress/edge.h"
 #include "host/common/module.h"
 #include "host/config/rules.h"
 #include "host/config/settings.h"
@@ -40,8 +40,6 @@
 #define FILE_MAX (32u << 20) /* maximum bytes of a file: secrets have 64 KB each */
 #define LINE_MAX_BYTES (1u << 16)
 #define PATIENCE_MS 30000 /* for an answer of the broker */
-#define PLACEHOLDER "ph_"
-#define DIGITS 40
 
 /* ---- files ---- */
 
@@ -113,6 +111,7 @@ struct needs {
 	const struct hr_box *b;
 	struct json_object *secrets, *placeholders;
 	struct json_object *before; /* the placeholders of an earlier start */
+	struct json_object *known;  /* the secrets that the rules have had */
 	struct hr_err *err;
 };
 
@@ -121,12 +120,20 @@ need_secret(void *arg, const char *name)
 {
 	struct needs *n = arg;
 	const struct hr_backend_host *h = n->b->h;
+	struct hr_err e = {0};
 	HR_BUF(value, HR_SECRET_MAX + 1);
 
-	return hr_secret_get(h->state_dir, h->environ, name, &value, n->err) < 0
-		   ? -1
-		   : hr_json_set(n->secrets, name,
-			 json_object_new_string_len(hr_buf_str(&value), (int)value.len), n->err);
+	if (hr_secret_get(h->state_dir, h->environ, name, &value, &e) < 0) {
+		/* a token of the caller's, or of the one who started the box */
+		const char *token = hr_box_token(n->b, name);
+
+		token = token != NULL ? token : hr_json_text_at(n->known, name);
+		if (e.code != HR_E_NOTFOUND || token == NULL)
+			return hr_err_pass(n->err, &e);
+		hr_buf_adds(&value, token);
+	}
+	return hr_json_set(n->secrets, name,
+	    json_object_new_string_len(hr_buf_str(&value), (int)value.len), n->err);
 }
 
 /* A placeholder stays the same for all boxes of a sandbox: files of the agent's may hold it. */
@@ -135,9 +142,9 @@ need_placeholder(void *arg, const struct egress_credential *c)
 {
 	struct needs *n = arg;
 	const char *old = hr_json_text_at(n->before, c->variable);
-	char made[sizeof(PLACEHOLDER) + DIGITS] = PLACEHOLDER;
+	char made[EGRESS_PLACEHOLDER_TEXT] = "";
 
-	if (old == NULL && hr_random_hex(made + strlen(PLACEHOLDER), DIGITS, n->err) < 0)
+	if (old == NULL && egress_placeholder(made, n->err) < 0)
 		return -1;
 	return hr_json_set(
 	    n->placeholders, c->variable, json_object_new_string(old != NULL ? old : made), n->err);
@@ -152,13 +159,19 @@ put_rules(const struct hr_box *b, struct json_object *rules, struct hr_err *err)
 	HR_PUT struct json_object *secrets = json_object_new_object();
 	HR_PUT struct json_object *placeholders = json_object_new_object();
 	HR_PUT struct json_object *before = NULL;
-	struct needs n = {b, secrets, placeholders, NULL, err};
+	HR_PUT struct json_object *known = NULL;
+	struct needs n = {b, secrets, placeholders, NULL, NULL, err};
 	HR_BUF(text, FILE_MAX);
 
 	if (p == NULL || get(b, PLACEHOLDERS, &text, err) < 0)
 		return -1;
 	(void)hr_json_decode(hr_buf_str(&text), text.len, &before, NULL);
 	n.before = before;
+	hr_buf_reset(&text);
+	if (get(b, SECRETS, &text, err) < 0)
+		return -1;
+	(void)hr_json_decode(hr_buf_str(&text), text.len, &known, NULL);
+	n.known = known;
 	if (egress_policy_secrets(p, need_secret, &n) < 0 ||
 	    egress_policy_credentials(p, need_placeholder, &n) < 0)
 		return -1;
@@ -252,7 +265,8 @@ open_told(const char *dir, struct hr_err *err)
 int
 hr_box_prepare_rules(const struct hr_box *b, struct hr_err *err)
 {
-	HR_PUT struct json_object *rules = given_rules(b->h->config);
+	HR_PUT struct json_object *given = given_rules(b->h->config);
+	HR_PUT struct json_object *rules = NULL;
 	HR_FREE char *dir = path_of(b, BELOW, err);
 	HR_FREE char *told = path_of(b, BELOW "/" HR_BOX_TOLD, err);
 	HR_BUF(resolver, 64);
@@ -262,8 +276,10 @@ hr_box_prepare_rules(const struct hr_box *b, struct hr_err *err)
 		return -1;
 	if (net != HR_BOX_EGRESS) /* an earlier box of the sandbox may have had rules */
 		return hr_path_remove(dir, err);
-	if (rules == NULL)
+	if (given == NULL || json_object_deep_copy(given, &rules, NULL) != 0)
 		return hr_err_nomem(err);
+	if (hr_box_rule_tokens(b, rules, err) < 0)
+		return -1;
 	hr_buf_adds(&resolver, "nameserver 198.18.0.1\n");
 	return hr_path_mkdirs_own(told, 0700, NULL, err) < 0 || put_rules(b, rules, err) < 0 ||
 		       put(b, RESOLVER, &resolver, 0644, err) < 0 || open_told(told, err) < 0

@@ -286,7 +286,7 @@ hr_gitrepo_give_token(struct hr_gitrepo *repo, struct hr_err *err)
 {
 	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
 
-	if (repo->provider == NULL)
+	if (repo->provider == NULL || repo->s->tokens_stay)
 		return 0;
 	hr_strv_addf(&env, "%s=%s", hr_token_names[repo->provider->token],
 	    hr_token(repo->s, repo->provider->token));

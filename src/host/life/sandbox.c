@@ -382,7 +382,7 @@ make_ready(struct hr_sandbox *s, bool recorded, bool taken, struct hr_err *err)
 	if ((!s->made && check_new(s, err) != 0) || use_endpoint(s, err) != 0)
 		return -1;
 	s->connected = true;
-	hr_tokens_withhold(s);
+	hr_tokens_place(s);
 	if (recorded || s->attach)
 		return 0;
 	if (hr_sandbox_set_up(s, taken, err) != 0)

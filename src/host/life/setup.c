@@ -270,16 +270,13 @@ hr_sandbox_set_up(struct hr_sandbox *s, bool taken, struct hr_err *err)
 	if (s->attach)
 		return 0;
 	if (taken)
-		return hr_sandbox_add_env(s, s->host.env, err) == 0
-			   ? hr_sandbox_add_env(s, hr_strv_list(&s->tokens), err)
-			   : -1;
+		return hr_sandbox_add_env(s, s->host.env, err) == 0 ? hr_tokens_give(s, err) : -1;
 	startup_env(s, &v);
 	if ((v.failed ? hr_err_nomem(err) : hr_sandbox_add_env(s, s->host.env, err)) != 0)
 		return -1;
 	/* the tokens are separate from the other variables, which are also the container's: an
 	 * inspection shows those */
-	if (hr_sandbox_add_env(s, hr_strv_list(&s->tokens), err) != 0 ||
-	    hr_sandbox_add_env(s, hr_strv_list(&v), err) != 0)
+	if (hr_tokens_give(s, err) != 0 || hr_sandbox_add_env(s, hr_strv_list(&v), err) != 0)
 		return -1;
 	git_identity(s);
 	/* a sandbox without tools is better than none */

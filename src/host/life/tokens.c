@@ -46,7 +46,7 @@ hr_tokens_init(struct hr_sandbox *s)
 }
 
 void
-hr_tokens_withhold(struct hr_sandbox *s)
+hr_tokens_place(struct hr_sandbox *s)
 {
 	HR_FREE char *rules = NULL;
 	HR_PUT struct json_object *o = NULL;
@@ -54,14 +54,22 @@ hr_tokens_withhold(struct hr_sandbox *s)
 
 	if (s->tokens.n == 0)
 		return;
-	if (hr_sandbox_network(s, &rules, NULL) < 0 ||
-	    (rules != NULL && hr_json_decode(rules, strlen(rules), &o, NULL) < 0)) {
-		hr_sandbox_log(s, "the rules of the network cannot be read: no token is passed on");
-		hr_strv_done(&s->tokens);
-	}
-	for (i = 0; i < HR_PROVIDERS; i++)
-		if (hr_json_at(hr_json_at(o, "credentials"), hr_token_names[i]) != NULL)
-			hr_strv_unset_env(&s->tokens, hr_token_names[i]);
+	s->tokens_stay = hr_sandbox_network(s, &rules, NULL) < 0 || rules != NULL;
+	if (s->tokens_stay && rules != NULL)
+		(void)hr_json_decode(rules, strlen(rules), &o, NULL);
+	for (i = 0; s->tokens_stay && i < HR_PROVIDERS; i++)
+		if (hr_token(s, (int)i) != NULL &&
+		    hr_json_at(hr_json_at(o, "credentials"), hr_token_names[i]) == NULL)
+			hr_sandbox_log(s,
+			    "%s stays outside: the rules of the network have no credential of this "
+			    "name, and allow no host that it is for",
+			    hr_token_names[i]);
+}
+
+int
+hr_tokens_give(struct hr_sandbox *s, struct hr_err *err)
+{
+	return s->tokens_stay ? 0 : hr_sandbox_add_env(s, hr_strv_list(&s->tokens), err);
 }
 
 char *
@@ -134,7 +142,7 @@ hr_tokens_refresh(struct hr_sandbox *s, const char *command)
 	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
 	int i;
 
-	for (i = 0; i < HR_PROVIDERS; i++)
+	for (i = 0; i < HR_PROVIDERS && !s->tokens_stay; i++)
 		if (hr_token(s, i) != NULL && strcasestr(command, hr_token_names[i]) != NULL)
 			refresh_one(s, i, &env);
 	if (env.failed)

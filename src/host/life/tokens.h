@@ -17,9 +17,11 @@ const char *hr_token(const struct hr_sandbox *s, int provider);
 /* Fills s->tokens from s->environ, without unset ones. */
 void hr_tokens_init(struct hr_sandbox *s);
 
-/* Removes tokens for which the sandbox's network has a credential: the sandbox has a placeholder
- * for each, and must not get the token. Call it once connected. */
-void hr_tokens_withhold(struct hr_sandbox *s);
+/* Decides whether the tokens stay outside the sandbox. They do where its network has rules: the
+ * broker puts them into requests. Call it once connected. */
+void hr_tokens_place(struct hr_sandbox *s);
+/* Sets the tokens as variables of the sandbox, unless they stay outside. */
+int hr_tokens_give(struct hr_sandbox *s, struct hr_err *err);
 
 /* Updates the tokens that a command mentions in the sandbox before it runs; if WEB_HOST is set, it
  * requests the current ones there. Logs a failure. */
