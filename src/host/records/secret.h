@@ -1,6 +1,6 @@
 /* hr_secret: keeps values that the broker of a box's network puts into requests, and that no box
- * sees (handrail(1), "secret"). Each is a file of mode 0600 in STATE_DIR/secrets. A file of
- * $CREDENTIALS_DIRECTORY (systemd.exec(5)) counts where the store has none of that name. */
+ * sees. Each is a file of mode 0600 in STATE_DIR/secrets. A file of $CREDENTIALS_DIRECTORY
+ * (systemd.exec(5)) counts where the store has none of that name. */
 #ifndef HR_HOST_RECORDS_SECRET_H
 #define HR_HOST_RECORDS_SECRET_H
 
