@@ -7,6 +7,16 @@ t_unit_test_image_SOURCES = %D%/unit/test_image.c %D%/unit/lines.h
 t_unit_test_image_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_image_LDADD = libimagekit.la libprotojson.la libbase.la $(CHECK_LIBS) $(JSONC_LIBS)
 
+# the broker of boxes
+if BOX
+check_PROGRAMS += %D%/unit/test_egress_broker
+TESTS += %D%/e2e/test_egress_broker.py %D%/unit/test_egress_broker
+t_unit_test_egress_broker_SOURCES = %D%/unit/test_egress_broker.c %D%/unit/lines.h %D%/unit/scratch.h
+t_unit_test_egress_broker_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_egress_broker_LDADD = libegressbroker.la $(CHECK_LIBS)
+endif
+EXTRA_DIST += %D%/e2e/test_egress_broker.py %D%/e2e/lib/egressworld.py
+
 # the edge of boxes
 if BOX
 check_PROGRAMS += %D%/e2e/edge_driver %D%/unit/test_egress_edge

@@ -26,6 +26,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/process/pid.h"
+#include "base/random.h"
 #include "egress/broker_int.h"
 #include "egress/edge.h"
 #include "proto/json.h"
@@ -197,17 +198,12 @@ start(struct egress_inspect *i, struct hr_err *err)
 	return i->ended != NULL ? 0 : -1;
 }
 
-/* Writes the configuration of the hosts for which `keep` is set (NULL: all). */
+/* Writes the configuration. */
 static int
-configure(struct egress_inspect *i, const bool *keep, struct hr_err *err)
+configure(struct egress_inspect *i, const struct egress_host *v, size_t n, struct hr_err *err)
 {
-	struct egress_host v[HOSTS_MAX];
 	HR_BUF(text, CONFIG_MAX);
-	size_t k, n = 0;
 
-	for (k = 0; k < i->n; k++)
-		if ((keep == NULL || keep[k]) && i->hosts[k]->out >= 0)
-			v[n++] = i->hosts[k]->h;
 	return egress_edge_config(
 		   i->b->policy, i->dir, v, n, i->b->secrets, i->b->placeholders, &text, err) < 0 ||
 		       hr_buf_check(&text, err) < 0
@@ -258,6 +254,7 @@ prepare(struct host *h, struct hr_err *err)
 static void
 bring_up(struct egress_inspect *i, int64_t now)
 {
+	struct egress_host v[HOSTS_MAX];
 	struct hr_err e = {0};
 	size_t k;
 
@@ -268,7 +265,11 @@ bring_up(struct egress_inspect *i, int64_t now)
 			else
 				i->dirty = true;
 		}
-	if (!i->dirty || now < i->may || (configure(i, NULL, &e) == 0 && apply(i, &e) == 0))
+	if (!i->dirty || now < i->may)
+		return;
+	for (k = 0; k < i->n; k++)
+		v[k] = i->hosts[k]->h;
+	if (configure(i, v, i->n, &e) == 0 && apply(i, &e) == 0)
 		return;
 	i->may = now + RELOAD_MS;
 	for (k = i->n; k-- > 0;)
@@ -351,21 +352,35 @@ egress_inspect(
 int
 egress_inspect_reload(struct egress_inspect *i, struct hr_err *err)
 {
-	bool keep[HOSTS_MAX];
+	struct egress_host v[HOSTS_MAX];
 	struct egress_decision d;
-	size_t k;
+	size_t k, n = 0;
 
 	for (k = 0; k < i->n; k++) {
-		egress_policy_name(i->b->policy, i->hosts[k]->name, i->hosts[k]->h.port, &d);
-		keep[k] = d.verdict == EGRESS_INSPECT;
+		v[n] = i->hosts[k]->h;
+		egress_policy_name(i->b->policy, v[n].name, v[n].port, &d);
+		/* under another number, since nginx may judge by the earlier rules for a while */
+		if (d.verdict == EGRESS_INSPECT)
+			v[n++].id = i->next_id + (unsigned)k;
 	}
 	if (i->n == 0)
 		return 0;
-	if (configure(i, keep, err) < 0)
+	if (configure(i, v, n, err) < 0)
 		return -1;
-	for (k = i->n; k-- > 0;)
-		if (!keep[k])
+	for (k = i->n; k-- > 0;) {
+		struct host *h = i->hosts[k];
+
+		hr_watch_free(h->accepts);
+		h->accepts = NULL;
+		hr_fd_close(&h->out);
+		h->h.id = i->next_id + (unsigned)k;
+		egress_policy_name(i->b->policy, h->name, h->h.port, &d);
+		if (d.verdict != EGRESS_INSPECT)
 			drop_host(i, k, "the rules have changed");
+		else if (prepare(h, err) < 0)
+			drop_host(i, k, err->msg);
+	}
+	i->next_id += HOSTS_MAX;
 	return i->pid >= 0 ? apply(i, err) : 0;
 }
 
@@ -417,7 +432,9 @@ egress_inspect_new(struct egress_broker *b, struct hr_err *err)
 	i->b = b;
 	i->pid = i->pidfd = -1;
 	/* a retired broker still has its own sockets */
-	i->next_id = (unsigned)getpid() * HOSTS_MAX;
+	if (hr_random(&i->next_id, sizeof(i->next_id), err) < 0)
+		return NULL;
+	i->next_id >>= 1;
 	i->dir = hr_path_absolute(".", err);
 	i->timer = hr_loop_timer(b->loop, on_tick, i, err);
 	if (i->dir == NULL || i->timer == NULL)

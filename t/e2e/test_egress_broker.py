@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import egressworld, process  # noqa: E402
 from lib.egressworld import METADATA, OTHER, PRIVATE, PUBLIC, Server, World, echo, tls, tunnels, web  # noqa: E402
 from lib.host import PATIENCE  # noqa: E402
-from lib.tap import Tap, equal  # noqa: E402
+from lib.tap import Skip, Tap, equal  # noqa: E402
 
 UID = 54325  # of no account
 REFUSED = (7, 35, 52, 55, 56)  # codes of curl for a connection that is reset, at once or later
@@ -464,7 +464,117 @@ print(s[5].recv(1))"""), "1024\nreset\nb'b'")
     equal(anonymous(w.broker()) < 3072, True, "%d KB" % anonymous(w.broker()))
 
 
-CASES = (names, addresses, greetings, proxies, questions, many_names, killed, upgraded, control, patience, ends, bounded)
+def serve_requests(w, port, context=None):
+    """A server that answers with the request's line and its header Authorization, and keeps the connection."""
+    def handle(s):
+        f = s.makefile("rb")
+        for line in f:
+            head = {}
+            for field in iter(f.readline, b"\r\n"):
+                name, value = field.decode().strip().split(": ", 1)
+                head[name.lower()] = value
+            text = "%s %s" % (line.decode().split(" HTTP")[0], head.get("authorization"))
+            s.sendall(("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text)).encode())
+    return w.serve(PUBLIC, port, handle, context)
+
+
+def inspecting(w):
+    """The world with two inspected hosts; gives curl's options for the box's authority."""
+    if not os.access("/usr/sbin/nginx", os.X_OK):
+        raise Skip("needs nginx")
+    done = w.program("--prepare", w.dir)
+    equal((done.returncode, done.stderr), (0, ""))
+    outside, context = tls(w.top, "api.test", "other.test")
+    with open(os.path.join(w.dir, "trust.pem"), "a") as f, open(outside.pem) as pem:
+        f.write(pem.read())
+    serve_requests(w, 443, context)
+    serve_requests(w, 80)
+    w.names.add(api_test=PUBLIC, other_test=PUBLIC, evil_test=PRIVATE)
+    w.file("secrets.json", {"token": "real-and-secret"})
+    reload(w, rules={"api.test": [{"methods": ["GET"], "paths": ["/ok/*"], "ports": [80, 443],
+                                   "transform": {"headers": {"Authorization": "Bearer ${secrets.token}"}}}],
+                     "evil.test": [{"methods": ["GET"]}]})
+    shutil.copy(os.path.join(w.dir, "ca.crt"), os.path.join(w.top, "ca.crt"))
+    os.chmod(os.path.join(w.top, "ca.crt"), 0o644)
+    return "--cacert", os.path.join(w.top, "ca.crt")
+
+
+def nginx(w):
+    return [pid for pid in w.processes() if process.command_line(pid).startswith("nginx:")]
+
+
+def inspected(w):
+    """Requests of hosts with rules for them lead through nginx, which has no network."""
+    trust = inspecting(w)
+    good = "GET /ok/x Bearer real-and-secret"
+    secret = good.replace("real-and-secret", "(a secret)")
+    equal(nginx(w), [], "it is started when it is needed")
+    for at in ("http://api.test", "https://api.test"):
+        equal(w.curl(*trust, at + "/ok/x", at + "/ok/x"), (0, secret * 2), at)
+        equal(w.curl(*trust, at + "/no"), (0, "network: GET api.test/no was refused: no rule\n"), at)
+    for proxy in ("http://127.0.0.1:3128", "socks5h://127.0.0.1:1080"):
+        equal(w.curl(*trust, "--proxytunnel", "-x", proxy, "https://api.test/ok/x"), (0, secret))
+    equal(w.curl(*trust, "-d", "x", "https://api.test/ok/x")[1], "network: POST api.test/ok/x was refused: no rule\n")
+    refused(w, *trust, "--connect-to", "other.test:443:api.test:443", "https://other.test/ok/x")
+    equal("could not be reached" in w.curl("http://evil.test/")[1], True)
+    equal(denied(w, name="evil.test"), ["the name has only private addresses"])
+    seen = [(e["verdict"], e["port"], e["method"], e["path"]) for e in w.events(kind="http", name="api.test")]
+    equal(set(seen) >= {("allow", 80, "GET", "/ok/x"), ("deny", 443, "GET", "/no"), ("deny", 443, "POST", "/ok/x")},
+          True, seen)
+    while len(nginx(w)) > 2:  # workers from before the second host
+        pass
+    for pid in nginx(w):
+        if os.geteuid() == 0:
+            equal(os.readlink("/proc/%d/ns/net" % pid) in [os.readlink("/proc/%s/ns/net" % p) for p in ("self", w.first)],
+                  False, "it has no network")
+        with open("/proc/%d/cmdline" % pid) as c:
+            equal("real-and-secret" in c.read(), False)
+    equal([n for n in os.listdir(w.dir) if os.stat(os.path.join(w.dir, n)).st_mode & 0o77
+           and n not in ("ca.crt", "trust.pem")], [])
+
+
+def inspected_changes(w):
+    """Rules, a killed nginx, a killed broker and an upgrade, with connections that stay open."""
+    trust = inspecting(w)
+    equal(w.curl(*trust, "https://api.test/ok/x")[0], 0)
+    for pid in nginx(w)[:1]:
+        os.kill(pid, signal.SIGKILL)
+    equal(w.curl(*trust, "https://api.test/ok/x")[0], 0, "nginx is started again")
+    os.kill(w.broker(), signal.SIGKILL)
+    equal(w.curl(*trust, "https://api.test/ok/x")[0], 0)
+    while len(nginx(w)) > 2:  # those of the killed ones end
+        pass
+    open_line = w.inside(egressworld.PYTHON, "-c", """if True:
+        import http.client, sys
+        c = http.client.HTTPConnection("api.test")
+        for line in sys.stdin:
+            c.request("GET", line.strip())
+            print(c.getresponse().read().decode().strip(), flush=True)""")
+
+    def ask(path):
+        open_line.stdin.write(path + "\n")
+        open_line.stdin.flush()
+        return open_line.stdout.readline()
+    equal(ask("/ok/1"), "GET /ok/1 Bearer (a secret)\n")
+    before = w.broker()
+    os.kill(w.record["pid"], signal.SIGHUP)
+    while w.broker() == before:
+        pass
+    equal(ask("/ok/2"), "GET /ok/2 Bearer (a secret)\n", "through the broker that was there")
+    equal(w.curl(*trust, "https://api.test/ok/x")[0], 0)
+    open_line.communicate(timeout=PATIENCE)
+    reload(w, rules={"api.test": [{"methods": ["GET"], "paths": ["/new"]}]})
+    equal(w.curl(*trust, "https://api.test/new"), (0, "GET /new None"))
+    equal(w.curl(*trust, "https://api.test/ok/x")[1].startswith("network: "), True)
+    equal("secret" in w.ask_reload(rules={"api.test": [{"transform": {"headers": {"X": "${secrets.none}"}}}]})["error"],
+          True)
+    equal(w.curl(*trust, "https://api.test/new"), (0, "GET /new None"), "the earlier rules")
+    reload(w, rules={})
+    refused(w, *trust, "https://api.test/new")
+
+
+CASES = (names, addresses, greetings, proxies, questions, many_names, killed, upgraded, control, patience, ends, bounded,
+         inspected, inspected_changes)
 
 
 def main():

@@ -140,6 +140,10 @@ def tls(directory, *names):
     return a, context
 
 
+def private(path, flags):
+    return os.open(path, flags, 0o600)
+
+
 class World:
     """A box without the launcher, its broker, and the user of both."""
 
@@ -169,9 +173,12 @@ class World:
 
     def put(self, **changes):
         self.policy.update(changes)
-        path = os.path.join(self.dir, "policy.json")
-        with open(path, "w") as f:
-            json.dump(self.policy, f)
+        self.file("policy.json", self.policy)
+
+    def file(self, name, value):
+        path = os.path.join(self.dir, name)
+        with open(path, "w", opener=private) as f:
+            json.dump(value, f)
         os.chown(path, self.uid, self.uid)
 
     def program(self, *words, **more):
@@ -183,7 +190,7 @@ class World:
         pidfd = os.pidfd_open(self.first)
         path = os.path.join(self.dir, "record")
         try:
-            with open(path, "w+") as f:
+            with open(path, "w+", opener=private) as f:
                 os.chown(path, self.uid, self.uid)
                 fcntl.flock(f, fcntl.LOCK_EX)
                 done = self.program(self.dir, stdout=f, pass_fds=(3,), preexec_fn=lambda: os.dup2(pidfd, 3))
