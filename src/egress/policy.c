@@ -62,40 +62,31 @@ has_port(const struct policy_ports *ports, int port)
 	return i < ports->n;
 }
 
-/* Returns true if the default ports have this one. Where `secret` is sent, port 80 must be named.
- */
+/* Returns true if rules or entries without a port are about this one. Where a secret is sent, port
+ * 80 must be named. */
 static bool
 is_default(const struct egress_policy *p, int port, bool secret)
 {
 	return has_port(&p->ports, port) && !(secret && port == 80);
 }
 
+/* Returns the first entry from `e` on that is about the port. */
 static const struct policy_entry *
-entry_for(const struct egress_policy *p, const struct policy_node *n, int port)
+entry_for(const struct egress_policy *p, const struct policy_entry *e, int port)
 {
-	const struct policy_entry *e = n->allow;
-
-	while (e != NULL && !(e->port == 0 ? is_default(p, port, false) : e->port == port))
+	while (e != NULL &&
+	       !(e->port == 0 ? is_default(p, port, e->credential != NULL) : e->port == port))
 		e = e->next;
 	return e;
 }
 
-/* Returns the first rule from `rule` on that is about the port. */
 static const struct policy_rule *
-rule_for(const struct egress_policy *p, const struct policy_rule *rule, int port)
+rule_for(const struct egress_policy *p, const struct policy_rule *r, int port)
 {
-	while (rule != NULL && !(rule->ports.n == 0 ? is_default(p, port, rule->secret)
-						    : has_port(&rule->ports, port)))
-		rule = rule->next;
-	return rule;
-}
-
-static const struct policy_use *
-use_for(const struct egress_policy *p, const struct policy_use *use, int port)
-{
-	while (use != NULL && !(use->port == 0 ? is_default(p, port, true) : use->port == port))
-		use = use->next;
-	return use;
+	while (r != NULL &&
+	       !(r->ports.n == 0 ? is_default(p, port, r->secret) : has_port(&r->ports, port)))
+		r = r->next;
+	return r;
 }
 
 /* Returns the node of the name or of the longest end of it that has a node, from *at on, which is
@@ -117,7 +108,7 @@ by_rules(const struct egress_policy *p, const struct policy_node *n, int port,
     struct egress_decision *ret)
 {
 	const struct policy_rule *rule = rule_for(p, n->rules, port);
-	const struct policy_entry *e = entry_for(p, n, port);
+	const struct policy_entry *e = entry_for(p, n->allow, port);
 
 	if (rule == NULL) {
 		if (e != NULL && e->port != 0)
@@ -140,8 +131,7 @@ static const struct policy_rule *
 by_name(const struct egress_policy *p, const char *text, int port, struct egress_decision *ret)
 {
 	const struct policy_rule *first = NULL;
-	const struct policy_use *use = NULL;
-	const struct policy_entry *e = NULL;
+	const struct policy_entry *e = NULL, *use = NULL;
 	char name[EGRESS_NAME_MAX + 1];
 	const struct policy_node *n;
 	const char *at = name;
@@ -152,13 +142,13 @@ by_name(const struct egress_policy *p, const char *text, int port, struct egress
 		return NULL;
 	while ((n = next_node(p, &at)) != NULL) {
 		if (use == NULL)
-			use = use_for(p, n->uses, port);
+			use = entry_for(p, n->credentials, port);
 		if (ruled || e != NULL)
 			continue;
 		ruled = n->rules != NULL;
 		if (ruled)
 			first = by_rules(p, n, port, ret);
-		else if ((e = entry_for(p, n, port)) != NULL)
+		else if ((e = entry_for(p, n->allow, port)) != NULL)
 			decide(ret, EGRESS_ALLOW, e->spelled);
 	}
 	if (!ruled && e == NULL && p->internet)
@@ -166,7 +156,7 @@ by_name(const struct egress_policy *p, const char *text, int port, struct egress
 	if (use != NULL && ret->verdict == EGRESS_ALLOW)
 		ret->verdict = EGRESS_INSPECT;
 	else if (use != NULL && !ruled)
-		decide(ret, EGRESS_INSPECT, use->credential->spelled);
+		decide(ret, EGRESS_INSPECT, use->spelled);
 	return first;
 }
 
@@ -377,7 +367,7 @@ egress_policy_http(const struct egress_policy *p, const char *name, int port,
 	char plain[EGRESS_NAME_MAX + 1];
 	const char *at = plain;
 	const struct policy_node *n;
-	const struct policy_use *use;
+	const struct policy_entry *use;
 	struct egress_decision d;
 	const struct policy_rule *r = by_name(p, name, port, &d);
 	int rc = 0;
@@ -393,8 +383,8 @@ egress_policy_http(const struct egress_policy *p, const char *name, int port,
 				   .headers = (const char *const *)r->headers.v,
 				   .spelled = r->spelled});
 	while (rc == 0 && (n = next_node(p, &at)) != NULL)
-		for (use = use_for(p, n->uses, port); rc == 0 && use != NULL;
-		     use = use_for(p, use->next, port))
+		for (use = entry_for(p, n->credentials, port); rc == 0 && use != NULL;
+		     use = entry_for(p, use->next, port))
 			rc = credential(arg, &use->credential->shown);
 	return rc;
 }

@@ -30,10 +30,11 @@ struct policy_target {             /* "HOST[:PORT]" */
 	int port; /* 0: none */
 };
 
-struct policy_entry { /* of allowOut, a preset, or denyOut */
+struct policy_entry { /* of allowOut, a preset, denyOut, or a credential's hosts */
 	struct policy_entry *next;
 	int port; /* 0: the default ports */
 	char *spelled;
+	const struct policy_credential *credential; /* NULL: none */
 };
 
 struct policy_rule {
@@ -47,14 +48,8 @@ struct policy_rule {
 
 struct policy_credential {
 	struct policy_credential *next;
-	char *variable, *secret, *spelled;
+	char *variable, *secret;
 	struct egress_credential shown; /* borrows from these */
-};
-
-struct policy_use { /* of a credential by a host */
-	struct policy_use *next;
-	int port; /* 0: the default ports but 80 */
-	const struct policy_credential *credential;
 };
 
 /* All that the policy says about a key: a name, the end of names with its dot (".example.com" for
@@ -62,9 +57,8 @@ struct policy_use { /* of a credential by a host */
 struct policy_node {
 	struct policy_node *next;  /* in its bucket */
 	struct policy_node *later; /* in the order of reading */
-	struct policy_entry *allow, *deny;
+	struct policy_entry *allow, *deny, *credentials;
 	struct policy_rule *rules;
-	struct policy_use *uses;
 	size_t len; /* bytes of the key, which a NUL follows */
 	char key[];
 };

@@ -131,18 +131,20 @@ node_of(struct reading *r, const struct policy_target *t)
 }
 
 static int
-add_entry(struct reading *r, struct policy_entry **at, const char *from, const char *text, int port)
+add_entry(struct reading *r, struct policy_entry **at, const struct policy_credential *c, int port,
+    const char *from, const char *text)
 {
 	struct policy_entry *e;
 
 	for (; *at != NULL; at = &(*at)->next)
-		if ((*at)->port == port)
+		if ((*at)->port == port && (*at)->credential == c)
 			return 0;
 	e = calloc(1, sizeof(*e));
 	if (e == NULL)
 		return hr_err_nomem(r->err);
 	*at = e;
 	e->port = port;
+	e->credential = c;
 	return hr_text_setf(&e->spelled, r->err, "%s %s", from, text);
 }
 
@@ -161,7 +163,7 @@ allow(struct reading *r, const char *text, void *arg)
 	if (policy_target_read(text, &t, r->err) < 0 || (n = node_of(r, &t)) == NULL)
 		return -1;
 	r->allowed_all = r->allowed_all || is_everything(&t);
-	return add_entry(r, &n->allow, (const char *)arg, text, t.port);
+	return add_entry(r, &n->allow, NULL, t.port, (const char *)arg, text);
 }
 
 static int
@@ -178,7 +180,7 @@ deny(struct reading *r, const char *text, void *arg)
 	if ((n = node_of(r, &t)) == NULL)
 		return -1;
 	r->denied_all = r->denied_all || is_everything(&t);
-	return add_entry(r, &n->deny, (const char *)arg, text, 0);
+	return add_entry(r, &n->deny, NULL, 0, (const char *)arg, text);
 }
 
 static int
@@ -439,26 +441,18 @@ rules(struct reading *r, struct json_object *v)
 static int
 credential_host(struct reading *r, const char *text, void *arg)
 {
-	struct policy_node *n;
-	struct policy_use **at;
+	const struct policy_credential *c = (const struct policy_credential *)arg;
+	char from[IDENTIFIER_MAX + 16];
 	struct policy_target t;
+	struct policy_node *n;
 
 	if (policy_target_read(text, &t, r->err) < 0)
 		return -1;
 	if (t.range.version != 0)
 		return bad(r, "must be a name with or without a port");
+	(void)snprintf(from, sizeof(from), "credentials %s:", c->variable);
 	n = node_of(r, &t);
-	if (n == NULL)
-		return -1;
-	for (at = &n->uses; *at != NULL; at = &(*at)->next)
-		if ((*at)->credential == arg && (*at)->port == t.port)
-			return 0;
-	*at = calloc(1, sizeof(**at));
-	if (*at == NULL)
-		return hr_err_nomem(r->err);
-	(*at)->port = t.port;
-	(*at)->credential = (const struct policy_credential *)arg;
-	return 0;
+	return n != NULL ? add_entry(r, &n->credentials, c, t.port, from, text) : -1;
 }
 
 static int
@@ -479,7 +473,6 @@ credential(
 		return hr_err_nomem(r->err);
 	if (hr_text_set(&c->variable, variable, r->err) < 0 ||
 	    hr_text_set(&c->secret, secret, r->err) < 0 ||
-	    hr_text_setf(&c->spelled, r->err, "credentials %s", variable) < 0 ||
 	    add_secret(r, secret, strlen(secret)) < 0)
 		return -1;
 	c->shown = (struct egress_credential){c->variable, c->secret};

@@ -41,22 +41,13 @@ rule(struct hr_buf *b, const struct policy_rule *r)
 }
 
 static void
-node(struct hr_buf *b, const struct policy_node *n)
+entries(struct hr_buf *b, const struct policy_entry *e)
 {
-	const struct policy_entry *e;
-	const struct policy_rule *r;
-	const struct policy_use *u;
-
-	for (e = n->allow; e != NULL; e = e->next)
-		hr_buf_addf(b, "%s\n", e->spelled);
-	for (e = n->deny; e != NULL; e = e->next)
-		hr_buf_addf(b, "%s\n", e->spelled);
-	for (r = n->rules; r != NULL; r = r->next)
-		rule(b, r);
-	for (u = n->uses; u != NULL; u = u->next) {
-		hr_buf_addf(b, "%s: the secret \"%s\" for %s%s", u->credential->spelled,
-		    u->credential->secret, n->key[0] == '.' ? "*" : "", n->key);
-		hr_buf_addf(b, u->port != 0 ? " on port %d\n" : "\n", u->port);
+	for (; e != NULL; e = e->next) {
+		hr_buf_adds(b, e->spelled);
+		if (e->credential != NULL)
+			hr_buf_addf(b, " gets the secret %s", e->credential->secret);
+		hr_buf_addc(b, '\n');
 	}
 }
 
@@ -64,6 +55,7 @@ void
 egress_policy_explain(const struct egress_policy *p, struct hr_buf *b)
 {
 	const struct policy_node *n;
+	const struct policy_rule *r;
 
 	hr_buf_adds(b, p->internet ? "every public destination is allowed\n"
 				   : "what no line below allows is refused\n");
@@ -72,8 +64,13 @@ egress_policy_explain(const struct egress_policy *p, struct hr_buf *b)
 	list(b, "dnsServers ", &p->servers);
 	if (p->servers.n > 0)
 		hr_buf_addc(b, '\n');
-	for (n = p->first; n != NULL; n = n->later)
-		node(b, n);
+	for (n = p->first; n != NULL; n = n->later) {
+		entries(b, n->allow);
+		entries(b, n->deny);
+		for (r = n->rules; r != NULL; r = r->next)
+			rule(b, r);
+		entries(b, n->credentials);
+	}
 }
 
 static void
@@ -92,10 +89,10 @@ static void
 free_node(struct policy_node *n)
 {
 	struct policy_rule *r;
-	struct policy_use *u;
 
 	free_entries(n->allow);
 	free_entries(n->deny);
+	free_entries(n->credentials);
 	while ((r = n->rules) != NULL) {
 		n->rules = r->next;
 		hr_strv_done(&r->methods);
@@ -103,10 +100,6 @@ free_node(struct policy_node *n)
 		hr_strv_done(&r->headers);
 		free(r->spelled);
 		free(r);
-	}
-	while ((u = n->uses) != NULL) {
-		n->uses = u->next;
-		free(u);
 	}
 	free(n);
 }
@@ -127,7 +120,6 @@ egress_policy_free(struct egress_policy *p)
 		p->credentials = c->next;
 		free(c->variable);
 		free(c->secret);
-		free(c->spelled);
 		free(c);
 	}
 	hr_strv_done(&p->servers);

@@ -511,7 +511,7 @@ START_TEST(explained)
 	    "denyOut 10.0.0.0/8\n"
 	    "rules *.a.org 1: allow GET, PUT requests for /x on port 81, with the header X-Key, Y\n"
 	    "rules *.a.org 2: refuse every request\n"
-	    "credentials T: the secret \"two\" for *.b.org on port 444\n");
+	    "credentials T: *.b.org:444 gets the secret two\n");
 	egress_policy_free(p);
 }
 END_TEST

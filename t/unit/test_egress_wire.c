@@ -309,6 +309,12 @@ START_TEST(bad_greetings)
 	/* each byte of the fixed part that makes the greeting malformed */
 	hr_buf_reset(&e);
 	put_name(&e, "a.org");
+	/* the fewest bytes: no session, one suite */
+	hr_buf_add(&b, BYTES("\1\0\0\x29\3\3"
+			     "rrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrr"
+			     "\0\0\2\x13\1\1\0"));
+	ck_assert_int_eq(hello(&b, 1 << 14, name), 1);
+	hr_buf_reset(&b);
 	put_hello(&b, &e);
 	for (i = 0; i < 4; i++) {
 		static const size_t at[] = {38, 71, 72, 77}; /* lengths: session, suites, methods */
