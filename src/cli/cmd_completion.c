@@ -204,7 +204,8 @@ put_words(struct cli *c, struct hr_buf *b, int argc, char **argv)
 	} else if (l.cmd == NULL) {
 		put_commands(b, current, l.group);
 	} else if (l.cmd->form == CLI_NAMES ||
-		   (l.args == 0 && (l.cmd->form == CLI_NAME || l.cmd->form >= CLI_EXEC))) {
+		   (l.args == 0 && (l.cmd->form == CLI_NAME || l.cmd->form == CLI_FIRST ||
+				       l.cmd->form >= CLI_EXEC))) {
 		return put_names(c, b, current);
 	}
 	for (p = 0; p < sizeof(with_paths) / sizeof(*with_paths); p++)

@@ -292,6 +292,7 @@ START_TEST(network_table)
 	static const char *const env[] = {"SANDBOX_NETWORK={\"presets\": [\"npm\"]}", NULL};
 	struct hr_err err = {0};
 	struct hr_config *c = load(file, NULL, 0, &err);
+	HR_FREE char *json = NULL;
 
 	ck_assert_str_eq(warned, "");
 	ck_assert_int_eq(hr_rules_load(c, &err), 0);
@@ -300,6 +301,14 @@ START_TEST(network_table)
 	    "{\"allowOut\":[\"a.example:22\"],\"ports\":[443],\"credentials\":{\"GITHUB_TOKEN\":"
 	    "{\"secret\":\"github\",\"hosts\":[\"b\"]}},\"rules\":{\"b.example\":[{\"methods\":"
 	    "[\"GET\"]}]}}");
+	ck_assert_int_eq(
+	    hr_config_set(c, "sandbox.network",
+		"{\"rules\": {\"h\": [{\"transform\": {\"headers\": {\"A\": \"hidden\"}}}]}}",
+		&err),
+	    0);
+	json = hr_config_json(c, &err);
+	ck_assert_ptr_nonnull(strstr(json,
+	    "\"network\":{\"rules\":{\"h\":[{\"transform\":{\"headers\":{\"A\":\"******\"}}}]}}"));
 	ck_assert_int_eq(hr_config_set(c, "sandbox.network", "[]", &err), -1);
 	ck_assert_str_eq(err.msg, "sandbox.network must be an object in JSON, not: []");
 	hr_config_free(c);

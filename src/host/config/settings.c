@@ -350,9 +350,10 @@ hr_config_set(struct hr_config *c, const char *key, const char *value, struct hr
 
 #define MASK "\"******\""
 
-/* Appends MCP servers without keys and without the values of variables. */
+/* Appends MCP servers without keys and without the values of variables, or the rules of a network
+ * without the values of headers. */
 static void
-put_servers(struct hr_buf *b, struct json_object *v, bool hide)
+put_tree(struct hr_buf *b, struct json_object *v, bool hide)
 {
 	bool first = true;
 
@@ -362,7 +363,7 @@ put_servers(struct hr_buf *b, struct json_object *v, bool hide)
 		hr_buf_addc(b, '[');
 		for (i = 0; i < json_object_array_length(v); i++) {
 			hr_buf_adds(b, i > 0 ? "," : "");
-			put_servers(b, json_object_array_get_idx(v, i), hide);
+			put_tree(b, json_object_array_get_idx(v, i), hide);
 		}
 		hr_buf_addc(b, ']');
 	} else if (json_object_is_type(v, json_type_object)) {
@@ -372,8 +373,9 @@ put_servers(struct hr_buf *b, struct json_object *v, bool hide)
 			hr_buf_adds(b, first ? "" : ",");
 			(void)hr_json_put_str(b, key, strlen(key), HR_JSON_REPLACE);
 			hr_buf_addc(b, ':');
-			put_servers(b, value,
-			    hide || strcmp(key, "env") == 0 || strcmp(key, "api_key") == 0);
+			put_tree(b, value,
+			    hide || strcmp(key, "env") == 0 || strcmp(key, "api_key") == 0 ||
+				strcmp(key, "headers") == 0);
 			first = false;
 		}
 		hr_buf_addc(b, '}');
@@ -389,8 +391,8 @@ put_masked(struct hr_buf *b, const struct hr_key *k, struct json_object *v)
 {
 	if (k->secret && v != NULL)
 		hr_buf_adds(b, MASK);
-	else if (strcmp(k->section, "mcp") == 0)
-		put_servers(b, v, false);
+	else if (strcmp(k->section, "mcp") == 0 || strcmp(k->name, "network") == 0)
+		put_tree(b, v, false);
 	else
 		(void)hr_json_put(b, v); /* cannot fail, since the value was parsed from text */
 }
