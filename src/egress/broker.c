@@ -15,8 +15,6 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "egress/broker_int.h"
-#include "egress/told.h"
-#include "egress/inspect.h"
 #include "egress/listen.h"
 #include "proto/json.h"
 

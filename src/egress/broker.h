@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
-#include "egress/keeper.h"
+#include "egress/held.h"
 
 struct egress_policy;
 

@@ -73,6 +73,29 @@ void egress_conn_accept(struct egress_broker *b, int fd);
 /* Takes a connection of the inspecting nginx, which leads to that name and port only. */
 void egress_conn_out(struct egress_broker *b, int fd, const char *name, int port);
 
+/* ---- inspect.c: the nginx of the broker, which ends HTTP for hosts whose requests have rules ----
+ */
+
+/* A connection that waits for nginx; zeroed but for fn and arg. */
+struct egress_wait {
+	/* Called with the socket that leads to nginx, which is the function's own, or with -1 and
+	 * the reason. */
+	void (*fn)(void *arg, int fd, const char *why);
+	void *arg;
+	struct egress_wait *next, **at; /* `at` is NULL while it does not wait */
+};
+
+struct egress_inspect *egress_inspect_new(struct egress_broker *b, struct hr_err *err);
+
+/* Waits until nginx serves that host; never calls the function within this call. */
+void egress_inspect(
+    struct egress_inspect *i, struct egress_wait *w, const char *name, int port, bool tls);
+void egress_inspect_cancel(struct egress_wait *w);
+
+/* Applies the broker's policy and secrets to the hosts that are served. Returns 0, or -1 with *err
+ * set and nothing changed. */
+int egress_inspect_reload(struct egress_inspect *i, struct hr_err *err);
+
 /* ---- control.c ---- */
 
 void egress_control_accept(struct egress_broker *b, int fd);

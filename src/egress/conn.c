@@ -10,7 +10,6 @@
 #include "base/fd.h"
 #include "base/tunnel.h"
 #include "egress/broker_int.h"
-#include "egress/inspect.h"
 #include "egress/listen.h"
 
 #define PENDING_MS 10000

@@ -1,6 +1,6 @@
+/* The nginx of a broker. It has no network: each of its ways leads back to the broker, which is the
+ * only one that resolves and connects. It ends with the broker. */
 #include "config.h"
-
-#include "egress/inspect.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -161,6 +161,7 @@ static void
 on_ended(void *arg)
 {
 	struct egress_inspect *i = arg;
+	size_t k;
 
 	hr_watch_free(i->ended);
 	i->ended = NULL;
@@ -168,7 +169,7 @@ on_ended(void *arg)
 	(void)waitpid(i->pid, NULL, 0);
 	i->pid = -1;
 	i->dirty = i->n > 0;
-	for (size_t k = 0; k < i->n; k++)
+	for (k = 0; k < i->n; k++)
 		if (i->hosts[k]->waits != NULL)
 			(void)hr_watch_arm(i->timer, 0, NULL);
 }

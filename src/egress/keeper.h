@@ -3,22 +3,10 @@
 #ifndef HR_EGRESS_KEEPER_H
 #define HR_EGRESS_KEEPER_H
 
-#include <stddef.h>
-
 #include "base/err.h"
+#include "egress/held.h"
 
 struct egress_policy;
-
-#define EGRESS_LISTENERS_MAX 128
-
-/* The descriptors of a keeper and its broker. */
-struct egress_held {
-	int box;     /* pidfd of the box's first process */
-	int control; /* listens on DIR/control */
-	int peer;    /* the socket to the other process; -1: none */
-	int listeners[EGRESS_LISTENERS_MAX];
-	size_t n;
-};
 
 /* Makes the listeners that the policy needs, in the box's network, and the control socket, in the
  * current directory. A broker that has lost its keeper hands its listeners over, and ends with its
@@ -32,18 +20,5 @@ int egress_keeper_run(struct egress_held *h, const char *dir, struct hr_err *err
 
 /* first argument of an image that replaces another one */
 #define EGRESS_UPGRADED "--upgraded"
-
-/* ---- the broker's side ---- */
-
-enum egress_op {
-	EGRESS_LISTEN = 'L',   /* the answer has the descriptor, or the text of the error */
-	EGRESS_UNLISTEN = 'U', /* no answer */
-	EGRESS_RETIRE = 'R',   /* to the broker: accept no more; the answer is the same */
-};
-struct egress_message {
-	enum egress_op op;
-	int port;
-	char text[256]; /* "": no error */
-};
 
 #endif

@@ -36,7 +36,8 @@ handrail_egress_SOURCES = \
 	%D%/conn.c \
 	%D%/control.c \
 	%D%/dns.c \
-	%D%/inspect.c %D%/inspect.h \
+	%D%/held.h \
+	%D%/inspect.c \
 	%D%/keeper.c %D%/keeper.h \
 	%D%/listen.c %D%/listen.h \
 	%D%/main.c

@@ -62,7 +62,8 @@ def addresses(w):
     for at in (PUBLIC, PRIVATE, METADATA):
         w.serve(at, 80, web(at.encode()))
     w.serve("127.0.0.1", 443, web(b"the machine's own"))
-    w.names.add(private_test=PRIVATE, metadata_test=METADATA, loopback_test="127.0.0.1", both_test=PRIVATE + " " + PUBLIC)
+    w.names.add(private_test=PRIVATE, metadata_test=METADATA, loopback_test="127.0.0.1",
+                both_test=PRIVATE + " " + PUBLIC)
     reload(w, allowOut=[PUBLIC, "private.test", "metadata.test", "loopback.test", "both.test"])
     equal(w.curl("http://%s/" % PUBLIC), (0, PUBLIC))
     equal(w.curl("http://both.test/"), (0, PUBLIC), "the public address of two")
@@ -525,8 +526,8 @@ def inspected(w):
         pass
     for pid in nginx(w):
         if os.geteuid() == 0:
-            equal(os.readlink("/proc/%d/ns/net" % pid) in [os.readlink("/proc/%s/ns/net" % p) for p in ("self", w.first)],
-                  False, "it has no network")
+            known = [os.readlink("/proc/%s/ns/net" % p) for p in ("self", w.first)]
+            equal(os.readlink("/proc/%d/ns/net" % pid) in known, False, "it has no network")
         with open("/proc/%d/cmdline" % pid) as c:
             equal("real-and-secret" in c.read(), False)
     equal([n for n in os.listdir(w.dir) if os.stat(os.path.join(w.dir, n)).st_mode & 0o77
@@ -573,8 +574,8 @@ def inspected_changes(w):
     refused(w, *trust, "https://api.test/new")
 
 
-CASES = (names, addresses, greetings, proxies, questions, many_names, killed, upgraded, control, patience, ends, bounded,
-         inspected, inspected_changes)
+CASES = (names, addresses, greetings, proxies, questions, many_names, killed, upgraded, control, patience, ends,
+         bounded, inspected, inspected_changes)
 
 
 def main():

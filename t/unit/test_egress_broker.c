@@ -302,7 +302,7 @@ sends(int fd, const char *text)
 
 /* Asserts that these bytes have come, "" for the end, NULL for nothing. */
 static void
-gets(int fd, const char *want)
+arrives(int fd, const char *want)
 {
 	char got[64];
 	ssize_t n = recv(fd, got, sizeof(got) - 1, MSG_DONTWAIT);
@@ -327,22 +327,22 @@ START_TEST(first_bytes_are_looked_at)
 	lead(&t);
 	sends(t.server, "banner");
 	go(&t);
-	gets(t.client, "banner");
-	gets(t.server, NULL);
+	arrives(t.client, "banner");
+	arrives(t.server, NULL);
 	t.verdict = HR_TUNNEL_PASS;
 	sends(t.client, "+tail");
 	go(&t);
 	ck_assert_str_eq(t.seen, "head+tail");
-	gets(t.server, "head+tail");
+	arrives(t.server, "head+tail");
 	ck_assert_int_eq(shutdown(t.client, SHUT_WR), 0);
 	go(&t);
-	gets(t.server, "");
+	arrives(t.server, "");
 	sends(t.server, "answer");
 	go(&t);
-	gets(t.client, "answer");
+	arrives(t.client, "answer");
 	hr_fd_close(&t.server);
 	go(&t);
-	gets(t.client, "");
+	arrives(t.client, "");
 	ck_assert_uint_eq(t.ends, 1);
 	play_end(&t);
 }
@@ -362,8 +362,8 @@ START_TEST(a_client_can_wait_and_be_answered)
 	t.verdict = HR_TUNNEL_PASS;
 	lead(&t);
 	go(&t);
-	gets(t.server, "ab");
-	gets(t.server, "");
+	arrives(t.server, "ab");
+	arrives(t.server, "");
 	play_end(&t);
 
 	play_start(&t, HR_TUNNEL_WAIT);
@@ -372,8 +372,8 @@ START_TEST(a_client_can_wait_and_be_answered)
 	hr_tunnel_answer(t.tunnel, "no", 2);
 	sends(t.client, "dropped");
 	go(&t);
-	gets(t.client, "no");
-	gets(t.client, "");
+	arrives(t.client, "no");
+	arrives(t.client, "");
 	ck_assert_uint_eq(t.ends, 0);
 	hr_fd_close(&t.client);
 	go(&t);

@@ -222,8 +222,9 @@ class World:
     def inside(self, *words, **more):
         """Starts a program in the box."""
         return subprocess.Popen(
-            ["nsenter", "-t", str(self.first), "-m", "-n"] + ([] if self.uid == 0 else ["-U", "--preserve-credentials"]) +
-            list(words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True,
+            ["nsenter", "-t", str(self.first), "-m", "-n"] +
+            ([] if self.uid == 0 else ["-U", "--preserve-credentials"]) + list(words),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True,
             cwd="/", **dict(self.change, **more))
 
     def run(self, *words):
