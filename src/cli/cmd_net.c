@@ -2,8 +2,11 @@
 #include "config.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 
 #include <json-c/json.h>
@@ -14,6 +17,7 @@
 #include "cli/commands.h"
 #include "host/config/rules.h"
 #include "host/handle.h"
+#include "host/records/record.h"
 #include "proto/json.h"
 
 #define LINE_MAX_BYTES (1u << 18)
@@ -117,10 +121,24 @@ deny_one(struct json_object *o, const char *entry)
 	    entry);
 }
 
+/* Locks the sandbox's record until the descriptor is closed, so that no change of another process
+ * is lost. */
+static int
+lock(const struct cli *c)
+{
+	HR_FREE char *path = hr_record_path(c->state_dir, c->name, ".json");
+	int fd = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+
+	while (fd >= 0 && flock(fd, LOCK_EX) != 0 && errno == EINTR)
+		;
+	return fd;
+}
+
 static int
 change(struct cli *c, struct hr_sandbox *s, const struct cli_args *a,
     int (*one)(struct json_object *o, const char *entry))
 {
+	HR_CLOSE int locked = lock(c);
 	HR_PUT struct json_object *o = NULL;
 	HR_BUF(text, EGRESS_POLICY_MAX);
 	struct hr_err err = {0};
@@ -185,7 +203,7 @@ put_event(struct hr_buf *b, struct json_object *o)
 	if (hr_json_int_at(o, "port") > 0)
 		hr_buf_addf(b, ":%lld", (long long)hr_json_int_at(o, "port"));
 	put_text(b, "", hr_json_text_or(o, "path", ""));
-	put_text(b, " by ", hr_json_text_or(o, "rule", ""));
+	put_text(b, ": ", hr_json_text_or(o, "rule", ""));
 	if (count > 1)
 		hr_buf_addf(b, " (%lld times)", count);
 }
@@ -314,7 +332,7 @@ test(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	if (c->json)
 		r = cli_done(c, "verdict", good ? "allow" : "deny", "rule", d.rule, NULL);
 	else {
-		hr_buf_addf(&b, "%s by %s\n", good ? "allowed" : "refused", d.rule);
+		hr_buf_addf(&b, "%s: %s\n", good ? "allowed" : "refused", d.rule);
 		r = cli_out_buf(&b);
 	}
 	return r != CLI_OK ? r : good ? CLI_OK : CLI_ERROR;

@@ -88,7 +88,7 @@ renew(struct cli *c, const char *state_dir, const char *sid, const char *name)
 	if (p == NULL)
 		return json == NULL ? CLI_OK : cli_fail(&err);
 	(void)egress_policy_secrets(p, on_secret, &u);
-	if (!u.used || hr_sandbox_set_network(s, json, &err) == 0)
+	if (!u.used || hr_sandbox_set_network(s, NULL, &err) == 0)
 		return CLI_OK;
 	(void)cli_fail(&err);
 	return cli_error("sandbox \"%s\" still uses the old value of \"%s\"", sid, name);

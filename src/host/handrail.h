@@ -207,8 +207,8 @@ int hr_sandbox_web_hosts(struct hr_sandbox *s, char **ret_json, struct hr_err *e
 /* Returns the rules in force for the network of a sandbox, as JSON (handrail-egress(8)), without
  * secrets; *ret_json is NULL if its network has none. */
 int hr_sandbox_network(struct hr_sandbox *s, char **ret_json, struct hr_err *err);
-/* Replaces the rules of a sandbox that has some. After an error the earlier ones are in force.
- * Reads the values of secrets again. */
+/* Replaces the rules of a sandbox that has some (NULL: they stay), and reads the values of their
+ * secrets again. After an error the earlier ones are in force. */
 int hr_sandbox_set_network(struct hr_sandbox *s, const char *json, struct hr_err *err);
 /* Passes the events of the network, refusals and connections, each as a JSON object; `follow` and
  * the end are as with hr_sandbox_logs(). */

@@ -129,7 +129,7 @@ def life(h):
     equal(got, "nameserver 198.18.0.1\n    lo\n")
     events = h.events()
     equal([e["rule"] for e in events if e["verdict"] == "deny" and e.get("name") == "c.example"], ["no rule"], events)
-    equal("refused tcp c.example:%d by no rule" % h.web in h.ok("net", "log"), True)
+    equal("refused tcp c.example:%d: no rule" % h.web in h.ok("net", "log"), True)
     urls = ["http://%s:%d/" % (name, h.web) for name in ("a.example", "c.example")]
     equal([h("net", "test", "default", url).returncode for url in urls], [0, 1])
     equal(h("net", "test", "default", "a.example").returncode, 1, "of another port")
@@ -144,7 +144,9 @@ def life(h):
 
 def changes(h):
     """Entries come and go while the box runs; an error changes nothing."""
-    h.up(h.rules())
+    h.up(h.rules(presets=["npm"]))
+    equal(h("net", "test", "default", "registry.npmjs.org:%d" % h.web).returncode, 0)
+    equal("registry.npmjs.org" in h.ok("net", "show"), True, "the entries of a preset")
     equal(refused(h.get("a.example")), True)
     h.ok("net", "allow", "default", "a.example", "b.example")
     equal((h.get("a.example"), h.get("b.example")), (allowed("a.example"), allowed("b.example")))
@@ -156,6 +158,10 @@ def changes(h):
                         ("is no entry of allowOut", ("deny", "default", "b.example"))):
         h.fails(1, text, "net", *words)
     equal(h.ok("net", "show", "--json"), before)
+    many = [h.popen("net", "allow", "default", "n%d.example" % i) for i in range(6)]
+    equal([(p.communicate(timeout=PATIENCE), p.returncode)[1] for p in many], [0] * 6)
+    allowed_now = json.loads(h.ok("net", "show", "--json"))["allowOut"]
+    equal(len([n for n in allowed_now if re.match("n[0-9]", n)]), 6, "no change is lost")
     h.ok("net", "deny", "default", "192.0.2.0/24")
     equal(json.loads(h.ok("net", "show", "--json"))["denyOut"], ["192.0.2.0/24"])
     listener = ("import socket; s = socket.socket(); s.bind(('0.0.0.0', 4444)); s.listen(); "

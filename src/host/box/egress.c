@@ -441,7 +441,7 @@ hr_box_set_rules(void *self, const char *json, struct hr_err *err)
 	const struct hr_box *b = self;
 	HR_FREE char *dir = path_of(b, BELOW, err);
 	HR_CLOSE int lock = dir != NULL ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	HR_PUT struct json_object *rules = hr_rules_decode(json, strlen(json), err);
+	HR_PUT struct json_object *rules = NULL;
 	HR_BUF(secrets, FILE_MAX);
 	HR_BUF(placeholders, FILE_MAX);
 	HR_BUF(policy, FILE_MAX);
@@ -449,13 +449,18 @@ hr_box_set_rules(void *self, const char *json, struct hr_err *err)
 	struct hr_err e = {0};
 	size_t i;
 
-	if (rules == NULL || dir == NULL)
+	if (dir == NULL)
 		return -1;
 	if (lock < 0 || flock(lock, LOCK_EX) != 0)
 		return hr_err_sys(err, errno, "lock %s", dir);
 	for (i = 0; i < 3; i++)
 		if (get(b, names[i], before[i], err) < 0)
 			return -1;
+	if (json == NULL)
+		json = hr_buf_str(&policy);
+	rules = hr_rules_decode(json, strlen(json), err);
+	if (rules == NULL)
+		return -1;
 	if (put_rules(b, rules, err) == 0 && reload(b, err) == 0)
 		return 0;
 	/* the broker keeps the earlier rules, and one that starts must find the same */
