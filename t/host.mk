@@ -21,11 +21,11 @@ EXTRA_DIST += %D%/e2e/test_egress_broker.py %D%/e2e/lib/egressworld.py
 if BOX
 check_PROGRAMS += %D%/e2e/edge_driver %D%/unit/test_egress_edge
 TESTS += %D%/e2e/test_egress_edge.py %D%/unit/test_egress_edge
-EXTRA_DIST += %D%/e2e/test_egress_edge.py
+EXTRA_DIST += %D%/e2e/lib/edgeserver.py %D%/e2e/test_egress_edge.py
 t_e2e_edge_driver_SOURCES = %D%/e2e/edge_driver.c
 t_e2e_edge_driver_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 t_e2e_edge_driver_LDADD = libegressauthority.la libegress.la $(JSONC_LIBS)
-t_unit_test_egress_edge_SOURCES = %D%/unit/test_egress_edge.c %D%/unit/scratch.h
+t_unit_test_egress_edge_SOURCES = %D%/unit/test_egress_edge.c %D%/unit/lines.h %D%/unit/scratch.h
 t_unit_test_egress_edge_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_egress_edge_LDADD = libegressauthority.la libegress.la $(CHECK_LIBS) $(JSONC_LIBS)
 endif

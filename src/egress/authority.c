@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <openssl/bio.h>
 #include <openssl/bn.h>
@@ -191,23 +192,19 @@ pair_renew(struct pair *p, const struct pair *issuer, const char *name, int days
 	return good ? pair_write(p, false, mode, err) : crypto_failed(err, "make a certificate");
 }
 
-/* Writes the machine's bundle with the authority's certificate, unless the file is newer than
- * both. */
+/* Writes the machine's bundle with the authority's certificate, unless the file is newer than the
+ * bundle. */
 static int
-write_trust(const char *dir, const char *ca, struct hr_err *err)
+write_trust(const char *path, const char *ca, struct hr_err *err)
 {
-	HR_FREE char *path = NULL;
 	HR_BUF(text, BUNDLE_MAX);
-	struct stat trust, own, from = {.st_mtime = 0};
+	struct stat trust, from = {.st_mtime = 0};
 	const size_t n = sizeof(bundles) / sizeof(*bundles);
 	size_t i = 0;
 
 	while (i < n && stat(bundles[i], &from) != 0)
 		i++;
-	if (hr_text_setf(&path, err, "%s/trust.pem", dir) < 0)
-		return -1;
-	if (stat(path, &trust) == 0 && stat(ca, &own) == 0 && trust.st_mtime > from.st_mtime &&
-	    trust.st_mtime >= own.st_mtime)
+	if (stat(path, &trust) == 0 && trust.st_mtime > from.st_mtime)
 		return 0;
 	if (i < n && hr_path_read(bundles[i], &text, err) < 0)
 		return -1;
@@ -226,16 +223,20 @@ egress_authority_make(const char *dir, const char *box, struct hr_err *err)
 	    {0, NULL}};
 	HR_CLEAN(pair_done) struct pair ca = {.key = NULL};
 	HR_FREE char *text = NULL;
+	HR_FREE char *trust = NULL;
 
-	if (hr_text_setf(&text, err, "%s/ca", dir) < 0 || pair_read(&ca, text, err) < 0 ||
+	if (hr_text_setf(&trust, err, "%s/trust.pem", dir) < 0 ||
+	    hr_text_setf(&text, err, "%s/ca", dir) < 0 || pair_read(&ca, text, err) < 0 ||
 	    pair_need_key(&ca, err) < 0)
 		return -1;
-	/* A name of a certificate has at most 64 characters. */
-	if (!pair_valid(&ca, ca.key, CA_SPARE_DAYS) &&
-	    (hr_text_setf(&text, err, "handrail box %.50s", box) < 0 ||
-		pair_renew(&ca, &ca, text, CA_DAYS, 0644, list, err) < 0))
-		return -1;
-	return write_trust(dir, ca.cert_path, err);
+	if (!pair_valid(&ca, ca.key, CA_SPARE_DAYS)) {
+		(void)unlink(trust); /* It has the old certificate, if it is there. */
+		/* A name of a certificate has at most 64 characters. */
+		if (hr_text_setf(&text, err, "handrail box %.50s", box) < 0 ||
+		    pair_renew(&ca, &ca, text, CA_DAYS, 0644, list, err) < 0)
+			return -1;
+	}
+	return write_trust(trust, ca.cert_path, err);
 }
 
 int

@@ -6,18 +6,21 @@ import contextlib
 import gzip
 import json
 import os
-import re
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
+import tempfile
 import threading
 import urllib.parse
+import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib.edgeserver import DRIVER, Answer, Edge  # noqa: E402
+from lib.edgeserver import DRIVER, Answer, Edge, Forwarder  # noqa: E402
+from lib.gitserver import GitServer, make_repository  # noqa: E402
 from lib.host import PATIENCE  # noqa: E402
-from lib.tap import Skip, Tap, equal, skip_all  # noqa: E402
+from lib.tap import Tap, equal, skip_all  # noqa: E402
 
 API, GIT, PLAIN = ("api.test", 443, True), ("git.test", 443, True), ("plain.test", 80, False)
 SECRET = "s3cr$t/\"{;}\\ '${x}+#~é" + "end"
@@ -383,9 +386,7 @@ def servers_certificate():
         equal(e.ask().status, 200)
         e.upstreams[1].context = e.upstreams[2].context
         e.upstreams[1].take()
-        for s in e.upstreams[1].connections:
-            with contextlib.suppress(OSError):
-                s.shutdown(socket.SHUT_RDWR)
+        e.upstreams[1].end_connections()
         a = e.ask()
         equal((a.status, a.text), (502, "network: api.test could not be reached, or its certificate is not valid\n"))
         equal(e.upstreams[1].take(), None)
@@ -440,8 +441,46 @@ def clients():
         equal(done.returncode, 0, done.stderr.decode())
 
 
+def programs():
+    """git clones with the placeholder as its password; Python and Node accept the certificate."""
+    port = Forwarder()
+    with contextlib.closing(port), tempfile.TemporaryDirectory(prefix="handrail-") as top:
+        policy = {"credentials": {"TOKEN": {"secret": "key", "hosts": ["localhost:%d" % port.port]}},
+                  "allowOut": ["localhost:%d" % port.port]}
+        with Edge(policy, [("localhost", port.port, True)], {"key": "the-secret"}, {"TOKEN": PLACEHOLDER}) as e:
+            port.to = e.path("edge/in-1")
+            up = e.upstreams[1]
+            up.answer = reply(b"hello the-secret")
+            url = "https://localhost:%d/" % port.port
+            context = ssl.create_default_context(cafile=e.path("ca.crt"))
+            if hasattr(ssl, "VERIFY_X509_STRICT"):
+                context.verify_flags |= ssl.VERIFY_X509_STRICT
+            with urllib.request.urlopen(url + "python", context=context, timeout=PATIENCE) as answer:
+                equal(answer.read().decode(), "hello " + PLACEHOLDER)
+            equal(up.take().fields["host"], "localhost:%d" % port.port)
+            if shutil.which("node"):
+                done = subprocess.run(["node", "-e", "require('https').get(process.argv[1], r => r.pipe(process.stdout))",
+                                       url + "node"], capture_output=True, timeout=PATIENCE,
+                                      env=dict(os.environ, NODE_EXTRA_CA_CERTS=e.path("ca.crt")))
+                equal((done.stdout.decode(), done.stderr.decode()), ("hello " + PLACEHOLDER, ""))
+                up.take()
+            repository = os.path.join(top, "r.git")
+            make_repository(repository)
+            with GitServer(top, {"x-access-token": "the-secret", "git": "the-secret"}, smart=True) as server:
+                up.relay = server.http.server_address[1]
+                up.end_connections()
+                env = dict(os.environ, GIT_SSL_CAINFO=e.path("ca.crt"), GIT_CONFIG_GLOBAL="/dev/null", GIT_TERMINAL_PROMPT="0")
+                for user in ("x-access-token", "git"):
+                    clone = os.path.join(top, "clone-" + user)
+                    done = subprocess.run(["git", "clone", "-q", url.replace("//", "//%s:%s@" % (user, PLACEHOLDER)) +
+                                           "r.git", clone], capture_output=True, timeout=PATIENCE, env=env)
+                    equal((done.returncode, done.stderr.decode()), (0, ""))
+                    with open(os.path.join(clone, "file")) as f:
+                        equal(f.read(), "in main\n")
+
+
 CASES = [methods_and_paths, other_hosts, smuggled, headers_set, placeholders, two_credentials, scrubbed, scrubbed_headers,
-         streams, uploads, websockets, servers_certificate, no_second_try, log, clients]
+         streams, uploads, websockets, servers_certificate, no_second_try, log, clients, programs]
 
 
 def main():

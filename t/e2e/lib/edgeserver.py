@@ -43,6 +43,53 @@ def read_body(f, fields):
     return f.read(int(fields.get("content-length", 0)))
 
 
+def pump(a, b):
+    """Copies both ways until one of the two ends."""
+    def copy(source, to):
+        try:
+            while True:
+                piece = source.recv(65536)
+                if not piece:
+                    break
+                to.sendall(piece)
+        except OSError:
+            pass
+        for s in (source, to):
+            try:
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+    t = threading.Thread(target=copy, args=(a, b), daemon=True)
+    t.start()
+    copy(b, a)
+    t.join()
+    a.close()
+    b.close()
+
+
+class Forwarder:
+    """A port of this machine for clients that know no Unix sockets; Forwarder.to is the socket's path."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port, self.to = self.listener.getsockname()[1], None
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                s = self.listener.accept()[0]
+            except OSError:
+                return
+            other = socket.socket(socket.AF_UNIX)
+            other.connect(self.to)
+            threading.Thread(target=pump, args=(s, other), daemon=True).start()
+
+    def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
 class Request:
     def __init__(self, lines, body):
         self.line = lines[0]
@@ -57,6 +104,7 @@ class Upstream:
 
     def __init__(self, path, context):
         self.context, self.requests, self.connections = context, [], []
+        self.relay = None  # a port that answers instead
         self.heads = queue.Queue()  # of requests whose body may still come
         self.answer = lambda r, f: f.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n")
         self.listener = socket.socket(socket.AF_UNIX)
@@ -80,6 +128,8 @@ class Upstream:
             if self.context:
                 s = self.context.wrap_socket(s, server_side=True)
                 self.connections.append(s)
+            if self.relay:
+                return pump(s, socket.create_connection(("127.0.0.1", self.relay)))
             f = s.makefile("rwb")
             while True:
                 lines = read_head(f)
@@ -107,6 +157,13 @@ class Upstream:
         if len(got) > 1:
             raise AssertionError("%d requests: %s" % (len(got), [r.line for r in got]))
         return got[0] if got else None
+
+    def end_connections(self):
+        for s in self.connections:
+            try:
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
 
     def close(self):
         if self.listener.fileno() >= 0:
