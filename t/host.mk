@@ -71,7 +71,7 @@ noinst_PROGRAMS += %D%/fuzz/fuzz_egress_policy %D%/fuzz/fuzz_egress_wire
 endif
 EXTRA_DIST += %D%/corpus/egress/README %D%/corpus/egress/decisions.jsonl %D%/fuzz/seeds/egress_policy.txt \
 	%D%/fuzz/seeds/egress_wire.txt
-t_unit_test_egress_policy_SOURCES = %D%/unit/test_egress_policy.c %D%/unit/lines.h
+t_unit_test_egress_policy_SOURCES = %D%/unit/test_egress_policy.c %D%/unit/lines.h %D%/unit/scratch.h
 t_unit_test_egress_policy_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_egress_policy_LDADD = libegress.la $(CHECK_LIBS)
 t_unit_test_egress_wire_SOURCES = %D%/unit/test_egress_wire.c %D%/unit/lines.h

@@ -171,8 +171,8 @@ egress_policy_name(
 
 /* Finds the entry that allows an address, and the one that denies it, the longest range first. A
  * private address is only allowed by a range without public ones. For an address of a name
- * (`named`), whose port is allowed already, an entry without a port is about every port, and a
- * denied range of everything is none, since allow beats deny. Port 0: all entries are about it. */
+ * (`named`), whose port is allowed already, an entry without a port is about every port, and
+ * 0.0.0.0/0 does not deny, since allow beats deny. Port 0: all entries are about it. */
 static void
 by_range(const struct egress_policy *p, const struct policy_range *a, int port, bool named,
     const struct policy_entry **allow, const struct policy_entry **deny)
@@ -192,7 +192,7 @@ by_range(const struct egress_policy *p, const struct policy_range *a, int port, 
 		n = policy_find(p, &r, sizeof(r));
 		if (n == NULL)
 			continue;
-		if (*deny == NULL && !(named && length == 0))
+		if (*deny == NULL && !(named && a->version == 4 && length == 0))
 			*deny = n->deny;
 		if (private && !policy_is_private(&r))
 			continue;

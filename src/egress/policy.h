@@ -48,7 +48,7 @@ void egress_policy_address(
     const struct egress_policy *p, struct in_addr a, int port, struct egress_decision *ret);
 
 /* Returns true if a connection to a name may go to this address and port (0: any): allowOut has the
- * address, or it is public and no range of denyOut but that of all addresses contains it. A private
+ * address, or it is public and no range of denyOut but 0.0.0.0/0 contains it. A private
  * address must be in a range that has only such. An entry without a port is about every port. */
 bool egress_policy_result(const struct egress_policy *p, const struct sockaddr *a);
 

@@ -107,10 +107,7 @@ ports_of(struct reading *r, struct json_object *list, struct policy_ports *ret)
 	if (hr_json_type(list) != HR_PY_LIST || n == 0)
 		return bad(r, "must be a list of at least one port");
 	for (i = 0; i < n; i++)
-		if (add_port(r, ret,
-			hr_json_type(hr_json_entry(list, i)) == HR_PY_INT
-			    ? hr_json_int(hr_json_entry(list, i))
-			    : 0) < 0)
+		if (add_port(r, ret, hr_json_int(hr_json_entry(list, i))) < 0)
 			return -1;
 	return 0;
 }

@@ -13,6 +13,9 @@
 #include "egress/policy_int.h"
 #include "lines.h"
 #include "proto/json.h"
+#include "scratch.h"
+
+#define IDENTIFIER 64 /* maximum bytes of the name of a secret or a variable */
 
 static char presets[512];
 
@@ -169,6 +172,7 @@ static const struct {
     {RULE("{\"methods\":[\"*\"]}"), "must be a method"},
     {RULE("{\"paths\":[\"/a\\\\b\"]}"), "a path must"},
     {RULE("{\"paths\":[\"/a#b\"]}"), "a path must"},
+    {RULE("{\"paths\":[\"/a\\u007f\"]}"), "a path must"},
     {RULE("{\"paths\":[\"x\"]}"), "a path must begin with / or *"},
     {RULE("{\"paths\":[\"/a b\"]}"), "a path must"},
     {RULE("{\"paths\":[\"/a?b\"]}"), "a path must"},
@@ -254,6 +258,70 @@ START_TEST(long_entries)
 }
 END_TEST
 
+START_TEST(bounds)
+{
+	char name[IDENTIFIER + 2], text[512];
+	struct egress_policy *p;
+	struct hr_err err;
+	size_t n;
+
+	p = policy_of("{\"ports\":[1,65535],\"allowOut\":[\"a.org\",\"a.org:1\",\"a.org:65535\"]}");
+	egress_policy_free(p);
+	for (n = IDENTIFIER; n <= IDENTIFIER + 1; n++) {
+		memset(name, 'a', n);
+		name[n] = '\0';
+		(void)snprintf(text, sizeof(text),
+		    "{\"rules\":{\"a.org\":[{\"transform\":{\"headers\":{\"X\":\"${secrets.%s}\"}}}"
+		    "]}}",
+		    name);
+		p = read_it(text, strlen(text), &err);
+		ck_assert((p != NULL) == (n == IDENTIFIER));
+		egress_policy_free(p);
+		(void)snprintf(text, sizeof(text),
+		    "{\"credentials\":{\"%s\":{\"secret\":\"%s\",\"hosts\":[\"a.org\"]}}}", name,
+		    name);
+		p = read_it(text, strlen(text), &err);
+		ck_assert((p != NULL) == (n == IDENTIFIER));
+		egress_policy_free(p);
+	}
+}
+END_TEST
+
+static const struct {
+	const char *text, *named; /* NULL: no error */
+} files[] = {
+    {"{\"description\":\"x\",\"allowOut\":[\"a.org\"]}", NULL},
+    {"", "only"},
+    {"{", "only"},
+    {"[1,2]", "only"},
+    {"{\"description\":\"x\"}", "only"},
+    {"{\"allowOut\":[\"a.org\"]}", "only"},
+    {"{\"description\":\"x\",\"allow\":[\"a.org\"]}", "only"},
+    {"{\"text\":\"x\",\"allowOut\":[\"a.org\"]}", "only"},
+    {"{\"description\":1,\"allowOut\":[\"a.org\"]}", "only"},
+    {"{\"description\":\"x\",\"allowOut\":[\"a.org\"],\"denyOut\":[]}", "only"},
+    {"{\"description\":\"x\",\"allowOut\":[\"a\\u0000\"]}", "only"},
+    {"{\"description\":\"x\",\"allowOut\":\"a.org\"}", "try.json: must be a list"},
+    {"{\"description\":\"x\",\"allowOut\":[\"*\"]}", "try.json: entry 1: must not"},
+};
+
+START_TEST(preset_files)
+{
+	HR_PUT struct json_object *o = json_tokener_parse("{\"presets\":[\"try\"]}");
+	struct hr_err err = {0};
+	struct egress_policy *p;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "%s/try.json", scratch);
+	ck_assert_int_eq(
+	    hr_path_write(path, files[_i].text, strlen(files[_i].text), 0600, NULL), 0);
+	p = egress_policy_read(o, scratch, &err);
+	ck_assert_msg((p != NULL) == (files[_i].named == NULL), "%s", files[_i].text);
+	ck_assert_msg(p != NULL || strstr(err.msg, files[_i].named) != NULL, "%s", err.msg);
+	egress_policy_free(p);
+}
+END_TEST
+
 START_TEST(presets_unavailable)
 {
 	HR_PUT struct json_object *o = json_tokener_parse("{\"presets\":[\"pypi\"]}");
@@ -289,11 +357,11 @@ START_TEST(names)
 		const char *text, *name; /* NULL: none */
 	} rows[] = {{"a", "a"}, {"A.b-C_d.E.", "a.b-c_d.e"},
 	    {"xn--bcher-kva.de", "xn--bcher-kva.de"}, {"_dmarc.a.org", "_dmarc.a.org"},
-	    {"1.a", "1.a"}, {"a.1b", "a.1b"}, {"a.0xg", "a.0xg"}, {"", NULL}, {".", NULL},
-	    {"a..", NULL}, {".a", NULL}, {"a..b", NULL}, {"a b", NULL}, {"a/b", NULL},
-	    {"a:1", NULL}, {"*.a", NULL}, {"a\n", NULL}, {"a\xc3\xbc", NULL}, {"-a", NULL},
-	    {"a.1", NULL}, {"1.2.3.4", NULL}, {"a.0x1F.", NULL}, {"0x", NULL}, {"[::1]", NULL},
-	    {"a\\b", NULL}, {"a%2eb", NULL}};
+	    {"1.a", "1.a"}, {"a.1b", "a.1b"}, {"a.0xg", "a.0xg"}, {"a.0a5", "a.0a5"},
+	    {"a.1x2", "a.1x2"}, {"", NULL}, {".", NULL}, {"a..", NULL}, {".a", NULL},
+	    {"a..b", NULL}, {"a b", NULL}, {"a/b", NULL}, {"a:1", NULL}, {"*.a", NULL},
+	    {"a\n", NULL}, {"a\xc3\xbc", NULL}, {"-a", NULL}, {"a.1", NULL}, {"1.2.3.4", NULL},
+	    {"a.0x1F.", NULL}, {"0x", NULL}, {"[::1]", NULL}, {"a\\b", NULL}, {"a%2eb", NULL}};
 	char ret[EGRESS_NAME_MAX + 1], longest[300];
 	size_t i;
 
@@ -394,7 +462,7 @@ START_TEST(results_named)
 
 	p = policy_of("{\"allowOut\":[\"a.org\"],\"denyOut\":[\"0.0.0.0/0\",\"::/0\","
 		      "\"93.184.0.0/16\"]}");
-	ck_assert(result(p, "1.2.3.4", 443) && result(p, "2a00::1", 443));
+	ck_assert(result(p, "1.2.3.4", 443) && !result(p, "2a00::1", 443));
 	ck_assert(!result(p, "93.184.216.34", 443) && !result(p, "::ffff:93.184.216.34", 443));
 	ck_assert(!result(p, "10.0.0.1", 443));
 	egress_policy_free(p);
@@ -579,13 +647,15 @@ END_TEST
 
 START_TEST(colliding_names)
 {
+	static const char *const ends[] = {",\"%s\"]}", "],\"rules\":{\"%s\":[{}]}}",
+	    "],\"credentials\":{\"T\":{\"secret\":\"s\",\"hosts\":[\"%s\"]}}}"};
 	struct egress_policy *p = policy_of("{}"), *whole;
 	struct policy_node *n = NULL;
 	struct hr_err err = {0};
 	HR_BUF(b, 1 << 20);
 	char key[32];
 	uint64_t h;
-	size_t i, found;
+	size_t i, found, last;
 
 	hr_buf_adds(&b, "{\"allowOut\":[\"a\"");
 	for (i = found = 0; found < POLICY_CHAIN_MAX + 1; i++) {
@@ -598,10 +668,15 @@ START_TEST(colliding_names)
 		ck_assert_msg((n != NULL) == (++found <= POLICY_CHAIN_MAX), "%zu", found);
 	}
 	ck_assert_int_eq(err.code, HR_E_TOOLARGE);
-	hr_buf_adds(&b, "]}");
-	whole = read_it(b.p, b.len, &err);
-	ck_assert_ptr_null(whole);
-	ck_assert_msg(strstr(err.msg, "chosen to slow it down") != NULL, "%s", err.msg);
+	last = b.len - strlen(key) - 3; /* `key` is one too many: as an entry, and as a host */
+	for (i = 0; i < 3; i++) {
+		b.len = last;
+		hr_buf_addf(&b, ends[i], key);
+		whole = read_it(b.p, b.len, &err);
+		ck_assert_ptr_null(whole);
+		ck_assert_msg(
+		    strstr(err.msg, "chosen to slow it down") != NULL, "%s: %s", b.p, err.msg);
+	}
 	egress_policy_free(p);
 }
 END_TEST
@@ -640,6 +715,9 @@ main(void)
 	tcase_add_test(t, decisions);
 	tcase_add_loop_test(t, errors, 0, (int)(sizeof(wrong) / sizeof(*wrong)));
 	tcase_add_test(t, long_entries);
+	tcase_add_test(t, bounds);
+	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
+	tcase_add_loop_test(t, preset_files, 0, (int)(sizeof(files) / sizeof(*files)));
 	tcase_add_test(t, presets_unavailable);
 	tcase_add_test(t, all_presets);
 	tcase_add_test(t, names);

@@ -104,6 +104,13 @@ START_TEST(longest_question)
 	b.len -= 5;
 	hr_buf_add(&b, BYTES("\1a\0\0\1\0\1"));
 	ck_assert(!dns(b.p, b.len, &q)); /* 257 bytes */
+	b.len = 12;
+	hr_buf_addc(&b, 63); /* the longest label */
+	for (i = 0; i < 63; i++)
+		hr_buf_addc(&b, 'a');
+	hr_buf_add(&b, BYTES("\0\0\1\0\1"));
+	ck_assert(dns(b.p, b.len, &q));
+	ck_assert_uint_eq(strlen(q.name), 63);
 }
 END_TEST
 
@@ -297,6 +304,9 @@ START_TEST(bad_greetings)
 	hr_buf_reset(&e);
 	hr_buf_add(&e, BYTES("\0\x2B\0\4\3")); /* an extension beyond the end */
 	ck_assert_int_eq(hello_with(&e, name), -1);
+	hr_buf_reset(&e);
+	hr_buf_addc(&e, 0); /* half a type */
+	ck_assert_int_eq(hello_with(&e, name), -1);
 
 	ck_assert_int_eq(egress_hello_name(BYTES("GET / HTTP/1.1\r\n"), name), -1);
 	ck_assert_int_eq(egress_hello_name(BYTES("\x17\3\1"), name), -1);
@@ -417,7 +427,7 @@ START_TEST(no_connect)
 	    "CONNECT a: HTTP/1.1\r\n\r\n", "CONNECT a:0 HTTP/1.1\r\n\r\n",
 	    "CONNECT :1 HTTP/1.1\r\n\r\n", "CONNECT a:1:1 HTTP/1.1\r\n\r\n",
 	    "CONNECT a:1 HTTP/2.0\r\n\r\n", "CONNECT a:1 HTTP/1.2\r\n\r\n",
-	    "CONNECT a:1 HTTP/1.1 \r\n\r\n", "CONNECT a:1\r\n\r\n",
+	    "CONNECT a:1 HTTP/1.11\r\n\r\n", "CONNECT a:1 HTTP/1.1 \r\n\r\n", "CONNECT a:1\r\n\r\n",
 	    "CONNECT a:1 x HTTP/1.1\r\n\r\n", "CONNECT a:1 HTTP/1.1\nX: y\r\n\r\n",
 	    "CONNECT a:1 HTTP/1.1\r\nX\r\n\r\n", "CONNECT a:1 HTTP/1.1\r\n X: y\r\n\r\n",
 	    "CONNECT a:1 HTTP/1.1\r\nA: b\r\n\tX: y\r\n\r\n", "CONNECT a:1 HTTP/1.1\r\n: y\r\n\r\n",
