@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The edge of a box: nginx with the configuration of src/egress/edge.c, and the certificates of src/egress/authority.c."""
+"""The edge of a box: nginx with the configuration of src/egress/edge.c, and certificates of src/egress/authority.c."""
 
 import base64
 import contextlib
@@ -7,7 +7,7 @@ import gzip
 import json
 import os
 import shutil
-import socket
+import signal
 import ssl
 import subprocess
 import sys
@@ -57,7 +57,8 @@ def methods_and_paths():
                 ("PUT", "/repos/me/x", 403, 0), ("GET", "/repos/you/../me/x", 400, 0), ("GET", "/axxbxxc", 200, 1),
                 ("GET", "/abc", 200, 1), ("GET", "/acb", 403, 0), ("GET", "/abcd", 403, 0), ("GET", "/abbcc", 200, 1),
                 ("POST", "/admin/x", 403, 2), ("POST", "/%61dmin/x", 403, 2), ("POST", "//admin/x", 403, 2),
-                ("POST", "/x(y|z)$", 200, 3), ("POST", "/xy", 403, 0), ("POST", "/q.r", 200, 3), ("POST", "/qxr", 403, 0),
+                ("POST", "/x(y|z)$", 200, 3), ("POST", "/xy", 403, 0), ("POST", "/q.r", 200, 3),
+                ("POST", "/qxr", 403, 0),
                 ("POST", "/all%20of%20it", 200, 3), ("POST", "/x?/admin/", 403, 0), ("POST", "/all\xff\xfe", 200, 3),
                 ("POST", "/all/%2E%2e/admin/x", 400, 0), ("POST", "/all/.%2e", 400, 0), ("POST", "/all/.", 400, 0),
                 ("POST", "/all/..;a=b/x", 400, 0), ("POST", "/all%2f..%2fx", 400, 0), ("POST", "/all\\x", 400, 0),
@@ -94,8 +95,8 @@ def other_hosts():
             equal(e.upstreams[number].take().target, "/y?z")
             for target, host in (("http://other.test/", "api.test"), ("http://api.test/", "other.test"),
                                  ("http://api.test@other.test/", "api.test")):
-                status = Answer(e.raw(("GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % (target, host)).encode(),
-                                      number)).status
+                text = "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % (target, host)
+                status = Answer(e.raw(text.encode(), number)).status
                 equal(status in (400, 421), True, target)
                 equal(e.upstreams[number].take(), None)
             refused(Answer(e.raw(b"GET / HTTP/1.0\r\n\r\n", number)), 421, e, number)
@@ -147,8 +148,9 @@ def smuggled():
             e.raw((data + "GET /end HTTP/1.1\r\nHost: api.test\r\nConnection: close\r\n\r\n").encode("latin-1"))
             for r in e.upstreams[1].requests:
                 equal((r.target, r.fields["host"]), ("/ok", "api.test"), data)
-                equal([x for x in r.lines if x.split(":")[0].lower() in ("upgrade", "transfer-encoding", "content-length")],
-                      [x for x in r.lines if x in ("Transfer-Encoding: chunked", "Content-Length: %d" % len(r.body))], data)
+                lengths = ("Transfer-Encoding: chunked", "Content-Length: %d" % len(r.body))
+                equal([x for x in r.lines if x[:7].lower() in ("upgrade", "transfe", "content") and x not in lengths],
+                      [], data)
             e.upstreams[1].requests = []
         equal(Answer(e.raw((head + "Content-Length: 0\r\nConnection: close\r\n\r\n").encode())).status, 200)
         got = e.upstreams[1].take()
@@ -160,8 +162,9 @@ def smuggled():
 
 def headers_set():
     odd = "a\"b\\c${secrets.key}$d{e;f}'g $e ${secrets.key} #\\"
-    with Edge(rules({"paths": ["/one"], "transform": {"headers": {"Authorization": "Bearer ${secrets.key}", "X-Odd": odd}}},
-                    {"paths": ["/two"], "transform": {"headers": {"x-odd": "second"}}}, {}), [API], {"key": SECRET}) as e:
+    one = {"paths": ["/one"], "transform": {"headers": {"Authorization": "Bearer ${secrets.key}", "X-Odd": odd}}}
+    two = {"paths": ["/two"], "transform": {"headers": {"x-odd": "second"}}}
+    with Edge(rules(one, two, {}), [API], {"key": SECRET}) as e:
         e.ask("GET", "/one", Authorization="mine", X_Odd="mine", X_More="mine")
         got = e.upstreams[1].take()
         equal(got.fields["authorization"], ("Bearer " + SECRET).encode().decode("latin-1"))
@@ -179,7 +182,8 @@ def headers_set():
 def placeholders():
     wire = SECRET.encode().decode("latin-1")
     with credential() as e:
-        for name in ("Authorization", "X-Api-Key", "Api-Key", "Private-Token", "X-Auth-Token", "X-GitHub-Token", "Cookie"):
+        for name in ("Authorization", "X-Api-Key", "Api-Key", "Private-Token", "X-Auth-Token", "X-GitHub-Token",
+                     "Cookie"):
             e.ask(**{name: "a" + PLACEHOLDER + "b"})
             equal(e.upstreams[1].take().fields[name.lower()], "a" + wire + "b", name)
             e.ask(number=2, **{name: "a" + PLACEHOLDER + "b"})
@@ -210,8 +214,9 @@ def placeholders():
 def two_credentials():
     """Of one host, in one query and one cookie."""
     other = "ph_" + "f" * 36
-    with Edge({"credentials": {"ID": {"secret": "id", "hosts": ["api.test"]}, "KEY": {"secret": "key", "hosts": ["api.test"]},
-                               "NONE": {"secret": "key", "hosts": ["api.test"]}}, "allowOut": ["api.test"]},
+    hosts = ["api.test"]
+    with Edge({"credentials": {"ID": {"secret": "id", "hosts": hosts}, "KEY": {"secret": "key", "hosts": hosts},
+                               "NONE": {"secret": "key", "hosts": hosts}}, "allowOut": hosts},
               [API], {"id": "the-secret-id", "key": "the-secret-key"}, {"ID": PLACEHOLDER, "KEY": other}) as e:
         e.ask("GET", "/?id=%s&key=%s" % (PLACEHOLDER, other), Cookie="a=%s; b=%s" % (other, PLACEHOLDER))
         got = e.upstreams[1].take()
@@ -272,7 +277,8 @@ def scrubbed():
                 up.answer = reply(b"packed", "Content-Encoding: " + packed)
                 for more in ({}, {"Accept-Encoding": packed}):
                     a = e.ask(Authorization=PLACEHOLDER, **more)
-                    equal((a.status, "packed form" in a.text, a.fields.get("content-encoding")), (502, True, None), packed)
+                    equal((a.status, "packed form" in a.text), (502, True), packed)
+                    equal("content-encoding" in a.fields, False)
                     got = up.take()
                     equal([x for x in ("accept-encoding", "range", "if-range") if x in got.fields], [])
             up.answer = reply(b"part")
@@ -317,8 +323,9 @@ def streams():
                     raise AssertionError("the first event did not arrive")
                 f.write(b"4\r\nlast\r\n0\r\n\r\n")
             e.upstreams[number].answer = events
+            name = e.hosts[number - 1][0].encode()
             with e.open(number) as s:
-                s.sendall(b"GET /events HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % e.hosts[number - 1][0].encode())
+                s.sendall(b"GET /events HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % name)
                 got = b""
                 while b"data: first\n\n" not in got:
                     piece = s.recv(4096)
@@ -420,7 +427,43 @@ def log():
         e.upstreams[1].answer = lambda r, f: "close"  # errors of nginx have the target with its secrets
         e.ask("GET", "/?" + PLACEHOLDER)
         with open(e.path("stderr")) as f:
-            equal(f.read(), "")
+            equal([x for x in f if "[warn]" not in x], [])
+
+
+def reloaded():
+    """A changed configuration holds for the next request; a stream that is open goes on."""
+    secrets = {"key": "the-first-key"}
+    with Edge(rules({"transform": {"headers": {"X-Key": "${secrets.key}"}}}, {"paths": ["/*"]}), [API], secrets) as e:
+        e.ask()
+        equal(e.upstreams[1].take().fields["x-key"], "the-first-key")
+        more = threading.Event()
+
+        def slow(r, f):
+            f.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhead\n")
+            f.flush()
+            if more.wait(PATIENCE):
+                f.write(b"tail\n")
+        e.upstreams[1].answer = slow
+        with e.open() as s:
+            s.sendall(b"GET / HTTP/1.1\r\nHost: api.test\r\n\r\n")
+            got = b""
+            while b"head\n" not in got:
+                got += s.recv(4096)
+            e.upstreams[1].answer = reply()
+            e.configure(rules({"methods": ["GET"], "transform": {"headers": {"X-Key": "${secrets.key}"}}}),
+                        {"key": "the-second-key"}, {})
+            e.process.send_signal(signal.SIGHUP)
+            e.upstreams[1].requests = []
+            key = None
+            while key != "the-second-key":  # a worker of before may take connections until it has its signal
+                e.ask()
+                key = e.upstreams[1].take().fields["x-key"]
+            equal(e.ask("PUT", "/", body=b"").status, 403)
+            more.set()
+            while b"tail\n" not in got:
+                piece = s.recv(4096)
+                equal(bool(piece), True, got)
+                got += piece
 
 
 def clients():
@@ -431,13 +474,18 @@ def clients():
         for version in ("--http1.1", "--http2"):
             done = subprocess.run(curl + [version, "-w", " %{http_version}", "https://api.test/x"], capture_output=True,
                                   timeout=PATIENCE)
-            equal((done.stdout.decode(), done.stderr.decode()), ("hello 2" if "2" in version else "hello 1.1", ""), version)
+            equal((done.stdout, done.stderr), (b"hello 2" if "2" in version else b"hello 1.1", b""), version)
             equal(e.upstreams[1].take().line, "GET /x HTTP/1.1")
+            done = subprocess.run(curl + [version, "-T", DRIVER, "https://api.test/upload"], capture_output=True,
+                                  timeout=PATIENCE)
+            with open(DRIVER, "rb") as f:
+                equal(e.upstreams[1].take().body == f.read(), True)
         done = subprocess.run(curl + ["--http2", "-H", "Host: other.test", "https://api.test/x"], capture_output=True)
         equal(done.stdout, b"network: GET api.test/x was refused: not a request to api.test\n")
         equal(e.upstreams[1].take(), None)
-        done = subprocess.run(["openssl", "verify", "-x509_strict", "-CAfile", e.path("ca.crt"), "-purpose", "sslserver",
-                               "-verify_hostname", "api.test", e.path("certs/api.test.crt")], capture_output=True)
+        done = subprocess.run(["openssl", "verify", "-x509_strict", "-CAfile", e.path("ca.crt"), "-purpose",
+                               "sslserver", "-verify_hostname", "api.test", e.path("certs/api.test.crt")],
+                              capture_output=True)
         equal(done.returncode, 0, done.stderr.decode())
 
 
@@ -459,8 +507,8 @@ def programs():
                 equal(answer.read().decode(), "hello " + PLACEHOLDER)
             equal(up.take().fields["host"], "localhost:%d" % port.port)
             if shutil.which("node"):
-                done = subprocess.run(["node", "-e", "require('https').get(process.argv[1], r => r.pipe(process.stdout))",
-                                       url + "node"], capture_output=True, timeout=PATIENCE,
+                script = "require('https').get(process.argv[1], r => r.pipe(process.stdout))"
+                done = subprocess.run(["node", "-e", script, url + "node"], capture_output=True, timeout=PATIENCE,
                                       env=dict(os.environ, NODE_EXTRA_CA_CERTS=e.path("ca.crt")))
                 equal((done.stdout.decode(), done.stderr.decode()), ("hello " + PLACEHOLDER, ""))
                 up.take()
@@ -469,18 +517,21 @@ def programs():
             with GitServer(top, {"x-access-token": "the-secret", "git": "the-secret"}, smart=True) as server:
                 up.relay = server.http.server_address[1]
                 up.end_connections()
-                env = dict(os.environ, GIT_SSL_CAINFO=e.path("ca.crt"), GIT_CONFIG_GLOBAL="/dev/null", GIT_TERMINAL_PROMPT="0")
+                env = dict(os.environ, GIT_SSL_CAINFO=e.path("ca.crt"), GIT_CONFIG_GLOBAL="/dev/null",
+                           GIT_TERMINAL_PROMPT="0")
                 for user in ("x-access-token", "git"):
                     clone = os.path.join(top, "clone-" + user)
-                    done = subprocess.run(["git", "clone", "-q", url.replace("//", "//%s:%s@" % (user, PLACEHOLDER)) +
-                                           "r.git", clone], capture_output=True, timeout=PATIENCE, env=env)
+                    of_user = url.replace("//", "//%s:%s@" % (user, PLACEHOLDER))
+                    done = subprocess.run(["git", "clone", "-q", of_user + "r.git", clone], capture_output=True,
+                                          timeout=PATIENCE, env=env)
                     equal((done.returncode, done.stderr.decode()), (0, ""))
                     with open(os.path.join(clone, "file")) as f:
                         equal(f.read(), "in main\n")
 
 
-CASES = [methods_and_paths, other_hosts, smuggled, headers_set, placeholders, two_credentials, scrubbed, scrubbed_headers,
-         streams, uploads, websockets, servers_certificate, no_second_try, log, clients, programs]
+CASES = [methods_and_paths, other_hosts, smuggled, headers_set, placeholders, two_credentials, scrubbed,
+         scrubbed_headers, streams, uploads, websockets, servers_certificate, no_second_try, log, reloaded, clients,
+         programs]
 
 
 def main():

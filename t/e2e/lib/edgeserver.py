@@ -1,5 +1,5 @@
-"""A box's edge: the real nginx with a generated configuration, the servers of the network as sockets that record what they
-are sent, and clients that write bytes of their own."""
+"""A box's edge: the real nginx with a generated configuration, the servers of the network as sockets that record
+requests, and clients that write bytes of their own."""
 
 import json
 import os
@@ -216,16 +216,19 @@ class Edge:
         self.log.bind(self.path("edge/log"))
         self.log.settimeout(PATIENCE)
         os.chmod(self.path("edge/log"), 0o666)
-        self.write("policy.json", policy)
-        self.write("secrets.json", secrets)
-        self.write("placeholders.json", placeholders)
-        self.drive("config", self.path("policy.json"), self.path("secrets.json"), self.path("placeholders.json"),
-                   self.dir, *[x for i, (name, port, tls) in enumerate(hosts, 1)
-                               for x in (str(i), name, str(port), "s" if tls else "p")])
+        self.configure(policy, secrets, placeholders)
         self.start()
 
     def path(self, name):
         return os.path.join(self.dir, name)
+
+    def configure(self, policy, secrets, placeholders):
+        self.write("policy.json", policy)
+        self.write("secrets.json", secrets)
+        self.write("placeholders.json", placeholders)
+        self.drive("config", self.path("policy.json"), self.path("secrets.json"), self.path("placeholders.json"),
+                   self.dir, *[x for i, (name, port, tls) in enumerate(self.hosts, 1)
+                               for x in (str(i), name, str(port), "s" if tls else "p")])
 
     def write(self, name, value):
         with open(self.path(name), "w") as f:
