@@ -350,6 +350,12 @@ hr_tunnel_new(struct hr_loop *loop, const struct hr_tunnel_with *with, struct hr
 }
 
 void
+hr_tunnel_no_resets(struct hr_tunnel *t)
+{
+	t->with.resets = false;
+}
+
+void
 hr_tunnel_lead(struct hr_tunnel *t, int server)
 {
 	t->server = t->up.to = t->down.from = server;

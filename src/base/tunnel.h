@@ -48,6 +48,9 @@ void hr_tunnel_free(struct hr_tunnel *t);
 /* Does the same with a reset (RST), so that no client takes the end for that of an answer. */
 void hr_tunnel_reset(struct hr_tunnel *t);
 
+/* Makes a broken connection end the other one in order from now on. */
+void hr_tunnel_no_resets(struct hr_tunnel *t);
+
 /* Sets the server's non-blocking socket, which may still be connecting, and owns it. The server's
  * bytes pass at once, those of the client after HR_TUNNEL_PASS. Outside `look` the tunnel may end
  * in this call. */

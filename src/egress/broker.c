@@ -317,7 +317,12 @@ egress_broker_run(struct egress_held *h, struct hr_err *err)
 		if (add_listener(&b, h->listeners[i], err) < 0)
 			return -1;
 	b.inspect = egress_inspect_new(&b, err);
-	if (b.inspect == NULL || egress_broker_reload(&b, err) < 0)
+	if (b.inspect == NULL)
 		return -1;
+	if (egress_broker_reload(&b, err) < 0) {
+		egress_log_add(
+		    b.log, &(const struct egress_event){.kind = "error", .rule = err->msg});
+		return -1;
+	}
 	return hr_loop_run(b.loop, err);
 }

@@ -87,8 +87,9 @@ struct egress_wait {
 
 struct egress_inspect *egress_inspect_new(struct egress_broker *b, struct hr_err *err);
 
-/* Waits until nginx serves that host; never calls the function within this call. */
-void egress_inspect(
+/* Waits until nginx serves that host; never calls the function within this call. Returns false if
+ * there are too many hosts. */
+bool egress_inspect(
     struct egress_inspect *i, struct egress_wait *w, const char *name, int port, bool tls);
 void egress_inspect_cancel(struct egress_wait *w);
 

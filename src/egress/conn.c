@@ -223,6 +223,8 @@ on_inspected(void *arg, int fd, const char *why)
 	struct egress_conn *c = arg;
 
 	if (fd >= 0) {
+		/* nginx closes with bytes unread after an early answer, which must arrive */
+		hr_tunnel_no_resets(c->tunnel);
 		hr_tunnel_lead(c->tunnel, fd);
 		return;
 	}
@@ -246,9 +248,10 @@ let_pass(struct egress_conn *c, bool tls)
 {
 	settled(c);
 	c->phase = PASSES;
-	if (c->verdict == EGRESS_INSPECT)
-		egress_inspect(c->b->inspect, &c->inspected, c->name, c->port, tls);
-	return HR_TUNNEL_PASS;
+	return c->verdict != EGRESS_INSPECT ||
+		       egress_inspect(c->b->inspect, &c->inspected, c->name, c->port, tls)
+		   ? HR_TUNNEL_PASS
+		   : over(c, "too many hosts have rules for requests");
 }
 
 /* Checks that a TLS greeting names the host for which the verdict is. */

@@ -9,6 +9,7 @@
 #include <json-c/json_object.h>
 
 #include "base/fd.h"
+#include "base/process/pid.h"
 #include "base/tunnel.h"
 #include "egress/broker_int.h"
 #include "proto/json.h"
@@ -46,8 +47,9 @@ hand_over(struct egress_client *c)
 	size_t i;
 	char byte;
 
-	/* a keeper that lives would start another broker */
-	if (recv(b->held->peer, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0)
+	/* A keeper that lives would start another broker; the next box has its own network. */
+	if (recv(b->held->peer, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0 ||
+	    hr_pid_wait(b->held->box, 0))
 		return;
 	for (i = 0; i < b->nlisteners; i++)
 		if (hr_fd_send(c->fd, "L", 1, b->listeners[i]->fd, NULL) < 0)

@@ -326,20 +326,14 @@ find(struct egress_inspect *i, const char *name, int port, bool tls)
 	return h;
 }
 
-void
+bool
 egress_inspect(
     struct egress_inspect *i, struct egress_wait *w, const char *name, int port, bool tls)
 {
 	struct host *h = find(i, name, port, tls);
 
-	if (h == NULL) {
-		/* the client's end, or its impatience, ends the connection */
-		egress_log_add(i->b->log, &(const struct egress_event){.kind = "error",
-					      .name = name,
-					      .port = port,
-					      .rule = "too many hosts have rules for requests"});
-		return;
-	}
+	if (h == NULL)
+		return false;
 	if (h->waits == NULL)
 		h->until = hr_now_ms() + READY_MS;
 	w->next = h->waits;
@@ -347,7 +341,7 @@ egress_inspect(
 	if (w->next != NULL)
 		w->next->at = &w->next;
 	h->waits = w;
-	(void)hr_watch_arm(i->timer, 0, NULL);
+	return hr_watch_arm(i->timer, 0, NULL) == 0;
 }
 
 int

@@ -281,7 +281,9 @@ on_signal(struct keeper *k)
 		return;
 	if (s.ssi_signo == SIGTERM)
 		end_all();
-	if (s.ssi_signo == SIGHUP && !k->retiring) {
+	if (s.ssi_signo == SIGHUP && k->retiring) {
+		(void)kill(k->broker, SIGKILL); /* it has not answered the first one */
+	} else if (s.ssi_signo == SIGHUP) {
 		k->retiring = true;
 		if (k->broker < 0)
 			replace(k);
