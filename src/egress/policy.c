@@ -276,13 +276,15 @@ plain_path(const char *path, struct hr_buf *b)
 		if (c != '/' || b->len == 0 || b->p[b->len - 1] != '/')
 			hr_buf_addc(b, (char)c);
 	}
-	for (at = hr_buf_str(b); at != NULL; at = strchr(at, '/')) {
+	if (hr_buf_check(b, NULL) < 0)
+		return false;
+	for (at = b->p; at != NULL; at = strchr(at, '/')) {
 		at++;
 		end = at + strspn(at, ".");
 		if (end - at >= 1 && end - at <= 2 && (*end == '/' || *end == ';' || *end == '\0'))
 			return false;
 	}
-	return hr_buf_check(b, NULL) == 0;
+	return true;
 }
 
 /* '*' in the pattern stands for any bytes. */
