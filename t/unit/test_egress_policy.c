@@ -451,6 +451,7 @@ START_TEST(results_named)
 	ck_assert(result(p, "2002:a01:304::5", 443));
 	ck_assert(!result(p, "10.2.0.1", 443) && !result(p, "10.9.0.1", 443));
 	ck_assert(result(p, "127.0.0.1", 8080) && result(p, "127.0.0.1", 0));
+	ck_assert(result(p, "::ffff:127.0.0.1", 8080) && result(p, "64:ff9b::7f00:1", 8080));
 	ck_assert(!result(p, "127.0.0.1", 443) && !result(p, "127.0.0.2", 8080));
 	ck_assert(result(p, "fd12::1", 443) && !result(p, "fc00::1", 443));
 	ck_assert(result(p, "::1", 81) && !result(p, "::1", 80));
@@ -557,6 +558,28 @@ START_TEST(lists)
 	ck_assert_uint_eq(egress_policy_ports(p, ports), 2);
 	egress_policy_free(p);
 	egress_policy_free(NULL);
+}
+END_TEST
+
+START_TEST(repeated)
+{
+	struct egress_policy *p = policy_of(
+	    "{\"allowOut\":[\"a.org\",\"A.org.\",\"a.org:22\",\"a.org:22\"],\"credentials\":{"
+	    "\"T\":{\"secret\":\"s\",\"hosts\":[\"a.org\",\"a.org\"]},"
+	    "\"U\":{\"secret\":\"s\",\"hosts\":[\"a.org\",\"a.org:81\"]}}}");
+	HR_BUF(b, 4096);
+
+	egress_policy_explain(p, &b);
+	ck_assert_str_eq(strstr(hr_buf_str(&b), "allowOut"),
+	    "allowOut a.org\nallowOut a.org:22\ncredentials T: a.org gets the secret s\n"
+	    "credentials U: a.org gets the secret s\ncredentials U: a.org:81 gets the secret s\n");
+	hr_buf_reset(&b);
+	egress_policy_http(p, "a.org", 443, note_rule, note_credential, &b);
+	egress_policy_http(p, "a.org", 81, note_rule, note_credential, &b);
+	egress_policy_secrets(p, note_secret, &b);
+	ck_assert_str_eq(hr_buf_str(&b),
+	    "allowOut a.org|allow|||\nT=s\nU=s\ncredentials U: a.org:81|allow|||\nU=s\ns\n");
+	egress_policy_free(p);
 }
 END_TEST
 
@@ -725,6 +748,7 @@ main(void)
 	tcase_add_test(t, results_named);
 	tcase_add_test(t, http);
 	tcase_add_test(t, lists);
+	tcase_add_test(t, repeated);
 	tcase_add_test(t, explained);
 	tcase_add_test(t, lookups_do_not_grow);
 	tcase_add_test(t, colliding_names);
