@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -14,6 +15,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.fleet import Fleet  # noqa: E402
+from lib.host import PATIENCE  # noqa: E402
 from lib.hostbox import Boxes, groups, run  # noqa: E402
 from lib.tap import equal  # noqa: E402
 
@@ -32,6 +34,16 @@ s = http.server.ThreadingHTTPServer(("127.0.0.1", 50000), Echo)
 print("up", flush=True)
 s.serve_forever()
 """
+# accepts connections at port 50000, and answers none
+SILENT = """
+import socket
+s = socket.create_server(("127.0.0.1", 50000), backlog=1000)
+print("up", flush=True)
+kept = []
+while True:
+    kept.append(s.accept())
+"""
+VISITORS = 256
 # prints why it cannot connect to each path
 CONNECT = ("import os, socket, sys\n"
            "for path in sys.argv[1:]:\n"
@@ -256,6 +268,29 @@ def programs(uid):
               (200, b"GET /x HTTP/1.1", None, "sandbox"))
 
 
+def visited(uid):
+    """Requests without a key that a program leaves unanswered are bounded for a sandbox, by whatever way they come, and
+    delay neither its server nor another one's program."""
+    with BoxFleet(uid, "--domain", DOMAIN) as f, contextlib.ExitStack() as stack:
+        o, p = f.up("s"), f.up("t")
+        for each, program in ((o, SILENT), (p, ECHO)):
+            f.run(each, "export UP='%s'; python3 -c \"$UP\" >/tmp/up & until test -s /tmp/up; do :; done" % program)
+
+        def visit(i):
+            s = stack.enter_context(socket.create_connection(("127.0.0.1", f.port), PATIENCE))
+            by_header = "X-Sandbox-ID: %s\r\nX-Sandbox-Port: work-1\r\n" % o["runtime_id"]
+            s.sendall(("GET / HTTP/1.1\r\nHost: %s\r\n%s\r\n" % (
+                ("x", by_header) if i % 2 else ("work-1-%s.%s" % (o["runtime_id"], DOMAIN), ""))).encode())
+            return s
+
+        open_ = [visit(i) for i in range(VISITORS + 20)]
+        answered = f.until(lambda: select.select(open_, [], [], 0)[0], lambda found: len(found) >= 20)
+        equal([s.recv(12) for s in answered], [b"HTTP/1.1 429"] * 20)
+        equal(f.run(o, "echo on"), "on")
+        host = "work-1-%s.%s" % (p["runtime_id"], DOMAIN)
+        equal(f.call("GET", "/", key="", Host=host)[0], 200, "another sandbox's program")
+
+
 def refused(uid):
     """An nginx of others does not reach boxes."""
     with BoxFleet(uid) as f:
@@ -266,7 +301,7 @@ def refused(uid):
             equal((p.returncode, "--no-nginx: only the service's own nginx reaches" in said), (1, True), said)
 
 
-CASES = [life, pause_and_resume, pool, limits, killed, closed, replaced, programs, refused]
+CASES = [life, pause_and_resume, pool, limits, killed, closed, replaced, programs, visited, refused]
 
 if __name__ == "__main__":
     sys.exit(run(CASES, made=contextlib.nullcontext))
