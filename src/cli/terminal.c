@@ -1,7 +1,9 @@
 /* Runs a program of the sandbox on this terminal by way of its server, for back-ends that cannot do
  * so themselves: in a session of its own, which ends with the program or with this process. The
  * output of its terminal is followed until there is a key, a new size or a signal: one epoll
- * descriptor has all of them, and aborts the request. */
+ * descriptor has all of them, and aborts the request. A signal that ends this aborts each other
+ * request, too. Ctrl-C is a key of the program, unless the server leaves a request unanswered: it
+ * is a signal then. */
 #include "config.h"
 
 #include "cli/terminal.h"
@@ -34,14 +36,16 @@
 #define LINE_MAX_BYTES (1u << 20)
 /* the shell's prompt would report the end of a command to the session */
 #define WITHOUT_PROMPT "env -u PROMPT_COMMAND -u PS1 -u PS2"
+#define STUCK_S 2     /* time of a request until Ctrl-C is a signal */
+#define END_S 5       /* time for the request that ends the session */
 #define ANSWER_S 0.1 /* the server's answer to the start of a longer command comes after this */
 
 struct terminal {
 	struct cli_watched of;
-	struct termios before;
-	int signals, all;
-	int out;            /* status of standard output */
-	bool left, resized; /* a signal or a closed terminal ends this; the size has changed */
+	struct termios before, raw;
+	int sizes, ends, all; /* descriptors for SIGWINCH, for signals that end this, and for all */
+	int out;              /* status of standard output */
+	bool left, resized;   /* a signal or a closed terminal ends this; the size has changed */
 	char keys[KEYS_MAX + 4];
 	size_t held; /* bytes of a character that is not complete */
 	unsigned failures;
@@ -66,24 +70,38 @@ make_session(struct terminal *t, struct hr_err *err)
 	HR_PUT struct json_object *o = NULL;
 	unsigned n = 0;
 	char name[24];
+	int r;
 
 	/* pages offer to end a session of such a name, if this process is killed */
 	if (hr_random(&n, sizeof(n), err) != 0)
 		return -1;
 	(void)snprintf(name, sizeof(name), "page-%u", n);
-	if (post(t, "/handrail/v1/create", hr_json_texts(err, "name", name, NULL), &o, err) != 0)
-		return -1;
+	r = post(t, "/handrail/v1/create", hr_json_texts(err, "name", name, NULL), &o, err);
+	/* a request without an answer may have made it, too */
 	(void)snprintf(t->of.session, sizeof(t->of.session), "session=%s", name);
-	return 0;
+	return r;
 }
 
+/* Takes the signals that have come to end this. */
+static void
+take_ends(struct terminal *t)
+{
+	struct signalfd_siginfo info;
+
+	while (hr_fd_read(t->ends, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		t->left = true;
+}
+
+/* Ends the session, unless a further signal comes. */
 static void
 end_session(struct terminal *t)
 {
 	HR_PUT struct json_object *o = NULL;
 
+	take_ends(t);
+	t->of.timeout_s = END_S;
 	if (t->of.session[0] != '\0')
-		(void)post(t, "/handrail/v1/kill", json_object_new_object(), &o, NULL);
+		(void)cli_watched_ask_once(&t->of, "POST", "/handrail/v1/kill", "{}", &o, NULL);
 }
 
 /* Returns false if the size is not known. */
@@ -141,14 +159,46 @@ start(struct terminal *t, const char *const *argv, struct hr_err *err)
 
 /* ---- the terminal ---- */
 
+static struct termios stuck_mode; /* raw, but for Ctrl-C and Ctrl-\ */
+static volatile sig_atomic_t is_stuck;
+
+static void
+on_alarm(int number)
+{
+	int sys = errno;
+
+	(void)number;
+	(void)tcsetattr(0, TCSANOW, &stuck_mode);
+	is_stuck = true;
+	errno = sys;
+}
+
+/* Surrounds requests that keys do not abort. */
+static void
+begin_request(void)
+{
+	(void)alarm(STUCK_S);
+}
+
+static void
+end_request(const struct terminal *t)
+{
+	(void)alarm(0);
+	if (is_stuck)
+		(void)tcsetattr(0, TCSANOW, &t->raw);
+	is_stuck = false;
+}
+
 static void
 resize(struct terminal *t)
 {
 	int rows, columns;
 
 	t->resized = false;
+	begin_request();
 	if (size(&rows, &columns))
 		cli_watched_resize(&t->of, rows, columns);
+	end_request(t);
 }
 
 /* Returns the length without a character at the end that is not complete. */
@@ -183,27 +233,31 @@ type_keys(struct terminal *t)
 	hr_buf_addc(&body, '}');
 	t->held = all - len;
 	memmove(t->keys, t->keys + len, t->held);
+	begin_request();
 	/* a program that has just ended refuses them */
 	if (len > 0 && hr_buf_check(&body, NULL) == 0)
 		(void)cli_watched_ask_once(
 		    &t->of, "POST", "/handrail/v1/input", hr_buf_str(&body), &o, NULL);
+	end_request(t);
 }
 
 static void
 handle(struct terminal *t, int wait_ms)
 {
 	struct signalfd_siginfo info;
-	struct epoll_event e[2];
+	struct epoll_event e[3];
 	int i, n;
 
 	do {
-		n = epoll_wait(t->all, e, 2, wait_ms);
+		n = epoll_wait(t->all, e, 3, wait_ms);
 	} while (n < 0 && errno == EINTR);
 	for (i = 0; i < n; i++) {
 		if (e[i].data.fd == 0)
 			type_keys(t);
-		else if (hr_fd_read(t->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
-			*(info.ssi_signo == SIGWINCH ? &t->resized : &t->left) = true;
+		else if (e[i].data.fd == t->ends)
+			take_ends(t);
+		else if (hr_fd_read(t->sizes, &info, sizeof(info)) == (ssize_t)sizeof(info))
+			t->resized = true;
 	}
 	if (t->resized)
 		resize(t);
@@ -227,8 +281,10 @@ follow(struct terminal *t)
 
 	while (t->of.running && !t->left && t->out == CLI_OK && t->failures < FAILURES_MAX) {
 		r = cli_watched_output(&t->of, t->all, on_output, t, &t->failed);
+		begin_request();
 		if (r <= 0 && cli_watched_look(&t->of, &t->failed) != 0)
 			r = -1;
+		end_request(t);
 		wait = r == 1 ? 0 : WAIT_MS << t->failures;
 		t->failures = r < 0 ? t->failures + 1 : 0;
 		if (t->of.running || r < 0)
@@ -236,36 +292,53 @@ follow(struct terminal *t)
 	}
 }
 
-/* Takes signals from here on, since each of them ends the session. */
+/* Returns a descriptor for these signals, which are blocked from here on. */
 static int
-watch(struct terminal *t)
+signals(const int *numbers, size_t n)
 {
-	static const int numbers[] = {SIGWINCH, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-	struct epoll_event keys = {.events = EPOLLIN}, signals = {.events = EPOLLIN};
 	sigset_t set;
 	size_t i;
 
 	(void)sigemptyset(&set);
-	for (i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+	for (i = 0; i < n; i++)
 		(void)sigaddset(&set, numbers[i]);
 	(void)sigprocmask(SIG_BLOCK, &set, NULL);
-	t->signals = signalfd(-1, &set, SFD_CLOEXEC);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int
+add(const struct terminal *t, int fd)
+{
+	struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
+
+	return epoll_ctl(t->all, EPOLL_CTL_ADD, fd, &e);
+}
+
+/* Takes signals from here on, since each of them ends the session. */
+static int
+watch(struct terminal *t)
+{
+	static const int ends[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+	const struct sigaction act = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+
+	t->ends = signals(ends, sizeof(ends) / sizeof(*ends));
+	t->sizes = signals(&(const int){SIGWINCH}, 1);
 	t->all = epoll_create1(EPOLL_CLOEXEC);
-	signals.data.fd = t->signals;
-	return t->signals >= 0 && t->all >= 0 && tcgetattr(0, &t->before) == 0 &&
-		       epoll_ctl(t->all, EPOLL_CTL_ADD, t->signals, &signals) == 0 &&
-		       epoll_ctl(t->all, EPOLL_CTL_ADD, 0, &keys) == 0
-		   ? 0
-		   : -1;
+	if (t->ends < 0 || t->sizes < 0 || t->all < 0 || tcgetattr(0, &t->before) != 0 ||
+	    add(t, t->ends) != 0 || add(t, t->sizes) != 0 || add(t, 0) != 0)
+		return -1;
+	t->raw = t->before;
+	cfmakeraw(&t->raw);
+	stuck_mode = t->raw;
+	stuck_mode.c_lflag |= ISIG;
+	stuck_mode.c_cc[VSUSP] = _POSIX_VDISABLE;
+	return sigaction(SIGALRM, &act, NULL);
 }
 
 static int
 run(struct terminal *t)
 {
-	struct termios raw = t->before;
-
-	cfmakeraw(&raw);
-	(void)tcsetattr(0, TCSADRAIN, &raw);
+	(void)tcsetattr(0, TCSADRAIN, &t->raw);
 	resize(t);
 	follow(t);
 	if (t->out == CLI_OK && !t->of.running && t->of.at < t->of.end)
@@ -283,7 +356,7 @@ run(struct terminal *t)
 int
 cli_terminal(struct hr_sandbox *s, const char *const *argv)
 {
-	struct terminal t = {.signals = -1, .all = -1};
+	struct terminal t = {.sizes = -1, .ends = -1, .all = -1};
 	struct hr_err err = {0};
 	int r;
 
@@ -293,17 +366,20 @@ cli_terminal(struct hr_sandbox *s, const char *const *argv)
 		    s->ops->name);
 	if (watch(&t) != 0)
 		return cli_error("the terminal: %s", strerror(errno));
-	if (cli_watched_open(&t.of, &s->endpoint, &err) != 0 || make_session(&t, &err) != 0 ||
-	    start(&t, argv, &err) != 0) {
+	r = cli_watched_open(&t.of, &s->endpoint, &err);
+	t.of.given_up_fd = t.ends;
+	if (r != 0 || make_session(&t, &err) != 0 || start(&t, argv, &err) != 0) {
 		end_session(&t);
-		r = err.status == 404 ? cli_error("the server of this sandbox has no terminals: it "
+		r = t.left		? CLI_ERROR
+		    : err.status == 404 ? cli_error("the server of this sandbox has no terminals: it "
 						  "makes no sessions")
 				      : cli_fail(&err);
 	} else {
 		r = run(&t);
 	}
 	hr_fd_close(&t.all);
-	hr_fd_close(&t.signals);
+	hr_fd_close(&t.ends);
+	hr_fd_close(&t.sizes);
 	cli_watched_close(&t.of);
 	return r;
 }

@@ -13,11 +13,13 @@
 #include "proto/json.h"
 
 #define TEXT_MAX (1u << 20)
+#define REQUEST_S 30
 
 int
 cli_watched_open(struct cli_watched *k, const struct hr_endpoint *e, struct hr_err *err)
 {
-	*k = (struct cli_watched){.given_up_fd = -1, .exit_code = -1};
+	*k = (struct cli_watched){
+	    .given_up_fd = -1, .timeout_s = REQUEST_S, .exit_code = -1};
 	hr_buf_init(&k->key, TEXT_MAX);
 	hr_buf_init(&k->text, TEXT_MAX);
 	return hr_client_init(&k->client, e, err);
@@ -42,7 +44,7 @@ ask(struct cli_watched *k, bool once, const char *method, const char *path, cons
 	    .body = body,
 	    .body_len = body != NULL ? strlen(body) : 0,
 	    .headers = headers,
-	    .timeout_s = 30,
+	    .timeout_s = k->timeout_s,
 	    .watch_fd = k->given_up_fd};
 	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 
@@ -185,7 +187,7 @@ cli_watched_output(
 	    .sink = on_bytes,
 	    .sink_arg = &s,
 	    .header = "X-Handrail-Offset",
-	    .watch_fd = follow_until_fd,
+	    .watch_fd = follow ? follow_until_fd : k->given_up_fd,
 	    .timeout_s = follow ? 0 : 60};
 	char path[128];
 

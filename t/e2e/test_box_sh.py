@@ -18,6 +18,9 @@ from lib.seat import Seat  # noqa: E402
 from lib.tap import equal  # noqa: E402
 
 
+BOUND = 20  # s; less than a request waits for the server
+
+
 def sessions(h):
     got = h.ok("run", "curl -s --unix-socket /run/handrail/edge/http.sock -H 'X-Session-API-Key: %s' "
                "http://localhost/handrail/v1/sessions" % h.box()["key"])
@@ -94,6 +97,30 @@ def leaving(h):
     equal(sessions(h), ["default"])
 
 
+def unanswered(h):
+    """While a request has no answer, a signal ends it at once, and so does Ctrl-C that the server does not take."""
+    up(h)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        seat = Seat(h, "sh", "sh", "-c", "echo here; exec cat").until("here\r\n")
+        stopped = [p for p in process.descendants(h.box()["pid"]) if process.command_line(p).startswith("nginx")]
+        equal(len(stopped) > 1, True)
+        try:
+            for pid in stopped:
+                os.kill(pid, signal.SIGSTOP)
+            seat.type("x\r")
+            seat.until_mode(termios.ISIG)
+            if number == signal.SIGTERM:
+                os.kill(seat.p.pid, number)
+            else:
+                seat.interrupt()
+            equal(seat.p.wait(BOUND), 1)
+            equal(termios.tcgetattr(seat.master)[3] & termios.ICANON, termios.ICANON)
+        finally:
+            for pid in stopped:
+                os.kill(pid, signal.SIGCONT)
+        os.close(seat.master)
+
+
 def ended(h):
     """If the box is killed, the terminal is given back with a reason."""
     up(h)
@@ -107,4 +134,4 @@ def ended(h):
     os.close(seat.master)
 
 
-sys.exit(run([shell, programs, isolated, leaving, ended]))
+sys.exit(run([shell, programs, isolated, leaving, unanswered, ended]))

@@ -7,6 +7,7 @@ import select
 import struct
 import subprocess
 import termios
+import threading
 
 from .host import BUILD, PATIENCE
 from .tap import equal
@@ -42,6 +43,15 @@ class Seat:
         while text not in self.seen:
             equal(self.read() != "", True, "%r comes, not %r" % (text, self.seen))
         return self
+
+    def until_mode(self, flag):
+        """Nothing reports a change of the terminal's mode."""
+        pause = threading.Event()
+        for _ in range(int(PATIENCE * 20)):
+            if termios.tcgetattr(self.master)[3] & flag:
+                return
+            pause.wait(0.05)
+        raise AssertionError("the terminal's mode stays")
 
     def type(self, keys):
         os.write(self.master, keys.encode())
