@@ -464,6 +464,20 @@ hr_fleet_edge_lock(const struct hr_fleet_edge *e, struct hr_err *err)
 	return fd;
 }
 
+bool
+hr_fleet_edge_has_sockets(const struct hr_fleet_edge *e, pid_t nginx)
+{
+	HR_FREE char *dir = NULL;
+	struct stat own, its;
+	char link[48];
+
+	(void)snprintf(link, sizeof(link), "/proc/%ld/fd/%d", (long)nginx, HR_FLEET_SOCKETS_FD);
+	if (stat(link, &its) != 0)
+		return errno != ENOENT;
+	return hr_text_setf(&dir, NULL, "%s/sockets", e->run_dir) == 0 && stat(dir, &own) == 0 &&
+	       own.st_dev == its.st_dev && own.st_ino == its.st_ino;
+}
+
 pid_t
 hr_fleet_edge_adopt(const struct hr_fleet_edge *e, const char *sock,
     int ret_listeners[HR_FLEET_LISTENERS], int *ret_requests)
@@ -486,7 +500,7 @@ hr_fleet_edge_adopt(const struct hr_fleet_edge *e, const char *sock,
 		*ret_requests = hr_pid_listener(pidfd, REQUESTS_FD);
 	for (i = 0; i < HR_FLEET_LISTENERS; i++)
 		ret_listeners[i] = hr_pid_listener(pidfd, LISTEN_FD + i);
-	return lives ? group : -1;
+	return lives && hr_fleet_edge_has_sockets(e, group) ? group : -1;
 }
 
 /* Runs before the process executes nginx. */

@@ -56,11 +56,15 @@ void hr_fleet_edge_reach(const char *at, char ret[HR_FLEET_PLACE]);
 /* Returns a socket that listens at the address given with --OPTION. Returns -1 with *err empty if
  * `at` is not an address and port: nginx opens it then. */
 int hr_fleet_edge_listen(const char *at, const char *option, struct hr_err *err);
-/* Returns the nginx process that a killed service left, or -1 if there is none. Either way the
- * caller owns copies of the sockets that nginx or its workers hold, where the kernel permits
- * copying (else -1): the listeners, and the service's own socket at `sock`. */
+/* Returns the nginx process that a killed service left, or -1 if there is none that
+ * hr_fleet_edge_has_sockets(). Either way the caller owns copies of the sockets that nginx or its
+ * workers hold, where the kernel permits copying (else -1): the listeners, and the service's own
+ * socket at `sock`. */
 pid_t hr_fleet_edge_adopt(const struct hr_fleet_edge *e, const char *sock,
     int ret_listeners[HR_FLEET_LISTENERS], int *ret_requests);
+/* Returns false if nginx cannot reach the sockets of sandboxes: that of an earlier release has
+ * inherited no directory of them, or another one. */
+bool hr_fleet_edge_has_sockets(const struct hr_fleet_edge *e, pid_t nginx);
 /* Returns the descriptor of a lock that nginx inherits, which the caller owns, or -1. Workers whose
  * master was killed accept no connection from then on, and finish their requests. */
 int hr_fleet_edge_lock(const struct hr_fleet_edge *e, struct hr_err *err);

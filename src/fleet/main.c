@@ -232,7 +232,7 @@ go_on_with_nginx(struct running *r, const char *sock, struct hr_err *err)
 
 	if (adopted)
 		r->nginx = hr_fleet_edge_adopt(e, sock, r->listeners, &r->requests);
-	if (r->nginx > 0 && r->o->no_nginx) {
+	if (r->nginx > 0 && (r->o->no_nginx || !hr_fleet_edge_has_sockets(e, r->nginx))) {
 		hr_fleet_edge_end(e, r->nginx);
 		r->nginx = -1;
 	}

@@ -196,6 +196,35 @@ def killed(uid):
         equal(len(os.listdir(f.path("fleet", "run", "sockets"))), 3)
 
 
+def other_directory(uid):
+    """An nginx whose directory of sockets is missing, as that of an earlier release, or not the present one, is
+    replaced by the service that is started after it, and by one that replaces another."""
+    with BoxFleet(uid) as f:
+        o = f.up("s")
+        command = json.dumps({"action": {"action": "run", "args": {"command": "echo on"}}}).encode()
+
+        def change():
+            old, now = f.path("fleet", "run", "old"), f.path("fleet", "run", "sockets")
+            os.rename(now, old)
+            os.mkdir(now)
+            os.chown(now, uid, uid)
+            os.rename(os.path.join(old, o["runtime_id"]), os.path.join(now, o["runtime_id"]))
+            os.rmdir(old)
+
+        def act():
+            return f.call("POST", "/%s/execute_action" % o["runtime_id"], command, key="", Content_Type="application/json",
+                          X_Session_API_Key=o["session_api_key"])[0]
+
+        f.kill()
+        change()
+        f.start()
+        equal(act(), 200)
+        change()
+        equal(act(), 502)
+        f.process.send_signal(signal.SIGHUP)
+        f.until(act, lambda status: status == 200)
+
+
 def closed(uid):
     """No other account connects to a box's socket, nor does another box."""
     with BoxFleet(uid, "--set", "core.run_as_openhands=false") as f:
@@ -301,7 +330,7 @@ def refused(uid):
             equal((p.returncode, "--no-nginx: only the service's own nginx reaches" in said), (1, True), said)
 
 
-CASES = [life, pause_and_resume, pool, limits, killed, closed, replaced, programs, visited, refused]
+CASES = [life, pause_and_resume, pool, limits, killed, other_directory, closed, replaced, programs, visited, refused]
 
 if __name__ == "__main__":
     sys.exit(run(CASES, made=contextlib.nullcontext))
