@@ -2,6 +2,7 @@
 """The address for a browser that "handrail url" gives a box: who can use it, and that nothing is left of it.
 As root each case is done twice, by root and by another account."""
 
+import fcntl
 import http.client
 import json
 import os
@@ -290,6 +291,17 @@ def interrupted(h):
         gone(h, box, now)
 
 
+def held(h):
+    """A process that holds the lock of a record, and does not go on, keeps no box from ending."""
+    up(h)
+    box, now = h.box(), forwarder(h)
+    with open(os.path.join(box["dir"], "forward")) as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        done = h("down")
+    equal((done.returncode, "holds the lock of" in done.stderr), (0, True), done.stderr)
+    gone(h, box, now)
+
+
 def replaced(h):
     """The box's root puts a link in place of the server's socket: the forwarder leads to nobody else's socket."""
     if h.uid == 0:
@@ -361,5 +373,5 @@ def in_a_browser(h):
         screen_has(w, "seen")
 
 
-sys.exit(run([life, chosen_port, large, strangers, names, editor, ended, interrupted, replaced, many, silent, keyless,
+sys.exit(run([life, chosen_port, large, strangers, names, editor, ended, interrupted, held, replaced, many, silent, keyless,
               in_a_browser]))
