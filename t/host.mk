@@ -32,8 +32,8 @@ endif
 
 # the launcher of boxes
 if BOX
-check_PROGRAMS += %D%/unit/test_box %D%/unit/test_box_group %D%/unit/test_egress_told %D%/fuzz/replay_box %D%/fuzz/replay_ids
-TESTS += %D%/attack/attack_box.py %D%/unit/test_box %D%/unit/test_box_group %D%/unit/test_egress_told %D%/fuzz/replay_box %D%/fuzz/replay_ids %D%/e2e/test_box.py \
+check_PROGRAMS += %D%/unit/test_box %D%/unit/test_box_group %D%/unit/test_box_layer %D%/fuzz/replay_box %D%/fuzz/replay_ids
+TESTS += %D%/attack/attack_box.py %D%/unit/test_box %D%/unit/test_box_group %D%/unit/test_box_layer %D%/fuzz/replay_box %D%/fuzz/replay_ids %D%/e2e/test_box.py \
 	%D%/e2e/test_box_kills.py %D%/e2e/test_box_server.py
 EXTRA_PROGRAMS += %D%/fuzz/fuzz_box %D%/fuzz/fuzz_ids
 if FUZZERS
@@ -48,6 +48,9 @@ t_unit_test_egress_told_LDADD = libegressbroker.la $(CHECK_LIBS)
 t_unit_test_box_group_SOURCES = %D%/unit/test_box_group.c
 t_unit_test_box_group_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_box_group_LDADD = libbox.la $(CHECK_LIBS)
+t_unit_test_box_layer_SOURCES = %D%/unit/test_box_layer.c
+t_unit_test_box_layer_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_box_layer_LDADD = libbox.la $(CHECK_LIBS)
 t_fuzz_replay_box_SOURCES = %D%/fuzz/fuzz_box.c %D%/fuzz/replay_main.c
 t_fuzz_replay_box_LDADD = libbox.la
 t_fuzz_fuzz_box_SOURCES = %D%/fuzz/fuzz_box.c

@@ -127,27 +127,51 @@ box_layer_hide(int lower, int upper, bool all, struct hr_err *err)
 	return hide_private(lower, &top, all, err);
 }
 
-int
-box_layer_below(int root, const char *path, mode_t mode, struct hr_err *err)
+/* Opens the directory of a relative path of that length; those that are missing are made. */
+static int
+open_below(int root, const char *path, size_t len, struct hr_err *err)
 {
-	HR_CLOSE int dir = dup(root);
+	const char *past = path + len, *end;
 	char name[NAME_MAX + 1];
-	const char *end;
-	int next;
+	int next, dir = dup(root);
 
-	for (; *path != '\0' && dir >= 0; path = *end == '/' ? end + 1 : end) {
-		end = strchrnul(path, '/');
-		if ((size_t)(end - path) >= sizeof(name))
+	for (; path < past && dir >= 0; path = end < past ? end + 1 : end) {
+		end = memchr(path, '/', (size_t)(past - path));
+		end = end != NULL ? end : past;
+		if ((size_t)(end - path) >= sizeof(name)) {
+			hr_fd_close(&dir);
 			return hr_err_set(err, HR_E_INVAL, "a name is too long: %.40s...", path);
+		}
 		memcpy(name, path, (size_t)(end - path));
 		name[end - path] = '\0';
 		next = box_layer_directory(dir, name, 0755);
 		hr_fd_close(&dir);
 		dir = next;
 	}
-	return dir >= 0 && fchmod(dir, mode) == 0
+	return dir >= 0 ? dir : hr_err_sys(err, errno, "make a directory of the box");
+}
+
+int
+box_layer_below(int root, const char *path, mode_t mode, struct hr_err *err)
+{
+	HR_CLOSE int dir = open_below(root, path, strlen(path), err);
+
+	if (dir < 0)
+		return -1;
+	return fchmod(dir, mode) == 0 ? 0 : hr_err_sys(err, errno, "make a directory of the box");
+}
+
+int
+box_layer_link(int root, const char *path, const char *target, struct hr_err *err)
+{
+	const char *leaf = hr_path_leaf(path);
+	HR_CLOSE int dir = open_below(root, path, (size_t)(leaf - path), err);
+
+	if (dir < 0)
+		return -1;
+	return symlinkat(target, dir, leaf) == 0 || errno == EEXIST
 		   ? 0
-		   : hr_err_sys(err, errno, "make a directory of the box");
+		   : hr_err_sys(err, errno, "make the link %s of the box", path);
 }
 
 /* ---- files of the box's own ---- */
@@ -215,7 +239,8 @@ static const struct own {
     {"subgid", copy, 0644, false, false, false}, {"subuid", copy, 0644, false, false, false},
     {"sudoers", permit_root, 0440, false, true, false}};
 
-/* Writes a file into the upper layer, whole or not at all: the launcher may be killed. */
+/* Writes a file into the upper layer, whole or not at all: the launcher may be killed, or the power
+ * fail, and later starts keep what they find. */
 static int
 put_file(int scratch, int upper, const struct own *o, const struct hr_buf *text, struct hr_err *err)
 {
@@ -228,7 +253,7 @@ put_file(int scratch, int upper, const struct own *o, const struct hr_buf *text,
 		return hr_err_sys(err, errno, "make /etc/%s of the box", o->name);
 	if (hr_fd_write_full(fd, hr_buf_str(text), text->len, err) < 0)
 		return -1;
-	return renameat(scratch, SCRATCH, upper, o->name) == 0
+	return fsync(fd) == 0 && renameat(scratch, SCRATCH, upper, o->name) == 0
 		   ? 0
 		   : hr_err_sys(err, errno, "make /etc/%s of the box", o->name);
 }

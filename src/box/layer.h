@@ -17,6 +17,9 @@ int box_layer_directory(int at, const char *name, mode_t mode);
  * an error. */
 int box_layer_below(int root, const char *path, mode_t mode, struct hr_err *err);
 
+/* Makes a link at a relative path in the same way, unless there is something already. */
+int box_layer_link(int root, const char *path, const char *target, struct hr_err *err);
+
 /* Hides from `upper` what not every account may read in `lower`. What the box has made of such a
  * name itself stays. `all`: makes all directories in `upper`, so that root of an ordinary user's
  * box can add files to them. */

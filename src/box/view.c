@@ -284,10 +284,8 @@ host_root(struct view *v, struct hr_err *err)
 		    box_layer_below(root, empty[i].path, empty[i].mode, err) < 0)
 			goto failed;
 	for (i = 0; i < sizeof(links) / sizeof(*links); i++)
-		if (symlinkat(links[i][1], root, links[i][0]) != 0 && errno != EEXIST) {
-			(void)hr_err_sys(err, errno, "make /%s in the storage", links[i][0]);
+		if (box_layer_link(root, links[i][0], links[i][1], err) < 0)
 			goto failed;
-		}
 	for (i = 0; i < sizeof(host_system) / sizeof(*host_system); i++) {
 		const char *path = host_system[i].path;
 		HR_CLOSE int host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -298,10 +296,8 @@ host_root(struct view *v, struct hr_err *err)
 		n = readlinkat(host, path, link, sizeof(link) - 1);
 		if (n > 0) {
 			link[n] = '\0';
-			if (symlinkat(link, root, path) != 0 && errno != EEXIST) {
-				(void)hr_err_sys(err, errno, "make the link %s", path);
+			if (box_layer_link(root, path, link, err) < 0)
 				goto failed;
-			}
 			continue;
 		}
 		lower = openat(host, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -1,0 +1,113 @@
+/* box/layer: a box's own files are on the disk before they have their names, and no link of an
+ * earlier box is followed. */
+#include "config.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "box/layer.h"
+
+static char top[] = "/tmp/test_box_layer.XXXXXX";
+static struct stat synced;
+static unsigned renamed;
+
+int
+fsync(int fd)
+{
+	ck_assert_int_eq(fstat(fd, &synced), 0);
+	return (int)syscall(SYS_fsync, fd);
+}
+
+int
+renameat(int from, const char *old, int to, const char *new)
+{
+	struct stat st;
+
+	ck_assert_int_eq(fstatat(from, old, &st, AT_SYMLINK_NOFOLLOW), 0);
+	ck_assert_uint_eq(st.st_ino, synced.st_ino);
+	ck_assert_int_gt(st.st_size, 0);
+	ck_assert_int_eq(st.st_size, synced.st_size);
+	renamed++;
+	return (int)syscall(SYS_renameat2, from, old, to, new, 0);
+}
+
+static int
+directory(const char *name)
+{
+	int dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd;
+
+	ck_assert_int_eq(mkdirat(dir, name, 0755), 0);
+	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	(void)close(dir);
+	ck_assert_int_ge(fd, 0);
+	return fd;
+}
+
+START_TEST(files_are_whole_after_a_power_failure)
+{
+	int root, upper, scratch;
+	struct hr_err err = {0};
+	struct stat st;
+
+	ck_assert_ptr_nonnull(mkdtemp(top));
+	root = directory("root");
+	upper = directory("upper");
+	scratch = directory("scratch");
+	ck_assert_int_eq(mkdirat(root, "etc", 0755), 0);
+	ck_assert_int_eq(box_layer_root(root, upper, scratch, "name", &err), 0);
+	ck_assert_int_eq(fstatat(upper, "etc/hosts", &st, 0), 0);
+	ck_assert_uint_eq(renamed, 1);
+	(void)close(root);
+	(void)close(upper);
+	(void)close(scratch);
+	ck_assert_int_eq(hr_path_remove(top, NULL), 0);
+}
+END_TEST
+
+START_TEST(links_are_not_followed)
+{
+	struct hr_err err = {0};
+	struct stat st;
+	int root;
+
+	ck_assert_ptr_nonnull(mkdtemp(top));
+	root = directory("root");
+	(void)close(directory("outside"));
+	ck_assert_int_eq(mkdirat(root, "var", 0755), 0);
+	ck_assert_int_eq(box_layer_link(root, "bin", "usr/bin", &err), 0);
+	ck_assert_int_eq(box_layer_link(root, "bin", "usr/bin", &err), 0);
+	ck_assert_int_eq(box_layer_link(root, "var/cache/apt", "/mnt/apt", &err), 0);
+	ck_assert_int_eq(fstatat(root, "var/cache/apt", &st, AT_SYMLINK_NOFOLLOW), 0);
+	ck_assert(S_ISLNK(st.st_mode));
+	ck_assert_int_eq(symlinkat("../../outside", root, "var/lib"), 0);
+	ck_assert_int_eq(box_layer_link(root, "var/lib/dpkg", "/mnt/dpkg", &err), -1);
+	ck_assert_int_eq(fstatat(root, "../outside/dpkg", &st, AT_SYMLINK_NOFOLLOW), -1);
+	(void)close(root);
+	ck_assert_int_eq(hr_path_remove(top, NULL), 0);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("box_layer");
+	TCase *tc = tcase_create("box_layer");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_test(tc, files_are_whole_after_a_power_failure);
+	tcase_add_test(tc, links_are_not_followed);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed == 0 ? 0 : 1;
+}
