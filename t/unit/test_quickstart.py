@@ -26,6 +26,13 @@ doctor)
     ;;
 up) for word; do case $word in *.port=*) echo "${word#*=}" >%(top)s/port ;; esac; done ;;
 url)
+    for word; do
+        case $word in *.port=*)
+            [ ! -e %(top)s/late ] || [ "${word#*=}" != "$(cat %(top)s/late)" ] || { echo "it is taken" >&2; exit 1; }
+            echo "${word#*=}" >%(top)s/port
+            ;;
+        esac
+    done
     port=$(cat %(top)s/port) || exit 3
     [ ! -e %(top)s/ended ] || { echo "handrail: it does not answer" >&2; exit "$(cat %(top)s/ended)"; }
     printf '{"server":"http://127.0.0.1:%%s","key":"k3y","vscode":null}\\n' "$port"
@@ -188,6 +195,20 @@ def port_that_is_taken():
               (0, False, 2, True, next_words(c, port)), lines)
 
 
+def port_that_is_taken_late():
+    """Another program takes the default port while the box starts."""
+    with Checkout() as c:
+        with taken() as port:
+            pass
+        c.put("late", str(port))
+        c.put("quickstart", c.read("quickstart").replace("start quickstart 3000", "start quickstart %d" % port))
+        status, lines, calls = c()
+        equal(status, 0, lines)
+        told = [line for line in lines if line.startswith("Port %d was taken, so this is port " % port)]
+        equal(len(told), 2, lines)
+        equal("box.port=" + told[0].split(".")[0].split()[-1] in calls[-2].split(), True, calls)
+
+
 def ended_server():
     """The record of a sandbox outlives its server, as after a reboot."""
     with Checkout() as c:
@@ -257,8 +278,8 @@ def fleet_without_an_image():
 
 def main():
     tap = Tap()
-    for test in (started, no_box, port_that_is_taken, ended_server, lost_server, stop_that_fails, fleet,
-                 fleet_without_an_image):
+    for test in (started, no_box, port_that_is_taken, port_that_is_taken_late, ended_server, lost_server, stop_that_fails,
+                 fleet, fleet_without_an_image):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 
