@@ -6,7 +6,9 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +23,7 @@
 #include "host/common/envquote.h"
 #include "base/err.h"
 #include "host/common/recordtext.h"
+#include "host/records/namelock.h"
 #include "host/records/portlock.h"
 #include "host/mask.h"
 #include "host/records/record.h"
@@ -49,6 +52,17 @@ tear_down(void)
 {
 	ck_assert_int_eq(chdir("/"), 0);
 	ck_assert_int_eq(hr_path_remove(top, NULL), 0);
+}
+
+static const char *released; /* is removed just before a lock is tried */
+
+int
+flock(int fd, int how)
+{
+	if (released != NULL)
+		ck_assert_int_eq(unlink(released), 0);
+	released = NULL;
+	return (int)syscall(SYS_flock, fd, how);
 }
 
 /* ---- secrets ---- */
@@ -574,6 +588,26 @@ END_TEST
 
 /* ---- ports ---- */
 
+/* A holder removes the file and then releases the lock; between the two another process fails to
+ * lock the removed file. */
+START_TEST(name_lock_that_is_released)
+{
+	struct hr_namelock a, b, c;
+	struct hr_err e = {0};
+	HR_FREE char *path = NULL;
+
+	ck_assert_int_eq(hr_namelock_take(&a, top, "s", &e), 0);
+	ck_assert_int_eq(hr_namelock_take(&b, top, "s", &e), -1);
+	path = strdup(a.path);
+	released = path;
+	ck_assert_int_eq(hr_namelock_take(&b, top, "s", &e), 0);
+	ck_assert_int_eq(hr_namelock_take(&c, top, "s", &e), -1);
+	ck_assert(!hr_namelock_take_left(&c, top, "s"));
+	hr_namelock_drop(&b);
+	hr_namelock_drop(&a);
+}
+END_TEST
+
 START_TEST(one_lock_each)
 {
 	struct hr_portlock a = HR_PORTLOCK_NONE, b = HR_PORTLOCK_NONE;
@@ -1067,6 +1101,7 @@ main(void)
 	tcase_add_test(tc, state_of_others);
 	tcase_add_loop_test(tc, workspace, 0, N(workspaces));
 	tcase_add_loop_test(tc, volume_texts, 0, N(volumes));
+	tcase_add_test(tc, name_lock_that_is_released);
 	tcase_add_test(tc, one_lock_each);
 	tcase_add_loop_test(tc, no_port_twice, 0, N(crowds));
 	tcase_add_test(tc, port_kept_for_its_server);

@@ -21,22 +21,23 @@ static int
 try_lock(struct hr_namelock *l, bool create, const char *sid, struct hr_err *err)
 {
 	struct stat st;
+	int sys;
 
 	l->fd = open(l->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT : 0), 0600);
 	if (l->fd < 0)
 		return hr_err_sys(err, errno, "open %s", l->path);
-	if (flock(l->fd, LOCK_EX | LOCK_NB) != 0)
-		return errno == EWOULDBLOCK ? hr_err_set(err, HR_E_RUNTIME,
-						  "sandbox \"%s\" is being started, or ended, "
-						  "by another process",
-						  sid)
-					    : hr_err_sys(err, errno, "lock %s", l->path);
+	sys = flock(l->fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
 	if (fstat(l->fd, &st) != 0)
 		return hr_err_sys(err, errno, "look at %s", l->path);
-	if (st.st_nlink > 0)
-		return 1;
-	hr_fd_close(&l->fd);
-	return 0;
+	/* its holder removes the file before it releases the lock */
+	if (st.st_nlink == 0) {
+		hr_fd_close(&l->fd);
+		return 0;
+	}
+	if (sys == EWOULDBLOCK)
+		return hr_err_set(err, HR_E_RUNTIME,
+		    "sandbox \"%s\" is being started, or ended, by another process", sid);
+	return sys == 0 ? 1 : hr_err_sys(err, sys, "lock %s", l->path);
 }
 
 static int
