@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -60,6 +61,23 @@ in_top(const char *name)
 
 	(void)snprintf(path, sizeof(path), "%s/%s", top, name);
 	return path;
+}
+
+static const struct hr_listen *rival; /* is served just before this process has bound a name */
+static int rivals = -1;
+
+int
+bind(int fd, const struct sockaddr *address, socklen_t len)
+{
+	const struct hr_listen *first = rival;
+	struct hr_listen l;
+
+	rival = NULL;
+	if (first != NULL) {
+		l = *first;
+		rivals = hr_listen_bind(&l, &err);
+	}
+	return (int)syscall(SYS_bind, fd, address, len);
 }
 
 /* ---- keys ---- */
@@ -364,6 +382,38 @@ START_TEST(a_taken_socket_is_noticed)
 	ck_assert_int_eq(access(path, F_OK), 0);
 	hr_listen_close(&other, &second);
 	ck_assert_int_eq(access(path, F_OK), -1);
+	hr_settings_done(&c);
+}
+END_TEST
+
+/* Two servers see that a path is free, or that its server is dead; the faster one has it. */
+START_TEST(one_of_two_gets_the_path)
+{
+	struct hr_settings c;
+	struct hr_listen l;
+	char at[96];
+	int fd;
+
+	(void)snprintf(at, sizeof(at), "unix:%s/server.sock", top);
+	ck_assert_int_eq(hr_settings_init(&c, &err), 0);
+	ck_assert_int_eq(hr_settings_set(&c, "listen", at, &err), 0);
+	ck_assert_int_eq(hr_listen_choose(&l, &c, false, &err), 0);
+	if (_i == 1) {
+		fd = hr_listen_bind(&l, &err);
+		hr_fd_close(&fd); /* killed: its file stays */
+	}
+	rival = &l;
+	ck_assert_int_eq(
+	    hr_listen_bind(&(struct hr_listen){.addr = l.addr, .len = l.len}, &err), -1);
+	ck_assert_int_eq(err.code, HR_E_BUSY);
+	ck_assert_int_ge(rivals, 0);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&l.addr, l.len), 0);
+	hr_fd_close(&fd);
+	fd = accept4(rivals, NULL, NULL, SOCK_CLOEXEC);
+	ck_assert_int_ge(fd, 0);
+	hr_fd_close(&fd);
+	hr_fd_close(&rivals);
 	hr_settings_done(&c);
 }
 END_TEST
@@ -701,6 +751,7 @@ main(void)
 	tcase_add_loop_test(tc, addresses, 0, 18);
 	tcase_add_test(tc, a_taken_port_is_noticed);
 	tcase_add_test(tc, a_taken_socket_is_noticed);
+	tcase_add_loop_test(tc, one_of_two_gets_the_path, 0, 2);
 	tcase_add_test(tc, the_viewer_takes_no_port_that_is_bound);
 	tcase_add_test(tc, backoff_of_what_never_worked);
 	tcase_add_test(tc, backoff_of_what_worked_is_a_budget);

@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -88,16 +89,17 @@ is_busy(const struct hr_listen *l, struct hr_err *err)
 	return hr_err_set(err, HR_E_BUSY, "address %s is already in use", l->text);
 }
 
-/* Checks that the path is free, or has the socket of a dead server, which refuses connections. */
+/* Checks that the path is free, or has the socket of a dead server, which refuses connections.
+ * *ret_dead is the status of that socket; its st_ino is 0 if there is none. */
 static int
-unix_check(const struct hr_listen *l, struct hr_err *err)
+unix_check(const struct hr_listen *l, struct stat *ret_dead, struct hr_err *err)
 {
 	HR_CLOSE int fd = -1;
-	struct stat st;
 
-	if (lstat(unix_path(l), &st) != 0)
+	*ret_dead = (struct stat){.st_ino = 0};
+	if (lstat(unix_path(l), ret_dead) != 0)
 		return errno == ENOENT ? 0 : hr_err_sys(err, errno, "address %s", l->text);
-	if (!S_ISSOCK(st.st_mode))
+	if (!S_ISSOCK(ret_dead->st_mode))
 		return hr_err_set(err, HR_E_INVAL,
 		    "address %s: the file of this name is no socket; remove it, or choose another "
 		    "path",
@@ -124,17 +126,45 @@ unix_mask(const char *path)
 	return stat(dir, &st) == 0 && (st.st_mode & S_ISGID) != 0 ? 0117 : 0177;
 }
 
+static bool
+same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Gives the socket its path, in place of a dead one that was seen there, but of no other: two
+ * servers may have seen the same. Returns 0, or an error number. */
+static int
+unix_place(const char *from, const char *path, const struct stat *dead)
+{
+	struct stat was;
+
+	if (renameat2(AT_FDCWD, from, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno == EEXIST && dead->st_ino == 0)
+		return EADDRINUSE;
+	if (errno == EEXIST && renameat2(AT_FDCWD, from, AT_FDCWD, path, RENAME_EXCHANGE) == 0) {
+		if (lstat(from, &was) == 0 && same_file(&was, dead))
+			return unlink(from) == 0 ? 0 : errno;
+		return renameat2(AT_FDCWD, from, AT_FDCWD, path, RENAME_EXCHANGE) == 0 ? EADDRINUSE
+										       : errno;
+	}
+	/* not every file system has these two */
+	return errno == EINVAL && rename(from, path) == 0 ? 0 : errno;
+}
+
 static int
 unix_bind(struct hr_listen *l, struct hr_err *err)
 {
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
 	const char *path = unix_path(l);
 	char digits[BOUND_DIGITS + 1];
-	bool bound, ok;
+	struct stat dead;
+	bool bound;
 	mode_t old;
-	int fd;
+	int fd, sys;
 
-	if (unix_check(l, err) < 0 || hr_random_hex(digits, BOUND_DIGITS, err) < 0)
+	if (unix_check(l, &dead, err) < 0 || hr_random_hex(digits, BOUND_DIGITS, err) < 0)
 		return -1;
 	(void)snprintf(
 	    un.sun_path, sizeof(un.sun_path), "%.*s~%s", (int)SOCKET_PATH_MAX, path, digits);
@@ -145,10 +175,12 @@ unix_bind(struct hr_listen *l, struct hr_err *err)
 	bound = bind(fd, (const struct sockaddr *)&un, sizeof(un)) == 0;
 	(void)umask(old);
 	/* listens first: a socket that has its path and refuses connections is a dead one */
-	ok = bound && listen(fd, BACKLOG) == 0 && lstat(un.sun_path, &l->file) == 0 &&
-	     rename(un.sun_path, path) == 0;
-	if (!ok) {
-		(void)hr_err_sys(err, errno, "address %s", l->text);
+	sys = bound && listen(fd, BACKLOG) == 0 && lstat(un.sun_path, &l->file) == 0
+		  ? unix_place(un.sun_path, path, &dead)
+		  : errno;
+	if (sys != 0) {
+		(void)(sys == EADDRINUSE ? is_busy(l, err)
+					 : hr_err_sys(err, sys, "address %s", l->text));
 		if (bound)
 			(void)unlink(un.sun_path);
 		hr_fd_close(&fd);
@@ -163,8 +195,7 @@ unix_is_there(const struct hr_listen *l)
 {
 	struct stat st;
 
-	return lstat(unix_path(l), &st) == 0 && st.st_dev == l->file.st_dev &&
-	       st.st_ino == l->file.st_ino;
+	return lstat(unix_path(l), &st) == 0 && same_file(&st, &l->file);
 }
 
 /* Returns true for a socket of the previous image that was bound to this path and can be reached by
