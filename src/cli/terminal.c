@@ -36,8 +36,8 @@
 #define LINE_MAX_BYTES (1u << 20)
 /* the shell's prompt would report the end of a command to the session */
 #define WITHOUT_PROMPT "env -u PROMPT_COMMAND -u PS1 -u PS2"
-#define STUCK_S 2     /* time of a request until Ctrl-C is a signal */
-#define END_S 5       /* time for the request that ends the session */
+#define STUCK_S 2    /* time of a request until Ctrl-C is a signal */
+#define END_S 5      /* time for the request that ends the session */
 #define ANSWER_S 0.1 /* the server's answer to the start of a longer command comes after this */
 
 struct terminal {
@@ -370,10 +370,11 @@ cli_terminal(struct hr_sandbox *s, const char *const *argv)
 	t.of.given_up_fd = t.ends;
 	if (r != 0 || make_session(&t, &err) != 0 || start(&t, argv, &err) != 0) {
 		end_session(&t);
-		r = t.left		? CLI_ERROR
-		    : err.status == 404 ? cli_error("the server of this sandbox has no terminals: it "
-						  "makes no sessions")
-				      : cli_fail(&err);
+		r = t.left ? CLI_ERROR
+		    : err.status == 404
+			? cli_error("the server of this sandbox has no terminals: it "
+				    "makes no sessions")
+			: cli_fail(&err);
 	} else {
 		r = run(&t);
 	}

@@ -18,8 +18,7 @@
 int
 cli_watched_open(struct cli_watched *k, const struct hr_endpoint *e, struct hr_err *err)
 {
-	*k = (struct cli_watched){
-	    .given_up_fd = -1, .timeout_s = REQUEST_S, .exit_code = -1};
+	*k = (struct cli_watched){.given_up_fd = -1, .timeout_s = REQUEST_S, .exit_code = -1};
 	hr_buf_init(&k->key, TEXT_MAX);
 	hr_buf_init(&k->text, TEXT_MAX);
 	return hr_client_init(&k->client, e, err);

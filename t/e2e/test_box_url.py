@@ -373,5 +373,5 @@ def in_a_browser(h):
         screen_has(w, "seen")
 
 
-sys.exit(run([life, chosen_port, large, strangers, names, editor, ended, interrupted, held, replaced, many, silent, keyless,
-              in_a_browser]))
+sys.exit(run([life, chosen_port, large, strangers, names, editor, ended, interrupted, held, replaced, many, silent,
+              keyless, in_a_browser]))

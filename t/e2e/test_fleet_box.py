@@ -212,8 +212,8 @@ def other_directory(uid):
             os.rmdir(old)
 
         def act():
-            return f.call("POST", "/%s/execute_action" % o["runtime_id"], command, key="", Content_Type="application/json",
-                          X_Session_API_Key=o["session_api_key"])[0]
+            return f.call("POST", "/%s/execute_action" % o["runtime_id"], command, key="",
+                          Content_Type="application/json", X_Session_API_Key=o["session_api_key"])[0]
 
         f.kill()
         change()

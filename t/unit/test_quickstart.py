@@ -278,8 +278,8 @@ def fleet_without_an_image():
 
 def main():
     tap = Tap()
-    for test in (started, no_box, port_that_is_taken, port_that_is_taken_late, ended_server, lost_server, stop_that_fails,
-                 fleet, fleet_without_an_image):
+    for test in (started, no_box, port_that_is_taken, port_that_is_taken_late, ended_server, lost_server,
+                 stop_that_fails, fleet, fleet_without_an_image):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

@@ -29,7 +29,7 @@ try_lock(struct hr_namelock *l, bool create, const char *sid, struct hr_err *err
 	sys = flock(l->fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
 	if (fstat(l->fd, &st) != 0)
 		return hr_err_sys(err, errno, "look at %s", l->path);
-	/* its holder removes the file before it releases the lock */
+	/* a holder removes the file before it releases the lock */
 	if (st.st_nlink == 0) {
 		hr_fd_close(&l->fd);
 		return 0;
