@@ -10,14 +10,19 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <grp.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -26,6 +31,7 @@
 #include "base/loop.h"
 #include "base/process/pid.h"
 #include "base/tunnel.h"
+#include "box/peer.h"
 
 /* the descriptors that it is given, besides standard output for the line with the port, and
  * standard error, which it closes as soon as it serves */
@@ -33,6 +39,10 @@
 #define SERVER 4 /* the server's socket file, opened with O_PATH */
 
 #define PAIRS_MAX 256
+/* Connections of other accounts of the machine. Their clients may have the key, too, as a proxy
+ * that its owner has set up; but silent ones must leave room for those of the owner. */
+#define OTHERS_MAX 64
+#define FILES_MAX 64   /* descriptors besides those of pairs */
 #define LINGER_MS 5000 /* time for a client to read the end of the last answer */
 #define HALF_MS 60000  /* time for the rest of the answer to a client that sends no more */
 #define HEAD_MS 10000  /* time for the head of the first request, as the server gives */
@@ -41,14 +51,16 @@ struct pair {
 	struct forward *f;
 	struct hr_tunnel *tunnel;
 	struct hr_watch *head; /* the time for the head of the first request */
+	bool other;            /* the client is another account's, or unknown */
 };
 
 struct forward {
 	struct hr_loop *loop;
 	struct hr_watch *end, *clients; /* `clients` is NULL while there is no room for more */
-	int listener, port;
+	int listener, port, peers;      /* `peers` is for questions about clients; -1: none */
+	uid_t owner;
 	bool editor; /* leads to the same port in the box's network, not to the server's socket */
-	size_t npairs;
+	size_t npairs, nothers;
 };
 
 static void on_client(void *arg);
@@ -59,6 +71,7 @@ pair_free(void *arg)
 	struct pair *c = arg;
 	struct forward *f = c->f;
 
+	f->nothers -= c->other;
 	hr_watch_free(c->head);
 	hr_tunnel_free(c->tunnel);
 	free(c);
@@ -174,13 +187,17 @@ on_client(void *arg)
 {
 	struct forward *f = arg;
 	int client = hr_fd_accept(f->listener, SOCK_NONBLOCK, BOX);
+	bool other = client >= 0 && !box_peer_is(f->peers, client, f->owner);
 	struct pair *c = client >= 0 ? calloc(1, sizeof(*c)) : NULL;
 
-	if (c == NULL) {
+	if (c == NULL || (other && f->nothers == OTHERS_MAX)) {
+		free(c);
 		hr_fd_close(&client);
 		return;
 	}
 	c->f = f;
+	c->other = other;
+	f->nothers += other;
 	c->head = hr_loop_timer(f->loop, pair_free, c, NULL);
 	c->tunnel = hr_tunnel_new(f->loop,
 	    &(const struct hr_tunnel_with){.client = client,
@@ -232,6 +249,38 @@ enter_network(struct hr_err *err)
 		   : hr_err_sys(err, errno, "enter the network of the box");
 }
 
+/* Gives up the rights of root, which this process had for the network of the box: the owner of a
+ * server's socket connects without them. */
+static int
+drop_rights(struct hr_err *err)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
+	unsigned long i;
+
+	/* only root may leave its groups, and they give it nothing */
+	(void)setgroups(0, NULL);
+	for (i = 0; prctl(PR_CAPBSET_READ, i, 0, 0, 0) >= 0; i++)
+		(void)prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_capset, &head, none) < 0)
+		return hr_err_sys(err, errno, "give up rights");
+	return 0;
+}
+
+/* Raises the limit of descriptors, of which each pair has two: without one the loop would wait for
+ * the end of a pair. */
+static void
+raise_files(void)
+{
+	const rlim_t wanted = 2 * PAIRS_MAX + FILES_MAX;
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur < wanted) {
+		lim.rlim_cur = lim.rlim_max < wanted ? lim.rlim_max : wanted;
+		(void)setrlimit(RLIMIT_NOFILE, &lim);
+	}
+}
+
 /* Records this process for the caller and for later ones. The record's lock, which standard output
  * has, is released after that. */
 static int
@@ -270,7 +319,11 @@ serve(struct forward *f, struct hr_err *err)
 static int
 start(struct forward *f, int port, struct hr_err *err)
 {
-	if (listen_there(f, port, err) < 0 || (f->editor && enter_network(err) < 0))
+	f->owner = getuid();
+	f->peers = box_peer_open();
+	raise_files();
+	if (listen_there(f, port, err) < 0 || (f->editor && enter_network(err) < 0) ||
+	    drop_rights(err) < 0)
 		return -1;
 	return chdir("/") == 0 ? 0 : hr_err_sys(err, errno, "enter /");
 }
@@ -278,7 +331,7 @@ start(struct forward *f, int port, struct hr_err *err)
 int
 main(int argc, char **argv)
 {
-	static struct forward f = {.listener = -1};
+	static struct forward f = {.listener = -1, .peers = -1};
 	struct hr_err e = {0};
 	char *end = NULL;
 	long port = argc == 3 ? strtol(argv[2], &end, 10) : -1;

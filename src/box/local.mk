@@ -15,6 +15,6 @@ libbox_la_LIBADD = libprotojson.la libbase.la $(SECCOMP_LIBS) $(CAP_LIBS)
 pkglibexec_PROGRAMS += handrail-box handrail-forward
 handrail_box_SOURCES = %D%/main.c
 handrail_box_LDADD = libbox.la
-handrail_forward_SOURCES = %D%/forward.c
+handrail_forward_SOURCES = %D%/forward.c %D%/peer.c %D%/peer.h
 handrail_forward_LDADD = libloop.la libbase.la
 endif

@@ -16,7 +16,7 @@ struct cli_watched {
 	/* the caller's descriptor; when it is readable, abort a request; -1: none */
 	int given_up_fd;
 	unsigned timeout_s; /* seconds for requests other than those for output */
-	char session[40]; /* "session=NAME"; "": the default shell */
+	char session[40];   /* "session=NAME"; "": the default shell */
 	/* id of the request that started the command; "": the shell's last command */
 	char request[33];
 

@@ -6,6 +6,7 @@ import fcntl
 import http.client
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -16,11 +17,12 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.host import PATIENCE, SRC  # noqa: E402
 from lib.hostbox import run  # noqa: E402
-from lib.tap import equal  # noqa: E402
+from lib.tap import Skip, equal  # noqa: E402
 from lib.webdriver import Window  # noqa: E402
 from lib.www import live, need_browser, screen_has  # noqa: E402
 
 STRANGER = 54329  # of no account
+HEAD_S = 10  # it waits for a head so long
 REFUSED = "another name than 127.0.0.1 or localhost"
 
 
@@ -350,6 +352,57 @@ def silent(h):
     h.ok("down")
 
 
+def others(h):
+    """Silent connections of another account leave room for those of the owner, and for some of other accounts."""
+    if os.geteuid() != 0:
+        raise Skip("only root has another account")
+    known = up(h)
+    port = port_of(known["server"])
+    script = ("import socket, sys\n"
+              "kept = [socket.create_connection(('127.0.0.1', %d)) for _ in range(300)]\n"
+              "print('open', flush=True)\n"
+              "sys.stdin.read()" % port)
+    p = subprocess.Popen(["/usr/bin/python3", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/",
+                         user=STRANGER, group=STRANGER, extra_groups=[], universal_newlines=True)
+    try:
+        equal(p.stdout.readline(), "open\n")
+        quiet = [socket.create_connection(("127.0.0.1", port), PATIENCE) for _ in range(150)]
+        c = http.client.HTTPConnection("127.0.0.1", port, timeout=HEAD_S / 2)
+        c.request("GET", "/alive")
+        equal(c.getresponse().status, 200)
+        c.close()
+        for s in quiet:
+            s.close()
+    finally:
+        p.communicate("")
+    change = dict(user=STRANGER, group=STRANGER, extra_groups=[])
+    equal(subprocess.run(["curl", "-fsS", "-o", "/dev/null", "http://127.0.0.1:%d/alive" % port], cwd="/",
+                         **change).returncode, 0)
+    h.ok("down")
+
+
+def rights(h):
+    """It has no more rights than it needs, root's as well, and descriptors for all connections."""
+    h.env["HANDRAIL_WWWDIR"] = os.path.join(SRC, "www")
+    h.ok("up", "-q")
+    few = (128, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    p = h.popen("url", "--json", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, few))
+    known = json.loads(p.communicate()[0])
+    with open("/proc/%d/status" % forwarder(h)["pid"]) as f:
+        has = dict(line.rstrip().split(":", 1) for line in f)
+    names = ["CapInh", "CapPrm", "CapEff", "CapAmb"] + (["CapBnd"] if h.uid == 0 else [])
+    equal([int(has[n], 16) for n in names], [0] * len(names))
+    equal((has["NoNewPrivs"].strip(), has["Groups"].strip()), ("1", ""))
+    port = port_of(known["server"])
+    idle = [socket.create_connection(("127.0.0.1", port), PATIENCE) for _ in range(200)]
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=HEAD_S / 2)
+    c.request("GET", "/alive")
+    equal(c.getresponse().status, 200)
+    for s in idle:
+        s.close()
+    h.ok("down")
+
+
 def keyless(h):
     """No variable makes a server that asks for no key, which each account could use by the port."""
     h.env["SESSION_API_KEY"] = ""
@@ -374,4 +427,4 @@ def in_a_browser(h):
 
 
 sys.exit(run([life, chosen_port, large, strangers, names, editor, ended, interrupted, held, replaced, many, silent,
-              keyless, in_a_browser]))
+              others, rights, keyless, in_a_browser]))
