@@ -16,12 +16,12 @@ TESTS += %D%/e2e/test_conversations.py %D%/e2e/test_edge.py %D%/e2e/test_service
 
 # base
 check_PROGRAMS += %D%/unit/test_fd %D%/unit/test_log %D%/unit/test_loop %D%/unit/test_path \
-	%D%/unit/test_percent %D%/unit/test_tempfiles %D%/unit/test_spawn %D%/unit/test_trust \
+	%D%/unit/test_percent %D%/unit/test_tempfiles %D%/unit/test_spawn %D%/unit/test_trust %D%/unit/test_tunnel \
 	%D%/unit/test_words
 TESTS += %D%/unit/test_again.py %D%/unit/test_mutate.py %D%/unit/test_quickstart.py
 EXTRA_DIST += %D%/again %D%/flaky.log %D%/mutants.log %D%/mutate %D%/unit/test_again.py %D%/unit/test_mutate.py %D%/unit/test_quickstart.py
 TESTS += %D%/unit/test_fd %D%/unit/test_log %D%/unit/test_loop %D%/unit/test_path \
-	%D%/unit/test_percent %D%/unit/test_tempfiles %D%/unit/test_spawn %D%/unit/test_trust \
+	%D%/unit/test_percent %D%/unit/test_tempfiles %D%/unit/test_spawn %D%/unit/test_trust %D%/unit/test_tunnel \
 	%D%/unit/test_words
 t_unit_test_fd_SOURCES = %D%/unit/test_fd.c
 t_unit_test_fd_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
@@ -47,6 +47,9 @@ t_unit_test_words_LDADD = libbase.la $(CHECK_LIBS)
 t_unit_test_spawn_SOURCES = %D%/unit/test_spawn.c
 t_unit_test_spawn_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_spawn_LDADD = libbase.la $(CHECK_LIBS) -lpthread
+t_unit_test_tunnel_SOURCES = %D%/unit/test_tunnel.c
+t_unit_test_tunnel_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_tunnel_LDADD = libloop.la libbase.la $(CHECK_LIBS)
 t_unit_test_trust_SOURCES = %D%/unit/test_trust.c %D%/unit/scratch.h
 t_unit_test_trust_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_trust_LDADD = libbase.la $(CHECK_LIBS)

@@ -1,0 +1,126 @@
+/* base/tunnel: the time that a tunnel has after one of its directions has ended. */
+#include "config.h"
+
+#include <check.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/loop.h"
+#include "base/tunnel.h"
+
+#define SHORT_MS 200
+#define LONG_MS 60000
+
+static struct hr_loop *loop;
+static struct hr_tunnel *tunnel;
+static int client, server; /* the ends of the test */
+static int lead;           /* the tunnel's end of the server's connection */
+
+static enum hr_tunnel_look
+look(void *arg, const char *p, size_t len, bool last)
+{
+	(void)arg;
+	(void)p;
+	(void)last;
+	if (len == 0)
+		return HR_TUNNEL_MORE;
+	hr_tunnel_lead(tunnel, lead);
+	return HR_TUNNEL_PASS;
+}
+
+static void
+on_end(void *arg)
+{
+	tunnel = NULL;
+	hr_loop_stop(arg);
+}
+
+static void
+pair(int *ret_end, int *ret_own)
+{
+	int ends[2];
+
+	ck_assert_int_eq(
+	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+	*ret_end = ends[0];
+	*ret_own = ends[1];
+}
+
+static void
+begin(int linger_ms, int half_ms)
+{
+	struct hr_err err = {0};
+	int own;
+
+	loop = hr_loop_new(&err);
+	ck_assert_ptr_nonnull(loop);
+	pair(&client, &own);
+	pair(&server, &lead);
+	tunnel = hr_tunnel_new(loop,
+	    &(const struct hr_tunnel_with){.client = own,
+		.look = look,
+		.ended = on_end,
+		.arg = loop,
+		.linger_ms = linger_ms,
+		.half_ms = half_ms},
+	    &err);
+	ck_assert_ptr_nonnull(tunnel);
+	ck_assert_int_eq(send(client, "q", 1, 0), 1);
+}
+
+static void
+end(void)
+{
+	struct hr_err err = {0};
+	int64_t start = hr_now_ms();
+	char byte;
+
+	ck_assert_int_eq(hr_loop_run(loop, &err), 0);
+	ck_assert_ptr_null(tunnel);
+	ck_assert_int_ge(hr_now_ms() - start, SHORT_MS - 1);
+	ck_assert_int_lt(hr_now_ms() - start, LONG_MS);
+	ck_assert_int_eq(recv(server, &byte, 1, 0), 1);
+	ck_assert_int_eq(byte, 'q');
+	hr_fd_close(&client);
+	hr_fd_close(&server);
+	hr_loop_free(loop);
+}
+
+START_TEST(client_that_sends_no_more)
+{
+	begin(LONG_MS, SHORT_MS);
+	ck_assert_int_eq(shutdown(client, SHUT_WR), 0);
+	end();
+}
+END_TEST
+
+START_TEST(server_that_sends_no_more)
+{
+	begin(SHORT_MS, LONG_MS);
+	ck_assert_int_eq(shutdown(server, SHUT_WR), 0);
+	end();
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("tunnel");
+	TCase *tc = tcase_create("tunnel");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_test(tc, client_that_sends_no_more);
+	tcase_add_test(tc, server_that_sends_no_more);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed == 0 ? 0 : 1;
+}
