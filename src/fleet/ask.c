@@ -143,3 +143,29 @@ hr_fleet_ask_active(const struct hr_fleet_row *row)
 	idle = hr_json_number_at(info, "idle_time");
 	return idle > 0 && idle < (double)now ? now - (int64_t)idle : now;
 }
+
+int
+hr_fleet_ask_usage(const struct hr_fleet_row *row, struct hr_buf *ret)
+{
+	static const struct {
+		const char *name;
+		int digits;
+	} members[] = {{"time", 3}, {"processes", 0}, {"memory_bytes", 0}, {"cpu_seconds", 2}};
+	HR_CLEAN(hr_rest_clean) struct hr_rest *r = hr_fleet_asker(row->at);
+	HR_PUT struct json_object *o = NULL;
+	double n;
+	size_t i;
+
+	if (r == NULL || hr_rest_header(r, "X-Session-API-Key", row->server_key, true, NULL) != 0 ||
+	    hr_rest_get(r, "/handrail/v1/usage", &o, NULL) != 0)
+		return -1;
+	for (i = 0; i < sizeof(members) / sizeof(*members); i++) {
+		n = hr_json_number_at(o, members[i].name);
+		if (!(n >= 0 && n < 1e15)) /* a program in the sandbox may have answered */
+			return -1;
+		hr_buf_addf(ret, "%s\"%s\":%.*f", i == 0 ? "{" : ",", members[i].name,
+		    members[i].digits, n);
+	}
+	hr_buf_addc(ret, '}');
+	return 0;
+}

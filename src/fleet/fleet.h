@@ -191,6 +191,9 @@ struct hr_rest *hr_fleet_asker(const char *at);
 /* Returns when the sandbox was last used, in seconds since 1970: now, if a connection to it is open
  * on this machine; else the time that its server reports for its commands; -1 if there is none. */
 int64_t hr_fleet_ask_active(const struct hr_fleet_row *row);
+/* Appends the use of processor and memory that the sandbox reports about itself, as an object.
+ * Returns 0, or -1 if it reports none. */
+int hr_fleet_ask_usage(const struct hr_fleet_row *row, struct hr_buf *ret);
 /* Appends the sandbox's address with `port`, as nginx connects to it; 0: the server at a Unix
  * socket, whose other ports are its /port/N/. With `counts` a connection keeps a sandbox with an
  * address from being idle; such an `at` has a port. */

@@ -1,4 +1,4 @@
-/* Answers GET /server_info (doc/http.md, "GET /server_info"). */
+/* Answers GET /server_info (doc/http.md, "GET /server_info") and /handrail/v1/usage. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -39,4 +39,16 @@ hr_handle_info(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 	hr_float_repr(b, s.disk_percent);
 	hr_buf_addf(b, "},\"io\":{\"read_bytes\":%" PRIu64 ",\"write_bytes\":%" PRIu64 "}}}",
 	    s.read_bytes, s.write_bytes);
+}
+
+void
+hr_handle_usage(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	struct hr_stats_tree t;
+
+	(void)r;
+	hr_stats_tree(atomic_load(&w->board->supervisor_pid), &t);
+	hr_buf_addf(&ret->body,
+	    "{\"time\":%.3f,\"processes\":%u,\"memory_bytes\":%" PRIu64 ",\"cpu_seconds\":%.2f}",
+	    (double)hr_wall_ms() / 1000, t.processes, t.anonymous, (double)t.cpu_ns / 1e9);
 }

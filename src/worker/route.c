@@ -58,6 +58,7 @@ static const struct route routes[] = {
     {"/handrail/v1/me", "GET", false, hr_handle_me},
     {"/handrail/v1/ready", "GET", false, hr_handle_ready},
     {"/handrail/v1/metrics", "GET", false, hr_handle_metrics},
+    {"/handrail/v1/usage", "GET", false, hr_handle_usage},
     {"/handrail/v1/upload", "POST", false, hr_handle_upload},
     {"/handrail/v1/download", "GET", false, hr_handle_download_one},
     {"/handrail/v1/stat", "GET", false, hr_handle_stat},

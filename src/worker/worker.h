@@ -95,6 +95,7 @@ hr_handler_fn hr_handle_files;
 hr_handler_fn hr_handle_rename;
 hr_handler_fn hr_handle_remove;
 hr_handler_fn hr_handle_info;
+hr_handler_fn hr_handle_usage;
 hr_handler_fn hr_handle_list;
 hr_handler_fn hr_handle_live_browser;
 hr_handler_fn hr_handle_live_cells;

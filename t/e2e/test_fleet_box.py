@@ -138,6 +138,8 @@ def pause_and_resume(uid):
         equal(f.run(o, "cd /tmp; Y=7; echo $X"), "a b")
         for wake in (lambda: None, lambda: f.up("s"), lambda: f.call("POST", "/resume", o)):
             f.pause(o)
+            equal(f.call("GET", "/handrail/v1/usage?runtime_id=" + o["runtime_id"])[0], 409)
+            equal(f.state(o), "paused", "the question does not wake it")
             wake()
             equal(f.run(o, "echo $X $Y $PWD"), "a b 7 /tmp")
         f.pause(o)  # and so it is stopped

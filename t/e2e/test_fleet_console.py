@@ -288,6 +288,32 @@ def capacity_and_alerts():
         equal(complaints(w), [])
 
 
+def usage():
+    """The use of each running sandbox is in the list, and a key is told only that of its own."""
+    need_browser()
+    with Console() as f, Window() as w:
+        tenant = f.make_key("tenant")
+        its, mine = f.up("its", key=tenant), f.up("mine")
+
+        def ask(o, key):
+            return f.call("GET", V1 + "usage?runtime_id=" + o["runtime_id"], key=key)
+
+        status, first = ask(its, tenant)
+        equal((status, sorted(first)), (200, ["cpu_seconds", "memory_bytes", "processes", "time"]))
+        equal((first["memory_bytes"] > 1 << 20, first["processes"] > 3), (True, True), first)
+        equal([ask(o, key)[0] for o, key in ((its, f.key), (mine, tenant), ({"runtime_id": "x"}, f.key), (its, "no"))],
+              [200, 404, 404, 401])
+        f.run(its, "(while :; do :; done) & echo $!")
+        w.open("http://127.0.0.1:%d/" % f.console)
+        w.until("asks for the key", "return document.querySelector('#key')")
+        w.type("#key", tenant + KEYS["ENTER"])
+        cells = "const c = [...document.querySelectorAll('.fleet tbody td.number')].map((e) => e.textContent); return "
+        w.until("its memory", cells + "/^[0-9.]+ .?B$/.test(c[3])")
+        w.until("its processor", cells + "/^[0-9.]+ %$/.test(c[2]) && parseFloat(c[2]) > 5")
+        f.run(its, "kill %1")
+        equal(complaints(w), [])
+
+
 DOMAIN = "fleet.localhost"
 
 
@@ -421,7 +447,7 @@ def screenshot():
 
 
 BY_HAND = [screenshot]
-TESTS = [who_may, lets_in, upgraded, pages, page_of_a_sandbox, managed, capacity_and_alerts]
+TESTS = [who_may, lets_in, upgraded, pages, page_of_a_sandbox, managed, usage, capacity_and_alerts]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS + [t for t in BY_HAND if t.__name__ in sys.argv[1:]]))

@@ -108,6 +108,7 @@ static const struct {
     {"POST", "/build", HR_SCOPE_USE, hr_fleet_call_build},
     {"GET", "/build_status", HR_SCOPE_READ, hr_fleet_call_build_status},
     {"GET", "/handrail/v1/events", HR_SCOPE_READ, hr_fleet_call_events},
+    {"GET", "/handrail/v1/usage", HR_SCOPE_READ, hr_fleet_call_usage},
     {"GET", "/handrail/v1/", HR_SCOPE_ADMIN, handle_operator},
     {"POST", "/handrail/v1/", HR_SCOPE_ADMIN, handle_operator},
 };

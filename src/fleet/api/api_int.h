@@ -49,7 +49,7 @@ void hr_fleet_put_event(struct hr_buf *b, int64_t seq, int64_t at, const char *i
 typedef void hr_fleet_call_fn(struct hr_fleet_call *c);
 hr_fleet_call_fn hr_fleet_call_start, hr_fleet_call_stop, hr_fleet_call_pause, hr_fleet_call_resume,
     hr_fleet_call_session, hr_fleet_call_runtime, hr_fleet_call_prefix, hr_fleet_call_image,
-    hr_fleet_call_build, hr_fleet_call_build_status, hr_fleet_call_list,
+    hr_fleet_call_build, hr_fleet_call_build_status, hr_fleet_call_usage, hr_fleet_call_list,
     hr_fleet_call_batch,  /* implemented in list.c */
     hr_fleet_call_events; /* implemented in events.c */
 

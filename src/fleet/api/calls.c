@@ -307,6 +307,38 @@ hr_fleet_call_runtime(struct hr_fleet_call *c)
 	look(c, false);
 }
 
+/* Answers the use of a running sandbox: one of the key's own, or any to an operator. */
+void
+hr_fleet_call_usage(struct hr_fleet_call *c)
+{
+	struct hr_fleet *f = c->api->fleet;
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
+	enum hr_fleet_result r;
+	struct hr_fleet_place place;
+	struct hr_err err = {0};
+	HR_BUF(id, HR_FLEET_QUERY_MAX);
+	HR_BUF(said, 1024);
+	int reported;
+
+	r = hr_fleet_look(f, hr_fleet_query(&id, c->query, "runtime_id"), &row, &err);
+	if (r != HR_FLEET_BROKEN && row.key != c->key.id && (c->key.scopes & HR_SCOPE_ADMIN) == 0)
+		r = HR_FLEET_NOT_FOUND;
+	if (r != HR_FLEET_OK) {
+		hr_fleet_refuse(c->a, r, &row, &err);
+	} else if (!enter(c, &place)) {
+		hr_fleet_refuse_crowd(c->a);
+	} else {
+		reported = hr_fleet_ask_usage(&row, &said);
+		leave(f, &place);
+		if (reported != 0) {
+			(void)hr_fleet_say(c->a, 501, "the sandbox does not report its use");
+		} else {
+			c->a->status = 200;
+			hr_buf_adds(&c->a->body, hr_buf_str(&said));
+		}
+	}
+}
+
 void
 hr_fleet_call_prefix(struct hr_fleet_call *c)
 {

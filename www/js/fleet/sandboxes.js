@@ -1,5 +1,5 @@
 // Lists the sandboxes of the key that signed in, or of all keys for an operator, and shows details of one of them.
-import {clock, duration, foreign, h, plain} from "../dom.js";
+import {bytes, clock, duration, foreign, h, plain} from "../dom.js";
 import {query} from "../api.js";
 import {createConfirm} from "../confirm.js";
 import {createTable, numbers} from "./table.js";
@@ -8,6 +8,7 @@ const GRAVE = {running: "good", warm: "good", died: "bad", starting: "busy", res
 const ACTIONS = [["pause", "Pause", ["running"]], ["resume", "Resume", ["paused"]],
 	["stop", "Stop", ["starting", "running", "pausing", "paused", "resuming"]]];
 const LOSES = {stop: " Its processes end and its files are deleted."};
+const MEASURED = 100, MEASURE_MS = 5000; // maximum sandboxes that are asked for their use, and the shortest time between
 const TICK_MS = 1000, ASK_TICKS = 15; // the list is asked for each 15 s: the use of a sandbox is no event
 
 // An address that the service made; nothing but http leads anywhere.
@@ -25,7 +26,8 @@ function link(url) {
 
 export function createSandboxes({api, admin, acts, operates, key, pages, pauses}, say, listed) {
 	const columns = ["Session", ...admin ? [{title: "Key", says: "The key that started it"}] : [], "State", "Image", numbers("Age"),
-		numbers("Idle", "Time since its last request"), numbers("Factor", "Its share of memory and processor, as a multiple of the usual one"), ""];
+		numbers("Idle", "Time since its last request"), numbers("CPU", "Of one processor, since the list was read before"),
+		numbers("Memory", "Of all its processes"), numbers("Factor", "Its share of memory and processor, as a multiple of the usual one"), ""];
 	const table = createTable("Sandboxes", columns, "There is no sandbox.");
 	const drained = h("p", {class: "note busy", role: "status"});
 	const drain = h("button", {type: "button", hidden: !operates, title: "Start no new sandbox; those that run go on",
@@ -39,6 +41,8 @@ export function createSandboxes({api, admin, acts, operates, key, pages, pauses}
 	const details = h("section", {class: "details", "aria-label": "Sandbox", tabindex: "-1", hidden: true});
 	const confirm = createConfirm();
 	const keys = new Map(); // names, by number
+	const uses = new Map(); // of running sandboxes: the last use, and the cells that show it
+	let measuring = false;
 	let isDrained = false, seen = null, timer = 0, ticks = 0;
 
 	async function act(what, title, id, name) {
@@ -111,6 +115,46 @@ export function createSandboxes({api, admin, acts, operates, key, pages, pauses}
 			void refresh().then(() => listed(null), listed);
 	}
 
+	function showUse(u) {
+		u.cells[0].textContent = u.percent === undefined ? "" : u.percent.toFixed(1) + " %";
+		u.cells[1].textContent = u.last ? bytes(u.last.memory_bytes) : "";
+	}
+
+	// The two cells of a sandbox. One that does not run is not asked, and shows nothing.
+	function useOf(s) {
+		const cells = [h("td", {class: "number"}), h("td", {class: "number"})];
+
+		if (s.state !== "running") {
+			uses.delete(s.runtime_id);
+		} else {
+			uses.set(s.runtime_id, Object.assign({}, uses.get(s.runtime_id), {cells}));
+			showUse(uses.get(s.runtime_id));
+		}
+		return cells;
+	}
+
+	// Asks one after another, so that slow ones are no load.
+	async function measure(ids) {
+		if (measuring)
+			return;
+		measuring = true;
+		for (const id of ids) {
+			const at = uses.get(id)?.at;
+			if (document.hidden || !uses.has(id) || at !== undefined && performance.now() - at < MEASURE_MS)
+				continue;
+			const now = await api.get("usage" + query({runtime_id: id})).catch(() => null);
+			const u = uses.get(id);
+			if (!u)
+				continue;
+			const passed = now && u.last ? now.time - u.last.time : 0;
+			u.percent = passed > 0 ? Math.max(0, now.cpu_seconds - u.last.cpu_seconds) / passed * 100 : undefined;
+			u.last = now;
+			u.at = performance.now();
+			showUse(u);
+		}
+		measuring = false;
+	}
+
 	function row(s) {
 		const may = admin ? operates : acts, name = s.session_id || s.runtime_id;
 		const buttons = ACTIONS.filter(([what, , from]) => may && from.includes(s.state) && (pauses || what !== "pause")).map(([what, title]) =>
@@ -127,6 +171,7 @@ export function createSandboxes({api, admin, acts, operates, key, pages, pauses}
 			admin ? h("td", {title: "Key " + s.key}, foreign(keys.get(s.key) ?? String(s.key))) : null,
 			h("td", {class: GRAVE[s.state] || "", title: plain(s.reason || "", 500)}, plain(s.state)),
 			h("td", {class: "mono"}, foreign(s.image || "")), since(s.created), since(s.state === "running" ? s.active : 0),
+			...useOf(s),
 			h("td", {class: "number"}, String(s.resource_factor)), h("td", {class: "actions"}, ...buttons));
 	}
 
@@ -184,7 +229,11 @@ export function createSandboxes({api, admin, acts, operates, key, pages, pauses}
 		if (admin && list.some((s) => !keys.has(s.key)))
 			for (const k of (await api.get("keys")).keys)
 				keys.set(k.id, k.name);
+		for (const id of uses.keys())
+			if (!list.some((s) => s.runtime_id === id))
+				uses.delete(id);
 		table.show(list.map(row));
+		void measure([...uses.keys()].slice(0, MEASURED));
 		const now = seen && list.find((s) => s.runtime_id === seen.runtime_id);
 		if (seen && !details.hidden)
 			void look(now || Object.assign({}, seen, {state: "gone"}), false);
