@@ -4,6 +4,7 @@
 #include "box/group.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 
 #include "base/clean.h"
 #include "base/err.h"
+#include "base/fd.h"
 #include "base/path.h"
 #include "base/process/hierarchy.h"
 #include "proto/json.h"
@@ -118,11 +120,25 @@ set_limit(
 	}
 }
 
+/* Opens the way into a group that was just made. */
+static int
+open_way(const char *dir, int version, struct box_groups *g, struct hr_err *err)
+{
+	HR_FREE char *tasks = hr_path_join(dir, "tasks");
+	int *way = version == 2 ? &g->into : &g->join[g->njoin++];
+
+	if (tasks == NULL)
+		return hr_err_nomem(err);
+	*way = version == 2 ? open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC)
+			    : open(tasks, O_WRONLY | O_CLOEXEC);
+	return *way >= 0 ? 0 : hr_err_sys(err, errno, "open the control group %s", dir);
+}
+
 /* Makes the group of one controller, unless another one of its hierarchy has made it, and adds its
  * path to `dirs`. */
 static int
 make_one(const struct box_spec *s, struct places *p, enum controller c, const char *controllers,
-    bool root, pid_t pid, struct hr_buf *dirs, struct hr_err *err)
+    bool root, struct box_groups *g, struct hr_buf *dirs, struct hr_err *err)
 {
 	enum controller same = 0;
 
@@ -133,7 +149,7 @@ make_one(const struct box_spec *s, struct places *p, enum controller c, const ch
 	if (make_group(p->at[c], s->name, p->version[c] == 2 ? controllers : "", root, &p->made[c],
 		err) < 0 ||
 	    set_limit(c, p->version[c], p->made[c], &s->limits, err) < 0 ||
-	    hr_hierarchy_put_number(p->made[c], "cgroup.procs", (uint64_t)pid, err) < 0)
+	    open_way(p->made[c], p->version[c], g, err) < 0)
 		return -1;
 	hr_buf_adds(dirs, dirs->len > 0 ? ", " : "");
 	(void)hr_json_put_str(dirs, p->made[c], strlen(p->made[c]), HR_JSON_REPLACE);
@@ -168,7 +184,7 @@ box_group_lacks(bool root, struct hr_buf *b)
 }
 
 int
-box_group_make(const struct box_spec *s, const char *proc, bool root, pid_t pid,
+box_group_make(const struct box_spec *s, const char *proc, bool root, struct box_groups *ret,
     struct hr_buf *dirs, struct hr_err *err)
 {
 	const bool limited[CONTROLLERS] = {
@@ -177,6 +193,7 @@ box_group_make(const struct box_spec *s, const char *proc, bool root, pid_t pid,
 	char controllers[64] = "";
 	int c;
 
+	*ret = (struct box_groups){.into = -1};
 	find(&p, proc, root);
 	for (c = 0; c < CONTROLLERS; c++) {
 		if (limited[c] && p.at[c] == NULL)
@@ -189,15 +206,35 @@ box_group_make(const struct box_spec *s, const char *proc, bool root, pid_t pid,
 	}
 	for (c = 0; c < CONTROLLERS; c++)
 		if ((limited[c] || c == FREEZER) && p.at[c] != NULL &&
-		    make_one(s, &p, (enum controller)c, controllers, root, pid, dirs, err) < 0)
+		    make_one(s, &p, (enum controller)c, controllers, root, ret, dirs, err) < 0)
 			return -1;
 	return 0;
 }
 
+int
+box_group_join(const struct box_groups *g, struct hr_err *err)
+{
+	size_t i;
+
+	for (i = 0; i < g->njoin; i++)
+		if (write(g->join[i], "0", 1) != 1)
+			return hr_err_sys(err, errno, "join the control groups of the box");
+	return 0;
+}
+
 void
+box_group_close(struct box_groups *g)
+{
+	hr_fd_close(&g->into);
+	while (g->njoin > 0)
+		hr_fd_close(&g->join[--g->njoin]);
+}
+
+bool
 box_group_remove(const char *name, bool root)
 {
 	HR_CLEAN(places_done) struct places p = {.at = {NULL}};
+	bool gone = true;
 	int c;
 
 	find(&p, "/proc", root);
@@ -205,7 +242,8 @@ box_group_remove(const char *name, bool root)
 		HR_FREE char *parent = p.at[c] != NULL ? hr_path_join(p.at[c], PARENT) : NULL;
 		HR_FREE char *dir = parent != NULL ? hr_path_join(parent, name) : NULL;
 
-		if (dir != NULL)
-			(void)rmdir(dir);
+		if (dir != NULL && rmdir(dir) != 0 && errno == EBUSY)
+			gone = false;
 	}
+	return gone;
 }

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -20,6 +21,8 @@
 #include "box/group.h"
 
 #define PATIENCE_S 2
+#define TRIES 100 /* to remove a group */
+#define TRY_MS 10
 
 static void
 interrupt(int signo)
@@ -65,19 +68,18 @@ box_guard_lock(struct box_guard *g, const char *storage, struct hr_err *err)
 }
 
 /* the descriptors that the guard keeps, under these numbers */
-enum { LOCK = STDERR_FILENO + 1, PIDFD, TIE, KEPT };
+enum { LOCK = STDERR_FILENO + 1, TIE, KEPT };
 
 /* Keeps no stream of the launcher: a reader would wait for its end as long as the box lives. */
 static void
-keep(int lock, int pidfd, int tie)
+keep(int lock, int tie)
 {
-	const int copies[] = {
-	    fcntl(lock, F_DUPFD, KEPT), fcntl(pidfd, F_DUPFD, KEPT), fcntl(tie, F_DUPFD, KEPT)};
+	const int copies[] = {fcntl(lock, F_DUPFD, KEPT), fcntl(tie, F_DUPFD, KEPT)};
 	int i, null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	for (i = 0; i <= STDERR_FILENO; i++)
 		(void)dup2(null, i);
-	for (i = 0; i < 3; i++)
+	for (i = 0; i < 2; i++)
 		(void)dup2(copies[i], LOCK + i);
 	hr_fd_close_from(KEPT);
 }
@@ -86,10 +88,13 @@ keep(int lock, int pidfd, int tie)
  * it is left then. */
 static void __attribute__((noreturn)) watch(const char *name)
 {
-	struct pollfd p[] = {{.fd = PIDFD, .events = POLLIN}, {.fd = TIE, .events = POLLIN}};
+	struct pollfd p[] = {{.events = POLLIN}, {.fd = TIE, .events = POLLIN}};
 	bool left = false;
 	char byte;
+	int i;
 
+	if (hr_fd_recv(TIE, &byte, 1, &p[0].fd, NULL) <= 0)
+		p[0] = (struct pollfd){.fd = -1, .revents = POLLIN};
 	while (p[0].revents == 0) {
 		if (poll(p, 2, -1) < 0 && errno != EINTR)
 			_exit(1);
@@ -98,26 +103,27 @@ static void __attribute__((noreturn)) watch(const char *name)
 		p[1] = (struct pollfd){.fd = -1};
 		left = hr_fd_read(TIE, &byte, 1) == 1;
 		if (!left)
-			(void)hr_pid_signal(PIDFD, SIGKILL);
+			(void)hr_pid_signal(p[0].fd, SIGKILL);
 	}
-	if (!left)
-		box_group_remove(name, hr_account_is_root());
+	/* a first process that the guard does not know of ends by itself, soon */
+	for (i = 0; !left && !box_group_remove(name, hr_account_is_root()) && i < TRIES; i++)
+		(void)poll(NULL, 0, TRY_MS);
 	_exit(0);
 }
 
 int
-box_guard_start(struct box_guard *g, int pidfd, const char *name, struct hr_err *err)
+box_guard_start(struct box_guard *g, const char *name, struct hr_err *err)
 {
 	int ends[2];
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return hr_err_sys(err, errno, "a pipe");
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return hr_err_sys(err, errno, "a socket pair");
 	g->pid = fork();
 	if (g->pid == 0) {
 		/* a signal to the launcher's process group must not reach the guard */
 		if (setsid() < 0 || chdir("/") < 0)
 			_exit(1);
-		keep(g->lock, pidfd, ends[0]);
+		keep(g->lock, ends[0]);
 		watch(name);
 	}
 	hr_fd_close(&ends[0]);
@@ -126,9 +132,15 @@ box_guard_start(struct box_guard *g, int pidfd, const char *name, struct hr_err 
 }
 
 int
+box_guard_watch(const struct box_guard *g, int pidfd, struct hr_err *err)
+{
+	return hr_fd_send(g->tie, "w", 1, pidfd, err);
+}
+
+int
 box_guard_leave(struct box_guard *g, struct hr_err *err)
 {
-	int r = hr_fd_write_full(g->tie, "l", 1, err);
+	int r = hr_fd_send(g->tie, "l", 1, -1, err);
 
 	g->pid = 0;
 	return r;

@@ -11,7 +11,7 @@ struct box_guard {
 	/* descriptor of the storage; the guard has a copy, so that the lock outlives the
 	 * launcher */
 	int lock;
-	int tie;   /* the launcher's end of a pipe to the guard; -1: no guard was started */
+	int tie;   /* the launcher's socket to the guard; -1: no guard was started */
 	pid_t pid; /* pid of the guard, a child of the launcher */
 };
 
@@ -19,9 +19,13 @@ struct box_guard {
  * 0, or -1 with *err, HR_E_BUSY if a box uses it. Release *g with box_guard_end() in any case. */
 int box_guard_lock(struct box_guard *g, const char *storage, struct hr_err *err);
 
-/* Starts the guard of the process of a pidfd. If the launcher ends without box_guard_leave(), the
- * guard kills that process and removes the control groups of `name`. Returns 0, or -1 with *err. */
-int box_guard_start(struct box_guard *g, int pidfd, const char *name, struct hr_err *err);
+/* Starts the guard, before control groups are made and the box's first process is. If the launcher
+ * ends without box_guard_leave(), the guard kills that process and removes the control groups of
+ * `name`. Returns 0, or -1 with *err. */
+int box_guard_start(struct box_guard *g, const char *name, struct hr_err *err);
+/* Passes the pidfd of the first process to the guard. That process must end by itself if the
+ * launcher ends before. Returns 0, or -1 with *err. */
+int box_guard_watch(const struct box_guard *g, int pidfd, struct hr_err *err);
 
 /* Lets the box outlive the launcher. Returns 0, or -1 with *err. */
 int box_guard_leave(struct box_guard *g, struct hr_err *err);

@@ -44,11 +44,13 @@ namespaces(const struct box_spec *s)
 }
 
 static pid_t
-cloned(const struct box_spec *s, int *ret_pidfd)
+cloned(const struct box_spec *s, int group, int *ret_pidfd)
 {
-	struct clone_args a = {.flags = namespaces(s) | CLONE_PIDFD,
+	struct clone_args a = {
+	    .flags = namespaces(s) | CLONE_PIDFD | (group >= 0 ? CLONE_INTO_CGROUP : 0),
 	    .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
-	    .exit_signal = SIGCHLD};
+	    .exit_signal = SIGCHLD,
+	    .cgroup = (uint64_t)(group >= 0 ? group : 0)};
 
 	return (pid_t)syscall(SYS_clone3, &a, sizeof(a));
 }
@@ -154,6 +156,7 @@ open_low_ports(void)
 struct first {
 	const struct box_spec *s;
 	int sync; /* the launcher has the other end */
+	const struct box_groups *groups;
 	bool detached;
 	bool plain;  /* the caller is not root, so that there is a user namespace */
 	bool one_id; /* the user namespace has a single account */
@@ -200,6 +203,7 @@ static void __attribute__((noreturn)) in_box(const struct first *f)
 	struct hr_err e = {0};
 	sigset_t none;
 	char go;
+	int joined = box_group_join(f->groups, &e);
 
 	/* a link that the box has planted must not lead to a descriptor of the caller's */
 	(void)close_range(STDERR_FILENO + 1, (unsigned)f->sync - 1, 0);
@@ -211,7 +215,8 @@ static void __attribute__((noreturn)) in_box(const struct first *f)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	/* no byte means that the launcher has given up, or was killed */
 	if (hr_fd_read(f->sync, &go, 1) == 1) {
-		(void)become_program(f, &e);
+		if (joined == 0)
+			(void)become_program(f, &e);
 		/* fails if the launcher has ended, and there is no reader */
 		(void)hr_fd_write_full(f->sync, e.msg, strlen(e.msg), NULL);
 	}
@@ -245,20 +250,17 @@ ask_control(const struct box_spec *s, int control, pid_t pid, const struct hr_bu
 /* Prepares the waiting child from outside, lets it go, and waits until the program runs. */
 static int
 prepare(const struct box_spec *s, const struct box_ids *ids, pid_t pid, int pidfd,
-    struct box_guard *guard, int sync, int control, struct hr_err *err)
+    struct box_guard *guard, int sync, int control, const struct hr_buf *groups, struct hr_err *err)
 {
 	char text[sizeof(err->msg)];
-	HR_BUF(groups, 1 << 16);
 	siginfo_t ended = {.si_pid = 0};
 	ssize_t n;
 
-	if (box_guard_start(guard, pidfd, s->name, err) < 0)
+	if (box_guard_watch(guard, pidfd, err) < 0)
 		goto failed;
 	if (!hr_account_is_root() && box_ids_map(ids, pid, err) < 0)
 		goto failed;
-	if (box_group_make(s, "/proc", hr_account_is_root(), pid, &groups, err) < 0)
-		goto failed;
-	if ((control >= 0 && ask_control(s, control, pid, &groups, err) < 0) ||
+	if ((control >= 0 && ask_control(s, control, pid, groups, err) < 0) ||
 	    hr_fd_write_full(sync, "g", 1, err) < 0)
 		goto failed;
 	n = hr_fd_read_full(sync, text, sizeof(text) - 1, err);
@@ -274,10 +276,8 @@ prepare(const struct box_spec *s, const struct box_ids *ids, pid_t pid, int pidf
 		(void)hr_err_set(err, HR_E_SYS, "%s", text);
 	}
 failed:
-	/* the control groups are empty when the child has ended */
 	(void)kill(pid, SIGKILL);
 	(void)hr_spawn_end(pid, NULL);
-	box_group_remove(s->name, hr_account_is_root());
 	return -1;
 }
 
@@ -319,12 +319,15 @@ static int
 start(const struct box_spec *s, struct box_guard *guard, int control, int *ret_status,
     struct hr_err *err)
 {
-	struct first first = {.s = s, .detached = control >= 0, .plain = !hr_account_is_root()};
+	const bool root = hr_account_is_root();
+	HR_CLEAN(box_group_close) struct box_groups groups = {.into = -1};
+	struct first first = {.s = s, .groups = &groups, .detached = control >= 0, .plain = !root};
+	HR_BUF(dirs, 1 << 16);
 	HR_CLOSE int pidfd = -1;
 	struct box_ids ids = {0};
 	bool terminal = false;
 	int sync[2], status, r;
-	pid_t pid;
+	pid_t pid = -1;
 
 	if (first.plain)
 		box_ids_find(&ids);
@@ -334,19 +337,24 @@ start(const struct box_spec *s, struct box_guard *guard, int control, int *ret_s
 	(void)signal(SIGPIPE, SIG_IGN); /* the other side may end at any time */
 	(void)signal(SIGCHLD, SIG_DFL);
 	(void)signal(SIGTTOU, SIG_IGN);
-	pid = cloned(s, &pidfd);
+	r = box_guard_start(guard, s->name, err);
+	if (r == 0)
+		r = box_group_make(s, "/proc", root, &groups, &dirs, err);
+	if (r == 0) {
+		pid = cloned(s, groups.into, &pidfd);
+		r = pid < 0 ? not_cloned(errno, err) : 0;
+	}
 	if (pid == 0) {
 		hr_fd_close(&sync[0]);
 		first.sync = sync[1];
 		in_box(&first);
 	}
-	r = pid < 0 ? not_cloned(errno, err) : 0;
 	hr_fd_close(&sync[1]);
 	if (r == 0) {
 		/* the terminal's signals are for the box */
 		terminal = control < 0 && tcgetpgrp(STDIN_FILENO) == getpgrp() &&
 			   setpgid(pid, pid) == 0 && tcsetpgrp(STDIN_FILENO, pid) == 0;
-		r = prepare(s, &ids, pid, pidfd, guard, sync[0], control, err);
+		r = prepare(s, &ids, pid, pidfd, guard, sync[0], control, &dirs, err);
 	}
 	hr_fd_close(&sync[0]);
 	*ret_status = 0;
@@ -355,8 +363,9 @@ start(const struct box_spec *s, struct box_guard *guard, int control, int *ret_s
 			? 0
 			: hr_err_sys(err, errno, "wait for the box");
 		*ret_status = hr_exit_code(status);
-		box_group_remove(s->name, hr_account_is_root());
 	}
+	if (r < 0 || control < 0)
+		(void)box_group_remove(s->name, root);
 	if (terminal)
 		(void)tcsetpgrp(STDIN_FILENO, getpgrp());
 	return r;
@@ -386,7 +395,7 @@ box_start_check(const struct box_spec *s, struct hr_err *err)
 
 	if (look_at_directories(s, err) < 0)
 		return -1;
-	pid = cloned(s, &pidfd);
+	pid = cloned(s, -1, &pidfd);
 	if (pid == 0)
 		_exit(unshare(CLONE_NEWCGROUP) == 0 &&
 			      (!s->egress || (raise_loopback(NULL) == 0 && route_all(NULL) == 0))
