@@ -11,6 +11,7 @@ libbase_la_SOURCES = \
 	%D%/process/handover.c %D%/process/handover.h \
 	%D%/hash.h \
 	%D%/process/hierarchy.c %D%/process/hierarchy.h \
+	%D%/process/image.c %D%/process/image.h \
 	%D%/log.c %D%/log.h \
 	%D%/loglines.c %D%/loglines.h \
 	%D%/module.c %D%/module.h \

@@ -7,20 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/sendfile.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/process/image.h"
 #include "box/fence.h"
 #include "box/spec.h"
 #include "box/start.h"
-
-#ifndef MFD_EXEC
-#define MFD_EXEC 0x0010U
-#endif
 
 #define STATUS_USAGE 2    /* the command line or the document is wrong */
 #define STATUS_FAILED 125 /* the box could not be made */
@@ -115,23 +110,17 @@ launch(const struct box_spec *s, int control)
 static int
 leave_file(char **argv, struct hr_err *err)
 {
-	HR_CLOSE int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	static const char own[] = "/proc/self/exe";
+	HR_CLOSE int file = open(own, O_RDONLY | O_CLOEXEC);
 	HR_CLOSE int memory = -1;
-	ssize_t n;
+	int seals;
 
-	if (file >= 0 && fcntl(file, F_GET_SEALS) > 0)
+	/* a file of tmpfs has another seal */
+	if (file >= 0 && (seals = fcntl(file, F_GET_SEALS)) > 0 && (seals & F_SEAL_WRITE) != 0)
 		return 0;
-	memory = memfd_create("handrail-box", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
-	/* all memory files can be executed in Linux before 6.3 */
-	if (memory < 0 && errno == EINVAL)
-		memory = memfd_create("handrail-box", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (file < 0 || memory < 0)
-		return hr_err_sys(err, errno, "copy the launcher");
-	while ((n = sendfile(memory, file, NULL, 1 << 24)) > 0)
-		;
-	if (n < 0 || fcntl(memory, F_ADD_SEALS,
-			 F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-		return hr_err_sys(err, errno, "copy the launcher");
+	memory = hr_image_open(own, "handrail-box", 0500, err);
+	if (memory < 0)
+		return -1;
 	(void)fexecve(memory, argv, environ);
 	return hr_err_sys(err, errno, "execute the copy of the launcher");
 }

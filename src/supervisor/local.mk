@@ -25,7 +25,6 @@ libsupervisor_la_SOURCES = \
 	%D%/children/channel.c %D%/children/channel.h \
 	%D%/children/child.c %D%/children/child.h \
 	%D%/children/childenv.c %D%/children/childenv.h \
-	%D%/children/image.c %D%/children/image.h \
 	%D%/children/keeperargs.c %D%/children/keeperargs.h \
 	%D%/children/manifest.c %D%/children/manifest.h \
 	%D%/children/oldplugins.c %D%/children/oldplugins.h \

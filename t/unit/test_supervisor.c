@@ -21,14 +21,14 @@
 #include "base/fd.h"
 #include "base/loop.h"
 #include "base/path.h"
+#include "base/process/image.h"
+#include "base/process/notify.h"
 #include "base/process/spawn.h"
 #include "supervisor/children/adopt.h"
 #include "supervisor/children/childenv.h"
-#include "supervisor/children/image.h"
 #include "supervisor/children/keeperargs.h"
 #include "supervisor/run/keys.h"
 #include "supervisor/edge/listen.h"
-#include "base/process/notify.h"
 #include "supervisor/children/plugins.h"
 #include "supervisor/children/readyline.h"
 #include "supervisor/run/rundir.h"
@@ -240,7 +240,7 @@ END_TEST
 
 START_TEST(an_image_runs_and_cannot_be_read)
 {
-	int fd = hr_image_open("/bin/true", &err), status = -1;
+	int fd = hr_image_open("/bin/true", "true", 0100, &err), status = -1;
 	const char *const argv[] = {"true", NULL};
 	struct stat st;
 	pid_t pid;
@@ -263,8 +263,8 @@ START_TEST(an_image_runs_and_cannot_be_read)
 	    &err);
 	ck_assert_int_gt(pid, 0);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	ck_assert_int_eq(hr_image_open("/etc/passwd", &err), -1);
-	ck_assert_int_eq(hr_image_open("/nonexistent", &err), -1);
+	ck_assert_int_eq(hr_image_open("/etc/passwd", "x", 0100, &err), -1);
+	ck_assert_int_eq(hr_image_open("/nonexistent", "x", 0100, &err), -1);
 }
 END_TEST
 

@@ -19,6 +19,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/process/image.h"
 #include "base/process/spawn.h"
 #include "base/random.h"
 #include "base/text/text.h"
@@ -212,8 +213,6 @@ hr_box_run_to_end(bool check, struct json_object *o, struct hr_buf *out, struct 
 	int back[2], status = -1;
 	struct hr_spawn_fd fds[3];
 	struct hr_spawn sp = {.path = path, .argv = argv, .umask = -1, .fds = fds, .nfds = 3};
-	ssize_t n = 0;
-	char *room;
 	pid_t pid;
 
 	if (path == NULL)
@@ -230,9 +229,8 @@ hr_box_run_to_end(bool check, struct json_object *o, struct hr_buf *out, struct 
 	fds[2] = (struct hr_spawn_fd){back[1], 2};
 	pid = hr_spawn(&sp, err);
 	hr_fd_close(&back[1]);
-	while (pid > 0 && (room = hr_buf_reserve(out, 4096)) != NULL &&
-	       (n = hr_fd_read(back[0], room, 4096)) > 0)
-		hr_buf_grew(out, (size_t)n);
+	if (pid > 0)
+		(void)hr_path_read_fd(back[0], LAUNCHER, out, NULL);
 	hr_fd_close(&back[0]);
 	if (pid < 0)
 		return -1;
@@ -271,11 +269,15 @@ hr_box_take_process(struct hr_box *b, const char *line, struct hr_err *err)
 static bool
 read_line(int control, struct hr_buf *line)
 {
-	char c = '\0';
+	ssize_t n = 1;
+	char *room;
 
-	while (c != '\n' && hr_fd_read(control, &c, 1) == 1)
-		hr_buf_addc(line, c);
-	return c == '\n' && hr_buf_check(line, NULL) == 0;
+	while (n > 0 && (line->len == 0 || line->p[line->len - 1] != '\n')) {
+		room = hr_buf_reserve(line, 1024);
+		n = room != NULL ? hr_fd_read(control, room, 1024) : -1;
+		hr_buf_grew(line, n > 0 ? (size_t)n : 0);
+	}
+	return n > 0;
 }
 
 /* Records the box's process, so that the next handrail command finds it if this one is killed,
@@ -316,9 +318,12 @@ start_launcher(
 {
 	static const char *const argv[] = {LAUNCHER, "--detach", "3", DOCUMENT_PLACE, NULL};
 	const struct rlimit open_files = {(rlim_t)nofile, (rlim_t)nofile};
+	/* the launcher would make this copy of itself, and execute it */
+	HR_CLOSE int image = hr_image_open(path, LAUNCHER, 0500, NULL);
 	const struct hr_spawn_fd fds[] = {
 	    {log, 1}, {log, 2}, {control, CONTROL}, {document, DOCUMENT}};
 	const struct hr_spawn sp = {.path = path,
+	    .image = &image,
 	    .argv = argv,
 	    .setsid = true,
 	    .umask = -1,

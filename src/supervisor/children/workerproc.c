@@ -6,9 +6,9 @@
 
 #include "base/log.h"
 #include "base/path.h"
+#include "base/process/image.h"
 #include "base/process/spawn.h"
 #include "proto/workerargs.h"
-#include "supervisor/children/image.h"
 #include "supervisor/children/pool.h"
 #include "supervisor/run/context.h"
 
@@ -24,7 +24,7 @@ worker_image(struct hr_pools *all, const char *path)
 	if (geteuid() == 0 || all->plain_image)
 		return NULL;
 	if (all->image < 0)
-		all->image = hr_image_open(path, &err);
+		all->image = hr_image_open(path, "handrail-worker", 0100, &err);
 	if (all->image >= 0)
 		return &all->image;
 	all->plain_image = true; /* tries this only once */

@@ -1,8 +1,7 @@
-/* Copies programs into a memory file of mode 0100, which no account may read, not even its
- * owner. */
+/* Copies programs into memory files. */
 #include "config.h"
 
-#include "supervisor/children/image.h"
+#include "base/process/image.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -46,7 +45,7 @@ loaded_size(int fd)
 }
 
 static int
-copy(int from, int to, off_t size)
+copy(int from, int to, off_t size, mode_t mode)
 {
 	off_t at = 0;
 	ssize_t n;
@@ -58,11 +57,13 @@ copy(int from, int to, off_t size)
 		if (n == 0 || (n < 0 && errno != EINTR))
 			return -1;
 	}
-	return fchmod(to, 0100);
+	return fcntl(to, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0
+		   ? -1
+		   : fchmod(to, mode);
 }
 
 int
-hr_image_open(const char *path, struct hr_err *err)
+hr_image_open(const char *path, const char *name, mode_t mode, struct hr_err *err)
 {
 	int mem, high = -1;
 	HR_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -70,10 +71,10 @@ hr_image_open(const char *path, struct hr_err *err)
 
 	if (size < 0)
 		return hr_err_set(err, HR_E_UNSUPPORTED, "%s cannot be copied", path);
-	mem = memfd_create("handrail-worker", MFD_CLOEXEC | MFD_EXEC);
+	mem = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
 	if (mem < 0 && errno == EINVAL) /* kernels before 6.3 do not know the flag */
-		mem = memfd_create("handrail-worker", MFD_CLOEXEC);
-	if (mem >= 0 && copy(fd, mem, size) == 0)
+		mem = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (mem >= 0 && copy(fd, mem, size, mode) == 0)
 		high = fcntl(mem, F_DUPFD_CLOEXEC, ABOVE);
 	if (high < 0)
 		(void)hr_err_sys(err, errno, "a copy of %s", path);
