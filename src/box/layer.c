@@ -8,9 +8,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -30,6 +32,21 @@ box_layer_directory(int storage, const char *name, mode_t mode)
 	if (mkdirat(storage, name, mode) != 0 && errno != EEXIST)
 		return -1;
 	return openat(storage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* Opens the directory `name` of `upper`, which is made like `lower` if it is missing. *ret stays -1
+ * if the box has put something else in the place. */
+static int
+same_directory(int lower, int upper, const char *name, int *ret, struct hr_err *err)
+{
+	struct stat st;
+
+	if (fstat(lower, &st) != 0)
+		return hr_err_sys(err, errno, "look at the directory %s", name);
+	*ret = box_layer_directory(upper, name, st.st_mode & 07777);
+	return *ret >= 0 || errno == ENOTDIR || errno == ELOOP
+		   ? 0
+		   : hr_err_sys(err, errno, "make %s in the storage", name);
 }
 
 /* Programs make these files for a moment while they change accounts, or as a backup; they hold
@@ -84,19 +101,19 @@ leave_out(struct layer *l, const char *name, struct hr_err *err)
 	return r >= 0 ? 0 : hr_err_sys(err, errno, "hide %s", name);
 }
 
+/* Takes ownership of `lower`. Only the mode of each entry is looked at: a box waits for that. */
 static int
 hide_private(int lower, struct layer *upper, bool all, struct hr_err *err)
 {
-	HR_CLEAN(hr_dir_close) DIR *d = hr_dir_take(dup(lower));
+	HR_CLOSEDIR DIR *d = hr_dir_take(lower);
 	const struct dirent *e;
 	struct stat st;
-	int r = 0;
+	int below, r = 0;
 
 	if (d == NULL)
 		return hr_err_sys(err, errno, "read a directory of the host");
 	while (r == 0 && (e = hr_dir_next(d)) != NULL) {
 		struct layer inner = {upper, e->d_name, 0, -1};
-		HR_CLOSE int below = -1;
 
 		if (e->d_type == DT_LNK ||
 		    fstatat(lower, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(st.st_mode))
@@ -109,9 +126,10 @@ hide_private(int lower, struct layer *upper, bool all, struct hr_err *err)
 			continue;
 		inner.mode = st.st_mode & 07777;
 		below = openat(lower, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		r = below < 0 || (all && layer_open(&inner) < 0)
-			? hr_err_sys(err, errno, "enter %s", e->d_name)
-			: hide_private(below, &inner, all, err);
+		if (below < 0 || (all && layer_open(&inner) < 0))
+			r = hr_err_sys(err, errno, "enter %s", e->d_name);
+		else
+			r = hide_private(below, &inner, all, err);
 		hr_fd_close(&inner.fd);
 	}
 	if (r < 0)
@@ -120,16 +138,7 @@ hide_private(int lower, struct layer *upper, bool all, struct hr_err *err)
 }
 
 int
-box_layer_hide(int lower, int upper, bool all, struct hr_err *err)
-{
-	struct layer top = {.fd = upper};
-
-	return hide_private(lower, &top, all, err);
-}
-
-/* Opens the directory of a relative path of that length; those that are missing are made. */
-static int
-open_below(int root, const char *path, size_t len, struct hr_err *err)
+box_layer_below(int root, const char *path, mode_t mode, struct hr_err *err)
 {
 	const char *past = path + len, *end;
 	char name[NAME_MAX + 1];
@@ -299,29 +308,19 @@ own_all(int lower, int upper, int scratch, const char *name, bool host, struct h
 	return 0;
 }
 
-int
-box_layer_etc(int etc, int upper, int scratch, const char *name, struct hr_err *err)
-{
-	return hide_accounts(upper, err) < 0 ? -1 : own_all(etc, upper, scratch, name, true, err);
-}
-
-int
-box_layer_root(int root, int upper, int scratch, const char *name, struct hr_err *err)
+/* Prepares the upper layer of a root directory with a system of its own: its /etc/hosts names the
+ * box. */
+static int
+prepare_root(int root, int upper, int scratch, const char *name, struct hr_err *err)
 {
 	HR_CLOSE int below = openat(root, "etc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	HR_CLOSE int above = -1;
-	struct stat st;
 
 	if (below < 0)
 		return 0; /* that system has no /etc, or has it elsewhere */
-	if (fstat(below, &st) != 0)
-		return hr_err_sys(err, errno, "look at /etc of the root directory");
-	above = box_layer_directory(upper, "etc", st.st_mode & 07777);
-	if (above < 0 && (errno == ENOTDIR || errno == ELOOP))
-		return 0; /* the box has put something else in this place */
-	if (above < 0)
-		return hr_err_sys(err, errno, "make etc in the storage");
-	return own_all(below, above, scratch, name, false, err);
+	if (same_directory(below, upper, "etc", &above, err) < 0)
+		return -1;
+	return above >= 0 ? own_all(below, above, scratch, name, false, err) : 0;
 }
 
 /* ---- directories that root of an ordinary user's box can write to ---- */
@@ -346,18 +345,12 @@ claim(int lower, int upper, const char *name, int depth, struct hr_err *err)
 	HR_CLOSE int above = -1;
 	HR_CLOSEDIR DIR *d = NULL;
 	const struct dirent *e;
-	struct stat st;
 
 	if (below < 0)
 		return 0; /* there is no such directory, or it is private */
-	if (fstat(below, &st) != 0)
-		return hr_err_sys(err, errno, "look at the directory %s", name);
-	above = box_layer_directory(upper, name, st.st_mode & 07777);
-	if (above < 0 && (errno == ENOTDIR || errno == ELOOP))
-		return 0; /* the box has put something else in this place */
-	if (above < 0)
-		return hr_err_sys(err, errno, "make %s in the storage", name);
-	if (depth == 0)
+	if (same_directory(below, upper, name, &above, err) < 0)
+		return -1;
+	if (above < 0 || depth == 0)
 		return 0;
 	d = hr_dir_take(dup(below));
 	while (d != NULL && (e = hr_dir_next(d)) != NULL)
@@ -367,8 +360,8 @@ claim(int lower, int upper, const char *name, int depth, struct hr_err *err)
 	return d != NULL && errno == 0 ? 0 : hr_err_sys(err, errno, "read the directory %s", name);
 }
 
-int
-box_layer_claim(int usr, int upper, struct hr_err *err)
+static int
+claim_all(int usr, int upper, struct hr_err *err)
 {
 	struct stat st;
 
@@ -377,4 +370,57 @@ box_layer_claim(int usr, int upper, struct hr_err *err)
 	return claim(usr, upper, "local", LEVELS, err) < 0 || claim(usr, upper, "bin", 0, err) < 0
 		   ? -1
 		   : 0;
+}
+
+/* Makes the directories of mounts below the overlay of `path` in its upper layer. An ordinary
+ * user's box could not make them in a directory of the host's root. */
+static int
+make_parents(const struct box_spec *s, int lower, int upper, const char *path, struct hr_err *err)
+{
+	const struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+	    .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH};
+	const size_t n = strlen(path);
+	char parent[PATH_MAX], *slash;
+	struct stat st;
+	size_t i;
+
+	for (i = 0; i < s->nmounts; i++) {
+		const char *target = s->mounts[i].target + 1;
+		HR_CLOSE int fd = -1;
+
+		if (strncmp(target, path, n) != 0 || target[n] != '/' ||
+		    fstatat(lower, target + n + 1, &st, AT_SYMLINK_NOFOLLOW) == 0 ||
+		    (size_t)snprintf(parent, sizeof(parent), "%s", target + n + 1) >=
+			sizeof(parent) ||
+		    (slash = strrchr(parent, '/')) == NULL)
+			continue;
+		*slash = '\0';
+		fd = (int)syscall(SYS_openat2, lower, parent, &how, sizeof(how));
+		/* a link of the host stays what it is */
+		if ((fd >= 0 || errno == ENOENT) && box_layer_below(upper, parent, 0755, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int
+box_layer_prepare(const struct box_spec *s, bool plain, const char *target, bool sifted, int lower,
+    int upper, int scratch, struct hr_err *err)
+{
+	struct layer top = {.fd = upper};
+
+	if (strcmp(target, "etc") == 0 &&
+	    (hide_accounts(upper, err) < 0 ||
+		own_all(lower, upper, scratch, s->name, true, err) < 0))
+		return -1;
+	if (s->root != NULL && prepare_root(lower, upper, scratch, s->name, err) < 0)
+		return -1;
+	if (sifted && hide_private(openat(lower, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), &top,
+			  plain, err) < 0)
+		return -1;
+	if (!plain)
+		return 0;
+	if (strcmp(target, "usr") == 0 && claim_all(lower, upper, err) < 0)
+		return -1;
+	return make_parents(s, lower, upper, target, err);
 }

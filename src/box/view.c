@@ -1,6 +1,5 @@
-/* The file systems of a box: overlays over the host's programs or over a root
- * directory, a /proc with masks, a small /dev, and the mounts of the document.
- */
+/* The file systems of a box: overlays over the host's programs or over a root directory, a /proc
+ * with masks, a small /dev, and the mounts of the document. */
 #include "config.h"
 
 #include "box/view.h"
@@ -11,6 +10,7 @@
 #include <limits.h>
 #include <linux/mount.h>
 #include <linux/openat2.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +23,7 @@
 #include "base/fd.h"
 #include "box/layer.h"
 
-/* <sys/mount.h> and <linux/mount.h> define the same names differently in
- * glibc 2.36 */
+/* <sys/mount.h> and <linux/mount.h> define the same names differently in glibc 2.36 */
 int mount(const char *source, const char *target, const char *type, unsigned long flags,
     const void *data);
 int umount2(const char *target, int flags);
@@ -53,8 +52,7 @@ struct view {
 	char resolver[PATH_MAX];
 };
 
-/* These directories of the host a box sees. Each becomes the lower layer of an
- * overlay. */
+/* These directories of the host a box sees. Each becomes the lower layer of an overlay. */
 struct seen {
 	const char *path; /* below / */
 	bool sift;        /* entries that not every account can read are left out: they may
@@ -129,8 +127,7 @@ add(struct view *v, int fd, const char *target, bool is_file, struct hr_err *err
 	return 0;
 }
 
-/* Makes a new file system of that type, with options by turns a name and a value,
- * NULL at the end. */
+/* Makes a new file system with options, which are by turns a name and a value, NULL at the end. */
 static int
 new_mount(const char *type, const char *const *options, unsigned attributes)
 {
@@ -148,8 +145,8 @@ new_mount(const char *type, const char *const *options, unsigned attributes)
 	return (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, attributes);
 }
 
-/* Opens a path of the document. A link in it is an error: another account could
- * have changed it since the caller looked. */
+/* Opens a path of the document. A link in it is an error: another account could have changed it
+ * since the caller looked. */
 static int
 host_path(const char *path, uint64_t flags)
 {
@@ -158,8 +155,7 @@ host_path(const char *path, uint64_t flags)
 	return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 }
 
-/* Returns a copy of the mount at `path` of the host, with all mounts below it,
- * or -1 with errno. */
+/* Returns a copy of the mount at `path` of the host, with all mounts below it, or -1 with errno. */
 static int
 bound(const char *path, bool writable)
 {
@@ -177,58 +173,7 @@ bound(const char *path, bool writable)
 
 /* ---- overlays ---- */
 
-/* Makes the directories of mounts below the overlay of `path` in its upper
- * layer. An ordinary user's box could not make them in a directory of the
- * host's root. */
-static int
-make_parents(const struct view *v, int lower, int upper, const char *path, struct hr_err *err)
-{
-	const struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-	    .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH};
-	const size_t n = strlen(path);
-	char parent[PATH_MAX], *slash;
-	struct stat st;
-	size_t i;
-
-	for (i = 0; i < v->s->nmounts; i++) {
-		const char *target = v->s->mounts[i].target + 1;
-		HR_CLOSE int fd = -1;
-
-		if (strncmp(target, path, n) != 0 || target[n] != '/' ||
-		    fstatat(lower, target + n + 1, &st, AT_SYMLINK_NOFOLLOW) == 0 ||
-		    (size_t)snprintf(parent, sizeof(parent), "%s", target + n + 1) >=
-			sizeof(parent) ||
-		    (slash = strrchr(parent, '/')) == NULL)
-			continue;
-		*slash = '\0';
-		fd = (int)syscall(SYS_openat2, lower, parent, &how, sizeof(how));
-		/* a link of the host stays what it is */
-		if ((fd >= 0 || errno == ENOENT) && box_layer_below(upper, parent, 0755, err) < 0)
-			return -1;
-	}
-	return 0;
-}
-
-/* Fills the upper layer of the overlay at `target` before it is mounted. */
-static int
-prepare_upper(const struct view *v, int lower, int upper, int scratch, const char *target,
-    bool sifted, struct hr_err *err)
-{
-	if (strcmp(target, "etc") == 0 && box_layer_etc(lower, upper, scratch, v->s->name, err) < 0)
-		return -1;
-	if (v->s->root != NULL && box_layer_root(lower, upper, scratch, v->s->name, err) < 0)
-		return -1;
-	if (sifted && box_layer_hide(lower, upper, v->plain, err) < 0)
-		return -1;
-	if (!v->plain)
-		return 0;
-	if (strcmp(target, "usr") == 0 && box_layer_claim(lower, upper, err) < 0)
-		return -1;
-	return make_parents(v, lower, upper, target, err);
-}
-
-/* Adds an overlay of `lower` at `target`, whose changes are kept below the
- * storage's `name`. */
+/* Adds an overlay of `lower` at `target`, whose changes are kept below the storage's `name`. */
 static int
 add_overlay(struct view *v, int lower, const char *target, const char *name, bool sifted,
     struct hr_err *err)
@@ -248,7 +193,7 @@ add_overlay(struct view *v, int lower, const char *target, const char *name, boo
 		return hr_err_sys(err, errno, "make layers/%s in the storage", name);
 	if (fstat(lower, &st) != 0 || fchmod(upper, st.st_mode & 07777) != 0)
 		return hr_err_sys(err, errno, "prepare the layer of %s", target);
-	if (prepare_upper(v, lower, upper, both, target, sifted, err) < 0)
+	if (box_layer_prepare(v->s, v->plain, target, sifted, lower, upper, both, err) < 0)
 		return -1;
 	/* descriptors, since a comma or a colon in a path would end the option */
 	(void)snprintf(places[0], sizeof(places[0]), "/proc/self/fd/%d", lower);
@@ -266,56 +211,110 @@ add_overlay(struct view *v, int lower, const char *target, const char *name, boo
 
 /* ---- the root ---- */
 
+/* Adds a directory of the host to the root: an overlay, or the link that it is on the host. */
+static int
+add_seen(struct view *v, int root, const struct seen *seen, struct hr_err *err)
+{
+	HR_CLOSE int host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	HR_CLOSE int lower = -1;
+	char link[PATH_MAX], name[64], *slash;
+	struct stat st;
+	ssize_t n;
+
+	if (host < 0 || fstatat(host, seen->path, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		return 0; /* not every system has this directory */
+	n = readlinkat(host, seen->path, link, sizeof(link) - 1);
+	if (n > 0) {
+		link[n] = '\0';
+		return symlinkat(link, root, seen->path) == 0 || errno == EEXIST
+			   ? 0
+			   : hr_err_sys(err, errno, "make the link %s", seen->path);
+	}
+	lower = openat(host, seen->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (lower < 0)
+		return hr_err_sys(err, errno, "open /%s", seen->path);
+	(void)snprintf(name, sizeof(name), "%s", seen->path);
+	while ((slash = strchr(name, '/')) != NULL)
+		*slash = '-';
+	return box_layer_below(root, seen->path, 0755, err) < 0
+		   ? -1
+		   : add_overlay(v, lower, seen->path, name, seen->sift, err);
+}
+
+static int
+make_empty(int root, struct hr_err *err)
+{
+	struct stat st;
+	size_t i;
+
+	for (i = 0; i < sizeof(empty) / sizeof(*empty); i++)
+		if (!(empty[i].once &&
+			fstatat(root, empty[i].path, &st, AT_SYMLINK_NOFOLLOW) == 0) &&
+		    box_layer_below(root, empty[i].path, empty[i].mode, err) < 0)
+			return -1;
+	for (i = 0; i < sizeof(links) / sizeof(*links); i++)
+		if (symlinkat(links[i][1], root, links[i][0]) != 0 && errno != EEXIST)
+			return hr_err_sys(err, errno, "make /%s in the storage", links[i][0]);
+	return 0;
+}
+
+/* The sifted directories, which a thread adds: to look at each file of /etc takes as long as to
+ * mount all others. */
+struct sifting {
+	struct view v;
+	int root, r;
+	struct hr_err err;
+};
+
+static int
+add_all_seen(struct view *v, int root, bool sifted, struct hr_err *err)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(host_system) / sizeof(*host_system); i++)
+		if (host_system[i].sift == sifted && add_seen(v, root, &host_system[i], err) < 0)
+			return -1;
+	return 0;
+}
+
+static void *
+sift(void *arg)
+{
+	struct sifting *s = arg;
+
+	s->r = add_all_seen(&s->v, s->root, true, &s->err);
+	return NULL;
+}
+
+static int
+add_host(struct view *v, int root, struct hr_err *err)
+{
+	struct sifting s = {.v = *v, .root = root};
+	pthread_t thread;
+	const bool beside = pthread_create(&thread, NULL, sift, &s) == 0;
+	int r = add_all_seen(v, root, false, err);
+	size_t i;
+
+	if (beside)
+		(void)pthread_join(thread, NULL);
+	else
+		(void)sift(&s);
+	for (i = 0; i < s.v.n && r == 0; i++)
+		r = add(v, s.v.v[i].fd, s.v.v[i].target, false, err);
+	return r == 0 && s.r < 0 ? hr_err_pass(err, &s.err) : r;
+}
+
 /* Makes the directory that becomes the root of a box with the host's programs. */
 static int
 host_root(struct view *v, struct hr_err *err)
 {
 	int root = box_layer_directory(v->storage, "root", 0755);
-	char link[PATH_MAX], name[64], *slash;
-	struct stat st;
-	size_t i;
-	ssize_t n;
 
 	if (root < 0)
 		return hr_err_sys(err, errno, "make \"root\" in the storage");
-	for (i = 0; i < sizeof(empty) / sizeof(*empty); i++)
-		if (!(empty[i].once &&
-			fstatat(root, empty[i].path, &st, AT_SYMLINK_NOFOLLOW) == 0) &&
-		    box_layer_below(root, empty[i].path, empty[i].mode, err) < 0)
-			goto failed;
-	for (i = 0; i < sizeof(links) / sizeof(*links); i++)
-		if (box_layer_link(root, links[i][0], links[i][1], err) < 0)
-			goto failed;
-	for (i = 0; i < sizeof(host_system) / sizeof(*host_system); i++) {
-		const char *path = host_system[i].path;
-		HR_CLOSE int host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-		HR_CLOSE int lower = -1;
-
-		if (host < 0 || fstatat(host, path, &st, AT_SYMLINK_NOFOLLOW) != 0)
-			continue; /* not every system has this directory */
-		n = readlinkat(host, path, link, sizeof(link) - 1);
-		if (n > 0) {
-			link[n] = '\0';
-			if (box_layer_link(root, path, link, err) < 0)
-				goto failed;
-			continue;
-		}
-		lower = openat(host, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		(void)snprintf(name, sizeof(name), "%s", path);
-		while ((slash = strchr(name, '/')) != NULL)
-			*slash = '-';
-		if (lower < 0) {
-			(void)hr_err_sys(err, errno, "open /%s", path);
-			goto failed;
-		}
-		if (box_layer_below(root, path, 0755, err) < 0 ||
-		    add_overlay(v, lower, path, name, host_system[i].sift, err) < 0)
-			goto failed;
-	}
+	if (make_empty(root, err) < 0 || add_host(v, root, err) < 0)
+		hr_fd_close(&root);
 	return root;
-failed:
-	hr_fd_close(&root);
-	return -1;
 }
 
 /* ---- mounts of every box ---- */
@@ -366,8 +365,8 @@ add_system(struct view *v, struct hr_err *err)
 	return 0;
 }
 
-/* Returns true for a mount, as container engines have it of some files of /etc.
- * The overlay of /etc has only the file below it. */
+/* Returns true for a mount, as container engines have it of some files of /etc. The overlay of /etc
+ * has only the file below it. */
 static bool
 is_mount(const char *path)
 {
@@ -377,8 +376,7 @@ is_mount(const char *path)
 	       (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
-/* Keeps the host's resolver where /etc/resolv.conf is a link into /run, or a
- * mount. */
+/* Keeps the host's resolver where /etc/resolv.conf is a link into /run, or a mount. */
 static int
 add_resolver(struct view *v, struct hr_err *err)
 {
@@ -553,8 +551,8 @@ storage_root(struct view *v, struct hr_err *err)
 	return tree >= 0 ? tree : hr_err_sys(err, errno, "make the root of the box");
 }
 
-/* Makes the box's root the only one. All of the host that the box sees is a
- * mount without a place by then. */
+/* Makes the box's root the only one. All of the host that the box sees is a mount without a place
+ * by then. */
 static int
 enter_root(struct view *v, struct hr_err *err)
 {
