@@ -21,7 +21,7 @@
 #include "box/group.h"
 
 #define PATIENCE_S 2
-#define TRIES 100 /* to remove a group */
+#define TRIES 100 /* tries to remove a group */
 #define TRY_MS 10
 
 static void

@@ -68,21 +68,24 @@ setting_is(const char *path, char value)
 static int
 not_cloned(int sys, struct hr_err *err)
 {
-	if (hr_account_is_root())
-		return hr_err_sys(err, sys,
-		    "make the namespaces of a box (inside a container, it must be allowed to)");
-	if (setting_is("/proc/sys/kernel/unprivileged_userns_clone", '0'))
-		return hr_err_set(err, HR_E_UNSUPPORTED,
-		    "this kernel lets only root make namespaces: set the sysctl "
-		    "kernel.unprivileged_userns_clone to 1, or be root");
-	if (setting_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1'))
-		return hr_err_set(err, HR_E_UNSUPPORTED,
-		    "AppArmor lets only root make namespaces: set the sysctl "
-		    "kernel.apparmor_restrict_unprivileged_userns to 0, or be root");
-	if (setting_is("/proc/sys/user/max_user_namespaces", '0'))
-		return hr_err_set(err, HR_E_UNSUPPORTED,
-		    "this machine allows no user namespaces: raise the sysctl "
-		    "user.max_user_namespaces, or be root");
+	static const struct {
+		const char *path;
+		char value;
+		const char *reason;
+	} knobs[] = {{"/proc/sys/kernel/unprivileged_userns_clone", '0',
+			 "this kernel lets only root make namespaces: set the sysctl "
+			 "kernel.unprivileged_userns_clone to 1"},
+	    {"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1',
+		"AppArmor lets only root make namespaces: set the sysctl "
+		"kernel.apparmor_restrict_unprivileged_userns to 0"},
+	    {"/proc/sys/user/max_user_namespaces", '0',
+		"this machine allows no user namespaces: raise the sysctl "
+		"user.max_user_namespaces"}};
+	size_t i;
+
+	for (i = 0; !hr_account_is_root() && i < sizeof(knobs) / sizeof(*knobs); i++)
+		if (setting_is(knobs[i].path, knobs[i].value))
+			return hr_err_set(err, HR_E_UNSUPPORTED, "%s, or be root", knobs[i].reason);
 	return hr_err_sys(
 	    err, sys, "make the namespaces of a box (inside a container, it must be allowed to)");
 }
