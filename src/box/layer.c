@@ -137,8 +137,9 @@ hide_private(int lower, struct layer *upper, bool all, struct hr_err *err)
 	return errno == 0 ? 0 : hr_err_sys(err, errno, "read a directory of the host");
 }
 
-int
-box_layer_below(int root, const char *path, mode_t mode, struct hr_err *err)
+/* Opens the directory of a relative path of that length; those that are missing are made. */
+static int
+open_below(int root, const char *path, size_t len, struct hr_err *err)
 {
 	const char *past = path + len, *end;
 	char name[NAME_MAX + 1];

@@ -24,6 +24,7 @@ libegressauthority_la_LIBADD = libegress.la $(CRYPTO_LIBS)
 noinst_LTLIBRARIES += libegressbroker.la
 libegressbroker_la_SOURCES = \
 	%D%/dial.c %D%/dial.h \
+	%D%/event.h \
 	%D%/log.c %D%/log.h \
 	%D%/names.c %D%/names.h \
 	%D%/resolve.c %D%/resolve.h \

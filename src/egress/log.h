@@ -4,25 +4,14 @@
 #ifndef HR_EGRESS_LOG_H
 #define HR_EGRESS_LOG_H
 
-#include <netinet/in.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "egress/event.h"
 
 struct egress_log;
 struct hr_loop;
-
-struct egress_event {
-	bool allow;
-	const char *kind;          /* "tcp", "http", "proxy", "dns", "error" */
-	const char *name;          /* NULL: none */
-	struct in_addr address;    /* 0.0.0.0: none */
-	int port;                  /* 0: none */
-	const char *method, *path; /* NULL: none */
-	const char *rule;          /* the entry that decided, or the error */
-};
 
 /* Opens the file, or makes it. `told`: directory of the box's own list of refusals (told.h). `fn`
  * is called with each new line, which includes its newline. */

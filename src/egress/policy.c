@@ -439,8 +439,8 @@ egress_policy_private(const struct egress_policy *p)
 	if (p->servers.n > 0)
 		return "dnsServers";
 	for (n = p->first; n != NULL; n = n->later) {
-		if (n->uses != NULL)
-			return n->uses->credential->spelled;
+		if (n->credentials != NULL)
+			return n->credentials->spelled;
 		if (n->allow == NULL || n->len != sizeof(r))
 			continue;
 		memcpy(&r, n->key, sizeof(r));

@@ -1,13 +1,12 @@
 /* egress_told: what the box itself is told about its refused connections: a file of sentences,
- * which it sees read-only. The observation of a command has those that were added while it ran
- * (handrail.conf(5), "network_log"). */
+ * which it sees read-only. The observation of a command has those that were added while it ran. */
 #ifndef HR_EGRESS_TOLD_H
 #define HR_EGRESS_TOLD_H
 
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "egress/log.h"
+#include "egress/event.h"
 
 #define EGRESS_TOLD_DIR "box"      /* below the directory of the broker */
 #define EGRESS_TOLD_FILE "refused" /* in that */

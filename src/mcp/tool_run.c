@@ -200,7 +200,7 @@ take(struct hr_mcp_call *c, struct json_object *o, struct hr_span text)
 	struct hr_span content = hr_json_span_or(o, "content", ""), key = hr_span_of_buf(&c->key);
 	struct hr_span directory = hr_json_span_or(meta, "working_dir", "");
 	int64_t exit_code = meta != NULL ? hr_json_int_at(meta, "exit_code") : -1;
-	/* what the server found out about the end: memory, processes, disk, the network */
+	/* The lines after the first one are about memory, processes, the disk or the network. */
 	const char *facts = strstr(hr_json_text_or(meta, "suffix", ""), "]\n[");
 	bool is_long = content.len > LONG_OUTPUT, found = false;
 	struct hr_command_state s;

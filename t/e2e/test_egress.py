@@ -380,10 +380,10 @@ def tokens(h):
     rules = dict(dnsServers=["127.0.0.1:%d" % h.dns], ports=[443, h.web], allowOut=["127.0.0.1", "api.github.com"])
     h.up("sandbox.network=" + json.dumps(rules))
     placeholder = h.ok("run", "echo $GITHUB_TOKEN").strip()
-    equal((placeholder.startswith("ph_"), VALUE in h.ok("run", "env; cat ~/.bashrc 2>&1; tr '\\0' '\\n' </proc/1/environ; true")),
-          (True, False), placeholder)
+    seen = h.ok("run", "env; cat ~/.bashrc 2>&1; tr '\\0' '\\n' </proc/1/environ; true")
+    equal((placeholder.startswith("ph_"), VALUE in seen), (True, False), placeholder)
     shown = h.ok("net", "show")
-    equal(('GITHUB_TOKEN: the secret "GITHUB_TOKEN" for api.github.com' in shown, "uploads" in shown), (True, False), shown)
+    equal(('"GITHUB_TOKEN" for api.github.com' in shown, "uploads" in shown), (True, False), shown)
     del h.env["GITHUB_TOKEN"]  # a change of the rules by a caller without it keeps it
     h.ok("net", "allow", "default", "other.test")
     with open(h.egress("secrets.json")) as f:
@@ -403,7 +403,7 @@ def told(h):
     equal([fact in h("run", "curl -s http://%s.test:%d/; true" % (name, h.web)).stderr for name in ("bad", "good")],
           [True, False])
     equal(fact in h("run", "-q", "curl -s http://bad.test:%d/; true" % h.web).stderr, False)
-    o = json.loads(h.ok("run", "--json", "curl -s http://bad.test:%d/; curl -s http://bad.test:%d/; true" % (h.web, h.web)))
+    o = json.loads(h.ok("run", "--json", "for i in 1 2; do curl -s http://bad.test:%d/; done; true" % h.web))
     equal(o["extras"]["metadata"]["suffix"].endswith("[%s, 2 times.]" % fact), True, o)
     list_of = "/run/handrail/network/refused"
     lines = h.ok("run", "cat " + list_of).splitlines()

@@ -13,6 +13,7 @@
 
 #include "base/path.h"
 #include "box/layer.h"
+#include "box/spec.h"
 
 static char top[] = "/tmp/test_box_layer.XXXXXX";
 static struct stat synced;
@@ -52,6 +53,7 @@ directory(const char *name)
 
 START_TEST(files_are_whole_after_a_power_failure)
 {
+	const struct box_spec spec = {.name = "name", .root = top};
 	int root, upper, scratch;
 	struct hr_err err = {0};
 	struct stat st;
@@ -61,7 +63,7 @@ START_TEST(files_are_whole_after_a_power_failure)
 	upper = directory("upper");
 	scratch = directory("scratch");
 	ck_assert_int_eq(mkdirat(root, "etc", 0755), 0);
-	ck_assert_int_eq(box_layer_root(root, upper, scratch, "name", &err), 0);
+	ck_assert_int_eq(box_layer_prepare(&spec, false, "", false, root, upper, scratch, &err), 0);
 	ck_assert_int_eq(fstatat(upper, "etc/hosts", &st, 0), 0);
 	ck_assert_uint_eq(renamed, 1);
 	(void)close(root);

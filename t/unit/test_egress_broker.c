@@ -130,7 +130,8 @@ START_TEST(equal_events_are_counted)
 	HR_BUF(lines, 1u << 20);
 	HR_BUF(file, 1u << 20);
 	HR_BUF(since, 1u << 20);
-	struct egress_log *l = egress_log_open(loop, in_scratch("log"), keep_line, &lines, NULL);
+	struct egress_log *l =
+	    egress_log_open(loop, in_scratch("log"), "/nowhere", keep_line, &lines, NULL);
 	struct egress_event e = {
 	    .kind = "http", .name = "a.test", .port = 80, .method = "GET", .rule = "no rule"};
 	char long_path[5000];
@@ -160,7 +161,7 @@ START_TEST(equal_events_are_counted)
 	/* a line that was cut does not spoil the next one, nor the numbers */
 	ck_assert_int_eq(truncate(in_scratch("log"), (off_t)file.len - 3), 0);
 	hr_buf_reset(&lines);
-	l = egress_log_open(loop, in_scratch("log"), keep_line, &lines, NULL);
+	l = egress_log_open(loop, in_scratch("log"), "/nowhere", keep_line, &lines, NULL);
 	egress_log_since(l, 0, &since);
 	ck_assert_uint_eq(count(hr_buf_str(&since), "\n"), 4);
 	last = strtoull(strrchr(hr_buf_str(&since), '{') + 7, NULL, 10);
@@ -179,7 +180,8 @@ START_TEST(the_log_is_bounded)
 	struct hr_loop *loop = hr_loop_new(NULL);
 	HR_BUF(lines, 64u << 20);
 	HR_BUF(since, 1u << 20);
-	struct egress_log *l = egress_log_open(loop, in_scratch("big"), keep_line, &lines, NULL);
+	struct egress_log *l =
+	    egress_log_open(loop, in_scratch("big"), "/nowhere", keep_line, &lines, NULL);
 	char name[32];
 	struct stat st;
 	unsigned i;

@@ -103,8 +103,8 @@ may_use(const struct hr_fleet_call *c, const char *image)
 	       hr_fleet_build_allows(c->api->registry_prefix, c->q->api_key, image);
 }
 
-/* Checks the rules for the sandbox's network. They may lead to what is public, and use no secret:
- * everything else belongs to whoever runs the service. */
+/* Checks the rules for the sandbox's network. They may lead to public addresses, and use no secret:
+ * private addresses and secrets are the operator's. */
 static int
 check_network(const struct hr_fleet_call *c, struct hr_err *err)
 {
