@@ -11,7 +11,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib.hostbox import UID, Boxes, needs_launcher, why_none  # noqa: E402
+from lib.box import need_launcher  # noqa: E402
+from lib.hostbox import UID, Boxes, why_none  # noqa: E402
 from lib.tap import Skip, Tap, equal  # noqa: E402
 
 ROOT, OPENHANDS, USER, IDS = "root", "root, as openhands", "another account", "another account, with ids"
@@ -308,7 +309,7 @@ def all_of(tap, box, function, rows, *words):
 
 
 def main():
-    needs_launcher()
+    need_launcher()
     tap = Tap()
     for box in (ROOT, OPENHANDS, USER) if os.geteuid() == 0 else (USER,):
         all_of(tap, box, tool, TOOLS)

@@ -18,7 +18,7 @@ import threading
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.host import BUILD, PATIENCE, SRC  # noqa: E402
-from lib.hostbox import UID, run  # noqa: E402
+from lib.hostbox import UID, groups, run  # noqa: E402
 from lib.tap import Skip, equal  # noqa: E402
 
 FORKS = ("import os, signal\n"
@@ -290,6 +290,25 @@ def unrecorded(h):
     equal(os.listdir(h.path("state")), [])
 
 
+def unreported(h):
+    """Control groups of a launcher that was killed before it named them end with the sandbox, whose name they have."""
+    h.ok("up", "-q")
+    box = h.box()
+    if not groups(box["name"]):
+        raise Skip("this account makes no control groups")
+    os.kill(box["pid"], signal.SIGKILL)
+    equal(process.wait_gone(box["pid"], PATIENCE), True)
+    os.unlink(os.path.join(box["dir"], "process"))
+    with open(h.path("state", "default.json"), "r+") as f:
+        record = json.load(f)
+        record["backend"]["groups"] = []
+        f.seek(0)
+        f.truncate()
+        json.dump(record, f)
+    h.ok("down")
+    equal(h.left(box), [])
+
+
 def lost(h):
     """A start ends if the process that the launcher names has ended before the caller looks at it."""
     launcher = os.path.join(h.directory("lib"), "handrail-box")
@@ -553,9 +572,9 @@ def edge(h):
     h.ok("down")
 
 
-CASES = [chosen, life, edge, isolated, network, volumes, workspace, limits, paused, pool, repository, two, once, ended,
-         interrupted, unrecorded, lost, unknown, replaced, own_root, subordinate, kernel_files, log_file, deep,
-         namespaced, lacks, doctor, chosen_by_its_socket]
+CASES = [chosen, life, edge, isolated, network, volumes, workspace, limits, paused, pool, repository, two,
+         once, ended, interrupted, unrecorded, unreported, lost, unknown, replaced, own_root, subordinate,
+         kernel_files, log_file, deep, namespaced, lacks, doctor, chosen_by_its_socket]
 
 
 if __name__ == "__main__":

@@ -84,13 +84,17 @@ def groups(name):
     return found
 
 
+def allowed(b):
+    """Whether the kernel allows that account all that a box needs: one that fails then is a fault, and no reason to
+    skip."""
+    return subprocess.run(["unshare", "-mpfinu", "--mount-proc"] + (["-r"] if b.uid else []) + ["true"],
+                          stderr=subprocess.DEVNULL, cwd="/", **b.change).returncode == 0
+
+
 def refused(b):
-    """Why no box can be made here; None: one can, or fails where the kernel allows all that it needs, which is a fault
-    and no reason to skip."""
+    """Why no box can be made here; None: one can."""
     status, _, err = b.run(b.document("true"))
-    plain = subprocess.run(["unshare", "-mpfinu", "--mount-proc"] + (["-r"] if b.uid else []) + ["true"],
-                           stderr=subprocess.DEVNULL, cwd="/", **b.change)
-    return "no box can be made here: " + err.strip() if status == 125 and plain.returncode != 0 else None
+    return "no box can be made here: " + err.strip() if status == 125 and not allowed(b) else None
 
 
 def need_launcher():
@@ -98,23 +102,30 @@ def need_launcher():
         skip_all("handrail-box is not built: apt-get install libseccomp-dev libcap-dev, and configure again")
 
 
-def main(cases, once=()):
-    """Runs each case for each account; `once` are (case, whether root runs it)."""
+def run_each(cases, other, why_none, made, left_out):
+    """Runs the cases as each account: root's tests are root and the account `other`. `made` gives the argument of a
+    case for an account, `left_out` says whether a case is not for it."""
     need_launcher()
-    process.become_subreaper()
     tap = Tap()
-    for uid in (0, UID) if os.geteuid() == 0 else (os.geteuid(),):
-        with Boxes(uid) as b:
-            why = refused(b)
+    for uid in (0, other) if os.geteuid() == 0 else (os.geteuid(),):
+        why = why_none(uid)
         for case in cases:
-            if len(sys.argv) > 1 and case.__name__ not in sys.argv[1:]:
+            if len(sys.argv) > 1 and case.__name__ not in sys.argv[1:] or left_out(case, uid):
                 continue
             name = "%s, %s" % (case.__name__, "root" if uid == 0 else "another account")
-            if os.geteuid() == 0 and (case, uid != 0) in once:
-                continue  # it is done once
             if why:
                 tap.skip(name, why)
                 continue
-            with Boxes(uid) as b:
+            with made(uid) as b:
                 tap.run(name, case, b)
     return tap.done()
+
+
+def main(cases, once=()):
+    """Runs each case for each account; `once` are (case, whether root runs it)."""
+    def why_none(uid):
+        with Boxes(uid) as b:
+            return refused(b)
+
+    process.become_subreaper()
+    return run_each(cases, UID, why_none, Boxes, lambda case, uid: os.geteuid() == 0 and (case, uid != 0) in once)

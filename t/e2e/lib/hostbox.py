@@ -2,12 +2,11 @@
 
 import os
 import subprocess
-import sys
 
 from . import process
-from .box import groups
+from .box import allowed, groups, run_each
 from .host import BUILD, PATIENCE, Host
-from .tap import Skip, Tap, skip_all
+from .tap import Skip
 
 UID = 54323  # of no account
 
@@ -70,42 +69,19 @@ class Boxes(Host):
         return found
 
 
-def needs_launcher():
-    """Skips the whole file where there is no launcher."""
-    if not os.access(os.path.join(BUILD, "handrail-box"), os.X_OK):
-        skip_all("handrail-box is not built: apt-get install libseccomp-dev libcap-dev, and configure again")
-
-
 def why_none(uid):
     """Why no box can be made here for that account; None: one can."""
     with Boxes(uid) as h:
         if subprocess.run(["test", "-x", os.path.join(BUILD, "handraild")], cwd="/", **h.change).returncode:
             return "others may not enter the build directory"
         done = h("up", "-q")
-        # a box that fails where the kernel allows all that it needs is a fault, and no reason to skip
-        plain = subprocess.run(["unshare", "-mpfinu", "--mount-proc"] + (["-r"] if uid else []) + ["true"],
-                               stderr=subprocess.DEVNULL, cwd="/", **h.change)
-        if done.returncode and plain.returncode:
+        if done.returncode and not allowed(h):
             return "no box can be made here: " + done.stderr.strip()
     return None
 
 
 def run(cases, not_for_root=(), made=Boxes):
-    """Runs the cases as each account; those of the second list as an ordinary user that root's test makes. `made` gives
-    the argument of a case for an account."""
-    needs_launcher()
-    tap = Tap()
-    for uid in (0, UID) if os.geteuid() == 0 else (os.geteuid(),):
-        why = why_none(uid)
-        for case in cases:
-            if len(sys.argv) > 1 and case.__name__ not in sys.argv[1:]:
-                continue
-            name = "%s, %s" % (case.__name__, "root" if uid == 0 else "another account")
-            if case in not_for_root and (uid == 0 or os.geteuid() != 0):
-                continue  # root makes the account, and the place, for it
-            if why:
-                tap.skip(name, why)
-                continue
-            with made(uid) as h:
-                tap.run(name, case, h)
-    return tap.done()
+    """Runs the cases as each account; those of the second list as an ordinary user that root's test makes, since root
+    makes the account, and the place, for it."""
+    return run_each(cases, UID, why_none, made,
+                    lambda case, uid: case in not_for_root and (uid == 0 or os.geteuid() != 0))
