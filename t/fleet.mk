@@ -1,6 +1,6 @@
 # fleet
-check_PROGRAMS += %D%/unit/test_fleet
-TESTS += %D%/unit/test_fleet
+check_PROGRAMS += %D%/unit/test_fleet %D%/unit/test_fleet_link
+TESTS += %D%/unit/test_fleet %D%/unit/test_fleet_link
 LONG_TESTS += %D%/e2e/test_outsider.py %D%/e2e/test_fleet.py %D%/e2e/test_fleet_builds.py %D%/e2e/test_fleet_docker.py \
 	%D%/e2e/test_fleet_console.py %D%/e2e/test_fleet_upgrades.py %D%/e2e/test_fleet_kills.py \
 	%D%/e2e/test_fleet_once.py %D%/e2e/test_fleet_unread.py %D%/e2e/test_fleet_turns.py %D%/e2e/test_fleet_box.py
@@ -12,6 +12,9 @@ EXTRA_DIST += %D%/e2e/fleet_openhands.py %D%/e2e/fleet_v1_sdk.py
 t_unit_test_fleet_SOURCES = %D%/unit/test_fleet.c
 t_unit_test_fleet_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_fleet_LDADD = libfleet.la $(HOST_PARTS) $(CHECK_LIBS) $(JSONC_LIBS)
+t_unit_test_fleet_link_SOURCES = %D%/unit/test_fleet_link.c
+t_unit_test_fleet_link_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_fleet_link_LDADD = libfleet.la $(HOST_PARTS) $(CHECK_LIBS) $(JSONC_LIBS)
 if KUBERNETES
 check_PROGRAMS += %D%/unit/test_fleet_kubernetes
 # e2e/test_fleet_kubernetes.py is run by hand: it takes more than a minute
