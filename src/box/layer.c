@@ -24,7 +24,9 @@
 #include "base/path.h"
 
 #define FILE_MAX (64u << 20) /* maximum bytes of a file of the host that is copied */
+/* names in the scratch directory */
 #define SCRATCH "new"
+#define WHITEOUT "whiteout"
 
 int
 box_layer_directory(int storage, const char *name, mode_t mode)
@@ -55,13 +57,27 @@ static const char *const accounts[] = {"group-", "gshadow", "gshadow+", "gshadow
     "ngshadow", "npasswd", "nshadow", "passwd-", "shadow", "shadow+", "shadow-", "shadow.edit",
     "subgid-", "subuid-", "sudoers.tmp"};
 
+/* Makes a whiteout, as a link to one in the scratch directory: a new inode takes a file system of
+ * many changes as long as 20 links. Returns -1 with errno. */
 static int
-hide_accounts(int upper, struct hr_err *err)
+white_out(int scratch, int upper, const char *name)
+{
+	int r = linkat(scratch, WHITEOUT, upper, name, 0);
+
+	if (r != 0 && errno == ENOENT && mknodat(scratch, WHITEOUT, S_IFCHR, makedev(0, 0)) == 0)
+		r = linkat(scratch, WHITEOUT, upper, name, 0);
+	if (r != 0 && errno != EEXIST) /* a file may have no more links, or never have two */
+		r = mknodat(upper, name, S_IFCHR, makedev(0, 0));
+	return r;
+}
+
+static int
+hide_accounts(int scratch, int upper, struct hr_err *err)
 {
 	size_t i;
 
 	for (i = 0; i < sizeof(accounts) / sizeof(*accounts); i++)
-		if (mknodat(upper, accounts[i], S_IFCHR, makedev(0, 0)) != 0 && errno != EEXIST)
+		if (white_out(scratch, upper, accounts[i]) != 0 && errno != EEXIST)
 			return hr_err_sys(err, errno, "hide %s", accounts[i]);
 	return 0;
 }
@@ -73,6 +89,7 @@ struct layer {
 	const char *name;
 	mode_t mode;
 	int fd; /* -1: not made yet */
+	int scratch;
 };
 
 /* Sets l->fd. Returns 1, 0 if the box has put something else in the place, or -1 with errno. */
@@ -97,7 +114,7 @@ leave_out(struct layer *l, const char *name, struct hr_err *err)
 	int r = layer_open(l);
 
 	if (r > 0 && fstatat(l->fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-		r = mknodat(l->fd, name, S_IFCHR, makedev(0, 0));
+		r = white_out(l->scratch, l->fd, name);
 	return r >= 0 ? 0 : hr_err_sys(err, errno, "hide %s", name);
 }
 
@@ -113,7 +130,7 @@ hide_private(int lower, struct layer *upper, bool all, struct hr_err *err)
 	if (d == NULL)
 		return hr_err_sys(err, errno, "read a directory of the host");
 	while (r == 0 && (e = hr_dir_next(d)) != NULL) {
-		struct layer inner = {upper, e->d_name, 0, -1};
+		struct layer inner = {upper, e->d_name, 0, -1, upper->scratch};
 
 		if (e->d_type == DT_LNK ||
 		    fstatat(lower, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(st.st_mode))
@@ -408,10 +425,10 @@ int
 box_layer_prepare(const struct box_spec *s, bool plain, const char *target, bool sifted, int lower,
     int upper, int scratch, struct hr_err *err)
 {
-	struct layer top = {.fd = upper};
+	struct layer top = {.fd = upper, .scratch = scratch};
 
 	if (strcmp(target, "etc") == 0 &&
-	    (hide_accounts(upper, err) < 0 ||
+	    (hide_accounts(scratch, upper, err) < 0 ||
 		own_all(lower, upper, scratch, s->name, true, err) < 0))
 		return -1;
 	if (s->root != NULL && prepare_root(lower, upper, scratch, s->name, err) < 0)
