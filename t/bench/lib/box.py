@@ -171,9 +171,10 @@ def show(bench, title, rows, floor):
 
 
 def resting(pids, seconds):
-    """CPU time in us and context switches of all while nothing is asked."""
+    """CPU time in us and context switches while nothing is asked, of all that do not end meanwhile."""
     cpu, switches = procs.cpu_us(pids), procs.switches(pids)
     time.sleep(seconds)
+    pids = [pid for pid in pids if os.path.exists("/proc/%d" % pid)]
     return (sum(procs.spent(cpu, procs.cpu_us(pids)).values()),
             sum(procs.spent(switches, procs.switches(pids)).values()))
 
