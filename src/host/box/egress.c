@@ -35,6 +35,7 @@
 #define POLICY BELOW "/policy.json"
 #define SECRETS BELOW "/secrets.json"
 #define PLACEHOLDERS BELOW "/placeholders.json"
+#define NGINX BELOW "/nginx.conf" /* the broker writes it, with the values of secrets */
 #define CONTROL BELOW "/control"
 #define RESOLVER BELOW "/resolv.conf"
 #define FILE_MAX (32u << 20) /* maximum bytes of a file: secrets have 64 KB each */
@@ -333,11 +334,16 @@ hr_box_keep_rules(const struct hr_box *b, struct hr_err *err)
 void
 hr_box_end_rules(const struct hr_box *b)
 {
-	HR_FREE char *secrets = path_of(b, SECRETS, NULL);
+	static const char *const names[] = {SECRETS, NGINX};
+	size_t i;
 
 	hr_box_helper_end(b, RECORD);
-	if (secrets != NULL)
-		(void)unlink(secrets);
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		HR_FREE char *path = path_of(b, names[i], NULL);
+
+		if (path != NULL)
+			(void)unlink(path);
+	}
 }
 
 /* ---- a running box ---- */
