@@ -168,12 +168,27 @@ open_missing(struct egress_broker *b, const int *ports, size_t n, struct hr_err 
 
 /* ---- the policy ---- */
 
+static bool
+same_servers(const struct egress_policy *a, const struct egress_policy *b)
+{
+	const char *const *v = a != NULL ? egress_policy_servers(a) : NULL;
+	const char *const *w = egress_policy_servers(b);
+
+	while (v != NULL && w != NULL && *v != NULL && *w != NULL && strcmp(*v, *w) == 0) {
+		v++;
+		w++;
+	}
+	return v == NULL || w == NULL ? v == w : *v == *w;
+}
+
 /* Takes a new policy with its resolver and secrets. Returns -1 with the old ones in force. */
 static int
 take(struct egress_broker *b, struct egress_policy *p, struct json_object *secrets,
     struct json_object *placeholders, struct hr_err *err)
 {
-	struct egress_resolver *r = egress_resolver_new(b->loop, egress_policy_servers(p), err);
+	bool same = b->resolver != NULL && same_servers(b->policy, p);
+	struct egress_resolver *r =
+	    same ? b->resolver : egress_resolver_new(b->loop, egress_policy_servers(p), err);
 	const struct egress_broker old = *b;
 
 	if (r == NULL)
@@ -187,10 +202,12 @@ take(struct egress_broker *b, struct egress_policy *p, struct json_object *secre
 		b->secrets = old.secrets;
 		b->placeholders = old.placeholders;
 		b->resolver = old.resolver;
-		egress_resolver_free(r);
+		if (!same)
+			egress_resolver_free(r);
 		return -1;
 	}
-	egress_resolver_free(old.resolver);
+	if (!same)
+		egress_resolver_free(old.resolver);
 	egress_policy_free(old.policy);
 	json_object_put(old.secrets);
 	json_object_put(old.placeholders);

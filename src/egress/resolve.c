@@ -5,8 +5,10 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 
 #include <ares.h>
@@ -16,6 +18,7 @@
 
 #define TIMEOUT_MS 2000
 #define TRIES 3
+#define SERVERS "/etc/resolv.conf"
 
 /* A socket of c-ares. */
 struct sock {
@@ -30,6 +33,8 @@ struct egress_resolver {
 	ares_channel channel; /* NULL: none */
 	struct hr_watch *timer;
 	struct sock *socks;
+	bool machine;        /* asks the machine's servers */
+	struct stat servers; /* the file that names them */
 };
 
 struct egress_query {
@@ -121,10 +126,9 @@ use_servers(struct egress_resolver *r, const char *const *servers, struct hr_err
 		   : hr_err_set(err, HR_E_INVAL, "dnsServers: %s", ares_strerror(code));
 }
 
-struct egress_resolver *
-egress_resolver_new(struct hr_loop *loop, const char *const *servers, struct hr_err *err)
+static int
+open_channel(struct egress_resolver *r, struct hr_err *err)
 {
-	struct egress_resolver *r = calloc(1, sizeof(*r));
 	/* names are complete: the machine's search list must not change their meaning */
 	struct ares_options o = {.flags = ARES_FLAG_NOSEARCH | ARES_FLAG_NOALIASES,
 	    .timeout = TIMEOUT_MS,
@@ -133,17 +137,46 @@ egress_resolver_new(struct hr_loop *loop, const char *const *servers, struct hr_
 	    .sock_state_cb = on_state,
 	    .sock_state_cb_data = r};
 	int mask = ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_SOCK_STATE_CB |
-		   (servers != NULL ? ARES_OPT_LOOKUPS : 0);
-	int code;
+		   (r->machine ? 0 : ARES_OPT_LOOKUPS);
+	int code = ares_init_options(&r->channel, &o, mask);
+
+	if (code == ARES_SUCCESS)
+		return 0;
+	r->channel = NULL;
+	return hr_err_set(err, HR_E_SYS, "the resolver: %s", ares_strerror(code));
+}
+
+/* Opens the channel again after a change of the machine's servers, as on another network; queries
+ * to the earlier ones end. Returns false if there is no channel. */
+static bool
+follow_servers(struct egress_resolver *r)
+{
+	struct stat st;
+
+	if (r->machine && stat(SERVERS, &st) == 0 &&
+	    (st.st_ino != r->servers.st_ino || st.st_mtim.tv_sec != r->servers.st_mtim.tv_sec ||
+		st.st_mtim.tv_nsec != r->servers.st_mtim.tv_nsec)) {
+		r->servers = st;
+		if (r->channel != NULL)
+			ares_destroy(r->channel);
+		hr_watch_disarm(r->timer);
+		(void)open_channel(r, NULL);
+	}
+	return r->channel != NULL;
+}
+
+struct egress_resolver *
+egress_resolver_new(struct hr_loop *loop, const char *const *servers, struct hr_err *err)
+{
+	struct egress_resolver *r = calloc(1, sizeof(*r));
 
 	if (r == NULL)
 		return hr_err_null(err);
 	r->loop = loop;
+	r->machine = servers == NULL;
+	(void)stat(SERVERS, &r->servers);
 	r->timer = hr_loop_timer(loop, on_timer, r, err);
-	code = ares_init_options(&r->channel, &o, mask);
-	if (code != ARES_SUCCESS)
-		(void)hr_err_set(err, HR_E_SYS, "the resolver: %s", ares_strerror(code));
-	if (code != ARES_SUCCESS || r->timer == NULL ||
+	if (r->timer == NULL || open_channel(r, err) < 0 ||
 	    (servers != NULL && use_servers(r, servers, err) < 0)) {
 		egress_resolver_free(r);
 		return NULL;
@@ -216,7 +249,7 @@ egress_resolve(struct egress_resolver *r, const char *name, int port, egress_res
 {
 	const struct ares_addrinfo_hints hints = {
 	    .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = ARES_AI_NOSORT};
-	struct egress_query *q = calloc(1, sizeof(*q));
+	struct egress_query *q = follow_servers(r) ? calloc(1, sizeof(*q)) : NULL;
 
 	*ret = q;
 	if (q == NULL) {

@@ -2,8 +2,10 @@
 """The broker of a box's network, handrail-egress, between a network namespace with only a loopback interface and a
 machine of the test's own. As root each case is done twice, by root and by another account."""
 
+import contextlib
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -574,11 +576,28 @@ def inspected_changes(w):
     refused(w, *trust, "https://api.test/new")
 
 
+def storm(w):
+    """Whatever is killed, the next command brings everything back, and the end of the box ends all of it."""
+    trust = inspecting(w)
+    chance = random.Random(7)
+    for _ in range(20):
+        found = w.processes()
+        for pid in chance.sample(found, chance.randint(1, len(found))):
+            what = chance.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGHUP))
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, what)
+            equal(what == signal.SIGHUP or process.wait_gone(pid, PATIENCE), True)
+        if process.has_ended(w.record["pid"]):
+            equal(w.start(), "")
+        equal(w.curl(*trust, "--retry", "3", "--retry-all-errors", "https://api.test/ok/x")[0], 0)
+
+
 CASES = (names, addresses, greetings, proxies, questions, many_names, killed, upgraded, control, patience, ends,
-         bounded, inspected, inspected_changes)
+         bounded, inspected, inspected_changes, storm)
 
 
 def main():
+    process.become_subreaper()
     egressworld.enter()
     tap = Tap()
     uids = (0, UID) if os.geteuid() == 0 and not os.environ.get("E2E_UID") else (os.geteuid(),)
@@ -599,6 +618,7 @@ def alone(case, uid):
             case(w)
         finally:
             w.end()
+            process.reap(())
     finally:
         shutil.rmtree(top)
 

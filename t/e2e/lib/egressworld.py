@@ -155,7 +155,7 @@ class World:
         os.chown(self.dir, uid, uid)
         with open(os.path.join(directory, "resolv.conf"), "w") as f:
             f.write("nameserver 198.18.0.1\n")
-        self.names, self.servers = Names(), []
+        self.names, self.servers, self.sessions = Names(), [], set()
         self.policy = dict({"dnsServers": ["127.0.0.1:%d" % self.names.port]}, **policy)
         self.put()
         self.box = subprocess.Popen(
@@ -200,6 +200,8 @@ class World:
         finally:
             os.close(pidfd)
         self.record = json.loads(text) if text else None
+        if text:
+            self.sessions.add(self.record["pid"])
         return done.stderr
 
     def talk(self, **request):
@@ -251,9 +253,9 @@ class World:
         return self.ask(op="status")["pid"]
 
     def processes(self):
-        """The keeper and all others of its session."""
+        """All keepers, and the others of their sessions."""
         return [pid for pid in process.all_pids() if not process.has_ended(pid) and
-                int((process.stat_fields(pid) or [b"0"] * 4)[3]) == self.record["pid"]]
+                int((process.stat_fields(pid) or [b"0"] * 4)[3]) in self.sessions]
 
     def end(self):
         """Ends the box. Nothing of the broker is left."""
