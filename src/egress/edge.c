@@ -377,6 +377,9 @@ add_way(struct edge *e, bool mid, const char *target)
 	    "proxy_set_header Upgrade $eg_upgrade;\nproxy_set_header Connection $eg_connection;\n",
 	    h->tls && !mid ? "https" : "http", mid ? "mid" : "out", h->id, target, h->name,
 	    mid ? "" : " X-Accel-Redirect", h->name, port);
+	/* Without TLS nginx would read the machine's bundle for nothing, 20 ms for each host. */
+	if (mid || !h->tls)
+		hr_buf_adds(e->out, "proxy_ssl_verify off;\n");
 }
 
 /* Appends the server that judges requests. */
