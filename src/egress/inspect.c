@@ -77,8 +77,11 @@ edge_socket(const char *path, int type, bool listens)
 	(void)snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
 	if (listens)
 		(void)unlink(path);
+	/* root's nginx has workers of another account, which stand in the directory "edge" and
+	 * cannot enter the one above */
 	if (fd < 0 || (listens ? bind : connect)(fd, (struct sockaddr *)&a, sizeof(a)) != 0 ||
-	    (listens && type == SOCK_STREAM && listen(fd, SOMAXCONN) != 0))
+	    (listens &&
+		(chmod(path, 0666) != 0 || (type == SOCK_STREAM && listen(fd, SOMAXCONN) != 0))))
 		return -1;
 	r = fd;
 	fd = -1;
@@ -122,9 +125,7 @@ drop_host(struct egress_inspect *i, size_t at, const char *why)
 
 static void __attribute__((noreturn)) become_nginx(const struct egress_inspect *i)
 {
-	/* root's workers stay root: another account could not enter DIR, where the sockets are */
-	const char *const argv[] = {"nginx", "-p", i->dir, "-c", "nginx.conf",
-	    hr_account_is_root() ? "-g" : NULL, "user root;", NULL};
+	const char *const argv[] = {"nginx", "-p", i->dir, "-c", "nginx.conf", NULL};
 	static char *const none[] = {NULL};
 	struct pollfd parent = {.fd = i->alive[0]};
 	sigset_t set;
@@ -434,7 +435,8 @@ egress_inspect_new(struct egress_broker *b, struct hr_err *err)
 	i->timer = hr_loop_timer(b->loop, on_tick, i, err);
 	if (i->dir == NULL || i->timer == NULL)
 		return NULL;
-	if ((mkdir("edge", 0700) != 0 && errno != EEXIST) || pipe2(i->alive, O_CLOEXEC) != 0 ||
+	if ((mkdir("edge", 0711) != 0 && errno != EEXIST) || chmod("edge", 0711) != 0 ||
+	    pipe2(i->alive, O_CLOEXEC) != 0 ||
 	    (i->log = edge_socket("edge/log", SOCK_DGRAM, true)) < 0) {
 		(void)hr_err_sys(err, errno, "the directory edge");
 		return NULL;

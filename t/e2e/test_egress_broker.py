@@ -533,7 +533,10 @@ def inspected(w):
         with open("/proc/%d/cmdline" % pid) as c:
             equal("real-and-secret" in c.read(), False)
     equal([n for n in os.listdir(w.dir) if os.stat(os.path.join(w.dir, n)).st_mode & 0o77
-           and n not in ("ca.crt", "trust.pem")], [])
+           and n not in ("ca.crt", "edge", "trust.pem")], [])
+    equal(os.stat(w.dir).st_mode & 0o777, 0o700, "nobody else enters what is below it")
+    workers = [pid for pid in nginx(w) if b"worker" in process.command_line(pid).encode()]
+    equal({os.stat("/proc/%d" % pid).st_uid == 0 for pid in workers}, {False}, "root's nginx has workers of no rights")
 
 
 def inspected_changes(w):

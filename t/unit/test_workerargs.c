@@ -47,6 +47,7 @@ START_TEST(all_of_them)
 	    .work_dir = "w",
 	    .libexec_dir = "l",
 	    .office_converter = "o",
+	    .network_log = "n",
 	    .journal = "j",
 	    .hidden = {"h1", "h2", "h3", "h4"},
 	    .slot = 1,
