@@ -219,7 +219,9 @@ def interrupted(h):
             p.wait(timeout=i * 0.02)
         p.kill()
         p.communicate()
-        h.up(h.rules("a.example"))
+        # one that was killed at its very end, or has ended before, has made a sandbox, which keeps its rules
+        done = h("up", "-q", "--network", "egress", "-s", h.rules("a.example"))
+        equal(done.returncode == 0 or "exists already" in done.stderr, True, done.stderr)
         equal(h.get("a.example"), allowed("a.example"), "killed after %d ms" % (20 * i))
         box, pids = h.box(), processes(h.box())
         h.ok("down")
@@ -383,7 +385,7 @@ def tokens(h):
     seen = h.ok("run", "env; cat ~/.bashrc 2>&1; tr '\\0' '\\n' </proc/1/environ; true")
     equal((placeholder.startswith("ph_"), VALUE in seen), (True, False), placeholder)
     shown = h.ok("net", "show")
-    equal(('"GITHUB_TOKEN" for api.github.com' in shown, "uploads" in shown), (True, False), shown)
+    equal(("GITHUB_TOKEN: api.github.com gets" in shown, "uploads" in shown), (True, False), shown)
     del h.env["GITHUB_TOKEN"]  # a change of the rules by a caller without it keeps it
     h.ok("net", "allow", "default", "other.test")
     with open(h.egress("secrets.json")) as f:
