@@ -193,20 +193,25 @@ pair_renew(struct pair *p, const struct pair *issuer, const char *name, int days
 }
 
 /* Writes the machine's bundle with the authority's certificate, unless the file is newer than the
- * bundle. */
+ * bundle. The caller's own bundle (SSL_CERT_FILE, as with OpenSSL) takes the place of the
+ * machine's. */
 static int
 write_trust(const char *path, const char *ca, struct hr_err *err)
 {
 	HR_BUF(text, BUNDLE_MAX);
 	struct stat trust, from = {.st_mtime = 0};
 	const size_t n = sizeof(bundles) / sizeof(*bundles);
+	const char *bundle = getenv("SSL_CERT_FILE");
+	const bool own = bundle != NULL && bundle[0] == '/';
 	size_t i = 0;
 
-	while (i < n && stat(bundles[i], &from) != 0)
+	while (!own && i < n && stat(bundles[i], &from) != 0)
 		i++;
-	if (stat(path, &trust) == 0 && trust.st_mtime > from.st_mtime)
+	if (!own)
+		bundle = i < n ? bundles[i] : NULL;
+	if (!own && stat(path, &trust) == 0 && trust.st_mtime > from.st_mtime)
 		return 0;
-	if (i < n && hr_path_read(bundles[i], &text, err) < 0)
+	if (bundle != NULL && hr_path_read(bundle, &text, err) < 0)
 		return -1;
 	hr_buf_addc(&text, '\n'); /* The bundle may end within a line. */
 	if (hr_path_read(ca, &text, err) < 0)

@@ -4,6 +4,7 @@
 #include "session/netlog.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -15,6 +16,7 @@
 struct sentence {
 	const char *p;
 	size_t len;
+	bool earlier; /* from before the command */
 	unsigned count;
 };
 
@@ -23,19 +25,21 @@ hr_netlog_begin(struct hr_netlog *l)
 {
 	struct stat st;
 
-	l->file = 0;
-	l->at = 0;
 	if (l->path == NULL || stat(l->path, &st) != 0)
-		return;
+		st = (struct stat){.st_ino = 0};
+	if (l->file == 0) /* nothing was reported yet, and nothing before is this shell's */
+		l->at = st.st_size;
+	else if (st.st_ino != l->file || st.st_size < l->at)
+		l->at = 0; /* a new file has taken the place of one that was full */
 	l->file = st.st_ino;
-	l->at = st.st_size;
+	l->begun = st.st_size;
 }
 
 /* Counts the sentence of a line. Returns false if it is one too many. */
 static bool
-count_line(struct sentence list[SENTENCES_MAX], const char *p, size_t len)
+count_line(struct sentence list[SENTENCES_MAX], const char *p, size_t len, bool earlier)
 {
-	struct sentence s = {p, len, 1};
+	struct sentence s = {p, len, earlier, 1};
 	const char *blank;
 	size_t i;
 
@@ -51,7 +55,8 @@ count_line(struct sentence list[SENTENCES_MAX], const char *p, size_t len)
 			list[i] = s;
 			return true;
 		}
-		if (list[i].len == s.len && memcmp(list[i].p, s.p, s.len) == 0) {
+		if (list[i].earlier == earlier && list[i].len == s.len &&
+		    memcmp(list[i].p, s.p, s.len) == 0) {
 			list[i].count++;
 			return true;
 		}
@@ -60,30 +65,33 @@ count_line(struct sentence list[SENTENCES_MAX], const char *p, size_t len)
 }
 
 void
-hr_netlog_why(const struct hr_netlog *l, struct hr_buf *out)
+hr_netlog_why(struct hr_netlog *l, struct hr_buf *out)
 {
 	struct sentence list[SENTENCES_MAX] = {{0}};
 	HR_CLOSE int fd = l->path != NULL ? open(l->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
 	const char *p, *end;
 	unsigned more = 0;
 	struct stat st;
-	off_t at;
-	size_t i, n;
 	HR_BUF(text, TAIL_MAX);
+	size_t i, n;
 
 	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
 		return;
-	/* a new file has taken the place of one that was full */
-	at = st.st_ino == l->file && st.st_size >= l->at ? l->at : 0;
-	if (st.st_size - at > (off_t)TAIL_MAX)
-		at = st.st_size - (off_t)TAIL_MAX;
-	n = (size_t)(st.st_size - at);
-	if (n == 0 || hr_buf_reserve(&text, n) == NULL || hr_fd_pread_full(fd, text.p, n, at) != 0)
+	if (st.st_ino != l->file || st.st_size < l->at)
+		l->at = l->begun = 0;
+	l->file = st.st_ino;
+	if (st.st_size - l->at > (off_t)TAIL_MAX)
+		l->at = st.st_size - (off_t)TAIL_MAX;
+	n = (size_t)(st.st_size - l->at);
+	if (n == 0 || hr_buf_reserve(&text, n) == NULL ||
+	    hr_fd_pread_full(fd, text.p, n, l->at) != 0)
 		return;
 	for (p = text.p; (end = memchr(p, '\n', (size_t)(text.p + n - p))) != NULL; p = end + 1)
-		more += !count_line(list, p, (size_t)(end - p));
+		more += !count_line(list, p, (size_t)(end - p), l->at + (p - text.p) < l->begun);
+	l->at += p - text.p;
 	for (i = 0; i < SENTENCES_MAX && list[i].count > 0; i++) {
 		hr_buf_adds(out, "\n[Network: ");
+		hr_buf_adds(out, list[i].earlier ? "before this command began, " : "");
 		hr_buf_add(out, list[i].p, list[i].len);
 		if (list[i].count > 1)
 			hr_buf_addf(out, ", %u times", list[i].count);

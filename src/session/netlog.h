@@ -10,14 +10,15 @@
 struct hr_netlog {
 	const char *path; /* a line each: time, target, and a sentence without its full stop; NULL:
 			     no file */
-	/* place in the file at the start of the current command */
 	ino_t file;
-	off_t at;
+	off_t at;    /* end of what was reported */
+	off_t begun; /* end of the file when the current command began */
 };
 
 /* Marks the start of a command. */
 void hr_netlog_begin(struct hr_netlog *l);
-/* Appends a line for each different sentence since then, with its number if there were several. */
-void hr_netlog_why(const struct hr_netlog *l, struct hr_buf *out);
+/* Appends a line for each different sentence that no observation has had, with its number if there
+ * were several. A sentence may come a moment after its command. */
+void hr_netlog_why(struct hr_netlog *l, struct hr_buf *out);
 
 #endif

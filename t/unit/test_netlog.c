@@ -64,6 +64,20 @@ START_TEST(only_what_the_command_met)
 }
 END_TEST
 
+START_TEST(late_ones_are_told_with_the_next_command)
+{
+	hr_netlog_begin(&net);
+	expect("");
+	append(path, "1 x late\n2 x half");
+	hr_netlog_begin(&net);
+	append(path, " of it\n3 x late\n");
+	expect("\n[Network: before this command began, late.]"
+	       "\n[Network: before this command began, half of it.]\n[Network: late.]");
+	hr_netlog_begin(&net);
+	expect("");
+}
+END_TEST
+
 START_TEST(equal_ones_are_counted)
 {
 	hr_netlog_begin(&net);
@@ -104,6 +118,8 @@ START_TEST(unfinished_and_odd_lines)
 	hr_netlog_begin(&net);
 	append(path, "\nword\n1 word\n  1\n7 x whole\n8 x half");
 	expect("\n[Network: 1.]\n[Network: whole.]");
+	append(path, " of it\n");
+	expect("\n[Network: half of it.]");
 }
 END_TEST
 
@@ -146,6 +162,7 @@ main(void)
 
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, only_what_the_command_met);
+	tcase_add_test(c, late_ones_are_told_with_the_next_command);
 	tcase_add_test(c, equal_ones_are_counted);
 	tcase_add_test(c, many_are_bounded);
 	tcase_add_test(c, a_new_file_is_read_from_its_start);
