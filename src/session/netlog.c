@@ -16,7 +16,7 @@
 struct sentence {
 	const char *p;
 	size_t len;
-	bool earlier; /* from before the command */
+	bool earlier; /* true: it was there before the command */
 	unsigned count;
 };
 

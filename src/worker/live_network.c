@@ -65,14 +65,14 @@ hr_handle_live_network(struct hr_worker *w, struct hr_request *r, struct hr_answ
 
 	(void)r;
 	if (w->network_log == NULL || w->network_log[0] == '\0') {
-		hr_answer_detail(ret, 404, "this sandbox has no rules for its network");
+		hr_buf_adds(&ret->body, "{\"rules\":false,\"refused\":[]}");
 		return;
 	}
 	if (!read_tail(w->network_log, &text)) {
 		hr_answer_generic(ret);
 		return;
 	}
-	hr_buf_adds(&ret->body, "{\"refused\":[");
+	hr_buf_adds(&ret->body, "{\"rules\":true,\"refused\":[");
 	start = ret->body.len;
 	for (rest = text.p; rest != NULL && (line = strsep(&rest, "\n")) != NULL;)
 		put_line(&ret->body, line, ret->body.len == start);

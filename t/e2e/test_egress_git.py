@@ -42,7 +42,8 @@ class Git(http.server.BaseHTTPRequestHandler):
         path, _, query = self.path.partition("?")
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.server.seen.append((self.command, path))
-        if self.headers.get("Authorization") != "Basic " + base64.b64encode(b"x-access-token:" + TOKEN.encode()).decode():
+        person = base64.b64encode(b"x-access-token:" + TOKEN.encode()).decode()
+        if self.headers.get("Authorization") != "Basic " + person:
             self.answer(401, [("WWW-Authenticate", "Basic realm=git")], b"")
             return
         done = subprocess.run(["git", "http-backend"], input=body, stdout=subprocess.PIPE, check=True, env=dict(
@@ -85,8 +86,8 @@ class World(Boxes):
         Boxes.__exit__(self, *unused)
 
     def log(self, name):
-        return subprocess.run(["git", "-C", os.path.join(self.server.top, name + ".git"), "-c", "safe.directory=*", "log",
-                               "--format=%s", "main"], stdout=subprocess.PIPE, universal_newlines=True,
+        words = ["git", "-c", "safe.directory=*", "-C", os.path.join(self.server.top, name + ".git")]
+        return subprocess.run(words + ["log", "--format=%s", "main"], stdout=subprocess.PIPE, universal_newlines=True,
                               check=True).stdout.split()
 
 

@@ -243,7 +243,8 @@ VIEWS = """
         },
         network(m) {
             const refusal = {time: 1, target: evil, text: evil};
-            const v = m.createNetwork({api: {get: json({refused: [refusal, {time: evil, target: 1}, null]})}});
+            const refused = [refusal, {time: evil, target: 1}, null];
+            const v = m.createNetwork({api: {get: json({rules: true, refused})}});
             v.shown();
             return until(v, 'td');
         },

@@ -41,8 +41,8 @@ function createPage(me, leave) {
 		{id: "browser", title: "Browser", element: browser.element, shown: browser.shown, hidden: browser.hidden},
 		{id: "plugins", title: "Plugins", element: plugins.element},
 		{id: "metrics", title: "Metrics", element: metrics.element, shown: metrics.shown, hidden: metrics.hidden},
-		{id: "network", title: "Network", element: network.element, shown: network.shown, hidden: network.hidden},
 		{id: "alerts", title: "Alerts", element: alerts.element},
+		{id: "network", title: "Network", element: network.element, shown: network.shown, hidden: network.hidden},
 		{id: "log", title: "Log", element: log.element, shown: log.shown, hidden: log.hidden},
 	]);
 	const element = h("div", {class: "page"},

@@ -24,14 +24,14 @@ export function createNetwork({api}) {
 			return;
 		asking = true;
 		try {
-			const {refused} = await api.get("network");
+			const {rules, refused} = await api.get("network");
 			const list = Array.isArray(refused) ? refused.filter(isRefusal).slice(-MOST).reverse() : [];
 
 			body.replaceChildren(...list.map(row));
 			table.hidden = list.length === 0;
-			note.textContent = list.length === 0 ? "Nothing was refused." : "";
+			note.textContent = !rules ? "This sandbox has no rules for its network." : list.length === 0 ? "Nothing was refused." : "";
 		} catch (e) {
-			note.textContent = e.status === 404 ? "This sandbox has no rules for its network." : e.message;
+			note.textContent = e.message;
 		} finally {
 			asking = false;
 		}
