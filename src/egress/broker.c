@@ -3,6 +3,7 @@
 #include "egress/broker.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "egress/listen.h"
 #include "proto/json.h"
 
+#define MANY 64 /* tunnels, after which their memory is given back */
 #define SECRETS_MAX (32u << 20)
 #define FILES_WANTED 4096
 
@@ -248,6 +250,10 @@ void
 egress_broker_less(struct egress_broker *b)
 {
 	b->tunnels--;
+	if (b->tunnels == 0 && b->peak > MANY) {
+		(void)malloc_trim(0);
+		b->peak = 0;
+	}
 	if (b->retired && b->tunnels == 0)
 		hr_loop_stop(b->loop);
 }

@@ -242,11 +242,44 @@ over(struct egress_conn *c, const char *rule)
 	return HR_TUNNEL_OVER;
 }
 
+static int
+rule_has_secret(void *arg, const struct egress_http_rule *r)
+{
+	const char *const *h;
+
+	for (h = r->headers; h != NULL && *h != NULL; h++)
+		*(bool *)arg = *(bool *)arg || strstr(*h, "${secrets.") != NULL;
+	return 0;
+}
+
+static int
+has_credential(void *arg, const struct egress_credential *c)
+{
+	(void)c;
+	*(bool *)arg = true;
+	return 0;
+}
+
+/* Returns true if nginx would send a secret without TLS to a port that is for TLS: all but 80,
+ * which the rules must name for that. */
+static bool
+would_show_secret(const struct egress_conn *c)
+{
+	bool secret = false;
+
+	if (c->verdict == EGRESS_INSPECT && c->port != 80)
+		(void)egress_policy_http(
+		    c->b->policy, c->name, c->port, rule_has_secret, has_credential, &secret);
+	return secret;
+}
+
 /* Lets the client's bytes pass, to the server or to nginx. */
 static enum hr_tunnel_look
 let_pass(struct egress_conn *c, bool tls)
 {
 	settled(c);
+	if (!tls && would_show_secret(c))
+		return over(c, "a secret is sent by TLS, or to port 80, alone");
 	c->phase = PASSES;
 	return c->verdict != EGRESS_INSPECT ||
 		       egress_inspect(c->b->inspect, &c->inspected, c->name, c->port, tls)
@@ -429,6 +462,7 @@ conn_new(struct egress_broker *b, int fd)
 		return NULL;
 	}
 	b->tunnels++;
+	b->peak = b->tunnels > b->peak ? b->tunnels : b->peak;
 	return c;
 }
 

@@ -92,16 +92,16 @@ act(struct egress_client *c, struct json_object *o, struct hr_buf *out)
 			put_error(out, e.msg);
 		else
 			hr_buf_adds(out, "{\"ok\":true}\n");
+	} else if (strcmp(op, "log") == 0 && c->follows) {
+		put_error(out, "this connection follows the log already");
 	} else if (strcmp(op, "log") == 0) {
 		egress_log_flush(b->log);
 		egress_log_since(b->log, (uint64_t)hr_json_int_at(o, "from"), out);
 		if (!hr_json_true_at(o, "follow"))
 			return false;
-		if (!c->follows) {
-			c->follows = true;
-			c->next = b->viewers;
-			b->viewers = c;
-		}
+		c->follows = true;
+		c->next = b->viewers;
+		b->viewers = c;
 	} else if (strcmp(op, "handover") == 0) {
 		hand_over(c);
 		return false;

@@ -27,6 +27,9 @@
 #define RECENT 64
 #define SAME_MS 60000
 #define NUMBER "{\"seq\":"
+/* lines: a box that makes more events must not fill the disk, nor push out what it did before */
+#define LINES_AT_ONCE 1000
+#define LINES_PER_SECOND 50
 
 /* An event that may be repeated. */
 struct recent {
@@ -43,6 +46,8 @@ struct egress_log {
 	int fd;
 	off_t size;
 	uint64_t seq;
+	int64_t allowance;  /* lines, in thousandths */
+	int64_t counted;    /* hr_now_ms() of the allowance */
 	struct hr_buf kept; /* whole lines */
 	struct recent recent[RECENT];
 	void (*fn)(void *arg, const char *line, size_t len);
@@ -167,9 +172,25 @@ describe(const struct egress_event *e, struct hr_buf *b)
 	put(b, "rule", e->rule);
 }
 
+/* Takes one line of the allowance. Returns false if there is none. */
+static bool
+may_write(struct egress_log *l, int64_t now)
+{
+	l->allowance += (now - l->counted) * LINES_PER_SECOND;
+	l->counted = now;
+	if (l->allowance > LINES_AT_ONCE * 1000)
+		l->allowance = LINES_AT_ONCE * 1000;
+	if (l->allowance < 1000)
+		return false;
+	l->allowance -= 1000;
+	return true;
+}
+
 void
 egress_log_add(struct egress_log *l, const struct egress_event *e)
 {
+	static const struct egress_event flood = {
+	    .kind = "error", .rule = "more events than the log takes"};
 	HR_BUF(b, LINE_MAX_BYTES);
 	struct recent *r, *oldest = l->recent;
 	int64_t now = hr_now_ms();
@@ -190,6 +211,10 @@ egress_log_add(struct egress_log *l, const struct egress_event *e)
 	if (r < l->recent + RECENT && now < r->until) {
 		if (r->more++ == 0)
 			on_timer(l);
+		return;
+	}
+	if (e != &flood && !may_write(l, now)) {
+		egress_log_add(l, &flood);
 		return;
 	}
 	if (r == l->recent + RECENT) {
@@ -241,6 +266,8 @@ egress_log_open(struct hr_loop *loop, const char *path, const char *told,
 		return hr_err_null(err);
 	l->path = path;
 	l->told.fd = -1;
+	l->allowance = LINES_AT_ONCE * 1000;
+	l->counted = hr_now_ms();
 	l->fn = fn;
 	l->arg = arg;
 	hr_buf_init(&l->kept, 2 * KEPT);

@@ -10,12 +10,14 @@ import re
 import signal
 import socket
 import socketserver
+import ssl
 import subprocess
 import sys
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
+from lib.certs import Authority  # noqa: E402
 from lib.host import BUILD, PATIENCE, SRC  # noqa: E402
 from lib.hostbox import Boxes, run  # noqa: E402
 from lib.tap import Skip, equal, skip_all  # noqa: E402
@@ -65,6 +67,20 @@ class World(Boxes):
             s.shutdown()
             s.server_close()
         Boxes.__exit__(self, *unused)
+
+    def secure(self, *names):
+        """The port of a server with TLS for these names, whose authority the broker trusts."""
+        authority = Authority(self.path("tmp"), "lab")
+        os.chmod(authority.pem, 0o644)
+        self.env["SSL_CERT_FILE"] = authority.pem
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*authority.make("web", 1, names=",".join("DNS:" + name for name in names)))
+        s = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Web)
+        s.seen, s.daemon_threads = self.seen, True
+        s.socket = context.wrap_socket(s.socket, server_side=True, do_handshake_on_connect=False)
+        threading.Thread(target=s.serve_forever, daemon=True).start()
+        self.servers.append(s)
+        return s.server_address[1]
 
     def rules(self, *allowed, **more):
         """A setting with the test's servers; an address that is allowed may be what a name leads to."""
@@ -282,24 +298,28 @@ def secrets(h):
 
 def requests(h):
     """Rules for requests: what passes, the reason of a refusal, and a credential for its own host alone."""
-    rules = h.rules("b.example", rules={"a.example": [{"methods": ["GET"], "paths": ["/p"], "ports": [h.web]}]},
-                    credentials={"TOKEN": {"secret": "github", "hosts": ["a.example"]}})
+    port = h.secure("a.example", "b.example")
+    rules = h.rules("b.example:%d" % port, rules={"a.example": [{"methods": ["GET"], "paths": ["/p"], "ports": [port]}]},
+                    credentials={"TOKEN": {"secret": "github", "hosts": ["a.example:%d" % port]}})
     h.ok("secret", "set", "github", input=VALUE)
     h.up(rules)
-    curl = "curl -s -m 60 -H \"Authorization: Bearer $TOKEN\" http://%s:%d%s"
-    equal(h.ok("run", curl % ("a.example", h.web, "/p")), "/p of a.example\n")
+    curl = "curl -s -m 60 -H \"Authorization: Bearer $TOKEN\" https://%s:%d%s"
+    equal(h.ok("run", curl % ("a.example", port, "/p")), "/p of a.example\n")
     equal(h.seen, ["Bearer " + VALUE])
-    said = h.ok("run", curl % ("a.example", h.web, "/q"))
+    said = h.ok("run", curl % ("a.example", port, "/q"))
     equal(("network: GET a.example" in said, "refused" in said, len(h.seen)), (True, True, 1), said)
-    equal(h.ok("run", curl % ("b.example", h.web, "/p")), "/p of b.example\n")
+    equal(h.ok("run", curl % ("b.example", port, "/p")), "/p of b.example\n")
     equal((h.seen[1].startswith("Bearer ph_"), len(h.seen)), (True, 2))
-    equal("refused http GET a.example:%d/q" % h.web in h.ok("net", "log"), True)
-    urls = ["http://a.example:%d%s" % (h.web, path) for path in ("/p", "/q")]
+    equal("refused http GET a.example:%d/q" % port in h.ok("net", "log"), True)
+    plain = (curl % ("a.example", port, "/p")).replace("https:", "http:")
+    equal((h("run", plain).returncode, len(h.seen)), (56, 2), "no secret leaves in clear")
+    equal("a secret is sent by TLS" in h.ok("net", "log"), True)
+    urls = ["https://a.example:%d%s" % (port, path) for path in ("/p", "/q")]
     equal([h("net", "test", "default", url).returncode for url in urls], [0, 1])
     equal(h("net", "test", "default", urls[0], "-X", "POST").returncode, 1)
     h.ok("secret", "set", "github", input="another-value")
     for _ in range(100):  # nginx's last worker with the old value may get some
-        equal(h.ok("run", curl % ("a.example", h.web, "/p")), "/p of a.example\n")
+        equal(h.ok("run", curl % ("a.example", port, "/p")), "/p of a.example\n")
         if h.seen[-1] != "Bearer " + VALUE:
             break
     equal(h.seen[-1], "Bearer another-value", "a value that is set again")
@@ -307,6 +327,8 @@ def requests(h):
     h.ok("down")
     h.ok("secret", "rm", "github")
     os.rmdir(h.path("state", "secrets"))
+    for name in os.listdir(h.path("tmp")):
+        os.remove(h.path("tmp", name))  # of the authority
     gone(h, box, *pids)
 
 

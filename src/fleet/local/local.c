@@ -25,6 +25,7 @@
 #include "host/config/settings.h"
 #include "host/kind.h"
 #include "host/handle.h"
+#include "host/life/tokens.h"
 #include "host/records/record.h"
 #include "proto/json.h"
 
@@ -38,8 +39,10 @@ struct local {
 	char *work;
 	char *sockets; /* directory of the servers' Unix sockets; NULL: they have addresses */
 	bool tells;    /* true: the back-end can list sandboxes made with this state directory */
-	bool stays;    /* true: the back-end cannot pause */
-	bool rules;    /* true: it enforces rules of a network, and the service has none */
+	struct hr_strv
+	    environ; /* the service's, without its tokens for git, which are nobody else's */
+	bool stays;  /* true: the back-end cannot pause */
+	bool rules;  /* true: it enforces rules of a network, and the service has none */
 };
 
 static void
@@ -124,7 +127,7 @@ static struct hr_sandbox *
 open_one(const struct local *l, const char *id, struct hr_err *err)
 {
 	struct hr_sandbox_options o = {.sid = id,
-	    .environ = l->o->environ,
+	    .environ = hr_strv_list(&l->environ),
 	    .attach = true,
 	    .headless = true,
 	    .state_dir = l->dir,
@@ -193,7 +196,7 @@ local_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
 	const struct local *l = self;
 	struct hr_sandbox_options o = {.sid = row->id,
-	    .environ = l->o->environ,
+	    .environ = hr_strv_list(&l->environ),
 	    .headless = true,
 	    .detach = true,
 	    .state_dir = l->dir,
@@ -403,7 +406,18 @@ close_it(struct local *l)
 	free(l->dir);
 	free(l->work);
 	free(l->sockets);
+	hr_strv_done(&l->environ);
 	memset(l, 0, sizeof(*l));
+}
+
+static void
+own_environment(struct local *l)
+{
+	size_t i;
+
+	hr_strv_add_all(&l->environ, l->o->environ);
+	for (i = 0; i < HR_PROVIDERS; i++)
+		hr_strv_unset_env(&l->environ, hr_token_names[i]);
 }
 
 /* Sandboxes on this machine's file system have their workspaces in the fleet's directory. */
@@ -417,6 +431,11 @@ open_it(struct local *l, const struct hr_fleet_options *o, struct hr_err *err)
 
 	memset(l, 0, sizeof(*l));
 	l->o = o;
+	own_environment(l);
+	if (l->environ.failed) {
+		close_it(l);
+		return hr_err_nomem(err);
+	}
 	if (hr_kind_open(&kind, NULL, o->config, o->environ, NULL, &why) != 0)
 		return hr_err_set(err, HR_E_INVAL, "%.200s", why.msg);
 	flags = kind.ops->flags;

@@ -35,6 +35,7 @@
 #define POLICY BELOW "/policy.json"
 #define SECRETS BELOW "/secrets.json"
 #define PLACEHOLDERS BELOW "/placeholders.json"
+#define NAMES BELOW "/names"
 #define NGINX BELOW "/nginx.conf" /* the broker writes it, with the values of secrets */
 #define CONTROL BELOW "/control"
 #define RESOLVER BELOW "/resolv.conf"
@@ -263,6 +264,19 @@ open_told(const char *dir, struct hr_err *err)
 	return chmod(dir, 0755) == 0 ? 0 : hr_err_sys(err, errno, "change the mode of %s", dir);
 }
 
+static void
+remove_all(const struct hr_box *b, const char *const names[], size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		HR_FREE char *path = path_of(b, names[i], NULL);
+
+		if (path != NULL)
+			(void)unlink(path);
+	}
+}
+
 int
 hr_box_prepare_rules(const struct hr_box *b, struct hr_err *err)
 {
@@ -281,6 +295,9 @@ hr_box_prepare_rules(const struct hr_box *b, struct hr_err *err)
 		return hr_err_nomem(err);
 	if (hr_box_rule_tokens(b, rules, err) < 0)
 		return -1;
+	/* what a box has left that did not end by "down"; the next one asks for no address of
+	 * before */
+	remove_all(b, (const char *const[]){SECRETS, NGINX, NAMES}, 3);
 	hr_buf_adds(&resolver, "nameserver 198.18.0.1\n");
 	return hr_path_mkdirs_own(told, 0700, NULL, err) < 0 || put_rules(b, rules, err) < 0 ||
 		       put(b, RESOLVER, &resolver, 0644, err) < 0 || open_told(told, err) < 0
@@ -334,16 +351,8 @@ hr_box_keep_rules(const struct hr_box *b, struct hr_err *err)
 void
 hr_box_end_rules(const struct hr_box *b)
 {
-	static const char *const names[] = {SECRETS, NGINX};
-	size_t i;
-
 	hr_box_helper_end(b, RECORD);
-	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		HR_FREE char *path = path_of(b, names[i], NULL);
-
-		if (path != NULL)
-			(void)unlink(path);
-	}
+	remove_all(b, (const char *const[]){SECRETS, NGINX}, 2);
 }
 
 /* ---- a running box ---- */
