@@ -42,7 +42,7 @@ struct egress_broker {
 	struct egress_log *log;
 	struct egress_resolver *resolver;
 	struct egress_inspect *inspect;
-	size_t tunnels, peak; /* peak: the most since there was none */
+	size_t tunnels, peak;                /* peak: the most since there was none */
 	struct egress_conn *oldest, *newest; /* connections before a verdict */
 	size_t pending;
 	struct egress_client *viewers; /* control clients that follow the log */

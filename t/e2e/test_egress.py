@@ -296,10 +296,31 @@ def secrets(h):
     equal(h.ok("secret", "list"), "")
 
 
+def left_behind(h):
+    """A box that was killed leaves neither names nor secrets to the next one."""
+    h.ok("secret", "set", "github", input=VALUE)
+    rules = h.rules("a.example", credentials={"TOKEN": {"secret": "github", "hosts": ["b.example:444"]}})
+    h.up(rules)
+    equal(h.get("a.example"), allowed("a.example"))
+    box = h.box()
+    os.kill(box["pid"], signal.SIGKILL)
+    equal(process.wait_gone(box["pid"], PATIENCE), True)
+    equal(os.path.exists(h.egress("secrets.json")), True)
+    h.ok("secret", "rm", "github")
+    h.fails(3, 'there is no secret "github"', "up", "-q", "--network", "egress", "-s", rules)
+    equal([os.path.exists(h.egress(name)) for name in ("secrets.json", "nginx.conf", "names")], 3 * [False])
+    h.ok("secret", "set", "github", input=VALUE)
+    h.up(rules)
+    equal(h.get("a.example"), allowed("a.example"))
+    h.ok("down")
+    h.ok("secret", "rm", "github")
+
+
 def requests(h):
     """Rules for requests: what passes, the reason of a refusal, and a credential for its own host alone."""
     port = h.secure("a.example", "b.example")
-    rules = h.rules("b.example:%d" % port, rules={"a.example": [{"methods": ["GET"], "paths": ["/p"], "ports": [port]}]},
+    rules = h.rules("b.example:%d" % port,
+                    rules={"a.example": [{"methods": ["GET"], "paths": ["/p"], "ports": [port]}]},
                     credentials={"TOKEN": {"secret": "github", "hosts": ["a.example:%d" % port]}})
     h.ok("secret", "set", "github", input=VALUE)
     h.up(rules)
@@ -445,8 +466,8 @@ def main():
     if not os.access(os.path.join(BUILD, "handrail-egress"), os.X_OK):
         skip_all("handrail-egress is not built: apt-get install libc-ares-dev libssl-dev, and configure again")
     process.become_subreaper()
-    return run((life, changes, restarts, interrupted, secrets, requests, certificates, refusals, pool, doctor),
-               made=World)
+    return run((life, changes, restarts, interrupted, secrets, left_behind, requests, certificates, refusals, tokens,
+                told, pool, doctor), made=World)
 
 
 if __name__ == "__main__":

@@ -125,6 +125,31 @@ def life(uid):
         equal(f.run(f.up("b"), "echo again"), "again")
 
 
+def rules(uid):
+    """A client's rules for the network lead to public addresses alone, and the service's tokens are its own."""
+    f = BoxFleet(uid)
+    f.env["GITHUB_TOKEN"] = "of-the-service"
+    with f:
+        def start(session, network):
+            return f.call("POST", "/start?wait=ready", {"session_id": session, "network": network})
+
+        for network, why in (({"allowOut": ["10.0.0.0/8"]}, "allowOut 10.0.0.0/8"),
+                             ({"dnsServers": ["1.1.1.1"]}, "dnsServers"),
+                             ({"credentials": {"T": {"secret": "s", "hosts": ["a.test"]}}}, "credentials T"),
+                             ({"rules": {"a.test": [{"transform": {"headers": {"X": "${secrets.s}"}}}]}}, "s is more"),
+                             ({"allowed": []}, "allowed"), ([], "object"), ({"denyOut": ["a.test"]}, "denyOut")):
+            status, answer = start("bad", network)
+            equal((status, why in answer["detail"]), (400, True), answer)
+        status, o = start("good", {"allowOut": ["api.github.com", "127.0.0.1.example"]})
+        equal(status, 200, o)
+        equal(f.run(o, "echo ${GITHUB_TOKEN-none}; curl -s -m 60 https://refused.test/ || echo refused"),
+              "none\nrefused")
+    with BoxFleet(uid, "--set", "sandbox.network={\"allowOut\": [\"a.test\"]}", "--set",
+                  "sandbox.security.network_mode=egress") as f:
+        status, answer = f.call("POST", "/start", {"session_id": "a", "network": {}})
+        equal((status, "has rules of its own" in answer["detail"]), (400, True), answer)
+
+
 def pause_and_resume(uid):
     """The shell and what runs in it stay; a request, a start and a resume end it."""
     with BoxFleet(uid) as f:
@@ -332,7 +357,8 @@ def refused(uid):
             equal((p.returncode, "--no-nginx: only the service's own nginx reaches" in said), (1, True), said)
 
 
-CASES = [life, pause_and_resume, pool, limits, killed, other_directory, closed, replaced, programs, visited, refused]
+CASES = [life, rules, pause_and_resume, pool, limits, killed, other_directory, closed, replaced, programs, visited,
+         refused]
 
 if __name__ == "__main__":
     sys.exit(run(CASES, made=contextlib.nullcontext))

@@ -177,20 +177,29 @@ END_TEST
 
 START_TEST(the_log_is_bounded)
 {
+	static char full[(4 << 20) + 1];
 	struct hr_loop *loop = hr_loop_new(NULL);
 	HR_BUF(lines, 64u << 20);
 	HR_BUF(since, 1u << 20);
-	struct egress_log *l =
-	    egress_log_open(loop, in_scratch("big"), "/nowhere", keep_line, &lines, NULL);
+	struct egress_log *l;
 	char name[32];
 	struct stat st;
 	unsigned i;
 
+	memset(full, '\n', sizeof(full));
+	ck_assert_int_eq(hr_path_write(in_scratch("big"), full, sizeof(full), 0600, NULL), 0);
+	l = egress_log_open(loop, in_scratch("big"), "/nowhere", keep_line, &lines, NULL);
 	for (i = 0; i < 100000; i++) {
 		(void)snprintf(name, sizeof(name), "%u.test", i);
 		egress_log_add(l, &(const struct egress_event){
 				      .kind = "tcp", .name = name, .port = 443, .rule = "no rule"});
 	}
+	/* the first thousand, what some seconds allow, and one line about all others */
+	ck_assert_uint_ge(count(hr_buf_str(&lines), "\n"), 1001);
+	ck_assert_uint_lt(count(hr_buf_str(&lines), "\n"), 3000);
+	ck_assert_uint_eq(count(hr_buf_str(&lines), "more events than the log takes"), 1);
+	egress_log_flush(l);
+	ck_assert_uint_eq(count(hr_buf_str(&lines), "more events than the log takes"), 2);
 	ck_assert_int_eq(stat(in_scratch("big"), &st), 0);
 	ck_assert_int_lt(st.st_size, 5 << 20);
 	ck_assert_int_eq(st.st_mode & 0777, 0600);
