@@ -194,12 +194,12 @@ START_TEST(the_log_is_bounded)
 		egress_log_add(l, &(const struct egress_event){
 				      .kind = "tcp", .name = name, .port = 443, .rule = "no rule"});
 	}
-	/* the first thousand, what some seconds allow, and one line about all others */
+	/* the first thousand, what some seconds allow, and few lines about all others */
 	ck_assert_uint_ge(count(hr_buf_str(&lines), "\n"), 1001);
 	ck_assert_uint_lt(count(hr_buf_str(&lines), "\n"), 3000);
-	ck_assert_uint_eq(count(hr_buf_str(&lines), "more events than the log takes"), 1);
 	egress_log_flush(l);
-	ck_assert_uint_eq(count(hr_buf_str(&lines), "more events than the log takes"), 2);
+	ck_assert_uint_ge(count(hr_buf_str(&lines), "more events than the log takes"), 2);
+	ck_assert_uint_lt(count(hr_buf_str(&lines), "more events than the log takes"), 100);
 	ck_assert_int_eq(stat(in_scratch("big"), &st), 0);
 	ck_assert_int_lt(st.st_size, 5 << 20);
 	ck_assert_int_eq(st.st_mode & 0777, 0600);
