@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/mount.h>
 #include <linux/sched.h>
 #include <poll.h>
 #include <sched.h>
@@ -11,7 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -77,11 +81,8 @@ edge_socket(const char *path, int type, bool listens)
 	(void)snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
 	if (listens)
 		(void)unlink(path);
-	/* root's nginx has workers of another account, which stand in the directory "edge" and
-	 * cannot enter the one above */
 	if (fd < 0 || (listens ? bind : connect)(fd, (struct sockaddr *)&a, sizeof(a)) != 0 ||
-	    (listens &&
-		(chmod(path, 0666) != 0 || (type == SOCK_STREAM && listen(fd, SOMAXCONN) != 0))))
+	    (listens && type == SOCK_STREAM && listen(fd, SOMAXCONN) != 0))
 		return -1;
 	r = fd;
 	fd = -1;
@@ -123,9 +124,45 @@ drop_host(struct egress_inspect *i, size_t at, const char *why)
 
 /* ---- nginx ---- */
 
-static void __attribute__((noreturn)) become_nginx(const struct egress_inspect *i)
+/* Makes everything but DIR read-only, in the mount namespace of this process alone. */
+static int
+protect_files(const char *dir)
 {
-	const char *const argv[] = {"nginx", "-p", i->dir, "-c", "nginx.conf", NULL};
+	struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};
+	struct mount_attr writable = {.attr_clr = MOUNT_ATTR_RDONLY};
+
+	return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+		       mount(dir, dir, NULL, MS_BIND, NULL) != 0 ||
+		       syscall(SYS_mount_setattr, AT_FDCWD, "/", AT_RECURSIVE, &read_only,
+			   sizeof(read_only)) != 0 ||
+		       syscall(SYS_mount_setattr, AT_FDCWD, dir, 0, &writable, sizeof(writable)) !=
+			   0
+		   ? -1
+		   : chdir(dir);
+}
+
+/* Gives up all capabilities for good, and core files, which would have secrets. */
+static int
+drop_rights(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
+	int v;
+
+	for (v = 0; prctl(PR_CAPBSET_READ, v, 0, 0, 0) >= 0; v++)
+		(void)prctl(PR_CAPBSET_DROP, v, 0, 0, 0);
+	return setrlimit(RLIMIT_CORE, &(const struct rlimit){0}) != 0 ||
+		       prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+		   ? -1
+		   : (int)syscall(SYS_capset, &head, none);
+}
+
+static void __attribute__((noreturn)) become_nginx(const struct egress_inspect *i, bool own_mounts)
+{
+	/* Root's workers stay root without capabilities: other services could read the memory of
+	 * any account that they share. */
+	const char *const argv[] = {"nginx", "-p", i->dir, "-c", "nginx.conf",
+	    hr_account_is_root() ? "-g" : NULL, "user root;", NULL};
 	static char *const none[] = {NULL};
 	struct pollfd parent = {.fd = i->alive[0]};
 	sigset_t set;
@@ -133,7 +170,8 @@ static void __attribute__((noreturn)) become_nginx(const struct egress_inspect *
 
 	(void)close(i->alive[1]);
 	/* this also ends the workers, with the namespace of the processes */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || poll(&parent, 1, 0) != 0 ||
+	if ((own_mounts && protect_files(i->dir) != 0) || drop_rights() != 0 ||
+	    prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || poll(&parent, 1, 0) != 0 ||
 	    chdir("edge") != 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
 		_exit(1);
 	hr_fd_close_from(3);
@@ -154,7 +192,7 @@ clone_nginx(struct egress_inspect *i, uint64_t namespaces)
 	pid_t pid = (pid_t)syscall(SYS_clone3, &a, sizeof(a));
 
 	if (pid == 0)
-		become_nginx(i);
+		become_nginx(i, (namespaces & CLONE_NEWNS) != 0);
 	return pid;
 }
 
@@ -180,7 +218,8 @@ on_ended(void *arg)
 static int
 start(struct egress_inspect *i, struct hr_err *err)
 {
-	uint64_t apart = CLONE_NEWNET | CLONE_NEWPID | (hr_account_is_root() ? 0 : CLONE_NEWUSER);
+	uint64_t apart =
+	    CLONE_NEWNET | CLONE_NEWPID | (hr_account_is_root() ? CLONE_NEWNS : CLONE_NEWUSER);
 	static const char *const made[] = {"in", "mid"};
 	char path[64];
 	size_t k, m;
@@ -435,7 +474,7 @@ egress_inspect_new(struct egress_broker *b, struct hr_err *err)
 	i->timer = hr_loop_timer(b->loop, on_tick, i, err);
 	if (i->dir == NULL || i->timer == NULL)
 		return NULL;
-	if ((mkdir("edge", 0711) != 0 && errno != EEXIST) || chmod("edge", 0711) != 0 ||
+	if ((mkdir("edge", 0700) != 0 && errno != EEXIST) || chmod("edge", 0700) != 0 ||
 	    pipe2(i->alive, O_CLOEXEC) != 0 ||
 	    (i->log = edge_socket("edge/log", SOCK_DGRAM, true)) < 0) {
 		(void)hr_err_sys(err, errno, "the directory edge");

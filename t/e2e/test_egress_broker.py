@@ -533,10 +533,18 @@ def inspected(w):
         with open("/proc/%d/cmdline" % pid) as c:
             equal("real-and-secret" in c.read(), False)
     equal([n for n in os.listdir(w.dir) if os.stat(os.path.join(w.dir, n)).st_mode & 0o77
-           and n not in ("ca.crt", "edge", "trust.pem")], [])
-    equal(os.stat(w.dir).st_mode & 0o777, 0o700, "nobody else enters what is below it")
-    workers = [pid for pid in nginx(w) if b"worker" in process.command_line(pid).encode()]
-    equal({os.stat("/proc/%d" % pid).st_uid == 0 for pid in workers}, {False}, "root's nginx has workers of no rights")
+           and n not in ("ca.crt", "trust.pem")], [])
+    for pid in nginx(w):
+        with open("/proc/%d/status" % pid) as f:
+            status = dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)
+        equal([int(status[k], 16) for k in ("CapEff", "CapPrm", "CapInh", "CapBnd", "CapAmb", "NoNewPrivs")],
+              [0, 0, 0, 0, 0, 1])
+        equal(os.stat("/proc/%d" % pid).st_uid, w.uid or os.geteuid())
+        if os.geteuid() == 0 and not w.uid:
+            with open("/proc/%d/mountinfo" % pid) as f:
+                mounts = [line.split() for line in f]
+            writable = {m[4] for m in mounts if "ro" not in m[5].split(",")}
+            equal(writable, {os.path.realpath(w.dir)}, "all else is read-only")
 
 
 def inspected_changes(w):
