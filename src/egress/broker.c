@@ -267,6 +267,7 @@ egress_broker_retire(struct egress_broker *b)
 	hr_watch_free(b->clients);
 	b->clients = NULL;
 	hr_fd_close(&b->held->control);
+	egress_inspect_retire(b->inspect);
 	if (b->tunnels == 0)
 		hr_loop_stop(b->loop);
 }

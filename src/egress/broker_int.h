@@ -88,7 +88,7 @@ struct egress_wait {
 struct egress_inspect *egress_inspect_new(struct egress_broker *b, struct hr_err *err);
 
 /* Waits until nginx serves that host; never calls the function within this call. Returns false if
- * there are too many hosts. */
+ * there are too many hosts, or the broker has retired. */
 bool egress_inspect(
     struct egress_inspect *i, struct egress_wait *w, const char *name, int port, bool tls);
 void egress_inspect_cancel(struct egress_wait *w);
@@ -96,6 +96,8 @@ void egress_inspect_cancel(struct egress_wait *w);
 /* Applies the broker's policy and secrets to the hosts that are served. Returns 0, or -1 with *err
  * set and nothing changed. */
 int egress_inspect_reload(struct egress_inspect *i, struct hr_err *err);
+/* Ends nginx with its last request. The broker has retired. */
+void egress_inspect_retire(struct egress_inspect *i);
 
 /* ---- control.c ---- */
 

@@ -208,7 +208,7 @@ on_ended(void *arg)
 	(void)waitpid(i->pid, NULL, 0);
 	i->pid = -1;
 	i->dirty = i->n > 0;
-	for (k = 0; k < i->n; k++)
+	for (k = 0; k < i->n && !i->b->retired; k++)
 		if (i->hosts[k]->waits != NULL)
 			(void)hr_watch_arm(i->timer, 0, NULL);
 }
@@ -370,7 +370,7 @@ bool
 egress_inspect(
     struct egress_inspect *i, struct egress_wait *w, const char *name, int port, bool tls)
 {
-	struct host *h = find(i, name, port, tls);
+	struct host *h = i->b->retired ? NULL : find(i, name, port, tls);
 
 	if (h == NULL)
 		return false;
@@ -398,7 +398,8 @@ egress_inspect_reload(struct egress_inspect *i, struct hr_err *err)
 		if (d.verdict == EGRESS_INSPECT)
 			v[n++].id = i->next_id + (unsigned)k;
 	}
-	if (i->n == 0)
+	/* the files belong to the next broker, then */
+	if (i->n == 0 || i->b->retired)
 		return 0;
 	if (configure(i, v, n, err) < 0)
 		return -1;
@@ -417,6 +418,19 @@ egress_inspect_reload(struct egress_inspect *i, struct hr_err *err)
 	}
 	i->next_id += HOSTS_MAX;
 	return i->pid >= 0 ? apply(i, err) : 0;
+}
+
+void
+egress_inspect_retire(struct egress_inspect *i)
+{
+	size_t k;
+
+	for (k = 0; k < i->n; k++)
+		while (i->hosts[k]->waits != NULL)
+			answer(i->hosts[k]->waits, -1, "the broker was replaced");
+	/* it finishes the requests that it has, and reads no others */
+	if (i->pid >= 0)
+		(void)hr_pid_signal(i->pidfd, SIGQUIT);
 }
 
 /* ---- the access log ---- */

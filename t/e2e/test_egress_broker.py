@@ -562,22 +562,27 @@ def inspected_changes(w):
         import http.client, sys
         c = http.client.HTTPConnection("api.test")
         for line in sys.stdin:
-            c.request("GET", line.strip())
-            print(c.getresponse().read().decode().strip(), flush=True)""")
+            try:
+                c.request("GET", line.strip())
+                print(c.getresponse().read().decode().strip(), flush=True)
+            except (ConnectionError, http.client.HTTPException):
+                print("closed", flush=True)""")
 
     def ask(path):
         open_line.stdin.write(path + "\n")
         open_line.stdin.flush()
         return open_line.stdout.readline()
     equal(ask("/ok/1"), "GET /ok/1 Bearer (a secret)\n")
-    before = w.broker()
+    before, judges = w.broker(), nginx(w)
     os.kill(w.record["pid"], signal.SIGHUP)
     while w.broker() == before:
         pass
-    equal(ask("/ok/2"), "GET /ok/2 Bearer (a secret)\n", "through the broker that was there")
-    equal(w.curl(*trust, "https://api.test/ok/x")[0], 0)
-    open_line.communicate(timeout=PATIENCE)
     reload(w, rules={"api.test": [{"methods": ["GET"], "paths": ["/new"]}]})
+    equal([pid for pid in judges if not process.wait_gone(pid, PATIENCE)], [], "nothing holds the idle connection open")
+    equal(ask("/ok/2"), "closed\n", "nobody judges by the earlier rules")
+    equal(ask("/ok/3").startswith("network: GET api.test/ok/3 was refused"), True, "a connection of its own")
+    open_line.communicate(timeout=PATIENCE)
+    equal(process.wait_gone(before, PATIENCE), True)
     equal(w.curl(*trust, "https://api.test/new"), (0, "GET /new None"))
     equal(w.curl(*trust, "https://api.test/ok/x")[1].startswith("network: "), True)
     equal("secret" in w.ask_reload(rules={"api.test": [{"transform": {"headers": {"X": "${secrets.none}"}}}]})["error"],
