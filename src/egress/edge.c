@@ -305,7 +305,7 @@ add_echo(struct edge *e, size_t i, const struct hr_strv *forms, const struct hr_
 /* ---- servers ---- */
 
 static const char head[] =
-    "daemon off;\nworker_processes 1;\nworker_shutdown_timeout 1h;\nworker_rlimit_nofile 4200;\n"
+    "daemon off;\nworker_processes 1;\nworker_shutdown_timeout 30s;\nworker_rlimit_nofile 4200;\n"
     /* An error has the target of its request, with secrets. */
     "error_log stderr emerg;\nevents {\nworker_connections 2048;\n}\nhttp {\n"
     "geo $eg_dollar {\ndefault \"$\";\n}\n"

@@ -27,6 +27,7 @@
 
 #include "base/account.h"
 #include "base/clock.h"
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/process/pid.h"
@@ -35,10 +36,11 @@
 #include "egress/edge.h"
 #include "proto/json.h"
 
-#define HOSTS_MAX 256
+#define HOSTS_MAX 64
 #define CONFIG_MAX (64u << 20)
-#define RELOAD_MS 1000 /* time between two reloads that the box causes */
-#define READY_MS 10000
+#define RELOAD_MS 1000 /* time between two reloads that the box causes, and more for each host: */
+#define RELOAD_HOST_MS 100
+#define READY_MS 15000
 #define TRY_MS 5
 #define LINES 64 /* lines of the access log in one iteration */
 
@@ -50,6 +52,7 @@ struct host {
 	struct hr_watch *accepts;
 	struct egress_wait *waits;
 	int64_t until; /* end of the wait */
+	int64_t used;  /* time of the last connection */
 };
 
 struct egress_inspect {
@@ -113,8 +116,11 @@ static void
 drop_host(struct egress_inspect *i, size_t at, const char *why)
 {
 	struct host *h = i->hosts[at];
+	char path[64];
 
 	i->hosts[at] = i->hosts[--i->n];
+	edge_path(path, "out", h->h.id);
+	(void)unlink(path);
 	while (h->waits != NULL)
 		answer(h->waits, -1, why);
 	hr_watch_free(h->accepts);
@@ -239,6 +245,12 @@ start(struct egress_inspect *i, struct hr_err *err)
 	return i->ended != NULL ? 0 : -1;
 }
 
+static int64_t
+reload_ms(const struct egress_inspect *i)
+{
+	return RELOAD_MS + RELOAD_HOST_MS * (int64_t)i->n;
+}
+
 /* Writes the configuration. */
 static int
 configure(struct egress_inspect *i, const struct egress_host *v, size_t n, struct hr_err *err)
@@ -256,7 +268,7 @@ static int
 apply(struct egress_inspect *i, struct hr_err *err)
 {
 	i->dirty = false;
-	i->may = hr_now_ms() + RELOAD_MS;
+	i->may = hr_now_ms() + reload_ms(i);
 	if (i->pid < 0)
 		return start(i, err);
 	(void)hr_pid_signal(i->pidfd, SIGHUP);
@@ -271,6 +283,7 @@ on_out(void *arg)
 	struct host *h = arg;
 	int fd = hr_fd_accept(h->out, SOCK_NONBLOCK, h->i->b->held->box);
 
+	h->used = hr_now_ms();
 	if (fd >= 0)
 		egress_conn_out(h->i->b, fd, h->name, h->h.port);
 }
@@ -291,6 +304,27 @@ prepare(struct host *h, struct hr_err *err)
 	return h->accepts != NULL ? 0 : -1;
 }
 
+/* Removes the certificates of hosts that are no longer served, of which the box could make any
+ * number. */
+static void
+drop_certificates(const struct egress_inspect *i)
+{
+	HR_CLOSEDIR DIR *d = opendir("certs");
+	const struct dirent *e;
+	const char *end;
+	size_t k;
+
+	while (d != NULL && (e = hr_dir_next(d)) != NULL) {
+		end = strrchr(e->d_name, '.');
+		for (k = 0; end != NULL && k < i->n; k++)
+			if (strlen(i->hosts[k]->name) == (size_t)(end - e->d_name) &&
+			    strncmp(i->hosts[k]->name, e->d_name, (size_t)(end - e->d_name)) == 0)
+				break;
+		if (end != NULL && k == i->n)
+			(void)unlinkat(dirfd(d), e->d_name, 0);
+	}
+}
+
 /* Prepares new hosts, and lets nginx know them. */
 static void
 bring_up(struct egress_inspect *i, int64_t now)
@@ -299,6 +333,8 @@ bring_up(struct egress_inspect *i, int64_t now)
 	struct hr_err e = {0};
 	size_t k;
 
+	if (now < i->may)
+		return;
 	for (k = i->n; k-- > 0;)
 		if (i->hosts[k]->out < 0) {
 			if (prepare(i->hosts[k], &e) < 0)
@@ -306,13 +342,14 @@ bring_up(struct egress_inspect *i, int64_t now)
 			else
 				i->dirty = true;
 		}
-	if (!i->dirty || now < i->may)
+	if (!i->dirty)
 		return;
+	drop_certificates(i);
 	for (k = 0; k < i->n; k++)
 		v[k] = i->hosts[k]->h;
 	if (configure(i, v, i->n, &e) == 0 && apply(i, &e) == 0)
 		return;
-	i->may = now + RELOAD_MS;
+	i->may = now + reload_ms(i);
 	for (k = i->n; k-- > 0;)
 		if (i->hosts[k]->waits != NULL)
 			drop_host(i, k, e.msg);
@@ -344,6 +381,25 @@ on_tick(void *arg)
 		(void)hr_watch_arm(i->timer, TRY_MS, NULL);
 }
 
+/* Drops the host that was used longest ago, if the table is full. Nobody waits for it. One for
+ * which nobody has waited long enough comes before all others. */
+static void
+make_room(struct egress_inspect *i)
+{
+	int64_t used, least = INT64_MAX;
+	size_t k, at = i->n;
+
+	for (k = 0; k < i->n && i->n == HOSTS_MAX; k++) {
+		used = i->hosts[k]->out < 0 ? 0 : i->hosts[k]->used;
+		if (i->hosts[k]->waits == NULL && used < least) {
+			least = used;
+			at = k;
+		}
+	}
+	if (at < i->n)
+		drop_host(i, at, NULL);
+}
+
 static struct host *
 find(struct egress_inspect *i, const char *name, int port, bool tls)
 {
@@ -355,6 +411,7 @@ find(struct egress_inspect *i, const char *name, int port, bool tls)
 		if (h->h.port == port && h->h.tls == tls && strcmp(h->name, name) == 0)
 			return h;
 	}
+	make_room(i);
 	h = i->n < HOSTS_MAX ? calloc(1, sizeof(*h)) : NULL;
 	if (h == NULL)
 		return NULL;
@@ -374,8 +431,9 @@ egress_inspect(
 
 	if (h == NULL)
 		return false;
+	h->used = hr_now_ms();
 	if (h->waits == NULL)
-		h->until = hr_now_ms() + READY_MS;
+		h->until = h->used + READY_MS;
 	w->next = h->waits;
 	w->at = &h->waits;
 	if (w->next != NULL)

@@ -14,6 +14,7 @@ import struct
 import sys
 import tempfile
 import threading
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import egressworld, process  # noqa: E402
@@ -592,6 +593,39 @@ def inspected_changes(w):
     refused(w, *trust, "https://api.test/new")
 
 
+def inspected_names(w):
+    """A box that makes up names under an inspected wildcard locks out no other host, and gets few processes."""
+    trust = inspecting(w)
+    reload(w, rules={"*.wild.test": [{"methods": ["GET"]}], "api.test": [{"methods": ["GET"], "ports": [80, 443]}]})
+    equal(w.curl(*trust, "https://api.test/x")[0], 0)
+    flood = w.inside(egressworld.PYTHON, "-c", """if True:
+        import socket
+        def ask(name):
+            s = socket.create_connection((name, 80))
+            try:
+                s.sendall(b"GET / HTTP/1.1\\r\\nHost: %s\\r\\n" % name.encode())
+            except ConnectionError:
+                pass
+            return s
+        held = [ask("%d.wild.test" % i) for i in range(300)]
+        print("on", flush=True)
+        input()""")
+    equal(flood.stdout.readline(), "on\n")
+    equal("too many hosts have rules for requests" in denied(w), True, "all places have somebody who waits")
+    most = 0
+    code = None
+    os.close(os.open(os.path.join(w.dir, "certs", "before.wild.test.crt"), os.O_CREAT, 0o600))
+    until = time.monotonic() + PATIENCE
+    while code != 0 and time.monotonic() < until:
+        code, _ = w.curl(*trust, "https://api.test/x")
+        most = max(most, len(nginx(w)))
+    equal(code, 0)
+    equal(most < 40, True, "%d processes" % most)
+    flood.communicate("\n", timeout=PATIENCE)
+    equal(len([n for n in os.listdir(os.path.join(w.dir, "edge")) if n.startswith("out-")]) <= 64, True)
+    equal(os.path.exists(os.path.join(w.dir, "certs", "before.wild.test.crt")), False, "what is not served is removed")
+
+
 def storm(w):
     """Whatever is killed, the next command brings everything back, and the end of the box ends all of it."""
     trust = inspecting(w)
@@ -609,7 +643,7 @@ def storm(w):
 
 
 CASES = (names, addresses, greetings, proxies, questions, many_names, killed, upgraded, control, patience, ends,
-         bounded, inspected, inspected_changes, storm)
+         bounded, inspected, inspected_changes, inspected_names, storm)
 
 
 def main():
