@@ -70,6 +70,15 @@ is_default(const struct egress_policy *p, int port, bool secret)
 	return has_port(&p->ports, port) && !(secret && port == 80);
 }
 
+/* Returns true if allowInternetAccess is about this port: one that has a listener, since a client
+ * of the proxies may ask for any. */
+static bool
+by_internet(const struct egress_policy *p, int port)
+{
+	return p->internet && (port == 80 || port == 443 || has_port(&p->ports, port) ||
+				  has_port(&p->others, port));
+}
+
 /* Returns the first entry from `e` on that is about the port. */
 static const struct policy_entry *
 entry_for(const struct egress_policy *p, const struct policy_entry *e, int port)
@@ -151,7 +160,7 @@ by_name(const struct egress_policy *p, const char *text, int port, struct egress
 		else if ((e = entry_for(p, n->allow, port)) != NULL)
 			decide(ret, EGRESS_ALLOW, e->spelled);
 	}
-	if (!ruled && e == NULL && p->internet)
+	if (!ruled && e == NULL && by_internet(p, port))
 		decide(ret, EGRESS_ALLOW, "allowInternetAccess");
 	if (use != NULL && ret->verdict == EGRESS_ALLOW)
 		ret->verdict = EGRESS_INSPECT;
@@ -219,8 +228,8 @@ egress_policy_address(
 	else if (p->internet && policy_is_private(&r))
 		decide(ret, EGRESS_DENY, "no rule names the private address");
 	else
-		decide(ret, p->internet ? EGRESS_ALLOW : EGRESS_DENY,
-		    p->internet ? "allowInternetAccess" : "no rule");
+		decide(ret, by_internet(p, port) ? EGRESS_ALLOW : EGRESS_DENY,
+		    by_internet(p, port) ? "allowInternetAccess" : "no rule");
 }
 
 bool
