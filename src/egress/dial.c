@@ -3,15 +3,18 @@
 #include "egress/dial.h"
 
 #include <errno.h>
+#include <ifaddrs.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/loop.h"
 
 #define NEXT_MS 3000 /* time for one address while there is another */
 #define LAST_MS 20000
+#define OWN_MS 5000 /* time for which the addresses of the machine are remembered */
 
 struct egress_dial {
 	struct hr_loop *loop;
@@ -22,7 +25,7 @@ struct egress_dial {
 	struct egress_query *query;
 	struct hr_watch *timer, *writable;
 	int fd, port;
-	struct sockaddr_storage to[EGRESS_RESULTS_MAX];
+	struct sockaddr_storage to[EGRESS_RESULTS_MAX]; /* without a name, [0] is there at once */
 	size_t n, at;
 	int error; /* of the last address */
 	char name[EGRESS_NAME_MAX + 1];
@@ -109,23 +112,84 @@ next(struct egress_dial *d)
 		fail_one(d, ENOMEM);
 }
 
+/* Writes the address as one of IPv6. */
+static bool
+mapped(const struct sockaddr *a, struct in6_addr *ret)
+{
+	struct sockaddr_in6 in6;
+	struct sockaddr_in in;
+
+	if (a != NULL && a->sa_family == AF_INET) {
+		memcpy(&in, a, sizeof(in));
+		*ret = (struct in6_addr){.s6_addr = {[10] = 0xFF, [11] = 0xFF}};
+		memcpy(ret->s6_addr + 12, &in.sin_addr, sizeof(in.sin_addr));
+		return true;
+	}
+	if (a == NULL || a->sa_family != AF_INET6)
+		return false;
+	memcpy(&in6, a, sizeof(in6));
+	*ret = in6.sin6_addr;
+	return true;
+}
+
+/* Returns true if an interface other than lo has the address: the machine's firewall does not see
+ * a connection to it as one from outside. Without a list, every address may be such a one. */
+static bool
+is_own(const struct sockaddr *a)
+{
+	static struct ifaddrs *list;
+	static int64_t until;
+	struct in6_addr wanted, found;
+	const struct ifaddrs *i;
+
+	if (list == NULL || hr_now_ms() >= until) {
+		if (list != NULL)
+			freeifaddrs(list);
+		list = NULL;
+		if (getifaddrs(&list) != 0) {
+			list = NULL;
+			return true;
+		}
+		until = hr_now_ms() + OWN_MS;
+	}
+	if (!mapped(a, &wanted))
+		return true;
+	for (i = list; i != NULL; i = i->ifa_next)
+		if (strcmp(i->ifa_name, "lo") != 0 && mapped(i->ifa_addr, &found) &&
+		    memcmp(&found, &wanted, sizeof(found)) == 0)
+			return true;
+	return false;
+}
+
 static void
 on_resolved(void *arg, const struct sockaddr_storage *v, size_t n, const char *why)
 {
 	struct egress_dial *d = arg;
+	const struct sockaddr *a;
+	bool own = false;
 	size_t i;
 
 	if (n == 0) {
 		finish(d, why, false);
 		return;
 	}
-	for (i = 0; i < n; i++)
-		if (egress_policy_result(*d->policy, (const struct sockaddr *)&v[i]))
+	for (i = 0; i < n; i++) {
+		a = (const struct sockaddr *)&v[i];
+		if (!egress_policy_result(*d->policy, a))
+			continue;
+		if (!egress_policy_names(*d->policy, a) && is_own(a))
+			own = true;
+		else
 			d->to[d->n++] = v[i];
-	if (d->n == 0)
-		finish(d, "the name has only private addresses", true);
-	else
+	}
+	if (d->n > 0)
 		next(d);
+	else
+		finish(d,
+		    own               ? "the address is this machine's own, and no rule names it"
+		    : d->name[0] != 0 ? "the name has only private addresses"
+				      : "no rule allows the address any more",
+		    true);
 }
 
 static void
@@ -135,8 +199,8 @@ on_time(void *arg)
 
 	if (d->fd >= 0)
 		fail_one(d, ETIMEDOUT);
-	else if (d->n > 0)
-		next(d);
+	else if (d->name[0] == '\0')
+		on_resolved(d, d->to, 1, NULL);
 	else
 		egress_resolve(*d->resolver, d->name, d->port, on_resolved, d, &d->query);
 }
@@ -157,13 +221,11 @@ egress_dial(struct hr_loop *loop, struct egress_resolver *const *resolver,
 	d->arg = arg;
 	d->fd = -1;
 	d->port = port;
-	if (name != NULL) {
+	if (name != NULL)
 		memcpy(d->name, name, strlen(name) + 1);
-	} else {
+	else
 		*(struct sockaddr_in *)&d->to[0] = (struct sockaddr_in){
 		    .sin_family = AF_INET, .sin_addr = address, .sin_port = htons((uint16_t)port)};
-		d->n = 1;
-	}
 	d->timer = hr_loop_timer(loop, on_time, d, NULL);
 	if (d->timer == NULL || hr_watch_arm(d->timer, 0, NULL) < 0) {
 		egress_dial_cancel(d);

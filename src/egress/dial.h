@@ -1,5 +1,6 @@
 /* egress_dial: connects to an allowed name or address. Addresses of a name that the policy does not
- * accept, such as private ones, are dropped. */
+ * accept, such as private ones, are dropped; so are those of this machine's interfaces that no
+ * entry names. */
 #ifndef HR_EGRESS_DIAL_H
 #define HR_EGRESS_DIAL_H
 

@@ -232,31 +232,58 @@ egress_policy_address(
 		    by_internet(p, port) ? "allowInternetAccess" : "no rule");
 }
 
+/* Writes the address as a range. Returns its port, or -1 if it is of another family. */
+static int
+range_of(const struct sockaddr *a, struct policy_range *ret)
+{
+	struct sockaddr_in6 in6;
+	struct sockaddr_in in;
+
+	if (a->sa_family == AF_INET) {
+		memcpy(&in, a, sizeof(in));
+		*ret = (struct policy_range){.version = 4, .length = 32};
+		memcpy(ret->a, &in.sin_addr, sizeof(in.sin_addr));
+		return ntohs(in.sin_port);
+	}
+	if (a->sa_family != AF_INET6)
+		return -1;
+	memcpy(&in6, a, sizeof(in6));
+	*ret = (struct policy_range){.version = 6, .length = 128};
+	memcpy(ret->a, &in6.sin6_addr, sizeof(in6.sin6_addr));
+	policy_embedded(ret);
+	return ntohs(in6.sin6_port);
+}
+
 bool
 egress_policy_result(const struct egress_policy *p, const struct sockaddr *a)
 {
 	const struct policy_entry *allow, *deny;
-	struct policy_range r = {0};
-	struct sockaddr_in6 in6;
-	struct sockaddr_in in;
-	int port;
+	struct policy_range r;
+	int port = range_of(a, &r);
 
-	if (a->sa_family == AF_INET) {
-		memcpy(&in, a, sizeof(in));
-		r = (struct policy_range){.version = 4, .length = 32};
-		memcpy(r.a, &in.sin_addr, sizeof(in.sin_addr));
-		port = ntohs(in.sin_port);
-	} else if (a->sa_family == AF_INET6) {
-		memcpy(&in6, a, sizeof(in6));
-		r = (struct policy_range){.version = 6, .length = 128};
-		memcpy(r.a, &in6.sin6_addr, sizeof(in6.sin6_addr));
-		port = ntohs(in6.sin6_port);
-		policy_embedded(&r);
-	} else {
+	if (port < 0)
 		return false;
-	}
 	by_range(p, &r, port, true, &allow, &deny);
 	return allow != NULL || (deny == NULL && !policy_is_private(&r));
+}
+
+bool
+egress_policy_names(const struct egress_policy *p, const struct sockaddr *a)
+{
+	const struct policy_entry *allow, *deny, *e;
+	const struct policy_node *all;
+	struct policy_range r;
+	int port = range_of(a, &r);
+
+	if (port < 0)
+		return false;
+	by_range(p, &r, port, true, &allow, &deny);
+	r.length = 0;
+	policy_mask(&r);
+	all = policy_find(p, &r, sizeof(r));
+	for (e = all != NULL ? all->allow : NULL; e != NULL && e != allow;)
+		e = e->next;
+	return allow != NULL && e == NULL;
 }
 
 /* ---- requests ---- */

@@ -51,6 +51,9 @@ void egress_policy_address(
  * address, or it is public and no range of denyOut but 0.0.0.0/0 contains it. A private
  * address must be in a range that has only such. An entry without a port is about every port. */
 bool egress_policy_result(const struct egress_policy *p, const struct sockaddr *a);
+/* Returns true if allowOut has the address, or a range of it other than 0.0.0.0/0 and ::/0, for
+ * this port (0: any). The broker asks it about an address of its own machine. */
+bool egress_policy_names(const struct egress_policy *p, const struct sockaddr *a);
 
 /* Decides on one request of an inspected host: never EGRESS_INSPECT. `path` is the raw request
  * target without its query. An ambiguous path (dot segments, backslashes, control characters, also

@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import tempfile
 import threading
@@ -23,6 +24,7 @@ from lib.host import PATIENCE  # noqa: E402
 from lib.tap import Skip, Tap, equal  # noqa: E402
 
 UID = 54325  # of no account
+OWN = "93.184.216.40"
 REFUSED = (7, 35, 52, 55, 56)  # codes of curl for a connection that is reset, at once or later
 
 
@@ -84,6 +86,36 @@ def addresses(w):
     equal(w.python("""
 s = socket.socket(socket.AF_INET6)
 print(s.connect_ex(("2606:4700::1111", 443)))"""), "101")
+
+
+def own_addresses(w):
+    """An address of an interface of the machine is reached only if an entry names it."""
+    made = subprocess.run("(ip link add out type dummy || ip link add out type bridge) && "
+                          "ip address add %s/32 dev out && ip link set out up" % OWN,
+                          shell=True, stderr=subprocess.PIPE, universal_newlines=True)
+    try:
+        if made.returncode:
+            raise Skip("this kernel gives no dummy interface and no bridge: " + made.stderr.strip())
+        server = w.serve(OWN, 80, web(b"the machine's own"))
+        w.serve(PUBLIC, 80, web(b"outside"))
+        w.names.add(own_test=OWN, both_test=OWN + " " + PUBLIC)
+        why = "the address is this machine's own, and no rule names it"
+        for policy in (dict(allowOut=["own.test", "both.test"], allowInternetAccess=True),
+                       dict(allowOut=["own.test", "both.test", "0.0.0.0/0"], allowInternetAccess=None)):
+            reload(w, **policy)
+            before = server.count, len(denied(w, rule=why))
+            refused(w, "http://own.test/")
+            refused(w, "http://%s/" % OWN)
+            equal((server.count, len(denied(w, rule=why))), (before[0], before[1] + 2), policy)
+            equal(w.curl("http://both.test/"), (0, "outside"))
+        equal(w.curl("-x", "http://127.0.0.1:3128", "--proxytunnel", "-w", "%{http_connect}", "http://%s/" % OWN)[1],
+              "403")
+        equal(len(denied(w, address=OWN, kind="proxy", rule=why)), 1)
+        reload(w, allowOut=["own.test", OWN])
+        equal(w.curl("http://own.test/"), (0, "the machine's own"))
+        equal(w.curl("http://%s/" % OWN), (0, "the machine's own"))
+    finally:
+        subprocess.run(["ip", "link", "delete", "out"], stderr=subprocess.DEVNULL)
 
 
 def greetings(w):
@@ -647,8 +679,8 @@ def storm(w):
         equal(w.curl(*trust, "--retry", "3", "--retry-all-errors", "https://api.test/ok/x")[0], 0)
 
 
-CASES = (names, addresses, greetings, proxies, questions, many_names, killed, upgraded, control, patience, ends,
-         bounded, inspected, inspected_changes, inspected_names, storm)
+CASES = (names, addresses, own_addresses, greetings, proxies, questions, many_names, killed, upgraded, control,
+         patience, ends, bounded, inspected, inspected_changes, storm)
 
 
 def main():

@@ -385,8 +385,8 @@ END_TEST
 
 /* ---- addresses of names ---- */
 
-static bool
-result(const struct egress_policy *p, const char *text, int port)
+static struct sockaddr_storage
+address_of(const char *text, int port)
 {
 	struct sockaddr_storage a = {0};
 	struct sockaddr_in *in = (struct sockaddr_in *)&a;
@@ -398,7 +398,23 @@ result(const struct egress_policy *p, const char *text, int port)
 	    inet_pton(a.ss_family, text,
 		a.ss_family == AF_INET ? (void *)&in->sin_addr : (void *)&in6->sin6_addr),
 	    1);
+	return a;
+}
+
+static bool
+result(const struct egress_policy *p, const char *text, int port)
+{
+	struct sockaddr_storage a = address_of(text, port);
+
 	return egress_policy_result(p, (struct sockaddr *)&a);
+}
+
+static bool
+named(const struct egress_policy *p, const char *text, int port)
+{
+	struct sockaddr_storage a = address_of(text, port);
+
+	return egress_policy_names(p, (struct sockaddr *)&a);
 }
 
 START_TEST(results_public)
@@ -433,6 +449,22 @@ START_TEST(results_public)
 		ck_assert_msg(result(p, good[i], 443), "%s", good[i]);
 	for (i = 0; i < sizeof(not ) / sizeof(*not ); i++)
 		ck_assert_msg(!result(p, not [i], 443), "%s", not [i]);
+	egress_policy_free(p);
+}
+END_TEST
+
+START_TEST(names_addresses)
+{
+	struct egress_policy *p =
+	    policy_of("{\"allowInternetAccess\":true,\"allowOut\":[\"a.org\",\"93.184.0.0/16\","
+		      "\"8.8.8.8:22\",\"2606::/16\",\"0.0.0.0/0\",\"::/0\"]}");
+	struct sockaddr unix_address = {.sa_family = AF_UNIX};
+
+	ck_assert(named(p, "93.184.216.40", 443) && named(p, "::ffff:93.184.216.40", 443));
+	ck_assert(named(p, "8.8.8.8", 22) && !named(p, "8.8.8.8", 443));
+	ck_assert(named(p, "2606:4700::1", 443));
+	ck_assert(!named(p, "93.185.0.1", 443) && !named(p, "2607::1", 443)); /* by /0 only */
+	ck_assert(!egress_policy_names(p, &unix_address));
 	egress_policy_free(p);
 }
 END_TEST
@@ -745,6 +777,7 @@ main(void)
 	tcase_add_test(t, all_presets);
 	tcase_add_test(t, names);
 	tcase_add_test(t, results_public);
+	tcase_add_test(t, names_addresses);
 	tcase_add_test(t, results_named);
 	tcase_add_test(t, http);
 	tcase_add_test(t, lists);
