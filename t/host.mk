@@ -32,8 +32,8 @@ endif
 
 # the launcher of boxes
 if BOX
-check_PROGRAMS += %D%/unit/test_box %D%/unit/test_box_group %D%/unit/test_box_layer %D%/fuzz/replay_box %D%/fuzz/replay_ids
-TESTS += %D%/attack/attack_box.py %D%/unit/test_box %D%/unit/test_box_group %D%/unit/test_box_layer %D%/fuzz/replay_box %D%/fuzz/replay_ids %D%/e2e/test_box.py \
+check_PROGRAMS += %D%/unit/test_box %D%/unit/test_box_group %D%/unit/test_egress_told %D%/fuzz/replay_box %D%/fuzz/replay_ids %D%/unit/test_box_layer
+TESTS += %D%/attack/attack_box.py %D%/unit/test_box %D%/unit/test_box_group %D%/unit/test_egress_told %D%/fuzz/replay_box %D%/fuzz/replay_ids %D%/e2e/test_box.py %D%/unit/test_box_layer \
 	%D%/e2e/test_box_kills.py %D%/e2e/test_box_server.py
 EXTRA_PROGRAMS += %D%/fuzz/fuzz_box %D%/fuzz/fuzz_ids
 if FUZZERS

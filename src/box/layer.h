@@ -18,6 +18,9 @@ int box_layer_directory(int at, const char *name, mode_t mode);
  * an error. */
 int box_layer_below(int root, const char *path, mode_t mode, struct hr_err *err);
 
+/* Makes a link at a relative path in the same way, unless there is something already. */
+int box_layer_link(int root, const char *path, const char *target, struct hr_err *err);
+
 /* Fills the upper layer of the overlay of `lower` at `target` in the box, before it is mounted:
  * - /etc: hides the files that programs make while they change accounts, and gives the box its own
  *   version of those that must name it or that it must be able to change (own_files);

@@ -226,9 +226,7 @@ add_seen(struct view *v, int root, const struct seen *seen, struct hr_err *err)
 	n = readlinkat(host, seen->path, link, sizeof(link) - 1);
 	if (n > 0) {
 		link[n] = '\0';
-		return symlinkat(link, root, seen->path) == 0 || errno == EEXIST
-			   ? 0
-			   : hr_err_sys(err, errno, "make the link %s", seen->path);
+		return box_layer_link(root, seen->path, link, err);
 	}
 	lower = openat(host, seen->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (lower < 0)
@@ -253,8 +251,8 @@ make_empty(int root, struct hr_err *err)
 		    box_layer_below(root, empty[i].path, empty[i].mode, err) < 0)
 			return -1;
 	for (i = 0; i < sizeof(links) / sizeof(*links); i++)
-		if (symlinkat(links[i][1], root, links[i][0]) != 0 && errno != EEXIST)
-			return hr_err_sys(err, errno, "make /%s in the storage", links[i][0]);
+		if (box_layer_link(root, links[i][0], links[i][1], err) < 0)
+			return -1;
 	return 0;
 }
 

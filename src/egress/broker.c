@@ -17,6 +17,7 @@
 #include "base/path.h"
 #include "egress/broker_int.h"
 #include "egress/listen.h"
+#include "egress/told.h"
 #include "proto/json.h"
 
 #define MANY 64 /* tunnels, after which their memory is given back */

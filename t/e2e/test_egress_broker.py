@@ -680,7 +680,7 @@ def storm(w):
 
 
 CASES = (names, addresses, own_addresses, greetings, proxies, questions, many_names, killed, upgraded, control,
-         patience, ends, bounded, inspected, inspected_changes, storm)
+         patience, ends, bounded, inspected, inspected_changes, inspected_names, storm)
 
 
 def main():

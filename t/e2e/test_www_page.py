@@ -1071,7 +1071,8 @@ def refused_connections():
             w.click("#tab-shell")
             w.click("#tab-network")
             equal(w.until("its rows", "const rows = [...document.querySelectorAll('#view-network tbody tr')]"
-                          ".map((e) => [e.cells[1].innerText, e.cells[2].innerText]); return rows.length === 2 && rows"),
+                          ".map((e) => [e.cells[1].innerText, e.cells[2].innerText]); "
+                          "return rows.length === 2 && rows"),
                   [["odd <b>one", "handrail net allow NAME b.test:22"],
                    ["GET a.test/ was refused: no rule", "handrail net allow NAME a.test:443"]])
             equal(complaints(w), [])

@@ -8,12 +8,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <json-c/json_object.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/process/spawn.h"
@@ -23,6 +25,24 @@
 
 #define RECORD_MAX 4096
 #define END_PATIENCE_MS 5000
+/* A holder of a record's lock starts a program, or has been stopped by a signal. */
+#define START_PATIENCE_MS 30000
+#define DOWN_PATIENCE_MS 2000
+#define LOCK_PAUSE_MS 20
+
+/* Locks an open file. Returns 0, or an error number: EWOULDBLOCK after patience_ms. */
+static int
+lock_in_time(int fd, int patience_ms)
+{
+	int64_t until = hr_now_ms() + patience_ms;
+
+	while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+		if (errno != EINTR && (errno != EWOULDBLOCK || hr_now_ms() >= until))
+			return errno;
+		(void)poll(NULL, 0, LOCK_PAUSE_MS);
+	}
+	return 0;
+}
 
 /* Opens and locks the record. Returns -1 with *err set; without `make` its sys is ENOENT if there
  * is none. */
@@ -30,19 +50,21 @@ static int
 open_record(const struct hr_box *b, const char *name, bool make, struct hr_err *err)
 {
 	HR_FREE char *path = hr_box_path(b, name);
-	int fd, r;
+	int fd, sys;
 
 	if (path == NULL)
 		return hr_err_nomem(err);
 	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (make ? O_CREAT : 0), 0600);
 	if (fd < 0)
 		return hr_err_sys(err, errno, "open %s", path);
-	while ((r = flock(fd, LOCK_EX)) != 0 && errno == EINTR)
-		;
-	if (r != 0) {
-		(void)hr_err_sys(err, errno, "lock %s", path);
+	sys = lock_in_time(fd, make ? START_PATIENCE_MS : DOWN_PATIENCE_MS);
+	if (sys == EWOULDBLOCK)
+		(void)hr_err_set(err, HR_E_BUSY,
+		    "another process of this account holds the lock of %s: end that process", path);
+	else if (sys != 0)
+		(void)hr_err_sys(err, sys, "lock %s", path);
+	if (sys != 0)
 		hr_fd_close(&fd);
-	}
 	return fd;
 }
 
@@ -124,13 +146,18 @@ void
 hr_box_helper_end(const struct hr_box *b, const char *record)
 {
 	HR_FREE char *path = b->dir != NULL ? hr_box_path(b, record) : NULL;
-	HR_CLOSE int file = path != NULL ? open_record(b, record, false, NULL) : -1;
+	struct hr_err e = {0};
+	HR_CLOSE int file = path != NULL ? open_record(b, record, false, &e) : -1;
 	HR_CLOSE int watch = -1;
 	pid_t pid;
 	int port;
 
-	if (file < 0)
+	if (file < 0) {
+		/* such a program ends with its box anyway */
+		if (e.msg[0] != '\0' && e.sys != ENOENT)
+			b->h->log(b->h->arg, e.msg);
 		return;
+	}
 	watch = read_record(file, &pid, &port);
 	if (watch >= 0)
 		hr_proc_end(pid, watch, END_PATIENCE_MS);
