@@ -33,9 +33,10 @@ rules_of(struct hr_sandbox *s, struct json_object **ret)
 	if (hr_sandbox_network(s, &json, &err) < 0)
 		return cli_fail(&err);
 	if (json == NULL)
-		return cli_error("the network of sandbox \"%s\" has no rules: \"handrail up -r box "
-				 "--network egress\" starts one that has",
-		    hr_sandbox_id(s));
+		return cli_error(
+		    "the network of sandbox \"%s\" has no rules: \"handrail down -n %s\" "
+		    "ends it, and \"handrail up -r box --network egress\" starts one that has",
+		    hr_sandbox_id(s), hr_sandbox_id(s));
 	*ret = hr_rules_decode(json, strlen(json), &err);
 	return *ret != NULL ? CLI_OK : cli_fail(&err);
 }
@@ -114,7 +115,9 @@ deny_one(struct json_object *o, const char *entry)
 	if (at >= 0)
 		return json_object_array_del_idx(allowed, (size_t)at, 1) == 0 ? CLI_OK
 									      : cli_no_memory();
-	if (strspn(entry, "0123456789./") == strlen(entry))
+	if (strspn(entry, "0123456789./") == strlen(entry) ||
+	    (strchr(entry, ':') != strrchr(entry, ':') &&
+		strspn(entry, "0123456789abcdefABCDEF.:/") == strlen(entry)))
 		return add(o, "denyOut", entry);
 	return cli_error("\"%s\" is no entry of allowOut, and only an address or a range can be "
 			 "denied: \"handrail net show\" prints what allows it",

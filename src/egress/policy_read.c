@@ -8,6 +8,7 @@
 #include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/path.h"
 #include "base/text/text.h"
@@ -216,8 +217,11 @@ preset(struct reading *r, const char *name, void *arg)
 		return bad(r, r->presets == NULL ? "presets are not available here"
 						 : "a preset's name is letters, digits, - and _");
 	if (hr_text_setf(&from, r->err, "preset %s:", name) < 0 ||
-	    hr_text_setf(&path, r->err, "%s/%s.json", r->presets, name) < 0 ||
-	    hr_path_read(path, &text, r->err) < 0)
+	    hr_text_setf(&path, r->err, "%s/%s.json", r->presets, name) < 0)
+		return -1;
+	if (access(path, F_OK) != 0)
+		return bad(r, "there is no such preset");
+	if (hr_path_read(path, &text, r->err) < 0)
 		return -1;
 	if (hr_json_decode(text.p, text.len, &o, NULL) < 0 || hr_json_has_null(o) ||
 	    hr_json_type(o) != HR_PY_DICT || json_object_object_length(o) != 2 ||
@@ -452,6 +456,23 @@ credential_host(struct reading *r, const char *text, void *arg)
 	return n != NULL ? add_entry(r, &n->credentials, c, t.port, from, text) : -1;
 }
 
+/* Returns true for a variable without which programs of the box would not work, or not safely. */
+static bool
+is_needed(const char *variable)
+{
+	static const char *const names[] = {"HOME", "IFS", "LANG", "LOGNAME", "PATH", "PWD",
+	    "SHELL", "TERM", "TMPDIR", "USER", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS",
+	    "REQUESTS_CA_BUNDLE", "GIT_SSL_CAINFO", "CURL_CA_BUNDLE", "PIP_CERT",
+	    "CARGO_HTTP_CAINFO"};
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (strcmp(variable, names[i]) == 0)
+			return true;
+	return strncmp(variable, "LD_", 3) == 0 || strncmp(variable, "LC_", 3) == 0 ||
+	       strncmp(variable, "BASH", 4) == 0 || strncmp(variable, "HANDRAIL_", 9) == 0;
+}
+
 static int
 credential(
     struct reading *r, struct policy_credential **at, const char *variable, struct json_object *o)
@@ -461,6 +482,8 @@ credential(
 
 	if (!is_identifier(variable, LETTERS DIGITS "_") || isdigit((unsigned char)*variable))
 		return bad(r, "a variable's name must be at most 64 letters, digits and _");
+	if (is_needed(variable))
+		return bad(r, "programs need this variable for something else");
 	if (secret == NULL || json_object_object_length(o) != 2 ||
 	    hr_json_count(hr_json_at(o, "hosts")) == 0)
 		return bad(r, "must be an object with only \"secret\" and \"hosts\", a list of at "

@@ -178,8 +178,8 @@ def changes(h):
     equal([(p.communicate(timeout=PATIENCE), p.returncode)[1] for p in many], [0] * 6)
     allowed_now = json.loads(h.ok("net", "show", "--json"))["allowOut"]
     equal(len([n for n in allowed_now if re.match("n[0-9]", n)]), 6, "no change is lost")
-    h.ok("net", "deny", "default", "192.0.2.0/24")
-    equal(json.loads(h.ok("net", "show", "--json"))["denyOut"], ["192.0.2.0/24"])
+    h.ok("net", "deny", "default", "192.0.2.0/24", "2001:db8::/32")
+    equal(json.loads(h.ok("net", "show", "--json"))["denyOut"], ["192.0.2.0/24", "2001:db8::/32"])
     listener = ("import socket; s = socket.socket(); s.bind(('0.0.0.0', 4444)); s.listen(); "
                 "print('ready', flush=True); s.accept()")
     h.ok("run", "python3 -c \"%s\" >/tmp/out & until grep -q ready /tmp/out; do :; done" % listener)
@@ -369,9 +369,12 @@ def refusals(h):
     """Rules that nothing would enforce are errors, and make nothing."""
     rules = h.rules("a.example")
     for status, text, words in (
-            (1, "sandbox.network has rules, and the network of the box is none: set box.network", ("-s", rules)),
+            (1, "sandbox.network has rules, and the network of the box is none: use --network", ("-s", rules)),
             (1, "the network of the box is host", ("-s", rules, "--network", "host")),
             (1, "network: egressProxy", ("--network", "egress", "-s", 'sandbox.network={"egressProxy": {}}')),
+            (1, "programs need this variable", ("--network", "egress", "-s", h.rules(
+                "a.example", credentials={"PATH": {"secret": "s", "hosts": ["a.example"]}}))),
+            (1, "there is no such preset", ("--network", "egress", "-s", h.rules(presets=["pipy"]))),
             (1, "maskRequestHost",
              ("--network", "egress", "-s", 'sandbox.network={"maskRequestHost": 1}')),
             (1, "sandbox.network is set, but the back-end local does not support it", ("-r", "local", "-s", rules)),
@@ -380,6 +383,9 @@ def refusals(h):
             (3, "sandbox.network_file", ("--network", "egress", "-s", "sandbox.network_file=/nonexistent"))):
         h.fails(status, text, "up", "-q", *words)
         equal([name for d in ("state", "run") if os.path.exists(h.path(d)) for name in os.listdir(h.path(d))], [])
+    h.env["SANDBOX_NETWORK"] = '{"allowOut": ["a.example"]'
+    h.fails(1, "SANDBOX_NETWORK", "up", "-q", "--network", "egress")
+    del h.env["SANDBOX_NETWORK"]
     h.ok("up", "-q")
     for words in (("show",), ("log",), ("allow", "default", "x"), ("test", "default", "x")):
         h.fails(1, 'the network of sandbox "default" has no rules', "net", *words)

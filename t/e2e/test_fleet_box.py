@@ -136,7 +136,8 @@ def rules(uid):
         for network, why in (({"allowOut": ["10.0.0.0/8"]}, "allowOut 10.0.0.0/8"),
                              ({"dnsServers": ["1.1.1.1"]}, "dnsServers"),
                              ({"credentials": {"T": {"secret": "s", "hosts": ["a.test"]}}}, "credentials T"),
-                             ({"rules": {"a.test": [{"transform": {"headers": {"X": "${secrets.s}"}}}]}}, "s is more"),
+                             ({"rules": {"a.test": [{"transform": {"headers": {"X": "${secrets.s}"}}}]}},
+                              "leave s out"),
                              ({"allowed": []}, "allowed"), ([], "object"), ({"denyOut": ["a.test"]}, "denyOut")):
             status, answer = start("bad", network)
             equal((status, why in answer["detail"]), (400, True), answer)

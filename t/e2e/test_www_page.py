@@ -1066,15 +1066,14 @@ def refused_connections():
             w.until("nothing yet", "return document.querySelector('#view-network .note').textContent === "
                     "'Nothing was refused.'")
             with open(path, "a") as f:
-                f.write("1767225600 a.test:443 GET a.test/ was refused: no rule\n"
+                f.write("1767225600 a.test:443 a.test:443 was refused: no rule\n"
                         "1767225601 b.test:22 odd <b>one\n")
             w.click("#tab-shell")
             w.click("#tab-network")
             equal(w.until("its rows", "const rows = [...document.querySelectorAll('#view-network tbody tr')]"
                           ".map((e) => [e.cells[1].innerText, e.cells[2].innerText]); "
                           "return rows.length === 2 && rows"),
-                  [["odd <b>one", "handrail net allow NAME b.test:22"],
-                   ["GET a.test/ was refused: no rule", "handrail net allow NAME a.test:443"]])
+                  [["odd <b>one", ""], ["a.test:443 was refused: no rule", "handrail net allow NAME a.test:443"]])
             equal(complaints(w), [])
         with Keyed() as s, Window() as w:
             enter(w, s)

@@ -13,7 +13,8 @@ export function createNetwork({api}) {
 	let seen = false, asking = false;
 
 	function row(r) {
-		const command = "handrail net allow NAME " + plain(r.target, 300);
+		// an entry has no effect on a host with rules, nor on a name that leads nowhere
+		const command = r.text.endsWith(" was refused: no rule") ? "handrail net allow NAME " + plain(r.target, 300) : "";
 
 		return h("tr", {}, h("td", {class: "number"}, new Date(r.time * 1000).toLocaleTimeString([], {hour12: false})),
 			h("td", {}, foreign(r.text)), h("td", {class: "mono"}, foreign(command)));

@@ -120,11 +120,11 @@ check_network(const struct hr_fleet_call *c, struct hr_err *err)
 		    "boxes, or has rules of its own");
 	p = hr_rules_read(rules, f->set.environ, err);
 	if (p == NULL)
-		return hr_err_prefix(err, "network");
+		return -1;
 	if (egress_policy_private(p) != NULL)
 		return hr_err_set(err, HR_E_INVAL,
-		    "network: %.400s is more than public addresses, which only the settings of "
-		    "the service may allow",
+		    "network: private addresses, dnsServers and secrets belong to the settings of "
+		    "this service: leave %.400s out",
 		    egress_policy_private(p));
 	return 0;
 }

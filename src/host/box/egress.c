@@ -223,8 +223,8 @@ hr_box_check_rules(const struct hr_box *b, struct hr_err *err)
 		return hr_config_value(b->h->config, "sandbox.network") == NULL
 			   ? 0
 			   : hr_err_set(err, HR_E_INVAL,
-				 "sandbox.network has rules, and the network of the box is %s: set "
-				 "box.network to egress, or unset sandbox.network",
+				 "sandbox.network has rules, and the network of the box is %s: use "
+				 "--network egress, or unset sandbox.network",
 				 net == HR_BOX_HOST ? "host" : "none");
 	p = hr_rules_read(rules, b->h->environ, err);
 	return p != NULL ? egress_policy_credentials(p, check_credential, &n) : -1;

@@ -261,6 +261,9 @@ load_environment(struct hr_config *c, const char *const *env, struct hr_err *err
 		if (text == NULL)
 			continue;
 		v = hr_config_convert(&hr_keys_all[i], text, &e);
+		/* The network would have other rules than were asked for. */
+		if (v == NULL && &hr_keys_all[i] == hr_key_find("sandbox", "network", 7))
+			return hr_err_set(err, HR_E_INVAL, "%s: %s", name, e.msg);
 		if (v == NULL)
 			hr_config_warn(c, "Error setting env var %s=%s: %s", name,
 			    sensitive(name) ? "******" : text, e.msg);
