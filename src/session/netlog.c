@@ -98,5 +98,6 @@ hr_netlog_why(struct hr_netlog *l, struct hr_buf *out)
 		hr_buf_adds(out, ".]");
 	}
 	if (more > 0)
-		hr_buf_addf(out, "\n[Network: %u more refusals.]", more);
+		hr_buf_addf(
+		    out, "\n[Network: %u more refusals, which \"handrail net log\" lists.]", more);
 }

@@ -99,7 +99,8 @@ START_TEST(many_are_bounded)
 	}
 	append(path, "1 x host0\n");
 	expect("\n[Network: host0, 2 times.]\n[Network: host1.]\n[Network: host2.]"
-	       "\n[Network: host3.]\n[Network: host4.]\n[Network: 4 more refusals.]");
+	       "\n[Network: host3.]\n[Network: host4.]\n[Network: 4 more refusals, which "
+	       "\"handrail net log\" lists.]");
 }
 END_TEST
 
