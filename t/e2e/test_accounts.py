@@ -165,8 +165,10 @@ def a_viewer_of_the_fleet():
     need_entrance()
     with Attacker() as a, Fleet() as f:
         f.up("one")
-        (pid,) = [p for p in process.all_pids() if process.command_line(p).startswith(f.env["HANDRAIL_SERVER"] + " ")
-                  and f.top in process.command_line(p)]
+        found = [p for p in process.all_pids() if process.command_line(p).startswith(f.env["HANDRAIL_SERVER"] + " ")
+                 and f.top in process.command_line(p)]
+        # a child has its parent's words until it executes its program
+        (pid,) = [p for p in found if int((process.stat_fields(p) or [b"", b"0"])[1]) not in found]
         a.view(viewer_of(pid), f.path("fleet", "fleet.db"), "/etc/shadow",
                *[os.path.join(f.path("fleet", "sandboxes"), n) for n in os.listdir(f.path("fleet", "sandboxes"))])
 
