@@ -60,12 +60,13 @@ egress_told_close(struct egress_told *t)
 static void
 renew(struct egress_told *t)
 {
-	HR_CLOSE int old = t->fd; /* open meanwhile, so that the new file has another number */
+	int old = t->fd; /* open meanwhile, so that the new file has another number */
 	char path[4096];
 
 	(void)snprintf(path, sizeof(path), "%s/%s", t->dir, EGRESS_TOLD_FILE);
 	t->fd = unlink(path) == 0 || errno == ENOENT ? open_new(t->dir, O_EXCL) : -1;
 	t->size = 0;
+	hr_fd_close(&old);
 }
 
 /* Appends text that the box or a rule chose, without blanks or characters that end a line. */
