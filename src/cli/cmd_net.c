@@ -138,10 +138,9 @@ lock(const struct cli *c)
 }
 
 static int
-change(struct cli *c, struct hr_sandbox *s, const struct cli_args *a,
+change_locked(struct cli *c, struct hr_sandbox *s, const struct cli_args *a,
     int (*one)(struct json_object *o, const char *entry))
 {
-	HR_CLOSE int locked = lock(c);
 	HR_PUT struct json_object *o = NULL;
 	HR_BUF(text, EGRESS_POLICY_MAX);
 	struct hr_err err = {0};
@@ -155,6 +154,16 @@ change(struct cli *c, struct hr_sandbox *s, const struct cli_args *a,
 	if (hr_buf_check(&text, &err) < 0 || hr_sandbox_set_network(s, hr_buf_str(&text), &err) < 0)
 		return cli_fail(&err);
 	return cli_done(c, "sid", c->name, NULL);
+}
+
+static int
+change(struct cli *c, struct hr_sandbox *s, const struct cli_args *a,
+    int (*one)(struct json_object *o, const char *entry))
+{
+	int locked = lock(c), r = change_locked(c, s, a, one);
+
+	hr_fd_close(&locked);
+	return r;
 }
 
 static int
