@@ -61,8 +61,8 @@ bool egress_policy_names(const struct egress_policy *p, const struct sockaddr *a
 void egress_policy_request(const struct egress_policy *p, const char *name, int port,
     const char *method, const char *path, struct egress_decision *ret);
 
-/* What nginx has to enforce for an inspected host, in the order of the rules; the first rule that
- * matches decides. */
+/* nginx enforces these for an inspected host, in the order of the rules; the first one that matches
+ * decides. */
 struct egress_http_rule {
 	bool deny;
 	const char *const *methods; /* upper case, NULL-terminated; NULL: all */

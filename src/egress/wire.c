@@ -28,7 +28,8 @@ take(struct reader *r, size_t n)
 		r->len = 0;
 		return NULL;
 	}
-	r->p += n;
+	if (n > 0) /* a part that could not be read has no bytes, and no address */
+		r->p += n;
 	r->len -= n;
 	return p;
 }
