@@ -15,17 +15,20 @@ TESTS += %D%/e2e/test_conversations.py %D%/e2e/test_edge.py %D%/e2e/test_service
 	%D%/e2e/test_door.py %D%/e2e/test_mcp.py %D%/e2e/test_swerex.py
 
 # base
-check_PROGRAMS += %D%/unit/test_fd %D%/unit/test_log %D%/unit/test_loop %D%/unit/test_path \
+check_PROGRAMS += %D%/unit/test_fd %D%/unit/test_hierarchy %D%/unit/test_log %D%/unit/test_loop %D%/unit/test_path \
 	%D%/unit/test_percent %D%/unit/test_tempfiles %D%/unit/test_spawn %D%/unit/test_trust %D%/unit/test_tunnel \
-	%D%/unit/test_words
+	%D%/unit/test_way %D%/unit/test_words
 TESTS += %D%/unit/test_again.py %D%/unit/test_mutate.py %D%/unit/test_quickstart.py
 EXTRA_DIST += %D%/again %D%/flaky.log %D%/mutants.log %D%/mutate %D%/unit/test_again.py %D%/unit/test_mutate.py %D%/unit/test_quickstart.py
-TESTS += %D%/unit/test_fd %D%/unit/test_log %D%/unit/test_loop %D%/unit/test_path \
+TESTS += %D%/unit/test_fd %D%/unit/test_hierarchy %D%/unit/test_log %D%/unit/test_loop %D%/unit/test_path \
 	%D%/unit/test_percent %D%/unit/test_tempfiles %D%/unit/test_spawn %D%/unit/test_trust %D%/unit/test_tunnel \
-	%D%/unit/test_words
+	%D%/unit/test_way %D%/unit/test_words
 t_unit_test_fd_SOURCES = %D%/unit/test_fd.c
 t_unit_test_fd_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_fd_LDADD = libbase.la $(CHECK_LIBS)
+t_unit_test_hierarchy_SOURCES = %D%/unit/test_hierarchy.c %D%/unit/scratch.h
+t_unit_test_hierarchy_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_hierarchy_LDADD = libbase.la $(CHECK_LIBS)
 t_unit_test_log_SOURCES = %D%/unit/test_log.c
 t_unit_test_log_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_log_LDADD = libbase.la $(CHECK_LIBS)
@@ -41,6 +44,9 @@ t_unit_test_tempfiles_LDADD = libbase.la $(CHECK_LIBS)
 t_unit_test_percent_SOURCES = %D%/unit/test_percent.c
 t_unit_test_percent_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_percent_LDADD = libbase.la $(CHECK_LIBS)
+t_unit_test_way_SOURCES = %D%/unit/test_way.c %D%/unit/scratch.h
+t_unit_test_way_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_way_LDADD = libbase.la $(CHECK_LIBS)
 t_unit_test_words_SOURCES = %D%/unit/test_words.c
 t_unit_test_words_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_words_LDADD = libbase.la $(CHECK_LIBS)

@@ -103,6 +103,18 @@ START_TEST(depth_is_limited)
 }
 END_TEST
 
+/* Python limits the digits of an integer, and not those of a number with a fraction or an
+ * exponent. */
+START_TEST(digits_are_limited)
+{
+	ck_assert_int_eq(decode_repeated("1", HR_JSON_INT_DIGITS, ""), HR_JSON_OK);
+	ck_assert_int_eq(decode_repeated("1", HR_JSON_INT_DIGITS + 1, ""), HR_JSON_LIMIT);
+	ck_assert_int_eq(decode_repeated("1", HR_JSON_INT_DIGITS + 1, ".5"), HR_JSON_OK);
+	ck_assert_int_eq(decode_repeated("1", HR_JSON_INT_DIGITS + 1, "e5"), HR_JSON_OK);
+	ck_assert_int_eq(decode_repeated("1", HR_JSON_INT_DIGITS + 1, "e+"), HR_JSON_LIMIT);
+}
+END_TEST
+
 START_TEST(deepest_is_parsed)
 {
 	HR_PUT struct json_object *v = NULL;
@@ -342,6 +354,7 @@ main(void)
 	tcase_set_timeout(c, 60);
 	tcase_add_test(c, corpus_decode);
 	tcase_add_test(c, depth_is_limited);
+	tcase_add_test(c, digits_are_limited);
 	tcase_add_test(c, deepest_is_parsed);
 	tcase_add_test(c, whole_values);
 	tcase_add_test(c, members_are_set);

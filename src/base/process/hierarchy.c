@@ -122,7 +122,7 @@ hr_hierarchy_parse(char *mountinfo, char *own, const char *controller, struct hr
 		rest = own != NULL ? below(group, root) : "";
 		if (rest == NULL)
 			continue;
-		found = hr_path_join(at, rest);
+		found = *rest != '\0' ? hr_path_join(at, rest) : strdup(at);
 		if (found == NULL)
 			(void)hr_err_nomem(err);
 		return found;
