@@ -58,6 +58,8 @@ hr_fleet_refuse(struct hr_fleet_answer *a, enum hr_fleet_result r, const struct 
 		    a, 503, "this service starts no new sandboxes: an operator has drained it");
 		a->retry_after_s = FULL_S;
 		break;
+	case HR_FLEET_INVALID: (void)hr_fleet_say(a, 400, err->msg); break;
+	case HR_FLEET_REFUSED: (void)hr_fleet_say(a, 403, err->msg); break;
 	case HR_FLEET_REVOKED: (void)hr_fleet_say(a, 401, HR_FLEET_KEY_GONE); break;
 	case HR_FLEET_LATE:
 		(void)hr_fleet_say(a, 503, "the sandbox is not ready yet");

@@ -100,6 +100,8 @@ enum hr_fleet_result {
 	HR_FLEET_LATE,     /* the call took longer than the longest wait */
 	HR_FLEET_LEAVING,  /* this process is leaving: ask the next one */
 	HR_FLEET_UNABLE,   /* the engine can do that with no sandbox */
+	HR_FLEET_INVALID,  /* the request is wrong; *err is set */
+	HR_FLEET_REFUSED,  /* the key may not have that; *err is set */
 	HR_FLEET_BROKEN,   /* *err is set */
 };
 
