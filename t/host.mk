@@ -66,8 +66,8 @@ endif
 EXTRA_DIST += %D%/attack/README %D%/attack/attack_box.py %D%/e2e/lib/box.py %D%/e2e/lib/hostbox.py %D%/e2e/lib/seat.py %D%/e2e/test_box_sh.py %D%/e2e/test_box_url.py %D%/e2e/test_host_box.py %D%/e2e/test_box.py %D%/fuzz/fuzz_box.c %D%/fuzz/seeds/box.txt %D%/fuzz/fuzz_ids.c %D%/fuzz/seeds/ids.txt %D%/e2e/test_box_server.py %D%/e2e/lib/boxed.py %D%/e2e/test_box_kills.py %D%/e2e/test_box_kills_long.py %D%/e2e/lib/killed_at.py %D%/attack/attack_shell.py %D%/e2e/test_box_tools.py %D%/e2e/test_egress.py %D%/e2e/test_egress_git.py
 
 # the rules of a box's network, and what a box sends first
-check_PROGRAMS += %D%/unit/test_egress_nomem %D%/unit/test_egress_policy %D%/unit/test_egress_wire %D%/fuzz/replay_egress_policy %D%/fuzz/replay_egress_wire
-TESTS += %D%/unit/test_egress_nomem %D%/unit/test_egress_policy %D%/unit/test_egress_wire %D%/fuzz/replay_egress_policy %D%/fuzz/replay_egress_wire
+check_PROGRAMS += %D%/unit/test_egress_nomem %D%/unit/test_egress_policy %D%/unit/test_egress_wire %D%/unit/test_egress_within %D%/fuzz/replay_egress_policy %D%/fuzz/replay_egress_wire
+TESTS += %D%/unit/test_egress_nomem %D%/unit/test_egress_policy %D%/unit/test_egress_wire %D%/unit/test_egress_within %D%/fuzz/replay_egress_policy %D%/fuzz/replay_egress_wire
 EXTRA_PROGRAMS += %D%/fuzz/fuzz_egress_policy %D%/fuzz/fuzz_egress_wire
 if FUZZERS
 noinst_PROGRAMS += %D%/fuzz/fuzz_egress_policy %D%/fuzz/fuzz_egress_wire
@@ -85,6 +85,9 @@ t_unit_test_egress_policy_LDADD = libegress.la $(CHECK_LIBS)
 t_unit_test_egress_wire_SOURCES = %D%/unit/test_egress_wire.c %D%/unit/lines.h
 t_unit_test_egress_wire_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_egress_wire_LDADD = libegress.la $(CHECK_LIBS)
+t_unit_test_egress_within_SOURCES = %D%/unit/test_egress_within.c
+t_unit_test_egress_within_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_egress_within_LDADD = libegress.la $(CHECK_LIBS)
 t_fuzz_replay_egress_policy_SOURCES = %D%/fuzz/fuzz_egress_policy.c %D%/fuzz/replay_main.c
 t_fuzz_replay_egress_policy_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 t_fuzz_replay_egress_policy_LDADD = libegress.la

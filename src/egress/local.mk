@@ -10,6 +10,7 @@ EGRESS_SOURCES = \
 	%D%/policy_show.c \
 	%D%/policy_table.c \
 	%D%/policy_target.c \
+	%D%/policy_within.c \
 	%D%/wire.c %D%/wire.h
 libegress_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 libegress_la_LIBADD = libprotojson.la libbase.la

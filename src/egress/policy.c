@@ -98,6 +98,19 @@ rule_for(const struct egress_policy *p, const struct policy_rule *r, int port)
 	return r;
 }
 
+const char *
+policy_grant(const struct egress_policy *p, const struct policy_node *n, int port)
+{
+	const struct policy_rule *rule = rule_for(p, n->rules, port);
+	const struct policy_entry *e = entry_for(p, n->allow, port);
+
+	if (rule == NULL) /* beside rules only an entry that names the port counts */
+		return e != NULL && (n->rules == NULL || e->port != 0) ? e->spelled : NULL;
+	while (rule != NULL && rule->deny)
+		rule = rule_for(p, rule->next, port);
+	return rule != NULL ? rule->spelled : NULL;
+}
+
 /* Returns the node of the name or of the longest end of it that has a node, from *at on, which is
  * then what follows; NULL: none. */
 static const struct policy_node *
@@ -108,6 +121,17 @@ next_node(const struct egress_policy *p, const char **at)
 	for (; n == NULL && *at != NULL; *at = strchr(*at + 1, '.'))
 		n = policy_find(p, *at, strlen(*at));
 	return n;
+}
+
+bool
+policy_covers(const struct egress_policy *p, const char *key, int port)
+{
+	const struct policy_node *n;
+
+	while ((n = next_node(p, &key)) != NULL)
+		if (entry_for(p, n->allow, port) != NULL)
+			return true;
+	return by_internet(p, port);
 }
 
 /* Decides by the rules of a host, whose own entries may name further ports. Returns the first rule
@@ -477,12 +501,9 @@ egress_policy_private(const struct egress_policy *p)
 	for (n = p->first; n != NULL; n = n->later) {
 		if (n->credentials != NULL)
 			return n->credentials->spelled;
-		if (n->allow == NULL || n->len != sizeof(r))
-			continue;
-		memcpy(&r, n->key, sizeof(r));
-		for (e = n->allow; e != NULL; e = e->next)
-			if ((r.version == 4 || r.version == 6) && policy_is_private(&r))
-				return e->spelled;
+		e = n->allow;
+		if (e != NULL && policy_node_range(n, &r) && policy_is_private(&r))
+			return e->spelled;
 	}
 	return p->secrets.n > 0 ? p->secrets.v[0] : NULL;
 }

@@ -100,6 +100,13 @@ const char *const *egress_policy_servers(const struct egress_policy *p);
  * secret: the decision of whoever owns these. Borrowed; NULL: there is none. */
 const char *egress_policy_private(const struct egress_policy *p);
 
+/* Checks that `most` allows each connection that p allows, to names and to addresses, and that a
+ * name leads to no address with p that it does not lead to with `most`. Rules for the requests of a
+ * host count as an entry for it. `most` has no such rules, no credentials and no dnsServers.
+ * Returns 0, or -1 with *err, HR_E_PERMISSION, which names the entry that asks for more. */
+int egress_policy_within(
+    const struct egress_policy *p, const struct egress_policy *most, struct hr_err *err);
+
 struct hr_buf;
 /* Appends the policy in sentences, a line each, with the entries of the presets spelled out, for
  * `handrail net show`. No secret is in it. */

@@ -89,6 +89,16 @@ bool policy_embedded(struct policy_range *r);
 /* Returns true if no address of the range is a public one: private, loopback, link-local, shared,
  * multicast, reserved, or of a cloud's metadata service. */
 bool policy_is_private(const struct policy_range *r);
+/* Returns the ranges at whose ends an address is judged differently, one by one; NULL: no further.
+ */
+const struct policy_range *policy_special(size_t i);
+/* Returns true if the node is one of addresses, and copies its range. */
+bool policy_node_range(const struct policy_node *n, struct policy_range *ret);
+/* Returns what lets some connection or request to the node's names through at the port, as it is
+ * spelled; NULL: nothing of the node. */
+const char *policy_grant(const struct egress_policy *p, const struct policy_node *n, int port);
+/* Returns true if a policy without HTTP rules allows all names of a node's key; ".": all names. */
+bool policy_covers(const struct egress_policy *p, const char *key, int port);
 int policy_target_read(const char *text, struct policy_target *ret, struct hr_err *err);
 
 #endif

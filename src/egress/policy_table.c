@@ -83,3 +83,12 @@ policy_node(struct egress_policy *p, const void *key, size_t len, struct hr_err 
 	hr_err_set(err, HR_E_TOOLARGE, "the names of the policy were chosen to slow it down");
 	return NULL;
 }
+
+bool
+policy_node_range(const struct policy_node *n, struct policy_range *ret)
+{
+	if (n->len != sizeof(*ret))
+		return false;
+	memcpy(ret, n->key, sizeof(*ret));
+	return ret->version == 4 || ret->version == 6; /* no name begins with these bytes */
+}

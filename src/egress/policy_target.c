@@ -31,27 +31,56 @@ contains(const struct policy_range *outer, struct policy_range r)
 	return memcmp(outer->a, r.a, sizeof(r.a)) == 0;
 }
 
+/* Ranges that are judged in their own way. First those of IPv6 that stand for IPv4 addresses, then
+ * the public part of IPv6, then the private ranges in the public parts. */
+static const struct policy_range special[] = {
+    {6, 96, {[10] = 0xFF, [11] = 0xFF}},
+    {6, 96, {0, 0x64, 0xFF, 0x9B}},
+    {6, 16, {0x20, 0x02}},
+    {6, 3, {0x20}},
+    {4, 8, {0}},
+    {4, 8, {10}},
+    {4, 10, {100, 64}},
+    {4, 8, {127}},
+    {4, 32, {168, 63, 129, 16}}, /* a cloud's metadata service at a public address */
+    {4, 16, {169, 254}},
+    {4, 12, {172, 16}},
+    {4, 24, {192, 0, 0}},
+    {4, 24, {192, 0, 2}},
+    {4, 24, {192, 88, 99}},
+    {4, 16, {192, 168}},
+    {4, 15, {198, 18}},
+    {4, 24, {198, 51, 100}},
+    {4, 24, {203, 0, 113}},
+    {4, 4, {224}},
+    {4, 4, {240}},
+    {6, 23, {0x20, 0x01}}, /* among them Teredo */
+    {6, 32, {0x20, 0x01, 0x0D, 0xB8}},
+    {6, 20, {0x3F, 0xFF}},
+};
+#define SPECIAL (sizeof(special) / sizeof(*special))
+#define PUBLIC6 3 /* index of the public part of IPv6 */
+
+const struct policy_range *
+policy_special(size_t i)
+{
+	return i < SPECIAL ? &special[i] : NULL;
+}
+
 bool
 policy_embedded(struct policy_range *r)
 {
-	/* each with the number of bytes before the IPv4 address */
-	static const struct {
-		struct policy_range range;
-		uint8_t skip;
-	} kinds[] = {
-	    {{6, 96, {[10] = 0xFF, [11] = 0xFF}}, 12},
-	    {{6, 96, {0, 0x64, 0xFF, 0x9B}}, 12},
-	    {{6, 16, {0x20, 0x02}}, 2},
-	};
+	/* the number of bytes before the IPv4 address, of each of the first special ranges */
+	static const uint8_t skips[PUBLIC6] = {12, 12, 2};
 	struct policy_range v4 = {.version = 4};
 	size_t i;
 
-	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-		if (contains(&kinds[i].range, *r)) {
-			v4.length = (uint8_t)(r->length - 8 * kinds[i].skip);
+	for (i = 0; i < PUBLIC6; i++)
+		if (contains(&special[i], *r)) {
+			v4.length = (uint8_t)(r->length - 8 * skips[i]);
 			if (v4.length > 32)
 				v4.length = 32; /* 6to4: the rest is the network behind it */
-			memcpy(v4.a, r->a + kinds[i].skip, 4);
+			memcpy(v4.a, r->a + skips[i], 4);
 			*r = v4;
 			return true;
 		}
@@ -61,34 +90,13 @@ policy_embedded(struct policy_range *r)
 bool
 policy_is_private(const struct policy_range *r)
 {
-	static const struct policy_range all[] = {
-	    {4, 8, {0}},
-	    {4, 8, {10}},
-	    {4, 10, {100, 64}},
-	    {4, 8, {127}},
-	    {4, 32, {168, 63, 129, 16}}, /* a cloud's metadata service at a public address */
-	    {4, 16, {169, 254}},
-	    {4, 12, {172, 16}},
-	    {4, 24, {192, 0, 0}},
-	    {4, 24, {192, 0, 2}},
-	    {4, 24, {192, 88, 99}},
-	    {4, 16, {192, 168}},
-	    {4, 15, {198, 18}},
-	    {4, 24, {198, 51, 100}},
-	    {4, 24, {203, 0, 113}},
-	    {4, 4, {224}},
-	    {4, 4, {240}},
-	    {6, 23, {0x20, 0x01}}, /* among them Teredo */
-	    {6, 32, {0x20, 0x01, 0x0D, 0xB8}},
-	    {6, 20, {0x3F, 0xFF}},
-	};
 	size_t i;
 
-	/* IPv6 has public addresses in 2000::/3 only */
-	if (r->version == 6 && r->length >= 3 && (r->a[0] & 0xE0) != 0x20)
+	if (r->version == 6 && r->length >= special[PUBLIC6].length &&
+	    !contains(&special[PUBLIC6], *r))
 		return true;
-	for (i = 0; i < sizeof(all) / sizeof(*all); i++)
-		if (contains(&all[i], *r))
+	for (i = PUBLIC6 + 1; i < SPECIAL; i++)
+		if (contains(&special[i], *r))
 			return true;
 	return false;
 }
