@@ -72,58 +72,6 @@ const struct cli_command cli_net_show = {"net show", NULL, "[NAME]",
 
 /* ---- allow, deny ---- */
 
-/* Returns the index of an entry in a list of the rules, or -1. */
-static long
-find(struct json_object *list, const char *entry)
-{
-	size_t i;
-
-	for (i = 0; i < hr_json_count(list); i++)
-		if (hr_json_str_is(hr_json_entry(list, i), entry))
-			return (long)i;
-	return -1;
-}
-
-static int
-add(struct json_object *o, const char *name, const char *entry)
-{
-	struct json_object *list = hr_json_typed_at(o, name, HR_PY_LIST);
-
-	if (list == NULL) {
-		list = json_object_new_array();
-		if (hr_json_set(o, name, list, NULL) < 0)
-			return cli_no_memory();
-	}
-	return find(list, entry) >= 0 ||
-		       hr_json_append(list, json_object_new_string(entry), NULL) == 0
-		   ? CLI_OK
-		   : cli_no_memory();
-}
-
-static int
-allow_one(struct json_object *o, const char *entry)
-{
-	return add(o, "allowOut", entry);
-}
-
-static int
-deny_one(struct json_object *o, const char *entry)
-{
-	struct json_object *allowed = hr_json_at(o, "allowOut");
-	long at = find(allowed, entry);
-
-	if (at >= 0)
-		return json_object_array_del_idx(allowed, (size_t)at, 1) == 0 ? CLI_OK
-									      : cli_no_memory();
-	if (strspn(entry, "0123456789./") == strlen(entry) ||
-	    (strchr(entry, ':') != strrchr(entry, ':') &&
-		strspn(entry, "0123456789abcdefABCDEF.:/") == strlen(entry)))
-		return add(o, "denyOut", entry);
-	return cli_error("\"%s\" is no entry of allowOut, and only an address or a range can be "
-			 "denied: \"handrail net show\" prints what allows it",
-	    entry);
-}
-
 /* Locks the sandbox's record until the descriptor is closed, so that no change of another process
  * is lost. */
 static int
@@ -139,17 +87,18 @@ lock(const struct cli *c)
 
 static int
 change_locked(struct cli *c, struct hr_sandbox *s, const struct cli_args *a,
-    int (*one)(struct json_object *o, const char *entry))
+    int (*one)(struct json_object *o, const char *entry, struct hr_err *err))
 {
 	HR_PUT struct json_object *o = NULL;
 	HR_BUF(text, EGRESS_POLICY_MAX);
 	struct hr_err err = {0};
 	int i, r = rules_of(s, &o);
 
-	for (i = 0; r == CLI_OK && i < a->argc; i++)
-		r = one(o, a->argv[i]);
 	if (r != CLI_OK)
 		return r;
+	for (i = 0; i < a->argc; i++)
+		if (one(o, a->argv[i], &err) < 0)
+			return cli_fail(&err);
 	hr_json_put_whole(&text, o);
 	if (hr_buf_check(&text, &err) < 0 || hr_sandbox_set_network(s, hr_buf_str(&text), &err) < 0)
 		return cli_fail(&err);
@@ -158,7 +107,7 @@ change_locked(struct cli *c, struct hr_sandbox *s, const struct cli_args *a,
 
 static int
 change(struct cli *c, struct hr_sandbox *s, const struct cli_args *a,
-    int (*one)(struct json_object *o, const char *entry))
+    int (*one)(struct json_object *o, const char *entry, struct hr_err *err))
 {
 	int locked = lock(c), r = change_locked(c, s, a, one);
 
@@ -169,7 +118,7 @@ change(struct cli *c, struct hr_sandbox *s, const struct cli_args *a,
 static int
 allow(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
-	return change(c, s, a, allow_one);
+	return change(c, s, a, hr_rules_allow);
 }
 
 const struct cli_command cli_net_allow = {"net allow", NULL, "NAME ENTRY...",
@@ -178,7 +127,7 @@ const struct cli_command cli_net_allow = {"net allow", NULL, "NAME ENTRY...",
 static int
 deny(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
-	return change(c, s, a, deny_one);
+	return change(c, s, a, hr_rules_deny);
 }
 
 const struct cli_command cli_net_deny = {"net deny", NULL, "NAME ENTRY...",

@@ -3,7 +3,9 @@
 
 #include "host/config/rules.h"
 
-#include <json-c/json_object.h>
+#include <string.h>
+
+#include <json-c/json.h>
 
 #include "base/err.h"
 #include "base/path.h"
@@ -57,4 +59,54 @@ hr_rules_read(struct json_object *o, const char *const *env, struct hr_err *err)
 	HR_FREE char *presets = hr_path_join(data != NULL ? data : HR_PKGDATADIR, "network");
 
 	return presets != NULL ? egress_policy_read(o, presets, err) : hr_err_null(err);
+}
+
+/* Returns the index of an entry in a list of the rules, or -1. */
+static long
+find(struct json_object *list, const char *entry)
+{
+	size_t i;
+
+	for (i = 0; i < hr_json_count(list); i++)
+		if (hr_json_str_is(hr_json_entry(list, i), entry))
+			return (long)i;
+	return -1;
+}
+
+static int
+add(struct json_object *o, const char *name, const char *entry, struct hr_err *err)
+{
+	struct json_object *list = hr_json_typed_at(o, name, HR_PY_LIST);
+
+	if (list == NULL) {
+		list = json_object_new_array();
+		if (hr_json_set(o, name, list, err) < 0)
+			return -1;
+	}
+	return find(list, entry) >= 0 ? 0
+				      : hr_json_append(list, json_object_new_string(entry), err);
+}
+
+int
+hr_rules_allow(struct json_object *o, const char *entry, struct hr_err *err)
+{
+	return add(o, "allowOut", entry, err);
+}
+
+int
+hr_rules_deny(struct json_object *o, const char *entry, struct hr_err *err)
+{
+	struct json_object *allowed = hr_json_at(o, "allowOut");
+	long at = find(allowed, entry);
+
+	if (at >= 0)
+		return json_object_array_del_idx(allowed, (size_t)at, 1) == 0 ? 0
+									      : hr_err_nomem(err);
+	if (strspn(entry, "0123456789./") == strlen(entry) ||
+	    (strchr(entry, ':') != strrchr(entry, ':') &&
+		strspn(entry, "0123456789abcdefABCDEF.:/") == strlen(entry)))
+		return add(o, "denyOut", entry, err);
+	return hr_err_set(err, HR_E_INVAL,
+	    "\"%.300s\" is no entry of allowOut, and only an address or a range can be denied",
+	    entry);
 }

@@ -17,6 +17,11 @@ struct json_object *hr_rules_decode(const char *text, size_t len, struct hr_err 
 struct egress_policy *
 hr_rules_read(struct json_object *o, const char *const *env, struct hr_err *err);
 
+/* Adds an entry to allowOut of a network object, or takes one back: removes it from allowOut, else
+ * adds it to denyOut if it is an address or a range. */
+int hr_rules_allow(struct json_object *o, const char *entry, struct hr_err *err);
+int hr_rules_deny(struct json_object *o, const char *entry, struct hr_err *err);
+
 /* Frees *p, for HR_CLEAN(). */
 static inline void
 hr_rules_clean(struct egress_policy **p)
