@@ -56,6 +56,13 @@ struct hr_fleet_engine {
 	int (*build)(void *self, const char *id, struct hr_err *err);
 	bool stays; /* true: none of its sandboxes can be paused */
 	bool rules; /* true: a request may give the network of its sandbox rules */
+	/* Puts the rules of row->request in force, in a sandbox that runs or is paused and was
+	 * started with rules; on an error the earlier ones hold. NULL: if `rules` is false. */
+	int (*network)(void *self, const struct hr_fleet_row *row, struct hr_err *err);
+	/* Returns the newest refusals of the sandbox's network, about HR_FLEET_LOGS bytes of lines
+	 * with one JSON object each (handrail-egress(8)). The caller frees *ret_text. NULL: as
+	 * above. */
+	int (*network_log)(void *self, const char *id, char **ret_text, struct hr_err *err);
 };
 
 /* The options of the service with which an engine and its store are opened. */

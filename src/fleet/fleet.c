@@ -328,6 +328,7 @@ hr_fleet_leave(struct hr_fleet *f)
 	(void)pthread_mutex_lock(&f->lock);
 	f->leaving = true;
 	(void)pthread_cond_broadcast(&f->changed);
+	(void)pthread_cond_broadcast(&f->work);
 	(void)pthread_mutex_unlock(&f->lock);
 }
 

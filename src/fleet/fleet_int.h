@@ -11,10 +11,17 @@ enum hr_job_kind {
 	HR_JOB_STOP,
 	HR_JOB_WARM,
 	HR_JOB_LOOK, /* checks whether the sandbox still runs, or waits paused (recover.c) */
+	HR_JOB_CALL, /* a thread that is none of the jobs' calls the engine itself */
 };
 
 /* Appends a job to the list: a sandbox's jobs are done in order. */
 int hr_fleet_add_job(struct hr_fleet *f, enum hr_job_kind kind, const char *id, struct hr_err *err);
+/* Waits until the sandbox has no earlier job; its later ones then wait until hr_fleet_job_leave(),
+ * so that the caller alone may call the engine for it. Returns HR_FLEET_OK with *ret, or
+ * HR_FLEET_LATE, _LEAVING or _BROKEN. */
+enum hr_fleet_result hr_fleet_job_enter(
+    struct hr_fleet *f, const char *id, struct hr_fleet_job **ret, struct hr_err *err);
+void hr_fleet_job_leave(struct hr_fleet *f, struct hr_fleet_job *j);
 /* Moves the row from one state to another, with its reason (NULL: none), and wakes all waiters.
  * *ret_moved is false if the row was in another state by then. `how` is as in store/store.h. */
 int hr_fleet_move(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state from,

@@ -249,6 +249,20 @@ helper_logs(void *self, const char *id, char **ret_text, struct hr_err *err)
 }
 
 static int
+helper_network(void *self, const struct hr_fleet_row *row, struct hr_err *err)
+{
+	struct hr_fleet_row sent = *row; /* the answer, which is without an address, fills a row */
+
+	return call(self, "network", row->id, &sent, NULL, err);
+}
+
+static int
+helper_network_log(void *self, const char *id, char **ret_text, struct hr_err *err)
+{
+	return call(self, "network_log", id, NULL, ret_text, err);
+}
+
+static int
 helper_build(void *self, const char *id, struct hr_err *err)
 {
 	return call(self, "build", id, NULL, NULL, err);
@@ -267,6 +281,8 @@ const struct hr_fleet_engine hr_fleet_helper = {
     .image = helper_image,
     .logs = helper_logs,
     .build = helper_build,
+    .network = helper_network,
+    .network_log = helper_network_log,
 };
 
 /* ---- helper ---- */
@@ -279,6 +295,10 @@ do_it(const struct hr_fleet_engine *engine, void *self, const char *what, struct
 		return engine->logs(self, row->id, ret_text, err);
 	if (strcmp(what, "build") == 0 && engine->build != NULL)
 		return engine->build(self, row->id, err);
+	if (strcmp(what, "network") == 0 && engine->network != NULL)
+		return engine->network(self, row, err);
+	if (strcmp(what, "network_log") == 0 && engine->network_log != NULL)
+		return engine->network_log(self, row->id, ret_text, err);
 	if (strcmp(what, "start") == 0)
 		return engine->start(self, row, err);
 	if (strcmp(what, "pause") == 0)

@@ -5,6 +5,7 @@
 
 #include "fleet/fleet_int.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,14 +28,14 @@ struct hr_fleet_job {
 };
 
 /* Appends a job: a sandbox's jobs are done in order. Its earlier jobs that wait for a retry run
- * now, because this change may be what they waited for. */
-int
-hr_fleet_add_job(struct hr_fleet *f, enum hr_job_kind kind, const char *id, struct hr_err *err)
+ * now, because this change may be what they waited for. Returns NULL without memory. */
+static struct hr_fleet_job *
+add(struct hr_fleet *f, enum hr_job_kind kind, const char *id, struct hr_err *err)
 {
 	struct hr_fleet_job *j = calloc(1, sizeof(*j)), **at = &f->jobs;
 
 	if (j == NULL)
-		return hr_err_nomem(err);
+		return hr_err_null(err);
 	j->kind = kind;
 	j->added_ms = hr_now_ms();
 	(void)snprintf(j->id, sizeof(j->id), "%s", id);
@@ -42,8 +43,26 @@ hr_fleet_add_job(struct hr_fleet *f, enum hr_job_kind kind, const char *id, stru
 		if (!(*at)->busy && strcmp((*at)->id, id) == 0)
 			(*at)->due_s = 0;
 	*at = j;
-	(void)pthread_cond_signal(&f->work);
-	return 0;
+	/* not only the threads of jobs wait for it */
+	(void)pthread_cond_broadcast(&f->work);
+	return j;
+}
+
+int
+hr_fleet_add_job(struct hr_fleet *f, enum hr_job_kind kind, const char *id, struct hr_err *err)
+{
+	return add(f, kind, id, err) != NULL ? 0 : -1;
+}
+
+/* Returns true if the sandbox has no earlier job. */
+static bool
+is_first(const struct hr_fleet *f, const struct hr_fleet_job *j)
+{
+	const struct hr_fleet_job *k = f->jobs;
+
+	while (k != j && strcmp(k->id, j->id) != 0)
+		k = k->next;
+	return k == j;
 }
 
 /* Returns the first due job whose sandbox has no earlier job, or NULL if there is none; *ret_due is
@@ -52,15 +71,13 @@ static struct hr_fleet_job *
 next_job(struct hr_fleet *f, int64_t *ret_due)
 {
 	int64_t now = hr_now_ms() / 1000;
-	struct hr_fleet_job *j, *k;
+	struct hr_fleet_job *j;
 
 	*ret_due = 0;
 	if (f->leaving)
 		return NULL;
 	for (j = f->jobs; j != NULL; j = j->next) {
-		for (k = f->jobs; k != j && strcmp(k->id, j->id) != 0; k = k->next)
-			;
-		if (k != j || j->busy)
+		if (j->busy || !is_first(f, j))
 			continue;
 		if (j->due_s <= now)
 			return j;
@@ -83,6 +100,35 @@ drop_job(struct hr_fleet *f, struct hr_fleet_job *j)
 	(void)pthread_cond_broadcast(&f->work);
 }
 
+enum hr_fleet_result
+hr_fleet_job_enter(
+    struct hr_fleet *f, const char *id, struct hr_fleet_job **ret, struct hr_err *err)
+{
+	struct timespec until = {.tv_sec = hr_now_ms() / 1000 + f->set.patience_s};
+	struct hr_fleet_job *j = add(f, HR_JOB_CALL, id, err);
+	enum hr_fleet_result r = j != NULL ? HR_FLEET_OK : HR_FLEET_BROKEN;
+
+	if (j != NULL)
+		j->busy = true;
+	while (r == HR_FLEET_OK && !is_first(f, j)) {
+		if (f->leaving)
+			r = HR_FLEET_LEAVING;
+		else if (pthread_cond_timedwait(&f->work, &f->lock, &until) == ETIMEDOUT)
+			r = HR_FLEET_LATE;
+	}
+	if (r != HR_FLEET_OK && j != NULL)
+		drop_job(f, j);
+	else
+		*ret = j;
+	return r;
+}
+
+void
+hr_fleet_job_leave(struct hr_fleet *f, struct hr_fleet_job *j)
+{
+	drop_job(f, j);
+}
+
 static const struct {
 	enum hr_fleet_state from, to, failed; /* failed == from means a retry */
 	const char *name;
@@ -93,6 +139,7 @@ static const struct {
     [HR_JOB_STOP] = {HR_FLEET_STOPPING, HR_FLEET_STOPPED, HR_FLEET_STOPPING, "stop"},
     [HR_JOB_WARM] = {HR_FLEET_WARMING, HR_FLEET_WARM, HR_FLEET_DIED, "warm"},
     [HR_JOB_LOOK] = {HR_FLEET_STATES, HR_FLEET_STATES, HR_FLEET_STATES, "look"},
+    [HR_JOB_CALL] = {HR_FLEET_STATES, HR_FLEET_STATES, HR_FLEET_STATES, "call"},
 };
 
 int

@@ -24,6 +24,8 @@ libfleet_la_SOURCES = \
 	%D%/local/localimage.c %D%/local/localimage.h \
 	%D%/local/localstray.c %D%/local/localstray.h \
 	%D%/local/localwork.c %D%/local/localwork.h \
+	%D%/network.c %D%/network.h \
+	%D%/api/network.c \
 	%D%/api/object.c \
 	%D%/api/operator.c \
 	%D%/pool.c \

@@ -111,6 +111,9 @@ static const struct {
     {"GET", "/build_status", HR_SCOPE_READ, hr_fleet_call_build_status},
     {"GET", "/handrail/v1/events", HR_SCOPE_READ, hr_fleet_call_events},
     {"GET", "/handrail/v1/usage", HR_SCOPE_READ, hr_fleet_call_usage},
+    {"GET", "/handrail/v1/network", HR_SCOPE_READ, hr_fleet_call_network},
+    {"POST", "/handrail/v1/network", HR_SCOPE_USE, hr_fleet_call_set_network},
+    {"GET", "/handrail/v1/network/log", HR_SCOPE_READ, hr_fleet_call_network_log},
     {"GET", "/handrail/v1/", HR_SCOPE_ADMIN, handle_operator},
     {"POST", "/handrail/v1/", HR_SCOPE_ADMIN, handle_operator},
 };

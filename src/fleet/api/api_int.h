@@ -31,6 +31,12 @@ const char *hr_fleet_query(struct hr_buf *b, const char *query, const char *name
 /* Returns true if the name has that value. */
 bool hr_fleet_query_says(const struct hr_fleet_call *c, const char *name, const char *value);
 
+struct hr_fleet_place;
+/* Takes a waiting place for a call of the engine, as for a wait for a sandbox, so that threads are
+ * left for other requests. Returns true if hr_fleet_call_leave() must follow. */
+bool hr_fleet_call_enter(struct hr_fleet_call *c, struct hr_fleet_place *p);
+void hr_fleet_call_leave(struct hr_fleet *f, struct hr_fleet_place *p);
+
 /* Answers that too many requests of this key wait already. */
 void hr_fleet_refuse_crowd(struct hr_fleet_answer *a);
 
@@ -51,6 +57,8 @@ hr_fleet_call_fn hr_fleet_call_start, hr_fleet_call_stop, hr_fleet_call_pause, h
     hr_fleet_call_session, hr_fleet_call_runtime, hr_fleet_call_prefix, hr_fleet_call_image,
     hr_fleet_call_build, hr_fleet_call_build_status, hr_fleet_call_usage, hr_fleet_call_list,
     hr_fleet_call_batch,  /* implemented in list.c */
-    hr_fleet_call_events; /* implemented in events.c */
+    hr_fleet_call_events, /* implemented in events.c */
+    /* implemented in network.c */
+    hr_fleet_call_network, hr_fleet_call_set_network, hr_fleet_call_network_log;
 
 #endif

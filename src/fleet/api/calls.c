@@ -3,6 +3,7 @@
 
 #include "fleet/api/api_int.h"
 #include "fleet/fleet_int.h"
+#include "fleet/network.h"
 #include "fleet/request.h"
 
 #include <stdio.h>
@@ -12,7 +13,6 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text/percent.h"
-#include "host/config/rules.h"
 #include "proto/json.h"
 
 #define EVENTS_SHOWN 50
@@ -103,32 +103,6 @@ may_use(const struct hr_fleet_call *c, const char *image)
 	       hr_fleet_build_allows(c->api->registry_prefix, c->q->api_key, image);
 }
 
-/* Checks the rules for the sandbox's network. They may lead to public addresses, and use no secret:
- * private addresses and secrets are the operator's. */
-static int
-check_network(const struct hr_fleet_call *c, struct hr_err *err)
-{
-	const struct hr_fleet *f = c->api->fleet;
-	struct json_object *rules = hr_json_at(c->body, "network");
-	HR_CLEAN(hr_rules_clean) struct egress_policy *p = NULL;
-
-	if (rules == NULL)
-		return 0;
-	if (!f->engine->rules)
-		return hr_err_set(err, HR_E_INVAL,
-		    "network: this service has no rules of yours: it runs other sandboxes than "
-		    "boxes, or has rules of its own");
-	p = hr_rules_read(rules, f->set.environ, err);
-	if (p == NULL)
-		return -1;
-	if (egress_policy_private(p) != NULL)
-		return hr_err_set(err, HR_E_INVAL,
-		    "network: private addresses, dnsServers and secrets belong to the settings of "
-		    "this service: leave %.400s out",
-		    egress_policy_private(p));
-	return 0;
-}
-
 void
 hr_fleet_call_start(struct hr_fleet_call *c)
 {
@@ -148,8 +122,9 @@ hr_fleet_call_start(struct hr_fleet_call *c)
 		(void)hr_fleet_say(c->a, 400, "the image belongs to another key");
 		return;
 	}
-	if (check_network(c, &err) < 0) {
-		(void)hr_fleet_say(c->a, 400, err.msg);
+	r = hr_fleet_network_check(c->api->fleet, c->key.id, c->body, &err);
+	if (r != HR_FLEET_OK) {
+		hr_fleet_refuse(c->a, r, &row, &err);
 		return;
 	}
 	if (hr_fleet_request_shape(c->body, c->api->fleet->set.image, shape, &err) != 0 ||
@@ -209,10 +184,8 @@ hr_fleet_call_resume(struct hr_fleet_call *c)
 	change(c, HR_FLEET_RESUME);
 }
 
-/* Takes a waiting place for a call of the engine, as for a wait for a sandbox, so that threads are
- * left for other requests. Returns true if leave() must follow. */
-static bool
-enter(struct hr_fleet_call *c, struct hr_fleet_place *p)
+bool
+hr_fleet_call_enter(struct hr_fleet_call *c, struct hr_fleet_place *p)
 {
 	struct hr_fleet *f = c->api->fleet;
 	bool may;
@@ -223,8 +196,8 @@ enter(struct hr_fleet_call *c, struct hr_fleet_place *p)
 	return may;
 }
 
-static void
-leave(struct hr_fleet *f, struct hr_fleet_place *p)
+void
+hr_fleet_call_leave(struct hr_fleet *f, struct hr_fleet_place *p)
 {
 	(void)pthread_mutex_lock(&f->lock);
 	hr_fleet_place_give(f, p);
@@ -240,7 +213,7 @@ ask_logs(struct hr_fleet_call *c, const struct hr_fleet_row *row, struct hr_buf 
 	struct hr_err err = {0};
 	HR_FREE char *text = NULL;
 
-	if (f->engine->logs == NULL || !enter(c, &place))
+	if (f->engine->logs == NULL || !hr_fleet_call_enter(c, &place))
 		return;
 	if (f->engine->logs(f->engine_self, row->id, &text, &err) == 0) {
 		hr_buf_reset(logs);
@@ -248,7 +221,7 @@ ask_logs(struct hr_fleet_call *c, const struct hr_fleet_row *row, struct hr_buf 
 	} else {
 		hr_log(HR_LOG_INFO, "sandbox %s: its log: %.400s", row->id, err.msg);
 	}
-	leave(f, &place);
+	hr_fleet_call_leave(f, &place);
 }
 
 /* Answers one sandbox with all details, found by its id or its session's. */
@@ -325,11 +298,11 @@ hr_fleet_call_usage(struct hr_fleet_call *c)
 		r = HR_FLEET_NOT_FOUND;
 	if (r != HR_FLEET_OK) {
 		hr_fleet_refuse(c->a, r, &row, &err);
-	} else if (!enter(c, &place)) {
+	} else if (!hr_fleet_call_enter(c, &place)) {
 		hr_fleet_refuse_crowd(c->a);
 	} else {
 		reported = hr_fleet_ask_usage(&row, &said);
-		leave(f, &place);
+		hr_fleet_call_leave(f, &place);
 		if (reported != 0) {
 			(void)hr_fleet_say(c->a, 501, "the sandbox does not report its use");
 		} else {
@@ -370,12 +343,12 @@ hr_fleet_call_image(struct hr_fleet_call *c)
 	} else if (!may_use(c, hr_buf_str(&name))) {
 		c->a->status = 200;
 		hr_buf_adds(&c->a->body, "{\"exists\":false}");
-	} else if (!enter(c, &place)) {
+	} else if (!hr_fleet_call_enter(c, &place)) {
 		(void)hr_fleet_say(c->a, 503, "many wait for the engine now");
 		c->a->retry_after_s = HR_FLEET_BUSY_S;
 	} else {
 		r = f->engine->image(f->engine_self, hr_buf_str(&name), &text, &err);
-		leave(f, &place);
+		hr_fleet_call_leave(f, &place);
 		if (r == 0) {
 			c->a->status = 200;
 			hr_buf_adds(&c->a->body, text);

@@ -3,6 +3,7 @@
 
 #include "fleet/api/api.h"
 #include "fleet/fleet_int.h"
+#include "fleet/network.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,35 +12,65 @@
 
 #include <json-c/json_object.h>
 
+#include "base/grow.h"
 #include "base/hash.h"
 #include "base/strv.h"
 #include "proto/json.h"
 
-static void
-put_key(void *arg, const struct hr_fleet_key *k)
-{
-	struct hr_buf *b = arg;
+/* The keys, which are listed before their limits are asked for. */
+struct keys {
+	struct hr_fleet_key *v;
+	size_t n, room;
+	bool nomem;
+};
 
+static void
+add_key(void *arg, const struct hr_fleet_key *k)
+{
+	struct keys *keys = arg;
+
+	if (hr_grow(&keys->v, keys->n, &keys->room, sizeof(*keys->v)) < 0)
+		keys->nomem = true;
+	else
+		keys->v[keys->n++] = *k;
+}
+
+static void
+put_key(struct hr_buf *b, const struct hr_fleet_key *k, const char *limit)
+{
 	hr_buf_addf(b, "%s{\"id\":%" PRId64, b->p[b->len - 1] == '[' ? "" : ",", k->id);
 	hr_json_put_named(b, "name", k->name);
 	hr_buf_addf(b,
 	    ",\"scopes\":[%s%s%s],\"sandboxes\":%" PRId64 ",\"factors\":%" PRId64
-	    ",\"expires\":%" PRId64 ",\"revoked\":%s}",
+	    ",\"expires\":%" PRId64 ",\"revoked\":%s,\"network\":%s}",
 	    (k->scopes & HR_SCOPE_READ) != 0 ? "\"read\"" : "",
 	    (k->scopes & HR_SCOPE_USE) != 0 ? ",\"use\"" : "",
 	    (k->scopes & HR_SCOPE_ADMIN) != 0 ? ",\"admin\"" : "", k->limits.sandboxes,
-	    k->limits.factors, k->expires, k->revoked ? "true" : "false");
+	    k->limits.factors, k->expires, k->revoked ? "true" : "false",
+	    limit != NULL ? limit : "null");
 }
 
 static void
 list_keys(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a)
 {
+	struct keys keys = {.n = 0};
 	struct hr_err err = {0};
+	int r = f->store->ops->keys(f->store, add_key, &keys, &err);
+	size_t i;
 
 	(void)body;
 	a->status = 200;
 	hr_buf_adds(&a->body, "{\"keys\":[");
-	if (f->store->ops->keys(f->store, put_key, &a->body, &err) != 0)
+	if (r == 0 && keys.nomem)
+		r = hr_err_nomem(&err);
+	for (i = 0; r == 0 && i < keys.n; i++) {
+		HR_FREE char *limit = NULL;
+
+		r = hr_fleet_network_limit_of(f, keys.v[i].id, &limit, &err);
+		put_key(&a->body, &keys.v[i], limit);
+	}
+	free(keys.v);
+	if (r != 0)
 		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
 	else
 		hr_buf_adds(&a->body, "]}");
@@ -64,8 +95,10 @@ make_key(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a
 	    .limits = {hr_json_int_at(body, "sandboxes"), hr_json_int_at(body, "factors")},
 	    .expires = hr_json_int_at(body, "expires")};
 	const char *name = hr_json_text_or(body, "name", "");
+	struct json_object *limit = hr_json_at(body, "network");
 	struct hr_err err = {0};
 	char text[64];
+	bool found;
 
 	if (*name == '\0' || strlen(name) >= sizeof(k.name) || k.scopes == 0 ||
 	    k.limits.sandboxes < 0 || k.limits.factors < 0 || k.expires < 0) {
@@ -74,14 +107,59 @@ make_key(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a
 		    "of sandboxes, factors and expires that are not negative");
 		return;
 	}
+	if (limit != NULL && hr_fleet_network_may_limit(f, limit, &err) != 0) {
+		(void)hr_fleet_say(a, 400, err.msg);
+		return;
+	}
 	(void)snprintf(k.name, sizeof(k.name), "%s", name);
 	if (f->store->ops->key_make(f->store, &k, text, &err) != 0) {
+		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
+		return;
+	}
+	/* until here no client has the key */
+	if (limit != NULL && hr_fleet_network_limit(f, k.id, limit, &err) != 0) {
+		(void)f->store->ops->key_revoke(f->store, k.id, &found, NULL);
 		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
 		return;
 	}
 	a->status = 200;
 	hr_buf_addf(&a->body, "{\"id\":%" PRId64 ",\"key\":\"%s\"}", k.id, text);
 	explicit_bzero(text, sizeof(text));
+}
+
+/* Sets what the network of a key's sandboxes cannot exceed. */
+static void
+limit_key(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a)
+{
+	struct json_object *limit = hr_json_at(body, "network");
+	int64_t id = hr_json_int_at(body, "id");
+	struct keys keys = {.n = 0};
+	struct hr_err err = {0};
+	int r = f->store->ops->keys(f->store, add_key, &keys, &err);
+	size_t i = 0;
+
+	if (r == 0 && keys.nomem)
+		r = hr_err_nomem(&err);
+	while (i < keys.n && keys.v[i].id != id)
+		i++;
+	if (r == 0 && i == keys.n)
+		(void)hr_fleet_say(a, 404, "no key has this id");
+	else if (r == 0 && !json_object_object_get_ex(body, "network", NULL))
+		(void)hr_fleet_say(
+		    a, 400, "the body must be {\"id\": NUMBER, \"network\": OBJECT or null}");
+	else if (r == 0)
+		r = hr_fleet_network_limit(f, id, limit, &err);
+	free(keys.v);
+	if (r != 0 && err.code == HR_E_INVAL)
+		(void)hr_fleet_say(a, 400, err.msg);
+	else if (r != 0)
+		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
+	if (a->status != 0)
+		return;
+	a->status = 200;
+	hr_buf_addf(&a->body, "{\"id\":%" PRId64 ",\"network\":", id);
+	hr_json_put_whole(&a->body, limit);
+	hr_buf_addc(&a->body, '}');
 }
 
 /* The sandboxes of a key that ends. */
@@ -348,6 +426,7 @@ static const struct {
 } rows[] = {
     {"GET", "keys", list_keys, false},
     {"POST", "keys", make_key, false},
+    {"POST", "keys/network", limit_key, false},
     {"POST", "keys/revoke", revoke_key, true},
     {"GET", "sandboxes", list_sandboxes, false},
     {"POST", "drain", drain, false},

@@ -8,6 +8,7 @@
 #include "fleet/local/localimage.h"
 #include "fleet/local/localstray.h"
 #include "fleet/local/localwork.h"
+#include "fleet/network.h"
 #include "fleet/request.h"
 #include "fleet/store/sqlite.h"
 
@@ -22,6 +23,7 @@
 #include "base/err.h"
 #include "base/strv.h"
 #include "base/text/text.h"
+#include "egress/policy.h"
 #include "host/config/settings.h"
 #include "host/kind.h"
 #include "host/handle.h"
@@ -265,12 +267,41 @@ resume(struct hr_sandbox *s, struct hr_err *err)
 	return strcmp(hr_sandbox_state(s), "running") == 0 ? 0 : hr_sandbox_resume(s, err);
 }
 
+/* Puts the rules of the row in force, unless they are already. */
+static int
+set_rules(struct hr_sandbox *s, const struct hr_fleet_row *row, struct hr_err *err)
+{
+	HR_PUT struct json_object *rules = hr_fleet_network_of(row);
+	HR_PUT struct json_object *now = NULL;
+	HR_FREE char *before = NULL;
+	HR_FREE char *json = NULL;
+
+	if (rules == NULL)
+		return 0;
+	if (hr_sandbox_network(s, &before, err) < 0)
+		return -1;
+	if (before != NULL && hr_json_decode(before, strlen(before), &now, NULL) == 0 &&
+	    json_object_equal(now, rules))
+		return 0;
+	json = hr_json_string(rules, EGRESS_POLICY_MAX, err);
+	return json != NULL ? hr_sandbox_set_network(s, json, err) : -1;
+}
+
+static int
+local_network(void *self, const struct hr_fleet_row *row, struct hr_err *err)
+{
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = open_one(self, row->id, err);
+
+	return s != NULL && hr_sandbox_connect(s, err) == 0 ? set_rules(s, row, err) : -1;
+}
+
 static int
 local_resume(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = open_one(self, row->id, err);
 
-	return s != NULL && hr_sandbox_connect(s, err) == 0 && resume(s, err) == 0
+	return s != NULL && hr_sandbox_connect(s, err) == 0 && set_rules(s, row, err) == 0 &&
+		       resume(s, err) == 0
 		   ? place(self, s, row, err)
 		   : -1;
 }
@@ -366,6 +397,33 @@ local_logs(void *self, const char *id, char **ret_text, struct hr_err *err)
 }
 
 static int
+add_refusal(void *arg, const char *line, size_t len)
+{
+	HR_PUT struct json_object *o = NULL;
+
+	return hr_json_decode_foreign(line, len, &o, NULL) == 0 &&
+		       hr_json_str_is(hr_json_at(o, "verdict"), "deny")
+		   ? add_line(arg, line, len)
+		   : 0;
+}
+
+static int
+local_network_log(void *self, const char *id, char **ret_text, struct hr_err *err)
+{
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = open_one(self, id, err);
+	HR_BUF(b, 4 * HR_FLEET_LOGS);
+
+	if (s == NULL)
+		return -1;
+	(void)alarm(LOGS_PATIENCE_S);
+	if (hr_sandbox_connect(s, err) != 0 ||
+	    hr_sandbox_network_log(s, false, add_refusal, &b, err) != 0)
+		return -1;
+	*ret_text = hr_buf_take(&b);
+	return *ret_text != NULL ? 0 : hr_err_nomem(err);
+}
+
+static int
 local_image(void *self, const char *name, char **ret_json, struct hr_err *err)
 {
 	return hr_local_image(((const struct local *)self)->o, name, ret_json, err);
@@ -390,6 +448,8 @@ static const struct hr_fleet_engine engine = {
     .image = local_image,
     .logs = local_logs,
     .build = local_build,
+    .network = local_network,
+    .network_log = local_network_log,
 };
 
 /* ---- the service's side ---- */

@@ -508,6 +508,7 @@ static const struct hr_store_ops ops = {
     .each = hr_sqlite_each,
     .page = hr_sqlite_page,
     .move = hr_sqlite_move,
+    .set_request = hr_sqlite_set_request,
     .active = hr_sqlite_active,
     .least_active = hr_sqlite_least_active,
     .forget = hr_sqlite_forget,

@@ -50,6 +50,8 @@ int hr_sqlite_page(struct hr_store *base, int64_t key, bool live, const char *af
     hr_row_fn *fn, void *arg, struct hr_err *err);
 int hr_sqlite_move(struct hr_store *base, const struct hr_fleet_row *row, enum hr_fleet_state from,
     enum hr_fleet_state to, const char *reason, unsigned how, bool *ret_moved, struct hr_err *err);
+int hr_sqlite_set_request(struct hr_store *base, const struct hr_fleet_row *row,
+    const char *request, bool *ret_found, struct hr_err *err);
 int hr_sqlite_active(struct hr_store *base, const char *id, int64_t when, struct hr_err *err);
 int hr_sqlite_least_active(struct hr_store *base, enum hr_fleet_state state,
     char ret_id[HR_FLEET_ID], int64_t *ret_active, struct hr_err *err);

@@ -306,6 +306,18 @@ hr_sqlite_move(struct hr_store *base, const struct hr_fleet_row *row, enum hr_fl
 }
 
 int
+hr_sqlite_set_request(struct hr_store *base, const struct hr_fleet_row *row, const char *request,
+    bool *ret_found, struct hr_err *err)
+{
+	int r = hr_sqlite_run(of(base), err,
+	    "UPDATE sandboxes SET request = ?2 WHERE id = ?1 AND key = ?3", "ssi", row->id, request,
+	    row->key);
+
+	*ret_found = r == 0 && sqlite3_changes(of(base)->db) > 0;
+	return r;
+}
+
+int
 hr_sqlite_active(struct hr_store *base, const char *id, int64_t when, struct hr_err *err)
 {
 	return hr_sqlite_run(of(base), err,

@@ -172,6 +172,10 @@ struct hr_store_ops {
 	int (*move)(struct hr_store *s, const struct hr_fleet_row *row, enum hr_fleet_state from,
 	    enum hr_fleet_state to, const char *reason, unsigned how, bool *ret_moved,
 	    struct hr_err *err);
+	/* Replaces the request of the row, whatever its state. The shape stays that of its
+	 * creation. *ret_found is false if there is no such row of its key. NULL: not supported. */
+	int (*set_request)(struct hr_store *s, const struct hr_fleet_row *row, const char *request,
+	    bool *ret_found, struct hr_err *err);
 	/* Records a use at `when`, unless a later one is known. If known() is supported, it may be
 	 * called from any thread, without waiting, and the use is stored later. */
 	int (*active)(struct hr_store *s, const char *id, int64_t when, struct hr_err *err);
