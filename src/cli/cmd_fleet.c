@@ -8,14 +8,17 @@
 #include <json-c/json.h>
 
 #include "base/buf.h"
+#include "base/path.h"
 #include "base/process/spawn.h"
 #include "cli/commands.h"
 #include "base/strv.h"
+#include "host/config/rules.h"
 #include "host/config/settings.h"
 #include "host/client/rest.h"
 #include "proto/json.h"
 
 #define FLEETD HR_SBINDIR "/handrail-fleetd"
+#define NETWORK 1 /* letter of an option without a short form */
 
 /* Prints why a call failed, and returns the exit status. */
 static int
@@ -47,22 +50,33 @@ service(struct cli *c, struct hr_rest **ret)
 	return CLI_OK;
 }
 
+/* Makes a call, and gets the answer. Returns CLI_OK, or another exit status after it has reported
+ * the error. */
+static int
+ask(struct cli *c, const char *method, const char *path, struct json_object *body,
+    struct json_object **ret)
+{
+	HR_CLEAN(hr_rest_clean) struct hr_rest *rest = NULL;
+	HR_PUT struct json_object *sent = body;
+	struct hr_err err = {0};
+	int r = service(c, &rest);
+
+	if (r != CLI_OK)
+		return r;
+	return hr_rest_send(rest, method, path, sent, ret, &err) == 0 ? CLI_OK : failed(&err);
+}
+
 /* Makes a call, and prints the answer: as JSON, or with `show` unless that is NULL. */
 static int
 call(struct cli *c, const char *method, const char *path, struct json_object *body,
     void (*show)(struct hr_buf *b, struct json_object *o))
 {
-	HR_CLEAN(hr_rest_clean) struct hr_rest *rest = NULL;
-	HR_PUT struct json_object *sent = body;
 	HR_PUT struct json_object *o = NULL;
-	struct hr_err err = {0};
 	HR_BUF(b, 64u << 20);
-	int r = service(c, &rest);
+	int r = ask(c, method, path, body, &o);
 
 	if (r != CLI_OK)
 		return r;
-	if (hr_rest_send(rest, method, path, sent, &o, &err) != 0)
-		return failed(&err);
 	if (c->json) {
 		(void)hr_json_put(&b, o);
 		hr_buf_addc(&b, '\n');
@@ -93,7 +107,8 @@ show_keys(struct hr_buf *b, struct json_object *o)
 			hr_buf_addf(b, "%-10lld ", (long long)hr_json_int_at(k, "sandboxes"));
 		else
 			hr_buf_addf(b, "%-10s ", "-");
-		hr_buf_addf(b, "%s\n", hr_json_true_at(k, "revoked") ? "revoked" : "good");
+		hr_buf_addf(b, "%s%s\n", hr_json_true_at(k, "revoked") ? "revoked" : "good",
+		    hr_json_at(k, "network") != NULL ? ", its network is limited" : "");
 	}
 }
 
@@ -126,18 +141,41 @@ show_sandboxes(struct hr_buf *b, struct json_object *o)
 
 /* ---- commands ---- */
 
+/* Reads a network object from a file, "none" is none. Returns CLI_OK, or CLI_ERROR after it has
+ * reported the error. */
+static int
+read_rules(const char *file, struct json_object **ret)
+{
+	HR_BUF(text, EGRESS_POLICY_MAX);
+	struct hr_err err = {0};
+
+	*ret = NULL;
+	if (file == NULL || strcmp(file, "none") == 0)
+		return CLI_OK;
+	if (hr_path_read(file, &text, &err) < 0)
+		return cli_fail(&err);
+	*ret = hr_rules_decode(hr_buf_str(&text), text.len, &err);
+	if (*ret != NULL)
+		return CLI_OK;
+	(void)hr_err_prefix(&err, "%s", file);
+	return cli_fail(&err);
+}
+
 static int
 make_key(struct cli *c, const struct cli_args *a)
 {
 	const char *most = cli_value(a, 'm');
-	struct json_object *o;
+	struct json_object *o, *limit;
 	char *end;
 	long n = most != NULL ? strtol(most, &end, 10) : 0;
 
 	if (most != NULL && (end == most || *end != '\0' || n < 0))
 		return cli_usage("--most must be a number, not \"%s\"", most);
+	if (read_rules(cli_value(a, NETWORK), &limit) != CLI_OK)
+		return CLI_ERROR;
 	o = hr_json_object(NULL, "name", json_object_new_string(a->argv[1]), "sandboxes",
-	    json_object_new_int64(n), "scope", hr_json_maybe(cli_value(a, 'o')), NULL);
+	    json_object_new_int64(n), "scope", hr_json_maybe(cli_value(a, 'o')), "network",
+	    limit != NULL ? limit : HR_JSON_NONE, NULL);
 	return o != NULL ? call(c, "POST", "/handrail/v1/keys", o, show_key) : cli_no_memory();
 }
 
@@ -155,29 +193,63 @@ show_revoked(struct hr_buf *b, struct json_object *o)
 		    n);
 }
 
-static const char keys_args[] = "[make NAME | revoke ID]";
+/* Parses a key's number. Returns CLI_OK, or CLI_USAGE after it has reported the error. */
+static int
+key_of(const struct cli_args *a, struct json_object **ret)
+{
+	char *end;
+	long id = strtol(a->argv[1], &end, 10);
+
+	if (end == a->argv[1] || *end != '\0')
+		return cli_usage("fleet keys %s: the key's ID must be a number, not \"%s\"",
+		    a->argv[0], a->argv[1]);
+	*ret = json_object_new_int64(id);
+	return *ret != NULL ? CLI_OK : cli_no_memory();
+}
+
+static int
+limit_key(struct cli *c, const struct cli_args *a)
+{
+	struct json_object *id, *limit, *body;
+	int r = key_of(a, &id);
+
+	if (r != CLI_OK)
+		return r;
+	body = hr_json_object(NULL, "id", id, NULL);
+	r = body != NULL ? read_rules(a->argv[2], &limit) : cli_no_memory();
+	if (r == CLI_OK && json_object_object_add(body, "network", limit) != 0) {
+		json_object_put(limit);
+		r = cli_no_memory();
+	}
+	if (r == CLI_OK)
+		return call(c, "POST", "/handrail/v1/keys/network", body, NULL);
+	json_object_put(body);
+	return r;
+}
+
+static const char keys_args[] = "[make NAME | limit ID FILE | revoke ID]";
 static const char pools_args[] = "[set NAME SIZE | rm NAME]";
 
 static int
 keys(struct cli *c, const struct cli_args *a)
 {
-	char *end;
-	long id;
+	struct json_object *id;
+	int r;
 
 	if (a->argc == 0)
 		return call(c, "GET", "/handrail/v1/keys", NULL, show_keys);
 	if (a->argc == 2 && strcmp(a->argv[0], "make") == 0)
 		return make_key(c, a);
+	if (a->argc == 3 && strcmp(a->argv[0], "limit") == 0)
+		return limit_key(c, a);
 	if (a->argc == 2 && strcmp(a->argv[0], "revoke") == 0) {
-		id = strtol(a->argv[1], &end, 10);
-		if (end == a->argv[1] || *end != '\0')
-			return cli_usage(
-			    "fleet keys revoke: the key's ID must be a number, not \"%s\"",
-			    a->argv[1]);
-		return call(c, "POST", "/handrail/v1/keys/revoke",
-		    hr_json_object(NULL, "id", json_object_new_int64(id), "stop",
-			json_object_new_boolean(cli_value(a, 'S') != NULL), NULL),
-		    show_revoked);
+		r = key_of(a, &id);
+		return r != CLI_OK
+			   ? r
+			   : call(c, "POST", "/handrail/v1/keys/revoke",
+				 hr_json_object(NULL, "id", id, "stop",
+				     json_object_new_boolean(cli_value(a, 'S') != NULL), NULL),
+				 show_revoked);
 	}
 	return cli_usage("usage: handrail fleet keys %s", keys_args);
 }
@@ -350,9 +422,100 @@ ps(struct cli *c, const struct cli_args *a)
 	return call(c, "GET", "/handrail/v1/sandboxes", NULL, show_sandboxes);
 }
 
+/* ---- the network of a sandbox ---- */
+
+static const char net_args[] = "ID [allow ENTRY... | deny ENTRY... | set FILE | log]";
+
+static int
+show_rules(struct cli *c, const char *path)
+{
+	HR_CLEAN(hr_rules_clean) struct egress_policy *p = NULL;
+	HR_PUT struct json_object *o = NULL;
+	HR_BUF(b, EGRESS_POLICY_MAX * 4);
+	struct hr_err err = {0};
+	struct json_object *rules;
+	int r = ask(c, "GET", path, NULL, &o);
+
+	if (r != CLI_OK)
+		return r;
+	rules = hr_json_at(o, "network");
+	if (c->json) {
+		hr_json_put_whole(&b, rules);
+		hr_buf_addc(&b, '\n');
+	} else if (rules == NULL) {
+		return cli_error("the network of the sandbox has no rules: a start with "
+				 "\"network\" gives it some");
+	} else if ((p = hr_rules_read(rules, c->env, &err)) == NULL) {
+		return cli_fail(&err);
+	} else {
+		egress_policy_explain(p, &b);
+	}
+	return cli_out_buf(&b);
+}
+
+static void
+show_refusals(struct hr_buf *b, struct json_object *o)
+{
+	struct json_object *events = hr_json_at(o, "events");
+	size_t i;
+
+	for (i = 0; i < hr_json_count(events); i++) {
+		cli_put_net_event(b, hr_json_entry(events, i));
+		hr_buf_addc(b, '\n');
+	}
+}
+
+static int
+change_rules(struct cli *c, const struct cli_args *a)
+{
+	struct json_object *what = json_object_new_array();
+	bool bad = what == NULL;
+	int i;
+
+	for (i = 2; i < a->argc; i++)
+		bad |= hr_json_append(what, json_object_new_string(a->argv[i]), NULL) != 0;
+	if (bad) {
+		json_object_put(what);
+		return cli_no_memory();
+	}
+	return call(c, "POST", "/handrail/v1/network",
+	    hr_json_object(
+		NULL, "runtime_id", json_object_new_string(a->argv[0]), a->argv[1], what, NULL),
+	    NULL);
+}
+
+static int
+net(struct cli *c, const struct cli_args *a)
+{
+	const char *id = a->argv[0], *verb = a->argc > 1 ? a->argv[1] : "";
+	struct json_object *rules;
+	char path[128];
+
+	if (strlen(id) > 32 || strspn(id, "0123456789abcdef") != strlen(id))
+		return cli_usage(
+		    "fleet net: \"%s\" must be an ID that \"handrail fleet ps\" prints", id);
+	(void)snprintf(path, sizeof(path), "/handrail/v1/network%s?runtime_id=%s",
+	    strcmp(verb, "log") == 0 ? "/log" : "", id);
+	if (a->argc == 1)
+		return show_rules(c, path);
+	if (a->argc == 2 && strcmp(verb, "log") == 0)
+		return call(c, "GET", path, NULL, show_refusals);
+	if (a->argc > 2 && (strcmp(verb, "allow") == 0 || strcmp(verb, "deny") == 0))
+		return change_rules(c, a);
+	if (a->argc != 3 || strcmp(verb, "set") != 0)
+		return cli_usage("usage: handrail fleet net %s", net_args);
+	if (read_rules(a->argv[2], &rules) != CLI_OK)
+		return CLI_ERROR;
+	return call(c, "POST", "/handrail/v1/network",
+	    hr_json_object(NULL, "runtime_id", json_object_new_string(id), "network",
+		rules != NULL ? rules : json_object_new_object(), NULL),
+	    NULL);
+}
+
 static const struct cli_option keys_options[] = {
     {'m', "most", "N", "with make: sandboxes at once [no limit]"},
     {'o', "scope", "SCOPE", "with make: read, use or admin [use]"},
+    {NETWORK, "network", "FILE", "with make: what the networks of its sandboxes cannot exceed"},
     {'S', "stop", NULL, "with revoke: stop the key's sandboxes"},
     {0, NULL, NULL, NULL},
 };
@@ -367,9 +530,13 @@ const struct cli_command cli_fleet_doctor = {"fleet doctor", NULL, "[OPTION]..."
     "Check whether this machine has what handrail-fleetd needs with its OPTIONs.", NULL, 0, -1,
     CLI_RAW, fleet_doctor, NULL};
 const struct cli_command cli_fleet_keys = {"fleet keys", NULL, keys_args,
-    "List the keys, make one or revoke one.", keys_options, 0, 2, CLI_PLAIN, keys, NULL};
+    "List the keys, make one, limit the network of its sandboxes or revoke it.", keys_options, 0, 3,
+    CLI_PLAIN, keys, NULL};
 const struct cli_command cli_fleet_ps = {
     .name = "fleet ps", .help = "List the sandboxes of all keys.", .run = ps};
+const struct cli_command cli_fleet_net = {"fleet net", NULL, net_args,
+    "Print the rules of a sandbox's network, change them, or print refusals.", NULL, 1, -1,
+    CLI_PLAIN, net, NULL};
 const struct cli_command cli_fleet_pools = {"fleet pools", NULL, pools_args,
     "List the pools of waiting sandboxes, set one or end one.", pools_options, 0, 3, CLI_PLAIN,
     pools, NULL};

@@ -144,9 +144,8 @@ put_text(struct hr_buf *b, const char *before, const char *text)
 	hr_quote_text(b, text, strlen(text));
 }
 
-/* Appends an event: its time, what was decided, on what, and by which entry. */
-static void
-put_event(struct hr_buf *b, struct json_object *o)
+void
+cli_put_net_event(struct hr_buf *b, struct json_object *o)
 {
 	const char *name = hr_json_text_or(o, "name", "");
 	const time_t t = (time_t)hr_json_number_at(o, "time");
@@ -181,7 +180,7 @@ on_event(void *arg, const char *line, size_t len)
 	else if (hr_json_decode_foreign(line, len, &o, NULL) < 0)
 		return 0;
 	else
-		put_event(&b, o);
+		cli_put_net_event(&b, o);
 	hr_buf_addc(&b, '\n');
 	return cli_out_buf(&b); /* an error ends the command: nothing reads its output */
 }

@@ -3,6 +3,7 @@
 nothing is left of one. As root each case is done twice, by root and by another account."""
 
 import contextlib
+import http.server
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
@@ -74,15 +76,15 @@ class BoxFleet(Fleet, Boxes):
     def socket(self, o):
         return self.path("fleet", "run", "sockets", o["runtime_id"])
 
-    def state(self, o):
-        return self.call("GET", "/runtime/" + o["runtime_id"])[1]["state"]
+    def state(self, o, key=None):
+        return self.call("GET", "/runtime/" + o["runtime_id"], key=key)[1]["state"]
 
-    def until_state(self, o, state):
-        self.until(lambda: self.state(o), lambda s: s == state)
+    def until_state(self, o, state, key=None):
+        self.until(lambda: self.state(o, key), lambda s: s == state)
 
-    def pause(self, o):
-        equal(self.call("POST", "/pause", {"runtime_id": o["runtime_id"]})[0], 200)
-        self.until_state(o, "paused")
+    def pause(self, o, key=None):
+        equal(self.call("POST", "/pause", {"runtime_id": o["runtime_id"]}, key=key)[0], 200)
+        self.until_state(o, "paused", key)
 
     def __exit__(self, *unused):
         for name in os.listdir(self.path("fleet", "sandboxes")):
@@ -149,6 +151,145 @@ def rules(uid):
                   "sandbox.security.network_mode=egress") as f:
         status, answer = f.call("POST", "/start", {"session_id": "a", "network": {}})
         equal((status, "has rules of its own" in answer["detail"]), (400, True), answer)
+
+
+@contextlib.contextmanager
+def web():
+    """A server of this machine, its port."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Served) as s:
+        s.daemon_threads = True
+        threading.Thread(target=s.serve_forever, daemon=True).start()
+        yield s.server_address[1]
+        s.shutdown()
+
+
+class Served(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "5")
+        self.end_headers()
+        self.wfile.write(b"here\n")
+
+    def log_message(self, *unused):
+        pass
+
+
+def get(f, o, port):
+    """What a box gets of that server by way of its broker's proxy, the one to a name of the outside's loopback."""
+    return f.run(o, "curl -s -m 60 --socks5-hostname 127.0.0.1:1080 http://localhost:%d/ || echo refused" % port)
+
+
+NETWORK = "/handrail/v1/network"
+
+
+def changed_rules(uid):
+    """Rules are replaced while a sandbox runs or is paused, and are still in force after a kill of the service."""
+    with BoxFleet(uid) as f, web() as port:
+        here = ["localhost:%d" % port, "127.0.0.1:%d" % port]
+        limit = {"allowOut": here + ["*.test"]}
+        key, other = f.make_key("limited", network=limit), f.make_key("other")
+        o = f.up("a", key)
+
+        def rules():
+            return f.call("GET", NETWORK + "?runtime_id=" + o["runtime_id"], key=key)[1]["network"]
+
+        def change(by=key, **what):
+            return f.call("POST", NETWORK, dict(what, runtime_id=o["runtime_id"]), key=by)
+
+        equal(rules(), limit, "without rules of its own it has the key's")
+        equal(get(f, o, port), "here")
+        equal(change(network={}), (200, {"runtime_id": o["runtime_id"], "network": {}}))
+        equal((rules(), get(f, o, port)), ({}, "refused"))
+        events = f.call("GET", NETWORK + "/log?runtime_id=" + o["runtime_id"], key=key)[1]["events"]
+        equal([(e["verdict"], e["name"], e["port"]) for e in events], [("deny", "localhost", port)])
+        # nothing of these changes anything
+        for body, status, why in (({"network": {"allowed": []}}, 400, "allowed"), ({"network": []}, 400, "object"),
+                                  ({"network": {"allowOut": ["a.org"]}}, 403, "allowOut a.org"),
+                                  ({"network": {"allowOut": ["a.test:22"]}}, 403, "allowOut a.test:22"),
+                                  ({"network": {"allowOut": ["*.b.test", "127.0.0.0/8"]}}, 403, "127.0.0.0/8"),
+                                  ({"network": {"dnsServers": ["127.0.0.1"]}}, 403, "dnsServers"),
+                                  ({"allow": ["a.org"]}, 403, "allowOut a.org"), ({"allow": [1]}, 400, "strings"),
+                                  ({"deny": ["x.test"]}, 400, "x.test"), ({}, 400, "runtime_id"),
+                                  ({"network": {}, "allow": ["a.test"]}, 400, "runtime_id")):
+            got, answer = change(**body)
+            equal((got, why in answer["detail"]), (status, True), answer)
+        equal([f.call("GET", path + "?runtime_id=" + o["runtime_id"], key=other)[0] for path in
+               (NETWORK, NETWORK + "/log")] + [change(other, network={})[0]], [404, 404, 404])
+        equal(rules(), {})
+        # entries, by the operator's command
+        f.ok("fleet", "net", o["runtime_id"], "allow", *here)
+        equal((rules(), get(f, o, port)), ({"allowOut": here}, "here"))
+        f.kill()
+        f.start()
+        equal((rules(), get(f, o, port)), ({"allowOut": here}, "here"))
+        equal("localhost:%d" % port in f.ok("fleet", "net", o["runtime_id"]), True)
+        f.ok("fleet", "net", o["runtime_id"], "deny", here[0])
+        equal((rules(), get(f, o, port)), ({"allowOut": here[1:]}, "refused"))
+        equal("refused proxy localhost:%d" % port in f.ok("fleet", "net", o["runtime_id"], "log"), True)
+        f.file(json.dumps(limit), "cwd", "rules.json")
+        f.ok("fleet", "net", o["runtime_id"], "set", "rules.json")
+        equal((rules(), get(f, o, port)), (limit, "here"))
+        if paused_here(f, o):
+            f.pause(o, key)
+            equal(change(network={})[0], 200)
+            equal(f.state(o, key), "paused", "the change does not wake it")
+            equal(get(f, o, port), "refused")
+            f.pause(o, key)
+            f.kill()
+            f.start()
+            equal((change(network=limit)[0], get(f, o, port)), (200, "here"))
+        equal(f.call("POST", "/stop", {"runtime_id": o["runtime_id"]}, key=key)[0], 200)
+        f.settled()
+        equal(change(network={})[0], 409)
+        # a sandbox without rules gets none
+        o = f.up("plain", other)
+        status, answer = f.call("POST", NETWORK, {"runtime_id": o["runtime_id"], "network": {}}, key=other)
+        equal((status, "started without" in answer["detail"]), (400, True), answer)
+        equal(f.call("GET", NETWORK + "?runtime_id=" + o["runtime_id"], key=other)[1]["network"], None)
+        equal(f.call("GET", NETWORK + "/log?runtime_id=" + o["runtime_id"], key=other)[0], 501)
+
+
+def limits_of_keys(uid):
+    """No start of a limited key asks for more; a change of the limit holds for what comes after it."""
+    with BoxFleet(uid) as f:
+        f.file('{"allowOut": ["*.a.test"], "ports": [443]}', "cwd", "limit.json")
+        key = f.ok("fleet", "keys", "make", "tenant", "--network", "limit.json").strip()
+        f.secrets.append(key)
+        number = [k for k in f.call("GET", "/handrail/v1/keys")[1]["keys"] if k["name"] == "tenant"][0]
+        f.owners[number["id"]] = key
+        equal(number["network"], {"allowOut": ["*.a.test"], "ports": [443]})
+        equal("its network is limited" in f.ok("fleet", "keys"), True)
+
+        def start(session, network):
+            return f.call("POST", "/start?wait=ready", {"session_id": session, "network": network}, key=key)
+
+        for network, why in (({"allowOut": ["a.test"]}, "allowOut a.test"), ({"allowInternetAccess": True}, "allowIn"),
+                             ({"allowOut": ["x.a.test"]}, "at port 80"), ({"presets": ["pypi"]}, "preset pypi")):
+            status, answer = start("a", network)
+            equal((status, why in answer["detail"]), (403, True), answer)
+        equal(f.sandboxes(), [])
+        status, o = start("a", {"allowOut": ["x.a.test:443"]})
+        equal((status, o["state"]), (200, "running"))
+        # no limit of these kinds
+        for network, why in (({"rules": {"a.test": [{}]}}, "rules"), ({"dnsServers": ["1.1.1.1"]}, "dnsServers"),
+                             ({"nothing": 1}, "nothing"), ([], "object")):
+            for path, body in (("keys", {"name": "wrong"}), ("keys/network", {"id": number["id"]})):
+                status, answer = f.call("POST", "/handrail/v1/" + path, dict(body, network=network))
+                equal((status, why in answer["detail"]), (400, True), answer)
+        equal(f.call("POST", "/handrail/v1/keys/network", {"id": number["id"]})[0], 400)
+        equal(f.call("POST", "/handrail/v1/keys/network", {"id": 999, "network": None})[0], 404)
+        equal(f.call("POST", "/handrail/v1/keys/network", {"id": number["id"], "network": None}, key=key)[0], 403)
+        f.file('{"allowOut": ["b.test"]}', "cwd", "limit.json")
+        f.ok("fleet", "keys", "limit", str(number["id"]), "limit.json")
+        equal(start("b", {"allowOut": ["x.a.test:443"]})[0], 403)
+        f.ok("fleet", "keys", "limit", str(number["id"]), "none")
+        equal((start("b", {"allowOut": ["x.a.test:443"]})[0], f.call("GET", "/handrail/v1/keys")[1]["keys"][1]["network"]),
+              (200, None))
+        f.ok("fleet", "keys", "limit", str(number["id"]), "limit.json")
+        equal(f.sandboxes() != [], True, "those that run go on")
+    # a limit that the service cannot enforce is not forgotten
+    with BoxFleet(uid, "--set", "sandbox.network={}", "--set", "sandbox.security.network_mode=egress") as f:
+        equal(f.call("POST", "/handrail/v1/keys", {"name": "x", "network": {}})[0], 400)
 
 
 def pause_and_resume(uid):
@@ -358,8 +499,8 @@ def refused(uid):
             equal((p.returncode, "--no-nginx: only the service's own nginx reaches" in said), (1, True), said)
 
 
-CASES = [life, rules, pause_and_resume, pool, limits, killed, other_directory, closed, replaced, programs, visited,
-         refused]
+CASES = [life, rules, changed_rules, limits_of_keys, pause_and_resume, pool, limits, killed, other_directory, closed,
+         replaced, programs, visited, refused]
 
 if __name__ == "__main__":
     sys.exit(run(CASES, made=contextlib.nullcontext))
