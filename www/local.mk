@@ -2,7 +2,7 @@
 www_files = \
 	%D%/console.html %D%/index.html %D%/page.css \
 	%D%/js/fleet/capacity.js %D%/js/fleet/events.js %D%/js/fleet/keys.js %D%/js/fleet/main.js \
-	%D%/js/fleet/pools.js %D%/js/fleet/sandboxes.js %D%/js/fleet/table.js \
+	%D%/js/fleet/network.js %D%/js/fleet/pools.js %D%/js/fleet/sandboxes.js %D%/js/fleet/table.js \
 	%D%/js/alerts.js %D%/js/api.js %D%/js/browser.js %D%/js/cells.js %D%/js/commands.js %D%/js/confirm.js %D%/js/editor.js %D%/js/csp.js %D%/js/dom.js %D%/js/files.js \
 	%D%/js/log.js %D%/js/main.js %D%/js/metrics.js %D%/js/network.js %D%/js/plots.js %D%/js/plugins.js %D%/js/shells.js %D%/js/signin.js \
 	%D%/js/stream.js %D%/js/tabs.js %D%/js/terminal.js %D%/js/theme.js %D%/js/tree.js \

@@ -16,10 +16,12 @@ import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.fleet import Fleet  # noqa: E402
-from lib.host import PATIENCE  # noqa: E402
+from lib.fleet import Fleet, free_port  # noqa: E402
+from lib.host import PATIENCE, SRC  # noqa: E402
 from lib.hostbox import Boxes, groups, run  # noqa: E402
 from lib.tap import equal  # noqa: E402
+from lib.webdriver import KEYS, Window  # noqa: E402
+from lib.www import complaints, need_browser  # noqa: E402
 
 DOMAIN = "dom.example"
 # accepts connections at port 50000, and answers each with its request
@@ -292,6 +294,47 @@ def limits_of_keys(uid):
         equal(f.call("POST", "/handrail/v1/keys", {"name": "x", "network": {}})[0], 400)
 
 
+def console(uid):
+    """The console lists what a network refused; an operator allows it by a click, within the limit of the key."""
+    need_browser()
+    at = free_port()
+    f = BoxFleet(uid, "--console", "127.0.0.1:%d" % at)
+    f.env["HANDRAIL_WWWDIR"] = os.path.join(SRC, "www")
+    with f, web() as port, Window() as w:
+        here = ["localhost:%d" % port, "127.0.0.1:%d" % port]
+        key = f.make_key("limited", network={"allowOut": here + ["b.test"]})
+        o = f.up("boxed", key, network={"allowOut": here[1:], "rules": {"b.test": [{"methods": ["POST"]}]}})
+        equal(get(f, o, port), "refused")
+        f.run(o, "curl -s -m 60 http://beyond.test/; curl -s -m 60 'http://b.test/<img/src=x/onerror=document.hit=1>'")
+
+        def sign_in(secret, look=False):
+            w.open("http://127.0.0.1:%d/" % at)
+            w.until("asks for the key", "return document.querySelector('#key')")
+            if look:
+                w.click("form input[type=checkbox]")
+            w.type("#key", secret + KEYS["ENTER"])
+            w.until("it is there", "return document.querySelector('.fleet tbody td.good')")
+            w.js("document.querySelector('.fleet tbody .link').click()")
+            w.until("refusals", "return document.querySelectorAll('.network li').length === 3")
+
+        buttons = "return [...document.querySelectorAll('.network button')].map((b) => b.dataset.id)"
+        for secret, look in ((key, False), (f.key, True)):
+            sign_in(secret, look)
+            equal(w.js(buttons), [], "not offered")
+            w.click("header button:last-child")
+        sign_in(f.key)
+        equal(w.js(buttons), ["allow beyond.test:80", "allow " + here[0]])
+        w.js("document.querySelector('.network button').click()")
+        w.until("the limit", "return document.querySelector('[role=alert]').textContent.includes('asks for more')")
+        w.js("document.querySelectorAll('.network button')[1].click()")
+        w.until("it is allowed", "return document.querySelector('.network .good')?.textContent === 'allowed now'")
+        equal(get(f, o, port), "here")
+        equal(f.call("GET", NETWORK + "?runtime_id=" + o["runtime_id"])[1]["network"]["allowOut"], here[::-1])
+        equal("onerror" in w.js("return document.querySelector('.network').textContent"), True)
+        equal(w.js("return [document.hit || 0, document.querySelectorAll('img').length]"), [0, 0])
+        equal([c for c in complaints(w) if "403" not in c], [])
+
+
 def pause_and_resume(uid):
     """The shell and what runs in it stay; a request, a start and a resume end it."""
     with BoxFleet(uid) as f:
@@ -499,8 +542,8 @@ def refused(uid):
             equal((p.returncode, "--no-nginx: only the service's own nginx reaches" in said), (1, True), said)
 
 
-CASES = [life, rules, changed_rules, limits_of_keys, pause_and_resume, pool, limits, killed, other_directory, closed,
-         replaced, programs, visited, refused]
+CASES = [life, rules, changed_rules, limits_of_keys, console, pause_and_resume, pool, limits, killed, other_directory,
+         closed, replaced, programs, visited, refused]
 
 if __name__ == "__main__":
     sys.exit(run(CASES, made=contextlib.nullcontext))

@@ -2,6 +2,7 @@
 import {bytes, clock, duration, foreign, h, plain} from "../dom.js";
 import {query} from "../api.js";
 import {createConfirm} from "../confirm.js";
+import {networkOf} from "./network.js";
 import {createTable, numbers} from "./table.js";
 
 const GRAVE = {running: "good", warm: "good", died: "bad", starting: "busy", resuming: "busy", pausing: "busy", stopping: "busy"};
@@ -179,17 +180,37 @@ export function createSandboxes({api, admin, acts, operates, key, pages, pauses}
 		return [h("h3", {}, title), element];
 	}
 
-	// Its page, its log as far as its key's owner asks, and its events.
+	// The rules of its network, and what they refused; null if it has none.
+	async function askNetwork(s) {
+		if (s.state !== "running" && s.state !== "paused")
+			return null;
+		const {network} = await api.get("network" + query({runtime_id: s.runtime_id}));
+
+		return network && Object.assign({network}, await api.get("network/log" + query({runtime_id: s.runtime_id})));
+	}
+
+	async function allow(s, entry) {
+		try {
+			say(null);
+			await api.post("network", {runtime_id: s.runtime_id, allow: [entry]});
+			await look(s, false);
+		} catch (e) {
+			say(e);
+		}
+	}
+
+	// Its page, its log as far as its key's owner asks, its network, and its events.
 	async function look(s, focus) {
 		const id = s.runtime_id, own = !admin || s.key === key, gone = s.state === "gone";
 
 		seen = s;
 		try {
-			const [one, happened] = await Promise.all([
+			const [one, happened, net] = await Promise.all([
 				own && !gone ? api.get("api/runtime/" + encodeURIComponent(id) + "?logs=true") : null,
-				api.get("events" + query({runtime_id: id, all: admin || null}))]);
+				api.get("events" + query({runtime_id: id, all: admin || null})), askNetwork(s).catch(() => null)]);
 			if (seen.runtime_id !== id)
 				return;
+			const had = details.contains(document.activeElement) ? document.activeElement.dataset.id : null;
 			const to = one && one.url ? link(one.url) : null, at = details.querySelector(".output")?.scrollTop;
 			details.replaceChildren(h("div", {class: "bar"}, h("h2", {class: "title"}, foreign(s.session_id || id)),
 				h("button", {type: "button", onclick: close}, "Close")),
@@ -199,6 +220,7 @@ export function createSandboxes({api, admin, acts, operates, key, pages, pauses}
 			...part("Log", one && one.pod_logs ? h("pre", {class: "output", tabindex: "0", "aria-label": "Log"},
 				one.pod_logs.split("\n").map((l) => plain(l)).join("\n"))
 				: h("p", {class: "note"}, own ? "There is no log." : "Its log is shown only to the key that started it.")),
+			...net ? part("Network", networkOf(net, operates ? (entry) => allow(s, entry) : null)) : [],
 			...part("Events", h("ul", {}, ...happened.events.slice(-20).reverse().map((e) =>
 				h("li", {}, clock(e.time) + " ", plain(e.what), e.detail && e.what !== "logs" ? ": " + plain(e.detail, 300) : "")))));
 			details.hidden = false;
@@ -207,6 +229,8 @@ export function createSandboxes({api, admin, acts, operates, key, pages, pauses}
 				output.scrollTop = focus || at === undefined ? output.scrollHeight : at;
 			if (focus)
 				details.focus();
+			else if (had)
+				[...details.querySelectorAll("button")].find((b) => b.dataset.id === had)?.focus();
 		} catch (e) {
 			say(e);
 		}
