@@ -276,15 +276,14 @@ hr_fleet_network_edit(struct hr_fleet *f, int64_t key, const char *id,
 	int found;
 
 	memset(row, 0, sizeof(*row));
-	if (!f->engine->rules) {
-		(void)no_rules(err);
-		return HR_FLEET_INVALID;
-	}
 	(void)pthread_mutex_lock(&f->lock);
 	found = f->store->ops->find(f->store, id, row, err);
 	if (found == 1 && (row->key == 0 || (key != 0 && row->key != key)))
 		found = 0;
-	if (found == 1 && !hr_fleet_place_take(f, &place, row->key)) {
+	if (found == 1 && !f->engine->rules) {
+		(void)no_rules(err);
+		r = HR_FLEET_INVALID;
+	} else if (found == 1 && !hr_fleet_place_take(f, &place, row->key)) {
 		r = HR_FLEET_LATE;
 	} else if (found == 1) {
 		r = hr_fleet_job_enter(f, row->id, &turn, err);

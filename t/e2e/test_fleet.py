@@ -420,7 +420,7 @@ def tenants():
         a, b, reader = f.make_key("a", sandboxes=1), f.make_key("b"), f.make_key("r", scope="read")
         o = f.up("s", key=b)
         known = {"runtime_id": o["runtime_id"], "session_id": "s", "build_id": "0" * 32, "image": "x:1", "name": "n",
-                 "id": 2, "all": "true"}
+                 "id": 2, "all": "true", "network": {}}
         before = f.call("GET", "/runtime/" + o["runtime_id"], key=b)[1]
         for path, method, op in ((p, m, op) for p, ops in document()["paths"].items() for m, op in ops.items()):
             if "x-server" in op:  # there is no console: that of others is test_fleet_console's
