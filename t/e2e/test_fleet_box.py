@@ -218,6 +218,15 @@ def changed_rules(uid):
         equal([f.call("GET", path + "?runtime_id=" + o["runtime_id"], key=other)[0] for path in
                (NETWORK, NETWORK + "/log")] + [change(other, network={})[0]], [404, 404, 404])
         equal(rules(), {})
+        # a program of the box has the port
+        f.run(o, "python3 -u -c 'import socket, time; s = socket.create_server((\"0.0.0.0\", 8443)); print(1); "
+                 "time.sleep(1000)' >/tmp/up & until [ -s /tmp/up ]; do :; done")
+        status, answer = change(network={"allowOut": ["a.test:8443"]})
+        equal((status, "8443" in answer["detail"]), (403, True), answer)
+        f.call("POST", "/handrail/v1/keys/network", {"id": 2, "network": dict(limit, ports=[80, 443, 8443])})
+        status, answer = change(network={"allowOut": ["a.test:8443"]})
+        equal((status, "8443" in answer["detail"], rules()), (400, True, {}), answer)
+        f.call("POST", "/handrail/v1/keys/network", {"id": 2, "network": limit})
         # entries, by the operator's command
         f.ok("fleet", "net", o["runtime_id"], "allow", *here)
         equal((rules(), get(f, o, port)), ({"allowOut": here}, "here"))
@@ -289,9 +298,15 @@ def limits_of_keys(uid):
         equal(f.call("GET", "/handrail/v1/keys")[1]["keys"][1]["network"], None)
         f.ok("fleet", "keys", "limit", str(number["id"]), "limit.json")
         equal(f.sandboxes() != [], True, "those that run go on")
-    # a limit that the service cannot enforce is not forgotten
-    with BoxFleet(uid, "--set", "sandbox.network={}", "--set", "sandbox.security.network_mode=egress") as f:
-        equal(f.call("POST", "/handrail/v1/keys", {"name": "x", "network": {}})[0], 400)
+        # a service that has rules of its own cannot enforce a limit, and does not forget it
+        f.options, options = ("--set", "sandbox.network={}", "--set", "sandbox.security.network_mode=egress"), f.options
+        for more, wrong in ((f.options, True), (options, False)):
+            f.options = more
+            f.kill()
+            f.start()
+            status, answer = f.call("POST", "/start", {"session_id": "c"}, key=key)
+            equal((status, "this service has no rules" in repr(answer)), (400, True) if wrong else (200, False))
+            equal(f.call("POST", "/handrail/v1/keys", {"name": "x", "network": {}})[0], 400 if wrong else 200)
 
 
 def console(uid):

@@ -67,6 +67,30 @@ ask(const struct egress_policy *p, const char *name)
 	}
 }
 
+/* A policy that is within the empty one allows nothing; and none is within it that does. */
+static void
+compare(const struct egress_policy *p, const char *name)
+{
+	HR_PUT struct json_object *o = json_object_new_object();
+	struct hr_err err = {0};
+	struct egress_policy *none = egress_policy_read(o, NULL, &err);
+	int ports[EGRESS_PORTS_MAX + 2];
+	size_t i, n = egress_policy_ports(p, ports);
+	struct egress_decision d;
+
+	must(none != NULL);
+	if (egress_policy_within(p, none, &err) < 0)
+		must(err.msg[0] != '\0');
+	else
+		for (i = 0; i < n; i++) {
+			egress_policy_request(p, name, ports[i], "GET", "/", &d);
+			must(d.verdict == EGRESS_DENY);
+		}
+	must(egress_policy_within(none, p, &err) == 0);
+	(void)egress_policy_within(p, p, &err);
+	egress_policy_free(none);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -87,6 +111,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	ask(p, "api.github.com");
 	ask(p, "a.example.com");
+	compare(p, "a.example.com");
 	if (end != NULL && egress_name((const char *)end + 1, size - len - 1, name))
 		ask(p, name);
 	must(egress_policy_ports(p, ports) >= 2 && ports[0] == 80);

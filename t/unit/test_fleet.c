@@ -16,8 +16,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <json-c/json.h>
+
 #include "fleet/api/api.h"
 #include "fleet/fleet_int.h"
+#include "fleet/network.h"
 #include "fleet/request.h"
 #include "fleet/store/sqlite.h"
 #include "fleet/store/sqlite_int.h"
@@ -45,6 +48,9 @@ static struct world {
 	int fail_pause; /* so many */
 	int fail_stop;  /* so many */
 	const char *at; /* addresses; NULL: "127.0.0.1:1" */
+	int networks;   /* calls of network() */
+	int hold_network, fail_network;
+	char rules[128]; /* the last request that network() was given */
 } * world;
 static int gate[2];
 static pthread_mutex_t world_lock = PTHREAD_MUTEX_INITIALIZER; /* two jobs are done at a time */
@@ -237,6 +243,34 @@ static const struct hr_fleet_engine keeper = {
     .list = fake_list,
 };
 static const struct hr_fleet_engine *engine;
+
+static int
+fake_network(void *self, const struct hr_fleet_row *row, struct hr_err *err)
+{
+	int stops = __atomic_load_n(&world->stops, __ATOMIC_SEQ_CST);
+	char c;
+
+	(void)self;
+	(void)__atomic_add_fetch(&world->networks, 1, __ATOMIC_SEQ_CST);
+	if (world->hold_network)
+		ck_assert_int_eq(read(gate[0], &c, 1), 1);
+	/* no other call for the sandbox took place meanwhile */
+	ck_assert_int_eq(__atomic_load_n(&world->stops, __ATOMIC_SEQ_CST), stops);
+	if (world->fail_network)
+		return hr_err_set(err, HR_E_RUNTIME, "port 1 is taken");
+	(void)snprintf(world->rules, sizeof(world->rules), "%s", row->request);
+	return 0;
+}
+
+/* It enforces rules for networks. */
+static const struct hr_fleet_engine ruled = {
+    .start = fake_start,
+    .stop = fake_stop,
+    .state = fake_state,
+    .list = fake_list,
+    .rules = true,
+    .network = fake_network,
+};
 
 static size_t
 made_count(void)
@@ -1220,6 +1254,210 @@ START_TEST(one_that_is_looked_at_cannot_be_paused)
 	ck_assert_int_eq(write(gate[1], "", 1), 1);
 	until(id, HR_FLEET_DIED);
 	ck_assert_int_eq(world->fail_pause, 0);
+}
+END_TEST
+
+/* ---- rules for networks ---- */
+
+static struct json_object *
+parsed(const char *text)
+{
+	struct json_object *o = NULL;
+
+	ck_assert_msg(hr_json_decode(text, strlen(text), &o, NULL) == 0, "%s", text);
+	return o;
+}
+
+/* Sets rules; the error must contain `named`, NULL: any. */
+static void
+set_rules(
+    int64_t by, const char *id, const char *text, enum hr_fleet_result want, const char *named)
+{
+	HR_PUT struct json_object *rules = parsed(text);
+	struct hr_fleet_row row;
+	struct hr_err err = {0};
+	enum hr_fleet_result r = hr_fleet_network_set(&fleet, by, id, rules, &row, &err);
+
+	ck_assert_msg(r == want && (named == NULL || strstr(err.msg, named) != NULL), "%s: %d: %s",
+	    text, r, err.msg);
+	hr_fleet_row_done(&row);
+}
+
+static void
+kept_rules(const char *id, const char *want)
+{
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
+	HR_PUT struct json_object *rules = NULL, *wanted = parsed(want);
+
+	(void)pthread_mutex_lock(&fleet.lock);
+	ck_assert_int_eq(fleet.store->ops->find(fleet.store, id, &row, NULL), 1);
+	(void)pthread_mutex_unlock(&fleet.lock);
+	rules = hr_fleet_network_of(&row);
+	ck_assert_msg(json_object_equal(rules, wanted), "%s", row.request);
+}
+
+static void
+up_with_rules(char id[HR_FLEET_ID])
+{
+	struct hr_fleet_row row;
+	struct hr_err err = {0};
+
+	ck_assert_int_eq(
+	    hr_fleet_start(&fleet, &key, "s", "{\"a\":1,\"network\":{}}", 1, SHAPE, &row, &err),
+	    HR_FLEET_OK);
+	(void)snprintf(id, HR_FLEET_ID, "%s", row.id);
+	hr_fleet_row_done(&row);
+	until(id, HR_FLEET_RUNNING);
+}
+
+static void
+limit(const char *text)
+{
+	HR_PUT struct json_object *o = text != NULL ? parsed(text) : NULL;
+	struct hr_err err = {0};
+
+	(void)pthread_mutex_lock(&fleet.lock);
+	ck_assert_msg(hr_fleet_network_limit(&fleet, key.id, o, &err) == 0, "%s", err.msg);
+	(void)pthread_mutex_unlock(&fleet.lock);
+}
+
+START_TEST(rules_are_in_force_and_kept_or_neither)
+{
+	HR_PUT struct json_object *body = parsed("{}");
+	struct hr_err err = {0};
+	char id[HR_FLEET_ID];
+
+	engine = &ruled;
+	begin(&few);
+	up_with_rules(id);
+	set_rules(key.id, id, "{\"allowOut\":[\"a.org\"]}", HR_FLEET_OK, NULL);
+	kept_rules(id, "{\"allowOut\":[\"a.org\"]}");
+	ck_assert_str_eq(world->rules, "{\"a\":1,\"network\":{\"allowOut\":[\"a.org\"]}}");
+	world->fail_network = 1;
+	set_rules(key.id, id, "{}", HR_FLEET_INVALID, "network: port 1 is taken");
+	world->fail_network = 0;
+	set_rules(key.id, id, "{\"allowed\":[]}", HR_FLEET_INVALID, "allowed");
+	set_rules(key.id, id, "{\"allowOut\":[\"10.0.0.0/8\"]}", HR_FLEET_INVALID, "10.0.0.0/8");
+	set_rules(other.id, id, "{}", HR_FLEET_NOT_FOUND, NULL);
+	set_rules(0, "none", "{}", HR_FLEET_NOT_FOUND, NULL);
+	kept_rules(id, "{\"allowOut\":[\"a.org\"]}");
+	ck_assert_int_eq(world->networks, 2);
+	/* the limit of the key holds for everyone, and is a start's rules */
+	limit("{\"allowOut\":[\"a.org\",\"10.0.0.0/8\"]}");
+	set_rules(0, id, "{\"allowOut\":[\"b.org\"]}", HR_FLEET_REFUSED, "allowOut b.org");
+	set_rules(key.id, id, "{\"allowOut\":[\"10.1.0.0/16\"]}", HR_FLEET_OK, NULL);
+	ck_assert_int_eq(hr_fleet_network_check(&fleet, other.id, body, &err), HR_FLEET_OK);
+	ck_assert_str_eq(json_object_to_json_string(body), "{ }");
+	ck_assert_int_eq(hr_fleet_network_check(&fleet, key.id, body, &err), HR_FLEET_OK);
+	ck_assert_uint_eq(hr_json_count(hr_json_at(hr_json_at(body, "network"), "allowOut")), 2);
+	ck_assert_int_eq(
+	    hr_json_set(body, "network", parsed("{\"allowOut\":[\"a.org:1\"]}"), NULL), 0);
+	ck_assert_int_eq(hr_fleet_network_check(&fleet, key.id, body, &err), HR_FLEET_REFUSED);
+	/* a limit that cannot be read allows nothing */
+	(void)pthread_mutex_lock(&fleet.lock);
+	ck_assert_int_eq(fleet.store->ops->note_set(fleet.store, "network-of-key-1", "{", &err), 0);
+	(void)pthread_mutex_unlock(&fleet.lock);
+	ck_assert_int_eq(key.id, 1);
+	ck_assert_int_eq(hr_fleet_network_check(&fleet, key.id, body, &err), HR_FLEET_BROKEN);
+	limit(NULL);
+	ck_assert_int_eq(hr_fleet_network_check(&fleet, key.id, body, &err), HR_FLEET_OK);
+	change(id, HR_FLEET_STOP, HR_FLEET_OK);
+	until(id, HR_FLEET_STOPPED);
+	set_rules(key.id, id, "{}", HR_FLEET_CONFLICT, NULL);
+}
+END_TEST
+
+/* A limit is still one where an engine enforces no rules. */
+START_TEST(a_limit_of_no_use_starts_nothing)
+{
+	HR_PUT struct json_object *body = parsed("{}");
+	struct hr_err err = {0};
+
+	engine = &ruled;
+	begin(&few);
+	limit("{}");
+	fleet.engine = &fake;
+	ck_assert_int_eq(hr_fleet_network_check(&fleet, other.id, body, &err), HR_FLEET_OK);
+	ck_assert_int_eq(hr_fleet_network_check(&fleet, key.id, body, &err), HR_FLEET_INVALID);
+}
+END_TEST
+
+static void *
+allow_a(void *id)
+{
+	set_rules(key.id, id, "{\"allowOut\":[\"a.org\"]}", HR_FLEET_OK, NULL);
+	return NULL;
+}
+
+static void *
+leave_instead(void *id)
+{
+	set_rules(key.id, id, "{}", HR_FLEET_LEAVING, NULL);
+	return NULL;
+}
+
+static void
+until_waiting(unsigned n)
+{
+	bool there = false;
+
+	while (!there) {
+		(void)pthread_mutex_lock(&fleet.lock);
+		there = fleet.waiting == n;
+		(void)pthread_mutex_unlock(&fleet.lock);
+		(void)sched_yield();
+	}
+}
+
+/* A stop and another change wait for the one that the engine makes. */
+START_TEST(rules_change_one_after_another)
+{
+	char id[HR_FLEET_ID];
+	pthread_t first, second;
+
+	engine = &ruled;
+	begin(&few);
+	up_with_rules(id);
+	world->hold_network = 1;
+	ck_assert_int_eq(pthread_create(&first, NULL, allow_a, id), 0);
+	while (__atomic_load_n(&world->networks, __ATOMIC_SEQ_CST) == 0)
+		(void)sched_yield();
+	ck_assert_int_eq(pthread_create(&second, NULL, _i == 0 ? leave_instead : allow_a, id), 0);
+	until_waiting(2);
+	ck_assert_int_eq(world->networks, 1);
+	if (_i == 0) {
+		hr_fleet_leave(&fleet);
+		ck_assert_int_eq(pthread_join(second, NULL), 0);
+	} else {
+		ck_assert_int_eq(write(gate[1], "x", 1), 1);
+	}
+	ck_assert_int_eq(write(gate[1], "x", 1), 1);
+	ck_assert_int_eq(pthread_join(first, NULL), 0);
+	if (_i != 0)
+		ck_assert_int_eq(pthread_join(second, NULL), 0);
+	ck_assert_int_eq(world->networks, 1 + _i);
+	kept_rules(id, "{\"allowOut\":[\"a.org\"]}");
+}
+END_TEST
+
+START_TEST(a_stop_waits_for_new_rules)
+{
+	char id[HR_FLEET_ID];
+	pthread_t first;
+
+	engine = &ruled;
+	begin(&few);
+	up_with_rules(id);
+	world->hold_network = 1;
+	ck_assert_int_eq(pthread_create(&first, NULL, allow_a, id), 0);
+	while (__atomic_load_n(&world->networks, __ATOMIC_SEQ_CST) == 0)
+		(void)sched_yield();
+	change(id, HR_FLEET_STOP, HR_FLEET_OK);
+	ck_assert_int_eq(write(gate[1], "x", 1), 1);
+	ck_assert_int_eq(pthread_join(first, NULL), 0);
+	until(id, HR_FLEET_STOPPED);
+	ck_assert_int_eq(world->stops, 1);
+	kept_rules(id, "{\"allowOut\":[\"a.org\"]}");
 }
 END_TEST
 
@@ -2304,6 +2542,10 @@ main(void)
 	tcase_add_loop_test(tc, a_crash_loses_and_doubles_nothing, 0, 3);
 	tcase_add_test(tc, one_whose_engine_does_not_answer);
 	tcase_add_test(tc, one_that_is_looked_at_cannot_be_paused);
+	tcase_add_test(tc, rules_are_in_force_and_kept_or_neither);
+	tcase_add_test(tc, a_limit_of_no_use_starts_nothing);
+	tcase_add_loop_test(tc, rules_change_one_after_another, 0, 2);
+	tcase_add_test(tc, a_stop_waits_for_new_rules);
 	tcase_add_test(store, one_store_has_one_service);
 	tcase_add_test(store, a_store_of_another_version_is_left_alone);
 	tcase_add_test(store, a_store_that_was_only_begun);
