@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define FOREVER_S INT32_MAX
-#define RETRY_S 5 /* seconds to wait after the store could not be read or written */
+#define FOREVER_MS INT64_MAX
+#define RETRY_MS 5000 /* time to wait after the store could not be read or written */
 
 /* Finds a sandbox that has been idle for long enough, as far as the edge knows. Returns 1; 0 if
  * there is none, with *ret_due the time when there may be one (0: never); or -1 after it has logged
@@ -88,6 +88,36 @@ pause_if_idle(struct hr_fleet *f, struct hr_fleet_row *row)
 	return -1;
 }
 
+/* Stops or pauses a running sandbox whose time is over. Returns 1 if there was one; 0 if there is
+ * none, with *ret_due_ms the wall time of the next end (0: never); or -1 after it has logged the
+ * error. */
+static int
+end_one(struct hr_fleet *f, int64_t *ret_due_ms)
+{
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
+	bool moved, pauses;
+	struct hr_err err = {0};
+	char id[HR_FLEET_ID];
+	int r = f->store->ops->first_end != NULL
+		    ? f->store->ops->first_end(f->store, id, ret_due_ms, &err)
+		    : 0;
+
+	if (r == 1 && *ret_due_ms > hr_wall_ms())
+		return 0;
+	if (r == 1 && (r = f->store->ops->find(f->store, id, &row, &err)) == 1 &&
+	    row.state == HR_FLEET_RUNNING) {
+		pauses = row.end_pauses && !f->engine->stays;
+		r = hr_fleet_begin(f, &row, pauses ? HR_FLEET_PAUSING : HR_FLEET_STOPPING,
+			pauses ? HR_JOB_PAUSE : HR_JOB_STOP, "its time is over", &moved,
+			&err) == 0
+			? 1
+			: -1;
+	}
+	if (r < 0)
+		hr_log(HR_LOG_ERROR, "sandboxes whose time is over: %s", err.msg);
+	return r;
+}
+
 /* Returns how many seconds a dead sandbox keeps its files, or 0 if it has none, or they stay. */
 static int64_t
 dead_limit_s(const struct hr_fleet *f)
@@ -97,20 +127,29 @@ dead_limit_s(const struct hr_fleet *f)
 	return f->set.idle_stop_s > 0 ? f->set.idle_stop_s : f->set.keep_ended_s;
 }
 
+/* Returns the milliseconds until a time in seconds, at least a second. */
+static int64_t
+later(int64_t due, int64_t now)
+{
+	return due > now ? (due - now) * 1000 : 1000;
+}
+
 void *
 hr_fleet_clock_thread(void *arg)
 {
 	struct hr_fleet *f = arg;
 	struct hr_fleet_row row;
 	struct timespec until;
-	int64_t due, pool_due, wait_s, now;
+	int64_t due, due_ms, pool_due, wait_ms, now;
 	int r, found;
 
 	(void)pthread_mutex_lock(&f->lock);
 	for (;;) {
-		due = 0;
+		due = due_ms = 0;
 		memset(&row, 0, sizeof(row));
-		found = find_idle(f, HR_FLEET_RUNNING, f->set.idle_pause_s, &row, &due);
+		while ((r = end_one(f, &due_ms)) == 1)
+			due_ms = 0;
+		found = r < 0 ? -1 : find_idle(f, HR_FLEET_RUNNING, f->set.idle_pause_s, &row, &due);
 		if (found == 1)
 			r = pause_if_idle(f, &row);
 		else if (found == 0 && (found = find_idle(f, HR_FLEET_PAUSED, f->set.idle_stop_s,
@@ -125,15 +164,19 @@ hr_fleet_clock_thread(void *arg)
 		hr_fleet_pool_turn(f, &pool_due);
 		if (found == 1 && r >= 0)
 			continue; /* there may be more idle sandboxes */
-		now = hr_now_ms() / 1000;
-		wait_s = r < 0 ? RETRY_S : due > 0 ? due - (int64_t)time(NULL) : FOREVER_S;
-		if (pool_due > 0 && pool_due - now < wait_s)
-			wait_s = pool_due - now;
-		until = (struct timespec){.tv_sec = now + (wait_s > 0 ? wait_s : 1)};
-		if (wait_s == FOREVER_S)
+		now = hr_now_ms();
+		wait_ms = r < 0 ? RETRY_MS : due > 0 ? later(due, (int64_t)time(NULL)) : FOREVER_MS;
+		if (pool_due > 0 && later(pool_due, now / 1000) < wait_ms)
+			wait_ms = later(pool_due, now / 1000);
+		if (due_ms > 0 && due_ms - hr_wall_ms() < wait_ms)
+			wait_ms = due_ms - hr_wall_ms();
+		if (wait_ms == FOREVER_MS) {
 			(void)pthread_cond_wait(&f->clock, &f->lock);
-		else
-			(void)pthread_cond_timedwait(&f->clock, &f->lock, &until);
+			continue;
+		}
+		now += wait_ms > 0 ? wait_ms : 1;
+		until = (struct timespec){now / 1000, now % 1000 * 1000000};
+		(void)pthread_cond_timedwait(&f->clock, &f->lock, &until);
 	}
 	return NULL;
 }

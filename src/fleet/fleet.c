@@ -179,8 +179,8 @@ hr_fleet_compose(int64_t key, const char *session, const char *request, int64_t 
 
 enum hr_fleet_result
 hr_fleet_start(struct hr_fleet *f, const struct hr_fleet_key *k, const char *session,
-    const char *request, int64_t factor, const char *shape, struct hr_fleet_row *row,
-    struct hr_err *err)
+    const char *request, int64_t factor, const char *shape, const struct hr_fleet_term *term,
+    struct hr_fleet_row *row, struct hr_err *err)
 {
 	enum hr_fleet_result r = HR_FLEET_CONFLICT;
 	int found, i;
@@ -198,9 +198,57 @@ hr_fleet_start(struct hr_fleet *f, const struct hr_fleet_key *k, const char *ses
 		else if (found < 0 ||
 			 hr_fleet_compose(k->id, session, request, factor, shape, row, err) != 0)
 			r = HR_FLEET_BROKEN;
-		else
+		else {
+			row->life_ms = term != NULL ? term->ms : 0;
+			row->end_pauses = term != NULL && term->pauses;
 			r = reserve(f, k, row, err);
+		}
 	}
+	(void)pthread_mutex_unlock(&f->lock);
+	return r;
+}
+
+static void
+set_term(struct hr_fleet_row *row, const struct hr_fleet_term *term)
+{
+	int64_t ends = hr_wall_ms() + term->ms;
+
+	if (row->state == HR_FLEET_RUNNING &&
+	    !(term->lengthen && (row->ends_ms == 0 || row->ends_ms > ends)))
+		row->ends_ms = ends;
+	/* a running sandbox keeps its life, for a resume by a request */
+	if (term->ms > 0 && !(term->lengthen && row->state == HR_FLEET_RUNNING))
+		row->life_ms = term->ms;
+	row->end_pauses = term->pauses;
+}
+
+enum hr_fleet_result
+hr_fleet_lease(struct hr_fleet *f, int64_t key, const char *id, const struct hr_fleet_term *term,
+    struct hr_fleet_row *row, struct hr_err *err)
+{
+	enum hr_fleet_result r = HR_FLEET_CONFLICT;
+	bool set = false;
+	int found, i;
+
+	memset(row, 0, sizeof(*row));
+	(void)pthread_mutex_lock(&f->lock);
+	found = f->store->ops->find(f->store, id, row, err);
+	for (i = 0; i < TRIES && !set && found == 1 && row->key == key &&
+		    hr_fleet_has_session(row->state);
+	     i++) {
+		set_term(row, term);
+		if (f->store->ops->lease(f->store, row, &set, err) != 0)
+			found = -1;
+		else if (!set)
+			found = hr_fleet_look_again(f, row, err);
+	}
+	if (found < 0)
+		r = HR_FLEET_BROKEN;
+	else if (found == 0 || row->key != key)
+		r = HR_FLEET_NOT_FOUND;
+	else if (set)
+		r = HR_FLEET_OK;
+	(void)pthread_cond_signal(&f->clock);
 	(void)pthread_mutex_unlock(&f->lock);
 	return r;
 }

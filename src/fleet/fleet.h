@@ -135,11 +135,22 @@ struct hr_fleet_pool {
 int hr_fleet_init(struct hr_fleet *f, const struct hr_fleet_settings *set, struct hr_store *store,
     const struct hr_fleet_engine *engine, void *engine_self, struct hr_err *err);
 
-/* Returns the session's live sandbox, resumed if it is paused, or a new one that is being started.
+/* The time that a sandbox may run. */
+struct hr_fleet_term {
+	int64_t ms;    /* from now, or from the next start or resume; 0: it ends now */
+	bool lengthen; /* a later end stays */
+	bool pauses;   /* at its end the sandbox is paused, not stopped */
+};
+/* Returns the session's live sandbox, resumed if it is paused, or a new one that is being started,
+ * which has that term (NULL: no end).
  * As the calls below, it fills *row (HR_FLEET_OK, _CONFLICT), which needs hr_fleet_row_done(). */
 enum hr_fleet_result hr_fleet_start(struct hr_fleet *f, const struct hr_fleet_key *k,
     const char *session, const char *request, int64_t factor, const char *shape,
-    struct hr_fleet_row *row, struct hr_err *err);
+    const struct hr_fleet_term *term, struct hr_fleet_row *row, struct hr_err *err);
+
+/* Gives the sandbox `id` of `key` another term. HR_FLEET_CONFLICT: it has ended. */
+enum hr_fleet_result hr_fleet_lease(struct hr_fleet *f, int64_t key, const char *id,
+    const struct hr_fleet_term *term, struct hr_fleet_row *row, struct hr_err *err);
 
 enum hr_fleet_change { HR_FLEET_STOP, HR_FLEET_PAUSE, HR_FLEET_RESUME };
 /* Stops, pauses or resumes the sandbox `id` of `key` (0: of any key). Succeeds if the sandbox is

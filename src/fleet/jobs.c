@@ -3,6 +3,7 @@
  * that the job worked for: a stop that came meanwhile has its own job. */
 #include "config.h"
 
+#include "fleet/e2b/e2b.h"
 #include "fleet/fleet_int.h"
 
 #include <errno.h>
@@ -160,7 +161,8 @@ start_it(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 	int64_t begun = hr_now_ms();
 
 	if (row->at[0] != '\0' && f->engine->claim != NULL) {
-		if (f->engine->claim(f->engine_self, row, err) == 0) {
+		if (f->engine->claim(f->engine_self, row, err) == 0 &&
+		    hr_e2b_begin(row, err) == 0) {
 			__atomic_add_fetch(&f->counts.warm, 1, __ATOMIC_RELAXED);
 			hr_fleet_took(f, HR_PHASE_CLAIM, begun);
 			return 0;
@@ -170,7 +172,7 @@ start_it(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 		    row->id, err->msg);
 	}
 	begun = hr_now_ms();
-	if (f->engine->start(f->engine_self, row, err) != 0)
+	if (f->engine->start(f->engine_self, row, err) != 0 || hr_e2b_begin(row, err) != 0)
 		return -1;
 	__atomic_add_fetch(&f->counts.cold, 1, __ATOMIC_RELAXED);
 	hr_fleet_took(f, HR_PHASE_CREATE, begun);
@@ -236,7 +238,10 @@ do_it(struct hr_fleet *f, enum hr_job_kind kind, struct hr_fleet_row *row, struc
 	case HR_JOB_START: return start_it(f, row, err);
 	case HR_JOB_WARM: r = f->engine->start(f->engine_self, row, err); break;
 	case HR_JOB_PAUSE: r = f->engine->pause(f->engine_self, row->id, err); break;
-	case HR_JOB_RESUME: r = f->engine->resume(f->engine_self, row, err); break;
+	case HR_JOB_RESUME:
+		r = f->engine->resume(f->engine_self, row, err);
+		r = r == 0 ? hr_e2b_begin(row, err) : r;
+		break;
 	default:
 		r = hr_fleet_keeps_files(f, row) ? clear(f, row, err)
 						 : f->engine->stop(f->engine_self, row->id, err);

@@ -427,7 +427,7 @@ main(int argc, char **argv)
 	    .kind = "docker",
 	    .level = "info",
 	    .upload_s = 600,
-	    .api = {.registry_prefix = ""},
+	    .api = {.registry_prefix = "", .most_hours = 24},
 	    .set = {.keep_ended_s = 2592000, .jobs = 8, .waiting = THREADS / 2, .patience_s = 30},
 	    .edge = {.listen = "127.0.0.1:8000",
 		.data_dir = data != NULL ? data : HR_DATADIR,
@@ -460,6 +460,9 @@ main(int argc, char **argv)
 	o.of_engine.config = o.config;
 	o.of_engine.other_nginx = o.no_nginx;
 	o.set.image = o.of_engine.image;
+	o.api.options = &o.of_engine;
+	o.api.kind = o.kind;
+	o.api.templates = &o.templates;
 	o.set.environ = o.of_engine.environ;
 	o.backing = hr_fleet_backing(o.engine);
 	if (r < 0 && (wrong = hr_fleetd_misfit(&o)) != NULL) {
@@ -473,6 +476,7 @@ main(int argc, char **argv)
 	o.edge.socket_dir = sockets;
 	if (r < 0)
 		r = do_it(&o, argv[argc - 1]);
+	hr_strv_done(&o.templates);
 	hr_config_free(o.config);
 	return r < 0 ? 1 : r;
 }

@@ -11,8 +11,9 @@
 #include <string.h>
 
 #include "fleet/build/build.h"
+#include "fleet/e2b/e2b.h"
 
-enum { NUMBER, TEXT, SWITCH, SETTING };
+enum { NUMBER, TEXT, SWITCH, SETTING, TEMPLATE };
 
 static const struct row {
 	const char *name;
@@ -37,6 +38,10 @@ static const struct row {
     {"domain", TEXT, AT(api.domain), 0, 0, "NAME        domain of host names like PORT-ID.NAME"},
     {"url-by-name", SWITCH, AT(api.by_name), 0, 0,
 	"            clients get ID.NAME of --domain and not a path"},
+    {"e2b-template", TEMPLATE, 0, 0, 0,
+	"NAME=IMAGE  a template of the E2B API; may be repeated"},
+    {"e2b-hours", NUMBER, AT(api.most_hours), 1, 1 << 20,
+	"N           longest life that its clients may ask for [24]"},
     {"registry-prefix", TEXT, AT(api.registry_prefix), 0, 0,
 	"TEXT        prefix of images, for clients"},
     {"builds", SWITCH, AT(builds), 0, 0, "            build images, below --registry-prefix"},
@@ -103,6 +108,17 @@ take_setting(struct hr_fleetd_options *o, const char *text)
 }
 
 static int
+take_template(struct hr_fleetd_options *o, const char *text)
+{
+	const char *wrong = hr_e2b_template_wrong(text);
+
+	if (wrong != NULL)
+		(void)fprintf(stderr, "handrail-fleetd: --e2b-template: %s\n", wrong);
+	hr_strv_add(&o->templates, text);
+	return wrong == NULL && !o->templates.failed ? 0 : -1;
+}
+
+static int
 take(struct hr_fleetd_options *o, const struct row *r, const char *text)
 {
 	char *at = (char *)o + r->at, *end;
@@ -112,6 +128,7 @@ take(struct hr_fleetd_options *o, const struct row *r, const char *text)
 	case SWITCH: *(bool *)at = true; return 0;
 	case TEXT: memcpy(at, &text, sizeof(text)); return 0;
 	case SETTING: return take_setting(o, text);
+	case TEMPLATE: return take_template(o, text);
 	default: break;
 	}
 	errno = 0;

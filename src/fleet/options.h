@@ -19,6 +19,7 @@ struct hr_fleetd_options {
 	struct hr_fleet_options of_engine;
 	const struct hr_fleet_backing *backing;
 	struct hr_config *config;
+	struct hr_strv templates;
 	const char *call; /* set in a process that the engine started */
 };
 

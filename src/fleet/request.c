@@ -187,6 +187,7 @@ hr_fleet_request_shape(
 	static const char *const members[] = {
 	    "runtime_class", "run_as_user", "run_as_group", "fs_group", "network"};
 	const char *named = hr_json_text_or(request, "image", "");
+	struct json_object *e2b = hr_json_typed_at(request, "e2b", HR_PY_DICT);
 	unsigned char sum[SHA256_DIGEST_LENGTH];
 	HR_BUF(b, SHAPE_MAX);
 	HR_CLEAN(hr_strv_done) struct hr_strv plugins = {0};
@@ -205,6 +206,8 @@ hr_fleet_request_shape(
 		put(&b, plugins.v[i]);
 	if (v1 > 0)
 		hr_buf_adds(&b, ",v1");
+	for (i = 0; e2b != NULL && i < 2; i++)
+		put(&b, hr_json_text_or(e2b, i == 0 ? "user" : "root", ""));
 	r = plugins.failed || v1 < 0 ? hr_err_nomem(err) : hr_buf_check(&b, err);
 	if (r == 0) {
 		(void)SHA256((const unsigned char *)b.p, b.len, sum);

@@ -126,6 +126,12 @@ reply(const FCGX_Request *fcgi, const struct hr_fleet_request *q, const struct h
 		(void)FCGX_PutS("Cache-Control: no-store\r\n", fcgi->out);
 	if (a->at.len > 0)
 		(void)FCGX_FPrintF(fcgi->out, "X-Handrail-At: %s\r\n", hr_buf_str(&a->at));
+	if (a->head.len > 0)
+		(void)FCGX_PutStr(a->head.p, (int)a->head.len, fcgi->out);
+	if (a->e2b[0] != '\0')
+		(void)FCGX_FPrintF(fcgi->out, "X-Handrail-E2b: %s\r\n", a->e2b);
+	if (a->cors)
+		(void)FCGX_PutS("X-Handrail-Cors: *\r\n", fcgi->out);
 	if (a->own_origin)
 		(void)FCGX_PutS("X-Handrail-Origin: own\r\n", fcgi->out);
 	if (a->cookie[0] != '\0')
@@ -293,6 +299,12 @@ serve_one(struct hr_fleet_server *s, struct place *p)
 	    .scheme = param(fcgi, "REQUEST_SCHEME"),
 	    .sandbox_id = param(fcgi, "HTTP_X_SANDBOX_ID"),
 	    .sandbox_port = param(fcgi, "HTTP_X_SANDBOX_PORT"),
+	    .e2b_id = param(fcgi, "HTTP_E2B_SANDBOX_ID"),
+	    .e2b_port = param(fcgi, "HTTP_E2B_SANDBOX_PORT"),
+	    .access_token = param(fcgi, "HTTP_X_ACCESS_TOKEN"),
+	    .traffic_token = param(fcgi, "HTTP_E2B_TRAFFIC_ACCESS_TOKEN"),
+	    .idempotency_key = param(fcgi, "HTTP_IDEMPOTENCY_KEY"),
+	    .authorization = param(fcgi, "HTTP_AUTHORIZATION"),
 	    .content_type = param(fcgi, "CONTENT_TYPE"),
 	    .accept = param(fcgi, "HTTP_ACCEPT"),
 	    .last_event_id = param(fcgi, "HTTP_LAST_EVENT_ID"),
@@ -301,6 +313,7 @@ serve_one(struct hr_fleet_server *s, struct place *p)
 	    .origin = param(fcgi, "HTTP_ORIGIN"),
 	    .route = strcmp(route, "ask") == 0       ? HR_FLEET_ROUTE_ASK
 		     : strcmp(route, "console") == 0 ? HR_FLEET_ROUTE_CONSOLE
+		     : strcmp(route, "e2b") == 0     ? HR_FLEET_ROUTE_E2B
 		     : strcmp(route, "refused") == 0 ? HR_FLEET_ROUTE_REFUSED
 						     : HR_FLEET_ROUTE_NONE,
 	};

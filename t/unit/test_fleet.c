@@ -347,7 +347,7 @@ start(const struct hr_fleet_key *k, const char *session, struct hr_fleet_row *ro
 {
 	struct hr_err err = {0};
 
-	return hr_fleet_start(&fleet, k, session, "{}", 1, SHAPE, row, &err);
+	return hr_fleet_start(&fleet, k, session, "{}", 1, SHAPE, NULL, row, &err);
 }
 
 /* Of one that is there by now. */
@@ -745,7 +745,7 @@ start_image(const struct hr_fleet_key *k, const char *session, struct hr_fleet_r
 	struct hr_err err = {0};
 
 	return hr_fleet_start(
-	    &fleet, k, session, "{\"environment\":{}}", 1, fleet.pools->shape, row, &err);
+	    &fleet, k, session, "{\"environment\":{}}", 1, fleet.pools->shape, NULL, row, &err);
 }
 
 START_TEST(a_warm_one_is_claimed_and_replaced)

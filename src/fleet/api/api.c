@@ -13,6 +13,7 @@
 
 #define ANSWER_MAX (64u << 20)
 #define AT_MAX 16384
+#define HEAD_MAX 4096
 #define FULL_S 15 /* value of Retry-After where a change may take a while */
 
 int
@@ -128,9 +129,8 @@ row_takes(size_t i, const char *path, size_t len)
 					  : len == n && strncmp(path, rows[i].path, n) == 0;
 }
 
-/* Returns 0 with *ret set, or -1 after it has answered. */
-static int
-who(const struct hr_fleet_api *api, const struct hr_fleet_request *q, int scope,
+int
+hr_fleet_who(const struct hr_fleet_api *api, const struct hr_fleet_request *q, int scope,
     struct hr_fleet_key *ret, struct hr_fleet_answer *a)
 {
 	struct hr_store *s = api->fleet->store;
@@ -158,7 +158,7 @@ handle_row(struct hr_fleet_call *c, size_t i, const char *path)
 {
 	size_t n = strlen(rows[i].path);
 
-	if (who(c->api, c->q, rows[i].scope, &c->key, c->a) != 0)
+	if (hr_fleet_who(c->api, c->q, rows[i].scope, &c->key, c->a) != 0)
 		return;
 	if (strcmp(c->q->method, "POST") == 0 && rows[i].handle != hr_fleet_call_build &&
 	    c->q->body_len > 0 &&
@@ -226,8 +226,11 @@ hr_fleet_handle(
 	ret->type = "application/json";
 	hr_buf_init(&ret->body, ANSWER_MAX);
 	hr_buf_init(&ret->at, AT_MAX);
+	hr_buf_init(&ret->head, HEAD_MAX);
 	if (q->route == HR_FLEET_ROUTE_CONSOLE)
 		hr_fleet_handle_console(api, q, ret);
+	else if (q->route == HR_FLEET_ROUTE_E2B)
+		hr_fleet_handle_e2b(api, q, ret);
 	else if (q->route != HR_FLEET_ROUTE_NONE)
 		hr_fleet_handle_route(api, q, ret);
 	else
@@ -242,4 +245,5 @@ hr_fleet_answer_done(struct hr_fleet_answer *a)
 	hr_fleet_stream_end(a->stream);
 	hr_buf_done(&a->body);
 	hr_buf_done(&a->at);
+	hr_buf_done(&a->head);
 }

@@ -4,6 +4,7 @@
 
 #include "fleet/build/build.h"
 #include "fleet/fleet.h"
+#include "base/strv.h"
 #include "proto/signinweb.h"
 
 #define HR_FLEET_BODY_MAX (1u << 20)
@@ -17,6 +18,10 @@ struct hr_fleet_api {
 	const char *registry_prefix;      /* "": none */
 	struct hr_fleet_builds *builds;   /* NULL: images are not built here */
 	struct hr_fleet_console *console; /* NULL: there is no console */
+	const struct hr_fleet_options *options; /* those of the engine */
+	const char *kind;                       /* back-end of the sandboxes */
+	const struct hr_strv *templates;        /* of the E2B API: values of --e2b-template */
+	int64_t most_hours; /* longest time that a client of the E2B API may ask for */
 	const char
 	    *listen; /* address of the service's own nginx; NULL: an existing nginx is used */
 };
@@ -26,6 +31,7 @@ enum hr_fleet_of_route {
 	HR_FLEET_ROUTE_ASK,     /* nginx asks where a request goes */
 	HR_FLEET_ROUTE_REFUSED, /* nginx asks for the reason of a refusal */
 	HR_FLEET_ROUTE_CONSOLE, /* the request came through the console's server */
+	HR_FLEET_ROUTE_E2B,     /* a call of the E2B API */
 };
 
 /* A request; absent strings are "". */
@@ -34,6 +40,10 @@ struct hr_fleet_request {
 	const char *api_key, *session_key, *host, *scheme;
 	/* values of the headers X-Sandbox-ID and X-Sandbox-Port */
 	const char *sandbox_id, *sandbox_port;
+	/* headers of the E2B API: E2b-Sandbox-Id, E2b-Sandbox-Port, X-Access-Token,
+	 * E2b-Traffic-Access-Token, Idempotency-Key, Authorization */
+	const char *e2b_id, *e2b_port, *access_token, *traffic_token, *idempotency_key,
+	    *authorization;
 	const char *accept, *last_event_id;
 	const char *cookie, *page_token, *origin; /* sent by the console */
 	const struct hr_signin *signed_in;        /* NULL: the request has the key itself */
@@ -52,6 +62,7 @@ struct hr_fleet_answer {
 	int retry_after_s;  /* 0: no header */
 	const char *type;   /* content type of the body */
 	struct hr_buf body; /* JSON, except for /metrics */
+	struct hr_buf head; /* more lines of the head, each with its end */
 	/* stream that continues the body; NULL: the body is complete */
 	struct hr_fleet_stream *stream;
 	struct hr_buf at;                  /* target of a route: "127.0.0.1:31000/path?query" */
@@ -59,6 +70,8 @@ struct hr_fleet_answer {
 	char cookie[HR_SIGNIN_COOKIE_MAX]; /* value of Set-Cookie; "": none */
 	char prefix[HR_FLEET_ID + 1]; /* part of a route's path that names the sandbox, "/ID" */
 	char server_key[129]; /* the sandbox's key, which replaces the session key on a route */
+	char e2b[HR_FLEET_ID]; /* id of the sandbox on a route of the E2B API */
+	bool cors;             /* pages of other origins may read the answer */
 };
 
 /* Handles the request; hr_fleet_answer_done() must follow, whatever the status. */
@@ -88,6 +101,15 @@ void hr_fleet_handle_operator(const struct hr_fleet_api *api, const struct hr_fl
 /* Answers a request through the console's server (console.c). */
 void hr_fleet_handle_console(
     const struct hr_fleet_api *api, const struct hr_fleet_request *q, struct hr_fleet_answer *a);
+/* Answers a call of the E2B API (e2b/control.c). */
+void hr_fleet_handle_e2b(
+    const struct hr_fleet_api *api, const struct hr_fleet_request *q, struct hr_fleet_answer *a);
+/* Answers where a request of the E2B API goes (e2b/edge.c). Returns false if it is none. */
+bool hr_e2b_route(
+    const struct hr_fleet_api *api, const struct hr_fleet_request *q, struct hr_fleet_answer *a);
+/* Finds the key of a request. Returns 0 with *ret set, or -1 after it has answered. */
+int hr_fleet_who(const struct hr_fleet_api *api, const struct hr_fleet_request *q, int scope,
+    struct hr_fleet_key *ret, struct hr_fleet_answer *a);
 void hr_fleet_handle_call(
     const struct hr_fleet_api *api, const struct hr_fleet_request *q, struct hr_fleet_answer *a);
 /* Returns true if the console issued `text` for a sign-in to the page of this sandbox. Tickets are

@@ -114,6 +114,8 @@ hr_fleet_call_start(struct hr_fleet_call *c)
 	char shape[HR_FLEET_SHAPE];
 	char id[HR_FLEET_ID];
 
+	if (wrong == NULL && hr_json_at(c->body, "e2b") != NULL)
+		wrong = "e2b: only the E2B API makes such sandboxes";
 	if (wrong != NULL) {
 		(void)hr_fleet_say(c->a, 400, wrong);
 		return;
@@ -133,7 +135,7 @@ hr_fleet_call_start(struct hr_fleet_call *c)
 		return;
 	}
 	r = hr_fleet_start(c->api->fleet, &c->key, hr_json_text_at(c->body, "session_id"),
-	    hr_buf_str(&text), hr_fleet_request_factor(c->body), shape, &row, &err);
+	    hr_buf_str(&text), hr_fleet_request_factor(c->body), shape, NULL, &row, &err);
 	if (r == HR_FLEET_OK && hr_fleet_query_says(c, "wait", "ready")) {
 		(void)snprintf(id, sizeof(id), "%s", row.id);
 		hr_fleet_row_done(&row);

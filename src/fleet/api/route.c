@@ -204,6 +204,8 @@ hr_fleet_handle_route(
 	bool is_in = false, at_path;
 	int port;
 
+	if (hr_e2b_route(api, q, a))
+		return;
 	if (!find_target(api, q, &t)) {
 		(void)hr_fleet_say(a, 404, "Not Found");
 		return;

@@ -31,7 +31,8 @@
 #include "host/records/record.h"
 #include "proto/json.h"
 
-#define V1_DOOR "HANDRAIL_OPENHANDS_V1" /* a setting of handraild(8) */
+#define PORT_PATHS "HANDRAIL_PORT_PATHS" /* both are settings of handraild(8) */
+#define V1_DOOR "HANDRAIL_OPENHANDS_V1"
 
 struct local {
 	const struct hr_fleet_options *o;
@@ -70,21 +71,23 @@ set_member(struct hr_config *c, const char *key, struct json_object *value, stru
 					   : hr_err_nomem(err);
 }
 
-/* Adds the variable that prepares the server for a V1 client. */
+/* Adds the variable that prepares the server for a client of OpenHands V1 or E2B. */
 static int
-add_v1(struct json_object *q, struct hr_err *err)
+add_door(const struct local *l, struct json_object *q, struct hr_err *err)
 {
+	/* a server at a Unix socket has the paths anyhow */
+	bool e2b = hr_json_at(q, "e2b") != NULL && l->sockets == NULL;
 	struct json_object *env = hr_json_at(q, "environment");
 	int v1 = hr_fleet_request_is_v1(q);
 
-	if (v1 <= 0)
+	if (v1 < 0 || (v1 == 0 && !e2b))
 		return v1 < 0 ? hr_err_nomem(err) : 0;
 	if (hr_json_type(env) != HR_PY_DICT) {
 		env = json_object_new_object();
 		if (hr_json_set(q, "environment", env, err) != 0)
 			return -1;
 	}
-	return hr_json_set(env, V1_DOOR, json_object_new_string("true"), err);
+	return hr_json_set(env, e2b ? PORT_PATHS : V1_DOOR, json_object_new_string("true"), err);
 }
 
 static struct hr_config *
@@ -92,6 +95,7 @@ config_of(const struct local *l, const struct hr_fleet_row *row, struct json_obj
     struct hr_err *err)
 {
 	struct hr_config *c = hr_config_copy(l->o->config, err);
+	struct json_object *e2b = hr_json_at(q, "e2b");
 	HR_FREE char *workspace = hr_local_workspace(l->work, row->id);
 	int bad = c == NULL;
 
@@ -101,7 +105,9 @@ config_of(const struct local *l, const struct hr_fleet_row *row, struct json_obj
 		bad |= hr_fleet_request_set(q, l->o, row->factor, c, err);
 	if (!bad &&
 	    l->work == NULL) /* otherwise it would become a line of the user's own ~/.bashrc */
-		bad |= add_v1(q, err);
+		bad |= add_door(l, q, err);
+	if (!bad && hr_json_text_at(e2b, "root") != NULL)
+		bad |= hr_config_set(c, "box.root", hr_json_text_at(e2b, "root"), err);
 	if (!bad)
 		bad |= set_member(
 		    c, "sandbox.runtime_startup_env_vars", hr_json_at(q, "environment"), err);
@@ -207,7 +213,9 @@ local_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	HR_PUT struct json_object *q = NULL;
 	HR_CLEAN(hr_config_clean) struct hr_config *c = NULL;
 	HR_CLEAN(hr_strv_done) struct hr_strv plugins = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv environ = {0};
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
+	const char *user;
 	bool recorded;
 
 	if (end_recorded(l, row->id, &recorded, err) != 0)
@@ -217,9 +225,15 @@ local_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	c = config_of(l, row, q, err);
 	if (c == NULL)
 		return -1;
+	user = hr_json_text_at(hr_json_at(q, "e2b"), "user");
+	if (user != NULL) { /* the server makes the account */
+		hr_strv_add_all(&environ, o.environ);
+		hr_strv_set_envf(&environ, "RUNTIME_USERNAME=%s", user);
+		o.environ = hr_strv_list(&environ);
+	}
 	hr_fleet_request_plugins(q, &plugins);
 	o.plugins = hr_strv_list(&plugins);
-	if (plugins.failed)
+	if (plugins.failed || environ.failed)
 		return hr_err_nomem(err);
 	s = hr_sandbox_open(c, &o, err);
 	return s != NULL && hr_sandbox_connect(s, err) == 0 ? place(l, s, row, err) : -1;

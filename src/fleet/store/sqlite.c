@@ -19,9 +19,15 @@
 
 #define EVENTS_KEPT 20000
 
-#define STORE_VERSION 3
+#define STORE_VERSION 4
 #define TEXT(x) #x
 #define NUMBER(x) TEXT(x)
+
+/* the columns of version 4 */
+#define ENDS "ends INTEGER NOT NULL DEFAULT 0"
+#define LIFE "life INTEGER NOT NULL DEFAULT 0"
+#define END_PAUSES "end_pauses INTEGER NOT NULL DEFAULT 0"
+#define ENDING "CREATE INDEX ending ON sandboxes (ends) WHERE state = 1 AND ends > 0;"
 
 /* state: enum hr_fleet_state. Rows with a state below 5 have their session, except for the pool's,
  * which have neither key nor session and may be many. */
@@ -35,7 +41,7 @@ static const char schema[] =
     " session_key TEXT NOT NULL, vscode INTEGER NOT NULL DEFAULT 0,"
     " app1 INTEGER NOT NULL DEFAULT 0, app2 INTEGER NOT NULL DEFAULT 0,"
     " created INTEGER NOT NULL, active INTEGER NOT NULL, resumed INTEGER NOT NULL DEFAULT 0,"
-    " shape TEXT NOT NULL DEFAULT '') WITHOUT ROWID;"
+    " shape TEXT NOT NULL DEFAULT '', " ENDS ", " LIFE ", " END_PAUSES ") WITHOUT ROWID;" ENDING
     "CREATE UNIQUE INDEX one_life ON sandboxes (key, session) WHERE state < 5 AND key > 0;"
     "CREATE INDEX of_session ON sandboxes (key, session, created);"
     "CREATE INDEX idle ON sandboxes (state, active);"
@@ -152,13 +158,18 @@ first_number(void *arg, sqlite3_stmt *st)
 	*(int64_t *)arg = sqlite3_column_int64(st, 0);
 }
 
-/* Creates all tables in one transaction. */
+static const char from_3[] = "ALTER TABLE sandboxes ADD COLUMN " ENDS
+			     ";ALTER TABLE sandboxes ADD COLUMN " LIFE
+			     ";ALTER TABLE sandboxes ADD COLUMN " END_PAUSES ";" ENDING
+			     "PRAGMA user_version = " NUMBER(STORE_VERSION);
+
+/* Creates all tables, or those of an earlier version anew, in one transaction. */
 static int
-make_tables(struct hr_sqlite *s, struct hr_err *err)
+make_tables(struct hr_sqlite *s, const char *sql, struct hr_err *err)
 {
 	if (sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
 		return failed(s, err);
-	if (sqlite3_exec(s->db, schema, NULL, NULL, NULL) == SQLITE_OK &&
+	if (sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK &&
 	    sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK)
 		return 0;
 	(void)failed(s, err);
@@ -166,7 +177,7 @@ make_tables(struct hr_sqlite *s, struct hr_err *err)
 	return -1;
 }
 
-/* Returns 1 for a store of a known version, 0 for an empty one. */
+/* Returns 1 for a store of this version, 2 for one of version 3, 0 for an empty one. */
 static int
 read_version(struct hr_sqlite *s, const char *dir, bool make, struct hr_err *err)
 {
@@ -182,6 +193,8 @@ read_version(struct hr_sqlite *s, const char *dir, bool make, struct hr_err *err
 			   ? 0
 			   : hr_err_set(err, HR_E_NOTFOUND,
 				 "there is no fleet in %s; \"handrail fleet init\" makes one", dir);
+	if (version == 3)
+		return 2;
 	if (version != STORE_VERSION)
 		return hr_err_set(err, HR_E_UNSUPPORTED,
 		    "the fleet's store has version %lld, and this program knows version %d; "
@@ -195,7 +208,9 @@ check_version(struct hr_sqlite *s, const char *dir, bool make, struct hr_err *er
 {
 	int r = read_version(s, dir, make, err);
 
-	return r == 0 ? make_tables(s, err) : r > 0 ? 0 : -1;
+	if (r == 0 || r == 2)
+		return make_tables(s, r == 0 ? schema : from_3, err);
+	return r > 0 ? 0 : -1;
 }
 
 static void
@@ -512,6 +527,8 @@ static const struct hr_store_ops ops = {
     .active = hr_sqlite_active,
     .least_active = hr_sqlite_least_active,
     .forget = hr_sqlite_forget,
+    .lease = hr_sqlite_lease,
+    .first_end = hr_sqlite_first_end,
     .pooled = hr_sqlite_pooled,
     .event = hr_sqlite_event,
     .events = sqlite_events,

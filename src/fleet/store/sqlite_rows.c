@@ -8,9 +8,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
+
 /* uses the numbers of enum hr_fleet_state */
 #define HAS_SESSION "state < 5"
 #define HOLDS_ROOM "state NOT IN (6, 7)"
+#define RESPITE_MS "30000"
 
 _Static_assert(HR_FLEET_RESUMING == 4 && HR_FLEET_STOPPING == 5 && HR_FLEET_STOPPED == 6 &&
 		   HR_FLEET_DIED == 7 && HR_FLEET_WARM == 9,
@@ -18,7 +21,7 @@ _Static_assert(HR_FLEET_RESUMING == 4 && HR_FLEET_STOPPING == 5 && HR_FLEET_STOP
 
 #define COLUMNS                                                                                    \
 	"id, key, session, state, reason, request, factor, at, server_key, session_key, vscode, "  \
-	"app1, app2, created, active, resumed, shape"
+	"app1, app2, created, active, resumed, shape, ends, life, end_pauses"
 #define FROM "SELECT " COLUMNS " FROM sandboxes "
 
 static struct hr_sqlite *
@@ -59,6 +62,9 @@ read_row(void *arg, sqlite3_stmt *st)
 	r->active = sqlite3_column_int64(st, 14);
 	r->resumed = sqlite3_column_int64(st, 15);
 	hr_sqlite_copy(r->shape, sizeof(r->shape), st, 16);
+	r->ends_ms = sqlite3_column_int64(st, 17);
+	r->life_ms = sqlite3_column_int64(st, 18);
+	r->end_pauses = sqlite3_column_int(st, 19) != 0;
 	f->nomem |= r->request == NULL;
 	if (f->fn != NULL && !f->nomem)
 		f->fn(f->arg, r);
@@ -190,9 +196,10 @@ take_warm(struct hr_sqlite *s, struct hr_fleet_row *row, const struct hr_fleet_r
 	hr_fleet_row_place(row, warm);
 	return hr_sqlite_run(s, err,
 	    "UPDATE sandboxes SET key = ?2, session = ?3, state = ?4, request = ?5,"
-	    " session_key = ?6, created = ?7, active = ?8 WHERE id = ?1 AND state = 9",
-	    "sisissii", row->id, row->key, row->session, (int64_t)row->state, row->request,
-	    row->session_key, row->created, row->active);
+	    " session_key = ?6, created = ?7, active = ?8, life = ?9, end_pauses = ?10"
+	    " WHERE id = ?1 AND state = 9",
+	    "sisissiiii", row->id, row->key, row->session, (int64_t)row->state, row->request,
+	    row->session_key, row->created, row->active, row->life_ms, (int64_t)row->end_pauses);
 }
 
 static int
@@ -200,9 +207,11 @@ add_new(struct hr_sqlite *s, const struct hr_fleet_row *row, struct hr_err *err)
 {
 	return hr_sqlite_run(s, err,
 	    "INSERT INTO sandboxes (id, key, session, state, request, factor, session_key,"
-	    " created, active, shape) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-	    "sisisisiis", row->id, row->key, row->session, (int64_t)row->state, row->request,
-	    row->factor, row->session_key, row->created, row->active, row->shape);
+	    " created, active, shape, life, end_pauses)"
+	    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	    "sisisisiisii", row->id, row->key, row->session, (int64_t)row->state, row->request,
+	    row->factor, row->session_key, row->created, row->active, row->shape, row->life_ms,
+	    (int64_t)row->end_pauses);
 }
 
 /* Reserves a row. Runs in the transaction. */
@@ -267,15 +276,18 @@ static int
 move(struct hr_sqlite *s, const struct hr_fleet_row *row, enum hr_fleet_state from,
     enum hr_fleet_state to, const char *reason, unsigned how, bool *ret_moved, struct hr_err *err)
 {
-	/* idle time restarts after a pause */
+	/* idle time restarts after a pause, and a sandbox's life when it runs; one whose pause has
+	 * failed gets a respite */
 	if (hr_sqlite_run(s, err,
 		"UPDATE sandboxes SET state = ?2, reason = ?3, active = ?5, resumed = resumed + "
-		"(?2 = 4) WHERE id = ?1 AND state = ?4 AND key = ?6 AND session_key = ?7"
+		"(?2 = 4), ends = CASE WHEN life = 0 THEN 0 WHEN ?2 = 3 THEN min(ends, ?11)"
+		" WHEN ?2 <> 1 THEN ends WHEN ?4 = 2 THEN max(ends, ?11 + " RESPITE_MS
+		") ELSE ?11 + life END WHERE id = ?1 AND state = ?4 AND key = ?6 AND session_key = ?7"
 		" AND resumed = ?10"
 		" AND (?8 = 0 OR active <= ?9)",
-		"sisiiisiii", row->id, (int64_t)to, reason, (int64_t)from, (int64_t)time(NULL),
+		"sisiiisiiii", row->id, (int64_t)to, reason, (int64_t)from, (int64_t)time(NULL),
 		row->key, row->session_key, (int64_t)(how & HR_MOVE_UNUSED), row->active,
-		row->resumed) != 0)
+		row->resumed, hr_wall_ms()) != 0)
 		return -1;
 	*ret_moved = sqlite3_changes(s->db) > 0;
 	if (!*ret_moved)
@@ -325,6 +337,20 @@ hr_sqlite_active(struct hr_store *base, const char *id, int64_t when, struct hr_
 }
 
 int
+hr_sqlite_lease(
+    struct hr_store *base, const struct hr_fleet_row *row, bool *ret_set, struct hr_err *err)
+{
+	if (hr_sqlite_run(of(base), err,
+		"UPDATE sandboxes SET ends = ?3, life = ?4, end_pauses = ?5"
+		" WHERE id = ?1 AND state = ?2",
+		"siiii", row->id, (int64_t)row->state, row->ends_ms, row->life_ms,
+		(int64_t)row->end_pauses) != 0)
+		return -1;
+	*ret_set = sqlite3_changes(of(base)->db) > 0;
+	return 0;
+}
+
+int
 hr_sqlite_forget(struct hr_store *base, int64_t before, struct hr_err *err)
 {
 	return hr_sqlite_run(of(base), err,
@@ -353,12 +379,29 @@ hr_sqlite_least_active(struct hr_store *base, enum hr_fleet_state state, char re
 {
 	struct least l = {.active = 0};
 	int n = hr_sqlite_rows(of(base), err, read_least, &l,
-	    "SELECT id, active FROM sandboxes WHERE state = ? ORDER BY active LIMIT 1", "i",
-	    (int64_t)state);
+	    "SELECT id, active FROM sandboxes WHERE state = ?1 AND (?1 <> 1 OR ends = 0)"
+	    " ORDER BY active LIMIT 1",
+	    "i", (int64_t)state);
 
 	if (n > 0) {
 		(void)snprintf(ret_id, HR_FLEET_ID, "%s", l.id);
 		*ret_active = l.active;
+	}
+	return n;
+}
+
+int
+hr_sqlite_first_end(struct hr_store *base, char ret_id[HR_FLEET_ID], int64_t *ret_ends_ms,
+    struct hr_err *err)
+{
+	struct least l = {.active = 0};
+	int n = hr_sqlite_rows(of(base), err, read_least, &l,
+	    "SELECT id, ends FROM sandboxes WHERE state = 1 AND ends > 0 ORDER BY ends LIMIT 1",
+	    "");
+
+	if (n > 0) {
+		(void)snprintf(ret_id, HR_FLEET_ID, "%s", l.id);
+		*ret_ends_ms = l.active;
 	}
 	return n;
 }

@@ -84,6 +84,10 @@ struct hr_fleet_row {
 	int vscode_port, app_ports[2];
 	int64_t created, active; /* seconds since 1970; active: also set by each move */
 	int64_t resumed;         /* number of moves to HR_FLEET_RESUMING */
+	/* Wall time in ms at which a running sandbox ends (0: never), and the ms from each start
+	 * or resume to that time (0: no end). Only hr_fleet_lease() sets them. */
+	int64_t ends_ms, life_ms;
+	bool end_pauses; /* at its end the sandbox is paused, not stopped */
 };
 void hr_fleet_row_done(struct hr_fleet_row *r);
 /* Copies the address, server_key and ports of `at`. */
@@ -179,7 +183,8 @@ struct hr_store_ops {
 	/* Records a use at `when`, unless a later one is known. If known() is supported, it may be
 	 * called from any thread, without waiting, and the use is stored later. */
 	int (*active)(struct hr_store *s, const char *id, int64_t when, struct hr_err *err);
-	/* Returns 1 with the least recently active sandbox in that state, or 0 if there is none. */
+	/* Returns 1 with the least recently active sandbox in that state, or 0 if there is none. A
+	 * running one with an end is left out: it is not idle before that. */
 	int (*least_active)(struct hr_store *s, enum hr_fleet_state state, char ret_id[HR_FLEET_ID],
 	    int64_t *ret_active, struct hr_err *err);
 
@@ -211,6 +216,14 @@ struct hr_store_ops {
 	int (*note_get)(struct hr_store *s, const char *name, char **ret_value, struct hr_err *err);
 	int (*note_set)(
 	    struct hr_store *s, const char *name, const char *value, struct hr_err *err);
+
+	/* Sets ends_ms, life_ms and end_pauses of *row, if the sandbox is still in row->state.
+	 * *ret_set: whether it was. NULL: no sandbox of this store has an end. */
+	int (*lease)(
+	    struct hr_store *s, const struct hr_fleet_row *row, bool *ret_set, struct hr_err *err);
+	/* Returns 1 with the running sandbox that ends first, or 0 if none has an end. */
+	int (*first_end)(struct hr_store *s, char ret_id[HR_FLEET_ID], int64_t *ret_ends_ms,
+	    struct hr_err *err);
 
 	/* ---- only for stores that several processes may serve; otherwise NULL ---- */
 
