@@ -27,6 +27,10 @@
 #include "base/err.h"
 #include "proto/json.h"
 
+/* the headers of the E2B API, which a request of another API has not */
+#define ABSENT_E2B                                                                                 \
+	.e2b_id = "", .e2b_port = "", .access_token = "", .traffic_token = "",                     \
+	.idempotency_key = "", .authorization = ""
 #define MADE_MAX 64
 #define SHAPE "a shape"
 
@@ -1604,6 +1608,7 @@ START_TEST(routes_lead_to_ports_of_the_sandbox_alone)
 	struct hr_fleet_api api = {.fleet = &fleet, .domain = "dom.example", .registry_prefix = ""};
 	char id[HR_FLEET_ID], uri[128], host[128], by[128], at[128];
 	struct hr_fleet_request q = {.method = "GET",
+	    ABSENT_E2B,
 	    .uri = uri,
 	    .host = host,
 	    .sandbox_id = by,
@@ -1659,6 +1664,7 @@ START_TEST(routes_lead_to_a_socket)
 	struct hr_fleet_answer a;
 	char id[HR_FLEET_ID], host[128], want[128] = "";
 	struct hr_fleet_request q = {.method = "GET",
+	    ABSENT_E2B,
 	    .uri = socket_routes[_i].uri,
 	    .host = host,
 	    .sandbox_id = "",
@@ -1690,6 +1696,7 @@ START_TEST(without_an_address_there_is_no_port)
 	struct hr_fleet_answer a;
 	char id[HR_FLEET_ID], host[128];
 	struct hr_fleet_request q = {.method = "GET",
+	    ABSENT_E2B,
 	    .uri = "/",
 	    .host = host,
 	    .sandbox_id = "",
@@ -1727,6 +1734,7 @@ get(const char *uri, const char *accept, struct hr_fleet_answer *ret)
 {
 	const struct hr_fleet_api api = {.fleet = &fleet, .registry_prefix = ""};
 	struct hr_fleet_request q = {.method = "GET",
+	    ABSENT_E2B,
 	    .uri = uri,
 	    .host = "h",
 	    .scheme = "http",
@@ -1742,6 +1750,7 @@ post(const char *uri, const char *body, struct hr_fleet_answer *ret)
 {
 	const struct hr_fleet_api api = {.fleet = &fleet, .registry_prefix = ""};
 	struct hr_fleet_request q = {.method = "POST",
+	    ABSENT_E2B,
 	    .uri = uri,
 	    .host = "h",
 	    .scheme = "http",
@@ -2427,6 +2436,7 @@ ask_route(const char *id, const char *session_key, struct hr_fleet_answer *ret)
 {
 	struct hr_fleet_api api = {.fleet = &fleet, .registry_prefix = ""};
 	struct hr_fleet_request q = {.method = "GET",
+	    ABSENT_E2B,
 	    .host = "h",
 	    .scheme = "http",
 	    .api_key = "",

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "fleet/e2b/e2b.h"
+#include "fleet/network.h"
 #include "fleet/request.h"
 
 #include <ctype.h>
@@ -14,7 +15,6 @@
 #include <openssl/sha.h>
 
 #include "base/random.h"
-#include "host/config/rules.h"
 #include "proto/json.h"
 
 #define V1_TIMEOUT_S 15
@@ -237,26 +237,6 @@ hr_e2b_read_network(
 	return copy_rules(from, closed, ret) == 0 ? 0 : hr_e2b_say(c->a, 503, "out of memory");
 }
 
-/* Checks rules as for a start. */
-static int
-check_network(const struct hr_fleet_call *c, struct json_object *network)
-{
-	HR_CLEAN(hr_rules_clean) struct egress_policy *p = NULL;
-	struct hr_err err = {0};
-
-	if (network == NULL)
-		return 0;
-	p = hr_rules_read(network, c->api->fleet->set.environ, &err);
-	if (p == NULL)
-		return hr_e2b_say(c->a, 400, "network: %s", err.msg);
-	if (egress_policy_private(p) != NULL)
-		return hr_e2b_say(c->a, 400,
-		    "network: private addresses, dnsServers and secrets belong to the settings of "
-		    "this service: leave %.400s out",
-		    egress_policy_private(p));
-	return 0;
-}
-
 /* ---- the whole ---- */
 
 static int
@@ -423,7 +403,9 @@ create(struct hr_fleet_call *c, int64_t otherwise)
 	struct json_object *network = NULL;
 	HR_PUT struct json_object *request = NULL;
 	char session[HR_FLEET_SESSION];
+	struct hr_err err = {0};
 	struct hr_e2b_template t;
+	enum hr_fleet_result r;
 	int64_t timeout;
 
 	if (check_types(c) != 0 || (timeout = hr_e2b_read_timeout(c, otherwise, 1)) < 0 ||
@@ -439,15 +421,14 @@ create(struct hr_fleet_call *c, int64_t otherwise)
 	}
 	if (hr_e2b_read_network(c, hr_json_at(c->body, "network"), &network) != 0)
 		return;
-	if (check_network(c, network) != 0) {
-		json_object_put(network);
-		return;
-	}
 	request = make_request(c, &t, session, network);
-	if (request != NULL)
-		start(c, request, session, timeout);
-	else
+	if (request == NULL)
 		(void)hr_e2b_say(c->a, 503, "out of memory");
+	else if ((r = hr_fleet_network_check(c->api->fleet, c->key.id, request, &err)) !=
+		 HR_FLEET_OK)
+		hr_fleet_refuse(c->a, r, NULL, &err);
+	else
+		start(c, request, session, timeout);
 }
 
 void

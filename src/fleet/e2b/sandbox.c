@@ -12,6 +12,7 @@
 #include <json-c/json.h>
 
 #include "base/clock.h"
+#include "fleet/network.h"
 #include "host/client/rest.h"
 #include "proto/json.h"
 
@@ -236,7 +237,9 @@ void
 hr_e2b_network(struct hr_fleet_call *c)
 {
 	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
-	struct json_object *network = NULL;
+	HR_PUT struct json_object *network = NULL;
+	struct hr_err err = {0};
+	enum hr_fleet_result r;
 
 	if (find(c, &row) != 0)
 		return;
@@ -246,10 +249,18 @@ hr_e2b_network(struct hr_fleet_call *c)
 	}
 	if (hr_e2b_read_network(c, c->body, &network) != 0)
 		return;
-	json_object_put(network);
-	(void)hr_e2b_say(c->a, 400,
-	    "this service cannot change the rules of a running sandbox's network: give them at "
-	    "the create");
+	/* what is absent is cleared: without any rule all of the Internet is open again */
+	if (network == NULL)
+		network = hr_json_object(
+		    &err, "allowInternetAccess", json_object_new_boolean(true), NULL);
+	hr_fleet_row_done(&row);
+	r = network == NULL ? HR_FLEET_BROKEN
+			    : hr_fleet_network_set(
+				  c->api->fleet, c->key.id, c->rest, network, &row, &err);
+	if (r == HR_FLEET_OK)
+		c->a->status = 204;
+	else
+		refuse(c, r, &row, &err);
 }
 
 /* ---- metrics ---- */
