@@ -48,7 +48,7 @@ static int
 fill(struct hr_buf *out, const struct hr_fleet_edge *e, const char *name,
     const struct hr_place *more, size_t nmore, struct hr_err *err)
 {
-	struct hr_place places[12] = {{"run_dir", e->run_dir, false}, {"listen", e->listen, false},
+	struct hr_place places[13] = {{"run_dir", e->run_dir, false}, {"listen", e->listen, false},
 	    {"fastcgi_timeout", NULL, false}, {"socket_dir", e->socket_dir, false},
 	    /* sandboxes under their own host names have cookies; requests by a path come from
 	     * programs */
@@ -151,8 +151,10 @@ compose_all(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err *er
 	HR_BUF(http, TEXT_MAX);
 	HR_BUF(server, TEXT_MAX);
 	HR_BUF(wildcard, TEXT_MAX);
-	struct hr_place places[5] = {{"http", NULL, true}, {"server", NULL, true},
-	    {"wildcard", NULL, true}, {"user", "", true}, {"files", NULL, false}};
+	struct hr_place places[6] = {{"http", NULL, true}, {"server", NULL, true},
+	    {"wildcard", NULL, true}, {"user", "", true}, {"files", NULL, false},
+	    {"names", "", true}};
+	HR_FREE char *names = NULL;
 	char user[80] = "", files[24];
 	struct rlimit most = {.rlim_max = FILES_MOST};
 
@@ -169,10 +171,17 @@ compose_all(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err *er
 	    compose_server(&server, e, err) != 0 || compose_wildcard(&wildcard, e, err) != 0 ||
 	    compose_console_server(&wildcard, e, err) != 0)
 		return -1;
+	/* these are no sandboxes: clients of the E2B API call it by the first two */
+	if (e->domain != NULL) {
+		if (hr_text_setf(
+			&names, err, "api.%s sandbox.%s %s", e->domain, e->domain, e->domain) != 0)
+			return -1;
+		places[5].value = names;
+	}
 	places[0].value = hr_buf_str(&http);
 	places[1].value = hr_buf_str(&server);
 	places[2].value = hr_buf_str(&wildcard);
-	return fill(out, e, "handrail-fleet.conf.in", places, 5, err);
+	return fill(out, e, "handrail-fleet.conf.in", places, 6, err);
 }
 
 int

@@ -230,7 +230,7 @@ hr_e2b_pause(struct hr_fleet_call *c)
 	if (row.state == HR_FLEET_PAUSED)
 		c->a->status = 204;
 	else
-		(void)hr_e2b_say(c->a, 500, "the sandbox could not be paused");
+		(void)hr_e2b_say(c->a, 500, "the sandbox could not be paused: %s", row.reason);
 }
 
 void

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""The way of E2B's clients to a sandbox by handrail-fleetd: headers, host names and signatures, tokens, closed paths,
+programs at their ports, and what is answered in the sandbox's name."""
+
+import base64
+import contextlib
+import hashlib
+import os
+import sys
+import time
+import urllib.parse
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib.e2bfleet import DOMAIN, E2b  # noqa: E402
+from lib.hostbox import run  # noqa: E402
+from lib.tap import equal  # noqa: E402
+
+NOWHERE = {"sandboxID": "0" * 32}
+UNAUTHORIZED = {"code": 401, "message": "unauthorized access, please provide a valid access token or method signing "
+                                        "if supported"}
+# a program at a port, which answers with the request that it got
+ECHO = """
+import http.server
+class Echo(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write((self.requestline + "\\n" + str(self.headers)).encode())
+    def log_message(self, *unused): pass
+s = http.server.ThreadingHTTPServer(("127.0.0.1", 3000), Echo)
+print("up", flush=True)
+s.serve_forever()
+"""
+
+
+def not_found(o):
+    return 502, {"sandboxId": o["sandboxID"], "message": "The sandbox was not found", "code": 502}
+
+
+def sign(token, path, operation="read", user="", expiry=None):
+    text = "%s:%s:%s:%s" % (path, operation, user, token) + ("" if expiry is None else ":%d" % expiry)
+    query = {"path": path, "signature": "v1_" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+             .rstrip("=")}
+    if user:
+        query["username"] = user
+    if expiry is not None:
+        query["signature_expiration"] = str(expiry)
+    return "/files?" + urllib.parse.urlencode(query)
+
+
+def of_v0(o):
+    """The same sandbox for V0's requests."""
+    return {"runtime_id": o["sandboxID"], "session_api_key": o["envdAccessToken"]}
+
+
+def write(f, o, name, text):
+    f.run(of_v0(o), "printf %%s '%s' >%s" % (text, name))
+
+
+def refusals(f):
+    o = f.create()
+    equal(f.edge("GET", "/health", o)[0], 204)
+    equal(f.edge("POST", "/process.Process/List", o), (401, UNAUTHORIZED))
+    equal(f.edge("POST", "/process.Process/List", o, X_Access_Token="x" * 64), (401, UNAUTHORIZED))
+    equal(f.edge("GET", "/health", NOWHERE), not_found(NOWHERE))
+    equal(f.edge("GET", "/health", {"sandboxID": "ioldone"}), not_found({"sandboxID": "ioldone"}))
+    for name, port in (("A_b", "49983"), ("", "49983"), (o["sandboxID"], "x"), (o["sandboxID"], "0"),
+                       (o["sandboxID"], "65536"), (o["sandboxID"], "")):
+        status, text = f.edge("GET", "/health", E2b_Sandbox_Id=name, E2b_Sandbox_Port=port)
+        equal((status, "must be" in text), (400, True), text)
+    for path in ("/process.Process/Start", "/filesystem.Filesystem/Stat", "/files?path=x"):
+        status, text = f.edge("POST", path, body="{}")
+        equal((status, "E2b-Sandbox-" in text), (400, True), text)
+    for path in ("/init", "/freeze", "/unfreeze", "/collapse", "/fsfreeze", "/fsthaw", "/upgrade", "//init", "/%69nit",
+                 "/./init", "/init/", "/INIT"):
+        status, answer = f.edge("POST", path, o, X_Access_Token=o["envdAccessToken"])
+        equal((status, answer["code"], answer["path"]), (404, 404, path))
+    for path in ("/../execute_action", "/%2e%2e/execute_action", "/health/..", "/x/%2E./../../server_info"):
+        for port in (49983, 49999, 3000):
+            equal(f.edge("GET", path, o, port)[0], 400, path)
+    equal(f.edge("OPTIONS", "/process.Process/Start", o)[0], 204)
+    equal([f.head["Access-Control-" + n] for n in ("Allow-Origin", "Allow-Methods", "Allow-Headers", "Max-Age")],
+          ["*", "*", "*", "7200"])
+    equal((f.edge("GET", "/health", o)[0], f.head.get_all("Access-Control-Allow-Origin")), (204, ["*"]))
+    equal(f.api("DELETE", "/sandboxes/" + o["sandboxID"])[0], 204)
+    equal(f.edge("GET", "/health", o), not_found(o))
+
+
+def signatures(f):
+    o, p = f.create(), f.create()
+    for s, text in ((o, "of o"), (p, "of p")):
+        write(f, s, "/tmp/f", text)
+    future = int(time.time()) + 1000
+    for s, text in ((o, "of o"), (p, "of p")):
+        for expiry in (None, future):
+            url = sign(s["envdAccessToken"], "/tmp/f", expiry=expiry)
+            equal(f.edge("GET", url, s), (200, text))
+            equal(f.edge("GET", url), (200, text), "the signature alone names the sandbox")
+            equal(f.edge("GET", url, host="49983-%s.%s" % (s["sandboxID"], DOMAIN)), (200, text))
+    good = sign(o["envdAccessToken"], "/tmp/f")
+    for url, message in ((sign(o["envdAccessToken"], "/tmp/f", expiry=1), "signature is already expired"),
+                         (sign(p["envdAccessToken"], "/tmp/f"), "invalid signature"),
+                         (sign(o["envdAccessToken"], "/tmp/f", "write"), "invalid signature"),
+                         (good.replace("%2Ff&", "%2Fg&"), "invalid signature"),
+                         ("/files?path=/tmp/f", "missing signature query parameter")):
+        equal(f.edge("GET", url, o), (401, {"code": 401, "message": message}))
+    equal(f.edge("GET", good, o, X_Access_Token="bad"),
+          (401, {"code": 401, "message": "access token present in header but does not match"}))
+    equal(f.edge("GET", sign("nobody's", "/tmp/f"))[0], 401)
+    status, answer = f.edge("POST", sign(o["envdAccessToken"], "/tmp/w", "write"), body=b"written",
+                            Content_Type="application/octet-stream")
+    equal((status, answer[0]["path"]), (200, "/tmp/w"))
+    equal(f.run(of_v0(o), "cat /tmp/w"), "written")
+
+
+def programs(f):
+    o = f.create()
+    closed = (502, {"sandboxId": o["sandboxID"], "message": "The sandbox is running but port is not open",
+                    "port": 3000, "code": 502})
+    host = "3000-%s.%s" % (o["sandboxID"], DOMAIN)
+    equal(f.edge("GET", "/", o, 3000), closed)
+    equal(f.edge("GET", "/", host=host), closed)
+    write(f, o, "/tmp/echo.py", ECHO.replace("'", '"'))
+    equal(f.run(of_v0(o), "python3 /tmp/echo.py >/tmp/echo.out & until grep -q up /tmp/echo.out; do sleep 0.05; done; "
+                          "echo up").splitlines()[-1], "up")
+    for way in ({"o": o, "port": 3000}, {"host": host}, {"host": host.replace(".", "-client.", 1)}):
+        status, text = f.edge("GET", "/a%20b?c", X_Access_Token="t", **way)
+        equal((status, text.splitlines()[0]), (200, "GET /a%20b?c HTTP/1.1"))
+        equal([n for n in ("X-Access-Token", "E2b-", "X-Session-API-Key") if n.lower() in text.lower()], [])
+    # only clients with the token of the traffic get to the ports of this one
+    p = f.create(network={"allowPublicTraffic": False})
+    equal(f.info(p)[1].get("trafficAccessToken"), None)
+    status, answer = f.edge("GET", "/", p, 3000)
+    equal((status, answer["code"]), (403, 403))
+    equal(f.edge("GET", "/", p, 3000, E2b_Traffic_Access_Token="wrong")[0], 403)
+    equal(f.edge("GET", "/", p, 3000, E2b_Traffic_Access_Token=p["trafficAccessToken"])[0], 502)
+    equal(f.edge("GET", "/", host="3000-%s.%s" % (p["sandboxID"], DOMAIN))[0], 403)
+    equal(f.edge("GET", "/health", p)[0], 204, "the API's own port has its own token")
+    equal(f.edge("POST", "/execute", p, 49999, body="{}")[0], 403)
+    equal(f.edge("POST", "/execute", o, 49999, body="{}"), (401, UNAUTHORIZED))
+
+
+def named(f):
+    """By the domain: the API gives it to those who came by it, and to no others."""
+    host = "api.%s:%d" % (DOMAIN, f.port)
+    o = f.api("POST", "/v2/sandboxes", {"templateID": "base"}, Host="%s:%d" % (DOMAIN, f.port))[1]
+    equal(o["domain"], "%s:%d" % (DOMAIN, f.port))
+    equal(f.edge("GET", "/health", host="49983-%s.%s" % (o["sandboxID"], o["domain"]))[0], 204)
+    equal(f.api("GET", "/v2/sandboxes", Host=host)[0], 200)
+    equal(f.edge("GET", "/health", host="49983-%s.%s" % (NOWHERE["sandboxID"], DOMAIN)), not_found(NOWHERE))
+    # a sandbox of another API has the same edge
+    v0 = f.up("a")
+    equal(f.edge("GET", "/health", {"sandboxID": v0["runtime_id"]})[0], 204)
+    equal(f.edge("GET", "/files?path=/etc/hostname", {"sandboxID": v0["runtime_id"]},
+                 X_Access_Token=v0["session_api_key"])[0], 200)
+
+
+def each(case):
+    def one(uid):
+        with E2b(uid) as f:
+            case(f)
+    one.__name__ = case.__name__
+    return one
+
+
+CASES = [each(c) for c in (refusals, signatures, programs, named)]
+
+if __name__ == "__main__":
+    sys.exit(run(CASES, made=contextlib.nullcontext))
