@@ -7,6 +7,14 @@ libworker_la_SOURCES = \
 	%D%/request/auth.c %D%/request/auth.h \
 	%D%/request/body.c %D%/request/body.h \
 	%D%/door.c \
+	%D%/e2b/download.c \
+	%D%/e2b/e2b.h \
+	%D%/e2b/filesystem.c \
+	%D%/e2b/metrics.c \
+	%D%/e2b/mime.c %D%/e2b/mime.h \
+	%D%/e2b/place.c \
+	%D%/e2b/route.c \
+	%D%/e2b/upload.c \
 	%D%/events.c \
 	%D%/v0/execute.c \
 	%D%/v0/files.c \
@@ -56,7 +64,7 @@ libworker_la_SOURCES = \
 	%D%/worker.c %D%/worker.h
 libworker_la_CFLAGS = $(AM_CFLAGS) $(FCGI_CFLAGS) $(JSONC_CFLAGS) $(PCRE2_CFLAGS)
 libworker_la_LIBADD = \
-	libdoor.la libactions.la libsearch.la libsigninweb.la libfiles.la libprotojson.la libkeysum.la libproto.la libterm.la libshell.la libbase.la
+	libdoor.la libactions.la libe2b.la libsearch.la libsigninweb.la libfiles.la libprotojson.la libkeysum.la libproto.la libterm.la libshell.la libbase.la
 
 pkglibexec_PROGRAMS += handrail-worker handrail-bound
 handrail_bound_SOURCES = %D%/v1/bound.c %D%/v1/bound.h

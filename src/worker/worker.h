@@ -89,6 +89,7 @@ hr_handler_fn hr_handle_door;
 hr_handler_fn hr_handle_door_key;
 hr_handler_fn hr_handle_download;
 hr_handler_fn hr_handle_download_one;
+hr_handler_fn hr_handle_e2b; /* handles all paths below /handrail/e2b/ */
 hr_handler_fn hr_handle_events;
 hr_handler_fn hr_handle_execute;
 hr_handler_fn hr_handle_files;
@@ -130,6 +131,7 @@ hr_handler_fn hr_handle_v1; /* handles all requests for which hr_v1_is() is true
 hr_handler_fn hr_handle_view;
 hr_handler_fn hr_handle_viewer;
 
+bool hr_e2b_is(const struct hr_request *r); /* Returns true for /handrail/e2b/. */
 /* Returns true for /api/ and /health if the endpoint is enabled. */
 bool hr_v1_is(const struct hr_request *r);
 

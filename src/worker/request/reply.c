@@ -76,6 +76,7 @@ hr_reply_request(FCGX_Request *fcgi, struct hr_request *ret)
 	ret->viewer = ret->viewer_base[0] != '\0';
 	ret->action_limit = param(fcgi, "HANDRAIL_ACTION_LIMIT");
 	ret->remote = param(fcgi, "REMOTE_ADDR");
+	ret->params = fcgi->envp;
 	ret->body.read = body_read;
 	ret->body.ctx = fcgi->in;
 }

@@ -55,6 +55,8 @@ struct hr_request {
 	const char *viewer_base;  /* "/SECRET" of the viewer's address; "": not the viewer */
 	const char *action_limit; /* /-/refused: the limit of concurrent actions */
 	const char *remote;       /* the client's address; only for the viewer */
+	/* all FastCGI parameters, "NAME=value"; for /handrail/e2b/; NULL: none, as in tests */
+	char *const *params;
 	struct hr_body body;
 
 	/* ---- set by hr_handle() ---- */
