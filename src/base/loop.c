@@ -59,6 +59,12 @@ hr_loop_new_few(struct hr_err *err)
 	return loop_new("epoll", err); /* libevent falls back to poll */
 }
 
+struct event_base *
+hr_loop_base(struct hr_loop *loop)
+{
+	return loop->base;
+}
+
 void
 hr_loop_free(struct hr_loop *loop)
 {

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 
+struct event_base;
 struct hr_loop;
 struct hr_watch; /* a descriptor, signal or timer */
 
@@ -17,6 +18,8 @@ struct hr_loop *hr_loop_new(struct hr_err *err);
 /* Returns a loop for a few descriptors that come and go and timers that move with every event: an
  * iteration costs one system call, a watch or a timer none. */
 struct hr_loop *hr_loop_new_few(struct hr_err *err);
+/* Returns libevent's part, borrowed, for its server of HTTP. */
+struct event_base *hr_loop_base(struct hr_loop *loop);
 /* Frees the loop, after all watches; does nothing with NULL. */
 void hr_loop_free(struct hr_loop *loop);
 

@@ -130,7 +130,6 @@ CLEANFILES += handrail-cli.so
 noinst_LTLIBRARIES += libclouds.la
 libclouds_la_SOURCES = \
 	%D%/cloud/actions.c %D%/cloud/actions_int.h %D%/cloud/api.c %D%/cloud/api.h %D%/cloud/cloud.c %D%/cloud/cloud.h \
-	%D%/cloud/connect.c %D%/cloud/connect.h \
 	%D%/cloud/copies.c %D%/cloud/help.c %D%/cloud/serve.c %D%/cloud/shared.c \
 	%D%/direct/direct_int.h %D%/direct/file.c %D%/direct/path.c %D%/direct/said.c \
 	%D%/e2b/api.c %D%/e2b/code.c %D%/e2b/e2b.h %D%/e2b/envd.c %D%/e2b/files.c %D%/e2b/kind.c \
@@ -142,7 +141,7 @@ libclouds_la_SOURCES = \
 nodist_libclouds_la_SOURCES = %D%/modal/modal.pb-c.c %D%/modal/modal.pb-c.h
 libclouds_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_builddir)/src $(PROTOBUFC_CFLAGS)
 libclouds_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
-libclouds_la_LIBADD =
+libclouds_la_LIBADD = libconnect.la
 modules_LTLIBRARIES += handrail-clouds.la
 handrail_clouds_la_SOURCES = \
 	%D%/command.c %D%/common/exam.c %D%/common/kindfile.c %D%/common/module.c %D%/common/owner.c %D%/common/payload.c \

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/cloud/connect.h"
+#include "e2b/connect.h"
 #include "fuzz.h"
 
 struct seen {

@@ -14,7 +14,7 @@
 #include "base/text/quote.h"
 #include "base/err.h"
 #include "base/span.h"
-#include "host/cloud/connect.h"
+#include "e2b/connect.h"
 #include "proto/json.h"
 
 #define WHO "E2B's daemon"

@@ -12,7 +12,7 @@
 #include "host/cloud/cloud.h"
 #include "base/err.h"
 #include "base/random.h"
-#include "host/cloud/connect.h"
+#include "e2b/connect.h"
 #include "host/modal/pb.h"
 #include "http/answer.h"
 

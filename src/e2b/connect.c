@@ -1,12 +1,16 @@
-/* Reads and writes frames of the Connect protocol. */
+/* Reads and writes frames and errors of the Connect protocol. */
 #include "config.h"
 
-#include "host/cloud/connect.h"
+#include "e2b/connect.h"
 
+#include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
-#define HEAD 5
-#define COMPRESSED 1
+#include "base/text/quote.h"
+
+#define HEAD HR_CONNECT_HEAD
 
 void
 hr_connect_init(struct hr_connect *c, hr_connect_fn *fn, void *arg)
@@ -39,7 +43,7 @@ lacks(const struct hr_connect *c, size_t *ret, struct hr_err *err)
 	if (c->part.len < HEAD)
 		return 0;
 	n = length_at(c->part.p);
-	if ((c->part.p[0] & COMPRESSED) != 0)
+	if ((c->part.p[0] & HR_CONNECT_COMPRESSED) != 0)
 		return hr_err_set(
 		    err, HR_E_PROTO, "a frame is compressed, which was not requested");
 	if (n > HR_CONNECT_FRAME_MAX)
@@ -90,4 +94,65 @@ hr_connect_put(struct hr_buf *b, unsigned flags, const char *p, size_t len)
 
 	hr_buf_add(b, head, sizeof(head));
 	hr_buf_add(b, p, len);
+}
+
+/* ---- errors ---- */
+
+static const struct {
+	const char *word;
+	int status;
+} codes[] = {
+    [HR_CONNECT_OK] = {"ok", 200},
+    [HR_CONNECT_INVALID_ARGUMENT] = {"invalid_argument", 400},
+    [HR_CONNECT_UNAUTHENTICATED] = {"unauthenticated", 401},
+    [HR_CONNECT_PERMISSION_DENIED] = {"permission_denied", 403},
+    [HR_CONNECT_NOT_FOUND] = {"not_found", 404},
+    [HR_CONNECT_FAILED_PRECONDITION] = {"failed_precondition", 400},
+    [HR_CONNECT_ALREADY_EXISTS] = {"already_exists", 409},
+    [HR_CONNECT_UNIMPLEMENTED] = {"unimplemented", 501},
+    [HR_CONNECT_INTERNAL] = {"internal", 500},
+    [HR_CONNECT_UNKNOWN] = {"unknown", 500},
+    [HR_CONNECT_UNAVAILABLE] = {"unavailable", 503},
+    [HR_CONNECT_RESOURCE_EXHAUSTED] = {"resource_exhausted", 429},
+    [HR_CONNECT_DEADLINE_EXCEEDED] = {"deadline_exceeded", 504},
+};
+
+int
+hr_connect_fail(struct hr_connect_error *e, enum hr_connect_code code, const char *fmt, ...)
+{
+	va_list ap;
+
+	e->code = code;
+	va_start(ap, fmt);
+	(void)vsnprintf(e->text, sizeof(e->text), fmt, ap);
+	va_end(ap);
+	return -1;
+}
+
+int
+hr_connect_status(enum hr_connect_code code)
+{
+	return codes[code].status;
+}
+
+void
+hr_connect_put_error(struct hr_buf *b, const struct hr_connect_error *e)
+{
+	hr_buf_addf(b, "{\"code\":\"%s\",\"message\":", codes[e->code].word);
+	hr_quote_json(b, e->text, strlen(e->text));
+	hr_buf_addc(b, '}');
+}
+
+void
+hr_connect_put_end(struct hr_buf *b, const struct hr_connect_error *e)
+{
+	HR_BUF(text, 4 * sizeof(e->text) + 100);
+
+	hr_buf_addc(&text, '{');
+	if (e != NULL) {
+		hr_buf_adds(&text, "\"error\":");
+		hr_connect_put_error(&text, e);
+	}
+	hr_buf_addc(&text, '}');
+	hr_connect_put(b, HR_CONNECT_END, hr_buf_str(&text), text.len);
 }

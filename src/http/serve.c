@@ -1,0 +1,293 @@
+/* Serves HTTP with libevent. Invariant: `req` is NULL once the client has left or the answer is
+ * complete; libevent frees its request itself in both cases, except one whose answer was cut off,
+ * which has no connection any more and must be ended here. */
+#include "config.h"
+
+#include "http/serve.h"
+
+#include <stdlib.h>
+#include <sys/queue.h>
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/http.h>
+
+#include "base/fd.h"
+#include "base/loop.h"
+
+#define HEADERS_MAX (256u << 10)
+#define TIMEOUT_S (7 * 86400) /* seconds; nginx has the shorter timeout */
+
+struct hr_serve_request {
+	LIST_ENTRY(hr_serve_request) entry;
+	struct evhttp_request *req;
+	struct evhttp_connection *connection;
+	hr_serve_event_fn *drained, *left;
+	void *arg;
+};
+
+struct hr_serve {
+	struct evhttp *http;
+	hr_serve_fn *fn;
+	void *arg;
+	LIST_HEAD(hr_serve_list, hr_serve_request) requests;
+};
+
+static void
+request_free(struct hr_serve_request *q)
+{
+	LIST_REMOVE(q, entry);
+	free(q);
+}
+
+/* ---- the request ---- */
+
+const char *
+hr_serve_method(const struct hr_serve_request *q)
+{
+	static const struct {
+		enum evhttp_cmd_type type;
+		const char *name;
+	} names[] = {{EVHTTP_REQ_GET, "GET"}, {EVHTTP_REQ_POST, "POST"}, {EVHTTP_REQ_HEAD, "HEAD"},
+	    {EVHTTP_REQ_PUT, "PUT"}, {EVHTTP_REQ_DELETE, "DELETE"}, {EVHTTP_REQ_OPTIONS, "OPTIONS"},
+	    {EVHTTP_REQ_PATCH, "PATCH"}};
+	size_t i;
+
+	for (i = 0; q->req != NULL && i < sizeof(names) / sizeof(*names); i++)
+		if (names[i].type == evhttp_request_get_command(q->req))
+			return names[i].name;
+	return "";
+}
+
+const char *
+hr_serve_path(const struct hr_serve_request *q)
+{
+	const struct evhttp_uri *uri =
+	    q->req != NULL ? evhttp_request_get_evhttp_uri(q->req) : NULL;
+	const char *path = uri != NULL ? evhttp_uri_get_path(uri) : NULL;
+
+	return path != NULL ? path : "";
+}
+
+const char *
+hr_serve_query(const struct hr_serve_request *q)
+{
+	const struct evhttp_uri *uri =
+	    q->req != NULL ? evhttp_request_get_evhttp_uri(q->req) : NULL;
+	const char *query = uri != NULL ? evhttp_uri_get_query(uri) : NULL;
+
+	return query != NULL ? query : "";
+}
+
+const char *
+hr_serve_header(const struct hr_serve_request *q, const char *name)
+{
+	return q->req != NULL
+		   ? evhttp_find_header(evhttp_request_get_input_headers(q->req), name)
+		   : NULL;
+}
+
+struct hr_span
+hr_serve_body(const struct hr_serve_request *q)
+{
+	struct evbuffer *in = q->req != NULL ? evhttp_request_get_input_buffer(q->req) : NULL;
+	size_t len = in != NULL ? evbuffer_get_length(in) : 0;
+	const unsigned char *p = len > 0 ? evbuffer_pullup(in, -1) : NULL;
+
+	return (struct hr_span){(const char *)p, p != NULL ? len : 0};
+}
+
+/* ---- the answer ---- */
+
+void
+hr_serve_set(struct hr_serve_request *q, const char *name, const char *value)
+{
+	if (q->req != NULL)
+		(void)evhttp_add_header(
+		    evhttp_request_get_output_headers(q->req), name, value);
+}
+
+static struct evbuffer *
+buffer_of(const void *p, size_t len)
+{
+	struct evbuffer *b = evbuffer_new();
+
+	if (b != NULL && len > 0 && evbuffer_add(b, p, len) != 0) {
+		evbuffer_free(b);
+		b = NULL;
+	}
+	return b;
+}
+
+void
+hr_serve_answer(
+    struct hr_serve_request *q, int status, const char *type, const void *p, size_t len)
+{
+	struct evhttp_request *req = q->req;
+	struct evbuffer *body = buffer_of(p, len);
+
+	if (type != NULL)
+		hr_serve_set(q, "Content-Type", type);
+	request_free(q);
+	if (req != NULL)
+		evhttp_send_reply(req, body != NULL ? status : 503, NULL, body);
+	if (body != NULL)
+		evbuffer_free(body);
+}
+
+void
+hr_serve_start(struct hr_serve_request *q, const char *type)
+{
+	if (q->req == NULL)
+		return;
+	hr_serve_set(q, "Content-Type", type);
+	hr_serve_set(q, "X-Accel-Buffering", "no");
+	evhttp_send_reply_start(q->req, 200, NULL);
+}
+
+static void
+on_drained(struct evhttp_connection *connection, void *arg)
+{
+	struct hr_serve_request *q = arg;
+
+	(void)connection;
+	if (q->drained != NULL)
+		q->drained(q->arg);
+}
+
+void
+hr_serve_send(struct hr_serve_request *q, const void *p, size_t len)
+{
+	struct evbuffer *b;
+
+	if (q->req == NULL || len == 0)
+		return;
+	b = buffer_of(p, len);
+	if (b == NULL)
+		return;
+	evhttp_send_reply_chunk_with_cb(q->req, b, on_drained, q);
+	evbuffer_free(b);
+}
+
+size_t
+hr_serve_pending(const struct hr_serve_request *q)
+{
+	struct bufferevent *be =
+	    q->req != NULL ? evhttp_connection_get_bufferevent(q->connection) : NULL;
+
+	return be != NULL ? evbuffer_get_length(bufferevent_get_output(be)) : 0;
+}
+
+void
+hr_serve_end(struct hr_serve_request *q, bool whole)
+{
+	struct evhttp_request *req = q->req;
+	struct evhttp_connection *connection = q->connection;
+
+	request_free(q);
+	if (req != NULL && whole)
+		evhttp_send_reply_end(req);
+	else if (req != NULL)
+		evhttp_connection_free(connection);
+}
+
+void
+hr_serve_watch(
+    struct hr_serve_request *q, hr_serve_event_fn *drained, hr_serve_event_fn *left, void *arg)
+{
+	q->drained = drained;
+	q->left = left;
+	q->arg = arg;
+}
+
+/* ---- connections ---- */
+
+/* A connection is closed, by nginx or by this process; it has at most one request here. */
+static void
+on_closed(struct evhttp_connection *connection, void *arg)
+{
+	struct hr_serve *s = arg;
+	struct hr_serve_request *q;
+	struct evhttp_request *req;
+
+	LIST_FOREACH(q, &s->requests, entry)
+	{
+		if (q->req != NULL && q->connection == connection)
+			break;
+	}
+	if (q == NULL)
+		return;
+	req = q->req;
+	q->req = NULL;
+	if (evhttp_request_get_connection(req) == NULL)
+		evhttp_send_reply_end(req);
+	if (q->left != NULL)
+		q->left(q->arg);
+}
+
+static void
+on_request(struct evhttp_request *req, void *arg)
+{
+	struct hr_serve *s = arg;
+	struct hr_serve_request *q = calloc(1, sizeof(*q));
+
+	if (q == NULL) {
+		evhttp_send_error(req, 503, NULL);
+		return;
+	}
+	q->req = req;
+	q->connection = evhttp_request_get_connection(req);
+	LIST_INSERT_HEAD(&s->requests, q, entry);
+	evhttp_connection_set_closecb(q->connection, on_closed, s);
+	s->fn(s->arg, q);
+}
+
+struct hr_serve *
+hr_serve_open(struct hr_loop *loop, int listener, size_t body_max, hr_serve_fn *fn, void *arg,
+    struct hr_err *err)
+{
+	struct hr_serve *s;
+
+	/* libevent accepts until EAGAIN */
+	if (hr_fd_nonblock(listener, true, err) < 0)
+		return NULL;
+	s = calloc(1, sizeof(*s));
+	if (s == NULL)
+		return hr_err_null(err);
+	LIST_INIT(&s->requests);
+	s->fn = fn;
+	s->arg = arg;
+	s->http = evhttp_new(hr_loop_base(loop));
+	if (s->http == NULL) {
+		free(s);
+		return hr_err_null(err);
+	}
+	evhttp_set_max_body_size(s->http, (ev_ssize_t)body_max);
+	evhttp_set_max_headers_size(s->http, HEADERS_MAX);
+	evhttp_set_timeout(s->http, TIMEOUT_S);
+	evhttp_set_allowed_methods(s->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD |
+						EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE |
+						EVHTTP_REQ_OPTIONS | EVHTTP_REQ_PATCH);
+	evhttp_set_gencb(s->http, on_request, s);
+	if (evhttp_accept_socket(s->http, listener) != 0) {
+		(void)hr_err_set(err, HR_E_SYS, "the socket for HTTP cannot be used");
+		hr_serve_close(s);
+		return NULL;
+	}
+	return s;
+}
+
+void
+hr_serve_close(struct hr_serve *s)
+{
+	struct hr_serve_request *q;
+
+	if (s == NULL)
+		return;
+	LIST_FOREACH(q, &s->requests, entry)
+	{
+		q->left = NULL;
+	}
+	evhttp_free(s->http);
+	free(s);
+}

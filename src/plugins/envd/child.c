@@ -1,0 +1,113 @@
+/* Becomes a process: the last steps between fork and exec. A program that cannot run is an exit code
+ * and words on stderr, as a shell's, since the client has its process already. */
+#include "config.h"
+
+#include "plugins/envd/keep.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "plugins/envd/record.h"
+
+extern char **environ;
+
+static void __attribute__((noreturn))
+give_up(const char *step)
+{
+	(void)dprintf(STDERR_FILENO, "%s: %s\n", step, strerror(errno));
+	_exit(126);
+}
+
+static void
+read_record(struct envd_record *r, int fd)
+{
+	struct stat st;
+	void *p, *store;
+
+	if (fstat(fd, &st) != 0)
+		give_up("record");
+	p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (p == MAP_FAILED ||
+	    envd_record_get(r, (struct hr_span){p, (size_t)st.st_size}, &store) != 0)
+		give_up("record");
+}
+
+/* Sets 0, 1 and 2; all other descriptors close at exec. A terminal has one descriptor. */
+static void
+place(int fds[ENVD_FDS])
+{
+	int in = fds[ENVD_FD_CHILD_IN], out = fds[ENVD_FD_CHILD_OUT], e = fds[ENVD_FD_CHILD_ERR];
+
+	if (in < 0)
+		in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (dup2(e >= 0 ? e : in, STDERR_FILENO) < 0 || dup2(in, STDIN_FILENO) < 0 ||
+	    dup2(out >= 0 ? out : in, STDOUT_FILENO) < 0)
+		_exit(126);
+}
+
+/* Sets what the original's wrapper sets; a server that is not root cannot lower its values. */
+static void
+set_ranks(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0)
+		(void)hr_fd_write_full(fd, "100", 3, NULL);
+	hr_fd_close(&fd);
+	(void)setpriority(PRIO_PROCESS, 0, 0);
+	(void)umask(022);
+}
+
+static void
+reset_signals(void)
+{
+	sigset_t none;
+	int sig;
+
+	for (sig = 1; sig < NSIG; sig++)
+		(void)signal(sig, SIG_DFL);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+void
+envd_child_run(int fds[ENVD_FDS], pid_t keeper)
+{
+	struct envd_record r;
+	int sys;
+
+	place(fds);
+	read_record(&r, fds[ENVD_FD_RECORD]);
+	if (r.pty && (setsid() < 0 || ioctl(STDIN_FILENO, TIOCSCTTY, 0) != 0))
+		give_up("terminal");
+	set_ranks();
+	/* not by name and not as the user: the server has checked that the user may enter it */
+	if (fchdir(fds[ENVD_FD_CWD]) != 0)
+		give_up("directory");
+	/* with the keeper's own account, a signal to the group must not reach the keeper */
+	if (!r.pty && r.uid == geteuid() && setpgid(0, 0) != 0)
+		give_up("process group");
+	if (r.identity && (setgroups(r.ngroups, r.groups) != 0 || setgid(r.gid) != 0 ||
+			      setuid(r.uid) != 0))
+		give_up("account");
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != keeper)
+		_exit(126);
+	reset_signals();
+	environ = (char **)(uintptr_t)r.env; /* execvp() looks at its PATH */
+	(void)execvp(r.argv[0], r.argv);
+	sys = errno;
+	(void)dprintf(STDERR_FILENO, "/usr/bin/nice: '%s': %s\n", r.argv[0], strerror(sys));
+	_exit(sys == ENOENT ? 127 : 126);
+}

@@ -1,0 +1,454 @@
+/* Serves calls. The order of the checks is the original's: method, type of the body, user, message.
+ * A stream has status 200 whatever happens; its error is in the last frame. */
+#include "config.h"
+
+#include "plugins/envd/rpc.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/log.h"
+#include "base/loop.h"
+#include "e2b/gzip.h"
+#include "http/serve.h"
+#include "proto/json.h"
+
+#define PREFIX "/handrail/e2b"
+#define ANSWER_MAX (256u << 20)
+#define SILENCE_MS 90000
+#define SILENCE_MAX_S 86400
+
+static bool
+is_stream(const struct envd_call *c)
+{
+	return c->method->shape != ENVD_UNARY;
+}
+
+/* ---- the ends of a call ---- */
+
+static void
+call_free(struct envd_call *c)
+{
+	hr_watch_free(c->deadline);
+	hr_watch_free(c->silence);
+	json_object_put(c->in);
+	hr_e2b_who_done(&c->who);
+	free(c);
+}
+
+/* Compresses `text` if the client asks for it; returns what to send. */
+static struct hr_span
+pack(const struct envd_call *c, struct hr_span text, struct hr_buf *packed)
+{
+	return c->gzip && hr_gzip(packed, text) == 0 ? hr_span_of_buf(packed) : text;
+}
+
+static void
+put_frame(struct envd_call *c, unsigned flags, struct hr_span json)
+{
+	HR_BUF(frame, ANSWER_MAX);
+	HR_BUF(packed, ANSWER_MAX);
+	struct hr_span data = pack(c, json, &packed);
+
+	if (data.p != json.p)
+		flags |= HR_CONNECT_COMPRESSED;
+	hr_connect_put(&frame, flags, data.p, data.len);
+	if (frame.fail != HR_OK)
+		hr_log(HR_LOG_ERROR, "out of memory: a client misses output");
+	hr_serve_send(c->q, hr_buf_str(&frame), frame.len);
+}
+
+static void
+stream_open(struct envd_call *c)
+{
+	if (c->opened)
+		return;
+	c->opened = true;
+	hr_serve_set(c->q, "Connect-Accept-Encoding", "gzip");
+	if (c->gzip)
+		hr_serve_set(c->q, "Connect-Content-Encoding", "gzip");
+	hr_serve_start(c->q, "application/connect+json");
+}
+
+static void
+send_unary(struct envd_call *c, int status, struct hr_span json)
+{
+	HR_BUF(packed, ANSWER_MAX);
+	struct hr_span data = pack(c, json, &packed);
+	const char *type = hr_serve_header(c->q, "Content-Type");
+	struct hr_serve_request *q = c->q;
+
+	if (data.p != json.p)
+		hr_serve_set(q, "Content-Encoding", "gzip");
+	type = status == 200 && type != NULL && strcasestr(type, "charset") != NULL
+		   ? "application/json; charset=utf-8"
+		   : "application/json";
+	hr_serve_answer(q, status, type, data.p, data.len);
+	call_free(c);
+}
+
+void
+envd_call_end(struct envd_call *c, const struct hr_connect_error *e)
+{
+	HR_BUF(b, 4 * sizeof(e->text) + 200);
+
+	if (!is_stream(c)) {
+		if (e != NULL)
+			hr_connect_put_error(&b, e);
+		else
+			hr_buf_adds(&b, "{}");
+		send_unary(c, e != NULL ? hr_connect_status(e->code) : 200, hr_span_of_buf(&b));
+		return;
+	}
+	stream_open(c);
+	hr_connect_put_end(&b, e);
+	put_frame(c, HR_CONNECT_END,
+	    (struct hr_span){hr_buf_str(&b) + HR_CONNECT_HEAD, b.len - HR_CONNECT_HEAD});
+	hr_serve_end(c->q, true);
+	call_free(c);
+}
+
+void
+envd_call_answer(struct envd_call *c, struct hr_span json)
+{
+	if (is_stream(c)) {
+		stream_open(c);
+		put_frame(c, 0, json);
+		envd_call_end(c, NULL);
+	} else {
+		send_unary(c, 200, json);
+	}
+}
+
+void
+envd_call_cut(struct envd_call *c)
+{
+	if (c->opened)
+		hr_serve_end(c->q, false);
+	else
+		hr_serve_answer(c->q, 503, NULL, "", 0);
+	call_free(c);
+}
+
+/* ---- streams ---- */
+
+static void
+listen_to_silence(struct envd_call *c)
+{
+	if (c->silence != NULL)
+		(void)hr_watch_arm(c->silence, c->silence_ms, NULL);
+}
+
+void
+envd_call_send(struct envd_call *c, struct hr_span json)
+{
+	stream_open(c);
+	put_frame(c, 0, json);
+	listen_to_silence(c);
+}
+
+size_t
+envd_call_pending(const struct envd_call *c)
+{
+	return hr_serve_pending(c->q);
+}
+
+static void
+on_silence(void *arg)
+{
+	struct envd_call *c = arg;
+
+	/* a client that does not read needs no sign of life, and each one would cost memory */
+	if (envd_call_pending(c) == 0)
+		envd_call_send(c, hr_span_of(c->method->keepalive));
+	else
+		listen_to_silence(c);
+}
+
+static void
+on_deadline(void *arg)
+{
+	struct envd_call *c = arg;
+
+	c->late = true;
+	c->events->over(c->arg);
+}
+
+static void
+on_drained(void *arg)
+{
+	const struct envd_call *c = arg;
+
+	if (c->events->drained != NULL)
+		c->events->drained(c->arg);
+}
+
+static void
+on_left(void *arg)
+{
+	const struct envd_call *c = arg;
+
+	c->events->over(c->arg);
+}
+
+void
+envd_call_wait(struct envd_call *c, const struct envd_events *events, void *arg)
+{
+	struct hr_loop *loop = c->envd->loop;
+
+	c->events = events;
+	c->arg = arg;
+	hr_serve_watch(c->q, on_drained, on_left, c);
+	if (c->timeout_ms >= 0 && c->deadline == NULL) {
+		c->deadline = hr_loop_timer(loop, on_deadline, c, NULL);
+		if (c->deadline != NULL)
+			(void)hr_watch_arm(c->deadline, c->timeout_ms, NULL);
+	}
+	if (c->method->keepalive != NULL && c->silence == NULL) {
+		c->silence = hr_loop_timer(loop, on_silence, c, NULL);
+		listen_to_silence(c);
+	}
+}
+
+/* ---- a request ---- */
+
+static void
+refuse(struct hr_serve_request *q, int status, const char *name, const char *value)
+{
+	if (name != NULL)
+		hr_serve_set(q, name, value);
+	hr_serve_answer(q, status, NULL, "", 0);
+}
+
+/* Returns true for that type, alone or with the one charset that JSON has. */
+static bool
+type_is(const char *type, const char *wanted)
+{
+	size_t len = strlen(wanted);
+
+	if (type == NULL || strncasecmp(type, wanted, len) != 0)
+		return false;
+	type += len;
+	type += strspn(type, " ");
+	if (*type == '\0')
+		return true;
+	type += strspn(type, "; ");
+	return strcasecmp(type, "charset=utf-8") == 0 || strcasecmp(type, "charset=\"utf-8\"") == 0;
+}
+
+static int
+find_user(struct envd_call *c, struct hr_connect_error *e)
+{
+	const char *text = hr_serve_header(c->q, "Authorization");
+	struct hr_err err = {0};
+	HR_BUF(name, 4096);
+	bool named = text != NULL && hr_e2b_who_named(text, &name);
+
+	if (hr_e2b_setup_read(&c->envd->setup, c->envd->run_dir, &err) != 0)
+		return hr_connect_fail(e, HR_CONNECT_INTERNAL, "%s", err.msg);
+	if (!hr_e2b_who_find(&c->who, named ? hr_buf_str(&name) : NULL, &c->envd->setup,
+		c->envd->sandbox))
+		return hr_connect_fail(e, HR_CONNECT_UNAUTHENTICATED, "invalid username: '%s'",
+		    named ? hr_buf_str(&name)
+				: (c->envd->setup.user != NULL ? c->envd->setup.user : ""));
+	return 0;
+}
+
+static int
+read_headers(struct envd_call *c, struct hr_connect_error *e)
+{
+	const char *text = hr_serve_header(c->q, "Connect-Timeout-Ms");
+	char *end;
+	long n;
+
+	c->timeout_ms = -1;
+	if (text != NULL && *text != '\0') {
+		errno = 0;
+		n = strtol(text, &end, 10);
+		if (*end != '\0' || end == text || errno != 0)
+			return hr_connect_fail(e, HR_CONNECT_INVALID_ARGUMENT,
+			    "parse timeout: strconv.ParseInt: parsing \"%.100s\": %s", text,
+			    errno == ERANGE ? "value out of range" : "invalid syntax");
+		c->timeout_ms = n > 0 ? n : 0;
+	}
+	text = hr_serve_header(c->q, "Keepalive-Ping-Interval");
+	n = text != NULL ? strtol(text, &end, 10) : 0;
+	c->silence_ms = text != NULL && end != text && *end == '\0' && n > 0 && n <= SILENCE_MAX_S
+			    ? n * 1000
+			    : SILENCE_MS;
+	text = hr_serve_header(c->q, "Connect-Protocol-Version");
+	if (text != NULL && strcmp(text, "1") != 0)
+		return hr_connect_fail(e, HR_CONNECT_INVALID_ARGUMENT,
+		    "connect-protocol-version must be \"1\": got \"%.100s\"", text);
+	return 0;
+}
+
+static bool
+accepts_gzip(const struct envd_call *c)
+{
+	const char *text = hr_serve_header(
+	    c->q, is_stream(c) ? "Connect-Accept-Encoding" : "Accept-Encoding");
+
+	return text != NULL && strstr(text, "gzip") != NULL && strstr(text, "gzip;q=0") == NULL;
+}
+
+/* Returns true with *ret if bodies of the request may be compressed. */
+static int
+read_encoding(const struct envd_call *c, bool *ret, struct hr_connect_error *e)
+{
+	const char *text = hr_serve_header(
+	    c->q, is_stream(c) ? "Connect-Content-Encoding" : "Content-Encoding");
+
+	*ret = text != NULL && strcmp(text, "gzip") == 0;
+	if (*ret || text == NULL || *text == '\0' || strcmp(text, "identity") == 0)
+		return 0;
+	return hr_connect_fail(e, HR_CONNECT_UNIMPLEMENTED,
+	    "unknown compression \"%.100s\": supported encodings are gzip", text);
+}
+
+static int
+read_one(struct envd_call *c, struct hr_span data, bool packed, struct json_object **ret,
+    struct hr_connect_error *e)
+{
+	HR_BUF(plain, HR_CONNECT_FRAME_MAX);
+
+	if (packed && hr_gunzip(&plain, data) != 0)
+		return hr_connect_fail(
+		    e, HR_CONNECT_INVALID_ARGUMENT, "decompress: gzip: invalid data");
+	return hr_message_read(c->method->in, packed ? hr_span_of_buf(&plain) : data, ret, e);
+}
+
+/* Takes the next frame off *rest. */
+static int
+next_frame(struct hr_span *rest, bool packed, unsigned *flags, struct hr_span *data,
+    struct hr_connect_error *e)
+{
+	const unsigned char *u = (const unsigned char *)rest->p;
+	size_t len;
+
+	if (rest->len < HR_CONNECT_HEAD)
+		return hr_connect_fail(e, HR_CONNECT_INVALID_ARGUMENT,
+		    "protocol error: incomplete envelope: unexpected EOF");
+	len = (size_t)u[1] << 24 | (size_t)u[2] << 16 | (size_t)u[3] << 8 | u[4];
+	*flags = u[0];
+	if (len > rest->len - HR_CONNECT_HEAD)
+		return hr_connect_fail(e, HR_CONNECT_INVALID_ARGUMENT,
+		    "protocol error: promised %zu bytes in enveloped message, got %zu bytes", len,
+		    rest->len - HR_CONNECT_HEAD);
+	*data = (struct hr_span){rest->p + HR_CONNECT_HEAD, len};
+	rest->p += HR_CONNECT_HEAD + len;
+	rest->len -= HR_CONNECT_HEAD + len;
+	if ((*flags & HR_CONNECT_COMPRESSED) != 0 && !packed)
+		return hr_connect_fail(e, HR_CONNECT_INTERNAL,
+		    "protocol error: sent compressed message without compression support");
+	if ((*flags & ~(unsigned)HR_CONNECT_COMPRESSED) != 0)
+		return hr_connect_fail(e, HR_CONNECT_INVALID_ARGUMENT,
+		    "protocol error: invalid envelope flags %u", *flags);
+	return 0;
+}
+
+/* Reads the messages of ENVD_INPUT. */
+static int
+read_all(struct envd_call *c, struct hr_span rest, bool packed, struct hr_connect_error *e)
+{
+	struct hr_span data;
+	struct json_object *o;
+	unsigned flags;
+
+	c->in = json_object_new_array();
+	while (c->in != NULL && rest.len > 0) {
+		if (next_frame(&rest, packed, &flags, &data, e) != 0 ||
+		    read_one(c, data, (flags & HR_CONNECT_COMPRESSED) != 0, &o, e) != 0)
+			return -1;
+		if (hr_json_append(c->in, o, NULL) != 0)
+			return hr_connect_fail(e, HR_CONNECT_UNKNOWN, "out of memory");
+	}
+	return c->in != NULL ? 0 : hr_connect_fail(e, HR_CONNECT_UNKNOWN, "out of memory");
+}
+
+static int
+read_message(struct envd_call *c, struct hr_connect_error *e)
+{
+	struct hr_span rest = hr_serve_body(c->q), data;
+	unsigned flags;
+	bool packed;
+
+	if (read_encoding(c, &packed, e) != 0)
+		return -1;
+	if (c->method->shape == ENVD_UNARY)
+		return read_one(c, rest, packed, &c->in, e);
+	if (c->method->shape == ENVD_INPUT)
+		return read_all(c, rest, packed, e);
+	if (rest.len == 0)
+		return hr_connect_fail(
+		    e, HR_CONNECT_UNIMPLEMENTED, "unary request has zero messages");
+	if (next_frame(&rest, packed, &flags, &data, e) != 0 ||
+	    read_one(c, data, (flags & HR_CONNECT_COMPRESSED) != 0, &c->in, e) != 0)
+		return -1;
+	if (rest.len > 0)
+		return hr_connect_fail(
+		    e, HR_CONNECT_UNIMPLEMENTED, "unary request has multiple messages");
+	return 0;
+}
+
+static void
+perform(struct envd *envd, const struct envd_method *m, struct hr_serve_request *q)
+{
+	struct envd_call *c = calloc(1, sizeof(*c));
+	struct hr_connect_error e;
+
+	if (c == NULL) {
+		refuse(q, 503, NULL, NULL);
+		return;
+	}
+	c->envd = envd;
+	c->method = m;
+	c->q = q;
+	c->gzip = accepts_gzip(c);
+	if (find_user(c, &e) != 0 || read_headers(c, &e) != 0 || read_message(c, &e) != 0)
+		envd_call_end(c, &e);
+	else
+		m->fn(c);
+}
+
+static const struct envd_method *
+find_method(const char *path)
+{
+	static const struct envd_method *const tables[] = {
+	    envd_process_methods, envd_watch_methods};
+	const struct envd_method *m;
+	size_t i;
+
+	for (i = 0; i < sizeof(tables) / sizeof(*tables); i++)
+		for (m = tables[i]; m->path != NULL; m++)
+			if (strcmp(m->path, path) == 0)
+				return m;
+	return NULL;
+}
+
+void
+envd_rpc_request(void *envd, struct hr_serve_request *q)
+{
+	static const char missing[] = "404 page not found\n";
+	const char *path = hr_serve_path(q), *type = hr_serve_header(q, "Content-Type");
+	const struct envd_method *m;
+
+	if (strncmp(path, PREFIX "/", sizeof(PREFIX)) == 0)
+		path += sizeof(PREFIX) - 1;
+	m = find_method(path);
+	if (m == NULL)
+		hr_serve_answer(
+		    q, 404, "text/plain; charset=utf-8", missing, sizeof(missing) - 1);
+	else if (strcmp(hr_serve_method(q), "POST") != 0)
+		refuse(q, 405, "Allow", "POST");
+	else if (m->shape == ENVD_UNARY && !type_is(type, "application/json"))
+		refuse(q, 415, "Accept-Post", "application/json, application/json; charset=utf-8");
+	else if (m->shape != ENVD_UNARY && !type_is(type, "application/connect+json"))
+		refuse(q, 415, "Accept-Post",
+		    "application/connect+json, application/connect+json; charset=utf-8");
+	else
+		perform(envd, m, q);
+}
