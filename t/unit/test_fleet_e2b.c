@@ -1,0 +1,202 @@
+/* fleet/e2b/text: queries, times, signatures, keys and paths of the E2B API. */
+#include "config.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lines.h"
+
+#include "base/strv.h"
+#include "fleet/e2b/e2b.h"
+
+#define TOKEN "ea_0123456789abcdef0123456789abcdef01234567"
+
+static bool
+add_pair(void *arg, const char *key, const char *value)
+{
+	hr_buf_addf(arg, "[%s|%s]", key, value);
+	return strcmp(key, "stop") != 0;
+}
+
+static const struct {
+	const char *query, *pairs;
+	bool good;
+} filters[] = {
+    {"", "", true},
+    {"sid%3Dx%252520y", "[sid|x y]", true},
+    {"a%3D1%26b%3D2", "[a|1][b|2]", true},
+    {"a%3D1%26%26", "[a|1]", true},
+    {"a", "[a|]", true},
+    {"a%3D", "[a|]", true},
+    {"a%3Db%3Dc", "[a|b=c]", true},
+    {"%2525C5%2525BE%252526%3D%25253D", "[\xc5\xbe&|=]", true},
+    {"a%3D%25252B", "[a|+]", true},
+    {"a%3D%252B", "[a| ]", true}, /* encoded once too few, it is a blank */
+    {"stop%3D1%26a%3D1", "[stop|1]", false},
+    {"a%3D%252500", "", false},
+    {"%00", "", false},
+};
+
+START_TEST(metadata_is_decoded_three_times)
+{
+	const char *q = filters[_i].query;
+	HR_BUF(b, 4096);
+	bool good = hr_e2b_metadata(q, strlen(q), add_pair, &b);
+
+	ck_assert_int_eq(good, filters[_i].good);
+	ck_assert_str_eq(hr_buf_str(&b), filters[_i].pairs);
+}
+END_TEST
+
+static const struct {
+	const char *text;
+	int64_t at;
+} times[] = {
+    {"1970-01-01T00:00:00Z", 0},
+    {"2026-11-28T21:14:19.123456+00:00", 1795900459},
+    {"2026-11-28T21:14:19 00:00", 1795900459},
+    {"2026-11-28T22:14:19+01:00", 1795900459},
+    {"2026-11-28T20:14:19-0100", 1795900459},
+    {"2026-11-28T21:14:19z", 1795900459},
+    {"2026-11-28T21:14:19", -1},
+    {"2026-11-28T21:14:19+25:00", -1},
+    {"2026-11-28T21:14:19+00:00x", -1},
+    {"2026-11-28", -1},
+    {"1970-01-01T00:00:00+01:00", -1},
+    {"now", -1},
+    {"", -1},
+};
+
+START_TEST(times_have_a_zone)
+{
+	ck_assert_int_eq(hr_e2b_time(times[_i].text), times[_i].at);
+}
+END_TEST
+
+static const struct {
+	const char *path, *operation, *user, *expiry, *signature;
+} signatures[] = {
+    {"f.txt", "read", "", "", "v1_YmJYddvFC+SKFqCr7qI/iUEd6w2BT/lRYq78Ey82kTU"},
+    {"f.txt", "read", "", "4102444800", "v1_FPro67Oc6Ev/23Yud+b9b5trUQwSL4X/opIqHSRrw4g"},
+    {"f.txt", "read", "user", "4102444800", "v1_w2Dxw8bVNHPR8TuD//5utvOS+DjZj+C1QMys1Do1Cjw"},
+    {"f.txt", "read", "", "1000000000", "v1_5eD1eBxpxwcmQmBLuUYKdpcjPNIHtWC02XpGW2E0zCw"},
+    {"/home/user/f.txt", "read", "user", "", "v1_hePvpiGciNTx5fU4bNjLR/8ic9TgG6wSjn1ct1qUqlE"},
+    {"\xc5\xbelu\xc5\xa5.txt", "read", "", "",
+	"v1_nEQGutMW0CFvMiVjlPoiEkWlgqh4UJaIpQ06tEWgJ2M"},
+    {"w.txt", "write", "", "", "v1_Da1FpnyOyML1KMKs5Y212YybxW98Bz4jLzaMaddCwHw"},
+};
+
+START_TEST(signatures_are_those_of_the_original)
+{
+	char ret[HR_E2B_SIGNATURE];
+
+	hr_e2b_sign(signatures[_i].path, signatures[_i].operation, signatures[_i].user, TOKEN,
+	    signatures[_i].expiry, ret);
+	ck_assert_str_eq(ret, signatures[_i].signature);
+}
+END_TEST
+
+START_TEST(keys_have_two_texts)
+{
+	char key[64], traffic[2][HR_E2B_TRAFFIC_TOKEN];
+
+	ck_assert_str_eq(hr_e2b_key("e2b_0123", key), "hrk_0123");
+	ck_assert_str_eq(hr_e2b_key("hrk_0123", key), "hrk_0123");
+	ck_assert_str_eq(hr_e2b_key("", key), "");
+	ck_assert(hr_e2b_same("a", "a"));
+	ck_assert(!hr_e2b_same("a", "b"));
+	ck_assert(!hr_e2b_same("a", "ab"));
+	ck_assert(!hr_e2b_same("", ""));
+	hr_e2b_traffic_token("a", traffic[0]);
+	hr_e2b_traffic_token("b", traffic[1]);
+	ck_assert_uint_eq(strlen(traffic[0]), HR_E2B_TRAFFIC_TOKEN - 1);
+	ck_assert_str_ne(traffic[0], traffic[1]);
+}
+END_TEST
+
+static const struct {
+	const char *path;
+	bool out, closed;
+} paths[] = {
+    {"/health", false, false},
+    {"/files?path=/../x", false, false},
+    {"/a..b/c.", false, false},
+    {"/..", true, false},
+    {"/a/../b", true, false},
+    {"/a/%2e%2E/b", true, false},
+    {"/a%2f..", true, false},
+    {"/a%00", true, true},
+    {"", true, true},
+    {"files", true, false},
+    {"/init", false, true},
+    {"/init?x", false, true},
+    {"/init/", false, true},
+    {"/init;x", false, true},
+    {"//init", false, true},
+    {"/./init", false, true},
+    {"/.//./INIT", false, true},
+    {"/%69nit", false, true},
+    {"/initial", false, false},
+    {"/fsthaw", false, true},
+    {"/upgrade", false, true},
+};
+
+START_TEST(paths_stay_below_their_prefix)
+{
+	ck_assert_int_eq(hr_e2b_leads_out(paths[_i].path), paths[_i].out);
+	ck_assert_int_eq(hr_e2b_is_closed(paths[_i].path), paths[_i].closed);
+}
+END_TEST
+
+START_TEST(templates_are_names_of_images)
+{
+	HR_CLEAN(hr_strv_done) struct hr_strv options = {0};
+	struct hr_fleet_api api = {.kind = "docker", .templates = &options};
+	struct hr_e2b_template t;
+
+	ck_assert(hr_e2b_template(&api, "base", &t));
+	ck_assert_str_eq(t.image, "");
+	ck_assert_str_eq(t.user, "user");
+	ck_assert_str_eq(t.workdir, "/home/user");
+	ck_assert(hr_e2b_template(&api, "code-interpreter-v1:latest", &t));
+	ck_assert(!hr_e2b_template(&api, "base:v2", &t));
+	ck_assert(!hr_e2b_template(&api, "basement", &t));
+	ck_assert(!hr_e2b_template(&api, "bas", &t));
+	hr_strv_add(&options, "mine=image:1;user=me;workdir=/srv");
+	ck_assert(hr_e2b_template(&api, "mine:default", &t));
+	ck_assert_str_eq(t.image, "image:1");
+	ck_assert_str_eq(t.user, "me");
+	ck_assert_str_eq(t.workdir, "/srv");
+	api.kind = "local"; /* which makes no accounts */
+	ck_assert(hr_e2b_template(&api, "mine", &t));
+	ck_assert_str_eq(t.user, "");
+	ck_assert_ptr_null(hr_e2b_template_wrong("a=b"));
+	ck_assert_ptr_null(hr_e2b_template_wrong("a="));
+	ck_assert_ptr_nonnull(hr_e2b_template_wrong("a"));
+	ck_assert_ptr_nonnull(hr_e2b_template_wrong("=b"));
+	ck_assert_ptr_nonnull(hr_e2b_template_wrong("a b=c"));
+	ck_assert_ptr_nonnull(hr_e2b_template_wrong("a=b;user=-x"));
+	ck_assert_ptr_nonnull(hr_e2b_template_wrong("a=b;workdir=x"));
+	ck_assert_ptr_nonnull(
+	    hr_e2b_template_wrong("a=b;user=0123456789012345678901234567890123"));
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("fleet_e2b");
+	TCase *tc = tcase_create("fleet_e2b");
+
+	suite_add_tcase(s, tc);
+#define EACH(test, of) tcase_add_loop_test(tc, test, 0, (int)(sizeof(of) / sizeof(*(of))))
+	EACH(metadata_is_decoded_three_times, filters);
+	EACH(times_have_a_zone, times);
+	EACH(signatures_are_those_of_the_original, signatures);
+	tcase_add_test(tc, keys_have_two_texts);
+	EACH(paths_stay_below_their_prefix, paths);
+	tcase_add_test(tc, templates_are_names_of_images);
+	return lines_run(s);
+}
