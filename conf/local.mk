@@ -27,6 +27,8 @@ endif
 # What the shipped plugins say of themselves, read at run time: handrail-plugin(5).
 plugins_jupyterdir = $(pkgdatadir)/plugins/jupyter
 dist_plugins_jupyter_DATA = %D%/plugins/jupyter/plugin.json
+plugins_envddir = $(pkgdatadir)/plugins/envd
+dist_plugins_envd_DATA = %D%/plugins/envd/plugin.json
 plugins_mcpdir = $(pkgdatadir)/plugins/mcp
 dist_plugins_mcp_DATA = %D%/plugins/mcp/plugin.json
 if BROWSER

@@ -2,6 +2,8 @@
 
 #include "e2b/gzip.h"
 
+#include <stdint.h>
+
 #include <zlib.h>
 
 #define GZIP_WINDOW (15 + 16) /* the format of gzip, with the largest window */

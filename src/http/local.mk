@@ -9,9 +9,3 @@ noinst_LTLIBRARIES += libws.la
 libws_la_SOURCES = %D%/ws.c %D%/ws.h %D%/wsframe.c %D%/wsframe.h
 libws_la_CFLAGS = $(AM_CFLAGS) $(CURL_CFLAGS)
 libws_la_LIBADD = $(MD_LIBS)
-
-# the HTTP server of plugins
-noinst_LTLIBRARIES += libserve.la
-libserve_la_SOURCES = %D%/serve.c %D%/serve.h
-libserve_la_CFLAGS = $(AM_CFLAGS) $(EVHTTP_CFLAGS)
-libserve_la_LIBADD = libloop.la libbase.la $(EVHTTP_LIBS)

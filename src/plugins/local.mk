@@ -106,6 +106,32 @@ handrail_mcp_SOURCES = %D%/mcp/http.c %D%/mcp/main.c
 handrail_mcp_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(EVHTTP_CFLAGS)
 handrail_mcp_LDADD = libmcp.la
 
+# the HTTP server of plugins, also where src/http is not built
+noinst_LTLIBRARIES += libserve.la
+libserve_la_SOURCES = src/http/serve.c src/http/serve.h
+libserve_la_CFLAGS = $(AM_CFLAGS) $(EVHTTP_CFLAGS)
+libserve_la_LIBADD = libloop.la $(EVHTTP_LIBS)
+
+# everything but main(), so that tests can link it
+noinst_LTLIBRARIES += libenvd.la
+libenvd_la_SOURCES = \
+	%D%/envd/calls.c \
+	%D%/envd/child.c \
+	%D%/envd/keep.c %D%/envd/keep.h \
+	%D%/envd/packet.c \
+	%D%/envd/process.c %D%/envd/process.h \
+	%D%/envd/record.c %D%/envd/record.h \
+	%D%/envd/rpc.c %D%/envd/rpc.h \
+	%D%/envd/table.c %D%/envd/table.h \
+	%D%/envd/watchcalls.c
+libenvd_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+libenvd_la_LIBADD = libserve.la libe2b.la
+
+pkglibexec_PROGRAMS += handrail-envd
+handrail_envd_SOURCES = %D%/envd/main.c
+handrail_envd_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+handrail_envd_LDADD = libenvd.la
+
 noinst_LTLIBRARIES += libvscode.la
 libvscode_la_SOURCES = %D%/vscode/words.c %D%/vscode/words.h
 libvscode_la_LIBADD = libbase.la

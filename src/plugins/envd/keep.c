@@ -31,6 +31,7 @@ struct entry {
 	unsigned pending;
 	pid_t pid;
 	int64_t ended_ms;
+	bool forgotten; /* the server needs nothing of it any more */
 	int fds[ENVD_FDS];
 };
 
@@ -198,6 +199,8 @@ on_child(void *arg)
 		e->status = (uint32_t)status;
 		e->ended_ms = hr_now_ms();
 		e->pending |= ENDED;
+		if (e->forgotten)
+			entry_free(e);
 	}
 	flush(k);
 }
@@ -287,6 +290,8 @@ handle(struct keeper *k, const struct envd_packet *p, int fds[ENVD_FDS])
 		close_mask(e, p->value);
 	else if (p->op == ENVD_KEEP_FORGET && e->state == ENVD_ENDED)
 		entry_free(e);
+	else if (p->op == ENVD_KEEP_FORGET)
+		e->forgotten = true;
 }
 
 static void

@@ -34,6 +34,8 @@ struct envd_process {
 	struct envd_readers readers;
 	struct envd_inputs inputs;
 	struct hr_watch *writes, *timer; /* timer: the deadline, then the memory of the end */
+	struct hr_watch *stalled; /* armed while some readers hold up others */
+	bool stalls;
 };
 
 struct envd_table {

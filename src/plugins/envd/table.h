@@ -30,6 +30,8 @@ struct envd_reader {
 	void (*ended)(struct envd_reader *r, int status);
 	/* Returns true if the client has not taken what it was sent. */
 	bool (*behind)(const struct envd_reader *r);
+	/* The client has held up others for too long: must remove the reader. */
+	void (*cut)(struct envd_reader *r);
 };
 
 /* Connects to the keeper of that directory and takes over its processes; blocks until it has them.
@@ -74,7 +76,7 @@ struct envd_input {
 	struct envd_process *process; /* NULL: it is done */
 	const char *p;                /* borrowed */
 	size_t len;
-	/* sys: 0, or the errno of a failed write; not called from within envd_process_write() */
+	/* sys: 0, or the errno of a failed write; may be called from within envd_process_write() */
 	void (*done)(struct envd_input *i, int sys);
 };
 

@@ -257,6 +257,8 @@ take_http_entry(struct hr_manifest_http *h, struct json_object *entry, struct hr
 	if (json_object_object_get_ex(entry, "strip", &v) &&
 	    take_bool(&h->strip, "strip", v, err) < 0)
 		return -1;
+	if (json_object_object_get_ex(entry, "user", &v) && take_bool(&h->user, "user", v, err) < 0)
+		return -1;
 	if (h->strip && h->prefix[strlen(h->prefix) - 1] != '/')
 		return hr_err_set(
 		    err, HR_E_INVAL, "strip: \"%.64s\" has nothing below it", h->prefix);
@@ -336,6 +338,8 @@ take_member(struct hr_manifest *m, const char *key, struct json_object *v, struc
 		return take_seconds(&m->ready_timeout_s, key, v, err);
 	if (strcmp(key, "connection_token") == 0)
 		return take_bool(&m->token, key, v, err);
+	if (strcmp(key, "outlives") == 0)
+		return take_bool(&m->outlives, key, v, err);
 	return strcmp(key, "implied") == 0 ? take_bool(&m->implied, key, v, err) : 0;
 }
 

@@ -31,6 +31,7 @@ struct hr_manifest_http {
 	/* loopback port on which the program listens; NULL: the program uses its socket */
 	char *port;
 	bool strip; /* remove the prefix, which the program learns from X-Forwarded-Prefix */
+	bool user;  /* pass the header Authorization if it names a user (Basic) */
 };
 
 enum hr_manifest_start {
@@ -49,6 +50,7 @@ struct hr_manifest {
 	bool as_server; /* the plugin runs as the server's user, not the shell's */
 	bool disables;  /* a failure at start disables the plugin, not the server */
 	bool implied;   /* the plugin is loaded without being named */
+	bool outlives;  /* the plugin leaves processes to its successor, and restarts at once */
 	bool token;     /* the plugin gets the token of /vscode/connection_token */
 	enum hr_manifest_start start;
 	long long ready_timeout_s;

@@ -34,12 +34,12 @@
 
 int
 hr_oldplugins_note(
-    const struct hr_rundir *r, const char *name, pid_t pid, bool keeps, struct hr_err *err)
+    const struct hr_rundir *r, const char *name, pid_t pid, unsigned what, struct hr_err *err)
 {
 	char file[96];
 
 	(void)snprintf(file, sizeof(file), "plugin/%s.pid", name);
-	return hr_adopt_record(r, file, pid, keeps, err);
+	return hr_adopt_record(r, file, pid, what, err);
 }
 
 void
@@ -48,32 +48,32 @@ hr_oldplugins_forget(const struct hr_rundir *r, const char *name)
 	hr_rundir_remove(r, "plugin/%s.pid", name);
 }
 
-bool
-hr_oldplugins_lost(const struct hr_rundir *r, const char *name)
+unsigned
+hr_oldplugins_known(const struct hr_rundir *r, const char *name)
 {
 	unsigned long long start;
-	uint64_t keeps;
+	uint64_t what;
 	pid_t pid;
 
-	return r->inherited &&
-	       hr_adopt_read(hr_rundir_file(r, "plugin/%s.pid", name), &pid, &start, &keeps) &&
-	       keeps == 1;
+	return r->inherited && hr_adopt_read(hr_rundir_file(r, "plugin/%s.pid", name), &pid,
+				   &start, &what)
+		   ? (unsigned)what
+		   : 0;
 }
 
 static bool
-find(struct hr_adopt *o, const char *dir, const char *file)
+find(struct hr_adopt *o, uint64_t *what, const char *dir, const char *file)
 {
 	unsigned long long start;
-	uint64_t keeps;
 
 	o->pidfd = -1;
-	if (hr_adopt_read(hr_path_join(dir, file), &o->pid, &start, &keeps))
+	if (hr_adopt_read(hr_path_join(dir, file), &o->pid, &start, what))
 		o->pidfd = hr_pid_open(o->pid, start);
 	return o->pidfd >= 0;
 }
 
 static size_t
-find_all(struct hr_adopt *all, const char *dir)
+find_all(struct hr_adopt *all, uint64_t *what, const char *dir)
 {
 	HR_CLOSEDIR DIR *d = opendir(dir);
 	struct dirent *e;
@@ -82,7 +82,7 @@ find_all(struct hr_adopt *all, const char *dir)
 
 	while (d != NULL && n < OLD_MAX && (e = readdir(d)) != NULL) {
 		dot = strrchr(e->d_name, '.');
-		if (dot != NULL && strcmp(dot, ".pid") == 0 && find(&all[n], dir, e->d_name))
+		if (dot != NULL && strcmp(dot, ".pid") == 0 && find(&all[n], &what[n], dir, e->d_name))
 			n++;
 	}
 	return n;
@@ -135,11 +135,13 @@ hr_oldplugins_end(const struct hr_rundir *r)
 	HR_FREE char *dir = hr_rundir_file(r, "plugin");
 	struct pollfd p[OLD_MAX];
 	struct hr_adopt all[OLD_MAX];
-	size_t n = dir != NULL && r->inherited ? find_all(all, dir) : 0, i;
+	uint64_t what[OLD_MAX];
+	size_t n = dir != NULL && r->inherited ? find_all(all, what, dir) : 0, i;
 
 	for (i = 0; i < n; i++) {
 		p[i] = (struct pollfd){.fd = all[i].pidfd, .events = POLLIN};
-		hr_adopt_signal(&all[i], SIGTERM);
+		hr_adopt_signal(
+		    &all[i], (what[i] & HR_OLDPLUGIN_OUTLIVES) != 0 ? SIGHUP : SIGTERM);
 	}
 	wait_until(all, p, n, hr_now_ms() + TERM_MS);
 	for (i = 0; i < n; i++) {

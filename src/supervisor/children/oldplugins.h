@@ -12,16 +12,21 @@
 
 struct hr_rundir;
 
+/* What a successor must know of a plugin. */
+enum {
+	HR_OLDPLUGIN_KEEPS = 1,    /* it was ready once, so its end loses state */
+	HR_OLDPLUGIN_OUTLIVES = 2, /* it gets SIGHUP, and the successor starts it again at once */
+};
+
 /* Records a plugin that was just started or got ready; pid 0 means that it ended by itself and was
- * not restarted. `keeps`: it was ready once, so its end loses state. A failure only matters to a
- * successor. */
+ * not restarted. A failure only matters to a successor. */
 int hr_oldplugins_note(
-    const struct hr_rundir *r, const char *name, pid_t pid, bool keeps, struct hr_err *err);
+    const struct hr_rundir *r, const char *name, pid_t pid, unsigned what, struct hr_err *err);
 void hr_oldplugins_forget(const struct hr_rundir *r, const char *name);
 
-/* Returns true if state was lost with a predecessor's plugin. hr_oldplugins_end() ends all of them:
+/* Returns what a predecessor recorded of a plugin; 0: nothing. hr_oldplugins_end() ends all of them:
  * killed after three seconds. Call both before the run directory is prepared. */
-bool hr_oldplugins_lost(const struct hr_rundir *r, const char *name);
+unsigned hr_oldplugins_known(const struct hr_rundir *r, const char *name);
 void hr_oldplugins_end(const struct hr_rundir *r);
 
 #endif

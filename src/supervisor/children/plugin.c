@@ -124,8 +124,8 @@ plugin_used(void *arg)
 
 /* ---- start and end ---- */
 
-/* Records the plugin for a successor, in case this process is killed. `keeps` is that of
- * hr_oldplugins_note(). */
+/* Records the plugin for a successor, in case this process is killed. `keeps`: it was ready
+ * once. */
 static void
 note(const struct hr_plugin *p, bool keeps)
 {
@@ -134,7 +134,10 @@ note(const struct hr_plugin *p, bool keeps)
 
 	if (p->svc.child.pid == 0 && !keeps)
 		hr_oldplugins_forget(run, p->m.name);
-	else if (hr_oldplugins_note(run, p->m.name, p->svc.child.pid, keeps, &err) < 0)
+	else if (hr_oldplugins_note(run, p->m.name, p->svc.child.pid,
+		     (keeps ? HR_OLDPLUGIN_KEEPS : 0u) |
+			 (p->m.outlives ? HR_OLDPLUGIN_OUTLIVES : 0u),
+		     &err) < 0)
 		hr_log(HR_LOG_WARNING, "plugin %s is not noted: %s", p->m.name, err.msg);
 }
 
@@ -162,6 +165,7 @@ plugin_ready(struct hr_service *svc)
 	struct hr_plugin *p = plugin_of(svc);
 
 	p->lost = false;
+	p->ran = p->m.outlives;
 	hr_log(HR_LOG_INFO, "plugin %s is ready (process %ld, %lld ms)", p->m.name,
 	    (long)svc->child.pid, (long long)(hr_now_ms() - svc->child.since_ms));
 	note(p, true);
@@ -204,7 +208,7 @@ plugin_again(struct hr_service *svc)
 	struct hr_plugin *p = plugin_of(svc);
 
 	hr_service_move(svc, HR_SERVICE_OFF);
-	if (p->m.start != HR_MANIFEST_FIRST_USE)
+	if (p->m.start != HR_MANIFEST_FIRST_USE || p->ran)
 		hr_plugin_start(p);
 	else
 		watch_sockets(p);

@@ -392,7 +392,7 @@ spawn_as(struct hr_plugin *p, const struct account *a, const struct hr_strv *exe
 		.fds = fds,
 		.nfds = nfds,
 		.setsid = true,
-		.pdeathsig = SIGTERM,
+		.pdeathsig = p->m.outlives ? SIGHUP : SIGTERM,
 		.umask = a->changes ? 022 : ctx->umask_given,
 		.nofile = &ctx->nofile_given,
 		.user = a->changes ? &a->user : NULL,

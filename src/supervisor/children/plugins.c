@@ -248,7 +248,10 @@ hr_plugins_succeed(struct hr_plugins *ps)
 
 	TAILQ_FOREACH(p, &ps->list, entry)
 	{
-		p->lost = hr_oldplugins_lost(run, p->m.name);
+		unsigned what = hr_oldplugins_known(run, p->m.name);
+
+		p->lost = (what & HR_OLDPLUGIN_KEEPS) != 0;
+		p->ran = p->m.outlives && what != 0;
 	}
 	hr_oldplugins_end(run);
 }
@@ -296,7 +299,7 @@ hr_plugins_start(struct hr_plugins *ps)
 
 	TAILQ_FOREACH(p, &ps->list, entry)
 	{
-		if (p->m.start != HR_MANIFEST_FIRST_USE)
+		if (p->m.start != HR_MANIFEST_FIRST_USE || p->ran)
 			hr_plugin_want(p);
 	}
 	TAILQ_FOREACH(p, &ps->list, entry)

@@ -7,10 +7,9 @@
 
 #include "supervisor/children/pluginproc.h"
 
-/* Passes a path without its prefix, and the prefix in a header; setting one header replaces the
- * inherited ones. */
+/* Passes other headers than other locations do; setting one header replaces the inherited ones. */
 static void
-pass_stripped(struct hr_buf *b, const struct hr_manifest_http *h)
+set_headers(struct hr_buf *b, const struct hr_manifest_http *h)
 {
 	hr_buf_addf(b,
 	    "\tproxy_set_header Host $http_host;\n"
@@ -19,10 +18,13 @@ pass_stripped(struct hr_buf *b, const struct hr_manifest_http *h)
 	    "\tproxy_set_header X-Request-ID $request_id;\n"
 	    "\tproxy_set_header X-Session-API-Key \"\";\n"
 	    "\tproxy_set_header X-API-Key \"\";\n"
-	    "\tproxy_set_header Authorization \"\";\n"
-	    "\tproxy_set_header X-Forwarded-Proto $scheme;\n"
-	    "\tproxy_set_header X-Forwarded-Prefix $http_x_forwarded_prefix%.*s;\n",
-	    (int)strlen(h->prefix) - 1, h->prefix);
+	    "\tproxy_set_header Authorization %s;\n"
+	    "\tproxy_set_header X-Forwarded-Proto $scheme;\n",
+	    h->user ? "$handrail_user" : "\"\"");
+	if (h->strip)
+		hr_buf_addf(b,
+		    "\tproxy_set_header X-Forwarded-Prefix $http_x_forwarded_prefix%.*s;\n",
+		    (int)strlen(h->prefix) - 1, h->prefix);
 }
 
 static void
@@ -32,8 +34,8 @@ pass_to(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifest_ht
 	const char *rest = h->strip ? "/" : "";
 	int port;
 
-	if (h->strip)
-		pass_stripped(b, h);
+	if (h->strip || h->user)
+		set_headers(b, h);
 	if (h->port == NULL) {
 		hr_buf_addf(b, "\tproxy_pass http://unix:%s/plugin/%s.http:%s;\n", run_dir,
 		    p->m.name, rest);
