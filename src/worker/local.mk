@@ -62,7 +62,7 @@ libworker_la_SOURCES = \
 	%D%/v0/tree.c \
 	%D%/v0/view.c \
 	%D%/worker.c %D%/worker.h
-libworker_la_CFLAGS = $(AM_CFLAGS) $(FCGI_CFLAGS) $(JSONC_CFLAGS) $(PCRE2_CFLAGS)
+libworker_la_CFLAGS = $(AM_CFLAGS) $(FCGI_CFLAGS) $(JSONC_CFLAGS) $(PCRE2_CFLAGS) $(ZLIB_CFLAGS)
 libworker_la_LIBADD = \
 	libdoor.la libactions.la libe2b.la libsearch.la libsigninweb.la libfiles.la libprotojson.la libkeysum.la libproto.la libterm.la libshell.la libbase.la
 
