@@ -5,11 +5,16 @@ if JUPYTER
 noinst_LTLIBRARIES += libjupyter.la
 libjupyter_la_SOURCES = \
 	%D%/jupyter/answer.c %D%/jupyter/answer.h \
+	%D%/jupyter/ask.c %D%/jupyter/ask.h \
 	%D%/jupyter/cell.c %D%/jupyter/cell.h \
+	%D%/jupyter/code.c %D%/jupyter/code.h \
+	%D%/jupyter/context.c %D%/jupyter/context.h \
 	%D%/jupyter/jupyter.c %D%/jupyter/jupyter.h \
 	%D%/jupyter/kernel.c %D%/jupyter/kernel.h \
+	%D%/jupyter/line.c %D%/jupyter/line.h \
 	%D%/jupyter/recent.c %D%/jupyter/recent.h \
 	%D%/jupyter/serve.c %D%/jupyter/serve.h \
+	%D%/jupyter/spec.c %D%/jupyter/spec.h \
 	%D%/jupyter/wire.c %D%/jupyter/wire.h
 libjupyter_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(ZMQ_CFLAGS) $(MACS_CFLAGS)
 libjupyter_la_LIBADD = libprotojson.la libproto.la libloop.la libbase.la $(ZMQ_LIBS) $(MACS_LIBS)

@@ -55,7 +55,7 @@ measure(struct hr_kernel *k, const char *code, double *us, int n)
 		return -1;
 	for (i = -WARM_UP; i < n; i++) {
 		began = now_us();
-		if (hr_kernel_execute(k, code, strlen(code), &err) != 0 || finish(k) != 0)
+		if (hr_kernel_execute(k, HR_KERNEL_UNCOUNTED, code, strlen(code), &err) != 0 || finish(k) != 0)
 			return -1;
 		if (i >= 0)
 			us[i] = now_us() - began;
@@ -69,6 +69,7 @@ main(int argc, char **argv)
 {
 	int n = argc == 5 ? (int)strtol(argv[4], NULL, 10) : 0, i, r = -1;
 	double *us = n > 0 ? calloc((size_t)n, sizeof(*us)) : NULL;
+	const char *args[] = {n > 0 ? argv[1] : NULL, "-m", "ipykernel_launcher", "-f", NULL, NULL};
 	struct hr_kernel k;
 	struct hr_err err = {0};
 
@@ -76,9 +77,13 @@ main(int argc, char **argv)
 		(void)fprintf(stderr, "usage: bench_jupyter PYTHON DIR CODE COUNT\n");
 		return 2;
 	}
-	if (hr_kernel_init(&k, argv[2], &err) == 0 &&
-	    hr_kernel_start(&k, argv[1], environ, &err) == 0)
-		r = measure(&k, argv[3], us, n);
+	if (hr_kernel_init(&k, argv[2], &err) == 0) {
+		args[4] = k.file;
+		if (hr_kernel_start(&k,
+			&(const struct hr_kernel_program){.argv = args, .envp = environ},
+			&err) == 0)
+			r = measure(&k, argv[3], us, n);
+	}
 	hr_kernel_done(&k);
 	for (i = 0; r == 0 && i < n; i++)
 		(void)printf("%.1f\n", us[i]);

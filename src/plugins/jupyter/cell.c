@@ -38,8 +38,8 @@ hr_cell_over(const struct hr_cell *c)
 	return c->replied && c->idle;
 }
 
-static bool
-is_mine(const struct hr_cell *c, const struct hr_wire_message *m)
+bool
+hr_cell_owns(const struct hr_cell *c, const struct hr_wire_message *m)
 {
 	return c->id[0] != '\0' && strcmp(m->parent_id, c->id) == 0;
 }
@@ -129,7 +129,7 @@ add_error(struct hr_cell *c, struct json_object *content)
 void
 hr_cell_output(struct hr_cell *c, const struct hr_wire_message *m)
 {
-	if (!is_mine(c, m))
+	if (!hr_cell_owns(c, m))
 		return;
 	if (strcmp(m->type, "status") == 0) {
 		c->idle |= hr_json_str_is(hr_json_at(m->content, "execution_state"), "idle");
@@ -163,7 +163,7 @@ asks_exit(struct json_object *content)
 void
 hr_cell_reply(struct hr_cell *c, const struct hr_wire_message *m)
 {
-	if (!is_mine(c, m))
+	if (!hr_cell_owns(c, m))
 		return;
 	c->aborted = hr_json_str_is(hr_json_at(m->content, "status"), "aborted");
 	c->exiting = asks_exit(m->content);

@@ -28,6 +28,8 @@ void hr_cell_init(struct hr_cell *c);
 void hr_cell_done(struct hr_cell *c);
 void hr_cell_begin(struct hr_cell *c); /* Starts another execution. */
 
+/* Returns true for an answer to the cell's request. */
+bool hr_cell_owns(const struct hr_cell *c, const struct hr_wire_message *m);
 /* Handles a message of the shell channel (reply) or of iopub; ignores those for other cells. */
 void hr_cell_reply(struct hr_cell *c, const struct hr_wire_message *m);
 void hr_cell_output(struct hr_cell *c, const struct hr_wire_message *m);

@@ -256,10 +256,13 @@ start_failed(struct hr_jupyter *j, const char *why)
 static void
 start(struct hr_jupyter *j)
 {
+	const char *argv[] = {
+	    j->python, "-m", "ipykernel_launcher", "-f", j->kernel.file, NULL};
 	struct hr_err err = {0};
 
 	j->began_ms = hr_now_ms();
-	if (hr_kernel_start(&j->kernel, j->python, j->envp, &err) < 0 ||
+	if (hr_kernel_start(&j->kernel,
+		&(const struct hr_kernel_program){.argv = argv, .envp = j->envp}, &err) < 0 ||
 	    hr_kernel_ask(&j->kernel, &err) < 0)
 		start_failed(j, err.msg);
 	else
@@ -272,7 +275,7 @@ run(struct hr_jupyter *j, enum hr_jupyter_stage stage, const char *code, size_t 
 {
 	struct hr_err err = {0};
 
-	if (hr_kernel_execute(&j->kernel, code, len, &err) < 0)
+	if (hr_kernel_execute(&j->kernel, HR_KERNEL_UNCOUNTED, code, len, &err) < 0)
 		start_failed(j, err.msg);
 	else
 		set_stage(j, stage, limit_ms);

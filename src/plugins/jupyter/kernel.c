@@ -20,6 +20,7 @@
 #include "proto/json.h"
 
 #define CODE_MAX (128u << 20)
+#define TURN_MAX 1000 /* maximum of messages that one call takes from a socket */
 #define LAST_WORDS_MS 2000 /* ms to wait if a child of the kernel holds its sockets open */
 
 enum kernel_port { PORT_SHELL = 1, PORT_IOPUB, PORT_STDIN, PORT_CONTROL, PORT_HEARTBEAT };
@@ -55,9 +56,24 @@ close_sockets(struct hr_kernel *k)
 }
 
 static void
+remove_sockets(const struct hr_kernel *k)
+{
+	char name[512];
+	int i;
+
+	for (i = PORT_SHELL; i <= PORT_HEARTBEAT; i++) {
+		(void)snprintf(name, sizeof(name), "%s/k-%d", k->dir, i);
+		(void)unlink(name);
+	}
+}
+
+static void
 forget(struct hr_kernel *k)
 {
 	close_sockets(k);
+	if (k->dir != NULL)
+		remove_sockets(k);
+	k->held = false;
 	hr_fd_close(&k->pidfd);
 	k->pid = 0;
 	k->running = false;
@@ -131,30 +147,18 @@ watch_hangup(struct hr_kernel *k, struct hr_err *err)
 	return hr_err_set(err, HR_E_SYS, "%s: %s", name, zmq_strerror(zmq_errno()));
 }
 
-static void
-remove_sockets(const struct hr_kernel *k)
-{
-	char name[512];
-	int i;
-
-	for (i = PORT_SHELL; i <= PORT_HEARTBEAT; i++) {
-		(void)snprintf(name, sizeof(name), "%s/k-%d", k->dir, i);
-		(void)unlink(name);
-	}
-}
-
 static int
-spawn(struct hr_kernel *k, const char *python, char *const *envp, struct hr_err *err)
+spawn(struct hr_kernel *k, const struct hr_kernel_program *p, struct hr_err *err)
 {
-	const char *argv[] = {python, "-m", "ipykernel_launcher", "-f", k->file, NULL};
 	/* these go to the log; the output of cells uses the sockets */
 	const struct hr_spawn_fd fds[] = {
 	    {STDERR_FILENO, STDOUT_FILENO}, {STDERR_FILENO, STDERR_FILENO}};
 	struct hr_err why = {0};
 
-	k->pid = hr_spawn(&(const struct hr_spawn){.path = python,
-			      .argv = argv,
-			      .envp = envp,
+	k->pid = hr_spawn(&(const struct hr_spawn){.path = p->argv[0],
+			      .argv = p->argv,
+			      .envp = p->envp,
+			      .dir = p->dir,
 			      .fds = fds,
 			      .nfds = 2,
 			      .setsid = true,
@@ -173,13 +177,13 @@ spawn(struct hr_kernel *k, const char *python, char *const *envp, struct hr_err 
 }
 
 int
-hr_kernel_start(struct hr_kernel *k, const char *python, char *const *envp, struct hr_err *err)
+hr_kernel_start(struct hr_kernel *k, const struct hr_kernel_program *p, struct hr_err *err)
 {
 	hr_assert(k->pid == 0);
 	k->answered = false;
 	remove_sockets(k);
 	if (hr_wire_init(&k->wire, err) < 0 || write_file(k, err) != 0 ||
-	    spawn(k, python, envp, err) < 0 ||
+	    spawn(k, p, err) < 0 ||
 	    (k->shell = open_socket(k, ZMQ_DEALER, PORT_SHELL, err)) == NULL ||
 	    (k->iopub = open_socket(k, ZMQ_SUB, PORT_IOPUB, err)) == NULL ||
 	    watch_hangup(k, err) < 0 ||
@@ -212,10 +216,34 @@ hr_kernel_shutdown(struct hr_kernel *k)
 }
 
 void
-hr_kernel_interrupt(const struct hr_kernel *k)
+hr_kernel_interrupt(struct hr_kernel *k)
 {
-	if (k->pid > 1)
+	char id[HR_WIRE_ID];
+
+	hr_kernel_hold(k, false);
+	if (k->pid > 1 && (!k->asks_interrupt || hr_wire_send(&k->wire, k->control,
+			      "interrupt_request", "{}", 2, id, NULL) != 0))
 		(void)kill(k->pid, SIGINT);
+}
+
+void
+hr_kernel_hold(struct hr_kernel *k, bool hold)
+{
+	if (k->pid > 1 && k->held != hold) {
+		(void)kill(-k->pid, hold ? SIGSTOP : SIGCONT);
+		k->held = hold;
+	}
+}
+
+int
+hr_kernel_fds(const struct hr_kernel *k, int ret_fds[2], struct hr_err *err)
+{
+	size_t len = sizeof(int);
+
+	if (zmq_getsockopt(k->iopub, ZMQ_FD, &ret_fds[0], &len) != 0 ||
+	    zmq_getsockopt(k->shell, ZMQ_FD, &ret_fds[1], &len) != 0)
+		return hr_err_set(err, HR_E_SYS, "ZMQ_FD: %s", zmq_strerror(zmq_errno()));
+	return 0;
 }
 
 int
@@ -228,7 +256,8 @@ hr_kernel_ask(struct hr_kernel *k, struct hr_err *err)
 }
 
 int
-hr_kernel_execute(struct hr_kernel *k, const char *code, size_t len, struct hr_err *err)
+hr_kernel_execute(struct hr_kernel *k, enum hr_kernel_run how, const char *code, size_t len,
+    struct hr_err *err)
 {
 	HR_BUF(b, CODE_MAX);
 	int r = -1;
@@ -236,8 +265,10 @@ hr_kernel_execute(struct hr_kernel *k, const char *code, size_t len, struct hr_e
 	hr_cell_begin(&k->cell);
 	hr_buf_adds(&b, "{\"code\":");
 	(void)hr_json_put_str(&b, code, len, HR_JSON_REPLACE);
-	hr_buf_adds(&b, ",\"silent\":false,\"store_history\":false,\"user_expressions\":{},"
-			"\"allow_stdin\":false,\"stop_on_error\":false}");
+	hr_buf_addf(&b,
+	    ",\"silent\":%s,\"store_history\":%s,\"user_expressions\":{},\"allow_stdin\":false,"
+	    "\"stop_on_error\":false}",
+	    how == HR_KERNEL_SILENT ? "true" : "false", how == HR_KERNEL_COUNTED ? "true" : "false");
 	if (hr_buf_check(&b, err) == 0)
 		r = hr_wire_send(
 		    &k->wire, k->shell, "execute_request", b.p, b.len, k->cell.id, err);
@@ -255,13 +286,41 @@ receive_one(struct hr_kernel *k, void *sock, bool is_reply)
 	if (r < 0)
 		hr_log(HR_LOG_WARNING, "%s", err.msg);
 	if (r > 0) {
+		if (k->sink != NULL && k->running && hr_cell_owns(&k->cell, &m) &&
+		    strcmp(m.type, "status") != 0)
+			k->sink(k->sink_arg, &m);
 		if (is_reply)
 			hr_cell_reply(&k->cell, &m);
-		else
+		else if (k->sink == NULL || strcmp(m.type, "status") == 0)
 			hr_cell_output(&k->cell, &m);
 		hr_wire_message_done(&m);
 	}
 	return r != 0;
+}
+
+static void
+receive_some(struct hr_kernel *k, void *sock, bool is_reply)
+{
+	int i;
+
+	for (i = 0; i < TURN_MAX && receive_one(k, sock, is_reply); i++)
+		;
+}
+
+bool
+hr_kernel_waits(const struct hr_kernel *k)
+{
+	void *const sockets[] = {k->iopub, k->shell};
+	int i, events = 0;
+
+	for (i = 0; k->pid != 0 && i < 2; i++) {
+		size_t len = sizeof(events);
+
+		if (zmq_getsockopt(sockets[i], ZMQ_EVENTS, &events, &len) == 0 &&
+		    (events & ZMQ_POLLIN) != 0)
+			return true;
+	}
+	return false;
 }
 
 bool
@@ -269,13 +328,10 @@ hr_kernel_receive(struct hr_kernel *k)
 {
 	if (k->pid == 0)
 		return false;
-	while (receive_one(k, k->iopub, false))
-		;
-	while (receive_one(k, k->shell, true))
-		;
+	receive_some(k, k->iopub, false);
+	receive_some(k, k->shell, true);
 	/* output precedes the reply, but on another socket */
-	while (receive_one(k, k->iopub, false))
-		;
+	receive_some(k, k->iopub, false);
 	if (!k->running || !hr_cell_over(&k->cell))
 		return false;
 	k->running = false;

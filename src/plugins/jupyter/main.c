@@ -1,4 +1,5 @@
-/* handrail-jupyter: runs as the plugin for run_ipython (handrail-plugin(5)). */
+/* handrail-jupyter: runs as the plugin for run_ipython and the code interpreter
+ * (handrail-plugin(5)). The code interpreter is a second process of the same program. */
 #include "config.h"
 
 #include <signal.h>
@@ -9,9 +10,10 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "plugins/jupyter/code.h"
 #include "plugins/jupyter/serve.h"
 
-enum { READY_FD = 3, ACTION_FD = 4 };
+enum { READY_FD = 3, ACTION_FD = 4, HTTP_FD = 5 };
 
 extern char **environ;
 
@@ -55,8 +57,19 @@ fail(int ready, const char *why)
 	return EXIT_FAILURE;
 }
 
+static int
+serve_code(const char *dir, char *const *env)
+{
+	struct hr_err err = {0};
+
+	if (hr_code_serve(HR_SERVE_CODE_FD, dir, choose_python(), env, &err) == 0)
+		return EXIT_SUCCESS;
+	hr_log(HR_LOG_ERROR, "%s", err.msg);
+	return EXIT_FAILURE;
+}
+
 int
-main(void)
+main(int argc, char **argv)
 {
 	const char *dir = getenv("HANDRAIL_STATE_DIR"), *init = getenv("HANDRAIL_KERNEL_INIT");
 	HR_FREE char **env = kernel_environment();
@@ -67,11 +80,13 @@ main(void)
 
 	hr_log_setup("jupyter", HR_LOG_CHILD, HR_LOG_INFO);
 	(void)signal(SIGPIPE, SIG_IGN);
+	if (argc == 2 && strcmp(argv[1], HR_SERVE_CODE) == 0 && dir != NULL && env != NULL)
+		return serve_code(dir, env);
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGTERM);
 	(void)sigprocmask(SIG_BLOCK, &set, NULL);
 	if (dir == NULL || hr_fd_cloexec(READY_FD, &err) < 0 ||
-	    hr_fd_cloexec(ACTION_FD, &err) < 0) {
+	    hr_fd_cloexec(ACTION_FD, &err) < 0 || hr_fd_cloexec(HTTP_FD, &err) < 0) {
 		(void)fprintf(stderr, "handrail-jupyter: is started by handraild\n");
 		return EXIT_FAILURE;
 	}
@@ -80,7 +95,7 @@ main(void)
 	r = hr_jupyter_init(&j, dir, choose_python(), env, init != NULL ? init : "",
 	    getenv("HANDRAIL_STATE_LOST") != NULL, &err);
 	if (r == 0)
-		r = hr_serve(&j, ACTION_FD, READY_FD, &err);
+		r = hr_serve(&j, ACTION_FD, HTTP_FD, READY_FD, &err);
 	else
 		(void)fail(READY_FD, err.msg);
 	if (r != 0)

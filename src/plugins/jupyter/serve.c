@@ -18,13 +18,14 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/process/spawn.h"
 #include "proto/actin.h"
 
 #define CLIENTS_MAX 512 /* maximum of clients; there cannot be as many workers */
-#define FIXED 5         /* number of items before those of the clients */
+#define FIXED 6         /* number of items before those of the clients */
 #define END_MS 2000     /* ms for the kernel to exit on request */
 
-enum { ITEM_SIGNAL, ITEM_LISTENER, ITEM_PIDFD, ITEM_SHELL, ITEM_IOPUB };
+enum { ITEM_SIGNAL, ITEM_LISTENER, ITEM_PIDFD, ITEM_SHELL, ITEM_IOPUB, ITEM_CODE };
 
 struct client {
 	int fd;
@@ -35,7 +36,9 @@ struct client {
 
 struct serve {
 	struct hr_jupyter *j;
-	int listener, ready, signals;
+	int listener, http, ready, signals;
+	pid_t code; /* process of the code interpreter; 0: none */
+	int code_end;
 	bool ending;
 	struct client clients[CLIENTS_MAX];
 	size_t nclients;
@@ -149,6 +152,50 @@ tell_ready(struct serve *s)
 		s->ending = true;
 }
 
+/* Ends the process of the code interpreter if there is one; the kernels end with it. */
+static void
+code_end(struct serve *s, int signo)
+{
+	int status = 0;
+
+	if (s->code > 0) {
+		(void)kill(s->code, signo);
+		(void)hr_spawn_end(s->code, &status);
+		if (signo == SIGKILL)
+			hr_log(HR_LOG_WARNING, "the code interpreter ended (%s)",
+			    hr_exit_words(status));
+	}
+	hr_fd_close(&s->code_end);
+	s->code = 0;
+}
+
+/* Starts the process of the code interpreter. On failure one waiting client is refused, so that the
+ * others cause no endless loop. */
+static void
+code_start(struct serve *s)
+{
+	static const char *const argv[] = {"handrail-jupyter", HR_SERVE_CODE, NULL};
+	const struct hr_spawn_fd fds[] = {
+	    {s->http, HR_SERVE_CODE_FD}, {STDERR_FILENO, STDERR_FILENO}};
+	struct hr_err err = {0};
+	int client;
+
+	s->code = hr_spawn(&(const struct hr_spawn){.path = "/proc/self/exe",
+			       .argv = argv,
+			       .fds = fds,
+			       .nfds = 2,
+			       .pdeathsig = SIGKILL,
+			       .umask = -1},
+	    &err);
+	s->code_end = s->code > 0 ? hr_pidfd_open(s->code) : -1;
+	if (s->code_end >= 0)
+		return;
+	hr_log(HR_LOG_ERROR, "the code interpreter cannot be started: %s", err.msg);
+	code_end(s, SIGKILL);
+	client = hr_fd_accept(s->http, SOCK_NONBLOCK, s->signals);
+	hr_fd_close(&client);
+}
+
 static size_t
 fill_items(struct serve *s)
 {
@@ -165,6 +212,7 @@ fill_items(struct serve *s)
 		s->items[ITEM_SHELL].socket = k->shell;
 		s->items[ITEM_IOPUB].socket = k->iopub;
 	}
+	s->items[ITEM_CODE].fd = s->code != 0 ? s->code_end : s->http;
 	for (i = 0; i < FIXED; i++)
 		s->items[i].events = ZMQ_POLLIN;
 	if (s->nclients == CLIENTS_MAX || s->ready >= 0)
@@ -208,6 +256,10 @@ turn(struct serve *s, struct hr_err *err)
 	clients_turn(s, polled);
 	if (s->items[ITEM_LISTENER].revents != 0)
 		client_accept(s);
+	if (s->items[ITEM_CODE].revents != 0 && s->code == 0)
+		code_start(s);
+	else if (s->items[ITEM_CODE].revents != 0)
+		code_end(s, SIGKILL);
 	hr_jupyter_advance(s->j, s->ready >= 0);
 	tell_ready(s);
 	/* send the answers made in this iteration */
@@ -229,37 +281,55 @@ end_kernel(struct hr_kernel *k)
 	hr_kernel_kill(k);
 }
 
+/* Returns true if only clients of the code interpreter wait. */
+static bool
+is_for_code(const struct serve *s)
+{
+	zmq_pollitem_t items[] = {{.fd = s->http, .events = ZMQ_POLLIN},
+	    {.fd = s->listener, .events = ZMQ_POLLIN}};
+
+	return zmq_poll(items, 2, 0) > 0 && items[0].revents != 0 && items[1].revents == 0;
+}
+
 int
-hr_serve(struct hr_jupyter *j, int listener, int ready, struct hr_err *err)
+hr_serve(struct hr_jupyter *j, int listener, int http, int ready, struct hr_err *err)
 {
 	struct serve *s = calloc(1, sizeof(*s));
 	sigset_t set;
+	bool lazy;
 	int r = 0;
 
 	if (s == NULL)
 		return hr_err_nomem(err);
 	s->j = j;
 	s->listener = listener;
+	s->http = http;
+	s->code_end = -1;
 	s->ready = ready;
+	lazy = is_for_code(s);
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGTERM);
 	s->signals = signalfd(-1, &set, SFD_CLOEXEC);
 	if (s->signals < 0)
 		r = hr_err_sys(err, errno, "signalfd");
-	if (r == 0) {
+	if (r == 0 && lazy) {
+		(void)hr_fd_write_full(s->ready, "ready\n", 6, NULL);
+		hr_fd_close(&s->ready);
+	} else if (r == 0) {
 		hr_jupyter_advance(j, true);
 		tell_ready(s); /* reports the reason if the kernel cannot be started */
 	}
 	while (r == 0 && !s->ending)
 		r = turn(s, err);
 	tell_ready(s);
+	code_end(s, SIGTERM);
 	end_kernel(&j->kernel);
 	while (s->nclients > 0)
 		client_close(s, &s->clients[--s->nclients]);
 	hr_fd_close(&s->ready);
 	hr_fd_close(&s->signals);
 	free(s);
-	if (r == 0 && !j->was_ready)
+	if (r == 0 && !j->was_ready && !lazy)
 		return hr_err_set(err, HR_E_GONE, "%s", j->failure);
 	return r;
 }
