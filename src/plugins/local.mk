@@ -17,7 +17,7 @@ libjupyter_la_SOURCES = \
 	%D%/jupyter/spec.c %D%/jupyter/spec.h \
 	%D%/jupyter/wire.c %D%/jupyter/wire.h
 libjupyter_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(ZMQ_CFLAGS) $(MACS_CFLAGS)
-libjupyter_la_LIBADD = libprotojson.la libproto.la libloop.la libbase.la $(ZMQ_LIBS) $(MACS_LIBS)
+libjupyter_la_LIBADD = libe2b.la libserve.la libprotojson.la libproto.la libloop.la libbase.la $(ZMQ_LIBS) $(MACS_LIBS)
 
 pkglibexec_PROGRAMS += handrail-jupyter
 handrail_jupyter_SOURCES = %D%/jupyter/main.c

@@ -218,15 +218,21 @@ call_free(struct call *c)
 }
 
 static void
+call_start(struct call *c)
+{
+	if (!c->started)
+		hr_serve_start(c->q, NULL);
+	c->started = true;
+}
+
+static void
 call_line(struct hr_exec *e, const char *p, size_t len)
 {
 	struct call *c = (struct call *)e;
 
 	if (c->what != EXECUTE)
 		return;
-	if (!c->started)
-		hr_serve_start(c->q, NULL);
-	c->started = true;
+	call_start(c);
 	hr_serve_send(c->q, p, len);
 	(void)hr_watch_arm(c->silence, SILENCE_MS, NULL);
 	if (hr_serve_pending(c->q) > PENDING_MAX)
@@ -404,6 +410,9 @@ execute(struct code *code, struct hr_serve_request *q)
 	vars = hr_json_typed_at(body, "env_vars", HR_PY_DICT);
 	c->exec.vars = vars != NULL && json_object_object_length(vars) > 0 ? vars : NULL;
 	(void)hr_watch_arm(c->silence, SILENCE_MS, NULL);
+	/* without an answer that has started libevent does not notice that a client leaves */
+	if (context->stage >= HR_CONTEXT_IDLE)
+		call_start(c);
 	hr_context_run(context, &c->exec);
 }
 

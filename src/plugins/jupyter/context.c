@@ -212,28 +212,18 @@ add_variables(struct hr_context *c, const struct hr_e2b_setup *setup)
 	}
 }
 
-/* Appends the kernel's directory: the context's if it can be entered, or else the default. */
-static void
-put_directory(struct hr_buf *b, const struct hr_context *c, const struct hr_e2b_setup *setup)
+/* Replaces b by the directory that a client means. Returns false if it cannot be entered. */
+static bool
+enters(struct hr_buf *b, const char *path)
 {
-	char *home = getenv("HOME");
-	const struct hr_e2b_who who = {.name = "", .home = home != NULL ? home : "/"};
-	const char *all[] = {c->cwd, setup->directory, "", NULL};
+	char root[] = "/", *home = getenv("HOME");
+	const struct hr_e2b_who who = {.name = root, .home = home != NULL ? home : root};
 	struct stat st;
-	size_t i;
+	HR_BUF(why, HR_E2B_PATH_MAX);
 
-	for (i = 0; all[i] != NULL || i == 1; i++) {
-		HR_BUF(why, HR_E2B_PATH_MAX);
-
-		hr_buf_reset(b);
-		if (all[i] != NULL &&
-		    hr_e2b_path(b, hr_span_of(all[i]), &who, NULL, &why) == 0 &&
-		    stat(hr_buf_str(b), &st) == 0 && S_ISDIR(st.st_mode) &&
-		    access(b->p, X_OK) == 0)
-			return;
-	}
 	hr_buf_reset(b);
-	hr_buf_addc(b, '/');
+	return hr_e2b_path(b, hr_span_of(path), &who, NULL, &why) == 0 &&
+	       stat(hr_buf_str(b), &st) == 0 && S_ISDIR(st.st_mode) && access(b->p, X_OK) == 0;
 }
 
 static int
@@ -260,8 +250,9 @@ spawn(struct hr_context *c, struct hr_err *err)
 	c->kernel.asks_interrupt = spec.asks_interrupt;
 	program.argv = hr_strv_list(&argv);
 	program.envp = c->env.v;
-	put_directory(&dir, c, &setup);
-	program.dir = hr_buf_str(&dir);
+	if (enters(&dir, c->cwd) || (setup.directory != NULL && enters(&dir, setup.directory)) ||
+	    enters(&dir, ""))
+		program.dir = dir.p;
 	return hr_kernel_start(&c->kernel, &program, err);
 }
 
@@ -408,6 +399,9 @@ pump(void *arg)
 	while (hr_kernel_receive(&c->kernel))
 		cell_over(c);
 	advance(c);
+	/* a kernel that fails to handle a cell publishes its end, but sends no reply */
+	if (c->stage == HR_CONTEXT_RUNNING && c->kernel.cell.idle)
+		(void)hr_watch_arm(c->timer, ASK_MS, NULL);
 	if (hr_kernel_waits(&c->kernel))
 		(void)hr_watch_arm(c->more, 0, NULL);
 }
@@ -458,8 +452,9 @@ on_timer(void *arg)
 		/* fall through */
 	case HR_CONTEXT_INIT: start_failed(c, "the kernel does not answer"); break;
 	case HR_CONTEXT_RUNNING:
-		if (c->running != NULL)
-			emit_count(c->running);
+		emit_count(c->running);
+		if (c->kernel.cell.idle)
+			cell_over(c);
 		break;
 	case HR_CONTEXT_LATE:
 		if (!c->pressed) {
