@@ -55,6 +55,7 @@ static const struct part {
     {"action", UPGRADED},
     {"undo", SESSION},
     {"journal", KILLED | UPGRADED},
+    {"e2b.json", SESSION | KILLED | UPGRADED},
     {"viewer-url", UPGRADED},
     {"session", KILLED | UPGRADED},
 };

@@ -11,6 +11,7 @@ import secrets
 import socket
 import socketserver
 import subprocess
+import tempfile
 import threading
 import urllib.parse
 
@@ -34,11 +35,19 @@ class Sandbox(Server):
     """A server for the dialect; root's has the user's account, which handraild makes in the box."""
 
     def __init__(self, **more):
-        super().__init__(name="user" if ROOT else None, env={"SESSION_API_KEY": KEY}, ready=None, **more)
+        before = tempfile.tempdir
+        tempfile.tempdir = "/var/tmp" if ROOT else None  # clean() empties /tmp
+        try:
+            super().__init__(name="user" if ROOT else None, env={"SESSION_API_KEY": KEY}, ready=None, **more)
+        finally:
+            tempfile.tempdir = before
         if ROOT:
             del self.env["USER"]  # so that handraild makes the account
             self.args[self.args.index("--user-id") + 1] = str(UID)
         self.start()
+        if ROOT:  # with a group of its own, as in E2B's templates
+            self.inside("sed -i -E '/^user:/d; s/\\<user\\>//' /etc/group; echo user:x:%d: >>/etc/group; sed -i "
+                        "'s/^user:.*/user:x:%d:%d::\\/home\\/user:\\/bin\\/bash/' /etc/passwd" % (UID, UID, UID))
 
     def init(self, **document):
         if ROOT:
@@ -99,7 +108,7 @@ def pump(source, target):
 def refuse(sock, status, message, **more):
     body = json.dumps(dict({"code": status, "message": message}, **more)).encode()
     sock.sendall(b"HTTP/1.1 %d No\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: %d\r\n"
-                 b"Access-Control-Allow-Origin: *\r\nConnection: close\r\n\r\n" % (status, len(body)) + body)
+                 b"Connection: close\r\n\r\n" % (status, len(body)) + body)
 
 
 class Edge(socketserver.BaseRequestHandler):
@@ -125,7 +134,8 @@ class Edge(socketserver.BaseRequestHandler):
             lines = [line for line in lines[1:] if not line.lower().startswith(gone)]
             lines = ["%s %s%s HTTP/1.1" % (method, PREFIXES.get(port, "/port/" + port), target),
                      "X-Session-API-Key: " + KEY, "Connection: close"] + lines
-            self.relay(world, "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + rest)
+            more = "\r\nAccess-Control-Allow-Origin: *" if "origin" in headers else ""
+            self.relay(world, "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + rest, more + "\r\n\r\n")
 
     @staticmethod
     def admitted(world, method, target, headers):
@@ -137,7 +147,7 @@ class Edge(socketserver.BaseRequestHandler):
                       q.get("signature_expiration"))
         return url.path == "/files" and q.get("signature") == wanted
 
-    def relay(self, world, data):
+    def relay(self, world, data, end):
         with world.sandbox.connect() as upstream:
             upstream.settimeout(None)
             upstream.sendall(data)
@@ -145,7 +155,7 @@ class Edge(socketserver.BaseRequestHandler):
             forth.start()
             head, rest = read_head(upstream)
             if head is not None:
-                self.request.sendall((head + "\r\nAccess-Control-Allow-Origin: *\r\n\r\n").encode("latin-1") + rest)
+                self.request.sendall((head + end).encode("latin-1") + rest)
                 pump(upstream, self.request)
             with contextlib.suppress(OSError):
                 self.request.shutdown(socket.SHUT_RDWR)
