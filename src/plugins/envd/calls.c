@@ -1,6 +1,7 @@
 /* The calls of process.Process. The texts of errors are the original's: clients read some of them. */
 #include "config.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -327,11 +328,22 @@ open_directory(
 	return fd >= 0 ? fd : fail_start(e, process, sys);
 }
 
+/* The original starts programs by a shell, which passes on no other names. */
+static bool
+is_variable(const char *name)
+{
+	const char *p = name;
+
+	while (isalnum((unsigned char)*p) || *p == '_')
+		p++;
+	return *p == '\0' && p > name && !isdigit((unsigned char)*name);
+}
+
 static void
 set_all(struct hr_strv *env, struct json_object *map)
 {
 	json_object_object_foreach (map, name, value) {
-		if (*name != '\0' && strchr(name, '=') == NULL)
+		if (is_variable(name))
 			hr_strv_set_envf(env, "%s=%s", name, json_object_get_string(value));
 	}
 }
