@@ -5,6 +5,8 @@
 #include "base/tunnel.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -326,6 +328,16 @@ on_down_room(void *arg)
 	after(t, &t->down, send_kept(&t->down));
 }
 
+/* Sends bytes as they come: with Nagle's algorithm the second piece of an answer waits 40 ms for the
+ * receiver's acknowledgement of the first one. This fails for other sockets than TCP's alone. */
+static void
+send_at_once(int fd)
+{
+	const int one = 1;
+
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+}
+
 struct hr_tunnel *
 hr_tunnel_new(struct hr_loop *loop, const struct hr_tunnel_with *with, struct hr_err *err)
 {
@@ -346,6 +358,7 @@ hr_tunnel_new(struct hr_loop *loop, const struct hr_tunnel_with *with, struct hr
 		free_now(t);
 		return hr_err_null(err);
 	}
+	send_at_once(with->client);
 	return t;
 }
 
@@ -358,6 +371,7 @@ hr_tunnel_no_resets(struct hr_tunnel *t)
 void
 hr_tunnel_lead(struct hr_tunnel *t, int server)
 {
+	send_at_once(server);
 	t->server = t->up.to = t->down.from = server;
 	if (!t->busy)
 		go_up(t);
