@@ -1,7 +1,9 @@
-/* base/tunnel: the time that a tunnel has after one of its directions has ended. */
+/* base/tunnel: the time that a tunnel has after one of its directions has ended, and its sockets. */
 #include "config.h"
 
 #include <check.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,6 +109,30 @@ START_TEST(server_that_sends_no_more)
 }
 END_TEST
 
+/* A piece does not wait for the acknowledgement of the one before it. */
+START_TEST(pieces_are_sent_at_once)
+{
+	int fd[2], i, on;
+	socklen_t len = sizeof(on);
+
+	loop = hr_loop_new(NULL);
+	for (i = 0; i < 2; i++)
+		fd[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	tunnel = hr_tunnel_new(loop,
+	    &(const struct hr_tunnel_with){
+		.client = fd[0], .look = look, .ended = on_end, .arg = loop},
+	    NULL);
+	ck_assert_ptr_nonnull(tunnel);
+	hr_tunnel_lead(tunnel, fd[1]);
+	for (i = 0; i < 2; i++) {
+		ck_assert_int_eq(getsockopt(fd[i], IPPROTO_TCP, TCP_NODELAY, &on, &len), 0);
+		ck_assert_int_ne(on, 0);
+	}
+	hr_tunnel_free(tunnel);
+	hr_loop_free(loop);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -117,6 +143,7 @@ main(void)
 
 	tcase_add_test(tc, client_that_sends_no_more);
 	tcase_add_test(tc, server_that_sends_no_more);
+	tcase_add_test(tc, pieces_are_sent_at_once);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);
