@@ -31,12 +31,35 @@ def call(number, *args):
 """
 
 
-def attacks(b, code, count, **more):
-    """Runs code in a box; none of its attacks, which must be `count`, may succeed."""
-    got = b.lines("exec python3 -c \"$PROGRAM\"", env=[PATH, "PROGRAM=" + PRELUDE + code], **more)
+# Sockets that need no connection, and families other than IPv4.
+PACKETS = r"""
+def send(family, to, kind=socket.SOCK_STREAM, protocol=0):
+    with socket.socket(family, kind, protocol) as s:
+        s.settimeout(5)
+        s.connect(to)
+        return s.send(b'x')
+attack('six', lambda: send(socket.AF_INET6, ('2001:db8::1', 80)))
+attack('link', lambda: send(socket.AF_INET6, ('fe80::1', 80, 0, 1)))
+attack('raw', lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP))
+attack('raw six', lambda: socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6))
+attack('ping', lambda: send(socket.AF_INET, ('192.0.2.1', 0), socket.SOCK_DGRAM, socket.IPPROTO_ICMP))
+attack('packet', lambda: socket.socket(17, socket.SOCK_RAW, 3))
+attack('vsock', lambda: socket.socket(40, socket.SOCK_STREAM))
+attack('netfilter', lambda: socket.socket(16, socket.SOCK_RAW, 12))
+attack('alg', lambda: socket.socket(38, socket.SOCK_SEQPACKET))
+"""
+
+
+def failed(got, count):
+    """None of the attacks, which must be `count`, has succeeded."""
     equal([line for line in got if "SUCCESS" in line], [])
     equal(len(got), count, got)
     return got
+
+
+def attacks(b, code, count, **more):
+    """Runs code with attacks in a box."""
+    return failed(b.lines("exec python3 -c \"$PROGRAM\"", env=[PATH, "PROGRAM=" + PRELUDE + code], **more), count)
 
 
 def only_x86():
@@ -159,26 +182,12 @@ def sockets(b):
         abstract.bind("\0handrail-attack-%d" % os.getpid())
         for s in (four, path, abstract):
             s.listen()
-        attacks(b, r"""
-def reach(family, to, kind=socket.SOCK_STREAM, protocol=0):
-    with socket.socket(family, kind, protocol) as s:
-        s.settimeout(5)
-        s.connect(to)
-        return s.send(b'x')
-attack('loopback', lambda: reach(socket.AF_INET, ('127.0.0.1', %d)))
-attack('path', lambda: reach(socket.AF_UNIX, %r))
-attack('abstract', lambda: reach(socket.AF_UNIX, %r))
-attack('metadata', lambda: reach(socket.AF_INET, ('169.254.169.254', 80)))
-attack('datagram', lambda: reach(socket.AF_INET, ('192.0.2.1', 53), socket.SOCK_DGRAM))
-attack('six', lambda: reach(socket.AF_INET6, ('2001:db8::1', 80)))
-attack('link', lambda: reach(socket.AF_INET6, ('fe80::1', 80, 0, 1)))
-attack('raw', lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP))
-attack('raw six', lambda: socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6))
-attack('ping', lambda: reach(socket.AF_INET, ('192.0.2.1', 0), socket.SOCK_DGRAM, socket.IPPROTO_ICMP))
-attack('packet', lambda: socket.socket(17, socket.SOCK_RAW, 3))
-attack('vsock', lambda: socket.socket(40, socket.SOCK_STREAM))
-attack('netfilter', lambda: socket.socket(16, socket.SOCK_RAW, 12))
-attack('alg', lambda: socket.socket(38, socket.SOCK_SEQPACKET))
+        attacks(b, PACKETS + r"""
+attack('loopback', lambda: send(socket.AF_INET, ('127.0.0.1', %d)))
+attack('path', lambda: send(socket.AF_UNIX, %r))
+attack('abstract', lambda: send(socket.AF_UNIX, %r))
+attack('metadata', lambda: send(socket.AF_INET, ('169.254.169.254', 80)))
+attack('datagram', lambda: send(socket.AF_INET, ('192.0.2.1', 53), socket.SOCK_DGRAM))
 """ % (four.getsockname()[1], path.getsockname(), abstract.getsockname().decode()), 14)
 
 

@@ -9,31 +9,18 @@ import os
 import re
 import signal
 import socket
-import socketserver
-import ssl
 import subprocess
 import sys
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.certs import Authority  # noqa: E402
+from lib.egressworld import Names, tls  # noqa: E402
 from lib.host import BUILD, PATIENCE, SRC  # noqa: E402
 from lib.hostbox import Boxes, run  # noqa: E402
 from lib.tap import Skip, equal, skip_all  # noqa: E402
 
 VALUE = "ghp_0123456789abcdefTheRealValue"
-
-
-class Names(socketserver.BaseRequestHandler):
-    """A DNS server whose every name is at 127.0.0.1."""
-
-    def handle(self):
-        query, sock = self.request
-        end = query.index(b"\0", 12) + 5
-        answer = b"" if query[end - 4:end - 2] != b"\0\1" else b"\xc0\x0c\0\1\0\1\0\0\0\5\0\4\x7f\0\0\1"
-        head = query[:2] + b"\x81\x80\0\1" + (b"\0\1" if answer else b"\0\0") + b"\0\0\0\0"
-        sock.sendto(head + query[12:end] + answer, self.client_address)
 
 
 class Web(http.server.BaseHTTPRequestHandler):
@@ -53,34 +40,33 @@ class World(Boxes):
     """The surroundings of a user, with the servers that the machine has for the test."""
 
     def __enter__(self):
-        self.servers = [socketserver.ThreadingUDPServer(("127.0.0.1", 0), Names),
-                        http.server.ThreadingHTTPServer(("127.0.0.1", 0), Web)]
-        self.seen = self.servers[1].seen = []  # the Authorization of each request
-        for s in self.servers:
-            s.daemon_threads = True
-            threading.Thread(target=s.serve_forever, daemon=True).start()
-        self.dns, self.web = (s.server_address[1] for s in self.servers)
+        self.names, self.servers, self.seen = Names(default="127.0.0.1"), [], []  # the Authorization of each request
+        self.dns, self.web = self.names.port, self.serve()
         return Boxes.__enter__(self)
 
     def __exit__(self, *unused):
         for s in self.servers:
             s.shutdown()
             s.server_close()
+        self.names.close()
         Boxes.__exit__(self, *unused)
 
-    def secure(self, *names):
-        """The port of a server with TLS for these names, whose authority the broker trusts."""
-        authority = Authority(self.path("tmp"), "lab")
-        os.chmod(authority.pem, 0o644)
-        self.env["SSL_CERT_FILE"] = authority.pem
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(*authority.make("web", 1, names=",".join("DNS:" + name for name in names)))
-        s = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Web)
+    def serve(self, context=None, handler=Web):
+        """The port of a server on the loopback address."""
+        s = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         s.seen, s.daemon_threads = self.seen, True
-        s.socket = context.wrap_socket(s.socket, server_side=True, do_handshake_on_connect=False)
+        if context:
+            s.socket = context.wrap_socket(s.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=s.serve_forever, daemon=True).start()
         self.servers.append(s)
         return s.server_address[1]
+
+    def secure(self, *names, handler=Web):
+        """The port of a server with TLS for these names, whose authority the broker trusts."""
+        authority, context = tls(self.path("tmp"), *names)
+        os.chmod(authority.pem, 0o644)
+        self.env["SSL_CERT_FILE"] = authority.pem
+        return self.serve(context, handler)
 
     def rules(self, *allowed, **more):
         """A setting with the test's servers; an address that is allowed may be what a name leads to."""

@@ -17,7 +17,7 @@ import urllib.parse
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib.edgeserver import DRIVER, Answer, Edge, Forwarder  # noqa: E402
+from lib.edgeserver import DRIVER, HEAD, SMUGGLED, Answer, Edge, Forwarder  # noqa: E402
 from lib.gitserver import GitServer, make_repository  # noqa: E402
 from lib.host import PATIENCE  # noqa: E402
 from lib.tap import Tap, equal, skip_all  # noqa: E402
@@ -113,38 +113,7 @@ def other_hosts():
 def smuggled():
     """Two readers of the same bytes never see another request than the one that was judged."""
     with Edge(rules({"paths": ["/ok"]}), [API]) as e:
-        head = "POST /ok HTTP/1.1\r\nHost: api.test\r\n"
-        bad = "GET /secret HTTP/1.1\r\nHost: api.test\r\n\r\n"
-        for data in (head + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + bad,
-                     head + "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n" + bad,
-                     head + "Content-Length: 0\r\nContent-Length: %d\r\n\r\n%s" % (len(bad), bad),
-                     head + "Content-Length: +0\r\n\r\n" + bad,
-                     head + "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + bad,
-                     head + "Transfer-Encoding: identity, chunked\r\n\r\n0\r\n\r\n" + bad,
-                     head + "Transfer-Encoding:\x0bchunked\r\n\r\n0\r\n\r\n" + bad,
-                     head + "Transfer_Encoding: chunked\r\n\r\n0\r\n\r\n" + bad,
-                     head + "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n" + bad,
-                     head + "X: y\r\n Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + bad,
-                     head + "X: y\r\n\tContent-Length: %d\r\n\r\n%s" % (len(bad), bad),
-                     head + "Host: other.test\r\n\r\n" + bad,
-                     head + "Content-Length: 0\n\n" + bad,
-                     head.replace("\r\n", "\n") + "X: y\n\n" + bad.replace("\r\n", "\n"),
-                     head + "X: y\rContent-Length: %d\r\n\r\n%s" % (len(bad), bad),
-                     "GET /ok HTTP/1.1\nHost: api.test\n\nGET /secret HTTP/1.1\nHost: api.test\n\n",
-                     "GET /ok HTTP/1.1\r\nHost: api.test\r\nContent-Length: %d\r\n\r\n%s" % (len(bad), bad),
-                     head + "Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(bad), bad),
-                     head + "Transfer-Encoding: chunked\r\n\r\n0\r\nX: y\r\n\r\n" + bad,
-                     head + "Transfer-Encoding: chunked\r\n\r\n0;%s\r\n\r\n%s" % ("a" * 100, bad),
-                     head + "Transfer-Encoding: chunked\r\n\r\n00000000000000000000\r\n\r\n" + bad,
-                     head + "Connection: Host, Transfer-Encoding\r\n\r\n" + bad,
-                     "GET /ok HTTP/1.1 HTTP/1.1\r\nHost: api.test\r\n\r\n" + bad,
-                     "GET /ok\r\nHost: api.test\r\n\r\n" + bad,
-                     "GET /ok HTTP/1.1\r\nHost: api.test\r\nUpgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\n"
-                     "HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n" + bad,
-                     "CONNECT api.test:443 HTTP/1.1\r\nHost: api.test\r\n\r\n" + bad,
-                     "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bad,
-                     "GET /ok\x00/secret HTTP/1.1\r\nHost: api.test\r\n\r\n" + bad,
-                     "GET /ok /secret HTTP/1.1\r\nHost: api.test\r\n\r\n" + bad):
+        for data in SMUGGLED:
             e.raw((data + "GET /end HTTP/1.1\r\nHost: api.test\r\nConnection: close\r\n\r\n").encode("latin-1"))
             for r in e.upstreams[1].requests:
                 equal((r.target, r.fields["host"]), ("/ok", "api.test"), data)
@@ -152,7 +121,7 @@ def smuggled():
                 equal([x for x in r.lines if x[:7].lower() in ("upgrade", "transfe", "content") and x not in lengths],
                       [], data)
             e.upstreams[1].requests = []
-        equal(Answer(e.raw((head + "Content-Length: 0\r\nConnection: close\r\n\r\n").encode())).status, 200)
+        equal(Answer(e.raw((HEAD + "Content-Length: 0\r\nConnection: close\r\n\r\n").encode())).status, 200)
         got = e.upstreams[1].take()
         equal([x for x in got.fields if x.startswith("x-") or x in ("via", "forwarded")], [])
         e.ask("GET", "/ok", X_HTTP_Method_Override="DELETE", X_Original_URL="/secret", X_Rewrite_URL="/secret",
@@ -545,4 +514,5 @@ def main():
     return tap.done()
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

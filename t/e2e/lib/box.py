@@ -102,9 +102,9 @@ def need_launcher():
         skip_all("handrail-box is not built: apt-get install libseccomp-dev libcap-dev, and configure again")
 
 
-def run_each(cases, other, why_none, made, left_out):
+def run_each(cases, other, why_none, made, left_out, then=lambda tap: None):
     """Runs the cases as each account: root's tests are root and the account `other`. `made` gives the argument of a
-    case for an account, `left_out` says whether a case is not for it."""
+    case for an account, `left_out` says whether a case is not for it; `then` runs more tests."""
     need_launcher()
     tap = Tap()
     for uid in (0, other) if os.geteuid() == 0 else (os.geteuid(),):
@@ -118,6 +118,7 @@ def run_each(cases, other, why_none, made, left_out):
                 continue
             with made(uid) as b:
                 tap.run(name, case, b)
+    then(tap)
     return tap.done()
 
 

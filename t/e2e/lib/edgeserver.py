@@ -18,6 +18,41 @@ from .tap import Skip
 NGINX = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
 DRIVER = os.path.join(BUILD, "t/e2e/edge_driver")
 
+HEAD = "POST /ok HTTP/1.1\r\nHost: api.test\r\n"
+BAD = "GET /secret HTTP/1.1\r\nHost: api.test\r\n\r\n"
+# Requests to api.test for whose rules only /ok is allowed: two readers of the same bytes could see another request.
+SMUGGLED = (
+    HEAD + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + BAD,
+    HEAD + "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n" + BAD,
+    HEAD + "Content-Length: 0\r\nContent-Length: %d\r\n\r\n%s" % (len(BAD), BAD),
+    HEAD + "Content-Length: +0\r\n\r\n" + BAD,
+    HEAD + "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + BAD,
+    HEAD + "Transfer-Encoding: identity, chunked\r\n\r\n0\r\n\r\n" + BAD,
+    HEAD + "Transfer-Encoding:\x0bchunked\r\n\r\n0\r\n\r\n" + BAD,
+    HEAD + "Transfer_Encoding: chunked\r\n\r\n0\r\n\r\n" + BAD,
+    HEAD + "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n" + BAD,
+    HEAD + "X: y\r\n Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + BAD,
+    HEAD + "X: y\r\n\tContent-Length: %d\r\n\r\n%s" % (len(BAD), BAD),
+    HEAD + "Host: other.test\r\n\r\n" + BAD,
+    HEAD + "Content-Length: 0\n\n" + BAD,
+    HEAD.replace("\r\n", "\n") + "X: y\n\n" + BAD.replace("\r\n", "\n"),
+    HEAD + "X: y\rContent-Length: %d\r\n\r\n%s" % (len(BAD), BAD),
+    "GET /ok HTTP/1.1\nHost: api.test\n\nGET /secret HTTP/1.1\nHost: api.test\n\n",
+    "GET /ok HTTP/1.1\r\nHost: api.test\r\nContent-Length: %d\r\n\r\n%s" % (len(BAD), BAD),
+    HEAD + "Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(BAD), BAD),
+    HEAD + "Transfer-Encoding: chunked\r\n\r\n0\r\nX: y\r\n\r\n" + BAD,
+    HEAD + "Transfer-Encoding: chunked\r\n\r\n0;%s\r\n\r\n%s" % ("a" * 100, BAD),
+    HEAD + "Transfer-Encoding: chunked\r\n\r\n00000000000000000000\r\n\r\n" + BAD,
+    HEAD + "Connection: Host, Transfer-Encoding\r\n\r\n" + BAD,
+    "GET /ok HTTP/1.1 HTTP/1.1\r\nHost: api.test\r\n\r\n" + BAD,
+    "GET /ok\r\nHost: api.test\r\n\r\n" + BAD,
+    "GET /ok HTTP/1.1\r\nHost: api.test\r\nUpgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\n"
+    "HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n" + BAD,
+    "CONNECT api.test:443 HTTP/1.1\r\nHost: api.test\r\n\r\n" + BAD,
+    "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + BAD,
+    "GET /ok\x00/secret HTTP/1.1\r\nHost: api.test\r\n\r\n" + BAD,
+    "GET /ok /secret HTTP/1.1\r\nHost: api.test\r\n\r\n" + BAD)
+
 
 def read_head(f):
     """The lines of one head, or None at the end."""

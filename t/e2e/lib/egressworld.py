@@ -42,32 +42,46 @@ def enter():
 
 
 class Names:
-    """A name server on 127.0.0.1, which knows these names."""
+    """A name server on 127.0.0.1, which knows these names; all others are at `default`, or nowhere."""
 
-    def __init__(self, **zone):
-        self.zone, self.asked = {}, []
+    def __init__(self, default=None, **zone):
+        self.zone, self.asked, self.default = {}, [], default
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind(("127.0.0.1", 0))
         self.port = self.socket.getsockname()[1]
         self.add(**zone)
-        threading.Thread(target=self.serve, daemon=True).start()
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
 
     def add(self, **zone):
         for name, addresses in zone.items():
             self.zone[name.replace("_", ".")] = addresses.split()
 
+    def records(self, name, kind):
+        """The records of that type; None: there is no such name."""
+        found = self.zone.get(name, self.default.split() if self.default else None)
+        family = {1: socket.AF_INET, 28: socket.AF_INET6}.get(kind)
+        return None if found is None else [
+            b"\xc0\x0c" + struct.pack(">HHIH", kind, 1, 5, len(a)) + a
+            for a in (socket.inet_pton(family, a) for a in found if family == (
+                socket.AF_INET6 if ":" in a else socket.AF_INET))]
+
     def serve(self):
         while True:
             question, client = self.socket.recvfrom(4096)
+            if not question:
+                return
             name, end = question_name(question)
-            kind = struct.unpack(">H", question[end:end + 2])[0]
             self.asked.append(name)
-            found = self.zone.get(name)
-            records = b"".join(b"\xc0\x0c\0\1\0\1\0\0\0\5\0\4" + socket.inet_aton(a)
-                               for a in found or () if kind == 1)
-            self.socket.sendto(question[:2] + (b"\x81\x80" if found is not None else b"\x81\x83") +
-                               struct.pack(">HHHH", 1, len(records) // 16, 0, 0) + question[12:end + 4] + records,
-                               client)
+            found = self.records(name, struct.unpack(">H", question[end:end + 2])[0])
+            self.socket.sendto(question[:2] + (b"\x81\x83" if found is None else b"\x81\x80") +
+                               struct.pack(">HHHH", 1, len(found or ()), 0, 0) + question[12:end + 4] +
+                               b"".join(found or ()), client)
+
+    def close(self):
+        self.socket.sendto(b"", ("127.0.0.1", self.port))
+        self.thread.join()
+        self.socket.close()
 
 
 def question_name(p):
@@ -259,7 +273,7 @@ class World:
 
     def end(self):
         """Ends the box. Nothing of the broker is left."""
-        for s in self.servers:
+        for s in self.servers + [self.names]:
             s.close()
         found = self.processes()
         self.box.kill()

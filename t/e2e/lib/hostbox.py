@@ -80,8 +80,8 @@ def why_none(uid):
     return None
 
 
-def run(cases, not_for_root=(), made=Boxes):
+def run(cases, not_for_root=(), made=Boxes, **more):
     """Runs the cases as each account; those of the second list as an ordinary user that root's test makes, since root
     makes the account, and the place, for it."""
     return run_each(cases, UID, why_none, made,
-                    lambda case, uid: case in not_for_root and (uid == 0 or os.geteuid() != 0))
+                    lambda case, uid: case in not_for_root and (uid == 0 or os.geteuid() != 0), **more)
