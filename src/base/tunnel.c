@@ -328,8 +328,9 @@ on_down_room(void *arg)
 	after(t, &t->down, send_kept(&t->down));
 }
 
-/* Sends bytes as they come: with Nagle's algorithm the second piece of an answer waits 40 ms for the
- * receiver's acknowledgement of the first one. This fails for other sockets than TCP's alone. */
+/* Sends bytes as they come: with Nagle's algorithm the second piece of an answer waits 40 ms for
+ * the receiver's acknowledgement of the first one. This fails for other sockets than TCP's alone.
+ */
 static void
 send_at_once(int fd)
 {

@@ -370,7 +370,8 @@ for text in odd:
         s.sendto(struct.pack('>HHHHHH', 7, 256, 1, 0, 0, 0) + bytes([len(raw)]) + raw + b'\4test\0\0\1\0\1',
                  ('198.18.0.1', 53))
         s.recv(512)
-    for line in (b'GET /%s HTTP/1.1', b'%s / HTTP/1.1', b'GET / HTTP/1.1\r\nX: %s', b'GET / HTTP/1.1\r\nUser-Agent: %s'):
+    for line in (b'GET /%s HTTP/1.1', b'%s / HTTP/1.1', b'GET / HTTP/1.1\r\nX: %s',
+                 b'GET / HTTP/1.1\r\nUser-Agent: %s'):
         ask('api.test', 80, line % raw + b'\r\nHost: api.test\r\nConnection: close\r\n\r\n')
     ask('api.test', 80, b'GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n' % raw)
     ask('127.0.0.1', 3128, b'CONNECT %s:443 HTTP/1.1\r\n\r\n' % raw)
@@ -439,7 +440,8 @@ def key(h):
 CASES = [metadata, packets, tunnels, rebinding, unlike, smuggling, ports, edits, placeholder, log, loopback, key]
 # The tests of the broker and of its nginx that are attacks, too.
 BROKER = [broker.addresses, broker.own_addresses, broker.greetings, broker.proxies, broker.questions, broker.many_names]
-EDGE = [edge.methods_and_paths, edge.other_hosts, edge.smuggled, edge.placeholders, edge.scrubbed, edge.scrubbed_headers]
+EDGE = [edge.methods_and_paths, edge.other_hosts, edge.smuggled, edge.placeholders, edge.scrubbed,
+        edge.scrubbed_headers]
 
 
 def others(tap):

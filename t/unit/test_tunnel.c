@@ -1,4 +1,5 @@
-/* base/tunnel: the time that a tunnel has after one of its directions has ended, and its sockets. */
+/* base/tunnel: the time that a tunnel has after one of its directions has ended, and its sockets.
+ */
 #include "config.h"
 
 #include <check.h>

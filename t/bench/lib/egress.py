@@ -63,8 +63,9 @@ def egress(bench, build):
         rates(report, found, figures)
         figures["rules"] = median([turn["rules_1000"] / turn["rules_1"] for turn in found["turns"]])
         figures["memory"] = max(found["idle_mb"], found["used_mb"])
-        report.text("  new connection, 1,000 rules / 1 rule: %s; anonymous memory of the broker: idle %s MB, used %s MB" % (
-            number(figures["rules"]), number(found["idle_mb"]), number(found["used_mb"])))
+        report.text("  new connection, 1,000 rules / 1 rule: %s" % number(figures["rules"]))
+        report.text("  anonymous memory of the broker: idle %s MB, used %s MB" % (
+            number(found["idle_mb"]), number(found["used_mb"])))
         report.record(section="egress", row="broker", rules_ratio=figures["rules"], idle_mb=found["idle_mb"],
                       used_mb=found["used_mb"])
     except (Failed, OSError) as e:
