@@ -385,6 +385,18 @@ hr_tunnel_skip(struct hr_tunnel *t, size_t n)
 }
 
 int
+hr_tunnel_replace(struct hr_tunnel *t, size_t n, const void *p, size_t len)
+{
+	HR_BUF(rest, KEPT_MAX);
+
+	hr_buf_add(&rest, t->up.kept.p + n, t->up.kept.len - n);
+	hr_buf_reset(&t->up.kept);
+	hr_buf_add(&t->up.kept, p, len);
+	hr_buf_add(&t->up.kept, rest.p, rest.len);
+	return hr_buf_check(&rest, NULL) < 0 ? -1 : hr_buf_check(&t->up.kept, NULL);
+}
+
+int
 hr_tunnel_say(struct hr_tunnel *t, const void *p, size_t n)
 {
 	hr_buf_add(&t->down.kept, p, n);

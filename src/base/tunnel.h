@@ -57,6 +57,8 @@ void hr_tunnel_no_resets(struct hr_tunnel *t);
 void hr_tunnel_lead(struct hr_tunnel *t, int server);
 
 void hr_tunnel_skip(struct hr_tunnel *t, size_t n); /* Drops the first bytes of the client. */
+/* Replaces the first n bytes of the client by others. Returns -1 without memory. */
+int hr_tunnel_replace(struct hr_tunnel *t, size_t n, const void *p, size_t len);
 /* Sends bytes to the client. Returns -1 if it is gone or takes too few. */
 int hr_tunnel_say(struct hr_tunnel *t, const void *p, size_t n);
 /* Sends the last bytes to a client that has no server. The tunnel ends later, with the client,

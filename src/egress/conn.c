@@ -21,6 +21,7 @@ enum phase {
 	FIRST, /* the first bytes for the server decide, or are checked */
 	DNS,
 	PROXY,
+	PLAIN, /* a request to the proxy, in place of CONNECT */
 	SOCKS,
 	SOCKS_REQUEST,
 	WAITS, /* for the server, before the answer to a proxy's client */
@@ -32,7 +33,7 @@ struct egress_conn {
 	struct hr_tunnel *tunnel;
 	struct egress_dial *dial;
 	struct egress_wait inspected;
-	enum phase phase, proxy; /* `proxy`: PROXY or SOCKS if such a client waits for an answer */
+	enum phase phase, proxy; /* `proxy`: PROXY, PLAIN or SOCKS if such a client waits */
 	enum egress_verdict verdict;
 	char name[EGRESS_NAME_MAX + 1]; /* "": an address */
 	struct in_addr address;
@@ -312,6 +313,24 @@ look_first(struct egress_conn *c, const char *p, size_t len, bool last)
 	return let_pass(c, true);
 }
 
+/* Makes a request to the proxy one to its server, and the only one of the connection: the next one
+ * could be for another server. */
+static int
+make_own(struct egress_conn *c, const char *p, const struct egress_target *t)
+{
+	HR_BUF(head, 2 * HR_TUNNEL_PIECE);
+
+	c->proxy = PLAIN;
+	hr_buf_add(&head, p, t->verb);
+	if (p[t->path] != '/')
+		hr_buf_addc(&head, '/');
+	hr_buf_add(&head, p + t->path, t->used - t->path - 2);
+	hr_buf_adds(&head, "Connection: close\r\n\r\n");
+	return hr_buf_check(&head, NULL) < 0
+		   ? -1
+		   : hr_tunnel_replace(c->tunnel, t->used, head.p, head.len);
+}
+
 /* Acts on the target that a proxy's client has named. */
 static enum hr_tunnel_look
 look_target(struct egress_conn *c, const struct egress_target *t)
@@ -333,7 +352,7 @@ look_target(struct egress_conn *c, const struct egress_target *t)
 	}
 	if (c->verdict == EGRESS_INSPECT) {
 		if (confirm(c))
-			return HR_TUNNEL_MORE;
+			return c->proxy == PLAIN ? let_pass(c, false) : HR_TUNNEL_MORE;
 	} else if (dial(c)) {
 		settled(c);
 		c->phase = WAITS;
@@ -367,8 +386,17 @@ look_proxy(struct egress_conn *c, const char *p, size_t len, bool last)
 				      : egress_socks_request(p, len, &t);
 		if (r == 1)
 			return look_target(c, &t);
+		if (c->phase == PROXY && r < 0) {
+			r = egress_absolute_read(p, len, &t);
+			if (r == 1) {
+				r = make_own(c, p, &t);
+				t.used = 0;
+				if (r == 0)
+					return look_target(c, &t);
+			}
+		}
 		if (r < 0 && (c->phase == PROXY || r == -2)) {
-			answer(c, 400, 7, "this proxy takes CONNECT only");
+			answer(c, 400, 7, "this proxy takes CONNECT and requests for http://");
 			return HR_TUNNEL_OVER;
 		}
 	}

@@ -8,28 +8,40 @@
 
 #include "egress/broker_int.h"
 
-#define TTL_S 5
 #define BATCH 64 /* questions of one iteration, so that connections are served in between */
 
 size_t
 egress_dns_reply(struct egress_broker *b, const void *p, size_t len, uint8_t ret[EGRESS_DNS_MAX])
 {
+	uint8_t data[EGRESS_DNS_NAME];
+	char name[EGRESS_NAME_MAX + 1];
 	struct egress_question q;
+	int code = EGRESS_DNS_REFUSED;
 	struct in_addr a;
+	size_t n = 0;
 
 	if (!egress_dns_read(p, len, &q))
 		return 0;
-	if (q.name[0] == '\0')
-		return egress_dns_answer(p, &q, EGRESS_DNS_REFUSED, NULL, 0, ret);
-	if (q.type == EGRESS_DNS_AAAA || q.type == EGRESS_DNS_HTTPS || q.type == EGRESS_DNS_SVCB)
-		return egress_dns_answer(p, &q, EGRESS_DNS_OK, NULL, 0, ret);
-	if (q.type != EGRESS_DNS_A)
-		return egress_dns_answer(p, &q, EGRESS_DNS_REFUSED, NULL, 0, ret);
-	if (egress_names_address(b->names, q.name, &a) == 0)
-		return egress_dns_answer(p, &q, EGRESS_DNS_OK, &a, TTL_S, ret);
-	egress_log_add(b->log, &(const struct egress_event){.kind = "dns",
-				   .rule = "the box has asked for more names than are kept"});
-	return egress_dns_answer(p, &q, EGRESS_DNS_SERVFAIL, NULL, 0, ret);
+	switch (q.name[0] != '\0' ? q.type : 0) {
+	case EGRESS_DNS_A:
+		if (egress_names_address(b->names, q.name, &a) == 0)
+			return egress_dns_answer(p, &q, EGRESS_DNS_OK, &a, sizeof(a), ret);
+		egress_log_add(
+		    b->log, &(const struct egress_event){.kind = "dns",
+				.rule = "the box has asked for more names than are kept"});
+		code = EGRESS_DNS_SERVFAIL;
+		break;
+	case EGRESS_DNS_PTR:
+		if (!egress_dns_reverse(q.name, &a))
+			break;
+		n = egress_names_find(b->names, a, name) ? egress_dns_name(name, data) : 0;
+		code = n > 0 ? EGRESS_DNS_OK : EGRESS_DNS_NXDOMAIN;
+		break;
+	case EGRESS_DNS_AAAA:
+	case EGRESS_DNS_HTTPS:
+	case EGRESS_DNS_SVCB: code = EGRESS_DNS_OK; break;
+	}
+	return egress_dns_answer(p, &q, code, data, n, ret);
 }
 
 /* Answers one datagram, from the address that was asked. Returns false if there is none. */

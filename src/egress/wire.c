@@ -5,11 +5,12 @@
 #include "egress/wire.h"
 
 #include <arpa/inet.h>
+#include <byteswap.h>
 #include <string.h>
 
 #define HEAD_MAX 16384 /* bytes of a TLS greeting with its record headers, or of an HTTP head */
 #define DNS_HEAD 12
-#define DNS_NAME_MAX 255 /* bytes of a name in a question, with lengths and the final zero */
+#define TTL_S 5
 
 /* Unread bytes of a message. A read beyond the end sets `bad` and gives zeros. */
 struct reader {
@@ -62,7 +63,7 @@ part(struct reader *r, size_t bytes)
 /* Reads the labels of a question as "a.b.c". Returns false if they are malformed or compressed.
  * *ret_len is 0 where a label contains a dot, since the text would then mean another name. */
 static bool
-labels(struct reader *r, char ret[DNS_NAME_MAX], size_t *ret_len)
+labels(struct reader *r, char ret[EGRESS_DNS_NAME], size_t *ret_len)
 {
 	size_t n = 0, start = r->len;
 	bool dotted = false;
@@ -70,7 +71,7 @@ labels(struct reader *r, char ret[DNS_NAME_MAX], size_t *ret_len)
 
 	for (;;) {
 		label = part(r, 1);
-		if (r->bad || label.len > 63 || start - r->len > DNS_NAME_MAX)
+		if (r->bad || label.len > 63 || start - r->len > EGRESS_DNS_NAME)
 			return false;
 		if (label.len == 0)
 			break;
@@ -89,7 +90,7 @@ egress_dns_read(const void *p, size_t len, struct egress_question *ret)
 {
 	struct reader r = {.p = (const uint8_t *)p, .len = len};
 	uint32_t flags, questions, records;
-	char name[DNS_NAME_MAX];
+	char name[EGRESS_DNS_NAME];
 	size_t n;
 
 	number(&r, 2); /* the identifier */
@@ -118,25 +119,56 @@ put(uint8_t *to, uint32_t v, size_t bytes)
 }
 
 size_t
-egress_dns_answer(const void *query, const struct egress_question *q, int code,
-    const struct in_addr *a, uint32_t ttl_s, uint8_t ret[EGRESS_DNS_MAX])
+egress_dns_answer(const void *query, const struct egress_question *q, int code, const void *data,
+    size_t len, uint8_t ret[EGRESS_DNS_MAX])
 {
 	uint8_t *at = ret + q->end;
 
 	memcpy(ret, query, q->end);
 	/* an answer, with the query's wish for recursion, which is available */
 	put(ret + 2, 0x8080 | (ret[2] & 1u) << 8 | (unsigned)code, 2);
-	put(ret + 6, a != NULL, 2);
+	put(ret + 6, len > 0, 2);
 	put(ret + 8, 0, 4);
-	if (a != NULL) {
+	if (len > 0) {
 		at = put(at, 0xC000 | DNS_HEAD, 2); /* the name of the question */
-		at = put(at, EGRESS_DNS_A, 2);
+		at = put(at, (uint32_t)q->type, 2);
 		at = put(at, 1, 2);
-		at = put(at, ttl_s, 4);
-		at = put(at, sizeof(*a), 2);
-		at = put(at, ntohl(a->s_addr), 4);
+		at = put(at, TTL_S, 4);
+		at = put(at, (uint32_t)len, 2);
+		memcpy(at, data, len);
 	}
-	return (size_t)(at - ret);
+	return (size_t)(at - ret) + len;
+}
+
+bool
+egress_dns_reverse(const char *name, struct in_addr *ret)
+{
+	static const char end[] = ".in-addr.arpa";
+	const char *at = strstr(name, end);
+	char text[INET_ADDRSTRLEN] = "";
+
+	if (at == NULL || at[sizeof(end) - 1] != '\0' || (size_t)(at - name) >= sizeof(text))
+		return false;
+	memcpy(text, name, (size_t)(at - name));
+	if (inet_pton(AF_INET, text, ret) != 1)
+		return false;
+	ret->s_addr = bswap_32(ret->s_addr);
+	return true;
+}
+
+size_t
+egress_dns_name(const char *name, uint8_t ret[EGRESS_DNS_NAME])
+{
+	size_t at = 0, n;
+
+	do {
+		n = strcspn(name, ".");
+		ret[at++] = (uint8_t)n;
+		memcpy(ret + at, name, n);
+		at += n;
+		name += n + (name[n] == '.');
+	} while (n > 0);
+	return at;
 }
 
 /* ---- TLS ---- */
@@ -267,30 +299,85 @@ is_header(const char *p, const char *end)
 	return true;
 }
 
+/* The parts of "METHOD TARGET HTTP/1.x" and its header lines. */
+struct head {
+	const char *target, *blank; /* the blank is behind the target */
+	size_t len;
+};
+
+/* Returns 1, 0 if more bytes are needed, or -1. */
+static int
+head_read(const char *p, size_t len, struct head *ret)
+{
+	const char *end, *line, *at;
+	size_t verb = 0;
+
+	while (verb < len && p[verb] >= 'A' && p[verb] <= 'Z')
+		verb++;
+	if (verb < len && (verb == 0 || p[verb] != ' '))
+		return -1;
+	end = (const char *)memmem(p, len < HEAD_MAX ? len : HEAD_MAX, "\r\n\r\n", 4);
+	if (end == NULL)
+		return len < HEAD_MAX ? 0 : -1;
+	line = (const char *)memmem(p, len, "\r\n", 2);
+	ret->target = p + verb + 1;
+	ret->blank = (const char *)memchr(ret->target, ' ', (size_t)(line - ret->target));
+	ret->len = (size_t)(end + 4 - p);
+	for (at = ret->target; at < ret->blank; at++)
+		if ((unsigned char)*at < ' ' || *at == 0x7F)
+			return -1;
+	return ret->blank != NULL && line - ret->blank == 9 &&
+		       memcmp(ret->blank, " HTTP/1.", 8) == 0 &&
+		       (line[-1] == '0' || line[-1] == '1') && is_header(line + 2, end + 2)
+		   ? 1
+		   : -1;
+}
+
+/* Reads "HOST:PORT", or "HOST" if there is a default port. */
+static bool
+authority(const char *p, const char *end, int port, struct egress_target *ret)
+{
+	const char *colon = (const char *)memchr(p, ':', (size_t)(end - p));
+
+	ret->port = port;
+	return (colon == NULL ? port != 0
+			      : egress_port(colon + 1, (size_t)(end - colon - 1), &ret->port)) &&
+	       host(p, (size_t)((colon != NULL ? colon : end) - p), ret);
+}
+
 int
 egress_connect_read(const void *p, size_t len, struct egress_target *ret)
 {
 	static const char verb[] = "CONNECT ";
-	const size_t nverb = sizeof(verb) - 1;
-	const char *at = (const char *)p, *end, *line, *blank, *colon;
+	struct head h;
+	int r;
 
-	if (memcmp(at, verb, len < nverb ? len : nverb) != 0)
+	if (memcmp(p, verb, len < sizeof(verb) - 1 ? len : sizeof(verb) - 1) != 0)
 		return -1;
-	end = (const char *)memmem(at, len < HEAD_MAX ? len : HEAD_MAX, "\r\n\r\n", 4);
-	if (end == NULL)
-		return len < HEAD_MAX ? 0 : -1;
-	line = (const char *)memmem(at, len, "\r\n", 2);
-	at += nverb;
-	blank = (const char *)memchr(at, ' ', (size_t)(line - at));
-	if (blank == NULL || line - blank != 9 || memcmp(blank, " HTTP/1.", 8) != 0 ||
-	    (line[-1] != '0' && line[-1] != '1') || !is_header(line + 2, end + 2))
+	r = head_read((const char *)p, len, &h);
+	if (r != 1)
+		return r;
+	ret->used = h.len;
+	return authority(h.target, h.blank, 0, ret) ? 1 : -1;
+}
+
+int
+egress_absolute_read(const void *p, size_t len, struct egress_target *ret)
+{
+	static const char scheme[] = "http://";
+	const char *at = (const char *)p;
+	struct head h;
+	int r = head_read(at, len, &h);
+
+	if (r != 1)
+		return r;
+	ret->used = h.len;
+	ret->verb = (size_t)(h.target - at);
+	if (strncasecmp(h.target, scheme, sizeof(scheme) - 1) != 0)
 		return -1;
-	colon = (const char *)memchr(at, ':', (size_t)(blank - at));
-	if (colon == NULL || !host(at, (size_t)(colon - at), ret) ||
-	    !egress_port(colon + 1, (size_t)(blank - colon - 1), &ret->port))
-		return -1;
-	ret->used = (size_t)(end + 4 - (const char *)p);
-	return 1;
+	h.target += sizeof(scheme) - 1;
+	ret->path = (size_t)(h.target - at) + strcspn(h.target, "/? ");
+	return authority(h.target, at + ret->path, 80, ret) ? 1 : -1;
 }
 
 int

@@ -24,6 +24,7 @@ enum {
 	EGRESS_DNS_NXDOMAIN = 3,
 	EGRESS_DNS_REFUSED = 5
 };
+#define EGRESS_DNS_NAME 255 /* maximum bytes of a name, with lengths and the final zero */
 #define EGRESS_DNS_MAX 1024 /* room of an answer: a longer question is no question */
 
 struct egress_question {
@@ -35,9 +36,14 @@ struct egress_question {
 /* Reads a query with exactly one question of class IN; additional records are ignored. Returns
  * false if there is nothing to answer. */
 bool egress_dns_read(const void *p, size_t len, struct egress_question *ret);
-/* Writes an answer with that code, and with one A record unless `a` is NULL. Returns its length. */
+/* Writes an answer with that code, and with one record of the asked type, which has these data,
+ * unless `len` is 0. Returns its length. */
 size_t egress_dns_answer(const void *query, const struct egress_question *q, int code,
-    const struct in_addr *a, uint32_t ttl_s, uint8_t ret[EGRESS_DNS_MAX]);
+    const void *data, size_t len, uint8_t ret[EGRESS_DNS_MAX]);
+/* Reads "4.3.2.1.in-addr.arpa" as 1.2.3.4. Returns false for any other name. */
+bool egress_dns_reverse(const char *name, struct in_addr *ret);
+/* Writes a name as the data of a record. Returns their length. */
+size_t egress_dns_name(const char *name, uint8_t ret[EGRESS_DNS_NAME]);
 
 /* ---- the name in a TLS greeting ---- */
 
@@ -52,7 +58,8 @@ struct egress_target {
 	char name[EGRESS_NAME_MAX + 1]; /* "" for an address */
 	struct in_addr address;
 	int port;
-	size_t used; /* bytes of the head, which are not for the target */
+	size_t used;       /* bytes of the head, which are not for the target */
+	size_t verb, path; /* of egress_absolute_read(): bytes of the method, where the path is */
 };
 
 /* Reads a port of 1 to 65535 without sign and leading zeros. */
@@ -61,6 +68,8 @@ bool egress_port(const char *p, size_t len, int *ret);
 /* Reads "CONNECT NAME:PORT HTTP/1.x" with its header lines. Returns 1, 0 if more bytes are needed
  * (at most 16 KB), or -1 for anything else. */
 int egress_connect_read(const void *p, size_t len, struct egress_target *ret);
+/* The same for "METHOD http://NAME[:PORT][/PATH] HTTP/1.x". */
+int egress_absolute_read(const void *p, size_t len, struct egress_target *ret);
 /* Reads the greeting of SOCKS5, which must offer "no authentication", and its request CONNECT. The
  * same results; -2: a correct request for something else (the reply is 7), -3: no acceptable
  * authentication. */

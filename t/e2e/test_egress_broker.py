@@ -172,8 +172,10 @@ def proxies(w):
     equal(denied(w, name="refused.test", kind="proxy"), ["no rule"] * 2)
     for proxy in ("-x http://127.0.0.1:3128", "--socks5 127.0.0.1:1080"):  # the client asks for the name
         equal(w.curl(*proxy.split(), "--proxytunnel", "--cacert", a.pem, "https://allowed.test/"), (0, "secret"))
-    equal(w.curl("-x", "http://127.0.0.1:3128", "http://allowed.test/")[1].splitlines()[-1],
-          "network: 127.0.0.1:3128: this proxy takes CONNECT only")
+    plain = ("-x", "http://127.0.0.1:3128", "-w", "%{http_code} ")
+    equal(w.curl(*plain, "http://allowed.test/", "http://allowed.test/"), (0, "plain200 " * 2))
+    for bad in ("refused.test", "private.test", "127.0.0.1", PUBLIC):
+        equal(w.curl(*plain, "-o", "/dev/null", "http://%s/" % bad), (0, "403 "), bad)
     equal(w.python("""
 def ask(port, *pieces):
     s = socket.create_connection(("127.0.0.1", port))
@@ -189,10 +191,11 @@ def ask(port, *pieces):
     except ConnectionResetError:
         return got + b" reset"
 get = b"GET / HTTP/1.0\\r\\n\\r\\n"
+print(ask(3128, get).splitlines()[-1].decode())
 print(b"plain" in ask(3128, b"CONNECT allowed.test:80 HTTP/1.1\\r\\n\\r\\n" + get))
 print(b"plain" in ask(1080, b"\\5\\1\\0\\5\\1\\0\\3\\x0callowed.test\\0P" + get))
 print(ask(1080, b"\\5\\1\\2"), ask(1080, b"\\5\\1\\0", b"\\5\\2\\0\\1\\1\\2\\3\\4\\0P"), ask(1080, b"\\4\\1"))
-"""), "True\nTrue\n" + r"b'\x05\xff' b'\x05\x00\x05\x07\x00\x01\x00\x00\x00\x00\x00\x00' b' reset'")
+"""), "network: 127.0.0.1:3128: this proxy takes CONNECT and requests for http://\nTrue\nTrue\n" + r"b'\x05\xff' b'\x05\x00\x05\x07\x00\x01\x00\x00\x00\x00\x00\x00' b' reset'")
 
 
 def questions(w):
@@ -212,6 +215,10 @@ s.connect(("1.1.1.1", 53))
 for kind in (28, 65, 64, 16, 15, 12, 255, 6):
     s.send(question("one.test", kind))
     print(kind, answer(s.recv(4096)))
+for name in ("2.0.18.198.in-addr.arpa", "9.0.18.198.in-addr.arpa", "1.1.1.1.in-addr.arpa", "18.198.in-addr.arpa"):
+    s.send(question(name, 12))
+    p = s.recv(4096)
+    print(p[3] & 15, p[-10:])
 for junk in (b"", b"x", b"\\0" * 12, question("a.test", 1)[:-3], b"\\xff" * 600):
     s.send(junk)
 s.send(question("two.test", 1))
@@ -234,6 +241,10 @@ for i in range(2):
 12 (5, 0, None)
 255 (5, 0, None)
 6 (5, 0, None)
+0 b'\\x03one\\x04test\\x00'
+3 b'\\x04arpa\\x00\\x00\\x0c\\x00\\x01'
+3 b'\\x04arpa\\x00\\x00\\x0c\\x00\\x01'
+5 b'\\x04arpa\\x00\\x00\\x0c\\x00\\x01'
 (0, 1, '198.18.0.3')
 (0, 1, '198.18.0.2')
 (0, 1, '198.18.0.3')""")
@@ -555,6 +566,10 @@ def inspected(w):
         equal(w.curl(*trust, at + "/no"), (0, "network: GET api.test/no was refused: no rule\n"), at)
     for proxy in ("http://127.0.0.1:3128", "socks5h://127.0.0.1:1080"):
         equal(w.curl(*trust, "--proxytunnel", "-x", proxy, "https://api.test/ok/x"), (0, secret))
+    equal(w.curl("-x", "http://127.0.0.1:3128", "http://api.test/ok/x", "http://api.test/ok/x"), (0, secret * 2))
+    equal(w.curl("-x", "http://127.0.0.1:3128", "http://api.test/no")[1],
+          "network: GET api.test/no was refused: no rule\n")
+    equal(w.curl("-x", "http://127.0.0.1:3128", "-H", "Host: other.test", "http://api.test/ok/x")[1][:8], "network:")
     equal(w.curl(*trust, "-d", "x", "https://api.test/ok/x")[1], "network: POST api.test/ok/x was refused: no rule\n")
     refused(w, *trust, "--connect-to", "other.test:443:api.test:443", "https://other.test/ok/x")
     equal("could not be reached" in w.curl("http://evil.test/")[1], True)

@@ -26,8 +26,9 @@ dns(const uint8_t *p, size_t len)
 	if (!egress_dns_read(p, len, &q))
 		return;
 	is_name(q.name);
-	must(q.end <= len && egress_dns_answer(p, &q, EGRESS_DNS_OK, &a, 5, out) == q.end + 16);
-	must(egress_dns_answer(p, &q, EGRESS_DNS_REFUSED, NULL, 5, out) == q.end);
+	must(q.end <= len &&
+	     egress_dns_answer(p, &q, EGRESS_DNS_OK, &a, sizeof(a), out) == q.end + 16);
+	must(egress_dns_answer(p, &q, EGRESS_DNS_REFUSED, NULL, 0, out) == q.end);
 	must(!egress_dns_read(out, q.end, &again)); /* an answer is no question */
 	must(egress_dns_read(p, q.end, &again) && again.type == q.type);
 }
@@ -66,7 +67,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size == 0)
 		return 0;
-	switch (data[0] % 5) {
+	switch (data[0] % 6) {
 	case 0: dns(data + 1, size - 1); break;
 	case 1: hello(data + 1, size - 1); break;
 	case 2: target(data + 1, size - 1, egress_connect_read); break;
@@ -75,6 +76,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (egress_socks_greeting(data + 1, size - 1, &used) == 1)
 			must(used <= size - 1);
 		break;
+	case 5: target(data + 1, size - 1, egress_absolute_read); break;
 	}
 	return 0;
 }

@@ -123,14 +123,21 @@ START_TEST(answers)
 	size_t n;
 
 	ck_assert(dns(BYTES(DNS_A), &q));
-	n = egress_dns_answer(query, &q, EGRESS_DNS_OK, &a, 5, out);
+	n = egress_dns_answer(query, &q, EGRESS_DNS_OK, &a, sizeof(a), out);
 	ck_assert_uint_eq(n, q.end + 16);
 	ck_assert_mem_eq(out, "\x12\x34\x81\x80\0\1\0\1\0\0\0\0", 12);
 	ck_assert_mem_eq(out + 12, query + 12, q.end - 12); /* with its upper-case letters */
 	ck_assert_mem_eq(out + q.end, "\xC0\x0C\0\1\0\1\0\0\0\5\0\4\xC6\x12\0\2", 16);
-	n = egress_dns_answer(query, &q, EGRESS_DNS_REFUSED, NULL, 5, out);
+	n = egress_dns_answer(query, &q, EGRESS_DNS_REFUSED, NULL, 0, out);
 	ck_assert_uint_eq(n, q.end);
 	ck_assert_mem_eq(out, "\x12\x34\x81\x85\0\1\0\0\0\0\0\0", 12);
+	ck_assert(egress_dns_reverse("2.0.18.198.in-addr.arpa", &a));
+	ck_assert_uint_eq(ntohl(a.s_addr), 0xC6120002);
+	ck_assert(!egress_dns_reverse("18.198.in-addr.arpa", &a));
+	ck_assert(!egress_dns_reverse("2.0.18.198.in-addr.arpa.x", &a));
+	ck_assert(!egress_dns_reverse("1.2.0.18.198.in-addr.arpa", &a));
+	ck_assert_uint_eq(egress_dns_name("a.example", out), 11);
+	ck_assert_mem_eq(out, "\1a\7example", 11);
 	/* without a wish for recursion */
 	egress_dns_answer("\0\0\0\0\0\1\0\0\0\0\0\1\0\0\1\0\1",
 	    &(struct egress_question){.end = 17}, EGRESS_DNS_NXDOMAIN, NULL, 0, out);
@@ -446,6 +453,38 @@ START_TEST(no_connect)
 }
 END_TEST
 
+/* A request to a proxy that is no CONNECT. */
+START_TEST(absolute)
+{
+	static const char head[] =
+	    "GET http://Api.Example.org:8080?x HTTP/1.1\r\nHost: x\r\n\r\nrest";
+	static const char *const wrong[] = {"GET / HTTP/1.1\r\n\r\n",
+	    "get http://a/ HTTP/1.1\r\n\r\n", "GET https://a/ HTTP/1.1\r\n\r\n",
+	    "GET http:/// HTTP/1.1\r\n\r\n", "GET http://u@a/ HTTP/1.1\r\n\r\n",
+	    "GET http://a:0/ HTTP/1.1\r\n\r\n", "GET http://a:/ HTTP/1.1\r\n\r\n",
+	    "GET http://[::1]/ HTTP/1.1\r\n\r\n", "GET http://a/\n HTTP/1.1\r\n\r\n",
+	    "GET http://a/\r HTTP/1.1\r\n\r\n", "GET http://a/ x HTTP/1.1\r\n\r\n",
+	    "GET http://a/ HTTP/2.0\r\n\r\n", "GET http://a/ HTTP/1.1\r\nX: y\nz: y\r\n\r\n",
+	    "GET http://a#/ HTTP/1.1\r\n\r\n"};
+	struct egress_target t;
+	size_t i;
+
+	ck_assert_int_eq(egress_absolute_read(BYTES(head), &t), 1);
+	ck_assert_str_eq(t.name, "api.example.org");
+	ck_assert_int_eq(t.port, 8080);
+	ck_assert_uint_eq(t.used, sizeof(head) - 5);
+	ck_assert_uint_eq(t.verb, 4);
+	ck_assert(strncmp(head + t.path, "?x ", 3) == 0);
+	ck_assert_int_eq(egress_absolute_read(BYTES("PUT HTTP://1.2.3.4 HTTP/1.0\r\n\r\n"), &t), 1);
+	ck_assert_int_eq(ntohl(t.address.s_addr), 0x01020304);
+	ck_assert_int_eq(t.port, 80);
+	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+		ck_assert_msg(
+		    egress_absolute_read(wrong[i], strlen(wrong[i]), &t) == -1, "%s", wrong[i]);
+	ck_assert_int_eq(egress_absolute_read(BYTES("GET http://a/\0 HTTP/1.1\r\n\r\n"), &t), -1);
+}
+END_TEST
+
 START_TEST(socks_greetings)
 {
 	size_t used = 0;
@@ -535,6 +574,7 @@ main(void)
 	tcase_add_test(t, ports);
 	tcase_add_test(t, connect_heads);
 	tcase_add_test(t, no_connect);
+	tcase_add_test(t, absolute);
 	tcase_add_test(t, socks_greetings);
 	tcase_add_test(t, socks_requests);
 	suite_add_tcase(s, t);
