@@ -8,8 +8,11 @@
 #include <json-c/json_object.h>
 
 #include "base/buf.h"
+#include "base/strv.h"
 #include "cli/commands.h"
+#include "host/config/rules.h"
 #include "host/handle.h"
+#include "host/records/secret.h"
 #include "host/transfer/cp.h"
 #include "proto/json.h"
 
@@ -108,6 +111,62 @@ put_names(struct cli *c, struct hr_buf *b, const char *current)
 	return list != NULL ? CLI_OK : cli_fail(&err);
 }
 
+static void
+put_all(struct hr_buf *b, const char *current, const char *const *words)
+{
+	for (; *words != NULL; words++)
+		put(b, current, *words, NULL);
+}
+
+static int
+put_secrets(struct cli *c, struct hr_buf *b, const char *current)
+{
+	HR_CLEAN(hr_strv_done) struct hr_strv names = {0};
+	struct hr_err err = {0};
+
+	if (hr_secret_list(c->state_dir, c->env, &names, &err) < 0)
+		return cli_fail(&err);
+	put_all(b, current, hr_strv_list(&names));
+	return CLI_OK;
+}
+
+static int
+put_presets(struct cli *c, struct hr_buf *b, const char *current)
+{
+	HR_CLEAN(hr_strv_done) struct hr_strv names = {0};
+	struct hr_err err = {0};
+
+	if (hr_rules_presets(c->env, &names, &err) < 0)
+		return cli_fail(&err);
+	put_all(b, current, hr_strv_list(&names));
+	return CLI_OK;
+}
+
+/* Puts the entries of a sandbox that "net deny" can take back. */
+static int
+put_allowed(struct cli *c, struct hr_buf *b, const char *current)
+{
+	static const char *const lists[] = {"allowOut", "presets"};
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
+	HR_PUT struct json_object *o = NULL;
+	HR_FREE char *json = NULL;
+	struct hr_err err = {0};
+	size_t i, k;
+	int r = CLI_OK;
+
+	s = cli_attach(c, &r);
+	if (s == NULL)
+		return r;
+	if (hr_sandbox_network(s, &json, &err) < 0)
+		return cli_fail(&err);
+	o = json != NULL ? hr_rules_decode(json, strlen(json), &err) : NULL;
+	for (i = 0; i < sizeof(lists) / sizeof(*lists); i++)
+		for (k = 0; k < hr_json_count(hr_json_at(o, lists[i])); k++)
+			put(b, current, hr_json_text(hr_json_entry(hr_json_at(o, lists[i]), k)),
+			    NULL);
+	return CLI_OK;
+}
+
 static int
 put_paths(struct cli *c, struct hr_buf *b, const char *current)
 {
@@ -176,6 +235,8 @@ take(struct line *l, struct cli *c, char **argv, bool last)
 	}
 	if (*argv[0] == '-')
 		return 1;
+	if (l->cmd != NULL && l->cmd->form == CLI_FIRST && l->args == 0)
+		c->name = argv[0];
 	if (l->cmd != NULL)
 		l->args++;
 	else if (l->group != NULL || (l->group = cli_group(argv[0])) == NULL)
@@ -207,6 +268,10 @@ put_words(struct cli *c, struct hr_buf *b, int argc, char **argv)
 		   (l.args == 0 && (l.cmd->form == CLI_NAME || l.cmd->form == CLI_FIRST ||
 				       l.cmd->form >= CLI_EXEC))) {
 		return put_names(c, b, current);
+	} else if (l.cmd == &cli_net_allow || l.cmd == &cli_net_deny) {
+		return (l.cmd == &cli_net_deny ? put_allowed : put_presets)(c, b, current);
+	} else if (l.cmd == &cli_secret_rm || l.cmd == &cli_secret_set) {
+		return l.args == 0 ? put_secrets(c, b, current) : CLI_OK;
 	}
 	for (p = 0; p < sizeof(with_paths) / sizeof(*with_paths); p++)
 		if (l.cmd == with_paths[p] && *current != '-')

@@ -240,6 +240,8 @@ egress_broker_reload(struct egress_broker *b, struct hr_err *err)
 		n = b->policy != NULL ? egress_policy_ports(b->policy, ports) : n;
 	}
 	close_others(b, ports, n);
+	if (r == 0)
+		r = egress_conn_judge(b);
 	if (b->retired)
 		egress_broker_retire(b);
 	return r;

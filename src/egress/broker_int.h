@@ -42,16 +42,17 @@ struct egress_broker {
 	struct egress_log *log;
 	struct egress_resolver *resolver;
 	struct egress_inspect *inspect;
-	size_t tunnels, peak;                /* peak: the most since there was none */
-	struct egress_conn *oldest, *newest; /* connections before a verdict */
-	size_t pending;
+	size_t tunnels, peak;          /* peak: the most since there was none */
+	struct egress_conn *conns;     /* the last one first */
+	size_t pending;                /* connections before a verdict */
 	struct egress_client *viewers; /* control clients that follow the log */
 	bool retired;
 };
 
 /* ---- broker.c ---- */
 
-/* Reads the policy and the secrets again. Returns 0, or -1 with *err set and nothing changed. */
+/* Reads the policy and the secrets again. Returns the number of connections that were cut, since
+ * the policy no longer allows them, or -1 with *err set and nothing changed. */
 int egress_broker_reload(struct egress_broker *b, struct hr_err *err);
 /* Closes the listeners; the process ends with its last tunnel. */
 void egress_broker_retire(struct egress_broker *b);
@@ -70,6 +71,8 @@ egress_dns_reply(struct egress_broker *b, const void *p, size_t len, uint8_t ret
 
 /* Takes a connection of the box, which this function owns. */
 void egress_conn_accept(struct egress_broker *b, int fd);
+/* Cuts the connections that the policy no longer allows. Returns their number. */
+int egress_conn_judge(struct egress_broker *b);
 /* Takes a connection of the inspecting nginx, which leads to that name and port only. */
 void egress_conn_out(struct egress_broker *b, int fd, const char *name, int port);
 

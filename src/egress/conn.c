@@ -40,7 +40,8 @@ struct egress_conn {
 	int port;
 	size_t used;               /* bytes of the client that a handler has read for good */
 	struct hr_watch *deadline; /* NULL: not pending */
-	struct egress_conn *older, *newer;
+	struct sockaddr_in6 peer;  /* the server; of family 0 until it is connected */
+	struct egress_conn *next, **at;
 };
 
 static const char *const no_port = "the proxy is for connections to other machines";
@@ -56,8 +57,6 @@ settled(struct egress_conn *c)
 		return;
 	hr_watch_free(c->deadline);
 	c->deadline = NULL;
-	*(c->older != NULL ? &c->older->newer : &b->oldest) = c->newer;
-	*(c->newer != NULL ? &c->newer->older : &b->newest) = c->older;
 	b->pending--;
 }
 
@@ -68,6 +67,9 @@ conn_free(void *arg)
 	struct egress_broker *b = c->b;
 
 	settled(c);
+	*c->at = c->next;
+	if (c->next != NULL)
+		c->next->at = c->at;
 	egress_dial_cancel(c->dial);
 	egress_inspect_cancel(&c->inspected);
 	hr_tunnel_free(c->tunnel);
@@ -90,19 +92,18 @@ static void
 pend(struct egress_conn *c)
 {
 	struct egress_broker *b = c->b;
+	struct egress_conn *i, *oldest = NULL;
 
 	if (c->deadline != NULL)
 		return;
-	if (b->pending == EGRESS_PENDING_MAX)
-		conn_reset(b->oldest);
+	for (i = b->pending == EGRESS_PENDING_MAX ? b->conns : NULL; i != NULL; i = i->next)
+		oldest = i->deadline != NULL ? i : oldest;
+	if (oldest != NULL)
+		conn_reset(oldest);
 	c->deadline = hr_loop_timer(b->loop, conn_reset, c, NULL);
 	if (c->deadline == NULL)
 		return;
 	(void)hr_watch_arm(c->deadline, PENDING_MS, NULL);
-	c->older = b->newest;
-	c->newer = NULL;
-	*(c->older != NULL ? &c->older->newer : &b->oldest) = c;
-	b->newest = c;
 	b->pending++;
 }
 
@@ -126,9 +127,9 @@ kind_of(const struct egress_conn *c)
 
 /* ---- the verdict ---- */
 
-/* Finds the name that an address stands for, and the verdict. */
+/* Finds the name that an address stands for, and the policy's decision. */
 static void
-decide(struct egress_conn *c, struct egress_decision *ret)
+ask_policy(struct egress_conn *c, struct egress_decision *ret)
 {
 	struct egress_broker *b = c->b;
 
@@ -140,6 +141,12 @@ decide(struct egress_conn *c, struct egress_decision *ret)
 		egress_policy_name(b->policy, c->name, c->port, ret);
 	else
 		egress_policy_address(b->policy, c->address, c->port, ret);
+}
+
+static void
+decide(struct egress_conn *c, struct egress_decision *ret)
+{
+	ask_policy(c, ret);
 	c->verdict = ret->verdict;
 	if (c->verdict != EGRESS_INSPECT)
 		report(c, c->verdict == EGRESS_ALLOW, kind_of(c), ret->rule);
@@ -190,6 +197,7 @@ static void
 on_dialled(void *arg, int fd, const char *why, bool refused)
 {
 	struct egress_conn *c = arg;
+	socklen_t len = sizeof(c->peer);
 
 	c->dial = NULL;
 	if (fd < 0) {
@@ -205,6 +213,7 @@ on_dialled(void *arg, int fd, const char *why, bool refused)
 		conn_reset(c);
 		return;
 	}
+	(void)getpeername(fd, (struct sockaddr *)&c->peer, &len);
 	hr_tunnel_lead(c->tunnel, fd);
 }
 
@@ -489,6 +498,11 @@ conn_new(struct egress_broker *b, int fd)
 		reset_socket(fd);
 		return NULL;
 	}
+	c->next = b->conns;
+	c->at = &b->conns;
+	if (c->next != NULL)
+		c->next->at = &c->next;
+	b->conns = c;
 	b->tunnels++;
 	b->peak = b->tunnels > b->peak ? b->tunnels : b->peak;
 	return c;
@@ -537,4 +551,31 @@ egress_conn_out(struct egress_broker *b, int fd, const char *name, int port)
 	c->phase = PASSES;
 	if (!dial(c))
 		conn_reset(c);
+}
+
+int
+egress_conn_judge(struct egress_broker *b)
+{
+	struct egress_conn *c, *next;
+	struct egress_decision d;
+	int n = 0;
+
+	for (c = b->conns; c != NULL; c = next) {
+		next = c->next;
+		if (c->verdict ==
+		    EGRESS_DENY) /* not decided yet, or a way of nginx, which ends it */
+			continue;
+		ask_policy(c, &d);
+		if (d.verdict != EGRESS_DENY && c->peer.sin6_family != 0 && c->name[0] != '\0' &&
+		    !egress_policy_result(b->policy, (const struct sockaddr *)&c->peer)) {
+			d.verdict = EGRESS_DENY;
+			(void)snprintf(d.rule, sizeof(d.rule), "its address is denied");
+		}
+		if (d.verdict == EGRESS_ALLOW || d.verdict == c->verdict)
+			continue;
+		report(c, false, kind_of(c), d.rule);
+		conn_reset(c);
+		n++;
+	}
+	return n;
 }

@@ -84,12 +84,16 @@ act(struct egress_client *c, struct json_object *o, struct hr_buf *out)
 	struct egress_broker *b = c->b;
 	const char *op = hr_json_text_or(o, "op", "");
 	struct hr_err e = {0};
+	int cut;
 
 	if (strcmp(op, "status") == 0) {
 		put_status(b, out);
 	} else if (strcmp(op, "reload") == 0) {
-		if (egress_broker_reload(b, &e) < 0)
+		cut = egress_broker_reload(b, &e);
+		if (cut < 0)
 			put_error(out, e.msg);
+		else if (cut > 0)
+			hr_buf_addf(out, "{\"ok\":true,\"cut\":%d}\n", cut);
 		else
 			hr_buf_adds(out, "{\"ok\":true}\n");
 	} else if (strcmp(op, "log") == 0 && c->follows) {

@@ -159,6 +159,29 @@ by_rules(const struct egress_policy *p, const struct policy_node *n, int port,
 	return rule;
 }
 
+/* Names the entry that is about the name, but not about the port; or about the names below it. */
+static void
+name_near(const struct egress_policy *p, const char *name, int port, struct egress_decision *ret)
+{
+	const struct policy_node *n = NULL;
+	char below[EGRESS_NAME_MAX + 2];
+	const char *at = name;
+
+	do
+		n = next_node(p, &at);
+	while (n != NULL && n->allow == NULL);
+	if (n != NULL) {
+		snprintf(ret->rule, sizeof(ret->rule), "no rule for port %d, only %s", port,
+		    n->allow->spelled);
+		return;
+	}
+	snprintf(below, sizeof(below), ".%s", name);
+	n = policy_find(p, below, strlen(below));
+	if (n != NULL && n->allow != NULL)
+		snprintf(ret->rule, sizeof(ret->rule), "no rule for the name itself, only %s",
+		    n->allow->spelled);
+}
+
 /* Decides on a name. Returns the first rule for its requests; NULL: it has none. */
 static const struct policy_rule *
 by_name(const struct egress_policy *p, const char *text, int port, struct egress_decision *ret)
@@ -186,6 +209,8 @@ by_name(const struct egress_policy *p, const char *text, int port, struct egress
 	}
 	if (!ruled && e == NULL && by_internet(p, port))
 		decide(ret, EGRESS_ALLOW, "allowInternetAccess");
+	else if (!ruled && e == NULL)
+		name_near(p, name, port, ret);
 	if (use != NULL && ret->verdict == EGRESS_ALLOW)
 		ret->verdict = EGRESS_INSPECT;
 	else if (use != NULL && !ruled)

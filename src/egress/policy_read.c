@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/text/nearest.h"
 #include "base/text/text.h"
 #include "proto/json.h"
 
@@ -36,9 +37,13 @@ bad(struct reading *r, const char *reason)
 }
 
 static int
-unknown(struct reading *r, const char *name)
+unknown(struct reading *r, const char *name, const char *const *known, size_t n)
 {
-	return hr_err_set(r->err, HR_E_INVAL, "\"%.60s\" is unknown here", name);
+	const char *near = hr_nearest(name, known, n);
+
+	return hr_err_set(r->err, HR_E_INVAL, "\"%.60s\" is unknown here%s%s%s", name,
+	    near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
+	    near != NULL ? "\"?" : "");
 }
 
 static bool
@@ -367,6 +372,8 @@ some(struct reading *r, struct json_object *v, struct policy_rule *rule, each_fn
 static int
 rule_member(struct reading *r, struct policy_rule *rule, const char *name, struct json_object *v)
 {
+	static const char *const known[] = {"methods", "paths", "ports", "deny", "transform"};
+
 	if (strcmp(name, "methods") == 0)
 		return some(r, v, rule, method);
 	if (strcmp(name, "paths") == 0)
@@ -377,7 +384,7 @@ rule_member(struct reading *r, struct policy_rule *rule, const char *name, struc
 		return flag_of(r, v, &rule->deny);
 	if (strcmp(name, "transform") == 0)
 		return transform(r, rule, v);
-	return unknown(r, name);
+	return unknown(r, name, known, sizeof(known) / sizeof(*known));
 }
 
 static int
@@ -543,10 +550,12 @@ static const struct {
 static int
 member(struct reading *r, const char *name, struct json_object *v)
 {
+	const char *known[sizeof(members) / sizeof(*members)];
 	size_t i;
 	int rc;
 
 	for (i = 0; i < sizeof(members) / sizeof(*members); i++) {
+		known[i] = members[i].name;
 		if (strcmp(members[i].name, name) != 0)
 			continue;
 		if (v == NULL)
@@ -556,7 +565,7 @@ member(struct reading *r, const char *name, struct json_object *v)
 			 : members[i].read(r, v);
 		return rc < 0 ? hr_err_prefix(r->err, "%s", name) : 0;
 	}
-	return unknown(r, name);
+	return unknown(r, name, known, i);
 }
 
 static int

@@ -32,6 +32,10 @@ class Web(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def handle(self):
+        with contextlib.suppress(ConnectionResetError):  # of a connection that is cut
+            http.server.BaseHTTPRequestHandler.handle(self)
+
     def log_message(self, *unused):
         pass
 
@@ -174,6 +178,50 @@ def changes(h):
     equal((done.returncode > 0, "4444" in done.stderr), (True, True), done.stderr)
     equal(h.ok("net", "show", "--json"), before)
     equal(h.get("a.example"), allowed("a.example"))
+    h.ok("down")
+
+
+def presets_and_words(h):
+    """Presets by their names, near entries in a refusal, hints for misspelt members, and completion."""
+    def words(*line):
+        return h.ok("completion", "words", *line).split()
+    h.up(h.rules("a.example", "b.example:1"))
+    equal("presets for \"net allow\": crates, debian, github, golang, npm, pypi\n" in h.ok("net", "show"), True)
+    h.ok("net", "allow", "default", "npm", "c.example")
+    rules = json.loads(h.ok("net", "show", "--json"))
+    equal((rules["presets"], rules["allowOut"][-1]), (["npm"], "c.example"))
+    equal(h("net", "test", "default", "registry.npmjs.org:%d" % h.web).returncode, 0)
+    equal(words("net", "deny", "default", ""), ["127.0.0.1", "a.example", "b.example:1", "c.example", "npm"])
+    equal(words("net", "deny", "default", "c"), ["c.example"])
+    equal(words("net", "allow", "default", "g"), ["github", "golang"])
+    h.ok("net", "deny", "default", "npm")
+    equal((json.loads(h.ok("net", "show", "--json"))["presets"], words("net", "deny", "default", "n")), ([], []))
+    equal(h("net", "test", "default", "registry.npmjs.org:%d" % h.web).returncode, 1)
+    equal(refused(h.get("b.example")), True)
+    near = "no rule for port %d, only allowOut b.example:1" % h.web
+    equal(near in h.ok("net", "log"), True)
+    equal(near in h("net", "test", "default", "b.example:%d" % h.web).stdout, True)
+    h.ok("down")
+    h.ok("secret", "set", "github", input=VALUE)
+    h.ok("secret", "set", "other", input=VALUE)
+    equal((words("secret", "rm", ""), words("secret", "rm", "g"), words("secret", "rm", "other", "")),
+          (["github", "other"], ["github"], []))
+    for text, more in (('did you mean "allowOut"?', {"alowOut": []}), ('did you mean "methods"?', {"rules": {
+            "a.example": [{"method": ["GET"]}]}})):
+        h.fails(1, text, "up", "-q", "--network", "egress", "-s", "sandbox.network=" + json.dumps(more))
+
+
+def cuts(h):
+    """net deny cuts what it no longer allows, says so, and leaves other connections."""
+    h.up(h.rules("a.example", "b.example"))
+    h.ok("run", "for n in a b; do python3 -c \"import socket; s = socket.create_connection(('$n.example', %d)); "
+         "open('/tmp/$n', 'w').close()\ntry: s.recv(1)\nfinally: open('/tmp/end-$n', 'w').close()\" >/dev/null 2>&1 & "
+         "done; until test -e /tmp/a && test -e /tmp/b; do sleep 0.05; done" % h.web)
+    done = h("net", "deny", "default", "a.example")
+    equal((done.returncode, "cut 1 open connection that" in done.stderr), (0, True), done.stderr)
+    h.ok("run", "until test -e /tmp/end-a; do sleep 0.05; done; test ! -e /tmp/end-b")
+    done = h("net", "deny", "default", "c.example/8")
+    equal("cut" in done.stderr, False, done.stderr)
     h.ok("down")
 
 
@@ -458,7 +506,8 @@ def main():
     if not os.access(os.path.join(BUILD, "handrail-egress"), os.X_OK):
         skip_all("handrail-egress is not built: apt-get install libc-ares-dev libssl-dev, and configure again")
     process.become_subreaper()
-    return run((life, changes, restarts, interrupted, secrets, left_behind, requests, certificates, refusals, tokens,
+    return run((life, changes, presets_and_words, cuts, restarts, interrupted,
+                secrets, left_behind, requests, certificates, refusals, tokens,
                 told, pool, doctor), made=World)
 
 

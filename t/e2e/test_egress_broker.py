@@ -195,7 +195,8 @@ print(ask(3128, get).splitlines()[-1].decode())
 print(b"plain" in ask(3128, b"CONNECT allowed.test:80 HTTP/1.1\\r\\n\\r\\n" + get))
 print(b"plain" in ask(1080, b"\\5\\1\\0\\5\\1\\0\\3\\x0callowed.test\\0P" + get))
 print(ask(1080, b"\\5\\1\\2"), ask(1080, b"\\5\\1\\0", b"\\5\\2\\0\\1\\1\\2\\3\\4\\0P"), ask(1080, b"\\4\\1"))
-"""), "network: 127.0.0.1:3128: this proxy takes CONNECT and requests for http://\nTrue\nTrue\n" + r"b'\x05\xff' b'\x05\x00\x05\x07\x00\x01\x00\x00\x00\x00\x00\x00' b' reset'")
+"""), "network: 127.0.0.1:3128: this proxy takes CONNECT and requests for http://\nTrue\nTrue\n" +
+        r"b'\x05\xff' b'\x05\x00\x05\x07\x00\x01\x00\x00\x00\x00\x00\x00' b' reset'")
 
 
 def questions(w):
@@ -402,6 +403,24 @@ def control(w):
     os.kill(w.broker(), signal.SIGKILL)
     equal([e["seq"] for e in w.events()], numbers, "they are read from the file")
     equal(oct(os.stat(os.path.join(w.dir, "control")).st_mode & 0o777), "0o600")
+
+
+def cut(w):
+    """A change of the rules ends what they no longer allow: by name, by address, and by the address of a name."""
+    w.serve(PUBLIC, 7000, echo)
+    w.names.add(allowed_test=PUBLIC, other_test=PUBLIC)
+    both = ["allowed.test:7000", "other.test:7000", PUBLIC + ":7000"]
+    reload(w, allowOut=both)
+    lines = [Line(w, name) for name in ("allowed.test", "other.test", PUBLIC)]
+    for rules, left in ((dict(allowOut=both[:1] + both[2:]), (0, 2)), (dict(allowOut=both[:1]), (0,)),
+                        (dict(denyOut=[PUBLIC + "/32"]), ())):
+        equal(w.ask_reload(**rules), {"ok": True, "cut": 1}, rules)
+        equal([lines[i].say("still") for i in left], ["still"] * len(left))
+        equal(w.ask_reload(**rules), {"ok": True})
+    equal(denied(w), ["no rule", "no rule", "its address is denied"])
+    for l in lines:
+        l.p.kill()
+        l.p.communicate()
 
 
 def patience(w):
@@ -694,7 +713,7 @@ def storm(w):
         equal(w.curl(*trust, "--retry", "3", "--retry-all-errors", "https://api.test/ok/x")[0], 0)
 
 
-CASES = (names, addresses, own_addresses, greetings, proxies, questions, many_names, killed, upgraded, control,
+CASES = (names, addresses, own_addresses, greetings, proxies, questions, many_names, killed, upgraded, control, cut,
          patience, ends, bounded, inspected, inspected_changes, inspected_names, storm)
 
 

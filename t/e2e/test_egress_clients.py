@@ -137,7 +137,8 @@ CLIENTS = [
      "printf '[source.crates-io]\\nreplace-with = \"e\"\\n[source.e]\\nregistry = "
      "\"sparse+https://crates.example:%s/index/\"\\n' $AT >.cargo/config.toml; "
      "printf '[package]\\nname = \"x\"\\nversion = \"1.0.0\"\\nedition = \"2021\"\\n' >Cargo.toml; "
-     "printf '[dependencies]\\ne2epkg = \"1\"\\n' >>Cargo.toml; cargo fetch -q; ls home/registry/src/*/e2epkg-1.0.0/Cargo.toml"),
+     "printf '[dependencies]\\ne2epkg = \"1\"\\n' >>Cargo.toml; cargo fetch -q; "
+     "ls home/registry/src/*/e2epkg-1.0.0/Cargo.toml"),
     ("go", {"go": "golang-go"}, "golang",
      "printf 'module x\\n' >go.mod; GOFLAGS=-modcacherw GOMODCACHE=$PWD/mod GOTOOLCHAIN=local GOSUMDB=off "
      "GOPROXY=https://golang.example:$AT go mod download e2e.example/pkg@v1.0.0; ls mod/e2e.example/pkg@v1.0.0/go.mod"),

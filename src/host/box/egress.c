@@ -427,9 +427,18 @@ reload(const struct hr_box *b, struct hr_err *err)
 {
 	HR_CLOSE int fd = talk(b, "{\"op\":\"reload\"}\n", err);
 	HR_PUT struct json_object *o = NULL;
+	char text[96];
+	long long cut;
 
 	if (fd < 0 || read_lines(fd, b->h->stop_fd, PATIENCE_MS, on_answer, &o, err) < 0)
 		return -1;
+	cut = (long long)hr_json_int_at(o, "cut");
+	if (cut > 0) {
+		(void)snprintf(text, sizeof(text),
+		    "cut %lld open connection%s that the rules no longer allow", cut,
+		    cut > 1 ? "s" : "");
+		b->h->log(b->h->arg, text);
+	}
 	return hr_json_true_at(o, "ok")
 		   ? 0
 		   : hr_err_set(err, HR_E_RUNTIME, "%s",

@@ -3,11 +3,15 @@
 
 #include "host/config/rules.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include <json-c/json.h>
+#include <json-c/json_object.h>
 
 #include "base/err.h"
+#include "base/clean.h"
 #include "base/path.h"
 #include "base/trust.h"
 #include "host/config/settings.h"
@@ -52,11 +56,43 @@ hr_rules_load(struct hr_config *c, struct hr_err *err)
 		   : hr_config_put_text(c, "sandbox.network_file", NULL, err);
 }
 
+/* Returns the directory of the presets, which the caller frees. */
+static char *
+presets_of(const char *const *env)
+{
+	const char *data = hr_env_get(env, "HANDRAIL_DATADIR");
+
+	return hr_path_join(data != NULL ? data : HR_PKGDATADIR, "network");
+}
+
+static int
+is_preset(const struct dirent *e)
+{
+	const char *end = strrchr(e->d_name, '.');
+
+	return end != NULL && strcmp(end, ".json") == 0;
+}
+
+int
+hr_rules_presets(const char *const *env, struct hr_strv *ret, struct hr_err *err)
+{
+	HR_FREE char *dir = presets_of(env);
+	HR_FREE struct dirent **list = NULL;
+	int i, n = dir != NULL ? scandir(dir, &list, is_preset, alphasort) : 0;
+
+	for (i = 0; i < n; i++) {
+		hr_strv_addf(ret, "%.*s", (int)(strlen(list[i]->d_name) - 5), list[i]->d_name);
+		free(list[i]);
+	}
+	if (n < 0)
+		return hr_err_sys(err, errno, "read %s", dir);
+	return dir == NULL || ret->failed ? hr_err_nomem(err) : 0;
+}
+
 struct egress_policy *
 hr_rules_read(struct json_object *o, const char *const *env, struct hr_err *err)
 {
-	const char *data = hr_env_get(env, "HANDRAIL_DATADIR");
-	HR_FREE char *presets = hr_path_join(data != NULL ? data : HR_PKGDATADIR, "network");
+	HR_FREE char *presets = presets_of(env);
 
 	return presets != NULL ? egress_policy_read(o, presets, err) : hr_err_null(err);
 }

@@ -3,6 +3,7 @@
 #ifndef HR_HOST_CONFIG_RULES_H
 #define HR_HOST_CONFIG_RULES_H
 
+#include "base/strv.h"
 #include "egress/policy.h"
 #include "host/handrail.h"
 
@@ -17,10 +18,8 @@ struct json_object *hr_rules_decode(const char *text, size_t len, struct hr_err 
 struct egress_policy *
 hr_rules_read(struct json_object *o, const char *const *env, struct hr_err *err);
 
-/* Adds an entry to allowOut of a network object, or takes one back: removes it from allowOut, else
- * adds it to denyOut if it is an address or a range. */
-int hr_rules_allow(struct json_object *o, const char *entry, struct hr_err *err);
-int hr_rules_deny(struct json_object *o, const char *entry, struct hr_err *err);
+/* Appends the sorted names of the presets. */
+int hr_rules_presets(const char *const *env, struct hr_strv *ret, struct hr_err *err);
 
 /* Frees *p, for HR_CLEAN(). */
 static inline void
