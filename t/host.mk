@@ -74,11 +74,10 @@ noinst_PROGRAMS += %D%/fuzz/fuzz_egress_policy %D%/fuzz/fuzz_egress_wire
 endif
 EXTRA_DIST += %D%/corpus/egress/README %D%/corpus/egress/decisions.jsonl %D%/fuzz/seeds/egress_policy.txt \
 	%D%/fuzz/seeds/egress_wire.txt
-t_unit_test_egress_nomem_SOURCES = %D%/unit/test_egress_nomem.c %D%/unit/lines.h
+t_unit_test_egress_nomem_SOURCES = %D%/unit/test_egress_nomem.c %D%/unit/fuse.h %D%/unit/lines.h
 t_unit_test_egress_nomem_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_egress_nomem_LDADD = libegress.la $(CHECK_LIBS)
-t_unit_test_egress_nomem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray \
-	-Wl,--wrap=strdup,--wrap=strndup,--wrap=vasprintf
+t_unit_test_egress_nomem_LDFLAGS = $(AM_LDFLAGS) $(nomem_wraps)
 t_unit_test_egress_policy_SOURCES = %D%/unit/test_egress_policy.c %D%/unit/lines.h %D%/unit/scratch.h
 t_unit_test_egress_policy_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_egress_policy_LDADD = libegress.la $(CHECK_LIBS)

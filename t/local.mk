@@ -137,10 +137,12 @@ EXTRA_DIST += %D%/corpus/shell/README \
 t_unit_test_keys_SOURCES = %D%/unit/test_keys.c %D%/unit/lines.h
 t_unit_test_keys_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_keys_LDADD = libshell.la libbase.la $(CHECK_LIBS)
-t_unit_test_shell_nomem_SOURCES = %D%/unit/test_shell_nomem.c %D%/unit/lines.h
+# of fuse.h
+nomem_wraps = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray \
+	-Wl,--wrap=strdup,--wrap=strndup,--wrap=vasprintf
+t_unit_test_shell_nomem_SOURCES = %D%/unit/test_shell_nomem.c %D%/unit/fuse.h %D%/unit/lines.h
 t_unit_test_shell_nomem_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) -fno-builtin
-t_unit_test_shell_nomem_LDFLAGS = $(AM_LDFLAGS) \
-	-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray,--wrap=strdup
+t_unit_test_shell_nomem_LDFLAGS = $(AM_LDFLAGS) $(nomem_wraps)
 t_unit_test_shell_nomem_LDADD = libshell.la libbase.la $(CHECK_LIBS)
 t_unit_test_split_SOURCES = %D%/unit/test_split.c %D%/unit/lines.h
 t_unit_test_split_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)

@@ -1,60 +1,10 @@
 /* The functions of shell/ that allocate, with each of their allocations failing in turn: they say
- * so, give nothing out and (under a sanitizer or valgrind) lose nothing. Linked with --wrap. */
+ * so, give nothing out and (under a sanitizer or valgrind) lose nothing. */
 #include "config.h"
 
-#include <stdbool.h>
-
+#include "fuse.h"
 #include "lines.h"
 #include "shell/split.h"
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__real_reallocarray(void *p, size_t n, size_t size);
-char *__real_strdup(const char *s);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-void *__wrap_reallocarray(void *p, size_t n, size_t size);
-char *__wrap_strdup(const char *s);
-
-static long fuse = -1; /* allocations until one fails; below 0: none does */
-
-static bool
-burnt(void)
-{
-	return fuse >= 0 && fuse-- == 0;
-}
-
-void *
-__wrap_malloc(size_t size)
-{
-	return burnt() ? NULL : __real_malloc(size);
-}
-
-void *
-__wrap_calloc(size_t n, size_t size)
-{
-	return burnt() ? NULL : __real_calloc(n, size);
-}
-
-void *
-__wrap_realloc(void *p, size_t size)
-{
-	return burnt() ? NULL : __real_realloc(p, size);
-}
-
-void *
-__wrap_reallocarray(void *p, size_t n, size_t size)
-{
-	return burnt() ? NULL : __real_reallocarray(p, n, size);
-}
-
-char *
-__wrap_strdup(const char *s)
-{
-	return burnt() ? NULL : __real_strdup(s);
-}
 
 static const char *const texts[] = {
     "ls",
