@@ -111,34 +111,19 @@ put_names(struct cli *c, struct hr_buf *b, const char *current)
 	return list != NULL ? CLI_OK : cli_fail(&err);
 }
 
-static void
-put_all(struct hr_buf *b, const char *current, const char *const *words)
-{
-	for (; *words != NULL; words++)
-		put(b, current, *words, NULL);
-}
-
+/* Puts the names of secrets, or of presets. */
 static int
-put_secrets(struct cli *c, struct hr_buf *b, const char *current)
+put_stored(struct cli *c, struct hr_buf *b, const char *current, bool secrets)
 {
 	HR_CLEAN(hr_strv_done) struct hr_strv names = {0};
 	struct hr_err err = {0};
+	size_t i;
 
-	if (hr_secret_list(c->state_dir, c->env, &names, &err) < 0)
+	if ((secrets ? hr_secret_list(c->state_dir, c->env, &names, &err)
+		     : hr_rules_presets(c->env, &names, &err)) < 0)
 		return cli_fail(&err);
-	put_all(b, current, hr_strv_list(&names));
-	return CLI_OK;
-}
-
-static int
-put_presets(struct cli *c, struct hr_buf *b, const char *current)
-{
-	HR_CLEAN(hr_strv_done) struct hr_strv names = {0};
-	struct hr_err err = {0};
-
-	if (hr_rules_presets(c->env, &names, &err) < 0)
-		return cli_fail(&err);
-	put_all(b, current, hr_strv_list(&names));
+	for (i = 0; i < names.n; i++)
+		put(b, current, names.v[i], NULL);
 	return CLI_OK;
 }
 
@@ -268,10 +253,11 @@ put_words(struct cli *c, struct hr_buf *b, int argc, char **argv)
 		   (l.args == 0 && (l.cmd->form == CLI_NAME || l.cmd->form == CLI_FIRST ||
 				       l.cmd->form >= CLI_EXEC))) {
 		return put_names(c, b, current);
-	} else if (l.cmd == &cli_net_allow || l.cmd == &cli_net_deny) {
-		return (l.cmd == &cli_net_deny ? put_allowed : put_presets)(c, b, current);
-	} else if (l.cmd == &cli_secret_rm || l.cmd == &cli_secret_set) {
-		return l.args == 0 ? put_secrets(c, b, current) : CLI_OK;
+	} else if (l.cmd == &cli_net_deny) {
+		return put_allowed(c, b, current);
+	} else if (l.cmd == &cli_net_allow ||
+		   (l.args == 0 && (l.cmd == &cli_secret_rm || l.cmd == &cli_secret_set))) {
+		return put_stored(c, b, current, l.cmd != &cli_net_allow);
 	}
 	for (p = 0; p < sizeof(with_paths) / sizeof(*with_paths); p++)
 		if (l.cmd == with_paths[p] && *current != '-')

@@ -44,8 +44,6 @@ struct egress_conn {
 	struct egress_conn *next, **at;
 };
 
-static const char *const no_port = "the proxy is for connections to other machines";
-
 /* ---- the life of a connection ---- */
 
 static void
@@ -325,19 +323,20 @@ look_first(struct egress_conn *c, const char *p, size_t len, bool last)
 /* Makes a request to the proxy one to its server, and the only one of the connection: the next one
  * could be for another server. */
 static int
-make_own(struct egress_conn *c, const char *p, const struct egress_target *t)
+make_own(struct egress_conn *c, const char *p, struct egress_target *t)
 {
 	HR_BUF(head, 2 * HR_TUNNEL_PIECE);
+	size_t used = t->used;
 
 	c->proxy = PLAIN;
 	hr_buf_add(&head, p, t->verb);
 	if (p[t->path] != '/')
 		hr_buf_addc(&head, '/');
-	hr_buf_add(&head, p + t->path, t->used - t->path - 2);
+	hr_buf_add(&head, p + t->path, used - t->path - 2);
 	hr_buf_adds(&head, "Connection: close\r\n\r\n");
-	return hr_buf_check(&head, NULL) < 0
-		   ? -1
-		   : hr_tunnel_replace(c->tunnel, t->used, head.p, head.len);
+	t->used = 0;
+	return hr_buf_check(&head, NULL) < 0 ? -1
+					     : hr_tunnel_replace(c->tunnel, used, head.p, head.len);
 }
 
 /* Acts on the target that a proxy's client has named. */
@@ -351,7 +350,7 @@ look_target(struct egress_conn *c, const struct egress_target *t)
 	c->port = t->port;
 	c->used = t->used;
 	if (c->name[0] == '\0' && ntohl(c->address.s_addr) >> 24 == IN_LOOPBACKNET) {
-		answer(c, 403, 2, no_port);
+		answer(c, 403, 2, "the proxy is for connections to other machines");
 		return HR_TUNNEL_OVER;
 	}
 	decide(c, &d);
@@ -393,17 +392,13 @@ look_proxy(struct egress_conn *c, const char *p, size_t len, bool last)
 	} else {
 		r = c->phase == PROXY ? egress_connect_read(p, len, &t)
 				      : egress_socks_request(p, len, &t);
+		if (r < 0 && c->phase == PROXY) {
+			r = egress_absolute_read(p, len, &t);
+			if (r == 1 && make_own(c, p, &t) < 0)
+				r = -2;
+		}
 		if (r == 1)
 			return look_target(c, &t);
-		if (c->phase == PROXY && r < 0) {
-			r = egress_absolute_read(p, len, &t);
-			if (r == 1) {
-				r = make_own(c, p, &t);
-				t.used = 0;
-				if (r == 0)
-					return look_target(c, &t);
-			}
-		}
 		if (r < 0 && (c->phase == PROXY || r == -2)) {
 			answer(c, 400, 7, "this proxy takes CONNECT and requests for http://");
 			return HR_TUNNEL_OVER;

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/loop.h"
+#include "egress/policy_int.h"
 
 #define NEXT_MS 3000 /* time for one address while there is another */
 #define LAST_MS 20000
@@ -112,26 +113,6 @@ next(struct egress_dial *d)
 		fail_one(d, ENOMEM);
 }
 
-/* Writes the address as one of IPv6. */
-static bool
-mapped(const struct sockaddr *a, struct in6_addr *ret)
-{
-	struct sockaddr_in6 in6;
-	struct sockaddr_in in;
-
-	if (a != NULL && a->sa_family == AF_INET) {
-		memcpy(&in, a, sizeof(in));
-		*ret = (struct in6_addr){.s6_addr = {[10] = 0xFF, [11] = 0xFF}};
-		memcpy(ret->s6_addr + 12, &in.sin_addr, sizeof(in.sin_addr));
-		return true;
-	}
-	if (a == NULL || a->sa_family != AF_INET6)
-		return false;
-	memcpy(&in6, a, sizeof(in6));
-	*ret = in6.sin6_addr;
-	return true;
-}
-
 /* Returns true if an interface other than lo has the address: the machine's firewall does not see
  * a connection to it as one from outside. Without a list, every address may be such a one. */
 static bool
@@ -139,7 +120,7 @@ is_own(const struct sockaddr *a)
 {
 	static struct ifaddrs *list;
 	static int64_t until;
-	struct in6_addr wanted, found;
+	struct policy_range wanted, found;
 	const struct ifaddrs *i;
 
 	if (list == NULL || hr_now_ms() >= until) {
@@ -152,10 +133,10 @@ is_own(const struct sockaddr *a)
 		}
 		until = hr_now_ms() + OWN_MS;
 	}
-	if (!mapped(a, &wanted))
+	if (policy_range_of(a, &wanted) < 0)
 		return true;
 	for (i = list; i != NULL; i = i->ifa_next)
-		if (strcmp(i->ifa_name, "lo") != 0 && mapped(i->ifa_addr, &found) &&
+		if (strcmp(i->ifa_name, "lo") != 0 && policy_range_of(i->ifa_addr, &found) >= 0 &&
 		    memcmp(&found, &wanted, sizeof(found)) == 0)
 			return true;
 	return false;

@@ -2,12 +2,9 @@
  * the certificates of the box's own authority. It has no network: it listens on sockets in
  * DIR/edge, and its upstreams are sockets of the broker there.
  *
- * nginx starts as `nginx -c DIR/nginx.conf -e stderr` with DIR/edge as its working directory: the
- * names of sockets are relative, so the length of DIR does not matter, and as root's nginx runs
- * its workers as another account, that account needs no way through DIR (mode 0711 for DIR/edge,
- * 0666 for the sockets; DIR itself keeps everybody else out). Remove in-* and mid-* of DIR/edge
- * before a start: nginx does not replace the sockets of a killed one. It reads a changed
- * configuration on HUP. */
+ * nginx runs in DIR/edge: the names of sockets are relative, so the length of DIR does not matter.
+ * Remove in-* and mid-* there before a start: nginx does not replace the sockets of a killed one.
+ */
 #ifndef HR_EGRESS_EDGE_H
 #define HR_EGRESS_EDGE_H
 

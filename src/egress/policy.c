@@ -281,21 +281,20 @@ egress_policy_address(
 		    by_internet(p, port) ? "allowInternetAccess" : "no rule");
 }
 
-/* Writes the address as a range. Returns its port, or -1 if it is of another family. */
-static int
-range_of(const struct sockaddr *a, struct policy_range *ret)
+int
+policy_range_of(const struct sockaddr *a, struct policy_range *ret)
 {
 	struct sockaddr_in6 in6;
 	struct sockaddr_in in;
 
+	if (a == NULL || (a->sa_family != AF_INET && a->sa_family != AF_INET6))
+		return -1;
 	if (a->sa_family == AF_INET) {
 		memcpy(&in, a, sizeof(in));
 		*ret = (struct policy_range){.version = 4, .length = 32};
 		memcpy(ret->a, &in.sin_addr, sizeof(in.sin_addr));
 		return ntohs(in.sin_port);
 	}
-	if (a->sa_family != AF_INET6)
-		return -1;
 	memcpy(&in6, a, sizeof(in6));
 	*ret = (struct policy_range){.version = 6, .length = 128};
 	memcpy(ret->a, &in6.sin6_addr, sizeof(in6.sin6_addr));
@@ -308,7 +307,7 @@ egress_policy_result(const struct egress_policy *p, const struct sockaddr *a)
 {
 	const struct policy_entry *allow, *deny;
 	struct policy_range r;
-	int port = range_of(a, &r);
+	int port = policy_range_of(a, &r);
 
 	if (port < 0)
 		return false;
@@ -322,7 +321,7 @@ egress_policy_names(const struct egress_policy *p, const struct sockaddr *a)
 	const struct policy_entry *allow, *deny, *e;
 	const struct policy_node *all;
 	struct policy_range r;
-	int port = range_of(a, &r);
+	int port = policy_range_of(a, &r);
 
 	if (port < 0)
 		return false;

@@ -81,6 +81,8 @@ struct policy_node *policy_find(const struct egress_policy *p, const void *key, 
 struct policy_node *
 policy_node(struct egress_policy *p, const void *key, size_t len, struct hr_err *err);
 
+/* Writes an address as a range. Returns its port, or -1 if it is none of IP. */
+int policy_range_of(const struct sockaddr *a, struct policy_range *ret);
 /* Clears the bits beyond the length. */
 void policy_mask(struct policy_range *r);
 /* Replaces an IPv6 range that stands for IPv4 addresses (mapped, 64:ff9b::/96, 6to4) by these.
