@@ -1306,8 +1306,8 @@ up_with_rules(char id[HR_FLEET_ID])
 	struct hr_fleet_row row;
 	struct hr_err err = {0};
 
-	ck_assert_int_eq(
-	    hr_fleet_start(&fleet, &key, "s", "{\"a\":1,\"network\":{}}", 1, SHAPE, &row, &err),
+	ck_assert_int_eq(hr_fleet_start(&fleet, &key, "s", "{\"a\":1,\"network\":{}}", 1, SHAPE,
+			     NULL, &row, &err),
 	    HR_FLEET_OK);
 	(void)snprintf(id, HR_FLEET_ID, "%s", row.id);
 	hr_fleet_row_done(&row);
