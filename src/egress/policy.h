@@ -30,8 +30,8 @@ struct egress_decision {
 };
 
 /* Reads a network object. `presets` is the directory of the preset files, or NULL if presets are an
- * error. Anything that this version does not enforce is an error that names the member. The policy
- * is the caller's; NULL: *err is set. */
+ * error. Anything that this version does not enforce is an error that names the member; more than
+ * the object's own limit is HR_E_PERMISSION. The policy is the caller's; NULL: *err is set. */
 struct egress_policy *
 egress_policy_read(struct json_object *o, const char *presets, struct hr_err *err);
 void egress_policy_free(struct egress_policy *p); /* Does nothing with NULL. */

@@ -27,6 +27,7 @@ struct reading {
 	const char *presets;
 	bool internet, asked; /* allowInternetAccess, and whether it is there */
 	bool denied_all, allowed_all;
+	struct egress_policy *limit; /* owned; NULL: none */
 	struct hr_err *err;
 };
 
@@ -523,6 +524,21 @@ credentials(struct reading *r, struct json_object *v)
 	return 0;
 }
 
+/* Reads what the policy must be within. Only entries can be compared exactly. */
+static int
+limit(struct reading *r, struct json_object *v)
+{
+	static const char *const excluded[] = {"rules", "credentials", "dnsServers", "limit"};
+	size_t i;
+
+	for (i = 0; i < sizeof(excluded) / sizeof(*excluded); i++)
+		if (hr_json_at(v, excluded[i]) != NULL)
+			return hr_err_set(
+			    r->err, HR_E_INVAL, "\"%s\" cannot be in a limit", excluded[i]);
+	r->limit = egress_policy_read(v, r->presets, r->err);
+	return r->limit != NULL ? 0 : -1;
+}
+
 static int
 not_enforced(struct reading *r, struct json_object *v)
 {
@@ -542,6 +558,7 @@ static const struct {
     {"denyOut", deny, NULL},
     {"dnsServers", server, NULL},
     {"egressProxy", NULL, not_enforced},
+    {"limit", NULL, limit},
     {"ports", NULL, default_ports},
     {"presets", preset, NULL},
     {"rules", NULL, rules},
@@ -578,19 +595,22 @@ whole(struct reading *r, struct json_object *o)
 	json_object_object_foreach(o, name, v) if (member(r, name, v) < 0) return -1;
 	/* allow beats deny */
 	r->p->internet = r->allowed_all || (r->internet && !r->denied_all);
-	return 0;
+	return r->limit != NULL ? egress_policy_within(r->p, r->limit, r->err) : 0;
 }
 
 struct egress_policy *
 egress_policy_read(struct json_object *o, const char *presets, struct hr_err *err)
 {
 	struct reading r = {.presets = presets, .err = err};
+	int rc;
 
 	r.p = calloc(1, sizeof(*r.p));
 	if (r.p == NULL)
 		return hr_err_null(err);
 	r.p->ports = (struct policy_ports){.n = 2, .v = {80, 443}};
-	if (whole(&r, o) == 0)
+	rc = whole(&r, o);
+	egress_policy_free(r.limit);
+	if (rc == 0)
 		return r.p;
 	hr_err_prefix(err, "network");
 	egress_policy_free(r.p);

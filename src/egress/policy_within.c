@@ -22,7 +22,7 @@ static int
 more(const struct comparison *c, const char *what)
 {
 	return hr_err_set(c->err, HR_E_PERMISSION,
-	    "network: %s asks for more, at port %d, than the limit allows", what, c->port);
+	    "%s asks for more, at port %d, than the limit allows", what, c->port);
 }
 
 /* Compares the two for one address, a range of its full length. */
@@ -47,7 +47,7 @@ compare_at(const struct comparison *c, const struct policy_range *r)
 	if (!c->names || !egress_policy_result(c->p, a) || egress_policy_result(c->most, a))
 		return 0;
 	return hr_err_set(c->err, HR_E_PERMISSION,
-	    "network: names may lead to %s, which the limit denies: have its entries of denyOut, "
+	    "names may lead to %s, which the limit denies: have its entries of denyOut, "
 	    "too",
 	    inet_ntop(a->sa_family, r->a, text, sizeof(text)));
 }
@@ -121,12 +121,12 @@ egress_policy_within(
 
 	if (p->servers.n > 0 || p->secrets.n > 0)
 		return hr_err_set(err, HR_E_PERMISSION,
-		    "network: dnsServers and secrets belong to the settings of this service: leave "
+		    "dnsServers and secrets belong to the settings of this service: leave "
 		    "%.400s out",
 		    egress_policy_private(p));
 	if (n * (p->n + most->n) > TESTS_MAX)
 		return hr_err_set(err, HR_E_TOOLARGE,
-		    "network: the rules are too many to be compared with the limit: use ranges and "
+		    "the rules are too many to be compared with the limit: use ranges and "
 		    "wildcards, or fewer ports");
 	for (i = 0; i < n; i++) {
 		c.port = ports[i];

@@ -1,5 +1,7 @@
 /* Implements the rules of sandboxes' networks. A sandbox's rules are the member "network" of its
- * row's request. A key's limit is a note of the store, so that it can change. */
+ * row's request. A key's limit is a note of the store, so that it can change. The rules of a
+ * sandbox have the limit as their own member, which clients neither give nor see, so that the
+ * broker of the sandbox holds it, too. */
 #include "config.h"
 
 #include "fleet/network.h"
@@ -18,6 +20,7 @@
 #include "proto/json.h"
 
 #define REQUEST_MAX (4u << 20)
+#define LIMIT "limit"
 
 static void
 note_name(int64_t key, char ret[40])
@@ -52,23 +55,30 @@ no_rules(struct hr_err *err)
 	    "boxes, or has rules of its own");
 }
 
+/* Reads rules that must be within the limit, NULL: none. */
+static struct egress_policy *
+read_within(const struct hr_fleet *f, struct json_object *rules, struct json_object *limit,
+    struct hr_err *err)
+{
+	if (hr_json_at(rules, LIMIT) != NULL)
+		return hr_err_set(err, HR_E_INVAL, "network: \"" LIMIT "\" is unknown here"), NULL;
+	if (limit != NULL && hr_json_type(rules) == HR_PY_DICT &&
+	    hr_json_set(rules, LIMIT, json_object_get(limit), err) != 0)
+		return NULL;
+	return hr_rules_read(rules, f->set.environ, err);
+}
+
 int
 hr_fleet_network_may_limit(const struct hr_fleet *f, struct json_object *limit, struct hr_err *err)
 {
-	/* two of these cannot be compared exactly */
-	static const char *const excluded[] = {"rules", "credentials", "dnsServers"};
+	HR_PUT struct json_object *nothing = json_object_new_object();
 	HR_CLEAN(hr_rules_clean) struct egress_policy *p = NULL;
-	size_t i;
 
 	if (!f->engine->rules)
 		return no_rules(err);
-	for (i = 0; i < sizeof(excluded) / sizeof(*excluded); i++)
-		if (hr_json_at(limit, excluded[i]) != NULL)
-			return hr_err_set(err, HR_E_INVAL,
-			    "network: %s: a key's limit has only allowOut, denyOut, "
-			    "allowInternetAccess, ports and presets",
-			    excluded[i]);
-	p = hr_rules_read(limit, f->set.environ, err);
+	if (nothing == NULL)
+		return hr_err_nomem(err);
+	p = read_within(f, nothing, limit, err);
 	return p != NULL ? 0 : -1;
 }
 
@@ -86,29 +96,22 @@ hr_fleet_network_limit(
 	return f->store->ops->note_set(f->store, name, json != NULL ? json : "", err);
 }
 
-/* Checks a client's rules. Without a limit they may lead to public addresses, and use no secret:
- * private addresses and secrets are the operator's. */
+/* Checks a client's rules, and adds the limit to them. Without a limit they may lead to public
+ * addresses, and use no secret: private addresses and secrets are the operator's. */
 static enum hr_fleet_result
 check(const struct hr_fleet *f, struct json_object *rules, struct json_object *limit,
     struct hr_err *err)
 {
 	HR_CLEAN(hr_rules_clean) struct egress_policy *p = NULL;
-	HR_CLEAN(hr_rules_clean) struct egress_policy *most = NULL;
 
 	if (!f->engine->rules) {
 		(void)no_rules(err);
 		return HR_FLEET_INVALID;
 	}
-	p = hr_rules_read(rules, f->set.environ, err);
+	p = read_within(f, rules, limit, err);
 	if (p == NULL)
-		return HR_FLEET_INVALID;
-	if (limit != NULL) {
-		most = hr_rules_read(limit, f->set.environ, err);
-		if (most == NULL)
-			return HR_FLEET_BROKEN;
-		return egress_policy_within(p, most, err) == 0 ? HR_FLEET_OK : HR_FLEET_REFUSED;
-	}
-	if (egress_policy_private(p) == NULL)
+		return err->code == HR_E_PERMISSION ? HR_FLEET_REFUSED : HR_FLEET_INVALID;
+	if (limit != NULL || egress_policy_private(p) == NULL)
 		return HR_FLEET_OK;
 	(void)hr_err_set(err, HR_E_INVAL,
 	    "network: private addresses, dnsServers and secrets belong to the settings of "
@@ -136,6 +139,7 @@ hr_fleet_network_check(
     struct hr_fleet *f, int64_t key, struct json_object *body, struct hr_err *err)
 {
 	HR_PUT struct json_object *limit = NULL;
+	struct json_object *own = NULL;
 	int r;
 
 	(void)pthread_mutex_lock(&f->lock);
@@ -144,8 +148,11 @@ hr_fleet_network_check(
 	if (r != 0)
 		return HR_FLEET_BROKEN;
 	if (hr_json_at(body, "network") == NULL && limit != NULL &&
-	    hr_json_set(body, "network", json_object_get(limit), err) != 0)
+	    (json_object_deep_copy(limit, &own, NULL) != 0 ||
+		hr_json_set(body, "network", own, err) != 0)) {
+		(void)hr_err_nomem(err);
 		return HR_FLEET_BROKEN;
+	}
 	return hr_json_at(body, "network") != NULL
 		   ? check(f, hr_json_at(body, "network"), limit, err)
 		   : HR_FLEET_OK;
@@ -157,11 +164,14 @@ struct json_object *
 hr_fleet_network_of(const struct hr_fleet_row *row)
 {
 	HR_PUT struct json_object *request = NULL;
+	struct json_object *rules = NULL;
 
-	return row->request != NULL &&
-		       hr_json_decode(row->request, strlen(row->request), &request, NULL) == 0
-		   ? json_object_get(hr_json_at(request, "network"))
-		   : NULL;
+	if (row->request != NULL &&
+	    hr_json_decode(row->request, strlen(row->request), &request, NULL) == 0)
+		rules = json_object_get(hr_json_at(request, "network"));
+	if (rules != NULL)
+		json_object_object_del(rules, LIMIT);
+	return rules;
 }
 
 static int
@@ -187,7 +197,7 @@ changed(const struct hr_fleet *f, const struct hr_fleet_row *row,
     struct hr_err *err)
 {
 	HR_PUT struct json_object *request = NULL;
-	struct json_object *rules;
+	struct json_object *rules, *given = NULL;
 	enum hr_fleet_result r;
 
 	if (hr_json_decode(row->request, strlen(row->request), &request, NULL) != 0) {
@@ -201,11 +211,14 @@ changed(const struct hr_fleet *f, const struct hr_fleet_row *row,
 		    "have no rules: start one with them");
 		return HR_FLEET_INVALID;
 	}
+	json_object_object_del(rules, LIMIT);
 	if (change->network == NULL) {
 		if (each(rules, change->allow, hr_rules_allow, err) < 0 ||
 		    each(rules, change->deny, hr_rules_deny, err) < 0)
 			return err->code == HR_E_INVAL ? HR_FLEET_INVALID : HR_FLEET_BROKEN;
-	} else if (hr_json_set(request, "network", json_object_get(change->network), err) != 0) {
+	} else if (json_object_deep_copy(change->network, &given, NULL) != 0 ||
+		   hr_json_set(request, "network", given, err) != 0) {
+		(void)hr_err_nomem(err);
 		return HR_FLEET_BROKEN;
 	}
 	r = check(f, hr_json_at(request, "network"), limit, err);

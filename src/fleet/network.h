@@ -8,8 +8,8 @@
 
 struct json_object;
 
-/* Checks the member "network" of the body of a start by `key`. If the body has none and the key has
- * a limit, adds the limit to the body as its rules, so call this before hr_fleet_request_shape().
+/* Checks the member "network" of the body of a start by `key`, and adds the key's limit to it. If
+ * the body has none, the limit becomes its rules. So call this before hr_fleet_request_shape().
  * Returns HR_FLEET_OK, or with *err: HR_FLEET_INVALID if the rules are wrong or cannot be enforced
  * (400), HR_FLEET_REFUSED if they ask for more than the key's limit (403), or HR_FLEET_BROKEN. */
 enum hr_fleet_result hr_fleet_network_check(
@@ -32,7 +32,8 @@ enum hr_fleet_result hr_fleet_network_edit(struct hr_fleet *f, int64_t key, cons
 enum hr_fleet_result hr_fleet_network_set(struct hr_fleet *f, int64_t key, const char *id,
     struct json_object *rules, struct hr_fleet_row *row, struct hr_err *err);
 
-/* Returns the rules of the row, which the caller frees; NULL: it has none, or without memory. */
+/* Returns the rules of the row, without the limit of its key. The caller frees them; NULL: the row
+ * has none, or without memory. */
 struct json_object *hr_fleet_network_of(const struct hr_fleet_row *row);
 
 /* Stores what the network of the key's sandboxes cannot exceed, for later starts and changes: a

@@ -184,6 +184,23 @@ def get(f, o, port):
 NETWORK = "/handrail/v1/network"
 
 
+def reload(f, o, **rules):
+    """What the broker of a box answers where somebody has written these rules into its file."""
+    top = os.path.join(f.box(o)["dir"], "egress")
+    with open(os.path.join(top, "policy.json"), "r+") as file:
+        policy = dict(json.load(file), **rules)
+        file.seek(0)
+        json.dump(policy, file)
+        file.truncate()
+    fd = os.open(top, os.O_PATH)
+    with socket.socket(socket.AF_UNIX) as s:
+        s.settimeout(PATIENCE)
+        s.connect("/proc/self/fd/%d/control" % fd)
+        os.close(fd)
+        s.sendall(b'{"op":"reload"}\n')
+        return json.loads(s.makefile().readline())
+
+
 def changed_rules(uid):
     """Rules are replaced while a sandbox runs or is paused, and are still in force after a kill of the service."""
     with BoxFleet(uid) as f, web() as port:
@@ -218,6 +235,11 @@ def changed_rules(uid):
         equal([f.call("GET", path + "?runtime_id=" + o["runtime_id"], key=other)[0] for path in
                (NETWORK, NETWORK + "/log")] + [change(other, network={})[0]], [404, 404, 404])
         equal(rules(), {})
+        # the broker itself holds the limit
+        equal(reload(f, o, allowOut=["a.org"]), {"error": "network: allowOut a.org asks for more, at port 80, than the "
+                                                          "limit allows"})
+        equal((reload(f, o, allowOut=here), get(f, o, port)), ({"ok": True}, "here"))
+        equal((change(network={})[0], get(f, o, port)), (200, "refused"))
         # a program of the box has the port
         f.run(o, "python3 -u -c 'import socket, time; s = socket.create_server((\"0.0.0.0\", 8443)); print(1); "
                  "time.sleep(1000)' >/tmp/up & until [ -s /tmp/up ]; do :; done")

@@ -282,6 +282,42 @@ START_TEST(random_ones)
 }
 END_TEST
 
+/* ---- as a member of a policy ---- */
+
+static const struct {
+	const char *text, *named;
+	enum hr_errc code;
+} limited[] = {
+    {"{'allowOut':['b.a.org'],'limit':{'allowOut':['*.a.org']}}", NULL, HR_OK},
+    {"{'limit':{'allowOut':['*.a.org']},'allowOut':['b.org']}", "network: allowOut b.org asks",
+	HR_E_PERMISSION},
+    {"{'allowOut':['b.org'],'limit':null}", NULL, HR_OK},
+    {"{'limit':[]}", "limit: network: must be an object", HR_E_INVAL},
+    {"{'limit':{'allowed':[]}}", "allowed", HR_E_INVAL},
+    {"{'limit':{'limit':{}}}", "limit: \"limit\" cannot be in a limit", HR_E_INVAL},
+    {"{'limit':{'rules':{'a.org':[{}]}}}", "\"rules\" cannot", HR_E_INVAL},
+    {"{'limit':{'dnsServers':['1.1.1.1']}}", "\"dnsServers\" cannot", HR_E_INVAL},
+    {"{'limit':{'credentials':{'T':{'secret':'s','hosts':['a.org']}}}}", "\"credentials\" cannot",
+	HR_E_INVAL},
+};
+
+START_TEST(members)
+{
+	HR_PUT struct json_object *o = NULL;
+	struct hr_err err = {0};
+	struct egress_policy *p;
+	char text[256];
+
+	unquote(limited[_i].text, text);
+	ck_assert_int_eq(hr_json_decode(text, strlen(text), &o, NULL), 0);
+	p = egress_policy_read(o, NULL, &err);
+	ck_assert_msg((p != NULL) == (limited[_i].named == NULL) && err.code == limited[_i].code &&
+			  (p != NULL || strstr(err.msg, limited[_i].named) != NULL),
+	    "%s: %d: %s", text, err.code, err.msg);
+	egress_policy_free(p);
+}
+END_TEST
+
 START_TEST(bounded)
 {
 	HR_BUF(b, 8u << 20);
@@ -310,6 +346,7 @@ main(void)
 
 	tcase_add_loop_test(c, table, 0, (int)COUNT(pairs));
 	tcase_add_test(c, random_ones);
+	tcase_add_loop_test(c, members, 0, (int)COUNT(limited));
 	tcase_add_test(c, bounded);
 	suite_add_tcase(s, c);
 	srunner_run_all(r, CK_ENV);

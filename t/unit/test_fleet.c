@@ -54,7 +54,7 @@ static struct world {
 	const char *at; /* addresses; NULL: "127.0.0.1:1" */
 	int networks;   /* calls of network() */
 	int hold_network, fail_network;
-	char rules[128]; /* the last request that network() was given */
+	char rules[256]; /* the last request that network() was given */
 } * world;
 static int gate[2];
 static pthread_mutex_t world_lock = PTHREAD_MUTEX_INITIALIZER; /* two jobs are done at a time */
@@ -1350,6 +1350,10 @@ START_TEST(rules_are_in_force_and_kept_or_neither)
 	limit("{\"allowOut\":[\"a.org\",\"10.0.0.0/8\"]}");
 	set_rules(0, id, "{\"allowOut\":[\"b.org\"]}", HR_FLEET_REFUSED, "allowOut b.org");
 	set_rules(key.id, id, "{\"allowOut\":[\"10.1.0.0/16\"]}", HR_FLEET_OK, NULL);
+	kept_rules(id, "{\"allowOut\":[\"10.1.0.0/16\"]}");
+	/* the broker of the sandbox has the limit, too; a client gives none */
+	ck_assert_ptr_nonnull(strstr(world->rules, "\"limit\":{\"allowOut\":[\"a.org\","));
+	set_rules(key.id, id, "{\"limit\":{}}", HR_FLEET_INVALID, "limit");
 	ck_assert_int_eq(hr_fleet_network_check(&fleet, other.id, body, &err), HR_FLEET_OK);
 	ck_assert_str_eq(json_object_to_json_string(body), "{ }");
 	ck_assert_int_eq(hr_fleet_network_check(&fleet, key.id, body, &err), HR_FLEET_OK);
@@ -1364,7 +1368,11 @@ START_TEST(rules_are_in_force_and_kept_or_neither)
 	ck_assert_int_eq(key.id, 1);
 	ck_assert_int_eq(hr_fleet_network_check(&fleet, key.id, body, &err), HR_FLEET_BROKEN);
 	limit(NULL);
+	ck_assert_int_eq(hr_fleet_network_check(&fleet, key.id, body, &err), HR_FLEET_INVALID);
+	ck_assert_ptr_nonnull(strstr(err.msg, "limit"));
+	json_object_object_del(body, "network");
 	ck_assert_int_eq(hr_fleet_network_check(&fleet, key.id, body, &err), HR_FLEET_OK);
+	ck_assert_str_eq(json_object_to_json_string(body), "{ }");
 	change(id, HR_FLEET_STOP, HR_FLEET_OK);
 	until(id, HR_FLEET_STOPPED);
 	set_rules(key.id, id, "{}", HR_FLEET_CONFLICT, NULL);

@@ -8,7 +8,6 @@
 #include "fleet/local/localimage.h"
 #include "fleet/local/localstray.h"
 #include "fleet/local/localwork.h"
-#include "fleet/network.h"
 #include "fleet/request.h"
 #include "fleet/store/sqlite.h"
 
@@ -285,11 +284,15 @@ resume(struct hr_sandbox *s, struct hr_err *err)
 static int
 set_rules(struct hr_sandbox *s, const struct hr_fleet_row *row, struct hr_err *err)
 {
-	HR_PUT struct json_object *rules = hr_fleet_network_of(row);
+	HR_PUT struct json_object *request = NULL;
 	HR_PUT struct json_object *now = NULL;
 	HR_FREE char *before = NULL;
 	HR_FREE char *json = NULL;
+	struct json_object *rules;
 
+	if (hr_json_decode(row->request, strlen(row->request), &request, NULL) != 0)
+		return hr_err_set(err, HR_E_INVAL, "the request is damaged");
+	rules = hr_json_at(request, "network");
 	if (rules == NULL)
 		return 0;
 	if (hr_sandbox_network(s, &before, err) < 0)
