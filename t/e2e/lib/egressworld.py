@@ -191,10 +191,10 @@ class World:
 
     def file(self, name, value):
         path = os.path.join(self.dir, name)
-        with open(path + ".new", "w", opener=private) as f:  # a broker may be about to read it
+        with open(path + ".new", "w", opener=private) as f:
             json.dump(value, f)
         os.chown(path + ".new", self.uid, self.uid)
-        os.rename(path + ".new", path)
+        os.rename(path + ".new", path)  # a broker that starts reads the one or the other
 
     def program(self, *words, **more):
         return subprocess.run([os.path.join(BUILD, "handrail-egress")] + list(words), stderr=subprocess.PIPE,
