@@ -191,10 +191,10 @@ class World:
 
     def file(self, name, value):
         path = os.path.join(self.dir, name)
-        with open(path + ".new", "w", opener=private) as f:
+        with open(path + ".new", "w", opener=private) as f:  # a broker may be about to read it
             json.dump(value, f)
         os.chown(path + ".new", self.uid, self.uid)
-        os.rename(path + ".new", path)  # a broker that starts reads the one or the other
+        os.rename(path + ".new", path)
 
     def program(self, *words, **more):
         return subprocess.run([os.path.join(BUILD, "handrail-egress")] + list(words), stderr=subprocess.PIPE,
