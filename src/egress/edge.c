@@ -119,11 +119,7 @@ get_slot(struct edge *e, const char *name, size_t len)
 	struct slot *s = e->slots;
 	bool good = e->nslots < SLOTS_MAX && len > 0 && len < sizeof(s->name) &&
 		    strspn(name, letters) >= len;
-	size_t i;
 
-	for (i = 0; i < UNPACKED; i++)
-		good =
-		    good && (strncasecmp(unpacked[i], name, len) != 0 || unpacked[i][len] != '\0');
 	while (s < e->slots + e->nslots &&
 	       (strncasecmp(s->name, name, len) != 0 || s->name[len] != '\0'))
 		s++;
@@ -480,7 +476,6 @@ add_host(struct edge *e, const struct egress_policy *p, const struct hr_buf *dir
 {
 	const struct egress_host *h = e->host;
 	char same[EGRESS_NAME_MAX + 1];
-	struct egress_decision d;
 	size_t i;
 
 	if (!egress_name(h->name, strlen(h->name), same) || strcmp(same, h->name) != 0)
@@ -489,11 +484,6 @@ add_host(struct edge *e, const struct egress_policy *p, const struct hr_buf *dir
 		if (get_slot(e, known[i], strlen(known[i])) == NULL)
 			return -1;
 	if (egress_policy_http(p, h->name, h->port, on_rule, on_credential, e) < 0)
-		return -1;
-	/* The broker may send plain HTTP of a host without rules here, too. */
-	egress_policy_name(p, h->name, h->port, &d);
-	if (d.verdict == EGRESS_ALLOW &&
-	    on_rule(e, &(struct egress_http_rule){.spelled = d.rule}) < 0)
 		return -1;
 	add_judgement(e);
 	for (i = 0; i < e->nslots; i++) {

@@ -32,7 +32,7 @@ def rules(*list_of, **more):
 
 
 def credential(secret=SECRET, hosts=("api.test",), **more):
-    policy = {"allowOut": ["api.test"], "rules": {"git.test": [{}]},
+    policy = {"allowOut": ["api.test"], "rules": {"git.test": [{"paths": ["/*"]}]},
               "credentials": {"TOKEN": {"secret": "key", "hosts": list(hosts)}}}
     return Edge(dict(policy, **more), [API, GIT], {"key": secret}, {"TOKEN": PLACEHOLDER})
 
@@ -358,7 +358,7 @@ def websockets():
 
 def servers_certificate():
     """A server that the machine does not trust, and one of another name, get no request."""
-    with Edge(rules({}), [API, ("git.test", 443, True)]) as e:
+    with Edge(rules({"paths": ["/*"]}), [API, ("git.test", 443, True)]) as e:
         equal(e.ask().status, 200)
         e.upstreams[1].context = e.upstreams[2].context
         e.upstreams[1].take()
@@ -370,7 +370,7 @@ def servers_certificate():
 
 def no_second_try():
     """A server that ends without an answer is asked once."""
-    with Edge(rules({}), [API]) as e:
+    with Edge(rules({"paths": ["/*"]}), [API]) as e:
         e.upstreams[1].answer = lambda r, f: "close"
         equal(e.ask("GET", "/once").status, 502)
         equal(e.upstreams[1].take().target, "/once")
@@ -438,7 +438,7 @@ def reloaded():
 
 def clients():
     """TLS clients of this machine accept the certificates."""
-    with Edge(rules({}), [API]) as e:
+    with Edge(rules({"paths": ["/*"]}), [API]) as e:
         e.upstreams[1].answer = reply(b"hello")
         curl = ["curl", "-sS", "--unix-socket", e.path("edge/in-1"), "--cacert", e.path("ca.crt")]
         for version in ("--http1.1", "--http2"):
