@@ -265,6 +265,7 @@ hr_serve_open(struct hr_loop *loop, int listener, size_t body_max, hr_serve_fn *
 	evhttp_set_max_body_size(s->http, (ev_ssize_t)body_max);
 	evhttp_set_max_headers_size(s->http, HEADERS_MAX);
 	evhttp_set_timeout(s->http, TIMEOUT_S);
+	evhttp_set_default_content_type(s->http, NULL);
 	evhttp_set_allowed_methods(s->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD |
 						EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE |
 						EVHTTP_REQ_OPTIONS | EVHTTP_REQ_PATCH);

@@ -192,15 +192,15 @@ fail_start(struct hr_connect_error *e, struct json_object *process, int sys)
 }
 
 static void
-on_started(struct envd_reader *r, int sys)
+on_started(struct envd_reader *r, pid_t pid, int sys)
 {
 	struct follower *f = follower_of(r);
 	struct hr_connect_error e;
 	char text[80];
 
 	if (sys == 0) {
-		(void)snprintf(text, sizeof(text), "{\"event\":{\"start\":{\"pid\":%ld}}}",
-		    (long)envd_process_pid(r->process));
+		(void)snprintf(
+		    text, sizeof(text), "{\"event\":{\"start\":{\"pid\":%ld}}}", (long)pid);
 		envd_call_send(f->c, hr_span_of(text));
 		return;
 	}

@@ -219,14 +219,14 @@ envd_process_started(struct envd_process *p, pid_t pid, int sys)
 		p->pid = pid;
 		TAILQ_FOREACH(r, &p->readers, entry)
 		{
-			r->started(r, 0);
+			r->started(r, p->pid, 0);
 		}
 		return;
 	}
 	for (r = TAILQ_FIRST(&p->readers); r != NULL; r = next) {
 		next = TAILQ_NEXT(r, entry);
 		remove_reader(r);
-		r->started(r, sys);
+		r->started(r, 0, sys);
 	}
 	envd_process_free(p);
 }
@@ -352,7 +352,7 @@ envd_process_read(struct envd_process *p, struct envd_reader *r)
 {
 	if (p->over) {
 		r->process = NULL;
-		r->started(r, 0);
+		r->started(r, p->pid, 0);
 		r->ended(r, p->status);
 		return;
 	}
@@ -360,7 +360,7 @@ envd_process_read(struct envd_process *p, struct envd_reader *r)
 	TAILQ_INSERT_TAIL(&p->readers, r, entry);
 	p->table->readers++;
 	if (p->pid > 0)
-		r->started(r, 0);
+		r->started(r, p->pid, 0);
 }
 
 void

@@ -295,7 +295,7 @@ accepts_gzip(const struct envd_call *c)
 	return text != NULL && strstr(text, "gzip") != NULL && strstr(text, "gzip;q=0") == NULL;
 }
 
-/* Returns true with *ret if bodies of the request may be compressed. */
+/* Sets *ret to true if the request may be compressed; the answer is then compressed, too. */
 static int
 read_encoding(const struct envd_call *c, bool *ret, struct hr_connect_error *e)
 {
@@ -378,6 +378,7 @@ read_message(struct envd_call *c, struct hr_connect_error *e)
 
 	if (read_encoding(c, &packed, e) != 0)
 		return -1;
+	c->gzip = c->gzip || packed;
 	if (c->method->shape == ENVD_UNARY)
 		return read_one(c, rest, packed, &c->in, e);
 	if (c->method->shape == ENVD_INPUT)

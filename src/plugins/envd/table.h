@@ -24,7 +24,7 @@ struct envd_reader {
 	TAILQ_ENTRY(envd_reader) entry;
 	struct envd_process *process; /* NULL: it reads nothing */
 	/* The process has its number, or (sys is not 0) could not be made: the reader is removed. */
-	void (*started)(struct envd_reader *r, int sys);
+	void (*started)(struct envd_reader *r, pid_t pid, int sys);
 	void (*data)(struct envd_reader *r, enum envd_stream stream, struct hr_span data);
 	/* The process has ended and all output was delivered; the reader is removed. */
 	void (*ended)(struct envd_reader *r, int status);

@@ -217,7 +217,9 @@ class Scenario:
             conditions = {w["call"]: w for w in recorded.get("when", [])}
             with self.changed:
                 self.changed.wait_for(lambda: self.ready(conditions), PATIENCE)
-                if any(not call.ended for call in self.calls[:-1]):  # what happens meanwhile shows in no frame
+                # what happens meanwhile, or after a client has left, shows in no frame
+                if any(not call.ended or c["response"].get("client_closed")
+                       for call, c in zip(self.calls[:-1], self.recorded["calls"])):
                     at = began + min(recorded["ms"][0] / 1000, 8)
                     self.changed.wait_for(lambda: time.monotonic() >= at, max(at - time.monotonic(), 0))
             threads.append(threading.Thread(target=self.send, args=(number,), daemon=True))
