@@ -144,15 +144,15 @@ hr_e2b_entry_put(struct hr_buf *b, const char *path, int fd, int target)
 	if (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))
 		hr_buf_addf(b, ",\"type\":\"FILE_TYPE_%s\"", S_ISDIR(st.st_mode) ? "DIRECTORY" : "FILE");
 	put_text(b, "path", path);
-	if (st.st_size != 0)
-		hr_buf_addf(b, ",\"size\":\"%lld\"", (long long)st.st_size);
+	if (own.st_size != 0)
+		hr_buf_addf(b, ",\"size\":\"%lld\"", (long long)own.st_size);
 	if (!S_ISLNK(st.st_mode) && (st.st_mode & 0777) != 0)
 		hr_buf_addf(b, ",\"mode\":%u", (unsigned)st.st_mode & 0777);
 	hr_buf_adds(b, ",\"permissions\":\"");
 	hr_e2b_entry_mode(b, own.st_mode);
 	hr_buf_addc(b, '"');
-	put_owner(b, &st);
-	put_time(b, &st.st_mtim);
+	put_owner(b, &own);
+	put_time(b, &own.st_mtim);
 	if (S_ISLNK(own.st_mode)) {
 		n = target >= 0 ? readlink(proc, way, sizeof(way) - 1) : -1;
 		way[n > 0 ? n : 0] = '\0';

@@ -128,6 +128,7 @@ libenvd_la_SOURCES = \
 	%D%/envd/record.c %D%/envd/record.h \
 	%D%/envd/rpc.c %D%/envd/rpc.h \
 	%D%/envd/table.c %D%/envd/table.h \
+	%D%/envd/watch.c %D%/envd/watch.h \
 	%D%/envd/watchcalls.c
 libenvd_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 libenvd_la_LIBADD = libserve.la libe2b.la

@@ -35,6 +35,7 @@
 #define METADATA_MAX 4096
 #define METADATA_HEADER "HTTP_X_METADATA_"
 #define COMPOSE_BODY_MAX (4u << 20)
+#define HEADER 10 /* bytes of gzip's header, which Go reads before it looks at them */
 #define GZIP 16 /* added to zlib's window bits: the format of gzip */
 
 struct upload {
@@ -337,8 +338,9 @@ body_packed(struct body *b, char *p, size_t len)
 		r = inflate(&b->z, Z_NO_FLUSH);
 		if (r != Z_OK && r != Z_STREAM_END && r != Z_BUF_ERROR)
 			return fail(b->u, 400, "error decompressing request body: %s",
-			    !b->begun ? "failed to create gzip reader: gzip: invalid header"
-				      : "corrupt input");
+			    b->begun      ? "corrupt input"
+			    : len < HEADER ? "failed to create gzip reader: unexpected EOF"
+					   : "failed to create gzip reader: gzip: invalid header");
 		b->whole = r == Z_STREAM_END;
 		if (b->z.avail_out < sizeof(b->out)) {
 			b->begun = true;

@@ -59,7 +59,10 @@ def frames(data):
 
 
 def unpacked(data):
-    return zlib.decompressobj(47).decompress(data)
+    try:
+        return zlib.decompressobj(47).decompress(data)
+    except zlib.error as e:
+        return str(e)
 
 
 class Service:
@@ -300,7 +303,7 @@ class Scenario:
             return "" if sorted(recorded.split(b"\r\n")) == sorted(call.data.split(b"\r\n")) else "%r" % call.data[:200]
         recorded = base64.b64decode(body.get("b64", ""))
         if response["headers"].get("content-encoding") == "gzip":
-            return "" if unpacked(call.data) == unpacked(recorded) else "other compressed data"
+            return "" if unpacked(call.data) == unpacked(recorded) else "%.200r is other data" % call.data
         return "" if call.data == recorded else "%r for %r" % (call.data[:100], recorded[:100])
 
     def call_differs(self, call, response):

@@ -1,0 +1,439 @@
+#include "config.h"
+
+#include "plugins/envd/watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/dir.h"
+#include "base/fd.h"
+#include "base/loop.h"
+#include "base/path.h"
+#include "base/plain.h"
+#include "base/strv.h"
+#include "e2b/entry.h"
+
+#define MASK                                                                                       \
+	(IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_MODIFY | IN_ATTRIB |             \
+	    IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK)
+#define BUCKETS 1024
+#define READ_MAX 65536
+
+/* A directory of a watcher. Several watchers may have the same one. */
+struct node {
+	LIST_ENTRY(node) bucket, mine;
+	struct envd_watcher *of;
+	int wd; /* -1: no longer watched, freed after the event */
+	char *name; /* relative to the watched directory; "": itself */
+};
+
+struct envd_watcher {
+	LIST_ENTRY(envd_watcher) all;
+	struct envd_watchers *set;
+	LIST_HEAD(, node) nodes;
+	char *path;
+	struct envd_watch_options options;
+	dev_t device; /* of the directory, whose file system was checked */
+	envd_watch_fn *fn;
+	void *arg;
+	struct hr_strv seen; /* names that were found before their event came */
+};
+
+struct envd_watchers {
+	int fd;
+	struct hr_watch *readable;
+	LIST_HEAD(, envd_watcher) all;
+	LIST_HEAD(bucket, node) buckets[BUCKETS];
+	LIST_HEAD(, node) dropped;
+	unsigned count, dirs;
+};
+
+/* ---- directories ---- */
+
+static struct bucket *
+bucket_of(struct envd_watchers *ws, int wd)
+{
+	return &ws->buckets[(unsigned)wd % BUCKETS];
+}
+
+static bool
+is_watched(struct envd_watchers *ws, int wd)
+{
+	const struct node *n;
+
+	LIST_FOREACH(n, bucket_of(ws, wd), bucket)
+	if (n->wd == wd)
+		return true;
+	return false;
+}
+
+/* Takes a directory from its watcher; an event may still walk over the bucket. `gone`: the kernel has
+ * removed the watch. */
+static void
+node_drop(struct node *n, bool gone)
+{
+	struct envd_watchers *ws = n->of->set;
+	int wd = n->wd;
+
+	LIST_REMOVE(n, mine);
+	LIST_INSERT_HEAD(&ws->dropped, n, mine);
+	n->wd = -1;
+	if (!gone && !is_watched(ws, wd))
+		(void)inotify_rm_watch(ws->fd, wd); /* fails if the directory is gone */
+}
+
+static void
+free_dropped(struct envd_watchers *ws)
+{
+	struct node *n;
+
+	while ((n = LIST_FIRST(&ws->dropped)) != NULL) {
+		LIST_REMOVE(n, bucket);
+		LIST_REMOVE(n, mine);
+		ws->dirs--;
+		free(n->name);
+		free(n);
+	}
+}
+
+static bool
+is_network(int fd)
+{
+	static const uint32_t types[] = {
+	    0x6969, 0xff534d42, 0x517b, 0xfe534d42, 0x65735546}; /* NFS, CIFS, SMB, SMB2, FUSE */
+	struct statfs fs;
+	size_t i;
+
+	if (fstatfs(fd, &fs) < 0)
+		return false;
+	for (i = 0; i < sizeof(types) / sizeof(*types); i++)
+		if ((uint32_t)fs.f_type == types[i])
+			return true;
+	return false;
+}
+
+/* Watches an open directory. Returns 0, or -1 with errno. */
+static int
+node_add(struct envd_watcher *w, int fd, const char *name)
+{
+	struct envd_watchers *ws = w->set;
+	struct node *n;
+	char proc[64];
+
+	if (ws->dirs >= ENVD_WATCH_DIRS_MAX) {
+		errno = ENOSPC;
+		return -1;
+	}
+	n = calloc(1, sizeof(*n));
+	if (n == NULL || (n->name = strdup(name)) == NULL) {
+		free(n);
+		errno = ENOMEM;
+		return -1;
+	}
+	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+	n->of = w;
+	n->wd = inotify_add_watch(ws->fd, proc, MASK);
+	if (n->wd < 0) {
+		free(n->name);
+		free(n);
+		return -1;
+	}
+	ws->dirs++;
+	LIST_INSERT_HEAD(bucket_of(ws, n->wd), n, bucket);
+	LIST_INSERT_HEAD(&w->nodes, n, mine);
+	return 0;
+}
+
+static char *
+below(const char *directory, const char *name)
+{
+	return directory[0] != '\0' ? hr_path_join(directory, name) : strdup(name);
+}
+
+/* Reports an event of an entry of the directory `name`. */
+static void
+report(struct envd_watcher *w, const char *name, const char *type)
+{
+	HR_FREE char *path = name[0] != '\0' ? hr_path_join(w->path, name) : strdup(w->path);
+
+	if (path == NULL)
+		w->fn(w->arg, "", "", NULL);
+	else
+		w->fn(w->arg, name[0] != '\0' ? name : ".", path, type);
+}
+
+/* Watches a directory and those below it. Reports what is in one that was made after the start
+ * (`late`), since its events may have come before the watch. Takes fd. Returns -1 with errno. */
+static int
+tree_add(struct envd_watcher *w, int fd, const char *name, bool late, unsigned depth)
+{
+	HR_CLOSEDIR DIR *d = NULL;
+	struct dirent *e;
+	struct stat st;
+	int sub, r = node_add(w, fd, name);
+
+	if (r == 0 && w->options.recursive && depth < HR_PATH_DEPTH) {
+		d = hr_dir_take(fd);
+		fd = -1;
+	}
+	hr_fd_close(&fd);
+	while (r == 0 && d != NULL && (e = hr_dir_next(d)) != NULL) {
+		HR_FREE char *at = below(name, e->d_name);
+
+		if (at == NULL) {
+			errno = ENOMEM;
+			return -1;
+		}
+		if (late) {
+			hr_strv_add(&w->seen, at);
+			report(w, at, "CREATE");
+		}
+		if (!hr_dir_is_directory(dirfd(d), e))
+			continue;
+		sub = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		/* it may be gone, or be a mount of a network, which was not asked for */
+		if (sub >= 0 && !w->options.network && fstat(sub, &st) == 0 &&
+		    st.st_dev != w->device && is_network(sub))
+			hr_fd_close(&sub);
+		if (sub >= 0)
+			r = tree_add(w, sub, at, late, depth + 1);
+	}
+	return r;
+}
+
+static void
+tree_remove(struct envd_watcher *w, const char *name)
+{
+	struct node *n = LIST_FIRST(&w->nodes), *next;
+	size_t len = strlen(name);
+
+	for (; n != NULL; n = next) {
+		next = LIST_NEXT(n, mine);
+		if (strncmp(n->name, name, len) == 0 && (n->name[len] == '/' || n->name[len] == '\0'))
+			node_drop(n, false);
+	}
+}
+
+/* ---- events ---- */
+
+/* Returns true if the event of a new entry was reported when its directory was found. */
+static bool
+was_seen(const struct envd_watcher *w, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < w->seen.n; i++)
+		if (strcmp(w->seen.v[i], name) == 0)
+			return true;
+	return false;
+}
+
+static void
+new_directory(struct envd_watcher *w, const char *name)
+{
+	HR_FREE char *path = hr_path_join(w->path, name);
+	int fd = path != NULL ? hr_plain_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW) : -1;
+
+	if (fd >= 0 && tree_add(w, fd, name, true, 0) < 0 && errno != ENOENT)
+		w->fn(w->arg, "", "", NULL);
+}
+
+/* Handles an event of one watcher's directory. */
+static void
+node_event(struct node *n, const struct inotify_event *e)
+{
+	static const struct {
+		uint32_t mask;
+		const char *type;
+	} types[] = {{IN_CREATE | IN_MOVED_TO, "CREATE"}, {IN_MODIFY, "WRITE"},
+	    {IN_DELETE | IN_DELETE_SELF, "REMOVE"}, {IN_MOVED_FROM | IN_MOVE_SELF, "RENAME"},
+	    {IN_ATTRIB, "CHMOD"}};
+	struct envd_watcher *w = n->of;
+	bool of_itself = e->len == 0, directory = (e->mask & IN_ISDIR) != 0;
+	HR_FREE char *name = of_itself ? strdup(n->name) : below(n->name, e->name);
+	size_t i;
+
+	if (name == NULL) {
+		w->fn(w->arg, "", "", NULL);
+		return;
+	}
+	/* the directory above has reported the same */
+	if (of_itself && n->name[0] != '\0')
+		return;
+	if ((e->mask & IN_CREATE) != 0 && was_seen(w, name))
+		return;
+	if (directory && (e->mask & (IN_MOVED_FROM | IN_DELETE)) != 0 && w->options.recursive)
+		tree_remove(w, name);
+	for (i = 0; i < sizeof(types) / sizeof(*types); i++)
+		if ((e->mask & types[i].mask) != 0)
+			report(w, name, types[i].type);
+	if (directory && (e->mask & (IN_MOVED_TO | IN_CREATE)) != 0 && w->options.recursive)
+		new_directory(w, name);
+}
+
+static void
+event(struct envd_watchers *ws, const struct inotify_event *e)
+{
+	struct envd_watcher *w;
+	struct node *n, *next;
+
+	if ((e->mask & IN_Q_OVERFLOW) != 0) {
+		LIST_FOREACH(w, &ws->all, all)
+		w->fn(w->arg, "", "", NULL);
+		return;
+	}
+	for (n = LIST_FIRST(bucket_of(ws, e->wd)); n != NULL; n = next) {
+		next = LIST_NEXT(n, bucket);
+		if (n->wd != e->wd)
+			continue;
+		if ((e->mask & IN_IGNORED) != 0)
+			node_drop(n, true);
+		else
+			node_event(n, e);
+	}
+	free_dropped(ws);
+}
+
+void
+envd_watchers_drain(struct envd_watchers *ws)
+{
+	_Alignas(struct inotify_event) char buffer[READ_MAX];
+	const struct inotify_event *e;
+	struct envd_watcher *w;
+	ssize_t n;
+	char *p;
+
+	while ((n = hr_fd_read(ws->fd, buffer, sizeof(buffer))) > 0)
+		for (p = buffer; p < buffer + n; p += sizeof(*e) + e->len) {
+			e = (const struct inotify_event *)(const void *)p;
+			event(ws, e);
+		}
+	LIST_FOREACH(w, &ws->all, all)
+	hr_strv_done(&w->seen); /* all events up to now have come */
+}
+
+static void
+on_readable(void *arg)
+{
+	envd_watchers_drain(arg);
+}
+
+/* ---- watchers ---- */
+
+struct envd_watchers *
+envd_watchers_new(struct hr_loop *loop, struct hr_err *err)
+{
+	struct envd_watchers *ws = calloc(1, sizeof(*ws));
+
+	if (ws == NULL) {
+		(void)hr_err_nomem(err);
+		return NULL;
+	}
+	ws->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	if (ws->fd < 0)
+		(void)hr_err_sys(err, errno, "inotify");
+	else
+		ws->readable = hr_loop_readable(loop, ws->fd, on_readable, ws, err);
+	if (ws->readable != NULL)
+		return ws;
+	envd_watchers_free(ws);
+	return NULL;
+}
+
+void
+envd_watchers_free(struct envd_watchers *ws)
+{
+	if (ws == NULL)
+		return;
+	while (!LIST_EMPTY(&ws->all))
+		envd_watcher_close(LIST_FIRST(&ws->all));
+	hr_watch_free(ws->readable);
+	hr_fd_close(&ws->fd);
+	free(ws);
+}
+
+/* Opens the directory. Returns -1 with *e set. */
+static int
+open_directory(const char *path, bool network, struct hr_connect_error *e)
+{
+	int fd = hr_plain_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK), sys = errno;
+	HR_BUF(why, 256);
+
+	hr_e2b_entry_errno(&why, sys);
+	if (fd < 0 && sys == ENOENT)
+		return hr_connect_fail(e, HR_CONNECT_NOT_FOUND, "path %s not found: stat %s: %s", path,
+		    path, hr_buf_str(&why));
+	if (fd < 0 && sys == ENOTDIR && access(path, F_OK) == 0) /* the original's text */
+		return hr_connect_fail(e, HR_CONNECT_INVALID_ARGUMENT,
+		    "path %s not a directory: %%!w(<nil>)", path);
+	if (fd < 0)
+		return hr_connect_fail(e, HR_CONNECT_INTERNAL, "error statting path %s: stat %s: %s",
+		    path, path, hr_buf_str(&why));
+	if (network || !is_network(fd))
+		return fd;
+	hr_fd_close(&fd);
+	return hr_connect_fail(e, HR_CONNECT_INVALID_ARGUMENT,
+	    "cannot watch path on network filesystem: %s", path);
+}
+
+struct envd_watcher *
+envd_watcher_open(struct envd_watchers *ws, const char *path, const struct envd_watch_options *o,
+    envd_watch_fn *fn, void *arg, struct hr_connect_error *e)
+{
+	int fd = open_directory(path, o->network, e);
+	struct envd_watcher *w = fd >= 0 ? calloc(1, sizeof(*w)) : NULL;
+	HR_BUF(why, 256);
+	struct stat st;
+
+	if (fd < 0)
+		return NULL;
+	if (w == NULL || ws->count >= ENVD_WATCHERS_MAX) {
+		(void)hr_connect_fail(e, HR_CONNECT_RESOURCE_EXHAUSTED,
+		    "there are %d watchers: remove some", ENVD_WATCHERS_MAX);
+		free(w);
+		hr_fd_close(&fd);
+		return NULL;
+	}
+	w->set = ws;
+	w->options = *o;
+	w->fn = fn;
+	w->arg = arg;
+	w->device = fstat(fd, &st) == 0 ? st.st_dev : 0;
+	w->path = strdup(path);
+	LIST_INSERT_HEAD(&ws->all, w, all);
+	ws->count++;
+	/* events of other watchers' earlier time are not this one's */
+	envd_watchers_drain(ws);
+	errno = ENOMEM;
+	if (w->path != NULL && tree_add(w, fd, "", false, 0) == 0)
+		return w;
+	hr_e2b_entry_errno(&why, errno);
+	(void)hr_connect_fail(e,
+	    errno == ENOSPC ? HR_CONNECT_RESOURCE_EXHAUSTED : HR_CONNECT_INTERNAL,
+	    "error adding path %s to watcher: %s", path, hr_buf_str(&why));
+	envd_watcher_close(w);
+	return NULL;
+}
+
+void
+envd_watcher_close(struct envd_watcher *w)
+{
+	while (!LIST_EMPTY(&w->nodes))
+		node_drop(LIST_FIRST(&w->nodes), false);
+	free_dropped(w->set);
+	LIST_REMOVE(w, all);
+	w->set->count--;
+	hr_strv_done(&w->seen);
+	free(w->path);
+	free(w);
+}
