@@ -1,0 +1,360 @@
+#!/usr/bin/env python3
+"""Processes of the dialect of E2B: the recorded conversations, and what ends a process and what does not."""
+
+import base64
+import contextlib
+import http.client
+import json
+import os
+import socket
+import struct
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.e2breplay import PATIENCE, Service, explained, frames, replay, scenarios  # noqa: E402
+from lib.e2bworld import KEY, Sandbox, World  # noqa: E402
+from lib.supervised import ROOT, UnixConnection, kill_wait, run_tests  # noqa: E402
+from lib.tap import Skip, equal  # noqa: E402
+
+GROUPS = r"^(cmd|bg|ps|signal|connect|stream|stdin|pty|raw)\."
+STREAMS = 1000
+MEMORY_MAX = 30 << 20  # of server and keeper together
+SECRET = {"X-Session-API-Key": KEY}
+END = "/handrail/e2b/process.Process/"
+
+
+def bash(script, **more):
+    return dict({"process": {"cmd": "/bin/bash", "args": ["-c", script]}, "stdin": False}, **more)
+
+
+def unary(s, method, **message):
+    """The status and the answer of a unary call."""
+    a = s.request("POST", END + method, json.dumps(message), dict(SECRET, **{"Content-Type": "application/json"}))
+    return a.status, a.json()
+
+
+class Stream:
+    """A call with events; they arrive as they are asked for."""
+
+    def __init__(self, s, method, message, timeout=None, c=None, **headers):
+        body = json.dumps(message).encode()
+        self.c, self.data, self.seen = c or s.connection(PATIENCE), b"", 0
+        headers = dict(SECRET, **{"Content-Type": "application/connect+json"}, **headers)
+        if timeout is not None:
+            headers["Connect-Timeout-Ms"] = str(timeout)
+        self.c.request("POST", END + method, struct.pack(">BI", 0, len(body)) + body, headers)
+        self.r = self.c.getresponse()
+        equal(self.r.status, 200, "streams always begin")
+
+    def next(self):
+        """The next event by its name, {"error": ...} or {} of the last frame, or None if the stream was cut."""
+        while len(frames(self.data)) <= self.seen:
+            try:
+                more = self.r.read1(65536)
+            except (http.client.HTTPException, OSError):
+                return None
+            if not more:
+                return None
+            self.data += more
+        flags, text = frames(self.data)[self.seen]
+        self.seen += 1
+        message = json.loads(text)
+        return message if flags == 2 else message["event"]
+
+    def pid(self):
+        return self.next()["start"]["pid"]
+
+    def rest(self):
+        """(stdout, the end or the error) of all that comes."""
+        out, last = b"", None
+        while True:
+            e = self.next()
+            if e is None:
+                return out, "cut"
+            if not e or "error" in e:
+                return out, last or e.get("error")
+            if "data" in e:
+                out += base64.b64decode(e["data"].get("stdout", e["data"].get("pty", "")))
+            else:
+                last = e.get("end", last)
+
+    def close(self):
+        self.r.close()
+        self.c.close()
+
+
+def envds(s):
+    """Server and keeper, whose parent is the server or handraild."""
+    return [p for p in process.descendants(s.pid)
+            if os.path.basename(process.command_line(p).split(" ")[0]) == "handrail-envd"]
+
+
+def server_of(s):
+    return [p for p in envds(s) if not process.command_line(p).endswith("--keeper")]
+
+
+def keeper_of(s):
+    return [p for p in envds(s) if process.command_line(p).endswith("--keeper")]
+
+
+@contextlib.contextmanager
+def sandbox():
+    with Sandbox() as s:
+        s.until("the setup is there", lambda: s.init().status == 204)
+        yield s
+
+
+OK = {"exited": True, "status": "exit status 0"}
+KILLED = {"exitCode": -1, "status": "signal: killed", "error": "signal: killed"}
+NOT_FOUND = {"code": "not_found"}
+
+
+def recordings():
+    if not ROOT:
+        raise Skip("the recordings have an account `user` and root")
+    known, bad = explained(), []
+    with World() as w:
+        service = Service(w.api, w.edge, KEY, w.sandbox.clean)
+        for recorded in scenarios(GROUPS):
+            for pid in [p["pid"] for p in unary(w.sandbox, "List")[1].get("processes", [])]:
+                unary(w.sandbox, "SendSignal", process={"pid": pid}, signal=9)
+            found = replay(service, recorded)
+            if bool(found) != (recorded["name"] in known):
+                bad.append((recorded["name"], found))
+    equal(bad, [], "differences")
+
+
+def a_killed_server_ends_nothing():
+    with sandbox() as s:
+        cat = Stream(s, "Start", dict(bash("cat; exit 7"), stdin=True, tag="cat"))
+        pid = cat.pid()
+        ended = Stream(s, "Start", bash("exit 3"))
+        old = ended.pid()
+        equal(ended.rest()[1]["exitCode"], 3)
+        before = keeper_of(s)
+        kill_wait(server_of(s)[0])
+        equal(cat.rest(), (b"", "cut"), "a stream breaks without a last frame")
+        s.until("there is another server", lambda: len(server_of(s)) == 1)
+        equal(keeper_of(s), before, "the keeper")
+        again = Stream(s, "Connect", {"process": {"tag": "cat"}})
+        equal(again.pid(), pid)
+        equal(unary(s, "SendInput", process={"pid": pid},
+                    input={"stdin": base64.b64encode(b"hello\n").decode()}), (200, {}))
+        equal(unary(s, "CloseStdin", process={"pid": pid}), (200, {}))
+        equal(again.rest(), (b"hello\n", {"exitCode": 7, "exited": True, "status": "exit status 7",
+                                         "error": "exit status 7"}))
+        late = Stream(s, "Connect", {"process": {"pid": old}})
+        equal((late.pid(), late.rest()[1]["exitCode"]), (old, 3), "an end is remembered")
+
+
+def output_while_there_is_no_server():
+    """A process that prints more than its pipe holds waits for the next server, and goes on."""
+    with sandbox() as s:
+        one = Stream(s, "Start", bash("read x; seq 1 100000; echo done >&2; exit 4", stdin=True))
+        pid = one.pid()
+        for _ in range(3):
+            kill_wait(server_of(s)[0])
+            s.until("there is another server", lambda: len(server_of(s)) == 1)
+        again = Stream(s, "Connect", {"process": {"pid": pid}})
+        equal(again.pid(), pid)
+        equal(unary(s, "SendInput", process={"pid": pid}, input={"stdin": "Cg=="}), (200, {}))
+        out, end = again.rest()
+        equal((out, end["exitCode"]), (b"".join(b"%d\n" % n for n in range(1, 100001)), 4))
+
+
+def a_killed_keeper_ends_its_processes():
+    with sandbox() as s:
+        one = Stream(s, "Start", bash("sleep 1000"))
+        pid = one.pid()
+        kill_wait(keeper_of(s)[0])
+        equal(one.rest(), (b"", "cut"))
+        s.until("there is another server", lambda: len(server_of(s)) == 1 and len(keeper_of(s)) == 1)
+        equal(unary(s, "List"), (200, {}))
+        gone = Stream(s, "Connect", {"process": {"pid": pid}})
+        equal(gone.next()["error"]["code"], "not_found")
+        equal(Stream(s, "Start", bash("echo new")).rest()[0], b"new\n")
+
+
+def handraild_is_replaced(replace):
+    with sandbox() as s:
+        one = Stream(s, "Start", bash("read x; echo got $x", stdin=True))
+        pid = one.pid()
+        replace(s)
+        again = Stream(s, "Connect", {"process": {"pid": pid}})
+        equal(again.pid(), pid, "the process outlives")
+        unary(s, "SendInput", process={"pid": pid}, input={"stdin": base64.b64encode(b"it\n").decode()})
+        equal(again.rest(), (b"got it\n", OK))
+
+
+def an_upgrade_ends_nothing():
+    handraild_is_replaced(lambda s: s.upgrade())
+
+
+def a_killed_handraild_ends_nothing():
+    if ROOT:
+        raise Skip("handraild is process 1 of root's box, which ends with it")
+    handraild_is_replaced(lambda s: s.kill_and_start())
+
+
+def deadlines():
+    with sandbox() as s:
+        began = time.monotonic()
+        one = Stream(s, "Start", bash("echo a; exec sleep 1000"), 300)
+        pid = one.pid()
+        equal(one.rest(), (b"a\n", {"code": "deadline_exceeded", "message": "context deadline exceeded"}))
+        equal(0.3 <= time.monotonic() - began < PATIENCE, True, "the time")
+        s.until("the process is gone", lambda: unary(s, "List") == (200, {}))
+        left = Stream(s, "Start", bash("exec sleep 1000"), 300)
+        pid = left.pid()
+        left.close()
+        s.until("the deadline counts without a client", lambda: unary(s, "List") == (200, {}))
+        late = Stream(s, "Connect", {"process": {"pid": pid}})
+        equal((late.pid(), late.rest()[1]), (pid, KILLED))
+        kept = Stream(s, "Start", bash("exec sleep 1000"))
+        pid = kept.pid()
+        joined = Stream(s, "Connect", {"process": {"pid": pid}}, 200)
+        equal((joined.pid(), joined.rest()[1]["code"]), (pid, "deadline_exceeded"))
+        equal(unary(s, "List")[1]["processes"][0]["pid"], pid, "the deadline of a reader ends no process")
+        for text in ("0", "-5"):
+            equal(Stream(s, "Start", bash("echo x"), text).next()["error"]["code"], "deadline_exceeded")
+
+
+def tags():
+    with sandbox() as s:
+        first = Stream(s, "Start", bash("exit 1", tag="t"))
+        first.pid()
+        equal(first.rest()[1]["exitCode"], 1)
+        second = Stream(s, "Start", bash("read x; exit 2", stdin=True, tag="t"))
+        pid = second.pid()
+        equal(Stream(s, "Connect", {"process": {"tag": "t"}}).pid(), pid, "the later one")
+        for _ in range(3):
+            Stream(s, "Start", bash("exit 0")).rest()
+        equal(unary(s, "CloseStdin", process={"tag": "t"}), (200, {}))
+        equal(second.rest()[1]["exitCode"], 2)
+        equal(unary(s, "SendSignal", process={"tag": "t"}, signal=9)[0], 404)
+
+
+def many_readers():
+    with sandbox() as s:
+        one = Stream(s, "Start", bash("read x; seq 1 20000; exit 9", stdin=True))
+        pid = one.pid()
+        others = [Stream(s, "Connect", {"process": {"pid": pid}}) for _ in range(20)]
+        for o in others:
+            equal(o.pid(), pid)
+        found, threads = [], []
+        for o in [one] + others:
+            threads.append(threading.Thread(target=lambda o=o: found.append(o.rest())))
+            threads[-1].start()
+        unary(s, "SendInput", process={"pid": pid}, input={"stdin": "Cg=="})
+        for t in threads:
+            t.join(PATIENCE)
+        wanted = b"".join(b"%d\n" % n for n in range(1, 20001))
+        equal([(out == wanted, end["exitCode"]) for out, end in found], [(True, 9)] * 21)
+
+
+def memory(s):
+    """Anonymous memory of server and keeper, in bytes."""
+    total = 0
+    for pid in envds(s):
+        with open("/proc/%d/status" % pid) as f:
+            total += sum(int(line.split()[1]) << 10 for line in f if line.startswith("RssAnon"))
+    return total
+
+
+def a_slow_reader():
+    """It holds its own process back, and neither memory nor others."""
+    with sandbox() as s:
+        slow = Stream(s, "Start", bash("yes"))
+        pid = slow.pid()
+        before = memory(s)
+        equal(Stream(s, "Start", bash("echo quick")).rest()[0], b"quick\n")
+        s.until("the process waits", lambda: sleeps(s, pid))
+        equal(memory(s) - before < 2 << 20, True, "the memory is bounded")
+        slow.close()
+        equal(unary(s, "SendSignal", process={"pid": pid}, signal=9), (200, {}))
+
+
+def sleeps(s, pid):
+    """Whether the process sleeps in a write: its pipe is full."""
+    with open("/proc/%d/stat" % s.outside(pid)) as f:
+        return f.read().rsplit(")", 1)[1].split()[0] == "S"
+
+
+def direct(s):
+    c = socket.socket(socket.AF_UNIX)
+    c.settimeout(PATIENCE)
+    c.connect(os.path.join(s.run_dir, "plugin", "envd.http"))
+    return c
+
+
+def a_thousand_streams():
+    with sandbox() as s:
+        Stream(s, "Start", bash("true")).rest()
+        keep = Stream(s, "Start", bash("exec sleep 1000"))
+        pid = keep.pid()
+        streams = []
+        for _ in range(STREAMS):  # past nginx, which makes room for so many only by and by
+            c = UnixConnection(lambda _: direct(s), PATIENCE)
+            streams.append(Stream(s, "Connect", {"process": {"pid": pid}}, c=c))
+            equal(streams[-1].pid(), pid)
+        used = memory(s)
+        equal(used < MEMORY_MAX, True, "%d bytes" % used)
+        equal(unary(s, "SendSignal", process={"pid": pid}, signal=15), (200, {}))
+        for o in streams:
+            equal(o.rest()[1]["status"], "signal: terminated")
+            o.close()
+
+
+def hostile_bodies():
+    with sandbox() as s:
+        stream = dict(SECRET, **{"Content-Type": "application/connect+json"})
+        plain = dict(SECRET, **{"Content-Type": "application/json"})
+        deep = b'{"process":' * 5000
+        big = b'{"tag":"' + b"x" * (40 << 20) + b'"}'
+        for body in (deep, b'{"process":{"cmd":"a\\u0000b"}}', b'{"process":{"args":[1]}}', b"[]", b'"x"', b"\xff\xfe{",
+                     b'{"process":{"envs":{"a":1}}}', b'{"pty":{"size":{"rows":1e99}}}', b'{"tag":[],"stdin":"yes"}'):
+            framed = struct.pack(">BI", 0, len(body)) + body
+            a = s.request("POST", END + "Start", framed, stream)
+            equal((a.status, json.loads(frames(a.body)[-1][1])["error"]["code"]), (200, "invalid_argument"), body[:60])
+        for head in (b"\0\xff\xff\xff\xff", b"\0", b"\3\0\0\0\0", b"\1\0\0\0\2{}"):
+            a = s.request("POST", END + "Start", head, stream)
+            equal((a.status, "error" in json.loads(frames(a.body)[-1][1])), (200, True), head)
+        with contextlib.suppress(OSError):
+            equal(s.request("POST", END + "List", big, plain).status in (413, 503), True)
+        for kind in ("application/proto", "application/grpc", "application/grpc-web+proto", "text/plain"):
+            equal(s.request("POST", END + "List", b"", dict(SECRET, **{"Content-Type": kind})).status, 415, kind)
+        equal(s.request("POST", END + "List", b"{}", {"Content-Type": "application/json"}).status in (401, 403), True)
+        equal(Stream(s, "Start", bash("echo alive")).rest()[0], b"alive\n")
+
+
+def signals_and_groups():
+    """kill 0 of a command ends neither handrail nor other commands of the server's account."""
+    with sandbox() as s:
+        other = Stream(s, "Start", bash("read x; echo lives", stdin=True))
+        pid = other.pid()
+        if not ROOT:
+            equal(Stream(s, "Start", bash("kill -9 0")).rest()[1], KILLED)
+        equal(unary(s, "SendInput", process={"pid": pid}, input={"stdin": "Cg=="}), (200, {}))
+        equal(other.rest(), (b"lives\n", OK))
+
+
+def a_client_that_leaves_ends_nothing():
+    with sandbox() as s:
+        one = Stream(s, "Start", bash("read x; echo more; exit 6", stdin=True))
+        pid = one.pid()
+        one.c.sock and one.c.sock.shutdown(socket.SHUT_RDWR)
+        one.close()
+        again = Stream(s, "Connect", {"process": {"pid": pid}})
+        equal(again.pid(), pid)
+        unary(s, "SendInput", process={"pid": pid}, input={"stdin": "Cg=="})
+        equal(again.rest()[0], b"more\n")
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests([
+        recordings, a_killed_server_ends_nothing, output_while_there_is_no_server, a_killed_keeper_ends_its_processes,
+        an_upgrade_ends_nothing, a_killed_handraild_ends_nothing, deadlines, tags, many_readers, a_slow_reader,
+        a_thousand_streams, hostile_bodies, signals_and_groups, a_client_that_leaves_ends_nothing]))
