@@ -156,3 +156,30 @@ hr_connect_put_end(struct hr_buf *b, const struct hr_connect_error *e)
 	hr_buf_addc(&text, '}');
 	hr_connect_put(b, HR_CONNECT_END, hr_buf_str(&text), text.len);
 }
+
+int
+hr_connect_take(struct hr_span *rest, bool packed, unsigned *flags, struct hr_span *data,
+    struct hr_connect_error *e)
+{
+	size_t len;
+
+	if (rest->len < HEAD)
+		return hr_connect_fail(e, HR_CONNECT_INVALID_ARGUMENT,
+		    "protocol error: incomplete envelope: unexpected EOF");
+	len = length_at(rest->p);
+	*flags = (unsigned char)rest->p[0];
+	if (len > rest->len - HEAD)
+		return hr_connect_fail(e, HR_CONNECT_INVALID_ARGUMENT,
+		    "protocol error: promised %zu bytes in enveloped message, got %zu bytes", len,
+		    rest->len - HEAD);
+	*data = (struct hr_span){rest->p + HEAD, len};
+	rest->p += HEAD + len;
+	rest->len -= HEAD + len;
+	if ((*flags & HR_CONNECT_COMPRESSED) != 0 && !packed)
+		return hr_connect_fail(e, HR_CONNECT_INTERNAL,
+		    "protocol error: sent compressed message without compression support");
+	if ((*flags & ~(unsigned)HR_CONNECT_COMPRESSED) != 0)
+		return hr_connect_fail(e, HR_CONNECT_INVALID_ARGUMENT,
+		    "protocol error: invalid envelope flags %u", *flags);
+	return 0;
+}

@@ -321,35 +321,6 @@ read_one(struct envd_call *c, struct hr_span data, bool packed, struct json_obje
 	return hr_message_read(c->method->in, packed ? hr_span_of_buf(&plain) : data, ret, e);
 }
 
-/* Takes the next frame off *rest. */
-static int
-next_frame(struct hr_span *rest, bool packed, unsigned *flags, struct hr_span *data,
-    struct hr_connect_error *e)
-{
-	const unsigned char *u = (const unsigned char *)rest->p;
-	size_t len;
-
-	if (rest->len < HR_CONNECT_HEAD)
-		return hr_connect_fail(e, HR_CONNECT_INVALID_ARGUMENT,
-		    "protocol error: incomplete envelope: unexpected EOF");
-	len = (size_t)u[1] << 24 | (size_t)u[2] << 16 | (size_t)u[3] << 8 | u[4];
-	*flags = u[0];
-	if (len > rest->len - HR_CONNECT_HEAD)
-		return hr_connect_fail(e, HR_CONNECT_INVALID_ARGUMENT,
-		    "protocol error: promised %zu bytes in enveloped message, got %zu bytes", len,
-		    rest->len - HR_CONNECT_HEAD);
-	*data = (struct hr_span){rest->p + HR_CONNECT_HEAD, len};
-	rest->p += HR_CONNECT_HEAD + len;
-	rest->len -= HR_CONNECT_HEAD + len;
-	if ((*flags & HR_CONNECT_COMPRESSED) != 0 && !packed)
-		return hr_connect_fail(e, HR_CONNECT_INTERNAL,
-		    "protocol error: sent compressed message without compression support");
-	if ((*flags & ~(unsigned)HR_CONNECT_COMPRESSED) != 0)
-		return hr_connect_fail(e, HR_CONNECT_INVALID_ARGUMENT,
-		    "protocol error: invalid envelope flags %u", *flags);
-	return 0;
-}
-
 /* Reads the messages of ENVD_INPUT. */
 static int
 read_all(struct envd_call *c, struct hr_span rest, bool packed, struct hr_connect_error *e)
@@ -360,7 +331,7 @@ read_all(struct envd_call *c, struct hr_span rest, bool packed, struct hr_connec
 
 	c->in = json_object_new_array();
 	while (c->in != NULL && rest.len > 0) {
-		if (next_frame(&rest, packed, &flags, &data, e) != 0 ||
+		if (hr_connect_take(&rest, packed, &flags, &data, e) != 0 ||
 		    read_one(c, data, (flags & HR_CONNECT_COMPRESSED) != 0, &o, e) != 0)
 			return -1;
 		if (hr_json_append(c->in, o, NULL) != 0)
@@ -386,7 +357,7 @@ read_message(struct envd_call *c, struct hr_connect_error *e)
 	if (rest.len == 0)
 		return hr_connect_fail(
 		    e, HR_CONNECT_UNIMPLEMENTED, "unary request has zero messages");
-	if (next_frame(&rest, packed, &flags, &data, e) != 0 ||
+	if (hr_connect_take(&rest, packed, &flags, &data, e) != 0 ||
 	    read_one(c, data, (flags & HR_CONNECT_COMPRESSED) != 0, &c->in, e) != 0)
 		return -1;
 	if (rest.len > 0)
